@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "flow/graph/flow.h"
-#include "net/live-feed.h"
+#include "net/reader/live-feed.h"
 #include "store/follow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "net/viewer-client.h"
+#include "net/viewer/viewer-client.h"
 #include "os/file.h"
 #include "store/index.h"
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "net/lttng-consumer.h"
+#include "net/lttng/lttng-consumer.h"
 #include "os/file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

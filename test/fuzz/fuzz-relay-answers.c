@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/answer-reader.h"
+#include "net/protocol/answer-reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

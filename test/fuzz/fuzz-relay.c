@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/frame.h"
-#include "net/relay.h"
+#include "net/protocol/frame.h"
+#include "net/relay/relay.h"
 #include "os/file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

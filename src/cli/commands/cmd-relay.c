@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "net/address.h"
-#include "net/lttng-protocol.h"
-#include "net/relay-key.h"
-#include "net/relay.h"
-#include "net/viewer-protocol.h"
-#include "net/viewer-server.h"
+#include "net/link/address.h"
+#include "net/lttng/lttng-protocol.h"
+#include "net/relay/relay-key.h"
+#include "net/relay/relay.h"
+#include "net/protocol/viewer-protocol.h"
+#include "net/viewer/viewer-server.h"
 #include "os/event-loop.h"
 
 struct options {

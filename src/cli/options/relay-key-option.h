@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "net/relay-key.h"
+#include "net/relay/relay-key.h"
 
 struct ky_relay_key_choice {
 	const char *path;    /* --relay-key; NULL: the user's own, for other machines */

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "cli/options/relay-key-option.h"
 #include "cli/terminal/command.h"
-#include "net/live-feed.h"
+#include "net/reader/live-feed.h"
 
 static int connect_to(const struct ky_live_address *address, const char *key_path,
 		      struct ky_tls **tls, struct ky_live_client **client, struct kymo_error *err)

@@ -4,7 +4,7 @@
 #define KY_CLI_READING_REMOTES_H
 
 #include "base/vec.h"
-#include "net/relay-key.h"
+#include "net/relay/relay-key.h"
 #include "store/trace.h"
 
 struct ky_cli_remotes {

@@ -21,7 +21,7 @@
 #include "base/text.h"
 #include "cli/terminal/command.h"
 #include "cli/terminal/json-output.h"
-#include "net/frame.h"
+#include "net/protocol/frame.h"
 #include "os/file.h"
 #include "record/common/output.h"
 #include "record/control/daemon-socket.h"

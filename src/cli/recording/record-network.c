@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "cli/options/relay-key-option.h"
 #include "cli/terminal/command.h"
-#include "net/network-store.h"
-#include "net/relay-key.h"
+#include "net/sender/network-store.h"
+#include "net/relay/relay-key.h"
 
 #define SSH "ssh://"
 /* How long a relay may be away at the end of the recording. */

@@ -13,7 +13,7 @@
 #include "cli/recording/record-network.h"
 #include "cli/recording/record-summary.h"
 #include "cli/terminal/command.h"
-#include "net/tls.h"
+#include "net/link/tls.h"
 #include "os/event-loop.h"
 
 #define RECORDER_NICE -10

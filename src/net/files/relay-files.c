@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/files/relay-files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "os/file.h"
+
+int ky_relay_io_error(const char *path, int errnum, const char *what, struct kymo_error *err)
+{
+	int ret = ky_error_errno(err, errnum, "cannot %s", what);
+
+	if (path)
+		ky_error_path(err, path);
+	if (ret == KYMO_E_MEMORY)
+		return ret;
+	if (err)
+		err->code = KYMO_E_IO;
+	return KYMO_E_IO;
+}
+
+int ky_relay_make_parents(int dir_fd, const char *path, struct kymo_error *err)
+{
+	char *copy = strdup(path);
+	int ret = copy ? KYMO_OK : ky_error_nomem(err);
+
+	for (char *slash = copy ? strchr(copy, '/') : NULL; slash && !ret;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdirat(dir_fd, copy, 0700) < 0 && errno != EEXIST)
+			ret = ky_relay_io_error(copy, errno, "create a directory", err);
+		*slash = '/';
+	}
+	free(copy);
+	return ret;
+}
+
+int ky_relay_open_directory(int dir_fd, const char *name)
+{
+	if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
+		return -1;
+	return ky_file_open(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
+bool ky_relay_numbered_path(const char *host, const char *name, int number, char *path, size_t size)
+{
+	int len = number == 1 ? snprintf(path, size, "%s/%s", host, name)
+			      : snprintf(path, size, "%s/%s-%d", host, name, number);
+
+	return len > 0 && (size_t)len < size;
+}
+
+int ky_relay_make_unique(int dir_fd, const char *host, const char *name, char *path, size_t size,
+			 struct kymo_error *err)
+{
+	for (int i = 1; i < KY_RELAY_NAMES_MAX && ky_relay_numbered_path(host, name, i, path, size);
+	     i++) {
+		int ret = i == 1 ? ky_relay_make_parents(dir_fd, path, err) : KYMO_OK;
+
+		if (ret < 0)
+			return ret;
+		if (mkdirat(dir_fd, path, 0700) == 0)
+			return KYMO_OK;
+		if (errno != EEXIST)
+			return ky_relay_io_error(path, errno, "create the session's directory",
+						 err);
+	}
+	return ky_error_set(err, KYMO_E_INVALID, "the name '%s/%s' is in use", host, name);
+}
+
+int ky_relay_write(int fd, const void *data, size_t bytes, uint64_t at_bytes)
+{
+	const uint8_t *at = data;
+
+	while (bytes) {
+		ssize_t done = pwrite(fd, at, bytes, (off_t)at_bytes);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done < 0 ? -errno : -ENOSPC;
+		at += done;
+		bytes -= (size_t)done;
+		at_bytes += (uint64_t)done;
+	}
+	return 0;
+}
+
+void ky_relay_close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files of traces at a relay: all are opened relative to a directory of the relay's, and never through a link.
+ *
+ * Threads: any.
+ */
+#ifndef KY_NET_FILES_RELAY_FILES_H
+#define KY_NET_FILES_RELAY_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+/* So many recordings of one host may have the same name. */
+#define KY_RELAY_NAMES_MAX 1000
+
+/*
+ * The error of a failed call on @path (may be NULL): "cannot @what: ...". KYMO_E_IO, or KYMO_E_MEMORY.
+ */
+int ky_relay_io_error(const char *path, int errnum, const char *what, struct kymo_error *err);
+/* Creates the directories above the last name of @path, below @dir_fd. KYMO_E_IO, KYMO_E_MEMORY. */
+int ky_relay_make_parents(int dir_fd, const char *path, struct kymo_error *err);
+/* Opens directory @name in @dir_fd, and creates it if need be. Returns a descriptor, or -1 with errno. */
+int ky_relay_open_directory(int dir_fd, const char *name);
+/*
+ * Creates directory @host/@name below @dir_fd, or with a number after the name: NAME-2, ..., the first one that does not
+ * exist. Its path is put to @path, which has room for @size bytes. KYMO_E_INVALID: all are in use; KYMO_E_IO,
+ * KYMO_E_MEMORY.
+ */
+int ky_relay_make_unique(int dir_fd, const char *host, const char *name, char *path, size_t size,
+			 struct kymo_error *err);
+/* The name with number @number, as above. False: it does not fit. */
+bool ky_relay_numbered_path(const char *host, const char *name, int number, char *path,
+			    size_t size);
+/* Writes all of @data to @at_bytes of @fd. Returns 0 or -errno. */
+int ky_relay_write(int fd, const void *data, size_t bytes, uint64_t at_bytes);
+/* Closes *fd, unless it is -1, and sets it to -1. */
+void ky_relay_close_fd(int *fd);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How much space the recordings of each host take at a relay.
+ *
+ * Threads: one.
+ */
+#ifndef KY_NET_FILES_RELAY_HOSTS_H
+#define KY_NET_FILES_RELAY_HOSTS_H
+
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#include "base/vec.h"
+
+struct ky_relay_host {
+	char *name;
+	uint64_t bytes; /* of its files; the caller adds to it */
+};
+
+/* A zeroed struct is empty. */
+struct ky_relay_hosts {
+	KY_VEC(struct ky_relay_host *) list;
+};
+
+/*
+ * The host @name; at the first call for it, its files in @dir/@name are counted. KYMO_E_MEMORY. The
+ * list owns *host.
+ */
+int ky_relay_hosts_find(struct ky_relay_hosts *hosts, const char *dir, const char *name,
+			struct ky_relay_host **host, struct kymo_error *err);
+/* KYMO_E_LIMIT: the host has used up its quota (0: none). */
+int ky_relay_host_check(const struct ky_relay_host *host, uint64_t quota_bytes,
+			struct kymo_error *err);
+void ky_relay_hosts_fini(struct ky_relay_hosts *hosts);
+
+#endif

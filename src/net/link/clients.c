@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/link/clients.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define BUFFER_BYTES (256u << 10)
+/* So often a client is read before the others get their turn. */
+#define READS_AT_A_TIME 4
+#define SWEEP_S		5
+#define KEEP_IDLE_S	60
+#define KEEP_INTERVAL_S 10
+#define KEEP_PROBES	6
+
+struct ky_clients_port {
+	struct ky_clients *clients;
+	const struct ky_client_calls *calls;
+	void *owner;
+	struct ky_tls *tls;
+	struct ky_loop_source *source;
+	int fd;
+};
+
+int64_t ky_clients_now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+/* ---- clients come and go -------------------------------------------------------------- */
+
+static void client_free(struct ky_client *client)
+{
+	client->calls->end(client);
+	ky_loop_remove(client->source);
+	ky_link_free(client->link);
+	free(client);
+}
+
+void ky_client_drop(struct ky_client *client)
+{
+	struct ky_clients *clients = client->clients;
+	size_t i = 0;
+
+	while (clients->list.data[i] != client)
+		i++;
+	clients->list.data[i] = clients->list.data[--clients->list.len];
+	client_free(client);
+}
+
+/* Returns what the loop's call is to return. */
+static int drop(struct ky_client *client)
+{
+	bool ends = client->is_only;
+
+	ky_client_drop(client);
+	return ends ? KY_LOOP_END : KYMO_OK;
+}
+
+static int drop_with(struct ky_client *client, const struct kymo_error *err)
+{
+	ky_log_warning(client->clients->log, "%s: the connection ends: %s%s%s",
+		       client->calls->name(client), err->path, err->path[0] ? ": " : "",
+		       err->message);
+	if (client->calls->refuse)
+		client->calls->refuse(client, err);
+	return drop(client);
+}
+
+static int leave(struct ky_client *client)
+{
+	struct ky_link *link = client->link;
+
+	client->link = NULL;
+	ky_loop_remove(client->source);
+	client->source = NULL;
+	client->calls->leave(client, link);
+	return drop(client);
+}
+
+static void log_end(const struct ky_client *client, int errnum)
+{
+	const char *ending = client->calls->ending ? client->calls->ending(client) : NULL;
+
+	if (ending && !*ending)
+		return;
+	ky_log_info(client->clients->log, "%s: %s", client->calls->name(client),
+		    ending   ? ending
+		    : errnum ? strerror(errnum)
+			     : "the connection ended");
+}
+
+/* Returns what the loop's call is to return: the client may be gone. */
+static int read_client(struct ky_client *client, uint8_t *buffer)
+{
+	struct kymo_error err;
+
+	for (int i = 0; i < READS_AT_A_TIME; i++) {
+		ssize_t got = ky_link_receive(client->link, buffer, BUFFER_BYTES);
+
+		if (got == -EAGAIN)
+			break;
+		if (got <= 0) {
+			log_end(client, (int)-got);
+			return drop(client);
+		}
+		client->heard_s = ky_clients_now_s();
+		if (client->calls->take(client, buffer, (size_t)got, &err) < 0)
+			return drop_with(client, &err);
+		if (client->is_leaving)
+			return leave(client);
+		if ((size_t)got < BUFFER_BYTES)
+			break;
+	}
+	if (client->calls->rest)
+		client->calls->rest(client);
+	return KYMO_OK;
+}
+
+static int take_client(void *data, struct kymo_error *err)
+{
+	struct ky_client *client = data;
+
+	(void)err;
+	return read_client(client, client->clients->buffer);
+}
+
+int ky_client_read(struct ky_client *client, struct kymo_error *err)
+{
+	struct ky_clients *clients = client->clients;
+
+	if (!clients->spare)
+		clients->spare = malloc(BUFFER_BYTES);
+	if (!clients->spare)
+		return ky_error_nomem(err);
+	(void)read_client(client, clients->spare);
+	return KYMO_OK;
+}
+
+int ky_clients_add(struct ky_clients *clients, int in_fd, int out_fd,
+		   const struct ky_client_calls *calls, void *owner, struct ky_tls *tls,
+		   bool is_only, struct kymo_error *err)
+{
+	struct ky_client *client = calloc(1, calls->struct_bytes);
+	int ret;
+
+	if (!client) {
+		close(in_fd);
+		if (out_fd != in_fd)
+			close(out_fd);
+		return ky_error_nomem(err);
+	}
+	client->calls = calls;
+	client->clients = clients;
+	client->owner = owner;
+	client->is_only = is_only;
+	client->heard_s = ky_clients_now_s();
+	ret = ky_link_new(in_fd, out_fd, &client->link, err);
+	if (!ret && tls)
+		ret = ky_link_use_tls(client->link, tls, err);
+	if (!ret && calls->begin)
+		ret = calls->begin(client, err);
+	if (!ret)
+		ret = ky_loop_add(clients->loop, in_fd, take_client, client, &client->source, err);
+	if (!ret && ky_vec_push(&clients->list, client) < 0)
+		ret = ky_error_nomem(err);
+	if (ret < 0)
+		client_free(client);
+	return ret;
+}
+
+/* A peer that has gone without a word is noticed, however long it may be silent. */
+static void set_options(int fd)
+{
+	const int one = 1, idle = KEEP_IDLE_S, interval = KEEP_INTERVAL_S, probes = KEEP_PROBES;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
+static int accept_client(void *data, struct kymo_error *loop_err)
+{
+	struct ky_clients_port *port = data;
+	struct ky_clients *clients = port->clients;
+	int fd = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct kymo_error err;
+
+	(void)loop_err;
+	if (fd < 0)
+		return KYMO_OK;
+	set_options(fd);
+	if (clients->list.len >= clients->max) {
+		ky_log_warning(clients->log, "a client is refused: %zu clients are connected",
+			       clients->list.len);
+		close(fd);
+	} else if (ky_clients_add(clients, fd, fd, port->calls, port->owner, port->tls, false,
+				  &err) < 0) {
+		ky_log_warning(clients->log, "a client is refused: %s", err.message);
+	}
+	return KYMO_OK;
+}
+
+/* ---- ports, time ---------------------------------------------------------------------- */
+
+/* Clients that say nothing do not keep their place. */
+static int sweep(void *data, struct kymo_error *err)
+{
+	struct ky_clients *clients = data;
+	int64_t now = ky_clients_now_s();
+
+	(void)err;
+	for (size_t i = clients->list.len; i-- > 0;) {
+		/* The end of one may end others, too. */
+		struct ky_client *client = i < clients->list.len ? clients->list.data[i] : NULL;
+		int patience = client && !client->is_only ? client->calls->patience_s(client) : 0;
+
+		if (!patience || now - client->heard_s <= patience)
+			continue;
+		ky_log_info(clients->log, "%s: silent for too long", client->calls->name(client));
+		ky_client_drop(client);
+	}
+	ky_loop_set_timer(clients->timer, UINT64_C(1000000000) * SWEEP_S);
+	return KYMO_OK;
+}
+
+int ky_clients_init(struct ky_clients *clients, struct ky_loop *loop, const struct ky_log *log,
+		    unsigned int max, struct kymo_error *err)
+{
+	int ret;
+
+	*clients = (struct ky_clients){.loop = loop, .log = log, .max = max};
+	clients->buffer = malloc(BUFFER_BYTES);
+	if (!clients->buffer)
+		return ky_error_nomem(err);
+	ret = ky_loop_add_timer(loop, sweep, clients, &clients->timer, err);
+	if (!ret)
+		ky_loop_set_timer(clients->timer, UINT64_C(1000000000) * SWEEP_S);
+	return ret;
+}
+
+void ky_clients_fini(struct ky_clients *clients)
+{
+	while (clients->list.len)
+		ky_client_drop(clients->list.data[0]);
+	ky_vec_fini(&clients->list);
+	ky_vec_foreach(&clients->ports, port) {
+		ky_loop_remove((*port)->source);
+		close((*port)->fd);
+		free(*port);
+	}
+	ky_vec_fini(&clients->ports);
+	ky_loop_remove(clients->timer);
+	free(clients->buffer);
+	free(clients->spare);
+	*clients = (struct ky_clients){0};
+}
+
+int ky_clients_listen(struct ky_clients *clients, int fd, const struct ky_client_calls *calls,
+		      void *owner, struct ky_tls *tls, struct kymo_error *err)
+{
+	struct ky_clients_port *port = calloc(1, sizeof(*port));
+	int ret;
+
+	if (!port) {
+		close(fd);
+		return ky_error_nomem(err);
+	}
+	*port = (struct ky_clients_port){clients, calls, owner, tls, NULL, fd};
+	ret = ky_loop_add(clients->loop, fd, accept_client, port, &port->source, err);
+	if (!ret && ky_vec_push(&clients->ports, port) < 0)
+		ret = ky_error_nomem(err);
+	if (ret < 0) {
+		ky_loop_remove(port->source);
+		close(fd);
+		free(port);
+	}
+	return ret;
+}

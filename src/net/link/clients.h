@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The connections of a server: clients come through ports, are read in turns, and lose their place when they are
+ * silent for too long. What a client sends goes to the calls of its port, in any pieces.
+ *
+ *	ky_clients_init(&clients, &options, err);
+ *	ky_clients_listen(&clients, fd, &calls, owner, NULL, err);
+ *	...
+ *	ky_clients_fini(&clients);
+ *
+ * All clients share one buffer for what comes in. An error of a call costs only that connection.
+ *
+ * Threads: one.
+ */
+#ifndef KY_NET_LINK_CLIENTS_H
+#define KY_NET_LINK_CLIENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#include "base/log.h"
+#include "base/vec.h"
+#include "net/link/link.h"
+#include "os/event-loop.h"
+
+struct ky_client;
+
+/* How a port serves its clients. Calls that are optional may be NULL. */
+struct ky_client_calls {
+	size_t struct_bytes; /* of the struct that begins with struct ky_client; it starts as zeros */
+	/* The client has connected. Optional. */
+	int (*begin)(struct ky_client *client, struct kymo_error *err);
+	/* Data has come. An error ends the connection. */
+	int (*take)(struct ky_client *client, const uint8_t *data, size_t bytes,
+		    struct kymo_error *err);
+	/* The client has no more data at present, or other clients get their turn. Optional. */
+	void (*rest)(struct ky_client *client);
+	/* Tells the client why its connection ends. Optional. */
+	void (*refuse)(struct ky_client *client, const struct kymo_error *err);
+	/*
+	 * The client has set is_leaving in a call: takes over the link. Then the client ends
+	 * without a message. Optional.
+	 */
+	void (*leave)(struct ky_client *client, struct ky_link *link);
+	/* The connection ends: frees what the struct owns, but neither the struct nor the link. */
+	void (*end)(struct ky_client *client);
+	/* For messages. */
+	const char *(*name)(const struct ky_client *client);
+	/* Why a connection that the client has closed has ended; NULL: no reason; "": no message. Optional. */
+	const char *(*ending)(const struct ky_client *client);
+	/* How long the client may be silent now, in s; 0: for any time. */
+	int (*patience_s)(const struct ky_client *client);
+};
+
+struct ky_clients;
+
+/* The beginning of each client's struct. */
+struct ky_client {
+	const struct ky_client_calls *calls;
+	struct ky_clients *clients;
+	void *owner; /* as ky_clients_listen() got it */
+	struct ky_link *link;
+	struct ky_loop_source *source;
+	int64_t heard_s; /* CLOCK_MONOTONIC */
+	bool is_only;	 /* the loop ends with it */
+	bool is_leaving; /* its link goes to calls->leave() */
+};
+
+struct ky_clients_port;
+
+struct ky_clients {
+	struct ky_loop *loop;
+	const struct ky_log *log;
+	unsigned int max;
+	uint8_t *buffer, *spare; /* the latter for ky_client_read(); NULL: not needed yet */
+	struct ky_loop_source *timer;
+	KY_VEC(struct ky_client *) list;
+	KY_VEC(struct ky_clients_port *) ports;
+};
+
+/* At most @max clients at a time. @loop and @log must outlive the struct. KYMO_E_IO, KYMO_E_MEMORY. */
+int ky_clients_init(struct ky_clients *clients, struct ky_loop *loop, const struct ky_log *log,
+		    unsigned int max, struct kymo_error *err);
+/* Ends all connections, and closes the ports. A zeroed struct is allowed. */
+void ky_clients_fini(struct ky_clients *clients);
+
+/*
+ * Takes clients from the socket @fd, which listens; takes it over, on failure, too. @tls: NULL: without
+ * TLS; it must outlive the clients, as @owner and @calls must. KYMO_E_IO, KYMO_E_MEMORY.
+ */
+int ky_clients_listen(struct ky_clients *clients, int fd, const struct ky_client_calls *calls,
+		      void *owner, struct ky_tls *tls, struct kymo_error *err);
+/*
+ * Adds a client whose data comes from @in_fd, with answers to @out_fd; takes both over, on failure,
+ * too. @is_only: the loop ends with this client. KYMO_E_IO, KYMO_E_MEMORY.
+ */
+int ky_clients_add(struct ky_clients *clients, int in_fd, int out_fd,
+		   const struct ky_client_calls *calls, void *owner, struct ky_tls *tls,
+		   bool is_only, struct kymo_error *err);
+
+/* Ends the connection and frees the client. Not for a client whose call is running: it returns an error. */
+void ky_client_drop(struct ky_client *client);
+
+/*
+ * Reads what @client has sent, from within a call of another client. The client may be gone afterwards. Not from within
+ * such a read. KYMO_E_MEMORY.
+ */
+int ky_client_read(struct ky_client *client, struct kymo_error *err);
+
+/* Seconds of CLOCK_MONOTONIC. */
+int64_t ky_clients_now_s(void);
+
+#endif

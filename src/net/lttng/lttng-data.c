@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* The data connection of an LTTng consumer daemon: packets, which go to their files as they come. */
+#include <endian.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "net/protocol/frame.h"
+#include "net/lttng/lttng-consumer.h"
+
+/* How long a daemon may take for a packet that has begun. */
+#define SILENCE_S 60
+/* The same after the end of its control connection. */
+#define LAST_SILENCE_S 10
+
+struct data {
+	struct ky_client base;
+	struct ky_lttng_consumer *consumer; /* NULL: no packet came yet */
+	struct ky_lttng_stream *stream;	    /* NULL: no packet is coming */
+	/* The packet that is coming in. */
+	uint8_t bytes[sizeof(struct ky_lttng_data_head)];
+	size_t n_head;
+	struct ky_lttng_data_head head;
+	uint64_t left_bytes;
+};
+
+/* Connections that have not said whose they are cannot take the places of all others: the most silent one goes. */
+static void make_room(const struct data *added)
+{
+	struct ky_clients *clients = added->base.clients;
+	struct ky_client *oldest = NULL;
+	size_t n = 0;
+
+	ky_vec_foreach(&clients->list, it) {
+		const struct data *data = (const struct data *)*it;
+
+		if ((*it)->calls != &ky_lttng_data_calls || data->consumer)
+			continue;
+		n++;
+		if (!oldest || (*it)->heard_s < oldest->heard_s)
+			oldest = *it;
+	}
+	if (n >= (clients->max + 1) / 2 && oldest)
+		ky_client_drop(oldest);
+}
+
+static int begin(struct ky_client *base, struct kymo_error *err)
+{
+	(void)err;
+	make_room((struct data *)base);
+	return KYMO_OK;
+}
+
+static int find_stream(struct data *data, struct kymo_error *err)
+{
+	struct ky_lttng_relay *relay = data->base.owner;
+	struct ky_lttng_stream *stream = ky_map_get(&relay->streams, data->head.stream);
+
+	if (!stream || stream->is_busy || (data->consumer && stream->consumer != data->consumer))
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "a packet comes for a stream that does not exist");
+	if (!data->consumer) {
+		data->consumer = stream->consumer;
+		ky_lttng_consumer_gain_data(data->consumer, &data->base);
+	}
+	data->stream = stream;
+	return KYMO_OK;
+}
+
+static int begin_packet(struct data *data, struct kymo_error *err)
+{
+	struct ky_lttng_data_head *head = &data->head;
+	struct ky_lttng_stream *stream;
+	int ret;
+
+	memcpy(head, data->bytes, sizeof(*head));
+	head->stream = be64toh(head->stream);
+	head->number = be64toh(head->number);
+	head->bytes = be32toh(head->bytes);
+	head->padding_bytes = be32toh(head->padding_bytes);
+	if ((uint64_t)head->bytes + head->padding_bytes > KY_NET_PACKET_MAX)
+		return ky_error_set(err, KYMO_E_FORMAT, "a packet is too large");
+	ret = find_stream(data, err);
+	if (!ret)
+		ret = ky_lttng_consumer_check_quota(data->consumer, err);
+	stream = data->stream;
+	if (!ret)
+		ret = ky_lttng_stream_begin(stream, head, err);
+	data->left_bytes = head->bytes;
+	return ret;
+}
+
+static int end_packet(struct data *data, struct kymo_error *err)
+{
+	struct ky_lttng_stream *stream = data->stream;
+	int ret = ky_lttng_stream_end(stream, &data->head, err);
+
+	data->n_head = 0;
+	if (ret < 0)
+		return ret;
+	data->stream = NULL;
+	ky_lttng_consumer_try_close(data->consumer, stream);
+	return KYMO_OK;
+}
+
+static int take(struct ky_client *base, const uint8_t *at, size_t bytes, struct kymo_error *err)
+{
+	struct data *data = (struct data *)base;
+	int ret = KYMO_OK;
+
+	while (bytes && !ret) {
+		size_t part = sizeof(data->bytes) - data->n_head;
+
+		if (part) {
+			part = part < bytes ? part : bytes;
+			memcpy(data->bytes + data->n_head, at, part);
+			data->n_head += part;
+			if (data->n_head == sizeof(data->bytes))
+				ret = begin_packet(data, err);
+		} else {
+			part = data->left_bytes < bytes ? (size_t)data->left_bytes : bytes;
+			data->left_bytes -= part;
+			ret = ky_lttng_stream_write(data->stream, at, part,
+						    data->left_bytes ? 0 : data->head.padding_bytes,
+						    err);
+		}
+		at += part;
+		bytes -= part;
+		if (!ret && data->n_head == sizeof(data->bytes) && !data->left_bytes)
+			ret = end_packet(data, err);
+	}
+	return ret;
+}
+
+static void end(struct ky_client *base)
+{
+	struct data *data = (struct data *)base;
+
+	if (data->stream)
+		ky_lttng_stream_cancel(data->stream);
+	if (data->consumer)
+		ky_lttng_consumer_lose_data(data->consumer, base);
+}
+
+static const char *name(const struct ky_client *base)
+{
+	return ky_lttng_consumer_name(((const struct data *)base)->consumer);
+}
+
+/* The daemon's last connection gives the message. */
+static const char *ending(const struct ky_client *base)
+{
+	return ((const struct data *)base)->consumer ? "" : NULL;
+}
+
+static int patience_s(const struct ky_client *base)
+{
+	const struct data *data = (const struct data *)base;
+
+	if (data->consumer && !data->consumer->has_control)
+		return LAST_SILENCE_S;
+	return data->n_head ? SILENCE_S : 0;
+}
+
+const struct ky_client_calls ky_lttng_data_calls = {
+	.struct_bytes = sizeof(struct data),
+	.begin = begin,
+	.take = take,
+	.end = end,
+	.name = name,
+	.ending = ending,
+	.patience_s = patience_s,
+};

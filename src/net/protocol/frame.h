@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The protocol between a recorder and a relay, which docs/design/network.md describes: frames, each
+ * with a head and a payload. All integers are little-endian.
+ *
+ * The recorder numbers the frames that change the relay's files. The relay carries them out in this
+ * order and acknowledges their number; after a new connection, it continues with the first frame
+ * that it has not carried out. To carry out a frame twice has the same effect as once.
+ *
+ * Threads: any.
+ */
+#ifndef KY_NET_PROTOCOL_FRAME_H
+#define KY_NET_PROTOCOL_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#define KY_NET_PORT	    5350
+#define KY_NET_MAGIC	    "KYMONET1"
+#define KY_NET_VERSION	    1
+#define KY_NET_TEXT_MAX	    4096	 /* of a path, a name, an error */
+#define KY_NET_PACKET_MAX   (256u << 20) /* of the payload of other frames */
+#define KY_NET_INDEX_BYTES  72
+#define KY_FRAME_HEAD_BYTES 24
+
+enum ky_frame_type {
+	/* Without number. From the recorder: */
+	KY_FRAME_HELLO = 1, /* struct ky_net_hello, texts */
+	KY_FRAME_OPEN,	    /* trace; u32 flags, path: the following frames are about this trace */
+	KY_FRAME_STREAM,    /* trace; u32 stream, u32 zero, name */
+	KY_FRAME_PING,	    /* the relay answers with KY_FRAME_ACK */
+	/* From the relay: */
+	KY_FRAME_WELCOME, /* u64: the number of the first frame that it wants */
+	KY_FRAME_ACK,	  /* u64: all earlier frames are carried out */
+	KY_FRAME_READERS, /* u64: the delay that live readers of the session want, in ms; 0: there are none */
+	KY_FRAME_ERROR, /* text; the relay closes the connection */
+	/* With a number, from the recorder: */
+	KY_FRAME_DATA,	   /* trace; struct ky_net_data, packet */
+	KY_FRAME_METADATA, /* trace; the whole text */
+	KY_FRAME_PATCH,	   /* trace; u64 offset in bytes, text */
+	KY_FRAME_BEACON,   /* trace; u64 clock value */
+	KY_FRAME_END,	   /* trace: its streams are complete */
+	KY_FRAME_CLOSE,	   /* trace: it is complete */
+	KY_FRAME_DISCARD,  /* trace: its files go */
+	KY_FRAME_ROTATE,   /* trace; u32 whether a new one begins, u32 zero, path of the archive */
+	KY_FRAME_BYE,	   /* the session is complete */
+	/*
+	 * Without number, from a reader, as the first and only frame: struct ky_net_hello without
+	 * names, token. After the relay's KY_FRAME_WELCOME, both sides speak the protocol of
+	 * viewer-protocol.h instead of frames.
+	 */
+	KY_FRAME_READER,
+	KY_FRAME_TYPES,
+};
+
+/* The head, as it is in memory. */
+struct ky_frame {
+	uint32_t type;
+	uint32_t trace;
+	uint64_t number;
+	uint64_t bytes; /* of the payload */
+};
+
+enum {
+	KY_OPEN_IS_PART = 1, /* its metadata is metadata.ctf, where readers do not look */
+};
+
+/* Fixed part of KY_FRAME_HELLO; token, host and session's name follow without separators. */
+struct ky_net_hello {
+	char magic[8];
+	uint32_t version;
+	uint32_t reserved;
+	uint8_t session[16]; /* a random number, the same in all connections of one session */
+	uint16_t token_bytes, host_bytes, name_bytes, reserved2;
+};
+
+/* Fixed part of KY_FRAME_DATA. */
+struct ky_net_data {
+	uint32_t stream;
+	uint32_t index_bytes;  /* KY_NET_INDEX_BYTES, or 0: no entry */
+	uint64_t offset_bytes; /* of the packet in the stream's file */
+	uint64_t entry;	       /* number of the entry in the index file */
+	uint8_t index[KY_NET_INDEX_BYTES];
+};
+
+/* Converts a head between memory and the network. */
+void ky_frame_put(const struct ky_frame *frame, uint8_t to[KY_FRAME_HEAD_BYTES]);
+void ky_frame_get(struct ky_frame *frame, const uint8_t from[KY_FRAME_HEAD_BYTES]);
+
+/*
+ * Whether a relay (or, @from_relay, a recorder) may receive the frame: its type, and the size of its
+ * payload. KYMO_E_FORMAT.
+ */
+int ky_frame_check(const struct ky_frame *frame, bool from_relay, struct kymo_error *err);
+
+/*
+ * Whether @path is a path below a directory, as traces have: no component is empty, begins with '.' or
+ * has control characters.
+ */
+bool ky_net_is_path(const char *path, size_t len);
+/* The same for one component of 200 bytes at most, such as a host's or a session's name. */
+bool ky_net_is_name(const char *name, size_t len);
+
+#endif

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/relay/relay-session.h"
+
+#include <dirent.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "net/files/relay-files.h"
+#include "net/relay/relay-trace.h"
+#include "os/file.h"
+#include "store/live-file.h"
+
+#define STATE_DIR   ".kymo"
+#define STATE_MAGIC "KYMORLY1"
+#define PATH_BYTES  512
+/* More than a recording of one machine has programs at a time. */
+#define TRACES_MAX 65536
+/* How long the state of a complete session stays: its recorder may not know yet that it is complete. */
+#define KEEP_S 3600
+
+/* The file of a session's state, mapped. */
+struct state {
+	char magic[8];
+	uint64_t next;	      /* number of the next frame */
+	uint64_t is_complete; /* its last frame is carried out */
+	char path[PATH_BYTES];
+};
+
+struct ky_relay_session {
+	uint8_t id[16];
+	int relay_fd, dir_fd;
+	char state_name[40];
+	char path[PATH_BYTES];
+	struct state *state;
+	uint64_t bytes;
+	bool is_complete;
+	KY_VEC(struct ky_relay_trace *) traces; /* by their number, which begins at 1 */
+
+	/* The frame that is coming in. */
+	struct ky_frame frame;
+	bool is_skipped; /* it was carried out before */
+	uint64_t taken;	 /* bytes of the payload */
+	struct ky_relay_trace *trace;
+	uint8_t fixed[KY_NET_TEXT_MAX + 16]; /* the beginning of the payload, or all of it */
+};
+
+/* ---- the state ------------------------------------------------------------------------ */
+
+static int state_error(int errnum, const char *path, struct kymo_error *err)
+{
+	int ret = ky_error_errno(err, errnum, "cannot keep the session's state");
+
+	ky_error_path(err, path);
+	return ret;
+}
+
+static int map_state(struct ky_relay_session *session, int fd, struct kymo_error *err)
+{
+	void *map = MAP_FAILED;
+
+	if (ftruncate(fd, sizeof(*session->state)) == 0)
+		map = mmap(NULL, sizeof(*session->state), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			   0);
+	if (map == MAP_FAILED)
+		return state_error(errno, session->state_name, err);
+	session->state = map;
+	return KYMO_OK;
+}
+
+/* The state of a new session is written only when its directory is there. */
+static int begin_session(struct ky_relay_session *session, int fd, const char *host,
+			 const char *name, struct kymo_error *err)
+{
+	int ret =
+		ky_relay_make_unique(session->relay_fd, host, name, session->path, PATH_BYTES, err);
+
+	if (!ret)
+		ret = map_state(session, fd, err);
+	if (ret < 0)
+		return ret;
+	memcpy(session->state->path, session->path, PATH_BYTES);
+	session->state->next = 1;
+	memcpy(session->state->magic, STATE_MAGIC, sizeof(session->state->magic));
+	return KYMO_OK;
+}
+
+static int resume_session(struct ky_relay_session *session, int fd, struct kymo_error *err)
+{
+	int ret = map_state(session, fd, err);
+
+	if (ret < 0)
+		return ret;
+	memcpy(session->path, session->state->path, PATH_BYTES);
+	session->path[PATH_BYTES - 1] = '\0';
+	session->is_complete = session->state->is_complete != 0;
+	if (!ky_net_is_path(session->path, strlen(session->path)))
+		return ky_error_set(err, KYMO_E_IO, "the session's state is damaged");
+	return KYMO_OK;
+}
+
+static int open_state(struct ky_relay_session *session, const char *host, const char *name,
+		      struct kymo_error *err)
+{
+	char magic[sizeof(session->state->magic)] = "";
+	int fd, ret;
+
+	if (mkdirat(session->relay_fd, STATE_DIR, 0700) < 0 && errno != EEXIST)
+		return state_error(errno, STATE_DIR, err);
+	fd = ky_file_open(session->relay_fd, session->state_name,
+			  O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return state_error(errno, session->state_name, err);
+	if (pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	    memcmp(magic, STATE_MAGIC, sizeof(magic)) == 0)
+		ret = resume_session(session, fd, err);
+	else
+		ret = begin_session(session, fd, host, name, err);
+	close(fd);
+	if (ret < 0)
+		return ret;
+	session->dir_fd = ky_file_open(session->relay_fd, session->path,
+				       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	return session->dir_fd < 0 ? state_error(errno, session->path, err) : KYMO_OK;
+}
+
+int ky_relay_session_open(int dir_fd, const char *dir, const uint8_t id[16], const char *host,
+			  const char *name, struct ky_relay_session **out, struct kymo_error *err)
+{
+	struct ky_relay_session *session = calloc(1, sizeof(*session));
+	int at, ret;
+
+	*out = NULL;
+	(void)dir;
+	if (!session)
+		return ky_error_nomem(err);
+	session->relay_fd = dir_fd;
+	session->dir_fd = -1;
+	memcpy(session->id, id, sizeof(session->id));
+	at = snprintf(session->state_name, sizeof(session->state_name), STATE_DIR "/");
+	for (int i = 0; i < 16; i++, at += 2)
+		snprintf(session->state_name + at, 3, "%02x", id[i]);
+	ret = open_state(session, host, name, err);
+	if (ret < 0) {
+		ky_relay_session_close(session);
+		return ret;
+	}
+	*out = session;
+	return KYMO_OK;
+}
+
+void ky_relay_session_close(struct ky_relay_session *session)
+{
+	if (!session)
+		return;
+	ky_vec_foreach(&session->traces, trace)
+		ky_relay_trace_free(*trace);
+	ky_vec_fini(&session->traces);
+	if (session->state)
+		munmap(session->state, sizeof(*session->state));
+	if (session->dir_fd >= 0)
+		close(session->dir_fd);
+	free(session);
+}
+
+const uint8_t *ky_relay_session_id(const struct ky_relay_session *session)
+{
+	return session->id;
+}
+
+const char *ky_relay_session_path(const struct ky_relay_session *session)
+{
+	return session->path;
+}
+
+uint64_t ky_relay_session_next(const struct ky_relay_session *session)
+{
+	return session->state->next;
+}
+
+uint64_t ky_relay_session_bytes(const struct ky_relay_session *session)
+{
+	return session->bytes;
+}
+
+bool ky_relay_session_is_complete(const struct ky_relay_session *session)
+{
+	return session->is_complete;
+}
+
+uint32_t ky_relay_session_delay_ms(const struct ky_relay_session *session)
+{
+	return ky_live_delay_ms(session->dir_fd);
+}
+
+/* The state of a complete session that its recorder asks for no more. */
+static bool is_old(int dir_fd, const char *name)
+{
+	int fd = ky_file_open(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	struct state state = {.next = 0};
+	struct stat st;
+	bool is_complete;
+
+	if (fd < 0)
+		return false;
+	is_complete = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		      pread(fd, &state, sizeof(state), 0) == sizeof(state) &&
+		      memcmp(state.magic, STATE_MAGIC, sizeof(state.magic)) == 0 &&
+		      state.is_complete && time(NULL) - st.st_mtime > KEEP_S;
+	close(fd);
+	return is_complete;
+}
+
+void ky_relay_session_clean(int dir_fd)
+{
+	DIR *dir = ky_dir_open(dir_fd, STATE_DIR);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (is_old(dirfd(dir), entry->d_name))
+			(void)unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+}
+
+/* ---- traces --------------------------------------------------------------------------- */
+
+static int no_such_trace(uint32_t number, struct kymo_error *err)
+{
+	return ky_error_set(err, KYMO_E_FORMAT, "there is no trace %" PRIu32, number);
+}
+
+static struct ky_relay_trace *find_trace(const struct ky_relay_session *session, uint32_t number)
+{
+	return number && number <= session->traces.len ? session->traces.data[number - 1] : NULL;
+}
+
+static int open_trace(struct ky_relay_session *session, uint32_t flags, const char *path,
+		      struct kymo_error *err)
+{
+	uint32_t number = session->frame.trace;
+
+	if (!number || number > TRACES_MAX)
+		return no_such_trace(number, err);
+	while (session->traces.len < number)
+		if (ky_vec_push(&session->traces, NULL) < 0)
+			return ky_error_nomem(err);
+	if (session->traces.data[number - 1])
+		return KYMO_OK;
+	return ky_relay_trace_new(session->dir_fd, path, flags & KY_OPEN_IS_PART,
+				  &session->traces.data[number - 1], err);
+}
+
+static void forget_trace(struct ky_relay_session *session)
+{
+	ky_relay_trace_free(session->trace);
+	session->traces.data[session->frame.trace - 1] = NULL;
+}
+
+/* ---- frames --------------------------------------------------------------------------- */
+
+/* How many bytes at the beginning of the payload are collected; the rest goes to a file. */
+static size_t fixed_bytes(const struct ky_frame *frame)
+{
+	if (frame->type == KY_FRAME_DATA)
+		return sizeof(struct ky_net_data);
+	return frame->type == KY_FRAME_METADATA ? 0 : (size_t)frame->bytes;
+}
+
+static bool needs_trace(uint32_t type)
+{
+	return type == KY_FRAME_STREAM || (type >= KY_FRAME_DATA && type != KY_FRAME_BYE);
+}
+
+int ky_relay_session_begin(struct ky_relay_session *session, const struct ky_frame *frame,
+			   struct kymo_error *err)
+{
+	uint64_t next = session->state->next;
+
+	session->frame = *frame;
+	session->taken = 0;
+	session->trace = NULL;
+	session->is_skipped = frame->number && frame->number < next;
+	if (frame->number > next)
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "frame %" PRIu64 " comes before frame %" PRIu64, frame->number,
+				    next);
+	if (session->is_complete && frame->number)
+		return ky_error_set(err, KYMO_E_FORMAT, "a frame comes after the end");
+	if (session->is_skipped || !needs_trace(frame->type))
+		return KYMO_OK;
+	session->trace = find_trace(session, frame->trace);
+	if (!session->trace)
+		return no_such_trace(frame->trace, err);
+	return frame->type == KY_FRAME_METADATA ? ky_relay_trace_metadata(session->trace, err)
+						: KYMO_OK;
+}
+
+/* The fixed part of a packet's frame is here: its bytes follow. */
+static int begin_packet(struct ky_relay_session *session, struct kymo_error *err)
+{
+	struct ky_net_data data;
+
+	memcpy(&data, session->fixed, sizeof(data));
+	data.stream = le32toh(data.stream);
+	data.index_bytes = le32toh(data.index_bytes);
+	data.offset_bytes = le64toh(data.offset_bytes);
+	data.entry = le64toh(data.entry);
+	return ky_relay_trace_packet(session->trace, &data, session->frame.bytes - sizeof(data),
+				     err);
+}
+
+int ky_relay_session_take(struct ky_relay_session *session, const uint8_t *data, size_t bytes,
+			  struct kymo_error *err)
+{
+	size_t fixed = fixed_bytes(&session->frame), part;
+	int ret = KYMO_OK;
+
+	if (session->is_skipped)
+		return KYMO_OK;
+	if (session->taken < fixed) {
+		part = fixed - session->taken < bytes ? fixed - (size_t)session->taken : bytes;
+		memcpy(session->fixed + session->taken, data, part);
+		session->taken += part;
+		data += part;
+		bytes -= part;
+		if (session->taken == fixed && session->frame.type == KY_FRAME_DATA)
+			ret = begin_packet(session, err);
+	}
+	session->taken += bytes;
+	session->bytes += bytes;
+	return ret < 0 || !bytes ? ret : ky_relay_trace_write(session->trace, data, bytes, err);
+}
+
+/* The payload behind @skip bytes, as a path or a name. */
+static char *take_text(struct ky_relay_session *session, size_t skip)
+{
+	session->fixed[session->frame.bytes] = '\0';
+	return (char *)session->fixed + skip;
+}
+
+static uint32_t u32_at(const struct ky_relay_session *session, size_t at)
+{
+	uint32_t value;
+
+	memcpy(&value, session->fixed + at, sizeof(value));
+	return le32toh(value);
+}
+
+static uint64_t u64_at(const struct ky_relay_session *session, size_t at)
+{
+	uint64_t value;
+
+	memcpy(&value, session->fixed + at, sizeof(value));
+	return le64toh(value);
+}
+
+static int take_path(struct ky_relay_session *session, size_t skip, const char **path,
+		     struct kymo_error *err)
+{
+	*path = take_text(session, skip);
+	if (strlen(*path) != session->frame.bytes - skip || !ky_net_is_path(*path, strlen(*path)))
+		return ky_error_set(err, KYMO_E_FORMAT, "a path cannot be used");
+	return KYMO_OK;
+}
+
+static int end_definition(struct ky_relay_session *session, struct kymo_error *err)
+{
+	const char *text;
+	int ret;
+
+	if (session->frame.type == KY_FRAME_OPEN) {
+		ret = take_path(session, 4, &text, err);
+		return ret < 0 ? ret : open_trace(session, u32_at(session, 0), text, err);
+	}
+	ret = take_path(session, 8, &text, err);
+	if (!ret && strchr(text, '/'))
+		ret = ky_error_set(err, KYMO_E_FORMAT, "a name of a stream cannot be used");
+	return ret < 0 ? ret : ky_relay_trace_stream(session->trace, u32_at(session, 0), text, err);
+}
+
+static int end_rotation(struct ky_relay_session *session, struct kymo_error *err)
+{
+	const char *archive;
+	int ret = take_path(session, 8, &archive, err);
+
+	return ret < 0 ? ret
+		       : ky_relay_trace_rotate(session->trace, archive, u32_at(session, 0) != 0,
+					       err);
+}
+
+static int end_frame(struct ky_relay_session *session, struct kymo_error *err)
+{
+	struct ky_relay_trace *trace = session->trace;
+
+	switch (session->frame.type) {
+	case KY_FRAME_OPEN:
+	case KY_FRAME_STREAM:
+		return end_definition(session, err);
+	case KY_FRAME_DATA:
+		return ky_relay_trace_packet_end(trace, err);
+	case KY_FRAME_METADATA:
+		return ky_relay_trace_metadata_end(trace, err);
+	case KY_FRAME_PATCH:
+		return ky_relay_trace_patch(trace, u64_at(session, 0), session->fixed + 8,
+					    (size_t)session->frame.bytes - 8, err);
+	case KY_FRAME_BEACON:
+		return ky_relay_trace_beacon(trace, u64_at(session, 0), err);
+	case KY_FRAME_END:
+		ky_relay_trace_end(trace);
+		return KYMO_OK;
+	case KY_FRAME_CLOSE:
+		forget_trace(session);
+		return KYMO_OK;
+	case KY_FRAME_DISCARD:
+		ky_relay_trace_discard(trace);
+		forget_trace(session);
+		return KYMO_OK;
+	case KY_FRAME_ROTATE:
+		return end_rotation(session, err);
+	case KY_FRAME_BYE:
+		session->is_complete = true;
+		session->state->is_complete = 1;
+		return KYMO_OK;
+	default:
+		return ky_error_set(err, KYMO_E_FORMAT, "a frame of type %u comes here",
+				    session->frame.type);
+	}
+}
+
+int ky_relay_session_end(struct ky_relay_session *session, struct kymo_error *err)
+{
+	int ret;
+
+	if (session->is_skipped)
+		return KYMO_OK;
+	ret = end_frame(session, err);
+	if (!ret && session->frame.number)
+		session->state->next = session->frame.number + 1;
+	return ret;
+}

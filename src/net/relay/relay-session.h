@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session at a relay: the directory of one recording, and how many of its frames are carried out.
+ *
+ * The number of carried-out frames is in a mapped file, so that it survives a killed relay. Frames
+ * have absolute positions: a frame that was carried out just before the kill is carried out again,
+ * with the same effect.
+ *
+ * Threads: one at a time per session.
+ */
+#ifndef KY_NET_RELAY_RELAY_SESSION_H
+#define KY_NET_RELAY_RELAY_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#include "net/protocol/frame.h"
+
+struct ky_relay_session;
+
+/*
+ * Opens the session @id, or begins it: DIR/@host/@name, with a number after a name that another
+ * session has. @dir_fd: the relay's directory DIR, @dir its path; both must outlive the session.
+ * KYMO_E_INVALID: a name cannot be used; KYMO_E_IO, KYMO_E_MEMORY.
+ */
+int ky_relay_session_open(int dir_fd, const char *dir, const uint8_t id[16], const char *host,
+			  const char *name, struct ky_relay_session **session,
+			  struct kymo_error *err);
+/* Closes all files; what is not carried out yet can be sent again later. NULL is allowed. */
+void ky_relay_session_close(struct ky_relay_session *session);
+
+/* Removes what is left in the relay's directory of sessions that have been complete for long. */
+void ky_relay_session_clean(int dir_fd);
+
+const uint8_t *ky_relay_session_id(const struct ky_relay_session *session);
+/* Its path below DIR. */
+const char *ky_relay_session_path(const struct ky_relay_session *session);
+/* The number of the next frame to carry out. */
+uint64_t ky_relay_session_next(const struct ky_relay_session *session);
+/* How many bytes of packets and metadata it has taken in this connection. */
+uint64_t ky_relay_session_bytes(const struct ky_relay_session *session);
+/* Whether the recorder has said that it is complete. */
+bool ky_relay_session_is_complete(const struct ky_relay_session *session);
+/* The shortest delay that a live reader of the session wants, in ms; 0: no reader wants one. */
+uint32_t ky_relay_session_delay_ms(const struct ky_relay_session *session);
+
+/*
+ * A frame, from its beginning to its end: begin with its head (ky_frame_check() has passed it), then
+ * its payload in any pieces, at last the end, which carries it out. A frame that was carried out
+ * before has no effect. KYMO_E_FORMAT: the frame makes no sense; KYMO_E_IO: the disk. After an error
+ * the caller closes the session.
+ */
+int ky_relay_session_begin(struct ky_relay_session *session, const struct ky_frame *frame,
+			   struct kymo_error *err);
+int ky_relay_session_take(struct ky_relay_session *session, const uint8_t *data, size_t bytes,
+			  struct kymo_error *err);
+int ky_relay_session_end(struct ky_relay_session *session, struct kymo_error *err);
+
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/relay/relay-trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "net/files/relay-files.h"
+#include "os/file.h"
+#include "store/index-record.h"
+#include "store/live-file.h"
+
+#define STREAMS_MAX    65536
+#define METADATA_NEW   ".metadata.new"
+#define INDEX_DIR      "index"
+#define FILE_BYTES_MAX (UINT64_C(1) << 50)
+
+struct stream {
+	char *name; /* NULL: not defined */
+	int fd, index_fd;
+	uint64_t size_bytes; /* of whole packets */
+};
+
+struct ky_relay_trace {
+	int root_fd; /* of the session */
+	char *path;
+	bool is_part, is_told;
+	int fd, index_fd; /* -1: closed */
+	KY_VEC(struct stream) streams;
+	/* What the bytes that come are written to. */
+	int write_fd, metadata_fd;
+	uint64_t write_at;
+	struct stream *stream;
+	struct ky_net_data data;
+};
+
+static int io_error(const struct ky_relay_trace *trace, const char *name, int errnum,
+		    const char *what, struct kymo_error *err)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", trace->path, name);
+	return ky_relay_io_error(path, errnum, what, err);
+}
+
+/* ---- directories ---------------------------------------------------------------------- */
+
+static int open_dirs(struct ky_relay_trace *trace, struct kymo_error *err)
+{
+	int ret = ky_relay_make_parents(trace->root_fd, trace->path, err);
+
+	if (ret < 0)
+		return ret;
+	trace->fd = ky_relay_open_directory(trace->root_fd, trace->path);
+	if (trace->fd >= 0)
+		trace->index_fd = ky_relay_open_directory(trace->fd, INDEX_DIR);
+	if (trace->fd < 0 || trace->index_fd < 0)
+		return io_error(trace, "", errno, "create the trace's directory", err);
+	ky_live_begin(trace->index_fd);
+	return KYMO_OK;
+}
+
+static void close_streams(struct ky_relay_trace *trace)
+{
+	ky_vec_foreach(&trace->streams, stream) {
+		ky_relay_close_fd(&stream->fd);
+		ky_relay_close_fd(&stream->index_fd);
+		stream->size_bytes = 0;
+	}
+	trace->stream = NULL;
+	trace->write_fd = -1;
+}
+
+/* Live readers learn that the trace is complete. */
+static void end_live(struct ky_relay_trace *trace)
+{
+	if (trace->is_told && trace->fd >= 0)
+		(void)unlinkat(trace->fd, KY_LIVE_FILE_NAME, 0);
+	trace->is_told = false;
+}
+
+int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_relay_trace **out,
+		       struct kymo_error *err)
+{
+	struct ky_relay_trace *trace = calloc(1, sizeof(*trace));
+	int ret = KYMO_OK;
+
+	*out = NULL;
+	if (!trace)
+		return ky_error_nomem(err);
+	trace->root_fd = dir_fd;
+	trace->is_part = is_part;
+	trace->fd = trace->index_fd = trace->write_fd = trace->metadata_fd = -1;
+	trace->path = strdup(path);
+	ret = trace->path ? open_dirs(trace, err) : ky_error_nomem(err);
+	if (ret < 0) {
+		ky_relay_trace_free(trace);
+		return ret;
+	}
+	*out = trace;
+	return KYMO_OK;
+}
+
+void ky_relay_trace_free(struct ky_relay_trace *trace)
+{
+	if (!trace)
+		return;
+	close_streams(trace);
+	ky_relay_close_fd(&trace->metadata_fd);
+	ky_relay_close_fd(&trace->index_fd);
+	ky_relay_close_fd(&trace->fd);
+	ky_vec_foreach(&trace->streams, stream)
+		free(stream->name);
+	ky_vec_fini(&trace->streams);
+	free(trace->path);
+	free(trace);
+}
+
+/* A trace that has ended may still get its last metadata. */
+static int wake(struct ky_relay_trace *trace, struct kymo_error *err)
+{
+	return trace->fd >= 0 ? KYMO_OK : open_dirs(trace, err);
+}
+
+/* ---- streams -------------------------------------------------------------------------- */
+
+int ky_relay_trace_stream(struct ky_relay_trace *trace, uint32_t number, const char *name,
+			  struct kymo_error *err)
+{
+	struct stream *stream;
+
+	if (number >= STREAMS_MAX || strlen(name) > NAME_MAX - 4 || strcmp(name, "metadata") == 0 ||
+	    strcmp(name, INDEX_DIR) == 0)
+		return ky_error_set(err, KYMO_E_FORMAT, "a stream cannot have this number or name");
+	while (trace->streams.len <= number) {
+		const struct stream none = {.fd = -1, .index_fd = -1};
+
+		if (ky_vec_push(&trace->streams, none) < 0)
+			return ky_error_nomem(err);
+	}
+	stream = &trace->streams.data[number];
+	if (!stream->name)
+		stream->name = strdup(name);
+	return stream->name ? KYMO_OK : ky_error_nomem(err);
+}
+
+static int open_stream(struct ky_relay_trace *trace, struct stream *stream, struct kymo_error *err)
+{
+	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+	char index[NAME_MAX + 1];
+	int ret;
+
+	if (stream->fd >= 0)
+		return KYMO_OK;
+	ret = wake(trace, err);
+	if (ret < 0)
+		return ret;
+	stream->fd = ky_file_open(trace->fd, stream->name, flags, 0600);
+	if (stream->fd < 0)
+		return io_error(trace, stream->name, errno, "open the stream's file", err);
+	snprintf(index, sizeof(index), "%s.idx", stream->name);
+	stream->index_fd = ky_file_open(trace->index_fd, index, flags, 0600);
+	if (stream->index_fd < 0)
+		return io_error(trace, index, errno, "open the index", err);
+	return KYMO_OK;
+}
+
+int ky_relay_trace_packet(struct ky_relay_trace *trace, const struct ky_net_data *data,
+			  uint64_t bytes, struct kymo_error *err)
+{
+	struct stream *stream = NULL;
+	int ret;
+
+	if (data->stream < trace->streams.len)
+		stream = &trace->streams.data[data->stream];
+	if (!stream || !stream->name)
+		return ky_error_set(err, KYMO_E_FORMAT, "there is no stream %u", data->stream);
+	if ((data->index_bytes && data->index_bytes != KY_NET_INDEX_BYTES) ||
+	    data->offset_bytes > FILE_BYTES_MAX || bytes > FILE_BYTES_MAX - data->offset_bytes ||
+	    data->entry > FILE_BYTES_MAX / KY_NET_INDEX_BYTES)
+		return ky_error_set(err, KYMO_E_FORMAT, "the place of a packet makes no sense");
+	/* A hole in a file would take no space, but a client could claim any size. */
+	if (stream->fd >= 0 && data->offset_bytes > stream->size_bytes)
+		return ky_error_set(err, KYMO_E_FORMAT, "a packet leaves a hole in its file");
+	ret = open_stream(trace, stream, err);
+	if (ret < 0)
+		return ret;
+	trace->stream = stream;
+	trace->data = *data;
+	trace->write_fd = stream->fd;
+	trace->write_at = data->offset_bytes;
+	return KYMO_OK;
+}
+
+int ky_relay_trace_write(struct ky_relay_trace *trace, const uint8_t *data, size_t bytes,
+			 struct kymo_error *err)
+{
+	int ret = ky_relay_write(trace->write_fd, data, bytes, trace->write_at);
+
+	if (ret < 0)
+		return io_error(trace, trace->stream ? trace->stream->name : METADATA_NEW, -ret,
+				"write what came", err);
+	trace->write_at += bytes;
+	return KYMO_OK;
+}
+
+static int write_record(const struct ky_relay_trace *trace, struct kymo_error *err)
+{
+	const struct ky_index_head head = ky_index_head();
+	off_t at = (off_t)(sizeof(head) + trace->data.entry * KY_NET_INDEX_BYTES);
+	bool done = trace->data.entry || pwrite(trace->stream->index_fd, &head, sizeof(head), 0) ==
+						 (ssize_t)sizeof(head);
+
+	if (done && pwrite(trace->stream->index_fd, trace->data.index, KY_NET_INDEX_BYTES, at) ==
+			    KY_NET_INDEX_BYTES)
+		return KYMO_OK;
+	return io_error(trace, trace->stream->name, errno, "write the index", err);
+}
+
+int ky_relay_trace_packet_end(struct ky_relay_trace *trace, struct kymo_error *err)
+{
+	int ret;
+
+	if (!trace->stream)
+		return ky_error_set(err, KYMO_E_FORMAT, "a packet has no data");
+	ret = trace->data.index_bytes ? write_record(trace, err) : KYMO_OK;
+	trace->stream->size_bytes = trace->write_at;
+	trace->stream = NULL;
+	trace->write_fd = -1;
+	return ret;
+}
+
+/* ---- metadata ------------------------------------------------------------------------- */
+
+static const char *metadata_name(const struct ky_relay_trace *trace)
+{
+	return trace->is_part ? "metadata.ctf" : "metadata";
+}
+
+int ky_relay_trace_metadata(struct ky_relay_trace *trace, struct kymo_error *err)
+{
+	int ret = wake(trace, err);
+
+	if (ret < 0)
+		return ret;
+	ky_relay_close_fd(&trace->metadata_fd);
+	trace->metadata_fd =
+		ky_file_open(trace->fd, METADATA_NEW,
+			     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (trace->metadata_fd < 0)
+		return io_error(trace, METADATA_NEW, errno, "write the metadata", err);
+	trace->stream = NULL;
+	trace->write_fd = trace->metadata_fd;
+	trace->write_at = 0;
+	return KYMO_OK;
+}
+
+int ky_relay_trace_metadata_end(struct ky_relay_trace *trace, struct kymo_error *err)
+{
+	ky_relay_close_fd(&trace->metadata_fd);
+	trace->write_fd = -1;
+	if (renameat(trace->fd, METADATA_NEW, trace->fd, metadata_name(trace)) < 0)
+		return io_error(trace, metadata_name(trace), errno, "write the metadata", err);
+	return KYMO_OK;
+}
+
+int ky_relay_trace_patch(struct ky_relay_trace *trace, uint64_t at_bytes, const uint8_t *data,
+			 size_t bytes, struct kymo_error *err)
+{
+	int ret = wake(trace, err), fd;
+	struct stat st;
+
+	if (ret < 0)
+		return ret;
+	fd = ky_file_open_regular(trace->fd, metadata_name(trace), O_WRONLY);
+	if (fd < 0)
+		return io_error(trace, metadata_name(trace), -fd, "change the metadata", err);
+	if (fstat(fd, &st) < 0 || at_bytes > (uint64_t)st.st_size)
+		ret = ky_error_set(err, KYMO_E_FORMAT, "the metadata has no byte %llu",
+				   (unsigned long long)at_bytes);
+	else if (pwrite(fd, data, bytes, (off_t)at_bytes) != (ssize_t)bytes)
+		ret = io_error(trace, metadata_name(trace), errno, "change the metadata", err);
+	close(fd);
+	return ret;
+}
+
+/* ---- live readers, the end ------------------------------------------------------------ */
+
+int ky_relay_trace_beacon(struct ky_relay_trace *trace, uint64_t until_cycles,
+			  struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	int ret = wake(trace, err);
+
+	if (ret < 0)
+		return ret;
+	ky_live_put_head(&text, until_cycles);
+	ky_vec_foreach(&trace->streams, stream)
+		if (stream->name)
+			ky_live_put_stream(&text, stream->name, stream->size_bytes);
+	if (ky_strbuf_failed(&text))
+		ret = ky_error_nomem(err);
+	else
+		ret = ky_file_replace(trace->fd, KY_LIVE_FILE_NAME, ky_strbuf_text(&text),
+				      text.len);
+	ky_strbuf_fini(&text);
+	trace->is_told = true;
+	return ret < 0 && ret != KYMO_E_MEMORY
+		       ? io_error(trace, KY_LIVE_FILE_NAME, -ret, "write for live readers", err)
+		       : ret;
+}
+
+void ky_relay_trace_end(struct ky_relay_trace *trace)
+{
+	end_live(trace);
+	close_streams(trace);
+	ky_relay_close_fd(&trace->index_fd);
+	ky_relay_close_fd(&trace->fd);
+}
+
+void ky_relay_trace_discard(struct ky_relay_trace *trace)
+{
+	if (wake(trace, NULL) < 0)
+		return;
+	end_live(trace);
+	ky_vec_foreach(&trace->streams, stream) {
+		char index[NAME_MAX + 1];
+
+		if (!stream->name)
+			continue;
+		snprintf(index, sizeof(index), "%s.idx", stream->name);
+		(void)unlinkat(trace->fd, stream->name, 0);
+		(void)unlinkat(trace->index_fd, index, 0);
+	}
+	(void)unlinkat(trace->fd, METADATA_NEW, 0);
+	(void)unlinkat(trace->fd, metadata_name(trace), 0);
+	(void)unlinkat(trace->fd, INDEX_DIR, AT_REMOVEDIR);
+	(void)unlinkat(trace->root_fd, trace->path, AT_REMOVEDIR);
+}
+
+int ky_relay_trace_rotate(struct ky_relay_trace *trace, const char *archive, bool continues,
+			  struct kymo_error *err)
+{
+	struct stat st;
+	int ret;
+
+	ky_relay_trace_end(trace);
+	ret = ky_relay_make_parents(trace->root_fd, archive, err);
+	if (ret < 0)
+		return ret;
+	/* A relay that was killed in between has done this already. */
+	if (fstatat(trace->root_fd, archive, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+	    renameat(trace->root_fd, trace->path, trace->root_fd, archive) < 0)
+		return io_error(trace, archive, errno, "move the trace", err);
+	if (continues)
+		return open_dirs(trace, err);
+	free(trace->path);
+	trace->path = strdup(archive);
+	return trace->path ? KYMO_OK : ky_error_nomem(err);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The files of one trace at a relay, in the layout of the directory store. All writes go to absolute
+ * positions, so that a repeated one has the same effect.
+ *
+ * Errors: KYMO_E_FORMAT: the recorder's data makes no sense; KYMO_E_IO: the disk; KYMO_E_MEMORY.
+ * Threads: one at a time per trace.
+ */
+#ifndef KY_NET_RELAY_RELAY_TRACE_H
+#define KY_NET_RELAY_RELAY_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#include "net/protocol/frame.h"
+
+struct ky_relay_trace;
+
+/* The trace at @path in the directory @dir_fd, which must outlive it; the directory may exist. */
+int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_relay_trace **trace,
+		       struct kymo_error *err);
+/* Closes its files. NULL is allowed. */
+void ky_relay_trace_free(struct ky_relay_trace *trace);
+
+/* Stream number @number has the name @name. */
+int ky_relay_trace_stream(struct ky_relay_trace *trace, uint32_t number, const char *name,
+			  struct kymo_error *err);
+/* A packet of @bytes begins; its bytes come by ky_relay_trace_write(). */
+int ky_relay_trace_packet(struct ky_relay_trace *trace, const struct ky_net_data *data,
+			  uint64_t bytes, struct kymo_error *err);
+/* The metadata begins; its bytes come by ky_relay_trace_write(). */
+int ky_relay_trace_metadata(struct ky_relay_trace *trace, struct kymo_error *err);
+int ky_relay_trace_write(struct ky_relay_trace *trace, const uint8_t *data, size_t bytes,
+			 struct kymo_error *err);
+int ky_relay_trace_packet_end(struct ky_relay_trace *trace, struct kymo_error *err);
+int ky_relay_trace_metadata_end(struct ky_relay_trace *trace, struct kymo_error *err);
+int ky_relay_trace_patch(struct ky_relay_trace *trace, uint64_t at_bytes, const uint8_t *data,
+			 size_t bytes, struct kymo_error *err);
+/* For live readers: all events before @until_cycles are here. */
+int ky_relay_trace_beacon(struct ky_relay_trace *trace, uint64_t until_cycles,
+			  struct kymo_error *err);
+/* The streams are complete. */
+void ky_relay_trace_end(struct ky_relay_trace *trace);
+/* Removes the trace's files. */
+void ky_relay_trace_discard(struct ky_relay_trace *trace);
+/* Moves the trace to @archive; when it @continues, a new one begins in its place. */
+int ky_relay_trace_rotate(struct ky_relay_trace *trace, const char *archive, bool continues,
+			  struct kymo_error *err);
+
+#endif

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/viewer/viewer-client.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "net/viewer/viewer-client-internal.h"
+#include "os/file.h"
+
+/* Requests before the others get their turn. */
+#define REQUESTS_AT_A_TIME 32
+#define ATTACHED_MAX	   64
+#define TIMER_US	   100000
+
+/* ---- recordings that viewers share ---------------------------------------------------- */
+
+static struct ky_viewer_recording *share(struct ky_viewer_hub *hub, const char *below,
+					 int64_t now_ns, struct kymo_error *err)
+{
+	struct ky_viewer_recording *recording;
+	char path[PATH_MAX];
+
+	ky_vec_foreach(&hub->recordings, it) {
+		if (strcmp((*it)->name, below) == 0) {
+			(*it)->users++;
+			return *it;
+		}
+	}
+	snprintf(path, sizeof(path), "%s%s%s", hub->list.dir, below[0] ? "/" : "", below);
+	if (ky_viewer_recording_open(path, below, now_ns, &recording, err) < 0)
+		return NULL;
+	recording->serial = ++hub->serial;
+	recording->users = 1;
+	if (ky_vec_push(&hub->recordings, recording) == 0)
+		return recording;
+	ky_viewer_recording_close(recording);
+	return NULL;
+}
+
+static void unshare(struct ky_viewer_hub *hub, struct ky_viewer_recording *recording)
+{
+	if (--recording->users)
+		return;
+	for (size_t i = 0; i < hub->recordings.len; i++)
+		if (hub->recordings.data[i] == recording)
+			hub->recordings.data[i] = hub->recordings.data[--hub->recordings.len];
+	ky_viewer_recording_close(recording);
+}
+
+void ky_viewer_hub_fini(struct ky_viewer_hub *hub)
+{
+	while (hub->clients.len)
+		ky_viewer_client_free(hub->clients.data[0]);
+	ky_vec_fini(&hub->clients);
+	ky_vec_fini(&hub->recordings);
+	ky_viewer_list_fini(&hub->list);
+}
+
+void ky_viewer_look(struct ky_viewer_client *client, struct ky_viewer_recording *recording)
+{
+	struct ky_viewer_hub *hub = client->hub;
+
+	if (hub->update)
+		hub->update(hub->data, recording);
+	/* A directory that cannot be read any more has no new traces. */
+	(void)ky_viewer_recording_look(recording, client->now_ns, NULL);
+}
+
+/* ---- attachments ---------------------------------------------------------------------- */
+
+static void detach(struct ky_viewer_client *client, struct ky_viewer_attachment *attachment)
+{
+	unshare(client->hub, attachment->recording);
+	ky_vec_fini(&attachment->cursors);
+	free(attachment->shown);
+	free(attachment);
+}
+
+static struct ky_viewer_attachment *attachment_of(const struct ky_viewer_client *client,
+						  uint64_t session)
+{
+	ky_vec_foreach(&client->attached, it)
+		if ((*it)->session == session)
+			return *it;
+	return NULL;
+}
+
+struct ky_viewer_cursor *ky_viewer_find(const struct ky_viewer_client *client, uint64_t id,
+					struct ky_viewer_attachment **out)
+{
+	uint32_t number = (uint32_t)id;
+
+	ky_vec_foreach(&client->attached, it) {
+		struct ky_viewer_attachment *attachment = *it;
+
+		if (attachment->recording->serial != id >> 32 || !number ||
+		    number > attachment->cursors.len)
+			continue;
+		*out = attachment;
+		return &attachment->cursors.data[number - 1];
+	}
+	return NULL;
+}
+
+/* How far a viewer that merges streams can be: not beyond any of them. */
+static uint64_t position_of(const struct ky_viewer_attachment *attachment)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (size_t i = 0; i < attachment->cursors.len; i++) {
+		const struct ky_viewer_cursor *cursor = &attachment->cursors.data[i];
+
+		if (!attachment->recording->tracks.data[i].name)
+			continue;
+		if (!cursor->is_over && cursor->told_cycles < least)
+			least = cursor->told_cycles;
+		if (cursor->told_cycles > most)
+			most = cursor->told_cycles;
+	}
+	return least == UINT64_MAX ? most : least;
+}
+
+/* The viewer learns of all streams that there are now. False: no memory. */
+static bool tell_streams(struct ky_viewer_client *client, struct ky_viewer_attachment *attachment)
+{
+	struct ky_viewer_recording *recording = attachment->recording;
+	uint64_t position = client->is_strict ? position_of(attachment) : 0;
+	struct ky_viewer_reply *reply = &client->reply;
+
+	reply->recording = recording;
+	reply->next = attachment->cursors.len;
+	reply->end = recording->tracks.len;
+	reply->shown = attachment->shown;
+	reply->hidden_end = attachment->hidden_end;
+	while (attachment->cursors.len < recording->tracks.len) {
+		const struct ky_viewer_track *track =
+			&recording->tracks.data[attachment->cursors.len];
+		struct ky_viewer_cursor cursor = {0};
+
+		/* A stream that comes late has no event before that. */
+		if (client->is_strict && track->name)
+			cursor.told_cycles =
+				track->base_cycles > position ? track->base_cycles : position;
+		if (ky_vec_push(&attachment->cursors, cursor) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* Only what comes from now on. Traces that are complete have nothing more to show. */
+static bool seek_end(struct ky_viewer_attachment *attachment)
+{
+	struct ky_viewer_recording *recording = attachment->recording;
+
+	ky_vec_foreach(&recording->traces, trace)
+		if ((*trace)->is_written)
+			ky_viewer_trace_list(recording, *trace);
+	attachment->hidden_end = recording->tracks.len;
+	attachment->shown = calloc(recording->tracks.len + 1, sizeof(bool));
+	for (size_t i = 0; attachment->shown && i < recording->tracks.len; i++)
+		attachment->shown[i] = !recording->tracks.data[i].trace->is_complete;
+	return attachment->shown != NULL;
+}
+
+static void skip_to_end(struct ky_viewer_attachment *attachment)
+{
+	for (size_t i = 0; i < attachment->hidden_end; i++) {
+		const struct ky_viewer_track *track = &attachment->recording->tracks.data[i];
+		struct ky_viewer_cursor *cursor = &attachment->cursors.data[i];
+
+		cursor->is_over = !attachment->shown[i];
+		cursor->told_cycles = 0;
+		if (track->name)
+			cursor->next = ky_viewer_track_entries(track);
+	}
+}
+
+static struct ky_viewer_attachment *attachment_new(struct ky_viewer_client *client,
+						   const struct ky_viewer_entry *entry)
+{
+	struct ky_viewer_attachment *attachment = calloc(1, sizeof(*attachment));
+	struct kymo_error err;
+
+	if (!attachment)
+		return NULL;
+	attachment->session = entry->id;
+	attachment->recording = share(client->hub, entry->below, client->now_ns, &err);
+	if (!attachment->recording) {
+		ky_log_warning(client->hub->log, "%s: cannot be shown to a viewer: %s",
+			       entry->below, err.message);
+		free(attachment);
+		return NULL;
+	}
+	if (ky_vec_push(&client->attached, attachment) == 0)
+		return attachment;
+	detach(client, attachment);
+	return NULL;
+}
+
+/* A viewer that attaches once more continues where it was. */
+static int attach(struct ky_viewer_client *client, const struct ky_viewer_entry *entry, bool at_end)
+{
+	struct ky_viewer_attachment *attachment;
+
+	if (client->attached.len >= ATTACHED_MAX)
+		return KY_VIEWER_ATTACH_NO_SESSION;
+	attachment = attachment_new(client, entry);
+	if (!attachment)
+		return KY_VIEWER_ATTACH_UNKNOWN;
+	ky_viewer_look(client, attachment->recording);
+	ky_viewer_recording_look_at_all(attachment->recording, client->now_ns);
+	/* A complete recording has its events only in the past. */
+	at_end = at_end && !ky_viewer_recording_is_over(attachment->recording, client->now_ns);
+	if (at_end && !seek_end(attachment))
+		return KY_VIEWER_ATTACH_NO_SESSION;
+	if (!tell_streams(client, attachment))
+		return KY_VIEWER_ATTACH_NO_SESSION;
+	if (at_end)
+		skip_to_end(attachment);
+	return KY_VIEWER_ATTACH_OK;
+}
+
+static void put_streams(struct ky_viewer_client *client, uint32_t status)
+{
+	const struct ky_viewer_streams answer = {htobe32(status),
+						 htobe32(ky_viewer_reply_streams(&client->reply))};
+
+	ky_viewer_reply_put(&client->reply, &answer, sizeof(answer));
+}
+
+static int answer_attach(struct ky_viewer_client *client)
+{
+	const struct ky_viewer_attach *request = (const void *)client->body;
+	uint64_t session = be64toh(request->session);
+	uint32_t seek = be32toh(request->seek);
+	const struct ky_viewer_entry *entry;
+	int status;
+
+	if (!client->has_session) {
+		put_streams(client, KY_VIEWER_ATTACH_NO_SESSION);
+		return 0;
+	}
+	if (seek != KY_VIEWER_SEEK_BEGIN && seek != KY_VIEWER_SEEK_LAST) {
+		put_streams(client, KY_VIEWER_ATTACH_SEEK);
+		return 0;
+	}
+	if (attachment_of(client, session)) {
+		put_streams(client, tell_streams(client, attachment_of(client, session))
+					    ? KY_VIEWER_ATTACH_OK
+					    : KY_VIEWER_ATTACH_NO_SESSION);
+		return 0;
+	}
+	ky_viewer_list_look(&client->hub->list, client->now_ns, client->hub->is_connected,
+			    client->hub->data);
+	entry = ky_viewer_list_find(&client->hub->list, session);
+	status = entry ? attach(client, entry, seek == KY_VIEWER_SEEK_LAST)
+		       : KY_VIEWER_ATTACH_UNKNOWN;
+	put_streams(client, (uint32_t)status);
+	return 0;
+}
+
+static int answer_detach(struct ky_viewer_client *client)
+{
+	uint64_t session = be64toh(*(const ky_be64 *)client->body);
+	bool is_attached = attachment_of(client, session) != NULL;
+	uint32_t status = htobe32(is_attached ? KY_VIEWER_OK : KY_VIEWER_UNKNOWN);
+
+	/* It stays in the list, so that a viewer that comes back gets nothing twice. */
+	ky_viewer_reply_put(&client->reply, &status, sizeof(status));
+	return 0;
+}
+
+static bool is_read_out(const struct ky_viewer_attachment *attachment)
+{
+	for (size_t i = 0; i < attachment->cursors.len; i++) {
+		const struct ky_viewer_track *track = &attachment->recording->tracks.data[i];
+
+		if (track->name && !attachment->cursors.data[i].is_over)
+			return false;
+	}
+	return true;
+}
+
+static int answer_new_streams(struct ky_viewer_client *client)
+{
+	uint64_t session = be64toh(*(const ky_be64 *)client->body);
+	struct ky_viewer_attachment *attachment = attachment_of(client, session);
+	struct ky_viewer_recording *recording;
+
+	if (!attachment) {
+		put_streams(client, KY_VIEWER_STREAMS_ERROR);
+		return 0;
+	}
+	recording = attachment->recording;
+	ky_viewer_look(client, recording);
+	ky_viewer_recording_look_at_all(recording, client->now_ns);
+	if (!tell_streams(client, attachment))
+		return -ENOMEM;
+	if (ky_viewer_reply_streams(&client->reply))
+		put_streams(client, KY_VIEWER_STREAMS_OK);
+	else if (ky_viewer_recording_is_over(recording, client->now_ns) && is_read_out(attachment))
+		put_streams(client, KY_VIEWER_STREAMS_HUP);
+	else
+		put_streams(client, KY_VIEWER_STREAMS_NO_NEW);
+	return 0;
+}
+
+/* ---- versions and sessions ------------------------------------------------------------ */
+
+static int answer_connect(struct ky_viewer_client *client)
+{
+	struct ky_viewer_connect answer;
+	uint32_t minor;
+
+	memcpy(&answer, client->body, sizeof(answer));
+	minor = be32toh(answer.minor);
+	if (client->is_connected || be32toh(answer.major) != KY_VIEWER_MAJOR ||
+	    be32toh(answer.type) != 1)
+		return -EPROTO;
+	client->is_connected = true;
+	client->minor = minor < KY_VIEWER_MINOR ? minor : KY_VIEWER_MINOR;
+	answer.minor = htobe32(KY_VIEWER_MINOR);
+	answer.viewer = htobe64(++client->hub->viewer);
+	ky_viewer_reply_put(&client->reply, &answer, sizeof(answer));
+	return 0;
+}
+
+static int answer_create(struct ky_viewer_client *client)
+{
+	uint32_t status = htobe32(KY_VIEWER_OK);
+
+	client->has_session = true;
+	ky_viewer_reply_put(&client->reply, &status, sizeof(status));
+	return 0;
+}
+
+static uint32_t count_viewers(const struct ky_viewer_hub *hub, uint64_t session)
+{
+	uint32_t n = 0;
+
+	ky_vec_foreach(&hub->clients, it)
+		n += attachment_of(*it, session) != NULL;
+	return n;
+}
+
+static size_t put_session(const struct ky_viewer_hub *hub, const struct ky_viewer_entry *entry,
+			  uint8_t *to)
+{
+	struct ky_viewer_session session = {
+		.id = htobe64(entry->id),
+		.timer_us = htobe32(TIMER_US),
+		.clients = htobe32(count_viewers(hub, entry->id)),
+		.streams = htobe32(entry->streams),
+	};
+
+	snprintf(session.host, sizeof(session.host), "%s", entry->host);
+	snprintf(session.name, sizeof(session.name), "%s", entry->name);
+	memcpy(to, &session, sizeof(session));
+	return sizeof(session);
+}
+
+static size_t put_session_15(const struct ky_viewer_hub *hub, const struct ky_viewer_entry *entry,
+			     uint8_t *to)
+{
+	size_t host_bytes = strlen(entry->host), name_bytes = strlen(entry->name);
+	const struct ky_viewer_session_15 session = {
+		.id = htobe64(entry->id),
+		.timer_us = htobe32(TIMER_US),
+		.clients = htobe32(count_viewers(hub, entry->id)),
+		.streams = htobe32(entry->streams),
+		.host_bytes = htobe32((uint32_t)host_bytes),
+		.name_bytes = htobe32((uint32_t)name_bytes),
+		.format = htobe32(entry->is_ctf2 ? KY_VIEWER_CTF_2 : KY_VIEWER_CTF_1),
+	};
+
+	memcpy(to, &session, sizeof(session));
+	memcpy(to + sizeof(session), entry->host, host_bytes);
+	memcpy(to + sizeof(session) + host_bytes, entry->name, name_bytes);
+	return sizeof(session) + host_bytes + name_bytes;
+}
+
+/* A viewer of an older version would take a session of CTF 2 for one of CTF 1.8. */
+static int answer_list(struct ky_viewer_client *client)
+{
+	struct ky_viewer_hub *hub = client->hub;
+	bool is_15 = client->minor >= KY_VIEWER_MINOR_CTF2;
+	uint32_t count = 0;
+	size_t room = 0, used = 0;
+
+	ky_viewer_list_look(&hub->list, client->now_ns, hub->is_connected, hub->data);
+	ky_vec_foreach(&hub->list.entries, entry)
+		room += sizeof(struct ky_viewer_session) + strlen(entry->host) +
+			strlen(entry->name);
+	client->reply.blob = ky_viewer_blob_new(room);
+	if (!client->reply.blob)
+		return -ENOMEM;
+	ky_vec_foreach(&hub->list.entries, entry) {
+		uint8_t *to = client->reply.blob->data + used;
+
+		if (entry->is_ctf2 && !is_15)
+			continue;
+		used += is_15 ? put_session_15(hub, entry, to) : put_session(hub, entry, to);
+		count++;
+	}
+	client->reply.blob->bytes = used;
+	count = htobe32(count);
+	ky_viewer_reply_put(&client->reply, &count, sizeof(count));
+	return 0;
+}
+
+/* ---- requests ------------------------------------------------------------------------- */
+
+static const struct {
+	size_t bytes;
+	int (*answer)(struct ky_viewer_client *client);
+} commands[] = {
+	[KY_VIEWER_CONNECT] = {sizeof(struct ky_viewer_connect), answer_connect},
+	[KY_VIEWER_LIST_SESSIONS] = {0, answer_list},
+	[KY_VIEWER_ATTACH] = {sizeof(struct ky_viewer_attach), answer_attach},
+	[KY_VIEWER_GET_NEXT_INDEX] = {8, ky_viewer_answer_index},
+	[KY_VIEWER_GET_PACKET] = {sizeof(struct ky_viewer_get_packet), ky_viewer_answer_packet},
+	[KY_VIEWER_GET_METADATA] = {8, ky_viewer_answer_metadata},
+	[KY_VIEWER_GET_NEW_STREAMS] = {8, answer_new_streams},
+	[KY_VIEWER_CREATE_SESSION] = {0, answer_create},
+	[KY_VIEWER_DETACH] = {8, answer_detach},
+};
+
+/* The size in the head is not used: as in LTTng's relay, the command alone says what follows. */
+static int begin_request(struct ky_viewer_client *client)
+{
+	struct ky_viewer_head head;
+
+	memcpy(&head, client->input, sizeof(head));
+	client->command = be32toh(head.command);
+	if (!client->command || client->command >= sizeof(commands) / sizeof(commands[0]) ||
+	    (!client->is_connected && client->command != KY_VIEWER_CONNECT))
+		return -EPROTO;
+	client->wanted = sizeof(head) + commands[client->command].bytes;
+	return 0;
+}
+
+/* Returns 1: a request is complete; 0: more is needed; negative errno. */
+static int receive(struct ky_viewer_client *client)
+{
+	while (client->n_input < client->wanted) {
+		ssize_t got = ky_link_receive(client->link, client->input + client->n_input,
+					      client->wanted - client->n_input);
+		int ret = 0;
+
+		if (got <= 0)
+			return got == -EAGAIN ? 0 : got ? (int)got : -ECONNRESET;
+		client->n_input += (size_t)got;
+		if (client->n_input == sizeof(struct ky_viewer_head))
+			ret = begin_request(client);
+		if (ret < 0)
+			return ret;
+	}
+	memcpy(client->body, client->input + sizeof(struct ky_viewer_head), sizeof(client->body));
+	client->n_input = 0;
+	client->wanted = sizeof(struct ky_viewer_head);
+	return 1;
+}
+
+static int send_reply(struct ky_viewer_client *client)
+{
+	int ret = ky_viewer_reply_send(&client->reply, client->link, client->hub->scratch);
+
+	if (ret == 0 && !client->stuck_ns)
+		client->stuck_ns = client->now_ns;
+	if (ret == 1)
+		client->stuck_ns = 0;
+	return ret;
+}
+
+int ky_viewer_client_step(struct ky_viewer_client *client, int64_t now_ns)
+{
+	client->now_ns = now_ns;
+	if (client->is_replying) {
+		int ret = send_reply(client);
+
+		if (ret <= 0)
+			return ret < 0 ? ret : KY_VIEWER_WANTS_OUTPUT;
+		client->is_replying = false;
+	}
+	for (int i = 0; i < REQUESTS_AT_A_TIME; i++) {
+		int ret = receive(client);
+
+		if (ret <= 0)
+			return ret < 0 ? ret : KY_VIEWER_WANTS_INPUT;
+		ret = commands[client->command].answer(client);
+		if (ret < 0)
+			return ret;
+		ret = send_reply(client);
+		client->is_replying = ret == 0;
+		if (ret <= 0)
+			return ret < 0 ? ret : KY_VIEWER_WANTS_OUTPUT;
+	}
+	return KY_VIEWER_WANTS_TURN;
+}
+
+/* ---- clients -------------------------------------------------------------------------- */
+
+int ky_viewer_client_new(struct ky_viewer_hub *hub, struct ky_link *link, bool is_strict,
+			 struct ky_viewer_client **out, struct kymo_error *err)
+{
+	struct ky_viewer_client *client = calloc(1, sizeof(*client));
+
+	*out = client;
+	if (!client || ky_vec_push(&hub->clients, client) < 0) {
+		free(client);
+		ky_link_free(link);
+		return ky_error_nomem(err);
+	}
+	client->hub = hub;
+	client->link = link;
+	client->is_strict = is_strict;
+	client->wanted = sizeof(struct ky_viewer_head);
+	ky_viewer_reply_init(&client->reply);
+	return KYMO_OK;
+}
+
+void ky_viewer_client_free(struct ky_viewer_client *client)
+{
+	struct ky_viewer_hub *hub = client->hub;
+
+	for (size_t i = 0; i < hub->clients.len; i++)
+		if (hub->clients.data[i] == client)
+			hub->clients.data[i] = hub->clients.data[--hub->clients.len];
+	ky_viewer_reply_clear(&client->reply);
+	ky_vec_foreach(&client->attached, it)
+		detach(client, *it);
+	ky_vec_fini(&client->attached);
+	ky_link_free(client->link);
+	free(client);
+}
+
+struct ky_link *ky_viewer_client_link(const struct ky_viewer_client *client)
+{
+	return client->link;
+}
+
+int64_t ky_viewer_client_idle_since_ns(const struct ky_viewer_client *client, bool *is_greeting)
+{
+	*is_greeting = !client->is_connected;
+	return client->is_connected ? client->stuck_ns : client->begun_ns;
+}

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/viewer/viewer-recording.h"
+
+#include <dirent.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "os/file.h"
+#include "store/follow.h"
+
+/* Between two looks at the same thing. */
+#define LOOK_NS 20000000
+/* Viewers want events that soon. */
+#define DELAY_MS 250
+/* After a trace has ended, its successor has this time to appear. */
+#define GRACE_NS 500000000
+/* So long a recorder may take until it tells the first bound of a trace: a state dump comes before. */
+#define FIRST_BOUND_NS 5000000000
+/* The part of the time that looking for new traces may take: one in so many. */
+#define SCAN_SHARE  3
+#define DEPTH_MAX   12
+#define ENTRIES_MAX 1000000
+#define TRACKS_MAX  1000000
+#define INDEX_MAX   4096 /* bytes of one entry */
+
+/* ---- finding traces ------------------------------------------------------------------- */
+
+struct scan {
+	ky_viewer_found found;
+	void *data;
+	char path[PATH_MAX];
+	unsigned int left; /* entries */
+};
+
+static void scan_dir(struct scan *scan, DIR *dir, size_t len, int depth)
+{
+	struct dirent *entry;
+	struct stat st;
+
+	/* The metadata of a new trace may come later. */
+	if (fstatat(dirfd(dir), "metadata", &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+	    fstatat(dirfd(dir), "index", &st, AT_SYMLINK_NOFOLLOW) == 0)
+		scan->found(scan->data, dirfd(dir), scan->path);
+	while (depth < DEPTH_MAX && scan->left && (entry = readdir(dir))) {
+		size_t room = sizeof(scan->path) - len;
+		DIR *child;
+
+		scan->left--;
+		if (entry->d_name[0] == '.' || strcmp(entry->d_name, "index") == 0 ||
+		    (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
+			continue;
+		if (snprintf(scan->path + len, room, "%s%s", len ? "/" : "", entry->d_name) >=
+		    (int)room)
+			continue;
+		child = ky_dir_open(dirfd(dir), entry->d_name);
+		if (!child)
+			continue;
+		scan_dir(scan, child, strlen(scan->path), depth + 1);
+		closedir(child);
+	}
+	scan->path[len] = '\0';
+}
+
+void ky_viewer_scan(int dir_fd, ky_viewer_found found, void *data)
+{
+	struct scan *scan = calloc(1, sizeof(*scan));
+	DIR *dir = ky_dir_open(dir_fd, ".");
+
+	if (scan && dir) {
+		scan->found = found;
+		scan->data = data;
+		scan->left = ENTRIES_MAX;
+		scan_dir(scan, dir, 0, 0);
+	}
+	if (dir)
+		closedir(dir);
+	free(scan);
+}
+
+static void trace_free(struct ky_viewer_trace *trace)
+{
+	if (!trace)
+		return;
+	ky_live_state_fini(&trace->state);
+	ky_names_fini(&trace->names);
+	if (trace->fd >= 0)
+		close(trace->fd);
+	free(trace->path);
+	free(trace);
+}
+
+static struct ky_viewer_trace *trace_new(const struct ky_viewer_recording *recording, int dir_fd,
+					 const char *path, const struct stat *st)
+{
+	struct ky_viewer_trace *trace = calloc(1, sizeof(*trace));
+
+	if (!trace)
+		return NULL;
+	trace->fd = openat(dir_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (asprintf(&trace->path, "%s%s%s", recording->name, path[0] ? "/" : "", path) < 0)
+		trace->path = NULL;
+	trace->device = st->st_dev;
+	trace->inode = st->st_ino;
+	trace->found_ns = recording->known_ns;
+	trace->metadata = SIZE_MAX;
+	ky_names_init(&trace->names);
+	if (trace->fd >= 0 && trace->path)
+		return trace;
+	trace_free(trace);
+	return NULL;
+}
+
+static void add_trace(void *data, int dir_fd, const char *path)
+{
+	struct ky_viewer_recording *recording = data;
+	struct ky_viewer_trace *trace;
+	struct stat st;
+
+	if (fstat(dir_fd, &st) < 0)
+		return;
+	ky_vec_foreach(&recording->traces, it)
+		if ((*it)->inode == st.st_ino && (*it)->device == st.st_dev)
+			return;
+	trace = trace_new(recording, dir_fd, path, &st);
+	if (trace && ky_vec_push(&recording->traces, trace) < 0)
+		trace_free(trace);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct ky_viewer_trace *const *p = a, *const *q = b;
+
+	return strcmp((*p)->path, (*q)->path);
+}
+
+/* The new watch first, and the old one goes last: no moment is without a reader's lock. */
+static int scan_recording(struct ky_viewer_recording *recording, int64_t now_ns,
+			  struct kymo_error *err)
+{
+	const char *path = recording->path;
+	struct ky_follow *follow;
+	size_t known = recording->traces.len;
+	int ret = ky_follow_open(&path, 1, DELAY_MS, &follow, err), fd;
+
+	if (ret < 0)
+		return ret;
+	ky_follow_close(recording->follow);
+	recording->follow = follow;
+	recording->scanned_ns = now_ns;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return ky_error_errno(err, errno, "cannot read the recording's directory");
+	ky_viewer_scan(fd, add_trace, recording);
+	close(fd);
+	if (recording->traces.len > known)
+		qsort(recording->traces.data + known, recording->traces.len - known,
+		      sizeof(recording->traces.data[0]), by_path);
+	return KYMO_OK;
+}
+
+int ky_viewer_recording_look(struct ky_viewer_recording *recording, int64_t now_ns,
+			     struct kymo_error *err)
+{
+	struct timespec before, after;
+	int ret;
+
+	if (!recording->follow)
+		recording->known_ns = now_ns;
+	else
+		recording->has_news |= ky_follow_has_news(recording->follow);
+	if (recording->follow && !recording->has_news) {
+		recording->known_ns = now_ns;
+		return KYMO_OK;
+	}
+	if (recording->follow &&
+	    now_ns - recording->scanned_ns < SCAN_SHARE * recording->scan_took_ns)
+		return KYMO_OK;
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	ret = scan_recording(recording, now_ns, err);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	recording->scan_took_ns =
+		(after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
+	if (ret < 0)
+		return ret;
+	recording->has_news = false;
+	ky_viewer_recording_look_at_all(recording, now_ns);
+	return KYMO_OK;
+}
+
+int ky_viewer_recording_open(const char *path, const char *name, int64_t now_ns,
+			     struct ky_viewer_recording **out, struct kymo_error *err)
+{
+	struct ky_viewer_recording *recording = calloc(1, sizeof(*recording));
+	int ret = KYMO_OK;
+
+	*out = NULL;
+	if (!recording)
+		return ky_error_nomem(err);
+	recording->path = strdup(path);
+	recording->name = strdup(name);
+	if (!recording->path || !recording->name)
+		ret = ky_error_nomem(err);
+	if (!ret)
+		ret = ky_viewer_recording_look(recording, now_ns, err);
+	if (ret < 0)
+		ky_viewer_recording_close(recording);
+	else
+		*out = recording;
+	return ret;
+}
+
+void ky_viewer_recording_close(struct ky_viewer_recording *recording)
+{
+	if (!recording)
+		return;
+	ky_vec_foreach(&recording->tracks, track)
+		free(track->name);
+	ky_vec_fini(&recording->tracks);
+	ky_vec_foreach(&recording->traces, trace)
+		trace_free(*trace);
+	ky_vec_fini(&recording->traces);
+	ky_follow_close(recording->follow);
+	free(recording->path);
+	free(recording->name);
+	free(recording);
+}
+
+/* ---- streams -------------------------------------------------------------------------- */
+
+/* The index file, and the size of its entries. */
+static int open_index(const struct ky_viewer_track *track, uint32_t *entry_bytes)
+{
+	struct ky_index_head head;
+	char path[NAME_MAX + 16];
+	int fd;
+
+	snprintf(path, sizeof(path), "index/%s.idx", track->name);
+	fd = ky_file_open_regular(track->trace->fd, path, O_RDONLY | O_NOFOLLOW);
+	if (fd < 0)
+		return fd;
+	if (pread(fd, &head, sizeof(head), 0) == sizeof(head) &&
+	    be32toh(head.magic) == KY_INDEX_MAGIC) {
+		*entry_bytes = be32toh(head.record_bytes);
+		if (*entry_bytes >= KY_INDEX_ENTRY_1_0 && *entry_bytes <= INDEX_MAX)
+			return fd;
+	}
+	close(fd);
+	return -EINVAL;
+}
+
+static bool is_within(const struct ky_index_record *entry, uint64_t limit_bytes)
+{
+	uint64_t bits = be64toh(entry->packet_bits), at = be64toh(entry->offset_bytes), end;
+
+	return bits && bits % 8 == 0 && be64toh(entry->content_bits) <= bits &&
+	       bits / 8 <= UINT32_MAX && !__builtin_add_overflow(at, bits / 8, &end) &&
+	       end <= limit_bytes;
+}
+
+static int read_entry(const struct ky_viewer_track *track, uint64_t number,
+		      struct ky_index_record *entry)
+{
+	uint32_t entry_bytes, wanted;
+	uint64_t at;
+	ssize_t got;
+	int fd = open_index(track, &entry_bytes);
+
+	if (fd < 0)
+		return fd == -ENOENT ? KYMO_E_NOT_FOUND : 0;
+	memset(entry, 0, sizeof(*entry));
+	wanted = entry_bytes < sizeof(*entry) ? KY_INDEX_ENTRY_1_0 : sizeof(*entry);
+	at = KY_INDEX_HEADER_BYTES + number * entry_bytes;
+	got = number < UINT32_MAX ? pread(fd, entry, wanted, (off_t)at) : 0;
+	close(fd);
+	return got == (ssize_t)wanted;
+}
+
+static bool push_track(struct ky_viewer_recording *recording, struct ky_viewer_track track)
+{
+	if (recording->tracks.len < TRACKS_MAX && ky_vec_push(&recording->tracks, track) == 0) {
+		/* Without memory for the name, the stream comes twice. */
+		if (track.name)
+			(void)ky_names_set(&track.trace->names, track.name, track.trace);
+		return true;
+	}
+	free(track.name);
+	return false;
+}
+
+/* A stream without packets is no stream yet: its first packet says what it is. */
+static void add_track(struct ky_viewer_recording *recording, struct ky_viewer_trace *trace,
+		      const char *name, size_t len, uint64_t base_cycles)
+{
+	struct ky_viewer_track track = {.trace = trace, .base_cycles = base_cycles};
+	struct ky_index_record first;
+	struct stat st;
+
+	if (!len || len > NAME_MAX - 4 || name[0] == '.' ||
+	    ky_names_getn(&trace->names, name, len) ||
+	    fstatat(trace->fd, "metadata", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	track.name = strndup(name, len);
+	if (!track.name || read_entry(&track, 0, &first) != 1 || !is_within(&first, UINT64_MAX)) {
+		free(track.name);
+		return;
+	}
+	track.class_id = be64toh(first.stream_class_id);
+	if (trace->metadata == SIZE_MAX) {
+		const struct ky_viewer_track metadata = {.trace = trace};
+
+		if (!push_track(recording, metadata)) {
+			free(track.name);
+			return;
+		}
+		trace->metadata = recording->tracks.len - 1;
+	}
+	(void)push_track(recording, track);
+}
+
+void ky_viewer_trace_list(struct ky_viewer_recording *recording, struct ky_viewer_trace *trace)
+{
+	DIR *dir = ky_dir_open(trace->fd, "index");
+	struct dirent *entry;
+
+	for (int i = 0; dir && i < ENTRIES_MAX && (entry = readdir(dir)); i++) {
+		size_t len = strlen(entry->d_name);
+
+		if (len > 4 && strcmp(entry->d_name + len - 4, ".idx") == 0)
+			add_track(recording, trace, entry->d_name, len - 4,
+				  trace->state.until_cycles);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* ---- how far a trace is --------------------------------------------------------------- */
+
+static void take_state(struct ky_viewer_recording *recording, struct ky_viewer_trace *trace,
+		       const char *path, int64_t now_ns)
+{
+	struct ky_live_state state;
+	uint64_t before = trace->state.until_cycles;
+
+	if (ky_live_read(path, &state, NULL) < 0 || !state.is_told) {
+		ky_live_state_fini(&state);
+		return;
+	}
+	ky_live_state_fini(&trace->state);
+	trace->state = state;
+	if (state.until_cycles > before || !trace->n_untils) {
+		if (trace->n_untils == KY_VIEWER_UNTILS)
+			memmove(trace->untils, trace->untils + 1,
+				sizeof(trace->untils[0]) * --trace->n_untils);
+		trace->untils[trace->n_untils++] =
+			(struct ky_viewer_until){state.until_cycles, now_ns};
+	}
+	ky_vec_foreach(&trace->state.streams, stream)
+		if (stream->size_bytes)
+			add_track(recording, trace, stream->name, strlen(stream->name), before);
+}
+
+static void complete(struct ky_viewer_recording *recording, struct ky_viewer_trace *trace,
+		     int64_t now_ns)
+{
+	/* A recorder that connects again continues the trace. */
+	if (trace->is_complete || recording->is_away)
+		return;
+	trace->is_complete = true;
+	trace->ended_ns = trace->is_written ? now_ns : 0;
+	trace->is_written = false;
+	ky_viewer_trace_list(recording, trace);
+}
+
+static bool is_settled(const struct ky_viewer_trace *trace, int64_t now_ns)
+{
+	return trace->is_complete && now_ns - trace->ended_ns >= GRACE_NS;
+}
+
+void ky_viewer_trace_look(struct ky_viewer_recording *recording, struct ky_viewer_trace *trace,
+			  int64_t now_ns)
+{
+	char path[40];
+
+	if (is_settled(trace, now_ns) || (trace->looked_ns && now_ns - trace->looked_ns < LOOK_NS))
+		return;
+	trace->looked_ns = now_ns;
+	/* The path through the descriptor is the trace's also after a rotation has moved it. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", trace->fd);
+	if (!ky_live_is_written(path)) {
+		complete(recording, trace, now_ns);
+		return;
+	}
+	trace->is_written = true;
+	trace->is_complete = false;
+	take_state(recording, trace, path, now_ns);
+}
+
+void ky_viewer_recording_look_at_all(struct ky_viewer_recording *recording, int64_t now_ns)
+{
+	ky_vec_foreach(&recording->traces, trace)
+		ky_viewer_trace_look(recording, *trace, now_ns);
+}
+
+bool ky_viewer_recording_is_over(const struct ky_viewer_recording *recording, int64_t now_ns)
+{
+	if (recording->is_connected || recording->is_away)
+		return false;
+	ky_vec_foreach(&recording->traces, trace)
+		if (!is_settled(*trace, now_ns))
+			return false;
+	return true;
+}
+
+int64_t ky_viewer_recording_settled_ns(const struct ky_viewer_recording *recording, int64_t now_ns)
+{
+	int64_t settled_ns = recording->has_news ? recording->known_ns : now_ns;
+
+	ky_vec_foreach(&recording->traces, it) {
+		const struct ky_viewer_trace *trace = *it;
+
+		if (trace->is_written && !trace->state.is_told && trace->found_ns < settled_ns &&
+		    now_ns - trace->found_ns < FIRST_BOUND_NS)
+			settled_ns = trace->found_ns;
+	}
+	return settled_ns;
+}
+
+uint64_t ky_viewer_trace_horizon(const struct ky_viewer_trace *trace, int64_t now_ns,
+				 int64_t hold_ns)
+{
+	if (is_settled(trace, now_ns))
+		return UINT64_MAX;
+	for (unsigned int i = trace->n_untils; i-- > 0;)
+		if (trace->untils[i].seen_ns <= now_ns - hold_ns)
+			return trace->untils[i].cycles;
+	return 0;
+}
+
+/* ---- packets -------------------------------------------------------------------------- */
+
+uint64_t ky_viewer_track_bytes(const struct ky_viewer_track *track)
+{
+	struct stat st;
+	uint64_t told;
+
+	if (fstatat(track->trace->fd, track->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISREG(st.st_mode))
+		return 0;
+	told = track->trace->is_complete ? UINT64_MAX
+					 : ky_live_size(&track->trace->state, track->name);
+	return told < (uint64_t)st.st_size ? told : (uint64_t)st.st_size;
+}
+
+int ky_viewer_track_entry(const struct ky_viewer_track *track, uint64_t number,
+			  struct ky_index_record *entry)
+{
+	int ret = read_entry(track, number, entry);
+
+	return ret == 1 ? is_within(entry, ky_viewer_track_bytes(track)) : ret;
+}
+
+uint64_t ky_viewer_track_entries(const struct ky_viewer_track *track)
+{
+	uint32_t entry_bytes;
+	uint64_t n = 0;
+	struct stat st;
+	int fd = open_index(track, &entry_bytes);
+
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) == 0 && st.st_size > KY_INDEX_HEADER_BYTES)
+		n = ((uint64_t)st.st_size - KY_INDEX_HEADER_BYTES) / entry_bytes;
+	close(fd);
+	return n;
+}

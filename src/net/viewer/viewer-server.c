@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/viewer/viewer-server.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "net/viewer/viewer-client-internal.h"
+
+#define CLIENTS_MAX 1000
+#define EVENTS	    64
+/* How long a viewer may take to say its version, and to take an answer. */
+#define GREETING_S 10
+#define STUCK_S	   600
+#define SWEEP_MS   1000
+/* How long a recorder may be away before its recording counts as complete. */
+#define AWAY_S 60
+
+#define NS_PER_S 1000000000
+
+struct note {
+	char *below;
+	enum ky_viewer_recorder recorder;
+	int64_t since_ns;
+};
+
+struct ky_viewer_server {
+	struct ky_viewer_server_options options;
+	struct ky_viewer_hub hub; /* of the thread */
+	pthread_t thread;
+	int epoll_fd, wake_fd, listen_fd;
+	size_t n_turns; /* clients that wait for their turn */
+	int64_t swept_ns;
+	pthread_mutex_t lock;
+	/* Under the lock: */
+	bool stops;
+	KY_VEC(struct ky_link *) arrived;
+	KY_VEC(struct note) notes;
+};
+
+static int64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+/* ---- what the relay knows of recorders ------------------------------------------------ */
+
+static struct note *note_of(struct ky_viewer_server *server, const char *below)
+{
+	ky_vec_foreach(&server->notes, note)
+		if (strcmp(note->below, below) == 0)
+			return note;
+	return NULL;
+}
+
+static enum ky_viewer_recorder recorder_of(struct ky_viewer_server *server, const char *below)
+{
+	enum ky_viewer_recorder recorder = KY_VIEWER_RECORDER_GONE;
+	const struct note *note;
+
+	pthread_mutex_lock(&server->lock);
+	note = note_of(server, below);
+	if (note && (note->recorder != KY_VIEWER_RECORDER_AWAY ||
+		     now() - note->since_ns < (int64_t)AWAY_S * NS_PER_S))
+		recorder = note->recorder;
+	pthread_mutex_unlock(&server->lock);
+	return recorder;
+}
+
+static void update(void *data, struct ky_viewer_recording *recording)
+{
+	enum ky_viewer_recorder recorder = recorder_of(data, recording->name);
+
+	recording->is_connected = recorder == KY_VIEWER_RECORDER_HERE;
+	recording->is_away = recorder == KY_VIEWER_RECORDER_AWAY;
+}
+
+static bool is_connected(void *data, const char *below)
+{
+	return recorder_of(data, below) != KY_VIEWER_RECORDER_GONE;
+}
+
+/* Recorders that stay away make room: nobody asks for them any more. */
+static void drop_old_notes(struct ky_viewer_server *server, int64_t at)
+{
+	for (size_t i = server->notes.len; i-- > 0;) {
+		const struct note *note = &server->notes.data[i];
+
+		if (note->recorder != KY_VIEWER_RECORDER_AWAY ||
+		    at - note->since_ns < (int64_t)AWAY_S * NS_PER_S)
+			continue;
+		free(note->below);
+		server->notes.data[i] = *ky_vec_last(&server->notes);
+		server->notes.len--;
+	}
+}
+
+void ky_viewer_server_note(struct ky_viewer_server *server, const char *below,
+			   enum ky_viewer_recorder recorder)
+{
+	struct note *note;
+
+	pthread_mutex_lock(&server->lock);
+	note = note_of(server, below);
+	if (note && recorder == KY_VIEWER_RECORDER_GONE) {
+		free(note->below);
+		*note = *ky_vec_last(&server->notes);
+		server->notes.len--;
+	} else if (note) {
+		note->recorder = recorder;
+		note->since_ns = now();
+	} else if (recorder != KY_VIEWER_RECORDER_GONE) {
+		const struct note added = {strdup(below), recorder, now()};
+
+		drop_old_notes(server, added.since_ns);
+		if (!added.below || ky_vec_push(&server->notes, added) < 0)
+			free(added.below);
+	}
+	pthread_mutex_unlock(&server->lock);
+}
+
+/* ---- clients -------------------------------------------------------------------------- */
+
+static void drop(struct ky_viewer_server *server, struct ky_viewer_client *client, const char *why)
+{
+	ky_log_info(server->options.log, "a viewer: %s", why);
+	if (client->waits_turn)
+		server->n_turns--;
+	ky_viewer_client_free(client);
+}
+
+static void wait_for(struct ky_viewer_server *server, struct ky_viewer_client *client,
+		     uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = client};
+	int fd = ky_link_in_fd(client->link);
+
+	if (client->events != events)
+		(void)epoll_ctl(server->epoll_fd, client->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
+				fd, &event);
+	client->events = events;
+}
+
+static void step(struct ky_viewer_server *server, struct ky_viewer_client *client)
+{
+	int ret = ky_viewer_client_step(client, now());
+	bool turn = ret == KY_VIEWER_WANTS_TURN;
+
+	if (ret < 0) {
+		drop(server, client,
+		     ret == -EPROTO	  ? "the connection ends: it does not speak the protocol"
+		     : ret == -ECONNRESET ? "gone"
+					  : strerror(-ret));
+		return;
+	}
+	server->n_turns += (size_t)turn - (size_t)client->waits_turn;
+	client->waits_turn = turn;
+	wait_for(server, client, ret == KY_VIEWER_WANTS_OUTPUT ? EPOLLOUT : EPOLLIN);
+}
+
+static void take_link(struct ky_viewer_server *server, struct ky_link *link, bool is_strict)
+{
+	struct ky_viewer_client *client;
+	struct kymo_error err;
+
+	if (server->hub.clients.len >= server->options.clients_max) {
+		ky_log_warning(server->options.log, "a viewer is refused: %zu are connected",
+			       server->hub.clients.len);
+		ky_link_free(link);
+	} else if (ky_viewer_client_new(&server->hub, link, is_strict, &client, &err) < 0) {
+		ky_log_warning(server->options.log, "a viewer is refused: %s", err.message);
+	} else {
+		client->begun_ns = now();
+		/* TLS may have read its first request already. */
+		step(server, client);
+	}
+}
+
+static void accept_viewer(struct ky_viewer_server *server)
+{
+	int fd = accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), one = 1;
+	struct ky_link *link;
+
+	if (fd < 0)
+		return;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	/* A peer that vanishes says nothing. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	if (ky_link_new(fd, fd, &link, NULL) == 0)
+		take_link(server, link, true);
+}
+
+static bool take_arrived(struct ky_viewer_server *server)
+{
+	uint64_t value;
+	bool stops;
+
+	(void)!read(server->wake_fd, &value, sizeof(value));
+	for (;;) {
+		struct ky_link *link = NULL;
+
+		pthread_mutex_lock(&server->lock);
+		stops = server->stops;
+		if (server->arrived.len)
+			link = server->arrived.data[--server->arrived.len];
+		pthread_mutex_unlock(&server->lock);
+		if (!link)
+			return !stops;
+		take_link(server, link, false);
+	}
+}
+
+static void sweep(struct ky_viewer_server *server)
+{
+	int64_t at = now();
+
+	if (at - server->swept_ns < (int64_t)SWEEP_MS * 1000000)
+		return;
+	server->swept_ns = at;
+	for (size_t i = server->hub.clients.len; i-- > 0;) {
+		bool is_greeting;
+		struct ky_viewer_client *client = server->hub.clients.data[i];
+		int64_t since = ky_viewer_client_idle_since_ns(client, &is_greeting);
+
+		if (since && at - since > (int64_t)(is_greeting ? GREETING_S : STUCK_S) * NS_PER_S)
+			drop(server, client, "silent for too long");
+	}
+}
+
+static void take_turns(struct ky_viewer_server *server)
+{
+	for (size_t i = server->hub.clients.len; server->n_turns && i-- > 0;)
+		if (server->hub.clients.data[i]->waits_turn)
+			step(server, server->hub.clients.data[i]);
+}
+
+/* ---- the thread ----------------------------------------------------------------------- */
+
+static void *run(void *data)
+{
+	struct ky_viewer_server *server = data;
+	struct epoll_event events[EVENTS];
+	bool goes_on = true;
+
+	while (goes_on) {
+		int n = epoll_wait(server->epoll_fd, events, EVENTS,
+				   server->n_turns	     ? 0
+				   : server->hub.clients.len ? SWEEP_MS
+							     : -1);
+		bool wakes = false;
+
+		/* A client is removed only in its own call, or after all calls. */
+		for (int i = 0; i < n; i++) {
+			if (events[i].data.ptr == &server->listen_fd)
+				accept_viewer(server);
+			else if (events[i].data.ptr == &server->wake_fd)
+				wakes = true;
+			else
+				step(server, events[i].data.ptr);
+		}
+		if (wakes)
+			goes_on = take_arrived(server);
+		take_turns(server);
+		sweep(server);
+	}
+	return NULL;
+}
+
+static int start_thread(struct ky_viewer_server *server)
+{
+	sigset_t all, before;
+	int ret;
+
+	/* Signals are the loop's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = pthread_create(&server->thread, NULL, run, server);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return ret;
+}
+
+static void server_free(struct ky_viewer_server *server)
+{
+	ky_viewer_hub_fini(&server->hub);
+	ky_vec_foreach(&server->arrived, link)
+		ky_link_free(*link);
+	ky_vec_fini(&server->arrived);
+	ky_vec_foreach(&server->notes, note)
+		free(note->below);
+	ky_vec_fini(&server->notes);
+	if (server->listen_fd >= 0)
+		close(server->listen_fd);
+	if (server->wake_fd >= 0)
+		close(server->wake_fd);
+	if (server->epoll_fd >= 0)
+		close(server->epoll_fd);
+	pthread_mutex_destroy(&server->lock);
+	free(server);
+}
+
+int ky_viewer_server_start(const struct ky_viewer_server_options *options,
+			   struct ky_viewer_server **out, struct kymo_error *err)
+{
+	struct ky_viewer_server *server = calloc(1, sizeof(*server));
+	struct epoll_event event = {.events = EPOLLIN};
+	int ret = 0;
+
+	*out = NULL;
+	if (!server)
+		return ky_error_nomem(err);
+	server->options = *options;
+	if (!server->options.clients_max)
+		server->options.clients_max = CLIENTS_MAX;
+	server->hub.list.dir = options->dir;
+	server->hub.log = options->log;
+	server->hub.update = update;
+	server->hub.is_connected = is_connected;
+	server->hub.data = server;
+	server->listen_fd = -1;
+	pthread_mutex_init(&server->lock, NULL);
+	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	event.data.ptr = &server->wake_fd;
+	if (server->epoll_fd < 0 || server->wake_fd < 0 ||
+	    epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, server->wake_fd, &event) < 0)
+		ret = errno;
+	if (!ret)
+		ret = start_thread(server);
+	if (!ret) {
+		*out = server;
+		return KYMO_OK;
+	}
+	server_free(server);
+	return ky_error_errno(err, ret, "cannot serve readers");
+}
+
+static void wake(struct ky_viewer_server *server)
+{
+	const uint64_t one = 1;
+
+	(void)!write(server->wake_fd, &one, sizeof(one));
+}
+
+void ky_viewer_server_stop(struct ky_viewer_server *server)
+{
+	if (!server)
+		return;
+	pthread_mutex_lock(&server->lock);
+	server->stops = true;
+	pthread_mutex_unlock(&server->lock);
+	wake(server);
+	pthread_join(server->thread, NULL);
+	server_free(server);
+}
+
+int ky_viewer_server_listen(struct ky_viewer_server *server, int fd, struct kymo_error *err)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->listen_fd};
+
+	server->listen_fd = fd;
+	if (epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+		return KYMO_OK;
+	return ky_error_errno(err, errno, "cannot wait for viewers");
+}
+
+void ky_viewer_server_take(struct ky_viewer_server *server, struct ky_link *link)
+{
+	int ret;
+
+	pthread_mutex_lock(&server->lock);
+	ret = ky_vec_push(&server->arrived, link);
+	pthread_mutex_unlock(&server->lock);
+	if (ret < 0)
+		ky_link_free(link);
+	else
+		wake(server);
+}
