@@ -16,7 +16,8 @@ PERIODS = ("--period", "call : $event =~ 'syscall_entry_*' : $event =~ 'syscall_
 # Columns of these classes are sums, but for those that are no sums by their names.
 SUMS = {"count", "size", "duration", "tally"}
 NO_SUMS = {"threads", "cpus", "min", "max", "avg", "stdev", "p50", "p90", "p99", "p999", "max_queue", "mean",
-           "latency", "highest", "lowest", "first", "last", "waiters", "file", "anonymous", "shared", "swap"}
+           "latency", "highest", "lowest", "first", "last", "waiters", "file", "anonymous", "shared", "swap",
+           "p50_least", "p50_most", "p99_least", "p99_most", "unmeasured_longest"}
 NET = {("memory", "total", "net"), ("memory", "processes", "net")}
 KEYS = {"cpu", "text", "syscall", "path", "disk", "netif", "address", "process", "irq"}
 # Steps of time begin with their interval, and are no occurrences.
