@@ -16,7 +16,7 @@ from test_tracer import ROUND, ROUND_END, pytestmark, recorded, session  # noqa:
 from user_session import MONOTONIC, TSC, Rule
 
 SOURCES = sorted(glob.glob(f"{ROOT}/src/tracer/*.c")) + [
-    f"{ROOT}/src/ring/ring-{part}.c" for part in ("lock", "map", "switch", "vfork", "write")]
+    f"{ROOT}/src/ring/ring-{part}.c" for part in ("lock", "map", "switch", "vfork", "wait", "write")]
 
 
 @pytest.mark.parametrize("clock", [MONOTONIC, TSC], ids=["monotonic", "counter"])
