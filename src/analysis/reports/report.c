@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/reports/report-list.h"
+#include "analysis/reports/report-options.h"
 #include "analysis/tables/render-cell.h"
 #include "base/error.h"
 #include "flow/graph/parallel.h"
@@ -23,195 +24,6 @@ const struct ky_report *ky_report_find(const char *name)
 			return *report;
 	}
 	return NULL;
-}
-
-/* ---- options --------------------------------------------------------------------------- */
-
-#define LIMIT_PEOPLE 10
-
-void ky_report_options_init(struct ky_report_options *options)
-{
-	*options = (struct ky_report_options){.limit = KY_LIMIT_DEFAULT, .for_people = true};
-	ky_focus_init(&options->focus);
-}
-
-void ky_report_options_fini(struct ky_report_options *options)
-{
-	ky_focus_fini(&options->focus);
-}
-
-/* Is @name the table's, or "report.table"? */
-static bool names_table(const char *name, const struct ky_report *report,
-			const struct ky_table_def *def)
-{
-	size_t len = strlen(report->name);
-
-	return strcmp(name, def->name) == 0 ||
-	       (strncmp(name, report->name, len) == 0 && name[len] == '.' &&
-		strcmp(name + len + 1, def->name) == 0);
-}
-
-bool ky_report_wants(const struct ky_report_options *options, const struct ky_report *report,
-		     size_t table)
-{
-	const struct ky_table_def *def = report->tables[table];
-
-	for (size_t i = 0; i < options->n_tables; i++) {
-		if (names_table(options->tables[i], report, def))
-			return true;
-	}
-	/* A report that is nothing but a log is shown. */
-	return !options->n_tables && (def->kind != KY_TABLE_LOG || !report->tables[1]);
-}
-
-uint64_t ky_report_limit(const struct ky_report_options *options, enum ky_table_kind kind)
-{
-	if (kind == KY_TABLE_FIXED || kind == KY_TABLE_FREQ)
-		return 0;
-	if (options->limit != KY_LIMIT_DEFAULT)
-		return options->limit;
-	return kind == KY_TABLE_TOP || options->for_people ? LIMIT_PEOPLE : 0;
-}
-
-/* The order of single occurrences that are kept without knowing all. */
-static bool is_by_length(const struct ky_report_options *options)
-{
-	return strcmp(options->sort, "duration") == 0 && !options->ascending;
-}
-
-uint64_t ky_report_keep(const struct ky_report_options *options, const struct ky_report *report,
-			size_t table)
-{
-	const struct ky_table_def *def = report->tables[table];
-
-	if (!options->sort || ky_table_column(def, options->sort) < 0 ||
-	    !ky_report_wants(options, report, table))
-		return ky_report_limit(options, def->kind);
-	return def->kind == KY_TABLE_TOP && is_by_length(options)
-		       ? ky_report_limit(options, def->kind)
-		       : 0;
-}
-
-enum ky_by ky_report_by(const struct ky_report_options *options, enum ky_by liked)
-{
-	return options->by == KY_BY_DEFAULT ? liked : options->by;
-}
-
-/* Which options are given that a report may be unable to heed: enum ky_ignored. */
-static unsigned int given_options(const struct ky_report_options *options)
-{
-	unsigned int given = 0;
-
-	if (options->by != KY_BY_DEFAULT)
-		given |= KY_IGNORES_BY;
-	if (options->focus.min_ns || options->focus.max_ns != UINT64_MAX)
-		given |= KY_IGNORES_DURATION;
-	return given;
-}
-
-static const char *ignored_text(unsigned int ignored)
-{
-	return ignored & KY_IGNORES_BY ? "report %s has no rows of threads to group"
-				       : "report %s has no durations to select by";
-}
-
-/* An option that no report supports is an error; a note names those of several reports without support. */
-static int check_heeded(const struct ky_report *const *reports, size_t n_reports,
-			const struct ky_report_options *options, struct kymo_error *err)
-{
-	unsigned int ignored = given_options(options);
-
-	for (size_t i = 0; i < n_reports; i++)
-		ignored &= reports[i]->ignores;
-	if (!ignored || !n_reports)
-		return 0;
-	ky_error_set(err, KYMO_E_INVALID, ignored_text(ignored), reports[0]->name);
-	ky_error_input(err, ignored & KY_IGNORES_BY ? "group" : "durations");
-	return KYMO_E_INVALID;
-}
-
-static int note_ignored(const struct ky_report_options *options, struct ky_report_result *result)
-{
-	unsigned int ignored = given_options(options) & result->report->ignores;
-
-	return ignored ? ky_report_note(result, ignored_text(ignored), result->report->name) : 0;
-}
-
-/* Names for a hint, each once. */
-static void add_name(struct ky_strbuf *names, const char *name)
-{
-	const char *at = names->len ? ky_strbuf_text(names) : "";
-	size_t len = strlen(name);
-
-	for (; (at = strstr(at, name)); at += len) {
-		bool begins = at == ky_strbuf_text(names) || at[-1] == ' ';
-
-		if (begins && (!at[len] || at[len] == ','))
-			return;
-	}
-	ky_strbuf_addf(names, "%s%s", names->len ? ", " : "", name);
-}
-
-static int unknown_table(const struct ky_report *const *reports, size_t n_reports, const char *name,
-			 struct kymo_error *err)
-{
-	struct ky_strbuf names = KY_STRBUF_INIT;
-
-	for (size_t r = 0; r < n_reports; r++) {
-		for (size_t t = 0; reports[r]->tables[t]; t++)
-			add_name(&names, reports[r]->tables[t]->name);
-	}
-	ky_error_set(err, KYMO_E_INVALID, "no table has the name '%s'", name);
-	ky_error_input(err, "tables");
-	ky_error_hint(err, "there are %s", ky_strbuf_text(&names));
-	ky_strbuf_fini(&names);
-	return KYMO_E_INVALID;
-}
-
-/* Of the tables that are shown. */
-static int unknown_column(const struct ky_report *const *reports, size_t n_reports,
-			  const struct ky_report_options *options, struct kymo_error *err)
-{
-	struct ky_strbuf names = KY_STRBUF_INIT;
-
-	for (size_t r = 0; r < n_reports; r++) {
-		for (size_t t = 0; reports[r]->tables[t]; t++) {
-			const struct ky_table_def *def = reports[r]->tables[t];
-
-			for (size_t c = 0;
-			     c < def->n_columns && ky_report_wants(options, reports[r], t); c++)
-				add_name(&names, def->columns[c].name);
-		}
-	}
-	ky_error_set(err, KYMO_E_INVALID, "no table has a column '%s'", options->sort);
-	ky_error_input(err, "sort column");
-	ky_error_hint(err, "there are %s", ky_strbuf_text(&names));
-	ky_strbuf_fini(&names);
-	return KYMO_E_INVALID;
-}
-
-/* Every name of a table and of a column to sort by must mean something. */
-static int check_options(const struct ky_report *const *reports, size_t n_reports,
-			 const struct ky_report_options *options, struct kymo_error *err)
-{
-	bool sorts = !options->sort;
-
-	for (size_t i = 0; i < options->n_tables; i++) {
-		bool known = false;
-
-		for (size_t r = 0; r < n_reports; r++) {
-			for (size_t t = 0; reports[r]->tables[t]; t++)
-				known |= names_table(options->tables[i], reports[r],
-						     reports[r]->tables[t]);
-		}
-		if (!known)
-			return unknown_table(reports, n_reports, options->tables[i], err);
-	}
-	for (size_t r = 0; r < n_reports && !sorts; r++) {
-		for (size_t t = 0; reports[r]->tables[t]; t++)
-			sorts |= ky_table_column(reports[r]->tables[t], options->sort) >= 0;
-	}
-	return sorts ? 0 : unknown_column(reports, n_reports, options, err);
 }
 
 /* ---- running --------------------------------------------------------------------------- */
@@ -334,7 +146,7 @@ static void arrange(struct ky_table *table, const struct ky_report_options *opti
 	const struct ky_table_def *def = table->def;
 	int column = options->sort ? ky_table_column(def, options->sort) : -1;
 
-	if (column >= 0 && def->kind == KY_TABLE_TOP && !is_by_length(options))
+	if (column >= 0 && def->kind == KY_TABLE_TOP && !ky_report_is_by_length(options))
 		table->title = title_of_all(report);
 
 	if (column >= 0 && def->columns[0].group)
@@ -396,7 +208,7 @@ static int finish_report(void *data, size_t i, struct kymo_error *err)
 	if (status >= 0 && is_empty_range(pass))
 		return pass->first_result + i == 0 ? note_empty_range(pass, result) : 0;
 	if (status >= 0)
-		status = note_ignored(pass->options, result);
+		status = ky_report_note_ignored(pass->options, result);
 	if (status >= 0)
 		status = report->finish(pass->runs[i], pass->options, result);
 	for (size_t t = 0; status >= 0 && t < result->n_tables; t++) {
@@ -536,9 +348,9 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 
 	*results =
 		(struct ky_report_results){.set = set, .begin_ns = INT64_MIN, .end_ns = INT64_MIN};
-	status = check_options(reports, n_reports, options, err);
+	status = ky_report_check_names(reports, n_reports, options, err);
 	if (status >= 0)
-		status = check_heeded(reports, n_reports, options, err);
+		status = ky_report_check_heeded(reports, n_reports, options, err);
 	if (status < 0)
 		return status;
 	results->model = ky_model_new(set, err);
@@ -634,10 +446,11 @@ static int begin_live(struct ky_live_reports *live, const struct ky_report_optio
 		      struct kymo_error *err)
 {
 	struct ky_model *model = live->results.model;
-	int status = check_options(live->pass.reports, live->pass.n_reports, options, err);
+	int status = ky_report_check_names(live->pass.reports, live->pass.n_reports, options, err);
 
 	if (status >= 0)
-		status = check_heeded(live->pass.reports, live->pass.n_reports, options, err);
+		status = ky_report_check_heeded(live->pass.reports, live->pass.n_reports, options,
+						err);
 	if (status >= 0)
 		status = check_needs(live->pass.reports, live->pass.n_reports, model,
 				     live->results.set, options, err);

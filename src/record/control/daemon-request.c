@@ -13,7 +13,7 @@ static const char *const kinds[KY_DAEMON_REQUESTS] = {
 	[KY_DAEMON_NEXT] = "next",	   [KY_DAEMON_DONE] = "done",
 };
 
-/* The next word; "": there is none. */
+/* The next word; "" after the last one. */
 static const char *next(const struct ky_control_socket_message *message, size_t *at)
 {
 	const char *word = ky_control_socket_next(message, at);
