@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "unit.h"
 
 #include "kernel/events/events.h"
@@ -189,13 +193,32 @@ static void test_stale_names(void **state)
 	assert_false(ky_tracefs_is_stale("kymo-1-2-3"));
 }
 
+/* Instances of a process that this one replaced: the main one, a second one, a group's, the watch. */
+static void test_stale_suffixes(void **state)
+{
+	static const char *const suffixes[] = {"", "-2", "-rare", "-2-rare", "-watch"};
+	struct stat st;
+	char name[128];
+
+	(void)state;
+	assert_int_equal(stat("/proc/self/ns/pid", &st), 0);
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		snprintf(name, sizeof(name), "kymo-%d-1-%llu%s", getpid(),
+			 (unsigned long long)st.st_ino, suffixes[i]);
+		assert_true(ky_tracefs_is_stale(name));
+	}
+	snprintf(name, sizeof(name), "kymo-%d-1-%lluX", getpid(), (unsigned long long)st.st_ino);
+	assert_false(ky_tracefs_is_stale(name));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	 cmocka_unit_test(test_switch),
-		cmocka_unit_test(test_fork),	 cmocka_unit_test(test_block),
-		cmocka_unit_test(test_syscalls), cmocka_unit_test(test_syscall_with_text),
-		cmocka_unit_test(test_rwbs),	 cmocka_unit_test(test_stale_names),
+		cmocka_unit_test(test_names),	       cmocka_unit_test(test_switch),
+		cmocka_unit_test(test_fork),	       cmocka_unit_test(test_block),
+		cmocka_unit_test(test_syscalls),       cmocka_unit_test(test_syscall_with_text),
+		cmocka_unit_test(test_rwbs),	       cmocka_unit_test(test_stale_names),
+		cmocka_unit_test(test_stale_suffixes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,18 +137,17 @@ static uint64_t pid_namespace(void)
 	return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
 }
 
+/* A number and a suffix may follow: of a second recording, the watch, a group of events. */
 bool ky_tracefs_is_stale(const char *name)
 {
 	uint64_t start, ns;
-	unsigned int pid, number;
+	unsigned int pid;
 	char text[16];
-	int len = 0, more = 0;
+	int len = 0;
 
-	if (sscanf(name, "kymo-%9u-%20" SCNu64 "-%20" SCNu64 "%n-%4u%n", &pid, &start, &ns, &len,
-		   &number, &more) < 3)
+	if (sscanf(name, "kymo-%9u-%20" SCNu64 "-%20" SCNu64 "%n", &pid, &start, &ns, &len) < 3)
 		return false;
-	name += more ? more : len;
-	if (*name && strcmp(name, "-watch") != 0)
+	if (name[len] && name[len] != '-')
 		return false;
 	if (ns != pid_namespace())
 		return false;
