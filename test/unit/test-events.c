@@ -9,8 +9,6 @@
 #include "kernel/tracefs/tracefs.h"
 #include "ring-data.h"
 
-#include <unistd.h>
-
 static void check_name(const char *system, const char *event, const char *want)
 {
 	char name[KY_EVENT_NAME_BYTES];
