@@ -120,6 +120,7 @@ struct ky_model {
 	struct ky_names syscall_ids;	 /* name -> index + 1 */
 	struct ky_map syscall_numbers;	 /* number, compat in bit 63 -> index + 1 */
 	struct ky_stream_state *streams; /* by ky_stream.index */
+	size_t n_streams;
 	KY_VEC(struct ky_irq_line *) lines;
 	KY_VEC(struct ky_file *) files;
 	KY_VEC(struct ky_disk *) disks;

@@ -108,6 +108,7 @@ struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error 
 	model->streams = calloc(set->streams.len + 1, sizeof(*model->streams));
 	if (!model->streams)
 		goto fail;
+	model->n_streams = set->streams.len;
 	ky_vec_foreach(&set->traces, trace) {
 		struct ky_host *host = add_host(model, *trace);
 
@@ -183,6 +184,7 @@ int ky_model_rebind(struct ky_model *model, const struct ky_trace_set *set)
 		model->streams = known;
 		return KYMO_E_MEMORY;
 	}
+	model->n_streams = set->streams.len;
 	leave_hosts(model, set);
 	model->set = set;
 	ky_vec_foreach(&set->traces, trace) {
@@ -242,7 +244,8 @@ void ky_model_free(struct ky_model *model)
 	ky_names_fini(&model->foreseen_files);
 	ky_names_fini(&model->syscall_ids);
 	ky_map_fini(&model->syscall_numbers);
-	for (size_t i = 0; model->streams && i < model->set->streams.len; i++)
+	/* The set may be closed by now. */
+	for (size_t i = 0; i < model->n_streams; i++)
 		ky_map_fini(&model->streams[i].cpus);
 	free(model->streams);
 	ky_arena_fini(&model->arena);

@@ -125,38 +125,45 @@ static int run_policy(const struct ky_command *command, const struct ky_record_o
 	return ky_policy_record(&request, &err) < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
 }
 
-static int run_record(const struct ky_command *command, void *data, int n_args, char **args)
+static int check_and_run(const struct ky_command *command, const struct ky_record_options *options,
+			 struct ky_record_run *run, int n_args, char **args)
 {
-	const struct ky_record_options *options = data;
-	struct ky_record_run run = KY_RECORD_RUN_INIT;
 	char name[OUTPUT_BYTES];
-	int code, errnum;
+	int code = ky_record_check_options(command, options, run), errnum;
 
-	if (options->policy)
-		return run_policy(command, options, n_args);
-	code = ky_record_check_options(command, options, &run);
-	if (code) {
-		ky_trigger_rules_fini(&run.triggers);
+	if (code)
 		return code;
-	}
-	if (run.options.kernel.follow && !n_args && !chooses_anybody(options))
+	if (run->options.kernel.follow && !n_args && !chooses_anybody(options))
 		return ky_cli_usage(command,
 				    "--follow needs a COMMAND, --pid, --tid, --uid, --cgroup or "
 				    "--container");
 	if (n_args) {
-		run.command.args = args;
+		run->command.args = args;
 		errnum = ky_child_check(args[0]);
 		if (errnum)
 			return ky_child_error(args[0], errnum);
 	}
 	if (!options->output)
 		make_default_output(options->name ? options->name : "kymo", name);
-	run.options.output = options->output ? options->output : name;
-	code = run_there(&run);
-	ky_trigger_rules_fini(&run.triggers);
+	run->options.output = options->output ? options->output : name;
+	code = run_there(run);
 	/* Empty: nothing was recorded. */
 	if (!options->output)
 		(void)rmdir(name);
+	return code;
+}
+
+static int run_record(const struct ky_command *command, void *data, int n_args, char **args)
+{
+	const struct ky_record_options *options = data;
+	struct ky_record_run run = KY_RECORD_RUN_INIT;
+	int code;
+
+	if (options->policy)
+		return run_policy(command, options, n_args);
+	code = check_and_run(command, options, &run, n_args, args);
+	ky_trigger_rules_fini(&run.triggers);
+	ky_group_options_fini(&run.groups);
 	return code;
 }
 

@@ -102,3 +102,10 @@ int ky_group_options_parse(const struct ky_command *command, const struct ky_tex
 	}
 	return code;
 }
+
+void ky_group_options_fini(struct ky_group_options *groups)
+{
+	for (size_t i = 0; i < KY_SESSION_GROUPS_MAX; i++)
+		free(groups->copies[i]);
+	*groups = (struct ky_group_options){0};
+}

@@ -16,9 +16,10 @@ struct ky_group_options {
 
 /*
  * Parses the values of --group, NAME:SIZE[:overwrite]:EVENTS each. Returns an exit code: of a mistake, or
- * KY_EXIT_OK. The memory of @groups lives as long as the process.
+ * KY_EXIT_OK. The caller must call ky_group_options_fini() in any case.
  */
 int ky_group_options_parse(const struct ky_command *command, const struct ky_text_list *texts,
 			   struct ky_group_options *groups);
+void ky_group_options_fini(struct ky_group_options *groups);
 
 #endif

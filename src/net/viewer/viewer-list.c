@@ -236,7 +236,9 @@ void ky_viewer_list_look(struct ky_viewer_list *list, int64_t now_ns,
 		look_at_dir(&look, dir);
 	if (dir)
 		closedir(dir);
-	qsort(list->entries.data, list->entries.len, sizeof(list->entries.data[0]), by_name);
+	if (list->entries.len)
+		qsort(list->entries.data, list->entries.len, sizeof(list->entries.data[0]),
+		      by_name);
 	list->took_ns = now() - now_ns;
 }
 
