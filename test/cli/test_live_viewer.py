@@ -188,16 +188,34 @@ def test_chunks(kymo_bin, kymo, relay, tmp_path):
     programs = [subprocess.Popen([MODES, "numbers", "3000", "1000"], stdout=subprocess.DEVNULL) for _ in range(2)]
     for program in programs:
         assert program.wait(timeout=120) == 0
+    trace = here.trace("chunks")
+    wait_for(lambda: len(os.listdir(f"{trace}/archives")) >= 4)
     end_recording(recorder)
     shown = watching.end()
-    trace = here.trace("chunks")
-    assert len(os.listdir(f"{trace}/archives")) >= 4
     # babeltrace2 orders events of the same time in its own way, and each chunk tells the state again.
     whole = sorted(line for line in read(trace) if "lttng_" not in line and time_of(line) >= since)
     assert sorted(line for line in shown if "lttng_" not in line and time_of(line) >= since) == whole
     assert [time_of(line) for line in shown] == sorted(time_of(line) for line in shown)
     assert sum("modes:number" in line for line in shown) == 6000
     assert "warning" not in here.end()
+
+
+def test_new_program_beside_an_idle_one(kymo_bin, relay, tmp_path):
+    """A viewer learns of a new stream, though none of those that it knows has anything for it."""
+    here = relay()
+    idle = subprocess.Popen([MODES, "numbers", "1000", "100000000"], stdout=subprocess.DEVNULL)
+    try:
+        recorder = begin_recording(kymo_bin, "-o", here.address("idle"), "--user", "modes:*")
+        wait_for(lambda: sessions(here.ports["live"], "idle"))
+        watching = Babeltrace(here.url("idle"), tmp_path / "shown")
+        time.sleep(1)  # it is attached then, or else the test is easier
+        subprocess.run([MODES, "numbers", "20000", "0"], check=True, stdout=subprocess.DEVNULL)
+        wait_for(lambda: sum("modes:number" in line for line in watching.lines()) > 10000)
+    finally:
+        idle.kill()
+        idle.wait()
+    end_recording(recorder)
+    assert sum("modes:number" in line for line in watching.end()) >= 20000
 
 
 def test_two_viewers_and_one_that_goes(kymo_bin, relay, tmp_path):

@@ -19,7 +19,8 @@ struct ky_viewer_cursor {
 	/* The last packet, where its begin is changed. */
 	uint64_t packet_at, begin_cycles;
 	bool is_changed;
-	bool is_over; /* the viewer has been told the end */
+	bool is_over;  /* the viewer has been told the end */
+	bool was_late; /* the log names a packet of the stream that came too late */
 };
 
 struct ky_viewer_attachment {

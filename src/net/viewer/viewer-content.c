@@ -76,9 +76,13 @@ static int next_packet(struct ky_viewer_client *client, const struct ky_viewer_t
 		if (end >= cursor->told_cycles)
 			return 1;
 		/* To a viewer in order, it would be the end of everything. */
-		ky_log_warning(client->hub->log,
-			       "%s/%s: a packet came too late for a viewer: packet %" PRIu64,
-			       track->trace->path, track->name, cursor->next);
+		if (!cursor->was_late)
+			ky_log_warning(
+				client->hub->log,
+				"%s/%s: packets came too late for a viewer, from packet %" PRIu64
+				" on; the recording has them",
+				track->trace->path, track->name, cursor->next);
+		cursor->was_late = true;
 		cursor->next++;
 	}
 	return 0;
@@ -108,6 +112,16 @@ static void say_nothing_now(const struct ky_viewer_track *track, uint64_t number
 	answer->status =
 		htobe32(cursor->told_cycles ? KY_VIEWER_INDEX_INACTIVE : KY_VIEWER_INDEX_RETRY);
 	answer->end_cycles = htobe64(cursor->told_cycles);
+	answer->stream_class_id = htobe64(track->class_id);
+}
+
+/*
+ * babeltrace2 ignores the flags of an answer without a packet, and would learn of new streams only from the next packet of a
+ * stream that it knows: never, when those streams are idle. A packet without bytes makes it ask for the streams at once.
+ */
+static void say_streams_are_new(const struct ky_viewer_track *track, struct ky_viewer_index *answer)
+{
+	answer->status = htobe32(KY_VIEWER_INDEX_OK);
 	answer->stream_class_id = htobe64(track->class_id);
 }
 
@@ -147,6 +161,8 @@ int ky_viewer_answer_index(struct ky_viewer_client *client)
 		go_to(client, cursor, &entry, &answer);
 	else if (cursor->is_over || ret == KYMO_E_NOT_FOUND)
 		say_nothing_now(track, 0, cursor, UINT64_MAX, &answer);
+	else if (flags && client->is_strict)
+		say_streams_are_new(track, &answer);
 	else
 		say_nothing_now(track, (uint64_t)(cursor - attachment->cursors.data), cursor,
 				flags ? 0 : bound, &answer);
