@@ -11,10 +11,12 @@
     maker     tools/make-test-traces as a module
 """
 
-import importlib.machinery
-import importlib.util
+import contextlib
 import ctypes
 import fcntl
+import glob
+import importlib.machinery
+import importlib.util
 import os
 import re
 import shutil
@@ -22,6 +24,7 @@ import signal
 import socket
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -67,6 +70,43 @@ def pytest_runtest_makereport(item, call):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "deadline(seconds): how long the test may take")
+
+
+def _children(pid):
+    found = set()
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        try:
+            with open(path, encoding="ascii") as file:
+                found.update(map(int, file.read().split()))
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+def _lives(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(") ")[2][0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs_on():
+    """A recorder that a failed test leaves would record programs of all later tests."""
+    before = _children(os.getpid())
+    yield
+    left = _children(os.getpid()) - before
+    left = [pid for pid in left.union(*map(_children, left)) if _lives(pid)]
+    for sign, seconds in ((signal.SIGTERM, 20), (signal.SIGKILL, 5)):
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, sign)
+        end = time.monotonic() + seconds
+        while (left := [pid for pid in left if _lives(pid)]) and time.monotonic() < end:
+            time.sleep(0.05)
+        if not left:
+            break
 
 
 class Result:
