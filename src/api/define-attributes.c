@@ -5,7 +5,7 @@
 #include "api/writer.h"
 #include "ctf/ctf2/attributes.h"
 
-/* Set *@attributes of @what; @event: whose they are, if they are an event's. */
+/* Set *@attributes of @what; @event: the event that has them, or NULL. */
 static void set(struct kymo_writer *writer, const char *what, const char *json,
 		struct ky_event_class *event, const char **attributes)
 {

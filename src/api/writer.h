@@ -16,7 +16,7 @@
 #include "ctf/encode/packet-writer.h"
 #include "store/packet-store.h"
 
-/* Deeper structures than this nobody needs; recursion stays bounded. */
+/* No trace needs deeper structures; recursion stays bounded. */
 #define KY_DEFINE_MAX_DEPTH 16
 
 /*

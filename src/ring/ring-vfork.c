@@ -190,7 +190,7 @@ __asm__(".pushsection .text\n"
 
 #ifdef __GLIBC__
 
-/* Its other name, which nobody else puts a function in front of. */
+/* Its other name, which no other library interposes. */
 int __clone(int (*run)(void *), void *stack, int flags, void *arg, ...);
 
 #if defined(__x86_64__)
@@ -204,7 +204,7 @@ int __clone(int (*run)(void *), void *stack, int flags, void *arg, ...);
 #define RSEQ_BYTES_STEP 32
 #define RSEQ_BYTES_MAX	256
 
-/* The kernel says by itself, in the struct, that there is no CPU any more. */
+/* The kernel says by itself, in the struct, that the thread has no registered CPU. */
 static void give_rseq_back(void)
 {
 	ptrdiff_t area;

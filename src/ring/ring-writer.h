@@ -11,7 +11,7 @@
 
 /* The identity of this process, in a page that the kernel zeroes in forked children. */
 struct kymo_ring_process {
-	uint32_t pid; /* 0: not known (any more) */
+	uint32_t pid; /* 0: unknown */
 	uint32_t pid_namespace;
 };
 

@@ -130,7 +130,8 @@ for i in $(seq 20); do $T/modes numbers $i 0; done
 land
 """ + nothing_left())
     found = [len(numbers(trace)) for trace in done.traces()]
-    assert 0 < len(found) < 20 and max(found) == 20 and is_run(sorted(found))
+    # A program whose ring is just being read stays, and a newer one makes way: on a busy machine there are gaps.
+    assert 0 < len(found) < 20 and max(found) == 20
     assert f"{20 - len(found)} ended programs were dropped" in done.err
 
 

@@ -39,11 +39,16 @@ def test_programs_and_kernel(box):
 kymo record --user 'modes:*' --kernel sched_process_fork -o out & recorder=$!
 wait_for ready
 kymo print --live out >live 2>live.err & reader=$!
-$T/modes numbers 1 0; sleep 100 & idle=$!
+$T/modes numbers 2 100000000 & idle=$!
 $T/modes numbers 100000 2000 & busy=$!
 wait_for "printed modes:number 20"
 for i in 1 2 3 4; do $T/modes numbers 50 0; done
 wait_for "printed modes:number 250"
+# The streams of one program have been idle for 10 s.
+sleep 10
+n=$(grep -c modes:number live)
+$T/modes numbers 50 0
+wait_for "printed modes:number $((n + 50))"
 kill $busy $idle
 land
 kymo print out >complete

@@ -168,11 +168,28 @@ def test_first_and_held(begin):
 
 
 def test_amounts_and_time(begin):
+    soon = time.strftime("%H:%M:%S", time.gmtime(time.time() + 5))  # commands run with TZ=UTC
     recording = begin("--when", "size > 1", "--do", "notify", "--when", "every 1s", "--do", "notify",
-                      "--when", "loss > 1000000", "--do", "notify", "--when", "fill > 99%", "--do", "notify",
+                      "--when", f"at {soon}", "--do", "notify", "--when", "loss > 1000000000", "--do", "notify",
                       mode=(), events=("-k", "sched_switch,sched_waking,syscalls", "-b", "64k", "--statedump=none"))
     recording.wait_fired(number=1)
     recording.wait_fired(number=2)
+    assert recording.wait_fired(number=3)["fired"] == 1
+    assert recording.triggers()[3]["fired"] == 0
+    recording.stop()
+
+
+def test_fill(begin):
+    """A flight recorder's buffers become full and stay so."""
+    recording = begin("--when", "fill > 40%", "--do", "notify", events=("-k", "syscalls", "-b", "64k", "--statedump=none"))
+    recording.wait_fired(act=true)
+    recording.stop()
+
+
+def test_losses(begin, kymo_bin):
+    modes = os.path.join(os.path.dirname(kymo_bin), "..", "..", "test", "tracer", "modes")
+    recording = begin("--when", "loss > 10", "--do", "notify", mode=(), events=("--user", "modes:*", "-b", "16k"))
+    recording.wait_fired(act=lambda: subprocess.run([modes, "numbers", "300000", "0"], check=True, stdout=subprocess.DEVNULL))
     recording.stop()
 
 
@@ -299,7 +316,7 @@ def test_watch(kymo, kymo_bin, begin, tmp_path):
 
 def test_a_slow_watcher_loses_lines(kymo, kymo_bin, begin):
     """The recorder goes on, and the watcher learns how much it has missed."""
-    recording = begin("--when", "sched_process_exit once per 0", "--do", "notify", mode=())
+    recording = begin("--when", "sched_process_exit once per 0", "--do", "notify:" + 100 * "much ", mode=())
     watcher = subprocess.Popen([kymo_bin, "watch", "--json", recording.name], stdout=subprocess.PIPE, text=True)
     end = time.monotonic() + WAIT_S
     while recording.triggers()[0]["fired"] < 1500:

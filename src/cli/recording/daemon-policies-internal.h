@@ -105,7 +105,7 @@ void ky_policy_snapshot_remove(struct ky_policy_recording *recording);
 /* Removes its files, and forgets it. */
 void ky_policy_recording_remove(struct ky_policy_recording *recording);
 void ky_policy_recording_free(struct ky_policy_recording *recording);
-/* Ends what is too large; removes what nobody has fetched. */
+/* Ends what is too large; removes what no caller has fetched. */
 void ky_policy_recordings_look(struct ky_policies *policies);
 bool ky_policy_is_active(const struct ky_policy_recording *recording);
 /* The end of a log of @recording ("log", "snapshot-log"). */

@@ -25,7 +25,7 @@ int ky_background_fork(struct ky_background *background);
 /*
  * In the recorder's process: the recording has begun. What it has to say goes to @log_path, which this creates; the process
  * that waits returns.
- * Returns false when no process waits any more: the user has given up, and the recording must end.
+ * Returns false when no process waits: the user has given up, and the recording must end.
  */
 bool ky_background_begin(struct ky_background *background, const char *log_path);
 

@@ -10,7 +10,7 @@
 
 struct ky_child {
 	char **args; /* NULL: none */
-	pid_t pid;   /* 0: not running (any more) */
+	pid_t pid;   /* 0: it does not run */
 	int go_fd;   /* a byte here starts it */
 	int fail_fd; /* its errno, when it cannot be executed */
 	bool exited;

@@ -88,7 +88,7 @@ static int count_packets(struct ky_walk *walk, struct ky_stream_summary *summary
 			if (keep_damage(summary, err, skipped) < 0)
 				return ky_error_nomem(err);
 		}
-		/* Not ->next_bytes: a cut packet ends where there is no file any more. */
+		/* Not ->next_bytes: a cut packet ends where the file ends. */
 		released = release(summary->stream, released, walk->at_bytes);
 	}
 	return ret;

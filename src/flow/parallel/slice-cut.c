@@ -82,7 +82,7 @@ static uint64_t next_step(uint64_t step_ns, double times)
 	return next < 1 ? 1 : next > 1e18 ? (uint64_t)1e18 : (uint64_t)next;
 }
 
-/* Where to cut. INT64_MAX: nowhere any more. */
+/* Where to cut. INT64_MAX: there is no further cut. */
 static int64_t cut_at(const struct ky_cutter *c)
 {
 	int64_t ns;

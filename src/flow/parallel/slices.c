@@ -54,7 +54,7 @@ static uint64_t bytes_wanted(struct run *run)
 	return bytes > BYTES_MIN ? bytes : BYTES_MIN;
 }
 
-/* What lies before the oldest slice is not needed any more. Of all streams at once: see pages.h. */
+/* No slice needs what lies before the oldest slice. Of all streams at once: see pages.h. */
 static void give_back(struct run *run)
 {
 	const struct slice *before;

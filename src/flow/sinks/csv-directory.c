@@ -42,7 +42,7 @@ struct csv_sink {
 	struct ky_sink sink;
 	bool raw;	       /* texts as they are */
 	int dir_fd;	       /* of a part -1 */
-	struct ky_strbuf held; /* by a part: lines as they come, and whose they are */
+	struct ky_strbuf held; /* by a part: lines as they come, and the part of each line */
 	KY_VEC(struct csv_run) runs;
 	KY_VEC(struct csv_file *) files;
 	struct ky_names by_name; /* name -> file */

@@ -214,7 +214,7 @@ static int copy_stream(void *data, size_t i, struct kymo_error *err)
 
 /* ---- all of it ---------------------------------------------------------------------------- */
 
-/* Output files are announced in one order, whoever writes them. */
+/* Output files are announced in one order, in whatever thread writes them. */
 static int announce(struct copying *c, struct kymo_error *err)
 {
 	for (size_t i = 0; i < c->set->streams.len; i++) {

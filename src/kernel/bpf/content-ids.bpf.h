@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Of content.bpf.c: whose the thread is. What cannot be reached is 0: a read that fails leaves zeros, and so fails the next one. */
+/* A part of content.bpf.c: the identity of the thread. What cannot be reached is 0: a read that fails leaves zeros, and so fails the next one. */
 #ifndef KY_KERNEL_BPF_CONTENT_IDS_BPF_H
 #define KY_KERNEL_BPF_CONTENT_IDS_BPF_H
 

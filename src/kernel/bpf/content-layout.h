@@ -32,7 +32,7 @@ enum ky_content_kind {
 	KY_CONTENT_MSG_NAME, /* the sockaddr of a struct msghdr */
 	KY_CONTENT_OUT_TEXT, /* a buffer, of what the call returns, that is a text */
 	KY_CONTENT_VALUE,    /* @len_arg as of SOCKADDR: a few bytes */
-	KY_CONTENT_IDS,	     /* whose the thread is now: no argument, and no field of the event */
+	KY_CONTENT_IDS, /* the identity of the thread now: no argument, and no field of the event */
 	/*
 	 * Those from here on have programs of their own, which the ones at the tracepoints end in. So of one entry or
 	 * exit there is only one, but for TEXTS, which ENVIRON may follow.
@@ -100,11 +100,11 @@ struct ky_content_config {
 	uint64_t record_max; /* no record is longer */
 	uint64_t iovecs_at;  /* of a region: where the vectors of a call are copied to */
 	uint64_t limit;	     /* of buffers; 0: they are not read */
-	uint64_t own_pid;    /* whose calls are left out */
+	uint64_t own_pid;    /* the process whose calls are left out */
 	bool fields;	     /* what arguments point at is read */
 	bool compat;	     /* 32-bit calls, too; else they are left out */
 	bool unknown;	     /* those of 64 bits that the kernel does not know, too */
-	bool ids;	     /* whose the thread is, too */
+	bool ids;	     /* the identity of the thread, too */
 };
 
 /* ---- what is left behind ---------------------------------------------------------------- */

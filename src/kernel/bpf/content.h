@@ -20,10 +20,10 @@ struct ky_bpf_content_options {
 	bool fields;	  /* what arguments point at is read */
 	bool compat;	  /* 32-bit calls, too; else they are left out */
 	bool unknown;	  /* those of 64 bits that the kernel does not know, too */
-	bool ids;	  /* whose the thread is, too */
+	bool ids;	  /* the identity of the thread, too */
 	bool old_loops;	  /* as on kernels without bpf_loop() */
 	uint32_t limit;	  /* of buffers, KY_CONTENT_LIMIT_MAX at most; 0: they are not read */
-	uint32_t own_pid; /* whose calls are left out */
+	uint32_t own_pid; /* the process whose calls are left out */
 	uint64_t
 		ring_bytes; /* of the kernel's, on each CPU: regions are half of that, but 2 MiB, up to 64 MiB */
 };

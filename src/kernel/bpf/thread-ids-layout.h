@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Whose a thread is, as a BPF program writes it (content-ids.bpf.h) and as kernel/thread-ids.h reads it from /proc. */
+/* The identity of a thread, as a BPF program writes it (content-ids.bpf.h) and as kernel/thread-ids.h reads it from /proc. */
 #ifndef KY_KERNEL_BPF_THREAD_IDS_LAYOUT_H
 #define KY_KERNEL_BPF_THREAD_IDS_LAYOUT_H
 
@@ -18,7 +18,7 @@ enum {
 	KY_NS_KINDS,
 };
 
-/* Whose a thread is and where it lives. The order of the first eight is that of the kernel's struct cred. */
+/* The identity of a thread and its namespaces. The order of the first eight is that of the kernel's struct cred. */
 struct ky_thread_ids {
 	uint32_t uid, gid, suid, sgid, euid, egid, fsuid, fsgid;
 	uint32_t ns[KY_NS_KINDS]; /* inode numbers; 0: not known */

@@ -181,7 +181,7 @@ struct pending *ky_content_add_late(struct pending *p, struct ky_content_record 
 	longer = realloc(p, p->size + bytes);
 	if (!longer)
 		return p;
-	part_of(&longer->record, place)->place = UINT8_MAX; /* nobody's */
+	part_of(&longer->record, place)->place = UINT8_MAX; /* of no event */
 	part = (void *)((uint8_t *)&longer->record + longer->record.bytes);
 	memcpy(part, late, bytes);
 	part->status = KY_CONTENT_LATE;

@@ -41,7 +41,7 @@ struct ky_content_plan {
 	uint8_t in_texts; /* the places whose text stands in the place of its address: bits */
 	uint8_t places;	  /* those that are appended: bits */
 	bool buffers;	  /* contents of buffers too */
-	bool ids;	  /* whose the thread is afterwards */
+	bool ids;	  /* the identity of the thread after the call */
 	uint16_t n_args;  /* of the call's record */
 };
 
@@ -52,7 +52,7 @@ static inline bool ky_content_plan_has_fields(const struct ky_content_plan *plan
 
 /*
  * @fields: what arguments point at becomes fields of the events. @limit_bytes: of buffers; 0: none of them.
- * @ids: ky_content_ids() tells whose a thread is after the calls of ky_content_call_of_ids().
+ * @ids: ky_content_ids() gives the identity of a thread after the calls of ky_content_call_of_ids().
  * @buffer_bytes: of the kernel's ring on each CPU; BPF's are half of that, but 2 MiB, up to 64 MiB.
  * @own_pid's calls are left out. NULL: out of memory.
  */
@@ -129,7 +129,7 @@ const struct ky_content_record *ky_content_take(struct ky_content *content,
 const char *ky_content_text(const struct ky_content_record *record, unsigned int place,
 			    uint32_t *len);
 
-/* Whose the thread is after the call, or NULL. */
+/* The identity of the thread after the call, or NULL. */
 const struct ky_thread_ids *ky_content_ids(const struct ky_content_record *record);
 
 /* The appended fields: how many bytes, and the bytes. @record may be NULL. */

@@ -117,7 +117,7 @@ int ky_convert_calls(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct k
 	return ret;
 }
 
-/* ---- whose ---------------------------------------------------------------------------- */
+/* ---- threads of 32-bit programs ------------------------------------------------------- */
 
 void ky_convert_choose_child(const struct ky_convert *convert, uint32_t parent, uint32_t child)
 {

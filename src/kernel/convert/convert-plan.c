@@ -274,7 +274,7 @@ static void set_frames(struct ky_convert_plan *plan, const struct ky_format *for
 	plan->src_bytes = frames->offset;
 }
 
-/* A kernel whose event looks different teaches us nothing: it is recorded all the same. */
+/* A kernel's event of another format gives no names of threads; the recorder records it all the same. */
 static void set_role(const struct ky_convert *convert, struct ky_convert_plan *plan,
 		     enum ky_event_role role, const struct ky_format *format)
 {

@@ -56,7 +56,7 @@ enum ky_context {
 	KY_CONTEXT_PREEMPTIBLE = 32,
 	KY_CONTEXT_NEED_RESCHEDULE = 64,
 	KY_CONTEXT_MIGRATABLE = 128,
-	/* Whose the thread is, and where it lives: struct ky_thread_ids. */
+	/* The identity of the thread, and its namespaces: struct ky_thread_ids. */
 	KY_CONTEXT_UID = 0x100,
 	KY_CONTEXT_EUID = 0x200,
 	KY_CONTEXT_SUID = 0x400,
@@ -111,7 +111,7 @@ struct ky_convert {
 		thread_bytes; /* of the whole context, and of what tells of threads */
 	uint32_t
 		stacks_at; /* where the lengths of call stacks stand in it: the last that there is */
-	/* Whose system calls are left out: the recorder's own threads. 0: nobody. */
+	/* The process whose system calls are left out: the recorder. 0: none. */
 	int32_t own_tids[KY_CONVERT_OWN_TIDS];
 	struct ky_content *content;   /* of system calls. NULL: their arguments alone; not owned */
 	struct ky_counters *counters; /* NULL: none; not owned */
@@ -131,7 +131,7 @@ struct ky_convert {
 	int (*packet)(struct ky_convert_cpu *cpu, uint64_t end_cycles, struct kymo_error *err);
 	/*
 	 * How many events the kernel has lost on this CPU until now. A page that is full to
-	 * its last bytes says that events were lost before it, but not how many. NULL: nobody knows.
+	 * its last bytes says that events were lost before it, but not how many. NULL: unknown.
 	 */
 	uint64_t (*lost_until_now)(struct ky_convert_cpu *cpu);
 };

@@ -72,7 +72,7 @@ static void insert(struct ky_counters_queue *queue, struct ky_counters_reading *
 
 /*
  * The CPU has gone on to another thread: events of the one before, of @queue, from its last run there are over. From a
- * reading to its event nobody else has the CPU, except in a system call's. Each reading is looked at once.
+ * reading to its event no other thread has the CPU, except in a system call's. Each reading is looked at once.
  */
 static void end_run(const struct ky_counters_queue *queue, uint32_t cpu, uint32_t run,
 		    uint64_t time_ns)

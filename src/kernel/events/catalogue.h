@@ -96,7 +96,7 @@ bool ky_catalogue_matches(const struct ky_event_source *source, const char *patt
 struct ky_event_source *ky_catalogue_find(struct ky_catalogue *catalogue, const char *system,
 					  const char *event);
 
-/* What is recorded when nobody says: what the reports need. Events this kernel lacks are left out. */
+/* The events that are recorded by default: those that the reports need. Events this kernel lacks are left out. */
 void ky_catalogue_select_default(struct ky_catalogue *catalogue);
 
 /* The default as a text, for the help. */

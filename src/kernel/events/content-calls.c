@@ -135,7 +135,7 @@ static const struct ky_content_call calls[] = {
 	CALL(mq_timedsend, 242, B(BUFFER, 1, 2, "u_msg_ptr")),
 	CALL(mq_timedreceive, 243, OUT_B(BUFFER, 1, 2, "u_msg_ptr")),
 	CALL(getrandom, 318, OUT_B(BUFFER, 0, 1, "ubuf")),
-	/* Whose a thread is, and what a child of its own begins with. */
+	/* The identity of a thread, which its child inherits. */
 	CALL(setuid, 105, IDS),
 	CALL(setgid, 106, IDS),
 	CALL(setreuid, 113, IDS),

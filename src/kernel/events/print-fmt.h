@@ -25,7 +25,7 @@
 
 /*
  * Look for the line in @text, the whole format file, and fill in `base` and `labels` of the
- * fields of @format. @btf knows the constants; NULL: nobody does.
+ * fields of @format. @btf knows the constants; NULL: they are unknown.
  * 0 or KYMO_E_MEMORY.
  */
 int ky_print_fmt_apply(struct ky_arena *arena, const char *text, size_t len, struct ky_btf *btf,

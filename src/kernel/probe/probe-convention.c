@@ -14,7 +14,7 @@ const char *const ky_probe_argument_registers[] = {"%di", "%si", "%dx", "%cx", "
 /* What the two words of a small struct hold. */
 struct words {
 	bool integer[2], real[2];
-	bool odd; /* something that is not passed by words, or nobody knows */
+	bool odd; /* something that is not passed by words, or is unknown */
 	int leaves, parts;
 };
 

@@ -15,7 +15,7 @@ extern const char *const ky_probe_argument_registers[KY_PROBE_ARGUMENT_REGISTERS
 /* Begins as {0}; a hidden first argument, the address for the result, counts as an integer. */
 struct ky_probe_convention {
 	unsigned int integers, floats, stack; /* used up to now; of the stack, words */
-	bool unknown; /* a parameter came of which nobody knows where it is, nor the next ones */
+	bool unknown; /* the places of a parameter and of all later ones are unknown */
 };
 
 /*

@@ -17,7 +17,7 @@ static int too_deep(struct kymo_error *err)
 	return ky_error_set(err, KYMO_E_UNSUPPORTED, "the expression is too long for the kernel");
 }
 
-/* What is in registers, word by word, and no struct any more, becomes a value, or some bits of one. */
+/* A struct that compilers pass in registers, word by word, becomes a value, or some bits of one. */
 static int settle(struct ky_probe_location *place, struct kymo_error *err)
 {
 	unsigned int bit = (unsigned int)(place->offset % 8) * 8;

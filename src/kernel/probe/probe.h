@@ -81,7 +81,7 @@ void ky_probes_remove(struct ky_probes *probes, const struct ky_tracefs *fs);
 /* The trace's name of tracefs event @system/@event; NULL: not one of these probes. */
 const char *ky_probes_name(const struct ky_probes *probes, const char *system, const char *event);
 
-/* Is @system a group of some recorder of ours? Nobody else's business. */
+/* Is @system a group of probes that a Kymo recorder has made? */
 bool ky_probes_is_group(const char *system);
 
 /* Remove the definitions of recorders that are dead. Returns how many. */

@@ -38,9 +38,9 @@ void ky_pid_view_close(struct ky_pid_view *view);
 /* Look again: ids are given anew. 0, or KYMO_E_IO, KYMO_E_MEMORY. */
 int ky_pid_view_refresh(struct ky_pid_view *view, struct kymo_error *err);
 
-/* The kernel's id of what is @own here; of one that is not known yet it looks again. 0: nobody has it. */
+/* The kernel's id of what is @own here; of one that is not known yet it looks again. 0: no thread has it. */
 int32_t ky_pid_to_kernel(struct ky_pid_view *view, int32_t own);
-/* What is @kernel to the kernel, here; as far as is known. 0: nobody of this namespace. */
+/* What is @kernel to the kernel, here; as far as is known. 0: no thread of this namespace. */
 int32_t ky_pid_to_own(struct ky_pid_view *view, int32_t kernel);
 
 #endif

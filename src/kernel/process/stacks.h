@@ -58,7 +58,7 @@ void ky_stacks_take(struct ky_stacks *stacks, struct ky_packet_writer *writer,
 		    const uint8_t *record, uint32_t len, uint32_t from, uint32_t n,
 		    unsigned int which);
 
-/* The packet is closed, or events were lost: nothing waits any more. */
+/* The packet is closed, or events were lost: no event waits for its stack. */
 void ky_stacks_forget(struct ky_stacks *stacks);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose a thread is: its users and groups, its namespaces, its control group.
+ * The identity of a thread: its users and groups, its namespaces, its control group.
  * Threads: one at a time per struct ky_proc.
  */
 #ifndef KY_KERNEL_PROCESS_THREAD_IDS_H

@@ -223,7 +223,7 @@ void ky_threads_set_ids(struct ky_threads *threads, int32_t tid, const struct ky
 
 static void look_again(struct ky_threads *threads)
 {
-	/* What is not known any more is gone: it keeps what it had. */
+	/* A thread that is no longer in /proc keeps what it had. */
 	if (threads->view)
 		(void)ky_pid_view_refresh(threads->view, NULL);
 }

@@ -109,7 +109,7 @@ int ky_tracefs_read(int dir_fd, const char *dir, const char *name, struct ky_str
 	return ret;
 }
 
-/* ---- whose instance is it? ------------------------------------------------------------ */
+/* ---- the owner of an instance --------------------------------------------------------- */
 
 /* Field 22 of /proc/PID/stat; 0: no such process. The name, field 2, may hold anything. */
 static uint64_t start_ticks(const char *pid)

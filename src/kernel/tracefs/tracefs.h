@@ -50,7 +50,7 @@ int ky_tracefs_read(int dir_fd, const char *dir, const char *name, struct ky_str
  */
 unsigned int ky_tracefs_clean(const struct ky_tracefs *fs, const struct ky_log *log);
 
-/* Is @name an instance of a Kymo recorder that does not run any more? */
+/* Is @name an instance of a Kymo recorder that has ended? */
 bool ky_tracefs_is_stale(const char *name);
 
 struct ky_instance {
@@ -71,7 +71,7 @@ void ky_instance_own_name(unsigned int number, char *name, size_t size);
  */
 int ky_instance_create(const struct ky_tracefs *fs, const char *suffix,
 		       struct ky_instance *instance, struct kymo_error *err);
-/* Remove it and all that is in it; no file of it may be open any more. */
+/* Remove it and all that is in it; all its files must be closed. */
 int ky_instance_remove(struct ky_instance *instance, struct kymo_error *err);
 
 /* Write @text to a file of the instance in one write(), as tracefs wants it. */

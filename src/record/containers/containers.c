@@ -93,7 +93,7 @@ static void take_payload(struct ky_container *container)
 }
 
 /*
- * Who may have made this group, and called it what he likes: whose slice it is in, or who owns a group above it. That is
+ * The user who may have made this group, and named it freely: the user of its slice, or the owner of a group above it. That is
  * also the root of a container whose users have other numbers outside.
  */
 static void take_owner(struct ky_container *container)
@@ -146,7 +146,7 @@ static struct ky_container_user *user_of(struct ky_containers *found, uint32_t u
 						    : &found->users.data[found->users.len - 1];
 }
 
-/* KYMO_E_LIMIT: there are too many. Of users', some are left out, as nobody else is to suffer. */
+/* KYMO_E_LIMIT: there are too many. The list then leaves out groups of users only, so that other groups do not suffer. */
 static int count_in(struct walk *walk, const struct ky_container *container, bool *is_wanted)
 {
 	struct ky_container_user *user;

@@ -89,7 +89,7 @@ const char *ky_control_socket_name(const char *path);
 /*
  * Send a request to the recorder at @place and wait for the answer. The recorder has @timeout_s to
  * accept the request, and the same time to answer; 0: no limit. Returns 0; KYMO_E_NOT_FOUND: no
- * recorder listens (any more); KYMO_E_AGAIN: no answer in time; KYMO_E_STATE: the recorder refused,
+ * recorder listens; KYMO_E_AGAIN: no answer in time; KYMO_E_STATE: the recorder refused,
  * @err has its reason; KYMO_E_PERMISSION: the listening process belongs to another user.
  */
 int ky_control_socket_ask(const struct ky_control_socket_place *place,

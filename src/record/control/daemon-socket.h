@@ -14,7 +14,7 @@
 #define KY_DAEMON_SOCKET "/run/kymo/daemon"
 
 /*
- * Listen at @path; its directory is made when it does not exist (0755). A socket there that nobody serves goes. Returns a
+ * Listen at @path; its directory is made when it does not exist (0755). A socket there that no process serves is removed. Returns a
  * descriptor, which does not block; KYMO_E_INVALID: another daemon listens, or the path is too long; KYMO_E_IO.
  */
 int ky_daemon_socket_listen(const char *path, struct kymo_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * While recording raw: whole pages go from the ring to the disk (raw-direct.c), or into blocks and these to the disk;
- * nobody looks into them.
+ * the recorder does not decode them.
  * The page that is being written is read only at the end.
  */
 #include <errno.h>

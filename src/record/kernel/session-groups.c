@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Control groups whose events are recorded: where they are, and whose threads are in them. */
+/* Control groups whose events are recorded: their directories, and the threads in them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -181,7 +181,7 @@ struct ky_session {
  */
 int ky_session_write_filter(struct ky_session *session, struct ky_event_source *source,
 			    struct kymo_error *err);
-/* The same; also clears the kernel's filter when the source has none any more. */
+/* The same; also clears the kernel's filter when the source has no filter left. */
 int ky_session_write_filter_anew(struct ky_session *session, struct ky_event_source *source,
 				 struct kymo_error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who was taken out by its id, which is the kernel's here. Users and control groups that it is in do not bring it back
- * when they are looked for again; choosing it does, or a user or group that it is in. Ids are forgotten when nobody has
- * them any more.
+ * when they are looked for again; choosing it does, or a user or group that it is in. Ids are forgotten when no
+ * thread has them.
  */
 #include <inttypes.h>
 #include <stdio.h>

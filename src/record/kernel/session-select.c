@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose events are recorded: processes, threads, users, control groups. Their threads are looked for here (those of groups
+ * The choice of events: processes, threads, users, control groups. Their threads are looked for here (those of groups
  * by session-groups.c), and put into the kernel's list by session-pids.c; session-watch.c has users and groups looked for
  * again.
  */
@@ -156,7 +156,7 @@ int ky_session_collect_watched(struct ky_session *session, struct kymo_error *er
 
 /*
  * A thread that started another one before it was chosen, but after its process' threads were listed, has one that is
- * not: so once more, until there is nobody new.
+ * not: so once more, until there is no new thread.
  */
 static int choose(struct ky_session *session, const struct ids *ids, struct kymo_error *err)
 {

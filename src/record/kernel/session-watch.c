@@ -146,7 +146,7 @@ static int leave_out(struct ky_session *session, const struct ky_map *before, st
 	return ret;
 }
 
-/* @found: who was found and, when that is not all, whose turn comes by looking twice: some move while one looks. */
+/* @found: the threads that were found; a second look finds those that moved during the first one. */
 static int look_again(struct ky_session *session, struct ky_map *found, struct kymo_error *err)
 {
 	int ret = KYMO_OK;

@@ -482,7 +482,7 @@ bool ky_session_cpu_progress(const struct ky_session *session, size_t i,
 	if (ky_ring_stats(cpu->instance ? cpu->instance : &session->instance, cpu->convert.cpu,
 			  &stats, NULL) < 0)
 		return true;
-	/* Nobody looks at raw records before they are read back. */
+	/* No code reads raw records before they are read back. */
 	if (session->options.raw) {
 		progress->events += stats.read;
 		progress->lost += stats.overrun + stats.commit_overrun + stats.dropped;

@@ -213,7 +213,7 @@ void ky_recording_tell(struct ky_recording *recording, const char *kind, const c
 		       const char *json);
 /* The timer has expired: looks for losses, and compares the amounts of conditions. */
 void ky_recording_tick(struct ky_recording *recording);
-/* Sets the timer while somebody needs it. */
+/* Sets the timer while a part of the recording needs it. */
 void ky_recording_set_tick(struct ky_recording *recording);
 /* How far the recording is. */
 void ky_recording_amounts(const struct ky_recording *recording,

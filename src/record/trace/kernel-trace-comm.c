@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose events are recorded, by name: a part of the events' filters. */
+/* The choice of threads by name: a part of the events' filters. */
 #include <string.h>
 
 #include "base/error.h"
