@@ -127,13 +127,10 @@ int ky_feed_state(const struct ky_feed_trace *trace, struct ky_live_state *state
 	*state = (struct ky_live_state){.is_told = true, .until_cycles = UINT64_MAX};
 	ky_vec_foreach(&trace->streams, it) {
 		const struct ky_feed_stream *stream = *it;
-		struct ky_live_stream told = {.name = strdup(stream->file->name),
-					      .size_bytes = stream->file->size_bytes};
+		const char *name = stream->file->name;
 
-		if (!told.name || ky_vec_push(&state->streams, told) < 0) {
-			free(told.name);
+		if (ky_live_add_stream(state, name, strlen(name), stream->file->size_bytes) < 0)
 			return KYMO_E_MEMORY;
-		}
 		if (stream->has_ended)
 			continue;
 		state->is_told &= stream->has_until;

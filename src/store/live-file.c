@@ -130,6 +130,7 @@ void ky_live_state_fini(struct ky_live_state *state)
 	ky_vec_foreach(&state->streams, stream)
 		free(stream->name);
 	ky_vec_fini(&state->streams);
+	ky_names_fini(&state->numbers);
 	*state = (struct ky_live_state){0};
 }
 
@@ -156,21 +157,32 @@ static int malformed(struct kymo_error *err, uint32_t line)
 	return ret;
 }
 
+int ky_live_add_stream(struct ky_live_state *state, const char *name, size_t len_bytes,
+		       uint64_t size_bytes)
+{
+	const struct ky_live_stream stream = {strndup(name, len_bytes), size_bytes};
+
+	if (!stream.name || ky_vec_push(&state->streams, stream) < 0) {
+		free(stream.name);
+		return KYMO_E_MEMORY;
+	}
+	if (ky_names_get(&state->numbers, stream.name))
+		return KYMO_OK;
+	return ky_names_set(&state->numbers, stream.name, (void *)(uintptr_t)state->streams.len);
+}
+
 /* "BYTES NAME", up to @end. */
 static int add_stream(struct ky_live_state *state, const char *at, const char *end, uint32_t line,
 		      struct kymo_error *err)
 {
-	struct ky_live_stream stream;
+	uint64_t size_bytes;
 
-	if (!take_number(&at, end, &stream.size_bytes) || end - at < 2 || *at != ' ' ||
+	if (!take_number(&at, end, &size_bytes) || end - at < 2 || *at != ' ' ||
 	    memchr(at, '\0', (size_t)(end - at)) || memchr(at, '/', (size_t)(end - at)))
 		return malformed(err, line);
-	stream.name = strndup(at + 1, (size_t)(end - at - 1));
-	if (!stream.name || ky_vec_push(&state->streams, stream) < 0) {
-		free(stream.name);
-		return ky_error_nomem(err);
-	}
-	return KYMO_OK;
+	return ky_live_add_stream(state, at + 1, (size_t)(end - at - 1), size_bytes) < 0
+		       ? ky_error_nomem(err)
+		       : KYMO_OK;
 }
 
 int ky_live_parse(const char *text, size_t len_bytes, struct ky_live_state *state,
@@ -221,8 +233,7 @@ int ky_live_read(const char *path, struct ky_live_state *state, struct kymo_erro
 
 uint64_t ky_live_size(const struct ky_live_state *state, const char *name)
 {
-	ky_vec_foreach(&state->streams, stream)
-		if (strcmp(stream->name, name) == 0)
-			return stream->size_bytes;
-	return 0;
+	size_t number = (size_t)(uintptr_t)ky_names_get(&state->numbers, name);
+
+	return number ? state->streams.data[number - 1].size_bytes : 0;
 }

@@ -28,6 +28,7 @@
 
 #include <kymo/error.h>
 
+#include "base/hash.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 
@@ -68,7 +69,8 @@ struct ky_live_stream {
 struct ky_live_state {
 	bool is_told; /* there was a file */
 	uint64_t until_cycles;
-	KY_VEC(struct ky_live_stream) streams;
+	KY_VEC(struct ky_live_stream) streams; /* ky_live_add_stream() adds to it */
+	struct ky_names numbers;	       /* by name: place in the list, and 1 */
 };
 
 /* Tells the writers below the directory @dir_fd, until its close, that a reader wants events within @delay_ms. */
@@ -86,6 +88,9 @@ int ky_live_parse(const char *text, size_t len_bytes, struct ky_live_state *stat
  * too.
  */
 int ky_live_read(const char *path, struct ky_live_state *state, struct kymo_error *err);
+/* Adds a stream; its name is copied. KYMO_E_MEMORY. */
+int ky_live_add_stream(struct ky_live_state *state, const char *name, size_t len_bytes,
+		       uint64_t size_bytes);
 /* The number of readable bytes of stream @name; 0 when the file does not have it. */
 uint64_t ky_live_size(const struct ky_live_state *state, const char *name);
 void ky_live_state_fini(struct ky_live_state *state);

@@ -115,6 +115,8 @@ struct ky_packet_store_ops {
 	int (*readers_fd)(struct ky_packet_store *store);
 	bool (*is_full)(struct ky_packet_store *store);
 	void (*backlog)(struct ky_packet_store *store, struct ky_store_backlog *backlog);
+	bool (*can_remove)(struct ky_packet_store *store);
+	int (*remove)(struct ky_packet_store *store, const char *path, struct kymo_error *err);
 	/* Required. */
 	int (*open)(struct ky_packet_store *store, const struct ky_store_place *place,
 		    struct ky_store_trace **trace, struct kymo_error *err);
@@ -176,6 +178,22 @@ static inline bool ky_store_get_backlog(struct ky_packet_store *store,
 	if (store->ops->backlog)
 		store->ops->backlog(store, backlog);
 	return store->ops->backlog;
+}
+
+/* Whether the store removes complete traces. */
+static inline bool ky_store_can_remove(struct ky_packet_store *store)
+{
+	return store->ops->can_remove && store->ops->can_remove(store);
+}
+
+/*
+ * Removes everything at and below @path in the store: traces that a rotation has moved there, or that are closed. Without
+ * effect when nothing is there. The caller has asked ky_store_can_remove().
+ */
+static inline int ky_store_remove(struct ky_packet_store *store, const char *path,
+				  struct kymo_error *err)
+{
+	return store->ops->remove(store, path, err);
 }
 
 /* Frees the store. The caller must have closed its traces. NULL is allowed. */

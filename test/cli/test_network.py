@@ -336,6 +336,61 @@ def test_rotation(kymo, kymo_bin, relay):
     assert numbers(events(kymo, trace)) == list(range(30000))
 
 
+@pytest.mark.parametrize("kills", [False, True])
+def test_clear(kymo, kymo_bin, relay, kills):
+    """kymo ctl --clear empties what is at the relay, also when that is killed at the time; what comes then is there once."""
+    rng = random.Random(10)
+    here = relay()
+    recorder = record(kymo_bin, "-o", here.address("cleared"), "--name", "cleared", "-k", "sched_process_*", "--user", "modes:*",
+                      "--", "sh", "-c", f"{MODES} numbers 1000 0; exec {' '.join(keep_busy(1000000000))}")
+    while len(glob.glob(f"{here.dir}/*/cleared/ust/pid/*/metadata")) < 2:
+        time.sleep(0.01)
+    for _ in range(6 if kills else 2):
+        if kills and rng.random() < 0.5:
+            here.kill()
+        kymo("ctl", "--clear", "cleared")
+        time.sleep(rng.uniform(0, 0.1))
+        if kills:
+            if here.process.poll() is None:
+                here.kill()
+            here.begin()
+        subprocess.run([MODES, "numbers", "50", "0"], check=True, stdout=subprocess.DEVNULL)
+    trace = here.traces("cleared")
+    # All is at the relay, and nothing of what was cleared.
+    end = time.monotonic() + 60
+    while os.path.exists(f"{trace}/archives") or session_of(kymo, here.address("cleared")).get("queued", 0) > 100000:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    recorder.send_signal(signal.SIGINT)
+    _, said = recorder.communicate(timeout=120)
+    assert recorder.returncode == 0 and "; 0 lost" in said and "were cleared" in said, said
+    found = [numbers(events(kymo, one)) for one in glob.glob(f"{trace}/ust/pid/*")]
+    assert all(os.path.exists(f"{one}/metadata") for one in glob.glob(f"{trace}/ust/pid/*"))
+    long = max(found, key=len)
+    assert long[0] > 100 and long == list(range(long[0], long[0] + len(long)))
+    assert list(range(50)) in found and list(range(1000)) not in found
+    recorded = int(re.search(r"Recorded (\d+) events", said).group(1))
+    assert json.loads(kymo("info", "--json", "--count", trace).out)["events"] == recorded
+    assert not os.path.exists(f"{trace}/archives")
+
+
+def test_clear_at_an_older_relay(kymo_bin, kymo):
+    """A relay that says nothing of its features keeps what it has."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"kymo://localhost:{server.getsockname()[1]}/x"
+        recorder = record(kymo_bin, "-o", address, "--name", "older", "--user", "modes:*", "-d", "300s")
+        client, _ = server.accept()
+        client.sendall(struct.pack("<IIQQ", 5, 0, 0, 8) + struct.pack("<Q", 1))
+        end = time.monotonic() + 60
+        while not session_of(kymo, address):
+            assert time.monotonic() < end and recorder.poll() is None
+            time.sleep(0.05)
+        assert "the relay is of an older version" in kymo("ctl", "--clear", "older", code=1).err
+        recorder.kill()
+        recorder.communicate()
+        client.close()
+
+
 def test_no_relay(kymo, tmp_path):
     done = kymo("record", "-o", f"kymo://localhost:{free_port()}/x", "-d", "50ms", code=1)
     assert "cannot connect to localhost, port" in done.err
@@ -448,7 +503,7 @@ def test_other_machines_need_a_key(kymo, relay, tmp_path):
 
 # ---- hostile peers -------------------------------------------------------------------------------
 
-HELLO, OPEN, STREAM, PING, DATA, METADATA, PATCH, ROTATE = 1, 2, 3, 4, 9, 10, 11, 16
+HELLO, OPEN, STREAM, PING, DATA, METADATA, PATCH, ROTATE, FEATURES, REMOVE = 1, 2, 3, 4, 9, 10, 11, 16, 19, 20
 
 
 def frame(kind, payload=b"", trace=0, number=0, claimed=None):
@@ -496,7 +551,7 @@ OPENED = hello() + frame(OPEN, struct.pack("<I", 0) + b"kernel", 1) + frame(STRE
     ([hello(), frame(OPEN, struct.pack("<I", 0) + b"/etc", 1)], b"path"),
     ([hello(), frame(OPEN, struct.pack("<I", 0) + b"a//b", 1)], b"path"),
     ([hello(), frame(OPEN, struct.pack("<I", 0) + b"a\0b", 1)], b"path"),
-    ([hello(), frame(OPEN, struct.pack("<I", 0) + b"x", 99999999)], b"no trace"),
+    ([hello(), frame(OPEN, struct.pack("<I", 0) + b"x", 0)], b"no trace"),
     ([hello(), frame(STREAM, struct.pack("<II", 0, 0) + b"a", 1)], b"no trace"),
     ([OPENED, frame(STREAM, struct.pack("<II", 1, 0) + b"metadata", 1)], b"stream"),
     ([OPENED, frame(STREAM, struct.pack("<II", 1 << 30, 0) + b"b", 1)], b"stream"),
@@ -506,6 +561,11 @@ OPENED = hello() + frame(OPEN, struct.pack("<I", 0) + b"kernel", 1) + frame(STRE
     ([OPENED, data(0, 0, 0, b"x", 7)], b"comes before"),
     ([OPENED, frame(PATCH, struct.pack("<Q", 1 << 40) + b"x", 1, 1)], b"metadata"),
     ([OPENED, frame(ROTATE, struct.pack("<II", 1, 0) + b"../../x", 1, 1)], b"path"),
+    ([OPENED, frame(REMOVE, b"../x", 0, 1)], b"path"),
+    ([OPENED, frame(REMOVE, b"/etc", 0, 1)], b"path"),
+    ([OPENED, frame(REMOVE, b"", 0, 1)], b"bytes"),
+    ([OPENED, frame(REMOVE, b"x", 0, 0)], b"number"),
+    ([OPENED, frame(FEATURES, bytes(8), 0, 0)], b"not for this side"),
     ([OPENED, frame(DATA, b"", 1, 1, claimed=1 << 62)], b"bytes"),
     ([frame(HELLO, claimed=1 << 40)], b"bytes"),
 ])

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/protocol/frame.h"
 #include "net/viewer/viewer-client.h"
 #include "os/file.h"
 #include "store/index.h"
@@ -109,7 +110,7 @@ static void serve(struct ky_viewer_hub *hub, int fd, bool is_strict, int peer)
 	struct ky_link *link;
 
 	if (ky_link_new(fd, fd, &link, &err) < 0 ||
-	    ky_viewer_client_new(hub, link, is_strict, &client, &err) < 0)
+	    ky_viewer_client_new(hub, link, is_strict, KY_NET_DELAY_USUAL_MS, &client, &err) < 0)
 		abort();
 	for (int64_t i = 0; i < STEPS_MAX; i++) {
 		if (ky_viewer_client_step(client, 1000000000 + i * 100000000) < 0)

@@ -345,8 +345,8 @@ int ky_cli_follow(const struct ky_follow_run *run, struct kymo_error *err)
 	int ret;
 
 	ky_cli_catch_signals();
-	ret = ky_cli_remotes_open(&f.remotes, run->paths, run->n_paths, run->input->relay_key, true,
-				  err);
+	ret = ky_cli_remotes_open(&f.remotes, run->paths, run->n_paths, run->input->relay_key,
+				  delay_ms(run), err);
 	while (!ret && again && f.left && !ky_cli_interrupted())
 		ret = follow_once(&f, &again, err);
 	/* The consumer may still use the set. */

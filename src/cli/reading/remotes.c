@@ -10,7 +10,8 @@
 #include "net/reader/live-feed.h"
 
 static int connect_to(const struct ky_live_address *address, const char *key_path,
-		      struct ky_tls **tls, struct ky_live_client **client, struct kymo_error *err)
+		      uint32_t delay_ms, struct ky_tls **tls, struct ky_live_client **client,
+		      struct kymo_error *err)
 {
 	const struct ky_relay_key_choice choice = {
 		.path = key_path,
@@ -19,6 +20,7 @@ static int connect_to(const struct ky_live_address *address, const char *key_pat
 	struct ky_live_client_options options = {
 		.address = address->relay,
 		.is_kymo = address->is_kymo,
+		.delay_ms = delay_ms,
 	};
 	struct ky_relay_key key;
 	int ret = KYMO_OK;
@@ -33,7 +35,7 @@ static int connect_to(const struct ky_live_address *address, const char *key_pat
 }
 
 static int open_remote(struct ky_cli_remotes *remotes, const char *path, const char *key_path,
-		       bool is_live, struct kymo_error *err)
+		       uint32_t delay_ms, struct kymo_error *err)
 {
 	struct ky_trace_at_feed at = {.path = path};
 	struct ky_live_address address;
@@ -42,7 +44,7 @@ static int open_remote(struct ky_cli_remotes *remotes, const char *path, const c
 	int ret = ky_live_address_parse(path, &address, err);
 
 	if (!ret)
-		ret = connect_to(&address, key_path, &tls, &client, err);
+		ret = connect_to(&address, key_path, delay_ms, &tls, &client, err);
 	if (tls && ky_vec_push(&remotes->keys, tls) < 0) {
 		if (!ret)
 			ky_live_client_close(client);
@@ -50,7 +52,7 @@ static int open_remote(struct ky_cli_remotes *remotes, const char *path, const c
 		return ky_error_nomem(err);
 	}
 	if (!ret)
-		ret = ky_live_feed_open(client, &address, is_live, &at.feed, err);
+		ret = ky_live_feed_open(client, &address, delay_ms != 0, &at.feed, err);
 	if (!ret && ky_vec_push(&remotes->feeds, at) < 0) {
 		ky_feed_free(at.feed);
 		ret = ky_error_nomem(err);
@@ -61,14 +63,14 @@ static int open_remote(struct ky_cli_remotes *remotes, const char *path, const c
 }
 
 int ky_cli_remotes_open(struct ky_cli_remotes *remotes, char **paths, int n_paths,
-			const char *key_path, bool is_live, struct kymo_error *err)
+			const char *key_path, uint32_t delay_ms, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
 	*remotes = (struct ky_cli_remotes){0};
 	for (int i = 0; i < n_paths && !ret; i++) {
 		if (ky_live_address_is(paths[i]))
-			ret = open_remote(remotes, paths[i], key_path, is_live, err);
+			ret = open_remote(remotes, paths[i], key_path, delay_ms, err);
 		else if (ky_vec_push(&remotes->local, (const char *)paths[i]) < 0)
 			ret = ky_error_nomem(err);
 	}
@@ -118,7 +120,7 @@ int ky_cli_list_relay(const char *path, const char *key_path, struct kymo_error 
 	int ret = ky_live_address_parse(path, &address, err);
 
 	if (!ret)
-		ret = connect_to(&address, key_path, &tls, &client, err);
+		ret = connect_to(&address, key_path, 0, &tls, &client, err);
 	if (!ret)
 		ret = ky_live_client_sessions(client, &sessions, err);
 	for (size_t i = 0; i < sessions.len && !ret; i++)

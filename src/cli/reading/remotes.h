@@ -14,12 +14,12 @@ struct ky_cli_remotes {
 };
 
 /*
- * Connects to the relays of the addresses among @paths, which are borrowed. @is_live: their recordings are followed; else the call
- * brings what they have now. @key_path: the relays' key; NULL: the user's own. The caller frees *remotes
+ * Connects to the relays of the addresses among @paths, which are borrowed. @delay_ms: their recordings are followed, with this
+ * time from an event to the reader; 0: the call brings what they have now. @key_path: the relays' key; NULL: the user's own. The caller frees *remotes
  * in any case. KYMO_E_INVALID: a bad address; KYMO_E_NOT_FOUND, KYMO_E_IO, KYMO_E_FORMAT.
  */
 int ky_cli_remotes_open(struct ky_cli_remotes *remotes, char **paths, int n_paths,
-			const char *key_path, bool is_live, struct kymo_error *err);
+			const char *key_path, uint32_t delay_ms, struct kymo_error *err);
 /* After the close of all sets with its traces. */
 void ky_cli_remotes_fini(struct ky_cli_remotes *remotes);
 

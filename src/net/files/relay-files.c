@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,26 @@ int ky_relay_make_unique(int dir_fd, const char *host, const char *name, char *p
 						 err);
 	}
 	return ky_error_set(err, KYMO_E_INVALID, "the name '%s/%s' is in use", host, name);
+}
+
+uint64_t ky_relay_remove_tree(const char *path)
+{
+	char *const paths[] = {(char *)path, NULL};
+	FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+	uint64_t bytes = 0;
+	FTSENT *entry;
+
+	while (tree && (entry = fts_read(tree))) {
+		if (entry->fts_info == FTS_DP)
+			(void)rmdir(entry->fts_accpath);
+		else if (entry->fts_info != FTS_D && entry->fts_info != FTS_DNR &&
+			 entry->fts_info != FTS_ERR && unlink(entry->fts_accpath) == 0 &&
+			 entry->fts_info == FTS_F)
+			bytes += (uint64_t)entry->fts_statp->st_size;
+	}
+	if (tree)
+		fts_close(tree);
+	return bytes;
 }
 
 int ky_relay_write(int fd, const void *data, size_t bytes, uint64_t at_bytes)

@@ -70,6 +70,11 @@ int ky_relay_hosts_find(struct ky_relay_hosts *hosts, const char *dir, const cha
 	return KYMO_OK;
 }
 
+void ky_relay_host_subtract(struct ky_relay_host *host, uint64_t bytes)
+{
+	host->bytes -= bytes < host->bytes ? bytes : host->bytes;
+}
+
 int ky_relay_host_check(const struct ky_relay_host *host, uint64_t quota_bytes,
 			struct kymo_error *err)
 {

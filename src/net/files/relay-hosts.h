@@ -29,6 +29,8 @@ struct ky_relay_hosts {
  */
 int ky_relay_hosts_find(struct ky_relay_hosts *hosts, const char *dir, const char *name,
 			struct ky_relay_host **host, struct kymo_error *err);
+/* So many bytes of its files are gone. */
+void ky_relay_host_subtract(struct ky_relay_host *host, uint64_t bytes);
 /* KYMO_E_LIMIT: the host has used up its quota (0: none). */
 int ky_relay_host_check(const struct ky_relay_host *host, uint64_t quota_bytes,
 			struct kymo_error *err);

@@ -2,8 +2,6 @@
 #include "net/link/clients.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,16 +14,15 @@
 /* So often a client is read before the others get their turn. */
 #define READS_AT_A_TIME 4
 #define SWEEP_S		5
-#define KEEP_IDLE_S	60
-#define KEEP_INTERVAL_S 10
-#define KEEP_PROBES	6
+/* When descriptors are short, new clients wait for so long. */
+#define PAUSE_NS UINT64_C(1000000000)
 
 struct ky_clients_port {
 	struct ky_clients *clients;
 	const struct ky_client_calls *calls;
 	void *owner;
 	struct ky_tls *tls;
-	struct ky_loop_source *source;
+	struct ky_loop_source *source; /* NULL: the port pauses */
 	int fd;
 };
 
@@ -164,7 +161,7 @@ int ky_clients_add(struct ky_clients *clients, int in_fd, int out_fd,
 	client->clients = clients;
 	client->owner = owner;
 	client->is_only = is_only;
-	client->heard_s = ky_clients_now_s();
+	client->begun_s = client->heard_s = ky_clients_now_s();
 	ret = ky_link_new(in_fd, out_fd, &client->link, err);
 	if (!ret && tls)
 		ret = ky_link_use_tls(client->link, tls, err);
@@ -179,16 +176,17 @@ int ky_clients_add(struct ky_clients *clients, int in_fd, int out_fd,
 	return ret;
 }
 
-/* A peer that has gone without a word is noticed, however long it may be silent. */
-static void set_options(int fd)
+/* Without this, the loop would call accept() again and again, and serve nobody. */
+static void pause_port(struct ky_clients_port *port, int errnum)
 {
-	const int one = 1, idle = KEEP_IDLE_S, interval = KEEP_INTERVAL_S, probes = KEEP_PROBES;
+	struct ky_clients *clients = port->clients;
 
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+	if (!clients->is_short)
+		ky_log_warning(clients->log, "new clients wait: %s", strerror(errnum));
+	clients->is_short = true;
+	ky_loop_remove(port->source);
+	port->source = NULL;
+	ky_loop_set_timer(clients->pause_timer, PAUSE_NS);
 }
 
 static int accept_client(void *data, struct kymo_error *loop_err)
@@ -199,9 +197,12 @@ static int accept_client(void *data, struct kymo_error *loop_err)
 	struct kymo_error err;
 
 	(void)loop_err;
+	if (fd < 0 && ky_link_is_shortage(errno))
+		pause_port(port, errno);
 	if (fd < 0)
 		return KYMO_OK;
-	set_options(fd);
+	clients->is_short = false;
+	ky_link_set_options(fd);
 	if (clients->list.len >= clients->max) {
 		ky_log_warning(clients->log, "a client is refused: %zu clients are connected",
 			       clients->list.len);
@@ -215,6 +216,22 @@ static int accept_client(void *data, struct kymo_error *loop_err)
 
 /* ---- ports, time ---------------------------------------------------------------------- */
 
+static int end_pause(void *data, struct kymo_error *err)
+{
+	struct ky_clients *clients = data;
+
+	(void)err;
+	ky_loop_set_timer(clients->pause_timer, 0);
+	ky_vec_foreach(&clients->ports, it) {
+		struct ky_clients_port *port = *it;
+
+		if (!port->source && ky_loop_add(clients->loop, port->fd, accept_client, port,
+						 &port->source, NULL) < 0)
+			ky_loop_set_timer(clients->pause_timer, PAUSE_NS);
+	}
+	return KYMO_OK;
+}
+
 /* Clients that say nothing do not keep their place. */
 static int sweep(void *data, struct kymo_error *err)
 {
@@ -225,9 +242,13 @@ static int sweep(void *data, struct kymo_error *err)
 	for (size_t i = clients->list.len; i-- > 0;) {
 		/* The end of one may end others, too. */
 		struct ky_client *client = i < clients->list.len ? clients->list.data[i] : NULL;
-		int patience = client && !client->is_only ? client->calls->patience_s(client) : 0;
+		bool since_begin = false;
+		int patience = client && !client->is_only
+				       ? client->calls->patience_s(client, &since_begin)
+				       : 0;
 
-		if (!patience || now - client->heard_s <= patience)
+		if (!patience ||
+		    now - (since_begin ? client->begun_s : client->heard_s) <= patience)
 			continue;
 		ky_log_info(clients->log, "%s: silent for too long", client->calls->name(client));
 		ky_client_drop(client);
@@ -247,6 +268,8 @@ int ky_clients_init(struct ky_clients *clients, struct ky_loop *loop, const stru
 		return ky_error_nomem(err);
 	ret = ky_loop_add_timer(loop, sweep, clients, &clients->timer, err);
 	if (!ret)
+		ret = ky_loop_add_timer(loop, end_pause, clients, &clients->pause_timer, err);
+	if (!ret)
 		ky_loop_set_timer(clients->timer, UINT64_C(1000000000) * SWEEP_S);
 	return ret;
 }
@@ -263,6 +286,7 @@ void ky_clients_fini(struct ky_clients *clients)
 	}
 	ky_vec_fini(&clients->ports);
 	ky_loop_remove(clients->timer);
+	ky_loop_remove(clients->pause_timer);
 	free(clients->buffer);
 	free(clients->spare);
 	*clients = (struct ky_clients){0};

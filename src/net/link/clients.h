@@ -51,8 +51,11 @@ struct ky_client_calls {
 	const char *(*name)(const struct ky_client *client);
 	/* Why a connection that the client has closed has ended; NULL: no reason; "": no message. Optional. */
 	const char *(*ending)(const struct ky_client *client);
-	/* How long the client may be silent now, in s; 0: for any time. */
-	int (*patience_s)(const struct ky_client *client);
+	/*
+	 * How long the client may be silent now, in s; 0: for any time. *since_begin, false before the call: the time since
+	 * the client has connected counts instead, so that a greeting cannot come byte by byte.
+	 */
+	int (*patience_s)(const struct ky_client *client, bool *since_begin);
 };
 
 struct ky_clients;
@@ -64,9 +67,9 @@ struct ky_client {
 	void *owner; /* as ky_clients_listen() got it */
 	struct ky_link *link;
 	struct ky_loop_source *source;
-	int64_t heard_s; /* CLOCK_MONOTONIC */
-	bool is_only;	 /* the loop ends with it */
-	bool is_leaving; /* its link goes to calls->leave() */
+	int64_t begun_s, heard_s; /* CLOCK_MONOTONIC */
+	bool is_only;		  /* the loop ends with it */
+	bool is_leaving;	  /* its link goes to calls->leave() */
 };
 
 struct ky_clients_port;
@@ -76,7 +79,8 @@ struct ky_clients {
 	const struct ky_log *log;
 	unsigned int max;
 	uint8_t *buffer, *spare; /* the latter for ky_client_read(); NULL: not needed yet */
-	struct ky_loop_source *timer;
+	struct ky_loop_source *timer, *pause_timer;
+	bool is_short; /* of descriptors or memory: the log has it */
 	KY_VEC(struct ky_client *) list;
 	KY_VEC(struct ky_clients_port *) ports;
 };

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,10 @@
 #define SEND_MAX (1u << 20)
 /* Of a TLS record. */
 #define RECORD_BYTES 16384
+/* A peer that has gone without a word is noticed, however long it may be silent. */
+#define KEEP_IDLE_S	60
+#define KEEP_INTERVAL_S 10
+#define KEEP_PROBES	6
 
 struct ky_link {
 	int in_fd, out_fd;
@@ -52,6 +58,22 @@ int ky_link_new(int in_fd, int out_fd, struct ky_link **out, struct kymo_error *
 	link->out_fd = out_fd;
 	link->is_socket = getsockopt(out_fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0;
 	return KYMO_OK;
+}
+
+void ky_link_set_options(int fd)
+{
+	const int one = 1, idle = KEEP_IDLE_S, interval = KEEP_INTERVAL_S, probes = KEEP_PROBES;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
+bool ky_link_is_shortage(int errnum)
+{
+	return errnum == EMFILE || errnum == ENFILE || errnum == ENOBUFS || errnum == ENOMEM;
 }
 
 int ky_link_use_tls(struct ky_link *link, struct ky_tls *tls, struct kymo_error *err)

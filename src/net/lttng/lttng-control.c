@@ -675,11 +675,12 @@ static const char *ending(const struct ky_client *base)
 	return ((const struct control *)base)->consumer ? "" : NULL;
 }
 
-static int patience_s(const struct ky_client *base)
+static int patience_s(const struct ky_client *base, bool *since_begin)
 {
 	const struct control *control = (const struct control *)base;
 
-	if (!control->consumer || !control->consumer->session)
+	*since_begin = !control->consumer || !control->consumer->session;
+	if (*since_begin)
 		return GREETING_S;
 	return control->n_head ? SILENCE_S : 0;
 }

@@ -152,10 +152,15 @@ static const char *ending(const struct ky_client *base)
 	return ((const struct data *)base)->consumer ? "" : NULL;
 }
 
-static int patience_s(const struct ky_client *base)
+static int patience_s(const struct ky_client *base, bool *since_begin)
 {
 	const struct data *data = (const struct data *)base;
+	const struct ky_lttng_relay *relay = base->owner;
 
+	(void)since_begin;
+	/* The first packet may come late, but not before a session. */
+	if (!data->consumer && !relay->consumers.len)
+		return SILENCE_S;
 	if (data->consumer && !data->consumer->has_control)
 		return LAST_SILENCE_S;
 	return data->n_head ? SILENCE_S : 0;

@@ -238,27 +238,31 @@ static int archive(struct ky_lttng_chunk *chunk, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static void remove_tree(const struct ky_lttng_chunk *chunk, const char *below)
+/* Returns the bytes that are gone. */
+static uint64_t remove_tree(const struct ky_lttng_chunk *chunk, const char *below)
 {
 	const struct ky_lttng_session *session = chunk->session;
+	uint64_t bytes;
 	char *path;
 
 	if (asprintf(&path, "%s/%s/%s", session->sessions->dir, session->path, below) < 0)
-		return;
-	ky_tree_remove(path);
+		return 0;
+	bytes = ky_relay_remove_tree(path);
 	free(path);
+	return bytes;
 }
 
+/* The host has room again for the chunk's bytes, as far as they were there: another chunk may have moved them away. */
 static void delete_files(struct ky_lttng_chunk *chunk)
 {
-	struct ky_relay_host *host = chunk->session->host;
+	uint64_t bytes = 0;
 
 	if (chunk->path[0])
-		remove_tree(chunk, chunk->path);
+		bytes = remove_tree(chunk, chunk->path);
 	else
 		ky_vec_foreach(&chunk->tops, top)
-			remove_tree(chunk, *top);
-	host->bytes -= chunk->bytes < host->bytes ? chunk->bytes : host->bytes;
+			bytes += remove_tree(chunk, *top);
+	ky_relay_host_subtract(chunk->session->host, bytes < chunk->bytes ? bytes : chunk->bytes);
 }
 
 /* ---- chunks --------------------------------------------------------------------------- */

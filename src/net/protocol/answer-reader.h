@@ -13,7 +13,7 @@
 #include "net/protocol/frame.h"
 
 struct ky_answer {
-	enum ky_frame_type type; /* KY_FRAME_WELCOME, _ACK, _READERS, _ERROR */
+	enum ky_frame_type type; /* KY_FRAME_WELCOME, _ACK, _READERS, _FEATURES, _ERROR */
 	uint64_t value;
 	const char *text; /* of an error, without control characters; else NULL */
 };

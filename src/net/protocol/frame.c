@@ -62,6 +62,8 @@ static const struct limits {
 	[KY_FRAME_BYE] = {false, true, 0, 0},
 	[KY_FRAME_READER] = {false, false, sizeof(struct ky_net_hello),
 			     sizeof(struct ky_net_hello) + KY_NET_TEXT_MAX},
+	[KY_FRAME_FEATURES] = {true, false, 8, 8},
+	[KY_FRAME_REMOVE] = {false, true, 1, KY_NET_TEXT_MAX},
 };
 
 int ky_frame_check(const struct ky_frame *frame, bool from_relay, struct kymo_error *err)

@@ -25,6 +25,10 @@
 #define KY_NET_PACKET_MAX   (256u << 20) /* of the payload of other frames */
 #define KY_NET_INDEX_BYTES  72
 #define KY_FRAME_HEAD_BYTES 24
+/* Bounds of the delay from an event to a live reader, and the delay of readers that wish none. */
+#define KY_NET_DELAY_MIN_MS   10
+#define KY_NET_DELAY_MAX_MS   60000
+#define KY_NET_DELAY_USUAL_MS 250
 
 enum ky_frame_type {
 	/* Without number. From the recorder: */
@@ -53,6 +57,13 @@ enum ky_frame_type {
 	 * viewer-protocol.h instead of frames.
 	 */
 	KY_FRAME_READER,
+	/*
+	 * Without number, from the relay, before its KY_FRAME_WELCOME, to a recorder with KY_NET_TAKES_FEATURES:
+	 * u64, the optional features of enum ky_net_feature that this relay has.
+	 */
+	KY_FRAME_FEATURES,
+	/* With a number, from the recorder, to a relay with KY_NET_FEATURE_REMOVE: path in the session, which goes with all below. */
+	KY_FRAME_REMOVE,
 	KY_FRAME_TYPES,
 };
 
@@ -68,11 +79,25 @@ enum {
 	KY_OPEN_IS_PART = 1, /* its metadata is metadata.ctf, where readers do not look */
 };
 
-/* Fixed part of KY_FRAME_HELLO; token, host and session's name follow without separators. */
+/* What a later version of the relay can do beside the frames that all have. */
+enum ky_net_feature {
+	KY_NET_FEATURE_REMOVE = 1,
+};
+
+/* In the greeting of a recorder. */
+enum {
+	KY_NET_TAKES_FEATURES = 1, /* it knows KY_FRAME_FEATURES */
+};
+
+/*
+ * Fixed part of KY_FRAME_HELLO and KY_FRAME_READER; token, host and session's name follow without separators.
+ * @wishes: of a recorder: KY_NET_TAKES_FEATURES; of a reader: the delay that it wants, in ms, 0: the usual one. A relay
+ * of an older version ignores it.
+ */
 struct ky_net_hello {
 	char magic[8];
 	uint32_t version;
-	uint32_t reserved;
+	uint32_t wishes;
 	uint8_t session[16]; /* a random number, the same in all connections of one session */
 	uint16_t token_bytes, host_bytes, name_bytes, reserved2;
 };
@@ -85,6 +110,16 @@ struct ky_net_data {
 	uint64_t entry;	       /* number of the entry in the index file */
 	uint8_t index[KY_NET_INDEX_BYTES];
 };
+
+/* The delay @wish_ms of a peer, within the bounds; 0: the usual one. */
+static inline uint32_t ky_net_delay_ms(uint64_t wish_ms)
+{
+	if (!wish_ms)
+		return KY_NET_DELAY_USUAL_MS;
+	if (wish_ms < KY_NET_DELAY_MIN_MS)
+		return KY_NET_DELAY_MIN_MS;
+	return wish_ms < KY_NET_DELAY_MAX_MS ? (uint32_t)wish_ms : KY_NET_DELAY_MAX_MS;
+}
 
 /* Converts a head between memory and the network. */
 void ky_frame_put(const struct ky_frame *frame, uint8_t to[KY_FRAME_HEAD_BYTES]);

@@ -168,10 +168,13 @@ static int receive_welcome(struct ky_live_client *client, struct kymo_error *err
 	return ret;
 }
 
-static int greet(struct ky_live_client *client, const char *token, struct kymo_error *err)
+static int greet(struct ky_live_client *client, const struct ky_live_client_options *options,
+		 struct kymo_error *err)
 {
+	const char *token = options->token;
 	struct ky_net_hello hello = {
 		.version = htole32(KY_NET_VERSION),
+		.wishes = htole32(options->delay_ms),
 		.token_bytes = htole16((uint16_t)(token ? strlen(token) : 0)),
 	};
 	const struct ky_frame frame = {.type = KY_FRAME_READER,
@@ -233,7 +236,7 @@ int ky_live_client_begin(int fd, const struct ky_live_client_options *options,
 	if (!ret)
 		ret = ky_link_handshake(client->link, CONNECT_MS, err);
 	if (!ret && options->is_kymo)
-		ret = greet(client, options->token, err);
+		ret = greet(client, options, err);
 	if (!ret)
 		ret = agree(client, err);
 	if (ret < 0) {
@@ -528,6 +531,10 @@ static int get_piece(struct ky_live_client *client, uint64_t id, struct ky_live_
 	}
 	index->has_metadata = flags & KY_VIEWER_NEW_METADATA;
 	index->has_streams = flags & KY_VIEWER_NEW_STREAM;
+	/* A recording that is cleared loses what it has. */
+	index->is_gone = be32toh(answer.status) == KY_VIEWER_PACKET_EOF;
+	if (index->is_gone)
+		return 0;
 	/* An error with a flag only means that the reader must ask for something else first. */
 	if (be32toh(answer.status) == KY_VIEWER_PACKET_RETRY ||
 	    (be32toh(answer.status) == KY_VIEWER_PACKET_ERROR &&

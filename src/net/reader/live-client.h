@@ -25,6 +25,7 @@ struct ky_live_client_options {
 	bool is_kymo;		       /* a relay of Kymo, which wants a greeting first */
 	struct ky_tls *tls;	       /* NULL: no TLS; must outlive the client */
 	const char *token;	       /* NULL: none */
+	uint32_t delay_ms; /* how soon a relay of Kymo is to have events; 0: the usual delay */
 };
 
 struct ky_live_session {
@@ -51,6 +52,7 @@ struct ky_live_index {
 	uint64_t end_cycles;
 	enum ky_viewer_index_status status;
 	bool has_metadata, has_streams; /* there is something new */
+	bool is_gone;			/* the relay does not have the packet any more */
 };
 
 /*
@@ -85,7 +87,7 @@ int ky_live_client_index(struct ky_live_client *client, uint64_t id, struct ky_l
 			 struct kymo_error *err);
 /*
  * Appends the packet of stream @id that @index tells of to the file @fd at byte @at. Returns 1; 0: not now, and
- * index->has_metadata and has_streams say what must come first.
+ * index->has_metadata and has_streams say what must come first, or index->is_gone that it never comes.
  */
 int ky_live_client_packet(struct ky_live_client *client, uint64_t id, struct ky_live_index *index,
 			  int fd, uint64_t at, struct kymo_error *err);

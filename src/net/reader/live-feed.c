@@ -378,10 +378,14 @@ static int bring_packet(struct live_feed *feed, struct channel *channel, bool *p
 	ret = ky_live_client_packet(feed->client, channel->id, &channel->index, stream->file->fd,
 				    stream->file->size_bytes, err);
 	note_flags(feed, channel);
-	if (ret <= 0)
+	if (ret < 0 || (!ret && !channel->index.is_gone))
 		return ret;
 	channel->has_index = false;
 	*progress = true;
+	if (channel->index.is_gone) {
+		stream->has_ended = true;
+		return KYMO_OK;
+	}
 	return ky_feed_add_packet(stream, channel->index.packet_bytes, channel->index.end_cycles) <
 			       0
 		       ? ky_error_nomem(err)

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/vec.h"
+#include "base/hash.h"
 #include "net/files/relay-files.h"
 #include "net/relay/relay-trace.h"
 #include "os/file.h"
@@ -39,13 +39,14 @@ struct state {
 
 struct ky_relay_session {
 	uint8_t id[16];
+	const char *dir; /* the relay's */
 	int relay_fd, dir_fd;
 	char state_name[40];
 	char path[PATH_BYTES];
 	struct state *state;
-	uint64_t bytes;
+	uint64_t bytes, removed_bytes;
 	bool is_complete;
-	KY_VEC(struct ky_relay_trace *) traces; /* by their number, which begins at 1 */
+	struct ky_map traces; /* the open ones, by their number */
 
 	/* The frame that is coming in. */
 	struct ky_frame frame;
@@ -141,9 +142,9 @@ int ky_relay_session_open(int dir_fd, const char *dir, const uint8_t id[16], con
 	int at, ret;
 
 	*out = NULL;
-	(void)dir;
 	if (!session)
 		return ky_error_nomem(err);
+	session->dir = dir;
 	session->relay_fd = dir_fd;
 	session->dir_fd = -1;
 	memcpy(session->id, id, sizeof(session->id));
@@ -161,11 +162,15 @@ int ky_relay_session_open(int dir_fd, const char *dir, const uint8_t id[16], con
 
 void ky_relay_session_close(struct ky_relay_session *session)
 {
+	void *trace;
+	uint64_t number;
+	size_t at = 0;
+
 	if (!session)
 		return;
-	ky_vec_foreach(&session->traces, trace)
-		ky_relay_trace_free(*trace);
-	ky_vec_fini(&session->traces);
+	while (ky_map_next(&session->traces, &at, &number, &trace))
+		ky_relay_trace_free(trace);
+	ky_map_fini(&session->traces);
 	if (session->state)
 		munmap(session->state, sizeof(*session->state));
 	if (session->dir_fd >= 0)
@@ -191,6 +196,11 @@ uint64_t ky_relay_session_next(const struct ky_relay_session *session)
 uint64_t ky_relay_session_bytes(const struct ky_relay_session *session)
 {
 	return session->bytes;
+}
+
+uint64_t ky_relay_session_removed_bytes(const struct ky_relay_session *session)
+{
+	return session->removed_bytes;
 }
 
 bool ky_relay_session_is_complete(const struct ky_relay_session *session)
@@ -240,31 +250,32 @@ static int no_such_trace(uint32_t number, struct kymo_error *err)
 	return ky_error_set(err, KYMO_E_FORMAT, "there is no trace %" PRIu32, number);
 }
 
-static struct ky_relay_trace *find_trace(const struct ky_relay_session *session, uint32_t number)
-{
-	return number && number <= session->traces.len ? session->traces.data[number - 1] : NULL;
-}
-
 static int open_trace(struct ky_relay_session *session, uint32_t flags, const char *path,
 		      struct kymo_error *err)
 {
 	uint32_t number = session->frame.trace;
+	struct ky_relay_trace *trace;
+	int ret;
 
-	if (!number || number > TRACES_MAX)
+	if (!number)
 		return no_such_trace(number, err);
-	while (session->traces.len < number)
-		if (ky_vec_push(&session->traces, NULL) < 0)
-			return ky_error_nomem(err);
-	if (session->traces.data[number - 1])
+	if (ky_map_get(&session->traces, number))
 		return KYMO_OK;
-	return ky_relay_trace_new(session->dir_fd, path, flags & KY_OPEN_IS_PART,
-				  &session->traces.data[number - 1], err);
+	if (session->traces.len >= TRACES_MAX)
+		return ky_error_set(err, KYMO_E_LIMIT, "the session has too many traces");
+	ret = ky_relay_trace_new(session->dir_fd, path, flags & KY_OPEN_IS_PART, &trace, err);
+	if (ret < 0)
+		return ret;
+	if (ky_map_set(&session->traces, number, trace) == 0)
+		return KYMO_OK;
+	ky_relay_trace_free(trace);
+	return ky_error_nomem(err);
 }
 
 static void forget_trace(struct ky_relay_session *session)
 {
+	ky_map_del(&session->traces, session->frame.trace);
 	ky_relay_trace_free(session->trace);
-	session->traces.data[session->frame.trace - 1] = NULL;
 }
 
 /* ---- frames --------------------------------------------------------------------------- */
@@ -279,7 +290,7 @@ static size_t fixed_bytes(const struct ky_frame *frame)
 
 static bool needs_trace(uint32_t type)
 {
-	return type == KY_FRAME_STREAM || (type >= KY_FRAME_DATA && type != KY_FRAME_BYE);
+	return type == KY_FRAME_STREAM || (type >= KY_FRAME_DATA && type < KY_FRAME_BYE);
 }
 
 int ky_relay_session_begin(struct ky_relay_session *session, const struct ky_frame *frame,
@@ -299,7 +310,7 @@ int ky_relay_session_begin(struct ky_relay_session *session, const struct ky_fra
 		return ky_error_set(err, KYMO_E_FORMAT, "a frame comes after the end");
 	if (session->is_skipped || !needs_trace(frame->type))
 		return KYMO_OK;
-	session->trace = find_trace(session, frame->trace);
+	session->trace = ky_map_get(&session->traces, frame->trace);
 	if (!session->trace)
 		return no_such_trace(frame->trace, err);
 	return frame->type == KY_FRAME_METADATA ? ky_relay_trace_metadata(session->trace, err)
@@ -399,6 +410,28 @@ static int end_rotation(struct ky_relay_session *session, struct kymo_error *err
 					       err);
 }
 
+/* A directory above that is empty then goes, too. */
+static int end_removal(struct ky_relay_session *session, struct kymo_error *err)
+{
+	const char *path;
+	int ret = take_path(session, 0, &path, err);
+	char *whole, *slash, *below;
+
+	if (ret < 0)
+		return ret;
+	if (asprintf(&whole, "%s/%s/%s", session->dir, session->path, path) < 0)
+		return ky_error_nomem(err);
+	below = whole + strlen(whole) - strlen(path);
+	session->removed_bytes += ky_relay_remove_tree(whole);
+	while ((slash = strrchr(below, '/'))) {
+		*slash = '\0';
+		if (unlinkat(session->dir_fd, below, AT_REMOVEDIR) < 0)
+			break;
+	}
+	free(whole);
+	return KYMO_OK;
+}
+
 static int end_frame(struct ky_relay_session *session, struct kymo_error *err)
 {
 	struct ky_relay_trace *trace = session->trace;
@@ -420,6 +453,7 @@ static int end_frame(struct ky_relay_session *session, struct kymo_error *err)
 		ky_relay_trace_end(trace);
 		return KYMO_OK;
 	case KY_FRAME_CLOSE:
+		ky_relay_trace_close(trace);
 		forget_trace(session);
 		return KYMO_OK;
 	case KY_FRAME_DISCARD:
@@ -428,6 +462,8 @@ static int end_frame(struct ky_relay_session *session, struct kymo_error *err)
 		return KYMO_OK;
 	case KY_FRAME_ROTATE:
 		return end_rotation(session, err);
+	case KY_FRAME_REMOVE:
+		return end_removal(session, err);
 	case KY_FRAME_BYE:
 		session->is_complete = true;
 		session->state->is_complete = 1;

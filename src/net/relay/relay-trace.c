@@ -326,6 +326,23 @@ void ky_relay_trace_end(struct ky_relay_trace *trace)
 	ky_relay_close_fd(&trace->fd);
 }
 
+/*
+ * The directories of a trace that never got metadata go. A new connection has made them when the relay was killed
+ * between the trace's rotation and its close.
+ */
+void ky_relay_trace_close(struct ky_relay_trace *trace)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", trace->path, metadata_name(trace));
+	if (fstatat(trace->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return;
+	snprintf(path, sizeof(path), "%s/" INDEX_DIR, trace->path);
+	(void)unlinkat(trace->root_fd, path, AT_REMOVEDIR);
+	(void)unlinkat(trace->root_fd, trace->path, AT_REMOVEDIR);
+}
+
 void ky_relay_trace_discard(struct ky_relay_trace *trace)
 {
 	if (wake(trace, NULL) < 0)

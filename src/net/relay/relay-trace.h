@@ -44,6 +44,8 @@ int ky_relay_trace_beacon(struct ky_relay_trace *trace, uint64_t until_cycles,
 			  struct kymo_error *err);
 /* The streams are complete. */
 void ky_relay_trace_end(struct ky_relay_trace *trace);
+/* The trace is complete. */
+void ky_relay_trace_close(struct ky_relay_trace *trace);
 /* Removes the trace's files. */
 void ky_relay_trace_discard(struct ky_relay_trace *trace);
 /* Moves the trace to @archive; when it @continues, a new one begins in its place. */

@@ -33,7 +33,7 @@ struct client {
 	struct ky_relay *relay;
 	struct ky_relay_session *session; /* NULL: it has not said who it is */
 	struct ky_relay_host *host;
-	uint64_t counted_bytes; /* of the session's bytes, in the host's count */
+	uint64_t counted_bytes, removed_bytes; /* of the session's, in the host's count */
 	struct ky_loop_source *watch_source;
 	int watch_fd;	   /* for live readers, with the source */
 	uint32_t delay_ms; /* that the recorder knows its readers want */
@@ -50,6 +50,7 @@ struct client {
 	uint64_t acknowledged;
 	uint64_t acknowledged_bytes; /* of the session, when it was acknowledged */
 	bool owes_ack;		     /* the timer acknowledges */
+	uint32_t reader_delay_ms;    /* that a reader wishes, which leaves */
 };
 
 struct ky_relay {
@@ -205,9 +206,10 @@ static const char *ending_of(const struct ky_client *base)
 	return client->session && ky_relay_session_is_complete(client->session) ? "complete" : NULL;
 }
 
-static int patience_of(const struct ky_client *base)
+static int patience_of(const struct ky_client *base, bool *since_begin)
 {
-	return ((const struct client *)base)->session ? SILENCE_S : GREETING_S;
+	*since_begin = !((const struct client *)base)->session;
+	return *since_begin ? GREETING_S : SILENCE_S;
 }
 
 /* ---- the greeting --------------------------------------------------------------------- */
@@ -288,6 +290,8 @@ static int begin_session(struct client *client, const struct ky_net_hello *hello
 	ky_log_info(relay->options.log, "%s: connected", name_of(&client->base));
 	note_recorder(client, KY_VIEWER_RECORDER_HERE);
 	client->acknowledged = ky_relay_session_next(client->session);
+	if (le32toh(hello->wishes) & KY_NET_TAKES_FEATURES)
+		(void)answer(client, KY_FRAME_FEATURES, KY_NET_FEATURE_REMOVE);
 	(void)answer(client, KY_FRAME_WELCOME, client->acknowledged);
 	watch_readers(client);
 	return KYMO_OK;
@@ -302,12 +306,14 @@ static char *take_text(const uint8_t **at, size_t len)
 }
 
 /* Leaves the connection to the server of viewers. */
-static int begin_reader(struct client *client, struct kymo_error *err)
+static int begin_reader(struct client *client, const struct ky_net_hello *hello,
+			struct kymo_error *err)
 {
 	if (!client->relay->options.viewers)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED, "this relay does not serve readers");
 	if (!answer(client, KY_FRAME_WELCOME, 0) || !flush(client))
 		return ky_error_set(err, KYMO_E_IO, "the reader does not take its welcome");
+	client->reader_delay_ms = ky_net_delay_ms(le32toh(hello->wishes));
 	client->base.is_leaving = true;
 	return KYMO_OK;
 }
@@ -348,7 +354,7 @@ static int greet(struct client *client, struct kymo_error *err)
 	if (!may_greet(client, at, token_bytes))
 		return ky_error_set(err, KYMO_E_PERMISSION, "the token is wrong");
 	if (client->frame.type == KY_FRAME_READER)
-		return begin_reader(client, err);
+		return begin_reader(client, &hello, err);
 	at += token_bytes;
 	host = take_text(&at, host_bytes);
 	name = take_text(&at, name_bytes);
@@ -393,10 +399,13 @@ static int begin_frame(struct client *client, struct kymo_error *err)
 
 static int check_quota(struct client *client, struct kymo_error *err)
 {
-	uint64_t bytes = ky_relay_session_bytes(client->session);
+	uint64_t bytes = ky_relay_session_bytes(client->session),
+		 removed = ky_relay_session_removed_bytes(client->session);
 
 	client->host->bytes += bytes - client->counted_bytes;
+	ky_relay_host_subtract(client->host, removed - client->removed_bytes);
 	client->counted_bytes = bytes;
+	client->removed_bytes = removed;
 	return ky_relay_host_check(client->host, client->relay->options.quota_bytes, err);
 }
 
@@ -465,7 +474,9 @@ static int take(struct ky_client *base, const uint8_t *data, size_t bytes, struc
 
 static void leave(struct ky_client *base, struct ky_link *link)
 {
-	ky_viewer_server_take(((struct client *)base)->relay->options.viewers, link);
+	const struct client *client = (const struct client *)base;
+
+	ky_viewer_server_take(client->relay->options.viewers, link, client->reader_delay_ms);
 }
 
 static void rest(struct ky_client *base)

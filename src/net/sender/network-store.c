@@ -309,6 +309,19 @@ static void network_backlog(struct ky_packet_store *base, struct ky_store_backlo
 	ky_sender_backlog(network_store(base)->sender, backlog);
 }
 
+static bool network_can_remove(struct ky_packet_store *base)
+{
+	return ky_sender_features(network_store(base)->sender) & KY_NET_FEATURE_REMOVE;
+}
+
+static int network_remove(struct ky_packet_store *base, const char *path, struct kymo_error *err)
+{
+	const struct ky_sender_part part = {path, strlen(path)};
+
+	return ky_sender_put(network_store(base)->sender, KY_FRAME_REMOVE, 0, NULL, 0, &part, 1,
+			     err);
+}
+
 static void network_free(struct ky_packet_store *base)
 {
 	struct network_store *store = network_store(base);
@@ -326,6 +339,8 @@ static const struct ky_packet_store_ops network_store_ops = {
 	.readers_fd = network_readers_fd,
 	.is_full = network_is_full,
 	.backlog = network_backlog,
+	.can_remove = network_can_remove,
+	.remove = network_remove,
 	.free = network_free,
 };
 

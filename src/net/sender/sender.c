@@ -62,6 +62,7 @@ struct ky_sender {
 	uint64_t sent_bytes;  /* of the entry at `next` */
 	struct ky_answer_reader answers;
 	bool is_welcome;	 /* the relay has answered the greeting */
+	uint64_t told_features;	 /* what it said before that */
 	int64_t acknowledged_ms; /* CLOCK_MONOTONIC */
 	int backoff_ms;
 
@@ -83,6 +84,7 @@ struct ky_sender {
 	uint64_t acknowledged; /* the relay wants this one next */
 	bool is_waiting;       /* the thread sleeps, and has nothing to send */
 	uint32_t delay_ms;     /* that readers want; 0: there are none */
+	uint64_t features;     /* of the relay */
 	bool stops;
 	int failed; /* the relay has refused the session: a negative status */
 	struct kymo_error err;
@@ -332,9 +334,60 @@ int ky_sender_readers_fd(struct ky_sender *sender)
 	return sender->readers_fd;
 }
 
+uint64_t ky_sender_features(struct ky_sender *sender)
+{
+	uint64_t features;
+
+	pthread_mutex_lock(&sender->lock);
+	features = sender->features;
+	pthread_mutex_unlock(&sender->lock);
+	return features;
+}
+
+/* Takes the entry at *at out of the queue; @before: the one in front of it, or NULL. Under the lock. */
+static void take_out(struct ky_sender *sender, struct entry **at, struct entry *before)
+{
+	struct entry *entry = *at;
+
+	*at = entry->next;
+	sender->queued_bytes -= entry->bytes + entry->head_bytes;
+	if (sender->last == entry)
+		sender->last = before;
+	entry_free(sender, entry);
+}
+
 /*
- * The relay has carried out all frames before @number. Definitions in front of a frame that is not
- * acknowledged yet stay; so do those of traces that are still open (see keep_definitions()).
+ * Trace @trace, which the relay has closed, needs its definitions no more: with them, a new connection would begin it
+ * anew. They are in front of *end. Returns the last entry in front of *end, or NULL. Under the lock.
+ */
+static struct entry *forget_definitions(struct ky_sender *sender, uint32_t trace,
+					struct entry **end, struct entry ***new_end)
+{
+	struct entry **at = &sender->first, *last = NULL;
+
+	while (at != end) {
+		if ((*at)->frame.trace != trace) {
+			last = *at;
+			at = &last->next;
+			continue;
+		}
+		/* The place of what follows is in the entry that goes. */
+		if (end == &(*at)->next)
+			end = at;
+		take_out(sender, at, last);
+	}
+	*new_end = at;
+	return last;
+}
+
+static bool ends_trace(const struct entry *entry)
+{
+	return entry->frame.type == KY_FRAME_CLOSE || entry->frame.type == KY_FRAME_DISCARD;
+}
+
+/*
+ * The relay has carried out all frames before @number. What stays in front of the others are the definitions of traces
+ * that it has not closed.
  */
 static void acknowledge(struct ky_sender *sender, uint64_t number)
 {
@@ -353,11 +406,9 @@ static void acknowledge(struct ky_sender *sender, uint64_t number)
 		}
 		if (entry->frame.number >= sender->acknowledged)
 			break;
-		*at = entry->next;
-		sender->queued_bytes -= entry->bytes + entry->head_bytes;
-		if (sender->last == entry)
-			sender->last = last;
-		entry_free(sender, entry);
+		if (ends_trace(entry))
+			last = forget_definitions(sender, entry->frame.trace, at, &at);
+		take_out(sender, at, last);
 	}
 	pthread_cond_broadcast(&sender->changed);
 	pthread_mutex_unlock(&sender->lock);
@@ -381,7 +432,7 @@ static void set_failed(struct ky_sender *sender, const char *text)
 static void take_readers(struct ky_sender *sender, uint64_t delay_ms)
 {
 	pthread_mutex_lock(&sender->lock);
-	sender->delay_ms = delay_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)delay_ms;
+	sender->delay_ms = delay_ms ? ky_net_delay_ms(delay_ms) : 0;
 	pthread_mutex_unlock(&sender->lock);
 	(void)eventfd_write(sender->readers_fd, 1);
 }
@@ -399,11 +450,16 @@ static int take_welcome(struct ky_sender *sender, uint64_t number)
 		set_failed(sender, "it has lost the session");
 		return -EPROTO;
 	}
+	/* Nothing is sent yet: whatever has arrived can go. */
+	pthread_mutex_lock(&sender->lock);
+	sender->next = NULL;
+	pthread_mutex_unlock(&sender->lock);
 	acknowledge(sender, number);
 	pthread_mutex_lock(&sender->lock);
+	/* A relay of another version may have taken the place. */
+	sender->features = sender->told_features;
 	sender->next = sender->first;
 	pthread_mutex_unlock(&sender->lock);
-	/* Frames that were sent already and have arrived can go now. */
 	sender->sent_bytes = 0;
 	return 0;
 }
@@ -424,6 +480,9 @@ static int take_answer(void *data, const struct ky_answer *answer)
 		return 0;
 	case KY_FRAME_READERS:
 		take_readers(sender, answer->value);
+		return 0;
+	case KY_FRAME_FEATURES:
+		sender->told_features = answer->value;
 		return 0;
 	default:
 		set_failed(sender, answer->text);
@@ -536,6 +595,7 @@ static void disconnect(struct ky_sender *sender)
 	ky_ssh_end(&sender->ssh);
 	sender->answers = (struct ky_answer_reader){.n_head = 0};
 	sender->is_welcome = false;
+	sender->told_features = 0;
 	sender->sent_bytes = 0;
 }
 
@@ -545,6 +605,7 @@ static int send_hello(struct ky_sender *sender)
 		   *token = sender->token ? sender->token : "";
 	struct ky_net_hello hello = {
 		.version = htole32(KY_NET_VERSION),
+		.wishes = htole32(KY_NET_TAKES_FEATURES),
 		.token_bytes = htole16((uint16_t)strlen(token)),
 		.host_bytes = htole16((uint16_t)strlen(sender->host)),
 		.name_bytes = htole16((uint16_t)strlen(name)),

@@ -61,8 +61,10 @@ void ky_sender_backlog(struct ky_sender *sender, struct ky_store_backlog *backlo
 bool ky_sender_is_full(struct ky_sender *sender);
 /* The shortest delay that a live reader of the session at the relay wants, in ms; 0: no reader wants one. */
 uint32_t ky_sender_readers_delay_ms(struct ky_sender *sender);
-/* Becomes readable when that changes; its user clears it. The sender owns it. */
+/* Becomes readable when the delay changes; its user clears it. The sender owns it. */
 int ky_sender_readers_fd(struct ky_sender *sender);
+/* The optional features (enum ky_net_feature) of the relay, as it was when the last connection began. */
+uint64_t ky_sender_features(struct ky_sender *sender);
 
 /*
  * The session is complete: waits until the relay has everything, while it makes progress; without

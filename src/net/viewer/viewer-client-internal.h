@@ -16,8 +16,8 @@ typedef uint64_t ky_be64 __attribute__((aligned(1), may_alias));
 struct ky_viewer_cursor {
 	uint64_t next;	      /* entry of the index */
 	uint64_t told_cycles; /* the viewer knows that the stream has no earlier event to come */
-	/* The last packet, where its begin is changed. */
-	uint64_t packet_at, begin_cycles;
+	/* The last packet; begin_cycles where its begin is changed. */
+	uint64_t packet_at, packet_end, begin_cycles;
 	bool is_changed;
 	bool is_over;  /* the viewer has been told the end */
 	bool was_late; /* the log names a packet of the stream that came too late */
@@ -36,12 +36,16 @@ struct ky_viewer_client {
 	struct ky_viewer_hub *hub;
 	struct ky_link *link;
 	bool is_strict, is_connected, has_session, is_replying;
-	uint32_t minor;
+	uint32_t minor, delay_ms;
 	int64_t now_ns, begun_ns, stuck_ns;
+	int64_t asked_ns; /* of the last request */
 	/* For the server: what its epoll waits for, and whether it is to be called again. */
 	uint32_t events;
 	bool waits_turn;
 	KY_VEC(struct ky_viewer_attachment *) attached;
+	/* The file of a packet of which the viewer has a part, and the number of the stream; -1: none. */
+	int held_fd;
+	uint64_t held_stream;
 	/* The request that comes in. */
 	uint8_t input[48];
 	size_t n_input, wanted;
@@ -55,6 +59,9 @@ struct ky_viewer_cursor *ky_viewer_find(const struct ky_viewer_client *client, u
 					struct ky_viewer_attachment **attachment);
 /* Looks for new traces of the recording. */
 void ky_viewer_look(struct ky_viewer_client *client, struct ky_viewer_recording *recording);
+
+/* Closes the file of a packet of which the viewer has a part. */
+void ky_viewer_let_go(struct ky_viewer_client *client);
 
 /* The answers about the content of streams. 0 or a negative errno. */
 int ky_viewer_answer_index(struct ky_viewer_client *client);

@@ -22,9 +22,10 @@
 
 /* ---- recordings that viewers share ---------------------------------------------------- */
 
-static struct ky_viewer_recording *share(struct ky_viewer_hub *hub, const char *below,
-					 int64_t now_ns, struct kymo_error *err)
+static struct ky_viewer_recording *share(const struct ky_viewer_client *client, const char *below,
+					 struct kymo_error *err)
 {
+	struct ky_viewer_hub *hub = client->hub;
 	struct ky_viewer_recording *recording;
 	char path[PATH_MAX];
 
@@ -35,7 +36,8 @@ static struct ky_viewer_recording *share(struct ky_viewer_hub *hub, const char *
 		}
 	}
 	snprintf(path, sizeof(path), "%s%s%s", hub->list.dir, below[0] ? "/" : "", below);
-	if (ky_viewer_recording_open(path, below, now_ns, &recording, err) < 0)
+	if (ky_viewer_recording_open(path, below, client->delay_ms, client->now_ns, &recording,
+				     err) < 0)
 		return NULL;
 	recording->serial = ++hub->serial;
 	recording->users = 1;
@@ -45,10 +47,25 @@ static struct ky_viewer_recording *share(struct ky_viewer_hub *hub, const char *
 	return NULL;
 }
 
+/* The smallest delay of its viewers is the recording's. */
+static void want_delay(const struct ky_viewer_hub *hub, struct ky_viewer_recording *recording)
+{
+	uint32_t delay_ms = UINT32_MAX;
+
+	ky_vec_foreach(&hub->clients, client)
+		ky_vec_foreach(&(*client)->attached, it)
+			if ((*it)->recording == recording && (*client)->delay_ms < delay_ms)
+				delay_ms = (*client)->delay_ms;
+	if (delay_ms != UINT32_MAX)
+		ky_viewer_recording_want(recording, delay_ms);
+}
+
 static void unshare(struct ky_viewer_hub *hub, struct ky_viewer_recording *recording)
 {
-	if (--recording->users)
+	if (--recording->users) {
+		want_delay(hub, recording);
 		return;
+	}
 	for (size_t i = 0; i < hub->recordings.len; i++)
 		if (hub->recordings.data[i] == recording)
 			hub->recordings.data[i] = hub->recordings.data[--hub->recordings.len];
@@ -192,15 +209,17 @@ static struct ky_viewer_attachment *attachment_new(struct ky_viewer_client *clie
 	if (!attachment)
 		return NULL;
 	attachment->session = entry->id;
-	attachment->recording = share(client->hub, entry->below, client->now_ns, &err);
+	attachment->recording = share(client, entry->below, &err);
 	if (!attachment->recording) {
 		ky_log_warning(client->hub->log, "%s: cannot be shown to a viewer: %s",
 			       entry->below, err.message);
 		free(attachment);
 		return NULL;
 	}
-	if (ky_vec_push(&client->attached, attachment) == 0)
+	if (ky_vec_push(&client->attached, attachment) == 0) {
+		want_delay(client->hub, attachment->recording);
 		return attachment;
+	}
 	detach(client, attachment);
 	return NULL;
 }
@@ -495,6 +514,7 @@ int ky_viewer_client_step(struct ky_viewer_client *client, int64_t now_ns)
 
 		if (ret <= 0)
 			return ret < 0 ? ret : KY_VIEWER_WANTS_INPUT;
+		client->asked_ns = now_ns;
 		ret = commands[client->command].answer(client);
 		if (ret < 0)
 			return ret;
@@ -509,7 +529,7 @@ int ky_viewer_client_step(struct ky_viewer_client *client, int64_t now_ns)
 /* ---- clients -------------------------------------------------------------------------- */
 
 int ky_viewer_client_new(struct ky_viewer_hub *hub, struct ky_link *link, bool is_strict,
-			 struct ky_viewer_client **out, struct kymo_error *err)
+			 uint32_t delay_ms, struct ky_viewer_client **out, struct kymo_error *err)
 {
 	struct ky_viewer_client *client = calloc(1, sizeof(*client));
 
@@ -522,6 +542,8 @@ int ky_viewer_client_new(struct ky_viewer_hub *hub, struct ky_link *link, bool i
 	client->hub = hub;
 	client->link = link;
 	client->is_strict = is_strict;
+	client->held_fd = -1;
+	client->delay_ms = delay_ms;
 	client->wanted = sizeof(struct ky_viewer_head);
 	ky_viewer_reply_init(&client->reply);
 	return KYMO_OK;
@@ -535,6 +557,7 @@ void ky_viewer_client_free(struct ky_viewer_client *client)
 		if (hub->clients.data[i] == client)
 			hub->clients.data[i] = hub->clients.data[--hub->clients.len];
 	ky_viewer_reply_clear(&client->reply);
+	ky_viewer_let_go(client);
 	ky_vec_foreach(&client->attached, it)
 		detach(client, *it);
 	ky_vec_fini(&client->attached);
@@ -547,8 +570,14 @@ struct ky_link *ky_viewer_client_link(const struct ky_viewer_client *client)
 	return client->link;
 }
 
-int64_t ky_viewer_client_idle_since_ns(const struct ky_viewer_client *client, bool *is_greeting)
+int64_t ky_viewer_client_idle_since_ns(const struct ky_viewer_client *client,
+				       enum ky_viewer_idle *idle)
 {
-	*is_greeting = !client->is_connected;
-	return client->is_connected ? client->stuck_ns : client->begun_ns;
+	if (!client->is_connected) {
+		*idle = KY_VIEWER_GREETS;
+		return client->begun_ns;
+	}
+	*idle = client->stuck_ns || client->attached.len ? KY_VIEWER_IS_STUCK
+							 : KY_VIEWER_WATCHES_NOTHING;
+	return *idle == KY_VIEWER_IS_STUCK ? client->stuck_ns : client->asked_ns;
 }

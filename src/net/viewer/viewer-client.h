@@ -42,11 +42,12 @@ struct ky_viewer_hub {
 void ky_viewer_hub_fini(struct ky_viewer_hub *hub);
 
 /*
- * Takes over @link. *client is in the hub's list until it is freed. KYMO_E_MEMORY; the link is freed
+ * Takes over @link of a viewer that wants events within @delay_ms. *client is in the hub's list until it is freed. KYMO_E_MEMORY; the link is freed
  * then, too.
  */
 int ky_viewer_client_new(struct ky_viewer_hub *hub, struct ky_link *link, bool is_strict,
-			 struct ky_viewer_client **client, struct kymo_error *err);
+			 uint32_t delay_ms, struct ky_viewer_client **client,
+			 struct kymo_error *err);
 void ky_viewer_client_free(struct ky_viewer_client *client);
 
 enum ky_viewer_wants {
@@ -61,7 +62,14 @@ enum ky_viewer_wants {
 int ky_viewer_client_step(struct ky_viewer_client *client, int64_t now_ns);
 
 struct ky_link *ky_viewer_client_link(const struct ky_viewer_client *client);
-/* Since when it has not done its part: said its version, or read an answer; 0: it has. */
-int64_t ky_viewer_client_idle_since_ns(const struct ky_viewer_client *client, bool *is_greeting);
+/* What a viewer does, or does not. */
+enum ky_viewer_idle {
+	KY_VIEWER_GREETS,	   /* it has not said its version */
+	KY_VIEWER_WATCHES_NOTHING, /* it has sent no request since then, and watches no recording */
+	KY_VIEWER_IS_STUCK,	   /* it has not read an answer */
+};
+/* Since when it is idle, in ns of CLOCK_MONOTONIC; 0: it is not. */
+int64_t ky_viewer_client_idle_since_ns(const struct ky_viewer_client *client,
+				       enum ky_viewer_idle *idle);
 
 #endif

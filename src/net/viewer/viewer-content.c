@@ -39,6 +39,8 @@ static void go_to(struct ky_viewer_client *client, struct ky_viewer_cursor *curs
 	uint64_t begin = be64toh(entry->begin_cycles), end = be64toh(entry->end_cycles);
 
 	cursor->packet_at = be64toh(entry->offset_bytes);
+	cursor->packet_end = cursor->packet_at + be64toh(entry->packet_bits) / 8;
+	ky_viewer_let_go(client);
 	cursor->is_changed = client->is_strict && begin < cursor->told_cycles;
 	cursor->begin_cycles = cursor->is_changed ? cursor->told_cycles : begin;
 	cursor->told_cycles = end > cursor->told_cycles ? end : cursor->told_cycles;
@@ -54,27 +56,29 @@ static void go_to(struct ky_viewer_client *client, struct ky_viewer_cursor *curs
 }
 
 /*
- * The next packet that the viewer may have. Returns 1; 0: none up to *bound, which is
- * lowered to the begin of a packet that must wait; KYMO_E_NOT_FOUND: the stream has gone.
+ * The next packet that the viewer may have. False: none up to *bound, which is lowered to the begin of a packet that
+ * must wait. A stream whose files are gone has none; it ends with its trace.
  */
-static int next_packet(struct ky_viewer_client *client, const struct ky_viewer_track *track,
-		       struct ky_viewer_cursor *cursor, uint64_t *bound,
-		       struct ky_index_record *entry)
+static bool next_packet(struct ky_viewer_client *client, const struct ky_viewer_track *track,
+			struct ky_viewer_cursor *cursor, uint64_t *bound,
+			struct ky_index_record *entry)
 {
 	for (int i = 0; i < LATE_MAX; i++) {
-		int ret = ky_viewer_track_entry(track, cursor->next, entry);
-		uint64_t end = be64toh(entry->end_cycles);
+		uint64_t end;
 
-		if (ret != 1 || !client->is_strict)
-			return ret;
+		if (!ky_viewer_track_entry(track, cursor->next, entry))
+			return false;
+		if (!client->is_strict)
+			return true;
+		end = be64toh(entry->end_cycles);
 		if (end > *bound) {
 			uint64_t begin = be64toh(entry->begin_cycles);
 
 			*bound = begin < *bound ? begin : *bound;
-			return 0;
+			return false;
 		}
 		if (end >= cursor->told_cycles)
-			return 1;
+			return true;
 		/* To a viewer in order, it would be the end of everything. */
 		if (!cursor->was_late)
 			ky_log_warning(
@@ -85,7 +89,7 @@ static int next_packet(struct ky_viewer_client *client, const struct ky_viewer_t
 		cursor->was_late = true;
 		cursor->next++;
 	}
-	return 0;
+	return false;
 }
 
 static void put_index(struct ky_viewer_client *client, struct ky_viewer_index *answer,
@@ -136,17 +140,16 @@ int ky_viewer_answer_index(struct ky_viewer_client *client)
 	int64_t settled_ns;
 	uint32_t flags = 0;
 	uint64_t bound;
-	int ret;
 
 	if (!cursor ||
 	    !attachment->recording->tracks.data[cursor - attachment->cursors.data].name) {
 		put_index(client, &answer, 0);
 		return 0;
 	}
-	track = &attachment->recording->tracks.data[cursor - attachment->cursors.data];
+	/* Each look may make the list longer, and so move it. */
 	ky_viewer_look(client, attachment->recording);
+	track = &attachment->recording->tracks.data[cursor - attachment->cursors.data];
 	ky_viewer_trace_look(attachment->recording, track->trace, client->now_ns);
-	/* The list may have moved. */
 	track = &attachment->recording->tracks.data[cursor - attachment->cursors.data];
 	settled_ns = client->is_strict
 			     ? ky_viewer_recording_settled_ns(attachment->recording, client->now_ns)
@@ -156,10 +159,9 @@ int ky_viewer_answer_index(struct ky_viewer_client *client)
 		flags |= KY_VIEWER_NEW_STREAM;
 		bound = bound == UINT64_MAX ? UINT64_MAX - 1 : bound;
 	}
-	ret = cursor->is_over ? 0 : next_packet(client, track, cursor, &bound, &entry);
-	if (ret == 1)
+	if (!cursor->is_over && next_packet(client, track, cursor, &bound, &entry))
 		go_to(client, cursor, &entry, &answer);
-	else if (cursor->is_over || ret == KYMO_E_NOT_FOUND)
+	else if (cursor->is_over)
 		say_nothing_now(track, 0, cursor, UINT64_MAX, &answer);
 	else if (flags && client->is_strict)
 		say_streams_are_new(track, &answer);
@@ -195,6 +197,38 @@ static void change_begin(const struct ky_viewer_cursor *cursor, struct ky_viewer
 	reply->left_bytes -= part;
 }
 
+void ky_viewer_let_go(struct ky_viewer_client *client)
+{
+	if (client->held_fd >= 0)
+		close(client->held_fd);
+	client->held_fd = -1;
+}
+
+/* The rest of a packet of which the viewer has a part: also when its file is removed meanwhile. */
+static bool continue_packet(struct ky_viewer_client *client, const struct ky_viewer_cursor *cursor,
+			    uint64_t stream, uint64_t at, uint64_t bytes)
+{
+	struct ky_viewer_reply *reply = &client->reply;
+
+	if (client->held_fd < 0 || client->held_stream != stream || at <= cursor->packet_at ||
+	    at >= cursor->packet_end || bytes > cursor->packet_end - at)
+		return false;
+	reply->fd = fcntl(client->held_fd, F_DUPFD_CLOEXEC, 0);
+	reply->offset_bytes = at;
+	reply->left_bytes = bytes;
+	return reply->fd >= 0;
+}
+
+static void hold(struct ky_viewer_client *client, const struct ky_viewer_cursor *cursor,
+		 uint64_t stream, uint64_t at, uint64_t bytes)
+{
+	ky_viewer_let_go(client);
+	if (at != cursor->packet_at || at + bytes >= cursor->packet_end)
+		return;
+	client->held_fd = fcntl(client->reply.fd, F_DUPFD_CLOEXEC, 0);
+	client->held_stream = stream;
+}
+
 static enum ky_viewer_packet_status open_packet(struct ky_viewer_client *client)
 {
 	const struct ky_viewer_get_packet *request = (const void *)client->body;
@@ -210,6 +244,8 @@ static enum ky_viewer_packet_status open_packet(struct ky_viewer_client *client)
 	track = &attachment->recording->tracks.data[cursor - attachment->cursors.data];
 	if (!track->name || !bytes)
 		return KY_VIEWER_PACKET_ERROR;
+	if (continue_packet(client, cursor, be64toh(request->stream), at, bytes))
+		return KY_VIEWER_PACKET_OK;
 	readable = ky_viewer_track_bytes(track);
 	if (at >= readable)
 		return KY_VIEWER_PACKET_EOF;
@@ -220,6 +256,7 @@ static enum ky_viewer_packet_status open_packet(struct ky_viewer_client *client)
 		return KY_VIEWER_PACKET_ERROR;
 	reply->offset_bytes = at;
 	reply->left_bytes = bytes;
+	hold(client, cursor, be64toh(request->stream), at, bytes);
 	return KY_VIEWER_PACKET_OK;
 }
 

@@ -19,8 +19,6 @@
 
 /* Between two looks at the same thing. */
 #define LOOK_NS 20000000
-/* Viewers want events that soon. */
-#define DELAY_MS 250
 /* After a trace has ended, its successor has this time to appear. */
 #define GRACE_NS 500000000
 /* So long a recorder may take until it tells the first bound of a trace: a state dump comes before. */
@@ -149,7 +147,7 @@ static int scan_recording(struct ky_viewer_recording *recording, int64_t now_ns,
 	const char *path = recording->path;
 	struct ky_follow *follow;
 	size_t known = recording->traces.len;
-	int ret = ky_follow_open(&path, 1, DELAY_MS, &follow, err), fd;
+	int ret = ky_follow_open(&path, 1, recording->delay_ms, &follow, err), fd;
 
 	if (ret < 0)
 		return ret;
@@ -196,7 +194,7 @@ int ky_viewer_recording_look(struct ky_viewer_recording *recording, int64_t now_
 	return KYMO_OK;
 }
 
-int ky_viewer_recording_open(const char *path, const char *name, int64_t now_ns,
+int ky_viewer_recording_open(const char *path, const char *name, uint32_t delay_ms, int64_t now_ns,
 			     struct ky_viewer_recording **out, struct kymo_error *err)
 {
 	struct ky_viewer_recording *recording = calloc(1, sizeof(*recording));
@@ -205,6 +203,7 @@ int ky_viewer_recording_open(const char *path, const char *name, int64_t now_ns,
 	*out = NULL;
 	if (!recording)
 		return ky_error_nomem(err);
+	recording->delay_ms = delay_ms;
 	recording->path = strdup(path);
 	recording->name = strdup(name);
 	if (!recording->path || !recording->name)
@@ -216,6 +215,13 @@ int ky_viewer_recording_open(const char *path, const char *name, int64_t now_ns,
 	else
 		*out = recording;
 	return ret;
+}
+
+/* A new watch has the new delay. */
+void ky_viewer_recording_want(struct ky_viewer_recording *recording, uint32_t delay_ms)
+{
+	recording->has_news |= delay_ms != recording->delay_ms;
+	recording->delay_ms = delay_ms;
 }
 
 void ky_viewer_recording_close(struct ky_viewer_recording *recording)
@@ -266,8 +272,8 @@ static bool is_within(const struct ky_index_record *entry, uint64_t limit_bytes)
 	       end <= limit_bytes;
 }
 
-static int read_entry(const struct ky_viewer_track *track, uint64_t number,
-		      struct ky_index_record *entry)
+static bool read_entry(const struct ky_viewer_track *track, uint64_t number,
+		       struct ky_index_record *entry)
 {
 	uint32_t entry_bytes, wanted;
 	uint64_t at;
@@ -275,7 +281,7 @@ static int read_entry(const struct ky_viewer_track *track, uint64_t number,
 	int fd = open_index(track, &entry_bytes);
 
 	if (fd < 0)
-		return fd == -ENOENT ? KYMO_E_NOT_FOUND : 0;
+		return false;
 	memset(entry, 0, sizeof(*entry));
 	wanted = entry_bytes < sizeof(*entry) ? KY_INDEX_ENTRY_1_0 : sizeof(*entry);
 	at = KY_INDEX_HEADER_BYTES + number * entry_bytes;
@@ -309,7 +315,7 @@ static void add_track(struct ky_viewer_recording *recording, struct ky_viewer_tr
 	    fstatat(trace->fd, "metadata", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	track.name = strndup(name, len);
-	if (!track.name || read_entry(&track, 0, &first) != 1 || !is_within(&first, UINT64_MAX)) {
+	if (!track.name || !read_entry(&track, 0, &first) || !is_within(&first, UINT64_MAX)) {
 		free(track.name);
 		return;
 	}
@@ -460,12 +466,10 @@ uint64_t ky_viewer_track_bytes(const struct ky_viewer_track *track)
 	return told < (uint64_t)st.st_size ? told : (uint64_t)st.st_size;
 }
 
-int ky_viewer_track_entry(const struct ky_viewer_track *track, uint64_t number,
-			  struct ky_index_record *entry)
+bool ky_viewer_track_entry(const struct ky_viewer_track *track, uint64_t number,
+			   struct ky_index_record *entry)
 {
-	int ret = read_entry(track, number, entry);
-
-	return ret == 1 ? is_within(entry, ky_viewer_track_bytes(track)) : ret;
+	return read_entry(track, number, entry) && is_within(entry, ky_viewer_track_bytes(track));
 }
 
 uint64_t ky_viewer_track_entries(const struct ky_viewer_track *track)

@@ -60,6 +60,7 @@ struct ky_viewer_recording {
 	char *path; /* of the directory */
 	char *name; /* the same below the relay's directory */
 	struct ky_follow *follow;
+	uint32_t delay_ms; /* that its viewers want */
 	KY_VEC(struct ky_viewer_trace *) traces;
 	KY_VEC(struct ky_viewer_track) tracks;
 	int64_t scanned_ns, scan_took_ns;
@@ -77,12 +78,16 @@ typedef void (*ky_viewer_found)(void *data, int dir_fd, const char *path);
 void ky_viewer_scan(int dir_fd, ky_viewer_found found, void *data);
 
 /*
- * Opens the recording in directory @path. Writers see from now on that there is a live reader.
+ * Opens the recording in directory @path. Writers see from now on that there is a live reader, which wants events
+ * within @delay_ms.
  * KYMO_E_NOT_FOUND, KYMO_E_IO, KYMO_E_LIMIT, KYMO_E_MEMORY.
  */
-int ky_viewer_recording_open(const char *path, const char *name, int64_t now_ns,
+int ky_viewer_recording_open(const char *path, const char *name, uint32_t delay_ms, int64_t now_ns,
 			     struct ky_viewer_recording **recording, struct kymo_error *err);
 void ky_viewer_recording_close(struct ky_viewer_recording *recording); /* NULL is allowed */
+
+/* Writers learn at the next look that readers want events within @delay_ms. */
+void ky_viewer_recording_want(struct ky_viewer_recording *recording, uint32_t delay_ms);
 
 /* Looks for new traces, when it is time. KYMO_E_MEMORY, KYMO_E_LIMIT, KYMO_E_IO. */
 int ky_viewer_recording_look(struct ky_viewer_recording *recording, int64_t now_ns,
@@ -111,12 +116,9 @@ int64_t ky_viewer_recording_settled_ns(const struct ky_viewer_recording *recordi
 
 /* How many bytes of the stream can be read. */
 uint64_t ky_viewer_track_bytes(const struct ky_viewer_track *track);
-/*
- * Reads entry @number of the stream's index, as it is in the file. Returns 1; 0: none (yet);
- * KYMO_E_NOT_FOUND: the stream has gone.
- */
-int ky_viewer_track_entry(const struct ky_viewer_track *track, uint64_t number,
-			  struct ky_index_record *entry);
+/* Reads entry @number of the stream's index, as it is in the file. False: there is none (yet). */
+bool ky_viewer_track_entry(const struct ky_viewer_track *track, uint64_t number,
+			   struct ky_index_record *entry);
 /* The number of entries in the file, also of packets that cannot be read yet. */
 uint64_t ky_viewer_track_entries(const struct ky_viewer_track *track);
 

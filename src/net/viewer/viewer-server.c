@@ -2,8 +2,6 @@
 #include "net/viewer/viewer-server.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "net/protocol/frame.h"
 #include "net/viewer/viewer-client-internal.h"
 
 #define CLIENTS_MAX 1000
@@ -22,7 +21,11 @@
 /* How long a viewer may take to say its version, and to take an answer. */
 #define GREETING_S 10
 #define STUCK_S	   600
-#define SWEEP_MS   1000
+/* How long a viewer that watches no recording may send no request. */
+#define IDLE_S 60
+/* When descriptors are short, new viewers wait for so long. */
+#define PAUSE_NS NS_PER_S
+#define SWEEP_MS 1000
 /* How long a recorder may be away before its recording counts as complete. */
 #define AWAY_S 60
 
@@ -34,6 +37,11 @@ struct note {
 	int64_t since_ns;
 };
 
+struct arrival {
+	struct ky_link *link; /* NULL: none */
+	uint32_t delay_ms;
+};
+
 struct ky_viewer_server {
 	struct ky_viewer_server_options options;
 	struct ky_viewer_hub hub; /* of the thread */
@@ -41,10 +49,12 @@ struct ky_viewer_server {
 	int epoll_fd, wake_fd, listen_fd;
 	size_t n_turns; /* clients that wait for their turn */
 	int64_t swept_ns;
+	int64_t paused_ns; /* since when it takes no viewers, because descriptors are short; 0: it does */
+	bool is_short; /* the log has it */
 	pthread_mutex_t lock;
 	/* Under the lock: */
 	bool stops;
-	KY_VEC(struct ky_link *) arrived;
+	KY_VEC(struct arrival) arrived;
 	KY_VEC(struct note) notes;
 };
 
@@ -171,7 +181,8 @@ static void step(struct ky_viewer_server *server, struct ky_viewer_client *clien
 	wait_for(server, client, ret == KY_VIEWER_WANTS_OUTPUT ? EPOLLOUT : EPOLLIN);
 }
 
-static void take_link(struct ky_viewer_server *server, struct ky_link *link, bool is_strict)
+static void take_link(struct ky_viewer_server *server, struct ky_link *link, bool is_strict,
+		      uint32_t delay_ms)
 {
 	struct ky_viewer_client *client;
 	struct kymo_error err;
@@ -180,7 +191,8 @@ static void take_link(struct ky_viewer_server *server, struct ky_link *link, boo
 		ky_log_warning(server->options.log, "a viewer is refused: %zu are connected",
 			       server->hub.clients.len);
 		ky_link_free(link);
-	} else if (ky_viewer_client_new(&server->hub, link, is_strict, &client, &err) < 0) {
+	} else if (ky_viewer_client_new(&server->hub, link, is_strict, delay_ms, &client, &err) <
+		   0) {
 		ky_log_warning(server->options.log, "a viewer is refused: %s", err.message);
 	} else {
 		client->begun_ns = now();
@@ -189,18 +201,43 @@ static void take_link(struct ky_viewer_server *server, struct ky_link *link, boo
 	}
 }
 
+static int watch_port(struct ky_viewer_server *server, int operation)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->listen_fd};
+
+	return epoll_ctl(server->epoll_fd, operation, server->listen_fd, &event);
+}
+
+/* Without this, the thread would call accept() again and again. */
+static void pause_port(struct ky_viewer_server *server, int errnum)
+{
+	if (!server->is_short)
+		ky_log_warning(server->options.log, "new viewers wait: %s", strerror(errnum));
+	server->is_short = true;
+	if (watch_port(server, EPOLL_CTL_DEL) == 0)
+		server->paused_ns = now();
+}
+
+static void end_pause(struct ky_viewer_server *server)
+{
+	if (server->paused_ns && now() - server->paused_ns >= PAUSE_NS &&
+	    watch_port(server, EPOLL_CTL_ADD) == 0)
+		server->paused_ns = 0;
+}
+
 static void accept_viewer(struct ky_viewer_server *server)
 {
-	int fd = accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), one = 1;
+	int fd = accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct ky_link *link;
 
+	if (fd < 0 && ky_link_is_shortage(errno))
+		pause_port(server, errno);
 	if (fd < 0)
 		return;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	/* A peer that vanishes says nothing. */
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	server->is_short = false;
+	ky_link_set_options(fd);
 	if (ky_link_new(fd, fd, &link, NULL) == 0)
-		take_link(server, link, true);
+		take_link(server, link, true, KY_NET_DELAY_USUAL_MS);
 }
 
 static bool take_arrived(struct ky_viewer_server *server)
@@ -210,18 +247,24 @@ static bool take_arrived(struct ky_viewer_server *server)
 
 	(void)!read(server->wake_fd, &value, sizeof(value));
 	for (;;) {
-		struct ky_link *link = NULL;
+		struct arrival arrival = {NULL, 0};
 
 		pthread_mutex_lock(&server->lock);
 		stops = server->stops;
 		if (server->arrived.len)
-			link = server->arrived.data[--server->arrived.len];
+			arrival = server->arrived.data[--server->arrived.len];
 		pthread_mutex_unlock(&server->lock);
-		if (!link)
+		if (!arrival.link)
 			return !stops;
-		take_link(server, link, false);
+		take_link(server, arrival.link, false, arrival.delay_ms);
 	}
 }
+
+static const int patience_s[] = {
+	[KY_VIEWER_GREETS] = GREETING_S,
+	[KY_VIEWER_WATCHES_NOTHING] = IDLE_S,
+	[KY_VIEWER_IS_STUCK] = STUCK_S,
+};
 
 static void sweep(struct ky_viewer_server *server)
 {
@@ -231,11 +274,11 @@ static void sweep(struct ky_viewer_server *server)
 		return;
 	server->swept_ns = at;
 	for (size_t i = server->hub.clients.len; i-- > 0;) {
-		bool is_greeting;
 		struct ky_viewer_client *client = server->hub.clients.data[i];
-		int64_t since = ky_viewer_client_idle_since_ns(client, &is_greeting);
+		enum ky_viewer_idle idle;
+		int64_t since = ky_viewer_client_idle_since_ns(client, &idle);
 
-		if (since && at - since > (int64_t)(is_greeting ? GREETING_S : STUCK_S) * NS_PER_S)
+		if (since && at - since > (int64_t)patience_s[idle] * NS_PER_S)
 			drop(server, client, "silent for too long");
 	}
 }
@@ -257,9 +300,9 @@ static void *run(void *data)
 
 	while (goes_on) {
 		int n = epoll_wait(server->epoll_fd, events, EVENTS,
-				   server->n_turns	     ? 0
-				   : server->hub.clients.len ? SWEEP_MS
-							     : -1);
+				   server->n_turns				  ? 0
+				   : server->hub.clients.len || server->paused_ns ? SWEEP_MS
+										  : -1);
 		bool wakes = false;
 
 		/* A client is removed only in its own call, or after all calls. */
@@ -275,6 +318,7 @@ static void *run(void *data)
 			goes_on = take_arrived(server);
 		take_turns(server);
 		sweep(server);
+		end_pause(server);
 	}
 	return NULL;
 }
@@ -295,8 +339,8 @@ static int start_thread(struct ky_viewer_server *server)
 static void server_free(struct ky_viewer_server *server)
 {
 	ky_viewer_hub_fini(&server->hub);
-	ky_vec_foreach(&server->arrived, link)
-		ky_link_free(*link);
+	ky_vec_foreach(&server->arrived, arrival)
+		ky_link_free(arrival->link);
 	ky_vec_fini(&server->arrived);
 	ky_vec_foreach(&server->notes, note)
 		free(note->below);
@@ -368,20 +412,19 @@ void ky_viewer_server_stop(struct ky_viewer_server *server)
 
 int ky_viewer_server_listen(struct ky_viewer_server *server, int fd, struct kymo_error *err)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->listen_fd};
-
 	server->listen_fd = fd;
-	if (epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+	if (watch_port(server, EPOLL_CTL_ADD) == 0)
 		return KYMO_OK;
 	return ky_error_errno(err, errno, "cannot wait for viewers");
 }
 
-void ky_viewer_server_take(struct ky_viewer_server *server, struct ky_link *link)
+void ky_viewer_server_take(struct ky_viewer_server *server, struct ky_link *link, uint32_t delay_ms)
 {
+	const struct arrival arrival = {link, delay_ms};
 	int ret;
 
 	pthread_mutex_lock(&server->lock);
-	ret = ky_vec_push(&server->arrived, link);
+	ret = ky_vec_push(&server->arrived, arrival);
 	pthread_mutex_unlock(&server->lock);
 	if (ret < 0)
 		ky_link_free(link);

@@ -35,8 +35,9 @@ void ky_viewer_server_stop(struct ky_viewer_server *server);
  * too. Once per server.
  */
 int ky_viewer_server_listen(struct ky_viewer_server *server, int fd, struct kymo_error *err);
-/* A reader of Kymo that has greeted; the server takes the link over. */
-void ky_viewer_server_take(struct ky_viewer_server *server, struct ky_link *link);
+/* A reader of Kymo that has greeted, and wants events within @delay_ms; the server takes the link over. */
+void ky_viewer_server_take(struct ky_viewer_server *server, struct ky_link *link,
+			   uint32_t delay_ms);
 
 enum ky_viewer_recorder {
 	KY_VIEWER_RECORDER_GONE, /* the recording is complete, or nobody continues it */

@@ -97,13 +97,20 @@ void ky_recording_remove_cleared(const struct ky_recording *recording)
 /* As a rotation, whose chunk goes. */
 static int clear_traces(struct ky_recording *recording, struct kymo_error *err)
 {
+	struct ky_packet_store *store = recording->options.store;
 	int ret;
 
-	if (recording->options.store)
-		return ky_error_set(err, KYMO_E_UNSUPPORTED,
-				    "the recording goes to a relay, which keeps what it has");
+	if (store && !ky_store_can_remove(store)) {
+		ky_error_set(err, KYMO_E_UNSUPPORTED,
+			     "the relay is of an older version, which keeps what it has");
+		ky_error_hint(err, "rotate the recording, and remove its chunks at the relay");
+		return KYMO_E_UNSUPPORTED;
+	}
 	ret = ky_recording_rotate_to(recording, CLEARED_DIR, err);
-	ky_recording_remove_cleared(recording);
+	if (!store)
+		ky_recording_remove_cleared(recording);
+	else if (!ret)
+		ret = ky_store_remove(store, CLEARED_DIR, err);
 	return ret;
 }
 
