@@ -187,6 +187,7 @@ int ky_viewer_recording_look(struct ky_viewer_recording *recording, int64_t now_
 	clock_gettime(CLOCK_MONOTONIC, &after);
 	recording->scan_took_ns =
 		(after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
+	recording->is_unreadable = ret < 0;
 	if (ret < 0)
 		return ret;
 	recording->has_news = false;
@@ -419,6 +420,9 @@ void ky_viewer_recording_look_at_all(struct ky_viewer_recording *recording, int6
 bool ky_viewer_recording_is_over(const struct ky_viewer_recording *recording, int64_t now_ns)
 {
 	if (recording->is_connected || recording->is_away)
+		return false;
+	/* The last program's trace may have come after the last look. */
+	if (recording->has_news && !recording->is_unreadable)
 		return false;
 	ky_vec_foreach(&recording->traces, trace)
 		if (!is_settled(*trace, now_ns))

@@ -64,8 +64,9 @@ struct ky_viewer_recording {
 	KY_VEC(struct ky_viewer_trace *) traces;
 	KY_VEC(struct ky_viewer_track) tracks;
 	int64_t scanned_ns, scan_took_ns;
-	int64_t known_ns; /* when all traces were known */
-	bool has_news;	  /* something has appeared since, which is not looked at yet */
+	int64_t known_ns;   /* when all traces were known */
+	bool has_news;	    /* something has appeared since, which is not looked at yet */
+	bool is_unreadable; /* the last look has failed */
 	/* For the owner: a recorder is connected, or was until a moment ago. */
 	bool is_connected, is_away;
 };
