@@ -101,8 +101,21 @@ static struct ky_request *find(const struct told *told)
 	return ky_map_get(&told->disk->requests, told->sector + 1);
 }
 
+static int tell_issued(struct ky_feed *feed, const struct ky_disk *disk, int64_t ns)
+{
+	return feed->model->telling ? ky_model_notify(feed->model, issued, disk, ns) : 0;
+}
+
+/* The device does not have @request any more, if it had. */
+static void take_back(struct ky_disk *disk, const struct ky_request *request)
+{
+	if (request->issue_ns != INT64_MIN && disk->n_issued)
+		disk->n_issued--;
+}
+
 static void drop(struct ky_disk *disk, struct ky_request *request, uint64_t at_sector)
 {
+	take_back(disk, request);
 	ky_map_del(&disk->requests, at_sector + 1);
 	request->next = disk->spare;
 	disk->spare = request;
@@ -154,11 +167,13 @@ int ky_on_rq_insert(struct ky_feed *feed, const struct ky_event *event,
 		return status;
 	request = find(&told);
 	/* One that is still there was never seen to complete. */
-	if (request)
+	if (request) {
 		drop(told.disk, request, told.sector);
+		status = tell_issued(feed, told.disk, event->ns);
+	}
 	request = request_new(feed, &told);
-	if (!request)
-		return KYMO_E_MEMORY;
+	if (!request || status < 0)
+		return request ? status : KYMO_E_MEMORY;
 	request->queue_ns = event->ns;
 	request->rwbs = get_rwbs(event, &info->fields[KY_RQ_RWBS]);
 	return set_thread(feed, event, info, request);
@@ -187,7 +202,8 @@ int ky_on_rq_issue(struct ky_feed *feed, const struct ky_event *event,
 	request->n_sectors = request->left = told.n_sectors;
 	request->rwbs = get_rwbs(event, &info->fields[KY_RQ_RWBS]);
 	request->issue_ns = event->ns;
-	return 0;
+	told.disk->n_issued++;
+	return tell_issued(feed, told.disk, event->ns);
 }
 
 /* The request that an event tells of. 1, 0 (none that is known), or KYMO_E_MEMORY. */
@@ -210,9 +226,11 @@ int ky_on_rq_requeue(struct ky_feed *feed, const struct ky_event *event,
 	struct told told;
 	int status = get_request(feed, event, info, &told, &request);
 
-	if (status > 0)
-		request->issue_ns = INT64_MIN;
-	return status < 0 ? status : 0;
+	if (status <= 0)
+		return status;
+	take_back(told.disk, request);
+	request->issue_ns = INT64_MIN;
+	return tell_issued(feed, told.disk, event->ns);
 }
 
 /* It became a part of another one. */
@@ -276,8 +294,10 @@ int ky_on_rq_complete(struct ky_feed *feed, const struct ky_event *event,
 		return ky_map_set(&told.disk->requests, told.sector + told.n_sectors + 1, request);
 	}
 	request->end_ns = event->ns;
+	take_back(told.disk, request);
+	status = tell_issued(feed, told.disk, event->ns);
 	begin_ns = request->issue_ns != INT64_MIN ? request->issue_ns : event->ns;
-	if (ky_model_tells(feed->model, request->thread, event->cpu_id) &&
+	if (status >= 0 && ky_model_tells(feed->model, request->thread, event->cpu_id) &&
 	    ky_model_tells_long(feed->model, event->ns - begin_ns))
 		status = ky_model_notify(feed->model, request, request);
 	request->next = told.disk->spare;

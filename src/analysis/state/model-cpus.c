@@ -122,3 +122,17 @@ int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, in
 		cpu->since_ns = end_ns;
 	return status;
 }
+
+int ky_model_settle(struct ky_model *model)
+{
+	int status = 0;
+
+	ky_vec_foreach(&model->cpus, it) {
+		struct ky_cpu *cpu = *it;
+
+		/* What is unknown may still become known. */
+		if (status >= 0 && cpu->state != KY_CPU_UNKNOWN)
+			status = ky_cpu_flush(model, cpu, cpu->seen_ns);
+	}
+	return status;
+}

@@ -91,7 +91,7 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_FILES;
 	if (listener->futex)
 		subjects |= KY_ABOUT_FUTEX;
-	if (listener->request)
+	if (listener->request || listener->issued)
 		subjects |= KY_ABOUT_BLOCK;
 	if (listener->packet)
 		subjects |= KY_ABOUT_NET;

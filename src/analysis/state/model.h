@@ -295,6 +295,7 @@ struct ky_disk {
 	uint32_t dev;
 	const char *name; /* "vda"; "254,0" without a state dump */
 	struct ky_host *host;
+	uint32_t n_issued;	  /* requests that the device has, as far as is known */
 	struct ky_map requests;	  /* first sector + 1 -> under way */
 	struct ky_request *spare; /* for use again */
 };
@@ -416,6 +417,8 @@ struct ky_listener {
 	/* A futex() is over, and was measured. Comes after call(). */
 	int (*futex)(void *data, const struct ky_call *call);
 	int (*irq)(void *data, const struct ky_irq *irq);
+	/* disk->n_issued has changed. */
+	int (*issued)(void *data, const struct ky_disk *disk, int64_t ns);
 	/* A request of a block device completed. */
 	int (*request)(void *data, const struct ky_request *request);
 	int (*packet)(void *data, const struct ky_packet_seen *packet);
@@ -505,6 +508,12 @@ int ky_model_feed(struct ky_model *model, const struct ky_batch *batch, struct k
  * (ky_model_every()).
  */
 int ky_model_reach(struct ky_model *model, int64_t ns);
+
+/*
+ * Listeners get the state of CPUs up to the last event that shows it. Later events do not change what
+ * they get by this. Between two feeds. 0, or a negative status of a listener.
+ */
+int ky_model_settle(struct ky_model *model);
 
 /* Does @event, the next one, only tell what was there before the first one of the trace? */
 bool ky_model_is_before(const struct ky_model *model, const struct ky_host *host,

@@ -31,6 +31,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_convert,
 	&ky_command_info,
 	&ky_command_report,
+	&ky_command_timeline,
 
 	/* this machine */
 	&ky_command_list,

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/* The state history: the reader's side of the file. Every number in it is checked before its use. */
+#include "analysis/history/history-internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "os/sigbus-guard.h"
+
+/* So much of the file is in this process's memory at most; the rest is in the kernel's cache only. */
+#define RESIDENT_BYTES ((uint64_t)192 << 20)
+
+int ky_history_damaged(const struct ky_history *history, uint64_t offset, const char *what,
+		       struct kymo_error *err)
+{
+	(void)history;
+	ky_error_set(err, KYMO_E_FORMAT, "damaged state history: %s", what);
+	ky_error_offset(err, offset);
+	return KYMO_E_FORMAT;
+}
+
+/* ---- records ---------------------------------------------------------------------------------- */
+
+static bool is_inside(const struct ky_history *history, uint64_t offset)
+{
+	return offset >= KY_HISTORY_RECORDS_AT && offset < history->slot.end_bytes &&
+	       history->slot.end_bytes - offset >= sizeof(struct ky_record_head);
+}
+
+/* Give pages back, so that a long session does not have all of a large file in its memory. */
+static void touch(struct ky_history *history, uint64_t bytes)
+{
+	/* A record that stands alone costs a page, and the kernel maps some around it. */
+	history->touched_bytes += bytes + 16384;
+	if (history->touched_bytes < RESIDENT_BYTES)
+		return;
+	history->touched_bytes = 0;
+	(void)madvise((void *)(uintptr_t)history->data, history->mapped_bytes, MADV_DONTNEED);
+}
+
+int ky_history_record(struct ky_history *history, uint64_t offset, enum ky_record_kind kind,
+		      uint32_t row, uint32_t level, struct ky_bytes *bytes, struct kymo_error *err)
+{
+	struct ky_record_head head;
+	const uint8_t *payload;
+
+	if (!is_inside(history, offset))
+		return ky_history_damaged(history, offset, "a place outside of the file", err);
+	memcpy(&head, history->data + offset, sizeof(head));
+	if (head.bytes > history->slot.end_bytes - offset - sizeof(head) || head.kind != kind ||
+	    head.row != row || head.level != level)
+		return ky_history_damaged(history, offset, "another record than expected", err);
+	payload = history->data + offset + sizeof(head);
+	touch(history, head.bytes);
+	if (ky_record_checksum(&head, offset, payload) != head.checksum)
+		return ky_history_damaged(history, offset, "the checksum does not agree", err);
+	*bytes = (struct ky_bytes){.at = payload, .end = payload + head.bytes};
+	return 0;
+}
+
+int ky_history_top(struct ky_history *history, uint64_t offset, uint32_t row,
+		   struct ky_row_top *top, const char **name, size_t *name_len,
+		   struct kymo_error *err)
+{
+	struct ky_bytes bytes;
+	uint64_t kind, parent, len, n_levels;
+	int64_t ns = 0;
+	bool any = false;
+	int status = ky_history_record(history, offset, KY_RECORD_ROW, row, 0, &bytes, err);
+
+	if (status < 0)
+		return status;
+	kind = ky_bytes_varint(&bytes);
+	parent = ky_bytes_varint(&bytes);
+	top->row.number = ky_bytes_signed(&bytes);
+	len = ky_bytes_varint(&bytes);
+	if (bytes.bad || kind >= KY_ROW_KINDS || parent > KY_ROWS_MAX || len > KY_ROW_NAME_BYTES ||
+	    len > (uint64_t)(bytes.end - bytes.at))
+		return ky_history_damaged(history, offset, "a malformed row", err);
+	*name = (const char *)bytes.at;
+	*name_len = (size_t)len;
+	bytes.at += len;
+	n_levels = ky_bytes_varint(&bytes);
+	if (n_levels > KY_LEVELS)
+		return ky_history_damaged(history, offset, "a malformed row", err);
+	top->row.id = row;
+	top->row.kind = (enum ky_row_kind)kind;
+	top->row.parent = parent ? (uint32_t)parent - 1 : KY_HISTORY_NO_ROW;
+	top->row.begin_ns = top->row.end_ns = INT64_MIN;
+	top->offset = offset;
+	top->n_levels = (uint32_t)n_levels;
+	for (uint64_t i = n_levels; i-- > 0;) {
+		const struct ky_entry *entries = top->levels[i].entries;
+		uint32_t n;
+
+		if (!ky_entries_get(&bytes, top->levels[i].entries, &top->levels[i].n))
+			return ky_history_damaged(history, offset, "malformed entries", err);
+		n = top->levels[i].n;
+		if (n && any && entries[0].begin_ns != ns)
+			return ky_history_damaged(history, offset, "entries with gaps", err);
+		if (n && !any)
+			top->row.begin_ns = entries[0].begin_ns;
+		if (n)
+			ns = entries[n - 1].end_ns;
+		any |= n != 0;
+	}
+	if (!ky_leaf_get(&bytes, &top->leaf) || bytes.at != bytes.end)
+		return ky_history_damaged(history, offset, "malformed intervals", err);
+	if (top->leaf.n && any && top->leaf.begin_ns != ns)
+		return ky_history_damaged(history, offset, "intervals with gaps", err);
+	if (top->leaf.n && !any)
+		top->row.begin_ns = top->leaf.begin_ns;
+	if (top->leaf.n || any)
+		top->row.end_ns = top->leaf.n ? top->leaf.end_ns : ns;
+	return 0;
+}
+
+/* ---- the head ----------------------------------------------------------------------------------- */
+
+static int read_head(struct ky_history *history, struct kymo_error *err)
+{
+	struct ky_history_head *head = &history->head;
+
+	if (history->mapped_bytes < KY_HISTORY_RECORDS_AT)
+		return ky_history_damaged(history, 0, "the file is too short", err);
+	memcpy(head, history->data, sizeof(*head));
+	if (head->magic != KY_HISTORY_MAGIC || head->bytes != sizeof(*head) ||
+	    head->version != KY_HISTORY_VERSION)
+		return ky_error_set(err, KYMO_E_FORMAT,
+				    "no state history of this version and byte order");
+	if (head->checksum !=
+	    ky_history_checksum(0, head, offsetof(struct ky_history_head, checksum)))
+		return ky_history_damaged(history, 0, "the checksum does not agree", err);
+	return 0;
+}
+
+/* What the builder has published. */
+static int read_slot(struct ky_history *history, struct kymo_error *err)
+{
+	struct ky_history_slot best = {0}, slot;
+
+	for (int i = 0; i < 2; i++) {
+		memcpy(&slot, history->data + KY_HISTORY_SLOT_AT(i), sizeof(slot));
+		if (slot.checksum ==
+			    ky_history_checksum(0, &slot,
+						offsetof(struct ky_history_slot, checksum)) &&
+		    slot.generation > best.generation && slot.end_bytes <= history->mapped_bytes)
+			best = slot;
+	}
+	history->slot = best;
+	return best.generation
+		       ? 0
+		       : ky_error_set(err, KYMO_E_NOT_FOUND, "the state history is not complete");
+}
+
+/* ---- names and rows ------------------------------------------------------------------------------ */
+
+static int read_names(struct ky_history *history, uint64_t offset, struct kymo_error *err)
+{
+	struct ky_bytes bytes;
+	int status = ky_history_record(history, offset, KY_RECORD_NAMES, 0, 0, &bytes, err);
+	uint64_t n;
+
+	if (status < 0)
+		return status;
+	n = ky_bytes_varint(&bytes);
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t len = ky_bytes_varint(&bytes);
+		char *name;
+
+		if (bytes.bad || len > (uint64_t)(bytes.end - bytes.at))
+			return ky_history_damaged(history, offset, "malformed names", err);
+		name = ky_arena_strndup(&history->arena, (const char *)bytes.at, (size_t)len);
+		if (!name || ky_vec_push(&history->names, name) < 0)
+			return ky_error_nomem(err);
+		bytes.at += len;
+	}
+	return 0;
+}
+
+static int read_row(struct ky_history *history, uint64_t offset, struct ky_row_top *top,
+		    struct kymo_error *err)
+{
+	uint32_t id = (uint32_t)history->rows.len;
+	const char *name;
+	size_t len;
+	int status = ky_history_top(history, offset, id, top, &name, &len, err);
+
+	if (status < 0)
+		return status;
+	top->row.name = ky_arena_strndup(&history->arena, name, len);
+	if (!top->row.name || ky_vec_push(&history->rows, top->row) < 0 ||
+	    ky_vec_push(&history->records, offset) < 0)
+		return ky_error_nomem(err);
+	return 0;
+}
+
+/* Parents have smaller kinds, so that no row is below itself. */
+static int check_parents(const struct ky_history *history, struct kymo_error *err)
+{
+	ky_vec_foreach(&history->rows, row) {
+		if (row->parent == KY_HISTORY_NO_ROW)
+			continue;
+		if (row->parent >= history->rows.len ||
+		    history->rows.data[row->parent].kind >= row->kind)
+			return ky_history_damaged(history, history->slot.root_bytes,
+						  "a row that is below no other one", err);
+	}
+	return 0;
+}
+
+static int read_rows(struct ky_history *history, struct ky_bytes *bytes, struct kymo_error *err)
+{
+	uint64_t n = ky_bytes_varint(bytes);
+	struct ky_row_top *top;
+	int status = 0;
+
+	if (bytes->bad || n > (uint64_t)(bytes->end - bytes->at) || n > KY_ROWS_MAX)
+		return ky_history_damaged(history, history->slot.root_bytes, "a malformed root",
+					  err);
+	top = malloc(sizeof(*top));
+	if (!top)
+		return ky_error_nomem(err);
+	for (uint64_t i = 0; i < n && status >= 0; i++)
+		status = read_row(history, ky_bytes_varint(bytes), top, err);
+	free(top);
+	if (status >= 0 && bytes->bad)
+		status = ky_history_damaged(history, history->slot.root_bytes, "a malformed root",
+					    err);
+	return status < 0 ? status : check_parents(history, err);
+}
+
+static int read_root(struct ky_history *history, struct kymo_error *err)
+{
+	struct ky_bytes bytes;
+	uint64_t names_at;
+	int status = ky_history_record(history, history->slot.root_bytes, KY_RECORD_ROOT, 0, 0,
+				       &bytes, err);
+
+	if (status < 0)
+		return status;
+	history->begin_ns = ky_bytes_signed(&bytes);
+	history->end_ns = ky_bytes_signed(&bytes);
+	history->n_events = ky_bytes_varint(&bytes);
+	names_at = ky_bytes_varint(&bytes);
+	if (bytes.bad || history->begin_ns > history->end_ns)
+		return ky_history_damaged(history, history->slot.root_bytes, "a malformed root",
+					  err);
+	status = read_names(history, names_at, err);
+	return status < 0 ? status : read_rows(history, &bytes, err);
+}
+
+/* ---- opening --------------------------------------------------------------------------------------- */
+
+static int map(struct ky_history *history, int fd, struct kymo_error *err)
+{
+	struct stat st;
+	void *data;
+
+	if (fstat(fd, &st) < 0)
+		return ky_error_errno(err, errno, "cannot read the state history");
+	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
+		return ky_history_damaged(history, 0, "the file is too short", err);
+	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (data == MAP_FAILED)
+		return ky_error_errno(err, errno, "cannot read the state history");
+	history->data = data;
+	history->mapped_bytes = (uint64_t)st.st_size;
+	if (ky_sigbus_guard_add(data, history->mapped_bytes) < 0)
+		return ky_error_nomem(err);
+	/* Queries jump; what lies around a record is another row's. */
+	(void)madvise(data, history->mapped_bytes, MADV_RANDOM);
+	return 0;
+}
+
+static int check_identity(const struct ky_history *history,
+			  const struct ky_history_identity *identity, bool partial,
+			  struct kymo_error *err)
+{
+	if (identity && memcmp(identity, &history->head.identity, sizeof(*identity)) != 0)
+		return ky_error_set(err, KYMO_E_NOT_FOUND,
+				    "the state history is of other traces, or they have changed");
+	if (!partial && !history->slot.is_complete)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "the state history is not complete");
+	return 0;
+}
+
+int ky_history_open_fd(int fd, const struct ky_history_identity *identity, bool partial,
+		       struct ky_history **out, struct kymo_error *err)
+{
+	struct ky_history *history = calloc(1, sizeof(*history));
+	int status;
+
+	*out = NULL;
+	if (!history)
+		return ky_error_nomem(err);
+	ky_arena_init(&history->arena);
+	status = map(history, fd, err);
+	if (status >= 0)
+		status = read_head(history, err);
+	if (status >= 0)
+		status = read_slot(history, err);
+	if (status >= 0)
+		status = check_identity(history, identity, partial, err);
+	if (status >= 0)
+		status = read_root(history, err);
+	if (status < 0) {
+		ky_history_close(history);
+		return status;
+	}
+	*out = history;
+	return 0;
+}
+
+void ky_history_close(struct ky_history *history)
+{
+	if (!history)
+		return;
+	if (history->data) {
+		ky_sigbus_guard_remove(history->data, history->mapped_bytes);
+		munmap((void *)(uintptr_t)history->data, history->mapped_bytes);
+	}
+	ky_vec_fini(&history->rows);
+	ky_vec_fini(&history->records);
+	ky_vec_fini(&history->names);
+	ky_arena_fini(&history->arena);
+	free(history);
+}
+
+int ky_history_refresh(struct ky_history *history, int fd, struct kymo_error *err)
+{
+	struct ky_history *newer, swap;
+	int status;
+
+	if (history->slot.is_complete)
+		return 0;
+	status = ky_history_open_fd(fd, &history->head.identity, true, &newer, err);
+	if (status < 0)
+		return status;
+	status = newer->slot.generation != history->slot.generation;
+	swap = *history;
+	*history = *newer;
+	*newer = swap;
+	ky_history_close(newer);
+	return status;
+}
+
+/* ---- facts ---------------------------------------------------------------------------------------- */
+
+bool ky_history_is_complete(const struct ky_history *history)
+{
+	return history->slot.is_complete != 0;
+}
+
+uint64_t ky_history_n_events(const struct ky_history *history)
+{
+	return history->n_events;
+}
+
+uint64_t ky_history_size_bytes(const struct ky_history *history)
+{
+	return history->slot.end_bytes;
+}
+
+int64_t ky_history_begin_ns(const struct ky_history *history)
+{
+	return history->begin_ns;
+}
+
+int64_t ky_history_end_ns(const struct ky_history *history)
+{
+	return history->end_ns;
+}
+
+size_t ky_history_n_rows(const struct ky_history *history)
+{
+	return history->rows.len;
+}
+
+const struct ky_history_row *ky_history_row(const struct ky_history *history, uint32_t id)
+{
+	return &history->rows.data[id];
+}
+
+const char *ky_history_name(const struct ky_history *history, uint64_t name)
+{
+	return name < history->names.len ? history->names.data[name] : "";
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* The records of an index file: encoding and decoding. docs/design/history.md describes them byte by byte. */
+#ifndef KY_ANALYSIS_HISTORY_HISTORY_FORMAT_H
+#define KY_ANALYSIS_HISTORY_HISTORY_FORMAT_H
+
+#include "analysis/history/history.h"
+#include "base/strbuf.h"
+
+#define KY_HISTORY_MAGIC   UINT64_C(0x315349484f4d594b) /* "KYMOHIS1" */
+#define KY_HISTORY_VERSION 1u
+
+#define KY_LEAF_INTERVALS 512u /* of a leaf, at most */
+#define KY_LEAF_STATES	  255u /* different ones of a leaf, at most */
+#define KY_NODE_ENTRIES	  16u
+#define KY_CELLS	  16u
+#define KY_LEVELS	  12u /* of entries; 16^12 leaves are more than fit into a file */
+#define KY_ROW_NAME_BYTES 255u
+#define KY_ROWS_MAX	  (1u << 24)
+
+/* ---- the head of the file ---------------------------------------------------------------- */
+
+struct ky_history_head {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t bytes; /* of this struct */
+	struct ky_history_identity identity;
+	uint64_t checksum; /* of what is above */
+};
+
+/* Two of them, used in turn: a reader takes the valid one with the greater generation. */
+struct ky_history_slot {
+	uint64_t generation; /* 0: unused */
+	uint64_t root_bytes; /* offset of the root record */
+	uint64_t end_bytes;  /* everything below is written */
+	uint64_t is_complete;
+	uint64_t checksum; /* of what is above */
+};
+
+#define KY_HISTORY_SLOT_AT(i) ((uint64_t)64 + 64 * (uint64_t)(i))
+#define KY_HISTORY_RECORDS_AT UINT64_C(192)
+
+enum ky_record_kind {
+	KY_RECORD_LEAF = 1,
+	KY_RECORD_NODE = 2,
+	KY_RECORD_ROW = 3,
+	KY_RECORD_NAMES = 4,
+	KY_RECORD_ROOT = 5,
+};
+
+struct ky_record_head {
+	uint32_t kind;
+	uint32_t bytes; /* of the payload */
+	uint32_t row;	/* or 0 */
+	uint32_t level; /* of nodes: 1 where its entries are leaves; else 0 */
+	uint64_t checksum;
+};
+
+/* Of @len bytes at @data; @seed makes the place a part of it. */
+uint64_t ky_history_checksum(uint64_t seed, const void *data, size_t len);
+/* Of a record that stands at @offset. */
+uint64_t ky_record_checksum(const struct ky_record_head *head, uint64_t offset,
+			    const void *payload);
+
+/* ---- reading bytes ------------------------------------------------------------------------- */
+
+/* Once @bad, all reads give 0. */
+struct ky_bytes {
+	const uint8_t *at, *end;
+	bool bad;
+};
+
+uint64_t ky_bytes_long(struct ky_bytes *bytes); /* the rest of ky_bytes_varint() */
+
+static inline uint64_t ky_bytes_varint(struct ky_bytes *bytes)
+{
+	if (__builtin_expect(bytes->at < bytes->end && *bytes->at < 0x80, 1))
+		return *bytes->at++;
+	return ky_bytes_long(bytes);
+}
+
+int64_t ky_bytes_signed(struct ky_bytes *bytes);
+void ky_put_varint(struct ky_strbuf *out, uint64_t value);
+void ky_put_signed(struct ky_strbuf *out, int64_t value);
+
+/* ---- leaves and entries --------------------------------------------------------------------- */
+
+/* Contiguous intervals of one row; unknown times are intervals, too. */
+struct ky_leaf {
+	int64_t begin_ns, end_ns;
+	uint32_t n, n_states;
+	uint64_t states[KY_LEAF_STATES];
+	uint64_t durations[KY_LEAF_INTERVALS];
+	uint8_t codes[KY_LEAF_INTERVALS]; /* numbers of states */
+};
+
+/* A leaf or node, as its parent has it. Cell i is from begin + i/16 to begin + (i+1)/16 of the time. */
+struct ky_entry {
+	uint64_t offset; /* of its record */
+	int64_t begin_ns, end_ns;
+	uint64_t count; /* intervals, or events */
+	uint64_t states[KY_CELLS];
+	uint8_t shares
+		[KY_CELLS]; /* of KY_ROW_STREAM: events, relative to the fullest cell; else see ky_history_pixel */
+	uint16_t more;
+};
+
+void ky_leaf_put(struct ky_strbuf *out, int64_t begin_ns, uint32_t n, const uint64_t *durations,
+		 const uint8_t *codes, uint32_t n_states, const uint64_t *states);
+/* False: malformed. */
+bool ky_leaf_get(struct ky_bytes *bytes, struct ky_leaf *leaf);
+
+/* Entries that follow each other in time; there may be none. */
+void ky_entries_put(struct ky_strbuf *out, const struct ky_entry *entries, uint32_t n);
+/* @entries has room for KY_NODE_ENTRIES. False: malformed. */
+bool ky_entries_get(struct ky_bytes *bytes, struct ky_entry *entries, uint32_t *n);
+
+/* ---- painting ------------------------------------------------------------------------------------ */
+
+#define KY_PAINT_STATES 16u
+
+/*
+ * Parts of a row, in the order of time, become @n pixels. A pixel gets the state with the most time; of equal ones the first.
+ */
+struct ky_paint {
+	int64_t begin_ns;
+	uint64_t span_ns, step_ns, rest_ns; /* span = step * n + rest */
+	size_t n, at;
+	int64_t from_ns, to_ns; /* of pixel @at */
+	uint64_t covered_ns;
+	uint32_t n_states, last;
+	uint64_t states[KY_PAINT_STATES], weights[KY_PAINT_STATES];
+	bool more;
+	struct ky_history_pixel *pixels;
+};
+
+/* @end_ns is not before @begin_ns. */
+void ky_paint_begin(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, size_t n,
+		    struct ky_history_pixel *pixels);
+/* @state fills @share of 255 of the time between them. */
+void ky_paint_add(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, uint64_t state,
+		  uint8_t share, bool more);
+void ky_paint_entry(struct ky_paint *paint, const struct ky_entry *entry);
+void ky_paint_end(struct ky_paint *paint);
+
+/* The same for numbers of events, which are spread evenly over the time of each part. */
+struct ky_spread {
+	int64_t begin_ns, end_ns;
+	size_t n;
+	double per_ns; /* pixels */
+	double *pixels;
+};
+
+void ky_spread_begin(struct ky_spread *spread, int64_t begin_ns, int64_t end_ns, size_t n,
+		     double *pixels);
+void ky_spread_add(struct ky_spread *spread, int64_t begin_ns, int64_t end_ns, double count);
+void ky_spread_entry(struct ky_spread *spread, const struct ky_entry *entry);
+
+/* The events that an interval of a stream's row stands for. */
+static inline uint64_t ky_state_events(uint64_t state)
+{
+	if (ky_state_kind(state) != KY_STATE_EVENTS)
+		return 0;
+	return ky_state_value(state) ? ky_state_value(state) : KY_HISTORY_EVENTS;
+}
+
+/* Where cell @i of @entry begins. */
+static inline int64_t ky_cell_ns(const struct ky_entry *entry, uint32_t i)
+{
+	uint64_t span = (uint64_t)entry->end_ns - (uint64_t)entry->begin_ns;
+
+	return (int64_t)((uint64_t)entry->begin_ns + span / KY_CELLS * i +
+			 span % KY_CELLS * i / KY_CELLS);
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the reader share. */
+#ifndef KY_ANALYSIS_HISTORY_HISTORY_INTERNAL_H
+#define KY_ANALYSIS_HISTORY_HISTORY_INTERNAL_H
+
+#include "analysis/history/history-format.h"
+#include "base/arena.h"
+
+struct ky_history {
+	const uint8_t *data; /* mapped and guarded */
+	uint64_t mapped_bytes;
+	uint64_t touched_bytes; /* of records read since the pages were last given back */
+	struct ky_history_head head;
+	struct ky_history_slot slot;
+	int64_t begin_ns, end_ns;
+	uint64_t n_events;
+	struct ky_arena arena; /* of names */
+	KY_VEC(struct ky_history_row) rows;
+	KY_VEC(uint64_t) records; /* of rows: offsets */
+	KY_VEC(const char *) names;
+	uint64_t leaf_at; /* the record of ->leaf; 0: none */
+	struct ky_leaf leaf;
+};
+
+/*
+ * The payload of the record at @offset, if it is a @kind of @row at @level and its checksum is right. 0 or KYMO_E_FORMAT.
+ */
+int ky_history_record(struct ky_history *history, uint64_t offset, enum ky_record_kind kind,
+		      uint32_t row, uint32_t level, struct ky_bytes *bytes, struct kymo_error *err);
+/* The file says something that cannot be. KYMO_E_FORMAT. */
+int ky_history_damaged(const struct ky_history *history, uint64_t offset, const char *what,
+		       struct kymo_error *err);
+
+/* The top of a row: entries of its levels, and the last intervals. */
+struct ky_row_top {
+	struct ky_history_row row;
+	uint64_t offset;
+	uint32_t n_levels;
+	struct {
+		uint32_t n;
+		struct ky_entry entries[KY_NODE_ENTRIES];
+	} levels[KY_LEVELS]; /* [0] has leaves */
+	struct ky_leaf leaf;
+};
+
+/* Read the record at @offset. ->row.name is not set: @name and @name_len are. 0 or KYMO_E_FORMAT. */
+int ky_history_top(struct ky_history *history, uint64_t offset, uint32_t row,
+		   struct ky_row_top *top, const char **name, size_t *name_len,
+		   struct kymo_error *err);
+
+#endif

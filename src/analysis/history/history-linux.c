@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state history: rows of CPUs, threads, interrupts and block devices, from the state model.
+ *
+ * The model tells of an occurrence at its end: of a call at its exit, of an interrupt at its end, and of the time
+ * that a thread ran at the switch. So the ended calls of a thread and interrupts of a CPU wait here until the time around them is
+ * known; then this time is divided among them.
+ */
+#include "analysis/history/history-build.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Without a switch, that many ended calls or interrupts are enough. */
+#define PARTS_MAX ((size_t)1 << 17)
+
+/* ---- names ------------------------------------------------------------------------------------ */
+
+/* What a thread waits for in a call. */
+static const struct {
+	const char *call;
+	enum ky_state_kind kind;
+} reasons[] = {
+	{"futex", KY_STATE_LOCK},
+	{"futex_time64", KY_STATE_LOCK},
+	{"futex_wait", KY_STATE_LOCK},
+	{"futex_waitv", KY_STATE_LOCK},
+	{"nanosleep", KY_STATE_TIMER},
+	{"clock_nanosleep", KY_STATE_TIMER},
+	{"clock_nanosleep_time64", KY_STATE_TIMER},
+	{"accept", KY_STATE_NETWORK},
+	{"accept4", KY_STATE_NETWORK},
+	{"connect", KY_STATE_NETWORK},
+	{"recvfrom", KY_STATE_NETWORK},
+	{"recvmsg", KY_STATE_NETWORK},
+	{"recvmmsg", KY_STATE_NETWORK},
+	{"sendto", KY_STATE_NETWORK},
+	{"sendmsg", KY_STATE_NETWORK},
+	{"sendmmsg", KY_STATE_NETWORK},
+};
+
+static enum ky_state_kind reason_of(const char *call)
+{
+	if (strncmp(call, "compat_", 7) == 0)
+		call += 7;
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
+		if (strcmp(call, reasons[i].call) == 0)
+			return reasons[i].kind;
+	}
+	return KY_STATE_BLOCKED;
+}
+
+/* Names and reasons of all calls up to @syscall. 0 or KYMO_E_MEMORY. */
+static int know_call(struct ky_history_builder *builder, uint32_t syscall)
+{
+	while (builder->syscalls.len <= syscall) {
+		const char *text =
+			ky_model_syscall_name(builder->model, (uint32_t)builder->syscalls.len);
+		uint64_t name = ky_history_writer_name(&builder->writer, text);
+
+		if (name == UINT64_MAX ||
+		    ky_vec_push(&builder->reasons, (uint8_t)reason_of(text)) < 0 ||
+		    ky_vec_push(&builder->syscalls, name) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return 0;
+}
+
+/* The call's state; KY_STATE_NONE when out of memory. */
+static uint64_t call_state(struct ky_history_builder *builder, uint32_t syscall)
+{
+	if (builder->syscalls.len <= syscall && know_call(builder, syscall) < 0)
+		return KY_STATE_NONE;
+	return ky_state(KY_STATE_SYSCALL, builder->syscalls.data[syscall]);
+}
+
+static void line_text(const struct ky_irq_line *line, char *text, size_t size)
+{
+	if (line->kind == KY_IRQ_VECTOR)
+		snprintf(text, size, "%s", line->name);
+	else
+		snprintf(text, size, "%s %d%s%s", line->kind == KY_IRQ_SOFT ? "softirq" : "irq",
+			 line->nr, line->name[0] ? " " : "", line->name);
+}
+
+/* The name of an interrupt; UINT64_MAX: out of memory. */
+static uint64_t line_name(struct ky_history_builder *builder, const struct ky_irq_line *line)
+{
+	while (builder->lines.len <= line->index) {
+		const struct ky_irq_line *next =
+			ky_model_irq_line(builder->model, builder->lines.len);
+		char text[128];
+		uint64_t name;
+
+		line_text(next, text, sizeof(text));
+		name = ky_history_writer_name(&builder->writer, text);
+		if (name == UINT64_MAX || ky_vec_push(&builder->lines, name) < 0)
+			return UINT64_MAX;
+	}
+	return builder->lines.data[line->index];
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------- */
+
+static struct ky_thread_row *thread_row(struct ky_history_builder *builder,
+					const struct ky_thread *thread)
+{
+	struct ky_thread_row *own;
+
+	while (builder->threads.len <= thread->index) {
+		if (ky_vec_push(&builder->threads, (struct ky_thread_row){0}) < 0)
+			return NULL;
+	}
+	own = &builder->threads.data[thread->index];
+	if (!own->row)
+		own->row = ky_history_writer_row(&builder->writer, KY_ROW_THREAD,
+						 builder->machine_of[thread->host->index]->row->id,
+						 thread->tid, thread->comm);
+	return own->row ? own : NULL;
+}
+
+static struct ky_cpu_row *cpu_row(struct ky_history_builder *builder, const struct ky_cpu *cpu)
+{
+	struct ky_cpu_row *own;
+	char name[32];
+
+	while (builder->cpus.len <= cpu->index) {
+		if (ky_vec_push(&builder->cpus, (struct ky_cpu_row){.queue_ns = INT64_MIN}) < 0)
+			return NULL;
+	}
+	own = &builder->cpus.data[cpu->index];
+	if (!own->row) {
+		snprintf(name, sizeof(name), "CPU %u", cpu->id);
+		own->row = ky_history_writer_row(&builder->writer, KY_ROW_CPU,
+						 builder->machine_of[cpu->host->index]->row->id,
+						 cpu->id, name);
+	}
+	return own->row ? own : NULL;
+}
+
+struct ky_open_row *ky_history_thread_row(struct ky_history_builder *builder,
+					  const struct ky_machine *machine, int32_t tid)
+{
+	for (size_t i = 0; i < ky_model_n_hosts(builder->model); i++) {
+		const struct ky_host *host = ky_model_host(builder->model, i);
+		const struct ky_thread *thread;
+		struct ky_thread_row *own;
+
+		if (builder->machine_of[i] != machine)
+			continue;
+		thread = ky_map_get(&host->threads, (uint32_t)tid);
+		own = thread ? thread_row(builder, thread) : NULL;
+		if (own)
+			return own->row;
+	}
+	return NULL;
+}
+
+struct ky_open_row *ky_history_process_row(struct ky_history_builder *builder,
+					   struct ky_machine *machine, int32_t pid)
+{
+	struct ky_open_row *row = ky_map_get(&machine->processes, (uint32_t)pid);
+
+	if (row)
+		return row;
+	row = ky_history_writer_row(&builder->writer, KY_ROW_PROCESS, machine->row->id, pid, NULL);
+	return row && ky_map_set(&machine->processes, (uint32_t)pid, row) == 0 ? row : NULL;
+}
+
+/* A thread's names are known only at its last event. */
+static int name_thread(struct ky_history_builder *builder, const struct ky_thread *thread,
+		       struct ky_open_row *row)
+{
+	struct ky_machine *machine = builder->machine_of[thread->host->index];
+	struct ky_open_row *process = NULL;
+
+	row->number = thread->tid;
+	if (ky_open_row_name(&builder->writer, row, thread->comm) < 0)
+		return KYMO_E_MEMORY;
+	if (thread->pid == KY_UNKNOWN)
+		return 0;
+	process = ky_history_process_row(builder, machine, thread->pid);
+	if (!process)
+		return KYMO_E_MEMORY;
+	ky_open_row_parent(row, process->id);
+	if (thread->pid == thread->tid || !process->name[0])
+		return ky_open_row_name(&builder->writer, process, thread->comm);
+	return 0;
+}
+
+int ky_history_name_rows(struct ky_history_builder *builder)
+{
+	size_t n = ky_model_n_threads(builder->model);
+	int status = 0;
+
+	for (size_t i = 0; i < builder->threads.len && i < n && status >= 0; i++) {
+		if (builder->threads.data[i].row)
+			status = name_thread(builder, ky_model_thread(builder->model, i),
+					     builder->threads.data[i].row);
+	}
+	for (size_t i = 0; i < builder->disks.len && status >= 0; i++) {
+		if (builder->disks.data[i])
+			status = ky_open_row_name(&builder->writer, builder->disks.data[i]->row,
+						  ky_model_disk(builder->model, i)->name);
+	}
+	return status;
+}
+
+/* ---- the time of a thread on a CPU -------------------------------------------------------------- */
+
+static int add(struct ky_history_builder *builder, struct ky_open_row *row, int64_t begin_ns,
+	       int64_t end_ns, uint64_t state)
+{
+	return ky_open_row_add(&builder->writer, row, begin_ns, end_ns, state);
+}
+
+/* The first of @list that ends after @ns, from @at on. */
+static size_t skip(const struct ky_parts_list *list, size_t at, int64_t ns)
+{
+	while (at < list->len && list->data[at].end_ns <= ns)
+		at++;
+	return at;
+}
+
+/* The list loses what ended up to @ns. */
+static void drop(struct ky_parts_list *list, int64_t ns)
+{
+	size_t n = skip(list, 0, ns);
+
+	if (!n)
+		return;
+	memmove(list->data, list->data + n, (list->len - n) * sizeof(*list->data));
+	list->len -= n;
+}
+
+/* From @ns on, what a list says, and up to when: it is part @at or the time before it. */
+static uint64_t in_list(const struct ky_parts_list *list, size_t at, int64_t ns, int64_t *until)
+{
+	if (at == list->len)
+		return KY_STATE_NONE;
+	if (list->data[at].begin_ns > ns) {
+		if (list->data[at].begin_ns < *until)
+			*until = list->data[at].begin_ns;
+		return KY_STATE_NONE;
+	}
+	if (list->data[at].end_ns < *until)
+		*until = list->data[at].end_ns;
+	return list->data[at].state;
+}
+
+/* The thread is still in a call, since when. */
+static bool is_in_call(struct ky_history_builder *builder, const struct ky_thread *thread,
+		       struct ky_part *call)
+{
+	const char *name;
+
+	if (thread->syscall.id == KY_NO_SYSCALL)
+		return false;
+	/* It has no exit, and ends at once. */
+	name = ky_model_syscall_name(builder->model, thread->syscall.id);
+	if (strstr(name, "sigreturn"))
+		return false;
+	call->begin_ns = thread->syscall.begin_ns;
+	call->state = call_state(builder, thread->syscall.id);
+	return true;
+}
+
+/* What a thread does outside of system calls, as far as events tell. */
+static uint64_t running_state(const struct ky_thread *thread)
+{
+	bool is_kernel = thread->tid == 2 || thread->ppid == 2; /* kthreadd's */
+
+	/* Up to its first entry or exit, it may be in a call that began before the trace. */
+	if (is_kernel || !thread->returned || !(thread->host->abilities & KY_CAN_SYSCALLS))
+		return KY_STATE_RUNNING;
+	return KY_STATE_USER;
+}
+
+/* @thread ran from @begin_ns to @end_ns on a CPU with these @irqs. */
+static int divide(struct ky_history_builder *builder, const struct ky_thread *thread,
+		  struct ky_thread_row *own, const struct ky_parts_list *irqs, int64_t begin_ns,
+		  int64_t end_ns)
+{
+	struct ky_part open = {INT64_MAX, INT64_MAX, KY_STATE_NONE};
+	size_t irq = 0, call = 0;
+	int status = 0;
+
+	(void)is_in_call(builder, thread, &open);
+	for (int64_t ns = begin_ns; ns < end_ns && status >= 0;) {
+		int64_t until = end_ns;
+		uint64_t state;
+
+		irq = skip(irqs, irq, ns);
+		call = skip(&own->calls, call, ns);
+		state = in_list(irqs, irq, ns, &until);
+		if (state == KY_STATE_NONE)
+			state = in_list(&own->calls, call, ns, &until);
+		if (state == KY_STATE_NONE && open.begin_ns <= ns)
+			state = open.state;
+		else if (state == KY_STATE_NONE && open.begin_ns < until)
+			until = open.begin_ns;
+		status = add(builder, own->row, ns, until,
+			     state == KY_STATE_NONE ? running_state(thread) : state);
+		ns = until;
+	}
+	drop(&own->calls, end_ns);
+	return status;
+}
+
+static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+		  struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+{
+	struct ky_history_builder *builder = data;
+	struct ky_cpu_row *on = cpu_row(builder, cpu);
+	struct ky_thread_row *own;
+	int status = 0;
+
+	if (!on)
+		return KYMO_E_MEMORY;
+	if (state == KY_CPU_IDLE)
+		status = add(builder, on->row, begin_ns, end_ns, KY_STATE_IDLE);
+	if (state == KY_CPU_BUSY) {
+		own = thread_row(builder, thread);
+		if (!own)
+			return KYMO_E_MEMORY;
+		status = add(builder, on->row, begin_ns, end_ns,
+			     ky_state(KY_STATE_RUNS, own->row->id));
+		if (status >= 0)
+			status = divide(builder, thread, own, &on->irqs, begin_ns, end_ns);
+	}
+	drop(&on->irqs, end_ns);
+	return status;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------ */
+
+static bool has_times(const struct ky_call *call)
+{
+	switch (call->outcome) {
+	case KY_CALL_DONE:
+	case KY_CALL_HEADLESS:
+	case KY_CALL_BIRTH:
+	case KY_CALL_EXITED:
+		return call->end_ns != INT64_MIN;
+	default:
+		return false; /* it ended at some time that no event tells */
+	}
+}
+
+static int on_call(void *data, const struct ky_call *call)
+{
+	struct ky_history_builder *builder = data;
+	struct ky_thread_row *own;
+	struct ky_part part;
+
+	if (!has_times(call))
+		return 0;
+	own = thread_row(builder, call->thread);
+	part = (struct ky_part){call->begin_ns, call->end_ns, call_state(builder, call->syscall)};
+	if (!own || part.state == KY_STATE_NONE)
+		return KYMO_E_MEMORY;
+	if (call->thread->host->abilities & KY_CAN_SWITCH && own->calls.len < PARTS_MAX)
+		return ky_vec_push(&own->calls, part);
+	/* Nothing tells when it ran. */
+	ky_vec_clear(&own->calls);
+	return part.begin_ns == INT64_MIN
+		       ? 0
+		       : add(builder, own->row, part.begin_ns, part.end_ns, part.state);
+}
+
+/* ---- threads off the CPU ------------------------------------------------------------------------------ */
+
+static uint64_t off_state(struct ky_history_builder *builder, const struct ky_time_off *time)
+{
+	uint32_t syscall = time->thread->syscall.id;
+	enum ky_state_kind kind = KY_STATE_BLOCKED;
+	uint64_t name = 0;
+
+	if (time->kind == KY_OFF_READY)
+		return KY_STATE_WAIT_CPU;
+	if (syscall != KY_NO_SYSCALL && know_call(builder, syscall) >= 0) {
+		name = builder->syscalls.data[syscall];
+		kind = builder->reasons.data[syscall];
+	}
+	if (time->kind == KY_OFF_DISK)
+		kind = KY_STATE_DISK;
+	else if (time->kind == KY_OFF_OTHER)
+		kind = KY_STATE_STOPPED;
+	return ky_state(kind, name);
+}
+
+static int on_off(void *data, const struct ky_time_off *time)
+{
+	struct ky_history_builder *builder = data;
+	struct ky_thread_row *own = thread_row(builder, time->thread);
+
+	if (!own)
+		return KYMO_E_MEMORY;
+	return add(builder, own->row, time->begin_ns, time->end_ns, off_state(builder, time));
+}
+
+static int on_queued(void *data, const struct ky_cpu *cpu, int64_t ns)
+{
+	struct ky_history_builder *builder = data;
+	struct ky_cpu_row *own = cpu_row(builder, cpu);
+	int status = 0;
+
+	if (own && !own->queue)
+		own->queue = ky_history_writer_row(&builder->writer, KY_ROW_QUEUE, own->row->id,
+						   cpu->id, "waiting threads");
+	if (!own || !own->queue)
+		return KYMO_E_MEMORY;
+	if (own->queue_ns != INT64_MIN)
+		status = add(builder, own->queue, own->queue_ns, ns,
+			     ky_state(KY_STATE_VALUE, own->n_waiting));
+	own->queue_ns = ns;
+	own->n_waiting = cpu->n_waiting;
+	return status;
+}
+
+/* ---- interrupts ------------------------------------------------------------------------------------------ */
+
+static struct ky_open_row *irq_row(struct ky_history_builder *builder, const struct ky_irq *irq,
+				   struct ky_cpu_row *on)
+{
+	uint64_t key = (uint64_t)irq->line->index << 32 | irq->cpu->index;
+	struct ky_open_row *row = ky_map_get(&builder->irqs, key);
+	char text[128];
+
+	if (row)
+		return row;
+	line_text(irq->line, text, sizeof(text));
+	row = ky_history_writer_row(&builder->writer, KY_ROW_IRQ, on->row->id, irq->line->nr, text);
+	return row && ky_map_set(&builder->irqs, key, row) == 0 ? row : NULL;
+}
+
+/* Handlers that it was interrupted by ended before it: its time is what they leave. */
+static int push_irq(struct ky_parts_list *list, const struct ky_part *part)
+{
+	size_t first = list->len, n;
+	struct ky_part *inner;
+	int64_t ns = part->begin_ns;
+
+	while (first > 0 && list->data[first - 1].begin_ns >= part->begin_ns)
+		first--;
+	n = list->len - first;
+	if (!n)
+		return ky_vec_push(list, *part);
+	inner = malloc(n * sizeof(*inner));
+	if (!inner || ky_vec_reserve(list, n + 1) < 0) {
+		free(inner);
+		return KYMO_E_MEMORY;
+	}
+	memcpy(inner, list->data + first, n * sizeof(*inner));
+	list->len = first;
+	for (size_t i = 0; i < n; i++) {
+		if (inner[i].begin_ns > ns)
+			list->data[list->len++] =
+				(struct ky_part){ns, inner[i].begin_ns, part->state};
+		list->data[list->len++] = inner[i];
+		ns = inner[i].end_ns;
+	}
+	if (part->end_ns > ns)
+		list->data[list->len++] = (struct ky_part){ns, part->end_ns, part->state};
+	free(inner);
+	return 0;
+}
+
+static int on_irq(void *data, const struct ky_irq *irq)
+{
+	struct ky_history_builder *builder = data;
+	struct ky_cpu_row *on = cpu_row(builder, irq->cpu);
+	struct ky_open_row *row = on ? irq_row(builder, irq, on) : NULL;
+	struct ky_thread_row *own = irq->thread ? thread_row(builder, irq->thread) : NULL;
+	uint64_t name = line_name(builder, irq->line);
+	struct ky_part part = {irq->begin_ns, irq->end_ns, 0};
+	int status;
+
+	if (!row || name == UINT64_MAX || (irq->thread && !own))
+		return KYMO_E_MEMORY;
+	if (irq->begin_ns == INT64_MIN || irq->begin_ns >= irq->end_ns)
+		return 0;
+	status = add(builder, row, irq->begin_ns, irq->end_ns,
+		     ky_state(KY_STATE_ACTIVE, own ? (uint64_t)own->row->id + 1 : 0));
+	if (status < 0 || !(irq->cpu->host->abilities & KY_CAN_SWITCH))
+		return status;
+	if (on->irqs.len >= PARTS_MAX)
+		ky_vec_clear(&on->irqs);
+	part.state =
+		ky_state(irq->line->kind == KY_IRQ_SOFT ? KY_STATE_SOFTIRQ : KY_STATE_IRQ, name);
+	return push_irq(&on->irqs, &part);
+}
+
+/* ---- block devices ---------------------------------------------------------------------------------------- */
+
+static struct ky_disk_row *disk_row(struct ky_history_builder *builder, const struct ky_disk *disk)
+{
+	struct ky_disk_row *own;
+
+	while (builder->disks.len <= disk->index) {
+		if (ky_vec_push(&builder->disks, NULL) < 0)
+			return NULL;
+	}
+	own = builder->disks.data[disk->index];
+	if (own)
+		return own;
+	own = ky_arena_new(&builder->writer.arena, struct ky_disk_row);
+	if (!own)
+		return NULL;
+	own->since_ns = INT64_MIN;
+	own->row = ky_history_writer_row(&builder->writer, KY_ROW_DISK,
+					 builder->machine_of[disk->host->index]->row->id, disk->dev,
+					 disk->name);
+	if (!own->row)
+		return NULL;
+	builder->disks.data[disk->index] = own;
+	return own;
+}
+
+static int on_issued(void *data, const struct ky_disk *disk, int64_t ns)
+{
+	struct ky_history_builder *builder = data;
+	struct ky_disk_row *own = disk_row(builder, disk);
+	int status = 0;
+
+	if (!own)
+		return KYMO_E_MEMORY;
+	if (own->since_ns != INT64_MIN)
+		status = add(builder, own->row, own->since_ns, ns,
+			     ky_state(KY_STATE_VALUE, own->n_issued));
+	own->since_ns = ns;
+	own->n_issued = disk->n_issued;
+	return status;
+}
+
+/* A row in which no request is at that time. */
+static struct ky_open_row *lane(struct ky_history_builder *builder, struct ky_disk_row *own,
+				int64_t begin_ns)
+{
+	for (uint32_t i = 0; i < KY_DISK_LANES; i++) {
+		struct ky_open_row *row = own->lanes[i];
+
+		if (row && row->has_last && row->last_end_ns > begin_ns)
+			continue;
+		if (!row)
+			own->lanes[i] = ky_history_writer_row(&builder->writer, KY_ROW_REQUESTS,
+							      own->row->id, i, "requests");
+		return own->lanes[i];
+	}
+	return own->lanes[KY_DISK_LANES - 1];
+}
+
+static int on_request(void *data, const struct ky_request *request)
+{
+	struct ky_history_builder *builder = data;
+	struct ky_disk_row *own = disk_row(builder, request->disk);
+	struct ky_open_row *row;
+	enum ky_state_kind kind;
+
+	if (!own)
+		return KYMO_E_MEMORY;
+	if (request->issue_ns == INT64_MIN)
+		return 0;
+	row = lane(builder, own, request->issue_ns);
+	kind = request->rwbs & KY_RWBS_WRITE  ? KY_STATE_WRITE
+	       : request->rwbs & KY_RWBS_READ ? KY_STATE_READ
+					      : KY_STATE_OTHER;
+	return row ? add(builder, row, request->issue_ns, request->end_ns,
+			 ky_state(kind, request->n_sectors))
+		   : KYMO_E_MEMORY;
+}
+
+/* ---- the listener -------------------------------------------------------------------------------------------- */
+
+int ky_history_listen(struct ky_history_builder *builder)
+{
+	const struct ky_listener listener = {
+		.data = builder,
+		.ran = on_ran,
+		.call = on_call,
+		.off = on_off,
+		.queued = on_queued,
+		.irq = on_irq,
+		.issued = on_issued,
+		.request = on_request,
+	};
+
+	return ky_model_listen(builder->model, &listener);
+}
+
+int ky_history_count_up(struct ky_history_builder *builder)
+{
+	int64_t ns = builder->end_ns;
+	int status = 0;
+
+	ky_vec_foreach(&builder->cpus, cpu) {
+		if (status >= 0 && cpu->queue && cpu->queue_ns < ns) {
+			status = add(builder, cpu->queue, cpu->queue_ns, ns,
+				     ky_state(KY_STATE_VALUE, cpu->n_waiting));
+			cpu->queue_ns = ns;
+		}
+	}
+	ky_vec_foreach(&builder->disks, it) {
+		struct ky_disk_row *disk = *it;
+
+		if (status >= 0 && disk && disk->since_ns != INT64_MIN && disk->since_ns < ns) {
+			status = add(builder, disk->row, disk->since_ns, ns,
+				     ky_state(KY_STATE_VALUE, disk->n_issued));
+			disk->since_ns = ns;
+		}
+	}
+	return status;
+}
+
+void ky_history_linux_fini(struct ky_history_builder *builder)
+{
+	ky_vec_foreach(&builder->threads, thread)
+		ky_vec_fini(&thread->calls);
+	ky_vec_foreach(&builder->cpus, cpu)
+		ky_vec_fini(&cpu->irqs);
+	ky_vec_fini(&builder->threads);
+	ky_vec_fini(&builder->cpus);
+	ky_vec_fini(&builder->disks);
+	ky_vec_fini(&builder->syscalls);
+	ky_vec_fini(&builder->reasons);
+	ky_vec_fini(&builder->lines);
+	ky_map_fini(&builder->irqs);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* The state history: intervals, or the cells of entries, to pixels. */
+#include "analysis/history/history-format.h"
+
+#define FULL 255u
+
+/* @part of 255 of @ns. */
+static inline uint64_t part_of(uint64_t ns, uint8_t part)
+{
+	return part == FULL ? ns : ns / FULL * part + ns % FULL * part / FULL;
+}
+
+static int64_t border(const struct ky_paint *paint, size_t i)
+{
+	return (int64_t)((uint64_t)paint->begin_ns + paint->step_ns * i +
+			 paint->rest_ns * i / paint->n);
+}
+
+static void begin_pixel(struct ky_paint *paint)
+{
+	paint->from_ns = border(paint, paint->at);
+	paint->to_ns = border(paint, paint->at + 1);
+	paint->covered_ns = 0;
+	paint->n_states = paint->last = 0;
+	paint->more = false;
+}
+
+void ky_paint_begin(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, size_t n,
+		    struct ky_history_pixel *pixels)
+{
+	paint->begin_ns = begin_ns;
+	paint->span_ns = (uint64_t)end_ns - (uint64_t)begin_ns;
+	paint->n = n;
+	paint->at = 0;
+	paint->step_ns = n ? paint->span_ns / n : 0;
+	paint->rest_ns = n ? paint->span_ns % n : 0;
+	paint->pixels = pixels;
+	if (n)
+		begin_pixel(paint);
+}
+
+static uint32_t least(const struct ky_paint *paint)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 1; i < KY_PAINT_STATES; i++) {
+		if (paint->weights[i] < paint->weights[found])
+			found = i;
+	}
+	return found;
+}
+
+static inline void weigh(struct ky_paint *paint, uint64_t state, uint64_t weight)
+{
+	uint32_t i;
+
+	if (paint->n_states && paint->states[paint->last] == state) {
+		paint->weights[paint->last] += weight;
+		return;
+	}
+	for (i = 0; i < paint->n_states && paint->states[i] != state; i++)
+		;
+	if (i == KY_PAINT_STATES) {
+		/* It cannot be the largest one, most likely. */
+		i = least(paint);
+		paint->states[i] = state;
+		paint->weights[i] = 0;
+	} else if (i == paint->n_states) {
+		paint->states[paint->n_states++] = state;
+		paint->weights[i] = 0;
+	}
+	paint->weights[i] += weight;
+	paint->last = i;
+}
+
+static void end_pixel(struct ky_paint *paint)
+{
+	struct ky_history_pixel *pixel = &paint->pixels[paint->at];
+	uint64_t width = (uint64_t)paint->to_ns - (uint64_t)paint->from_ns, share;
+	uint32_t top = 0;
+
+	if (paint->covered_ns < width)
+		weigh(paint, KY_STATE_NONE, width - paint->covered_ns);
+	for (uint32_t i = 1; i < paint->n_states; i++) {
+		if (paint->weights[i] > paint->weights[top])
+			top = i;
+	}
+	*pixel = (struct ky_history_pixel){.more = paint->more || paint->n_states > 1};
+	if (paint->n_states && width) {
+		pixel->state = paint->states[top];
+		share = (uint64_t)((double)paint->weights[top] / (double)width * FULL);
+		pixel->share = (uint8_t)(share > FULL ? FULL : share ? share : 1);
+	}
+	paint->at++;
+	if (paint->at < paint->n)
+		begin_pixel(paint);
+}
+
+void ky_paint_add(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, uint64_t state,
+		  uint8_t share, bool more)
+{
+	if (begin_ns < paint->begin_ns)
+		begin_ns = paint->begin_ns;
+	while (paint->at < paint->n && begin_ns < end_ns) {
+		int64_t until = end_ns < paint->to_ns ? end_ns : paint->to_ns;
+
+		if (begin_ns < until) {
+			uint64_t ns = (uint64_t)until - (uint64_t)begin_ns;
+
+			weigh(paint, state, part_of(ns, share));
+			paint->covered_ns += ns;
+			paint->more |= more;
+			begin_ns = until;
+		}
+		if (begin_ns >= paint->to_ns)
+			end_pixel(paint);
+	}
+}
+
+void ky_paint_entry(struct ky_paint *paint, const struct ky_entry *entry)
+{
+	for (uint32_t c = 0; c < KY_CELLS; c++)
+		ky_paint_add(paint, ky_cell_ns(entry, c), ky_cell_ns(entry, c + 1),
+			     entry->states[c], entry->shares[c], entry->more >> c & 1);
+}
+
+void ky_paint_end(struct ky_paint *paint)
+{
+	while (paint->at < paint->n)
+		end_pixel(paint);
+}
+
+/* ---- numbers of events --------------------------------------------------------------------- */
+
+void ky_spread_begin(struct ky_spread *spread, int64_t begin_ns, int64_t end_ns, size_t n,
+		     double *pixels)
+{
+	*spread = (struct ky_spread){
+		.begin_ns = begin_ns,
+		.end_ns = end_ns,
+		.n = n,
+		.pixels = pixels,
+		.per_ns = end_ns > begin_ns
+				  ? (double)n / (double)((uint64_t)end_ns - (uint64_t)begin_ns)
+				  : 0};
+	for (size_t i = 0; i < n; i++)
+		pixels[i] = 0;
+}
+
+static size_t pixel_at(const struct ky_spread *spread, double place)
+{
+	size_t at = place > 0 ? (size_t)place : 0;
+
+	return at < spread->n ? at : spread->n - 1;
+}
+
+static double place_of(const struct ky_spread *spread, int64_t ns)
+{
+	/* The difference first: a double has not enough digits for times since 1970. */
+	return (double)(int64_t)((uint64_t)ns - (uint64_t)spread->begin_ns) * spread->per_ns;
+}
+
+void ky_spread_add(struct ky_spread *spread, int64_t begin_ns, int64_t end_ns, double count)
+{
+	double from, to, each;
+
+	if (end_ns < spread->begin_ns || begin_ns >= spread->end_ns || !spread->n ||
+	    (end_ns == spread->begin_ns && begin_ns < end_ns))
+		return;
+	from = place_of(spread, begin_ns);
+	to = place_of(spread, end_ns);
+	each = to > from ? count / (to - from) : 0;
+	if (to - from < 1e-9) {
+		spread->pixels[pixel_at(spread, from)] += count;
+		return;
+	}
+	if (from < 0)
+		from = 0;
+	if (to > (double)spread->n)
+		to = (double)spread->n;
+	while (from < to) {
+		size_t at = pixel_at(spread, from);
+		double until = (double)(at + 1) < to ? (double)(at + 1) : to;
+
+		spread->pixels[at] += (until - from) * each;
+		from = until;
+	}
+}
+
+void ky_spread_entry(struct ky_spread *spread, const struct ky_entry *entry)
+{
+	uint64_t total = 0;
+
+	for (uint32_t c = 0; c < KY_CELLS; c++)
+		total += entry->shares[c];
+	if (!total) {
+		ky_spread_add(spread, entry->begin_ns, entry->end_ns, (double)entry->count);
+		return;
+	}
+	for (uint32_t c = 0; c < KY_CELLS; c++) {
+		if (entry->shares[c])
+			ky_spread_add(spread, ky_cell_ns(entry, c), ky_cell_ns(entry, c + 1),
+				      (double)entry->count * entry->shares[c] / (double)total);
+	}
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/* The state history: where indexes are, which trace one belongs to, and when one must be built. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analysis/history/history-format.h"
+#include "base/error.h"
+#include "os/file.h"
+
+/* Of the begin and the end of each file of a stream. */
+#define SAMPLE_BYTES UINT64_C(512)
+#define NAME_BYTES   64
+#define SECOND_NS    INT64_C(1000000000)
+/* Publishing takes at most one of so many parts of the time. */
+#define PUBLISH_PART 20
+
+/* ---- the directory ---------------------------------------------------------------------------- */
+
+/* A directory of this user's that others cannot write to. 0 or -errno. */
+static int make_directory(const char *path, bool own)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	return own && (st.st_uid != geteuid() || st.st_mode & 022) ? -EPERM : 0;
+}
+
+static char *cache_path(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	char *path = NULL;
+
+	/* Relative paths are invalid, says the specification. */
+	if (cache && cache[0] == '/') {
+		if (asprintf(&path, "%s", cache) < 0)
+			return NULL;
+	} else if (home && home[0] == '/') {
+		if (asprintf(&path, "%s/.cache", home) < 0)
+			return NULL;
+	} else {
+		errno = ENOENT;
+	}
+	return path;
+}
+
+char *ky_history_directory(struct kymo_error *err)
+{
+	char *cache = cache_path(), *path = NULL;
+	int status;
+
+	if (!cache) {
+		ky_error_errno(err, errno, "cannot find the directory for caches");
+		ky_error_hint(err, "set XDG_CACHE_HOME");
+		return NULL;
+	}
+	status = make_directory(cache, false);
+	if (status >= 0 && asprintf(&path, "%s/kymo", cache) < 0) {
+		path = NULL;
+		status = -ENOMEM;
+	}
+	free(cache);
+	if (status >= 0)
+		status = make_directory(path, true);
+	if (status >= 0)
+		return path;
+	ky_error_errno(err, -status, "cannot use the directory for state histories");
+	ky_error_path(err, path ? path : "");
+	ky_error_hint(err, "set XDG_CACHE_HOME to a directory that only this user can write to");
+	free(path);
+	return NULL;
+}
+
+/* ---- identity ----------------------------------------------------------------------------------- */
+
+static void digest(uint8_t to[16], const struct ky_strbuf *text)
+{
+	for (uint64_t i = 0; i < 2; i++) {
+		uint64_t half = ky_history_checksum(i, ky_strbuf_text(text), text->len);
+
+		memcpy(to + 8 * i, &half, sizeof(half));
+	}
+}
+
+static void add_number(struct ky_strbuf *text, uint64_t number)
+{
+	ky_strbuf_add(text, (const char *)&number, sizeof(number));
+}
+
+static void add_sample(struct ky_strbuf *text, const uint8_t *data, uint64_t size_bytes)
+{
+	uint64_t len = size_bytes < SAMPLE_BYTES ? size_bytes : SAMPLE_BYTES;
+
+	if (!data || !len)
+		return;
+	ky_strbuf_add(text, (const char *)data, (size_t)len);
+	ky_strbuf_add(text, (const char *)data + size_bytes - len, (size_t)len);
+}
+
+static void add_part(struct ky_strbuf *text, const struct ky_stream *stream,
+		     const struct ky_stream_part *part)
+{
+	struct stat st = {0};
+
+	ky_strbuf_adds(text, part->path);
+	add_number(text, part->size_bytes);
+	add_number(text, part->device);
+	add_number(text, part->inode);
+	if (part->fd < 0 && stat(part->path, &st) == 0) {
+		add_number(text, (uint64_t)st.st_size);
+		add_number(text, (uint64_t)st.st_mtim.tv_sec);
+		add_number(text, (uint64_t)st.st_mtim.tv_nsec);
+	}
+	if (stream->file.data && part->at_bytes + part->size_bytes <= stream->file.size_bytes)
+		add_sample(text, stream->file.data + part->at_bytes, part->size_bytes);
+}
+
+static int add_trace(struct ky_strbuf *text, const struct ky_trace *trace, struct kymo_error *err)
+{
+	struct ky_strbuf metadata = KY_STRBUF_INIT;
+	int status = ky_trace_read_metadata(trace, &metadata, err);
+
+	if (status >= 0) {
+		ky_strbuf_add(text, ky_strbuf_text(&metadata), metadata.len);
+		ky_strbuf_add(text, (const char *)trace->cls->uuid, sizeof(trace->cls->uuid));
+		add_number(text, trace->recover);
+		ky_vec_foreach(&trace->cls->clocks, clock) {
+			add_number(text, (uint64_t)ky_clock_to_ns(*clock, 0));
+			add_number(text, (*clock)->frequency_hz);
+		}
+		ky_vec_foreach(&trace->streams, stream) {
+			ky_vec_foreach(&(*stream)->parts, part)
+				add_part(text, *stream, part);
+		}
+	}
+	ky_strbuf_fini(&metadata);
+	return status;
+}
+
+static int add_place(struct ky_strbuf *text, const struct ky_trace *trace, struct kymo_error *err)
+{
+	char *path = ky_trace_real_path(trace);
+
+	if (!path)
+		return ky_error_errno(err, errno, "cannot find the trace again");
+	ky_strbuf_add(text, path, strlen(path) + 1);
+	free(path);
+	return 0;
+}
+
+int ky_history_identify(const struct ky_trace_set *set, struct ky_history_identity *identity,
+			struct kymo_error *err)
+{
+	struct ky_strbuf places = KY_STRBUF_INIT, contents = KY_STRBUF_INIT;
+	int status = 0;
+
+	ky_vec_foreach(&set->traces, trace) {
+		if (status >= 0)
+			status = add_place(&places, *trace, err);
+		if (status >= 0)
+			status = add_trace(&contents, *trace, err);
+	}
+	if (ky_strbuf_failed(&places) || ky_strbuf_failed(&contents))
+		status = ky_error_nomem(err);
+	digest(identity->place, &places);
+	digest(identity->content, &contents);
+	ky_strbuf_fini(&places);
+	ky_strbuf_fini(&contents);
+	return status;
+}
+
+/* ---- a pass ------------------------------------------------------------------------------------------ */
+
+struct pass {
+	const struct ky_trace_set *set;
+	const struct ky_history_source *source;
+	struct ky_history_identity identity;
+	struct kymo_error *damage, *err;
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * SECOND_NS + now.tv_nsec;
+}
+
+/* From time to time: readers see the index grow. */
+static int show_progress(const struct pass *pass, struct ky_history_builder *builder,
+			 int64_t *next_ns)
+{
+	int64_t ns = now_ns();
+	int status = 0;
+
+	if (pass->source->progress)
+		status = pass->source->progress(pass->source->data,
+						ky_history_builder_events(builder));
+	if (status < 0 || ns < *next_ns)
+		return status;
+	status = ky_history_builder_publish(builder, pass->err);
+	*next_ns = now_ns() + (now_ns() - ns) * PUBLISH_PART + SECOND_NS;
+	return status;
+}
+
+#define PROGRESS_EVENTS 65536
+
+static int feed_all(const struct pass *pass, struct ky_history_builder *builder,
+		    struct ky_flow *flow)
+{
+	int64_t next_ns = now_ns() + SECOND_NS / 4;
+	uint64_t n = 0;
+	struct ky_batch batch;
+	int status;
+
+	while ((status = ky_flow_next(flow, &batch, pass->damage)) > 0) {
+		status = ky_history_builder_feed(builder, &batch, pass->err);
+		n += batch.n_events;
+		if (status >= 0 && n >= PROGRESS_EVENTS) {
+			n = 0;
+			status = show_progress(pass, builder, &next_ns);
+		}
+		if (status < 0)
+			return status;
+	}
+	/* The trace ends here, or is damaged here: what was read counts. */
+	if (status == KYMO_E_MEMORY)
+		return ky_error_nomem(pass->err);
+	return status < 0 ? ky_history_builder_damage(builder, flow, pass->err) : 0;
+}
+
+static int build(const struct pass *pass, int fd)
+{
+	struct ky_history_builder *builder;
+	struct ky_flow *flow;
+	int status = pass->source->open(pass->source->data, pass->set, &flow, pass->err);
+
+	if (status < 0)
+		return status;
+	status = ky_history_builder_open(pass->set, &pass->identity, fd, &builder, pass->err);
+	if (status >= 0) {
+		status = feed_all(pass, builder, flow);
+		if (status >= 0)
+			status = ky_history_builder_end(builder, pass->err);
+		ky_history_builder_free(builder);
+	}
+	ky_flow_close(flow);
+	return status;
+}
+
+/* ---- finding ------------------------------------------------------------------------------------------ */
+
+/* An index that is right and complete. 0 or a negative status. */
+static int open_kept(const struct pass *pass, int dir, const char *name,
+		     struct ky_history **history, struct kymo_error *err)
+{
+	int fd = ky_file_open_regular(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), status;
+
+	if (fd < 0)
+		return ky_error_errno(err, -fd, "cannot open the state history");
+	status = ky_history_open_fd(fd, &pass->identity, false, history, err);
+	close(fd);
+	return status;
+}
+
+/* Is @fd still the file of that name? */
+static bool is_still(int fd, int dir, const char *name)
+{
+	struct stat a, b;
+
+	return fstat(fd, &a) == 0 && fstatat(dir, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+/* Lock the file that becomes the index: one process builds, others wait. A descriptor or -errno. */
+static int lock_part(int dir, const char *name)
+{
+	for (;;) {
+		int fd = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
+				0600);
+
+		if (fd < 0)
+			return -errno;
+		if (flock(fd, LOCK_EX) < 0) {
+			int status = -errno;
+
+			close(fd);
+			return status;
+		}
+		/* Another process has finished it meanwhile. */
+		if (is_still(fd, dir, name))
+			return fd;
+		close(fd);
+	}
+}
+
+static int build_locked(const struct pass *pass, int dir, int fd, const char *part,
+			const char *name, struct ky_history **history)
+{
+	int status;
+
+	if (ftruncate(fd, 0) < 0)
+		status = ky_error_errno(pass->err, errno, "cannot write the state history");
+	else
+		status = build(pass, fd);
+	if (status >= 0)
+		status = ky_history_open_fd(fd, &pass->identity, true, history, pass->err);
+	/* What a damaged trace lacks may come back. */
+	if (status >= 0 && !pass->damage->code && renameat(dir, part, dir, name) == 0)
+		return 0;
+	(void)unlinkat(dir, part, 0);
+	return status;
+}
+
+static int get_kept(const struct pass *pass, int dir, struct ky_history **history, bool *built)
+{
+	char name[NAME_BYTES], part[NAME_BYTES], hex[33];
+	struct kymo_error ignored;
+	int fd, status;
+
+	for (size_t i = 0; i < 16; i++)
+		snprintf(hex + 2 * i, 3, "%02x", pass->identity.place[i]);
+	snprintf(name, sizeof(name), "%s.history", hex);
+	snprintf(part, sizeof(part), "%s.part", hex);
+	if (open_kept(pass, dir, name, history, &ignored) >= 0)
+		return 0;
+	fd = lock_part(dir, part);
+	if (fd < 0)
+		return ky_error_errno(pass->err, -fd, "cannot write the state history");
+	if (open_kept(pass, dir, name, history, &ignored) >= 0) {
+		(void)unlinkat(dir, part, 0);
+		close(fd);
+		return 0;
+	}
+	*built = true;
+	status = build_locked(pass, dir, fd, part, name, history);
+	close(fd);
+	return status;
+}
+
+static int get_unnamed(const struct pass *pass, struct ky_history **history, bool *built)
+{
+	const char *temp = getenv("TMPDIR");
+	int fd = ky_file_open_unnamed(temp && temp[0] == '/' ? temp : "/tmp"), status;
+
+	if (fd < 0)
+		return ky_error_errno(pass->err, -fd, "cannot write the state history");
+	*built = true;
+	status = build(pass, fd);
+	if (status >= 0)
+		status = ky_history_open_fd(fd, &pass->identity, true, history, pass->err);
+	close(fd);
+	return status;
+}
+
+/* Contents of traces without files of their own change their identity each time. */
+static bool is_lasting(const struct ky_trace_set *set)
+{
+	ky_vec_foreach(&set->traces, trace) {
+		if ((*trace)->scratch || (*trace)->feed || (*trace)->live.is_written)
+			return false;
+	}
+	return true;
+}
+
+int ky_history_get(const struct ky_trace_set *set, const struct ky_history_source *source,
+		   struct ky_history **history, bool *built, struct kymo_error *damage,
+		   struct kymo_error *err)
+{
+	struct pass pass = {.set = set, .source = source, .damage = damage, .err = err};
+	struct kymo_error ignored;
+	char *directory = NULL;
+	int dir = -1, status;
+
+	*history = NULL;
+	*built = false;
+	ky_error_clear(damage);
+	if (is_lasting(set)) {
+		status = ky_history_identify(set, &pass.identity, err);
+		if (status < 0)
+			return status;
+		directory = ky_history_directory(&ignored);
+	}
+	if (directory)
+		dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(directory);
+	if (dir < 0)
+		return get_unnamed(&pass, history, built);
+	status = get_kept(&pass, dir, history, built);
+	close(dir);
+	return status;
+}

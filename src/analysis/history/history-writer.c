@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+/* The state history: writing the file. */
+#include "analysis/history/history-writer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+#define WRITE_BYTES ((size_t)1 << 20)
+#define LEAF_FIRST  8u
+
+/* ---- the file --------------------------------------------------------------------------------- */
+
+static int fail(struct ky_history_writer *writer, int errnum)
+{
+	if (!writer->error.code)
+		ky_error_errno(&writer->error, errnum, "cannot write the state history");
+	return writer->error.code;
+}
+
+static int write_at(struct ky_history_writer *writer, const void *data, size_t len, uint64_t offset)
+{
+	const char *at = data;
+
+	while (len) {
+		ssize_t n = pwrite(writer->fd, at, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return fail(writer, n < 0 ? errno : EIO);
+		at += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int flush(struct ky_history_writer *writer)
+{
+	int status;
+
+	if (ky_strbuf_failed(&writer->out))
+		return KYMO_E_MEMORY;
+	status = write_at(writer, writer->out.data, writer->out.len, writer->written);
+	writer->written += writer->out.len;
+	ky_strbuf_clear(&writer->out);
+	return status;
+}
+
+/* A record with the payload in ->scratch. *@at: its offset. */
+static int put_record(struct ky_history_writer *writer, enum ky_record_kind kind, uint32_t row,
+		      uint32_t level, uint64_t *at)
+{
+	struct ky_record_head head = {
+		.kind = kind, .bytes = (uint32_t)writer->scratch.len, .row = row, .level = level};
+
+	if (ky_strbuf_failed(&writer->scratch))
+		return KYMO_E_MEMORY;
+	if (writer->scratch.len > UINT32_MAX)
+		return KYMO_E_LIMIT;
+	*at = writer->written + writer->out.len;
+	head.checksum = ky_record_checksum(&head, *at, ky_strbuf_text(&writer->scratch));
+	ky_strbuf_add(&writer->out, (const char *)&head, sizeof(head));
+	ky_strbuf_add(&writer->out, ky_strbuf_text(&writer->scratch), writer->scratch.len);
+	ky_strbuf_clear(&writer->scratch);
+	return writer->out.len >= WRITE_BYTES ? flush(writer) : 0;
+}
+
+int ky_history_writer_init(struct ky_history_writer *writer, int fd,
+			   const struct ky_history_identity *identity)
+{
+	struct ky_history_head head = {.magic = KY_HISTORY_MAGIC,
+				       .version = KY_HISTORY_VERSION,
+				       .bytes = sizeof(head),
+				       .identity = *identity};
+	uint8_t begin[KY_HISTORY_RECORDS_AT] = {0};
+
+	*writer = (struct ky_history_writer){.fd = fd, .written = KY_HISTORY_RECORDS_AT};
+	ky_arena_init(&writer->arena);
+	ky_names_init(&writer->numbers);
+	if (ky_vec_push(&writer->names, "") < 0)
+		return KYMO_E_MEMORY;
+	head.checksum = ky_history_checksum(0, &head, offsetof(struct ky_history_head, checksum));
+	memcpy(begin, &head, sizeof(head));
+	return write_at(writer, begin, sizeof(begin), 0);
+}
+
+void ky_history_writer_fini(struct ky_history_writer *writer)
+{
+	ky_vec_foreach(&writer->rows, it) {
+		struct ky_open_row *row = *it;
+
+		free(row->durations);
+		free(row->codes);
+		free(row->states);
+		for (uint32_t i = 0; i < KY_LEVELS; i++)
+			free(row->levels[i]);
+	}
+	ky_vec_fini(&writer->rows);
+	ky_vec_fini(&writer->names);
+	ky_names_fini(&writer->numbers);
+	ky_strbuf_fini(&writer->out);
+	ky_strbuf_fini(&writer->scratch);
+	ky_arena_fini(&writer->arena);
+}
+
+/* ---- rows and names ------------------------------------------------------------------------------ */
+
+int ky_open_row_name(struct ky_history_writer *writer, struct ky_open_row *row, const char *name)
+{
+	size_t len = name ? strnlen(name, KY_ROW_NAME_BYTES) : 0;
+
+	if (row->name && strlen(row->name) == len && memcmp(row->name, name ? name : "", len) == 0)
+		return 0;
+	row->name = ky_arena_strndup(&writer->arena, name ? name : "", len);
+	row->is_dirty = true;
+	return row->name ? 0 : KYMO_E_MEMORY;
+}
+
+struct ky_open_row *ky_history_writer_row(struct ky_history_writer *writer, enum ky_row_kind kind,
+					  uint32_t parent, int64_t number, const char *name)
+{
+	struct ky_open_row *row = NULL;
+
+	if (writer->rows.len < KY_ROWS_MAX)
+		row = ky_arena_new(&writer->arena, struct ky_open_row);
+	if (!row)
+		return NULL;
+	row->kind = kind;
+	row->id = (uint32_t)writer->rows.len;
+	row->parent = parent;
+	row->number = number;
+	row->is_dirty = true;
+	if (ky_open_row_name(writer, row, name) < 0 || ky_vec_push(&writer->rows, row) < 0)
+		return NULL;
+	return row;
+}
+
+uint64_t ky_history_writer_name(struct ky_history_writer *writer, const char *name)
+{
+	uintptr_t known;
+	char *copy;
+
+	if (!*name)
+		return 0;
+	known = (uintptr_t)ky_names_get(&writer->numbers, name);
+	if (known)
+		return known;
+	copy = ky_arena_strdup(&writer->arena, name);
+	known = writer->names.len;
+	if (!copy || ky_vec_push(&writer->names, copy) < 0 ||
+	    ky_names_set(&writer->numbers, copy, (void *)known) < 0)
+		return UINT64_MAX;
+	return known;
+}
+
+/* ---- leaves and nodes ----------------------------------------------------------------------------- */
+
+static void to_cells(struct ky_entry *entry, const struct ky_history_pixel *pixels)
+{
+	for (uint32_t c = 0; c < KY_CELLS; c++) {
+		entry->states[c] = pixels[c].state;
+		entry->shares[c] = pixels[c].share;
+		entry->more |= (uint16_t)(pixels[c].more << c);
+	}
+}
+
+/* Relative to the fullest one. */
+static void to_densities(struct ky_entry *entry, const double *cells)
+{
+	double most = 0;
+
+	for (uint32_t c = 0; c < KY_CELLS; c++)
+		most = cells[c] > most ? cells[c] : most;
+	for (uint32_t c = 0; c < KY_CELLS; c++) {
+		entry->states[c] = KY_STATE_EVENTS;
+		entry->shares[c] = most > 0 ? (uint8_t)(cells[c] / most * 255 + 0.5) : 0;
+	}
+}
+
+static int push_entry(struct ky_history_writer *writer, struct ky_open_row *row, uint32_t level,
+		      const struct ky_entry *entry);
+
+/* Node @level is full. */
+static int close_node(struct ky_history_writer *writer, struct ky_open_row *row, uint32_t level)
+{
+	struct ky_open_node *node = row->levels[level];
+	struct ky_entry entry = {.begin_ns = node->entries[0].begin_ns,
+				 .end_ns = node->entries[node->n - 1].end_ns};
+	struct ky_history_pixel pixels[KY_CELLS];
+	struct ky_paint paint;
+	struct ky_spread spread;
+	double cells[KY_CELLS];
+	int status;
+
+	ky_paint_begin(&paint, entry.begin_ns, entry.end_ns, KY_CELLS, pixels);
+	ky_spread_begin(&spread, entry.begin_ns, entry.end_ns, KY_CELLS, cells);
+	for (uint32_t i = 0; i < node->n; i++) {
+		entry.count += node->entries[i].count;
+		if (row->kind == KY_ROW_STREAM)
+			ky_spread_entry(&spread, &node->entries[i]);
+		else
+			ky_paint_entry(&paint, &node->entries[i]);
+	}
+	ky_paint_end(&paint);
+	if (row->kind == KY_ROW_STREAM)
+		to_densities(&entry, cells);
+	else
+		to_cells(&entry, pixels);
+	ky_entries_put(&writer->scratch, node->entries, node->n);
+	node->n = 0;
+	status = put_record(writer, KY_RECORD_NODE, row->id, level + 1, &entry.offset);
+	return status < 0 ? status : push_entry(writer, row, level + 1, &entry);
+}
+
+static int push_entry(struct ky_history_writer *writer, struct ky_open_row *row, uint32_t level,
+		      const struct ky_entry *entry)
+{
+	struct ky_open_node *node;
+
+	if (level >= KY_LEVELS)
+		return KYMO_E_LIMIT;
+	if (!row->levels[level])
+		row->levels[level] = calloc(1, sizeof(*node));
+	node = row->levels[level];
+	if (!node)
+		return KYMO_E_MEMORY;
+	node->entries[node->n++] = *entry;
+	return node->n == KY_NODE_ENTRIES ? close_node(writer, row, level) : 0;
+}
+
+static void paint_leaf(const struct ky_open_row *row, struct ky_entry *entry)
+{
+	struct ky_history_pixel pixels[KY_CELLS];
+	struct ky_paint paint;
+	int64_t ns = entry->begin_ns;
+
+	ky_paint_begin(&paint, entry->begin_ns, entry->end_ns, KY_CELLS, pixels);
+	for (uint32_t i = 0; i < row->n; i++) {
+		int64_t end = ns + (int64_t)row->durations[i];
+
+		ky_paint_add(&paint, ns, end, row->states[row->codes[i]], 255, false);
+		ns = end;
+	}
+	ky_paint_end(&paint);
+	entry->count = row->n;
+	to_cells(entry, pixels);
+}
+
+static void spread_leaf(const struct ky_open_row *row, struct ky_entry *entry)
+{
+	double cells[KY_CELLS];
+	struct ky_spread spread;
+	int64_t ns = entry->begin_ns;
+
+	ky_spread_begin(&spread, entry->begin_ns, entry->end_ns, KY_CELLS, cells);
+	for (uint32_t i = 0; i < row->n; i++) {
+		int64_t end = ns + (int64_t)row->durations[i];
+		uint64_t events = ky_state_events(row->states[row->codes[i]]);
+
+		ky_spread_add(&spread, ns, end, (double)events);
+		entry->count += events;
+		ns = end;
+	}
+	to_densities(entry, cells);
+}
+
+static int close_leaf(struct ky_history_writer *writer, struct ky_open_row *row, int64_t end_ns)
+{
+	struct ky_entry entry = {.begin_ns = row->leaf_begin_ns, .end_ns = end_ns};
+	int status;
+
+	if (row->kind == KY_ROW_STREAM)
+		spread_leaf(row, &entry);
+	else
+		paint_leaf(row, &entry);
+	ky_leaf_put(&writer->scratch, row->leaf_begin_ns, row->n, row->durations, row->codes,
+		    row->n_states, row->states);
+	row->n = row->n_states = 0;
+	status = put_record(writer, KY_RECORD_LEAF, row->id, 0, &entry.offset);
+	return status < 0 ? status : push_entry(writer, row, 0, &entry);
+}
+
+/* ---- intervals --------------------------------------------------------------------------------------- */
+
+static int grow_leaf(struct ky_open_row *row)
+{
+	uint32_t cap = row->cap ? row->cap * 2 : LEAF_FIRST;
+	uint64_t *durations = realloc(row->durations, cap * sizeof(*durations));
+	uint8_t *codes;
+
+	if (!durations)
+		return KYMO_E_MEMORY;
+	row->durations = durations;
+	codes = realloc(row->codes, cap);
+	if (!codes)
+		return KYMO_E_MEMORY;
+	row->codes = codes;
+	row->cap = cap;
+	return 0;
+}
+
+/* The number of @state in the leaf. Negative: out of memory. */
+static int code_of(struct ky_open_row *row, uint64_t state)
+{
+	uint8_t *hint = &row->hints[ky_hash_u64(state) % KY_ROW_HINTS];
+
+	if (*hint < row->n_states && row->states[*hint] == state)
+		return *hint;
+	for (uint32_t i = 0; i < row->n_states; i++) {
+		if (row->states[i] == state) {
+			*hint = (uint8_t)i;
+			return (int)i;
+		}
+	}
+	if (row->n_states == row->states_cap) {
+		uint32_t cap = row->states_cap ? row->states_cap * 2 : LEAF_FIRST;
+		uint64_t *states = realloc(row->states, cap * sizeof(*states));
+
+		if (!states)
+			return KYMO_E_MEMORY;
+		row->states = states;
+		row->states_cap = cap;
+	}
+	row->states[row->n_states] = state;
+	return (int)row->n_states++;
+}
+
+/* The leaf gets an interval, which ends at @end_ns. One more fits in afterwards. */
+static int push(struct ky_history_writer *writer, struct ky_open_row *row, int64_t begin_ns,
+		int64_t end_ns, uint64_t state)
+{
+	int code;
+
+	if (!row->n)
+		row->leaf_begin_ns = begin_ns;
+	if (row->n == row->cap && grow_leaf(row) < 0)
+		return KYMO_E_MEMORY;
+	code = code_of(row, state);
+	if (code < 0)
+		return code;
+	row->durations[row->n] = (uint64_t)end_ns - (uint64_t)begin_ns;
+	row->codes[row->n++] = (uint8_t)code;
+	writer->n_intervals++;
+	if (row->n < KY_LEAF_INTERVALS && row->n_states < KY_LEAF_STATES - 1)
+		return 0;
+	return close_leaf(writer, row, end_ns);
+}
+
+/* The last interval does not grow any more. */
+static int settle(struct ky_history_writer *writer, struct ky_open_row *row)
+{
+	if (!row->has_last)
+		return 0;
+	row->has_last = false;
+	return push(writer, row, row->last_begin_ns, row->last_end_ns, row->last_state);
+}
+
+int ky_open_row_add(struct ky_history_writer *writer, struct ky_open_row *row, int64_t begin_ns,
+		    int64_t end_ns, uint64_t state)
+{
+	bool any = row->has_last;
+	int64_t last_ns = row->last_end_ns;
+	int status = 0;
+
+	if (row->has_last && begin_ns < last_ns)
+		begin_ns = last_ns;
+	if (begin_ns > end_ns || (begin_ns == end_ns && row->kind != KY_ROW_STREAM))
+		return 0;
+	row->is_dirty = true;
+	if (row->has_last && begin_ns == last_ns && state == row->last_state &&
+	    row->kind != KY_ROW_STREAM) {
+		row->last_end_ns = end_ns;
+		return 0;
+	}
+	status = settle(writer, row);
+	if (status >= 0 && any && begin_ns > last_ns)
+		status = push(writer, row, last_ns, begin_ns, KY_STATE_NONE);
+	row->has_last = true;
+	row->last_begin_ns = begin_ns;
+	row->last_end_ns = end_ns;
+	row->last_state = state;
+	return status;
+}
+
+/* ---- what readers see ----------------------------------------------------------------------------------- */
+
+/* The leaf, with the last interval. */
+static int put_open_leaf(struct ky_history_writer *writer, struct ky_open_row *row)
+{
+	uint32_t n = row->n, n_states = row->n_states;
+	int code = 0;
+
+	if (row->has_last) {
+		if (n == row->cap && grow_leaf(row) < 0)
+			return KYMO_E_MEMORY;
+		code = code_of(row, row->last_state);
+		if (code < 0)
+			return code;
+		row->durations[n] = (uint64_t)row->last_end_ns - (uint64_t)row->last_begin_ns;
+		row->codes[n++] = (uint8_t)code;
+	}
+	ky_leaf_put(&writer->scratch, row->n ? row->leaf_begin_ns : row->last_begin_ns, n,
+		    row->durations, row->codes, row->n_states, row->states);
+	row->n_states = n_states;
+	return 0;
+}
+
+static int put_row(struct ky_history_writer *writer, struct ky_open_row *row)
+{
+	struct ky_strbuf *out = &writer->scratch;
+	size_t len = strlen(row->name);
+	uint32_t n_levels = 0;
+	int status;
+
+	while (n_levels < KY_LEVELS && row->levels[n_levels])
+		n_levels++;
+	ky_put_varint(out, row->kind);
+	ky_put_varint(out, row->parent == KY_HISTORY_NO_ROW ? 0 : (uint64_t)row->parent + 1);
+	ky_put_signed(out, row->number);
+	ky_put_varint(out, len);
+	ky_strbuf_add(out, row->name, len);
+	ky_put_varint(out, n_levels);
+	/* In the order of time. */
+	for (uint32_t i = n_levels; i-- > 0;)
+		ky_entries_put(out, row->levels[i]->entries, row->levels[i]->n);
+	status = put_open_leaf(writer, row);
+	if (status >= 0)
+		status = put_record(writer, KY_RECORD_ROW, row->id, 0, &row->record_at);
+	row->is_dirty = false;
+	return status;
+}
+
+static int put_names(struct ky_history_writer *writer)
+{
+	if (writer->names_at && writer->n_names_written == writer->names.len)
+		return 0;
+	ky_put_varint(&writer->scratch, writer->names.len);
+	ky_vec_foreach(&writer->names, name) {
+		ky_put_varint(&writer->scratch, strlen(*name));
+		ky_strbuf_adds(&writer->scratch, *name);
+	}
+	writer->n_names_written = writer->names.len;
+	return put_record(writer, KY_RECORD_NAMES, 0, 0, &writer->names_at);
+}
+
+static int put_root(struct ky_history_writer *writer, const struct ky_history_facts *facts,
+		    uint64_t *at)
+{
+	struct ky_strbuf *out = &writer->scratch;
+
+	ky_put_signed(out, facts->begin_ns);
+	ky_put_signed(out, facts->end_ns);
+	ky_put_varint(out, facts->n_events);
+	ky_put_varint(out, writer->names_at);
+	ky_put_varint(out, writer->rows.len);
+	ky_vec_foreach(&writer->rows, row)
+		ky_put_varint(out, (*row)->record_at);
+	return put_record(writer, KY_RECORD_ROOT, 0, 0, at);
+}
+
+int ky_history_writer_publish(struct ky_history_writer *writer,
+			      const struct ky_history_facts *facts, bool complete)
+{
+	struct ky_history_slot slot = {.generation = ++writer->generation, .is_complete = complete};
+	int status = put_names(writer);
+
+	ky_vec_foreach(&writer->rows, row) {
+		if (status >= 0 && (*row)->is_dirty)
+			status = put_row(writer, *row);
+	}
+	if (status >= 0)
+		status = put_root(writer, facts, &slot.root_bytes);
+	if (status >= 0)
+		status = flush(writer);
+	if (status < 0)
+		return status;
+	slot.end_bytes = writer->written;
+	slot.checksum = ky_history_checksum(0, &slot, offsetof(struct ky_history_slot, checksum));
+	return write_at(writer, &slot, sizeof(slot), KY_HISTORY_SLOT_AT(slot.generation & 1));
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes an index file: rows of intervals, in any order of the rows, each in its order of time. Knows nothing
+ * of what rows and states mean, but that streams' intervals count events.
+ *
+ * Memory: some kilobytes for each row, and the names. The file only grows, but for its head.
+ * Threads: one at a time.
+ */
+#ifndef KY_ANALYSIS_HISTORY_HISTORY_WRITER_H
+#define KY_ANALYSIS_HISTORY_HISTORY_WRITER_H
+
+#include "analysis/history/history-format.h"
+#include "base/arena.h"
+#include "base/hash.h"
+
+#define KY_ROW_HINTS 64
+
+struct ky_open_node {
+	uint32_t n;
+	struct ky_entry entries[KY_NODE_ENTRIES];
+};
+
+/* A row that is being written. */
+struct ky_open_row {
+	enum ky_row_kind kind;
+	uint32_t id, parent;
+	int64_t number;
+	char *name; /* of the arena */
+	/* The last interval: it may still grow. */
+	bool has_last;
+	int64_t last_begin_ns, last_end_ns;
+	uint64_t last_state;
+	/* The leaf. */
+	int64_t leaf_begin_ns;
+	uint32_t n, cap, n_states, states_cap;
+	uint64_t *durations, *states;
+	uint8_t *codes;
+	uint8_t hints[KY_ROW_HINTS]; /* where a state may stand, by its hash */
+	struct ky_open_node *levels[KY_LEVELS];
+	bool is_dirty;
+	uint64_t record_at; /* its record in the file; 0: none yet */
+};
+
+struct ky_history_writer {
+	int fd;
+	struct ky_arena arena;
+	KY_VEC(struct ky_open_row *) rows;
+	KY_VEC(const char *) names; /* number 0 is "" */
+	struct ky_names numbers;    /* name -> number */
+	size_t n_names_written;
+	uint64_t names_at;
+	struct ky_strbuf out; /* not written yet */
+	uint64_t written;     /* offset of out's first byte */
+	uint64_t generation;
+	uint64_t n_intervals;
+	struct ky_strbuf scratch;
+	struct kymo_error error; /* of writing; the first one stays */
+};
+
+int ky_history_writer_init(struct ky_history_writer *writer, int fd,
+			   const struct ky_history_identity *identity);
+void ky_history_writer_fini(struct ky_history_writer *writer);
+
+/* A new row. NULL: out of memory, or too many rows. @name is copied; it may be NULL. */
+struct ky_open_row *ky_history_writer_row(struct ky_history_writer *writer, enum ky_row_kind kind,
+					  uint32_t parent, int64_t number, const char *name);
+/* 0 or KYMO_E_MEMORY. */
+int ky_open_row_name(struct ky_history_writer *writer, struct ky_open_row *row, const char *name);
+static inline void ky_open_row_parent(struct ky_open_row *row, uint32_t parent)
+{
+	row->is_dirty |= row->parent != parent;
+	row->parent = parent;
+}
+
+/* The number of a name; @name is copied. UINT64_MAX: out of memory. */
+uint64_t ky_history_writer_name(struct ky_history_writer *writer, const char *name);
+
+/*
+ * @row was in @state from @begin_ns to @end_ns. What is earlier than the row's last end is left out. 0 or a negative status.
+ */
+int ky_open_row_add(struct ky_history_writer *writer, struct ky_open_row *row, int64_t begin_ns,
+		    int64_t end_ns, uint64_t state);
+
+/* Facts of the whole index. */
+struct ky_history_facts {
+	int64_t begin_ns, end_ns;
+	uint64_t n_events;
+};
+
+/* Make everything so far visible to readers. @complete: nothing more comes. 0 or a negative status. */
+int ky_history_writer_publish(struct ky_history_writer *writer,
+			      const struct ky_history_facts *facts, bool complete);
+
+#endif
