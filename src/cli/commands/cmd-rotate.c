@@ -63,6 +63,7 @@ static const struct ky_option_def option_defs[] = {{0}};
 const struct ky_command ky_command_rotate = {
 	.name = "rotate",
 	.summary = "cut a recording: its traces so far become a complete chunk",
+	.is_rare = true,
 	.usage = "[RECORDING]",
 	.description =
 		"The traces that the recording has written so far become a chunk: complete traces of their own, which every "
