@@ -50,6 +50,12 @@ uint64_t ky_rb_get(const struct kymo_ring_reader *reader, const uint64_t *word);
 struct kymo_ring_control *ky_rb_reader_control(const struct kymo_ring_reader *reader,
 					       uint32_t buffer);
 
+/*
+ * After a snapshot of all buffers: future snapshots leave out its records. Unlike
+ * kymo_ring_snapshot_forget(), which leaves out later ones, too.
+ */
+void ky_rb_forget_snapshot(struct kymo_ring_reader *reader);
+
 /* The slot of the sub-buffer that starts at @start; a copy in our byte order. */
 void ky_rb_reader_slot(const struct kymo_ring_reader *reader, uint32_t buffer, uint64_t start,
 		       struct kymo_ring_slot *slot);

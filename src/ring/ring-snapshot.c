@@ -23,6 +23,17 @@ int kymo_ring_snapshot_forget(struct kymo_ring_reader *reader, struct kymo_error
 	return ky_rb_check_cut(reader, err);
 }
 
+void ky_rb_forget_snapshot(struct kymo_ring_reader *reader)
+{
+	for (uint32_t i = 0; i < reader->n_buffers; i++) {
+		struct ky_rb_buffer *buffer = &reader->buffers[i];
+
+		/* Of a buffer that could not be looked at, there is no end. */
+		if (buffer->snapshot_end.position > buffer->forgotten.position)
+			buffer->forgotten = buffer->snapshot_end;
+	}
+}
+
 int kymo_ring_snapshot_begin(struct kymo_ring_reader *reader, struct kymo_error *err)
 {
 	if (!reader->copy)

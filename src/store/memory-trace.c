@@ -18,6 +18,8 @@ struct stream {
 	char *name;
 	bool keeps_all;
 	uint64_t kept_bytes;
+	int moved_to; /* number of the stream that gets its packets for good; -1: none yet */
+	uint64_t moved_events;
 	struct packet *oldest, *newest;
 };
 
@@ -38,7 +40,8 @@ static int memory_stream(struct ky_store_trace *base, const char *name, struct k
 {
 	struct memory_trace *trace = memory_trace(base);
 	struct stream stream = {.name = strdup(name),
-				.keeps_all = strncmp(name, "statedump", 9) == 0};
+				.keeps_all = strncmp(name, "statedump", 9) == 0,
+				.moved_to = -1};
 
 	if (!stream.name || ky_vec_push(&trace->streams, stream) < 0) {
 		free(stream.name);
@@ -221,11 +224,42 @@ int ky_memory_trace_copy_state(const struct ky_store_trace *from, struct ky_stor
 		       : copy_streams((const struct memory_trace *)from, true, to, events, err);
 }
 
+/* A stream that never had a packet has none in @to, either. */
+static int move_stream(struct stream *stream, struct ky_store_trace *to, uint64_t *events,
+		       struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (stream->oldest && stream->moved_to < 0)
+		stream->moved_to = ky_store_stream(to, stream->name, err);
+	if (stream->oldest && stream->moved_to < 0)
+		return stream->moved_to;
+	while (stream->oldest && !ret) {
+		ret = ky_store_packet(to, stream->moved_to, &stream->oldest->out, err);
+		stream->moved_events += stream->oldest->out.n_events;
+		*events += stream->oldest->out.n_events;
+		drop_oldest(stream);
+	}
+	return ret;
+}
+
+int ky_memory_trace_move_events(struct ky_store_trace *from, struct ky_store_trace *to,
+				uint64_t *events, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	*events = 0;
+	ky_vec_foreach(&memory_trace(from)->streams, stream)
+		if (!stream->keeps_all && !ret)
+			ret = move_stream(stream, to, events, err);
+	return ret;
+}
+
 uint64_t ky_memory_trace_kept(const struct ky_store_trace *from, int number)
 {
 	const struct memory_trace *trace = (const struct memory_trace *)from;
 	const struct packet *packet = trace->streams.data[number].oldest;
-	uint64_t events = 0;
+	uint64_t events = trace->streams.data[number].moved_events;
 
 	for (; packet; packet = packet->next)
 		events += packet->out.n_events;

@@ -28,7 +28,14 @@ int ky_memory_trace_copy_events(const struct ky_store_trace *from, struct ky_sto
 int ky_memory_trace_copy_state(const struct ky_store_trace *from, struct ky_store_trace *to,
 			       uint64_t *events, struct kymo_error *err);
 
-/* The number of kept events of stream @number. */
+/*
+ * Moves the packets of streams that drop old packets to @to, which is the same trace in all calls, and has metadata of
+ * its own. *events: their number of events.
+ */
+int ky_memory_trace_move_events(struct ky_store_trace *from, struct ky_store_trace *to,
+				uint64_t *events, struct kymo_error *err);
+
+/* The number of events of stream @number that it has, or that were moved. */
 uint64_t ky_memory_trace_kept(const struct ky_store_trace *from, int number);
 /* The begin of the oldest packet among streams that drop old packets; UINT64_MAX: none. */
 uint64_t ky_memory_trace_oldest(const struct ky_store_trace *from);

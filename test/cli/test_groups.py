@@ -9,6 +9,9 @@ import subprocess
 
 import pytest
 
+from test_user import box, nothing_left  # noqa: F401
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a private /dev/shm needs root")
 needs_kernel = pytest.mark.usefixtures("needs_root_tracefs")
 
 RARE = "rare:1M:sched_process_exec"
@@ -16,7 +19,7 @@ RARE = "rare:1M:sched_process_exec"
 
 def peer_names(trace):
     done = subprocess.run(["babeltrace2", trace], capture_output=True, text=True, check=True)
-    return re.findall(r"\) \S+ (\w+): ", done.stdout), done.stderr
+    return re.findall(r"\) \S+ ([\w:]+): ", done.stdout), done.stderr
 
 
 @needs_kernel
@@ -116,7 +119,8 @@ def test_a_saved_profile_has_groups(kymo, tmp_path):
     ("rare", "NAME:SIZE"), ("rare:1M", "NAME:SIZE"), ("rare:1M:", "NAME:SIZE"), ("rare:1M:overwrite:", "NAME:SIZE"),
     ("../x:1M:sched_switch", "not a name of a group"), ("channel0:1M:sched_switch", "not a name of a group"),
     ("statedump_x:1M:sched_switch", "not a name of a group"), ("rare:1:sched_switch", "not a size"),
-    ("rare:x:sched_switch", "not a size"), ("rare:1M:user:shop:*", "for kernel events"), ("rare:99T:sched_switch", "not a size"),
+    ("rare:x:sched_switch", "not a size"), ("rare:99T:sched_switch", "not a size"), ("rare:1M:user:", "no event"),
+    ("rare:1M:user: if x > 1", "no event"), ("x:1:user:shop:*", "not a size"),
 ])
 def test_mistakes(kymo, tmp_path, group, message):
     assert message in kymo("record", "--group", group, "-o", tmp_path / "out", "--", "/bin/true", code=2).err
@@ -131,3 +135,117 @@ def test_more_mistakes(kymo, tmp_path):
                              code=1).err
     assert "--raw" in kymo("record", "--raw", "-k", "sched_switch", "--group", RARE, "-o", tmp_path / "out", "--",
                            "/bin/true", code=2).err
+
+
+@needs_kernel
+def test_a_flight_group_in_chunks(recordings, kymo):
+    """Each chunk has the group's events of its time, and no event is in two."""
+    record = recordings("-k", "sched_process_exec", "--pid", os.getpid(), "--group", "calls:1M:overwrite:syscall_entry_getppid")
+    for n in (50, 70):
+        for _ in range(n):
+            os.getppid()
+        kymo("rotate", record.out)
+    for _ in range(30):
+        os.getppid()
+    record.ctl("--clear")
+    for _ in range(40):
+        os.getppid()
+    chunks = sorted((record.out / "archives").iterdir(), key=lambda path: int(path.name.split("-")[-1]))
+    assert [peer_names(chunk)[0].count("syscall_entry_getppid") for chunk in chunks] == [50, 70]
+    assert [e[0] for e in record.stop()].count("syscall_entry_getppid") == 160
+    assert peer_names(record.out)[0].count("syscall_entry_getppid") == 160
+
+
+# A program that writes N frequent events and a rare one for each line of its input; rounds 3: until it has done so 3 times.
+PROGRAM = r"""
+begin() {
+	mkfifo in
+	kymo record "$@" -o out & recorder=$!
+	wait_for 'kymo sessions | grep -q /out'
+	$T/modes rare 20000 <in >said & program=$!
+	exec 3>in
+}
+rounds() { while [ $(wc -l <said) -lt $1 ]; do local n=$(wc -l <said); echo >&3; wait_for "[ \$(wc -l <said) -gt $n ]"; done; }
+end() { exec 3>&-; wait $program; kill -INT $recorder; wait $recorder; }
+"""
+
+
+def program_events(kymo, done, *path):
+    """(rounds of the rare events, number of frequent ones), on which kymo and the peer agree."""
+    path = os.path.join(done.cwd, *path)
+    lines = [json.loads(line) for line in kymo("convert", "--to", "json", path).out.splitlines()]
+    rare = [e["fields"]["round"] for e in lines if e["event"] == "modes:rare"]
+    frequent = sum(e["event"] == "modes:frequent" for e in lines)
+    found, _ = peer_names(path)
+    assert found.count("modes:frequent") == frequent and found.count("modes:rare") == len(rare)
+    times = [e["timestamp_ns"] for e in lines]
+    assert times == sorted(times)
+    return rare, frequent
+
+
+@needs_root
+@pytest.mark.parametrize("buffers", ["process", "user"])
+def test_rare_events_of_programs_survive(box, kymo, buffers):  # noqa: F811
+    """A flight recorder: of the frequent events the newest are left, of the rare ones all."""
+    done = box(PROGRAM + f"""
+begin --overwrite -b 64k --buffers {buffers} --user 'modes:*' --group rare:64k:user:modes:rare
+rounds 3
+kymo ctl out --status --json >status
+kymo ctl out --status >text
+kymo sessions >sessions
+kymo snapshot -o snap out >/dev/null
+rounds 5
+end
+""" + nothing_left())
+    rare, frequent = program_events(kymo, done, "snap")
+    assert rare == [1, 2, 3] and 0 < frequent < 20000
+    rare, frequent = program_events(kymo, done, "out")
+    assert rare == [1, 2, 3, 4, 5] and 0 < frequent < 20000
+    with open(os.path.join(done.cwd, "status"), encoding="utf-8") as file:
+        status = json.load(file)
+    assert status["group"] == ["rare:65536:user:modes:rare"]
+    events = {one["group"]: one["events"] for one in status["program_list"]}
+    assert events["rare"] >= 3 and events[None] >= 60000
+    for name in ("text", "sessions"):
+        with open(os.path.join(done.cwd, name), encoding="utf-8") as file:
+            text = file.read()
+        assert "--group rare:65536:user:modes:rare" in text
+    assert re.search(r"group rare$", done.err, re.M) and "; 0 lost." in done.err
+    if buffers == "process":
+        assert [re.sub(r"modes-\d+-\d+-\d+", "", os.path.basename(path)) for path in done.traces()] == ["", "-rare"]
+        assert {"rare_0"} <= {re.sub(r"\d+$", "0", name) for name in os.listdir(done.traces()[1])}
+    else:
+        assert sorted(os.listdir(os.path.join(done.cwd, "out", "ust", "uid", "0"))) == ["64-bit", "64-bit-rare"]
+
+
+@needs_root
+def test_groups_of_programs_change(box, kymo):  # noqa: F811
+    """Beside a trace: chunks, events that are switched off and on, a pause, clearing, snapshots."""
+    done = box(PROGRAM + """
+begin -b 2M --user 'modes:*' --group rare:64k:overwrite:user:modes:rare --group 'few:2M:user:modes:freq*,no:event if i < 10'
+rounds 2; kymo rotate out
+rounds 3; kymo rotate out
+kymo ctl out --disable-event modes:rare; rounds 4
+kymo ctl out --enable-event 'modes:*'; rounds 5
+kymo ctl out --pause; rounds 6
+kymo ctl out --resume; rounds 7
+kymo snapshot -o snap out
+rounds 8
+kymo sessions --json >sessions
+end
+begin2() { rm in said; begin "$@"; }
+mv out first
+begin2 --group rare:64k:overwrite:user:modes:rare
+rounds 2; kymo ctl out --clear; rounds 4
+end
+""" + nothing_left())
+    chunks = sorted(os.listdir(os.path.join(done.cwd, "first", "archives")), key=lambda name: int(name.split("-")[-1]))
+    found = [program_events(kymo, done, "first", "archives", chunk) for chunk in chunks]
+    assert found == [([1, 2], 20), ([3], 10)]
+    assert program_events(kymo, done, "snap") == ([5, 7], 0)
+    assert program_events(kymo, done, "first") == ([1, 2, 3, 5, 7, 8], 70)
+    with open(os.path.join(done.cwd, "sessions"), encoding="utf-8") as file:
+        recording, = json.load(file)["recordings"]
+    assert len(recording["group"]) == 2
+    # A group alone: nothing else of the program is recorded, and a cleared event does not come back.
+    assert program_events(kymo, done, "out") == ([3, 4], 0)

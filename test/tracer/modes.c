@@ -89,6 +89,21 @@ static int mode_numbers(char **args)
 	return 0;
 }
 
+/* rare N: for each line of the input, N frequent events, and a rare one with the number of the line. */
+static int mode_rare(char **args)
+{
+	char line[80];
+
+	for (int round = 1; fgets(line, sizeof(line), stdin); round++) {
+		KYMO_EVENT(modes, rare, round);
+		for (int i = 0; i < atoi(args[0]); i++)
+			KYMO_EVENT(modes, frequent, round, i);
+		printf("%d\n", round);
+		fflush(stdout);
+	}
+	return 0;
+}
+
 static int mode_exec(char **args)
 {
 	KYMO_EVENT(modes, before_exec);
@@ -488,6 +503,7 @@ static const struct {
 	{"fork", mode_fork, 0},
 	{"exec", mode_exec, 1},
 	{"numbers", mode_numbers, 2},
+	{"rare", mode_rare, 1},
 	{"colours", mode_colours, 0},
 	{"daemon", mode_daemon, 0},
 	{"setuid", mode_setuid, 1},

@@ -268,9 +268,11 @@ static const struct ky_option_def option_defs[] = {
 	 "sets how much the memory holds.",
 	 offsetof(struct ky_record_options, overwrite), NULL},
 	{"group", 0, KY_OPTION_LIST, "NAME:SIZE[:overwrite]:EVENTS",
-	 "Record these kernel events, a list as for --kernel, into buffers of their own, of SIZE for each CPU, so that frequent "
-	 "events do not push them out. They are streams NAME_0, NAME_1 and so on of the kernel's trace. With overwrite, the newest "
-	 "events stay in memory until kymo snapshot or the end. May be given again.",
+	 "Record these events into buffers of their own, of SIZE for each CPU, so that frequent events do not push them out. EVENTS "
+	 "is a list as for --kernel, with a filter or none: rare:1M:sched_process_exec; or user: and patterns as for --user: "
+	 "orders:1M:user:shop:order_*,shop:refund if amount > 100. Kernel events are streams NAME_0, NAME_1 and so on of the "
+	 "kernel's trace; events of a program are a trace of their own, OUT/ust/pid/PROGRAM-PID-DATE-NAME. With overwrite, the "
+	 "newest events stay in memory until kymo snapshot or the end. May be given again.",
 	 offsetof(struct ky_record_options, groups), NULL},
 	{"buffers", 0, KY_OPTION_TEXT, "process|user",
 	 "Whose events lie in one buffer and one trace. process (the default): each program has its own, OUT/ust/pid/NAME-PID-DATE. "
@@ -466,6 +468,8 @@ const struct ky_command ky_command_record = {
 		"0'\n\n"
 		"# a command's own system calls, and those of what it starts\n"
 		"kymo record --follow -k 'syscall:open*,syscall:*stat*' -- make\n\n"
+		"# rare events of a program, safe from the flood of all others\n"
+		"kymo record --overwrite --user 'shop:*' --group 'rare:1M:user:shop:payment_failed'\n\n"
 		"# one process, with its threads' names on each event\n"
 		"kymo record --pid 4711 --context pid,procname --duration 10s\n\n"
 		"# the calls of all processes in a container, also of those that start later\n"

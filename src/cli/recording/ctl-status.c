@@ -22,6 +22,7 @@ struct program {
 	uint32_t pid;
 	uint64_t events, lost, unread, bytes;
 	int has_ended;
+	char group[80]; /* "-": the main buffers */
 	const char *name;
 };
 
@@ -35,9 +36,9 @@ static bool parse_program(const char *text, struct program *program)
 {
 	int len = 0;
 
-	if (sscanf(text, "%" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %d %n",
+	if (sscanf(text, "%" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %d %79s %n",
 		   &program->pid, &program->events, &program->lost, &program->unread,
-		   &program->bytes, &program->has_ended, &len) < 6 ||
+		   &program->bytes, &program->has_ended, program->group, &len) < 7 ||
 	    !len)
 		return false;
 	program->name = text + len;
@@ -84,7 +85,12 @@ static void print_programs(const struct ky_control_socket_message *status)
 		       program.events, program.lost, program.unread,
 		       ky_format_bytes(size, program.bytes));
 		ky_cli_put_text(stdout, program.name);
-		puts(program.has_ended ? " (ended)" : "");
+		fputs(program.has_ended ? " (ended)" : "", stdout);
+		if (program.group[0] != '-') {
+			fputs("  group ", stdout);
+			ky_cli_put_text(stdout, program.group);
+		}
+		putchar('\n');
 	}
 	if (*ky_recordings_word(status, "programs_left_out"))
 		printf("%8s %" PRIu64 " more programs\n", "...",
@@ -145,14 +151,16 @@ static json_t *programs_json(const struct ky_control_socket_message *status)
 
 	for (unsigned int i = 0; (text = ky_recordings_value(status, "program", i)); i++)
 		if (parse_program(text, &program))
-			json_array_append_new(list, json_pack("{s:I, s:o, s:I, s:I, s:I, s:I, s:b}",
-							      "pid", (json_int_t)program.pid,
-							      "name", ky_jansson_text(program.name),
-							      "events", (json_int_t)program.events,
-							      "lost", (json_int_t)program.lost,
-							      "unread", (json_int_t)program.unread,
-							      "bytes", (json_int_t)program.bytes,
-							      "ended", program.has_ended));
+			json_array_append_new(
+				list,
+				json_pack("{s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:s?}", "pid",
+					  (json_int_t)program.pid, "name",
+					  ky_jansson_text(program.name), "events",
+					  (json_int_t)program.events, "lost",
+					  (json_int_t)program.lost, "unread",
+					  (json_int_t)program.unread, "bytes",
+					  (json_int_t)program.bytes, "ended", program.has_ended,
+					  "group", program.group[0] != '-' ? program.group : NULL));
 	return list;
 }
 

@@ -4,14 +4,27 @@
 #define KY_CLI_RECORDING_GROUP_OPTIONS_H
 
 #include "base/text.h"
+#include "base/vec.h"
 #include "cli/terminal/command.h"
 #include "record/recording/recording.h"
 
-/* Groups of the kernel's events. */
+#define KY_GROUPS_MAX (KY_SESSION_GROUPS_MAX + KY_RECORDING_USER_GROUPS_MAX)
+
+/* The events of a group of programs. */
+struct ky_group_patterns {
+	char *list; /* memory of the others */
+	KY_VEC(const char *) patterns;
+	const char *filter; /* NULL: none */
+};
+
+/* Groups of the kernel's events, and of programs' events. */
 struct ky_group_options {
 	struct ky_session_group kernel[KY_SESSION_GROUPS_MAX];
 	size_t n_kernel;
-	char *copies[KY_SESSION_GROUPS_MAX]; /* memory of names and events */
+	struct ky_recording_user_group user[KY_RECORDING_USER_GROUPS_MAX];
+	size_t n_user;
+	char *copies[KY_GROUPS_MAX]; /* memory of names and events */
+	struct ky_group_patterns patterns[KY_RECORDING_USER_GROUPS_MAX];
 };
 
 /*

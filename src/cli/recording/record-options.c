@@ -343,7 +343,7 @@ static int check_user_options(const struct ky_command *command,
 	to->place = options->shm_path;
 	if (!run->options.has_user && to->place)
 		return ky_cli_usage(command, "--shm-path is for programs; add --user");
-	if (!run->options.has_user && (to->filter || options->log_level))
+	if (!options->user.len && (to->filter || options->log_level))
 		return ky_cli_usage(command,
 				    "--filter and --loglevel are for programs; add --user; for "
 				    "kernel events, use --kernel 'EVENTS if EXPR'");
@@ -446,6 +446,9 @@ static int check_groups(const struct ky_command *command, const struct ky_record
 
 	if (!code && run->groups.n_kernel && options->raw)
 		return ky_cli_usage(command, "--raw: no --group of kernel events");
+	run->options.user_groups = run->groups.user;
+	run->options.n_user_groups = run->groups.n_user;
+	run->options.has_user = options->user.len || run->groups.n_user;
 	run->options.kernel.groups = run->groups.kernel;
 	run->options.kernel.n_groups = run->groups.n_kernel;
 	return code;
@@ -480,7 +483,6 @@ int ky_record_check_options(const struct ky_command *command,
 			"--ready-fd: the number of an open descriptor, without --background");
 	if (options->ready_fd)
 		run->background.ready_fd = (int)options->ready_fd;
-	run->options.has_user = options->user.len != 0;
 	to->probes = (const char *const *)options->probes.items;
 	to->n_probes = options->probes.len;
 	to->sdt = (const char *const *)options->sdt.items;

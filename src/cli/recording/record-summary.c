@@ -86,6 +86,10 @@ static void print_programs(const struct ky_user_stats *stats)
 		fprintf(stderr, "%8" PRIu32 " %14" PRIu64 " %14" PRIu64 " %12s  ", program->pid,
 			program->events, program->lost, ky_format_bytes(size, program->bytes));
 		ky_cli_put_text(stderr, program->procname);
+		if (program->group) {
+			fputs("  group ", stderr);
+			ky_cli_put_text(stderr, program->group);
+		}
 		fputc('\n', stderr);
 	}
 	if (left)

@@ -115,6 +115,25 @@ int ky_session_copy_groups(struct ky_session *session, struct ky_store_trace *to
 	return ret;
 }
 
+int ky_session_move_groups(struct ky_session *session, uint64_t *events, struct kymo_error *err)
+{
+	uint64_t moved;
+	int ret = KYMO_OK;
+
+	pthread_mutex_lock(&session->kernel.sink_lock);
+	for (size_t i = 0; i < session->options.n_groups && !ret; i++) {
+		struct ky_session_buffers *buffers = &session->buffers[i];
+
+		if (!buffers->packets)
+			continue;
+		ret = ky_memory_trace_move_events(buffers->packets, session->kernel.packets, &moved,
+						  err);
+		*events += moved;
+	}
+	pthread_mutex_unlock(&session->kernel.sink_lock);
+	return ret;
+}
+
 bool ky_session_has_flight_groups(const struct ky_session *session)
 {
 	for (size_t i = 0; i < session->options.n_groups; i++)

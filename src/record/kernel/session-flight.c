@@ -188,12 +188,16 @@ static int take_events(struct ky_session *session, const char *output, struct ky
 	return ret;
 }
 
+bool ky_session_has_snapshots(const struct ky_session *session)
+{
+	return session->options.overwrite || ky_session_has_flight_groups(session);
+}
+
 int ky_session_snapshot(struct ky_session *session, const char *output, struct kymo_error *err)
 {
 	int ret;
 
-	if (!(session->options.overwrite || ky_session_has_flight_groups(session)) ||
-	    !session->started || session->stopped)
+	if (!ky_session_has_snapshots(session) || !session->started || session->stopped)
 		return ky_error_set(err, KYMO_E_STATE, "this recording is not a flight recorder");
 	ky_session_hide_own(session, true);
 	session->flight.is_taken = true;

@@ -278,6 +278,8 @@ void ky_session_close_groups(struct ky_session *session);
 /* Copies the groups' packets in memory to @to. *events: their number is added. */
 int ky_session_copy_groups(struct ky_session *session, struct ky_store_trace *to, uint64_t *events,
 			   struct kymo_error *err);
+/* Beside main buffers that do not overwrite: moves them to the session's trace. */
+int ky_session_move_groups(struct ky_session *session, uint64_t *events, struct kymo_error *err);
 /* Whether groups overwrite beside main buffers that do not. */
 bool ky_session_has_flight_groups(const struct ky_session *session);
 

@@ -40,6 +40,21 @@ static int complete(struct ky_session *session, uint64_t *until, struct kymo_err
 	return ret < 0 ? ret : ky_session_dump_end_stream(session, *until, err);
 }
 
+/* What groups that overwrite have in memory is a part of this trace, and of none after it. */
+static int take_groups(struct ky_session *session, struct kymo_error *err)
+{
+	uint64_t events = 0;
+	int ret = KYMO_OK;
+
+	ky_vec_foreach(&session->cpus, it) {
+		struct ky_convert_cpu *convert = &(*it)->kernel.convert;
+
+		if ((*it)->kernel.packets && convert->writer.events && !ret)
+			ret = ky_convert_flush(convert, convert->writer.last_cycles, err);
+	}
+	return ret < 0 ? ret : ky_session_move_groups(session, &events, err);
+}
+
 /* The last metadata of the trace so far, and then the clock of the next trace. */
 static int change_clock(struct ky_session *session, struct ky_os_clock *ended,
 			struct kymo_error *err)
@@ -82,6 +97,8 @@ int ky_session_rotate(struct ky_session *session, const char *archive, struct ky
 
 	if (!ret)
 		ret = complete(session, &until, err);
+	if (!ret)
+		ret = take_groups(session, err);
 	if (!ret)
 		ret = change_clock(session, ended, err);
 	if (!ret)

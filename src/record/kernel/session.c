@@ -387,7 +387,7 @@ static int finish_state(struct ky_session *session, uint64_t end_cycles, uint64_
 	if (!ret && session->disk)
 		ret = copy_flight(session, kept, err);
 	else if (!ret)
-		ret = ky_session_copy_groups(session, session->kernel.packets, kept, err);
+		ret = ky_session_move_groups(session, kept, err);
 	return ret;
 }
 

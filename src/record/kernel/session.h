@@ -222,6 +222,8 @@ int ky_session_clear(struct ky_session *session, struct kymo_error *err);
  * trace. *events, *bytes: of that trace.
  */
 int ky_session_snapshot(struct ky_session *session, const char *output, struct kymo_error *err);
+/* Whether there are buffers that overwrite: all, or those of groups. Without them, a snapshot is KYMO_E_STATE. */
+bool ky_session_has_snapshots(const struct ky_session *session);
 int ky_session_snapshot_finish(struct ky_session *session, uint64_t *events, uint64_t *bytes,
 			       struct kymo_error *err);
 /*

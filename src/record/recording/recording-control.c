@@ -25,7 +25,7 @@ static int pause_user(struct ky_recording *recording, bool pauses, struct kymo_e
 {
 	const struct ky_user_change change = {.kind = KY_USER_PAUSE, .enables = pauses};
 
-	return recording->user ? ky_user_change(recording->user, &change, err) : KYMO_OK;
+	return ky_recording_change_programs(recording, &change, err);
 }
 
 int ky_recording_pause(struct ky_recording *recording, struct kymo_error *err)
@@ -78,7 +78,7 @@ static int clear_flight(struct ky_recording *recording, struct kymo_error *err)
 
 	if (recording->session)
 		ret = ky_session_clear(recording->session, err);
-	return ret < 0 || !recording->user ? ret : ky_user_clear(recording->user, err);
+	return ret < 0 ? ret : ky_recording_clear_programs(recording, err);
 }
 
 void ky_recording_remove_cleared(const struct ky_recording *recording)

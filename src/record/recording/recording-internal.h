@@ -72,12 +72,23 @@ struct ky_recording_progress {
 	uint64_t archived_dump_events; /* of the state dumps before the last rotation */
 };
 
+/* recording-programs.c: the recordings of programs. */
+#define KY_RECORDING_USERS_MAX	      (1 + KY_RECORDING_USER_GROUPS_MAX)
+#define KY_RECORDING_USER_THREADS_MAX (KY_RECORDING_USERS_MAX * KY_USER_THREADS_MAX)
+struct ky_recording_programs {
+	struct ky_user *users[KY_RECORDING_USERS_MAX]; /* the first has the main buffers */
+	size_t n;				       /* 0: programs are not recorded */
+	KY_VEC(const char *) patterns;		       /* of all groups */
+	struct ky_user_stats stats;		       /* of all, valid after finish */
+	KY_VEC(struct ky_user_program_stats) list;
+};
+
 struct ky_recording {
 	struct ky_recording_options options;
 	KY_VEC(const char *) cgroups; /* memory of options.kernel.cgroups */
 	bool made_output;
-	struct ky_session *session;    /* NULL: the kernel is not recorded */
-	struct ky_user *user;	       /* NULL: programs are not recorded */
+	struct ky_session *session; /* NULL: the kernel is not recorded */
+	struct ky_recording_programs programs;
 	struct ky_os_clock user_clock; /* the clock when the kernel is not recorded */
 	uint64_t start_cycles, duration_ns;
 	bool is_started;
@@ -123,6 +134,35 @@ void ky_recording_free_name(struct ky_recording *recording);
  */
 uint64_t ky_recording_paused_ns(const struct ky_recording *recording);
 void ky_recording_remove_cleared(const struct ky_recording *recording);
+
+/* recording-programs.c: as the functions of user.h, for the main buffers and all groups. */
+int ky_recording_open_programs(struct ky_recording *recording, struct kymo_error *err);
+int ky_recording_start_programs(struct ky_recording *recording, struct kymo_error *err);
+/* Returns their number. */
+size_t ky_recording_program_threads(const struct ky_recording *recording,
+				    int32_t tids[KY_RECORDING_USER_THREADS_MAX]);
+/* A pause, or the selection of processes. */
+int ky_recording_change_programs(struct ky_recording *recording,
+				 const struct ky_user_change *change, struct kymo_error *err);
+/* Other events: those that are a group's stay in it. */
+int ky_recording_change_rules(struct ky_recording *recording, const struct ky_user_change *change,
+			      struct kymo_error *err);
+void ky_recording_program_progress(const struct ky_recording *recording,
+				   struct ky_user_progress *progress);
+int ky_recording_list_programs(struct ky_recording *recording,
+			       struct ky_user_program_progress *list, size_t max, size_t *n,
+			       size_t *n_all, struct kymo_error *err);
+/* Of the buffers that overwrite. */
+int ky_recording_snapshot_programs(struct ky_recording *recording, const char *output,
+				   struct ky_user_snapshot *made, struct kymo_error *err);
+int ky_recording_clear_programs(struct ky_recording *recording, struct kymo_error *err);
+int ky_recording_rotate_programs(struct ky_recording *recording, const char *archive,
+				 const struct ky_os_clock *ended, const struct ky_user_pause *pause,
+				 struct kymo_error *err);
+int ky_recording_stop_programs(struct ky_recording *recording, struct kymo_error *err);
+int ky_recording_finish_programs(struct ky_recording *recording, const struct ky_os_clock *clock,
+				 struct kymo_error *err);
+void ky_recording_close_programs(struct ky_recording *recording);
 
 /* recording-rotate.c: since the start. */
 void ky_recording_progress(const struct ky_recording *recording,
@@ -224,6 +264,9 @@ static inline bool ky_recording_has_flight_groups(const struct ky_recording *rec
 {
 	for (size_t i = 0; i < recording->options.kernel.n_groups; i++)
 		if (recording->options.kernel.groups[i].overwrite)
+			return true;
+	for (size_t i = 0; i < recording->options.n_user_groups; i++)
+		if (recording->options.user_groups[i].overwrite)
 			return true;
 	return false;
 }

@@ -109,14 +109,13 @@ static void add_progress(const struct ky_recording *recording,
 
 	if (recording->session)
 		ky_session_progress(recording->session, &kernel);
-	if (recording->user)
-		ky_user_progress(recording->user, &user);
+	ky_recording_program_progress(recording, &user);
 	add_counter(answer, "events", kernel.events + user.events - recording->cleared.events);
 	add_counter(answer, "lost", kernel.lost + user.lost - recording->cleared.lost);
 	add_counter(answer, "bytes", kernel.bytes + user.bytes - recording->cleared.bytes);
 	if (recording->session)
 		add_counter(answer, "fill", (uint64_t)(kernel.fill * 100));
-	if (recording->user)
+	if (recording->programs.n)
 		add_counter(answer, "programs", user.n_programs);
 	if (recording->pauses.n) {
 		ky_control_socket_add(answer, "state");
@@ -169,7 +168,9 @@ static int answer_status(const struct ky_recording *recording,
 	add_words(answer, "probe", kernel->probes, kernel->n_probes);
 	add_words(answer, "sdt", kernel->sdt, kernel->n_sdt);
 	add_words(answer, "kprobe", kernel->kprobes, kernel->n_kprobes);
-	for (size_t i = 0; recording->user && (rule = ky_user_rule_at(recording->user, i)); i++)
+	for (size_t i = 0;
+	     recording->programs.n && (rule = ky_user_rule_at(recording->programs.users[0], i));
+	     i++)
 		add_rule(answer, rule);
 	ky_vec_foreach(&recording->changes, change) {
 		ky_control_socket_add(answer, "change");
@@ -224,7 +225,7 @@ static int change_user(struct ky_recording *recording,
 	change.pattern = ky_control_socket_next(request, &at);
 	filter = ky_control_socket_next(request, &at);
 	levels = ky_control_socket_next(request, &at);
-	if (!recording->user)
+	if (!recording->programs.n)
 		return ky_error_set(err, KYMO_E_STATE, "this recording does not record programs");
 	if (!change.pattern || !*change.pattern)
 		return missing_pattern(err);
@@ -233,7 +234,7 @@ static int change_user(struct ky_recording *recording,
 	if (levels && *levels &&
 	    ky_user_levels_parse(levels, &change.level_min, &change.level_max) < 0)
 		return ky_error_set(err, KYMO_E_INVALID, "'%s' is not a log level", levels);
-	return ky_user_change(recording->user, &change, err);
+	return ky_recording_change_rules(recording, &change, err);
 }
 
 static int no_kernel(struct kymo_error *err)
@@ -297,12 +298,12 @@ static int choose_programs(struct ky_recording *recording, const char *kind, con
 		what = KY_SESSION_UIDS;
 		change.kind = KY_USER_UIDS;
 	}
-	*knows = recording->user && strcmp(kind, id_kinds[what]) == 0;
+	*knows = recording->programs.n && strcmp(kind, id_kinds[what]) == 0;
 	if (!*knows)
 		return KYMO_OK;
 	n = ids_of(what, text, ids, err);
 	change.n_ids = n < 0 ? 0 : (size_t)n;
-	return n < 0 ? n : ky_user_change(recording->user, &change, err);
+	return n < 0 ? n : ky_recording_change_programs(recording, &change, err);
 }
 
 static int choose_comm(struct ky_recording *recording, const char *text, struct kymo_error *err)

@@ -42,8 +42,7 @@ void ky_recording_progress(const struct ky_recording *recording,
 
 	if (recording->session)
 		ky_session_progress(recording->session, &kernel);
-	if (recording->user)
-		ky_user_progress(recording->user, &user);
+	ky_recording_program_progress(recording, &user);
 	*progress = (struct ky_recording_progress){
 		kernel.events + user.events, kernel.lost + user.lost, kernel.bytes + user.bytes,
 		kernel.archived_dump_events + user.archived_dump_events};
@@ -226,10 +225,9 @@ static int rotate_all(struct ky_recording *recording, const char *archive, struc
 		ended = recording->user_clock;
 		(void)ky_os_clock_continue(&recording->user_clock, &drift);
 	}
-	if (!ret && recording->user)
-		ret = ky_user_rotate(recording->user, archive, &ended,
-				     ky_recording_clock(recording),
-				     recording->session ? &pause : NULL, err);
+	if (!ret)
+		ret = ky_recording_rotate_programs(recording, archive, &ended,
+						   recording->session ? &pause : NULL, err);
 	if (!ret)
 		ret = ky_recording_write_marks(recording, recording->options.store,
 					       recording->options.output, archive, &ended, err);

@@ -33,23 +33,22 @@ static int copy_all(struct ky_recording *recording, struct ky_recording_snapshot
 		    struct kymo_error *err)
 {
 	struct ky_user_snapshot user = {0};
+	/* Else its events are in the recording's own trace. */
+	bool of_kernel = recording->session && ky_session_has_snapshots(recording->session);
 	struct kymo_error next;
 	int ret = KYMO_OK, finished;
 
 	/* The kernel's snapshot refines the clock that both sides have. */
-	if (recording->session)
+	if (of_kernel)
 		ret = ky_session_snapshot(recording->session, snapshot->path, err);
 	else
 		ky_recording_refine_clock(recording);
 	if (ret < 0)
 		return ret;
-	if (recording->user && recording->options.user.overwrite)
-		ret = ky_user_snapshot(recording->user, snapshot->path,
-				       ky_recording_clock(recording), &user, err);
-	finished = recording->session
-			   ? ky_session_snapshot_finish(recording->session, &snapshot->events,
-							&snapshot->bytes, &next)
-			   : KYMO_OK;
+	ret = ky_recording_snapshot_programs(recording, snapshot->path, &user, err);
+	finished = of_kernel ? ky_session_snapshot_finish(recording->session, &snapshot->events,
+							  &snapshot->bytes, &next)
+			     : KYMO_OK;
 	snapshot->events += user.events;
 	snapshot->bytes += user.bytes;
 	ret = ky_recording_keep_error(ret, finished, err, &next);

@@ -34,9 +34,9 @@ static void add_cpus(const struct ky_recording *recording, struct ky_control_soc
 		    cpu.lost, (unsigned int)(cpu.fill * 100), cpu.group ? cpu.group : "-");
 }
 
-/* "PID EVENTS LOST UNREAD BYTES HAS-ENDED NAME". */
-static int add_programs(const struct ky_recording *recording,
-			struct ky_control_socket_message *answer, struct kymo_error *err)
+/* "PID EVENTS LOST UNREAD BYTES HAS-ENDED GROUP NAME"; "-": the main buffers. */
+static int add_programs(struct ky_recording *recording, struct ky_control_socket_message *answer,
+			struct kymo_error *err)
 {
 	struct ky_user_program_progress *list = calloc(PROGRAMS_MAX, sizeof(*list));
 	size_t n = 0, n_all = 0;
@@ -44,12 +44,12 @@ static int add_programs(const struct ky_recording *recording,
 
 	if (!list)
 		return ky_error_nomem(err);
-	ret = ky_user_list(recording->user, list, PROGRAMS_MAX, &n, &n_all, err);
+	ret = ky_recording_list_programs(recording, list, PROGRAMS_MAX, &n, &n_all, err);
 	for (size_t i = 0; i < n && !ret; i++)
 		add(answer, "program",
-		    "%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %s",
+		    "%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %s %s",
 		    list[i].pid, list[i].events, list[i].lost, list[i].unread, list[i].bytes,
-		    list[i].has_ended, list[i].procname);
+		    list[i].has_ended, list[i].group ? list[i].group : "-", list[i].procname);
 	if (!ret && n_all > n)
 		add(answer, "programs_left_out", "%zu", n_all - n);
 	free(list);
@@ -84,7 +84,7 @@ int ky_recording_add_details(struct ky_recording *recording,
 	add_disk(recording, answer);
 	if (recording->session)
 		add_cpus(recording, answer);
-	return recording->user ? add_programs(recording, answer, err) : KYMO_OK;
+	return recording->programs.n ? add_programs(recording, answer, err) : KYMO_OK;
 }
 
 static void add_group(struct ky_control_socket_message *answer, const char *name, uint64_t bytes,
@@ -102,4 +102,10 @@ void ky_recording_add_groups(const struct ky_recording *recording,
 	for (size_t i = 0; recording->session && i < kernel->n_groups; i++)
 		add_group(answer, kernel->groups[i].name, kernel->groups[i].buffer_bytes,
 			  kernel->groups[i].overwrite, kernel->groups[i].events);
+	for (size_t i = 0; i < recording->options.n_user_groups; i++) {
+		const struct ky_recording_user_group *group = &recording->options.user_groups[i];
+
+		add_group(answer, group->name, group->buffer_bytes, group->overwrite,
+			  group->events);
+	}
 }

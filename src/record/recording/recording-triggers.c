@@ -317,7 +317,8 @@ static int check_action(const struct ky_recording *recording,
 {
 	bool is_flight = recording->options.user.overwrite;
 
-	if (action->kind == KY_TRIGGER_SNAPSHOT && !is_flight)
+	if (action->kind == KY_TRIGGER_SNAPSHOT && !is_flight &&
+	    !ky_recording_has_flight_groups(recording))
 		return unsuitable(action, "only a flight recorder makes snapshots; try rotate",
 				  err);
 	if (action->kind == KY_TRIGGER_ROTATE && !ky_recording_has_chunks(recording))
@@ -376,8 +377,8 @@ int ky_recording_open_triggers(struct ky_recording *recording, struct kymo_error
 
 static int start_set(struct ky_recording *recording, struct kymo_error *err)
 {
-	int32_t tids[KY_USER_THREADS_MAX];
-	size_t n = recording->user ? ky_user_threads(recording->user, tids) : 0;
+	int32_t tids[KY_RECORDING_USER_THREADS_MAX];
+	size_t n = ky_recording_program_threads(recording, tids);
 
 	return ky_triggers_start(recording->triggers, tids, n, err);
 }

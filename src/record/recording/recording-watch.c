@@ -128,8 +128,7 @@ void ky_recording_amounts(const struct ky_recording *recording, struct ky_trigge
 
 	if (recording->session)
 		ky_session_progress(recording->session, &kernel);
-	if (recording->user)
-		ky_user_progress(recording->user, &user);
+	ky_recording_program_progress(recording, &user);
 	*amounts = (struct ky_triggers_amounts){.lost = kernel.lost + user.lost,
 						.bytes = kernel.bytes + user.bytes,
 						.fill_percent = (uint64_t)(kernel.fill * 100)};

@@ -92,7 +92,7 @@ static int open_sessions(struct ky_recording *recording, struct kymo_error *err)
 	if (ret < 0 || !options->has_user)
 		return ret;
 	options->user.clock = ky_recording_clock(recording);
-	return ky_user_open(&options->user, &recording->user, err);
+	return ky_recording_open_programs(recording, err);
 }
 
 int ky_recording_open(const struct ky_recording_options *options, struct ky_recording **out,
@@ -170,8 +170,9 @@ static int watch_all(struct ky_recording *recording, struct kymo_error *err)
 			ret = watch(recording, OF_DUMP, ky_session_dump_fd(recording->session),
 				    EPOLLONESHOT, err);
 	}
-	if (!ret && recording->user)
-		ret = watch(recording, OF_FAILURE, ky_user_failed_fd(recording->user), 0, err);
+	for (size_t i = 0; i < recording->programs.n && !ret; i++)
+		ret = watch(recording, OF_FAILURE, ky_user_failed_fd(recording->programs.users[i]),
+			    0, err);
 	if (!ret)
 		ret = watch(recording, OF_CHUNKS, recording->chunks.timer_fd, 0, err);
 	if (!ret)
@@ -225,14 +226,16 @@ static void open_control(struct ky_recording *recording)
 		       err.path, err.path[0] ? ": " : "", err.message);
 }
 
-_Static_assert(KY_USER_THREADS_MAX == KY_OWN_PROGRAMS_MAX, "all threads of programs are excluded");
+_Static_assert(KY_RECORDING_USER_THREADS_MAX == KY_OWN_PROGRAMS_MAX,
+	       "all threads of programs are excluded");
 
 /* The system calls of the threads that record programs are the recorder's own, too. */
 static void hide_threads(struct ky_recording *recording)
 {
-	int32_t tids[KY_USER_THREADS_MAX];
+	int32_t tids[KY_RECORDING_USER_THREADS_MAX];
 
-	ky_session_own_threads(recording->session, tids, ky_user_threads(recording->user, tids));
+	ky_session_own_threads(recording->session, tids,
+			       ky_recording_program_threads(recording, tids));
 }
 
 int ky_recording_start(struct ky_recording *recording, struct kymo_error *err)
@@ -243,12 +246,12 @@ int ky_recording_start(struct ky_recording *recording, struct kymo_error *err)
 	recording->start_cycles = ky_os_clock_now(ky_recording_clock(recording));
 	if (recording->session)
 		ret = ky_session_start(recording->session, err);
-	if (!ret && recording->user)
-		ret = ky_user_start(recording->user, err);
+	if (!ret)
+		ret = ky_recording_start_programs(recording, err);
 	if (ret < 0)
 		return ret;
 	recording->is_started = true;
-	if (recording->session && recording->user)
+	if (recording->session && recording->programs.n)
 		hide_threads(recording);
 	ret = ky_recording_start_triggers(recording, err);
 	if (ret < 0)
@@ -330,16 +333,14 @@ int ky_recording_stop(struct ky_recording *recording, struct kymo_error *err)
 	ky_control_socket_close(&recording->control);
 	/* No command finds it by its name now. */
 	ky_recording_free_name(recording);
-	if (recording->user)
-		ret = ky_recording_keep_error(ret, ky_user_stop(recording->user, &next), err,
-					      &next);
+	ret = ky_recording_keep_error(ret, ky_recording_stop_programs(recording, &next), err,
+				      &next);
 	if (recording->session)
 		ret = ky_recording_keep_error(ret, ky_session_stop(recording->session, &next), err,
 					      &next);
 	ky_recording_refine_clock(recording);
-	if (recording->user)
-		ret = ky_recording_keep_error(ret, ky_user_finish(recording->user, clock, &next),
-					      err, &next);
+	ret = ky_recording_keep_error(ret, ky_recording_finish_programs(recording, clock, &next),
+				      err, &next);
 	ret = ky_recording_keep_error(ret,
 				      ky_recording_write_marks(recording, recording->options.store,
 							       recording->options.output, "", clock,
@@ -357,7 +358,7 @@ void ky_recording_stats(const struct ky_recording *recording, struct ky_recordin
 {
 	*stats = (struct ky_recording_stats){
 		.kernel = recording->session ? ky_session_stats(recording->session) : NULL,
-		.user = recording->user ? ky_user_stats(recording->user) : NULL,
+		.user = recording->programs.n ? &recording->programs.stats : NULL,
 		.duration_ns = recording->duration_ns,
 		.n_pauses = recording->pauses.n,
 		.n_cleared = recording->n_cleared,
@@ -381,7 +382,7 @@ int ky_recording_close(struct ky_recording *recording, struct kymo_error *err)
 		return KYMO_OK;
 	ky_control_socket_close(&recording->control);
 	ky_recording_close_triggers(recording);
-	ky_user_close(recording->user);
+	ky_recording_close_programs(recording);
 	ret = ky_session_close(recording->session, err);
 	if (!recording->is_started && recording->made_output)
 		(void)rmdir(recording->options.output);

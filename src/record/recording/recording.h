@@ -41,11 +41,27 @@ struct ky_recording_rotation {
 	uint64_t keep_ns;    /* the time since their end; checked at each rotation */
 };
 
+/* A group of programs' events, with buffers of its own. */
+struct ky_recording_user_group {
+	const char *name;
+	const char *events; /* "user:shop:*,bank:* if EXPR": for other processes that ask */
+	const char *const *patterns;
+	size_t n_patterns;
+	const char *filter;    /* NULL: none */
+	uint64_t buffer_bytes; /* per CPU and program */
+	bool overwrite;	       /* only the newest events stay, until a snapshot or the end */
+};
+
+/* A program takes part in few recordings at a time. */
+#define KY_RECORDING_USER_GROUPS_MAX 4
+
 struct ky_recording_options {
 	bool has_kernel, has_user;
 	/* The recording replaces their output, log and clock by those below. */
 	struct ky_session_options kernel;
-	struct ky_user_options user;
+	struct ky_user_options user; /* of the main buffers, which leave the groups' events out */
+	const struct ky_recording_user_group *user_groups;
+	size_t n_user_groups;
 	enum ky_os_clock_kind clock;
 	const char *output; /* the directory to create; with a store, only a name for messages */
 	struct ky_packet_store *store; /* the traces go here; NULL: to the output's directory */
@@ -104,7 +120,7 @@ struct ky_recording_snapshot {
 
 struct ky_recording_stats {
 	const struct ky_session_stats *kernel; /* NULL: the kernel is not recorded */
-	const struct ky_user_stats *user;      /* NULL: programs are not recorded */
+	const struct ky_user_stats *user; /* with all groups; NULL: programs are not recorded */
 	uint64_t duration_ns;
 	unsigned int n_pauses, n_cleared;
 	uint64_t paused_ns; /* of the duration */

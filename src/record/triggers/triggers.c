@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "kernel/convert/convert.h"
 
 #define NS_PER_S INT64_C(1000000000)
 /* Firings that wait for the recording; more of them are counted as held back. */
@@ -38,7 +39,7 @@ struct ky_triggers {
 	uint32_t last_number;
 	int epoll_fd, timer_fd, fired_fd;
 	bool is_started;
-	int32_t own_tids[KY_USER_THREADS_MAX];
+	int32_t own_tids[KY_OWN_PROGRAMS_MAX];
 	size_t n_own_tids;
 	pthread_mutex_t lock; /* of all matches and of what follows */
 	KY_VEC(struct ky_trigger_firing *) firings;
@@ -418,7 +419,7 @@ int ky_triggers_start(struct ky_triggers *set, const int32_t *own_tids, size_t n
 	int ret = KYMO_OK;
 
 	set->is_started = true;
-	set->n_own_tids = n_own_tids < KY_USER_THREADS_MAX ? n_own_tids : KY_USER_THREADS_MAX;
+	set->n_own_tids = n_own_tids < KY_OWN_PROGRAMS_MAX ? n_own_tids : KY_OWN_PROGRAMS_MAX;
 	if (set->n_own_tids)
 		memcpy(set->own_tids, own_tids, set->n_own_tids * sizeof(own_tids[0]));
 	ky_vec_foreach(&set->list, it)

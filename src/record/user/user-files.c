@@ -164,6 +164,7 @@ static int open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
 	struct ky_user *user = file->user;
 	struct ky_user_ring_options options = {
 		.store = user->options.store,
+		.group = user->options.group,
 		.log = user->options.log,
 		.subbuf_bytes = user->request.subbuf_bytes,
 		.n_subbufs = user->request.n_subbufs,
@@ -472,6 +473,7 @@ static bool has_room(const struct ky_user *user, const struct ky_user_owner *own
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < used)
 		return false;
 	room = (limit.rlim_cur - used) / files_of_ring(user);
+	room /= user->options.n_sharing ? user->options.n_sharing : 1;
 	for (size_t i = 0; i < user->owners.len; i++)
 		others += user->owners.data[i] != owner ? user->owners.data[i]->n_open : 0;
 	room = room > others ? room - others : 0;

@@ -110,8 +110,8 @@ void ky_user_flight_keep(struct ky_user *user, struct ky_user_ring_file *file)
 
 /* ---- snapshots ------------------------------------------------------------------------ */
 
-/* Rings that are away are those of programs that take too long. */
-static void tell_away(struct ky_user *user)
+/* Rings that are away are those of programs that take too long. @what: a snapshot, a chunk. */
+static void tell_away(struct ky_user *user, const char *what)
 {
 	size_t n = 0;
 
@@ -119,23 +119,24 @@ static void tell_away(struct ky_user *user)
 		n += (*it)->is_away;
 	if (n)
 		ky_log_warning(user->options.log,
-			       "%zu program%s not in this snapshot: looking at the files that "
+			       "%zu program%s not in this %s: looking at the files that "
 			       "they have loaded takes too long",
-			       n, n == 1 ? " is" : "s are");
+			       n, n == 1 ? " is" : "s are", what);
 }
 
 static int snapshot(struct ky_user *user, struct ky_user_order *order)
 {
+	const struct ky_user_place place = {.store = order->store, .group = user->options.group};
 	uint64_t events, bytes;
 	int ret;
 
 	*order->made = (struct ky_user_snapshot){0};
-	tell_away(user);
+	tell_away(user, "snapshot");
 	ky_vec_foreach(&user->rings, it) {
 		if ((*it)->is_away)
 			continue;
-		ret = ky_user_ring_snapshot((*it)->ring, order->store, &order->clock, &events,
-					    &bytes, &order->err);
+		ret = ky_user_ring_snapshot((*it)->ring, &place, &order->clock, &events, &bytes,
+					    &order->err);
 		if (ret < 0)
 			return ret;
 		order->made->n_programs += events != 0;
@@ -191,6 +192,41 @@ static void forget(struct ky_user *user)
 	}
 }
 
+/* All events until now move to an archive; programs that have ended go. */
+static int take_all(struct ky_user *user, const struct ky_user_order *order, struct kymo_error *err)
+{
+	const struct ky_user_place place = {user->options.store, user->options.group,
+					    order->archive};
+	int ret = KYMO_OK;
+
+	tell_away(user, "chunk");
+	user->clock_record = order->next;
+	for (size_t i = user->rings.len; i-- > 0 && !ret;) {
+		struct ky_user_ring_file *file = user->rings.data[i];
+
+		if (file->is_away || !file->ring)
+			continue;
+		ret = ky_user_ring_take(file->ring, &place, &order->clock, &order->next, err);
+		if (ret < 0 || !file->ended)
+			continue;
+		user->ended_bytes -= file->ended_bytes;
+		ky_user_count_archived(user, file->ring);
+		ky_user_forget_ring(user, file);
+	}
+	return ret;
+}
+
+/* After an error, the order's owner must stop the recording. */
+static int obey_rotation(struct ky_user *user, struct ky_user_order *order)
+{
+	int ret = prepare(user, &order->err);
+
+	if (!ret)
+		ret = take_all(user, order, &order->err);
+	ky_user_answer(user, ret);
+	return KYMO_OK;
+}
+
 static int obey_clearing(struct ky_user *user, struct kymo_error *err)
 {
 	int ret = wait_for_tasks(user, err);
@@ -208,6 +244,8 @@ int ky_user_flight_obey(struct ky_user *user, struct ky_user_order *order, struc
 
 	if (order->clears)
 		return obey_clearing(user, err);
+	if (order->archive)
+		return obey_rotation(user, order);
 	ret = prepare(user, err);
 	if (!ret)
 		ky_user_answer(user, snapshot(user, order));

@@ -25,7 +25,7 @@ int ky_user_obey(struct ky_user *user, struct kymo_error *err)
 		ky_user_answer(user, KYMO_OK);
 		return KYMO_OK;
 	}
-	if (order->store || order->clears)
+	if (order->store || order->clears || user->options.overwrite)
 		return ky_user_flight_obey(user, order, err);
 	ky_user_rotate_begin(user, order);
 	return KYMO_OK;

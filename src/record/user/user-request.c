@@ -297,6 +297,17 @@ static void choose_buffers(struct ky_user_request *request)
 	request->n_subbufs = n;
 }
 
+/* The rules so far do not select what other recordings of the same programs take. */
+static int exclude_reserved(struct ky_user_request *request, struct kymo_error *err)
+{
+	const struct ky_user_options *options = request->options;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < options->n_reserved && !ret; i++)
+		ret = ky_user_rules_exclude(&request->rules, options->reserved[i], err);
+	return ret;
+}
+
 static int make_rules(struct ky_user_request *request, struct kymo_error *err)
 {
 	const struct ky_user_options *options = request->options;
@@ -314,7 +325,7 @@ static int make_rules(struct ky_user_request *request, struct kymo_error *err)
 	}
 	for (size_t i = 0; i < options->n_exclusions && !ret; i++)
 		ret = ky_user_rules_exclude(&request->rules, options->exclusions[i], err);
-	return ret;
+	return ret < 0 ? ret : exclude_reserved(request, err);
 }
 
 static int new_cookie(struct ky_user_request *request, struct kymo_error *err)
@@ -351,6 +362,7 @@ static int apply(struct ky_user_request *request, const struct ky_user_change *c
 					 .comm = request->options->comm,
 					 .level_min = change->level_min,
 					 .level_max = change->level_max};
+	int ret;
 
 	if (change->kind == KY_USER_PAUSE) {
 		request->is_paused = change->enables;
@@ -361,7 +373,8 @@ static int apply(struct ky_user_request *request, const struct ky_user_change *c
 	if (!change->enables)
 		return ky_user_rules_disable(&request->rules, change->pattern, err);
 	ky_user_rules_forget(&request->rules, change->pattern);
-	return ky_user_rules_add(&request->rules, &text, err);
+	ret = ky_user_rules_add(&request->rules, &text, err);
+	return ret < 0 ? ret : exclude_reserved(request, err);
 }
 
 /* What a change may replace. */

@@ -6,10 +6,11 @@
 
 #include "base/error.h"
 #include "record/user/user-ring-internal.h"
+#include "ring/ring-reader.h"
 
 /* Copies of what buffer @i holds. *events: is added to. */
 static int copy_buffer(struct ky_user_ring *ring, uint32_t i, struct ky_user_trace *trace,
-		       struct ky_packet_store *store, uint64_t *events, struct kymo_error *err)
+		       const struct ky_user_place *place, uint64_t *events, struct kymo_error *err)
 {
 	struct kymo_ring_chunk chunk;
 	struct kymo_error local;
@@ -26,7 +27,7 @@ static int copy_buffer(struct ky_user_ring *ring, uint32_t i, struct ky_user_tra
 			break;
 		}
 		if (!trace->path)
-			ret = ky_user_ring_make_trace(ring, trace, store, err);
+			ret = ky_user_ring_make_trace(ring, trace, place, err);
 		if (!ret)
 			ret = ky_user_trace_packet(trace, &chunk.packet, chunk.body,
 						   chunk.body_bytes, err);
@@ -42,7 +43,7 @@ void ky_user_ring_set_uuid(struct ky_user_ring *ring, const uint8_t uuid[16])
 }
 
 int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace,
-		      struct ky_packet_store *store, uint64_t *events, struct kymo_error *err)
+		      const struct ky_user_place *place, uint64_t *events, struct kymo_error *err)
 {
 	uint8_t uuid[16];
 	int ret;
@@ -58,7 +59,7 @@ int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace,
 	ky_user_ring_set_uuid(ring, uuid);
 	ret = KYMO_OK;
 	for (uint32_t i = 0; i < ring->n_buffers && !ret; i++)
-		ret = copy_buffer(ring, i, trace, store, events, err);
+		ret = copy_buffer(ring, i, trace, place, events, err);
 	if (ret < 0 || !trace->packets)
 		return ret;
 	/* After the copies: their ids are described by now. */
@@ -69,7 +70,7 @@ int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace,
 	return ret ? ret : ky_user_ring_describe(ring, trace, err);
 }
 
-int ky_user_ring_snapshot(struct ky_user_ring *ring, struct ky_packet_store *store,
+int ky_user_ring_snapshot(struct ky_user_ring *ring, const struct ky_user_place *place,
 			  const struct ky_clock_record *clock, uint64_t *events, uint64_t *bytes,
 			  struct kymo_error *err)
 {
@@ -81,7 +82,7 @@ int ky_user_ring_snapshot(struct ky_user_ring *ring, struct ky_packet_store *sto
 	if (ring->is_broken || !ring->reader)
 		return KYMO_OK;
 	ring->clock = *clock;
-	ret = ky_user_ring_copy(ring, &trace, store, events, &local);
+	ret = ky_user_ring_copy(ring, &trace, place, events, &local);
 	closed = ky_user_trace_close(&trace, &of_closing);
 	if (ret >= 0 && closed < 0) {
 		ret = closed;
@@ -99,6 +100,23 @@ int ky_user_ring_snapshot(struct ky_user_ring *ring, struct ky_packet_store *sto
 	if (ret < 0 && err)
 		*err = local;
 	return ky_user_ring_excuse(ring, ret, &local);
+}
+
+int ky_user_ring_take(struct ky_user_ring *ring, const struct ky_user_place *place,
+		      const struct ky_clock_record *ended, const struct ky_clock_record *next,
+		      struct kymo_error *err)
+{
+	uint64_t events, bytes;
+	int ret = ky_user_ring_snapshot(ring, place, ended, &events, &bytes, err);
+
+	if (ret < 0 || ring->is_broken || !ring->reader)
+		return ret;
+	ky_rb_forget_snapshot(ring->reader);
+	ring->clock = *next;
+	ring->taken_events += events;
+	ring->taken_bytes += bytes;
+	ky_user_ring_count(ring, events, bytes, 0);
+	return KYMO_OK;
 }
 
 void ky_user_ring_forget(struct ky_user_ring *ring)

@@ -138,7 +138,7 @@ static int finish_copy(struct ky_user_ring *ring, struct kymo_error *err)
 
 	if (ring->is_broken)
 		return KYMO_OK;
-	ret = ky_user_ring_copy(ring, &ring->trace, ring->store, &ring->events, &local);
+	ret = ky_user_ring_copy(ring, &ring->trace, &ring->place, &ring->events, &local);
 	if (ret < 0 && err)
 		*err = local;
 	return ky_user_ring_excuse(ring, ret, &local);

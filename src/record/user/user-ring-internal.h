@@ -13,7 +13,7 @@ void ky_user_ring_set_broken(struct ky_user_ring *ring, const char *why);
 
 /* Begins the trace. KYMO_E_FORMAT, KYMO_E_LIMIT: the program gets no trace. */
 int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *trace,
-			    struct ky_packet_store *store, struct kymo_error *err);
+			    const struct ky_user_place *place, struct kymo_error *err);
 /* Writes the metadata (again). Malformed data of the program is not a failure. */
 int ky_user_ring_describe(struct ky_user_ring *ring, struct ky_user_trace *trace,
 			  struct kymo_error *err);
@@ -23,6 +23,9 @@ int ky_user_ring_read_blob(struct ky_user_ring *ring, struct kymo_error *err);
 /* As ky_user_ring_read(), but the call stops soon after @bytes_max. */
 int ky_user_ring_read_some(struct ky_user_ring *ring, bool all, uint64_t bytes_max,
 			   struct kymo_error *err);
+/* Adds to the counts of the whole recording. */
+void ky_user_ring_count(const struct ky_user_ring *ring, uint64_t events, uint64_t bytes,
+			uint64_t lost);
 /* Closes all files of the ring. */
 void ky_user_ring_close(struct ky_user_ring *ring);
 
@@ -38,11 +41,11 @@ int ky_user_ring_tell_losses(struct ky_user_ring *ring, struct ky_user_trace *tr
 			     struct kymo_error *err);
 
 /*
- * user-ring-copy.c: makes a trace of the ring's contents in @store; no trace when the ring is
+ * user-ring-copy.c: makes a trace of the ring's contents at @place; no trace when the ring is
  * empty.
  */
 int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace,
-		      struct ky_packet_store *store, uint64_t *events, struct kymo_error *err);
+		      const struct ky_user_place *place, uint64_t *events, struct kymo_error *err);
 /* Sets the UUID of the next trace. */
 void ky_user_ring_set_uuid(struct ky_user_ring *ring, const uint8_t uuid[16]);
 

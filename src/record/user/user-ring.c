@@ -218,7 +218,7 @@ int ky_user_ring_follow(struct ky_user_ring *ring, struct kymo_error *err)
 /* ---- opening -------------------------------------------------------------------------- */
 
 int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *trace,
-			    struct ky_packet_store *store, struct kymo_error *err)
+			    const struct ky_user_place *place, struct kymo_error *err)
 {
 	struct ky_user_blob blob = blob_of(ring);
 	uint64_t begin = now_ns();
@@ -226,7 +226,7 @@ int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *tra
 	int ret;
 
 	trace->is_recovered = ring->read_only;
-	ret = ky_user_trace_open(trace, store, &blob, &ring->clock, ring->n_buffers, &n_bad, err);
+	ret = ky_user_trace_open(trace, place, &blob, &ring->clock, ring->n_buffers, &n_bad, err);
 	/* Later descriptions are written at once, too. */
 	ring->metadata_ns = 0;
 	ring->metadata_took_ns = now_ns() - begin;
@@ -362,7 +362,7 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 	ring->is_flight = options->is_flight;
 	ring->dump_excluded = options->dump_excluded;
 	ring->name = strdup(name);
-	ring->store = options->store;
+	ring->place = (struct ky_user_place){.store = options->store, .group = options->group};
 	ring->counts = options->counts;
 	ret = ring->name ? check_head(ring, options, err) : ky_error_nomem(err);
 	if (!ret)
@@ -378,7 +378,7 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 	if (!ret)
 		ring->n_buffers = kymo_ring_reader_buffers(ring->reader);
 	if (!ret && !ring->is_flight)
-		ret = ky_user_ring_make_trace(ring, &ring->trace, options->store, err);
+		ret = ky_user_ring_make_trace(ring, &ring->trace, &ring->place, err);
 	if (ret < 0) {
 		ky_user_ring_free(ring);
 		return ret;
@@ -408,8 +408,8 @@ uint64_t ky_user_ring_records(const struct kymo_ring_chunk *chunk)
 }
 
 /* For others who ask while the recording goes on. */
-static void add_counts(const struct ky_user_ring *ring, uint64_t events, uint64_t bytes,
-		       uint64_t lost)
+void ky_user_ring_count(const struct ky_user_ring *ring, uint64_t events, uint64_t bytes,
+			uint64_t lost)
 {
 	if (!ring->counts)
 		return;
@@ -457,8 +457,8 @@ static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, uint
 	}
 	ring->events += ky_user_ring_records(&chunk);
 	*bytes += chunk.body_bytes;
-	add_counts(ring, ky_user_ring_records(&chunk), chunk.body_bytes,
-		   ring->trace.streams[buffer].discarded - discarded);
+	ky_user_ring_count(ring, ky_user_ring_records(&chunk), chunk.body_bytes,
+			   ring->trace.streams[buffer].discarded - discarded);
 	kymo_ring_reader_release(ring->reader, &chunk);
 	return 1;
 }

@@ -27,7 +27,8 @@ struct ky_user_ring_options {
 	struct ky_packet_store
 		*store; /* traces go to ust/pid/NAME in it; it must outlive the ring */
 	const struct ky_log *log;
-	bool read_only; /* do not consume the ring: recovery */
+	const char *group; /* of the trace's name; NULL: none */
+	bool read_only;	   /* do not consume the ring: recovery */
 	bool is_flight; /* copy the ring only for snapshots; at the end, the ring's contents become the trace */
 	/* The required sizes of the ring; 0 and NULL: no requirement. */
 	uint32_t subbuf_bytes, n_subbufs;
@@ -70,8 +71,8 @@ struct ky_user_ring {
 	uint64_t metadata_took_ns;    /* duration of that writing */
 	struct ky_clock_record clock; /* of the metadata on disk */
 
-	struct ky_packet_store *store; /* store of the trace */
-	bool is_flight;		       /* of a flight recorder: copied at each snapshot */
+	struct ky_user_place place; /* of the trace */
+	bool is_flight;		    /* of a flight recorder: copied at each snapshot */
 	uint32_t n_buffers;
 	uint32_t next_buffer; /* the buffer where reading continues */
 	struct ky_user_trace trace;
@@ -84,7 +85,8 @@ struct ky_user_ring {
 
 	struct ky_user_counts *counts; /* NULL: none */
 	uint64_t events, n_damaged;
-	uint64_t archived_dump_events; /* of the state dumps before the last rotation */
+	uint64_t taken_events, taken_bytes; /* flight recorder: those in chunks */
+	uint64_t archived_dump_events;	    /* of the state dumps before the last rotation */
 	uint64_t lost_joining, lost_no_id;
 	uint64_t cut_texts;   /* the program's own count */
 	uint64_t lost_unread; /* of a ring that became malformed: number of unread events */
@@ -156,12 +158,19 @@ void ky_user_ring_free(struct ky_user_ring *ring);
 uint64_t ky_user_ring_lost(const struct ky_user_ring *ring);
 
 /*
- * Flight recorder: make a trace of the ring's present contents, in OUTPUT/ust/pid, with @clock.
+ * Flight recorder: make a trace of the ring's present contents, in ust/pid of @place, with @clock.
  * Programs continue to write. An empty ring makes no trace. *events, *bytes: of that trace.
  */
-int ky_user_ring_snapshot(struct ky_user_ring *ring, struct ky_packet_store *store,
+int ky_user_ring_snapshot(struct ky_user_ring *ring, const struct ky_user_place *place,
 			  const struct ky_clock_record *clock, uint64_t *events, uint64_t *bytes,
 			  struct kymo_error *err);
+
+/*
+ * The same, for a chunk: later traces of the ring do not have these events again. They have the clock @next.
+ */
+int ky_user_ring_take(struct ky_user_ring *ring, const struct ky_user_place *place,
+		      const struct ky_clock_record *ended, const struct ky_clock_record *next,
+		      struct kymo_error *err);
 
 /* Flight recorder: snapshots, and the trace at the end, no longer have the events until now. */
 void ky_user_ring_forget(struct ky_user_ring *ring);

@@ -90,8 +90,8 @@ int ky_user_rotate(struct ky_user *user, const char *archive, const struct ky_os
 {
 	struct ky_user_order order = {.archive = archive};
 
-	if (!user->is_running || user->options.overwrite)
-		return ky_error_set(err, KYMO_E_STATE, "a flight recorder has no chunks");
+	if (!user->is_running)
+		return ky_error_set(err, KYMO_E_STATE, "the recording is over");
 	ky_user_clock_record(ended, &order.clock);
 	ky_user_clock_record(next, &order.next);
 	return ky_user_give_order(user, &order, pause, err);

@@ -208,9 +208,11 @@ static int open_all(struct ky_user *user, struct kymo_error *err)
 		ret = ky_user_request_check(&user->request, &user->programs, err);
 	if (ret < 0)
 		return ret;
-	look_for_leftovers(user);
+	/* Groups come after the main recording, which tells the rest. */
+	if (!user->options.group)
+		look_for_leftovers(user);
 	ret = add_owners(user, err);
-	if (!ret && user->place[0])
+	if (!ret && user->place[0] && !user->options.group)
 		tell_place(user);
 	return ret;
 }

@@ -12,21 +12,32 @@ static void add(uint64_t *to, uint64_t count)
 		*to = UINT64_MAX;
 }
 
+/* What a flight recorder has put into chunks is overwritten later, and in a trace all the same. */
+static uint64_t overwritten_of(const struct ky_user_ring *ring)
+{
+	uint64_t kept = ring->events + ring->taken_events;
+
+	if (!ring->is_flight || !ring->taken_events)
+		return ring->is_flight ? ring->stats.overwritten : 0;
+	return ring->stats.records > kept ? ring->stats.records - kept : 0;
+}
+
 /* The counts of one program's ring. */
 static struct ky_user_program_stats stats_of(const struct ky_user_ring *ring)
 {
 	struct ky_user_program_stats of = {
 		.pid = ky_user_ring_blob(ring)->pid,
-		.events = ring->events,
-		.bytes = ring->trace.bytes,
+		.events = ring->events + ring->taken_events,
+		.bytes = ring->trace.bytes + ring->taken_bytes,
 		.lost = ky_user_ring_lost(ring),
 		.lost_joining = ring->lost_joining,
 		.lost_no_id = ring->lost_no_id,
 		.cut_texts = ring->cut_texts,
 		.lost_unread = ring->lost_unread,
 		.lost_claimed = ring->lost_claimed,
-		.overwritten = ring->is_flight ? ring->stats.overwritten : 0,
+		.overwritten = overwritten_of(ring),
 		.path = ring->trace.path,
+		.group = ring->place.group,
 	};
 
 	memcpy(of.procname, ky_user_ring_blob(ring)->procname, sizeof(of.procname));
@@ -114,6 +125,7 @@ static void progress_of(const struct ky_user_ring *ring, struct ky_user_program_
 		.lost = ring->reader ? stats.lost_total : ky_user_ring_lost(ring),
 		.unread = ring->reader ? stats.unread_records : 0,
 		.bytes = ring->trace.bytes,
+		.group = ring->place.group,
 		.has_ended = !ring->reader,
 	};
 	memcpy(to->procname, ky_user_ring_blob(ring)->procname, sizeof(to->procname));

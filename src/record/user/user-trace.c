@@ -36,23 +36,37 @@ static int tell_limit(int ret, uint64_t refusals, struct kymo_error *err)
 	return KYMO_E_LIMIT;
 }
 
-/* A trace in @store, of a name that is free. */
-static int open_in_store(struct ky_user_trace *trace, struct ky_packet_store *store,
-			 const struct ky_blob *blob, struct kymo_error *err)
+/* "ust/pid/shop-17-DATE", "archives/1/ust/uid/0/64-bit-rare"; malloc()ed; NULL without memory. */
+static char *path_of(const struct ky_user_place *place, const struct ky_blob *blob)
 {
-	char name[KY_USER_TRACE_NAME_BYTES], path[KY_USER_TRACE_NAME_BYTES + 24];
-	struct ky_store_place place = {.path = path, .is_numbered = true};
-	int ret;
+	char name[KY_USER_TRACE_NAME_BYTES], scheme[24] = "pid", *path;
 
 	ky_user_trace_name(blob, name);
 	if (blob->flags & KY_BLOB_SHARED)
-		snprintf(path, sizeof(path), "ust/uid/%u/%s", blob->uid, name);
-	else
-		snprintf(path, sizeof(path), "ust/pid/%s", name);
-	ret = ky_store_open(store, &place, &trace->packets, err);
+		snprintf(scheme, sizeof(scheme), "uid/%u", blob->uid);
+	if (asprintf(&path, "%s%sust/%s/%s%s%s", place->archive ? place->archive : "",
+		     place->archive ? "/" : "", scheme, name, place->group ? "-" : "",
+		     place->group ? place->group : "") < 0)
+		return NULL;
+	return path;
+}
+
+/* A trace of a name that is free. */
+static int open_in_store(struct ky_user_trace *trace, const struct ky_user_place *place,
+			 const struct ky_blob *blob, struct kymo_error *err)
+{
+	char *path = path_of(place, blob);
+	const struct ky_store_place in_store = {.path = path, .is_numbered = true};
+	int ret;
+
+	if (!path)
+		return ky_error_nomem(err);
+	ret = ky_store_open(place->store, &in_store, &trace->packets, err);
+	free(path);
 	if (ret < 0)
 		return ret;
-	if (asprintf(&trace->path, "%s/%s", store->name, trace->packets->path) < 0) {
+	trace->group = place->group;
+	if (asprintf(&trace->path, "%s/%s", place->store->name, trace->packets->path) < 0) {
 		trace->path = NULL;
 		return ky_error_nomem(err);
 	}
@@ -86,7 +100,7 @@ static void remove_all(struct ky_user_trace *trace)
 	trace->path = NULL;
 }
 
-int ky_user_trace_open(struct ky_user_trace *trace, struct ky_packet_store *store,
+int ky_user_trace_open(struct ky_user_trace *trace, const struct ky_user_place *place,
 		       const struct ky_user_blob *blob, const struct ky_clock_record *clock,
 		       uint32_t n_streams, uint32_t *n_bad, struct kymo_error *err)
 {
@@ -95,7 +109,7 @@ int ky_user_trace_open(struct ky_user_trace *trace, struct ky_packet_store *stor
 
 	memcpy(trace->uuid, blob->head->trace_uuid, sizeof(trace->uuid));
 	if (!ret)
-		ret = open_in_store(trace, store, blob->head, err);
+		ret = open_in_store(trace, place, blob->head, err);
 	if (!ret)
 		ret = write_metadata(trace, blob, clock, n_bad, err);
 	ret = tell_limit(ret, refusals, err);
@@ -144,14 +158,15 @@ static int open_stream(struct ky_user_trace *trace, struct ky_user_stream *strea
 		       struct kymo_error *err)
 {
 	uint64_t refusals;
-	char name[32];
+	char name[KY_USER_GROUP_NAME_MAX + 16];
 
 	if (stream->number >= 0)
 		return KYMO_OK;
 	if (stream == &trace->dump_stream)
 		snprintf(name, sizeof(name), "statedump_0");
 	else
-		snprintf(name, sizeof(name), "channel0_%u", number);
+		snprintf(name, sizeof(name), "%s_%u", trace->group ? trace->group : "channel0",
+			 number);
 	refusals = ky_file_refusals();
 	stream->number = ky_store_stream(trace->packets, name, err);
 	return stream->number < 0 ? tell_limit(stream->number, refusals, err) : KYMO_OK;

@@ -15,6 +15,7 @@
 #include "base/strbuf.h"
 #include "ctf/encode/packet-writer.h"
 #include "record/user/user-model.h"
+#include "record/user/user.h"
 #include "store/packet-store.h"
 
 /* A stream of the trace: one per buffer, and the state dump's. */
@@ -26,10 +27,18 @@ struct ky_user_stream {
 	uint64_t discarded;    /* the count in the last packet */
 };
 
+/* The place of a new trace. */
+struct ky_user_place {
+	struct ky_packet_store *store;
+	const char *group;   /* NULL: the main buffers; must outlive the trace */
+	const char *archive; /* a directory of the store; NULL: the store itself */
+};
+
 /* A zeroed struct is not open. */
 struct ky_user_trace {
 	char *path; /* NULL: not open */
-	char name[KY_USER_TRACE_NAME_BYTES + 24];
+	char name[KY_USER_TRACE_NAME_BYTES + KY_USER_GROUP_NAME_MAX + 24];
+	const char *group;
 	uint8_t uuid[16];
 	struct ky_store_trace *packets; /* NULL: closed */
 	struct ky_user_stream *streams; /* n_streams: one per buffer */
@@ -49,12 +58,12 @@ struct ky_user_trace {
 };
 
 /*
- * Make the trace of @blob's program in @store, for @n_streams buffers, with metadata; *n_bad: see
+ * Make the trace of @blob's program at @place, for @n_streams buffers, with metadata; *n_bad: see
  * ky_user_metadata(). KYMO_E_FORMAT: the program's data is malformed, KYMO_E_LIMIT: no descriptor
  * is left; in both cases the function made no files. KYMO_E_IO, KYMO_E_MEMORY. The caller must call
  * fini in any case.
  */
-int ky_user_trace_open(struct ky_user_trace *trace, struct ky_packet_store *store,
+int ky_user_trace_open(struct ky_user_trace *trace, const struct ky_user_place *place,
 		       const struct ky_user_blob *blob, const struct ky_clock_record *clock,
 		       uint32_t n_streams, uint32_t *n_bad, struct kymo_error *err);
 

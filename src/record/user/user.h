@@ -34,6 +34,14 @@ struct ky_user_options {
 	size_t n_patterns;
 	const char *const *exclusions; /* from all rules */
 	size_t n_exclusions;
+	/* Events of other recordings of the same programs: excluded from these rules and from all later ones. */
+	const char *const *reserved;
+	size_t n_reserved;
+	/*
+	 * Traces have "-GROUP" at the end of their names, and streams "GROUP_" at the beginning; NULL: without a group.
+	 * KY_USER_GROUP_NAME_MAX bytes at most.
+	 */
+	const char *group;
 	uint8_t level_min, level_max; /* 0 EMERG .. 14 DEBUG, both included */
 	const char *filter;	      /* NULL: none */
 	const char *contexts;	      /* "vtid,procname"; NULL: none */
@@ -60,12 +68,15 @@ struct ky_user_options {
 	 * program. Each event has the context fields vpid and vtid then.
 	 */
 	bool shares_buffers;
+	/* The number of recordings of this process that share its limit of open files; 0: 1. */
+	unsigned int n_sharing;
 	uint64_t keep_bytes; /* memory limit for the newest events of ended programs */
 	const struct ky_os_clock *clock;
 	const struct ky_log *log; /* may be NULL; must outlive the recording; any thread */
 };
 
-#define KY_USER_TEXT_MAX 1023 /* of a string; KYMO_STRING_MAX of kymo/trace.h */
+#define KY_USER_TEXT_MAX       1023 /* of a string; KYMO_STRING_MAX of kymo/trace.h */
+#define KY_USER_GROUP_NAME_MAX 32
 
 /* The result of one program. */
 struct ky_user_program_stats {
@@ -83,6 +94,7 @@ struct ky_user_program_stats {
 		lost_claimed; /* not 0: the program's own, implausible count; lost is then 0, and lost_by has no meaning */
 	uint64_t overwritten; /* flight recorder: events that newer ones replaced */
 	const char *path;     /* of its trace; NULL: none */
+	const char *group;    /* of its buffers; NULL: the main buffers */
 };
 
 struct ky_user_stats {
@@ -125,6 +137,7 @@ struct ky_user_program_progress {
 	uint64_t events, lost; /* of events that the program wrote, and that it could not write */
 	uint64_t unread;       /* number of events that are only in its buffers */
 	uint64_t bytes;	       /* of its trace */
+	const char *group;     /* of its buffers; NULL: the main buffers */
 	bool has_ended;
 };
 
@@ -195,9 +208,9 @@ struct ky_user_pause {
 };
 
 /*
- * Between start and stop, without flight recorder: everything up to now becomes complete traces in
- * OUTPUT/@archive/ust/pid, with the clock @ended, and programs continue in new traces in
- * OUTPUT/ust/pid, with the clock @next. Traces of programs that take too long move later. @pause may
+ * Between start and stop: everything up to now, of a flight recorder what its buffers have, becomes
+ * complete traces in OUTPUT/@archive/ust/pid, with the clock @ended, and programs continue in new traces
+ * in OUTPUT/ust/pid, with the clock @next. Traces of programs that take too long move later. @pause may
  * be NULL. Errors: those of writing.
  */
 int ky_user_rotate(struct ky_user *user, const char *archive, const struct ky_os_clock *ended,
