@@ -27,12 +27,17 @@ all: build ## build build/src/cli/kymo and libkymo
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-build: $(DIR)/build.ninja
+build: $(DIR)/build.ninja $(DIR)/web-packages
 	@ninja -C $(DIR)
 
 $(DIR)/build.ninja:
 	@command -v $(MESON) >/dev/null || { echo "meson is missing; run: tools/install-deps build" >&2; exit 1; }
 	@$(MESON) setup $(DIR) --prefix=$(abspath $(PREFIX)) $(SETUP)
+
+# The registry is asked once for each build directory and list of packages.
+$(DIR)/web-packages: web/package-lock.json | $(DIR)/build.ninja
+	@tools/web-packages
+	@touch $@
 
 deps-%:
 	@tools/install-deps build $* || echo "carrying on without what could not be installed"

@@ -31,6 +31,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_info,
 	&ky_command_report,
 	&ky_command_timeline,
+	&ky_command_view,
 
 	/* this machine */
 	&ky_command_list,

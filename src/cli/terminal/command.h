@@ -90,6 +90,7 @@ extern const struct ky_command ky_command_print;
 extern const struct ky_command ky_command_convert;
 extern const struct ky_command ky_command_report;
 extern const struct ky_command ky_command_timeline;
+extern const struct ky_command ky_command_view;
 extern const struct ky_command ky_command_lami;
 extern const struct ky_command ky_command_info;
 extern const struct ky_command ky_command_list;

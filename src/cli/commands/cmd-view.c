@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo view: traces in the browser. */
+#include "cli/terminal/command.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/reading/input-options.h"
+#include "cli/reading/open-link.h"
+#include "os/event-loop.h"
+#include "view/server.h"
+
+struct view_options {
+	uint64_t port;
+	bool no_browser;
+	struct ky_input_options input;
+};
+
+static const struct ky_option_def view_option_defs[] = {
+	{.name = "port",
+	 .letter = 'p',
+	 .kind = KY_OPTION_U64,
+	 .arg = "N",
+	 .help = "Listen on this port of 127.0.0.1. Default: any free port.",
+	 .at = offsetof(struct view_options, port)},
+	{.name = "no-browser",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Only print the link. Without a display, kymo never opens a browser.",
+	 .at = offsetof(struct view_options, no_browser)},
+	KY_INPUT_OPTION_DEFS(struct view_options, input),
+	KY_CORRELATE_OPTION_DEF(struct view_options, input),
+	{0},
+};
+
+static int end_loop(void *data, const struct signalfd_siginfo *info, struct kymo_error *err)
+{
+	(void)data;
+	(void)info;
+	(void)err;
+	return KY_LOOP_END;
+}
+
+static void signals_of_end(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+}
+
+/* Until a signal. */
+static int wait_for_end(struct kymo_error *err)
+{
+	struct ky_loop *loop;
+	sigset_t set;
+	int ret = ky_loop_new(&loop, err);
+
+	if (ret < 0)
+		return ret;
+	signals_of_end(&set);
+	ret = ky_loop_add_signals(loop, &set, end_loop, NULL, NULL, err);
+	if (ret == KYMO_OK)
+		ret = ky_loop_run(loop, err);
+	ky_loop_free(loop);
+	return ret;
+}
+
+static int serve(struct ky_view *view, const struct view_options *options, struct kymo_error *err)
+{
+	struct ky_open_link opened = KY_OPEN_LINK_INIT;
+	struct ky_view_server *server;
+	int ret = ky_view_server_open(view, (uint16_t)options->port, &server, err);
+
+	if (ret < 0)
+		return ret;
+	printf("%s\n", ky_view_server_link(server)); /* lint: own text */
+	fflush(stdout);
+	ky_log_info(&ky_cli_log, "the viewer runs until Ctrl-C");
+	if (!options->no_browser)
+		ky_open_link(&opened, ky_view_server_link(server));
+	ret = wait_for_end(err);
+	ky_open_link_end(&opened);
+	ky_view_server_close(server);
+	return ret;
+}
+
+static int view_set(struct ky_trace_set *set, const struct view_options *options,
+		    struct kymo_error *err)
+{
+	struct ky_view *view;
+	int ret = ky_view_new(set, &view, err);
+
+	if (ret < 0)
+		return ret;
+	ret = serve(view, options, err);
+	ky_view_free(view);
+	return ret;
+}
+
+static int run_view(const struct ky_command *command, void *data, int n_args, char **args)
+{
+	const struct view_options *options = data;
+	struct ky_trace_set set;
+	struct kymo_error err;
+	sigset_t signals;
+	int ret;
+
+	if (options->port > UINT16_MAX)
+		return ky_cli_usage(command, "--port: a port is a number up to 65535");
+	/* Before any thread begins: all inherit it. */
+	signals_of_end(&signals);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	ky_error_clear(&err);
+	ret = ky_cli_open(&set, args, n_args, &options->input, true, &err);
+	if (ret == KYMO_OK) {
+		ret = view_set(&set, options, &err);
+		ky_trace_set_close(&set);
+	}
+	if (ret == KYMO_OK)
+		return KY_EXIT_OK;
+	ky_cli_error(&err);
+	return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
+}
+
+const struct ky_command ky_command_view = {
+	.name = "view",
+	.summary = "show traces in the browser",
+	.usage = "[OPTIONS] TRACE...",
+	.description =
+		"Starts a server on the loopback interface, prints a link to its page, and opens the page "
+		"in the browser. The page shows the density of events over time, lost events, a table of "
+		"all events with their fields, and the reports of kymo report for a range. Filters are "
+		"those of kymo print --filter. Key '?' lists the keys.\n"
+		"\n"
+		"A trace of any size opens at once: the page first shows estimates from the packets' "
+		"headers, and exact numbers as counting goes on.\n"
+		"\n"
+		"The link contains a secret token. Programs and pages without it cannot read the traces. "
+		"The server opens only the traces of the command line, and ends with Ctrl-C.",
+	.examples = "# open a trace in the browser\n"
+		    "kymo view my-trace\n\n"
+		    "# on another machine: print the link, and reach it through ssh\n"
+		    "kymo view --no-browser --port 8123 my-trace\n"
+		    "ssh -L 8123:127.0.0.1:8123 that-machine",
+	.see_also = "print report info",
+	.first_trace = 1,
+	.options = view_option_defs,
+	.options_size = sizeof(struct view_options),
+	.min_args = 1,
+	.max_args = -1,
+	.run = run_view,
+};

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#include "view/counts.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "flow/graph/select.h"
+
+/* Reading goes on over fewer buckets without events, and seeks over more. */
+#define MAX_GAP (KY_COUNT_BUCKETS / 256)
+
+struct ky_counts {
+	const struct ky_trace_set *set;
+	int64_t begin_ns;
+	uint64_t width_ns; /* of a bucket */
+	char *filter;
+	struct ky_flow *flow; /* the thread's */
+	bool is_started;
+	pthread_t thread;
+	atomic_bool stop;     /* relaxed: nothing depends on when the thread sees it */
+	pthread_mutex_t lock; /* for everything below */
+	uint32_t *buckets;
+	struct ky_counts_state state;
+};
+
+/* ---- time and buckets -------------------------------------------------------------------- */
+
+size_t ky_counts_bucket(const struct ky_counts *counts, int64_t ns)
+{
+	uint64_t at;
+
+	if (ns <= counts->begin_ns)
+		return 0;
+	at = ((uint64_t)ns - (uint64_t)counts->begin_ns) / counts->width_ns;
+	return at < KY_COUNT_BUCKETS ? (size_t)at : KY_COUNT_BUCKETS - 1;
+}
+
+int64_t ky_counts_time(const struct ky_counts *counts, size_t bucket)
+{
+	uint64_t after;
+
+	if (__builtin_mul_overflow((uint64_t)bucket, counts->width_ns, &after) ||
+	    after > (uint64_t)INT64_MAX - (uint64_t)counts->begin_ns)
+		return INT64_MAX;
+	return (int64_t)((uint64_t)counts->begin_ns + after);
+}
+
+/* ---- counting ---------------------------------------------------------------------------- */
+
+static void add(struct ky_counts *counts, const struct ky_batch *batch)
+{
+	int64_t end_ns = INT64_MIN; /* of the bucket */
+	size_t bucket = 0;
+
+	for (size_t i = 0; i < batch->n_events; i++) {
+		int64_t ns = batch->events[i].ns;
+
+		if (ns >= end_ns || i == 0) {
+			bucket = ky_counts_bucket(counts, ns);
+			end_ns = ky_counts_time(counts, bucket + 1);
+		}
+		counts->buckets[bucket] += counts->buckets[bucket] != UINT32_MAX;
+	}
+	counts->state.n += batch->n_events;
+	/* Later events may be in the last bucket, too. */
+	if (bucket > counts->state.n_exact)
+		counts->state.n_exact = bucket;
+}
+
+static void *count(void *data)
+{
+	struct ky_counts *counts = data;
+	struct ky_batch batch;
+	struct kymo_error err;
+	int ret = 1;
+
+	ky_error_clear(&err);
+	while (ret > 0 && !atomic_load_explicit(&counts->stop, memory_order_relaxed)) {
+		ret = ky_flow_next(counts->flow, &batch, &err);
+		if (ret <= 0)
+			break;
+		pthread_mutex_lock(&counts->lock);
+		add(counts, &batch);
+		pthread_mutex_unlock(&counts->lock);
+	}
+	ky_flow_close(counts->flow);
+	pthread_mutex_lock(&counts->lock);
+	counts->state.is_over = true;
+	counts->state.n_exact = KY_COUNT_BUCKETS;
+	counts->state.error = err;
+	pthread_mutex_unlock(&counts->lock);
+	return NULL;
+}
+
+static int begin(struct ky_counts *counts, struct kymo_error *err)
+{
+	struct ky_selection selection;
+	int ret;
+
+	ky_selection_init(&selection);
+	selection.filter = counts->filter[0] ? counts->filter : NULL;
+	ret = ky_flow_open_selected(counts->set, &selection, &counts->flow, err);
+	if (ret == KYMO_E_INVALID && err && !err->path[0])
+		ky_error_input(err, "filter");
+	if (ret < 0)
+		return ret;
+	ret = pthread_create(&counts->thread, NULL, count, counts);
+	counts->is_started = !ret;
+	if (!ret)
+		return KYMO_OK;
+	ky_flow_close(counts->flow);
+	return ky_error_errno(err, ret, "cannot start a thread that counts events");
+}
+
+int ky_counts_new(const struct ky_trace_set *set, int64_t begin_ns, int64_t end_ns,
+		  const char *filter, struct ky_counts **made, struct kymo_error *err)
+{
+	struct ky_counts *counts = calloc(1, sizeof(*counts));
+	int ret = KYMO_E_MEMORY;
+
+	if (!counts)
+		return ky_error_nomem(err);
+	counts->set = set;
+	counts->begin_ns = begin_ns;
+	counts->width_ns = ((uint64_t)end_ns - (uint64_t)begin_ns) / KY_COUNT_BUCKETS + 1;
+	counts->filter = strdup(filter);
+	counts->buckets = calloc(KY_COUNT_BUCKETS, sizeof(*counts->buckets));
+	pthread_mutex_init(&counts->lock, NULL);
+	if (counts->filter && counts->buckets)
+		ret = begin(counts, err);
+	else
+		ky_error_nomem(err);
+	if (ret == KYMO_OK) {
+		*made = counts;
+		return KYMO_OK;
+	}
+	ky_counts_free(counts);
+	return ret;
+}
+
+void ky_counts_free(struct ky_counts *counts)
+{
+	if (!counts)
+		return;
+	if (counts->is_started) {
+		atomic_store_explicit(&counts->stop, true, memory_order_relaxed);
+		pthread_join(counts->thread, NULL);
+	}
+	pthread_mutex_destroy(&counts->lock);
+	free(counts->buckets);
+	free(counts->filter);
+	free(counts);
+}
+
+/* ---- asking ------------------------------------------------------------------------------ */
+
+const char *ky_counts_filter(const struct ky_counts *counts)
+{
+	return counts->filter;
+}
+
+void ky_counts_state(struct ky_counts *counts, struct ky_counts_state *state)
+{
+	pthread_mutex_lock(&counts->lock);
+	*state = counts->state;
+	pthread_mutex_unlock(&counts->lock);
+}
+
+uint64_t ky_counts_sum(struct ky_counts *counts, size_t from, size_t to)
+{
+	uint64_t sum = 0;
+
+	pthread_mutex_lock(&counts->lock);
+	for (size_t i = from; i < to; i++)
+		sum += counts->buckets[i];
+	pthread_mutex_unlock(&counts->lock);
+	return sum;
+}
+
+bool ky_counts_find(struct ky_counts *counts, uint64_t row, size_t *bucket, uint64_t *before)
+{
+	uint64_t sum = 0;
+	size_t i = 0;
+
+	pthread_mutex_lock(&counts->lock);
+	for (; i < KY_COUNT_BUCKETS && sum + counts->buckets[i] <= row; i++)
+		sum += counts->buckets[i];
+	pthread_mutex_unlock(&counts->lock);
+	*bucket = i;
+	*before = sum;
+	return i < KY_COUNT_BUCKETS;
+}
+
+bool ky_counts_window(struct ky_counts *counts, size_t at, uint64_t n, size_t *from, size_t *to)
+{
+	uint64_t sum = 0;
+	size_t i = at, last;
+
+	pthread_mutex_lock(&counts->lock);
+	while (i < KY_COUNT_BUCKETS && !counts->buckets[i])
+		i++;
+	*from = last = i;
+	for (; i < KY_COUNT_BUCKETS && sum < n && i - last <= MAX_GAP; i++) {
+		sum += counts->buckets[i];
+		last = counts->buckets[i] ? i : last;
+	}
+	pthread_mutex_unlock(&counts->lock);
+	*to = last + 1;
+	return *from < KY_COUNT_BUCKETS;
+}
+
+size_t ky_counts_pixels(struct ky_counts *counts, int64_t begin_ns, int64_t end_ns, size_t n,
+			double *pixels)
+{
+	double span = (double)((uint64_t)end_ns - (uint64_t)begin_ns) + 1;
+	size_t from = ky_counts_bucket(counts, begin_ns), to = ky_counts_bucket(counts, end_ns);
+	size_t n_exact = n;
+
+	pthread_mutex_lock(&counts->lock);
+	for (size_t i = from; i <= to; i++) {
+		int64_t at_ns = ky_counts_time(counts, i);
+		double after =
+			(double)(at_ns < begin_ns ? 0 : (uint64_t)at_ns - (uint64_t)begin_ns);
+		size_t pixel = (size_t)(after / span * (double)n);
+
+		pixel = pixel < n ? pixel : n - 1;
+		if (i >= counts->state.n_exact && pixel < n_exact)
+			n_exact = pixel;
+		pixels[pixel] += counts->buckets[i];
+	}
+	pthread_mutex_unlock(&counts->lock);
+	return n_exact;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* A read graph that ends when its answer is no longer wanted. */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "view/view-internal.h"
+
+/* Asking costs a system call: once for so many events, or batches. */
+#define ASK_EVENTS  65536
+#define ASK_BATCHES 1024
+
+struct stage {
+	struct ky_flow flow;
+	struct ky_flow *input;
+	const struct ky_view_stop *stop;
+	size_t n_events, n_batches; /* since the last question */
+};
+
+static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
+{
+	struct stage *stage = (struct stage *)flow;
+	int ret;
+
+	if (stage->n_events >= ASK_EVENTS || ++stage->n_batches >= ASK_BATCHES) {
+		stage->n_events = stage->n_batches = 0;
+		if (stage->stop->is_over(stage->stop->data))
+			return ky_error_set(err, KYMO_E_INTERRUPTED, "the client has closed the connection");
+	}
+	ret = ky_flow_next(stage->input, batch, err);
+	stage->n_events += ret > 0 ? batch->n_events : 0;
+	return ret;
+}
+
+static int stage_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
+{
+	return ky_flow_seek(((struct stage *)flow)->input, ns, err);
+}
+
+static int stage_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err)
+{
+	return ky_flow_broken(((struct stage *)flow)->input, i, ns, err);
+}
+
+static void stage_close(struct ky_flow *flow)
+{
+	ky_flow_close(((struct stage *)flow)->input);
+	free(flow);
+}
+
+static const struct ky_flow_ops stage_ops = {
+	.next = stage_next,
+	.seek = stage_seek,
+	.broken = stage_broken,
+	.close = stage_close,
+};
+
+int ky_view_flow(const struct ky_view *view, const char *filter, int64_t begin_ns, int64_t end_ns,
+		 const struct ky_view_stop *stop, struct ky_flow **flow, struct kymo_error *err)
+{
+	struct stage *stage = calloc(1, sizeof(*stage));
+	struct ky_selection selection;
+	int ret;
+
+	if (!stage)
+		return ky_error_nomem(err);
+	ky_selection_init(&selection);
+	selection.filter = filter[0] ? filter : NULL;
+	selection.begin_ns = begin_ns;
+	selection.end_ns = end_ns;
+	ret = ky_flow_open_selected(view->set, &selection, &stage->input, err);
+	if (ret < 0) {
+		free(stage);
+		return ret;
+	}
+	stage->flow.ops = &stage_ops;
+	stage->stop = stop;
+	*flow = &stage->flow;
+	return KYMO_OK;
+}

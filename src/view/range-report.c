@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* A report for a range, as the JSON of kymo report. */
+#include "analysis/render/render.h"
+#include "base/error.h"
+#include "view/view-internal.h"
+
+#define MAX_ANSWER_BYTES ((size_t)64 << 20)
+
+/* The whole trace passes: names, files and states before the range belong to it. */
+static int run(const struct ky_view *view, const struct ky_report *report,
+	       const struct ky_view_request *request, const struct ky_view_stop *stop,
+	       struct ky_report_results *results, struct kymo_error *err)
+{
+	struct ky_report_options options;
+	struct ky_flow *flow;
+	int ret = ky_view_flow(view, request->filter, INT64_MIN, INT64_MAX, stop, &flow, err);
+
+	if (ret < 0)
+		return ret;
+	ky_report_options_init(&options);
+	options.for_people = false;
+	options.focus.begin_ns = request->begin_ns;
+	options.focus.end_ns = request->end_ns;
+	ret = ky_reports_run(&report, 1, view->set, flow, &options, results, err);
+	ky_report_options_fini(&options);
+	ky_flow_close(flow);
+	return ret;
+}
+
+int ky_view_report(struct ky_view *view, const struct ky_view_request *request,
+		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
+{
+	const struct ky_report *report = ky_report_find(request->name);
+	struct ky_report_results results = {0};
+	int ret;
+
+	if (!report || report->wants_periods)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such report");
+	ret = run(view, report, request, stop, &results, err);
+	/* Of a damaged trace: what could be read. The state of counting tells of the damage. */
+	if (ret >= 0 || ((ret == KYMO_E_FORMAT || ret == KYMO_E_IO || ret == KYMO_E_LIMIT) &&
+			 results.begin_ns != INT64_MIN))
+		ret = ky_render_json(out, &results, err);
+	if (ret >= 0 && out->len > MAX_ANSWER_BYTES)
+		ret = ky_error_set(err, KYMO_E_LIMIT,
+				   "the report is too large to show; select a shorter range");
+	ky_report_results_fini(&results);
+	return ret < 0 ? ret : KYMO_OK;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+#include "view/request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/utf8.h"
+
+/* Parameters, as bits. */
+enum {
+	HAS_BEGIN = 1,
+	HAS_END = 2,
+	HAS_NS = 4,
+	HAS_ROW = 8,
+	HAS_COUNT = 16,
+	HAS_FILTER = 32,
+	HAS_NAME = 64,
+};
+
+struct resource {
+	const char *path; /* below "api/" */
+	enum ky_view_what what;
+	bool is_post;
+	unsigned int needs, may; /* parameters */
+	uint64_t max_count;
+};
+
+static const struct resource resources[] = {
+	{"info", KY_VIEW_INFO, false, 0, 0, 0},
+	{"density", KY_VIEW_DENSITY, false, HAS_BEGIN | HAS_END | HAS_COUNT, HAS_FILTER,
+	 KY_VIEW_MAX_PIXELS},
+	{"rank", KY_VIEW_RANK, false, HAS_NS, HAS_FILTER, 0},
+	{"rows", KY_VIEW_ROWS, false, HAS_ROW | HAS_COUNT, HAS_FILTER, KY_VIEW_MAX_ROWS},
+	{"event", KY_VIEW_EVENT, false, HAS_ROW, HAS_FILTER, 0},
+	{"report", KY_VIEW_REPORT, true, HAS_NAME | HAS_BEGIN | HAS_END, HAS_FILTER, 0},
+};
+
+/* ---- texts ------------------------------------------------------------------------------- */
+
+static bool is_utf8(const char *text, size_t len)
+{
+	for (size_t i = 0, n; i < len; i += n) {
+		n = ky_utf8_length((const uint8_t *)text + i, len - i);
+		if (!n)
+			return false;
+	}
+	return true;
+}
+
+/* Decode %XX and '+' of @text into @out. Neither a NUL nor bad UTF-8 is text. */
+static int decode(const char *text, size_t len, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		int c = (unsigned char)text[i];
+
+		if (c == '%') {
+			int high = i + 2 < len ? ky_digit_value(text[i + 1]) : KY_NO_DIGIT;
+			int low = i + 2 < len ? ky_digit_value(text[i + 2]) : KY_NO_DIGIT;
+
+			if (high > 15 || low > 15)
+				return KYMO_E_INVALID;
+			c = high * 16 + low;
+			i += 2;
+		} else if (c == '+') {
+			c = ' ';
+		}
+		if (!c || n + 1 >= size)
+			return KYMO_E_INVALID;
+		out[n++] = (char)c;
+	}
+	out[n] = '\0';
+	return is_utf8(out, n) ? KYMO_OK : KYMO_E_INVALID;
+}
+
+/* A decimal number, alone. */
+static int number(const char *text, bool may_be_negative, int64_t *value)
+{
+	bool negative = may_be_negative && *text == '-';
+	uint64_t magnitude = 0, limit = (uint64_t)INT64_MAX + negative;
+
+	text += negative;
+	if (!*text)
+		return KYMO_E_INVALID;
+	for (; *text; text++) {
+		uint64_t digit = (uint64_t)(*text - '0');
+
+		if (*text < '0' || *text > '9' || magnitude > (limit - digit) / 10)
+			return KYMO_E_INVALID;
+		magnitude = magnitude * 10 + digit;
+	}
+	*value = (int64_t)(negative ? 0 - magnitude : magnitude);
+	return KYMO_OK;
+}
+
+/* A part of a path or the name of a report: no separators, no escapes. */
+static int plain_name(const char *text, size_t len, char *out)
+{
+	if (len >= KY_VIEW_NAME_BYTES)
+		return KYMO_E_INVALID;
+	for (size_t i = 0; i < len; i++) {
+		char c = text[i];
+
+		if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && !(i && strchr("-._", c)))
+			return KYMO_E_INVALID;
+	}
+	memcpy(out, text, len);
+	out[len] = '\0';
+	return KYMO_OK;
+}
+
+/* ---- parameters -------------------------------------------------------------------------- */
+
+static unsigned int key_of(const char *text, size_t len)
+{
+	static const struct {
+		const char *name;
+		unsigned int bit;
+	} keys[] = {{"begin", HAS_BEGIN}, {"end", HAS_END},	{"ns", HAS_NS},
+		    {"row", HAS_ROW},	  {"count", HAS_COUNT}, {"filter", HAS_FILTER},
+		    {"name", HAS_NAME}};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		if (strlen(keys[i].name) == len && memcmp(keys[i].name, text, len) == 0)
+			return keys[i].bit;
+	}
+	return 0;
+}
+
+static int take_number(unsigned int key, const char *text, struct ky_view_request *request)
+{
+	int64_t value = 0;
+	int ret = number(text, key & (HAS_BEGIN | HAS_END | HAS_NS), &value);
+
+	switch (key) {
+	case HAS_BEGIN:
+		request->begin_ns = value;
+		break;
+	case HAS_END:
+		request->end_ns = value;
+		break;
+	case HAS_NS:
+		request->ns = value;
+		break;
+	case HAS_ROW:
+		request->row = (uint64_t)value;
+		break;
+	default:
+		request->count = (uint64_t)value;
+		break;
+	}
+	return ret;
+}
+
+static int take(unsigned int key, const char *text, size_t len, struct ky_view_request *request)
+{
+	char plain[32];
+
+	if (key == HAS_FILTER)
+		return decode(text, len, request->filter, sizeof(request->filter));
+	if (key == HAS_NAME)
+		return len ? plain_name(text, len, request->name) : KYMO_E_INVALID;
+	if (decode(text, len, plain, sizeof(plain)) < 0)
+		return KYMO_E_INVALID;
+	return take_number(key, plain, request);
+}
+
+static int take_all(const char *query, const struct resource *resource,
+		    struct ky_view_request *request, struct kymo_error *err)
+{
+	unsigned int given = 0, key;
+
+	while (*query) {
+		size_t len = strcspn(query, "&"), name = strcspn(query, "=&");
+
+		key = name < len ? key_of(query, name) : 0;
+		if (!(key & (resource->needs | resource->may)))
+			return ky_error_set(err, KYMO_E_INVALID, "unknown parameter");
+		if (given & key)
+			return ky_error_set(err, KYMO_E_INVALID, "a parameter is given twice");
+		given |= key;
+		if (take(key, query + name + 1, len - name - 1, request) < 0)
+			return ky_error_set(err, KYMO_E_INVALID, "malformed parameter");
+		query += len + (query[len] == '&');
+	}
+	if ((given & resource->needs) != resource->needs)
+		return ky_error_set(err, KYMO_E_INVALID, "a parameter is missing");
+	if ((given & HAS_COUNT) && (!request->count || request->count > resource->max_count))
+		return ky_error_set(err, KYMO_E_INVALID, "the count is not from 1 to %llu",
+				    (unsigned long long)resource->max_count);
+	if ((given & HAS_END) && request->end_ns < request->begin_ns)
+		return ky_error_set(err, KYMO_E_INVALID, "the range ends before its begin");
+	return KYMO_OK;
+}
+
+/* ---- the whole --------------------------------------------------------------------------- */
+
+static const struct resource *resource_of(const char *path, size_t len)
+{
+	for (size_t i = 0; i < sizeof(resources) / sizeof(*resources); i++) {
+		if (strlen(resources[i].path) == len && memcmp(resources[i].path, path, len) == 0)
+			return &resources[i];
+	}
+	return NULL;
+}
+
+/* The number of differing characters must not show in the time. */
+static bool is_token(const char *text, const char *token)
+{
+	unsigned int differs = 0;
+
+	if (strnlen(text, KY_VIEW_TOKEN_CHARS) < KY_VIEW_TOKEN_CHARS)
+		return false;
+	for (size_t i = 0; i < KY_VIEW_TOKEN_CHARS; i++)
+		differs |= (unsigned int)((unsigned char)text[i] ^ (unsigned char)token[i]);
+	return !differs;
+}
+
+int ky_view_request_parse(const char *target, bool is_post, const char *token,
+			  struct ky_view_request *request, struct kymo_error *err)
+{
+	static const struct resource asset = {.path = "", .what = KY_VIEW_ASSET};
+	const struct resource *resource = &asset;
+	const char *path;
+	size_t len;
+
+	memset(request, 0, sizeof(*request));
+	request->is_post = is_post;
+	if (target[0] != '/' || !is_token(target + 1, token) ||
+	    target[1 + KY_VIEW_TOKEN_CHARS] != '/')
+		return ky_error_set(err, KYMO_E_PERMISSION, "wrong token");
+	path = target + 2 + KY_VIEW_TOKEN_CHARS;
+	len = strcspn(path, "?");
+	if (strncmp(path, "api/", 4) == 0)
+		resource = resource_of(path + 4, len - 4);
+	else if (plain_name(path, len, request->name) < 0)
+		resource = NULL;
+	if (!resource)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "no such page");
+	request->what = resource->what;
+	if (resource->is_post != is_post)
+		return ky_error_set(err, KYMO_E_PERMISSION, "the resource has another method");
+	return take_all(path + len + (path[len] == '?'), resource, request, err);
+}
+
+bool ky_view_is_host(const char *host, uint16_t port)
+{
+	static const char *const names[] = {"127.0.0.1", "localhost"};
+	char own[32];
+
+	for (size_t i = 0; host && i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(own, sizeof(own), "%s:%u", names[i], (unsigned int)port);
+		if (strcmp(host, own) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool ky_view_is_origin(const char *origin, uint16_t port)
+{
+	static const char scheme[] = "http://";
+
+	return origin && strncmp(origin, scheme, sizeof(scheme) - 1) == 0 &&
+	       ky_view_is_host(origin + sizeof(scheme) - 1, port);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests of the viewer's page: what a browser may ask, and which requests are not from the page.
+ *
+ * Everything here is untrusted: other programs of the machine, and pages of other sites in the same
+ * browser, can send requests to a port of the loopback interface. A request counts only with the
+ * server's own address as Host (which defeats DNS rebinding), with the secret token in its path,
+ * and, when it has an Origin, with the server's own origin.
+ *
+ * Threads: any; the functions have no state.
+ */
+#ifndef KY_VIEW_REQUEST_H
+#define KY_VIEW_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#define KY_VIEW_TOKEN_CHARS  32 /* 128 random bits in hexadecimal */
+#define KY_VIEW_FILTER_BYTES 4096
+#define KY_VIEW_NAME_BYTES   48
+#define KY_VIEW_MAX_PIXELS   4096
+#define KY_VIEW_MAX_ROWS     512
+
+enum ky_view_what {
+	KY_VIEW_ASSET,	 /* /TOKEN/ or /TOKEN/NAME: a file of the page */
+	KY_VIEW_INFO,	 /* api/info: traces, range, reports */
+	KY_VIEW_DENSITY, /* api/density: events and losses per pixel of a range */
+	KY_VIEW_RANK,	 /* api/rank: the row of the first event at or after a time */
+	KY_VIEW_ROWS,	 /* api/rows: consecutive events */
+	KY_VIEW_EVENT,	 /* api/event: one event with all fields */
+	KY_VIEW_REPORT,	 /* api/report (POST): a report for a range */
+};
+
+struct ky_view_request {
+	enum ky_view_what what;
+	bool is_post;
+	char name[KY_VIEW_NAME_BYTES]; /* of the asset or the report */
+	int64_t begin_ns, end_ns;      /* from the clock's origin, both inclusive */
+	int64_t ns;
+	uint64_t row, count;		   /* count: rows, or pixels */
+	char filter[KY_VIEW_FILTER_BYTES]; /* "": none */
+};
+
+/*
+ * Parse @target, the path and query of a request as they are on the wire: "/TOKEN/api/rows?row=7".
+ *
+ * @token: KY_VIEW_TOKEN_CHARS characters; the comparison takes the same time for each wrong token.
+ * Returns 0; KYMO_E_PERMISSION for a wrong token, or for a method that the resource does not have;
+ * KYMO_E_NOT_FOUND for an unknown path; KYMO_E_INVALID for a malformed, unknown, repeated or missing
+ * parameter.
+ */
+int ky_view_request_parse(const char *target, bool is_post, const char *token,
+			  struct ky_view_request *request, struct kymo_error *err);
+
+/*
+ * Whether @host (of the header Host; NULL: missing) is this server: "127.0.0.1:PORT" or
+ * "localhost:PORT".
+ */
+bool ky_view_is_host(const char *host, uint16_t port);
+
+/* Whether @origin (of the header Origin) is this server's page: "http://" and the above. */
+bool ky_view_is_origin(const char *origin, uint16_t port);
+
+#endif

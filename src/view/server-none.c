@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The server of a build without libmicrohttpd. */
+#include "base/error.h"
+#include "view/server.h"
+
+int ky_view_server_open(struct ky_view *view, uint16_t port, struct ky_view_server **server,
+			struct kymo_error *err)
+{
+	(void)view;
+	(void)port;
+	(void)server;
+	ky_error_set(err, KYMO_E_UNSUPPORTED,
+		     "cannot start the viewer: this build has no HTTP server");
+	ky_error_hint(err, "install libmicrohttpd-dev and build Kymo again");
+	return KYMO_E_UNSUPPORTED;
+}
+
+const char *ky_view_server_link(const struct ky_view_server *server)
+{
+	(void)server;
+	return "";
+}
+
+void ky_view_server_close(struct ky_view_server *server)
+{
+	(void)server;
+}

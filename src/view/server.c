@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/* The server, by libmicrohttpd: one thread for each connection. */
+#include "view/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "view/page.h"
+#include "view/view-internal.h"
+
+#define MAX_CONNECTIONS	   24u
+#define MAX_REQUEST_BYTES  ((size_t)32 << 10)
+#define IDLE_SECONDS	   300u
+#define THREAD_STACK_BYTES ((size_t)2 << 20)
+#define LINK_BYTES	   96
+
+struct ky_view_server {
+	struct ky_view *view;
+	struct MHD_Daemon *daemon;
+	uint16_t port;
+	char token[KY_VIEW_TOKEN_CHARS + 1];
+	char link[LINK_BYTES];
+	atomic_bool is_closing; /* relaxed: answers end soon after it */
+};
+
+/* One request, from its first line to its answer. */
+struct exchange {
+	struct ky_view_server *server;
+	char *target; /* as it was on the wire; NULL: memory was out */
+	bool is_begun;
+	struct ky_view_request request;
+};
+
+/* Whether the client still waits. */
+struct waiting {
+	struct ky_view_server *server;
+	int fd;
+};
+
+/* ---- answers ----------------------------------------------------------------------------- */
+
+/* A page that shows others' text must not be able to load, send or run anything else. */
+static const char *const headers[][2] = {
+	{"Content-Security-Policy",
+	 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+	 "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+	{"X-Content-Type-Options", "nosniff"},
+	{"X-Frame-Options", "DENY"},
+	{"Referrer-Policy", "no-referrer"}, /* the link has the token */
+	{"Cross-Origin-Opener-Policy", "same-origin"},
+	{"Cross-Origin-Resource-Policy", "same-origin"},
+	{"Cache-Control", "no-store"},
+};
+
+static enum MHD_Result send_answer(struct MHD_Connection *connection, unsigned int status,
+				   const char *type, struct MHD_Response *response)
+{
+	enum MHD_Result ret;
+
+	if (!response)
+		return MHD_NO; /* closes the connection */
+	MHD_add_response_header(response, "Content-Type", type);
+	for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++)
+		MHD_add_response_header(response, headers[i][0], headers[i][1]);
+	ret = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return ret;
+}
+
+/* Takes the text of @json. */
+static enum MHD_Result send_json(struct MHD_Connection *connection, unsigned int status,
+				 struct ky_strbuf *json)
+{
+	size_t len = json->len;
+	char *data = ky_strbuf_take(json);
+
+	if (!data)
+		return MHD_NO;
+	return send_answer(connection, status, "application/json",
+			   MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE));
+}
+
+static unsigned int status_of(int code)
+{
+	switch (code) {
+	case KYMO_E_PERMISSION:
+		return MHD_HTTP_FORBIDDEN;
+	case KYMO_E_NOT_FOUND:
+		return MHD_HTTP_NOT_FOUND;
+	case KYMO_E_INVALID:
+		return MHD_HTTP_BAD_REQUEST;
+	case KYMO_E_UNSUPPORTED:
+		return 422; /* the request is fine, the trace lacks what it needs */
+	case KYMO_E_LIMIT:
+	case KYMO_E_MEMORY:
+	case KYMO_E_INTERRUPTED:
+		return MHD_HTTP_SERVICE_UNAVAILABLE;
+	default:
+		return MHD_HTTP_INTERNAL_SERVER_ERROR;
+	}
+}
+
+static enum MHD_Result send_error(struct MHD_Connection *connection, const struct kymo_error *err)
+{
+	struct ky_strbuf json = KY_STRBUF_INIT;
+
+	ky_strbuf_adds(&json, "{\"error\": ");
+	ky_view_put_error(&json, err);
+	ky_strbuf_adds(&json, "}\n");
+	return send_json(connection, status_of(err->code), &json);
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *connection, int code, const char *why)
+{
+	struct kymo_error err;
+
+	ky_error_set(&err, code, "%s", why);
+	return send_error(connection, &err);
+}
+
+static enum MHD_Result send_asset(struct MHD_Connection *connection, const char *name)
+{
+	const struct ky_view_asset *asset = ky_view_assets;
+	struct MHD_Response *response;
+
+	while (asset->name && strcmp(asset->name, name) != 0)
+		asset++;
+	if (!asset->name)
+		return refuse(connection, KYMO_E_NOT_FOUND, "no such page");
+	response = MHD_create_response_from_buffer(
+		asset->size_bytes, (void *)(uintptr_t)asset->data, MHD_RESPMEM_PERSISTENT);
+	if (response)
+		MHD_add_response_header(response, "Content-Encoding", "gzip");
+	return send_answer(connection, MHD_HTTP_OK, asset->type, response);
+}
+
+/* ---- requests ---------------------------------------------------------------------------- */
+
+static bool is_over(void *data)
+{
+	const struct waiting *waiting = data;
+	char byte;
+	ssize_t n;
+
+	if (atomic_load_explicit(&waiting->server->is_closing, memory_order_relaxed))
+		return true;
+	n = recv(waiting->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct waiting waiting = {exchange->server, info ? info->connect_fd : -1};
+	const struct ky_view_stop stop = {is_over, &waiting};
+	struct ky_strbuf out = KY_STRBUF_INIT;
+	enum MHD_Result result;
+	struct kymo_error err;
+
+	ky_error_clear(&err);
+	if (ky_view_answer(exchange->server->view, &exchange->request, &stop, &out, &err) < 0)
+		result = send_error(connection, &err);
+	else
+		result = send_json(connection, MHD_HTTP_OK, &out);
+	ky_strbuf_fini(&out);
+	return result;
+}
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* Is it from the server's own page? NULL, or why not. */
+static const char *foreign(const struct exchange *exchange, struct MHD_Connection *connection)
+{
+	const char *origin = header(connection, "Origin");
+	uint16_t port = exchange->server->port;
+
+	if (!ky_view_is_host(header(connection, "Host"), port))
+		return "wrong Host";
+	if ((origin || exchange->request.is_post) && !ky_view_is_origin(origin, port))
+		return "wrong Origin";
+	return NULL;
+}
+
+static bool has_body(struct MHD_Connection *connection)
+{
+	const char *length = header(connection, "Content-Length");
+
+	return header(connection, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
+}
+
+/* Check a request whose headers are there. MHD_YES with *done false: it may be answered. */
+static enum MHD_Result begin(struct exchange *exchange, struct MHD_Connection *connection,
+			     const char *method, bool *done)
+{
+	bool is_post = strcmp(method, "POST") == 0;
+	struct kymo_error err;
+	const char *why;
+
+	*done = true;
+	if (!is_post && strcmp(method, "GET") != 0)
+		return refuse(connection, KYMO_E_PERMISSION, "no such method");
+	exchange->request.is_post = is_post;
+	why = foreign(exchange, connection);
+	if (why)
+		return refuse(connection, KYMO_E_PERMISSION, why);
+	if (has_body(connection))
+		return refuse(connection, KYMO_E_INVALID, "requests have no body");
+	ky_error_clear(&err);
+	if (ky_view_request_parse(exchange->target, is_post, exchange->server->token,
+				  &exchange->request, &err) < 0)
+		return send_error(connection, &err);
+	*done = false;
+	return MHD_YES;
+}
+
+static enum MHD_Result handle(void *data, struct MHD_Connection *connection, const char *url,
+			      const char *method, const char *version, const char *upload,
+			      size_t *n_upload, void **own)
+{
+	struct exchange *exchange = *own;
+	enum MHD_Result ret;
+	bool done;
+
+	(void)data;
+	(void)url;
+	(void)version;
+	(void)upload;
+	if (!exchange || !exchange->target || *n_upload)
+		return MHD_NO;
+	if (!exchange->is_begun) {
+		exchange->is_begun = true;
+		ret = begin(exchange, connection, method, &done);
+		if (done || exchange->request.is_post)
+			return ret; /* a POST comes again after its (empty) body */
+	}
+	if (exchange->request.what == KY_VIEW_ASSET)
+		return send_asset(connection, exchange->request.name[0] ? exchange->request.name
+									: "index.html");
+	return answer(exchange, connection);
+}
+
+/* The target as it is on the wire, before libmicrohttpd decodes it. */
+static void *take_target(void *data, const char *target, struct MHD_Connection *connection)
+{
+	struct exchange *exchange = calloc(1, sizeof(*exchange));
+
+	(void)connection;
+	if (!exchange)
+		return NULL;
+	exchange->server = data;
+	exchange->target = strdup(target);
+	return exchange;
+}
+
+static void end_exchange(void *data, struct MHD_Connection *connection, void **own,
+			 enum MHD_RequestTerminationCode why)
+{
+	struct exchange *exchange = *own;
+
+	(void)data;
+	(void)connection;
+	(void)why;
+	if (exchange)
+		free(exchange->target);
+	free(exchange);
+	*own = NULL;
+}
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static int listen_on(uint16_t *port, struct kymo_error *err)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_port = htons(*port),
+				      .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, status = 0;
+
+	if (fd < 0)
+		return ky_error_errno(err, errno, "cannot make a socket");
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 32) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&address, &len) < 0)
+		status = errno;
+	if (!status) {
+		*port = ntohs(address.sin_port);
+		return fd;
+	}
+	close(fd);
+	ky_error_errno(err, status, "cannot listen on port %u of 127.0.0.1", (unsigned int)*port);
+	if (status == EADDRINUSE)
+		ky_error_hint(err, "another program has this port; choose another one, or none");
+	return err ? err->code : KYMO_E_IO;
+}
+
+static int make_token(struct ky_view_server *server, struct kymo_error *err)
+{
+	uint8_t bytes[KY_VIEW_TOKEN_CHARS / 2];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		return ky_error_errno(err, errno, "cannot make a secret token");
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(server->token + 2 * i, 3, "%02x", bytes[i]);
+	snprintf(server->link, sizeof(server->link), "http://127.0.0.1:%u/%s/",
+		 (unsigned int)server->port, server->token);
+	return KYMO_OK;
+}
+
+static int start(struct ky_view_server *server, int fd, struct kymo_error *err)
+{
+	server->daemon = MHD_start_daemon(
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0,
+		NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_URI_LOG_CALLBACK, take_target, server, MHD_OPTION_NOTIFY_COMPLETED,
+		end_exchange, server, MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, MAX_REQUEST_BYTES,
+		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_STACK_SIZE,
+		THREAD_STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	if (server->daemon)
+		return KYMO_OK;
+	close(fd);
+	return ky_error_set(err, KYMO_E_IO, "cannot start the viewer's server");
+}
+
+int ky_view_server_open(struct ky_view *view, uint16_t port, struct ky_view_server **made,
+			struct kymo_error *err)
+{
+	struct ky_view_server *server;
+	int ret, fd;
+
+	if (!ky_view_assets[0].name) {
+		ky_error_set(err, KYMO_E_UNSUPPORTED,
+			     "cannot start the viewer: this build has no page for the browser");
+		ky_error_hint(err, "install nodejs and npm, and build Kymo again with make");
+		return KYMO_E_UNSUPPORTED;
+	}
+	server = calloc(1, sizeof(*server));
+	if (!server)
+		return ky_error_nomem(err);
+	server->view = view;
+	server->port = port;
+	fd = listen_on(&server->port, err);
+	ret = fd < 0 ? fd : make_token(server, err);
+	if (ret == KYMO_OK)
+		ret = start(server, fd, err);
+	else if (fd >= 0)
+		close(fd);
+	if (ret == KYMO_OK)
+		*made = server;
+	else
+		free(server);
+	return ret;
+}
+
+const char *ky_view_server_link(const struct ky_view_server *server)
+{
+	return server->link;
+}
+
+void ky_view_server_close(struct ky_view_server *server)
+{
+	if (!server)
+		return;
+	atomic_store_explicit(&server->is_closing, true, memory_order_relaxed);
+	MHD_stop_daemon(server->daemon);
+	free(server);
+}

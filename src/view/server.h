@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The viewer's HTTP server: the page and the answers of view.h, on the loopback interface only.
+ *
+ * docs/security.md has the threat model. Memory is bounded: so many connections, so much for each
+ * request, no bodies of requests, and a limit for each answer. A slow request costs its own
+ * connection only.
+ *
+ * Threads: open and close in one thread; the server has its own threads.
+ */
+#ifndef KY_VIEW_SERVER_H
+#define KY_VIEW_SERVER_H
+
+#include "view/view.h"
+
+struct ky_view_server;
+
+/*
+ * Listen on 127.0.0.1. @view is borrowed. @port: 0: any free one. The caller must have blocked the
+ * signals that it handles: the server's threads inherit this.
+ *
+ * Returns 0; KYMO_E_UNSUPPORTED when the build has no server or no page; KYMO_E_IO when the port is
+ * not free; KYMO_E_MEMORY.
+ */
+int ky_view_server_open(struct ky_view *view, uint16_t port, struct ky_view_server **server,
+			struct kymo_error *err);
+/* The link of the page, with its secret token. */
+const char *ky_view_server_link(const struct ky_view_server *server);
+/* Ends answers in progress. NULL is allowed. */
+void ky_view_server_close(struct ky_view_server *server);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* What the answers of the viewer share. Threads: as view.h, unless a comment says otherwise. */
+#ifndef KY_VIEW_VIEW_INTERNAL_H
+#define KY_VIEW_VIEW_INTERNAL_H
+
+#include <pthread.h>
+
+#include "flow/graph/flow.h"
+#include "flow/graph/select.h"
+#include "view/counts.h"
+#include "view/view.h"
+
+/* Counts of different filters at the same time: 4 MiB each. */
+#define KY_VIEW_COUNTS 4
+/* The resolution of estimates. */
+#define KY_ESTIMATE_BUCKETS ((size_t)1 << 14)
+
+/* Events that the tracer lost, or packets. */
+struct ky_view_loss {
+	int64_t begin_ns, end_ns;
+	uint64_t events;
+};
+
+struct ky_view_counting {
+	struct ky_counts *counts; /* NULL: free place */
+	unsigned int n_users;	  /* answers in progress */
+	uint64_t used;		  /* the least one is replaced first */
+};
+
+struct ky_view {
+	const struct ky_trace_set *set;
+	int64_t begin_ns, end_ns; /* INT64_MIN: no event has a time */
+	/* Immutable after ky_view_new(): bits of packets by time, and losses by begin. */
+	double *bits;
+	KY_VEC(struct ky_view_loss) losses;
+	pthread_mutex_t lock; /* for what follows */
+	struct ky_view_counting counting[KY_VIEW_COUNTS];
+	uint64_t clock;
+};
+
+/*
+ * The counts of @filter, begun if they do not exist. The caller must put them back. KYMO_E_LIMIT:
+ * answers with other filters have all places.
+ */
+int ky_view_take_counts(struct ky_view *view, const char *filter, struct ky_counts **counts,
+			struct kymo_error *err);
+void ky_view_put_counts(struct ky_view *view, const struct ky_counts *counts);
+
+/* Estimated bits of packets from @begin_ns to @end_ns. */
+double ky_view_bits(const struct ky_view *view, int64_t begin_ns, int64_t end_ns);
+/* The time before which packets have about @bits bits after @from_ns. */
+int64_t ky_view_time_after(const struct ky_view *view, int64_t from_ns, double bits);
+/* Events per bit, from what was counted so far. */
+double ky_view_rate(const struct ky_view *view, struct ky_counts *counts,
+		    const struct ky_counts_state *state);
+/* The number of events in all: exact once counting is over. */
+uint64_t ky_view_total(const struct ky_view *view, struct ky_counts *counts,
+		       const struct ky_counts_state *state);
+
+/* "total": ..., "progress": 0 to 1, "error": text or null. */
+void ky_view_put_state(const struct ky_view *view, struct ky_counts *counts,
+		       const struct ky_counts_state *state, struct ky_strbuf *out);
+void ky_view_put_text(struct ky_strbuf *out, const char *text);
+/* The message of @err with its path and hint, as one text. */
+void ky_view_put_error(struct ky_strbuf *out, const struct kymo_error *err);
+
+/*
+ * The graph of @view's events that @filter ("": all) selects, from @begin_ns on, up to @end_ns. It
+ * ends with KYMO_E_INTERRUPTED when @stop is over; @stop is borrowed.
+ */
+int ky_view_flow(const struct ky_view *view, const char *filter, int64_t begin_ns, int64_t end_ns,
+		 const struct ky_view_stop *stop, struct ky_flow **flow, struct kymo_error *err);
+
+/* The answers; see ky_view_answer(). */
+int ky_view_density(struct ky_view *view, const struct ky_view_request *request,
+		    const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+int ky_view_rank(struct ky_view *view, const struct ky_view_request *request,
+		 const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+/* Several rows, or one event. */
+int ky_view_rows(struct ky_view *view, const struct ky_view_request *request,
+		 const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+int ky_view_report(struct ky_view *view, const struct ky_view_request *request,
+		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/* The traces of a viewer, the estimates from their packets, and the counts of filters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <kymo/version.h>
+
+#include "analysis/reports/report.h"
+#include "base/error.h"
+#include "flow/graph/range.h"
+#include "flow/graph/summary.h"
+#include "flow/sinks/json-value.h"
+#include "view/view-internal.h"
+
+/* More losses than a picture can show. */
+#define MAX_LOSSES ((size_t)1 << 20)
+/* Before any event was counted. */
+#define USUAL_EVENT_BITS 300.0
+
+/* ---- estimates --------------------------------------------------------------------------- */
+
+static double place_of(const struct ky_view *view, int64_t ns)
+{
+	double span = (double)((uint64_t)view->end_ns - (uint64_t)view->begin_ns) + 1;
+
+	if (ns <= view->begin_ns)
+		return 0;
+	if (ns >= view->end_ns)
+		return (double)KY_ESTIMATE_BUCKETS;
+	return (double)((uint64_t)ns - (uint64_t)view->begin_ns) / span *
+	       (double)KY_ESTIMATE_BUCKETS;
+}
+
+/* Spread the bits of one packet evenly over its time. */
+static void add_packet(struct ky_view *view, const struct ky_packet_entry *packet)
+{
+	double from, to, each, covered;
+
+	if (!packet->has_times || packet->end_ns < packet->begin_ns)
+		return;
+	from = place_of(view, packet->begin_ns);
+	to = place_of(view, packet->end_ns);
+	if (to - from < 0.5) {
+		from = from < (double)KY_ESTIMATE_BUCKETS ? from : (double)KY_ESTIMATE_BUCKETS - 1;
+		view->bits[(size_t)from] += (double)packet->content_bits;
+		return;
+	}
+	each = (double)packet->content_bits / (to - from);
+	for (size_t i = (size_t)from; i < KY_ESTIMATE_BUCKETS && (double)i < to; i++) {
+		covered = (to < (double)(i + 1) ? to : (double)(i + 1)) -
+			  (from > (double)i ? from : (double)i);
+		view->bits[i] += each * covered;
+	}
+}
+
+/* Without index and times of packets the picture is empty until events were counted. */
+static int add_estimates(struct ky_view *view, const struct ky_stream *stream)
+{
+	struct ky_packet_list packets = KY_VEC_INIT;
+	int ret = ky_stream_packets(stream, &packets, NULL);
+
+	ky_vec_foreach(&packets, packet)
+		add_packet(view, packet);
+	ky_vec_fini(&packets);
+	return ret == KYMO_E_MEMORY ? ret : KYMO_OK;
+}
+
+static int add_losses(struct ky_view *view, const struct ky_stream *stream)
+{
+	struct ky_stream_summary summary = {0};
+	int ret = ky_stream_survey(stream, &summary, NULL);
+
+	ret = ret == KYMO_E_MEMORY ? ret : KYMO_OK;
+	ky_vec_foreach(&summary.losses, loss) {
+		const struct ky_view_loss one = {loss->begin_ns, loss->end_ns, loss->events};
+
+		if (loss->begin_ns == INT64_MIN || view->losses.len >= MAX_LOSSES || ret < 0)
+			continue;
+		ret = ky_vec_push(&view->losses, one);
+	}
+	ky_stream_summary_fini(&summary);
+	return ret;
+}
+
+double ky_view_bits(const struct ky_view *view, int64_t begin_ns, int64_t end_ns)
+{
+	double from = place_of(view, begin_ns), to = place_of(view, end_ns), sum = 0, covered;
+
+	if (!view->bits)
+		return 0;
+	for (size_t i = (size_t)from; i < KY_ESTIMATE_BUCKETS && (double)i < to; i++) {
+		covered = (to < (double)(i + 1) ? to : (double)(i + 1)) -
+			  (from > (double)i ? from : (double)i);
+		sum += view->bits[i] * covered;
+	}
+	return sum;
+}
+
+int64_t ky_view_time_after(const struct ky_view *view, int64_t from_ns, double bits)
+{
+	double span = (double)((uint64_t)view->end_ns - (uint64_t)view->begin_ns) + 1;
+	size_t i = (size_t)place_of(view, from_ns);
+	uint64_t after;
+
+	if (!view->bits)
+		return view->end_ns;
+	while (i < KY_ESTIMATE_BUCKETS && bits > view->bits[i])
+		bits -= view->bits[i++];
+	after = (uint64_t)((double)i / (double)KY_ESTIMATE_BUCKETS * span);
+	return i < KY_ESTIMATE_BUCKETS ? (int64_t)((uint64_t)view->begin_ns + after) : view->end_ns;
+}
+
+double ky_view_rate(const struct ky_view *view, struct ky_counts *counts,
+		    const struct ky_counts_state *state)
+{
+	double bits = ky_view_bits(view, view->begin_ns, ky_counts_time(counts, state->n_exact));
+
+	return bits > 0 && state->n_exact ? (double)state->n / bits : 1 / USUAL_EVENT_BITS;
+}
+
+uint64_t ky_view_total(const struct ky_view *view, struct ky_counts *counts,
+		       const struct ky_counts_state *state)
+{
+	int64_t from_ns = ky_counts_time(counts, state->n_exact);
+
+	if (state->is_over)
+		return state->n;
+	return state->n + (uint64_t)(ky_view_bits(view, from_ns, view->end_ns) *
+				     ky_view_rate(view, counts, state));
+}
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static int survey(struct ky_view *view, struct kymo_error *err)
+{
+	int ret = ky_set_range(view->set, &view->begin_ns, &view->end_ns, err);
+
+	if (ret < 0 || view->begin_ns == INT64_MIN)
+		return ret;
+	view->bits = calloc(KY_ESTIMATE_BUCKETS, sizeof(*view->bits));
+	ret = view->bits ? KYMO_OK : KYMO_E_MEMORY;
+	ky_vec_foreach(&view->set->streams, stream) {
+		if (!ret && (*stream)->file.data)
+			ret = add_estimates(view, *stream);
+		if (!ret && (*stream)->file.data)
+			ret = add_losses(view, *stream);
+	}
+	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
+}
+
+int ky_view_new(struct ky_trace_set *set, struct ky_view **made, struct kymo_error *err)
+{
+	struct ky_view *view = calloc(1, sizeof(*view));
+	int ret;
+
+	if (!view)
+		return ky_error_nomem(err);
+	pthread_mutex_init(&view->lock, NULL);
+	view->set = set;
+	ky_vec_foreach(&set->traces, trace)
+		(*trace)->log = NULL;
+	ret = survey(view, err);
+	if (ret < 0)
+		ky_view_free(view);
+	else
+		*made = view;
+	return ret;
+}
+
+void ky_view_free(struct ky_view *view)
+{
+	if (!view)
+		return;
+	for (size_t i = 0; i < KY_VIEW_COUNTS; i++)
+		ky_counts_free(view->counting[i].counts);
+	pthread_mutex_destroy(&view->lock);
+	ky_vec_fini(&view->losses);
+	free(view->bits);
+	free(view);
+}
+
+/* ---- counts ------------------------------------------------------------------------------ */
+
+/* The place of @filter; else the one to replace; NULL: all are in use. */
+static struct ky_view_counting *place_for(struct ky_view *view, const char *filter)
+{
+	struct ky_view_counting *best = NULL;
+
+	for (size_t i = 0; i < KY_VIEW_COUNTS; i++) {
+		struct ky_view_counting *one = &view->counting[i];
+
+		if (one->counts && strcmp(ky_counts_filter(one->counts), filter) == 0)
+			return one;
+		if (!one->n_users && (!best || one->used < best->used))
+			best = one;
+	}
+	return best;
+}
+
+static int begin_counts(struct ky_view *view, const char *filter, struct ky_view_counting *place,
+			struct kymo_error *err)
+{
+	struct ky_counts *counts;
+	int ret;
+
+	if (place->counts && strcmp(ky_counts_filter(place->counts), filter) == 0)
+		return KYMO_OK;
+	ret = ky_counts_new(view->set, view->begin_ns, view->end_ns, filter, &counts, err);
+	if (ret < 0)
+		return ret;
+	ky_counts_free(place->counts);
+	place->counts = counts;
+	return KYMO_OK;
+}
+
+int ky_view_take_counts(struct ky_view *view, const char *filter, struct ky_counts **counts,
+			struct kymo_error *err)
+{
+	struct ky_view_counting *place;
+	int ret = KYMO_E_LIMIT;
+
+	pthread_mutex_lock(&view->lock);
+	place = place_for(view, filter);
+	if (place)
+		ret = begin_counts(view, filter, place, err);
+	else
+		ky_error_set(err, KYMO_E_LIMIT, "too many filters at the same time");
+	if (ret == KYMO_OK) {
+		place->n_users++;
+		place->used = ++view->clock;
+		*counts = place->counts;
+	}
+	pthread_mutex_unlock(&view->lock);
+	return ret;
+}
+
+void ky_view_put_counts(struct ky_view *view, const struct ky_counts *counts)
+{
+	pthread_mutex_lock(&view->lock);
+	for (size_t i = 0; i < KY_VIEW_COUNTS; i++)
+		view->counting[i].n_users -= view->counting[i].counts == counts;
+	pthread_mutex_unlock(&view->lock);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------- */
+
+void ky_view_put_text(struct ky_strbuf *out, const char *text)
+{
+	ky_json_text(out, text, strlen(text));
+}
+
+void ky_view_put_error(struct ky_strbuf *out, const struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+
+	if (err->path[0])
+		ky_strbuf_addf(&text, "%s: ", err->path);
+	if (err->column)
+		ky_strbuf_addf(&text, "character %u: ", (unsigned int)err->column);
+	ky_strbuf_adds(&text, err->message[0] ? err->message : kymo_status_text(err->code));
+	if (err->hint[0])
+		ky_strbuf_addf(&text, "; %s", err->hint);
+	ky_view_put_text(out, ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
+}
+
+void ky_view_put_state(const struct ky_view *view, struct ky_counts *counts,
+		       const struct ky_counts_state *state, struct ky_strbuf *out)
+{
+	ky_strbuf_adds(out, "\"total\": ");
+	ky_strbuf_addu(out, ky_view_total(view, counts, state));
+	ky_strbuf_addf(out, ", \"progress\": %.4f, \"error\": ",
+		       state->is_over ? 1.0 : (double)state->n_exact / (double)KY_COUNT_BUCKETS);
+	if (state->error.code)
+		ky_view_put_error(out, &state->error);
+	else
+		ky_strbuf_adds(out, "null");
+}
+
+static void put_trace(struct ky_strbuf *out, const struct ky_trace *trace)
+{
+	static const char *const names[] = {"hostname", "domain", "procname", "tracer_name"};
+	const struct ky_env *env = ky_env_find(trace->cls, "vpid");
+
+	ky_strbuf_adds(out, "{\"path\": ");
+	ky_view_put_text(out, trace->path);
+	ky_strbuf_adds(out, ", \"name\": ");
+	ky_view_put_text(out, ky_trace_name(trace));
+	if (env && !env->is_text) {
+		ky_strbuf_adds(out, ", \"vpid\": ");
+		ky_strbuf_addi(out, env->number);
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		env = ky_env_find(trace->cls, names[i]);
+		if (!env || !env->is_text)
+			continue;
+		ky_strbuf_addf(out, ", \"%s\": ", names[i]);
+		ky_view_put_text(out, env->text);
+	}
+	ky_strbuf_addf(out, ", \"streams\": %zu}", trace->streams.len);
+}
+
+static void put_reports(struct ky_strbuf *out)
+{
+	bool any = false;
+
+	for (const struct ky_report *const *report = ky_reports; *report; report++) {
+		if ((*report)->wants_periods)
+			continue;
+		ky_strbuf_adds(out, any ? ", {\"name\": " : "{\"name\": ");
+		ky_view_put_text(out, (*report)->name);
+		ky_strbuf_adds(out, ", \"summary\": ");
+		ky_view_put_text(out, (*report)->summary);
+		ky_strbuf_adds(out, "}");
+		any = true;
+	}
+}
+
+static int info(const struct ky_view *view, struct ky_strbuf *out)
+{
+	uint64_t lost = 0;
+
+	ky_vec_foreach(&view->losses, loss)
+		lost += loss->events;
+	ky_strbuf_adds(out, "{\"kymo\": \"" KYMO_VERSION "\", \"begin\": ");
+	if (view->begin_ns == INT64_MIN)
+		ky_strbuf_adds(out, "null, \"end\": null");
+	else {
+		ky_strbuf_addi(out, view->begin_ns);
+		ky_strbuf_adds(out, ", \"end\": ");
+		ky_strbuf_addi(out, view->end_ns);
+	}
+	ky_strbuf_addf(out, ", \"lost\": %llu, \"traces\": [", (unsigned long long)lost);
+	ky_vec_foreach(&view->set->traces, trace) {
+		ky_strbuf_adds(out, trace == view->set->traces.data ? "" : ", ");
+		put_trace(out, *trace);
+	}
+	ky_strbuf_adds(out, "], \"reports\": [");
+	put_reports(out);
+	ky_strbuf_adds(out, "]}\n");
+	return KYMO_OK;
+}
+
+/* ---- answers ----------------------------------------------------------------------------- */
+
+static int answer(struct ky_view *view, const struct ky_view_request *request,
+		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
+{
+	switch (request->what) {
+	case KY_VIEW_INFO:
+		return info(view, out);
+	case KY_VIEW_DENSITY:
+		return ky_view_density(view, request, stop, out, err);
+	case KY_VIEW_RANK:
+		return ky_view_rank(view, request, stop, out, err);
+	case KY_VIEW_ROWS:
+	case KY_VIEW_EVENT:
+		return ky_view_rows(view, request, stop, out, err);
+	case KY_VIEW_REPORT:
+		return ky_view_report(view, request, stop, out, err);
+	case KY_VIEW_ASSET:
+		break;
+	}
+	return ky_error_set(err, KYMO_E_NOT_FOUND, "no such page");
+}
+
+int ky_view_answer(struct ky_view *view, const struct ky_view_request *request,
+		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
+{
+	int ret = answer(view, request, stop, out, err);
+
+	return ret == KYMO_OK && ky_strbuf_failed(out) ? ky_error_nomem(err) : ret;
+}

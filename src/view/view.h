@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The answers of the viewer: what the page asks of a set of traces, as JSON.
+ *
+ * No answer needs a pass over the whole trace. Counting goes on behind them, in threads of its own
+ * (counts.h): an answer has exact numbers as far as counting has come, and estimates from the
+ * packets' headers beyond it.
+ *
+ * Times are integers of ns from the clock's origin; they exceed what a double can hold, so the page
+ * parses them with care. Text of the traces is foreign: it is data in JSON strings, never markup.
+ *
+ * Threads: any number of answers at the same time.
+ */
+#ifndef KY_VIEW_VIEW_H
+#define KY_VIEW_VIEW_H
+
+#include "base/strbuf.h"
+#include "store/trace.h"
+#include "view/request.h"
+
+struct ky_view;
+
+/*
+ * Whether an answer is still wanted: true ends it with KYMO_E_INTERRUPTED. Any thread calls it, at
+ * most some hundred times a second.
+ */
+struct ky_view_stop {
+	bool (*is_over)(void *data);
+	void *data;
+};
+
+/*
+ * @set is borrowed; the function turns off its warnings, which answers would repeat. Reads only the
+ * headers of packets, and the first and last packet of each stream. Returns 0 or KYMO_E_MEMORY.
+ */
+int ky_view_new(struct ky_trace_set *set, struct ky_view **view, struct kymo_error *err);
+/* Ends the counting. No answer may be in progress. NULL is allowed. */
+void ky_view_free(struct ky_view *view);
+
+/*
+ * Add the answer to @request, one JSON value, to @out. @request->what is not KY_VIEW_ASSET.
+ *
+ * Returns 0; KYMO_E_INVALID for a malformed filter; KYMO_E_NOT_FOUND for a row or a report that does
+ * not exist; KYMO_E_UNSUPPORTED for a report without its events; KYMO_E_LIMIT for an answer that is
+ * too large; KYMO_E_INTERRUPTED; KYMO_E_MEMORY; or the error of the reader. @out is then undefined.
+ */
+int ky_view_answer(struct ky_view *view, const struct ky_view_request *request,
+		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+
+#endif

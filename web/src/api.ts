@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// What the server answers. Paths are relative: the secret token is in the page's own address.
+import { big, parse, type Json } from "./json";
+import type { Range } from "./time";
+
+export interface Trace {
+  path: string;
+  name: string;
+  hostname?: string;
+  domain?: string;
+  procname?: string;
+  vpid?: number;
+  streams: number;
+}
+
+export interface Info {
+  kymo: string;
+  range: Range | null; // null: no event has a time
+  lost: number;
+  traces: Trace[];
+  reports: { name: string; summary: string }[];
+}
+
+/** How far counting is. */
+export interface Progress {
+  total: number;
+  progress: number; // 1: it is over
+  error: string | null;
+}
+
+export interface Density extends Progress {
+  range: Range;
+  exact: number; // the first pixels
+  events: number[];
+  lost: number[];
+}
+
+export interface Row {
+  ns: bigint | null;
+  trace: number;
+  cpu: number | null;
+  name: string;
+  text: string;
+}
+
+export interface Rows extends Progress {
+  row: number;
+  exact: boolean;
+  rows: Row[];
+}
+
+export interface Details {
+  row: number;
+  line: Row;
+  event: { [key: string]: Json };
+}
+
+export interface Column {
+  name: string;
+  title: string;
+  class: string;
+}
+
+export interface Table {
+  name: string;
+  title: string;
+  columns: Column[];
+  rows: { [key: string]: Json }[];
+  omitted: number;
+}
+
+export interface Report {
+  events: number;
+  reports: { name: string; summary: string; notes: string[]; tables: Table[] }[];
+}
+
+type Fields = { [key: string]: Json };
+type Words = { [key: string]: string | number | bigint };
+
+async function ask(path: string, words: Words, signal?: AbortSignal, method = "GET"): Promise<Fields> {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(words)) if (value !== "") query.set(key, String(value));
+  const answer = await fetch(`api/${path}?${query}`, { method, signal });
+  const fields = parse(await answer.text()) as Fields;
+  if (!answer.ok) throw new Error(String(fields.error ?? answer.statusText));
+  return fields;
+}
+
+const toRow = ([ns, trace, cpu, name, text]: Json[]): Row => ({
+  ns: ns === null ? null : big(ns),
+  trace: trace as number,
+  cpu: cpu as number | null,
+  name: name as string,
+  text: text as string,
+});
+
+export async function info(): Promise<Info> {
+  const fields = await ask("info", {});
+  const range = fields.begin === null ? null : { begin: big(fields.begin), end: big(fields.end) };
+  return { ...(fields as unknown as Info), range };
+}
+
+export async function density(range: Range, count: number, filter: string, signal: AbortSignal): Promise<Density> {
+  const fields = await ask("density", { ...range, count, filter }, signal);
+  return { ...(fields as unknown as Density), range };
+}
+
+export async function rank(ns: bigint, filter: string, signal?: AbortSignal): Promise<number> {
+  return (await ask("rank", { ns, filter }, signal)).row as number;
+}
+
+export async function rows(row: number, count: number, filter: string, signal?: AbortSignal): Promise<Rows> {
+  const fields = await ask("rows", { row, count, filter }, signal);
+  return { ...(fields as unknown as Rows), rows: (fields.rows as Json[][]).map(toRow) };
+}
+
+export async function event(row: number, filter: string, signal: AbortSignal): Promise<Details> {
+  const fields = await ask("event", { row, filter }, signal);
+  return { ...(fields as unknown as Details), line: toRow(fields.line as Json[]) };
+}
+
+export async function report(name: string, range: Range, filter: string, signal: AbortSignal): Promise<Report> {
+  return (await ask("report", { name, ...range, filter }, signal, "POST")) as unknown as Report;
+}

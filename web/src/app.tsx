@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+import { render } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import * as api from "./api";
+import { Graph, Overview } from "./graph";
+import { DetailsPane, ReportPane } from "./side";
+import { Store, useStore } from "./store";
+import { EventTable, traceName } from "./table";
+import { move, parseTime, zoom } from "./time";
+import "./style.css";
+
+const HELP: [keys: string, what: string][] = [
+  ["W, S", "zoom in, zoom out"],
+  ["A, D", "move to the left, to the right"],
+  ["F", "show the whole trace"],
+  ["G", "go to a time"],
+  ["/", "filter events"],
+  ["M", "select the visible range for reports"],
+  ["Z", "undo a move"],
+  ["Esc", "close this help; then: remove the selection"],
+  ["Arrows, Page Up, Page Down, Home, End", "in the table: select another event"],
+  ["Ctrl + wheel", "zoom at the pointer"],
+  ["Drag", "in the graph: move; with Shift: select a range; in the strip: show this part"],
+  ["?", "this help"],
+];
+
+function Help({ close }: { close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current!.showModal(), []);
+  return (
+    <dialog ref={dialog} onClose={close} aria-label="Help">
+      <h2>Keys and mouse</h2>
+      <dl>
+        {HELP.map(([keys, what]) => (
+          <>
+            <dt>{keys}</dt>
+            <dd>{what}</dd>
+          </>
+        ))}
+      </dl>
+      <p>
+        A time is 08:30:00.5, 2026-11-21 08:30:00, +2s after the begin, -500ms before the end, 50%, or seconds from the
+        clock's origin. Filters are those of <code>kymo print --filter</code>: <code>cpu_id == 1 && prev_comm =~ "ngin*"</code>.
+      </p>
+      <button onClick={() => dialog.current!.close()}>Close</button>
+    </dialog>
+  );
+}
+
+function Bar({ store, help }: { store: Store; help: () => void }) {
+  const state = useStore(store);
+  const [time, setTime] = useState("");
+  const [wrong, setWrong] = useState(false);
+  const [filter, setFilter] = useState(state.filter);
+  useEffect(() => setFilter(state.filter), [state.filter]);
+  const go = (event: Event) => {
+    event.preventDefault();
+    const ns = parseTime(time, store.whole);
+    setWrong(ns === null);
+    if (ns === null) return;
+    const half = (state.view.end - state.view.begin) / 2n;
+    store.go({ begin: ns - half, end: ns + half });
+    store.set({ cursor: ns });
+  };
+  const theme = () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme
+      ? root.dataset.theme === "dark"
+      : window.matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+  };
+  const { total, progress, error } = store.progress;
+  return (
+    <header>
+      <h1>Kymo</h1>
+      <span class="traces" title={store.info.traces.map((trace) => trace.path).join("\n")}>
+        {store.info.traces.map(traceName).join(", ")}
+      </span>
+      <form onSubmit={go}>
+        <input
+          id="time"
+          aria-label="Go to a time"
+          aria-invalid={wrong}
+          placeholder="Go to a time (G)"
+          value={time}
+          onInput={(event) => setTime(event.currentTarget.value)}
+        />
+      </form>
+      <form
+        class="filter"
+        onSubmit={(event) => {
+          event.preventDefault();
+          store.set({ filter: filter.trim(), row: null });
+        }}
+      >
+        <input
+          id="filter"
+          aria-label="Filter events"
+          placeholder="Filter (/), such as prev_comm =~ &quot;ngin*&quot;"
+          value={filter}
+          maxLength={1000}
+          onInput={(event) => setFilter(event.currentTarget.value)}
+        />
+      </form>
+      <label>
+        Report{" "}
+        <select id="report" value={state.report} onChange={(event) => store.set({ report: event.currentTarget.value })}>
+          <option value="">none: details</option>
+          {store.info.reports.map((report) => (
+            <option value={report.name} title={report.summary}>
+              {report.name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button onClick={() => store.go(store.whole)} title="Show the whole trace (F)">
+        Fit
+      </button>
+      <button onClick={theme} title="Light or dark" aria-label="Light or dark">
+        ◐
+      </button>
+      <button onClick={help} title="Help (?)" aria-label="Help">
+        ?
+      </button>
+      <span id="total" role="status" title={error ?? ""}>
+        {progress < 1 ? `about ${total} events, counting: ${Math.floor(progress * 100)} %` : `${total} events`}
+        {store.info.lost > 0 && `, ${store.info.lost} lost`}
+        {error && ", damaged or wrong: see the table"}
+      </span>
+    </header>
+  );
+}
+
+function keys(store: Store, help: () => void): (event: KeyboardEvent) => void {
+  const focus = (id: string) => document.getElementById(id)!.focus();
+  const actions: Record<string, () => void> = {
+    w: () => store.go(zoom(store.state.view, 1 / 1.5, 0.5, store.whole)),
+    s: () => store.go(zoom(store.state.view, 1.5, 0.5, store.whole)),
+    a: () => store.go(move(store.state.view, -0.2, store.whole)),
+    d: () => store.go(move(store.state.view, 0.2, store.whole)),
+    f: () => store.go(store.whole),
+    g: () => focus("time"),
+    "/": () => focus("filter"),
+    m: () => store.set({ selection: store.state.view }),
+    z: () => store.undo(),
+    "?": help,
+    escape: () => store.set({ selection: null }),
+  };
+  return (event) => {
+    const target = event.target as HTMLElement;
+    const key = event.key.toLowerCase();
+    if (target.closest("dialog")) return;
+    if (target.matches("input, select")) {
+      if (key === "escape") target.blur();
+      return;
+    }
+    if (event.ctrlKey || event.altKey || event.metaKey || !(key in actions)) return;
+    actions[key]();
+    event.preventDefault();
+  };
+}
+
+function App({ store }: { store: Store }) {
+  const state = useStore(store);
+  const [help, setHelp] = useState(false);
+  useEffect(() => {
+    const listener = keys(store, () => setHelp(true));
+    document.addEventListener("keydown", listener);
+    return () => document.removeEventListener("keydown", listener);
+  }, [store]);
+  return (
+    <>
+      <Bar store={store} help={() => setHelp(true)} />
+      <main>
+        <Overview store={store} />
+        <Graph store={store} />
+        <div class="below">
+          <EventTable store={store} />
+          <aside aria-label={state.report ? "Report" : "Details of the event"}>
+            {state.report ? <ReportPane store={store} /> : <DetailsPane store={store} />}
+          </aside>
+        </div>
+      </main>
+      {help && <Help close={() => setHelp(false)} />}
+    </>
+  );
+}
+
+async function start(root: HTMLElement): Promise<void> {
+  root.textContent = "…";
+  try {
+    const info = await api.info();
+    document.title = `${info.traces.map(traceName).join(", ")} – Kymo`;
+    const store = new Store(info, info.range ?? { begin: 0n, end: 1n });
+    root.textContent = "";
+    render(<App store={store} />, root);
+  } catch (error) {
+    root.textContent = `The viewer does not answer: ${(error as Error).message}`;
+  }
+}
+
+void start(document.getElementById("app")!);

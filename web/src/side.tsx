@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// Beside the table: the details of an event, and reports for a range.
+import { useState } from "preact/hooks";
+import * as api from "./api";
+import { show, type Json } from "./json";
+import { useLater, useStore, type Store } from "./store";
+import { clock, duration, span } from "./time";
+import { traceName } from "./table";
+
+const FIRST_ROWS = 50;
+
+/* ---- details ---- */
+
+type Leaf = [path: string, value: string];
+
+/** All values with their names; structures by dots, elements by brackets. */
+function leaves(value: Json, path: string, out: Leaf[]): void {
+  if (value !== null && typeof value === "object" && !Array.isArray(value)) {
+    const labels = value.labels;
+    if (labels && "value" in value) out.push([path, `${show(labels)} (${show(value.value)})`]);
+    else for (const [key, one] of Object.entries(value)) leaves(one, path ? `${path}.${key}` : key, out);
+  } else {
+    out.push([path, typeof value === "string" ? value : show(value)]);
+  }
+}
+
+const SCOPES = [
+  ["fields", "Fields"],
+  ["context", "Context"],
+  ["event_context", "Context of the event"],
+  ["packet", "Packet"],
+] as const;
+
+export function DetailsPane({ store }: { store: Store }) {
+  const { row, filter } = useStore(store);
+  const [details, setDetails] = useState<api.Details | null>(null);
+  const [error, setError] = useState("");
+  useLater(
+    async (signal) => {
+      setDetails(null);
+      setError("");
+      if (row === null) return;
+      try {
+        setDetails(await api.event(row, filter, signal));
+      } catch (reason) {
+        if (!signal.aborted) setError((reason as Error).message);
+      }
+    },
+    [row, filter],
+    20,
+  );
+  if (row === null) return <p class="note">Select an event in the table.</p>;
+  if (error) return <p class="note error" role="alert">{error}</p>;
+  if (!details) return <p class="note">…</p>;
+  const { line, event } = details;
+  return (
+    <div class="details">
+      <h2>{line.name}</h2>
+      <dl>
+        <dt>Time</dt>
+        <dd>{line.ns === null ? "none" : `${clock(line.ns)} (${line.ns} ns)`}</dd>
+        <dt>Trace</dt>
+        <dd>{traceName(store.info.traces[line.trace])}</dd>
+        <dt>Stream</dt>
+        <dd>{String(event.stream)}</dd>
+      </dl>
+      {SCOPES.map(([key, title]) => {
+        const list: Leaf[] = [];
+        if (event[key] === undefined) return null;
+        leaves(event[key], "", list);
+        return (
+          <>
+            <h3>{title}</h3>
+            <dl>
+              {list.map(([path, value]) => (
+                <>
+                  <dt>{path}</dt>
+                  <dd>{value}</dd>
+                </>
+              ))}
+            </dl>
+          </>
+        );
+      })}
+    </div>
+  );
+}
+
+/* ---- reports ---- */
+
+function bytes(n: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let i = 0;
+  for (; n >= 1024 && i < units.length - 1; i++) n /= 1024;
+  return `${Number.isInteger(n) ? n : n.toFixed(1)} ${units[i]}`;
+}
+
+function processText(value: { [key: string]: Json }): string {
+  const ids = value.tid === null ? "" : ` (${value.tid}${value.pid !== null && value.pid !== value.tid ? `, process ${value.pid}` : ""})`;
+  return `${value.name || "?"}${ids}${value.host ? ` on ${value.host}` : ""}`;
+}
+
+/** A cell for people; its title has the exact value. */
+function cellText(value: Json, kind: string): string {
+  if (value === null) return "";
+  const number = typeof value === "object" ? NaN : Number(value);
+  if (kind === "duration") return duration(number);
+  if (kind === "timestamp") return clock(BigInt(value as number));
+  if (kind === "ratio") return `${(number * 100).toFixed(1)} %`;
+  if (kind === "size") return bytes(number);
+  if (kind === "rate") return `${number.toFixed(1)} /s`;
+  if (kind === "address") return `0x${BigInt(Math.trunc(number)).toString(16)}`;
+  if (typeof value === "object" && !Array.isArray(value)) {
+    if (kind === "process") return processText(value);
+    if (kind === "irq") return [value.kind, value.nr, value.name].filter((one) => one !== null && one !== "").join(" ");
+    return Object.entries(value).map(([name, count]) => `${name} ${show(count)}`).join(", ");
+  }
+  return typeof value === "number" && !Number.isInteger(value) ? value.toFixed(3) : String(value);
+}
+
+const NUMERIC = ["count", "number", "duration", "ratio", "timestamp", "cpu", "size", "rate", "address"];
+
+function ReportTable({ table, store }: { table: api.Table; store: Store }) {
+  const [all, setAll] = useState(false);
+  const rows = all ? table.rows : table.rows.slice(0, FIRST_ROWS);
+  const goTo = (ns: bigint) => {
+    const half = (store.state.view.end - store.state.view.begin) / 2n;
+    store.go({ begin: ns - half, end: ns + half });
+    store.set({ cursor: ns });
+  };
+  if (!table.rows.length) return null;
+  return (
+    <div class="report-table">
+      <table data-table={table.name}>
+        <caption>{table.title}</caption>
+        <thead>
+          <tr>
+            {table.columns.map((column) => (
+              <th scope="col" class={NUMERIC.includes(column.class) ? "number" : ""}>
+                {column.title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr>
+              {table.columns.map((column) => {
+                const value = row[column.name] ?? null;
+                const text = cellText(value, column.class);
+                return (
+                  <td class={NUMERIC.includes(column.class) ? "number" : ""} title={show(value)}>
+                    {column.class === "timestamp" && value !== null ? (
+                      <button class="link" onClick={() => goTo(BigInt(value as number))}>
+                        {text}
+                      </button>
+                    ) : (
+                      text
+                    )}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length < table.rows.length && (
+        <button onClick={() => setAll(true)}>Show all {table.rows.length} rows</button>
+      )}
+    </div>
+  );
+}
+
+export function ReportPane({ store }: { store: Store }) {
+  const state = useStore(store);
+  const [found, setFound] = useState<api.Report | null>(null);
+  const [error, setError] = useState("");
+  const { begin, end } = store.range;
+  useLater(
+    async (signal) => {
+      setFound(null);
+      setError("");
+      try {
+        setFound(await api.report(state.report, { begin, end }, state.filter, signal));
+      } catch (reason) {
+        if (!signal.aborted) setError((reason as Error).message);
+      }
+    },
+    [state.report, begin, end, state.filter],
+    400,
+  );
+  const summary = store.info.reports.find((one) => one.name === state.report)?.summary;
+  return (
+    <div class="report" data-ready={found !== null || error !== ""}>
+      <h2>{state.report}</h2>
+      <p class="note">
+        {summary}. {state.selection ? "Selected range" : "Visible range"}: {clock(begin)} – {clock(end)} (
+        {duration(span({ begin, end }))}).
+      </p>
+      {error && <p class="note error" role="alert">{error}</p>}
+      {!found && !error && <p class="note">The report runs …</p>}
+      {found?.reports.map((report) => (
+        <>
+          {report.notes.map((note) => (
+            <p class="note">{note}</p>
+          ))}
+          {report.tables.map((table) => (
+            <ReportTable table={table} store={store} />
+          ))}
+        </>
+      ))}
+    </div>
+  );
+}

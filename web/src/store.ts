@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// What the page shows, and its place in the address (the part after '#'), which restores it.
+import { useEffect, useState } from "preact/hooks";
+import type { Info, Progress } from "./api";
+import { clamp, type Range } from "./time";
+
+export interface State {
+  view: Range; // what the graph shows
+  selection: Range | null; // an area, for reports
+  cursor: bigint | null; // the time of the selected event
+  row: number | null; // the selected event, as the table counts
+  top: number; // the first visible row; with a fraction while it scrolls
+  shown: Range | null; // times of the visible rows
+  filter: string;
+  report: string; // "": the details of the event
+}
+
+export class Store {
+  state: State;
+  progress: Progress = { total: 0, progress: 0, error: null };
+  private readonly listeners = new Set<() => void>();
+  private readonly views: Range[] = []; // for undo
+  private saved = 0;
+
+  constructor(
+    readonly info: Info,
+    readonly whole: Range,
+  ) {
+    this.state = { view: whole, selection: null, cursor: null, row: null, top: 0, shown: null, filter: "", report: "" };
+    this.restore();
+    window.addEventListener("hashchange", () => {
+      if (window.location.hash.slice(1) !== this.address()) {
+        this.restore();
+        this.tell();
+      }
+    });
+  }
+
+  listen(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  tell(): void {
+    for (const listener of this.listeners) listener();
+  }
+
+  set(change: Partial<State>): void {
+    this.state = { ...this.state, ...change };
+    window.clearTimeout(this.saved);
+    this.saved = window.setTimeout(() => window.history.replaceState(null, "", `#${this.address()}`), 200);
+    this.tell();
+  }
+
+  setProgress(progress: Progress): void {
+    this.progress = progress;
+    this.tell();
+  }
+
+  /** Move the graph; undo() returns. */
+  go(view: Range): void {
+    const next = clamp(view, this.whole);
+    if (next.begin === this.state.view.begin && next.end === this.state.view.end) return;
+    this.views.push(this.state.view);
+    if (this.views.length > 200) this.views.shift();
+    this.set({ view: next });
+  }
+
+  undo(): void {
+    const view = this.views.pop();
+    if (view) this.set({ view });
+  }
+
+  /** What reports are about. */
+  get range(): Range {
+    return this.state.selection ?? this.state.view;
+  }
+
+  address(): string {
+    const { view, selection, row, top, filter, report, cursor } = this.state;
+    const words = new URLSearchParams({ b: String(view.begin), e: String(view.end) });
+    if (selection) words.set("s", `${selection.begin},${selection.end}`);
+    if (filter) words.set("f", filter);
+    if (report) words.set("r", report);
+    if (row !== null) words.set("row", String(row));
+    if (cursor !== null) words.set("c", String(cursor));
+    if (top >= 1) words.set("top", String(Math.floor(top)));
+    return words.toString();
+  }
+
+  private restore(): void {
+    const words = new URLSearchParams(window.location.hash.slice(1));
+    const time = (text: string | null | undefined) => (text && /^-?\d{1,19}$/.test(text) ? BigInt(text) : null);
+    const number = (text: string | null) => (text && /^\d{1,15}$/.test(text) ? Number(text) : null);
+    const range = (begin: bigint | null, end: bigint | null) =>
+      begin !== null && end !== null && begin <= end ? clamp({ begin, end }, this.whole, 0n) : null;
+    const [from, to] = (words.get("s") ?? "").split(",");
+    const report = words.get("r") ?? "";
+    this.state = {
+      view: clamp(range(time(words.get("b")), time(words.get("e"))) ?? this.whole, this.whole),
+      selection: range(time(from), time(to)),
+      cursor: time(words.get("c")),
+      row: number(words.get("row")),
+      top: number(words.get("top")) ?? 0,
+      shown: null,
+      filter: words.get("f") ?? "",
+      report: this.info.reports.some((one) => one.name === report) ? report : "",
+    };
+  }
+}
+
+/** The state, and a new picture of the component when it changes. */
+export function useStore(store: Store): State {
+  const [, draw] = useState(0);
+  useEffect(() => store.listen(() => draw((n) => n + 1)), [store]);
+  return store.state;
+}
+
+/** Call @run some time after the last change of @inputs; what it began is aborted at the next change. */
+export function useLater(run: (signal: AbortSignal) => Promise<void>, inputs: unknown[], delayMs: number): void {
+  useEffect(() => {
+    const abort = new AbortController();
+    const timer = window.setTimeout(() => {
+      run(abort.signal).catch((error: Error) => {
+        if (!abort.signal.aborted) throw error;
+      });
+    }, delayMs);
+    return () => {
+      window.clearTimeout(timer);
+      abort.abort();
+    };
+  }, inputs);
+}
