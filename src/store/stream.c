@@ -144,7 +144,9 @@ int ky_stream_grow(struct ky_stream *stream, uint64_t size_bytes, struct kymo_er
 		stream->file.size_bytes = part->size_bytes = size_bytes;
 	if (fd >= 0 && fd != part->fd)
 		close(fd);
-	return errnum ? cannot_map(part->path, errnum, err) : KYMO_OK;
+	/* The file was removed, or another one is in its place: the follower learns of that, and opens the set again. */
+	return errnum && errnum != ENOENT && errnum != ESTALE ? cannot_map(part->path, errnum, err)
+							      : KYMO_OK;
 }
 
 /* Map what is whole of @stream, whose file is open as @fd, with addresses for more. 0 or an errno. */

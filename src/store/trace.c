@@ -188,6 +188,9 @@ static int open_entry(struct ky_trace *trace, int dir_fd, const char *name, stru
 
 	if (strcmp(name, "metadata") == 0)
 		return KYMO_OK;
+	if (fstatat(dir_fd, name, &st, 0) < 0 && errno == ENOENT &&
+	    fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return KYMO_OK; /* removed since it was listed, as from a recording that is cleared */
 	if (fstatat(dir_fd, name, &st, 0) < 0)
 		ky_log_warning(trace->log, "%s/%s: cannot read this entry of the trace: %s",
 			       trace->path, name, strerror(errno));

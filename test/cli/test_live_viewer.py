@@ -200,6 +200,41 @@ def test_chunks(kymo_bin, kymo, relay, tmp_path):
     assert "warning" not in here.end()
 
 
+def test_clear(kymo_bin, kymo, relay, tmp_path):
+    """A recording that is cleared goes on for its viewers: what comes after that is shown, by all kinds of readers."""
+    here = relay()
+    recorder = begin_recording(kymo_bin, "-o", here.address("clear"), "--name", "clear", "-k", "sched_process_*", "--user",
+                               "modes:*")
+    program = subprocess.Popen([MODES, "numbers", "100000000", "1000"], stdout=subprocess.DEVNULL)
+    wait_for(lambda: sessions(here.ports["live"], "clear"))
+    watching = Babeltrace(here.url("clear"), tmp_path / "shown")
+    readers = [subprocess.Popen([kymo_bin, "print", "--live", address], stdout=open(tmp_path / f"read{i}", "w", encoding="utf-8"),
+                                stderr=subprocess.PIPE, text=True)
+               for i, address in enumerate((here.address("clear"), here.trace("clear")))]
+    shown = [watching.lines, *(lambda i=i: open(tmp_path / f"read{i}", encoding="utf-8").read().splitlines() for i in range(2))]
+    for _ in range(3):
+        before = [len(lines()) for lines in shown]
+        wait_for(lambda before=before: all(len(lines()) > n + 200 for lines, n in zip(shown, before)) or
+                 recorder.poll() is not None)
+        time.sleep(1)  # babeltrace2 has opened the streams that it was told of
+        kymo("ctl", "--clear", "clear")
+    # All of them know of the last traces.
+    before = [len(lines()) for lines in shown]
+    wait_for(lambda: all(len(lines()) > n + 200 for lines, n in zip(shown, before)))
+    program.kill()
+    program.wait()
+    end_recording(recorder)
+    kept = {line[line.index("i = "):] for line in watching.end() if "modes:number" in line}
+    last = [line[line.index("i = "):] for line in read(here.trace("clear")) if "modes:number" in line]
+    assert len(last) > 200 and not [line for line in last if line not in kept]
+    for i, reader in enumerate(readers):
+        _, said = reader.communicate(timeout=60)
+        assert reader.returncode == 0 and said in ("", "kymo: waiting: there is no trace yet\n"), said
+        found = [int(re.search("i = ([0-9]+)", line).group(1)) for line in shown[i + 1]() if "modes:number" in line]
+        assert found == sorted(found) and {f"i = {n} }}" for n in found} >= set(last)
+    assert "warning" not in here.end()
+
+
 def test_new_program_beside_an_idle_one(kymo_bin, relay, tmp_path):
     """A viewer learns of a new stream, though none of those that it knows has anything for it."""
     here = relay()

@@ -15,7 +15,10 @@
 #include "store/follow.h"
 
 /* A writer that has died is found after this time. */
-#define WAIT_MS	     500
+#define WAIT_MS 500
+/* So often a set is opened again when a trace of it is removed meanwhile, after this time. */
+#define GONE_MAX     20
+#define GONE_MS	     50
 #define DELAY_MIN_NS UINT64_C(10000000)
 #define DELAY_MAX_NS UINT64_C(60000000000)
 
@@ -37,6 +40,7 @@ struct follower {
 	const struct ky_follow_run *run;
 	struct opened *now; /* the consumer and the graph read from it; NULL: none */
 	struct ky_cli_remotes remotes;
+	unsigned int n_gone; /* attempts to open traces that were removed meanwhile */
 	bool has_told_wait;
 	uint64_t left; /* events still wanted */
 	KY_VEC(struct place) places;
@@ -311,6 +315,18 @@ static void wait_for_programs(const struct opened *opened)
 		(void)poll(NULL, 0, WAIT_MS);
 }
 
+/*
+ * Does @ret, of opening @fresh, mean that a trace was removed meanwhile? A recording that is cleared has others soon. The
+ * set that is open stays until then.
+ */
+static bool is_passing(struct follower *f, int ret, const struct opened *fresh)
+{
+	if (!ret)
+		f->n_gone = 0;
+	return ret == KYMO_E_NOT_FOUND && fresh && !fresh->is_open && f->now &&
+	       f->n_gone++ < GONE_MAX;
+}
+
 /* One set of traces. *again: there is, or may be, more. */
 static int follow_once(struct follower *f, bool *again, struct kymo_error *err)
 {
@@ -321,6 +337,12 @@ static int follow_once(struct follower *f, bool *again, struct kymo_error *err)
 
 	*again = false;
 	early = ret < 0 && was_recorded && is_early(ret, fresh);
+	if (is_passing(f, ret, fresh)) {
+		close_opened(fresh);
+		(void)poll(NULL, 0, GONE_MS);
+		*again = true;
+		return KYMO_OK;
+	}
 	if (!ret)
 		ret = drain(f, flow, again, err);
 	if (!ret)

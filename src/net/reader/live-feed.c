@@ -381,11 +381,10 @@ static int bring_packet(struct live_feed *feed, struct channel *channel, bool *p
 	if (ret < 0 || (!ret && !channel->index.is_gone))
 		return ret;
 	channel->has_index = false;
-	*progress = true;
-	if (channel->index.is_gone) {
-		stream->has_ended = true;
+	/* The stream's next answer tells its end. */
+	if (channel->index.is_gone)
 		return KYMO_OK;
-	}
+	*progress = true;
 	return ky_feed_add_packet(stream, channel->index.packet_bytes, channel->index.end_cycles) <
 			       0
 		       ? ky_error_nomem(err)

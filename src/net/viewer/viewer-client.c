@@ -302,7 +302,9 @@ static bool is_read_out(const struct ky_viewer_attachment *attachment)
 	for (size_t i = 0; i < attachment->cursors.len; i++) {
 		const struct ky_viewer_track *track = &attachment->recording->tracks.data[i];
 
-		if (track->name && !attachment->cursors.data[i].is_over)
+		/* A viewer may not ask again for a stream whose files were removed. */
+		if (track->name && !attachment->cursors.data[i].is_over &&
+		    ky_viewer_track_entries(track))
 			return false;
 	}
 	return true;

@@ -389,7 +389,7 @@ int ky_viewer_answer_metadata(struct ky_viewer_client *client)
 	track = cursor ? &attachment->recording->tracks.data[cursor - attachment->cursors.data]
 		       : NULL;
 	if (track && !track->name) {
-		fd = ky_file_open_regular(track->trace->fd, "metadata", O_RDONLY | O_NOFOLLOW);
+		fd = ky_viewer_trace_metadata(track->trace);
 		answer.status = htobe32(KY_VIEWER_METADATA_NO_NEW);
 	}
 	if (fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size > cursor->next) {

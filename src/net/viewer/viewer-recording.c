@@ -92,6 +92,8 @@ static void trace_free(struct ky_viewer_trace *trace)
 	ky_names_fini(&trace->names);
 	if (trace->fd >= 0)
 		close(trace->fd);
+	if (trace->metadata_fd >= 0)
+		close(trace->metadata_fd);
 	free(trace->path);
 	free(trace);
 }
@@ -110,6 +112,7 @@ static struct ky_viewer_trace *trace_new(const struct ky_viewer_recording *recor
 	trace->inode = st->st_ino;
 	trace->found_ns = recording->known_ns;
 	trace->metadata = SIZE_MAX;
+	trace->metadata_fd = -1;
 	ky_names_init(&trace->names);
 	if (trace->fd >= 0 && trace->path)
 		return trace;
@@ -303,6 +306,24 @@ static bool push_track(struct ky_viewer_recording *recording, struct ky_viewer_t
 	return false;
 }
 
+static int hold_metadata(struct ky_viewer_trace *trace)
+{
+	int fd = ky_file_open_regular(trace->fd, "metadata", O_RDONLY | O_NOFOLLOW);
+
+	if (fd < 0)
+		return trace->metadata_fd;
+	if (trace->metadata_fd >= 0)
+		close(trace->metadata_fd);
+	return trace->metadata_fd = fd;
+}
+
+int ky_viewer_trace_metadata(struct ky_viewer_trace *trace)
+{
+	int fd = hold_metadata(trace);
+
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
 /* A stream without packets is no stream yet: its first packet says what it is. */
 static void add_track(struct ky_viewer_recording *recording, struct ky_viewer_trace *trace,
 		      const char *name, size_t len, uint64_t base_cycles)
@@ -329,6 +350,7 @@ static void add_track(struct ky_viewer_recording *recording, struct ky_viewer_tr
 			return;
 		}
 		trace->metadata = recording->tracks.len - 1;
+		(void)hold_metadata(trace);
 	}
 	(void)push_track(recording, track);
 }

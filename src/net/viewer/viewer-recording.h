@@ -43,6 +43,7 @@ struct ky_viewer_trace {
 	unsigned int n_untils;
 	struct ky_names names; /* of its streams */
 	size_t metadata; /* number of its metadata among the streams; SIZE_MAX: no stream yet */
+	int metadata_fd; /* as it was last; -1: none */
 	uint8_t uuid[16];
 	bool has_uuid;
 };
@@ -115,6 +116,11 @@ uint64_t ky_viewer_trace_horizon(const struct ky_viewer_trace *trace, int64_t no
  */
 int64_t ky_viewer_recording_settled_ns(const struct ky_viewer_recording *recording, int64_t now_ns);
 
+/*
+ * The trace's metadata, also of a trace that was removed: a viewer that knows its streams waits for it. Returns a
+ * descriptor, which the caller closes, or -1.
+ */
+int ky_viewer_trace_metadata(struct ky_viewer_trace *trace);
 /* How many bytes of the stream can be read. */
 uint64_t ky_viewer_track_bytes(const struct ky_viewer_track *track);
 /* Reads entry @number of the stream's index, as it is in the file. False: there is none (yet). */
