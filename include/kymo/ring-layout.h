@@ -65,6 +65,13 @@ enum kymo_ring_attended {
 	KYMO_RING_ABANDONED = 2, /* the reader reads nothing more */
 };
 
+/* What a sleeping reader waits for: bits of the file's word @waiting. */
+enum kymo_ring_wake {
+	KYMO_RING_WAKE_SWITCH = 1, /* a sub-buffer is closed */
+	KYMO_RING_WAKE_RECORD = 2, /* the first record after an idle time is written */
+	KYMO_RING_WAKES = 3,
+};
+
 /* The beginning of the file. After the magic number is stored, only the last members change. */
 struct kymo_ring_file {
 	uint64_t magic; /* stored last: the other members are then complete */
@@ -85,9 +92,9 @@ struct kymo_ring_file {
 	uint64_t file_bytes;
 	uint8_t reserved[96];
 
-	/* The wait of a reader: see kymo_ring_reader_wait(). */
-	uint32_t waiting; /* 1: the next switch of a sub-buffer must wake the reader */
-	uint32_t wakes;	  /* futex word: counts the switches that found a waiting reader */
+	/* The wait of a reader: see kymo_ring_reader_arm(). */
+	uint32_t waiting; /* number of the request << 2 | enum kymo_ring_wake; 0: no reader waits */
+	uint32_t wakes;	  /* futex word: counts the events that found a waiting reader */
 
 	/* The wait of writers for room: see struct kymo_ring_wait. */
 	uint32_t stalled;  /* 1: the next release of a sub-buffer must wake the writers */

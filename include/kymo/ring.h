@@ -126,6 +126,14 @@ struct kymo_ring_config {
 	 */
 	void (*subbuf_close)(const void *client, const struct kymo_ring_packet *packet,
 			     void *header);
+
+	/*
+	 * A record whose stamp is so much later than the stamp before it in its buffer is the first
+	 * after an idle time: it wakes a reader that waits for KYMO_RING_WAKE_RECORD. 0: no record
+	 * does. The check costs the fast path nothing where the record's header depends on the
+	 * same comparison.
+	 */
+	uint64_t idle_stamps;
 };
 
 /* ---- creating and mapping a ring, for writing ---- */
@@ -250,6 +258,14 @@ KYMO_API int kymo_ring_write_slow(const struct kymo_ring_config *config,
  */
 KYMO_API void kymo_ring_count_loss(struct kymo_ring_writer *writer);
 
+/*
+ * Wake a reader that waits for one of @events (enum kymo_ring_wake). The writing functions do this by
+ * themselves; a client calls it after a change of its region that a reader should see soon.
+ *
+ * Threads: any; async-signal-safe. A system call only if a reader waits.
+ */
+KYMO_API void kymo_ring_wake(struct kymo_ring_writer *writer, uint32_t events);
+
 #define KYMO_RING_INLINE static inline __attribute__((always_inline))
 
 /* The control block of the buffer @i. */
@@ -341,6 +357,16 @@ KYMO_RING_INLINE void kymo_ring_look(const struct kymo_ring_config *config,
 		spot->now = spot->last;
 }
 
+/* After the record at @spot: a reader may sleep until the end of the idle time. */
+KYMO_RING_INLINE void kymo_ring_end_idle(const struct kymo_ring_config *config,
+					 struct kymo_ring_writer *writer,
+					 const struct kymo_ring_spot *spot)
+{
+	if (config->idle_stamps &&
+	    __builtin_expect(spot->now - spot->last >= config->idle_stamps, 0))
+		kymo_ring_wake(writer, KYMO_RING_WAKE_RECORD);
+}
+
 #if KYMO_RING_HAS_RSEQ && defined(__OPTIMIZE__)
 /* The assembler relies on these offsets. */
 #define KYMO_RING_KNOWN(member, offset) \
@@ -368,7 +394,7 @@ KYMO_RING_INLINE bool kymo_ring_find_spot(const struct kymo_ring_config *config,
  * memory; a longer payload lies at @payload. Returns true when the record is written.
  */
 KYMO_RING_INLINE bool kymo_ring_write_spot(const struct kymo_ring_config *config,
-					   const struct kymo_ring_writer *writer, ptrdiff_t area,
+					   struct kymo_ring_writer *writer, ptrdiff_t area,
 					   const struct kymo_ring_spot *spot, const void *record,
 					   const void *payload, uint64_t word, uint64_t bytes)
 {
@@ -380,11 +406,14 @@ KYMO_RING_INLINE bool kymo_ring_write_spot(const struct kymo_ring_config *config
 	if (!kymo_ring_rseq_can_store(header_bytes, bytes) ||
 	    __builtin_expect(!kymo_ring_fits(writer, spot->at_bytes, header_bytes + bytes), 0))
 		return false;
-	return !kymo_ring_rseq_store(
-		area, spot->buffer, spot->control, spot->head, spot->point ^ KYMO_RING_PARITY,
-		kymo_ring_address(writer, spot->buffer, kymo_ring_position(spot->head)),
-		header_bytes == 4 ? header.word32 : header.word64, header_bytes, payload, word,
-		bytes, spot->now, spot->records + 1);
+	if (kymo_ring_rseq_store(
+		    area, spot->buffer, spot->control, spot->head, spot->point ^ KYMO_RING_PARITY,
+		    kymo_ring_address(writer, spot->buffer, kymo_ring_position(spot->head)),
+		    header_bytes == 4 ? header.word32 : header.word64, header_bytes, payload, word,
+		    bytes, spot->now, spot->records + 1))
+		return false;
+	kymo_ring_end_idle(config, writer, spot);
+	return true;
 }
 #endif
 
@@ -496,8 +525,10 @@ KYMO_RING_INLINE int kymo_ring_write_parts(const struct kymo_ring_config *config
 		bytes = kymo_ring_prepare(config, writer, &spot, record, parts, n_parts, &header,
 					  moves, &commit);
 		if (__builtin_expect(kymo_ring_fits(writer, spot.at_bytes, bytes), 1) &&
-		    __builtin_expect(!kymo_ring_rseq_commit(writer->rseq_area, &commit), 1))
+		    __builtin_expect(!kymo_ring_rseq_commit(writer->rseq_area, &commit), 1)) {
+			kymo_ring_end_idle(config, writer, &spot);
 			return 0;
+		}
 	}
 #endif
 	return kymo_ring_write_slow(config, writer, record, parts, n_parts);
@@ -706,6 +737,28 @@ KYMO_API const char *kymo_ring_loss_text(unsigned int loss);
  * Returns 1: a sub-buffer was closed; 0: time-out or signal; KYMO_E_STATE: the reader is read-only.
  */
 KYMO_API int kymo_ring_reader_wait(struct kymo_ring_reader *reader, int64_t timeout_ns);
+
+/* A word of shared memory for FUTEX_WAIT or FUTEX_WAITV: not private, 32 bits. */
+struct kymo_ring_futex {
+	const uint32_t *word;
+	uint32_t value; /* the sleep ends when the word has another one */
+};
+
+/*
+ * The two halves of a wait, for readers of many rings. arm asks the writers to change *futex, and to wake
+ * those that sleep there, at the next of @events (enum kymo_ring_wake). The writer that does so takes the
+ * request back; disarm does it otherwise. A sleep that ends is a hint only: writers may be hostile.
+ *
+ * For KYMO_RING_WAKE_RECORD, the caller has taken all records with KYMO_RING_PARTIAL, found no new ones for the
+ * time of config->idle_stamps, and arms then: the next record wakes it. One exception: a writer that was
+ * interrupted for that long between its stamp and its commit. So the caller also looks now and then.
+ *
+ * Returns 0; 1: one of @events has happened already, and nothing is asked; KYMO_E_STATE: the reader is
+ * read-only, or the ring that of another byte order. The futex is valid until the reader's close.
+ */
+KYMO_API int kymo_ring_reader_arm(struct kymo_ring_reader *reader, uint32_t events,
+				  struct kymo_ring_futex *futex);
+KYMO_API void kymo_ring_reader_disarm(struct kymo_ring_reader *reader);
 
 #ifdef __cplusplus
 }

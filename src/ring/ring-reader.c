@@ -322,23 +322,63 @@ static bool anything_new(struct kymo_ring_reader *reader)
 	return is_new;
 }
 
-int kymo_ring_reader_wait(struct kymo_ring_reader *reader, int64_t timeout_ns)
+/* Whether a record was written that the caller has not taken. */
+static bool has_record(const struct kymo_ring_reader *reader, uint32_t i)
+{
+	const struct ky_rb_buffer *buffer = &reader->buffers[i];
+	struct ky_rb_view view;
+
+	if (buffer->is_broken)
+		return false;
+	return !ky_rb_look(reader, i, &view) ||
+	       (view.position > buffer->taken && view.point.records != buffer->taken_point.records);
+}
+
+static bool has_any_record(const struct kymo_ring_reader *reader)
+{
+	for (uint32_t i = 0; i < reader->n_buffers; i++)
+		if (has_record(reader, i))
+			return true;
+	return false;
+}
+
+int kymo_ring_reader_arm(struct kymo_ring_reader *reader, uint32_t events,
+			 struct kymo_ring_futex *futex)
 {
 	struct kymo_ring_file *file = reader->file;
-	struct timespec timeout = {timeout_ns / 1000000000, timeout_ns % 1000000000};
-	uint32_t wakes;
 
-	if (reader->options.flags & KYMO_RING_READ_ONLY || timeout_ns < 0)
+	if (reader->options.flags & KYMO_RING_READ_ONLY || reader->info.is_foreign)
 		return KYMO_E_STATE;
-	wakes = __atomic_load_n(&file->wakes, __ATOMIC_ACQUIRE);
-	__atomic_store_n(&file->waiting, 1, __ATOMIC_RELAXED);
-	/* Partner: the fence in ky_rb_wake(). Either we see the head, or it sees our request. */
+	futex->word = &file->wakes;
+	futex->value = __atomic_load_n(&file->wakes, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&file->waiting, ++reader->n_requests << 2 | (events & KYMO_RING_WAKES),
+			 __ATOMIC_RELAXED);
+	/* Partner: the fence in kymo_ring_wake(). Either we see the head, or it sees our request. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (anything_new(reader))
-		return 1;
-	if (ky_rb_syscall(SYS_futex, (long)&file->wakes, FUTEX_WAIT, wakes, (long)&timeout, 0, 0) <
-		    0 &&
-	    __atomic_load_n(&file->wakes, __ATOMIC_ACQUIRE) == wakes)
+	if (!anything_new(reader) && (!(events & KYMO_RING_WAKE_RECORD) || !has_any_record(reader)))
+		return 0;
+	kymo_ring_reader_disarm(reader);
+	return 1;
+}
+
+void kymo_ring_reader_disarm(struct kymo_ring_reader *reader)
+{
+	if (!(reader->options.flags & KYMO_RING_READ_ONLY))
+		__atomic_store_n(&reader->file->waiting, 0, __ATOMIC_RELAXED);
+}
+
+int kymo_ring_reader_wait(struct kymo_ring_reader *reader, int64_t timeout_ns)
+{
+	struct timespec timeout = {timeout_ns / 1000000000, timeout_ns % 1000000000};
+	struct kymo_ring_futex futex;
+	int ret = timeout_ns < 0 ? KYMO_E_STATE
+				 : kymo_ring_reader_arm(reader, KYMO_RING_WAKE_SWITCH, &futex);
+
+	if (ret)
+		return ret;
+	if (ky_rb_syscall(SYS_futex, (long)futex.word, FUTEX_WAIT, futex.value, (long)&timeout, 0,
+			  0) < 0 &&
+	    __atomic_load_n(futex.word, __ATOMIC_ACQUIRE) == futex.value)
 		return 0;
 	anything_new(reader);
 	return 1;

@@ -40,6 +40,7 @@ struct kymo_ring_reader {
 	struct ky_rb_guard guard;
 	struct kymo_ring_file *file; /* the mapping */
 	uint8_t *copy;		     /* a sub-buffer, for snapshots */
+	uint32_t n_requests;	     /* calls of kymo_ring_reader_arm() */
 	uint64_t header[KYMO_RING_SUBBUF_HEADER_MAX_BYTES / 8];
 	struct ky_rb_buffer buffers[];
 };

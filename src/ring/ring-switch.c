@@ -161,14 +161,23 @@ int ky_rb_plan_switch(const struct kymo_ring_config *config, struct kymo_ring_wr
 	return 0;
 }
 
-void ky_rb_wake(struct kymo_ring_file *file)
+void kymo_ring_wake(struct kymo_ring_writer *writer, uint32_t events)
 {
-	/* Partner: the fence in kymo_ring_reader_wait(). Either we see its request, or it sees our
+	struct kymo_ring_file *file = writer->file;
+	uint32_t waiting;
+
+	/* Partner: the fence in kymo_ring_reader_arm(). Either we see its request, or it sees our
 	 * head. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&file->waiting, __ATOMIC_RELAXED) == 0 ||
-	    __atomic_exchange_n(&file->waiting, 0, __ATOMIC_RELAXED) == 0)
+	waiting = __atomic_load_n(&file->waiting, __ATOMIC_RELAXED);
+	if (!(waiting & events & KYMO_RING_WAKES))
 		return;
 	__atomic_fetch_add(&file->wakes, 1, __ATOMIC_RELEASE);
 	ky_rb_syscall(SYS_futex, (long)&file->wakes, FUTEX_WAKE, INT_MAX, 0, 0, 0);
+	/*
+	 * Last: the request of a writer that is killed before stays for the next one. A newer request has another
+	 * number, and stays, too.
+	 */
+	__atomic_compare_exchange_n(&file->waiting, &waiting, 0, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
 }

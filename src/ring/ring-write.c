@@ -101,15 +101,19 @@ static int try_buffer(const struct job *job, uint32_t i, commit_fn *commit_it)
 	kymo_ring_look(config, job->writer, i, &spot);
 	bytes = kymo_ring_prepare(config, job->writer, &spot, job->record, job->parts, job->n_parts,
 				  &header, moves, &commit);
-	if (kymo_ring_fits(job->writer, spot.at_bytes, bytes))
-		return commit_it(job->writer, &commit) ? AGAIN : WRITTEN;
+	if (kymo_ring_fits(job->writer, spot.at_bytes, bytes)) {
+		if (commit_it(job->writer, &commit))
+			return AGAIN;
+		kymo_ring_end_idle(config, job->writer, &spot);
+		return WRITTEN;
+	}
 	if (bytes_at_best(job, spot) > job->writer->subbuf_bytes - config->subbuf_header_bytes)
 		return 1 + KYMO_RING_LOST_TOO_LARGE;
 	loss = ky_rb_plan_switch(config, job->writer, &spot, &plan);
 	if (loss)
 		return loss;
 	if (!commit_it(job->writer, &plan.commit))
-		ky_rb_wake(job->writer->file);
+		kymo_ring_wake(job->writer, KYMO_RING_WAKE_SWITCH);
 	return AGAIN;
 }
 

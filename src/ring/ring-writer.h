@@ -76,9 +76,6 @@ struct ky_rb_switch {
 int ky_rb_plan_switch(const struct kymo_ring_config *config, struct kymo_ring_writer *writer,
 		      const struct kymo_ring_spot *spot, struct ky_rb_switch *plan);
 
-/* After a switch: wakes a reader that waits. */
-void ky_rb_wake(struct kymo_ring_file *file);
-
 /*
  * The wait of a record whose buffer is full; zeroed at first. Each call sleeps a little, except for
  * the first. Returns whether the caller should try again; if not, the record is lost.

@@ -90,6 +90,7 @@ static void add(struct ky_slot *slot, struct ky_blob *blob, uint32_t kind, uint3
 	slot->notes_bytes += (uint32_t)sizeof(*note) + (bytes + 7) / 8 * 8;
 	/* Partner: the recorder's load. */
 	__atomic_store_n(&blob->notes_bytes, slot->notes_bytes, __ATOMIC_RELEASE);
+	kymo_ring_wake(&slot->ring, KYMO_RING_WAKE_SWITCH);
 }
 
 void ky_note_maps(struct ky_slot *slot, struct ky_blob *blob)

@@ -57,6 +57,7 @@ static inline uint32_t ky_record_header(const void *record, const struct kymo_ri
 		.subbuf_header_bytes = KY_PACKET_PROLOG_BYTES, .clock = (clock_function), \
 		.record_header = ky_record_header, .subbuf_open = ky_packet_open,         \
 		.subbuf_close = ky_packet_close,                                          \
+		.idle_stamps = UINT64_C(1) << KY_HEADER_TIME_BITS,                        \
 	}
 
 static const struct kymo_ring_config ky_ring_tsc = KY_RING_CONFIG(ky_clock_tsc);

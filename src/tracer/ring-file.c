@@ -79,6 +79,7 @@ static void blob_grow(struct ky_slot *slot, struct ky_blob *blob, uint32_t bytes
 	slot->blob_bytes += bytes;
 	/* Partner: the recorder, which reads this after packets. */
 	__atomic_store_n(&blob->bytes, slot->blob_bytes, __ATOMIC_RELEASE);
+	kymo_ring_wake(&slot->ring, KYMO_RING_WAKE_SWITCH);
 }
 
 static int blob_begin(struct ky_slot *slot)

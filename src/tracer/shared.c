@@ -112,6 +112,7 @@ static void fill(struct ky_slot *slot, struct ky_shared_entry *entry,
 	/* Partners: other programs; the recorder, which looks when @bytes has changed. */
 	__atomic_store_n(&entry->ready, 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&blob->bytes, record->bytes, __ATOMIC_RELEASE);
+	kymo_ring_wake(&slot->ring, KYMO_RING_WAKE_SWITCH);
 }
 
 /*
