@@ -216,8 +216,11 @@ static int directory_flush(struct ky_store_trace *base, struct kymo_error *err)
 /* The directory is there as soon as there is a trace in it. */
 static bool open_directory(struct directory_store *store)
 {
-	if (store->dir_fd < 0)
-		store->dir_fd = open(store->base.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (store->dir_fd >= 0)
+		return true;
+	store->dir_fd = open(store->base.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (store->dir_fd >= 0)
+		ky_live_claim(store->dir_fd);
 	return store->dir_fd >= 0;
 }
 

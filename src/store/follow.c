@@ -206,6 +206,14 @@ static void take_events(struct ky_follow *follow)
 	}
 }
 
+bool ky_follow_is_claimed(const struct ky_follow *follow)
+{
+	ky_vec_foreach(&follow->locks, fd)
+		if (ky_live_is_claimed(*fd))
+			return true;
+	return false;
+}
+
 /* ---- traces --------------------------------------------------------------------------- */
 
 static const struct ky_clock_class *clock_of(const struct ky_trace *trace)

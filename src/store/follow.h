@@ -31,6 +31,8 @@ void ky_follow_close(struct ky_follow *follow); /* NULL is allowed */
 
 /* Waits for a change, @timeout_ms at most. A signal ends the wait. */
 void ky_follow_wait(struct ky_follow *follow, int timeout_ms);
+/* Whether a recorder writes to one of the paths, as far as its lock says that. */
+bool ky_follow_is_claimed(const struct ky_follow *follow);
 
 /*
  * Bring @set up to date: streams get longer, time bounds move, traces end. *changed: there is
@@ -43,7 +45,7 @@ int ky_follow_update(struct ky_follow *follow, struct ky_trace_set *set, bool *c
 
 /*
  * Whether something new has appeared in the directories since the last call, for callers without a
- * set: they then open a new follower.
+ * set, or with a complete one: they then open a new follower.
  */
 bool ky_follow_has_news(struct ky_follow *follow);
 

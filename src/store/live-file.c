@@ -19,6 +19,8 @@
 #define FILE_MAX_BYTES ((size_t)16 << 20)
 #define STREAMS_MAX    65536
 #define LOCK_TRIES     50
+/* Of a recorder's lock; delays are before it. */
+#define RECORDER_AT ((off_t)1 << 40)
 
 /* ---- locks ---------------------------------------------------------------------------- */
 
@@ -56,7 +58,8 @@ void ky_live_want(int dir_fd, uint32_t delay_ms)
 uint32_t ky_live_delay_ms(int dir_fd)
 {
 	uint32_t delay_ms = DELAY_USUAL_MS;
-	struct flock asked = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1};
+	struct flock asked = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1, .l_len = RECORDER_AT - 1};
 	bool any = false;
 
 	if (!ky_live_has_readers(dir_fd))
@@ -74,6 +77,27 @@ uint32_t ky_live_delay_ms(int dir_fd)
 				       .l_len = delay_ms - 1};
 	}
 	return delay_ms;
+}
+
+static struct flock recorder_lock(short type)
+{
+	return (struct flock){
+		.l_type = type, .l_whence = SEEK_SET, .l_start = RECORDER_AT, .l_len = 1};
+}
+
+void ky_live_claim(int dir_fd)
+{
+	struct flock lock = recorder_lock(F_RDLCK);
+
+	/* Where there are no locks, readers ask the recorder. */
+	(void)fcntl(dir_fd, F_OFD_SETLK, &lock);
+}
+
+bool ky_live_is_claimed(int dir_fd)
+{
+	struct flock asked = recorder_lock(F_WRLCK);
+
+	return fcntl(dir_fd, F_OFD_GETLK, &asked) == 0 && asked.l_type != F_UNLCK;
 }
 
 int ky_live_watch(const char *path)

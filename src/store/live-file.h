@@ -8,6 +8,8 @@
  * - A live reader holds a shared flock() on the recording's directory. A writer looks for it before
  *   it does work for live readers. A read lock of fcntl() on the byte with the number of the delay in milliseconds
  *   says how soon the reader wants events.
+ * - A recorder that looks for readers holds such a lock on another byte of the recording's directory. A reader that has no
+ *   trace to wait for sees by it that traces may still come, and does not have to ask the recorder.
  * - The file `.live` in the trace's directory has the size of each stream's whole packets, and the
  *   time up to which these contain all events, also of streams that do not exist yet:
  *
@@ -42,6 +44,8 @@ void ky_live_begin(int index_fd);
 bool ky_live_has_readers(int dir_fd);
 /* The shortest delay that a live reader of the directory @dir_fd wants, in ms; 0: there is no reader. */
 uint32_t ky_live_delay_ms(int dir_fd);
+/* Says that a recorder writes to the directory @dir_fd, until its close. */
+void ky_live_claim(int dir_fd);
 /*
  * Returns an inotify descriptor that becomes readable when a process opens directory @path, as
  * readers do; or -1. The caller closes it.
@@ -75,6 +79,8 @@ struct ky_live_state {
 
 /* Tells the writers below the directory @dir_fd, until its close, that a reader wants events within @delay_ms. */
 void ky_live_want(int dir_fd, uint32_t delay_ms);
+/* Whether a recorder that looks for readers writes to the directory @dir_fd. */
+bool ky_live_is_claimed(int dir_fd);
 /* Whether a writer is writing the trace in directory @path. */
 bool ky_live_is_written(const char *path);
 /*

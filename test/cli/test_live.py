@@ -12,7 +12,7 @@ import time
 import pytest
 
 from recording import Recording
-from test_user import box, nothing_left, pytestmark  # noqa: F401 (a fixture)
+from test_user import PRELUDE, box, nothing_left, pytestmark  # noqa: F401 (a fixture)
 
 LIVE = """
 ready() { [ "$(kymo sessions | grep -c ' for ')" = 1 ]; }
@@ -322,6 +322,64 @@ def test_idle_recorder(needs_root_tracefs, kymo, kymo_bin, tmp_path):
     recording.process.send_signal(signal.SIGINT)
     reader.end()
     recording.process.communicate()
+
+
+SLEEPS = """
+# How often threads of the recorder wait for something in 4 s, by the kernel's own events.
+waits() {
+	local all
+	rm -rf switches
+	kymo record --kernel sched_switch --duration 4s -o switches 2>switches.err || cat switches.err >&2
+	all=$(ls /proc/$recorder/task | sed 's/^/prev_tid == /; s/$/ || /' | tr -d '\n')
+	kymo print --count --event sched_switch --filter "prev_state == 1 && (${all% || })" switches
+}
+# wait_seldom WHAT MOST: at most so often. The measuring recorder asks this one twice; others may do so once.
+wait_seldom() {
+	local n
+	for i in 1 2 3; do
+		n=$(waits); echo "$1: $n"
+		[ "$n" -le $2 ] && return
+	done
+	exit 96
+}
+"""
+
+
+@pytest.mark.parametrize("kernel", ["", "--kernel syscall_entry_acct,syscall_exit_acct"])
+def test_idle_programs(needs_root_tracefs, tmp_path, kernel):
+    """
+    Programs that write nothing wake no recorder, and none at all does not; with a reader it wakes at most twice a
+    second, and the reader still has an event soon.
+    """
+    script = PRELUDE + LIVE + SLEEPS + f"""
+kymo record --user 'modes:*' {kernel} -o out 2>recorder.err & recorder=$!
+wait_for ready
+sleep 1
+wait_seldom "no program, nobody reads" 5
+$T/modes numbers 2 1000000000 & idle=$!
+$T/modes numbers 2 1000000000 & idle="$idle $!"
+wait_for '[ "$(ls out/ust/pid 2>/dev/null | wc -l)" = 2 ]'
+sleep 1
+wait_seldom "programs, nobody reads" 5
+kymo print --live out >live 2>live.err & reader=$!
+wait_for "printed modes:number 2"
+sleep 1
+wait_seldom "a reader" 15
+$T/modes numbers 1000 4000000 & slow=$!
+wait_for "printed modes:number 4"
+kill $slow $idle
+wait $slow $idle
+sleep 1
+wait_seldom "a reader, no program" 15
+land
+kymo print out >complete
+cat recorder.err live.err >&2
+""" + nothing_left()
+    done = subprocess.run(["unshare", "-m", "bash", "-c", script], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=240, errors="replace", env=dict(os.environ, LC_ALL="C.UTF-8", TZ="UTC"))
+    assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
+    assert "; 0 lost" in done.stderr and "Sanitizer" not in done.stderr
+    assert without_times((tmp_path / "live").read_text()) == without_times((tmp_path / "complete").read_text())
 
 
 def test_delay(needs_root_tracefs, kymo, kymo_bin, tmp_path):

@@ -42,7 +42,8 @@ struct follower {
 	struct ky_cli_remotes remotes;
 	unsigned int n_gone; /* attempts to open traces that were removed meanwhile */
 	bool has_told_wait;
-	uint64_t left; /* events still wanted */
+	bool is_claimed; /* a recorder's lock said at the end of the last wait that traces may come */
+	uint64_t left;	 /* events still wanted */
 	KY_VEC(struct place) places;
 };
 
@@ -287,9 +288,9 @@ static bool is_recorded(const struct follower *f)
 	ky_vec_foreach(&f->remotes.feeds, at)
 		if (!at->feed->has_ended)
 			return true;
-	return f->run->is_recorded && f->remotes.local.len &&
-	       f->run->is_recorded((char **)(uintptr_t)f->remotes.local.data,
-				   (int)f->remotes.local.len);
+	return f->is_claimed || (f->run->is_recorded && f->remotes.local.len &&
+				 f->run->is_recorded((char **)(uintptr_t)f->remotes.local.data,
+						     (int)f->remotes.local.len));
 }
 
 /* What has broken a feed comes after the events that it has brought. */
@@ -306,13 +307,23 @@ static int feed_status(const struct follower *f, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-/* All traces are complete, but the recording is not: programs may come. */
-static void wait_for_programs(const struct opened *opened)
+/*
+ * All traces are complete, but the recording is not: programs may come. To open directories, or to ask the recorder, would
+ * wake it.
+ */
+static void wait_for_programs(struct follower *f, const struct opened *opened)
 {
-	if (opened && opened->follow)
-		ky_follow_wait(opened->follow, WAIT_MS);
-	else
+	struct ky_follow *follow = opened ? opened->follow : NULL;
+
+	if (!follow) {
 		(void)poll(NULL, 0, WAIT_MS);
+		return;
+	}
+	do {
+		ky_follow_wait(follow, WAIT_MS);
+		f->is_claimed = ky_follow_is_claimed(follow);
+	} while (f->is_claimed && !f->remotes.feeds.len && !ky_follow_has_news(follow) &&
+		 !ky_cli_interrupted());
 }
 
 /*
@@ -353,7 +364,7 @@ static int follow_once(struct follower *f, bool *again, struct kymo_error *err)
 		ret = KYMO_OK;
 	}
 	if (!ret && !*again && f->left && was_recorded && !ky_cli_interrupted()) {
-		wait_for_programs(early ? fresh : f->now);
+		wait_for_programs(f, early ? fresh : f->now);
 		*again = true;
 	}
 	close_opened(fresh);

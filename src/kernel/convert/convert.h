@@ -34,7 +34,7 @@
  * The recorder's own threads: the first, which reads the kernel's rings; the state dump's; the one that writes blocks; the
  * guard of raw pages; those of programs' recordings.
  */
-#define KY_OWN_PROGRAMS_MAX 30
+#define KY_OWN_PROGRAMS_MAX 35
 enum {
 	KY_OWN_MAIN,
 	KY_OWN_DUMP,

@@ -101,7 +101,9 @@ struct ky_session_live {
 	uint32_t delay_ms; /* that they want; 0: there is no reader */
 	int64_t due_ms;	   /* CLOCK_MONOTONIC time of the next update for live readers */
 	uint64_t n_events; /* at the last update */
-	bool is_idle;	   /* no event since then: the first one wakes the session */
+	uint64_t n_beacons;
+	bool is_idle;	     /* no event since then: the first one wakes the session */
+	bool programs_write; /* programs of the recording write, so that beacons must come often */
 };
 
 /*

@@ -165,17 +165,38 @@ int ky_session_live_step(struct ky_session *session, struct kymo_error *err)
 	if (!session->live.delay_ms)
 		return KYMO_OK;
 	ret = tell(session, err);
+	session->live.n_beacons++;
 	n_events = count_events(session);
 	/*
 	 * Programs of the recording may write while the kernel is idle, and readers need both bounds. Groups have instances
 	 * of their own, which do not wake at the first event.
 	 */
-	be_idle(session, n_events == session->live.n_events && !session->options.has_programs &&
+	be_idle(session, n_events == session->live.n_events && !session->live.programs_write &&
 				 !session->options.n_groups && !ky_session_dump_is_busy(session));
 	session->live.n_events = n_events;
 	update_ms = UPDATE_MS(session->live.delay_ms);
 	if (session->live.is_idle && update_ms < IDLE_MS)
 		update_ms = IDLE_MS;
 	session->live.due_ms = now + update_ms;
+	/* The idle beacons of all recorders of a machine come together, so that it wakes once for them. */
+	if (session->live.is_idle && update_ms == IDLE_MS)
+		session->live.due_ms = (now / IDLE_MS + 1) * IDLE_MS;
 	return ret;
+}
+
+void ky_session_live_programs(struct ky_session *session, bool write)
+{
+	session->live.programs_write = write;
+	if (write)
+		ky_session_live_wake(session);
+}
+
+uint64_t ky_session_live_beacons(const struct ky_session *session)
+{
+	return session->live.n_beacons;
+}
+
+uint32_t ky_session_live_delay_ms(const struct ky_session *session)
+{
+	return session->live.delay_ms;
 }

@@ -99,8 +99,7 @@ struct ky_session_options {
 	 * to the store, and leaves out the recorder's own calls in the kernel.
 	 */
 	bool prompt;
-	bool has_programs; /* the recording has programs, too */
-	bool overwrite;	   /* flight recorder: the newest buffer_bytes of each CPU, for snapshots */
+	bool overwrite; /* flight recorder: the newest buffer_bytes of each CPU, for snapshots */
 	const struct ky_log *log; /* may be NULL; must outlive the session */
 };
 
@@ -171,6 +170,15 @@ int64_t ky_session_due_ns(const struct ky_session *session, bool *rests);
  * must then still call stop and close.
  */
 int ky_session_step(struct ky_session *session, struct kymo_error *err);
+
+/*
+ * Live readers, for a recording with programs. Whether programs write now: if so, the session does not sleep
+ * longer while the kernel is idle, as readers need its beacons. And: how many beacons there were. And: the delay that
+ * readers want, in ms; 0: no reader.
+ */
+void ky_session_live_programs(struct ky_session *session, bool write);
+uint64_t ky_session_live_beacons(const struct ky_session *session);
+uint32_t ky_session_live_delay_ms(const struct ky_session *session);
 
 /*
  * During a recording: switch on the events of @rule (format: as in the options), with its filter or

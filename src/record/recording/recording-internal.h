@@ -109,6 +109,10 @@ struct ky_recording {
 	struct ky_recording_tasks tasks;
 	struct ky_recording_watch watch;
 	struct ky_recording_marks marks;
+	struct {
+		uint32_t delay_ms;  /* of the live readers that the programs' recorder knows */
+		uint64_t n_beacons; /* of the kernel's, that it knows */
+	} live;
 	KY_VEC(char *) changes; /* of the kernel's events and threads, as the status shows them */
 };
 
@@ -239,6 +243,13 @@ int ky_recording_write_marks(struct ky_recording *recording, struct ky_packet_st
 			     const char *directory, const char *path,
 			     const struct ky_os_clock *clock, struct kymo_error *err);
 void ky_recording_drop_marks(struct ky_recording *recording);
+
+/*
+ * recording-live.c: a step of the kernel's recorder, with what it and the programs' recorder have to tell each other
+ * about live readers. And: the programs' recorder has said that programs write again.
+ */
+int ky_recording_step_session(struct ky_recording *recording, struct kymo_error *err);
+void ky_recording_programs_write(struct ky_recording *recording);
 
 /* recording-watch.c */
 int ky_recording_open_watch(struct ky_recording *recording, struct kymo_error *err);

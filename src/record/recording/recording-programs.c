@@ -51,6 +51,8 @@ static int open_group(struct ky_recording *recording, const struct ky_recording_
 	options.buffer_bytes = group->buffer_bytes;
 	options.overwrite = group->overwrite || options.overwrite;
 	options.n_reserved = n_reserved;
+	/* A store has one descriptor that tells of readers; it is the main recording's. */
+	options.polls_readers = options.store != NULL;
 	return open_one(recording, &options, err);
 }
 

@@ -24,6 +24,7 @@ enum source {
 	OF_CONTROL,  /* another process asks for something */
 	OF_TRIGGERS, /* a trigger has fired, or its source has something to do */
 	OF_WATCH,    /* amounts are to be compared */
+	OF_PROGRAMS, /* programs write again */
 	OF_CHUNKS,   /* the size or age of the chunk is to be checked */
 	SOURCES,
 };
@@ -81,7 +82,6 @@ static int open_sessions(struct ky_recording *recording, struct kymo_error *err)
 	options->kernel.store = options->user.store = options->store;
 	options->kernel.log = options->user.log = options->log;
 	options->kernel.clock = options->clock;
-	options->kernel.has_programs = options->has_user;
 	if (options->has_kernel) {
 		ret = ky_session_open(&options->kernel, &recording->session, err);
 	} else {
@@ -92,6 +92,8 @@ static int open_sessions(struct ky_recording *recording, struct kymo_error *err)
 	if (ret < 0 || !options->has_user)
 		return ret;
 	options->user.clock = ky_recording_clock(recording);
+	/* A raw recording of the kernel has no live readers. */
+	options->user.is_beside_kernel = recording->session && !options->kernel.raw;
 	return ky_recording_open_programs(recording, err);
 }
 
@@ -172,6 +174,9 @@ static int watch_all(struct ky_recording *recording, struct kymo_error *err)
 	}
 	for (size_t i = 0; i < recording->programs.n && !ret; i++)
 		ret = watch(recording, OF_FAILURE, ky_user_failed_fd(recording->programs.users[i]),
+			    0, err);
+	for (size_t i = 0; i < recording->programs.n && !ret; i++)
+		ret = watch(recording, OF_PROGRAMS, ky_user_active_fd(recording->programs.users[i]),
 			    0, err);
 	if (!ret)
 		ret = watch(recording, OF_CHUNKS, recording->chunks.timer_fd, 0, err);
@@ -290,8 +295,10 @@ int ky_recording_step(struct ky_recording *recording, unsigned int *found, struc
 		take_timer(recording);
 	if (is_readable[OF_SESSION])
 		recording->session_is_awaited = false;
+	if (is_readable[OF_PROGRAMS])
+		ky_recording_programs_write(recording);
 	if (recording->session && (is_readable[OF_SESSION] || is_readable[OF_TIMER]))
-		ret = ky_session_step(recording->session, err);
+		ret = ky_recording_step_session(recording, err);
 	if (ret < 0)
 		return ret;
 	if (is_readable[recording->session ? OF_DUMP : OF_TIMER])
@@ -313,7 +320,7 @@ int ky_recording_step(struct ky_recording *recording, unsigned int *found, struc
 		*found |= KY_RECORDING_HAS_CHUNK;
 	/* A request may have asked for more of the kernel's state: its dump begins before the recording can stop. */
 	if (recording->session && is_readable[OF_CONTROL])
-		ret = ky_session_step(recording->session, err);
+		ret = ky_recording_step_session(recording, err);
 	ky_recording_set_timer(recording);
 	return ret;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Signs of life for programs that wait until the recorder has read their rings. A thread of its own gives them: the
- * thread that reads may wait for a disk for longer than programs believe that there is a recorder.
+ * thread that reads may wait for a disk for longer than programs believe that there is a recorder. While the recorder is
+ * idle, no ring is full, no program waits, and the thread rests.
  */
 #include <stddef.h>
 #include <time.h>
@@ -33,6 +34,11 @@ static void *run(void *data)
 	pthread_cond_broadcast(&user->beat.changed);
 	clock_gettime(CLOCK_MONOTONIC, &due);
 	while (!user->beat.is_ending) {
+		if (user->beat.is_resting) {
+			pthread_cond_wait(&user->beat.changed, &user->beat.lock);
+			clock_gettime(CLOCK_MONOTONIC, &due);
+			continue;
+		}
 		beat_once(user);
 		due.tv_nsec += KY_BEAT_MS * 1000000;
 		if (due.tv_nsec >= 1000000000) {
@@ -45,6 +51,17 @@ static void *run(void *data)
 	}
 	pthread_mutex_unlock(&user->beat.lock);
 	return NULL;
+}
+
+void ky_user_beat_rest(struct ky_user *user, bool rests)
+{
+	if (!user->beat.is_running)
+		return;
+	pthread_mutex_lock(&user->beat.lock);
+	user->beat.is_resting = rests;
+	if (!rests)
+		pthread_cond_broadcast(&user->beat.changed);
+	pthread_mutex_unlock(&user->beat.lock);
 }
 
 int ky_user_beat_init(struct ky_user *user, struct kymo_error *err)

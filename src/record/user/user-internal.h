@@ -11,6 +11,8 @@
 #include "record/user/user-request.h"
 #include "record/user/user-ring.h"
 #include "record/user/user-runtime.h"
+#include "record/user/user-sentry.h"
+#include "record/user/user-uid-events.h"
 #include "record/user/user-work.h"
 #include "record/user/user.h"
 
@@ -71,7 +73,10 @@ struct ky_user_newcomers {
 	struct ky_user_task task;
 	struct ky_user_queue queue;
 	bool is_away;
-	bool has_new;	    /* the other users must learn of fresh */
+	bool has_new;	   /* the other users must learn of fresh */
+	bool is_listening; /* events_fd was opened, or cannot be */
+	bool is_due;	   /* the next search, as soon as the last one is old enough */
+	int events_fd; /* tells that a process has changed its user; -1: the kernel does not tell */
 	KY_VEC(uid_t) uids; /* the users that the task found; the task's */
 	KY_VEC(struct ky_user_owner *) fresh;
 	size_t first; /* index of the first owner whose programs must get a request */
@@ -111,6 +116,14 @@ struct ky_user_beat {
 	int32_t tid; /* 0: it has not begun */
 	uint64_t count;
 	bool is_running, is_ending;
+	bool is_resting; /* no program waits, since the recorder is idle */
+};
+
+/* Whether the thread that reads is idle: the rings wake it; the reading thread's, but for is_idle. */
+struct ky_user_idle {
+	bool is_idle;		 /* atomic */
+	uint64_t quiet_since_ns; /* CLOCK_MONOTONIC time of the last data */
+	uint64_t next_try_ns;	 /* of becoming idle */
 };
 
 /*
@@ -149,7 +162,15 @@ struct ky_user {
 	struct ky_user_newcomers newcomers;
 	bool has_missed; /* inotify lost events because there were too many */
 	uint64_t searched_ns;
-	size_t n_opening;	 /* number of rings that tasks are opening */
+	size_t n_opening; /* number of rings that tasks are opening */
+	struct ky_user_sentry sentry;
+	struct ky_user_idle idle;
+	/* The thread has it, except while it sleeps: then another one may read the rings for it. */
+	pthread_mutex_t turn;
+	int active_fd;	/* an eventfd: tells the kernel's recorder that programs write again */
+	int readers_fd; /* readable when a live reader may have come; -1: another one asks */
+	uint32_t live_delay_ms;	 /* that live readers want; 0: there are none */
+	bool live_is_asked;	 /* atomic: a reader may have come or gone */
 	uint64_t live_due_ns;	 /* CLOCK_MONOTONIC time of the next update for live readers */
 	unsigned int live_waits; /* how often that update waited for rings that tasks are opening */
 	uint64_t n_control_files; /* number of open control files; atomic */
@@ -176,6 +197,23 @@ struct ky_user {
 
 /* user-live.c: update the traces for live readers, when due. The reading thread's. */
 int ky_user_live_step(struct ky_user *user, struct kymo_error *err);
+/* A reader may have come, or gone. */
+void ky_user_live_look(struct ky_user *user);
+/* The thread has become idle: the next update is due later. */
+void ky_user_live_rest(struct ky_user *user);
+/* The time until the next update, in ms; -1: none is due, or another thread does it. */
+int ky_user_live_wait_ms(const struct ky_user *user);
+
+/*
+ * user-idle.c; the reading thread's. Whether it is idle; any thread. Data was found. And: become idle, if it is time, and nothing is left to do.
+ * And: end that, if it is so; @is_woken: by a program.
+ */
+bool ky_user_sleeps(const struct ky_user *user);
+void ky_user_idle_found(struct ky_user *user);
+void ky_user_idle_try(struct ky_user *user);
+void ky_user_idle_end(struct ky_user *user, bool is_woken);
+/* Whether the thread must look again soon for other reasons than data. */
+bool ky_user_has_deferred(const struct ky_user *user);
 
 /*
  * user-beat.c: the thread runs from begin to end, when programs wait for room (options.wait_ns). The
@@ -184,6 +222,8 @@ int ky_user_live_step(struct ky_user *user, struct kymo_error *err);
 int ky_user_beat_init(struct ky_user *user, struct kymo_error *err);
 int ky_user_beat_begin(struct ky_user *user, struct kymo_error *err);
 void ky_user_beat_end(struct ky_user *user);
+/* While no ring can be full. */
+void ky_user_beat_rest(struct ky_user *user, bool rests);
 
 /* user-run.c: the thread. @data: a struct ky_user. */
 void *ky_user_run(void *data);
@@ -237,11 +277,13 @@ struct ky_user_owner *ky_user_owner_of(const struct ky_user *user, uid_t uid);
 void ky_user_tell_filter(struct ky_user *user);
 
 /*
- * user-uids.c: whether the recording takes new users; the shortest interval of the search for them.
+ * user-uids.c: whether the recording takes new users. And: search for them, if it is time; the time until then in
+ * ms, or -1. And: the descriptor newcomers.events_fd is readable.
  */
-#define KY_USER_UIDS_MS 250
 bool ky_user_follows_uids(const struct ky_user *user);
 void ky_user_look_for_uids(struct ky_user *user);
+int ky_user_uids_wait_ms(const struct ky_user *user);
+void ky_user_uids_told(struct ky_user *user);
 /* Handles the end of the search task. */
 void ky_user_newcomers_done(struct ky_user *user);
 

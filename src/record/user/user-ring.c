@@ -174,6 +174,24 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+/* How far the program says that its descriptions go, in bytes of the metadata's blob. */
+static uint64_t described_bytes(const struct ky_user_ring *ring)
+{
+	const struct ky_blob *shared = kymo_ring_reader_info(ring->reader)->client_region;
+	uint64_t bytes = __atomic_load_n(&shared->bytes, __ATOMIC_RELAXED);
+
+	if (!ring->is_shared)
+		return bytes;
+	/* What the programs count, and the copy, need not agree. */
+	return ring->metadata_bytes + (bytes > ring->told_bytes ? bytes - ring->told_bytes : 0);
+}
+
+bool ky_user_ring_has_more(const struct ky_user_ring *ring)
+{
+	return !ring->is_flight && !ring->is_broken && ring->reader &&
+	       (described_bytes(ring) != ring->metadata_bytes || ky_user_dump_is_behind(ring));
+}
+
 /*
  * Whether the program has described more events than the metadata has. Each update writes the whole metadata, so there
  * is a minimum time between two updates: a program with new events all the time must not keep the recorder busy. The
@@ -181,18 +199,11 @@ static uint64_t now_ns(void)
  */
 bool ky_user_ring_is_behind(const struct ky_user_ring *ring)
 {
-	const struct ky_blob *shared;
 	uint64_t bytes, since;
 
-	if (ring->is_flight || ring->is_broken || !ring->reader)
+	if (!ky_user_ring_has_more(ring))
 		return false;
-	shared = kymo_ring_reader_info(ring->reader)->client_region;
-	bytes = __atomic_load_n(&shared->bytes, __ATOMIC_RELAXED);
-	if (ring->is_shared) /* what the programs count, and the copy, need not agree */
-		bytes = ring->metadata_bytes +
-			(bytes > ring->told_bytes ? bytes - ring->told_bytes : 0);
-	if (bytes == ring->metadata_bytes && !ky_user_dump_is_behind(ring))
-		return false;
+	bytes = described_bytes(ring);
 	since = now_ns() - ring->metadata_ns;
 	if (since < METADATA_PAUSE_NS || since < METADATA_PAUSE_FACTOR * ring->metadata_took_ns)
 		return false;

@@ -121,6 +121,8 @@ int ky_user_ring_read(struct ky_user_ring *ring, bool all, struct kymo_error *er
  * and the writing.
  */
 bool ky_user_ring_is_behind(const struct ky_user_ring *ring);
+/* Whether it has described more events, or loaded files, though it may be too early to write that. */
+bool ky_user_ring_has_more(const struct ky_user_ring *ring);
 int ky_user_ring_follow(struct ky_user_ring *ring, struct kymo_error *err);
 
 /* Whether no other process has the file open or mapped. */

@@ -137,14 +137,14 @@ static int read_rings(struct ky_user *user, struct kymo_error *err)
 	return found;
 }
 
-/* -1: until a notification. */
+/* While programs write. -1: until a notification. */
 static int period_ms(const struct ky_user *user)
 {
 	uint64_t bytes = (uint64_t)user->request.subbuf_bytes * user->request.n_subbufs;
 	uint64_t ms = bytes / 2 / FAST_BYTES_PER_MS;
 
 	if (user->options.overwrite)
-		return ky_user_follows_uids(user) ? KY_USER_UIDS_MS : -1;
+		return ky_user_has_deferred(user) ? PERIOD_MAX_MS : -1;
 	if (user->options.period_ms)
 		return (int)user->options.period_ms;
 	return ms < PERIOD_MIN_MS ? PERIOD_MIN_MS : ms > PERIOD_MAX_MS ? PERIOD_MAX_MS : (int)ms;
@@ -158,39 +158,116 @@ static int pause_ms(int period, int found)
 	return found && period > 1 ? period / 2 : period;
 }
 
+/* The sooner of two times in ms, of which -1 is never. */
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+static int wait_ms(const struct ky_user *user, int found)
+{
+	int ms = ky_user_sleeps(user) ? ky_user_live_wait_ms(user)
+				      : pause_ms(period_ms(user), found);
+
+	return sooner(ms, ky_user_uids_wait_ms(user));
+}
+
 /* ---- the loop ------------------------------------------------------------------------- */
+
+enum source {
+	OF_STOP,
+	OF_FILES,   /* files have come or gone */
+	OF_ORDER,   /* another thread wants something */
+	OF_TASKS,   /* tasks are finished */
+	OF_SENTRY,  /* a program has woken us */
+	OF_READERS, /* a live reader may have come */
+	OF_UIDS,    /* a process has changed its user */
+	SOURCES,
+};
+
+/* Sleeps. Returns a negative errno, or how many of @fds are readable. */
+static int sleep_for(struct ky_user *user, struct pollfd *fds, int found)
+{
+	const int sources[SOURCES] = {
+		[OF_STOP] = user->stop_fd,
+		[OF_FILES] = user->inotify_fd,
+		[OF_ORDER] = user->order_fd,
+		[OF_TASKS] = user->work.done_fd,
+		[OF_SENTRY] = user->sentry.fired_fd,
+		[OF_READERS] = user->readers_fd,
+		[OF_UIDS] = user->newcomers.events_fd,
+	};
+	int ms = wait_ms(user, found), n;
+
+	for (int i = 0; i < SOURCES; i++)
+		fds[i] = (struct pollfd){sources[i], POLLIN, 0};
+	pthread_mutex_unlock(&user->turn);
+	n = poll(fds, SOURCES, ms);
+	n = n < 0 ? -errno : n;
+	pthread_mutex_lock(&user->turn);
+	return n;
+}
+
+/* What wakes the thread, apart from the time. */
+static void take_signs(struct ky_user *user, const struct pollfd *fds)
+{
+	ky_user_idle_end(user, fds[OF_SENTRY].revents != 0);
+	if (fds[OF_READERS].revents ||
+	    __atomic_exchange_n(&user->live_is_asked, false, __ATOMIC_RELAXED))
+		ky_user_live_look(user);
+	if (fds[OF_UIDS].revents)
+		ky_user_uids_told(user);
+}
+
+static int look_at_rings(struct ky_user *user, int *found, struct kymo_error *err)
+{
+	*found = ky_store_is_full(user->options.store) ? 0 : read_rings(user, err);
+	if (*found > 0)
+		ky_user_idle_found(user);
+	return *found < 0 ? *found : KYMO_OK;
+}
+
+static int step(struct ky_user *user, const struct pollfd *fds, int *found, struct kymo_error *err)
+{
+	/* Rings first: programs that end are finished after that. */
+	int ret = look_at_rings(user, found, err);
+
+	if (!ret)
+		ret = ky_user_live_step(user, err);
+	if (!ret && fds[OF_FILES].revents)
+		ret = take_events(user, err);
+	if (!ret)
+		ret = search(user, err);
+	if (!ret && fds[OF_TASKS].revents)
+		ret = ky_user_take_tasks(user, err);
+	if (!ret && fds[OF_ORDER].revents)
+		ret = ky_user_obey(user, err);
+	if (!ret)
+		ret = ky_user_rotate_step(user, err);
+	ky_user_look_for_uids(user);
+	if (!ret)
+		ky_user_idle_try(user);
+	return ret;
+}
 
 static int run(struct ky_user *user, struct kymo_error *err)
 {
-	struct pollfd fds[] = {{user->stop_fd, POLLIN, 0},
-			       {user->inotify_fd, POLLIN, 0},
-			       {user->order_fd, POLLIN, 0},
-			       {user->work.done_fd, POLLIN, 0}};
+	struct pollfd fds[SOURCES];
 	int found = 0, ret = KYMO_OK;
 
+	ky_user_look_for_uids(user);
 	while (!ret) {
-		int n = poll(fds, 4, pause_ms(period_ms(user), found));
+		int n = sleep_for(user, fds, found);
 
-		if (n < 0 && errno != EINTR)
-			return ky_error_errno(err, errno, "cannot wait for programs");
-		if (n > 0 && fds[0].revents)
+		if (n < 0 && n != -EINTR)
+			return ky_error_errno(err, -n, "cannot wait for programs");
+		if (n < 0)
+			continue;
+		if (fds[OF_STOP].revents)
 			break;
-		/* Rings first: programs that end are finished after that. */
-		found = ky_store_is_full(user->options.store) ? 0 : read_rings(user, err);
-		ret = found < 0 ? found : KYMO_OK;
-		if (!ret)
-			ret = ky_user_live_step(user, err);
-		if (!ret && n > 0 && fds[1].revents)
-			ret = take_events(user, err);
-		if (!ret)
-			ret = search(user, err);
-		if (!ret && n > 0 && fds[3].revents)
-			ret = ky_user_take_tasks(user, err);
-		if (!ret && n > 0 && fds[2].revents)
-			ret = ky_user_obey(user, err);
-		if (!ret)
-			ret = ky_user_rotate_step(user, err);
-		ky_user_look_for_uids(user);
+		if (n > 0)
+			take_signs(user, fds);
+		ret = step(user, fds, &found, err);
 	}
 	return ret;
 }
@@ -217,7 +294,10 @@ void *ky_user_run(void *data)
 	pthread_cond_broadcast(&user->answered);
 	pthread_mutex_unlock(&user->lock);
 	go_first();
+	pthread_mutex_lock(&user->turn);
 	user->result = run(user, &user->err);
+	ky_user_idle_end(user, false);
+	pthread_mutex_unlock(&user->turn);
 	pthread_mutex_lock(&user->lock);
 	user->is_over = true;
 	pthread_cond_broadcast(&user->answered);

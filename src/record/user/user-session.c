@@ -26,8 +26,9 @@ static int make_fds(struct ky_user *user, struct kymo_error *err)
 	user->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	user->order_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	user->answered_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	user->active_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (user->inotify_fd < 0 || user->stop_fd < 0 || user->failed_fd < 0 ||
-	    user->order_fd < 0 || user->answered_fd < 0)
+	    user->order_fd < 0 || user->answered_fd < 0 || user->active_fd < 0)
 		return ky_error_errno(err, errno, "cannot set up the event loop");
 	return KYMO_OK;
 }
@@ -241,8 +242,10 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 	user->follows_uids = geteuid() == 0 && (options->uid < 0 || options->n_pids);
 	ky_user_clock_record(options->clock, &user->clock_record);
 	user->inotify_fd = user->stop_fd = user->failed_fd = user->order_fd = -1;
-	user->answered_fd = -1;
+	user->answered_fd = user->active_fd = user->readers_fd = -1;
+	user->newcomers.events_fd = user->sentry.fired_fd = -1;
 	pthread_mutex_init(&user->lock, NULL);
+	pthread_mutex_init(&user->turn, NULL);
 	pthread_mutex_init(&user->notes_lock, NULL);
 	pthread_cond_init(&user->answered, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &now);
@@ -329,6 +332,8 @@ int ky_user_start(struct ky_user *user, struct kymo_error *err)
 	ret = ky_user_work_begin(&user->work, err);
 	if (!ret)
 		ret = ky_user_beat_begin(user, err);
+	if (!ret)
+		ky_user_sentry_begin(&user->sentry);
 	for (size_t i = 0; i < user->owners.len && !ret; i++)
 		ret = publish(user, user->owners.data[i], err);
 	/* After that: who starts from now on finds the session; who ran before is found here. */
@@ -353,7 +358,7 @@ int ky_user_start(struct ky_user *user, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-_Static_assert(2 + KY_USER_WORK_THREADS == KY_USER_THREADS_MAX, "there is room for all threads");
+_Static_assert(3 + KY_USER_WORK_THREADS == KY_USER_THREADS_MAX, "there is room for all threads");
 
 size_t ky_user_threads(const struct ky_user *user, int32_t tids[KY_USER_THREADS_MAX])
 {
@@ -364,12 +369,19 @@ size_t ky_user_threads(const struct ky_user *user, int32_t tids[KY_USER_THREADS_
 		tids[n++] = user->work.tids[i];
 	if (user->beat.is_running)
 		tids[n++] = user->beat.tid;
+	if (user->sentry.is_running)
+		tids[n++] = user->sentry.tid;
 	return n;
 }
 
 int ky_user_failed_fd(const struct ky_user *user)
 {
 	return user->failed_fd;
+}
+
+int ky_user_active_fd(const struct ky_user *user)
+{
+	return user->active_fd;
 }
 
 /* ---- the end -------------------------------------------------------------------------- */
@@ -472,9 +484,9 @@ static void remove_directories(struct ky_user *user)
 
 void ky_user_close(struct ky_user *user)
 {
-	const int fds[] = {user ? user->inotify_fd : -1, user ? user->stop_fd : -1,
-			   user ? user->failed_fd : -1, user ? user->order_fd : -1,
-			   user ? user->answered_fd : -1};
+	const int fds[] = {user ? user->inotify_fd : -1,  user ? user->stop_fd : -1,
+			   user ? user->failed_fd : -1,	  user ? user->order_fd : -1,
+			   user ? user->answered_fd : -1, user ? user->active_fd : -1};
 
 	if (!user)
 		return;
@@ -482,6 +494,8 @@ void ky_user_close(struct ky_user *user)
 		tell_programs(user);
 	stop_thread(user);
 	ky_user_beat_end(user);
+	ky_user_sentry_end(&user->sentry);
+	ky_uid_events_close(user->newcomers.events_fd);
 	if (user->work.is_begun)
 		ky_user_calm(user);
 	/* Some program keeps a thread busy for ever: what both have in common stays. */
@@ -512,6 +526,7 @@ void ky_user_close(struct ky_user *user)
 	pthread_cond_destroy(&user->answered);
 	pthread_mutex_destroy(&user->lock);
 	pthread_mutex_destroy(&user->notes_lock);
+	pthread_mutex_destroy(&user->turn);
 	pthread_cond_destroy(&user->beat.changed);
 	pthread_mutex_destroy(&user->beat.lock);
 	ky_store_free(user->own_store);

@@ -2,6 +2,8 @@
 /*
  * Root's recorder records the programs of all users. A user without processes at the start gets a session directory
  * later. The recorder then asks programs that started before the directory existed to join, as at the start.
+ * It searches for new users when a process has changed its user (user-uid-events.h), or, where it hears of no such
+ * changes, every two seconds.
  *
  * The search through all processes takes longer than rings can wait: so the search and the requests are tasks.
  */
@@ -16,7 +18,9 @@
 #include "os/file.h"
 #include "record/user/user-internal.h"
 
-#define PERIOD_NS (KY_USER_UIDS_MS * UINT64_C(1000000))
+/* Between two searches. Without the kernel's events, there is no other sign of a new user than a process of theirs. */
+#define PERIOD_NS	250000000u
+#define BLIND_PERIOD_NS 2000000000u
 
 /* In a user namespace of one's own one can be many users: each takes memory and descriptors of ours. */
 #define OWNERS_MAX 1024
@@ -26,7 +30,7 @@ static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
@@ -133,6 +137,8 @@ void ky_user_newcomers_done(struct ky_user *user)
 {
 	user->newcomers.is_away = false;
 	user->newcomers.has_new = user->newcomers.fresh.len != 0;
+	/* There may be more. */
+	user->newcomers.is_due |= user->newcomers.fresh.len >= AT_A_TIME;
 }
 
 /* Programs of the new users can find the session from now on. False: another thread has the lock. */
@@ -167,17 +173,49 @@ static bool introduce(struct ky_user *user)
 	return true;
 }
 
+void ky_user_uids_told(struct ky_user *user)
+{
+	ky_uid_events_clear(user->newcomers.events_fd);
+	user->newcomers.is_due = true;
+}
+
+/* The first time: users that came since the start are found by a search. */
+static void listen_for_uids(struct ky_user_newcomers *newcomers)
+{
+	if (newcomers->is_listening)
+		return;
+	newcomers->is_listening = newcomers->is_due = true;
+	newcomers->events_fd = ky_uid_events_open();
+}
+
+static uint64_t due_ns(const struct ky_user_newcomers *newcomers)
+{
+	return newcomers->looked_ns + (newcomers->is_due ? PERIOD_NS : BLIND_PERIOD_NS);
+}
+
+int ky_user_uids_wait_ms(const struct ky_user *user)
+{
+	const struct ky_user_newcomers *newcomers = &user->newcomers;
+	uint64_t now = now_ns();
+
+	if (!newcomers->is_listening || newcomers->is_away ||
+	    (newcomers->events_fd >= 0 && !newcomers->is_due))
+		return -1;
+	return now >= due_ns(newcomers) ? 0 : (int)((due_ns(newcomers) - now) / 1000000 + 1);
+}
+
 void ky_user_look_for_uids(struct ky_user *user)
 {
 	struct ky_user_newcomers *newcomers = &user->newcomers;
-	uint64_t now = now_ns();
 
 	if (!ky_user_follows_uids(user) || newcomers->is_away)
 		return;
+	listen_for_uids(newcomers);
 	if (newcomers->has_new && (!introduce(user) || newcomers->is_away))
 		return;
-	if (now - newcomers->looked_ns < PERIOD_NS)
+	if (ky_user_uids_wait_ms(user) != 0)
 		return;
-	newcomers->looked_ns = now;
+	newcomers->looked_ns = now_ns();
+	newcomers->is_due = false;
 	give(user, run_look);
 }

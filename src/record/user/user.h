@@ -70,6 +70,10 @@ struct ky_user_options {
 	bool shares_buffers;
 	/* The number of recordings of this process that share its limit of open files; 0: 1. */
 	unsigned int n_sharing;
+	/* The kernel's recorder asks for live readers; ky_user_tell_readers() says more. */
+	bool is_beside_kernel;
+	/* Another recording asks the store for the descriptor that tells of readers, so this one looks now and then. */
+	bool polls_readers;
 	uint64_t keep_bytes; /* memory limit for the newest events of ended programs */
 	const struct ky_os_clock *clock;
 	const struct ky_log *log; /* may be NULL; must outlive the recording; any thread */
@@ -175,10 +179,24 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **user,
 		 struct kymo_error *err);
 int ky_user_start(struct ky_user *user, struct kymo_error *err);
 /* After start: the ids of the recording's threads. Returns their number. */
-#define KY_USER_THREADS_MAX 6
+#define KY_USER_THREADS_MAX 7
 size_t ky_user_threads(const struct ky_user *user, int32_t tids[KY_USER_THREADS_MAX]);
 /* Becomes readable when the recording cannot continue (disk full). Stop then returns the error. */
 int ky_user_failed_fd(const struct ky_user *user);
+/*
+ * Between start and stop, with is_beside_kernel, for the thread that runs the kernel's recorder. Readable when
+ * programs write again after an idle time, while there are live readers; the caller reads the eventfd.
+ */
+int ky_user_active_fd(const struct ky_user *user);
+/* Whether no program has written for a while. */
+bool ky_user_is_idle(const struct ky_user *user);
+/* The live readers have changed. */
+void ky_user_look_for_readers(struct ky_user *user);
+/*
+ * The kernel's beacon was set: set those of the programs, too, if they are idle; otherwise the programs' own thread does.
+ * Errors: those of the output.
+ */
+int ky_user_tell_readers(struct ky_user *user, struct kymo_error *err);
 /*
  * Change the selected events, processes or users, or pause, between start and stop. The first selection
  * of processes or users limits a recording of all programs to it. Programs that are no longer selected
