@@ -192,6 +192,17 @@ int ky_history_builder_damage(struct ky_history_builder *builder, struct ky_flow
 	return 0;
 }
 
+/* What is published before the end is a part of the file afterwards, too. */
+#define DUE_TIMES 12
+
+bool ky_history_builder_is_due(const struct ky_history_builder *builder)
+{
+	const struct ky_history_writer *writer = &builder->writer;
+
+	return ky_history_builder_bytes(builder) - writer->published_at >=
+	       writer->published_bytes * DUE_TIMES;
+}
+
 uint64_t ky_history_builder_events(const struct ky_history_builder *builder)
 {
 	return builder->n_events;

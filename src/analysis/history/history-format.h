@@ -69,12 +69,27 @@ struct ky_bytes {
 	bool bad;
 };
 
-uint64_t ky_bytes_long(struct ky_bytes *bytes); /* the rest of ky_bytes_varint() */
+uint64_t ky_bytes_long(struct ky_bytes *bytes); /* ky_bytes_varint() of any length */
 
+/* Most numbers have up to three bytes. */
 static inline uint64_t ky_bytes_varint(struct ky_bytes *bytes)
 {
-	if (__builtin_expect(bytes->at < bytes->end && *bytes->at < 0x80, 1))
-		return *bytes->at++;
+	const uint8_t *at = bytes->at;
+
+	if (__builtin_expect(bytes->end - at < 3, 0))
+		return ky_bytes_long(bytes);
+	if (at[0] < 0x80) {
+		bytes->at = at + 1;
+		return at[0];
+	}
+	if (at[1] < 0x80) {
+		bytes->at = at + 2;
+		return (at[0] & 0x7fu) | (uint64_t)at[1] << 7;
+	}
+	if (at[2] < 0x80) {
+		bytes->at = at + 3;
+		return (at[0] & 0x7fu) | (at[1] & 0x7fu) << 7 | (uint64_t)at[2] << 14;
+	}
 	return ky_bytes_long(bytes);
 }
 
@@ -123,7 +138,7 @@ bool ky_entries_get(struct ky_bytes *bytes, struct ky_entry *entries, uint32_t *
  */
 struct ky_paint {
 	int64_t begin_ns;
-	uint64_t span_ns, step_ns, rest_ns; /* span = step * n + rest */
+	uint64_t step_ns, rest_ns, carry_ns; /* the whole time is step * n + rest */
 	size_t n, at;
 	int64_t from_ns, to_ns; /* of pixel @at */
 	uint64_t covered_ns;

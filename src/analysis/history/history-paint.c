@@ -10,16 +10,16 @@ static inline uint64_t part_of(uint64_t ns, uint8_t part)
 	return part == FULL ? ns : ns / FULL * part + ns % FULL * part / FULL;
 }
 
-static int64_t border(const struct ky_paint *paint, size_t i)
-{
-	return (int64_t)((uint64_t)paint->begin_ns + paint->step_ns * i +
-			 paint->rest_ns * i / paint->n);
-}
-
+/* Pixel i ends at begin + step * (i + 1) + rest * (i + 1) / n: the remainder of that division goes along. */
 static void begin_pixel(struct ky_paint *paint)
 {
-	paint->from_ns = border(paint, paint->at);
-	paint->to_ns = border(paint, paint->at + 1);
+	paint->from_ns = paint->to_ns;
+	paint->to_ns = (int64_t)((uint64_t)paint->to_ns + paint->step_ns);
+	paint->carry_ns += paint->rest_ns;
+	if (paint->carry_ns >= paint->n) {
+		paint->carry_ns -= paint->n;
+		paint->to_ns++;
+	}
 	paint->covered_ns = 0;
 	paint->n_states = paint->last = 0;
 	paint->more = false;
@@ -28,13 +28,16 @@ static void begin_pixel(struct ky_paint *paint)
 void ky_paint_begin(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, size_t n,
 		    struct ky_history_pixel *pixels)
 {
+	uint64_t span = (uint64_t)end_ns - (uint64_t)begin_ns;
+
 	paint->begin_ns = begin_ns;
-	paint->span_ns = (uint64_t)end_ns - (uint64_t)begin_ns;
 	paint->n = n;
 	paint->at = 0;
-	paint->step_ns = n ? paint->span_ns / n : 0;
-	paint->rest_ns = n ? paint->span_ns % n : 0;
+	paint->step_ns = n ? span / n : 0;
+	paint->rest_ns = n ? span % n : 0;
 	paint->pixels = pixels;
+	paint->to_ns = begin_ns;
+	paint->carry_ns = 0;
 	if (n)
 		begin_pixel(paint);
 }
@@ -86,7 +89,10 @@ static void end_pixel(struct ky_paint *paint)
 			top = i;
 	}
 	*pixel = (struct ky_history_pixel){.more = paint->more || paint->n_states > 1};
-	if (paint->n_states && width) {
+	if (paint->n_states == 1 && paint->weights[0] == width && width) {
+		pixel->state = paint->states[0];
+		pixel->share = FULL;
+	} else if (paint->n_states && width) {
 		pixel->state = paint->states[top];
 		share = (uint64_t)((double)paint->weights[top] / (double)width * FULL);
 		pixel->share = (uint8_t)(share > FULL ? FULL : share ? share : 1);

@@ -207,7 +207,7 @@ static int show_progress(const struct pass *pass, struct ky_history_builder *bui
 	if (pass->source->progress)
 		status = pass->source->progress(pass->source->data,
 						ky_history_builder_events(builder));
-	if (status < 0 || ns < *next_ns)
+	if (status < 0 || ns < *next_ns || !ky_history_builder_is_due(builder))
 		return status;
 	status = ky_history_builder_publish(builder, pass->err);
 	*next_ns = now_ns() + (now_ns() - ns) * PUBLISH_PART + SECOND_NS;

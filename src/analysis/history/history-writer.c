@@ -97,6 +97,7 @@ void ky_history_writer_fini(struct ky_history_writer *writer)
 		free(row->durations);
 		free(row->codes);
 		free(row->states);
+		free(row->slots);
 		for (uint32_t i = 0; i < KY_LEVELS; i++)
 			free(row->levels[i]);
 	}
@@ -269,6 +270,8 @@ static void spread_leaf(const struct ky_open_row *row, struct ky_entry *entry)
 	to_densities(entry, cells);
 }
 
+static void forget_states(struct ky_open_row *row);
+
 static int close_leaf(struct ky_history_writer *writer, struct ky_open_row *row, int64_t end_ns)
 {
 	struct ky_entry entry = {.begin_ns = row->leaf_begin_ns, .end_ns = end_ns};
@@ -280,7 +283,8 @@ static int close_leaf(struct ky_history_writer *writer, struct ky_open_row *row,
 		paint_leaf(row, &entry);
 	ky_leaf_put(&writer->scratch, row->leaf_begin_ns, row->n, row->durations, row->codes,
 		    row->n_states, row->states);
-	row->n = row->n_states = 0;
+	row->n = 0;
+	forget_states(row);
 	status = put_record(writer, KY_RECORD_LEAF, row->id, 0, &entry.offset);
 	return status < 0 ? status : push_entry(writer, row, 0, &entry);
 }
@@ -304,30 +308,77 @@ static int grow_leaf(struct ky_open_row *row)
 	return 0;
 }
 
+static int grow_states(struct ky_open_row *row)
+{
+	uint32_t cap = row->states_cap ? row->states_cap * 2 : LEAF_FIRST;
+	uint64_t *states = realloc(row->states, cap * sizeof(*states));
+
+	if (!states)
+		return KYMO_E_MEMORY;
+	row->states = states;
+	row->states_cap = cap;
+	if (!row->slots && cap > LEAF_FIRST)
+		row->slots = calloc(KY_ROW_SLOTS, 1);
+	return row->slots || cap == LEAF_FIRST ? 0 : KYMO_E_MEMORY;
+}
+
+static uint32_t first_slot(uint64_t state)
+{
+	return (uint32_t)(state * UINT64_C(0x9e3779b97f4a7c15) >> 40) % KY_ROW_SLOTS;
+}
+
+static void fill_slot(struct ky_open_row *row, uint32_t code)
+{
+	uint32_t at = first_slot(row->states[code]);
+
+	while (row->slots[at])
+		at = (at + 1) % KY_ROW_SLOTS;
+	row->slots[at] = (uint8_t)(code + 1);
+}
+
+/* The number of a state that the leaf has; or -1. Few states are compared, many are found by their hash. */
+static int find_code(const struct ky_open_row *row, uint64_t state)
+{
+	if (row->n_states > LEAF_FIRST) {
+		for (uint32_t at = first_slot(state); row->slots[at];
+		     at = (at + 1) % KY_ROW_SLOTS) {
+			if (row->states[row->slots[at] - 1] == state)
+				return row->slots[at] - 1;
+		}
+		return -1;
+	}
+	for (uint32_t i = 0; i < row->n_states; i++) {
+		if (row->states[i] == state)
+			return (int)i;
+	}
+	return -1;
+}
+
 /* The number of @state in the leaf. Negative: out of memory. */
 static int code_of(struct ky_open_row *row, uint64_t state)
 {
-	uint8_t *hint = &row->hints[ky_hash_u64(state) % KY_ROW_HINTS];
+	int code = find_code(row, state);
 
-	if (*hint < row->n_states && row->states[*hint] == state)
-		return *hint;
-	for (uint32_t i = 0; i < row->n_states; i++) {
-		if (row->states[i] == state) {
-			*hint = (uint8_t)i;
-			return (int)i;
-		}
+	if (code >= 0)
+		return code;
+	if (row->n_states == row->states_cap && grow_states(row) < 0)
+		return KYMO_E_MEMORY;
+	row->states[row->n_states++] = state;
+	if (row->n_states == LEAF_FIRST + 1) {
+		for (uint32_t i = 0; i < LEAF_FIRST; i++)
+			fill_slot(row, i);
 	}
-	if (row->n_states == row->states_cap) {
-		uint32_t cap = row->states_cap ? row->states_cap * 2 : LEAF_FIRST;
-		uint64_t *states = realloc(row->states, cap * sizeof(*states));
+	if (row->n_states > LEAF_FIRST)
+		fill_slot(row, row->n_states - 1);
+	return (int)row->n_states - 1;
+}
 
-		if (!states)
-			return KYMO_E_MEMORY;
-		row->states = states;
-		row->states_cap = cap;
-	}
-	row->states[row->n_states] = state;
-	return (int)row->n_states++;
+/* The leaf begins without states. */
+static void forget_states(struct ky_open_row *row)
+{
+	if (row->n_states > LEAF_FIRST)
+		memset(row->slots, 0, KY_ROW_SLOTS);
+	row->n_states = 0;
 }
 
 /* The leaf gets an interval, which ends at @end_ns. One more fits in afterwards. */
@@ -389,24 +440,27 @@ int ky_open_row_add(struct ky_history_writer *writer, struct ky_open_row *row, i
 
 /* ---- what readers see ----------------------------------------------------------------------------------- */
 
-/* The leaf, with the last interval. */
+/* The leaf, with the last interval, which stays apart. */
 static int put_open_leaf(struct ky_history_writer *writer, struct ky_open_row *row)
 {
 	uint32_t n = row->n, n_states = row->n_states;
-	int code = 0;
 
 	if (row->has_last) {
+		int code = find_code(row, row->last_state);
+
 		if (n == row->cap && grow_leaf(row) < 0)
 			return KYMO_E_MEMORY;
-		code = code_of(row, row->last_state);
-		if (code < 0)
-			return code;
+		if (code < 0 && n_states == row->states_cap && grow_states(row) < 0)
+			return KYMO_E_MEMORY;
+		if (code < 0) {
+			code = (int)n_states;
+			row->states[n_states++] = row->last_state;
+		}
 		row->durations[n] = (uint64_t)row->last_end_ns - (uint64_t)row->last_begin_ns;
 		row->codes[n++] = (uint8_t)code;
 	}
 	ky_leaf_put(&writer->scratch, row->n ? row->leaf_begin_ns : row->last_begin_ns, n,
-		    row->durations, row->codes, row->n_states, row->states);
-	row->n_states = n_states;
+		    row->durations, row->codes, n_states, row->states);
 	return 0;
 }
 
@@ -467,6 +521,7 @@ int ky_history_writer_publish(struct ky_history_writer *writer,
 			      const struct ky_history_facts *facts, bool complete)
 {
 	struct ky_history_slot slot = {.generation = ++writer->generation, .is_complete = complete};
+	uint64_t begun = writer->written + writer->out.len;
 	int status = put_names(writer);
 
 	ky_vec_foreach(&writer->rows, row) {
@@ -480,6 +535,8 @@ int ky_history_writer_publish(struct ky_history_writer *writer,
 	if (status < 0)
 		return status;
 	slot.end_bytes = writer->written;
+	writer->published_at = writer->written;
+	writer->published_bytes = writer->written - begun;
 	slot.checksum = ky_history_checksum(0, &slot, offsetof(struct ky_history_slot, checksum));
 	return write_at(writer, &slot, sizeof(slot), KY_HISTORY_SLOT_AT(slot.generation & 1));
 }

@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 
-#define KY_ROW_HINTS 64
+#define KY_ROW_SLOTS 512u
 
 struct ky_open_node {
 	uint32_t n;
@@ -35,7 +35,7 @@ struct ky_open_row {
 	uint32_t n, cap, n_states, states_cap;
 	uint64_t *durations, *states;
 	uint8_t *codes;
-	uint8_t hints[KY_ROW_HINTS]; /* where a state may stand, by its hash */
+	uint8_t *slots; /* of a leaf with many states: their numbers + 1, by hash */
 	struct ky_open_node *levels[KY_LEVELS];
 	bool is_dirty;
 	uint64_t record_at; /* its record in the file; 0: none yet */
@@ -53,6 +53,7 @@ struct ky_history_writer {
 	uint64_t written;     /* offset of out's first byte */
 	uint64_t generation;
 	uint64_t n_intervals;
+	uint64_t published_at, published_bytes; /* where the last publication ended, and its size */
 	struct ky_strbuf scratch;
 	struct kymo_error error; /* of writing; the first one stays */
 };

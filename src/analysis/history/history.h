@@ -157,6 +157,8 @@ int ky_history_builder_damage(struct ky_history_builder *builder, struct ky_flow
 /* No more events: the index is complete. 0 or a negative status. */
 int ky_history_builder_end(struct ky_history_builder *builder, struct kymo_error *err);
 void ky_history_builder_free(struct ky_history_builder *builder); /* NULL is allowed */
+/* Is there much more to publish than a publication takes? */
+bool ky_history_builder_is_due(const struct ky_history_builder *builder);
 /* So far. */
 uint64_t ky_history_builder_events(const struct ky_history_builder *builder);
 uint64_t ky_history_builder_intervals(const struct ky_history_builder *builder);
