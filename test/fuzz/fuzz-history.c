@@ -44,12 +44,13 @@ static void repair(uint8_t *file, size_t size)
 	head.bytes = sizeof(head);
 	head.checksum = ky_history_checksum(0, &head, offsetof(struct ky_history_head, checksum));
 	memcpy(file, &head, sizeof(head));
-	memcpy(&slot, file + KY_HISTORY_SLOT_AT(0), sizeof(slot));
-	slot.generation |= 1;
+	memset(file + KY_HISTORY_SLOT_AT(0), 0, sizeof(slot));
+	memcpy(&slot, file + KY_HISTORY_SLOT_AT(1), sizeof(slot));
+	slot.generation |= 1; /* that of the first publication */
 	slot.end_bytes = size;
 	slot.root_bytes %= size;
 	slot.checksum = ky_history_checksum(0, &slot, offsetof(struct ky_history_slot, checksum));
-	memcpy(file + KY_HISTORY_SLOT_AT(0), &slot, sizeof(slot));
+	memcpy(file + KY_HISTORY_SLOT_AT(1), &slot, sizeof(slot));
 	repair_records(file, size);
 }
 

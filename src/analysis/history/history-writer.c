@@ -179,7 +179,8 @@ static void to_densities(struct ky_entry *entry, const double *cells)
 		most = cells[c] > most ? cells[c] : most;
 	for (uint32_t c = 0; c < KY_CELLS; c++) {
 		entry->states[c] = KY_STATE_EVENTS;
-		entry->shares[c] = most > 0 ? (uint8_t)(cells[c] / most * 255 + 0.5) : 0;
+		/* Few events are more than none. */
+		entry->shares[c] = cells[c] > 0 ? (uint8_t)(1 + cells[c] / most * 254) : 0;
 	}
 }
 
