@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bits.h"
 #include "base/error.h"
 #include "os/file.h"
 #include "store/index.h"
+#include "store/live-file.h"
 #include "store/quirks.h"
 #include "store/walk.h"
 
@@ -88,6 +90,16 @@ static int check_sample(const struct ky_stream *stream, const struct ky_packet_l
 	return ret;
 }
 
+/* Whether a recorder writes the stream's file, or has moved it away: the index is then of another moment. */
+static bool is_changing(const struct ky_stream *file)
+{
+	const struct ky_stream_part *part = &file->parts.data[0];
+	struct stat st;
+
+	return stat(part->path, &st) < 0 || st.st_ino != part->inode || st.st_dev != part->device ||
+	       ky_live_is_written(file->trace->path);
+}
+
 /* Read the index at @path of the file that is all of @file; 1, 0 or negative. */
 static int read_index(const char *path, const struct ky_stream *file,
 		      struct ky_packet_list *packets, struct kymo_error *err)
@@ -105,8 +117,9 @@ static int read_index(const char *path, const struct ky_stream *file,
 	if (ret == KYMO_OK) {
 		ret = 1;
 	} else if (ret != KYMO_E_MEMORY) {
-		ky_log_warning(file->trace->log, "%s: wrong index, scanning the file: %s", path,
-			       err->message);
+		if (!is_changing(file))
+			ky_log_warning(file->trace->log, "%s: wrong index, scanning the file: %s",
+				       path, err->message);
 		ky_error_clear(err);
 		ret = 0;
 	}

@@ -3,6 +3,7 @@
 
 import contextlib
 import glob
+import json
 import os
 import random
 import re
@@ -496,9 +497,9 @@ def test_other_machines(kymo, tmp_path):
 # ---- readers at the relay's own port -------------------------------------------------------------
 
 
-def greet(port, token=b"", kind=18, more=b""):
+def greet(port, token=b"", kind=18, more=b"", names=(b"", b""), wish=0):
     one = Viewer(port, 15, connects=False)
-    hello = b"KYMONET1" + struct.pack("<II16xHHHH", 1, 0, len(token), 0, 0, 0) + token
+    hello = b"KYMONET1" + struct.pack("<II16xHHHH", 1, wish, len(token), *map(len, names), 0) + token + b"".join(names)
     one.socket.sendall(struct.pack("<IIQQ", kind, 0, 0, len(hello)) + hello + more)
     return one
 
@@ -522,14 +523,75 @@ def test_reader(recorded):
         assert kind == 8 and b"does not wait" in text
 
 
-def test_reader_keys(kymo, relay, tmp_path):
+def test_delay_of_readers(relay):
+    """The recorder learns the least delay of all readers, within bounds."""
+    here = relay()
+
+    def watch(wish):
+        one = greet(here.ports["kymo"], wish=wish)
+        assert welcome(one)[0] == 5
+        one.send(protocol.CONNECT, struct.pack(">QIII", 0, 2, 15, 1))
+        one.take("QIII")
+        one.create()
+        session, = [found for found in one.sessions() if found.name == "slow"]
+        assert one.attach(session.id)[0] == 1
+        return one, session
+
+    with greet(here.ports["kymo"], kind=1, names=(HOST.encode(), b"slow")) as recorder:
+        assert welcome(recorder) == (5, struct.pack("<Q", 1))
+
+        recorder.socket.settimeout(0.2)
+
+        def is_told(reader, delay):
+            # Readers ask all the time.
+            reader.new_streams(session.id)
+            try:
+                kind, value = welcome(recorder)
+            except TimeoutError:
+                return False
+            return kind == 7 and struct.unpack("<Q", value)[0] == delay
+
+        readers = []
+        for wish, delay in ((5000, 5000), (20, 20), (1, 10)):
+            one, session = watch(wish)
+            readers.append(one)
+            wait_for(lambda one=one, delay=delay: is_told(one, delay))
+        readers[2].socket.close()
+        readers[1].socket.close()
+        wait_for(lambda: is_told(readers[0], 5000))
+        readers[0].socket.close()
+
+
+def test_reader_keys(kymo, kymo_bin, relay, tmp_path):
     """A relay with a key wants one of readers, too; a reader's key is not enough to write."""
     done = kymo("relay", "--init", "--dir", tmp_path / "relay")
     keys = re.findall(r"Key for (\w+): (.*)", done.out)
     assert [name for name, _ in keys] == ["recorders", "readers"]
     here = relay()
     done = kymo("record", "-o", here.address("x"), "--relay-key", keys[1][1], "-k", "sched_switch", "-d", "50ms", code=1)
-    assert "the token is wrong" in done.err
+    assert "the key is one of readers" in done.err
     kymo("record", "-o", here.address("x"), "--relay-key", keys[0][1], "-k", "sched_switch", "-d", "50ms")
     listed = kymo("print", "--relay-key", keys[1][1], here.address("")).out
     assert re.fullmatch(r"kymo://\S+/x \(timer = .*\)\n", listed), listed
+    assert kymo("sessions", "--relay-key", keys[1][1], here.address("")).out == listed
+    one, = json.loads(kymo("sessions", "--json", "--relay-key", keys[1][1], here.address("")).out)["recordings"]
+    assert one == {"name": "x", "host": HOST, "address": listed.split()[0], "streams": one["streams"], "readers": 0}
+    assert "not the address of a relay" in kymo("sessions", "nonsense", code=2).err
+    # Readers follow over TLS, too, also a recording that rotates.
+    recorder = begin_recording(kymo_bin, "-o", here.address("turns"), "--name", "turns", "--relay-key", keys[0][1], "-k",
+                               "sched_process_*", "--user", "modes:*")
+    wait_for(lambda: "turns" in kymo("sessions", "--relay-key", keys[1][1], here.address("")).out)
+    with open(tmp_path / "printed", "w", encoding="utf-8") as out, open(tmp_path / "reported", "w", encoding="utf-8") as tables:
+        readers = [subprocess.Popen([kymo_bin, *command, "--live", "--relay-key", keys[1][1], here.address("turns")], stdout=to,
+                                    stderr=subprocess.PIPE, text=True)
+                   for command, to in ((["print", "--delay", "20ms"], out), (["report", "summary"], tables))]
+    for _ in range(2):
+        subprocess.run([MODES, "numbers", "500", "0"], check=True, stdout=subprocess.DEVNULL)
+        kymo("rotate", "turns")
+    end_recording(recorder)
+    for reader in readers:
+        _, said = reader.communicate(timeout=120)
+        assert reader.returncode == 0, said
+    printed = (tmp_path / "printed").read_text()
+    assert sum("modes:number" in line for line in printed.splitlines()) == 1000
+    assert (tmp_path / "reported").read_text()

@@ -437,7 +437,7 @@ def test_tls(kymo, secure, tmp_path):
     assert "; 0 lost" in done.err
     assert numbers(events(kymo, here.traces("secret"))) == list(range(100000))
     # A relay keeps its key.
-    assert "has a key already" in kymo("relay", "--init", "--dir", here.dir, code=1).err
+    assert "has a key already; copy recorder-key" in kymo("relay", "--init", "--dir", here.dir, code=1).err
 
 
 def test_tls_and_faults(kymo, kymo_bin, secure):

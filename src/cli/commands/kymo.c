@@ -117,7 +117,8 @@ static int list_relays(const struct ky_command *command, const struct ky_parsed 
 		if (!ky_cli_is_relay(parsed->args[i]))
 			continue;
 		ky_error_clear(&err);
-		code = ky_cli_list_relay(parsed->args[i], relay_key(command, parsed), &err) < 0
+		code = ky_cli_list_relay(parsed->args[i], relay_key(command, parsed), false, &err) <
+				       0
 			       ? ky_cli_error(&err)
 			       : KY_EXIT_OK;
 	}

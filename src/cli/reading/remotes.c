@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/options/relay-key-option.h"
 #include "cli/terminal/command.h"
+#include "cli/terminal/json-output.h"
 #include "net/reader/live-feed.h"
 
 static int connect_to(const struct ky_live_address *address, const char *key_path,
@@ -111,7 +112,34 @@ static void print_session(const struct ky_live_session *session, const char *rel
 	       session->streams, session->clients);
 }
 
-int ky_cli_list_relay(const char *path, const char *key_path, struct kymo_error *err)
+static json_t *session_json(const struct ky_live_session *session, const char *relay,
+			    const struct ky_live_address *address)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	json_t *json;
+
+	ky_strbuf_addf(&text, "%.*s%s/%s/%s",
+		       (int)(strlen(relay) - (relay[strlen(relay) - 1] == '/')), relay,
+		       address->is_kymo ? "" : "/host", session->host, session->name);
+	json = json_pack("{s:o, s:o, s:o, s:I, s:I}", "name", ky_jansson_text(session->name),
+			 "host", ky_jansson_text(session->host), "address",
+			 ky_jansson_text(ky_strbuf_text(&text)), "streams",
+			 (json_int_t)session->streams, "readers", (json_int_t)session->clients);
+	ky_strbuf_fini(&text);
+	return json;
+}
+
+static int print_json(const struct ky_live_sessions *sessions, const char *relay,
+		      const struct ky_live_address *address, struct kymo_error *err)
+{
+	json_t *list = json_array();
+
+	ky_vec_foreach(sessions, session)
+		json_array_append_new(list, session_json(session, relay, address));
+	return ky_cli_put_json(json_pack("{s:o}", "recordings", list), 1, err);
+}
+
+int ky_cli_list_relay(const char *path, const char *key_path, bool json, struct kymo_error *err)
 {
 	struct ky_live_sessions sessions = KY_VEC_INIT;
 	struct ky_live_client *client = NULL;
@@ -123,7 +151,9 @@ int ky_cli_list_relay(const char *path, const char *key_path, struct kymo_error 
 		ret = connect_to(&address, key_path, 0, &tls, &client, err);
 	if (!ret)
 		ret = ky_live_client_sessions(client, &sessions, err);
-	for (size_t i = 0; i < sessions.len && !ret; i++)
+	if (!ret && json)
+		ret = print_json(&sessions, path, &address, err);
+	for (size_t i = 0; i < sessions.len && !ret && !json; i++)
 		print_session(&sessions.data[i], path, &address);
 	ky_live_sessions_fini(&sessions);
 	ky_live_client_close(client);

@@ -25,7 +25,7 @@ void ky_cli_remotes_fini(struct ky_cli_remotes *remotes);
 
 /* Whether @path is the address of a relay without a recording, so that its recordings are to be listed. */
 bool ky_cli_is_relay(const char *path);
-/* Prints an address per recording of the relay at @path. */
-int ky_cli_list_relay(const char *path, const char *key_path, struct kymo_error *err);
+/* Prints an address per recording of the relay at @path; @json: and what the relay knows of it, as JSON. */
+int ky_cli_list_relay(const char *path, const char *key_path, bool json, struct kymo_error *err);
 
 #endif

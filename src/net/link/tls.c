@@ -74,10 +74,13 @@ static FILE *create(int dir_fd, const char *name, struct kymo_error *err)
 
 	if (file)
 		return file;
-	if (errno == EEXIST)
+	if (errno == EEXIST) {
 		ky_error_set(err, KYMO_E_INVALID, "the relay has a key already");
-	else
+		ky_error_hint(err, "copy recorder-key and reader-key of its directory to other "
+				   "machines, or remove this file to make another key");
+	} else {
 		ky_error_errno(err, errno, "cannot write the relay's key");
+	}
 	ky_error_path(err, name);
 	if (fd >= 0)
 		close(fd);
@@ -275,8 +278,10 @@ static ssize_t failure(const struct ky_tls_session *session, int ret)
 	case SSL_ERROR_SYSCALL:
 		return errno ? -errno : 0;
 	default:
+		/* A peer that was killed does not end TLS. */
+		ret = ERR_GET_REASON(ERR_peek_error());
 		ERR_clear_error();
-		return -EPROTO;
+		return ret == SSL_R_UNEXPECTED_EOF_WHILE_READING ? -ECONNRESET : -EPROTO;
 	}
 }
 

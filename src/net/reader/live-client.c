@@ -46,10 +46,12 @@ static int broken(int errnum, struct kymo_error *err)
 {
 	if (errnum == EINTR)
 		return ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
-	if (errnum)
-		ky_error_errno(err, errnum, "the connection to the relay is broken");
-	else
+	if (errnum == 0 || errnum == ECONNRESET || errnum == EPIPE) {
 		ky_error_set(err, KYMO_E_IO, "the relay has closed the connection");
+		ky_error_hint(err, "look whether the relay runs, and try again");
+	} else {
+		ky_error_errno(err, errnum, "the connection to the relay is broken");
+	}
 	if (err)
 		err->code = KYMO_E_IO;
 	return KYMO_E_IO;

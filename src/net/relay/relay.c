@@ -329,6 +329,18 @@ static bool may_greet(const struct client *client, const uint8_t *token, size_t 
 	       is_token(options->reader_token, token, len);
 }
 
+static int refuse_token(const struct client *client, const uint8_t *token, size_t len,
+			struct kymo_error *err)
+{
+	const char *readers = client->relay->options.reader_token;
+
+	if (readers && is_token(readers, token, len))
+		return ky_error_set(err, KYMO_E_PERMISSION,
+				    "the key is one of readers, which cannot send recordings; "
+				    "recorders need the file recorder-key");
+	return ky_error_set(err, KYMO_E_PERMISSION, "the token is wrong");
+}
+
 static int greet(struct client *client, struct kymo_error *err)
 {
 	const uint8_t *at = client->hello + sizeof(struct ky_net_hello);
@@ -352,7 +364,7 @@ static int greet(struct client *client, struct kymo_error *err)
 	if (sizeof(hello) + token_bytes + host_bytes + name_bytes != client->n_hello)
 		return ky_error_set(err, KYMO_E_FORMAT, "the greeting makes no sense");
 	if (!may_greet(client, at, token_bytes))
-		return ky_error_set(err, KYMO_E_PERMISSION, "the token is wrong");
+		return refuse_token(client, at, token_bytes, err);
 	if (client->frame.type == KY_FRAME_READER)
 		return begin_reader(client, &hello, err);
 	at += token_bytes;

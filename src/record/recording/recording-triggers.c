@@ -306,9 +306,7 @@ int ky_recording_step_triggers(struct ky_recording *recording, struct kymo_error
 static int unsuitable(const struct ky_trigger_action *action, const char *why,
 		      struct kymo_error *err)
 {
-	ky_error_set(err, KYMO_E_INVALID, "'%s': %s", action->text, why);
-	ky_error_input(err, "trigger's action");
-	return KYMO_E_INVALID;
+	return ky_error_set(err, KYMO_E_INVALID, "'%s': %s", action->text, why);
 }
 
 /* Whether the recording can do this at all. */
