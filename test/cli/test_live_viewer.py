@@ -201,38 +201,48 @@ def test_chunks(kymo_bin, kymo, relay, tmp_path):
     assert "warning" not in here.end()
 
 
-def test_clear(kymo_bin, kymo, relay, tmp_path):
-    """A recording that is cleared goes on for its viewers: what comes after that is shown, by all kinds of readers."""
+@pytest.mark.parametrize("who", ["babeltrace2", "kymo"])
+def test_clear(kymo_bin, kymo, relay, tmp_path, who):
+    """A recording that is cleared goes on for its viewers: what comes after that is shown."""
     here = relay()
     recorder = begin_recording(kymo_bin, "-o", here.address("clear"), "--name", "clear", "-k", "sched_process_*", "--user",
                                "modes:*")
     program = subprocess.Popen([MODES, "numbers", "100000000", "1000"], stdout=subprocess.DEVNULL)
     wait_for(lambda: sessions(here.ports["live"], "clear"))
-    watching = Babeltrace(here.url("clear"), tmp_path / "shown")
-    readers = [subprocess.Popen([kymo_bin, "print", "--live", address], stdout=open(tmp_path / f"read{i}", "w", encoding="utf-8"),
-                                stderr=subprocess.PIPE, text=True)
-               for i, address in enumerate((here.address("clear"), here.trace("clear")))]
-    shown = [watching.lines, *(lambda i=i: open(tmp_path / f"read{i}", encoding="utf-8").read().splitlines() for i in range(2))]
-    for _ in range(3):
+    if who == "kymo":
+        readers = []
+        for i, address in enumerate((here.address("clear"), here.trace("clear"))):
+            with open(tmp_path / f"read{i}", "w", encoding="utf-8") as out:
+                readers.append(subprocess.Popen([kymo_bin, "print", "--live", address], stdout=out, stderr=subprocess.PIPE, text=True))
+        shown = [lambda i=i: (tmp_path / f"read{i}").read_text().splitlines() for i in range(2)]
+    else:
+        watching = Babeltrace(here.url("clear"), tmp_path / "shown")
+        shown = [watching.lines]
+
+    def wait_for_lines():
         before = [len(lines()) for lines in shown]
-        wait_for(lambda before=before: all(len(lines()) > n + 200 for lines, n in zip(shown, before)) or
-                 recorder.poll() is not None)
-        time.sleep(1)  # babeltrace2 has opened the streams that it was told of
+        wait_for(lambda: all(len(lines()) > n + 200 for lines, n in zip(shown, before)), 60)
+
+    # A trace that goes while babeltrace2 opens it can crash babeltrace2 2.0.4.
+    for _ in range(3 if who == "kymo" else 1):
+        wait_for_lines()
+        time.sleep(0 if who == "kymo" else 2)
         kymo("ctl", "--clear", "clear")
-    # All of them know of the last traces.
-    before = [len(lines()) for lines in shown]
-    wait_for(lambda: all(len(lines()) > n + 200 for lines, n in zip(shown, before)))
+    wait_for_lines()
     program.kill()
     program.wait()
     end_recording(recorder)
-    kept = {line[line.index("i = "):] for line in watching.end() if "modes:number" in line}
-    last = [line[line.index("i = "):] for line in read(here.trace("clear")) if "modes:number" in line]
-    assert len(last) > 200 and not [line for line in last if line not in kept]
-    for i, reader in enumerate(readers):
-        _, said = reader.communicate(timeout=60)
-        assert reader.returncode == 0 and said in ("", "kymo: waiting: there is no trace yet\n"), said
-        found = [int(re.search("i = ([0-9]+)", line).group(1)) for line in shown[i + 1]() if "modes:number" in line]
-        assert found == sorted(found) and {f"i = {n} }}" for n in found} >= set(last)
+    last = {line[line.index("i = "):] for line in read(here.trace("clear")) if "modes:number" in line}
+    assert len(last) > 100
+    if who == "kymo":
+        for reader in readers:
+            _, said = reader.communicate(timeout=60)
+            assert reader.returncode == 0 and said in ("", "kymo: waiting: there is no trace yet\n"), said
+    else:
+        watching.end()
+    for lines in shown:
+        found = [int(re.search("i = ([0-9]+)", line).group(1)) for line in lines() if "modes:number" in line]
+        assert found == sorted(found) and {f"i = {n} }}" for n in found} >= last
     assert "warning" not in here.end()
 
 
