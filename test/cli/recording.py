@@ -26,7 +26,10 @@ class Recording:
         return [one.get("output") for one in listed["recordings"]]
 
     def ctl(self, *options, code=0):
-        return self.kymo("ctl", self.out, *options, code=code)
+        done = self.kymo("ctl", self.out, *options, code=None)
+        assert self.process.poll() is None, (self.process.returncode, self.process.stderr.read())
+        assert done.code == code, done
+        return done
 
     def stop(self):
         """(event name, fields, context) of all events but the state dump."""

@@ -103,6 +103,7 @@ def test_what_there_is_now(kymo, kymo_bin, lab, relayd, tmp_path):
     kymo("convert", "--to", "ctf1.8", "-o", tmp_path / "copy", address)
     assert kymo("print", "--event", "prov:tick", tmp_path / "copy").out.count("\n") == 500
     counts = Follower(kymo_bin, tmp_path / "info", "info", "--live", "--json", "--refresh", "100ms", address)
+    wait_for(counts, "events")  # it follows before the session ends
     lab.run("./prog", 500, 500)
     lab.end("now")
     assert json.loads(counts.end().splitlines()[-1])["events"] >= 1000
