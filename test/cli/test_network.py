@@ -446,6 +446,9 @@ def test_tls_and_faults(kymo, kymo_bin, secure):
     with FaultyProxy(here.port) as proxy:
         recorder = record(kymo_bin, "--relay-key", key, "-o", here.address("faults", proxy.port), "--user", "modes:*", "--",
                           *keep_busy(30000))
+        # A recorder that finds no relay at its start ends.
+        while not glob.glob(f"{here.dir}/*/faults/ust/pid/*") and recorder.poll() is None:
+            time.sleep(0.01)
         while recorder.poll() is None:
             time.sleep(rng.uniform(0.05, 0.2))
             rng.choice([proxy.cut, proxy.reset])()
