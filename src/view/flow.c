@@ -24,7 +24,8 @@ static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 	if (stage->n_events >= ASK_EVENTS || ++stage->n_batches >= ASK_BATCHES) {
 		stage->n_events = stage->n_batches = 0;
 		if (stage->stop->is_over(stage->stop->data))
-			return ky_error_set(err, KYMO_E_INTERRUPTED, "the client has closed the connection");
+			return ky_error_set(err, KYMO_E_INTERRUPTED,
+					    "the client has closed the connection");
 	}
 	ret = ky_flow_next(stage->input, batch, err);
 	stage->n_events += ret > 0 ? batch->n_events : 0;

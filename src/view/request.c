@@ -34,6 +34,8 @@ static const struct resource resources[] = {
 	{"rank", KY_VIEW_RANK, false, HAS_NS, HAS_FILTER, 0},
 	{"rows", KY_VIEW_ROWS, false, HAS_ROW | HAS_COUNT, HAS_FILTER, KY_VIEW_MAX_ROWS},
 	{"event", KY_VIEW_EVENT, false, HAS_ROW, HAS_FILTER, 0},
+	{"timeline", KY_VIEW_TIMELINE, false, HAS_BEGIN | HAS_END | HAS_COUNT, 0,
+	 KY_VIEW_MAX_PIXELS},
 	{"report", KY_VIEW_REPORT, true, HAS_NAME | HAS_BEGIN | HAS_END, HAS_FILTER, 0},
 };
 

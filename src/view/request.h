@@ -25,13 +25,14 @@
 #define KY_VIEW_MAX_ROWS     512
 
 enum ky_view_what {
-	KY_VIEW_ASSET,	 /* /TOKEN/ or /TOKEN/NAME: a file of the page */
-	KY_VIEW_INFO,	 /* api/info: traces, range, reports */
-	KY_VIEW_DENSITY, /* api/density: events and losses per pixel of a range */
-	KY_VIEW_RANK,	 /* api/rank: the row of the first event at or after a time */
-	KY_VIEW_ROWS,	 /* api/rows: consecutive events */
-	KY_VIEW_EVENT,	 /* api/event: one event with all fields */
-	KY_VIEW_REPORT,	 /* api/report (POST): a report for a range */
+	KY_VIEW_ASSET,	  /* /TOKEN/ or /TOKEN/NAME: a file of the page */
+	KY_VIEW_INFO,	  /* api/info: traces, range, reports */
+	KY_VIEW_DENSITY,  /* api/density: events and losses per pixel of a range */
+	KY_VIEW_RANK,	  /* api/rank: the row of the first event at or after a time */
+	KY_VIEW_ROWS,	  /* api/rows: consecutive events */
+	KY_VIEW_EVENT,	  /* api/event: one event with all fields */
+	KY_VIEW_TIMELINE, /* api/timeline: rows of states per pixel of a range */
+	KY_VIEW_REPORT,	  /* api/report (POST): a report for a range */
 };
 
 struct ky_view_request {

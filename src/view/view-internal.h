@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "analysis/history/history.h"
 #include "flow/graph/flow.h"
 #include "flow/graph/select.h"
 #include "view/counts.h"
@@ -27,6 +28,17 @@ struct ky_view_counting {
 	uint64_t used;		  /* the least one is replaced first */
 };
 
+/* The state history, which a thread builds or finds. */
+struct ky_view_history {
+	pthread_t thread;
+	atomic_bool stop;		/* relaxed, as the next one: only for the thread's end */
+	atomic_uint_least64_t n_events; /* that the thread has read */
+	pthread_mutex_t lock;		/* for what follows, and for questions to ->history */
+	bool is_started, is_over;
+	struct ky_history *history; /* NULL: not yet, or ->error */
+	struct kymo_error error;
+};
+
 struct ky_view {
 	const struct ky_trace_set *set;
 	int64_t begin_ns, end_ns; /* INT64_MIN: no event has a time */
@@ -36,6 +48,7 @@ struct ky_view {
 	pthread_mutex_t lock; /* for what follows */
 	struct ky_view_counting counting[KY_VIEW_COUNTS];
 	uint64_t clock;
+	struct ky_view_history history;
 };
 
 /*
@@ -71,6 +84,10 @@ void ky_view_put_error(struct ky_strbuf *out, const struct kymo_error *err);
 int ky_view_flow(const struct ky_view *view, const char *filter, int64_t begin_ns, int64_t end_ns,
 		 const struct ky_view_stop *stop, struct ky_flow **flow, struct kymo_error *err);
 
+void ky_view_history_init(struct ky_view_history *own);
+/* Ends the thread. A history that another process builds is waited for. */
+void ky_view_history_fini(struct ky_view_history *own);
+
 /* The answers; see ky_view_answer(). */
 int ky_view_density(struct ky_view *view, const struct ky_view_request *request,
 		    const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
@@ -79,6 +96,9 @@ int ky_view_rank(struct ky_view *view, const struct ky_view_request *request,
 /* Several rows, or one event. */
 int ky_view_rows(struct ky_view *view, const struct ky_view_request *request,
 		 const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+int ky_view_timeline(struct ky_view *view, const struct ky_view_request *request,
+		     const struct ky_view_stop *stop, struct ky_strbuf *out,
+		     struct kymo_error *err);
 int ky_view_report(struct ky_view *view, const struct ky_view_request *request,
 		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 

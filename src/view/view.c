@@ -156,6 +156,7 @@ int ky_view_new(struct ky_trace_set *set, struct ky_view **made, struct kymo_err
 	if (!view)
 		return ky_error_nomem(err);
 	pthread_mutex_init(&view->lock, NULL);
+	ky_view_history_init(&view->history);
 	view->set = set;
 	ky_vec_foreach(&set->traces, trace)
 		(*trace)->log = NULL;
@@ -173,6 +174,7 @@ void ky_view_free(struct ky_view *view)
 		return;
 	for (size_t i = 0; i < KY_VIEW_COUNTS; i++)
 		ky_counts_free(view->counting[i].counts);
+	ky_view_history_fini(&view->history);
 	pthread_mutex_destroy(&view->lock);
 	ky_vec_fini(&view->losses);
 	free(view->bits);
@@ -356,6 +358,8 @@ static int answer(struct ky_view *view, const struct ky_view_request *request,
 	case KY_VIEW_ROWS:
 	case KY_VIEW_EVENT:
 		return ky_view_rows(view, request, stop, out, err);
+	case KY_VIEW_TIMELINE:
+		return ky_view_timeline(view, request, stop, out, err);
 	case KY_VIEW_REPORT:
 		return ky_view_report(view, request, stop, out, err);
 	case KY_VIEW_ASSET:

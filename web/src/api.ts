@@ -55,6 +55,23 @@ export interface Details {
   event: { [key: string]: Json };
 }
 
+/** A row of the state history; @runs are pixels with the same state. */
+export interface TimelineRow {
+  id: number;
+  kind: string;
+  number: number;
+  name: string;
+  runs: [from: number, to: number, kind: number, name: string, value: number][];
+}
+
+export interface Timeline {
+  range: Range;
+  ready: boolean; // else @read events of the trace were read for it
+  read: number;
+  count: number; // pixels
+  rows: TimelineRow[];
+}
+
 export interface Column {
   name: string;
   title: string;
@@ -103,6 +120,10 @@ export async function info(): Promise<Info> {
 export async function density(range: Range, count: number, filter: string, signal: AbortSignal): Promise<Density> {
   const fields = await ask("density", { ...range, count, filter }, signal);
   return { ...(fields as unknown as Density), range };
+}
+
+export async function timeline(range: Range, count: number, signal: AbortSignal): Promise<Timeline> {
+  return { ...((await ask("timeline", { ...range, count }, signal)) as unknown as Timeline), range };
 }
 
 export async function rank(ns: bigint, filter: string, signal?: AbortSignal): Promise<number> {

@@ -5,6 +5,7 @@ import * as api from "./api";
 import { Graph, Overview } from "./graph";
 import { DetailsPane, ReportPane } from "./side";
 import { Store, useStore } from "./store";
+import { TimelineRows } from "./timeline";
 import { EventTable, traceName } from "./table";
 import { move, parseTime, zoom } from "./time";
 import "./style.css";
@@ -174,6 +175,7 @@ function App({ store }: { store: Store }) {
       <main>
         <Overview store={store} />
         <Graph store={store} />
+        <TimelineRows store={store} />
         <div class="below">
           <EventTable store={store} />
           <aside aria-label={state.report ? "Report" : "Details of the event"}>

@@ -9,7 +9,7 @@ const AXIS = 22;
 const POLL_MS = 400;
 
 /** The size of an element, followed. */
-function useWidth(): [preact.RefObject<HTMLDivElement>, number] {
+export function useWidth(): [preact.RefObject<HTMLDivElement>, number] {
   const ref = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
@@ -43,7 +43,7 @@ function useDensity(store: Store, range: Range, width: number, filter: string): 
   return found;
 }
 
-const colour = (element: Element, name: string) => getComputedStyle(element).getPropertyValue(name).trim();
+export const colour = (element: Element, name: string) => getComputedStyle(element).getPropertyValue(name).trim();
 
 /** Bars as high as the square root of their events: rare events stay visible beside bursts. */
 function drawDensity(context: CanvasRenderingContext2D, density: api.Density, range: Range, width: number, height: number) {
@@ -83,21 +83,21 @@ function drawAxis(context: CanvasRenderingContext2D, range: Range, width: number
   }
 }
 
-function drawBand(context: CanvasRenderingContext2D, band: Range | null, range: Range, width: number, y: number, height: number) {
+export function drawBand(context: CanvasRenderingContext2D, band: Range | null, range: Range, width: number, y: number, height: number) {
   if (!band || band.end < range.begin || band.begin > range.end) return;
   const from = Math.max(0, placeOf(band.begin, range) * width);
   const to = Math.min(width, placeOf(band.end, range) * width);
   context.fillRect(from, y, Math.max(2, to - from), height);
 }
 
-function drawCursor(context: CanvasRenderingContext2D, cursor: bigint | null, range: Range, width: number, height: number) {
+export function drawCursor(context: CanvasRenderingContext2D, cursor: bigint | null, range: Range, width: number, height: number) {
   if (cursor === null || cursor < range.begin || cursor > range.end) return;
   context.fillStyle = colour(context.canvas, "--cursor");
   context.fillRect(Math.round(placeOf(cursor, range) * width) - 1, 0, 2, height);
 }
 
 /** A canvas of CSS pixels, whatever the screen's are. */
-function begin(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+export function begin(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);

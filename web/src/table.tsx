@@ -99,6 +99,7 @@ export function EventTable({ store }: { store: Store }) {
   const source = useRef<Source | null>(null);
   const [, draw] = useState(0);
   const [height, setHeight] = useState(200);
+  const following = useRef<AbortController | null>(null); // the graph; the user's own moves come first
   const mine = useRef<string>(""); // the view that the table itself brought about
   if (source.current?.filter !== filter) {
     source.current?.close();
@@ -140,9 +141,11 @@ export function EventTable({ store }: { store: Store }) {
     }
     mine.current = viewKey;
     const abort = new AbortController();
+    following.current = abort;
     const timer = window.setTimeout(() => {
+      if (abort.signal.aborted) return;
       api.rank(view.begin, filter, abort.signal).then(
-        (found) => store.set({ top: found }),
+        (found) => !abort.signal.aborted && store.set({ top: found }),
         () => undefined, // the rows tell of the error
       );
     }, 100);
@@ -161,11 +164,13 @@ export function EventTable({ store }: { store: Store }) {
 
   /** Show row @next at the top; the graph moves when it does not have it. */
   const scroll = (next: number) => {
+    following.current?.abort();
     const to = Math.max(0, Math.min(next, most));
     store.set({ top: to });
   };
   const select = (number: number) => {
     if (number < 0 || number >= rows.total) return;
+    following.current?.abort();
     const ns = rows.row(number)?.ns ?? null;
     let { view: now } = store.state;
     if (ns !== null && (ns < now.begin || ns > now.end)) {
@@ -178,6 +183,13 @@ export function EventTable({ store }: { store: Store }) {
     if (number < first) scroll(number);
     else if (number >= first + visible) scroll(number - visible + 1);
   };
+  // The table became lower: the selected event stays in sight.
+  const before = useRef(visible);
+  useEffect(() => {
+    if (selected !== null && selected >= first + visible && selected <= first + before.current)
+      scroll(selected - visible + 1);
+    before.current = visible;
+  }, [visible]);
   const keys = (event: KeyboardEvent) => {
     const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: visible, PageUp: -visible };
     const now = selected ?? first - 1;

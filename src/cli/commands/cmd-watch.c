@@ -140,6 +140,7 @@ static const struct ky_option_def option_defs[] = {
 
 const struct ky_command ky_command_watch = {
 	.name = "watch",
+	.is_rare = true,
 	.summary = "print what happens to a running recording, line by line",
 	.usage = "[OPTIONS] [RECORDING]",
 	.description =

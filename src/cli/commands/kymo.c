@@ -22,7 +22,6 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_sessions,
 	&ky_command_stop,
 	&ky_command_snapshot,
-	&ky_command_watch,
 	&ky_command_ctl,
 
 	/* read */
@@ -41,6 +40,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_help,
 
 	/* rare */
+	&ky_command_watch,
 	&ky_command_rotate,
 	&ky_command_daemon,
 	&ky_command_relay,
