@@ -299,7 +299,8 @@ static int grow_streams(struct ky_trace *trace, bool *changed, struct kymo_error
 	ky_vec_foreach(&trace->streams, it)
 		known += trace->live.is_written && ky_live_size(state, (*it)->name) > 0;
 	ky_vec_foreach(&state->streams, stream)
-		known -= trace->live.is_written && stream->size_bytes > 0;
+		known -= trace->live.is_written && stream->size_bytes > 0 &&
+			 !(trace->leaves_out_late && ky_live_is_late(stream->name));
 	*changed |= known != 0;
 	return KYMO_OK;
 }

@@ -147,6 +147,11 @@ void ky_live_put_stream(struct ky_strbuf *text, const char *name, uint64_t size_
 		ky_strbuf_addf(text, "%" PRIu64 " %s\n", size_bytes, name);
 }
 
+bool ky_live_is_late(const char *name)
+{
+	return strstr(name, KY_LIVE_LATE_MARK "_");
+}
+
 /* ---- reading -------------------------------------------------------------------------- */
 
 void ky_live_state_fini(struct ky_live_state *state)

@@ -62,6 +62,13 @@ void ky_live_put_head(struct ky_strbuf *text, uint64_t until_cycles);
  */
 void ky_live_put_stream(struct ky_strbuf *text, const char *name, uint64_t size_bytes);
 
+/*
+ * Streams "NAME.overwrite_0" are of buffers that overwrite: their packets come when a trace is complete, long after
+ * their events. Live readers leave them out.
+ */
+#define KY_LIVE_LATE_MARK ".overwrite"
+bool ky_live_is_late(const char *name);
+
 /* ---- reading -------------------------------------------------------------------------- */
 
 struct ky_live_stream {

@@ -186,7 +186,7 @@ static int open_entry(struct ky_trace *trace, int dir_fd, const char *name, stru
 {
 	struct stat st;
 
-	if (strcmp(name, "metadata") == 0)
+	if (strcmp(name, "metadata") == 0 || (trace->leaves_out_late && ky_live_is_late(name)))
 		return KYMO_OK;
 	if (fstatat(dir_fd, name, &st, 0) < 0 && errno == ENOENT &&
 	    fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -231,6 +231,23 @@ static void warn_of_no_class(const struct ky_trace *trace)
 			       trace->path);
 }
 
+/* Whether all events of the trace come late. */
+static bool is_late(const struct listing *listing)
+{
+	bool has_late = false;
+
+	for (int i = 0; i < listing->len; i++) {
+		const char *name = listing->entries[i]->d_name;
+		bool late = ky_live_is_late(name);
+
+		if (!late && name[0] != '.' && strcmp(name, "metadata") != 0 &&
+		    strcmp(name, "index") != 0 && strncmp(name, "statedump", 9) != 0)
+			return false;
+		has_late = has_late || late;
+	}
+	return has_late;
+}
+
 /* What is at @path, with the files of @listing; or @scratch; or of @feed. */
 static int trace_open(const struct search *search, const char *path, const struct listing *listing,
 		      const struct ky_scratch_trace *scratch, struct ky_feed_trace *feed,
@@ -245,6 +262,7 @@ static int trace_open(const struct search *search, const char *path, const struc
 	trace->scratch = feed ? &feed->files : scratch;
 	trace->feed = feed;
 	trace->recover = search->options->recover;
+	trace->leaves_out_late = search->options->leaves_out_late;
 	trace->path = strdup(path);
 	trace->name_at = search->given_len;
 	trace->name_at += strspn(path + trace->name_at, "/");
@@ -347,7 +365,7 @@ static int visit(struct search *search, const char *path, int depth, struct kymo
 		return ret;
 	}
 	is_trace = has_metadata(path);
-	if (is_trace) {
+	if (is_trace && !(search->options->leaves_out_late && is_late(&listing))) {
 		ret = trace_open(search, path, &listing, NULL, NULL, err);
 		search->found = true;
 	}

@@ -100,6 +100,7 @@ struct ky_trace {
 		*scratch;	    /* the trace's source, instead of ->path; NULL: ->path */
 	struct ky_feed_trace *feed; /* that ->scratch belongs to; NULL: none */
 	struct ky_trace_live live;
+	bool leaves_out_late; /* as the options say */
 };
 
 /* Whether @stream may get more packets. All future events are at ->live.until_ns or later. */
@@ -144,6 +145,8 @@ struct ky_trace_options {
 	bool recover;
 	/* Traces may still be incomplete: read their whole packets (follow.h). */
 	bool follow;
+	/* Leave out streams of buffers that overwrite (live-file.h), and traces that have no others but a state dump. */
+	bool leaves_out_late;
 	const char *const *clock_offsets; /* see ky_clocks_shift() */
 	size_t n_clock_offsets;
 	/*

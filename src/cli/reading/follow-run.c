@@ -43,7 +43,8 @@ struct follower {
 	unsigned int n_gone; /* attempts to open traces that were removed meanwhile */
 	bool has_told_wait;
 	bool is_claimed; /* a recorder's lock said at the end of the last wait that traces may come */
-	uint64_t left;	 /* events still wanted */
+	bool leaves_out_late; /* the events of buffers that overwrite: they come late */
+	uint64_t left;	      /* events still wanted */
 	KY_VEC(struct place) places;
 };
 
@@ -139,6 +140,17 @@ static uint32_t delay_ms(const struct ky_follow_run *run)
 	return (uint32_t)((run->live->delay_ns ?: KY_LIVE_DELAY_NS) / 1000000);
 }
 
+/* May traces still come? */
+static bool is_recorded(const struct follower *f)
+{
+	ky_vec_foreach(&f->remotes.feeds, at)
+		if (!at->feed->has_ended)
+			return true;
+	return f->is_claimed || (f->run->is_recorded && f->remotes.local.len &&
+				 f->run->is_recorded((char **)(uintptr_t)f->remotes.local.data,
+						     (int)f->remotes.local.len));
+}
+
 /* 0: the set is open; KYMO_E_NOT_FOUND: there is no trace yet; or another error. */
 static int open_set(struct follower *f, struct opened *fresh, struct kymo_error *err)
 {
@@ -148,6 +160,9 @@ static int open_set(struct follower *f, struct opened *fresh, struct kymo_error 
 				 &fresh->follow, err);
 
 	input.follow = true;
+	/* Of a recording that goes on; of one that is complete, all events are there. */
+	f->leaves_out_late = f->leaves_out_late || is_recorded(f);
+	input.leaves_out_late = f->leaves_out_late;
 	input.remotes = &f->remotes;
 	for (size_t i = 0; i < f->remotes.feeds.len && !ret; i++)
 		ret = ky_follow_add_feed(fresh->follow, f->remotes.feeds.data[i].feed, err);
@@ -280,17 +295,6 @@ static bool is_early(int ret, const struct opened *fresh)
 	return fresh &&
 	       ((ret == KYMO_E_NOT_FOUND && !fresh->is_open) ||
 		(ret == KYMO_E_INVALID && fresh->is_open && ky_follow_is_live(&fresh->set)));
-}
-
-/* May traces still come? */
-static bool is_recorded(const struct follower *f)
-{
-	ky_vec_foreach(&f->remotes.feeds, at)
-		if (!at->feed->has_ended)
-			return true;
-	return f->is_claimed || (f->run->is_recorded && f->remotes.local.len &&
-				 f->run->is_recorded((char **)(uintptr_t)f->remotes.local.data,
-						     (int)f->remotes.local.len));
 }
 
 /* What has broken a feed comes after the events that it has brought. */

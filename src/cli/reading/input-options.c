@@ -61,6 +61,7 @@ int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 	struct ky_trace_options trace_options = {
 		.recover = options->recover,
 		.follow = options->follow,
+		.leaves_out_late = options->leaves_out_late,
 		.clock_offsets = (const char *const *)options->clock_offsets.items,
 		.n_clock_offsets = options->clock_offsets.len,
 	};

@@ -9,8 +9,9 @@
 
 struct ky_input_options {
 	bool recover, force_correlate;
-	bool follow;   /* no option: traces may still be written */
-	bool tell_raw; /* no option: say what is left out of raw recordings */
+	bool follow;	      /* no option: traces may still be written */
+	bool leaves_out_late; /* no option: see struct ky_trace_options */
+	bool tell_raw;	      /* no option: say what is left out of raw recordings */
 	struct ky_text_list clock_offsets;
 	const char *relay_key;
 	/* No option: those of the paths that are at relays; NULL: opening connects to them. */

@@ -324,6 +324,15 @@ int ky_viewer_trace_metadata(struct ky_viewer_trace *trace)
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
+/* Viewers have followed the recording: what comes late is no more in the order of times. */
+static bool is_followed(const struct ky_viewer_recording *recording)
+{
+	ky_vec_foreach(&recording->traces, trace)
+		if ((*trace)->is_written || (*trace)->ended_ns)
+			return true;
+	return false;
+}
+
 /* A stream without packets is no stream yet: its first packet says what it is. */
 static void add_track(struct ky_viewer_recording *recording, struct ky_viewer_trace *trace,
 		      const char *name, size_t len, uint64_t base_cycles)
@@ -332,12 +341,13 @@ static void add_track(struct ky_viewer_recording *recording, struct ky_viewer_tr
 	struct ky_index_record first;
 	struct stat st;
 
-	if (!len || len > NAME_MAX - 4 || name[0] == '.' ||
+	if (!len || len > NAME_MAX - 4 || name[0] == '.' || trace->is_late ||
 	    ky_names_getn(&trace->names, name, len) ||
 	    fstatat(trace->fd, "metadata", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	track.name = strndup(name, len);
-	if (!track.name || !read_entry(&track, 0, &first) || !is_within(&first, UINT64_MAX)) {
+	if (!track.name || (ky_live_is_late(track.name) && is_followed(recording)) ||
+	    !read_entry(&track, 0, &first) || !is_within(&first, UINT64_MAX)) {
 		free(track.name);
 		return;
 	}
@@ -360,6 +370,12 @@ void ky_viewer_trace_list(struct ky_viewer_recording *recording, struct ky_viewe
 	DIR *dir = ky_dir_open(trace->fd, "index");
 	struct dirent *entry;
 
+	/* Of a complete trace in a recording that goes on. */
+	for (int i = 0; dir && i < ENTRIES_MAX && (entry = readdir(dir)); i++)
+		trace->is_late |= !trace->ended_ns && !trace->is_written &&
+				  ky_live_is_late(entry->d_name) && is_followed(recording);
+	if (dir)
+		rewinddir(dir);
 	for (int i = 0; dir && i < ENTRIES_MAX && (entry = readdir(dir)); i++) {
 		size_t len = strlen(entry->d_name);
 

@@ -62,6 +62,7 @@ static struct ky_session_cpu *new_cpu(struct ky_session *session,
 		cpu->kernel.instance = &buffers->instance;
 		cpu->kernel.packets = buffers->packets;
 		cpu->kernel.channel = buffers->group->name;
+		cpu->kernel.is_late = buffers->packets && !session->options.overwrite;
 		cpu->kernel.buffer_bytes = buffers->group->buffer_bytes;
 		cpu->kernel.page_bytes = buffers->page_bytes;
 		cpu->kernel.stream_id = stream_id(buffers, number);

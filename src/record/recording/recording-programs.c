@@ -49,6 +49,7 @@ static int open_group(struct ky_recording *recording, const struct ky_recording_
 	options.level_min = 0;
 	options.level_max = 14;
 	options.buffer_bytes = group->buffer_bytes;
+	options.is_late = group->overwrite && !options.overwrite;
 	options.overwrite = group->overwrite || options.overwrite;
 	options.n_reserved = n_reserved;
 	/* A store has one descriptor that tells of readers; it is the main recording's. */

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "record/trace/kernel-trace-internal.h"
+#include "store/live-file.h"
 
 /* An event may be stamped before the ring was found empty and yet be finished after that. */
 #define UNFINISHED_NS 2000000
@@ -85,8 +86,8 @@ static int send_packet(struct ky_convert_cpu *convert, uint64_t end_cycles, stru
 	int ret, lent;
 
 	if (cpu->stream < 0) {
-		snprintf(name, sizeof(name), "%s_%u", cpu->channel ? cpu->channel : "channel0",
-			 convert->cpu);
+		snprintf(name, sizeof(name), "%s%s_%u", cpu->channel ? cpu->channel : "channel0",
+			 cpu->is_late ? KY_LIVE_LATE_MARK : "", convert->cpu);
 		pthread_mutex_lock(&kernel->sink_lock);
 		cpu->stream = ky_store_stream(packets_of(cpu), name, err);
 		pthread_mutex_unlock(&kernel->sink_lock);

@@ -51,6 +51,7 @@ struct ky_kernel_cpu {
 	const struct ky_instance *instance; /* counts the losses */
 	struct ky_store_trace *packets;	    /* a memory trace, without blocks */
 	const char *channel;		    /* the stream's name is CHANNEL_cpu; NULL: "channel0" */
+	bool is_late; /* packets come long after those of others: the stream has KY_LIVE_LATE_MARK in its name */
 	uint64_t stream_id;
 	uint64_t buffer_bytes;	/* 0: those of the trace */
 	uint32_t page_bytes;	/* 0: those of the trace */

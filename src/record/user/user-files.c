@@ -165,6 +165,7 @@ static int open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
 	struct ky_user_ring_options options = {
 		.store = user->options.store,
 		.group = user->options.group,
+		.is_late = user->options.is_late,
 		.log = user->options.log,
 		.subbuf_bytes = user->request.subbuf_bytes,
 		.n_subbufs = user->request.n_subbufs,

@@ -126,7 +126,11 @@ static void tell_away(struct ky_user *user, const char *what)
 
 static int snapshot(struct ky_user *user, struct ky_user_order *order)
 {
-	const struct ky_user_place place = {.store = order->store, .group = user->options.group};
+	const struct ky_user_place place = {
+		.store = order->store,
+		.group = user->options.group,
+		.is_late = user->options.is_late,
+	};
 	uint64_t events, bytes;
 	int ret;
 
@@ -196,7 +200,7 @@ static void forget(struct ky_user *user)
 static int take_all(struct ky_user *user, const struct ky_user_order *order, struct kymo_error *err)
 {
 	const struct ky_user_place place = {user->options.store, user->options.group,
-					    order->archive};
+					    order->archive, user->options.is_late};
 	int ret = KYMO_OK;
 
 	tell_away(user, "chunk");

@@ -373,7 +373,8 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 	ring->is_flight = options->is_flight;
 	ring->dump_excluded = options->dump_excluded;
 	ring->name = strdup(name);
-	ring->place = (struct ky_user_place){.store = options->store, .group = options->group};
+	ring->place = (struct ky_user_place){
+		.store = options->store, .group = options->group, .is_late = options->is_late};
 	ring->counts = options->counts;
 	ret = ring->name ? check_head(ring, options, err) : ky_error_nomem(err);
 	if (!ret)

@@ -28,6 +28,7 @@ struct ky_user_ring_options {
 		*store; /* traces go to ust/pid/NAME in it; it must outlive the ring */
 	const struct ky_log *log;
 	const char *group; /* of the trace's name; NULL: none */
+	bool is_late;	   /* see struct ky_user_options */
 	bool read_only;	   /* do not consume the ring: recovery */
 	bool is_flight; /* copy the ring only for snapshots; at the end, the ring's contents become the trace */
 	/* The required sizes of the ring; 0 and NULL: no requirement. */

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
+#include "store/live-file.h"
 
 /* Of the state dump. */
 #define DUMP_PACKET_BYTES 65536u
@@ -66,6 +67,7 @@ static int open_in_store(struct ky_user_trace *trace, const struct ky_user_place
 	if (ret < 0)
 		return ret;
 	trace->group = place->group;
+	trace->is_late = place->is_late;
 	if (asprintf(&trace->path, "%s/%s", place->store->name, trace->packets->path) < 0) {
 		trace->path = NULL;
 		return ky_error_nomem(err);
@@ -158,15 +160,15 @@ static int open_stream(struct ky_user_trace *trace, struct ky_user_stream *strea
 		       struct kymo_error *err)
 {
 	uint64_t refusals;
-	char name[KY_USER_GROUP_NAME_MAX + 16];
+	char name[KY_USER_GROUP_NAME_MAX + sizeof(KY_LIVE_LATE_MARK) + 16];
 
 	if (stream->number >= 0)
 		return KYMO_OK;
 	if (stream == &trace->dump_stream)
 		snprintf(name, sizeof(name), "statedump_0");
 	else
-		snprintf(name, sizeof(name), "%s_%u", trace->group ? trace->group : "channel0",
-			 number);
+		snprintf(name, sizeof(name), "%s%s_%u", trace->group ? trace->group : "channel0",
+			 trace->is_late ? KY_LIVE_LATE_MARK : "", number);
 	refusals = ky_file_refusals();
 	stream->number = ky_store_stream(trace->packets, name, err);
 	return stream->number < 0 ? tell_limit(stream->number, refusals, err) : KYMO_OK;

@@ -32,6 +32,7 @@ struct ky_user_place {
 	struct ky_packet_store *store;
 	const char *group;   /* NULL: the main buffers; must outlive the trace */
 	const char *archive; /* a directory of the store; NULL: the store itself */
+	bool is_late;	     /* see struct ky_user_options */
 };
 
 /* A zeroed struct is not open. */
@@ -39,6 +40,7 @@ struct ky_user_trace {
 	char *path; /* NULL: not open */
 	char name[KY_USER_TRACE_NAME_BYTES + KY_USER_GROUP_NAME_MAX + 24];
 	const char *group;
+	bool is_late;
 	uint8_t uuid[16];
 	struct ky_store_trace *packets; /* NULL: closed */
 	struct ky_user_stream *streams; /* n_streams: one per buffer */

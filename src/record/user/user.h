@@ -42,6 +42,7 @@ struct ky_user_options {
 	 * KY_USER_GROUP_NAME_MAX bytes at most.
 	 */
 	const char *group;
+	bool is_late; /* its events come long after others of the recording: streams have KY_LIVE_LATE_MARK in their names */
 	uint8_t level_min, level_max; /* 0 EMERG .. 14 DEBUG, both included */
 	const char *filter;	      /* NULL: none */
 	const char *contexts;	      /* "vtid,procname"; NULL: none */
