@@ -249,3 +249,25 @@ end
     assert len(recording["group"]) == 2
     # A group alone: nothing else of the program is recorded, and a cleared event does not come back.
     assert program_events(kymo, done, "out") == ([3, 4], 0)
+
+
+@needs_root
+def test_live_readers(box, kymo):  # noqa: F811
+    """A live reader has groups' events in the order of time, but those of groups that overwrite come with the chunks."""
+    done = box(PROGRAM + """
+begin --user 'modes:*' --group rare:64k:user:modes:rare --group few:64k:overwrite:user:modes:freq*
+kymo print --live out 3>&- >live 2>live.err & live=$!
+rounds 1; wait_for 'grep -q modes:rare live'
+kymo rotate out
+rounds 2; wait_for '[ $(grep -c modes:rare live) -eq 2 ]'
+kymo rotate out
+rounds 3; wait_for '[ $(grep -c modes:rare live) -eq 3 ]'
+end
+wait $live
+""" + nothing_left())
+    with open(os.path.join(done.cwd, "live"), encoding="utf-8") as file:
+        lines = [line for line in file if "lttng_ust" not in line]
+    assert [re.search(r"modes:(\w+)", line)[1] for line in lines] == ["rare"] * 3
+    assert lines == sorted(lines)
+    rare, frequent = program_events(kymo, done, "out")
+    assert rare == [1, 2, 3] and frequent > 1000
