@@ -112,7 +112,7 @@ export function EventTable({ store }: { store: Store }) {
   const visible = Math.max(1, Math.floor(height / ROW_PX));
   const most = Math.max(0, rows.total - visible);
   const first = Math.floor(rows.total ? Math.min(top, most) : top);
-  const last = Math.min(first + visible, Math.max(rows.total - 1, 0));
+  const last = rows.total ? Math.min(first + visible, rows.total - 1) : first; // the first answer has the total
   const pixels = Math.min(rows.total * ROW_PX, MOST_PX);
 
   useEffect(() => () => source.current?.close(), []);
