@@ -124,7 +124,7 @@ int64_t ky_viewer_recording_settled_ns(const struct ky_viewer_recording *recordi
 int ky_viewer_trace_metadata(struct ky_viewer_trace *trace);
 /* How many bytes of the stream can be read. */
 uint64_t ky_viewer_track_bytes(const struct ky_viewer_track *track);
-/* Reads entry @number of the stream's index, as it is in the file. False: there is none (yet). */
+/* Reads entry @number of the stream's index, as it is in the file. False: the file has no such entry (yet). */
 bool ky_viewer_track_entry(const struct ky_viewer_track *track, uint64_t number,
 			   struct ky_index_record *entry);
 /* The number of entries in the file, also of packets that cannot be read yet. */
