@@ -595,6 +595,7 @@ def test_reader_keys(kymo, kymo_bin, relay, tmp_path):
         readers = [subprocess.Popen([kymo_bin, *command, "--live", "--relay-key", keys[1][1], here.address("turns")], stdout=to,
                                     stderr=subprocess.PIPE, text=True)
                    for command, to in ((["print", "--delay", "20ms"], out), (["report", "summary"], tables))]
+    wait_for(lambda: "turns" in kymo("sessions").out)  # the relay lists a recording a little earlier
     # A reader has what happens from its coming on.
     wait_for(lambda: subprocess.run(["true"], check=True) and (tmp_path / "printed").stat().st_size)
     for _ in range(2):
