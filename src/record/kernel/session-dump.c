@@ -351,7 +351,9 @@ int ky_session_dump_event(struct ky_session *session, const struct ky_event_clas
 	if (!at)
 		return ky_error_set(err, KYMO_E_LIMIT, "the event does not fit into a packet");
 	memcpy(at, dump->dump.context, context_bytes);
-	memcpy(at + context_bytes, body, body_bytes);
+	/* An event without fields has no body. */
+	if (body_bytes)
+		memcpy(at + context_bytes, body, body_bytes);
 	dump->events++;
 	return ky_kernel_trace_send(&session->kernel, writer, dump->stream, NULL, cycles, 0, err);
 }
