@@ -47,7 +47,7 @@ function seconds(text: string): bigint | null {
 
 /**
  * A time as a person writes it: "08:30:00.5" (of the day on which the trace begins), seconds from the origin,
- * "+2s" after the begin, "-500ms" before the end, "50%". Null: it is none of these.
+ * "+2s" after the begin, "-500ms" before the end, "50%". The function returns null for any other text.
  */
 export function parseTime(text: string, whole: Range): bigint | null {
   const words = text.trim();

@@ -8,7 +8,7 @@ import { clock, move, placeOf, span, timeAt, zoom } from "./time";
 
 const ROW = 18;
 
-/** By the number of the state; colours of Okabe and Ito, which colour-blind people tell apart. */
+/** Text and colour of each state, indexed by its number. The colours are those of Okabe and Ito: colour-blind people can distinguish them. */
 const STATES: [text: string, colour: string][] = [
   ["several short states", "#8a97a8"],
   ["idle", "#8a97a840"],
