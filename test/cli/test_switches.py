@@ -64,6 +64,27 @@ def test_waits_are_measured(kymo, recordings):
         assert rows[pid]["count"] >= 190
 
 
+@pytest.mark.parametrize("cpu", sorted(os.sched_getaffinity(0)))
+def test_a_cpu_that_is_busy_at_first(kymo, recordings, cpu):
+    """Then the self-test says nothing about the CPU; and no switch is recorded twice, whether the ring has them or not."""
+    hog = subprocess.Popen([sys.executable, "-c", f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"])
+    try:
+        record = recordings("-k", "sched_switch,sched_waking")
+    finally:
+        hog.kill()
+        hog.wait()
+    pids = sleep_on_all()
+    record.stop()
+    switches = collections.defaultdict(list)
+    for at, fields in switches_of(kymo, record.out):
+        switches[at].append((fields["prev_tid"], fields["next_tid"]))
+    woken = collections.Counter(to for of_cpu in switches.values() for _, to in of_cpu)
+    assert all(woken[pid] >= 190 for pid in pids), woken
+    for of_cpu in switches.values():
+        twice = sum(one == other and one[0] == 0 for one, other in zip(of_cpu, of_cpu[1:]))
+        assert twice == 0
+
+
 def test_none_while_the_event_is_off_or_filtered(kymo, recordings):
     record = recordings("-k", "sched_switch if prev_tid != 0", "-k", "sched_waking")
     sleep_on_all()

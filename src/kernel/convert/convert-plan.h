@@ -66,6 +66,8 @@ int ky_convert_foreign(struct ky_convert_cpu *cpu, const struct ky_convert_plan 
 #define KY_SWITCH_RECORD_BYTES 128
 int ky_convert_switch(struct ky_convert_cpu *cpu, const struct ky_switches_slot *slot,
 		      struct kymo_error *err);
+/* @data, the record of @len bytes that comes after the next switch of `switches`, may be the same switch. */
+void ky_convert_compare_switch(const struct ky_convert_cpu *cpu, const uint8_t *data, uint32_t len);
 
 /* convert-compat.c: a child of @parent has its parent's choice; a thread that ends loses it. */
 void ky_convert_choose_child(const struct ky_convert *convert, uint32_t parent, uint32_t child);

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "kernel/convert/convert-plan.h"
+#include "kernel/convert/convert-record.h"
+#include "kernel/switches/switches.h"
 
 /* Bits of common_flags: interrupts are off in the scheduler. */
 #define IRQS_OFF 0x01
@@ -49,6 +51,22 @@ int ky_convert_switch(struct ky_convert_cpu *cpu, const struct ky_switches_slot 
 	cpu->cycles =
 		slot->time_ns > cpu->writer.last_cycles ? slot->time_ns : cpu->writer.last_cycles;
 	return ky_convert_foreign(cpu, plan, data, sizeof(data), err);
+}
+
+/*
+ * The BPF program gets a switch before the ring does, because it is attached first. So if the ring has the switches from idle,
+ * the record after the one of the program is the same switch.
+ */
+void ky_convert_compare_switch(const struct ky_convert_cpu *cpu, const uint8_t *data, uint32_t len)
+{
+	const struct ky_convert *convert = cpu->convert;
+	uint16_t type;
+
+	if (!convert->switches || cpu->of_group || len < 8)
+		return;
+	memcpy(&type, data, sizeof(type));
+	if (type == convert->switch_id && ky_record_word(data + 4) == 0)
+		ky_switches_in_ring(convert->switches, cpu->cpu);
 }
 
 bool ky_convert_set_switches(struct ky_convert *convert, uint16_t id, struct ky_switches *switches)

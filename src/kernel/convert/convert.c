@@ -378,6 +378,7 @@ int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kym
 			break;
 		cycles += record.delta;
 		if (__builtin_expect(call_cycles <= cycles, 0) && call_cycles <= until_cycles) {
+			ky_convert_compare_switch(cpu, records + record.data, record.len);
 			ret = ky_convert_calls(cpu, cycles < until_cycles ? cycles : until_cycles,
 					       err);
 			call_cycles = ky_convert_next_call(cpu);

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "kernel/bpf/switches.h"
 #include "kernel/tracefs/ring.h"
+#include "os/cpu.h"
 
 #define SWITCH_EVENT "events/sched/sched_switch/"
 /* A CPU that is busy with something else is given several chances. */
@@ -21,9 +22,16 @@
 #define TEST_SLEEPS_MIN 2   /* fewer say nothing about a CPU */
 #define TEST_SLEEP_NS	60000
 
+/* Does the ring have the CPU's switches from idle? */
+enum verdict {
+	HAS, /* or the CPU is offline */
+	LACKS,
+	UNKNOWN, /* the CPU had none during the test: the program is on until the ring shows one */
+};
+
 /* What was fetched of a CPU: slots whose time_ns is in cycles of the ring's clock. */
 struct cpu {
-	bool lacks;
+	enum verdict verdict;
 	uint64_t tail; /* switches that were fetched */
 	uint64_t lost;
 	size_t first; /* of `slots`: those before it are taken */
@@ -145,11 +153,21 @@ static void compare(struct ky_switches *switches, const struct ky_instance *inst
 		uint64_t n = switched(switches, cpu);
 		struct ky_ring_stats stats;
 
-		if (n < TEST_SLEEPS_MIN || ky_ring_stats(instance, cpu, &stats, NULL) < 0)
+		switches->cpus[cpu].verdict = HAS;
+		if (ky_ring_stats(instance, cpu, &stats, NULL) < 0)
 			continue;
+		if (n < TEST_SLEEPS_MIN) {
+			if (!ky_os_cpu_is_online(cpu))
+				continue;
+			found->n_unknown++;
+			switches->cpus[cpu].verdict = UNKNOWN;
+			continue;
+		}
 		found->n_tested++;
-		switches->cpus[cpu].lacks = !stats.entries && !stats.overrun;
-		if (switches->cpus[cpu].lacks && !found->n_lacking++)
+		if (stats.entries || stats.overrun)
+			continue;
+		switches->cpus[cpu].verdict = LACKS;
+		if (!found->n_lacking++)
 			found->first_lacking = cpu;
 	}
 }
@@ -195,7 +213,7 @@ void ky_switches_begin(struct ky_switches *switches, const struct ky_os_clock *c
 	ky_os_clock_mono_pair(clock, &switches->before);
 	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++) {
 		switches->cpus[cpu].tail = head_of(switches, cpu)->n;
-		switch_on(switches, cpu, switches->cpus[cpu].lacks);
+		switch_on(switches, cpu, switches->cpus[cpu].verdict != HAS);
 	}
 }
 
@@ -272,7 +290,7 @@ void ky_switches_drain(struct ky_switches *switches)
 	for (uint32_t i = 0; i < switches->program.regions.n; i++) {
 		uint64_t head = __atomic_load_n(&head_of(switches, i)->n, __ATOMIC_ACQUIRE);
 
-		if (!switches->cpus[i].lacks || head == switches->cpus[i].tail)
+		if (switches->cpus[i].verdict == HAS || head == switches->cpus[i].tail)
 			continue;
 		/* After the head, so that no switch is younger. */
 		if (!now.ns)
@@ -284,6 +302,25 @@ void ky_switches_drain(struct ky_switches *switches)
 	/* A longer way makes the rate more exact. */
 	if (now.ns && now.ns - switches->before.ns > 1000000)
 		switches->before = now;
+}
+
+void ky_switches_in_ring(struct ky_switches *switches, uint32_t number)
+{
+	struct cpu *cpu = &switches->cpus[number];
+
+	if (number >= switches->program.regions.n || cpu->verdict != UNKNOWN)
+		return;
+	cpu->verdict = HAS;
+	switch_on(switches, number, false);
+	cpu->first = cpu->slots.len;
+}
+
+bool ky_switches_are_needed(const struct ky_switches *switches)
+{
+	for (uint32_t i = 0; i < switches->program.regions.n; i++)
+		if (switches->cpus[i].verdict != HAS)
+			return true;
+	return false;
 }
 
 uint64_t ky_switches_next(const struct ky_switches *switches, uint32_t number)

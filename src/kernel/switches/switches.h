@@ -7,7 +7,7 @@
  *	ky_switches_open()	the program is attached, and off on all CPUs
  *	ky_switches_test()	which CPUs lack switches; off again
  *	ky_switches_begin()	on, for those CPUs
- *	ky_switches_drain(), ky_switches_take()
+ *	ky_switches_drain(), ky_switches_take(), ky_switches_in_ring()
  *	ky_switches_close()
  *
  * Threads: one at a time.
@@ -29,6 +29,7 @@ struct ky_switches;
 struct ky_switches_found {
 	uint32_t n_lacking;	/* CPUs whose ring lacks switches from idle */
 	uint32_t n_tested;	/* CPUs that were seen to switch from idle */
+	uint32_t n_unknown;	/* CPUs that never were idle during the test */
 	uint32_t first_lacking; /* a CPU */
 };
 
@@ -44,13 +45,20 @@ void ky_switches_close(struct ky_switches *switches);
 int ky_switches_test(struct ky_switches *switches, const struct ky_instance *instance,
 		     struct ky_switches_found *found, struct kymo_error *err);
 
-/* From now on, write the switches of CPUs that lack them. @clock: that of the ring, borrowed. */
+/* From now on, write the switches of CPUs whose ring lacks them, or may lack them. @clock: that of the ring, borrowed. */
 void ky_switches_begin(struct ky_switches *switches, const struct ky_os_clock *clock);
 /* No more. */
 void ky_switches_end(struct ky_switches *switches);
 
 /* Fetch what the program has written, and say when that was by the ring's clock. */
 void ky_switches_drain(struct ky_switches *switches);
+/*
+ * The ring has a switch from idle of @cpu. If the test left open whether the ring has them, it has: the program is off there
+ * from now on, and the switches that were fetched of @cpu are dropped.
+ */
+void ky_switches_in_ring(struct ky_switches *switches, uint32_t cpu);
+/* Whether the ring of some CPU lacks them, or may lack them. */
+bool ky_switches_are_needed(const struct ky_switches *switches);
 /* When the oldest that was fetched of @cpu happened, in cycles; UINT64_MAX: none exists. */
 uint64_t ky_switches_next(const struct ky_switches *switches, uint32_t cpu);
 /* That one, which is taken out; call only when there is one. */

@@ -162,8 +162,8 @@ static void try_switches(struct trial *trial)
 	else if (!found.n_tested)
 		ky_doctor_add(
 			trial->doctor, "switches", KY_CHECK_WARN,
-			"no CPU was idle during the test, so it is unknown whether those from "
-			"idle are recorded");
+			"no CPU was idle during the test, so it is unknown whether the kernel "
+			"records those from idle; recordings find out");
 	else if (!found.n_lacking)
 		ky_doctor_add(trial->doctor, "switches", KY_CHECK_OK,
 			      "those from idle were recorded on each of %u CPU%s that had some",

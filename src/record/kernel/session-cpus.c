@@ -9,23 +9,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/cpu.h"
 #include "os/file.h"
 #include "record/kernel/session-internal.h"
-
-static bool is_online(uint32_t cpu)
-{
-	char path[64], state = '1'; /* CPU 0 may have no such file: it cannot go offline */
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return true;
-	if (read(fd, &state, 1) != 1)
-		state = '1';
-	close(fd);
-	return state != '0';
-}
 
 static int watch(struct ky_session *session, struct ky_session_cpu *cpu, struct kymo_error *err)
 {
@@ -79,7 +65,7 @@ static int open_cpu(struct ky_session *session, const struct ky_session_buffers 
 
 	if (!cpu)
 		return ky_error_nomem(err);
-	cpu->kernel.online = is_online(number);
+	cpu->kernel.online = ky_os_cpu_is_online(number);
 	ret = ky_ring_open(&cpu->kernel.ring, buffers ? &buffers->instance : &session->instance,
 			   number, buffers ? buffers->page_bytes : session->kernel.page_bytes,
 			   &session->kernel.page_layout, session->options.reader, err);

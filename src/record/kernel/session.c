@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "kernel/switches/switches.h"
 #include "record/kernel/session-internal.h"
 #include "store/memory-trace.h"
 
@@ -131,8 +132,8 @@ static int timeout_without_readers(const struct ky_session *session)
 {
 	if (session->pauses.is_on)
 		return session->blocks && ky_block_writer_waits(session->blocks) ? COMPANY_MS : -1;
-	if (session->kernel.content || session->kernel.counters || session->takes_switches ||
-	    session->watch.is_due)
+	if (session->kernel.content || session->kernel.counters || session->watch.is_due ||
+	    (session->takes_switches && ky_switches_are_needed(session->switches)))
 		return CONTENT_MS;
 	if ((session->blocks && ky_block_writer_waits(session->blocks)) ||
 	    ky_session_dump_waits(session) || (session->hides_own && !session->options.prompt))
