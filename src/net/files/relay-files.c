@@ -21,9 +21,10 @@ int ky_relay_io_error(const char *path, int errnum, const char *what, struct kym
 		ky_error_path(err, path);
 	if (ret == KYMO_E_MEMORY)
 		return ret;
+	ret = errnum == EMFILE || errnum == ENFILE ? KYMO_E_AGAIN : KYMO_E_IO;
 	if (err)
-		err->code = KYMO_E_IO;
-	return KYMO_E_IO;
+		err->code = ret;
+	return ret;
 }
 
 int ky_relay_make_parents(int dir_fd, const char *path, struct kymo_error *err)

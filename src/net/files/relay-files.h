@@ -17,7 +17,8 @@
 #define KY_RELAY_NAMES_MAX 1000
 
 /*
- * The error of a failed call on @path (may be NULL): "cannot @what: ...". KYMO_E_IO, or KYMO_E_MEMORY.
+ * The error of a failed call on @path (may be NULL): "cannot @what: ...". KYMO_E_IO, KYMO_E_MEMORY; KYMO_E_AGAIN:
+ * descriptors are short, so a later try may succeed.
  */
 int ky_relay_io_error(const char *path, int errnum, const char *what, struct kymo_error *err);
 /* Creates the directories above the last name of @path, below @dir_fd. KYMO_E_IO, KYMO_E_MEMORY. */

@@ -64,8 +64,30 @@ static int drop(struct ky_client *client)
 	return ends ? KY_LOOP_END : KYMO_OK;
 }
 
+/*
+ * The client's files are closed now, its connection a little later, so that it does not come again at once. Returns what
+ * the loop's call is to return.
+ */
+static int drop_for_a_while(struct ky_client *client, const struct kymo_error *err)
+{
+	struct ky_clients *clients = client->clients;
+
+	if (!clients->pausing.len) {
+		ky_log_warning(clients->log, "%s: has to wait: %s%s%s", client->calls->name(client),
+			       err->path, err->path[0] ? ": " : "", err->message);
+		ky_loop_set_timer(clients->pause_timer, PAUSE_NS);
+	}
+	ky_loop_remove(client->source);
+	client->source = NULL;
+	if (ky_vec_push(&clients->pausing, client->link) == 0)
+		client->link = NULL;
+	return drop(client);
+}
+
 static int drop_with(struct ky_client *client, const struct kymo_error *err)
 {
+	if (err->code == KYMO_E_AGAIN && client->calls->comes_again && !client->is_only)
+		return drop_for_a_while(client, err);
 	ky_log_warning(client->clients->log, "%s: the connection ends: %s%s%s",
 		       client->calls->name(client), err->path, err->path[0] ? ": " : "",
 		       err->message);
@@ -160,6 +182,7 @@ int ky_clients_add(struct ky_clients *clients, int in_fd, int out_fd,
 	client->calls = calls;
 	client->clients = clients;
 	client->owner = owner;
+	client->number = ++clients->n_added;
 	client->is_only = is_only;
 	client->begun_s = client->heard_s = ky_clients_now_s();
 	ret = ky_link_new(in_fd, out_fd, &client->link, err);
@@ -189,21 +212,58 @@ static void pause_port(struct ky_clients_port *port, int errnum)
 	ky_loop_set_timer(clients->pause_timer, PAUSE_NS);
 }
 
+/* The descriptor of a new client, or -1: there is none, or the port pauses. */
+static int accept_fd(struct ky_clients_port *port)
+{
+	int fd = -1;
+
+	errno = EMFILE;
+	if (ky_link_has_descriptors(port->fd))
+		fd = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd < 0 && ky_link_is_shortage(errno))
+		pause_port(port, errno);
+	return fd;
+}
+
+static bool has_greeted(const struct ky_client *client)
+{
+	bool since_begin = false;
+
+	(void)client->calls->patience_s(client, &since_begin);
+	return client->is_only || !since_begin;
+}
+
+/* Many that say nothing do not keep others out. False: all have said who they are. */
+static bool make_room(struct ky_clients *clients)
+{
+	struct ky_client *oldest = NULL;
+
+	if (clients->list.len < clients->max)
+		return true;
+	ky_vec_foreach(&clients->list, it)
+		if (!has_greeted(*it) && (!oldest || (*it)->number < oldest->number))
+			oldest = *it;
+	if (!oldest)
+		return false;
+	ky_log_info(clients->log, "%s: silent while others want its place",
+		    oldest->calls->name(oldest));
+	ky_client_drop(oldest);
+	return true;
+}
+
 static int accept_client(void *data, struct kymo_error *loop_err)
 {
 	struct ky_clients_port *port = data;
 	struct ky_clients *clients = port->clients;
-	int fd = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept_fd(port);
 	struct kymo_error err;
 
 	(void)loop_err;
-	if (fd < 0 && ky_link_is_shortage(errno))
-		pause_port(port, errno);
 	if (fd < 0)
 		return KYMO_OK;
 	clients->is_short = false;
 	ky_link_set_options(fd);
-	if (clients->list.len >= clients->max) {
+	if (!make_room(clients)) {
 		ky_log_warning(clients->log, "a client is refused: %zu clients are connected",
 			       clients->list.len);
 		close(fd);
@@ -216,12 +276,20 @@ static int accept_client(void *data, struct kymo_error *loop_err)
 
 /* ---- ports, time ---------------------------------------------------------------------- */
 
+static void close_pausing(struct ky_clients *clients)
+{
+	ky_vec_foreach(&clients->pausing, link)
+		ky_link_free(*link);
+	clients->pausing.len = 0;
+}
+
 static int end_pause(void *data, struct kymo_error *err)
 {
 	struct ky_clients *clients = data;
 
 	(void)err;
 	ky_loop_set_timer(clients->pause_timer, 0);
+	close_pausing(clients);
 	ky_vec_foreach(&clients->ports, it) {
 		struct ky_clients_port *port = *it;
 
@@ -279,6 +347,8 @@ void ky_clients_fini(struct ky_clients *clients)
 	while (clients->list.len)
 		ky_client_drop(clients->list.data[0]);
 	ky_vec_fini(&clients->list);
+	close_pausing(clients);
+	ky_vec_fini(&clients->pausing);
 	ky_vec_foreach(&clients->ports, port) {
 		ky_loop_remove((*port)->source);
 		close((*port)->fd);

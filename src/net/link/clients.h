@@ -56,6 +56,11 @@ struct ky_client_calls {
 	 * the client has connected counts instead, so that a greeting cannot come byte by byte.
 	 */
 	int (*patience_s)(const struct ky_client *client, bool *since_begin);
+	/*
+	 * The clients connect again by themselves, and continue. So KYMO_E_AGAIN of take() is not told to them: descriptors are
+	 * short at present.
+	 */
+	bool comes_again;
 };
 
 struct ky_clients;
@@ -68,6 +73,7 @@ struct ky_client {
 	struct ky_link *link;
 	struct ky_loop_source *source;
 	int64_t begun_s, heard_s; /* CLOCK_MONOTONIC */
+	uint64_t number;	  /* a client that has come later has a higher one */
 	bool is_only;		  /* the loop ends with it */
 	bool is_leaving;	  /* its link goes to calls->leave() */
 };
@@ -78,14 +84,21 @@ struct ky_clients {
 	struct ky_loop *loop;
 	const struct ky_log *log;
 	unsigned int max;
+	uint64_t n_added;
 	uint8_t *buffer, *spare; /* the latter for ky_client_read(); NULL: not needed yet */
 	struct ky_loop_source *timer, *pause_timer;
 	bool is_short; /* of descriptors or memory: the log has it */
+	KY_VEC(struct ky_link *)
+	pausing; /* of clients that come again; closed with the pause's end */
 	KY_VEC(struct ky_client *) list;
 	KY_VEC(struct ky_clients_port *) ports;
 };
 
-/* At most @max clients at a time. @loop and @log must outlive the struct. KYMO_E_IO, KYMO_E_MEMORY. */
+/*
+ * At most @max clients at a time. When there are more, the one that has waited longest without a greeting (since_begin of
+ * patience_s()) loses its place; when all have greeted, the new one does. @loop and @log must outlive the struct. KYMO_E_IO,
+ * KYMO_E_MEMORY.
+ */
 int ky_clients_init(struct ky_clients *clients, struct ky_loop *loop, const struct ky_log *log,
 		    unsigned int max, struct kymo_error *err);
 /* Ends all connections, and closes the ports. A zeroed struct is allowed. */

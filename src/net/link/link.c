@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -74,6 +75,19 @@ void ky_link_set_options(int fd)
 bool ky_link_is_shortage(int errnum)
 {
 	return errnum == EMFILE || errnum == ENFILE || errnum == ENOBUFS || errnum == ENOMEM;
+}
+
+bool ky_link_has_descriptors(int fd)
+{
+	struct rlimit limit = {0};
+	/* The kernel gives the lowest one that is free. */
+	int lowest = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (lowest < 0)
+		return false;
+	close(lowest);
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+	       (rlim_t)lowest < limit.rlim_cur - limit.rlim_cur / 4;
 }
 
 int ky_link_use_tls(struct ky_link *link, struct ky_tls *tls, struct kymo_error *err)

@@ -60,10 +60,7 @@ struct ky_relay_session {
 
 static int state_error(int errnum, const char *path, struct kymo_error *err)
 {
-	int ret = ky_error_errno(err, errnum, "cannot keep the session's state");
-
-	ky_error_path(err, path);
-	return ret;
+	return ky_relay_io_error(path, errnum, "keep the session's state", err);
 }
 
 static int map_state(struct ky_relay_session *session, int fd, struct kymo_error *err)

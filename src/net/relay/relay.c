@@ -507,6 +507,7 @@ static const struct ky_client_calls calls = {
 	.name = name_of,
 	.ending = ending_of,
 	.patience_s = patience_of,
+	.comes_again = true,
 };
 
 /* ---- opening, closing ----------------------------------------------------------------- */

@@ -181,13 +181,37 @@ static void step(struct ky_viewer_server *server, struct ky_viewer_client *clien
 	wait_for(server, client, ret == KY_VIEWER_WANTS_OUTPUT ? EPOLLOUT : EPOLLIN);
 }
 
+/* The viewer that has waited longest without saying its version; NULL: all have said it. */
+static struct ky_viewer_client *find_silent(const struct ky_viewer_server *server)
+{
+	struct ky_viewer_client *oldest = NULL;
+
+	ky_vec_foreach(&server->hub.clients, it)
+		if (!(*it)->is_connected && (!oldest || (*it)->begun_ns < oldest->begun_ns))
+			oldest = *it;
+	return oldest;
+}
+
+/* Many that say nothing do not keep others out. False: there is no place. */
+static bool make_room(struct ky_viewer_server *server)
+{
+	struct ky_viewer_client *silent;
+
+	if (server->hub.clients.len < server->options.clients_max)
+		return true;
+	silent = find_silent(server);
+	if (silent)
+		drop(server, silent, "silent while others want its place");
+	return silent != NULL;
+}
+
 static void take_link(struct ky_viewer_server *server, struct ky_link *link, bool is_strict,
 		      uint32_t delay_ms)
 {
 	struct ky_viewer_client *client;
 	struct kymo_error err;
 
-	if (server->hub.clients.len >= server->options.clients_max) {
+	if (!make_room(server)) {
 		ky_log_warning(server->options.log, "a viewer is refused: %zu are connected",
 			       server->hub.clients.len);
 		ky_link_free(link);
@@ -227,9 +251,12 @@ static void end_pause(struct ky_viewer_server *server)
 
 static void accept_viewer(struct ky_viewer_server *server)
 {
-	int fd = accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct ky_link *link;
+	int fd = -1;
 
+	errno = EMFILE;
+	if (ky_link_has_descriptors(server->listen_fd))
+		fd = accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0 && ky_link_is_shortage(errno))
 		pause_port(server, errno);
 	if (fd < 0)
@@ -303,17 +330,19 @@ static void *run(void *data)
 				   server->n_turns				  ? 0
 				   : server->hub.clients.len || server->paused_ns ? SWEEP_MS
 										  : -1);
-		bool wakes = false;
+		bool wakes = false, comes = false;
 
-		/* A client is removed only in its own call, or after all calls. */
+		/* A client is removed only in its own call, or after all calls: a new one may take another's place. */
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.ptr == &server->listen_fd)
-				accept_viewer(server);
+				comes = true;
 			else if (events[i].data.ptr == &server->wake_fd)
 				wakes = true;
 			else
 				step(server, events[i].data.ptr);
 		}
+		if (comes)
+			accept_viewer(server);
 		if (wakes)
 			goes_on = take_arrived(server);
 		take_turns(server);
