@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "os/tsc.h"
 
 #define NS_PER_S   INT64_C(1000000000)
@@ -29,17 +30,9 @@
 
 typedef __int128 int128;
 
-static int64_t gettime_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
-
 static uint64_t read_cycles(enum ky_os_clock_kind kind)
 {
-	return kind == KY_OS_CLOCK_TSC ? ky_tsc_read() : (uint64_t)gettime_ns(CLOCK_MONOTONIC);
+	return kind == KY_OS_CLOCK_TSC ? ky_tsc_read() : (uint64_t)ky_os_now_ns();
 }
 
 uint64_t ky_os_clock_now(const struct ky_os_clock *clock)
@@ -59,7 +52,7 @@ static struct ky_os_clock_pair measure_pair(enum ky_os_clock_kind kind, clockid_
 
 	for (int i = 0; i < PAIR_TRIES && best.error_ns > PAIR_GOOD_ENOUGH; i++) {
 		uint64_t before = read_cycles(kind);
-		int64_t ns = gettime_ns(id);
+		int64_t ns = ky_os_time_ns(id);
 		uint64_t after = read_cycles(kind);
 		/* Rounded up, and 1 for the resolution of the clock that was read. */
 		uint64_t error_ns = (uint64_t)cycles_to_ns((after - before) / 2 + 1, hz) + 1;

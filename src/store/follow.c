@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "store/feed.h"
 #include "store/stream.h"
 
@@ -224,14 +225,6 @@ static const struct ky_clock_class *clock_of(const struct ky_trace *trace)
 	return NULL;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* After this time without news, a writer no longer holds up the events of other writers. */
 #define LATE_NS 2000000000u
 
@@ -240,7 +233,7 @@ static void set_bound(struct ky_trace *trace, int64_t before_ns)
 {
 	const struct ky_clock_class *clock = clock_of(trace);
 	struct ky_trace_live *live = &trace->live;
-	uint64_t now = now_ns();
+	uint64_t now = ky_os_now_ns();
 
 	live->until_ns = live->state.is_told && clock
 				 ? ky_clock_to_ns(clock, live->state.until_cycles)

@@ -13,6 +13,7 @@
 #include "analysis/history/history-format.h"
 #include "base/error.h"
 #include "os/file.h"
+#include "os/now.h"
 
 /* Of the begin and the end of each file of a stream. */
 #define SAMPLE_BYTES UINT64_C(512)
@@ -189,19 +190,11 @@ struct pass {
 	struct kymo_error *damage, *err;
 };
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * SECOND_NS + now.tv_nsec;
-}
-
 /* From time to time: readers see the index grow. */
 static int show_progress(const struct pass *pass, struct ky_history_builder *builder,
 			 int64_t *next_ns)
 {
-	int64_t ns = now_ns();
+	int64_t ns = ky_os_now_ns();
 	int status = 0;
 
 	if (pass->source->progress)
@@ -210,7 +203,7 @@ static int show_progress(const struct pass *pass, struct ky_history_builder *bui
 	if (status < 0 || ns < *next_ns || !ky_history_builder_is_due(builder))
 		return status;
 	status = ky_history_builder_publish(builder, pass->err);
-	*next_ns = now_ns() + (now_ns() - ns) * PUBLISH_PART + SECOND_NS;
+	*next_ns = ky_os_now_ns() + (ky_os_now_ns() - ns) * PUBLISH_PART + SECOND_NS;
 	return status;
 }
 
@@ -219,7 +212,7 @@ static int show_progress(const struct pass *pass, struct ky_history_builder *bui
 static int feed_all(const struct pass *pass, struct ky_history_builder *builder,
 		    struct ky_flow *flow)
 {
-	int64_t next_ns = now_ns() + SECOND_NS / 4;
+	int64_t next_ns = ky_os_now_ns() + SECOND_NS / 4;
 	uint64_t n = 0;
 	struct ky_batch batch;
 	int status;

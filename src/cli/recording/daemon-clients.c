@@ -7,6 +7,8 @@
 
 #include "cli/recording/daemon-policies-internal.h"
 
+#include "os/now.h"
+
 void ky_policy_client_end_status(struct ky_policy_client *client)
 {
 	ky_loop_remove(client->status);
@@ -94,6 +96,6 @@ void ky_policy_add_number(struct ky_control_socket_message *message, uint64_t nu
 void ky_policy_client_wait(struct ky_policy_client *client, enum ky_policy_wait wait, int silence_s)
 {
 	client->wait = wait;
-	client->until_s = silence_s ? ky_policies_now_s() + silence_s : 0;
+	client->until_s = silence_s ? ky_os_now_s() + silence_s : 0;
 	ky_policies_look_soon(client->policies);
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/recording/daemon-policies-internal.h"
+#include "os/now.h"
 
 /* How long a client may be silent between two files: it copies the first one meanwhile, which may be large. */
 #define FETCH_S 3600
@@ -52,7 +53,7 @@ void ky_policy_hand_over(struct ky_policy_client *client)
 void ky_policy_take_fetch(struct ky_policy_client *client, enum ky_daemon_request_kind kind)
 {
 	if (kind == KY_DAEMON_NEXT) {
-		client->until_s = ky_policies_now_s() + FETCH_S;
+		client->until_s = ky_os_now_s() + FETCH_S;
 		if (ky_policy_fetch_next(client) < 0)
 			ky_policy_client_drop(client);
 	} else if (kind == KY_DAEMON_DONE && client->next == client->files.len &&

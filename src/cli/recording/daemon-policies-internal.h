@@ -79,8 +79,6 @@ struct ky_policies {
 	KY_VEC(struct ky_policy_recording *) recordings;
 };
 
-/* Of CLOCK_MONOTONIC. */
-int64_t ky_policies_now_s(void);
 /* Looks at sizes, times and silent clients soon. */
 void ky_policies_look_soon(struct ky_policies *policies);
 

@@ -4,11 +4,11 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "cli/recording/daemon-policies-internal.h"
+#include "os/now.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 /* Connections of all users, and of one. */
@@ -18,14 +18,6 @@
 #define LOOK_NS	       (NS_PER_S / 5)
 #define LOOK_RARELY_NS (600 * NS_PER_S)
 
-int64_t ky_policies_now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
-
 void ky_policies_look_soon(struct ky_policies *policies)
 {
 	ky_loop_set_timer(policies->timer, LOOK_NS);
@@ -34,7 +26,7 @@ void ky_policies_look_soon(struct ky_policies *policies)
 static int look(void *data, struct kymo_error *err)
 {
 	struct ky_policies *policies = data;
-	int64_t now = ky_policies_now_s();
+	int64_t now = ky_os_now_s();
 	bool has_work = policies->clients.len != 0;
 
 	(void)err;

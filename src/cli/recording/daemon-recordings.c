@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/recording/daemon-policies-internal.h"
 #include "os/file.h"
+#include "os/now.h"
 
 #define DIRECTORY "/.policies"
 /* Recorders of all users at a time. */
@@ -110,7 +111,7 @@ static int take_end(void *data, struct kymo_error *err)
 	had_begun = recording->ready_fd < 0;
 	end_ready(recording);
 	recording->state = KY_POLICY_HAS_ENDED;
-	recording->ended_s = ky_policies_now_s();
+	recording->ended_s = ky_os_now_s();
 	return ky_policy_has_ended(recording, had_begun);
 }
 
@@ -403,7 +404,7 @@ void ky_policy_recording_remove(struct ky_policy_recording *recording)
 
 void ky_policy_recordings_look(struct ky_policies *policies)
 {
-	int64_t now = ky_policies_now_s();
+	int64_t now = ky_os_now_s();
 
 	for (size_t i = policies->recordings.len; i-- > 0;) {
 		struct ky_policy_recording *recording = policies->recordings.data[i];
@@ -450,7 +451,7 @@ static void find_of_user(struct ky_policies *policies, int dir_fd, const char *d
 		if (!recording)
 			continue;
 		recording->state = KY_POLICY_HAS_ENDED;
-		recording->ended_s = ky_policies_now_s();
+		recording->ended_s = ky_os_now_s();
 		snprintf(recording->name, sizeof(recording->name), "%s", entry->d_name);
 		if (asprintf(&recording->path, "%s/%s/%s", directory, uid_text, entry->d_name) <
 		    0) {

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/recording/daemon-policies-internal.h"
 #include "cli/terminal/command.h"
+#include "os/now.h"
 #include "record/control/daemon-request.h"
 
 /* How long a recorder that is asked may be silent. */
@@ -341,7 +342,7 @@ int ky_policy_take_client(void *data, struct kymo_error *loop_err)
 		return KYMO_OK;
 	}
 	if (!ret) {
-		client->until_s = ky_policies_now_s() + KY_POLICY_SILENCE_S;
+		client->until_s = ky_os_now_s() + KY_POLICY_SILENCE_S;
 		ret = take_request(client, &request, &err);
 	}
 	if (ret < 0)

@@ -22,6 +22,7 @@
 #include "cli/terminal/command.h"
 #include "os/event-loop.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "record/recording/recording.h"
 
 #define SUFFIX	 ".profile"
@@ -54,14 +55,6 @@ struct daemon {
 	struct ky_policies *policies; /* NULL: there are none */
 	bool is_ending;
 };
-
-static time_t now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
 
 static void say(const struct unit *unit, const char *what)
 {
@@ -163,7 +156,7 @@ static void start(struct unit *unit)
 		say(unit, words.refusal);
 		return;
 	}
-	unit->began_s = now_s();
+	unit->began_s = ky_os_now_s();
 	unit->pid = fork();
 	if (unit->pid == 0)
 		become(unit, words.has_output ? NULL : output);
@@ -244,7 +237,7 @@ static int take_end(void *data, struct kymo_error *err)
 		say(unit, "the profile has a mistake; it is read again after a SIGHUP");
 		return KYMO_OK;
 	}
-	if (now_s() - unit->began_s > RAN_WELL_S)
+	if (ky_os_now_s() - unit->began_s > RAN_WELL_S)
 		unit->backoff_s = 0;
 	say(unit, "the recording has ended; it begins again");
 	try_later(unit);

@@ -16,6 +16,7 @@
 #include "cli/recording/policy-client.h"
 #include "cli/terminal/command.h"
 #include "cli/terminal/json-output.h"
+#include "os/now.h"
 
 const char *ky_recordings_value(const struct ky_control_socket_message *status, const char *name,
 				unsigned int n)
@@ -266,11 +267,9 @@ void ky_recordings_print_one(const struct ky_control_socket_place *place,
 {
 	int64_t start_ns = strtoll(ky_recordings_word(status, "start"), NULL, 10);
 	const char *name;
-	struct timespec now;
 	char time[32];
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	start_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec - start_ns;
+	start_ns = ky_os_time_ns(CLOCK_REALTIME) - start_ns;
 	name = ky_recordings_word(status, "name");
 	ky_cli_put_padded(stdout, *name ? name : ky_control_socket_name(place->path), 8);
 	putchar(' ');

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/foreign.h"
 #include "os/file.h"
+#include "os/now.h"
 
 static volatile sig_atomic_t pipe_closed;
 
@@ -248,11 +248,8 @@ static bool progress_shown;
 static bool progress_due(void)
 {
 	static int64_t last_ms = -1000;
-	struct timespec now;
-	int64_t now_ms;
+	int64_t now_ms = ky_os_now_ms();
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 	if (now_ms - last_ms < 100)
 		return false;
 	last_ms = now_ms;

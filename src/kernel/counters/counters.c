@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "kernel/counters/counters-internal.h"
+#include "os/now.h"
 
 /* ---- which ---------------------------------------------------------------------------- */
 
@@ -118,15 +118,6 @@ static int no_counter(const struct ky_os_counter *counter, int errnum, struct ky
 	return code;
 }
 
-/* As the programs stamp readings. */
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Begin to count on @cpu. 0, or -errno of the counter *which. */
 static int count_on(struct ky_counters *counters, uint32_t cpu, size_t *which)
 {
@@ -143,7 +134,7 @@ static int count_on(struct ky_counters *counters, uint32_t cpu, size_t *which)
 			return -EIO;
 	}
 	counters->cpus[cpu].enabled_ns = 0;
-	counters->cpus[cpu].replaced_ns = now_ns();
+	counters->cpus[cpu].replaced_ns = ky_os_now_ns();
 	return 0;
 }
 

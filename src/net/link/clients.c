@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/now.h"
 
 #define BUFFER_BYTES (256u << 10)
 /* So often a client is read before the others get their turn. */
@@ -25,14 +25,6 @@ struct ky_clients_port {
 	struct ky_loop_source *source; /* NULL: the port pauses */
 	int fd;
 };
-
-int64_t ky_clients_now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
 
 /* ---- clients come and go -------------------------------------------------------------- */
 
@@ -133,7 +125,7 @@ static int read_client(struct ky_client *client, uint8_t *buffer)
 			log_end(client, (int)-got);
 			return drop(client);
 		}
-		client->heard_s = ky_clients_now_s();
+		client->heard_s = ky_os_now_s();
 		if (client->calls->take(client, buffer, (size_t)got, &err) < 0)
 			return drop_with(client, &err);
 		if (client->is_leaving)
@@ -184,7 +176,7 @@ int ky_clients_add(struct ky_clients *clients, int in_fd, int out_fd,
 	client->owner = owner;
 	client->number = ++clients->n_added;
 	client->is_only = is_only;
-	client->begun_s = client->heard_s = ky_clients_now_s();
+	client->begun_s = client->heard_s = ky_os_now_s();
 	ret = ky_link_new(in_fd, out_fd, &client->link, err);
 	if (!ret && tls)
 		ret = ky_link_use_tls(client->link, tls, err);
@@ -304,7 +296,7 @@ static int end_pause(void *data, struct kymo_error *err)
 static int sweep(void *data, struct kymo_error *err)
 {
 	struct ky_clients *clients = data;
-	int64_t now = ky_clients_now_s();
+	int64_t now = ky_os_now_s();
 
 	(void)err;
 	for (size_t i = clients->list.len; i-- > 0;) {

@@ -127,7 +127,4 @@ void ky_client_drop(struct ky_client *client);
  */
 int ky_client_read(struct ky_client *client, struct kymo_error *err);
 
-/* Seconds of CLOCK_MONOTONIC. */
-int64_t ky_clients_now_s(void);
-
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "net/protocol/frame.h"
+#include "os/now.h"
 
 /* Of one consumer daemon. */
 #define STREAMS_MAX 65536
@@ -17,14 +18,6 @@
 /* A channel's name leaves room for the number of a file and ".idx". */
 #define CHANNEL_NAME_MAX 200
 #define WAKEUP_BYTES	 (256 << 10)
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* No other daemon can guess it. */
 static int random_number(uint64_t *number, struct kymo_error *err)
@@ -118,7 +111,7 @@ void ky_lttng_consumer_lose_control(struct ky_lttng_consumer *consumer)
 	if (!consumer)
 		return;
 	consumer->has_control = false;
-	consumer->gone_ms = now_ms();
+	consumer->gone_ms = ky_os_now_ms();
 	ky_lttng_consumer_expect_data(consumer, true);
 	if (consumer->n_data)
 		return;
@@ -157,7 +150,7 @@ int ky_lttng_consumer_take_data(struct ky_lttng_consumer *consumer, struct kymo_
 static int take_lost(void *data, struct kymo_error *err)
 {
 	struct ky_lttng_relay *relay = data;
-	int64_t now = now_ms();
+	int64_t now = ky_os_now_ms();
 	bool again = false;
 
 	(void)err;

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "net/lttng/lttng-stream.h"
 #include "net/files/relay-files.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "store/live-file.h"
 
 #define INDEX_DIR     "index"
@@ -37,14 +37,6 @@
 #define ROUND_SHARE_MS 25
 
 /* ---- traces of a relay ---------------------------------------------------------------- */
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 int ky_lttng_trace_io_error(const struct ky_lttng_trace *trace, const char *name, int errnum,
 			    const char *what, struct kymo_error *err)
@@ -107,7 +99,7 @@ int ky_lttng_trace_pad_metadata(struct ky_lttng_trace *trace, uint64_t bytes,
 		return ky_lttng_trace_io_error(trace, METADATA_ALL, errno, "write the metadata",
 					       err);
 	add_metadata(trace, bytes);
-	trace->metadata_ms = now_ms();
+	trace->metadata_ms = ky_os_now_ms();
 	ky_lttng_trace_change(trace);
 	return KYMO_OK;
 }
@@ -224,7 +216,7 @@ static void arm(struct ky_lttng_traces *traces)
 static int take_round(void *data, struct kymo_error *err)
 {
 	struct ky_lttng_traces *traces = data;
-	uint64_t now = now_ms();
+	uint64_t now = ky_os_now_ms();
 	size_t n = traces->list.len, first = n ? traces->next % n : 0;
 	bool again = false, has_time = true;
 
@@ -235,7 +227,7 @@ static int take_round(void *data, struct kymo_error *err)
 
 		if (trace->is_changed && has_time) {
 			publish(trace, now);
-			has_time = now_ms() - now < ROUND_SHARE_MS;
+			has_time = ky_os_now_ms() - now < ROUND_SHARE_MS;
 			traces->next = first + i + 1;
 		}
 		again |= trace->is_changed;

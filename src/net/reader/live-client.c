@@ -6,13 +6,13 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "net/protocol/answer-reader.h"
 #include "net/protocol/frame.h"
 #include "net/link/link.h"
+#include "os/now.h"
 
 #define CONNECT_MS 10000
 /* For an answer, or a part of a packet. */
@@ -31,14 +31,6 @@ struct ky_live_client {
 	uint32_t minor; /* of the version that both sides speak */
 	uint8_t *piece; /* PIECE_BYTES */
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- bytes ---------------------------------------------------------------------------- */
 
@@ -67,7 +59,7 @@ static int malformed(const char *what, struct kymo_error *err)
 static int wait_for(struct ky_live_client *client, int fd, short events)
 {
 	struct pollfd wanted = {fd, events, 0};
-	int64_t left = client->end_ms - now_ms();
+	int64_t left = client->end_ms - ky_os_now_ms();
 
 	if (left <= 0)
 		return ETIMEDOUT;
@@ -129,7 +121,7 @@ static int ask(struct ky_live_client *client, enum ky_viewer_command command, co
 	struct iovec parts[] = {{(void *)&head, sizeof(head)}, {(void *)request, request_bytes}};
 	int ret;
 
-	client->end_ms = now_ms() + ANSWER_MS;
+	client->end_ms = ky_os_now_ms() + ANSWER_MS;
 	ret = send_all(client, parts, request_bytes ? 2 : 1, err);
 	return ret < 0 ? ret : receive_all(client, answer, bytes, err);
 }
@@ -189,7 +181,7 @@ static int greet(struct ky_live_client *client, const struct ky_live_client_opti
 
 	memcpy(hello.magic, KY_NET_MAGIC, sizeof(hello.magic));
 	ky_frame_put(&frame, head);
-	client->end_ms = now_ms() + CONNECT_MS;
+	client->end_ms = ky_os_now_ms() + CONNECT_MS;
 	ret = send_all(client, parts, token ? 3 : 2, err);
 	return ret < 0 ? ret : receive_welcome(client, err);
 }

@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "ctf/tsdl/tsdl.h"
+#include "os/now.h"
 
 /* Between two looks for new sessions of the name. */
 #define LIST_MS 1000
@@ -64,14 +64,6 @@ struct live_feed {
 	KY_VEC(struct live_trace *) traces;
 	KY_VEC(struct channel *) channels;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- addresses ------------------------------------------------------------------------ */
 
@@ -311,8 +303,8 @@ static int use_metadata(struct live_feed *feed, struct live_trace *trace, struct
 		return ky_strbuf_failed(to) ? ky_error_nomem(err) : KYMO_OK;
 	}
 	if (!trace->incomplete_ms)
-		trace->incomplete_ms = now_ms();
-	if (ret != KYMO_E_FORMAT || now_ms() - trace->incomplete_ms > METADATA_MS)
+		trace->incomplete_ms = ky_os_now_ms();
+	if (ret != KYMO_E_FORMAT || ky_os_now_ms() - trace->incomplete_ms > METADATA_MS)
 		return ret;
 	trace->wants_metadata = true;
 	return KYMO_OK;
@@ -470,7 +462,7 @@ static int round_once(struct live_feed *feed, bool *progress, struct kymo_error 
 	int ret = KYMO_OK;
 
 	*progress = false;
-	if (feed->base.is_live && now_ms() - feed->listed_ms > LIST_MS)
+	if (feed->base.is_live && ky_os_now_ms() - feed->listed_ms > LIST_MS)
 		ret = look_for_sessions(feed, err);
 	if (!ret)
 		ret = ask_first(feed, err);
@@ -491,13 +483,13 @@ static int round_once(struct live_feed *feed, bool *progress, struct kymo_error 
 static int bring_more(struct ky_feed *base, int timeout_ms, struct kymo_error *err)
 {
 	struct live_feed *feed = (struct live_feed *)base;
-	int64_t end = now_ms() + timeout_ms, left;
+	int64_t end = ky_os_now_ms() + timeout_ms, left;
 	bool progress = false;
 	int ret;
 
 	do {
 		ret = round_once(feed, &progress, err);
-		left = end - now_ms();
+		left = end - ky_os_now_ms();
 		if (ret < 0 || progress || base->has_news || base->has_ended || left <= 0)
 			break;
 	} while (poll(NULL, 0, left < PAUSE_MS ? (int)left : PAUSE_MS) == 0);
@@ -583,7 +575,7 @@ static int list_sessions(struct live_feed *feed, struct kymo_error *err)
 	struct ky_live_sessions all = KY_VEC_INIT;
 	int ret = ky_live_client_sessions(feed->client, &all, err);
 
-	feed->listed_ms = now_ms();
+	feed->listed_ms = ky_os_now_ms();
 	if (!ret)
 		ret = choose_sessions(feed, &all, err);
 	ky_live_sessions_fini(&all);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "net/link/link.h"
 #include "net/link/ssh.h"
+#include "os/now.h"
 
 #define CONNECT_MS	5000
 #define GREETING_MS	5000
@@ -178,12 +179,12 @@ static int send_hello(struct ky_sender *sender)
 /* Waits for the relay's answer. 0 or a negative errno. */
 static int greet(struct ky_sender *sender)
 {
-	int64_t end = ky_sender_now_ms() + (sender->ssh_dir ? SSH_MS : GREETING_MS);
+	int64_t end = ky_os_now_ms() + (sender->ssh_dir ? SSH_MS : GREETING_MS);
 	int ret = send_hello(sender);
 
 	while (!ret && !sender->is_welcome) {
 		struct pollfd wanted = {ky_link_in_fd(sender->link), POLLIN, 0};
-		int64_t left = end - ky_sender_now_ms();
+		int64_t left = end - ky_os_now_ms();
 
 		if (left <= 0)
 			return -ETIMEDOUT;
@@ -231,7 +232,7 @@ int ky_sender_connect(struct ky_sender *sender, struct kymo_error *err)
 	}
 	ret = greet(sender);
 	if (ret == 0) {
-		sender->acknowledged_ms = ky_sender_now_ms();
+		sender->acknowledged_ms = ky_os_now_ms();
 		return KYMO_OK;
 	}
 	ky_sender_disconnect(sender);

@@ -75,8 +75,6 @@ struct ky_sender {
 	struct kymo_error err;
 };
 
-/* CLOCK_MONOTONIC. */
-int64_t ky_sender_now_ms(void);
 /* The session has failed for good, for reason @err. Only the first reason counts. Any thread. */
 void ky_sender_fail(struct ky_sender *sender, const struct kymo_error *err);
 

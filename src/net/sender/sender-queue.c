@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "os/now.h"
 
 /* Entries of packets are of multiples of this size, and are used again. */
 #define LARGE_BYTES	(32u << 10)
@@ -277,7 +278,7 @@ void ky_sender_acknowledge(struct ky_sender *sender, uint64_t number)
 	pthread_mutex_lock(&sender->lock);
 	if (number > sender->acknowledged && number <= sender->number) {
 		sender->acknowledged = number;
-		sender->acknowledged_ms = ky_sender_now_ms();
+		sender->acknowledged_ms = ky_os_now_ms();
 	}
 	while ((entry = *at) && entry != sender->next) {
 		if (is_definition(entry)) {

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "net/link/link.h"
+#include "os/now.h"
 
 #define QUEUE_BYTES (64u << 20)
 /* Without an acknowledgement for so long, the connection counts as broken. */
@@ -21,14 +22,6 @@
 #define PING_MS		 20000
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_MOST_MS	 2000
-
-int64_t ky_sender_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void ky_sender_fail(struct ky_sender *sender, const struct kymo_error *err)
 {
@@ -188,7 +181,7 @@ static void reconnect(struct ky_sender *sender)
 /* One round of receiving and sending. 1: the peer is slow; 0; a negative errno. */
 static int exchange(struct ky_sender *sender, bool has_unacknowledged)
 {
-	int64_t silence_ms = ky_sender_now_ms() - sender->acknowledged_ms;
+	int64_t silence_ms = ky_os_now_ms() - sender->acknowledged_ms;
 	int ret;
 
 	do {
@@ -201,7 +194,7 @@ static int exchange(struct ky_sender *sender, bool has_unacknowledged)
 	if (ret >= 0 && has_unacknowledged && silence_ms > SILENCE_MS)
 		return -ETIMEDOUT;
 	if (ret == 0 && !has_unacknowledged && silence_ms >= PING_MS) {
-		sender->acknowledged_ms = ky_sender_now_ms();
+		sender->acknowledged_ms = ky_os_now_ms();
 		return ky_sender_ping(sender);
 	}
 	return ret;
@@ -216,7 +209,7 @@ static void *run(void *data)
 	while (look(sender, &has_unacknowledged)) {
 		/* The relay is silent because there was nothing to acknowledge. */
 		if (was_idle && has_unacknowledged)
-			sender->acknowledged_ms = ky_sender_now_ms();
+			sender->acknowledged_ms = ky_os_now_ms();
 		was_idle = !has_unacknowledged;
 		if (!sender->link) {
 			wait_awake(sender, false, has_unacknowledged);

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "net/protocol/frame.h"
 #include "os/file.h"
+#include "os/now.h"
 
 #define FRESH_NS     100000000
 #define TIME_SHARE   8
@@ -209,14 +209,6 @@ static int by_name(const void *a, const void *b)
 	return ret ? ret : strcmp(p->name, q->name);
 }
 
-static int64_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 void ky_viewer_list_look(struct ky_viewer_list *list, int64_t now_ns,
 			 ky_viewer_is_connected is_connected, void *data)
 {
@@ -239,7 +231,7 @@ void ky_viewer_list_look(struct ky_viewer_list *list, int64_t now_ns,
 	if (list->entries.len)
 		qsort(list->entries.data, list->entries.len, sizeof(list->entries.data[0]),
 		      by_name);
-	list->took_ns = now() - now_ns;
+	list->took_ns = ky_os_now_ns() - now_ns;
 }
 
 const struct ky_viewer_entry *ky_viewer_list_find(const struct ky_viewer_list *list, uint64_t id)

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "store/follow.h"
 
 /* Between two looks at the same thing. */
@@ -171,7 +171,7 @@ static int scan_recording(struct ky_viewer_recording *recording, int64_t now_ns,
 int ky_viewer_recording_look(struct ky_viewer_recording *recording, int64_t now_ns,
 			     struct kymo_error *err)
 {
-	struct timespec before, after;
+	int64_t before_ns;
 	int ret;
 
 	if (!recording->follow)
@@ -185,11 +185,9 @@ int ky_viewer_recording_look(struct ky_viewer_recording *recording, int64_t now_
 	if (recording->follow &&
 	    now_ns - recording->scanned_ns < SCAN_SHARE * recording->scan_took_ns)
 		return KYMO_OK;
-	clock_gettime(CLOCK_MONOTONIC, &before);
+	before_ns = ky_os_now_ns();
 	ret = scan_recording(recording, now_ns, err);
-	clock_gettime(CLOCK_MONOTONIC, &after);
-	recording->scan_took_ns =
-		(after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
+	recording->scan_took_ns = ky_os_now_ns() - before_ns;
 	recording->is_unreadable = ret < 0;
 	if (ret < 0)
 		return ret;

@@ -9,12 +9,12 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "net/protocol/frame.h"
 #include "net/viewer/viewer-client-internal.h"
+#include "os/now.h"
 
 #define CLIENTS_MAX 1000
 #define EVENTS	    64
@@ -58,14 +58,6 @@ struct ky_viewer_server {
 	KY_VEC(struct note) notes;
 };
 
-static int64_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
-
 /* ---- what the relay knows of recorders ------------------------------------------------ */
 
 static struct note *note_of(struct ky_viewer_server *server, const char *below)
@@ -84,7 +76,7 @@ static enum ky_viewer_recorder recorder_of(struct ky_viewer_server *server, cons
 	pthread_mutex_lock(&server->lock);
 	note = note_of(server, below);
 	if (note && (note->recorder != KY_VIEWER_RECORDER_AWAY ||
-		     now() - note->since_ns < (int64_t)AWAY_S * NS_PER_S))
+		     ky_os_now_ns() - note->since_ns < (int64_t)AWAY_S * NS_PER_S))
 		recorder = note->recorder;
 	pthread_mutex_unlock(&server->lock);
 	return recorder;
@@ -131,9 +123,9 @@ void ky_viewer_server_note(struct ky_viewer_server *server, const char *below,
 		server->notes.len--;
 	} else if (note) {
 		note->recorder = recorder;
-		note->since_ns = now();
+		note->since_ns = ky_os_now_ns();
 	} else if (recorder != KY_VIEWER_RECORDER_GONE) {
-		const struct note added = {strdup(below), recorder, now()};
+		const struct note added = {strdup(below), recorder, ky_os_now_ns()};
 
 		drop_old_notes(server, added.since_ns);
 		if (!added.below || ky_vec_push(&server->notes, added) < 0)
@@ -166,7 +158,7 @@ static void wait_for(struct ky_viewer_server *server, struct ky_viewer_client *c
 
 static void step(struct ky_viewer_server *server, struct ky_viewer_client *client)
 {
-	int ret = ky_viewer_client_step(client, now());
+	int ret = ky_viewer_client_step(client, ky_os_now_ns());
 	bool turn = ret == KY_VIEWER_WANTS_TURN;
 
 	if (ret < 0) {
@@ -219,7 +211,7 @@ static void take_link(struct ky_viewer_server *server, struct ky_link *link, boo
 		   0) {
 		ky_log_warning(server->options.log, "a viewer is refused: %s", err.message);
 	} else {
-		client->begun_ns = now();
+		client->begun_ns = ky_os_now_ns();
 		/* TLS may have read its first request already. */
 		step(server, client);
 	}
@@ -239,12 +231,12 @@ static void pause_port(struct ky_viewer_server *server, int errnum)
 		ky_log_warning(server->options.log, "new viewers wait: %s", strerror(errnum));
 	server->is_short = true;
 	if (watch_port(server, EPOLL_CTL_DEL) == 0)
-		server->paused_ns = now();
+		server->paused_ns = ky_os_now_ns();
 }
 
 static void end_pause(struct ky_viewer_server *server)
 {
-	if (server->paused_ns && now() - server->paused_ns >= PAUSE_NS &&
+	if (server->paused_ns && ky_os_now_ns() - server->paused_ns >= PAUSE_NS &&
 	    watch_port(server, EPOLL_CTL_ADD) == 0)
 		server->paused_ns = 0;
 }
@@ -295,7 +287,7 @@ static const int patience_s[] = {
 
 static void sweep(struct ky_viewer_server *server)
 {
-	int64_t at = now();
+	int64_t at = ky_os_now_ns();
 
 	if (at - server->swept_ns < (int64_t)SWEEP_MS * 1000000)
 		return;

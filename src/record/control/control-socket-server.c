@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/now.h"
 #include "record/control/control-socket-internal.h"
 #include "record/user/user-runtime.h"
 
@@ -69,14 +70,6 @@ static int clean(void *data, const struct ky_control_socket_place *place)
 
 /* ---- clients -------------------------------------------------------------------------- */
 
-static time_t now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
-
 static int watch(const struct ky_control_socket_server *server, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
@@ -117,13 +110,13 @@ void ky_control_socket_add_client(struct ky_control_socket_server *server, int f
 		return;
 	}
 	server->clients[server->n_clients++] =
-		(struct ky_control_socket_client){.fd = fd, .until_s = now_s() + SILENCE_S};
+		(struct ky_control_socket_client){.fd = fd, .until_s = ky_os_now_s() + SILENCE_S};
 	set_timer(server);
 }
 
 static void drop_silent(struct ky_control_socket_server *server)
 {
-	while (server->n_clients && server->clients[0].until_s <= now_s())
+	while (server->n_clients && server->clients[0].until_s <= ky_os_now_s())
 		close(forget_client(server, 0));
 	/* Makes the timer unreadable, too. */
 	set_timer(server);

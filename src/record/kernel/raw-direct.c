@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/now.h"
 #include "record/kernel/session-internal.h"
 
 /* A write for each page: smaller ones cost more than to copy them. */
@@ -49,14 +50,6 @@ struct ky_raw_direct {
 	int failed; /* the guard could not read */
 	struct kymo_error failure;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* The disk is late, or this thread had no CPU when the disk was done: which is as bad. */
 static void copy_for_now(struct ky_raw_direct *direct, uint64_t now)
@@ -91,7 +84,7 @@ static void set_timer(const struct ky_raw_direct *direct, uint64_t in_ns)
 
 static void look(struct ky_raw_direct *direct)
 {
-	uint64_t now = now_ns(), since = direct->writing_since_ns;
+	uint64_t now = ky_os_now_ns(), since = direct->writing_since_ns;
 
 	if (!since)
 		return;
@@ -186,7 +179,7 @@ static int write_page(struct ky_raw_direct *direct, struct ky_session_cpu *cpu,
 		      struct kymo_error *err)
 {
 	uint64_t at = ky_block_file_reserve(cpu->raw_file, cpu->kernel.ring.page_bytes),
-		 began = now_ns(), now;
+		 began = ky_os_now_ns(), now;
 	int error;
 
 	cpu->raw_bytes += cpu->kernel.ring.page_bytes;
@@ -204,7 +197,7 @@ static int write_page(struct ky_raw_direct *direct, struct ky_session_cpu *cpu,
 		ky_block_file_cut(cpu->raw_file, at, error);
 		return ky_raw_failed(cpu, -error, "write", err);
 	}
-	now = now_ns();
+	now = ky_os_now_ns();
 	if (now - began >= WRITE_LATE_NS)
 		copy_for_now(direct, now);
 	return KYMO_OK;
@@ -254,7 +247,7 @@ int ky_raw_direct_begin(struct ky_session *session, struct kymo_error *err)
 	/* The thread that reads instead of this one needs the same priority, which may have changed. */
 	if (!direct->round_began_ns)
 		(void)setpriority(PRIO_PROCESS, (id_t)direct->tid, getpriority(PRIO_PROCESS, 0));
-	direct->round_began_ns = now_ns();
+	direct->round_began_ns = ky_os_now_ns();
 	if (direct->copy_until_ns && direct->round_began_ns >= direct->copy_until_ns)
 		direct->copy_until_ns = 0;
 	if (direct->failed && err)
@@ -282,7 +275,7 @@ void ky_raw_direct_end(struct ky_session *session)
 	if (direct->timer_is_set)
 		set_timer(direct, 0);
 	direct->timer_is_set = false;
-	now = now_ns();
+	now = ky_os_now_ns();
 	if (now - direct->round_began_ns >= ROUND_LATE_NS)
 		copy_for_now(direct, now);
 	pthread_mutex_unlock(&direct->lock);
@@ -349,7 +342,7 @@ int ky_raw_direct_open(struct ky_session *session, struct kymo_error *err)
 	/* As many slots as splice() counts for a sub-buffer. */
 	(void)fcntl(direct->pipe[1], F_SETPIPE_SZ, (int)session->kernel.page_bytes);
 	/* A recording that begins has enough to do. */
-	copy_for_now(direct, now_ns());
+	copy_for_now(direct, ky_os_now_ns());
 	session->direct = direct;
 	return KYMO_OK;
 }

@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include "base/error.h"
+
+#include "os/now.h"
 #include "record/kernel/session-internal.h"
 #include "store/live-file.h"
 
@@ -27,10 +29,7 @@
 
 static int64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return ky_os_time_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
 }
 
 int ky_session_live_open(struct ky_session *session, struct kymo_error *err)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/now.h"
 #include "record/kernel/session-internal.h"
 
 /* Looking takes less than this part of a CPU. */
@@ -114,14 +115,6 @@ int ky_session_watch_start(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
-static uint64_t read_clock(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Threads that were recorded before and are no longer found. An ended thread is in no list. */
 static int leave_out(struct ky_session *session, const struct ky_map *before, struct ky_map *found,
 		     struct kymo_error *err)
@@ -199,19 +192,19 @@ int ky_session_watch_look(struct ky_session *session, bool told, struct kymo_err
 			;
 		watch->is_due = true;
 	}
-	if (watch->uids.len && read_clock(CLOCK_MONOTONIC) - watch->looked_ns > SLOW_NS)
+	if (watch->uids.len && ky_os_now_ns() - watch->looked_ns > SLOW_NS)
 		watch->is_due = true;
 	/* A recording of all threads removes none. */
 	watch->is_due = watch->is_due && session->has_list;
 	if (!watch->is_due)
 		return KYMO_OK;
-	if (read_clock(CLOCK_MONOTONIC) - watch->looked_ns < watch->took_ns * IDLE_PARTS)
+	if (ky_os_now_ns() - watch->looked_ns < watch->took_ns * IDLE_PARTS)
 		return KYMO_OK;
 	watch->is_due = false;
-	cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
+	cpu_ns = ky_os_time_ns(CLOCK_THREAD_CPUTIME_ID);
 	ret = look(session, err);
-	watch->took_ns = read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
-	watch->looked_ns = read_clock(CLOCK_MONOTONIC);
+	watch->took_ns = ky_os_time_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	watch->looked_ns = ky_os_now_ns();
 	if (ret >= 0 || ret == KYMO_E_MEMORY)
 		return ret;
 	/* Something has gone away meanwhile, or the kernel was short of something: no reason to end the recording. */

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "kernel/switches/switches.h"
+#include "os/now.h"
 #include "record/kernel/session-internal.h"
 #include "store/memory-trace.h"
 
@@ -164,11 +165,8 @@ static void follow_cpus(struct ky_session *session)
 /* What is to be written has waited long enough, though the rings keep us awake. */
 static bool company_is_over(struct ky_session *session)
 {
-	struct timespec now;
-	int64_t ms;
+	int64_t ms = ky_os_time_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
 	if (ms - session->kicked_ms < COMPANY_MS)
 		return false;
 	session->kicked_ms = ms;
@@ -180,17 +178,9 @@ int ky_session_fd(const struct ky_session *session)
 	return session->epoll_fd;
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 int64_t ky_session_due_ns(const struct ky_session *session, bool *rests)
 {
-	int64_t left = session->rests_until_ns ? session->rests_until_ns - now_ns() : 0;
+	int64_t left = session->rests_until_ns ? session->rests_until_ns - ky_os_now_ns() : 0;
 	int timeout = choose_timeout(session);
 
 	*rests = left > 0;
@@ -238,7 +228,7 @@ int ky_session_step(struct ky_session *session, struct kymo_error *err)
 	ky_session_review_switches(session);
 	/* The buffers keep further events, and count what they lose. */
 	if (session->started && ky_store_is_full(session->store)) {
-		session->rests_until_ns = now_ns() + FULL_NS;
+		session->rests_until_ns = ky_os_now_ns() + FULL_NS;
 		return KYMO_OK;
 	}
 	ret = ky_session_watch_look(session, is_told, err);
@@ -254,10 +244,10 @@ int ky_session_step(struct ky_session *session, struct kymo_error *err)
 	 */
 	if (!ret && session->kernel.merge)
 		session->rests_until_ns =
-			now_ns() + (session->options.buffer_bytes >= BIG_BUFFER_BYTES
-					    ? PAUSE_US
-					    : PAUSE_US / 8) *
-					   INT64_C(1000);
+			ky_os_now_ns() + (session->options.buffer_bytes >= BIG_BUFFER_BYTES
+						  ? PAUSE_US
+						  : PAUSE_US / 8) *
+						 INT64_C(1000);
 	return ret;
 }
 

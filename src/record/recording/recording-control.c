@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Pauses of a recording, and clearing: what was recorded so far is dropped. */
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "record/recording/recording-internal.h"
 
 /* The traces that a clearing drops, for a moment. */
 #define CLEARED_DIR "archives/cleared"
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 /* ---- pauses ---------------------------------------------------------------------------- */
 
@@ -41,7 +33,7 @@ int ky_recording_pause(struct ky_recording *recording, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	pauses->is_on = true;
-	pauses->since_ns = now_ns();
+	pauses->since_ns = ky_os_now_ns();
 	pauses->n++;
 	return pause_user(recording, true, err);
 }
@@ -58,7 +50,7 @@ int ky_recording_resume(struct ky_recording *recording, struct kymo_error *err)
 		ret = ky_session_resume(recording->session, err);
 	if (ret < 0)
 		return ret;
-	pauses->total_ns += (uint64_t)(now_ns() - pauses->since_ns);
+	pauses->total_ns += (uint64_t)(ky_os_now_ns() - pauses->since_ns);
 	pauses->is_on = false;
 	return KYMO_OK;
 }
@@ -67,7 +59,8 @@ uint64_t ky_recording_paused_ns(const struct ky_recording *recording)
 {
 	const struct ky_recording_pauses *pauses = &recording->pauses;
 
-	return pauses->total_ns + (pauses->is_on ? (uint64_t)(now_ns() - pauses->since_ns) : 0);
+	return pauses->total_ns +
+	       (pauses->is_on ? (uint64_t)(ky_os_now_ns() - pauses->since_ns) : 0);
 }
 
 /* ---- clearing -------------------------------------------------------------------------- */

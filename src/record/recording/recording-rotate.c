@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "ctf/json/json.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "record/recording/recording-internal.h"
 
 #define NS_PER_S INT64_C(1000000000)
@@ -25,14 +26,6 @@
 #define LOOK_MIN_NS (NS_PER_S / 20)
 #define LOOK_MAX_NS NS_PER_S
 #define STAMP_BYTES 32
-
-static int64_t time_ns(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return now.tv_sec * NS_PER_S + now.tv_nsec;
-}
 
 void ky_recording_progress(const struct ky_recording *recording,
 			   struct ky_recording_progress *progress)
@@ -87,7 +80,7 @@ static void set_timer(struct ky_recording *recording)
 {
 	const struct ky_recording_rotation *options = &recording->options.rotation;
 	struct ky_recording_chunks *chunks = &recording->chunks;
-	int64_t now = time_ns(CLOCK_MONOTONIC), at = chunks->due_ns;
+	int64_t now = ky_os_now_ns(), at = chunks->due_ns;
 	struct itimerspec spec = {{0}};
 
 	if (options->size_bytes) {
@@ -107,15 +100,15 @@ static void restart_age(struct ky_recording_chunks *chunks,
 			const struct ky_recording_rotation *options)
 {
 	if (options->every_ns)
-		chunks->due_ns = time_ns(CLOCK_MONOTONIC) + (int64_t)options->every_ns;
+		chunks->due_ns = ky_os_now_ns() + (int64_t)options->every_ns;
 }
 
 void ky_recording_begin_chunks(struct ky_recording *recording)
 {
 	struct ky_recording_chunks *chunks = &recording->chunks;
 
-	chunks->begin_ns = time_ns(CLOCK_REALTIME);
-	chunks->looked_ns = time_ns(CLOCK_MONOTONIC);
+	chunks->begin_ns = ky_os_time_ns(CLOCK_REALTIME);
+	chunks->looked_ns = ky_os_now_ns();
 	if (recording->options.rotation.every_ns)
 		chunks->due_ns = chunks->looked_ns + (int64_t)recording->options.rotation.every_ns;
 	set_timer(recording);
@@ -135,7 +128,7 @@ int ky_recording_check_chunk(struct ky_recording *recording, struct kymo_error *
 	if (recording->pauses.is_on)
 		restart_age(chunks, options);
 	else if ((options->size_bytes && progress.bytes - chunks->bytes >= options->size_bytes) ||
-		 (chunks->due_ns && time_ns(CLOCK_MONOTONIC) >= chunks->due_ns))
+		 (chunks->due_ns && ky_os_now_ns() >= chunks->due_ns))
 		ret = ky_recording_rotate(recording, &chunk, err);
 	set_timer(recording);
 	return ret;
@@ -154,7 +147,7 @@ static bool is_too_many(const struct ky_recording *recording)
 	return chunks->kept.len &&
 	       ((options->keep && chunks->kept.len > options->keep) ||
 		(options->keep_bytes && bytes > options->keep_bytes) ||
-		(options->keep_ns && time_ns(CLOCK_REALTIME) - chunks->kept.data[0].end_ns >
+		(options->keep_ns && ky_os_time_ns(CLOCK_REALTIME) - chunks->kept.data[0].end_ns >
 					     (int64_t)options->keep_ns));
 }
 
@@ -275,7 +268,7 @@ void ky_recording_restart_chunk(struct ky_recording *recording)
 	struct ky_recording_progress progress;
 
 	ky_recording_progress(recording, &progress);
-	chunks->begin_ns = time_ns(CLOCK_REALTIME);
+	chunks->begin_ns = ky_os_time_ns(CLOCK_REALTIME);
 	chunks->events = progress.events;
 	chunks->bytes = progress.bytes;
 	restart_age(chunks, &recording->options.rotation);
@@ -286,7 +279,7 @@ int ky_recording_rotate(struct ky_recording *recording, struct ky_recording_chun
 {
 	struct ky_recording_chunks *chunks = &recording->chunks;
 	char archive[2 * STAMP_BYTES + 40], begin[STAMP_BYTES], end[STAMP_BYTES];
-	int64_t end_ns = time_ns(CLOCK_REALTIME);
+	int64_t end_ns = ky_os_time_ns(CLOCK_REALTIME);
 	struct ky_recording_progress progress;
 	int ret = check(recording, err);
 

@@ -14,6 +14,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "ctf/json/json.h"
+#include "os/now.h"
 #include "record/recording/recording-internal.h"
 
 /* Tasks that wait for the caller. */
@@ -22,14 +23,6 @@
 #define FIRINGS_STEP 8
 /* How long the end of the recording carries out what has fired. */
 #define END_S 10
-
-static time_t now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
 
 /* ---- tasks ----------------------------------------------------------------------------- */
 
@@ -401,11 +394,12 @@ static void drop_triggers(struct ky_recording *recording)
 static int end_triggers(struct ky_recording *recording, struct kymo_error *err)
 {
 	struct ky_trigger_firing *firing;
-	time_t until_s = now_s() + END_S;
+	time_t until_s = ky_os_now_s() + END_S;
 	int ret = KYMO_OK;
 
 	ky_triggers_stop(recording->triggers);
-	while (!ret && now_s() < until_s && (firing = ky_triggers_take(recording->triggers))) {
+	while (!ret && ky_os_now_s() < until_s &&
+	       (firing = ky_triggers_take(recording->triggers))) {
 		ret = carry_out(recording, firing, err);
 		ky_trigger_firing_free(firing);
 	}

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "ctf/json/json.h"
+#include "os/now.h"
 #include "record/recording/recording-internal.h"
 
 /* Between two looks at losses, sizes and fills. */
@@ -103,13 +104,11 @@ void ky_recording_tell(struct ky_recording *recording, const char *kind, const c
 {
 	struct ky_recording_watch *watch = &recording->watch;
 	struct ky_control_socket_message line = {.len = 0};
-	struct timespec now;
 	char ns[24];
 
 	if (!watch->n)
 		return;
-	clock_gettime(CLOCK_REALTIME, &now);
-	snprintf(ns, sizeof(ns), "%lld", (long long)now.tv_sec * 1000000000 + now.tv_nsec);
+	snprintf(ns, sizeof(ns), "%" PRId64, ky_os_time_ns(CLOCK_REALTIME));
 	ky_control_socket_add(&line, kind);
 	ky_control_socket_add(&line, text);
 	ky_control_socket_add(&line, json ? json : "");

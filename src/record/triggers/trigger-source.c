@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "kernel/convert/convert.h"
+#include "os/now.h"
 
 /* Events that pass are few. Of each CPU, and of each CPU and program. */
 #define KERNEL_BUFFER_BYTES (256u << 10)
@@ -16,14 +16,6 @@
 #define USER_PERIOD_MS 50
 /* The kernel's buffers are read at most once in this time, whatever happens. */
 #define PAUSE_NS INT64_C(5000000)
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 static int open_store(struct ky_trigger_store_options *options, bool of_programs,
 		      struct ky_packet_store **store, struct kymo_error *err)
@@ -250,7 +242,7 @@ static void set_due(struct ky_trigger_source *source)
 	int64_t due_ns = ky_session_due_ns(source->session, &rests);
 
 	/* A session that rests needs no step before it has something to read. */
-	source->due_ns = due_ns < 0 || rests ? INT64_MAX : now_ns() + due_ns;
+	source->due_ns = due_ns < 0 || rests ? INT64_MAX : ky_os_now_ns() + due_ns;
 }
 
 /* Each state dump of the recording has a thread of its own. */
@@ -293,7 +285,7 @@ int ky_trigger_source_step(struct ky_trigger_source *source, struct kymo_error *
 		return KYMO_OK;
 	hide_recording(source);
 	ret = ky_session_step(source->session, err);
-	source->rests_until_ns = now_ns() + PAUSE_NS;
+	source->rests_until_ns = ky_os_now_ns() + PAUSE_NS;
 	set_due(source);
 	return ret;
 }

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "kernel/convert/convert.h"
+#include "os/now.h"
 
 #define NS_PER_S INT64_C(1000000000)
 /* Firings that wait for the recording; more of them are counted as held back. */
@@ -45,14 +46,6 @@ struct ky_triggers {
 	KY_VEC(struct ky_trigger_firing *) firings;
 };
 
-static int64_t time_ns(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
 /*
  * Now, in the time of the trigger's events. Its clock does not follow the system's, which may be set meanwhile: then no
  * event would seem to be missing. Times of day are the system's.
@@ -64,7 +57,7 @@ static int64_t now_of(const struct trigger *trigger)
 	if (trigger->source.session)
 		clock = ky_session_clock(trigger->source.session);
 	if (!clock || trigger->rule.condition.kind == KY_TRIGGER_AT)
-		return time_ns(CLOCK_REALTIME);
+		return ky_os_time_ns(CLOCK_REALTIME);
 	return ky_os_clock_to_ns(clock, ky_os_clock_now(clock));
 }
 
@@ -229,7 +222,7 @@ static int64_t due_of(const struct trigger *trigger, int64_t mono_ns)
 
 static void set_timer(struct ky_triggers *set)
 {
-	int64_t mono_ns = time_ns(CLOCK_MONOTONIC);
+	int64_t mono_ns = ky_os_now_ns();
 	int64_t due_ns = INT64_MAX;
 	struct itimerspec spec = {{0}};
 
@@ -458,7 +451,7 @@ static void take_counts(const struct ky_triggers *set)
 
 static void step_all(struct ky_triggers *set)
 {
-	int64_t mono_ns = time_ns(CLOCK_MONOTONIC);
+	int64_t mono_ns = ky_os_now_ns();
 
 	ky_vec_foreach(&set->list, it) {
 		struct trigger *trigger = *it;

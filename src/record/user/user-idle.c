@@ -13,20 +13,13 @@
 #include <time.h>
 
 #include "abi/control.h"
+#include "os/now.h"
 #include "record/user/user-internal.h"
 
 /* After the last data: a wake-up costs the program a system call. */
 #define QUIET_NS 100000000
 /* The time between a record's stamp and its end, and the difference of clocks. */
 #define MARGIN_NS 20000000
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 bool ky_user_is_idle(const struct ky_user *user)
 {
@@ -41,7 +34,7 @@ bool ky_user_sleeps(const struct ky_user *user)
 
 void ky_user_idle_found(struct ky_user *user)
 {
-	user->idle.quiet_since_ns = now_ns();
+	user->idle.quiet_since_ns = ky_os_now_ns();
 }
 
 /* A record later than that after the last one wakes the reader (idle_stamps of the tracer's rings). */
@@ -107,7 +100,7 @@ static bool arm_all(const struct ky_user *user, struct kymo_ring_futex *futexes,
 void ky_user_idle_try(struct ky_user *user)
 {
 	struct kymo_ring_futex futexes[KY_USER_SENTRY_RINGS_MAX];
-	uint64_t now = now_ns();
+	uint64_t now = ky_os_now_ns();
 	unsigned int n;
 
 	if (ky_user_sleeps(user) || user->options.overwrite || user->sentry.fired_fd < 0 ||

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "os/tsc.h"
+#include "os/now.h"
 #include "record/user/user-internal.h"
 #include "store/live-file.h"
 
@@ -25,14 +26,6 @@
 #define SETTLED_NS 5000000u
 /* So many beacons wait for the rings of programs that have just come. */
 #define NEWCOMERS_BEACONS 5
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 /* Time stamps of programs with this clock that are certain to be in the rings. */
 static uint64_t settled(const struct ky_clock_record *clock, uint64_t tsc, uint64_t ns)
@@ -65,7 +58,7 @@ static int tell_file(struct ky_user_ring_file *file, uint64_t tsc, uint64_t ns, 
 
 static int tell(struct ky_user *user, bool *found, struct kymo_error *err)
 {
-	uint64_t tsc = ky_tsc_read(), ns = monotonic_ns();
+	uint64_t tsc = ky_tsc_read(), ns = ky_os_now_ns();
 
 	*found = false;
 
@@ -97,7 +90,7 @@ static uint64_t next_ns(const struct ky_user *user, uint64_t now)
 void ky_user_live_rest(struct ky_user *user)
 {
 	if (user->live_delay_ms && BEACON_NS(user->live_delay_ms) < IDLE_NS)
-		user->live_due_ns = next_ns(user, monotonic_ns());
+		user->live_due_ns = next_ns(user, ky_os_now_ns());
 }
 
 void ky_user_live_look(struct ky_user *user)
@@ -116,7 +109,7 @@ static bool is_told_of_readers(const struct ky_user *user)
 
 int ky_user_live_wait_ms(const struct ky_user *user)
 {
-	uint64_t now = monotonic_ns();
+	uint64_t now = ky_os_now_ns();
 
 	if (user->options.overwrite)
 		return -1;
@@ -140,7 +133,7 @@ static int tell_and_stay(struct ky_user *user, struct kymo_error *err)
 
 int ky_user_live_step(struct ky_user *user, struct kymo_error *err)
 {
-	uint64_t now = monotonic_ns();
+	uint64_t now = ky_os_now_ns();
 	int ret = KYMO_OK;
 
 	if (user->options.overwrite || now < user->live_due_ns)

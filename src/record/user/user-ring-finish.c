@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+
+#include "os/now.h"
 #include "record/user/user-dump.h"
 #include "record/user/user-ring-internal.h"
 
@@ -13,11 +15,8 @@
 /* In each nanosecond, each CPU may have come by an event and lost it: more is not to be believed. */
 static uint64_t most_losses(const struct ky_user_ring *ring)
 {
-	struct timespec now;
-	uint64_t ns;
+	uint64_t ns = (uint64_t)ky_os_now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	if (!ring->since_ns || ns <= ring->since_ns)
 		return KY_USER_LOST_MAX;
 	ns = (ns - ring->since_ns) * (uint64_t)sysconf(_SC_NPROCESSORS_CONF);

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "record/user/user-dump.h"
 #include "record/user/user-registry.h"
 
@@ -166,14 +166,6 @@ int ky_user_ring_describe(struct ky_user_ring *ring, struct ky_user_trace *trace
 	return ky_user_ring_excuse(ring, ret, &local);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* How far the program says that its descriptions go, in bytes of the metadata's blob. */
 static uint64_t described_bytes(const struct ky_user_ring *ring)
 {
@@ -204,7 +196,7 @@ bool ky_user_ring_is_behind(const struct ky_user_ring *ring)
 	if (!ky_user_ring_has_more(ring))
 		return false;
 	bytes = described_bytes(ring);
-	since = now_ns() - ring->metadata_ns;
+	since = ky_os_now_ns() - ring->metadata_ns;
 	if (since < METADATA_PAUSE_NS || since < METADATA_PAUSE_FACTOR * ring->metadata_took_ns)
 		return false;
 	return since > METADATA_PATIENCE_NS + METADATA_PATIENCE_FACTOR * ring->metadata_took_ns ||
@@ -214,14 +206,14 @@ bool ky_user_ring_is_behind(const struct ky_user_ring *ring)
 
 int ky_user_ring_follow(struct ky_user_ring *ring, struct kymo_error *err)
 {
-	uint64_t begin = now_ns();
+	uint64_t begin = ky_os_now_ns();
 	int ret = KYMO_OK;
 
 	if (ky_user_ring_read_blob(ring, NULL) < 0 || ring->blob_bytes < ring->metadata_bytes)
 		ky_user_ring_set_broken(ring, ky_user_ring_nonsense);
 	else
 		ret = ky_user_ring_describe(ring, &ring->trace, err);
-	ring->metadata_ns = now_ns();
+	ring->metadata_ns = ky_os_now_ns();
 	ring->metadata_took_ns = ring->metadata_ns - begin;
 	return ret;
 }
@@ -232,7 +224,7 @@ int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *tra
 			    const struct ky_user_place *place, struct kymo_error *err)
 {
 	struct ky_user_blob blob = blob_of(ring);
-	uint64_t begin = now_ns();
+	uint64_t begin = ky_os_now_ns();
 	uint32_t n_bad = 0;
 	int ret;
 
@@ -240,7 +232,7 @@ int ky_user_ring_make_trace(struct ky_user_ring *ring, struct ky_user_trace *tra
 	ret = ky_user_trace_open(trace, place, &blob, &ring->clock, ring->n_buffers, &n_bad, err);
 	/* Later descriptions are written at once, too. */
 	ring->metadata_ns = 0;
-	ring->metadata_took_ns = now_ns() - begin;
+	ring->metadata_took_ns = ky_os_now_ns() - begin;
 	return described(ring, ret, n_bad);
 }
 

@@ -8,22 +8,14 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
+#include "os/now.h"
 #include "record/user/user-internal.h"
 
 #define TASKS_MAX KY_USER_WORK_THREADS
 /* The caller waits this long for programs that take too long. Their traces move later. */
 #define PATIENCE_NS UINT64_C(5000000000)
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 void ky_user_rotate_begin(struct ky_user *user, const struct ky_user_order *order)
 {
@@ -41,7 +33,7 @@ void ky_user_rotate_begin(struct ky_user *user, const struct ky_user_order *orde
 	rotation->next = order->next;
 	user->clock_record = order->next;
 	rotation->number++;
-	rotation->began_ns = now_ns();
+	rotation->began_ns = ky_os_now_ns();
 	rotation->n_left = 1;
 }
 
@@ -77,7 +69,7 @@ int ky_user_rotate_step(struct ky_user *user, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	if (rotation->began_ns &&
-	    (!rotation->n_left || now_ns() - rotation->began_ns > PATIENCE_NS)) {
+	    (!rotation->n_left || ky_os_now_ns() - rotation->began_ns > PATIENCE_NS)) {
 		rotation->began_ns = 0;
 		ky_user_answer(user, KYMO_OK);
 	}

@@ -8,10 +8,10 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/now.h"
 #include "record/user/user-internal.h"
 
 /*
@@ -27,14 +27,6 @@
 
 /* Of the events of files, which anybody can make in masses, so many bytes between two rounds of reading. */
 #define EVENTS_BYTES 4096
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- files come and go ---------------------------------------------------------------- */
 
@@ -81,10 +73,10 @@ static int take_events(struct ky_user *user, struct kymo_error *err)
 
 static int search(struct ky_user *user, struct kymo_error *err)
 {
-	if (!user->has_missed || now_ns() - user->searched_ns < SEARCH_NS)
+	if (!user->has_missed || ky_os_now_ns() - user->searched_ns < SEARCH_NS)
 		return KYMO_OK;
 	user->has_missed = false;
-	user->searched_ns = now_ns();
+	user->searched_ns = ky_os_now_ns();
 	return ky_user_find_rings(user, err);
 }
 
@@ -113,7 +105,7 @@ static int read_owner(struct ky_user_owner *owner, uint64_t until_ns, struct kym
 		if (ret < 0)
 			return ret;
 		found = ret > found ? ret : found;
-		if (ret && now_ns() > until_ns)
+		if (ret && (uint64_t)ky_os_now_ns() > until_ns)
 			return 2;
 	}
 	return found;
@@ -129,7 +121,8 @@ static int read_rings(struct ky_user *user, struct kymo_error *err)
 		n_owners += user->owners.data[i]->reading.len != 0;
 	for (size_t i = 0; i < user->owners.len; i++) {
 		ret = read_owner(user->owners.data[i],
-				 n_owners > 1 ? now_ns() + TURN_NS : UINT64_MAX, err);
+				 n_owners > 1 ? (uint64_t)ky_os_now_ns() + TURN_NS : UINT64_MAX,
+				 err);
 		if (ret < 0)
 			return ret;
 		found = ret > found ? ret : found;

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "record/user/user-context.h"
 #include "record/user/user-internal.h"
 #include "store/directory-store.h"
@@ -222,7 +222,6 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 		 struct kymo_error *err)
 {
 	struct ky_user *user = calloc(1, sizeof(*user));
-	struct timespec now;
 	int ret;
 
 	*out = NULL;
@@ -248,8 +247,7 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 	pthread_mutex_init(&user->turn, NULL);
 	pthread_mutex_init(&user->notes_lock, NULL);
 	pthread_cond_init(&user->answered, NULL);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	user->since_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	user->since_ns = (uint64_t)ky_os_now_ns();
 	/* Each program takes a handful of files. */
 	ky_file_raise_limit();
 	ret = ky_user_beat_init(user, err);

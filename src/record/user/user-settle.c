@@ -3,24 +3,16 @@
  * The end of a recording of programs, of all users at the same time: tasks end, the rings' rest is read, and traces
  * are finished. Programs have stopped, and no other thread reads.
  */
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/now.h"
 #include "record/user/user-internal.h"
 
 /* So long we wait for other users' programs when there is nothing else to wait for. */
 #define PATIENCE_S 20
 #define STEP_MS	   100
 #define ROUNDS	   4
-
-static uint64_t now_s(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec;
-}
 
 enum waits_for {
 	WAITS_FOR_NOTHING, /* all is done but what was given up */
@@ -97,8 +89,8 @@ static int drain(struct ky_user *user, struct kymo_error *err)
 			since_s = 0;
 			continue;
 		}
-		since_s = since_s ? since_s : now_s();
-		if (now_s() - since_s < PATIENCE_S)
+		since_s = since_s ? since_s : (uint64_t)ky_os_now_s();
+		if (ky_os_now_s() - since_s < PATIENCE_S)
 			continue;
 		give_up(user);
 		break;

@@ -11,11 +11,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "record/user/user-internal.h"
 
 /* Between two searches. Without the kernel's events, there is no other sign of a new user than a process of theirs. */
@@ -25,14 +25,6 @@
 /* In a user namespace of one's own one can be many users: each takes memory and descriptors of ours. */
 #define OWNERS_MAX 1024
 #define AT_A_TIME  16
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 bool ky_user_follows_uids(const struct ky_user *user)
 {
@@ -196,7 +188,7 @@ static uint64_t due_ns(const struct ky_user_newcomers *newcomers)
 int ky_user_uids_wait_ms(const struct ky_user *user)
 {
 	const struct ky_user_newcomers *newcomers = &user->newcomers;
-	uint64_t now = now_ns();
+	uint64_t now = ky_os_now_ns();
 
 	if (!newcomers->is_listening || newcomers->is_away ||
 	    (newcomers->events_fd >= 0 && !newcomers->is_due))
@@ -215,7 +207,7 @@ void ky_user_look_for_uids(struct ky_user *user)
 		return;
 	if (ky_user_uids_wait_ms(user) != 0)
 		return;
-	newcomers->looked_ns = now_ns();
+	newcomers->looked_ns = ky_os_now_ns();
 	newcomers->is_due = false;
 	give(user, run_look);
 }
