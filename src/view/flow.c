@@ -10,8 +10,7 @@
 #define ASK_BATCHES 1024
 
 struct stage {
-	struct ky_flow flow;
-	struct ky_flow *input;
+	struct ky_stage base;
 	const struct ky_view_stop *stop;
 	size_t n_events, n_batches; /* since the last question */
 };
@@ -27,32 +26,16 @@ static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 			return ky_error_set(err, KYMO_E_INTERRUPTED,
 					    "the client has closed the connection");
 	}
-	ret = ky_flow_next(stage->input, batch, err);
+	ret = ky_flow_next(stage->base.input, batch, err);
 	stage->n_events += ret > 0 ? batch->n_events : 0;
 	return ret;
 }
 
-static int stage_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
-{
-	return ky_flow_seek(((struct stage *)flow)->input, ns, err);
-}
-
-static int stage_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err)
-{
-	return ky_flow_broken(((struct stage *)flow)->input, i, ns, err);
-}
-
-static void stage_close(struct ky_flow *flow)
-{
-	ky_flow_close(((struct stage *)flow)->input);
-	free(flow);
-}
-
 static const struct ky_flow_ops stage_ops = {
 	.next = stage_next,
-	.seek = stage_seek,
-	.broken = stage_broken,
-	.close = stage_close,
+	.seek = ky_stage_seek,
+	.broken = ky_stage_broken,
+	.close = ky_stage_close,
 };
 
 int ky_view_flow(const struct ky_view *view, const char *filter, int64_t begin_ns, int64_t end_ns,
@@ -68,13 +51,13 @@ int ky_view_flow(const struct ky_view *view, const char *filter, int64_t begin_n
 	selection.filter = filter[0] ? filter : NULL;
 	selection.begin_ns = begin_ns;
 	selection.end_ns = end_ns;
-	ret = ky_flow_open_selected(view->set, &selection, &stage->input, err);
+	ret = ky_flow_open_selected(view->set, &selection, &stage->base.input, err);
 	if (ret < 0) {
 		free(stage);
 		return ret;
 	}
-	stage->flow.ops = &stage_ops;
+	stage->base.flow.ops = &stage_ops;
 	stage->stop = stop;
-	*flow = &stage->flow;
+	*flow = &stage->base.flow;
 	return KYMO_OK;
 }

@@ -151,8 +151,7 @@ static void tell_notes(const struct ky_report_results *results, bool as_progress
 
 /* A stage that tells how far it is in the traces' time. */
 struct stage {
-	struct ky_flow flow;
-	struct ky_flow *input;
+	struct ky_stage base;
 	int64_t begin_ns, end_ns; /* INT64_MIN: no times */
 	uint64_t n_events;
 	int percent; /* the last one shown */
@@ -180,26 +179,15 @@ static void tell_progress(struct stage *stage, const struct ky_batch *batch)
 static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct stage *stage = (struct stage *)flow;
-	int ret = ky_flow_next(stage->input, batch, err);
+	int ret = ky_flow_next(stage->base.input, batch, err);
 
 	if (ret > 0)
 		tell_progress(stage, batch);
 	return ret;
 }
 
-static void stage_close(struct ky_flow *flow)
-{
-	ky_flow_close(((struct stage *)flow)->input);
-	free(flow);
-}
-
-static int stage_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err)
-{
-	return ky_flow_broken(((struct stage *)flow)->input, i, ns, err);
-}
-
 static const struct ky_flow_ops stage_ops = {
-	.next = stage_next, .close = stage_close, .broken = stage_broken};
+	.next = stage_next, .close = ky_stage_close, .broken = ky_stage_broken};
 
 /* Takes *@flow over, on failure too. */
 static int add_progress(const struct ky_trace_set *set, struct ky_flow **flow,
@@ -214,9 +202,9 @@ static int add_progress(const struct ky_trace_set *set, struct ky_flow **flow,
 		free(stage);
 		return status;
 	}
-	stage->flow.ops = &stage_ops;
-	stage->input = *flow;
-	*flow = &stage->flow;
+	stage->base.flow.ops = &stage_ops;
+	stage->base.input = *flow;
+	*flow = &stage->base.flow;
 	puts("0 reading");
 	fflush(stdout);
 	return 0;

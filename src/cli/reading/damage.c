@@ -39,15 +39,14 @@ int ky_cli_damage_end(int ret, struct kymo_error *err)
 /* ---- the stage ---------------------------------------------------------------------------- */
 
 struct stage {
-	struct ky_flow flow;
-	struct ky_flow *input;
+	struct ky_stage base;
 	uint64_t n_met, n_told; /* losses: since the beginning, and the most ever */
 };
 
 static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct stage *stage = (struct stage *)flow;
-	int ret = ky_flow_next(stage->input, batch, err);
+	int ret = ky_flow_next(stage->base.input, batch, err);
 
 	/* A second pass over the events repeats no warning. */
 	if (ret > 0 && batch->loss && ++stage->n_met > stage->n_told) {
@@ -63,25 +62,14 @@ static int stage_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 
 	if (ns == INT64_MIN)
 		stage->n_met = 0;
-	return ky_flow_seek(stage->input, ns, err);
-}
-
-static int stage_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err)
-{
-	return ky_flow_broken(((struct stage *)flow)->input, i, ns, err);
-}
-
-static void stage_close(struct ky_flow *flow)
-{
-	ky_flow_close(((struct stage *)flow)->input);
-	free(flow);
+	return ky_flow_seek(stage->base.input, ns, err);
 }
 
 static const struct ky_flow_ops stage_ops = {
 	.next = stage_next,
 	.seek = stage_seek,
-	.broken = stage_broken,
-	.close = stage_close,
+	.broken = ky_stage_broken,
+	.close = ky_stage_close,
 };
 
 int ky_cli_damage_stage(struct ky_flow *input, struct ky_flow **flow, struct kymo_error *err)
@@ -92,8 +80,8 @@ int ky_cli_damage_stage(struct ky_flow *input, struct ky_flow **flow, struct kym
 		ky_flow_close(input);
 		return ky_error_nomem(err);
 	}
-	stage->flow.ops = &stage_ops;
-	stage->input = input;
-	*flow = &stage->flow;
+	stage->base.flow.ops = &stage_ops;
+	stage->base.input = input;
+	*flow = &stage->base.flow;
 	return KYMO_OK;
 }

@@ -12,8 +12,7 @@
 #define BATCH_EVENTS 64
 
 struct filter_stage {
-	struct ky_flow flow;
-	struct ky_flow *input;
+	struct ky_stage base;
 	const struct ky_filter *filter;
 	size_t trace;
 	struct ky_event *room; /* where the next batch shall lie; NULL: in ->events */
@@ -56,10 +55,10 @@ static int filter_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo
 	if (!to)
 		return ky_error_nomem(err);
 	do {
-		ky_flow_room(f->input, to, n_room, until_ns);
+		ky_flow_room(f->base.input, to, n_room, until_ns);
 		/* One event has to be found, however late it is. */
 		until_ns = INT64_MAX;
-		ret = ky_flow_next(f->input, batch, err);
+		ret = ky_flow_next(f->base.input, batch, err);
 		if (ret <= 0)
 			return ret;
 		batch->n_events = keep_matching(f, batch, to);
@@ -80,28 +79,20 @@ static void filter_room(struct ky_flow *flow, struct ky_event *room, size_t n, i
 
 static void filter_fetch(const struct ky_flow *flow, size_t n_bytes)
 {
-	ky_flow_fetch(((const struct filter_stage *)flow)->input, n_bytes);
-}
-
-static int filter_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
-{
-	struct filter_stage *f = (struct filter_stage *)flow;
-
-	return ky_flow_seek(f->input, ns, err);
+	ky_flow_fetch(((const struct filter_stage *)flow)->base.input, n_bytes);
 }
 
 static void filter_close(struct ky_flow *flow)
 {
 	struct filter_stage *f = (struct filter_stage *)flow;
 
-	ky_flow_close(f->input);
 	free(f->events);
-	free(f);
+	ky_stage_close(flow);
 }
 
 static const struct ky_flow_ops filter_ops = {
 	.next = filter_next,
-	.seek = filter_seek,
+	.seek = ky_stage_seek,
 	.close = filter_close,
 	.room = filter_room,
 	.fetch = filter_fetch,
@@ -116,10 +107,10 @@ int ky_filter_stage_open(struct ky_flow *input, const struct ky_filter *filter, 
 		ky_flow_close(input);
 		return ky_error_nomem(err);
 	}
-	f->flow.ops = &filter_ops;
-	f->input = input;
+	f->base.flow.ops = &filter_ops;
+	f->base.input = input;
 	f->filter = filter;
 	f->trace = trace;
-	*flow = &f->flow;
+	*flow = &f->base.flow;
 	return KYMO_OK;
 }

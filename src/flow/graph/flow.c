@@ -24,6 +24,22 @@ void ky_flow_close(struct ky_flow *flow)
 		flow->ops->close(flow);
 }
 
+int ky_stage_seek(struct ky_flow *stage, int64_t ns, struct kymo_error *err)
+{
+	return ky_flow_seek(((struct ky_stage *)stage)->input, ns, err);
+}
+
+int ky_stage_broken(struct ky_flow *stage, size_t i, int64_t *ns, struct kymo_error *err)
+{
+	return ky_flow_broken(((struct ky_stage *)stage)->input, i, ns, err);
+}
+
+void ky_stage_close(struct ky_flow *stage)
+{
+	ky_flow_close(((struct ky_stage *)stage)->input);
+	free(stage);
+}
+
 int ky_sink_runs(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_error *err)
 {
 	struct ky_batch rest = *batch, run;

@@ -145,6 +145,19 @@ int ky_flow_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err);
 int ky_flow_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err);
 void ky_flow_close(struct ky_flow *flow); /* NULL is allowed */
 
+/*
+ * The begin of a stage with one input, which it owns. ky_stage_seek() and ky_stage_broken() pass the request on to the
+ * input; ky_stage_close() closes the input and frees the stage.
+ */
+struct ky_stage {
+	struct ky_flow flow;
+	struct ky_flow *input;
+};
+
+int ky_stage_seek(struct ky_flow *stage, int64_t ns, struct kymo_error *err);
+int ky_stage_broken(struct ky_flow *stage, size_t i, int64_t *ns, struct kymo_error *err);
+void ky_stage_close(struct ky_flow *stage);
+
 /* All events of one stream. */
 int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct kymo_error *err);
 

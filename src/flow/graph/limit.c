@@ -7,8 +7,7 @@
 #include "base/error.h"
 
 struct limit {
-	struct ky_flow flow;
-	struct ky_flow *input;
+	struct ky_stage base;
 	uint64_t skip, left;
 	uint64_t first_skip, first_left;
 };
@@ -37,7 +36,7 @@ static int limit_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 	if (!l->left)
 		return 0;
 	do {
-		ret = ky_flow_next(l->input, batch, err);
+		ret = ky_flow_next(l->base.input, batch, err);
 		if (ret <= 0)
 			return ret;
 	} while (!skip_first(l, batch));
@@ -54,21 +53,13 @@ static int limit_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 
 	l->skip = l->first_skip;
 	l->left = l->first_left;
-	return ky_flow_seek(l->input, ns, err);
-}
-
-static void limit_close(struct ky_flow *flow)
-{
-	struct limit *l = (struct limit *)flow;
-
-	ky_flow_close(l->input);
-	free(l);
+	return ky_flow_seek(l->base.input, ns, err);
 }
 
 static const struct ky_flow_ops limit_ops = {
 	.next = limit_next,
 	.seek = limit_seek,
-	.close = limit_close,
+	.close = ky_stage_close,
 };
 
 int ky_limit_open(struct ky_flow *input, uint64_t skip, uint64_t head, struct ky_flow **flow,
@@ -80,10 +71,10 @@ int ky_limit_open(struct ky_flow *input, uint64_t skip, uint64_t head, struct ky
 		ky_flow_close(input);
 		return ky_error_nomem(err);
 	}
-	l->flow.ops = &limit_ops;
-	l->input = input;
+	l->base.flow.ops = &limit_ops;
+	l->base.input = input;
 	l->skip = l->first_skip = skip;
 	l->left = l->first_left = head;
-	*flow = &l->flow;
+	*flow = &l->base.flow;
 	return KYMO_OK;
 }

@@ -15,8 +15,7 @@
  * returns them in the streams' order: prefetch makes the order of reads random.
  */
 struct graph {
-	struct ky_flow flow;
-	struct ky_flow *input;
+	struct ky_stage base;
 	struct ky_selected tables;
 	struct ky_log_keep *warnings; /* by picked stream */
 	bool whole;		      /* the end of it is the end of all streams */
@@ -43,24 +42,14 @@ static int graph_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 	struct graph *g = (struct graph *)flow;
 
 	g->asked = true;
-	return ky_flow_next(g->input, batch, err);
-}
-
-static int graph_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
-{
-	return ky_flow_seek(((struct graph *)flow)->input, ns, err);
-}
-
-static int graph_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo_error *err)
-{
-	return ky_flow_broken(((struct graph *)flow)->input, i, ns, err);
+	return ky_flow_next(g->base.input, batch, err);
 }
 
 static void graph_close(struct ky_flow *flow)
 {
 	struct graph *g = (struct graph *)flow;
 
-	ky_flow_close(g->input);
+	ky_flow_close(g->base.input);
 	if (g->asked)
 		tell_warnings(g);
 	for (size_t i = 0; g->warnings && i < g->tables.picked.len; i++)
@@ -72,8 +61,8 @@ static void graph_close(struct ky_flow *flow)
 
 static const struct ky_flow_ops graph_ops = {
 	.next = graph_next,
-	.seek = graph_seek,
-	.broken = graph_broken,
+	.seek = ky_stage_seek,
+	.broken = ky_stage_broken,
 	.close = graph_close,
 };
 
@@ -164,15 +153,15 @@ int ky_flow_open_selected(const struct ky_trace_set *set, const struct ky_select
 
 	if (!g)
 		return ky_error_nomem(err);
-	g->flow.ops = &graph_ops;
+	g->base.flow.ops = &graph_ops;
 	g->whole = selection->head == UINT64_MAX;
 	ret = open_input(g, set, selection, &merged, err);
 	if (ret == KYMO_OK)
-		ret = ky_selected_limit(merged, selection, &g->input, err);
+		ret = ky_selected_limit(merged, selection, &g->base.input, err);
 	if (ret < 0) {
-		graph_close(&g->flow);
+		graph_close(&g->base.flow);
 		return ret;
 	}
-	*flow = &g->flow;
+	*flow = &g->base.flow;
 	return KYMO_OK;
 }
