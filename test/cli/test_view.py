@@ -507,6 +507,7 @@ def test_hostile_names_are_text_and_losses_are_seen(browser, hostile):
 @pytest.mark.parametrize("width,scheme", ((1024, "dark"), (3840, "light")))
 def test_page_fits_windows(browser, page, width, scheme):
     browser.look(width, 800, scheme)
+    page.until(f"document.documentElement.dataset.theme === '{scheme}'")
     page.until(INK % "graph" + " > 500")
     assert page.value("document.documentElement.scrollWidth") <= width
     rows_of(page)

@@ -64,11 +64,8 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
     store.set({ cursor: ns });
   };
   const theme = () => {
-    const root = document.documentElement;
-    const dark = root.dataset.theme
-      ? root.dataset.theme === "dark"
-      : window.matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
+    desktop.removeEventListener("change", followDesktop);
+    setTheme(document.documentElement.dataset.theme !== "dark");
   };
   const { total, progress, error } = store.progress;
   return (
@@ -188,6 +185,13 @@ function App({ store }: { store: Store }) {
   );
 }
 
+/** The desktop's theme is the page's until the user chooses one. */
+const desktop = window.matchMedia("(prefers-color-scheme: dark)");
+const setTheme = (dark: boolean) => {
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+};
+const followDesktop = () => setTheme(desktop.matches);
+
 async function start(root: HTMLElement): Promise<void> {
   root.textContent = "…";
   try {
@@ -201,4 +205,6 @@ async function start(root: HTMLElement): Promise<void> {
   }
 }
 
+desktop.addEventListener("change", followDesktop);
+followDesktop();
 void start(document.getElementById("app")!);

@@ -124,15 +124,9 @@ function describe(what: string, range: Range, density: api.Density | null): stri
 export function useTheme(): number {
   const [n, setN] = useState(0);
   useEffect(() => {
-    const media = window.matchMedia("(prefers-color-scheme: dark)");
-    const change = () => setN((old) => old + 1);
-    const observer = new MutationObserver(change);
-    media.addEventListener("change", change);
+    const observer = new MutationObserver(() => setN((old) => old + 1));
     observer.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
-    return () => {
-      media.removeEventListener("change", change);
-      observer.disconnect();
-    };
+    return () => observer.disconnect();
   }, []);
   return n;
 }
