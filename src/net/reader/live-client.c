@@ -126,6 +126,15 @@ static int ask(struct ky_live_client *client, enum ky_viewer_command command, co
 	return ret < 0 ? ret : receive_all(client, answer, bytes, err);
 }
 
+/* Asks about session or stream @id. */
+static int ask_about(struct ky_live_client *client, enum ky_viewer_command command, uint64_t id,
+		     void *answer, size_t bytes, struct kymo_error *err)
+{
+	const uint64_t wanted = htobe64(id);
+
+	return ask(client, command, &wanted, sizeof(wanted), answer, bytes, err);
+}
+
 /* ---- the beginning -------------------------------------------------------------------- */
 
 struct greeting {
@@ -426,10 +435,8 @@ int ky_live_client_new_channels(struct ky_live_client *client, uint64_t id,
 				struct ky_live_channels *channels, bool *has_ended,
 				struct kymo_error *err)
 {
-	const uint64_t wanted = htobe64(id);
 	struct ky_viewer_streams answer;
-	int ret = ask(client, KY_VIEWER_GET_NEW_STREAMS, &wanted, sizeof(wanted), &answer,
-		      sizeof(answer), err);
+	int ret = ask_about(client, KY_VIEWER_GET_NEW_STREAMS, id, &answer, sizeof(answer), err);
 
 	*has_ended = false;
 	if (ret < 0)
@@ -452,11 +459,9 @@ int ky_live_client_new_channels(struct ky_live_client *client, uint64_t id,
 int ky_live_client_index(struct ky_live_client *client, uint64_t id, struct ky_live_index *index,
 			 struct kymo_error *err)
 {
-	const uint64_t wanted = htobe64(id);
 	struct ky_viewer_index answer;
 	uint64_t bits;
-	int ret = ask(client, KY_VIEWER_GET_NEXT_INDEX, &wanted, sizeof(wanted), &answer,
-		      sizeof(answer), err);
+	int ret = ask_about(client, KY_VIEWER_GET_NEXT_INDEX, id, &answer, sizeof(answer), err);
 
 	if (ret < 0)
 		return ret;
@@ -579,10 +584,8 @@ static int receive_metadata(struct ky_live_client *client, uint64_t bytes, struc
 int ky_live_client_metadata(struct ky_live_client *client, uint64_t id, struct ky_strbuf *text,
 			    struct kymo_error *err)
 {
-	const uint64_t wanted = htobe64(id);
 	struct ky_viewer_metadata answer;
-	int ret = ask(client, KY_VIEWER_GET_METADATA, &wanted, sizeof(wanted), &answer,
-		      sizeof(answer), err);
+	int ret = ask_about(client, KY_VIEWER_GET_METADATA, id, &answer, sizeof(answer), err);
 
 	if (ret < 0)
 		return ret;

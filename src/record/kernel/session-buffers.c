@@ -97,9 +97,11 @@ void ky_session_close_groups(struct ky_session *session)
 	}
 }
 
-int ky_session_copy_groups(struct ky_session *session, struct ky_store_trace *to, uint64_t *events,
-			   struct kymo_error *err)
+/* Copies or moves the events of groups that overwrite; adds their number to *events. */
+static int take_groups(struct ky_session *session, struct ky_store_trace *to, bool moves,
+		       uint64_t *events, struct kymo_error *err)
 {
+	uint64_t n = 0;
 	int ret = KYMO_OK;
 
 	pthread_mutex_lock(&session->kernel.sink_lock);
@@ -108,30 +110,25 @@ int ky_session_copy_groups(struct ky_session *session, struct ky_store_trace *to
 
 		if (!buffers->packets)
 			continue;
-		ret = ky_memory_trace_copy_events(buffers->packets, to, &buffers->kept, err);
-		*events += buffers->kept;
+		ret = moves ? ky_memory_trace_move_events(buffers->packets, to, &n, err)
+			    : ky_memory_trace_copy_events(buffers->packets, to, &n, err);
+		if (!moves)
+			buffers->kept = n;
+		*events += n;
 	}
 	pthread_mutex_unlock(&session->kernel.sink_lock);
 	return ret;
 }
 
+int ky_session_copy_groups(struct ky_session *session, struct ky_store_trace *to, uint64_t *events,
+			   struct kymo_error *err)
+{
+	return take_groups(session, to, false, events, err);
+}
+
 int ky_session_move_groups(struct ky_session *session, uint64_t *events, struct kymo_error *err)
 {
-	uint64_t moved;
-	int ret = KYMO_OK;
-
-	pthread_mutex_lock(&session->kernel.sink_lock);
-	for (size_t i = 0; i < session->options.n_groups && !ret; i++) {
-		struct ky_session_buffers *buffers = &session->buffers[i];
-
-		if (!buffers->packets)
-			continue;
-		ret = ky_memory_trace_move_events(buffers->packets, session->kernel.packets, &moved,
-						  err);
-		*events += moved;
-	}
-	pthread_mutex_unlock(&session->kernel.sink_lock);
-	return ret;
+	return take_groups(session, session->kernel.packets, true, events, err);
 }
 
 bool ky_session_has_flight_groups(const struct ky_session *session)

@@ -262,6 +262,9 @@ void ky_recording_add_watcher(struct ky_recording *recording, int fd);
  */
 void ky_recording_tell(struct ky_recording *recording, const char *kind, const char *text,
 		       const char *json);
+/* A line for watchers: the recording has written the trace at @path, a snapshot or a chunk. */
+void ky_recording_tell_trace(struct ky_recording *recording, const char *kind, const char *path,
+			     uint64_t events, uint64_t bytes);
 /* The timer has expired: looks for losses, and compares the amounts of conditions. */
 void ky_recording_tick(struct ky_recording *recording);
 /* Sets the timer while a part of the recording needs it. */

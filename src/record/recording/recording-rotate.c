@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "ctf/json/json.h"
 #include "os/file.h"
 #include "os/now.h"
 #include "record/recording/recording-internal.h"
@@ -242,18 +241,6 @@ static int check(const struct ky_recording *recording, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static void tell(struct ky_recording *recording, const struct ky_recording_chunk *chunk)
-{
-	struct ky_strbuf json = KY_STRBUF_INIT;
-
-	ky_strbuf_adds(&json, "\"path\": ");
-	ky_json_put_text(&json, chunk->path, strlen(chunk->path));
-	ky_strbuf_addf(&json, ", \"events\": %" PRIu64 ", \"bytes\": %" PRIu64, chunk->events,
-		       chunk->bytes);
-	ky_recording_tell(recording, "rotation", chunk->path, ky_strbuf_text(&json));
-	ky_strbuf_fini(&json);
-}
-
 int ky_recording_rotate_to(struct ky_recording *recording, const char *archive,
 			   struct kymo_error *err)
 {
@@ -307,7 +294,8 @@ int ky_recording_rotate(struct ky_recording *recording, struct ky_recording_chun
 	else
 		ret = keep(recording, chunk, end_ns, err);
 	if (!ret && chunk->number)
-		tell(recording, chunk);
+		ky_recording_tell_trace(recording, "rotation", chunk->path, chunk->events,
+					chunk->bytes);
 	remove_old(recording);
 	return ret;
 }

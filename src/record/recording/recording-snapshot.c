@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "ctf/json/json.h"
 #include "record/common/output.h"
 #include "record/recording/recording-internal.h"
 
@@ -58,18 +57,6 @@ static int copy_all(struct ky_recording *recording, struct ky_recording_snapshot
 					ky_recording_clock(recording), err);
 }
 
-static void tell(struct ky_recording *recording, const struct ky_recording_snapshot *snapshot)
-{
-	struct ky_strbuf json = KY_STRBUF_INIT;
-
-	ky_strbuf_adds(&json, "\"path\": ");
-	ky_json_put_text(&json, snapshot->path, strlen(snapshot->path));
-	ky_strbuf_addf(&json, ", \"events\": %" PRIu64 ", \"bytes\": %" PRIu64, snapshot->events,
-		       snapshot->bytes);
-	ky_recording_tell(recording, "snapshot", snapshot->path, ky_strbuf_text(&json));
-	ky_strbuf_fini(&json);
-}
-
 int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 			  struct ky_recording_snapshot *snapshot, struct kymo_error *err)
 {
@@ -100,6 +87,7 @@ int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 	if (ret < 0 && made)
 		(void)rmdir(snapshot->path);
 	if (!ret)
-		tell(recording, snapshot);
+		ky_recording_tell_trace(recording, "snapshot", snapshot->path, snapshot->events,
+					snapshot->bytes);
 	return ret;
 }

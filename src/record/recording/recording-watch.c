@@ -118,6 +118,18 @@ void ky_recording_tell(struct ky_recording *recording, const char *kind, const c
 			drop(watch, i);
 }
 
+void ky_recording_tell_trace(struct ky_recording *recording, const char *kind, const char *path,
+			     uint64_t events, uint64_t bytes)
+{
+	struct ky_strbuf json = KY_STRBUF_INIT;
+
+	ky_strbuf_adds(&json, "\"path\": ");
+	ky_json_put_text(&json, path, strlen(path));
+	ky_strbuf_addf(&json, ", \"events\": %" PRIu64 ", \"bytes\": %" PRIu64, events, bytes);
+	ky_recording_tell(recording, kind, path, ky_strbuf_text(&json));
+	ky_strbuf_fini(&json);
+}
+
 /* ---- amounts --------------------------------------------------------------------------- */
 
 void ky_recording_amounts(const struct ky_recording *recording, struct ky_triggers_amounts *amounts)
