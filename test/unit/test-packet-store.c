@@ -118,7 +118,7 @@ static bool record_with(uint64_t fail_at)
 	struct ky_packet_store *store;
 	struct ky_session_options options = {.events = events,
 					     .n_events = 2,
-					     .uid = -1,
+					     .threads.uid = -1,
 					     .buffer_bytes = 1 << 20,
 					     .output = "test"};
 	struct ky_session *session;

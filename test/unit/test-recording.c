@@ -104,7 +104,7 @@ static void open_one(struct both *both, int i)
 		.kernel = {.events = &events[i],
 			   .n_events = 1,
 			   .buffer_bytes = 1 << 20,
-			   .uid = -1,
+			   .threads.uid = -1,
 			   .overwrite = i == 1},
 		.user = {.patterns = &programs[i],
 			 .n_patterns = 1,
@@ -182,7 +182,7 @@ static void failing(void **state)
 	static const char *const events[] = {"no_such_event"};
 	struct ky_recording_options options = {
 		.has_kernel = true,
-		.kernel = {.events = events, .n_events = 1, .buffer_bytes = 1 << 20, .uid = -1},
+		.kernel = {.events = events, .n_events = 1, .buffer_bytes = 1 << 20, .threads.uid = -1},
 		.output = "/tmp/test-recording-failing",
 	};
 	struct ky_recording *recording;

@@ -133,7 +133,7 @@ static int check_and_run(const struct ky_command *command, const struct ky_recor
 
 	if (code)
 		return code;
-	if (run->options.kernel.follow && !n_args && !chooses_anybody(options))
+	if (run->options.kernel.threads.follow && !n_args && !chooses_anybody(options))
 		return ky_cli_usage(command,
 				    "--follow needs a COMMAND, --pid, --tid, --uid, --cgroup or "
 				    "--container");

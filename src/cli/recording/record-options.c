@@ -289,7 +289,7 @@ static int parse_ids(const struct ky_text_list *list, int32_t ids[KY_CHOICE_IDS_
 static int choose_threads(const struct ky_command *command, const struct ky_record_options *options,
 			  struct ky_record_run *run)
 {
-	struct ky_session_options *to = &run->options.kernel;
+	struct ky_session_threads *to = &run->options.kernel.threads;
 	int n_pids = parse_ids(&options->pid, run->pids);
 	int n_tids = parse_ids(&options->tid, run->tids);
 
@@ -359,7 +359,7 @@ static int check_user_options(const struct ky_command *command,
 	if (options->uid && ky_cli_parse_user(options->uid, &uid) < 0)
 		return ky_cli_usage(command, "--uid: user '%s' does not exist", options->uid);
 	if (options->uid)
-		to->uid = run->options.kernel.uid = uid;
+		to->uid = run->options.kernel.threads.uid = uid;
 	return KY_EXIT_OK;
 }
 

@@ -237,8 +237,11 @@ static int take_pages(struct ky_session *session, struct kymo_error *err)
 static int make_raw(const char *dir, const char *output, const struct ky_log *log, uint64_t *bytes,
 		    struct kymo_error *err)
 {
-	const struct ky_session_options options = {
-		.output = output, .uid = -1, .raw = true, .reader = KY_RING_READ, .log = log};
+	const struct ky_session_options options = {.output = output,
+						   .threads.uid = -1,
+						   .raw = true,
+						   .reader = KY_RING_READ,
+						   .log = log};
 	struct ky_session *session;
 	int ret = ky_session_new(&options, &session, err), closed;
 

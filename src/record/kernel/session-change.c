@@ -177,7 +177,7 @@ int ky_session_change(struct ky_session *session, const char *rule, bool enables
 
 int ky_session_choose_comm(struct ky_session *session, const char *comm, struct kymo_error *err)
 {
-	const char *before = session->options.comm, *copy = NULL;
+	const char *before = session->options.threads.comm, *copy = NULL;
 	int ret = catch_up(session, err);
 
 	if (!ret && session->options.raw)
@@ -190,7 +190,7 @@ int ky_session_choose_comm(struct ky_session *session, const char *comm, struct 
 	}
 	if (ret < 0)
 		return ret;
-	session->options.comm = session->kernel.comm = copy;
+	session->options.threads.comm = session->kernel.comm = copy;
 	ky_vec_foreach(&session->kernel.catalogue.events, source) {
 		if (!source->selected)
 			continue;
@@ -201,6 +201,6 @@ int ky_session_choose_comm(struct ky_session *session, const char *comm, struct 
 			break;
 	}
 	if (ret < 0)
-		session->options.comm = session->kernel.comm = before;
+		session->options.threads.comm = session->kernel.comm = before;
 	return ret;
 }

@@ -32,7 +32,7 @@ int ky_session_write_filter(struct ky_session *session, struct ky_event_source *
 	snprintf(name, sizeof(name), "events/%s/%s/filter", source->system, source->event);
 	ret = ky_instance_write(ky_session_instance_of(session, source), name,
 				source->kernel_filter, err);
-	if (ret == 0 || session->options.comm)
+	if (ret == 0 || session->options.threads.comm)
 		return ret;
 	ky_kernel_trace_leave_to_recorder(&session->kernel, source);
 	return KYMO_OK;

@@ -334,7 +334,7 @@ static void set_up_trace(struct ky_session *session)
 	kernel->name = session->output;
 	kernel->identity_kymo = options->identity_kymo;
 	kernel->context = options->context;
-	kernel->comm = options->comm;
+	kernel->comm = options->threads.comm;
 	kernel->fs = &session->fs;
 	kernel->instance = &session->instance;
 	kernel->log = options->log;

@@ -59,7 +59,7 @@ void ky_session_hide_own(struct ky_session *session, bool hides)
 	char others[KY_CONVERT_OWN_TIDS * 32];
 
 	/* A recording of processes by name does not contain the recorder. */
-	if (!(session->options.raw || session->options.prompt) || session->options.comm ||
+	if (!(session->options.raw || session->options.prompt) || session->options.threads.comm ||
 	    session->hides_own == hides || !has_calls(session))
 		return;
 	session->hides_own = hides;

@@ -224,7 +224,7 @@ int ky_session_choose_child(struct ky_session *session, int32_t pid, struct kymo
 {
 	const struct ids ids = {.pids = &pid, .n_pids = 1};
 
-	if (!session->options.follow || session->has_chosen)
+	if (!session->options.threads.follow || session->has_chosen)
 		return KYMO_OK;
 	session->has_ids = true;
 	return choose(session, &ids, err);
@@ -232,22 +232,22 @@ int ky_session_choose_child(struct ky_session *session, int32_t pid, struct kymo
 
 int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err)
 {
-	const struct ky_session_options *options = &session->options;
-	const struct ids ids = {options->pids, options->tids, options->n_pids, options->n_tids};
-	bool groups = options->n_pids || options->uid >= 0 || options->n_cgroups;
+	const struct ky_session_threads *threads = &session->options.threads;
+	const struct ids ids = {threads->pids, threads->tids, threads->n_pids, threads->n_tids};
+	bool groups = threads->n_pids || threads->uid >= 0 || threads->n_cgroups;
 	int ret;
 
-	session->has_ids = options->n_pids || options->n_tids;
-	session->has_chosen = groups || options->n_tids;
-	if (!session->has_chosen && !options->follow)
+	session->has_ids = threads->n_pids || threads->n_tids;
+	session->has_chosen = groups || threads->n_tids;
+	if (!session->has_chosen && !threads->follow)
 		return KYMO_OK;
 	ret = check_namespace(session, err);
-	if (!ret && (groups || options->follow))
+	if (!ret && (groups || threads->follow))
 		ret = follow_children(session, err);
-	if (!ret && options->uid >= 0)
-		ret = watch_uid(session, (int32_t)options->uid, err);
-	for (size_t i = 0; i < options->n_cgroups && !ret; i++)
-		ret = ky_session_watch_group(session, options->cgroups[i], err);
+	if (!ret && threads->uid >= 0)
+		ret = watch_uid(session, (int32_t)threads->uid, err);
+	for (size_t i = 0; i < threads->n_cgroups && !ret; i++)
+		ret = ky_session_watch_group(session, threads->cgroups[i], err);
 	/* Before the search, so that the watch reports threads that join meanwhile. */
 	if (!ret)
 		ret = ky_session_watch_start(session, err);
@@ -279,7 +279,7 @@ static int begin(struct ky_session *session, enum ky_session_choice what, const 
 	if (ret < 0)
 		return ret;
 	ky_session_readmit(session);
-	session->has_chosen |= !session->options.follow;
+	session->has_chosen |= !session->options.threads.follow;
 	session->has_ids |= what != KY_SESSION_UIDS;
 	ret = choose(session, ids, err);
 	if (ret < 0 && !session->has_list) {
@@ -383,7 +383,7 @@ int ky_session_choose(struct ky_session *session, enum ky_session_choice what, c
 
 	if (adds)
 		return add(session, what, ids, n, err);
-	if (!session->has_chosen && !session->options.follow)
+	if (!session->has_chosen && !session->options.threads.follow)
 		return is_of_all(err);
 	for (size_t i = 0; what == KY_SESSION_UIDS && i < n; i++)
 		for (size_t k = watch->uids.len; k-- > 0;)
@@ -400,7 +400,7 @@ int ky_session_choose_group(struct ky_session *session, const char *name, bool a
 
 	if (adds)
 		return add_group(session, name, err);
-	if (!session->has_chosen && !session->options.follow)
+	if (!session->has_chosen && !session->options.threads.follow)
 		return is_of_all(err);
 	ret = ky_session_unwatch_group(session, name, path, err);
 	return ret < 0 ? ret : take_out(session, KY_SESSION_UIDS, NULL, 0, path, err);

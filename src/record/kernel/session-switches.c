@@ -22,10 +22,10 @@ static bool wants_all(struct ky_session *session)
 }
 
 /* Options that choose threads; which they are is not known yet. */
-static bool chooses_threads(const struct ky_session_options *options)
+static bool chooses_threads(const struct ky_session_threads *threads)
 {
-	return options->n_pids || options->n_tids || options->n_cgroups || options->uid >= 0 ||
-	       options->follow || options->comm;
+	return threads->n_pids || threads->n_tids || threads->n_cgroups || threads->uid >= 0 ||
+	       threads->follow || threads->comm;
 }
 
 int ky_session_find_switches(struct ky_session *session, struct kymo_error *err)
@@ -35,7 +35,7 @@ int ky_session_find_switches(struct ky_session *session, struct kymo_error *err)
 
 	/* Counters are read where the kernel records the event. */
 	if (session->options.raw || session->options.n_counters ||
-	    chooses_threads(&session->options) || !wants_all(session))
+	    chooses_threads(&session->options.threads) || !wants_all(session))
 		return KYMO_OK;
 	/* Without BPF, it is unknown whether some are missing. */
 	if (ky_switches_open(&session->switches, NULL) < 0)

@@ -41,6 +41,22 @@ struct ky_session_group {
 };
 #define KY_SESSION_GROUPS_MAX 16
 
+/*
+ * Selects threads; without any selection, all threads. Processes with all their threads and children; single threads; the
+ * threads of a user (-1: none) and of control groups. The selections add up. Borrowed during the call of open.
+ */
+struct ky_session_threads {
+	const int32_t *pids, *tids;
+	size_t n_pids, n_tids;
+	int64_t uid;
+	const char *const *cgroups;
+	size_t n_cgroups;
+	/* Also the children of @tids; without any selection: the process of ky_session_choose_child(). */
+	bool follow;
+	/* Only threads of this name among the selected ones, and events about them; NULL: all names. */
+	const char *comm;
+};
+
 struct ky_session_options {
 	const char *output; /* the directory to create: the trace is its kernel/ */
 	/*
@@ -63,19 +79,7 @@ struct ky_session_options {
 	size_t n_exclusions;
 	bool exclusions_may_miss; /* an exclusion that matches no event is not an error */
 	uint64_t buffer_bytes;	  /* per CPU */
-	/*
-	 * Selects threads; without any selection, all threads. Processes with all their threads and
-	 * children; single threads; the threads of a user (-1: none) and of control groups. The
-	 * selections add up. Borrowed during the call of open.
-	 */
-	const int32_t *pids, *tids;
-	size_t n_pids, n_tids;
-	int64_t uid;
-	const char *const *cgroups;
-	size_t n_cgroups;
-	bool follow; /* also the children of @tids; without any selection: the process of ky_session_choose_child() */
-	const char *
-		comm; /* only threads of this name among the selected ones, and events about them; NULL: all names */
+	struct ky_session_threads threads;
 	unsigned int context; /* KY_CONTEXT_* of kernel/convert/convert.h */
 	struct ky_counter_choice counters[KY_COUNTERS_MAX]; /* additional fields in the context */
 	size_t n_counters;

@@ -45,14 +45,15 @@ int ky_recording_find_containers(struct ky_recording *recording, struct kymo_err
 	}
 	if (ret < 0)
 		return ret;
-	if (ky_vec_reserve(&recording->cgroups, kernel->n_cgroups + recording->containers.len) < 0)
+	if (ky_vec_reserve(&recording->cgroups,
+			   kernel->threads.n_cgroups + recording->containers.len) < 0)
 		return ky_error_nomem(err);
-	for (size_t i = 0; i < kernel->n_cgroups; i++)
-		(void)ky_vec_push(&recording->cgroups, kernel->cgroups[i]);
+	for (size_t i = 0; i < kernel->threads.n_cgroups; i++)
+		(void)ky_vec_push(&recording->cgroups, kernel->threads.cgroups[i]);
 	ky_vec_foreach(&recording->containers, container)
 		(void)ky_vec_push(&recording->cgroups, container->cgroup);
-	kernel->cgroups = recording->cgroups.data;
-	kernel->n_cgroups = recording->cgroups.len;
+	kernel->threads.cgroups = recording->cgroups.data;
+	kernel->threads.n_cgroups = recording->cgroups.len;
 	return KYMO_OK;
 }
 

@@ -85,7 +85,7 @@ struct ky_recording_programs {
 
 struct ky_recording {
 	struct ky_recording_options options;
-	KY_VEC(const char *) cgroups; /* memory of options.kernel.cgroups */
+	KY_VEC(const char *) cgroups; /* memory of options.kernel.threads.cgroups */
 	bool made_output;
 	struct ky_session *session; /* NULL: the kernel is not recorded */
 	struct ky_recording_programs programs;

@@ -100,24 +100,6 @@ static unsigned int find_context(const char *text)
 	return context;
 }
 
-static void choose_threads(struct ky_session_options *to, const struct ky_trigger_scope *scope)
-{
-	const struct ky_session_options *from = scope->kernel;
-
-	to->uid = -1;
-	if (!from)
-		return;
-	to->pids = from->pids;
-	to->n_pids = from->n_pids;
-	to->tids = from->tids;
-	to->n_tids = from->n_tids;
-	to->uid = from->uid;
-	to->cgroups = from->cgroups;
-	to->n_cgroups = from->n_cgroups;
-	to->follow = from->follow;
-	to->comm = from->comm;
-}
-
 static int open_kernel(struct ky_trigger_source *source, const struct ky_trigger_scope *scope,
 		       bool has_stacks, struct kymo_error *err)
 {
@@ -142,7 +124,8 @@ static int open_kernel(struct ky_trigger_source *source, const struct ky_trigger
 		.log = scope->log,
 	};
 
-	choose_threads(&options, scope);
+	options.threads =
+		scope->kernel ? scope->kernel->threads : (struct ky_session_threads){.uid = -1};
 	ret = n < 0 ? ky_error_nomem(err) : ky_session_open(&options, &source->session, err);
 	if (!ret && scope->child)
 		ret = ky_session_choose_child(source->session, scope->child, err);
