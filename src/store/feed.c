@@ -52,7 +52,7 @@ struct ky_feed_trace *ky_feed_add_trace(struct ky_feed *feed, const char *name)
 		return NULL;
 	trace->files = (struct ky_scratch_trace)KY_SCRATCH_TRACE_INIT;
 	trace->is_written = true;
-	trace->is_live = feed->is_live;
+	trace->is_live = feed->is_live && !feed->keeps;
 	trace->name = strdup(name);
 	if (!trace->name || ky_vec_push(&feed->traces, trace) < 0) {
 		free_trace(trace);
@@ -66,7 +66,7 @@ int ky_feed_add_stream(struct ky_feed *feed, struct ky_feed_trace *trace, const 
 		       struct ky_feed_stream **out, struct kymo_error *err)
 {
 	struct ky_feed_stream *stream = calloc(1, sizeof(*stream));
-	int ret = stream ? ky_scratch_trace_add(&trace->files, name, feed->is_live, err)
+	int ret = stream ? ky_scratch_trace_add(&trace->files, name, trace->is_live, err)
 			 : ky_error_nomem(err);
 
 	*out = NULL;

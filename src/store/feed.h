@@ -7,7 +7,7 @@
  *	ky_feed_add_trace(), ky_feed_add_stream(), ky_feed_add_packet()
  *	follow.h		tells readers of it
  *
- * A live feed drops packets that its readers have passed, so that its files stay small.
+ * A live feed drops packets that its readers have passed, so that its files stay small. One that keeps them has a limit.
  *
  * Threads: one at a time per feed, which is also that of the readers.
  */
@@ -16,6 +16,9 @@
 
 #include "store/live-file.h"
 #include "store/scratch-trace.h"
+
+/* What a feed that keeps everything has, at most. */
+#define KY_FEED_KEPT_MAX (UINT64_C(16) << 30)
 
 struct ky_feed_packet {
 	uint64_t begin_bytes, end_bytes; /* in the stream */
@@ -35,7 +38,7 @@ struct ky_feed_trace {
 	struct ky_scratch_trace files;
 	KY_VEC(struct ky_feed_stream *) streams; /* as many as files.streams, in the same order */
 	bool is_written;			 /* there may be more */
-	bool is_live;				 /* as the feed */
+	bool is_live;				 /* what its readers have passed is dropped */
 };
 
 struct ky_feed;
@@ -52,14 +55,16 @@ struct ky_feed_ops {
 struct ky_feed {
 	const struct ky_feed_ops *ops;
 	KY_VEC(struct ky_feed_trace *) traces;
-	bool is_live;	/* else its files have everything */
-	bool has_ended; /* no trace gets more */
-	bool has_news;	/* a trace, a stream or metadata that readers do not know; they reset it */
-	int failed;	/* the status that ended it, of: */
+	bool is_live; /* else its files have everything */
+	bool keeps; /* a live feed that drops nothing: its files are on disk, up to KY_FEED_KEPT_MAX */
+	uint64_t kept_bytes; /* of such a feed, so far */
+	bool has_ended;	     /* no trace gets more */
+	bool has_news; /* a trace, a stream or metadata that readers do not know; they reset it */
+	int failed;    /* the status that ended it, of: */
 	struct kymo_error err;
 };
 
-/* For the owner: an empty feed in zeroed memory. */
+/* For the owner: an empty feed in zeroed memory. It sets ->keeps before the first trace. */
 void ky_feed_init(struct ky_feed *feed, const struct ky_feed_ops *ops, bool is_live);
 /* Frees the traces. */
 void ky_feed_fini(struct ky_feed *feed);

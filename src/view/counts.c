@@ -18,10 +18,13 @@ struct ky_counts {
 	char *filter;
 	struct ky_flow *flow; /* the thread's */
 	bool is_started;
+	bool continues; /* earlier counts: ->places says where */
 	pthread_t thread;
 	atomic_bool stop;     /* relaxed: nothing depends on when the thread sees it */
 	pthread_mutex_t lock; /* for everything below */
 	uint32_t *buckets;
+	struct ky_stream_place *places; /* by stream: the last event that was counted */
+	size_t n_counted;		/* the first buckets, complete as far as the set goes */
 	struct ky_counts_state state;
 };
 
@@ -67,6 +70,25 @@ static void add(struct ky_counts *counts, const struct ky_batch *batch)
 	/* Later events may be in the last bucket, too. */
 	if (bucket > counts->state.n_exact)
 		counts->state.n_exact = bucket;
+	counts->n_counted = counts->state.n_exact;
+}
+
+/* Where counting continues in a later state of the recording. */
+static void note_places(struct ky_counts *counts, const struct ky_batch *batch)
+{
+	struct ky_batch rest = *batch, run;
+
+	while (ky_batch_run(&rest, &run)) {
+		const struct ky_event *last = run.events + run.n_events - 1;
+
+		if (!run.n_events)
+			continue;
+		counts->places[run.stream->index] = (struct ky_stream_place){
+			.is_known = true,
+			.packet_bytes = last->packet->file_offset_bytes,
+			.end_bits = last->end_bits,
+		};
+	}
 }
 
 static void *count(void *data)
@@ -83,9 +105,12 @@ static void *count(void *data)
 			break;
 		pthread_mutex_lock(&counts->lock);
 		add(counts, &batch);
+		note_places(counts, &batch);
 		pthread_mutex_unlock(&counts->lock);
 	}
 	ky_flow_close(counts->flow);
+	if (ret > 0)
+		return NULL; /* nobody wants the rest, or later counts have it */
 	pthread_mutex_lock(&counts->lock);
 	counts->state.is_over = true;
 	counts->state.n_exact = KY_COUNT_BUCKETS;
@@ -101,6 +126,7 @@ static int begin(struct ky_counts *counts, struct kymo_error *err)
 
 	ky_selection_init(&selection);
 	selection.filter = counts->filter[0] ? counts->filter : NULL;
+	selection.places = counts->continues ? counts->places : NULL;
 	ret = ky_flow_open_selected(counts->set, &selection, &counts->flow, err);
 	if (ret == KYMO_E_INVALID && err && !err->path[0])
 		ky_error_input(err, "filter");
@@ -114,30 +140,105 @@ static int begin(struct ky_counts *counts, struct kymo_error *err)
 	return ky_error_errno(err, ret, "cannot start a thread that counts events");
 }
 
-int ky_counts_new(const struct ky_trace_set *set, int64_t begin_ns, int64_t end_ns,
-		  const char *filter, struct ky_counts **made, struct kymo_error *err)
+static int make(const struct ky_trace_set *set, const char *filter, struct ky_counts **made,
+		struct kymo_error *err)
 {
 	struct ky_counts *counts = calloc(1, sizeof(*counts));
-	int ret = KYMO_E_MEMORY;
 
 	if (!counts)
 		return ky_error_nomem(err);
 	counts->set = set;
-	counts->begin_ns = begin_ns;
-	counts->width_ns = ((uint64_t)end_ns - (uint64_t)begin_ns) / KY_COUNT_BUCKETS + 1;
 	counts->filter = strdup(filter);
 	counts->buckets = calloc(KY_COUNT_BUCKETS, sizeof(*counts->buckets));
+	counts->places = calloc(set->streams.len + 1, sizeof(*counts->places));
 	pthread_mutex_init(&counts->lock, NULL);
-	if (counts->filter && counts->buckets)
-		ret = begin(counts, err);
-	else
-		ky_error_nomem(err);
-	if (ret == KYMO_OK) {
-		*made = counts;
+	*made = counts;
+	if (counts->filter && counts->buckets && counts->places)
 		return KYMO_OK;
-	}
 	ky_counts_free(counts);
+	return ky_error_nomem(err);
+}
+
+static int finish(struct ky_counts *counts, struct ky_counts **made, struct kymo_error *err)
+{
+	int ret = begin(counts, err);
+
+	if (ret < 0)
+		ky_counts_free(counts);
+	else
+		*made = counts;
 	return ret;
+}
+
+int ky_counts_new(const struct ky_trace_set *set, int64_t begin_ns, int64_t end_ns,
+		  const char *filter, struct ky_counts **made, struct kymo_error *err)
+{
+	struct ky_counts *counts;
+	int ret = make(set, filter, &counts, err);
+
+	if (ret < 0)
+		return ret;
+	counts->begin_ns = begin_ns;
+	counts->width_ns = ((uint64_t)end_ns - (uint64_t)begin_ns) / KY_COUNT_BUCKETS + 1;
+	return finish(counts, made, err);
+}
+
+/* ---- later states of a recording --------------------------------------------------------- */
+
+/* Two buckets become one until the last one reaches @end_ns. */
+static void widen(struct ky_counts *counts, int64_t end_ns)
+{
+	uint64_t span = (uint64_t)end_ns - (uint64_t)counts->begin_ns;
+	uint32_t *buckets = counts->buckets;
+
+	while (end_ns > counts->begin_ns && span / KY_COUNT_BUCKETS >= counts->width_ns) {
+		for (size_t i = 0; i < KY_COUNT_BUCKETS / 2; i++) {
+			uint64_t sum = (uint64_t)buckets[2 * i] + buckets[2 * i + 1];
+
+			buckets[i] = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+		}
+		memset(buckets + KY_COUNT_BUCKETS / 2, 0, KY_COUNT_BUCKETS / 2 * sizeof(*buckets));
+		counts->width_ns *= 2;
+		counts->state.n_exact /= 2;
+	}
+}
+
+/* A file keeps its identity when a rotation moves it. */
+static void take_place(struct ky_counts *counts, const struct ky_counts *before,
+		       const struct ky_stream *stream)
+{
+	const struct ky_stream_part *part = &stream->parts.data[0];
+
+	ky_vec_foreach(&before->set->streams, it) {
+		const struct ky_stream_part *other = &(*it)->parts.data[0];
+
+		if (other->device == part->device && other->inode == part->inode)
+			counts->places[stream->index] = before->places[(*it)->index];
+	}
+}
+
+int ky_counts_continue(struct ky_counts *before, const struct ky_trace_set *set, int64_t end_ns,
+		       struct ky_counts **made, struct kymo_error *err)
+{
+	struct ky_counts *counts;
+	int ret = make(set, before->filter, &counts, err);
+
+	if (ret < 0)
+		return ret;
+	atomic_store_explicit(&before->stop, true, memory_order_relaxed);
+	counts->continues = true;
+	counts->begin_ns = before->begin_ns;
+	counts->width_ns = before->width_ns;
+	pthread_mutex_lock(&before->lock);
+	memcpy(counts->buckets, before->buckets, KY_COUNT_BUCKETS * sizeof(*counts->buckets));
+	counts->state.n = before->state.n;
+	counts->state.n_exact = before->n_counted;
+	ky_vec_foreach(&set->streams, stream)
+		take_place(counts, before, *stream);
+	pthread_mutex_unlock(&before->lock);
+	widen(counts, end_ns);
+	counts->n_counted = counts->state.n_exact;
+	return finish(counts, made, err);
 }
 
 void ky_counts_free(struct ky_counts *counts)
@@ -150,6 +251,7 @@ void ky_counts_free(struct ky_counts *counts)
 	}
 	pthread_mutex_destroy(&counts->lock);
 	free(counts->buckets);
+	free(counts->places);
 	free(counts->filter);
 	free(counts);
 }

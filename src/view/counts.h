@@ -34,6 +34,12 @@ struct ky_counts_state {
  */
 int ky_counts_new(const struct ky_trace_set *set, int64_t begin_ns, int64_t end_ns,
 		  const char *filter, struct ky_counts **counts, struct kymo_error *err);
+/*
+ * The same for a later state of a recording: what @before, whose set is an earlier state, has counted is taken over, and
+ * @before counts no more. @end_ns: of the range, whose begin stays. The clocks of both sets are the same.
+ */
+int ky_counts_continue(struct ky_counts *before, const struct ky_trace_set *set, int64_t end_ns,
+		       struct ky_counts **counts, struct kymo_error *err);
 /* Ends the counting. NULL is allowed. */
 void ky_counts_free(struct ky_counts *counts);
 

@@ -3,10 +3,11 @@
 #include "base/error.h"
 #include "view/server.h"
 
-int ky_view_server_open(struct ky_view *view, uint16_t port, struct ky_view_server **server,
-			struct kymo_error *err)
+int ky_view_server_open(struct ky_view *view, struct ky_view_live *live, uint16_t port,
+			struct ky_view_server **server, struct kymo_error *err)
 {
 	(void)view;
+	(void)live;
 	(void)port;
 	(void)server;
 	ky_error_set(err, KYMO_E_UNSUPPORTED,

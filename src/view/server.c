@@ -24,7 +24,8 @@
 #define LINK_BYTES	   96
 
 struct ky_view_server {
-	struct ky_view *view;
+	struct ky_view *view; /* or: */
+	struct ky_view_live *live;
 	struct MHD_Daemon *daemon;
 	uint16_t port;
 	char token[KY_VIEW_TOKEN_CHARS + 1];
@@ -164,11 +165,17 @@ static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *
 	struct waiting waiting = {exchange->server, info ? info->connect_fd : -1};
 	const struct ky_view_stop stop = {is_over, &waiting};
 	struct ky_strbuf out = KY_STRBUF_INIT;
+	struct ky_view_live *live = exchange->server->live;
+	struct ky_view *view = live ? ky_view_live_take(live) : exchange->server->view;
 	enum MHD_Result result;
 	struct kymo_error err;
+	int ret;
 
 	ky_error_clear(&err);
-	if (ky_view_answer(exchange->server->view, &exchange->request, &stop, &out, &err) < 0)
+	ret = ky_view_answer(view, &exchange->request, &stop, &out, &err);
+	if (live)
+		ky_view_live_put(live, view);
+	if (ret < 0)
 		result = send_error(connection, &err);
 	else
 		result = send_json(connection, MHD_HTTP_OK, &out);
@@ -335,8 +342,8 @@ static int start(struct ky_view_server *server, int fd, struct kymo_error *err)
 	return ky_error_set(err, KYMO_E_IO, "cannot start the viewer's server");
 }
 
-int ky_view_server_open(struct ky_view *view, uint16_t port, struct ky_view_server **made,
-			struct kymo_error *err)
+int ky_view_server_open(struct ky_view *view, struct ky_view_live *live, uint16_t port,
+			struct ky_view_server **made, struct kymo_error *err)
 {
 	struct ky_view_server *server;
 	int ret, fd;
@@ -351,6 +358,7 @@ int ky_view_server_open(struct ky_view *view, uint16_t port, struct ky_view_serv
 	if (!server)
 		return ky_error_nomem(err);
 	server->view = view;
+	server->live = live;
 	server->port = port;
 	fd = listen_on(&server->port, err);
 	ret = fd < 0 ? fd : make_token(server, err);

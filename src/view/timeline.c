@@ -72,7 +72,7 @@ static int begin(struct ky_view *view, struct kymo_error *err)
 {
 	int status;
 
-	if (view->history.is_started)
+	if (view->shared || view->history.is_started)
 		return KYMO_OK;
 	status = pthread_create(&view->history.thread, NULL, build, view);
 	if (status)
@@ -260,7 +260,7 @@ static int draw(struct picture *picture, const struct ky_view_stop *stop, struct
 int ky_view_timeline(struct ky_view *view, const struct ky_view_request *request,
 		     const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
 {
-	struct ky_view_history *own = &view->history;
+	struct ky_view_history *own = ky_view_history_of(view);
 	struct picture picture = {.request = request, .n = request->count, .out = out};
 	uint64_t span = (uint64_t)request->end_ns - (uint64_t)request->begin_ns + 1;
 	int ret;

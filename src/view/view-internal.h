@@ -39,6 +39,14 @@ struct ky_view_history {
 	struct kymo_error error;
 };
 
+/* A recording that is followed (live.h), for the page. */
+struct ky_view_recording {
+	uint64_t generation; /* the number of this state of it; it grows */
+	bool is_running;
+	/* NULL: none; else why the view does not follow it any more. Release and acquire. */
+	const struct kymo_error *_Atomic error;
+};
+
 struct ky_view {
 	const struct ky_trace_set *set;
 	int64_t begin_ns, end_ns; /* INT64_MIN: no event has a time */
@@ -49,6 +57,9 @@ struct ky_view {
 	struct ky_view_counting counting[KY_VIEW_COUNTS];
 	uint64_t clock;
 	struct ky_view_history history;
+	struct ky_view_history *shared; /* instead of it: of a recording that goes on; NULL: none */
+	const struct ky_view_recording
+		*recording; /* NULL: the traces are complete, and always were */
 };
 
 /*
@@ -83,6 +94,12 @@ void ky_view_put_error(struct ky_strbuf *out, const struct kymo_error *err);
  */
 int ky_view_flow(const struct ky_view *view, const char *filter, int64_t begin_ns, int64_t end_ns,
 		 const struct ky_view_stop *stop, struct ky_flow **flow, struct kymo_error *err);
+
+/* The history that @view shows. */
+static inline struct ky_view_history *ky_view_history_of(struct ky_view *view)
+{
+	return view->shared ? view->shared : &view->history;
+}
 
 void ky_view_history_init(struct ky_view_history *own);
 /* Ends the thread. A history that another process builds is waited for. */

@@ -168,6 +168,81 @@ int ky_view_new(struct ky_trace_set *set, struct ky_view **made, struct kymo_err
 	return ret;
 }
 
+/* ---- later states of a recording --------------------------------------------------------- */
+
+static const struct ky_trace *same_trace(const struct ky_trace_set *set,
+					 const struct ky_trace *trace)
+{
+	ky_vec_foreach(&set->traces, other)
+		if (strcmp((*other)->path, trace->path) == 0)
+			return *other;
+	return NULL;
+}
+
+/* A time of the one is the same time of the other. */
+static bool are_clocks_same(const struct ky_trace_class *a, const struct ky_trace_class *b)
+{
+	if (a->clocks.len != b->clocks.len)
+		return false;
+	for (size_t i = 0; i < a->clocks.len; i++) {
+		const struct ky_clock_class *one = a->clocks.data[i], *other = b->clocks.data[i];
+
+		if (ky_clock_to_ns(one, 0) != ky_clock_to_ns(other, 0) ||
+		    one->frequency_hz != other->frequency_hz)
+			return false;
+	}
+	return true;
+}
+
+static bool is_later_state(const struct ky_trace_set *set, const struct ky_trace_set *before)
+{
+	ky_vec_foreach(&before->traces, trace) {
+		const struct ky_trace *now = same_trace(set, *trace);
+
+		if (!now || !are_clocks_same((*trace)->cls, now->cls))
+			return false;
+	}
+	return true;
+}
+
+static int continue_counts(struct ky_view *view, struct ky_view *before, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	pthread_mutex_lock(&before->lock);
+	for (size_t i = 0; i < KY_VIEW_COUNTS && !ret; i++) {
+		struct ky_view_counting *own = &view->counting[i];
+
+		if (!before->counting[i].counts)
+			continue;
+		ret = ky_counts_continue(before->counting[i].counts, view->set, view->end_ns,
+					 &own->counts, err);
+		/* The filter's field may be gone. */
+		ret = ret == KYMO_E_INVALID ? KYMO_OK : ret;
+		own->used = before->counting[i].used;
+	}
+	view->clock = before->clock;
+	pthread_mutex_unlock(&before->lock);
+	return ret;
+}
+
+int ky_view_new_after(struct ky_trace_set *set, struct ky_view *before, struct ky_view **made,
+		      struct kymo_error *err)
+{
+	struct ky_view *view;
+	int ret = ky_view_new(set, &view, err);
+
+	if (ret < 0)
+		return ret;
+	if (before->begin_ns != INT64_MIN && is_later_state(set, before->set))
+		ret = continue_counts(view, before, err);
+	if (ret < 0)
+		ky_view_free(view);
+	else
+		*made = view;
+	return ret;
+}
+
 void ky_view_free(struct ky_view *view)
 {
 	if (!view)
@@ -318,6 +393,25 @@ static void put_reports(struct ky_strbuf *out)
 	}
 }
 
+static void put_recording(struct ky_strbuf *out, const struct ky_view_recording *recording)
+{
+	const struct kymo_error *error;
+
+	if (!recording) {
+		ky_strbuf_adds(out, ", \"recording\": null");
+		return;
+	}
+	error = atomic_load_explicit(&recording->error, memory_order_acquire);
+	ky_strbuf_addf(out, ", \"recording\": {\"generation\": %llu, \"running\": %s, \"error\": ",
+		       (unsigned long long)recording->generation,
+		       recording->is_running && !error ? "true" : "false");
+	if (error)
+		ky_view_put_error(out, error);
+	else
+		ky_strbuf_adds(out, "null");
+	ky_strbuf_adds(out, "}");
+}
+
 static int info(const struct ky_view *view, struct ky_strbuf *out)
 {
 	uint64_t lost = 0;
@@ -332,6 +426,7 @@ static int info(const struct ky_view *view, struct ky_strbuf *out)
 		ky_strbuf_adds(out, ", \"end\": ");
 		ky_strbuf_addi(out, view->end_ns);
 	}
+	put_recording(out, view->recording);
 	ky_strbuf_addf(out, ", \"lost\": %llu, \"traces\": [", (unsigned long long)lost);
 	ky_vec_foreach(&view->set->traces, trace) {
 		ky_strbuf_adds(out, trace == view->set->traces.data ? "" : ", ");

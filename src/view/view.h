@@ -34,6 +34,12 @@ struct ky_view_stop {
  * headers of packets, and the first and last packet of each stream. Returns 0 or KYMO_E_MEMORY.
  */
 int ky_view_new(struct ky_trace_set *set, struct ky_view **view, struct kymo_error *err);
+/*
+ * The same for a later state @set of a recording that @before shows: its counts go on. @before answers until it is freed,
+ * from what was counted.
+ */
+int ky_view_new_after(struct ky_trace_set *set, struct ky_view *before, struct ky_view **view,
+		      struct kymo_error *err);
 /* Ends the counting. No answer may be in progress. NULL is allowed. */
 void ky_view_free(struct ky_view *view);
 

@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (write(fds[1], data + 1, size - 1) < 0 || shutdown(fds[1], SHUT_WR) < 0)
 		abort();
 	if (ky_live_client_begin(fds[0], &options, &client, &err) == 0)
-		(void)ky_live_feed_open(client, &address, data[0] & 2, &feed, &err);
+		(void)ky_live_feed_open(client, &address, data[0] & 2, data[0] & 4, &feed, &err);
 	for (int i = 0; feed && i < ROUNDS_MAX && !feed->has_ended; i++)
 		ky_feed_wait(feed, 0);
 	if (feed)

@@ -13,8 +13,16 @@ export interface Trace {
   streams: number;
 }
 
+/** A recording that the server follows; null: the traces were complete from the begin. */
+export interface Recording {
+  generation: number; // of what can be seen; it grows
+  running: boolean;
+  error: string | null; // why it is not followed any more
+}
+
 export interface Info {
   kymo: string;
+  recording: Recording | null;
   range: Range | null; // null: no event has a time
   lost: number;
   traces: Trace[];
@@ -94,13 +102,24 @@ export interface Report {
 type Fields = { [key: string]: Json };
 type Words = { [key: string]: string | number | bigint };
 
+let asked = 0;
+
+/** How many answers the page waits for, reports left out. */
+export const pending = (): number => asked;
+
 async function ask(path: string, words: Words, signal?: AbortSignal, method = "GET"): Promise<Fields> {
   const query = new URLSearchParams();
+  const one = method === "GET" ? 1 : 0;
   for (const [key, value] of Object.entries(words)) if (value !== "") query.set(key, String(value));
-  const answer = await fetch(`api/${path}?${query}`, { method, signal });
-  const fields = parse(await answer.text()) as Fields;
-  if (!answer.ok) throw new Error(String(fields.error ?? answer.statusText));
-  return fields;
+  asked += one;
+  try {
+    const answer = await fetch(`api/${path}?${query}`, { method, signal });
+    const fields = parse(await answer.text()) as Fields;
+    if (!answer.ok) throw new Error(String(fields.error ?? answer.statusText));
+    return fields;
+  } finally {
+    asked -= one;
+  }
 }
 
 const toRow = ([ns, trace, cpu, name, text]: Json[]): Row => ({

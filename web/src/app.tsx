@@ -3,6 +3,7 @@ import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Graph, Overview } from "./graph";
+import { Recording, useRecording } from "./live";
 import { DetailsPane, ReportPane } from "./side";
 import { Store, useStore } from "./store";
 import { TimelineRows } from "./timeline";
@@ -18,6 +19,7 @@ const HELP: [keys: string, what: string][] = [
   ["/", "filter events"],
   ["M", "select the visible range for reports"],
   ["Z", "undo a move"],
+  ["L", "show the present of a recording that goes on, and follow it"],
   ["Esc", "close this help; then: remove the selection"],
   ["Arrows, Page Up, Page Down, Home, End", "in the table: select another event"],
   ["Ctrl + wheel", "zoom at the pointer"],
@@ -111,6 +113,7 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
           ))}
         </select>
       </label>
+      <Recording store={store} />
       <button onClick={() => store.go(store.whole)} title="Show the whole trace (F)">
         Fit
       </button>
@@ -141,6 +144,7 @@ function keys(store: Store, help: () => void): (event: KeyboardEvent) => void {
     "/": () => focus("filter"),
     m: () => store.set({ selection: store.state.view }),
     z: () => store.undo(),
+    l: () => store.follow(),
     "?": help,
     escape: () => store.set({ selection: null }),
   };
@@ -161,6 +165,7 @@ function keys(store: Store, help: () => void): (event: KeyboardEvent) => void {
 function App({ store }: { store: Store }) {
   const state = useStore(store);
   const [help, setHelp] = useState(false);
+  useRecording(store);
   useEffect(() => {
     const listener = keys(store, () => setHelp(true));
     document.addEventListener("keydown", listener);

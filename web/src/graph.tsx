@@ -37,7 +37,7 @@ function useDensity(store: Store, range: Range, width: number, filter: string): 
         if (!signal.aborted) store.setProgress({ total: 0, progress: 1, error: (error as Error).message });
       }
     },
-    [range.begin, range.end, width, filter, round],
+    [range.begin, range.end, width, filter, round, store.generation],
     30,
   );
   return found;

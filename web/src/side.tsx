@@ -3,11 +3,14 @@
 import { useState } from "preact/hooks";
 import * as api from "./api";
 import { show, type Json } from "./json";
+import { useSteady } from "./live";
 import { useLater, useStore, type Store } from "./store";
 import { clock, duration, span } from "./time";
 import { traceName } from "./table";
 
 const FIRST_ROWS = 50;
+/** A report of the visible range, while that follows a recording, is as old as this at most. */
+const REPORT_MS = 10_000;
 
 /* ---- details ---- */
 
@@ -175,7 +178,7 @@ export function ReportPane({ store }: { store: Store }) {
   const state = useStore(store);
   const [found, setFound] = useState<api.Report | null>(null);
   const [error, setError] = useState("");
-  const { begin, end } = store.range;
+  const { begin, end } = useSteady(store.range, state.follow && !state.selection, REPORT_MS);
   useLater(
     async (signal) => {
       setFound(null);

@@ -2,7 +2,7 @@
 // What the page shows, and its place in the address (the part after '#'), which restores it.
 import { useEffect, useState } from "preact/hooks";
 import type { Info, Progress } from "./api";
-import { clamp, type Range } from "./time";
+import { clamp, span, type Range } from "./time";
 
 export interface State {
   view: Range; // what the graph shows
@@ -13,7 +13,10 @@ export interface State {
   shown: Range | null; // times of the visible rows
   filter: string;
   report: string; // "": the details of the event
+  follow: boolean; // a recording that goes on: the graph ends at the present
 }
+
+const S = 1_000_000_000n;
 
 export class Store {
   state: State;
@@ -21,12 +24,23 @@ export class Store {
   private readonly listeners = new Set<() => void>();
   private readonly views: Range[] = []; // for undo
   private saved = 0;
+  private length: bigint | null = 10n * S; // of the graph while it follows a recording; null: all of it
 
   constructor(
-    readonly info: Info,
-    readonly whole: Range,
+    public info: Info,
+    public whole: Range,
   ) {
-    this.state = { view: whole, selection: null, cursor: null, row: null, top: 0, shown: null, filter: "", report: "" };
+    this.state = {
+      view: whole,
+      selection: null,
+      cursor: null,
+      row: null,
+      top: 0,
+      shown: null,
+      filter: "",
+      report: "",
+      follow: false,
+    };
     this.restore();
     window.addEventListener("hashchange", () => {
       if (window.location.hash.slice(1) !== this.address()) {
@@ -57,9 +71,50 @@ export class Store {
     this.tell();
   }
 
+  /** The number of what can be seen of a recording: it changes when there is more. */
+  get generation(): number {
+    return this.info.recording?.generation ?? 0;
+  }
+
+  /** A later state of a recording. */
+  renew(info: Info): void {
+    this.info = info;
+    this.whole = info.range ?? this.whole;
+    const follow = this.state.follow && !!info.recording?.running;
+    if (this.state.follow) this.state = { ...this.state, view: this.present() };
+    this.set({ follow });
+  }
+
+  /** Follow a recording that goes on. */
+  follow(): void {
+    if (this.info.recording?.running) this.set({ follow: true, view: this.present() });
+  }
+
+  private present(): Range {
+    const { begin, end } = this.whole;
+    return this.length === null ? this.whole : clamp({ begin: end - this.length, end }, { begin, end });
+  }
+
+  /** While the graph follows a recording: zooming keeps its end at the present, other moves end that. */
+  private stay(next: Range): Range | null {
+    const { view } = this.state;
+    const [size, before] = [span(next), span(view)];
+    const is = (outer: Range, inner: Range) => outer.begin <= inner.begin && outer.end >= inner.end;
+    if (next.begin === this.whole.begin && next.end === this.whole.end) this.length = null;
+    else if (size !== before && size < 2.1 * before && before < 2.1 * size && (is(next, view) || is(view, next)))
+      this.length = next.end - next.begin;
+    else return null;
+    return this.present();
+  }
+
   /** Move the graph; undo() returns. */
   go(view: Range): void {
-    const next = clamp(view, this.whole);
+    let next = clamp(view, this.whole);
+    if (this.state.follow) {
+      const stays = this.stay(next);
+      if (!stays && next.end < this.whole.end) this.state = { ...this.state, follow: false };
+      next = stays ?? next;
+    }
     if (next.begin === this.state.view.begin && next.end === this.state.view.end) return;
     this.views.push(this.state.view);
     if (this.views.length > 200) this.views.shift();
@@ -68,7 +123,7 @@ export class Store {
 
   undo(): void {
     const view = this.views.pop();
-    if (view) this.set({ view });
+    if (view) this.set({ view, follow: false });
   }
 
   /** What reports are about. */
@@ -80,6 +135,7 @@ export class Store {
     const { view, selection, row, top, filter, report, cursor } = this.state;
     const words = new URLSearchParams({ b: String(view.begin), e: String(view.end) });
     if (selection) words.set("s", `${selection.begin},${selection.end}`);
+    if (this.state.follow) words.set("live", "1");
     if (filter) words.set("f", filter);
     if (report) words.set("r", report);
     if (row !== null) words.set("row", String(row));
@@ -96,8 +152,12 @@ export class Store {
       begin !== null && end !== null && begin <= end ? clamp({ begin, end }, this.whole, 0n) : null;
     const [from, to] = (words.get("s") ?? "").split(",");
     const report = words.get("r") ?? "";
+    const follow = !!this.info.recording?.running && (!words.has("b") || words.get("live") === "1");
+    const view = range(time(words.get("b")), time(words.get("e")));
+    if (follow && view) this.length = view.end - view.begin;
     this.state = {
-      view: clamp(range(time(words.get("b")), time(words.get("e"))) ?? this.whole, this.whole),
+      view: follow ? this.present() : clamp(view ?? this.whole, this.whole),
+      follow,
       selection: range(time(from), time(to)),
       cursor: time(words.get("c")),
       row: number(words.get("row")),

@@ -13,6 +13,7 @@ const MOST_PX = 4_000_000; // browsers have no higher elements
 interface Chunk {
   rows: api.Row[];
   exact: boolean;
+  stale: boolean; // shown until the new one comes
 }
 
 /** Rows of one filter. */
@@ -48,7 +49,13 @@ class Source {
       this.pending.delete(chunk);
     }
     for (let chunk = from; chunk <= to; chunk++)
-      if (!this.chunks.has(chunk) && !this.pending.has(chunk)) void this.bring(chunk);
+      if ((this.chunks.get(chunk)?.stale ?? true) && !this.pending.has(chunk)) void this.bring(chunk);
+  }
+
+  /** There are more events: all chunks are asked for again when they are visible. */
+  renew(): void {
+    for (const chunk of this.chunks.values()) chunk.stale = true;
+    this.changed(null);
   }
 
   private async bring(chunk: number): Promise<void> {
@@ -71,7 +78,7 @@ class Source {
     this.total = found.total;
     this.error = found.error;
     this.chunks.delete(chunk);
-    this.chunks.set(chunk, { rows: found.rows, exact: found.exact && found.progress === 1 });
+    this.chunks.set(chunk, { rows: found.rows, exact: found.exact && found.progress === 1, stale: false });
     for (const key of this.chunks.keys()) {
       if (this.chunks.size <= KEPT_CHUNKS) break;
       this.chunks.delete(key);
@@ -80,7 +87,7 @@ class Source {
     // Counting goes on: what is not final is asked for again.
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
-      for (const [key, one] of this.chunks) if (!one.exact) this.chunks.delete(key);
+      for (const one of this.chunks.values()) if (!one.exact) one.stale = true;
       this.changed(found);
     }, 400);
   }
@@ -93,7 +100,7 @@ export function traceName(trace: api.Trace): string {
 }
 
 export function EventTable({ store }: { store: Store }) {
-  const { filter, row: selected, top, view } = useStore(store);
+  const { filter, row: selected, top, view, follow } = useStore(store);
   const body = useRef<HTMLDivElement>(null);
   const bar = useRef<HTMLDivElement>(null);
   const source = useRef<Source | null>(null);
@@ -111,11 +118,12 @@ export function EventTable({ store }: { store: Store }) {
   const rows = source.current;
   const visible = Math.max(1, Math.floor(height / ROW_PX));
   const most = Math.max(0, rows.total - visible);
-  const first = Math.floor(rows.total ? Math.min(top, most) : top);
+  const first = Math.floor(follow ? most : rows.total ? Math.min(top, most) : top);
   const last = rows.total ? Math.min(first + visible, rows.total - 1) : first; // the first answer has the total
   const pixels = Math.min(rows.total * ROW_PX, MOST_PX);
 
   useEffect(() => () => source.current?.close(), []);
+  useEffect(() => source.current?.renew(), [store.generation]);
   useEffect(() => rows.want(first, last + 1));
   useLayoutEffect(() => {
     const observer = new ResizeObserver(() => setHeight(body.current!.clientHeight));
@@ -134,7 +142,7 @@ export function EventTable({ store }: { store: Store }) {
   useEffect(() => {
     const isNewFilter = wasFilter.current !== filter;
     wasFilter.current = filter;
-    if (mine.current === viewKey && !isNewFilter) return;
+    if ((mine.current === viewKey && !isNewFilter) || follow) return;
     if (!mine.current && (selected !== null || top)) {
       mine.current = viewKey; // as the address says
       return;
@@ -153,7 +161,7 @@ export function EventTable({ store }: { store: Store }) {
       window.clearTimeout(timer);
       abort.abort();
     };
-  }, [viewKey, filter]);
+  }, [viewKey, filter, follow]);
 
   // And the graph shows which part of it the table has.
   const begin = rows.row(first)?.ns;
@@ -166,7 +174,8 @@ export function EventTable({ store }: { store: Store }) {
   const scroll = (next: number) => {
     following.current?.abort();
     const to = Math.max(0, Math.min(next, most));
-    store.set({ top: to });
+    if (follow) mine.current = viewKey;
+    store.set({ top: to, follow: follow && to >= most });
   };
   const select = (number: number) => {
     if (number < 0 || number >= rows.total) return;
@@ -177,6 +186,7 @@ export function EventTable({ store }: { store: Store }) {
       const half = BigInt(Math.floor(span(now) / 2));
       now = { begin: ns - half, end: ns + half };
     }
+    store.set({ follow: false, top: first });
     store.go(now);
     mine.current = `${store.state.view.begin},${store.state.view.end}`;
     store.set({ row: number, cursor: ns });
@@ -223,7 +233,7 @@ export function EventTable({ store }: { store: Store }) {
           onKeyDown={keys}
           onWheel={(event) => {
             if (event.ctrlKey) return;
-            scroll(store.state.top + event.deltaY / (event.deltaMode ? 1 : ROW_PX));
+            scroll((follow ? first : store.state.top) + event.deltaY / (event.deltaMode ? 1 : ROW_PX));
             event.preventDefault();
           }}
         >

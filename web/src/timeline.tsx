@@ -113,7 +113,7 @@ export function TimelineRows({ store }: { store: Store }) {
         if (!signal.aborted) setError((reason as Error).message);
       }
     },
-    [view.begin, view.end, width, round],
+    [view.begin, view.end, width, round, store.generation],
     40,
   );
   const rows = found?.rows ?? [];

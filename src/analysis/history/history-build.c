@@ -203,6 +203,18 @@ bool ky_history_builder_is_due(const struct ky_history_builder *builder)
 	       writer->published_bytes * DUE_TIMES;
 }
 
+/* 512 KiB a second, and the less the larger the file is: twice the file, half of it. */
+#define PUBLISHED_BYTES (UINT64_C(512) << 10)
+#define LARGE_BYTES	(UINT64_C(64) << 20)
+
+int64_t ky_history_builder_pause_ns(const struct ky_history_builder *builder)
+{
+	double seconds = (double)builder->writer.published_bytes / (double)PUBLISHED_BYTES *
+			 (1 + (double)ky_history_builder_bytes(builder) / (double)LARGE_BYTES);
+
+	return (int64_t)((seconds < 0.5 ? 0.5 : seconds > 600 ? 600 : seconds) * 1e9);
+}
+
 uint64_t ky_history_builder_events(const struct ky_history_builder *builder)
 {
 	return builder->n_events;

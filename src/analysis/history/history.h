@@ -159,6 +159,11 @@ int ky_history_builder_end(struct ky_history_builder *builder, struct kymo_error
 void ky_history_builder_free(struct ky_history_builder *builder); /* NULL is allowed */
 /* Is there much more to publish than a publication takes? */
 bool ky_history_builder_is_due(const struct ky_history_builder *builder);
+/*
+ * After a publication: how long a builder whose events come as they happen waits with the next one, in ns. Publications are
+ * a part of the file, which thus stays small beside the trace.
+ */
+int64_t ky_history_builder_pause_ns(const struct ky_history_builder *builder);
 /* So far. */
 uint64_t ky_history_builder_events(const struct ky_history_builder *builder);
 uint64_t ky_history_builder_intervals(const struct ky_history_builder *builder);

@@ -9,12 +9,13 @@
 #include "base/error.h"
 #include "cli/reading/input-options.h"
 #include "cli/reading/open-link.h"
+#include "cli/commands/view-live.h"
 #include "os/event-loop.h"
 #include "view/server.h"
 
 struct view_options {
 	uint64_t port;
-	bool no_browser;
+	bool no_browser, no_follow;
 	struct ky_input_options input;
 };
 
@@ -29,6 +30,10 @@ static const struct ky_option_def view_option_defs[] = {
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Only print the link. Without a display, kymo never opens a browser.",
 	 .at = offsetof(struct view_options, no_browser)},
+	{.name = "no-follow",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Show what a running recording has now, and do not follow it.",
+	 .at = offsetof(struct view_options, no_follow)},
 	KY_INPUT_OPTION_DEFS(struct view_options, input),
 	KY_CORRELATE_OPTION_DEF(struct view_options, input),
 	{0},
@@ -67,11 +72,12 @@ static int wait_for_end(struct kymo_error *err)
 	return ret;
 }
 
-static int serve(struct ky_view *view, const struct view_options *options, struct kymo_error *err)
+static int serve(struct ky_view *view, struct ky_view_live *live,
+		 const struct view_options *options, struct kymo_error *err)
 {
 	struct ky_open_link opened = KY_OPEN_LINK_INIT;
 	struct ky_view_server *server;
-	int ret = ky_view_server_open(view, (uint16_t)options->port, &server, err);
+	int ret = ky_view_server_open(view, live, (uint16_t)options->port, &server, err);
 
 	if (ret < 0)
 		return ret;
@@ -94,15 +100,34 @@ static int view_set(struct ky_trace_set *set, const struct view_options *options
 
 	if (ret < 0)
 		return ret;
-	ret = serve(view, options, err);
+	ret = serve(view, NULL, options, err);
 	ky_view_free(view);
+	return ret;
+}
+
+static int serve_live(void *data, struct ky_view_live *live, struct kymo_error *err)
+{
+	return serve(NULL, live, data, err);
+}
+
+static int view_paths(struct view_options *options, char **args, int n_args, struct kymo_error *err)
+{
+	struct ky_trace_set set;
+	int ret;
+
+	if (!options->no_follow && ky_view_live_is(args, n_args))
+		return ky_view_live_run(args, n_args, &options->input, serve_live, options, err);
+	ret = ky_cli_open(&set, args, n_args, &options->input, true, err);
+	if (ret < 0)
+		return ret;
+	ret = view_set(&set, options, err);
+	ky_trace_set_close(&set);
 	return ret;
 }
 
 static int run_view(const struct ky_command *command, void *data, int n_args, char **args)
 {
-	const struct view_options *options = data;
-	struct ky_trace_set set;
+	struct view_options *options = data;
 	struct kymo_error err;
 	sigset_t signals;
 	int ret;
@@ -113,11 +138,7 @@ static int run_view(const struct ky_command *command, void *data, int n_args, ch
 	signals_of_end(&signals);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	ky_error_clear(&err);
-	ret = ky_cli_open(&set, args, n_args, &options->input, true, &err);
-	if (ret == KYMO_OK) {
-		ret = view_set(&set, options, &err);
-		ky_trace_set_close(&set);
-	}
+	ret = view_paths(options, args, n_args, &err);
 	if (ret == KYMO_OK)
 		return KY_EXIT_OK;
 	ky_cli_error(&err);
@@ -137,10 +158,17 @@ const struct ky_command ky_command_view = {
 		"A trace of any size opens at once: the page first shows estimates from the packets' "
 		"headers, and exact numbers as counting goes on.\n"
 		"\n"
+		"TRACE may also be the name or the directory of a running recording, or the address of one: "
+		"kymo://HOST/NAME of kymo relay, net://HOST/host/MACHINE/SESSION of lttng-relayd. The page "
+		"then follows it. It shows new events soon after they happen, until one moves back in time; the "
+		"key L returns to the present. The page says when the recording has ended.\n"
+		"\n"
 		"The link contains a secret token. Programs and pages without it cannot read the traces. "
 		"The server opens only the traces of the command line, and ends with Ctrl-C.",
 	.examples = "# open a trace in the browser\n"
 		    "kymo view my-trace\n\n"
+		    "# follow a recording that runs: kymo record --name daily\n"
+		    "kymo view daily\n\n"
 		    "# on another machine: print the link, and reach it through ssh\n"
 		    "kymo view --no-browser --port 8123 my-trace\n"
 		    "ssh -L 8123:127.0.0.1:8123 that-machine",

@@ -74,7 +74,7 @@ int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 	if (ret < 0)
 		return ret;
 	ret = ky_trace_set_open_with(set, (const char *const *)args, (size_t)n_args, &trace_options,
-				     &ky_cli_log, err);
+				     options->is_again ? NULL : &ky_cli_log, err);
 
 	if (ret < 0 || !merge || options->force_correlate)
 		return ret;

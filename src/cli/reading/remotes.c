@@ -36,7 +36,7 @@ static int connect_to(const struct ky_live_address *address, const char *key_pat
 }
 
 static int open_remote(struct ky_cli_remotes *remotes, const char *path, const char *key_path,
-		       uint32_t delay_ms, struct kymo_error *err)
+		       uint32_t delay_ms, bool keeps, struct kymo_error *err)
 {
 	struct ky_trace_at_feed at = {.path = path};
 	struct ky_live_address address;
@@ -53,7 +53,7 @@ static int open_remote(struct ky_cli_remotes *remotes, const char *path, const c
 		return ky_error_nomem(err);
 	}
 	if (!ret)
-		ret = ky_live_feed_open(client, &address, delay_ms != 0, &at.feed, err);
+		ret = ky_live_feed_open(client, &address, delay_ms != 0, keeps, &at.feed, err);
 	if (!ret && ky_vec_push(&remotes->feeds, at) < 0) {
 		ky_feed_free(at.feed);
 		ret = ky_error_nomem(err);
@@ -63,19 +63,31 @@ static int open_remote(struct ky_cli_remotes *remotes, const char *path, const c
 	return ret;
 }
 
-int ky_cli_remotes_open(struct ky_cli_remotes *remotes, char **paths, int n_paths,
-			const char *key_path, uint32_t delay_ms, struct kymo_error *err)
+static int open_all(struct ky_cli_remotes *remotes, char **paths, int n_paths, const char *key_path,
+		    uint32_t delay_ms, bool keeps, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
 	*remotes = (struct ky_cli_remotes){0};
 	for (int i = 0; i < n_paths && !ret; i++) {
 		if (ky_live_address_is(paths[i]))
-			ret = open_remote(remotes, paths[i], key_path, delay_ms, err);
+			ret = open_remote(remotes, paths[i], key_path, delay_ms, keeps, err);
 		else if (ky_vec_push(&remotes->local, (const char *)paths[i]) < 0)
 			ret = ky_error_nomem(err);
 	}
 	return ret;
+}
+
+int ky_cli_remotes_open(struct ky_cli_remotes *remotes, char **paths, int n_paths,
+			const char *key_path, uint32_t delay_ms, struct kymo_error *err)
+{
+	return open_all(remotes, paths, n_paths, key_path, delay_ms, false, err);
+}
+
+int ky_cli_remotes_open_kept(struct ky_cli_remotes *remotes, char **paths, int n_paths,
+			     const char *key_path, uint32_t delay_ms, struct kymo_error *err)
+{
+	return open_all(remotes, paths, n_paths, key_path, delay_ms, true, err);
 }
 
 void ky_cli_remotes_fini(struct ky_cli_remotes *remotes)

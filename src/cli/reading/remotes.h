@@ -20,6 +20,9 @@ struct ky_cli_remotes {
  */
 int ky_cli_remotes_open(struct ky_cli_remotes *remotes, char **paths, int n_paths,
 			const char *key_path, uint32_t delay_ms, struct kymo_error *err);
+/* The same for a reader that follows recordings and comes back to all that they had: see ->keeps of struct ky_feed. */
+int ky_cli_remotes_open_kept(struct ky_cli_remotes *remotes, char **paths, int n_paths,
+			     const char *key_path, uint32_t delay_ms, struct kymo_error *err);
 /* After the close of all sets with its traces. */
 void ky_cli_remotes_fini(struct ky_cli_remotes *remotes);
 

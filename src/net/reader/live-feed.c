@@ -377,6 +377,11 @@ static int bring_packet(struct live_feed *feed, struct channel *channel, bool *p
 	if (channel->index.is_gone)
 		return KYMO_OK;
 	*progress = true;
+	feed->base.kept_bytes += feed->base.keeps ? channel->index.packet_bytes : 0;
+	if (feed->base.kept_bytes > KY_FEED_KEPT_MAX)
+		return ky_error_set(err, KYMO_E_LIMIT,
+				    "more than %llu GiB have come from the relay",
+				    (unsigned long long)(KY_FEED_KEPT_MAX >> 30));
 	return ky_feed_add_packet(stream, channel->index.packet_bytes, channel->index.end_cycles) <
 			       0
 		       ? ky_error_nomem(err)
@@ -626,7 +631,7 @@ static int bring_all(struct live_feed *feed, struct kymo_error *err)
 }
 
 int ky_live_feed_open(struct ky_live_client *client, const struct ky_live_address *address,
-		      bool is_live, struct ky_feed **out, struct kymo_error *err)
+		      bool is_live, bool keeps, struct ky_feed **out, struct kymo_error *err)
 {
 	struct live_feed *feed = calloc(1, sizeof(*feed));
 	int ret;
@@ -637,6 +642,7 @@ int ky_live_feed_open(struct ky_live_client *client, const struct ky_live_addres
 		return ky_error_nomem(err);
 	}
 	ky_feed_init(&feed->base, &live_feed_ops, is_live);
+	feed->base.keeps = keeps;
 	feed->client = client;
 	feed->address = *address;
 	ret = attach(feed, err);

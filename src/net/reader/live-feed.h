@@ -28,11 +28,12 @@ int ky_live_address_parse(const char *text, struct ky_live_address *address,
 
 /*
  * The traces of the sessions that @address names, through @client, which is taken over, on failure, too.
- * @is_live: they are brought while they are read; else the call brings what the relay has now, all of it.
+ * @is_live: they are brought while they are read; else the call brings what the relay has now, all of it. @keeps: see
+ * struct ky_feed.
  * KYMO_E_NOT_FOUND: there is no such session; KYMO_E_INVALID: several machines have one; otherwise as requests
  * of a client.
  */
 int ky_live_feed_open(struct ky_live_client *client, const struct ky_live_address *address,
-		      bool is_live, struct ky_feed **feed, struct kymo_error *err);
+		      bool is_live, bool keeps, struct ky_feed **feed, struct kymo_error *err);
 
 #endif
