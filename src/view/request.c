@@ -17,6 +17,7 @@ enum {
 	HAS_COUNT = 16,
 	HAS_FILTER = 32,
 	HAS_NAME = 64,
+	HAS_IDS = 128,
 };
 
 struct resource {
@@ -34,8 +35,11 @@ static const struct resource resources[] = {
 	{"rank", KY_VIEW_RANK, false, HAS_NS, HAS_FILTER, 0},
 	{"rows", KY_VIEW_ROWS, false, HAS_ROW | HAS_COUNT, HAS_FILTER, KY_VIEW_MAX_ROWS},
 	{"event", KY_VIEW_EVENT, false, HAS_ROW, HAS_FILTER, 0},
-	{"timeline", KY_VIEW_TIMELINE, false, HAS_BEGIN | HAS_END | HAS_COUNT, 0,
+	{"tree", KY_VIEW_TREE, false, 0, 0, 0},
+	{"activity", KY_VIEW_ACTIVITY, false, HAS_BEGIN | HAS_END, 0, 0},
+	{"timeline", KY_VIEW_TIMELINE, false, HAS_BEGIN | HAS_END | HAS_COUNT | HAS_IDS, 0,
 	 KY_VIEW_MAX_PIXELS},
+	{"moment", KY_VIEW_MOMENT, false, HAS_ROW | HAS_NS, 0, 0},
 	{"report", KY_VIEW_REPORT, true, HAS_NAME | HAS_BEGIN | HAS_END, HAS_FILTER, 0},
 };
 
@@ -123,7 +127,7 @@ static unsigned int key_of(const char *text, size_t len)
 		unsigned int bit;
 	} keys[] = {{"begin", HAS_BEGIN}, {"end", HAS_END},	{"ns", HAS_NS},
 		    {"row", HAS_ROW},	  {"count", HAS_COUNT}, {"filter", HAS_FILTER},
-		    {"name", HAS_NAME}};
+		    {"name", HAS_NAME},	  {"ids", HAS_IDS}};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
 		if (strlen(keys[i].name) == len && memcmp(keys[i].name, text, len) == 0)
@@ -157,6 +161,30 @@ static int take_number(unsigned int key, const char *text, struct ky_view_reques
 	return ret;
 }
 
+/* Numbers with commas between them. */
+static int take_ids(const char *text, size_t len, struct ky_view_request *request)
+{
+	const char *end = text + len;
+
+	while (text < end) {
+		size_t digits = strcspn(text, ",&");
+		char plain[12];
+		int64_t value;
+
+		if (digits >= sizeof(plain) || request->n_ids == KY_VIEW_MAX_IDS)
+			return KYMO_E_INVALID;
+		memcpy(plain, text, digits);
+		plain[digits] = '\0';
+		if (number(plain, false, &value) < 0 || value > UINT32_MAX)
+			return KYMO_E_INVALID;
+		request->ids[request->n_ids++] = (uint32_t)value;
+		text += digits;
+		if (text < end && ++text == end)
+			return KYMO_E_INVALID;
+	}
+	return request->n_ids ? KYMO_OK : KYMO_E_INVALID;
+}
+
 static int take(unsigned int key, const char *text, size_t len, struct ky_view_request *request)
 {
 	char plain[32];
@@ -165,6 +193,8 @@ static int take(unsigned int key, const char *text, size_t len, struct ky_view_r
 		return decode(text, len, request->filter, sizeof(request->filter));
 	if (key == HAS_NAME)
 		return len ? plain_name(text, len, request->name) : KYMO_E_INVALID;
+	if (key == HAS_IDS)
+		return take_ids(text, len, request);
 	if (decode(text, len, plain, sizeof(plain)) < 0)
 		return KYMO_E_INVALID;
 	return take_number(key, plain, request);

@@ -23,6 +23,7 @@
 #define KY_VIEW_NAME_BYTES   48
 #define KY_VIEW_MAX_PIXELS   4096
 #define KY_VIEW_MAX_ROWS     512
+#define KY_VIEW_MAX_IDS	     256
 
 enum ky_view_what {
 	KY_VIEW_ASSET,	  /* /TOKEN/ or /TOKEN/NAME: a file of the page */
@@ -31,7 +32,10 @@ enum ky_view_what {
 	KY_VIEW_RANK,	  /* api/rank: the row of the first event at or after a time */
 	KY_VIEW_ROWS,	  /* api/rows: consecutive events */
 	KY_VIEW_EVENT,	  /* api/event: one event with all fields */
-	KY_VIEW_TIMELINE, /* api/timeline: rows of states per pixel of a range */
+	KY_VIEW_TREE,	  /* api/tree: all rows of the state history */
+	KY_VIEW_ACTIVITY, /* api/activity: how long each row was active in a range */
+	KY_VIEW_TIMELINE, /* api/timeline: states of some rows per pixel of a range */
+	KY_VIEW_MOMENT,	  /* api/moment: the state of one row at a time */
 	KY_VIEW_REPORT,	  /* api/report (POST): a report for a range */
 };
 
@@ -41,7 +45,9 @@ struct ky_view_request {
 	char name[KY_VIEW_NAME_BYTES]; /* of the asset or the report */
 	int64_t begin_ns, end_ns;      /* from the clock's origin, both inclusive */
 	int64_t ns;
-	uint64_t row, count;		   /* count: rows, or pixels */
+	uint64_t row, count;	       /* count: rows, or pixels */
+	uint32_t ids[KY_VIEW_MAX_IDS]; /* of rows of the state history */
+	size_t n_ids;
 	char filter[KY_VIEW_FILTER_BYTES]; /* "": none */
 };
 

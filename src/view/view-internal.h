@@ -102,6 +102,14 @@ static inline struct ky_view_history *ky_view_history_of(struct ky_view *view)
 }
 
 void ky_view_history_init(struct ky_view_history *own);
+/*
+ * Take the state history for questions: *@history, or NULL while the pass that builds it goes on. The first call begins this
+ * pass. The caller must put the history back, after an error, too. 0 or a negative status: the pass has failed.
+ */
+int ky_view_take_history(struct ky_view *view, struct ky_history **history, struct kymo_error *err);
+void ky_view_put_history(struct ky_view *view);
+/* "ready": ..., "read": ...: how far the pass is. The caller has the history. */
+void ky_view_put_ready(struct ky_view *view, struct ky_strbuf *out);
 /* Ends the thread. A history that another process builds is waited for. */
 void ky_view_history_fini(struct ky_view_history *own);
 
@@ -113,6 +121,12 @@ int ky_view_rank(struct ky_view *view, const struct ky_view_request *request,
 /* Several rows, or one event. */
 int ky_view_rows(struct ky_view *view, const struct ky_view_request *request,
 		 const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+int ky_view_tree(struct ky_view *view, struct ky_strbuf *out, struct kymo_error *err);
+int ky_view_activity(struct ky_view *view, const struct ky_view_request *request,
+		     const struct ky_view_stop *stop, struct ky_strbuf *out,
+		     struct kymo_error *err);
+int ky_view_moment(struct ky_view *view, const struct ky_view_request *request,
+		   struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_timeline(struct ky_view *view, const struct ky_view_request *request,
 		     const struct ky_view_stop *stop, struct ky_strbuf *out,
 		     struct kymo_error *err);

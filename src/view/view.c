@@ -453,6 +453,12 @@ static int answer(struct ky_view *view, const struct ky_view_request *request,
 	case KY_VIEW_ROWS:
 	case KY_VIEW_EVENT:
 		return ky_view_rows(view, request, stop, out, err);
+	case KY_VIEW_TREE:
+		return ky_view_tree(view, out, err);
+	case KY_VIEW_ACTIVITY:
+		return ky_view_activity(view, request, stop, out, err);
+	case KY_VIEW_MOMENT:
+		return ky_view_moment(view, request, out, err);
 	case KY_VIEW_TIMELINE:
 		return ky_view_timeline(view, request, stop, out, err);
 	case KY_VIEW_REPORT:

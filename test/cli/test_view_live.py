@@ -60,7 +60,7 @@ def test_answers_go_on_with_the_recording(recording, kymo, kymo_bin, tmp_path):
     while (found := viewer.get("rows", row=len(counted), count=512))["rows"]:
         counted += found["rows"]
     settled = [row for row in counted if row[0] < info["end"] - 10**9]
-    until(lambda: viewer.get("timeline", begin=info["begin"], end=info["end"], count=100)["ready"])
+    until(lambda: viewer.get("tree")["ready"])
     assert recording.stop()
     until(lambda: not viewer.get("info")["recording"]["running"])
     lines = kymo("print", "--no-delta", "--fields", "none", tmp_path / "out").out.splitlines()
@@ -88,7 +88,7 @@ def test_page_stays_at_the_present_until_one_goes_back(browser, recording, kymo,
         browser.until(f"{TOTAL} > {before}")
     browser.until(f"Number(Array.from(document.querySelectorAll('.body .line')).at(-1)?.children[0].textContent) === {TOTAL}")
     browser.until("/^Events .*: \\d*[1-9]\\d* events/.test(document.querySelector('#graph canvas').getAttribute('aria-label'))")
-    browser.until("document.querySelectorAll('.timeline li').length > 2")
+    browser.until("document.querySelectorAll('.scroller .track').length > 2")
     # Zooming stays at the present; a move to the left does not.
     browser.value("document.activeElement.blur()")
     browser.key("w")

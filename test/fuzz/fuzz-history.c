@@ -71,6 +71,7 @@ static void ask(struct ky_history *history, uint32_t id)
 {
 	const struct ky_history_row *row = ky_history_row(history, id);
 	struct ky_history_pixel pixels[N_PIXELS];
+	struct ky_history_height heights[N_PIXELS];
 	double events[N_PIXELS];
 	struct kymo_error err;
 	const int64_t times[] = {INT64_MIN,
@@ -87,6 +88,8 @@ static void ask(struct ky_history *history, uint32_t id)
 			(void)ky_history_pixels(history, id, times[i], times[j], N_PIXELS, pixels,
 						&err);
 			(void)ky_history_density(history, id, times[i], times[j], N_PIXELS, events,
+						 &err);
+			(void)ky_history_heights(history, id, times[i], times[j], N_PIXELS, heights,
 						 &err);
 		}
 	}

@@ -318,6 +318,113 @@ static void densities_add_up(void **unused)
 	free_made(&made);
 }
 
+/* ---- curves ------------------------------------------------------------------------------------ */
+
+/* Row 1: a thread runs and waits in turn. Row 3: a counter with random values at the same times. */
+static void make_curves(struct made *made, size_t n)
+{
+	struct ky_open_row *counter;
+
+	*made = (struct made){.n = 0};
+	make_intervals(made, n);
+	begin_file(made);
+	counter = ky_history_writer_row(&made->writer, KY_ROW_COUNTER, 0, 0, "value");
+	assert_non_null(counter);
+	for (size_t i = 0; i < n; i++) {
+		struct ky_history_interval *it = &made->intervals[i];
+
+		assert_int_equal(ky_open_row_add(&made->writer, made->row, it->begin_ns, it->end_ns,
+						 i & 1 ? KY_STATE_USER : KY_STATE_WAIT_CPU),
+				 0);
+		it->state = ky_state(KY_STATE_VALUE, 100 + random_number(i % 900 + 1));
+		assert_int_equal(ky_open_row_add(&made->writer, counter, it->begin_ns, it->end_ns,
+						 it->state),
+				 0);
+	}
+	publish(made, n, true);
+}
+
+/* What heights must be from @begin_ns to @end_ns: of the counter, and ->sum_ns of the thread. */
+static struct ky_history_height expect_height(const struct made *made, int64_t begin_ns,
+					      int64_t end_ns, double *active_ns)
+{
+	struct ky_history_height height = {.low = 1e9};
+
+	*active_ns = 0;
+	for (size_t i = first_after(made, begin_ns);
+	     i < made->n && made->intervals[i].begin_ns < end_ns; i++) {
+		const struct ky_history_interval *it = &made->intervals[i];
+		int64_t begin = it->begin_ns > begin_ns ? it->begin_ns : begin_ns;
+		int64_t end = it->end_ns < end_ns ? it->end_ns : end_ns;
+		double value = (double)ky_state_value(it->state), ns = (double)(end - begin);
+
+		height.low = value < height.low ? value : height.low;
+		height.high = value > height.high ? value : height.high;
+		height.sum_ns += value * ns;
+		height.ns += ns;
+		*active_ns += i & 1 ? ns : 0;
+	}
+	return height;
+}
+
+static bool is_near(double a, double b, double part)
+{
+	double most = a > b ? a : b;
+
+	return (a > b ? a - b : b - a) <= most * part + 1e-6;
+}
+
+/* @part: how far sums may be from the right ones. */
+static void check_curves(const struct made *made, struct ky_history *history, int64_t begin_ns,
+			 int64_t end_ns, size_t n, double part)
+{
+	struct ky_history_height all = {.low = 1e9}, heights[N_PIXELS], expected;
+	double active_ns = 0, expected_ns;
+	struct kymo_error err;
+
+	assert_int_equal(ky_history_heights(history, 1, begin_ns, end_ns, n, heights, &err), 0);
+	for (size_t x = 0; x < n; x++)
+		active_ns += heights[x].sum_ns;
+	assert_int_equal(ky_history_heights(history, 3, begin_ns, end_ns, n, heights, &err), 0);
+	for (size_t x = 0; x < n; x++) {
+		all.sum_ns += heights[x].sum_ns;
+		all.ns += heights[x].ns;
+		if (heights[x].ns <= 0)
+			continue;
+		all.low = heights[x].low < all.low ? heights[x].low : all.low;
+		all.high = heights[x].high > all.high ? heights[x].high : all.high;
+	}
+	expected = expect_height(made, begin_ns, end_ns, &expected_ns);
+	assert_true(is_near(active_ns, expected_ns, part));
+	assert_true(is_near(all.sum_ns, expected.sum_ns, part));
+	assert_true(is_near(all.ns, expected.ns, part));
+	assert_true(all.high == expected.high);
+	assert_true(is_near(all.low, expected.low, part + 0.06));
+}
+
+static void curves_have_peaks_and_sums(void **unused)
+{
+	struct ky_history *history;
+	struct made made;
+
+	(void)unused;
+	make_curves(&made, N_INTERVALS);
+	history = open_file(made.fd, false);
+	check_curves(&made, history, made.intervals[0].begin_ns, made.intervals[made.n - 1].end_ns,
+		     N_PIXELS, 0.02);
+	check_curves(&made, history, made.intervals[0].begin_ns, made.intervals[made.n - 1].end_ns,
+		     1, 0.02);
+	/* Read to the intervals, it is exact. */
+	for (int i = 0; i < 200; i++) {
+		int64_t ns = made.intervals[random_number(made.n)].begin_ns;
+
+		check_curves(&made, history, ns, ns + N_PIXELS + (int64_t)random_number(800),
+			     N_PIXELS, 1e-6);
+	}
+	ky_history_close(history);
+	free_made(&made);
+}
+
 static void ranges_without_time_are_refused(void **unused)
 {
 	struct ky_history_pixel pixels[4];
@@ -768,6 +875,7 @@ int main(void)
 		cmocka_unit_test(every_moment_is_as_written),
 		cmocka_unit_test(pictures_show_what_fills_most),
 		cmocka_unit_test(densities_add_up),
+		cmocka_unit_test(curves_have_peaks_and_sums),
 		cmocka_unit_test(ranges_without_time_are_refused),
 		cmocka_unit_test(readers_see_what_is_published),
 		cmocka_unit_test(overlaps_are_left_out),

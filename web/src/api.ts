@@ -63,21 +63,43 @@ export interface Details {
   event: { [key: string]: Json };
 }
 
-/** A row of the state history; @runs are pixels with the same state. */
-export interface TimelineRow {
+/** How far the pass is that builds the state history. */
+export interface Ready {
+  ready: boolean; // else @read events of the trace were read for it
+  read: number;
+}
+
+/** A row of the state history. */
+export interface TreeRow {
   id: number;
+  parent: number | null;
   kind: string;
   number: number;
   name: string;
-  runs: [from: number, to: number, kind: number, name: string, value: number][];
+  origin: number; // of a process: who made it; 0: unknown
+  states: boolean; // it has some
 }
 
-export interface Timeline {
+export interface Tree extends Ready {
+  rows: TreeRow[];
+  omitted: number;
+}
+
+/** Rows as pixels. @runs has four numbers for each run of pixels with the same state: from, to, kind, detail. */
+export interface Timeline extends Ready {
   range: Range;
-  ready: boolean; // else @read events of the trace were read for it
-  read: number;
   count: number; // pixels
-  rows: TimelineRow[];
+  names: string[]; // details of states with a name are numbers of them, from 1 on
+  rows: { id: number; runs: number[] }[];
+}
+
+/** What a row does at a time. */
+export interface Moment {
+  begin: bigint | null; // null: since ever
+  end: bigint | null;
+  kind: number;
+  value: number;
+  name: string;
 }
 
 export interface Column {
@@ -141,8 +163,40 @@ export async function density(range: Range, count: number, filter: string, signa
   return { ...(fields as unknown as Density), range };
 }
 
-export async function timeline(range: Range, count: number, signal: AbortSignal): Promise<Timeline> {
-  return { ...((await ask("timeline", { ...range, count }, signal)) as unknown as Timeline), range };
+export async function tree(signal: AbortSignal): Promise<Tree> {
+  const fields = await ask("tree", {}, signal);
+  const rows = (fields.rows as Json[][]).map(
+    ([id, parent, kind, number, name, origin, states]): TreeRow => ({
+      id: id as number,
+      parent: parent as number | null,
+      kind: kind as string,
+      number: Number(number as number),
+      name: name as string,
+      origin: Number(origin as number),
+      states: states === 1,
+    }),
+  );
+  return { ...(fields as unknown as Tree), rows };
+}
+
+/** How long each row was active, ns. Rows without states in the range are not there. */
+export async function activity(range: Range, signal: AbortSignal): Promise<Map<number, number>> {
+  return new Map((await ask("activity", { ...range }, signal)).rows as unknown as [number, number][]);
+}
+
+/** Without times, numbers are small: the browser's own parser, which is faster. */
+export async function timeline(range: Range, count: number, ids: number[], signal?: AbortSignal): Promise<Timeline> {
+  const query = new URLSearchParams({ begin: String(range.begin), end: String(range.end), count: String(count) });
+  const answer = await fetch(`api/timeline?${query}&ids=${ids.join(",")}`, { signal });
+  const fields = (await answer.json()) as Timeline & { error?: string };
+  if (!answer.ok) throw new Error(fields.error ?? answer.statusText);
+  return { ...fields, range };
+}
+
+export async function moment(row: number, ns: bigint, signal?: AbortSignal): Promise<Moment> {
+  const fields = await ask("moment", { row, ns }, signal);
+  const time = (value: Json) => (value === null ? null : big(value));
+  return { ...(fields as unknown as Moment), begin: time(fields.begin), end: time(fields.end) };
 }
 
 export async function rank(ns: bigint, filter: string, signal?: AbortSignal): Promise<number> {

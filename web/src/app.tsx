@@ -6,7 +6,8 @@ import { Graph, Overview } from "./graph";
 import { Recording, useRecording } from "./live";
 import { DetailsPane, ReportPane } from "./side";
 import { Store, useStore } from "./store";
-import { TimelineRows } from "./timeline";
+import { ROW_HELP, rowKeys } from "./row-keys";
+import { RowsBar, RowsPane } from "./rows";
 import { EventTable, traceName } from "./table";
 import { move, parseTime, zoom } from "./time";
 import "./style.css";
@@ -20,6 +21,7 @@ const HELP: [keys: string, what: string][] = [
   ["M", "select the visible range for reports"],
   ["Z", "undo a move"],
   ["L", "show the present of a recording that goes on, and follow it"],
+  ...ROW_HELP,
   ["Esc", "close this help; then: remove the selection"],
   ["Arrows, Page Up, Page Down, Home, End", "in the table: select another event"],
   ["Ctrl + wheel", "zoom at the pointer"],
@@ -145,6 +147,7 @@ function keys(store: Store, help: () => void): (event: KeyboardEvent) => void {
     m: () => store.set({ selection: store.state.view }),
     z: () => store.undo(),
     l: () => store.follow(),
+    ...rowKeys(store),
     "?": help,
     escape: () => store.set({ selection: null }),
   };
@@ -176,8 +179,11 @@ function App({ store }: { store: Store }) {
       <Bar store={store} help={() => setHelp(true)} />
       <main>
         <Overview store={store} />
-        <Graph store={store} />
-        <TimelineRows store={store} />
+        <div class="lanes">
+          <RowsBar store={store} />
+          <Graph store={store} />
+        </div>
+        <RowsPane store={store} />
         <div class="below">
           <EventTable store={store} />
           <aside aria-label={state.report ? "Report" : "Details of the event"}>

@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Info, Progress } from "./api";
 import { clamp, span, type Range } from "./time";
+import type { Sort } from "./tree";
 
 export interface State {
   view: Range; // what the graph shows
@@ -14,6 +15,42 @@ export interface State {
   filter: string;
   report: string; // "": the details of the event
   follow: boolean; // a recording that goes on: the graph ends at the present
+  wanted: { row: number; ns: bigint } | null; // an event that the table is to select
+  rows: RowsState;
+}
+
+/** What the rows show. Rows have keys: tree.ts. */
+export interface RowsState {
+  sort: Sort;
+  filter: string;
+  active: boolean; // only rows with states in the range
+  toggled: readonly string[]; // open ones that are closed at first, and the other way round
+  pinned: readonly string[];
+  selected: string | null;
+}
+
+const MOST_KEYS = 256; // in the address
+
+function rowsFrom(words: URLSearchParams): RowsState {
+  const keys = (name: string) => (words.get(name) ?? "").split(" ").filter(Boolean).slice(0, MOST_KEYS);
+  const sort = words.get("sort");
+  return {
+    sort: sort === "name" || sort === "number" ? sort : "cpu",
+    filter: (words.get("rows") ?? "").slice(0, 200),
+    active: words.get("active") === "1",
+    toggled: keys("toggled"),
+    pinned: keys("pin"),
+    selected: words.get("track"),
+  };
+}
+
+function rowsTo(rows: RowsState, words: URLSearchParams): void {
+  if (rows.sort !== "cpu") words.set("sort", rows.sort);
+  if (rows.filter) words.set("rows", rows.filter);
+  if (rows.active) words.set("active", "1");
+  if (rows.toggled.length) words.set("toggled", rows.toggled.slice(0, MOST_KEYS).join(" "));
+  if (rows.pinned.length) words.set("pin", rows.pinned.slice(0, MOST_KEYS).join(" "));
+  if (rows.selected !== null) words.set("track", rows.selected);
 }
 
 const S = 1_000_000_000n;
@@ -40,6 +77,8 @@ export class Store {
       filter: "",
       report: "",
       follow: false,
+      wanted: null,
+      rows: rowsFrom(new URLSearchParams()),
     };
     this.restore();
     window.addEventListener("hashchange", () => {
@@ -64,6 +103,10 @@ export class Store {
     window.clearTimeout(this.saved);
     this.saved = window.setTimeout(() => window.history.replaceState(null, "", `#${this.address()}`), 200);
     this.tell();
+  }
+
+  setRows(change: Partial<RowsState>): void {
+    this.set({ rows: { ...this.state.rows, ...change } });
   }
 
   setProgress(progress: Progress): void {
@@ -132,7 +175,7 @@ export class Store {
   }
 
   address(): string {
-    const { view, selection, row, top, filter, report, cursor } = this.state;
+    const { view, selection, row, top, filter, report, cursor, rows } = this.state;
     const words = new URLSearchParams({ b: String(view.begin), e: String(view.end) });
     if (selection) words.set("s", `${selection.begin},${selection.end}`);
     if (this.state.follow) words.set("live", "1");
@@ -141,6 +184,7 @@ export class Store {
     if (row !== null) words.set("row", String(row));
     if (cursor !== null) words.set("c", String(cursor));
     if (top >= 1) words.set("top", String(Math.floor(top)));
+    rowsTo(rows, words);
     return words.toString();
   }
 
@@ -165,6 +209,8 @@ export class Store {
       shown: null,
       filter: words.get("f") ?? "",
       report: this.info.reports.some((one) => one.name === report) ? report : "",
+      wanted: null,
+      rows: rowsFrom(words),
     };
   }
 }

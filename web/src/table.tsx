@@ -100,7 +100,7 @@ export function traceName(trace: api.Trace): string {
 }
 
 export function EventTable({ store }: { store: Store }) {
-  const { filter, row: selected, top, view, follow } = useStore(store);
+  const { filter, row: selected, top, view, follow, wanted } = useStore(store);
   const body = useRef<HTMLDivElement>(null);
   const bar = useRef<HTMLDivElement>(null);
   const source = useRef<Source | null>(null);
@@ -177,10 +177,10 @@ export function EventTable({ store }: { store: Store }) {
     if (follow) mine.current = viewKey;
     store.set({ top: to, follow: follow && to >= most });
   };
-  const select = (number: number) => {
+  const select = (number: number, at: bigint | null = null) => {
     if (number < 0 || number >= rows.total) return;
     following.current?.abort();
-    const ns = rows.row(number)?.ns ?? null;
+    const ns = at ?? rows.row(number)?.ns ?? null;
     let { view: now } = store.state;
     if (ns !== null && (ns < now.begin || ns > now.end)) {
       const half = BigInt(Math.floor(span(now) / 2));
@@ -193,6 +193,12 @@ export function EventTable({ store }: { store: Store }) {
     if (number < first) scroll(number);
     else if (number >= first + visible) scroll(number - visible + 1);
   };
+  // Another part of the page wants an event to be selected.
+  useEffect(() => {
+    if (!wanted || !rows.total) return;
+    store.set({ wanted: null });
+    select(wanted.row, wanted.ns);
+  }, [wanted, rows.total]);
   // The table became lower: the selected event stays in sight.
   const before = useRef(visible);
   useEffect(() => {

@@ -78,6 +78,7 @@ int ky_history_top(struct ky_history *history, uint64_t offset, uint32_t row,
 	kind = ky_bytes_varint(&bytes);
 	parent = ky_bytes_varint(&bytes);
 	top->row.number = ky_bytes_signed(&bytes);
+	top->row.origin = ky_bytes_signed(&bytes);
 	len = ky_bytes_varint(&bytes);
 	if (bytes.bad || kind >= KY_ROW_KINDS || parent > KY_ROWS_MAX || len > KY_ROW_NAME_BYTES ||
 	    len > (uint64_t)(bytes.end - bytes.at))

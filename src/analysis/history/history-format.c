@@ -242,6 +242,7 @@ void ky_entries_put(struct ky_strbuf *out, const struct ky_entry *entries, uint3
 		ky_put_varint(out, entry->more);
 		ky_strbuf_add(out, (const char *)codes[i], KY_CELLS);
 		ky_strbuf_add(out, (const char *)entry->shares, KY_CELLS);
+		ky_strbuf_add(out, (const char *)entry->curve, KY_CELLS);
 	}
 }
 
@@ -257,7 +258,7 @@ static bool get_entry(struct ky_bytes *bytes, struct ky_entry *entry, const uint
 	entry->end_ns = *ns;
 	entry->count = ky_bytes_varint(bytes);
 	more = ky_bytes_varint(bytes);
-	if (more > UINT16_MAX || bytes->bad || bytes->end - bytes->at < 2 * (ptrdiff_t)KY_CELLS)
+	if (more > UINT16_MAX || bytes->bad || bytes->end - bytes->at < 3 * (ptrdiff_t)KY_CELLS)
 		return false;
 	entry->more = (uint16_t)more;
 	for (uint32_t c = 0; c < KY_CELLS; c++) {
@@ -266,7 +267,8 @@ static bool get_entry(struct ky_bytes *bytes, struct ky_entry *entry, const uint
 		entry->states[c] = states[bytes->at[c]];
 	}
 	memcpy(entry->shares, bytes->at + KY_CELLS, KY_CELLS);
-	bytes->at += (size_t)2 * KY_CELLS;
+	memcpy(entry->curve, bytes->at + (size_t)2 * KY_CELLS, KY_CELLS);
+	bytes->at += (size_t)3 * KY_CELLS;
 	return true;
 }
 

@@ -7,7 +7,7 @@
 #include "base/strbuf.h"
 
 #define KY_HISTORY_MAGIC   UINT64_C(0x315349484f4d594b) /* "KYMOHIS1" */
-#define KY_HISTORY_VERSION 1u
+#define KY_HISTORY_VERSION 2u
 
 #define KY_LEAF_INTERVALS 512u /* of a leaf, at most */
 #define KY_LEAF_STATES	  255u /* different ones of a leaf, at most */
@@ -117,6 +117,11 @@ struct ky_entry {
 	uint8_t shares
 		[KY_CELLS]; /* of KY_ROW_STREAM: events, relative to the fullest cell; else see ky_history_pixel */
 	uint16_t more;
+	/*
+	 * The curve (ky_history_heights()): how much of the time is active, of 255. Rows that hold values have their
+	 * greatest value in states, and the mean and the least one in shares and curve, both relative to it.
+	 */
+	uint8_t curve[KY_CELLS];
 };
 
 void ky_leaf_put(struct ky_strbuf *out, int64_t begin_ns, uint32_t n, const uint64_t *durations,
@@ -154,7 +159,8 @@ void ky_paint_begin(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, si
 /* @state fills @share of 255 of the time between them. */
 void ky_paint_add(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, uint64_t state,
 		  uint8_t share, bool more);
-void ky_paint_entry(struct ky_paint *paint, const struct ky_entry *entry);
+/* @holds_values: see ky_row_holds_values(). Then its cells have their greatest values. */
+void ky_paint_entry(struct ky_paint *paint, const struct ky_entry *entry, bool holds_values);
 void ky_paint_end(struct ky_paint *paint);
 
 /* The same for numbers of events, which are spread evenly over the time of each part. */
@@ -169,6 +175,24 @@ void ky_spread_begin(struct ky_spread *spread, int64_t begin_ns, int64_t end_ns,
 		     double *pixels);
 void ky_spread_add(struct ky_spread *spread, int64_t begin_ns, int64_t end_ns, double count);
 void ky_spread_entry(struct ky_spread *spread, const struct ky_entry *entry);
+
+/* The same for curves. */
+struct ky_curve {
+	int64_t begin_ns, end_ns;
+	size_t n;
+	double pixel_ns;
+	struct ky_history_height *pixels;
+};
+
+/* @end_ns is after @begin_ns. */
+void ky_curve_begin(struct ky_curve *curve, int64_t begin_ns, int64_t end_ns, size_t n,
+		    struct ky_history_height *pixels);
+/* An interval in @state. */
+void ky_curve_add(struct ky_curve *curve, int64_t begin_ns, int64_t end_ns, uint64_t state);
+/* @holds_values: see ky_row_holds_values(). */
+void ky_curve_entry(struct ky_curve *curve, const struct ky_entry *entry, bool holds_values);
+/* The cells of @entry from a curve of KY_CELLS pixels. */
+void ky_curve_cells(const struct ky_curve *curve, struct ky_entry *entry, bool holds_values);
 
 /* The events that an interval of a stream's row stands for. */
 static inline uint64_t ky_state_events(uint64_t state)

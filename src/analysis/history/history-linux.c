@@ -183,6 +183,8 @@ static int name_thread(struct ky_history_builder *builder, const struct ky_threa
 	if (!process)
 		return KYMO_E_MEMORY;
 	ky_open_row_parent(row, process->id);
+	if (thread->ppid > 0)
+		ky_open_row_origin(process, thread->ppid);
 	if (thread->pid == thread->tid || !process->name[0])
 		return ky_open_row_name(&builder->writer, process, thread->comm);
 	return 0;

@@ -173,9 +173,11 @@ struct range {
 	struct ky_history *history;
 	uint32_t row;
 	int64_t begin_ns, end_ns;
-	uint64_t pixel_ns;	/* rounded down; not 0 */
-	struct ky_paint *paint; /* one of the two */
+	uint64_t pixel_ns; /* rounded down; not 0 */
+	bool holds_values;
+	struct ky_paint *paint; /* one of the three */
 	struct ky_spread *spread;
+	struct ky_curve *curve;
 };
 
 static void put_leaf(const struct range *range, const struct ky_leaf *leaf)
@@ -190,6 +192,8 @@ static void put_leaf(const struct range *range, const struct ky_leaf *leaf)
 			;
 		else if (range->paint)
 			ky_paint_add(range->paint, ns, end, state, 255, false);
+		else if (range->curve)
+			ky_curve_add(range->curve, ns, end, state);
 		else
 			ky_spread_add(range->spread, ns, end, (double)ky_state_events(state));
 		ns = end;
@@ -211,7 +215,9 @@ static int put_entry(const struct range *range, const struct ky_entry *entry, ui
 		return 0;
 	if (span / KY_CELLS + (span % KY_CELLS != 0) <= range->pixel_ns) {
 		if (range->paint)
-			ky_paint_entry(range->paint, entry);
+			ky_paint_entry(range->paint, entry, range->holds_values);
+		else if (range->curve)
+			ky_curve_entry(range->curve, entry, range->holds_values);
 		else
 			ky_spread_entry(range->spread, entry);
 		return 0;
@@ -242,6 +248,8 @@ static int put_range(struct range *range, struct kymo_error *err)
 	struct ky_row_top *top;
 	int status = read_top(range->history, range->row, &top, err);
 
+	if (status >= 0)
+		range->holds_values = ky_row_holds_values(top->row.kind);
 	for (uint32_t i = status < 0 ? 0 : top->n_levels; i-- > 0 && status >= 0;)
 		status = put_entries(range, top->levels[i].entries, top->levels[i].n, i, err);
 	if (status >= 0)
@@ -294,6 +302,22 @@ int ky_history_density(struct ky_history *history, uint32_t row, int64_t begin_n
 	return put_range(&range, err);
 }
 
+int ky_history_heights(struct ky_history *history, uint32_t row, int64_t begin_ns, int64_t end_ns,
+		       size_t n, struct ky_history_height *heights, struct kymo_error *err)
+{
+	struct range range = {
+		.history = history, .row = row, .begin_ns = begin_ns, .end_ns = end_ns};
+	struct ky_curve curve;
+	int status = check_range(&range, n, err);
+
+	if (status < 0)
+		return status;
+	ky_curve_begin(&curve, begin_ns, end_ns, n, heights);
+	range.pixel_ns = ((uint64_t)end_ns - (uint64_t)begin_ns) / n;
+	range.curve = &curve;
+	return put_range(&range, err);
+}
+
 /* ---- texts ----------------------------------------------------------------------------------------- */
 
 bool ky_state_has_name(enum ky_state_kind kind)
@@ -342,6 +366,7 @@ const char *ky_row_kind_text(enum ky_row_kind kind)
 		[KY_ROW_PROCESS] = "process", [KY_ROW_THREAD] = "thread",
 		[KY_ROW_DISK] = "disk",	      [KY_ROW_REQUESTS] = "requests",
 		[KY_ROW_STREAM] = "stream",   [KY_ROW_SPANS] = "spans",
+		[KY_ROW_COUNTER] = "counter",
 	};
 
 	return kind < KY_ROW_KINDS ? texts[kind] : "unknown";

@@ -184,6 +184,40 @@ static void to_densities(struct ky_entry *entry, const double *cells)
 	}
 }
 
+static void spread_node(const struct ky_open_node *node, struct ky_entry *entry)
+{
+	struct ky_spread spread;
+	double cells[KY_CELLS];
+
+	ky_spread_begin(&spread, entry->begin_ns, entry->end_ns, KY_CELLS, cells);
+	for (uint32_t i = 0; i < node->n; i++) {
+		entry->count += node->entries[i].count;
+		ky_spread_entry(&spread, &node->entries[i]);
+	}
+	to_densities(entry, cells);
+}
+
+static void paint_node(const struct ky_open_node *node, bool holds_values, struct ky_entry *entry)
+{
+	struct ky_history_height heights[KY_CELLS];
+	struct ky_history_pixel pixels[KY_CELLS];
+	struct ky_paint paint;
+	struct ky_curve curve;
+
+	ky_paint_begin(&paint, entry->begin_ns, entry->end_ns, KY_CELLS, pixels);
+	ky_curve_begin(&curve, entry->begin_ns, entry->end_ns, KY_CELLS, heights);
+	for (uint32_t i = 0; i < node->n; i++) {
+		entry->count += node->entries[i].count;
+		ky_curve_entry(&curve, &node->entries[i], holds_values);
+		if (!holds_values)
+			ky_paint_entry(&paint, &node->entries[i], false);
+	}
+	ky_paint_end(&paint);
+	if (!holds_values)
+		to_cells(entry, pixels);
+	ky_curve_cells(&curve, entry, holds_values);
+}
+
 static int push_entry(struct ky_history_writer *writer, struct ky_open_row *row, uint32_t level,
 		      const struct ky_entry *entry);
 
@@ -193,26 +227,12 @@ static int close_node(struct ky_history_writer *writer, struct ky_open_row *row,
 	struct ky_open_node *node = row->levels[level];
 	struct ky_entry entry = {.begin_ns = node->entries[0].begin_ns,
 				 .end_ns = node->entries[node->n - 1].end_ns};
-	struct ky_history_pixel pixels[KY_CELLS];
-	struct ky_paint paint;
-	struct ky_spread spread;
-	double cells[KY_CELLS];
 	int status;
 
-	ky_paint_begin(&paint, entry.begin_ns, entry.end_ns, KY_CELLS, pixels);
-	ky_spread_begin(&spread, entry.begin_ns, entry.end_ns, KY_CELLS, cells);
-	for (uint32_t i = 0; i < node->n; i++) {
-		entry.count += node->entries[i].count;
-		if (row->kind == KY_ROW_STREAM)
-			ky_spread_entry(&spread, &node->entries[i]);
-		else
-			ky_paint_entry(&paint, &node->entries[i]);
-	}
-	ky_paint_end(&paint);
 	if (row->kind == KY_ROW_STREAM)
-		to_densities(&entry, cells);
+		spread_node(node, &entry);
 	else
-		to_cells(&entry, pixels);
+		paint_node(node, ky_row_holds_values(row->kind), &entry);
 	ky_entries_put(&writer->scratch, node->entries, node->n);
 	node->n = 0;
 	status = put_record(writer, KY_RECORD_NODE, row->id, level + 1, &entry.offset);
@@ -237,20 +257,28 @@ static int push_entry(struct ky_history_writer *writer, struct ky_open_row *row,
 
 static void paint_leaf(const struct ky_open_row *row, struct ky_entry *entry)
 {
+	struct ky_history_height heights[KY_CELLS];
 	struct ky_history_pixel pixels[KY_CELLS];
+	bool holds_values = ky_row_holds_values(row->kind);
 	struct ky_paint paint;
+	struct ky_curve curve;
 	int64_t ns = entry->begin_ns;
 
 	ky_paint_begin(&paint, entry->begin_ns, entry->end_ns, KY_CELLS, pixels);
+	ky_curve_begin(&curve, entry->begin_ns, entry->end_ns, KY_CELLS, heights);
 	for (uint32_t i = 0; i < row->n; i++) {
 		int64_t end = ns + (int64_t)row->durations[i];
 
-		ky_paint_add(&paint, ns, end, row->states[row->codes[i]], 255, false);
+		ky_curve_add(&curve, ns, end, row->states[row->codes[i]]);
+		if (!holds_values)
+			ky_paint_add(&paint, ns, end, row->states[row->codes[i]], 255, false);
 		ns = end;
 	}
 	ky_paint_end(&paint);
 	entry->count = row->n;
-	to_cells(entry, pixels);
+	if (!holds_values)
+		to_cells(entry, pixels);
+	ky_curve_cells(&curve, entry, holds_values);
 }
 
 static void spread_leaf(const struct ky_open_row *row, struct ky_entry *entry)
@@ -477,6 +505,7 @@ static int put_row(struct ky_history_writer *writer, struct ky_open_row *row)
 	ky_put_varint(out, row->kind);
 	ky_put_varint(out, row->parent == KY_HISTORY_NO_ROW ? 0 : (uint64_t)row->parent + 1);
 	ky_put_signed(out, row->number);
+	ky_put_signed(out, row->origin);
 	ky_put_varint(out, len);
 	ky_strbuf_add(out, row->name, len);
 	ky_put_varint(out, n_levels);

@@ -24,7 +24,7 @@ struct ky_open_node {
 struct ky_open_row {
 	enum ky_row_kind kind;
 	uint32_t id, parent;
-	int64_t number;
+	int64_t number, origin;
 	char *name; /* of the arena */
 	/* The last interval: it may still grow. */
 	bool has_last;
@@ -71,6 +71,12 @@ static inline void ky_open_row_parent(struct ky_open_row *row, uint32_t parent)
 {
 	row->is_dirty |= row->parent != parent;
 	row->parent = parent;
+}
+
+static inline void ky_open_row_origin(struct ky_open_row *row, int64_t origin)
+{
+	row->is_dirty |= row->origin != origin;
+	row->origin = origin;
 }
 
 /* The number of a name; @name is copied. UINT64_MAX: out of memory. */

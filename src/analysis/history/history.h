@@ -89,8 +89,16 @@ enum ky_row_kind {
 	KY_ROW_REQUESTS = 7, /* number: of requests at the same time, this one's; below the disk */
 	KY_ROW_STREAM = 8,   /* density of events; below the machine */
 	KY_ROW_SPANS = 9,    /* number: the depth; below a thread or a stream */
-	KY_ROW_KINDS = 10,
+	KY_ROW_COUNTER =
+		10, /* number: enum ky_counter; below a machine, a CPU, a process or a disk */
+	KY_ROW_KINDS = 11,
 };
+
+/* Do the states of such rows hold values (KY_STATE_VALUE)? */
+static inline bool ky_row_holds_values(enum ky_row_kind kind)
+{
+	return kind == KY_ROW_QUEUE || kind == KY_ROW_DISK || kind == KY_ROW_COUNTER;
+}
 
 /* "cpu", "thread", ...: static. */
 const char *ky_row_kind_text(enum ky_row_kind kind);
@@ -102,6 +110,7 @@ struct ky_history_row {
 	enum ky_row_kind kind;
 	uint32_t parent; /* a smaller or a larger id, or KY_HISTORY_NO_ROW */
 	int64_t number;
+	int64_t origin; /* of a process: the number of the process that made it; 0: unknown */
 	int64_t begin_ns, end_ns; /* of its states; INT64_MIN: it has none */
 	const char *name;	  /* foreign text, up to 255 bytes; valid until the next refresh */
 };
@@ -239,6 +248,21 @@ struct ky_history_pixel {
  */
 int ky_history_pixels(struct ky_history *history, uint32_t row, int64_t begin_ns, int64_t end_ns,
 		      size_t n, struct ky_history_pixel *pixels, struct kymo_error *err);
+
+/* A part of a row, as wide as one pixel, as a part of a curve. */
+struct ky_history_height {
+	double low, high; /* values; of no use where ->ns is 0 */
+	double sum_ns;	  /* values times their durations */
+	double ns;	  /* of the pixel, with known states */
+};
+
+/*
+ * @row as a curve of @n pixels. The values of a row that holds values are its own: sum_ns / ns is their mean. All other states
+ * have the value 1 if something is active in them (a CPU runs a thread, a thread runs, a span is open), else 0: sum_ns is the
+ * active time. Where the index was not read to its intervals, low and mean are exact to 1/255 of high, and high is exact.
+ */
+int ky_history_heights(struct ky_history *history, uint32_t row, int64_t begin_ns, int64_t end_ns,
+		       size_t n, struct ky_history_height *heights, struct kymo_error *err);
 
 /*
  * Events of a row of kind KY_ROW_STREAM, for each of @n pixels: their sum is exact to KY_HISTORY_EVENTS at each end.

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Rows on a canvas. A row becomes two lines of pixels, one for its bars and one for its thin lines, which are drawn as high as
+// the row: the time that this takes depends on the pixels, not on the number of states.
+import type { Picture } from "./pictures";
+import { BRIGHT, LOW, PIXELS } from "./states";
+import { span, type Range } from "./time";
+
+export const ROW = 18;
+const LOW_TOP = 7;
+const LOW_HIGH = 4;
+const TEXT_PX = 40; // narrower states have no text
+const LETTER_PX = 6;
+
+export interface Place {
+  picture: Picture;
+  y: number;
+  text: (kind: number, detail: number) => string;
+}
+
+/** Pixels of a picture to pixels of the canvas. */
+export function scaleOf(picture: Picture, view: Range, width: number): { left: number; scale: number } {
+  const left = (Number(picture.range.begin - view.begin) / (span(view) + 1)) * width;
+  return { left, scale: ((span(picture.range) + 1) / (span(view) + 1) / picture.count) * width };
+}
+
+const scratch = document.createElement("canvas");
+
+function fill(line: Uint32Array, low: Uint32Array, place: Place, view: Range, width: number): void {
+  const { runs } = place.picture;
+  const { left, scale } = scaleOf(place.picture, view, width);
+  for (let i = 0; i < runs.length; i += 4) {
+    const from = Math.round(left + runs[i] * scale);
+    const to = Math.max(from + 1, Math.round(left + runs[i + 1] * scale));
+    if (to <= 0) continue;
+    if (from >= width) return;
+    const kind = runs[i + 2];
+    (LOW.has(kind) ? low : line).fill(PIXELS[kind] ?? PIXELS[0], Math.max(0, from), to);
+  }
+}
+
+function write(context: CanvasRenderingContext2D, place: Place, view: Range, width: number): void {
+  const { runs } = place.picture;
+  const { left, scale } = scaleOf(place.picture, view, width);
+  if (scale * place.picture.count < TEXT_PX) return;
+  for (let i = 0; i < runs.length; i += 4) {
+    const from = Math.max(0, left + runs[i] * scale);
+    const wide = Math.min(width, left + runs[i + 1] * scale) - from;
+    if (wide < TEXT_PX || LOW.has(runs[i + 2])) continue;
+    const text = place.text(runs[i + 2], runs[i + 3]);
+    if (!text) continue;
+    const room = Math.floor((wide - 6) / LETTER_PX);
+    context.fillStyle = BRIGHT.has(runs[i + 2]) ? "#000" : "#fff";
+    context.fillText(text.length > room ? `${text.slice(0, room - 1)}…` : text, from + 3, place.y + ROW / 2);
+  }
+}
+
+export function paint(context: CanvasRenderingContext2D, places: Place[], view: Range, width: number): void {
+  if (!places.length || width < 1) return;
+  const image = new ImageData(width, 2 * places.length);
+  const pixels = new Uint32Array(image.data.buffer);
+  places.forEach((place, i) => {
+    const line = pixels.subarray(2 * i * width, (2 * i + 1) * width);
+    fill(line, pixels.subarray((2 * i + 1) * width, (2 * i + 2) * width), place, view, width);
+  });
+  scratch.width = width;
+  scratch.height = 2 * places.length;
+  scratch.getContext("2d")!.putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = false;
+  places.forEach(({ y }, i) => {
+    context.drawImage(scratch, 0, 2 * i + 1, width, 1, 0, y + LOW_TOP, width, LOW_HIGH);
+    context.drawImage(scratch, 0, 2 * i, width, 1, 0, y + 1, width, ROW - 2);
+  });
+  context.font = "10px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  for (const place of places) write(context, place, view, width);
+}

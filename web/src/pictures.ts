@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Pictures of rows from the server: only those in sight are asked for, one question at a time.
+import * as api from "./api";
+import { span, type Range } from "./time";
+
+const MOST_PIXELS = 4096;
+const MOST_IDS = 256;
+const KEPT = 2000;
+const TIMES: Range = { begin: -(2n ** 63n), end: 2n ** 63n - 1n };
+
+/** One row in a range, as the server answered. */
+export interface Picture {
+  stale: boolean; // shown until the new one comes
+  range: Range;
+  count: number;
+  names: string[];
+  runs: number[];
+}
+
+interface Wanted {
+  view: Range;
+  width: number;
+  ids: number[];
+}
+
+/** The view with as much on both sides as an answer can have, so that a small move needs no answer; a pixel stays as wide. */
+function around(view: Range, width: number): { range: Range; count: number } {
+  const side = Math.min(width, Math.max(0, MOST_PIXELS - width)) >> 1;
+  const more = BigInt(Math.round(((span(view) + 1) * side) / width));
+  const begin = view.begin - more;
+  const end = view.end + more;
+  if (begin < TIMES.begin || end > TIMES.end) return { range: view, count: width };
+  return { range: { begin, end }, count: width + 2 * side };
+}
+
+export class Pictures {
+  readonly cache = new Map<number, Picture>();
+  private wanted: Wanted | null = null;
+  private busy = false;
+
+  constructor(
+    private readonly changed: () => void,
+    private readonly failed: (message: string) => void,
+  ) {}
+
+  get(id: number): Picture | undefined {
+    return this.cache.get(id);
+  }
+
+  /** Show @ids, with @width pixels for @view. */
+  want(view: Range, width: number, ids: number[]): void {
+    this.wanted = { view, width, ids };
+    void this.ask();
+  }
+
+  /** There is more in the history: all pictures are asked for again. @known: these rows are still what they were. */
+  renew(known: (id: number) => boolean): void {
+    for (const [id, picture] of this.cache) {
+      picture.stale = true;
+      if (!known(id)) this.cache.delete(id);
+    }
+  }
+
+  private fits(id: number, { view, width }: Wanted): boolean {
+    const picture = this.cache.get(id);
+    if (!picture || picture.stale || picture.range.begin > view.begin || picture.range.end < view.end) return false;
+    // A pixel has at least a nanosecond.
+    const wide = Math.max(1, (span(view) + 1) / width) / ((span(picture.range) + 1) / picture.count);
+    return wide > 0.999 && wide < 1.001;
+  }
+
+  private async ask(): Promise<void> {
+    if (this.busy || !this.wanted) return;
+    const wanted = this.wanted;
+    const ids = wanted.ids.filter((id) => !this.fits(id, wanted)).slice(0, MOST_IDS);
+    if (!ids.length) return;
+    this.busy = true;
+    try {
+      const { range, count } = around(wanted.view, wanted.width);
+      this.take(await api.timeline(range, count, ids));
+      this.busy = false;
+      // A row that did not come now does not come next time.
+      if (this.wanted !== wanted) void this.ask();
+    } catch (error) {
+      this.busy = false;
+      this.wanted = null;
+      this.failed((error as Error).message);
+    }
+  }
+
+  private take(found: api.Timeline): void {
+    for (const { id, runs } of found.rows) {
+      this.cache.delete(id);
+      this.cache.set(id, { range: found.range, count: found.count, names: found.names, runs, stale: false });
+    }
+    for (const id of this.cache.keys()) {
+      if (this.cache.size <= KEPT) break;
+      this.cache.delete(id);
+    }
+    this.changed();
+  }
+}

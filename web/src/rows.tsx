@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+// The rows under the graph: a tree of which only the visible part exists, and rows that stay at the top.
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import * as api from "./api";
+import { Block } from "./block";
+import { Pictures } from "./pictures";
+import { ROW } from "./paint";
+import { chosen, ROWS_ID, togglePin } from "./row-keys";
+import { useLater, useStore, type Store } from "./store";
+import { build, byKey, isOpen, lines, type Line, type Sort, type Track } from "./tree";
+
+const POLL_MS = 500;
+
+interface Found {
+  tracks: Track[];
+  keys: Map<string, Track>;
+  ids: Map<number, Track>;
+  omitted: number;
+}
+
+const EMPTY: Found = { tracks: [], keys: new Map(), ids: new Map(), omitted: 0 };
+
+function understand(tree: api.Tree): Found {
+  const tracks = build(tree.rows);
+  const keys = byKey(tracks);
+  const ids = new Map<number, Track>();
+  for (const track of keys.values()) if (track.id !== null) ids.set(track.id, track);
+  return { tracks, keys, ids, omitted: tree.omitted };
+}
+
+/** The tree, once the history is complete. */
+function useTree(store: Store, setError: (text: string) => void): [Found, api.Ready | null] {
+  const [found, setFound] = useState<Found>(EMPTY);
+  const [ready, setReady] = useState<api.Ready | null>(null);
+  const [round, setRound] = useState(0);
+  useLater(
+    async (signal) => {
+      try {
+        const tree = await api.tree(signal);
+        setReady(tree);
+        if (tree.ready) setFound(understand(tree));
+        else window.setTimeout(() => !signal.aborted && setRound((n) => n + 1), POLL_MS);
+      } catch (reason) {
+        if (!signal.aborted) setError((reason as Error).message);
+      }
+    },
+    [round, store.generation],
+    0,
+  );
+  return [found, ready];
+}
+
+/** How long rows were active in the view; the old times stay until the new ones are there. */
+function useActivity(store: Store, tracks: Track[], setError: (text: string) => void): ReadonlyMap<number, number> {
+  const { view } = useStore(store);
+  const [active, setActive] = useState<ReadonlyMap<number, number>>(new Map());
+  useLater(
+    async (signal) => {
+      if (!tracks.length) return;
+      try {
+        setActive(await api.activity(view, signal));
+      } catch (reason) {
+        if (!signal.aborted) setError((reason as Error).message);
+      }
+    },
+    [view.begin, view.end, tracks],
+    150,
+  );
+  return active;
+}
+
+export function RowsBar({ store }: { store: Store }) {
+  const { rows } = useStore(store);
+  return (
+    <div class="rows-bar" role="group" aria-label="Which rows">
+      <input
+        id="row-filter"
+        type="text"
+        aria-label="Filter rows by their names"
+        placeholder="Rows (R), such as ngin*"
+        maxLength={200}
+        value={rows.filter}
+        onInput={(event) => store.setRows({ filter: event.currentTarget.value })}
+      />
+      <label>
+        Sort{" "}
+        <select
+          id="row-sort"
+          value={rows.sort}
+          onChange={(event) => store.setRows({ sort: event.currentTarget.value as Sort })}
+        >
+          <option value="cpu">by CPU time here</option>
+          <option value="name">by name</option>
+          <option value="number">by number</option>
+        </select>
+      </label>
+      <label>
+        <input
+          id="row-active"
+          type="checkbox"
+          checked={rows.active}
+          onChange={(event) => store.setRows({ active: event.currentTarget.checked })}
+        />{" "}
+        only rows with states here
+      </label>
+    </div>
+  );
+}
+
+function fold(store: Store, track: Track, open: boolean): void {
+  const { toggled } = store.state.rows;
+  const rest = toggled.filter((key) => key !== track.key);
+  store.setRows({ toggled: open === !track.closed ? rest : [...rest, track.key] });
+}
+
+function foldAll(store: Store, keys: Map<string, Track>, open: boolean): void {
+  const all = [...keys.values()].filter((track) => track.children.length && track.closed === open);
+  store.setRows({ toggled: all.map((track) => track.key) });
+}
+
+/** Up, down, left and right, as in any tree. */
+function treeKeys(store: Store, list: Line[], page: number): (event: KeyboardEvent) => void {
+  return (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const { selected, toggled } = store.state.rows;
+    const at = list.findIndex((line) => line.track.key === selected);
+    const line = list[at];
+    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
+    const choose = (i: number) => {
+      const next = list[Math.max(0, Math.min(i, list.length - 1))];
+      if (next) store.setRows({ selected: next.track.key });
+    };
+    if (event.key in steps) choose(at < 0 ? 0 : at + steps[event.key]);
+    else if (event.key === "Home") choose(0);
+    else if (event.key === "End") choose(list.length - 1);
+    else if (event.key === "ArrowRight" && line?.open === false) fold(store, line.track, true);
+    else if (event.key === "ArrowRight" && line?.open) choose(at + 1);
+    else if (event.key === "ArrowLeft" && line?.open && isOpen(line.track, new Set(toggled))) fold(store, line.track, false);
+    else if (event.key === "ArrowLeft" && line) {
+      let above = at;
+      while (above > 0 && list[above].depth >= line.depth) above--;
+      if (list[above].depth < line.depth) choose(above);
+    } else if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+}
+
+/** The height and the place of what scrolls. */
+function useScroll(): [preact.RefObject<HTMLDivElement>, number, number, (top: number) => void] {
+  const ref = useRef<HTMLDivElement>(null);
+  const [height, setHeight] = useState(200);
+  const [top, setTop] = useState(0);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(() => setHeight(ref.current!.clientHeight));
+    observer.observe(ref.current!);
+    return () => observer.disconnect();
+  }, []);
+  return [ref, height, top, setTop];
+}
+
+export function RowsPane({ store }: { store: Store }) {
+  const { rows, view } = useStore(store);
+  const [error, setError] = useState("");
+  const [tip, setTip] = useState("");
+  const [, draw] = useState(0);
+  const [scroller, height, top, setTop] = useScroll();
+  const [found, ready] = useTree(store, setError);
+  const active = useActivity(store, found.tracks, setError);
+  const pictures = useMemo(() => new Pictures(() => draw((n) => n + 1), setError), []);
+  const last = useRef(found);
+  useLayoutEffect(() => {
+    const before = last.current.ids;
+    last.current = found;
+    pictures.renew((id) => before.get(id)?.label === found.ids.get(id)?.label);
+  }, [found]);
+  const list = useMemo(
+    () => lines(found.tracks, { ...rows, toggled: new Set(rows.toggled) }, active),
+    [found, rows.sort, rows.filter, rows.active, rows.toggled, active],
+  );
+  const pinned = rows.pinned.flatMap((key): Line[] => {
+    const track = found.keys.get(key);
+    return track ? [{ track, depth: 0, open: null, position: 1, brothers: 1 }] : [];
+  });
+  const first = Math.max(0, Math.min(Math.floor(top / ROW), list.length - Math.floor(height / ROW)));
+  const visible = list.slice(first, first + Math.ceil(height / ROW) + 1);
+  const selected = list.findIndex((line) => line.track.key === rows.selected);
+
+  useLayoutEffect(() => {
+    chosen.id = found.keys.get(rows.selected ?? "")?.id ?? null;
+    chosen.foldAll = (open) => foldAll(store, found.keys, open);
+  }, [found, rows.selected]);
+  // The selected row stays in sight, and where it was when the rows get another order.
+  const before = useRef({ key: rows.selected, y: 0 });
+  useLayoutEffect(() => {
+    const element = scroller.current!;
+    if (selected >= 0) {
+      const y = selected * ROW;
+      const wasSeen = before.current.y >= 0 && before.current.y <= height - ROW;
+      if (before.current.key === rows.selected && wasSeen) element.scrollTop = y - before.current.y;
+      else if (before.current.key !== rows.selected && y < element.scrollTop) element.scrollTop = y;
+      else if (before.current.key !== rows.selected && y + ROW > element.scrollTop + height)
+        element.scrollTop = y + ROW - height;
+    }
+    before.current = { key: rows.selected, y: selected < 0 ? -1 : selected * ROW - element.scrollTop };
+  }, [list, rows.selected]);
+  const scrolled = () => {
+    setTop(scroller.current!.scrollTop);
+    if (selected >= 0) before.current.y = selected * ROW - scroller.current!.scrollTop;
+  };
+  const shared = {
+    store,
+    pictures,
+    tracks: found.ids,
+    selected: rows.selected,
+    pinned: rows.pinned,
+    setTip,
+    fold: (line: Line) => fold(store, line.track, !line.open),
+    pin: (line: Line) => togglePin(store, line.track.key),
+  };
+  useEffect(() => {
+    const ids = [...pinned, ...visible].flatMap((line) => (line.track.id === null ? [] : [line.track.id]));
+    const width = scroller.current!.querySelector("canvas")?.clientWidth ?? 0;
+    if (width > 0 && ids.length) pictures.want(view, Math.min(width, 4096), ids);
+  });
+  return (
+    <section class="tracks" id="timeline" aria-label="Rows">
+      {pinned.length > 0 && (
+        <div class="pinned" role="tree" aria-label="Rows that stay at the top">
+          <Block {...shared} list={pinned} offset={0} height={pinned.length * ROW} total={pinned.length} prefix="pin" />
+        </div>
+      )}
+      <div
+        ref={scroller}
+        class="scroller"
+        id={ROWS_ID}
+        role="tree"
+        tabIndex={0}
+        aria-label="CPUs, processes, disks, data streams"
+        aria-activedescendant={selected >= 0 ? `row-${list[selected].track.key}` : undefined}
+        onKeyDown={treeKeys(store, list, Math.max(1, Math.floor(height / ROW) - 1))}
+        onScroll={scrolled}
+      >
+        <div style={{ height: `${list.length * ROW}px` }}>
+          <Block {...shared} list={visible} offset={first * ROW - top} height={height} total={list.length} prefix="row" />
+        </div>
+      </div>
+      {ready && !ready.ready && <p class="tip">The states of CPUs and threads are being read: {ready.read} events.</p>}
+      {found.omitted > 0 && <p class="tip">{found.omitted} rows of later threads are not shown.</p>}
+      {error && <p class="tip error">No states of CPUs and threads: {error}</p>}
+      {list.length > 0 && <div class="tip">{tip}</div>}
+      {ready?.ready && !list.length && <p class="tip">{rows.filter || rows.active ? "No row matches." : "No rows."}</p>}
+    </section>
+  );
+}

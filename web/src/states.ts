@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// States of rows: their texts and colours, indexed by the numbers of src/analysis/history/history.h.
+
+export const KIND = { none: 0, runs: 2, active: 14, value: 19, events: 20 };
+
+/** The colours are those of Okabe and Ito: colour-blind people can distinguish them, on white and on black. */
+export const STATES: [text: string, colour: string][] = [
+  ["several short states", "#8a97a8"],
+  ["idle", "#8a97a8"],
+  ["runs", "#0072b2"],
+  ["user space", "#009e73"],
+  ["system call", "#0072b2"],
+  ["interrupted", "#d55e00"],
+  ["interrupted by a softirq", "#e69f00"],
+  ["waits for a CPU", "#f0e442"],
+  ["blocked", "#8a97a8"],
+  ["waits for a disk", "#cc79a7"],
+  ["waits for a lock", "#b05a8a"],
+  ["waits for the network", "#7a6fbe"],
+  ["waits for a time", "#8a97a8"],
+  ["stopped", "#55606d"],
+  ["active", "#d55e00"],
+  ["span", "#56b4e9"],
+  ["read request", "#009e73"],
+  ["write request", "#d55e00"],
+  ["request", "#8a97a8"],
+  ["value", "#56b4e9"],
+  ["events", "#56b4e9"],
+  ["running", "#009e73"],
+];
+
+/** States in which nothing happens are thin lines. So are waits without a known cause. */
+export const LOW = new Set([1, 8, 12, 13]);
+/** Text on these colours is black, else white. */
+export const BRIGHT = new Set([6, 7, 15, 9]);
+
+/** Bytes of a pixel, as a number of the machine's byte order; @faint: half of it shows the paper. */
+function pixel(colour: string, faint: boolean): number {
+  const bytes = new Uint8Array(4);
+  for (let i = 0; i < 3; i++) bytes[i] = parseInt(colour.slice(1 + 2 * i, 3 + 2 * i), 16);
+  bytes[3] = faint ? 0x70 : 0xff;
+  return new Uint32Array(bytes.buffer)[0];
+}
+
+export const PIXELS = Uint32Array.from(STATES, ([, colour], kind) => pixel(colour, LOW.has(kind) && kind !== 13));

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+// The tree of rows: machines, CPUs, processes and threads, disks, data streams; which of them are visible, in which order.
+import type { TreeRow } from "./api";
+
+export type Sort = "cpu" | "name" | "number";
+
+/** A row of the page. Groups and processes with several threads have no states of their own. */
+export interface Track {
+  key: string; // the row's number; of groups a text
+  id: number | null; // the row of the history that it shows
+  kind: string;
+  number: number;
+  label: string;
+  children: Track[];
+  closed: boolean; // at first
+}
+
+/** A visible row, and its place among its brothers. */
+export interface Line {
+  track: Track;
+  depth: number;
+  open: boolean | null; // null: nothing is below it
+  position: number;
+  brothers: number;
+}
+
+export interface Choice {
+  sort: Sort;
+  filter: string;
+  active: boolean; // only rows with states in the range
+  toggled: ReadonlySet<string>;
+}
+
+const GROUPS: [kinds: string[], label: string][] = [
+  [["cpu"], "CPUs"],
+  [["process", "thread"], "Processes"],
+  [["disk"], "Disks"],
+  [["counter"], "Counters"],
+  [["stream"], "Data streams"],
+];
+const RANKS = ["counter", "queue", "irq", "spans", "requests", "thread", "process"];
+const CLOSED = new Set(["cpu", "disk"]);
+
+const LABELS: Record<string, (row: TreeRow) => string> = {
+  cpu: (row) => `CPU ${row.number}`,
+  thread: (row) => `${row.name || "?"} (${row.number})`,
+  process: (row) => `${row.name || "?"} (${row.number})`,
+  disk: (row) => row.name || `device ${row.number}`,
+  requests: (row) => `requests, lane ${row.number + 1}`,
+  spans: (row) => (row.number ? `spans, depth ${row.number + 1}` : "spans"),
+};
+
+function toTrack(row: TreeRow): Track {
+  const label = LABELS[row.kind]?.(row) ?? (row.name || row.kind);
+  const { id, kind, number } = row;
+  return { key: String(id), id: row.states ? id : null, kind, number, label, children: [], closed: CLOSED.has(kind) };
+}
+
+/** A process with one thread is this thread: what is below the process comes below it. */
+function merge(process: Track): void {
+  const threads = process.children.filter((child) => child.kind === "thread");
+  if (threads.length !== 1 || threads[0].number !== process.number) {
+    if (threads.length) process.label += `, ${threads.length} threads`;
+    return;
+  }
+  const [thread] = threads;
+  process.children = [...thread.children, ...process.children.filter((child) => child !== thread)];
+  process.key = thread.key;
+  process.id = thread.id;
+  process.label = thread.label;
+  process.kind = "thread";
+}
+
+/** So deep, a chain of processes begins again at the top. */
+const DEEPEST = 64;
+
+/** The processes of a machine below those that made them. Traces can say anything: what is in a circle is at the top. */
+function family(processes: Track[], origins: ReadonlyMap<Track, number>): Track[] {
+  const numbers = new Map(processes.map((process) => [process.number, process]));
+  const depths = new Map<Track, number>(); // 0: at the top
+  const parent = (child: Track) => {
+    const found = numbers.get(origins.get(child) ?? 0);
+    return found === child ? undefined : found;
+  };
+  const find = (track: Track) => {
+    const path: Track[] = [];
+    let at: Track | undefined = track;
+    for (; at && !depths.has(at); at = parent(at)) {
+      depths.set(at, 0);
+      path.push(at);
+    }
+    let depth = at ? depths.get(at)! + 1 : 0;
+    while (path.length) {
+      const one = path.pop()!;
+      if (one === at) depth = 0; // it closes a circle
+      depths.set(one, depth++ % DEEPEST);
+    }
+  };
+  processes.forEach(find);
+  return processes.filter((process) => {
+    if (!depths.get(process)) return true;
+    parent(process)!.children.push(process);
+    return false;
+  });
+}
+
+function groups(key: string, tracks: Track[]): Track[] {
+  const known = new Set(GROUPS.flatMap(([kinds]) => kinds));
+  const rest = tracks.filter((track) => !known.has(track.kind));
+  const made = GROUPS.map(([kinds, label]) => ({
+    key: `${key}.${label}`,
+    id: null,
+    kind: "group",
+    number: 0,
+    label,
+    children: tracks.filter((track) => kinds.includes(track.kind)),
+    closed: false,
+  }));
+  return [...made.filter((group) => group.children.length), ...rest];
+}
+
+/** All rows. One machine is not shown: what is below it is at the top. */
+export function build(rows: TreeRow[]): Track[] {
+  const tracks = new Map(rows.map((row) => [row.id, toTrack(row)]));
+  const origins = new Map<Track, number>();
+  const tops: Track[] = [];
+  const processes = new Map<Track, Track[]>();
+  for (const row of rows) {
+    const track = tracks.get(row.id)!;
+    const above = row.parent === null ? undefined : tracks.get(row.parent);
+    if (row.kind === "process") {
+      origins.set(track, row.origin);
+      if (above) {
+        const list = processes.get(above) ?? [];
+        processes.set(above, list);
+        list.push(track);
+        continue;
+      }
+    }
+    (above?.children ?? tops).push(track);
+  }
+  for (const [machine, list] of processes) {
+    // Rows of processes of which no thread is known have nothing to show.
+    const seen = list.filter((process) => process.children.length);
+    const top = family(seen, origins);
+    seen.forEach(merge);
+    machine.children.push(...top);
+  }
+  const machines = tops.filter((track) => track.kind === "machine");
+  for (const machine of machines) machine.children = groups(machine.key, machine.children);
+  return tops.length === 1 && machines.length === 1 ? machines[0].children : tops;
+}
+
+/** "web*1" as a pattern that matches anywhere; other characters are themselves. */
+function pattern(text: string): RegExp | null {
+  const words = text.trim();
+  if (!words) return null;
+  const escaped = words.replace(/[.+^${}()|[\]\\]/g, "\\$&").replace(/\*/g, ".*").replace(/\?/g, ".");
+  return new RegExp(escaped, "i");
+}
+
+export const isOpen = (track: Track, toggled: ReadonlySet<string>) => track.closed === toggled.has(track.key);
+
+/** What is to be seen of @tracks, from top to bottom. @active: ns, by the rows' numbers. */
+export function lines(tracks: Track[], choice: Choice, active: ReadonlyMap<number, number>): Line[] {
+  const found: Line[] = [];
+  const sums = new Map<Track, number>();
+  const wanted = pattern(choice.filter);
+  const shown = new Map<Track, boolean>();
+
+  const measure = (track: Track): number => {
+    let sum = track.id === null || track.kind === "irq" || track.kind === "spans" ? 0 : (active.get(track.id) ?? 0);
+    if (track.kind === "irq" && track.id !== null) sum = active.get(track.id) ?? 0;
+    for (const child of track.children) {
+      const below = measure(child);
+      if (child.kind === "thread" || child.kind === "process") sum += below;
+    }
+    sums.set(track, sum);
+    return sum;
+  };
+  const isThere = (track: Track) => !choice.active || track.id === null || active.has(track.id) || !TIMED.has(track.kind);
+  const mark = (track: Track, chosen: boolean): boolean => {
+    const here = chosen || !wanted || (track.kind !== "group" && wanted.test(track.label));
+    let any = false;
+    for (const child of track.children) any = mark(child, here) || any;
+    const itself = here && track.kind !== "group" && isThere(track) && (track.id !== null || !track.children.length);
+    shown.set(track, itself || any);
+    return itself || any;
+  };
+  const order = (a: Track, b: Track): number => {
+    const rank = RANKS.indexOf(a.kind) - RANKS.indexOf(b.kind);
+    const isTask = (track: Track) => track.kind === "thread" || track.kind === "process";
+    if (rank && !(isTask(a) && isTask(b))) return rank;
+    if (isTask(a) || a.kind === "irq") {
+      if (choice.sort === "cpu") {
+        const busier = (sums.get(b) ?? 0) - (sums.get(a) ?? 0);
+        if (busier) return busier;
+      }
+      if (choice.sort === "name" && a.label !== b.label) return a.label < b.label ? -1 : 1;
+    }
+    return a.number - b.number || (a.label < b.label ? -1 : a.label > b.label ? 1 : 0);
+  };
+  const add = (brothers: Track[], depth: number) => {
+    const visible = brothers.filter((track) => shown.get(track));
+    if (visible.length > 1 && visible[0].kind !== "group") visible.sort(order);
+    visible.forEach((track, i) => {
+      const below = track.children.some((child) => shown.get(child));
+      // What matches is in sight.
+      const open = below ? isOpen(track, choice.toggled) || (wanted !== null && !wanted.test(track.label)) : null;
+      found.push({ track, depth, open, position: i + 1, brothers: visible.length });
+      if (open) add(track.children, depth + 1);
+    });
+  };
+  for (const track of tracks) {
+    measure(track);
+    mark(track, false);
+  }
+  add(tracks, 0);
+  return found;
+}
+
+const TIMED = new Set(["cpu", "irq", "thread", "requests", "spans"]);
+
+/** All tracks by their keys. */
+export function byKey(tracks: Track[], found = new Map<string, Track>()): Map<string, Track> {
+  for (const track of tracks) {
+    found.set(track.key, track);
+    byKey(track.children, found);
+  }
+  return found;
+}
