@@ -18,8 +18,15 @@ CTL = """
 ready() { [ "$(kymo sessions | grep -c ' for ')" = ${1:-1} ]; }
 joined() { ls /dev/shm/kymo-0/*/*.ring >/dev/null 2>&1; }
 recorded() { ls out/ust/pid/*/metadata >/dev/null 2>&1; }
+begin() { kymo record "$@" & recorder=$!; wait_for ready; }
 land() { kymo ctl --stop || exit 95; wait $recorder || exit 97; }
 """
+
+
+@pytest.fixture
+def ctl(box):  # noqa: F811
+    """Runs a script, after which nothing may be left."""
+    return lambda script: box(CTL + script + nothing_left())
 
 
 AS_NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
@@ -32,12 +39,15 @@ def count(path):
     return found
 
 
-def test_events_come_and_go(box):
+def numbers(lines):
+    return [int(re.search("i = ([0-9]+)", line).group(1)) for line in lines]
+
+
+def test_events_come_and_go(ctl):
     """In one trace, of programs that run and of programs that start; nothing is lost."""
-    done = box(CTL + """
+    done = ctl("""
 $T/modes numbers 1000000 200 & a=$!
-kymo record --user 'modes:number' -o out & recorder=$!
-wait_for ready
+begin --user 'modes:number' -o out
 wait_for joined
 sleeps $a 200
 kymo ctl --enable-event 'modes:other' || exit 96
@@ -51,7 +61,7 @@ sleeps $a 50
 kymo sessions
 kill $a
 land
-""" + nothing_left())
+""")
     short, long = sorted((count(trace) for trace in done.traces()), key=lambda c: sum(c.values()))
     assert short == {"modes:number": 10, "modes:other": 10}
     assert long["modes:other"] > 100 and long["modes:number"] > 200
@@ -63,28 +73,26 @@ land
     assert re.fullmatch("nbn?o+", kinds), kinds[:100]
 
 
-def test_filters_and_levels(box):
-    done = box(CTL + """
-kymo record --user 'shop:depth' -o out & recorder=$!
-wait_for ready
+def test_filters_and_levels(ctl):
+    done = ctl("""
+begin --user 'shop:depth' -o out
 kymo ctl --enable-event 'shop:order_placed' --filter 'total_cents > 1000' || exit 96
 kymo ctl --enable-event 'shop:*' --loglevel WARNING.. || exit 96
 $T/shop 1
 kymo ctl --disable-event 'shop:*' -e 'shop:order_placed' --filter 'total_cents < 1000' || exit 96
 $T/shop 1
 land
-""" + nothing_left())
+""")
     kinds = sorted(sorted(set(names(trace))) for trace in done.traces())
     assert ["shop:depth", "shop:forms", "shop:order_placed"] in kinds
     assert all("total_cents = 1" in line for trace in done.traces() for line in events(trace)
                if "order_placed" in line and len(events(trace)) > 2)
 
 
-def test_mistakes_change_nothing(box):
-    done = box(CTL + """
+def test_mistakes_change_nothing(ctl):
+    done = ctl("""
 $T/shop 1000000 1000 & a=$!
-kymo record --user 'shop:depth' -o out & recorder=$!
-wait_for ready
+begin --user 'shop:depth' -o out
 kymo ctl && exit 94
 kymo ctl --disable-event x --filter x && exit 94
 kymo ctl --enable-event shop && exit 94
@@ -96,7 +104,7 @@ kymo ctl nobody --stop && exit 94
 wait_for recorded
 kill $a
 land
-""" + nothing_left())
+""")
     assert set(names(done.traces()[0])) == {"shop:depth"}
     for message in ("say what is to be changed", "'shop:*' matches all events of a provider", "no_such",
                     "'LOUD' is not a log level", "does not record the kernel",
@@ -104,8 +112,8 @@ land
         assert message in done.err, message
 
 
-def test_one_of_several(box):
-    done = box(CTL + """
+def test_one_of_several(ctl):
+    done = ctl("""
 for name in a b; do kymo record --user 'modes:number' -o $name & done
 wait_for 'ready 2'
 kymo ctl --stop && exit 96
@@ -115,17 +123,16 @@ kymo ctl a --stop
 wait_for ready
 kymo ctl --stop
 wait
-""" + nothing_left())
+""")
     assert "name one of" in done.err
     assert set(names(done.traces("a")[0])) == {"modes:number"}
     assert set(names(done.traces("b")[0])) == {"modes:number", "modes:other"}
 
 
-def test_changes_while_programs_start(box):
+def test_changes_while_programs_start(ctl):
     """Whoever starts at the moment of a change has the new rules in the end, and the end."""
-    done = box(CTL + """
-kymo record --user 'modes:other' -o out & recorder=$!
-wait_for ready
+    done = ctl("""
+begin --user 'modes:other' -o out
 for i in $(seq 30); do $T/modes numbers 100000 1000 & done
 for i in $(seq 10); do
     kymo ctl --enable-event 'modes:number' || exit 96
@@ -136,7 +143,7 @@ wait_for '[ $(ls out/ust/pid/*/metadata | wc -l) = 30 ]'
 for program in $(jobs -p | grep -v "^$recorder$"); do sleeps $program 100; done
 kill $(jobs -p | grep -v "^$recorder$")
 land
-""" + nothing_left())
+""")
     assert len(done.traces()) == 30
     for trace in done.traces():
         tail = names(trace)[-20:]
@@ -152,8 +159,7 @@ land
 def test_changes_between_reading_and_joining(box, change, found):
     """A program is stopped when it has read the rules, before anybody can see that it has; then they change."""
     done = box(CTL + f"""
-kymo record --user 'modes:other' -o out & recorder=$!
-wait_for ready
+begin --user 'modes:other' -o out
 $T/hold session $T/modes numbers 200 1000 >held & holder=$!
 wait_for '[ -s held ]'
 {change}
@@ -167,11 +173,10 @@ wait $holder || exit 96
         assert set(names(trace)) == found and len(names(trace)) == 200
 
 
-def test_flight_recorder_changes(box):
-    done = box(CTL + """
+def test_flight_recorder_changes(ctl):
+    done = ctl("""
 $T/modes numbers 1000000 200 & a=$!
-kymo record --overwrite --user 'modes:number' -o out & recorder=$!
-wait_for ready
+begin --overwrite --user 'modes:number' -o out
 wait_for joined
 sleeps $a 50
 kymo ctl --disable-event '*' --enable-event 'modes:other' || exit 96
@@ -179,7 +184,7 @@ sleeps $a 50
 kymo snapshot -o snap || exit 95
 kill $a
 land
-""" + nothing_left())
+""")
     assert set(names(done.traces("snap")[0])) == {"modes:number", "modes:other"}
     assert names(done.traces("snap")[0])[-1] == "modes:other"
 
@@ -191,12 +196,11 @@ def gap(path):
     return max(b - a for a, b in zip(times, times[1:])), done.stderr
 
 
-def test_pause(box):
+def test_pause(ctl):
     """Programs that run and programs that start record nothing, lose nothing, and go on in the same trace."""
-    done = box(CTL + """
+    done = ctl("""
 $T/modes numbers 1000000 200 & a=$!
-kymo record --user 'modes:*' -o out & recorder=$!
-wait_for ready
+begin --user 'modes:*' -o out
 wait_for joined
 sleeps $a 50
 kymo ctl --pause || exit 96
@@ -211,7 +215,7 @@ $T/modes numbers 20 0
 kymo sessions
 kill $a
 land
-""" + nothing_left())
+""")
     short, long = sorted((names(trace) for trace in done.traces()), key=len)
     assert short == ["modes:number"] * 20 + ["modes:other"] * 20 or len(short) == 40
     assert len(done.traces()) == 2
@@ -222,12 +226,11 @@ land
     assert re.search("paused for .* in 1 pause", done.err)
 
 
-def test_changes_in_a_pause(box):
+def test_changes_in_a_pause(ctl):
     """They take effect when the recording resumes; it may also end in a pause."""
-    done = box(CTL + """
+    done = ctl("""
 $T/modes numbers 1000000 200 & a=$!
-kymo record --user 'modes:number' -o out & recorder=$!
-wait_for ready
+begin --user 'modes:number' -o out
 wait_for joined
 sleeps $a 50
 kymo ctl --pause --disable-event '*' --enable-event 'modes:other' || exit 96
@@ -238,18 +241,17 @@ kymo ctl --pause || exit 94
 sleeps $a 50
 kill $a
 land
-""" + nothing_left())
+""")
     (trace,) = done.traces()
     kinds = re.sub("n+", "n", re.sub("o+", "o", "".join("n" if n == "modes:number" else "o" for n in names(trace))))
     assert kinds == "no"
 
 
-def test_processes_are_chosen(box):
+def test_processes_are_chosen(ctl):
     """Programs join and leave while they run; what they recorded stays."""
-    done = box(CTL + """
+    done = ctl("""
 for name in a b c; do $T/modes numbers 1000000 200 & eval "$name=\\$!"; done
-kymo record --user 'modes:number' --pid $a -o out & recorder=$!
-wait_for ready
+begin --user 'modes:number' --pid $a -o out
 wait_for joined
 sleeps $a 20
 kymo ctl --remove-pid $a && exit 94
@@ -263,7 +265,7 @@ kymo ctl --status --json >status.json
 kill $a $b $c
 land
 echo $a $b
-""" + nothing_left())
+""")
     a, b = done.out.splitlines()[-1].split()
     by_pid = {re.search("-([0-9]+)", os.path.basename(t)).group(1): names(t) for t in done.traces()}
     assert set(by_pid) == {a, b}, by_pid.keys()
@@ -276,14 +278,13 @@ echo $a $b
     assert "; 0 lost." in done.err
 
 
-def test_users_are_chosen(box):
+def test_users_are_chosen(ctl):
     """A recording of one user's programs takes another user's, and then leaves the first one's."""
-    done = box(CTL + f"""
+    done = ctl(f"""
 chmod 755 .
 $T/modes numbers 1000000 200 & a=$!
 {AS_NOBODY} $T/modes numbers 1000000 200 & b=$!
-kymo record --user 'modes:number' --uid 0 -o out & recorder=$!
-wait_for ready
+begin --user 'modes:number' --uid 0 -o out
 wait_for joined
 sleeps $a 20
 kymo ctl --add-uid nobody || exit 96
@@ -296,7 +297,7 @@ sleeps $a 300
 kymo ctl --status --json >later.json
 kill $a $b
 land
-""" + nothing_left())
+""")
     counts = []
     for name in ("status.json", "later.json"):
         with open(os.path.join(done.cwd, name), encoding="utf-8") as file:
@@ -305,12 +306,11 @@ land
     assert len(grown) == 2 and sorted(grown.values())[0] == 0 and sorted(grown.values())[1] > 100, grown
 
 
-def test_clear(box):
+def test_clear(ctl):
     """The present trace goes, and the recording goes on in a new one."""
-    done = box(CTL + """
+    done = ctl("""
 $T/modes numbers 1000000 200 & a=$!
-kymo record --user 'modes:number' -o out & recorder=$!
-wait_for ready
+begin --user 'modes:number' -o out
 wait_for joined
 sleeps $a 100
 kymo ctl --clear || exit 96
@@ -318,9 +318,9 @@ ls out
 sleeps $a 50
 kill $a; wait $a
 land
-""" + nothing_left())
+""")
     (trace,) = done.traces()
-    first = int(re.search("i = ([0-9]+)", events(trace)[0]).group(1))
+    first = numbers(events(trace))[0]
     assert first > 90
     assert "; 0 lost." in done.err and "were cleared" in done.err
     assert not os.path.exists(os.path.join(done.cwd, "out", "archives"))
@@ -328,11 +328,10 @@ land
     assert recorded == len(events(trace, dump=True))
 
 
-def test_flight_recorder_is_cleared(box):
+def test_flight_recorder_is_cleared(ctl):
     """Exactly the events after it are in the snapshot, also in a sub-buffer that has older ones."""
-    done = box(CTL + """
-kymo record --overwrite --user 'modes:*' -o out & recorder=$!
-wait_for ready
+    done = ctl("""
+begin --overwrite --user 'modes:*' -o out
 $T/modes numbers 10 0
 $T/modes numbers 1000000 5000 & a=$!
 wait_for '[ $(ls /dev/shm/kymo-0/*/*.ring | wc -l) = 2 ]'
@@ -346,26 +345,24 @@ sleeps $a 20
 kymo snapshot -o after || exit 93
 kill $a; wait $a
 land
-""" + nothing_left())
+""")
     assert len(done.traces("before")) == 2 and len(done.traces("after")) == 1
     long = max((events(t) for t in done.traces("before")), key=len)
-    numbers = [int(re.search("i = ([0-9]+)", line).group(1)) for line in long]
-    after = [int(re.search("i = ([0-9]+)", line).group(1)) for line in events(done.traces("after")[0])]
-    assert after[0] in (numbers[-1], numbers[-1] + 1) and len(after) > 20
+    before, after = numbers(long), numbers(events(done.traces("after")[0]))
+    assert after[0] in (before[-1], before[-1] + 1) and len(after) > 20
     assert after == sorted(after)
 
 
-def test_kernel(box):
-    done = box(CTL + """
-kymo record --comm modes --kernel 'syscall_entry_getppid,syscall_exit_getppid' -o out & recorder=$!
-wait_for ready
+def test_kernel(ctl):
+    done = ctl("""
+begin --comm modes --kernel 'syscall_entry_getppid,syscall_exit_getppid' -o out
 kymo ctl --disable-kernel 'syscall_exit_*' || exit 96
 kymo ctl --enable-kernel 'no_such_event' && exit 94
 $T/modes steps 100
 kymo ctl --enable-kernel 'syscall_exit_getppid' --disable-kernel 'syscall_entry_getppid' || exit 96
 $T/modes steps 200
 land
-""" + nothing_left())
+""")
     shown = subprocess.run([KYMO, "print", os.path.join(done.cwd, "out")], capture_output=True,
                            text=True, check=True).stdout
     assert 100 <= shown.count("entry_getppid") < 200 and shown.count("exit_getppid") >= 200
@@ -384,11 +381,10 @@ time.sleep(1000)
 """
 
 
-def test_clients_that_say_nothing(box):
+def test_clients_that_say_nothing(ctl):
     """More of them than the recorder keeps: other clients are served at once all the same."""
-    done = box(CTL + f"""
-kymo record --overwrite --user 'modes:*' -o out & recorder=$!
-wait_for ready
+    done = ctl(f"""
+begin --overwrite --user 'modes:*' -o out
 $T/modes numbers 10 0
 /usr/bin/python3 -c '{SILENT}' >connected & silent=$!
 wait_for '[ -s connected ]'
@@ -399,7 +395,7 @@ timeout 60 kymo snapshot -o snapshot || exit 93
 timeout 60 kymo ctl --stop || exit 91
 wait $recorder || exit 90
 kill $silent
-""" + nothing_left())
+""")
     assert "flight recorder" in done.out
     assert len(done.traces("snapshot")) == 1
 
@@ -407,8 +403,7 @@ kill $silent
 def test_silent_clients_are_dropped(box):
     """Their descriptors are the recorder's again."""
     box(CTL + f"""
-kymo record --user 'modes:*' -o out & recorder=$!
-wait_for ready
+begin --user 'modes:*' -o out
 before=$(ls /proc/$recorder/fd | wc -l)
 /usr/bin/python3 -c '{SILENT}' >connected & silent=$!
 wait_for '[ -s connected ]'
@@ -422,8 +417,7 @@ kill $silent
 def test_recorder_that_is_stopped(box):
     """Nobody waits for it for ever, and the message says what is the matter."""
     done = box(CTL + """
-kymo record --user 'modes:*' -o out & recorder=$!
-wait_for ready
+begin --user 'modes:*' -o out
 kill -STOP $recorder
 timeout 100 kymo sessions || exit 96
 timeout 100 kymo sessions --json || exit 96
@@ -437,8 +431,7 @@ land
 
 def test_rules_are_listed_with_their_conditions(box):
     done = box(CTL + """
-kymo record --user 'modes:*' --filter 'i > 3' --exclude 'modes:other' -o out & recorder=$!
-wait_for ready
+begin --user 'modes:*' --filter 'i > 3' --exclude 'modes:other' -o out
 kymo ctl --enable-event 'shop:*' --filter 'items > 100' --loglevel warning
 kymo sessions
 kymo sessions --json >list.json
@@ -457,8 +450,7 @@ land
 def test_events_that_no_program_has(box):
     done = box(CTL + """
 $T/modes numbers 1000000 200 & a=$!
-kymo record --user 'modes:other' -o out & recorder=$!
-wait_for ready
+begin --user 'modes:other' -o out
 wait_for joined
 kymo ctl --enable-event 'nosuch:*' || exit 96
 kymo ctl --enable-event 'modes:num*' || exit 96
@@ -469,12 +461,11 @@ land
     assert "modes:num" not in done.err
 
 
-def test_root_reaches_other_users_recordings(box):
+def test_root_reaches_other_users_recordings(ctl):
     """But its own come first: nobody else makes them ambiguous. Other users see only their own."""
-    done = box(CTL + f"""
+    done = ctl(f"""
 mkdir -m 777 theirs && chmod 755 . && cd theirs
-{AS_NOBODY} kymo record --overwrite --user 'modes:*' -o out & recorder=$!
-wait_for ready
+{AS_NOBODY} begin --overwrite --user 'modes:*' -o out
 kymo sessions
 kymo ctl --disable-event '*' --enable-event 'modes:number' || exit 96
 {AS_NOBODY} $T/modes numbers 10 0
@@ -489,7 +480,7 @@ wait $own || exit 92
 (cd theirs; {AS_NOBODY} kymo sessions) | grep -c ' for '
 cd theirs
 land
-""" + nothing_left())
+""")
     assert "flight recorder of nobody, for " in done.out
     assert done.out.splitlines()[-2:] == ["nobody", "1"]
     assert "no events were recorded yet" in done.err

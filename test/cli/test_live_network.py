@@ -2,7 +2,6 @@
 """Recordings at relays: what kymo reads from lttng-relayd and from kymo relay, and what it does with relays that lie."""
 
 import json
-import os
 import re
 import socket
 import struct
@@ -12,9 +11,9 @@ import time
 
 import pytest
 
+from relays import free_port, relays
 from test_live import Follower, without_times
 from test_lttng_ust import lab  # noqa: F401 (a fixture)
-from test_network import Relay, free_port
 
 
 # ---- lttng-relayd -------------------------------------------------------------------------
@@ -114,10 +113,8 @@ def test_what_there_is_now(kymo, kymo_bin, lab, relayd, tmp_path):
 
 @pytest.fixture
 def relay(needs_root_tracefs, kymo_bin, tmp_path):
-    one = Relay(kymo_bin, tmp_path / "relay")
-    yield one
-    if one.process.poll() is None:
-        one.kill()
+    with relays(kymo_bin, tmp_path / "relay") as begin:
+        yield begin()
 
 
 def test_recording_at_a_relay(kymo, kymo_bin, relay, tmp_path):
@@ -138,7 +135,7 @@ def test_recording_at_a_relay(kymo, kymo_bin, relay, tmp_path):
     recorder.communicate(timeout=120)
     printed = reader.end()
     assert report.end().startswith("{")
-    assert without_times(printed) == without_times(kymo("print", relay.traces("shop")).out)
+    assert without_times(printed) == without_times(kymo("print", relay.trace("shop")).out)
     assert without_times(kymo("print", relay.address("shop")).out) == without_times(printed)
 
 

@@ -8,16 +8,15 @@ import os
 import random
 import re
 import shutil
-import socket
 import struct
 import subprocess
-import threading
 import time
 
 import pytest
 
 import viewer as protocol
 from conftest import ROOT
+from relays import HOST, relays
 from test_lttng_ust import lab  # noqa: F401 (a fixture)
 from viewer import BEGIN, HUP, INACTIVE, LAST, NEW_STREAM, OK, Viewer
 
@@ -25,62 +24,12 @@ pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
 
 MODES = os.path.join(os.path.dirname(os.environ.get("KYMO_BIN") or os.path.join(ROOT, "build/src/cli/kymo")),
                      "../../test/tracer/modes")
-HOST = socket.gethostname()
-
-
-class Relay:
-    """A relay with ports of its own choice for recorders and viewers."""
-
-    def __init__(self, kymo_bin, path, *options):
-        self.dir = str(path)
-        self.process = subprocess.Popen([kymo_bin, "relay", "--dir", self.dir, "--listen", "localhost:0", "--live",
-                                         "localhost:0", *options], stderr=subprocess.PIPE, text=True)
-        self.said = []
-        self.ports = {}
-        for line in self.process.stderr:
-            self.said.append(line)
-            if found := re.search(r"localhost, port (\d+)\. Rec|localhost, ports (\d+) and (\d+)|net://localhost:(\d+)", line):
-                self.ports |= {key: int(value) for key, value in zip(("kymo", "control", "data", "live"), found.groups())
-                               if value}
-            if "live" in self.ports:
-                break
-        assert "live" in self.ports, self.said
-        self.thread = threading.Thread(target=lambda: self.said.extend(self.process.stderr))
-        self.thread.start()
-
-    def end(self):
-        """Returns what it has said."""
-        if self.process.poll() is None:
-            self.process.terminate()
-        code = self.process.wait(timeout=60)
-        self.thread.join()
-        self.process.stderr.close()
-        assert code == 0, self.said
-        return "".join(self.said)
-
-    def address(self, name):
-        return f"kymo://localhost:{self.ports['kymo']}/{name}"
-
-    def url(self, name, host=HOST):
-        return f"net://localhost:{self.ports['live']}/host/{host}/{name}"
-
-    def trace(self, name):
-        found, = glob.glob(f"{self.dir}/*/{name}")
-        return found
 
 
 @pytest.fixture
 def relay(kymo_bin, tmp_path):
-    made = []
-
-    def begin(*options, path=tmp_path / "relay"):
-        made.append(Relay(kymo_bin, path, *options))
-        return made[-1]
-
-    yield begin
-    for one in made:
-        if not one.process.stderr.closed:
-            one.end()
+    with relays(kymo_bin, tmp_path / "relay", "--live", "localhost:0") as begin:
+        yield begin
 
 
 def wait_for(what, seconds=120):
@@ -163,7 +112,7 @@ def test_kernel_and_programs(kymo_bin, relay, tmp_path):
     """A recording of the kernel, and of programs that begin while it is watched."""
     here = relay()
     recorder = begin_recording(kymo_bin, "-o", here.address("web"), "-k", "sched_process_*,sched_switch", "--user", "modes:*")
-    wait_for(lambda: sessions(here.ports["live"], "web"))
+    wait_for(lambda: sessions(here.live, "web"))
     watching = Babeltrace(here.url("web"), tmp_path / "shown")
     # The viewer has what happens now.
     wait_for(lambda: watching.lines() or recorder.poll() is not None)
@@ -182,7 +131,7 @@ def test_chunks(kymo_bin, kymo, relay, tmp_path):
     here = relay()
     recorder = begin_recording(kymo_bin, "-o", here.address("chunks"), "-k", "sched_switch", "--user", "modes:*",
                                "--rotate-every", "1s")
-    wait_for(lambda: sessions(here.ports["live"], "chunks"))
+    wait_for(lambda: sessions(here.live, "chunks"))
     watching = Babeltrace(here.url("chunks"), tmp_path / "shown")
     wait_for(lambda: watching.lines() or recorder.poll() is not None)
     since = now()
@@ -208,7 +157,7 @@ def test_clear(kymo_bin, kymo, relay, tmp_path, who):
     recorder = begin_recording(kymo_bin, "-o", here.address("clear"), "--name", "clear", "-k", "sched_process_*", "--user",
                                "modes:*")
     program = subprocess.Popen([MODES, "numbers", "100000000", "1000"], stdout=subprocess.DEVNULL)
-    wait_for(lambda: sessions(here.ports["live"], "clear"))
+    wait_for(lambda: sessions(here.live, "clear"))
     if who == "kymo":
         readers = []
         for i, address in enumerate((here.address("clear"), here.trace("clear"))):
@@ -252,7 +201,7 @@ def test_new_program_beside_an_idle_one(kymo_bin, relay, tmp_path):
     idle = subprocess.Popen([MODES, "numbers", "1000", "100000000"], stdout=subprocess.DEVNULL)
     try:
         recorder = begin_recording(kymo_bin, "-o", here.address("idle"), "--user", "modes:*")
-        wait_for(lambda: sessions(here.ports["live"], "idle"))
+        wait_for(lambda: sessions(here.live, "idle"))
         watching = Babeltrace(here.url("idle"), tmp_path / "shown")
         time.sleep(1)  # it is attached then, or else the test is easier
         subprocess.run([MODES, "numbers", "20000", "0"], check=True, stdout=subprocess.DEVNULL)
@@ -267,7 +216,7 @@ def test_new_program_beside_an_idle_one(kymo_bin, relay, tmp_path):
 def test_two_viewers_and_one_that_goes(kymo_bin, relay, tmp_path):
     here = relay()
     recorder = begin_recording(kymo_bin, "-o", here.address("two"), "-k", "sched_switch")
-    wait_for(lambda: sessions(here.ports["live"], "two"))
+    wait_for(lambda: sessions(here.live, "two"))
     watching = [Babeltrace(here.url("two"), tmp_path / f"shown{i}") for i in range(3)]
     wait_for(lambda: all(one.lines() for one in watching) or recorder.poll() is not None)
     since = now()
@@ -292,11 +241,11 @@ def test_list(kymo, relay):
     here = relay()
     kymo("record", "-o", here.address("one"), "-k", "sched_switch", "--user", "modes:*", "--", MODES, "numbers", "10", "0")
     kymo("convert", "--to", "ctf2", "-o", f"{here.dir}/{HOST}/new", here.trace("one") + "/kernel")
-    with Viewer(here.ports["live"]) as old, Viewer(here.ports["live"], 15) as new:
+    with Viewer(here.live) as old, Viewer(here.live, 15) as new:
         assert {(one.host, one.name) for one in old.sessions()} == {(HOST, "one")}
         assert {(one.name, one.format) for one in new.sessions()} == {("one", 0), ("new", 1)}
         assert old.theirs == 15
-    done = subprocess.run(["babeltrace2", "-i", "lttng-live", f"net://localhost:{here.ports['live']}"], check=True,
+    done = subprocess.run(["babeltrace2", "-i", "lttng-live", f"net://localhost:{here.live}"], check=True,
                           capture_output=True, text=True)
     assert re.fullmatch(rf"{here.url('one')} \(timer = 100000, \d+ stream\(s\), 0 client\(s\) connected\)\n", done.stdout)
 
@@ -305,7 +254,7 @@ def test_without_relay(kymo_bin, relay, tmp_path):
     """A recorder on the same machine writes to a directory; the relay only shows it."""
     here = relay(path=tmp_path)
     recorder = begin_recording(kymo_bin, "-o", tmp_path / "local", "-k", "sched_switch", "--user", "modes:*")
-    wait_for(lambda: sessions(here.ports["live"], "local"))
+    wait_for(lambda: sessions(here.live, "local"))
     watching = Babeltrace(here.url("local"), tmp_path / "shown")
     wait_for(lambda: watching.lines() or recorder.poll() is not None)
     since = now()
@@ -320,12 +269,11 @@ def test_without_relay(kymo_bin, relay, tmp_path):
 def test_session_of_lttng(lab, relay, tmp_path):
     """LTTng's programs, through the relay, to babeltrace2."""
     here = relay("--lttng", "localhost:0,0")
-    lab.session("shown", create=["--live=100000", f"--ctrl-url=tcp4://127.0.0.1:{here.ports['control']}",
-                                 f"--data-url=tcp4://127.0.0.1:{here.ports['data']}"])
+    lab.session("shown", create=["--live=100000", *here.lttng_options()])
     lab.run("./prog", 0, 1, 0)
-    found, = wait_for(lambda: sessions(here.ports["live"], "shown"))
+    found, = wait_for(lambda: sessions(here.live, "shown"))
     watching = Babeltrace(here.url("shown", found.host), tmp_path / "shown")
-    wait_for(lambda: sessions(here.ports["live"], "shown")[0].clients)
+    wait_for(lambda: sessions(here.live, "shown")[0].clients)
     lab.run("./prog", 0, 500, 100)
     lab.end("shown")
     assert sum("prov:tick" in line for line in watching.end()) >= 500
@@ -339,7 +287,7 @@ def recorded(kymo, relay):
     """A relay with a complete recording of programs, 5000 events, and its session."""
     here = relay()
     kymo("record", "-o", here.address("some"), "--user", "modes:*", "-b", "64k", "--", MODES, "numbers", "5000", "0")
-    with Viewer(here.ports["live"]) as one:
+    with Viewer(here.live) as one:
         session, = one.sessions()
     return here, session
 
@@ -347,7 +295,7 @@ def recorded(kymo, relay):
 def test_every_command(recorded):
     here, session = recorded
     trace, = glob.glob(f"{here.trace('some')}/ust/pid/*")
-    with Viewer(here.ports["live"]) as one:
+    with Viewer(here.live) as one:
         assert one.attach(session.id)[0] == 6
         one.create()
         assert one.attach(session.id + 1)[0] == 3 and one.attach(session.id, 7)[0] == 5
@@ -382,7 +330,7 @@ def test_last_is_what_comes_now(kymo_bin, relay):
     """A recording that goes on: from its begin, or from now on; a stream is silent up to a time that rises."""
     here = relay()
     recorder = begin_recording(kymo_bin, "-o", here.address("on"), "-k", "sched_switch", "-b", "64k")
-    with Viewer(here.ports["live"]) as first, Viewer(here.ports["live"]) as last:
+    with Viewer(here.live) as first, Viewer(here.live) as last:
         wait_for(lambda: [one for one in first.sessions() if one.name == "on" and one.streams])
         session, = [one for one in first.sessions() if one.name == "on"]
         begins = {}
@@ -421,22 +369,22 @@ def test_hostile_viewers(recorded):
     here, session = recorded
     rng = random.Random(5)
     for _ in range(200):
-        with Viewer(here.ports["live"], connects=False) as one:
+        with Viewer(here.live, connects=False) as one:
             with contextlib.suppress(ConnectionError):
                 one.socket.sendall(rng.randbytes(rng.randrange(1, 200)))
     for command in (0, 10, 77, 2 ** 32 - 1, protocol.LIST):
-        with Viewer(here.ports["live"], connects=False) as one:
+        with Viewer(here.live, connects=False) as one:
             one.send(command, size=2 ** 63)
             assert one.is_closed()
     for major, kind in ((1, 1), (3, 1), (2, 2), (2, 0)):
-        with Viewer(here.ports["live"], connects=False) as one:
+        with Viewer(here.live, connects=False) as one:
             one.send(protocol.CONNECT, struct.pack(">QIII", 0, major, 4, kind))
             assert one.is_closed()
-    with Viewer(here.ports["live"]) as one:
+    with Viewer(here.live) as one:
         one.send(protocol.CONNECT, struct.pack(">QIII", 0, 2, 4, 1))
         assert one.is_closed()
     for _ in range(100):
-        with Viewer(here.ports["live"]) as one:
+        with Viewer(here.live) as one:
             one.create()
             _, streams = one.attach(session.id)
             for _ in range(20):
@@ -444,7 +392,7 @@ def test_hostile_viewers(recorded):
                                    rng.choice([0, 1, 4096, 2 ** 32 - 1]))
                 with contextlib.suppress(ConnectionError):
                     one.send(rng.randrange(2, 10), body[:rng.choice([8, 20])])
-    with Viewer(here.ports["live"]) as one:
+    with Viewer(here.live) as one:
         assert one.sessions()[0].name == session.name
 
 
@@ -459,7 +407,7 @@ def test_viewers_that_do_not_read(kymo, recorded):
     slow = []
     before = memory(here.process)
     for _ in range(50):
-        one = Viewer(here.ports["live"])
+        one = Viewer(here.live)
         slow.append(one)
         one.create()
         _, streams = one.attach(session.id)
@@ -471,7 +419,7 @@ def test_viewers_that_do_not_read(kymo, recorded):
         except BlockingIOError:
             pass
     assert memory(here.process) - before < 16 << 20
-    with Viewer(here.ports["live"]) as one:
+    with Viewer(here.live) as one:
         one.create()
         _, streams = one.attach(session.id)
         assert one.index(streams[1].id).status == OK
@@ -483,7 +431,7 @@ def test_viewers_that_do_not_read(kymo, recorded):
 
 def test_silent_viewers(recorded):
     here, _ = recorded
-    with Viewer(here.ports["live"], connects=False) as silent, Viewer(here.ports["live"]) as greeted:
+    with Viewer(here.live, connects=False) as silent, Viewer(here.live) as greeted:
         silent.socket.sendall(b"\0" * 10)
         assert silent.is_closed()
         assert greeted.sessions()
@@ -495,7 +443,7 @@ def test_paths_of_a_session_have_no_links(kymo, recorded, tmp_path):
     secret = tmp_path / "secret"
     shutil.copytree(here.trace("some"), secret)
     os.symlink(secret, f"{here.dir}/{HOST}/link")
-    with Viewer(here.ports["live"]) as one:
+    with Viewer(here.live) as one:
         assert {session.name for session in one.sessions()} == {"some"}
 
 
@@ -522,12 +470,12 @@ def welcome(one):
 def test_reader(recorded):
     """A reader greets at the port for recorders; then it is a viewer."""
     here, session = recorded
-    with greet(here.ports["kymo"]) as one:
+    with greet(here.port) as one:
         assert welcome(one) == (5, bytes(8))
         one.send(protocol.CONNECT, struct.pack(">QIII", 0, 2, 15, 1))
         assert one.take("QIII")[1:] == (2, 15, 1)
         assert [found.id for found in one.sessions()] == [session.id]
-    with greet(here.ports["kymo"], more=b"x") as one:
+    with greet(here.port, more=b"x") as one:
         assert welcome(one)[0] == 5
         kind, text = welcome(one)
         assert kind == 8 and b"does not wait" in text
@@ -538,7 +486,7 @@ def test_delay_of_readers(relay):
     here = relay()
 
     def watch(wish):
-        one = greet(here.ports["kymo"], wish=wish)
+        one = greet(here.port, wish=wish)
         assert welcome(one)[0] == 5
         one.send(protocol.CONNECT, struct.pack(">QIII", 0, 2, 15, 1))
         one.take("QIII")
@@ -547,7 +495,7 @@ def test_delay_of_readers(relay):
         assert one.attach(session.id)[0] == 1
         return one, session
 
-    with greet(here.ports["kymo"], kind=1, names=(HOST.encode(), b"slow")) as recorder:
+    with greet(here.port, kind=1, names=(HOST.encode(), b"slow")) as recorder:
         assert welcome(recorder) == (5, struct.pack("<Q", 1))
 
         recorder.socket.settimeout(0.2)

@@ -17,51 +17,16 @@ import pytest
 
 import lttng_daemon
 from lttng_daemon import OK, Closed, Daemon
+from relays import relays
 from test_lttng_ust import assert_equal_text, lab, numbers  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.usefixtures("loopback")
 
 
-class Relay:
-    """A relay with ports for LTTng."""
-
-    def __init__(self, kymo_bin, path, *options):
-        self.dir = str(path)
-        self.process = subprocess.Popen([kymo_bin, "relay", "--dir", self.dir, "--listen", "localhost:0", "--lttng",
-                                         "localhost:0,0", *options], stderr=subprocess.PIPE, text=True)
-        self.process.stderr.readline()
-        line = self.process.stderr.readline()
-        self.ports = [int(port) for port in re.fullmatch(r"Listening at localhost, ports (\d+) and (\d+), for LTTng.\n",
-                                                         line).groups()]
-        self.urls = [f"--ctrl-url=tcp4://127.0.0.1:{self.ports[0]}", f"--data-url=tcp4://127.0.0.1:{self.ports[1]}"]
-
-    def end(self):
-        """Returns what it has said."""
-        self.process.terminate()
-        said = self.process.stderr.read()
-        self.process.stderr.close()
-        assert self.process.wait(timeout=60) == 0, said
-        return said
-
-    def trace(self, name):
-        found, = glob.glob(f"{self.dir}/*/{name}")
-        return found
-
-
 @pytest.fixture
 def relay(kymo_bin, tmp_path):
-    made = []
-
-    def begin(*options):
-        made.append(Relay(kymo_bin, tmp_path / "relay", *options))
-        return made[-1]
-
-    yield begin
-    for one in made:
-        if one.process.poll() is None:
-            one.process.kill()
-            one.process.wait()
-            one.process.stderr.close()
+    with relays(kymo_bin, tmp_path / "relay", "--lttng", "localhost:0,0") as begin:
+        yield begin
 
 
 @contextlib.contextmanager
@@ -101,7 +66,7 @@ def test_same_as_lttng_relayd(kymo, peer, lab, relay, tmp_path, live):
     here, name = relay(), f"same{len(live)}"
     with peer_relay(lab.env, tmp_path / "peer") as urls:
         for to, create in (("dir", [] if live else [f"--output={tmp_path}/dir"]), ("peer", live + urls),
-                           ("kymo", live + here.urls)):
+                           ("kymo", live + here.lttng_options())):
             if create:
                 lab.session(f"{name}-{to}", create=create)
         lab.run("./prog", 0, 500, 1000)
@@ -127,7 +92,7 @@ def test_same_as_lttng_relayd(kymo, peer, lab, relay, tmp_path, live):
 
 def test_buffers_of_each_process(kymo, peer, lab, relay):
     here = relay()
-    lab.session("pids", "--buffers-pid", create=here.urls)
+    lab.session("pids", "--buffers-pid", create=here.lttng_options())
     for first in range(0, 500, 100):
         lab.run("./prog", first, 100)
     lab.end("pids")
@@ -139,7 +104,7 @@ def test_buffers_of_each_process(kymo, peer, lab, relay):
 def test_rotations(kymo, peer, lab, relay):
     """Chunks are whole traces of their own, with each event once; the session's directory has all."""
     here = relay()
-    lab.session("rot", "--subbuf-size=4096", "--num-subbuf=64", create=here.urls)
+    lab.session("rot", "--subbuf-size=4096", "--num-subbuf=64", create=here.lttng_options())
     for first in (0, 1000, 2000):
         with lab.popen("./prog", first, 1000, 3000) as program:
             # Without a program, the first chunk has no trace.
@@ -161,13 +126,13 @@ def test_rotations(kymo, peer, lab, relay):
 def test_rotation_by_schedule_and_clear(kymo, peer, lab, relay):
     """lttng enable-rotation, then lttng clear: what came before is gone, what comes after is there."""
     here = relay()
-    lab.session("sched", "--subbuf-size=4096", create=here.urls)
+    lab.session("sched", "--subbuf-size=4096", create=here.lttng_options())
     lab.run("lttng", "enable-rotation", "-s", "sched", "--timer=200000")
     lab.run("./prog", 0, 2000, 50000)
     wait_for(lambda: len(glob.glob(here.trace("sched") + "/archives/*+0000-*+0000-*")) >= 3)
     lab.end("sched")
     assert numbers(assert_equal_text(kymo, peer, here.trace("sched")).out) == list(range(2000))
-    lab.session("clear", "--subbuf-size=4096", create=here.urls)
+    lab.session("clear", "--subbuf-size=4096", create=here.lttng_options())
     lab.run("./prog", 0, 2000, 1000)
     lab.run("lttng", "clear", "clear")
     lab.run("./prog", 5000, 300, 1000)
@@ -178,9 +143,9 @@ def test_rotation_by_schedule_and_clear(kymo, peer, lab, relay):
 
 def test_files_of_limited_size(kymo, peer, lab, relay):
     here = relay()
-    lab.session("size", "--subbuf-size=4096", "--num-subbuf=64", "--tracefile-size=16384", create=here.urls)
+    lab.session("size", "--subbuf-size=4096", "--num-subbuf=64", "--tracefile-size=16384", create=here.lttng_options())
     lab.session("count", "--subbuf-size=4096", "--num-subbuf=64", "--tracefile-size=8192", "--tracefile-count=3",
-                create=here.urls)
+                create=here.lttng_options())
     lab.run("./prog", 0, 3000, 2000)
     for name in ("size", "count"):
         lab.end(name)
@@ -197,7 +162,7 @@ def test_files_of_limited_size(kymo, peer, lab, relay):
 
 def test_snapshots(kymo, peer, lab, relay):
     here = relay()
-    lab.session("snap", "--subbuf-size=4096", "--num-subbuf=8", "--overwrite", create=["--snapshot", *here.urls])
+    lab.session("snap", "--subbuf-size=4096", "--num-subbuf=8", "--overwrite", create=["--snapshot", *here.lttng_options()])
     for first in (0, 1000):
         lab.run("./prog", first, 200, 1000)
         lab.run("lttng", "snapshot", "record", "-s", "snap")
@@ -211,7 +176,7 @@ def test_snapshots(kymo, peer, lab, relay):
 def test_several_sessions_at_once(kymo, peer, lab, relay):
     here = relay()
     for i in range(4):
-        lab.session(f"s{i}", "--subbuf-size=4096", "--num-subbuf=64", create=here.urls + (["--live=200000"] if i % 2 else []))
+        lab.session(f"s{i}", "--subbuf-size=4096", "--num-subbuf=64", create=here.lttng_options() + (["--live=200000"] if i % 2 else []))
     programs = [lab.popen("./prog", first, 1000, 2000) for first in (0, 1000)]
     assert [program.wait() for program in programs] == [0, 0]
     for i in range(4):
@@ -219,7 +184,7 @@ def test_several_sessions_at_once(kymo, peer, lab, relay):
     for i in range(4):
         assert sorted(numbers(assert_equal_text(kymo, peer, here.trace(f"s{i}")).out)) == list(range(2000))
     # A second session of the name.
-    lab.session("s0", create=here.urls)
+    lab.session("s0", create=here.lttng_options())
     lab.end("s0")
     assert os.path.isdir(here.trace("s0-2"))
 
@@ -227,7 +192,7 @@ def test_several_sessions_at_once(kymo, peer, lab, relay):
 def test_live_readers(kymo, kymo_bin, lab, relay, tmp_path):
     """kymo print --live sees events while the session runs, and at the end all of them in order."""
     here = relay()
-    lab.session("follow", "--subbuf-size=4096", create=["--live=100000", *here.urls])
+    lab.session("follow", "--subbuf-size=4096", create=["--live=100000", *here.lttng_options()])
     lab.run("./prog", 0, 10)
     wait_for(lambda: glob.glob(here.dir + "/*/follow/ust/uid/*/64-bit/metadata"))
     with open(tmp_path / "printed", "wb") as file:
@@ -265,7 +230,7 @@ def test_consumer_that_is_killed(kymo, peer, lab, relay, tmp_path):
     killed.build()
     killed.start()
     try:
-        killed.session("kill", "--subbuf-size=4096", "--num-subbuf=64", create=here.urls)
+        killed.session("kill", "--subbuf-size=4096", "--num-subbuf=64", create=here.lttng_options())
         killed.run("./prog", 0, 5000, 1000)
         wait_for(lambda: sum(map(os.path.getsize, glob.glob(here.dir + "/*/kill/ust/uid/*/64-bit/ch_*"))) > 100000)
         consumer, = consumers(tmp_path)
@@ -275,7 +240,7 @@ def test_consumer_that_is_killed(kymo, peer, lab, relay, tmp_path):
     wait_for(lambda: not glob.glob(here.dir + "/*/kill/ust/uid/*/64-bit/.live"))
     found = numbers(assert_equal_text(kymo, peer, here.trace("kill")).out)
     assert len(found) > 1000 and len(set(found)) == len(found)
-    lab.session("other", create=here.urls)
+    lab.session("other", create=here.lttng_options())
     lab.run("./prog", 0, 100)
     lab.end("other")
     assert numbers(kymo("print", here.trace("other")).out) == list(range(100))
@@ -292,7 +257,7 @@ def kernel(lttng_kernel):
 def test_kernel_domain(kymo, relay, kernel):
     """A trace of LTTng's kernel tracer, sent as its consumer daemon does, arrives as it is."""
     here = relay()
-    with Daemon(here.ports) as daemon:
+    with Daemon(here.lttng) as daemon:
         assert daemon.create("k") == (OK, "board/k") and daemon.chunk(0) == OK
         sent = lttng_daemon.send_trace(daemon, kernel, "kernel")
         for handle, last in sent.values():
@@ -309,7 +274,7 @@ def test_kernel_domain(kymo, relay, kernel):
 def test_old_versions(kymo, relay, kernel, minor):
     """Daemons before chunks name whole paths; the first ones have no index."""
     here = relay()
-    with Daemon(here.ports, minor) as daemon:
+    with Daemon(here.lttng, minor) as daemon:
         assert daemon.create("old")[0] == OK
         path = "/board/old-20260101-000000/kernel"
         if minor < 4:
@@ -334,7 +299,7 @@ def test_old_versions(kymo, relay, kernel, minor):
 
 
 def begin(here, name="s", **spec):
-    daemon = Daemon(here.ports)
+    daemon = Daemon(here.lttng)
     assert daemon.create(name, **spec)[0] == OK and daemon.chunk(0) == OK
     return daemon
 
@@ -419,7 +384,7 @@ def test_packets_that_were_written_over(relay):
 def test_two_consumers_of_one_session(relay):
     """The kernel's and the programs' consumer daemons share the directory and the chunks."""
     here = relay()
-    with begin(here, daemon=b"d" * 16) as kernel, Daemon(here.ports) as user:
+    with begin(here, daemon=b"d" * 16) as kernel, Daemon(here.lttng) as user:
         assert user.create("s", daemon=b"d" * 16, chunk=0) == (OK, "board/s")
         streams = [kernel.add("k", "kernel"), user.add("u", "ust/uid/0/64-bit")]
         for daemon, stream in zip((kernel, user), streams):
@@ -525,7 +490,7 @@ def test_quota(relay):
                 if number > 100:
                     daemon.data.take(1)
     assert sum(os.path.getsize(path) for path in glob.glob(here.dir + "/board/s/ust/uid/0/64-bit/a")) <= 80 << 10
-    with Daemon(here.ports) as daemon:
+    with Daemon(here.lttng) as daemon:
         assert daemon.create("again")[0] != OK
     with begin(here, host="other") as daemon:
         assert daemon.add("a")
@@ -540,14 +505,14 @@ def test_names(relay, name):
     """Nothing lands outside the host's directory."""
     here = relay()
     if name != "a//b":
-        with Daemon(here.ports) as daemon:
+        with Daemon(here.lttng) as daemon:
             assert daemon.create("s", host=name)[0] != OK
-    with Daemon(here.ports) as daemon:
+    with Daemon(here.lttng) as daemon:
         assert daemon.create(name)[0] != OK
     if name and name != "/etc":
-        with Daemon(here.ports) as daemon:
+        with Daemon(here.lttng) as daemon:
             assert daemon.create("s", path=name)[0] != OK
-        with Daemon(here.ports) as daemon:
+        with Daemon(here.lttng) as daemon:
             assert daemon.create("c")[0] == OK and daemon.chunk(0, name) != OK
     for bad in ({"channel": name}, {"channel": "a", "path": name}, {"channel": "a", "path": "archives"}):
         with begin(here) as daemon:
@@ -564,7 +529,7 @@ def test_hostile_bytes(kymo, relay):
     heads = [struct.pack(">QQII", 0, size, command, 0) for command in [*range(30), 2 ** 32 - 1]
              for size in (0, 1, 7, 5000, 1 << 27, 2 ** 64 - 1)]
     for head in heads:
-        with Daemon(here.ports) as bad:
+        with Daemon(here.lttng) as bad:
             if rng.random() < 0.7:
                 bad.create("bad")
             with contextlib.suppress(Closed, OSError):
@@ -573,7 +538,7 @@ def test_hostile_bytes(kymo, relay):
                 bad.control.take(1 << 20)
     for payload in (struct.pack(">QQQII", 0, 1, 0, 8, 0), struct.pack(">QQQII", 0, stream, 0, 1 << 30, 0),
                     struct.pack(">QQQII", 0, stream, 0, 2 ** 32 - 1, 2 ** 32 - 1), rng.randbytes(64)):
-        bad = lttng_daemon.Connection(here.ports[1])
+        bad = lttng_daemon.Connection(here.lttng[1])
         bad.send(payload)
         with pytest.raises(Closed):
             bad.take(1)
@@ -624,8 +589,8 @@ def test_commands_that_make_no_sense(relay, fault):
 def test_slow_and_silent_daemons(relay):
     """Connections that say little or nothing do not hold up others."""
     here = relay("--clients", "20")
-    silent = [lttng_daemon.Connection(here.ports[1]) for _ in range(30)]
-    slow = lttng_daemon.Connection(here.ports[0])
+    silent = [lttng_daemon.Connection(here.lttng[1]) for _ in range(30)]
+    slow = lttng_daemon.Connection(here.lttng[0])
     for byte in struct.pack(">QQII", 0, 8, 5, 0)[:23]:
         slow.send(bytes([byte]))
     with begin(here) as daemon:
@@ -665,7 +630,7 @@ def test_chunk_that_ends_while_streams_go_to_it(relay):
     here, same = relay(), {"daemon": b"d" * 16, "number": 3}
     with begin(here, **same) as daemon:
         stream = daemon.add("a")
-        with Daemon(here.ports) as other:
+        with Daemon(here.lttng) as other:
             assert other.create("s", **same)[0] == OK and other.chunk(5) == OK
             daemon.send(18, struct.pack(">IB7xQ", 1, 1, 5), size=36)
             wait_for(lambda: other.chunk_exists(5) == (OK, 1))

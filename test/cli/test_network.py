@@ -15,8 +15,9 @@ import time
 
 import pytest
 
-from conftest import ROOT, run
+from conftest import ROOT
 from faulty_proxy import FaultyProxy
+from relays import free_port, relays
 
 pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
 
@@ -24,58 +25,10 @@ MODES = os.path.join(os.path.dirname(os.environ.get("KYMO_BIN") or os.path.join(
                      "../../test/tracer/modes")
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
-class Relay:
-    """A relay that can be killed and begun again at the same port."""
-
-    def __init__(self, kymo_bin, path, *options, port=None):
-        self.bin, self.dir, self.options, self.port = kymo_bin, str(path), options, port or free_port()
-        self.begin()
-
-    def begin(self):
-        self.process = subprocess.Popen([self.bin, "relay", "--dir", self.dir, "--listen", f"localhost:{self.port}",
-                                         *self.options], stderr=subprocess.PIPE, text=True)
-        first = self.process.stderr.readline()
-        assert re.fullmatch(rf"Listening at \S+, port \d+. Recordings go to {re.escape(self.dir)}.\n", first), first
-        os.set_blocking(self.process.stderr.fileno(), False)
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stderr.close()
-
-    def end(self):
-        """Returns what it has said."""
-        self.process.terminate()
-        os.set_blocking(self.process.stderr.fileno(), True)
-        said = self.process.stderr.read()
-        assert self.process.wait(timeout=30) == 0, said
-        return said
-
-    def address(self, name, port=None):
-        return f"kymo://localhost:{port or self.port}/{name}"
-
-    def traces(self, name):
-        found, = glob.glob(f"{self.dir}/*/{name}")
-        return found
-
-
 @pytest.fixture
 def relay(kymo_bin, tmp_path):
-    made = []
-
-    def begin(*options):
-        made.append(Relay(kymo_bin, tmp_path / "relay", *options))
-        return made[-1]
-
-    yield begin
-    for one in made:
-        if one.process.poll() is None:
-            one.kill()
+    with relays(kymo_bin, tmp_path / "relay") as begin:
+        yield begin
 
 
 def record(kymo_bin, *args):
@@ -96,7 +49,7 @@ def test_kernel_and_programs(kymo, relay):
     done = kymo("record", "-o", here.address("both"), "-k", "sched_process_*", "--user", "modes:*", "--", MODES, "numbers",
                 "20000", "0")
     assert "; 0 lost" in done.err and f"Trace: {here.address('both')}" in done.err
-    trace = here.traces("both")
+    trace = here.trace("both")
     found = events(kymo, trace)
     assert numbers(found) == list(range(20000))
     assert {"sched_process_exec", "lttng_statedump_process_state", "lttng_ust_statedump:bin_info"} <= {
@@ -120,7 +73,7 @@ def test_index_is_that_of_a_directory(kymo, relay, tmp_path):
     """The packet index at the relay is what other readers and babeltrace2 accept."""
     here = relay()
     kymo("record", "-o", here.address("indexed"), "-k", "sched_switch,sched_waking", "-b", "64k", "-d", "500ms")
-    trace = here.traces("indexed")
+    trace = here.trace("indexed")
     for index in glob.glob(f"{trace}/kernel/index/*.idx"):
         data = open(index, "rb").read()
         magic, major, minor, size = struct.unpack(">4I", data[:16])
@@ -187,8 +140,8 @@ def test_faults(kymo, kymo_bin, relay, fault):
     assert "; 0 lost" in said
     # Another test's program may be in the recording, too.
     recorded = int(re.search(r"Recorded (\d+) events", said).group(1))
-    assert json.loads(kymo("info", "--json", "--count", here.traces("faults")).out)["events"] == recorded > 1000
-    own, = glob.glob(f"{here.traces('faults')}/ust/pid/modes-{program}-*")
+    assert json.loads(kymo("info", "--json", "--count", here.trace("faults")).out)["events"] == recorded > 1000
+    own, = glob.glob(f"{here.trace('faults')}/ust/pid/modes-{program}-*")
     found = numbers(events(kymo, own))
     assert found == list(range(len(found)))
 
@@ -204,7 +157,7 @@ def test_blackhole(kymo, kymo_bin, relay):
         _, said = recorder.communicate(timeout=120)
         assert recorder.returncode == 0, said
         assert proxy.connections >= 2
-    assert numbers(events(kymo, here.traces("hole"))) == list(range(20000))
+    assert numbers(events(kymo, here.trace("hole"))) == list(range(20000))
 
 
 def test_relay_that_stays_away(kymo_bin, relay):
@@ -257,7 +210,7 @@ def test_spill(kymo, kymo_bin, relay, tmp_path):
     here.begin()
     _, said = recorder.communicate(timeout=200)
     assert recorder.returncode == 0, said
-    check_flood(kymo, here.traces("spill"), said)
+    check_flood(kymo, here.trace("spill"), said)
     assert os.listdir(tmp_path) == ["relay"]
 
 
@@ -282,7 +235,7 @@ def test_spill_and_faults(kymo, kymo_bin, relay, tmp_path):
             rng.choice([proxy.cut, proxy.reset])()
         _, said = recorder.communicate()
     assert recorder.returncode == 0, said
-    check_flood(kymo, here.traces("spill"), said)
+    check_flood(kymo, here.trace("spill"), said)
 
 
 @pytest.mark.parametrize("place", ["limit", "disk"])
@@ -308,7 +261,7 @@ def test_spill_that_is_full(kymo, kymo_bin, relay, tmp_path, place):
             subprocess.run(["umount", tmp_path / "small"], check=True)
     assert recorder.returncode == 0, said
     recorded = int(re.search(r"Recorded (\d+) events", said).group(1))
-    counted = json.loads(kymo("info", "--json", "--count", here.traces("full")).out)
+    counted = json.loads(kymo("info", "--json", "--count", here.trace("full")).out)
     assert counted["events"] == recorded and counted["lost_events"] == int(re.search(r"; (\d+) lost", said).group(1))
     assert ("the spill file takes no more" in said) == (place == "disk"), said
 
@@ -331,7 +284,7 @@ def test_rotation(kymo, kymo_bin, relay):
         kymo("rotate", "chunks")
     _, said = recorder.communicate(timeout=120)
     assert recorder.returncode == 0, said
-    trace = here.traces("chunks")
+    trace = here.trace("chunks")
     assert len(os.listdir(os.path.join(trace, "archives"))) == 3
     assert numbers(events(kymo, trace)) == list(range(30000))
 
@@ -355,7 +308,7 @@ def test_clear(kymo, kymo_bin, relay, kills):
                 here.kill()
             here.begin()
         subprocess.run([MODES, "numbers", "50", "0"], check=True, stdout=subprocess.DEVNULL)
-    trace = here.traces("cleared")
+    trace = here.trace("cleared")
     # All is at the relay, and nothing of what was cleared.
     end = time.monotonic() + 60
     while os.path.exists(f"{trace}/archives") or session_of(kymo, here.address("cleared")).get("queued", 0) > 100000:
@@ -435,7 +388,7 @@ def test_tls(kymo, secure, tmp_path):
     done = kymo("record", "--relay-key", key, "-o", here.address("secret"), "--user", "modes:*", "--", MODES, "numbers",
                 "100000", "0")
     assert "; 0 lost" in done.err
-    assert numbers(events(kymo, here.traces("secret"))) == list(range(100000))
+    assert numbers(events(kymo, here.trace("secret"))) == list(range(100000))
     # A relay keeps its key.
     assert "has a key already; copy recorder-key" in kymo("relay", "--init", "--dir", here.dir, code=1).err
 
@@ -454,7 +407,7 @@ def test_tls_and_faults(kymo, kymo_bin, secure):
             rng.choice([proxy.cut, proxy.reset])()
         _, said = recorder.communicate(timeout=120)
         assert recorder.returncode == 0, said
-    assert numbers(events(kymo, here.traces("faults"))) == list(range(30000))
+    assert numbers(events(kymo, here.trace("faults"))) == list(range(30000))
 
 
 def test_nothing_in_clear(kymo, secure):

@@ -12,7 +12,6 @@ import socket
 import struct
 import subprocess
 import threading
-import time
 
 import pytest
 
@@ -96,10 +95,10 @@ def test_silent_peers(kymo, relay, options):  # noqa: F811
     """Hundreds of strangers at each port; also more than the relay takes. Each loses its place when its greeting is late."""
     here = relay(*options)
     version = struct.pack(">QIIQIII", 20, protocol.CONNECT, 0, 0, 2, 4, 1)
-    with Strangers(here.ports["kymo"], 300, [b"", hello()]) as some, Strangers(here.ports["live"], 300, [b"", version]) as more:
+    with Strangers(here.port, 300, [b"", hello()]) as some, Strangers(here.live, 300, [b"", version]) as more:
         record_numbers(kymo, here.address("among"), 20000)
         assert set(range(20000)) <= set(printed(kymo("print", "--live", here.address("among"))))
-        with Viewer(here.ports["live"]) as one:
+        with Viewer(here.live) as one:
             assert [found.name for found in one.sessions()] == ["among"]
         shown = subprocess.run(["babeltrace2", "-i", "lttng-live", here.url("among")], capture_output=True, text=True, timeout=120,
                                check=True)
@@ -115,7 +114,7 @@ def test_silent_peers_of_tls(kymo, relay, tmp_path):  # noqa: F811
     done = kymo("relay", "--init", "--dir", tmp_path / "relay")
     recorders, readers = re.findall("Key for .*: (.*)", done.out)
     here = relay("--clients", "40")
-    with Strangers(here.ports["kymo"], 200, [b"", TLS_HELLO, b"no TLS at all"]):
+    with Strangers(here.port, 200, [b"", TLS_HELLO, b"no TLS at all"]):
         record_numbers(kymo, here.address("among"), 20000, "--relay-key", recorders)
         done = kymo("print", "--live", "--relay-key", readers, here.address("among"))
         assert set(range(20000)) <= set(printed(done))
@@ -126,7 +125,7 @@ def test_recorders_keep_their_place(kymo, kymo_bin, relay):  # noqa: F811
     here = relay("--clients", "3")
     recorders = [begin_recording(kymo_bin, "-o", here.address(f"r{i}"), "--user", "modes:*") for i in range(3)]
     wait_for(lambda: all(session_of(kymo, here.address(f"r{i}")) for i in range(3)))
-    with Strangers(here.ports["kymo"], 20, [b"", hello()]):
+    with Strangers(here.port, 20, [b"", hello()]):
         subprocess.run([MODES, "numbers", "5000", "0"], check=True, stdout=subprocess.DEVNULL)
         refused = kymo("record", "-o", here.address("more"), "--user", "modes:*", "-d", "50ms", code=1)
         assert "does not answer" in refused.err
@@ -160,14 +159,14 @@ def test_half_open_connections(kymo, relay):  # noqa: F811
     here = relay()
     before = descriptors(here.process)
     for i in range(300):
-        gone = connect(here.ports["kymo"], hello()[:i % 60])
-        live = connect(here.ports["live"])
+        gone = connect(here.port, hello()[:i % 60])
+        live = connect(here.live)
         vanish(gone)
         vanish(live)
     record_numbers(kymo, here.address("among"), 20000)
     assert set(range(20000)) <= set(printed(kymo("print", "--live", here.address("among"))))
     wait_for(lambda: descriptors(here.process) < before + 20)
-    with contextlib.closing(connect(here.ports["kymo"], hello())) as recorder, greet(here.ports["kymo"]) as reader:
+    with contextlib.closing(connect(here.port, hello())) as recorder, greet(here.port) as reader:
         assert recorder.recv(32) and welcome(reader)[0] == 5
 
 
@@ -176,7 +175,7 @@ def test_recorder_that_comes_back(relay):  # noqa: F811
     here = relay()
     opened = hello() + frame(2, struct.pack("<I", 0) + b"kernel", 1) + frame(10, b"/* CTF 1.8 */", 1, 1)
     for turn in range(5):
-        one = connect(here.ports["kymo"], opened if not turn else hello())
+        one = connect(here.port, opened if not turn else hello())
         kind, _, _, size = struct.unpack("<IIQQ", one.recv(24, socket.MSG_WAITALL))
         wanted, = struct.unpack("<Q", one.recv(size, socket.MSG_WAITALL))
         assert kind == 5 and wanted == (2 if turn else 1)
@@ -208,7 +207,7 @@ def test_few_descriptors(kymo, kymo_bin, relay):  # noqa: F811
     with contextlib.ExitStack() as stack:
         # These have greeted: they keep their descriptors.
         for i in range(limit):
-            stack.enter_context(contextlib.closing(connect(here.ports["kymo"], hello(session=b"%16d" % i))))
+            stack.enter_context(contextlib.closing(connect(here.port, hello(session=b"%16d" % i))))
         wait_for(lambda: any("new clients wait: Too many open files" in line for line in here.said))
         wait_for(lambda: descriptors(here.process) >= limit * 3 // 4)
         for i in range(3):
