@@ -465,7 +465,8 @@ def test_root_reaches_other_users_recordings(ctl):
     """But its own come first: nobody else makes them ambiguous. Other users see only their own."""
     done = ctl(f"""
 mkdir -m 777 theirs && chmod 755 . && cd theirs
-{AS_NOBODY} begin --overwrite --user 'modes:*' -o out
+{AS_NOBODY} kymo record --overwrite --user 'modes:*' -o out & recorder=$!
+wait_for ready
 kymo sessions
 kymo ctl --disable-event '*' --enable-event 'modes:number' || exit 96
 {AS_NOBODY} $T/modes numbers 10 0
