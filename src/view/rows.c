@@ -241,6 +241,61 @@ static void writer_fini(struct writer *writer)
 	ky_sink_free(writer->json);
 }
 
+/* ---- all events of a range --------------------------------------------------------------- */
+
+struct walk {
+	struct writer writer;
+	struct ky_strbuf text; /* of one event */
+	int (*put)(void *data, int64_t ns, const struct ky_strbuf *json, struct kymo_error *err);
+	void *data;
+};
+
+static int walk_batch(struct walk *walk, const struct ky_batch *batch, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++) {
+		ky_strbuf_clear(&walk->text);
+		walk->writer.n = 0; /* no separator */
+		ky_strbuf_adds(&walk->text, "{\"line\": ");
+		ret = put_one(&walk->writer, batch, i, err);
+		ky_strbuf_adds(&walk->text, "}");
+		if (ret == KYMO_OK && ky_strbuf_failed(&walk->text))
+			ret = ky_error_nomem(err);
+		if (ret == KYMO_OK)
+			ret = walk->put(walk->data, batch->events[i].ns, &walk->text, err);
+	}
+	return ret;
+}
+
+int ky_view_walk(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
+		 const struct ky_view_stop *stop,
+		 int (*put)(void *data, int64_t ns, const struct ky_strbuf *json,
+			    struct kymo_error *err),
+		 void *data, struct kymo_error *damage, struct kymo_error *err)
+{
+	struct walk walk = {.text = KY_STRBUF_INIT, .put = put, .data = data};
+	struct ky_batch batch;
+	struct ky_flow *flow;
+	int ret = writer_init(&walk.writer, view, &walk.text, true, err);
+
+	if (ret == KYMO_OK)
+		ret = ky_view_flow(view, "", begin_ns, end_ns, stop, &flow, err);
+	if (ret == KYMO_OK) {
+		while ((ret = ky_flow_next(flow, &batch, damage)) > 0) {
+			ret = walk_batch(&walk, &batch, err);
+			if (ret < 0)
+				break;
+		}
+		ky_flow_close(flow);
+		if (ret < 0 && damage->code && ret == damage->code)
+			ret = ret == KYMO_E_MEMORY ? ky_error_nomem(err) : KYMO_OK;
+	}
+	writer_fini(&walk.writer);
+	ky_strbuf_fini(&walk.text);
+	return ret < 0 ? ret : KYMO_OK;
+}
+
 /* ---- answers ----------------------------------------------------------------------------- */
 
 static int read_rows(struct writer *writer, struct ky_counts *counts,

@@ -130,6 +130,15 @@ int ky_view_moment(struct ky_view *view, const struct ky_view_request *request,
 int ky_view_timeline(struct ky_view *view, const struct ky_view_request *request,
 		     const struct ky_view_stop *stop, struct ky_strbuf *out,
 		     struct kymo_error *err);
+/*
+ * Give all events of a range to @put, each as {"line": as a row, "event": all fields}. An error of @put ends the walk.
+ * @damage is set when the traces are damaged: the walk has what could be read.
+ */
+int ky_view_walk(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
+		 const struct ky_view_stop *stop,
+		 int (*put)(void *data, int64_t ns, const struct ky_strbuf *json,
+			    struct kymo_error *err),
+		 void *data, struct kymo_error *damage, struct kymo_error *err);
 int ky_view_report(struct ky_view *view, const struct ky_view_request *request,
 		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Graph, Overview } from "./graph";
 import { Recording, useRecording } from "./live";
+import { isSaved } from "./saved";
 import { DetailsPane, ReportPane } from "./side";
 import { Store, useStore } from "./store";
 import { ROW_HELP, rowKeys } from "./row-keys";
@@ -98,7 +99,7 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
         <input
           id="filter"
           aria-label="Filter events"
-          placeholder="Filter (/), such as prev_comm =~ &quot;ngin*&quot;"
+          placeholder={isSaved ? "Events that contain a text (/)" : 'Filter (/), such as prev_comm =~ "ngin*"'}
           value={filter}
           maxLength={1000}
           onInput={(event) => setFilter(event.currentTarget.value)}

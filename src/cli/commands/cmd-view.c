@@ -10,12 +10,17 @@
 #include "cli/reading/input-options.h"
 #include "cli/reading/open-link.h"
 #include "cli/commands/view-live.h"
+#include "cli/reading/select-options.h"
+#include "cli/terminal/output.h"
 #include "os/event-loop.h"
+#include "view/save.h"
 #include "view/server.h"
 
 struct view_options {
 	uint64_t port;
 	bool no_browser, no_follow;
+	const char *save;
+	struct ky_select_options select; /* only its times */
 	struct ky_input_options input;
 };
 
@@ -34,10 +39,35 @@ static const struct ky_option_def view_option_defs[] = {
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Show what a running recording has now, and do not follow it.",
 	 .at = offsetof(struct view_options, no_follow)},
+	{.name = "save",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "FILE",
+	 .help = "Do not start a server: write a page with the events, states and reports of the range to "
+		 "FILE, in HTML. Browsers open it anywhere, without kymo.",
+	 .at = offsetof(struct view_options, save)},
+	{.name = "begin",
+	 .letter = 'b',
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "TIME",
+	 .help = "With --save: the range begins at TIME: hh:mm:ss.nnnnnnnnn (with yyyy-mm-dd and a "
+		 "blank before it, or on the day of the first event), seconds since the clock's "
+		 "origin, +2s after the first event, -500ms before the last one, or 50%. Default: the whole "
+		 "trace.",
+	 .at = offsetof(struct view_options, select.begin)},
+	{.name = "end",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "TIME",
+	 .help = "With --save: the range ends at TIME.",
+	 .at = offsetof(struct view_options, select.end)},
 	KY_INPUT_OPTION_DEFS(struct view_options, input),
 	KY_CORRELATE_OPTION_DEF(struct view_options, input),
 	{0},
 };
+
+static void view_defaults(void *data)
+{
+	ky_cli_select_defaults(&((struct view_options *)data)->select);
+}
 
 static int end_loop(void *data, const struct signalfd_siginfo *info, struct kymo_error *err)
 {
@@ -92,6 +122,25 @@ static int serve(struct ky_view *view, struct ky_view_live *live,
 	return ret;
 }
 
+static int save_range(struct ky_view *view, const struct ky_trace_set *set,
+		      const struct view_options *options, struct kymo_error *err)
+{
+	struct ky_output output;
+	int64_t begin_ns, end_ns;
+	int ret = ky_cli_select_times(set, &options->select, false, &begin_ns, &end_ns, err);
+
+	if (ret < 0)
+		return ret;
+	ret = ky_output_file(&output, options->save, err);
+	if (ret < 0)
+		return ret;
+	ret = ky_view_save(view, begin_ns, end_ns, output.fd, err);
+	if (ret == KYMO_OK)
+		ret = ky_output_commit(&output, err);
+	ky_output_close(&output);
+	return ret;
+}
+
 static int view_set(struct ky_trace_set *set, const struct view_options *options,
 		    struct kymo_error *err)
 {
@@ -100,7 +149,7 @@ static int view_set(struct ky_trace_set *set, const struct view_options *options
 
 	if (ret < 0)
 		return ret;
-	ret = serve(view, NULL, options, err);
+	ret = options->save ? save_range(view, set, options, err) : serve(view, NULL, options, err);
 	ky_view_free(view);
 	return ret;
 }
@@ -115,7 +164,7 @@ static int view_paths(struct view_options *options, char **args, int n_args, str
 	struct ky_trace_set set;
 	int ret;
 
-	if (!options->no_follow && ky_view_live_is(args, n_args))
+	if (!options->no_follow && !options->save && ky_view_live_is(args, n_args))
 		return ky_view_live_run(args, n_args, &options->input, serve_live, options, err);
 	ret = ky_cli_open(&set, args, n_args, &options->input, true, err);
 	if (ret < 0)
@@ -134,9 +183,12 @@ static int run_view(const struct ky_command *command, void *data, int n_args, ch
 
 	if (options->port > UINT16_MAX)
 		return ky_cli_usage(command, "--port: a port is a number up to 65535");
+	if (!options->save && (options->select.begin || options->select.end))
+		return ky_cli_usage(command, "--begin and --end need --save");
 	/* Before any thread begins: all inherit it. */
 	signals_of_end(&signals);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
+	if (!options->save)
+		sigprocmask(SIG_BLOCK, &signals, NULL);
 	ky_error_clear(&err);
 	ret = view_paths(options, args, n_args, &err);
 	if (ret == KYMO_OK)
@@ -163,12 +215,18 @@ const struct ky_command ky_command_view = {
 		"then follows it. It shows new events soon after they happen, until one moves back in time; the "
 		"key L returns to the present. The page says when the recording has ended.\n"
 		"\n"
+		"--save FILE writes a range as one HTML file instead, with its events, states and reports: to send "
+		"to somebody, or to keep beside a report of an error. It opens without kymo and without a network. "
+		"In it, the filter is a text that events contain.\n"
+		"\n"
 		"The link contains a secret token. Programs and pages without it cannot read the traces. "
 		"The server opens only the traces of the command line, and ends with Ctrl-C.",
 	.examples = "# open a trace in the browser\n"
 		    "kymo view my-trace\n\n"
 		    "# follow a recording that runs: kymo record --name daily\n"
 		    "kymo view daily\n\n"
+		    "# two seconds of a trace as a page for others\n"
+		    "kymo view --save slow.html --begin 08:30:01 --end 08:30:03 my-trace\n\n"
 		    "# on another machine: print the link, and reach it through ssh\n"
 		    "kymo view --no-browser --port 8123 my-trace\n"
 		    "ssh -L 8123:127.0.0.1:8123 that-machine",
@@ -176,6 +234,7 @@ const struct ky_command ky_command_view = {
 	.first_trace = 1,
 	.options = view_option_defs,
 	.options_size = sizeof(struct view_options),
+	.defaults = view_defaults,
 	.min_args = 1,
 	.max_args = -1,
 	.run = run_view,

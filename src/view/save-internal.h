@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of a saved page share. */
+#ifndef KY_VIEW_SAVE_INTERNAL_H
+#define KY_VIEW_SAVE_INTERNAL_H
+
+#include "view/save.h"
+#include "view/view-internal.h"
+
+/* More than a page can have: KYMO_E_LIMIT, with what to do. */
+int ky_saved_too_much(const char *what, struct kymo_error *err);
+
+/* save-rows.c: the section "rows", from @begin_ns to @end_ns. */
+int ky_saved_rows(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
+		  struct ky_strbuf *out, struct kymo_error *err);
+
+/* save-page.c: the page with @data, to @fd. */
+int ky_saved_page(const struct ky_strbuf *head, const struct ky_strbuf *data, int fd,
+		  struct kymo_error *err);
+
+#endif

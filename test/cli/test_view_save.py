@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""kymo view --save: a range as one file, which a browser opens without a server."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+import make_trace
+from test_view import INK, PATIENCE_S, Viewer, address, browser, rows_of, shown  # noqa: F401 (a fixture)
+
+
+def at(ns):
+    return f"{ns // 10**9}.{ns % 10**9:09}"
+
+
+def open_page(browser, path):
+    browser.trouble.clear()
+    browser.requests.clear()
+    browser.go("about:blank")
+    browser.go(path if str(path).startswith("http") else f"file://{path}")
+    browser.until("/^\\d+ events/.test(document.querySelector('#total')?.textContent ?? '')")
+
+
+def is_quiet(browser, path):
+    """No error, and nothing else was asked for."""
+    assert [one for one in browser.trouble if not isinstance(one, dict) or one.get("source") != "rendering"] == []
+    assert [url for url in browser.requests if not url.startswith("about:")] == [f"file://{path}"]
+
+
+@pytest.fixture(scope="module")
+def saved(kymo, reference, tmp_path_factory, events):
+    """A second of the trace, far from where it was recorded."""
+    path = tmp_path_factory.mktemp("saved") / "page.html"
+    times = [event.ns for event in events]
+    begin = times[0] + 10**9 // 5
+    end = begin + 10**9
+    kymo("view", "--save", path, "--begin", at(begin), "--end", at(end), reference)
+    return path, begin, end
+
+
+def test_page_has_the_events_of_the_range(browser, saved, kymo, reference):
+    path, begin, end = saved
+    lines = kymo("print", "--no-delta", "--fields", "none", "--begin", at(begin), "--end", at(end), reference).out.splitlines()
+    open_page(browser, path)
+    assert browser.value("document.querySelector('#total').textContent") == f"{len(lines)} events"
+    assert [shown(row) for row in rows_of(browser)] == lines[:len(rows_of(browser))]
+    browser.until(INK % "overview" + " > 500")
+    assert f"{len(lines)} events" in browser.value("document.querySelector('#graph canvas').getAttribute('aria-label')")
+    # The last event, with its fields.
+    browser.value("document.querySelector('.body').focus()")
+    browser.key("End")
+    browser.until("document.querySelector('aside dl')")
+    wanted = json.loads(kymo("convert", "--to", "json", "--begin", at(begin), "--end", at(end), reference).out.splitlines()[-1])
+    names = browser.value("Array.from(document.querySelectorAll('aside dt')).map(e => e.textContent)")
+    assert set(wanted["fields"]) <= {name.split(".")[0].split("[")[0] for name in names}
+    # The filter is a text.
+    text = "next_comm = \"swapper/0\""
+    browser.type("filter", text)
+    found = [line for line in lines if text in line]
+    browser.until(f"document.querySelector('#total').textContent === '{len(found)} events'")
+    browser.until(f"document.querySelector('.body').getAttribute('aria-rowcount') === '{len(found)}'")
+    assert [shown(row) for row in rows_of(browser, 1)] == found[:len(rows_of(browser, 1))]
+    is_quiet(browser, path)
+
+
+def test_page_has_rows_and_reports(browser, saved, kymo, kymo_bin, reference, tmp_path):
+    path, begin, end = saved
+    open_page(browser, path)
+    labels = browser.until("(l => l.length > 10 && l.some(t => /^CPU 0: .*idle/.test(t)) && l)(Array.from("
+                           "document.querySelectorAll('[role=treeitem]')).map(e => e.getAttribute('aria-label')))")
+    # The same rows with the same shares as from the server, but for what lies between two pixels.
+    viewer = Viewer(kymo_bin, "--no-browser", reference, env={"XDG_CACHE_HOME": str(tmp_path)})
+    until = time.monotonic() + PATIENCE_S
+    while not viewer.get("tree")["ready"] and time.monotonic() < until:
+        time.sleep(0.05)
+    open_page(browser, f"{viewer.link}#b={begin}&e={end}")
+    browser.until(f"Array.from(document.querySelectorAll('[role=treeitem]')).some(e => e.getAttribute('aria-label') === "
+                  f"{json.dumps(next(one for one in labels if one.startswith('CPU 0: ')))})")
+    viewer.end()
+    open_page(browser, path)
+    browser.value("(s => { s.value = 'cpu'; s.dispatchEvent(new Event('change', {bubbles: true})); })"
+                  "(document.getElementById('report'))")
+    browser.until("document.querySelector('.report[data-ready=true] table')")
+    report = json.loads(kymo("report", "cpu", "--json", "--begin", at(begin), "--end", at(end), reference).out)
+    for table in report["reports"][0]["tables"]:
+        titles = browser.value(f"Array.from(document.querySelectorAll('[data-table={table['name']}] tbody tr')).map("
+                               "r => Array.from(r.children).map(c => c.title))")
+        wanted = [[row[column["name"]] for column in table["columns"]] for row in table["rows"][:50]]
+        assert [[json.loads(title) for title in row] for row in titles] == wanted
+    # Its address has the range, as that of any page.
+    browser.value("document.activeElement.blur()")
+    browser.key("w")
+    browser.until("location.hash.includes('b=')")
+    assert begin <= int(address(browser)["b"]) < int(address(browser)["e"]) <= end
+    is_quiet(browser, path)
+
+
+def test_text_of_traces_is_no_markup(browser, kymo, tmp_path):
+    """Names and texts that end a script or begin a comment, in all that the page has."""
+    evil = "</script><script>alert(1)</script><!--"
+    trace = make_trace.sample(tmp_path / "<b>trace", packets=3, per_packet=20)
+    metadata = make_trace.METADATA.replace('name = "tick"', f'name = "{evil}"').replace('"lab"', f'"{evil}"')
+    (trace / "metadata").write_text(metadata)
+    for name in ("channel_0", "channel_1"):
+        data = (trace / name).read_bytes()
+        (trace / name).write_bytes(data.replace(b"ttttttttt\0", b"</script>\0"))
+    path = tmp_path / "page.html"
+    kymo("view", "--save", path, trace)
+    text = path.read_text()
+    assert len(re.findall("<script", text)) == 2 and len(re.findall("</script", text)) == 2
+    assert "alert(1)" not in text and "<!--" not in text
+    open_page(browser, path)
+    assert browser.value("document.querySelector('#total').textContent") == "120 events, 14 lost"
+    assert any(row[3] == evil for row in rows_of(browser))
+    assert evil in browser.value("document.querySelector('.traces').textContent")
+    assert browser.value("document.querySelectorAll('script').length") == 2
+    browser.until(INK.replace("--events", "--lost") % "graph" + " > 20")
+    is_quiet(browser, path)
+
+
+def test_command_says_what_is_wrong(kymo, kymo_bin, reference, tmp_path):
+    path = tmp_path / "page.html"
+    assert "--save" in kymo("view", "--begin", "+1s", reference, code=2).err
+    assert "no event" in kymo("view", "--save", path, "--begin", "1", "--end", "2", reference, code=1).err
+    assert not path.exists()
+    big = tmp_path / "big"
+    make = os.path.join(os.path.dirname(kymo_bin), "..", "..", "bench", "make-trace")
+    if not os.path.exists(make):
+        pytest.skip("this build has no benchmarks")
+    subprocess.run([make, "-n", "1100000", "-k", "1", big], check=True)
+    error = kymo("view", "--save", path, big, code=1).err
+    assert "a million events" in error and "--begin" in error and not path.exists()
+    shutil.rmtree(big)
+    assert "cannot" in kymo("view", "--save", tmp_path / "none" / "page.html", reference, code=1).err
