@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the builder share: history-build.c the pass, history-linux.c rows of the state model,
- * history-streams.c rows of data streams and of spans.
+ * What the files of the builder share: history-build.c the pass, history-linux.c states of the state model, history-rows.c
+ * their rows and names, history-streams.c rows of data streams and of spans.
  */
 #ifndef KY_ANALYSIS_HISTORY_HISTORY_BUILD_H
 #define KY_ANALYSIS_HISTORY_HISTORY_BUILD_H
@@ -99,11 +99,23 @@ struct ky_history_builder {
 
 /* history-linux.c: listens to builder->model. 0 or KYMO_E_MEMORY. */
 int ky_history_listen(struct ky_history_builder *builder);
-/* Names and parents of rows, as far as they are known now. 0 or KYMO_E_MEMORY. */
-int ky_history_name_rows(struct ky_history_builder *builder);
 /* Counters go on up to the last event. */
 int ky_history_count_up(struct ky_history_builder *builder);
 void ky_history_linux_fini(struct ky_history_builder *builder);
+
+/* history-rows.c: names and parents of rows, as far as they are known now. 0 or KYMO_E_MEMORY. */
+int ky_history_name_rows(struct ky_history_builder *builder);
+/* Names and reasons of all calls up to @syscall. 0 or KYMO_E_MEMORY. */
+int ky_history_know_call(struct ky_history_builder *builder, uint32_t syscall);
+/* The call's state; KY_STATE_NONE: out of memory. */
+uint64_t ky_history_call_state(struct ky_history_builder *builder, uint32_t syscall);
+/* The name of an interrupt: its number, UINT64_MAX: out of memory; its text. */
+uint64_t ky_history_line_name(struct ky_history_builder *builder, const struct ky_irq_line *line);
+void ky_history_line_text(const struct ky_irq_line *line, char *text, size_t size);
+/* What the history knows of @thread and @cpu, with their rows. NULL: out of memory. */
+struct ky_thread_row *ky_history_thread(struct ky_history_builder *builder,
+					const struct ky_thread *thread);
+struct ky_cpu_row *ky_history_cpu(struct ky_history_builder *builder, const struct ky_cpu *cpu);
 /* The row of the thread @tid of @machine, if the model has one; else NULL. */
 struct ky_open_row *ky_history_thread_row(struct ky_history_builder *builder,
 					  const struct ky_machine *machine, int32_t tid);

@@ -1,214 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state history: rows of CPUs, threads, interrupts and block devices, from the state model.
+ * The state history: states of CPUs, threads, interrupts and block devices, from the state model. history-rows.c has their rows.
  *
  * The model tells of an occurrence at its end: of a call at its exit, of an interrupt at its end, and of the time
  * that a thread ran at the switch. So the ended calls of a thread and interrupts of a CPU wait here until the time around them is
  * known; then this time is divided among them.
  */
-#include "analysis/history/history-build.h"
-
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "analysis/history/history-build.h"
 
 /* Without a switch, that many ended calls or interrupts are enough. */
 #define PARTS_MAX ((size_t)1 << 17)
 
-/* ---- names ------------------------------------------------------------------------------------ */
-
-/* What a thread waits for in a call. */
-static const struct {
-	const char *call;
-	enum ky_state_kind kind;
-} reasons[] = {
-	{"futex", KY_STATE_LOCK},
-	{"futex_time64", KY_STATE_LOCK},
-	{"futex_wait", KY_STATE_LOCK},
-	{"futex_waitv", KY_STATE_LOCK},
-	{"nanosleep", KY_STATE_TIMER},
-	{"clock_nanosleep", KY_STATE_TIMER},
-	{"clock_nanosleep_time64", KY_STATE_TIMER},
-	{"accept", KY_STATE_NETWORK},
-	{"accept4", KY_STATE_NETWORK},
-	{"connect", KY_STATE_NETWORK},
-	{"recvfrom", KY_STATE_NETWORK},
-	{"recvmsg", KY_STATE_NETWORK},
-	{"recvmmsg", KY_STATE_NETWORK},
-	{"sendto", KY_STATE_NETWORK},
-	{"sendmsg", KY_STATE_NETWORK},
-	{"sendmmsg", KY_STATE_NETWORK},
-};
-
-static enum ky_state_kind reason_of(const char *call)
-{
-	if (strncmp(call, "compat_", 7) == 0)
-		call += 7;
-	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
-		if (strcmp(call, reasons[i].call) == 0)
-			return reasons[i].kind;
-	}
-	return KY_STATE_BLOCKED;
-}
-
-/* Names and reasons of all calls up to @syscall. 0 or KYMO_E_MEMORY. */
-static int know_call(struct ky_history_builder *builder, uint32_t syscall)
-{
-	while (builder->syscalls.len <= syscall) {
-		const char *text =
-			ky_model_syscall_name(builder->model, (uint32_t)builder->syscalls.len);
-		uint64_t name = ky_history_writer_name(&builder->writer, text);
-
-		if (name == UINT64_MAX ||
-		    ky_vec_push(&builder->reasons, (uint8_t)reason_of(text)) < 0 ||
-		    ky_vec_push(&builder->syscalls, name) < 0)
-			return KYMO_E_MEMORY;
-	}
-	return 0;
-}
-
-/* The call's state; KY_STATE_NONE when out of memory. */
-static uint64_t call_state(struct ky_history_builder *builder, uint32_t syscall)
-{
-	if (builder->syscalls.len <= syscall && know_call(builder, syscall) < 0)
-		return KY_STATE_NONE;
-	return ky_state(KY_STATE_SYSCALL, builder->syscalls.data[syscall]);
-}
-
-static void line_text(const struct ky_irq_line *line, char *text, size_t size)
-{
-	if (line->kind == KY_IRQ_VECTOR)
-		snprintf(text, size, "%s", line->name);
-	else
-		snprintf(text, size, "%s %d%s%s", line->kind == KY_IRQ_SOFT ? "softirq" : "irq",
-			 line->nr, line->name[0] ? " " : "", line->name);
-}
-
-/* The name of an interrupt; UINT64_MAX: out of memory. */
-static uint64_t line_name(struct ky_history_builder *builder, const struct ky_irq_line *line)
-{
-	while (builder->lines.len <= line->index) {
-		const struct ky_irq_line *next =
-			ky_model_irq_line(builder->model, builder->lines.len);
-		char text[128];
-		uint64_t name;
-
-		line_text(next, text, sizeof(text));
-		name = ky_history_writer_name(&builder->writer, text);
-		if (name == UINT64_MAX || ky_vec_push(&builder->lines, name) < 0)
-			return UINT64_MAX;
-	}
-	return builder->lines.data[line->index];
-}
-
-/* ---- rows ----------------------------------------------------------------------------------------- */
-
-static struct ky_thread_row *thread_row(struct ky_history_builder *builder,
-					const struct ky_thread *thread)
-{
-	struct ky_thread_row *own;
-
-	while (builder->threads.len <= thread->index) {
-		if (ky_vec_push(&builder->threads, (struct ky_thread_row){0}) < 0)
-			return NULL;
-	}
-	own = &builder->threads.data[thread->index];
-	if (!own->row)
-		own->row = ky_history_writer_row(&builder->writer, KY_ROW_THREAD,
-						 builder->machine_of[thread->host->index]->row->id,
-						 thread->tid, thread->comm);
-	return own->row ? own : NULL;
-}
-
-static struct ky_cpu_row *cpu_row(struct ky_history_builder *builder, const struct ky_cpu *cpu)
-{
-	struct ky_cpu_row *own;
-	char name[32];
-
-	while (builder->cpus.len <= cpu->index) {
-		if (ky_vec_push(&builder->cpus, (struct ky_cpu_row){.queue_ns = INT64_MIN}) < 0)
-			return NULL;
-	}
-	own = &builder->cpus.data[cpu->index];
-	if (!own->row) {
-		snprintf(name, sizeof(name), "CPU %u", cpu->id);
-		own->row = ky_history_writer_row(&builder->writer, KY_ROW_CPU,
-						 builder->machine_of[cpu->host->index]->row->id,
-						 cpu->id, name);
-	}
-	return own->row ? own : NULL;
-}
-
-struct ky_open_row *ky_history_thread_row(struct ky_history_builder *builder,
-					  const struct ky_machine *machine, int32_t tid)
-{
-	for (size_t i = 0; i < ky_model_n_hosts(builder->model); i++) {
-		const struct ky_host *host = ky_model_host(builder->model, i);
-		const struct ky_thread *thread;
-		struct ky_thread_row *own;
-
-		if (builder->machine_of[i] != machine)
-			continue;
-		thread = ky_map_get(&host->threads, (uint32_t)tid);
-		own = thread ? thread_row(builder, thread) : NULL;
-		if (own)
-			return own->row;
-	}
-	return NULL;
-}
-
-struct ky_open_row *ky_history_process_row(struct ky_history_builder *builder,
-					   struct ky_machine *machine, int32_t pid)
-{
-	struct ky_open_row *row = ky_map_get(&machine->processes, (uint32_t)pid);
-
-	if (row)
-		return row;
-	row = ky_history_writer_row(&builder->writer, KY_ROW_PROCESS, machine->row->id, pid, NULL);
-	return row && ky_map_set(&machine->processes, (uint32_t)pid, row) == 0 ? row : NULL;
-}
-
-/* A thread's names are known only at its last event. */
-static int name_thread(struct ky_history_builder *builder, const struct ky_thread *thread,
-		       struct ky_open_row *row)
-{
-	struct ky_machine *machine = builder->machine_of[thread->host->index];
-	struct ky_open_row *process = NULL;
-
-	row->number = thread->tid;
-	if (ky_open_row_name(&builder->writer, row, thread->comm) < 0)
-		return KYMO_E_MEMORY;
-	if (thread->pid == KY_UNKNOWN)
-		return 0;
-	process = ky_history_process_row(builder, machine, thread->pid);
-	if (!process)
-		return KYMO_E_MEMORY;
-	ky_open_row_parent(row, process->id);
-	if (thread->ppid > 0)
-		ky_open_row_origin(process, thread->ppid);
-	if (thread->pid == thread->tid || !process->name[0])
-		return ky_open_row_name(&builder->writer, process, thread->comm);
-	return 0;
-}
-
-int ky_history_name_rows(struct ky_history_builder *builder)
-{
-	size_t n = ky_model_n_threads(builder->model);
-	int status = 0;
-
-	for (size_t i = 0; i < builder->threads.len && i < n && status >= 0; i++) {
-		if (builder->threads.data[i].row)
-			status = name_thread(builder, ky_model_thread(builder->model, i),
-					     builder->threads.data[i].row);
-	}
-	for (size_t i = 0; i < builder->disks.len && status >= 0; i++) {
-		if (builder->disks.data[i])
-			status = ky_open_row_name(&builder->writer, builder->disks.data[i]->row,
-						  ky_model_disk(builder->model, i)->name);
-	}
-	return status;
-}
-
-/* ---- the time of a thread on a CPU -------------------------------------------------------------- */
+/* ---- the time of a thread on a CPU --------------------------------------------------- */
 
 static int add(struct ky_history_builder *builder, struct ky_open_row *row, int64_t begin_ns,
 	       int64_t end_ns, uint64_t state)
@@ -263,7 +70,7 @@ static bool is_in_call(struct ky_history_builder *builder, const struct ky_threa
 	if (strstr(name, "sigreturn"))
 		return false;
 	call->begin_ns = thread->syscall.begin_ns;
-	call->state = call_state(builder, thread->syscall.id);
+	call->state = ky_history_call_state(builder, thread->syscall.id);
 	return true;
 }
 
@@ -313,7 +120,7 @@ static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
 		  struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
 {
 	struct ky_history_builder *builder = data;
-	struct ky_cpu_row *on = cpu_row(builder, cpu);
+	struct ky_cpu_row *on = ky_history_cpu(builder, cpu);
 	struct ky_thread_row *own;
 	int status = 0;
 
@@ -322,7 +129,7 @@ static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
 	if (state == KY_CPU_IDLE)
 		status = add(builder, on->row, begin_ns, end_ns, KY_STATE_IDLE);
 	if (state == KY_CPU_BUSY) {
-		own = thread_row(builder, thread);
+		own = ky_history_thread(builder, thread);
 		if (!own)
 			return KYMO_E_MEMORY;
 		status = add(builder, on->row, begin_ns, end_ns,
@@ -334,7 +141,7 @@ static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
 	return status;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------ */
+/* ---- calls --------------------------------------------------------------------------- */
 
 static bool has_times(const struct ky_call *call)
 {
@@ -357,8 +164,9 @@ static int on_call(void *data, const struct ky_call *call)
 
 	if (!has_times(call))
 		return 0;
-	own = thread_row(builder, call->thread);
-	part = (struct ky_part){call->begin_ns, call->end_ns, call_state(builder, call->syscall)};
+	own = ky_history_thread(builder, call->thread);
+	part = (struct ky_part){call->begin_ns, call->end_ns,
+				ky_history_call_state(builder, call->syscall)};
 	if (!own || part.state == KY_STATE_NONE)
 		return KYMO_E_MEMORY;
 	if (call->thread->host->abilities & KY_CAN_SWITCH && own->calls.len < PARTS_MAX)
@@ -370,7 +178,7 @@ static int on_call(void *data, const struct ky_call *call)
 		       : add(builder, own->row, part.begin_ns, part.end_ns, part.state);
 }
 
-/* ---- threads off the CPU ------------------------------------------------------------------------------ */
+/* ---- threads off the CPU ------------------------------------------------------------- */
 
 static uint64_t off_state(struct ky_history_builder *builder, const struct ky_time_off *time)
 {
@@ -380,7 +188,7 @@ static uint64_t off_state(struct ky_history_builder *builder, const struct ky_ti
 
 	if (time->kind == KY_OFF_READY)
 		return KY_STATE_WAIT_CPU;
-	if (syscall != KY_NO_SYSCALL && know_call(builder, syscall) >= 0) {
+	if (syscall != KY_NO_SYSCALL && ky_history_know_call(builder, syscall) >= 0) {
 		name = builder->syscalls.data[syscall];
 		kind = builder->reasons.data[syscall];
 	}
@@ -394,7 +202,7 @@ static uint64_t off_state(struct ky_history_builder *builder, const struct ky_ti
 static int on_off(void *data, const struct ky_time_off *time)
 {
 	struct ky_history_builder *builder = data;
-	struct ky_thread_row *own = thread_row(builder, time->thread);
+	struct ky_thread_row *own = ky_history_thread(builder, time->thread);
 
 	if (!own)
 		return KYMO_E_MEMORY;
@@ -404,7 +212,7 @@ static int on_off(void *data, const struct ky_time_off *time)
 static int on_queued(void *data, const struct ky_cpu *cpu, int64_t ns)
 {
 	struct ky_history_builder *builder = data;
-	struct ky_cpu_row *own = cpu_row(builder, cpu);
+	struct ky_cpu_row *own = ky_history_cpu(builder, cpu);
 	int status = 0;
 
 	if (own && !own->queue)
@@ -420,7 +228,7 @@ static int on_queued(void *data, const struct ky_cpu *cpu, int64_t ns)
 	return status;
 }
 
-/* ---- interrupts ------------------------------------------------------------------------------------------ */
+/* ---- interrupts ---------------------------------------------------------------------- */
 
 static struct ky_open_row *irq_row(struct ky_history_builder *builder, const struct ky_irq *irq,
 				   struct ky_cpu_row *on)
@@ -431,7 +239,7 @@ static struct ky_open_row *irq_row(struct ky_history_builder *builder, const str
 
 	if (row)
 		return row;
-	line_text(irq->line, text, sizeof(text));
+	ky_history_line_text(irq->line, text, sizeof(text));
 	row = ky_history_writer_row(&builder->writer, KY_ROW_IRQ, on->row->id, irq->line->nr, text);
 	return row && ky_map_set(&builder->irqs, key, row) == 0 ? row : NULL;
 }
@@ -471,10 +279,10 @@ static int push_irq(struct ky_parts_list *list, const struct ky_part *part)
 static int on_irq(void *data, const struct ky_irq *irq)
 {
 	struct ky_history_builder *builder = data;
-	struct ky_cpu_row *on = cpu_row(builder, irq->cpu);
+	struct ky_cpu_row *on = ky_history_cpu(builder, irq->cpu);
 	struct ky_open_row *row = on ? irq_row(builder, irq, on) : NULL;
-	struct ky_thread_row *own = irq->thread ? thread_row(builder, irq->thread) : NULL;
-	uint64_t name = line_name(builder, irq->line);
+	struct ky_thread_row *own = irq->thread ? ky_history_thread(builder, irq->thread) : NULL;
+	uint64_t name = ky_history_line_name(builder, irq->line);
 	struct ky_part part = {irq->begin_ns, irq->end_ns, 0};
 	int status;
 
@@ -493,7 +301,7 @@ static int on_irq(void *data, const struct ky_irq *irq)
 	return push_irq(&on->irqs, &part);
 }
 
-/* ---- block devices ---------------------------------------------------------------------------------------- */
+/* ---- block devices ------------------------------------------------------------------- */
 
 static struct ky_disk_row *disk_row(struct ky_history_builder *builder, const struct ky_disk *disk)
 {
@@ -572,7 +380,7 @@ static int on_request(void *data, const struct ky_request *request)
 		   : KYMO_E_MEMORY;
 }
 
-/* ---- the listener -------------------------------------------------------------------------------------------- */
+/* ---- the listener -------------------------------------------------------------------- */
 
 int ky_history_listen(struct ky_history_builder *builder)
 {

@@ -3,6 +3,7 @@
 #include "analysis/history/history-writer.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,9 +11,8 @@
 #include "base/utf8.h"
 
 #define WRITE_BYTES ((size_t)1 << 20)
-#define LEAF_FIRST  8u
 
-/* ---- the file --------------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------ */
 
 static int fail(struct ky_history_writer *writer, int errnum)
 {
@@ -109,7 +109,7 @@ void ky_history_writer_fini(struct ky_history_writer *writer)
 	ky_arena_fini(&writer->arena);
 }
 
-/* ---- rows and names ------------------------------------------------------------------------------ */
+/* ---- rows and names ------------------------------------------------------------------ */
 
 int ky_open_row_name(struct ky_history_writer *writer, struct ky_open_row *row, const char *name)
 {
@@ -159,64 +159,7 @@ uint64_t ky_history_writer_name(struct ky_history_writer *writer, const char *na
 	return known;
 }
 
-/* ---- leaves and nodes ----------------------------------------------------------------------------- */
-
-static void to_cells(struct ky_entry *entry, const struct ky_history_pixel *pixels)
-{
-	for (uint32_t c = 0; c < KY_CELLS; c++) {
-		entry->states[c] = pixels[c].state;
-		entry->shares[c] = pixels[c].share;
-		entry->more |= (uint16_t)(pixels[c].more << c);
-	}
-}
-
-/* Relative to the fullest one. */
-static void to_densities(struct ky_entry *entry, const double *cells)
-{
-	double most = 0;
-
-	for (uint32_t c = 0; c < KY_CELLS; c++)
-		most = cells[c] > most ? cells[c] : most;
-	for (uint32_t c = 0; c < KY_CELLS; c++) {
-		entry->states[c] = KY_STATE_EVENTS;
-		/* Few events are more than none. */
-		entry->shares[c] = cells[c] > 0 ? (uint8_t)(1 + cells[c] / most * 254) : 0;
-	}
-}
-
-static void spread_node(const struct ky_open_node *node, struct ky_entry *entry)
-{
-	struct ky_spread spread;
-	double cells[KY_CELLS];
-
-	ky_spread_begin(&spread, entry->begin_ns, entry->end_ns, KY_CELLS, cells);
-	for (uint32_t i = 0; i < node->n; i++) {
-		entry->count += node->entries[i].count;
-		ky_spread_entry(&spread, &node->entries[i]);
-	}
-	to_densities(entry, cells);
-}
-
-static void paint_node(const struct ky_open_node *node, bool holds_values, struct ky_entry *entry)
-{
-	struct ky_history_height heights[KY_CELLS];
-	struct ky_history_pixel pixels[KY_CELLS];
-	struct ky_paint paint;
-	struct ky_curve curve;
-
-	ky_paint_begin(&paint, entry->begin_ns, entry->end_ns, KY_CELLS, pixels);
-	ky_curve_begin(&curve, entry->begin_ns, entry->end_ns, KY_CELLS, heights);
-	for (uint32_t i = 0; i < node->n; i++) {
-		entry->count += node->entries[i].count;
-		ky_curve_entry(&curve, &node->entries[i], holds_values);
-		if (!holds_values)
-			ky_paint_entry(&paint, &node->entries[i], false);
-	}
-	ky_paint_end(&paint);
-	if (!holds_values)
-		to_cells(entry, pixels);
-	ky_curve_cells(&curve, entry, holds_values);
-}
+/* ---- leaves and nodes ---------------------------------------------------------------- */
 
 static int push_entry(struct ky_history_writer *writer, struct ky_open_row *row, uint32_t level,
 		      const struct ky_entry *entry);
@@ -229,10 +172,7 @@ static int close_node(struct ky_history_writer *writer, struct ky_open_row *row,
 				 .end_ns = node->entries[node->n - 1].end_ns};
 	int status;
 
-	if (row->kind == KY_ROW_STREAM)
-		spread_node(node, &entry);
-	else
-		paint_node(node, ky_row_holds_values(row->kind), &entry);
+	ky_open_node_entry(row, node, &entry);
 	ky_entries_put(&writer->scratch, node->entries, node->n);
 	node->n = 0;
 	status = put_record(writer, KY_RECORD_NODE, row->id, level + 1, &entry.offset);
@@ -255,180 +195,31 @@ static int push_entry(struct ky_history_writer *writer, struct ky_open_row *row,
 	return node->n == KY_NODE_ENTRIES ? close_node(writer, row, level) : 0;
 }
 
-static void paint_leaf(const struct ky_open_row *row, struct ky_entry *entry)
-{
-	struct ky_history_height heights[KY_CELLS];
-	struct ky_history_pixel pixels[KY_CELLS];
-	bool holds_values = ky_row_holds_values(row->kind);
-	struct ky_paint paint;
-	struct ky_curve curve;
-	int64_t ns = entry->begin_ns;
-
-	ky_paint_begin(&paint, entry->begin_ns, entry->end_ns, KY_CELLS, pixels);
-	ky_curve_begin(&curve, entry->begin_ns, entry->end_ns, KY_CELLS, heights);
-	for (uint32_t i = 0; i < row->n; i++) {
-		int64_t end = ns + (int64_t)row->durations[i];
-
-		ky_curve_add(&curve, ns, end, row->states[row->codes[i]]);
-		if (!holds_values)
-			ky_paint_add(&paint, ns, end, row->states[row->codes[i]], 255, false);
-		ns = end;
-	}
-	ky_paint_end(&paint);
-	entry->count = row->n;
-	if (!holds_values)
-		to_cells(entry, pixels);
-	ky_curve_cells(&curve, entry, holds_values);
-}
-
-static void spread_leaf(const struct ky_open_row *row, struct ky_entry *entry)
-{
-	double cells[KY_CELLS];
-	struct ky_spread spread;
-	int64_t ns = entry->begin_ns;
-
-	ky_spread_begin(&spread, entry->begin_ns, entry->end_ns, KY_CELLS, cells);
-	for (uint32_t i = 0; i < row->n; i++) {
-		int64_t end = ns + (int64_t)row->durations[i];
-		uint64_t events = ky_state_events(row->states[row->codes[i]]);
-
-		ky_spread_add(&spread, ns, end, (double)events);
-		entry->count += events;
-		ns = end;
-	}
-	to_densities(entry, cells);
-}
-
-static void forget_states(struct ky_open_row *row);
-
 static int close_leaf(struct ky_history_writer *writer, struct ky_open_row *row, int64_t end_ns)
 {
 	struct ky_entry entry = {.begin_ns = row->leaf_begin_ns, .end_ns = end_ns};
 	int status;
 
-	if (row->kind == KY_ROW_STREAM)
-		spread_leaf(row, &entry);
-	else
-		paint_leaf(row, &entry);
+	ky_open_leaf_entry(row, &entry);
 	ky_leaf_put(&writer->scratch, row->leaf_begin_ns, row->n, row->durations, row->codes,
 		    row->n_states, row->states);
-	row->n = 0;
-	forget_states(row);
+	ky_open_leaf_clear(row);
 	status = put_record(writer, KY_RECORD_LEAF, row->id, 0, &entry.offset);
 	return status < 0 ? status : push_entry(writer, row, 0, &entry);
 }
 
-/* ---- intervals --------------------------------------------------------------------------------------- */
-
-static int grow_leaf(struct ky_open_row *row)
-{
-	uint32_t cap = row->cap ? row->cap * 2 : LEAF_FIRST;
-	uint64_t *durations = realloc(row->durations, cap * sizeof(*durations));
-	uint8_t *codes;
-
-	if (!durations)
-		return KYMO_E_MEMORY;
-	row->durations = durations;
-	codes = realloc(row->codes, cap);
-	if (!codes)
-		return KYMO_E_MEMORY;
-	row->codes = codes;
-	row->cap = cap;
-	return 0;
-}
-
-static int grow_states(struct ky_open_row *row)
-{
-	uint32_t cap = row->states_cap ? row->states_cap * 2 : LEAF_FIRST;
-	uint64_t *states = realloc(row->states, cap * sizeof(*states));
-
-	if (!states)
-		return KYMO_E_MEMORY;
-	row->states = states;
-	row->states_cap = cap;
-	if (!row->slots && cap > LEAF_FIRST)
-		row->slots = calloc(KY_ROW_SLOTS, 1);
-	return row->slots || cap == LEAF_FIRST ? 0 : KYMO_E_MEMORY;
-}
-
-static uint32_t first_slot(uint64_t state)
-{
-	return (uint32_t)(state * UINT64_C(0x9e3779b97f4a7c15) >> 40) % KY_ROW_SLOTS;
-}
-
-static void fill_slot(struct ky_open_row *row, uint32_t code)
-{
-	uint32_t at = first_slot(row->states[code]);
-
-	while (row->slots[at])
-		at = (at + 1) % KY_ROW_SLOTS;
-	row->slots[at] = (uint8_t)(code + 1);
-}
-
-/* The number of a state that the leaf has; or -1. Few states are compared, many are found by their hash. */
-static int find_code(const struct ky_open_row *row, uint64_t state)
-{
-	if (row->n_states > LEAF_FIRST) {
-		for (uint32_t at = first_slot(state); row->slots[at];
-		     at = (at + 1) % KY_ROW_SLOTS) {
-			if (row->states[row->slots[at] - 1] == state)
-				return row->slots[at] - 1;
-		}
-		return -1;
-	}
-	for (uint32_t i = 0; i < row->n_states; i++) {
-		if (row->states[i] == state)
-			return (int)i;
-	}
-	return -1;
-}
-
-/* The number of @state in the leaf. Negative: out of memory. */
-static int code_of(struct ky_open_row *row, uint64_t state)
-{
-	int code = find_code(row, state);
-
-	if (code >= 0)
-		return code;
-	if (row->n_states == row->states_cap && grow_states(row) < 0)
-		return KYMO_E_MEMORY;
-	row->states[row->n_states++] = state;
-	if (row->n_states == LEAF_FIRST + 1) {
-		for (uint32_t i = 0; i < LEAF_FIRST; i++)
-			fill_slot(row, i);
-	}
-	if (row->n_states > LEAF_FIRST)
-		fill_slot(row, row->n_states - 1);
-	return (int)row->n_states - 1;
-}
-
-/* The leaf begins without states. */
-static void forget_states(struct ky_open_row *row)
-{
-	if (row->n_states > LEAF_FIRST)
-		memset(row->slots, 0, KY_ROW_SLOTS);
-	row->n_states = 0;
-}
+/* ---- intervals ----------------------------------------------------------------------- */
 
 /* The leaf gets an interval, which ends at @end_ns. One more fits in afterwards. */
 static int push(struct ky_history_writer *writer, struct ky_open_row *row, int64_t begin_ns,
 		int64_t end_ns, uint64_t state)
 {
-	int code;
+	int full = ky_open_leaf_push(row, begin_ns, end_ns, state);
 
-	if (!row->n)
-		row->leaf_begin_ns = begin_ns;
-	if (row->n == row->cap && grow_leaf(row) < 0)
-		return KYMO_E_MEMORY;
-	code = code_of(row, state);
-	if (code < 0)
-		return code;
-	row->durations[row->n] = (uint64_t)end_ns - (uint64_t)begin_ns;
-	row->codes[row->n++] = (uint8_t)code;
+	if (full < 0)
+		return full;
 	writer->n_intervals++;
-	if (row->n < KY_LEAF_INTERVALS && row->n_states < KY_LEAF_STATES - 1)
-		return 0;
-	return close_leaf(writer, row, end_ns);
+	return full ? close_leaf(writer, row, end_ns) : 0;
 }
 
 /* The last interval does not grow any more. */
@@ -467,31 +258,7 @@ int ky_open_row_add(struct ky_history_writer *writer, struct ky_open_row *row, i
 	return status;
 }
 
-/* ---- what readers see ----------------------------------------------------------------------------------- */
-
-/* The leaf, with the last interval, which stays apart. */
-static int put_open_leaf(struct ky_history_writer *writer, struct ky_open_row *row)
-{
-	uint32_t n = row->n, n_states = row->n_states;
-
-	if (row->has_last) {
-		int code = find_code(row, row->last_state);
-
-		if (n == row->cap && grow_leaf(row) < 0)
-			return KYMO_E_MEMORY;
-		if (code < 0 && n_states == row->states_cap && grow_states(row) < 0)
-			return KYMO_E_MEMORY;
-		if (code < 0) {
-			code = (int)n_states;
-			row->states[n_states++] = row->last_state;
-		}
-		row->durations[n] = (uint64_t)row->last_end_ns - (uint64_t)row->last_begin_ns;
-		row->codes[n++] = (uint8_t)code;
-	}
-	ky_leaf_put(&writer->scratch, row->n ? row->leaf_begin_ns : row->last_begin_ns, n,
-		    row->durations, row->codes, n_states, row->states);
-	return 0;
-}
+/* ---- what readers see ---------------------------------------------------------------- */
 
 static int put_row(struct ky_history_writer *writer, struct ky_open_row *row)
 {
@@ -512,7 +279,7 @@ static int put_row(struct ky_history_writer *writer, struct ky_open_row *row)
 	/* In the order of time. */
 	for (uint32_t i = n_levels; i-- > 0;)
 		ky_entries_put(out, row->levels[i]->entries, row->levels[i]->n);
-	status = put_open_leaf(writer, row);
+	status = ky_open_leaf_put(row, out);
 	if (status >= 0)
 		status = put_record(writer, KY_RECORD_ROW, row->id, 0, &row->record_at);
 	row->is_dirty = false;

@@ -88,6 +88,20 @@ uint64_t ky_history_writer_name(struct ky_history_writer *writer, const char *na
 int ky_open_row_add(struct ky_history_writer *writer, struct ky_open_row *row, int64_t begin_ns,
 		    int64_t end_ns, uint64_t state);
 
+/*
+ * history-leaf.c: @row's leaf gets an interval. 1: it is full, and must be written and cleared; 0; KYMO_E_MEMORY.
+ */
+int ky_open_leaf_push(struct ky_open_row *row, int64_t begin_ns, int64_t end_ns, uint64_t state);
+/* The leaf begins without intervals and states. */
+void ky_open_leaf_clear(struct ky_open_row *row);
+/* Puts the leaf to @out, with the last interval, which stays apart. 0 or KYMO_E_MEMORY. */
+int ky_open_leaf_put(struct ky_open_row *row, struct ky_strbuf *out);
+
+/* history-entry.c: cells and count of the entry of a node or of the leaf, from afar; its times are set. */
+void ky_open_node_entry(const struct ky_open_row *row, const struct ky_open_node *node,
+			struct ky_entry *entry);
+void ky_open_leaf_entry(const struct ky_open_row *row, struct ky_entry *entry);
+
 /* Facts of the whole index. */
 struct ky_history_facts {
 	int64_t begin_ns, end_ns;
