@@ -2,6 +2,15 @@
 /* The server of a build without libmicrohttpd. */
 #include "base/error.h"
 #include "view/server.h"
+#include "view/tsp-server.h"
+
+static int refuse(struct kymo_error *err)
+{
+	ky_error_set(err, KYMO_E_UNSUPPORTED,
+		     "cannot start the viewer: this build has no HTTP server");
+	ky_error_hint(err, "install libmicrohttpd-dev and build Kymo again");
+	return KYMO_E_UNSUPPORTED;
+}
 
 int ky_view_server_open(struct ky_view *view, struct ky_view_live *live, uint16_t port,
 			struct ky_view_server **server, struct kymo_error *err)
@@ -10,10 +19,7 @@ int ky_view_server_open(struct ky_view *view, struct ky_view_live *live, uint16_
 	(void)live;
 	(void)port;
 	(void)server;
-	ky_error_set(err, KYMO_E_UNSUPPORTED,
-		     "cannot start the viewer: this build has no HTTP server");
-	ky_error_hint(err, "install libmicrohttpd-dev and build Kymo again");
-	return KYMO_E_UNSUPPORTED;
+	return refuse(err);
 }
 
 const char *ky_view_server_link(const struct ky_view_server *server)
@@ -23,6 +29,28 @@ const char *ky_view_server_link(const struct ky_view_server *server)
 }
 
 void ky_view_server_close(struct ky_view_server *server)
+{
+	(void)server;
+}
+
+int ky_tsp_server_open(struct ky_tsp *tsp, uint16_t port, const char *const *origins,
+		       size_t n_origins, struct ky_tsp_server **server, struct kymo_error *err)
+{
+	(void)tsp;
+	(void)port;
+	(void)origins;
+	(void)n_origins;
+	(void)server;
+	return refuse(err);
+}
+
+const char *ky_tsp_server_link(const struct ky_tsp_server *server)
+{
+	(void)server;
+	return "";
+}
+
+void ky_tsp_server_close(struct ky_tsp_server *server)
 {
 	(void)server;
 }

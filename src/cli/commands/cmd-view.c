@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cli/commands/view-live.h"
+#include "cli/commands/view-tsp.h"
 #include "cli/reading/input-options.h"
 #include "cli/reading/open-link.h"
-#include "cli/commands/view-live.h"
 #include "cli/reading/select-options.h"
 #include "cli/terminal/output.h"
 #include "os/event-loop.h"
@@ -18,7 +19,8 @@
 
 struct view_options {
 	uint64_t port;
-	bool no_browser, no_follow;
+	bool no_browser, no_follow, tsp;
+	struct ky_text_list origins; /* with ->tsp */
 	const char *save;
 	struct ky_select_options select; /* only its times */
 	struct ky_input_options input;
@@ -29,7 +31,7 @@ static const struct ky_option_def view_option_defs[] = {
 	 .letter = 'p',
 	 .kind = KY_OPTION_U64,
 	 .arg = "N",
-	 .help = "Listen on this port of 127.0.0.1. Default: any free port.",
+	 .help = "Listen on this port of 127.0.0.1. Default: any free port; with --tsp, 8080.",
 	 .at = offsetof(struct view_options, port)},
 	{.name = "no-browser",
 	 .kind = KY_OPTION_FLAG,
@@ -59,6 +61,17 @@ static const struct ky_option_def view_option_defs[] = {
 	 .arg = "TIME",
 	 .help = "With --save: the range ends at TIME.",
 	 .at = offsetof(struct view_options, select.end)},
+	{.name = "tsp",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Serve VS Code's Trace Viewer and other clients of the Trace Server Protocol instead of the "
+		 "page. Without TRACE, clients may open the traces that belong to you.",
+	 .at = offsetof(struct view_options, tsp)},
+	{.name = "origin",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "URL",
+	 .help = "With --tsp: a client in the browser is a page of URL, such as http://localhost:3000 for "
+		 "Theia; may be given again. Default: only VS Code.",
+	 .at = offsetof(struct view_options, origins)},
 	KY_INPUT_OPTION_DEFS(struct view_options, input),
 	KY_CORRELATE_OPTION_DEF(struct view_options, input),
 	{0},
@@ -86,7 +99,7 @@ static void signals_of_end(sigset_t *set)
 }
 
 /* Until a signal. */
-static int wait_for_end(struct kymo_error *err)
+int view_wait_for_end(struct kymo_error *err)
 {
 	struct ky_loop *loop;
 	sigset_t set;
@@ -116,7 +129,7 @@ static int serve(struct ky_view *view, struct ky_view_live *live,
 	ky_log_info(&ky_cli_log, "the viewer runs until Ctrl-C");
 	if (!options->no_browser)
 		ky_open_link(&opened, ky_view_server_link(server));
-	ret = wait_for_end(err);
+	ret = view_wait_for_end(err);
 	ky_open_link_end(&opened);
 	ky_view_server_close(server);
 	return ret;
@@ -141,15 +154,33 @@ static int save_range(struct ky_view *view, const struct ky_trace_set *set,
 	return ret;
 }
 
-static int view_set(struct ky_trace_set *set, const struct view_options *options,
-		    struct kymo_error *err)
+/* @view: of the traces at @args; NULL without. */
+static int serve_tsp(struct ky_view *view, const struct view_options *options, char **args,
+		     int n_args, struct kymo_error *err)
+{
+	const struct view_tsp tsp = {.paths = (const char *const *)args,
+				     .n_paths = (size_t)n_args,
+				     .origins = (const char *const *)options->origins.items,
+				     .n_origins = options->origins.len,
+				     .port = (uint16_t)options->port};
+
+	return view_serve_tsp(&tsp, view, err);
+}
+
+static int view_set(struct ky_trace_set *set, const struct view_options *options, char **args,
+		    int n_args, struct kymo_error *err)
 {
 	struct ky_view *view;
 	int ret = ky_view_new(set, &view, err);
 
 	if (ret < 0)
 		return ret;
-	ret = options->save ? save_range(view, set, options, err) : serve(view, NULL, options, err);
+	if (options->tsp)
+		ret = serve_tsp(view, options, args, n_args, err);
+	else if (options->save)
+		ret = save_range(view, set, options, err);
+	else
+		ret = serve(view, NULL, options, err);
 	ky_view_free(view);
 	return ret;
 }
@@ -164,12 +195,14 @@ static int view_paths(struct view_options *options, char **args, int n_args, str
 	struct ky_trace_set set;
 	int ret;
 
-	if (!options->no_follow && !options->save && ky_view_live_is(args, n_args))
+	if (!n_args)
+		return serve_tsp(NULL, options, args, n_args, err);
+	if (!options->no_follow && !options->save && !options->tsp && ky_view_live_is(args, n_args))
 		return ky_view_live_run(args, n_args, &options->input, serve_live, options, err);
 	ret = ky_cli_open(&set, args, n_args, &options->input, true, err);
 	if (ret < 0)
 		return ret;
-	ret = view_set(&set, options, err);
+	ret = view_set(&set, options, args, n_args, err);
 	ky_trace_set_close(&set);
 	return ret;
 }
@@ -185,6 +218,11 @@ static int run_view(const struct ky_command *command, void *data, int n_args, ch
 		return ky_cli_usage(command, "--port: a port is a number up to 65535");
 	if (!options->save && (options->select.begin || options->select.end))
 		return ky_cli_usage(command, "--begin and --end need --save");
+	if (!n_args && !options->tsp)
+		return ky_cli_usage(command, "which trace? Only --tsp needs none");
+	if (options->tsp ? options->save != NULL : options->origins.len > 0)
+		return ky_cli_usage(command, options->tsp ? "--tsp and --save exclude each other"
+							  : "--origin needs --tsp");
 	/* Before any thread begins: all inherit it. */
 	signals_of_end(&signals);
 	if (!options->save)
@@ -220,7 +258,11 @@ const struct ky_command ky_command_view = {
 		"In it, the filter is a text that events contain.\n"
 		"\n"
 		"The link contains a secret token. Programs and pages without it cannot read the traces. "
-		"The server opens only the traces of the command line, and ends with Ctrl-C.",
+		"The server opens only the traces of the command line, and ends with Ctrl-C.\n"
+		"\n"
+		"With --tsp the server speaks the Trace Server Protocol instead, which has no token: VS Code's "
+		"Trace Viewer expects it on port 8080. The server answers only programs of this user and of "
+		"root, and opens only traces below TRACE or, without TRACE, traces that belong to this user.",
 	.examples = "# open a trace in the browser\n"
 		    "kymo view my-trace\n\n"
 		    "# follow a recording that runs: kymo record --name daily\n"
@@ -229,13 +271,15 @@ const struct ky_command ky_command_view = {
 		    "kymo view --save slow.html --begin 08:30:01 --end 08:30:03 my-trace\n\n"
 		    "# on another machine: print the link, and reach it through ssh\n"
 		    "kymo view --no-browser --port 8123 my-trace\n"
-		    "ssh -L 8123:127.0.0.1:8123 that-machine",
+		    "ssh -L 8123:127.0.0.1:8123 that-machine\n\n"
+		    "# for the Trace Viewer of VS Code, which opens traces itself\n"
+		    "kymo view --tsp",
 	.see_also = "print report info",
 	.first_trace = 1,
 	.options = view_option_defs,
 	.options_size = sizeof(struct view_options),
 	.defaults = view_defaults,
-	.min_args = 1,
+	.min_args = 0,
 	.max_args = -1,
 	.run = run_view,
 };

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* What an experiment can show: the list of outputs, and the styles of their states. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/reports/report.h"
+#include "base/error.h"
+#include "view/tsp-internal.h"
+
+#define KINDS_OF_CPUS \
+	(1U << KY_ROW_MACHINE | 1U << KY_ROW_CPU | 1U << KY_ROW_IRQ | 1U << KY_ROW_QUEUE)
+#define KINDS_OF_THREADS                                                                           \
+	(1U << KY_ROW_MACHINE | 1U << KY_ROW_PROCESS | 1U << KY_ROW_THREAD | 1U << KY_ROW_STREAM | \
+	 1U << KY_ROW_SPANS)
+#define KINDS_OF_DISKS (1U << KY_ROW_MACHINE | 1U << KY_ROW_DISK | 1U << KY_ROW_REQUESTS)
+
+struct output {
+	const char *id, *name, *description, *type;
+	unsigned int kinds; /* of rows */
+};
+
+/* Clients know the ids of the histogram and of the table of events. */
+static const struct output outputs[] = {
+	{KY_TSP_EVENTS_TABLE, "Events Table", "All events, in the order of their times", "TABLE",
+	 0},
+	{KY_TSP_HISTOGRAM, "Histogram", "The number of events over time", "TREE_TIME_XY", 0},
+	{KY_TSP_CPU_USAGE, "CPU Usage", "How much of the time CPUs ran threads, in percent",
+	 "TREE_TIME_XY", 0},
+	{"kymo.cpus", "CPUs", "What CPUs and their interrupts did", "TIME_GRAPH", KINDS_OF_CPUS},
+	{"kymo.threads", "Threads and Spans", "What threads did, and the spans of programs",
+	 "TIME_GRAPH", KINDS_OF_THREADS},
+	{"kymo.disks", "Disks", "Requests of block devices", "TIME_GRAPH", KINDS_OF_DISKS},
+};
+
+unsigned int ky_tsp_row_kinds(const char *id)
+{
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(*outputs); i++) {
+		if (strcmp(outputs[i].id, id) == 0)
+			return outputs[i].kinds;
+	}
+	return 0;
+}
+
+/* The report of an output; NULL: the output has another type. */
+const struct ky_report *ky_tsp_report(const char *id)
+{
+	const struct ky_report *report;
+
+	if (strncmp(id, KY_TSP_REPORT, sizeof(KY_TSP_REPORT) - 1) != 0)
+		return NULL;
+	report = ky_report_find(id + sizeof(KY_TSP_REPORT) - 1);
+	return report && !report->wants_periods ? report : NULL;
+}
+
+static void put_output(struct ky_strbuf *out, const struct output *output)
+{
+	ky_strbuf_addf(out, "{\"id\": \"%s\", \"type\": \"%s\", \"name\": ", output->id,
+		       output->type);
+	ky_view_put_text(out, output->name);
+	ky_strbuf_adds(out, ", \"description\": ");
+	ky_view_put_text(out, output->description);
+	ky_strbuf_adds(out, "}");
+}
+
+static void put_report(struct ky_strbuf *out, const struct ky_report *report)
+{
+	char id[KY_TSP_OUTPUT_BYTES], name[KY_TSP_NAME_BYTES];
+	const struct output output = {id, name, report->summary, "DATA_TREE", 0};
+
+	snprintf(id, sizeof(id), KY_TSP_REPORT "%s", report->name);
+	snprintf(name, sizeof(name), "Report: %s", report->name);
+	put_output(out, &output);
+}
+
+static void put_all(struct ky_strbuf *out)
+{
+	ky_strbuf_adds(out, "[");
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(*outputs); i++) {
+		ky_strbuf_adds(out, i ? ", " : "");
+		put_output(out, &outputs[i]);
+	}
+	for (const struct ky_report *const *report = ky_reports; *report; report++) {
+		if ((*report)->wants_periods)
+			continue;
+		ky_strbuf_adds(out, ", ");
+		put_report(out, *report);
+	}
+	ky_strbuf_adds(out, "]");
+}
+
+static const struct output *find(const char *id)
+{
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(*outputs); i++) {
+		if (strcmp(outputs[i].id, id) == 0)
+			return &outputs[i];
+	}
+	return NULL;
+}
+
+int ky_tsp_check_output(const char *id, const char *type, struct kymo_error *err)
+{
+	const struct output *output = find(id);
+	const char *own = ky_tsp_report(id) ? "DATA_TREE" : output ? output->type : "";
+
+	if (*own && (!type || strcmp(own, type) == 0))
+		return KYMO_OK;
+	return ky_error_set(err, KYMO_E_NOT_FOUND,
+			    *own ? "the output has another type" : "there is no such output");
+}
+
+int ky_tsp_outputs(struct ky_tsp_answer *answer, struct kymo_error *err)
+{
+	const char *id = answer->request->output;
+	const struct output *output = find(id);
+	int ret = KYMO_OK;
+
+	if (answer->request->what == KY_TSP_OUTPUTS) {
+		put_all(answer->out);
+		return KYMO_OK;
+	}
+	ret = ky_tsp_check_output(id, NULL, err);
+	if (ret < 0)
+		return ret;
+	if (answer->request->what == KY_TSP_OUTPUT_CONFIG_TYPES)
+		ky_strbuf_adds(answer->out, "[]");
+	else if (output)
+		put_output(answer->out, output);
+	else
+		put_report(answer->out, ky_tsp_report(id));
+	return KYMO_OK;
+}
+
+/* ---- styles ------------------------------------------------------------------------------ */
+
+/* The colours are those of the page. Narrow rows: the thread does not run. */
+static const struct {
+	const char *name, *colour, *height;
+} styles[KY_STATE_KINDS] = {
+	[KY_STATE_NONE] = {"several", "#8a97a8", "1"},
+	[KY_STATE_IDLE] = {"idle", "#c8ced6", "0.33"},
+	[KY_STATE_RUNS] = {"runs", "#0072b2", "1"},
+	[KY_STATE_USER] = {"user", "#009e73", "1"},
+	[KY_STATE_SYSCALL] = {"syscall", "#0072b2", "1"},
+	[KY_STATE_IRQ] = {"irq", "#d55e00", "1"},
+	[KY_STATE_SOFTIRQ] = {"softirq", "#e69f00", "1"},
+	[KY_STATE_WAIT_CPU] = {"wait-cpu", "#f0e442", "0.5"},
+	[KY_STATE_BLOCKED] = {"blocked", "#c8ced6", "0.33"},
+	[KY_STATE_DISK] = {"disk", "#cc79a7", "0.5"},
+	[KY_STATE_LOCK] = {"lock", "#b05a8a", "0.5"},
+	[KY_STATE_NETWORK] = {"network", "#7a6fbe", "0.5"},
+	[KY_STATE_TIMER] = {"timer", "#c8ced6", "0.33"},
+	[KY_STATE_STOPPED] = {"stopped", "#55606d", "0.33"},
+	[KY_STATE_ACTIVE] = {"active", "#d55e00", "1"},
+	[KY_STATE_SPAN] = {"span", "#56b4e9", "1"},
+	[KY_STATE_READ] = {"read", "#009e73", "1"},
+	[KY_STATE_WRITE] = {"write", "#d55e00", "1"},
+	[KY_STATE_OTHER] = {"other", "#8a97a8", "1"},
+	[KY_STATE_VALUE] = {"value", "#56b4e9", "1"},
+	[KY_STATE_EVENTS] = {"events", "#56b4e9", "1"},
+	[KY_STATE_RUNNING] = {"running", "#009e73", "1"},
+};
+
+const char *ky_tsp_style(enum ky_state_kind kind)
+{
+	return styles[kind < KY_STATE_KINDS ? kind : KY_STATE_NONE].name;
+}
+
+int ky_tsp_styles(struct ky_tsp_answer *answer, struct kymo_error *err)
+{
+	int ret = ky_tsp_check_output(answer->request->output, NULL, err);
+
+	if (ret < 0)
+		return ret;
+	ky_tsp_put_head(answer->out, false);
+	ky_strbuf_adds(answer->out, "{\"styles\": {");
+	for (size_t i = 0; i < KY_STATE_KINDS; i++)
+		ky_strbuf_addf(answer->out,
+			       "%s\"%s\": {\"values\": {\"style-name\": \"%s\", "
+			       "\"background-color\": \"%s\", \"height\": %s, \"opacity\": 1}}",
+			       i ? ", " : "", styles[i].name,
+			       i == KY_STATE_NONE ? "several short states"
+						  : ky_state_text((enum ky_state_kind)i),
+			       styles[i].colour, styles[i].height);
+	ky_strbuf_adds(answer->out, "}}}\n");
+	return KYMO_OK;
+}

@@ -1,0 +1,488 @@
+# SPDX-License-Identifier: MIT
+"""kymo view --tsp: the Trace Server Protocol, with the clients' own library and the protocol's description as judges."""
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+import make_trace
+from kernel_trace import write
+from test_timeline import event, make_kernel, switch
+
+PATIENCE_S = 120
+TABLE = "org.eclipse.tracecompass.internal.provisional.tmf.core.model.events.TmfEventTableDataProvider"
+HISTOGRAM = "org.eclipse.tracecompass.internal.tmf.core.histogram.HistogramDataProvider"
+GRAPHS = ("kymo.cpus", "kymo.threads", "kymo.disks")
+NEEDED = "tools/install-deps test brings it where the npm registry can be reached"
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+class Server:
+    """A running `kymo view --tsp`."""
+
+    def __init__(self, kymo_bin, *args, cache, **more):
+        self.port = free_port()
+        environ = dict(os.environ, LC_ALL="C.UTF-8", TZ="UTC", XDG_CACHE_HOME=str(cache))
+        self.process = subprocess.Popen([kymo_bin, "view", "--tsp", "--port", str(self.port), *map(str, args)], env=environ,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+        self.base = self.process.stdout.readline().strip()
+        if not self.base:
+            error = self.process.communicate()[1]
+            assert "this build has no" in error, error
+            pytest.skip(f"no viewer: {error}")
+        assert self.base == f"http://127.0.0.1:{self.port}/tsp/api"
+
+    def end(self):
+        """Ctrl-C."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        error = self.process.communicate(timeout=PATIENCE_S)[1]
+        assert self.process.returncode == 0, error
+        assert "Sanitizer" not in error and "runtime error" not in error, error
+        return error
+
+    def ask(self, method, path, body=None, headers=None, host="127.0.0.1"):
+        """One request as it is; status, headers, body of the answer."""
+        connection = http.client.HTTPConnection(host, self.port, timeout=PATIENCE_S)
+        try:
+            own = {"Host": f"127.0.0.1:{self.port}"}
+            if body is not None:
+                own.update({"Content-Type": "application/json", "Content-Length": str(len(body))})
+            own.update(headers or {})
+            connection.putrequest(method, path, skip_host=True)
+            for name, value in own.items():
+                if value is not None:
+                    connection.putheader(name, value)
+            connection.endheaders(body)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    def post(self, path, parameters, code=200):
+        status, _, body = self.ask("POST", "/tsp/api" + path, json.dumps({"parameters": parameters}).encode())
+        assert status == code, (path, status, body)
+        return json.loads(body)
+
+    def get(self, path, code=200, method="GET"):
+        status, headers, body = self.ask(method, "/tsp/api" + path)
+        assert status == code and headers["Content-Type"] == "application/json", (path, status, body)
+        return json.loads(body)
+
+
+class Client:
+    """The library of VS Code's and Theia's extensions, in node; each answer fits the protocol's description."""
+
+    def __init__(self, root_dir, base):
+        directory = os.path.join(root_dir, "test", "tsp")
+        node = shutil.which("node")
+        if not node:
+            pytest.skip(f"node is not installed: {NEEDED}")
+        if not os.path.isdir(os.path.join(directory, "node_modules", "tsp-typescript-client")):
+            pytest.skip(f"tsp-typescript-client is not installed: {NEEDED}")
+        self.process = subprocess.Popen([node, os.path.join(directory, "client.mjs"), base], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def call(self, *call, code=200):
+        self.process.stdin.write(json.dumps(call) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        assert answer["problems"] == [], (call, answer["problems"][:3])
+        assert answer["status"] == code, (call, answer["text"][:1000])
+        assert answer["ok"] == (code == 200)
+        if code == 200:
+            assert answer["model"] is not None, (call, answer["text"][:1000])
+        return answer["model"] if code == 200 else json.loads(answer["text"])
+
+    def model(self, *call):
+        """Of an output, which may not be complete yet."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            answer = self.call(*call)
+            if answer["status"] == "COMPLETED":
+                return answer["model"]
+            assert answer["status"] == "RUNNING"
+            time.sleep(0.05)
+        raise AssertionError(f"{call} does not complete")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+def query(begin=None, end=None, n=None, **more):
+    found = dict(more)
+    if begin is not None:
+        found["requested_timerange"] = {"start": begin, "end": end, **({"nbTimes": n} if n else {})}
+    return {"query": found}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def server(kymo_bin, reference, cache):
+    running = Server(kymo_bin, reference, cache=cache)
+    yield running
+    running.end()
+
+
+@pytest.fixture(scope="module")
+def client(root_dir, server):
+    made = Client(root_dir, server.base)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def experiment(client):
+    """The one of the command line, when it is indexed."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        (found,) = client.call("fetchExperiments")
+        if found["indexingStatus"] == "COMPLETED":
+            return found
+        time.sleep(0.05)
+    raise AssertionError("indexing does not end")
+
+
+@pytest.fixture
+def serve(kymo_bin, root_dir, tmp_path):
+    """serve(args...) -> a server and a client, of this test."""
+    with contextlib.ExitStack() as stack:
+        def call(*args, **more):
+            running = Server(kymo_bin, *args, cache=tmp_path / "cache", **more)
+            stack.callback(running.end)
+            client = Client(root_dir, running.base)
+            stack.callback(client.close)
+            return running, client
+        yield call
+
+
+# ---- traces and experiments ------------------------------------------------------------------
+
+
+def test_server_tells_of_itself(client, kymo):
+    assert client.call("checkHealth") == {"status": "UP"}
+    found = client.call("fetchIdentifier")
+    assert found["productId"] == "kymo" and found["tspVersion"] == "0.6.0" and found["os"] == "Linux"
+    assert found["version"] in kymo("--version").out
+    assert client.call("fetchConfigurationSourceTypes") == []
+
+
+def test_trace_of_the_command_line_is_there(client, experiment, reference, events):
+    (trace,) = client.call("fetchTraces")
+    times = [one.ns for one in events]
+    assert trace["path"] == os.path.realpath(reference) and trace["name"] == "kernel"
+    assert (trace["start"], trace["end"]) == (min(times), max(times)) == (experiment["start"], experiment["end"])
+    assert trace["nbEvents"] == experiment["nbEvents"] == len(events)
+    assert trace["indexingStatus"] == "COMPLETED"
+    assert experiment["traces"] == [trace] == [client.call("fetchTrace", trace["UUID"])]
+    assert client.call("fetchExperiment", experiment["UUID"]) == experiment
+
+
+def test_traces_are_opened_and_closed(serve, tmp_path):
+    """As the clients do: a trace, an experiment of it; clashes of names; both are removed."""
+    one, two = make_kernel(tmp_path / "one"), make_trace.sample(tmp_path / "two")
+    _, client = serve()
+    assert client.call("fetchTraces") == [] and client.call("fetchExperiments") == []
+    trace = client.call("openTrace", query(uri=str(one), name="t"))
+    assert trace["indexingStatus"] == "CLOSED" and trace["nbEvents"] == 0 and trace["start"] == 1000 and trace["end"] == 1099
+    assert client.call("openTrace", query(uri=str(one), name="t")) == trace
+    clash = client.call("openTrace", query(uri=str(two), name="t"), code=409)
+    assert clash["trace"] == trace
+    other = client.call("openTrace", query(uri=str(two)))
+    assert other["name"] == "two" and len(client.call("fetchTraces")) == 2
+    made = client.call("createExperiment", query(name="e", traces=[trace["UUID"]]))
+    assert client.call("createExperiment", query(name="e", traces=[trace["UUID"]]))["UUID"] == made["UUID"]
+    clash = client.call("createExperiment", query(name="e", traces=[other["UUID"]]), code=409)
+    assert clash["experiment"]["UUID"] == made["UUID"]
+    same = client.call("createExperiment", query(name="e2", traces=[trace["UUID"]]))
+    assert len(client.call("fetchExperiments")) == 2
+    assert "experiment" in client.call("deleteTrace", trace["UUID"], code=409)["title"]
+    client.model("fetchTimeGraphTree", made["UUID"], "kymo.threads", query())
+    for uuid in (made["UUID"], same["UUID"]):
+        assert client.call("deleteExperiment", uuid)["UUID"] == uuid
+        client.call("fetchExperiment", uuid, code=404)
+    assert client.call("deleteTrace", trace["UUID"])["UUID"] == trace["UUID"]
+    client.call("deleteTrace", trace["UUID"], code=404)
+    assert os.path.exists(os.path.join(one, "metadata"))  # only the server forgets it
+
+
+def test_experiment_of_two_traces(serve, kymo, tmp_path):
+    one = make_kernel(tmp_path / "one")
+    two = write(tmp_path / "two", [switch(1500, 0, 9), event(1600, "irq_handler_entry", irq=3, name="x")])
+    _, client = serve(tmp_path / "one", tmp_path / "two")
+    (both,) = client.call("fetchExperiments")
+    assert (both["start"], both["end"]) == (1000, 1600) and len(both["traces"]) == 2
+    traces = {trace["name"]: trace["UUID"] for trace in client.call("fetchTraces")}
+    single = client.call("createExperiment", query(name="second", traces=[traces["two"]]))
+    assert (single["start"], single["end"]) == (1500, 1600)
+    lines = client.model("fetchTableLines", both["UUID"], TABLE, query(requested_table_index=0, requested_table_count=100))
+    assert lines["size"] == len(kymo("print", one, two).out.splitlines()) == 16
+    client.call("createExperiment", query(name="none", traces=[]), code=400)
+    client.call("createExperiment", query(name="none", traces=["0" * 8 + "-0000-0000-0000-" + "0" * 12]), code=404)
+
+
+# ---- graphs ----------------------------------------------------------------------------------
+
+
+def pixels_of(runs, n):
+    """The state and its label of each pixel of a row of kymo timeline."""
+    found = [("unknown", None)] * n
+    for run in runs:
+        state = "several" if run["state"] == "unknown" else run["state"]
+        found[run["begin_px"]:run["end_px"]] = [(state, run)] * (run["end_px"] - run["begin_px"])
+    return found
+
+
+def state_at(states, ns):
+    return next((state for state in states if state["start"] <= ns < state["end"]), None)
+
+
+def compare_rows(client, uuid, timeline, begin, end, n):
+    """States of all rows are those of kymo timeline, in the middle of each pixel; labels are its names."""
+    found = json.loads(timeline("--width", n, "--begin", f"{begin // 10**9}.{begin % 10**9:09}",
+                                "--end", f"{end // 10**9}.{end % 10**9:09}").out)
+    assert found["width_px"] == n
+    rows = {row["id"]: row for row in found["rows"]}
+    n_compared = n_states = 0
+    for graph in GRAPHS:
+        tree = client.model("fetchTimeGraphTree", uuid, graph, query(begin, end))
+        ids = [entry["id"] for entry in tree["entries"]]
+        states = client.model("fetchTimeGraphStates", uuid, graph, query(begin, end, n, requested_items=ids))
+        for row in states["rows"]:
+            ends = [ns for state in row["states"] for ns in (state["start"], state["end"])]
+            assert ends == sorted(ends) and all(begin <= ns <= end + 1 for ns in ends)
+            pixels = pixels_of(rows[row["entryId"]]["runs"], n)
+            n_states += len(row["states"])
+            for x, (kind, run) in enumerate(pixels):
+                middle = begin + (end + 1 - begin) * (2 * x + 1) // (2 * n)
+                state = state_at(row["states"], middle)
+                found_kind = state["style"]["parentKey"] if state else "unknown"
+                near = pixels[max(0, x - 1):x + 2]
+                if any(one[1] is not run for one in near):
+                    # The border of a state is exact in one, and at the edge of the pixel in the other.
+                    assert found_kind in [one[0] for one in near] or "several" in [one[0] for one in near]
+                    continue
+                if kind != "several":
+                    assert found_kind == kind, (row["entryId"], x, run, state)
+                if run and "name" in run:
+                    assert state["label"] == run["name"]
+                if kind == "runs":
+                    assert state["label"] == f"{rows[run['row']]['name']} ({rows[run['row']]['number']})"
+                n_compared += run is not None
+    return n_compared, n_states
+
+
+def test_states_are_those_of_timeline(client, experiment, kymo, reference, cache):
+    def timeline(*args):
+        return kymo("timeline", "--json", *args, reference, env={"XDG_CACHE_HOME": str(cache)})
+
+    begin, end = experiment["start"], experiment["end"]
+    for part, n in ((1, 1000), (50, 700), (3000, 333)):
+        middle = begin + (end - begin) // 3
+        first = begin if part == 1 else middle
+        last = end if part == 1 else middle + (end - begin) // part
+        n_compared, n_states = compare_rows(client, experiment["UUID"], timeline, first, last, n)
+        assert n_compared > 1000 and n_states > 20
+
+
+def test_states_of_a_made_trace_are_exact(serve, kymo, tmp_path):
+    """Where every state is wider than a sample, its times are those of the events."""
+    trace = make_kernel(tmp_path / "t")
+    _, client = serve(trace)
+    (experiment,) = client.call("fetchExperiments")
+    tree = client.model("fetchTimeGraphTree", experiment["UUID"], "kymo.threads", query())
+    assert tree["entries"][0]["start"] == 1000 and tree["entries"][0]["parentId"] == -1
+    ids = {entry["labels"][0]: entry["id"] for entry in tree["entries"]}
+    parents = {entry["id"]: entry["parentId"] for entry in tree["entries"]}
+    assert parents[ids["t7 (7)"]] == ids["process t7 (7)"] and all(one in parents for one in parents.values() if one >= 0)
+    # Samples of 3 ns: borders lie in the middle of them.
+    found = client.model("fetchTimeGraphStates", experiment["UUID"], "kymo.threads",
+                         query(1000, 1099, 34, requested_items=[ids["t7 (7)"], 10**6]))
+    (row,) = found["rows"]
+    assert [(s["start"], s["end"], s["style"]["parentKey"], s.get("label")) for s in row["states"]][:6] == [
+        (1000, 1005, "user", None), (1005, 1015, "syscall", "read"), (1015, 1020, "user", None), (1020, 1030, "syscall", "futex"),
+        (1030, 1045, "lock", "futex"), (1045, 1060, "wait-cpu", None)]
+    arrows = client.model("fetchTimeGraphArrows", experiment["UUID"], "kymo.threads", query(1000, 1099, 100))
+    assert arrows == [{"sourceId": ids["t8 (8)"], "targetId": ids["t7 (7)"], "start": 1045, "end": 1060}]
+    element = {"elementType": "state", "time": 1030, "duration": 15}
+    tooltip = client.model("fetchTimeGraphTooltip", experiment["UUID"], "kymo.threads",
+                           query(requested_times=[1037], requested_items=[ids["t7 (7)"]], requested_element=element))
+    assert tooltip["state"] == "lock" and tooltip["name"] == "futex" and tooltip["begin"].endswith("00:00:00.000001030")
+    assert tooltip["thread"] == "t7 (7)"
+    for expressions, dim, left in (({"1": ["read"]}, {"syscall": 0, "user": 1}, None), ({"4": ["read"]}, None, 1),
+                                   ({"4": ["syscall", "duration > 9ns"]}, None, 2), ({"4": ["no such"]}, None, 0)):
+        found = client.model("fetchTimeGraphStates", experiment["UUID"], "kymo.threads", query(
+            1000, 1099, 34, requested_items=[ids["t7 (7)"]],
+            filter_query_parameters={"strategy": "SAMPLED", "filter_expressions_map": expressions}))
+        states = found["rows"][0]["states"]
+        if dim:
+            assert all(s["tags"] == (s.get("label") != "read") for s in states)
+        else:
+            assert len(states) == left
+
+
+def test_styles_cover_all_states(client, experiment):
+    styles = client.model("fetchStyles", experiment["UUID"], "kymo.cpus", query())["styles"]
+    for graph in GRAPHS:
+        entries = client.model("fetchTimeGraphTree", experiment["UUID"], graph, query())["entries"]
+        found = client.model("fetchTimeGraphStates", experiment["UUID"], graph, query(
+            experiment["start"], experiment["end"], 500, requested_items=[entry["id"] for entry in entries]))
+        assert {state["style"]["parentKey"] for row in found["rows"] for state in row["states"]} <= set(styles)
+
+
+# ---- charts, tables, trees -------------------------------------------------------------------
+
+
+def test_histogram_counts_all_events(client, experiment, events):
+    begin, end = experiment["start"], experiment["end"]
+    tree = client.model("fetchXYTree", experiment["UUID"], HISTOGRAM, query(begin, end))
+    total = next(entry for entry in tree["entries"] if entry.get("isDefault"))
+    assert {entry["parentId"] for entry in tree["entries"]} == {-1, 0}
+    found = client.model("fetchXY", experiment["UUID"], HISTOGRAM, query(begin, end, 100, requested_items=[total["id"]]))
+    (series,) = found["series"]
+    assert sum(series["yValues"]) == len(events) and len(series["xValues"]) == 100
+    assert series["xValues"][0] == begin and series["xValues"] == sorted(series["xValues"]) and series["xValues"][-1] <= end
+
+
+def test_cpu_usage_is_that_of_the_report(client, experiment, kymo, reference):
+    begin, end = experiment["start"], experiment["end"]
+    tree = client.model("fetchXYTree", experiment["UUID"], "kymo.cpu-usage", query(begin, end))
+    ids = {entry["labels"][0]: entry["id"] for entry in tree["entries"] if entry["parentId"] == 0}
+    assert {"Total", "CPU 0", "CPU 1"} == set(ids)
+    found = client.model("fetchXY", experiment["UUID"], "kymo.cpu-usage", query(begin, end, 2000, requested_items=list(ids.values())))
+    means = {series["seriesName"]: sum(series["yValues"]) / 2000 for series in found["series"]}
+    assert means["Total"] == pytest.approx((means["CPU 0"] + means["CPU 1"]) / 2, abs=0.01)
+    report = json.loads(kymo("report", "cpu", "--json", reference).out)
+    table = next(table for table in report["reports"][0]["tables"] if any(column["class"] == "cpu" for column in table["columns"]))
+    for row in table["rows"]:
+        usage = next(row[column["name"]] for column in table["columns"] if column["class"] == "ratio")
+        assert means[f"CPU {row['cpu']}"] == pytest.approx(100 * usage, abs=3)
+
+
+def test_table_is_that_of_print(client, experiment, kymo, reference):
+    lines = kymo("print", "--no-delta", "--fields", "none", reference).out.splitlines()
+    uuid = experiment["UUID"]
+    columns = client.model("fetchTableColumns", uuid, TABLE, query())
+    ids = {column["name"]: column["id"] for column in columns}
+    wanted = [ids["Timestamp"], ids["Event type"], ids["Contents"]]
+    found = client.model("fetchTableLines", uuid, TABLE, query(requested_table_index=1000, requested_table_count=700,
+                                                               requested_table_column_ids=wanted))
+    assert found["size"] == len(lines) and found["lowIndex"] == 1000 and found["columnIds"] == wanted
+    assert [line["index"] for line in found["lines"]] == list(range(1000, 1700))
+    for line in found["lines"]:
+        clock, name, text = (cell["content"] for cell in line["cells"])
+        assert lines[line["index"]] == f"[{clock[11:]}] {name}: {text}"
+    tail = client.model("fetchTableLines", uuid, TABLE, query(requested_table_index=len(lines) - 1, requested_table_count=9))
+    assert len(tail["lines"]) == 1
+    past = client.model("fetchTableLines", uuid, TABLE, query(requested_table_index=10**15, requested_table_count=9))
+    assert past["lines"] == [] and past["size"] == len(lines)
+
+
+def test_table_by_time_search_and_filter(client, experiment, events, kymo, reference):
+    uuid, names = experiment["UUID"], [one.name for one in events]
+    columns = client.model("fetchTableColumns", uuid, TABLE, query())
+    ids = {column["name"]: column["id"] for column in columns}
+    times = [one.ns for one in events]
+    found = client.model("fetchTableLines", uuid, TABLE, query(requested_times=[times[500]], requested_table_count=2))
+    assert found["lowIndex"] == times.index(times[500])
+    ns = [cell["content"] for cell in found["lines"][0]["cells"]][ids["Timestamp ns"]]
+    assert ns == str(times[500])
+
+    def search(index, direction, pattern, count=3):
+        return client.model("fetchTableLines", uuid, TABLE, query(
+            requested_table_index=index, requested_table_count=count, table_search_direction=direction,
+            table_search_expressions={str(ids["Event type"]): pattern}))
+
+    matches = [i for i, name in enumerate(names) if name.startswith("sched_w") and name.endswith("g")]
+    for i in (0, len(names) // 2, matches[-1]):
+        found = search(i, "NEXT", "^sched_w.*g$")
+        assert found["lowIndex"] == next(k for k in matches if k >= i) and found["lines"][0]["tags"] > 0
+        found = search(i, "PREVIOUS", "^sched_(waking|xx)$")
+        before = [k for k in matches if k <= i]
+        assert (found["lines"][0]["index"] == before[-1]) if before else not found["lines"]
+        assert all((line["tags"] > 0) == (names[line["index"]] == "sched_waking") for line in found["lines"])
+    assert search(0, "NEXT", "no such")["lines"] == [] and search(10**6, "PREVIOUS", "sched")["lines"] != []
+    for wrong in ("(", "a{2}", "[", "*", "\\q", "(" * 100, "a" * 5000):
+        client.call("fetchTableLines", uuid, TABLE, query(requested_table_index=0, requested_table_count=1, table_search_direction="NEXT",
+                                                          table_search_expressions={"1": wrong}), code=400)
+    expression = 'prev_tid == 0 && next_comm =~ "*"'
+    wanted = kymo("print", "--filter", expression, reference).out.splitlines()
+    found = client.model("fetchTableLines", uuid, TABLE, query(requested_table_index=5, requested_table_count=10, kymo_filter=expression))
+    assert found["size"] == len(wanted) and len(found["lines"]) == 10
+
+
+def test_reports_are_trees(client, experiment, kymo, reference):
+    uuid = experiment["UUID"]
+    outputs = client.call("experimentOutputs", uuid)
+    assert {output["type"] for output in outputs} == {"TABLE", "TREE_TIME_XY", "TIME_GRAPH", "DATA_TREE"}
+    reports = [output["id"] for output in outputs if output["type"] == "DATA_TREE"]
+    assert {"kymo.report.cpu", "kymo.report.sched", "kymo.report.syscalls"} <= set(reports)
+    for output in outputs:
+        assert client.call("rest", "get", f"/experiments/{uuid}/outputs/{output['id']}") == output
+        assert client.call("fetchOutputConfigurationTypes", uuid, output["id"]) == []
+    wanted = json.loads(kymo("report", "syscalls", "--json", reference).out)["reports"][0]["tables"]
+    tree = client.model("fetchDataTree", uuid, "kymo.report.syscalls", query())
+    tops = [entry for entry in tree["entries"] if entry["parentId"] == -1]
+    assert [top["labels"][0].split(": ")[0] for top in tops] == [table["title"] for table in wanted]
+    for top, table in zip(tops, wanted):
+        rows = [entry["labels"] for entry in tree["entries"] if entry["parentId"] == top["id"]]
+        assert len(rows) == len(table["rows"])
+        for labels, row in zip(rows, table["rows"]):
+            assert len(labels) == len(tree["headers"])
+            for label, column in zip(labels, table["columns"]):
+                if isinstance(row[column["name"]], (str, int)):
+                    assert label == str(row[column["name"]])
+    begin = experiment["start"] + 10**9
+    part = client.model("fetchDataTree", uuid, "kymo.report.syscalls", query(begin, begin + 10**8))
+    assert len(part["entries"]) < len(tree["entries"])
+
+
+def test_annotations_are_losses_and_marks(serve, tmp_path):
+    trace = make_trace.sample(tmp_path / "t", packets=3)
+    _, client = serve(trace)
+    (experiment,) = client.call("fetchExperiments")
+    uuid, begin, end = experiment["UUID"], experiment["start"], experiment["end"]
+    assert client.model("fetchMarkerSets", uuid) == []
+    assert client.model("fetchAnnotationsCategories", uuid, "kymo.threads")["annotationCategories"] == ["Lost events"]
+    found = client.model("fetchAnnotations", uuid, "kymo.threads", query(begin, end, 10**4, requested_items=[0]))
+    losses = found["annotations"]["Lost events"]
+    assert losses and all(one["label"] in ("7 lost events", "lost packets") and one["entryId"] == -1 for one in losses)
+    assert all(begin <= one["time"] <= end for one in losses)
+    assert client.model("fetchAnnotations", uuid, "kymo.threads",
+                        query(begin, end, requested_marker_categories=[]))["annotations"] == {}
+
+
+def test_bookmarks(client, experiment):
+    path = f"/experiments/{experiment['UUID']}/bookmarks"
+    assert client.call("rest", "get", path) == []
+    wanted = {"name": "slow <b>", "start": experiment["start"], "end": experiment["start"] + 5}
+    made = client.call("rest", "post", path, {"parameters": wanted})
+    assert made == {**wanted, "uuid": made["uuid"]}
+    other = client.call("rest", "post", path, {"parameters": wanted})
+    assert other["uuid"] != made["uuid"] and len(client.call("rest", "get", path)) == 2
+    changed = client.call("rest", "put", f"{path}/{made['uuid']}", {"parameters": {**wanted, "name": "x", "start": 1, "end": 2}})
+    assert changed == {"uuid": made["uuid"], "name": "x", "start": 1, "end": 2}
+    assert client.call("rest", "get", f"{path}/{made['uuid']}") == changed
+    assert client.call("rest", "delete", f"{path}/{made['uuid']}") == changed
+    client.call("rest", "get", f"{path}/{made['uuid']}", code=404)
+    client.call("rest", "post", path, {"parameters": {**wanted, "end": 0}}, code=400)
+    client.call("rest", "delete", f"{path}/{other['uuid']}")
