@@ -9,13 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-#include <openssl/x509.h>
-
 #include "base/error.h"
+#include "net/link/tls-library.h"
 #include "os/file.h"
 
 #define YEARS 100
@@ -34,10 +29,10 @@ struct ky_tls_session {
 
 static int tls_error(const char *what, struct kymo_error *err)
 {
-	unsigned long code = ERR_get_error();
-	const char *reason = code ? ERR_reason_error_string(code) : NULL;
+	unsigned long code = ky_openssl.ERR_get_error();
+	const char *reason = code ? ky_openssl.ERR_reason_error_string(code) : NULL;
 
-	ERR_clear_error();
+	ky_openssl.ERR_clear_error();
 	return ky_error_set(err, KYMO_E_IO, "%s: %s", what, reason ? reason : "unknown reason");
 }
 
@@ -45,22 +40,24 @@ static int tls_error(const char *what, struct kymo_error *err)
 
 static X509 *make_certificate(EVP_PKEY *key)
 {
-	X509 *certificate = X509_new();
+	X509 *certificate = ky_openssl.X509_new();
 	X509_NAME *name;
 
 	if (!certificate)
 		return NULL;
-	name = X509_get_subject_name(certificate);
-	if (X509_set_version(certificate, 2) != 1 ||
-	    ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1) != 1 ||
-	    !X509_gmtime_adj(X509_getm_notBefore(certificate), -86400) ||
-	    !X509_time_adj_ex(X509_getm_notAfter(certificate), YEARS * 365, 0, NULL) ||
-	    X509_set_pubkey(certificate, key) != 1 ||
-	    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
-				       (const unsigned char *)"kymo relay", -1, -1, 0) != 1 ||
-	    X509_set_issuer_name(certificate, name) != 1 ||
-	    !X509_sign(certificate, key, EVP_sha256())) {
-		X509_free(certificate);
+	name = ky_openssl.X509_get_subject_name(certificate);
+	if (ky_openssl.X509_set_version(certificate, 2) != 1 ||
+	    ky_openssl.ASN1_INTEGER_set(ky_openssl.X509_get_serialNumber(certificate), 1) != 1 ||
+	    !ky_openssl.X509_gmtime_adj(ky_openssl.X509_getm_notBefore(certificate), -86400) ||
+	    !ky_openssl.X509_time_adj_ex(ky_openssl.X509_getm_notAfter(certificate), YEARS * 365, 0,
+					 NULL) ||
+	    ky_openssl.X509_set_pubkey(certificate, key) != 1 ||
+	    ky_openssl.X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+						  (const unsigned char *)"kymo relay", -1, -1,
+						  0) != 1 ||
+	    ky_openssl.X509_set_issuer_name(certificate, name) != 1 ||
+	    !ky_openssl.X509_sign(certificate, key, ky_openssl.EVP_sha256())) {
+		ky_openssl.X509_free(certificate);
 		return NULL;
 	}
 	return certificate;
@@ -95,13 +92,13 @@ static int write_files(int dir_fd, const char *key_name, const char *certificate
 
 	if (!file)
 		return err ? err->code : KYMO_E_IO;
-	is_written = PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1;
+	is_written = ky_openssl.PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1;
 	is_written &= fclose(file) == 0;
 	file = is_written ? create(dir_fd, certificate_name, err) : NULL;
 	if (!file)
 		return is_written && err ? err->code
 					 : tls_error("cannot write the relay's key", err);
-	is_written = PEM_write_X509(file, certificate) == 1;
+	is_written = ky_openssl.PEM_write_X509(file, certificate) == 1;
 	is_written &= fclose(file) == 0;
 	return is_written ? KYMO_OK : tls_error("cannot write the relay's certificate", err);
 }
@@ -111,7 +108,7 @@ static bool fingerprint_of(const X509 *certificate, uint8_t fingerprint[KY_TLS_F
 	unsigned char digest[EVP_MAX_MD_SIZE];
 	unsigned int bytes = 0;
 
-	if (X509_digest(certificate, EVP_sha256(), digest, &bytes) != 1 ||
+	if (ky_openssl.X509_digest(certificate, ky_openssl.EVP_sha256(), digest, &bytes) != 1 ||
 	    bytes != KY_TLS_FINGERPRINT_BYTES)
 		return false;
 	memcpy(fingerprint, digest, bytes);
@@ -121,20 +118,30 @@ static bool fingerprint_of(const X509 *certificate, uint8_t fingerprint[KY_TLS_F
 int ky_tls_make_key(int dir_fd, const char *key_name, const char *certificate_name,
 		    uint8_t fingerprint[KY_TLS_FINGERPRINT_BYTES], struct kymo_error *err)
 {
-	EVP_PKEY *key = EVP_EC_gen("P-256");
-	X509 *certificate = key ? make_certificate(key) : NULL;
-	int ret;
+	int ret = ky_tls_library_load(err);
+	X509 *certificate;
+	EVP_PKEY *key;
 
+	if (ret)
+		return ret;
+	key = ky_openssl.EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
+	certificate = key ? make_certificate(key) : NULL;
 	if (!certificate || !fingerprint_of(certificate, fingerprint))
 		ret = tls_error("cannot make a key", err);
 	else
 		ret = write_files(dir_fd, key_name, certificate_name, key, certificate, err);
-	X509_free(certificate);
-	EVP_PKEY_free(key);
+	ky_openssl.X509_free(certificate);
+	ky_openssl.EVP_PKEY_free(key);
 	return ret;
 }
 
 /* ---- contexts ------------------------------------------------------------------------- */
+
+/* What OpenSSL has macros for. */
+static long set_option(struct ky_tls *tls, int option, long value)
+{
+	return ky_openssl.SSL_CTX_ctrl(tls->context, option, value, NULL);
+}
 
 static struct ky_tls *tls_new(const SSL_METHOD *method)
 {
@@ -142,14 +149,15 @@ static struct ky_tls *tls_new(const SSL_METHOD *method)
 
 	if (!tls)
 		return NULL;
-	tls->context = SSL_CTX_new(method);
-	if (tls->context && SSL_CTX_set_min_proto_version(tls->context, TLS1_3_VERSION) == 1) {
-		(void)SSL_CTX_set_mode(tls->context, SSL_MODE_ENABLE_PARTIAL_WRITE |
-							     SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-							     SSL_MODE_RELEASE_BUFFERS);
+	tls->context = ky_openssl.SSL_CTX_new(method);
+	if (tls->context && set_option(tls, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION) == 1) {
+		(void)set_option(tls, SSL_CTRL_MODE,
+				 SSL_MODE_ENABLE_PARTIAL_WRITE |
+					 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+					 SSL_MODE_RELEASE_BUFFERS);
 		/* Sessions are long; to resume one costs memory. */
-		(void)SSL_CTX_set_session_cache_mode(tls->context, SSL_SESS_CACHE_OFF);
-		(void)SSL_CTX_set_num_tickets(tls->context, 0);
+		(void)set_option(tls, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF);
+		(void)ky_openssl.SSL_CTX_set_num_tickets(tls->context, 0);
 		return tls;
 	}
 	ky_tls_free(tls);
@@ -159,13 +167,18 @@ static struct ky_tls *tls_new(const SSL_METHOD *method)
 int ky_tls_relay(const char *key_path, const char *certificate_path, struct ky_tls **out,
 		 struct kymo_error *err)
 {
-	struct ky_tls *tls = tls_new(TLS_server_method());
+	int ret = ky_tls_library_load(err);
+	struct ky_tls *tls;
 
-	*out = tls;
+	*out = NULL;
+	if (ret)
+		return ret;
+	*out = tls = tls_new(ky_openssl.TLS_server_method());
 	if (!tls)
 		return ky_error_nomem(err);
-	if (SSL_CTX_use_certificate_file(tls->context, certificate_path, SSL_FILETYPE_PEM) == 1 &&
-	    SSL_CTX_use_PrivateKey_file(tls->context, key_path, SSL_FILETYPE_PEM) == 1)
+	if (ky_openssl.SSL_CTX_use_certificate_file(tls->context, certificate_path,
+						    SSL_FILETYPE_PEM) == 1 &&
+	    ky_openssl.SSL_CTX_use_PrivateKey_file(tls->context, key_path, SSL_FILETYPE_PEM) == 1)
 		return KYMO_OK;
 	ky_tls_free(tls);
 	*out = NULL;
@@ -177,15 +190,19 @@ int ky_tls_relay(const char *key_path, const char *certificate_path, struct ky_t
 int ky_tls_recorder(const uint8_t fingerprint[KY_TLS_FINGERPRINT_BYTES], struct ky_tls **out,
 		    struct kymo_error *err)
 {
-	struct ky_tls *tls = tls_new(TLS_client_method());
+	int ret = ky_tls_library_load(err);
+	struct ky_tls *tls;
 
-	*out = tls;
+	*out = NULL;
+	if (ret)
+		return ret;
+	*out = tls = tls_new(ky_openssl.TLS_client_method());
 	if (!tls)
 		return ky_error_nomem(err);
 	tls->is_recorder = true;
 	memcpy(tls->fingerprint, fingerprint, sizeof(tls->fingerprint));
 	/* The fingerprint says whose certificate it is: see is_right_peer(). */
-	SSL_CTX_set_verify(tls->context, SSL_VERIFY_NONE, NULL);
+	ky_openssl.SSL_CTX_set_verify(tls->context, SSL_VERIFY_NONE, NULL);
 	return KYMO_OK;
 }
 
@@ -193,7 +210,7 @@ void ky_tls_free(struct ky_tls *tls)
 {
 	if (!tls)
 		return;
-	SSL_CTX_free(tls->context);
+	ky_openssl.SSL_CTX_free(tls->context);
 	free(tls);
 }
 
@@ -206,15 +223,15 @@ struct ky_tls_session *ky_tls_begin(struct ky_tls *tls, int fd)
 	if (!session)
 		return NULL;
 	session->tls = tls;
-	session->ssl = SSL_new(tls->context);
-	if (!session->ssl || SSL_set_fd(session->ssl, fd) != 1) {
+	session->ssl = ky_openssl.SSL_new(tls->context);
+	if (!session->ssl || ky_openssl.SSL_set_fd(session->ssl, fd) != 1) {
 		ky_tls_end(session);
 		return NULL;
 	}
 	if (tls->is_recorder)
-		SSL_set_connect_state(session->ssl);
+		ky_openssl.SSL_set_connect_state(session->ssl);
 	else
-		SSL_set_accept_state(session->ssl);
+		ky_openssl.SSL_set_accept_state(session->ssl);
 	return session;
 }
 
@@ -222,7 +239,7 @@ void ky_tls_end(struct ky_tls_session *session)
 {
 	if (!session)
 		return;
-	SSL_free(session->ssl);
+	ky_openssl.SSL_free(session->ssl);
 	free(session);
 }
 
@@ -234,10 +251,10 @@ static bool is_right_peer(const struct ky_tls_session *session)
 
 	if (!session->tls->is_recorder)
 		return true;
-	certificate = SSL_get1_peer_certificate(session->ssl);
+	certificate = ky_openssl.SSL_get1_peer_certificate(session->ssl);
 	is_right = certificate && fingerprint_of(certificate, fingerprint) &&
 		   memcmp(fingerprint, session->tls->fingerprint, sizeof(fingerprint)) == 0;
-	X509_free(certificate);
+	ky_openssl.X509_free(certificate);
 	return is_right;
 }
 
@@ -247,13 +264,13 @@ int ky_tls_handshake(struct ky_tls_session *session)
 
 	if (session->is_begun)
 		return 0;
-	ERR_clear_error();
-	ret = SSL_do_handshake(session->ssl);
+	ky_openssl.ERR_clear_error();
+	ret = ky_openssl.SSL_do_handshake(session->ssl);
 	if (ret == 1) {
 		session->is_begun = is_right_peer(session);
 		return session->is_begun ? 0 : -EPERM;
 	}
-	switch (SSL_get_error(session->ssl, ret)) {
+	switch (ky_openssl.SSL_get_error(session->ssl, ret)) {
 	case SSL_ERROR_WANT_READ:
 		return 1;
 	case SSL_ERROR_WANT_WRITE:
@@ -261,7 +278,7 @@ int ky_tls_handshake(struct ky_tls_session *session)
 	case SSL_ERROR_SYSCALL:
 		return errno ? -errno : -ECONNRESET;
 	default:
-		ERR_clear_error();
+		ky_openssl.ERR_clear_error();
 		return -EPROTO;
 	}
 }
@@ -269,7 +286,7 @@ int ky_tls_handshake(struct ky_tls_session *session)
 /* What a call that did not succeed means; @ret: its result. */
 static ssize_t failure(const struct ky_tls_session *session, int ret)
 {
-	switch (SSL_get_error(session->ssl, ret)) {
+	switch (ky_openssl.SSL_get_error(session->ssl, ret)) {
 	case SSL_ERROR_WANT_READ:
 	case SSL_ERROR_WANT_WRITE:
 		return -EAGAIN;
@@ -279,8 +296,8 @@ static ssize_t failure(const struct ky_tls_session *session, int ret)
 		return errno ? -errno : 0;
 	default:
 		/* A peer that was killed does not end TLS. */
-		ret = ERR_GET_REASON(ERR_peek_error());
-		ERR_clear_error();
+		ret = ERR_GET_REASON(ky_openssl.ERR_peek_error());
+		ky_openssl.ERR_clear_error();
 		return ret == SSL_R_UNEXPECTED_EOF_WHILE_READING ? -ECONNRESET : -EPROTO;
 	}
 }
@@ -289,7 +306,7 @@ static ssize_t prepare(struct ky_tls_session *session)
 {
 	int ret = ky_tls_handshake(session);
 
-	ERR_clear_error();
+	ky_openssl.ERR_clear_error();
 	return ret > 0 ? -EAGAIN : ret;
 }
 
@@ -300,7 +317,7 @@ ssize_t ky_tls_receive(struct ky_tls_session *session, void *data, size_t bytes)
 
 	if (ready < 0)
 		return ready;
-	ret = SSL_read(session->ssl, data, bytes < INT_MAX ? (int)bytes : INT_MAX);
+	ret = ky_openssl.SSL_read(session->ssl, data, bytes < INT_MAX ? (int)bytes : INT_MAX);
 	return ret > 0 ? ret : failure(session, ret);
 }
 
@@ -313,7 +330,7 @@ ssize_t ky_tls_send(struct ky_tls_session *session, const void *data, size_t byt
 		return ready;
 	if (!bytes)
 		return 0;
-	ret = SSL_write(session->ssl, data, bytes < INT_MAX ? (int)bytes : INT_MAX);
+	ret = ky_openssl.SSL_write(session->ssl, data, bytes < INT_MAX ? (int)bytes : INT_MAX);
 	ready = ret > 0 ? ret : failure(session, ret);
 	return ready ? ready : -ECONNRESET;
 }

@@ -26,7 +26,7 @@ struct ky_tls_session;
 int ky_tls_make_key(int dir_fd, const char *key_name, const char *certificate_name,
 		    uint8_t fingerprint[KY_TLS_FINGERPRINT_BYTES], struct kymo_error *err);
 
-/* The relay's side, with these files (PEM). KYMO_E_IO: they cannot be used. */
+/* The relay's side, with these files (PEM). KYMO_E_IO: they cannot be used; KYMO_E_UNSUPPORTED. */
 int ky_tls_relay(const char *key_path, const char *certificate_path, struct ky_tls **tls,
 		 struct kymo_error *err);
 /* The recorder's side. */
