@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "view/http-library.h"
 #include "view/page.h"
 #include "view/view-internal.h"
 
@@ -69,11 +69,11 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, unsigned i
 
 	if (!response)
 		return MHD_NO; /* closes the connection */
-	MHD_add_response_header(response, "Content-Type", type);
+	ky_http.MHD_add_response_header(response, "Content-Type", type);
 	for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++)
-		MHD_add_response_header(response, headers[i][0], headers[i][1]);
-	ret = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
+		ky_http.MHD_add_response_header(response, headers[i][0], headers[i][1]);
+	ret = ky_http.MHD_queue_response(connection, status, response);
+	ky_http.MHD_destroy_response(response);
 	return ret;
 }
 
@@ -86,8 +86,9 @@ static enum MHD_Result send_json(struct MHD_Connection *connection, unsigned int
 
 	if (!data)
 		return MHD_NO;
-	return send_answer(connection, status, "application/json",
-			   MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE));
+	return send_answer(
+		connection, status, "application/json",
+		ky_http.MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE));
 }
 
 static unsigned int status_of(int code)
@@ -137,10 +138,10 @@ static enum MHD_Result send_asset(struct MHD_Connection *connection, const char 
 		asset++;
 	if (!asset->name)
 		return refuse(connection, KYMO_E_NOT_FOUND, "no such page");
-	response = MHD_create_response_from_buffer(
+	response = ky_http.MHD_create_response_from_buffer(
 		asset->size_bytes, (void *)(uintptr_t)asset->data, MHD_RESPMEM_PERSISTENT);
 	if (response)
-		MHD_add_response_header(response, "Content-Encoding", "gzip");
+		ky_http.MHD_add_response_header(response, "Content-Encoding", "gzip");
 	return send_answer(connection, MHD_HTTP_OK, asset->type, response);
 }
 
@@ -161,7 +162,7 @@ static bool is_over(void *data)
 static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+		ky_http.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct waiting waiting = {exchange->server, info ? info->connect_fd : -1};
 	const struct ky_view_stop stop = {is_over, &waiting};
 	struct ky_strbuf out = KY_STRBUF_INIT;
@@ -185,7 +186,7 @@ static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *
 
 static const char *header(struct MHD_Connection *connection, const char *name)
 {
-	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+	return ky_http.MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
 /* Is it from the server's own page? NULL, or why not. */
@@ -328,7 +329,7 @@ static int make_token(struct ky_view_server *server, struct kymo_error *err)
 
 static int start(struct ky_view_server *server, int fd, struct kymo_error *err)
 {
-	server->daemon = MHD_start_daemon(
+	server->daemon = ky_http.MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0,
 		NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
 		MHD_OPTION_URI_LOG_CALLBACK, take_target, server, MHD_OPTION_NOTIFY_COMPLETED,
@@ -354,6 +355,9 @@ int ky_view_server_open(struct ky_view *view, struct ky_view_live *live, uint16_
 		ky_error_hint(err, "install nodejs and npm, and build Kymo again with make");
 		return KYMO_E_UNSUPPORTED;
 	}
+	ret = ky_http_library_load(err);
+	if (ret)
+		return ret;
 	server = calloc(1, sizeof(*server));
 	if (!server)
 		return ky_error_nomem(err);
@@ -383,6 +387,6 @@ void ky_view_server_close(struct ky_view_server *server)
 	if (!server)
 		return;
 	atomic_store_explicit(&server->is_closing, true, memory_order_relaxed);
-	MHD_stop_daemon(server->daemon);
+	ky_http.MHD_stop_daemon(server->daemon);
 	free(server);
 }

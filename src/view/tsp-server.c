@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "view/http-library.h"
 #include "view/tsp-peer.h"
 
 #define MAX_CONNECTIONS	   32u
@@ -51,7 +51,7 @@ struct waiting {
 
 static const char *header(struct MHD_Connection *connection, const char *name)
 {
-	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+	return ky_http.MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
 /* A web view may read the answer, if it is a client's. */
@@ -67,9 +67,9 @@ static void add_headers(const struct ky_tsp_server *server, struct MHD_Connectio
 	const char *origin = header(connection, "Origin");
 
 	for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++)
-		MHD_add_response_header(response, headers[i][0], headers[i][1]);
+		ky_http.MHD_add_response_header(response, headers[i][0], headers[i][1]);
 	if (ky_tsp_is_origin(origin, server->origins, server->n_origins))
-		MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
+		ky_http.MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
 }
 
 /* Takes the text of @json. */
@@ -84,13 +84,13 @@ static enum MHD_Result send_json(const struct ky_tsp_server *server,
 
 	if (!data)
 		return MHD_NO; /* closes the connection */
-	response = MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE);
+	response = ky_http.MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE);
 	if (!response)
 		return MHD_NO;
-	MHD_add_response_header(response, "Content-Type", "application/json");
+	ky_http.MHD_add_response_header(response, "Content-Type", "application/json");
 	add_headers(server, connection, response);
-	ret = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
+	ret = ky_http.MHD_queue_response(connection, status, response);
+	ky_http.MHD_destroy_response(response);
 	return ret;
 }
 
@@ -111,18 +111,21 @@ static enum MHD_Result send_permission(const struct ky_tsp_server *server,
 				       struct MHD_Connection *connection)
 {
 	struct MHD_Response *response =
-		MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+		ky_http.MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 	enum MHD_Result ret;
 
 	if (!response)
 		return MHD_NO;
 	add_headers(server, connection, response);
-	MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST, PUT, DELETE");
-	MHD_add_response_header(response, "Access-Control-Allow-Headers", "Accept, Content-Type");
+	ky_http.MHD_add_response_header(response, "Access-Control-Allow-Methods",
+					"GET, POST, PUT, DELETE");
+	ky_http.MHD_add_response_header(response, "Access-Control-Allow-Headers",
+					"Accept, Content-Type");
 	if (header(connection, "Access-Control-Request-Private-Network"))
-		MHD_add_response_header(response, "Access-Control-Allow-Private-Network", "true");
-	ret = MHD_queue_response(connection, 204, response);
-	MHD_destroy_response(response);
+		ky_http.MHD_add_response_header(response, "Access-Control-Allow-Private-Network",
+						"true");
+	ret = ky_http.MHD_queue_response(connection, 204, response);
+	ky_http.MHD_destroy_response(response);
 	return ret;
 }
 
@@ -142,7 +145,7 @@ static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *
 			      const char *method)
 {
 	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+		ky_http.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct waiting waiting = {exchange->server, info ? info->connect_fd : -1};
 	const struct ky_view_stop stop = {is_over, &waiting};
 	struct ky_strbuf out = KY_STRBUF_INIT;
@@ -337,7 +340,7 @@ static int listen_on(int family, uint16_t *port, struct kymo_error *err)
 
 static struct MHD_Daemon *start(struct ky_tsp_server *server, int fd)
 {
-	struct MHD_Daemon *daemon = MHD_start_daemon(
+	struct MHD_Daemon *daemon = ky_http.MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0,
 		accept_peer, server, handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
 		MHD_OPTION_URI_LOG_CALLBACK, take_target, server, MHD_OPTION_NOTIFY_COMPLETED,
@@ -396,9 +399,12 @@ static int open_both(struct ky_tsp_server *server, struct kymo_error *err)
 int ky_tsp_server_open(struct ky_tsp *tsp, uint16_t port, const char *const *origins,
 		       size_t n_origins, struct ky_tsp_server **made, struct kymo_error *err)
 {
-	struct ky_tsp_server *server = calloc(1, sizeof(*server));
-	int ret;
+	struct ky_tsp_server *server;
+	int ret = ky_http_library_load(err);
 
+	if (ret < 0)
+		return ret;
+	server = calloc(1, sizeof(*server));
 	if (!server)
 		return ky_error_nomem(err);
 	server->tsp = tsp;
@@ -425,7 +431,7 @@ void ky_tsp_server_close(struct ky_tsp_server *server)
 	atomic_store_explicit(&server->is_closing, true, memory_order_relaxed);
 	for (size_t i = 0; i < 2; i++) {
 		if (server->daemons[i])
-			MHD_stop_daemon(server->daemons[i]);
+			ky_http.MHD_stop_daemon(server->daemons[i]);
 	}
 	free(server);
 }
