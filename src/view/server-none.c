@@ -34,12 +34,14 @@ void ky_view_server_close(struct ky_view_server *server)
 }
 
 int ky_tsp_server_open(struct ky_tsp *tsp, uint16_t port, const char *const *origins,
-		       size_t n_origins, struct ky_tsp_server **server, struct kymo_error *err)
+		       size_t n_origins, const struct ky_log *log, struct ky_tsp_server **server,
+		       struct kymo_error *err)
 {
 	(void)tsp;
 	(void)port;
 	(void)origins;
 	(void)n_origins;
+	(void)log;
 	(void)server;
 	return refuse(err);
 }

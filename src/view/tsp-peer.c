@@ -69,7 +69,8 @@ static int take(int fd, uid_t *user)
 	    answer.head.nlmsg_len >= NLMSG_LENGTH(sizeof(found))) {
 		memcpy(&found, NLMSG_DATA(&answer.head), sizeof(found));
 		*user = found.idiag_uid;
-		return 0;
+		/* The kernel says user 0 of a socket that no process has any more. */
+		return found.idiag_inode ? 0 : ENOENT;
 	}
 	if (!NLMSG_OK(&answer.head, (size_t)n) || answer.head.nlmsg_type != NLMSG_ERROR ||
 	    answer.head.nlmsg_len < NLMSG_LENGTH(sizeof(error)))

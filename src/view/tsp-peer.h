@@ -10,7 +10,7 @@
 
 /*
  * The user of the process that connects from @peer to @own, TCP addresses of this machine's loopback interface.
- * Returns 0; KYMO_E_NOT_FOUND: no such connection is in this network namespace; KYMO_E_IO: the
+ * Returns 0; KYMO_E_NOT_FOUND: no process of this network namespace has such a connection; KYMO_E_IO: the
  * kernel does not tell.
  */
 int ky_tsp_peer_user(const struct sockaddr *peer, const struct sockaddr *own, uid_t *user,

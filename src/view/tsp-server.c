@@ -29,8 +29,10 @@ struct ky_tsp_server {
 	uint16_t port;
 	const char *const *origins;
 	size_t n_origins;
+	const struct ky_log *log;
 	char link[LINK_BYTES];
 	atomic_bool is_closing; /* relaxed: answers end soon after it */
+	atomic_flag has_refused;
 };
 
 /* One request, from its first line to its answer. */
@@ -299,7 +301,7 @@ static void set_loopback(union address *address, int family, uint16_t port)
 /* Connections of this user and of root only. */
 static enum MHD_Result accept_peer(void *data, const struct sockaddr *peer, socklen_t len)
 {
-	const struct ky_tsp_server *server = data;
+	struct ky_tsp_server *server = data;
 	union address own;
 	uid_t user;
 
@@ -307,7 +309,14 @@ static enum MHD_Result accept_peer(void *data, const struct sockaddr *peer, sock
 	set_loopback(&own, peer->sa_family, server->port);
 	if (ky_tsp_peer_user(peer, &own.any, &user, NULL) < 0)
 		return MHD_NO;
-	return user == geteuid() || user == 0 ? MHD_YES : MHD_NO;
+	if (user == geteuid() || user == 0)
+		return MHD_YES;
+	if (!atomic_flag_test_and_set(&server->has_refused))
+		ky_log_warning(server->log,
+			       "a program of user %lu gets no answers: the server is for user %lu; "
+			       "run it as the user of the client",
+			       (unsigned long)user, (unsigned long)geteuid());
+	return MHD_NO;
 }
 
 static int listen_on(int family, uint16_t *port, struct kymo_error *err)
@@ -397,7 +406,8 @@ static int open_both(struct ky_tsp_server *server, struct kymo_error *err)
 }
 
 int ky_tsp_server_open(struct ky_tsp *tsp, uint16_t port, const char *const *origins,
-		       size_t n_origins, struct ky_tsp_server **made, struct kymo_error *err)
+		       size_t n_origins, const struct ky_log *log, struct ky_tsp_server **made,
+		       struct kymo_error *err)
 {
 	struct ky_tsp_server *server;
 	int ret = ky_http_library_load(err);
@@ -411,6 +421,7 @@ int ky_tsp_server_open(struct ky_tsp *tsp, uint16_t port, const char *const *ori
 	server->port = port;
 	server->origins = origins;
 	server->n_origins = n_origins;
+	server->log = log;
 	ret = open_both(server, err);
 	if (ret < 0)
 		free(server);

@@ -19,14 +19,15 @@ struct ky_tsp_server;
 
 /*
  * Listen on 127.0.0.1 and ::1 (where IPv6 is there). @port: 0: any free one. @origins: other origins of
- * clients, which the server borrows. @tsp is borrowed. The caller must have blocked the signals that it
- * handles.
+ * clients. @log gets the first refusal of another user. The server borrows these and @tsp. The caller must have blocked
+ * the signals that it handles.
  *
  * Returns 0; KYMO_E_UNSUPPORTED when the build has no server; KYMO_E_IO when the port is not free, or the
  * kernel does not tell whose connections are; KYMO_E_MEMORY.
  */
 int ky_tsp_server_open(struct ky_tsp *tsp, uint16_t port, const char *const *origins,
-		       size_t n_origins, struct ky_tsp_server **server, struct kymo_error *err);
+		       size_t n_origins, const struct ky_log *log, struct ky_tsp_server **server,
+		       struct kymo_error *err);
 /* The base of the protocol: "http://127.0.0.1:8080/tsp/api". */
 const char *ky_tsp_server_link(const struct ky_tsp_server *server);
 /* Ends answers in progress. NULL is allowed. */

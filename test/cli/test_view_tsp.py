@@ -9,6 +9,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
+import threading
 import time
 
 import pytest
@@ -471,6 +474,21 @@ def test_annotations_are_losses_and_marks(serve, tmp_path):
                         query(begin, end, requested_marker_categories=[]))["annotations"] == {}
 
 
+def test_marks_of_triggers_are_annotations(serve, tmp_path, kymo):
+    trace = make_trace.sample(tmp_path / "t")
+    (trace / "metadata").write_text(make_trace.METADATA.replace('name = "tick"', 'name = "kymo:mark"'))
+    _, client = serve(trace)
+    (experiment,) = client.call("fetchExperiments")
+    uuid, begin, end = experiment["UUID"], experiment["start"], experiment["end"]
+    assert client.model("fetchAnnotationsCategories", uuid, "kymo.cpus")["annotationCategories"] == ["Lost events", "Marks"]
+    found = client.model("fetchAnnotations", uuid, "kymo.cpus", query(begin, end, 65536, requested_marker_categories=["Marks"]))
+    lines = [json.loads(line) for line in kymo("convert", "--to", "json", trace).out.splitlines()]
+    times = {line["timestamp_ns"] for line in lines if line["event"] == "kymo:mark"}
+    marks = found["annotations"]["Marks"]
+    assert len(marks) > 5 and all(mark["duration"] == 0 and mark["label"].startswith("{") for mark in marks)
+    assert {mark["time"] for mark in marks} <= times
+
+
 def test_bookmarks(client, experiment):
     path = f"/experiments/{experiment['UUID']}/bookmarks"
     assert client.call("rest", "get", path) == []
@@ -486,3 +504,247 @@ def test_bookmarks(client, experiment):
     client.call("rest", "get", f"{path}/{made['uuid']}", code=404)
     client.call("rest", "post", path, {"parameters": {**wanted, "end": 0}}, code=400)
     client.call("rest", "delete", f"{path}/{other['uuid']}")
+
+
+# ---- what is refused -------------------------------------------------------------------------
+
+
+def test_only_clients_get_answers(server):
+    health, traces = "/tsp/api/health", "/tsp/api/traces"
+    for host in (f"localhost:{server.port}", f"[::1]:{server.port}", f"127.0.0.1:{server.port}"):
+        assert server.ask("GET", health, headers={"Host": host})[0] == 200
+    for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1", "localhost", f"127.0.0.1:{server.port}0",
+                 f"localhost.evil.example:{server.port}", None):
+        assert server.ask("GET", health, headers={"Host": host})[0] in (400, 403)
+    webview = "vscode-webview://1abcdef0-uuid"
+    status, headers, _ = server.ask("GET", health, headers={"Origin": webview})
+    assert status == 200 and headers["Access-Control-Allow-Origin"] == webview and headers["Vary"] == "Origin"
+    assert server.ask("GET", health)[1]["Access-Control-Allow-Origin"] is None
+    for origin in ("https://evil.example", "null", "", f"http://localhost:{server.port}", f"http://127.0.0.1:{server.port}",
+                   "http://localhost:3000", "vscode-webview://", "vscode-webview://a b", "vscode-webview:", "file://"):
+        for method, path, body in (("GET", health, None), ("POST", traces, b"{}"), ("OPTIONS", traces, None),
+                                   ("DELETE", traces + "/" + "0" * 8 + "-0000-0000-0000-" + "0" * 12, None)):
+            status, headers, _ = server.ask(method, path, body, {"Origin": origin})
+            assert status == 403 and headers["Access-Control-Allow-Origin"] is None, (method, origin)
+    for site in ("cross-site", "same-site", "same-origin"):
+        assert server.ask("GET", health, headers={"Sec-Fetch-Site": site})[0] == 403
+    status, headers, body = server.ask("OPTIONS", traces, headers={
+        "Origin": webview, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"})
+    assert status == 204 and body == b"" and headers["Access-Control-Allow-Origin"] == webview
+    assert "POST" in headers["Access-Control-Allow-Methods"] and "Content-Type" in headers["Access-Control-Allow-Headers"]
+    # Forms of a page can send these types without asking.
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonx", None):
+        assert server.ask("POST", traces, b"{}", {"Content-Type": kind})[0] == 415
+    assert server.ask("POST", traces, b"{}", {"Content-Type": "application/json; charset=utf-8"})[0] == 400
+
+
+def test_other_origins_by_option(kymo_bin, kymo, cache):
+    theia = "http://localhost:3000"
+    running = Server(kymo_bin, "--origin", theia, cache=cache)
+    status, headers, _ = running.ask("GET", "/tsp/api/health", headers={"Origin": theia})
+    assert status == 200 and headers["Access-Control-Allow-Origin"] == theia
+    assert running.ask("GET", "/tsp/api/health", headers={"Origin": "http://localhost:30000"})[0] == 403
+    running.end()
+    for wrong in ("*", "localhost:3000", "http://localhost:3000/", "http://", "ftp://x"):
+        assert "is not the origin of a page" in kymo("view", "--tsp", "--origin", wrong, code=2).err
+    assert "--origin needs --tsp" in kymo("view", "--origin", theia, "x", code=2).err
+    assert "which trace?" in kymo("view", code=2).err
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        failed = kymo("view", "--tsp", "--port", taken.getsockname()[1], code=1)
+        assert "cannot listen on port" in failed.err and "try --port" in failed.err
+
+
+ASK = """import http.client, sys
+connection = http.client.HTTPConnection("localhost", int(sys.argv[1]), timeout=60)
+try:
+    connection.request("GET", "/tsp/api/health")
+    print(connection.getresponse().status)
+except (http.client.HTTPException, OSError) as error:
+    print("closed")
+"""
+
+
+# Requests whose sender does not wait.
+HURRY = """import socket, sys
+body = b'{"parameters": {"uri": "TRACE", "name": "hurry"}}'
+for _ in range(300):
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as sock:
+        sock.sendall(b"POST /tsp/api/traces HTTP/1.1\\r\\nHost: localhost:" + sys.argv[1].encode() +
+                     b"\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
+"""
+
+
+@pytest.fixture
+def others(kymo_bin):
+    """A directory that all users can reach, with a program."""
+    if os.getuid() != 0:
+        pytest.skip("only root can become other users")
+    directory = tempfile.mkdtemp(prefix="kymo-tsp-")
+    os.chmod(directory, 0o755)
+    shutil.copy(kymo_bin, os.path.join(directory, "kymo"))
+    yield directory
+    shutil.rmtree(directory)
+
+
+def test_other_users_get_no_answers(others):
+    """A server of root, and one of user 65534: root may ask each, other users only their own."""
+    trace = os.path.join(others, "trace")
+    make_trace.sample(trace)
+
+    def ask(server, uid):
+        return subprocess.run([sys.executable, "-c", ASK, str(server.port)], user=uid, group=uid, extra_groups=[], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    kymo = os.path.join(others, "kymo")
+    for owner, answers in ((0, {0: "200", 65534: "closed", 4711: "closed"}), (65534, {0: "200", 65534: "200", 4711: "closed"})):
+        cache = os.path.join(others, f"cache-{owner}")
+        running = Server(kymo, cache=cache, user=owner, group=owner, extra_groups=[])
+        assert {uid: ask(running, uid) for uid in answers} == answers
+        # The kernel knows no owner of a connection that was closed at once.
+        give(trace, owner)
+        subprocess.run([sys.executable, "-c", HURRY.replace("TRACE", trace), str(running.port)], user=4711, group=4711, extra_groups=[], check=True)
+        assert [trace["name"] for trace in running.get("/traces")] == []
+        assert running.end().count("gets no answers: the server is for user") == 1
+
+
+def give(path, uid):
+    os.chown(path, uid, uid)
+    for directory, names, files in os.walk(path):
+        for name in names + files:
+            os.chown(os.path.join(directory, name), uid, uid, follow_symlinks=False)
+
+
+def test_only_own_traces_are_opened(others):
+    """Without TRACE: traces with all files of the user. Links lead to no other ones."""
+    own, foreign = os.path.join(others, "own"), os.path.join(others, "foreign")
+    half, link, inner = (os.path.join(others, name) for name in ("half", "link", "inner"))
+    make_trace.sample(own)
+    make_trace.sample(foreign)
+    shutil.copytree(own, half)
+    os.mkdir(inner)
+    for name in os.listdir(half):
+        if name.startswith("channel_1"):
+            os.unlink(os.path.join(half, name))
+            os.symlink(os.path.join(foreign, name), os.path.join(half, name))
+    os.symlink(foreign, link)
+    os.symlink(foreign, os.path.join(inner, "x"))
+    many = os.path.join(others, "many")
+    os.mkdir(many)
+    for path in (own, half, inner, many):
+        give(path, 65534)
+    for i in range(20001):
+        os.mknod(os.path.join(many, str(i)))
+    running = Server(os.path.join(others, "kymo"), cache=os.path.join(others, "cache"), user=65534, group=65534, extra_groups=[])
+    assert running.post("/traces", {"uri": own})["path"] == own
+    assert running.post("/traces", {"uri": own + "/../own/."})["path"] == own
+    for path in (foreign, link, half, inner, others, "/", "/proc/1"):
+        answer = running.post("/traces", {"uri": path, "name": path}, code=403)
+        assert "does not open this path" in answer["detail"]
+    assert "too many files" in running.post("/traces", {"uri": many}, code=400)["detail"]
+    assert "absolute" in running.post("/traces", {"uri": "own"}, code=400)["detail"]
+    running.post("/traces", {"uri": own + "/nothing"}, code=404)
+    running.post("/traces", {"uri": own + "/metadata"}, code=404)
+    assert len(running.get("/traces")) == 1
+    running.end()
+
+
+def test_only_traces_of_the_command_line_are_opened(kymo_bin, cache, tmp_path):
+    all_of, other = tmp_path / "all", tmp_path / "all-other"
+    inside = make_trace.sample(all_of / "a" / "b")
+    make_trace.sample(other)
+    running = Server(kymo_bin, all_of, cache=cache)
+    assert running.post("/traces", {"uri": str(inside)})["path"] == str(inside)
+    for path in (other, tmp_path, all_of / ".." / "all-other", tmp_path / "nothing", "/etc/passwd"):
+        assert "below the paths of its command line" in running.post("/traces", {"uri": str(path)}, code=403)["detail"]
+    running.post("/traces", {"uri": str(all_of / "nothing")}, code=403)
+    (all_of / "a" / "bad").mkdir()
+    (all_of / "a" / "bad" / "metadata").write_text("/* CTF 1.8 */ nonsense")
+    running.post("/traces", {"uri": str(all_of / "a" / "bad")}, code=406)
+    running.end()
+
+
+def test_malformed_requests_are_refused(server, experiment):
+    outputs = f"/experiments/{experiment['UUID']}/outputs"
+    states, lines = f"{outputs}/timeGraph/kymo.threads/states", f"{outputs}/table/{TABLE}/lines"
+    good = {"requested_timerange": {"start": 0, "end": 1}, "requested_items": [1]}
+    for path in (states, lines, "/traces", "/experiments", f"{outputs}/kymo.cpus/annotations"):
+        for body in (b"", b"{", b"[]", b"null", b"{}", b'{"parameters": null}', b'{"parameters": []}', b'{"parameters": {}} x', b"\xff\xfe",
+                     b'{"parameters": {}}\0', b"[" * 100000, b'{"parameters":' * 100, b'{"parameters": {"uri": 1, "name": [], "traces": 5}}'):
+            status, headers, answer = server.ask("POST", "/tsp/api" + path, body)
+            assert status == 400 and headers["Content-Type"] == "application/json" and "title" in json.loads(answer), (path, body[:50])
+    for change in ({"requested_timerange": 5}, {"requested_timerange": {}}, {"requested_timerange": {"start": "0", "end": 1}},
+                   {"requested_timerange": {"start": 0, "end": 1.5}}, {"requested_timerange": {"start": 1, "end": 0}},
+                   {"requested_timerange": {"start": 0, "end": 1, "nbTimes": 0}}, {"requested_timerange": {"start": 0, "end": 10**18, "nbTimes": 10**9}},
+                   {"requested_timerange": {"start": 0, "end": 1, "nbTimes": -1}}, {"requested_timerange": {"start": -2**63, "end": 2**63 - 1}},
+                   {"requested_timerange": {"start": 0, "end": 2**64}}, {"requested_items": None}, {"requested_items": "1"},
+                   {"requested_items": [1, "2"]}, {"requested_items": [2**63]}, {"filter_query_parameters": 5},
+                   {"filter_query_parameters": {"filter_expressions_map": {"2": []}}},
+                   {"filter_query_parameters": {"filter_expressions_map": {"1": "x"}}},
+                   {"requested_timerange": {"start": 0, "end": 10**18, "nbTimes": 65536}, "requested_items": list(range(300))}):
+        assert "detail" in server.post(states, {**good, **change}, code=400)
+    for change in ({}, {"requested_table_count": -1}, {"requested_table_count": 10**9}, {"requested_table_count": 1, "requested_table_index": -1},
+                   {"requested_table_count": 1, "requested_times": [1, 2]}, {"requested_table_count": 1, "requested_times": []},
+                   {"requested_table_count": 1, "requested_table_column_ids": [99]}, {"requested_table_count": 1, "requested_table_column_ids": [0] * 99},
+                   {"requested_table_count": 1, "table_search_expressions": {"x": "y"}},
+                   {"requested_table_count": 1, "table_search_expressions": {"77": "y"}}, {"requested_table_count": 1, "table_search_direction": "UP"},
+                   {"requested_table_count": 1, "kymo_filter": "name ~= 5"}):
+        server.post(lines, change, code=400)
+    wide = {"requested_timerange": {"start": -2**60, "end": 2**60, "nbTimes": 65536}, "requested_items": [0, 1, 2, 2**62, -5]}
+    assert server.post(states, wide)["status"] == "COMPLETED"
+    for method, path in (("GET", "/tsp"), ("GET", "/"), ("GET", "/tsp/api"), ("GET", "/tsp/api/"), ("GET", "/tsp/api/healthx"),
+                         ("GET", "/tsp/api/experiments/x"), ("GET", "/tsp/api" + outputs + "/none"), ("GET", "/tsp/api//health"),
+                         ("GET", "/tsp/api" + outputs + "/..%2f.."), ("GET", "/tsp/api/traces/" + "a" * 5000)):
+        assert server.ask(method, path)[0] == 404, path
+    for wrong in (outputs + "/timeGraph/none/tree", outputs + f"/timeGraph/{TABLE}/tree", outputs + "/XY/kymo.cpus/tree",
+                  outputs + "/data/kymo.report.none/tree", f"/experiments/{'0' * 8}-0000-0000-0000-{'0' * 12}/outputs/kymo.cpus/style"):
+        server.post(wrong, {}, code=404)
+    for method in ("PUT", "DELETE", "HEAD", "PATCH"):
+        assert server.ask(method, "/tsp/api/health")[0] in (404, 405)
+    assert server.get("/health")["status"] == "UP"
+
+
+def test_long_bodies_are_refused(server):
+    traces = "/tsp/api/traces"
+    assert server.ask("POST", traces, b"x", {"Content-Length": str(10**12)})[0] == 413
+    assert server.ask("POST", traces, b"x", {"Content-Length": "9" * 40})[0] in (400, 411, 413)
+    assert server.ask("POST", traces, b"0\r\n\r\n", {"Content-Length": None, "Transfer-Encoding": "chunked"})[0] == 411
+    assert server.ask("GET", traces, b"hello", {"Content-Length": "5"})[0] == 400
+    times = b'{"parameters": {"requested_times": [' + b"1," * 120000 + b"1]}}"
+    assert server.ask("POST", traces, times)[0] == 400
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        assert server.ask("POST", traces, b"x" * (1 << 20))[0] == 413
+    assert server.get("/health")["status"] == "UP"
+
+
+def test_many_clients_at_the_same_time(kymo_bin, reference, tmp_path):
+    """Experiments come and go while others ask, and while the history is built."""
+    running = Server(kymo_bin, cache=tmp_path / "cache")
+    trace = running.post("/traces", {"uri": os.path.realpath(reference)})
+    troubles, n_answers = [], [0]
+
+    def work(name):
+        try:
+            for _ in range(6):
+                uuid = running.post("/experiments", {"name": name, "traces": [trace["UUID"]]})["UUID"]
+                whole = {"requested_timerange": {"start": trace["start"], "end": trace["end"], "nbTimes": 300}}
+                for path, more in (("timeGraph/kymo.threads/states", {"requested_items": list(range(60))}), ("timeGraph/kymo.cpus/tree", {}),
+                                   (f"XY/{HISTOGRAM}/xy", {"requested_items": [1]}), ("timeGraph/kymo.threads/arrows", {}),
+                                   (f"table/{TABLE}/lines", {"requested_table_index": 0, "requested_table_count": 50})):
+                    status, _, body = running.ask("POST", f"/tsp/api/experiments/{uuid}/outputs/{path}",
+                                                  json.dumps({"parameters": {**whole, **more}}).encode())
+                    # Another one may have removed it.
+                    assert status in (200, 404) and json.loads(body)
+                    n_answers[0] += 1
+                running.ask("DELETE", f"/tsp/api/experiments/{uuid}")
+        except Exception as error:  # pylint: disable=broad-except
+            troubles.append(error)
+
+    threads = [threading.Thread(target=work, args=(f"e{i % 4}",)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert troubles == [] and n_answers[0] == 8 * 6 * 5
+    running.end()

@@ -24,7 +24,8 @@ static int serve(struct ky_tsp *tsp, const struct view_tsp *options, struct kymo
 {
 	uint16_t port = options->port ? options->port : KY_TSP_PORT;
 	struct ky_tsp_server *server;
-	int ret = ky_tsp_server_open(tsp, port, options->origins, options->n_origins, &server, err);
+	int ret = ky_tsp_server_open(tsp, port, options->origins, options->n_origins, &ky_cli_log,
+				     &server, err);
 
 	if (ret < 0)
 		return ret;
