@@ -40,6 +40,7 @@ static const struct resource resources[] = {
 	{"timeline", KY_VIEW_TIMELINE, false, HAS_BEGIN | HAS_END | HAS_COUNT | HAS_IDS, 0,
 	 KY_VIEW_MAX_PIXELS},
 	{"moment", KY_VIEW_MOMENT, false, HAS_ROW | HAS_NS, 0, 0},
+	{"area", KY_VIEW_AREA, false, HAS_BEGIN | HAS_END, HAS_FILTER, 0},
 	{"report", KY_VIEW_REPORT, true, HAS_NAME | HAS_BEGIN | HAS_END, HAS_FILTER, 0},
 };
 

@@ -36,6 +36,7 @@ enum ky_view_what {
 	KY_VIEW_ACTIVITY, /* api/activity: how long each row was active in a range */
 	KY_VIEW_TIMELINE, /* api/timeline: states of some rows per pixel of a range */
 	KY_VIEW_MOMENT,	  /* api/moment: the state of one row at a time */
+	KY_VIEW_AREA,	  /* api/area: statistics of a range */
 	KY_VIEW_REPORT,	  /* api/report (POST): a report for a range */
 };
 

@@ -10,6 +10,7 @@
 #include "flow/graph/range.h"
 #include "flow/graph/summary.h"
 #include "flow/sinks/json-value.h"
+#include "view/area.h"
 #include "view/view-internal.h"
 
 /* More losses than a picture can show. */
@@ -461,6 +462,8 @@ static int answer(struct ky_view *view, const struct ky_view_request *request,
 		return ky_view_moment(view, request, out, err);
 	case KY_VIEW_TIMELINE:
 		return ky_view_timeline(view, request, stop, out, err);
+	case KY_VIEW_AREA:
+		return ky_view_area(view, request, stop, out, err);
 	case KY_VIEW_REPORT:
 		return ky_view_report(view, request, stop, out, err);
 	case KY_VIEW_ASSET:

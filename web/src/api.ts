@@ -103,6 +103,29 @@ export interface Moment {
   name: string;
 }
 
+export interface AreaSum {
+  name: string;
+  n: number;
+  ns: number;
+  waiting: number;
+  longest: number;
+}
+
+/** Statistics of a range. */
+export interface Area extends Ready {
+  range: Range;
+  exact: boolean; // else times are estimates
+  counted: boolean; // else there are no names of events
+  events: number;
+  names: AreaSum[];
+  threads: { id: number; tid: number; name: string; active: number; states: number[] }[]; // ns by kind of state
+  calls: AreaSum[];
+  spans: AreaSum[];
+  irqs: AreaSum[];
+  requests: AreaSum[];
+  counters: { id: number; kind: string; number: number; name: string; low: number; mean: number; high: number }[];
+}
+
 export interface Column {
   name: string;
   title: string;
@@ -214,6 +237,25 @@ export async function rows(row: number, count: number, filter: string, signal?: 
 export async function event(row: number, filter: string, signal: AbortSignal): Promise<Details> {
   const fields = await ask("event", { row, filter }, signal);
   return { ...(fields as unknown as Details), line: toRow(fields.line as Json[]) };
+}
+
+const toSum = ([name, n, ns, waiting, longest]: Json[]): AreaSum =>
+  ({ name, n, ns: Number(ns), waiting: Number(waiting), longest: Number(longest) }) as AreaSum;
+
+export async function area(range: Range, filter: string, signal: AbortSignal): Promise<Area> {
+  const fields = await ask("area", { ...range, filter }, signal);
+  const lists = ["names", "calls", "spans", "irqs", "requests"].map((key) => [key, (fields[key] as Json[][]).map(toSum)]);
+  const threads = (fields.threads as Json[][]).map(([id, tid, name, active, states]) => ({ id, tid, name, active, states }));
+  const counters = (fields.counters as Json[][]).map(([id, kind, number, name, low, mean, high]) => ({
+    id,
+    kind,
+    number,
+    name,
+    low,
+    mean,
+    high,
+  }));
+  return { ...(fields as unknown as Area), ...Object.fromEntries(lists), threads, counters, range } as Area;
 }
 
 export async function report(name: string, range: Range, filter: string, signal: AbortSignal): Promise<Report> {

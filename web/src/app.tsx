@@ -6,7 +6,7 @@ import { Graph, Overview } from "./graph";
 import { Recording, useRecording } from "./live";
 import { isSaved } from "./saved";
 import { DetailsPane, ReportPane } from "./side";
-import { Store, useStore } from "./store";
+import { AREA, Store, useStore } from "./store";
 import { ROW_HELP, rowKeys } from "./row-keys";
 import { RowsBar, RowsPane } from "./rows";
 import { EventTable, traceName } from "./table";
@@ -19,7 +19,7 @@ const HELP: [keys: string, what: string][] = [
   ["F", "show the whole trace"],
   ["G", "go to a time"],
   ["/", "filter events"],
-  ["M", "select the visible range for reports"],
+  ["M", "select the visible range: statistics and reports are about it"],
   ["Z", "undo a move"],
   ["L", "show the present of a recording that goes on, and follow it"],
   ...ROW_HELP,
@@ -109,6 +109,7 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
         Report{" "}
         <select id="report" value={state.report} onChange={(event) => store.set({ report: event.currentTarget.value })}>
           <option value="">none: details</option>
+          <option value={AREA}>statistics of the range</option>
           {store.info.reports.map((report) => (
             <option value={report.name} title={report.summary}>
               {report.name}
@@ -145,12 +146,12 @@ function keys(store: Store, help: () => void): (event: KeyboardEvent) => void {
     f: () => store.go(store.whole),
     g: () => focus("time"),
     "/": () => focus("filter"),
-    m: () => store.set({ selection: store.state.view }),
+    m: () => store.select(store.state.view),
     z: () => store.undo(),
     l: () => store.follow(),
     ...rowKeys(store),
     "?": help,
-    escape: () => store.set({ selection: null }),
+    escape: () => store.select(null),
   };
   return (event) => {
     const target = event.target as HTMLElement;

@@ -89,7 +89,7 @@ function usePointer(props: Props, canvas: preact.RefObject<HTMLCanvasElement>) {
       if (one) one.moved ||= Math.abs(at - one.from) * width > 3;
       if (one?.moved && one.selects) {
         const ends = [timeAt(one.from, one.view), timeAt(at, one.view)].sort((a, b) => (a < b ? -1 : 1));
-        store.set({ selection: { begin: ends[0], end: ends[1] } });
+        store.select({ begin: ends[0], end: ends[1] });
       } else if (one?.moved) store.go(move(one.view, one.from - at, store.whole));
       tell(event);
     },

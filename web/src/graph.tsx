@@ -235,7 +235,7 @@ export function Graph({ store }: { store: Store }) {
     const one = drag.current;
     if (!one) return;
     const ends = [timeAt(one.from, view), timeAt(at(event), view)].sort((a, b) => (a < b ? -1 : 1));
-    if (one.selects) store.set({ selection: { begin: ends[0], end: ends[1] } });
+    if (one.selects) store.select({ begin: ends[0], end: ends[1] });
     else store.go(move(one.view, one.from - at(event), store.whole));
   };
   const i = hover !== null && density ? Math.floor(hover * density.events.length) : -1;
@@ -254,7 +254,7 @@ export function Graph({ store }: { store: Store }) {
       }}
       onPointerMove={pointerMove}
       onPointerUp={(event) => {
-        if (drag.current && Math.abs(at(event) - drag.current.from) * width < 3) store.set({ selection: null });
+        if (drag.current && Math.abs(at(event) - drag.current.from) * width < 3) store.select(null);
         drag.current = null;
       }}
       onPointerLeave={() => setHover(null)}

@@ -14,7 +14,11 @@ export const ROW_HELP: [keys: string, what: string][] = [
 export const ROWS_ID = "rows-tree";
 
 /** The row of the selected track; set by the rows, which know the tree. */
-export const chosen: { id: number | null; foldAll: (open: boolean) => void } = { id: null, foldAll: () => undefined };
+export const chosen: {
+  id: number | null;
+  foldAll: (open: boolean) => void;
+  find: (kind: string, number: number) => string | null; // the key of a row
+} = { id: null, foldAll: () => undefined, find: () => null };
 
 /** Show the first event at or after @ns: in the graph, and in the table. */
 export async function showEvent(store: Store, ns: bigint): Promise<void> {

@@ -189,6 +189,10 @@ export function RowsPane({ store }: { store: Store }) {
   useLayoutEffect(() => {
     chosen.id = found.keys.get(rows.selected ?? "")?.id ?? null;
     chosen.foldAll = (open) => foldAll(store, found.keys, open);
+    chosen.find = (kind, number) => {
+      for (const track of found.ids.values()) if (track.kind === kind && track.number === number) return track.key;
+      return null;
+    };
   }, [found, rows.selected]);
   // The selected row stays in sight, and where it was when the rows get another order.
   const before = useRef({ key: rows.selected, y: 0 });

@@ -16,6 +16,30 @@ const ACTIVE = new Set([2, 3, 4, 5, 6, 14, 15, 16, 17, 18, 21]);
 const NAMED = new Set([4, 5, 6, 8, 9, 10, 11, 12, 13, 15]);
 const READY = { ready: true, read: 0 };
 
+const KINDS = 22;
+/** Kinds of rows that hold values. */
+const VALUES = new Set(["queue", "disk", "counter"]);
+const REQUESTS: { [kind: number]: string } = { 16: "read", 17: "write", 18: "other" };
+
+type Sum = [name: string, n: number, ns: number, waiting: number, longest: number];
+interface Sums {
+  calls: Map<string, Sum>;
+  spans: Map<string, Sum>;
+  irqs: Map<string, Sum>;
+  requests: Map<string, Sum>;
+}
+
+function add(sums: Map<string, Sum>, name: string, ns: number, waits: boolean): void {
+  if (!name) return;
+  const sum = sums.get(name) ?? [name, 0, 0, 0, 0];
+  sum[1]++;
+  sum[waits ? 3 : 2] += ns;
+  sum[4] = Math.max(sum[4], ns);
+  sums.set(name, sum);
+}
+
+const sorted = (sums: Map<string, Sum>): Sum[] => [...sums.values()].sort((a, b) => b[2] + b[3] - a[2] - a[3] || b[1] - a[1]);
+
 /** The first state that ends after a time, as an index. */
 function first(states: number[], after: number): number {
   let [low, high] = [0, states.length / FIELDS];
@@ -115,6 +139,36 @@ export class SavedRows {
       return row ? [{ id, runs: runs(row.states, from, to, count) }] : [];
     });
     return { ...READY, count, names: this.names, rows };
+  }
+
+  /** As the server's statistics of a range, without those of events. */
+  area(words: { [key: string]: Json }): Fields {
+    const [from, to] = this.range(words);
+    const sums: Sums = { calls: new Map(), spans: new Map(), irqs: new Map(), requests: new Map() };
+    const threads: Json[][] = [];
+    const counters: Json[][] = [];
+    for (const [id, { head, states }] of this.rows) {
+      const [, , kind, number, name] = head;
+      const times = new Array<number>(KINDS).fill(0);
+      let [low, high, sum, known] = [Infinity, -Infinity, 0, 0];
+      for (let i = first(states, from); i < states.length && states[i] < to; i += FIELDS) {
+        const ns = Math.min(to, states[i] + states[i + 1]) - Math.max(from, states[i]);
+        const [state, detail] = [states[i + 2], states[i + 3]];
+        const text = NAMED.has(state) && detail ? this.names[detail - 1] : "";
+        times[state] += ns;
+        [low, high, sum, known] = [Math.min(low, detail), Math.max(high, detail), sum + detail * ns, known + ns];
+        if (kind === "spans") add(sums.spans, text, ns, false);
+        else if (kind === "irq") add(sums.irqs, String(name), ns, false);
+        else if (kind === "requests") add(sums.requests, REQUESTS[state] ?? "", ns, false);
+        else if (kind === "thread" && (state === 4 || (state >= 8 && state <= 13))) add(sums.calls, text, ns, state !== 4);
+      }
+      if (!known) continue;
+      if (kind === "thread") threads.push([id, number, name, active(states, from, to) ?? 0, times]);
+      else if (VALUES.has(String(kind))) counters.push([id, kind, number, name, low, sum / known, high]);
+    }
+    threads.sort((a, b) => (b[3] as number) - (a[3] as number));
+    const lists = Object.entries(sums).map(([key, map]) => [key, sorted(map)]);
+    return { ...READY, exact: true, threads, counters, ...(Object.fromEntries(lists) as Fields) };
   }
 
   moment(words: { [key: string]: Json }): Fields {

@@ -153,6 +153,20 @@ class Saved {
     return { row, ...this.event(numbers ? numbers[row] : row) };
   }
 
+  private async area(words: Words): Promise<Fields> {
+    const [first, last] = [this.rank(words.begin as bigint), this.rank((words.end as bigint) + 1n)];
+    const numbers = await this.numbers(String(words.filter ?? ""));
+    const names = new Map<string, number>();
+    let n = 0;
+    for (let k = numbers ? Saved.first(numbers, first) : first; (numbers ? numbers[k] : k) < last; k++, n++) {
+      if (n % 8192 === 8191) await new Promise((next) => window.setTimeout(next));
+      const [, , , name] = this.event(numbers ? numbers[k] : k).line as Json[];
+      names.set(String(name), (names.get(String(name)) ?? 0) + 1);
+    }
+    const list = [...names].sort((a, b) => b[1] - a[1]).map(([name, count]) => [name, count, 0, 0, 0]);
+    return { ...this.history.area(words), counted: true, events: n, names: list };
+  }
+
   private report(name: string): Fields {
     this.reportsOf ??= this.json("reports") as Fields;
     const all = this.reportsOf.reports as Fields[];
@@ -197,6 +211,8 @@ class Saved {
         return this.history.timeline(words);
       case "moment":
         return this.history.moment(words);
+      case "area":
+        return this.area(words);
       case "report":
         return this.report(String(words.name));
       default:

@@ -4,11 +4,12 @@ import { useState } from "preact/hooks";
 import * as api from "./api";
 import { show, type Json } from "./json";
 import { useSteady } from "./live";
-import { useLater, useStore, type Store } from "./store";
+import { AREA, useLater, useStore, type Store } from "./store";
 import { clock, duration, span } from "./time";
 import { traceName } from "./table";
+import { AreaPane } from "./area";
+import { ReportTable } from "./report-table";
 
-const FIRST_ROWS = 50;
 /** A report of the visible range, while that follows a recording, is as old as this at most. */
 const REPORT_MS = 10_000;
 
@@ -91,90 +92,12 @@ export function DetailsPane({ store }: { store: Store }) {
 
 /* ---- reports ---- */
 
-function bytes(n: number): string {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  let i = 0;
-  for (; n >= 1024 && i < units.length - 1; i++) n /= 1024;
-  return `${Number.isInteger(n) ? n : n.toFixed(1)} ${units[i]}`;
-}
-
-function processText(value: { [key: string]: Json }): string {
-  const ids = value.tid === null ? "" : ` (${value.tid}${value.pid !== null && value.pid !== value.tid ? `, process ${value.pid}` : ""})`;
-  return `${value.name || "?"}${ids}${value.host ? ` on ${value.host}` : ""}`;
-}
-
-/** A cell for people; its title has the exact value. */
-function cellText(value: Json, kind: string): string {
-  if (value === null) return "";
-  const number = typeof value === "object" ? NaN : Number(value);
-  if (kind === "duration") return duration(number);
-  if (kind === "timestamp") return clock(BigInt(value as number));
-  if (kind === "ratio") return `${(number * 100).toFixed(1)} %`;
-  if (kind === "size") return bytes(number);
-  if (kind === "rate") return `${number.toFixed(1)} /s`;
-  if (kind === "address") return `0x${BigInt(Math.trunc(number)).toString(16)}`;
-  if (typeof value === "object" && !Array.isArray(value)) {
-    if (kind === "process") return processText(value);
-    if (kind === "irq") return [value.kind, value.nr, value.name].filter((one) => one !== null && one !== "").join(" ");
-    return Object.entries(value).map(([name, count]) => `${name} ${show(count)}`).join(", ");
-  }
-  return typeof value === "number" && !Number.isInteger(value) ? value.toFixed(3) : String(value);
-}
-
-const NUMERIC = ["count", "number", "duration", "ratio", "timestamp", "cpu", "size", "rate", "address"];
-
-function ReportTable({ table, store }: { table: api.Table; store: Store }) {
-  const [all, setAll] = useState(false);
-  const rows = all ? table.rows : table.rows.slice(0, FIRST_ROWS);
-  const goTo = (ns: bigint) => {
-    const half = (store.state.view.end - store.state.view.begin) / 2n;
-    store.go({ begin: ns - half, end: ns + half });
-    store.set({ cursor: ns });
-  };
-  if (!table.rows.length) return null;
-  return (
-    <div class="report-table">
-      <table data-table={table.name}>
-        <caption>{table.title}</caption>
-        <thead>
-          <tr>
-            {table.columns.map((column) => (
-              <th scope="col" class={NUMERIC.includes(column.class) ? "number" : ""}>
-                {column.title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr>
-              {table.columns.map((column) => {
-                const value = row[column.name] ?? null;
-                const text = cellText(value, column.class);
-                return (
-                  <td class={NUMERIC.includes(column.class) ? "number" : ""} title={show(value)}>
-                    {column.class === "timestamp" && value !== null ? (
-                      <button class="link" onClick={() => goTo(BigInt(value as number))}>
-                        {text}
-                      </button>
-                    ) : (
-                      text
-                    )}
-                  </td>
-                );
-              })}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {rows.length < table.rows.length && (
-        <button onClick={() => setAll(true)}>Show all {table.rows.length} rows</button>
-      )}
-    </div>
-  );
-}
-
+/** Statistics of the range, or one of the reports. */
 export function ReportPane({ store }: { store: Store }) {
+  return useStore(store).report === AREA ? <AreaPane store={store} /> : <OneReport store={store} />;
+}
+
+function OneReport({ store }: { store: Store }) {
   const state = useStore(store);
   const [found, setFound] = useState<api.Report | null>(null);
   const [error, setError] = useState("");

@@ -29,6 +29,9 @@ export interface RowsState {
   selected: string | null;
 }
 
+/** In the place of a report: statistics of the range. */
+export const AREA = "area";
+
 const MOST_KEYS = 256; // in the address
 
 function rowsFrom(words: URLSearchParams): RowsState {
@@ -107,6 +110,13 @@ export class Store {
 
   setRows(change: Partial<RowsState>): void {
     this.set({ rows: { ...this.state.rows, ...change } });
+  }
+
+  /** Select an area: its statistics are shown, if no report is. */
+  select(selection: Range | null): void {
+    const { report } = this.state;
+    if (selection) this.set({ selection, report: report || AREA });
+    else this.set({ selection, report: report === AREA ? "" : report });
   }
 
   setProgress(progress: Progress): void {
@@ -208,7 +218,7 @@ export class Store {
       top: number(words.get("top")) ?? 0,
       shown: null,
       filter: words.get("f") ?? "",
-      report: this.info.reports.some((one) => one.name === report) ? report : "",
+      report: report === AREA || this.info.reports.some((one) => one.name === report) ? report : "",
       wanted: null,
       rows: rowsFrom(words),
     };

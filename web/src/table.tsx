@@ -83,12 +83,13 @@ class Source {
       if (this.chunks.size <= KEPT_CHUNKS) break;
       this.chunks.delete(key);
     }
-    if (found.progress === 1) return;
-    // Counting goes on: what is not final is asked for again.
     window.clearTimeout(this.timer);
+    this.timer = 0;
+    if ([...this.chunks.values()].every((one) => one.exact)) return;
+    // Counting went on: what is not final is asked for again.
     this.timer = window.setTimeout(() => {
       for (const one of this.chunks.values()) if (!one.exact) one.stale = true;
-      this.changed(found);
+      this.changed(null);
     }, 400);
   }
 }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// Charts of reports' tables: a distribution where the table has one, else values over time.
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Column, Table } from "./api";
+import { cellText } from "./cells";
+import { begin, colour, useTheme, useWidth } from "./graph";
+import type { Json } from "./json";
+import { goToRow } from "./report-table";
+import type { Store } from "./store";
+import { clock, duration } from "./time";
+
+const HEIGHT = 120;
+const FOOT = 16;
+const HEAD = 14;
+const LEAST = 3; // rows of a series
+const NEAR = 8; // pixels
+
+type Row = { [key: string]: Json };
+
+interface Bar {
+  from: number;
+  to: number;
+  count: number;
+}
+
+const number = (value: Json | undefined): number => (value === null || value === undefined ? NaN : Number(value));
+
+/** Buckets of all groups, or of one. */
+function barsOf(table: Table, group: string, column: Column): Bar[] {
+  const bars = new Map<number, Bar>();
+  for (const row of table.rows) {
+    if (group && cellText(row[column.name] ?? null, column.class) !== group) continue;
+    const from = number(row.from);
+    const bar = bars.get(from) ?? { from, to: number(row.to), count: 0 };
+    bar.count += number(row.count);
+    bars.set(from, bar);
+  }
+  return [...bars.values()].sort((a, b) => a.from - b.from);
+}
+
+function frame(canvas: HTMLCanvasElement, width: number): CanvasRenderingContext2D {
+  const context = begin(canvas, width, HEIGHT);
+  context.font = "11px system-ui, sans-serif";
+  context.fillStyle = colour(canvas, "--ink");
+  context.textBaseline = "bottom";
+  return context;
+}
+
+/** A bucket's width is the same whatever its range: they grow by factors. */
+function Distribution({ table }: { table: Table }) {
+  const [ref, width] = useWidth();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [group, setGroup] = useState("");
+  const [tip, setTip] = useState("");
+  const theme = useTheme();
+  const column = table.columns[0];
+  const groups = [...new Set(table.rows.map((row) => cellText(row[column.name] ?? null, column.class)))];
+  const bars = barsOf(table, groups.includes(group) ? group : "", column);
+  const most = Math.max(1, ...bars.map((bar) => bar.count));
+  const wide = width / Math.max(bars.length, 1);
+  useLayoutEffect(() => {
+    const context = frame(canvas.current!, width);
+    bars.forEach((bar, i) => {
+      const high = Math.max(2, (bar.count / most) * (HEIGHT - FOOT - HEAD));
+      context.fillStyle = colour(canvas.current!, "--events");
+      context.fillRect(i * wide + 1, HEIGHT - FOOT - high, Math.max(1, wide - 2), high);
+      context.fillStyle = colour(canvas.current!, "--ink");
+      if (wide > 56 || i % Math.ceil(64 / wide) === 0) context.fillText(duration(bar.from), i * wide + 2, HEIGHT - 1);
+    });
+    context.fillText(`${most}`, 2, HEAD - 2);
+  }, [width, table, group, theme]);
+  const point = (event: PointerEvent) => {
+    const at = Math.floor((event.clientX - ref.current!.getBoundingClientRect().left) / wide);
+    const bar = bars[at];
+    setTip(bar ? `${duration(bar.from)} to ${duration(bar.to)}: ${bar.count}` : "");
+  };
+  const sum = bars.reduce((all, bar) => all + bar.count, 0);
+  const peak = bars.find((bar) => bar.count === most);
+  return (
+    <div class="chart" data-chart={table.name}>
+      {groups.length > 1 && (
+        <select aria-label={`Distribution of: ${column.title}`} value={group} onChange={(event) => setGroup(event.currentTarget.value)}>
+          <option value="">all</option>
+          {groups.map((one) => (
+            <option value={one}>{one}</option>
+          ))}
+        </select>
+      )}
+      <div ref={ref} onPointerMove={point} onPointerLeave={() => setTip("")}>
+        <canvas
+          ref={canvas}
+          style={{ height: `${HEIGHT}px` }}
+          role="img"
+          aria-label={`Distribution: ${sum} in ${bars.length} classes${peak ? `, most from ${duration(peak.from)} to ${duration(peak.to)}` : ""}`}
+        />
+      </div>
+      <p class="note">{tip || `${table.title}${group ? `: ${group}` : ""}`}</p>
+    </div>
+  );
+}
+
+const VALUES = ["duration", "rate", "count", "size", "number"];
+
+interface Dot {
+  x: number;
+  y: number;
+  row: Row;
+}
+
+/** Values over time. A click on one goes to it. */
+function Series({ table, store, time, value }: { table: Table; store: Store; time: Column; value: Column }) {
+  const [ref, width] = useWidth();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [tip, setTip] = useState("");
+  const theme = useTheme();
+  const rows = table.rows.filter((row) => (row[time.name] ?? null) !== null && !Number.isNaN(number(row[value.name])));
+  const times = rows.map((row) => BigInt(row[time.name] as number | bigint));
+  const first = times.reduce((a, b) => (b < a ? b : a), times[0]);
+  const last = times.reduce((a, b) => (b > a ? b : a), times[0]);
+  const most = rows.reduce((sum, row) => Math.max(sum, number(row[value.name])), 0) || 1;
+  const size = Number(last - first) || 1;
+  const dots: Dot[] = rows.map((row, i) => ({
+    x: 4 + (Number(times[i] - first) / size) * Math.max(1, width - 8),
+    y: HEIGHT - FOOT - (Math.max(0, number(row[value.name])) / most) * (HEIGHT - FOOT - HEAD - 4),
+    row,
+  }));
+  useLayoutEffect(() => {
+    const context = frame(canvas.current!, width);
+    context.fillText(cellText(most, value.class), 2, HEAD - 2);
+    context.fillText(clock(first, 6), 2, HEIGHT - 1);
+    const end = clock(last, 6);
+    context.fillText(end, width - context.measureText(end).width - 2, HEIGHT - 1);
+    context.fillStyle = colour(canvas.current!, "--events");
+    for (const { x, y } of dots) {
+      context.fillRect(x, y, 1, HEIGHT - FOOT - y);
+      context.fillRect(x - 2, y - 2, 5, 5);
+    }
+  }, [width, table, theme]);
+  const near = (event: PointerEvent | MouseEvent): Dot | null => {
+    const box = ref.current!.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const far = (dot: Dot) => Math.abs(dot.x - x) + (y < dot.y ? Math.abs(dot.y - y) / 4 : 0);
+    const best = dots.reduce<Dot | null>((a, dot) => (!a || far(dot) < far(a) ? dot : a), null);
+    return best && Math.abs(best.x - x) < NEAR ? best : null;
+  };
+  const tell = (event: PointerEvent) => {
+    const dot = near(event);
+    setTip(dot ? `${cellText(dot.row[time.name], time.class)}: ${cellText(dot.row[value.name], value.class)}` : "");
+  };
+  return (
+    <div class="chart" data-chart={table.name}>
+      <div
+        ref={ref}
+        class="goes"
+        onPointerMove={tell}
+        onPointerLeave={() => setTip("")}
+        onClick={(event) => {
+          const dot = near(event);
+          if (dot) goToRow(store, table.columns, dot.row);
+        }}
+      >
+        <canvas
+          ref={canvas}
+          style={{ height: `${HEIGHT}px` }}
+          role="img"
+          aria-label={`${value.title} over time: ${rows.length} values up to ${cellText(most, value.class)}`}
+        />
+      </div>
+      <p class="note">{tip || `${value.title} over time`}</p>
+    </div>
+  );
+}
+
+export function Chart({ table, store }: { table: Table; store: Store }) {
+  const has = (name: string, kind: string) => table.columns.some((column) => column.name === name && column.class === kind);
+  if (has("from", "duration") && has("to", "duration") && has("count", "count")) return <Distribution table={table} />;
+  const time = table.columns.find((column) => column.class === "timestamp");
+  const kind = VALUES.find((one) => table.columns.some((column) => column.class === one));
+  const value = table.columns.find((column) => column.class === kind);
+  const timed = time ? table.rows.filter((row) => (row[time.name] ?? null) !== null) : [];
+  return time && value && timed.length >= LEAST ? <Series table={table} store={store} time={time} value={value} /> : null;
+}
