@@ -18,6 +18,7 @@ enum {
 	HAS_FILTER = 32,
 	HAS_NAME = 64,
 	HAS_IDS = 128,
+	HAS_FIELD = 256,
 };
 
 struct resource {
@@ -38,6 +39,11 @@ static const struct resource resources[] = {
 	{"tree", KY_VIEW_TREE, false, 0, 0, 0},
 	{"activity", KY_VIEW_ACTIVITY, false, HAS_BEGIN | HAS_END, 0, 0},
 	{"timeline", KY_VIEW_TIMELINE, false, HAS_BEGIN | HAS_END | HAS_COUNT | HAS_IDS, 0,
+	 KY_VIEW_MAX_PIXELS},
+	{"curves", KY_VIEW_CURVES, false, HAS_BEGIN | HAS_END | HAS_COUNT | HAS_IDS, 0,
+	 KY_VIEW_MAX_PIXELS},
+	{"fields", KY_VIEW_FIELDS, false, 0, 0, 0},
+	{"field", KY_VIEW_FIELD, false, HAS_BEGIN | HAS_END | HAS_COUNT | HAS_FIELD, HAS_FILTER,
 	 KY_VIEW_MAX_PIXELS},
 	{"moment", KY_VIEW_MOMENT, false, HAS_ROW | HAS_NS, 0, 0},
 	{"area", KY_VIEW_AREA, false, HAS_BEGIN | HAS_END, HAS_FILTER, 0},
@@ -128,7 +134,7 @@ static unsigned int key_of(const char *text, size_t len)
 		unsigned int bit;
 	} keys[] = {{"begin", HAS_BEGIN}, {"end", HAS_END},	{"ns", HAS_NS},
 		    {"row", HAS_ROW},	  {"count", HAS_COUNT}, {"filter", HAS_FILTER},
-		    {"name", HAS_NAME},	  {"ids", HAS_IDS}};
+		    {"name", HAS_NAME},	  {"ids", HAS_IDS},	{"field", HAS_FIELD}};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
 		if (strlen(keys[i].name) == len && memcmp(keys[i].name, text, len) == 0)
@@ -194,6 +200,8 @@ static int take(unsigned int key, const char *text, size_t len, struct ky_view_r
 		return decode(text, len, request->filter, sizeof(request->filter));
 	if (key == HAS_NAME)
 		return len ? plain_name(text, len, request->name) : KYMO_E_INVALID;
+	if (key == HAS_FIELD)
+		return decode(text, len, request->field, sizeof(request->field));
 	if (key == HAS_IDS)
 		return take_ids(text, len, request);
 	if (decode(text, len, plain, sizeof(plain)) < 0)

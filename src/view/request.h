@@ -21,6 +21,7 @@
 #define KY_VIEW_TOKEN_CHARS  32 /* 128 random bits in hexadecimal */
 #define KY_VIEW_FILTER_BYTES 4096
 #define KY_VIEW_NAME_BYTES   48
+#define KY_VIEW_FIELD_BYTES  512
 #define KY_VIEW_MAX_PIXELS   4096
 #define KY_VIEW_MAX_ROWS     512
 #define KY_VIEW_MAX_IDS	     256
@@ -35,6 +36,9 @@ enum ky_view_what {
 	KY_VIEW_TREE,	  /* api/tree: all rows of the state history */
 	KY_VIEW_ACTIVITY, /* api/activity: how long each row was active in a range */
 	KY_VIEW_TIMELINE, /* api/timeline: states of some rows per pixel of a range */
+	KY_VIEW_CURVES,	  /* api/curves: the same rows as curves */
+	KY_VIEW_FIELDS,	  /* api/fields: the numeric fields of all events */
+	KY_VIEW_FIELD,	  /* api/field: the values of one of them as a curve */
 	KY_VIEW_MOMENT,	  /* api/moment: the state of one row at a time */
 	KY_VIEW_AREA,	  /* api/area: statistics of a range */
 	KY_VIEW_REPORT,	  /* api/report (POST): a report for a range */
@@ -49,6 +53,7 @@ struct ky_view_request {
 	uint64_t row, count;	       /* count: rows, or pixels */
 	uint32_t ids[KY_VIEW_MAX_IDS]; /* of rows of the state history */
 	size_t n_ids;
+	char field[KY_VIEW_FIELD_BYTES];   /* "EVENT.FIELD" */
 	char filter[KY_VIEW_FILTER_BYTES]; /* "": none */
 };
 

@@ -125,6 +125,13 @@ int ky_view_tree(struct ky_view *view, struct ky_strbuf *out, struct kymo_error 
 int ky_view_activity(struct ky_view *view, const struct ky_view_request *request,
 		     const struct ky_view_stop *stop, struct ky_strbuf *out,
 		     struct kymo_error *err);
+int ky_view_curves(struct ky_view *view, const struct ky_view_request *request,
+		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+/* Pixels of a curve, as an answer has them: from, to, low, mean, high, and so on. */
+void ky_view_put_curve(struct ky_strbuf *out, const struct ky_history_height *heights, size_t n);
+int ky_view_fields(const struct ky_view *view, struct ky_strbuf *out);
+int ky_view_field(struct ky_view *view, const struct ky_view_request *request,
+		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_moment(struct ky_view *view, const struct ky_view_request *request,
 		   struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_timeline(struct ky_view *view, const struct ky_view_request *request,

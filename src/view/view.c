@@ -458,6 +458,12 @@ static int answer(struct ky_view *view, const struct ky_view_request *request,
 		return ky_view_tree(view, out, err);
 	case KY_VIEW_ACTIVITY:
 		return ky_view_activity(view, request, stop, out, err);
+	case KY_VIEW_CURVES:
+		return ky_view_curves(view, request, stop, out, err);
+	case KY_VIEW_FIELDS:
+		return ky_view_fields(view, out);
+	case KY_VIEW_FIELD:
+		return ky_view_field(view, request, stop, out, err);
 	case KY_VIEW_MOMENT:
 		return ky_view_moment(view, request, out, err);
 	case KY_VIEW_TIMELINE:

@@ -45,7 +45,9 @@ static void try_target(const char *target, bool is_post)
 		abort();
 	if (request.what == KY_VIEW_ROWS && (!request.count || request.count > KY_VIEW_MAX_ROWS))
 		abort();
-	if (request.n_ids > KY_VIEW_MAX_IDS || (request.what == KY_VIEW_TIMELINE && !request.n_ids))
+	if (request.n_ids > KY_VIEW_MAX_IDS ||
+	    ((request.what == KY_VIEW_TIMELINE || request.what == KY_VIEW_CURVES) &&
+	     !request.n_ids))
 		abort();
 	check_text(request.filter, sizeof(request.filter));
 	check_text(request.name, sizeof(request.name));

@@ -94,6 +94,20 @@ export interface Timeline extends Ready {
   rows: { id: number; runs: number[] }[];
 }
 
+/** Rows as curves. @runs has five numbers for each run of pixels: from, to, the least, the mean, the greatest value. */
+export interface Curves extends Ready {
+  range: Range;
+  count: number;
+  rows: { id: number; runs: number[] }[];
+}
+
+export interface FieldCurve {
+  range: Range;
+  count: number;
+  values: number;
+  runs: number[];
+}
+
 /** What a row does at a time. */
 export interface Moment {
   begin: bigint | null; // null: since ever
@@ -210,13 +224,29 @@ export async function activity(range: Range, signal: AbortSignal): Promise<Map<n
 }
 
 /** Without times, numbers are small: the browser's own parser, which is faster. */
-export async function timeline(range: Range, count: number, ids: number[], signal?: AbortSignal): Promise<Timeline> {
-  if (isSaved) return { ...((await savedAnswer("timeline", { ...range, count, ids: ids.join(",") })) as unknown as Timeline), range };
+async function picture<T>(path: string, range: Range, count: number, words: Words): Promise<T & { range: Range }> {
+  if (isSaved) return { ...((await savedAnswer(path, { ...range, count, ...words })) as unknown as T), range };
   const query = new URLSearchParams({ begin: String(range.begin), end: String(range.end), count: String(count) });
-  const answer = await fetch(`api/timeline?${query}&ids=${ids.join(",")}`, { signal });
-  const fields = (await answer.json()) as Timeline & { error?: string };
+  for (const [key, value] of Object.entries(words)) if (value !== "") query.set(key, String(value));
+  const answer = await fetch(`api/${path}?${String(query).replace(/%2C/g, ",")}`);
+  const fields = (await answer.json()) as T & { error?: string };
   if (!answer.ok) throw new Error(fields.error ?? answer.statusText);
   return { ...fields, range };
+}
+
+export const timeline = (range: Range, count: number, ids: number[]): Promise<Timeline> =>
+  picture("timeline", range, count, { ids: ids.join(",") });
+
+export const curves = (range: Range, count: number, ids: number[]): Promise<Curves> =>
+  picture("curves", range, count, { ids: ids.join(",") });
+
+/** A field of an event, "EVENT.FIELD". */
+export async function field(range: Range, count: number, name: string, filter: string): Promise<FieldCurve> {
+  return picture("field", range, count, { field: name, filter });
+}
+
+export async function fields(signal: AbortSignal): Promise<string[]> {
+  return (await ask("fields", {}, signal)).fields as string[];
 }
 
 export async function moment(row: number, ns: bigint, signal?: AbortSignal): Promise<Moment> {

@@ -2,28 +2,42 @@
 // A block of consecutive rows: their names, and a canvas with their states.
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { begin, colour, drawBand, drawCursor, useTheme, useWidth } from "./graph";
-import { paint, ROW, scaleOf, type Place } from "./paint";
+import { paintCurve, quantity, values, type CurvePlace } from "./curves";
+import { paint, scaleOf, type Place } from "./paint";
 import type { Picture, Pictures } from "./pictures";
 import { showEvent } from "./row-keys";
 import { KIND, STATES } from "./states";
 import { useStore, type Store } from "./store";
 import { clock, move, timeAt, zoom, type Range } from "./time";
-import type { Line, Track } from "./tree";
+import { heightOf, type Line, type Track } from "./tree";
+
+export interface AllPictures {
+  states: Pictures<number>;
+  curves: Pictures<number>;
+  fields: Pictures<string>;
+}
+
+/** The picture of a row: of its curve, or of its states. */
+export function pictureOf(all: AllPictures, { curve, id }: Track): Picture | undefined {
+  if (typeof curve?.source === "string") return all.fields.get(curve.source);
+  if (curve) return all.curves.get(curve.source);
+  return id === null ? undefined : all.states.get(id);
+}
 
 interface Props {
   store: Store;
-  pictures: Pictures;
+  pictures: AllPictures;
   tracks: ReadonlyMap<number, Track>; // by the numbers of their rows
   list: Line[];
-  offset: number; // pixels: where the first row begins
+  top: number; // pixels: what is at the upper edge
   height: number;
-  total: number; // of rows, of which this block has some
   prefix: string; // of the elements' ids
   selected: string | null;
   pinned: readonly string[];
   setTip: (text: string) => void;
   fold: (line: Line) => void;
   pin: (line: Line) => void;
+  remove: (line: Line) => void; // a row that the user added
 }
 
 /** What a state is about: a call, a thread, a number. */
@@ -43,9 +57,13 @@ function runAt(picture: Picture, view: Range, width: number, x: number): number 
   return -1;
 }
 
-/** "40 % idle, 60 % runs", of the view. */
-function describe(picture: Picture | undefined, view: Range, width: number): string {
+/** "40 % idle, 60 % runs", "mean 1.2 MB/s, at most 7 MB/s", of the view. */
+function describe({ curve }: Track, picture: Picture | undefined, view: Range, width: number): string {
   if (!picture || !width) return "";
+  if (curve) {
+    const all = values(curve, picture, view, width, 0, width);
+    return all ? `: mean ${quantity(all.mean, curve.unit)}, at most ${quantity(all.high, curve.unit)}` : ": no values here";
+  }
   const { left, scale } = scaleOf(picture, view, width);
   const sums = new Map<string, number>();
   for (let i = 0; i < picture.runs.length; i += 4) {
@@ -58,24 +76,38 @@ function describe(picture: Picture | undefined, view: Range, width: number): str
   return `: ${parts.join(", ") || "no states here"}`;
 }
 
+/** What is at a place of the canvas. */
+function tipOf(props: Props, track: Track, picture: Picture | undefined, view: Range, width: number, x: number): string {
+  if (!picture) return "";
+  if (track.curve) {
+    const { unit } = track.curve;
+    const found = values(track.curve, picture, view, width, Math.floor(x), Math.floor(x) + 1);
+    if (!found) return "no value";
+    const mean = quantity(found.mean, unit);
+    return found.low < found.high ? `${mean} (${quantity(found.low, unit)} to ${quantity(found.high, unit)})` : mean;
+  }
+  const i = runAt(picture, view, width, x);
+  if (i < 0) return "unknown";
+  const about = detailText(props.tracks, picture.names, picture.runs[i + 2], picture.runs[i + 3]);
+  return `${STATES[picture.runs[i + 2]]?.[0] ?? "unknown"}${about ? `: ${about}` : ""}`;
+}
+
+const lineAt = (list: Line[], y: number) => list.find((line) => line.y <= y && y < line.y + heightOf(line.track));
+
 function usePointer(props: Props, canvas: preact.RefObject<HTMLCanvasElement>) {
-  const { store, list, offset, pictures, tracks, setTip } = props;
+  const { store, list, top, pictures, setTip } = props;
   const drag = useRef<{ from: number; view: Range; selects: boolean; moved: boolean } | null>(null);
   const place = (event: MouseEvent) => {
     const box = canvas.current!.getBoundingClientRect();
     const x = event.clientX - box.left;
-    return { x, at: x / box.width, width: box.width, line: list[Math.floor((event.clientY - box.top - offset) / ROW)] };
+    return { x, at: x / box.width, width: box.width, line: lineAt(list, event.clientY - box.top + top) };
   };
   const tell = (event: PointerEvent) => {
     const { view } = store.state;
     const { x, at, width, line } = place(event);
     if (!line) return setTip("");
-    const picture = line.track.id === null ? undefined : pictures.get(line.track.id);
-    const i = picture ? runAt(picture, view, width, x) : -1;
-    const [kind, detail] = i < 0 ? [0, 0] : picture!.runs.slice(i + 2, i + 4);
-    const what = i < 0 ? "unknown" : STATES[kind]?.[0];
-    const about = i < 0 ? "" : detailText(tracks, picture!.names, kind, detail);
-    setTip(`${line.track.label}, ${clock(timeAt(at, view))}: ${what}${about ? `: ${about}` : ""}`);
+    const what = tipOf(props, line.track, pictureOf(pictures, line.track), view, width, x);
+    setTip(`${line.track.label}, ${clock(timeAt(at, view))}${what ? `: ${what}` : ""}`);
   };
   return {
     onPointerDown: (event: PointerEvent) => {
@@ -137,8 +169,13 @@ function Name({ line, props }: { line: Line; props: Props }) {
       <span class="fold" aria-hidden="true" onClick={() => open !== null && props.fold(line)}>
         {open === null ? "" : open ? "▾" : "▸"}
       </span>
-      <span class={`text ${track.id === null ? "group" : ""}`}>{track.label}</span>
-      {track.id !== null && (
+      <span class={`text ${track.kind === "group" || track.kind === "process" ? "group" : ""}`}>{track.label}</span>
+      {track.kind === "field" && (
+        <span class="pin on" aria-hidden="true" title="Remove" onClick={() => props.remove(line)}>
+          ×
+        </span>
+      )}
+      {(track.id !== null || track.curve) && (
         <span
           class={isPinned ? "pin on" : "pin"}
           aria-hidden="true"
@@ -153,7 +190,7 @@ function Name({ line, props }: { line: Line; props: Props }) {
 }
 
 export function Block(props: Props) {
-  const { store, pictures, tracks, list, offset, height, prefix } = props;
+  const { store, pictures, tracks, list, top, height, prefix } = props;
   const { view, cursor, selection } = useStore(store);
   const [ref, whole] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -164,12 +201,18 @@ export function Block(props: Props) {
     const context = begin(canvas.current!, wide, height);
     context.fillStyle = colour(canvas.current!, "--selection");
     drawBand(context, selection, view, wide, 0, height);
-    const places = list.flatMap(({ track }, i): Place[] => {
-      const picture = track.id === null ? undefined : pictures.get(track.id);
+    const places: Place[] = [];
+    const curves: CurvePlace[] = [];
+    for (const { track, y } of list) {
+      const picture = pictureOf(pictures, track);
       const text = (kind: number, detail: number) => detailText(tracks, picture!.names, kind, detail);
-      return picture ? [{ picture, y: offset + i * ROW, text }] : [];
-    });
+      if (!picture) continue;
+      if (track.curve) curves.push({ picture, curve: track.curve, y: y - top, height: heightOf(track) });
+      else places.push({ picture, y: y - top, text });
+    }
     paint(context, places, view, wide);
+    const ink = colour(canvas.current!, "--ink");
+    for (const place of curves) paintCurve(context, place, view, wide, ink);
     drawCursor(context, cursor, view, wide, height);
   });
   useWheel(store, canvas);
@@ -178,7 +221,7 @@ export function Block(props: Props) {
   return (
     <div ref={ref} class="block" style={{ height: `${height}px` }}>
       <canvas ref={canvas} style={{ height: `${height}px` }} aria-hidden="true" {...pointer} />
-      {list.map((line, i) => (
+      {list.map((line) => (
         <div
           key={line.track.key}
           id={`${prefix}-${line.track.key}`}
@@ -189,8 +232,8 @@ export function Block(props: Props) {
           aria-setsize={line.brothers}
           aria-expanded={line.open ?? undefined}
           aria-selected={line.track.key === props.selected}
-          aria-label={line.track.label + (line.track.id === null ? "" : describe(pictures.get(line.track.id), view, width))}
-          style={{ top: `${offset + i * ROW}px` }}
+          aria-label={line.track.label + describe(line.track, pictureOf(pictures, line.track), view, width)}
+          style={{ top: `${line.y - top}px`, height: `${heightOf(line.track)}px` }}
         >
           <Name line={line} props={props} />
         </div>

@@ -4,8 +4,8 @@
 import type { Picture } from "./pictures";
 import { BRIGHT, LOW, PIXELS } from "./states";
 import { span, type Range } from "./time";
+import { ROW } from "./tree";
 
-export const ROW = 18;
 const LOW_TOP = 7;
 const LOW_HIGH = 4;
 const TEXT_PX = 40; // narrower states have no text

@@ -8,6 +8,7 @@ export const ROW_HELP: [keys: string, what: string][] = [
   ["N, P", "the next, the previous change of the selected row: the table shows its event"],
   ["K", "keep the selected row at the top, or no longer"],
   ["R", "filter the rows by their names"],
+  ["C", "show a field of an event as a curve: EVENT.FIELD"],
   ["[, ]", "close all rows, open all rows"],
 ];
 
@@ -53,6 +54,7 @@ export function rowKeys(store: Store): Record<string, () => void> {
       const { selected } = store.state.rows;
       if (selected !== null) togglePin(store, selected);
     },
+    c: () => document.getElementById("row-field")?.focus(),
     r: () => document.getElementById("row-filter")?.focus(),
     "[": () => chosen.foldAll(false),
     "]": () => chosen.foldAll(true),

@@ -2,12 +2,14 @@
 // The rows under the graph: a tree of which only the visible part exists, and rows that stay at the top.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "./api";
-import { Block } from "./block";
+import { Block, type AllPictures } from "./block";
+import { FieldForm } from "./fields";
 import { Pictures } from "./pictures";
-import { ROW } from "./paint";
+import { isSaved } from "./saved";
 import { chosen, ROWS_ID, togglePin } from "./row-keys";
 import { useLater, useStore, type Store } from "./store";
-import { build, byKey, isOpen, lines, type Line, type Sort, type Track } from "./tree";
+import type { Range } from "./time";
+import { build, byKey, fieldsOf, heightOf, isOpen, lines, ROW, type Line, type Sort, type Track } from "./tree";
 
 const POLL_MS = 500;
 
@@ -103,6 +105,7 @@ export function RowsBar({ store }: { store: Store }) {
         />{" "}
         only rows with states here
       </label>
+      {!isSaved && <FieldForm store={store} />}
     </div>
   );
 }
@@ -159,32 +162,79 @@ function useScroll(): [preact.RefObject<HTMLDivElement>, number, number, (top: n
   return [ref, height, top, setTop];
 }
 
+function usePictures(store: Store, changed: () => void): AllPictures {
+  return useMemo(
+    () => ({
+      states: new Pictures<number>(api.timeline, changed),
+      curves: new Pictures<number>(api.curves, changed),
+      fields: new Pictures<string>(
+        async (range, count, [id]) => {
+          const { runs, ...found } = await api.field(range, count, id, store.state.filter);
+          return { ...found, rows: [{ id, runs }] };
+        },
+        changed,
+        1,
+      ),
+    }),
+    [],
+  );
+}
+
+/** The pictures of rows in sight. */
+function ask(pictures: AllPictures, view: Range, width: number, list: Line[]): void {
+  const states: number[] = [];
+  const curves: number[] = [];
+  const fields: string[] = [];
+  for (const { track } of list) {
+    if (typeof track.curve?.source === "string") fields.push(track.curve.source);
+    else if (track.curve) curves.push(track.curve.source);
+    else if (track.id !== null) states.push(track.id);
+  }
+  pictures.states.want(view, width, states);
+  pictures.curves.want(view, width, curves);
+  pictures.fields.want(view, width, fields);
+}
+
 export function RowsPane({ store }: { store: Store }) {
-  const { rows, view } = useStore(store);
+  const { rows, view, filter } = useStore(store);
   const [error, setError] = useState("");
   const [tip, setTip] = useState("");
   const [, draw] = useState(0);
   const [scroller, height, top, setTop] = useScroll();
-  const [found, ready] = useTree(store, setError);
-  const active = useActivity(store, found.tracks, setError);
-  const pictures = useMemo(() => new Pictures(() => draw((n) => n + 1), setError), []);
+  const [tree, ready] = useTree(store, setError);
+  const active = useActivity(store, tree.tracks, setError);
+  const found = useMemo((): Found => {
+    const fields = fieldsOf(rows.fields);
+    return { ...tree, tracks: [...tree.tracks, ...fields], keys: byKey(fields, new Map(tree.keys)) };
+  }, [tree, rows.fields]);
+  const pictures = usePictures(store, () => draw((n) => n + 1));
   const last = useRef(found);
   useLayoutEffect(() => {
     const before = last.current.ids;
     last.current = found;
-    pictures.renew((id) => before.get(id)?.label === found.ids.get(id)?.label);
-  }, [found]);
+    const known = (id: number) => before.get(id)?.label === found.ids.get(id)?.label;
+    pictures.states.renew(known);
+    pictures.curves.renew(known);
+  }, [tree]);
+  useEffect(() => pictures.fields.renew(() => false), [filter, store.generation]);
   const list = useMemo(
     () => lines(found.tracks, { ...rows, toggled: new Set(rows.toggled) }, active),
     [found, rows.sort, rows.filter, rows.active, rows.toggled, active],
   );
+  let high = 0;
   const pinned = rows.pinned.flatMap((key): Line[] => {
     const track = found.keys.get(key);
-    return track ? [{ track, depth: 0, open: null, position: 1, brothers: 1 }] : [];
+    if (!track) return [];
+    high += heightOf(track);
+    return [{ track, y: high - heightOf(track), depth: 0, open: null, position: 1, brothers: 1 }];
   });
-  const first = Math.max(0, Math.min(Math.floor(top / ROW), list.length - Math.floor(height / ROW)));
-  const visible = list.slice(first, first + Math.ceil(height / ROW) + 1);
+  const end = list.at(-1);
+  const total = end ? end.y + heightOf(end.track) : 0;
+  const from = Math.max(0, Math.min(top, total - height));
+  const visible = list.filter((line) => line.y < from + height && line.y + heightOf(line.track) > from);
+  const trouble = pictures.states.error || pictures.curves.error || pictures.fields.error;
   const selected = list.findIndex((line) => line.track.key === rows.selected);
+  const place = selected < 0 ? -1 : list[selected].y;
 
   useLayoutEffect(() => {
     chosen.id = found.keys.get(rows.selected ?? "")?.id ?? null;
@@ -199,18 +249,26 @@ export function RowsPane({ store }: { store: Store }) {
   useLayoutEffect(() => {
     const element = scroller.current!;
     if (selected >= 0) {
-      const y = selected * ROW;
-      const wasSeen = before.current.y >= 0 && before.current.y <= height - ROW;
-      if (before.current.key === rows.selected && wasSeen) element.scrollTop = y - before.current.y;
-      else if (before.current.key !== rows.selected && y < element.scrollTop) element.scrollTop = y;
-      else if (before.current.key !== rows.selected && y + ROW > element.scrollTop + height)
-        element.scrollTop = y + ROW - height;
+      const tall = heightOf(list[selected].track);
+      const wasSeen = before.current.y >= 0 && before.current.y <= height - tall;
+      if (before.current.key === rows.selected && wasSeen) element.scrollTop = place - before.current.y;
+      else if (before.current.key !== rows.selected && place < element.scrollTop) element.scrollTop = place;
+      else if (before.current.key !== rows.selected && place + tall > element.scrollTop + height)
+        element.scrollTop = place + tall - height;
     }
-    before.current = { key: rows.selected, y: selected < 0 ? -1 : selected * ROW - element.scrollTop };
+    before.current = { key: rows.selected, y: selected < 0 ? -1 : place - element.scrollTop };
   }, [list, rows.selected]);
+  // The rows became lower: so does the selected one not go out of sight.
+  const highBefore = useRef(height);
+  useLayoutEffect(() => {
+    const tall = selected < 0 ? 0 : heightOf(list[selected].track);
+    const wasSeen = before.current.y >= 0 && before.current.y <= highBefore.current - tall;
+    if (selected >= 0 && wasSeen && before.current.y > height - tall) scroller.current!.scrollTop = place + tall - height;
+    highBefore.current = height;
+  }, [height]);
   const scrolled = () => {
     setTop(scroller.current!.scrollTop);
-    if (selected >= 0) before.current.y = selected * ROW - scroller.current!.scrollTop;
+    if (selected >= 0) before.current.y = place - scroller.current!.scrollTop;
   };
   const shared = {
     store,
@@ -221,17 +279,17 @@ export function RowsPane({ store }: { store: Store }) {
     setTip,
     fold: (line: Line) => fold(store, line.track, !line.open),
     pin: (line: Line) => togglePin(store, line.track.key),
+    remove: (line: Line) => store.setRows({ fields: rows.fields.filter((field) => field !== line.track.label) }),
   };
   useEffect(() => {
-    const ids = [...pinned, ...visible].flatMap((line) => (line.track.id === null ? [] : [line.track.id]));
-    const width = scroller.current!.querySelector("canvas")?.clientWidth ?? 0;
-    if (width > 0 && ids.length) pictures.want(view, Math.min(width, 4096), ids);
+    const width = Math.min(scroller.current!.querySelector("canvas")?.clientWidth ?? 0, 4096);
+    if (width > 0) ask(pictures, view, width, [...pinned, ...visible]);
   });
   return (
     <section class="tracks" id="timeline" aria-label="Rows">
       {pinned.length > 0 && (
         <div class="pinned" role="tree" aria-label="Rows that stay at the top">
-          <Block {...shared} list={pinned} offset={0} height={pinned.length * ROW} total={pinned.length} prefix="pin" />
+          <Block {...shared} list={pinned} top={0} height={high} prefix="pin" />
         </div>
       )}
       <div
@@ -245,13 +303,14 @@ export function RowsPane({ store }: { store: Store }) {
         onKeyDown={treeKeys(store, list, Math.max(1, Math.floor(height / ROW) - 1))}
         onScroll={scrolled}
       >
-        <div style={{ height: `${list.length * ROW}px` }}>
-          <Block {...shared} list={visible} offset={first * ROW - top} height={height} total={list.length} prefix="row" />
+        <div style={{ height: `${total}px` }}>
+          <Block {...shared} list={visible} top={from} height={height} prefix="row" />
         </div>
       </div>
       {ready && !ready.ready && <p class="tip">The states of CPUs and threads are being read: {ready.read} events.</p>}
       {found.omitted > 0 && <p class="tip">{found.omitted} rows of later threads are not shown.</p>}
       {error && <p class="tip error">No states of CPUs and threads: {error}</p>}
+      {trouble && <p class="tip error">{trouble}</p>}
       {list.length > 0 && <div class="tip">{tip}</div>}
       {ready?.ready && !list.length && <p class="tip">{rows.filter || rows.active ? "No row matches." : "No rows."}</p>}
     </section>

@@ -101,6 +101,48 @@ function runs(states: number[], from: number, to: number, count: number): number
   return found;
 }
 
+/** A part of a curve: values times their durations, and durations. */
+interface Heights {
+  low: Float64Array;
+  high: Float64Array;
+  sum: Float64Array;
+  wide: Float64Array;
+}
+
+/** Each pixel of a row. @value: of a state, by its kind and detail; null: it has none. */
+function heights(states: number[], from: number, to: number, count: number, value: (kind: number, detail: number, ns: number) => number | null): Heights {
+  const [low, high, sum, wide] = [0, 0, 0, 0].map(() => new Float64Array(count));
+  const width = (to - from) / count;
+  for (let i = first(states, from); i < states.length && states[i] < to; i += FIELDS) {
+    const here = value(states[i + 2], states[i + 3], states[i + 1]);
+    if (here === null) continue;
+    const [a, b] = [Math.max(states[i], from), Math.min(states[i] + states[i + 1], to)];
+    const last = Math.min(count - 1, Math.ceil((b - from) / width) - 1);
+    for (let x = Math.max(0, Math.floor((a - from) / width)); x <= last; x++) {
+      const share = Math.min(b, from + (x + 1) * width) - Math.max(a, from + x * width);
+      if (share <= 0) continue;
+      low[x] = wide[x] ? Math.min(low[x], here) : here;
+      high[x] = wide[x] ? Math.max(high[x], here) : here;
+      sum[x] += here * share;
+      wide[x] += share;
+    }
+  }
+  return { low, high, sum, wide };
+}
+
+/** From, to, low, mean, high: pixels with the same numbers. */
+function flat(count: number, at: (x: number) => [number, number, number] | null): number[] {
+  const found: number[] = [];
+  for (let x = 0, next: number; x < count; x = next) {
+    const here = at(x);
+    for (next = x + 1; next < count && String(at(next)) === String(here); ) next++;
+    if (here) found.push(x, next, ...here);
+  }
+  return found;
+}
+
+const EVENTS = 32; // of an interval of a stream that tells no number
+
 export class SavedRows {
   private readonly rows = new Map<number, Row>();
 
@@ -169,6 +211,43 @@ export class SavedRows {
     threads.sort((a, b) => (b[3] as number) - (a[3] as number));
     const lists = Object.entries(sums).map(([key, map]) => [key, sorted(map)]);
     return { ...READY, exact: true, threads, counters, ...(Object.fromEntries(lists) as Fields) };
+  }
+
+  /** How much of each pixel the rows were active, together. */
+  private use(rows: Row[], from: number, to: number, count: number, parts: number): number[] {
+    const width = (to - from) / count;
+    const sums = new Float64Array(count);
+    for (const { states } of rows) {
+      const { sum } = heights(states, from, to, count, (kind) => (ACTIVE.has(kind) ? 1 : null));
+      for (let x = 0; x < count; x++) sums[x] += sum[x] / width / parts;
+    }
+    return flat(count, (x) => [sums[x], sums[x], sums[x]]);
+  }
+
+  private curve(id: number, row: Row, from: number, to: number, count: number): number[] {
+    const kind = String(row.head[2]);
+    const below = (wanted: string) => [...this.rows.values()].filter(({ head }) => head[1] === id && head[2] === wanted);
+    if (kind === "machine") return this.use(below("cpu"), from, to, count, Math.max(1, below("cpu").length));
+    if (kind === "process") return this.use(below("thread"), from, to, count, 1);
+    if (kind === "stream") {
+      // Events for each ns, which become events of a pixel.
+      const { sum } = heights(row.states, from, to, count, (_, detail, ns) => (detail || EVENTS) / Math.max(1, ns));
+      return flat(count, (x) => (sum[x] > 0 ? [sum[x], sum[x], sum[x]] : null));
+    }
+    if (!VALUES.has(kind)) return this.use([row], from, to, count, 1);
+    const { low, high, sum, wide } = heights(row.states, from, to, count, (_, detail) => detail);
+    return flat(count, (x) => (wide[x] ? [low[x], sum[x] / wide[x], high[x]] : null));
+  }
+
+  curves(words: { [key: string]: Json }): Fields {
+    const [from, to] = this.range(words);
+    const count = Math.min(Number(words.count), Math.max(1, to - from));
+    const ids = String(words.ids).split(",").map(Number);
+    const rows = ids.flatMap((id) => {
+      const row = this.rows.get(id);
+      return row ? [{ id, runs: this.curve(id, row, from, to, count) }] : [];
+    });
+    return { ...READY, count, rows };
   }
 
   moment(words: { [key: string]: Json }): Fields {

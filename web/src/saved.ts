@@ -209,6 +209,10 @@ class Saved {
         return this.history.activity(words);
       case "timeline":
         return this.history.timeline(words);
+      case "curves":
+        return this.history.curves(words);
+      case "fields":
+        return { fields: [] };
       case "moment":
         return this.history.moment(words);
       case "area":

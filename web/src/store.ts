@@ -27,15 +27,17 @@ export interface RowsState {
   toggled: readonly string[]; // open ones that are closed at first, and the other way round
   pinned: readonly string[];
   selected: string | null;
+  fields: readonly string[]; // of events, "EVENT.FIELD", as curves
 }
 
 /** In the place of a report: statistics of the range. */
 export const AREA = "area";
 
 const MOST_KEYS = 256; // in the address
+const MOST_FIELDS = 16;
 
 function rowsFrom(words: URLSearchParams): RowsState {
-  const keys = (name: string) => (words.get(name) ?? "").split(" ").filter(Boolean).slice(0, MOST_KEYS);
+  const keys = (name: string) => (words.get(name) ?? "").split("~").filter(Boolean).slice(0, MOST_KEYS);
   const sort = words.get("sort");
   return {
     sort: sort === "name" || sort === "number" ? sort : "cpu",
@@ -44,6 +46,7 @@ function rowsFrom(words: URLSearchParams): RowsState {
     toggled: keys("toggled"),
     pinned: keys("pin"),
     selected: words.get("track"),
+    fields: words.getAll("field").slice(0, MOST_FIELDS),
   };
 }
 
@@ -51,8 +54,9 @@ function rowsTo(rows: RowsState, words: URLSearchParams): void {
   if (rows.sort !== "cpu") words.set("sort", rows.sort);
   if (rows.filter) words.set("rows", rows.filter);
   if (rows.active) words.set("active", "1");
-  if (rows.toggled.length) words.set("toggled", rows.toggled.slice(0, MOST_KEYS).join(" "));
-  if (rows.pinned.length) words.set("pin", rows.pinned.slice(0, MOST_KEYS).join(" "));
+  if (rows.toggled.length) words.set("toggled", rows.toggled.slice(0, MOST_KEYS).join("~"));
+  if (rows.pinned.length) words.set("pin", rows.pinned.slice(0, MOST_KEYS).join("~"));
+  for (const field of rows.fields.slice(0, MOST_FIELDS)) words.append("field", field);
   if (rows.selected !== null) words.set("track", rows.selected);
 }
 

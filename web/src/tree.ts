@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The tree of rows: machines, CPUs, processes and threads, disks, data streams; which of them are visible, in which order.
 import type { TreeRow } from "./api";
+import { CURVES, type Curve } from "./curves";
 
 export type Sort = "cpu" | "name" | "number";
 
@@ -11,13 +12,21 @@ export interface Track {
   kind: string;
   number: number;
   label: string;
+  curve: Curve | null; // else its states are shown
   children: Track[];
   closed: boolean; // at first
 }
 
-/** A visible row, and its place among its brothers. */
+export const ROW = 18;
+const TALL = 34;
+
+/** Curves need room; processes are many. */
+export const heightOf = (track: Track): number => (track.curve && track.kind !== "process" ? TALL : ROW);
+
+/** A visible row, where it is, and its place among its brothers. */
 export interface Line {
   track: Track;
+  y: number;
   depth: number;
   open: boolean | null; // null: nothing is below it
   position: number;
@@ -35,10 +44,10 @@ const GROUPS: [kinds: string[], label: string][] = [
   [["cpu"], "CPUs"],
   [["process", "thread"], "Processes"],
   [["disk"], "Disks"],
-  [["counter"], "Counters"],
+  [["counter"], "Network"],
   [["stream"], "Data streams"],
 ];
-const RANKS = ["counter", "queue", "irq", "spans", "requests", "thread", "process"];
+const RANKS = ["use", "queue", "counter", "irq", "spans", "requests", "thread", "process"];
 const CLOSED = new Set(["cpu", "disk"]);
 
 const LABELS: Record<string, (row: TreeRow) => string> = {
@@ -53,7 +62,26 @@ const LABELS: Record<string, (row: TreeRow) => string> = {
 function toTrack(row: TreeRow): Track {
   const label = LABELS[row.kind]?.(row) ?? (row.name || row.kind);
   const { id, kind, number } = row;
-  return { key: String(id), id: row.states ? id : null, kind, number, label, children: [], closed: CLOSED.has(kind) };
+  const children: Track[] = [];
+  if (kind === "cpu") children.push(useOf(`use${id}`, id, "use", "CPU use", []));
+  const curve = CURVES[kind]?.(id, number) ?? null;
+  return { key: String(id), id: row.states ? id : null, kind, number, label, curve, children, closed: CLOSED.has(kind) };
+}
+
+/** How much a CPU, or all CPUs of a machine, ran. */
+function useOf(key: string, id: number, kind: string, label: string, children: Track[]): Track {
+  const curve = { source: id, unit: "%", scale: 100, most: 100, perSecond: false };
+  return { key, id: null, kind, number: 0, label, curve, children, closed: false };
+}
+
+/** Fields of events that the user chose. */
+export function fieldsOf(fields: readonly string[]): Track[] {
+  const children = fields.map((field): Track => {
+    const curve = { source: field, unit: "", scale: 1, most: null, perSecond: false };
+    return { key: `field ${field}`, id: null, kind: "field", number: 0, label: field, curve, children: [], closed: false };
+  });
+  if (!children.length) return [];
+  return [{ key: "fields", id: null, kind: "group", number: 0, label: "Fields", curve: null, children, closed: false }];
 }
 
 /** A process with one thread is this thread: what is below the process comes below it. */
@@ -68,6 +96,7 @@ function merge(process: Track): void {
   process.key = thread.key;
   process.id = thread.id;
   process.label = thread.label;
+  process.curve = null;
   process.kind = "thread";
 }
 
@@ -104,18 +133,20 @@ function family(processes: Track[], origins: ReadonlyMap<Track, number>): Track[
   });
 }
 
-function groups(key: string, tracks: Track[]): Track[] {
+function groups({ key, children: tracks }: Track): Track[] {
   const known = new Set(GROUPS.flatMap(([kinds]) => kinds));
   const rest = tracks.filter((track) => !known.has(track.kind));
-  const made = GROUPS.map(([kinds, label]) => ({
+  const made = GROUPS.map(([kinds, label]): Track => ({
     key: `${key}.${label}`,
     id: null,
     kind: "group",
     number: 0,
     label,
+    curve: null,
     children: tracks.filter((track) => kinds.includes(track.kind)),
     closed: false,
   }));
+  if (made[0].children.length) made[0] = useOf(made[0].key, Number(key), "group", made[0].label, made[0].children);
   return [...made.filter((group) => group.children.length), ...rest];
 }
 
@@ -147,7 +178,7 @@ export function build(rows: TreeRow[]): Track[] {
     machine.children.push(...top);
   }
   const machines = tops.filter((track) => track.kind === "machine");
-  for (const machine of machines) machine.children = groups(machine.key, machine.children);
+  for (const machine of machines) machine.children = groups(machine);
   return tops.length === 1 && machines.length === 1 ? machines[0].children : tops;
 }
 
@@ -164,6 +195,7 @@ export const isOpen = (track: Track, toggled: ReadonlySet<string>) => track.clos
 /** What is to be seen of @tracks, from top to bottom. @active: ns, by the rows' numbers. */
 export function lines(tracks: Track[], choice: Choice, active: ReadonlyMap<number, number>): Line[] {
   const found: Line[] = [];
+  let y = 0;
   const sums = new Map<Track, number>();
   const wanted = pattern(choice.filter);
   const shown = new Map<Track, boolean>();
@@ -183,7 +215,7 @@ export function lines(tracks: Track[], choice: Choice, active: ReadonlyMap<numbe
     const here = chosen || !wanted || (track.kind !== "group" && wanted.test(track.label));
     let any = false;
     for (const child of track.children) any = mark(child, here) || any;
-    const itself = here && track.kind !== "group" && isThere(track) && (track.id !== null || !track.children.length);
+    const itself = here && track.kind !== "group" && isThere(track) && (track.id !== null || !!track.curve || !track.children.length);
     shown.set(track, itself || any);
     return itself || any;
   };
@@ -207,7 +239,8 @@ export function lines(tracks: Track[], choice: Choice, active: ReadonlyMap<numbe
       const below = track.children.some((child) => shown.get(child));
       // What matches is in sight.
       const open = below ? isOpen(track, choice.toggled) || (wanted !== null && !wanted.test(track.label)) : null;
-      found.push({ track, depth, open, position: i + 1, brothers: visible.length });
+      found.push({ track, y, depth, open, position: i + 1, brothers: visible.length });
+      y += heightOf(track);
       if (open) add(track.children, depth + 1);
     });
   };

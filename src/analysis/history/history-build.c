@@ -102,6 +102,8 @@ int ky_history_builder_open(const struct ky_trace_set *set,
 		return KYMO_E_MEMORY;
 	}
 	ky_map_init(&builder->irqs);
+	ky_map_init(&builder->frequencies);
+	ky_map_init(&builder->memories);
 	status = prepare(builder, identity, fd);
 	if (status < 0) {
 		explain(builder, status, err);
@@ -117,6 +119,7 @@ void ky_history_builder_free(struct ky_history_builder *builder)
 	if (!builder)
 		return;
 	ky_history_streams_fini(builder);
+	ky_history_counters_fini(builder);
 	ky_history_linux_fini(builder);
 	for (size_t i = 0; i < builder->n_machines; i++) {
 		ky_map_fini(&builder->machines[i].processes);
@@ -144,9 +147,10 @@ static void see_times(struct ky_history_builder *builder, const struct ky_batch 
 int ky_history_builder_feed(struct ky_history_builder *builder, const struct ky_batch *batch,
 			    struct kymo_error *err)
 {
-	int status = ky_model_feed(builder->model, batch, err);
+	int status;
 
 	see_times(builder, batch);
+	status = ky_model_feed(builder->model, batch, err);
 	if (status >= 0)
 		status = ky_history_streams_feed(builder, batch);
 	if (status >= 0 && builder->n_unsettled >= SETTLE_EVENTS) {
@@ -163,6 +167,8 @@ static int publish(struct ky_history_builder *builder, bool complete)
 					       .n_events = builder->n_events};
 	int status = ky_history_count_up(builder);
 
+	if (status >= 0)
+		status = ky_history_counters_up(builder, complete);
 	if (status >= 0)
 		status = ky_history_streams_flush(builder, complete);
 	if (status >= 0)

@@ -37,11 +37,21 @@ struct ky_cpu_row {
 	uint64_t n_waiting;
 };
 
+/* A row of values. */
+struct ky_counter_row {
+	struct ky_open_row *row; /* NULL: none yet */
+	enum ky_counter what;
+	int64_t since_ns;
+	uint64_t
+		value; /* from since_ns on; of rates: what the millisecond that begins there has so far */
+};
+
 #define KY_DISK_LANES 64
 
 struct ky_disk_row {
 	struct ky_open_row *row;
 	struct ky_open_row *lanes[KY_DISK_LANES];
+	struct ky_counter_row read, written;
 	int64_t since_ns;
 	uint32_t n_issued;
 };
@@ -63,14 +73,16 @@ struct ky_span_row {
 
 /* An event class, as far as spans go. */
 struct ky_span_class {
-	enum { KY_SPAN_NOT, KY_SPAN_BEGINS, KY_SPAN_ENDS } what;
+	enum { KY_SPAN_NOT, KY_SPAN_BEGINS, KY_SPAN_ENDS, KY_SPAN_FREQUENCY } what;
 	uint64_t name;
 	struct ky_handle tid, pid, comm;
+	struct ky_handle khz, cpu; /* of KY_SPAN_FREQUENCY */
 };
 
 struct ky_stream_row {
 	struct ky_open_row *row;
 	struct ky_machine *machine;
+	const struct ky_host *host;
 	const struct ky_span_class *classes; /* by ky_event_class.index; NULL: no spans */
 	struct ky_span_row *spans;	     /* of events without a thread */
 	int64_t since_ns, last_ns;
@@ -90,6 +102,11 @@ struct ky_history_builder {
 	KY_VEC(uint64_t) syscalls; /* names, by the model's index; UINT64_MAX: not yet */
 	KY_VEC(uint8_t) reasons;   /* enum ky_state_kind of a wait in that call */
 	KY_VEC(uint64_t) lines;	   /* names of interrupts */
+	KY_VEC(struct ky_counter_row *) counters; /* all of them */
+	KY_VEC(struct ky_counter_row *) received; /* by ky_netif.index; elements may be NULL */
+	KY_VEC(struct ky_counter_row *) sent;
+	struct ky_map frequencies; /* row of the CPU -> struct ky_counter_row * */
+	struct ky_map memories;	   /* row of the process, in the same way */
 	struct ky_map irqs;	   /* line << 32 | CPU -> struct ky_open_row * */
 	struct ky_stream_row *streams;
 	struct ky_span_class **span_classes; /* by host */
@@ -99,6 +116,16 @@ struct ky_history_builder {
 
 /* history-linux.c: listens to builder->model. 0 or KYMO_E_MEMORY. */
 int ky_history_listen(struct ky_history_builder *builder);
+/* history-counters.c. 0 or a negative status. */
+int ky_history_packet(void *data, const struct ky_packet_seen *packet);
+int ky_history_memory(void *data, const struct ky_memory *memory);
+int ky_history_transfer(struct ky_history_builder *builder, struct ky_disk_row *disk,
+			const struct ky_request *request);
+int ky_history_frequency(struct ky_history_builder *builder, const struct ky_stream_row *stream,
+			 const struct ky_event *event, const struct ky_span_class *cls);
+/* Counters go on up to the last event. @over: no more comes. */
+int ky_history_counters_up(struct ky_history_builder *builder, bool over);
+void ky_history_counters_fini(struct ky_history_builder *builder);
 /* Counters go on up to the last event. */
 int ky_history_count_up(struct ky_history_builder *builder);
 void ky_history_linux_fini(struct ky_history_builder *builder);

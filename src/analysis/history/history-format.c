@@ -70,6 +70,15 @@ uint64_t ky_bytes_long(struct ky_bytes *bytes)
 	return 0;
 }
 
+static uint8_t get_byte(struct ky_bytes *bytes)
+{
+	if (bytes->at == bytes->end) {
+		bytes->bad = true;
+		return 0;
+	}
+	return *bytes->at++;
+}
+
 int64_t ky_bytes_signed(struct ky_bytes *bytes)
 {
 	uint64_t value = ky_bytes_varint(bytes);
@@ -220,6 +229,38 @@ static uint32_t number_of(uint64_t *states, uint32_t *n, uint64_t state)
 	return (*n)++;
 }
 
+/* A cell with one state is filled by it. Of streams, shares are densities. */
+static bool has_share(const struct ky_entry *entry, uint32_t c)
+{
+	return entry->more >> c & 1 || ky_state_kind(entry->states[c]) == KY_STATE_EVENTS;
+}
+
+/* Shares, and curves where there are several states. */
+static void put_parts(struct ky_strbuf *out, const struct ky_entry *entry)
+{
+	char bytes[2 * KY_CELLS];
+	size_t n = 0;
+
+	for (uint32_t c = 0; c < KY_CELLS; c++) {
+		if (has_share(entry, c))
+			bytes[n++] = (char)entry->shares[c];
+	}
+	for (uint32_t c = 0; c < KY_CELLS; c++) {
+		if (entry->more >> c & 1)
+			bytes[n++] = (char)entry->curve[c];
+	}
+	ky_strbuf_add(out, bytes, n);
+}
+
+static void get_parts(struct ky_bytes *bytes, struct ky_entry *entry)
+{
+	for (uint32_t c = 0; c < KY_CELLS; c++)
+		entry->shares[c] = has_share(entry, c) ? get_byte(bytes) : UINT8_MAX;
+	for (uint32_t c = 0; c < KY_CELLS; c++)
+		entry->curve[c] =
+			entry->more >> c & 1 ? get_byte(bytes) : ky_whole_curve(entry->states[c]);
+}
+
 void ky_entries_put(struct ky_strbuf *out, const struct ky_entry *entries, uint32_t n)
 {
 	uint64_t states[KY_NODE_ENTRIES * KY_CELLS];
@@ -241,8 +282,7 @@ void ky_entries_put(struct ky_strbuf *out, const struct ky_entry *entries, uint3
 		ky_put_varint(out, entry->count);
 		ky_put_varint(out, entry->more);
 		ky_strbuf_add(out, (const char *)codes[i], KY_CELLS);
-		ky_strbuf_add(out, (const char *)entry->shares, KY_CELLS);
-		ky_strbuf_add(out, (const char *)entry->curve, KY_CELLS);
+		put_parts(out, entry);
 	}
 }
 
@@ -258,7 +298,7 @@ static bool get_entry(struct ky_bytes *bytes, struct ky_entry *entry, const uint
 	entry->end_ns = *ns;
 	entry->count = ky_bytes_varint(bytes);
 	more = ky_bytes_varint(bytes);
-	if (more > UINT16_MAX || bytes->bad || bytes->end - bytes->at < 3 * (ptrdiff_t)KY_CELLS)
+	if (more > UINT16_MAX || bytes->bad || bytes->end - bytes->at < (ptrdiff_t)KY_CELLS)
 		return false;
 	entry->more = (uint16_t)more;
 	for (uint32_t c = 0; c < KY_CELLS; c++) {
@@ -266,10 +306,9 @@ static bool get_entry(struct ky_bytes *bytes, struct ky_entry *entry, const uint
 			return false;
 		entry->states[c] = states[bytes->at[c]];
 	}
-	memcpy(entry->shares, bytes->at + KY_CELLS, KY_CELLS);
-	memcpy(entry->curve, bytes->at + (size_t)2 * KY_CELLS, KY_CELLS);
-	bytes->at += (size_t)3 * KY_CELLS;
-	return true;
+	bytes->at += KY_CELLS;
+	get_parts(bytes, entry);
+	return !bytes->bad;
 }
 
 bool ky_entries_get(struct ky_bytes *bytes, struct ky_entry *entries, uint32_t *n)

@@ -176,6 +176,9 @@ void ky_spread_begin(struct ky_spread *spread, int64_t begin_ns, int64_t end_ns,
 void ky_spread_add(struct ky_spread *spread, int64_t begin_ns, int64_t end_ns, double count);
 void ky_spread_entry(struct ky_spread *spread, const struct ky_entry *entry);
 
+/* The curve of a cell with one state. */
+uint8_t ky_whole_curve(uint64_t state);
+
 /* The same for curves. */
 struct ky_curve {
 	int64_t begin_ns, end_ns;

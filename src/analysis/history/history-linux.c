@@ -366,11 +366,13 @@ static int on_request(void *data, const struct ky_request *request)
 	struct ky_disk_row *own = disk_row(builder, request->disk);
 	struct ky_open_row *row;
 	enum ky_state_kind kind;
+	int status;
 
 	if (!own)
 		return KYMO_E_MEMORY;
-	if (request->issue_ns == INT64_MIN)
-		return 0;
+	status = ky_history_transfer(builder, own, request);
+	if (status < 0 || request->issue_ns == INT64_MIN)
+		return status;
 	row = lane(builder, own, request->issue_ns);
 	kind = request->rwbs & KY_RWBS_WRITE  ? KY_STATE_WRITE
 	       : request->rwbs & KY_RWBS_READ ? KY_STATE_READ
@@ -393,6 +395,8 @@ int ky_history_listen(struct ky_history_builder *builder)
 		.irq = on_irq,
 		.issued = on_issued,
 		.request = on_request,
+		.packet = ky_history_packet,
+		.memory = ky_history_memory,
 	};
 
 	return ky_model_listen(builder->model, &listener);

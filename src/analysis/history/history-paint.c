@@ -278,6 +278,13 @@ static bool is_active(enum ky_state_kind kind)
 	}
 }
 
+uint8_t ky_whole_curve(uint64_t state)
+{
+	enum ky_state_kind kind = ky_state_kind(state);
+
+	return kind == KY_STATE_VALUE || is_active(kind) ? FULL : 0;
+}
+
 void ky_curve_add(struct ky_curve *curve, int64_t begin_ns, int64_t end_ns, uint64_t state)
 {
 	enum ky_state_kind kind = ky_state_kind(state);

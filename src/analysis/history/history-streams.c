@@ -73,6 +73,19 @@ static int find_span(struct ky_history_builder *builder, const struct ky_names *
 	return 0;
 }
 
+/* The frequency of a CPU, as LTTng calls the event, or as the kernel does. */
+static bool is_frequency(const struct ky_event_class *cls, struct ky_span_class *own)
+{
+	if (strcmp(cls->name, "power_cpu_frequency") != 0 &&
+	    strcmp(cls->name, "cpu_frequency") != 0)
+		return false;
+	if (!ky_handle_find(&own->khz, cls, KY_SCOPE_PAYLOAD, "state") ||
+	    !ky_handle_find(&own->cpu, cls, KY_SCOPE_PAYLOAD, "cpu_id"))
+		return false;
+	own->what = KY_SPAN_FREQUENCY;
+	return true;
+}
+
 /* Of the trace of @host. *@classes: NULL when it has no spans. */
 static int find_spans(struct ky_history_builder *builder, const struct ky_host *host,
 		      struct ky_span_class **classes)
@@ -82,8 +95,9 @@ static int find_spans(struct ky_history_builder *builder, const struct ky_host *
 	bool any = false;
 	int status = 0;
 
-	if (host->abilities & (KY_CAN_SWITCH | KY_CAN_SYSCALLS | KY_CAN_IRQ | KY_CAN_SOFTIRQ))
-		return 0;
+	bool is_kernel =
+		host->abilities & (KY_CAN_SWITCH | KY_CAN_SYSCALLS | KY_CAN_IRQ | KY_CAN_SOFTIRQ);
+
 	ky_names_init(&known);
 	*classes = calloc(trace->events.len + 1, sizeof(**classes));
 	if (!*classes)
@@ -93,7 +107,10 @@ static int find_spans(struct ky_history_builder *builder, const struct ky_host *
 	for (size_t i = 0; i < trace->events.len && status >= 0; i++) {
 		const struct ky_event_class *cls = trace->events.data[i];
 
-		status = find_span(builder, &known, cls, &(*classes)[cls->index]);
+		if (is_frequency(cls, &(*classes)[cls->index]))
+			;
+		else if (!is_kernel)
+			status = find_span(builder, &known, cls, &(*classes)[cls->index]);
 		any |= (*classes)[cls->index].what != KY_SPAN_NOT;
 	}
 	ky_names_fini(&known);
@@ -115,6 +132,7 @@ static int add_stream(struct ky_history_builder *builder, const struct ky_stream
 	while (ky_model_host(builder->model, host)->trace != stream->trace)
 		host++;
 	own->machine = builder->machine_of[host];
+	own->host = ky_model_host(builder->model, host);
 	own->classes = builder->span_classes[host];
 	own->since_ns = own->last_ns = INT64_MIN;
 	snprintf(name, sizeof(name), "%.120s%s%.120s", ky_trace_name(stream->trace),
@@ -266,6 +284,13 @@ static int put_events(struct ky_history_builder *builder, struct ky_stream_row *
 	return status;
 }
 
+static int on_class(struct ky_history_builder *builder, struct ky_stream_row *stream,
+		    const struct ky_event *event, const struct ky_span_class *cls)
+{
+	return cls->what == KY_SPAN_FREQUENCY ? ky_history_frequency(builder, stream, event, cls)
+					      : on_span(builder, stream, event, cls);
+}
+
 static int feed_run(struct ky_history_builder *builder, const struct ky_batch *run)
 {
 	struct ky_stream_row *own = &builder->streams[run->stream->index];
@@ -283,7 +308,7 @@ static int feed_run(struct ky_history_builder *builder, const struct ky_batch *r
 		if (++own->n == KY_HISTORY_EVENTS)
 			status = put_events(builder, own);
 		if (own->classes && own->classes[event->cls->index].what && status >= 0)
-			status = on_span(builder, own, event, &own->classes[event->cls->index]);
+			status = on_class(builder, own, event, &own->classes[event->cls->index]);
 	}
 	return status;
 }

@@ -94,6 +94,17 @@ enum ky_row_kind {
 	KY_ROW_KINDS = 11,
 };
 
+/* Numbers are part of the format. */
+enum ky_counter {
+	KY_COUNTER_FREQUENCY = 0, /* of a CPU, in MHz */
+	KY_COUNTER_READ = 1,	  /* of a disk: bytes per ms */
+	KY_COUNTER_WRITTEN = 2,
+	KY_COUNTER_RECEIVED = 3, /* of a network interface: bytes per ms */
+	KY_COUNTER_SENT = 4,
+	KY_COUNTER_MEMORY = 5, /* the resident size of a process, in units of 64 KiB */
+	KY_COUNTERS = 6,
+};
+
 /* Do the states of such rows hold values (KY_STATE_VALUE)? */
 static inline bool ky_row_holds_values(enum ky_row_kind kind)
 {

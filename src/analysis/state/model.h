@@ -208,7 +208,7 @@ struct ky_host {
 	const char *name;	/* the environment's hostname, or "" */
 	const char *label;	/* what tells it from the others: its name, or its trace's path */
 	struct ky_map threads;	/* tid -> the one alive, or the last one */
-	struct ky_map cpus;	/* id + 1 -> struct ky_cpu * */
+	struct ky_map cpus;	/* id -> struct ky_cpu * */
 	int64_t torn_until_ns;	/* calls that began before this ran across lost events */
 	int64_t blind_until_ns; /* so did waits for a CPU, where switches were lost */
 	/* Of the range, or the interval: */

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""Curves of `kymo view`: counters in the state history, CPU use, fields of events."""
+
+import json
+import re
+
+import pytest
+
+from kernel_trace import write
+from test_timeline import event, switch
+from test_view import Viewer, address, browser, cache, info, page, view  # noqa: F401: fixtures
+from test_view_rows import press, ready, row_of, until
+
+MS = 10**6
+KINDS = ("frequency", "read", "written", "received", "sent", "memory")
+
+
+def request(ns, what, sector, sectors, rwbs):
+    return event(ns, f"block_rq_{what}", dev=8, sector=sector, nr_sector=sectors, rwbs=rwbs, tid=7, error=0, bytes=512 * sectors)
+
+
+def make_counters(path):
+    """20 ms of thread 7."""
+    begin = 1000 * MS
+    return write(path, [
+        event(begin, "lttng_statedump_process_state", tid=7, pid=7, ppid=1, name="t7"),
+        switch(begin, 0, 7),
+        event(begin + MS, "power_cpu_frequency", state=1200000, cpu_id=0),
+        event(begin + 2 * MS, "kmem_rss_stat", member=1, size=65536 * 100, mm_id=5, curr=1),
+        event(begin + 3 * MS, "net_dev_xmit", skbaddr=1, rc=0, len=1000, name="eth0"),
+        event(begin + 3 * MS + 10, "net_dev_xmit", skbaddr=1, rc=0, len=500, name="eth0"),
+        event(begin + 5 * MS, "net_if_receive_skb", skbaddr=2, len=300, name="eth0"),
+        request(begin + 6 * MS, "issue", 100, 8, 4),
+        request(begin + 6 * MS + 5, "issue", 200, 16, 1),
+        request(begin + 7 * MS, "complete", 100, 8, 4),
+        request(begin + 9 * MS, "complete", 200, 16, 1),
+        event(begin + 10 * MS, "power_cpu_frequency", state=2400000, cpu_id=0),
+        event(begin + 11 * MS, "kmem_rss_stat", member=0, size=65536 * 20, mm_id=5, curr=1),
+        switch(begin + 15 * MS, 7, 0, state=1),
+        switch(begin + 20 * MS, 0, 7),
+    ])
+
+
+@pytest.fixture
+def counters(kymo_bin, tmp_path):
+    viewer = Viewer(kymo_bin, "--no-browser", make_counters(tmp_path / "t"), env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    yield viewer
+    viewer.end()
+
+
+def curve(viewer, row, count=20, first=0, last=20):
+    """[from, to, least, mean, greatest] of a row, in ms of the trace."""
+    begin = viewer.get("info")["begin"]
+    found = viewer.get("curves", begin=begin + first * MS, end=begin + last * MS - 1, count=count, ids=row)
+    flat = found["rows"][0]["runs"]
+    return [flat[i:i + 5] for i in range(0, len(flat), 5)]
+
+
+def test_counters_of_a_made_trace(counters):
+    tree = ready(counters)
+    rows = {row[4].rpartition(" ")[2]: row for row in tree["rows"] if row[2] == "counter"}
+    assert {name: row[3] for name, row in rows.items()} == {name: KINDS.index(name) for name in KINDS}
+    cpu, disk = row_of(tree, "cpu", 0), next(row for row in tree["rows"] if row[2] == "disk")
+    machine, process = row_of(tree, "machine", 0), row_of(tree, "process", 7)
+    assert [rows[name][1] for name in KINDS] == [cpu[0], disk[0], disk[0], machine[0], machine[0], process[0]]
+    assert rows["sent"][4] == "eth0 sent"
+    assert curve(counters, rows["frequency"][0]) == [[1, 10, 1200, 1200, 1200], [10, 20, 2400, 2400, 2400]]
+    assert curve(counters, rows["memory"][0]) == [[2, 11, 100, 100, 100], [11, 20, 120, 120, 120]]
+    assert curve(counters, rows["sent"][0]) == [[0, 3, 0, 0, 0], [3, 4, 1500, 1500, 1500], [4, 20, 0, 0, 0]]
+    assert curve(counters, rows["received"][0]) == [[0, 5, 0, 0, 0], [5, 6, 300, 300, 300], [6, 20, 0, 0, 0]]
+    assert curve(counters, rows["read"][0]) == [[0, 7, 0, 0, 0], [7, 8, 4096, 4096, 4096], [8, 20, 0, 0, 0]]
+    assert curve(counters, rows["written"][0], 10)[-2:] == [[4, 5, 0, 4096, 8192], [5, 10, 0, 0, 0]]
+    # How many requests the disk has; how much CPUs and processes run; events.
+    assert [run[4] for run in curve(counters, disk[0], 1, 6, 9)] == [2]
+    for row in (cpu, machine, process):
+        assert curve(counters, row[0], 4) == [[0, 3, 1, 1, 1], [3, 4, 0, 0, 0]]
+        assert curve(counters, row[0], 2)[-1] == [1, 2, 0.5, 0.5, 0.5]
+    stream = next(row for row in tree["rows"] if row[2] == "stream")
+    assert sum((to - begin) * mean for begin, to, _, mean, _ in curve(counters, stream[0], 21, 0, 21)) == pytest.approx(15)
+
+
+def test_cpu_use_agrees_with_the_report(view, info, kymo, reference, cache):
+    tree = ready(view)
+    report = json.loads(kymo("report", "cpu", "--json", reference, env=cache).out)["reports"][0]["tables"]
+    cpus = next(table for table in report if "cpu" in table["name"])
+    for row in cpus["rows"]:
+        number, part = row["cpu"], row["usage"]
+        found = view.get("curves", begin=info["begin"], end=info["end"], count=100, ids=row_of(tree, "cpu", number)[0])["rows"]
+        flat = found[0]["runs"]
+        mean = sum((flat[i + 1] - flat[i]) * flat[i + 3] for i in range(0, len(flat), 5)) / 100
+        assert mean == pytest.approx(part / 100 if part > 1 else part, abs=0.02)
+
+
+def test_field_of_an_event(view, info, kymo, reference):
+    lines = kymo("convert", "--to", "json", "--filter", '$event == "sched_switch"', reference).out.splitlines()
+    values = [json.loads(line) for line in lines]
+    prios = [next(scope["next_prio"] for scope in one.values() if isinstance(scope, dict) and "next_prio" in scope)
+             for one in values]
+    found = view.get("field", begin=info["begin"], end=info["end"], count=1, field="sched_switch.next_prio")
+    assert found["values"] == len(prios)
+    assert found["runs"] == [0, 1, min(prios), pytest.approx(sum(prios) / len(prios), rel=1e-5), max(prios)]
+    only = view.get("field", begin=info["begin"], end=info["end"], count=7, field="sched_switch.next_prio",
+                    filter="next_prio < 0")
+    assert only["values"] == len([prio for prio in prios if prio < 0])
+    assert "sched_switch.next_prio" in view.get("fields")["fields"]
+    assert not [name for name in view.get("fields")["fields"] if name.endswith(".next_comm")]
+    for wrong in ("x", ".x", "x.", 'a".b', "a\\.b"):
+        assert "EVENT.FIELD" in view.get("field", begin=0, end=1, count=1, field=wrong, code=400)["error"]
+    assert view.get("field", begin=-2**63, end=2**63 - 1, count=4096, field="sched_switch.next_prio")["values"] == len(prios)
+
+
+def about(page, label):
+    """The row as a screen reader tells it."""
+    return page.value("Array.from(document.querySelectorAll('.scroller .track')).map(e => e.getAttribute('aria-label'))"
+                      f".find(text => text.startsWith({json.dumps(label)}))") or ""
+
+
+def test_page_shows_curves(browser, counters):
+    ready(counters)
+    browser.trouble.clear()
+    browser.go("about:blank")
+    browser.go(counters.link)
+    browser.until("document.querySelectorAll('.scroller .track').length > 5")
+    browser.value("document.querySelector('.tracks').style.height = '700px'")
+    press(browser, "]")
+    for label, mean, most in (("CPUs", (75, "%"), "100 %"), ("CPU use", (75, "%"), "100 %"), ("frequency", (1.83, "GHz"), "2.40 GHz"),
+                              ("eth0 sent", (75, "kB/s"), "1.50 MB/s"), ("eth0 received", (15, "kB/s"), "300 kB/s"),
+                              ("memory", (7.21, "MB"), "7.86 MB"), ("written", (410, "kB/s"), "8.19 MB/s")):
+        until(browser, lambda: about(browser, label).endswith(f"at most {most}"), label)
+        number, unit = re.search(r": mean ([\d.]+) (\S+), ", about(browser, label)).groups()
+        assert (float(number), unit) == (pytest.approx(mean[0], rel=0.01), mean[1]), label
+    # A field, by the keyboard.
+    press(browser, "c")
+    browser.until("document.activeElement.id === 'row-field'")
+    browser.call("Input.insertText", text="power_cpu_frequency.state")
+    press(browser, "Enter", "Escape")
+    until(browser, lambda: "at most 2.40 M" in about(browser, "power_cpu_frequency.state"), "the curve of a field")
+    browser.until("new URLSearchParams(location.hash.slice(1)).get('field') === 'power_cpu_frequency.state'")
+    # The pixels of the curve of the sent bytes: only the millisecond with packets.
+    ink = browser.value("""(() => { const c = document.querySelector('.scroller canvas'), d = c.getContext('2d');
+      const row = Array.from(document.querySelectorAll('.scroller .track')).find(e => /^eth0 sent/.test(e.getAttribute('aria-label')));
+      const y = row.offsetTop + 30, n = [];
+      for (let x = 0; x < c.width; x++) { const p = d.getImageData(x, y, 1, 1).data; if (p[0] === 0x56 && p[1] === 0xb4) n.push(x / c.width * 20); }
+      return [Math.min(...n), Math.max(...n)]; })()""")
+    assert ink == [pytest.approx(3, abs=0.05), pytest.approx(4, abs=0.05)]
+    assert not [one for one in browser.trouble if not isinstance(one, dict) or one.get("source") != "rendering"]
