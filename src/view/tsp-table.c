@@ -7,8 +7,11 @@
 #include "base/error.h"
 #include "view/tsp-internal.h"
 #include "view/tsp-pattern.h"
+#include "view/tsp-search.h"
 
-#define TAG_FOUND 8 /* of the protocol: highlighted */
+#define TAG_FOUND   8	 /* of the protocol: highlighted */
+#define SEARCH_ROWS 2048 /* at a time */
+#define NEAR_ROWS   128	 /* behind a jump */
 
 /* The id of a column is its number. */
 static const struct {
@@ -182,7 +185,7 @@ static int ask_rows(struct lines *lines, uint64_t index, uint64_t n, struct ky_a
 
 	lines->ask->what = KY_VIEW_ROWS;
 	lines->ask->row = index;
-	lines->ask->count = n < KY_VIEW_MAX_ROWS ? n : KY_VIEW_MAX_ROWS;
+	lines->ask->count = n;
 	ret = ky_tsp_ask(lines->answer, lines->ask, arena, &root, err);
 	if (ret < 0)
 		return ret;
@@ -195,61 +198,108 @@ static int ask_rows(struct lines *lines, uint64_t index, uint64_t n, struct ky_a
 	return KYMO_OK;
 }
 
-/* Rows from @index on, after the first match if @is_search. */
-static int read_forward(struct lines *lines, uint64_t index, bool is_search, struct kymo_error *err)
+/* Names of events are searched for by the engine. *@is_there: false: no match follows. */
+static int jump(struct lines *lines, bool is_backward, uint64_t *index, bool *is_there,
+		struct kymo_error *err)
 {
-	uint64_t count = lines->answer->request->count;
+	const char *filter = lines->answer->request->filter;
+
+	*is_there = true;
+	if (!lines->patterns[TYPE])
+		return KYMO_OK;
+	return ky_tsp_search_jump(lines->answer, filter ? filter : "", lines->patterns[TYPE],
+				  is_backward, index, is_there, err);
+}
+
+/* The rows that a search looks at together. */
+static uint64_t n_searched(const struct lines *lines)
+{
+	return lines->patterns[TYPE] ? NEAR_ROWS : SEARCH_ROWS;
+}
+
+/* Up to @n rows from *@index on, after the first match if *@is_search. */
+static int read_some(struct lines *lines, uint64_t *index, uint64_t n, bool *is_search,
+		     bool *is_end, struct kymo_error *err)
+{
 	const struct ky_json *rows;
 	struct ky_arena arena;
-	int ret = KYMO_OK;
+	int ret;
 
-	do {
-		ky_arena_init(&arena);
-		ret = ask_rows(lines, index, is_search ? KY_VIEW_MAX_ROWS : count - lines->n,
-			       &arena, &rows, err);
-		for (const struct ky_json *row = ret == KYMO_OK && rows ? rows->list.first : NULL;
-		     row && lines->n < count; row = row->next, index++) {
-			bool is_match;
+	ky_arena_init(&arena);
+	ret = ask_rows(lines, *index, n, &arena, &rows, err);
+	*is_end = ret < 0 || !rows;
+	for (const struct ky_json *row = *is_end ? NULL : rows->list.first;
+	     row && lines->n < lines->answer->request->count; row = row->next, ++*index) {
+		bool is_match;
 
-			set_cells(lines, row);
-			is_match = search(lines);
-			is_search &= !is_match;
-			if (!is_search)
-				put_line(lines, index, is_match);
-		}
-		if (lines->lines.len > KY_TSP_ANSWER_BYTES)
-			ret = ky_error_set(err, KYMO_E_LIMIT, "too many lines at the same time");
-		ky_arena_fini(&arena);
-	} while (ret == KYMO_OK && rows && lines->n < count);
+		set_cells(lines, row);
+		is_match = search(lines);
+		*is_search &= !is_match;
+		if (!*is_search)
+			put_line(lines, *index, is_match);
+	}
+	ky_arena_fini(&arena);
+	if (lines->lines.len > KY_TSP_ANSWER_BYTES)
+		ret = ky_error_set(err, KYMO_E_LIMIT, "too many lines at the same time");
 	return ret;
 }
 
-/* The last match at @index or before; *@index is then its. */
-static int find_backward(struct lines *lines, uint64_t *index, bool *is_there,
-			 struct kymo_error *err)
+static int read_forward(struct lines *lines, uint64_t index, bool is_search, struct kymo_error *err)
 {
-	uint64_t end = *index == UINT64_MAX ? *index : *index + 1, at; /* of those to look at */
-	const struct ky_json *rows;
-	struct ky_arena arena;
+	uint64_t count = lines->answer->request->count;
+	bool is_there = true, is_end = false;
 	int ret = KYMO_OK;
 
-	*is_there = false;
-	while (end && !*is_there && ret == KYMO_OK) {
-		uint64_t n = end < KY_VIEW_MAX_ROWS ? end : KY_VIEW_MAX_ROWS;
+	while (ret == KYMO_OK && !is_end && lines->n < count) {
+		if (is_search)
+			ret = jump(lines, false, &index, &is_there, err);
+		if (ret < 0 || !is_there)
+			break;
+		ret = read_some(lines, &index, is_search ? n_searched(lines) : count - lines->n,
+				&is_search, &is_end, err);
+	}
+	return ret;
+}
 
-		at = end - n;
-		ky_arena_init(&arena);
-		ret = ask_rows(lines, at, n, &arena, &rows, err);
-		for (const struct ky_json *row = ret == KYMO_OK && rows ? rows->list.first : NULL;
-		     row && at < end; row = row->next, at++) {
-			set_cells(lines, row);
-			if (!search(lines))
-				continue;
-			*index = at;
-			*is_there = true;
-		}
-		end -= n;
-		ky_arena_fini(&arena);
+/* The last match of the @n rows from @from on. */
+static int find_last(struct lines *lines, uint64_t from, uint64_t n, uint64_t *index,
+		     bool *is_found, struct kymo_error *err)
+{
+	const struct ky_json *rows;
+	struct ky_arena arena;
+	int ret;
+
+	ky_arena_init(&arena);
+	ret = ask_rows(lines, from, n, &arena, &rows, err);
+	for (const struct ky_json *row = ret == KYMO_OK && rows ? rows->list.first : NULL; row && n;
+	     row = row->next, from++, n--) {
+		set_cells(lines, row);
+		if (!search(lines))
+			continue;
+		*index = from;
+		*is_found = true;
+	}
+	ky_arena_fini(&arena);
+	return ret;
+}
+
+/* The last match at *@index or before; *@index is then its. */
+static int find_backward(struct lines *lines, uint64_t *index, bool *is_found,
+			 struct kymo_error *err)
+{
+	uint64_t end = *index < lines->size ? *index + 1 : lines->size; /* of those to look at */
+	bool is_there = true;
+	int ret = KYMO_OK;
+
+	*is_found = false;
+	while (end && is_there && !*is_found && ret == KYMO_OK) {
+		uint64_t last = end - 1, n;
+
+		ret = jump(lines, true, &last, &is_there, err);
+		n = last + 1 < n_searched(lines) ? last + 1 : n_searched(lines);
+		end = last + 1 - n;
+		if (ret == KYMO_OK && is_there)
+			ret = find_last(lines, end, n, index, is_found, err);
 	}
 	return ret;
 }
@@ -295,9 +345,14 @@ static int read_lines(struct lines *lines, struct kymo_error *err)
 	const struct ky_tsp_request *request = lines->answer->request;
 	bool is_search = lines->n_patterns && request->has_direction, is_there = true;
 	uint64_t index = request->index;
-	int ret = KYMO_OK;
+	const struct ky_json *rows;
+	struct ky_arena arena;
+	int ret;
 
-	if (!request->has_index && request->has_time)
+	ky_arena_init(&arena);
+	ret = ask_rows(lines, 0, 1, &arena, &rows, err); /* the size of the table */
+	ky_arena_fini(&arena);
+	if (ret == KYMO_OK && !request->has_index && request->has_time)
 		ret = index_of_time(lines, &index, err);
 	if (ret == KYMO_OK && is_search && request->is_backward)
 		ret = find_backward(lines, &index, &is_there, err);

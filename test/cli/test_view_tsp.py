@@ -2,6 +2,7 @@
 """kymo view --tsp: the Trace Server Protocol, with the clients' own library and the protocol's description as judges."""
 
 import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -343,6 +344,35 @@ def test_states_of_a_made_trace_are_exact(serve, kymo, tmp_path):
             assert len(states) == left
 
 
+def test_status_is_running_while_the_history_is_built(serve, kymo, tmp_path):
+    """Another process has the lock of the index: the server waits for it, and says so."""
+    trace = make_kernel(tmp_path / "t")
+    kymo("timeline", trace, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    (index,) = (tmp_path / "cache" / "kymo").iterdir()
+    index.unlink()
+    whole = query(1000, 1099, 50, requested_items=[1, 2, 3])
+    with open(index.with_suffix(".part"), "w", encoding="ascii") as part:
+        fcntl.flock(part, fcntl.LOCK_EX)
+        _, client = serve(trace)
+        (experiment,) = client.call("fetchExperiments")
+        uuid = experiment["UUID"]
+        assert experiment["indexingStatus"] == "RUNNING"
+        element = {"elementType": "state", "time": 1030, "duration": 15}
+        for call, left in ((("fetchTimeGraphTree", uuid, "kymo.threads", whole), "entries"),
+                           (("fetchTimeGraphStates", uuid, "kymo.threads", whole), "rows"),
+                           (("fetchXY", uuid, "kymo.cpu-usage", whole), "series")):
+            found = client.call(*call)
+            assert found["status"] == "RUNNING" and found["model"][left] == []
+        assert client.call("fetchTimeGraphArrows", uuid, "kymo.threads", whole)["status"] == "RUNNING"
+        assert client.call("fetchTimeGraphTooltip", uuid, "kymo.threads", query(
+            requested_times=[1030], requested_items=[1], requested_element=element))["status"] == "RUNNING"
+        # What needs no history is there.
+        assert client.model("fetchTableLines", uuid, TABLE, query(requested_table_index=0, requested_table_count=99))["size"] == 14
+    assert client.model("fetchTimeGraphTree", uuid, "kymo.threads", whole)["entries"]
+    (experiment,) = client.call("fetchExperiments")
+    assert experiment["indexingStatus"] == "COMPLETED"
+
+
 def test_styles_cover_all_states(client, experiment):
     styles = client.model("fetchStyles", experiment["UUID"], "kymo.cpus", query())["styles"]
     for graph in GRAPHS:
@@ -423,7 +453,16 @@ def test_table_by_time_search_and_filter(client, experiment, events, kymo, refer
         before = [k for k in matches if k <= i]
         assert (found["lines"][0]["index"] == before[-1]) if before else not found["lines"]
         assert all((line["tags"] > 0) == (names[line["index"]] == "sched_waking") for line in found["lines"])
-    assert search(0, "NEXT", "no such")["lines"] == [] and search(10**6, "PREVIOUS", "sched")["lines"] != []
+    assert search(0, "NEXT", "no such")["lines"] == [] and search(10**15, "PREVIOUS", "sched")["lines"] != []
+    # Several columns; a name that no event has; what only the contents tell.
+    both = {str(ids["Event type"]): "sched_switch", str(ids["Contents"]): "next_comm = \"swapper/1\""}
+    wanted = [i for i, one in enumerate(events) if one.name == "sched_switch" and one.fields["next_comm"] == "swapper/1"]
+    for i, direction in ((0, "NEXT"), (len(events) // 2, "NEXT"), (len(events) // 2, "PREVIOUS"), (wanted[0] - 1, "PREVIOUS")):
+        for expressions in (both, {str(ids["Contents"]): "prev_tid.*" + both[str(ids["Contents"])]}):
+            found = client.model("fetchTableLines", uuid, TABLE, query(
+                requested_table_index=i, requested_table_count=2, table_search_direction=direction, table_search_expressions=expressions))
+            near = [k for k in wanted if (k >= i if direction == "NEXT" else k <= i)]
+            assert [line["index"] for line in found["lines"]][:1] == (near[:1] if direction == "NEXT" else near[-1:])
     for wrong in ("(", "a{2}", "[", "*", "\\q", "(" * 100, "a" * 5000):
         client.call("fetchTableLines", uuid, TABLE, query(requested_table_index=0, requested_table_count=1, table_search_direction="NEXT",
                                                           table_search_expressions={"1": wrong}), code=400)
