@@ -90,25 +90,33 @@ int ky_tsp_ask(struct ky_tsp_answer *answer, const struct ky_view_request *reque
 
 /* ---- the state history ------------------------------------------------------------------- */
 
-struct ky_history *ky_tsp_begin_history(struct ky_view *view, struct kymo_error *err)
+struct ky_history *ky_tsp_begin_history(struct ky_tsp_answer *answer, struct kymo_error *err)
 {
+	struct ky_tsp_engine *engine = answer->experiment->engine;
 	struct ky_history *history;
 
-	if (ky_view_take_history(view, &history, err) == KYMO_OK && history)
+	if (ky_view_take_history(engine->view, &history, err) == KYMO_OK && history) {
+		atomic_store_explicit(&engine->has_history, true, memory_order_relaxed);
 		return history;
-	ky_view_put_history(view);
+	}
+	ky_view_put_history(engine->view);
 	return NULL;
 }
 
-bool ky_tsp_history_is_over(struct ky_view *view)
+/* An answer may have the lock for seconds, but not before the history is there. */
+bool ky_tsp_history_is_over(struct ky_tsp_engine *engine)
 {
 	struct ky_history *history;
 	struct kymo_error err;
 	bool is_over;
 
+	if (atomic_load_explicit(&engine->has_history, memory_order_relaxed))
+		return true;
 	ky_error_clear(&err);
-	is_over = ky_view_take_history(view, &history, &err) < 0 || history;
-	ky_view_put_history(view);
+	is_over = ky_view_take_history(engine->view, &history, &err) < 0 || history;
+	if (is_over)
+		atomic_store_explicit(&engine->has_history, true, memory_order_relaxed);
+	ky_view_put_history(engine->view);
 	return is_over;
 }
 

@@ -186,7 +186,7 @@ int ky_tsp_arrows(struct ky_tsp_answer *answer, struct kymo_error *err)
 
 	if (ret < 0)
 		return ret;
-	arrows.history = ky_tsp_begin_history(answer->view, err);
+	arrows.history = ky_tsp_begin_history(answer, err);
 	if (!arrows.history && err->code)
 		return err->code;
 	ky_tsp_put_head(answer->out, !arrows.history);

@@ -30,7 +30,8 @@ static void put_experiment(struct ky_tsp *tsp, const struct ky_tsp_experiment *e
 	ky_strbuf_addi(out, has_times ? view->end_ns : 0);
 	ky_strbuf_addf(out, ", \"nbEvents\": %llu, \"indexingStatus\": \"%s\", \"traces\": ",
 		       (unsigned long long)state.n,
-		       ky_tsp_history_is_over(view) && state.is_over ? "COMPLETED" : "RUNNING");
+		       ky_tsp_history_is_over(experiment->engine) && state.is_over ? "COMPLETED"
+										   : "RUNNING");
 	ky_tsp_put_traces(tsp, experiment->traces.data, experiment->traces.len, out);
 	ky_strbuf_adds(out, "}");
 }

@@ -448,7 +448,7 @@ int ky_tsp_graph(struct ky_tsp_answer *answer, struct kymo_error *err)
 
 	if (ret < 0)
 		return ret;
-	history = ky_tsp_begin_history(answer->view, err);
+	history = ky_tsp_begin_history(answer, err);
 	if (!history && err->code)
 		return err->code;
 	if (answer->request->what == KY_TSP_GRAPH_TREE)

@@ -27,6 +27,8 @@ struct ky_tsp_engine {
 	struct ky_trace_set set; /* empty: ->view is borrowed */
 	struct ky_view *view;
 	bool is_borrowed;
+	/* The state history was there once. Relaxed: only so that nobody waits for its lock to ask again. */
+	atomic_bool has_history;
 	unsigned int n_users;
 };
 
@@ -133,12 +135,12 @@ int ky_tsp_check_output(const char *id, const char *type, struct kymo_error *err
 unsigned int ky_tsp_row_kinds(const char *output);
 
 /*
- * The state history with its lock, for ky_view_put_history(). NULL and no error: it is not there yet, and
- * the answer's status is RUNNING.
+ * The experiment's state history with its lock, for ky_view_put_history(). NULL and no error: it is not there
+ * yet, and the answer's status is RUNNING.
  */
-struct ky_history *ky_tsp_begin_history(struct ky_view *view, struct kymo_error *err);
+struct ky_history *ky_tsp_begin_history(struct ky_tsp_answer *answer, struct kymo_error *err);
 /* Is it complete, or has building failed? Begins to build it. */
-bool ky_tsp_history_is_over(struct ky_view *view);
+bool ky_tsp_history_is_over(struct ky_tsp_engine *engine);
 
 /* {"status": ..., "statusMessage": ..., "model": */
 void ky_tsp_put_head(struct ky_strbuf *out, bool is_running);

@@ -265,7 +265,7 @@ static int answer_usage(struct chart *chart, struct ky_history *history, struct 
 
 static int answer_cpus(struct ky_tsp_answer *answer, struct chart *chart, struct kymo_error *err)
 {
-	struct ky_history *history = ky_tsp_begin_history(answer->view, err);
+	struct ky_history *history = ky_tsp_begin_history(answer, err);
 	int ret = KYMO_OK;
 
 	if (!history && err->code)

@@ -19,6 +19,7 @@ import pytest
 
 import make_trace
 from kernel_trace import write
+from test_perfetto import SPANS
 from test_timeline import event, make_kernel, switch
 
 PATIENCE_S = 120
@@ -344,6 +345,26 @@ def test_states_of_a_made_trace_are_exact(serve, kymo, tmp_path):
             assert len(states) == left
 
 
+def test_spans_of_programs_are_rows(serve, tmp_path):
+    """Below their thread, a row for each depth."""
+    packet = make_trace.Packet(1000)
+    packet.tick(1000, 1, b"outer")
+    packet.tick(1020, 2, b"inner", 4)
+    for number, at in ((3, 1040), (3, 1060), (4, 1080)):
+        packet.head(number, at)
+        packet.body += (0).to_bytes(4, "little")
+    packet.odd(1099)
+    _, client = serve(make_trace.write(str(tmp_path / "t"), {"c": [packet]}, SPANS))
+    (experiment,) = client.call("fetchExperiments")
+    entries = client.model("fetchTimeGraphTree", experiment["UUID"], "kymo.threads", query())["entries"]
+    ids, begin = [entry["id"] for entry in entries], experiment["start"]
+    assert set(ids) >= {entry["parentId"] for entry in entries} - {-1}
+    found = client.model("fetchTimeGraphStates", experiment["UUID"], "kymo.threads",
+                         query(begin, experiment["end"], 100, requested_items=ids))
+    states = [[(s["start"] - begin, s["end"] - begin, s["label"], s["style"]["parentKey"]) for s in row["states"]] for row in found["rows"]]
+    assert [(0, 60, "work", "span")] in states and [(20, 40, "work", "span")] in states
+
+
 def test_status_is_running_while_the_history_is_built(serve, kymo, tmp_path):
     """Another process has the lock of the index: the server waits for it, and says so."""
     trace = make_kernel(tmp_path / "t")
@@ -643,7 +664,8 @@ def test_other_users_get_no_answers(others):
         assert {uid: ask(running, uid) for uid in answers} == answers
         # The kernel knows no owner of a connection that was closed at once.
         give(trace, owner)
-        subprocess.run([sys.executable, "-c", HURRY.replace("TRACE", trace), str(running.port)], user=4711, group=4711, extra_groups=[], check=True)
+        subprocess.run([sys.executable, "-c", HURRY.replace("TRACE", trace), str(running.port)], user=4711, group=4711,
+                       extra_groups=[], check=True)
         assert [trace["name"] for trace in running.get("/traces")] == []
         assert running.end().count("gets no answers: the server is for user") == 1
 

@@ -146,6 +146,7 @@ static void remove_trace(void)
 static void make_trace(void)
 {
 	const char *const paths[] = {trace.directory};
+	struct ky_tsp_engine engine = {.n_users = 1};
 	struct kymo_error err;
 
 	strcpy(trace.directory, "/tmp/kymo-fuzz-tsp-XXXXXX");
@@ -156,7 +157,8 @@ static void make_trace(void)
 	if (ky_trace_set_open(&trace.set, paths, 1, NULL, &err) < 0 ||
 	    ky_view_new(&trace.set, &trace.view, &err) < 0 || atexit(remove_trace) != 0)
 		abort();
-	while (!ky_tsp_history_is_over(trace.view))
+	engine.view = trace.view;
+	while (!ky_tsp_history_is_over(&engine))
 		usleep(1000);
 	if (trace.view->begin_ns == INT64_MIN)
 		abort();
