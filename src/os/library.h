@@ -4,8 +4,11 @@
  * takes three times as long as all the rest of a short command, and small machines need not have them.
  *
  *	#define FUNCTIONS(X) X(SSL_new) X(SSL_free)
- *	static struct { FUNCTIONS(KY_LIBRARY_MEMBER) } ssl;
- *	static const struct ky_library_symbol symbols[] = {FUNCTIONS(KY_LIBRARY_SYMBOL) {0}};
+ *	FUNCTIONS(KY_LIBRARY_TYPE)
+ *	struct library { FUNCTIONS(KY_LIBRARY_MEMBER) };
+ *	#define SYMBOL(name) {#name, offsetof(struct library, name)},
+ *	static const struct ky_library_symbol symbols[] = {FUNCTIONS(SYMBOL) {0}};
+ *	static struct library ssl;
  *
  *	ky_library_load("libssl.so.3", "libssl3", symbols, &ssl, err), then ssl.SSL_new(...)
  */
@@ -21,8 +24,9 @@ struct ky_library_symbol {
 	size_t offset;	  /* of the pointer to it in the struct of pointers */
 };
 
-/* The pointer to function @name, in a struct of pointers. */
-#define KY_LIBRARY_MEMBER(name) __typeof__(&(name)) name;
+/* The type of a pointer to function @name; and the pointer, in a struct of pointers. C++ wants both apart. */
+#define KY_LIBRARY_TYPE(name)	typedef __typeof__(&(name)) name##_pointer;
+#define KY_LIBRARY_MEMBER(name) name##_pointer name;
 
 /*
  * Loads the library @file and fills the pointers of @table in; it stays loaded. @package: the Debian package that has

@@ -19,6 +19,8 @@
 	X(MHD_start_daemon)                \
 	X(MHD_stop_daemon)
 
+KY_HTTP_FUNCTIONS(KY_LIBRARY_TYPE)
+
 struct ky_http_library {
 	KY_HTTP_FUNCTIONS(KY_LIBRARY_MEMBER)
 };

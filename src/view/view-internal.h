@@ -44,7 +44,7 @@ struct ky_view_recording {
 	uint64_t generation; /* the number of this state of it; it grows */
 	bool is_running;
 	/* NULL: none; else why the view does not follow it any more. Release and acquire. */
-	const struct kymo_error *_Atomic error;
+	_Atomic(const struct kymo_error *) error;
 };
 
 struct ky_view {

@@ -182,7 +182,10 @@ static void failing(void **state)
 	static const char *const events[] = {"no_such_event"};
 	struct ky_recording_options options = {
 		.has_kernel = true,
-		.kernel = {.events = events, .n_events = 1, .buffer_bytes = 1 << 20, .threads.uid = -1},
+		.kernel = {.events = events,
+			   .n_events = 1,
+			   .buffer_bytes = 1 << 20,
+			   .threads.uid = -1},
 		.output = "/tmp/test-recording-failing",
 	};
 	struct ky_recording *recording;

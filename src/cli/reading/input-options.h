@@ -12,7 +12,7 @@ struct ky_input_options {
 	bool follow;	      /* no option: traces may still be written */
 	bool leaves_out_late; /* no option: see struct ky_trace_options */
 	bool tell_raw;	      /* no option: say what is left out of raw recordings */
-	bool is_again;	      /* no option: the traces were opened before; warnings were given then */
+	bool is_again; /* no option: the traces were opened before; warnings were given then */
 	struct ky_text_list clock_offsets;
 	const char *relay_key;
 	/* No option: those of the paths that are at relays; NULL: opening connects to them. */

@@ -204,7 +204,7 @@ static void pause_port(struct ky_clients_port *port, int errnum)
 	ky_loop_set_timer(clients->pause_timer, PAUSE_NS);
 }
 
-/* The descriptor of a new client, or -1: there is none, or the port pauses. */
+/* The descriptor of a new client, or -1: no client waits, or the port pauses. */
 static int accept_fd(struct ky_clients_port *port)
 {
 	int fd = -1;

@@ -43,8 +43,9 @@ int ky_session_find_switches(struct ky_session *session, struct kymo_error *err)
 	ret = ky_switches_test(session->switches, &session->instance, &found, err);
 	if (ret < 0)
 		return ret;
-	if (found.n_lacking + found.n_unknown && ky_convert_set_switches(&session->kernel.convert,
-						       find_switch(session)->id, session->switches))
+	if (found.n_lacking + found.n_unknown &&
+	    ky_convert_set_switches(&session->kernel.convert, find_switch(session)->id,
+				    session->switches))
 		return KYMO_OK;
 	ky_switches_close(session->switches);
 	session->switches = NULL;
