@@ -75,8 +75,7 @@ static int by_parent(const void *left, const void *right, void *data)
 
 static bool has_states(const struct tree *tree, const struct ky_history_row *row)
 {
-	return (tree->kinds & 1U << row->kind) && !(PARENTS & 1U << row->kind) &&
-	       row->begin_ns != INT64_MIN;
+	return (tree->kinds & 1U << row->kind) && row->begin_ns != INT64_MIN;
 }
 
 /* Rows with states, and all above them. A parent has a smaller kind, so the way up ends. */
@@ -173,8 +172,8 @@ static int put_tree(struct tree *tree, struct kymo_error *err)
 	return ret;
 }
 
-static int answer_tree(struct ky_tsp_answer *answer, struct ky_history *history,
-		       struct kymo_error *err)
+int ky_tsp_put_tree(struct ky_tsp_answer *answer, struct ky_history *history,
+		    struct kymo_error *err)
 {
 	struct tree tree = {.history = history,
 			    .kinds = ky_tsp_row_kinds(answer->request->output),
@@ -294,7 +293,7 @@ static int put_row(struct picture *picture, int64_t id, unsigned int kinds, stru
 	if (id < 0 || (uint64_t)id >= ky_history_n_rows(picture->history))
 		return KYMO_OK;
 	row = ky_history_row(picture->history, (uint32_t)id);
-	if (!(kinds & 1U << row->kind) || (PARENTS & 1U << row->kind))
+	if (!(kinds & 1U << row->kind))
 		return KYMO_OK;
 	ky_strbuf_addf(out, "%s{\"entryId\": %u, \"states\": [", picture->n_rows++ ? ",\n" : "",
 		       row->id);
@@ -430,7 +429,7 @@ static int answer_tooltip(struct ky_tsp_answer *answer, struct ky_history *histo
 		row = ky_history_row(history, (uint32_t)request->items[0]);
 	if (request->element != KY_TSP_STATE) {
 		put_simple_tooltip(answer);
-	} else if (row && kinds & 1U << row->kind && !(PARENTS & 1U << row->kind)) {
+	} else if (row && kinds & 1U << row->kind) {
 		ret = ky_history_at(history, row->id, request->time_ns, &at, err);
 		if (ret == KYMO_OK)
 			put_tooltip(answer, history, row, &at);
@@ -452,7 +451,7 @@ int ky_tsp_graph(struct ky_tsp_answer *answer, struct kymo_error *err)
 	if (!history && err->code)
 		return err->code;
 	if (answer->request->what == KY_TSP_GRAPH_TREE)
-		ret = answer_tree(answer, history, err);
+		ret = ky_tsp_put_tree(answer, history, err);
 	else if (answer->request->what == KY_TSP_GRAPH_STATES)
 		ret = answer_states(answer, history, err);
 	else

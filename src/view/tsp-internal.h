@@ -15,6 +15,7 @@
 /* Ids of outputs. */
 #define KY_TSP_REPORT	 "kymo.report."
 #define KY_TSP_CPU_USAGE "kymo.cpu-usage"
+#define KY_TSP_COUNTERS	 "kymo.counters"
 #define KY_TSP_HISTOGRAM \
 	"org.eclipse.tracecompass.internal.tmf.core.histogram.HistogramDataProvider"
 #define KY_TSP_EVENTS_TABLE \
@@ -131,7 +132,7 @@ int ky_tsp_annotations(struct ky_tsp_answer *answer, struct kymo_error *err);
 const struct ky_report *ky_tsp_report(const char *output);
 /* 0, or KYMO_E_NOT_FOUND if there is no output @id of type @type (NULL: any). */
 int ky_tsp_check_output(const char *id, const char *type, struct kymo_error *err);
-/* The rows of an output of type TIME_GRAPH: bits of enum ky_row_kind; 0: the output has another type. */
+/* The rows with data of an output: bits of enum ky_row_kind; 0: the output has others. */
 unsigned int ky_tsp_row_kinds(const char *output);
 
 /*
@@ -142,6 +143,9 @@ struct ky_history *ky_tsp_begin_history(struct ky_tsp_answer *answer, struct kym
 /* Is it complete, or has building failed? Begins to build it. */
 bool ky_tsp_history_is_over(struct ky_tsp_engine *engine);
 
+/* The tree of the output's rows with data, and all rows above them. 0 or KYMO_E_MEMORY. */
+int ky_tsp_put_tree(struct ky_tsp_answer *answer, struct ky_history *history,
+		    struct kymo_error *err);
 /* {"status": ..., "statusMessage": ..., "model": */
 void ky_tsp_put_head(struct ky_strbuf *out, bool is_running);
 /* The style key of states of @kind, such as "wait-cpu"; static. */

@@ -7,16 +7,14 @@
 #include "base/error.h"
 #include "view/tsp-internal.h"
 
-#define KINDS_OF_CPUS \
-	(1U << KY_ROW_MACHINE | 1U << KY_ROW_CPU | 1U << KY_ROW_IRQ | 1U << KY_ROW_QUEUE)
-#define KINDS_OF_THREADS                                                                           \
-	(1U << KY_ROW_MACHINE | 1U << KY_ROW_PROCESS | 1U << KY_ROW_THREAD | 1U << KY_ROW_STREAM | \
-	 1U << KY_ROW_SPANS)
-#define KINDS_OF_DISKS (1U << KY_ROW_MACHINE | 1U << KY_ROW_DISK | 1U << KY_ROW_REQUESTS)
+#define KINDS_OF_CPUS	  (1U << KY_ROW_CPU | 1U << KY_ROW_IRQ | 1U << KY_ROW_QUEUE)
+#define KINDS_OF_THREADS  (1U << KY_ROW_THREAD | 1U << KY_ROW_SPANS)
+#define KINDS_OF_DISKS	  (1U << KY_ROW_DISK | 1U << KY_ROW_REQUESTS)
+#define KINDS_OF_COUNTERS (1U << KY_ROW_QUEUE | 1U << KY_ROW_DISK | 1U << KY_ROW_COUNTER)
 
 struct output {
 	const char *id, *name, *description, *type;
-	unsigned int kinds; /* of rows */
+	unsigned int kinds; /* of rows with data */
 };
 
 /* Clients know the ids of the histogram and of the table of events. */
@@ -26,6 +24,8 @@ static const struct output outputs[] = {
 	{KY_TSP_HISTOGRAM, "Histogram", "The number of events over time", "TREE_TIME_XY", 0},
 	{KY_TSP_CPU_USAGE, "CPU Usage", "How much of the time CPUs ran threads, in percent",
 	 "TREE_TIME_XY", 0},
+	{KY_TSP_COUNTERS, "Counters", "Waiting threads, disk requests, bytes, frequencies, memory",
+	 "TREE_TIME_XY", KINDS_OF_COUNTERS},
 	{"kymo.cpus", "CPUs", "What CPUs and their interrupts did", "TIME_GRAPH", KINDS_OF_CPUS},
 	{"kymo.threads", "Threads and Spans", "What threads did, and the spans of programs",
 	 "TIME_GRAPH", KINDS_OF_THREADS},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Outputs of type TREE_TIME_XY: events over time, and how busy CPUs are. */
+/* Outputs of type TREE_TIME_XY: events over time, how busy CPUs are, counters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,9 +7,6 @@
 #include "view/tsp-internal.h"
 
 #define USUAL_SAMPLES 1000
-/* A sample of a CPU's usage is the mean of so many pixels of the history. */
-#define MAX_PARTS  16
-#define MAX_PIXELS ((size_t)1 << 18)
 
 /* Ids of the histogram's series. */
 enum {
@@ -71,8 +68,15 @@ static int64_t time_of(const struct chart *chart, size_t i)
 			 (uint64_t)((unsigned __int128)chart->span_ns * i / chart->n));
 }
 
+struct axis {
+	const char *label, *unit, *type; /* of the series: "bar", "line" */
+};
+
+static const struct axis events_axis = {"Events", "", "bar"}, usage_axis = {"Usage", "%", "line"},
+			 values_axis = {"Value", "", "line"};
+
 static void put_series(struct chart *chart, unsigned long long id, const char *name,
-		       const char *unit, const double *values)
+		       const struct axis *axis, const double *values)
 {
 	struct ky_strbuf *out = chart->answer->out;
 
@@ -92,7 +96,7 @@ static void put_series(struct chart *chart, unsigned long long id, const char *n
 		       "\"dataType\": \"TIMESTAMP\"}, \"yValuesDescription\": {\"label\": \"%s\", "
 		       "\"unit\": \"%s\", \"dataType\": \"NUMBER\"}, \"style\": {\"values\": "
 		       "{\"series-type\": \"%s\"}}}",
-		       *unit ? "Usage" : "Events", unit, *unit ? "line" : "bar");
+		       axis->label, axis->unit, axis->type);
 }
 
 static bool is_wanted(const struct ky_tsp_request *request, int64_t id)
@@ -125,11 +129,11 @@ static int put_histogram(struct chart *chart, const struct ky_json *root, double
 
 	if (is_wanted(request, TOTAL)) {
 		ret = take_numbers(ky_json_get(root, "events"), values, chart->n, err);
-		put_series(chart, TOTAL, "Total", "", values);
+		put_series(chart, TOTAL, "Total", &events_axis, values);
 	}
 	if (ret == KYMO_OK && is_wanted(request, LOST)) {
 		ret = take_numbers(ky_json_get(root, "lost"), values, chart->n, err);
-		put_series(chart, LOST, "Lost events", "", values);
+		put_series(chart, LOST, "Lost events", &events_axis, values);
 	}
 	return ret;
 }
@@ -171,99 +175,135 @@ static int answer_histogram(struct chart *chart, struct kymo_error *err)
 	return ret;
 }
 
-/* ---- CPU usage --------------------------------------------------------------------------- */
+/* ---- rows of the state history ----------------------------------------------------------- */
 
-/* Add the part of each sample in which the CPU @row ran a thread. */
-static int add_usage(const struct chart *chart, struct ky_history *history, uint32_t row,
-		     size_t n_parts, struct ky_history_pixel *pixels, double *values,
-		     struct kymo_error *err)
-{
-	int64_t end_ns = (int64_t)((uint64_t)chart->begin_ns + chart->span_ns);
-	int ret = ky_history_pixels(history, row, chart->begin_ns, end_ns, chart->n * n_parts,
-				    pixels, err);
-
-	for (size_t i = 0; i < chart->n * n_parts && ret == KYMO_OK; i++) {
-		double share = pixels[i].share / 255.0;
-
-		/* What fills the rest of a pixel is not known: of a running CPU most often other threads. */
-		if (ky_state_kind(pixels[i].state) == KY_STATE_RUNS)
-			values[i / n_parts] += 100.0 / (double)n_parts;
-		else if (ky_state_kind(pixels[i].state) == KY_STATE_IDLE)
-			values[i / n_parts] += (1 - share) * 100 / (double)n_parts;
-	}
-	return ret;
-}
-
-struct usage {
-	struct ky_history_pixel *pixels;
-	double *total, *values;
-	size_t n_parts, n_cpus;
+/* Curves of rows: one at a time, and the mean of all. */
+struct curves {
+	struct ky_history *history;
+	struct ky_history_height *heights;
+	double *values, *total;
+	size_t n_rows;
 };
 
-static int put_cpu(struct chart *chart, struct ky_history *history, struct usage *usage,
-		   const struct ky_history_row *row, struct kymo_error *err)
+static int take_curve(const struct chart *chart, struct curves *curves, uint32_t row,
+		      struct kymo_error *err)
 {
-	struct ky_strbuf label = KY_STRBUF_INIT;
-	int ret;
+	int64_t end_ns = (int64_t)((uint64_t)chart->begin_ns + chart->span_ns);
 
-	memset(usage->values, 0, chart->n * sizeof(*usage->values));
-	ret = add_usage(chart, history, row->id, usage->n_parts, usage->pixels, usage->values, err);
-	usage->n_cpus++;
-	for (size_t i = 0; i < chart->n; i++)
-		usage->total[i] += usage->values[i];
+	return ky_history_heights(curves->history, row, chart->begin_ns, end_ns, chart->n,
+				  curves->heights, err);
+}
+
+/* "CPU 0: waiting threads": foreign text. */
+static void put_row_series(struct chart *chart, const struct curves *curves,
+			   const struct ky_history_row *row, unsigned long long id,
+			   const struct axis *axis)
+{
+	struct ky_strbuf name = KY_STRBUF_INIT, label = KY_STRBUF_INIT;
+
+	if (axis == &values_axis && row->parent < ky_history_n_rows(curves->history)) {
+		ky_tsp_label(ky_history_row(curves->history, row->parent), &label);
+		ky_strbuf_addf(&name, "%s: ", ky_strbuf_text(&label));
+	}
 	ky_tsp_label(row, &label);
-	if (ret == KYMO_OK && is_wanted(chart->answer->request, (int64_t)row->id + 2))
-		put_series(chart, (unsigned long long)row->id + 2, ky_strbuf_text(&label), "%",
-			   usage->values);
+	ky_strbuf_adds(&name, ky_strbuf_text(&label));
+	put_series(chart, id, ky_strbuf_text(&name), axis, curves->values);
+	ky_strbuf_fini(&name);
 	ky_strbuf_fini(&label);
+}
+
+/* The part of each sample in which a CPU ran a thread. */
+static int put_cpu(struct chart *chart, struct curves *curves, const struct ky_history_row *row,
+		   struct kymo_error *err)
+{
+	double sample_ns = (double)chart->span_ns / (double)chart->n;
+	int ret = take_curve(chart, curves, row->id, err);
+
+	for (size_t i = 0; i < chart->n && ret == KYMO_OK; i++) {
+		double usage = curves->heights[i].sum_ns / sample_ns * 100;
+
+		curves->values[i] = usage < 100 ? usage : 100;
+		curves->total[i] += curves->values[i];
+	}
+	curves->n_rows++;
+	if (ret == KYMO_OK && is_wanted(chart->answer->request, (int64_t)row->id + 2))
+		put_row_series(chart, curves, row, (unsigned long long)row->id + 2, &usage_axis);
 	return ret;
 }
 
-static int put_usage(struct chart *chart, struct ky_history *history, struct usage *usage,
-		     struct kymo_error *err)
+static int put_usage(struct chart *chart, struct curves *curves, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
-	for (size_t i = 0; i < ky_history_n_rows(history) && ret == KYMO_OK; i++) {
-		const struct ky_history_row *row = ky_history_row(history, (uint32_t)i);
+	for (size_t i = 0; i < ky_history_n_rows(curves->history) && ret == KYMO_OK; i++) {
+		const struct ky_history_row *row = ky_history_row(curves->history, (uint32_t)i);
 
 		if (row->kind == KY_ROW_CPU && row->begin_ns != INT64_MIN)
-			ret = put_cpu(chart, history, usage, row, err);
+			ret = put_cpu(chart, curves, row, err);
 	}
-	for (size_t i = 0; i < chart->n && usage->n_cpus; i++)
-		usage->total[i] /= (double)usage->n_cpus;
+	for (size_t i = 0; i < chart->n && curves->n_rows; i++)
+		curves->total[i] /= (double)curves->n_rows;
 	if (ret == KYMO_OK && is_wanted(chart->answer->request, TOTAL))
-		put_series(chart, TOTAL, "Total", "%", usage->total);
+		put_series(chart, TOTAL, "Total", &usage_axis, curves->total);
 	return ret;
 }
 
-static int answer_usage(struct chart *chart, struct ky_history *history, struct kymo_error *err)
+/* The mean of each sample; 0 where nothing is known. */
+static int put_counters(struct chart *chart, struct curves *curves, struct kymo_error *err)
 {
-	struct usage usage = {.n_parts = MAX_PIXELS / chart->n};
+	const struct ky_tsp_request *request = chart->answer->request;
+	unsigned int kinds = ky_tsp_row_kinds(request->output);
 	int ret = KYMO_OK;
 
-	usage.n_parts = usage.n_parts < MAX_PARTS ? usage.n_parts : MAX_PARTS;
-	if (chart->span_ns / chart->n < usage.n_parts)
-		usage.n_parts = (size_t)(chart->span_ns / chart->n);
-	ky_tsp_put_head(chart->answer->out, !history);
-	ky_strbuf_adds(chart->answer->out, "{\"title\": \"CPU usage\", \"series\": [");
-	usage.pixels = calloc(chart->n * usage.n_parts, sizeof(*usage.pixels));
-	usage.total = calloc(chart->n, sizeof(*usage.total));
-	usage.values = calloc(chart->n, sizeof(*usage.values));
-	if (!usage.pixels || !usage.total || !usage.values)
-		ret = ky_error_nomem(err);
-	else if (history)
-		ret = put_usage(chart, history, &usage, err);
-	ky_strbuf_adds(chart->answer->out, "]}}\n");
-	free(usage.pixels);
-	free(usage.total);
-	free(usage.values);
+	for (size_t i = 0; i < request->n_items && ret == KYMO_OK; i++) {
+		const struct ky_history_row *row;
+
+		if (request->items[i] < 0 ||
+		    (uint64_t)request->items[i] >= ky_history_n_rows(curves->history))
+			continue;
+		row = ky_history_row(curves->history, (uint32_t)request->items[i]);
+		if (!(kinds & 1U << row->kind))
+			continue;
+		ret = take_curve(chart, curves, row->id, err);
+		for (size_t x = 0; x < chart->n && ret == KYMO_OK; x++)
+			curves->values[x] =
+				curves->heights[x].ns > 0
+					? curves->heights[x].sum_ns / curves->heights[x].ns
+					: 0;
+		if (ret == KYMO_OK)
+			put_row_series(chart, curves, row, row->id, &values_axis);
+		if (ret == KYMO_OK && chart->answer->out->len > KY_TSP_ANSWER_BYTES)
+			ret = ky_error_set(err, KYMO_E_LIMIT, "too many series at the same time");
+	}
 	return ret;
 }
 
-/* ---- the answer -------------------------------------------------------------------------- */
+static int answer_curves(struct chart *chart, struct ky_history *history, struct kymo_error *err)
+{
+	bool is_usage = strcmp(chart->answer->request->output, KY_TSP_CPU_USAGE) == 0;
+	struct curves curves = {.history = history};
+	int ret = KYMO_OK;
 
-static int answer_cpus(struct ky_tsp_answer *answer, struct chart *chart, struct kymo_error *err)
+	ky_tsp_put_head(chart->answer->out, !history);
+	ky_strbuf_addf(chart->answer->out, "{\"title\": \"%s\", \"series\": [",
+		       is_usage ? "CPU Usage" : "Counters");
+	curves.heights = calloc(chart->n, sizeof(*curves.heights));
+	curves.values = calloc(chart->n, sizeof(*curves.values));
+	curves.total = calloc(chart->n, sizeof(*curves.total));
+	if (!curves.heights || !curves.values || !curves.total)
+		ret = ky_error_nomem(err);
+	else if (history && is_usage)
+		ret = put_usage(chart, &curves, err);
+	else if (history)
+		ret = put_counters(chart, &curves, err);
+	ky_strbuf_adds(chart->answer->out, "]}}\n");
+	free(curves.heights);
+	free(curves.values);
+	free(curves.total);
+	return ret;
+}
+
+static int answer_rows(struct ky_tsp_answer *answer, struct chart *chart, struct kymo_error *err)
 {
 	struct ky_history *history = ky_tsp_begin_history(answer, err);
 	int ret = KYMO_OK;
@@ -271,7 +311,9 @@ static int answer_cpus(struct ky_tsp_answer *answer, struct chart *chart, struct
 	if (!history && err->code)
 		return err->code;
 	if (answer->request->what == KY_TSP_XY) {
-		ret = answer_usage(chart, history, err);
+		ret = answer_curves(chart, history, err);
+	} else if (strcmp(answer->request->output, KY_TSP_COUNTERS) == 0) {
+		ret = ky_tsp_put_tree(answer, history, err);
 	} else {
 		begin_tree(answer, !history);
 		put_entry(answer->out, TOTAL, "Total", true);
@@ -283,6 +325,8 @@ static int answer_cpus(struct ky_tsp_answer *answer, struct chart *chart, struct
 		ky_view_put_history(answer->view);
 	return ret;
 }
+
+/* ---- the answer -------------------------------------------------------------------------- */
 
 int ky_tsp_xy(struct ky_tsp_answer *answer, struct kymo_error *err)
 {
@@ -298,8 +342,8 @@ int ky_tsp_xy(struct ky_tsp_answer *answer, struct kymo_error *err)
 		return ret;
 	if (chart.span_ns < chart.n)
 		chart.n = (size_t)chart.span_ns;
-	if (strcmp(request->output, KY_TSP_CPU_USAGE) == 0)
-		return answer_cpus(answer, &chart, err);
+	if (strcmp(request->output, KY_TSP_HISTOGRAM) != 0)
+		return answer_rows(answer, &chart, err);
 	if (request->what == KY_TSP_XY)
 		return answer_histogram(&chart, err);
 	begin_tree(answer, false);

@@ -429,7 +429,24 @@ def test_cpu_usage_is_that_of_the_report(client, experiment, kymo, reference):
     table = next(table for table in report["reports"][0]["tables"] if any(column["class"] == "cpu" for column in table["columns"]))
     for row in table["rows"]:
         usage = next(row[column["name"]] for column in table["columns"] if column["class"] == "ratio")
-        assert means[f"CPU {row['cpu']}"] == pytest.approx(100 * usage, abs=3)
+        assert means[f"CPU {row['cpu']}"] == pytest.approx(100 * usage, abs=1)
+
+
+def test_counters_are_curves(serve, tmp_path):
+    """Two threads wait for the CPU from 1045 and 1050 on, until 1060 and 1070."""
+    trace = write(tmp_path / "t", [
+        switch(1000, 0, 9), event(1045, "sched_waking", comm="t7", tid=7, prio=20, target_cpu=0),
+        event(1050, "sched_waking", comm="t8", tid=8, prio=20, target_cpu=0), switch(1060, 9, 7, state=1), switch(1070, 7, 8, state=1),
+        switch(1080, 8, 0, state=1), switch(1099, 0, 9)])
+    _, client = serve(trace)
+    (experiment,) = client.call("fetchExperiments")
+    tree = client.model("fetchXYTree", experiment["UUID"], "kymo.counters", query())["entries"]
+    names, parents = ({entry["id"]: entry[key] for entry in tree} for key in ("labels", "parentId"))
+    (queue,) = [entry["id"] for entry in tree if entry["hasData"] and names[parents[entry["id"]]] == ["CPU 0"]]
+    (series,) = client.model("fetchXY", experiment["UUID"], "kymo.counters",
+                             query(1000, 1099, 100, requested_items=[queue, 0, 10**6]))["series"]
+    assert series["seriesName"].startswith("CPU 0: ")
+    assert series["yValues"][45:80] == [1] * 5 + [2] * 10 + [1] * 10 + [0] * 10
 
 
 def test_table_is_that_of_print(client, experiment, kymo, reference):
