@@ -225,8 +225,8 @@ void ky_user_beat_end(struct ky_user *user);
 /* While no ring can be full. */
 void ky_user_beat_rest(struct ky_user *user, bool rests);
 
-/* user-run.c: the thread. @data: a struct ky_user. */
-void *ky_user_run(void *data);
+/* user-consumer.c: the thread that reads the rings. @data: a struct ky_user. */
+void *ky_user_consume(void *data);
 
 /*
  * user-files.c: open a regular file of the directory's user that has no other hard link; @flags:
@@ -335,7 +335,7 @@ void ky_user_file_dump(struct ky_user_ring_file *file);
 /* Makes the snapshot of the order. Returns errors of the recording only; the order has its own. */
 int ky_user_flight_obey(struct ky_user *user, struct ky_user_order *order, struct kymo_error *err);
 /*
- * user-order.c: carries out, or begins, the order that order_fd signals. Returns errors of the
+ * user-consumer-orders.c: carries out, or begins, the order that order_fd signals. Returns errors of the
  * recording only.
  */
 int ky_user_obey(struct ky_user *user, struct kymo_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording of user space: setting it up, telling programs, ending it. user-run.c reads. */
+/* A recording of user space: setting it up, telling programs, ending it. user-consumer.c reads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -345,7 +345,7 @@ int ky_user_start(struct ky_user *user, struct kymo_error *err)
 		if ((*program)->is_seen)
 			ky_user_ask_program(user, *program);
 	}
-	ret = pthread_create(&user->thread, NULL, ky_user_run, user);
+	ret = pthread_create(&user->thread, NULL, ky_user_consume, user);
 	if (ret)
 		return ky_error_errno(err, ret, "cannot start the thread that reads");
 	user->is_running = true;

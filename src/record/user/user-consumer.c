@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread of a recording of programs: it reads their rings, user by user in turn, and hears of files that come and
+ * The consumer, which is the thread of a recording of programs: it reads their rings, user by user in turn, and hears of files that come and
  * go. It does nothing that takes long, whatever programs do: that is for tasks (user-files.c).
  */
 #include <errno.h>
@@ -277,7 +277,7 @@ static void go_first(void)
 	(void)pthread_setschedparam(pthread_self(), SCHED_RR, &param);
 }
 
-void *ky_user_run(void *data)
+void *ky_user_consume(void *data)
 {
 	struct ky_user *user = data;
 	uint64_t one = 1;

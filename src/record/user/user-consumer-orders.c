@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Work that the recording's owner gives to the thread that reads: a snapshot, a rotation. */
+/* Orders to the consumer: a snapshot, a rotation, a list. Who gives one waits for its answer. */
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
