@@ -256,18 +256,19 @@ static int parse_state(const struct ky_command *command, const struct ky_record_
 	return KY_EXIT_OK;
 }
 
-static int parse_reader(const struct ky_command *command, const char *name, enum ky_ring_way *way)
+static int parse_reader(const struct ky_command *command, const char *name,
+			enum ky_cpu_ring_way *way)
 {
 	static const char *const names[] = {
-		[KY_RING_AUTO] = "auto",
-		[KY_RING_MMAP] = "mmap",
-		[KY_RING_SPLICE] = "splice",
-		[KY_RING_READ] = "read",
+		[KY_CPU_RING_AUTO] = "auto",
+		[KY_CPU_RING_MMAP] = "mmap",
+		[KY_CPU_RING_SPLICE] = "splice",
+		[KY_CPU_RING_READ] = "read",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (strcmp(name, names[i]) == 0) {
-			*way = (enum ky_ring_way)i;
+			*way = (enum ky_cpu_ring_way)i;
 			return KY_EXIT_OK;
 		}
 	}

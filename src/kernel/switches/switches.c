@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "kernel/bpf/switches.h"
-#include "kernel/tracefs/ring.h"
+#include "kernel/tracefs/cpu-ring.h"
 #include "os/cpu.h"
 
 #define SWITCH_EVENT "events/sched/sched_switch/"
@@ -151,10 +151,10 @@ static void compare(struct ky_switches *switches, const struct ky_instance *inst
 		switch_on(switches, cpu, false);
 	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++) {
 		uint64_t n = switched(switches, cpu);
-		struct ky_ring_stats stats;
+		struct ky_cpu_ring_stats stats;
 
 		switches->cpus[cpu].verdict = HAS;
-		if (ky_ring_stats(instance, cpu, &stats, NULL) < 0)
+		if (ky_cpu_ring_stats(instance, cpu, &stats, NULL) < 0)
 			continue;
 		if (n < TEST_SLEEPS_MIN) {
 			if (!ky_os_cpu_is_online(cpu))

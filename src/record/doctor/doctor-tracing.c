@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "kernel/switches/switches.h"
 #include "kernel/tracefs/format.h"
-#include "kernel/tracefs/ring-map.h"
+#include "kernel/tracefs/cpu-ring-map.h"
 #include "kernel/tracefs/tracefs.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -206,7 +206,7 @@ static int map_ring(struct trial *trial, const char *cpu, struct kymo_error *err
 {
 	uint32_t page_bytes = (uint32_t)sysconf(_SC_PAGESIZE); /* of a new instance */
 	struct ky_page_layout layout;
-	struct ky_ring_map map;
+	struct ky_cpu_ring_map map;
 	const char *text;
 	char path[96];
 	int fd, ret;
@@ -219,8 +219,8 @@ static int map_ring(struct trial *trial, const char *cpu, struct kymo_error *err
 	fd = openat(trial->instance.fd, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return ky_error_errno(err, errno, "cannot open the ring buffer");
-	ret = ky_ring_map_open(&map, fd, page_bytes, &layout, err);
-	ky_ring_map_close(&map);
+	ret = ky_cpu_ring_map_open(&map, fd, page_bytes, &layout, err);
+	ky_cpu_ring_map_close(&map);
 	close(fd);
 	return ret;
 }

@@ -240,7 +240,7 @@ static int make_raw(const char *dir, const char *output, const struct ky_log *lo
 	const struct ky_session_options options = {.output = output,
 						   .threads.uid = -1,
 						   .raw = true,
-						   .reader = KY_RING_READ,
+						   .reader = KY_CPU_RING_READ,
 						   .log = log};
 	struct ky_session *session;
 	int ret = ky_session_new(&options, &session, err), closed;

@@ -224,7 +224,7 @@ int ky_raw_direct_read(struct ky_session_cpu *cpu, struct kymo_error *err)
 	if (!direct)
 		return 1;
 	while (ret > 0 && left-- && may_write(direct, cpu)) {
-		ret = ky_ring_move(&cpu->kernel.ring, direct->pipe[1], err);
+		ret = ky_cpu_ring_move(&cpu->kernel.ring, direct->pipe[1], err);
 		if (ret <= 0)
 			break;
 		ret = write_page(direct, cpu, err);
@@ -316,12 +316,12 @@ static void free_direct(struct ky_raw_direct *direct)
 
 int ky_raw_direct_open(struct ky_session *session, struct kymo_error *err)
 {
-	enum ky_ring_way way = session->options.reader;
+	enum ky_cpu_ring_way way = session->options.reader;
 	struct ky_raw_direct *direct;
 	int ret;
 
 	if (session->kernel.page_bytes < PAGE_BYTES_MIN ||
-	    (way != KY_RING_AUTO && way != KY_RING_SPLICE))
+	    (way != KY_CPU_RING_AUTO && way != KY_CPU_RING_SPLICE))
 		return KYMO_OK;
 	direct = calloc(1, sizeof(*direct));
 	if (!direct)

@@ -51,7 +51,7 @@ static int take_pages(struct ky_session_cpu *cpu, struct kymo_error *err)
 	int ret = page ? 1 : ky_error_nomem(err);
 
 	while (ret > 0) {
-		ret = ky_ring_copy(&cpu->kernel.ring, true, page, err);
+		ret = ky_cpu_ring_copy(&cpu->kernel.ring, true, page, err);
 		if (ret <= 0)
 			break;
 		ret = ky_raw_open_file(cpu, err);
@@ -73,9 +73,9 @@ static int take_pages(struct ky_session_cpu *cpu, struct kymo_error *err)
 static int take_ring(struct ky_session_cpu *cpu, struct kymo_error *err)
 {
 	struct ky_raw_flight *last = &cpu->raw_flight;
-	struct ky_ring_stats stats;
+	struct ky_cpu_ring_stats stats;
 	uint64_t kept = 0;
-	int ret = ky_ring_stats(&cpu->session->instance, cpu->kernel.convert.cpu, &stats, err);
+	int ret = ky_cpu_ring_stats(&cpu->session->instance, cpu->kernel.convert.cpu, &stats, err);
 
 	if (!ret && last->fd >= 0 && last->bytes && stats.overrun == last->overrun) {
 		ret = begin_with_last(cpu, err);
@@ -86,7 +86,8 @@ static int take_ring(struct ky_session_cpu *cpu, struct kymo_error *err)
 	if (!ret)
 		ret = take_pages(cpu, err);
 	if (!ret)
-		ret = ky_ring_stats(&cpu->session->instance, cpu->kernel.convert.cpu, &stats, err);
+		ret = ky_cpu_ring_stats(&cpu->session->instance, cpu->kernel.convert.cpu, &stats,
+					err);
 	if (ret < 0)
 		return ret;
 	last->events = kept + stats.read - last->read;

@@ -35,7 +35,7 @@ bool ky_raw_is(const char *dir)
  */
 static int skip_to_last_gap(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 {
-	struct ky_ring *ring = &cpu->ring;
+	struct ky_cpu_ring *ring = &cpu->ring;
 	struct ky_page page;
 	off_t at = 0, from = 0;
 
@@ -57,8 +57,8 @@ static int open_cpu(struct ky_raw_replay *replay, struct ky_kernel_cpu *cpu, str
 	int ret;
 
 	snprintf(path, sizeof(path), "%s/raw/cpu%u", replay->dir, cpu->convert.cpu);
-	ret = ky_ring_open_file(&cpu->ring, path, cpu->convert.cpu, kernel->page_bytes,
-				&kernel->page_layout, err);
+	ret = ky_cpu_ring_open_file(&cpu->ring, path, cpu->convert.cpu, kernel->page_bytes,
+				    &kernel->page_layout, err);
 	if (!ret)
 		ret = ky_kernel_cpu_begin(cpu, err);
 	if (!ret && kernel->is_flight)

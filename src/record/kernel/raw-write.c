@@ -84,7 +84,7 @@ static int put_block(struct ky_session_cpu *cpu, struct kymo_error *err)
 /* 1: a page is in the block; 0: none exists. */
 static int take_page(struct ky_session_cpu *cpu, bool final, struct kymo_error *err)
 {
-	struct ky_ring *ring = &cpu->kernel.ring;
+	struct ky_cpu_ring *ring = &cpu->kernel.ring;
 	int ret;
 
 	if (ring->page_bytes > KY_RAW_BLOCK_BYTES)
@@ -94,7 +94,7 @@ static int take_page(struct ky_session_cpu *cpu, bool final, struct kymo_error *
 		cpu->kernel.block = ky_block_take(cpu->session->blocks);
 	if (!cpu->kernel.block)
 		return ky_error_nomem(err);
-	ret = ky_ring_copy(ring, final, cpu->kernel.block->data + cpu->block_bytes, err);
+	ret = ky_cpu_ring_copy(ring, final, cpu->kernel.block->data + cpu->block_bytes, err);
 	if (ret <= 0)
 		return ret;
 	cpu->block_bytes += ring->page_bytes;
@@ -259,8 +259,9 @@ int ky_raw_count(struct ky_session *session, struct kymo_error *err)
 {
 	ky_vec_foreach(&session->cpus, it) {
 		struct ky_session_cpu *cpu = *it;
-		struct ky_ring_stats stats;
-		int ret = ky_ring_stats(&session->instance, cpu->kernel.convert.cpu, &stats, err);
+		struct ky_cpu_ring_stats stats;
+		int ret =
+			ky_cpu_ring_stats(&session->instance, cpu->kernel.convert.cpu, &stats, err);
 
 		if (ret < 0)
 			return ret;

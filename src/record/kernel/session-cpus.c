@@ -66,9 +66,9 @@ static int open_cpu(struct ky_session *session, const struct ky_session_buffers 
 	if (!cpu)
 		return ky_error_nomem(err);
 	cpu->kernel.online = ky_os_cpu_is_online(number);
-	ret = ky_ring_open(&cpu->kernel.ring, buffers ? &buffers->instance : &session->instance,
-			   number, buffers ? buffers->page_bytes : session->kernel.page_bytes,
-			   &session->kernel.page_layout, session->options.reader, err);
+	ret = ky_cpu_ring_open(&cpu->kernel.ring, buffers ? &buffers->instance : &session->instance,
+			       number, buffers ? buffers->page_bytes : session->kernel.page_bytes,
+			       &session->kernel.page_layout, session->options.reader, err);
 	if (!ret)
 		ret = ky_kernel_cpu_begin(&cpu->kernel, err);
 	return ret < 0 ? ret : watch(session, cpu, err);

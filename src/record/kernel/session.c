@@ -459,7 +459,7 @@ bool ky_session_cpu_progress(const struct ky_session *session, size_t i,
 			     struct ky_session_cpu_progress *progress)
 {
 	const struct ky_kernel_cpu *cpu;
-	struct ky_ring_stats stats;
+	struct ky_cpu_ring_stats stats;
 
 	if (i >= session->cpus.len)
 		return false;
@@ -470,8 +470,8 @@ bool ky_session_cpu_progress(const struct ky_session *session, size_t i,
 		.events = cpu->convert.events,
 		.lost = cpu->convert.lost,
 	};
-	if (ky_ring_stats(cpu->instance ? cpu->instance : &session->instance, cpu->convert.cpu,
-			  &stats, NULL) < 0)
+	if (ky_cpu_ring_stats(cpu->instance ? cpu->instance : &session->instance, cpu->convert.cpu,
+			      &stats, NULL) < 0)
 		return true;
 	/* No code reads raw records before they are read back. */
 	if (session->options.raw) {

@@ -20,7 +20,7 @@
 
 #include "base/log.h"
 #include "kernel/counters/counters.h"
-#include "kernel/tracefs/ring.h"
+#include "kernel/tracefs/cpu-ring.h"
 #include "os/clock.h"
 #include "store/packet-store.h"
 
@@ -94,7 +94,7 @@ struct ky_session_options {
 	uint32_t content_bytes; /* of buffers, maximum; 0: none */
 	bool identity_kymo;	/* env tracer_name = "kymo", not "lttng-modules" */
 	enum ky_os_clock_kind clock;
-	enum ky_ring_way reader;
+	enum ky_cpu_ring_way reader;
 	enum ky_session_state state;
 	bool maps; /* the state dump has the mappings of processes */
 	bool raw;  /* write pages to disk unchanged: ky_raw_convert() makes a trace of them */

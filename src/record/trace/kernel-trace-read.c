@@ -107,7 +107,7 @@ static uint64_t lost_until_now(struct ky_convert_cpu *convert)
 	const struct ky_switches *switches = convert->convert->switches;
 	const struct ky_instance *instance = cpu->instance ? cpu->instance : cpu->kernel->instance;
 	uint64_t calls = 0;
-	struct ky_ring_stats stats;
+	struct ky_cpu_ring_stats stats;
 
 	if (!instance)
 		return cpu->raw_lost;
@@ -115,7 +115,7 @@ static uint64_t lost_until_now(struct ky_convert_cpu *convert)
 		calls += ky_content_lost_calls(content, convert->cpu);
 	if (switches && !convert->of_group)
 		calls += ky_switches_lost(switches, convert->cpu);
-	if (ky_ring_stats(instance, convert->cpu, &stats, NULL) < 0)
+	if (ky_cpu_ring_stats(instance, convert->cpu, &stats, NULL) < 0)
 		return calls;
 	return stats.overrun + stats.commit_overrun + stats.dropped + calls;
 }
@@ -136,7 +136,7 @@ void ky_kernel_cpu_init(struct ky_kernel_cpu *cpu, struct ky_kernel_trace *kerne
 
 void ky_kernel_cpu_fini(struct ky_kernel_cpu *cpu)
 {
-	ky_ring_close(&cpu->ring);
+	ky_cpu_ring_close(&cpu->ring);
 	ky_packet_writer_fini(&cpu->convert.writer);
 }
 
@@ -167,7 +167,7 @@ int ky_kernel_cpu_begin(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 static int next_page(struct ky_kernel_cpu *cpu, bool partial, struct kymo_error *err)
 {
 	struct ky_page page;
-	int ret = ky_ring_next(&cpu->ring, partial, &page, err);
+	int ret = ky_cpu_ring_next(&cpu->ring, partial, &page, err);
 
 	if (cpu->kernel->convert.switches)
 		ky_switches_drain(cpu->kernel->convert.switches);

@@ -31,7 +31,7 @@
 #include "kernel/counters/counters.h"
 #include "kernel/events/catalogue.h"
 #include "kernel/process/threads.h"
-#include "kernel/tracefs/ring.h"
+#include "kernel/tracefs/cpu-ring.h"
 #include "kernel/tracefs/tracefs.h"
 #include "os/clock.h"
 #include "query/filter.h"
@@ -45,7 +45,7 @@ struct ky_kernel_trace;
 /* A CPU: its pages, and the progress of their conversion. */
 struct ky_kernel_cpu {
 	struct ky_kernel_trace *kernel;
-	struct ky_ring ring;
+	struct ky_cpu_ring ring;
 	struct ky_convert_cpu convert;
 	/* NULL: those of the trace. */
 	const struct ky_instance *instance; /* counts the losses */

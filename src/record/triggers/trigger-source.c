@@ -118,7 +118,7 @@ static int open_kernel(struct ky_trigger_source *source, const struct ky_trigger
 		.user_stacks = all,
 		.n_user_stacks = has_stacks,
 		.clock = scope->clock_kind,
-		.reader = KY_RING_READ,
+		.reader = KY_CPU_RING_READ,
 		.state = KY_SESSION_STATE_NONE,
 		.prompt = true,
 		.log = scope->log,

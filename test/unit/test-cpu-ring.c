@@ -16,17 +16,18 @@
 #include <unistd.h>
 
 #include "kernel/tracefs/format.h"
-#include "kernel/tracefs/ring.h"
+#include "kernel/tracefs/cpu-ring.h"
 
 #define EVENT "events/syscalls/sys_enter_lseek"
 
-static const enum ky_ring_way ways[] = {KY_RING_MMAP, KY_RING_SPLICE, KY_RING_READ, KY_RING_AUTO};
+static const enum ky_cpu_ring_way ways[] = {KY_CPU_RING_MMAP, KY_CPU_RING_SPLICE, KY_CPU_RING_READ,
+					    KY_CPU_RING_AUTO};
 
 struct fixture {
 	struct ky_tracefs fs;
 	struct ky_instance instance;
 	struct ky_page_layout layout;
-	struct ky_ring ring;
+	struct ky_cpu_ring ring;
 	struct ky_arena arena;
 	struct ky_format format;
 	uint32_t page_bytes, number_at;
@@ -71,7 +72,7 @@ static void read_formats(struct fixture *f)
 
 /* An instance that records process @pid's lseek() calls on the first CPU. */
 static void set_up(struct fixture *f, uint32_t page_kib, uint32_t ring_kib, pid_t pid,
-		   enum ky_ring_way way)
+		   enum ky_cpu_ring_way way)
 {
 	struct kymo_error err = {0};
 
@@ -88,7 +89,7 @@ static void set_up(struct fixture *f, uint32_t page_kib, uint32_t ring_kib, pid_
 			 0);
 	write_file(f, EVENT "/enable", "1");
 	f->page_bytes = page_kib * 1024;
-	if (ky_ring_open(&f->ring, &f->instance, 0, f->page_bytes, &f->layout, way, &err) < 0)
+	if (ky_cpu_ring_open(&f->ring, &f->instance, 0, f->page_bytes, &f->layout, way, &err) < 0)
 		fail_msg("%s: %s", err.path, err.message);
 	write_file(f, "tracing_on", "1");
 	pin(0);
@@ -96,7 +97,7 @@ static void set_up(struct fixture *f, uint32_t page_kib, uint32_t ring_kib, pid_
 
 static void tear_down(struct fixture *f)
 {
-	ky_ring_close(&f->ring);
+	ky_cpu_ring_close(&f->ring);
 	assert_int_equal(ky_instance_remove(&f->instance, NULL), 0);
 	ky_tracefs_close(&f->fs);
 	ky_arena_fini(&f->arena);
@@ -161,7 +162,7 @@ static unsigned int take(struct fixture *f, bool partial, unsigned int pages)
 	unsigned int n = 0;
 	int ret;
 
-	while (n < pages && (ret = ky_ring_next(&f->ring, partial, &page, &err)) != 0) {
+	while (n < pages && (ret = ky_cpu_ring_next(&f->ring, partial, &page, &err)) != 0) {
 		if (ret < 0)
 			fail_msg("%s: %s", err.path, err.message);
 		take_page(f, &page);
@@ -170,7 +171,7 @@ static unsigned int take(struct fixture *f, bool partial, unsigned int pages)
 	return n;
 }
 
-static bool is_mapped(const struct ky_ring *ring)
+static bool is_mapped(const struct ky_cpu_ring *ring)
 {
 	char line[512];
 	bool found = false;
@@ -227,7 +228,7 @@ static void whole_pages(void **state)
 	struct fixture f;
 
 	(void)state;
-	set_up(&f, 4, 1024, getpid(), KY_RING_SPLICE);
+	set_up(&f, 4, 1024, getpid(), KY_CPU_RING_SPLICE);
 	call(&f, 1000);
 	take(&f, false, 1000);
 	assert_in_range(f.events, 800, 999);
@@ -235,7 +236,7 @@ static void whole_pages(void **state)
 	take(&f, true, 1000);
 	assert_int_equal(f.events, 1000);
 	tear_down(&f);
-	set_up(&f, 4, 1024, getpid(), KY_RING_MMAP);
+	set_up(&f, 4, 1024, getpid(), KY_CPU_RING_MMAP);
 	call(&f, 1000);
 	while (!f.ring.is_partial)
 		assert_int_equal(take(&f, false, 1), 1);
@@ -246,7 +247,7 @@ static void whole_pages(void **state)
 /* The reader reports exactly the number of overwritten events, in every way; before, between and after reading. */
 static void losses(void **state)
 {
-	struct ky_ring_stats stats;
+	struct ky_cpu_ring_stats stats;
 	struct fixture f;
 
 	(void)state;
@@ -261,7 +262,7 @@ static void losses(void **state)
 		take(&f, true, 1000);
 		assert_int_equal(f.events + f.lost, f.called);
 		assert_true(f.lost > 50000);
-		assert_int_equal(ky_ring_stats(&f.instance, 0, &stats, NULL), 0);
+		assert_int_equal(ky_cpu_ring_stats(&f.instance, 0, &stats, NULL), 0);
 		assert_int_equal(stats.overrun + stats.commit_overrun + stats.dropped, f.lost);
 		assert_int_equal(stats.read, f.events);
 		tear_down(&f);
@@ -273,8 +274,8 @@ static void losses(void **state)
 static void change_way(struct fixture *f, uint32_t *seed)
 {
 	*seed = *seed * 1103515245 + 12345;
-	assert_int_equal(ky_ring_switch(&f->ring, ways[(*seed >> 16) % 3], NULL), 0);
-	assert_int_equal(is_mapped(&f->ring), f->ring.way == KY_RING_MMAP);
+	assert_int_equal(ky_cpu_ring_switch(&f->ring, ways[(*seed >> 16) % 3], NULL), 0);
+	assert_int_equal(is_mapped(&f->ring), f->ring.way == KY_CPU_RING_MMAP);
 }
 
 /* In the middle of pages, with pages waiting in the pipe, with nothing there. */
@@ -285,7 +286,7 @@ static void switching(void **state)
 
 	(void)state;
 	for (int page_kib = 4; page_kib <= 64; page_kib *= 4) {
-		set_up(&f, (uint32_t)page_kib, 4096, getpid(), KY_RING_SPLICE);
+		set_up(&f, (uint32_t)page_kib, 4096, getpid(), KY_CPU_RING_SPLICE);
 		for (int n = 0; n < 400; n++) {
 			change_way(&f, &seed);
 			call(&f, (seed >> 8) % 4 ? (int)(seed >> 20) % 100 : 3000);
@@ -302,7 +303,7 @@ static void switching(void **state)
 static void switching_under_load(void **state)
 {
 	const int calls = 400000;
-	struct ky_ring_stats stats;
+	struct ky_cpu_ring_stats stats;
 	uint32_t seed = 7;
 	int go[2], status;
 	struct fixture f = {0};
@@ -318,7 +319,7 @@ static void switching_under_load(void **state)
 			call(&f, calls);
 		_exit(0);
 	}
-	set_up(&f, 16, 512, child, KY_RING_SPLICE);
+	set_up(&f, 16, 512, child, KY_CPU_RING_SPLICE);
 	pin((int)(sysconf(_SC_NPROCESSORS_ONLN) > 1));
 	assert_int_equal(write(go[1], "!", 1), 1);
 	while (waitpid(child, &status, WNOHANG) == 0) {
@@ -328,7 +329,7 @@ static void switching_under_load(void **state)
 	take(&f, true, 100000);
 	close(go[0]);
 	close(go[1]);
-	assert_int_equal(ky_ring_stats(&f.instance, 0, &stats, NULL), 0);
+	assert_int_equal(ky_cpu_ring_stats(&f.instance, 0, &stats, NULL), 0);
 	assert_int_equal(f.events + f.lost, f.next);
 	/* The last may be lost to nobody but the writer's own interrupts. */
 	assert_int_equal(f.next, calls);
@@ -349,19 +350,19 @@ static void adapting(void **state)
 	struct fixture f;
 
 	(void)state;
-	set_up(&f, 64, 1024, getpid(), KY_RING_AUTO);
+	set_up(&f, 64, 1024, getpid(), KY_CPU_RING_AUTO);
 	for (int cycle = 0; cycle < 3; cycle++) {
-		assert_int_equal(f.ring.way, KY_RING_SPLICE);
+		assert_int_equal(f.ring.way, KY_CPU_RING_SPLICE);
 		assert_false(is_mapped(&f.ring));
-		for (int i = 0; i <= KY_RING_LIGHT_ROUNDS; i++)
+		for (int i = 0; i <= KY_CPU_RING_LIGHT_ROUNDS; i++)
 			light_round(&f);
-		assert_int_equal(f.ring.way, KY_RING_MMAP);
+		assert_int_equal(f.ring.way, KY_CPU_RING_MMAP);
 		assert_true(is_mapped(&f.ring));
 		/* Some more do not change it. */
 		call(&f, 2000);
 		take(&f, true, 1000);
 		light_round(&f);
-		assert_int_equal(f.ring.way, KY_RING_MMAP);
+		assert_int_equal(f.ring.way, KY_CPU_RING_MMAP);
 		call(&f, 10000);
 		take(&f, true, 1000);
 		assert_int_equal(f.events, f.called);
@@ -378,23 +379,23 @@ static void refused(void **state)
 	struct fixture f;
 
 	(void)state;
-	set_up(&f, 64, 1024, getpid(), KY_RING_AUTO);
+	set_up(&f, 64, 1024, getpid(), KY_CPU_RING_AUTO);
 	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
 	small.rlim_max = old.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
-	for (int i = 0; i < 2 * KY_RING_LIGHT_ROUNDS; i++)
+	for (int i = 0; i < 2 * KY_CPU_RING_LIGHT_ROUNDS; i++)
 		light_round(&f);
-	assert_int_equal(f.ring.way, KY_RING_SPLICE);
+	assert_int_equal(f.ring.way, KY_CPU_RING_SPLICE);
 	assert_true(f.ring.no_map);
 	call(&f, 10);
-	assert_int_equal(ky_ring_switch(&f.ring, KY_RING_MMAP, &err), KYMO_E_UNSUPPORTED);
+	assert_int_equal(ky_cpu_ring_switch(&f.ring, KY_CPU_RING_MMAP, &err), KYMO_E_UNSUPPORTED);
 	assert_non_null(strstr(err.message, "Cannot allocate memory"));
 	assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
 	take(&f, true, 10);
 	assert_int_equal(f.events, f.called);
 	/* A size of sub-buffers that is not the ring's. */
 	f.ring.page_bytes = 4096;
-	assert_int_equal(ky_ring_switch(&f.ring, KY_RING_MMAP, &err), KYMO_E_FORMAT);
+	assert_int_equal(ky_cpu_ring_switch(&f.ring, KY_CPU_RING_MMAP, &err), KYMO_E_FORMAT);
 	assert_false(is_mapped(&f.ring));
 	tear_down(&f);
 }
@@ -406,16 +407,16 @@ static void resizing(void **state)
 	uint32_t n;
 
 	(void)state;
-	set_up(&f, 16, 512, getpid(), KY_RING_MMAP);
+	set_up(&f, 16, 512, getpid(), KY_CPU_RING_MMAP);
 	n = f.ring.map.n_subbufs;
 	call(&f, 1000);
 	take(&f, true, 1);
 	assert_true(ky_instance_write(&f.instance, "buffer_size_kb", "2048", NULL) < 0);
 	call(&f, 1000);
 	take(&f, true, 1);
-	assert_int_equal(ky_ring_switch(&f.ring, KY_RING_SPLICE, NULL), 0);
+	assert_int_equal(ky_cpu_ring_switch(&f.ring, KY_CPU_RING_SPLICE, NULL), 0);
 	write_file(&f, "buffer_size_kb", "2048");
-	assert_int_equal(ky_ring_switch(&f.ring, KY_RING_MMAP, NULL), 0);
+	assert_int_equal(ky_cpu_ring_switch(&f.ring, KY_CPU_RING_MMAP, NULL), 0);
 	assert_true(f.ring.map.n_subbufs > 3 * n);
 	call(&f, 20000);
 	take(&f, true, 1000);
@@ -428,20 +429,20 @@ static void resizing(void **state)
 
 static const struct ky_page_layout layout = {0, 8, 8, 16};
 
-static struct ky_ring_meta good_meta(void)
+static struct ky_cpu_ring_meta good_meta(void)
 {
-	return (struct ky_ring_meta){
+	return (struct ky_cpu_ring_meta){
 		.meta_page_bytes = 4096,
-		.meta_struct_bytes = sizeof(struct ky_ring_meta) + 16,
+		.meta_struct_bytes = sizeof(struct ky_cpu_ring_meta) + 16,
 		.subbuf_bytes = 65536,
 		.n_subbufs = 65,
 		.reader = {.id = 64, .read = 65520},
 	};
 }
 
-static int check(const struct ky_ring_meta *meta, struct kymo_error *err)
+static int check(const struct ky_cpu_ring_meta *meta, struct kymo_error *err)
 {
-	return ky_ring_meta_check(meta, 4096, 65536, &layout, err);
+	return ky_cpu_ring_meta_check(meta, 4096, 65536, &layout, err);
 }
 
 static void hostile_meta(void **state)
@@ -459,7 +460,7 @@ static void hostile_meta(void **state)
 		{24, {65, 66, 1000, 0x80000000, 0xffffffff}, "reader's number"},
 		{28, {65521, 65536, 1 << 20, 0x80000000, 0xffffffff}, "reader's position"},
 	};
-	struct ky_ring_meta meta = good_meta();
+	struct ky_cpu_ring_meta meta = good_meta();
 	struct kymo_error err = {0};
 
 	(void)state;
@@ -484,16 +485,16 @@ static void hostile_meta(void **state)
 static void no_ring(void **state)
 {
 	struct kymo_error err = {0};
-	struct ky_ring_map map;
+	struct ky_cpu_ring_map map;
 	int fd = open("/dev/null", O_RDONLY);
 
 	(void)state;
-	assert_int_equal(ky_ring_map_open(&map, fd, 4096, &layout, &err), KYMO_E_UNSUPPORTED);
+	assert_int_equal(ky_cpu_ring_map_open(&map, fd, 4096, &layout, &err), KYMO_E_UNSUPPORTED);
 	close(fd);
 	fd = open("/dev/zero", O_RDONLY);
-	assert_int_equal(ky_ring_map_open(&map, fd, 4096, &layout, &err), KYMO_E_FORMAT);
+	assert_int_equal(ky_cpu_ring_map_open(&map, fd, 4096, &layout, &err), KYMO_E_FORMAT);
 	assert_null(map.meta);
-	ky_ring_map_close(&map);
+	ky_cpu_ring_map_close(&map);
 	close(fd);
 }
 

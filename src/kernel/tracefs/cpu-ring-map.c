@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "kernel/tracefs/ring-map.h"
+#include "kernel/tracefs/cpu-ring-map.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -33,23 +33,23 @@ static int check_reader(uint32_t id, uint32_t read, uint32_t n_subbufs, uint32_t
 	return KYMO_OK;
 }
 
-int ky_ring_meta_check(const struct ky_ring_meta *meta, uint32_t system_page_bytes,
-		       uint32_t subbuf_bytes, const struct ky_page_layout *layout,
-		       struct kymo_error *err)
+int ky_cpu_ring_meta_check(const struct ky_cpu_ring_meta *meta, uint32_t system_page_bytes,
+			   uint32_t subbuf_bytes, const struct ky_page_layout *layout,
+			   struct kymo_error *err)
 {
 	uint64_t total = (uint64_t)meta->subbuf_bytes * meta->n_subbufs;
 
 	if (!meta->meta_page_bytes || meta->meta_page_bytes % system_page_bytes ||
 	    (meta->meta_page_bytes > system_page_bytes && meta->meta_page_bytes > subbuf_bytes))
 		return bad_meta(err, "meta page size", meta->meta_page_bytes);
-	if (meta->meta_struct_bytes < offsetof(struct ky_ring_meta, flags) ||
+	if (meta->meta_struct_bytes < offsetof(struct ky_cpu_ring_meta, flags) ||
 	    meta->meta_struct_bytes > meta->meta_page_bytes)
 		return bad_meta(err, "description size", meta->meta_struct_bytes);
 	if (meta->subbuf_bytes != subbuf_bytes || subbuf_bytes % system_page_bytes ||
 	    subbuf_bytes <= layout->data_offset)
 		return bad_meta(err, "sub-buffer size", meta->subbuf_bytes);
 	/* One for the reader, and at least one for the writer. */
-	if (meta->n_subbufs < 2 || total > KY_RING_MAP_MAX_BYTES)
+	if (meta->n_subbufs < 2 || total > KY_CPU_RING_MAP_MAX_BYTES)
 		return bad_meta(err, "sub-buffer count", meta->n_subbufs);
 	return check_reader(meta->reader.id, meta->reader.read, meta->n_subbufs,
 			    subbuf_bytes - layout->data_offset, err);
@@ -61,7 +61,7 @@ static int refused(struct kymo_error *err)
 			    strerror(errno));
 }
 
-static int map_data(struct ky_ring_map *map, off_t data_offset, struct kymo_error *err)
+static int map_data(struct ky_cpu_ring_map *map, off_t data_offset, struct kymo_error *err)
 {
 	void *at = mmap(NULL, map->data_bytes, PROT_READ, MAP_SHARED, map->fd, data_offset);
 
@@ -72,7 +72,7 @@ static int map_data(struct ky_ring_map *map, off_t data_offset, struct kymo_erro
 }
 
 /* What the kernel calls the meta page is as large as a sub-buffer; what is in it is small. */
-static int map_meta(struct ky_ring_map *map, size_t bytes, struct kymo_error *err)
+static int map_meta(struct ky_cpu_ring_map *map, size_t bytes, struct kymo_error *err)
 {
 	void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, map->fd, 0);
 
@@ -84,18 +84,18 @@ static int map_meta(struct ky_ring_map *map, size_t bytes, struct kymo_error *er
 }
 
 /* The reader's page; another reader has its first `read` bytes. */
-static int open_page(struct ky_ring_map *map, struct kymo_error *err)
+static int open_page(struct ky_cpu_ring_map *map, struct kymo_error *err)
 {
 	const uint8_t *data = map->data + (size_t)map->id * map->subbuf_bytes;
 
 	return ky_page_open(&map->layout, data, map->subbuf_bytes, &map->page, err);
 }
 
-int ky_ring_map_open(struct ky_ring_map *map, int fd, uint32_t subbuf_bytes,
-		     const struct ky_page_layout *layout, struct kymo_error *err)
+int ky_cpu_ring_map_open(struct ky_cpu_ring_map *map, int fd, uint32_t subbuf_bytes,
+			 const struct ky_page_layout *layout, struct kymo_error *err)
 {
 	uint32_t system_page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
-	struct ky_ring_meta meta;
+	struct ky_cpu_ring_meta meta;
 	int ret;
 
 	memset(map, 0, sizeof(*map));
@@ -104,7 +104,7 @@ int ky_ring_map_open(struct ky_ring_map *map, int fd, uint32_t subbuf_bytes,
 	ret = map_meta(map, system_page_bytes, err);
 	if (!ret) {
 		meta = *map->meta;
-		ret = ky_ring_meta_check(&meta, system_page_bytes, subbuf_bytes, layout, err);
+		ret = ky_cpu_ring_meta_check(&meta, system_page_bytes, subbuf_bytes, layout, err);
 	}
 	if (!ret) {
 		map->subbuf_bytes = subbuf_bytes;
@@ -117,11 +117,11 @@ int ky_ring_map_open(struct ky_ring_map *map, int fd, uint32_t subbuf_bytes,
 	if (!ret && map->read)
 		ret = open_page(map, err);
 	if (ret < 0)
-		ky_ring_map_close(map);
+		ky_cpu_ring_map_close(map);
 	return ret;
 }
 
-void ky_ring_map_close(struct ky_ring_map *map)
+void ky_cpu_ring_map_close(struct ky_cpu_ring_map *map)
 {
 	if (map->data)
 		munmap((void *)map->data, map->data_bytes);
@@ -131,9 +131,10 @@ void ky_ring_map_close(struct ky_ring_map *map)
 	map->meta = NULL;
 }
 
-static int advance(struct ky_ring_map *map, uint32_t *id, uint32_t *read, struct kymo_error *err)
+static int advance(struct ky_cpu_ring_map *map, uint32_t *id, uint32_t *read,
+		   struct kymo_error *err)
 {
-	const volatile struct ky_ring_meta *meta = map->meta;
+	const volatile struct ky_cpu_ring_meta *meta = map->meta;
 	int ret;
 
 	do {
@@ -149,8 +150,8 @@ static int advance(struct ky_ring_map *map, uint32_t *id, uint32_t *read, struct
 			    err);
 }
 
-int ky_ring_map_next(struct ky_ring_map *map, struct ky_page *page, bool *partial,
-		     struct kymo_error *err)
+int ky_cpu_ring_map_next(struct ky_cpu_ring_map *map, struct ky_page *page, bool *partial,
+			 struct kymo_error *err)
 {
 	uint32_t id = 0, read = 0, room, from = map->read;
 	int ret = advance(map, &id, &read, err);

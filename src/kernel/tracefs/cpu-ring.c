@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "kernel/tracefs/ring.h"
+#include "kernel/tracefs/cpu-ring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "os/file.h"
 
-static int failed(const struct ky_ring *ring, struct kymo_error *err)
+static int failed(const struct ky_cpu_ring *ring, struct kymo_error *err)
 {
 	int code = ky_error_errno(err, errno, "cannot read the ring buffer");
 
@@ -20,7 +20,7 @@ static int failed(const struct ky_ring *ring, struct kymo_error *err)
 }
 
 /* A CPU that was never online since the instance was made has no ring yet: ENODEV. */
-bool ky_ring_is_empty(int error)
+bool ky_cpu_ring_is_empty(int error)
 {
 	return error == EAGAIN || error == ENODEV;
 }
@@ -29,17 +29,17 @@ bool ky_ring_is_empty(int error)
  * splice() moves no more than the pipe has slots for, counting each as a page of memory, however large a
  * sub-buffer is.
  */
-static int open_pipe(struct ky_ring *ring)
+static int open_pipe(struct ky_cpu_ring *ring)
 {
 	if (pipe2(ring->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -1;
-	ring->splice_bytes =
-		ring->page_bytes > KY_RING_SPLICE_BYTES ? ring->page_bytes : KY_RING_SPLICE_BYTES;
+	ring->splice_bytes = ring->page_bytes > KY_CPU_RING_SPLICE_BYTES ? ring->page_bytes
+									 : KY_CPU_RING_SPLICE_BYTES;
 	(void)fcntl(ring->pipe[1], F_SETPIPE_SZ, (int)ring->splice_bytes);
 	return 0;
 }
 
-static void init(struct ky_ring *ring, uint32_t cpu, uint32_t page_bytes,
+static void init(struct ky_cpu_ring *ring, uint32_t cpu, uint32_t page_bytes,
 		 const struct ky_page_layout *layout)
 {
 	memset(ring, 0, sizeof(*ring));
@@ -49,33 +49,34 @@ static void init(struct ky_ring *ring, uint32_t cpu, uint32_t page_bytes,
 	ring->layout = *layout;
 }
 
-int ky_ring_open(struct ky_ring *ring, const struct ky_instance *instance, uint32_t cpu,
-		 uint32_t page_bytes, const struct ky_page_layout *layout, enum ky_ring_way way,
-		 struct kymo_error *err)
+int ky_cpu_ring_open(struct ky_cpu_ring *ring, const struct ky_instance *instance, uint32_t cpu,
+		     uint32_t page_bytes, const struct ky_page_layout *layout,
+		     enum ky_cpu_ring_way way, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
 	init(ring, cpu, page_bytes, layout);
 	ring->asked = way;
-	ring->way = way == KY_RING_READ ? KY_RING_READ : KY_RING_SPLICE;
+	ring->way = way == KY_CPU_RING_READ ? KY_CPU_RING_READ : KY_CPU_RING_SPLICE;
 	snprintf(ring->path, sizeof(ring->path), "%s/per_cpu/cpu%u/trace_pipe_raw", instance->path,
 		 cpu);
 	ring->fd = open(ring->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	ring->page = malloc(page_bytes);
 	if (ring->fd < 0 || !ring->page || open_pipe(ring) < 0)
 		ret = failed(ring, err);
-	else if (way == KY_RING_MMAP)
-		ret = ky_ring_switch(ring, KY_RING_MMAP, err);
+	else if (way == KY_CPU_RING_MMAP)
+		ret = ky_cpu_ring_switch(ring, KY_CPU_RING_MMAP, err);
 	if (ret < 0)
-		ky_ring_close(ring);
+		ky_cpu_ring_close(ring);
 	return ret;
 }
 
-int ky_ring_open_file(struct ky_ring *ring, const char *path, uint32_t cpu, uint32_t page_bytes,
-		      const struct ky_page_layout *layout, struct kymo_error *err)
+int ky_cpu_ring_open_file(struct ky_cpu_ring *ring, const char *path, uint32_t cpu,
+			  uint32_t page_bytes, const struct ky_page_layout *layout,
+			  struct kymo_error *err)
 {
 	init(ring, cpu, page_bytes, layout);
-	ring->asked = ring->way = KY_RING_READ;
+	ring->asked = ring->way = KY_CPU_RING_READ;
 	ring->is_file = true;
 	snprintf(ring->path, sizeof(ring->path), "%s", path);
 	ring->fd = ky_file_open_regular(AT_FDCWD, path, O_RDONLY);
@@ -87,13 +88,13 @@ int ky_ring_open_file(struct ky_ring *ring, const char *path, uint32_t cpu, uint
 	if (ring->fd >= 0 && ring->page)
 		return KYMO_OK;
 	failed(ring, err);
-	ky_ring_close(ring);
+	ky_cpu_ring_close(ring);
 	return KYMO_E_IO;
 }
 
-void ky_ring_close(struct ky_ring *ring)
+void ky_cpu_ring_close(struct ky_cpu_ring *ring)
 {
-	ky_ring_map_close(&ring->map);
+	ky_cpu_ring_map_close(&ring->map);
 	if (ring->fd >= 0)
 		close(ring->fd);
 	for (int i = 0; i < 2; i++)
@@ -104,21 +105,22 @@ void ky_ring_close(struct ky_ring *ring)
 	ring->fd = ring->pipe[0] = ring->pipe[1] = -1;
 }
 
-int ky_ring_switch(struct ky_ring *ring, enum ky_ring_way way, struct kymo_error *err)
+int ky_cpu_ring_switch(struct ky_cpu_ring *ring, enum ky_cpu_ring_way way, struct kymo_error *err)
 {
 	int ret;
 
 	if (way == ring->way)
 		return KYMO_OK;
-	if (way == KY_RING_MMAP) {
-		ret = ky_ring_map_open(&ring->map, ring->fd, ring->page_bytes, &ring->layout, err);
+	if (way == KY_CPU_RING_MMAP) {
+		ret = ky_cpu_ring_map_open(&ring->map, ring->fd, ring->page_bytes, &ring->layout,
+					   err);
 		if (ret < 0) {
 			ky_error_path(err, ring->path);
 			ky_error_hint(err, "kymo doctor has the reason; try the reader 'auto'");
 			return ret;
 		}
 	} else {
-		ky_ring_map_close(&ring->map);
+		ky_cpu_ring_map_close(&ring->map);
 	}
 	ring->way = way;
 	ring->whole_pages = ring->light_rounds = 0;
@@ -126,17 +128,17 @@ int ky_ring_switch(struct ky_ring *ring, enum ky_ring_way way, struct kymo_error
 }
 
 /* See the measurements in ring.h. */
-static int choose_way(struct ky_ring *ring, struct kymo_error *err)
+static int choose_way(struct ky_cpu_ring *ring, struct kymo_error *err)
 {
-	if (ring->way == KY_RING_MMAP && ring->whole_pages >= KY_RING_HEAVY_PAGES)
-		return ky_ring_switch(ring, KY_RING_SPLICE, err);
-	if (ring->way == KY_RING_SPLICE && ring->light_rounds >= KY_RING_LIGHT_ROUNDS &&
+	if (ring->way == KY_CPU_RING_MMAP && ring->whole_pages >= KY_CPU_RING_HEAVY_PAGES)
+		return ky_cpu_ring_switch(ring, KY_CPU_RING_SPLICE, err);
+	if (ring->way == KY_CPU_RING_SPLICE && ring->light_rounds >= KY_CPU_RING_LIGHT_ROUNDS &&
 	    !ring->no_map)
-		ring->no_map = ky_ring_switch(ring, KY_RING_MMAP, NULL) < 0;
+		ring->no_map = ky_cpu_ring_switch(ring, KY_CPU_RING_MMAP, NULL) < 0;
 	return KYMO_OK;
 }
 
-static void count_page(struct ky_ring *ring)
+static void count_page(struct ky_cpu_ring *ring)
 {
 	if (!ring->is_partial) {
 		ring->whole_pages++;
@@ -147,12 +149,12 @@ static void count_page(struct ky_ring *ring)
 }
 
 /* This kernel has no splice() for its rings. */
-static int without_splice(struct ky_ring *ring, struct kymo_error *err)
+static int without_splice(struct ky_cpu_ring *ring, struct kymo_error *err)
 {
 	int code;
 
-	if (ring->asked == KY_RING_AUTO)
-		return ky_ring_switch(ring, KY_RING_READ, err);
+	if (ring->asked == KY_CPU_RING_AUTO)
+		return ky_cpu_ring_switch(ring, KY_CPU_RING_READ, err);
 	code = ky_error_set(err, KYMO_E_UNSUPPORTED, "the ring buffer cannot be read by splice");
 	ky_error_path(err, ring->path);
 	ky_error_hint(err, "the reader 'auto' does without");
@@ -160,7 +162,8 @@ static int without_splice(struct ky_ring *ring, struct kymo_error *err)
 }
 
 /* Move full pages into @pipe_fd. How many; or negative. */
-static int move_pages(struct ky_ring *ring, int pipe_fd, size_t len_bytes, struct kymo_error *err)
+static int move_pages(struct ky_cpu_ring *ring, int pipe_fd, size_t len_bytes,
+		      struct kymo_error *err)
 {
 	ssize_t n;
 
@@ -171,13 +174,13 @@ static int move_pages(struct ky_ring *ring, int pipe_fd, size_t len_bytes, struc
 		return (int)((size_t)n / ring->page_bytes);
 	if (n < 0 && (errno == EINVAL || errno == ENOSYS))
 		return without_splice(ring, err);
-	if (n < 0 && !ky_ring_is_empty(errno))
+	if (n < 0 && !ky_cpu_ring_is_empty(errno))
 		return failed(ring, err);
 	return 0;
 }
 
 /* 0, or negative. */
-static int fill_pipe(struct ky_ring *ring, struct kymo_error *err)
+static int fill_pipe(struct ky_cpu_ring *ring, struct kymo_error *err)
 {
 	int ret = move_pages(ring, ring->pipe[1], ring->splice_bytes, err);
 
@@ -187,14 +190,14 @@ static int fill_pipe(struct ky_ring *ring, struct kymo_error *err)
 }
 
 /* 1: a page was copied to @to; 0: none exists. */
-static int copy_bytes(struct ky_ring *ring, int fd, uint8_t *to, struct kymo_error *err)
+static int copy_bytes(struct ky_cpu_ring *ring, int fd, uint8_t *to, struct kymo_error *err)
 {
 	ssize_t n;
 
 	do {
 		n = read(fd, to, ring->page_bytes);
 	} while (n < 0 && errno == EINTR);
-	if (n < 0 && !ky_ring_is_empty(errno))
+	if (n < 0 && !ky_cpu_ring_is_empty(errno))
 		return failed(ring, err);
 	if (n <= 0 || (ring->is_file && (size_t)n != ring->page_bytes))
 		return 0;
@@ -204,7 +207,7 @@ static int copy_bytes(struct ky_ring *ring, int fd, uint8_t *to, struct kymo_err
 	return 1;
 }
 
-static int copy_page(struct ky_ring *ring, int fd, struct ky_page *page, struct kymo_error *err)
+static int copy_page(struct ky_cpu_ring *ring, int fd, struct ky_page *page, struct kymo_error *err)
 {
 	int ret;
 
@@ -219,12 +222,12 @@ static int copy_page(struct ky_ring *ring, int fd, struct ky_page *page, struct 
 	}
 }
 
-static int next_page(struct ky_ring *ring, bool partial, struct ky_page *page,
+static int next_page(struct ky_cpu_ring *ring, bool partial, struct ky_page *page,
 		     struct kymo_error *err)
 {
 	int ret;
 
-	if (!ring->pages_in_pipe && ring->way == KY_RING_SPLICE) {
+	if (!ring->pages_in_pipe && ring->way == KY_CPU_RING_SPLICE) {
 		ret = fill_pipe(ring, err);
 		if (ret < 0)
 			return ret;
@@ -234,17 +237,18 @@ static int next_page(struct ky_ring *ring, bool partial, struct ky_page *page,
 		ring->pages_in_pipe--;
 		return copy_page(ring, ring->pipe[0], page, err);
 	}
-	if (ring->way == KY_RING_MMAP)
-		return ky_ring_map_next(&ring->map, page, &ring->is_partial, err);
-	if (ring->way == KY_RING_READ)
+	if (ring->way == KY_CPU_RING_MMAP)
+		return ky_cpu_ring_map_next(&ring->map, page, &ring->is_partial, err);
+	if (ring->way == KY_CPU_RING_READ)
 		return copy_page(ring, ring->fd, page, err);
 	ring->is_partial = partial;
 	return partial ? copy_page(ring, ring->fd, page, err) : 0;
 }
 
-int ky_ring_next(struct ky_ring *ring, bool partial, struct ky_page *page, struct kymo_error *err)
+int ky_cpu_ring_next(struct ky_cpu_ring *ring, bool partial, struct ky_page *page,
+		     struct kymo_error *err)
 {
-	int ret = ring->asked == KY_RING_AUTO ? choose_way(ring, err) : KYMO_OK;
+	int ret = ring->asked == KY_CPU_RING_AUTO ? choose_way(ring, err) : KYMO_OK;
 
 	ring->is_partial = false;
 	if (!ret)
@@ -258,17 +262,17 @@ int ky_ring_next(struct ky_ring *ring, bool partial, struct ky_page *page, struc
 	return ret;
 }
 
-int ky_ring_copy(struct ky_ring *ring, bool partial, uint8_t *to, struct kymo_error *err)
+int ky_cpu_ring_copy(struct ky_cpu_ring *ring, bool partial, uint8_t *to, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
-	if (!ring->pages_in_pipe && ring->way != KY_RING_READ)
+	if (!ring->pages_in_pipe && ring->way != KY_CPU_RING_READ)
 		ret = fill_pipe(ring, err);
 	if (ret < 0)
 		;
 	else if (ring->pages_in_pipe)
 		ret = copy_bytes(ring, ring->pipe[0], to, err);
-	else if (partial || ring->way == KY_RING_READ)
+	else if (partial || ring->way == KY_CPU_RING_READ)
 		ret = copy_bytes(ring, ring->fd, to, err);
 	if (ring->pages_in_pipe)
 		ring->pages_in_pipe--;
@@ -277,14 +281,14 @@ int ky_ring_copy(struct ky_ring *ring, bool partial, uint8_t *to, struct kymo_er
 	return ret;
 }
 
-int ky_ring_move(struct ky_ring *ring, int pipe_fd, struct kymo_error *err)
+int ky_cpu_ring_move(struct ky_cpu_ring *ring, int pipe_fd, struct kymo_error *err)
 {
 	int ret = 0;
 
-	if (!ring->pages_in_pipe && ring->way == KY_RING_SPLICE)
+	if (!ring->pages_in_pipe && ring->way == KY_CPU_RING_SPLICE)
 		ret = move_pages(ring, pipe_fd, ring->page_bytes, err);
 	/* What is in its own pipe comes first. */
-	if (ret == 0 && (ring->pages_in_pipe || ring->way != KY_RING_SPLICE))
+	if (ret == 0 && (ring->pages_in_pipe || ring->way != KY_CPU_RING_SPLICE))
 		ret = ky_error_set(err, KYMO_E_UNSUPPORTED, "pages cannot be moved");
 	if (ret < 0)
 		ky_error_path(err, ring->path);
@@ -298,8 +302,8 @@ static uint64_t stat_value(const char *text, const char *key)
 	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
-int ky_ring_stats(const struct ky_instance *instance, uint32_t cpu, struct ky_ring_stats *stats,
-		  struct kymo_error *err)
+int ky_cpu_ring_stats(const struct ky_instance *instance, uint32_t cpu,
+		      struct ky_cpu_ring_stats *stats, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	const char *at;

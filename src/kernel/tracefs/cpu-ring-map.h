@@ -14,8 +14,8 @@
  *
  * Threads: one at a time per ring.
  */
-#ifndef KY_KERNEL_TRACEFS_RING_MAP_H
-#define KY_KERNEL_TRACEFS_RING_MAP_H
+#ifndef KY_KERNEL_TRACEFS_CPU_RING_MAP_H
+#define KY_KERNEL_TRACEFS_CPU_RING_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@
 #include "kernel/tracefs/page.h"
 
 /* The meta page: struct trace_buffer_meta of linux/trace_mmap.h, which older headers lack. */
-struct ky_ring_meta {
+struct ky_cpu_ring_meta {
 	uint32_t meta_page_bytes;
 	uint32_t meta_struct_bytes;
 	uint32_t subbuf_bytes; /* header included */
@@ -41,12 +41,12 @@ struct ky_ring_meta {
 };
 
 /* A larger ring is not mapped: the kernel would need much contiguous memory for a list of its pages. */
-#define KY_RING_MAP_MAX_BYTES (UINT64_C(1) << 30)
+#define KY_CPU_RING_MAP_MAX_BYTES (UINT64_C(1) << 30)
 
-struct ky_ring_map {
+struct ky_cpu_ring_map {
 	int fd; /* trace_pipe_raw, not owned */
 	struct ky_page_layout layout;
-	const struct ky_ring_meta *meta; /* NULL: not mapped */
+	const struct ky_cpu_ring_meta *meta; /* NULL: not mapped */
 	const uint8_t *data;
 	size_t meta_bytes, data_bytes;
 	uint32_t subbuf_bytes, n_subbufs;
@@ -59,26 +59,26 @@ struct ky_ring_map {
  * Does @meta describe a ring that can be used? @system_page_bytes: sysconf(_SC_PAGESIZE);
  * @subbuf_bytes: what a sub-buffer is known to have. 0, KYMO_E_FORMAT; @err says what is wrong.
  */
-int ky_ring_meta_check(const struct ky_ring_meta *meta, uint32_t system_page_bytes,
-		       uint32_t subbuf_bytes, const struct ky_page_layout *layout,
-		       struct kymo_error *err);
+int ky_cpu_ring_meta_check(const struct ky_cpu_ring_meta *meta, uint32_t system_page_bytes,
+			   uint32_t subbuf_bytes, const struct ky_page_layout *layout,
+			   struct kymo_error *err);
 
 /*
  * Map the ring that @fd reads. @subbuf_bytes: as above.
  * 0; KYMO_E_UNSUPPORTED: the kernel refuses (too old, out of memory, ring too large);
  * KYMO_E_FORMAT: it offers what cannot be used. On failure nothing is mapped.
  */
-int ky_ring_map_open(struct ky_ring_map *map, int fd, uint32_t subbuf_bytes,
-		     const struct ky_page_layout *layout, struct kymo_error *err);
+int ky_cpu_ring_map_open(struct ky_cpu_ring_map *map, int fd, uint32_t subbuf_bytes,
+			 const struct ky_page_layout *layout, struct kymo_error *err);
 /* Also of one that is not mapped, but zero. Pages that were handed out are gone. */
-void ky_ring_map_close(struct ky_ring_map *map);
+void ky_cpu_ring_map_close(struct ky_cpu_ring_map *map);
 
 /*
  * What comes next; its bytes are valid until the next call. *partial: it was being written,
  * and all that was complete has been handed out now.
  * 1; 0: there is nothing more; KYMO_E_IO; KYMO_E_FORMAT.
  */
-int ky_ring_map_next(struct ky_ring_map *map, struct ky_page *page, bool *partial,
-		     struct kymo_error *err);
+int ky_cpu_ring_map_next(struct ky_cpu_ring_map *map, struct ky_page *page, bool *partial,
+			 struct kymo_error *err);
 
 #endif

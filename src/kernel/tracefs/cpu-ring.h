@@ -7,7 +7,7 @@
  *	splice	Whole pages are moved out: the kernel swaps each for an empty one and looks at none
  *		of its events. It leaves the page that is being written; read() copies that one,
  *		event by event, when it is asked for.
- *	mmap	The ring is mapped (ring-map.h) and nothing is copied; but the ioctl that moves the
+ *	mmap	The ring is mapped (cpu-ring-map.h) and nothing is copied; but the ioctl that moves the
  *		reader on walks over the events of a page, whole or not.
  *	read	read() for all: swapped pages and copied ones, as they come.
  *
@@ -19,8 +19,8 @@
  *
  * Threads: one at a time per ring.
  */
-#ifndef KY_KERNEL_TRACEFS_RING_H
-#define KY_KERNEL_TRACEFS_RING_H
+#ifndef KY_KERNEL_TRACEFS_CPU_RING_H
+#define KY_KERNEL_TRACEFS_CPU_RING_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,36 +28,36 @@
 #include <kymo/error.h>
 
 #include "kernel/tracefs/page.h"
-#include "kernel/tracefs/ring-map.h"
+#include "kernel/tracefs/cpu-ring-map.h"
 #include "kernel/tracefs/tracefs.h"
 
-enum ky_ring_way {
-	KY_RING_AUTO,
-	KY_RING_MMAP,
-	KY_RING_SPLICE,
-	KY_RING_READ,
+enum ky_cpu_ring_way {
+	KY_CPU_RING_AUTO,
+	KY_CPU_RING_MMAP,
+	KY_CPU_RING_SPLICE,
+	KY_CPU_RING_READ,
 };
 
 /* For AUTO: so many rounds in a row without a whole page, and the ring is mapped... */
-#define KY_RING_LIGHT_ROUNDS 32
+#define KY_CPU_RING_LIGHT_ROUNDS 32
 /* ...so many whole pages in one round, and it is unmapped. */
-#define KY_RING_HEAVY_PAGES 2
+#define KY_CPU_RING_HEAVY_PAGES 2
 
 /*
  * What one splice() moves, at most; but a whole sub-buffer. The kernel fills the place of each with a page that it
  * has to clear first, except one: that which was given back last. So few large sub-buffers go one by one.
  */
-#define KY_RING_SPLICE_BYTES 65536
+#define KY_CPU_RING_SPLICE_BYTES 65536
 
-struct ky_ring {
+struct ky_cpu_ring {
 	int fd; /* per_cpu/cpuN/trace_pipe_raw; readable when the ring is filled to buffer_percent */
 	int pipe[2];
 	uint32_t cpu;
 	uint32_t page_bytes;
 	struct ky_page_layout layout;
-	enum ky_ring_way asked; /* the argument of ky_ring_open() */
-	enum ky_ring_way way;	/* never AUTO */
-	struct ky_ring_map map;
+	enum ky_cpu_ring_way asked; /* the argument of ky_cpu_ring_open() */
+	enum ky_cpu_ring_way way;   /* never AUTO */
+	struct ky_cpu_ring_map map;
 	bool no_map;	     /* AUTO tried, and the kernel refused */
 	size_t splice_bytes; /* in one call */
 	uint32_t pages_in_pipe;
@@ -73,16 +73,17 @@ struct ky_ring {
  * @page_bytes: the size of a sub-buffer, header included.
  * 0, KYMO_E_IO, KYMO_E_MEMORY; KYMO_E_UNSUPPORTED: this kernel cannot be read in this way.
  */
-int ky_ring_open(struct ky_ring *ring, const struct ky_instance *instance, uint32_t cpu,
-		 uint32_t page_bytes, const struct ky_page_layout *layout, enum ky_ring_way way,
-		 struct kymo_error *err);
+int ky_cpu_ring_open(struct ky_cpu_ring *ring, const struct ky_instance *instance, uint32_t cpu,
+		     uint32_t page_bytes, const struct ky_page_layout *layout,
+		     enum ky_cpu_ring_way way, struct kymo_error *err);
 /*
  * Read pages from file @path, one after the other; no file is an empty one. What is cut at its end is
  * left out. 0, KYMO_E_IO, KYMO_E_MEMORY.
  */
-int ky_ring_open_file(struct ky_ring *ring, const char *path, uint32_t cpu, uint32_t page_bytes,
-		      const struct ky_page_layout *layout, struct kymo_error *err);
-void ky_ring_close(struct ky_ring *ring);
+int ky_cpu_ring_open_file(struct ky_cpu_ring *ring, const char *path, uint32_t cpu,
+			  uint32_t page_bytes, const struct ky_page_layout *layout,
+			  struct kymo_error *err);
+void ky_cpu_ring_close(struct ky_cpu_ring *ring);
 
 /*
  * The next page, or the part of one that was not handed out yet; its bytes are valid until the
@@ -91,30 +92,31 @@ void ky_ring_close(struct ky_ring *ring);
  * @partial: the page that is being written too. (mmap and read may hand it out unasked.)
  * Returns 1, 0 when there is nothing, KYMO_E_IO, KYMO_E_FORMAT, KYMO_E_UNSUPPORTED.
  */
-int ky_ring_next(struct ky_ring *ring, bool partial, struct ky_page *page, struct kymo_error *err);
+int ky_cpu_ring_next(struct ky_cpu_ring *ring, bool partial, struct ky_page *page,
+		     struct kymo_error *err);
 
 /*
  * The same for callers that do not parse pages: copies the page to @to, page_bytes long, by splice, else by read.
  */
-int ky_ring_copy(struct ky_ring *ring, bool partial, uint8_t *to, struct kymo_error *err);
+int ky_cpu_ring_copy(struct ky_cpu_ring *ring, bool partial, uint8_t *to, struct kymo_error *err);
 
 /*
  * The same without a copy: moves a whole page into @pipe_fd, which is empty. KYMO_E_UNSUPPORTED: use
- * ky_ring_copy().
+ * ky_cpu_ring_copy().
  */
-int ky_ring_move(struct ky_ring *ring, int pipe_fd, struct kymo_error *err);
+int ky_cpu_ring_move(struct ky_cpu_ring *ring, int pipe_fd, struct kymo_error *err);
 
 /*
  * Read it in another way from now on, not AUTO. What was handed out is no longer valid.
  * 0; KYMO_E_UNSUPPORTED, KYMO_E_FORMAT: it cannot be mapped, and is read as before.
  */
-int ky_ring_switch(struct ky_ring *ring, enum ky_ring_way way, struct kymo_error *err);
+int ky_cpu_ring_switch(struct ky_cpu_ring *ring, enum ky_cpu_ring_way way, struct kymo_error *err);
 
 /* Does this errno of read() or splice() say that there is nothing in the ring, now or at all? */
-bool ky_ring_is_empty(int error);
+bool ky_cpu_ring_is_empty(int error);
 
 /* What the kernel counted, from per_cpu/cpuN/stats. */
-struct ky_ring_stats {
+struct ky_cpu_ring_stats {
 	uint64_t entries;	 /* still in the ring */
 	uint64_t overrun;	 /* overwritten before they were read */
 	uint64_t commit_overrun; /* lost to nested writers */
@@ -122,7 +124,7 @@ struct ky_ring_stats {
 	uint64_t read;
 	uint64_t bytes; /* in the ring, not read yet */
 };
-int ky_ring_stats(const struct ky_instance *instance, uint32_t cpu, struct ky_ring_stats *stats,
-		  struct kymo_error *err);
+int ky_cpu_ring_stats(const struct ky_instance *instance, uint32_t cpu,
+		      struct ky_cpu_ring_stats *stats, struct kymo_error *err);
 
 #endif
