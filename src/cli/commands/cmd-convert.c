@@ -51,7 +51,8 @@ struct format {
 		     struct kymo_error *err);
 	/* One sink for all, and how events get to it. */
 	int (*open)(const struct ky_trace_set *set, const struct convert_options *options,
-		    const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err);
+		    const struct ky_cli_output *output, struct ky_sink **sink,
+		    struct kymo_error *err);
 	int (*write)(const struct ky_trace_set *set, const struct convert_options *options,
 		     struct ky_thread_pool *pool, struct ky_sink *sink, struct kymo_error *err);
 };
@@ -138,8 +139,8 @@ static int begin_csv(const struct ky_trace_set *set, const struct convert_option
 	return ky_csv_table_begin(set, csv_columns(options), options->csv_raw, fd, err);
 }
 
-static int open_ctf(const struct ky_trace_set *set, const struct ky_output *output, uint32_t major,
-		    struct ky_sink **sink, struct kymo_error *err)
+static int open_ctf(const struct ky_trace_set *set, const struct ky_cli_output *output,
+		    uint32_t major, struct ky_sink **sink, struct kymo_error *err)
 {
 	struct ky_packet_store *store;
 	int ret = ky_directory_store_open(output->temp, &store, err);
@@ -148,28 +149,31 @@ static int open_ctf(const struct ky_trace_set *set, const struct ky_output *outp
 }
 
 static int open_ctf1(const struct ky_trace_set *set, const struct convert_options *options,
-		     const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
+		     const struct ky_cli_output *output, struct ky_sink **sink,
+		     struct kymo_error *err)
 {
 	(void)options;
 	return open_ctf(set, output, 1, sink, err);
 }
 
 static int open_ctf2(const struct ky_trace_set *set, const struct convert_options *options,
-		     const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
+		     const struct ky_cli_output *output, struct ky_sink **sink,
+		     struct kymo_error *err)
 {
 	(void)options;
 	return open_ctf(set, output, 2, sink, err);
 }
 
 static int open_csv(const struct ky_trace_set *set, const struct convert_options *options,
-		    const struct ky_output *output, struct ky_sink **sink, struct kymo_error *err)
+		    const struct ky_cli_output *output, struct ky_sink **sink,
+		    struct kymo_error *err)
 {
 	(void)set;
 	return ky_csv_directory_sink_open(output->temp, options->csv_raw, sink, err);
 }
 
 static int open_details(const struct ky_trace_set *set, const struct convert_options *options,
-			const struct ky_output *output, struct ky_sink **sink,
+			const struct ky_cli_output *output, struct ky_sink **sink,
 			struct kymo_error *err)
 {
 	(void)options;
@@ -178,7 +182,7 @@ static int open_details(const struct ky_trace_set *set, const struct convert_opt
 }
 
 static int open_perfetto(const struct ky_trace_set *set, const struct convert_options *options,
-			 const struct ky_output *output, struct ky_sink **sink,
+			 const struct ky_cli_output *output, struct ky_sink **sink,
 			 struct kymo_error *err)
 {
 	(void)options;
@@ -285,8 +289,9 @@ static int convert_to_ctf(const struct ky_trace_set *set, const struct convert_o
 }
 
 static int convert_to_sink(const struct ky_trace_set *set, const struct format *format,
-			   const struct convert_options *options, const struct ky_output *output,
-			   struct ky_thread_pool *pool, struct kymo_error *err)
+			   const struct convert_options *options,
+			   const struct ky_cli_output *output, struct ky_thread_pool *pool,
+			   struct kymo_error *err)
 {
 	struct ky_sink *sink;
 	int ret = format->open(set, options, output, &sink, err);
@@ -332,8 +337,8 @@ static const struct format *find_format(const struct convert_options *options)
 }
 
 static int convert_events_to(const struct ky_trace_set *set, const struct format *format,
-			     const struct convert_options *options, const struct ky_output *output,
-			     struct kymo_error *err)
+			     const struct convert_options *options,
+			     const struct ky_cli_output *output, struct kymo_error *err)
 {
 	struct maker maker = {format, options, output->fd};
 	struct ky_thread_pool *pool;
@@ -350,7 +355,7 @@ static int convert_events_to(const struct ky_trace_set *set, const struct format
 }
 
 static int convert_into(const struct ky_trace_set *set, const struct format *format,
-			const struct convert_options *options, struct ky_output *output,
+			const struct convert_options *options, struct ky_cli_output *output,
 			struct kymo_error *err)
 {
 	int ret = convert_events_to(set, format, options, output, err), committed;
@@ -360,7 +365,7 @@ static int convert_into(const struct ky_trace_set *set, const struct format *for
 		return KYMO_E_IO;
 	if (!keeps_output(ret))
 		return ret;
-	committed = ky_output_commit(output, ret < 0 ? NULL : err);
+	committed = ky_cli_output_commit(output, ret < 0 ? NULL : err);
 	if (committed < 0)
 		return ret < 0 ? ret : committed;
 	if (ret < 0 && output->path)
@@ -430,17 +435,17 @@ static int convert_live(const struct format *format, const struct convert_option
 		.begin = begin_lines,
 		.data = &maker,
 	};
-	struct ky_output output;
-	int ret = ky_output_file(&output, options->output, err), committed;
+	struct ky_cli_output output;
+	int ret = ky_cli_output_file(&output, options->output, err), committed;
 
 	maker.fd = output.fd;
 	if (!ret)
 		ret = ky_print_live(&live, err);
 	if (keeps_output(ret)) {
-		committed = ky_output_commit(&output, ret < 0 ? NULL : err);
+		committed = ky_cli_output_commit(&output, ret < 0 ? NULL : err);
 		ret = ret < 0 ? ret : committed;
 	}
-	ky_output_close(&output);
+	ky_cli_output_close(&output);
 	return ret;
 }
 
@@ -459,16 +464,16 @@ static int wait_for_end(const struct convert_options *options, int n_args, char 
 static int convert_set(const struct ky_trace_set *set, const struct format *format,
 		       const struct convert_options *options, struct kymo_error *err)
 {
-	struct ky_output output;
+	struct ky_cli_output output;
 	int ret;
 
 	if (format->flags & FORMAT_IS_DIRECTORY)
-		ret = ky_output_directory(&output, options->output, err);
+		ret = ky_cli_output_directory(&output, options->output, err);
 	else
-		ret = ky_output_file(&output, options->output, err);
+		ret = ky_cli_output_file(&output, options->output, err);
 	if (ret == KYMO_OK)
 		ret = convert_into(set, format, options, &output, err);
-	ky_output_close(&output);
+	ky_cli_output_close(&output);
 	return ret;
 }
 

@@ -18,7 +18,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "record/kernel/persistent-ring.h"
-#include "record/common/output.h"
+#include "record/common/record-dir.h"
 #include "record/kernel/raw.h"
 #include "record/user/user-ring.h"
 #include "record/user/user-runtime.h"
@@ -393,7 +393,7 @@ static int run_recover(const struct ky_command *command, void *data, int n_args,
 
 	if (!recovery.options->output)
 		return ky_cli_usage(command, "no output directory; give -o DIR");
-	if (ky_output_make(recovery.options->output, &made, &err) < 0)
+	if (ky_record_dir_make(recovery.options->output, &made, &err) < 0)
 		return ky_cli_error(&err);
 	(void)ky_os_boot_id(recovery.boot_id);
 	if (recover_all(&recovery, n_args, args, &err) < 0)

@@ -138,19 +138,19 @@ static int serve(struct ky_view *view, struct ky_view_live *live,
 static int save_range(struct ky_view *view, const struct ky_trace_set *set,
 		      const struct view_options *options, struct kymo_error *err)
 {
-	struct ky_output output;
+	struct ky_cli_output output;
 	int64_t begin_ns, end_ns;
 	int ret = ky_cli_select_times(set, &options->select, false, &begin_ns, &end_ns, err);
 
 	if (ret < 0)
 		return ret;
-	ret = ky_output_file(&output, options->save, err);
+	ret = ky_cli_output_file(&output, options->save, err);
 	if (ret < 0)
 		return ret;
 	ret = ky_view_save(view, begin_ns, end_ns, output.fd, err);
 	if (ret == KYMO_OK)
-		ret = ky_output_commit(&output, err);
-	ky_output_close(&output);
+		ret = ky_cli_output_commit(&output, err);
+	ky_cli_output_close(&output);
 	return ret;
 }
 

@@ -23,7 +23,7 @@
 #include "cli/terminal/json-output.h"
 #include "net/protocol/frame.h"
 #include "os/file.h"
-#include "record/common/output.h"
+#include "record/common/record-dir.h"
 #include "record/control/daemon-socket.h"
 
 #define COPY_BYTES (256u << 10)
@@ -294,7 +294,7 @@ static int with_output(const char *output,
 		       int fd, const void *data, struct kymo_error *err)
 {
 	bool made;
-	int ret = ky_output_make(output, &made, err);
+	int ret = ky_record_dir_make(output, &made, err);
 
 	if (ret < 0)
 		return ret;

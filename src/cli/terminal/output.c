@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "os/file.h"
 
-static int output_error(const struct ky_output *output, int errnum, const char *what,
+static int output_error(const struct ky_cli_output *output, int errnum, const char *what,
 			struct kymo_error *err)
 {
 	int code = ky_error_errno(err, errnum, "cannot %s", what);
@@ -25,7 +25,7 @@ static int output_error(const struct ky_output *output, int errnum, const char *
 }
 
 /* "DIR/.NAME.PID.part" for "DIR/NAME"; the slashes at the end of a directory's name go. */
-static int set_names(struct ky_output *output, const char *path, struct kymo_error *err)
+static int set_names(struct ky_cli_output *output, const char *path, struct kymo_error *err)
 {
 	size_t len = strlen(path);
 	const char *slash;
@@ -44,16 +44,16 @@ static int set_names(struct ky_output *output, const char *path, struct kymo_err
 	return ky_error_nomem(err);
 }
 
-static void init(struct ky_output *output)
+static void init(struct ky_cli_output *output)
 {
-	*output = (struct ky_output){.fd = -1};
+	*output = (struct ky_cli_output){.fd = -1};
 }
 
 /*
  * Where the file system can do that, the output has no name until it is complete: whatever ends the process
  * leaves nothing. A descriptor, or -1.
  */
-static int open_unnamed(const struct ky_output *output)
+static int open_unnamed(const struct ky_cli_output *output)
 {
 	const char *slash = strrchr(output->path, '/');
 	char *dir = slash == output->path ? strdup("/")
@@ -66,7 +66,7 @@ static int open_unnamed(const struct ky_output *output)
 }
 
 /* Give an unnamed output the name under which it is renamed. 0 or -errno. */
-static int name_output(const struct ky_output *output)
+static int name_output(const struct ky_cli_output *output)
 {
 	char link[64];
 
@@ -77,7 +77,7 @@ static int name_output(const struct ky_output *output)
 }
 
 /* Open what is to be written as it is. */
-static int open_direct(struct ky_output *output, struct kymo_error *err)
+static int open_direct(struct ky_cli_output *output, struct kymo_error *err)
 {
 	free(output->temp);
 	output->temp = NULL;
@@ -85,7 +85,7 @@ static int open_direct(struct ky_output *output, struct kymo_error *err)
 	return output->fd < 0 ? output_error(output, errno, "open the output", err) : KYMO_OK;
 }
 
-int ky_output_file(struct ky_output *output, const char *path, struct kymo_error *err)
+int ky_cli_output_file(struct ky_cli_output *output, const char *path, struct kymo_error *err)
 {
 	struct stat st;
 	int ret;
@@ -128,7 +128,7 @@ static bool is_empty(const char *path)
 	return empty;
 }
 
-int ky_output_directory(struct ky_output *output, const char *path, struct kymo_error *err)
+int ky_cli_output_directory(struct ky_cli_output *output, const char *path, struct kymo_error *err)
 {
 	struct stat st;
 	int ret;
@@ -155,7 +155,7 @@ int ky_output_directory(struct ky_output *output, const char *path, struct kymo_
 	return ret;
 }
 
-int ky_output_commit(struct ky_output *output, struct kymo_error *err)
+int ky_cli_output_commit(struct ky_cli_output *output, struct kymo_error *err)
 {
 	/* Some file systems tell about a full disk only here. */
 	if (output->fd >= 0 && output->fd != STDOUT_FILENO) {
@@ -176,7 +176,7 @@ int ky_output_commit(struct ky_output *output, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-void ky_output_close(struct ky_output *output)
+void ky_cli_output_close(struct ky_cli_output *output)
 {
 	if (output->fd >= 0 && output->fd != STDOUT_FILENO)
 		close(output->fd);

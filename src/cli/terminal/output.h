@@ -10,7 +10,7 @@
 
 #include <kymo/error.h>
 
-struct ky_output {
+struct ky_cli_output {
 	char *path; /* what the user asked for; NULL: the standard output */
 	char *temp; /* where it is made; NULL when there is nothing to rename */
 	int fd;	    /* of a file; -1 for directories */
@@ -22,15 +22,15 @@ struct ky_output {
  * A file. NULL and "-" are the standard output; what exists and is no regular file (a pipe, a
  * device) is written as it is; a regular file is replaced in the end.
  */
-int ky_output_file(struct ky_output *output, const char *path, struct kymo_error *err);
+int ky_cli_output_file(struct ky_cli_output *output, const char *path, struct kymo_error *err);
 
 /* A directory, made empty at output->temp. One that exists and is not empty is refused. */
-int ky_output_directory(struct ky_output *output, const char *path, struct kymo_error *err);
+int ky_cli_output_directory(struct ky_cli_output *output, const char *path, struct kymo_error *err);
 
-/* It is complete: give it its name. Then, and after a failure too, ky_output_close(). */
-int ky_output_commit(struct ky_output *output, struct kymo_error *err);
+/* It is complete: give it its name. Then, and after a failure too, ky_cli_output_close(). */
+int ky_cli_output_commit(struct ky_cli_output *output, struct kymo_error *err);
 
 /* Removes what was not committed. */
-void ky_output_close(struct ky_output *output);
+void ky_cli_output_close(struct ky_cli_output *output);
 
 #endif

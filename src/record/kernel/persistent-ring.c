@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
-#include "record/common/output.h"
+#include "record/common/record-dir.h"
 #include "record/kernel/raw.h"
 #include "record/kernel/session-internal.h"
 
@@ -159,7 +159,7 @@ static int select_all(struct ky_session *session, struct kymo_error *err)
 
 static int open_output(struct ky_session *session, struct kymo_error *err)
 {
-	int ret = ky_output_make(session->output, &session->made_output, err);
+	int ret = ky_record_dir_make(session->output, &session->made_output, err);
 
 	if (!ret)
 		ret = ky_raw_make_dir(session, err);

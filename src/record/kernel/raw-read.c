@@ -13,7 +13,7 @@
 #include "abi/packet.h"
 #include "base/error.h"
 #include "os/file.h"
-#include "record/common/output.h"
+#include "record/common/record-dir.h"
 #include "record/kernel/raw-replay.h"
 #include "store/directory-store.h"
 
@@ -301,7 +301,7 @@ int ky_raw_convert_to_directory(const char *dir, const char *output, const struc
 {
 	struct ky_packet_store *store;
 	bool made;
-	int ret = ky_output_make(output, &made, err);
+	int ret = ky_record_dir_make(output, &made, err);
 
 	if (!ret)
 		ret = ky_directory_store_open(output, &store, err);

@@ -14,7 +14,7 @@
 #include "kernel/events/events.h"
 #include "kernel/events/native-calls.h"
 #include "os/file.h"
-#include "record/common/output.h"
+#include "record/common/record-dir.h"
 #include "record/kernel/session-internal.h"
 #include "store/directory-store.h"
 
@@ -243,7 +243,7 @@ static int open_output(struct ky_session *session, struct kymo_error *err)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "raw pages can only be written to a directory of this machine");
 	if (session->own_store)
-		ret = ky_output_make(session->output, &session->made_output, err);
+		ret = ky_record_dir_make(session->output, &session->made_output, err);
 	if (!ret && session->options.raw)
 		ret = ky_raw_make_dir(session, err);
 	if (!ret)

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "record/common/output.h"
+#include "record/common/record-dir.h"
 #include "record/recording/recording-internal.h"
 
 /* OUTPUT-snapshot-1, the first that does not exist. */
@@ -77,7 +77,7 @@ int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 				    (int)sizeof(snapshot->path)
 			  : !choose_path(recording, snapshot))
 		return ky_error_set(err, KYMO_E_INVALID, "the path of the snapshot is too long");
-	ret = ky_output_make(snapshot->path, &made, err);
+	ret = ky_record_dir_make(snapshot->path, &made, err);
 	if (ret < 0)
 		return ret;
 	ret = copy_all(recording, snapshot, err);

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "kernel/convert/convert.h"
-#include "record/common/output.h"
+#include "record/common/record-dir.h"
 #include "record/recording/recording-internal.h"
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
@@ -87,7 +87,7 @@ static int open_sessions(struct ky_recording *recording, struct kymo_error *err)
 	} else {
 		ret = ky_os_clock_init(&recording->user_clock, options->clock, err);
 		if (!ret && !options->store)
-			ret = ky_output_make(options->output, &recording->made_output, err);
+			ret = ky_record_dir_make(options->output, &recording->made_output, err);
 	}
 	if (ret < 0 || !options->has_user)
 		return ret;

@@ -131,7 +131,7 @@ void ky_kernel_trace_fini(struct ky_kernel_trace *kernel);
 int ky_kernel_trace_make_uuid(struct ky_kernel_trace *kernel, struct kymo_error *err);
 
 /*
- * kernel-trace-model.c: trace class, plans and filters, from the events that the catalogue has
+ * kernel-trace-classes.c: trace class, plans and filters, from the events that the catalogue has
  * selected.
  */
 int ky_kernel_trace_build(struct ky_kernel_trace *kernel, struct kymo_error *err);

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "ctf/tsdl/tsdl.h"
-#include "record/user/user-model.h"
+#include "record/user/user-metadata.h"
 
 /* Four lines of at most 36 bytes. */
 #define VALUES_BYTES 144

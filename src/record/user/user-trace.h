@@ -14,7 +14,7 @@
 
 #include "base/strbuf.h"
 #include "ctf/encode/packet-writer.h"
-#include "record/user/user-model.h"
+#include "record/user/user-metadata.h"
 #include "record/user/user.h"
 #include "store/packet-store.h"
 

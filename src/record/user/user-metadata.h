@@ -3,8 +3,8 @@
  * The metadata of a program's trace, from its ring's blob: LTTng-UST's layout, with event names,
  * log levels, fields, contexts. The state dump's events have a stream class of their own.
  */
-#ifndef KY_RECORD_USER_USER_MODEL_H
-#define KY_RECORD_USER_USER_MODEL_H
+#ifndef KY_RECORD_USER_USER_METADATA_H
+#define KY_RECORD_USER_USER_METADATA_H
 
 #include "abi/control.h"
 #include "base/strbuf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/user/user-model.h"
+#include "record/user/user-metadata.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/common/output.h"
+#include "record/common/record-dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static int look_at(const char *path, struct kymo_error *err)
 	return ret;
 }
 
-int ky_output_make(const char *path, bool *made, struct kymo_error *err)
+int ky_record_dir_make(const char *path, bool *made, struct kymo_error *err)
 {
 	int ret = look_at(path, err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The output directory of a recording. */
-#ifndef KY_RECORD_COMMON_OUTPUT_H
-#define KY_RECORD_COMMON_OUTPUT_H
+/* The directory that a recording is written to. */
+#ifndef KY_RECORD_COMMON_RECORD_DIR_H
+#define KY_RECORD_COMMON_RECORD_DIR_H
 
 #include <stdbool.h>
 
@@ -12,6 +12,6 @@
  * function created it. Returns 0, KYMO_E_INVALID when the directory is not empty, or a status for
  * mkdir()'s error.
  */
-int ky_output_make(const char *path, bool *made, struct kymo_error *err);
+int ky_record_dir_make(const char *path, bool *made, struct kymo_error *err);
 
 #endif
