@@ -593,7 +593,9 @@ struct ky_session_file {
 	uint32_t reserved_32;
 	uint64_t wait_ns; /* 0: a program whose buffer is full loses the event */
 	uint64_t beat;	  /* changes while the recorder lives */
-	uint32_t reserved[2];
+	uint32_t
+		group; /* offset of a text: the group whose buffers these are, for recovery; 0: none */
+	uint32_t reserved;
 };
 
 #endif

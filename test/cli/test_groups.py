@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Groups of events with buffers of their own: frequent events do not push out the rare ones."""
 
+import glob
 import json
 import os
 import re
@@ -249,6 +250,55 @@ end
     assert len(recording["group"]) == 2
     # A group alone: nothing else of the program is recorded, and a cleared event does not come back.
     assert program_events(kymo, done, "out") == ([3, 4], 0)
+
+
+@needs_root
+@pytest.mark.parametrize("buffers", ["process", "user"])
+@pytest.mark.parametrize("options", ["--overwrite -b 64k", "-b 4M"])
+def test_recovered_groups(box, kymo, options, buffers):  # noqa: F811
+    """What a killed recorder left of a group is the group's again; with what was read before, each event is there once."""
+    done = box(PROGRAM + f"""
+begin {options} --buffers {buffers} --user 'modes:*' --group rare:64k:user:modes:rare
+rounds 2
+kill -9 $recorder; wait $recorder
+rounds 3
+exec 3>&-; wait $program
+kymo recover -o single /dev/shm/kymo-0/*/*.ring
+kymo recover --remove -o found /dev/shm/kymo-0
+kymo record --user 'other:*' -o other -- true
+""" + nothing_left())
+    whose = r" events of process \d+" if buffers == "process" else " events of the programs of user 0"
+    assert len(re.findall(rf"{whose}, group rare -> \S+-rare; complete$", done.out, re.M)) == 2
+    assert len(re.findall(rf"{whose} -> ", done.out)) == 2
+    shape = "pid/modes-*-rare" if buffers == "process" else "uid/0/64-bit-rare"
+    for place in ("single", "found"):
+        trace, = glob.glob(os.path.join(done.cwd, place, "ust", shape))
+        assert any(name.startswith("rare_") for name in os.listdir(trace))
+    if "--overwrite" in options:
+        rare, frequent = program_events(kymo, done, "found")
+        assert rare == [1, 2, 3] and 0 < frequent < 60000
+    else:
+        both = kymo("print", os.path.join(done.cwd, "out"), os.path.join(done.cwd, "found")).out
+        assert re.findall(r"modes:rare: .*round = (\d+)", both) == ["1", "2", "3"]
+        assert both.count("modes:frequent:") == 60000
+
+
+@needs_root
+@pytest.mark.parametrize("name", ["../x", "a/bc", "-abc", "a bc", r"\x1b[1m"])
+def test_a_group_that_others_wrote(box, kymo, name):  # noqa: F811
+    """The session file may be another user's: what is no name of a group never becomes a part of a path."""
+    done = box(PROGRAM + f"""
+begin --overwrite --user 'modes:*' --group rare:64k:user:modes:rare
+rounds 1
+kill -9 $recorder; wait $recorder
+exec 3>&-; wait $program
+kymo recover -o before /dev/shm/kymo-0 | grep -q ', group rare -> ' || exit 95
+sed -i 's|rare\\x00|{name}\\x00|' /dev/shm/kymo-0/*/session
+kymo recover --remove -o found /dev/shm/kymo-0
+""")
+    assert done.out.count(" events of process ") == 2 and "group" not in done.out
+    traces = os.listdir(os.path.join(done.cwd, "found", "ust", "pid"))
+    assert len(traces) == 2 and all(re.fullmatch(r"modes-[\d-]+", trace) for trace in traces)
 
 
 @needs_root

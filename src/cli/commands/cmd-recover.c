@@ -20,6 +20,7 @@
 #include "record/kernel/persistent-ring.h"
 #include "record/common/record-dir.h"
 #include "record/kernel/raw.h"
+#include "record/user/user-group.h"
 #include "record/user/user-ring.h"
 #include "record/user/user-runtime.h"
 #include "store/directory-store.h"
@@ -67,7 +68,10 @@ static void report(struct recovery *recovery, const struct ky_user_ring *ring, c
 	if (__builtin_add_overflow(recovery->lost, lost, &recovery->lost))
 		recovery->lost = UINT64_MAX;
 	ky_cli_put_text(stdout, path);
-	printf(": %" PRIu64 " events of process %" PRIu32 " -> ", ring->events, blob->pid);
+	printf(": %" PRIu64 " events of %s%" PRIu32 "%s%s -> ", ring->events,
+	       ring->is_shared ? "the programs of user " : "process ",
+	       ring->is_shared ? blob->uid : blob->pid, ring->trace.group ? ", group " : "",
+	       ring->trace.group ? ring->trace.group : "");
 	ky_cli_put_text(stdout, ring->trace.path);
 	if (ring->stats.overwritten)
 		printf("; %" PRIu64 " older ones were overwritten", ring->stats.overwritten);
@@ -117,8 +121,13 @@ static int read_ring(struct recovery *recovery, const struct place *place, int f
 	struct ky_user_ring_options options = {
 		.store = recovery->store, .log = &ky_cli_log, .read_only = true};
 	const char *name = strrchr(place->name, '/');
+	char group[KY_USER_GROUP_NAME_MAX + 1];
 	struct ky_user_ring *ring;
-	int ret = ky_user_ring_open(fd, name ? name + 1 : place->name, &options, &ring, err);
+	int ret;
+
+	if (ky_user_dir_group(place->dir_fd, group))
+		options.group = group;
+	ret = ky_user_ring_open(fd, name ? name + 1 : place->name, &options, &ring, err);
 
 	if (ret < 0)
 		return ret;

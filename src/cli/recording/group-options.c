@@ -4,23 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
-#define NAME_MAX_BYTES	KY_USER_GROUP_NAME_MAX
-#define MIN_BYTES	(64u << 10)
-#define MAX_BYTES	(UINT64_C(64) << 30)
-#define USER_PREFIX	"user:"
-#define OVERWRITE	"overwrite:"
-#define CONDITION	" if "
-
-/* A name is the begin of the names of streams; these are Kymo's own. */
-static bool is_name(const char *name)
-{
-	size_t len = strlen(name);
-
-	return len && len <= NAME_MAX_BYTES && strspn(name, NAME_CHARACTERS) == len &&
-	       *name != '-' && strcmp(name, "channel0") != 0 &&
-	       strncmp(name, "statedump", 9) != 0 && strcmp(name, "watch") != 0;
-}
+#define NAME_MAX_BYTES KY_USER_GROUP_NAME_MAX
+#define MIN_BYTES      (64u << 10)
+#define MAX_BYTES      (UINT64_C(64) << 30)
+#define USER_PREFIX    "user:"
+#define OVERWRITE      "overwrite:"
+#define CONDITION      " if "
 
 static bool is_taken(const struct ky_group_options *groups, const char *name)
 {
@@ -116,7 +105,7 @@ static int parse(const struct ky_command *command, const char *text, char *copy,
 	if (!cut(copy, &size, &events, &group.overwrite))
 		return ky_cli_usage(command, "--group: '%s' is not NAME:SIZE[:overwrite]:EVENTS",
 				    text);
-	if (!is_name(copy))
+	if (!ky_user_is_group_name(copy))
 		return ky_cli_usage(command,
 				    "--group: '%s' is not a name of a group: use up to %d letters, "
 				    "digits, '_' and '-'; channel0, statedump and watch are taken",

@@ -132,6 +132,8 @@ static int make_file(const struct ky_user_request *request, struct ky_strbuf *fi
 	ret = ky_user_contexts_add(file, options->contexts, options->shares_buffers, &head, err);
 	if (ret < 0)
 		return ret;
+	if (options->group)
+		head.group = ky_user_file_text(file, options->group);
 	add_rules(file, rules, &head);
 	add_pids(file, &request->choice, of_all, &head);
 	head.bytes = ky_user_file_align(file);

@@ -24,6 +24,7 @@
 
 #include "base/log.h"
 #include "os/clock.h"
+#include "record/user/user-group.h"
 #include "store/packet-store.h"
 
 struct ky_user_options {
@@ -80,8 +81,7 @@ struct ky_user_options {
 	const struct ky_log *log; /* may be NULL; must outlive the recording; any thread */
 };
 
-#define KY_USER_TEXT_MAX       1023 /* of a string; KYMO_STRING_MAX of kymo/trace.h */
-#define KY_USER_GROUP_NAME_MAX 32
+#define KY_USER_TEXT_MAX 1023 /* of a string; KYMO_STRING_MAX of kymo/trace.h */
 
 /* The result of one program. */
 struct ky_user_program_stats {
