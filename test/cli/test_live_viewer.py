@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """kymo relay --live: viewers of LTTng's live protocol watch recordings, while they run and afterwards."""
 
+import collections
 import contextlib
 import glob
 import json
@@ -92,13 +93,20 @@ def time_of(line):
     return line[1:line.index("]")]
 
 
+def contents(lines):
+    """Without the times: a complete trace's clock is known better than before."""
+    return [line[line.index("] "):] for line in lines]
+
+
 def assert_shown(shown, trace, since):
-    """What was shown is what is in the trace, in this order, and all of it from the time @since."""
+    """What was shown is what is in the trace, and all of it from the time @since, in this order."""
     whole = read(trace)
-    assert len(set(whole)) == len(whole)
-    kept = set(shown)
-    assert shown == [line for line in whole if line in kept] and len(shown) == len(kept)
-    assert [line for line in whole if time_of(line) >= since and line not in kept] == []
+    assert len(set(whole)) == len(whole) and len(set(shown)) == len(shown)
+    assert not collections.Counter(contents(shown)) - collections.Counter(contents(whole))
+    late = [line for line in shown if time_of(line) >= since]
+    assert contents(late) == contents(whole[-len(late):])
+    # 10 us are more than the correction of the clock in a short recording.
+    assert not [line for line in whole[:-len(late)] if time_of(line) >= f"{float(since) + 1e-5:.9f}"]
 
 
 def now():
@@ -143,8 +151,8 @@ def test_chunks(kymo_bin, kymo, relay, tmp_path):
     end_recording(recorder)
     shown = watching.end()
     # babeltrace2 orders events of the same time in its own way, and each chunk tells the state again.
-    whole = sorted(line for line in read(trace) if "lttng_" not in line and time_of(line) >= since)
-    assert sorted(line for line in shown if "lttng_" not in line and time_of(line) >= since) == whole
+    whole, late = ([line for line in lines if "lttng_" not in line and time_of(line) >= since] for lines in (read(trace), shown))
+    assert sorted(contents(late)) == sorted(contents(whole))
     assert [time_of(line) for line in shown] == sorted(time_of(line) for line in shown)
     assert sum("modes:number" in line for line in shown) == 6000
     assert "warning" not in here.end()
@@ -170,12 +178,12 @@ def test_clear(kymo_bin, kymo, relay, tmp_path, who):
 
     def wait_for_lines():
         before = [len(lines()) for lines in shown]
-        wait_for(lambda: all(len(lines()) > n + 200 for lines, n in zip(shown, before)), 60)
+        wait_for(lambda: all(len(lines()) > n + 200 for lines, n in zip(shown, before)) or
+                 (who != "kymo" and watching.process.poll() is not None), 60)
 
-    # A trace that goes while babeltrace2 opens it can crash babeltrace2 2.0.4.
-    for _ in range(3 if who == "kymo" else 1):
-        wait_for_lines()
-        time.sleep(0 if who == "kymo" else 2)
+    for i in range(20 if who == "babeltrace2" else 3):
+        if i % 5 == 0 or who == "kymo":
+            wait_for_lines()
         kymo("ctl", "--clear", "clear")
     wait_for_lines()
     program.kill()

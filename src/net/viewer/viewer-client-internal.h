@@ -8,6 +8,7 @@
 #define KY_NET_VIEWER_VIEWER_CLIENT_INTERNAL_H
 
 #include "net/viewer/viewer-client.h"
+#include "net/viewer/viewer-clock.h"
 
 /* A number in a request, which has no alignment. */
 typedef uint64_t ky_be64 __attribute__((aligned(1), may_alias));
@@ -16,6 +17,8 @@ typedef uint64_t ky_be64 __attribute__((aligned(1), may_alias));
 struct ky_viewer_cursor {
 	uint64_t next;	      /* entry of the index */
 	uint64_t told_cycles; /* the viewer knows that the stream has no earlier event to come */
+	uint64_t
+		floor_cycles; /* packets that begin before that may have events that the viewer can use no more */
 	/* The last packet; begin_cycles where its begin is changed. */
 	uint64_t packet_at, packet_end, begin_cycles;
 	bool is_changed;
@@ -27,6 +30,7 @@ struct ky_viewer_attachment {
 	struct ky_viewer_recording *recording;
 	uint64_t session;
 	KY_VEC(struct ky_viewer_cursor) cursors; /* of the streams that the viewer knows */
+	struct ky_viewer_clock clock;		 /* that a viewer in the order of time has got */
 	/* Of the streams that were there when the viewer came, those that it has been told of. */
 	size_t hidden_end;
 	bool *shown;

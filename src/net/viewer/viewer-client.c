@@ -166,6 +166,8 @@ static bool tell_streams(struct ky_viewer_client *client, struct ky_viewer_attac
 		if (client->is_strict && track->name)
 			cursor.told_cycles =
 				track->base_cycles > position ? track->base_cycles : position;
+		if (client->is_strict && track->trace->is_tardy)
+			cursor.floor_cycles = position;
 		if (ky_vec_push(&attachment->cursors, cursor) < 0)
 			return false;
 	}

@@ -77,7 +77,8 @@ static bool next_packet(struct ky_viewer_client *client, const struct ky_viewer_
 			*bound = begin < *bound ? begin : *bound;
 			return false;
 		}
-		if (end >= cursor->told_cycles)
+		if (end >= cursor->told_cycles &&
+		    be64toh(entry->begin_cycles) >= cursor->floor_cycles)
 			return true;
 		/* To a viewer in order, it would be the end of everything. */
 		if (!cursor->was_late)
@@ -349,9 +350,21 @@ static void put_text_head(struct ky_viewer_client *client, struct ky_viewer_trac
 	ky_viewer_reply_put(reply, &head, sizeof(head));
 }
 
+static void unify_clock(const struct ky_viewer_client *client,
+			struct ky_viewer_attachment *attachment, int fd,
+			struct ky_viewer_reply *reply)
+{
+	char *text = (char *)client->hub->scratch;
+	ssize_t got = pread(fd, text, KY_VIEWER_SCRATCH_BYTES, 0);
+
+	if (got > 0)
+		ky_viewer_clock_apply(&attachment->clock, text, (size_t)got, reply);
+}
+
 /* What is new in the metadata goes into the reply, after @answer. */
-static void put_metadata(struct ky_viewer_client *client, struct ky_viewer_trace *trace,
-			 struct ky_viewer_cursor *cursor, int fd, uint64_t size_bytes)
+static void put_metadata(struct ky_viewer_client *client, struct ky_viewer_attachment *attachment,
+			 struct ky_viewer_trace *trace, struct ky_viewer_cursor *cursor, int fd,
+			 uint64_t size_bytes)
 {
 	struct ky_viewer_reply *reply = &client->reply;
 	struct ky_viewer_metadata answer = {.status = htobe32(KY_VIEWER_METADATA_OK)};
@@ -369,6 +382,8 @@ static void put_metadata(struct ky_viewer_client *client, struct ky_viewer_trace
 		reply->left_bytes = end_of_packets(fd, cursor->next, size_bytes) - cursor->next;
 	else if (first != '\x1e' && first != '{' && first != '[')
 		put_text_head(client, trace, fd);
+	if (client->is_strict && !cursor->next)
+		unify_clock(client, attachment, fd, reply);
 	cursor->next += reply->left_bytes;
 	answer.bytes = htobe64(reply->left_bytes + reply->head_bytes - answer_at - sizeof(answer));
 	if (!answer.bytes)
@@ -393,7 +408,7 @@ int ky_viewer_answer_metadata(struct ky_viewer_client *client)
 		answer.status = htobe32(KY_VIEWER_METADATA_NO_NEW);
 	}
 	if (fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size > cursor->next) {
-		put_metadata(client, track->trace, cursor, fd, (uint64_t)st.st_size);
+		put_metadata(client, attachment, track->trace, cursor, fd, (uint64_t)st.st_size);
 		return 0;
 	}
 	if (fd >= 0)

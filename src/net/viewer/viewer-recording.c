@@ -23,6 +23,8 @@
 #define GRACE_NS 500000000
 /* So long a recorder may take until it tells the first bound of a trace: a state dump comes before. */
 #define FIRST_BOUND_NS 5000000000
+/* A relay locks a trace's directory a moment after it has made it. */
+#define YOUNG_NS 50000000
 /* The part of the time that looking for new traces may take: one in so many. */
 #define SCAN_SHARE  3
 #define DEPTH_MAX   12
@@ -168,6 +170,14 @@ static int scan_recording(struct ky_viewer_recording *recording, int64_t now_ns,
 	return KYMO_OK;
 }
 
+/* No viewer asks for the streams of a trace that has none yet, and what a recorder tells of it is no news of the directory. */
+static void look_at_beginners(struct ky_viewer_recording *recording, int64_t now_ns)
+{
+	ky_vec_foreach(&recording->traces, trace)
+		if ((*trace)->metadata == SIZE_MAX || !(*trace)->state.is_told)
+			ky_viewer_trace_look(recording, *trace, now_ns);
+}
+
 int ky_viewer_recording_look(struct ky_viewer_recording *recording, int64_t now_ns,
 			     struct kymo_error *err)
 {
@@ -178,6 +188,7 @@ int ky_viewer_recording_look(struct ky_viewer_recording *recording, int64_t now_
 		recording->known_ns = now_ns;
 	else
 		recording->has_news |= ky_follow_has_news(recording->follow);
+	look_at_beginners(recording, now_ns);
 	if (recording->follow && !recording->has_news) {
 		recording->known_ns = now_ns;
 		return KYMO_OK;
@@ -397,6 +408,8 @@ static void take_state(struct ky_viewer_recording *recording, struct ky_viewer_t
 		ky_live_state_fini(&state);
 		return;
 	}
+	if (!trace->state.is_told)
+		trace->is_tardy = now_ns - trace->found_ns >= FIRST_BOUND_NS;
 	ky_live_state_fini(&trace->state);
 	trace->state = state;
 	if (state.until_cycles > before || !trace->n_untils) {
@@ -428,6 +441,14 @@ static bool is_settled(const struct ky_viewer_trace *trace, int64_t now_ns)
 	return trace->is_complete && now_ns - trace->ended_ns >= GRACE_NS;
 }
 
+/* Found while its recorder is connected, and not locked yet. */
+static bool is_young(const struct ky_viewer_recording *recording,
+		     const struct ky_viewer_trace *trace, int64_t now_ns)
+{
+	return recording->is_connected && !trace->is_written && !trace->is_complete &&
+	       now_ns - trace->found_ns < YOUNG_NS;
+}
+
 void ky_viewer_trace_look(struct ky_viewer_recording *recording, struct ky_viewer_trace *trace,
 			  int64_t now_ns)
 {
@@ -439,7 +460,8 @@ void ky_viewer_trace_look(struct ky_viewer_recording *recording, struct ky_viewe
 	/* The path through the descriptor is the trace's also after a rotation has moved it. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", trace->fd);
 	if (!ky_live_is_written(path)) {
-		complete(recording, trace, now_ns);
+		if (!is_young(recording, trace, now_ns))
+			complete(recording, trace, now_ns);
 		return;
 	}
 	trace->is_written = true;
@@ -473,8 +495,9 @@ int64_t ky_viewer_recording_settled_ns(const struct ky_viewer_recording *recordi
 	ky_vec_foreach(&recording->traces, it) {
 		const struct ky_viewer_trace *trace = *it;
 
-		if (trace->is_written && !trace->state.is_told && trace->found_ns < settled_ns &&
-		    now_ns - trace->found_ns < FIRST_BOUND_NS)
+		if (((trace->is_written && !trace->state.is_told) ||
+		     is_young(recording, trace, now_ns)) &&
+		    trace->found_ns < settled_ns && now_ns - trace->found_ns < FIRST_BOUND_NS)
 			settled_ns = trace->found_ns;
 	}
 	return settled_ns;

@@ -32,7 +32,8 @@ struct ky_viewer_trace {
 	ino_t inode;
 	char *path; /* below the relay's directory, when it was found */
 	bool is_written, is_complete;
-	bool is_late; /* a group's trace that overwrites: its events would come too late */
+	bool is_late;  /* a group's trace that overwrites: its events would come too late */
+	bool is_tardy; /* its first bound came when viewers waited for it no more */
 	int64_t found_ns, looked_ns,
 		ended_ns; /* CLOCK_MONOTONIC; ended_ns 0: it was complete when found */
 	struct ky_live_state state;

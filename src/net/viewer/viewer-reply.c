@@ -108,6 +108,18 @@ static ssize_t send_stream(struct ky_viewer_reply *reply, struct ky_link *link, 
 
 /* ---- the other parts ------------------------------------------------------------------ */
 
+/* The bytes of the file that are in @data come from the patch, as far as it reaches. */
+static void patch(const struct ky_viewer_reply *reply, uint8_t *data, size_t bytes)
+{
+	uint64_t begin = reply->patch_at_bytes, end = begin + reply->patch_bytes;
+	uint64_t from = begin > reply->offset_bytes ? begin : reply->offset_bytes;
+	uint64_t to = end < reply->offset_bytes + bytes ? end : reply->offset_bytes + bytes;
+
+	if (from < to)
+		memcpy(data + (from - reply->offset_bytes), reply->patch + (from - begin),
+		       (size_t)(to - from));
+}
+
 /* The head, and with it what is short. */
 static ssize_t send_head(struct ky_viewer_reply *reply, struct ky_link *link, uint8_t *scratch)
 {
@@ -120,6 +132,7 @@ static ssize_t send_head(struct ky_viewer_reply *reply, struct ky_link *link, ui
 		got = pread(reply->fd, scratch, reply->left_bytes, (off_t)reply->offset_bytes);
 		if (got != (ssize_t)reply->left_bytes)
 			return got < 0 ? -errno : -EIO;
+		patch(reply, scratch, (size_t)got);
 		parts[n++] = (struct iovec){scratch, (size_t)got};
 	}
 	sent = ky_link_send(link, parts, n);
@@ -134,11 +147,28 @@ static ssize_t send_head(struct ky_viewer_reply *reply, struct ky_link *link, ui
 	return 1;
 }
 
+static ssize_t send_patched(struct ky_viewer_reply *reply, struct ky_link *link, uint8_t *scratch)
+{
+	size_t bytes = reply->left_bytes < KY_VIEWER_SCRATCH_BYTES ? (size_t)reply->left_bytes
+								   : KY_VIEWER_SCRATCH_BYTES;
+	ssize_t got = pread(reply->fd, scratch, bytes, (off_t)reply->offset_bytes);
+	const struct iovec part = {scratch, got > 0 ? (size_t)got : 0};
+
+	if (got <= 0)
+		return got < 0 ? -errno : 0;
+	patch(reply, scratch, (size_t)got);
+	return ky_link_send(link, &part, 1);
+}
+
 static ssize_t send_file(struct ky_viewer_reply *reply, struct ky_link *link, uint8_t *scratch)
 {
-	ssize_t sent = ky_link_send_file(link, reply->fd, reply->offset_bytes, reply->left_bytes,
-					 scratch, KY_VIEWER_SCRATCH_BYTES);
+	ssize_t sent;
 
+	if (reply->offset_bytes < reply->patch_at_bytes + reply->patch_bytes)
+		sent = send_patched(reply, link, scratch);
+	else
+		sent = ky_link_send_file(link, reply->fd, reply->offset_bytes, reply->left_bytes,
+					 scratch, KY_VIEWER_SCRATCH_BYTES);
 	if (sent <= 0)
 		return sent ? sent : -EIO;
 	reply->offset_bytes += (size_t)sent;

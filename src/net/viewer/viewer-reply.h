@@ -17,6 +17,7 @@
 #include "net/viewer/viewer-recording.h"
 
 #define KY_VIEWER_SCRATCH_BYTES 65536
+#define KY_VIEWER_PATCH_BYTES	192
 
 /* A text that several replies share. */
 struct ky_viewer_blob {
@@ -31,6 +32,10 @@ struct ky_viewer_reply {
 	/* Then either bytes of a file, */
 	int fd; /* -1: none */
 	uint64_t offset_bytes, left_bytes;
+	/* in which other bytes of the same number stand at one place, */
+	char patch[KY_VIEWER_PATCH_BYTES];
+	uint64_t patch_at_bytes;
+	size_t patch_bytes; /* 0: none */
 	/* or streams of a recording, */
 	const struct ky_viewer_recording *recording; /* NULL: none */
 	size_t next, end;
