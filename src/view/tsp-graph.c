@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "view/tsp-internal.h"
 
@@ -121,6 +122,8 @@ static void put_entry(struct tree *tree, const struct ky_history_row *row)
 	ky_strbuf_addf(tree->out, "], \"start\": %lld, \"end\": %lld, \"hasData\": %s",
 		       (long long)begin_ns, (long long)end_ns,
 		       has_states(tree, row) ? "true" : "false");
+	/* Clients draw times of which nothing is known in the entry's style. */
+	ky_strbuf_adds(tree->out, ", \"style\": {\"parentKey\": \"unknown\", \"values\": {}}");
 	put_metadata(tree->out, row);
 	ky_strbuf_adds(tree->out, "}");
 	tree->any = true;
@@ -241,6 +244,15 @@ static int border(struct picture *picture, uint32_t row, size_t x, int64_t *ns,
 	return KYMO_OK;
 }
 
+/* Neighbours are told apart by colour: threads of a CPU, spans. The colours are for colour-blind people, too. */
+static const char *colour_of(const char *name)
+{
+	static const char *const colours[] = {"#0072b2", "#56b4e9", "#009e73", "#7a6fbe",
+					      "#cc79a7", "#e69f00", "#4a9a9a", "#8c6d46"};
+
+	return colours[ky_hash_bytes(name, strlen(name)) % (sizeof(colours) / sizeof(*colours))];
+}
+
 static void put_state(struct picture *picture, int64_t begin_ns, int64_t end_ns, uint64_t state)
 {
 	const struct ky_tsp_request *request = picture->answer->request;
@@ -261,8 +273,11 @@ static void put_state(struct picture *picture, int64_t begin_ns, int64_t end_ns,
 		ky_view_put_text(out, name);
 		ky_strbuf_adds(out, ", ");
 	}
-	ky_strbuf_addf(out, "\"tags\": %d, \"style\": {\"parentKey\": \"%s\", \"values\": {}}}",
+	ky_strbuf_addf(out, "\"tags\": %d, \"style\": {\"parentKey\": \"%s\", \"values\": {",
 		       is_dim, ky_tsp_style(kind));
+	if (*name && (kind == KY_STATE_RUNS || kind == KY_STATE_SPAN))
+		ky_strbuf_addf(out, "\"background-color\": \"%s\"", colour_of(name));
+	ky_strbuf_adds(out, "}}}");
 }
 
 static int put_states(struct picture *picture, uint32_t row, struct kymo_error *err)

@@ -165,6 +165,16 @@ const char *ky_tsp_style(enum ky_state_kind kind)
 	return styles[kind < KY_STATE_KINDS ? kind : KY_STATE_NONE].name;
 }
 
+static void put_style(struct ky_strbuf *out, const char *key, const char *name, const char *colour,
+		      const char *height)
+{
+	ky_strbuf_addf(
+		out,
+		"\"%s\": {\"values\": {\"style-name\": \"%s\", \"background-color\": \"%s\", "
+		"\"height\": %s, \"opacity\": 1}}",
+		key, name, colour, height);
+}
+
 int ky_tsp_styles(struct ky_tsp_answer *answer, struct kymo_error *err)
 {
 	int ret = ky_tsp_check_output(answer->request->output, NULL, err);
@@ -173,14 +183,14 @@ int ky_tsp_styles(struct ky_tsp_answer *answer, struct kymo_error *err)
 		return ret;
 	ky_tsp_put_head(answer->out, false);
 	ky_strbuf_adds(answer->out, "{\"styles\": {");
-	for (size_t i = 0; i < KY_STATE_KINDS; i++)
-		ky_strbuf_addf(answer->out,
-			       "%s\"%s\": {\"values\": {\"style-name\": \"%s\", "
-			       "\"background-color\": \"%s\", \"height\": %s, \"opacity\": 1}}",
-			       i ? ", " : "", styles[i].name,
-			       i == KY_STATE_NONE ? "several short states"
-						  : ky_state_text((enum ky_state_kind)i),
-			       styles[i].colour, styles[i].height);
+	put_style(answer->out, "unknown", "unknown", "#e4e7eb", "0.1");
+	for (size_t i = 0; i < KY_STATE_KINDS; i++) {
+		ky_strbuf_adds(answer->out, ", ");
+		put_style(answer->out, styles[i].name,
+			  i == KY_STATE_NONE ? "several short states"
+					     : ky_state_text((enum ky_state_kind)i),
+			  styles[i].colour, styles[i].height);
+	}
 	ky_strbuf_adds(answer->out, "}}}\n");
 	return KYMO_OK;
 }

@@ -401,6 +401,7 @@ def test_styles_cover_all_states(client, experiment):
         found = client.model("fetchTimeGraphStates", experiment["UUID"], graph, query(
             experiment["start"], experiment["end"], 500, requested_items=[entry["id"] for entry in entries]))
         assert {state["style"]["parentKey"] for row in found["rows"] for state in row["states"]} <= set(styles)
+        assert {entry["style"]["parentKey"] for entry in entries} <= {"unknown"} <= set(styles)
 
 
 # ---- charts, tables, trees -------------------------------------------------------------------
