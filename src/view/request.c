@@ -19,6 +19,7 @@ enum {
 	HAS_NAME = 64,
 	HAS_IDS = 128,
 	HAS_FIELD = 256,
+	HAS_TEXT = 512,
 };
 
 struct resource {
@@ -46,6 +47,9 @@ static const struct resource resources[] = {
 	{"field", KY_VIEW_FIELD, false, HAS_BEGIN | HAS_END | HAS_COUNT | HAS_FIELD, HAS_FILTER,
 	 KY_VIEW_MAX_PIXELS},
 	{"moment", KY_VIEW_MOMENT, false, HAS_ROW | HAS_NS, 0, 0},
+	{"notes", KY_VIEW_NOTES, false, 0, 0, 0},
+	{"note", KY_VIEW_NOTE, true, HAS_BEGIN | HAS_END | HAS_TEXT, HAS_ROW, 0},
+	{"unnote", KY_VIEW_UNNOTE, true, HAS_ROW, 0, 0},
 	{"area", KY_VIEW_AREA, false, HAS_BEGIN | HAS_END, HAS_FILTER, 0},
 	{"report", KY_VIEW_REPORT, true, HAS_NAME | HAS_BEGIN | HAS_END, HAS_FILTER, 0},
 };
@@ -134,7 +138,8 @@ static unsigned int key_of(const char *text, size_t len)
 		unsigned int bit;
 	} keys[] = {{"begin", HAS_BEGIN}, {"end", HAS_END},	{"ns", HAS_NS},
 		    {"row", HAS_ROW},	  {"count", HAS_COUNT}, {"filter", HAS_FILTER},
-		    {"name", HAS_NAME},	  {"ids", HAS_IDS},	{"field", HAS_FIELD}};
+		    {"name", HAS_NAME},	  {"ids", HAS_IDS},	{"field", HAS_FIELD},
+		    {"text", HAS_TEXT}};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
 		if (strlen(keys[i].name) == len && memcmp(keys[i].name, text, len) == 0)
@@ -196,7 +201,7 @@ static int take(unsigned int key, const char *text, size_t len, struct ky_view_r
 {
 	char plain[32];
 
-	if (key == HAS_FILTER)
+	if (key == HAS_FILTER || key == HAS_TEXT)
 		return decode(text, len, request->filter, sizeof(request->filter));
 	if (key == HAS_NAME)
 		return len ? plain_name(text, len, request->name) : KYMO_E_INVALID;

@@ -40,6 +40,9 @@ enum ky_view_what {
 	KY_VIEW_FIELDS,	  /* api/fields: the numeric fields of all events */
 	KY_VIEW_FIELD,	  /* api/field: the values of one of them as a curve */
 	KY_VIEW_MOMENT,	  /* api/moment: the state of one row at a time */
+	KY_VIEW_NOTES,	  /* api/notes: all notes */
+	KY_VIEW_NOTE,	  /* api/note (POST): add or change a note */
+	KY_VIEW_UNNOTE,	  /* api/unnote (POST): remove a note */
 	KY_VIEW_AREA,	  /* api/area: statistics of a range */
 	KY_VIEW_REPORT,	  /* api/report (POST): a report for a range */
 };
@@ -54,7 +57,7 @@ struct ky_view_request {
 	uint32_t ids[KY_VIEW_MAX_IDS]; /* of rows of the state history */
 	size_t n_ids;
 	char field[KY_VIEW_FIELD_BYTES];   /* "EVENT.FIELD" */
-	char filter[KY_VIEW_FILTER_BYTES]; /* "": none */
+	char filter[KY_VIEW_FILTER_BYTES]; /* "": none; or the text of a note */
 };
 
 /*

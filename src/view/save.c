@@ -11,6 +11,7 @@
 
 struct save {
 	struct ky_view *view;
+	struct ky_view_notes *notes;
 	int64_t begin_ns, end_ns;
 	struct ky_strbuf data, sections; /* all of them, and "NAME": [offset, length] of each */
 	struct ky_strbuf times;
@@ -175,6 +176,7 @@ static void put_losses(const struct save *save, struct ky_strbuf *out)
 static int put_head(const struct save *save, struct ky_strbuf *out, struct kymo_error *err)
 {
 	const struct ky_view_request request = {.what = KY_VIEW_INFO};
+	const struct ky_view_request notes = {.what = KY_VIEW_NOTES};
 	int ret;
 
 	ky_strbuf_adds(out, "{\"version\": 1, \"info\": ");
@@ -190,16 +192,20 @@ static int put_head(const struct save *save, struct ky_strbuf *out, struct kymo_
 		ky_view_put_error(out, &save->damage);
 	else
 		ky_strbuf_adds(out, "null");
+	ky_strbuf_adds(out, ", \"notes\": ");
+	if (ret == KYMO_OK)
+		ret = ky_view_notes_answer(save->notes, &notes, out, err);
 	ky_strbuf_adds(out, ", \"sections\": {");
 	ky_strbuf_add(out, ky_strbuf_text(&save->sections), save->sections.len);
 	ky_strbuf_adds(out, "}}");
 	return ret == KYMO_OK && ky_strbuf_failed(out) ? ky_error_nomem(err) : ret;
 }
 
-int ky_view_save(struct ky_view *view, int64_t begin_ns, int64_t end_ns, int fd,
-		 struct kymo_error *err)
+int ky_view_save(struct ky_view *view, struct ky_view_notes *notes, int64_t begin_ns,
+		 int64_t end_ns, int fd, struct kymo_error *err)
 {
 	struct save save = {.view = view,
+			    .notes = notes,
 			    .begin_ns = begin_ns > view->begin_ns ? begin_ns : view->begin_ns,
 			    .end_ns = end_ns < view->end_ns ? end_ns : view->end_ns,
 			    .data = KY_STRBUF_INIT,

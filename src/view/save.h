@@ -5,7 +5,7 @@
  * The data are sections of bytes, after each other:
  *
  *	u32 (little-endian) length of the head
- *	head, JSON: {"version", "info", "lost": [[begin, end, events] ...], "begin", "end", "n", "block", "damage", "sections": {NAME: [offset, length]}}
+ *	head, JSON: {"version", "info", "lost": [[begin, end, events] ...], "begin", "end", "n", "block", "damage", "notes", "sections": {NAME: [offset, length]}}
  *	times	n offsets of events from the begin, u64 little-endian
  *	events	blocks of KY_SAVED_BLOCK events (sections "events/0", "events/1", ...): JSON lists
  *	rows	JSON: rows of the state history with all their states
@@ -16,6 +16,7 @@
 #ifndef KY_VIEW_SAVE_H
 #define KY_VIEW_SAVE_H
 
+#include "view/notes.h"
 #include "view/view.h"
 
 #define KY_SAVED_BLOCK	    512
@@ -24,12 +25,12 @@
 #define KY_SAVED_MAX_STATES 2000000u
 
 /*
- * Write the page with the events, states and reports from @begin_ns to @end_ns, both inclusive, to @fd.
+ * Write the page with the events, states and reports from @begin_ns to @end_ns, both inclusive, to @fd; and with @notes.
  *
  * KYMO_E_LIMIT: there is more than a page can have; KYMO_E_NOT_FOUND: no event is in the range; KYMO_E_UNSUPPORTED: the build has
  * no page; KYMO_E_IO, KYMO_E_MEMORY, or the error of the reader.
  */
-int ky_view_save(struct ky_view *view, int64_t begin_ns, int64_t end_ns, int fd,
-		 struct kymo_error *err);
+int ky_view_save(struct ky_view *view, struct ky_view_notes *notes, int64_t begin_ns,
+		 int64_t end_ns, int fd, struct kymo_error *err);
 
 #endif

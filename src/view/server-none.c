@@ -12,11 +12,13 @@ static int refuse(struct kymo_error *err)
 	return KYMO_E_UNSUPPORTED;
 }
 
-int ky_view_server_open(struct ky_view *view, struct ky_view_live *live, uint16_t port,
+int ky_view_server_open(struct ky_view *view, struct ky_view_live *live,
+			struct ky_view_notes *notes, uint16_t port,
 			struct ky_view_server **server, struct kymo_error *err)
 {
 	(void)view;
 	(void)live;
+	(void)notes;
 	(void)port;
 	(void)server;
 	return refuse(err);

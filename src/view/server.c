@@ -26,6 +26,7 @@
 struct ky_view_server {
 	struct ky_view *view; /* or: */
 	struct ky_view_live *live;
+	struct ky_view_notes *notes;
 	struct MHD_Daemon *daemon;
 	uint16_t port;
 	char token[KY_VIEW_TOKEN_CHARS + 1];
@@ -159,6 +160,29 @@ static bool is_over(void *data)
 	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
+static bool is_of_notes(const struct ky_view_request *request)
+{
+	return request->what == KY_VIEW_NOTES || request->what == KY_VIEW_NOTE ||
+	       request->what == KY_VIEW_UNNOTE;
+}
+
+/* The answer as JSON. */
+static int make_answer(struct ky_view_server *server, const struct ky_view_request *request,
+		       const struct ky_view_stop *stop, struct ky_strbuf *out,
+		       struct kymo_error *err)
+{
+	struct ky_view *view;
+	int ret;
+
+	if (is_of_notes(request))
+		return ky_view_notes_answer(server->notes, request, out, err);
+	view = server->live ? ky_view_live_take(server->live) : server->view;
+	ret = ky_view_answer(view, request, stop, out, err);
+	if (server->live)
+		ky_view_live_put(server->live, view);
+	return ret;
+}
+
 static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info =
@@ -166,17 +190,11 @@ static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *
 	struct waiting waiting = {exchange->server, info ? info->connect_fd : -1};
 	const struct ky_view_stop stop = {is_over, &waiting};
 	struct ky_strbuf out = KY_STRBUF_INIT;
-	struct ky_view_live *live = exchange->server->live;
-	struct ky_view *view = live ? ky_view_live_take(live) : exchange->server->view;
 	enum MHD_Result result;
 	struct kymo_error err;
-	int ret;
 
 	ky_error_clear(&err);
-	ret = ky_view_answer(view, &exchange->request, &stop, &out, &err);
-	if (live)
-		ky_view_live_put(live, view);
-	if (ret < 0)
+	if (make_answer(exchange->server, &exchange->request, &stop, &out, &err) < 0)
 		result = send_error(connection, &err);
 	else
 		result = send_json(connection, MHD_HTTP_OK, &out);
@@ -343,8 +361,9 @@ static int start(struct ky_view_server *server, int fd, struct kymo_error *err)
 	return ky_error_set(err, KYMO_E_IO, "cannot start the viewer's server");
 }
 
-int ky_view_server_open(struct ky_view *view, struct ky_view_live *live, uint16_t port,
-			struct ky_view_server **made, struct kymo_error *err)
+int ky_view_server_open(struct ky_view *view, struct ky_view_live *live,
+			struct ky_view_notes *notes, uint16_t port, struct ky_view_server **made,
+			struct kymo_error *err)
 {
 	struct ky_view_server *server;
 	int ret, fd;
@@ -363,6 +382,7 @@ int ky_view_server_open(struct ky_view *view, struct ky_view_live *live, uint16_
 		return ky_error_nomem(err);
 	server->view = view;
 	server->live = live;
+	server->notes = notes;
 	server->port = port;
 	fd = listen_on(&server->port, err);
 	ret = fd < 0 ? fd : make_token(server, err);

@@ -472,6 +472,9 @@ static int answer(struct ky_view *view, const struct ky_view_request *request,
 		return ky_view_area(view, request, stop, out, err);
 	case KY_VIEW_REPORT:
 		return ky_view_report(view, request, stop, out, err);
+	case KY_VIEW_NOTES:
+	case KY_VIEW_NOTE:
+	case KY_VIEW_UNNOTE:
 	case KY_VIEW_ASSET:
 		break;
 	}

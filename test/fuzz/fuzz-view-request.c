@@ -41,7 +41,9 @@ static void try_target(const char *target, bool is_post)
 	}
 	if (target[0] != '/' || strncmp(target + 1, token, KY_VIEW_TOKEN_CHARS) != 0 ||
 	    request.end_ns < request.begin_ns || request.count > KY_VIEW_MAX_PIXELS ||
-	    request.is_post != is_post || is_post != (request.what == KY_VIEW_REPORT))
+	    request.is_post != is_post ||
+	    is_post != (request.what == KY_VIEW_REPORT || request.what == KY_VIEW_NOTE ||
+			request.what == KY_VIEW_UNNOTE))
 		abort();
 	if (request.what == KY_VIEW_ROWS && (!request.count || request.count > KY_VIEW_MAX_ROWS))
 		abort();

@@ -117,6 +117,20 @@ export interface Moment {
   name: string;
 }
 
+/** What a person wrote about a time. */
+export interface Note {
+  id: number;
+  begin: bigint;
+  end: bigint;
+  text: string;
+}
+
+export interface Notes {
+  file: string;
+  directory: string;
+  notes: Note[];
+}
+
 export interface AreaSum {
   name: string;
   n: number;
@@ -171,7 +185,7 @@ async function ask(path: string, words: Words, signal?: AbortSignal, method = "G
   if (isSaved) return savedAnswer(path, words);
   const query = new URLSearchParams();
   const one = method === "GET" ? 1 : 0;
-  for (const [key, value] of Object.entries(words)) if (value !== "") query.set(key, String(value));
+  for (const [key, value] of Object.entries(words)) if (value !== "" || key === "text") query.set(key, String(value));
   asked += one;
   try {
     const answer = await fetch(`api/${path}?${query}`, { method, signal });
@@ -268,6 +282,20 @@ export async function event(row: number, filter: string, signal: AbortSignal): P
   const fields = await ask("event", { row, filter }, signal);
   return { ...(fields as unknown as Details), line: toRow(fields.line as Json[]) };
 }
+
+async function notesFrom(path: string, words: Words): Promise<Notes> {
+  const fields = await ask(path, words, undefined, path === "notes" ? "GET" : "POST");
+  const list = (fields.notes as Fields[]).map(({ id, begin, end, text }) => ({ id, begin: big(begin), end: big(end), text }));
+  return { ...(fields as unknown as Notes), notes: list as Note[] };
+}
+
+export const notes = (): Promise<Notes> => notesFrom("notes", {});
+
+/** Add a note, or change one. An empty text is a bookmark. */
+export const note = ({ id, begin, end, text }: Omit<Note, "id"> & { id: number | null }): Promise<Notes> =>
+  notesFrom("note", id === null ? { begin, end, text } : { begin, end, text, row: id });
+
+export const unnote = (id: number): Promise<Notes> => notesFrom("unnote", { row: id });
 
 const toSum = ([name, n, ns, waiting, longest]: Json[]): AreaSum =>
   ({ name, n, ns: Number(ns), waiting: Number(waiting), longest: Number(longest) }) as AreaSum;

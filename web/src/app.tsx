@@ -4,9 +4,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Graph, Overview } from "./graph";
 import { Recording, useRecording } from "./live";
+import { NOTE_HELP, noteKeys, useNotes } from "./notes";
 import { isSaved } from "./saved";
 import { DetailsPane, ReportPane } from "./side";
-import { AREA, Store, useStore } from "./store";
+import { AREA, NOTES, Store, useStore } from "./store";
 import { ROW_HELP, rowKeys } from "./row-keys";
 import { RowsBar, RowsPane } from "./rows";
 import { EventTable, traceName } from "./table";
@@ -23,6 +24,7 @@ const HELP: [keys: string, what: string][] = [
   ["Z", "undo a move"],
   ["L", "show the present of a recording that goes on, and follow it"],
   ...ROW_HELP,
+  ...NOTE_HELP,
   ["Esc", "close this help; then: remove the selection"],
   ["Arrows, Page Up, Page Down, Home, End", "in the table: select another event"],
   ["Ctrl + wheel", "zoom at the pointer"],
@@ -110,6 +112,7 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
         <select id="report" value={state.report} onChange={(event) => store.set({ report: event.currentTarget.value })}>
           <option value="">none: details</option>
           <option value={AREA}>statistics of the range</option>
+          <option value={NOTES}>bookmarks and notes</option>
           {store.info.reports.map((report) => (
             <option value={report.name} title={report.summary}>
               {report.name}
@@ -150,6 +153,7 @@ function keys(store: Store, help: () => void): (event: KeyboardEvent) => void {
     z: () => store.undo(),
     l: () => store.follow(),
     ...rowKeys(store),
+    ...noteKeys(store),
     "?": help,
     escape: () => store.select(null),
   };
@@ -171,6 +175,7 @@ function App({ store }: { store: Store }) {
   const state = useStore(store);
   const [help, setHelp] = useState(false);
   useRecording(store);
+  useNotes(store);
   useEffect(() => {
     const listener = keys(store, () => setHelp(true));
     document.addEventListener("keydown", listener);

@@ -2,6 +2,7 @@
 // The overview strip and the graph: density of events over time, losses, the time axis.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
+import { drawNotes } from "./notes";
 import { useLater, useStore, type Store } from "./store";
 import { clock, day, digitsOf, duration, move, niceStep, placeOf, span, timeAt, zoom, type Range } from "./time";
 
@@ -160,8 +161,9 @@ export function Overview({ store }: { store: Store }) {
     context.strokeStyle = colour(canvas.current!, "--accent");
     context.lineWidth = 2;
     context.strokeRect(from + 1, 1, Math.max(1, to - from - 2), height - 2);
+    drawNotes(context, store.notes, whole, width, height, false);
     drawCursor(context, cursor, whole, width, height);
-  }, [density, width, view, cursor, selection, theme]);
+  }, [density, width, view, cursor, selection, theme, store.notes]);
   const at = (event: PointerEvent) => (event.clientX - ref.current!.getBoundingClientRect().left) / width;
   const centre = (place: number) => {
     const half = (view.end - view.begin) / 2n;
@@ -214,8 +216,9 @@ export function Graph({ store }: { store: Store }) {
     context.fillStyle = colour(canvas.current!, "--accent");
     drawBand(context, shown, view, width, bars - 3, 3);
     drawAxis(context, view, width, bars);
+    drawNotes(context, store.notes, view, width, bars, true);
     drawCursor(context, cursor, view, width, bars);
-  }, [density, width, view, cursor, selection, shown, theme]);
+  }, [density, width, view, cursor, selection, shown, theme, store.notes]);
   const at = (event: MouseEvent) => (event.clientX - ref.current!.getBoundingClientRect().left) / width;
   useEffect(() => {
     const element = ref.current!;

@@ -14,6 +14,7 @@ interface Head {
   block: number;
   lost: Json[][];
   damage: string | null;
+  notes: Fields;
   sections: { [name: string]: [number, number] };
 }
 
@@ -215,6 +216,11 @@ class Saved {
         return { fields: [] };
       case "moment":
         return this.history.moment(words);
+      case "notes":
+        return this.head.notes;
+      case "note":
+      case "unnote":
+        throw new Error("a saved page cannot keep notes");
       case "area":
         return this.area(words);
       case "report":

@@ -4,10 +4,11 @@ import { useState } from "preact/hooks";
 import * as api from "./api";
 import { show, type Json } from "./json";
 import { useSteady } from "./live";
-import { AREA, useLater, useStore, type Store } from "./store";
+import { AREA, NOTES, useLater, useStore, type Store } from "./store";
 import { clock, duration, span } from "./time";
 import { traceName } from "./table";
 import { AreaPane } from "./area";
+import { NotesPane } from "./notes";
 import { ReportTable } from "./report-table";
 
 /** A report of the visible range, while that follows a recording, is as old as this at most. */
@@ -94,7 +95,9 @@ export function DetailsPane({ store }: { store: Store }) {
 
 /** Statistics of the range, or one of the reports. */
 export function ReportPane({ store }: { store: Store }) {
-  return useStore(store).report === AREA ? <AreaPane store={store} /> : <OneReport store={store} />;
+  const { report } = useStore(store);
+  if (report === NOTES) return <NotesPane store={store} />;
+  return report === AREA ? <AreaPane store={store} /> : <OneReport store={store} />;
 }
 
 function OneReport({ store }: { store: Store }) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the page shows, and its place in the address (the part after '#'), which restores it.
 import { useEffect, useState } from "preact/hooks";
-import type { Info, Progress } from "./api";
+import type { Info, Note, Progress } from "./api";
 import { clamp, span, type Range } from "./time";
 import type { Sort } from "./tree";
 
@@ -32,6 +32,8 @@ export interface RowsState {
 
 /** In the place of a report: statistics of the range. */
 export const AREA = "area";
+/** And the list of notes. */
+export const NOTES = "notes";
 
 const MOST_KEYS = 256; // in the address
 const MOST_FIELDS = 16;
@@ -65,6 +67,7 @@ const S = 1_000_000_000n;
 export class Store {
   state: State;
   progress: Progress = { total: 0, progress: 0, error: null };
+  notes: Note[] = []; // by time
   private readonly listeners = new Set<() => void>();
   private readonly views: Range[] = []; // for undo
   private saved = 0;
@@ -121,6 +124,11 @@ export class Store {
     const { report } = this.state;
     if (selection) this.set({ selection, report: report || AREA });
     else this.set({ selection, report: report === AREA ? "" : report });
+  }
+
+  setNotes(notes: Note[]): void {
+    this.notes = notes;
+    this.tell();
   }
 
   setProgress(progress: Progress): void {
@@ -222,7 +230,7 @@ export class Store {
       top: number(words.get("top")) ?? 0,
       shown: null,
       filter: words.get("f") ?? "",
-      report: report === AREA || this.info.reports.some((one) => one.name === report) ? report : "",
+      report: report === AREA || report === NOTES || this.info.reports.some((one) => one.name === report) ? report : "",
       wanted: null,
       rows: rowsFrom(words),
     };

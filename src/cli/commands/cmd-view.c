@@ -23,6 +23,7 @@ struct view_options {
 	struct ky_text_list origins; /* with ->tsp */
 	const char *save;
 	struct ky_select_options select; /* only its times */
+	struct ky_view_notes *notes;	 /* no option */
 	struct ky_input_options input;
 };
 
@@ -120,7 +121,8 @@ static int serve(struct ky_view *view, struct ky_view_live *live,
 {
 	struct ky_open_link opened = KY_OPEN_LINK_INIT;
 	struct ky_view_server *server;
-	int ret = ky_view_server_open(view, live, (uint16_t)options->port, &server, err);
+	int ret = ky_view_server_open(view, live, options->notes, (uint16_t)options->port, &server,
+				      err);
 
 	if (ret < 0)
 		return ret;
@@ -147,7 +149,7 @@ static int save_range(struct ky_view *view, const struct ky_trace_set *set,
 	ret = ky_cli_output_file(&output, options->save, err);
 	if (ret < 0)
 		return ret;
-	ret = ky_view_save(view, begin_ns, end_ns, output.fd, err);
+	ret = ky_view_save(view, options->notes, begin_ns, end_ns, output.fd, err);
 	if (ret == KYMO_OK)
 		ret = ky_cli_output_commit(&output, err);
 	ky_cli_output_close(&output);
@@ -228,7 +230,10 @@ static int run_view(const struct ky_command *command, void *data, int n_args, ch
 	if (!options->save)
 		sigprocmask(SIG_BLOCK, &signals, NULL);
 	ky_error_clear(&err);
-	ret = view_paths(options, args, n_args, &err);
+	ret = ky_view_notes_open((const char *const *)args, (size_t)n_args, &options->notes, &err);
+	if (ret == KYMO_OK)
+		ret = view_paths(options, args, n_args, &err);
+	ky_view_notes_close(options->notes);
 	if (ret == KYMO_OK)
 		return KY_EXIT_OK;
 	ky_cli_error(&err);
@@ -256,6 +261,9 @@ const struct ky_command ky_command_view = {
 		"--save FILE writes a range as one HTML file instead, with its events, states and reports: to send "
 		"to somebody, or to keep beside a report of an error. It opens without kymo and without a network. "
 		"In it, the filter is a text that events contain.\n"
+		"\n"
+		"Notes on times or areas (key B) stay in TRACE.kymo-notes.json beside the trace, or, where others "
+		"can write to that directory, in ~/.local/share/kymo/notes.\n"
 		"\n"
 		"The link contains a secret token. Programs and pages without it cannot read the traces. "
 		"The server opens only the traces of the command line, and ends with Ctrl-C.\n"
