@@ -286,17 +286,6 @@ static void put_threads(struct area *area, struct ky_strbuf *out)
 	ky_strbuf_adds(out, "]");
 }
 
-static bool is_curve(const struct ky_history_row *row)
-{
-	switch (row->kind) {
-	case KY_ROW_QUEUE:
-	case KY_ROW_DISK:
-		return true;
-	default:
-		return strcmp(ky_row_kind_text(row->kind), "counter") == 0;
-	}
-}
-
 /* [id, kind, number, name, lowest, mean, highest] */
 static int put_curves(struct area *area, struct ky_strbuf *out)
 {
@@ -308,7 +297,7 @@ static int put_curves(struct area *area, struct ky_strbuf *out)
 	for (size_t i = 0; i < n_rows && n < MAX_CURVES && ret == KYMO_OK; i++) {
 		const struct ky_history_row *row = ky_history_row(area->history, (uint32_t)i);
 
-		if (!is_curve(row) || !is_there(area, row))
+		if (!ky_row_holds_values(row->kind) || !is_there(area, row))
 			continue;
 		ret = ky_history_heights(area->history, row->id, area->begin_ns, area->end_ns, 1,
 					 &height, area->err);

@@ -2,6 +2,7 @@
 // Statistics of the selected area: threads and their states, calls, events, counters.
 import { useState } from "preact/hooks";
 import * as api from "./api";
+import { CURVES, quantity } from "./curves";
 import { useSteady } from "./live";
 import { STATES } from "./states";
 import { useLater, useStore, type Store } from "./store";
@@ -83,8 +84,10 @@ function sums(title: string, first: string, items: api.AreaSum[]) {
   );
 }
 
-function number(value: number): string {
-  return Number.isInteger(value) ? String(value) : value.toPrecision(6);
+/** A value of a counter, in its unit. */
+function amount({ id, kind, number }: api.Area["counters"][0], value: number): string {
+  const curve = CURVES[kind]?.(id, number);
+  return quantity(value * (curve?.scale ?? 1), curve?.unit ?? "");
 }
 
 function Found({ store, area, whole }: { store: Store; area: api.Area; whole: number }) {
@@ -133,9 +136,9 @@ function Found({ store, area, whole }: { store: Store; area: api.Area; whole: nu
         go={select}
         cells={(one) => [
           one.kind === "queue" ? `CPU ${one.number}: ${one.name}` : one.name || `${one.kind} ${one.number}`,
-          number(one.low),
-          number(one.mean),
-          number(one.high),
+          amount(one, one.low),
+          amount(one, one.mean),
+          amount(one, one.high),
         ]}
       />
     </>
