@@ -40,6 +40,8 @@ def test_rare_events_survive(recordings, kymo, tmp_path):
     lost = sum(int(n) for n in re.findall(r"^ +\d+ +\d+ +(\d+)$", err, re.M))
     of_group = re.findall(r"^ +\d+ +(\d+) +(\d+)  group rare$", err, re.M)
     assert lost > 10000 and of_group and all(int(n) == 0 for _, n in of_group)
+    assert f"{lost} events were lost: the rings (64.0 KiB per CPU) were full; try a larger --buffer-size" in err
+    assert "larger --group" not in err
     found, said = peer_names(record.out)
     assert found.count("sched_process_exec") == sum(int(n) for n, _ in of_group) >= 21
     assert "discarded" in said and "/rare_" not in said
@@ -49,6 +51,20 @@ def test_rare_events_survive(recordings, kymo, tmp_path):
     subprocess.run(["lttng-cputop", "--no-progress", record.out], stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL, check=True, cwd=tmp_path)
     assert kymo("report", "cpu", record.out).out
+
+
+@needs_kernel
+def test_losses_of_a_group_name_its_size(recordings, kymo):
+    record = recordings("-k", "sched_process_exec", "--group", "calls:64k:syscalls", "--statedump=none")
+    record.process.send_signal(signal.SIGSTOP)
+    subprocess.run(["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=50000"], check=True, stderr=subprocess.DEVNULL)
+    record.process.send_signal(signal.SIGCONT)
+    kymo("ctl", record.out, "--stop")
+    err = record.process.communicate()[1].decode()
+    lost = sum(int(n) for n in re.findall(r"^ +\d+ +\d+ +(\d+)  group calls$", err, re.M))
+    assert lost > 10000
+    assert f"{lost} events of group calls were lost: the rings (64.0 KiB per CPU) were full; try a larger --group calls:SIZE, " in err
+    assert "--buffer-size" not in err
 
 
 @needs_kernel
@@ -185,6 +201,23 @@ def program_events(kymo, done, *path):
 
 
 @needs_root
+@pytest.mark.parametrize("group, larger", [
+    ("few:64k:user:modes:frequent", "--group few:SIZE (now 64.0 KiB per CPU), fewer events in the groups"),
+    ("rare:1M:user:modes:rare", "--buffer-size (now 64.0 KiB per CPU), fewer events with --user"),
+])
+def test_losses_of_programs_name_the_size(box, group, larger):  # noqa: F811
+    done = box(PROGRAM + f"""
+begin -b 64k --user 'modes:*' --group {group}
+rounds 1
+kill -STOP $recorder
+rounds 2
+kill -CONT $recorder
+end
+""" + nothing_left())
+    assert f"); try a larger {larger}, or --when-full block\n" in done.err
+
+
+@needs_root
 @pytest.mark.parametrize("buffers", ["process", "user"])
 def test_rare_events_of_programs_survive(box, kymo, buffers):  # noqa: F811
     """A flight recorder: of the frequent events the newest are left, of the rare ones all."""
@@ -212,6 +245,7 @@ end
             text = file.read()
         assert "--group rare:65536:user:modes:rare" in text
     assert re.search(r"group rare$", done.err, re.M) and "; 0 lost." in done.err
+    assert "overwritten: the buffers have 64.0 KiB per CPU, those of group rare 64.0 KiB\n" in done.err
     if buffers == "process":
         assert [re.sub(r"modes-\d+-\d+-\d+", "", os.path.basename(path)) for path in done.traces()] == ["", "-rare"]
         assert {"rare_0"} <= {re.sub(r"\d+$", "0", name) for name in os.listdir(done.traces()[1])}
@@ -260,6 +294,7 @@ def test_recovered_groups(box, kymo, options, buffers):  # noqa: F811
     done = box(PROGRAM + f"""
 begin {options} --buffers {buffers} --user 'modes:*' --group rare:64k:user:modes:rare
 rounds 2
+{"" if "--overwrite" in options else "wait_for '[ $(find out -name metadata | wc -l) = 2 ]'"}
 kill -9 $recorder; wait $recorder
 rounds 3
 exec 3>&-; wait $program

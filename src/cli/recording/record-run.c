@@ -219,8 +219,7 @@ static int finish(struct driver *driver, int ret, struct kymo_error *err)
 		code = failure(driver, err);
 	ky_recording_stats(driver->recording, &stats);
 	if (driver->is_started)
-		ky_record_summary(run->options.output, &stats, run->options.kernel.buffer_bytes,
-				  !ret);
+		ky_record_summary(run->options.output, &stats, !ret);
 	ky_recording_take_waiters(driver->recording, &waiters);
 	closed = ky_recording_close(driver->recording, &next);
 	driver->recording = NULL;

@@ -40,9 +40,29 @@ static void print_counts(uint64_t events, uint64_t records)
 		fprintf(stderr, "%" PRIu64 " events", events);
 }
 
-static void print_kernel_losses(const struct ky_session_stats *stats, uint64_t buffer_bytes)
+static void print_full_rings(const struct ky_recording_buffers *buffers)
 {
 	char size[32];
+
+	fprintf(stderr, "kymo: warning: %" PRIu64 " events", buffers->lost);
+	if (buffers->group) {
+		fputs(" of group ", stderr);
+		ky_cli_put_text(stderr, buffers->group);
+	}
+	fprintf(stderr, " were lost: the rings (%s per CPU) were full; try a larger ",
+		ky_format_bytes(size, buffers->bytes));
+	if (buffers->group) {
+		fputs("--group ", stderr);
+		ky_cli_put_text(stderr, buffers->group);
+		fputs(":SIZE, or fewer events in the group\n", stderr);
+	} else {
+		fputs("--buffer-size, or fewer events with --kernel\n", stderr);
+	}
+}
+
+static void print_kernel_losses(const struct ky_recording_stats *all)
+{
+	const struct ky_session_stats *stats = all->kernel;
 
 	if (stats->bad)
 		fprintf(stderr,
@@ -59,12 +79,9 @@ static void print_kernel_losses(const struct ky_session_stats *stats, uint64_t b
 			"kymo: warning: the counters of %" PRIu64 " events were lost: these events "
 			"have the counters of the previous event on their CPU\n",
 			stats->counters_missing);
-	if (!stats->lost)
-		return;
-	fprintf(stderr,
-		"kymo: warning: %" PRIu64 " events were lost: the rings (%s per CPU) were full; "
-		"try a larger --buffer-size, or fewer events with --kernel\n",
-		stats->lost, ky_format_bytes(size, buffer_bytes));
+	for (size_t i = 0; i < all->n_kernel_buffers; i++)
+		if (all->kernel_buffers[i].lost)
+			print_full_rings(&all->kernel_buffers[i]);
 }
 
 /* ---- programs ------------------------------------------------------------------------- */
@@ -112,10 +129,38 @@ static void print_cause(uint64_t count, const char *cause, bool *any)
 	*any = true;
 }
 
-static void print_user_losses(const struct ky_user_stats *stats, uint64_t buffer_bytes)
+/* "; try a larger --buffer-size (now 64.0 KiB per CPU), ..." */
+static void print_full_buffers(const struct ky_recording_stats *stats)
 {
-	uint64_t by[KYMO_RING_LOSSES_MAX] = {0}, joining = 0, no_id = 0, unread = 0;
+	const char *before = "; try a larger ";
+	bool of_groups = false, of_main = false;
 	char size[32];
+
+	for (size_t i = 0; i < stats->n_user_buffers; i++) {
+		const struct ky_recording_buffers *buffers = &stats->user_buffers[i];
+
+		if (!buffers->lost)
+			continue;
+		fputs(before, stderr);
+		before = ", a larger ";
+		*(buffers->group ? &of_groups : &of_main) = true;
+		fputs(buffers->group ? "--group " : "--buffer-size", stderr);
+		if (buffers->group)
+			ky_cli_put_text(stderr, buffers->group);
+		fprintf(stderr, "%s (now %s per CPU)", buffers->group ? ":SIZE" : "",
+			ky_format_bytes(size, buffers->bytes));
+	}
+	if (of_main || of_groups)
+		fprintf(stderr, ", fewer events %s, or --when-full block",
+			!of_groups ? "with --user"
+			: of_main  ? "with --user and in the groups"
+				   : "in the groups");
+}
+
+static void print_user_losses(const struct ky_recording_stats *all)
+{
+	const struct ky_user_stats *stats = all->user;
+	uint64_t by[KYMO_RING_LOSSES_MAX] = {0}, joining = 0, no_id = 0, unread = 0;
 	bool any = false;
 
 	if (!stats->lost)
@@ -139,10 +184,7 @@ static void print_user_losses(const struct ky_user_stats *stats, uint64_t buffer
 	print_cause(no_id, "too many kinds of events", &any);
 	print_cause(unread, "not read, see above", &any);
 	fputs(")", stderr);
-	if (by[KYMO_RING_LOST_FULL])
-		fprintf(stderr,
-			"; try a larger --buffer-size (now %s per CPU), fewer events with --user, or --when-full block",
-			ky_format_bytes(size, buffer_bytes));
+	print_full_buffers(all);
 	fputc('\n', stderr);
 }
 
@@ -185,17 +227,47 @@ static void print_cut_texts(const struct ky_user_stats *stats)
 		first->pid, KY_USER_TEXT_MAX);
 }
 
-/* What a flight recorder had no room for. */
-static void print_overwritten(const struct ky_session_stats *kernel,
-			      const struct ky_user_stats *user, uint64_t buffer_bytes)
+/* "the buffers have 64.0 KiB per CPU, those of group rare 1.0 MiB": those that overwrite, each once. */
+static void print_sizes(const struct ky_recording_buffers *list, size_t n, bool of_groups,
+			bool *any)
 {
-	uint64_t n = (kernel ? kernel->overwritten : 0) + (user ? user->overwritten : 0);
 	char size[32];
 
-	if (n)
-		fprintf(stderr,
-			"%" PRIu64 " older events were overwritten: the buffers have %s per CPU\n",
-			n, ky_format_bytes(size, buffer_bytes));
+	for (size_t i = 0; i < n; i++) {
+		const struct ky_recording_buffers *buffers = &list[i];
+
+		if (!buffers->overwrite || of_groups != (buffers->group != NULL))
+			continue;
+		if (!of_groups && *any)
+			continue;
+		fputs(*any ? ", those" : "the buffers", stderr);
+		if (buffers->group) {
+			fputs(" of group ", stderr);
+			ky_cli_put_text(stderr, buffers->group);
+		}
+		fprintf(stderr, "%s %s%s", *any ? "" : " have",
+			ky_format_bytes(size, buffers->bytes), *any ? "" : " per CPU");
+		*any = true;
+	}
+}
+
+/* What a flight recorder had no room for. */
+static void print_overwritten(const struct ky_recording_stats *stats)
+{
+	const struct ky_session_stats *kernel = stats->kernel;
+	const struct ky_user_stats *user = stats->user;
+	uint64_t n = (kernel ? kernel->overwritten : 0) + (user ? user->overwritten : 0);
+	bool any = false;
+
+	if (n) {
+		fprintf(stderr, "%" PRIu64 " older events were overwritten: ", n);
+		for (int of_groups = 0; of_groups < 2; of_groups++) {
+			print_sizes(stats->kernel_buffers, stats->n_kernel_buffers, of_groups,
+				    &any);
+			print_sizes(stats->user_buffers, stats->n_user_buffers, of_groups, &any);
+		}
+		fputc('\n', stderr);
+	}
 	if (user && user->n_dropped)
 		fprintf(stderr,
 			"the buffers of %zu ended program%s were dropped; --keep-ended keeps more\n",
@@ -256,8 +328,7 @@ static void print_control(const struct ky_recording_stats *stats)
 			stats->cleared_events);
 }
 
-void ky_record_summary(const char *output, const struct ky_recording_stats *stats,
-		       uint64_t buffer_bytes, bool is_whole)
+void ky_record_summary(const char *output, const struct ky_recording_stats *stats, bool is_whole)
 {
 	const struct ky_session_stats *kernel = stats->kernel;
 	const struct ky_user_stats *user = stats->user;
@@ -286,13 +357,13 @@ void ky_record_summary(const char *output, const struct ky_recording_stats *stat
 		print_kernel(kernel);
 	if (user && (user->n_programs || user->n_archived))
 		print_programs(user);
-	print_overwritten(kernel, user, buffer_bytes);
+	print_overwritten(stats);
 	if (kernel) {
-		print_kernel_losses(kernel, buffer_bytes);
+		print_kernel_losses(stats);
 		print_missing(kernel->dump_missing, "the kernel");
 	}
 	if (user) {
-		print_user_losses(user, buffer_bytes);
+		print_user_losses(stats);
 		print_cut_texts(user);
 		print_missing(user->dump_missing, "programs");
 		print_claims(user);

@@ -9,10 +9,9 @@
 #include "record/recording/recording.h"
 
 /*
- * To stderr: events, losses and their causes, per CPU of the kernel and per program. @buffer_bytes: of one CPU's buffer.
- * @is_whole: nothing failed; else the caller has printed what did.
+ * To stderr: events, losses and their causes, per CPU of the kernel and per program. @is_whole: nothing failed; else the caller
+ * has printed what did.
  */
-void ky_record_summary(const char *output, const struct ky_recording_stats *stats,
-		       uint64_t buffer_bytes, bool is_whole);
+void ky_record_summary(const char *output, const struct ky_recording_stats *stats, bool is_whole);
 
 #endif

@@ -273,6 +273,10 @@ void ky_recording_set_tick(struct ky_recording *recording);
 void ky_recording_amounts(const struct ky_recording *recording,
 			  struct ky_triggers_amounts *amounts);
 
+/* recording-buffers.c: fills in the buffers of @stats, whose ->kernel and ->user are set. */
+void ky_recording_count_buffers(const struct ky_recording *recording,
+				struct ky_recording_stats *stats);
+
 /* Whether there are groups that overwrite: snapshots have them. */
 static inline bool ky_recording_has_flight_groups(const struct ky_recording *recording)
 {

@@ -379,6 +379,7 @@ void ky_recording_stats(const struct ky_recording *recording, struct ky_recordin
 		.n_chunks = recording->chunks.number,
 		.n_removed = recording->chunks.n_removed,
 	};
+	ky_recording_count_buffers(recording, stats);
 }
 
 int ky_recording_close(struct ky_recording *recording, struct kymo_error *err)

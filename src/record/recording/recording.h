@@ -118,6 +118,14 @@ struct ky_recording_snapshot {
 	bool is_raw; /* `events` counts the kernel's records before conversion */
 };
 
+/* Buffers of the recording: the main ones, or those of a group. */
+struct ky_recording_buffers {
+	const char *group; /* NULL: the main buffers */
+	uint64_t bytes;	   /* per CPU, of programs for each of them */
+	uint64_t lost;	   /* events for which they had no room */
+	bool overwrite;	   /* the newest events replace the oldest ones */
+};
+
 struct ky_recording_stats {
 	const struct ky_session_stats *kernel; /* NULL: the kernel is not recorded */
 	const struct ky_user_stats *user; /* with all groups; NULL: programs are not recorded */
@@ -127,6 +135,9 @@ struct ky_recording_stats {
 	/* Events and bytes that were cleared; of a flight recorder 0. They count in kernel and user. */
 	uint64_t cleared_events, cleared_bytes;
 	uint64_t n_chunks, n_removed; /* complete chunks; those of them that were removed */
+	struct ky_recording_buffers kernel_buffers[1 + KY_SESSION_GROUPS_MAX];
+	struct ky_recording_buffers user_buffers[1 + KY_RECORDING_USER_GROUPS_MAX];
+	size_t n_kernel_buffers, n_user_buffers; /* the main ones come first */
 };
 
 struct ky_recording;
