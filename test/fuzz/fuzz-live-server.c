@@ -102,6 +102,7 @@ static void write_index(const uint8_t *data, size_t size)
 /* The recorder's lock; -1: nobody writes. */
 static int begin_live(bool is_live)
 {
+	static const char live[] = "kymo-live 1\nuntil 1\n4096 channel0_0\n";
 	char path[256];
 	int fd;
 
@@ -111,6 +112,7 @@ static int begin_live(bool is_live)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0)
 		abort();
+	write_file(".live", live, sizeof(live) - 1);
 	return fd;
 }
 

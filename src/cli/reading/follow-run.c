@@ -351,6 +351,9 @@ static int follow_once(struct follower *f, bool *again, struct kymo_error *err)
 	int ret = change_set(f, &fresh, &flow, err);
 
 	*again = false;
+	/* A relay says in this way that a recorder is connected, before its first trace is there. */
+	was_recorded = was_recorded ||
+		       (ret < 0 && fresh && fresh->follow && ky_follow_is_claimed(fresh->follow));
 	early = ret < 0 && was_recorded && is_early(ret, fresh);
 	if (is_passing(f, ret, fresh)) {
 		close_opened(fresh);

@@ -129,7 +129,12 @@ static int open_state(struct ky_relay_session *session, const char *host, const 
 		return ret;
 	session->dir_fd = ky_file_open(session->relay_fd, session->path,
 				       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	return session->dir_fd < 0 ? state_error(errno, session->path, err) : KYMO_OK;
+	if (session->dir_fd < 0)
+		return state_error(errno, session->path, err);
+	/* Readers of the directory wait for traces while the recorder is connected. */
+	if (!session->is_complete)
+		ky_live_claim(session->dir_fd);
+	return KYMO_OK;
 }
 
 int ky_relay_session_open(int dir_fd, const char *dir, const uint8_t id[16], const char *host,
