@@ -27,8 +27,9 @@ static bool is_below(const char *path, const char *root)
 static int refuse_foreign(struct kymo_error *err)
 {
 	ky_error_set(err, KYMO_E_PERMISSION, "this server does not open this path");
-	ky_error_hint(err, "kymo view --tsp without TRACE opens traces of the user who runs it; "
-			   "else name the trace on the command line");
+	ky_error_hint(err,
+		      "the server opens traces of the user who runs it; or name the trace on its "
+		      "command line");
 	return KYMO_E_PERMISSION;
 }
 
@@ -36,8 +37,7 @@ static int refuse_outside(struct kymo_error *err)
 {
 	ky_error_set(err, KYMO_E_PERMISSION,
 		     "this server opens only traces below the paths of its command line");
-	ky_error_hint(err,
-		      "name the trace or its directory on the command line of kymo view --tsp");
+	ky_error_hint(err, "name the trace or its directory there");
 	return KYMO_E_PERMISSION;
 }
 

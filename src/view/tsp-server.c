@@ -203,7 +203,8 @@ static enum MHD_Result begin(struct exchange *exchange, struct MHD_Connection *c
 {
 	const char *length = header(connection, "Content-Length"),
 		   *why = foreign(exchange->server, connection);
-	bool has_body = header(connection, "Transfer-Encoding") || (length && strcmp(length, "0"));
+	bool has_body =
+		header(connection, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
 	uint64_t n_bytes = 0;
 
 	if (why)
@@ -341,9 +342,8 @@ static int listen_on(int family, uint16_t *port, struct kymo_error *err)
 	close(fd);
 	ky_error_errno(err, status, "cannot listen on port %u", (unsigned int)*port);
 	if (status == EADDRINUSE)
-		ky_error_hint(err,
-			      "another program has this port; try --port with another one, and "
-			      "set it in the client, too");
+		ky_error_hint(err, "another program has this port; choose another one, and set it "
+				   "in the client, too");
 	return KYMO_E_IO;
 }
 

@@ -631,7 +631,7 @@ def test_other_origins_by_option(kymo_bin, kymo, cache):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         failed = kymo("view", "--tsp", "--port", taken.getsockname()[1], code=1)
-        assert "cannot listen on port" in failed.err and "try --port" in failed.err
+        assert "cannot listen on port" in failed.err and "another program has this port" in failed.err
 
 
 ASK = """import http.client, sys
