@@ -11,6 +11,12 @@
 /* Reading goes on over fewer buckets without events, and seeks over more. */
 #define MAX_GAP (KY_COUNT_BUCKETS / 256)
 
+/* A stream that damage ended. */
+struct broken {
+	uint32_t stream;
+	int64_t ns;
+};
+
 struct ky_counts {
 	const struct ky_trace_set *set;
 	int64_t begin_ns;
@@ -26,6 +32,7 @@ struct ky_counts {
 	struct ky_stream_place *places; /* by stream: the last event that was counted */
 	size_t n_counted;		/* the first buckets, complete as far as the set goes */
 	struct ky_counts_state state;
+	KY_VEC(struct broken) broken;
 };
 
 /* ---- time and buckets -------------------------------------------------------------------- */
@@ -91,6 +98,47 @@ static void note_places(struct ky_counts *counts, const struct ky_batch *batch)
 	}
 }
 
+static bool is_of(const struct ky_stream *stream, const char *path)
+{
+	if (stream->file.path && strcmp(stream->file.path, path) == 0)
+		return true;
+	ky_vec_foreach(&stream->parts, part) {
+		if (part->path && strcmp(part->path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Which streams damage ended. Without memory the page does not show where. */
+static void note_broken(struct ky_counts *counts)
+{
+	struct kymo_error err;
+	int64_t ns;
+
+	for (size_t i = 0; ky_flow_broken(counts->flow, i, &ns, &err) < 0; i++) {
+		ky_vec_foreach(&counts->set->streams, stream) {
+			const struct broken broken = {(*stream)->index, ns};
+
+			if (is_of(*stream, err.path))
+				(void)ky_vec_push(&counts->broken, broken);
+		}
+	}
+}
+
+bool ky_counts_broken(struct ky_counts *counts, size_t i, uint32_t *stream, int64_t *ns)
+{
+	bool is_there;
+
+	pthread_mutex_lock(&counts->lock);
+	is_there = i < counts->broken.len;
+	if (is_there) {
+		*stream = counts->broken.data[i].stream;
+		*ns = counts->broken.data[i].ns;
+	}
+	pthread_mutex_unlock(&counts->lock);
+	return is_there;
+}
+
 static void *count(void *data)
 {
 	struct ky_counts *counts = data;
@@ -108,10 +156,14 @@ static void *count(void *data)
 		note_places(counts, &batch);
 		pthread_mutex_unlock(&counts->lock);
 	}
-	ky_flow_close(counts->flow);
-	if (ret > 0)
+	if (ret > 0) {
+		ky_flow_close(counts->flow);
 		return NULL; /* nobody wants the rest, or later counts have it */
+	}
 	pthread_mutex_lock(&counts->lock);
+	if (ret < 0)
+		note_broken(counts);
+	ky_flow_close(counts->flow);
 	counts->state.is_over = true;
 	counts->state.n_exact = KY_COUNT_BUCKETS;
 	counts->state.error = err;
@@ -252,6 +304,7 @@ void ky_counts_free(struct ky_counts *counts)
 	pthread_mutex_destroy(&counts->lock);
 	free(counts->buckets);
 	free(counts->places);
+	ky_vec_fini(&counts->broken);
 	free(counts->filter);
 	free(counts);
 }

@@ -43,6 +43,12 @@ int ky_counts_continue(struct ky_counts *before, const struct ky_trace_set *set,
 /* Ends the counting. NULL is allowed. */
 void ky_counts_free(struct ky_counts *counts);
 
+/*
+ * The stream of number @i that damage ended, and the time of its last event (INT64_MIN: none). False: there are no more, as far
+ * as counting has come.
+ */
+bool ky_counts_broken(struct ky_counts *counts, size_t i, uint32_t *stream, int64_t *ns);
+
 const char *ky_counts_filter(const struct ky_counts *counts);
 void ky_counts_state(struct ky_counts *counts, struct ky_counts_state *state);
 

@@ -39,6 +39,8 @@ enum ky_view_what {
 	KY_VIEW_CURVES,	  /* api/curves: the same rows as curves */
 	KY_VIEW_FIELDS,	  /* api/fields: the numeric fields of all events */
 	KY_VIEW_FIELD,	  /* api/field: the values of one of them as a curve */
+	KY_VIEW_MARKS,	  /* api/marks: events as marks on rows */
+	KY_VIEW_LOSSES,	  /* api/losses: lost events and damage, by rows */
 	KY_VIEW_MOMENT,	  /* api/moment: the state of one row at a time */
 	KY_VIEW_NOTES,	  /* api/notes: all notes */
 	KY_VIEW_NOTE,	  /* api/note (POST): add or change a note */

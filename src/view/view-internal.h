@@ -20,6 +20,7 @@
 struct ky_view_loss {
 	int64_t begin_ns, end_ns;
 	uint64_t events;
+	uint32_t stream; /* ky_stream.index */
 };
 
 struct ky_view_counting {
@@ -132,6 +133,10 @@ void ky_view_put_curve(struct ky_strbuf *out, const struct ky_history_height *he
 int ky_view_fields(const struct ky_view *view, struct ky_strbuf *out);
 int ky_view_field(struct ky_view *view, const struct ky_view_request *request,
 		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+int ky_view_marks(struct ky_view *view, const struct ky_view_request *request,
+		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+int ky_view_losses(struct ky_view *view, const struct ky_view_request *request,
+		   struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_moment(struct ky_view *view, const struct ky_view_request *request,
 		   struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_timeline(struct ky_view *view, const struct ky_view_request *request,

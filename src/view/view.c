@@ -73,7 +73,8 @@ static int add_losses(struct ky_view *view, const struct ky_stream *stream)
 
 	ret = ret == KYMO_E_MEMORY ? ret : KYMO_OK;
 	ky_vec_foreach(&summary.losses, loss) {
-		const struct ky_view_loss one = {loss->begin_ns, loss->end_ns, loss->events};
+		const struct ky_view_loss one = {loss->begin_ns, loss->end_ns, loss->events,
+						 stream->index};
 
 		if (loss->begin_ns == INT64_MIN || view->losses.len >= MAX_LOSSES || ret < 0)
 			continue;
@@ -464,6 +465,10 @@ static int answer(struct ky_view *view, const struct ky_view_request *request,
 		return ky_view_fields(view, out);
 	case KY_VIEW_FIELD:
 		return ky_view_field(view, request, stop, out, err);
+	case KY_VIEW_MARKS:
+		return ky_view_marks(view, request, stop, out, err);
+	case KY_VIEW_LOSSES:
+		return ky_view_losses(view, request, out, err);
 	case KY_VIEW_MOMENT:
 		return ky_view_moment(view, request, out, err);
 	case KY_VIEW_TIMELINE:

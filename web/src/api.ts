@@ -101,6 +101,23 @@ export interface Curves extends Ready {
   rows: { id: number; runs: number[] }[];
 }
 
+/** Events on rows. @marks: row, pixel, events, name; @triggers, on no row: pixel, events, name; and so on. */
+export interface Marks {
+  range: Range;
+  count: number;
+  until: number | null; // there are more after that
+  marks: number[];
+  triggers: number[];
+  names: string[];
+}
+
+/** Lost events of streams. @rows are those that lack them; @runs: from, to, events, whether the stream is damaged. */
+export interface Losses {
+  range: Range;
+  count: number;
+  streams: { stream: string; rows: number[]; runs: number[] }[];
+}
+
 export interface FieldCurve {
   range: Range;
   count: number;
@@ -253,6 +270,10 @@ export const timeline = (range: Range, count: number, ids: number[]): Promise<Ti
 
 export const curves = (range: Range, count: number, ids: number[]): Promise<Curves> =>
   picture("curves", range, count, { ids: ids.join(",") });
+
+export const marks = (range: Range, count: number, filter: string): Promise<Marks> => picture("marks", range, count, { filter });
+
+export const losses = (range: Range, count: number): Promise<Losses> => picture("losses", range, count, {});
 
 /** A field of an event, "EVENT.FIELD". */
 export async function field(range: Range, count: number, name: string, filter: string): Promise<FieldCurve> {

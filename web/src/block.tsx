@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { begin, colour, drawBand, drawCursor, useTheme, useWidth } from "./graph";
 import { paintCurve, quantity, values, type CurvePlace } from "./curves";
+import { countMarks, lossAt, markAt, paintLosses, paintMarks } from "./marks";
 import { paint, scaleOf, type Place } from "./paint";
 import type { Picture, Pictures } from "./pictures";
 import { showEvent } from "./row-keys";
@@ -15,6 +16,8 @@ export interface AllPictures {
   states: Pictures<number>;
   curves: Pictures<number>;
   fields: Pictures<string>;
+  marks: Pictures<string>; // by the filter
+  losses: Pictures<string>;
 }
 
 /** The picture of a row: of its curve, or of its states. */
@@ -76,6 +79,13 @@ function describe({ curve }: Track, picture: Picture | undefined, view: Range, w
   return `: ${parts.join(", ") || "no states here"}`;
 }
 
+/** Marks and losses at a place of the canvas. */
+function beside(props: Props, track: Track, view: Range, width: number, x: number): string {
+  const { marks, losses } = props.pictures;
+  const event = markAt(marks.get(props.store.state.filter), track, view, width, x);
+  return [event, lossAt(losses.get("all"), track, view, width, x - 1, x + 1)].filter(Boolean).join("; ");
+}
+
 /** What is at a place of the canvas. */
 function tipOf(props: Props, track: Track, picture: Picture | undefined, view: Range, width: number, x: number): string {
   if (!picture) return "";
@@ -106,7 +116,8 @@ function usePointer(props: Props, canvas: preact.RefObject<HTMLCanvasElement>) {
     const { view } = store.state;
     const { x, at, width, line } = place(event);
     if (!line) return setTip("");
-    const what = tipOf(props, line.track, pictureOf(pictures, line.track), view, width, x);
+    const state = tipOf(props, line.track, pictureOf(pictures, line.track), view, width, x);
+    const what = [state, beside(props, line.track, view, width, x)].filter(Boolean).join("; ");
     setTip(`${line.track.label}, ${clock(timeAt(at, view))}${what ? `: ${what}` : ""}`);
   };
   return {
@@ -153,6 +164,15 @@ function useWheel(store: Store, canvas: preact.RefObject<HTMLCanvasElement>): vo
     element.addEventListener("wheel", wheel, { passive: false });
     return () => element.removeEventListener("wheel", wheel);
   }, []);
+}
+
+/** All of a row, in words. */
+function about(props: Props, track: Track, view: Range, width: number): string {
+  const { pictures, store } = props;
+  const marks = countMarks(pictures.marks.get(store.state.filter), track, view, width);
+  const loss = lossAt(pictures.losses.get("all"), track, view, width, 0, width);
+  const parts = [track.label + describe(track, pictureOf(pictures, track), view, width), marks ? `${marks} events` : "", loss];
+  return parts.filter(Boolean).join("; ");
 }
 
 function Name({ line, props }: { line: Line; props: Props }) {
@@ -213,6 +233,10 @@ export function Block(props: Props) {
     paint(context, places, view, wide);
     const ink = colour(canvas.current!, "--ink");
     for (const place of curves) paintCurve(context, place, view, wide, ink);
+    const losses = pictures.losses.get("all");
+    if (losses) paintLosses(context, losses, list, top, view, wide);
+    const marks = pictures.marks.get(store.state.filter);
+    if (marks) paintMarks(context, marks, list, top, view, wide, ink);
     drawCursor(context, cursor, view, wide, height);
   });
   useWheel(store, canvas);
@@ -232,7 +256,7 @@ export function Block(props: Props) {
           aria-setsize={line.brothers}
           aria-expanded={line.open ?? undefined}
           aria-selected={line.track.key === props.selected}
-          aria-label={line.track.label + describe(line.track, pictureOf(pictures, line.track), view, width)}
+          aria-label={about(props, line.track, view, width)}
           style={{ top: `${line.y - top}px`, height: `${heightOf(line.track)}px` }}
         >
           <Name line={line} props={props} />

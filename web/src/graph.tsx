@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { drawNotes } from "./notes";
+import { countTriggers, paintTriggers, triggerAt, useTriggers } from "./marks";
 import { useLater, useStore, type Store } from "./store";
 import { clock, day, digitsOf, duration, move, niceStep, placeOf, span, timeAt, zoom, type Range } from "./time";
 
@@ -145,6 +146,7 @@ export function Overview({ store }: { store: Store }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const drag = useRef<number | null>(null);
   const density = useDensity(store, store.whole, width, "");
+  const triggers = useTriggers(store, store.whole, width);
   const theme = useTheme();
   const height = 56;
   const whole = store.whole;
@@ -161,9 +163,10 @@ export function Overview({ store }: { store: Store }) {
     context.strokeStyle = colour(canvas.current!, "--accent");
     context.lineWidth = 2;
     context.strokeRect(from + 1, 1, Math.max(1, to - from - 2), height - 2);
+    paintTriggers(context, triggers, whole, width, height, colour(canvas.current!, "--mark"));
     drawNotes(context, store.notes, whole, width, height, false);
     drawCursor(context, cursor, whole, width, height);
-  }, [density, width, view, cursor, selection, theme, store.notes]);
+  }, [density, triggers, width, view, cursor, selection, theme, store.notes]);
   const at = (event: PointerEvent) => (event.clientX - ref.current!.getBoundingClientRect().left) / width;
   const centre = (place: number) => {
     const half = (view.end - view.begin) / 2n;
@@ -188,7 +191,7 @@ export function Overview({ store }: { store: Store }) {
         else store.go({ begin: timeAt(Math.min(from, to), whole), end: timeAt(Math.max(from, to), whole) });
       }}
     >
-      <canvas ref={canvas} role="img" aria-label={describe("Overview of the trace", whole, density)} />
+      <canvas ref={canvas} role="img" aria-label={describe("Overview of the trace", whole, density) + countTriggers(triggers)} />
     </div>
   );
 }
@@ -200,6 +203,7 @@ export function Graph({ store }: { store: Store }) {
   const drag = useRef<Drag | null>(null);
   const [hover, setHover] = useState<number | null>(null);
   const density = useDensity(store, view, width, filter);
+  const triggers = useTriggers(store, view, width);
   const theme = useTheme();
   const height = 150;
   const bars = height - AXIS;
@@ -216,9 +220,10 @@ export function Graph({ store }: { store: Store }) {
     context.fillStyle = colour(canvas.current!, "--accent");
     drawBand(context, shown, view, width, bars - 3, 3);
     drawAxis(context, view, width, bars);
+    paintTriggers(context, triggers, view, width, bars, colour(canvas.current!, "--mark"));
     drawNotes(context, store.notes, view, width, bars, true);
     drawCursor(context, cursor, view, width, bars);
-  }, [density, width, view, cursor, selection, shown, theme, store.notes]);
+  }, [density, triggers, width, view, cursor, selection, shown, theme, store.notes]);
   const at = (event: MouseEvent) => (event.clientX - ref.current!.getBoundingClientRect().left) / width;
   useEffect(() => {
     const element = ref.current!;
@@ -242,6 +247,7 @@ export function Graph({ store }: { store: Store }) {
     else store.go(move(one.view, one.from - at(event), store.whole));
   };
   const i = hover !== null && density ? Math.floor(hover * density.events.length) : -1;
+  const trigger = hover === null ? "" : triggerAt(triggers, view, width, hover * width);
   const number = i >= 0 && density!.range.begin === view.begin && density!.range.end === view.end ? density!.events[i] : null;
   return (
     <div
@@ -262,7 +268,7 @@ export function Graph({ store }: { store: Store }) {
       }}
       onPointerLeave={() => setHover(null)}
     >
-      <canvas ref={canvas} role="img" aria-label={describe("Events", view, density)} />
+      <canvas ref={canvas} role="img" aria-label={describe("Events", view, density) + countTriggers(triggers)} />
       <div class="legend">
         <span>
           {day(view.begin)} {clock(view.begin)} – {clock(view.end)} ({duration(span(view))})
@@ -272,6 +278,7 @@ export function Graph({ store }: { store: Store }) {
             {clock(timeAt(hover, view))}
             {number !== null && `: ${number} events`}
             {number !== null && density!.lost[i] > 0 && ", lost events"}
+            {trigger && `, ${trigger}`}
           </span>
         )}
         <span class="key">

@@ -14,13 +14,14 @@ export interface Picture {
   count: number;
   names: string[];
   runs: number[];
+  extra?: unknown; // what else the answer has
 }
 
 export interface Answer<K> {
   range: Range;
   count: number;
   names?: string[];
-  rows: { id: K; runs: number[] }[];
+  rows: { id: K; runs: number[]; extra?: unknown }[];
 }
 
 interface Wanted<K> {
@@ -105,9 +106,9 @@ export class Pictures<K> {
   }
 
   private take(found: Answer<K>): void {
-    for (const { id, runs } of found.rows) {
+    for (const { id, runs, extra } of found.rows) {
       this.cache.delete(id);
-      this.cache.set(id, { range: found.range, count: found.count, names: found.names ?? [], runs, stale: false });
+      this.cache.set(id, { range: found.range, count: found.count, names: found.names ?? [], runs, extra, stale: false });
     }
     for (const id of this.cache.keys()) {
       if (this.cache.size <= KEPT) break;

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import * as api from "./api";
 import { Block, type AllPictures } from "./block";
 import { FieldForm } from "./fields";
+import { askLosses, askMarks } from "./marks";
 import { Pictures } from "./pictures";
 import { isSaved } from "./saved";
 import { chosen, ROWS_ID, togglePin } from "./row-keys";
@@ -175,13 +176,15 @@ function usePictures(store: Store, changed: () => void): AllPictures {
         changed,
         1,
       ),
+      marks: new Pictures<string>(askMarks, changed, 1),
+      losses: new Pictures<string>(askLosses, changed, 1),
     }),
     [],
   );
 }
 
 /** The pictures of rows in sight. */
-function ask(pictures: AllPictures, view: Range, width: number, list: Line[]): void {
+function ask(pictures: AllPictures, view: Range, width: number, list: Line[], filter: string): void {
   const states: number[] = [];
   const curves: number[] = [];
   const fields: string[] = [];
@@ -193,6 +196,8 @@ function ask(pictures: AllPictures, view: Range, width: number, list: Line[]): v
   pictures.states.want(view, width, states);
   pictures.curves.want(view, width, curves);
   pictures.fields.want(view, width, fields);
+  pictures.losses.want(view, width, ["all"]);
+  pictures.marks.want(view, width, [filter]);
 }
 
 export function RowsPane({ store }: { store: Store }) {
@@ -217,6 +222,10 @@ export function RowsPane({ store }: { store: Store }) {
     pictures.curves.renew(known);
   }, [tree]);
   useEffect(() => pictures.fields.renew(() => false), [filter, store.generation]);
+  useEffect(() => {
+    pictures.marks.renew(() => true);
+    pictures.losses.renew(() => true);
+  }, [tree, store.generation, store.progress.progress === 1]); // damage is known once all is counted
   const list = useMemo(
     () => lines(found.tracks, { ...rows, toggled: new Set(rows.toggled) }, active),
     [found, rows.sort, rows.filter, rows.active, rows.toggled, active],
@@ -233,6 +242,7 @@ export function RowsPane({ store }: { store: Store }) {
   const from = Math.max(0, Math.min(top, total - height));
   const visible = list.filter((line) => line.y < from + height && line.y + heightOf(line.track) > from);
   const trouble = pictures.states.error || pictures.curves.error || pictures.fields.error;
+  const until = pictures.marks.get(filter)?.extra;
   const selected = list.findIndex((line) => line.track.key === rows.selected);
   const place = selected < 0 ? -1 : list[selected].y;
 
@@ -283,7 +293,7 @@ export function RowsPane({ store }: { store: Store }) {
   };
   useEffect(() => {
     const width = Math.min(scroller.current!.querySelector("canvas")?.clientWidth ?? 0, 4096);
-    if (width > 0) ask(pictures, view, width, [...pinned, ...visible]);
+    if (width > 0) ask(pictures, view, width, [...pinned, ...visible], filter);
   });
   return (
     <section class="tracks" id="timeline" aria-label="Rows">
@@ -310,6 +320,9 @@ export function RowsPane({ store }: { store: Store }) {
       {ready && !ready.ready && <p class="tip">The states of CPUs and threads are being read: {ready.read} events.</p>}
       {found.omitted > 0 && <p class="tip">{found.omitted} rows of later threads are not shown.</p>}
       {error && <p class="tip error">No states of CPUs and threads: {error}</p>}
+      {found.tracks.length > 0 && until !== null && until !== undefined && (
+        <p class="tip">There are more events than marks: later ones are left out. Zoom in, or filter.</p>
+      )}
       {trouble && <p class="tip error">{trouble}</p>}
       {list.length > 0 && <div class="tip">{tip}</div>}
       {ready?.ready && !list.length && <p class="tip">{rows.filter || rows.active ? "No row matches." : "No rows."}</p>}

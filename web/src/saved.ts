@@ -212,6 +212,10 @@ class Saved {
         return this.history.timeline(words);
       case "curves":
         return this.history.curves(words);
+      case "marks":
+        return { count: Number(words.count), until: null, marks: [], triggers: [], names: [] };
+      case "losses":
+        return { count: Number(words.count), streams: [] };
       case "fields":
         return { fields: [] };
       case "moment":

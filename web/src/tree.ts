@@ -9,6 +9,7 @@ export type Sort = "cpu" | "name" | "number";
 export interface Track {
   key: string; // the row's number; of groups a text
   id: number | null; // the row of the history that it shows
+  sources: readonly number[]; // rows whose lost events it lacks: itself, its CPU or its process
   kind: string;
   number: number;
   label: string;
@@ -65,23 +66,24 @@ function toTrack(row: TreeRow): Track {
   const children: Track[] = [];
   if (kind === "cpu") children.push(useOf(`use${id}`, id, "use", "CPU use", []));
   const curve = CURVES[kind]?.(id, number) ?? null;
-  return { key: String(id), id: row.states ? id : null, kind, number, label, curve, children, closed: CLOSED.has(kind) };
+  const sources = row.parent === null ? [id] : [id, row.parent];
+  return { key: String(id), id: row.states ? id : null, sources, kind, number, label, curve, children, closed: CLOSED.has(kind) };
 }
 
 /** How much a CPU, or all CPUs of a machine, ran. */
 function useOf(key: string, id: number, kind: string, label: string, children: Track[]): Track {
   const curve = { source: id, unit: "%", scale: 100, most: 100, perSecond: false };
-  return { key, id: null, kind, number: 0, label, curve, children, closed: false };
+  return { key, id: null, sources: [id], kind, number: 0, label, curve, children, closed: false };
 }
 
 /** Fields of events that the user chose. */
 export function fieldsOf(fields: readonly string[]): Track[] {
   const children = fields.map((field): Track => {
     const curve = { source: field, unit: "", scale: 1, most: null, perSecond: false };
-    return { key: `field ${field}`, id: null, kind: "field", number: 0, label: field, curve, children: [], closed: false };
+    return { key: `field ${field}`, id: null, sources: [], kind: "field", number: 0, label: field, curve, children: [], closed: false };
   });
   if (!children.length) return [];
-  return [{ key: "fields", id: null, kind: "group", number: 0, label: "Fields", curve: null, children, closed: false }];
+  return [{ key: "fields", id: null, sources: [], kind: "group", number: 0, label: "Fields", curve: null, children, closed: false }];
 }
 
 /** A process with one thread is this thread: what is below the process comes below it. */
@@ -97,6 +99,7 @@ function merge(process: Track): void {
   process.id = thread.id;
   process.label = thread.label;
   process.curve = null;
+  process.sources = [...process.sources, ...thread.sources];
   process.kind = "thread";
 }
 
@@ -139,6 +142,7 @@ function groups({ key, children: tracks }: Track): Track[] {
   const made = GROUPS.map(([kinds, label]): Track => ({
     key: `${key}.${label}`,
     id: null,
+    sources: [],
     kind: "group",
     number: 0,
     label,
