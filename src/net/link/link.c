@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/now.h"
 
 /* What the kernel may send of a file before others get their turn. */
 #define SEND_MAX (1u << 20)
@@ -99,12 +100,14 @@ int ky_link_use_tls(struct ky_link *link, struct ky_tls *tls, struct kymo_error 
 int ky_link_handshake(struct ky_link *link, int timeout_ms, struct kymo_error *err)
 {
 	struct pollfd wanted = {.fd = link->in_fd};
+	int64_t end_ms = ky_os_now_ms() + timeout_ms, left_ms;
 	int ret = link->tls ? 1 : 0;
 
 	while (ret > 0) {
 		ret = ky_tls_handshake(link->tls);
+		left_ms = end_ms - ky_os_now_ms();
 		wanted.events = ret == 2 ? POLLOUT : POLLIN;
-		if (ret > 0 && poll(&wanted, 1, timeout_ms) == 0)
+		if (ret > 0 && (left_ms <= 0 || poll(&wanted, 1, (int)left_ms) == 0))
 			ret = -ETIMEDOUT;
 	}
 	if (!ret)

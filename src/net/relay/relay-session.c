@@ -65,11 +65,13 @@ static int state_error(int errnum, const char *path, struct kymo_error *err)
 
 static int map_state(struct ky_relay_session *session, int fd, struct kymo_error *err)
 {
-	void *map = MAP_FAILED;
+	/* Without its blocks on the disk, a store to the mapping would end the relay when the disk is full. */
+	int errnum = posix_fallocate(fd, 0, sizeof(*session->state));
+	void *map;
 
-	if (ftruncate(fd, sizeof(*session->state)) == 0)
-		map = mmap(NULL, sizeof(*session->state), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-			   0);
+	if (errnum)
+		return state_error(errnum, session->state_name, err);
+	map = mmap(NULL, sizeof(*session->state), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return state_error(errno, session->state_name, err);
 	session->state = map;
@@ -80,11 +82,11 @@ static int map_state(struct ky_relay_session *session, int fd, struct kymo_error
 static int begin_session(struct ky_relay_session *session, int fd, const char *host,
 			 const char *name, struct kymo_error *err)
 {
-	int ret =
-		ky_relay_make_unique(session->relay_fd, host, name, session->path, PATH_BYTES, err);
+	int ret = map_state(session, fd, err);
 
 	if (!ret)
-		ret = map_state(session, fd, err);
+		ret = ky_relay_make_unique(session->relay_fd, host, name, session->path, PATH_BYTES,
+					   err);
 	if (ret < 0)
 		return ret;
 	memcpy(session->state->path, session->path, PATH_BYTES);

@@ -17,6 +17,8 @@
 #define GREETING_MS	5000
 #define SSH_MS		60000 /* the user may have to enter a password */
 #define PARTS_AT_A_TIME 64
+/* So often the relay's answers are read before frames are sent: a relay can talk without end. */
+#define READS_AT_A_TIME 16
 
 /* The relay has refused the session, and says why. */
 static void refuse(struct ky_sender *sender, const char *text)
@@ -30,9 +32,10 @@ static void refuse(struct ky_sender *sender, const char *text)
 
 static void take_readers(struct ky_sender *sender, uint64_t delay_ms)
 {
-	__atomic_store_n(&sender->delay_ms, delay_ms ? ky_net_delay_ms(delay_ms) : 0,
-			 __ATOMIC_RELAXED);
-	(void)eventfd_write(sender->readers_fd, 1);
+	uint32_t now_ms = delay_ms ? ky_net_delay_ms(delay_ms) : 0;
+
+	if (__atomic_exchange_n(&sender->delay_ms, now_ms, __ATOMIC_RELAXED) != now_ms)
+		(void)eventfd_write(sender->readers_fd, 1);
 }
 
 /* A new connection: frames that the relay lacks are sent again, after the definitions. */
@@ -57,6 +60,7 @@ static int take_welcome(struct ky_sender *sender, uint64_t number)
 	__atomic_store_n(&sender->features, sender->told_features, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&sender->lock);
 	sender->next = sender->first;
+	sender->sent = number;
 	pthread_mutex_unlock(&sender->lock);
 	sender->sent_bytes = 0;
 	return 0;
@@ -74,6 +78,9 @@ static int take_answer(void *data, const struct ky_answer *answer)
 		sender->is_welcome = true;
 		return take_welcome(sender, answer->value);
 	case KY_FRAME_ACK:
+		/* A frame of which the relay has a part stays until its end is sent. */
+		if (!sender->is_welcome || !ky_sender_has_sent(sender, answer->value))
+			return -EPROTO;
 		ky_sender_acknowledge(sender, answer->value);
 		return 0;
 	case KY_FRAME_READERS:
@@ -94,7 +101,7 @@ int ky_sender_receive(struct ky_sender *sender)
 	ssize_t got;
 	int ret = 0;
 
-	while (!ret) {
+	for (int i = 0; i < READS_AT_A_TIME && !ret; i++) {
 		got = ky_link_receive(sender->link, data, sizeof(data));
 		if (got == -EAGAIN)
 			return 0;

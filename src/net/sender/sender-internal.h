@@ -69,7 +69,8 @@ struct ky_sender {
 	uint64_t queued_bytes; /* in memory */
 	uint64_t number;       /* of the next numbered frame */
 	uint64_t acknowledged; /* the relay wants this one next */
-	bool is_waiting;       /* the thread sleeps, and has nothing to send */
+	uint64_t sent;	 /* the first that the relay does not have whole, by this connection */
+	bool is_waiting; /* the thread sleeps, and has nothing to send */
 	bool stops;
 	int failed; /* no frame is taken any more: a negative status */
 	struct kymo_error err;
@@ -95,6 +96,8 @@ int ky_sender_refill(struct ky_sender *sender);
 int ky_sender_collect(struct ky_sender *sender, struct iovec *parts, int max);
 /* So many bytes more are sent. The thread's. */
 void ky_sender_advance(struct ky_sender *sender, uint64_t bytes);
+/* Whether the relay can have carried out all frames before @number: it has them whole. The thread's. */
+bool ky_sender_has_sent(struct ky_sender *sender, uint64_t number);
 /* The relay has carried out all frames before @number. The thread's. */
 void ky_sender_acknowledge(struct ky_sender *sender, uint64_t number);
 /* Frees all entries. No other thread uses the sender. */
@@ -106,7 +109,7 @@ void ky_sender_free_queue(struct ky_sender *sender);
 int ky_sender_connect(struct ky_sender *sender, struct kymo_error *err);
 /* Ends the connection, if there is one. The thread's, or after its end. */
 void ky_sender_disconnect(struct ky_sender *sender);
-/* Takes whatever the relay has sent until now. 0; a negative errno: the connection is of no use any more. The thread's. */
+/* Takes what the relay has sent until now, but not without end. 0; a negative errno: the connection is of no use any more. The thread's. */
 int ky_sender_receive(struct ky_sender *sender);
 /* Sends as much as the relay takes. 1: it takes no more at present; 0: all is sent; a negative errno. The thread's. */
 int ky_sender_send(struct ky_sender *sender);

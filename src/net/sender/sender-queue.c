@@ -222,9 +222,21 @@ void ky_sender_advance(struct ky_sender *sender, uint64_t bytes)
 		if (sender->sent_bytes < size || (!sender->sent_bytes && size))
 			break;
 		sender->sent_bytes -= size;
+		if (!is_definition(entry) && entry->frame.number >= sender->sent)
+			sender->sent = entry->frame.number + 1;
 		sender->next = sender->next->next;
 	}
 	pthread_mutex_unlock(&sender->lock);
+}
+
+bool ky_sender_has_sent(struct ky_sender *sender, uint64_t number)
+{
+	bool has_sent;
+
+	pthread_mutex_lock(&sender->lock);
+	has_sent = number <= sender->sent;
+	pthread_mutex_unlock(&sender->lock);
+	return has_sent;
 }
 
 /* Takes the entry at *at out of the queue; @before: the one in front of it, or NULL. Under the lock. */
