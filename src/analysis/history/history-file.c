@@ -14,6 +14,7 @@
 
 /* So much of the file is in this process's memory at most; the rest is in the kernel's cache only. */
 #define RESIDENT_BYTES ((uint64_t)192 << 20)
+#define AROUND_BYTES   UINT64_C(65536) /* what the kernel maps around a page, by default */
 
 int ky_history_damaged(const struct ky_history *history, uint64_t offset, const char *what,
 		       struct kymo_error *err)
@@ -35,8 +36,8 @@ static bool is_inside(const struct ky_history *history, uint64_t offset)
 /* Give pages back, so that a long session does not have all of a large file in its memory. */
 static void touch(struct ky_history *history, uint64_t bytes)
 {
-	/* A record that stands alone costs a page, and the kernel maps some around it. */
-	history->touched_bytes += bytes + 16384;
+	/* A record that stands alone costs the pages around it, too. */
+	history->touched_bytes += bytes + AROUND_BYTES;
 	if (history->touched_bytes < RESIDENT_BYTES)
 		return;
 	history->touched_bytes = 0;

@@ -264,12 +264,12 @@ static void get_parts(struct ky_bytes *bytes, struct ky_entry *entry)
 void ky_entries_put(struct ky_strbuf *out, const struct ky_entry *entries, uint32_t n)
 {
 	uint64_t states[KY_NODE_ENTRIES * KY_CELLS];
-	uint8_t codes[KY_NODE_ENTRIES][KY_CELLS];
+	uint32_t codes[KY_NODE_ENTRIES][KY_CELLS];
 	uint32_t n_states = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		for (uint32_t c = 0; c < KY_CELLS; c++)
-			codes[i][c] = (uint8_t)number_of(states, &n_states, entries[i].states[c]);
+			codes[i][c] = number_of(states, &n_states, entries[i].states[c]);
 	}
 	ky_put_varint(out, n);
 	put_states(out, n_states, states);
@@ -281,7 +281,8 @@ void ky_entries_put(struct ky_strbuf *out, const struct ky_entry *entries, uint3
 		ky_put_varint(out, (uint64_t)entry->end_ns - (uint64_t)entry->begin_ns);
 		ky_put_varint(out, entry->count);
 		ky_put_varint(out, entry->more);
-		ky_strbuf_add(out, (const char *)codes[i], KY_CELLS);
+		for (uint32_t c = 0; c < KY_CELLS; c++)
+			ky_put_varint(out, codes[i][c]);
 		put_parts(out, entry);
 	}
 }
@@ -298,15 +299,16 @@ static bool get_entry(struct ky_bytes *bytes, struct ky_entry *entry, const uint
 	entry->end_ns = *ns;
 	entry->count = ky_bytes_varint(bytes);
 	more = ky_bytes_varint(bytes);
-	if (more > UINT16_MAX || bytes->bad || bytes->end - bytes->at < (ptrdiff_t)KY_CELLS)
+	if (more > UINT32_MAX || bytes->bad)
 		return false;
-	entry->more = (uint16_t)more;
+	entry->more = (uint32_t)more;
 	for (uint32_t c = 0; c < KY_CELLS; c++) {
-		if (bytes->at[c] >= n_states)
+		uint64_t code = ky_bytes_varint(bytes);
+
+		if (code >= n_states)
 			return false;
-		entry->states[c] = states[bytes->at[c]];
+		entry->states[c] = states[code];
 	}
-	bytes->at += KY_CELLS;
 	get_parts(bytes, entry);
 	return !bytes->bad;
 }

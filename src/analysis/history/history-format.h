@@ -7,12 +7,12 @@
 #include "base/strbuf.h"
 
 #define KY_HISTORY_MAGIC   UINT64_C(0x315349484f4d594b) /* "KYMOHIS1" */
-#define KY_HISTORY_VERSION 2u
+#define KY_HISTORY_VERSION 3u
 
 #define KY_LEAF_INTERVALS 512u /* of a leaf, at most */
 #define KY_LEAF_STATES	  255u /* different ones of a leaf, at most */
 #define KY_NODE_ENTRIES	  16u
-#define KY_CELLS	  16u
+#define KY_CELLS	  32u
 #define KY_LEVELS	  12u /* of entries; 16^12 leaves are more than fit into a file */
 #define KY_ROW_NAME_BYTES 255u
 #define KY_ROWS_MAX	  (1u << 24)
@@ -116,7 +116,7 @@ struct ky_entry {
 	uint64_t states[KY_CELLS];
 	uint8_t shares
 		[KY_CELLS]; /* of KY_ROW_STREAM: events, relative to the fullest cell; else see ky_history_pixel */
-	uint16_t more;
+	uint32_t more;
 	/*
 	 * The curve (ky_history_heights()): how much of the time is active, of 255. Rows that hold values have their
 	 * greatest value in states, and the mean and the least one in shares and curve, both relative to it.
@@ -159,6 +159,8 @@ void ky_paint_begin(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, si
 /* @state fills @share of 255 of the time between them. */
 void ky_paint_add(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, uint64_t state,
 		  uint8_t share, bool more);
+/* All intervals of a leaf. */
+void ky_paint_leaf(struct ky_paint *paint, const struct ky_leaf *leaf);
 /* @holds_values: see ky_row_holds_values(). Then its cells have their greatest values. */
 void ky_paint_entry(struct ky_paint *paint, const struct ky_entry *entry, bool holds_values);
 void ky_paint_end(struct ky_paint *paint);

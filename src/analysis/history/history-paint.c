@@ -125,6 +125,33 @@ void ky_paint_add(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, uint
 	}
 }
 
+/* An interval within the pixel, and not at its end: most intervals of a picture that shows many. */
+static inline bool add_inner(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns,
+			     uint64_t state)
+{
+	uint64_t ns = (uint64_t)end_ns - (uint64_t)begin_ns;
+
+	if (begin_ns < paint->from_ns || end_ns >= paint->to_ns || paint->at >= paint->n)
+		return false;
+	paint->covered_ns += ns;
+	weigh(paint, state, ns);
+	return true;
+}
+
+void ky_paint_leaf(struct ky_paint *paint, const struct ky_leaf *leaf)
+{
+	int64_t ns = leaf->begin_ns;
+
+	for (uint32_t i = 0; i < leaf->n && paint->at < paint->n; i++) {
+		int64_t end_ns = (int64_t)((uint64_t)ns + leaf->durations[i]);
+		uint64_t state = leaf->states[leaf->codes[i]];
+
+		if (!add_inner(paint, ns, end_ns, state))
+			ky_paint_add(paint, ns, end_ns, state, FULL, false);
+		ns = end_ns;
+	}
+}
+
 void ky_paint_entry(struct ky_paint *paint, const struct ky_entry *entry, bool holds_values)
 {
 	for (uint32_t c = 0; c < KY_CELLS; c++)
@@ -336,6 +363,6 @@ void ky_curve_cells(const struct ky_curve *curve, struct ky_entry *entry, bool h
 		entry->shares[c] =
 			part_of_full(pixel->ns > 0 ? pixel->sum_ns / pixel->ns / high : 0);
 		entry->curve[c] = part_of_full(pixel->ns > 0 ? pixel->low / high : 0);
-		entry->more |= (uint16_t)((pixel->ns > 0 && pixel->low < pixel->high) << c);
+		entry->more |= (uint32_t)(pixel->ns > 0 && pixel->low < pixel->high) << c;
 	}
 }

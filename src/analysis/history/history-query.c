@@ -184,14 +184,14 @@ static void put_leaf(const struct range *range, const struct ky_leaf *leaf)
 {
 	int64_t ns = leaf->begin_ns;
 
+	if (range->paint)
+		return ky_paint_leaf(range->paint, leaf);
 	for (uint32_t i = 0; i < leaf->n && ns <= range->end_ns; i++) {
 		int64_t end = (int64_t)((uint64_t)ns + leaf->durations[i]);
 		uint64_t state = leaf->states[leaf->codes[i]];
 
 		if (end < range->begin_ns)
 			;
-		else if (range->paint)
-			ky_paint_add(range->paint, ns, end, state, 255, false);
 		else if (range->curve)
 			ky_curve_add(range->curve, ns, end, state);
 		else
