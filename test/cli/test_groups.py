@@ -176,7 +176,7 @@ def test_a_flight_group_in_chunks(recordings, kymo):
 # A program that writes N frequent events and a rare one for each line of its input; rounds 3: until it has done so 3 times.
 PROGRAM = r"""
 begin() {
-	mkfifo in
+	mkfifo in; : >said
 	kymo record "$@" -o out & recorder=$!
 	wait_for 'kymo sessions | grep -q /out'
 	$T/modes rare 20000 <in >said & program=$!

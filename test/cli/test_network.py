@@ -536,6 +536,24 @@ def test_hostile_clients(kymo, relay, tmp_path, messages, reason):
     kymo("record", "-o", here.address("good"), "-k", "sched_switch", "-d", "50ms")
 
 
+def test_a_client_deletes_only_of_its_own_session(relay):
+    """Two recordings of one host and name: each has its own directory, and the same path below it."""
+    here = relay()
+    opened = OPENED[len(hello()):] + data(0, 0, 0, b"p" * 100, 1)
+    for session in (b"1" * 16, b"2" * 16):
+        assert b"refused" not in talk(here.port, hello(session=session), opened)
+    places = [f"{here.dir}/evil/{name}" for name in ("session", "session-2")]
+    assert all(os.path.exists(f"{place}/kernel/a") for place in places)
+    talk(here.port, hello(session=b"2" * 16), frame(REMOVE, b"kernel", 0, 2))
+    assert os.path.getsize(f"{places[0]}/kernel/a") == 100 and not os.path.exists(f"{places[1]}/kernel")
+    # What is behind a link there stays, also of the same session.
+    os.symlink(places[0], f"{places[1]}/link")
+    for number, path in ((3, b"link/kernel"), (4, b"link")):
+        talk(here.port, hello(session=b"2" * 16), frame(REMOVE, path, 0, number))
+    assert os.path.getsize(f"{places[0]}/kernel/a") == 100
+    here.end()
+
+
 def test_slow_and_silent_clients(kymo, relay):
     """Many that say nothing, or one byte at a time, hold nobody up."""
     here = relay()

@@ -96,6 +96,60 @@ uint64_t ky_relay_remove_tree(const char *path)
 	return bytes;
 }
 
+/* The directory of the last name of @path, reached without links; -1: none. @path is the same afterwards. */
+static int open_above(int dir_fd, char *path, const char **name)
+{
+	int fd = openat(dir_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC), next;
+	char *slash;
+
+	for (; fd >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+		*slash = '\0';
+		next = openat(fd, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		*slash = '/';
+		close(fd);
+		fd = next;
+	}
+	*name = path;
+	return fd;
+}
+
+static uint64_t remove_tree_in(int dir_fd, const char *name)
+{
+	uint64_t bytes = 0;
+	char *path;
+
+	if (asprintf(&path, "/proc/self/fd/%d/%s", dir_fd, name) < 0)
+		return 0;
+	bytes = ky_relay_remove_tree(path);
+	free(path);
+	return bytes;
+}
+
+uint64_t ky_relay_remove_below(int dir_fd, const char *path)
+{
+	char *copy = strdup(path), *slash = copy;
+	uint64_t bytes = 0;
+	const char *name;
+	bool goes_on = true;
+
+	for (int i = 0; slash && goes_on; i++) {
+		int fd = open_above(dir_fd, copy, &name);
+
+		if (fd < 0)
+			break;
+		if (i)
+			goes_on = unlinkat(fd, name, AT_REMOVEDIR) == 0;
+		else
+			bytes = remove_tree_in(fd, name);
+		close(fd);
+		slash = strrchr(copy, '/');
+		if (slash)
+			*slash = '\0';
+	}
+	free(copy);
+	return bytes;
+}
+
 int ky_relay_write(int fd, const void *data, size_t bytes, uint64_t at_bytes)
 {
 	const uint8_t *at = data;

@@ -37,6 +37,11 @@ bool ky_relay_numbered_path(const char *host, const char *name, int number, char
 			    size_t size);
 /* Removes @path and everything below it; links are not followed. Returns the sizes of the files that are gone. */
 uint64_t ky_relay_remove_tree(const char *path);
+/*
+ * Removes @path below @dir_fd with everything in it, then the directories above it that are empty. No part of @path is followed
+ * as a link. Returns the sizes of the files that are gone.
+ */
+uint64_t ky_relay_remove_below(int dir_fd, const char *path);
 /* Writes all of @data to @at_bytes of @fd. Returns 0 or -errno. */
 int ky_relay_write(int fd, const void *data, size_t bytes, uint64_t at_bytes);
 /* Closes *fd, unless it is -1, and sets it to -1. */

@@ -39,7 +39,6 @@ struct state {
 
 struct ky_relay_session {
 	uint8_t id[16];
-	const char *dir; /* the relay's */
 	int relay_fd, dir_fd;
 	char state_name[40];
 	char path[PATH_BYTES];
@@ -139,8 +138,8 @@ static int open_state(struct ky_relay_session *session, const char *host, const 
 	return KYMO_OK;
 }
 
-int ky_relay_session_open(int dir_fd, const char *dir, const uint8_t id[16], const char *host,
-			  const char *name, struct ky_relay_session **out, struct kymo_error *err)
+int ky_relay_session_open(int dir_fd, const uint8_t id[16], const char *host, const char *name,
+			  struct ky_relay_session **out, struct kymo_error *err)
 {
 	struct ky_relay_session *session = calloc(1, sizeof(*session));
 	int at, ret;
@@ -148,7 +147,6 @@ int ky_relay_session_open(int dir_fd, const char *dir, const uint8_t id[16], con
 	*out = NULL;
 	if (!session)
 		return ky_error_nomem(err);
-	session->dir = dir;
 	session->relay_fd = dir_fd;
 	session->dir_fd = -1;
 	memcpy(session->id, id, sizeof(session->id));
@@ -414,25 +412,14 @@ static int end_rotation(struct ky_relay_session *session, struct kymo_error *err
 					       err);
 }
 
-/* A directory above that is empty then goes, too. */
 static int end_removal(struct ky_relay_session *session, struct kymo_error *err)
 {
 	const char *path;
 	int ret = take_path(session, 0, &path, err);
-	char *whole, *slash, *below;
 
 	if (ret < 0)
 		return ret;
-	if (asprintf(&whole, "%s/%s/%s", session->dir, session->path, path) < 0)
-		return ky_error_nomem(err);
-	below = whole + strlen(whole) - strlen(path);
-	session->removed_bytes += ky_relay_remove_tree(whole);
-	while ((slash = strrchr(below, '/'))) {
-		*slash = '\0';
-		if (unlinkat(session->dir_fd, below, AT_REMOVEDIR) < 0)
-			break;
-	}
-	free(whole);
+	session->removed_bytes += ky_relay_remove_below(session->dir_fd, path);
 	return KYMO_OK;
 }
 

@@ -23,12 +23,11 @@ struct ky_relay_session;
 
 /*
  * Opens the session @id, or begins it: DIR/@host/@name, with a number after a name that another
- * session has. @dir_fd: the relay's directory DIR, @dir its path; both must outlive the session.
+ * session has. @dir_fd: the relay's directory DIR, which must outlive the session.
  * KYMO_E_INVALID: a name cannot be used; KYMO_E_IO, KYMO_E_MEMORY.
  */
-int ky_relay_session_open(int dir_fd, const char *dir, const uint8_t id[16], const char *host,
-			  const char *name, struct ky_relay_session **session,
-			  struct kymo_error *err);
+int ky_relay_session_open(int dir_fd, const uint8_t id[16], const char *host, const char *name,
+			  struct ky_relay_session **session, struct kymo_error *err);
 /* Closes all files; what is not carried out yet can be sent again later. NULL is allowed. */
 void ky_relay_session_close(struct ky_relay_session *session);
 

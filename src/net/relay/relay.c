@@ -283,8 +283,8 @@ static int begin_session(struct client *client, const struct ky_net_hello *hello
 		ky_client_drop(&before->base);
 	ret = ky_relay_hosts_find(&relay->hosts, relay->options.dir, host, &client->host, err);
 	if (!ret)
-		ret = ky_relay_session_open(relay->dir_fd, relay->options.dir, hello->session, host,
-					    name, &client->session, err);
+		ret = ky_relay_session_open(relay->dir_fd, hello->session, host, name,
+					    &client->session, err);
 	if (ret < 0)
 		return ret;
 	ky_log_info(relay->options.log, "%s: connected", name_of(&client->base));
