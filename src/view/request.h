@@ -41,6 +41,7 @@ enum ky_view_what {
 	KY_VIEW_FIELD,	  /* api/field: the values of one of them as a curve */
 	KY_VIEW_MARKS,	  /* api/marks: events as marks on rows */
 	KY_VIEW_LOSSES,	  /* api/losses: lost events and damage, by rows */
+	KY_VIEW_WAKER,	  /* api/waker: who ended the wait of a thread at a time */
 	KY_VIEW_MOMENT,	  /* api/moment: the state of one row at a time */
 	KY_VIEW_NOTES,	  /* api/notes: all notes */
 	KY_VIEW_NOTE,	  /* api/note (POST): add or change a note */

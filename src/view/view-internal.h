@@ -137,6 +137,8 @@ int ky_view_marks(struct ky_view *view, const struct ky_view_request *request,
 		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_losses(struct ky_view *view, const struct ky_view_request *request,
 		   struct ky_strbuf *out, struct kymo_error *err);
+int ky_view_waker(struct ky_view *view, const struct ky_view_request *request,
+		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_moment(struct ky_view *view, const struct ky_view_request *request,
 		   struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_timeline(struct ky_view *view, const struct ky_view_request *request,

@@ -83,6 +83,20 @@ def test_answers_agree_with_the_program(view, info, kymo, reference, cache):
         assert mine[tid] == pytest.approx(ns, rel=0.03, abs=(info["end"] - info["begin"]) / 64 / 255 + 2e5), tid
 
 
+def test_waker_of_a_thread(small):
+    tree = ready(small)
+    begin = small.get("info")["begin"]
+    seven, eight = row_of(tree, "thread", 7)[0], row_of(tree, "thread", 8)[0]
+    woken = {"ns": begin + 45, "cpu": 0, "thread": eight, "handler": "irq 24 eth0"}
+    # While it waits for the lock, and for the CPU afterwards.
+    assert small.get("waker", row=seven, ns=begin + 35) == woken
+    assert small.get("waker", row=seven, ns=begin + 50) == woken
+    # It runs; it was taken off the CPU; it waits to the end; a row of a CPU.
+    for row, ns in ((seven, 10), (eight, 70), (seven, 90), (row_of(tree, "cpu", 0)[0], 35)):
+        assert small.get("waker", row=row, ns=begin + ns) == {"ns": None}
+    assert "no such row" in small.get("waker", row=4000, ns=begin, code=404)["error"]
+
+
 # ---- the page --------------------------------------------------------------------------------
 
 # [label, level, is open, is selected] of the rows that exist, from the top of the screen.
@@ -212,6 +226,47 @@ def test_next_and_previous_change_select_the_event(tree, view, info):
     for ns in reversed(times[:-1]):
         press(tree, "p")
         tree.until(f"new URLSearchParams(location.hash.slice(1)).get('c') === '{ns}'")
+
+
+def tip(page):
+    return page.value("document.querySelector('#row-tip').textContent")
+
+
+def test_tip_has_states_with_times_and_wakers(browser, small):
+    ready(small)
+    browser.trouble.clear()
+    browser.go("about:blank")
+    browser.go(small.link)
+    browser.until("document.querySelectorAll('.scroller .track').length > 5")
+    press(browser, "]")
+    info = small.get("info")
+    box = browser.value("(r => [r.x, r.y, r.width])(document.querySelector('.scroller canvas').getBoundingClientRect())")
+    middle = "(r => r.y + r.height / 2)(Array.from(document.querySelectorAll('.scroller .track')).find(" \
+        "e => e.querySelector('.text').textContent === %s).getBoundingClientRect())"
+    for label, ns, words in (("t7 (7)", 35, ("waits for a lock: futex", "15 ns", "woken by the interrupt handler irq 24 eth0 on CPU 0")),
+                             ("t7 (7)", 10, ("system call: read", "10 ns")),
+                             ("t8 (8)", 45, ("interrupted: irq 24 eth0", "10 ns")),
+                             ("t8 (8)", 70, ("waits for a CPU", "20 ns", "another thread took the CPU")),
+                             ("CPU 0", 35, ("runs: t8 (8)", "30 ns")),
+                             ("irq 24 eth0", 45, ("active: in the time of t8 (8)", "10 ns"))):
+        x = box[0] + (ns + 0.5) / (info["end"] - info["begin"]) * box[2]
+        browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=browser.value(middle % json.dumps(label)))
+        until(browser, lambda: all(word in tip(browser) for word in (label, *words)), f"{label}: {words}, not {tip(browser)}")
+    # The same for the keyboard: the selected row at the cursor.
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=5, y=5)
+    browser.value("document.activeElement.blur()")
+    press(browser, "t", "Home")
+    while chosen(browser) != "t7 (7)":
+        before = chosen(browser)
+        press(browser, "ArrowDown")
+        until(browser, lambda: chosen(browser) != before, "the next row is selected")
+    for _ in range(4):
+        before = tip(browser)
+        press(browser, "n")
+        until(browser, lambda: tip(browser) != before and " ns" in tip(browser), "the tip follows the cursor")
+    assert "waits for a lock: futex" in tip(browser) and "woken by" in tip(browser)
+    assert browser.value("document.querySelector('#row-tip').getAttribute('role')") == "status"
+    assert not [one for one in browser.trouble if not isinstance(one, dict) or one.get("source") != "rendering"]
 
 
 @pytest.fixture

@@ -284,6 +284,19 @@ export async function fields(signal: AbortSignal): Promise<string[]> {
   return (await ask("fields", {}, signal)).fields as string[];
 }
 
+/** What ended a wait. */
+export interface Waker {
+  ns: bigint | null; // null: nothing is known
+  cpu: number;
+  thread: number | null; // the row of what ran there
+  handler: string; // the interrupt that it was in; "": none
+}
+
+export async function waker(row: number, ns: bigint, signal?: AbortSignal): Promise<Waker> {
+  const fields = await ask("waker", { row, ns }, signal);
+  return { ...(fields as unknown as Waker), ns: fields.ns === null ? null : big(fields.ns) };
+}
+
 export async function moment(row: number, ns: bigint, signal?: AbortSignal): Promise<Moment> {
   const fields = await ask("moment", { row, ns }, signal);
   const time = (value: Json) => (value === null ? null : big(value));

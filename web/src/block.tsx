@@ -8,8 +8,9 @@ import { paint, scaleOf, type Place } from "./paint";
 import type { Picture, Pictures } from "./pictures";
 import { showEvent } from "./row-keys";
 import { KIND, STATES } from "./states";
+import type { Spot } from "./tip";
 import { useStore, type Store } from "./store";
-import { clock, move, timeAt, zoom, type Range } from "./time";
+import { move, timeAt, zoom, type Range } from "./time";
 import { heightOf, type Line, type Track } from "./tree";
 
 export interface AllPictures {
@@ -37,11 +38,14 @@ interface Props {
   prefix: string; // of the elements' ids
   selected: string | null;
   pinned: readonly string[];
-  setTip: (text: string) => void;
+  setSpot: (spot: Spot | null) => void; // where the pointer is
   fold: (line: Line) => void;
   pin: (line: Line) => void;
   remove: (line: Line) => void; // a row that the user added
 }
+
+/** What pixels of rows with one kind of state are like that have it at times. */
+const SPARSE: Record<string, number> = { irq: KIND.active, spans: KIND.span, requests: KIND.request };
 
 /** What a state is about: a call, a thread, a number. */
 function detailText(tracks: Props["tracks"], names: string[], kind: number, detail: number): string {
@@ -99,13 +103,14 @@ function tipOf(props: Props, track: Track, picture: Picture | undefined, view: R
   const i = runAt(picture, view, width, x);
   if (i < 0) return "unknown";
   const about = detailText(props.tracks, picture.names, picture.runs[i + 2], picture.runs[i + 3]);
-  return `${STATES[picture.runs[i + 2]]?.[0] ?? "unknown"}${about ? `: ${about}` : ""}`;
+  const kind = picture.runs[i + 2] || (SPARSE[track.kind] ?? KIND.none);
+  return `${STATES[kind]?.[0] ?? "unknown"}${about ? `: ${about}` : ""}`;
 }
 
 const lineAt = (list: Line[], y: number) => list.find((line) => line.y <= y && y < line.y + heightOf(line.track));
 
 function usePointer(props: Props, canvas: preact.RefObject<HTMLCanvasElement>) {
-  const { store, list, top, pictures, setTip } = props;
+  const { store, list, top, pictures, setSpot } = props;
   const drag = useRef<{ from: number; view: Range; selects: boolean; moved: boolean } | null>(null);
   const place = (event: MouseEvent) => {
     const box = canvas.current!.getBoundingClientRect();
@@ -115,10 +120,10 @@ function usePointer(props: Props, canvas: preact.RefObject<HTMLCanvasElement>) {
   const tell = (event: PointerEvent) => {
     const { view } = store.state;
     const { x, at, width, line } = place(event);
-    if (!line) return setTip("");
-    const state = tipOf(props, line.track, pictureOf(pictures, line.track), view, width, x);
+    if (!line) return setSpot(null);
+    const state = tipOf(props, line.track, pictureOf(pictures, line.track), view, width, x) || "no states";
     const what = [state, beside(props, line.track, view, width, x)].filter(Boolean).join("; ");
-    setTip(`${line.track.label}, ${clock(timeAt(at, view))}${what ? `: ${what}` : ""}`);
+    setSpot({ track: line.track, ns: timeAt(at, view), text: what });
   };
   return {
     onPointerDown: (event: PointerEvent) => {
@@ -144,7 +149,7 @@ function usePointer(props: Props, canvas: preact.RefObject<HTMLCanvasElement>) {
       store.setRows({ selected: line.track.key });
       void showEvent(store, timeAt(at, store.state.view)).catch(() => undefined); // the table tells of the error
     },
-    onPointerLeave: () => setTip(""),
+    onPointerLeave: () => setSpot(null),
   };
 }
 
@@ -228,7 +233,7 @@ export function Block(props: Props) {
       const text = (kind: number, detail: number) => detailText(tracks, picture!.names, kind, detail);
       if (!picture) continue;
       if (track.curve) curves.push({ picture, curve: track.curve, y: y - top, height: heightOf(track) });
-      else places.push({ picture, y: y - top, text });
+      else places.push({ picture, y: y - top, text, sparse: SPARSE[track.kind] ?? KIND.none });
     }
     paint(context, places, view, wide);
     const ink = colour(canvas.current!, "--ink");

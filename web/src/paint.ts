@@ -2,7 +2,7 @@
 // Rows on a canvas. A row becomes two lines of pixels, one for its bars and one for its thin lines, which are drawn as high as
 // the row: the time that this takes depends on the pixels, not on the number of states.
 import type { Picture } from "./pictures";
-import { BRIGHT, LOW, PIXELS } from "./states";
+import { BRIGHT, LOW, PALE, PIXELS } from "./states";
 import { span, type Range } from "./time";
 import { ROW } from "./tree";
 
@@ -14,6 +14,7 @@ const LETTER_PX = 6;
 export interface Place {
   picture: Picture;
   y: number;
+  sparse: number; // the kind of states in pixels without a main one
   text: (kind: number, detail: number) => string;
 }
 
@@ -34,7 +35,8 @@ function fill(line: Uint32Array, low: Uint32Array, place: Place, view: Range, wi
     if (to <= 0) continue;
     if (from >= width) return;
     const kind = runs[i + 2];
-    (LOW.has(kind) ? low : line).fill(PIXELS[kind] ?? PIXELS[0], Math.max(0, from), to);
+    const colour = kind ? PIXELS[kind] : PALE[place.sparse];
+    (LOW.has(kind) ? low : line).fill(colour ?? PIXELS[0], Math.max(0, from), to);
   }
 }
 

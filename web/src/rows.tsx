@@ -8,6 +8,7 @@ import { askLosses, askMarks } from "./marks";
 import { Pictures } from "./pictures";
 import { isSaved } from "./saved";
 import { chosen, ROWS_ID, togglePin } from "./row-keys";
+import { useTip, type Spot } from "./tip";
 import { useLater, useStore, type Store } from "./store";
 import type { Range } from "./time";
 import { build, byKey, fieldsOf, heightOf, isOpen, lines, ROW, type Line, type Sort, type Track } from "./tree";
@@ -201,9 +202,9 @@ function ask(pictures: AllPictures, view: Range, width: number, list: Line[], fi
 }
 
 export function RowsPane({ store }: { store: Store }) {
-  const { rows, view, filter } = useStore(store);
+  const { rows, view, filter, cursor } = useStore(store);
   const [error, setError] = useState("");
-  const [tip, setTip] = useState("");
+  const [pointed, setSpot] = useState<Spot | null>(null);
   const [, draw] = useState(0);
   const [scroller, height, top, setTop] = useScroll();
   const [tree, ready] = useTree(store, setError);
@@ -242,6 +243,12 @@ export function RowsPane({ store }: { store: Store }) {
   const from = Math.max(0, Math.min(top, total - height));
   const visible = list.filter((line) => line.y < from + height && line.y + heightOf(line.track) > from);
   const trouble = pictures.states.error || pictures.curves.error || pictures.fields.error;
+  // Without a pointer: the selected row at the cursor.
+  const chosenSpot = useMemo((): Spot | null => {
+    const track = found.keys.get(rows.selected ?? "");
+    return track && cursor !== null ? { track, ns: cursor, text: "" } : null;
+  }, [found, rows.selected, cursor]);
+  const tip = useTip(store, pointed ?? chosenSpot, found.ids);
   const until = pictures.marks.get(filter)?.extra;
   const selected = list.findIndex((line) => line.track.key === rows.selected);
   const place = selected < 0 ? -1 : list[selected].y;
@@ -286,7 +293,7 @@ export function RowsPane({ store }: { store: Store }) {
     tracks: found.ids,
     selected: rows.selected,
     pinned: rows.pinned,
-    setTip,
+    setSpot,
     fold: (line: Line) => fold(store, line.track, !line.open),
     pin: (line: Line) => togglePin(store, line.track.key),
     remove: (line: Line) => store.setRows({ fields: rows.fields.filter((field) => field !== line.track.label) }),
@@ -324,7 +331,11 @@ export function RowsPane({ store }: { store: Store }) {
         <p class="tip">There are more events than marks: later ones are left out. Zoom in, or filter.</p>
       )}
       {trouble && <p class="tip error">{trouble}</p>}
-      {list.length > 0 && <div class="tip">{tip}</div>}
+      {list.length > 0 && (
+        <div class="tip" id="row-tip" role={pointed ? undefined : "status"}>
+          {tip}
+        </div>
+      )}
       {ready?.ready && !list.length && <p class="tip">{rows.filter || rows.active ? "No row matches." : "No rows."}</p>}
     </section>
   );

@@ -212,6 +212,8 @@ class Saved {
         return this.history.timeline(words);
       case "curves":
         return this.history.curves(words);
+      case "waker":
+        return { ns: null };
       case "marks":
         return { count: Number(words.count), until: null, marks: [], triggers: [], names: [] };
       case "losses":

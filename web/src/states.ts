@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // States of rows: their texts and colours, indexed by the numbers of src/analysis/history/history.h.
 
-export const KIND = { none: 0, runs: 2, active: 14, value: 19, events: 20 };
+export const KIND = { none: 0, runs: 2, active: 14, span: 15, request: 18, value: 19, events: 20 };
 
 /** The colours are those of Okabe and Ito: colour-blind people can distinguish them, on white and on black. */
 export const STATES: [text: string, colour: string][] = [
@@ -41,5 +41,8 @@ function pixel(colour: string, faint: boolean): number {
   bytes[3] = faint ? 0x70 : 0xff;
   return new Uint32Array(bytes.buffer)[0];
 }
+
+/** A little of a state: it is paler. */
+export const PALE = Uint32Array.from(STATES, ([, colour], kind) => pixel(colour, kind !== 0));
 
 export const PIXELS = Uint32Array.from(STATES, ([, colour], kind) => pixel(colour, LOW.has(kind) && kind !== 13));
