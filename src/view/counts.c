@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "flow/graph/select.h"
+#include "view/view-internal.h"
 
 /* Reading goes on over fewer buckets without events, and seeks over more. */
 #define MAX_GAP (KY_COUNT_BUCKETS / 256)
@@ -173,15 +174,18 @@ static void *count(void *data)
 
 static int begin(struct ky_counts *counts, struct kymo_error *err)
 {
+	char expression[KY_VIEW_FILTER_BYTES];
 	struct ky_selection selection;
 	int ret;
 
 	ky_selection_init(&selection);
-	selection.filter = counts->filter[0] ? counts->filter : NULL;
+	selection.filter = ky_view_expression(counts->filter, expression);
 	selection.places = counts->continues ? counts->places : NULL;
 	ret = ky_flow_open_selected(counts->set, &selection, &counts->flow, err);
 	if (ret == KYMO_E_INVALID && err && !err->path[0])
 		ky_error_input(err, "filter");
+	if (ret == KYMO_OK)
+		ret = ky_view_match(counts->flow, counts->filter, true, &counts->flow, err);
 	if (ret < 0)
 		return ret;
 	ret = pthread_create(&counts->thread, NULL, count, counts);

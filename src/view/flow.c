@@ -42,13 +42,14 @@ int ky_view_flow(const struct ky_view *view, const char *filter, int64_t begin_n
 		 const struct ky_view_stop *stop, struct ky_flow **flow, struct kymo_error *err)
 {
 	struct stage *stage = calloc(1, sizeof(*stage));
+	char expression[KY_VIEW_FILTER_BYTES];
 	struct ky_selection selection;
 	int ret;
 
 	if (!stage)
 		return ky_error_nomem(err);
 	ky_selection_init(&selection);
-	selection.filter = filter[0] ? filter : NULL;
+	selection.filter = ky_view_expression(filter, expression);
 	selection.begin_ns = begin_ns;
 	selection.end_ns = end_ns;
 	ret = ky_flow_open_selected(view->set, &selection, &stage->base.input, err);
@@ -58,6 +59,5 @@ int ky_view_flow(const struct ky_view *view, const char *filter, int64_t begin_n
 	}
 	stage->base.flow.ops = &stage_ops;
 	stage->stop = stop;
-	*flow = &stage->base.flow;
-	return KYMO_OK;
+	return ky_view_match(&stage->base.flow, filter, false, flow, err);
 }

@@ -51,6 +51,7 @@ static const struct resource resources[] = {
 	{"losses", KY_VIEW_LOSSES, false, HAS_BEGIN | HAS_END | HAS_COUNT, 0, KY_VIEW_MAX_PIXELS},
 	{"waker", KY_VIEW_WAKER, false, HAS_ROW | HAS_NS, 0, 0},
 	{"moment", KY_VIEW_MOMENT, false, HAS_ROW | HAS_NS, 0, 0},
+	{"cause", KY_VIEW_CAUSE, false, HAS_ROW | HAS_NS, 0, 0},
 	{"notes", KY_VIEW_NOTES, false, 0, 0, 0},
 	{"note", KY_VIEW_NOTE, true, HAS_BEGIN | HAS_END | HAS_TEXT, HAS_ROW, 0},
 	{"unnote", KY_VIEW_UNNOTE, true, HAS_ROW, 0, 0},

@@ -43,6 +43,7 @@ enum ky_view_what {
 	KY_VIEW_LOSSES,	  /* api/losses: lost events and damage, by rows */
 	KY_VIEW_WAKER,	  /* api/waker: who ended the wait of a thread at a time */
 	KY_VIEW_MOMENT,	  /* api/moment: the state of one row at a time */
+	KY_VIEW_CAUSE,	  /* api/cause: what a thread waited for before a time, and who woke it */
 	KY_VIEW_NOTES,	  /* api/notes: all notes */
 	KY_VIEW_NOTE,	  /* api/note (POST): add or change a note */
 	KY_VIEW_UNNOTE,	  /* api/unnote (POST): remove a note */

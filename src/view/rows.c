@@ -65,24 +65,32 @@ static void put_text(struct ky_strbuf *out, const char *text, size_t len)
 	}
 }
 
-static int put_line(struct writer *writer, const struct ky_batch *one, const struct ky_event *event,
-		    struct kymo_error *err)
+int ky_view_line(struct ky_text *text, const struct ky_batch *one, const char **line, size_t *len,
+		 struct kymo_error *err)
 {
 	struct ky_sink_before before = {0};
 	struct ky_sink_held held;
-	const char *text;
-	size_t len;
 	int ret;
 
-	ky_text_begin(writer->text);
-	ret = ky_text_batch(writer->text, one, err);
+	ky_text_begin(text);
+	ret = ky_text_batch(text, one, err);
 	if (ret < 0)
 		return ret;
-	ky_text_take(writer->text, &before, &held);
-	len = held.len && held.data[held.len - 1] == '\n' ? held.len - 1 : held.len;
-	text = after_name(held.data, &len, event);
-	put_text(writer->out, text, len);
+	ky_text_take(text, &before, &held);
+	*len = held.len && held.data[held.len - 1] == '\n' ? held.len - 1 : held.len;
+	*line = after_name(held.data, len, one->events);
 	return KYMO_OK;
+}
+
+static int put_line(struct writer *writer, const struct ky_batch *one, struct kymo_error *err)
+{
+	const char *text;
+	size_t len;
+	int ret = ky_view_line(writer->text, one, &text, &len, err);
+
+	if (ret == KYMO_OK)
+		put_text(writer->out, text, len);
+	return ret;
 }
 
 /* [time, trace, CPU, name, text] */
@@ -105,7 +113,7 @@ static int put_row(struct writer *writer, const struct ky_batch *one, struct kym
 	ky_strbuf_adds(out, ",");
 	ky_view_put_text(out, event->cls->name);
 	ky_strbuf_adds(out, ",");
-	ret = put_line(writer, one, event, err);
+	ret = put_line(writer, one, err);
 	ky_strbuf_adds(out, "]");
 	return ret;
 }

@@ -96,6 +96,19 @@ void ky_view_put_error(struct ky_strbuf *out, const struct kymo_error *err);
 int ky_view_flow(const struct ky_view *view, const char *filter, int64_t begin_ns, int64_t end_ns,
 		 const struct ky_view_stop *stop, struct ky_flow **flow, struct kymo_error *err);
 
+/*
+ * The events of @input, which is taken over, that contain the text of @filter ("EXPR ?? TEXT"). @yields: batches may be empty, so that
+ * the caller has the control from time to time.
+ */
+int ky_view_match(struct ky_flow *input, const char *filter, bool yields, struct ky_flow **flow,
+		  struct kymo_error *err);
+/* The expression of @filter, in @expression; NULL: it has none. */
+const char *ky_view_expression(const char *filter, char expression[KY_VIEW_FILTER_BYTES]);
+struct ky_text;
+/* The fields of @one, a batch of one event, as in a line of kymo print; valid until the next one. */
+int ky_view_line(struct ky_text *text, const struct ky_batch *one, const char **line, size_t *len,
+		 struct kymo_error *err);
+
 /* The history that @view shows. */
 static inline struct ky_view_history *ky_view_history_of(struct ky_view *view)
 {
@@ -144,6 +157,9 @@ int ky_view_moment(struct ky_view *view, const struct ky_view_request *request,
 int ky_view_timeline(struct ky_view *view, const struct ky_view_request *request,
 		     const struct ky_view_stop *stop, struct ky_strbuf *out,
 		     struct kymo_error *err);
+/* Of a row of a thread: what it waited for before a time, and who woke it. */
+int ky_view_cause(struct ky_view *view, const struct ky_view_request *request,
+		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 /*
  * Give all events of a range to @put, each as {"line": as a row, "event": all fields}. An error of @put ends the walk.
  * @damage is set when the traces are damaged: the walk has what could be read.

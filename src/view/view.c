@@ -475,6 +475,8 @@ static int answer(struct ky_view *view, const struct ky_view_request *request,
 		return ky_view_moment(view, request, out, err);
 	case KY_VIEW_TIMELINE:
 		return ky_view_timeline(view, request, stop, out, err);
+	case KY_VIEW_CAUSE:
+		return ky_view_cause(view, request, stop, out, err);
 	case KY_VIEW_AREA:
 		return ky_view_area(view, request, stop, out, err);
 	case KY_VIEW_REPORT:

@@ -134,6 +134,24 @@ export interface Moment {
   name: string;
 }
 
+export interface Stay {
+  begin: bigint | null;
+  end: bigint;
+  kind: number;
+  name: string;
+}
+
+/** What a thread waited for before a time, and who woke it. */
+export interface Cause {
+  row: number;
+  tid: number;
+  name: string;
+  state: Stay | null;
+  waited: Stay | null;
+  ready: Stay | null;
+  waker: { ns: bigint; cpu: number; event: string; irq: string; row: number; tid: number; name: string } | null;
+}
+
 /** What a person wrote about a time. */
 export interface Note {
   id: number;
@@ -315,6 +333,22 @@ export async function rows(row: number, count: number, filter: string, signal?: 
 export async function event(row: number, filter: string, signal: AbortSignal): Promise<Details> {
   const fields = await ask("event", { row, filter }, signal);
   return { ...(fields as unknown as Details), line: toRow(fields.line as Json[]) };
+}
+
+export async function cause(row: number, ns: bigint, signal: AbortSignal): Promise<Cause> {
+  const fields = await ask("cause", { row, ns }, signal);
+  const stay = (value: Json): Stay | null => {
+    const one = value as Fields | null;
+    return one && ({ ...one, begin: one.begin === null ? null : big(one.begin), end: big(one.end) } as unknown as Stay);
+  };
+  const waker = fields.waker as Fields | null;
+  return {
+    ...(fields as unknown as Cause),
+    state: stay(fields.state),
+    waited: stay(fields.waited),
+    ready: stay(fields.ready),
+    waker: waker && ({ ...waker, ns: big(waker.ns) } as unknown as Cause["waker"]),
+  };
 }
 
 async function notesFrom(path: string, words: Words): Promise<Notes> {

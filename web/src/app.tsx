@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Graph, Overview } from "./graph";
 import { Recording, useRecording } from "./live";
+import { Find, FIND_HELP, findKeys } from "./find";
 import { NOTE_HELP, noteKeys, useNotes } from "./notes";
 import { isSaved } from "./saved";
 import { DetailsPane, ReportPane } from "./side";
@@ -24,6 +25,7 @@ const HELP: [keys: string, what: string][] = [
   ["Z", "undo a move"],
   ["L", "show the present of a recording that goes on, and follow it"],
   ...ROW_HELP,
+  ...FIND_HELP,
   ...NOTE_HELP,
   ["Esc", "close this help; then: remove the selection"],
   ["Arrows, Page Up, Page Down, Home, End", "in the table: select another event"],
@@ -48,7 +50,7 @@ function Help({ close }: { close: () => void }) {
       </dl>
       <p>
         A time is 08:30:00.5, 2026-11-21 08:30:00, +2s after the begin, -500ms before the end, 50%, or seconds from the
-        clock's origin. Filters are those of <code>kymo print --filter</code>: <code>cpu_id == 1 && prev_comm =~ "ngin*"</code>.
+        clock's origin. A filter is a text that the line of an event contains, or an expression as of <code>kymo print --filter</code>: <code>cpu_id == 1 && prev_comm =~ "ngin*"</code>.
       </p>
       <button onClick={() => dialog.current!.close()}>Close</button>
     </dialog>
@@ -59,8 +61,8 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
   const state = useStore(store);
   const [time, setTime] = useState("");
   const [wrong, setWrong] = useState(false);
-  const [filter, setFilter] = useState(state.filter);
-  useEffect(() => setFilter(state.filter), [state.filter]);
+  const [filter, setFilter] = useState(state.base);
+  useEffect(() => setFilter(state.base), [state.base]);
   const go = (event: Event) => {
     event.preventDefault();
     const ns = parseTime(time, store.whole);
@@ -95,18 +97,19 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
         class="filter"
         onSubmit={(event) => {
           event.preventDefault();
-          store.set({ filter: filter.trim(), row: null });
+          store.setFilter(filter.trim(), state.columns);
         }}
       >
         <input
           id="filter"
           aria-label="Filter events"
-          placeholder={isSaved ? "Events that contain a text (/)" : 'Filter (/), such as prev_comm =~ "ngin*"'}
+          placeholder={isSaved ? "Events that contain a text (/)" : 'Filter (/): a text, or prev_comm =~ "ngin*"'}
           value={filter}
           maxLength={1000}
           onInput={(event) => setFilter(event.currentTarget.value)}
         />
       </form>
+      <Find store={store} />
       <label>
         Report{" "}
         <select id="report" value={state.report} onChange={(event) => store.set({ report: event.currentTarget.value })}>
@@ -153,6 +156,7 @@ function keys(store: Store, help: () => void): (event: KeyboardEvent) => void {
     z: () => store.undo(),
     l: () => store.follow(),
     ...rowKeys(store),
+    ...findKeys(),
     ...noteKeys(store),
     "?": help,
     escape: () => store.select(null),

@@ -2,6 +2,7 @@
 // The overview strip and the graph: density of events over time, losses, the time axis.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
+import { drawMatches, useMatches } from "./find";
 import { drawNotes } from "./notes";
 import { countTriggers, paintTriggers, triggerAt, useTriggers } from "./marks";
 import { useLater, useStore, type Store } from "./store";
@@ -147,6 +148,7 @@ export function Overview({ store }: { store: Store }) {
   const drag = useRef<number | null>(null);
   const density = useDensity(store, store.whole, width, "");
   const triggers = useTriggers(store, store.whole, width);
+  const matches = useMatches(store, store.whole, width);
   const theme = useTheme();
   const height = 56;
   const whole = store.whole;
@@ -164,9 +166,10 @@ export function Overview({ store }: { store: Store }) {
     context.lineWidth = 2;
     context.strokeRect(from + 1, 1, Math.max(1, to - from - 2), height - 2);
     paintTriggers(context, triggers, whole, width, height, colour(canvas.current!, "--mark"));
+    drawMatches(context, matches, whole, width, height);
     drawNotes(context, store.notes, whole, width, height, false);
     drawCursor(context, cursor, whole, width, height);
-  }, [density, triggers, width, view, cursor, selection, theme, store.notes]);
+  }, [density, matches, triggers, width, view, cursor, selection, theme, store.notes]);
   const at = (event: PointerEvent) => (event.clientX - ref.current!.getBoundingClientRect().left) / width;
   const centre = (place: number) => {
     const half = (view.end - view.begin) / 2n;
@@ -204,6 +207,7 @@ export function Graph({ store }: { store: Store }) {
   const [hover, setHover] = useState<number | null>(null);
   const density = useDensity(store, view, width, filter);
   const triggers = useTriggers(store, view, width);
+  const matches = useMatches(store, view, width);
   const theme = useTheme();
   const height = 150;
   const bars = height - AXIS;
@@ -221,9 +225,10 @@ export function Graph({ store }: { store: Store }) {
     drawBand(context, shown, view, width, bars - 3, 3);
     drawAxis(context, view, width, bars);
     paintTriggers(context, triggers, view, width, bars, colour(canvas.current!, "--mark"));
+    drawMatches(context, matches, view, width, bars);
     drawNotes(context, store.notes, view, width, bars, true);
     drawCursor(context, cursor, view, width, bars);
-  }, [density, triggers, width, view, cursor, selection, shown, theme, store.notes]);
+  }, [density, matches, triggers, width, view, cursor, selection, shown, theme, store.notes]);
   const at = (event: MouseEvent) => (event.clientX - ref.current!.getBoundingClientRect().left) / width;
   useEffect(() => {
     const element = ref.current!;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A page of kymo view --save: its data are in it, and this is the server. src/view/save.h has the format.
 import { big, parse, type Json } from "./json";
+import { splitText } from "./filters";
 import { SavedRows } from "./saved-rows";
 
 type Fields = { [key: string]: Json };
@@ -28,6 +29,34 @@ async function unpack(text: string): Promise<Uint8Array> {
   const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** "sched_*" as a pattern for all of a name. */
+function pattern(glob: string): RegExp {
+  const escaped = glob.replace(/\\(.)/g, "$1").replace(/[.+^${}()|[\]\\]/g, "\\$&");
+  return new RegExp(`^${escaped.replace(/\*/g, ".*").replace(/\?/g, ".")}$`);
+}
+
+/** What the columns filter; any other filter is a text. */
+function matcher(filter: string): (line: Json[]) => boolean {
+  const [expression, contains] = splitText(filter);
+  const texts = [contains.toLowerCase()];
+  const tests: ((line: Json[]) => boolean)[] = [];
+  for (const part of expression.split(" && ")) {
+    const name = /^\$event =~ "(.*)"$/.exec(part);
+    const cpus = /^\$cpu (?:==|in) \(?([\d, ]+)\)?$/.exec(part);
+    if (name) {
+      const glob = pattern(name[1]);
+      tests.push(([, , , event]) => glob.test(String(event)));
+    } else if (cpus) {
+      const wanted = new Set(cpus[1].split(",").map(Number));
+      tests.push(([, , cpu]) => cpu !== null && wanted.has(Number(cpu)));
+    } else texts.push((/^\((.*)\)$/.exec(part)?.[1] ?? part).toLowerCase());
+  }
+  return (line) => {
+    const text = `${String(line[3])} ${String(line[4])}`.toLowerCase();
+    return texts.every((one) => text.includes(one)) && tests.every((test) => test(line));
+  };
 }
 
 class Saved {
@@ -88,11 +117,10 @@ class Saved {
     if (known) return known;
     const looking = (async () => {
       const numbers: number[] = [];
-      const wanted = text.toLowerCase();
+      const matches = matcher(text);
       for (let i = 0; i < this.head.n; i++) {
         if (i % 8192 === 8191) await new Promise((next) => window.setTimeout(next));
-        const [, , , name, line] = this.event(i).line as Json[];
-        if (`${String(name)} ${String(line)}`.toLowerCase().includes(wanted)) numbers.push(i);
+        if (matches(this.event(i).line as Json[])) numbers.push(i);
       }
       return Uint32Array.from(numbers);
     })();

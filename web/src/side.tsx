@@ -7,6 +7,7 @@ import { useSteady } from "./live";
 import { AREA, NOTES, useLater, useStore, type Store } from "./store";
 import { clock, duration, span } from "./time";
 import { traceName } from "./table";
+import { Causes, isStack, Stack } from "./cause";
 import { AreaPane } from "./area";
 import { NotesPane } from "./notes";
 import { ReportTable } from "./report-table";
@@ -16,7 +17,7 @@ const REPORT_MS = 10_000;
 
 /* ---- details ---- */
 
-type Leaf = [path: string, value: string];
+type Leaf = [path: string, value: string | Json[]];
 
 /** All values with their names; structures by dots, elements by brackets. */
 function leaves(value: Json, path: string, out: Leaf[]): void {
@@ -25,7 +26,7 @@ function leaves(value: Json, path: string, out: Leaf[]): void {
     if (labels && "value" in value) out.push([path, `${show(labels)} (${show(value.value)})`]);
     else for (const [key, one] of Object.entries(value)) leaves(one, path ? `${path}.${key}` : key, out);
   } else {
-    out.push([path, typeof value === "string" ? value : show(value)]);
+    out.push([path, typeof value === "string" || isStack(path, value) ? value : show(value)]);
   }
 }
 
@@ -69,6 +70,7 @@ export function DetailsPane({ store }: { store: Store }) {
         <dt>Stream</dt>
         <dd>{String(event.stream)}</dd>
       </dl>
+      <Causes store={store} details={details} />
       {SCOPES.map(([key, title]) => {
         const list: Leaf[] = [];
         if (event[key] === undefined) return null;
@@ -80,7 +82,7 @@ export function DetailsPane({ store }: { store: Store }) {
               {list.map(([path, value]) => (
                 <>
                   <dt>{path}</dt>
-                  <dd>{value}</dd>
+                  <dd>{typeof value === "string" ? value : <Stack frames={value} />}</dd>
                 </>
               ))}
             </dl>

@@ -2,6 +2,7 @@
 // What the page shows, and its place in the address (the part after '#'), which restores it.
 import { useEffect, useState } from "preact/hooks";
 import type { Info, Note, Progress } from "./api";
+import { compose, NO_COLUMNS, type Columns } from "./filters";
 import { clamp, span, type Range } from "./time";
 import type { Sort } from "./tree";
 
@@ -12,7 +13,10 @@ export interface State {
   row: number | null; // the selected event, as the table counts
   top: number; // the first visible row; with a fraction while it scrolls
   shown: Range | null; // times of the visible rows
-  filter: string;
+  filter: string; // what the server gets, of:
+  base: string; // as it was typed
+  columns: Columns;
+  search: string; // as it was typed
   report: string; // "": the details of the event
   follow: boolean; // a recording that goes on: the graph ends at the present
   wanted: { row: number; ns: bigint } | null; // an event that the table is to select
@@ -85,6 +89,9 @@ export class Store {
       top: 0,
       shown: null,
       filter: "",
+      base: "",
+      columns: NO_COLUMNS,
+      search: "",
       report: "",
       follow: false,
       wanted: null,
@@ -117,6 +124,10 @@ export class Store {
 
   setRows(change: Partial<RowsState>): void {
     this.set({ rows: { ...this.state.rows, ...change } });
+  }
+
+  setFilter(base: string, columns: Columns): void {
+    this.set({ base, columns, filter: compose(base, columns), row: null });
   }
 
   /** Select an area: its statistics are shown, if no report is. */
@@ -197,11 +208,13 @@ export class Store {
   }
 
   address(): string {
-    const { view, selection, row, top, filter, report, cursor, rows } = this.state;
+    const { view, selection, row, top, base, columns, search, report, cursor, rows } = this.state;
     const words = new URLSearchParams({ b: String(view.begin), e: String(view.end) });
     if (selection) words.set("s", `${selection.begin},${selection.end}`);
     if (this.state.follow) words.set("live", "1");
-    if (filter) words.set("f", filter);
+    if (base) words.set("f", base);
+    for (const [name, text] of Object.entries(columns)) if (text) words.set(name, text as string);
+    if (search) words.set("q", search);
     if (report) words.set("r", report);
     if (row !== null) words.set("row", String(row));
     if (cursor !== null) words.set("c", String(cursor));
@@ -218,6 +231,8 @@ export class Store {
       begin !== null && end !== null && begin <= end ? clamp({ begin, end }, this.whole, 0n) : null;
     const [from, to] = (words.get("s") ?? "").split(",");
     const report = words.get("r") ?? "";
+    const base = words.get("f") ?? "";
+    const columns = { cpu: words.get("cpu") ?? "", event: words.get("event") ?? "", text: words.get("text") ?? "" };
     const follow = !!this.info.recording?.running && (!words.has("b") || words.get("live") === "1");
     const view = range(time(words.get("b")), time(words.get("e")));
     if (follow && view) this.length = view.end - view.begin;
@@ -229,7 +244,10 @@ export class Store {
       row: number(words.get("row")),
       top: number(words.get("top")) ?? 0,
       shown: null,
-      filter: words.get("f") ?? "",
+      filter: compose(base, columns),
+      base,
+      columns,
+      search: words.get("q") ?? "",
       report: report === AREA || report === NOTES || this.info.reports.some((one) => one.name === report) ? report : "",
       wanted: null,
       rows: rowsFrom(words),

@@ -2,6 +2,7 @@
 // The table of events: only the visible rows exist. Rows come in chunks, which are kept for a while.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
+import { Columns } from "./columns";
 import { useStore, type Store } from "./store";
 import { clock, span } from "./time";
 
@@ -229,6 +230,7 @@ export function EventTable({ store }: { store: Store }) {
         <span>Event</span>
         <span>Fields</span>
       </div>
+      <Columns store={store} several={several} />
       <div class="rows">
         <div
           ref={body}
