@@ -381,28 +381,24 @@ static int check_kernel(uint16_t port, struct kymo_error *err)
 	return ret;
 }
 
+/* "localhost" may be either. The threads of the daemons begin when the server is complete. */
 static int open_both(struct ky_tsp_server *server, struct kymo_error *err)
 {
-	int fd = listen_on(AF_INET, &server->port, err);
-	int ret;
+	int fds[2] = {listen_on(AF_INET, &server->port, err), -1};
+	int ret = fds[0] < 0 ? fds[0] : check_kernel(server->port, err);
 
-	if (fd < 0)
-		return fd;
-	ret = check_kernel(server->port, err);
 	if (ret < 0) {
-		close(fd);
+		if (fds[0] >= 0)
+			close(fds[0]);
 		return ret;
 	}
-	server->daemons[0] = start(server, fd);
-	if (!server->daemons[0])
-		return ky_error_set(err, KYMO_E_IO, "cannot start the trace server");
-	/* "localhost" may be either. */
-	fd = listen_on(AF_INET6, &server->port, NULL);
-	if (fd >= 0)
-		server->daemons[1] = start(server, fd);
+	fds[1] = listen_on(AF_INET6, &server->port, NULL);
 	snprintf(server->link, sizeof(server->link), "http://127.0.0.1:%u/tsp/api",
 		 (unsigned int)server->port);
-	return KYMO_OK;
+	for (size_t i = 0; i < 2 && fds[i] >= 0; i++)
+		server->daemons[i] = start(server, fds[i]);
+	return server->daemons[0] ? KYMO_OK
+				  : ky_error_set(err, KYMO_E_IO, "cannot start the trace server");
 }
 
 int ky_tsp_server_open(struct ky_tsp *tsp, uint16_t port, const char *const *origins,
@@ -424,7 +420,7 @@ int ky_tsp_server_open(struct ky_tsp *tsp, uint16_t port, const char *const *ori
 	server->log = log;
 	ret = open_both(server, err);
 	if (ret < 0)
-		free(server);
+		ky_tsp_server_close(server);
 	else
 		*made = server;
 	return ret;
