@@ -6,6 +6,7 @@ import fcntl
 import http.client
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -18,6 +19,7 @@ import time
 import pytest
 
 import make_trace
+import oracle_figures
 from kernel_trace import write
 from test_perfetto import SPANS
 from test_timeline import event, make_kernel, switch
@@ -139,6 +141,61 @@ def query(begin=None, end=None, n=None, **more):
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
+
+
+BEGIN = 1795239038_865245630
+CALLS = ("read", "write", "futex", "recvfrom", "nanosleep")
+
+
+def make_load(path, n_events=8000):
+    """Eight threads on two CPUs: they compute, call, wait, wake each other, and are interrupted."""
+    chance, ns, found = random.Random(7), BEGIN, []
+    running, calls, waiting, ready = [0, 0], {}, [], list(range(100, 108))
+    name = {0: "swapper/0", **{tid: f"work-{tid}" for tid in ready}}
+    for tid in ready:
+        found.append(event(ns, "lttng_statedump_process_state", tid=tid, pid=tid - tid % 2, ppid=1, name=name[tid]))
+    while len(found) < n_events:
+        ns += chance.randrange(500, 200_000)
+        cpu = chance.randrange(2)
+        tid, what = running[cpu], chance.random()
+        one = None
+        if what < 0.35 or (not tid and what < 0.7):
+            after = ready.pop(0) if ready else 0
+            if after == tid == 0:
+                continue
+            state = 1 if tid in calls else 0
+            if tid:
+                (waiting if state else ready).append(tid)
+            one = switch(ns, tid, after, state, cpu)._replace(fields={
+                "prev_comm": name[tid] if tid else f"swapper/{cpu}", "prev_tid": tid, "prev_prio": 20, "prev_state": state,
+                "next_comm": name[after] if after else f"swapper/{cpu}", "next_tid": after, "next_prio": 20})
+            running[cpu] = after
+        elif what < 0.75 and tid and tid not in calls:
+            calls[tid] = chance.choice(CALLS)
+            one = event(ns, f"syscall_entry_{calls[tid]}", fd=3)
+        elif what < 0.9 and tid and tid in calls:
+            one = event(ns, f"syscall_exit_{calls.pop(tid)}", ret=chance.randrange(-20, 100))
+        elif waiting:
+            woken = waiting.pop(chance.randrange(len(waiting)))
+            ready.append(woken)
+            one = event(ns, "sched_waking", comm=name[woken], tid=woken, prio=20, target_cpu=cpu)
+        if one:
+            found.append(one._replace(cpu=cpu))
+        if what > 0.95:
+            found.append(event(ns + 100, "irq_handler_entry", irq=24, name="eth0")._replace(cpu=cpu))
+            found.append(event(ns + 300, "irq_handler_exit", irq=24, ret=1)._replace(cpu=cpu))
+    return write(path, found, whole=True)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """Instead of other tracers' traces: one that is made here."""
+    return make_load(tmp_path_factory.mktemp("load") / "kernel")
+
+
+@pytest.fixture(scope="module")
+def events(kymo, reference):
+    return oracle_figures.load(kymo("convert", "--to", "json", reference).out)
 
 
 @pytest.fixture(scope="module")
@@ -301,12 +358,25 @@ def test_states_are_those_of_timeline(client, experiment, kymo, reference, cache
         return kymo("timeline", "--json", *args, reference, env={"XDG_CACHE_HOME": str(cache)})
 
     begin, end = experiment["start"], experiment["end"]
-    for part, n in ((1, 1000), (50, 700), (3000, 333)):
+    for part, n in ((1, 1000), (20, 700), (500, 333)):
         middle = begin + (end - begin) // 3
         first = begin if part == 1 else middle
         last = end if part == 1 else middle + (end - begin) // part
         n_compared, n_states = compare_rows(client, experiment["UUID"], timeline, first, last, n)
         assert n_compared > 1000 and n_states > 20
+
+
+def test_states_of_a_real_trace(serve, kymo, lttng_kernel, tmp_path):
+    """Of another tracer, if its trace is here."""
+    trace = os.path.join(lttng_kernel, "kernel")
+
+    def timeline(*args):
+        return kymo("timeline", "--json", *args, trace, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+
+    _, client = serve(trace)
+    (experiment,) = client.call("fetchExperiments")
+    n_compared, n_states = compare_rows(client, experiment["UUID"], timeline, experiment["start"], experiment["end"], 1500)
+    assert n_compared > 10000 and n_states > 1000
 
 
 def test_states_of_a_made_trace_are_exact(serve, kymo, tmp_path):
