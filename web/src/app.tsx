@@ -7,6 +7,7 @@ import { Recording, useRecording } from "./live";
 import { Find, FIND_HELP, findKeys } from "./find";
 import { NOTE_HELP, noteKeys, useNotes } from "./notes";
 import { isSaved } from "./saved";
+import { Legend } from "./legend";
 import { DetailsPane, ReportPane } from "./side";
 import { AREA, NOTES, Store, useStore } from "./store";
 import { ROW_HELP, rowKeys } from "./row-keys";
@@ -52,6 +53,7 @@ function Help({ close }: { close: () => void }) {
         A time is 08:30:00.5, 2026-11-21 08:30:00, +2s after the begin, -500ms before the end, 50%, or seconds from the
         clock's origin. A filter is a text that the line of an event contains, or an expression as of <code>kymo print --filter</code>: <code>cpu_id == 1 && prev_comm =~ "ngin*"</code>.
       </p>
+      <Legend />
       <button onClick={() => dialog.current!.close()}>Close</button>
     </dialog>
   );

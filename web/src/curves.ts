@@ -74,6 +74,8 @@ export function values(
   return wide > 0 ? { low, mean: sum / wide, high } : null;
 }
 
+const PEAK = "#d55e0099";
+
 export interface CurvePlace {
   picture: Picture;
   curve: Curve;
@@ -92,7 +94,7 @@ export function paintCurve(context: CanvasRenderingContext2D, place: CurvePlace,
   const base = place.y + place.height - 1;
   const up = (value: number) => ((Math.min(value, top) - bottom) / (top - bottom)) * (place.height - 3);
   for (const pass of [0, 1]) {
-    context.fillStyle = pass ? "#d55e0099" : "#56b4e9";
+    context.fillStyle = pass ? PEAK : "#56b4e9";
     for (let i = 0; i < picture.runs.length; i += 5) {
       const from = Math.max(0, Math.round(left + picture.runs[i] * scale));
       const to = Math.min(width, Math.max(from + 1, Math.round(left + picture.runs[i + 1] * scale)));
@@ -100,6 +102,12 @@ export function paintCurve(context: CanvasRenderingContext2D, place: CurvePlace,
       const [low, mean, high] = [2, 3, 4].map((k) => picture.runs[i + k] * by);
       if (pass && high > low) context.fillRect(from, base - up(high), to - from, Math.max(1, up(high) - up(mean)));
       if (!pass && mean !== 0) context.fillRect(from, base - Math.max(1, up(mean)), to - from, Math.max(1, up(mean) - up(Math.min(0, mean))));
+      if (pass && mean !== 0) {
+        // The upper edge is visible on white, too.
+        context.fillStyle = "#0072b2";
+        context.fillRect(from, base - Math.max(1, up(mean)), to - from, 1);
+        context.fillStyle = PEAK;
+      }
     }
   }
   if (place.height < 24) return;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Rows on a canvas. A row becomes two lines of pixels, one for its bars and one for its thin lines, which are drawn as high as
-// the row: the time that this takes depends on the pixels, not on the number of states.
+// Rows on a canvas. A row becomes three lines of pixels, for its bars, its thin lines and the edges of its bars, which are drawn as high
+// as they are: the time that this takes depends on the pixels, not on the number of states.
 import type { Picture } from "./pictures";
-import { BRIGHT, LOW, PALE, PIXELS } from "./states";
+import { BRIGHT, EDGES, LOW, PALE, PIXELS } from "./states";
 import { span, type Range } from "./time";
 import { ROW } from "./tree";
 
+const LINES = 3; // of a row: bars, thin lines, edges of bars
 const LOW_TOP = 7;
 const LOW_HIGH = 4;
 const TEXT_PX = 40; // narrower states have no text
@@ -26,7 +27,7 @@ export function scaleOf(picture: Picture, view: Range, width: number): { left: n
 
 const scratch = document.createElement("canvas");
 
-function fill(line: Uint32Array, low: Uint32Array, place: Place, view: Range, width: number): void {
+function fill(line: Uint32Array, low: Uint32Array, edge: Uint32Array, place: Place, view: Range, width: number): void {
   const { runs } = place.picture;
   const { left, scale } = scaleOf(place.picture, view, width);
   for (let i = 0; i < runs.length; i += 4) {
@@ -37,6 +38,7 @@ function fill(line: Uint32Array, low: Uint32Array, place: Place, view: Range, wi
     const kind = runs[i + 2];
     const colour = kind ? PIXELS[kind] : PALE[place.sparse];
     (LOW.has(kind) ? low : line).fill(colour ?? PIXELS[0], Math.max(0, from), to);
+    if (EDGES[kind]) edge.fill(EDGES[kind], Math.max(0, from), to);
   }
 }
 
@@ -58,19 +60,21 @@ function write(context: CanvasRenderingContext2D, place: Place, view: Range, wid
 
 export function paint(context: CanvasRenderingContext2D, places: Place[], view: Range, width: number): void {
   if (!places.length || width < 1) return;
-  const image = new ImageData(width, 2 * places.length);
+  const image = new ImageData(width, LINES * places.length);
   const pixels = new Uint32Array(image.data.buffer);
   places.forEach((place, i) => {
-    const line = pixels.subarray(2 * i * width, (2 * i + 1) * width);
-    fill(line, pixels.subarray((2 * i + 1) * width, (2 * i + 2) * width), place, view, width);
+    const [line, low, edge] = [0, 1, 2].map((k) => pixels.subarray((LINES * i + k) * width, (LINES * i + k + 1) * width));
+    fill(line, low, edge, place, view, width);
   });
   scratch.width = width;
-  scratch.height = 2 * places.length;
+  scratch.height = LINES * places.length;
   scratch.getContext("2d")!.putImageData(image, 0, 0);
   context.imageSmoothingEnabled = false;
   places.forEach(({ y }, i) => {
-    context.drawImage(scratch, 0, 2 * i + 1, width, 1, 0, y + LOW_TOP, width, LOW_HIGH);
-    context.drawImage(scratch, 0, 2 * i, width, 1, 0, y + 1, width, ROW - 2);
+    context.drawImage(scratch, 0, LINES * i + 1, width, 1, 0, y + LOW_TOP, width, LOW_HIGH);
+    context.drawImage(scratch, 0, LINES * i, width, 1, 0, y + 1, width, ROW - 2);
+    context.drawImage(scratch, 0, LINES * i + 2, width, 1, 0, y + 1, width, 1);
+    context.drawImage(scratch, 0, LINES * i + 2, width, 1, 0, y + ROW - 2, width, 1);
   });
   context.font = "10px system-ui, sans-serif";
   context.textBaseline = "middle";

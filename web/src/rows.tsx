@@ -316,7 +316,7 @@ export function RowsPane({ store }: { store: Store }) {
         role="tree"
         tabIndex={0}
         aria-label="CPUs, processes, disks, data streams"
-        aria-activedescendant={selected >= 0 ? `row-${list[selected].track.key}` : undefined}
+        aria-activedescendant={visible.includes(list[selected]) ? `row-${rows.selected}` : undefined}
         onKeyDown={treeKeys(store, list, Math.max(1, Math.floor(height / ROW) - 1))}
         onScroll={scrolled}
       >
