@@ -139,7 +139,7 @@ static int put_rows(struct rows *rows, struct kymo_error *err)
 int ky_saved_rows(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 		  struct ky_strbuf *out, struct kymo_error *err)
 {
-	const struct ky_history_source source = {open_events, NULL, NULL};
+	const struct ky_history_source source = {.open = open_events};
 	struct rows rows = {.begin_ns = begin_ns,
 			    .end_ns = end_ns < INT64_MAX ? end_ns + 1 : INT64_MAX,
 			    .out = out,

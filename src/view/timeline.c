@@ -27,11 +27,25 @@ static int note_progress(void *data, uint64_t n_events)
 	return atomic_load_explicit(&own->stop, memory_order_relaxed) ? KYMO_E_INTERRUPTED : 0;
 }
 
+/* The pictures until now come from it. */
+static void take_partial(void *data, struct ky_history *history)
+{
+	struct ky_view_history *own = data;
+
+	pthread_mutex_lock(&own->lock);
+	ky_history_close(own->history);
+	own->history = history;
+	pthread_mutex_unlock(&own->lock);
+}
+
 static void *build(void *data)
 {
 	struct ky_view *view = data;
 	struct ky_view_history *own = &view->history;
-	const struct ky_history_source source = {open_events, note_progress, own};
+	const struct ky_history_source source = {.open = open_events,
+						 .progress = note_progress,
+						 .partial = take_partial,
+						 .data = own};
 	struct ky_history *history = NULL;
 	struct kymo_error damage, err;
 	bool built;
@@ -42,6 +56,7 @@ static void *build(void *data)
 	ret = ky_history_get(view->set, &source, &history, &built, &damage, &err);
 	pthread_mutex_lock(&own->lock);
 	own->is_over = true;
+	ky_history_close(own->history);
 	own->history = ret < 0 ? NULL : history;
 	if (ret < 0)
 		own->error = err;
@@ -96,6 +111,11 @@ int ky_view_take_history(struct ky_view *view, struct ky_history **history, stru
 void ky_view_put_history(struct ky_view *view)
 {
 	pthread_mutex_unlock(&ky_view_history_of(view)->lock);
+}
+
+bool ky_view_history_is_over(struct ky_view *view)
+{
+	return ky_view_history_of(view)->is_over;
 }
 
 void ky_view_put_ready(struct ky_view *view, struct ky_strbuf *out)

@@ -95,7 +95,9 @@ struct ky_history *ky_tsp_begin_history(struct ky_tsp_answer *answer, struct kym
 	struct ky_tsp_engine *engine = answer->experiment->engine;
 	struct ky_history *history;
 
-	if (ky_view_take_history(engine->view, &history, err) == KYMO_OK && history) {
+	/* Clients keep what they got: so they get a complete history, or none. */
+	if (ky_view_take_history(engine->view, &history, err) == KYMO_OK && history &&
+	    ky_view_history_is_over(engine->view)) {
 		atomic_store_explicit(&engine->has_history, true, memory_order_relaxed);
 		return history;
 	}
@@ -113,7 +115,8 @@ bool ky_tsp_history_is_over(struct ky_tsp_engine *engine)
 	if (atomic_load_explicit(&engine->has_history, memory_order_relaxed))
 		return true;
 	ky_error_clear(&err);
-	is_over = ky_view_take_history(engine->view, &history, &err) < 0 || history;
+	is_over = ky_view_take_history(engine->view, &history, &err) < 0 ||
+		  (history && ky_view_history_is_over(engine->view));
 	if (is_over)
 		atomic_store_explicit(&engine->has_history, true, memory_order_relaxed);
 	ky_view_put_history(engine->view);

@@ -117,11 +117,13 @@ static inline struct ky_view_history *ky_view_history_of(struct ky_view *view)
 
 void ky_view_history_init(struct ky_view_history *own);
 /*
- * Take the state history for questions: *@history, or NULL while the pass that builds it goes on. The first call begins this
- * pass. The caller must put the history back, after an error, too. 0 or a negative status: the pass has failed.
+ * Take the state history for questions: *@history is NULL at first, and incomplete while the pass that builds it goes on. The
+ * first call begins this pass. The caller must put the history back, after an error, too. 0 or a negative status: the pass has failed.
  */
 int ky_view_take_history(struct ky_view *view, struct ky_history **history, struct kymo_error *err);
 void ky_view_put_history(struct ky_view *view);
+/* Nothing more will come of it, for the time being. The caller has the history. */
+bool ky_view_history_is_over(struct ky_view *view);
 /* "ready": ..., "read": ...: how far the pass is. The caller has the history. */
 void ky_view_put_ready(struct ky_view *view, struct ky_strbuf *out);
 /* Ends the thread. A history that another process builds is waited for. */

@@ -18,6 +18,8 @@ import pytest
 import make_trace
 from browser import Browser
 
+BUILD = os.environ.get("KYMO_BUILD") or os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__)))), "build")
 PATIENCE_S = 120
 
 
@@ -110,6 +112,25 @@ def as_line(row):
     ns, _, _, name, text = row
     clock = time.strftime("%H:%M:%S", time.gmtime(ns // 10**9))
     return f"[{clock}.{ns % 10**9:09}] {name}: {text}"
+
+
+def test_pictures_come_while_the_trace_is_read(kymo_bin, tmp_path):
+    trace = tmp_path / "trace"
+    subprocess.run([os.path.join(BUILD, "bench", "make-trace"), "-n", "10000000", trace], check=True)
+    viewer = Viewer(kymo_bin, "--no-browser", trace, env={"XDG_CACHE_HOME": str(tmp_path)})
+    try:
+        numbers, end = [], time.monotonic() + PATIENCE_S
+        while not numbers or not tree["ready"]:  # noqa: F821
+            tree = viewer.get("tree")
+            numbers.append((tree["read"], len(tree["rows"])))
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        assert numbers == sorted(numbers)
+        # Some rows before all is read, all of them in the end.
+        assert any(n and read < 9000000 for read, n in numbers), numbers
+        assert numbers[-1][1] > 500
+    finally:
+        viewer.end()
 
 
 # ---- answers ---------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ function understand(tree: api.Tree): Found {
   return { tracks, keys, ids, omitted: tree.omitted };
 }
 
-/** The tree, once the history is complete. */
+/** The tree; as far as the history goes, until that is complete. */
 function useTree(store: Store, setError: (text: string) => void): [Found, api.Ready | null] {
   const [found, setFound] = useState<Found>(EMPTY);
   const [ready, setReady] = useState<api.Ready | null>(null);
@@ -42,8 +42,8 @@ function useTree(store: Store, setError: (text: string) => void): [Found, api.Re
       try {
         const tree = await api.tree(signal);
         setReady(tree);
-        if (tree.ready) setFound(understand(tree));
-        else window.setTimeout(() => !signal.aborted && setRound((n) => n + 1), POLL_MS);
+        if (tree.ready || tree.rows.length) setFound(understand(tree));
+        if (!tree.ready) window.setTimeout(() => !signal.aborted && setRound((n) => n + 1), POLL_MS);
       } catch (reason) {
         if (!signal.aborted) setError((reason as Error).message);
       }

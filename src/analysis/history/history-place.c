@@ -184,11 +184,24 @@ int ky_history_identify(const struct ky_trace_set *set, struct ky_history_identi
 /* ---- a pass ------------------------------------------------------------------------------------------ */
 
 struct pass {
+	int fd; /* of the index */
 	const struct ky_trace_set *set;
 	const struct ky_history_source *source;
 	struct ky_history_identity identity;
 	struct kymo_error *damage, *err;
 };
+
+static int publish(const struct pass *pass, struct ky_history_builder *builder)
+{
+	int status = ky_history_builder_publish(builder, pass->err);
+	struct ky_history *history;
+	struct kymo_error ignored;
+
+	if (status >= 0 && pass->source->partial &&
+	    ky_history_open_fd(pass->fd, &pass->identity, true, &history, &ignored) >= 0)
+		pass->source->partial(pass->source->data, history);
+	return status;
+}
 
 /* From time to time: readers see the index grow. */
 static int show_progress(const struct pass *pass, struct ky_history_builder *builder,
@@ -202,7 +215,7 @@ static int show_progress(const struct pass *pass, struct ky_history_builder *bui
 						ky_history_builder_events(builder));
 	if (status < 0 || ns < *next_ns || !ky_history_builder_is_due(builder))
 		return status;
-	status = ky_history_builder_publish(builder, pass->err);
+	status = publish(pass, builder);
 	*next_ns = ky_os_now_ns() + (ky_os_now_ns() - ns) * PUBLISH_PART + SECOND_NS;
 	return status;
 }
@@ -233,11 +246,14 @@ static int feed_all(const struct pass *pass, struct ky_history_builder *builder,
 	return status < 0 ? ky_history_builder_damage(builder, flow, pass->err) : 0;
 }
 
-static int build(const struct pass *pass, int fd)
+static int build(struct pass *pass, int fd)
 {
 	struct ky_history_builder *builder;
 	struct ky_flow *flow;
-	int status = pass->source->open(pass->source->data, pass->set, &flow, pass->err);
+	int status;
+
+	pass->fd = fd;
+	status = pass->source->open(pass->source->data, pass->set, &flow, pass->err);
 
 	if (status < 0)
 		return status;
@@ -298,8 +314,8 @@ static int lock_part(int dir, const char *name)
 	}
 }
 
-static int build_locked(const struct pass *pass, int dir, int fd, const char *part,
-			const char *name, struct ky_history **history)
+static int build_locked(struct pass *pass, int dir, int fd, const char *part, const char *name,
+			struct ky_history **history)
 {
 	int status;
 
@@ -316,7 +332,7 @@ static int build_locked(const struct pass *pass, int dir, int fd, const char *pa
 	return status;
 }
 
-static int get_kept(const struct pass *pass, int dir, struct ky_history **history, bool *built)
+static int get_kept(struct pass *pass, int dir, struct ky_history **history, bool *built)
 {
 	char name[NAME_BYTES], part[NAME_BYTES], hex[33];
 	struct kymo_error ignored;
@@ -342,7 +358,7 @@ static int get_kept(const struct pass *pass, int dir, struct ky_history **histor
 	return status;
 }
 
-static int get_unnamed(const struct pass *pass, struct ky_history **history, bool *built)
+static int get_unnamed(struct pass *pass, struct ky_history **history, bool *built)
 {
 	const char *temp = getenv("TMPDIR");
 	int fd = ky_file_open_unnamed(temp && temp[0] == '/' ? temp : "/tmp"), status;

@@ -216,6 +216,8 @@ struct ky_history_source {
 		    struct kymo_error *err);
 	/* After some events each time; may be NULL. Negative ends the pass. */
 	int (*progress)(void *data, uint64_t n_events);
+	/* From time to time: what there is of the index until now, owned by the callee. May be NULL. */
+	void (*partial)(void *data, struct ky_history *history);
 	void *data;
 };
 
