@@ -143,15 +143,18 @@ static int read_values(struct values *values, struct ky_flow *flow, struct kymo_
 static int parse(const struct ky_view_request *request, struct ky_strbuf *filter,
 		 const char **field, struct kymo_error *err)
 {
-	const char *dot = strrchr(request->field, '.');
+	const char *dot = strrchr(request->field, '.'), *chosen;
+	char expression[KY_VIEW_FILTER_BYTES];
 
 	if (!dot || dot == request->field || !dot[1] || strpbrk(request->field, "\"\\"))
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "not a field; try EVENT.FIELD, such as sched_switch.next_prio");
 	*field = dot + 1;
 	ky_strbuf_addf(filter, "$event == \"%.*s\"", (int)(dot - request->field), request->field);
-	if (request->filter[0])
-		ky_strbuf_addf(filter, " && (%s)", request->filter);
+	chosen = ky_view_expression(request->filter, expression);
+	if (chosen)
+		ky_strbuf_addf(filter, " && (%s)", chosen);
+	ky_strbuf_adds(filter, ky_view_text(request->filter));
 	return KYMO_OK;
 }
 

@@ -199,17 +199,20 @@ static int read_range(struct marks *marks, const struct ky_view *view,
 		      const struct ky_view_request *request, const struct ky_view_stop *stop,
 		      const bool *only, struct kymo_error *err)
 {
+	char expression[KY_VIEW_FILTER_BYTES];
 	struct ky_selection selection;
 	struct ky_batch batch;
 	struct ky_flow *flow;
 	int ret;
 
 	ky_selection_init(&selection);
-	selection.filter = request->filter[0] ? request->filter : NULL;
+	selection.filter = ky_view_expression(request->filter, expression);
 	selection.begin_ns = request->begin_ns;
 	selection.end_ns = request->end_ns;
 	selection.only = only;
 	ret = ky_flow_open_selected(view->set, &selection, &flow, err);
+	if (ret == KYMO_OK)
+		ret = ky_view_match(flow, request->filter, true, &flow, err);
 	if (ret < 0)
 		return ret;
 	while (marks->until_ns == INT64_MAX && (ret = ky_flow_next(flow, &batch, err)) > 0) {

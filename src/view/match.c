@@ -193,3 +193,10 @@ const char *ky_view_expression(const char *filter, char expression[KY_VIEW_FILTE
 	expression[len] = '\0';
 	return len ? expression : NULL;
 }
+
+const char *ky_view_text(const char *filter)
+{
+	const char *mark = find_mark(filter);
+
+	return mark ? mark : "";
+}

@@ -104,6 +104,8 @@ int ky_view_match(struct ky_flow *input, const char *filter, bool yields, struct
 		  struct kymo_error *err);
 /* The expression of @filter, in @expression; NULL: it has none. */
 const char *ky_view_expression(const char *filter, char expression[KY_VIEW_FILTER_BYTES]);
+/* The rest of @filter: "?? TEXT", or "". */
+const char *ky_view_text(const char *filter);
 struct ky_text;
 /* The fields of @one, a batch of one event, as in a line of kymo print; valid until the next one. */
 int ky_view_line(struct ky_text *text, const struct ky_batch *one, const char **line, size_t *len,
