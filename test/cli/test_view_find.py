@@ -126,3 +126,23 @@ def test_details_show_the_waker_and_the_wait(page, view, lines, info):
         assert view.ask(f"/{view.token}/api/{query}")[0] == 400
     view.get("cause", row=10**9, ns=1, code=404)
     assert json.dumps(view.get("cause", row=thread[0], ns=0)["waker"]) == "null"
+
+
+DROP = """(d => { %s.forEach(n => d.items.add(new File(['x'], n))); document.body.dispatchEvent(
+  new DragEvent('drop', {dataTransfer: d, bubbles: true, cancelable: true})); })(new DataTransfer())"""
+
+
+def test_dropped_files_are_explained(page):
+    """The browser knows no path: the page names the command."""
+    for names, command in ((["my-trace"], "kymo view my-trace"), (["it's <b>", "-x"], "kymo view 'it'\\''s <b>' ./-x"),
+                           (["a b", "$(id)"], "kymo view 'a b' '$(id)'")):
+        page.value(DROP % json.dumps(names))
+        assert page.until("document.querySelector('dialog[open] #open-command')?.textContent") == command
+        assert page.value("document.querySelectorAll('dialog b').length") == 0
+        page.key("Escape")
+        page.until("!document.querySelector('dialog')")
+    page.value(DROP % '["slow.html"]')
+    page.until("document.querySelector('dialog[open]')?.textContent.includes('--save')")
+    page.key("Escape")
+    page.until("!document.querySelector('dialog')")
+    rows_of(page)

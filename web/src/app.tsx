@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Graph, Overview } from "./graph";
 import { Recording, useRecording } from "./live";
+import { Drop } from "./drop";
 import { Find, FIND_HELP, findKeys } from "./find";
 import { NOTE_HELP, noteKeys, useNotes } from "./notes";
 import { isSaved } from "./saved";
@@ -204,6 +205,7 @@ function App({ store }: { store: Store }) {
           </aside>
         </div>
       </main>
+      <Drop />
       {help && <Help close={() => setHelp(false)} />}
     </>
   );
