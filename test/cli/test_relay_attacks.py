@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -11,7 +12,7 @@ import threading
 import pytest
 
 from relays import relays
-from test_network import MODES, OPENED, data, frame, hello, talk
+from test_network import MODES, OPEN, OPENED, PATCH, REMOVE, STREAM, data, frame, hello, talk
 
 pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
 
@@ -112,3 +113,60 @@ def test_new_recording_on_a_full_disk(kymo_bin, small_disk):
         os.remove(small_disk / "filler")
         assert b"No space left" not in talk(here.port, OPENED, data(0, 0, 0, b"x", 1))
         assert os.path.exists(here.trace("session") + "/kernel/a")
+
+
+def memory_kb(process):
+    with open(f"/proc/{process.pid}/status") as status:
+        return int(re.search(r"VmHWM:\s+(\d+)", status.read()).group(1))
+
+
+def test_numbers_of_streams_take_no_memory(kymo_bin, tmp_path):
+    """A trace has one stream, with the highest number that the protocol allows."""
+    with relays(kymo_bin, tmp_path) as begin:
+        here = begin()
+        before_kb = memory_kb(here.process)
+        assert b"" != talk(here.port, hello(), *(
+            frame(OPEN, struct.pack("<I", 0) + b"t%d" % trace, trace) +
+            frame(STREAM, struct.pack("<II", 65535, 0) + b"a", trace) for trace in range(1, 101)))
+        assert memory_kb(here.process) - before_kb < 32768
+
+
+@pytest.mark.parametrize("frames", [
+    # Packets without bytes, of which the index has an entry.
+    [data(0, 0, entry, b"", entry + 1) for entry in range(2000)],
+    # Far away, with a hole in front.
+    [data(0, 1 << 40, 0, b"x", 1), frame(REMOVE, b"kernel", 0, 2)],
+    [data(0, 0, 1 << 30, b"x", 1), frame(REMOVE, b"kernel", 0, 2)],
+    # Metadata that grows by changes.
+    [frame(10, b"x", 1, 1)] + [frame(PATCH, struct.pack("<Q", 1 + 4000 * i) + b"x" * 4000, 1, i + 2) for i in range(30)],
+], ids=["index", "hole", "hole in the index", "changes"])
+def test_quota_counts_whatever_takes_room(kymo_bin, tmp_path, frames):
+    with relays(kymo_bin, tmp_path / "relay", "--quota", "100k") as begin:
+        here = begin()
+        talk(here.port, OPENED, *frames)
+        assert "the quota of evil is used up" in here.end()
+
+
+def test_quota_counts_what_is_not_whole(kymo_bin, tmp_path):
+    """Parts of packets, in one recording after the other; metadata that is not whole goes."""
+    with relays(kymo_bin, tmp_path / "relay", "--quota", "100k") as begin:
+        here = begin()
+        for i in range(20):
+            half = data(0, 0, 0, b"x" * 20000, 1)[:-1] if i % 2 else frame(10, b"x" * 20000, 1, 1)[:-1]
+            talk(here.port, OPENED.replace(b"x" * 16, b"%016d" % i), half)
+        assert "the quota of evil is used up" in here.end()
+        assert sum(os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(here.dir + "/evil")
+                   for name in names) < 200000
+
+
+def test_removed_files_give_room(kymo_bin, tmp_path):
+    """A recorder that removes what it has sent can go on for ever."""
+    frames = []
+    for i in range(10):
+        frames += [data(0, 0, 0, b"x" * 60000, 3 * i + 1),
+                   frame(16, struct.pack("<II", 1, 0) + b"archives/cleared/kernel", 1, 3 * i + 2),
+                   frame(REMOVE, b"archives/cleared", 0, 3 * i + 3)]
+    with relays(kymo_bin, tmp_path / "relay", "--quota", "100k") as begin:
+        here = begin()
+        talk(here.port, OPENED, *frames)
+        assert "quota" not in here.end()

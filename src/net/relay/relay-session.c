@@ -17,7 +17,6 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "net/files/relay-files.h"
-#include "net/relay/relay-trace.h"
 #include "os/file.h"
 #include "store/live-file.h"
 
@@ -43,7 +42,8 @@ struct ky_relay_session {
 	char state_name[40];
 	char path[PATH_BYTES];
 	struct state *state;
-	uint64_t bytes, removed_bytes;
+	uint64_t bytes;
+	struct ky_relay_use use;
 	bool is_complete;
 	struct ky_map traces; /* the open ones, by their number */
 
@@ -200,9 +200,9 @@ uint64_t ky_relay_session_bytes(const struct ky_relay_session *session)
 	return session->bytes;
 }
 
-uint64_t ky_relay_session_removed_bytes(const struct ky_relay_session *session)
+const struct ky_relay_use *ky_relay_session_use(const struct ky_relay_session *session)
 {
-	return session->removed_bytes;
+	return &session->use;
 }
 
 bool ky_relay_session_is_complete(const struct ky_relay_session *session)
@@ -265,7 +265,8 @@ static int open_trace(struct ky_relay_session *session, uint32_t flags, const ch
 		return KYMO_OK;
 	if (session->traces.len >= TRACES_MAX)
 		return ky_error_set(err, KYMO_E_LIMIT, "the session has too many traces");
-	ret = ky_relay_trace_new(session->dir_fd, path, flags & KY_OPEN_IS_PART, &trace, err);
+	ret = ky_relay_trace_new(session->dir_fd, path, flags & KY_OPEN_IS_PART, &session->use,
+				 &trace, err);
 	if (ret < 0)
 		return ret;
 	if (ky_map_set(&session->traces, number, trace) == 0)
@@ -419,7 +420,7 @@ static int end_removal(struct ky_relay_session *session, struct kymo_error *err)
 
 	if (ret < 0)
 		return ret;
-	session->removed_bytes += ky_relay_remove_below(session->dir_fd, path);
+	session->use.removed_bytes += ky_relay_remove_below(session->dir_fd, path);
 	return KYMO_OK;
 }
 

@@ -18,6 +18,7 @@
 #include <kymo/error.h>
 
 #include "net/protocol/frame.h"
+#include "net/relay/relay-trace.h"
 
 struct ky_relay_session;
 
@@ -41,8 +42,8 @@ const char *ky_relay_session_path(const struct ky_relay_session *session);
 uint64_t ky_relay_session_next(const struct ky_relay_session *session);
 /* How many bytes of packets and metadata it has taken in this connection. */
 uint64_t ky_relay_session_bytes(const struct ky_relay_session *session);
-/* How many bytes of its files the recorder has had removed in this connection. */
-uint64_t ky_relay_session_removed_bytes(const struct ky_relay_session *session);
+/* What its files have taken and given back in this connection. */
+const struct ky_relay_use *ky_relay_session_use(const struct ky_relay_session *session);
 /* Whether the recorder has said that it is complete. */
 bool ky_relay_session_is_complete(const struct ky_relay_session *session);
 /* The shortest delay that a live reader of the session wants, in ms; 0: no reader wants one. */

@@ -11,30 +11,33 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/strbuf.h"
-#include "base/vec.h"
 #include "net/files/relay-files.h"
 #include "os/file.h"
 #include "store/index-record.h"
 #include "store/live-file.h"
 
-#define STREAMS_MAX    65536
+#define STREAMS_MAX    65536	  /* of a trace */
+#define STREAMS_OF_ALL (1u << 20) /* of all traces that the session has open */
 #define METADATA_NEW   ".metadata.new"
 #define INDEX_DIR      "index"
 #define FILE_BYTES_MAX (UINT64_C(1) << 50)
 
 struct stream {
-	char *name; /* NULL: not defined */
+	char *name;
 	int fd, index_fd;
-	uint64_t size_bytes; /* of whole packets */
+	uint64_t size_bytes;		  /* of whole packets */
+	uint64_t file_bytes, index_bytes; /* of the files, as far as the quota counts them */
 };
 
 struct ky_relay_trace {
 	int root_fd; /* of the session */
+	struct ky_relay_use *use;
 	char *path;
 	bool is_part, is_told;
-	int fd, index_fd; /* -1: closed */
-	KY_VEC(struct stream) streams;
+	int fd, index_fd;      /* -1: closed */
+	struct ky_map streams; /* by their number: a recorder chooses it */
 	/* What the bytes that come are written to. */
 	int write_fd, metadata_fd;
 	uint64_t write_at;
@@ -68,9 +71,19 @@ static int open_dirs(struct ky_relay_trace *trace, struct kymo_error *err)
 	return KYMO_OK;
 }
 
+static struct stream *next_stream(const struct ky_relay_trace *trace, size_t *at)
+{
+	uint64_t number;
+	void *stream;
+
+	return ky_map_next(&trace->streams, at, &number, &stream) ? stream : NULL;
+}
+
 static void close_streams(struct ky_relay_trace *trace)
 {
-	ky_vec_foreach(&trace->streams, stream) {
+	struct stream *stream;
+
+	for (size_t at = 0; (stream = next_stream(trace, &at));) {
 		ky_relay_close_fd(&stream->fd);
 		ky_relay_close_fd(&stream->index_fd);
 		stream->size_bytes = 0;
@@ -87,8 +100,8 @@ static void end_live(struct ky_relay_trace *trace)
 	trace->is_told = false;
 }
 
-int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_relay_trace **out,
-		       struct kymo_error *err)
+int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_relay_use *use,
+		       struct ky_relay_trace **out, struct kymo_error *err)
 {
 	struct ky_relay_trace *trace = calloc(1, sizeof(*trace));
 	int ret = KYMO_OK;
@@ -97,6 +110,7 @@ int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_rel
 	if (!trace)
 		return ky_error_nomem(err);
 	trace->root_fd = dir_fd;
+	trace->use = use;
 	trace->is_part = is_part;
 	trace->fd = trace->index_fd = trace->write_fd = trace->metadata_fd = -1;
 	trace->path = strdup(path);
@@ -111,15 +125,23 @@ int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_rel
 
 void ky_relay_trace_free(struct ky_relay_trace *trace)
 {
+	struct stream *stream;
+
 	if (!trace)
 		return;
 	close_streams(trace);
+	/* Metadata that is not whole comes again. */
+	if (trace->metadata_fd >= 0)
+		(void)unlinkat(trace->fd, METADATA_NEW, 0);
 	ky_relay_close_fd(&trace->metadata_fd);
 	ky_relay_close_fd(&trace->index_fd);
 	ky_relay_close_fd(&trace->fd);
-	ky_vec_foreach(&trace->streams, stream)
+	trace->use->n_streams -= trace->streams.len;
+	for (size_t at = 0; (stream = next_stream(trace, &at));) {
 		free(stream->name);
-	ky_vec_fini(&trace->streams);
+		free(stream);
+	}
+	ky_map_fini(&trace->streams);
 	free(trace->path);
 	free(trace);
 }
@@ -132,24 +154,50 @@ static int wake(struct ky_relay_trace *trace, struct kymo_error *err)
 
 /* ---- streams -------------------------------------------------------------------------- */
 
-int ky_relay_trace_stream(struct ky_relay_trace *trace, uint32_t number, const char *name,
-			  struct kymo_error *err)
+static int add_stream(struct ky_relay_trace *trace, uint32_t number, const char *name,
+		      struct kymo_error *err)
 {
 	struct stream *stream;
 
+	if (trace->use->n_streams >= STREAMS_OF_ALL)
+		return ky_error_set(err, KYMO_E_LIMIT, "the session has too many streams");
+	stream = calloc(1, sizeof(*stream));
+	if (!stream)
+		return ky_error_nomem(err);
+	stream->fd = stream->index_fd = -1;
+	stream->name = strdup(name);
+	if (stream->name && ky_map_set(&trace->streams, number, stream) == 0) {
+		trace->use->n_streams++;
+		return KYMO_OK;
+	}
+	free(stream->name);
+	free(stream);
+	return ky_error_nomem(err);
+}
+
+int ky_relay_trace_stream(struct ky_relay_trace *trace, uint32_t number, const char *name,
+			  struct kymo_error *err)
+{
 	if (number >= STREAMS_MAX || strlen(name) > NAME_MAX - 4 || strcmp(name, "metadata") == 0 ||
 	    strcmp(name, INDEX_DIR) == 0)
 		return ky_error_set(err, KYMO_E_FORMAT, "a stream cannot have this number or name");
-	while (trace->streams.len <= number) {
-		const struct stream none = {.fd = -1, .index_fd = -1};
+	return ky_map_get(&trace->streams, number) ? KYMO_OK : add_stream(trace, number, name, err);
+}
 
-		if (ky_vec_push(&trace->streams, none) < 0)
-			return ky_error_nomem(err);
-	}
-	stream = &trace->streams.data[number];
-	if (!stream->name)
-		stream->name = strdup(name);
-	return stream->name ? KYMO_OK : ky_error_nomem(err);
+/* A file that has *bytes gets an end at @end_bytes. */
+static void grow(const struct ky_relay_trace *trace, uint64_t *bytes, uint64_t end_bytes)
+{
+	if (end_bytes <= *bytes)
+		return;
+	trace->use->added_bytes += end_bytes - *bytes;
+	*bytes = end_bytes;
+}
+
+static uint64_t size_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
 static int open_stream(struct ky_relay_trace *trace, struct stream *stream, struct kymo_error *err)
@@ -170,18 +218,18 @@ static int open_stream(struct ky_relay_trace *trace, struct stream *stream, stru
 	stream->index_fd = ky_file_open(trace->index_fd, index, flags, 0600);
 	if (stream->index_fd < 0)
 		return io_error(trace, index, errno, "open the index", err);
+	stream->file_bytes = size_of(stream->fd);
+	stream->index_bytes = size_of(stream->index_fd);
 	return KYMO_OK;
 }
 
 int ky_relay_trace_packet(struct ky_relay_trace *trace, const struct ky_net_data *data,
 			  uint64_t bytes, struct kymo_error *err)
 {
-	struct stream *stream = NULL;
+	struct stream *stream = ky_map_get(&trace->streams, data->stream);
 	int ret;
 
-	if (data->stream < trace->streams.len)
-		stream = &trace->streams.data[data->stream];
-	if (!stream || !stream->name)
+	if (!stream)
 		return ky_error_set(err, KYMO_E_FORMAT, "there is no stream %u", data->stream);
 	if ((data->index_bytes && data->index_bytes != KY_NET_INDEX_BYTES) ||
 	    data->offset_bytes > FILE_BYTES_MAX || bytes > FILE_BYTES_MAX - data->offset_bytes ||
@@ -209,19 +257,23 @@ int ky_relay_trace_write(struct ky_relay_trace *trace, const uint8_t *data, size
 		return io_error(trace, trace->stream ? trace->stream->name : METADATA_NEW, -ret,
 				"write what came", err);
 	trace->write_at += bytes;
+	if (trace->stream)
+		grow(trace, &trace->stream->file_bytes, trace->write_at);
 	return KYMO_OK;
 }
 
 static int write_record(const struct ky_relay_trace *trace, struct kymo_error *err)
 {
 	const struct ky_index_head head = ky_index_head();
-	off_t at = (off_t)(sizeof(head) + trace->data.entry * KY_NET_INDEX_BYTES);
+	uint64_t at = sizeof(head) + trace->data.entry * KY_NET_INDEX_BYTES;
 	bool done = trace->data.entry || pwrite(trace->stream->index_fd, &head, sizeof(head), 0) ==
 						 (ssize_t)sizeof(head);
 
-	if (done && pwrite(trace->stream->index_fd, trace->data.index, KY_NET_INDEX_BYTES, at) ==
-			    KY_NET_INDEX_BYTES)
+	if (done && pwrite(trace->stream->index_fd, trace->data.index, KY_NET_INDEX_BYTES,
+			   (off_t)at) == KY_NET_INDEX_BYTES) {
+		grow(trace, &trace->stream->index_bytes, at + KY_NET_INDEX_BYTES);
 		return KYMO_OK;
+	}
 	return io_error(trace, trace->stream->name, errno, "write the index", err);
 }
 
@@ -263,12 +315,24 @@ int ky_relay_trace_metadata(struct ky_relay_trace *trace, struct kymo_error *err
 	return KYMO_OK;
 }
 
+/* How much the file that goes or is replaced takes. */
+static uint64_t size_at(int dir_fd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
+}
+
 int ky_relay_trace_metadata_end(struct ky_relay_trace *trace, struct kymo_error *err)
 {
+	uint64_t old_bytes = size_at(trace->fd, metadata_name(trace));
+
 	ky_relay_close_fd(&trace->metadata_fd);
 	trace->write_fd = -1;
 	if (renameat(trace->fd, METADATA_NEW, trace->fd, metadata_name(trace)) < 0)
 		return io_error(trace, metadata_name(trace), errno, "write the metadata", err);
+	trace->use->removed_bytes += old_bytes;
+	trace->use->added_bytes += trace->write_at;
 	return KYMO_OK;
 }
 
@@ -276,18 +340,21 @@ int ky_relay_trace_patch(struct ky_relay_trace *trace, uint64_t at_bytes, const 
 			 size_t bytes, struct kymo_error *err)
 {
 	int ret = wake(trace, err), fd;
-	struct stat st;
+	uint64_t size_bytes;
 
 	if (ret < 0)
 		return ret;
 	fd = ky_file_open_regular(trace->fd, metadata_name(trace), O_WRONLY);
 	if (fd < 0)
 		return io_error(trace, metadata_name(trace), -fd, "change the metadata", err);
-	if (fstat(fd, &st) < 0 || at_bytes > (uint64_t)st.st_size)
+	size_bytes = size_of(fd);
+	if (at_bytes > size_bytes)
 		ret = ky_error_set(err, KYMO_E_FORMAT, "the metadata has no byte %llu",
 				   (unsigned long long)at_bytes);
 	else if (pwrite(fd, data, bytes, (off_t)at_bytes) != (ssize_t)bytes)
 		ret = io_error(trace, metadata_name(trace), errno, "change the metadata", err);
+	else
+		grow(trace, &size_bytes, at_bytes + bytes);
 	close(fd);
 	return ret;
 }
@@ -298,14 +365,14 @@ int ky_relay_trace_beacon(struct ky_relay_trace *trace, uint64_t until_cycles,
 			  struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
+	const struct stream *stream;
 	int ret = wake(trace, err);
 
 	if (ret < 0)
 		return ret;
 	ky_live_put_head(&text, until_cycles);
-	ky_vec_foreach(&trace->streams, stream)
-		if (stream->name)
-			ky_live_put_stream(&text, stream->name, stream->size_bytes);
+	for (size_t at = 0; (stream = next_stream(trace, &at));)
+		ky_live_put_stream(&text, stream->name, stream->size_bytes);
 	if (ky_strbuf_failed(&text))
 		ret = ky_error_nomem(err);
 	else
@@ -343,22 +410,30 @@ void ky_relay_trace_close(struct ky_relay_trace *trace)
 	(void)unlinkat(trace->root_fd, trace->path, AT_REMOVEDIR);
 }
 
+static void remove_file(const struct ky_relay_trace *trace, int dir_fd, const char *name)
+{
+	uint64_t bytes = size_at(dir_fd, name);
+
+	if (unlinkat(dir_fd, name, 0) == 0)
+		trace->use->removed_bytes += bytes;
+}
+
 void ky_relay_trace_discard(struct ky_relay_trace *trace)
 {
+	const struct stream *stream;
+
 	if (wake(trace, NULL) < 0)
 		return;
 	end_live(trace);
-	ky_vec_foreach(&trace->streams, stream) {
+	for (size_t at = 0; (stream = next_stream(trace, &at));) {
 		char index[NAME_MAX + 1];
 
-		if (!stream->name)
-			continue;
 		snprintf(index, sizeof(index), "%s.idx", stream->name);
-		(void)unlinkat(trace->fd, stream->name, 0);
-		(void)unlinkat(trace->index_fd, index, 0);
+		remove_file(trace, trace->fd, stream->name);
+		remove_file(trace, trace->index_fd, index);
 	}
 	(void)unlinkat(trace->fd, METADATA_NEW, 0);
-	(void)unlinkat(trace->fd, metadata_name(trace), 0);
+	remove_file(trace, trace->fd, metadata_name(trace));
 	(void)unlinkat(trace->fd, INDEX_DIR, AT_REMOVEDIR);
 	(void)unlinkat(trace->root_fd, trace->path, AT_REMOVEDIR);
 }

@@ -19,13 +19,19 @@
 
 struct ky_relay_trace;
 
-/* The trace at @path in the directory @dir_fd, which must outlive it; the directory may exist. */
-int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_relay_trace **trace,
-		       struct kymo_error *err);
+/* What the traces of a session take. */
+struct ky_relay_use {
+	uint64_t added_bytes, removed_bytes; /* of their files, since the session was opened */
+	size_t n_streams;		     /* of the traces that are open */
+};
+
+/* The trace at @path in the directory @dir_fd; the directory may exist. @dir_fd and @use must outlive it. */
+int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_relay_use *use,
+		       struct ky_relay_trace **trace, struct kymo_error *err);
 /* Closes its files. NULL is allowed. */
 void ky_relay_trace_free(struct ky_relay_trace *trace);
 
-/* Stream number @number has the name @name. */
+/* Stream number @number has the name @name. KYMO_E_LIMIT: the session has too many. */
 int ky_relay_trace_stream(struct ky_relay_trace *trace, uint32_t number, const char *name,
 			  struct kymo_error *err);
 /* A packet of @bytes begins; its bytes come by ky_relay_trace_write(). */

@@ -33,7 +33,7 @@ struct client {
 	struct ky_relay *relay;
 	struct ky_relay_session *session; /* NULL: it has not said who it is */
 	struct ky_relay_host *host;
-	uint64_t counted_bytes, removed_bytes; /* of the session's, in the host's count */
+	struct ky_relay_use counted; /* of the session's, in the host's count */
 	struct ky_loop_source *watch_source;
 	int watch_fd;	   /* for live readers, with the source */
 	uint32_t delay_ms; /* that the recorder knows its readers want */
@@ -158,6 +158,24 @@ static void refuse(struct ky_client *base, const struct kymo_error *err)
 		(void)ky_link_send(client->base.link, parts, 2);
 }
 
+/* ---- the quota ------------------------------------------------------------------------ */
+
+/* What the session's files have taken since the last time. */
+static void count_use(struct client *client)
+{
+	const struct ky_relay_use *use = ky_relay_session_use(client->session);
+
+	client->host->bytes += use->added_bytes - client->counted.added_bytes;
+	ky_relay_host_subtract(client->host, use->removed_bytes - client->counted.removed_bytes);
+	client->counted = *use;
+}
+
+static int check_quota(struct client *client, struct kymo_error *err)
+{
+	count_use(client);
+	return ky_relay_host_check(client->host, client->relay->options.quota_bytes, err);
+}
+
 /* ---- clients come and go -------------------------------------------------------------- */
 
 static const char *name_of(const struct ky_client *base)
@@ -191,6 +209,9 @@ static void end_client(struct ky_client *base)
 	ky_loop_remove(client->watch_source);
 	if (client->watch_source)
 		close(client->watch_fd);
+	/* A part of a packet takes room, too. */
+	if (client->session)
+		count_use(client);
 	if (client->session)
 		note_recorder(client, ky_relay_session_is_complete(client->session)
 					      ? KY_VIEWER_RECORDER_GONE
@@ -389,6 +410,11 @@ static bool is_greeting(const struct ky_frame *frame)
 	return frame->type == KY_FRAME_HELLO || frame->type == KY_FRAME_READER;
 }
 
+static bool takes_room(uint32_t type)
+{
+	return type == KY_FRAME_DATA || type == KY_FRAME_METADATA || type == KY_FRAME_PATCH;
+}
+
 static int begin_frame(struct client *client, struct kymo_error *err)
 {
 	struct ky_frame *frame = &client->frame;
@@ -405,20 +431,11 @@ static int begin_frame(struct client *client, struct kymo_error *err)
 		client->hello = malloc(frame->bytes);
 		return client->hello ? KYMO_OK : ky_error_nomem(err);
 	}
-	return frame->type == KY_FRAME_PING ? KYMO_OK
-					    : ky_relay_session_begin(client->session, frame, err);
-}
-
-static int check_quota(struct client *client, struct kymo_error *err)
-{
-	uint64_t bytes = ky_relay_session_bytes(client->session),
-		 removed = ky_relay_session_removed_bytes(client->session);
-
-	client->host->bytes += bytes - client->counted_bytes;
-	ky_relay_host_subtract(client->host, removed - client->removed_bytes);
-	client->counted_bytes = bytes;
-	client->removed_bytes = removed;
-	return ky_relay_host_check(client->host, client->relay->options.quota_bytes, err);
+	if (takes_room(frame->type))
+		ret = check_quota(client, err);
+	if (ret < 0 || frame->type == KY_FRAME_PING)
+		return ret;
+	return ky_relay_session_begin(client->session, frame, err);
 }
 
 static int end_frame(struct client *client, struct kymo_error *err)
