@@ -80,6 +80,16 @@ static bool has_same_traces(const struct ky_tsp_experiment *a, const struct ky_t
 	return a->traces.len == b->traces.len;
 }
 
+/* All traces of the command line, and no other ones: their engine is there. */
+static bool is_given(const struct ky_tsp *tsp, const struct ky_tsp_experiment *experiment)
+{
+	ky_vec_foreach(&experiment->traces, one) {
+		if (!(*one)->is_given)
+			return false;
+	}
+	return tsp->given && experiment->traces.len == tsp->n_given;
+}
+
 /* ---- engines ----------------------------------------------------------------------------- */
 
 static struct ky_tsp_engine *new_engine(struct ky_view *borrowed)
@@ -168,6 +178,10 @@ static bool settle(struct ky_tsp_answer *answer, struct ky_tsp_experiment *exper
 			experiment->engine->n_users++;
 		}
 	}
+	if (!experiment->engine && is_given(tsp, experiment)) {
+		experiment->engine = tsp->given;
+		experiment->engine->n_users++;
+	}
 	*is_added = experiment->engine && tsp->experiments.len < KY_TSP_EXPERIMENTS_MAX &&
 		    ky_vec_push(&tsp->experiments, experiment) == KYMO_OK;
 	if (*is_added)
@@ -252,7 +266,10 @@ int ky_tsp_give_traces(struct ky_tsp *tsp, const char *const *paths, size_t n_pa
 		if (ret == KYMO_OK)
 			ret = ky_vec_push(&experiment->traces, *trace);
 	}
-	experiment->engine = new_engine(view);
+	experiment->engine = tsp->given = new_engine(view);
+	tsp->n_given = n_paths;
+	if (tsp->given)
+		tsp->given->n_users++;
 	name_it(experiment);
 	if (ret == KYMO_OK && experiment->engine &&
 	    ky_vec_push(&tsp->experiments, experiment) == KYMO_OK)

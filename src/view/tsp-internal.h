@@ -36,7 +36,8 @@ struct ky_tsp_engine {
 struct ky_tsp_trace {
 	char uuid[KY_TSP_UUID_BYTES];
 	char *name, *path; /* without symbolic links, if it is a file */
-	bool is_given;	   /* on the command line */
+	/* On the command line: it may be no trace of CTF, so it stays when a client removes it, but hidden. */
+	bool is_given, is_hidden;
 	int64_t begin_ns, end_ns;
 	char *properties; /* a JSON object */
 };
@@ -64,6 +65,8 @@ struct ky_tsp {
 	pthread_mutex_t lock; /* for what follows; no answer reads a trace under it */
 	KY_VEC(struct ky_tsp_trace *) traces;
 	KY_VEC(struct ky_tsp_experiment *) experiments;
+	struct ky_tsp_engine *given; /* of the command line's traces; or NULL */
+	size_t n_given;
 	uint64_t n_bookmarks; /* ever made */
 };
 
@@ -96,8 +99,10 @@ struct ky_tsp_experiment *ky_tsp_take_experiment(struct ky_tsp *tsp, const char 
 /* The caller has the lock. Returns an experiment that nobody uses any more, to free without the lock; or NULL. */
 struct ky_tsp_experiment *ky_tsp_put_experiment(struct ky_tsp_experiment *experiment);
 void ky_tsp_free_experiment(struct ky_tsp *tsp, struct ky_tsp_experiment *experiment);
+/* The caller has no lock. NULL is allowed. */
+void ky_tsp_put_engine(struct ky_tsp *tsp, struct ky_tsp_engine *engine);
 void ky_tsp_free_trace(struct ky_tsp_trace *trace);
-/* An array. The caller has the lock. */
+/* An array, without hidden ones. The caller has the lock. */
 void ky_tsp_put_traces(struct ky_tsp *tsp, struct ky_tsp_trace *const *traces, size_t n,
 		       struct ky_strbuf *out);
 /* Make the traces of the command line, which @set has. 0 or KYMO_E_MEMORY. */

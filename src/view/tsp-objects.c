@@ -35,7 +35,7 @@ void ky_tsp_make_uuid(char out[KY_TSP_UUID_BYTES], const char *kind, const char 
 struct ky_tsp_trace *ky_tsp_find_trace(struct ky_tsp *tsp, const char *uuid)
 {
 	ky_vec_foreach(&tsp->traces, trace) {
-		if (strcmp((*trace)->uuid, uuid) == 0)
+		if (!(*trace)->is_hidden && strcmp((*trace)->uuid, uuid) == 0)
 			return *trace;
 	}
 	return NULL;
@@ -79,7 +79,7 @@ void ky_tsp_free_trace(struct ky_tsp_trace *trace)
 	free(trace);
 }
 
-static void free_engine(struct ky_tsp *tsp, struct ky_tsp_engine *engine)
+void ky_tsp_put_engine(struct ky_tsp *tsp, struct ky_tsp_engine *engine)
 {
 	bool is_last;
 
@@ -101,7 +101,7 @@ void ky_tsp_free_experiment(struct ky_tsp *tsp, struct ky_tsp_experiment *experi
 {
 	if (!experiment)
 		return;
-	free_engine(tsp, experiment->engine);
+	ky_tsp_put_engine(tsp, experiment->engine);
 	ky_vec_foreach(&experiment->bookmarks, bookmark)
 		free(bookmark->name);
 	ky_vec_fini(&experiment->bookmarks);
@@ -117,6 +117,7 @@ void ky_tsp_free(struct ky_tsp *tsp)
 	ky_vec_foreach(&tsp->experiments, experiment)
 		ky_tsp_free_experiment(tsp, *experiment);
 	ky_vec_fini(&tsp->experiments);
+	ky_tsp_put_engine(tsp, tsp->given);
 	ky_vec_foreach(&tsp->traces, trace)
 		ky_tsp_free_trace(*trace);
 	ky_vec_fini(&tsp->traces);

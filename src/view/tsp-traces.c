@@ -117,10 +117,15 @@ static void put_trace(struct ky_tsp *tsp, const struct ky_tsp_trace *trace, stru
 void ky_tsp_put_traces(struct ky_tsp *tsp, struct ky_tsp_trace *const *traces, size_t n,
 		       struct ky_strbuf *out)
 {
+	bool any = false;
+
 	ky_strbuf_adds(out, "[");
 	for (size_t i = 0; i < n; i++) {
-		ky_strbuf_adds(out, i ? ", " : "");
+		if (traces[i]->is_hidden)
+			continue;
+		ky_strbuf_adds(out, any ? ", " : "");
 		put_trace(tsp, traces[i], out);
+		any = true;
 	}
 	ky_strbuf_adds(out, "]");
 }
@@ -130,7 +135,8 @@ void ky_tsp_put_traces(struct ky_tsp *tsp, struct ky_tsp_trace *const *traces, s
 static struct ky_tsp_trace *of_path(struct ky_tsp *tsp, const char *path, const char *name)
 {
 	ky_vec_foreach(&tsp->traces, one) {
-		if (strcmp((*one)->path, path) == 0 && (!name || strcmp((*one)->name, name) == 0))
+		if (!(*one)->is_hidden && strcmp((*one)->path, path) == 0 &&
+		    (!name || strcmp((*one)->name, name) == 0))
 			return *one;
 	}
 	return NULL;
@@ -139,7 +145,7 @@ static struct ky_tsp_trace *of_path(struct ky_tsp *tsp, const char *path, const 
 static struct ky_tsp_trace *of_name(struct ky_tsp *tsp, const char *name)
 {
 	ky_vec_foreach(&tsp->traces, one) {
-		if (strcmp((*one)->name, name) == 0)
+		if (!(*one)->is_hidden && strcmp((*one)->name, name) == 0)
 			return *one;
 	}
 	return NULL;
@@ -174,6 +180,29 @@ static int insert(struct ky_tsp_answer *answer, struct ky_tsp_trace *trace, stru
 	return ret;
 }
 
+/* A trace of the command line that was removed comes back, with the name that the client wants. NULL: there is no such one. */
+static struct ky_tsp_trace *come_back(struct ky_tsp *tsp, const char *path, const char *name)
+{
+	ky_vec_foreach(&tsp->traces, one) {
+		struct ky_tsp_trace *trace = *one;
+		char *own;
+
+		if (!trace->is_hidden || strcmp(trace->path, path) != 0)
+			continue;
+		own = strdup(name ? name : trace->name);
+		if (!own || of_name(tsp, own)) {
+			free(own);
+			return NULL;
+		}
+		free(trace->name);
+		trace->name = own;
+		trace->is_hidden = false;
+		ky_tsp_make_uuid(trace->uuid, "trace", trace->path, trace->name);
+		return trace;
+	}
+	return NULL;
+}
+
 /* The trace of the command line needs no second opening, and it may be no trace of CTF. */
 static bool is_there(struct ky_tsp_answer *answer, const char *path)
 {
@@ -181,6 +210,8 @@ static bool is_there(struct ky_tsp_answer *answer, const char *path)
 
 	pthread_mutex_lock(&answer->tsp->lock);
 	same = of_path(answer->tsp, path, answer->request->name);
+	if (!same)
+		same = come_back(answer->tsp, path, answer->request->name);
 	if (same)
 		put_trace(answer->tsp, same, answer->out);
 	pthread_mutex_unlock(&answer->tsp->lock);
@@ -272,6 +303,9 @@ static int delete_trace(struct ky_tsp_answer *answer, struct ky_tsp_trace *trace
 		return KYMO_OK;
 	}
 	put_trace(tsp, trace, answer->out);
+	trace->is_hidden = trace->is_given;
+	if (trace->is_hidden)
+		return KYMO_OK;
 	for (size_t i = 0; i < tsp->traces.len; i++) {
 		if (tsp->traces.data[i] == trace)
 			tsp->traces.data[i] = *ky_vec_last(&tsp->traces);

@@ -302,6 +302,25 @@ def test_experiment_of_two_traces(serve, kymo, tmp_path):
     client.call("createExperiment", query(name="none", traces=["0" * 8 + "-0000-0000-0000-" + "0" * 12]), code=404)
 
 
+def test_trace_of_the_command_line_comes_back(serve, kymo, tmp_path):
+    """An archive, which only the command line opens: clients may remove it, and open it again."""
+    archive = tmp_path / "one.tar.zst"
+    kymo("report", "cpu", "--archive", archive, make_kernel(tmp_path / "one"), code=None)
+    running, client = serve(archive)
+    (trace,), (experiment,) = client.call("fetchTraces"), client.call("fetchExperiments")
+    assert trace["path"] == str(archive) and (trace["start"], trace["end"]) == (1000, 1099)
+    client.call("deleteExperiment", experiment["UUID"])
+    client.call("deleteTrace", trace["UUID"])
+    assert client.call("fetchTraces") == [] and client.call("fetchExperiments") == []
+    client.call("fetchTrace", trace["UUID"], code=404)
+    client.call("createExperiment", query(name="e", traces=[trace["UUID"]]), code=404)
+    again = client.call("openTrace", query(uri=str(archive), name="again"))
+    assert again["name"] == "again" and (again["start"], again["end"]) == (1000, 1099)
+    made = client.call("createExperiment", query(name="e", traces=[again["UUID"]]))
+    assert client.model("fetchTimeGraphTree", made["UUID"], "kymo.threads", query())["entries"]
+    assert running.get("/traces") == [client.call("fetchTrace", again["UUID"])]
+
+
 # ---- graphs ----------------------------------------------------------------------------------
 
 
