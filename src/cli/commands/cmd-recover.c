@@ -58,6 +58,23 @@ static void say(const struct kymo_error *err, const char *path)
 	(void)ky_cli_error(&copy);
 }
 
+/* "PATH: 17 events of process 4711, group rare -> TRACE" */
+static void print_ring(const struct ky_user_ring *ring, const char *path)
+{
+	const struct ky_blob *blob = ky_user_ring_blob(ring);
+
+	ky_cli_put_text(stdout, path);
+	printf(": %" PRIu64 " events of %s%" PRIu32, ring->events,
+	       ring->is_shared ? "the programs of user " : "process ",
+	       ring->is_shared ? blob->uid : blob->pid);
+	if (ring->trace.group) {
+		fputs(", group ", stdout);
+		ky_cli_put_text(stdout, ring->trace.group);
+	}
+	fputs(" -> ", stdout);
+	ky_cli_put_text(stdout, ring->trace.path);
+}
+
 /* What is complete, and what is not. */
 static void report(struct recovery *recovery, const struct ky_user_ring *ring, const char *path)
 {
@@ -67,12 +84,7 @@ static void report(struct recovery *recovery, const struct ky_user_ring *ring, c
 	recovery->events += ring->events;
 	if (__builtin_add_overflow(recovery->lost, lost, &recovery->lost))
 		recovery->lost = UINT64_MAX;
-	ky_cli_put_text(stdout, path);
-	printf(": %" PRIu64 " events of %s%" PRIu32 "%s%s -> ", ring->events,
-	       ring->is_shared ? "the programs of user " : "process ",
-	       ring->is_shared ? blob->uid : blob->pid, ring->trace.group ? ", group " : "",
-	       ring->trace.group ? ring->trace.group : "");
-	ky_cli_put_text(stdout, ring->trace.path);
+	print_ring(ring, path);
 	if (ring->stats.overwritten)
 		printf("; %" PRIu64 " older ones were overwritten", ring->stats.overwritten);
 	if (ring->stats.records > ring->events + ring->unread + ring->stats.overwritten)
