@@ -2,6 +2,7 @@
 /* The packet list of a stream: from its index where that is right, else from the file. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,19 +91,29 @@ static int check_sample(const struct ky_stream *stream, const struct ky_packet_l
 	return ret;
 }
 
-/* Whether a recorder writes the stream's file, or has moved it away: the index is then of another moment. */
-static bool is_changing(const struct ky_stream *file)
+/*
+ * Whether a recorder writes the file of @part, or has moved it away: the index is then of another moment. The
+ * trace's path would be wrong: a stream of several chunks has files of several directories.
+ */
+static bool is_changing(const struct ky_stream_part *part)
 {
-	const struct ky_stream_part *part = &file->parts.data[0];
+	const char *name = strrchr(part->path, '/');
+	char directory[PATH_MAX];
 	struct stat st;
 
-	return stat(part->path, &st) < 0 || st.st_ino != part->inode || st.st_dev != part->device ||
-	       ky_live_is_written(file->trace->path);
+	if (stat(part->path, &st) < 0 || st.st_ino != part->inode || st.st_dev != part->device)
+		return true;
+	if ((size_t)(name - part->path) >= sizeof(directory))
+		return false;
+	memcpy(directory, part->path, name - part->path);
+	directory[name - part->path] = '\0';
+	return ky_live_is_written(directory);
 }
 
-/* Read the index at @path of the file that is all of @file; 1, 0 or negative. */
-static int read_index(const char *path, const struct ky_stream *file,
-		      struct ky_packet_list *packets, struct kymo_error *err)
+/* Read the index at @path of the file of @part, which is all of @file; 1, 0 or negative. */
+static int read_index(const char *path, const struct ky_stream_part *part,
+		      const struct ky_stream *file, struct ky_packet_list *packets,
+		      struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
 	int ret = ky_read_regular(AT_FDCWD, path, INDEX_MAX_BYTES, &bytes);
@@ -117,7 +128,7 @@ static int read_index(const char *path, const struct ky_stream *file,
 	if (ret == KYMO_OK) {
 		ret = 1;
 	} else if (ret != KYMO_E_MEMORY) {
-		if (!is_changing(file))
+		if (!is_changing(part))
 			ky_log_warning(file->trace->log, "%s: wrong index, scanning the file: %s",
 				       path, err->message);
 		ky_error_clear(err);
@@ -172,7 +183,7 @@ static int from_index(struct ky_walk *walk, const struct ky_stream_part *part,
 	file.file.path = part->path;
 	file.file.data += part->size_bytes ? part->at_bytes : 0;
 	file.file.size_bytes = part->size_bytes;
-	ret = read_index(path, &file, &found, err);
+	ret = read_index(path, part, &file, &found, err);
 	if (ret > 0 && add_packets(walk, part, &found, packets, err) < 0)
 		ret = KYMO_E_MEMORY;
 	ky_vec_fini(&found);

@@ -121,6 +121,19 @@ kill -INT $recorder; wait $recorder || exit 97
     assert all(span.code == 0 for span in spans)
 
 
+def test_readers_while_it_runs(box):
+    """The index of the present chunk is behind its file then, which is no fault: a reader has no complaint."""
+    done = box(PRELUDE + """
+kymo record --kernel sched_process_exec -o out --name on --background || exit 95
+kymo rotate on || exit 95
+wait_for "grep -q . out/kernel/metadata"
+kymo info on 2>&1 >info.txt | tee complaints.txt; kymo print --count out 2>>complaints.txt || exit 96
+kymo stop on || exit 97
+""" + nothing_left())
+    with open(os.path.join(done.cwd, "complaints.txt")) as complaints:
+        assert complaints.read() == ""
+
+
 def test_losses_belong_to_the_chunk_of_their_time(box):
     """The losses before a rotation are the first chunk's, and a second chunk without losses has none."""
     done = box(PRELUDE + """
