@@ -330,8 +330,13 @@ static int first_visit(struct search *search, const char *path, struct kymo_erro
 	int ret;
 
 	if (stat(path, &st) < 0) {
-		ret = ky_error_errno(err, errno, "cannot open the trace");
+		int errnum = errno;
+
+		ret = ky_error_errno(err, errnum, "cannot open the trace");
 		ky_error_path(err, path);
+		if (errnum == ENOENT)
+			ky_error_hint(err, "no recording of this name is running, either; 'kymo "
+					   "sessions' shows the running recordings");
 		return ret;
 	}
 	key = ky_hash_u64((uint64_t)st.st_dev) ^ (uint64_t)st.st_ino;

@@ -449,12 +449,24 @@ static void add_table(struct ky_strbuf *out, const struct ky_table *table,
 	ky_strbuf_fini(&left_out);
 }
 
+/* The path of @trace, which is the first of several if it is joined from chunks. */
+static void add_trace(struct ky_strbuf *out, const struct ky_trace *trace)
+{
+	size_t n = 1;
+
+	ky_vec_foreach(&trace->streams, stream)
+		n = (*stream)->parts.len > n ? (*stream)->parts.len : n;
+	ky_foreign_adds(out, trace->path);
+	if (n > 1)
+		ky_strbuf_addf(out, " and %zu more of this recording", n - 1);
+	ky_strbuf_addc(out, '\n');
+}
+
 static void add_header(struct ky_strbuf *out, const struct ky_report_results *results)
 {
 	for (size_t i = 0; i < results->set->traces.len; i++) {
 		ky_strbuf_adds(out, i ? "       " : "Trace  ");
-		ky_foreign_adds(out, results->set->traces.data[i]->path);
-		ky_strbuf_addc(out, '\n');
+		add_trace(out, results->set->traces.data[i]);
 	}
 	if (results->begin_ns == INT64_MIN) {
 		ky_strbuf_adds(out, "Range  no events\n");

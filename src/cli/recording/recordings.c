@@ -227,6 +227,7 @@ uint64_t ky_recordings_number(const struct ky_control_socket_message *status, co
 /* How far it is; recorders of other versions do not say. */
 static void print_progress(const struct ky_control_socket_message *status)
 {
+	uint64_t programs = ky_recordings_number(status, "programs");
 	char size[32];
 
 	if (!*ky_recordings_word(status, "events"))
@@ -237,7 +238,7 @@ static void print_progress(const struct ky_control_socket_message *status)
 	if (*ky_recordings_word(status, "fill"))
 		printf(", kernel buffer %" PRIu64 " %% full", ky_recordings_number(status, "fill"));
 	if (*ky_recordings_word(status, "programs"))
-		printf(", %" PRIu64 " programs", ky_recordings_number(status, "programs"));
+		printf(", %" PRIu64 " program%s", programs, programs == 1 ? "" : "s");
 	if (ky_recordings_number(status, "queued"))
 		printf(", %s wait for the relay",
 		       ky_format_bytes(size, ky_recordings_number(status, "queued")));
