@@ -80,7 +80,7 @@ def test_filters_changes_and_pauses(recordings, kymo):
     subprocess.run(["/bin/true"], check=True)
     status = json.loads(record.ctl("--status", "--json").out)
     assert {one["group"] for one in status["cpus"]} == {None, "rare"}
-    assert status["group"] == ["rare:65536:sched_process_exec,sched_wakeup_new if tid > 1"]
+    assert status["group"] == ["rare:64k:sched_process_exec,sched_wakeup_new if tid > 1"]
     kymo("rotate", record.out)
     subprocess.run(["/bin/true"], check=True)
     record.ctl("--clear")
@@ -237,7 +237,7 @@ end
     assert rare == [1, 2, 3, 4, 5] and 0 < frequent < 20000
     with open(os.path.join(done.cwd, "status"), encoding="utf-8") as file:
         status = json.load(file)
-    assert status["group"] == ["rare:65536:user:modes:rare"]
+    assert status["group"] == ["rare:64k:user:modes:rare"]
     events = {one["group"]: one["events"] for one in status["program_list"]}
     assert events["rare"] >= 3 and events[None] >= 60000
     for name in ("text", "sessions"):

@@ -309,14 +309,25 @@ static void print_files(const struct ky_stream *stream)
 	}
 }
 
+/* The stream of a group has ten digits, which the column of the class gives up. */
+static void print_class_and_id(const struct ky_stream *stream)
+{
+	char cls[24], id[24];
+	int more;
+
+	number_or_dash(cls, stream->cls, stream->cls ? stream->cls->id : 0);
+	number_or_dash(id, stream->has_id, stream->id);
+	more = strlen(id) > 6 ? (int)strlen(id) - 6 : 0;
+	printf("  %*s %*s ", more < 6 ? 6 - more : 1, cls, 6 + more, id);
+}
+
 static void print_stream(const struct info *info, const struct ky_stream_summary *summary)
 {
 	const struct ky_stream *stream = summary->stream;
-	char cls[24], id[24], cpu[24], events[24], bytes[32], begin[64], end[64];
+	char cpu[24], events[24], bytes[32], begin[64], end[64];
 
-	printf("  %6s %6s %4s %8llu %10s %10s %8llu  ",
-	       number_or_dash(cls, stream->cls, stream->cls ? stream->cls->id : 0),
-	       number_or_dash(id, stream->has_id, stream->id),
+	print_class_and_id(stream);
+	printf("%4s %8llu %10s %10s %8llu  ",
 	       number_or_dash(cpu, stream->has_cpu_id, stream->cpu_id),
 	       (unsigned long long)summary->packets,
 	       ky_format_bytes(bytes, info_stream_bytes(stream)),

@@ -87,11 +87,17 @@ int ky_recording_add_details(struct ky_recording *recording,
 	return recording->programs.n ? add_programs(recording, answer, err) : KYMO_OK;
 }
 
+/* As in the option, with the largest unit that loses nothing. */
 static void add_group(struct ky_control_socket_message *answer, const char *name, uint64_t bytes,
 		      bool overwrite, const char *events)
 {
-	add(answer, "group", "%s:%" PRIu64 "%s:%s", name, bytes, overwrite ? ":overwrite" : "",
-	    events);
+	static const char *const units[] = {"", "k", "M", "G"};
+	size_t unit = 0;
+
+	for (; unit < 3 && bytes && bytes % 1024 == 0; unit++)
+		bytes /= 1024;
+	add(answer, "group", "%s:%" PRIu64 "%s%s:%s", name, bytes, units[unit],
+	    overwrite ? ":overwrite" : "", events);
 }
 
 void ky_recording_add_groups(const struct ky_recording *recording,
