@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import stat
+import subprocess
 import threading
 
 import pytest
@@ -153,6 +154,33 @@ def test_changed_and_foreign_traces_get_a_new_index(timeline, cache, tmp_path):
     # Other clocks are another picture.
     shifted = timeline("--clock-offset", "5s", trace)
     assert shifted["index_built"] and shifted["begin_ns"] == timeline(trace)["begin_ns"] + 5 * 10**9
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_old_indexes_make_room(kymo_bin, cache, tmp_path):
+    """All have at most a tenth of the file system; those that were used last stay."""
+    for i in range(8):
+        make_kernel(tmp_path / f"trace-{i}")
+    script = """
+mkdir -p $XDG_CACHE_HOME; mount -t tmpfs -o size=1m tmpfs $XDG_CACHE_HOME || exit 99
+touch $XDG_CACHE_HOME/kymo-is-not-alone
+for i in 0 1 2 3 4 5 6 7; do
+    head -c 30000 /dev/zero >>$XDG_CACHE_HOME/kymo/$(printf '%032x' $i).history 2>/dev/null
+    $KYMO timeline trace-$i >/dev/null || exit 98
+    $KYMO timeline trace-0 >/dev/null || exit 98
+    [ $i != 0 ] || first=$(ls $XDG_CACHE_HOME/kymo)
+    sleep 0.02
+done
+for name in $first; do ls $XDG_CACHE_HOME/kymo/$name || exit 97; done
+ls $XDG_CACHE_HOME/kymo | wc -l
+du -sk $XDG_CACHE_HOME/kymo | cut -f 1
+"""
+    done = subprocess.run(["unshare", "-m", "bash", "-c", script], cwd=tmp_path, capture_output=True, text=True,
+                          env=os.environ | cache | {"KYMO": kymo_bin}, timeout=100)
+    assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
+    _, n, kib = done.stdout.split()
+    # The last trace's, the first one's, and no more large files than there is room for.
+    assert 2 <= int(n) < 16 and int(kib) <= 1024 // 10, done.stdout
 
 
 def test_damaged_index_is_built_again(timeline, cache, tmp_path):

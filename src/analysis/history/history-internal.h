@@ -22,6 +22,14 @@ struct ky_history {
 	struct ky_leaf leaf;
 };
 
+#define KY_HISTORY_NAME_BYTES 64 /* of an index file, or the part of one */
+
+/*
+ * Remove indexes of the directory @dir while all together have more than a tenth of the file system: those first whose last use
+ * is longest ago, never the one that is called @keep.
+ */
+void ky_history_evict(int dir, const char *keep);
+
 /*
  * The payload of the record at @offset, if it is a @kind of @row at @level and its checksum is right. 0 or KYMO_E_FORMAT.
  */

@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include "analysis/history/history-format.h"
+#include "analysis/history/history-internal.h"
 #include "base/error.h"
 #include "os/file.h"
 #include "os/now.h"
 
 /* Of the begin and the end of each file of a stream. */
 #define SAMPLE_BYTES UINT64_C(512)
-#define NAME_BYTES   64
 #define SECOND_NS    INT64_C(1000000000)
 /* Publishing takes at most one of so many parts of the time. */
 #define PUBLISH_PART 20
@@ -279,6 +279,9 @@ static int open_kept(const struct pass *pass, int dir, const char *name,
 	if (fd < 0)
 		return ky_error_errno(err, -fd, "cannot open the state history");
 	status = ky_history_open_fd(fd, &pass->identity, false, history, err);
+	/* The time of its last use. */
+	if (status >= 0)
+		(void)futimens(fd, NULL);
 	close(fd);
 	return status;
 }
@@ -326,15 +329,17 @@ static int build_locked(struct pass *pass, int dir, int fd, const char *part, co
 	if (status >= 0)
 		status = ky_history_open_fd(fd, &pass->identity, true, history, pass->err);
 	/* What a damaged trace lacks may come back. */
-	if (status >= 0 && !pass->damage->code && renameat(dir, part, dir, name) == 0)
+	if (status >= 0 && !pass->damage->code && renameat(dir, part, dir, name) == 0) {
+		ky_history_evict(dir, name);
 		return 0;
+	}
 	(void)unlinkat(dir, part, 0);
 	return status;
 }
 
 static int get_kept(struct pass *pass, int dir, struct ky_history **history, bool *built)
 {
-	char name[NAME_BYTES], part[NAME_BYTES], hex[33];
+	char name[KY_HISTORY_NAME_BYTES], part[KY_HISTORY_NAME_BYTES], hex[33];
 	struct kymo_error ignored;
 	int fd, status;
 
