@@ -188,8 +188,8 @@ static bool choose(const struct ky_view *view, const char *filter, bool *only)
 	ky_vec_foreach(&view->set->streams, stream) {
 		const struct ky_trace *trace = (*stream)->trace;
 
-		only[(*stream)->index] = of_triggers ? has_triggers(trace)
-						     : filter[0] || !ky_is_kernel_trace(trace);
+		only[(*stream)->index] =
+			of_triggers ? has_triggers(trace) : filter[0] || !ky_is_kernel_trace(trace);
 		any |= only[(*stream)->index];
 	}
 	return any;

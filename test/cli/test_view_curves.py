@@ -102,6 +102,9 @@ def test_field_of_an_event(view, info, kymo, reference):
     only = view.get("field", begin=info["begin"], end=info["end"], count=7, field="sched_switch.next_prio",
                     filter="next_prio < 0")
     assert only["values"] == len([prio for prio in prios if prio < 0])
+    both = view.get("field", begin=info["begin"], end=info["end"], count=7, field="sched_switch.next_prio",
+                    filter="next_prio < 0 ?? SWAPPER")
+    assert 0 < both["values"] <= only["values"]
     assert "sched_switch.next_prio" in view.get("fields")["fields"]
     assert not [name for name in view.get("fields")["fields"] if name.endswith(".next_comm")]
     for wrong in ("x", ".x", "x.", 'a".b', "a\\.b"):

@@ -61,6 +61,8 @@ def test_marks_are_on_rows_of_threads(marked):
     # With a filter, events of the kernel, too: without a thread, on the CPU.
     only = marked.get("marks", begin=ORIGIN, end=ORIGIN + 5999, count=6, filter="next_tid == 1001")
     assert {mark[0] for mark in chunks(only["marks"], 4)} == {row_of(tree, "cpu", 1)[0]}
+    texts = marked.get("marks", begin=ORIGIN, end=ORIGIN + 5999, count=6, filter="$cpu == 0 ?? TOCK")
+    assert sum(mark[2] for mark in chunks(texts["marks"], 4)) == 3
     assert "no event has a field" in marked.get("marks", begin=0, end=1, count=1, filter="x == 1", code=400)["error"]
 
 
@@ -113,8 +115,13 @@ def test_page_shows_marks_and_losses(browser, marked):
     for label, ns, words in (("t1000 (1000)", 500, "<b>tick and 1 more events"), ("CPU 1", 5500, "damaged: no events from here on"),
                              ("CPU 0", 2500, "lost events")):
         x = box[0] + (ORIGIN + ns - info["begin"]) / (info["end"] - info["begin"]) * box[2]
-        browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=browser.value(middle % json.dumps(label)))
-        until(browser, lambda: words in browser.value(TIP), words + browser.value(TIP))
+
+        def says():
+            browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=browser.value(middle % json.dumps(label)))
+            time.sleep(0.2)
+            return words in browser.value(TIP)
+
+        until(browser, says, words)
     for canvas in ("overview", "graph"):
         browser.until(f"document.querySelector('#{canvas} canvas').getAttribute('aria-label').includes('1 mark of triggers: <i>here')")
     x = box[0] + (ORIGIN + 2500 - info["begin"]) / (info["end"] - info["begin"]) * box[2]
