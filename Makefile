@@ -70,6 +70,9 @@ fuzz: deps-fuzz ## run a fuzzer: F=name [SECONDS=60]
 conformance: build ## run published CTF test suites: SUITES=directory
 	@tools/conformance --kymo $(DIR)/src/cli/kymo $(SUITES)
 
+docs: deps-test build ## make the pictures of the documentation again
+	@tools/make-pictures $(DIR)
+
 install: build ## install: [PREFIX=/usr/local] [DESTDIR=]
 	@$(MESON) configure $(DIR) -Dprefix=$(abspath $(PREFIX))
 	@DESTDIR='$(DESTDIR)' $(MESON) install -C $(DIR) --quiet
@@ -77,4 +80,4 @@ install: build ## install: [PREFIX=/usr/local] [DESTDIR=]
 clean: ## remove everything that was built
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
 
-.PHONY: all help build test demo bench lint fuzz conformance install clean
+.PHONY: all help build test demo bench lint fuzz conformance docs install clean
