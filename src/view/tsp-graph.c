@@ -244,7 +244,7 @@ static int border(struct picture *picture, uint32_t row, size_t x, int64_t *ns,
 	return KYMO_OK;
 }
 
-/* Neighbours are told apart by colour: threads of a CPU, spans. The colours are for colour-blind people, too. */
+/* The names of neighbours have colours of their own: threads of a CPU, spans. Colour-blind people can distinguish them. */
 static const char *colour_of(const char *name)
 {
 	static const char *const colours[] = {"#0072b2", "#56b4e9", "#009e73", "#7a6fbe",
