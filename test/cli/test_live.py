@@ -340,7 +340,7 @@ wait_seldom() {
 		n=$(waits); echo "$1: $n"
 		[ "$n" -le $2 ] && return
 	done
-	exit 96
+	kill $(jobs -p); exit 96
 }
 """
 
