@@ -219,7 +219,8 @@ static int add_row(struct area *area, const struct ky_history_row *row)
 					    "the client has closed the connection");
 		from_ns = found.begin_ns > ns ? found.begin_ns : ns;
 		to_ns = found.end_ns < area->end_ns ? found.end_ns : area->end_ns;
-		ret = add_state(area, row, found.state, (double)(to_ns - from_ns));
+		ret = add_state(area, row, found.state,
+				(double)((uint64_t)to_ns - (uint64_t)from_ns));
 	}
 	return ret;
 }

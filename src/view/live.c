@@ -380,7 +380,7 @@ static bool is_feed_over(const struct ky_view_live_source *source, struct kymo_e
 	return true;
 }
 
-/* All traces are complete, or there is none. Returns false: others may come, after some time. */
+/* All traces are complete, or no trace exists. Returns false: others may come, after some time. */
 static bool is_over(struct ky_view_live *live, struct following *own, struct kymo_error *err)
 {
 	const struct ky_view_live_source *source = live->source;

@@ -25,7 +25,7 @@ enum ky_view_live_how {
 };
 
 struct ky_view_live_source {
-	/* Opens the traces. KYMO_E_NOT_FOUND: there is none yet. The following thread calls it. */
+	/* Opens the traces. KYMO_E_NOT_FOUND: no trace exists yet. The following thread calls it. */
 	int (*open)(void *data, enum ky_view_live_how how, struct ky_trace_set *set,
 		    struct kymo_error *err);
 	/* May traces still come? The following thread calls it. */

@@ -51,7 +51,7 @@ static int take_note(const json_t *json, struct note_list *list, struct kymo_err
 	if (!json_is_integer(id) || !json_is_integer(begin) || !json_is_integer(end) ||
 	    !json_is_string(text) || json_string_length(text) > KY_NOTE_TEXT_BYTES ||
 	    json_integer_value(end) < json_integer_value(begin) || json_integer_value(id) <= 0)
-		return damaged("it has a note that is none", err);
+		return damaged("one of its notes is malformed", err);
 	if (list->len >= KY_NOTES_MAX)
 		return damaged("it has too many notes", err);
 	note = (struct note){json_integer_value(id), json_integer_value(begin),

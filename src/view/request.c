@@ -20,6 +20,8 @@ enum {
 	HAS_IDS = 128,
 	HAS_FIELD = 256,
 	HAS_TEXT = 512,
+	HAS_LEAST = 1024,
+	HAS_MOST = 2048,
 };
 
 struct resource {
@@ -52,6 +54,11 @@ static const struct resource resources[] = {
 	{"waker", KY_VIEW_WAKER, false, HAS_ROW | HAS_NS, 0, 0},
 	{"moment", KY_VIEW_MOMENT, false, HAS_ROW | HAS_NS, 0, 0},
 	{"cause", KY_VIEW_CAUSE, false, HAS_ROW | HAS_NS, 0, 0},
+	{"latency", KY_VIEW_LATENCY, false, HAS_NAME | HAS_BEGIN | HAS_END | HAS_COUNT, HAS_TEXT,
+	 KY_VIEW_MAX_ROWS},
+	{"members", KY_VIEW_MEMBERS, false,
+	 HAS_NAME | HAS_BEGIN | HAS_END | HAS_COUNT | HAS_LEAST | HAS_MOST, HAS_TEXT,
+	 KY_VIEW_MAX_ROWS},
 	{"notes", KY_VIEW_NOTES, false, 0, 0, 0},
 	{"note", KY_VIEW_NOTE, true, HAS_BEGIN | HAS_END | HAS_TEXT, HAS_ROW, 0},
 	{"unnote", KY_VIEW_UNNOTE, true, HAS_ROW, 0, 0},
@@ -144,7 +151,7 @@ static unsigned int key_of(const char *text, size_t len)
 	} keys[] = {{"begin", HAS_BEGIN}, {"end", HAS_END},	{"ns", HAS_NS},
 		    {"row", HAS_ROW},	  {"count", HAS_COUNT}, {"filter", HAS_FILTER},
 		    {"name", HAS_NAME},	  {"ids", HAS_IDS},	{"field", HAS_FIELD},
-		    {"text", HAS_TEXT}};
+		    {"text", HAS_TEXT},	  {"least", HAS_LEAST}, {"most", HAS_MOST}};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
 		if (strlen(keys[i].name) == len && memcmp(keys[i].name, text, len) == 0)
@@ -167,6 +174,12 @@ static int take_number(unsigned int key, const char *text, struct ky_view_reques
 		break;
 	case HAS_NS:
 		request->ns = value;
+		break;
+	case HAS_LEAST:
+		request->least_ns = (uint64_t)value;
+		break;
+	case HAS_MOST:
+		request->most_ns = (uint64_t)value;
 		break;
 	case HAS_ROW:
 		request->row = (uint64_t)value;

@@ -44,6 +44,8 @@ enum ky_view_what {
 	KY_VIEW_WAKER,	  /* api/waker: who ended the wait of a thread at a time */
 	KY_VIEW_MOMENT,	  /* api/moment: the state of one row at a time */
 	KY_VIEW_CAUSE,	  /* api/cause: what a thread waited for before a time, and who woke it */
+	KY_VIEW_LATENCY,  /* api/latency: durations in a range, as a map */
+	KY_VIEW_MEMBERS,  /* api/members: those of them with certain durations */
 	KY_VIEW_NOTES,	  /* api/notes: all notes */
 	KY_VIEW_NOTE,	  /* api/note (POST): add or change a note */
 	KY_VIEW_UNNOTE,	  /* api/unnote (POST): remove a note */
@@ -57,6 +59,7 @@ struct ky_view_request {
 	char name[KY_VIEW_NAME_BYTES]; /* of the asset or the report */
 	int64_t begin_ns, end_ns;      /* from the clock's origin, both inclusive */
 	int64_t ns;
+	uint64_t least_ns, most_ns;    /* durations */
 	uint64_t row, count;	       /* count: rows, or pixels */
 	uint32_t ids[KY_VIEW_MAX_IDS]; /* of rows of the state history */
 	size_t n_ids;

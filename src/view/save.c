@@ -31,7 +31,7 @@ static const struct ky_view_stop no_stop = {never, NULL};
 int ky_saved_too_much(const char *what, struct kymo_error *err)
 {
 	ky_error_set(err, KYMO_E_LIMIT, "cannot save the range: it has more than %s", what);
-	ky_error_hint(err, "choose a shorter one with --begin and --end");
+	ky_error_hint(err, "choose a shorter range");
 	return KYMO_E_LIMIT;
 }
 

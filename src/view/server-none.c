@@ -13,8 +13,8 @@ static int refuse(struct kymo_error *err)
 }
 
 int ky_view_server_open(struct ky_view *view, struct ky_view_live *live,
-			struct ky_view_notes *notes, uint16_t port,
-			struct ky_view_server **server, struct kymo_error *err)
+			struct ky_view_notes *notes, uint16_t port, struct ky_view_server **server,
+			struct kymo_error *err)
 {
 	(void)view;
 	(void)live;

@@ -11,6 +11,7 @@
 #include "flow/graph/summary.h"
 #include "flow/sinks/json-value.h"
 #include "view/area.h"
+#include "view/latency.h"
 #include "view/view-internal.h"
 
 /* More losses than a picture can show. */
@@ -477,6 +478,9 @@ static int answer(struct ky_view *view, const struct ky_view_request *request,
 		return ky_view_timeline(view, request, stop, out, err);
 	case KY_VIEW_CAUSE:
 		return ky_view_cause(view, request, stop, out, err);
+	case KY_VIEW_LATENCY:
+	case KY_VIEW_MEMBERS:
+		return ky_view_latency(view, request, stop, out, err);
 	case KY_VIEW_AREA:
 		return ky_view_area(view, request, stop, out, err);
 	case KY_VIEW_REPORT:

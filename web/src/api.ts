@@ -351,6 +351,42 @@ export async function cause(row: number, ns: bigint, signal: AbortSignal): Promi
   };
 }
 
+export interface LatencyMap extends Ready {
+  range: Range;
+  n: number;
+  columns: number;
+  classes: number[]; // lower ends of durations, ns
+  cells: [column: number, kind: number, count: number][];
+  names: [name: string, n: number, ns: number][];
+}
+
+export interface Member {
+  begin: bigint;
+  end: bigint;
+  row: number;
+  name: string;
+}
+
+export async function latency(name: string, range: Range, columns: number, text: string, signal: AbortSignal): Promise<LatencyMap> {
+  const fields = await ask("latency", { name, ...range, count: columns, text }, signal);
+  return { ...(fields as unknown as LatencyMap), columns, range };
+}
+
+/** Those of @range with durations from @least to below @most, the longest first. */
+export async function members(
+  name: string,
+  range: Range,
+  [least, most]: [number, number],
+  text: string,
+  count: number,
+  signal: AbortSignal,
+): Promise<{ n: number; members: Member[] }> {
+  const limit = Number.isFinite(most) ? BigInt(Math.ceil(most)) : 2n ** 63n - 1n;
+  const fields = await ask("members", { name, ...range, least: Math.ceil(least), most: limit, text, count }, signal);
+  const list = (fields.members as Json[][]).map(([begin, end, row, one]) => ({ begin: big(begin), end: big(end), row, name: one }));
+  return { n: fields.n as number, members: list as Member[] };
+}
+
 async function notesFrom(path: string, words: Words): Promise<Notes> {
   const fields = await ask(path, words, undefined, path === "notes" ? "GET" : "POST");
   const list = (fields.notes as Fields[]).map(({ id, begin, end, text }) => ({ id, begin: big(begin), end: big(end), text }));

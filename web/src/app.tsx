@@ -10,7 +10,7 @@ import { NOTE_HELP, noteKeys, useNotes } from "./notes";
 import { isSaved } from "./saved";
 import { Legend } from "./legend";
 import { DetailsPane, ReportPane } from "./side";
-import { AREA, NOTES, Store, useStore } from "./store";
+import { AREA, LATENCY, NOTES, Store, useStore } from "./store";
 import { ROW_HELP, rowKeys } from "./row-keys";
 import { RowsBar, RowsPane } from "./rows";
 import { EventTable, traceName } from "./table";
@@ -118,6 +118,7 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
         <select id="report" value={state.report} onChange={(event) => store.set({ report: event.currentTarget.value })}>
           <option value="">none: details</option>
           <option value={AREA}>statistics of the range</option>
+          <option value={LATENCY}>durations</option>
           <option value={NOTES}>bookmarks and notes</option>
           {store.info.reports.map((report) => (
             <option value={report.name} title={report.summary}>

@@ -4,11 +4,12 @@ import { useState } from "preact/hooks";
 import * as api from "./api";
 import { show, type Json } from "./json";
 import { useSteady } from "./live";
-import { AREA, NOTES, useLater, useStore, type Store } from "./store";
+import { AREA, LATENCY, NOTES, useLater, useStore, type Store } from "./store";
 import { clock, duration, span } from "./time";
 import { traceName } from "./table";
 import { Causes, isStack, Stack } from "./cause";
 import { AreaPane } from "./area";
+import { LatencyPane } from "./latency";
 import { NotesPane } from "./notes";
 import { ReportTable } from "./report-table";
 
@@ -98,6 +99,7 @@ export function DetailsPane({ store }: { store: Store }) {
 /** Statistics of the range, or one of the reports. */
 export function ReportPane({ store }: { store: Store }) {
   const { report } = useStore(store);
+  if (report === LATENCY) return <LatencyPane store={store} />;
   if (report === NOTES) return <NotesPane store={store} />;
   return report === AREA ? <AreaPane store={store} /> : <OneReport store={store} />;
 }

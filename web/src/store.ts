@@ -36,6 +36,8 @@ export interface RowsState {
 
 /** In the place of a report: statistics of the range. */
 export const AREA = "area";
+/** And durations. */
+export const LATENCY = "latency";
 /** And the list of notes. */
 export const NOTES = "notes";
 
@@ -248,7 +250,7 @@ export class Store {
       base,
       columns,
       search: words.get("q") ?? "",
-      report: report === AREA || report === NOTES || this.info.reports.some((one) => one.name === report) ? report : "",
+      report: [AREA, LATENCY, NOTES].includes(report) || this.info.reports.some((one) => one.name === report) ? report : "",
       wanted: null,
       rows: rowsFrom(words),
     };
