@@ -19,9 +19,9 @@ def at(ns):
 
 
 def open_page(browser, path):
+    browser.go("about:blank")
     browser.trouble.clear()
     browser.requests.clear()
-    browser.go("about:blank")
     browser.go(path if str(path).startswith("http") else f"file://{path}")
     browser.until("/^\\d+ events/.test(document.querySelector('#total')?.textContent ?? '')")
 
@@ -81,6 +81,7 @@ def test_page_has_rows_and_reports(browser, saved, kymo, kymo_bin, reference, tm
     open_page(browser, f"{viewer.link}#b={begin}&e={end}")
     browser.until(f"Array.from(document.querySelectorAll('[role=treeitem]')).some(e => e.getAttribute('aria-label') === "
                   f"{json.dumps(next(one for one in labels if one.startswith('CPU 0: ')))})")
+    browser.go("about:blank")
     viewer.end()
     open_page(browser, path)
     browser.value("(s => { s.value = 'cpu'; s.dispatchEvent(new Event('change', {bubbles: true})); })"
