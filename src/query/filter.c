@@ -390,6 +390,17 @@ static void offer_fields(struct nearest *n, const struct ky_node *node,
 	}
 }
 
+/* Context fields that one expects in every event; kymo record adds them only if it is asked to. */
+static bool is_recorded_on_demand(const char *name)
+{
+	static const char *const fields[] = {"procname", "pid", "ppid", "uid", "gid"};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (strcmp(name, fields[i]) == 0)
+			return true;
+	return false;
+}
+
 static int unknown_name(const struct ky_node *node, const struct ky_trace_class *const *traces,
 			size_t n_traces, struct kymo_error *err)
 {
@@ -400,7 +411,9 @@ static int unknown_name(const struct ky_node *node, const struct ky_trace_class 
 			offer_fields(&n, node, traces[t]->events.data[e]);
 	ky_query_error(err, node->column, "no event has a %sfield '%s'",
 		       node->name.kind == KY_NAME_CONTEXT ? "context " : "", node->name.name);
-	if (n.best[0])
+	if (is_recorded_on_demand(node->name.name))
+		ky_error_hint(err, "a recording with --context %s has it", node->name.name);
+	else if (n.best[0])
 		ky_error_hint(err, "the nearest names are: %s%s%s%s%s", n.best[0],
 			      n.best[1] ? ", " : "", n.best[1] ? n.best[1] : "",
 			      n.best[2] ? ", " : "", n.best[2] ? n.best[2] : "");

@@ -217,12 +217,28 @@ static void refused(void **state)
 	}
 }
 
+/* A name that no event has: what is near it, or how a recording gets it. */
+static void hints(void **state)
+{
+	struct fixture *f = *state;
+	const struct ky_trace_class *traces[] = {f->trace};
+	struct ky_filter *filter;
+	struct kymo_error err;
+
+	assert_int_equal(ky_filter_compile("stat == 3", traces, 1, &filter, &err), KYMO_E_INVALID);
+	assert_non_null(strstr(err.hint, "nearest names are: "));
+	assert_int_equal(ky_filter_compile("procname == 'a'", traces, 1, &filter, &err),
+			 KYMO_E_INVALID);
+	assert_string_equal(err.hint, "a recording with --context procname has it");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(meaning),
 		cmocka_unit_test(verdicts),
 		cmocka_unit_test(refused),
+		cmocka_unit_test(hints),
 	};
 
 	return cmocka_run_group_tests(tests, open_fixture, close_fixture);

@@ -69,7 +69,10 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
   const go = (event: Event) => {
     event.preventDefault();
     const ns = parseTime(time, store.whole);
+    const input = document.getElementById("time") as HTMLInputElement;
     setWrong(ns === null);
+    input.setCustomValidity(ns === null ? "Not a time: try 08:30:00.5, +2s, -500ms or 50%" : "");
+    input.reportValidity();
     if (ns === null) return;
     const half = (state.view.end - state.view.begin) / 2n;
     store.go({ begin: ns - half, end: ns + half });
@@ -93,7 +96,10 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
           aria-invalid={wrong}
           placeholder="Go to a time (G)"
           value={time}
-          onInput={(event) => setTime(event.currentTarget.value)}
+          onInput={(event) => {
+            event.currentTarget.setCustomValidity("");
+            setTime(event.currentTarget.value);
+          }}
         />
       </form>
       <form
