@@ -467,6 +467,7 @@ def test_page_helps_and_goes_to_a_time(page, info):
     page.until(f"new URLSearchParams(location.hash.slice(1)).get('c') === '{info['begin'] + 10**9}'")
     page.type("time", "soon")
     page.until("document.querySelector('#time').getAttribute('aria-invalid') === 'true'")
+    assert "try 08:30:00.5" in page.value("document.querySelector('#time').validationMessage")
 
 
 @pytest.fixture
