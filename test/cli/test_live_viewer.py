@@ -222,6 +222,33 @@ def test_new_program_beside_an_idle_one(kymo_bin, relay, tmp_path):
     assert sum("modes:number" in line for line in watching.end()) >= 20000
 
 
+@pytest.mark.parametrize("buffers", ["process", "user"])
+def test_events_that_come_later(kymo_bin, kymo, relay, tmp_path, buffers):
+    """Metadata that grows while it is watched: the viewer gets what is new of it, which is at its end."""
+    here = relay()
+    recorder = begin_recording(kymo_bin, "-o", here.address("grows"), "--name", "grows", "-k", "sched_process_fork", "--user",
+                               "modes:rare", "--buffers", buffers)
+    wait_for(lambda: sessions(here.live, "grows"))
+    program = subprocess.Popen([MODES, "rare", "20"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    watching = Babeltrace(here.url("grows"), tmp_path / "shown")
+
+    def shows(name):
+        program.stdin.write("\n")
+        program.stdin.flush()
+        time.sleep(0.1)
+        return watching.process.poll() is not None or any(f" {name}: " in line for line in watching.lines())
+
+    wait_for(lambda: shows("modes:rare"))
+    kymo("ctl", "--enable-event", "modes:*", "grows")
+    wait_for(lambda: shows("modes:frequent"))
+    kymo("ctl", "--enable-kernel", "sched_process_exit", "grows")
+    wait_for(lambda: subprocess.run(["true"], check=True) and shows("sched_process_exit"))
+    program.communicate()
+    end_recording(recorder)
+    shown = watching.end()
+    assert all(any(f" {name}: " in line for line in shown) for name in ("modes:rare", "modes:frequent", "sched_process_exit"))
+
+
 def test_two_viewers_and_one_that_goes(kymo_bin, relay, tmp_path):
     here = relay()
     recorder = begin_recording(kymo_bin, "-o", here.address("two"), "-k", "sched_switch")
@@ -242,7 +269,8 @@ def test_complete_recording(kymo, kymo_bin, relay, tmp_path):
     kymo("record", "-o", here.address("done"), "-k", "sched_switch", "--user", "modes:*", "--rotate-every", "1s", "--", "sh",
          "-c", f"{MODES} numbers 2000 0; sleep 1.5; {MODES} numbers 100 0")
     shown = Babeltrace(here.url("done"), tmp_path / "shown").end()
-    assert sorted(shown) == sorted(read(here.trace("done"))) and sum("modes:number" in line for line in shown) == 2100
+    # The viewer gets the clock of the first chunk for all.
+    assert sorted(contents(shown)) == sorted(contents(read(here.trace("done")))) and sum("modes:number" in line for line in shown) == 2100
 
 
 def test_list(kymo, relay):

@@ -152,9 +152,7 @@ int ky_viewer_answer_index(struct ky_viewer_client *client)
 	track = &attachment->recording->tracks.data[cursor - attachment->cursors.data];
 	ky_viewer_trace_look(attachment->recording, track->trace, client->now_ns);
 	track = &attachment->recording->tracks.data[cursor - attachment->cursors.data];
-	settled_ns = client->is_strict
-			     ? ky_viewer_recording_settled_ns(attachment->recording, client->now_ns)
-			     : client->now_ns;
+	settled_ns = ky_viewer_recording_settled_ns(attachment->recording, client->now_ns);
 	bound = ky_viewer_trace_horizon(track->trace, settled_ns, client->is_strict ? HOLD_NS : 0);
 	if (attachment->cursors.len < attachment->recording->tracks.len) {
 		flags |= KY_VIEWER_NEW_STREAM;
