@@ -70,20 +70,27 @@ unsigned int ky_tsp_put_error(struct ky_strbuf *out, const struct kymo_error *er
 
 /* ---- the engine of the page -------------------------------------------------------------- */
 
+int ky_tsp_parse(const struct ky_strbuf *text, struct ky_arena *arena, const struct ky_json **root,
+		 struct kymo_error *err)
+{
+	struct ky_json_reader reader = {.line = 1, .arena = arena, .err = err, .depth_left = 64};
+
+	reader.at = reader.line_begin = ky_strbuf_text(text);
+	reader.end = reader.at + text->len;
+	*root = ky_json_read(&reader);
+	if (*root)
+		return KYMO_OK;
+	return err && err->code ? err->code : KYMO_E_MEMORY;
+}
+
 int ky_tsp_ask(struct ky_tsp_answer *answer, const struct ky_view_request *request,
 	       struct ky_arena *arena, const struct ky_json **root, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
-	struct ky_json_reader reader = {.line = 1, .arena = arena, .err = err, .depth_left = 64};
 	int ret = ky_view_answer(answer->view, request, answer->stop, &text, err);
 
-	if (ret == KYMO_OK) {
-		reader.at = reader.line_begin = ky_strbuf_text(&text);
-		reader.end = reader.at + text.len;
-		*root = ky_json_read(&reader);
-		if (!*root)
-			ret = ky_error_nomem(err);
-	}
+	if (ret == KYMO_OK)
+		ret = ky_tsp_parse(&text, arena, root, err);
 	ky_strbuf_fini(&text);
 	return ret;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bookmarks of experiments: in memory, as long as the server runs. */
+/* Bookmarks of experiments: the notes of their traces, which the page shows, too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,101 +7,160 @@
 #include "base/error.h"
 #include "view/tsp-internal.h"
 
-static void put_bookmark(const struct ky_tsp_bookmark *bookmark, struct ky_strbuf *out)
+struct bookmarks {
+	struct ky_tsp_answer *answer;
+	struct ky_view_request *ask;
+	struct ky_arena arena;
+	const struct ky_json *first; /* of the notes */
+};
+
+static uint64_t number_of(const struct ky_json *note)
 {
-	ky_strbuf_addf(out, "{\"uuid\": \"%s\", \"name\": ", bookmark->uuid);
-	ky_view_put_text(out, bookmark->name);
-	ky_strbuf_adds(out, ", \"start\": ");
-	ky_strbuf_addi(out, bookmark->begin_ns);
-	ky_strbuf_adds(out, ", \"end\": ");
-	ky_strbuf_addi(out, bookmark->end_ns);
+	const struct ky_json *id = ky_json_get(note, "id");
+
+	return id && id->kind == KY_JSON_INTEGER ? id->integer.u : 0;
+}
+
+/* The same for the same note, in each run. */
+static void uuid_of(const struct bookmarks *bookmarks, const struct ky_json *note,
+		    char uuid[KY_TSP_UUID_BYTES])
+{
+	char number[24];
+
+	snprintf(number, sizeof(number), "%llu", (unsigned long long)number_of(note));
+	ky_tsp_make_uuid(uuid, "bookmark", bookmarks->answer->experiment->uuid, number);
+}
+
+static void put_time(struct ky_strbuf *out, const char *name, const struct ky_json *value)
+{
+	ky_strbuf_addf(out, ", \"%s\": ", name);
+	ky_strbuf_addi(out,
+		       value && value->kind == KY_JSON_INTEGER ? (int64_t)value->integer.u : 0);
+}
+
+static void put_bookmark(const struct bookmarks *bookmarks, const struct ky_json *note)
+{
+	const struct ky_json *text = ky_json_get(note, "text");
+	struct ky_strbuf *out = bookmarks->answer->out;
+	char uuid[KY_TSP_UUID_BYTES];
+
+	uuid_of(bookmarks, note, uuid);
+	ky_strbuf_addf(out, "{\"uuid\": \"%s\", \"name\": ", uuid);
+	ky_view_put_text(out, text && text->kind == KY_JSON_STRING ? text->string.data : "");
+	put_time(out, "start", ky_json_get(note, "begin"));
+	put_time(out, "end", ky_json_get(note, "end"));
 	ky_strbuf_adds(out, "}");
 }
 
-static int change(struct ky_tsp_bookmark *bookmark, const struct ky_tsp_request *request,
-		  struct kymo_error *err)
+/* Ask for all notes, or for a change: then bookmarks->first is what is there afterwards. */
+static int ask(struct bookmarks *bookmarks, enum ky_view_what what, uint64_t number,
+	       struct kymo_error *err)
 {
-	char *name = strdup(request->name);
-
-	if (!name)
-		return ky_error_nomem(err);
-	free(bookmark->name);
-	bookmark->name = name;
-	bookmark->begin_ns = request->begin_ns;
-	bookmark->end_ns = request->end_ns;
-	return KYMO_OK;
-}
-
-static int create(struct ky_tsp_answer *answer, struct kymo_error *err)
-{
-	struct ky_tsp_experiment *experiment = answer->experiment;
-	struct ky_tsp_bookmark bookmark = {.name = NULL};
-	char number[24];
+	const struct ky_tsp_request *request = bookmarks->answer->request;
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	const struct ky_json *root = NULL, *notes;
 	int ret;
 
-	if (experiment->bookmarks.len >= KY_TSP_BOOKMARKS_MAX)
-		return ky_error_set(err, KYMO_E_LIMIT, "the experiment has too many bookmarks");
-	snprintf(number, sizeof(number), "%llu", (unsigned long long)answer->tsp->n_bookmarks++);
-	ky_tsp_make_uuid(bookmark.uuid, "bookmark", experiment->uuid, number);
-	ret = change(&bookmark, answer->request, err);
-	if (ret == KYMO_OK && ky_vec_push(&experiment->bookmarks, bookmark) < 0) {
-		free(bookmark.name);
-		return ky_error_nomem(err);
-	}
+	bookmarks->ask->what = what;
+	bookmarks->ask->row = number;
+	bookmarks->ask->begin_ns = request->begin_ns;
+	bookmarks->ask->end_ns = request->end_ns;
+	snprintf(bookmarks->ask->filter, sizeof(bookmarks->ask->filter), "%s",
+		 request->name ? request->name : "");
+	ret = ky_view_notes_answer(bookmarks->answer->experiment->engine->notes, bookmarks->ask,
+				   &text, err);
 	if (ret == KYMO_OK)
-		put_bookmark(&bookmark, answer->out);
+		ret = ky_tsp_parse(&text, &bookmarks->arena, &root, err);
+	notes = root ? ky_json_get(root, "notes") : NULL;
+	bookmarks->first = notes && notes->kind == KY_JSON_ARRAY ? notes->list.first : NULL;
+	ky_strbuf_fini(&text);
 	return ret;
 }
 
-static void put_all(const struct ky_tsp_experiment *experiment, struct ky_strbuf *out)
+static const struct ky_json *find_number(const struct bookmarks *bookmarks, uint64_t number)
 {
-	ky_strbuf_adds(out, "[");
-	ky_vec_foreach(&experiment->bookmarks, bookmark) {
-		ky_strbuf_adds(out, bookmark == experiment->bookmarks.data ? "" : ", ");
-		put_bookmark(bookmark, out);
-	}
-	ky_strbuf_adds(out, "]");
+	const struct ky_json *note = bookmarks->first;
+
+	while (note && number_of(note) != number)
+		note = note->next;
+	return note;
 }
 
-static int answer_one(struct ky_tsp_answer *answer, struct ky_tsp_bookmark *bookmark,
-		      struct kymo_error *err)
+static const struct ky_json *find_uuid(const struct bookmarks *bookmarks, const char *uuid)
 {
+	char own[KY_TSP_UUID_BYTES];
+
+	for (const struct ky_json *note = bookmarks->first; note; note = note->next) {
+		uuid_of(bookmarks, note, own);
+		if (strcmp(own, uuid) == 0)
+			return note;
+	}
+	return NULL;
+}
+
+/* The new one has the greatest number. */
+static int create(struct bookmarks *bookmarks, struct kymo_error *err)
+{
+	const struct ky_json *newest;
+	int ret = ask(bookmarks, KY_VIEW_NOTE, 0, err);
+
+	newest = bookmarks->first;
+	for (const struct ky_json *note = newest; ret == KYMO_OK && note; note = note->next)
+		newest = number_of(note) > number_of(newest) ? note : newest;
+	if (ret == KYMO_OK && newest)
+		put_bookmark(bookmarks, newest);
+	return ret;
+}
+
+static void put_all(const struct bookmarks *bookmarks)
+{
+	ky_strbuf_adds(bookmarks->answer->out, "[");
+	for (const struct ky_json *note = bookmarks->first; note; note = note->next) {
+		ky_strbuf_adds(bookmarks->answer->out, note == bookmarks->first ? "" : ", ");
+		put_bookmark(bookmarks, note);
+	}
+	ky_strbuf_adds(bookmarks->answer->out, "]");
+}
+
+static int answer_one(struct bookmarks *bookmarks, struct kymo_error *err)
+{
+	const struct ky_tsp_request *request = bookmarks->answer->request;
+	const struct ky_json *note = find_uuid(bookmarks, request->uuid[1]);
+	uint64_t number;
 	int ret = KYMO_OK;
 
-	if (answer->request->what == KY_TSP_BOOKMARK_UPDATE)
-		ret = change(bookmark, answer->request, err);
-	if (ret < 0)
-		return ret;
-	put_bookmark(bookmark, answer->out);
-	if (answer->request->what == KY_TSP_BOOKMARK_DELETE) {
-		free(bookmark->name);
-		*bookmark = *ky_vec_last(&answer->experiment->bookmarks);
-		answer->experiment->bookmarks.len--;
-	}
-	return KYMO_OK;
-}
-
-static int answer_locked(struct ky_tsp_answer *answer, struct kymo_error *err)
-{
-	if (answer->request->what == KY_TSP_BOOKMARK_CREATE)
-		return create(answer, err);
-	if (answer->request->what == KY_TSP_BOOKMARKS) {
-		put_all(answer->experiment, answer->out);
-		return KYMO_OK;
-	}
-	ky_vec_foreach(&answer->experiment->bookmarks, bookmark) {
-		if (strcmp(bookmark->uuid, answer->request->uuid[1]) == 0)
-			return answer_one(answer, bookmark, err);
-	}
-	return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such bookmark");
+	if (!note)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such bookmark");
+	number = number_of(note);
+	if (request->what == KY_TSP_BOOKMARK_UPDATE)
+		ret = ask(bookmarks, KY_VIEW_NOTE, number, err);
+	else if (request->what == KY_TSP_BOOKMARK_DELETE)
+		ret = ask(bookmarks, KY_VIEW_UNNOTE, number, err);
+	if (request->what == KY_TSP_BOOKMARK_UPDATE && ret == KYMO_OK)
+		note = find_number(bookmarks, number);
+	if (ret == KYMO_OK && note)
+		put_bookmark(bookmarks, note);
+	return ret;
 }
 
 int ky_tsp_bookmarks(struct ky_tsp_answer *answer, struct kymo_error *err)
 {
+	struct bookmarks bookmarks = {.answer = answer, .ask = calloc(1, sizeof(*bookmarks.ask))};
 	int ret;
 
-	pthread_mutex_lock(&answer->tsp->lock);
-	ret = answer_locked(answer, err);
-	pthread_mutex_unlock(&answer->tsp->lock);
+	if (!bookmarks.ask)
+		return ky_error_nomem(err);
+	ky_arena_init(&bookmarks.arena);
+	if (answer->request->what == KY_TSP_BOOKMARK_CREATE) {
+		ret = create(&bookmarks, err);
+	} else {
+		ret = ask(&bookmarks, KY_VIEW_NOTES, 0, err);
+		if (ret == KYMO_OK && answer->request->what == KY_TSP_BOOKMARKS)
+			put_all(&bookmarks);
+		else if (ret == KYMO_OK)
+			ret = answer_one(&bookmarks, err);
+	}
+	ky_arena_fini(&bookmarks.arena);
+	free(bookmarks.ask);
 	return ret;
 }

@@ -92,23 +92,27 @@ static bool is_given(const struct ky_tsp *tsp, const struct ky_tsp_experiment *e
 
 /* ---- engines ----------------------------------------------------------------------------- */
 
-static struct ky_tsp_engine *new_engine(struct ky_view *borrowed)
+/* For the traces at @paths. NULL: memory is out. */
+static struct ky_tsp_engine *new_engine(const char *const *paths, size_t n,
+					struct ky_view *borrowed)
 {
 	struct ky_tsp_engine *engine = calloc(1, sizeof(*engine));
 
-	if (!engine)
+	if (!engine || ky_view_notes_open(paths, n, &engine->notes, NULL) < 0) {
+		free(engine);
 		return NULL;
+	}
 	engine->n_users = 1;
 	engine->view = borrowed;
 	engine->is_borrowed = borrowed != NULL;
 	return engine;
 }
 
-/* Opens the traces at @paths for @experiment. */
+/* Opens the traces at @paths for an experiment. */
 static int open_engine(const struct ky_tsp *tsp, const char *const *paths, size_t n,
 		       struct ky_tsp_engine **made, struct kymo_error *err)
 {
-	struct ky_tsp_engine *engine = new_engine(NULL);
+	struct ky_tsp_engine *engine = new_engine(paths, n, NULL);
 	int ret;
 
 	if (!engine)
@@ -119,10 +123,12 @@ static int open_engine(const struct ky_tsp *tsp, const char *const *paths, size_
 		if (ret < 0)
 			ky_trace_set_close(&engine->set);
 	}
-	if (ret < 0)
-		free(engine);
-	else
+	if (ret == KYMO_OK) {
 		*made = engine;
+		return KYMO_OK;
+	}
+	ky_view_notes_close(engine->notes);
+	free(engine);
 	return ret;
 }
 
@@ -266,7 +272,7 @@ int ky_tsp_give_traces(struct ky_tsp *tsp, const char *const *paths, size_t n_pa
 		if (ret == KYMO_OK)
 			ret = ky_vec_push(&experiment->traces, *trace);
 	}
-	experiment->engine = tsp->given = new_engine(view);
+	experiment->engine = tsp->given = new_engine(paths, n_paths, view);
 	tsp->n_given = n_paths;
 	if (tsp->given)
 		tsp->given->n_users++;

@@ -4,12 +4,12 @@
 #define KY_VIEW_TSP_INTERNAL_H
 
 #include "ctf/json/json.h"
+#include "view/notes.h"
 #include "view/tsp.h"
 #include "view/view-internal.h"
 
 #define KY_TSP_TRACES_MAX      64
 #define KY_TSP_EXPERIMENTS_MAX 32
-#define KY_TSP_BOOKMARKS_MAX   1000
 #define KY_TSP_ANSWER_BYTES    ((size_t)64 << 20)
 
 /* Ids of outputs. */
@@ -27,6 +27,7 @@
 struct ky_tsp_engine {
 	struct ky_trace_set set; /* empty: ->view is borrowed */
 	struct ky_view *view;
+	struct ky_view_notes *notes; /* bookmarks */
 	bool is_borrowed;
 	/* The state history was there once. Relaxed: only so that nobody waits for its lock to ask again. */
 	atomic_bool has_history;
@@ -42,18 +43,11 @@ struct ky_tsp_trace {
 	char *properties; /* a JSON object */
 };
 
-struct ky_tsp_bookmark {
-	char uuid[KY_TSP_UUID_BYTES];
-	char *name;
-	int64_t begin_ns, end_ns;
-};
-
 struct ky_tsp_experiment {
 	char uuid[KY_TSP_UUID_BYTES];
 	char *name;
 	KY_VEC(struct ky_tsp_trace *) traces; /* valid while it is in the list */
 	struct ky_tsp_engine *engine;
-	KY_VEC(struct ky_tsp_bookmark) bookmarks;
 	unsigned int n_users; /* the list, and answers in progress */
 };
 
@@ -67,7 +61,6 @@ struct ky_tsp {
 	KY_VEC(struct ky_tsp_experiment *) experiments;
 	struct ky_tsp_engine *given; /* of the command line's traces; or NULL */
 	size_t n_given;
-	uint64_t n_bookmarks; /* ever made */
 };
 
 /* One answer. */
@@ -172,5 +165,8 @@ bool ky_tsp_matches(const struct ky_tsp_texts *expressions, const char *const *t
  */
 int ky_tsp_ask(struct ky_tsp_answer *answer, const struct ky_view_request *request,
 	       struct ky_arena *arena, const struct ky_json **root, struct kymo_error *err);
+/* The JSON tree of @text lives in @arena. 0, KYMO_E_FORMAT or KYMO_E_MEMORY. */
+int ky_tsp_parse(const struct ky_strbuf *text, struct ky_arena *arena, const struct ky_json **root,
+		 struct kymo_error *err);
 
 #endif

@@ -94,6 +94,7 @@ void ky_tsp_put_engine(struct ky_tsp *tsp, struct ky_tsp_engine *engine)
 		ky_view_free(engine->view);
 		ky_trace_set_close(&engine->set);
 	}
+	ky_view_notes_close(engine->notes);
 	free(engine);
 }
 
@@ -102,9 +103,6 @@ void ky_tsp_free_experiment(struct ky_tsp *tsp, struct ky_tsp_experiment *experi
 	if (!experiment)
 		return;
 	ky_tsp_put_engine(tsp, experiment->engine);
-	ky_vec_foreach(&experiment->bookmarks, bookmark)
-		free(bookmark->name);
-	ky_vec_fini(&experiment->bookmarks);
 	ky_vec_fini(&experiment->traces);
 	free(experiment->name);
 	free(experiment);

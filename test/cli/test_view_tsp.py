@@ -23,6 +23,7 @@ import oracle_figures
 from kernel_trace import write
 from test_perfetto import SPANS
 from test_timeline import event, make_kernel, switch
+from test_view import Viewer
 
 PATIENCE_S = 120
 TABLE = "org.eclipse.tracecompass.internal.provisional.tmf.core.model.events.TmfEventTableDataProvider"
@@ -656,21 +657,32 @@ def test_marks_of_triggers_are_annotations(serve, tmp_path, kymo):
     assert {mark["time"] for mark in marks} <= times
 
 
-def test_bookmarks(client, experiment):
+def test_bookmarks_are_the_notes_of_the_page(client, experiment, kymo_bin, reference, cache):
     path = f"/experiments/{experiment['UUID']}/bookmarks"
-    assert client.call("rest", "get", path) == []
+    file = reference.with_name(reference.name + ".kymo-notes.json")
+    assert client.call("rest", "get", path) == [] and not file.exists()
     wanted = {"name": "slow <b>", "start": experiment["start"], "end": experiment["start"] + 5}
     made = client.call("rest", "post", path, {"parameters": wanted})
     assert made == {**wanted, "uuid": made["uuid"]}
-    other = client.call("rest", "post", path, {"parameters": wanted})
-    assert other["uuid"] != made["uuid"] and len(client.call("rest", "get", path)) == 2
+    other = client.call("rest", "post", path, {"parameters": {**wanted, "start": 7, "end": 8}})
+    assert other["uuid"] != made["uuid"] and client.call("rest", "get", path) == [other, made]
     changed = client.call("rest", "put", f"{path}/{made['uuid']}", {"parameters": {**wanted, "name": "x", "start": 1, "end": 2}})
     assert changed == {"uuid": made["uuid"], "name": "x", "start": 1, "end": 2}
     assert client.call("rest", "get", f"{path}/{made['uuid']}") == changed
     assert client.call("rest", "delete", f"{path}/{made['uuid']}") == changed
     client.call("rest", "get", f"{path}/{made['uuid']}", code=404)
     client.call("rest", "post", path, {"parameters": {**wanted, "end": 0}}, code=400)
-    client.call("rest", "delete", f"{path}/{other['uuid']}")
+    assert file.stat().st_mode & 0o777 == 0o600
+    page = Viewer(kymo_bin, "--no-browser", reference, env={"XDG_CACHE_HOME": str(cache)})
+    (note,) = page.get("notes")["notes"]
+    page.end()
+    assert (note["begin"], note["end"], note["text"]) == (7, 8, "slow <b>")
+    # Another server knows it by the same id.
+    again = Server(kymo_bin, reference, cache=cache)
+    assert again.get(path) == [other]
+    again.end()
+    assert client.call("rest", "delete", f"{path}/{other['uuid']}") == other
+    assert client.call("rest", "get", path) == []
 
 
 # ---- what is refused -------------------------------------------------------------------------

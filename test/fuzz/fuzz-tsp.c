@@ -6,6 +6,7 @@
  * The input is "METHOD TARGET", a line feed, and the body; '@' in the target, and "@" as a text of the body, stand for the
  * experiment's UUID, '#' for the trace's.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -129,9 +130,32 @@ static void write_trace(const char *path)
 
 static struct trace trace;
 
+/* Bookmarks of an input are none of the next one's. */
+static void remove_notes(void)
+{
+	char path[128];
+	const struct dirent *entry;
+	DIR *directory;
+
+	snprintf(path, sizeof(path), "%s/kymo/notes", trace.directory);
+	directory = opendir(path);
+	while (directory && (entry = readdir(directory))) {
+		if (entry->d_name[0] != '.')
+			unlinkat(dirfd(directory), entry->d_name, 0);
+	}
+	if (directory)
+		closedir(directory);
+}
+
 static void remove_trace(void)
 {
 	char path[128];
+
+	remove_notes();
+	snprintf(path, sizeof(path), "%s/kymo/notes", trace.directory);
+	rmdir(path);
+	snprintf(path, sizeof(path), "%s/kymo", trace.directory);
+	rmdir(path);
 
 	ky_view_free(trace.view);
 	ky_trace_set_close(&trace.set);
@@ -153,6 +177,7 @@ static void make_trace(void)
 	setenv("XDG_CACHE_HOME", "/nonexistent/cache", 1);
 	if (!mkdtemp(trace.directory))
 		abort();
+	setenv("XDG_DATA_HOME", trace.directory, 1);
 	write_trace(trace.directory);
 	if (ky_trace_set_open(&trace.set, paths, 1, NULL, &err) < 0 ||
 	    ky_view_new(&trace.set, &trace.view, &err) < 0 || atexit(remove_trace) != 0)
@@ -304,6 +329,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    ky_tsp_is_origin(ky_strbuf_text(&target), NULL, 0))
 		abort();
 	ky_tsp_free(tsp);
+	if (strstr(ky_strbuf_text(&target), "bookmarks"))
+		remove_notes();
 	ky_strbuf_fini(&target);
 	ky_strbuf_fini(&body);
 	return 0;
