@@ -363,21 +363,37 @@ static struct MHD_Daemon *start(struct ky_tsp_server *server, int fd)
 	return daemon;
 }
 
+/*
+ * Whose is a connection of one's own? The kernel gives the same error if a module is missing, and if there is no
+ * connection.
+ */
+static int ask_kernel(int fd, uint16_t port, struct kymo_error *err)
+{
+	union address own, peer;
+	socklen_t len = sizeof(peer.in);
+	uid_t user;
+
+	set_loopback(&own, AF_INET, port);
+	if (connect(fd, &own.any, sizeof(own.in)) < 0 || getsockname(fd, &peer.any, &len) < 0)
+		return ky_error_errno(err, errno, "cannot connect to port %u of 127.0.0.1",
+				      (unsigned int)port);
+	if (ky_tsp_peer_user(&peer.any, &own.any, &user, err) == KYMO_OK && user == geteuid())
+		return KYMO_OK;
+	ky_error_set(err, KYMO_E_IO, "the kernel does not tell whose a connection is");
+	ky_error_hint(err, "load its module tcp_diag; without it other users of this machine could "
+			   "read the traces");
+	return KYMO_E_IO;
+}
+
 /* Without the kernel's answer nobody would be let in. */
 static int check_kernel(uint16_t port, struct kymo_error *err)
 {
-	union address own;
-	uid_t user;
-	int ret;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), ret;
 
-	set_loopback(&own, AF_INET, port);
-	ret = ky_tsp_peer_user(&own.any, &own.any, &user, err);
-	if (ret == KYMO_E_NOT_FOUND || ret == KYMO_OK) {
-		ky_error_clear(err);
-		return KYMO_OK;
-	}
-	ky_error_hint(err, "the kernel's module inet_diag tells whose a connection is; without it "
-			   "other users of this machine could read the traces");
+	if (fd < 0)
+		return ky_error_errno(err, errno, "cannot make a socket");
+	ret = ask_kernel(fd, port, err);
+	close(fd);
 	return ret;
 }
 
