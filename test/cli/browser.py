@@ -18,7 +18,7 @@ PATIENCE_S = 200
 class Browser:
     """One page. `trouble` are errors and warnings of its console; `requests` the addresses it asked for."""
 
-    def __init__(self, profile):
+    def __init__(self, profile, flags=()):
         to_browser, self.write = os.pipe()
         self.read, from_browser = os.pipe()
         program = shutil.which("chromium")
@@ -26,7 +26,7 @@ class Browser:
         words = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                  "--no-first-run", "--disable-background-networking", "--disable-extensions",
                  "--disable-component-update", "--hide-scrollbars", "--remote-debugging-pipe",
-                 f"--user-data-dir={profile}", "about:blank"]
+                 f"--user-data-dir={profile}", *flags, "about:blank"]
 
         def place():  # where the browser looks for them
             ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (to_browser, from_browser)]

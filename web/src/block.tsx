@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A block of consecutive rows: their names, and a canvas with their states.
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { begin, colour, drawBand, drawCursor, useTheme, useWidth } from "./graph";
 import { paintCurve, quantity, values, type CurvePlace } from "./curves";
 import { countMarks, lossAt, markAt, paintLosses, paintMarks } from "./marks";
@@ -11,7 +11,7 @@ import { KIND, STATES } from "./states";
 import type { Spot } from "./tip";
 import { useStore, type Store } from "./store";
 import { move, timeAt, zoom, type Range } from "./time";
-import { heightOf, type Line, type Track } from "./tree";
+import type { Line, Track } from "./tree";
 
 export interface AllPictures {
   states: Pictures<number>;
@@ -107,7 +107,7 @@ function tipOf(props: Props, track: Track, picture: Picture | undefined, view: R
   return `${STATES[kind]?.[0] ?? "unknown"}${about ? `: ${about}` : ""}`;
 }
 
-const lineAt = (list: Line[], y: number) => list.find((line) => line.y <= y && y < line.y + heightOf(line.track));
+const lineAt = (list: Line[], y: number) => list.find((line) => line.y <= y && y < line.y + line.height);
 
 function usePointer(props: Props, canvas: preact.RefObject<HTMLCanvasElement>) {
   const { store, list, top, pictures, setSpot } = props;
@@ -180,6 +180,30 @@ function about(props: Props, track: Track, view: Range, width: number): string {
   return parts.filter(Boolean).join("; ");
 }
 
+const REST_MS = 200;
+
+/** Rows in words, as they are when nothing moves: while it does, the last words stay, so that moving is quick. */
+function useWords(props: Props, width: number): (track: Track) => string {
+  const { view } = props.store.state;
+  const known = useRef(new Map<string, string>());
+  const told = useRef({ view, at: 0 });
+  const [, draw] = useState(0);
+  if (told.current.view !== view) told.current = { view, at: performance.now() };
+  const rests = performance.now() - told.current.at >= REST_MS;
+  useEffect(() => {
+    const timer = window.setTimeout(() => draw((n) => n + 1), REST_MS);
+    return () => window.clearTimeout(timer);
+  }, [view]);
+  return (track) => {
+    if (known.current.size > 2000) known.current.clear();
+    const before = known.current.get(track.key);
+    if (!rests) return before ?? track.label;
+    const now = about(props, track, view, width);
+    known.current.set(track.key, now);
+    return now;
+  };
+}
+
 function Name({ line, props }: { line: Line; props: Props }) {
   const { track, depth, open } = line;
   const isPinned = props.pinned.includes(track.key);
@@ -228,12 +252,12 @@ export function Block(props: Props) {
     drawBand(context, selection, view, wide, 0, height);
     const places: Place[] = [];
     const curves: CurvePlace[] = [];
-    for (const { track, y } of list) {
+    for (const { track, y, height: high } of list) {
       const picture = pictureOf(pictures, track);
       const text = (kind: number, detail: number) => detailText(tracks, picture!.names, kind, detail);
       if (!picture) continue;
-      if (track.curve) curves.push({ picture, curve: track.curve, y: y - top, height: heightOf(track) });
-      else places.push({ picture, y: y - top, text, sparse: SPARSE[track.kind] ?? KIND.none });
+      if (track.curve) curves.push({ picture, curve: track.curve, y: y - top, height: high });
+      else places.push({ picture, y: y - top, height: high, text, sparse: SPARSE[track.kind] ?? KIND.none });
     }
     paint(context, places, view, wide);
     const ink = colour(canvas.current!, "--ink");
@@ -244,6 +268,7 @@ export function Block(props: Props) {
     if (marks) paintMarks(context, marks, list, top, view, wide, ink);
     drawCursor(context, cursor, view, wide, height);
   });
+  const words = useWords(props, width);
   useWheel(store, canvas);
   const pointer = usePointer(props, canvas);
   void theme;
@@ -261,8 +286,8 @@ export function Block(props: Props) {
           aria-setsize={line.brothers}
           aria-expanded={line.open ?? undefined}
           aria-selected={line.track.key === props.selected}
-          aria-label={about(props, line.track, view, width)}
-          style={{ top: `${line.y - top}px`, height: `${heightOf(line.track)}px` }}
+          aria-label={words(line.track)}
+          style={{ top: `${line.y - top}px`, height: `${line.height}px` }}
         >
           <Name line={line} props={props} />
         </div>

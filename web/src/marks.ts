@@ -6,7 +6,7 @@ import { scaleOf } from "./paint";
 import type { Answer, Picture } from "./pictures";
 import { useLater, type Store } from "./store";
 import { placeOf, type Range } from "./time";
-import { heightOf, type Line, type Track } from "./tree";
+import type { Line, Track } from "./tree";
 
 const TRIGGERS = '$event == "kymo:mark"';
 const NEAR = 4; // pixels from a tick that still show it
@@ -107,12 +107,12 @@ function pattern(context: CanvasRenderingContext2D): CanvasPattern | string {
 export function paintLosses(context: CanvasRenderingContext2D, picture: Picture, list: Line[], top: number, view: Range, width: number): void {
   const { left, scale } = scaleOf(picture, view, width);
   context.fillStyle = pattern(context);
-  for (const { track, y } of list) {
+  for (const { track, y, height } of list) {
     for (const runs of lossesOf(picture, track)) {
       for (let i = 0; i < runs.length; i += 4) {
         const from = Math.max(0, Math.round(left + runs[i] * scale));
         const to = Math.min(width, Math.max(from + 3, Math.round(left + runs[i + 1] * scale)));
-        if (to > 0 && from < width) context.fillRect(from, y - top, to - from, heightOf(track));
+        if (to > 0 && from < width) context.fillRect(from, y - top, to - from, height);
       }
     }
   }

@@ -9,6 +9,7 @@ export const ROW_HELP: [keys: string, what: string][] = [
   ["K", "keep the selected row at the top, or no longer"],
   ["R", "filter the rows by their names"],
   ["C", "show a field of an event as a curve: EVENT.FIELD"],
+  ["-", "low rows, or high ones again"],
   ["[, ]", "close all rows, open all rows"],
 ];
 
@@ -56,6 +57,7 @@ export function rowKeys(store: Store): Record<string, () => void> {
     },
     c: () => document.getElementById("row-field")?.focus(),
     r: () => document.getElementById("row-filter")?.focus(),
+    "-": () => store.setRows({ low: !store.state.rows.low }),
     "[": () => chosen.foldAll(false),
     "]": () => chosen.foldAll(true),
   };

@@ -87,15 +87,15 @@ export function RowsBar({ store }: { store: Store }) {
         onInput={(event) => store.setRows({ filter: event.currentTarget.value })}
       />
       <label>
-        Sort{" "}
         <select
           id="row-sort"
+          aria-label="Sort the rows"
           value={rows.sort}
           onChange={(event) => store.setRows({ sort: event.currentTarget.value as Sort })}
         >
-          <option value="cpu">by CPU time here</option>
-          <option value="name">by name</option>
-          <option value="number">by number</option>
+          <option value="cpu">sort by CPU time here</option>
+          <option value="name">sort by name</option>
+          <option value="number">sort by number</option>
         </select>
       </label>
       <label>
@@ -105,7 +105,16 @@ export function RowsBar({ store }: { store: Store }) {
           checked={rows.active}
           onChange={(event) => store.setRows({ active: event.currentTarget.checked })}
         />{" "}
-        only rows with states here
+        with states here
+      </label>
+      <label title="Low rows (-)">
+        <input
+          id="row-low"
+          type="checkbox"
+          checked={rows.low}
+          onChange={(event) => store.setRows({ low: event.currentTarget.checked })}
+        />{" "}
+        low rows
       </label>
       {!isSaved && <FieldForm store={store} />}
     </div>
@@ -229,19 +238,20 @@ export function RowsPane({ store }: { store: Store }) {
   }, [tree, store.generation, store.progress.progress === 1]); // damage is known once all is counted
   const list = useMemo(
     () => lines(found.tracks, { ...rows, toggled: new Set(rows.toggled) }, active),
-    [found, rows.sort, rows.filter, rows.active, rows.toggled, active],
+    [found, rows.sort, rows.filter, rows.active, rows.low, rows.toggled, active],
   );
   let high = 0;
   const pinned = rows.pinned.flatMap((key): Line[] => {
     const track = found.keys.get(key);
     if (!track) return [];
-    high += heightOf(track);
-    return [{ track, y: high - heightOf(track), depth: 0, open: null, position: 1, brothers: 1 }];
+    const height = heightOf(track, rows.low);
+    high += height;
+    return [{ track, y: high - height, height, depth: 0, open: null, position: 1, brothers: 1 }];
   });
   const end = list.at(-1);
-  const total = end ? end.y + heightOf(end.track) : 0;
+  const total = end ? end.y + end.height : 0;
   const from = Math.max(0, Math.min(top, total - height));
-  const visible = list.filter((line) => line.y < from + height && line.y + heightOf(line.track) > from);
+  const visible = list.filter((line) => line.y < from + height && line.y + line.height > from);
   const trouble = pictures.states.error || pictures.curves.error || pictures.fields.error;
   // Without a pointer: the selected row at the cursor.
   const chosenSpot = useMemo((): Spot | null => {
@@ -266,7 +276,7 @@ export function RowsPane({ store }: { store: Store }) {
   useLayoutEffect(() => {
     const element = scroller.current!;
     if (selected >= 0) {
-      const tall = heightOf(list[selected].track);
+      const tall = list[selected].height;
       const wasSeen = before.current.y >= 0 && before.current.y <= height - tall;
       if (before.current.key === rows.selected && wasSeen) element.scrollTop = place - before.current.y;
       else if (before.current.key !== rows.selected && place < element.scrollTop) element.scrollTop = place;
@@ -278,7 +288,7 @@ export function RowsPane({ store }: { store: Store }) {
   // The rows became lower: so does the selected one not go out of sight.
   const highBefore = useRef(height);
   useLayoutEffect(() => {
-    const tall = selected < 0 ? 0 : heightOf(list[selected].track);
+    const tall = selected < 0 ? 0 : list[selected].height;
     const wasSeen = before.current.y >= 0 && before.current.y <= highBefore.current - tall;
     if (selected >= 0 && wasSeen && before.current.y > height - tall) scroller.current!.scrollTop = place + tall - height;
     highBefore.current = height;
@@ -303,7 +313,7 @@ export function RowsPane({ store }: { store: Store }) {
     if (width > 0) ask(pictures, view, width, [...pinned, ...visible], filter);
   });
   return (
-    <section class="tracks" id="timeline" aria-label="Rows">
+    <section class={rows.low ? "tracks low" : "tracks"} id="timeline" aria-label="Rows">
       {pinned.length > 0 && (
         <div class="pinned" role="tree" aria-label="Rows that stay at the top">
           <Block {...shared} list={pinned} top={0} height={high} prefix="pin" />

@@ -28,6 +28,7 @@ export interface RowsState {
   sort: Sort;
   filter: string;
   active: boolean; // only rows with states in the range
+  low: boolean; // low rows
   toggled: readonly string[]; // open ones that are closed at first, and the other way round
   pinned: readonly string[];
   selected: string | null;
@@ -51,6 +52,7 @@ function rowsFrom(words: URLSearchParams): RowsState {
     sort: sort === "name" || sort === "number" ? sort : "cpu",
     filter: (words.get("rows") ?? "").slice(0, 200),
     active: words.get("active") === "1",
+    low: words.get("low") === "1",
     toggled: keys("toggled"),
     pinned: keys("pin"),
     selected: words.get("track"),
@@ -62,6 +64,7 @@ function rowsTo(rows: RowsState, words: URLSearchParams): void {
   if (rows.sort !== "cpu") words.set("sort", rows.sort);
   if (rows.filter) words.set("rows", rows.filter);
   if (rows.active) words.set("active", "1");
+  if (rows.low) words.set("low", "1");
   if (rows.toggled.length) words.set("toggled", rows.toggled.slice(0, MOST_KEYS).join("~"));
   if (rows.pinned.length) words.set("pin", rows.pinned.slice(0, MOST_KEYS).join("~"));
   for (const field of rows.fields.slice(0, MOST_FIELDS)) words.append("field", field);

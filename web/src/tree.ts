@@ -19,15 +19,21 @@ export interface Track {
 }
 
 export const ROW = 18;
+const LOW_ROW = 12;
 const TALL = 34;
+const LOW_TALL = 24;
 
 /** Curves need room; processes are many. */
-export const heightOf = (track: Track): number => (track.curve && track.kind !== "process" ? TALL : ROW);
+export function heightOf(track: Track, low: boolean): number {
+  if (track.curve && track.kind !== "process") return low ? LOW_TALL : TALL;
+  return low ? LOW_ROW : ROW;
+}
 
 /** A visible row, where it is, and its place among its brothers. */
 export interface Line {
   track: Track;
   y: number;
+  height: number;
   depth: number;
   open: boolean | null; // null: nothing is below it
   position: number;
@@ -38,6 +44,7 @@ export interface Choice {
   sort: Sort;
   filter: string;
   active: boolean; // only rows with states in the range
+  low: boolean; // low rows
   toggled: ReadonlySet<string>;
 }
 
@@ -243,8 +250,9 @@ export function lines(tracks: Track[], choice: Choice, active: ReadonlyMap<numbe
       const below = track.children.some((child) => shown.get(child));
       // What matches is in sight.
       const open = below ? isOpen(track, choice.toggled) || (wanted !== null && !wanted.test(track.label)) : null;
-      found.push({ track, y, depth, open, position: i + 1, brothers: visible.length });
-      y += heightOf(track);
+      const height = heightOf(track, choice.low);
+      found.push({ track, y, height, depth, open, position: i + 1, brothers: visible.length });
+      y += height;
       if (open) add(track.children, depth + 1);
     });
   };
