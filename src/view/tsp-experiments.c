@@ -155,6 +155,19 @@ static int take_traces(struct ky_tsp_answer *answer, struct ky_tsp_experiment *e
 	return KYMO_OK;
 }
 
+/* The name is taken: by the same experiment, or by another one, which is a clash. */
+static void put_named(struct ky_tsp_answer *answer, const struct ky_tsp_experiment *experiment,
+		      bool is_same)
+{
+	if (!is_same) {
+		ky_strbuf_adds(answer->out, "{\"title\": \"another experiment has this name\", "
+					    "\"experiment\": ");
+		answer->status = 409;
+	}
+	put_experiment(answer->tsp, experiment, answer->out);
+	ky_strbuf_adds(answer->out, is_same ? "" : "}\n");
+}
+
 /*
  * Answer with an experiment of the same name, or add @experiment if others have opened its traces. True: the
  * answer is there. The caller has the lock.
@@ -168,15 +181,7 @@ static bool settle(struct ky_tsp_answer *answer, struct ky_tsp_experiment *exper
 		bool is_same = has_same_traces(*one, experiment);
 
 		if (strcmp((*one)->name, experiment->name) == 0) {
-			if (!is_same)
-				ky_strbuf_adds(answer->out,
-					       "{\"title\": \"another experiment has this name\", "
-					       "\"experiment\": ");
-			put_experiment(tsp, *one, answer->out);
-			if (!is_same) {
-				ky_strbuf_adds(answer->out, "}\n");
-				answer->status = 409;
-			}
+			put_named(answer, *one, is_same);
 			return true;
 		}
 		if (is_same && !experiment->engine) {
