@@ -213,6 +213,20 @@ def test_live_readers(kymo, kymo_bin, lab, relay, tmp_path):
     assert without_times(text) == without_times((tmp_path / "printed").read_text())
 
 
+def test_reader_before_the_first_program(kymo_bin, lab, relay, tmp_path):
+    """The session is there for readers at the relay from its begin on: they wait for its first trace."""
+    here = relay()
+    lab.session("early", "--subbuf-size=4096", create=["--live=100000", *here.lttng_options()])
+    with open(tmp_path / "printed", "wb") as file, open(tmp_path / "said", "wb") as said:
+        reader = subprocess.Popen([kymo_bin, "print", "--live", here.address("early")], stdout=file, stderr=said)
+    wait_for(lambda: "waiting: there is no trace yet" in (tmp_path / "said").read_text() or reader.poll() is not None)
+    lab.run("./prog", 0, 10)
+    wait_for(lambda: numbers((tmp_path / "printed").read_text()) == list(range(10)) or reader.poll() is not None)
+    lab.end("early")
+    assert reader.wait(timeout=120) == 0, (tmp_path / "said").read_text()
+    assert numbers((tmp_path / "printed").read_text()) == list(range(10))
+
+
 def consumers(home):
     """The consumer daemons of the session daemon in @home."""
     found = []

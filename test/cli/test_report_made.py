@@ -79,7 +79,7 @@ def test_waits_without_a_switch_to_the_thread(kymo, tmp_path):
 
     for report in ("sched", "summary"):
         assert "measured 9 of 12 waits for a CPU: the other 3 ended without a recorded switch to the thread; " \
-            "each lasted at most 16.000 us, all of them at most 27.000 us" in notes(report), notes(report)
+            "each lasted at most 16.000 us, together at most 27.000 us" in notes(report), notes(report)
     assert "with the time since the wake-ups, it would be at most 27.000 us more" in notes("threads")
     # A trace that has every switch shows no such column.
     whole = write(tmp_path / "whole", made[:-8])

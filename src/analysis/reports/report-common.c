@@ -313,8 +313,8 @@ int ky_report_note_waits(struct ky_report_result *result)
 	return ky_report_note(
 		result,
 		"measured %" PRIu64 " of %" PRIu64 " waits for a CPU: the other %" PRIu64
-		" ended without a recorded switch to the thread; each lasted at most %s, all "
-		"of them at most %s",
+		" ended without a recorded switch to the thread; each lasted at most %s, "
+		"together at most %s",
 		waits.measured, waits.measured + waits.missed, waits.missed,
 		ky_format_duration(longest, waits.missed_longest_ns),
 		ky_format_duration(total, waits.missed_most_ns));

@@ -158,7 +158,7 @@ static const struct ky_option_def report_option_defs[] = {
 static void list_reports(void)
 {
 	for (const struct ky_report *const *report = ky_reports; *report; report++)
-		printf("  %-12s %s\n", (*report)->name, (*report)->summary);
+		printf("  %-13s %s\n", (*report)->name, (*report)->summary);
 	puts("\n'kymo report NAME --help' explains a report and its columns.");
 }
 

@@ -179,8 +179,11 @@ int ky_lttng_relay_new(const struct ky_lttng_relay_options *options, struct ky_l
 	if (!relay)
 		return ky_error_nomem(err);
 	relay->options = *options;
-	relay->sessions = (struct ky_lttng_sessions){
-		.dir = options->dir, .dir_fd = options->dir_fd, .log = options->clients->log};
+	relay->sessions = (struct ky_lttng_sessions){.dir = options->dir,
+						     .dir_fd = options->dir_fd,
+						     .log = options->clients->log,
+						     .note = options->note,
+						     .note_data = options->note_data};
 	ky_map_init(&relay->streams);
 	ret = ky_lttng_traces_init(&relay->traces, options->clients->loop, err);
 	if (!ret)

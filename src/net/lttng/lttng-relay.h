@@ -26,6 +26,8 @@ struct ky_lttng_relay_options {
 	uint64_t quota_bytes;
 	struct ky_clients *clients;
 	struct ky_relay_hosts *hosts;
+	ky_lttng_note note; /* as in struct ky_lttng_sessions */
+	void *note_data;
 };
 
 struct ky_lttng_relay {

@@ -121,19 +121,21 @@ static void session_free(struct ky_lttng_session *session)
 	free(session);
 }
 
-int ky_lttng_session_get(struct ky_lttng_sessions *sessions,
-			 const struct ky_lttng_session_spec *spec, struct ky_relay_host *host,
-			 struct ky_lttng_session **out, struct kymo_error *err)
+static void note(const struct ky_lttng_session *session, bool is_here)
 {
-	struct ky_lttng_session *session = find(sessions, spec);
+	const struct ky_lttng_sessions *sessions = session->sessions;
+
+	if (sessions->note)
+		sessions->note(sessions->note_data, session->path, is_here);
+}
+
+static int session_new(struct ky_lttng_sessions *sessions, const struct ky_lttng_session_spec *spec,
+		       struct ky_relay_host *host, struct ky_lttng_session **out,
+		       struct kymo_error *err)
+{
+	struct ky_lttng_session *session = calloc(1, sizeof(*session));
 	int ret;
 
-	*out = session;
-	if (session) {
-		session->refs++;
-		return KYMO_OK;
-	}
-	session = calloc(1, sizeof(*session));
 	if (!session)
 		return ky_error_nomem(err);
 	*session = (struct ky_lttng_session){.sessions = sessions,
@@ -152,7 +154,19 @@ int ky_lttng_session_get(struct ky_lttng_sessions *sessions,
 		session_free(session);
 		return ret;
 	}
+	note(session, true);
 	*out = session;
+	return KYMO_OK;
+}
+
+int ky_lttng_session_get(struct ky_lttng_sessions *sessions,
+			 const struct ky_lttng_session_spec *spec, struct ky_relay_host *host,
+			 struct ky_lttng_session **out, struct kymo_error *err)
+{
+	*out = find(sessions, spec);
+	if (!*out)
+		return session_new(sessions, spec, host, out, err);
+	(*out)->refs++;
 	return KYMO_OK;
 }
 
@@ -167,6 +181,7 @@ void ky_lttng_session_put(struct ky_lttng_session *session)
 	while (sessions->list.data[i] != session)
 		i++;
 	sessions->list.data[i] = sessions->list.data[--sessions->list.len];
+	note(session, false);
 	session_free(session);
 }
 

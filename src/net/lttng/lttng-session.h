@@ -35,10 +35,15 @@ struct ky_lttng_session_spec {
 };
 
 /* The sessions of a relay. A zeroed struct with dir and dir_fd is empty. */
+/* Hears that the session at @path below the relay's directory begins (@is_here) or that its last daemon has gone. */
+typedef void (*ky_lttng_note)(void *data, const char *path, bool is_here);
+
 struct ky_lttng_sessions {
 	const char *dir; /* the relay's directory; these three must outlive the sessions */
 	int dir_fd;
 	const struct ky_log *log;
+	ky_lttng_note note; /* NULL: nobody asks */
+	void *note_data;
 	KY_VEC(struct ky_lttng_session *) list;
 };
 

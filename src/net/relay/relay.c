@@ -579,6 +579,16 @@ int ky_relay_listen(struct ky_relay *relay, int fd, struct kymo_error *err)
 	return ky_clients_listen(&relay->clients, fd, &calls, relay, relay->options.tls, err);
 }
 
+/* Readers find the session before its first trace, and wait for that. */
+static void note_lttng(void *data, const char *path, bool is_here)
+{
+	const struct ky_relay *relay = data;
+
+	if (relay->options.viewers)
+		ky_viewer_server_note(relay->options.viewers, path,
+				      is_here ? KY_VIEWER_RECORDER_HERE : KY_VIEWER_RECORDER_GONE);
+}
+
 int ky_relay_listen_lttng(struct ky_relay *relay, int control_fd, int data_fd,
 			  struct kymo_error *err)
 {
@@ -586,7 +596,9 @@ int ky_relay_listen_lttng(struct ky_relay *relay, int control_fd, int data_fd,
 						       .dir_fd = relay->dir_fd,
 						       .quota_bytes = relay->options.quota_bytes,
 						       .clients = &relay->clients,
-						       .hosts = &relay->hosts};
+						       .hosts = &relay->hosts,
+						       .note = note_lttng,
+						       .note_data = relay};
 	int ret = ky_lttng_relay_new(&options, &relay->lttng, err);
 
 	if (!ret)
