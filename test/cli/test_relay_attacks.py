@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -16,7 +17,7 @@ from test_network import MODES, OPEN, OPENED, PATCH, REMOVE, STREAM, data, frame
 
 pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
 
-WELCOME, ACK, READERS, BYE = 5, 6, 7, 17
+WELCOME, ACK, READERS, BEACON, BYE = 5, 6, 7, 12, 17
 HEAD_BYTES = 24
 
 
@@ -113,6 +114,34 @@ def test_new_recording_on_a_full_disk(kymo_bin, small_disk):
         os.remove(small_disk / "filler")
         assert b"No space left" not in talk(here.port, OPENED, data(0, 0, 0, b"x", 1))
         assert os.path.exists(here.trace("session") + "/kernel/a")
+
+
+def test_beacon_in_a_directory_that_is_gone(kymo_bin, tmp_path):
+    with relays(kymo_bin, tmp_path) as begin:
+        got = talk(begin().port, OPENED, frame(REMOVE, b"kernel", 0, 1), frame(BEACON, bytes(8), 1, 2))
+        assert b"cannot write for live readers: No such file or directory" in got
+
+
+def test_much_work_for_few_bytes(kymo_bin, tmp_path):
+    """A beacon of 32 bytes costs several system calls: others get their turn among them."""
+    def flood(port, number):
+        with socket.create_connection(("127.0.0.1", port)) as client, contextlib.suppress(OSError):
+            client.sendall(OPENED.replace(b"x" * 16, b"%016d" % number))
+            for first in range(1, 1 << 30, 10000):
+                client.sendall(b"".join(frame(BEACON, bytes(8), 1, first + i) for i in range(10000)))
+
+    with relays(kymo_bin, tmp_path) as begin:
+        here = begin()
+        floods = [threading.Thread(target=flood, args=(here.port, i)) for i in range(8)]
+        for one in floods:
+            one.start()
+        time.sleep(2)
+        with socket.create_connection(("127.0.0.1", here.port), timeout=30) as client:
+            client.sendall(hello(session=b"y" * 16))
+            assert client.recv(HEAD_BYTES)[0] == WELCOME
+        here.end()
+        for one in floods:
+            one.join()
 
 
 def memory_kb(process):

@@ -13,7 +13,9 @@
 #define BUFFER_BYTES (256u << 10)
 /* So often a client is read before the others get their turn. */
 #define READS_AT_A_TIME 4
-#define SWEEP_S		5
+/* Nor does it get more time than that, apart from the end of what it has begun. */
+#define TURN_NS 5000000
+#define SWEEP_S 5
 /* When descriptors are short, new clients wait for so long. */
 #define PAUSE_NS UINT64_C(1000000000)
 
@@ -33,6 +35,7 @@ static void client_free(struct ky_client *client)
 	client->calls->end(client);
 	ky_loop_remove(client->source);
 	ky_link_free(client->link);
+	free(client->kept);
 	free(client);
 }
 
@@ -111,12 +114,62 @@ static void log_end(const struct ky_client *client, int errnum)
 			     : "the connection ended");
 }
 
+/* ---- turns ---------------------------------------------------------------------------- */
+
+bool ky_client_is_over_time(const struct ky_client *client)
+{
+	return ky_os_now_ns() >= client->turn_end_ns;
+}
+
+int ky_client_keep(struct ky_client *client, const uint8_t *data, size_t bytes,
+		   struct kymo_error *err)
+{
+	client->kept = malloc(bytes);
+	if (!client->kept)
+		return ky_error_nomem(err);
+	memcpy(client->kept, data, bytes);
+	client->kept_bytes = bytes;
+	/* The kernel does not tell of data that has been read. */
+	ky_loop_set_timer(client->clients->turn_timer, 1);
+	return KYMO_OK;
+}
+
+/* Data of the client, of this turn or of the last one. *gone: the client is no more; then the result is the loop's. */
+static int take_data(struct ky_client *client, const uint8_t *data, size_t bytes, bool *gone)
+{
+	struct kymo_error err = {.code = KYMO_OK};
+	int ret = client->calls->take(client, data, bytes, &err);
+
+	*gone = true;
+	if (ret < 0)
+		return drop_with(client, &err);
+	if (client->is_leaving)
+		return leave(client);
+	*gone = false;
+	return KYMO_OK;
+}
+
+static int take_kept(struct ky_client *client, bool *gone)
+{
+	uint8_t *kept = client->kept;
+	int ret;
+
+	client->kept = NULL;
+	ret = take_data(client, kept, client->kept_bytes, gone);
+	free(kept);
+	return ret;
+}
+
 /* Returns what the loop's call is to return: the client may be gone. */
 static int read_client(struct ky_client *client, uint8_t *buffer)
 {
-	struct kymo_error err;
+	bool gone = false;
+	int ret = KYMO_OK;
 
-	for (int i = 0; i < READS_AT_A_TIME; i++) {
+	client->turn_end_ns = ky_os_now_ns() + TURN_NS;
+	if (client->kept)
+		ret = take_kept(client, &gone);
+	for (int i = 0; i < READS_AT_A_TIME && !gone && !client->kept; i++) {
 		ssize_t got = ky_link_receive(client->link, buffer, BUFFER_BYTES);
 
 		if (got == -EAGAIN)
@@ -126,16 +179,28 @@ static int read_client(struct ky_client *client, uint8_t *buffer)
 			return drop(client);
 		}
 		client->heard_s = ky_os_now_s();
-		if (client->calls->take(client, buffer, (size_t)got, &err) < 0)
-			return drop_with(client, &err);
-		if (client->is_leaving)
-			return leave(client);
+		ret = take_data(client, buffer, (size_t)got, &gone);
 		if ((size_t)got < BUFFER_BYTES)
 			break;
 	}
-	if (client->calls->rest)
+	if (!gone && client->calls->rest)
 		client->calls->rest(client);
-	return KYMO_OK;
+	return ret;
+}
+
+/* The next turn of clients that have kept data. */
+static int take_turns(void *data, struct kymo_error *err)
+{
+	struct ky_clients *clients = data;
+	int ret = KYMO_OK;
+
+	(void)err;
+	ky_loop_set_timer(clients->turn_timer, 0);
+	/* The turn of one may end others. */
+	for (size_t i = clients->list.len; i-- > 0 && !ret;)
+		if (i < clients->list.len && clients->list.data[i]->kept)
+			ret = read_client(clients->list.data[i], clients->buffer);
+	return ret;
 }
 
 static int take_client(void *data, struct kymo_error *err)
@@ -143,7 +208,8 @@ static int take_client(void *data, struct kymo_error *err)
 	struct ky_client *client = data;
 
 	(void)err;
-	return read_client(client, client->clients->buffer);
+	/* Its next turn comes with those of the others. */
+	return client->kept ? KYMO_OK : read_client(client, client->clients->buffer);
 }
 
 int ky_client_read(struct ky_client *client, struct kymo_error *err)
@@ -330,6 +396,8 @@ int ky_clients_init(struct ky_clients *clients, struct ky_loop *loop, const stru
 	if (!ret)
 		ret = ky_loop_add_timer(loop, end_pause, clients, &clients->pause_timer, err);
 	if (!ret)
+		ret = ky_loop_add_timer(loop, take_turns, clients, &clients->turn_timer, err);
+	if (!ret)
 		ky_loop_set_timer(clients->timer, UINT64_C(1000000000) * SWEEP_S);
 	return ret;
 }
@@ -349,6 +417,7 @@ void ky_clients_fini(struct ky_clients *clients)
 	ky_vec_fini(&clients->ports);
 	ky_loop_remove(clients->timer);
 	ky_loop_remove(clients->pause_timer);
+	ky_loop_remove(clients->turn_timer);
 	free(clients->buffer);
 	free(clients->spare);
 	*clients = (struct ky_clients){0};

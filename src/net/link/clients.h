@@ -8,7 +8,8 @@
  *	...
  *	ky_clients_fini(&clients);
  *
- * All clients share one buffer for what comes in. An error of a call costs only that connection.
+ * All clients share one buffer for what comes in. An error of a call costs only that connection. A call that finds that its
+ * client's turn is over keeps the rest of the data for the next turn.
  *
  * Threads: one.
  */
@@ -33,7 +34,10 @@ struct ky_client_calls {
 	size_t struct_bytes; /* of the struct that begins with struct ky_client; it starts as zeros */
 	/* The client has connected. Optional. */
 	int (*begin)(struct ky_client *client, struct kymo_error *err);
-	/* Data has come. An error ends the connection. */
+	/*
+	 * Data has come. An error ends the connection. Where the work for a few bytes can take long, the call asks
+	 * ky_client_is_over_time() after each piece of work, and gives what is left to ky_client_keep().
+	 */
 	int (*take)(struct ky_client *client, const uint8_t *data, size_t bytes,
 		    struct kymo_error *err);
 	/* The client has no more data at present, or other clients get their turn. Optional. */
@@ -74,8 +78,11 @@ struct ky_client {
 	struct ky_loop_source *source;
 	int64_t begun_s, heard_s; /* CLOCK_MONOTONIC */
 	uint64_t number;	  /* a client that has come later has a higher one */
-	bool is_only;		  /* the loop ends with it */
-	bool is_leaving;	  /* its link goes to calls->leave() */
+	int64_t turn_end_ns;	  /* of the present turn */
+	uint8_t *kept;		  /* data for the next turn; NULL: none */
+	size_t kept_bytes;
+	bool is_only;	 /* the loop ends with it */
+	bool is_leaving; /* its link goes to calls->leave() */
 };
 
 struct ky_clients_port;
@@ -86,7 +93,7 @@ struct ky_clients {
 	unsigned int max;
 	uint64_t n_added;
 	uint8_t *buffer, *spare; /* the latter for ky_client_read(); NULL: not needed yet */
-	struct ky_loop_source *timer, *pause_timer;
+	struct ky_loop_source *timer, *pause_timer, *turn_timer;
 	bool is_short; /* of descriptors or memory: the log has it */
 	KY_VEC(struct ky_link *)
 	pausing; /* of clients that come again; closed with the pause's end */
@@ -117,6 +124,12 @@ int ky_clients_listen(struct ky_clients *clients, int fd, const struct ky_client
 int ky_clients_add(struct ky_clients *clients, int in_fd, int out_fd,
 		   const struct ky_client_calls *calls, void *owner, struct ky_tls *tls,
 		   bool is_only, struct kymo_error *err);
+
+/* Whether others are to get their turn. */
+bool ky_client_is_over_time(const struct ky_client *client);
+/* In calls->take(): the next turn begins with these bytes, which are the rest of the call's data. KYMO_E_MEMORY. */
+int ky_client_keep(struct ky_client *client, const uint8_t *data, size_t bytes,
+		   struct kymo_error *err);
 
 /* Ends the connection and frees the client. Not for a client whose call is running: it returns an error. */
 void ky_client_drop(struct ky_client *client);

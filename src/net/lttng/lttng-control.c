@@ -179,6 +179,8 @@ static int take(struct ky_client *base, const uint8_t *data, size_t bytes, struc
 	while (bytes && !ret) {
 		size_t part = sizeof(control->head) - control->n_head;
 
+		if (!control->n_head && ky_client_is_over_time(base))
+			return ky_client_keep(base, data, bytes, err);
 		if (part) {
 			part = part < bytes ? part : bytes;
 			memcpy(control->head.bytes + control->n_head, data, part);

@@ -110,6 +110,8 @@ static int take(struct ky_client *base, const uint8_t *at, size_t bytes, struct 
 	while (bytes && !ret) {
 		size_t part = sizeof(data->bytes) - data->n_head;
 
+		if (!data->n_head && ky_client_is_over_time(base))
+			return ky_client_keep(base, at, bytes, err);
 		if (part) {
 			part = part < bytes ? part : bytes;
 			memcpy(data->bytes + data->n_head, at, part);

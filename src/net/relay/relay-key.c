@@ -105,11 +105,10 @@ static int write_token(int dir_fd, const char *name, const uint8_t *fingerprint,
 	ky_strbuf_adds(&text, "\ntoken ");
 	put_digits(&text, token, sizeof(token));
 	ky_strbuf_addc(&text, '\n');
-	if (ky_strbuf_failed(&text))
-		ret = ky_error_nomem(err);
-	else
-		ret = ky_file_replace(dir_fd, name, ky_strbuf_text(&text), text.len);
-	if (ret < 0 && ret != KYMO_E_MEMORY)
+	ret = ky_strbuf_failed(&text)
+		      ? -ENOMEM
+		      : ky_file_replace(dir_fd, name, ky_strbuf_text(&text), text.len);
+	if (ret < 0)
 		ret = ky_error_errno(err, -ret, "cannot write the key for other machines");
 	ky_strbuf_fini(&text);
 	return ret;

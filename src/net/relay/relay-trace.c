@@ -373,16 +373,13 @@ int ky_relay_trace_beacon(struct ky_relay_trace *trace, uint64_t until_cycles,
 	ky_live_put_head(&text, until_cycles);
 	for (size_t at = 0; (stream = next_stream(trace, &at));)
 		ky_live_put_stream(&text, stream->name, stream->size_bytes);
-	if (ky_strbuf_failed(&text))
-		ret = ky_error_nomem(err);
-	else
-		ret = ky_file_replace(trace->fd, KY_LIVE_FILE_NAME, ky_strbuf_text(&text),
-				      text.len);
+	ret = ky_strbuf_failed(&text) ? -ENOMEM
+				      : ky_file_replace(trace->fd, KY_LIVE_FILE_NAME,
+							ky_strbuf_text(&text), text.len);
 	ky_strbuf_fini(&text);
 	trace->is_told = true;
-	return ret < 0 && ret != KYMO_E_MEMORY
-		       ? io_error(trace, KY_LIVE_FILE_NAME, -ret, "write for live readers", err)
-		       : ret;
+	return ret < 0 ? io_error(trace, KY_LIVE_FILE_NAME, -ret, "write for live readers", err)
+		       : KYMO_OK;
 }
 
 void ky_relay_trace_end(struct ky_relay_trace *trace)

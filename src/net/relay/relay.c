@@ -480,6 +480,8 @@ static int take(struct ky_client *base, const uint8_t *data, size_t bytes, struc
 		/* A reader waits for its welcome. */
 		if (client->base.is_leaving)
 			return ky_error_set(err, KYMO_E_FORMAT, "the reader does not wait");
+		if (!client->n_head && ky_client_is_over_time(base))
+			return ky_client_keep(base, data, bytes, err);
 		size_t part;
 
 		if (client->n_head < KY_FRAME_HEAD_BYTES) {
