@@ -20,4 +20,4 @@ await esbuild.build({
   outdir: out,
   logLevel: "warning",
 });
-for (const name of ["index.html", "icon.svg"]) copyFileSync(join(here, "src", name), join(out, name));
+for (const name of ["index.html", "icon.svg", "pair.html", "pair.css"]) copyFileSync(join(here, "src", name), join(out, name));

@@ -297,6 +297,10 @@ int ky_view_request_parse(const char *target, bool is_post, const char *token,
 	    target[1 + KY_VIEW_TOKEN_CHARS] != '/')
 		return ky_error_set(err, KYMO_E_PERMISSION, "wrong token");
 	path = target + 2 + KY_VIEW_TOKEN_CHARS;
+	if ((path[0] == 'a' || path[0] == 'b') && path[1] == '/') {
+		request->side = path[0] == 'a' ? 1 : 2;
+		path += 2;
+	}
 	len = strcspn(path, "?");
 	if (strncmp(path, "api/", 4) == 0)
 		resource = resource_of(path + 4, len - 4);

@@ -56,6 +56,8 @@ enum ky_view_what {
 struct ky_view_request {
 	enum ky_view_what what;
 	bool is_post;
+	unsigned int
+		side; /* of two sets of traces beside each other: 1 or 2; 0: the path names none */
 	char name[KY_VIEW_NAME_BYTES]; /* of the asset or the report */
 	int64_t begin_ns, end_ns;      /* from the clock's origin, both inclusive */
 	int64_t ns;
@@ -68,6 +70,8 @@ struct ky_view_request {
 };
 
 /*
+ * /TOKEN/a/ and /TOKEN/b/ are the sides of a page with two sets of traces.
+ *
  * Parse @target, the path and query of a request as they are on the wire: "/TOKEN/api/rows?row=7".
  *
  * @token: KY_VIEW_TOKEN_CHARS characters; the comparison takes the same time for each wrong token.

@@ -12,13 +12,10 @@ static int refuse(struct kymo_error *err)
 	return KYMO_E_UNSUPPORTED;
 }
 
-int ky_view_server_open(struct ky_view *view, struct ky_view_live *live,
-			struct ky_view_notes *notes, uint16_t port, struct ky_view_server **server,
-			struct kymo_error *err)
+int ky_view_server_open(const struct ky_view_served *served, uint16_t port,
+			struct ky_view_server **server, struct kymo_error *err)
 {
-	(void)view;
-	(void)live;
-	(void)notes;
+	(void)served;
 	(void)port;
 	(void)server;
 	return refuse(err);

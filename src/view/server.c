@@ -24,9 +24,7 @@
 #define LINK_BYTES	   96
 
 struct ky_view_server {
-	struct ky_view *view; /* or: */
-	struct ky_view_live *live;
-	struct ky_view_notes *notes;
+	struct ky_view_served served;
 	struct MHD_Daemon *daemon;
 	uint16_t port;
 	char token[KY_VIEW_TOKEN_CHARS + 1];
@@ -54,9 +52,9 @@ struct waiting {
 static const char *const headers[][2] = {
 	{"Content-Security-Policy",
 	 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-	 "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+	 "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-src 'self'; frame-ancestors 'self'"},
 	{"X-Content-Type-Options", "nosniff"},
-	{"X-Frame-Options", "DENY"},
+	{"X-Frame-Options", "SAMEORIGIN"},
 	{"Referrer-Policy", "no-referrer"}, /* the link has the token */
 	{"Cross-Origin-Opener-Policy", "same-origin"},
 	{"Cross-Origin-Resource-Policy", "same-origin"},
@@ -171,15 +169,20 @@ static int make_answer(struct ky_view_server *server, const struct ky_view_reque
 		       const struct ky_view_stop *stop, struct ky_strbuf *out,
 		       struct kymo_error *err)
 {
+	const struct ky_view_served *served = &server->served;
 	struct ky_view *view;
 	int ret;
 
 	if (is_of_notes(request))
-		return ky_view_notes_answer(server->notes, request, out, err);
-	view = server->live ? ky_view_live_take(server->live) : server->view;
+		return ky_view_notes_answer(request->side == 2 ? served->beside_notes
+							       : served->notes,
+					    request, out, err);
+	if (request->side == 2)
+		return ky_view_answer(served->beside, request, stop, out, err);
+	view = served->live ? ky_view_live_take(served->live) : served->view;
 	ret = ky_view_answer(view, request, stop, out, err);
-	if (server->live)
-		ky_view_live_put(server->live, view);
+	if (served->live)
+		ky_view_live_put(served->live, view);
 	return ret;
 }
 
@@ -248,8 +251,20 @@ static enum MHD_Result begin(struct exchange *exchange, struct MHD_Connection *c
 	if (ky_view_request_parse(exchange->target, is_post, exchange->server->token,
 				  &exchange->request, &err) < 0)
 		return send_error(connection, &err);
+	if (exchange->request.side && !exchange->server->served.beside)
+		return refuse(connection, KYMO_E_NOT_FOUND, "no such page");
 	*done = false;
 	return MHD_YES;
+}
+
+/* Of two sets of traces, the page has a frame for each. */
+static const char *asset_of(const struct exchange *exchange)
+{
+	const struct ky_view_request *request = &exchange->request;
+
+	if (request->name[0])
+		return request->name;
+	return exchange->server->served.beside && !request->side ? "pair.html" : "index.html";
 }
 
 static enum MHD_Result handle(void *data, struct MHD_Connection *connection, const char *url,
@@ -273,8 +288,7 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
 			return ret; /* a POST comes again after its (empty) body */
 	}
 	if (exchange->request.what == KY_VIEW_ASSET)
-		return send_asset(connection, exchange->request.name[0] ? exchange->request.name
-									: "index.html");
+		return send_asset(connection, asset_of(exchange));
 	return answer(exchange, connection);
 }
 
@@ -361,9 +375,8 @@ static int start(struct ky_view_server *server, int fd, struct kymo_error *err)
 	return ky_error_set(err, KYMO_E_IO, "cannot start the viewer's server");
 }
 
-int ky_view_server_open(struct ky_view *view, struct ky_view_live *live,
-			struct ky_view_notes *notes, uint16_t port, struct ky_view_server **made,
-			struct kymo_error *err)
+int ky_view_server_open(const struct ky_view_served *served, uint16_t port,
+			struct ky_view_server **made, struct kymo_error *err)
 {
 	struct ky_view_server *server;
 	int ret, fd;
@@ -380,9 +393,7 @@ int ky_view_server_open(struct ky_view *view, struct ky_view_live *live,
 	server = calloc(1, sizeof(*server));
 	if (!server)
 		return ky_error_nomem(err);
-	server->view = view;
-	server->live = live;
-	server->notes = notes;
+	server->served = *served;
 	server->port = port;
 	fd = listen_on(&server->port, err);
 	ret = fd < 0 ? fd : make_token(server, err);

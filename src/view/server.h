@@ -16,16 +16,24 @@
 
 struct ky_view_server;
 
+/* What a server shows. */
+struct ky_view_served {
+	struct ky_view *view; /* or: */
+	struct ky_view_live *live;
+	struct ky_view_notes *notes;
+	struct ky_view *beside; /* other traces in the same window; NULL: none */
+	struct ky_view_notes *beside_notes;
+};
+
 /*
- * Listen on 127.0.0.1. @view, or else @live, is borrowed; so is @notes. @port: 0: any free one. The caller must have blocked the
+ * Listen on 127.0.0.1. All that @served has is borrowed. @port: 0: any free one. The caller must have blocked the
  * signals that it handles: the server's threads inherit this.
  *
  * Returns 0; KYMO_E_UNSUPPORTED when the build has no server or no page; KYMO_E_IO when the port is
  * not free; KYMO_E_MEMORY.
  */
-int ky_view_server_open(struct ky_view *view, struct ky_view_live *live,
-			struct ky_view_notes *notes, uint16_t port, struct ky_view_server **server,
-			struct kymo_error *err);
+int ky_view_server_open(const struct ky_view_served *served, uint16_t port,
+			struct ky_view_server **server, struct kymo_error *err);
 /* The link of the page, with its secret token. */
 const char *ky_view_server_link(const struct ky_view_server *server);
 /* Ends answers in progress. NULL is allowed. */

@@ -47,6 +47,8 @@ static void try_target(const char *target, bool is_post)
 		abort();
 	if (request.what == KY_VIEW_ROWS && (!request.count || request.count > KY_VIEW_MAX_ROWS))
 		abort();
+	if (request.side > 2)
+		abort();
 	if (request.n_ids > KY_VIEW_MAX_IDS ||
 	    ((request.what == KY_VIEW_TIMELINE || request.what == KY_VIEW_CURVES) &&
 	     !request.n_ids))

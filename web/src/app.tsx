@@ -7,6 +7,7 @@ import { Recording, useRecording } from "./live";
 import { Drop } from "./drop";
 import { Find, FIND_HELP, findKeys } from "./find";
 import { NOTE_HELP, noteKeys, useNotes } from "./notes";
+import { PAIR_HELP, pairKeys, usePair } from "./pair";
 import { isSaved } from "./saved";
 import { Legend } from "./legend";
 import { DetailsPane, ReportPane } from "./side";
@@ -29,6 +30,7 @@ const HELP: [keys: string, what: string][] = [
   ...ROW_HELP,
   ...FIND_HELP,
   ...NOTE_HELP,
+  ...PAIR_HELP,
   ["Esc", "close this help; then: remove the selection"],
   ["Arrows, Page Up, Page Down, Home, End", "in the table: select another event"],
   ["Ctrl + wheel", "zoom at the pointer"],
@@ -168,6 +170,7 @@ function keys(store: Store, help: () => void): (event: KeyboardEvent) => void {
     ...rowKeys(store),
     ...findKeys(),
     ...noteKeys(store),
+    ...pairKeys(),
     "?": help,
     escape: () => store.select(null),
   };
@@ -190,6 +193,7 @@ function App({ store }: { store: Store }) {
   const [help, setHelp] = useState(false);
   useRecording(store);
   useNotes(store);
+  usePair(store);
   useEffect(() => {
     const listener = keys(store, () => setHelp(true));
     document.addEventListener("keydown", listener);

@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { drawMatches, useMatches } from "./find";
+import { isPaired, pair, relative } from "./pair";
 import { drawNotes } from "./notes";
 import { countTriggers, paintTriggers, triggerAt, useTriggers } from "./marks";
 import { useLater, useStore, type Store } from "./store";
@@ -75,15 +76,23 @@ function drawAxis(context: CanvasRenderingContext2D, range: Range, width: number
   context.fillStyle = context.strokeStyle = colour(context.canvas, "--ink");
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
-  for (let ns = (range.begin / step) * step; ns <= range.end; ns += step) {
+  const origin = isPaired ? pair.origin : 0n;
+  for (let ns = origin + ((range.begin - origin) / step - 1n) * step; ns <= range.end; ns += step) {
     if (ns < range.begin) continue;
     const x = Math.round(placeOf(ns, range) * width) + 0.5;
     context.beginPath();
     context.moveTo(x, top);
     context.lineTo(x, top + 6);
     context.stroke();
-    if (x + 4 < width) context.fillText(clock(ns, digits), x + 3, top + 12);
+    if (x + 4 < width) context.fillText(isPaired ? relative(ns, step) : clock(ns, digits), x + 3, top + 12);
   }
+}
+
+/** Where the times of two traces are the same. */
+function drawOrigin(context: CanvasRenderingContext2D, range: Range, width: number, height: number) {
+  context.fillStyle = colour(context.canvas, "--accent");
+  const x = Math.round(placeOf(pair.origin, range) * width);
+  for (let y = 0; y < height; y += 8) context.fillRect(x, y, 1, 4);
 }
 
 export function drawBand(context: CanvasRenderingContext2D, band: Range | null, range: Range, width: number, y: number, height: number) {
@@ -225,10 +234,11 @@ export function Graph({ store }: { store: Store }) {
     drawBand(context, shown, view, width, bars - 3, 3);
     drawAxis(context, view, width, bars);
     paintTriggers(context, triggers, view, width, bars, colour(canvas.current!, "--mark"));
+    if (isPaired) drawOrigin(context, view, width, bars);
     drawMatches(context, matches, view, width, bars);
     drawNotes(context, store.notes, view, width, bars, true);
     drawCursor(context, cursor, view, width, bars);
-  }, [density, matches, triggers, width, view, cursor, selection, shown, theme, store.notes]);
+  }, [density, matches, triggers, width, view, cursor, selection, shown, theme, store.notes, pair.origin]);
   const at = (event: MouseEvent) => (event.clientX - ref.current!.getBoundingClientRect().left) / width;
   useEffect(() => {
     const element = ref.current!;

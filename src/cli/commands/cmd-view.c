@@ -23,7 +23,9 @@ struct view_options {
 	struct ky_text_list origins; /* with ->tsp */
 	const char *save;
 	struct ky_select_options select; /* only its times */
-	struct ky_view_notes *notes;	 /* no option */
+	const char *beside;
+	struct ky_view_notes *notes, *beside_notes; /* no options */
+	struct ky_view *beside_view;
 	struct ky_input_options input;
 };
 
@@ -42,6 +44,12 @@ static const struct ky_option_def view_option_defs[] = {
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Show what a running recording has now, and do not follow it.",
 	 .at = offsetof(struct view_options, no_follow)},
+	{.name = "beside",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "TRACE",
+	 .help = "Show TRACE below the other traces, on one time axis. The key = aligns both at their "
+		 "selected events.",
+	 .at = offsetof(struct view_options, beside)},
 	{.name = "save",
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "FILE",
@@ -121,8 +129,9 @@ static int serve(struct ky_view *view, struct ky_view_live *live,
 {
 	struct ky_open_link opened = KY_OPEN_LINK_INIT;
 	struct ky_view_server *server;
-	int ret = ky_view_server_open(view, live, options->notes, (uint16_t)options->port, &server,
-				      err);
+	const struct ky_view_served served = {view, live, options->notes, options->beside_view,
+					      options->beside_notes};
+	int ret = ky_view_server_open(&served, (uint16_t)options->port, &server, err);
 
 	if (ret < 0)
 		return ret;
@@ -189,6 +198,31 @@ static int view_set(struct ky_trace_set *set, const struct view_options *options
 	return ret;
 }
 
+/* The traces of --beside; without it, none. */
+static int open_beside(struct view_options *options, struct ky_trace_set *set,
+		       struct kymo_error *err)
+{
+	char *path = (char *)(uintptr_t)options->beside;
+	int ret;
+
+	if (!path)
+		return KYMO_OK;
+	ret = ky_cli_open(set, &path, 1, &options->input, true, err);
+	if (ret == KYMO_OK)
+		ret = ky_view_new(set, &options->beside_view, err);
+	if (ret == KYMO_OK)
+		ret = ky_view_notes_open((const char *const *)&path, 1, &options->beside_notes,
+					 err);
+	return ret;
+}
+
+static void close_beside(struct view_options *options, struct ky_trace_set *set)
+{
+	ky_view_notes_close(options->beside_notes);
+	ky_view_free(options->beside_view);
+	ky_trace_set_close(set);
+}
+
 static int serve_live(void *data, struct ky_view_live *live, struct kymo_error *err)
 {
 	return serve(NULL, live, data, err);
@@ -196,17 +230,21 @@ static int serve_live(void *data, struct ky_view_live *live, struct kymo_error *
 
 static int view_paths(struct view_options *options, char **args, int n_args, struct kymo_error *err)
 {
-	struct ky_trace_set set;
+	struct ky_trace_set set, beside = {0};
 	int ret;
 
 	if (!n_args)
 		return serve_tsp(NULL, options, args, n_args, err);
-	if (!options->no_follow && !options->save && !options->tsp && ky_view_live_is(args, n_args))
+	if (!options->no_follow && !options->save && !options->tsp && !options->beside &&
+	    ky_view_live_is(args, n_args))
 		return ky_view_live_run(args, n_args, &options->input, serve_live, options, err);
 	ret = ky_cli_open(&set, args, n_args, &options->input, true, err);
 	if (ret < 0)
 		return ret;
-	ret = view_set(&set, options, args, n_args, err);
+	ret = open_beside(options, &beside, err);
+	if (ret == KYMO_OK)
+		ret = view_set(&set, options, args, n_args, err);
+	close_beside(options, &beside);
 	ky_trace_set_close(&set);
 	return ret;
 }
@@ -227,6 +265,8 @@ static int run_view(const struct ky_command *command, void *data, int n_args, ch
 	if (options->tsp ? options->save != NULL : options->origins.len > 0)
 		return ky_cli_usage(command, options->tsp ? "--tsp and --save exclude each other"
 							  : "--origin needs --tsp");
+	if (options->beside && (options->save || options->tsp))
+		return ky_cli_usage(command, "--beside shows pages of the viewer only");
 	/* Before any thread begins: all inherit it. */
 	signals_of_end(&signals);
 	if (!options->save)
@@ -279,6 +319,8 @@ const struct ky_command ky_command_view = {
 		    "kymo view daily\n\n"
 		    "# two seconds of a trace as a page for others\n"
 		    "kymo view --save slow.html --begin 08:30:01 --end 08:30:03 my-trace\n\n"
+		    "# a good and a bad run on one time axis\n"
+		    "kymo view --beside good-run bad-run\n\n"
 		    "# on another machine: print the link, and reach it through ssh\n"
 		    "kymo view --no-browser --port 8123 my-trace\n"
 		    "ssh -L 8123:127.0.0.1:8123 that-machine\n\n"
