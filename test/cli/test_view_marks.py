@@ -129,3 +129,24 @@ def test_page_shows_marks_and_losses(browser, marked):
     browser.until("document.querySelector('#graph .legend').textContent.includes('<i>here')")
     assert browser.value("document.querySelectorAll('#app b, #app i:not([class])').length") == 0
     assert not [one for one in browser.trouble if not isinstance(one, dict) or one.get("source") != "rendering"]
+
+
+def test_threads_of_programs_alone_have_rows_with_marks(kymo_bin, kymo, shared, browser, tmp_path):
+    trace = f"{shared}/traces/lttng-ust"
+    events = [json.loads(line) for line in kymo("convert", "--to", "json", trace).out.splitlines()]
+    viewer = Viewer(kymo_bin, "--no-browser", trace, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    try:
+        tree, info = ready(viewer), viewer.get("info")
+        threads = {row[0]: row[3] for row in tree["rows"] if row[2] == "thread"}
+        found = viewer.get("marks", begin=info["begin"], end=info["end"], count=100)
+        marks = chunks(found["marks"], 4)
+        assert threads and {mark[0] for mark in marks} == set(threads)
+        assert sum(mark[2] for mark in marks) == len(events) and found["until"] is None
+        browser.trouble.clear()
+        browser.go("about:blank")
+        browser.go(viewer.link)
+        browser.until(f"Array.from(document.querySelectorAll('.scroller .track')).some(e => / \\({min(threads.values())}\\)/.test("
+                      "e.getAttribute('aria-label')) && /\\d+ events/.test(e.getAttribute('aria-label')))")
+        assert not [one for one in browser.trouble if not isinstance(one, dict) or one.get("source") != "rendering"]
+    finally:
+        viewer.end()

@@ -305,3 +305,26 @@ def test_thousands_of_rows_are_virtual(browser, crowd):
     browser.until("Array.from(document.querySelectorAll('.scroller .track')).every(t => !/\\(/.test(t.textContent) || "
                   "/: \\d+ %/.test(t.getAttribute('aria-label')))")
     assert not browser.trouble
+
+
+def test_machines_are_apart(browser, kymo_bin, tmp_path):
+    """The same thread ids on two machines; processes and CPUs are below their machine."""
+    for host in ("alpha", "beta"):
+        write(tmp_path / "t" / host, [event(1000, "lttng_statedump_process_state", tid=7, pid=7, ppid=1, name=f"on-{host}"),
+                                      switch(1000, 0, 7), switch(1050, 7, 0, state=1), switch(1100, 0, 7)],
+              env=f'domain = "kernel"; hostname = "{host}";')
+    viewer = Viewer(kymo_bin, "--no-browser", "--clock-force-correlate", tmp_path / "t", env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    try:
+        ready(viewer)
+        browser.trouble.clear()
+        browser.go("about:blank")
+        browser.go(viewer.link)
+        browser.until("document.querySelectorAll('.scroller .track').length > 5")
+        browser.value("document.querySelector('.tracks').style.height = '700px'")
+        wanted = [[1, "alpha"], [2, "CPUs"], [3, "CPU 0"], [2, "Processes"], [3, "t7 (7)"], [2, "Data streams"], [3, "alpha/stream_0"]]
+        wanted += [[level, name.replace("alpha", "beta")] for level, name in wanted]
+        until(browser, lambda: [[level, name] for name, level, *_ in tracks(browser)] == wanted, "two machines")
+        press(browser, "t", "Home", "ArrowLeft")
+        until(browser, lambda: labels(browser)[:2] == ["alpha", "beta"], "a machine closes")
+    finally:
+        viewer.end()

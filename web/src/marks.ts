@@ -42,7 +42,7 @@ export function paintMarks(context: CanvasRenderingContext2D, picture: Picture, 
   const { left, scale } = scaleOf(picture, view, width);
   context.fillStyle = ink;
   for (const { track, y } of list) {
-    const marks = track.id === null ? [] : marksOf(picture, track.id);
+    const marks = track.own === null ? [] : marksOf(picture, track.own);
     for (let i = 0; i < marks.length; i += 3) {
       const x = left + (marks[i] + 0.5) * scale;
       if (x >= 0 && x < width) context.fillRect(Math.round(x) - 1, y - top, 2, 6);
@@ -52,9 +52,9 @@ export function paintMarks(context: CanvasRenderingContext2D, picture: Picture, 
 
 /** "shop:order_placed", "shop:order_placed and 3 more events": what is at a place of a row. */
 export function markAt(picture: Picture | undefined, track: Track, view: Range, width: number, x: number): string {
-  if (!picture || track.id === null) return "";
+  if (!picture || track.own === null) return "";
   const { left, scale } = scaleOf(picture, view, width);
-  const marks = marksOf(picture, track.id);
+  const marks = marksOf(picture, track.own);
   let [best, far] = [-1, NEAR];
   for (let i = 0; i < marks.length; i += 3) {
     const distance = Math.abs(left + (marks[i] + 0.5) * scale - x);
@@ -67,9 +67,9 @@ export function markAt(picture: Picture | undefined, track: Track, view: Range, 
 
 /** How many events the row has as marks in the view. */
 export function countMarks(picture: Picture | undefined, track: Track, view: Range, width: number): number {
-  if (!picture || track.id === null) return 0;
+  if (!picture || track.own === null) return 0;
   const { left, scale } = scaleOf(picture, view, width);
-  const marks = marksOf(picture, track.id);
+  const marks = marksOf(picture, track.own);
   let n = 0;
   for (let i = 0; i < marks.length; i += 3) {
     const x = left + (marks[i] + 0.5) * scale;

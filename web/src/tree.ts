@@ -8,7 +8,8 @@ export type Sort = "cpu" | "name" | "number";
 /** A row of the page. Groups and processes with several threads have no states of their own. */
 export interface Track {
   key: string; // the row's number; of groups a text
-  id: number | null; // the row of the history that it shows
+  id: number | null; // the row of the history whose states it shows
+  own: number | null; // its row, even if that has no states
   sources: readonly number[]; // rows whose lost events it lacks: itself, its CPU or its process
   kind: string;
   number: number;
@@ -74,23 +75,23 @@ function toTrack(row: TreeRow): Track {
   if (kind === "cpu") children.push(useOf(`use${id}`, id, "use", "CPU use", []));
   const curve = CURVES[kind]?.(id, number) ?? null;
   const sources = row.parent === null ? [id] : [id, row.parent];
-  return { key: String(id), id: row.states ? id : null, sources, kind, number, label, curve, children, closed: CLOSED.has(kind) };
+  return { key: String(id), id: row.states ? id : null, own: id, sources, kind, number, label, curve, children, closed: CLOSED.has(kind) };
 }
 
 /** How much a CPU, or all CPUs of a machine, ran. */
 function useOf(key: string, id: number, kind: string, label: string, children: Track[]): Track {
   const curve = { source: id, unit: "%", scale: 100, most: 100, perSecond: false };
-  return { key, id: null, sources: [id], kind, number: 0, label, curve, children, closed: false };
+  return { key, id: null, own: null, sources: [id], kind, number: 0, label, curve, children, closed: false };
 }
 
 /** Fields of events that the user chose. */
 export function fieldsOf(fields: readonly string[]): Track[] {
   const children = fields.map((field): Track => {
     const curve = { source: field, unit: "", scale: 1, most: null, perSecond: false };
-    return { key: `field ${field}`, id: null, sources: [], kind: "field", number: 0, label: field, curve, children: [], closed: false };
+    return { key: `field ${field}`, id: null, own: null, sources: [], kind: "field", number: 0, label: field, curve, children: [], closed: false };
   });
   if (!children.length) return [];
-  return [{ key: "fields", id: null, sources: [], kind: "group", number: 0, label: "Fields", curve: null, children, closed: false }];
+  return [{ key: "fields", id: null, own: null, sources: [], kind: "group", number: 0, label: "Fields", curve: null, children, closed: false }];
 }
 
 /** A process with one thread is this thread: what is below the process comes below it. */
@@ -104,6 +105,7 @@ function merge(process: Track): void {
   process.children = [...thread.children, ...process.children.filter((child) => child !== thread)];
   process.key = thread.key;
   process.id = thread.id;
+  process.own = thread.own;
   process.label = thread.label;
   process.curve = null;
   process.sources = [...process.sources, ...thread.sources];
@@ -149,6 +151,7 @@ function groups({ key, children: tracks }: Track): Track[] {
   const made = GROUPS.map(([kinds, label]): Track => ({
     key: `${key}.${label}`,
     id: null,
+    own: null,
     sources: [],
     kind: "group",
     number: 0,

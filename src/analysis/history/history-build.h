@@ -73,7 +73,13 @@ struct ky_span_row {
 
 /* An event class, as far as spans go. */
 struct ky_span_class {
-	enum { KY_SPAN_NOT, KY_SPAN_BEGINS, KY_SPAN_ENDS, KY_SPAN_FREQUENCY } what;
+	enum {
+		KY_SPAN_NOT,
+		KY_SPAN_BEGINS,
+		KY_SPAN_ENDS,
+		KY_SPAN_THREAD, /* none: its thread has a row, without states */
+		KY_SPAN_FREQUENCY,
+	} what;
 	uint64_t name;
 	struct ky_handle tid, pid, comm;
 	struct ky_handle khz, cpu; /* of KY_SPAN_FREQUENCY */
@@ -86,7 +92,8 @@ struct ky_stream_row {
 	const struct ky_span_class *classes; /* by ky_event_class.index; NULL: no spans */
 	struct ky_span_row *spans;	     /* of events without a thread */
 	int64_t since_ns, last_ns;
-	uint32_t n; /* events that no interval has */
+	int64_t last_tid; /* of KY_SPAN_THREAD */
+	uint32_t n;	  /* events that no interval has */
 };
 
 struct ky_history_builder {

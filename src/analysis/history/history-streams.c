@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Threads of a machine that have rows without spans or states. */
+#define USERS_MAX 65536
+
 static const struct {
 	const char *begin, *end;
 } pairs[] = {
@@ -73,6 +76,16 @@ static int find_span(struct ky_history_builder *builder, const struct ky_names *
 	return 0;
 }
 
+/* Events of programs without a span: their threads are rows, for the marks of a picture. */
+static void find_thread(const struct ky_event_class *cls, struct ky_span_class *own)
+{
+	if (own->what != KY_SPAN_NOT)
+		return;
+	find_context(own, cls);
+	if (own->tid.cls)
+		own->what = KY_SPAN_THREAD;
+}
+
 /* The frequency of a CPU, as LTTng calls the event, or as the kernel does. */
 static bool is_frequency(const struct ky_event_class *cls, struct ky_span_class *own)
 {
@@ -86,17 +99,25 @@ static bool is_frequency(const struct ky_event_class *cls, struct ky_span_class 
 	return true;
 }
 
-/* Of the trace of @host. *@classes: NULL when it has no spans. */
+static int find_user(struct ky_history_builder *builder, const struct ky_names *known,
+		     const struct ky_event_class *cls, struct ky_span_class *own)
+{
+	int status = find_span(builder, known, cls, own);
+
+	find_thread(cls, own);
+	return status;
+}
+
+/* Of the trace of @host. *@classes: NULL when none of them matters. */
 static int find_spans(struct ky_history_builder *builder, const struct ky_host *host,
 		      struct ky_span_class **classes)
 {
 	const struct ky_trace_class *trace = host->trace->cls;
+	bool is_kernel =
+		host->abilities & (KY_CAN_SWITCH | KY_CAN_SYSCALLS | KY_CAN_IRQ | KY_CAN_SOFTIRQ);
 	struct ky_names known;
 	bool any = false;
 	int status = 0;
-
-	bool is_kernel =
-		host->abilities & (KY_CAN_SWITCH | KY_CAN_SYSCALLS | KY_CAN_IRQ | KY_CAN_SOFTIRQ);
 
 	ky_names_init(&known);
 	*classes = calloc(trace->events.len + 1, sizeof(**classes));
@@ -110,7 +131,7 @@ static int find_spans(struct ky_history_builder *builder, const struct ky_host *
 		if (is_frequency(cls, &(*classes)[cls->index]))
 			;
 		else if (!is_kernel)
-			status = find_span(builder, &known, cls, &(*classes)[cls->index]);
+			status = find_user(builder, &known, cls, &(*classes)[cls->index]);
 		any |= (*classes)[cls->index].what != KY_SPAN_NOT;
 	}
 	ky_names_fini(&known);
@@ -284,9 +305,25 @@ static int put_events(struct ky_history_builder *builder, struct ky_stream_row *
 	return status;
 }
 
+/* A thread of a program has a row, even if the kernel's events do not tell of it. */
+static int on_thread(struct ky_history_builder *builder, struct ky_stream_row *stream,
+		     const struct ky_event *event, const struct ky_span_class *cls)
+{
+	int64_t tid = ky_get_i64(event, &cls->tid, 0);
+
+	if (tid == stream->last_tid || tid <= 0 || tid > INT32_MAX)
+		return 0;
+	stream->last_tid = tid;
+	if (stream->machine->users.len >= USERS_MAX)
+		return 0;
+	return spans_of(builder, stream, event, cls) ? 0 : KYMO_E_MEMORY;
+}
+
 static int on_class(struct ky_history_builder *builder, struct ky_stream_row *stream,
 		    const struct ky_event *event, const struct ky_span_class *cls)
 {
+	if (cls->what == KY_SPAN_THREAD)
+		return on_thread(builder, stream, event, cls);
 	return cls->what == KY_SPAN_FREQUENCY ? ky_history_frequency(builder, stream, event, cls)
 					      : on_span(builder, stream, event, cls);
 }

@@ -46,7 +46,7 @@ static const struct ky_option_def timeline_option_defs[] = {
 	 .kind = KY_OPTION_LIST,
 	 .arg = "GLOB",
 	 .help = "Show only rows of which the kind (cpu, irq, queue, process, thread, disk, requests, "
-		 "stream, spans), the name or the number matches, such as 'cpu' or 'postg*'; may be "
+		 "stream, spans, counter), the name or the number matches, such as 'cpu' or 'postg*'; may be "
 		 "given again. '!' excludes rows. Default: CPUs, disks, the busiest threads and "
 		 "their spans; streams if there are no CPUs.",
 	 .at = offsetof(struct timeline_options, rows)},
