@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import random
 import re
 import socket
 import struct
@@ -13,7 +14,8 @@ import time
 import pytest
 
 from relays import relays
-from test_network import MODES, OPEN, OPENED, PATCH, REMOVE, STREAM, data, frame, hello, talk
+from test_network import METADATA, MODES, OPEN, OPENED, PATCH, REMOVE, STREAM, data, frame, hello, talk
+from viewer import OK, Viewer
 
 pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
 
@@ -167,7 +169,7 @@ def test_numbers_of_streams_take_no_memory(kymo_bin, tmp_path):
     [data(0, 1 << 40, 0, b"x", 1), frame(REMOVE, b"kernel", 0, 2)],
     [data(0, 0, 1 << 30, b"x", 1), frame(REMOVE, b"kernel", 0, 2)],
     # Metadata that grows by changes.
-    [frame(10, b"x", 1, 1)] + [frame(PATCH, struct.pack("<Q", 1 + 4000 * i) + b"x" * 4000, 1, i + 2) for i in range(30)],
+    [frame(METADATA, b"x", 1, 1)] + [frame(PATCH, struct.pack("<Q", 1 + 4000 * i) + b"x" * 4000, 1, i + 2) for i in range(30)],
 ], ids=["index", "hole", "hole in the index", "changes"])
 def test_quota_counts_whatever_takes_room(kymo_bin, tmp_path, frames):
     with relays(kymo_bin, tmp_path / "relay", "--quota", "100k") as begin:
@@ -181,7 +183,7 @@ def test_quota_counts_what_is_not_whole(kymo_bin, tmp_path):
     with relays(kymo_bin, tmp_path / "relay", "--quota", "100k") as begin:
         here = begin()
         for i in range(20):
-            half = data(0, 0, 0, b"x" * 20000, 1)[:-1] if i % 2 else frame(10, b"x" * 20000, 1, 1)[:-1]
+            half = data(0, 0, 0, b"x" * 20000, 1)[:-1] if i % 2 else frame(METADATA, b"x" * 20000, 1, 1)[:-1]
             talk(here.port, OPENED.replace(b"x" * 16, b"%016d" % i), half)
         assert "the quota of evil is used up" in here.end()
         assert sum(os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(here.dir + "/evil")
@@ -199,3 +201,40 @@ def test_removed_files_give_room(kymo_bin, tmp_path):
         here = begin()
         talk(here.port, OPENED, *frames)
         assert "quota" not in here.end()
+
+
+# ---- a relay's viewers ----------------------------------------------------------------------------
+
+def test_large_answers_do_not_hold_up_other_viewers(kymo_bin, tmp_path):
+    """A viewer that takes gigabytes as fast as they come; another one gets its answers meanwhile, and large ones are whole."""
+    trace = tmp_path / "host" / "large" / "kernel"
+    (trace / "index").mkdir(parents=True)
+    (trace / "metadata").write_text("/* CTF 1.8 */\n")
+    content = random.Random(1).randbytes(20 << 20)
+    (trace / "a").write_bytes(content)
+    os.truncate(trace / "a", 4 << 30)
+    (trace / "index" / "a.idx").write_bytes(struct.pack(">4I", 0xC1F1DCC1, 1, 1, 72) + struct.pack(">9Q", 0, 32768, 32768, 1, 2, *[0] * 4))
+
+    def open_stream(viewer):
+        viewer.create()
+        _, streams = viewer.attach(viewer.sessions()[0].id)
+        return next(stream.id for stream in streams if not stream.is_metadata)
+
+    def devour(viewer, stream):
+        with contextlib.suppress(OSError):
+            for _ in range(32):
+                viewer.send(5, struct.pack(">QQI", stream, 0, 0xFFFFF000))
+            while viewer.socket.recv(1 << 20, socket.MSG_TRUNC):
+                pass
+
+    with relays(kymo_bin, tmp_path, "--live", "localhost:0") as begin:
+        here = begin()
+        with Viewer(here.live) as greedy, Viewer(here.live) as other:
+            eater = threading.Thread(target=devour, args=(greedy, open_stream(greedy)))
+            eater.start()
+            stream = open_stream(other)
+            for _ in range(20):
+                assert len(other.sessions()) == 1
+            assert other.packet(stream, 0, len(content)) == (OK, content)
+            greedy.socket.shutdown(socket.SHUT_RDWR)
+            eater.join()

@@ -10,6 +10,8 @@
 
 /* More than this goes from the file to the socket inside the kernel. */
 #define COPY_MAX 16384
+/* A viewer that takes all that it is sent does not keep the others waiting: so much of an answer goes at a time. */
+#define TURN_BYTES (4u << 20)
 
 struct ky_viewer_blob *ky_viewer_blob_new(size_t bytes)
 {
@@ -190,8 +192,11 @@ static ssize_t send_blob(struct ky_viewer_reply *reply, struct ky_link *link)
 int ky_viewer_reply_send(struct ky_viewer_reply *reply, struct ky_link *link, uint8_t *scratch)
 {
 	ssize_t sent = 1;
+	uint64_t total = 0;
 
 	while (sent > 0) {
+		if (total >= TURN_BYTES)
+			return 0;
 		if (reply->head_sent < reply->head_bytes)
 			sent = send_head(reply, link, scratch);
 		else if (reply->left_bytes)
@@ -202,6 +207,7 @@ int ky_viewer_reply_send(struct ky_viewer_reply *reply, struct ky_link *link, ui
 			sent = send_blob(reply, link);
 		else
 			break;
+		total += sent > 0 ? (uint64_t)sent : 0;
 	}
 	if (sent > 0)
 		ky_viewer_reply_clear(reply);
