@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from lttng_daemon import Daemon
 from relays import relays
 from test_network import METADATA, MODES, OPEN, OPENED, PATCH, REMOVE, STREAM, data, frame, hello, talk
 from viewer import OK, Viewer
@@ -160,6 +161,18 @@ def test_numbers_of_streams_take_no_memory(kymo_bin, tmp_path):
             frame(OPEN, struct.pack("<I", 0) + b"t%d" % trace, trace) +
             frame(STREAM, struct.pack("<II", 65535, 0) + b"a", trace) for trace in range(1, 101)))
         assert memory_kb(here.process) - before_kb < 32768
+
+
+def test_streams_of_an_lttng_daemon_take_little_memory(kymo_bin, tmp_path):
+    with relays(kymo_bin, tmp_path, "--lttng", "localhost:0,0") as begin:
+        here = begin()
+        with Daemon(here.lttng) as daemon:
+            daemon.create("many")
+            daemon.chunk(1)
+            before_kb = memory_kb(here.process)
+            for _ in range(4000):
+                assert daemon.add("metadata")
+            assert memory_kb(here.process) - before_kb < 8192
 
 
 @pytest.mark.parametrize("frames", [

@@ -21,6 +21,8 @@
 /* Packets and records that wait for the other half, of a stream. */
 #define WAITING_MAX	512
 #define PADDING_AT_ONCE 8192
+/* Of records on their way to the file. */
+#define OUT_BYTES 4032
 /* Files of a stream that leaves its trace. */
 #define LINES_MAX 4096
 
@@ -233,6 +235,7 @@ void ky_lttng_stream_free(struct ky_lttng_stream *stream)
 	ky_lttng_chunk_put(stream->to);
 	ky_vec_fini(&stream->packets);
 	ky_vec_fini(&stream->records);
+	free(stream->out);
 	free(stream->path);
 	free(stream->name);
 	free(stream);
@@ -422,7 +425,11 @@ static int write_record(struct ky_lttng_stream *stream, const struct ky_lttng_pa
 
 	if (ret < 0)
 		return ret;
-	if (stream->n_out + stream->record_bytes > sizeof(stream->out))
+	if (!stream->out)
+		stream->out = malloc(OUT_BYTES);
+	if (!stream->out)
+		return ky_error_nomem(err);
+	if (stream->n_out + stream->record_bytes > OUT_BYTES)
 		ret = ky_lttng_stream_flush(stream, err);
 	if (ret < 0)
 		return ret;

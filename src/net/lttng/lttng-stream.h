@@ -70,7 +70,7 @@ struct ky_lttng_stream {
 	uint64_t rotate_sequence; /* from this packet on, by the tracer's number */
 	uint64_t next_sequence;	  /* after the last packet with an index */
 
-	uint8_t out[4032]; /* records on their way to the file */
+	uint8_t *out; /* records on their way to the file; NULL: none yet */
 	size_t n_out;
 
 	uint64_t until_cycles; /* all packets before this time are here */
