@@ -194,25 +194,23 @@ static int take_number(unsigned int key, const char *text, struct ky_view_reques
 /* Numbers with commas between them. */
 static int take_ids(const char *text, size_t len, struct ky_view_request *request)
 {
-	const char *end = text + len;
+	char list[KY_VIEW_MAX_IDS * 11 + 1];
+	char *at = list, *comma;
+	int64_t value;
 
-	while (text < end) {
-		size_t digits = strcspn(text, ",&");
-		char plain[12];
-		int64_t value;
-
-		if (digits >= sizeof(plain) || request->n_ids == KY_VIEW_MAX_IDS)
-			return KYMO_E_INVALID;
-		memcpy(plain, text, digits);
-		plain[digits] = '\0';
-		if (number(plain, false, &value) < 0 || value > UINT32_MAX)
+	if (decode(text, len, list, sizeof(list)) < 0)
+		return KYMO_E_INVALID;
+	for (;; at = comma + 1) {
+		comma = strchr(at, ',');
+		if (comma)
+			*comma = '\0';
+		if (request->n_ids == KY_VIEW_MAX_IDS || number(at, false, &value) < 0 ||
+		    value > UINT32_MAX)
 			return KYMO_E_INVALID;
 		request->ids[request->n_ids++] = (uint32_t)value;
-		text += digits;
-		if (text < end && ++text == end)
-			return KYMO_E_INVALID;
+		if (!comma)
+			return KYMO_OK;
 	}
-	return request->n_ids ? KYMO_OK : KYMO_E_INVALID;
 }
 
 static int take(unsigned int key, const char *text, size_t len, struct ky_view_request *request)

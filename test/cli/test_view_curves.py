@@ -146,4 +146,9 @@ def test_page_shows_curves(browser, counters):
       for (let x = 0; x < c.width; x++) { const p = d.getImageData(x, y, 1, 1).data; if (p[0] === 0x56 && p[1] === 0xb4) n.push(x / c.width * 20); }
       return [Math.min(...n), Math.max(...n)]; })()""")
     assert ink == [pytest.approx(3, abs=0.05), pytest.approx(4, abs=0.05)]
+    press(browser, "t", "End")
+    until(browser, lambda: browser.value("document.querySelector('.scroller .track[aria-selected=true]')?.id") ==
+          "row-field power_cpu_frequency.state", "the row of the field is selected")
+    press(browser, "Delete")
+    until(browser, lambda: not about(browser, "power_cpu_frequency.state"), "the curve is removed")
     assert not [one for one in browser.trouble if not isinstance(one, dict) or one.get("source") != "rendering"]

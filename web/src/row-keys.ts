@@ -8,7 +8,7 @@ export const ROW_HELP: [keys: string, what: string][] = [
   ["N, P", "the next, the previous change of the selected row: the table shows its event"],
   ["K", "keep the selected row at the top, or no longer"],
   ["R", "filter the rows by their names"],
-  ["C", "show a field of an event as a curve: EVENT.FIELD"],
+  ["C", "show a field of an event as a curve: EVENT.FIELD; Delete removes the selected one"],
   ["-", "low rows, or high ones again"],
   ["[, ]", "close all rows, open all rows"],
 ];

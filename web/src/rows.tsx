@@ -136,7 +136,7 @@ function foldAll(store: Store, keys: Map<string, Track>, open: boolean): void {
 function treeKeys(store: Store, list: Line[], page: number): (event: KeyboardEvent) => void {
   return (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
-    const { selected, toggled } = store.state.rows;
+    const { selected, toggled, fields } = store.state.rows;
     const at = list.findIndex((line) => line.track.key === selected);
     const line = list[at];
     const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
@@ -147,6 +147,8 @@ function treeKeys(store: Store, list: Line[], page: number): (event: KeyboardEve
     if (event.key in steps) choose(at < 0 ? 0 : at + steps[event.key]);
     else if (event.key === "Home") choose(0);
     else if (event.key === "End") choose(list.length - 1);
+    else if (event.key === "Delete" && line?.track.kind === "field")
+      store.setRows({ fields: fields.filter((field) => field !== line.track.label) });
     else if (event.key === "ArrowRight" && line?.open === false) fold(store, line.track, true);
     else if (event.key === "ArrowRight" && line?.open) choose(at + 1);
     else if (event.key === "ArrowLeft" && line?.open && isOpen(line.track, new Set(toggled))) fold(store, line.track, false);
@@ -264,7 +266,9 @@ export function RowsPane({ store }: { store: Store }) {
   const place = selected < 0 ? -1 : list[selected].y;
 
   useLayoutEffect(() => {
-    chosen.id = found.keys.get(rows.selected ?? "")?.id ?? null;
+    const track = found.keys.get(rows.selected ?? "");
+    // The changes of a CPU's use are those of the CPU.
+    chosen.id = track?.id ?? (track?.kind === "use" ? Number(track.curve!.source) : null);
     chosen.foldAll = (open) => foldAll(store, found.keys, open);
     chosen.find = (kind, number) => {
       for (const track of found.ids.values()) if (track.kind === kind && track.number === number) return track.key;
