@@ -5,6 +5,7 @@ import contextlib
 import os
 import random
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -92,6 +93,30 @@ def test_relay_that_talks_without_end(kymo_bin):
         done = subprocess.run([kymo_bin, "record", "-o", f"kymo://localhost:{port}/x", "--user", "modes:*", "--", MODES,
                                "numbers", "10", "0"], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_relay_that_takes_its_time(kymo_bin):
+    """A relay makes some progress every few seconds, which the recorder waits for; Ctrl-C gives up."""
+    has_all = threading.Event()
+
+    def serve(client):
+        client.sendall(answer(WELCOME, 1))
+        for kind, number in numbers_of(client):
+            if number == 1:
+                client.sendall(answer(ACK, 2))
+            if kind == BYE:
+                has_all.set()
+
+    with hostile_relay(serve) as port:
+        recorder = subprocess.Popen([kymo_bin, "record", "-o", f"kymo://localhost:{port}/x", "--user", "modes:*", "--", MODES,
+                                     "numbers", "10", "0"], stderr=subprocess.PIPE, text=True)
+        assert has_all.wait(60)
+        # A signal that comes with the end is no second one: the first may be too early.
+        while recorder.poll() is None:
+            recorder.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        said = recorder.stderr.read()
+    assert recorder.returncode == 1 and "has not taken all: the last" in said, said
 
 
 # ---- a relay's clients ----------------------------------------------------------------------------

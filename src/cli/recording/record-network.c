@@ -2,6 +2,7 @@
 #include "cli/recording/record-network.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,11 +92,36 @@ bool ky_record_parse_spill(const char *text, struct ky_record_network *network)
 	       (!colon || colon[1] == '/');
 }
 
+static sigset_t end_signals(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	return signals;
+}
+
+/* A further Ctrl-C: all threads have these signals blocked. */
+static bool gives_up(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 &&
+	       (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1);
+}
+
 int ky_record_finish_network(struct ky_packet_store *store, struct kymo_error *err)
 {
-	int ret = ky_network_store_finish(store, PATIENCE_MS, err);
+	const sigset_t signals = end_signals();
 	struct ky_store_backlog backlog;
 	char size[32];
+	int ret;
+
+	/* One that came with the end does not count. */
+	while (sigtimedwait(&signals, NULL, &(struct timespec){0}) > 0)
+		;
+	ret = ky_network_store_finish(store, PATIENCE_MS, gives_up, err);
 
 	if (ky_store_get_backlog(store, &backlog) && backlog.spilled_bytes)
 		fprintf(stderr,

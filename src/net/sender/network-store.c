@@ -364,7 +364,8 @@ int ky_network_store_open(const char *name, const struct ky_sender_options *opti
 	return ret;
 }
 
-int ky_network_store_finish(struct ky_packet_store *store, int patience_ms, struct kymo_error *err)
+int ky_network_store_finish(struct ky_packet_store *store, int patience_ms, bool (*gives_up)(void),
+			    struct kymo_error *err)
 {
-	return ky_sender_finish(network_store(store)->sender, patience_ms, err);
+	return ky_sender_finish(network_store(store)->sender, patience_ms, gives_up, err);
 }

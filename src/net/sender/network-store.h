@@ -21,6 +21,7 @@ int ky_network_store_open(const char *name, const struct ky_sender_options *opti
  * After the close of all traces: waits until the relay has everything. See ky_sender_finish(). The
  * caller then frees the store.
  */
-int ky_network_store_finish(struct ky_packet_store *store, int patience_ms, struct kymo_error *err);
+int ky_network_store_finish(struct ky_packet_store *store, int patience_ms, bool (*gives_up)(void),
+			    struct kymo_error *err);
 
 #endif

@@ -19,7 +19,9 @@
 /* Without an acknowledgement for so long, the connection counts as broken. */
 #define SILENCE_MS 5000
 /* An idle connection says that often that it is alive. */
-#define PING_MS		 20000
+#define PING_MS 20000
+/* How often the end of a session looks whether the caller gives up. */
+#define LOOK_MS		 100
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_MOST_MS	 2000
 
@@ -285,42 +287,60 @@ int ky_sender_open(const struct ky_sender_options *options, struct ky_sender **o
 	return KYMO_OK;
 }
 
-/* Waits for progress. Returns whether there was some. */
-static bool wait_for_progress(struct ky_sender *sender, int patience_ms)
+static void wait_for_change(struct ky_sender *sender, int64_t ms)
 {
-	uint64_t before = sender->acknowledged;
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += patience_ms / 1000;
-	until.tv_nsec += (long)(patience_ms % 1000) * 1000000;
+	until.tv_nsec += (long)ms * 1000000;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	while (!sender->failed && sender->acknowledged == before)
-		if (pthread_cond_timedwait(&sender->changed, &sender->lock, &until) == ETIMEDOUT)
+	(void)pthread_cond_timedwait(&sender->changed, &sender->lock, &until);
+}
+
+/* Waits for progress. Returns whether there was some. */
+static bool wait_for_progress(struct ky_sender *sender, int patience_ms, bool (*gives_up)(void))
+{
+	uint64_t before = sender->acknowledged;
+	int64_t end_ms = ky_os_now_ms() + patience_ms;
+
+	while (!sender->failed && sender->acknowledged == before) {
+		int64_t left_ms = end_ms - ky_os_now_ms();
+
+		if (left_ms <= 0 || (gives_up && gives_up()))
 			break;
+		wait_for_change(sender, left_ms < LOOK_MS ? left_ms : LOOK_MS);
+	}
 	return !sender->failed && sender->acknowledged != before;
 }
 
-int ky_sender_finish(struct ky_sender *sender, int patience_ms, struct kymo_error *err)
+static int not_all(const struct ky_sender *sender, bool is_given_up, struct kymo_error *err)
+{
+	return ky_error_set(err, KYMO_E_IO,
+			    "the relay %s %s: the last %" PRIu64 " bytes of the recording are lost",
+			    sender->options.address.host,
+			    is_given_up ? "has not taken all" : "does not answer",
+			    sender->queued_bytes + sender->spill.end - sender->spill.begin);
+}
+
+int ky_sender_finish(struct ky_sender *sender, int patience_ms, bool (*gives_up)(void),
+		     struct kymo_error *err)
 {
 	int ret = ky_sender_put(sender, KY_FRAME_BYE, 0, NULL, 0, NULL, 0, err);
+	bool is_given_up = false;
 
 	if (ret < 0)
 		return ret;
 	pthread_mutex_lock(&sender->lock);
-	while (sender->acknowledged < sender->number && wait_for_progress(sender, patience_ms))
-		;
+	while (sender->acknowledged < sender->number && !is_given_up &&
+	       wait_for_progress(sender, patience_ms, gives_up))
+		is_given_up = gives_up && gives_up();
 	if (sender->failed) {
 		ret = sender->failed;
 		if (err)
 			*err = sender->err;
 	} else if (sender->acknowledged < sender->number) {
-		ret = ky_error_set(err, KYMO_E_IO,
-				   "the relay %s does not answer: the last %" PRIu64
-				   " bytes of the recording are lost",
-				   sender->options.address.host,
-				   sender->queued_bytes + sender->spill.end - sender->spill.begin);
+		ret = not_all(sender, is_given_up || (gives_up && gives_up()), err);
 	}
 	pthread_mutex_unlock(&sender->lock);
 	return ret;

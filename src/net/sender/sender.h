@@ -68,9 +68,11 @@ uint64_t ky_sender_features(struct ky_sender *sender);
 
 /*
  * The session is complete: waits until the relay has everything, while it makes progress; without
- * progress, for @patience_ms. KYMO_E_IO: it does not have everything. Once, one thread.
+ * progress, for @patience_ms; in no case after @gives_up(), which may be NULL, has returned true. KYMO_E_IO: it does not have
+ * everything. Once, one thread.
  */
-int ky_sender_finish(struct ky_sender *sender, int patience_ms, struct kymo_error *err);
+int ky_sender_finish(struct ky_sender *sender, int patience_ms, bool (*gives_up)(void),
+		     struct kymo_error *err);
 /* Drops what is in the queue. NULL is allowed. One thread. */
 void ky_sender_close(struct ky_sender *sender);
 
