@@ -149,7 +149,7 @@ static void test_record_that_is_there(void **state)
 	/* Nothing is asked then. */
 	put(&ring, IDLE_STAMPS);
 	assert_false(is_woken(&ring));
-	/* Who waits for closed sub-buffers only does not mind. */
+	/* A reader that waits for closed sub-buffers only is not woken by an event. */
 	assert_int_equal(arm(&ring, KYMO_RING_WAKE_SWITCH), 0);
 	take_all(&ring);
 	assert_int_equal(arm(&ring, KYMO_RING_WAKE_RECORD), 0);

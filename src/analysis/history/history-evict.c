@@ -89,7 +89,7 @@ void ky_history_evict(int dir, const char *keep)
 	for (size_t i = 0; i < indexes.all.len && indexes.size_bytes > most; i++) {
 		const struct index *index = &indexes.all.data[i];
 
-		/* Who reads it has it until its end. */
+		/* A process that reads the index has it until its end. */
 		if (strcmp(index->name, keep) != 0 && unlinkat(dir, index->name, 0) == 0)
 			indexes.size_bytes -= index->size_bytes;
 	}

@@ -318,6 +318,7 @@ static void print_class_and_id(const struct ky_stream *stream)
 	number_or_dash(cls, stream->cls, stream->cls ? stream->cls->id : 0);
 	number_or_dash(id, stream->has_id, stream->id);
 	more = strlen(id) > 6 ? (int)strlen(id) - 6 : 0;
+	/* lint: own text */
 	printf("  %*s %*s ", more < 6 ? 6 - more : 1, cls, 6 + more, id);
 }
 

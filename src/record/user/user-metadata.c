@@ -490,8 +490,7 @@ static int build(struct ky_trace_class *trace, const struct ky_user_blob *blob,
 	 * The program's events are the last ones: when it describes more of them, the text gets longer at its end. Viewers
 	 * of LTTng's protocol get only what is new.
 	 */
-	if (!stream ||
-	    add_dump_stream(trace, clock, ky_user_blob_has_context(blob, "ip")) < 0 ||
+	if (!stream || add_dump_stream(trace, clock, ky_user_blob_has_context(blob, "ip")) < 0 ||
 	    add_events(stream, blob, n_bad) < 0)
 		return ky_error_nomem(err);
 	return ky_trace_class_finish(trace, true, err);
