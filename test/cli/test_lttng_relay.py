@@ -126,7 +126,7 @@ def test_rotations(kymo, peer, lab, relay):
 def test_rotation_by_schedule_and_clear(kymo, peer, lab, relay):
     """lttng enable-rotation, then lttng clear: what came before is gone, what comes after is there."""
     here = relay()
-    lab.session("sched", "--subbuf-size=4096", create=here.lttng_options())
+    lab.session("sched", "--subbuf-size=4096", "--num-subbuf=64", create=here.lttng_options())
     lab.run("lttng", "enable-rotation", "-s", "sched", "--timer=200000")
     lab.run("./prog", 0, 2000, 50000)
     wait_for(lambda: len(glob.glob(here.trace("sched") + "/archives/*+0000-*+0000-*")) >= 3)
