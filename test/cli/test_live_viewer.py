@@ -268,6 +268,8 @@ def test_complete_recording(kymo, kymo_bin, relay, tmp_path):
     here = relay()
     kymo("record", "-o", here.address("done"), "-k", "sched_switch", "--user", "modes:*", "--rotate-every", "1s", "--", "sh",
          "-c", f"{MODES} numbers 2000 0; sleep 1.5; {MODES} numbers 100 0")
+    # The relay knows then that the recorder has gone.
+    wait_for(lambda: any("done: complete" in line for line in here.said))
     shown = Babeltrace(here.url("done"), tmp_path / "shown").end()
     # The viewer gets the clock of the first chunk for all.
     assert sorted(contents(shown)) == sorted(contents(read(here.trace("done")))) and sum("modes:number" in line for line in shown) == 2100

@@ -206,16 +206,17 @@ static void end_client(struct ky_client *base)
 {
 	struct client *client = (struct client *)base;
 
+	/* First: a watch takes long to close, and a viewer that comes now is to find a complete recording. */
+	if (client->session)
+		note_recorder(client, ky_relay_session_is_complete(client->session)
+					      ? KY_VIEWER_RECORDER_GONE
+					      : KY_VIEWER_RECORDER_AWAY);
 	ky_loop_remove(client->watch_source);
 	if (client->watch_source)
 		close(client->watch_fd);
 	/* A part of a packet takes room, too. */
 	if (client->session)
 		count_use(client);
-	if (client->session)
-		note_recorder(client, ky_relay_session_is_complete(client->session)
-					      ? KY_VIEWER_RECORDER_GONE
-					      : KY_VIEWER_RECORDER_AWAY);
 	ky_relay_session_close(client->session);
 	free(client->hello);
 }
