@@ -316,8 +316,10 @@ static int refresh(struct ky_view_live *live, const struct following *own, struc
 		live->n_trouble = 0;
 		return KYMO_OK;
 	}
-	/* What has gone or is incomplete is another matter in a moment. */
 	live->open_ns = now_ns() + OPEN_MIN_NS;
+	if (ret == KYMO_E_NOT_FOUND && !live->generations->set.traces.len)
+		return KYMO_OK; /* still no trace */
+	/* What has gone or is incomplete is another matter in a moment. */
 	return ret == KYMO_E_MEMORY || ++live->n_trouble > TROUBLE_MAX ? ret : KYMO_OK;
 }
 

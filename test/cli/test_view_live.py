@@ -124,13 +124,15 @@ def test_recordings_at_a_relay(relay, kymo, kymo_bin, tmp_path, way):
     one = relay()
     with subprocess.Popen([kymo_bin, "record", "-o", one.address("shop"), "-k", "sched_process_*"], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as recorder:
-        until(lambda: forks(1) or "/shop (timer" in kymo("print", one.address(""), code=None).out)
-        viewer = Viewer(kymo_bin, "--no-browser", getattr(one, way)("shop"), env={"XDG_CACHE_HOME": str(tmp_path)})
-        for _ in range(3):
-            before = viewer.get("rows", row=0, count=1)["total"]
-            until(lambda: forks(5) or viewer.get("rows", row=0, count=1)["total"] > before + 10)
-        assert viewer.get("info")["recording"]["running"]
-        recorder.terminate()
+        try:
+            until(lambda: forks(1) or "/shop (timer" in kymo("print", one.address(""), code=None).out)
+            viewer = Viewer(kymo_bin, "--no-browser", getattr(one, way)("shop"), env={"XDG_CACHE_HOME": str(tmp_path)})
+            for _ in range(3):
+                before = viewer.counted()["total"]
+                until(lambda: forks(5) or viewer.counted()["total"] > before + 10)
+                assert viewer.get("info")["recording"]["running"]
+        finally:
+            recorder.terminate()
     info = until(lambda: not (i := viewer.get("info"))["recording"]["running"] and i)
     assert info["recording"]["error"] is None
     lines = kymo("print", "--no-delta", "--fields", "none", one.trace("shop")).out.splitlines()
