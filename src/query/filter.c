@@ -412,7 +412,7 @@ static int unknown_name(const struct ky_node *node, const struct ky_trace_class 
 	ky_query_error(err, node->column, "no event has a %sfield '%s'",
 		       node->name.kind == KY_NAME_CONTEXT ? "context " : "", node->name.name);
 	if (is_recorded_on_demand(node->name.name))
-		ky_error_hint(err, "record the context field %s to have it", node->name.name);
+		ky_error_hint(err, "a recording with the context field %s has it", node->name.name);
 	else if (n.best[0])
 		ky_error_hint(err, "the nearest names are: %s%s%s%s%s", n.best[0],
 			      n.best[1] ? ", " : "", n.best[1] ? n.best[1] : "",

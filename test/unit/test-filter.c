@@ -229,7 +229,7 @@ static void hints(void **state)
 	assert_non_null(strstr(err.hint, "nearest names are: "));
 	assert_int_equal(ky_filter_compile("procname == 'a'", traces, 1, &filter, &err),
 			 KYMO_E_INVALID);
-	assert_string_equal(err.hint, "a recording with --context procname has it");
+	assert_string_equal(err.hint, "a recording with the context field procname has it");
 }
 
 int main(void)

@@ -313,13 +313,12 @@ static void print_files(const struct ky_stream *stream)
 static void print_class_and_id(const struct ky_stream *stream)
 {
 	char cls[24], id[24];
-	int more;
+	size_t len = strlen(number_or_dash(id, stream->has_id, stream->id));
+	int more = len > 6 ? (int)len - 6 : 0;
 
-	number_or_dash(cls, stream->cls, stream->cls ? stream->cls->id : 0);
-	number_or_dash(id, stream->has_id, stream->id);
-	more = strlen(id) > 6 ? (int)strlen(id) - 6 : 0;
-	/* lint: own text */
-	printf("  %*s %*s ", more < 6 ? 6 - more : 1, cls, 6 + more, id);
+	printf("  %*s %*s ", more < 6 ? 6 - more : 1,
+	       number_or_dash(cls, stream->cls, stream->cls ? stream->cls->id : 0), 6 + more,
+	       number_or_dash(id, stream->has_id, stream->id));
 }
 
 static void print_stream(const struct info *info, const struct ky_stream_summary *summary)

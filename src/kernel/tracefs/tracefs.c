@@ -30,7 +30,7 @@ static int need_root(struct kymo_error *err)
 {
 	int code = ky_error_set(err, KYMO_E_PERMISSION, "recording the kernel needs root");
 
-	ky_error_hint(err, "run it with sudo, or by a policy of root's: kymo sessions lists policies");
+	ky_error_hint(err, "run it with sudo, or by a policy of root's: kymo help sessions");
 	return code;
 }
 
