@@ -243,7 +243,7 @@ end
     for name in ("text", "sessions"):
         with open(os.path.join(done.cwd, name), encoding="utf-8") as file:
             text = file.read()
-        assert "--group rare:65536:user:modes:rare" in text
+        assert "--group rare:64k:user:modes:rare" in text
     assert re.search(r"group rare$", done.err, re.M) and "; 0 lost." in done.err
     assert "overwritten: the buffers have 64.0 KiB per CPU, those of group rare 64.0 KiB\n" in done.err
     if buffers == "process":
