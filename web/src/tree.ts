@@ -24,9 +24,12 @@ const LOW_ROW = 12;
 const TALL = 34;
 const LOW_TALL = 24;
 
-/** Curves need room; processes are many. */
+const MEMORY = 5; // enum ky_counter
+
+/** Curves need room; processes and their memory are many. */
 export function heightOf(track: Track, low: boolean): number {
-  if (track.curve && track.kind !== "process") return low ? LOW_TALL : TALL;
+  const isOfProcess = track.kind === "process" || (track.kind === "counter" && track.number === MEMORY);
+  if (track.curve && !isOfProcess) return low ? LOW_TALL : TALL;
   return low ? LOW_ROW : ROW;
 }
 
