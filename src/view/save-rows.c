@@ -101,7 +101,8 @@ static int put_row(struct rows *rows, const struct ky_history_row *row, struct k
 	int ret = KYMO_OK;
 
 	if (!has_states(rows, row) && row->kind != KY_ROW_MACHINE && row->kind != KY_ROW_PROCESS &&
-	    row->kind != KY_ROW_CPU && row->kind != KY_ROW_DISK)
+	    row->kind != KY_ROW_CPU && row->kind != KY_ROW_DISK &&
+	    (row->kind != KY_ROW_THREAD || row->begin_ns != INT64_MIN))
 		return KYMO_OK;
 	ky_strbuf_addf(out, "%s[%u,", rows->n_rows++ ? ",\n" : "", row->id);
 	if (row->parent == KY_HISTORY_NO_ROW)

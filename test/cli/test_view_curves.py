@@ -120,8 +120,8 @@ def about(page, label):
 
 def test_page_shows_curves(browser, counters):
     ready(counters)
-    browser.trouble.clear()
     browser.go("about:blank")
+    browser.trouble.clear()
     browser.go(counters.link)
     browser.until("document.querySelectorAll('.scroller .track').length > 5")
     browser.value("document.querySelector('.tracks').style.height = '700px'")

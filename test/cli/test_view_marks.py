@@ -94,8 +94,8 @@ TIP = "document.querySelector('.tracks .tip:last-of-type')?.textContent ?? ''"
 
 def test_page_shows_marks_and_losses(browser, marked):
     ready(marked)
-    browser.trouble.clear()
     browser.go("about:blank")
+    browser.trouble.clear()
     browser.go(marked.link)
     browser.until("document.querySelectorAll('.scroller .track').length > 5")
     browser.value("document.querySelector('.tracks').style.height = '700px'")
@@ -142,11 +142,26 @@ def test_threads_of_programs_alone_have_rows_with_marks(kymo_bin, kymo, shared, 
         marks = chunks(found["marks"], 4)
         assert threads and {mark[0] for mark in marks} == set(threads)
         assert sum(mark[2] for mark in marks) == len(events) and found["until"] is None
-        browser.trouble.clear()
         browser.go("about:blank")
+        browser.trouble.clear()
         browser.go(viewer.link)
         browser.until(f"Array.from(document.querySelectorAll('.scroller .track')).some(e => / \\({min(threads.values())}\\)/.test("
                       "e.getAttribute('aria-label')) && /\\d+ events/.test(e.getAttribute('aria-label')))")
         assert not [one for one in browser.trouble if not isinstance(one, dict) or one.get("source") != "rendering"]
     finally:
         viewer.end()
+
+
+def test_saved_pages_have_marks(kymo, browser, marked, tmp_path):
+    begin, end = (marked.get("info")[word] for word in ("begin", "end"))
+    path = tmp_path / "page.html"
+    trace = marked.get("info")["traces"][0]["path"].rpartition("/")[0]
+    kymo("view", "--clock-force-correlate", "--save", path, "--begin", f"{begin / 10**9:.9f}", "--end", f"{end / 10**9:.9f}", trace)
+    browser.go("about:blank")
+    browser.trouble.clear()
+    browser.go(f"file://{path}")
+    browser.until("document.querySelectorAll('.scroller .track').length > 5")
+    browser.until("Array.from(document.querySelectorAll('.scroller .track')).some(e => /^t1000 \\(1000\\).*; 4 events/.test("
+                  "e.getAttribute('aria-label')))")
+    browser.until("document.querySelector('#overview canvas').getAttribute('aria-label').includes('1 mark of triggers: <i>here')")
+    assert not [one for one in browser.trouble if not isinstance(one, dict) or one.get("source") != "rendering"]

@@ -234,8 +234,8 @@ def tip(page):
 
 def test_tip_has_states_with_times_and_wakers(browser, small):
     ready(small)
-    browser.trouble.clear()
     browser.go("about:blank")
+    browser.trouble.clear()
     browser.go(small.link)
     browser.until("document.querySelectorAll('.scroller .track').length > 5")
     press(browser, "]")
@@ -290,8 +290,8 @@ def crowd(kymo_bin, tmp_path):
 
 
 def test_thousands_of_rows_are_virtual(browser, crowd):
-    browser.trouble.clear()
     browser.go("about:blank")
+    browser.trouble.clear()
     browser.go(crowd.link)
     browser.until("document.querySelectorAll('.scroller .track').length > 5")
     assert browser.value("document.querySelector('.scroller').scrollHeight") > 18 * THREADS
@@ -316,8 +316,8 @@ def test_machines_are_apart(browser, kymo_bin, tmp_path):
     viewer = Viewer(kymo_bin, "--no-browser", "--clock-force-correlate", tmp_path / "t", env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
     try:
         ready(viewer)
-        browser.trouble.clear()
         browser.go("about:blank")
+        browser.trouble.clear()
         browser.go(viewer.link)
         browser.until("document.querySelectorAll('.scroller .track').length > 5")
         browser.value("document.querySelector('.tracks').style.height = '700px'")

@@ -64,6 +64,7 @@ def test_page_has_the_events_of_the_range(browser, saved, kymo, reference):
     found = [line for line in lines if text in line]
     browser.until(f"document.querySelector('#total').textContent === '{len(found)} events'")
     browser.until(f"document.querySelector('.body').getAttribute('aria-rowcount') === '{len(found)}'")
+    browser.until("document.querySelector('.body .line')?.children[0].textContent === '1'")
     assert [shown(row) for row in rows_of(browser, 1)] == found[:len(rows_of(browser, 1))]
     is_quiet(browser, path)
 

@@ -158,6 +158,12 @@ export class SavedRows {
     return [Number((words.begin as bigint) - this.begin), Number((words.end as bigint) - this.begin) + 1];
   }
 
+  /** The row of a thread; of several, the first. */
+  thread(tid: number): number | undefined {
+    for (const [id, { head }] of this.rows) if (head[2] === "thread" && head[3] === tid) return id;
+    return undefined;
+  }
+
   tree(): Fields {
     return { ...READY, rows: [...this.rows.values()].map(({ head, states }) => [...head, states.length ? 1 : 0]), omitted: 0 };
   }

@@ -2,6 +2,7 @@
 // A page of kymo view --save: its data are in it, and this is the server. src/view/save.h has the format.
 import { big, parse, type Json } from "./json";
 import { splitText } from "./filters";
+import { savedMarks, type Source } from "./saved-marks";
 import { SavedRows } from "./saved-rows";
 
 type Fields = { [key: string]: Json };
@@ -128,6 +129,19 @@ class Saved {
     return looking;
   }
 
+  private get source(): Source {
+    const traces = this.head.info.traces as Fields[];
+    return {
+      times: this.times,
+      range: (words) => [Number(big(words.begin) - this.begin), Number(big(words.end) - this.begin) + 1],
+      between: (from, to) => [this.rank(this.begin + BigInt(from)), this.rank(this.begin + BigInt(to))],
+      event: (number) => this.event(number),
+      numbers: (filter) => this.numbers(filter),
+      isKernel: (trace) => traces[trace]?.domain === "kernel",
+      thread: (tid) => this.history.thread(tid),
+    };
+  }
+
   /** Numbers of the events of a filter; null: all. */
   private async numbers(filter: string): Promise<Uint32Array | null> {
     return filter ? await this.search(filter) : null;
@@ -243,7 +257,7 @@ class Saved {
       case "waker":
         return { ns: null };
       case "marks":
-        return { count: Number(words.count), until: null, marks: [], triggers: [], names: [] };
+        return savedMarks(words as Fields, this.source);
       case "losses":
         return { count: Number(words.count), streams: [] };
       case "fields":
