@@ -156,9 +156,8 @@ static int save_range(struct ky_view *view, const struct ky_trace_set *set,
 	if (ret < 0)
 		return ret;
 	ret = ky_cli_output_file(&output, options->save, err);
-	if (ret < 0)
-		return ret;
-	ret = ky_view_save(view, options->notes, begin_ns, end_ns, output.fd, err);
+	if (ret == KYMO_OK)
+		ret = ky_view_save(view, options->notes, begin_ns, end_ns, output.fd, err);
 	if (ret == KYMO_E_LIMIT)
 		ky_error_hint(err, "choose a shorter range with --begin and --end");
 	if (ret == KYMO_OK)
