@@ -125,7 +125,7 @@ def test_recordings_at_a_relay(relay, kymo, kymo_bin, tmp_path, way):
     with subprocess.Popen([kymo_bin, "record", "-o", one.address("shop"), "-k", "sched_process_*"], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as recorder:
         try:
-            until(lambda: forks(1) or "/shop (timer" in kymo("print", one.address(""), code=None).out)
+            until(lambda: forks(1) or "/shop (" in kymo("print", one.address(""), code=None).out)
             viewer = Viewer(kymo_bin, "--no-browser", getattr(one, way)("shop"), env={"XDG_CACHE_HOME": str(tmp_path)})
             for _ in range(3):
                 before = viewer.counted()["total"]

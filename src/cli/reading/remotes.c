@@ -120,8 +120,14 @@ static void print_session(const struct ky_live_session *session, const char *rel
 	ky_cli_put_text(stdout, session->host);
 	putchar('/');
 	ky_cli_put_text(stdout, session->name);
-	printf(" (timer = %u us, %u stream(s), %u client(s) connected)\n", session->timer_us,
-	       session->streams, session->clients);
+	/* Of lttng-relayd as babeltrace2 says it. */
+	if (address->is_kymo)
+		printf(" (%u stream%s, %u reader%s)\n", session->streams,
+		       session->streams == 1 ? "" : "s", session->clients,
+		       session->clients == 1 ? "" : "s");
+	else
+		printf(" (timer = %u us, %u stream(s), %u client(s) connected)\n",
+		       session->timer_us, session->streams, session->clients);
 }
 
 static json_t *session_json(const struct ky_live_session *session, const char *relay,
