@@ -41,7 +41,7 @@ static void add(struct indexes *indexes, int dir, const char *name)
 	if (!is_index(name) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !S_ISREG(st.st_mode))
 		return;
-	strcpy(index.name, name);
+	memcpy(index.name, name, strlen(name) + 1);
 	index.used = st.st_mtim;
 	index.size_bytes = (uint64_t)st.st_blocks * 512;
 	/* One that is not listed is not removed. */
