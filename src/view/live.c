@@ -56,6 +56,8 @@ struct ky_view_live {
 	bool is_started;
 	atomic_bool stop; /* relaxed: only for the thread's end */
 	struct ky_view_history history;
+	struct ky_follow
+		*reader; /* tells recorders all the time that a reader is there; NULL: not yet */
 	unsigned int n_trouble;
 	uint64_t n_bytes; /* of the streams of the latest view */
 	size_t n_streams;
@@ -281,8 +283,15 @@ static int open_following(struct ky_view_live *live, struct following *own, stru
 {
 	const struct ky_view_live_source *source = live->source;
 	struct ky_selection selection;
-	int ret = ky_follow_open(source->paths, source->n_paths, DELAY_MS, &own->follow, err);
+	int ret = KYMO_OK;
 
+	/* Between two sets, a recorder would see no reader, and wait for one to come. */
+	if (!live->reader)
+		ret = ky_follow_open(source->paths, source->n_paths, DELAY_MS, &live->reader, err);
+	else
+		(void)ky_follow_has_news(live->reader);
+	if (!ret)
+		ret = ky_follow_open(source->paths, source->n_paths, DELAY_MS, &own->follow, err);
 	for (size_t i = 0; i < source->n_feeds && !ret; i++)
 		ret = ky_follow_add_feed(own->follow, source->feeds[i], err);
 	if (!ret)
@@ -484,6 +493,7 @@ void ky_view_live_close(struct ky_view_live *live)
 	if (live->is_started)
 		pthread_join(live->thread, NULL);
 	free_unused(live->generations);
+	ky_follow_close(live->reader);
 	ky_view_history_fini(&live->history);
 	pthread_mutex_destroy(&live->lock);
 	free(live);
