@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -166,6 +168,45 @@ int ky_relay_write(int fd, const void *data, size_t bytes, uint64_t at_bytes)
 		at_bytes += (uint64_t)done;
 	}
 	return 0;
+}
+
+/* Small files take no room ahead, and larger ones as much as they have, up to a limit. */
+#define ROOM_MIN_BYTES (UINT64_C(1) << 20)
+#define ROOM_MAX_BYTES (UINT64_C(16) << 20)
+/* For other file systems, nothing was measured. */
+#define ROOM_NONE UINT64_MAX
+
+static bool takes_room(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == EXT4_SUPER_MAGIC;
+}
+
+void ky_relay_reserve(int fd, uint64_t at_bytes, uint64_t end_bytes, uint64_t *room_bytes)
+{
+	uint64_t more = end_bytes < ROOM_MAX_BYTES ? end_bytes : ROOM_MAX_BYTES;
+
+	if (end_bytes <= *room_bytes || end_bytes < ROOM_MIN_BYTES)
+		return;
+	/* A disk without so much room may have enough for what comes. */
+	if ((*room_bytes <= 1 && !takes_room(fd)) ||
+	    fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)at_bytes,
+		      (off_t)(end_bytes - at_bytes + more)) < 0)
+		*room_bytes = ROOM_NONE;
+	else
+		*room_bytes = end_bytes + more;
+}
+
+void ky_relay_close_file(int *fd, uint64_t *room_bytes)
+{
+	struct stat st;
+
+	if (*fd >= 0 && *room_bytes && *room_bytes != ROOM_NONE && fstat(*fd, &st) == 0 &&
+	    ftruncate(*fd, st.st_size) < 0)
+		*room_bytes = ROOM_NONE; /* it stays with the file */
+	*room_bytes = 0;
+	ky_relay_close_fd(fd);
 }
 
 void ky_relay_close_fd(int *fd)

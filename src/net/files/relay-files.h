@@ -44,6 +44,14 @@ uint64_t ky_relay_remove_tree(const char *path);
 uint64_t ky_relay_remove_below(int dir_fd, const char *path);
 /* Writes all of @data to @at_bytes of @fd. Returns 0 or -errno. */
 int ky_relay_write(int fd, const void *data, size_t bytes, uint64_t at_bytes);
+/*
+ * Before bytes from @at_bytes to @end_bytes are written to a file that grows: takes room on the disk for these and for some
+ * that will follow, so that the kernel does not look for room page by page. The file's size stays. *room_bytes: 0 before
+ * the first call for a file; 1: another process may have taken room.
+ */
+void ky_relay_reserve(int fd, uint64_t at_bytes, uint64_t end_bytes, uint64_t *room_bytes);
+/* Gives back what is left of the room, and closes *fd as ky_relay_close_fd() does. */
+void ky_relay_close_file(int *fd, uint64_t *room_bytes);
 /* Closes *fd, unless it is -1, and sets it to -1. */
 void ky_relay_close_fd(int *fd);
 

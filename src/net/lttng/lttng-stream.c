@@ -67,7 +67,7 @@ static int open_file(struct ky_lttng_stream *stream, bool is_old, struct kymo_er
 	put_name(stream, stream->file, "", name);
 	if (is_old)
 		remove_old(stream, name);
-	ky_relay_close_fd(&stream->fd);
+	ky_relay_close_file(&stream->fd, &stream->room_bytes);
 	stream->fd = ky_file_open(stream->trace->fd, name,
 				  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (stream->fd < 0)
@@ -186,7 +186,7 @@ static void leave(struct ky_lttng_stream *stream)
 		stream->index_file = stream->file;
 		stream->shown_bytes = stream->size_bytes;
 	}
-	ky_relay_close_fd(&stream->fd);
+	ky_relay_close_file(&stream->fd, &stream->room_bytes);
 	ky_relay_close_fd(&stream->index_fd);
 	if (!stream->is_metadata)
 		(void)ky_lttng_stream_put_live(stream, LINES_MAX, &lines);
@@ -267,7 +267,7 @@ static int copy_bytes(int from_fd, uint64_t from, int to_fd, uint64_t to, uint64
 struct old_files {
 	struct ky_lttng_trace *trace;
 	int fd, index_fd;
-	uint64_t file, size_bytes;
+	uint64_t file, size_bytes, room_bytes;
 	struct ky_strbuf lines; /* for `.live` */
 };
 
@@ -358,6 +358,7 @@ static int change_chunk(struct ky_lttng_stream *stream, struct ky_lttng_chunk *t
 				.index_fd = stream->index_fd,
 				.file = stream->file,
 				.size_bytes = stream->size_bytes,
+				.room_bytes = stream->room_bytes,
 				.lines = KY_STRBUF_INIT};
 	int ret = ky_lttng_stream_flush(stream, err);
 
@@ -367,10 +368,11 @@ static int change_chunk(struct ky_lttng_stream *stream, struct ky_lttng_chunk *t
 		(void)ky_lttng_stream_put_live(stream, LINES_MAX, &old.lines);
 	stream->trace = NULL;
 	stream->fd = stream->index_fd = -1;
+	stream->room_bytes = 0;
 	ret = enter(stream, to, err);
 	if (!ret && old.fd >= 0 && (stream->packets.len || stream->taken_bytes))
 		ret = move_tail(stream, &old, err);
-	ky_relay_close_fd(&old.fd);
+	ky_relay_close_file(&old.fd, &old.room_bytes);
 	ky_relay_close_fd(&old.index_fd);
 	if (old.trace)
 		ky_lttng_trace_leave(old.trace, stream, &old.lines);
@@ -536,6 +538,7 @@ static int write_piece(struct ky_lttng_stream *stream, const uint8_t *data, size
 	uint64_t at = stream->size_bytes + stream->taken_bytes;
 	ssize_t done = 0;
 
+	ky_relay_reserve(stream->fd, at, at + bytes, &stream->room_bytes);
 	if (padding && padding <= sizeof(zeros))
 		done = pwritev(stream->fd, parts, 2, (off_t)at);
 	stream->is_padded = padding && done == (ssize_t)(bytes + padding);

@@ -54,6 +54,7 @@ struct ky_lttng_stream {
 	uint64_t file, index_file; /* numbers of the open files */
 	uint64_t highest_file;
 	uint64_t size_bytes;  /* whole packets in the file */
+	uint64_t room_bytes;  /* ky_relay_reserve() */
 	uint64_t shown_bytes; /* packets with an index, in the file of the index */
 	uint64_t taken_bytes; /* of the packet that is coming in */
 	bool is_padded;	      /* the padding of that packet is written */

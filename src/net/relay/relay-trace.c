@@ -28,6 +28,7 @@ struct stream {
 	char *name;
 	int fd, index_fd;
 	uint64_t size_bytes;		  /* of whole packets */
+	uint64_t room_bytes;		  /* ky_relay_reserve() */
 	uint64_t file_bytes, index_bytes; /* of the files, as far as the quota counts them */
 };
 
@@ -84,7 +85,7 @@ static void close_streams(struct ky_relay_trace *trace)
 	struct stream *stream;
 
 	for (size_t at = 0; (stream = next_stream(trace, &at));) {
-		ky_relay_close_fd(&stream->fd);
+		ky_relay_close_file(&stream->fd, &stream->room_bytes);
 		ky_relay_close_fd(&stream->index_fd);
 		stream->size_bytes = 0;
 	}
@@ -219,6 +220,7 @@ static int open_stream(struct ky_relay_trace *trace, struct stream *stream, stru
 	if (stream->index_fd < 0)
 		return io_error(trace, index, errno, "open the index", err);
 	stream->file_bytes = size_of(stream->fd);
+	stream->room_bytes = stream->file_bytes != 0;
 	stream->index_bytes = size_of(stream->index_fd);
 	return KYMO_OK;
 }
@@ -251,7 +253,12 @@ int ky_relay_trace_packet(struct ky_relay_trace *trace, const struct ky_net_data
 int ky_relay_trace_write(struct ky_relay_trace *trace, const uint8_t *data, size_t bytes,
 			 struct kymo_error *err)
 {
-	int ret = ky_relay_write(trace->write_fd, data, bytes, trace->write_at);
+	int ret;
+
+	if (trace->stream)
+		ky_relay_reserve(trace->write_fd, trace->write_at, trace->write_at + bytes,
+				 &trace->stream->room_bytes);
+	ret = ky_relay_write(trace->write_fd, data, bytes, trace->write_at);
 
 	if (ret < 0)
 		return io_error(trace, trace->stream ? trace->stream->name : METADATA_NEW, -ret,
