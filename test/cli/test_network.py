@@ -344,6 +344,19 @@ def test_clear_at_an_older_relay(kymo_bin, kymo):
         client.close()
 
 
+def test_room_is_given_back(kymo, relay):
+    """What the relay takes ahead for a large file does not stay."""
+    here = relay()
+    kymo("record", "-o", here.address("large"), "--user", "modes:*", "-b", "16M", "--", MODES, "numbers", "800000", "0")
+    files = [os.stat(path) for path in glob.glob(f"{here.trace('large')}/ust/pid/*/channel0_*")]
+    assert sum(one.st_size for one in files) > 4 << 20
+    end = time.monotonic() + 60
+    while any(os.stat(path).st_blocks * 512 > os.path.getsize(path) + (1 << 16)
+              for path in glob.glob(f"{here.trace('large')}/ust/pid/*/channel0_*")):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def test_no_relay(kymo, tmp_path):
     done = kymo("record", "-o", f"kymo://localhost:{free_port()}/x", "-d", "50ms", code=1)
     assert "cannot connect to localhost, port" in done.err
