@@ -2,9 +2,11 @@
 """Peers that use the protocols against a relay, or against a recorder."""
 
 import contextlib
+import glob
 import os
 import random
 import re
+import resource
 import signal
 import socket
 import struct
@@ -239,6 +241,34 @@ def test_removed_files_give_room(kymo_bin, tmp_path):
         here = begin()
         talk(here.port, OPENED, *frames)
         assert "quota" not in here.end()
+
+
+def test_files_of_one_client_are_not_all(kymo_bin, kymo, tmp_path):
+    """A client opens as many traces as the relay has descriptors, and comes again; a recorder gets its own all the same."""
+    stops = threading.Event()
+    traces = b"".join(frame(OPEN, struct.pack("<I", 0) + b"t%d" % i, i) for i in range(1, 120))
+
+    def take_files(port):
+        while not stops.is_set():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(hello() + traces)
+                client.settimeout(0.1)
+                while not stops.is_set():
+                    with contextlib.suppress(TimeoutError):
+                        if not client.recv(1000):
+                            break
+
+    with relays(kymo_bin, tmp_path) as begin:
+        here = begin()
+        resource.prlimit(here.process.pid, resource.RLIMIT_NOFILE, (256, 256))
+        taker = threading.Thread(target=take_files, args=(here.port,))
+        taker.start()
+        while not glob.glob(f"{here.dir}/evil/session/t100"):
+            time.sleep(0.01)
+        assert "; 0 lost" in kymo("record", "-o", here.address("good"), "-k", "sched_process_*", "-d", "50ms").err
+        stops.set()
+        taker.join()
+        assert "open files while others want some" in here.end()
 
 
 # ---- a relay's viewers ----------------------------------------------------------------------------

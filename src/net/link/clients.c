@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
 /* Nor does it get more time than that, apart from the end of what it has begun. */
 #define TURN_NS 5000000
 #define SWEEP_S 5
+/* Files of a client that are no reason for a shortage. */
+#define FILES_FEW 32
 /* When descriptors are short, new clients wait for so long. */
 #define PAUSE_NS UINT64_C(1000000000)
 
@@ -79,10 +82,51 @@ static int drop_for_a_while(struct ky_client *client, const struct kymo_error *e
 	return drop(client);
 }
 
+static size_t files_of(const struct ky_client *client)
+{
+	return client->calls->files && !client->is_only ? client->calls->files(client) : 0;
+}
+
+/* Whether files take more than the part of the descriptors that connections leave to them. */
+static bool are_files_many(size_t n_files)
+{
+	struct rlimit limit = {0};
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && n_files > limit.rlim_cur / 4;
+}
+
+/* One client cannot have so many files that others get none: not when others want some. */
+static void drop_greediest(struct ky_clients *clients, size_t more_than)
+{
+	struct ky_client *greediest = NULL;
+	struct kymo_error err;
+	size_t n_files = 0;
+
+	ky_vec_foreach(&clients->list, it) {
+		n_files += files_of(*it);
+		if (files_of(*it) <= more_than)
+			continue;
+		greediest = *it;
+		more_than = files_of(*it);
+	}
+	if (!greediest || !are_files_many(n_files))
+		return;
+	(void)ky_error_set(&err, KYMO_E_AGAIN, "it has %zu open files while others want some",
+			   more_than);
+	(void)drop_for_a_while(greediest, &err);
+}
+
 static int drop_with(struct ky_client *client, const struct kymo_error *err)
 {
-	if (err->code == KYMO_E_AGAIN && client->calls->comes_again && !client->is_only)
-		return drop_for_a_while(client, err);
+	struct ky_clients *clients = client->clients;
+	size_t n_files = files_of(client);
+	int ret;
+
+	if (err->code == KYMO_E_AGAIN && client->calls->comes_again && !client->is_only) {
+		ret = drop_for_a_while(client, err);
+		drop_greediest(clients, n_files > FILES_FEW ? n_files : FILES_FEW);
+		return ret;
+	}
 	ky_log_warning(client->clients->log, "%s: the connection ends: %s%s%s",
 		       client->calls->name(client), err->path, err->path[0] ? ": " : "",
 		       err->message);
@@ -267,6 +311,7 @@ static void pause_port(struct ky_clients_port *port, int errnum)
 	clients->is_short = true;
 	ky_loop_remove(port->source);
 	port->source = NULL;
+	drop_greediest(clients, FILES_FEW);
 	ky_loop_set_timer(clients->pause_timer, PAUSE_NS);
 }
 

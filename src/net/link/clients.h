@@ -65,6 +65,11 @@ struct ky_client_calls {
 	 * short at present.
 	 */
 	bool comes_again;
+	/*
+	 * Of clients that come again: how many descriptors the client's files take. When descriptors are short, the one with the
+	 * most loses its connection for a while. Optional.
+	 */
+	size_t (*files)(const struct ky_client *client);
 };
 
 struct ky_clients;

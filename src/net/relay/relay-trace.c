@@ -57,15 +57,28 @@ static int io_error(const struct ky_relay_trace *trace, const char *name, int er
 
 /* ---- directories ---------------------------------------------------------------------- */
 
+/* Files that stay open: the session's use has their number. */
+static int note_file(const struct ky_relay_trace *trace, int fd)
+{
+	trace->use->n_files += fd >= 0;
+	return fd;
+}
+
+static void close_file(const struct ky_relay_trace *trace, int *fd)
+{
+	trace->use->n_files -= *fd >= 0;
+	ky_relay_close_fd(fd);
+}
+
 static int open_dirs(struct ky_relay_trace *trace, struct kymo_error *err)
 {
 	int ret = ky_relay_make_parents(trace->root_fd, trace->path, err);
 
 	if (ret < 0)
 		return ret;
-	trace->fd = ky_relay_open_directory(trace->root_fd, trace->path);
+	trace->fd = note_file(trace, ky_relay_open_directory(trace->root_fd, trace->path));
 	if (trace->fd >= 0)
-		trace->index_fd = ky_relay_open_directory(trace->fd, INDEX_DIR);
+		trace->index_fd = note_file(trace, ky_relay_open_directory(trace->fd, INDEX_DIR));
 	if (trace->fd < 0 || trace->index_fd < 0)
 		return io_error(trace, "", errno, "create the trace's directory", err);
 	ky_live_begin(trace->index_fd);
@@ -85,8 +98,9 @@ static void close_streams(struct ky_relay_trace *trace)
 	struct stream *stream;
 
 	for (size_t at = 0; (stream = next_stream(trace, &at));) {
+		trace->use->n_files -= stream->fd >= 0;
 		ky_relay_close_file(&stream->fd, &stream->room_bytes);
-		ky_relay_close_fd(&stream->index_fd);
+		close_file(trace, &stream->index_fd);
 		stream->size_bytes = 0;
 	}
 	trace->stream = NULL;
@@ -135,8 +149,8 @@ void ky_relay_trace_free(struct ky_relay_trace *trace)
 	if (trace->metadata_fd >= 0)
 		(void)unlinkat(trace->fd, METADATA_NEW, 0);
 	ky_relay_close_fd(&trace->metadata_fd);
-	ky_relay_close_fd(&trace->index_fd);
-	ky_relay_close_fd(&trace->fd);
+	close_file(trace, &trace->index_fd);
+	close_file(trace, &trace->fd);
 	trace->use->n_streams -= trace->streams.len;
 	for (size_t at = 0; (stream = next_stream(trace, &at));) {
 		free(stream->name);
@@ -212,11 +226,11 @@ static int open_stream(struct ky_relay_trace *trace, struct stream *stream, stru
 	ret = wake(trace, err);
 	if (ret < 0)
 		return ret;
-	stream->fd = ky_file_open(trace->fd, stream->name, flags, 0600);
+	stream->fd = note_file(trace, ky_file_open(trace->fd, stream->name, flags, 0600));
 	if (stream->fd < 0)
 		return io_error(trace, stream->name, errno, "open the stream's file", err);
 	snprintf(index, sizeof(index), "%s.idx", stream->name);
-	stream->index_fd = ky_file_open(trace->index_fd, index, flags, 0600);
+	stream->index_fd = note_file(trace, ky_file_open(trace->index_fd, index, flags, 0600));
 	if (stream->index_fd < 0)
 		return io_error(trace, index, errno, "open the index", err);
 	stream->file_bytes = size_of(stream->fd);
@@ -393,8 +407,8 @@ void ky_relay_trace_end(struct ky_relay_trace *trace)
 {
 	end_live(trace);
 	close_streams(trace);
-	ky_relay_close_fd(&trace->index_fd);
-	ky_relay_close_fd(&trace->fd);
+	close_file(trace, &trace->index_fd);
+	close_file(trace, &trace->fd);
 }
 
 /*

@@ -23,6 +23,7 @@ struct ky_relay_trace;
 struct ky_relay_use {
 	uint64_t added_bytes, removed_bytes; /* of their files, since the session was opened */
 	size_t n_streams;		     /* of the traces that are open */
+	size_t n_files;			     /* that are open */
 };
 
 /* The trace at @path in the directory @dir_fd; the directory may exist. @dir_fd and @use must outlive it. */

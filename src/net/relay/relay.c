@@ -228,6 +228,13 @@ static const char *ending_of(const struct ky_client *base)
 	return client->session && ky_relay_session_is_complete(client->session) ? "complete" : NULL;
 }
 
+static size_t files_of(const struct ky_client *base)
+{
+	const struct client *client = (const struct client *)base;
+
+	return client->session ? ky_relay_session_use(client->session)->n_files : 0;
+}
+
 static int patience_of(const struct ky_client *base, bool *since_begin)
 {
 	*since_begin = !((const struct client *)base)->session;
@@ -528,6 +535,7 @@ static const struct ky_client_calls calls = {
 	.ending = ending_of,
 	.patience_s = patience_of,
 	.comes_again = true,
+	.files = files_of,
 };
 
 /* ---- opening, closing ----------------------------------------------------------------- */
