@@ -6,7 +6,7 @@
 #include "view/view-internal.h"
 
 /* More than a person can look through. */
-#define MAX_TREE_ROWS ((size_t)1 << 16)
+#define MAX_TREE_ROWS 65536u
 #define COARSE_PIXELS ((size_t)64)
 
 /* [id, parent or null, kind, number, name, origin, has states] */
