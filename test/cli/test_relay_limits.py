@@ -90,7 +90,7 @@ def printed(done):
     return [int(found) for found in re.findall(r"modes:number: .*\bi = (\d+)", done.out)]
 
 
-@pytest.mark.parametrize("options", [(), ("--clients", "40")], ids=["room", "full"])
+@pytest.mark.parametrize("options", [(), ("--clients", "250")], ids=["room", "full"])
 def test_silent_peers(kymo, relay, options):  # noqa: F811
     """Hundreds of strangers at each port; also more than the relay takes. Each loses its place when its greeting is late."""
     here = relay(*options)
@@ -113,8 +113,8 @@ def test_silent_peers_of_tls(kymo, relay, tmp_path):  # noqa: F811
     """The same of a relay with a key: the strangers do not end their part of TLS's greeting."""
     done = kymo("relay", "--init", "--dir", tmp_path / "relay")
     recorders, readers = re.findall("Key for .*: (.*)", done.out)
-    here = relay("--clients", "40")
-    with Strangers(here.port, 200, [b"", TLS_HELLO, b"no TLS at all"]):
+    here = relay("--clients", "90")
+    with Strangers(here.port, 100, [b"", TLS_HELLO, b"no TLS at all"]):
         record_numbers(kymo, here.address("among"), 20000, "--relay-key", recorders)
         done = kymo("print", "--live", "--relay-key", readers, here.address("among"))
         assert set(range(20000)) <= set(printed(done))
