@@ -57,7 +57,8 @@ void kymo_event_def_set_attributes(struct kymo_event_def *event, const char *jso
 }
 
 /* What @fields and @name mean, or NULL. */
-static struct ky_field_class *find(const struct kymo_fields *fields, const char *name)
+static struct ky_field_class *define_attributes_find(const struct kymo_fields *fields,
+						     const char *name)
 {
 	struct ky_field_class *cls = fields->cls;
 
@@ -74,7 +75,7 @@ static struct ky_field_class *find(const struct kymo_fields *fields, const char 
 
 void kymo_fields_set_attributes(struct kymo_fields *fields, const char *name, const char *json)
 {
-	struct ky_field_class *cls = fields ? find(fields, name) : NULL;
+	struct ky_field_class *cls = fields ? define_attributes_find(fields, name) : NULL;
 
 	if (!fields)
 		return;

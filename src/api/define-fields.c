@@ -17,7 +17,7 @@ const char *ky_define_shown_name(const struct kymo_fields *fields, const char *n
 }
 
 /* Is what @fields is about, an element or option, there already? */
-static bool is_taken(const struct kymo_fields *fields)
+static bool define_fields_is_taken(const struct kymo_fields *fields)
 {
 	const struct ky_field_class *cls = fields->cls;
 
@@ -33,12 +33,12 @@ bool ky_define_may_add(struct kymo_fields *fields, const char *name)
 	if (!writer || ky_define_is_closed(writer, name ? name : "field"))
 		return false;
 	if (cls->kind != KY_FIELD_STRUCT) {
-		if (is_taken(fields))
+		if (define_fields_is_taken(fields))
 			ky_define_mistake(writer, KYMO_E_INVALID, "%s '%s' has %s already",
 					  cls->kind == KY_FIELD_ARRAY ? "array" : "option",
 					  fields->name,
 					  cls->kind == KY_FIELD_ARRAY ? "an element" : "a field");
-		return !is_taken(fields);
+		return !define_fields_is_taken(fields);
 	}
 	if (!ky_define_name(writer, "field", name))
 		return false;
@@ -215,9 +215,9 @@ struct kymo_enum_def *kymo_fields_add_number(struct kymo_fields *fields, const c
 	return number->cls ? number : NULL;
 }
 
-static struct kymo_enum_def *add_number(struct kymo_fields *fields, const char *name,
-					enum kymo_field_kind kind, unsigned int bits,
-					unsigned int base)
+static struct kymo_enum_def *define_fields_add_number(struct kymo_fields *fields, const char *name,
+						      enum kymo_field_kind kind, unsigned int bits,
+						      unsigned int base)
 {
 	struct kymo_number_options o = kymo_number_options_init();
 
@@ -229,22 +229,22 @@ static struct kymo_enum_def *add_number(struct kymo_fields *fields, const char *
 
 void kymo_fields_add_uint(struct kymo_fields *fields, const char *name, unsigned int bits)
 {
-	(void)add_number(fields, name, KYMO_FIELD_UINT, bits, 10);
+	(void)define_fields_add_number(fields, name, KYMO_FIELD_UINT, bits, 10);
 }
 
 void kymo_fields_add_int(struct kymo_fields *fields, const char *name, unsigned int bits)
 {
-	(void)add_number(fields, name, KYMO_FIELD_SINT, bits, 10);
+	(void)define_fields_add_number(fields, name, KYMO_FIELD_SINT, bits, 10);
 }
 
 void kymo_fields_add_hex(struct kymo_fields *fields, const char *name, unsigned int bits)
 {
-	(void)add_number(fields, name, KYMO_FIELD_UINT, bits, 16);
+	(void)define_fields_add_number(fields, name, KYMO_FIELD_UINT, bits, 16);
 }
 
 void kymo_fields_add_float(struct kymo_fields *fields, const char *name, unsigned int bits)
 {
-	(void)add_number(fields, name, KYMO_FIELD_FLOAT, bits, 10);
+	(void)define_fields_add_number(fields, name, KYMO_FIELD_FLOAT, bits, 10);
 }
 
 /* ---- labels -------------------------------------------------------------------------------- */
@@ -252,8 +252,8 @@ void kymo_fields_add_float(struct kymo_fields *fields, const char *name, unsigne
 struct kymo_enum_def *kymo_fields_add_enum(struct kymo_fields *fields, const char *name,
 					   unsigned int bits, bool is_signed)
 {
-	struct kymo_enum_def *enumeration =
-		add_number(fields, name, is_signed ? KYMO_FIELD_SINT : KYMO_FIELD_UINT, bits, 10);
+	struct kymo_enum_def *enumeration = define_fields_add_number(
+		fields, name, is_signed ? KYMO_FIELD_SINT : KYMO_FIELD_UINT, bits, 10);
 
 	if (enumeration)
 		enumeration->cls->num.is_enum = true;
@@ -282,8 +282,9 @@ static bool in_range(const struct ky_field_class *cls, uint64_t value, bool is_n
 }
 
 /* @begin and @end are in order, and negative as said. */
-static void add_label(struct kymo_enum_def *enumeration, const char *label, uint64_t begin,
-		      uint64_t end, bool begin_negative, bool end_negative)
+static void define_fields_add_label(struct kymo_enum_def *enumeration, const char *label,
+				    uint64_t begin, uint64_t end, bool begin_negative,
+				    bool end_negative)
 {
 	struct kymo_writer *writer = enumeration->writer;
 	struct ky_field_class *cls = enumeration->cls;
@@ -320,7 +321,8 @@ void kymo_enum_def_add(struct kymo_enum_def *enumeration, const char *label, int
 	if (begin > end)
 		no_range(enumeration->writer, label);
 	else
-		add_label(enumeration, label, (uint64_t)begin, (uint64_t)end, begin < 0, end < 0);
+		define_fields_add_label(enumeration, label, (uint64_t)begin, (uint64_t)end,
+					begin < 0, end < 0);
 }
 
 void kymo_enum_def_add_unsigned(struct kymo_enum_def *enumeration, const char *label,
@@ -331,5 +333,5 @@ void kymo_enum_def_add_unsigned(struct kymo_enum_def *enumeration, const char *l
 	if (begin > end)
 		no_range(enumeration->writer, label);
 	else
-		add_label(enumeration, label, begin, end, false, false);
+		define_fields_add_label(enumeration, label, begin, end, false, false);
 }

@@ -40,8 +40,8 @@ static bool may_nest(struct kymo_fields *fields, const char *name)
 }
 
 /* Add @cls (NULL: no memory), and give what fields are added to it with. */
-static struct kymo_fields *nested(struct kymo_fields *fields, const char *name,
-				  struct ky_field_class *cls)
+static struct kymo_fields *define_nested_nested(struct kymo_fields *fields, const char *name,
+						struct ky_field_class *cls)
 {
 	ky_define_add(fields, name, cls);
 	if (!cls)
@@ -51,8 +51,9 @@ static struct kymo_fields *nested(struct kymo_fields *fields, const char *name,
 
 struct kymo_fields *kymo_fields_add_struct(struct kymo_fields *fields, const char *name)
 {
-	return may_nest(fields, name) ? nested(fields, name, ky_struct_new(fields->writer->trace))
-				      : NULL;
+	return may_nest(fields, name)
+		       ? define_nested_nested(fields, name, ky_struct_new(fields->writer->trace))
+		       : NULL;
 }
 
 struct kymo_fields *kymo_fields_add_array(struct kymo_fields *fields, const char *name,
@@ -71,7 +72,7 @@ struct kymo_fields *kymo_fields_add_array(struct kymo_fields *fields, const char
 	cls = class_new(fields, KY_FIELD_ARRAY);
 	if (cls)
 		cls->array.length = length;
-	return nested(fields, name, cls);
+	return define_nested_nested(fields, name, cls);
 }
 
 struct kymo_fields *kymo_fields_add_sequence(struct kymo_fields *fields, const char *name)
@@ -87,7 +88,7 @@ struct kymo_fields *kymo_fields_add_sequence(struct kymo_fields *fields, const c
 	cls = class_new(fields, KY_FIELD_ARRAY);
 	if (cls)
 		cls->array.length_ref = ref;
-	return nested(fields, name, cls);
+	return define_nested_nested(fields, name, cls);
 }
 
 /* ---- one of several ------------------------------------------------------------------------ */
@@ -203,5 +204,5 @@ struct kymo_fields *kymo_fields_add_optional(struct kymo_fields *fields, const c
 				    &cls->var.n_options, &option, sizeof(option)) < 0)
 			cls = NULL;
 	}
-	return nested(fields, name, cls);
+	return define_nested_nested(fields, name, cls);
 }

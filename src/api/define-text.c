@@ -40,8 +40,8 @@ static bool may_add_text(struct kymo_fields *fields, const char *name,
 	       ky_define_ctf2(fields, name, "text in UTF-16 or UTF-32");
 }
 
-static void add_text(struct kymo_fields *fields, const char *name,
-		     const struct kymo_text_options *o)
+static void define_text_add_text(struct kymo_fields *fields, const char *name,
+				 const struct kymo_text_options *o)
 {
 	struct ky_trace_class *trace = fields->writer->trace;
 	struct ky_field_ref *ref = NULL;
@@ -81,7 +81,7 @@ void kymo_fields_add_text(struct kymo_fields *fields, const char *name,
 		ky_define_mistake(fields->writer, KYMO_E_INVALID, "field '%s': %s",
 				  ky_define_shown_name(fields, name), err.message);
 	else if (may_add_text(fields, name, &o))
-		add_text(fields, name, &o);
+		define_text_add_text(fields, name, &o);
 }
 
 void kymo_fields_add_string(struct kymo_fields *fields, const char *name)

@@ -39,7 +39,7 @@ bool ky_define_is_closed(struct kymo_writer *writer, const char *what)
 	return writer->tried;
 }
 
-static bool is_name(const char *name)
+static bool define_is_name(const char *name)
 {
 	if (!name || !*name || isdigit((unsigned char)*name))
 		return false;
@@ -52,11 +52,11 @@ static bool is_name(const char *name)
 
 bool ky_define_name(struct kymo_writer *writer, const char *what, const char *name)
 {
-	if (!is_name(name))
+	if (!define_is_name(name))
 		ky_define_mistake(writer, KYMO_E_INVALID,
 				  "'%s' cannot be the name of a %s: letters, digits and '_' only",
 				  name ? name : "NULL", what);
-	return is_name(name);
+	return define_is_name(name);
 }
 
 void *ky_define_allocate(struct kymo_writer *writer, size_t size)

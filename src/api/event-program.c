@@ -9,10 +9,11 @@ struct compiler {
 	struct kymo_error *err;
 };
 
-static int compile(struct compiler *c, const struct ky_field_class *cls, const char *name);
+static int event_program_compile(struct compiler *c, const struct ky_field_class *cls,
+				 const char *name);
 
-static int push(struct compiler *c, enum ky_put put, const struct ky_field_class *cls,
-		const char *name)
+static int event_program_push(struct compiler *c, enum ky_put put, const struct ky_field_class *cls,
+			      const char *name)
 {
 	const struct ky_field_ref *ref = cls ? ky_field_ref_of(cls) : NULL;
 	struct ky_put_step step = {
@@ -26,21 +27,22 @@ static struct ky_put_step *step_at(struct compiler *c, size_t i)
 	return &c->event->steps.data[i];
 }
 
-static int wrong(struct compiler *c, const char *what, const char *name, const char *problem)
+static int event_program_wrong(struct compiler *c, const char *what, const char *name,
+			       const char *problem)
 {
 	return ky_error_set(c->err, KYMO_E_INVALID, "event '%s': %s '%s' %s", c->event->cls->name,
 			    what, name, problem);
 }
 
 /* Can a field of @cls take no bit at all? An array of such elements could be endless. */
-static bool is_empty(const struct ky_field_class *cls)
+static bool event_program_is_empty(const struct ky_field_class *cls)
 {
 	if (cls->kind == KY_FIELD_ARRAY)
 		return !cls->array.length_ref && !cls->array.length;
 	if (cls->kind != KY_FIELD_STRUCT)
 		return false;
 	for (size_t i = 0; i < cls->st.n_members; i++) {
-		if (!is_empty(cls->st.members[i].cls))
+		if (!event_program_is_empty(cls->st.members[i].cls))
 			return false;
 	}
 	return true;
@@ -50,10 +52,10 @@ static bool is_empty(const struct ky_field_class *cls)
 static int compile_inner(struct compiler *c, const struct ky_field_class *cls, size_t at,
 			 const char *name)
 {
-	int ret = compile(c, cls, name);
+	int ret = event_program_compile(c, cls, name);
 
 	if (ret == KYMO_OK)
-		ret = push(c, KY_PUT_END, NULL, name);
+		ret = event_program_push(c, KY_PUT_END, NULL, name);
 	step_at(c, at)->end = (uint32_t)c->event->steps.len;
 	return ret;
 }
@@ -64,12 +66,13 @@ static int compile_array(struct compiler *c, const struct ky_field_class *cls, c
 	int ret;
 
 	if (!cls->array.element)
-		return wrong(c, "array", name, "has no element");
-	if (is_empty(cls->array.element))
+		return event_program_wrong(c, "array", name, "has no element");
+	if (event_program_is_empty(cls->array.element))
 		return ky_error_set(c->err, KYMO_E_INVALID,
 				    "event '%s': the elements of array '%s' are empty",
 				    c->event->cls->name, name);
-	ret = push(c, cls->array.length_ref ? KY_PUT_SEQUENCE : KY_PUT_ARRAY, cls, name);
+	ret = event_program_push(c, cls->array.length_ref ? KY_PUT_SEQUENCE : KY_PUT_ARRAY, cls,
+				 name);
 	if (ret < 0)
 		return ret;
 	step_at(c, at)->n = (uint32_t)cls->array.length;
@@ -83,19 +86,20 @@ static int compile_variant(struct compiler *c, const struct ky_field_class *cls,
 	int ret = KYMO_OK;
 
 	if (!cls->var.n_options)
-		return wrong(c, "variant", name, "has no options");
+		return event_program_wrong(c, "variant", name, "has no options");
 	options = ky_arena_array(&c->event->stream->writer->trace->arena, cls->var.n_options,
 				 sizeof(*options));
 	if (!options)
 		return ky_error_nomem(c->err);
-	ret = push(c, cls->kind == KY_FIELD_VARIANT ? KY_PUT_VARIANT : KY_PUT_OPTIONAL, cls, name);
+	ret = event_program_push(
+		c, cls->kind == KY_FIELD_VARIANT ? KY_PUT_VARIANT : KY_PUT_OPTIONAL, cls, name);
 	for (size_t i = 0; i < cls->var.n_options && ret == KYMO_OK; i++) {
 		options[i] = (uint32_t)c->event->steps.len;
 		if (cls->var.options[i].cls)
 			ret = compile_inner(c, cls->var.options[i].cls, at, name);
 		else
-			ret = wrong(c, "variant or optional field", name,
-				    "has an option without a field");
+			ret = event_program_wrong(c, "variant or optional field", name,
+						  "has an option without a field");
 	}
 	if (ret < 0)
 		return ret;
@@ -117,22 +121,24 @@ static bool is_companion(const struct ky_field_class *st, size_t i)
 static int compile_struct(struct compiler *c, const struct ky_field_class *cls, const char *name)
 {
 	size_t at = c->event->steps.len;
-	int ret = push(c, KY_PUT_STRUCT, cls, name);
+	int ret = event_program_push(c, KY_PUT_STRUCT, cls, name);
 
 	if (ret < 0)
 		return ret;
 	for (size_t i = 0; i < cls->st.n_members && ret == KYMO_OK; i++) {
 		if (!is_companion(cls, i))
-			ret = compile(c, cls->st.members[i].cls, cls->st.members[i].display);
+			ret = event_program_compile(c, cls->st.members[i].cls,
+						    cls->st.members[i].display);
 	}
 	if (ret == KYMO_OK)
-		ret = push(c, KY_PUT_END, NULL, name);
+		ret = event_program_push(c, KY_PUT_END, NULL, name);
 	step_at(c, at)->end = (uint32_t)c->event->steps.len;
 	return ret;
 }
 
 /* Depth is bounded by KY_DEFINE_MAX_DEPTH. */
-static int compile(struct compiler *c, const struct ky_field_class *cls, const char *name)
+static int event_program_compile(struct compiler *c, const struct ky_field_class *cls,
+				 const char *name)
 {
 	switch (cls->kind) {
 	case KY_FIELD_STRUCT:
@@ -144,13 +150,13 @@ static int compile(struct compiler *c, const struct ky_field_class *cls, const c
 		return compile_variant(c, cls, name);
 	case KY_FIELD_STRING:
 	case KY_FIELD_TEXT:
-		return push(c, KY_PUT_TEXT, cls, name);
+		return event_program_push(c, KY_PUT_TEXT, cls, name);
 	case KY_FIELD_BLOB:
-		return push(c, KY_PUT_BYTES, cls, name);
+		return event_program_push(c, KY_PUT_BYTES, cls, name);
 	case KY_FIELD_FLOAT:
-		return push(c, KY_PUT_REAL, cls, name);
+		return event_program_push(c, KY_PUT_REAL, cls, name);
 	default:
-		return push(c, KY_PUT_NUMBER, cls, name);
+		return event_program_push(c, KY_PUT_NUMBER, cls, name);
 	}
 }
 
@@ -166,7 +172,7 @@ int ky_put_compile(struct kymo_writer *writer, struct kymo_error *err)
 
 		for (size_t i = 0; i < 3 && ret == KYMO_OK; i++) {
 			if (scopes[i])
-				ret = compile(&c, scopes[i], "");
+				ret = event_program_compile(&c, scopes[i], "");
 		}
 	}
 	return ret;

@@ -19,14 +19,14 @@ _Static_assert(SAME(ENCODING_NONE) && SAME(ENCODING_UTF8) && SAME(ENCODING_ASCII
 	       "encodings");
 
 /* The part of the union that belongs to its kind, or NULL. */
-static const struct ky_field_class *number(const struct kymo_field_class *cls)
+static const struct ky_field_class *field_class_number(const struct kymo_field_class *cls)
 {
 	const struct ky_field_class *in = field_class_in(cls);
 
 	return in && in->kind <= KY_FIELD_VARSINT ? in : NULL;
 }
 
-static const struct ky_field_class *text(const struct kymo_field_class *cls)
+static const struct ky_field_class *field_class_text(const struct kymo_field_class *cls)
 {
 	const struct ky_field_class *in = field_class_in(cls);
 
@@ -80,12 +80,12 @@ const char *kymo_field_class_type_name(const struct kymo_field_class *cls)
 
 const struct kymo_clock *kymo_field_class_clock(const struct kymo_field_class *cls)
 {
-	return number(cls) ? clock_out(number(cls)->num.clock) : NULL;
+	return field_class_number(cls) ? clock_out(field_class_number(cls)->num.clock) : NULL;
 }
 
 const char *kymo_field_class_media_type(const struct kymo_field_class *cls)
 {
-	return text(cls) ? text(cls)->text.media_type : NULL;
+	return field_class_text(cls) ? field_class_text(cls)->text.media_type : NULL;
 }
 
 const char *kymo_field_class_attributes(const struct kymo_field_class *cls)
@@ -105,29 +105,32 @@ const char *kymo_field_class_member_attributes(const struct kymo_field_class *cl
 
 unsigned int kymo_field_class_base(const struct kymo_field_class *cls)
 {
-	return number(cls) && number(cls)->num.base ? number(cls)->num.base : 10;
+	return field_class_number(cls) && field_class_number(cls)->num.base
+		       ? field_class_number(cls)->num.base
+		       : 10;
 }
 
 bool kymo_field_class_is_big_endian(const struct kymo_field_class *cls)
 {
-	return number(cls) && number(cls)->num.big_endian;
+	return field_class_number(cls) && field_class_number(cls)->num.big_endian;
 }
 
 enum kymo_encoding kymo_field_class_encoding(const struct kymo_field_class *cls)
 {
-	return text(cls) ? (enum kymo_encoding)text(cls)->text.encoding : KYMO_ENCODING_NONE;
+	return field_class_text(cls) ? (enum kymo_encoding)field_class_text(cls)->text.encoding
+				     : KYMO_ENCODING_NONE;
 }
 
 /* ---- labels ------------------------------------------------------------------------------ */
 
 bool kymo_field_class_is_enum(const struct kymo_field_class *cls)
 {
-	return number(cls) && number(cls)->num.is_enum;
+	return field_class_number(cls) && field_class_number(cls)->num.is_enum;
 }
 
 size_t kymo_field_class_n_labels(const struct kymo_field_class *cls)
 {
-	return number(cls) ? number(cls)->num.n_mappings : 0;
+	return field_class_number(cls) ? field_class_number(cls)->num.n_mappings : 0;
 }
 
 const char *kymo_field_class_label(const struct kymo_field_class *cls, size_t i, size_t *n_ranges)
@@ -136,7 +139,7 @@ const char *kymo_field_class_label(const struct kymo_field_class *cls, size_t i,
 
 	if (i >= kymo_field_class_n_labels(cls))
 		return NULL;
-	mapping = &number(cls)->num.mappings[i];
+	mapping = &field_class_number(cls)->num.mappings[i];
 	if (n_ranges)
 		*n_ranges = mapping->n_ranges;
 	return mapping->label;
@@ -149,7 +152,7 @@ bool kymo_field_class_label_range(const struct kymo_field_class *cls, size_t i, 
 
 	if (i >= kymo_field_class_n_labels(cls))
 		return false;
-	mapping = &number(cls)->num.mappings[i];
+	mapping = &field_class_number(cls)->num.mappings[i];
 	if (range >= mapping->n_ranges)
 		return false;
 	if (begin)
@@ -161,7 +164,7 @@ bool kymo_field_class_label_range(const struct kymo_field_class *cls, size_t i, 
 
 const char *kymo_field_class_label_of(const struct kymo_field_class *cls, uint64_t value)
 {
-	return number(cls) ? ky_enum_label(number(cls), value) : NULL;
+	return field_class_number(cls) ? ky_enum_label(field_class_number(cls), value) : NULL;
 }
 
 /* ---- what consists of others ---------------------------------------------------------------- */

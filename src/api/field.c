@@ -30,7 +30,7 @@ static int go_down(struct ky_handle *handle, const struct ky_event_class *event,
 	return ret == KYMO_OK ? see_through(handle, event) : ret;
 }
 
-static bool is_text(const char *name, const char *text, size_t len)
+static bool api_field_is_text(const char *name, const char *text, size_t len)
 {
 	return name && strncmp(name, text, len) == 0 && !name[len];
 }
@@ -42,13 +42,13 @@ static int go_to_name(struct ky_handle *handle, const struct ky_event_class *eve
 	const struct ky_field_class *cls = handle->cls;
 
 	for (size_t i = 0; cls->kind == KY_FIELD_STRUCT && i < cls->st.n_members; i++) {
-		if (is_text(cls->st.members[i].display, name, len) ||
-		    is_text(cls->st.members[i].name, name, len))
+		if (api_field_is_text(cls->st.members[i].display, name, len) ||
+		    api_field_is_text(cls->st.members[i].name, name, len))
 			return go_down(handle, event, i);
 	}
 	for (size_t i = 0; cls->kind == KY_FIELD_VARIANT && i < cls->var.n_options; i++) {
-		if (is_text(cls->var.options[i].display, name, len) ||
-		    is_text(cls->var.options[i].name, name, len))
+		if (api_field_is_text(cls->var.options[i].display, name, len) ||
+		    api_field_is_text(cls->var.options[i].name, name, len))
 			return go_down(handle, event, i);
 	}
 	return KYMO_E_NOT_FOUND;
@@ -74,7 +74,8 @@ static int go_to_number(struct ky_handle *handle, const struct ky_event_class *e
 }
 
 /* All of @path from @handle on, which stands at the root of a scope. */
-static int follow(struct ky_handle *handle, const struct ky_event_class *event, const char *path)
+static int api_field_follow(struct ky_handle *handle, const struct ky_event_class *event,
+			    const char *path)
 {
 	size_t len = strcspn(path, ".[");
 	int ret = len ? go_to_name(handle, event, path, len) : KYMO_E_INVALID;
@@ -96,8 +97,8 @@ static int follow(struct ky_handle *handle, const struct ky_event_class *event, 
 
 /* ---- handles ------------------------------------------------------------------------------- */
 
-static int give(struct kymo_field *field, const struct kymo_event_class *event_class,
-		const struct ky_handle *handle)
+static int api_field_give(struct kymo_field *field, const struct kymo_event_class *event_class,
+			  const struct ky_handle *handle)
 {
 	field->event_class = event_class;
 	field->field_class = field_class_out(handle->cls);
@@ -106,8 +107,8 @@ static int give(struct kymo_field *field, const struct kymo_event_class *event_c
 }
 
 /* In one scope: a name that looks like a path is a name at first. */
-static int find_in(const struct kymo_event_class *event_class, enum ky_scope scope,
-		   const char *path, struct kymo_field *field)
+static int api_field_find_in(const struct kymo_event_class *event_class, enum ky_scope scope,
+			     const char *path, struct kymo_field *field)
 {
 	const struct ky_event_class *cls = event_class_in(event_class);
 	struct ky_handle root, handle;
@@ -119,9 +120,9 @@ static int find_in(const struct kymo_event_class *event_class, enum ky_scope sco
 	ret = go_to_name(&handle, cls, path, strlen(path));
 	if (ret == KYMO_E_NOT_FOUND) {
 		handle = root;
-		ret = follow(&handle, cls, path);
+		ret = api_field_follow(&handle, cls, path);
 	}
-	return ret == KYMO_OK ? give(field, event_class, &handle) : ret;
+	return ret == KYMO_OK ? api_field_give(field, event_class, &handle) : ret;
 }
 
 int kymo_field_find(const struct kymo_event_class *event_class, const char *path,
@@ -137,7 +138,7 @@ int kymo_field_find(const struct kymo_event_class *event_class, const char *path
 	if (!event_class || !path)
 		return KYMO_E_INVALID;
 	for (size_t i = 0; ret == KYMO_E_NOT_FOUND && i < sizeof(order) / sizeof(order[0]); i++)
-		ret = find_in(event_class, order[i], path, field);
+		ret = api_field_find_in(event_class, order[i], path, field);
 	return ret;
 }
 
@@ -149,7 +150,7 @@ int kymo_field_find_in(const struct kymo_event_class *event_class, enum kymo_sco
 	memset(field, 0, sizeof(*field));
 	if (!event_class || !path || (unsigned int)scope >= KYMO_SCOPE_COUNT)
 		return KYMO_E_INVALID;
-	return find_in(event_class, (enum ky_scope)scope, path, field);
+	return api_field_find_in(event_class, (enum ky_scope)scope, path, field);
 }
 
 int kymo_field_root(const struct kymo_event_class *event_class, enum kymo_scope scope,
@@ -164,7 +165,7 @@ int kymo_field_root(const struct kymo_event_class *event_class, enum kymo_scope 
 		return KYMO_E_INVALID;
 	if (!ky_handle_root(&handle, event_class_in(event_class), (enum ky_scope)scope))
 		return KYMO_E_NOT_FOUND;
-	return give(field, event_class, &handle);
+	return api_field_give(field, event_class, &handle);
 }
 
 /* Child of @field by @name, or by @i when that is NULL. */
@@ -189,7 +190,7 @@ static int child_of(const struct kymo_field *field, size_t i, const char *name,
 		ret = go_to_name(&handle, event_class_in(event_class), name, strlen(name));
 	else
 		ret = go_down(&handle, event_class_in(event_class), i);
-	return ret == KYMO_OK ? give(child, event_class, &handle) : ret;
+	return ret == KYMO_OK ? api_field_give(child, event_class, &handle) : ret;
 }
 
 int kymo_field_child(const struct kymo_field *field, size_t i, struct kymo_field *child)

@@ -6,18 +6,18 @@
 #include "base/error.h"
 
 /* A handle is good for its own event class only: elsewhere its offsets mean nothing. */
-static inline bool fits(const struct kymo_event *event, const struct kymo_field *field)
+static inline bool get_fits(const struct kymo_event *event, const struct kymo_field *field)
 {
 	return event && field && field->event_class && event->event_class == field->event_class;
 }
 
-static inline bool find(const struct kymo_event *event, const struct kymo_field *field,
-			struct ky_place *place)
+static inline bool get_find(const struct kymo_event *event, const struct kymo_field *field,
+			    struct ky_place *place)
 {
-	return fits(event, field) && ky_handle_place(event_in(event), handle_of(field), place);
+	return get_fits(event, field) && ky_handle_place(event_in(event), handle_of(field), place);
 }
 
-static inline bool is_signed(const struct ky_field_class *cls)
+static inline bool get_is_signed(const struct ky_field_class *cls)
 {
 	return cls->kind == KY_FIELD_SINT || cls->kind == KY_FIELD_VARSINT;
 }
@@ -26,7 +26,7 @@ bool kymo_event_has(const struct kymo_event *event, const struct kymo_field *fie
 {
 	struct ky_place place;
 
-	return find(event, field, &place);
+	return get_find(event, field, &place);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------- */
@@ -37,9 +37,9 @@ static inline bool get_bits(const struct kymo_event *event, const struct kymo_fi
 {
 	struct ky_place place;
 
-	if (!find(event, field, &place) || !ky_place_number(event_in(event), &place, bits))
+	if (!get_find(event, field, &place) || !ky_place_number(event_in(event), &place, bits))
 		return false;
-	*is_negative = (int64_t)*bits < 0 && is_signed(place.cls);
+	*is_negative = (int64_t)*bits < 0 && get_is_signed(place.cls);
 	return true;
 }
 
@@ -74,13 +74,13 @@ bool kymo_event_get_f64(const struct kymo_event *event, const struct kymo_field 
 	struct ky_place place;
 	uint64_t bits;
 
-	if (!value || !find(event, field, &place))
+	if (!value || !get_find(event, field, &place))
 		return false;
 	if (ky_place_real(event_in(event), &place, value))
 		return true;
 	if (!ky_place_number(event_in(event), &place, &bits))
 		return false;
-	*value = is_signed(place.cls) ? (double)(int64_t)bits : (double)bits;
+	*value = get_is_signed(place.cls) ? (double)(int64_t)bits : (double)bits;
 	return true;
 }
 
@@ -88,7 +88,7 @@ bool kymo_event_get_f64(const struct kymo_event *event, const struct kymo_field 
 static void extend(const struct ky_field_class *cls, uint64_t *words, size_t n_words)
 {
 	size_t bits = cls->num.length_bits, top = (bits - 1) / 64;
-	bool is_negative = is_signed(cls) && words[top] >> (bits - 1) % 64 & 1;
+	bool is_negative = get_is_signed(cls) && words[top] >> (bits - 1) % 64 & 1;
 
 	if (is_negative && bits % 64)
 		words[top] |= UINT64_MAX << bits % 64;
@@ -103,14 +103,15 @@ bool kymo_event_get_words(const struct kymo_event *event, const struct kymo_fiel
 	struct ky_place place;
 	uint64_t bits, length;
 
-	if (!words || !n_words || !find(event, field, &place) || place.cls->kind >= KY_FIELD_STRING)
+	if (!words || !n_words || !get_find(event, field, &place) ||
+	    place.cls->kind >= KY_FIELD_STRING)
 		return false;
 	length = place.cls->num.length_bits;
 	if (place.cls->kind == KY_FIELD_VARUINT || place.cls->kind == KY_FIELD_VARSINT) {
 		if (!ky_place_number(in, &place, &bits))
 			return false;
 		for (size_t i = 1; i < n_words; i++)
-			words[i] = (int64_t)bits < 0 && is_signed(place.cls) ? UINT64_MAX : 0;
+			words[i] = (int64_t)bits < 0 && get_is_signed(place.cls) ? UINT64_MAX : 0;
 		words[0] = bits;
 		return true;
 	}
@@ -125,11 +126,12 @@ bool kymo_event_get_words(const struct kymo_event *event, const struct kymo_fiel
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static const char *get_bytes(const struct kymo_event *event, const struct kymo_field *field,
-			     struct ky_place *place, size_t *len_bytes)
+static const char *get_get_bytes(const struct kymo_event *event, const struct kymo_field *field,
+				 struct ky_place *place, size_t *len_bytes)
 {
 	*len_bytes = 0;
-	return find(event, field, place) ? ky_place_bytes(event_in(event), place, len_bytes) : NULL;
+	return get_find(event, field, place) ? ky_place_bytes(event_in(event), place, len_bytes)
+					     : NULL;
 }
 
 const char *kymo_event_get_text(const struct kymo_event *event, const struct kymo_field *field,
@@ -140,7 +142,7 @@ const char *kymo_event_get_text(const struct kymo_event *event, const struct kym
 
 	if (!len_bytes)
 		return NULL;
-	text = get_bytes(event, field, &place, len_bytes);
+	text = get_get_bytes(event, field, &place, len_bytes);
 	if (text && place.cls->kind != KY_FIELD_BLOB &&
 	    place.cls->text.encoding <= KY_ENCODING_ASCII)
 		return text;
@@ -157,7 +159,7 @@ size_t kymo_event_get_utf8(const struct kymo_event *event, const struct kymo_fie
 
 	if (!buffer)
 		size_bytes = 0;
-	text = get_bytes(event, field, &place, &len);
+	text = get_get_bytes(event, field, &place, &len);
 	if (text && place.cls->kind != KY_FIELD_BLOB)
 		return ky_api_utf8(place.cls->text.encoding, text, len, buffer, size_bytes);
 	if (size_bytes)
@@ -170,7 +172,7 @@ const void *kymo_event_get_bytes(const struct kymo_event *event, const struct ky
 {
 	struct ky_place place;
 
-	return len_bytes ? get_bytes(event, field, &place, len_bytes) : NULL;
+	return len_bytes ? get_get_bytes(event, field, &place, len_bytes) : NULL;
 }
 
 /* ---- labels -------------------------------------------------------------------------------- */
@@ -183,7 +185,7 @@ size_t kymo_event_get_labels(const struct kymo_event *event, const struct kymo_f
 	struct ky_place place;
 	size_t n_words;
 
-	if (!find(event, field, &place) || place.cls->kind >= KY_FIELD_STRING)
+	if (!get_find(event, field, &place) || place.cls->kind >= KY_FIELD_STRING)
 		return 0;
 	if (ky_place_number(in, &place, words))
 		return ky_api_labels(place.cls, words, 1, labels, max);
@@ -210,7 +212,7 @@ bool kymo_event_get_length(const struct kymo_event *event, const struct kymo_fie
 {
 	struct ky_place place;
 
-	if (!n_elements || !find(event, field, &place) || place.cls->kind != KY_FIELD_ARRAY)
+	if (!n_elements || !get_find(event, field, &place) || place.cls->kind != KY_FIELD_ARRAY)
 		return false;
 	*n_elements = place.length;
 	return true;
@@ -219,7 +221,7 @@ bool kymo_event_get_length(const struct kymo_event *event, const struct kymo_fie
 bool kymo_event_get_option(const struct kymo_event *event, const struct kymo_field *field,
 			   size_t *option)
 {
-	return option && fits(event, field) &&
+	return option && get_fits(event, field) &&
 	       field_class_in(field->field_class)->kind == KY_FIELD_VARIANT &&
 	       ky_handle_option(event_in(event), handle_of(field), option);
 }

@@ -23,8 +23,9 @@ void ky_output_problem(struct kymo_output *output, int code, const char *text, c
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* A new value, zeroed but for its class and name; NULL, and a problem, when there is no room. */
-static inline struct ky_value *add_value(struct kymo_output *output,
-					 const struct ky_field_class *cls, const char *name)
+static inline struct ky_value *output_values_add_value(struct kymo_output *output,
+						       const struct ky_field_class *cls,
+						       const char *name)
 {
 	struct ky_value *value;
 
@@ -44,7 +45,7 @@ static inline struct ky_value *add_value(struct kymo_output *output,
 /* Length, tag or presence: the field that stands before the one of @step. */
 static bool add_before(struct kymo_output *output, const struct ky_put_step *step, uint64_t number)
 {
-	struct ky_value *value = add_value(output, step->before, step->name);
+	struct ky_value *value = output_values_add_value(output, step->before, step->name);
 
 	if (value)
 		value->u = number;
@@ -55,10 +56,11 @@ static bool add_before(struct kymo_output *output, const struct ky_put_step *ste
  * Enter what is at @step: a value with @n_children, whose steps from @begin on come @times.
  * Returns the value, or NULL.
  */
-static struct ky_value *enter(struct kymo_output *output, const struct ky_put_step *step,
-			      uint32_t n_children, uint32_t begin, uint32_t times)
+static struct ky_value *output_values_enter(struct kymo_output *output,
+					    const struct ky_put_step *step, uint32_t n_children,
+					    uint32_t begin, uint32_t times)
 {
-	struct ky_value *value = add_value(output, step->cls, step->name);
+	struct ky_value *value = output_values_add_value(output, step->cls, step->name);
 
 	if (!value)
 		return NULL;
@@ -78,7 +80,7 @@ static struct ky_value *enter(struct kymo_output *output, const struct ky_put_st
 }
 
 /* At a KY_PUT_END: once more, or on. */
-static void leave(struct kymo_output *output)
+static void output_values_leave(struct kymo_output *output)
 {
 	struct ky_output_level *level = &output->levels[output->n_levels - 1];
 	struct ky_value *values = output->values.data;
@@ -93,7 +95,7 @@ static void leave(struct kymo_output *output)
 }
 
 /* Go to the next step that wants a value. */
-static void settle(struct kymo_output *output)
+static void output_values_settle(struct kymo_output *output)
 {
 	const struct kymo_event_def *event = output->event;
 
@@ -101,12 +103,12 @@ static void settle(struct kymo_output *output)
 		const struct ky_put_step *step = &event->steps.data[output->at];
 
 		if (step->put == KY_PUT_STRUCT)
-			(void)enter(output, step, (uint32_t)step->cls->st.n_members, output->at + 1,
-				    1);
+			(void)output_values_enter(output, step, (uint32_t)step->cls->st.n_members,
+						  output->at + 1, 1);
 		else if (step->put == KY_PUT_ARRAY)
-			(void)enter(output, step, step->n, output->at + 1, step->n);
+			(void)output_values_enter(output, step, step->n, output->at + 1, step->n);
 		else if (step->put == KY_PUT_END)
-			leave(output);
+			output_values_leave(output);
 		else
 			return;
 	}
@@ -119,7 +121,7 @@ void ky_output_restart(struct kymo_output *output)
 	output->len_bytes = 0;
 	ky_vec_clear(&output->values);
 	if (output->event)
-		settle(output);
+		output_values_settle(output);
 }
 
 /* The step whose value comes now, or NULL. */
@@ -145,20 +147,20 @@ static inline const struct ky_put_step *present_as(struct kymo_output *output, e
 	return NULL;
 }
 
-static inline void next_step(struct kymo_output *output)
+static inline void output_values_next_step(struct kymo_output *output)
 {
 	const struct kymo_event_def *event = output->event;
 
 	output->at++;
 	/* Mostly it is another that wants a value. */
 	if (output->at >= event->steps.len || event->steps.data[output->at].put >= KY_PUT_STRUCT)
-		settle(output);
+		output_values_settle(output);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 /* @negative: @value is that of a negative number, as two's complement. */
-static bool fits(const struct ky_field_class *cls, uint64_t value, bool negative)
+static bool output_values_fits(const struct ky_field_class *cls, uint64_t value, bool negative)
 {
 	unsigned int bits = cls->num.length_bits;
 
@@ -174,32 +176,32 @@ static bool fits(const struct ky_field_class *cls, uint64_t value, bool negative
 	}
 }
 
-static void put_integer(struct kymo_output *output, uint64_t number, bool negative)
+static void output_values_put_integer(struct kymo_output *output, uint64_t number, bool negative)
 {
 	const struct ky_put_step *step = present_as(output, KY_PUT_NUMBER, "it is no integer");
 	struct ky_value *value;
 
 	if (!step)
 		return;
-	if (!fits(step->cls, number, negative)) {
+	if (!output_values_fits(step->cls, number, negative)) {
 		ky_output_problem(output, KYMO_E_INVALID, "the value does not fit", step->name);
 		return;
 	}
-	value = add_value(output, step->cls, step->name);
+	value = output_values_add_value(output, step->cls, step->name);
 	if (!value)
 		return;
 	value->u = number;
-	next_step(output);
+	output_values_next_step(output);
 }
 
 void kymo_output_u64(struct kymo_output *output, uint64_t value)
 {
-	put_integer(output, value, false);
+	output_values_put_integer(output, value, false);
 }
 
 void kymo_output_i64(struct kymo_output *output, int64_t value)
 {
-	put_integer(output, (uint64_t)value, value < 0);
+	output_values_put_integer(output, (uint64_t)value, value < 0);
 }
 
 /* So many bytes that live as long as the event's values; NULL, and a problem, if they do not. */
@@ -220,7 +222,7 @@ void kymo_output_f64(struct kymo_output *output, double number)
 	const struct ky_put_step *step =
 		present_as(output, KY_PUT_REAL, "it is no floating point number");
 	const struct ky_field_class *cls = step ? step->cls : NULL;
-	struct ky_value *value = step ? add_value(output, cls, step->name) : NULL;
+	struct ky_value *value = step ? output_values_add_value(output, cls, step->name) : NULL;
 	uint64_t words[2];
 	uint8_t *quad;
 
@@ -240,7 +242,7 @@ void kymo_output_f64(struct kymo_output *output, double number)
 			      cls->num.big_endian);
 		value->f_data = quad;
 	}
-	next_step(output);
+	output_values_next_step(output);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -265,7 +267,7 @@ static size_t cut_utf8(const char *text, size_t len, size_t max)
 }
 
 /* One character in a wide encoding; returns its bytes, 2 or 4. */
-static size_t put_wide(uint8_t *to, enum ky_encoding encoding, uint32_t code)
+static size_t output_values_put_wide(uint8_t *to, enum ky_encoding encoding, uint32_t code)
 {
 	bool big = encoding == KY_ENCODING_UTF16BE || encoding == KY_ENCODING_UTF32BE;
 
@@ -284,8 +286,8 @@ static size_t put_wide(uint8_t *to, enum ky_encoding encoding, uint32_t code)
 }
 
 /* Write @text to @to, at most @max bytes; returns how many. Each byte of it takes at most four. */
-static size_t widen(uint8_t *to, size_t max, enum ky_encoding encoding, const char *text,
-		    size_t len)
+static size_t output_values_widen(uint8_t *to, size_t max, enum ky_encoding encoding,
+				  const char *text, size_t len)
 {
 	const uint8_t *at = (const uint8_t *)text, *end = at + len;
 	size_t total = 0, n;
@@ -294,7 +296,7 @@ static size_t widen(uint8_t *to, size_t max, enum ky_encoding encoding, const ch
 
 	while (at < end) {
 		at += ky_unicode_next(KY_ENCODING_UTF8, at, (size_t)(end - at), &code);
-		n = put_wide(unit, encoding, code);
+		n = output_values_put_wide(unit, encoding, code);
 		if (n > max - total)
 			break;
 		memcpy(to + total, unit, n);
@@ -304,8 +306,8 @@ static size_t widen(uint8_t *to, size_t max, enum ky_encoding encoding, const ch
 }
 
 /* Copy @text in the field's encoding. NULL, and a problem, where that is not possible. */
-static const char *convert(struct kymo_output *output, const struct ky_put_step *step,
-			   const char *text, size_t *len)
+static const char *output_values_convert(struct kymo_output *output, const struct ky_put_step *step,
+					 const char *text, size_t *len)
 {
 	const struct ky_field_class *cls = step->cls;
 	bool is_fixed = cls->kind == KY_FIELD_TEXT && !cls->text.length_ref;
@@ -327,24 +329,24 @@ static const char *convert(struct kymo_output *output, const struct ky_put_step 
 	to = text_room(output, room);
 	if (!to)
 		return NULL;
-	*len = widen(to, room, cls->text.encoding, text, *len);
+	*len = output_values_widen(to, room, cls->text.encoding, text, *len);
 	output->len_bytes -= (uint32_t)(room - *len);
 	return (const char *)to;
 }
 
-static void put_bytes(struct kymo_output *output, const struct ky_put_step *step, const char *data,
-		      size_t len)
+static void output_values_put_bytes(struct kymo_output *output, const struct ky_put_step *step,
+				    const char *data, size_t len)
 {
 	struct ky_value *value;
 
 	if (step->before && !add_before(output, step, len))
 		return;
-	value = add_value(output, step->cls, step->name);
+	value = output_values_add_value(output, step->cls, step->name);
 	if (!value)
 		return;
 	value->str.data = data;
 	value->str.len_bytes = len;
-	next_step(output);
+	output_values_next_step(output);
 }
 
 void kymo_output_text_n(struct kymo_output *output, const char *text, size_t len)
@@ -359,9 +361,9 @@ void kymo_output_text_n(struct kymo_output *output, const char *text, size_t len
 		return;
 	}
 	len = len ? strnlen(text, len) : 0;
-	copy = convert(output, step, text ? text : "", &len);
+	copy = output_values_convert(output, step, text ? text : "", &len);
 	if (copy)
-		put_bytes(output, step, copy, len);
+		output_values_put_bytes(output, step, copy, len);
 }
 
 void kymo_output_text(struct kymo_output *output, const char *text)
@@ -389,7 +391,7 @@ void kymo_output_bytes(struct kymo_output *output, const void *data, size_t len)
 		return;
 	if (len)
 		memcpy(to, data, len);
-	put_bytes(output, step, (const char *)to, len);
+	output_values_put_bytes(output, step, (const char *)to, len);
 }
 
 /* ---- what contains others -------------------------------------------------------------------- */
@@ -406,8 +408,8 @@ void kymo_output_length(struct kymo_output *output, size_t length)
 	}
 	if (!add_before(output, step, length))
 		return;
-	(void)enter(output, step, (uint32_t)length, output->at + 1, (uint32_t)length);
-	settle(output);
+	(void)output_values_enter(output, step, (uint32_t)length, output->at + 1, (uint32_t)length);
+	output_values_settle(output);
 }
 
 void kymo_output_option(struct kymo_output *output, uint32_t option)
@@ -423,10 +425,10 @@ void kymo_output_option(struct kymo_output *output, uint32_t option)
 	}
 	if (!add_before(output, step, option))
 		return;
-	value = enter(output, step, 1, step->options[option], 1);
+	value = output_values_enter(output, step, 1, step->options[option], 1);
 	if (value)
 		value->option = &step->cls->var.options[option];
-	settle(output);
+	output_values_settle(output);
 }
 
 void kymo_output_present(struct kymo_output *output, bool is_present)
@@ -436,8 +438,8 @@ void kymo_output_present(struct kymo_output *output, bool is_present)
 
 	if (!step || !add_before(output, step, is_present))
 		return;
-	value = enter(output, step, is_present, step->options[0], is_present);
+	value = output_values_enter(output, step, is_present, step->options[0], is_present);
 	if (value)
 		value->option = &step->cls->var.options[0];
-	settle(output);
+	output_values_settle(output);
 }

@@ -90,7 +90,8 @@ int kymo_output_open(struct kymo_writer *writer, struct kymo_stream_def *stream,
 
 /* ---- packets ------------------------------------------------------------------------------ */
 
-static int send_packet(struct kymo_output *output, uint64_t end_cycles, struct kymo_error *err)
+static int api_output_send_packet(struct kymo_output *output, uint64_t end_cycles,
+				  struct kymo_error *err)
 {
 	struct ky_packet_writer *pw = &output->packet;
 	struct kymo_writer *writer = output->writer;
@@ -123,14 +124,16 @@ int kymo_output_close_packet(struct kymo_output *output, struct kymo_error *err)
 	if (!output)
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "kymo_output_close_packet() wants an output");
-	return output->packet.open ? send_packet(output, output->last_cycles, err) : KYMO_OK;
+	return output->packet.open ? api_output_send_packet(output, output->last_cycles, err)
+				   : KYMO_OK;
 }
 
 /*
  * Losses go into an empty packet of their own, which says exactly when they happened. Readers
  * compare a packet with the one before: a stream that begins with losses gets an empty one first.
  */
-static int tell_losses(struct kymo_output *output, uint64_t cycles, struct kymo_error *err)
+static int api_output_tell_losses(struct kymo_output *output, uint64_t cycles,
+				  struct kymo_error *err)
 {
 	uint64_t lost = output->lost;
 	int ret = KYMO_OK;
@@ -140,13 +143,13 @@ static int tell_losses(struct kymo_output *output, uint64_t cycles, struct kymo_
 	if (output->packet.sequence == UINT64_MAX) {
 		output->last_cycles = cycles;
 		ky_packet_writer_begin(&output->packet, cycles);
-		ret = send_packet(output, cycles, err);
+		ret = api_output_send_packet(output, cycles, err);
 	}
 	if (ret < 0)
 		return ret;
 	output->told_lost += lost;
 	ky_packet_writer_begin(&output->packet, output->last_cycles);
-	ret = send_packet(output, cycles, err);
+	ret = api_output_send_packet(output, cycles, err);
 	if (ret < 0)
 		output->told_lost -= lost;
 	else
@@ -205,7 +208,7 @@ static int too_large(const struct kymo_output *output, struct kymo_error *err)
 }
 
 /* What an event that was not written has done to the packet is undone. */
-static void take_back(struct ky_packet_writer *pw, const struct ky_packet_writer *before)
+static void api_output_take_back(struct ky_packet_writer *pw, const struct ky_packet_writer *before)
 {
 	pw->used_bytes = before->used_bytes;
 	pw->pad_bits = before->pad_bits;
@@ -237,7 +240,7 @@ static int encode_values(struct kymo_output *output, struct kymo_error *err)
 }
 
 /* Into the present packet. 0, 1: there is no room; KYMO_E_INVALID: a mistake with values. */
-static int put_event(struct kymo_output *output, struct kymo_error *err)
+static int api_output_put_event(struct kymo_output *output, struct kymo_error *err)
 {
 	struct ky_packet_writer *pw = &output->packet, before = *pw;
 	struct kymo_error why;
@@ -248,7 +251,7 @@ static int put_event(struct kymo_output *output, struct kymo_error *err)
 	ret = encode_values(output, &why);
 	if (ret == KYMO_OK)
 		return ret;
-	take_back(pw, &before);
+	api_output_take_back(pw, &before);
 	if (ret < 0)
 		ky_error_set(err, ret, "event '%s': %s", output->event->cls->name, why.message);
 	return ret;
@@ -260,11 +263,11 @@ static int put_in_new_packet(struct kymo_output *output, struct kymo_error *err)
 	int ret = kymo_output_close_packet(output, err);
 
 	if (ret == KYMO_OK)
-		ret = tell_losses(output, output->cycles, err);
+		ret = api_output_tell_losses(output, output->cycles, err);
 	if (ret < 0)
 		return ret;
 	ky_packet_writer_begin(pw, output->cycles);
-	ret = put_event(output, err);
+	ret = api_output_put_event(output, err);
 	if (ret == KYMO_OK)
 		return ret;
 	/* The packet never was: its sequence number is the next one's. */
@@ -281,7 +284,7 @@ int kymo_output_commit(struct kymo_output *output, struct kymo_error *err)
 		return ky_error_set(err, KYMO_E_INVALID, "kymo_output_commit() wants an output");
 	ret = check_event(output, err);
 	if (ret == KYMO_OK)
-		ret = output->packet.open ? put_event(output, err) : 1;
+		ret = output->packet.open ? api_output_put_event(output, err) : 1;
 	if (ret > 0)
 		ret = put_in_new_packet(output, err);
 	if (ret == KYMO_OK)
@@ -295,7 +298,7 @@ int ky_output_close(struct kymo_output *output, struct kymo_error *err)
 	int ret = kymo_output_close_packet(output, err);
 
 	if (ret == KYMO_OK)
-		ret = tell_losses(output, output->last_cycles, err);
+		ret = api_output_tell_losses(output, output->last_cycles, err);
 	ky_output_free(output);
 	return ret;
 }

@@ -66,8 +66,8 @@ static int copy_list(struct ky_arena *arena, const char *const **list, size_t n,
 	return KYMO_OK;
 }
 
-static int take_options(struct kymo_reader *reader, const struct kymo_reader_options *options,
-			struct kymo_error *err)
+static int reader_take_options(struct kymo_reader *reader,
+			       const struct kymo_reader_options *options, struct kymo_error *err)
 {
 	struct kymo_reader_options *own = &reader->options;
 	int ret = KYMO_OK;
@@ -88,7 +88,7 @@ static int take_options(struct kymo_reader *reader, const struct kymo_reader_opt
 	return ret;
 }
 
-static void write_log(void *data, enum ky_log_level level, const char *text)
+static void reader_write_log(void *data, enum ky_log_level level, const char *text)
 {
 	const struct kymo_reader *reader = data;
 
@@ -108,7 +108,7 @@ static int check_paths(const char *const *paths, size_t n_paths, struct kymo_err
 	return KYMO_OK;
 }
 
-static void select_events(const struct kymo_reader *reader, struct ky_selection *selection)
+static void reader_select_events(const struct kymo_reader *reader, struct ky_selection *selection)
 {
 	ky_selection_init(selection);
 	selection->filter = reader->options.filter;
@@ -120,8 +120,8 @@ static void select_events(const struct kymo_reader *reader, struct ky_selection 
 	selection->end_ns = reader->options.end_ns;
 }
 
-static int open_set(struct kymo_reader *reader, const char *const *paths, size_t n_paths,
-		    struct kymo_error *err)
+static int reader_open_set(struct kymo_reader *reader, const char *const *paths, size_t n_paths,
+			   struct kymo_error *err)
 {
 	const struct ky_trace_options options = {
 		.recover = reader->options.recover,
@@ -137,7 +137,7 @@ static int open_set(struct kymo_reader *reader, const char *const *paths, size_t
 	return ret;
 }
 
-static int open_flow(struct kymo_reader *reader, struct kymo_error *err)
+static int reader_open_flow(struct kymo_reader *reader, struct kymo_error *err)
 {
 	unsigned int jobs = reader->options.jobs;
 	struct ky_selection selection;
@@ -145,7 +145,7 @@ static int open_flow(struct kymo_reader *reader, struct kymo_error *err)
 
 	if (ret < 0)
 		return ret;
-	select_events(reader, &selection);
+	reader_select_events(reader, &selection);
 	if (ky_thread_pool_jobs(reader->pool) > 1)
 		selection.pool = reader->pool;
 	return ky_flow_open_selected(&reader->set, &selection, &reader->flow, err);
@@ -168,12 +168,12 @@ int kymo_reader_open(const char *const *paths, size_t n_paths,
 	if (!reader)
 		return ky_error_nomem(err);
 	ky_arena_init(&reader->arena);
-	ret = take_options(reader, options, err);
-	reader->log = (struct ky_log){.write = write_log, .data = reader};
+	ret = reader_take_options(reader, options, err);
+	reader->log = (struct ky_log){.write = reader_write_log, .data = reader};
 	if (ret == KYMO_OK)
-		ret = open_set(reader, paths, n_paths, err);
+		ret = reader_open_set(reader, paths, n_paths, err);
 	if (ret == KYMO_OK)
-		ret = open_flow(reader, err);
+		ret = reader_open_flow(reader, err);
 	if (ret < 0) {
 		kymo_reader_close(reader);
 		return ret;
@@ -231,7 +231,7 @@ int kymo_reader_count(struct kymo_reader *reader, uint64_t *n_events, struct kym
 	if (!reader || !n_events)
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "kymo_reader_count() wants a reader and a number");
-	select_events(reader, &selection);
+	reader_select_events(reader, &selection);
 	ret = ky_count_run(&pass, reader->pool, &reader->set, &selection, err);
 	*n_events = pass.n_events;
 	return ret;

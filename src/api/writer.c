@@ -25,8 +25,8 @@
 
 /* ---- new ---------------------------------------------------------------------------------- */
 
-static int take_options(struct kymo_writer *writer, const struct kymo_writer_options *options,
-			struct kymo_error *err)
+static int writer_take_options(struct kymo_writer *writer,
+			       const struct kymo_writer_options *options, struct kymo_error *err)
 {
 	struct kymo_writer_options *own = &writer->options;
 	int ret = KYMO_OK;
@@ -46,7 +46,7 @@ static int take_options(struct kymo_writer *writer, const struct kymo_writer_opt
 	return KYMO_OK;
 }
 
-static int set_uuid(struct kymo_writer *writer, struct kymo_error *err)
+static int writer_set_uuid(struct kymo_writer *writer, struct kymo_error *err)
 {
 	uint8_t *uuid = writer->trace->uuid;
 
@@ -63,10 +63,10 @@ static int set_uuid(struct kymo_writer *writer, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int init(struct kymo_writer *writer, const struct kymo_writer_options *options,
-		struct kymo_error *err)
+static int writer_init(struct kymo_writer *writer, const struct kymo_writer_options *options,
+		       struct kymo_error *err)
 {
-	int ret = take_options(writer, options, err);
+	int ret = writer_take_options(writer, options, err);
 
 	if (ret < 0)
 		return ret;
@@ -76,7 +76,7 @@ static int init(struct kymo_writer *writer, const struct kymo_writer_options *op
 	writer->trace->big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 	if (ky_lttng_layout_trace(writer->trace) < 0)
 		return ky_error_nomem(err);
-	return set_uuid(writer, err);
+	return writer_set_uuid(writer, err);
 }
 
 int kymo_writer_new(const struct kymo_writer_options *options, struct kymo_writer **out,
@@ -92,7 +92,7 @@ int kymo_writer_new(const struct kymo_writer_options *options, struct kymo_write
 	if (!writer)
 		return ky_error_nomem(err);
 	pthread_mutex_init(&writer->lock, NULL);
-	ret = init(writer, options, err);
+	ret = writer_init(writer, options, err);
 	if (ret < 0) {
 		(void)kymo_writer_close(writer, NULL);
 		return ret;
@@ -120,7 +120,7 @@ static int finish_model(struct kymo_writer *writer, struct kymo_error *err)
 	return ky_trace_class_finish(writer->trace, true, err);
 }
 
-static int write_metadata(struct kymo_writer *writer, struct kymo_error *err)
+static int writer_write_metadata(struct kymo_writer *writer, struct kymo_error *err)
 {
 	bool ctf2 = writer->options.format == KYMO_FORMAT_CTF_2;
 	char *text = NULL;
@@ -134,14 +134,14 @@ static int write_metadata(struct kymo_writer *writer, struct kymo_error *err)
 	return ret;
 }
 
-static int open_trace(struct kymo_writer *writer, const char *path, struct kymo_error *err)
+static int writer_open_trace(struct kymo_writer *writer, const char *path, struct kymo_error *err)
 {
 	int ret = finish_model(writer, err);
 
 	if (ret == KYMO_OK)
 		ret = ky_directory_trace_open(path, writer->options.atomic, &writer->packets, err);
 	if (ret == KYMO_OK)
-		ret = write_metadata(writer, err);
+		ret = writer_write_metadata(writer, err);
 	return ret;
 }
 
@@ -160,7 +160,7 @@ int kymo_writer_open(struct kymo_writer *writer, const char *path, struct kymo_e
 			*err = writer->first;
 		return writer->code;
 	}
-	ret = writer->code = open_trace(writer, path, &writer->first);
+	ret = writer->code = writer_open_trace(writer, path, &writer->first);
 	if (ret < 0 && err)
 		*err = writer->first;
 	return ret;
@@ -169,7 +169,7 @@ int kymo_writer_open(struct kymo_writer *writer, const char *path, struct kymo_e
 /* ---- close -------------------------------------------------------------------------------- */
 
 /* All that was made for it; the outputs and the sink are gone. */
-static void release(struct kymo_writer *writer)
+static void writer_release(struct kymo_writer *writer)
 {
 	ky_vec_foreach(&writer->events, event)
 		ky_vec_fini(&(*event)->steps);
@@ -200,7 +200,7 @@ int kymo_writer_close(struct kymo_writer *writer, struct kymo_error *err)
 		if (ret == KYMO_OK)
 			ret = here;
 	}
-	release(writer);
+	writer_release(writer);
 	return ret;
 }
 
@@ -212,5 +212,5 @@ void kymo_writer_abort(struct kymo_writer *writer)
 		ky_output_free(*output);
 	if (writer->packets)
 		ky_store_discard(writer->packets);
-	release(writer);
+	writer_release(writer);
 }

@@ -18,7 +18,7 @@ static bool needs_quotes(const char *text, size_t len)
 }
 
 /* A sign, digits, and perhaps a point and digits: spreadsheets do no harm with these. */
-static bool is_number(const char *text, size_t len)
+static bool csv_is_number(const char *text, size_t len)
 {
 	size_t i = 1, begin = i;
 
@@ -36,7 +36,7 @@ static bool is_number(const char *text, size_t len)
 
 static bool is_formula(const char *text, size_t len)
 {
-	return len && text[0] && strchr("=+-@\t\r", text[0]) && !is_number(text, len);
+	return len && text[0] && strchr("=+-@\t\r", text[0]) && !csv_is_number(text, len);
 }
 
 void ky_csv_text(struct ky_strbuf *out, const char *text, size_t len, bool raw)

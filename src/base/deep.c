@@ -28,7 +28,7 @@
 __thread uintptr_t ky_stack_limit __attribute__((tls_model("initial-exec")));
 static __thread uintptr_t stack_top;
 
-static void measure(void)
+static void deep_measure(void)
 {
 	pthread_attr_t attr;
 	void *lowest;
@@ -51,7 +51,7 @@ static void measure(void)
 bool ky_stack_measure(uintptr_t frame)
 {
 	if (!ky_stack_limit)
-		measure();
+		deep_measure();
 	/* Programs may bring stacks of their own, of which nothing is known. */
 	return frame < ky_stack_limit || frame > stack_top;
 }
@@ -61,7 +61,7 @@ struct job {
 	void *data;
 };
 
-static void *thread_main(void *data)
+static void *deep_thread_main(void *data)
 {
 	struct job *job = data;
 
@@ -69,7 +69,7 @@ static void *thread_main(void *data)
 	return NULL;
 }
 
-static int start(pthread_t *thread, struct job *job)
+static int deep_start(pthread_t *thread, struct job *job)
 {
 	pthread_attr_t attr;
 	sigset_t all, before;
@@ -82,7 +82,7 @@ static int start(pthread_t *thread, struct job *job)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (ret == 0)
-		ret = pthread_create(thread, &attr, thread_main, job);
+		ret = pthread_create(thread, &attr, deep_thread_main, job);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	return ret == 0 ? KYMO_OK : KYMO_E_MEMORY;
@@ -92,7 +92,7 @@ int ky_stack_run(void (*run)(void *data), void *data)
 {
 	struct job job = {run, data};
 	pthread_t thread;
-	int ret = start(&thread, &job);
+	int ret = deep_start(&thread, &job);
 
 	if (ret == KYMO_OK)
 		pthread_join(thread, NULL);

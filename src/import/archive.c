@@ -32,8 +32,8 @@ struct ky_archive {
 	time_t now;
 };
 
-static int failed(const struct ky_archive *archive, int errnum, const char *what,
-		  struct kymo_error *err)
+static int archive_failed(const struct ky_archive *archive, int errnum, const char *what,
+			  struct kymo_error *err)
 {
 	int ret = ky_error_errno(err, errnum, "cannot %s the archive", what);
 
@@ -70,12 +70,12 @@ static int compress(struct ky_archive *archive, const void *data, size_t len, ZS
 					    ZSTD_getErrorName(left));
 		ret = out.pos ? ky_write_all(archive->fd, out.dst, out.pos) : 0;
 		if (ret < 0)
-			return failed(archive, -ret, "write", err);
+			return archive_failed(archive, -ret, "write", err);
 	} while (in.pos < in.size || (end == ZSTD_e_end && left));
 	return KYMO_OK;
 }
 
-static int pad(struct ky_archive *archive, uint64_t size_bytes, struct kymo_error *err)
+static int archive_pad(struct ky_archive *archive, uint64_t size_bytes, struct kymo_error *err)
 {
 	static const uint8_t zeros[KY_ARCHIVE_BLOCK_BYTES];
 	size_t rest = (size_t)(size_bytes % KY_ARCHIVE_BLOCK_BYTES);
@@ -87,7 +87,7 @@ static int pad(struct ky_archive *archive, uint64_t size_bytes, struct kymo_erro
 /* ---- members --------------------------------------------------------------------------- */
 
 /* A long name is cut at a slash: PREFIX/NAME. */
-static bool put_name(struct ky_archive_head *head, const char *name)
+static bool archive_put_name(struct ky_archive_head *head, const char *name)
 {
 	size_t len = strlen(name);
 	const char *slash;
@@ -104,13 +104,13 @@ static bool put_name(struct ky_archive_head *head, const char *name)
 	return true;
 }
 
-static int put_head(struct ky_archive *archive, const char *name, uint64_t size_bytes,
-		    struct kymo_error *err)
+static int archive_put_head(struct ky_archive *archive, const char *name, uint64_t size_bytes,
+			    struct kymo_error *err)
 {
 	struct ky_archive_head head = {.type = '0', .magic = "ustar", .version = {'0', '0'}};
 	char number[24];
 
-	if (!put_name(&head, name))
+	if (!archive_put_name(&head, name))
 		return ky_error_set(err, KYMO_E_INVALID, "%s: the name is too long for an archive",
 				    name);
 	memcpy(head.mode, "0000600", 8);
@@ -129,15 +129,16 @@ static int put_head(struct ky_archive *archive, const char *name, uint64_t size_
 int ky_archive_add(struct ky_archive *archive, const char *name, const void *data, size_t len_bytes,
 		   struct kymo_error *err)
 {
-	int ret = put_head(archive, name, len_bytes, err);
+	int ret = archive_put_head(archive, name, len_bytes, err);
 
 	if (!ret)
 		ret = compress(archive, data, len_bytes, ZSTD_e_continue, err);
-	return ret < 0 ? ret : pad(archive, len_bytes, err);
+	return ret < 0 ? ret : archive_pad(archive, len_bytes, err);
 }
 
 /* A file that has become shorter ends with zeros. */
-static int copy(struct ky_archive *archive, int fd, uint64_t size_bytes, struct kymo_error *err)
+static int archive_copy(struct ky_archive *archive, int fd, uint64_t size_bytes,
+			struct kymo_error *err)
 {
 	uint64_t at = 0;
 	int ret = KYMO_OK;
@@ -149,7 +150,7 @@ static int copy(struct ky_archive *archive, int fd, uint64_t size_bytes, struct 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return failed(archive, errno, "read a file for", err);
+			return archive_failed(archive, errno, "read a file for", err);
 		memset(archive->in + got, 0, want - (size_t)got);
 		ret = compress(archive, archive->in, want, ZSTD_e_continue, err);
 		at += want;
@@ -164,21 +165,21 @@ int ky_archive_add_file(struct ky_archive *archive, const char *name, int fd,
 	int ret;
 
 	if (fstat(fd, &st) < 0)
-		return failed(archive, errno, "read a file for", err);
+		return archive_failed(archive, errno, "read a file for", err);
 	if ((uint64_t)st.st_size >= SIZE_LIMIT)
 		return ky_error_set(err, KYMO_E_LIMIT, "%s: the file is too large for an archive",
 				    name);
-	ret = put_head(archive, name, (uint64_t)st.st_size, err);
+	ret = archive_put_head(archive, name, (uint64_t)st.st_size, err);
 	if (!ret)
-		ret = copy(archive, fd, (uint64_t)st.st_size, err);
-	return ret < 0 ? ret : pad(archive, (uint64_t)st.st_size, err);
+		ret = archive_copy(archive, fd, (uint64_t)st.st_size, err);
+	return ret < 0 ? ret : archive_pad(archive, (uint64_t)st.st_size, err);
 }
 
 static int add_directory(struct ky_archive *archive, const char *name, int dir_fd, int depth,
 			 struct kymo_error *err);
 
-static int add_entry(struct ky_archive *archive, const char *name, int dir_fd, const char *entry,
-		     int depth, struct kymo_error *err)
+static int archive_add_entry(struct ky_archive *archive, const char *name, int dir_fd,
+			     const char *entry, int depth, struct kymo_error *err)
 {
 	int fd = openat(dir_fd, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), ret = 0;
 	char path[PATH_MAX];
@@ -213,7 +214,8 @@ static int add_directory(struct ky_archive *archive, const char *name, int dir_f
 	}
 	while (!ret && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
-			ret = add_entry(archive, name, dirfd(dir), entry->d_name, depth, err);
+			ret = archive_add_entry(archive, name, dirfd(dir), entry->d_name, depth,
+						err);
 	closedir(dir);
 	return ret;
 }
@@ -246,12 +248,12 @@ static void free_archive(struct ky_archive *archive)
 	free(archive);
 }
 
-static int open_part(struct ky_archive *archive, struct kymo_error *err)
+static int archive_open_part(struct ky_archive *archive, struct kymo_error *err)
 {
 	if (access(archive->path, F_OK) == 0)
-		return failed(archive, EEXIST, "create", err);
+		return archive_failed(archive, EEXIST, "create", err);
 	archive->fd = mkostemp(archive->part, O_CLOEXEC);
-	return archive->fd < 0 ? failed(archive, errno, "create", err) : KYMO_OK;
+	return archive->fd < 0 ? archive_failed(archive, errno, "create", err) : KYMO_OK;
 }
 
 int ky_archive_create(const char *path, struct ky_archive **out, struct kymo_error *err)
@@ -276,7 +278,7 @@ int ky_archive_create(const char *path, struct ky_archive **out, struct kymo_err
 						COMPRESSION_LEVEL)))
 		ret = ky_error_nomem(err);
 	else
-		ret = open_part(archive, err);
+		ret = archive_open_part(archive, err);
 	if (ret < 0) {
 		free_archive(archive);
 		return ret;
@@ -300,7 +302,7 @@ int ky_archive_close(struct ky_archive *archive, struct kymo_error *err)
 
 	/* As a new name: a file that came meanwhile stays. */
 	if (!ret && link(archive->part, archive->path) < 0)
-		ret = failed(archive, errno, "create", err);
+		ret = archive_failed(archive, errno, "create", err);
 	(void)unlink(archive->part);
 	free_archive(archive);
 	return ret;

@@ -48,7 +48,7 @@ struct reader {
 	int stream;		/* -1: metadata */
 };
 
-static int bad(const struct reader *reader, int code, const char *what)
+static int import_archive_bad(const struct reader *reader, int code, const char *what)
 {
 	ky_error_set(reader->err, code, "%s", what);
 	ky_error_path(reader->err, reader->path);
@@ -80,7 +80,7 @@ static struct unpacked *find_trace(struct reader *reader, const char *directory)
 	return NULL;
 }
 
-static int new_trace(struct reader *reader, const char *directory)
+static int import_archive_new_trace(struct reader *reader, const char *directory)
 {
 	const struct ky_store_place place = {.path = ""};
 	struct unpacked trace = {.directory = strdup(directory)};
@@ -88,7 +88,8 @@ static int new_trace(struct reader *reader, const char *directory)
 
 	if (reader->traces.len == TRACES_MAX) {
 		free(trace.directory);
-		return bad(reader, KYMO_E_LIMIT, "the archive has too many directories");
+		return import_archive_bad(reader, KYMO_E_LIMIT,
+					  "the archive has too many directories");
 	}
 	trace.trace = ky_import_new_trace(reader->imports);
 	if (!trace.directory || !trace.trace || ky_vec_push(&reader->traces, trace) < 0) {
@@ -124,21 +125,22 @@ static int begin_file(struct reader *reader, char *path, uint64_t size_bytes)
 		return KYMO_OK;
 	reader->trace = find_trace(reader, path);
 	if (!reader->trace)
-		ret = new_trace(reader, path);
+		ret = import_archive_new_trace(reader, path);
 	if (ret < 0)
 		return ret;
 	reader->stream = -1;
 	if (strcmp(slash + 1, "metadata") == 0)
 		return size_bytes > METADATA_MAX_BYTES
-			       ? bad(reader, KYMO_E_LIMIT, "the metadata is too large")
+			       ? import_archive_bad(reader, KYMO_E_LIMIT,
+						    "the metadata is too large")
 			       : KYMO_OK;
 	if (++reader->n_streams > STREAMS_MAX)
-		return bad(reader, KYMO_E_LIMIT, "the archive has too many files");
+		return import_archive_bad(reader, KYMO_E_LIMIT, "the archive has too many files");
 	reader->stream = ky_store_stream(reader->trace->to, slash + 1, reader->err);
 	return reader->stream < 0 ? reader->stream : KYMO_OK;
 }
 
-static int take_head(struct reader *reader)
+static int import_archive_take_head(struct reader *reader)
 {
 	static const struct ky_archive_head zeros;
 	const struct ky_archive_head *head = &reader->head;
@@ -152,9 +154,10 @@ static int take_head(struct reader *reader)
 	if (memcmp(head->magic, "ustar", 5) != 0 ||
 	    !parse_octal(head->checksum, sizeof(head->checksum), &sum) ||
 	    sum != ky_archive_checksum(head) || !parse_octal(head->size, sizeof(head->size), &size))
-		return bad(reader, KYMO_E_FORMAT, "the archive is damaged: no head of a member");
+		return import_archive_bad(reader, KYMO_E_FORMAT,
+					  "the archive is damaged: no head of a member");
 	if (++reader->n_members > MEMBERS_MAX)
-		return bad(reader, KYMO_E_LIMIT, "the archive has too many members");
+		return import_archive_bad(reader, KYMO_E_LIMIT, "the archive has too many members");
 	reader->left = size;
 	reader->pad =
 		(KY_ARCHIVE_BLOCK_BYTES - size % KY_ARCHIVE_BLOCK_BYTES) % KY_ARCHIVE_BLOCK_BYTES;
@@ -177,7 +180,7 @@ static int take_content(struct reader *reader, const uint8_t *data, size_t len)
 		return ky_store_packet(reader->trace->to, reader->stream, &out, reader->err);
 	metadata = &reader->trace->trace->metadata;
 	if (metadata->len + len > METADATA_MAX_BYTES)
-		return bad(reader, KYMO_E_LIMIT, "the metadata is too large");
+		return import_archive_bad(reader, KYMO_E_LIMIT, "the metadata is too large");
 	ky_strbuf_add(metadata, (const char *)data, len);
 	return ky_strbuf_failed(metadata) ? ky_error_nomem(reader->err) : KYMO_OK;
 }
@@ -203,7 +206,7 @@ static int feed(struct reader *reader, const uint8_t *data, size_t len)
 			reader->head_bytes += n;
 			if (reader->head_bytes == sizeof(reader->head)) {
 				reader->head_bytes = 0;
-				ret = take_head(reader);
+				ret = import_archive_take_head(reader);
 			}
 		}
 		data += n;
@@ -226,18 +229,19 @@ static int decompress(struct reader *reader, ZSTD_DStream *zstd, ZSTD_inBuffer *
 
 		*left = ZSTD_decompressStream(zstd, &out, in);
 		if (ZSTD_isError(*left))
-			return bad(reader, KYMO_E_FORMAT, "the archive is damaged");
+			return import_archive_bad(reader, KYMO_E_FORMAT, "the archive is damaged");
 		is_full = out.pos == out.size;
 		reader->total += out.pos;
 		if (reader->total > reader->total_max)
-			return bad(reader, KYMO_E_LIMIT,
-				   "the archive unpacks to more than an archive of traces has");
+			return import_archive_bad(
+				reader, KYMO_E_LIMIT,
+				"the archive unpacks to more than an archive of traces has");
 		ret = feed(reader, to, out.pos);
 	}
 	return ret;
 }
 
-static int unpack(struct reader *reader, ZSTD_DStream *zstd, int fd)
+static int import_archive_unpack(struct reader *reader, ZSTD_DStream *zstd, int fd)
 {
 	size_t in_bytes = ZSTD_DStreamInSize(), out_bytes = ZSTD_DStreamOutSize(), left = 0;
 	uint8_t *in = malloc(in_bytes), *out = malloc(out_bytes);
@@ -256,21 +260,21 @@ static int unpack(struct reader *reader, ZSTD_DStream *zstd, int fd)
 		ret = decompress(reader, zstd, &part, out, out_bytes, &left);
 	}
 	if (!ret && !reader->is_over)
-		ret = bad(reader, KYMO_E_FORMAT, "the archive is cut off");
+		ret = import_archive_bad(reader, KYMO_E_FORMAT, "the archive is cut off");
 	free(in);
 	free(out);
 	return ret;
 }
 
 /* Below the archive's own directory: "kernel", "ust/pid/shop-17"; "" for a trace without one. */
-static const char *name_of(const char *directory)
+static const char *import_archive_name_of(const char *directory)
 {
 	const char *slash = strchr(directory, '/');
 
 	return slash ? slash + 1 : directory;
 }
 
-static int finish(struct reader *reader, int ret)
+static int import_archive_finish(struct reader *reader, int ret)
 {
 	ky_vec_foreach(&reader->traces, trace) {
 		(void)ky_store_close(trace->to, NULL);
@@ -278,8 +282,8 @@ static int finish(struct reader *reader, int ret)
 		/* Another directory, such as one of reports. */
 		if (!ret && trace->trace->metadata.len)
 			ret = ky_import_add_place(reader->imports, reader->path,
-						  name_of(trace->directory), trace->trace,
-						  reader->err);
+						  import_archive_name_of(trace->directory),
+						  trace->trace, reader->err);
 		free(trace->directory);
 	}
 	ky_vec_fini(&reader->traces);
@@ -301,8 +305,8 @@ static int open_archive(struct ky_import *imports, const char *path, struct kymo
 	/* Each stream is an open file. */
 	ky_file_raise_limit();
 	if (!ret)
-		ret = unpack(&reader, zstd, fd);
-	ret = finish(&reader, ret);
+		ret = import_archive_unpack(&reader, zstd, fd);
+	ret = import_archive_finish(&reader, ret);
 	if (fd >= 0)
 		close(fd);
 	(void)ZSTD_freeDStream(zstd);

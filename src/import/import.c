@@ -12,7 +12,7 @@ static const struct ky_import_format *const formats[] = {
 	&ky_import_archive,
 };
 
-static const struct ky_import_format *find(const char *path)
+static const struct ky_import_format *import_find(const char *path)
 {
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
 		if (formats[i]->probe(path))
@@ -45,8 +45,9 @@ int ky_import_add_place(struct ky_import *imports, const char *path, const char 
 	return ky_vec_push(&imports->places, at) < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
-static int convert(struct ky_import *imports, const struct ky_import_format *format,
-		   const char *path, const struct ky_log *log, bool says, struct kymo_error *err)
+static int import_convert(struct ky_import *imports, const struct ky_import_format *format,
+			  const char *path, const struct ky_log *log, bool says,
+			  struct kymo_error *err)
 {
 	struct ky_scratch_trace *trace = ky_import_new_trace(imports);
 	struct ky_trace_at at = {path, "kernel", trace};
@@ -69,12 +70,12 @@ int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < n_paths && !ret; i++) {
-		const struct ky_import_format *format = find(paths[i]);
+		const struct ky_import_format *format = import_find(paths[i]);
 
 		if (format && format->open)
 			ret = format->open(imports, paths[i], err);
 		else if (format)
-			ret = convert(imports, format, paths[i], log, says, err);
+			ret = import_convert(imports, format, paths[i], log, says, err);
 	}
 	return ret;
 }

@@ -19,25 +19,26 @@ struct elf {
 	Elf64_Ehdr head;
 };
 
-static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
+static bool elf_file_read_at(int fd, void *to, size_t bytes, uint64_t offset)
 {
 	return offset <= INT64_MAX - bytes && pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-static bool read_head(struct elf *elf)
+static bool elf_file_read_head(struct elf *elf)
 {
 	uint8_t ident[EI_NIDENT];
 	Elf32_Ehdr small;
 
-	if (!read_at(elf->fd, ident, sizeof(ident), 0) || memcmp(ident, ELFMAG, SELFMAG) != 0)
+	if (!elf_file_read_at(elf->fd, ident, sizeof(ident), 0) ||
+	    memcmp(ident, ELFMAG, SELFMAG) != 0)
 		return false;
 	if (ident[EI_DATA] !=
 	    (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB))
 		return false;
 	elf->is_64 = ident[EI_CLASS] == ELFCLASS64;
 	if (elf->is_64)
-		return read_at(elf->fd, &elf->head, sizeof(elf->head), 0);
-	if (!read_at(elf->fd, &small, sizeof(small), 0))
+		return elf_file_read_at(elf->fd, &elf->head, sizeof(elf->head), 0);
+	if (!elf_file_read_at(elf->fd, &small, sizeof(small), 0))
 		return false;
 	elf->head = (Elf64_Ehdr){
 		.e_type = small.e_type,
@@ -59,8 +60,9 @@ static bool read_segment(const struct elf *elf, uint32_t i, Elf64_Phdr *segment)
 
 	if (elf->is_64)
 		return elf->head.e_phentsize >= sizeof(*segment) &&
-		       read_at(elf->fd, segment, sizeof(*segment), at);
-	if (elf->head.e_phentsize < sizeof(small) || !read_at(elf->fd, &small, sizeof(small), at))
+		       elf_file_read_at(elf->fd, segment, sizeof(*segment), at);
+	if (elf->head.e_phentsize < sizeof(small) ||
+	    !elf_file_read_at(elf->fd, &small, sizeof(small), at))
 		return false;
 	*segment = (Elf64_Phdr){
 		.p_type = small.p_type,
@@ -79,8 +81,9 @@ static bool read_section(const struct elf *elf, uint32_t i, Elf64_Shdr *section)
 
 	if (elf->is_64)
 		return elf->head.e_shentsize >= sizeof(*section) &&
-		       read_at(elf->fd, section, sizeof(*section), at);
-	if (elf->head.e_shentsize < sizeof(small) || !read_at(elf->fd, &small, sizeof(small), at))
+		       elf_file_read_at(elf->fd, section, sizeof(*section), at);
+	if (elf->head.e_shentsize < sizeof(small) ||
+	    !elf_file_read_at(elf->fd, &small, sizeof(small), at))
 		return false;
 	*section = (Elf64_Shdr){
 		.sh_name = small.sh_name,
@@ -120,12 +123,13 @@ static void find_build_id(const uint8_t *notes, size_t bytes, struct ky_elf_info
 	}
 }
 
-static void read_notes(const struct elf *elf, const Elf64_Phdr *segment, struct ky_elf_info *info)
+static void elf_file_read_notes(const struct elf *elf, const Elf64_Phdr *segment,
+				struct ky_elf_info *info)
 {
 	size_t bytes = segment->p_filesz < NOTES_MAX ? segment->p_filesz : NOTES_MAX;
 	uint8_t *notes = malloc(bytes + 1);
 
-	if (notes && read_at(elf->fd, notes, bytes, segment->p_offset))
+	if (notes && elf_file_read_at(elf->fd, notes, bytes, segment->p_offset))
 		find_build_id(notes, bytes, info);
 	free(notes);
 }
@@ -139,7 +143,7 @@ static void read_segments(const struct elf *elf, struct ky_elf_info *info)
 		if (!read_segment(elf, i, &segment))
 			break;
 		if (segment.p_type == PT_NOTE && !info->build_id_bytes)
-			read_notes(elf, &segment, info);
+			elf_file_read_notes(elf, &segment, info);
 		if (segment.p_type != PT_LOAD || segment.p_vaddr > INT64_MAX ||
 		    segment.p_memsz > INT64_MAX)
 			continue;
@@ -164,7 +168,7 @@ static void read_link(const struct elf *elf, const Elf64_Shdr *section, struct k
 	size_t len, at;
 
 	if (section->sh_size < 8 || section->sh_size > sizeof(data) - 1 ||
-	    !read_at(elf->fd, data, section->sh_size, section->sh_offset))
+	    !elf_file_read_at(elf->fd, data, section->sh_size, section->sh_offset))
 		return;
 	len = strlen(data);
 	at = (len + 4) & ~(size_t)3;
@@ -186,7 +190,8 @@ static void read_sections(const struct elf *elf, struct ky_elf_info *info)
 		if (!read_section(elf, i, &section))
 			return;
 		if (section.sh_name >= names.sh_size ||
-		    !read_at(elf->fd, name, sizeof(name), names.sh_offset + section.sh_name))
+		    !elf_file_read_at(elf->fd, name, sizeof(name),
+				      names.sh_offset + section.sh_name))
 			continue;
 		if (memcmp(name, ".gnu_debuglink", 15) == 0) {
 			read_link(elf, &section, info);
@@ -200,7 +205,7 @@ bool ky_elf_read(int fd, struct ky_elf_info *info)
 	struct elf elf = {.fd = fd};
 
 	memset(info, 0, sizeof(*info));
-	if (!read_head(&elf))
+	if (!elf_file_read_head(&elf))
 		return false;
 	info->is_pic = elf.head.e_type == ET_DYN;
 	read_segments(&elf, info);

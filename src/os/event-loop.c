@@ -83,7 +83,7 @@ static bool drain_timer(int fd)
 	return read(fd, &count, sizeof(count)) == sizeof(count);
 }
 
-static int take_timer(struct ky_loop_source *source, struct kymo_error *err)
+static int event_loop_take_timer(struct ky_loop_source *source, struct kymo_error *err)
 {
 	return drain_timer(source->fd) ? source->call(source->data, err) : KYMO_OK;
 }
@@ -99,7 +99,7 @@ static int take_signals(struct ky_loop_source *source, struct kymo_error *err)
 }
 
 /* A process that has ended stays so: one call is enough. */
-static int take_child(struct ky_loop_source *source, struct kymo_error *err)
+static int event_loop_take_child(struct ky_loop_source *source, struct kymo_error *err)
 {
 	siginfo_t info = {.si_pid = 0};
 
@@ -129,8 +129,8 @@ static int open_child(pid_t pid)
 }
 
 /* @source: its fd and calls; copied. An own fd is closed on failure. */
-static int add(struct ky_loop *loop, const struct ky_loop_source *source,
-	       struct ky_loop_source **out, struct kymo_error *err)
+static int event_loop_add(struct ky_loop *loop, const struct ky_loop_source *source,
+			  struct ky_loop_source **out, struct kymo_error *err)
 {
 	struct ky_loop_source *copy = malloc(sizeof(*copy));
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = copy};
@@ -162,7 +162,7 @@ int ky_loop_add(struct ky_loop *loop, int fd, ky_loop_call call, void *data,
 	const struct ky_loop_source add_it = {
 		.fd = fd, .take = take_fd, .call = call, .data = data};
 
-	return add(loop, &add_it, source, err);
+	return event_loop_add(loop, &add_it, source, err);
 }
 
 int ky_loop_add_timer(struct ky_loop *loop, ky_loop_call call, void *data,
@@ -171,13 +171,13 @@ int ky_loop_add_timer(struct ky_loop *loop, ky_loop_call call, void *data,
 	const struct ky_loop_source add_it = {
 		.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
 		.is_own = true,
-		.take = take_timer,
+		.take = event_loop_take_timer,
 		.call = call,
 		.data = data};
 
 	if (add_it.fd < 0)
 		return ky_error_errno(err, errno, "cannot set up a timer");
-	return add(loop, &add_it, source, err);
+	return event_loop_add(loop, &add_it, source, err);
 }
 
 void ky_loop_set_timer(struct ky_loop_source *source, uint64_t ns)
@@ -199,7 +199,7 @@ int ky_loop_add_signals(struct ky_loop *loop, const sigset_t *set, ky_loop_signa
 
 	if (add_it.fd < 0)
 		return ky_error_errno(err, errno, "cannot set up signals");
-	return add(loop, &add_it, source, err);
+	return event_loop_add(loop, &add_it, source, err);
 }
 
 int ky_loop_add_child(struct ky_loop *loop, pid_t pid, ky_loop_call call, void *data,
@@ -208,13 +208,13 @@ int ky_loop_add_child(struct ky_loop *loop, pid_t pid, ky_loop_call call, void *
 	const struct ky_loop_source add_it = {.fd = open_child(pid),
 					      .is_own = true,
 					      .pid = pid,
-					      .take = take_child,
+					      .take = event_loop_take_child,
 					      .call = call,
 					      .data = data};
 
 	if (add_it.fd < 0)
 		return ky_error_errno(err, errno, "cannot wait for process %d", (int)pid);
-	return add(loop, &add_it, source, err);
+	return event_loop_add(loop, &add_it, source, err);
 }
 
 void ky_loop_remove(struct ky_loop_source *source)
@@ -238,7 +238,7 @@ void ky_loop_remove(struct ky_loop_source *source)
 /* ---- the loop ------------------------------------------------------------------------- */
 
 /* What was removed by calls goes now. */
-static void sweep(struct ky_loop *loop)
+static void event_loop_sweep(struct ky_loop *loop)
 {
 	loop->is_calling = false;
 	for (size_t i = loop->sources.len; i-- > 0;) {
@@ -268,7 +268,7 @@ int ky_loop_run(struct ky_loop *loop, struct kymo_error *err)
 			if (!source->is_removed)
 				ret = source->take(source, err);
 		}
-		sweep(loop);
+		event_loop_sweep(loop);
 	}
 	return ret < 0 ? ret : KYMO_OK;
 }

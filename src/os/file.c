@@ -81,7 +81,7 @@ int ky_write_all(int fd, const void *data, size_t len_bytes)
 	return ky_writev_all(fd, &part, 1);
 }
 
-static int read_all(int fd, size_t max_bytes, struct ky_strbuf *buf)
+static int file_read_all(int fd, size_t max_bytes, struct ky_strbuf *buf)
 {
 	for (;;) {
 		size_t room;
@@ -118,7 +118,7 @@ int ky_read_file(int dirfd, const char *name, size_t max_bytes, struct ky_strbuf
 	fd = count_refusal(openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY));
 	if (fd < 0)
 		return -errno;
-	ret = read_all(fd, max_bytes, buf);
+	ret = file_read_all(fd, max_bytes, buf);
 	close(fd);
 	return ret;
 }
@@ -130,7 +130,7 @@ int ky_read_regular(int dirfd, const char *name, size_t max_bytes, struct ky_str
 	ky_strbuf_clear(buf);
 	if (fd < 0)
 		return fd;
-	ret = read_all(fd, max_bytes, buf);
+	ret = file_read_all(fd, max_bytes, buf);
 	close(fd);
 	return ret;
 }
@@ -296,7 +296,7 @@ void ky_file_raise_limit(void)
 	}
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+static int file_remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
 {
 	(void)st;
 	(void)kind;
@@ -306,5 +306,5 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 
 void ky_tree_remove(const char *path)
 {
-	(void)nftw(path, remove_one, TREE_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	(void)nftw(path, file_remove_one, TREE_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-static int missing(const char *package, struct kymo_error *err)
+static int library_missing(const char *package, struct kymo_error *err)
 {
 	ky_error_set(err, KYMO_E_UNSUPPORTED, "cannot load a library: %s", dlerror());
 	ky_error_hint(err, "install the package %s", package);
@@ -19,12 +19,12 @@ int ky_library_load(const char *file, const char *package, const struct ky_libra
 	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 
 	if (!library)
-		return missing(package, err);
+		return library_missing(package, err);
 	for (; symbols->name; symbols++) {
 		void *symbol = dlsym(library, symbols->name);
 
 		if (!symbol)
-			return missing(package, err);
+			return library_missing(package, err);
 		memcpy((char *)table + symbols->offset, &symbol, sizeof(symbol));
 	}
 	return KYMO_OK;

@@ -47,7 +47,7 @@ static struct sigaction before;
 
 /* ---- the handler -------------------------------------------------------------------------- */
 
-static struct slot *find(uintptr_t at)
+static struct slot *sigbus_guard_find(uintptr_t at)
 {
 	for (struct chunk *c = &first_chunk; c;
 	     c = atomic_load_explicit(&c->next, memory_order_acquire)) {
@@ -87,7 +87,7 @@ static bool put_zeros(const struct slot *slot, uintptr_t at)
 	return zeros != MAP_FAILED;
 }
 
-static void hand_on(int number, siginfo_t *info, void *context)
+static void sigbus_guard_hand_on(int number, siginfo_t *info, void *context)
 {
 	if (before.sa_flags & (int)SA_SIGINFO)
 		before.sa_sigaction(number, info, context);
@@ -101,19 +101,20 @@ static void hand_on(int number, siginfo_t *info, void *context)
 static void on_bus(int number, siginfo_t *info, void *context)
 {
 	int errnum = errno;
-	struct slot *slot = info->si_code == BUS_ADRERR ? find((uintptr_t)info->si_addr) : NULL;
+	struct slot *slot =
+		info->si_code == BUS_ADRERR ? sigbus_guard_find((uintptr_t)info->si_addr) : NULL;
 
 	if (slot && put_zeros(slot, (uintptr_t)info->si_addr)) {
 		atomic_store_explicit(&slot->hit, true, memory_order_relaxed);
 		/* The interrupted thread, or a later one, reads the zeros and then the counter. */
 		atomic_fetch_add_explicit(&n_hits, 1, memory_order_release);
 	} else {
-		hand_on(number, info, context);
+		sigbus_guard_hand_on(number, info, context);
 	}
 	errno = errnum;
 }
 
-static bool is_ours(void)
+static bool sigbus_guard_is_ours(void)
 {
 	struct sigaction now;
 
@@ -121,19 +122,19 @@ static bool is_ours(void)
 	       now.sa_sigaction == on_bus;
 }
 
-static void install(void)
+static void sigbus_guard_install(void)
 {
 	struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
 	page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
 	sigemptyset(&action.sa_mask);
-	if (!is_ours() && sigaction(SIGBUS, NULL, &before) == 0)
+	if (!sigbus_guard_is_ours() && sigaction(SIGBUS, NULL, &before) == 0)
 		(void)sigaction(SIGBUS, &action, NULL);
 }
 
 static void uninstall(void)
 {
-	if (is_ours())
+	if (sigbus_guard_is_ours())
 		(void)sigaction(SIGBUS, &before, NULL);
 }
 
@@ -170,14 +171,14 @@ static int add_chunk(void)
 	return 0;
 }
 
-static uintptr_t begin_of(const struct slot *slot)
+static uintptr_t sigbus_guard_begin_of(const struct slot *slot)
 {
 	return atomic_load_explicit(&slot->begin, memory_order_relaxed);
 }
 
 static int compare_slots(const void *a, const void *b)
 {
-	uintptr_t x = begin_of(a), y = begin_of(b);
+	uintptr_t x = sigbus_guard_begin_of(a), y = sigbus_guard_begin_of(b);
 
 	/* Two guards that begin at one place are two all the same. */
 	if (x == y) {
@@ -196,7 +197,7 @@ struct range {
 static int compare_range(const void *range, const void *slot)
 {
 	const struct range *r = range;
-	uintptr_t at = begin_of(slot);
+	uintptr_t at = sigbus_guard_begin_of(slot);
 
 	return at < r->begin ? 1 : at - r->begin < r->size_bytes ? 0 : -1;
 }
@@ -217,7 +218,7 @@ int ky_sigbus_guard_add(const void *data, size_t size_bytes)
 	if (slot) {
 		unused.len--;
 		if (!n_guards++)
-			install();
+			sigbus_guard_install();
 		end = (begin + size_bytes + page_bytes - 1) & ~(page_bytes - 1);
 		atomic_store_explicit(&slot->end, end, memory_order_release);
 	}

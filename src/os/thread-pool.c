@@ -50,7 +50,7 @@ void ky_thread_pool_tell(struct ky_thread_pool *pool)
 }
 
 /* Under the lock, which is given up while the task runs. False when none is queued. */
-static bool run_one(struct ky_thread_pool *pool)
+static bool thread_pool_run_one(struct ky_thread_pool *pool)
 {
 	struct ky_task *task = pool->first;
 
@@ -66,13 +66,13 @@ static bool run_one(struct ky_thread_pool *pool)
 	return true;
 }
 
-static void *thread_main(void *data)
+static void *thread_pool_thread_main(void *data)
 {
 	struct ky_thread_pool *pool = data;
 
 	ky_thread_pool_lock(pool);
 	while (!pool->ending) {
-		if (run_one(pool))
+		if (thread_pool_run_one(pool))
 			continue;
 		pool->n_sleeping++;
 		pthread_cond_wait(&pool->work, &pool->lock);
@@ -83,7 +83,7 @@ static void *thread_main(void *data)
 }
 
 /* Signals that another process or the terminal sends are for the owner's thread. */
-static void block_signals(sigset_t *before)
+static void thread_pool_block_signals(sigset_t *before)
 {
 	static const int polite[] = {SIGINT,  SIGTERM, SIGHUP,	SIGQUIT,  SIGALRM, SIGUSR1,
 				     SIGUSR2, SIGCHLD, SIGTSTP, SIGWINCH, SIGCONT};
@@ -106,9 +106,9 @@ int ky_thread_pool_new(unsigned int jobs, struct ky_thread_pool **pool, struct k
 	pthread_cond_init(&c->work, NULL);
 	pthread_cond_init(&c->news, NULL);
 	c->last = &c->first;
-	block_signals(&before);
+	thread_pool_block_signals(&before);
 	while (c->n_threads + 1 < jobs &&
-	       pthread_create(&c->threads[c->n_threads], NULL, thread_main, c) == 0)
+	       pthread_create(&c->threads[c->n_threads], NULL, thread_pool_thread_main, c) == 0)
 		c->n_threads++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	*pool = c;
@@ -151,7 +151,7 @@ void ky_thread_pool_wait(struct ky_thread_pool *pool, bool (*ready)(void *data),
 {
 	ky_thread_pool_lock(pool);
 	while (!ready(data)) {
-		if (run_one(pool))
+		if (thread_pool_run_one(pool))
 			continue;
 		pool->waiting = true;
 		pthread_cond_wait(&pool->news, &pool->lock);

@@ -16,7 +16,7 @@ static struct ky_operand boolean(bool truth)
 	return (struct ky_operand){.type = KY_TYPE_BOOL, .truth = truth};
 }
 
-static struct ky_operand number(__int128 value)
+static struct ky_operand evaluate_number(__int128 value)
 {
 	return (struct ky_operand){.type = KY_TYPE_NUMBER, .number = value};
 }
@@ -36,7 +36,8 @@ bool ky_operand_truth(const struct ky_operand *operand)
 	}
 }
 
-static struct ky_operand load_field(const struct ky_code *code, const struct ky_event *event)
+static struct ky_operand evaluate_load_field(const struct ky_code *code,
+					     const struct ky_event *event)
 {
 	const struct ky_field_class *cls = code->handle.cls;
 	struct ky_operand out = {.type = code->type};
@@ -58,21 +59,21 @@ static struct ky_operand load_field(const struct ky_code *code, const struct ky_
 	}
 }
 
-static struct ky_operand load(const struct ky_code *code, const struct ky_event *event)
+static struct ky_operand evaluate_load(const struct ky_code *code, const struct ky_event *event)
 {
 	switch (code->name) {
 	case KY_NAME_TIME:
-		return event->ns == INT64_MIN ? none() : number(event->ns);
+		return event->ns == INT64_MIN ? none() : evaluate_number(event->ns);
 	case KY_NAME_CPU:
-		return event->cpu_id == UINT32_MAX ? none() : number(event->cpu_id);
+		return event->cpu_id == UINT32_MAX ? none() : evaluate_number(event->cpu_id);
 	default:
-		return load_field(code, event);
+		return evaluate_load_field(code, event);
 	}
 }
 
 /* ---- comparing ------------------------------------------------------------------------------ */
 
-static bool is_number(enum ky_value_type type)
+static bool evaluate_is_number(enum ky_value_type type)
 {
 	return type == KY_TYPE_NUMBER || type == KY_TYPE_ENUM || type == KY_TYPE_BOOL;
 }
@@ -82,12 +83,12 @@ static __int128 as_number(const struct ky_operand *a)
 	return a->type == KY_TYPE_BOOL ? a->truth : a->number;
 }
 
-static double as_real(const struct ky_operand *a)
+static double evaluate_as_real(const struct ky_operand *a)
 {
 	return a->type == KY_TYPE_REAL ? a->real : (double)as_number(a);
 }
 
-static bool decide(enum ky_op op, int order)
+static bool evaluate_decide(enum ky_op op, int order)
 {
 	switch (op) {
 	case KY_OP_EQ:
@@ -106,7 +107,7 @@ static bool decide(enum ky_op op, int order)
 	}
 }
 
-static int order_texts(const struct ky_operand *a, const struct ky_operand *b)
+static int evaluate_order_texts(const struct ky_operand *a, const struct ky_operand *b)
 {
 	size_t len = a->text.len < b->text.len ? a->text.len : b->text.len;
 	int order = len ? memcmp(a->text.data, b->text.data, len) : 0;
@@ -148,8 +149,8 @@ static bool enum_has_label(const struct ky_field_class *cls, const struct ky_ope
 	return false;
 }
 
-static bool compare(enum ky_op op, const struct ky_code *left, const struct ky_operand *a,
-		    const struct ky_code *right, const struct ky_operand *b)
+static bool evaluate_compare(enum ky_op op, const struct ky_code *left, const struct ky_operand *a,
+			     const struct ky_code *right, const struct ky_operand *b)
 {
 	if (a->type == KY_TYPE_NONE || b->type == KY_TYPE_NONE)
 		return false;
@@ -161,19 +162,19 @@ static bool compare(enum ky_op op, const struct ky_code *left, const struct ky_o
 	if (op == KY_OP_MATCH)
 		return match_text(b->text.data, a->text.data, a->text.len);
 	if (a->type == KY_TYPE_TEXT)
-		return decide(op, order_texts(a, b));
-	if (is_number(a->type) && is_number(b->type)) {
+		return evaluate_decide(op, evaluate_order_texts(a, b));
+	if (evaluate_is_number(a->type) && evaluate_is_number(b->type)) {
 		__int128 x = as_number(a), y = as_number(b);
 
-		return decide(op, x < y ? -1 : x > y);
+		return evaluate_decide(op, x < y ? -1 : x > y);
 	}
 	/* Not a number compares with nothing, but for "differs". */
-	if (as_real(a) < as_real(b))
-		return decide(op, -1);
-	if (as_real(a) > as_real(b))
-		return decide(op, 1);
-	if (as_real(a) <= as_real(b))
-		return decide(op, 0);
+	if (evaluate_as_real(a) < evaluate_as_real(b))
+		return evaluate_decide(op, -1);
+	if (evaluate_as_real(a) > evaluate_as_real(b))
+		return evaluate_decide(op, 1);
+	if (evaluate_as_real(a) <= evaluate_as_real(b))
+		return evaluate_decide(op, 0);
 	return op == KY_OP_NE;
 }
 
@@ -184,7 +185,7 @@ static bool run_in(const struct ky_code *code, const struct ky_event *event)
 	for (const struct ky_code *item = code->right; item; item = item->next) {
 		struct ky_operand other = ky_code_run(item, event);
 
-		if (compare(KY_OP_IN, code->left, &value, item, &other))
+		if (evaluate_compare(KY_OP_IN, code->left, &value, item, &other))
 			return true;
 	}
 	return false;
@@ -192,7 +193,7 @@ static bool run_in(const struct ky_code *code, const struct ky_event *event)
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
-static struct ky_operand real_arithmetic(enum ky_op op, double a, double b)
+static struct ky_operand evaluate_real_arithmetic(enum ky_op op, double a, double b)
 {
 	struct ky_operand out = {.type = KY_TYPE_REAL};
 
@@ -213,31 +214,32 @@ static struct ky_operand real_arithmetic(enum ky_op op, double a, double b)
 }
 
 /* Wraps at 128 bits, far beyond what fields hold; a division by zero has no value. */
-static struct ky_operand whole_arithmetic(enum ky_op op, __int128 a, __int128 b)
+static struct ky_operand evaluate_whole_arithmetic(enum ky_op op, __int128 a, __int128 b)
 {
 	unsigned __int128 x = (unsigned __int128)a, y = (unsigned __int128)b;
 
 	switch (op) {
 	case KY_OP_ADD:
-		return number((__int128)(x + y));
+		return evaluate_number((__int128)(x + y));
 	case KY_OP_SUB:
-		return number((__int128)(x - y));
+		return evaluate_number((__int128)(x - y));
 	case KY_OP_MUL:
-		return number((__int128)(x * y));
+		return evaluate_number((__int128)(x * y));
 	case KY_OP_DIV:
-		return b ? number(b == -1 ? (__int128)(0 - x) : a / b) : none();
+		return b ? evaluate_number(b == -1 ? (__int128)(0 - x) : a / b) : none();
 	case KY_OP_MOD:
-		return b ? number(b == -1 ? 0 : a % b) : none();
+		return b ? evaluate_number(b == -1 ? 0 : a % b) : none();
 	case KY_OP_BIT_AND:
-		return number(a & b);
+		return evaluate_number(a & b);
 	case KY_OP_BIT_OR:
-		return number(a | b);
+		return evaluate_number(a | b);
 	case KY_OP_BIT_XOR:
-		return number(a ^ b);
+		return evaluate_number(a ^ b);
 	case KY_OP_SHIFT_LEFT:
-		return b < 0 || b > 127 ? none() : number((__int128)(x << (unsigned int)b));
+		return b < 0 || b > 127 ? none()
+					: evaluate_number((__int128)(x << (unsigned int)b));
 	default:
-		return b < 0 || b > 127 ? none() : number(a >> (unsigned int)b);
+		return b < 0 || b > 127 ? none() : evaluate_number(a >> (unsigned int)b);
 	}
 }
 
@@ -247,11 +249,11 @@ static struct ky_operand arithmetic(enum ky_op op, const struct ky_operand *a,
 	if (a->type == KY_TYPE_NONE || b->type == KY_TYPE_NONE)
 		return none();
 	if (a->type == KY_TYPE_REAL || b->type == KY_TYPE_REAL)
-		return real_arithmetic(op, as_real(a), as_real(b));
-	return whole_arithmetic(op, as_number(a), as_number(b));
+		return evaluate_real_arithmetic(op, evaluate_as_real(a), evaluate_as_real(b));
+	return evaluate_whole_arithmetic(op, as_number(a), as_number(b));
 }
 
-static struct ky_operand unary(enum ky_op op, struct ky_operand a)
+static struct ky_operand evaluate_unary(enum ky_op op, struct ky_operand a)
 {
 	if (a.type == KY_TYPE_NONE)
 		return a;
@@ -259,8 +261,9 @@ static struct ky_operand unary(enum ky_op op, struct ky_operand a)
 		a.real = -a.real;
 		return a;
 	}
-	return number(op == KY_OP_INVERT ? ~as_number(&a)
-					 : (__int128)(0 - (unsigned __int128)as_number(&a)));
+	return evaluate_number(op == KY_OP_INVERT
+				       ? ~as_number(&a)
+				       : (__int128)(0 - (unsigned __int128)as_number(&a)));
 }
 
 struct ky_operand ky_code_run(const struct ky_code *code, const struct ky_event *event)
@@ -271,13 +274,13 @@ struct ky_operand ky_code_run(const struct ky_code *code, const struct ky_event 
 		return code->value;
 	switch (code->op) {
 	case KY_OP_NAME:
-		return load(code, event);
+		return evaluate_load(code, event);
 	case KY_OP_NOT:
 		a = ky_code_run(code->left, event);
 		return boolean(!ky_operand_truth(&a));
 	case KY_OP_NEGATE:
 	case KY_OP_INVERT:
-		return unary(code->op, ky_code_run(code->left, event));
+		return evaluate_unary(code->op, ky_code_run(code->left, event));
 	case KY_OP_OR:
 	case KY_OP_AND:
 		a = ky_code_run(code->left, event);
@@ -296,7 +299,7 @@ struct ky_operand ky_code_run(const struct ky_code *code, const struct ky_event 
 	case KY_OP_MATCH:
 		a = ky_code_run(code->left, event);
 		b = ky_code_run(code->right, event);
-		return boolean(compare(code->op, code->left, &a, code->right, &b));
+		return boolean(evaluate_compare(code->op, code->left, &a, code->right, &b));
 	default:
 		a = ky_code_run(code->left, event);
 		b = ky_code_run(code->right, event);

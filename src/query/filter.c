@@ -58,12 +58,12 @@ static struct ky_code *constant(struct binder *b, struct ky_operand value)
 	return code;
 }
 
-static struct ky_code *truth(struct binder *b, bool value)
+static struct ky_code *query_filter_truth(struct binder *b, bool value)
 {
 	return constant(b, (struct ky_operand){.type = KY_TYPE_BOOL, .truth = value});
 }
 
-static struct ky_code *text(struct binder *b, const char *data)
+static struct ky_code *query_filter_text(struct binder *b, const char *data)
 {
 	struct ky_operand value = {.type = KY_TYPE_TEXT};
 
@@ -72,7 +72,7 @@ static struct ky_code *text(struct binder *b, const char *data)
 	return constant(b, value);
 }
 
-static enum ky_value_type field_type(const struct ky_field_class *cls)
+static enum ky_value_type query_filter_field_type(const struct ky_field_class *cls)
 {
 	switch (cls->kind) {
 	case KY_FIELD_STRING:
@@ -124,21 +124,21 @@ static struct ky_code *bind_field(struct binder *b, struct ky_node *node)
 	code->name = node->name.kind;
 	if (find_handle(b->cls, node, &code->handle)) {
 		node->n_good++;
-		code->type = field_type(code->handle.cls);
+		code->type = query_filter_field_type(code->handle.cls);
 	}
 	if (code->type == KY_TYPE_NONE)
 		code->is_constant = true; /* of type none */
 	return code;
 }
 
-static struct ky_code *bind_name(struct binder *b, struct ky_node *node)
+static struct ky_code *query_filter_bind_name(struct binder *b, struct ky_node *node)
 {
 	struct ky_code *code;
 
 	switch (node->name.kind) {
 	case KY_NAME_EVENT:
 		node->n_good++;
-		return text(b, b->cls->name);
+		return query_filter_text(b, b->cls->name);
 	case KY_NAME_STREAM:
 		node->n_good++;
 		return constant(b, (struct ky_operand){.type = KY_TYPE_NUMBER,
@@ -155,14 +155,15 @@ static struct ky_code *bind_name(struct binder *b, struct ky_node *node)
 	}
 }
 
-static bool is_numeric(enum ky_value_type type)
+static bool query_filter_is_numeric(enum ky_value_type type)
 {
 	return type == KY_TYPE_NUMBER || type == KY_TYPE_REAL || type == KY_TYPE_ENUM ||
 	       type == KY_TYPE_BOOL;
 }
 
 /* Do the types go together? Nothing goes with everything: the comparison is false then. */
-static bool fits(enum ky_op op, const struct ky_code *left, const struct ky_code *right)
+static bool query_filter_fits(enum ky_op op, const struct ky_code *left,
+			      const struct ky_code *right)
 {
 	enum ky_value_type a = left->type, b = right->type;
 
@@ -171,7 +172,7 @@ static bool fits(enum ky_op op, const struct ky_code *left, const struct ky_code
 	switch (op) {
 	case KY_OP_AND:
 	case KY_OP_OR:
-		return is_numeric(a) && is_numeric(b);
+		return query_filter_is_numeric(a) && query_filter_is_numeric(b);
 	case KY_OP_MATCH:
 		return (a == KY_TYPE_TEXT || a == KY_TYPE_ENUM) && b == KY_TYPE_TEXT &&
 		       right->is_constant;
@@ -191,9 +192,10 @@ static bool fits(enum ky_op op, const struct ky_code *left, const struct ky_code
 	case KY_OP_SUB:
 	case KY_OP_MUL:
 	case KY_OP_DIV:
-		return is_numeric(a) && is_numeric(b);
+		return query_filter_is_numeric(a) && query_filter_is_numeric(b);
 	default:
-		return is_numeric(a) && is_numeric(b) && a != KY_TYPE_REAL && b != KY_TYPE_REAL;
+		return query_filter_is_numeric(a) && query_filter_is_numeric(b) &&
+		       a != KY_TYPE_REAL && b != KY_TYPE_REAL;
 	}
 }
 
@@ -221,7 +223,7 @@ static enum ky_value_type result_type(enum ky_op op, enum ky_value_type a, enum 
 }
 
 /* What is constant is computed now; so is what its known side decides. */
-static struct ky_code *fold(struct binder *b, struct ky_code *code)
+static struct ky_code *query_filter_fold(struct binder *b, struct ky_code *code)
 {
 	const struct ky_code *left = code->left, *right = code->right;
 
@@ -230,12 +232,12 @@ static struct ky_code *fold(struct binder *b, struct ky_code *code)
 
 		if ((left->is_constant && ky_operand_truth(&left->value) == decides) ||
 		    (right->is_constant && ky_operand_truth(&right->value) == decides))
-			return truth(b, decides);
+			return query_filter_truth(b, decides);
 	}
 	if (is_comparison(code->op) && code->op >= KY_OP_EQ &&
 	    ((left->is_constant && left->type == KY_TYPE_NONE) ||
 	     (code->op != KY_OP_IN && right->is_constant && right->type == KY_TYPE_NONE)))
-		return truth(b, false);
+		return query_filter_truth(b, false);
 	for (const struct ky_code *item = right; item; item = item->next) {
 		if (!item->is_constant)
 			return code;
@@ -251,14 +253,14 @@ static struct ky_code *bind_list(struct binder *b, struct ky_node *node, struct 
 		*tail = bind(b, item);
 		if (!*tail)
 			return NULL;
-		if (!fits(KY_OP_IN, code->left, *tail)) {
+		if (!query_filter_fits(KY_OP_IN, code->left, *tail)) {
 			mismatch(node, code->left->type, (*tail)->type);
-			return truth(b, false);
+			return query_filter_truth(b, false);
 		}
 		tail = &(*tail)->next;
 	}
 	node->n_good += code->left->type != KY_TYPE_NONE;
-	return fold(b, code);
+	return query_filter_fold(b, code);
 }
 
 static struct ky_code *bind_binary(struct binder *b, struct ky_node *node)
@@ -275,16 +277,16 @@ static struct ky_code *bind_binary(struct binder *b, struct ky_node *node)
 	code->right = bind(b, node->right);
 	if (!code->right)
 		return NULL;
-	if (!fits(node->op, code->left, code->right)) {
+	if (!query_filter_fits(node->op, code->left, code->right)) {
 		mismatch(node, code->left->type, code->right->type);
 		code->type = result_type(node->op, KY_TYPE_NONE, KY_TYPE_NONE);
 		return is_comparison(node->op)
-			       ? truth(b, false)
+			       ? query_filter_truth(b, false)
 			       : constant(b, (struct ky_operand){.type = KY_TYPE_NONE});
 	}
 	node->n_good += code->left->type != KY_TYPE_NONE && code->right->type != KY_TYPE_NONE;
 	code->type = result_type(node->op, code->left->type, code->right->type);
-	return fold(b, code);
+	return query_filter_fold(b, code);
 }
 
 static struct ky_code *bind_unary(struct binder *b, struct ky_node *node)
@@ -304,7 +306,7 @@ static struct ky_code *bind_unary(struct binder *b, struct ky_node *node)
 	}
 	node->n_good += type != KY_TYPE_NONE;
 	code->type = result_type(node->op, type, type);
-	return fold(b, code);
+	return query_filter_fold(b, code);
 }
 
 static struct ky_code *bind(struct binder *b, struct ky_node *node)
@@ -320,13 +322,13 @@ static struct ky_code *bind(struct binder *b, struct ky_node *node)
 	case KY_OP_REAL:
 		return constant(b, (struct ky_operand){.type = KY_TYPE_REAL, .real = node->real});
 	case KY_OP_TEXT:
-		return text(b, node->text);
+		return query_filter_text(b, node->text);
 	case KY_OP_NAME:
-		return bind_name(b, node);
+		return query_filter_bind_name(b, node);
 	case KY_OP_HAS:
 		if (node->left->name.kind >= KY_NAME_EVENT)
-			return truth(b, true);
-		return truth(b, find_handle(b->cls, node->left, &handle));
+			return query_filter_truth(b, true);
+		return query_filter_truth(b, find_handle(b->cls, node->left, &handle));
 	case KY_OP_NOT:
 	case KY_OP_NEGATE:
 	case KY_OP_INVERT:
@@ -344,7 +346,7 @@ struct nearest {
 	size_t distance[3];
 };
 
-static void offer(struct nearest *n, const char *name)
+static void query_filter_offer(struct nearest *n, const char *name)
 {
 	size_t distance = ky_edit_distance(n->name, name);
 
@@ -386,7 +388,7 @@ static void offer_fields(struct nearest *n, const struct ky_node *node,
 		if (!is_looked_in(node, (enum ky_scope)s))
 			continue;
 		for (size_t i = 0; root && i < root->st.n_members; i++)
-			offer(n, root->st.members[i].display);
+			query_filter_offer(n, root->st.members[i].display);
 	}
 }
 
@@ -421,8 +423,9 @@ static int unknown_name(const struct ky_node *node, const struct ky_trace_class 
 }
 
 /* Once all classes are bound: names that none has, operators whose types never fit. */
-static int check(const struct ky_node *node, const struct ky_trace_class *const *traces,
-		 size_t n_traces, struct kymo_error *err)
+static int query_filter_check(const struct ky_node *node,
+			      const struct ky_trace_class *const *traces, size_t n_traces,
+			      struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -432,9 +435,9 @@ static int check(const struct ky_node *node, const struct ky_trace_class *const 
 		return KYMO_OK;
 	if (node->op == KY_OP_NAME)
 		return node->n_good ? KYMO_OK : unknown_name(node, traces, n_traces, err);
-	ret = check(node->left, traces, n_traces, err);
+	ret = query_filter_check(node->left, traces, n_traces, err);
 	for (const struct ky_node *item = node->right; item && ret == KYMO_OK; item = item->next)
-		ret = check(item, traces, n_traces, err);
+		ret = query_filter_check(item, traces, n_traces, err);
 	if (ret < 0)
 		return ret;
 	if (node->op == KY_OP_MATCH && node->n_bad && !node->n_good)
@@ -450,8 +453,8 @@ static int check(const struct ky_node *node, const struct ky_trace_class *const 
 
 /* ---- contexts that are missing ---------------------------------------------------------------- */
 
-static bool has_field(const struct ky_node *node, const struct ky_trace_class *const *traces,
-		      size_t n_traces)
+static bool query_filter_has_field(const struct ky_node *node,
+				   const struct ky_trace_class *const *traces, size_t n_traces)
 {
 	struct ky_handle handle;
 
@@ -471,7 +474,8 @@ static const char *missing_context(const struct ky_node *node,
 	if (!node || node->op == KY_OP_HAS)
 		return NULL;
 	if (node->op == KY_OP_NAME)
-		return node->name.kind == KY_NAME_CONTEXT && !has_field(node, traces, n_traces)
+		return node->name.kind == KY_NAME_CONTEXT &&
+				       !query_filter_has_field(node, traces, n_traces)
 			       ? node->name.name
 			       : NULL;
 	name = missing_context(node->left, traces, n_traces);
@@ -533,7 +537,7 @@ static int bind_all(struct ky_filter *filter, struct ky_node *root,
 				return ky_error_nomem(err);
 		}
 	}
-	return check(root, traces, n_traces, err);
+	return query_filter_check(root, traces, n_traces, err);
 }
 
 int ky_filter_compile(const char *text_of, const struct ky_trace_class *const *traces,

@@ -64,7 +64,7 @@ static uint32_t column(const struct parser *p)
 	return (uint32_t)(p->at - p->text) + 1;
 }
 
-static void *fail(struct parser *p, const char *what)
+static void *parse_fail(struct parser *p, const char *what)
 {
 	ky_query_error(p->err, column(p), "%s", what);
 	return NULL;
@@ -108,7 +108,7 @@ static bool is_name_char(char c)
 
 static struct ky_node *parse_binary(struct parser *p, int level);
 
-static struct ky_node *parse_number(struct parser *p)
+static struct ky_node *parse_parse_number(struct parser *p)
 {
 	struct ky_node *node = new_node(p, KY_OP_NUMBER);
 	bool hex = p->at[0] == '0' && (p->at[1] == 'x' || p->at[1] == 'X');
@@ -122,10 +122,10 @@ static struct ky_node *parse_number(struct parser *p)
 		node->op = KY_OP_REAL;
 		node->real = strtod(p->at, &end);
 	} else if (errno) {
-		return fail(p, "the number does not fit 64 bits");
+		return parse_fail(p, "the number does not fit 64 bits");
 	}
 	if (is_name_char(*end) || (hex && end == p->at + 1))
-		return fail(p, "malformed number");
+		return parse_fail(p, "malformed number");
 	p->at = end;
 	return node;
 }
@@ -152,7 +152,7 @@ static struct ky_node *parse_text(struct parser *p)
 	}
 	if (!*p->at) {
 		p->at = quote;
-		return fail(p, "the text does not end");
+		return parse_fail(p, "the text does not end");
 	}
 	p->at++;
 	return node;
@@ -168,7 +168,7 @@ static const char *read_name(struct parser *p)
 	while (*end && (quoted ? *end != '`' : is_name_char(*end)))
 		end++;
 	if (end == begin || (quoted && !*end))
-		return fail(p, "a field's name is expected");
+		return parse_fail(p, "a field's name is expected");
 	p->at = end + quoted;
 	return ky_arena_strndup(p->arena, begin, (size_t)(end - begin));
 }
@@ -202,7 +202,7 @@ static struct ky_node *parse_special(struct parser *p)
 		if (!names[i].field)
 			return node;
 		if (*p->at != '.')
-			return fail(p, "'.' and a field's name are expected");
+			return parse_fail(p, "'.' and a field's name are expected");
 		p->at++;
 		node->name.name = read_name(p);
 		return node->name.name ? node : NULL;
@@ -214,7 +214,7 @@ static struct ky_node *parse_special(struct parser *p)
 	return NULL;
 }
 
-static struct ky_node *parse_name(struct parser *p)
+static struct ky_node *parse_parse_name(struct parser *p)
 {
 	struct ky_node *node;
 
@@ -240,13 +240,13 @@ static struct ky_node *parse_has(struct parser *p)
 	p->at++;
 	blanks(p);
 	if (!is_name_begin(*p->at) && *p->at != '$')
-		return fail(p, "has() needs a field's name");
-	node->left = parse_name(p);
+		return parse_fail(p, "has() needs a field's name");
+	node->left = parse_parse_name(p);
 	if (!node->left)
 		return NULL;
 	blanks(p);
 	if (*p->at != ')')
-		return fail(p, "')' is expected");
+		return parse_fail(p, "')' is expected");
 	p->at++;
 	return node;
 }
@@ -261,7 +261,7 @@ static bool is_has(const char *at)
 	return *at == '(';
 }
 
-static struct ky_node *parse_group(struct parser *p)
+static struct ky_node *parse_parse_group(struct parser *p)
 {
 	struct ky_node *node;
 
@@ -270,7 +270,7 @@ static struct ky_node *parse_group(struct parser *p)
 	if (!node)
 		return NULL;
 	if (*p->at != ')')
-		return fail(p, "')' is expected");
+		return parse_fail(p, "')' is expected");
 	p->at++;
 	return node;
 }
@@ -280,17 +280,17 @@ static struct ky_node *parse_operand(struct parser *p)
 	char c = *p->at;
 
 	if (c >= '0' && c <= '9')
-		return parse_number(p);
+		return parse_parse_number(p);
 	if (c == '"' || c == '\'')
 		return parse_text(p);
 	if (c == '(')
-		return parse_group(p);
+		return parse_parse_group(p);
 	if (is_has(p->at))
 		return parse_has(p);
 	if (is_name_begin(c) || c == '$')
-		return parse_name(p);
-	return fail(p, c ? "a name, a number or a text is expected here"
-			 : "the expression ends too early");
+		return parse_parse_name(p);
+	return parse_fail(p, c ? "a name, a number or a text is expected here"
+			       : "the expression ends too early");
 }
 
 /* A sign makes the number: so INT64_MIN can be written. */
@@ -303,7 +303,7 @@ static struct ky_node *negate(struct parser *p, struct ky_node *node)
 	if (node->left->op != KY_OP_NUMBER || node->left->number.negative)
 		return node;
 	if (node->left->number.u > UINT64_C(1) << 63)
-		return fail(p, "the number does not fit 64 bits");
+		return parse_fail(p, "the number does not fit 64 bits");
 	node->left->number.negative = node->left->number.u != 0;
 	node->left->number.u = 0 - node->left->number.u;
 	return node->left;
@@ -331,7 +331,7 @@ static struct ky_node *parse_unary(struct parser *p)
 		return node;
 	}
 	if (++p->depth > DEPTH_MAX)
-		return fail(p, "nested too deeply");
+		return parse_fail(p, "nested too deeply");
 	node = new_node(p, op);
 	if (!node)
 		return NULL;
@@ -362,7 +362,7 @@ static struct ky_node *parse_in(struct parser *p, struct ky_node *left)
 	p->at += 2;
 	blanks(p);
 	if (*p->at != '(')
-		return fail(p, "'in' needs a list in parentheses");
+		return parse_fail(p, "'in' needs a list in parentheses");
 	do {
 		p->at++;
 		*tail = parse_binary(p, LEVEL_COMPARE + 1);
@@ -371,7 +371,7 @@ static struct ky_node *parse_in(struct parser *p, struct ky_node *left)
 		tail = &(*tail)->next;
 	} while (*p->at == ',');
 	if (*p->at != ')')
-		return fail(p, "',' or ')' is expected");
+		return parse_fail(p, "',' or ')' is expected");
 	p->at++;
 	blanks(p);
 	return node;
@@ -402,7 +402,7 @@ static struct ky_node *parse_rest(struct parser *p, struct ky_node *left, int le
 		}
 		op = find_op(p);
 		if (op == N_BINARY && *p->at == '=')
-			return fail(p, "'=' is not an operator; '==' compares, '=~' matches");
+			return parse_fail(p, "'=' is not an operator; '==' compares, '=~' matches");
 		if (op == N_BINARY || binary_ops[op].level < level)
 			return left;
 		node = new_node(p, binary_ops[op].op);
@@ -422,7 +422,7 @@ static struct ky_node *parse_binary(struct parser *p, int level)
 	struct ky_node *left;
 
 	if (++p->depth > DEPTH_MAX)
-		return fail(p, "nested too deeply");
+		return parse_fail(p, "nested too deeply");
 	left = parse_unary(p);
 	if (left)
 		left = parse_rest(p, left, level);
@@ -436,6 +436,6 @@ struct ky_node *ky_query_parse(const char *text, struct ky_arena *arena, struct 
 	struct ky_node *node = parse_binary(&p, 1);
 
 	if (node && *p.at)
-		return fail(&p, "an operator is expected here");
+		return parse_fail(&p, "an operator is expected here");
 	return node;
 }

@@ -11,7 +11,7 @@ static struct ky_rb_guard *guards;
 static unsigned int n_handlers; /* running now: a guard that is removed may be in use by them */
 static struct sigaction previous;
 
-static bool replace(struct ky_rb_guard *guard, const uint8_t *at)
+static bool ring_guard_replace(struct ky_rb_guard *guard, const uint8_t *at)
 {
 	if (at < guard->start || at >= guard->start + guard->bytes)
 		return false;
@@ -21,7 +21,7 @@ static bool replace(struct ky_rb_guard *guard, const uint8_t *at)
 }
 
 /* A handler that was there before may hand on to ours in turn: the second time is the last. */
-static void hand_on(int number, siginfo_t *info, void *context)
+static void ring_guard_hand_on(int number, siginfo_t *info, void *context)
 {
 	static __thread int depth;
 	struct sigaction none = {.sa_handler = SIG_DFL};
@@ -44,15 +44,15 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 	__atomic_fetch_add(&n_handlers, 1, __ATOMIC_SEQ_CST);
 	for (struct ky_rb_guard *guard = __atomic_load_n(&guards, __ATOMIC_SEQ_CST);
 	     guard && !is_done; guard = __atomic_load_n(&guard->next, __ATOMIC_SEQ_CST))
-		is_done = replace(guard, info->si_addr);
+		is_done = ring_guard_replace(guard, info->si_addr);
 	__atomic_fetch_sub(&n_handlers, 1, __ATOMIC_SEQ_CST);
 	if (!is_done)
-		hand_on(number, info, context);
+		ring_guard_hand_on(number, info, context);
 	errno = saved;
 }
 
 /* Other code may have replaced this handler since the last time. */
-static void install(void)
+static void ring_guard_install(void)
 {
 	struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO}, current;
 
@@ -67,7 +67,7 @@ void ky_rb_guard_add(struct ky_rb_guard *guard, void *start, uint64_t bytes)
 {
 	*guard = (struct ky_rb_guard){.start = start, .bytes = bytes};
 	pthread_mutex_lock(&lock);
-	install();
+	ring_guard_install();
 	guard->next = guards;
 	__atomic_store_n(&guards, guard, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&lock);

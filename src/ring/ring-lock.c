@@ -78,7 +78,7 @@ int ky_rb_populate(const void *start, uint64_t bytes)
 	return 0;
 }
 
-static uint64_t bit_of(int signal)
+static uint64_t ring_lock_bit_of(int signal)
 {
 	return UINT64_C(1) << (signal - 1);
 }
@@ -86,8 +86,9 @@ static uint64_t bit_of(int signal)
 /* Those that instructions raise are let through: the kernel kills who keeps them waiting. */
 uint64_t kymo_ring_signals_block(void)
 {
-	uint64_t mask = ~(bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) |
-			  bit_of(SIGTRAP) | bit_of(SIGSYS));
+	uint64_t mask =
+		~(ring_lock_bit_of(SIGSEGV) | ring_lock_bit_of(SIGBUS) | ring_lock_bit_of(SIGFPE) |
+		  ring_lock_bit_of(SIGILL) | ring_lock_bit_of(SIGTRAP) | ring_lock_bit_of(SIGSYS));
 	uint64_t before = 0;
 
 	ky_rb_syscall(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, (long)&before, sizeof(mask), 0,

@@ -151,7 +151,7 @@ static int plan_file(const struct kymo_ring_config *config, const struct kymo_ri
 }
 
 /* A file beyond RLIMIT_FSIZE would be answered with SIGXFSZ. */
-static int make_room(int fd, uint64_t bytes)
+static int ring_map_make_room(int fd, uint64_t bytes)
 {
 	struct rlimit64 limit;
 	long result = ky_rb_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0, 0);
@@ -183,8 +183,8 @@ static void derive(struct kymo_ring_writer *writer, const struct kymo_ring_file 
 	writer->process = ky_rb_process_new();
 }
 
-static int map_file(struct kymo_ring_writer *writer, int fd, const struct kymo_ring_file *head,
-		    const void *client)
+static int ring_map_file(struct kymo_ring_writer *writer, int fd, const struct kymo_ring_file *head,
+			 const void *client)
 {
 	const int synced = MAP_SHARED_VALIDATE | MAP_SYNC | MAP_NORESERVE;
 	uint8_t *map = ky_rb_map(head->file_bytes, synced, fd);
@@ -208,9 +208,9 @@ int kymo_ring_create(struct kymo_ring_writer *writer, int fd, const struct kymo_
 
 	memset(writer, 0, sizeof(*writer));
 	if (status == 0)
-		status = make_room(fd, head.file_bytes);
+		status = ring_map_make_room(fd, head.file_bytes);
 	if (status == 0)
-		status = map_file(writer, fd, &head, client);
+		status = ring_map_file(writer, fd, &head, client);
 	if (status < 0)
 		return status;
 	if (ky_rb_populate(writer->file, sizeof(head)) < 0 ||
@@ -240,7 +240,7 @@ int kymo_ring_map(struct kymo_ring_writer *writer, int fd, const struct kymo_rin
 	    head.subbuf_header_bytes != config->subbuf_header_bytes ||
 	    end != (int64_t)head.file_bytes)
 		return -EINVAL;
-	return map_file(writer, fd, &head, client);
+	return ring_map_file(writer, fd, &head, client);
 }
 
 void kymo_ring_unmap(struct kymo_ring_writer *writer)

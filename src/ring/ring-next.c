@@ -77,7 +77,7 @@ static void skip_subbuf(struct kymo_ring_reader *reader, uint32_t i,
 }
 
 /* For the writers, and for later readers. */
-static void publish(struct kymo_ring_reader *reader, uint32_t i)
+static void ring_next_publish(struct kymo_ring_reader *reader, uint32_t i)
 {
 	struct kymo_ring_control *control = ky_rb_reader_control(reader, i);
 	const struct ky_rb_buffer *buffer = &reader->buffers[i];
@@ -94,8 +94,8 @@ static void publish(struct kymo_ring_reader *reader, uint32_t i)
 	ky_rb_wake_writers(reader->file);
 }
 
-static int give_up(struct kymo_ring_reader *reader, uint32_t i, uint64_t position,
-		   struct kymo_error *err)
+static int ring_next_give_up(struct kymo_ring_reader *reader, uint32_t i, uint64_t position,
+			     struct kymo_error *err)
 {
 	struct ky_rb_buffer *buffer = &reader->buffers[i];
 
@@ -120,7 +120,7 @@ static int pass_over(struct kymo_ring_reader *reader, uint32_t i, const struct k
 		buffer->is_broken = true;
 		kymo_ring_reader_abandon(reader);
 	}
-	publish(reader, i);
+	ring_next_publish(reader, i);
 	return ky_error_set(err, KYMO_E_FORMAT,
 			    "buffer %" PRIu32 ": the description of sub-buffer %" PRIu64
 			    " is malformed; it is skipped",
@@ -128,8 +128,8 @@ static int pass_over(struct kymo_ring_reader *reader, uint32_t i, const struct k
 }
 
 /* Whether the sub-buffer has something that was not handed out, and which part of it. */
-static bool choose(const struct ky_rb_buffer *buffer, const struct kymo_ring_slot *slot,
-		   bool is_closed, struct ky_rb_view *from, struct ky_rb_view *end)
+static bool ring_next_choose(const struct ky_rb_buffer *buffer, const struct kymo_ring_slot *slot,
+			     bool is_closed, struct ky_rb_view *from, struct ky_rb_view *end)
 {
 	*from = (struct ky_rb_view){buffer->taken, buffer->taken_point, buffer->taken_lost};
 	if (buffer->taken == buffer->start)
@@ -152,7 +152,7 @@ static int next_of(struct kymo_ring_reader *reader, uint32_t i, bool partial,
 	if (buffer->is_broken || !ky_rb_look(reader, i, &end))
 		return 0;
 	if (end.position < buffer->taken || end.position - buffer->start > reader->buffer_bytes)
-		return give_up(reader, i, end.position, err);
+		return ring_next_give_up(reader, i, end.position, err);
 	is_closed = end.position > buffer->start + reader->head.subbuf_bytes;
 	/* Nothing, or nothing but a header; at its very end: opened by the next record only. */
 	if (!is_closed && (!partial || end.position <= buffer->start))
@@ -160,11 +160,11 @@ static int next_of(struct kymo_ring_reader *reader, uint32_t i, bool partial,
 	ky_rb_reader_slot(reader, i, buffer->start, &slot);
 	if (!ky_rb_slot_ok(reader, &slot, buffer->start, is_closed))
 		return pass_over(reader, i, &end, is_closed, err);
-	if (!choose(buffer, &slot, is_closed, &from, &end)) {
+	if (!ring_next_choose(buffer, &slot, is_closed, &from, &end)) {
 		if (!is_closed)
 			return 0;
 		skip_subbuf(reader, i, &end.point, end.lost);
-		publish(reader, i);
+		ring_next_publish(reader, i);
 		return KYMO_E_AGAIN;
 	}
 	if (end.position < buffer->start + reader->head.subbuf_header_bytes ||
@@ -206,5 +206,5 @@ void kymo_ring_reader_release(struct kymo_ring_reader *reader, const struct kymo
 	buffer->taken_lost = chunk->packet.lost;
 	if (chunk->is_closed)
 		skip_subbuf(reader, i, &buffer->taken_point, buffer->taken_lost);
-	publish(reader, i);
+	ring_next_publish(reader, i);
 }

@@ -130,7 +130,8 @@ static void swap_head(struct kymo_ring_file *head)
 }
 
 /* The head of the file, in our byte order. */
-static int read_head(int fd, struct kymo_ring_file *head, bool *is_foreign, struct kymo_error *err)
+static int ring_reader_read_head(int fd, struct kymo_ring_file *head, bool *is_foreign,
+				 struct kymo_error *err)
 {
 	ssize_t got = pread(fd, head, sizeof(*head), 0);
 	struct stat status;
@@ -160,7 +161,7 @@ static int read_head(int fd, struct kymo_ring_file *head, bool *is_foreign, stru
 	return KYMO_OK;
 }
 
-static int map_ring(struct kymo_ring_reader *reader, struct kymo_error *err)
+static int ring_reader_map_ring(struct kymo_ring_reader *reader, struct kymo_error *err)
 {
 	bool read_only = reader->options.flags & KYMO_RING_READ_ONLY;
 	void *map;
@@ -242,7 +243,7 @@ int kymo_ring_reader_open(struct kymo_ring_reader **out, int fd,
 	struct kymo_ring_reader *reader;
 	struct kymo_ring_file head;
 	bool is_foreign = false;
-	int status = read_head(fd, &head, &is_foreign, err);
+	int status = ring_reader_read_head(fd, &head, &is_foreign, err);
 
 	*out = NULL;
 	if (status < 0)
@@ -255,7 +256,7 @@ int kymo_ring_reader_open(struct kymo_ring_reader **out, int fd,
 		memcpy(&reader->options, options,
 		       options->size_bytes < sizeof(*options) ? options->size_bytes
 							      : sizeof(*options));
-	status = map_ring(reader, err);
+	status = ring_reader_map_ring(reader, err);
 	if (status < 0) {
 		free(reader);
 		return status;

@@ -20,7 +20,7 @@ const char *kymo_ring_loss_text(unsigned int loss)
 }
 
 /* Writers may claim anything. */
-static void add(uint64_t *to, uint64_t count)
+static void ring_statistics_add(uint64_t *to, uint64_t count)
 {
 	if (__builtin_add_overflow(*to, count, to))
 		*to = UINT64_MAX;
@@ -32,8 +32,8 @@ static void count_losses(const struct kymo_ring_reader *reader, const uint64_t *
 	for (unsigned int i = 0; i < KYMO_RING_LOSSES_MAX; i++) {
 		uint64_t count = ky_rb_get(reader, lost + i);
 
-		add(&stats->lost[i], count);
-		add(&stats->lost_total, count);
+		ring_statistics_add(&stats->lost[i], count);
+		ring_statistics_add(&stats->lost_total, count);
 	}
 }
 
@@ -53,8 +53,8 @@ static uint64_t overwritten(const struct kymo_ring_reader *reader, uint32_t i, u
 	return slot.open.records < records ? slot.open.records : records;
 }
 
-static void add_stats(const struct kymo_ring_reader *reader, uint32_t i,
-		      struct kymo_ring_stats *stats)
+static void ring_statistics_add_stats(const struct kymo_ring_reader *reader, uint32_t i,
+				      struct kymo_ring_stats *stats)
 {
 	const struct ky_rb_buffer *buffer = &reader->buffers[i];
 	struct ky_rb_view view;
@@ -64,11 +64,12 @@ static void add_stats(const struct kymo_ring_reader *reader, uint32_t i,
 	count_losses(reader, ky_rb_reader_control(reader, i)->lost, stats);
 	if (reader->head.flags & KYMO_RING_OVERWRITE) {
 		gone = overwritten(reader, i, view.point.records);
-		add(&stats->overwritten, gone);
+		ring_statistics_add(&stats->overwritten, gone);
 	}
-	add(&stats->records, view.point.records);
-	add(&stats->bytes, view.position);
-	add(&stats->unread_records, view.point.records > gone ? view.point.records - gone : 0);
+	ring_statistics_add(&stats->records, view.point.records);
+	ring_statistics_add(&stats->bytes, view.position);
+	ring_statistics_add(&stats->unread_records,
+			    view.point.records > gone ? view.point.records - gone : 0);
 }
 
 void kymo_ring_reader_stats(struct kymo_ring_reader *reader, uint32_t buffer,
@@ -77,7 +78,7 @@ void kymo_ring_reader_stats(struct kymo_ring_reader *reader, uint32_t buffer,
 	memset(stats, 0, sizeof(*stats));
 	for (uint32_t i = 0; i < reader->n_buffers; i++)
 		if (i == buffer || buffer == KYMO_RING_ALL)
-			add_stats(reader, i, stats);
+			ring_statistics_add_stats(reader, i, stats);
 	if (buffer == KYMO_RING_ALL)
 		count_losses(reader, reader->file->lost, stats);
 }

@@ -19,8 +19,8 @@ static uint64_t lost_total(const struct kymo_ring_control *control)
 	return total;
 }
 
-static struct kymo_ring_slot *slot_of(const struct kymo_ring_writer *writer, uint32_t buffer,
-				      uint64_t start)
+static struct kymo_ring_slot *ring_switch_slot_of(const struct kymo_ring_writer *writer,
+						  uint32_t buffer, uint64_t start)
 {
 	uint64_t number = start / writer->subbuf_bytes & (writer->n_subbufs - 1);
 
@@ -31,7 +31,8 @@ static struct kymo_ring_slot *slot_of(const struct kymo_ring_writer *writer, uin
  * In the first round through a buffer, each sub-buffer gets its memory when a record reaches it. When the
  * file system is full, the writer tries again only now and then: the next records are lost, too.
  */
-static bool have_memory(struct kymo_ring_writer *writer, uint32_t buffer, uint64_t start)
+static bool ring_switch_have_memory(struct kymo_ring_writer *writer, uint32_t buffer,
+				    uint64_t start)
 {
 	struct kymo_ring_control *control = kymo_ring_control_of(writer, buffer);
 	uint64_t number = start / writer->subbuf_bytes;
@@ -41,7 +42,8 @@ static bool have_memory(struct kymo_ring_writer *writer, uint32_t buffer, uint64
 		return true;
 	if (__atomic_load_n(&control->lost[KYMO_RING_LOST_NO_MEMORY], __ATOMIC_RELAXED) % 1024)
 		return false;
-	if (ky_rb_populate(slot_of(writer, buffer, start), sizeof(struct kymo_ring_slot)) < 0 ||
+	if (ky_rb_populate(ring_switch_slot_of(writer, buffer, start),
+			   sizeof(struct kymo_ring_slot)) < 0 ||
 	    ky_rb_populate(kymo_ring_address(writer, buffer, start), writer->subbuf_bytes) < 0)
 		return false;
 	for (int tries = 0; tries < READY_TRIES && ready <= number; tries++) {
@@ -53,7 +55,8 @@ static bool have_memory(struct kymo_ring_writer *writer, uint32_t buffer, uint64
 }
 
 /* Whether the sub-buffer at @start may be used: the reader is done with what was there. */
-static bool is_free(const struct kymo_ring_writer *writer, uint32_t buffer, uint64_t start)
+static bool ring_switch_is_free(const struct kymo_ring_writer *writer, uint32_t buffer,
+				uint64_t start)
 {
 	const struct kymo_ring_control *control = kymo_ring_control_of(writer, buffer);
 
@@ -65,7 +68,7 @@ static bool is_free(const struct kymo_ring_writer *writer, uint32_t buffer, uint
 	       writer->buffer_bytes;
 }
 
-static void move(struct ky_rb_switch *plan, void *to, const void *from, uint64_t bytes)
+static void ring_switch_move(struct ky_rb_switch *plan, void *to, const void *from, uint64_t bytes)
 {
 	struct kymo_ring_move *next = plan->moves + (plan->commit.moves_end - plan->commit.moves);
 
@@ -79,7 +82,7 @@ static void move(struct ky_rb_switch *plan, void *to, const void *from, uint64_t
 static void plan_close(const struct kymo_ring_config *config, struct kymo_ring_writer *writer,
 		       const struct kymo_ring_spot *spot, uint64_t start, struct ky_rb_switch *plan)
 {
-	struct kymo_ring_slot *slot = slot_of(writer, spot->buffer, start);
+	struct kymo_ring_slot *slot = ring_switch_slot_of(writer, spot->buffer, start);
 	uint8_t *header = kymo_ring_address(writer, spot->buffer, start);
 	struct kymo_ring_packet packet = {
 		.sequence = start / writer->subbuf_bytes,
@@ -98,10 +101,10 @@ static void plan_close(const struct kymo_ring_config *config, struct kymo_ring_w
 	plan->old_slot.close.stamp = spot->now;
 	plan->old_slot.close.records = spot->records;
 	plan->old_slot.close_lost = packet.lost;
-	move(plan, slot, &plan->old_slot, sizeof(*slot));
+	ring_switch_move(plan, slot, &plan->old_slot, sizeof(*slot));
 	ky_rb_copy_racing(plan->old_header, header, config->subbuf_header_bytes);
 	config->subbuf_close(writer->client, &packet, plan->old_header);
-	move(plan, header, plan->old_header, config->subbuf_header_bytes);
+	ring_switch_move(plan, header, plan->old_header, config->subbuf_header_bytes);
 }
 
 static void plan_open(const struct kymo_ring_config *config, struct kymo_ring_writer *writer,
@@ -125,9 +128,10 @@ static void plan_open(const struct kymo_ring_config *config, struct kymo_ring_wr
 	};
 	memset(plan->new_header, 0, config->subbuf_header_bytes);
 	config->subbuf_open(writer->client, &packet, plan->new_header);
-	move(plan, slot_of(writer, spot->buffer, start), &plan->new_slot, sizeof(plan->new_slot));
-	move(plan, kymo_ring_address(writer, spot->buffer, start), plan->new_header,
-	     config->subbuf_header_bytes);
+	ring_switch_move(plan, ring_switch_slot_of(writer, spot->buffer, start), &plan->new_slot,
+			 sizeof(plan->new_slot));
+	ring_switch_move(plan, kymo_ring_address(writer, spot->buffer, start), plan->new_header,
+			 config->subbuf_header_bytes);
 }
 
 int ky_rb_plan_switch(const struct kymo_ring_config *config, struct kymo_ring_writer *writer,
@@ -138,9 +142,9 @@ int ky_rb_plan_switch(const struct kymo_ring_config *config, struct kymo_ring_wr
 	/* The sub-buffer that is full ends where the new one starts; at 0 none exists. */
 	uint64_t start = (position + writer->subbuf_mask) & ~writer->subbuf_mask;
 
-	if (!is_free(writer, spot->buffer, start))
+	if (!ring_switch_is_free(writer, spot->buffer, start))
 		return 1 + KYMO_RING_LOST_FULL;
-	if (!have_memory(writer, spot->buffer, start))
+	if (!ring_switch_have_memory(writer, spot->buffer, start))
 		return 1 + KYMO_RING_LOST_NO_MEMORY;
 	plan->commit.moves = plan->commit.moves_end = plan->moves;
 	if (position)

@@ -13,7 +13,7 @@
 /* A part of the sleep: after each, the client is asked. */
 #define PART_NS 20000000u
 
-static uint64_t now_ns(void)
+static uint64_t ring_wait_now_ns(void)
 {
 	struct timespec ts;
 
@@ -38,8 +38,8 @@ bool ky_rb_wait(struct kymo_ring_writer *writer, struct ky_rb_stall *stall)
 	if (stall->began_ns)
 		sleep_part(file, stall);
 	else
-		stall->began_ns = now_ns();
-	wait->waited_ns = now_ns() - stall->began_ns;
+		stall->began_ns = ring_wait_now_ns();
+	wait->waited_ns = ring_wait_now_ns() - stall->began_ns;
 	wait->limit_ns = writer->wait_ns;
 	wait->attended = __atomic_load_n(&file->attended, __ATOMIC_RELAXED);
 	if (wait->waited_ns >= wait->limit_ns || wait->attended == KYMO_RING_ABANDONED ||

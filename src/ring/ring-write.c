@@ -117,7 +117,7 @@ static int try_buffer(const struct job *job, uint32_t i, commit_fn *commit_it)
 	return AGAIN;
 }
 
-static void count(uint64_t *counter)
+static void ring_write_count(uint64_t *counter)
 {
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
@@ -136,7 +136,7 @@ static int write_holding(const struct job *job, uint32_t i)
 	if (result == AGAIN)
 		result = 1 + KYMO_RING_LOST_BUSY;
 	if (result > 0 && !is_stalled(job, result))
-		count(&control->lost[result - 1]);
+		ring_write_count(&control->lost[result - 1]);
 	ky_rb_unlock(control);
 	if (is_stalled(job, result))
 		return STALLED;
@@ -150,7 +150,7 @@ static void locked_buffers(const struct kymo_ring_writer *writer, uint32_t *firs
 	*n = writer->n_buffers - *first;
 }
 
-static uint32_t home_of(uint32_t n)
+static uint32_t ring_write_home_of(uint32_t n)
 {
 	int cpu = n > 1 ? sched_getcpu() : 0;
 
@@ -164,7 +164,7 @@ static uint32_t lock_one(const struct kymo_ring_writer *writer, uint64_t self,
 	uint32_t first, n, home;
 
 	locked_buffers(writer, &first, &n);
-	home = home_of(n);
+	home = ring_write_home_of(n);
 	for (uint32_t k = 0; k < n; k++) {
 		uint32_t i = first + (home + k) % n;
 
@@ -175,7 +175,7 @@ static uint32_t lock_one(const struct kymo_ring_writer *writer, uint64_t self,
 }
 
 /* Whether waiting for the only lock there is would be for ourselves, below in the stack. */
-static bool is_nested(const struct kymo_ring_writer *writer, uint64_t self)
+static bool ring_write_is_nested(const struct kymo_ring_writer *writer, uint64_t self)
 {
 	uint32_t first, n;
 
@@ -200,7 +200,7 @@ static int write_under_lock(const struct job *job)
 	uint32_t i = lock_one(writer, self, ky_rb_trylock);
 
 	for (unsigned int k = 0; i == UINT32_MAX && k < LOCK_SPINS + LOCK_YIELDS; k++) {
-		if (is_nested(writer, self))
+		if (ring_write_is_nested(writer, self))
 			break;
 		if (k < LOCK_SPINS)
 			relax();
@@ -212,7 +212,7 @@ static int write_under_lock(const struct job *job)
 		i = lock_one(writer, self, ky_rb_steal);
 	if (i != UINT32_MAX)
 		return write_holding(job, i);
-	count(&writer->file->lost[KYMO_RING_LOST_BUSY]);
+	ring_write_count(&writer->file->lost[KYMO_RING_LOST_BUSY]);
 	return KYMO_E_LIMIT;
 }
 
@@ -291,7 +291,7 @@ int kymo_ring_write_slow(const struct kymo_ring_config *config, struct kymo_ring
 	int status;
 
 	if (n_parts > KYMO_RING_PARTS_MAX) {
-		count(&writer->file->lost[KYMO_RING_LOST_TOO_LARGE]);
+		ring_write_count(&writer->file->lost[KYMO_RING_LOST_TOO_LARGE]);
 		return KYMO_E_LIMIT;
 	}
 	status = write_once(&job);
@@ -315,5 +315,6 @@ void kymo_ring_count_loss(struct kymo_ring_writer *writer)
 	}
 #endif
 	locked_buffers(writer, &first, &n);
-	count(&kymo_ring_control_of(writer, first + home_of(n))->lost[KYMO_RING_LOST_CLIENT]);
+	ring_write_count(&kymo_ring_control_of(writer, first + ring_write_home_of(n))
+				  ->lost[KYMO_RING_LOST_CLIENT]);
 }

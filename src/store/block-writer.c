@@ -191,7 +191,7 @@ static bool is_aligned(const struct job *job)
 }
 
 /* All the job's bytes, or as many as there is room for. Returns how many; job->error says why no more. */
-static uint64_t write_bytes(struct job *job)
+static uint64_t block_writer_write_bytes(struct job *job)
 {
 	struct ky_block_file *file = job->file;
 	struct iovec parts[WRITE_BLOCKS];
@@ -230,7 +230,7 @@ static void write_job(struct job *job)
 		return;
 	if (!is_aligned(job))
 		job->file->can_direct = false;
-	bytes = write_bytes(job);
+	bytes = block_writer_write_bytes(job);
 	for (int i = 0; i < job->n_blocks && bytes >= job->blocks[i]->len_bytes; i++) {
 		bytes -= job->blocks[i]->len_bytes;
 		job->written_bytes += job->blocks[i]->len_bytes;
@@ -264,7 +264,7 @@ static bool has_work(const struct ky_block_writer *writer)
 				 writer->n_waiting >= BATCH_BYTES / writer->block_bytes);
 }
 
-static void *run(void *data)
+static void *block_writer_run(void *data)
 {
 	struct ky_block_writer *writer = data;
 	struct job job;
@@ -318,7 +318,7 @@ int ky_block_writer_open(struct ky_block_writer **out, uint32_t block_bytes, str
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_cond_init(&writer->work, NULL);
 	pthread_cond_init(&writer->done, NULL);
-	ret = pthread_create(&writer->thread, NULL, run, writer);
+	ret = pthread_create(&writer->thread, NULL, block_writer_run, writer);
 	if (ret) {
 		free_writer(writer);
 		return ky_error_errno(err, ret, "cannot start the thread that writes");

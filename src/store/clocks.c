@@ -72,7 +72,7 @@ static bool matches_end(const char *path, const char *pattern)
  * Does @pattern match the trace's path, the one that was given, or one between them? Of each, or of what stands behind any
  * '/' of it.
  */
-static bool is_meant(const struct ky_trace *trace, const char *pattern)
+static bool clocks_is_meant(const struct ky_trace *trace, const char *pattern)
 {
 	char *path = strdup(trace->path);
 	size_t end = path ? strlen(path) : 0;
@@ -110,7 +110,7 @@ static int shift_matching(struct ky_trace_set *set, const char *pattern, int64_t
 	int ret = KYMO_OK;
 
 	ky_vec_foreach(&set->traces, trace) {
-		if (ret < 0 || (pattern && !is_meant(*trace, pattern)))
+		if (ret < 0 || (pattern && !clocks_is_meant(*trace, pattern)))
 			continue;
 		any = true;
 		ret = shift_trace(*trace, ns, offset, err);
@@ -120,7 +120,7 @@ static int shift_matching(struct ky_trace_set *set, const char *pattern, int64_t
 				  offset);
 }
 
-static int shift(struct ky_trace_set *set, const char *offset, struct kymo_error *err)
+static int clocks_shift(struct ky_trace_set *set, const char *offset, struct kymo_error *err)
 {
 	const char *colon = strrchr(offset, ':');
 	size_t len = colon ? (size_t)(colon - offset) : 0;
@@ -149,7 +149,7 @@ int ky_clocks_shift(struct ky_trace_set *set, const char *const *offsets, size_t
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < n_offsets && ret == KYMO_OK; i++)
-		ret = shift(set, offsets[i], err);
+		ret = clocks_shift(set, offsets[i], err);
 	return ret;
 }
 

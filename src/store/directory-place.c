@@ -72,8 +72,9 @@ static int make_numbered(char **path, struct kymo_error *err)
 	return made;
 }
 
-static int make_directory(struct ky_trace_dir *dir, const struct ky_store_place *place, char **path,
-			  size_t store_len, struct kymo_error *err)
+static int directory_place_make_directory(struct ky_trace_dir *dir,
+					  const struct ky_store_place *place, char **path,
+					  size_t store_len, struct kymo_error *err)
 {
 	int ret = *place->path ? ky_directory_make_parents(*path, store_len, err) : KYMO_OK;
 
@@ -96,7 +97,7 @@ int ky_directory_make_place(const struct ky_packet_store *store, const struct ky
 
 	if (asprintf(&path, "%s%s%s", store->name, *place->path ? "/" : "", place->path) < 0)
 		return ky_error_nomem(err);
-	ret = make_directory(dir, place, &path, store_len, err);
+	ret = directory_place_make_directory(dir, place, &path, store_len, err);
 	if (!ret) {
 		*below = strdup(*place->path ? path + store_len + 1 : "");
 		if (!*below) {

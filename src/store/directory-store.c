@@ -16,7 +16,7 @@ struct directory_store {
 };
 
 /* The directory is there as soon as there is a trace in it. */
-static bool open_directory(struct directory_store *store)
+static bool directory_store_open_directory(struct directory_store *store)
 {
 	if (store->dir_fd >= 0)
 		return true;
@@ -30,7 +30,7 @@ static int directory_readers_fd(struct ky_packet_store *base)
 {
 	struct directory_store *store = (struct directory_store *)base;
 
-	if (open_directory(store) && store->watch_fd < 0)
+	if (directory_store_open_directory(store) && store->watch_fd < 0)
 		store->watch_fd = ky_live_watch(base->name);
 	return store->watch_fd;
 }
@@ -39,7 +39,7 @@ static uint32_t directory_readers_delay_ms(struct ky_packet_store *base)
 {
 	struct directory_store *store = (struct directory_store *)base;
 
-	return open_directory(store) ? ky_live_delay_ms(store->dir_fd) : 0;
+	return directory_store_open_directory(store) ? ky_live_delay_ms(store->dir_fd) : 0;
 }
 
 static void directory_store_free(struct ky_packet_store *base)

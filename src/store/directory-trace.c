@@ -89,8 +89,8 @@ static int open_again(struct directory_trace *trace, int number, const char *nam
 	return KYMO_OK;
 }
 
-static int find_stream(struct directory_trace *trace, int number, struct ky_stream_writer **writer,
-		       struct kymo_error *err)
+static int directory_trace_find_stream(struct directory_trace *trace, int number,
+				       struct ky_stream_writer **writer, struct kymo_error *err)
 {
 	struct directory_stream stream = {0};
 
@@ -108,7 +108,7 @@ static int find_stream(struct directory_trace *trace, int number, struct ky_stre
 
 /* ---- packets ------------------------------------------------------------------------- */
 
-static void count_bytes(struct ky_store_trace *base, uint64_t bytes)
+static void directory_trace_count_bytes(struct ky_store_trace *base, uint64_t bytes)
 {
 	__atomic_fetch_add(&base->bytes_written, bytes, __ATOMIC_RELAXED);
 }
@@ -117,12 +117,12 @@ static int directory_copy(struct ky_store_trace *base, int number, const struct 
 			  struct kymo_error *err)
 {
 	struct ky_stream_writer *stream = NULL;
-	int ret = find_stream(directory_trace(base), number, &stream, err);
+	int ret = directory_trace_find_stream(directory_trace(base), number, &stream, err);
 
 	if (!ret)
 		ret = ky_stream_writer_copy(stream, bytes, err);
 	if (!ret)
-		count_bytes(base, bytes->size_bytes);
+		directory_trace_count_bytes(base, bytes->size_bytes);
 	return ret;
 }
 
@@ -130,13 +130,13 @@ static int directory_list(struct ky_store_trace *base, int number,
 			  const struct ky_packet_out *packet, struct kymo_error *err)
 {
 	struct ky_stream_writer *stream = NULL;
-	int ret = find_stream(directory_trace(base), number, &stream, err);
+	int ret = directory_trace_find_stream(directory_trace(base), number, &stream, err);
 
 	return ret < 0 ? ret : ky_stream_writer_list(stream, packet, err);
 }
 
-static int write_packet(struct ky_store_trace *base, int number, const struct ky_packet_out *packet,
-			struct kymo_error *err)
+static int directory_trace_write_packet(struct ky_store_trace *base, int number,
+					const struct ky_packet_out *packet, struct kymo_error *err)
 {
 	struct ky_bytes_out bytes = {
 		packet->data, packet->size_bytes, -1, 0, packet->head, packet->head_bytes,
@@ -146,11 +146,11 @@ static int write_packet(struct ky_store_trace *base, int number, const struct ky
 	return ret < 0 ? ret : directory_list(base, number, packet, err);
 }
 
-static int put_block(struct directory_trace *trace, int number, const struct ky_packet_out *packet,
-		     struct kymo_error *err)
+static int directory_trace_put_block(struct directory_trace *trace, int number,
+				     const struct ky_packet_out *packet, struct kymo_error *err)
 {
 	struct ky_stream_writer *stream = NULL;
-	int ret = find_stream(trace, number, &stream, err);
+	int ret = directory_trace_find_stream(trace, number, &stream, err);
 
 	if (ret < 0) {
 		ky_block_give_back(trace->blocks, packet->block);
@@ -159,7 +159,7 @@ static int put_block(struct directory_trace *trace, int number, const struct ky_
 	ret = ky_stream_writer_put(stream, trace->blocks, packet->block, packet->size_bytes, err);
 	if (ret < 0)
 		return ret;
-	count_bytes(&trace->base, packet->size_bytes);
+	directory_trace_count_bytes(&trace->base, packet->size_bytes);
 	return ky_stream_writer_list(stream, packet, err);
 }
 
@@ -167,8 +167,8 @@ static int directory_packet(struct ky_store_trace *base, int number,
 			    const struct ky_packet_out *packet, struct kymo_error *err)
 {
 	if (packet->block)
-		return put_block(directory_trace(base), number, packet, err);
-	return write_packet(base, number, packet, err);
+		return directory_trace_put_block(directory_trace(base), number, packet, err);
+	return directory_trace_write_packet(base, number, packet, err);
 }
 
 static void directory_use_blocks(struct ky_store_trace *base, struct ky_block_writer *blocks)
@@ -235,7 +235,7 @@ static int directory_beacon(struct ky_store_trace *base, int stream, uint64_t un
 }
 
 /* Before the directory is no longer locked: a reader that finds neither takes the trace for complete. */
-static void end_live(struct directory_trace *trace)
+static void directory_trace_end_live(struct directory_trace *trace)
 {
 	if (trace->is_told)
 		(void)unlinkat(trace->dir.fd, KY_LIVE_FILE_NAME, 0);
@@ -287,7 +287,7 @@ static int directory_patch_metadata(struct ky_store_trace *base, uint64_t at_byt
 
 /* ---- the end ------------------------------------------------------------------------- */
 
-static void free_streams(struct directory_trace *trace)
+static void directory_trace_free_streams(struct directory_trace *trace)
 {
 	ky_vec_foreach(&trace->streams, stream) {
 		ky_stream_writer_free(stream->writer);
@@ -297,7 +297,7 @@ static void free_streams(struct directory_trace *trace)
 
 static void directory_trace_free(struct directory_trace *trace)
 {
-	free_streams(trace);
+	directory_trace_free_streams(trace);
 	ky_vec_foreach(&trace->streams, stream)
 		free(stream->name);
 	ky_vec_fini(&trace->streams);
@@ -309,20 +309,20 @@ static void directory_trace_free(struct directory_trace *trace)
 }
 
 /* What was written goes; what others may have put beside it stays. */
-static void remove_files(struct directory_trace *trace)
+static void directory_trace_remove_files(struct directory_trace *trace)
 {
 	if (ky_trace_dir_wake(&trace->dir, NULL) < 0)
 		return;
 	ky_vec_foreach(&trace->streams, stream)
 		ky_stream_files_remove(&trace->dir, stream->name);
-	end_live(trace);
+	directory_trace_end_live(trace);
 	(void)unlinkat(trace->dir.fd, trace->metadata_name, 0);
 	ky_trace_dir_remove(&trace->dir);
 }
 
 static void directory_discard(struct ky_store_trace *base)
 {
-	remove_files(directory_trace(base));
+	directory_trace_remove_files(directory_trace(base));
 	directory_trace_free(directory_trace(base));
 }
 
@@ -337,7 +337,7 @@ static int finish_streams(struct directory_trace *trace, struct kymo_error *err)
 		here = ky_stream_writer_finish(stream->writer, ret < 0 ? NULL : err);
 		ret = ret < 0 ? ret : here;
 	}
-	free_streams(trace);
+	directory_trace_free_streams(trace);
 	return ret;
 }
 
@@ -349,7 +349,7 @@ static int directory_end_streams(struct ky_store_trace *base, struct kymo_error 
 	if (trace->ended)
 		return KYMO_OK;
 	ret = finish_streams(trace, err);
-	end_live(trace);
+	directory_trace_end_live(trace);
 	trace->ended = true;
 	ky_trace_dir_rest(&trace->dir);
 	return ret;
@@ -360,11 +360,11 @@ static int directory_close(struct ky_store_trace *base, struct kymo_error *err)
 	struct directory_trace *trace = directory_trace(base);
 	int ret = finish_streams(trace, err);
 
-	end_live(trace);
+	directory_trace_end_live(trace);
 	if (ret == KYMO_OK)
 		ret = ky_trace_dir_publish(&trace->dir, err);
 	if (trace->dir.final_path && ret < 0)
-		remove_files(trace);
+		directory_trace_remove_files(trace);
 	directory_trace_free(trace);
 	return ret;
 }
@@ -424,7 +424,7 @@ static int directory_rotate(struct ky_store_trace *base, const char *archive,
 	if (asprintf(&to, "%s/%s", trace->store->name, archive) < 0)
 		return ky_error_nomem(err);
 	ret = finish_streams(trace, err);
-	end_live(trace);
+	directory_trace_end_live(trace);
 	if (ret < 0)
 		free(to);
 	else

@@ -191,7 +191,7 @@ void ky_follow_wait(struct ky_follow *follow, int timeout_ms)
 }
 
 /* Anything but a writer's temporary and hidden files is news; so is what was too much to tell. */
-static void take_events(struct ky_follow *follow)
+static void follow_take_events(struct ky_follow *follow)
 {
 	_Alignas(struct inotify_event) char buffer[4096];
 	ssize_t got;
@@ -217,7 +217,7 @@ bool ky_follow_is_claimed(const struct ky_follow *follow)
 
 /* ---- traces --------------------------------------------------------------------------- */
 
-static const struct ky_clock_class *clock_of(const struct ky_trace *trace)
+static const struct ky_clock_class *follow_clock_of(const struct ky_trace *trace)
 {
 	ky_vec_foreach(&trace->cls->streams, stream)
 		if ((*stream)->clock)
@@ -231,7 +231,7 @@ static const struct ky_clock_class *clock_of(const struct ky_trace *trace)
 /* @before_ns: the bound until now. */
 static void set_bound(struct ky_trace *trace, int64_t before_ns)
 {
-	const struct ky_clock_class *clock = clock_of(trace);
+	const struct ky_clock_class *clock = follow_clock_of(trace);
 	struct ky_trace_live *live = &trace->live;
 	uint64_t now = ky_os_now_ns();
 
@@ -330,7 +330,7 @@ static void drop_old(const struct ky_trace_set *set)
 	if (until_ns == INT64_MAX || until_ns == INT64_MIN)
 		return;
 	ky_vec_foreach(&set->traces, it) {
-		const struct ky_clock_class *clock = (*it)->feed ? clock_of(*it) : NULL;
+		const struct ky_clock_class *clock = (*it)->feed ? follow_clock_of(*it) : NULL;
 
 		if (clock)
 			ky_feed_drop((*it)->feed, ky_clock_from_ns(clock, until_ns));
@@ -359,7 +359,7 @@ int ky_follow_update(struct ky_follow *follow, struct ky_trace_set *set, bool *c
 		if (set->traces.data[i]->live.is_written)
 			ret = update_trace(set->traces.data[i], changed, err);
 	}
-	take_events(follow);
+	follow_take_events(follow);
 	*changed |= follow->changed || feeds_have_news(follow);
 	return ret;
 }
@@ -368,7 +368,7 @@ bool ky_follow_has_news(struct ky_follow *follow)
 {
 	bool has_news;
 
-	take_events(follow);
+	follow_take_events(follow);
 	has_news = follow->changed;
 	follow->changed = false;
 	return has_news;

@@ -12,8 +12,8 @@ struct index_header {
 	bool has_discarded, has_sequence;
 };
 
-static int read_header(const uint8_t *data, size_t size_bytes, struct index_header *header,
-		       struct kymo_error *err)
+static int index_read_header(const uint8_t *data, size_t size_bytes, struct index_header *header,
+			     struct kymo_error *err)
 {
 	if (size_bytes < KY_INDEX_HEADER_BYTES)
 		return ky_error_set(err, KYMO_E_FORMAT, "it is shorter than its header");
@@ -35,7 +35,7 @@ static int read_header(const uint8_t *data, size_t size_bytes, struct index_head
 	return KYMO_OK;
 }
 
-static void note_fields(const struct ky_stream_class *cls, struct index_header *header)
+static void index_note_fields(const struct ky_stream_class *cls, struct index_header *header)
 {
 	const struct ky_field_class *context = cls ? cls->packet_context : NULL;
 
@@ -46,8 +46,8 @@ static void note_fields(const struct ky_stream_class *cls, struct index_header *
 	}
 }
 
-static void read_entry(const uint8_t *at, const struct index_header *header,
-		       const struct ky_clock_class *clock, struct ky_packet_entry *entry)
+static void index_read_entry(const uint8_t *at, const struct index_header *header,
+			     const struct ky_clock_class *clock, struct ky_packet_entry *entry)
 {
 	*entry = (struct ky_packet_entry){
 		.offset_bytes = ky_load64(at, true),
@@ -95,19 +95,19 @@ int ky_index_read(const uint8_t *data, size_t size_bytes, const struct ky_stream
 {
 	uint64_t expected = 0, file_bytes = stream->file.size_bytes;
 	struct index_header header = {0};
-	int ret = read_header(data, size_bytes, &header, err);
+	int ret = index_read_header(data, size_bytes, &header, err);
 
 	ky_vec_clear(packets);
 	if (ret < 0)
 		return ret;
-	note_fields(stream->cls, &header);
+	index_note_fields(stream->cls, &header);
 	if (ky_vec_reserve(packets, header.n_entries) < 0)
 		return ky_error_nomem(err);
 	for (size_t i = 0; i < header.n_entries; i++) {
 		const uint8_t *at = data + KY_INDEX_HEADER_BYTES + i * header.entry_bytes;
 		struct ky_packet_entry *entry = &packets->data[i];
 
-		read_entry(at, &header, stream->cls ? stream->cls->clock : NULL, entry);
+		index_read_entry(at, &header, stream->cls ? stream->cls->clock : NULL, entry);
 		ret = check_entry(entry, i, expected, file_bytes, err);
 		if (ret < 0)
 			return ret;

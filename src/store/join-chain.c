@@ -33,13 +33,13 @@ static bool same_packet(const struct ky_join_file *a, const struct ky_packet_ent
 		      b->stream->file.data + q->offset_bytes, (p->content_bits + 7) / 8) == 0;
 }
 
-static bool is_whole(const struct ky_join_file *file, const struct ky_packet_entry *p)
+static bool join_chain_is_whole(const struct ky_join_file *file, const struct ky_packet_entry *p)
 {
 	return (p->content_bits + 7) / 8 <= file->stream->file.size_bytes - p->offset_bytes;
 }
 
 /* Is @q before @p in their data stream? */
-static bool is_before(const struct ky_packet_entry *q, const struct ky_packet_entry *p)
+static bool join_chain_is_before(const struct ky_packet_entry *q, const struct ky_packet_entry *p)
 {
 	if (q->has_sequence && p->has_sequence && q->sequence != p->sequence)
 		return q->sequence < p->sequence;
@@ -57,7 +57,7 @@ static size_t first_not_before(const struct ky_join_file *file, const struct ky_
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (is_before(&file->packets.data[middle], p))
+		if (join_chain_is_before(&file->packets.data[middle], p))
 			low = middle + 1;
 		else
 			high = middle;
@@ -74,9 +74,9 @@ static bool file_has_packet(const struct ky_join_file *earlier, const struct ky_
 	for (size_t i = first; i < earlier->packets.len && i - first < SAME_TIME_MAX; i++) {
 		const struct ky_packet_entry *q = &earlier->packets.data[i];
 
-		if (is_before(p, q))
+		if (join_chain_is_before(p, q))
 			return false;
-		if (is_whole(earlier, q) && same_packet(earlier, q, file, p))
+		if (join_chain_is_whole(earlier, q) && same_packet(earlier, q, file, p))
 			return true;
 	}
 	return false;
@@ -86,12 +86,12 @@ static bool file_has_packet(const struct ky_join_file *earlier, const struct ky_
 static bool has_packet(const struct ky_join_files *chain, const struct ky_join_file *file,
 		       const struct ky_packet_entry *p)
 {
-	if (!is_whole(file, p) || (!p->has_times && !p->has_sequence))
+	if (!join_chain_is_whole(file, p) || (!p->has_times && !p->has_sequence))
 		return false;
 	for (size_t k = chain->len; k-- > 0;) {
 		const struct ky_join_file *earlier = &chain->data[k];
 
-		if (earlier->packets.len && is_before(ky_vec_last(&earlier->packets), p))
+		if (earlier->packets.len && join_chain_is_before(ky_vec_last(&earlier->packets), p))
 			return false;
 		if (file_has_packet(earlier, file, p))
 			return true;
@@ -100,8 +100,8 @@ static bool has_packet(const struct ky_join_files *chain, const struct ky_join_f
 }
 
 /* May @next follow @last in one stream? */
-static bool follows(const struct ky_packet_entry *last, const struct ky_packet_entry *next,
-		    bool has_quirks)
+static bool join_chain_follows(const struct ky_packet_entry *last,
+			       const struct ky_packet_entry *next, bool has_quirks)
 {
 	uint64_t end = has_quirks ? last->begin_cycles : last->end_cycles;
 
@@ -113,19 +113,19 @@ static bool follows(const struct ky_packet_entry *last, const struct ky_packet_e
 }
 
 /* Is the last packet of @tail torn (a killed recorder wrote its beginning), and the first one of @next the whole of it? */
-static bool is_torn(const struct ky_join_file *tail, const struct ky_join_file *next)
+static bool join_chain_is_torn(const struct ky_join_file *tail, const struct ky_join_file *next)
 {
 	const struct ky_packet_entry *p = ky_vec_last(&tail->packets), *q = &next->packets.data[0];
 
-	return !is_whole(tail, p) && is_whole(next, q) && p->has_sequence && p->has_times &&
-	       p->sequence == q->sequence && p->begin_cycles == q->begin_cycles &&
+	return !join_chain_is_whole(tail, p) && join_chain_is_whole(next, q) && p->has_sequence &&
+	       p->has_times && p->sequence == q->sequence && p->begin_cycles == q->begin_cycles &&
 	       p->end_cycles == q->end_cycles && p->content_bits == q->content_bits;
 }
 
 /* What @file has whole, no torn beginning of is needed in @tail. Is it left out now? */
 static bool replace_torn(struct ky_join_file *tail, const struct ky_join_file *file)
 {
-	if (tail->packets.len < 2 || !is_torn(tail, file))
+	if (tail->packets.len < 2 || !join_chain_is_torn(tail, file))
 		return false;
 	tail->packets.len--;
 	tail->is_cut = true;
@@ -155,7 +155,8 @@ bool ky_join_fits(struct ky_join_files *chain, struct ky_join_file *file)
 	if (file->first == file->packets.len)
 		return true;
 	last = ky_vec_last(&tail->packets);
-	fits = follows(last, &file->packets.data[file->first], file->stream->trace->quirks);
+	fits = join_chain_follows(last, &file->packets.data[file->first],
+				  file->stream->trace->quirks);
 	if (replaced && !fits)
 		keep_torn(tail);
 	return fits;
@@ -242,7 +243,8 @@ static int move_mapping(struct ky_join_file *file, uint8_t *to)
 }
 
 /* Append @file, whose bytes begin at @at_bytes of @stream, to its parts. */
-static void add_part(struct ky_stream *stream, struct ky_join_file *file, uint64_t at_bytes)
+static void join_chain_add_part(struct ky_stream *stream, struct ky_join_file *file,
+				uint64_t at_bytes)
 {
 	struct ky_stream_part part = file->stream->parts.data[0];
 
@@ -277,7 +279,7 @@ static int map_all(const struct ky_join_files *chain, struct kymo_error *err)
 			return ky_error_errno(err, -ret, "cannot map a stream of several files");
 		}
 		if (i) {
-			add_part(stream, file, at);
+			join_chain_add_part(stream, file, at);
 			/* The path is the part's now. */
 			ky_vec_clear(&file->stream->parts);
 		}

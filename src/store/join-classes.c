@@ -58,7 +58,7 @@ bool ky_join_has_identity(const struct ky_trace_class *cls)
 	return cls->has_uuid && memcmp(cls->uuid, none, sizeof(none)) != 0;
 }
 
-static int compare_entries(const struct ky_env *x, const struct ky_env *y)
+static int join_classes_compare_entries(const struct ky_env *x, const struct ky_env *y)
 {
 	int ret = strcmp(x->name, y->name) ?: x->is_text - y->is_text;
 
@@ -74,7 +74,7 @@ int ky_join_compare(const struct ky_trace_class *a, const struct ky_trace_class 
 			  ?: (a->env.len > b->env.len) - (a->env.len < b->env.len);
 
 	for (size_t i = 0; i < a->env.len && !ret; i++)
-		ret = compare_entries(&a->env.data[i], &b->env.data[i]);
+		ret = join_classes_compare_entries(&a->env.data[i], &b->env.data[i]);
 	return ret;
 }
 

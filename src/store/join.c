@@ -21,7 +21,7 @@ KY_VEC_TYPE(streams, struct ky_stream *);
 
 /* ---- streams ----------------------------------------------------------------------------- */
 
-static bool same_stream(const struct ky_stream *a, const struct ky_stream *b)
+static bool join_same_stream(const struct ky_stream *a, const struct ky_stream *b)
 {
 	return a->cls && b->cls && a->cls->id == b->cls->id && a->has_id && b->has_id &&
 	       a->id == b->id;
@@ -90,7 +90,7 @@ static int join_streams(struct ky_trace *trace, struct kymo_error *err)
 	qsort(streams, n, sizeof(*streams), ky_stream_compare);
 	for (size_t i = 0; i < n && ret == KYMO_OK; i = upto) {
 		upto = i + 1;
-		while (upto < n && same_stream(streams[i], streams[upto]))
+		while (upto < n && join_same_stream(streams[i], streams[upto]))
 			upto++;
 		if (upto - i > 1)
 			ret = join_group(trace, i, upto, err);
@@ -199,7 +199,7 @@ static int family_fits(const struct traces *family, struct kymo_error *err)
 		qsort(all.data, all.len, sizeof(*all.data), ky_stream_compare);
 	for (size_t i = 0; i < all.len && ret > 0; i = upto) {
 		upto = i + 1;
-		while (upto < all.len && same_stream(all.data[i], all.data[upto]))
+		while (upto < all.len && join_same_stream(all.data[i], all.data[upto]))
 			upto++;
 		if (upto - i > 1)
 			ret = group_fits(all.data, i, upto, err);

@@ -164,7 +164,7 @@ void ky_live_state_fini(struct ky_live_state *state)
 }
 
 /* A number in decimal at *at, which is moved behind it; false: none exists, or it is too large. */
-static bool take_number(const char **at, const char *end, uint64_t *value)
+static bool live_file_take_number(const char **at, const char *end, uint64_t *value)
 {
 	const char *begin = *at;
 
@@ -201,12 +201,12 @@ int ky_live_add_stream(struct ky_live_state *state, const char *name, size_t len
 }
 
 /* "BYTES NAME", up to @end. */
-static int add_stream(struct ky_live_state *state, const char *at, const char *end, uint32_t line,
-		      struct kymo_error *err)
+static int live_file_add_stream(struct ky_live_state *state, const char *at, const char *end,
+				uint32_t line, struct kymo_error *err)
 {
 	uint64_t size_bytes;
 
-	if (!take_number(&at, end, &size_bytes) || end - at < 2 || *at != ' ' ||
+	if (!live_file_take_number(&at, end, &size_bytes) || end - at < 2 || *at != ' ' ||
 	    memchr(at, '\0', (size_t)(end - at)) || memchr(at, '/', (size_t)(end - at)))
 		return malformed(err, line);
 	return ky_live_add_stream(state, at + 1, (size_t)(end - at - 1), size_bytes) < 0
@@ -224,14 +224,14 @@ int ky_live_parse(const char *text, size_t len_bytes, struct ky_live_state *stat
 	*state = (struct ky_live_state){0};
 	if (len_bytes < sizeof(HEAD) - 1 || memcmp(text, HEAD, sizeof(HEAD) - 1) != 0)
 		return malformed(err, 1);
-	if (!take_number(&at, end, &state->until_cycles) || at == end || *at++ != '\n')
+	if (!live_file_take_number(&at, end, &state->until_cycles) || at == end || *at++ != '\n')
 		return malformed(err, 2);
 	while (at < end && !ret) {
 		const char *eol = memchr(at, '\n', (size_t)(end - at));
 
 		if (++line > STREAMS_MAX || !eol)
 			return malformed(err, line);
-		ret = add_stream(state, at, eol, line, err);
+		ret = live_file_add_stream(state, at, eol, line, err);
 		at = eol + 1;
 	}
 	state->is_told = true;

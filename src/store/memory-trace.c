@@ -62,7 +62,7 @@ static void drop_oldest(struct stream *stream)
 }
 
 /* A packet goes when those after it are enough: a small one does not push out a large one. */
-static void drop_older(const struct memory_trace *trace, struct stream *stream)
+static void memory_trace_drop_older(const struct memory_trace *trace, struct stream *stream)
 {
 	while (!stream->keeps_all && stream->oldest != stream->newest &&
 	       stream->kept_bytes - stream->oldest->out.size_bytes >= trace->keep_bytes)
@@ -97,7 +97,7 @@ static int memory_packet(struct ky_store_trace *base, int number, const struct k
 		stream->oldest = packet;
 	stream->newest = packet;
 	stream->kept_bytes += out->size_bytes;
-	drop_older(trace, stream);
+	memory_trace_drop_older(trace, stream);
 	return KYMO_OK;
 }
 
@@ -165,8 +165,8 @@ static void number_packet(struct packet *packet, uint64_t sequence)
 	memcpy(packet->bytes, &prolog, sizeof(prolog));
 }
 
-static int copy_stream(const struct stream *stream, struct ky_store_trace *to, uint64_t *events,
-		       struct kymo_error *err)
+static int memory_trace_copy_stream(const struct stream *stream, struct ky_store_trace *to,
+				    uint64_t *events, struct kymo_error *err)
 {
 	int number = ky_store_stream(to, stream->name, err), ret = KYMO_OK;
 	uint64_t sequence = 0;
@@ -190,12 +190,12 @@ static int copy_streams(const struct memory_trace *trace, bool keeps_all, struct
 	*events = 0;
 	for (size_t i = 0; i < trace->streams.len && !ret; i++)
 		if (trace->streams.data[i].keeps_all == keeps_all)
-			ret = copy_stream(&trace->streams.data[i], to, events, err);
+			ret = memory_trace_copy_stream(&trace->streams.data[i], to, events, err);
 	return ret;
 }
 
-static int copy_metadata(const struct ky_store_trace *from, struct ky_store_trace *to,
-			 struct kymo_error *err)
+static int memory_trace_copy_metadata(const struct ky_store_trace *from, struct ky_store_trace *to,
+				      struct kymo_error *err)
 {
 	const struct memory_trace *trace = (const struct memory_trace *)from;
 
@@ -207,7 +207,7 @@ int ky_memory_trace_copy_events(const struct ky_store_trace *from, struct ky_sto
 				uint64_t *events, struct kymo_error *err)
 {
 	/* A disk that has no room for all of the packets has those that it took described. */
-	int ret = copy_metadata(from, to, err);
+	int ret = memory_trace_copy_metadata(from, to, err);
 
 	*events = 0;
 	return ret < 0 ? ret
@@ -217,7 +217,7 @@ int ky_memory_trace_copy_events(const struct ky_store_trace *from, struct ky_sto
 int ky_memory_trace_copy_state(const struct ky_store_trace *from, struct ky_store_trace *to,
 			       uint64_t *events, struct kymo_error *err)
 {
-	int ret = copy_metadata(from, to, err);
+	int ret = memory_trace_copy_metadata(from, to, err);
 
 	*events = 0;
 	return ret < 0 ? ret

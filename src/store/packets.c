@@ -21,7 +21,7 @@
 /* So many packets, evenly spread, are compared with the file before an index is believed. */
 #define INDEX_CHECKS 64
 
-static struct ky_packet_entry entry_of(const struct ky_packet *p)
+static struct ky_packet_entry store_packets_entry_of(const struct ky_packet *p)
 {
 	return (struct ky_packet_entry){
 		.offset_bytes = p->file_offset_bytes,
@@ -52,8 +52,8 @@ static char *index_path(const char *file)
 	return path;
 }
 
-static int check_packet(const struct ky_stream *stream, struct ky_decoder *decoder,
-			const struct ky_packet_entry *entry, struct kymo_error *err)
+static int store_packets_check_packet(const struct ky_stream *stream, struct ky_decoder *decoder,
+				      const struct ky_packet_entry *entry, struct kymo_error *err)
 {
 	const struct ky_packet *p;
 	int ret = ky_decoder_packet(decoder, stream->file.data + entry->offset_bytes,
@@ -85,7 +85,7 @@ static int check_sample(const struct ky_stream *stream, const struct ky_packet_l
 	for (size_t i = 0; i < n && ret == KYMO_OK; i++) {
 		size_t at = n == 1 ? 0 : i * (packets->len - 1) / (n - 1);
 
-		ret = check_packet(stream, decoder, &packets->data[at], err);
+		ret = store_packets_check_packet(stream, decoder, &packets->data[at], err);
 	}
 	ky_decoder_free(decoder);
 	return ret;
@@ -162,7 +162,7 @@ static int add_packets(struct ky_walk *walk, const struct ky_stream_part *part,
 		if (is_doubtful(walk->stream->trace->quirks, &entry)) {
 			ky_walk_go(walk, entry.offset_bytes);
 			if (ky_walk_next(walk, NULL) > 0)
-				entry = entry_of(walk->packet);
+				entry = store_packets_entry_of(walk->packet);
 		}
 		(void)ky_vec_push(packets, entry);
 	}
@@ -200,15 +200,15 @@ static int scan_packet(struct ky_walk *walk, struct ky_packet_list *packets, str
 
 	if (ret <= 0)
 		return ret;
-	if (ky_vec_push(packets, entry_of(walk->packet)) < 0)
+	if (ky_vec_push(packets, store_packets_entry_of(walk->packet)) < 0)
 		return ky_error_nomem(err);
 	ret = ky_walk_leave(walk, err);
 	return ret < 0 ? ret : 1;
 }
 
 /* The packets of @part, or those before the damage. @err is not NULL. */
-static int scan(struct ky_walk *walk, const struct ky_stream_part *part,
-		struct ky_packet_list *packets, struct kymo_error *err)
+static int store_packets_scan(struct ky_walk *walk, const struct ky_stream_part *part,
+			      struct ky_packet_list *packets, struct kymo_error *err)
 {
 	uint64_t end_bytes = part->at_bytes + part->size_bytes, skipped_bytes;
 	int ret = KYMO_OK;
@@ -227,7 +227,7 @@ static int list_part(struct ky_walk *walk, const struct ky_stream_part *part,
 {
 	int ret = from_index(walk, part, packets, err);
 
-	return ret ? ret : scan(walk, part, packets, err);
+	return ret ? ret : store_packets_scan(walk, part, packets, err);
 }
 
 int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *packets,

@@ -22,7 +22,7 @@ static const struct {
 	{"barectf", 0, VERSION(2, 3, 1), KY_QUIRK_EARLY_EVENTS},
 };
 
-static uint64_t number(const struct ky_trace_class *trace, const char *name)
+static uint64_t quirks_number(const struct ky_trace_class *trace, const char *name)
 {
 	const struct ky_env *env = ky_env_find(trace, name);
 
@@ -34,10 +34,10 @@ static uint64_t number(const struct ky_trace_class *trace, const char *name)
 /* LTTng writes tracer_patchlevel, barectf tracer_patch. */
 static uint64_t version_of(const struct ky_trace_class *trace)
 {
-	uint64_t patch = number(trace, "tracer_patchlevel");
+	uint64_t patch = quirks_number(trace, "tracer_patchlevel");
 
-	return VERSION(number(trace, "tracer_major"), number(trace, "tracer_minor"),
-		       patch ? patch : number(trace, "tracer_patch"));
+	return VERSION(quirks_number(trace, "tracer_major"), quirks_number(trace, "tracer_minor"),
+		       patch ? patch : quirks_number(trace, "tracer_patch"));
 }
 
 unsigned int ky_quirks_of(const struct ky_trace_class *trace)

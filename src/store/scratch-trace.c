@@ -61,8 +61,8 @@ static int scratch_error(const char *directory, int errnum, const char *what,
 	return code;
 }
 
-static int add_stream(struct ky_scratch_trace *trace, const char *name, const char *directory,
-		      struct kymo_error *err)
+static int scratch_trace_add_stream(struct ky_scratch_trace *trace, const char *name,
+				    const char *directory, struct kymo_error *err)
 {
 	struct ky_scratch_stream *stream = calloc(1, sizeof(*stream));
 	int errnum = ENOMEM;
@@ -96,7 +96,7 @@ int ky_scratch_trace_add(struct ky_scratch_trace *trace, const char *name, bool 
 	int ret;
 
 	choose_directory(directory);
-	ret = add_stream(trace, name, in_memory ? NULL : directory, err);
+	ret = scratch_trace_add_stream(trace, name, in_memory ? NULL : directory, err);
 	return ret < 0 ? ret : KYMO_OK;
 }
 
@@ -104,7 +104,7 @@ static int scratch_stream(struct ky_store_trace *base, const char *name, struct 
 {
 	struct scratch_writer *writer = scratch_writer(base);
 
-	return add_stream(writer->trace, name, writer->directory, err);
+	return scratch_trace_add_stream(writer->trace, name, writer->directory, err);
 }
 
 static int scratch_packet(struct ky_store_trace *base, int number,

@@ -122,7 +122,8 @@ int ky_stream_writer_open(const struct ky_trace_dir *dir, const char *name,
 /* ---- packets -------------------------------------------------------------------------- */
 
 /* 0, or -errno: half a packet was taken back, which would make readers report damage. */
-static int write_bytes(struct ky_stream_writer *stream, const struct ky_bytes_out *bytes)
+static int stream_writer_write_bytes(struct ky_stream_writer *stream,
+				     const struct ky_bytes_out *bytes)
 {
 	uint64_t copied = 0;
 	int ret = 0;
@@ -147,7 +148,7 @@ static int write_bytes(struct ky_stream_writer *stream, const struct ky_bytes_ou
 int ky_stream_writer_copy(struct ky_stream_writer *stream, const struct ky_bytes_out *bytes,
 			  struct kymo_error *err)
 {
-	int ret = write_bytes(stream, bytes);
+	int ret = stream_writer_write_bytes(stream, bytes);
 
 	/* Such as a file that another process may truncate. */
 	if (ret == -EFAULT)
@@ -181,7 +182,8 @@ int ky_stream_writer_put(struct ky_stream_writer *stream, struct ky_block_writer
 /* ---- the index ------------------------------------------------------------------------ */
 
 /* How many entries tell of packets that end before @end_bytes. */
-static uint32_t count_entries(const struct ky_stream_writer *stream, uint64_t end_bytes)
+static uint32_t stream_writer_count_entries(const struct ky_stream_writer *stream,
+					    uint64_t end_bytes)
 {
 	uint32_t n = 0;
 
@@ -201,7 +203,7 @@ static uint64_t written_bytes(const struct ky_stream_writer *stream)
 	if (!stream->blocks)
 		return stream->size_bytes;
 	bytes = ky_block_file_written(stream->blocks);
-	if (count_entries(stream, bytes))
+	if (stream_writer_count_entries(stream, bytes))
 		return bytes;
 	(void)ky_block_file_wait(stream->blocks);
 	return ky_block_file_written(stream->blocks);
@@ -209,7 +211,7 @@ static uint64_t written_bytes(const struct ky_stream_writer *stream)
 
 static int flush_index(struct ky_stream_writer *stream, struct kymo_error *err)
 {
-	uint32_t n = count_entries(stream, written_bytes(stream));
+	uint32_t n = stream_writer_count_entries(stream, written_bytes(stream));
 	int ret = ky_write_all(stream->index_fd, stream->entries, n * sizeof(stream->entries[0]));
 
 	/* No error for the unwritten rest here: the next packet fails. */
@@ -248,7 +250,7 @@ int ky_stream_writer_flush(struct ky_stream_writer *stream, struct kymo_error *e
 
 /* ---- the end -------------------------------------------------------------------------- */
 
-static void remove_index(const struct ky_trace_dir *dir, const char *stream)
+static void stream_writer_remove_index(const struct ky_trace_dir *dir, const char *stream)
 {
 	char idx[NAME_MAX + 1];
 
@@ -259,7 +261,7 @@ static void remove_index(const struct ky_trace_dir *dir, const char *stream)
 void ky_stream_files_remove(const struct ky_trace_dir *dir, const char *name)
 {
 	(void)unlinkat(dir->fd, name, 0);
-	remove_index(dir, name);
+	stream_writer_remove_index(dir, name);
 }
 
 /* All packets are in the file, or what could not be written is not spoken of. */
@@ -289,6 +291,6 @@ int ky_stream_writer_finish(struct ky_stream_writer *stream, struct kymo_error *
 					 "finish the stream file", err);
 	stream->fd = -1;
 	if (stream->no_index)
-		remove_index(stream->dir, stream->name);
+		stream_writer_remove_index(stream->dir, stream->name);
 	return ret;
 }

@@ -50,7 +50,7 @@ static int cannot_map(const char *path, int errnum, struct kymo_error *err)
 static int map_growing(struct ky_stream *stream, int fd, const struct stat *st);
 
 /* Which file it is goes into the stream's part. */
-static int map_file(struct ky_stream *stream, struct kymo_error *err)
+static int stream_map_file(struct ky_stream *stream, struct kymo_error *err)
 {
 	struct ky_stream_file *file = &stream->file;
 	struct ky_stream_part *part = &stream->parts.data[0];
@@ -94,7 +94,7 @@ static int map_file(struct ky_stream *stream, struct kymo_error *err)
 #define RESERVE_MAX_BYTES ((uint64_t)256 << 30)
 #define RESERVE_MIN_BYTES ((uint64_t)1 << 30)
 
-static void *reserve(uint64_t *bytes)
+static void *stream_reserve(uint64_t *bytes)
 {
 	void *data = MAP_FAILED;
 
@@ -160,7 +160,7 @@ static int map_growing(struct ky_stream *stream, int fd, const struct stat *st)
 	size = (uint64_t)st->st_size < size ? (uint64_t)st->st_size : size;
 	if (!size)
 		return 0;
-	data = reserve(&reserved);
+	data = stream_reserve(&reserved);
 	if (data == MAP_FAILED)
 		return ENOMEM;
 	stream->file.data = data;
@@ -200,8 +200,8 @@ static int learn_from_first_packet(struct ky_stream *stream, struct kymo_error *
 }
 
 /* Map the file at @path, which is taken over, or @scratch, as the whole of @stream. */
-static int open_file(struct ky_stream *stream, char *path, struct ky_scratch_stream *scratch,
-		     struct kymo_error *err)
+static int stream_open_file(struct ky_stream *stream, char *path, struct ky_scratch_stream *scratch,
+			    struct kymo_error *err)
 {
 	const struct ky_stream_part part = {
 		.path = path,
@@ -216,7 +216,7 @@ static int open_file(struct ky_stream *stream, char *path, struct ky_scratch_str
 	}
 	stream->file.path = path;
 	stream->name = strrchr(path, '/') + 1;
-	return map_file(stream, err);
+	return stream_map_file(stream, err);
 }
 
 int ky_stream_open(struct ky_trace *trace, const char *name, struct ky_scratch_stream *scratch,
@@ -232,7 +232,7 @@ int ky_stream_open(struct ky_trace *trace, const char *name, struct ky_scratch_s
 	if (asprintf(&path, "%s/%s", trace->path, name) < 0)
 		ret = ky_error_nomem(err);
 	else
-		ret = open_file(stream, path, scratch, err);
+		ret = stream_open_file(stream, path, scratch, err);
 	if (ret == KYMO_OK)
 		ret = learn_from_first_packet(stream, err);
 	if (ret == KYMO_OK && ky_vec_push(&trace->streams, stream) < 0)

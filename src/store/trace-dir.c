@@ -69,7 +69,7 @@ static int open_error(int errnum, const char *path, struct kymo_error *err)
 	return code;
 }
 
-static int open_dirs(struct ky_trace_dir *dir)
+static int trace_dir_open_dirs(struct ky_trace_dir *dir)
 {
 	int ret;
 
@@ -90,14 +90,14 @@ static int open_dirs(struct ky_trace_dir *dir)
 }
 
 /* @path: taken over. */
-static int make(struct ky_trace_dir *dir, char *path, struct kymo_error *err)
+static int trace_dir_make(struct ky_trace_dir *dir, char *path, struct kymo_error *err)
 {
 	int ret;
 
 	*dir = (struct ky_trace_dir){.path = path, .fd = -1, .index_fd = -1};
 	if (!path)
 		return ky_error_nomem(err);
-	ret = open_dirs(dir);
+	ret = trace_dir_open_dirs(dir);
 	if (ret == 0)
 		return KYMO_OK;
 	ret = open_error(-ret, path, err);
@@ -107,11 +107,11 @@ static int make(struct ky_trace_dir *dir, char *path, struct kymo_error *err)
 
 int ky_trace_dir_make(struct ky_trace_dir *dir, const char *path, struct kymo_error *err)
 {
-	return make(dir, strdup(path), err);
+	return trace_dir_make(dir, strdup(path), err);
 }
 
 /* "a/b/" -> "a/.b.XXXXXX": beside it, where readers do not look. */
-static char *hidden_name(const char *path)
+static char *trace_dir_hidden_name(const char *path)
 {
 	size_t len = strlen(path), name;
 	char *hidden;
@@ -140,7 +140,7 @@ static int check_free(const char *path)
 
 int ky_trace_dir_make_hidden(struct ky_trace_dir *dir, const char *path, struct kymo_error *err)
 {
-	char *hidden = hidden_name(path), *final_path = strdup(path);
+	char *hidden = trace_dir_hidden_name(path), *final_path = strdup(path);
 	int ret = KYMO_OK, failed = check_free(path);
 
 	if (!hidden || !final_path)
@@ -152,7 +152,7 @@ int ky_trace_dir_make_hidden(struct ky_trace_dir *dir, const char *path, struct 
 		free(final_path);
 		return ret;
 	}
-	ret = make(dir, hidden, err);
+	ret = trace_dir_make(dir, hidden, err);
 	if (ret < 0) {
 		free(final_path);
 		return ret;

@@ -35,7 +35,7 @@ static int visible(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
+static int store_trace_by_name(const struct dirent **a, const struct dirent **b)
 {
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
@@ -48,7 +48,7 @@ struct listing {
 /* 0 or -errno. */
 static int listing_init(struct listing *listing, const char *path)
 {
-	listing->len = scandir(path, &listing->entries, visible, by_name);
+	listing->len = scandir(path, &listing->entries, visible, store_trace_by_name);
 	return listing->len < 0 ? -errno : 0;
 }
 
@@ -286,7 +286,8 @@ static int trace_open(const struct search *search, const char *path, const struc
 
 /* ---- finding them ------------------------------------------------------------------------ */
 
-static int visit(struct search *search, const char *path, int depth, struct kymo_error *err);
+static int store_trace_visit(struct search *search, const char *path, int depth,
+			     struct kymo_error *err);
 
 static int visit_children(struct search *search, const char *path, const struct listing *listing,
 			  bool is_trace, int depth, struct kymo_error *err)
@@ -303,7 +304,7 @@ static int visit_children(struct search *search, const char *path, const struct 
 		if (asprintf(&child, "%s/%s", path, entry->d_name) < 0)
 			return ky_error_nomem(err);
 		if (stat(child, &st) == 0 && S_ISDIR(st.st_mode))
-			ret = visit(search, child, depth + 1, err);
+			ret = store_trace_visit(search, child, depth + 1, err);
 		free(child);
 	}
 	return ret;
@@ -345,7 +346,8 @@ static int first_visit(struct search *search, const char *path, struct kymo_erro
 	return ky_map_set(&search->visited, key, search) < 0 ? ky_error_nomem(err) : 1;
 }
 
-static int visit(struct search *search, const char *path, int depth, struct kymo_error *err)
+static int store_trace_visit(struct search *search, const char *path, int depth,
+			     struct kymo_error *err)
 {
 	struct listing listing;
 	bool is_trace;
@@ -427,7 +429,7 @@ static int visit_scratch(struct search *search, const char *given, const char *p
 			ret = open_scratch(search, &search->options->scratch[i], path, err);
 	}
 	if (!ret && access(programs, F_OK) == 0)
-		ret = visit(search, programs, 1, err);
+		ret = store_trace_visit(search, programs, 1, err);
 	free(programs);
 	return ret;
 }
@@ -489,7 +491,8 @@ static int search_path(struct search *search, const char *given, struct kymo_err
 	if (!has && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
 		ret = not_a_trace(path, "not a directory, so not a trace", err);
 	else
-		ret = has ? visit_scratch(search, given, path, err) : visit(search, path, 0, err);
+		ret = has ? visit_scratch(search, given, path, err)
+			  : store_trace_visit(search, path, 0, err);
 	if (ret == KYMO_OK && !search->found)
 		ret = not_a_trace(path, "no trace here: no file `metadata` at or below it", err);
 	free(path);

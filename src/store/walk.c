@@ -68,9 +68,9 @@ static const struct ky_stream_part *part_at(const struct ky_stream *stream, uint
 }
 
 /* Read the header at @at_bytes with @decoder. */
-static int read_header(struct ky_decoder *decoder, const struct ky_stream *stream,
-		       const struct ky_stream_part *part, uint64_t at_bytes,
-		       const struct ky_packet **packet, struct kymo_error *err)
+static int walk_read_header(struct ky_decoder *decoder, const struct ky_stream *stream,
+			    const struct ky_stream_part *part, uint64_t at_bytes,
+			    const struct ky_packet **packet, struct kymo_error *err)
 {
 	return ky_decoder_packet(decoder, stream->file.data + at_bytes,
 				 part->at_bytes + part->size_bytes - at_bytes, at_bytes, packet,
@@ -103,7 +103,7 @@ static bool next_begin(struct ky_walk *walk, uint64_t *cycles)
 	const struct ky_stream_part *part = part_at(stream, &at);
 	const struct ky_packet *next;
 
-	if (!part || read_header(walk->ahead, stream, part, at, &next, NULL) < 0 ||
+	if (!part || walk_read_header(walk->ahead, stream, part, at, &next, NULL) < 0 ||
 	    !next->has_begin)
 		return false;
 	*cycles = next->begin_cycles;
@@ -119,7 +119,8 @@ static bool reread(struct ky_walk *walk)
 	const struct ky_stream_part *part = part_at(walk->stream, &at);
 	const struct ky_packet *again;
 
-	return part && read_header(walk->ahead, walk->stream, part, at, &again, NULL) == KYMO_OK;
+	return part &&
+	       walk_read_header(walk->ahead, walk->stream, part, at, &again, NULL) == KYMO_OK;
 }
 
 static void correct_end(struct ky_walk *walk, uint64_t *end)
@@ -153,7 +154,7 @@ static void correct_times(struct ky_walk *walk)
 /* ---- which packet, which event ------------------------------------------------------------- */
 
 /* Which packet of the stream begins at walk->at_bytes? */
-static uint64_t count_packets(const struct ky_walk *walk)
+static uint64_t walk_count_packets(const struct ky_walk *walk)
 {
 	uint64_t n = 0, skipped_bytes;
 	struct kymo_error err;
@@ -175,11 +176,12 @@ static uint64_t count_packets(const struct ky_walk *walk)
 static void tell_packet(const struct ky_walk *walk, struct kymo_error *err)
 {
 	if (err)
-		err->packet = walk->number == KYMO_NO_OFFSET ? count_packets(walk) : walk->number;
+		err->packet =
+			walk->number == KYMO_NO_OFFSET ? walk_count_packets(walk) : walk->number;
 }
 
 /* How many events of the current packet can be read. */
-static uint64_t count_events(const struct ky_walk *walk)
+static uint64_t walk_count_events(const struct ky_walk *walk)
 {
 	size_t n_classes = walk->stream->trace->cls->events.len;
 	struct ky_decoder *decoder = ky_decoder_new(walk->stream->trace->cls);
@@ -190,7 +192,7 @@ static uint64_t count_events(const struct ky_walk *walk)
 	const struct ky_packet *packet;
 
 	if (decoder && counts && part &&
-	    read_header(decoder, walk->stream, part, at, &packet, NULL) == KYMO_OK) {
+	    walk_read_header(decoder, walk->stream, part, at, &packet, NULL) == KYMO_OK) {
 		(void)ky_decoder_count(decoder, counts, &begin_ns, &end_ns, NULL);
 		n = 0;
 		for (size_t i = 0; i < n_classes; i++)
@@ -242,7 +244,8 @@ int ky_walk_next(struct ky_walk *walk, struct kymo_error *err)
 	walk->packet = NULL;
 	walk->number = walk->next_number;
 	walk->next_number += walk->number != KYMO_NO_OFFSET;
-	ret = read_header(walk->decoder, walk->stream, part, walk->at_bytes, &walk->packet, err);
+	ret = walk_read_header(walk->decoder, walk->stream, part, walk->at_bytes, &walk->packet,
+			       err);
 	if (ky_stream_check(walk->stream, ret < 0, err) < 0)
 		return KYMO_E_IO;
 	if (ret < 0)
@@ -290,7 +293,7 @@ int ky_walk_error(const struct ky_walk *walk, struct kymo_error *err)
 	ky_stream_place(walk->stream, err);
 	tell_packet(walk, err);
 	if (err && walk->packet)
-		err->event = count_events(walk);
+		err->event = walk_count_events(walk);
 	return err ? err->code : KYMO_E_FORMAT;
 }
 
@@ -331,11 +334,13 @@ static bool is_packet(struct ky_walk *walk, const struct ky_stream_part *part, u
 {
 	const struct ky_packet *packet;
 
-	return read_header(walk->decoder, walk->stream, part, at_bytes, &packet, NULL) == KYMO_OK;
+	return walk_read_header(walk->decoder, walk->stream, part, at_bytes, &packet, NULL) ==
+	       KYMO_OK;
 }
 
 /* The first packet at or after @from_bytes in @part, or the part's end. */
-static uint64_t search(struct ky_walk *walk, const struct ky_stream_part *part, uint64_t from_bytes)
+static uint64_t walk_search(struct ky_walk *walk, const struct ky_stream_part *part,
+			    uint64_t from_bytes)
 {
 	const uint8_t *data = walk->stream->file.data;
 	uint64_t end = part->at_bytes + part->size_bytes;
@@ -398,7 +403,7 @@ bool ky_walk_recover(struct ky_walk *walk, const struct kymo_error *err, uint64_
 		damage = at;
 	walk->next_bytes = walk->packet ? believable_end(walk, part) : 0;
 	if (!walk->next_bytes)
-		walk->next_bytes = search(walk, part, from);
+		walk->next_bytes = walk_search(walk, part, from);
 	walk->packet = NULL;
 	*skipped_bytes = damage < walk->next_bytes ? walk->next_bytes - damage : 0;
 	return true;

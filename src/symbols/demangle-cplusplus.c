@@ -25,7 +25,7 @@ static bool counted(struct ky_demangler *r, const char **text, size_t *len)
 static bool skip_arguments(struct ky_demangler *r);
 
 /* "L4Kinds7E": a literal's type and value. */
-static bool skip_literal(struct ky_demangler *r)
+static bool demangle_cplusplus_skip_literal(struct ky_demangler *r)
 {
 	const char *text;
 	size_t len;
@@ -58,7 +58,7 @@ static bool skip_arguments(struct ky_demangler *r)
 		switch (*r->at++) {
 		case 'L':
 			if (r->at[0] != '_')
-				skip_literal(r);
+				demangle_cplusplus_skip_literal(r);
 			else if (!skip_arguments(r))
 				return false;
 			break;
@@ -157,7 +157,7 @@ static bool abbreviated(struct ky_demangler *r, const char **last, size_t *len)
 	return ky_demangle_fail(r);
 }
 
-static bool nested(struct ky_demangler *r)
+static bool demangle_cplusplus_nested(struct ky_demangler *r)
 {
 	const char *last = NULL;
 	size_t len = 0;
@@ -178,7 +178,7 @@ bool ky_demangle_cplusplus(struct ky_demangler *r)
 	size_t len = 0;
 
 	if (ky_demangle_take(r, 'N'))
-		return nested(r);
+		return demangle_cplusplus_nested(r);
 	if (r->at[0] == 'S' && r->at[1] == 't') {
 		ky_demangle_add(r, "std", 3);
 		r->at += 2;

@@ -270,7 +270,7 @@ static bool read_frame(uint32_t pid, uint64_t at, struct frame *frame)
  * The place of the event, then its callers, as far as frame pointers lead upwards in this thread's stack. Of frames
  * of the library or of a wrapper (preload/), the last one returns to the place. Returns the number of frames, at least 1.
  */
-static uint32_t walk(uint64_t *frames, struct ky_place place)
+static uint32_t context_walk(uint64_t *frames, struct ky_place place)
 {
 	uint64_t at = place.frame, low = at;
 	uint32_t pid = process_id(), n = 1;
@@ -299,7 +299,7 @@ static enum shape shape_of(const struct ky_context *context)
 	return context->kind == KY_CONTEXT_PERF ? U64 : kinds[context->kind].shape;
 }
 
-static uint32_t bytes_of(enum shape shape)
+static uint32_t context_bytes_of(enum shape shape)
 {
 	static const uint16_t bytes[] = {
 		[S32] = 4,
@@ -357,8 +357,8 @@ static bool find_app(const char *name, struct ky_context *to)
 	return ky_context_find(full, to) && to->kind == KY_CONTEXT_APP;
 }
 
-static bool find_counter(const struct ky_session_context *from, const char *name,
-			 struct ky_context *to)
+static bool context_find_counter(const struct ky_session_context *from, const char *name,
+				 struct ky_context *to)
 {
 	int index = ky_perf_find(from->config_type, from->config, name);
 
@@ -378,7 +378,8 @@ int ky_contexts_link(struct ky_slot *slot)
 		if (from->kind == KY_CONTEXT_APP && from->name)
 			found = find_app((const char *)slot->file + from->name, to);
 		else if (from->kind == KY_CONTEXT_PERF && from->name)
-			found = find_counter(from, (const char *)slot->file + from->name, to);
+			found = context_find_counter(from, (const char *)slot->file + from->name,
+						     to);
 		else if (from->kind && from->kind < N_KINDS)
 			found = ky_context_find(kinds[from->kind].name, to);
 		if (!found) {
@@ -386,7 +387,7 @@ int ky_contexts_link(struct ky_slot *slot)
 			continue;
 		}
 		slot->n_contexts++;
-		slot->context_bytes += bytes_of(shape_of(to));
+		slot->context_bytes += context_bytes_of(shape_of(to));
 	}
 	return result;
 }
@@ -421,7 +422,7 @@ uint32_t ky_contexts_describe(const struct ky_slot *slot, void *to, uint64_t roo
 		if (shape == PROCNAME || shape == APP_TEXT) {
 			field->kind = KY_KIND_TEXT_ARRAY;
 			field->element_bytes = 1;
-			field->length = bytes_of(shape);
+			field->length = context_bytes_of(shape);
 		}
 	}
 	return bytes;
@@ -435,10 +436,10 @@ uint32_t ky_contexts_put(const struct ky_slot *slot, uint8_t *to, struct ky_plac
 
 	for (uint32_t i = 0; i < slot->n_contexts; i++) {
 		enum shape shape = shape_of(&slot->contexts[i]);
-		uint32_t bytes = bytes_of(shape);
+		uint32_t bytes = context_bytes_of(shape);
 
 		if (shape == FRAMES) {
-			uint32_t n = walk(frames, place);
+			uint32_t n = context_walk(frames, place);
 
 			memcpy(at, &n, 4);
 			memcpy(at + 4, frames, n * sizeof(frames[0]));

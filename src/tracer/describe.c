@@ -15,7 +15,7 @@ struct out {
 	bool is_full;
 };
 
-static void *grow(struct out *out, uint32_t bytes, uint32_t align)
+static void *describe_grow(struct out *out, uint32_t bytes, uint32_t align)
 {
 	uint32_t at = (out->used + align - 1) & ~(align - 1);
 
@@ -28,9 +28,9 @@ static void *grow(struct out *out, uint32_t bytes, uint32_t align)
 	return out->base + at;
 }
 
-static uint32_t put_text(struct out *out, const char *text, size_t bytes)
+static uint32_t describe_put_text(struct out *out, const char *text, size_t bytes)
 {
-	char *to = grow(out, (uint32_t)bytes + 1, 1);
+	char *to = describe_grow(out, (uint32_t)bytes + 1, 1);
 
 	if (!to)
 		return 0;
@@ -44,28 +44,28 @@ struct piece {
 	const char *at, *end;
 };
 
-static bool is_space(char c)
+static bool describe_is_space(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n';
 }
 
-static bool is_word(char c)
+static bool describe_is_word(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '_';
 }
 
-static struct piece trim(struct piece p)
+static struct piece describe_trim(struct piece p)
 {
-	while (p.at < p.end && is_space(*p.at))
+	while (p.at < p.end && describe_is_space(*p.at))
 		p.at++;
-	while (p.at < p.end && is_space(p.end[-1]))
+	while (p.at < p.end && describe_is_space(p.end[-1]))
 		p.end--;
 	return p;
 }
 
 /* Behind a string or character literal that begins at @at. */
-static const char *skip_literal(const char *at, const char *end)
+static const char *describe_skip_literal(const char *at, const char *end)
 {
 	char quote = *at++;
 
@@ -75,7 +75,7 @@ static const char *skip_literal(const char *at, const char *end)
 }
 
 /* The next item of a list with commas, outside of brackets. @rest is moved behind it. */
-static struct piece next_item(struct piece *rest)
+static struct piece describe_next_item(struct piece *rest)
 {
 	struct piece item = {rest->at, rest->end};
 	int depth = 0;
@@ -84,7 +84,7 @@ static struct piece next_item(struct piece *rest)
 		char c = *rest->at;
 
 		if (c == '"' || c == '\'') {
-			rest->at = skip_literal(rest->at, rest->end);
+			rest->at = describe_skip_literal(rest->at, rest->end);
 			continue;
 		}
 		depth += c == '(' || c == '[' || c == '{';
@@ -96,10 +96,10 @@ static struct piece next_item(struct piece *rest)
 	item.end = rest->at;
 	if (rest->at < rest->end)
 		rest->at++;
-	return trim(item);
+	return describe_trim(item);
 }
 
-static bool begins(struct piece p, const char *with)
+static bool describe_begins(struct piece p, const char *with)
 {
 	size_t n = strlen(with);
 
@@ -121,18 +121,19 @@ static struct piece inside(struct piece p)
 static struct piece named_part(struct piece p)
 {
 	for (int depth = 0; depth < 4; depth++) {
-		if (begins(p, "(kymo_form")) { /* expanded by a macro around KYMO_EVENT() */
+		if (describe_begins(p,
+				    "(kymo_form")) { /* expanded by a macro around KYMO_EVENT() */
 			p = inside(p);
-			next_item(&p);
-			p = next_item(&p);
+			describe_next_item(&p);
+			p = describe_next_item(&p);
 			return (struct piece){p.at + (p.at < p.end),
 					      p.end - (p.at < p.end)}; /* a literal */
-		} else if (!begins(p, "KYMO_")) {
+		} else if (!describe_begins(p, "KYMO_")) {
 			break;
 		} else {
 			p = inside(p);
 		}
-		p = next_item(&p);
+		p = describe_next_item(&p);
 	}
 	return p;
 }
@@ -150,16 +151,16 @@ static struct piece last_word(struct piece p)
 		const char *start = at;
 
 		if (*at == '"' || *at == '\'') {
-			at = skip_literal(at, p.end);
+			at = describe_skip_literal(at, p.end);
 			continue;
 		}
-		if (!is_word(*at)) {
+		if (!describe_is_word(*at)) {
 			depth += *at == '[' || (*at == '(' && word.at < word.end);
 			depth -= depth > 0 && (*at == ']' || *at == ')');
 			at++;
 			continue;
 		}
-		while (at < p.end && is_word(*at))
+		while (at < p.end && describe_is_word(*at))
 			at++;
 		if (!depth && !(*start >= '0' && *start <= '9'))
 			word = (struct piece){start, at};
@@ -167,8 +168,8 @@ static struct piece last_word(struct piece p)
 	return word;
 }
 
-static bool is_taken(const struct out *out, const struct ky_event_record *record, uint32_t n,
-		     const char *name)
+static bool describe_is_taken(const struct out *out, const struct ky_event_record *record,
+			      uint32_t n, const char *name)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		if (!strcmp((const char *)out->base + record->fields[i].name, name))
@@ -193,7 +194,8 @@ static uint32_t put_field_name(struct out *out, const struct ky_event_record *re
 		n = 5;
 	}
 	name[n] = 0;
-	for (unsigned int again = 2; is_taken(out, record, i, name) && again < 100; again++) {
+	for (unsigned int again = 2; describe_is_taken(out, record, i, name) && again < 100;
+	     again++) {
 		tail = n;
 		name[tail++] = '_';
 		if (again >= 10)
@@ -201,38 +203,39 @@ static uint32_t put_field_name(struct out *out, const struct ky_event_record *re
 		name[tail++] = (char)('0' + again % 10);
 		name[tail] = 0;
 	}
-	return put_text(out, name, strlen(name));
+	return describe_put_text(out, name, strlen(name));
 }
 
 /* Provider and event: words already; anything else becomes '_'. */
-static uint32_t put_name(struct out *out, struct piece p, const char *suffix)
+static uint32_t describe_put_name(struct out *out, struct piece p, const char *suffix)
 {
 	char name[KY_NAME_MAX + 1];
 	size_t n = 0;
 
 	for (; p.at < p.end && n < KY_NAME_MAX - 6; p.at++)
-		name[n++] = is_word(*p.at) ? *p.at : '_';
+		name[n++] = describe_is_word(*p.at) ? *p.at : '_';
 	if (!n)
 		name[n++] = '_';
 	memcpy(name + n, suffix, strlen(suffix) + 1);
-	return put_text(out, name, n + strlen(suffix));
+	return describe_put_text(out, name, n + strlen(suffix));
 }
 
 /* ---- fields ---- */
 
-static uint32_t put_labels(struct out *out, const struct kymo_label *labels, uint32_t *n_labels)
+static uint32_t describe_put_labels(struct out *out, const struct kymo_label *labels,
+				    uint32_t *n_labels)
 {
 	uint32_t n = 0, at, text;
 	struct ky_label_record *to;
 
 	while (n < KY_ENUM_LABELS_MAX && labels[n].name)
 		n++;
-	to = grow(out, n * (uint32_t)sizeof(*to), 8);
+	to = describe_grow(out, n * (uint32_t)sizeof(*to), 8);
 	if (!to)
 		return 0;
 	at = (uint32_t)((uint8_t *)to - out->base);
 	for (uint32_t i = 0; i < n; i++) {
-		text = put_text(out, labels[i].name, strnlen(labels[i].name, KY_NAME_MAX));
+		text = describe_put_text(out, labels[i].name, strnlen(labels[i].name, KY_NAME_MAX));
 		to = (struct ky_label_record *)(out->base + at);
 		to[i].first = labels[i].first;
 		to[i].last = labels[i].last;
@@ -247,8 +250,9 @@ static const void *at_offset(const int32_t *offset)
 	return (const char *)offset + *offset;
 }
 
-static void put_field(struct out *out, struct ky_event_record *record, uint32_t i,
-		      const struct kymo_site_field *from, const void *no_labels, struct piece text)
+static void describe_put_field(struct out *out, struct ky_event_record *record, uint32_t i,
+			       const struct kymo_site_field *from, const void *no_labels,
+			       struct piece text)
 {
 	static const uint8_t bases[4] = {10, 16, 8, 2};
 	struct ky_field_record *field = &record->fields[i];
@@ -261,7 +265,7 @@ static void put_field(struct out *out, struct ky_event_record *record, uint32_t 
 	field->base = bases[(from->type >> 13) & 3];
 	field->length = from->type >> 16;
 	if (field->kind == KY_KIND_ENUM && labels != no_labels)
-		field->labels = put_labels(out, labels, &field->n_labels);
+		field->labels = describe_put_labels(out, labels, &field->n_labels);
 }
 
 uint32_t ky_describe(const struct kymo_site *site, const void *no_labels, uint32_t number,
@@ -279,8 +283,8 @@ uint32_t ky_describe(const struct kymo_site *site, const void *no_labels, uint32
 	if (site->n_fields > KY_EVENT_FIELDS_MAX || site->kind > KY_EVENT_QUERY ||
 	    site->kind == KY_EVENT_CONTEXT || site->enable_byte >= KY_ENABLE_BYTES)
 		return 0;
-	record = grow(&out,
-		      (uint32_t)(sizeof(*record) + site->n_fields * sizeof(record->fields[0])), 8);
+	record = describe_grow(
+		&out, (uint32_t)(sizeof(*record) + site->n_fields * sizeof(record->fields[0])), 8);
 	if (!record)
 		return 0;
 	record->number = number;
@@ -290,12 +294,13 @@ uint32_t ky_describe(const struct kymo_site *site, const void *no_labels, uint32
 	record->log_level = site->log_level;
 	record->kind = site->kind;
 	record->n_fields = site->n_fields;
-	record->provider = put_name(&out, next_item(&rest), "");
-	record->name = put_name(&out, next_item(&rest), suffixes[site->kind]);
+	record->provider = describe_put_name(&out, describe_next_item(&rest), "");
+	record->name = describe_put_name(&out, describe_next_item(&rest), suffixes[site->kind]);
 	for (uint32_t i = 0; i < site->n_fields && !out.is_full; i++)
-		put_field(&out, record, i, &site->fields[i], no_labels, next_item(&rest));
-	record->file = put_text(&out, file, strlen(file));
-	grow(&out, 0, 8);
+		describe_put_field(&out, record, i, &site->fields[i], no_labels,
+				   describe_next_item(&rest));
+	record->file = describe_put_text(&out, file, strlen(file));
+	describe_grow(&out, 0, 8);
 	record->bytes = out.used;
 	return out.is_full ? 0 : out.used;
 }

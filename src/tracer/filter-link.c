@@ -3,12 +3,12 @@
 
 #include "tracer/tracer.h"
 
-static const char *text_at(const struct ky_slot *slot, uint64_t offset)
+static const char *filter_link_text_at(const struct ky_slot *slot, uint64_t offset)
 {
 	return (const char *)slot->file + offset;
 }
 
-static const struct ky_field *find_field(const struct ky_event *event, const char *name)
+static const struct ky_field *filter_link_find_field(const struct ky_event *event, const char *name)
 {
 	for (uint32_t i = 0; i < event->n_fields; i++) {
 		if (!strcmp(event->fields[i].name, name))
@@ -17,7 +17,7 @@ static const struct ky_field *find_field(const struct ky_event *event, const cha
 	return NULL;
 }
 
-static const struct ky_context *find_context(const char *name)
+static const struct ky_context *filter_link_find_context(const char *name)
 {
 	struct ky_context *context = ky_trace_alloc(sizeof(*context));
 
@@ -88,7 +88,7 @@ static bool is_test(const struct ky_slot *slot, const struct ky_event *event,
 	if (ops[0].code != KY_FILTER_FIELD || ops[1].code > KY_FILTER_TEXT ||
 	    ops[2].code < KY_FILTER_EQ || ops[2].code > KY_FILTER_GE)
 		return false;
-	field = find_field(event, text_at(slot, ops[0].arg));
+	field = filter_link_find_field(event, filter_link_text_at(slot, ops[0].arg));
 	if (!field || (field->kind != KY_KIND_INTEGER && field->kind != KY_KIND_ENUM) ||
 	    (field->flags & (KY_FIELD_BIG_ENDIAN | KY_FIELD_LITTLE_ENDIAN)) ||
 	    ops[1].code == KY_FILTER_REAL)
@@ -98,7 +98,8 @@ static bool is_test(const struct ky_slot *slot, const struct ky_event *event,
 	test->is_signed = field->flags & KY_FIELD_SIGNED;
 	if (ops[1].code == KY_FILTER_TEXT)
 		return field->kind == KY_KIND_ENUM && ops[2].code <= KY_FILTER_NE &&
-		       number_of_label(event, field, text_at(slot, ops[1].arg), &test->constant);
+		       number_of_label(event, field, filter_link_text_at(slot, ops[1].arg),
+				       &test->constant);
 	test->constant = (int64_t)ops[1].arg;
 	/* A constant that is beyond the field's kind of number. */
 	return !is_large || (ops[1].code == KY_FILTER_INTEGER) == test->is_signed;
@@ -129,7 +130,7 @@ static uint32_t find_tests(const struct ky_slot *slot, const struct ky_event *ev
 static void link_op(const struct ky_slot *slot, const struct ky_event *event,
 		    const struct ky_filter_op *from, struct ky_linked_op *to)
 {
-	const char *name = text_at(slot, from->arg);
+	const char *name = filter_link_text_at(slot, from->arg);
 
 	to->code = from->code;
 	to->number = from->arg;
@@ -138,17 +139,17 @@ static void link_op(const struct ky_slot *slot, const struct ky_event *event,
 		to->text = name;
 		break;
 	case KY_FILTER_FIELD:
-		to->field = find_field(event, name);
+		to->field = filter_link_find_field(event, name);
 		if (to->field)
 			break;
 		to->code = KY_FILTER_CONTEXT;
 		/* fall through */
 	case KY_FILTER_CONTEXT:
-		to->context = find_context(name);
+		to->context = filter_link_find_context(name);
 		break;
 	case KY_FILTER_HAS:
 		to->code = KY_FILTER_INTEGER;
-		to->number = find_field(event, name) || find_context(name);
+		to->number = filter_link_find_field(event, name) || filter_link_find_context(name);
 		break;
 	case KY_FILTER_AND:
 	case KY_FILTER_OR:
@@ -160,7 +161,7 @@ static void link_op(const struct ky_slot *slot, const struct ky_event *event,
 }
 
 /* A comparison with something that the event does not have, and nothing else. */
-static bool is_never(const struct ky_filter_linked *filter)
+static bool filter_link_is_never(const struct ky_filter_linked *filter)
 {
 	return filter->n_ops == 3 && filter->ops[0].code == KY_FILTER_CONTEXT &&
 	       !filter->ops[0].context && filter->ops[2].code <= KY_FILTER_MATCH;
@@ -186,7 +187,7 @@ int ky_filter_link(const struct ky_slot *slot, const struct ky_session_rule *rul
 			return KY_OFF_MEMORY;
 		for (uint32_t i = 0; i < rule->n_code; i++)
 			link_op(slot, event, &ops[i], &filter->ops[i]);
-		if (is_never(filter))
+		if (filter_link_is_never(filter))
 			return 0;
 	}
 	*to = filter;

@@ -33,7 +33,7 @@ struct run {
 	struct value stack[KY_FILTER_STACK_MAX];
 };
 
-static struct value number(__int128 n)
+static struct value tracer_filter_number(__int128 n)
 {
 	return (struct value){.type = NUMBER, .number = n};
 }
@@ -43,7 +43,7 @@ static struct value nothing(void)
 	return (struct value){.type = NOTHING};
 }
 
-static struct value text(const char *t, size_t bytes)
+static struct value tracer_filter_text(const char *t, size_t bytes)
 {
 	return (struct value){.type = TEXT, .text = t, .text_bytes = (uint32_t)bytes};
 }
@@ -55,7 +55,7 @@ static uint64_t swapped(uint64_t bits, uint32_t bytes)
 	return __builtin_bswap64(bits) >> (64 - 8 * bytes);
 }
 
-static bool is_foreign(const struct ky_field *field)
+static bool tracer_filter_is_foreign(const struct ky_field *field)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	return field->flags & KY_FIELD_BIG_ENDIAN;
@@ -69,11 +69,11 @@ static struct value integer(const struct run *run, const struct ky_field *field,
 	uint32_t unused = 64 - 8 * field->bytes;
 	struct value value;
 
-	if (is_foreign(field))
+	if (tracer_filter_is_foreign(field))
 		bits = swapped(bits, field->bytes);
-	value = number(field->flags & KY_FIELD_SIGNED
-			       ? (__int128)((int64_t)(bits << unused) >> unused)
-			       : (__int128)(bits << unused >> unused));
+	value = tracer_filter_number(field->flags & KY_FIELD_SIGNED
+					     ? (__int128)((int64_t)(bits << unused) >> unused)
+					     : (__int128)(bits << unused >> unused));
 	if (field->kind == KY_KIND_ENUM) {
 		value.record = run->event->record;
 		value.field = &value.record->fields[field - run->event->fields];
@@ -97,7 +97,7 @@ static struct value real(const struct ky_field *field, uint64_t bits)
 	return value;
 }
 
-static struct value load_field(const struct run *run, const struct ky_field *field)
+static struct value tracer_filter_load_field(const struct run *run, const struct ky_field *field)
 {
 	uint64_t bits = run->values[field->value];
 	const char *string = (const char *)(uintptr_t)bits; // NOLINT(performance-no-int-to-ptr)
@@ -110,9 +110,11 @@ static struct value load_field(const struct run *run, const struct ky_field *fie
 	case KY_KIND_FLOAT:
 		return real(field, bits);
 	case KY_KIND_STRING:
-		return string ? text(string, strnlen(string, KYMO_STRING_MAX)) : text("", 0);
+		return string ? tracer_filter_text(string, strnlen(string, KYMO_STRING_MAX))
+			      : tracer_filter_text("", 0);
 	case KY_KIND_TEXT:
-		return string ? text(string, run->values[field->value + 1]) : text("", 0);
+		return string ? tracer_filter_text(string, run->values[field->value + 1])
+			      : tracer_filter_text("", 0);
 	default:
 		return nothing();
 	}
@@ -127,14 +129,14 @@ static struct value load_context(struct run *run, const struct ky_context *conte
 		return nothing();
 	string = ky_context_get(context, run->ip, run->texts[run->n_texts], &bits);
 	if (!string)
-		return number(bits);
+		return tracer_filter_number(bits);
 	run->n_texts++;
-	return text(string, strlen(string));
+	return tracer_filter_text(string, strlen(string));
 }
 
 /* ---- operators ---- */
 
-static bool truth(const struct value *a)
+static bool tracer_filter_truth(const struct value *a)
 {
 	switch (a->type) {
 	case NUMBER:
@@ -146,12 +148,12 @@ static bool truth(const struct value *a)
 	}
 }
 
-static double as_real(const struct value *a)
+static double tracer_filter_as_real(const struct value *a)
 {
 	return a->type == REAL ? a->real : (double)a->number;
 }
 
-static bool decide(uint32_t code, int order)
+static bool tracer_filter_decide(uint32_t code, int order)
 {
 	switch (code) {
 	case KY_FILTER_EQ:
@@ -177,7 +179,8 @@ static bool same_text(const struct value *pattern, const char *t, size_t bytes, 
 }
 
 /* Any label of the value will do: ranges may overlap. */
-static bool has_label(const struct value *a, const struct value *label, bool is_pattern)
+static bool tracer_filter_has_label(const struct value *a, const struct value *label,
+				    bool is_pattern)
 {
 	const struct ky_label_record *labels =
 		(const void *)ky_record_text(a->record, a->field->labels);
@@ -198,7 +201,7 @@ static bool has_label(const struct value *a, const struct value *label, bool is_
 	return false;
 }
 
-static int order_texts(const struct value *a, const struct value *b)
+static int tracer_filter_order_texts(const struct value *a, const struct value *b)
 {
 	size_t bytes = a->text_bytes < b->text_bytes ? a->text_bytes : b->text_bytes;
 	int order = bytes ? memcmp(a->text, b->text, bytes) : 0;
@@ -206,30 +209,34 @@ static int order_texts(const struct value *a, const struct value *b)
 	return order ? order : a->text_bytes < b->text_bytes ? -1 : a->text_bytes > b->text_bytes;
 }
 
-static bool compare(uint32_t code, const struct value *a, const struct value *b)
+static bool tracer_filter_compare(uint32_t code, const struct value *a, const struct value *b)
 {
 	if (a->type == NOTHING || b->type == NOTHING)
 		return false;
 	if (a->field && b->type == TEXT)
-		return has_label(a, b, code == KY_FILTER_MATCH) != (code == KY_FILTER_NE);
+		return tracer_filter_has_label(a, b, code == KY_FILTER_MATCH) !=
+		       (code == KY_FILTER_NE);
 	if (b->field && a->type == TEXT)
-		return has_label(b, a, false) != (code == KY_FILTER_NE);
+		return tracer_filter_has_label(b, a, false) != (code == KY_FILTER_NE);
 	if (a->type == TEXT && b->type == TEXT)
-		return code == KY_FILTER_MATCH ? same_text(b, a->text, a->text_bytes, true)
-					       : decide(code, order_texts(a, b));
+		return code == KY_FILTER_MATCH
+			       ? same_text(b, a->text, a->text_bytes, true)
+			       : tracer_filter_decide(code, tracer_filter_order_texts(a, b));
 	if (a->type == TEXT || b->type == TEXT || code == KY_FILTER_MATCH)
 		return false;
 	if (a->type == NUMBER && b->type == NUMBER)
-		return decide(code, a->number < b->number ? -1 : a->number > b->number);
-	if (as_real(a) < as_real(b))
-		return decide(code, -1);
-	if (as_real(a) > as_real(b))
-		return decide(code, 1);
+		return tracer_filter_decide(code,
+					    a->number < b->number ? -1 : a->number > b->number);
+	if (tracer_filter_as_real(a) < tracer_filter_as_real(b))
+		return tracer_filter_decide(code, -1);
+	if (tracer_filter_as_real(a) > tracer_filter_as_real(b))
+		return tracer_filter_decide(code, 1);
 	/* Not a number compares with nothing, but for "differs". */
-	return as_real(a) <= as_real(b) ? decide(code, 0) : code == KY_FILTER_NE;
+	return tracer_filter_as_real(a) <= tracer_filter_as_real(b) ? tracer_filter_decide(code, 0)
+								    : code == KY_FILTER_NE;
 }
 
-static struct value real_arithmetic(uint32_t code, double a, double b)
+static struct value tracer_filter_real_arithmetic(uint32_t code, double a, double b)
 {
 	struct value value = {.type = REAL};
 
@@ -252,54 +259,56 @@ static struct value real_arithmetic(uint32_t code, double a, double b)
 }
 
 /* Wraps at 128 bits, far beyond what fields hold; a division by zero is nothing. */
-static struct value whole_arithmetic(uint32_t code, __int128 a, __int128 b)
+static struct value tracer_filter_whole_arithmetic(uint32_t code, __int128 a, __int128 b)
 {
 	unsigned __int128 x = (unsigned __int128)a, y = (unsigned __int128)b;
 	bool can_shift = b >= 0 && b <= 127;
 
 	switch (code) {
 	case KY_FILTER_OR_BITS:
-		return number(a | b);
+		return tracer_filter_number(a | b);
 	case KY_FILTER_XOR_BITS:
-		return number(a ^ b);
+		return tracer_filter_number(a ^ b);
 	case KY_FILTER_AND_BITS:
-		return number(a & b);
+		return tracer_filter_number(a & b);
 	case KY_FILTER_SHIFT_LEFT:
-		return can_shift ? number((__int128)(x << (unsigned int)b)) : nothing();
+		return can_shift ? tracer_filter_number((__int128)(x << (unsigned int)b))
+				 : nothing();
 	case KY_FILTER_SHIFT_RIGHT:
-		return can_shift ? number(a >> (unsigned int)b) : nothing();
+		return can_shift ? tracer_filter_number(a >> (unsigned int)b) : nothing();
 	case KY_FILTER_ADD:
-		return number((__int128)(x + y));
+		return tracer_filter_number((__int128)(x + y));
 	case KY_FILTER_SUBTRACT:
-		return number((__int128)(x - y));
+		return tracer_filter_number((__int128)(x - y));
 	case KY_FILTER_MULTIPLY:
-		return number((__int128)(x * y));
+		return tracer_filter_number((__int128)(x * y));
 	case KY_FILTER_DIVIDE:
-		return b ? number(b == -1 ? (__int128)(0 - x) : a / b) : nothing();
+		return b ? tracer_filter_number(b == -1 ? (__int128)(0 - x) : a / b) : nothing();
 	default:
-		return b ? number(b == -1 ? 0 : a % b) : nothing();
+		return b ? tracer_filter_number(b == -1 ? 0 : a % b) : nothing();
 	}
 }
 
 static struct value binary(uint32_t code, const struct value *a, const struct value *b)
 {
 	if (code <= KY_FILTER_MATCH)
-		return number(compare(code, a, b));
+		return tracer_filter_number(tracer_filter_compare(code, a, b));
 	if ((a->type != NUMBER && a->type != REAL) || (b->type != NUMBER && b->type != REAL))
 		return nothing();
 	if (a->type == REAL || b->type == REAL)
-		return real_arithmetic(code, as_real(a), as_real(b));
-	return whole_arithmetic(code, a->number, b->number);
+		return tracer_filter_real_arithmetic(code, tracer_filter_as_real(a),
+						     tracer_filter_as_real(b));
+	return tracer_filter_whole_arithmetic(code, a->number, b->number);
 }
 
-static struct value unary(uint32_t code, const struct value *a)
+static struct value tracer_filter_unary(uint32_t code, const struct value *a)
 {
 	if (code == KY_FILTER_NOT)
-		return number(!truth(a));
+		return tracer_filter_number(!tracer_filter_truth(a));
 	if (a->type == NUMBER)
-		return number(code == KY_FILTER_INVERT
-				      ? ~a->number
-				      : (__int128)(0 - (unsigned __int128)a->number));
+		return tracer_filter_number(code == KY_FILTER_INVERT
+						    ? ~a->number
+						    : (__int128)(0 - (unsigned __int128)a->number));
 	if (a->type == REAL && code == KY_FILTER_NEGATE)
 		return (struct value){.type = REAL, .real = -a->real};
 	return nothing();
@@ -307,19 +316,19 @@ static struct value unary(uint32_t code, const struct value *a)
 
 /* ---- the machine; filter-link.c has checked the stack ---- */
 
-static struct value load(struct run *run, const struct ky_linked_op *op)
+static struct value tracer_filter_load(struct run *run, const struct ky_linked_op *op)
 {
 	switch (op->code) {
 	case KY_FILTER_INTEGER:
-		return number((int64_t)op->number);
+		return tracer_filter_number((int64_t)op->number);
 	case KY_FILTER_UNSIGNED:
-		return number(op->number);
+		return tracer_filter_number(op->number);
 	case KY_FILTER_REAL:
 		return (struct value){.type = REAL, .real = op->real};
 	case KY_FILTER_TEXT:
-		return text(op->text, strlen(op->text));
+		return tracer_filter_text(op->text, strlen(op->text));
 	case KY_FILTER_FIELD:
-		return load_field(run, op->field);
+		return tracer_filter_load_field(run, op->field);
 	default:
 		return load_context(run, op->context);
 	}
@@ -333,20 +342,20 @@ static bool run_ops(const struct ky_filter_linked *filter, struct run *run)
 		const struct ky_linked_op *op = &filter->ops[i];
 
 		if (op->code < KY_FILTER_EQ) {
-			*++top = load(run, op);
+			*++top = tracer_filter_load(run, op);
 		} else if (op->code < KY_FILTER_NOT) {
 			top--;
 			top[0] = binary(op->code, &top[0], &top[1]);
 		} else if (op->code < KY_FILTER_AND) {
-			*top = unary(op->code, top);
-		} else if (truth(top) == (op->code == KY_FILTER_OR)) {
-			*top = number(op->code == KY_FILTER_OR);
+			*top = tracer_filter_unary(op->code, top);
+		} else if (tracer_filter_truth(top) == (op->code == KY_FILTER_OR)) {
+			*top = tracer_filter_number(op->code == KY_FILTER_OR);
 			i = op->jump - 1;
 		} else {
 			top--;
 		}
 	}
-	return truth(top);
+	return tracer_filter_truth(top);
 }
 
 bool ky_filter_run(const struct ky_filter_linked *filter, const struct ky_event *event,

@@ -76,7 +76,8 @@ static uint32_t read_maps(uint8_t *region, uint32_t at, uint32_t room)
 }
 
 /* A note of @bytes, which stand behind its head already, is valid now. */
-static void add(struct ky_slot *slot, struct ky_blob *blob, uint32_t kind, uint32_t bytes)
+static void loaded_objects_add(struct ky_slot *slot, struct ky_blob *blob, uint32_t kind,
+			       uint32_t bytes)
 {
 	struct ky_note *note =
 		(struct ky_note *)((uint8_t *)blob + KY_BLOB_BYTES + slot->notes_bytes);
@@ -103,11 +104,11 @@ void ky_note_maps(struct ky_slot *slot, struct ky_blob *blob)
 		return;
 	bytes = read_maps(region, at, KY_NOTES_BYTES - at - 8);
 	if (bytes && populate(region, at + bytes, at + bytes + 8))
-		add(slot, blob, KY_NOTE_MAPS, bytes);
+		loaded_objects_add(slot, blob, KY_NOTE_MAPS, bytes);
 	noted_adds = __atomic_load_n(&seen_adds, __ATOMIC_RELAXED);
 }
 
-static bool is_ours(const struct ky_slot *slot)
+static bool loaded_objects_is_ours(const struct ky_slot *slot)
 {
 	return slot && slot->blob && slot->ring.file && !slot->is_shared &&
 	       slot->pid == ky_trace_pid();
@@ -118,7 +119,7 @@ void ky_notes_loaded(void)
 	if (__atomic_load_n(&seen_adds, __ATOMIC_RELAXED) == noted_adds)
 		return;
 	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++)
-		if (is_ours(ky_trace.slots[i]))
+		if (loaded_objects_is_ours(ky_trace.slots[i]))
 			ky_note_maps(ky_trace.slots[i], ky_trace.slots[i]->blob);
 }
 
@@ -129,7 +130,7 @@ void ky_notes_unload(const void *address)
 		uint8_t *region;
 		uint32_t at;
 
-		if (!is_ours(slot))
+		if (!loaded_objects_is_ours(slot))
 			continue;
 		region = (uint8_t *)slot->blob + KY_BLOB_BYTES;
 		at = slot->notes_bytes + (uint32_t)sizeof(struct ky_note);
@@ -137,6 +138,6 @@ void ky_notes_unload(const void *address)
 		    !populate(region, slot->notes_bytes, at + (uint32_t)sizeof(uint64_t)))
 			continue;
 		*(uint64_t *)(region + at) = (uint64_t)(uintptr_t)address;
-		add(slot, slot->blob, KY_NOTE_UNLOAD, sizeof(uint64_t));
+		loaded_objects_add(slot, slot->blob, KY_NOTE_UNLOAD, sizeof(uint64_t));
 	}
 }

@@ -166,7 +166,7 @@ static unsigned char *enable_page(uint16_t page)
 /* ---- modules ---- */
 
 /* A page for @module, mapped over the module's own. */
-static bool map_page(struct ky_module *to, struct kymo_module *module)
+static bool module_map_page(struct ky_module *to, struct kymo_module *module)
 {
 	long got = ky_sys(SYS_mmap, (long)module->page, KYMO_PAGE_BYTES, PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_FIXED, ky_trace.fd, KY_ENABLE_OFFSET(to->page, 0));
@@ -194,7 +194,7 @@ static struct ky_module *take_module(struct kymo_module *module)
 		ky_trace.modules = to;
 		__atomic_store_n(&ky_trace.control->n_pages, ky_trace.n_pages, __ATOMIC_RELEASE);
 	}
-	if (!map_page(to, module))
+	if (!module_map_page(to, module))
 		return NULL;
 	to->module = module;
 	return to;

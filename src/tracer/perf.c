@@ -83,13 +83,13 @@ static enum state state_in(uint64_t word)
 	return word >> 32 == ky_trace_pid() ? (enum state)(uint32_t)word : CLOSED;
 }
 
-static enum state state_of(const struct event *event)
+static enum state perf_state_of(const struct event *event)
 {
 	return state_in(__atomic_load_n(&event->state, __ATOMIC_RELAXED));
 }
 
 /* From @from to CHANGING; false: it is not, or no longer, in that state. */
-static bool take(struct event *event, enum state from)
+static bool perf_take(struct event *event, enum state from)
 {
 	uint64_t word = __atomic_load_n(&event->state, __ATOMIC_RELAXED);
 
@@ -105,7 +105,7 @@ static void set_state(struct event *event, enum state state)
 
 /* ---- what the kernel counts anyway ---- */
 
-static bool is_free(const struct counter *counter)
+static bool perf_is_free(const struct counter *counter)
 {
 	switch (counter->type == PERF_TYPE_SOFTWARE ? counter->config : UINT64_MAX) {
 	case PERF_COUNT_SW_PAGE_FAULTS:
@@ -144,7 +144,7 @@ static uint64_t read_free(uint64_t config)
 
 /* ---- descriptors ---- */
 
-static bool is_ours(int fd, uint64_t id)
+static bool perf_is_ours(int fd, uint64_t id)
 {
 	uint64_t found = 0;
 
@@ -152,11 +152,11 @@ static bool is_ours(int fd, uint64_t id)
 	       found == id;
 }
 
-static void close_file(uint32_t i)
+static void perf_close_file(uint32_t i)
 {
 	int32_t fd = __atomic_exchange_n(&files[i].fd, 0, __ATOMIC_ACQ_REL) - 1;
 
-	if (fd >= 0 && is_ours(fd, files[i].id))
+	if (fd >= 0 && perf_is_ours(fd, files[i].id))
 		ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
@@ -178,7 +178,7 @@ static void close_inherited(void)
 		return;
 	for (uint32_t i = 0; i < FILES_MAX; i++) {
 		if (is_inherited(&files[i], pid))
-			close_file(i);
+			perf_close_file(i);
 	}
 }
 
@@ -193,7 +193,7 @@ static uint32_t files_limit(void)
 }
 
 /* A place in the list; false: there are enough. */
-static bool note_file(struct event *event)
+static bool perf_note_file(struct event *event)
 {
 	uint32_t limit = files_limit(), pid = ky_trace_pid();
 
@@ -217,7 +217,7 @@ static void close_event(struct event *event)
 	if (event->page)
 		ky_sys(SYS_munmap, (long)event->page, (long)sysconf(_SC_PAGESIZE), 0, 0, 0, 0);
 	event->page = NULL;
-	close_file(event->file);
+	perf_close_file(event->file);
 }
 
 static int open_perf(const struct counter *counter)
@@ -246,7 +246,7 @@ static int open_perf(const struct counter *counter)
 }
 
 /* Only hardware counters can be read from their page. */
-static void map_page(struct event *event, const struct counter *counter)
+static void perf_map_page(struct event *event, const struct counter *counter)
 {
 	long page;
 
@@ -264,11 +264,11 @@ static bool open_event(struct event *event, const struct counter *counter)
 	if (event->fd < 0)
 		return false;
 	if (ky_sys(SYS_ioctl, event->fd, (long)PERF_EVENT_IOC_ID, (long)&event->id, 0, 0, 0) < 0 ||
-	    !note_file(event)) {
+	    !perf_note_file(event)) {
 		ky_sys(SYS_close, event->fd, 0, 0, 0, 0, 0);
 		return false;
 	}
-	map_page(event, counter);
+	perf_map_page(event, counter);
 	return true;
 }
 
@@ -282,7 +282,7 @@ static bool is_guest(void)
  * Open it in this thread. Signals wait: the event that one interrupted would have the value 0 in its handler, and a
  * handler that does not come back, or forks, would leave behind what nobody knows of.
  */
-static void prepare(struct event *event, const struct counter *counter)
+static void perf_prepare(struct event *event, const struct counter *counter)
 {
 	uint64_t signals;
 	bool is_open;
@@ -290,7 +290,7 @@ static void prepare(struct event *event, const struct counter *counter)
 	if (is_guest())
 		return;
 	signals = kymo_ring_signals_block();
-	if (take(event, CLOSED)) {
+	if (perf_take(event, CLOSED)) {
 		close_inherited();
 		is_open = open_event(event, counter);
 		if (is_open)
@@ -308,7 +308,7 @@ static void reopen(struct event *event)
 	if (event->n_readers || is_guest())
 		return;
 	signals = kymo_ring_signals_block();
-	if (take(event, OPEN)) {
+	if (perf_take(event, OPEN)) {
 		close_event(event);
 		set_state(event, CLOSED);
 	}
@@ -362,13 +362,13 @@ static bool read_mapped(struct event *event, uint64_t *value)
 	return is_read;
 }
 
-static uint64_t read_event(struct event *event)
+static uint64_t perf_read_event(struct event *event)
 {
 	uint64_t value = 0;
 
 	if (read_mapped(event, &value))
 		return value;
-	if (!is_ours(event->fd, event->id)) {
+	if (!perf_is_ours(event->fd, event->id)) {
 		reopen(event);
 		return 0;
 	}
@@ -381,9 +381,9 @@ static uint64_t read_event(struct event *event)
 /* From @from, which is OPEN or CLOSED, to ENDED; false: it has changed in the meantime. */
 static bool end_event(struct event *event, enum state from)
 {
-	uint64_t last = from == OPEN ? read_event(event) : 0;
+	uint64_t last = from == OPEN ? perf_read_event(event) : 0;
 	uint64_t signals = kymo_ring_signals_block();
-	bool is_taken = take(event, from);
+	bool is_taken = perf_take(event, from);
 
 	if (is_taken) {
 		if (from == OPEN)
@@ -404,7 +404,7 @@ static void close_thread(void *data)
 		enum state state;
 
 		do {
-			state = state_of(&mine[i]);
+			state = perf_state_of(&mine[i]);
 		} while ((state == OPEN || state == CLOSED) && !end_event(&mine[i], state));
 	}
 }
@@ -414,13 +414,13 @@ uint64_t ky_perf_read(uint32_t index)
 	const struct counter *counter = &counters[index];
 	struct event *event = &events[index];
 
-	if (is_free(counter))
+	if (perf_is_free(counter))
 		return read_free(counter->config);
-	if (state_of(event) == CLOSED)
-		prepare(event, counter);
-	switch (state_of(event)) {
+	if (perf_state_of(event) == CLOSED)
+		perf_prepare(event, counter);
+	switch (perf_state_of(event)) {
 	case OPEN:
-		return read_event(event);
+		return perf_read_event(event);
 	case ENDED:
 		return event->last;
 	default:
@@ -430,7 +430,7 @@ uint64_t ky_perf_read(uint32_t index)
 
 /* ---- which there are; the lock is held ---- */
 
-static bool make_key(void)
+static bool perf_make_key(void)
 {
 	if (has_key)
 		return true;
@@ -474,14 +474,14 @@ int ky_perf_find(uint32_t type, uint64_t config, const char *name)
 	*counter = (struct counter){.type = type, .config = config};
 	memcpy(counter->name, prefix, strlen(prefix));
 	memcpy(counter->name + strlen(prefix), name, strnlen(name, room));
-	if (!is_free(counter)) {
+	if (!perf_is_free(counter)) {
 		if (!files)
 			files = ky_trace_alloc(FILES_MAX * sizeof(files[0]));
-		if (!files || !make_key())
+		if (!files || !perf_make_key())
 			return -1;
-		prepare(&events[n_counters], counter);
+		perf_prepare(&events[n_counters], counter);
 		/* It cannot be had here; nor will the next thread have it. */
-		if (state_of(&events[n_counters]) == REFUSED) {
+		if (perf_state_of(&events[n_counters]) == REFUSED) {
 			set_state(&events[n_counters], CLOSED);
 			return -1;
 		}

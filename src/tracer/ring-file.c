@@ -32,7 +32,7 @@ void ky_packet_close(const void *client, const struct kymo_ring_packet *packet, 
 
 /* ---- the blob ---- */
 
-static void put_string(char *to, size_t room, const char *from)
+static void ring_file_put_string(char *to, size_t room, const char *from)
 {
 	size_t n = strnlen(from, room - 1);
 
@@ -40,7 +40,7 @@ static void put_string(char *to, size_t room, const char *from)
 	memset(to + n, 0, room - n);
 }
 
-static void fill_blob(struct ky_slot *slot, struct ky_blob *blob)
+static void ring_file_fill_blob(struct ky_slot *slot, struct ky_blob *blob)
 {
 	const char *exe = (const char *)getauxval(AT_EXECFN); // NOLINT(performance-no-int-to-ptr)
 	struct utsname names;
@@ -54,10 +54,10 @@ static void fill_blob(struct ky_slot *slot, struct ky_blob *blob)
 	blob->uid = (uint32_t)ky_sys(SYS_geteuid, 0, 0, 0, 0, 0, 0);
 	blob->start_ns = ky_trace.start_ns;
 	blob->start_realtime_ns = ky_trace.start_realtime_ns;
-	put_string(blob->procname, sizeof(blob->procname), ky_trace.procname);
+	ring_file_put_string(blob->procname, sizeof(blob->procname), ky_trace.procname);
 	if (ky_sys(SYS_uname, (long)&names, 0, 0, 0, 0, 0) == 0)
-		put_string(blob->hostname, sizeof(blob->hostname), names.nodename);
-	put_string(blob->exe, sizeof(blob->exe), exe ? exe : "");
+		ring_file_put_string(blob->hostname, sizeof(blob->hostname), names.nodename);
+	ring_file_put_string(blob->exe, sizeof(blob->exe), exe ? exe : "");
 }
 
 /* Where the next record goes: as this process knows, not as the blob says, which others may write to. */
@@ -90,7 +90,7 @@ static int blob_begin(struct ky_slot *slot)
 
 	if (kymo_ring_populate(blob, first) < 0)
 		return KY_OFF_SPACE;
-	fill_blob(slot, blob);
+	ring_file_fill_blob(slot, blob);
 	if (slot->is_shared) {
 		blob->flags = KY_BLOB_SHARED;
 		slot->blob_bytes = first;
@@ -160,7 +160,7 @@ int ky_ring_file_id(struct ky_slot *slot, struct ky_event *event)
 
 /* ---- the file ---- */
 
-static char *put_number(char *to, uint64_t number, unsigned int base)
+static char *ring_file_put_number(char *to, uint64_t number, unsigned int base)
 {
 	char digits[20];
 	int n = 0;
@@ -180,9 +180,9 @@ static char *put_file_name(char *to)
 	const char *name = ky_trace.procname;
 
 	*to++ = KY_RING_UNFINISHED[0];
-	to = put_number(to, ky_trace_pid(), 10);
+	to = ring_file_put_number(to, ky_trace_pid(), 10);
 	*to++ = '-';
-	to = put_number(to, ky_trace.start_ns, 16);
+	to = ring_file_put_number(to, ky_trace.start_ns, 16);
 	*to++ = '-';
 	for (; *name; name++) {
 		bool is_plain = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') ||
@@ -230,9 +230,9 @@ void ky_ring_file_note(int dir_fd, uint32_t reason, int os_error,
 	long fd;
 
 	memcpy(end, KY_NOTE_SUFFIX, sizeof(KY_NOTE_SUFFIX));
-	end = put_number(end + sizeof(KY_NOTE_SUFFIX) - 1, reason, 10);
+	end = ring_file_put_number(end + sizeof(KY_NOTE_SUFFIX) - 1, reason, 10);
 	*end++ = '-';
-	end = put_number(end, (uint64_t)os_error, 10);
+	end = ring_file_put_number(end, (uint64_t)os_error, 10);
 	*end = 0;
 	fd = ky_sys(SYS_openat, dir_fd, (long)(name + 1),
 		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600, 0, 0);
@@ -277,7 +277,7 @@ static int preallocate(struct ky_slot *slot)
 	return 0;
 }
 
-static int make_ring(struct ky_slot *slot, int fd, int *os_error)
+static int ring_file_make_ring(struct ky_slot *slot, int fd, int *os_error)
 {
 	const struct kymo_ring_config *config =
 		slot->clock == KY_CLOCK_RECORD_TSC ? &ky_ring_tsc : &ky_ring_monotonic;
@@ -318,7 +318,7 @@ static int make_ring(struct ky_slot *slot, int fd, int *os_error)
  * Make the ring, and give it @final, or its name without the dot if that is NULL. 0 or an enum ky_off; @os_error: EEXIST
  * when @final is there already.
  */
-static int make_file(struct ky_slot *slot, int dir_fd, const char *final, int *os_error)
+static int ring_file_make_file(struct ky_slot *slot, int dir_fd, const char *final, int *os_error)
 {
 	char name[64];
 	long fd, renamed;
@@ -330,7 +330,7 @@ static int make_file(struct ky_slot *slot, int dir_fd, const char *final, int *o
 	if (fd < 0)
 		return off_of((int)fd, os_error);
 	slot->pid = ky_trace_pid();
-	result = make_ring(slot, (int)fd, os_error);
+	result = ring_file_make_ring(slot, (int)fd, os_error);
 	if (!result) {
 		renamed = ky_sys(SYS_renameat2, dir_fd, (long)name, dir_fd,
 				 (long)(final ? final : name + 1), final ? RENAME_NOREPLACE : 0, 0);
@@ -354,7 +354,7 @@ int ky_shared_make(struct ky_slot *slot, int dir_fd)
 	int os_error = 0, result;
 
 	slot->is_shared = true;
-	result = make_file(slot, dir_fd, KY_SHARED_RING, &os_error);
+	result = ring_file_make_file(slot, dir_fd, KY_SHARED_RING, &os_error);
 	slot->is_shared = false;
 	return !result ? 0 : os_error ? -os_error : -EINVAL;
 }
@@ -364,7 +364,7 @@ int ky_ring_file_make(struct ky_slot *slot, int dir_fd, int *os_error)
 	int result = 0;
 
 	if (!(slot->file->flags & KY_SESSION_SHARED) || !ky_shared_join(slot, dir_fd))
-		result = make_file(slot, dir_fd, NULL, os_error);
+		result = ring_file_make_file(slot, dir_fd, NULL, os_error);
 	/* Partner: hits that count what they lose. */
 	if (!result)
 		__atomic_store_n(&slot->blob, slot->ring.client_region, __ATOMIC_RELEASE);

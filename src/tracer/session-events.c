@@ -5,7 +5,7 @@
 
 #include "tracer/tracer.h"
 
-static unsigned char bit_of(const struct ky_slot *slot)
+static unsigned char session_events_bit_of(const struct ky_slot *slot)
 {
 	return (unsigned char)(1u << slot->number);
 }
@@ -49,7 +49,7 @@ static bool link_filters(const struct ky_slot *slot, const struct ky_event *even
 	return is_always || list;
 }
 
-static int make_ring(struct ky_slot *slot)
+static int session_events_make_ring(struct ky_slot *slot)
 {
 	struct ky_control_slot *shared = &ky_trace.control->slots[slot->number];
 	int dir_fd = ky_directory_open(slot->directory);
@@ -83,7 +83,8 @@ static uint8_t fast_bytes(const struct ky_slot *slot, const struct ky_event *eve
 }
 
 /* Release: who finds the reservation finds it whole, and its slot. Partners: acquire in hits. */
-static void publish(struct ky_event *event, uint32_t number, struct ky_reservation *reservation)
+static void session_events_publish(struct ky_event *event, uint32_t number,
+				   struct ky_reservation *reservation)
 {
 	struct ky_reservation *only = NULL;
 	uint32_t n = 0;
@@ -120,16 +121,16 @@ static int want(struct ky_slot *slot, struct ky_event *event, struct ky_filter_l
 	reservation->asked_cookie = &ky_trace.control->slots[slot->number].cookie;
 	reservation->cookie = slot->cookie;
 	reservation->id = event->ids[slot->number];
-	reservation->bit = bit_of(slot);
+	reservation->bit = session_events_bit_of(slot);
 	reservation->fast_bytes = fast_bytes(slot, event, reservation);
-	publish(event, slot->number, reservation);
+	session_events_publish(event, slot->number, reservation);
 	__atomic_fetch_or(&event->mask, reservation->bit, __ATOMIC_RELEASE);
 	slot->n_events += event->kind != KY_EVENT_QUERY;
 	return 0;
 }
 
 /* Decide whether @slot wants @event. A reason why not, or 0. */
-static uint32_t decide(struct ky_slot *slot, struct ky_event *event)
+static uint32_t session_events_decide(struct ky_slot *slot, struct ky_event *event)
 {
 	struct ky_filter_linked *filter;
 	uint32_t reason = 0;
@@ -139,10 +140,12 @@ static uint32_t decide(struct ky_slot *slot, struct ky_event *event)
 	/* Another rule takes it. */
 	reason = reason == KY_OFF_FIELD ? 0 : reason;
 	if (!slot->ring.file)
-		reason = (uint32_t)make_ring(slot);
-	if (slot->ring.file && event->kind != KY_EVENT_QUERY && !(event->has_id & bit_of(slot)))
+		reason = (uint32_t)session_events_make_ring(slot);
+	if (slot->ring.file && event->kind != KY_EVENT_QUERY &&
+	    !(event->has_id & session_events_bit_of(slot)))
 		reason = (uint32_t)ky_ring_file_id(slot, event);
-	if (slot->ring.file && (event->kind == KY_EVENT_QUERY || (event->has_id & bit_of(slot)))) {
+	if (slot->ring.file &&
+	    (event->kind == KY_EVENT_QUERY || (event->has_id & session_events_bit_of(slot)))) {
 		int off = want(slot, event, filter);
 
 		reason = off ? (uint32_t)off : reason;
@@ -174,7 +177,7 @@ static void expect(const struct ky_module *module, unsigned char bit, const uint
 
 void ky_session_correct_enable_bytes(const struct ky_slot *slot)
 {
-	unsigned char bit = bit_of(slot), *page;
+	unsigned char bit = session_events_bit_of(slot), *page;
 	uint8_t wanted[KY_ENABLE_BYTES / 8];
 	/* A child may have unloaded what its parent, whose pages these are, has still. */
 	bool may_clear = ky_trace.pid == ky_trace_pid() || !ky_trace.slots[slot->number];
@@ -226,7 +229,7 @@ static void note_lacking(const struct ky_slot *slot, const struct lacking *lacki
 
 void ky_session_ask(struct ky_slot *slot)
 {
-	unsigned char bit = bit_of(slot);
+	unsigned char bit = session_events_bit_of(slot);
 	uint32_t reason = slot->reason;
 	struct lacking lacking = {.n = 0};
 	bool is_new = false;
@@ -237,7 +240,7 @@ void ky_session_ask(struct ky_slot *slot)
 		if (event->is_gone || (event->known & bit))
 			continue;
 		is_new = true;
-		now = slot->file ? decide(slot, event) : 0;
+		now = slot->file ? session_events_decide(slot, event) : 0;
 		if (now == KY_OFF_FIELD && lacking.n < KY_NOTE_EVENTS_MAX)
 			lacking.events[lacking.n++] = event;
 		reason = now ? now : reason;
@@ -273,6 +276,6 @@ void ky_session_forget_events(uint32_t number, bool keep_ids)
 		__atomic_fetch_and(&event->mask, keep, __ATOMIC_RELEASE);
 		event->known &= keep;
 		event->has_id &= keep_ids ? 0xff : keep;
-		publish(event, number, NULL);
+		session_events_publish(event, number, NULL);
 	}
 }

@@ -26,14 +26,14 @@ bool ky_directory_is_safe(int fd)
 
 /* ---- checking ---- */
 
-static bool is_array(const struct ky_session_file *file, uint64_t offset, uint64_t n,
-		     uint64_t item_bytes, uint64_t n_max)
+static bool session_file_is_array(const struct ky_session_file *file, uint64_t offset, uint64_t n,
+				  uint64_t item_bytes, uint64_t n_max)
 {
 	return !n || (n <= n_max && offset % (item_bytes % 8 ? 4 : 8) == 0 &&
 		      offset <= file->bytes && n * item_bytes <= file->bytes - offset);
 }
 
-static bool is_text(const struct ky_session_file *file, uint64_t offset)
+static bool session_file_is_text(const struct ky_session_file *file, uint64_t offset)
 {
 	return offset < file->bytes &&
 	       memchr((const char *)file + offset, 0, file->bytes - offset) != NULL;
@@ -47,7 +47,7 @@ static bool check_code(const struct ky_session_file *file, const struct ky_sessi
 		bool has_text = op->code == KY_FILTER_TEXT || op->code == KY_FILTER_FIELD ||
 				op->code == KY_FILTER_CONTEXT || op->code == KY_FILTER_HAS;
 
-		if (has_text && !is_text(file, op->arg))
+		if (has_text && !session_file_is_text(file, op->arg))
 			return false;
 		if ((op->code == KY_FILTER_AND || op->code == KY_FILTER_OR) &&
 		    (op->arg <= i || op->arg > rule->n_code))
@@ -60,13 +60,14 @@ static bool check_rule(const struct ky_session_file *file, const struct ky_sessi
 {
 	const uint32_t *exclusions = (const void *)((const char *)file + rule->exclusions);
 
-	if (!is_text(file, rule->pattern) ||
-	    !is_array(file, rule->exclusions, rule->n_exclusions, 4, KY_SESSION_BYTES_MAX) ||
-	    !is_array(file, rule->code, rule->n_code, sizeof(struct ky_filter_op),
-		      KY_FILTER_OPS_MAX))
+	if (!session_file_is_text(file, rule->pattern) ||
+	    !session_file_is_array(file, rule->exclusions, rule->n_exclusions, 4,
+				   KY_SESSION_BYTES_MAX) ||
+	    !session_file_is_array(file, rule->code, rule->n_code, sizeof(struct ky_filter_op),
+				   KY_FILTER_OPS_MAX))
 		return false;
 	for (uint32_t i = 0; i < rule->n_exclusions; i++) {
-		if (!is_text(file, exclusions[i]))
+		if (!session_file_is_text(file, exclusions[i]))
 			return false;
 	}
 	return check_code(file, rule);
@@ -77,7 +78,7 @@ static bool is_power(uint32_t n)
 	return n && !(n & (n - 1));
 }
 
-static bool check(const struct ky_session_file *file)
+static bool session_file_check(const struct ky_session_file *file)
 {
 	const struct ky_session_context *contexts =
 		(const void *)((const char *)file + file->contexts);
@@ -86,12 +87,14 @@ static bool check(const struct ky_session_file *file)
 	if (!file->cookie || !is_power(file->subbuf_bytes) || !is_power(file->n_subbufs) ||
 	    file->subbuf_bytes < 4096 || file->subbuf_bytes > (64u << 20) || file->n_subbufs < 2 ||
 	    file->n_subbufs > 1024 ||
-	    !is_array(file, file->contexts, file->n_contexts, sizeof(*contexts), KY_CONTEXTS_MAX) ||
-	    !is_array(file, file->rules, file->n_rules, sizeof(*rules), 1024) ||
-	    !is_array(file, file->track_pids, file->n_track_pids, 4, KY_SESSION_BYTES_MAX))
+	    !session_file_is_array(file, file->contexts, file->n_contexts, sizeof(*contexts),
+				   KY_CONTEXTS_MAX) ||
+	    !session_file_is_array(file, file->rules, file->n_rules, sizeof(*rules), 1024) ||
+	    !session_file_is_array(file, file->track_pids, file->n_track_pids, 4,
+				   KY_SESSION_BYTES_MAX))
 		return false;
 	for (uint32_t i = 0; i < file->n_contexts; i++) {
-		if (contexts[i].name && !is_text(file, contexts[i].name))
+		if (contexts[i].name && !session_file_is_text(file, contexts[i].name))
 			return false;
 	}
 	for (uint32_t i = 0; i < file->n_rules; i++) {
@@ -112,7 +115,7 @@ static bool is_locked(int fd)
 	       lock.l_type != F_UNLCK;
 }
 
-static int read_all(int fd, uint8_t *to, uint32_t bytes)
+static int session_file_read_all(int fd, uint8_t *to, uint32_t bytes)
 {
 	uint32_t done = 0;
 
@@ -145,12 +148,12 @@ static int read_file(int fd, const struct ky_session_file **to, uint32_t *bytes)
 	if (map < 0)
 		return KY_OFF_MEMORY;
 	file = (struct ky_session_file *)map; // NOLINT(performance-no-int-to-ptr)
-	result = read_all(fd, (uint8_t *)file, (uint32_t)st.st_size);
+	result = session_file_read_all(fd, (uint8_t *)file, (uint32_t)st.st_size);
 	if (!result && file->magic != KY_SESSION_MAGIC)
 		result = KY_OFF_SESSION;
 	if (!result && file->version != KY_CONTROL_VERSION)
 		result = KY_OFF_VERSION;
-	if (!result && (file->bytes != st.st_size || !check(file)))
+	if (!result && (file->bytes != st.st_size || !session_file_check(file)))
 		result = KY_OFF_SESSION;
 	if (result) {
 		ky_sys(SYS_munmap, map, st.st_size, 0, 0, 0, 0);
@@ -205,7 +208,7 @@ uint64_t ky_session_cookie(int dir_fd)
 
 	if (fd < 0)
 		return 0;
-	if (!is_locked((int)fd) || read_all((int)fd, (uint8_t *)&head, sizeof(head)))
+	if (!is_locked((int)fd) || session_file_read_all((int)fd, (uint8_t *)&head, sizeof(head)))
 		head.cookie = 0;
 	ky_sys(SYS_close, fd, 0, 0, 0, 0, 0);
 	return head.cookie;
@@ -213,7 +216,7 @@ uint64_t ky_session_cookie(int dir_fd)
 
 /* ---- rules ---- */
 
-static bool matches(const char *pattern, const struct ky_event_record *record)
+static bool session_file_matches(const char *pattern, const struct ky_event_record *record)
 {
 	const char *provider = ky_record_text(record, record->provider);
 	const char *name = ky_record_text(record, record->name);
@@ -234,10 +237,10 @@ bool ky_rule_takes(const struct ky_session_file *file, const struct ky_session_r
 	if (event->kind != KY_EVENT_QUERY &&
 	    (event->log_level < rule->log_level_min || event->log_level > rule->log_level_max))
 		return false;
-	if (!matches((const char *)file + rule->pattern, event->record))
+	if (!session_file_matches((const char *)file + rule->pattern, event->record))
 		return false;
 	for (uint32_t i = 0; i < rule->n_exclusions; i++) {
-		if (matches((const char *)file + exclusions[i], event->record))
+		if (session_file_matches((const char *)file + exclusions[i], event->record))
 			return false;
 	}
 	return true;

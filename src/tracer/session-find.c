@@ -31,7 +31,7 @@ static struct ky_control_slot *claim_slot(uint64_t cookie, uint32_t *number)
  * Where the session's directory is, in @to, which has KY_SESSION_PATH_MAX + 1: the recorder may have it
  * elsewhere; then there is a link to it, which only a trusted user can have made.
  */
-static bool find_directory(int runtime_fd, const char *path, const char *name, char *to)
+static bool session_find_directory(int runtime_fd, const char *path, const char *name, char *to)
 {
 	size_t n = strlen(path), m = strlen(name);
 	long got;
@@ -68,7 +68,8 @@ static struct ky_slot *open_session(int dir_fd, const char *directory)
  * So a process that has filled a slot reads the file once more: either the recorder has seen the slot, or the process
  * sees the new file. Returns the joined session of the slot; NULL: none, and the slot is free again.
  */
-static struct ky_slot *fill_slot(struct ky_control_slot *shared, struct ky_slot *slot, int dir_fd)
+static struct ky_slot *session_find_fill_slot(struct ky_control_slot *shared, struct ky_slot *slot,
+					      int dir_fd)
 {
 	uint64_t asked = 0;
 
@@ -109,7 +110,7 @@ static void join_found(int dir_fd, const char *directory)
 		return;
 	memcpy(shared->directory, slot->directory, sizeof(slot->directory));
 	shared->os_error = 0;
-	slot = fill_slot(shared, slot, dir_fd);
+	slot = session_find_fill_slot(shared, slot, dir_fd);
 	if (slot)
 		ky_session_enter(slot, number, 0);
 }
@@ -120,7 +121,7 @@ static void find_session(int runtime_fd, const char *path, const char *name)
 	char directory[KY_SESSION_PATH_MAX + 1] = "";
 	int dir_fd;
 
-	if (!find_directory(runtime_fd, path, name, directory))
+	if (!session_find_directory(runtime_fd, path, name, directory))
 		return;
 	dir_fd = ky_directory_open(directory);
 	if (dir_fd < 0)
@@ -138,7 +139,7 @@ struct entry {
 	char name[];
 };
 
-static void find_in(const char *path)
+static void session_find_in(const char *path)
 {
 	_Alignas(8) char buffer[2048];
 	int fd = ky_directory_open(path);
@@ -160,7 +161,7 @@ static void find_in(const char *path)
 }
 
 /* @format has one %u. */
-static void put_path(char *to, const char *format, uint32_t uid)
+static void session_find_put_path(char *to, const char *format, uint32_t uid)
 {
 	char digits[11];
 	int n = 0;
@@ -188,7 +189,7 @@ void ky_sessions_find(void)
 	char path[64];
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		put_path(path, formats[i], uid);
-		find_in(path);
+		session_find_put_path(path, formats[i], uid);
+		session_find_in(path);
 	}
 }

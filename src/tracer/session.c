@@ -27,7 +27,7 @@ static bool is_tracked(const struct ky_session_file *file)
 }
 
 /* What goes on when the session's file changed: ring, ids. */
-static void take_over(struct ky_slot *slot, struct ky_slot *old)
+static void tracer_session_take_over(struct ky_slot *slot, struct ky_slot *old)
 {
 	slot->ring = old->ring;
 	slot->ring.client = slot;
@@ -44,7 +44,7 @@ static void take_over(struct ky_slot *slot, struct ky_slot *old)
 	memcpy(slot->contexts, old->contexts, sizeof(slot->contexts));
 }
 
-static void leave(uint32_t number)
+static void tracer_session_leave(uint32_t number)
 {
 	struct ky_slot *old = ky_trace.slots[number];
 
@@ -76,9 +76,9 @@ void ky_session_enter(struct ky_slot *slot, uint32_t number, uint32_t reason)
 		slot->clock = slot->file->clock.kind;
 	}
 	if (goes_on)
-		take_over(slot, old);
+		tracer_session_take_over(slot, old);
 	else if (old)
-		leave(number);
+		tracer_session_leave(number);
 	if (slot->file && !goes_on) {
 		int off = ky_contexts_link(slot);
 
@@ -128,7 +128,7 @@ static bool may_join(void)
 }
 
 /* The session in the directory that @slot has. 0 or enum ky_off. */
-static int open_directory(struct ky_slot *slot, int *os_error)
+static int tracer_session_open_directory(struct ky_slot *slot, int *os_error)
 {
 	int dir_fd, result;
 
@@ -158,7 +158,7 @@ static void refuse_again(uint32_t number, uint64_t cookie, uint32_t reason)
 }
 
 /* A slot asks for a session that is not known. */
-static void join(uint32_t number, uint64_t cookie)
+static void tracer_session_join(uint32_t number, uint64_t cookie)
 {
 	struct ky_control_slot *shared = &ky_trace.control->slots[number];
 	struct ky_slot *slot = ky_trace.spare, *old = ky_trace.slots[number];
@@ -172,7 +172,7 @@ static void join(uint32_t number, uint64_t cookie)
 	memcpy(slot->directory, shared->directory, sizeof(slot->directory));
 	slot->directory[sizeof(slot->directory) - 1] = 0;
 	/* The session may be another one by now: then its cookie comes with the next hit. */
-	result = open_directory(slot, &os_error);
+	result = tracer_session_open_directory(slot, &os_error);
 	shared->os_error = os_error;
 	if (result && old && !old->file && old->is_joined) {
 		refuse_again(number, cookie, (uint32_t)result);
@@ -195,7 +195,7 @@ static void correct_slot(uint32_t number)
 }
 
 /* Is what slot @number asks for what we know? */
-static bool is_known(uint32_t number, uint64_t cookie)
+static bool tracer_session_is_known(uint32_t number, uint64_t cookie)
 {
 	const struct ky_slot *slot = __atomic_load_n(&ky_trace.slots[number], __ATOMIC_ACQUIRE);
 
@@ -219,7 +219,8 @@ static uint64_t asked_cookie(uint32_t number)
 static bool is_double(uint32_t number, uint64_t cookie)
 {
 	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
-		if (i != number && asked_cookie(i) == cookie && (i < number || is_known(i, cookie)))
+		if (i != number && asked_cookie(i) == cookie &&
+		    (i < number || tracer_session_is_known(i, cookie)))
 			return true;
 	}
 	return false;
@@ -229,7 +230,7 @@ static bool needs_calls(uint32_t number, uint64_t cookie)
 {
 	uint32_t flags = __atomic_load_n(&ky_trace.control->slots[number].flags, __ATOMIC_RELAXED);
 
-	return !is_known(number, cookie) && (cookie || !(flags & KY_SLOT_NO_CALLS));
+	return !tracer_session_is_known(number, cookie) && (cookie || !(flags & KY_SLOT_NO_CALLS));
 }
 
 bool ky_sessions_need_calls(void)
@@ -245,7 +246,7 @@ static void sync_slot(uint32_t number, uint64_t cookie)
 {
 	struct ky_control_slot *shared = &ky_trace.control->slots[number];
 
-	if (is_known(number, cookie)) {
+	if (tracer_session_is_known(number, cookie)) {
 		correct_slot(number);
 		return;
 	}
@@ -255,10 +256,10 @@ static void sync_slot(uint32_t number, uint64_t cookie)
 		cookie = 0;
 	}
 	if (cookie) {
-		join(number, cookie);
+		tracer_session_join(number, cookie);
 		return;
 	}
-	leave(number);
+	tracer_session_leave(number);
 	/* The recorder's own end: the slot may be taken again. */
 	__atomic_store_n(&shared->joined, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->reason, 0, __ATOMIC_RELAXED);
@@ -272,7 +273,7 @@ static bool is_behind(bool may_call)
 	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
 		uint64_t cookie = asked_cookie(i);
 
-		if (!is_known(i, cookie) && (may_call || !needs_calls(i, cookie)))
+		if (!tracer_session_is_known(i, cookie) && (may_call || !needs_calls(i, cookie)))
 			return true;
 	}
 	return false;

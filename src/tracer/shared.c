@@ -27,7 +27,7 @@
 /* ---- the registry --------------------------------------------------------------------- */
 
 /* Memory up to @end of the blob. */
-static bool have_memory(struct ky_slot *slot, uint32_t end)
+static bool shared_have_memory(struct ky_slot *slot, uint32_t end)
 {
 	if (end <= slot->blob_bytes)
 		return true;
@@ -40,7 +40,7 @@ static bool have_memory(struct ky_slot *slot, uint32_t end)
 	return true;
 }
 
-static bool is_text(const struct ky_event_record *record, uint32_t bytes, uint32_t offset)
+static bool shared_is_text(const struct ky_event_record *record, uint32_t bytes, uint32_t offset)
 {
 	return offset < bytes && memchr((const char *)record + offset, 0, bytes - offset);
 }
@@ -50,7 +50,7 @@ static bool is_field(const struct ky_event_record *record, uint32_t bytes,
 {
 	const struct ky_label_record *labels = (const void *)((const char *)record + field->labels);
 
-	if (!is_text(record, bytes, field->name))
+	if (!shared_is_text(record, bytes, field->name))
 		return false;
 	if (!field->n_labels)
 		return true;
@@ -58,7 +58,7 @@ static bool is_field(const struct ky_event_record *record, uint32_t bytes,
 	    field->n_labels > (bytes - field->labels) / sizeof(*labels))
 		return false;
 	for (uint32_t i = 0; i < field->n_labels; i++) {
-		if (!is_text(record, bytes, labels[i].name))
+		if (!shared_is_text(record, bytes, labels[i].name))
 			return false;
 	}
 	return true;
@@ -68,7 +68,8 @@ static bool is_field(const struct ky_event_record *record, uint32_t bytes,
 static bool is_record(const struct ky_event_record *record, uint32_t bytes)
 {
 	if (record->n_fields > (bytes - sizeof(*record)) / sizeof(record->fields[0]) ||
-	    !is_text(record, bytes, record->provider) || !is_text(record, bytes, record->name))
+	    !shared_is_text(record, bytes, record->provider) ||
+	    !shared_is_text(record, bytes, record->name))
 		return false;
 	for (uint32_t i = 0; i < record->n_fields; i++) {
 		if (!is_field(record, bytes, &record->fields[i]))
@@ -78,30 +79,30 @@ static bool is_record(const struct ky_event_record *record, uint32_t bytes)
 }
 
 /* Words, each read once; nobody may rely on what they are. */
-static void copy_words(void *to, const void *from, uint32_t bytes)
+static void shared_copy_words(void *to, const void *from, uint32_t bytes)
 {
 	for (uint32_t i = 0; i < bytes / 8; i++)
 		((uint64_t *)to)[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
 }
 
 /* Is the entry, of @bytes, complete and of the same type as @record? */
-static bool is_same(const struct ky_shared_entry *entry, uint32_t bytes,
-		    const struct ky_event_record *record)
+static bool shared_is_same(const struct ky_shared_entry *entry, uint32_t bytes,
+			   const struct ky_event_record *record)
 {
 	struct ky_event_record *copy = ky_trace.scratch;
 
-	/* Partner: the release in fill(). */
+	/* Partner: the release in shared_fill(). */
 	for (int i = 0; !__atomic_load_n(&entry->ready, __ATOMIC_ACQUIRE); i++) {
 		if (i == READY_TRIES)
 			return false;
 		ky_sys(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	}
-	copy_words(copy, entry + 1, bytes);
+	shared_copy_words(copy, entry + 1, bytes);
 	return is_record(copy, bytes) && ky_record_same(copy, record);
 }
 
-static void fill(struct ky_slot *slot, struct ky_shared_entry *entry,
-		 const struct ky_event_record *record, uint32_t id)
+static void shared_fill(struct ky_slot *slot, struct ky_shared_entry *entry,
+			const struct ky_event_record *record, uint32_t id)
 {
 	struct ky_event_record *to = (struct ky_event_record *)(entry + 1);
 	struct ky_blob *blob = slot->ring.client_region;
@@ -119,8 +120,8 @@ static void fill(struct ky_slot *slot, struct ky_shared_entry *entry,
  * The entry of @record's type, which may come to be there by this call. @record is private, and not in the scratch
  * memory. Returns its offset in the blob, 0: there is no room, or the registry makes no sense.
  */
-static uint32_t find(struct ky_slot *slot, const struct ky_event_record *record, uint32_t hash,
-		     uint32_t *id)
+static uint32_t shared_find(struct ky_slot *slot, const struct ky_event_record *record,
+			    uint32_t hash, uint32_t *id)
 {
 	const uint32_t head = (uint32_t)sizeof(struct ky_shared_entry);
 	uint64_t claim, ours = (uint64_t)record->bytes << 32 | hash;
@@ -129,24 +130,25 @@ static uint32_t find(struct ky_slot *slot, const struct ky_event_record *record,
 	for (*id = 0; *id < KY_EVENTS_MAX; ++*id, at += head + bytes) {
 		struct ky_shared_entry *entry = (void *)((uint8_t *)slot->ring.client_region + at);
 
-		if (at > KY_BLOB_BYTES - head || !have_memory(slot, at + head))
+		if (at > KY_BLOB_BYTES - head || !shared_have_memory(slot, at + head))
 			return 0;
 		claim = __atomic_load_n(&entry->claim, __ATOMIC_ACQUIRE);
 		if (!claim) {
 			if (record->bytes > KY_BLOB_BYTES - head - at ||
-			    !have_memory(slot, at + head + record->bytes))
+			    !shared_have_memory(slot, at + head + record->bytes))
 				return 0;
 			if (__atomic_compare_exchange_n(&entry->claim, &claim, ours, false,
 							__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-				fill(slot, entry, record, *id);
+				shared_fill(slot, entry, record, *id);
 				return at;
 			}
 		}
 		bytes = (uint32_t)(claim >> 32);
 		if (bytes % 8 || bytes < sizeof(*record) || bytes > KY_RECORD_BYTES_MAX ||
-		    bytes > KY_BLOB_BYTES - head - at || !have_memory(slot, at + head + bytes))
+		    bytes > KY_BLOB_BYTES - head - at ||
+		    !shared_have_memory(slot, at + head + bytes))
 			return 0;
-		if ((uint32_t)claim == hash && is_same(entry, bytes, record))
+		if ((uint32_t)claim == hash && shared_is_same(entry, bytes, record))
 			return at;
 	}
 	return 0;
@@ -157,7 +159,7 @@ int ky_shared_id(struct ky_slot *slot, const struct ky_event_record *record, uin
 {
 	struct ky_blob *blob = slot->ring.client_region;
 
-	if (find(slot, record, (uint32_t)hash, id))
+	if (shared_find(slot, record, (uint32_t)hash, id))
 		return 0;
 	__atomic_fetch_add(&blob->lost_no_id, 1, __ATOMIC_RELAXED);
 	return KY_OFF_SPACE;
@@ -181,7 +183,7 @@ bool ky_shared_agree(struct ky_slot *slot)
 	if (!bytes)
 		return false;
 	if (!layout) {
-		layout = find(slot, mine, (uint32_t)ky_record_hash(mine), &id);
+		layout = shared_find(slot, mine, (uint32_t)ky_record_hash(mine), &id);
 		if (!layout)
 			return false;
 		/* Release: the entry is complete. */
@@ -191,7 +193,7 @@ bool ky_shared_agree(struct ky_slot *slot)
 	}
 	if (layout > KY_BLOB_BYTES - sizeof(struct ky_shared_entry) - bytes || layout % 8 ||
 	    layout < sizeof(*blob) ||
-	    !have_memory(slot, (uint32_t)(layout + sizeof(struct ky_shared_entry) + bytes)))
+	    !shared_have_memory(slot, (uint32_t)(layout + sizeof(struct ky_shared_entry) + bytes)))
 		return false;
 	theirs = (const uint8_t *)blob + layout + sizeof(struct ky_shared_entry);
 	/* The number is the registry's. */
@@ -263,7 +265,7 @@ static void tell_name(struct ky_slot *slot)
 			return;
 	}
 	if (!describe_procname(record, sizeof(memory)) ||
-	    !find(slot, record, (uint32_t)ky_record_hash(record), &id))
+	    !shared_find(slot, record, (uint32_t)ky_record_hash(record), &id))
 		return;
 	bytes = ky_contexts_put(slot, payload, (struct ky_place){0, 0});
 	memset(payload + bytes, 0, KY_SHARED_NAME_BYTES);
@@ -290,7 +292,7 @@ static bool is_sessions(const struct ky_slot *slot)
 	       !memcmp(blob->session_uuid, slot->uuid, sizeof(slot->uuid));
 }
 
-static int map(struct ky_slot *slot, int dir_fd)
+static int shared_map(struct ky_slot *slot, int dir_fd)
 {
 	uint32_t uid = (uint32_t)ky_sys(SYS_geteuid, 0, 0, 0, 0, 0, 0);
 	struct stat st;
@@ -315,13 +317,13 @@ static int map(struct ky_slot *slot, int dir_fd)
 
 bool ky_shared_join(struct ky_slot *slot, int dir_fd)
 {
-	int result = map(slot, dir_fd);
+	int result = shared_map(slot, dir_fd);
 
 	if (result == -ENOENT) {
 		result = ky_shared_make(slot, dir_fd);
 		/* Another program was first. */
 		if (result == -EEXIST)
-			result = map(slot, dir_fd);
+			result = shared_map(slot, dir_fd);
 	}
 	slot->pid = ky_trace_pid();
 	if (result) {

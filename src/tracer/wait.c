@@ -39,7 +39,7 @@ static bool is_read(struct ky_slot *slot, const struct kymo_ring_wait *wait)
 	return false;
 }
 
-static bool goes_on(const void *client, struct kymo_ring_wait *wait)
+static bool wait_goes_on(const void *client, struct kymo_ring_wait *wait)
 {
 	struct ky_slot *slot =
 		(struct ky_slot *)(uintptr_t)client; // NOLINT(performance-no-int-to-ptr)
@@ -54,5 +54,5 @@ static bool goes_on(const void *client, struct kymo_ring_wait *wait)
 void ky_wait_set(struct ky_slot *slot)
 {
 	slot->ring.wait_ns = slot->shared_file ? slot->file->wait_ns : 0;
-	slot->ring.goes_on = goes_on;
+	slot->ring.goes_on = wait_goes_on;
 }

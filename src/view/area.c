@@ -29,7 +29,7 @@ struct sums {
 	KY_VEC(struct sum) list;
 };
 
-static struct sum *sum_of(struct sums *sums, const char *name)
+static struct sum *area_sum_of(struct sums *sums, const char *name)
 {
 	uintptr_t place = (uintptr_t)ky_names_get(&sums->places, name);
 
@@ -76,14 +76,15 @@ static void put_sums(struct ky_strbuf *out, const char *title, struct sums *sums
 /* ---- events -------------------------------------------------------------------------------- */
 
 /* Event classes have their sums, so that a name is looked up once. */
-static int count_events(struct sums *names, struct ky_map *classes, const struct ky_batch *batch)
+static int area_count_events(struct sums *names, struct ky_map *classes,
+			     const struct ky_batch *batch)
 {
 	for (size_t i = 0; i < batch->n_events; i++) {
 		const struct ky_event_class *cls = batch->events[i].cls;
 		uintptr_t place = (uintptr_t)ky_map_get(classes, (uintptr_t)cls);
 
 		if (!place) {
-			struct sum *sum = sum_of(names, cls->name);
+			struct sum *sum = area_sum_of(names, cls->name);
 
 			place = sum ? (uintptr_t)(sum - names->list.data) + 1 : 0;
 			if (!place || ky_map_set(classes, (uintptr_t)cls, (void *)place) < 0)
@@ -109,7 +110,7 @@ static int read_events(const struct ky_view *view, const struct ky_view_request 
 	ky_map_init(&classes);
 	while ((ret = ky_flow_next(flow, &batch, err)) > 0) {
 		*n += batch.n_events;
-		if (count_events(names, &classes, &batch) < 0) {
+		if (area_count_events(names, &classes, &batch) < 0) {
 			ret = ky_error_nomem(err);
 			break;
 		}
@@ -139,7 +140,7 @@ struct area {
 	struct kymo_error *err;
 };
 
-static bool runs(enum ky_state_kind kind)
+static bool area_runs(enum ky_state_kind kind)
 {
 	return kind == KY_STATE_USER || kind == KY_STATE_SYSCALL || kind == KY_STATE_IRQ ||
 	       kind == KY_STATE_SOFTIRQ || kind == KY_STATE_RUNNING;
@@ -150,9 +151,9 @@ static bool is_wait_in_call(enum ky_state_kind kind)
 	return kind >= KY_STATE_BLOCKED && kind <= KY_STATE_STOPPED;
 }
 
-static int add(struct sums *sums, const char *name, double ns, bool waits)
+static int area_add(struct sums *sums, const char *name, double ns, bool waits)
 {
-	struct sum *sum = *name ? sum_of(sums, name) : NULL;
+	struct sum *sum = *name ? area_sum_of(sums, name) : NULL;
 
 	if (!sum)
 		return *name ? KYMO_E_MEMORY : KYMO_OK;
@@ -174,16 +175,16 @@ static int add_state(struct area *area, const struct ky_history_row *row, uint64
 	if (kind == KY_STATE_NONE || kind >= KY_STATE_KINDS)
 		return KYMO_OK;
 	if (row->kind == KY_ROW_SPANS)
-		return add(&area->spans, name, ns, false);
+		return area_add(&area->spans, name, ns, false);
 	if (row->kind == KY_ROW_IRQ)
-		return add(&area->irqs, row->name, ns, false);
+		return area_add(&area->irqs, row->name, ns, false);
 	if (row->kind == KY_ROW_REQUESTS)
-		return add(&area->requests, ky_state_text(kind), ns, false);
+		return area_add(&area->requests, ky_state_text(kind), ns, false);
 	thread = ky_vec_last(&area->threads);
 	thread->ns[kind] += ns;
-	thread->active_ns += runs(kind) ? ns : 0;
+	thread->active_ns += area_runs(kind) ? ns : 0;
 	if (kind == KY_STATE_SYSCALL || is_wait_in_call(kind))
-		return add(&area->calls, name, ns, kind != KY_STATE_SYSCALL);
+		return area_add(&area->calls, name, ns, kind != KY_STATE_SYSCALL);
 	return KYMO_OK;
 }
 
@@ -201,7 +202,7 @@ static int add_pixels(struct area *area, const struct ky_history_row *row)
 	return ret;
 }
 
-static int add_row(struct area *area, const struct ky_history_row *row)
+static int area_add_row(struct area *area, const struct ky_history_row *row)
 {
 	struct ky_history_interval found;
 	int ret = KYMO_OK;
@@ -225,13 +226,13 @@ static int add_row(struct area *area, const struct ky_history_row *row)
 	return ret;
 }
 
-static bool is_there(const struct area *area, const struct ky_history_row *row)
+static bool area_is_there(const struct area *area, const struct ky_history_row *row)
 {
 	return row->begin_ns != INT64_MIN && row->end_ns > area->begin_ns &&
 	       row->begin_ns < area->end_ns;
 }
 
-static int add_rows(struct area *area)
+static int area_add_rows(struct area *area)
 {
 	size_t n = ky_history_n_rows(area->history);
 	int ret = KYMO_OK;
@@ -239,14 +240,14 @@ static int add_rows(struct area *area)
 	for (size_t i = 0; i < n && ret == KYMO_OK; i++) {
 		const struct ky_history_row *row = ky_history_row(area->history, (uint32_t)i);
 
-		if (!is_there(area, row))
+		if (!area_is_there(area, row))
 			continue;
 		if (row->kind == KY_ROW_THREAD &&
 		    ky_vec_push(&area->threads, (struct thread){.row = row}) < 0)
 			return ky_error_nomem(area->err);
 		if (row->kind == KY_ROW_THREAD || row->kind == KY_ROW_SPANS ||
 		    row->kind == KY_ROW_IRQ || row->kind == KY_ROW_REQUESTS)
-			ret = add_row(area, row);
+			ret = area_add_row(area, row);
 		if (ret == KYMO_E_MEMORY)
 			ky_error_nomem(area->err);
 	}
@@ -255,7 +256,7 @@ static int add_rows(struct area *area)
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-static int by_activity(const void *a, const void *b)
+static int area_by_activity(const void *a, const void *b)
 {
 	const struct thread *one = a, *other = b;
 
@@ -271,7 +272,7 @@ static void put_threads(struct area *area, struct ky_strbuf *out)
 
 	if (area->threads.len)
 		qsort(area->threads.data, area->threads.len, sizeof(*area->threads.data),
-		      by_activity);
+		      area_by_activity);
 	ky_strbuf_addf(out, ", \"n_threads\": %zu, \"threads\": [", area->threads.len);
 	for (size_t i = 0; i < n; i++) {
 		const struct thread *thread = &area->threads.data[i];
@@ -298,7 +299,7 @@ static int put_curves(struct area *area, struct ky_strbuf *out)
 	for (size_t i = 0; i < n_rows && n < MAX_CURVES && ret == KYMO_OK; i++) {
 		const struct ky_history_row *row = ky_history_row(area->history, (uint32_t)i);
 
-		if (!ky_row_holds_values(row->kind) || !is_there(area, row))
+		if (!ky_row_holds_values(row->kind) || !area_is_there(area, row))
 			continue;
 		ret = ky_history_heights(area->history, row->id, area->begin_ns, area->end_ns, 1,
 					 &height, area->err);
@@ -314,9 +315,9 @@ static int put_curves(struct area *area, struct ky_strbuf *out)
 	return ret;
 }
 
-static int put_states(struct area *area, struct ky_strbuf *out)
+static int area_put_states(struct area *area, struct ky_strbuf *out)
 {
-	int ret = area->history ? add_rows(area) : KYMO_OK;
+	int ret = area->history ? area_add_rows(area) : KYMO_OK;
 
 	put_threads(area, out);
 	put_sums(out, "calls", &area->calls);
@@ -332,9 +333,9 @@ static int put_states(struct area *area, struct ky_strbuf *out)
 	return ret;
 }
 
-static int answer_states(struct ky_view *view, const struct ky_view_request *request,
-			 const struct ky_view_stop *stop, struct ky_strbuf *out,
-			 struct kymo_error *err)
+static int area_answer_states(struct ky_view *view, const struct ky_view_request *request,
+			      const struct ky_view_stop *stop, struct ky_strbuf *out,
+			      struct kymo_error *err)
 {
 	struct area *area = calloc(1, sizeof(*area));
 	int ret;
@@ -351,7 +352,7 @@ static int answer_states(struct ky_view *view, const struct ky_view_request *req
 	if (ret < 0)
 		area->history = NULL;
 	ky_view_put_ready(view, out);
-	ret = put_states(area, out);
+	ret = area_put_states(area, out);
 	ky_view_put_history(view);
 	free(area);
 	return ret;
@@ -367,7 +368,7 @@ int ky_view_area(struct ky_view *view, const struct ky_view_request *request,
 
 	ky_strbuf_adds(out, "{");
 	if (ret == KYMO_OK)
-		ret = answer_states(view, request, stop, out, err);
+		ret = area_answer_states(view, request, stop, out, err);
 	ky_strbuf_addf(out, ", \"counted\": %s, \"events\": %llu", is_counted ? "true" : "false",
 		       (unsigned long long)n);
 	put_sums(out, "names", &names);

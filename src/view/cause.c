@@ -21,13 +21,13 @@ struct cause {
 	const char *event;
 };
 
-static bool is_wait(enum ky_state_kind kind)
+static bool cause_is_wait(enum ky_state_kind kind)
 {
 	return kind >= KY_STATE_BLOCKED && kind <= KY_STATE_STOPPED;
 }
 
 /* Back in time to the last wait. */
-static int find_wait(struct cause *cause, struct kymo_error *err)
+static int cause_find_wait(struct cause *cause, struct kymo_error *err)
 {
 	struct ky_history_interval found;
 	int64_t ns = cause->ns;
@@ -37,7 +37,7 @@ static int find_wait(struct cause *cause, struct kymo_error *err)
 
 		if (ret < 0)
 			return ret;
-		if (is_wait(ky_state_kind(found.state))) {
+		if (cause_is_wait(ky_state_kind(found.state))) {
 			cause->waited = found;
 			cause->has_waited = true;
 		} else if (ky_state_kind(found.state) == KY_STATE_WAIT_CPU && !cause->is_ready) {
@@ -131,7 +131,7 @@ static const struct ky_history_row *cpu_row(const struct cause *cause)
 }
 
 /* Who ran there, and whether an interrupt had interrupted it. */
-static int put_waker(const struct cause *cause, struct ky_strbuf *out, struct kymo_error *err)
+static int cause_put_waker(const struct cause *cause, struct ky_strbuf *out, struct kymo_error *err)
 {
 	const struct ky_history_row *cpu = cause->is_woken ? cpu_row(cause) : NULL, *waker = NULL;
 	struct ky_history_interval found;
@@ -166,14 +166,14 @@ static int put_waker(const struct cause *cause, struct ky_strbuf *out, struct ky
 	return ret;
 }
 
-static int find_and_put(struct cause *cause, const struct ky_view_stop *stop, struct ky_strbuf *out,
-			struct kymo_error *err)
+static int cause_find_and_put(struct cause *cause, const struct ky_view_stop *stop,
+			      struct ky_strbuf *out, struct kymo_error *err)
 {
 	struct ky_history_interval now;
 	int ret = ky_history_at(cause->history, cause->row->id, cause->ns, &now, err);
 
 	if (ret == KYMO_OK)
-		ret = find_wait(cause, err);
+		ret = cause_find_wait(cause, err);
 	if (ret == KYMO_OK && cause->has_waited && cause->waited.end_ns <= cause->ns)
 		ret = find_waking(cause, stop, err);
 	if (ret < 0)
@@ -185,7 +185,7 @@ static int find_and_put(struct cause *cause, const struct ky_view_stop *stop, st
 	put_interval(cause, "state", &now, ky_state_kind(now.state) != KY_STATE_NONE, out);
 	put_interval(cause, "waited", &cause->waited, cause->has_waited, out);
 	put_interval(cause, "ready", &cause->ready, cause->is_ready, out);
-	ret = put_waker(cause, out, err);
+	ret = cause_put_waker(cause, out, err);
 	ky_strbuf_adds(out, "}\n");
 	return ret;
 }
@@ -200,7 +200,7 @@ int ky_view_cause(struct ky_view *view, const struct ky_view_request *request,
 		ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such row");
 	if (ret == KYMO_OK) {
 		cause.row = ky_history_row(cause.history, (uint32_t)request->row);
-		ret = find_and_put(&cause, stop, out, err);
+		ret = cause_find_and_put(&cause, stop, out, err);
 	}
 	ky_view_put_history(view);
 	return ret;

@@ -60,7 +60,7 @@ int64_t ky_counts_time(const struct ky_counts *counts, size_t bucket)
 
 /* ---- counting ---------------------------------------------------------------------------- */
 
-static void add(struct ky_counts *counts, const struct ky_batch *batch)
+static void counts_add(struct ky_counts *counts, const struct ky_batch *batch)
 {
 	int64_t end_ns = INT64_MIN; /* of the bucket */
 	size_t bucket = 0;
@@ -82,7 +82,7 @@ static void add(struct ky_counts *counts, const struct ky_batch *batch)
 }
 
 /* Where counting continues in a later state of the recording. */
-static void note_places(struct ky_counts *counts, const struct ky_batch *batch)
+static void counts_note_places(struct ky_counts *counts, const struct ky_batch *batch)
 {
 	struct ky_batch rest = *batch, run;
 
@@ -140,7 +140,7 @@ bool ky_counts_broken(struct ky_counts *counts, size_t i, uint32_t *stream, int6
 	return is_there;
 }
 
-static void *count(void *data)
+static void *counts_count(void *data)
 {
 	struct ky_counts *counts = data;
 	struct ky_batch batch;
@@ -153,8 +153,8 @@ static void *count(void *data)
 		if (ret <= 0)
 			break;
 		pthread_mutex_lock(&counts->lock);
-		add(counts, &batch);
-		note_places(counts, &batch);
+		counts_add(counts, &batch);
+		counts_note_places(counts, &batch);
 		pthread_mutex_unlock(&counts->lock);
 	}
 	if (ret > 0) {
@@ -172,7 +172,7 @@ static void *count(void *data)
 	return NULL;
 }
 
-static int begin(struct ky_counts *counts, struct kymo_error *err)
+static int counts_begin(struct ky_counts *counts, struct kymo_error *err)
 {
 	char expression[KY_VIEW_FILTER_BYTES];
 	struct ky_selection selection;
@@ -188,7 +188,7 @@ static int begin(struct ky_counts *counts, struct kymo_error *err)
 		ret = ky_view_match(counts->flow, counts->filter, true, &counts->flow, err);
 	if (ret < 0)
 		return ret;
-	ret = pthread_create(&counts->thread, NULL, count, counts);
+	ret = pthread_create(&counts->thread, NULL, counts_count, counts);
 	counts->is_started = !ret;
 	if (!ret)
 		return KYMO_OK;
@@ -196,8 +196,8 @@ static int begin(struct ky_counts *counts, struct kymo_error *err)
 	return ky_error_errno(err, ret, "cannot start a thread that counts events");
 }
 
-static int make(const struct ky_trace_set *set, const char *filter, struct ky_counts **made,
-		struct kymo_error *err)
+static int counts_make(const struct ky_trace_set *set, const char *filter, struct ky_counts **made,
+		       struct kymo_error *err)
 {
 	struct ky_counts *counts = calloc(1, sizeof(*counts));
 
@@ -215,9 +215,9 @@ static int make(const struct ky_trace_set *set, const char *filter, struct ky_co
 	return ky_error_nomem(err);
 }
 
-static int finish(struct ky_counts *counts, struct ky_counts **made, struct kymo_error *err)
+static int counts_finish(struct ky_counts *counts, struct ky_counts **made, struct kymo_error *err)
 {
-	int ret = begin(counts, err);
+	int ret = counts_begin(counts, err);
 
 	if (ret < 0)
 		ky_counts_free(counts);
@@ -230,19 +230,19 @@ int ky_counts_new(const struct ky_trace_set *set, int64_t begin_ns, int64_t end_
 		  const char *filter, struct ky_counts **made, struct kymo_error *err)
 {
 	struct ky_counts *counts;
-	int ret = make(set, filter, &counts, err);
+	int ret = counts_make(set, filter, &counts, err);
 
 	if (ret < 0)
 		return ret;
 	counts->begin_ns = begin_ns;
 	counts->width_ns = ((uint64_t)end_ns - (uint64_t)begin_ns) / KY_COUNT_BUCKETS + 1;
-	return finish(counts, made, err);
+	return counts_finish(counts, made, err);
 }
 
 /* ---- later states of a recording --------------------------------------------------------- */
 
 /* Two buckets become one until the last one reaches @end_ns. */
-static void widen(struct ky_counts *counts, int64_t end_ns)
+static void counts_widen(struct ky_counts *counts, int64_t end_ns)
 {
 	uint64_t span = (uint64_t)end_ns - (uint64_t)counts->begin_ns;
 	uint32_t *buckets = counts->buckets;
@@ -277,7 +277,7 @@ int ky_counts_continue(struct ky_counts *before, const struct ky_trace_set *set,
 		       struct ky_counts **made, struct kymo_error *err)
 {
 	struct ky_counts *counts;
-	int ret = make(set, before->filter, &counts, err);
+	int ret = counts_make(set, before->filter, &counts, err);
 
 	if (ret < 0)
 		return ret;
@@ -292,9 +292,9 @@ int ky_counts_continue(struct ky_counts *before, const struct ky_trace_set *set,
 	ky_vec_foreach(&set->streams, stream)
 		take_place(counts, before, *stream);
 	pthread_mutex_unlock(&before->lock);
-	widen(counts, end_ns);
+	counts_widen(counts, end_ns);
 	counts->n_counted = counts->state.n_exact;
-	return finish(counts, made, err);
+	return counts_finish(counts, made, err);
 }
 
 void ky_counts_free(struct ky_counts *counts)

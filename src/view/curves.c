@@ -28,7 +28,7 @@ static double mean_of(const struct ky_history_height *height)
 	return height->ns > 0 ? height->sum_ns / height->ns : 0;
 }
 
-static bool is_same(const struct ky_history_height *a, const struct ky_history_height *b)
+static bool curves_is_same(const struct ky_history_height *a, const struct ky_history_height *b)
 {
 	if (a->ns <= 0 || b->ns <= 0)
 		return a->ns <= 0 && b->ns <= 0;
@@ -43,7 +43,7 @@ void ky_view_put_curve(struct ky_strbuf *out, const struct ky_history_height *he
 	for (size_t x = 0, to; x < n; x = to) {
 		const struct ky_history_height *height = &heights[x];
 
-		for (to = x + 1; to < n && is_same(height, &heights[to]);)
+		for (to = x + 1; to < n && curves_is_same(height, &heights[to]);)
 			to++;
 		if (height->ns <= 0)
 			continue;
@@ -74,7 +74,7 @@ static int find_activity(struct picture *picture, uint32_t id, struct kymo_error
 	return ret;
 }
 
-static int find_events(struct picture *picture, uint32_t id, struct kymo_error *err)
+static int curves_find_events(struct picture *picture, uint32_t id, struct kymo_error *err)
 {
 	int ret = ky_history_density(picture->history, id, picture->begin_ns, picture->end_ns,
 				     picture->n, picture->events, err);
@@ -88,7 +88,7 @@ static int find_events(struct picture *picture, uint32_t id, struct kymo_error *
 	return ret;
 }
 
-static void add_up(struct picture *picture)
+static void curves_add_up(struct picture *picture)
 {
 	for (size_t x = 0; x < picture->n; x++) {
 		picture->sum[x].ns += picture->heights[x].ns > 0;
@@ -130,13 +130,13 @@ static int find_sum(struct picture *picture, const struct ky_history_row *row,
 			continue;
 		ret = find_activity(picture, member->id, err);
 		if (ret == KYMO_OK)
-			add_up(picture);
+			curves_add_up(picture);
 	}
 	end_sum(picture, row->kind == KY_ROW_MACHINE && n ? (double)n : 1);
 	return ret;
 }
 
-static int find(struct picture *picture, uint32_t id, struct kymo_error *err)
+static int curves_find(struct picture *picture, uint32_t id, struct kymo_error *err)
 {
 	const struct ky_history_row *row;
 
@@ -148,7 +148,7 @@ static int find(struct picture *picture, uint32_t id, struct kymo_error *err)
 	if (row->kind == KY_ROW_PROCESS)
 		return find_sum(picture, row, KY_ROW_THREAD, err);
 	if (row->kind == KY_ROW_STREAM)
-		return find_events(picture, id, err);
+		return curves_find_events(picture, id, err);
 	if (!ky_row_holds_values(row->kind))
 		return find_activity(picture, id, err);
 	return ky_history_heights(picture->history, id, picture->begin_ns, picture->end_ns,
@@ -157,8 +157,8 @@ static int find(struct picture *picture, uint32_t id, struct kymo_error *err)
 
 /* ---- the answer -------------------------------------------------------------------------- */
 
-static int draw(struct picture *picture, const struct ky_view_request *request,
-		struct kymo_error *err)
+static int curves_draw(struct picture *picture, const struct ky_view_request *request,
+		       struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -168,7 +168,7 @@ static int draw(struct picture *picture, const struct ky_view_request *request,
 	if (!picture->heights || !picture->sum || !picture->events)
 		ret = ky_error_nomem(err);
 	for (size_t i = 0; i < request->n_ids && ret == KYMO_OK; i++) {
-		ret = find(picture, request->ids[i], err);
+		ret = curves_find(picture, request->ids[i], err);
 		ky_strbuf_addf(picture->out, "%s{\"id\": %u, \"runs\": [", i ? ",\n" : "",
 			       request->ids[i]);
 		if (ret == KYMO_OK)
@@ -198,7 +198,7 @@ int ky_view_curves(struct ky_view *view, const struct ky_view_request *request,
 		ky_view_put_ready(view, out);
 		ky_strbuf_addf(out, ", \"count\": %zu, \"rows\": [", picture.n);
 		if (picture.history && picture.end_ns > request->begin_ns)
-			ret = draw(&picture, request, err);
+			ret = curves_draw(&picture, request, err);
 		ky_strbuf_adds(out, "]}\n");
 	}
 	ky_view_put_history(view);

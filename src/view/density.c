@@ -18,7 +18,7 @@ struct picture {
 	size_t n_exact; /* the first pixels */
 };
 
-static size_t pixel_of(const struct picture *picture, int64_t ns)
+static size_t density_pixel_of(const struct picture *picture, int64_t ns)
 {
 	double span = (double)((uint64_t)picture->end_ns - (uint64_t)picture->begin_ns) + 1;
 	size_t pixel;
@@ -31,7 +31,7 @@ static size_t pixel_of(const struct picture *picture, int64_t ns)
 }
 
 /* The first time of a pixel. */
-static int64_t time_of(const struct picture *picture, size_t pixel)
+static int64_t density_time_of(const struct picture *picture, size_t pixel)
 {
 	double span = (double)((uint64_t)picture->end_ns - (uint64_t)picture->begin_ns) + 1;
 	double after = (double)pixel / (double)picture->n * span;
@@ -54,7 +54,7 @@ static int read_picture(const struct ky_view *view, const char *filter, struct p
 		return ret;
 	while ((ret = ky_flow_next(flow, &batch, err)) > 0) {
 		for (size_t i = 0; i < batch.n_events; i++)
-			picture->events[pixel_of(picture, batch.events[i].ns)]++;
+			picture->events[density_pixel_of(picture, batch.events[i].ns)]++;
 	}
 	ky_flow_close(flow);
 	picture->n_exact = picture->n;
@@ -71,11 +71,12 @@ static void count_picture(const struct ky_view *view, struct ky_counts *counts,
 	picture->n_exact = ky_counts_pixels(counts, picture->begin_ns, picture->end_ns, picture->n,
 					    picture->events);
 	for (size_t i = picture->n_exact; i < picture->n; i++)
-		picture->events[i] =
-			ky_view_bits(view, time_of(picture, i), time_of(picture, i + 1)) * rate;
+		picture->events[i] = ky_view_bits(view, density_time_of(picture, i),
+						  density_time_of(picture, i + 1)) *
+				     rate;
 }
 
-static void add_losses(const struct ky_view *view, struct picture *picture)
+static void density_add_losses(const struct ky_view *view, struct picture *picture)
 {
 	ky_vec_foreach(&view->losses, loss) {
 		int64_t end_ns = loss->end_ns > loss->begin_ns ? loss->end_ns : loss->begin_ns;
@@ -84,8 +85,8 @@ static void add_losses(const struct ky_view *view, struct picture *picture)
 
 		if (end_ns < picture->begin_ns || loss->begin_ns > picture->end_ns)
 			continue;
-		from = pixel_of(picture, loss->begin_ns);
-		to = pixel_of(picture, end_ns);
+		from = density_pixel_of(picture, loss->begin_ns);
+		to = density_pixel_of(picture, end_ns);
 		each = (double)loss->events / (double)(to - from + 1);
 		for (size_t i = from; i <= to; i++)
 			picture->lost[i] += each > 1 ? each : 1;
@@ -93,9 +94,9 @@ static void add_losses(const struct ky_view *view, struct picture *picture)
 }
 
 /* Events at the borders of few buckets would be in the wrong pixel: then better read, if that is quick. */
-static int draw(const struct ky_view *view, const char *filter, struct ky_counts *counts,
-		const struct ky_counts_state *state, struct picture *picture,
-		const struct ky_view_stop *stop, struct kymo_error *err)
+static int density_draw(const struct ky_view *view, const char *filter, struct ky_counts *counts,
+			const struct ky_counts_state *state, struct picture *picture,
+			const struct ky_view_stop *stop, struct kymo_error *err)
 {
 	uint64_t width_ns = ((uint64_t)picture->end_ns - (uint64_t)picture->begin_ns) / picture->n;
 	uint64_t bucket_ns =
@@ -146,11 +147,11 @@ int ky_view_density(struct ky_view *view, const struct ky_view_request *request,
 	picture.events = calloc(picture.n, sizeof(*picture.events));
 	picture.lost = calloc(picture.n, sizeof(*picture.lost));
 	if (picture.events && picture.lost)
-		ret = draw(view, request->filter, counts, &state, &picture, stop, err);
+		ret = density_draw(view, request->filter, counts, &state, &picture, stop, err);
 	else
 		ret = ky_error_nomem(err);
 	if (ret == KYMO_OK) {
-		add_losses(view, &picture);
+		density_add_losses(view, &picture);
 		put_picture(&picture, out);
 		ky_view_put_state(view, counts, &state, out);
 		ky_strbuf_adds(out, "}\n");

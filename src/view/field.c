@@ -13,7 +13,7 @@
 
 /* ---- which fields there are -------------------------------------------------------------- */
 
-static bool is_numeric(const struct ky_field_class *cls)
+static bool view_field_is_numeric(const struct ky_field_class *cls)
 {
 	switch (cls->kind) {
 	case KY_FIELD_BOOL:
@@ -35,7 +35,7 @@ static void put_fields(const struct ky_event_class *event, struct ky_strbuf *out
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
 	for (size_t i = 0; payload && i < payload->st.n_members && *n < MAX_FIELDS; i++) {
-		if (!is_numeric(payload->st.members[i].cls))
+		if (!view_field_is_numeric(payload->st.members[i].cls))
 			continue;
 		ky_strbuf_clear(&text);
 		ky_strbuf_addf(&text, "%s.%s", event->name, payload->st.members[i].display);
@@ -85,7 +85,8 @@ static const struct ky_handle *handle_of(struct values *values, const struct ky_
 	return handle;
 }
 
-static bool value_of(const struct ky_event *event, const struct ky_handle *handle, double *value)
+static bool view_field_value_of(const struct ky_event *event, const struct ky_handle *handle,
+				double *value)
 {
 	uint64_t number;
 
@@ -93,7 +94,7 @@ static bool value_of(const struct ky_event *event, const struct ky_handle *handl
 		return false;
 	if (handle->cls->kind == KY_FIELD_FLOAT)
 		return ky_get_real(event, handle, value) && *value - *value == 0; /* finite */
-	if (!is_numeric(handle->cls) || !ky_get_number(event, handle, &number))
+	if (!view_field_is_numeric(handle->cls) || !ky_get_number(event, handle, &number))
 		return false;
 	*value = handle->cls->kind == KY_FIELD_SINT || handle->cls->kind == KY_FIELD_VARSINT
 			 ? (double)(int64_t)number
@@ -101,7 +102,7 @@ static bool value_of(const struct ky_event *event, const struct ky_handle *handl
 	return true;
 }
 
-static void add_value(struct values *values, int64_t ns, double value)
+static void view_field_add_value(struct values *values, int64_t ns, double value)
 {
 	double place = (double)((uint64_t)ns - (uint64_t)values->begin_ns) / values->span_ns;
 	size_t x = (size_t)(place * (double)values->n);
@@ -129,8 +130,8 @@ static int read_values(struct values *values, struct ky_flow *flow, struct kymo_
 
 			if (!handle)
 				return ky_error_nomem(err);
-			if (event->ns != INT64_MIN && value_of(event, handle, &value))
-				add_value(values, event->ns, value);
+			if (event->ns != INT64_MIN && view_field_value_of(event, handle, &value))
+				view_field_add_value(values, event->ns, value);
 		}
 	}
 	/* The state of counting tells of damage. */
@@ -140,8 +141,8 @@ static int read_values(struct values *values, struct ky_flow *flow, struct kymo_
 /* ---- the answer -------------------------------------------------------------------------- */
 
 /* "EVENT.FIELD" to a filter for the event; *@field: the second part. */
-static int parse(const struct ky_view_request *request, struct ky_strbuf *filter,
-		 const char **field, struct kymo_error *err)
+static int view_field_parse(const struct ky_view_request *request, struct ky_strbuf *filter,
+			    const char **field, struct kymo_error *err)
 {
 	const char *dot = strrchr(request->field, '.'), *chosen;
 	char expression[KY_VIEW_FILTER_BYTES];
@@ -158,13 +159,13 @@ static int parse(const struct ky_view_request *request, struct ky_strbuf *filter
 	return KYMO_OK;
 }
 
-static int read_range(const struct ky_view *view, const struct ky_view_request *request,
-		      const struct ky_view_stop *stop, struct values *values,
-		      struct kymo_error *err)
+static int view_field_read_range(const struct ky_view *view, const struct ky_view_request *request,
+				 const struct ky_view_stop *stop, struct values *values,
+				 struct kymo_error *err)
 {
 	struct ky_strbuf filter = KY_STRBUF_INIT;
 	struct ky_flow *flow;
-	int ret = parse(request, &filter, &values->field, err);
+	int ret = view_field_parse(request, &filter, &values->field, err);
 
 	if (ret == KYMO_OK &&
 	    ky_view_bits(view, request->begin_ns, request->end_ns) > MAX_READ_BITS)
@@ -208,7 +209,7 @@ int ky_view_field(struct ky_view *view, const struct ky_view_request *request,
 	if (!values.heights)
 		ret = ky_error_nomem(err);
 	if (ret == KYMO_OK)
-		ret = read_range(view, request, stop, &values, err);
+		ret = view_field_read_range(view, request, stop, &values, err);
 	if (ret == KYMO_OK) {
 		ky_strbuf_addf(out, "{\"count\": %zu, \"values\": %llu, \"runs\": [", values.n,
 			       (unsigned long long)values.n_values);

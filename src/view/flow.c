@@ -15,7 +15,8 @@ struct stage {
 	size_t n_events, n_batches; /* since the last question */
 };
 
-static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
+static int view_flow_stage_next(struct ky_flow *flow, struct ky_batch *batch,
+				struct kymo_error *err)
 {
 	struct stage *stage = (struct stage *)flow;
 	int ret;
@@ -32,7 +33,7 @@ static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 }
 
 static const struct ky_flow_ops stage_ops = {
-	.next = stage_next,
+	.next = view_flow_stage_next,
 	.seek = ky_stage_seek,
 	.broken = ky_stage_broken,
 	.close = ky_stage_close,

@@ -72,7 +72,7 @@ static double class_ns(size_t class)
 	return ns;
 }
 
-static size_t class_of(uint64_t ns)
+static size_t latency_class_of(uint64_t ns)
 {
 	size_t class = 0;
 
@@ -81,7 +81,7 @@ static size_t class_of(uint64_t ns)
 	return class;
 }
 
-static int add_name(struct latency *latency, const char *name, double ns)
+static int latency_add_name(struct latency *latency, const char *name, double ns)
 {
 	uintptr_t place = (uintptr_t)ky_names_get(&latency->places, name);
 
@@ -97,7 +97,7 @@ static int add_name(struct latency *latency, const char *name, double ns)
 }
 
 /* The shortest ones leave a full list. */
-static int keep(struct latency *latency, const struct member *member)
+static int latency_keep(struct latency *latency, const struct member *member)
 {
 	size_t most = latency->request->count < MAX_MEMBERS ? (size_t)latency->request->count
 							    : MAX_MEMBERS;
@@ -119,7 +119,7 @@ static int keep(struct latency *latency, const struct member *member)
 }
 
 /* What ended in the range counts. */
-static int add(struct latency *latency, const struct member *member)
+static int latency_add(struct latency *latency, const struct member *member)
 {
 	const struct ky_view_request *request = latency->request;
 	uint64_t ns = (uint64_t)member->end_ns - (uint64_t)member->begin_ns;
@@ -133,7 +133,7 @@ static int add(struct latency *latency, const struct member *member)
 		if (!is_wanted || ns < request->least_ns || ns >= request->most_ns)
 			return KYMO_OK;
 		latency->n++;
-		return keep(latency, member);
+		return latency_keep(latency, member);
 	}
 	if (is_wanted) {
 		span = (double)((uint64_t)latency->end_ns - (uint64_t)latency->begin_ns);
@@ -141,16 +141,16 @@ static int add(struct latency *latency, const struct member *member)
 			 span * (double)request->count;
 		if (column >= (double)request->count)
 			column = (double)request->count - 1;
-		latency->cells[(size_t)column * CLASSES + class_of(ns)]++;
+		latency->cells[(size_t)column * CLASSES + latency_class_of(ns)]++;
 		latency->n++;
 	}
-	return add_name(latency, member->name, (double)ns);
+	return latency_add_name(latency, member->name, (double)ns);
 }
 
 /* ---- intervals ----------------------------------------------------------------------------- */
 
-static int next(struct latency *latency, uint32_t row, int64_t ns,
-		struct ky_history_interval *found)
+static int latency_next(struct latency *latency, uint32_t row, int64_t ns,
+			struct ky_history_interval *found)
 {
 	if (++latency->n_states > MAX_STATES)
 		return ky_error_set(latency->err, KYMO_E_LIMIT,
@@ -161,13 +161,13 @@ static int next(struct latency *latency, uint32_t row, int64_t ns,
 	return ky_history_at(latency->history, row, ns, found, latency->err);
 }
 
-static bool is_wait(enum ky_state_kind kind)
+static bool latency_is_wait(enum ky_state_kind kind)
 {
 	return kind >= KY_STATE_BLOCKED && kind <= KY_STATE_STOPPED;
 }
 
-static const char *name_of(const struct latency *latency, const struct ky_history_row *row,
-			   uint64_t state)
+static const char *latency_name_of(const struct latency *latency, const struct ky_history_row *row,
+				   uint64_t state)
 {
 	enum ky_state_kind kind = ky_state_kind(state);
 	const char *name = ky_state_has_name(kind)
@@ -184,7 +184,7 @@ static bool is_asked_for(enum what what, enum ky_state_kind kind)
 {
 	switch (what) {
 	case WAITS:
-		return is_wait(kind);
+		return latency_is_wait(kind);
 	case READY:
 		return kind == KY_STATE_WAIT_CPU;
 	case IRQS:
@@ -198,19 +198,21 @@ static bool is_asked_for(enum what what, enum ky_state_kind kind)
 	}
 }
 
-static int walk(struct latency *latency, const struct ky_history_row *row)
+static int latency_walk(struct latency *latency, const struct ky_history_row *row)
 {
 	struct ky_history_interval found;
 	int ret = KYMO_OK;
 
 	for (int64_t ns = latency->begin_ns; ns < latency->end_ns && ret == KYMO_OK;
 	     ns = found.end_ns) {
-		ret = next(latency, row->id, ns, &found);
+		ret = latency_next(latency, row->id, ns, &found);
 		if (ret < 0 || found.end_ns <= ns)
 			break;
 		if (is_asked_for(latency->what, ky_state_kind(found.state)))
-			ret = add(latency, &(struct member){found.begin_ns, found.end_ns, row->id,
-							    name_of(latency, row, found.state)});
+			ret = latency_add(
+				latency,
+				&(struct member){found.begin_ns, found.end_ns, row->id,
+						 latency_name_of(latency, row, found.state)});
 	}
 	return ret;
 }
@@ -224,15 +226,15 @@ static int piece_of(uint64_t state, uint64_t name)
 
 	if (kind == KY_STATE_IRQ || kind == KY_STATE_SOFTIRQ || kind == KY_STATE_WAIT_CPU)
 		return 0;
-	if (kind != KY_STATE_SYSCALL && !is_wait(kind))
+	if (kind != KY_STATE_SYSCALL && !latency_is_wait(kind))
 		return -1;
 	if (!ky_state_value(state) || !ky_state_has_name(kind))
-		return is_wait(kind) ? 0 : -1;
+		return latency_is_wait(kind) ? 0 : -1;
 	return !name || ky_state_value(state) == name ? 1 : -1;
 }
 
 /* Where the call that @ns is in began; @ns: it is in none. */
-static int find_begin(struct latency *latency, uint32_t row, int64_t ns, int64_t *begin_ns)
+static int latency_find_begin(struct latency *latency, uint32_t row, int64_t ns, int64_t *begin_ns)
 {
 	struct ky_history_interval found;
 	uint64_t name = 0;
@@ -243,7 +245,7 @@ static int find_begin(struct latency *latency, uint32_t row, int64_t ns, int64_t
 	for (int i = 0; i < MAX_BACK; i++) {
 		int piece;
 
-		ret = next(latency, row, at, &found);
+		ret = latency_next(latency, row, at, &found);
 		piece = ret < 0 ? -1 : piece_of(found.state, name);
 		if (piece < 0)
 			break;
@@ -266,7 +268,7 @@ struct call {
 
 static int end_call(struct latency *latency, struct call *call)
 {
-	int ret = call->name ? add(latency, &call->member) : KYMO_OK;
+	int ret = call->name ? latency_add(latency, &call->member) : KYMO_OK;
 
 	call->name = 0;
 	return ret;
@@ -277,7 +279,7 @@ static int walk_calls(struct latency *latency, const struct ky_history_row *row)
 	struct ky_history_interval found;
 	struct call call = {.name = 0};
 	int64_t ns;
-	int ret = find_begin(latency, row->id, latency->begin_ns, &ns);
+	int ret = latency_find_begin(latency, row->id, latency->begin_ns, &ns);
 
 	if (ns == INT64_MIN)
 		ns = latency->begin_ns;
@@ -286,7 +288,7 @@ static int walk_calls(struct latency *latency, const struct ky_history_row *row)
 
 		if (ns >= latency->end_ns && !call.name)
 			return KYMO_OK;
-		ret = next(latency, row->id, ns, &found);
+		ret = latency_next(latency, row->id, ns, &found);
 		if (ret < 0 || found.end_ns <= ns)
 			break;
 		piece = piece_of(found.state, call.name);
@@ -301,7 +303,7 @@ static int walk_calls(struct latency *latency, const struct ky_history_row *row)
 			continue;
 		if (!call.name)
 			call.member = (struct member){found.begin_ns, found.end_ns, row->id,
-						      name_of(latency, row, found.state)};
+						      latency_name_of(latency, row, found.state)};
 		call.name = ky_state_value(found.state);
 		call.member.end_ns = found.end_ns;
 	}
@@ -330,7 +332,8 @@ static int walk_all(struct latency *latency)
 		if (row->kind != row_kind(latency->what) || row->begin_ns == INT64_MIN ||
 		    row->end_ns <= latency->begin_ns || row->begin_ns >= latency->end_ns)
 			continue;
-		ret = latency->what == CALLS ? walk_calls(latency, row) : walk(latency, row);
+		ret = latency->what == CALLS ? walk_calls(latency, row)
+					     : latency_walk(latency, row);
 		if (ret == KYMO_E_MEMORY)
 			ky_error_nomem(latency->err);
 	}
@@ -388,7 +391,7 @@ static int by_duration(const void *a, const void *b)
 }
 
 /* "members": [begin, end, row, name], the longest first. */
-static void put_members(struct latency *latency, struct ky_strbuf *out)
+static void latency_put_members(struct latency *latency, struct ky_strbuf *out)
 {
 	if (latency->members.len)
 		qsort(latency->members.data, latency->members.len, sizeof(*latency->members.data),
@@ -403,7 +406,7 @@ static void put_members(struct latency *latency, struct ky_strbuf *out)
 	ky_strbuf_adds(out, "]");
 }
 
-static int find_and_put(struct latency *latency, struct ky_strbuf *out)
+static int latency_find_and_put(struct latency *latency, struct ky_strbuf *out)
 {
 	int ret = latency->history ? walk_all(latency) : KYMO_OK;
 
@@ -411,11 +414,11 @@ static int find_and_put(struct latency *latency, struct ky_strbuf *out)
 	if (latency->cells)
 		put_map(latency, out);
 	else
-		put_members(latency, out);
+		latency_put_members(latency, out);
 	return ret;
 }
 
-static int choose(const char *name, enum what *what, struct kymo_error *err)
+static int latency_choose(const char *name, enum what *what, struct kymo_error *err)
 {
 	for (int i = 0; i < N_WHAT; i++) {
 		*what = (enum what)i;
@@ -434,7 +437,7 @@ int ky_view_latency(struct ky_view *view, const struct ky_view_request *request,
 				  .end_ns = request->end_ns < INT64_MAX ? request->end_ns + 1
 									: INT64_MAX,
 				  .err = err};
-	int ret = choose(request->name, &latency.what, err);
+	int ret = latency_choose(request->name, &latency.what, err);
 
 	if (ret < 0)
 		return ret;
@@ -448,7 +451,7 @@ int ky_view_latency(struct ky_view *view, const struct ky_view_request *request,
 	ky_strbuf_adds(out, "{");
 	ky_view_put_ready(view, out);
 	if (ret == KYMO_OK)
-		ret = find_and_put(&latency, out);
+		ret = latency_find_and_put(&latency, out);
 	ky_strbuf_adds(out, "}\n");
 	ky_view_put_history(view);
 	ky_names_fini(&latency.places);

@@ -68,7 +68,7 @@ struct ky_view_live {
 	struct generation *generations; /* the latest one first, which only the thread changes */
 };
 
-static int64_t now_ns(void)
+static int64_t live_now_ns(void)
 {
 	struct timespec now;
 
@@ -76,7 +76,7 @@ static int64_t now_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-static bool is_stopped(const struct ky_view_live *live)
+static bool live_is_stopped(const struct ky_view_live *live)
 {
 	return atomic_load_explicit(&live->stop, memory_order_relaxed);
 }
@@ -143,7 +143,7 @@ void ky_view_live_put(struct ky_view_live *live, struct ky_view *view)
 }
 
 /* It stays as it is now, also for its readers' threads. */
-static void settle(struct ky_trace_set *set)
+static void live_settle(struct ky_trace_set *set)
 {
 	ky_vec_foreach(&set->traces, trace)
 		(*trace)->live.is_written = false;
@@ -151,7 +151,7 @@ static void settle(struct ky_trace_set *set)
 		(*stream)->passed_bytes = NULL;
 }
 
-static void measure(struct ky_view_live *live, const struct ky_trace_set *set)
+static void live_measure(struct ky_view_live *live, const struct ky_trace_set *set)
 {
 	live->n_bytes = 0;
 	live->n_streams = set->streams.len;
@@ -170,7 +170,7 @@ static int open_generation(struct ky_view_live *live, enum ky_view_live_how how,
 		memset(&fresh->set, 0, sizeof(fresh->set)); /* no trace yet */
 	else if (ret < 0)
 		return ret;
-	settle(&fresh->set);
+	live_settle(&fresh->set);
 	if (before && how == KY_VIEW_LIVE_NOW)
 		ret = ky_view_new_after(&fresh->set, before->view, &fresh->view, err);
 	else
@@ -201,7 +201,7 @@ static void show_generation(struct ky_view_live *live, struct generation *fresh)
 /* A view of the traces as they are now. */
 static int renew(struct ky_view_live *live, enum ky_view_live_how how, struct kymo_error *err)
 {
-	int64_t begin_ns = now_ns(), took_ns;
+	int64_t begin_ns = live_now_ns(), took_ns;
 	struct generation *fresh = calloc(1, sizeof(*fresh));
 	int ret = fresh ? open_generation(live, how, fresh, err) : ky_error_nomem(err);
 
@@ -210,16 +210,16 @@ static int renew(struct ky_view_live *live, enum ky_view_live_how how, struct ky
 		return ret;
 	}
 	fresh->recording.is_running = how != KY_VIEW_LIVE_COMPLETE;
-	measure(live, &fresh->set);
+	live_measure(live, &fresh->set);
 	show_generation(live, fresh);
-	took_ns = now_ns() - begin_ns;
-	live->open_ns =
-		now_ns() + (took_ns * OPEN_PART > OPEN_MIN_NS ? took_ns * OPEN_PART : OPEN_MIN_NS);
+	took_ns = live_now_ns() - begin_ns;
+	live->open_ns = live_now_ns() +
+			(took_ns * OPEN_PART > OPEN_MIN_NS ? took_ns * OPEN_PART : OPEN_MIN_NS);
 	return KYMO_OK;
 }
 
 /* The traces cannot be followed any more: the last view stays, with the reason. */
-static void give_up(struct ky_view_live *live, const struct kymo_error *err)
+static void live_give_up(struct ky_view_live *live, const struct kymo_error *err)
 {
 	live->failure = *err;
 	atomic_store_explicit(&live->generations->recording.error, &live->failure,
@@ -254,18 +254,18 @@ static void begin_history(struct following *own, struct kymo_error *err)
 }
 
 /* Readers see what the history has. One that was begun again replaces the last one once it has as much. */
-static void publish(struct ky_view_live *live, struct following *own)
+static void live_publish(struct ky_view_live *live, struct following *own)
 {
 	struct ky_view_history *shared = &live->history;
 	struct ky_history *fresh = NULL;
 	struct kymo_error err;
 
-	if (!own->builder || !own->has_news || now_ns() < own->publish_ns ||
+	if (!own->builder || !own->has_news || live_now_ns() < own->publish_ns ||
 	    (shared->history && !own->has_caught_up) ||
 	    ky_history_builder_publish(own->builder, &err) < 0)
 		return;
 	own->has_news = false;
-	own->publish_ns = now_ns() + ky_history_builder_pause_ns(own->builder);
+	own->publish_ns = live_now_ns() + ky_history_builder_pause_ns(own->builder);
 	atomic_store_explicit(&shared->n_events, ky_history_builder_events(own->builder),
 			      memory_order_relaxed);
 	if (ky_history_open_fd(own->fd, NULL, true, &fresh, &err) < 0)
@@ -314,18 +314,19 @@ static bool has_grown(const struct ky_view_live *live, const struct ky_trace_set
 }
 
 /* A newer view, if it is time for one. */
-static int refresh(struct ky_view_live *live, const struct following *own, struct kymo_error *err)
+static int live_refresh(struct ky_view_live *live, const struct following *own,
+			struct kymo_error *err)
 {
 	int ret;
 
-	if (now_ns() < live->open_ns || (own->has_caught_up && !has_grown(live, &own->set)))
+	if (live_now_ns() < live->open_ns || (own->has_caught_up && !has_grown(live, &own->set)))
 		return KYMO_OK;
 	ret = renew(live, KY_VIEW_LIVE_NOW, err);
 	if (ret >= 0) {
 		live->n_trouble = 0;
 		return KYMO_OK;
 	}
-	live->open_ns = now_ns() + OPEN_MIN_NS;
+	live->open_ns = live_now_ns() + OPEN_MIN_NS;
 	if (ret == KYMO_E_NOT_FOUND && !live->generations->set.traces.len)
 		return KYMO_OK; /* still no trace */
 	/* What has gone or is incomplete is another matter in a moment. */
@@ -333,13 +334,13 @@ static int refresh(struct ky_view_live *live, const struct following *own, struc
 }
 
 /* The events that are there go to the history. 1: there may be more later; 0: the traces are complete. */
-static int drain(struct ky_view_live *live, struct following *own, struct kymo_error *err)
+static int live_drain(struct ky_view_live *live, struct following *own, struct kymo_error *err)
 {
 	struct ky_batch batch;
 	uint64_t n = 0;
 	int ret;
 
-	while ((ret = ky_flow_next(own->flow, &batch, err)) > 0 && !is_stopped(live)) {
+	while ((ret = ky_flow_next(own->flow, &batch, err)) > 0 && !live_is_stopped(live)) {
 		if (own->builder && ky_history_builder_feed(own->builder, &batch, err) < 0) {
 			ky_history_builder_free(own->builder);
 			own->builder = NULL;
@@ -349,14 +350,14 @@ static int drain(struct ky_view_live *live, struct following *own, struct kymo_e
 		if (n < LOOK_EVENTS)
 			continue;
 		n = 0;
-		publish(live, own);
-		if (refresh(live, own, err) < 0)
+		live_publish(live, own);
+		if (live_refresh(live, own, err) < 0)
 			return KYMO_E_IO;
 	}
 	if (!own->has_caught_up)
-		own->catch_up_ns = now_ns() - own->begin_ns;
+		own->catch_up_ns = live_now_ns() - own->begin_ns;
 	own->has_caught_up = true;
-	publish(live, own);
+	live_publish(live, own);
 	return ret == KYMO_E_AGAIN || ret > 0 ? 1 : ret;
 }
 
@@ -366,11 +367,11 @@ static int pump(struct ky_view_live *live, struct following *own, struct kymo_er
 	bool changed = false;
 	int ret = 1;
 
-	while (ret > 0 && !changed && !is_stopped(live)) {
-		ret = drain(live, own, err);
+	while (ret > 0 && !changed && !live_is_stopped(live)) {
+		ret = live_drain(live, own, err);
 		if (ret <= 0)
 			break;
-		if (refresh(live, own, err) < 0)
+		if (live_refresh(live, own, err) < 0)
 			return KYMO_E_IO;
 		ky_follow_wait(own->follow, WAIT_MS);
 		if (ky_follow_update(own->follow, &own->set, &changed, err) < 0)
@@ -392,7 +393,7 @@ static bool is_feed_over(const struct ky_view_live_source *source, struct kymo_e
 }
 
 /* All traces are complete, or no trace exists. Returns false: others may come, after some time. */
-static bool is_over(struct ky_view_live *live, struct following *own, struct kymo_error *err)
+static bool live_is_over(struct ky_view_live *live, struct following *own, struct kymo_error *err)
 {
 	const struct ky_view_live_source *source = live->source;
 
@@ -408,9 +409,9 @@ static bool is_over(struct ky_view_live *live, struct following *own, struct kym
 }
 
 /* Returns 1: once again; 0: the recording has ended; a negative status. */
-static int follow_once(struct ky_view_live *live, struct kymo_error *err)
+static int live_follow_once(struct ky_view_live *live, struct kymo_error *err)
 {
-	struct following own = {.fd = -1, .begin_ns = now_ns()};
+	struct following own = {.fd = -1, .begin_ns = live_now_ns()};
 	int64_t pause_ns;
 	int ret = open_following(live, &own, err);
 	bool was_empty = ret == KYMO_E_NOT_FOUND;
@@ -421,41 +422,41 @@ static int follow_once(struct ky_view_live *live, struct kymo_error *err)
 		ret = KYMO_OK;
 	if (was_empty || own.has_ended) {
 		ky_error_clear(err);
-		ret = !is_over(live, &own, err);
+		ret = !live_is_over(live, &own, err);
 		ret = err->code ? err->code : ret;
 	} else if (!ret) {
 		ret = 1;
 	}
 	pause_ns = own.catch_up_ns < PAUSE_MAX_NS ? own.catch_up_ns : PAUSE_MAX_NS;
 	own.has_caught_up = false;
-	for (int64_t until_ns = now_ns() + pause_ns; ret > 0 && !is_stopped(live);) {
+	for (int64_t until_ns = live_now_ns() + pause_ns; ret > 0 && !live_is_stopped(live);) {
 		(void)poll(NULL, 0, PAUSE_MS);
-		if (refresh(live, &own, err) < 0)
+		if (live_refresh(live, &own, err) < 0)
 			ret = KYMO_E_IO;
-		if (now_ns() >= until_ns)
+		if (live_now_ns() >= until_ns)
 			break;
 	}
 	close_following(&own);
 	return ret;
 }
 
-static void *follow(void *data)
+static void *live_follow(void *data)
 {
 	struct ky_view_live *live = data;
 	struct kymo_error err, end;
 	int ret = 1;
 
-	while (ret > 0 && !is_stopped(live)) {
+	while (ret > 0 && !live_is_stopped(live)) {
 		ky_error_clear(&err);
-		ret = follow_once(live, &err);
+		ret = live_follow_once(live, &err);
 	}
-	if (is_stopped(live))
+	if (live_is_stopped(live))
 		return NULL;
 	ky_error_clear(&end);
 	if (renew(live, ret < 0 ? KY_VIEW_LIVE_NOW : KY_VIEW_LIVE_COMPLETE, &end) < 0 && ret >= 0)
 		err = end;
 	if (ret < 0 || end.code)
-		give_up(live, &err);
+		live_give_up(live, &err);
 	return NULL;
 }
 
@@ -473,7 +474,7 @@ int ky_view_live_open(const struct ky_view_live_source *source, struct ky_view_l
 	pthread_mutex_init(&live->lock, NULL);
 	ky_view_history_init(&live->history);
 	ret = renew(live, KY_VIEW_LIVE_NOW, err);
-	status = ret < 0 ? 0 : pthread_create(&live->thread, NULL, follow, live);
+	status = ret < 0 ? 0 : pthread_create(&live->thread, NULL, live_follow, live);
 	live->is_started = ret >= 0 && !status;
 	if (status)
 		ret = ky_error_errno(err, status,

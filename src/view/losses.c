@@ -22,7 +22,7 @@ struct picture {
 	size_t n_put;
 };
 
-static size_t pixel_of(const struct picture *picture, int64_t ns)
+static size_t losses_pixel_of(const struct picture *picture, int64_t ns)
 {
 	double span = (double)((uint64_t)picture->end_ns - (uint64_t)picture->begin_ns) + 1;
 	size_t pixel;
@@ -34,7 +34,7 @@ static size_t pixel_of(const struct picture *picture, int64_t ns)
 	return pixel < picture->n ? pixel : picture->n - 1;
 }
 
-static bool add_losses(struct picture *picture, uint32_t stream)
+static bool losses_add_losses(struct picture *picture, uint32_t stream)
 {
 	bool any = false;
 
@@ -46,8 +46,8 @@ static bool add_losses(struct picture *picture, uint32_t stream)
 		if (loss->stream != stream || end_ns < picture->begin_ns ||
 		    loss->begin_ns > picture->end_ns)
 			continue;
-		from = pixel_of(picture, loss->begin_ns);
-		to = pixel_of(picture, end_ns);
+		from = losses_pixel_of(picture, loss->begin_ns);
+		to = losses_pixel_of(picture, end_ns);
 		each = (double)loss->events / (double)(to - from + 1);
 		for (size_t x = from; x <= to; x++)
 			picture->lost[x] += each > 0 ? each : UNKNOWN;
@@ -65,7 +65,7 @@ static bool add_damage(struct picture *picture, uint32_t stream)
 	for (size_t i = 0; ky_counts_broken(picture->counts, i, &broken, &ns); i++) {
 		if (broken != stream || ns > picture->end_ns)
 			continue;
-		for (size_t x = pixel_of(picture, ns); x < picture->n; x++)
+		for (size_t x = losses_pixel_of(picture, ns); x < picture->n; x++)
 			picture->damage[x] = 1;
 		any = true;
 	}
@@ -73,7 +73,7 @@ static bool add_damage(struct picture *picture, uint32_t stream)
 }
 
 /* The row of the stream itself, and its CPU's or its process'. */
-static void put_rows(struct picture *picture, const struct ky_stream *stream)
+static void losses_put_rows(struct picture *picture, const struct ky_stream *stream)
 {
 	const struct ky_env *vpid = ky_env_find(stream->trace->cls, "vpid");
 	uint32_t machine = ky_row_machine(picture->history, stream->trace);
@@ -93,18 +93,18 @@ static void put_rows(struct picture *picture, const struct ky_stream *stream)
 		ky_strbuf_addf(picture->out, "%s%u", own != KY_HISTORY_NO_ROW ? "," : "", other);
 }
 
-static bool is_same(const struct picture *picture, size_t a, size_t b)
+static bool losses_is_same(const struct picture *picture, size_t a, size_t b)
 {
 	return picture->lost[a] == picture->lost[b] && picture->damage[a] == picture->damage[b];
 }
 
 /* from, to, events (0: none), whether the stream is damaged, and so on. */
-static void put_runs(struct picture *picture)
+static void losses_put_runs(struct picture *picture)
 {
 	bool any = false;
 
 	for (size_t x = 0, to; x < picture->n; x = to) {
-		for (to = x + 1; to < picture->n && is_same(picture, x, to);)
+		for (to = x + 1; to < picture->n && losses_is_same(picture, x, to);)
 			to++;
 		if (picture->lost[x] <= 0 && !picture->damage[x])
 			continue;
@@ -114,7 +114,7 @@ static void put_runs(struct picture *picture)
 	}
 }
 
-static void put_stream(struct picture *picture, const struct ky_stream *stream)
+static void losses_put_stream(struct picture *picture, const struct ky_stream *stream)
 {
 	bool any = false;
 
@@ -122,7 +122,7 @@ static void put_stream(struct picture *picture, const struct ky_stream *stream)
 		picture->lost[x] = 0;
 		picture->damage[x] = 0;
 	}
-	any |= add_losses(picture, stream->index);
+	any |= losses_add_losses(picture, stream->index);
 	any |= add_damage(picture, stream->index);
 	if (!any)
 		return;
@@ -130,13 +130,13 @@ static void put_stream(struct picture *picture, const struct ky_stream *stream)
 	ky_view_put_text(picture->out, stream->name);
 	ky_strbuf_adds(picture->out, ", \"rows\": [");
 	if (picture->history)
-		put_rows(picture, stream);
+		losses_put_rows(picture, stream);
 	ky_strbuf_adds(picture->out, "], \"runs\": [");
-	put_runs(picture);
+	losses_put_runs(picture);
 	ky_strbuf_adds(picture->out, "]}");
 }
 
-static int draw(struct picture *picture, struct kymo_error *err)
+static int losses_draw(struct picture *picture, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -149,7 +149,7 @@ static int draw(struct picture *picture, struct kymo_error *err)
 		ret = ky_error_nomem(err);
 	ky_vec_foreach(&picture->view->set->streams, stream) {
 		if (ret == KYMO_OK)
-			put_stream(picture, *stream);
+			losses_put_stream(picture, *stream);
 	}
 	ky_row_index_fini(&picture->index);
 	free(picture->lost);
@@ -173,7 +173,7 @@ int ky_view_losses(struct ky_view *view, const struct ky_view_request *request,
 	if (ky_view_take_history(view, &picture.history, NULL) < 0)
 		picture.history = NULL;
 	ky_strbuf_addf(out, "{\"count\": %zu, \"streams\": [", picture.n);
-	ret = draw(&picture, err);
+	ret = losses_draw(&picture, err);
 	ky_strbuf_adds(out, "]}\n");
 	ky_view_put_history(view);
 	ky_view_put_counts(view, picture.counts);

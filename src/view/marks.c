@@ -50,7 +50,7 @@ struct marks {
 
 /* ---- names and classes ----------------------------------------------------------------------- */
 
-static int number_of(struct marks *marks, const char *name, size_t len, size_t *number)
+static int marks_number_of(struct marks *marks, const char *name, size_t len, size_t *number)
 {
 	char *copy;
 
@@ -66,7 +66,7 @@ static int number_of(struct marks *marks, const char *name, size_t len, size_t *
 	return ky_names_set(&marks->numbers, copy, (void *)(uintptr_t)*number);
 }
 
-static struct class *class_of(struct marks *marks, const struct ky_event_class *cls)
+static struct class *marks_class_of(struct marks *marks, const struct ky_event_class *cls)
 {
 	static const char *const names[] = {"vtid", "tid"};
 	static const enum ky_scope scopes[] = {KY_SCOPE_EVENT_CONTEXT, KY_SCOPE_STREAM_CONTEXT};
@@ -108,7 +108,7 @@ static int add_mark(struct marks *marks, uint32_t row, int64_t ns, const char *n
 		marks->until_ns = ns;
 		return KYMO_OK;
 	}
-	if (number_of(marks, name, len, &number) < 0)
+	if (marks_number_of(marks, name, len, &number) < 0)
 		return KYMO_E_MEMORY;
 	mark.name = number;
 	if (ky_vec_push(&marks->list, mark) < 0)
@@ -117,8 +117,8 @@ static int add_mark(struct marks *marks, uint32_t row, int64_t ns, const char *n
 }
 
 /* The row of the event's thread; else of its CPU, or of its stream. */
-static uint32_t row_of(const struct marks *marks, const struct ky_stream *stream,
-		       const struct ky_event *event, const struct class *class)
+static uint32_t marks_row_of(const struct marks *marks, const struct ky_stream *stream,
+			     const struct ky_event *event, const struct class *class)
 {
 	uint32_t machine = marks->machines[stream->index], row = KY_HISTORY_NO_ROW;
 	int64_t tid = ky_get_i64(event, &class->tid, 0);
@@ -133,10 +133,10 @@ static uint32_t row_of(const struct marks *marks, const struct ky_stream *stream
 	return row;
 }
 
-static int add_event(struct marks *marks, const struct ky_stream *stream,
-		     const struct ky_event *event)
+static int marks_add_event(struct marks *marks, const struct ky_stream *stream,
+			   const struct ky_event *event)
 {
-	const struct class *class = class_of(marks, event->cls);
+	const struct class *class = marks_class_of(marks, event->cls);
 	const char *name = event->cls->name;
 	uint32_t row = TRIGGERS;
 	size_t len = strlen(name);
@@ -146,11 +146,11 @@ static int add_event(struct marks *marks, const struct ky_stream *stream,
 	if (class->is_trigger && class->text.cls)
 		name = ky_get_text(event, &class->text, &len);
 	if (!class->is_trigger)
-		row = row_of(marks, stream, event, class);
+		row = marks_row_of(marks, stream, event, class);
 	return row == KY_HISTORY_NO_ROW ? KYMO_OK : add_mark(marks, row, event->ns, name, len);
 }
 
-static int add_events(struct marks *marks, const struct ky_batch *batch)
+static int marks_add_events(struct marks *marks, const struct ky_batch *batch)
 {
 	int ret = KYMO_OK;
 
@@ -159,7 +159,7 @@ static int add_events(struct marks *marks, const struct ky_batch *batch)
 
 		if (event->ns == INT64_MIN || marks->until_ns != INT64_MAX)
 			continue;
-		ret = add_event(marks, ky_batch_stream(batch, event), event);
+		ret = marks_add_event(marks, ky_batch_stream(batch, event), event);
 		if (++marks->n_events >= MAX_EVENTS)
 			marks->until_ns = event->ns;
 	}
@@ -181,7 +181,7 @@ static bool has_triggers(const struct ky_trace *trace)
  * Streams of programs, and all with a filter, but for marks of triggers those that can have some. False: there are
  * none.
  */
-static bool choose(const struct ky_view *view, const char *filter, bool *only)
+static bool marks_choose(const struct ky_view *view, const char *filter, bool *only)
 {
 	bool of_triggers = strcmp(filter, "$event == \"" MARK_EVENT "\"") == 0, any = false;
 
@@ -195,9 +195,9 @@ static bool choose(const struct ky_view *view, const char *filter, bool *only)
 	return any;
 }
 
-static int read_range(struct marks *marks, const struct ky_view *view,
-		      const struct ky_view_request *request, const struct ky_view_stop *stop,
-		      const bool *only, struct kymo_error *err)
+static int marks_read_range(struct marks *marks, const struct ky_view *view,
+			    const struct ky_view_request *request, const struct ky_view_stop *stop,
+			    const bool *only, struct kymo_error *err)
 {
 	char expression[KY_VIEW_FILTER_BYTES];
 	struct ky_selection selection;
@@ -216,7 +216,7 @@ static int read_range(struct marks *marks, const struct ky_view *view,
 	if (ret < 0)
 		return ret;
 	while (marks->until_ns == INT64_MAX && (ret = ky_flow_next(flow, &batch, err)) > 0) {
-		ret = add_events(marks, &batch);
+		ret = marks_add_events(marks, &batch);
 		if (ret == KYMO_OK && stop->is_over(stop->data))
 			ret = KYMO_E_INTERRUPTED;
 		if (ret < 0)
@@ -230,7 +230,8 @@ static int read_range(struct marks *marks, const struct ky_view *view,
 	return ret == KYMO_E_INVALID ? ret : KYMO_OK; /* the state of counting tells of damage */
 }
 
-static int prepare(struct marks *marks, const struct ky_view *view, struct ky_history *history)
+static int marks_prepare(struct marks *marks, const struct ky_view *view,
+			 struct ky_history *history)
 {
 	marks->machines = calloc(view->set->streams.len + 1, sizeof(*marks->machines));
 	if (!marks->machines || ky_row_index_init(&marks->index, history) < 0)
@@ -240,7 +241,7 @@ static int prepare(struct marks *marks, const struct ky_view *view, struct ky_hi
 	return KYMO_OK;
 }
 
-static void fini(struct marks *marks)
+static void marks_fini(struct marks *marks)
 {
 	size_t pos = 0;
 	uint64_t key;
@@ -292,14 +293,15 @@ static void put_answer(const struct marks *marks, struct ky_strbuf *out)
 	ky_strbuf_adds(out, "]}\n");
 }
 
-static int answer(struct marks *marks, struct ky_view *view, const struct ky_view_request *request,
-		  const struct ky_view_stop *stop, struct kymo_error *err)
+static int marks_answer(struct marks *marks, struct ky_view *view,
+			const struct ky_view_request *request, const struct ky_view_stop *stop,
+			struct kymo_error *err)
 {
 	bool *only = calloc(view->set->streams.len + 1, sizeof(*only));
 	int ret = only ? KYMO_OK : ky_error_nomem(err);
 
-	if (ret == KYMO_OK && choose(view, request->filter, only))
-		ret = read_range(marks, view, request, stop, only, err);
+	if (ret == KYMO_OK && marks_choose(view, request->filter, only))
+		ret = marks_read_range(marks, view, request, stop, only, err);
 	free(only);
 	return ret;
 }
@@ -311,7 +313,7 @@ static int take_rows(struct marks *marks, struct ky_view *view, struct kymo_erro
 	int ret = ky_view_take_history(view, &history, err);
 
 	if (ret == KYMO_OK && history)
-		ret = prepare(marks, view, history) < 0 ? ky_error_nomem(err) : 1;
+		ret = marks_prepare(marks, view, history) < 0 ? ky_error_nomem(err) : 1;
 	ky_view_put_history(view);
 	return ret;
 }
@@ -333,11 +335,11 @@ int ky_view_marks(struct ky_view *view, const struct ky_view_request *request,
 	ky_map_init(&marks.places);
 	ret = take_rows(&marks, view, err);
 	if (ret > 0)
-		ret = answer(&marks, view, request, stop, err);
+		ret = marks_answer(&marks, view, request, stop, err);
 	if (ret == KYMO_OK)
 		put_answer(&marks, out);
 	if (ret == KYMO_OK && ky_strbuf_failed(&marks.names))
 		ret = ky_error_nomem(err);
-	fini(&marks);
+	marks_fini(&marks);
 	return ret;
 }

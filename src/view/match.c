@@ -53,8 +53,8 @@ static bool contains(const char *line, size_t len, const char *wanted, size_t wa
 	return false;
 }
 
-static int matches(struct stage *stage, const struct ky_batch *batch, size_t i, bool *found,
-		   struct kymo_error *err)
+static int match_matches(struct stage *stage, const struct ky_batch *batch, size_t i, bool *found,
+			 struct kymo_error *err)
 {
 	const struct ky_event *event = &batch->events[i];
 	const char *name = event->cls->name, *line;
@@ -77,7 +77,7 @@ static int matches(struct stage *stage, const struct ky_batch *batch, size_t i, 
 
 /* ---- the stage ----------------------------------------------------------------------------- */
 
-static int keep_matching(struct stage *stage, struct ky_batch *batch, struct kymo_error *err)
+static int match_keep_matching(struct stage *stage, struct ky_batch *batch, struct kymo_error *err)
 {
 	size_t n = 0;
 	bool found;
@@ -93,7 +93,7 @@ static int keep_matching(struct stage *stage, struct ky_batch *batch, struct kym
 		stage->cap = batch->n_events;
 	}
 	for (size_t i = 0; i < batch->n_events; i++) {
-		ret = matches(stage, batch, i, &found, err);
+		ret = match_matches(stage, batch, i, &found, err);
 		if (ret < 0)
 			return ret;
 		if (found)
@@ -105,7 +105,7 @@ static int keep_matching(struct stage *stage, struct ky_batch *batch, struct kym
 	return KYMO_OK;
 }
 
-static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
+static int match_stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct stage *stage = (struct stage *)flow;
 	int ret;
@@ -114,7 +114,7 @@ static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 		ret = ky_flow_next(stage->base.input, batch, err);
 		if (ret <= 0)
 			return ret;
-		ret = keep_matching(stage, batch, err);
+		ret = match_keep_matching(stage, batch, err);
 		if (ret < 0)
 			return ret;
 	} while (!batch->n_events && !batch->loss && !stage->yields);
@@ -132,7 +132,7 @@ static void stage_close(struct ky_flow *flow)
 }
 
 static const struct ky_flow_ops stage_ops = {
-	.next = stage_next,
+	.next = match_stage_next,
 	.seek = ky_stage_seek,
 	.broken = ky_stage_broken,
 	.close = stage_close,
@@ -166,7 +166,7 @@ static int open_stage(struct ky_flow *input, const char *wanted, bool yields, st
 
 /* ---- filters ------------------------------------------------------------------------------- */
 
-static const char *skip_blanks(const char *text)
+static const char *match_skip_blanks(const char *text)
 {
 	return text + strspn(text, " \t");
 }
@@ -177,7 +177,7 @@ int ky_view_match(struct ky_flow *input, const char *filter, bool yields, struct
 	const char *mark = find_mark(filter);
 
 	*flow = input;
-	return mark ? open_stage(input, skip_blanks(mark + 2), yields, flow, err) : KYMO_OK;
+	return mark ? open_stage(input, match_skip_blanks(mark + 2), yields, flow, err) : KYMO_OK;
 }
 
 const char *ky_view_expression(const char *filter, char expression[KY_VIEW_FILTER_BYTES])

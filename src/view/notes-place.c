@@ -17,7 +17,7 @@
 #define SUFFIX ".kymo-notes.json"
 
 /* Others cannot put files or links there. */
-static bool is_safe(const char *directory)
+static bool notes_place_is_safe(const char *directory)
 {
 	struct stat st;
 
@@ -26,7 +26,7 @@ static bool is_safe(const char *directory)
 }
 
 /* "/a/b" of "/a/b/trace", and "trace.kymo-notes.json". False: it has no such place. */
-static bool split(const char *path, struct ky_notes_place *place)
+static bool notes_place_split(const char *path, struct ky_notes_place *place)
 {
 	char *slash = strrchr(path, '/');
 
@@ -41,7 +41,7 @@ static void place_beside(const char *path, struct ky_notes_place *place)
 {
 	char *real = realpath(path, NULL);
 
-	if (real && split(real, place) && !is_safe(place->directory)) {
+	if (real && notes_place_split(real, place) && !notes_place_is_safe(place->directory)) {
 		free(place->directory);
 		place->directory = NULL;
 	}
@@ -64,7 +64,7 @@ static char *data_directory(void)
 	return path;
 }
 
-static uint64_t digest(const char *const *paths, size_t n_paths)
+static uint64_t notes_place_digest(const char *const *paths, size_t n_paths)
 {
 	uint64_t sum = 0;
 
@@ -86,7 +86,7 @@ void ky_notes_places(const char *const *paths, size_t n_paths, struct ky_notes_p
 	places[1].directory = data_directory();
 	places[1].can_write = true;
 	snprintf(places[1].name, sizeof(places[1].name), "%016llx.json",
-		 (unsigned long long)digest(paths, n_paths));
+		 (unsigned long long)notes_place_digest(paths, n_paths));
 }
 
 /* Like mkdir -p, for the last parts only: $XDG_DATA_HOME/kymo/notes. */
@@ -104,7 +104,7 @@ static int make_directories(const char *path)
 		if (mkdir(part, 0700) < 0 && errno != EEXIST)
 			return -errno;
 		if (!slash)
-			return is_safe(path) ? 0 : -EPERM;
+			return notes_place_is_safe(path) ? 0 : -EPERM;
 	}
 }
 

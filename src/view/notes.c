@@ -42,7 +42,7 @@ static int damaged(const char *what, struct kymo_error *err)
 	return KYMO_E_FORMAT;
 }
 
-static int take_note(const json_t *json, struct note_list *list, struct kymo_error *err)
+static int notes_take_note(const json_t *json, struct note_list *list, struct kymo_error *err)
 {
 	const json_t *id = json_object_get(json, "id"), *begin = json_object_get(json, "begin");
 	const json_t *end = json_object_get(json, "end"), *text = json_object_get(json, "text");
@@ -63,7 +63,7 @@ static int take_note(const json_t *json, struct note_list *list, struct kymo_err
 	return KYMO_OK;
 }
 
-static int parse(const struct ky_strbuf *text, struct note_list *list, struct kymo_error *err)
+static int notes_parse(const struct ky_strbuf *text, struct note_list *list, struct kymo_error *err)
 {
 	json_error_t where;
 	json_t *json = json_loadb(ky_strbuf_text(text), text->len, JSON_REJECT_DUPLICATES, &where);
@@ -77,7 +77,7 @@ static int parse(const struct ky_strbuf *text, struct note_list *list, struct ky
 		ret = damaged("it has no list of notes", err);
 	else
 		json_array_foreach(notes, i, note) if (ret == KYMO_OK) ret =
-			take_note(note, list, err);
+			notes_take_note(note, list, err);
 	json_decref(json);
 	return ret;
 }
@@ -103,7 +103,7 @@ static int read_place(const struct ky_notes_place *place, struct note_list *list
 	if (ret < 0)
 		ret = ky_error_errno(err, -ret, "cannot read the notes");
 	else
-		ret = parse(&text, list, err);
+		ret = notes_parse(&text, list, err);
 	if (ret < 0)
 		ky_error_path(err, place->name);
 	ky_strbuf_fini(&text);
@@ -111,17 +111,17 @@ static int read_place(const struct ky_notes_place *place, struct note_list *list
 }
 
 /* Where a change goes to. */
-static const struct ky_notes_place *own_place(const struct ky_view_notes *notes)
+static const struct ky_notes_place *notes_own_place(const struct ky_view_notes *notes)
 {
 	return notes->places[0].directory && notes->places[0].can_write ? &notes->places[0]
 									: &notes->places[1];
 }
 
 /* From where they would be written; else from beside the trace, where somebody else has put them. */
-static int read_notes(const struct ky_view_notes *notes, struct note_list *list,
-		      struct kymo_error *err)
+static int notes_read_notes(const struct ky_view_notes *notes, struct note_list *list,
+			    struct kymo_error *err)
 {
-	const struct ky_notes_place *own = own_place(notes);
+	const struct ky_notes_place *own = notes_own_place(notes);
 	int ret = read_place(own, list, err);
 
 	if (ret == 0)
@@ -147,7 +147,7 @@ static void put_notes(const struct note_list *list, struct ky_strbuf *out)
 static int write_notes(const struct ky_view_notes *notes, const struct note_list *list,
 		       struct kymo_error *err)
 {
-	const struct ky_notes_place *own = own_place(notes);
+	const struct ky_notes_place *own = notes_own_place(notes);
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int fd, ret;
 
@@ -173,7 +173,7 @@ static int write_notes(const struct ky_view_notes *notes, const struct note_list
 	return ret;
 }
 
-static struct note *find(struct note_list *list, uint64_t id)
+static struct note *notes_find(struct note_list *list, uint64_t id)
 {
 	ky_vec_foreach(list, note)
 		if ((uint64_t)note->id == id)
@@ -190,7 +190,7 @@ static int set_note(struct note_list *list, const struct ky_view_request *reques
 		return ky_error_set(err, KYMO_E_LIMIT, "the note is longer than %d bytes",
 				    KY_NOTE_TEXT_BYTES);
 	if (request->row)
-		old = find(list, request->row);
+		old = notes_find(list, request->row);
 	if (request->row && !old)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such note");
 	if (!old && list->len >= KY_NOTES_MAX)
@@ -214,7 +214,7 @@ static int set_note(struct note_list *list, const struct ky_view_request *reques
 
 static int remove_note(struct note_list *list, uint64_t id, struct kymo_error *err)
 {
-	struct note *note = find(list, id);
+	struct note *note = notes_find(list, id);
 
 	if (!note)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such note");
@@ -224,7 +224,7 @@ static int remove_note(struct note_list *list, uint64_t id, struct kymo_error *e
 	return KYMO_OK;
 }
 
-static int by_time(const void *a, const void *b)
+static int notes_by_time(const void *a, const void *b)
 {
 	const struct note *one = a, *other = b;
 
@@ -242,7 +242,7 @@ static int change(struct ky_view_notes *notes, const struct ky_view_request *req
 	if (ret < 0)
 		return ret;
 	if (list->len)
-		qsort(list->data, list->len, sizeof(*list->data), by_time);
+		qsort(list->data, list->len, sizeof(*list->data), notes_by_time);
 	return write_notes(notes, list, err);
 }
 
@@ -251,12 +251,12 @@ static int change(struct ky_view_notes *notes, const struct ky_view_request *req
 int ky_view_notes_answer(struct ky_view_notes *notes, const struct ky_view_request *request,
 			 struct ky_strbuf *out, struct kymo_error *err)
 {
-	const struct ky_notes_place *own = own_place(notes);
+	const struct ky_notes_place *own = notes_own_place(notes);
 	struct note_list list = KY_VEC_INIT;
 	int ret;
 
 	pthread_mutex_lock(&notes->lock);
-	ret = read_notes(notes, &list, err);
+	ret = notes_read_notes(notes, &list, err);
 	if (ret == KYMO_OK && request->what != KY_VIEW_NOTES)
 		ret = change(notes, request, &list, err);
 	pthread_mutex_unlock(&notes->lock);

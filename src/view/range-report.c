@@ -7,9 +7,9 @@
 #define MAX_ANSWER_BYTES ((size_t)64 << 20)
 
 /* The whole trace passes: names, files and states before the range belong to it. */
-static int run(const struct ky_view *view, const struct ky_report *report,
-	       const struct ky_view_request *request, const struct ky_view_stop *stop,
-	       struct ky_report_results *results, struct kymo_error *err)
+static int range_report_run(const struct ky_view *view, const struct ky_report *report,
+			    const struct ky_view_request *request, const struct ky_view_stop *stop,
+			    struct ky_report_results *results, struct kymo_error *err)
 {
 	struct ky_report_options options;
 	struct ky_flow *flow;
@@ -36,7 +36,7 @@ int ky_view_report(struct ky_view *view, const struct ky_view_request *request,
 
 	if (!report || report->wants_periods)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such report");
-	ret = run(view, report, request, stop, &results, err);
+	ret = range_report_run(view, report, request, stop, &results, err);
 	/* Of a damaged trace: what could be read. The state of counting tells of the damage. */
 	if (ret >= 0 || ((ret == KYMO_E_FORMAT || ret == KYMO_E_IO || ret == KYMO_E_LIMIT) &&
 			 results.begin_ns != INT64_MIN))

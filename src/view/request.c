@@ -79,7 +79,7 @@ static bool is_utf8(const char *text, size_t len)
 }
 
 /* Decode %XX and '+' of @text into @out. Neither a NUL nor bad UTF-8 is text. */
-static int decode(const char *text, size_t len, char *out, size_t size)
+static int request_decode(const char *text, size_t len, char *out, size_t size)
 {
 	size_t n = 0;
 
@@ -106,7 +106,7 @@ static int decode(const char *text, size_t len, char *out, size_t size)
 }
 
 /* A decimal number, alone. */
-static int number(const char *text, bool may_be_negative, int64_t *value)
+static int request_number(const char *text, bool may_be_negative, int64_t *value)
 {
 	bool negative = may_be_negative && *text == '-';
 	uint64_t magnitude = 0, limit = (uint64_t)INT64_MAX + negative;
@@ -126,7 +126,7 @@ static int number(const char *text, bool may_be_negative, int64_t *value)
 }
 
 /* A part of a path or the name of a report: no separators, no escapes. */
-static int plain_name(const char *text, size_t len, char *out)
+static int request_plain_name(const char *text, size_t len, char *out)
 {
 	if (len >= KY_VIEW_NAME_BYTES)
 		return KYMO_E_INVALID;
@@ -143,7 +143,7 @@ static int plain_name(const char *text, size_t len, char *out)
 
 /* ---- parameters -------------------------------------------------------------------------- */
 
-static unsigned int key_of(const char *text, size_t len)
+static unsigned int request_key_of(const char *text, size_t len)
 {
 	static const struct {
 		const char *name;
@@ -160,10 +160,10 @@ static unsigned int key_of(const char *text, size_t len)
 	return 0;
 }
 
-static int take_number(unsigned int key, const char *text, struct ky_view_request *request)
+static int request_take_number(unsigned int key, const char *text, struct ky_view_request *request)
 {
 	int64_t value = 0;
-	int ret = number(text, key & (HAS_BEGIN | HAS_END | HAS_NS), &value);
+	int ret = request_number(text, key & (HAS_BEGIN | HAS_END | HAS_NS), &value);
 
 	switch (key) {
 	case HAS_BEGIN:
@@ -198,13 +198,13 @@ static int take_ids(const char *text, size_t len, struct ky_view_request *reques
 	char *at = list, *comma;
 	int64_t value;
 
-	if (decode(text, len, list, sizeof(list)) < 0)
+	if (request_decode(text, len, list, sizeof(list)) < 0)
 		return KYMO_E_INVALID;
 	for (;; at = comma + 1) {
 		comma = strchr(at, ',');
 		if (comma)
 			*comma = '\0';
-		if (request->n_ids == KY_VIEW_MAX_IDS || number(at, false, &value) < 0 ||
+		if (request->n_ids == KY_VIEW_MAX_IDS || request_number(at, false, &value) < 0 ||
 		    value > UINT32_MAX)
 			return KYMO_E_INVALID;
 		request->ids[request->n_ids++] = (uint32_t)value;
@@ -213,38 +213,39 @@ static int take_ids(const char *text, size_t len, struct ky_view_request *reques
 	}
 }
 
-static int take(unsigned int key, const char *text, size_t len, struct ky_view_request *request)
+static int request_take(unsigned int key, const char *text, size_t len,
+			struct ky_view_request *request)
 {
 	char plain[32];
 
 	if (key == HAS_FILTER || key == HAS_TEXT)
-		return decode(text, len, request->filter, sizeof(request->filter));
+		return request_decode(text, len, request->filter, sizeof(request->filter));
 	if (key == HAS_NAME)
-		return len ? plain_name(text, len, request->name) : KYMO_E_INVALID;
+		return len ? request_plain_name(text, len, request->name) : KYMO_E_INVALID;
 	if (key == HAS_FIELD)
-		return decode(text, len, request->field, sizeof(request->field));
+		return request_decode(text, len, request->field, sizeof(request->field));
 	if (key == HAS_IDS)
 		return take_ids(text, len, request);
-	if (decode(text, len, plain, sizeof(plain)) < 0)
+	if (request_decode(text, len, plain, sizeof(plain)) < 0)
 		return KYMO_E_INVALID;
-	return take_number(key, plain, request);
+	return request_take_number(key, plain, request);
 }
 
-static int take_all(const char *query, const struct resource *resource,
-		    struct ky_view_request *request, struct kymo_error *err)
+static int request_take_all(const char *query, const struct resource *resource,
+			    struct ky_view_request *request, struct kymo_error *err)
 {
 	unsigned int given = 0, key;
 
 	while (*query) {
 		size_t len = strcspn(query, "&"), name = strcspn(query, "=&");
 
-		key = name < len ? key_of(query, name) : 0;
+		key = name < len ? request_key_of(query, name) : 0;
 		if (!(key & (resource->needs | resource->may)))
 			return ky_error_set(err, KYMO_E_INVALID, "unknown parameter");
 		if (given & key)
 			return ky_error_set(err, KYMO_E_INVALID, "a parameter is given twice");
 		given |= key;
-		if (take(key, query + name + 1, len - name - 1, request) < 0)
+		if (request_take(key, query + name + 1, len - name - 1, request) < 0)
 			return ky_error_set(err, KYMO_E_INVALID, "malformed parameter");
 		query += len + (query[len] == '&');
 	}
@@ -270,7 +271,7 @@ static const struct resource *resource_of(const char *path, size_t len)
 }
 
 /* The number of differing characters must not show in the time. */
-static bool is_token(const char *text, const char *token)
+static bool request_is_token(const char *text, const char *token)
 {
 	unsigned int differs = 0;
 
@@ -291,7 +292,7 @@ int ky_view_request_parse(const char *target, bool is_post, const char *token,
 
 	memset(request, 0, sizeof(*request));
 	request->is_post = is_post;
-	if (target[0] != '/' || !is_token(target + 1, token) ||
+	if (target[0] != '/' || !request_is_token(target + 1, token) ||
 	    target[1 + KY_VIEW_TOKEN_CHARS] != '/')
 		return ky_error_set(err, KYMO_E_PERMISSION, "wrong token");
 	path = target + 2 + KY_VIEW_TOKEN_CHARS;
@@ -302,14 +303,14 @@ int ky_view_request_parse(const char *target, bool is_post, const char *token,
 	len = strcspn(path, "?");
 	if (strncmp(path, "api/", 4) == 0)
 		resource = resource_of(path + 4, len - 4);
-	else if (plain_name(path, len, request->name) < 0)
+	else if (request_plain_name(path, len, request->name) < 0)
 		resource = NULL;
 	if (!resource)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "no such page");
 	request->what = resource->what;
 	if (resource->is_post != is_post)
 		return ky_error_set(err, KYMO_E_PERMISSION, "the resource has another method");
-	return take_all(path + len + (path[len] == '?'), resource, request, err);
+	return request_take_all(path + len + (path[len] == '?'), resource, request, err);
 }
 
 bool ky_view_is_host(const char *host, uint16_t port)

@@ -7,7 +7,7 @@
 /* Circles cannot be, but a history that is being written may be incomplete. */
 #define MAX_DEPTH 16
 
-static uint32_t machine_of(const struct ky_history *history, uint32_t id)
+static uint32_t row_index_machine_of(const struct ky_history *history, uint32_t id)
 {
 	for (int i = 0; i < MAX_DEPTH && id < ky_history_n_rows(history); i++) {
 		const struct ky_history_row *row = ky_history_row(history, id);
@@ -19,7 +19,7 @@ static uint32_t machine_of(const struct ky_history *history, uint32_t id)
 	return KY_HISTORY_NO_ROW;
 }
 
-static int compare(const void *left, const void *right)
+static int row_index_compare(const void *left, const void *right)
 {
 	const struct ky_indexed_row *a = left, *b = right;
 
@@ -39,9 +39,10 @@ int ky_row_index_init(struct ky_row_index *index, const struct ky_history *histo
 	*index = (struct ky_row_index){0};
 	for (size_t i = 0; i < n; i++) {
 		const struct ky_history_row *row = ky_history_row(history, (uint32_t)i);
-		const struct ky_indexed_row one = {row->kind,	  machine_of(history, row->id),
-						   row->number,	  row->id,
-						   row->begin_ns, row->end_ns};
+		const struct ky_indexed_row one = {
+			row->kind,     row_index_machine_of(history, row->id),
+			row->number,   row->id,
+			row->begin_ns, row->end_ns};
 
 		if (row->kind != KY_ROW_CPU && row->kind != KY_ROW_PROCESS &&
 		    row->kind != KY_ROW_THREAD && row->kind != KY_ROW_STREAM)
@@ -50,7 +51,8 @@ int ky_row_index_init(struct ky_row_index *index, const struct ky_history *histo
 			return KYMO_E_MEMORY;
 	}
 	if (index->rows.len)
-		qsort(index->rows.data, index->rows.len, sizeof(*index->rows.data), compare);
+		qsort(index->rows.data, index->rows.len, sizeof(*index->rows.data),
+		      row_index_compare);
 	return KYMO_OK;
 }
 
@@ -69,7 +71,7 @@ uint32_t ky_row_find(const struct ky_row_index *index, enum ky_row_kind kind, ui
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (compare(&index->rows.data[middle], &wanted) < 0)
+		if (row_index_compare(&index->rows.data[middle], &wanted) < 0)
 			low = middle + 1;
 		else
 			high = middle;

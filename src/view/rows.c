@@ -25,7 +25,7 @@ struct writer {
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-static size_t trace_of(const struct ky_view *view, const struct ky_stream *stream)
+static size_t rows_trace_of(const struct ky_view *view, const struct ky_stream *stream)
 {
 	size_t i = 0;
 
@@ -52,7 +52,7 @@ static const char *after_name(const char *line, size_t *len, const struct ky_eve
 	return at;
 }
 
-static void put_text(struct ky_strbuf *out, const char *text, size_t len)
+static void rows_put_text(struct ky_strbuf *out, const char *text, size_t len)
 {
 	size_t n = len < MAX_TEXT_BYTES ? len : MAX_TEXT_BYTES;
 
@@ -82,19 +82,19 @@ int ky_view_line(struct ky_text *text, const struct ky_batch *one, const char **
 	return KYMO_OK;
 }
 
-static int put_line(struct writer *writer, const struct ky_batch *one, struct kymo_error *err)
+static int rows_put_line(struct writer *writer, const struct ky_batch *one, struct kymo_error *err)
 {
 	const char *text;
 	size_t len;
 	int ret = ky_view_line(writer->text, one, &text, &len, err);
 
 	if (ret == KYMO_OK)
-		put_text(writer->out, text, len);
+		rows_put_text(writer->out, text, len);
 	return ret;
 }
 
 /* [time, trace, CPU, name, text] */
-static int put_row(struct writer *writer, const struct ky_batch *one, struct kymo_error *err)
+static int rows_put_row(struct writer *writer, const struct ky_batch *one, struct kymo_error *err)
 {
 	const struct ky_event *event = one->events;
 	struct ky_strbuf *out = writer->out;
@@ -105,7 +105,7 @@ static int put_row(struct writer *writer, const struct ky_batch *one, struct kym
 		ky_strbuf_adds(out, "null");
 	else
 		ky_strbuf_addi(out, event->ns);
-	ky_strbuf_addf(out, ",%zu,", trace_of(writer->view, one->stream));
+	ky_strbuf_addf(out, ",%zu,", rows_trace_of(writer->view, one->stream));
 	if (event->cpu_id == UINT32_MAX)
 		ky_strbuf_adds(out, "null");
 	else
@@ -113,7 +113,7 @@ static int put_row(struct writer *writer, const struct ky_batch *one, struct kym
 	ky_strbuf_adds(out, ",");
 	ky_view_put_text(out, event->cls->name);
 	ky_strbuf_adds(out, ",");
-	ret = put_line(writer, one, err);
+	ret = rows_put_line(writer, one, err);
 	ky_strbuf_adds(out, "]");
 	return ret;
 }
@@ -148,7 +148,7 @@ static int put_one(struct writer *writer, const struct ky_batch *batch, size_t i
 	one.loss = NULL;
 	one.stream = ky_batch_stream(batch, one.events);
 	ky_strbuf_adds(writer->out, writer->n ? ",\n" : "");
-	ret = put_row(writer, &one, err);
+	ret = rows_put_row(writer, &one, err);
 	if (ret == KYMO_OK && writer->json)
 		ret = put_details(writer, &one, err);
 	if (ret < 0)
@@ -167,9 +167,9 @@ static int forgive(int ret)
 }
 
 /* @skip events of the range from @begin_ns to @end_ns, then up to @n into @writer. */
-static int read_range(struct writer *writer, const char *filter, int64_t begin_ns, int64_t end_ns,
-		      uint64_t skip, uint64_t n, const struct ky_view_stop *stop,
-		      struct kymo_error *err)
+static int rows_read_range(struct writer *writer, const char *filter, int64_t begin_ns,
+			   int64_t end_ns, uint64_t skip, uint64_t n,
+			   const struct ky_view_stop *stop, struct kymo_error *err)
 {
 	uint64_t until = writer->n + n;
 	struct ky_batch batch;
@@ -203,8 +203,8 @@ static int read_counted(struct writer *writer, struct ky_counts *counts, size_t 
 		int64_t begin_ns = from ? ky_counts_time(counts, from) : INT64_MIN;
 		int64_t end_ns = to < KY_COUNT_BUCKETS ? ky_counts_time(counts, to) - 1 : INT64_MAX;
 
-		ret = read_range(writer, ky_counts_filter(counts), begin_ns, end_ns, skip,
-				 n - writer->n, stop, err);
+		ret = rows_read_range(writer, ky_counts_filter(counts), begin_ns, end_ns, skip,
+				      n - writer->n, stop, err);
 		at = to;
 		skip = 0;
 	}
@@ -223,12 +223,12 @@ static int read_estimated(struct writer *writer, struct ky_counts *counts,
 
 	if (state->is_over || ky_counts_filter(counts)[0])
 		return KYMO_OK;
-	return read_range(writer, "", ky_view_time_after(view, from_ns, bits), INT64_MAX, 0, n,
-			  stop, err);
+	return rows_read_range(writer, "", ky_view_time_after(view, from_ns, bits), INT64_MAX, 0, n,
+			       stop, err);
 }
 
-static int writer_init(struct writer *writer, const struct ky_view *view, struct ky_strbuf *out,
-		       bool with_details, struct kymo_error *err)
+static int rows_writer_init(struct writer *writer, const struct ky_view *view,
+			    struct ky_strbuf *out, bool with_details, struct kymo_error *err)
 {
 	static const struct ky_text_options options = {.no_delta = true,
 						       .fields = KY_TEXT_FIELDS_CHOSEN};
@@ -285,7 +285,7 @@ int ky_view_walk(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 	struct walk walk = {.text = KY_STRBUF_INIT, .put = put, .data = data};
 	struct ky_batch batch;
 	struct ky_flow *flow;
-	int ret = writer_init(&walk.writer, view, &walk.text, true, err);
+	int ret = rows_writer_init(&walk.writer, view, &walk.text, true, err);
 
 	if (ret == KYMO_OK)
 		ret = ky_view_flow(view, "", begin_ns, end_ns, stop, &flow, err);
@@ -306,9 +306,9 @@ int ky_view_walk(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-static int read_rows(struct writer *writer, struct ky_counts *counts,
-		     const struct ky_view_request *request, const struct ky_view_stop *stop,
-		     struct kymo_error *err)
+static int rows_read_rows(struct writer *writer, struct ky_counts *counts,
+			  const struct ky_view_request *request, const struct ky_view_stop *stop,
+			  struct kymo_error *err)
 {
 	bool is_event = request->what == KY_VIEW_EVENT;
 	uint64_t n = is_event ? 1 : request->count, before;
@@ -343,9 +343,9 @@ int ky_view_rows(struct ky_view *view, const struct ky_view_request *request,
 
 	if (ret < 0)
 		return ret;
-	ret = writer_init(&writer, view, out, request->what == KY_VIEW_EVENT, err);
+	ret = rows_writer_init(&writer, view, out, request->what == KY_VIEW_EVENT, err);
 	if (ret == KYMO_OK)
-		ret = read_rows(&writer, counts, request, stop, err);
+		ret = rows_read_rows(&writer, counts, request, stop, err);
 	writer_fini(&writer);
 	ky_view_put_counts(view, counts);
 	return ret;

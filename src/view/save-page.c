@@ -20,7 +20,7 @@ struct writer {
 	char text[CHUNK_BYTES / 3 * 4];
 };
 
-static int write_all(int fd, const void *data, size_t len, struct kymo_error *err)
+static int save_page_write_all(int fd, const void *data, size_t len, struct kymo_error *err)
 {
 	int status = ky_write_all(fd, data, len);
 
@@ -48,7 +48,7 @@ static int write_asset(int fd, const char *name, struct kymo_error *err)
 		stream.next_out = out;
 		stream.avail_out = sizeof(out);
 		status = inflate(&stream, Z_NO_FLUSH);
-		ret = write_all(fd, out, sizeof(out) - stream.avail_out, err);
+		ret = save_page_write_all(fd, out, sizeof(out) - stream.avail_out, err);
 	} while (status == Z_OK && ret == KYMO_OK);
 	inflateEnd(&stream);
 	if (ret == KYMO_OK && status != Z_STREAM_END)
@@ -76,12 +76,12 @@ static int write_chunk(struct writer *writer, struct kymo_error *err)
 		writer->text[n++] = left > 2 ? digits[bits & 63] : '=';
 	}
 	writer->n = 0;
-	return write_all(writer->fd, writer->text, n, err);
+	return save_page_write_all(writer->fd, writer->text, n, err);
 }
 
 /* Compress @len bytes; @flush is Z_FINISH for the last ones. */
-static int put(struct writer *writer, z_stream *stream, const void *data, size_t len, int flush,
-	       struct kymo_error *err)
+static int save_page_put(struct writer *writer, z_stream *stream, const void *data, size_t len,
+			 int flush, struct kymo_error *err)
 {
 	int ret = KYMO_OK, status = Z_OK;
 
@@ -110,11 +110,13 @@ static int write_data(struct writer *writer, const struct ky_strbuf *head,
 		return ky_error_nomem(err);
 	for (int i = 0; i < 4; i++)
 		length[i] = (uint8_t)(head->len >> 8 * i);
-	ret = put(writer, &stream, length, sizeof(length), Z_NO_FLUSH, err);
+	ret = save_page_put(writer, &stream, length, sizeof(length), Z_NO_FLUSH, err);
 	if (ret == KYMO_OK)
-		ret = put(writer, &stream, ky_strbuf_text(head), head->len, Z_NO_FLUSH, err);
+		ret = save_page_put(writer, &stream, ky_strbuf_text(head), head->len, Z_NO_FLUSH,
+				    err);
 	if (ret == KYMO_OK)
-		ret = put(writer, &stream, ky_strbuf_text(data), data->len, Z_FINISH, err);
+		ret = save_page_put(writer, &stream, ky_strbuf_text(data), data->len, Z_FINISH,
+				    err);
 	deflateEnd(&stream);
 	return ret;
 }

@@ -15,8 +15,8 @@ struct rows {
 	size_t n_names, n_rows, n_states;
 };
 
-static int open_events(void *data, const struct ky_trace_set *set, struct ky_flow **flow,
-		       struct kymo_error *err)
+static int save_rows_open_events(void *data, const struct ky_trace_set *set, struct ky_flow **flow,
+				 struct kymo_error *err)
 {
 	struct ky_selection selection;
 
@@ -26,7 +26,7 @@ static int open_events(void *data, const struct ky_trace_set *set, struct ky_flo
 }
 
 /* From 1 on; 0: no name. */
-static int number_of(struct rows *rows, const char *name, uint64_t *number)
+static int save_rows_number_of(struct rows *rows, const char *name, uint64_t *number)
 {
 	*number = 0;
 	if (!*name)
@@ -41,17 +41,17 @@ static int number_of(struct rows *rows, const char *name, uint64_t *number)
 }
 
 /* As the server's answers: the number of a name, or the value. */
-static int detail_of(struct rows *rows, uint64_t state, uint64_t *detail)
+static int save_rows_detail_of(struct rows *rows, uint64_t state, uint64_t *detail)
 {
 	*detail = ky_state_value(state);
 	if (!ky_state_has_name(ky_state_kind(state)))
 		return KYMO_OK;
-	return number_of(rows, ky_history_name(rows->history, *detail), detail);
+	return save_rows_number_of(rows, ky_history_name(rows->history, *detail), detail);
 }
 
 /* Offset from the begin, duration, kind, detail. */
-static int put_state(struct rows *rows, const struct ky_history_interval *interval, bool is_first,
-		     struct kymo_error *err)
+static int save_rows_put_state(struct rows *rows, const struct ky_history_interval *interval,
+			       bool is_first, struct kymo_error *err)
 {
 	int64_t from_ns = interval->begin_ns > rows->begin_ns ? interval->begin_ns : rows->begin_ns;
 	int64_t to_ns = interval->end_ns < rows->end_ns ? interval->end_ns : rows->end_ns;
@@ -59,7 +59,7 @@ static int put_state(struct rows *rows, const struct ky_history_interval *interv
 
 	if (++rows->n_states > KY_SAVED_MAX_STATES)
 		return ky_saved_too_much("two million states", err);
-	if (detail_of(rows, interval->state, &detail) < 0)
+	if (save_rows_detail_of(rows, interval->state, &detail) < 0)
 		return ky_error_nomem(err);
 	ky_strbuf_addf(rows->out, "%s%llu,%llu,%d,%llu", is_first ? "" : ",",
 		       (unsigned long long)(from_ns - rows->begin_ns),
@@ -69,7 +69,7 @@ static int put_state(struct rows *rows, const struct ky_history_interval *interv
 						   : KYMO_OK;
 }
 
-static int put_states(struct rows *rows, uint32_t id, struct kymo_error *err)
+static int save_rows_put_states(struct rows *rows, uint32_t id, struct kymo_error *err)
 {
 	struct ky_history_interval interval;
 	bool is_first = true;
@@ -82,26 +82,27 @@ static int put_states(struct rows *rows, uint32_t id, struct kymo_error *err)
 			break;
 		if (ky_state_kind(interval.state) == KY_STATE_NONE)
 			continue;
-		ret = put_state(rows, &interval, is_first, err);
+		ret = save_rows_put_state(rows, &interval, is_first, err);
 		is_first = false;
 	}
 	return ret;
 }
 
-static bool has_states(const struct rows *rows, const struct ky_history_row *row)
+static bool save_rows_has_states(const struct rows *rows, const struct ky_history_row *row)
 {
 	return row->begin_ns != INT64_MIN && row->end_ns > rows->begin_ns &&
 	       row->begin_ns < rows->end_ns;
 }
 
 /* [id, parent or null, kind, number, name, origin, states]. Threads and the like without states in the range are left out. */
-static int put_row(struct rows *rows, const struct ky_history_row *row, struct kymo_error *err)
+static int save_rows_put_row(struct rows *rows, const struct ky_history_row *row,
+			     struct kymo_error *err)
 {
 	struct ky_strbuf *out = rows->out;
 	int ret = KYMO_OK;
 
-	if (!has_states(rows, row) && row->kind != KY_ROW_MACHINE && row->kind != KY_ROW_PROCESS &&
-	    row->kind != KY_ROW_CPU && row->kind != KY_ROW_DISK &&
+	if (!save_rows_has_states(rows, row) && row->kind != KY_ROW_MACHINE &&
+	    row->kind != KY_ROW_PROCESS && row->kind != KY_ROW_CPU && row->kind != KY_ROW_DISK &&
 	    (row->kind != KY_ROW_THREAD || row->begin_ns != INT64_MIN))
 		return KYMO_OK;
 	ky_strbuf_addf(out, "%s[%u,", rows->n_rows++ ? ",\n" : "", row->id);
@@ -112,13 +113,13 @@ static int put_row(struct rows *rows, const struct ky_history_row *row, struct k
 	ky_strbuf_addf(out, ",\"%s\",%lld,", ky_row_kind_text(row->kind), (long long)row->number);
 	ky_view_put_text(out, row->name);
 	ky_strbuf_addf(out, ",%lld,[", (long long)row->origin);
-	if (has_states(rows, row))
-		ret = put_states(rows, row->id, err);
+	if (save_rows_has_states(rows, row))
+		ret = save_rows_put_states(rows, row->id, err);
 	ky_strbuf_adds(out, "]]");
 	return ret;
 }
 
-static int put_rows(struct rows *rows, struct kymo_error *err)
+static int save_rows_put_rows(struct rows *rows, struct kymo_error *err)
 {
 	size_t n = ky_history_n_rows(rows->history);
 	int ret = KYMO_OK;
@@ -126,7 +127,7 @@ static int put_rows(struct rows *rows, struct kymo_error *err)
 	ky_names_init(&rows->numbers);
 	ky_strbuf_adds(rows->out, "{\"rows\": [");
 	for (size_t i = 0; i < n && ret == KYMO_OK; i++)
-		ret = put_row(rows, ky_history_row(rows->history, (uint32_t)i), err);
+		ret = save_rows_put_row(rows, ky_history_row(rows->history, (uint32_t)i), err);
 	ky_strbuf_adds(rows->out, "], \"names\": [");
 	ky_strbuf_add(rows->out, ky_strbuf_text(&rows->names), rows->names.len);
 	ky_strbuf_adds(rows->out, "]}");
@@ -140,7 +141,7 @@ static int put_rows(struct rows *rows, struct kymo_error *err)
 int ky_saved_rows(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 		  struct ky_strbuf *out, struct kymo_error *err)
 {
-	const struct ky_history_source source = {.open = open_events};
+	const struct ky_history_source source = {.open = save_rows_open_events};
 	struct rows rows = {.begin_ns = begin_ns,
 			    .end_ns = end_ns < INT64_MAX ? end_ns + 1 : INT64_MAX,
 			    .out = out,
@@ -151,7 +152,7 @@ int ky_saved_rows(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 
 	if (ret < 0)
 		return ret;
-	ret = put_rows(&rows, err);
+	ret = save_rows_put_rows(&rows, err);
 	ky_history_close(rows.history);
 	return ret;
 }

@@ -62,7 +62,8 @@ static int end_block(struct save *save, struct kymo_error *err)
 			   err);
 }
 
-static int put_event(void *data, int64_t ns, const struct ky_strbuf *json, struct kymo_error *err)
+static int save_put_event(void *data, int64_t ns, const struct ky_strbuf *json,
+			  struct kymo_error *err)
 {
 	struct save *save = data;
 	uint64_t after = (uint64_t)ns - (uint64_t)save->begin_ns;
@@ -85,11 +86,11 @@ static int put_event(void *data, int64_t ns, const struct ky_strbuf *json, struc
 	return ret;
 }
 
-static int add_events(struct save *save, struct kymo_error *err)
+static int save_add_events(struct save *save, struct kymo_error *err)
 {
 	size_t at;
-	int ret = ky_view_walk(save->view, save->begin_ns, save->end_ns, &no_stop, put_event, save,
-			       &save->damage, err);
+	int ret = ky_view_walk(save->view, save->begin_ns, save->end_ns, &no_stop, save_put_event,
+			       save, &save->damage, err);
 
 	if (ret < 0)
 		return ret;
@@ -105,8 +106,8 @@ static int add_events(struct save *save, struct kymo_error *err)
 /* ---- reports and rows ---------------------------------------------------------------------- */
 
 /* One pass for all that the traces have the events for. */
-static int run_reports(struct save *save, const struct ky_report **reports, size_t n,
-		       struct ky_report_results *results, struct kymo_error *err)
+static int save_run_reports(struct save *save, const struct ky_report **reports, size_t n,
+			    struct ky_report_results *results, struct kymo_error *err)
 {
 	struct ky_report_options options;
 	struct ky_flow *flow;
@@ -124,7 +125,7 @@ static int run_reports(struct save *save, const struct ky_report **reports, size
 	return ret;
 }
 
-static int add_reports(struct save *save, struct kymo_error *err)
+static int save_add_reports(struct save *save, struct kymo_error *err)
 {
 	const struct ky_report *reports[128];
 	struct ky_report_results results = {0};
@@ -140,7 +141,7 @@ static int add_reports(struct save *save, struct kymo_error *err)
 	}
 	if (!n)
 		return KYMO_OK;
-	ret = run_reports(save, reports, n, &results, err);
+	ret = save_run_reports(save, reports, n, &results, err);
 	/* Of a damaged trace: what could be read. */
 	if (ret >= 0 || ((ret == KYMO_E_FORMAT || ret == KYMO_E_IO || ret == KYMO_E_LIMIT) &&
 			 results.begin_ns != INT64_MIN))
@@ -149,7 +150,7 @@ static int add_reports(struct save *save, struct kymo_error *err)
 	return ret < 0 ? ret : end_section(save, "reports", UINT64_MAX, at, err);
 }
 
-static int add_rows(struct save *save, struct kymo_error *err)
+static int save_add_rows(struct save *save, struct kymo_error *err)
 {
 	size_t at = save->data.len;
 	int ret = ky_saved_rows(save->view, save->begin_ns, save->end_ns, &save->data, err);
@@ -159,7 +160,7 @@ static int add_rows(struct save *save, struct kymo_error *err)
 
 /* ---- the head ------------------------------------------------------------------------------ */
 
-static void put_losses(const struct save *save, struct ky_strbuf *out)
+static void save_put_losses(const struct save *save, struct ky_strbuf *out)
 {
 	bool any = false;
 
@@ -173,7 +174,7 @@ static void put_losses(const struct save *save, struct ky_strbuf *out)
 	}
 }
 
-static int put_head(const struct save *save, struct ky_strbuf *out, struct kymo_error *err)
+static int save_put_head(const struct save *save, struct ky_strbuf *out, struct kymo_error *err)
 {
 	const struct ky_view_request request = {.what = KY_VIEW_INFO};
 	const struct ky_view_request notes = {.what = KY_VIEW_NOTES};
@@ -186,7 +187,7 @@ static int put_head(const struct save *save, struct ky_strbuf *out, struct kymo_
 		       "\"lost\": [",
 		       (long long)save->begin_ns, (long long)save->end_ns,
 		       (unsigned long long)save->n_events, KY_SAVED_BLOCK);
-	put_losses(save, out);
+	save_put_losses(save, out);
 	ky_strbuf_adds(out, "], \"damage\": ");
 	if (save->damage.code)
 		ky_view_put_error(out, &save->damage);
@@ -215,14 +216,14 @@ int ky_view_save(struct ky_view *view, struct ky_view_notes *notes, int64_t begi
 	int ret = view->begin_ns == INT64_MIN || save.end_ns < save.begin_ns
 			  ? ky_error_set(err, KYMO_E_NOT_FOUND,
 					 "cannot save the range: it has no event")
-			  : add_events(&save, err);
+			  : save_add_events(&save, err);
 
 	if (ret == KYMO_OK)
-		ret = add_rows(&save, err);
+		ret = save_add_rows(&save, err);
 	if (ret == KYMO_OK)
-		ret = add_reports(&save, err);
+		ret = save_add_reports(&save, err);
 	if (ret == KYMO_OK)
-		ret = put_head(&save, &head, err);
+		ret = save_put_head(&save, &head, err);
 	if (ret == KYMO_OK)
 		ret = ky_saved_page(&head, &save.data, fd, err);
 	ky_strbuf_fini(&head);

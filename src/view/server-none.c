@@ -4,7 +4,7 @@
 #include "view/server.h"
 #include "view/tsp-server.h"
 
-static int refuse(struct kymo_error *err)
+static int server_none_refuse(struct kymo_error *err)
 {
 	ky_error_set(err, KYMO_E_UNSUPPORTED,
 		     "cannot start the viewer: this build has no HTTP server");
@@ -18,7 +18,7 @@ int ky_view_server_open(const struct ky_view_served *served, uint16_t port,
 	(void)served;
 	(void)port;
 	(void)server;
-	return refuse(err);
+	return server_none_refuse(err);
 }
 
 const char *ky_view_server_link(const struct ky_view_server *server)
@@ -42,7 +42,7 @@ int ky_tsp_server_open(struct ky_tsp *tsp, uint16_t port, const char *const *ori
 	(void)n_origins;
 	(void)log;
 	(void)server;
-	return refuse(err);
+	return server_none_refuse(err);
 }
 
 const char *ky_tsp_server_link(const struct ky_tsp_server *server)

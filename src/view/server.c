@@ -77,8 +77,8 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, unsigned i
 }
 
 /* Takes the text of @json. */
-static enum MHD_Result send_json(struct MHD_Connection *connection, unsigned int status,
-				 struct ky_strbuf *json)
+static enum MHD_Result server_send_json(struct MHD_Connection *connection, unsigned int status,
+					struct ky_strbuf *json)
 {
 	size_t len = json->len;
 	char *data = ky_strbuf_take(json);
@@ -90,7 +90,7 @@ static enum MHD_Result send_json(struct MHD_Connection *connection, unsigned int
 		ky_http.MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE));
 }
 
-static unsigned int status_of(int code)
+static unsigned int server_status_of(int code)
 {
 	switch (code) {
 	case KYMO_E_PERMISSION:
@@ -117,10 +117,10 @@ static enum MHD_Result send_error(struct MHD_Connection *connection, const struc
 	ky_strbuf_adds(&json, "{\"error\": ");
 	ky_view_put_error(&json, err);
 	ky_strbuf_adds(&json, "}\n");
-	return send_json(connection, status_of(err->code), &json);
+	return server_send_json(connection, server_status_of(err->code), &json);
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *connection, int code, const char *why)
+static enum MHD_Result server_refuse(struct MHD_Connection *connection, int code, const char *why)
 {
 	struct kymo_error err;
 
@@ -136,7 +136,7 @@ static enum MHD_Result send_asset(struct MHD_Connection *connection, const char 
 	while (asset->name && strcmp(asset->name, name) != 0)
 		asset++;
 	if (!asset->name)
-		return refuse(connection, KYMO_E_NOT_FOUND, "no such page");
+		return server_refuse(connection, KYMO_E_NOT_FOUND, "no such page");
 	response = ky_http.MHD_create_response_from_buffer(
 		asset->size_bytes, (void *)(uintptr_t)asset->data, MHD_RESPMEM_PERSISTENT);
 	if (response)
@@ -146,7 +146,7 @@ static enum MHD_Result send_asset(struct MHD_Connection *connection, const char 
 
 /* ---- requests ---------------------------------------------------------------------------- */
 
-static bool is_over(void *data)
+static bool server_is_over(void *data)
 {
 	const struct waiting *waiting = data;
 	char byte;
@@ -165,9 +165,9 @@ static bool is_of_notes(const struct ky_view_request *request)
 }
 
 /* The answer as JSON. */
-static int make_answer(struct ky_view_server *server, const struct ky_view_request *request,
-		       const struct ky_view_stop *stop, struct ky_strbuf *out,
-		       struct kymo_error *err)
+static int server_make_answer(struct ky_view_server *server, const struct ky_view_request *request,
+			      const struct ky_view_stop *stop, struct ky_strbuf *out,
+			      struct kymo_error *err)
 {
 	const struct ky_view_served *served = &server->served;
 	struct ky_view *view;
@@ -186,53 +186,55 @@ static int make_answer(struct ky_view_server *server, const struct ky_view_reque
 	return ret;
 }
 
-static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *connection)
+static enum MHD_Result server_answer(struct exchange *exchange, struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info =
 		ky_http.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct waiting waiting = {exchange->server, info ? info->connect_fd : -1};
-	const struct ky_view_stop stop = {is_over, &waiting};
+	const struct ky_view_stop stop = {server_is_over, &waiting};
 	struct ky_strbuf out = KY_STRBUF_INIT;
 	enum MHD_Result result;
 	struct kymo_error err;
 
 	ky_error_clear(&err);
-	if (make_answer(exchange->server, &exchange->request, &stop, &out, &err) < 0)
+	if (server_make_answer(exchange->server, &exchange->request, &stop, &out, &err) < 0)
 		result = send_error(connection, &err);
 	else
-		result = send_json(connection, MHD_HTTP_OK, &out);
+		result = server_send_json(connection, MHD_HTTP_OK, &out);
 	ky_strbuf_fini(&out);
 	return result;
 }
 
-static const char *header(struct MHD_Connection *connection, const char *name)
+static const char *server_header(struct MHD_Connection *connection, const char *name)
 {
 	return ky_http.MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
 /* Is it from the server's own page? NULL, or why not. */
-static const char *foreign(const struct exchange *exchange, struct MHD_Connection *connection)
+static const char *server_foreign(const struct exchange *exchange,
+				  struct MHD_Connection *connection)
 {
-	const char *origin = header(connection, "Origin");
+	const char *origin = server_header(connection, "Origin");
 	uint16_t port = exchange->server->port;
 
-	if (!ky_view_is_host(header(connection, "Host"), port))
+	if (!ky_view_is_host(server_header(connection, "Host"), port))
 		return "wrong Host";
 	if ((origin || exchange->request.is_post) && !ky_view_is_origin(origin, port))
 		return "wrong Origin";
 	return NULL;
 }
 
-static bool has_body(struct MHD_Connection *connection)
+static bool server_has_body(struct MHD_Connection *connection)
 {
-	const char *length = header(connection, "Content-Length");
+	const char *length = server_header(connection, "Content-Length");
 
-	return header(connection, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
+	return server_header(connection, "Transfer-Encoding") ||
+	       (length && strcmp(length, "0") != 0);
 }
 
 /* Check a request whose headers are there. MHD_YES with *done false: it may be answered. */
-static enum MHD_Result begin(struct exchange *exchange, struct MHD_Connection *connection,
-			     const char *method, bool *done)
+static enum MHD_Result server_begin(struct exchange *exchange, struct MHD_Connection *connection,
+				    const char *method, bool *done)
 {
 	bool is_post = strcmp(method, "POST") == 0;
 	struct kymo_error err;
@@ -240,19 +242,19 @@ static enum MHD_Result begin(struct exchange *exchange, struct MHD_Connection *c
 
 	*done = true;
 	if (!is_post && strcmp(method, "GET") != 0)
-		return refuse(connection, KYMO_E_PERMISSION, "no such method");
+		return server_refuse(connection, KYMO_E_PERMISSION, "no such method");
 	exchange->request.is_post = is_post;
-	why = foreign(exchange, connection);
+	why = server_foreign(exchange, connection);
 	if (why)
-		return refuse(connection, KYMO_E_PERMISSION, why);
-	if (has_body(connection))
-		return refuse(connection, KYMO_E_INVALID, "requests have no body");
+		return server_refuse(connection, KYMO_E_PERMISSION, why);
+	if (server_has_body(connection))
+		return server_refuse(connection, KYMO_E_INVALID, "requests have no body");
 	ky_error_clear(&err);
 	if (ky_view_request_parse(exchange->target, is_post, exchange->server->token,
 				  &exchange->request, &err) < 0)
 		return send_error(connection, &err);
 	if (exchange->request.side && !exchange->server->served.beside)
-		return refuse(connection, KYMO_E_NOT_FOUND, "no such page");
+		return server_refuse(connection, KYMO_E_NOT_FOUND, "no such page");
 	*done = false;
 	return MHD_YES;
 }
@@ -267,9 +269,9 @@ static const char *asset_of(const struct exchange *exchange)
 	return exchange->server->served.beside && !request->side ? "pair.html" : "index.html";
 }
 
-static enum MHD_Result handle(void *data, struct MHD_Connection *connection, const char *url,
-			      const char *method, const char *version, const char *upload,
-			      size_t *n_upload, void **own)
+static enum MHD_Result server_handle(void *data, struct MHD_Connection *connection, const char *url,
+				     const char *method, const char *version, const char *upload,
+				     size_t *n_upload, void **own)
 {
 	struct exchange *exchange = *own;
 	enum MHD_Result ret;
@@ -283,17 +285,17 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
 		return MHD_NO;
 	if (!exchange->is_begun) {
 		exchange->is_begun = true;
-		ret = begin(exchange, connection, method, &done);
+		ret = server_begin(exchange, connection, method, &done);
 		if (done || exchange->request.is_post)
 			return ret; /* a POST comes again after its (empty) body */
 	}
 	if (exchange->request.what == KY_VIEW_ASSET)
 		return send_asset(connection, asset_of(exchange));
-	return answer(exchange, connection);
+	return server_answer(exchange, connection);
 }
 
 /* The target as it is on the wire, before libmicrohttpd decodes it. */
-static void *take_target(void *data, const char *target, struct MHD_Connection *connection)
+static void *server_take_target(void *data, const char *target, struct MHD_Connection *connection)
 {
 	struct exchange *exchange = calloc(1, sizeof(*exchange));
 
@@ -305,8 +307,8 @@ static void *take_target(void *data, const char *target, struct MHD_Connection *
 	return exchange;
 }
 
-static void end_exchange(void *data, struct MHD_Connection *connection, void **own,
-			 enum MHD_RequestTerminationCode why)
+static void server_end_exchange(void *data, struct MHD_Connection *connection, void **own,
+				enum MHD_RequestTerminationCode why)
 {
 	struct exchange *exchange = *own;
 
@@ -321,7 +323,7 @@ static void end_exchange(void *data, struct MHD_Connection *connection, void **o
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
-static int listen_on(uint16_t *port, struct kymo_error *err)
+static int server_listen_on(uint16_t *port, struct kymo_error *err)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
 				      .sin_port = htons(*port),
@@ -359,16 +361,17 @@ static int make_token(struct ky_view_server *server, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int start(struct ky_view_server *server, int fd, struct kymo_error *err)
+static int server_start(struct ky_view_server *server, int fd, struct kymo_error *err)
 {
 	server->daemon = ky_http.MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0,
-		NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_URI_LOG_CALLBACK, take_target, server, MHD_OPTION_NOTIFY_COMPLETED,
-		end_exchange, server, MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, MAX_REQUEST_BYTES,
-		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_STACK_SIZE,
-		THREAD_STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+		NULL, NULL, server_handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_URI_LOG_CALLBACK, server_take_target, server,
+		MHD_OPTION_NOTIFY_COMPLETED, server_end_exchange, server,
+		MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		MAX_REQUEST_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
+		MHD_OPTION_THREAD_STACK_SIZE, THREAD_STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+		MHD_OPTION_END);
 	if (server->daemon)
 		return KYMO_OK;
 	close(fd);
@@ -395,10 +398,10 @@ int ky_view_server_open(const struct ky_view_served *served, uint16_t port,
 		return ky_error_nomem(err);
 	server->served = *served;
 	server->port = port;
-	fd = listen_on(&server->port, err);
+	fd = server_listen_on(&server->port, err);
 	ret = fd < 0 ? fd : make_token(server, err);
 	if (ret == KYMO_OK)
-		ret = start(server, fd, err);
+		ret = server_start(server, fd, err);
 	else if (fd >= 0)
 		close(fd);
 	if (ret == KYMO_OK)

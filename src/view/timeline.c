@@ -9,8 +9,8 @@
 
 /* ---- building ---------------------------------------------------------------------------- */
 
-static int open_events(void *data, const struct ky_trace_set *set, struct ky_flow **flow,
-		       struct kymo_error *err)
+static int timeline_open_events(void *data, const struct ky_trace_set *set, struct ky_flow **flow,
+				struct kymo_error *err)
 {
 	struct ky_selection selection;
 
@@ -19,7 +19,7 @@ static int open_events(void *data, const struct ky_trace_set *set, struct ky_flo
 	return ky_flow_open_selected(set, &selection, flow, err);
 }
 
-static int note_progress(void *data, uint64_t n_events)
+static int timeline_note_progress(void *data, uint64_t n_events)
 {
 	struct ky_view_history *own = data;
 
@@ -38,12 +38,12 @@ static void take_partial(void *data, struct ky_history *history)
 	pthread_mutex_unlock(&own->lock);
 }
 
-static void *build(void *data)
+static void *timeline_build(void *data)
 {
 	struct ky_view *view = data;
 	struct ky_view_history *own = &view->history;
-	const struct ky_history_source source = {.open = open_events,
-						 .progress = note_progress,
+	const struct ky_history_source source = {.open = timeline_open_events,
+						 .progress = timeline_note_progress,
 						 .partial = take_partial,
 						 .data = own};
 	struct ky_history *history = NULL;
@@ -79,13 +79,13 @@ void ky_view_history_fini(struct ky_view_history *own)
 }
 
 /* The caller has the lock. */
-static int begin(struct ky_view *view, struct kymo_error *err)
+static int timeline_begin(struct ky_view *view, struct kymo_error *err)
 {
 	int status;
 
 	if (view->shared || view->history.is_started)
 		return KYMO_OK;
-	status = pthread_create(&view->history.thread, NULL, build, view);
+	status = pthread_create(&view->history.thread, NULL, timeline_build, view);
 	if (status)
 		return ky_error_errno(err, status, "cannot start a thread that builds the history");
 	view->history.is_started = true;
@@ -99,7 +99,7 @@ int ky_view_take_history(struct ky_view *view, struct ky_history **history, stru
 
 	*history = NULL;
 	pthread_mutex_lock(&own->lock);
-	ret = begin(view, err);
+	ret = timeline_begin(view, err);
 	if (ret < 0)
 		return ret;
 	*history = own->history;
@@ -141,7 +141,7 @@ struct picture {
 };
 
 /* The number of a name in the answer, from 1 on. 0 or KYMO_E_MEMORY. */
-static int number_of(struct picture *picture, const char *name, uint64_t *number)
+static int timeline_number_of(struct picture *picture, const char *name, uint64_t *number)
 {
 	*number = (uintptr_t)ky_names_get(&picture->numbers, name);
 	if (*number)
@@ -153,7 +153,7 @@ static int number_of(struct picture *picture, const char *name, uint64_t *number
 }
 
 /* What the page needs of a state beside its kind: the number of a name, or the value. */
-static int detail_of(struct picture *picture, uint64_t state, uint64_t *detail)
+static int timeline_detail_of(struct picture *picture, uint64_t state, uint64_t *detail)
 {
 	const char *name;
 
@@ -162,11 +162,11 @@ static int detail_of(struct picture *picture, uint64_t state, uint64_t *detail)
 		return KYMO_OK;
 	name = ky_history_name(picture->history, *detail);
 	*detail = 0;
-	return *name ? number_of(picture, name, detail) : KYMO_OK;
+	return *name ? timeline_number_of(picture, name, detail) : KYMO_OK;
 }
 
 /* Of pixels without one main state, those with and without short states differ. */
-static bool is_same(const struct ky_history_pixel *a, const struct ky_history_pixel *b)
+static bool timeline_is_same(const struct ky_history_pixel *a, const struct ky_history_pixel *b)
 {
 	return a->state == b->state &&
 	       (ky_state_kind(a->state) != KY_STATE_NONE || a->more == b->more);
@@ -181,7 +181,7 @@ static void put_run(struct ky_strbuf *out, bool any, const uint64_t numbers[4])
 }
 
 /* from, to, kind, detail: pixels with the same state. */
-static int put_runs(struct picture *picture)
+static int timeline_put_runs(struct picture *picture)
 {
 	struct ky_strbuf *out = picture->out;
 	bool any = false;
@@ -189,12 +189,12 @@ static int put_runs(struct picture *picture)
 	for (size_t x = 0, to; x < picture->n; x = to) {
 		uint64_t state = picture->pixels[x].state, detail;
 
-		for (to = x + 1;
-		     to < picture->n && is_same(&picture->pixels[x], &picture->pixels[to]);)
+		for (to = x + 1; to < picture->n &&
+				 timeline_is_same(&picture->pixels[x], &picture->pixels[to]);)
 			to++;
 		if (ky_state_kind(state) == KY_STATE_NONE && !picture->pixels[x].more)
 			continue;
-		if (detail_of(picture, state, &detail) < 0)
+		if (timeline_detail_of(picture, state, &detail) < 0)
 			return KYMO_E_MEMORY;
 		put_run(out, any, (const uint64_t[]){x, to, ky_state_kind(state), detail});
 		any = true;
@@ -202,7 +202,7 @@ static int put_runs(struct picture *picture)
 	return KYMO_OK;
 }
 
-static int put_row(struct picture *picture, uint32_t id, struct kymo_error *err)
+static int timeline_put_row(struct picture *picture, uint32_t id, struct kymo_error *err)
 {
 	int ret = ky_history_pixels(picture->history, id, picture->begin_ns, picture->end_ns,
 				    picture->n, picture->pixels, err);
@@ -210,13 +210,13 @@ static int put_row(struct picture *picture, uint32_t id, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	ky_strbuf_addf(picture->out, "{\"id\": %u, \"runs\": [", id);
-	ret = put_runs(picture);
+	ret = timeline_put_runs(picture);
 	ky_strbuf_adds(picture->out, "]}");
 	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
-static int put_rows(struct picture *picture, const struct ky_view_request *request,
-		    const struct ky_view_stop *stop, struct kymo_error *err)
+static int timeline_put_rows(struct picture *picture, const struct ky_view_request *request,
+			     const struct ky_view_stop *stop, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -225,13 +225,13 @@ static int put_rows(struct picture *picture, const struct ky_view_request *reque
 			return ky_error_set(err, KYMO_E_INTERRUPTED,
 					    "the client has closed the connection");
 		ky_strbuf_adds(picture->out, i ? ",\n" : "");
-		ret = put_row(picture, request->ids[i], err);
+		ret = timeline_put_row(picture, request->ids[i], err);
 	}
 	return ret;
 }
 
-static int draw(struct picture *picture, const struct ky_view_request *request,
-		const struct ky_view_stop *stop, struct kymo_error *err)
+static int timeline_draw(struct picture *picture, const struct ky_view_request *request,
+			 const struct ky_view_stop *stop, struct kymo_error *err)
 {
 	int ret;
 
@@ -239,7 +239,7 @@ static int draw(struct picture *picture, const struct ky_view_request *request,
 	if (!picture->pixels)
 		return ky_error_nomem(err);
 	ky_names_init(&picture->numbers);
-	ret = put_rows(picture, request, stop, err);
+	ret = timeline_put_rows(picture, request, stop, err);
 	ky_strbuf_adds(picture->out, "], \"names\": [");
 	ky_strbuf_add(picture->out, picture->names.data, picture->names.len);
 	if (ret == KYMO_OK && ky_strbuf_failed(&picture->names))
@@ -266,7 +266,7 @@ int ky_view_timeline(struct ky_view *view, const struct ky_view_request *request
 		ky_view_put_ready(view, out);
 		ky_strbuf_addf(out, ", \"count\": %zu, \"rows\": [", picture.n);
 		if (picture.history && picture.end_ns > request->begin_ns)
-			ret = draw(&picture, request, stop, err);
+			ret = timeline_draw(&picture, request, stop, err);
 		else
 			ky_strbuf_adds(out, "], \"names\": [");
 		ky_strbuf_adds(out, "]}\n");

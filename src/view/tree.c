@@ -10,7 +10,7 @@
 #define COARSE_PIXELS ((size_t)64)
 
 /* [id, parent or null, kind, number, name, origin, has states] */
-static void put_row(struct ky_strbuf *out, const struct ky_history_row *row, bool any)
+static void tree_put_row(struct ky_strbuf *out, const struct ky_history_row *row, bool any)
 {
 	ky_strbuf_addf(out, "%s[%u,", any ? ",\n" : "", row->id);
 	if (row->parent == KY_HISTORY_NO_ROW)
@@ -23,23 +23,23 @@ static void put_row(struct ky_strbuf *out, const struct ky_history_row *row, boo
 }
 
 /* Of more rows than an answer can have, threads are left out that came late. */
-static bool fits(const struct ky_history_row *row)
+static bool tree_fits(const struct ky_history_row *row)
 {
 	return row->id < MAX_TREE_ROWS ||
 	       !(row->kind == KY_ROW_SPANS || row->kind == KY_ROW_THREAD ||
 		 row->kind == KY_ROW_PROCESS);
 }
 
-static void put_rows(const struct ky_history *history, struct ky_strbuf *out)
+static void tree_put_rows(const struct ky_history *history, struct ky_strbuf *out)
 {
 	size_t n = ky_history_n_rows(history), n_put = 0;
 
 	for (size_t i = 0; i < n && n_put < 2 * MAX_TREE_ROWS; i++) {
 		const struct ky_history_row *row = ky_history_row(history, (uint32_t)i);
 
-		if (!fits(row))
+		if (!tree_fits(row))
 			continue;
-		put_row(out, row, n_put != 0);
+		tree_put_row(out, row, n_put != 0);
 		n_put++;
 	}
 	ky_strbuf_addf(out, "], \"omitted\": %zu", n - n_put);
@@ -55,7 +55,7 @@ int ky_view_tree(struct ky_view *view, struct ky_strbuf *out, struct kymo_error 
 		ky_view_put_ready(view, out);
 		ky_strbuf_adds(out, ", \"rows\": [");
 		if (history)
-			put_rows(history, out);
+			tree_put_rows(history, out);
 		else
 			ky_strbuf_adds(out, "], \"omitted\": 0");
 		ky_strbuf_adds(out, "}\n");
@@ -132,7 +132,7 @@ int ky_view_activity(struct ky_view *view, const struct ky_view_request *request
 
 /* ---- a moment ---------------------------------------------------------------------------- */
 
-static void put_time(struct ky_strbuf *out, const char *name, int64_t ns)
+static void tree_put_time(struct ky_strbuf *out, const char *name, int64_t ns)
 {
 	ky_strbuf_addf(out, "\"%s\": ", name);
 	if (ns == INT64_MIN || ns == INT64_MAX)
@@ -151,8 +151,8 @@ static int put_moment(struct ky_history *history, uint32_t row, int64_t ns, stru
 	if (ret < 0)
 		return ret;
 	kind = ky_state_kind(found.state);
-	put_time(out, "begin", found.begin_ns);
-	put_time(out, "end", found.end_ns);
+	tree_put_time(out, "begin", found.begin_ns);
+	tree_put_time(out, "end", found.end_ns);
 	ky_strbuf_addf(out, "\"kind\": %d, \"value\": %llu, \"name\": ", (int)kind,
 		       (unsigned long long)ky_state_value(found.state));
 	ky_view_put_text(out, ky_state_has_name(kind)

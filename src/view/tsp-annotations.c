@@ -21,7 +21,7 @@ struct marks {
 	bool is_running;
 };
 
-static bool is_wanted(const struct ky_tsp_request *request, const char *category)
+static bool tsp_annotations_is_wanted(const struct ky_tsp_request *request, const char *category)
 {
 	for (size_t i = 0; i < request->categories.len; i++) {
 		if (strcmp(request->categories.data[i], category) == 0)
@@ -62,7 +62,7 @@ static bool is_due(const struct marks *marks, int64_t ns)
 	       (!marks->n || (uint64_t)ns - (uint64_t)marks->last_ns >= marks->width_ns);
 }
 
-static void put_losses(struct marks *marks)
+static void tsp_annotations_put_losses(struct marks *marks)
 {
 	const struct ky_tsp_request *request = marks->answer->request;
 	char label[64];
@@ -83,7 +83,7 @@ static void put_losses(struct marks *marks)
 }
 
 /* [time, trace, CPU, name, text] */
-static void put_row(struct marks *marks, const struct ky_json *row)
+static void tsp_annotations_put_row(struct marks *marks, const struct ky_json *row)
 {
 	const struct ky_tsp_request *request = marks->answer->request;
 	const struct ky_json *time = row->kind == KY_JSON_ARRAY ? row->list.first : NULL,
@@ -100,7 +100,7 @@ static void put_row(struct marks *marks, const struct ky_json *row)
 }
 
 /* The engine counts marks once for all answers. */
-static int put_events(struct marks *marks, struct kymo_error *err)
+static int tsp_annotations_put_events(struct marks *marks, struct kymo_error *err)
 {
 	struct ky_view_request *request = calloc(1, sizeof(*request));
 	const struct ky_json *root, *rows;
@@ -124,7 +124,7 @@ static int put_events(struct marks *marks, struct kymo_error *err)
 		rows = rows && rows->kind == KY_JSON_ARRAY ? rows->list.first : NULL;
 		request->row += KY_VIEW_MAX_ROWS;
 		for (const struct ky_json *row = rows; row; row = row->next)
-			put_row(marks, row);
+			tsp_annotations_put_row(marks, row);
 		ky_arena_fini(&arena);
 	} while (rows && request->row < MAX_ENTRIES);
 	free(request);
@@ -138,21 +138,21 @@ static int put_annotations(struct ky_tsp_answer *answer, struct kymo_error *err)
 	struct marks marks = {
 		.answer = answer,
 		.width_ns = ((uint64_t)request->end_ns - (uint64_t)request->begin_ns) / n};
-	bool with_losses = is_wanted(request, LOST);
+	bool with_losses = tsp_annotations_is_wanted(request, LOST);
 	int ret = KYMO_OK;
 
 	ky_tsp_put_head(answer->out, false);
 	ky_strbuf_adds(answer->out, "{\"annotations\": {");
 	if (with_losses) {
 		ky_strbuf_adds(answer->out, "\"" LOST "\": [");
-		put_losses(&marks);
+		tsp_annotations_put_losses(&marks);
 		ky_strbuf_adds(answer->out, "]");
 	}
 	marks.n = 0;
-	if (is_wanted(request, MARKS) && has_marks(answer->view)) {
+	if (tsp_annotations_is_wanted(request, MARKS) && has_marks(answer->view)) {
 		ky_strbuf_adds(answer->out,
 			       with_losses ? ", \"" MARKS "\": [" : "\"" MARKS "\": [");
-		ret = put_events(&marks, err);
+		ret = tsp_annotations_put_events(&marks, err);
 		ky_strbuf_adds(answer->out, "]");
 	}
 	ky_strbuf_adds(answer->out, "}}}\n");

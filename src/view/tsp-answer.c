@@ -37,7 +37,7 @@ void ky_tsp_put_head(struct ky_strbuf *out, bool is_running)
 
 /* ---- errors ------------------------------------------------------------------------------ */
 
-static unsigned int status_of(int code)
+static unsigned int tsp_answer_status_of(int code)
 {
 	switch (code) {
 	case KYMO_E_INVALID:
@@ -65,7 +65,7 @@ unsigned int ky_tsp_put_error(struct ky_strbuf *out, const struct kymo_error *er
 	ky_strbuf_adds(out, ", \"detail\": ");
 	ky_view_put_error(out, err);
 	ky_strbuf_adds(out, "}\n");
-	return status_of(err->code);
+	return tsp_answer_status_of(err->code);
 }
 
 /* ---- the engine of the page -------------------------------------------------------------- */

@@ -43,14 +43,14 @@ static int map_rows(struct arrows *arrows, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static uint32_t row_of(const struct ky_map *map, uint64_t number)
+static uint32_t tsp_arrows_row_of(const struct ky_map *map, uint64_t number)
 {
 	uintptr_t value = (uintptr_t)ky_map_get(map, number);
 
 	return value ? (uint32_t)(value - 1) : KY_HISTORY_NO_ROW;
 }
 
-static bool runs(enum ky_state_kind kind)
+static bool tsp_arrows_runs(enum ky_state_kind kind)
 {
 	return kind == KY_STATE_USER || kind == KY_STATE_SYSCALL || kind == KY_STATE_RUNNING ||
 	       kind == KY_STATE_IRQ || kind == KY_STATE_SOFTIRQ;
@@ -66,9 +66,9 @@ static int time_of_run(struct arrows *arrows, uint32_t row, int64_t ns, int64_t 
 	*run_ns = INT64_MIN;
 	for (size_t i = 0; i < MAX_STATES && at.end_ns < INT64_MAX; i++) {
 		ret = ky_history_at(arrows->history, row, at.end_ns, &at, err);
-		if (ret < 0 || (!i && runs(ky_state_kind(at.state))))
+		if (ret < 0 || (!i && tsp_arrows_runs(ky_state_kind(at.state))))
 			return ret;
-		if (runs(ky_state_kind(at.state))) {
+		if (tsp_arrows_runs(ky_state_kind(at.state))) {
 			*run_ns = at.begin_ns;
 			return KYMO_OK;
 		}
@@ -87,7 +87,7 @@ static void put_arrow(struct arrows *arrows, uint32_t from, uint32_t to, int64_t
 
 static int add_waking(struct arrows *arrows, const struct ky_event *event, struct kymo_error *err)
 {
-	uint32_t cpu = row_of(&arrows->cpus, event->cpu_id), target;
+	uint32_t cpu = tsp_arrows_row_of(&arrows->cpus, event->cpu_id), target;
 	struct ky_history_interval waker;
 	int64_t run_ns;
 	uint64_t tid;
@@ -101,7 +101,7 @@ static int add_waking(struct arrows *arrows, const struct ky_event *event, struc
 	if (cpu == KY_HISTORY_NO_ROW || !ky_get_number(event, &arrows->tid, &tid) ||
 	    (arrows->n && (uint64_t)event->ns - (uint64_t)arrows->last_ns < arrows->width_ns))
 		return KYMO_OK;
-	target = row_of(&arrows->threads, (uint64_t)(int32_t)tid);
+	target = tsp_arrows_row_of(&arrows->threads, (uint64_t)(int32_t)tid);
 	if (target == KY_HISTORY_NO_ROW)
 		return KYMO_OK;
 	ret = ky_history_at(arrows->history, cpu, event->ns, &waker, err);

@@ -14,7 +14,7 @@ struct bookmarks {
 	const struct ky_json *first; /* of the notes */
 };
 
-static uint64_t number_of(const struct ky_json *note)
+static uint64_t tsp_bookmarks_number_of(const struct ky_json *note)
 {
 	const struct ky_json *id = ky_json_get(note, "id");
 
@@ -27,11 +27,12 @@ static void uuid_of(const struct bookmarks *bookmarks, const struct ky_json *not
 {
 	char number[24];
 
-	snprintf(number, sizeof(number), "%llu", (unsigned long long)number_of(note));
+	snprintf(number, sizeof(number), "%llu", (unsigned long long)tsp_bookmarks_number_of(note));
 	ky_tsp_make_uuid(uuid, "bookmark", bookmarks->answer->experiment->uuid, number);
 }
 
-static void put_time(struct ky_strbuf *out, const char *name, const struct ky_json *value)
+static void tsp_bookmarks_put_time(struct ky_strbuf *out, const char *name,
+				   const struct ky_json *value)
 {
 	ky_strbuf_addf(out, ", \"%s\": ", name);
 	ky_strbuf_addi(out,
@@ -47,14 +48,14 @@ static void put_bookmark(const struct bookmarks *bookmarks, const struct ky_json
 	uuid_of(bookmarks, note, uuid);
 	ky_strbuf_addf(out, "{\"uuid\": \"%s\", \"name\": ", uuid);
 	ky_view_put_text(out, text && text->kind == KY_JSON_STRING ? text->string.data : "");
-	put_time(out, "start", ky_json_get(note, "begin"));
-	put_time(out, "end", ky_json_get(note, "end"));
+	tsp_bookmarks_put_time(out, "start", ky_json_get(note, "begin"));
+	tsp_bookmarks_put_time(out, "end", ky_json_get(note, "end"));
 	ky_strbuf_adds(out, "}");
 }
 
 /* Ask for all notes, or for a change: then bookmarks->first is what is there afterwards. */
-static int ask(struct bookmarks *bookmarks, enum ky_view_what what, uint64_t number,
-	       struct kymo_error *err)
+static int tsp_bookmarks_ask(struct bookmarks *bookmarks, enum ky_view_what what, uint64_t number,
+			     struct kymo_error *err)
 {
 	const struct ky_tsp_request *request = bookmarks->answer->request;
 	struct ky_strbuf text = KY_STRBUF_INIT;
@@ -77,11 +78,12 @@ static int ask(struct bookmarks *bookmarks, enum ky_view_what what, uint64_t num
 	return ret;
 }
 
-static const struct ky_json *find_number(const struct bookmarks *bookmarks, uint64_t number)
+static const struct ky_json *tsp_bookmarks_find_number(const struct bookmarks *bookmarks,
+						       uint64_t number)
 {
 	const struct ky_json *note = bookmarks->first;
 
-	while (note && number_of(note) != number)
+	while (note && tsp_bookmarks_number_of(note) != number)
 		note = note->next;
 	return note;
 }
@@ -99,20 +101,21 @@ static const struct ky_json *find_uuid(const struct bookmarks *bookmarks, const 
 }
 
 /* The new one has the greatest number. */
-static int create(struct bookmarks *bookmarks, struct kymo_error *err)
+static int tsp_bookmarks_create(struct bookmarks *bookmarks, struct kymo_error *err)
 {
 	const struct ky_json *newest;
-	int ret = ask(bookmarks, KY_VIEW_NOTE, 0, err);
+	int ret = tsp_bookmarks_ask(bookmarks, KY_VIEW_NOTE, 0, err);
 
 	newest = bookmarks->first;
 	for (const struct ky_json *note = newest; ret == KYMO_OK && note; note = note->next)
-		newest = number_of(note) > number_of(newest) ? note : newest;
+		newest = tsp_bookmarks_number_of(note) > tsp_bookmarks_number_of(newest) ? note
+											 : newest;
 	if (ret == KYMO_OK && newest)
 		put_bookmark(bookmarks, newest);
 	return ret;
 }
 
-static void put_all(const struct bookmarks *bookmarks)
+static void tsp_bookmarks_put_all(const struct bookmarks *bookmarks)
 {
 	ky_strbuf_adds(bookmarks->answer->out, "[");
 	for (const struct ky_json *note = bookmarks->first; note; note = note->next) {
@@ -131,13 +134,13 @@ static int answer_one(struct bookmarks *bookmarks, struct kymo_error *err)
 
 	if (!note)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such bookmark");
-	number = number_of(note);
+	number = tsp_bookmarks_number_of(note);
 	if (request->what == KY_TSP_BOOKMARK_UPDATE)
-		ret = ask(bookmarks, KY_VIEW_NOTE, number, err);
+		ret = tsp_bookmarks_ask(bookmarks, KY_VIEW_NOTE, number, err);
 	else if (request->what == KY_TSP_BOOKMARK_DELETE)
-		ret = ask(bookmarks, KY_VIEW_UNNOTE, number, err);
+		ret = tsp_bookmarks_ask(bookmarks, KY_VIEW_UNNOTE, number, err);
 	if (request->what == KY_TSP_BOOKMARK_UPDATE && ret == KYMO_OK)
-		note = find_number(bookmarks, number);
+		note = tsp_bookmarks_find_number(bookmarks, number);
 	if (ret == KYMO_OK && note)
 		put_bookmark(bookmarks, note);
 	return ret;
@@ -152,11 +155,11 @@ int ky_tsp_bookmarks(struct ky_tsp_answer *answer, struct kymo_error *err)
 		return ky_error_nomem(err);
 	ky_arena_init(&bookmarks.arena);
 	if (answer->request->what == KY_TSP_BOOKMARK_CREATE) {
-		ret = create(&bookmarks, err);
+		ret = tsp_bookmarks_create(&bookmarks, err);
 	} else {
-		ret = ask(&bookmarks, KY_VIEW_NOTES, 0, err);
+		ret = tsp_bookmarks_ask(&bookmarks, KY_VIEW_NOTES, 0, err);
 		if (ret == KYMO_OK && answer->request->what == KY_TSP_BOOKMARKS)
-			put_all(&bookmarks);
+			tsp_bookmarks_put_all(&bookmarks);
 		else if (ret == KYMO_OK)
 			ret = answer_one(&bookmarks, err);
 	}

@@ -18,13 +18,13 @@ struct tree {
 
 /* ---- cells ------------------------------------------------------------------------------- */
 
-static void add_text(struct ky_strbuf *text, const struct ky_json *value)
+static void tsp_data_tree_add_text(struct ky_strbuf *text, const struct ky_json *value)
 {
 	if (value && value->kind == KY_JSON_STRING)
 		ky_strbuf_add(text, value->string.data, value->string.len);
 }
 
-static void add_number(struct ky_strbuf *text, const struct ky_json *value)
+static void tsp_data_tree_add_number(struct ky_strbuf *text, const struct ky_json *value)
 {
 	if (value->kind == KY_JSON_INTEGER && value->integer.negative)
 		ky_strbuf_addi(text, (int64_t)value->integer.u);
@@ -41,7 +41,7 @@ static void add_object(struct ky_strbuf *text, const struct ky_json *value)
 	bool is_irq = ky_json_get(value, "nr") != NULL;
 
 	if (tid) {
-		add_text(text, ky_json_get(value, "name"));
+		tsp_data_tree_add_text(text, ky_json_get(value, "name"));
 		if (tid->kind == KY_JSON_INTEGER)
 			ky_strbuf_addf(text, " (%lld)", (long long)tid->integer.u);
 		return;
@@ -51,30 +51,30 @@ static void add_object(struct ky_strbuf *text, const struct ky_json *value)
 		if (!is_irq)
 			ky_strbuf_addf(text, "%s ", one->key);
 		if (one->kind == KY_JSON_INTEGER || one->kind == KY_JSON_REAL)
-			add_number(text, one);
+			tsp_data_tree_add_number(text, one);
 		else
-			add_text(text, one);
+			tsp_data_tree_add_text(text, one);
 	}
 }
 
-static void put_cell(struct ky_strbuf *out, const struct ky_json *value)
+static void tsp_data_tree_put_cell(struct ky_strbuf *out, const struct ky_json *value)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
 	if (value && (value->kind == KY_JSON_INTEGER || value->kind == KY_JSON_BIG ||
 		      value->kind == KY_JSON_REAL))
-		add_number(&text, value);
+		tsp_data_tree_add_number(&text, value);
 	else if (value && value->kind == KY_JSON_OBJECT)
 		add_object(&text, value);
 	else
-		add_text(&text, value);
+		tsp_data_tree_add_text(&text, value);
 	ky_view_put_text(out, ky_strbuf_text(&text));
 	ky_strbuf_fini(&text);
 }
 
 /* ---- heads ------------------------------------------------------------------------------- */
 
-static const char *text_of(const struct ky_json *object, const char *name)
+static const char *tsp_data_tree_text_of(const struct ky_json *object, const char *name)
 {
 	const struct ky_json *value = object ? ky_json_get(object, name) : NULL;
 
@@ -88,7 +88,7 @@ static const char *type_of(const struct ky_json *column)
 		{"ratio", "NUMBER"}, {"timestamp", "TIMESTAMP"}, {"size", "BINARY_NUMBER"},
 		{"rate", "NUMBER"},
 	};
-	const char *class = text_of(column, "class");
+	const char *class = tsp_data_tree_text_of(column, "class");
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
 		if (strcmp(types[i][0], class) == 0)
@@ -104,12 +104,12 @@ static const struct ky_json *columns_of(const struct ky_json *table)
 	return columns && columns->kind == KY_JSON_ARRAY ? columns->list.first : NULL;
 }
 
-static void put_title(struct ky_strbuf *out, const struct ky_json *column)
+static void tsp_data_tree_put_title(struct ky_strbuf *out, const struct ky_json *column)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
-	ky_strbuf_adds(&text, text_of(column, "title"));
-	if (strcmp(text_of(column, "class"), "duration") == 0)
+	ky_strbuf_adds(&text, tsp_data_tree_text_of(column, "title"));
+	if (strcmp(tsp_data_tree_text_of(column, "class"), "duration") == 0)
 		ky_strbuf_adds(&text, " (ns)");
 	ky_view_put_text(out, ky_strbuf_text(&text));
 	ky_strbuf_fini(&text);
@@ -124,7 +124,7 @@ static void put_heads(struct tree *tree)
 	for (size_t i = 0; i < tree->n_columns; i++) {
 		ky_strbuf_adds(tree->out, i ? ", {\"name\": " : "{\"name\": ");
 		if (column)
-			put_title(tree->out, column);
+			tsp_data_tree_put_title(tree->out, column);
 		else
 			ky_view_put_text(tree->out, i ? "" : "Report");
 		ky_strbuf_addf(tree->out, ", \"tooltip\": \"\", \"dataType\": \"%s\"}",
@@ -161,9 +161,9 @@ static uint64_t put_table_entry(struct tree *tree, const struct ky_json *table)
 		struct ky_strbuf text = KY_STRBUF_INIT;
 
 		if (!n)
-			ky_strbuf_addf(&text, "%s: ", text_of(table, "title"));
-		ky_strbuf_adds(&text, text_of(column, "title"));
-		if (strcmp(text_of(column, "class"), "duration") == 0)
+			ky_strbuf_addf(&text, "%s: ", tsp_data_tree_text_of(table, "title"));
+		ky_strbuf_adds(&text, tsp_data_tree_text_of(column, "title"));
+		if (strcmp(tsp_data_tree_text_of(column, "class"), "duration") == 0)
 			ky_strbuf_adds(&text, " (ns)");
 		ky_strbuf_adds(tree->out, n ? ", " : "");
 		ky_view_put_text(tree->out, ky_strbuf_text(&text));
@@ -185,7 +185,8 @@ static void put_table(struct tree *tree, const struct ky_json *table)
 		for (const struct ky_json *column = columns_of(table); column;
 		     column = column->next, n++) {
 			ky_strbuf_adds(tree->out, n ? ", " : "");
-			put_cell(tree->out, ky_json_get(row, text_of(column, "name")));
+			tsp_data_tree_put_cell(
+				tree->out, ky_json_get(row, tsp_data_tree_text_of(column, "name")));
 		}
 		end_entry(tree, n);
 	}
@@ -193,7 +194,7 @@ static void put_table(struct tree *tree, const struct ky_json *table)
 
 /* ---- the answer -------------------------------------------------------------------------- */
 
-static void put_tree(struct tree *tree)
+static void tsp_data_tree_put_tree(struct tree *tree)
 {
 	size_t n_tables = 0;
 
@@ -248,7 +249,7 @@ int ky_tsp_data_tree(struct ky_tsp_answer *answer, struct kymo_error *err)
 	}
 	tree.tables = ret == KYMO_OK ? tables_of(root) : NULL;
 	if (tree.tables)
-		put_tree(&tree);
+		tsp_data_tree_put_tree(&tree);
 	else if (ret == KYMO_OK)
 		ret = ky_error_set(err, KYMO_E_STATE, "the report has no tables");
 	ky_arena_fini(&arena);

@@ -172,8 +172,8 @@ static void put_named(struct ky_tsp_answer *answer, const struct ky_tsp_experime
  * Answer with an experiment of the same name, or add @experiment if others have opened its traces. True: the
  * answer is there. The caller has the lock.
  */
-static bool settle(struct ky_tsp_answer *answer, struct ky_tsp_experiment *experiment,
-		   bool *is_added)
+static bool tsp_experiments_settle(struct ky_tsp_answer *answer,
+				   struct ky_tsp_experiment *experiment, bool *is_added)
 {
 	struct ky_tsp *tsp = answer->tsp;
 
@@ -226,13 +226,13 @@ static int open_and_settle(struct ky_tsp_answer *answer, struct ky_tsp_experimen
 	pthread_mutex_lock(&answer->tsp->lock);
 	ky_vec_clear(&experiment->traces);
 	ret = take_traces(answer, experiment, err);
-	if (ret == KYMO_OK && !settle(answer, experiment, is_added))
+	if (ret == KYMO_OK && !tsp_experiments_settle(answer, experiment, is_added))
 		ret = ky_error_set(err, KYMO_E_LIMIT, "too many experiments are open");
 	pthread_mutex_unlock(&answer->tsp->lock);
 	return ret;
 }
 
-static int create(struct ky_tsp_answer *answer, struct kymo_error *err)
+static int tsp_experiments_create(struct ky_tsp_answer *answer, struct kymo_error *err)
 {
 	struct ky_tsp_experiment *experiment = new_experiment(answer->request->name);
 	const char *const *paths = NULL;
@@ -246,7 +246,7 @@ static int create(struct ky_tsp_answer *answer, struct kymo_error *err)
 	pthread_mutex_lock(&answer->tsp->lock);
 	ret = take_traces(answer, experiment, err);
 	if (ret == KYMO_OK)
-		is_settled = settle(answer, experiment, &is_added);
+		is_settled = tsp_experiments_settle(answer, experiment, &is_added);
 	if (ret == KYMO_OK && !is_settled) {
 		paths = copy_paths(experiment, &arena);
 		ret = paths ? KYMO_OK : ky_error_nomem(err);
@@ -291,7 +291,7 @@ int ky_tsp_give_traces(struct ky_tsp *tsp, const char *const *paths, size_t n_pa
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-static void put_all(struct ky_tsp *tsp, struct ky_strbuf *out)
+static void tsp_experiments_put_all(struct ky_tsp *tsp, struct ky_strbuf *out)
 {
 	ky_strbuf_adds(out, "[");
 	ky_vec_foreach(&tsp->experiments, experiment) {
@@ -301,8 +301,8 @@ static void put_all(struct ky_tsp *tsp, struct ky_strbuf *out)
 	ky_strbuf_adds(out, "]");
 }
 
-static struct ky_tsp_experiment *remove_one(struct ky_tsp *tsp,
-					    struct ky_tsp_experiment *experiment)
+static struct ky_tsp_experiment *tsp_experiments_remove_one(struct ky_tsp *tsp,
+							    struct ky_tsp_experiment *experiment)
 {
 	for (size_t i = 0; i < tsp->experiments.len; i++) {
 		if (tsp->experiments.data[i] == experiment)
@@ -319,17 +319,17 @@ int ky_tsp_experiments(struct ky_tsp_answer *answer, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	if (answer->request->what == KY_TSP_EXPERIMENT_CREATE)
-		return create(answer, err);
+		return tsp_experiments_create(answer, err);
 	pthread_mutex_lock(&tsp->lock);
 	experiment = ky_tsp_find_experiment(tsp, answer->request->uuid[0]);
 	if (answer->request->what == KY_TSP_EXPERIMENTS)
-		put_all(tsp, answer->out);
+		tsp_experiments_put_all(tsp, answer->out);
 	else if (!experiment)
 		ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such experiment");
 	else
 		put_experiment(tsp, experiment, answer->out);
 	if (experiment && answer->request->what == KY_TSP_EXPERIMENT_DELETE)
-		unused = remove_one(tsp, experiment);
+		unused = tsp_experiments_remove_one(tsp, experiment);
 	pthread_mutex_unlock(&tsp->lock);
 	ky_tsp_free_experiment(tsp, unused);
 	return ret;

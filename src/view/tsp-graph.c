@@ -59,7 +59,7 @@ struct tree {
 	bool any;
 };
 
-static int by_parent(const void *left, const void *right, void *data)
+static int tsp_graph_by_parent(const void *left, const void *right, void *data)
 {
 	struct ky_history *history = data;
 	const struct ky_history_row *a = ky_history_row(history, *(const uint32_t *)left);
@@ -74,18 +74,18 @@ static int by_parent(const void *left, const void *right, void *data)
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
-static bool has_states(const struct tree *tree, const struct ky_history_row *row)
+static bool tsp_graph_has_states(const struct tree *tree, const struct ky_history_row *row)
 {
 	return (tree->kinds & 1U << row->kind) && row->begin_ns != INT64_MIN;
 }
 
 /* Rows with states, and all above them. A parent has a smaller kind, so the way up ends. */
-static void choose(struct tree *tree)
+static void tsp_graph_choose(struct tree *tree)
 {
 	for (size_t i = 0; i < tree->n; i++) {
 		const struct ky_history_row *row = ky_history_row(tree->history, (uint32_t)i);
 
-		if (!has_states(tree, row))
+		if (!tsp_graph_has_states(tree, row))
 			continue;
 		tree->is_shown[row->id] = true;
 		while (row->parent < tree->n) {
@@ -95,7 +95,7 @@ static void choose(struct tree *tree)
 	}
 }
 
-static void put_metadata(struct ky_strbuf *out, const struct ky_history_row *row)
+static void tsp_graph_put_metadata(struct ky_strbuf *out, const struct ky_history_row *row)
 {
 	const char *key = row->kind == KY_ROW_THREAD	? "tid"
 			  : row->kind == KY_ROW_PROCESS ? "pid"
@@ -108,7 +108,7 @@ static void put_metadata(struct ky_strbuf *out, const struct ky_history_row *row
 }
 
 /* Clients take the first entry's begin for the trace's. */
-static void put_entry(struct tree *tree, const struct ky_history_row *row)
+static void tsp_graph_put_entry(struct tree *tree, const struct ky_history_row *row)
 {
 	bool is_parent = row->begin_ns == INT64_MIN || !tree->any;
 	int64_t begin_ns = is_parent ? tree->view->begin_ns : row->begin_ns;
@@ -121,10 +121,10 @@ static void put_entry(struct tree *tree, const struct ky_history_row *row)
 	ky_view_put_text(tree->out, ky_strbuf_text(&tree->label));
 	ky_strbuf_addf(tree->out, "], \"start\": %lld, \"end\": %lld, \"hasData\": %s",
 		       (long long)begin_ns, (long long)end_ns,
-		       has_states(tree, row) ? "true" : "false");
+		       tsp_graph_has_states(tree, row) ? "true" : "false");
 	/* Clients draw times of which nothing is known in the entry's style. */
 	ky_strbuf_adds(tree->out, ", \"style\": {\"parentKey\": \"unknown\", \"values\": {}}");
-	put_metadata(tree->out, row);
+	tsp_graph_put_metadata(tree->out, row);
 	ky_strbuf_adds(tree->out, "}");
 	tree->any = true;
 }
@@ -148,12 +148,12 @@ static void put_below(struct tree *tree, uint32_t parent)
 			return;
 		if (!tree->is_shown[row->id])
 			continue;
-		put_entry(tree, row);
+		tsp_graph_put_entry(tree, row);
 		put_below(tree, row->id);
 	}
 }
 
-static int put_tree(struct tree *tree, struct kymo_error *err)
+static int tsp_graph_put_tree(struct tree *tree, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -163,8 +163,9 @@ static int put_tree(struct tree *tree, struct kymo_error *err)
 	if (tree->rows && tree->is_shown) {
 		for (size_t i = 0; i < tree->n; i++)
 			tree->rows[i] = (uint32_t)i;
-		qsort_r(tree->rows, tree->n, sizeof(*tree->rows), by_parent, tree->history);
-		choose(tree);
+		qsort_r(tree->rows, tree->n, sizeof(*tree->rows), tsp_graph_by_parent,
+			tree->history);
+		tsp_graph_choose(tree);
 		put_below(tree, KY_HISTORY_NO_ROW);
 	} else {
 		ret = ky_error_nomem(err);
@@ -189,7 +190,7 @@ int ky_tsp_put_tree(struct ky_tsp_answer *answer, struct ky_history *history,
 				    "\"dataType\": \"STRING\"}], \"autoExpandLevel\": -1, "
 				    "\"entries\": [");
 	if (history && answer->view->begin_ns != INT64_MIN)
-		ret = put_tree(&tree, err);
+		ret = tsp_graph_put_tree(&tree, err);
 	ky_strbuf_adds(answer->out, "]}}\n");
 	return ret;
 }
@@ -206,7 +207,7 @@ struct picture {
 	size_t n_refined, n_rows, n_states; /* states: of the row */
 };
 
-static int64_t time_of(const struct picture *picture, size_t pixel)
+static int64_t tsp_graph_time_of(const struct picture *picture, size_t pixel)
 {
 	uint64_t span = (uint64_t)picture->end_ns - (uint64_t)picture->begin_ns;
 
@@ -215,7 +216,7 @@ static int64_t time_of(const struct picture *picture, size_t pixel)
 }
 
 /* Of pixels without one main state, those with and without short states differ. */
-static bool is_same(const struct ky_history_pixel *a, const struct ky_history_pixel *b)
+static bool tsp_graph_is_same(const struct ky_history_pixel *a, const struct ky_history_pixel *b)
 {
 	return a->state == b->state &&
 	       (ky_state_kind(a->state) != KY_STATE_NONE || a->more == b->more);
@@ -229,23 +230,24 @@ static int border(struct picture *picture, uint32_t row, size_t x, int64_t *ns,
 	int64_t before_ns;
 	int ret;
 
-	*ns = time_of(picture, x);
+	*ns = tsp_graph_time_of(picture, x);
 	if (!x || x == picture->n || picture->n_refined >= MAX_REFINED)
 		return KYMO_OK;
 	picture->n_refined++;
-	before_ns = time_of(picture, x - 1);
+	before_ns = tsp_graph_time_of(picture, x - 1);
 	ret = ky_history_at(picture->history, row, *ns, &at, err);
 	if (ret < 0)
 		return ret;
 	if (at.state == picture->pixels[x].state && at.begin_ns > before_ns)
 		*ns = at.begin_ns;
-	else if (at.state == picture->pixels[x - 1].state && at.end_ns < time_of(picture, x + 1))
+	else if (at.state == picture->pixels[x - 1].state &&
+		 at.end_ns < tsp_graph_time_of(picture, x + 1))
 		*ns = at.end_ns;
 	return KYMO_OK;
 }
 
 /* The names of neighbours have colours of their own: threads of a CPU, spans. Colour-blind people can distinguish them. */
-static const char *colour_of(const char *name)
+static const char *tsp_graph_colour_of(const char *name)
 {
 	static const char *const colours[] = {"#0072b2", "#56b4e9", "#009e73", "#7a6fbe",
 					      "#cc79a7", "#e69f00", "#4a9a9a", "#8c6d46"};
@@ -253,7 +255,8 @@ static const char *colour_of(const char *name)
 	return colours[ky_hash_bytes(name, strlen(name)) % (sizeof(colours) / sizeof(*colours))];
 }
 
-static void put_state(struct picture *picture, int64_t begin_ns, int64_t end_ns, uint64_t state)
+static void tsp_graph_put_state(struct picture *picture, int64_t begin_ns, int64_t end_ns,
+				uint64_t state)
 {
 	const struct ky_tsp_request *request = picture->answer->request;
 	enum ky_state_kind kind = ky_state_kind(state);
@@ -276,11 +279,11 @@ static void put_state(struct picture *picture, int64_t begin_ns, int64_t end_ns,
 	ky_strbuf_addf(out, "\"tags\": %d, \"style\": {\"parentKey\": \"%s\", \"values\": {",
 		       is_dim, ky_tsp_style(kind));
 	if (*name && (kind == KY_STATE_RUNS || kind == KY_STATE_SPAN))
-		ky_strbuf_addf(out, "\"background-color\": \"%s\"", colour_of(name));
+		ky_strbuf_addf(out, "\"background-color\": \"%s\"", tsp_graph_colour_of(name));
 	ky_strbuf_adds(out, "}}}");
 }
 
-static int put_states(struct picture *picture, uint32_t row, struct kymo_error *err)
+static int tsp_graph_put_states(struct picture *picture, uint32_t row, struct kymo_error *err)
 {
 	int64_t from_ns = picture->begin_ns, to_ns;
 	int ret = KYMO_OK;
@@ -288,18 +291,19 @@ static int put_states(struct picture *picture, uint32_t row, struct kymo_error *
 	for (size_t x = 0, to; x < picture->n && ret == KYMO_OK; x = to, from_ns = to_ns) {
 		const struct ky_history_pixel *pixel = &picture->pixels[x];
 
-		for (to = x + 1; to < picture->n && is_same(pixel, &picture->pixels[to]);)
+		for (to = x + 1; to < picture->n && tsp_graph_is_same(pixel, &picture->pixels[to]);)
 			to++;
 		ret = border(picture, row, to, &to_ns, err);
 		if (to_ns <= from_ns)
-			to_ns = time_of(picture, to); /* two borders in one pixel */
+			to_ns = tsp_graph_time_of(picture, to); /* two borders in one pixel */
 		if (ky_state_kind(pixel->state) != KY_STATE_NONE || pixel->more)
-			put_state(picture, from_ns, to_ns, pixel->state);
+			tsp_graph_put_state(picture, from_ns, to_ns, pixel->state);
 	}
 	return ret;
 }
 
-static int put_row(struct picture *picture, int64_t id, unsigned int kinds, struct kymo_error *err)
+static int tsp_graph_put_row(struct picture *picture, int64_t id, unsigned int kinds,
+			     struct kymo_error *err)
 {
 	struct ky_strbuf *out = picture->answer->out;
 	const struct ky_history_row *row;
@@ -317,7 +321,7 @@ static int put_row(struct picture *picture, int64_t id, unsigned int kinds, stru
 	ret = ky_history_pixels(picture->history, row->id, picture->begin_ns, picture->end_ns,
 				picture->n, picture->pixels, err);
 	if (ret == KYMO_OK)
-		ret = put_states(picture, row->id, err);
+		ret = tsp_graph_put_states(picture, row->id, err);
 	ky_strbuf_adds(out, "]}");
 	if (ret == KYMO_OK && out->len > KY_TSP_ANSWER_BYTES)
 		ret = ky_error_set(err, KYMO_E_LIMIT,
@@ -325,7 +329,7 @@ static int put_row(struct picture *picture, int64_t id, unsigned int kinds, stru
 	return ret;
 }
 
-static int put_rows(struct picture *picture, struct kymo_error *err)
+static int tsp_graph_put_rows(struct picture *picture, struct kymo_error *err)
 {
 	const struct ky_tsp_request *request = picture->answer->request;
 	const struct ky_view_stop *stop = picture->answer->stop;
@@ -340,7 +344,7 @@ static int put_rows(struct picture *picture, struct kymo_error *err)
 			ret = ky_error_set(err, KYMO_E_INTERRUPTED,
 					   "the client has closed the connection");
 		else
-			ret = put_row(picture, request->items[i], kinds, err);
+			ret = tsp_graph_put_row(picture, request->items[i], kinds, err);
 	}
 	free(picture->pixels);
 	ky_strbuf_fini(&picture->name);
@@ -348,8 +352,8 @@ static int put_rows(struct picture *picture, struct kymo_error *err)
 	return ret;
 }
 
-static int answer_states(struct ky_tsp_answer *answer, struct ky_history *history,
-			 struct kymo_error *err)
+static int tsp_graph_answer_states(struct ky_tsp_answer *answer, struct ky_history *history,
+				   struct kymo_error *err)
 {
 	const struct ky_tsp_request *request = answer->request;
 	struct picture picture = {.answer = answer,
@@ -367,7 +371,7 @@ static int answer_states(struct ky_tsp_answer *answer, struct ky_history *histor
 	ky_tsp_put_head(answer->out, !history);
 	ky_strbuf_adds(answer->out, "{\"rows\": [");
 	if (history)
-		ret = put_rows(&picture, err);
+		ret = tsp_graph_put_rows(&picture, err);
 	ky_strbuf_adds(answer->out, "]}}\n");
 	return ret;
 }
@@ -383,7 +387,7 @@ static void put_pair(struct ky_strbuf *out, const char *name, const char *text, 
 	*any = true;
 }
 
-static void put_time(struct ky_strbuf *out, const char *name, int64_t ns, bool *any)
+static void tsp_graph_put_time(struct ky_strbuf *out, const char *name, int64_t ns, bool *any)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
@@ -404,8 +408,8 @@ static void put_tooltip(struct ky_tsp_answer *answer, struct ky_history *history
 	put_pair(answer->out, ky_row_kind_text(row->kind), ky_strbuf_text(&text), &any);
 	put_pair(answer->out, "state", ky_state_text(ky_state_kind(at->state)), &any);
 	put_pair(answer->out, "name", ky_tsp_state_name(history, at->state, &text), &any);
-	put_time(answer->out, "begin", at->begin_ns, &any);
-	put_time(answer->out, "end", at->end_ns, &any);
+	tsp_graph_put_time(answer->out, "begin", at->begin_ns, &any);
+	tsp_graph_put_time(answer->out, "end", at->end_ns, &any);
 	if (at->begin_ns != INT64_MIN && at->end_ns != INT64_MAX)
 		put_pair(
 			answer->out, "duration",
@@ -421,7 +425,7 @@ static void put_simple_tooltip(struct ky_tsp_answer *answer)
 	char duration[32];
 	bool any = false;
 
-	put_time(answer->out, "begin", request->element_ns, &any);
+	tsp_graph_put_time(answer->out, "begin", request->element_ns, &any);
 	put_pair(answer->out, "duration",
 		 ky_format_duration(duration, (uint64_t)request->element_duration_ns), &any);
 }
@@ -468,7 +472,7 @@ int ky_tsp_graph(struct ky_tsp_answer *answer, struct kymo_error *err)
 	if (answer->request->what == KY_TSP_GRAPH_TREE)
 		ret = ky_tsp_put_tree(answer, history, err);
 	else if (answer->request->what == KY_TSP_GRAPH_STATES)
-		ret = answer_states(answer, history, err);
+		ret = tsp_graph_answer_states(answer, history, err);
 	else
 		ret = answer_tooltip(answer, history, err);
 	if (history)

@@ -44,7 +44,7 @@ static int refuse_outside(struct kymo_error *err)
 /* ---- a bounded search -------------------------------------------------------------------- */
 
 /* Count the entries below the directory @fd, which the function closes. False: too many. */
-static bool count_entries(int fd, unsigned int depth, size_t *n)
+static bool tsp_open_count_entries(int fd, unsigned int depth, size_t *n)
 {
 	DIR *directory = fdopendir(fd);
 	const struct dirent *entry;
@@ -65,7 +65,7 @@ static bool count_entries(int fd, unsigned int depth, size_t *n)
 			continue;
 		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (below >= 0)
-			good = depth < MAX_DEPTH ? count_entries(below, depth + 1, n)
+			good = depth < MAX_DEPTH ? tsp_open_count_entries(below, depth + 1, n)
 						 : (close(below), false);
 	}
 	closedir(directory);
@@ -77,7 +77,7 @@ static int check_size(const char *path, struct kymo_error *err)
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	size_t n = 0;
 
-	if (fd < 0 || count_entries(fd, 0, &n))
+	if (fd < 0 || tsp_open_count_entries(fd, 0, &n))
 		return KYMO_OK;
 	ky_error_set(err, KYMO_E_INVALID, "the directory has too many files to search for a trace");
 	ky_error_path(err, path);

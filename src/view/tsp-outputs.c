@@ -72,7 +72,7 @@ static void put_report(struct ky_strbuf *out, const struct ky_report *report)
 	put_output(out, &output);
 }
 
-static void put_all(struct ky_strbuf *out)
+static void tsp_outputs_put_all(struct ky_strbuf *out)
 {
 	ky_strbuf_adds(out, "[");
 	for (size_t i = 0; i < sizeof(outputs) / sizeof(*outputs); i++) {
@@ -88,7 +88,7 @@ static void put_all(struct ky_strbuf *out)
 	ky_strbuf_adds(out, "]");
 }
 
-static const struct output *find(const char *id)
+static const struct output *tsp_outputs_find(const char *id)
 {
 	for (size_t i = 0; i < sizeof(outputs) / sizeof(*outputs); i++) {
 		if (strcmp(outputs[i].id, id) == 0)
@@ -99,7 +99,7 @@ static const struct output *find(const char *id)
 
 int ky_tsp_check_output(const char *id, const char *type, struct kymo_error *err)
 {
-	const struct output *output = find(id);
+	const struct output *output = tsp_outputs_find(id);
 	const char *own = ky_tsp_report(id) ? "DATA_TREE" : output ? output->type : "";
 
 	if (*own && (!type || strcmp(own, type) == 0))
@@ -111,11 +111,11 @@ int ky_tsp_check_output(const char *id, const char *type, struct kymo_error *err
 int ky_tsp_outputs(struct ky_tsp_answer *answer, struct kymo_error *err)
 {
 	const char *id = answer->request->output;
-	const struct output *output = find(id);
+	const struct output *output = tsp_outputs_find(id);
 	int ret = KYMO_OK;
 
 	if (answer->request->what == KY_TSP_OUTPUTS) {
-		put_all(answer->out);
+		tsp_outputs_put_all(answer->out);
 		return KYMO_OK;
 	}
 	ret = ky_tsp_check_output(id, NULL, err);

@@ -22,7 +22,7 @@ struct take {
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-static int refuse(const struct take *take, const char *what)
+static int tsp_parameters_refuse(const struct take *take, const char *what)
 {
 	return ky_error_set(take->err, KYMO_E_INVALID, "the parameter '%s' is not %s", take->name,
 			    what);
@@ -35,7 +35,7 @@ static int take_int(const struct take *take, const struct ky_json *value, int64_
 
 	if (!value || value->kind != KY_JSON_INTEGER ||
 	    (!value->integer.negative && value->integer.u > INT64_MAX))
-		return refuse(take, "an integer of 64 bits");
+		return tsp_parameters_refuse(take, "an integer of 64 bits");
 	number = (int64_t)value->integer.u;
 	if (number < min || number > max)
 		return ky_error_set(take->err, KYMO_E_INVALID,
@@ -45,11 +45,11 @@ static int take_int(const struct take *take, const struct ky_json *value, int64_
 	return KYMO_OK;
 }
 
-static int take_text(const struct take *take, const struct ky_json *value, size_t max_bytes,
-		     const char **out)
+static int tsp_parameters_take_text(const struct take *take, const struct ky_json *value,
+				    size_t max_bytes, const char **out)
 {
 	if (!value || value->kind != KY_JSON_STRING)
-		return refuse(take, "a text");
+		return tsp_parameters_refuse(take, "a text");
 	if (value->string.len >= max_bytes || strlen(value->string.data) != value->string.len)
 		return ky_error_set(take->err, KYMO_E_INVALID, "the parameter '%s' is too long",
 				    take->name);
@@ -65,7 +65,7 @@ static int take_ints(const struct take *take, const struct ky_json *array, const
 	int ret = KYMO_OK;
 
 	if (array->kind != KY_JSON_ARRAY)
-		return refuse(take, "an array of integers");
+		return tsp_parameters_refuse(take, "an array of integers");
 	numbers = ky_arena_array(take->arena, array->list.len + 1, sizeof(*numbers));
 	if (!numbers)
 		return ky_error_nomem(take->err);
@@ -83,14 +83,14 @@ static int take_texts(const struct take *take, const struct ky_json *array, size
 	int ret = KYMO_OK;
 
 	if (array->kind != KY_JSON_ARRAY)
-		return refuse(take, "an array of texts");
+		return tsp_parameters_refuse(take, "an array of texts");
 	texts = ky_arena_array(take->arena, array->list.len + 1, sizeof(*texts));
 	if (!texts)
 		return ky_error_nomem(take->err);
 	out->data = texts;
 	out->len = 0;
 	for (const struct ky_json *one = array->list.first; one && !ret; one = one->next)
-		ret = take_text(take, one, max_bytes, &texts[out->len++]);
+		ret = tsp_parameters_take_text(take, one, max_bytes, &texts[out->len++]);
 	return ret;
 }
 
@@ -104,7 +104,7 @@ static int take_range(struct take *take, const struct ky_json *value)
 	int ret;
 
 	if (value->kind != KY_JSON_OBJECT)
-		return refuse(take, "an object");
+		return tsp_parameters_refuse(take, "an object");
 	take->name = "start";
 	ret = take_int(take, ky_json_get(value, "start"), -MAX_NS, MAX_NS, &request->begin_ns);
 	take->name = "end";
@@ -121,10 +121,10 @@ static int take_range(struct take *take, const struct ky_json *value)
 	return ret;
 }
 
-static int take_times(struct take *take, const struct ky_json *value)
+static int tsp_parameters_take_times(struct take *take, const struct ky_json *value)
 {
 	if (value->kind != KY_JSON_ARRAY || value->list.len != 1)
-		return refuse(take, "an array with one time");
+		return tsp_parameters_refuse(take, "an array with one time");
 	take->request->has_time = true;
 	return take_int(take, value->list.first, -MAX_NS, MAX_NS, &take->request->time_ns);
 }
@@ -136,14 +136,15 @@ static int take_searches(struct take *take, const struct ky_json *value)
 	int ret = KYMO_OK;
 
 	if (value->kind != KY_JSON_OBJECT)
-		return refuse(take, "an object");
+		return tsp_parameters_refuse(take, "an object");
 	searches = ky_arena_array(take->arena, value->list.len + 1, sizeof(*searches));
 	if (!searches)
 		return ky_error_nomem(take->err);
 	for (const struct ky_json *one = value->list.first; one && !ret; one = one->next, n++) {
-		ret = take_text(take, one, KY_TSP_FILTER_BYTES, &searches[n].pattern);
+		ret = tsp_parameters_take_text(take, one, KY_TSP_FILTER_BYTES,
+					       &searches[n].pattern);
 		if (ret == KYMO_OK && ky_parse_u64(one->key, &searches[n].column) < 0)
-			ret = refuse(take, "an object with the ids of columns");
+			ret = tsp_parameters_refuse(take, "an object with the ids of columns");
 	}
 	take->request->searches = searches;
 	take->request->n_searches = n;
@@ -153,10 +154,10 @@ static int take_searches(struct take *take, const struct ky_json *value)
 static int take_direction(struct take *take, const struct ky_json *value)
 {
 	const char *text = "";
-	int ret = take_text(take, value, KY_TSP_NAME_BYTES, &text);
+	int ret = tsp_parameters_take_text(take, value, KY_TSP_NAME_BYTES, &text);
 
 	if (ret == KYMO_OK && strcmp(text, "NEXT") != 0 && strcmp(text, "PREVIOUS") != 0)
-		ret = refuse(take, "NEXT or PREVIOUS");
+		ret = tsp_parameters_refuse(take, "NEXT or PREVIOUS");
 	take->request->has_direction = true;
 	take->request->is_backward = strcmp(text, "PREVIOUS") == 0;
 	return ret;
@@ -173,13 +174,14 @@ static int take_element(struct take *take, const struct ky_json *value)
 	int ret;
 
 	if (value->kind != KY_JSON_OBJECT)
-		return refuse(take, "an object");
+		return tsp_parameters_refuse(take, "an object");
 	take->name = "elementType";
-	ret = take_text(take, ky_json_get(value, "elementType"), KY_TSP_NAME_BYTES, &text);
+	ret = tsp_parameters_take_text(take, ky_json_get(value, "elementType"), KY_TSP_NAME_BYTES,
+				       &text);
 	while (i < 3 && strcmp(text, names[i][0]) != 0 && strcmp(text, names[i][1]) != 0)
 		i++;
 	if (ret == KYMO_OK && i == 3)
-		ret = refuse(take, "a state, an arrow or an annotation");
+		ret = tsp_parameters_refuse(take, "a state, an arrow or an annotation");
 	request->element = (enum ky_tsp_element)i;
 	take->name = "time";
 	if (ret == KYMO_OK)
@@ -204,23 +206,25 @@ static int take_state_filter(struct take *take, const struct ky_json *value)
 	int ret = KYMO_OK;
 
 	if (value->kind != KY_JSON_OBJECT)
-		return refuse(take, "an object");
+		return tsp_parameters_refuse(take, "an object");
 	map = ky_json_get(value, "filter_expressions_map");
 	take->name = "filter_expressions_map";
 	if (!map || map->kind != KY_JSON_OBJECT)
-		return map && map->kind == KY_JSON_NULL ? KYMO_OK : refuse(take, "an object");
+		return map && map->kind == KY_JSON_NULL ? KYMO_OK
+							: tsp_parameters_refuse(take, "an object");
 	for (const struct ky_json *one = map->list.first; one && !ret; one = one->next) {
 		struct ky_tsp_texts *texts =
 			strcmp(one->key, "4") == 0 ? &take->request->exclude : &take->request->dim;
 
 		if (strcmp(one->key, "1") != 0 && strcmp(one->key, "4") != 0)
-			return refuse(take, "an object with the keys 1 and 4");
+			return tsp_parameters_refuse(take, "an object with the keys 1 and 4");
 		ret = take_texts(take, one, KY_TSP_FILTER_BYTES, texts);
 	}
 	return ret;
 }
 
-static int take_number(struct take *take, const struct ky_json *value, unsigned int bit)
+static int tsp_parameters_take_number(struct take *take, const struct ky_json *value,
+				      unsigned int bit)
 {
 	struct ky_tsp_request *request = take->request;
 	int64_t number = 0;
@@ -256,7 +260,7 @@ static int take_list(struct take *take, const struct ky_json *value, unsigned in
 		request->has_categories = true;
 		return take_texts(take, value, KY_TSP_NAME_BYTES, &request->categories);
 	default:
-		return take_times(take, value);
+		return tsp_parameters_take_times(take, value);
 	}
 }
 
@@ -266,11 +270,11 @@ static int take_one(struct take *take, const struct ky_json *value, unsigned int
 
 	switch (bit) {
 	case KY_TSP_HAS_URI:
-		return take_text(take, value, KY_TSP_PATH_BYTES, &request->uri);
+		return tsp_parameters_take_text(take, value, KY_TSP_PATH_BYTES, &request->uri);
 	case KY_TSP_HAS_NAME:
-		return take_text(take, value, KY_TSP_NAME_BYTES, &request->name);
+		return tsp_parameters_take_text(take, value, KY_TSP_NAME_BYTES, &request->name);
 	case KY_TSP_HAS_FILTER:
-		return take_text(take, value, KY_TSP_FILTER_BYTES, &request->filter);
+		return tsp_parameters_take_text(take, value, KY_TSP_FILTER_BYTES, &request->filter);
 	case KY_TSP_HAS_RANGE:
 		return take_range(take, value);
 	case KY_TSP_HAS_SEARCH:
@@ -285,7 +289,7 @@ static int take_one(struct take *take, const struct ky_json *value, unsigned int
 	case KY_TSP_HAS_END:
 	case KY_TSP_HAS_INDEX:
 	case KY_TSP_HAS_COUNT:
-		return take_number(take, value, bit);
+		return tsp_parameters_take_number(take, value, bit);
 	default:
 		return take_list(take, value, bit);
 	}
@@ -314,8 +318,8 @@ static const struct {
 	{"kymo_filter", KY_TSP_HAS_FILTER}, /* our own: the language of --filter */
 };
 
-static int take_all(struct take *take, const struct ky_json *object, unsigned int needs,
-		    unsigned int may)
+static int tsp_parameters_take_all(struct take *take, const struct ky_json *object,
+				   unsigned int needs, unsigned int may)
 {
 	int ret = KYMO_OK;
 
@@ -355,8 +359,8 @@ int ky_tsp_parameters(const char *body, size_t len, unsigned int needs, unsigned
 		return ky_error_set(err, KYMO_E_INVALID, "the body is not a JSON object");
 	object = ky_json_get(root, "parameters");
 	if (!object || object->kind != KY_JSON_OBJECT)
-		return refuse(&take, "an object");
-	if (take_all(&take, object, needs, may) < 0)
+		return tsp_parameters_refuse(&take, "an object");
+	if (tsp_parameters_take_all(&take, object, needs, may) < 0)
 		return err && err->code ? err->code : KYMO_E_INVALID;
 	if (needs & KY_TSP_HAS_START && request->end_ns < request->begin_ns)
 		return ky_error_set(err, KYMO_E_INVALID, "the bookmark ends before its begin");

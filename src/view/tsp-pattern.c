@@ -55,7 +55,7 @@ struct ky_tsp_pattern {
 /* ---- parsing ----------------------------------------------------------------------------- */
 
 /* Put @step before place @place. */
-static void insert(struct ky_tsp_pattern *pattern, size_t place, struct step step)
+static void tsp_pattern_insert(struct ky_tsp_pattern *pattern, size_t place, struct step step)
 {
 	if (pattern->n + 1 >= MAX_STEPS) {
 		pattern->is_bad = true;
@@ -67,13 +67,14 @@ static void insert(struct ky_tsp_pattern *pattern, size_t place, struct step ste
 	pattern->n++;
 }
 
-static void add(struct ky_tsp_pattern *pattern, enum op op, int first, int second)
+static void tsp_pattern_add(struct ky_tsp_pattern *pattern, enum op op, int first, int second)
 {
-	insert(pattern, pattern->n,
-	       (struct step){.op = op, .first = (int16_t)first, .second = (int16_t)second});
+	tsp_pattern_insert(
+		pattern, pattern->n,
+		(struct step){.op = op, .first = (int16_t)first, .second = (int16_t)second});
 }
 
-static void set_bits(struct class *class, unsigned int from, unsigned int to)
+static void tsp_pattern_set_bits(struct class *class, unsigned int from, unsigned int to)
 {
 	for (unsigned int c = from; c <= to; c++)
 		class->bits[c / 8] |= (uint8_t)(1U << c % 8);
@@ -91,17 +92,17 @@ static bool named_class(char c, struct class *class)
 	*class = (struct class){{0}};
 	switch (c | 0x20) {
 	case 'd':
-		set_bits(class, '0', '9');
+		tsp_pattern_set_bits(class, '0', '9');
 		break;
 	case 'w':
-		set_bits(class, '0', '9');
-		set_bits(class, 'a', 'z');
-		set_bits(class, 'A', 'Z');
-		set_bits(class, '_', '_');
+		tsp_pattern_set_bits(class, '0', '9');
+		tsp_pattern_set_bits(class, 'a', 'z');
+		tsp_pattern_set_bits(class, 'A', 'Z');
+		tsp_pattern_set_bits(class, '_', '_');
 		break;
 	case 's':
-		set_bits(class, '\t', '\r');
-		set_bits(class, ' ', ' ');
+		tsp_pattern_set_bits(class, '\t', '\r');
+		tsp_pattern_set_bits(class, ' ', ' ');
 		break;
 	default:
 		return false;
@@ -111,15 +112,15 @@ static bool named_class(char c, struct class *class)
 	return true;
 }
 
-static void add_class(struct ky_tsp_pattern *pattern, const struct class *class)
+static void tsp_pattern_add_class(struct ky_tsp_pattern *pattern, const struct class *class)
 {
 	if (pattern->n_classes >= MAX_CLASSES) {
 		pattern->is_bad = true;
 		return;
 	}
 	pattern->classes[pattern->n_classes] = *class;
-	insert(pattern, pattern->n,
-	       (struct step){.op = CLASS, .class = (uint8_t)pattern->n_classes++});
+	tsp_pattern_insert(pattern, pattern->n,
+			   (struct step){.op = CLASS, .class = (uint8_t)pattern->n_classes++});
 }
 
 /* One end of a range, or a single character, of [...]. */
@@ -156,12 +157,12 @@ static void parse_class(struct ky_tsp_pattern *pattern)
 		}
 		pattern->is_bad |= to < from;
 		if (!pattern->is_bad)
-			set_bits(&class, from, to);
+			tsp_pattern_set_bits(&class, from, to);
 	}
 	pattern->at += !pattern->is_bad;
 	if (is_inverse)
 		invert(&class);
-	add_class(pattern, &class);
+	tsp_pattern_add_class(pattern, &class);
 }
 
 static void parse_escape(struct ky_tsp_pattern *pattern)
@@ -177,20 +178,21 @@ static void parse_escape(struct ky_tsp_pattern *pattern)
 	}
 	pattern->at++;
 	if (named_class(c, &class)) {
-		add_class(pattern, &class);
+		tsp_pattern_add_class(pattern, &class);
 		return;
 	}
 	found = strchr(plain, c);
 	/* Letters and digits have meanings that are not here. */
 	if (!found && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')))
 		pattern->is_bad = true;
-	insert(pattern, pattern->n,
-	       (struct step){.op = BYTE, .byte = (uint8_t)(found ? values[found - plain] : c)});
+	tsp_pattern_insert(
+		pattern, pattern->n,
+		(struct step){.op = BYTE, .byte = (uint8_t)(found ? values[found - plain] : c)});
 }
 
 static void parse_choice(struct ky_tsp_pattern *pattern, unsigned int depth);
 
-static void parse_group(struct ky_tsp_pattern *pattern, unsigned int depth)
+static void tsp_pattern_parse_group(struct ky_tsp_pattern *pattern, unsigned int depth)
 {
 	if (strncmp(pattern->at, "?:", 2) == 0)
 		pattern->at += 2;
@@ -208,7 +210,7 @@ static void parse_atom(struct ky_tsp_pattern *pattern, unsigned int depth)
 
 	switch (c) {
 	case '(':
-		parse_group(pattern, depth);
+		tsp_pattern_parse_group(pattern, depth);
 		break;
 	case '[':
 		parse_class(pattern);
@@ -217,13 +219,13 @@ static void parse_atom(struct ky_tsp_pattern *pattern, unsigned int depth)
 		parse_escape(pattern);
 		break;
 	case '.':
-		add(pattern, ANY, 0, 0);
+		tsp_pattern_add(pattern, ANY, 0, 0);
 		break;
 	case '^':
-		add(pattern, BEGIN, 0, 0);
+		tsp_pattern_add(pattern, BEGIN, 0, 0);
 		break;
 	case '$':
-		add(pattern, END, 0, 0);
+		tsp_pattern_add(pattern, END, 0, 0);
 		break;
 	case '*':
 	case '+':
@@ -232,7 +234,8 @@ static void parse_atom(struct ky_tsp_pattern *pattern, unsigned int depth)
 		pattern->is_bad = true;
 		break;
 	default:
-		insert(pattern, pattern->n, (struct step){.op = BYTE, .byte = (uint8_t)c});
+		tsp_pattern_insert(pattern, pattern->n,
+				   (struct step){.op = BYTE, .byte = (uint8_t)c});
 	}
 }
 
@@ -243,11 +246,11 @@ static void parse_repeat(struct ky_tsp_pattern *pattern, size_t begin)
 	char c = *pattern->at++;
 
 	if (c == '+') {
-		add(pattern, SPLIT, (int)begin - (int)pattern->n, 1);
+		tsp_pattern_add(pattern, SPLIT, (int)begin - (int)pattern->n, 1);
 	} else {
-		insert(pattern, begin, split);
+		tsp_pattern_insert(pattern, begin, split);
 		if (c == '*')
-			add(pattern, JUMP, (int)begin - (int)pattern->n, 0);
+			tsp_pattern_add(pattern, JUMP, (int)begin - (int)pattern->n, 0);
 		pattern->steps[begin].second = (int16_t)(pattern->n - begin);
 	}
 	/* "*?" takes as little as it can: whether it matches is the same. */
@@ -273,9 +276,9 @@ static void parse_choice(struct ky_tsp_pattern *pattern, unsigned int depth)
 	parse_sequence(pattern, depth);
 	while (!pattern->is_bad && *pattern->at == '|') {
 		pattern->at++;
-		insert(pattern, begin, (struct step){.op = SPLIT, .first = 1});
+		tsp_pattern_insert(pattern, begin, (struct step){.op = SPLIT, .first = 1});
 		jump = pattern->n;
-		add(pattern, JUMP, 0, 0);
+		tsp_pattern_add(pattern, JUMP, 0, 0);
 		pattern->steps[begin].second = (int16_t)(pattern->n - begin);
 		parse_sequence(pattern, depth);
 		pattern->steps[jump].first = (int16_t)(pattern->n - jump);
@@ -291,7 +294,7 @@ int ky_tsp_pattern_new(const char *text, struct ky_tsp_pattern **made, struct ky
 	pattern->at = text;
 	parse_choice(pattern, 0);
 	pattern->is_bad |= *pattern->at != '\0';
-	add(pattern, MATCH, 0, 0);
+	tsp_pattern_add(pattern, MATCH, 0, 0);
 	if (!pattern->is_bad) {
 		*made = pattern;
 		return KYMO_OK;
@@ -310,8 +313,8 @@ void ky_tsp_pattern_free(struct ky_tsp_pattern *pattern)
 /* ---- matching ---------------------------------------------------------------------------- */
 
 /* Add @place and what follows without a character. True: the whole pattern is there. */
-static bool reach(struct ky_tsp_pattern *pattern, struct set *set, size_t place, bool at_begin,
-		  bool at_end)
+static bool tsp_pattern_reach(struct ky_tsp_pattern *pattern, struct set *set, size_t place,
+			      bool at_begin, bool at_end)
 {
 	size_t n = 0;
 
@@ -350,7 +353,7 @@ static bool takes(const struct ky_tsp_pattern *pattern, const struct step *step,
 	}
 }
 
-static void clear(struct set *set)
+static void tsp_pattern_clear(struct set *set)
 {
 	for (size_t i = 0; i < set->n; i++)
 		set->has[set->places[i]] = 0;
@@ -362,24 +365,25 @@ bool ky_tsp_pattern_finds(struct ky_tsp_pattern *pattern, const char *text, size
 	struct set *now = &pattern->sets[0], *next = &pattern->sets[1], *swap;
 	bool is_found = false;
 
-	clear(now);
+	tsp_pattern_clear(now);
 	for (size_t i = 0; !is_found; i++) {
-		is_found = reach(pattern, now, 0, i == 0, i == len);
+		is_found = tsp_pattern_reach(pattern, now, 0, i == 0, i == len);
 		if (is_found || i == len)
 			break;
-		clear(next);
+		tsp_pattern_clear(next);
 		for (size_t k = 0; k < now->n && !is_found; k++) {
 			const struct step *step = &pattern->steps[now->places[k]];
 
 			if (takes(pattern, step, (uint8_t)text[i]))
-				is_found = reach(pattern, next, (size_t)now->places[k] + 1, false,
-						 i + 1 == len);
+				is_found =
+					tsp_pattern_reach(pattern, next, (size_t)now->places[k] + 1,
+							  false, i + 1 == len);
 		}
 		swap = now;
 		now = next;
 		next = swap;
 	}
-	clear(now);
-	clear(next);
+	tsp_pattern_clear(now);
+	tsp_pattern_clear(next);
 	return is_found;
 }

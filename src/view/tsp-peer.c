@@ -34,7 +34,7 @@ static void set_address(const struct sockaddr *address, __be16 *port, __be32 *ip
 	}
 }
 
-static int ask(int fd, const struct sockaddr *peer, const struct sockaddr *own)
+static int tsp_peer_ask(int fd, const struct sockaddr *peer, const struct sockaddr *own)
 {
 	struct question question = {
 		.head = {.nlmsg_len = sizeof(question),
@@ -53,7 +53,7 @@ static int ask(int fd, const struct sockaddr *peer, const struct sockaddr *own)
 }
 
 /* 0, or a number of errno. */
-static int take(int fd, uid_t *user)
+static int tsp_peer_take(int fd, uid_t *user)
 {
 	union {
 		struct nlmsghdr head;
@@ -83,10 +83,10 @@ int ky_tsp_peer_user(const struct sockaddr *peer, const struct sockaddr *own, ui
 		     struct kymo_error *err)
 {
 	int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	int error = fd < 0 ? errno : ask(fd, peer, own);
+	int error = fd < 0 ? errno : tsp_peer_ask(fd, peer, own);
 
 	if (!error)
-		error = take(fd, user);
+		error = tsp_peer_take(fd, user);
 	if (fd >= 0)
 		close(fd);
 	if (!error)

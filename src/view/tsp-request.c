@@ -96,8 +96,8 @@ static bool take_output(const char *text, size_t len, char *out)
 }
 
 /* Does the path @text fit @route? Then its ids are in @request. */
-static bool fits(const struct route *route, const char *text, size_t len,
-		 struct ky_tsp_request *request)
+static bool tsp_request_fits(const struct route *route, const char *text, size_t len,
+			     struct ky_tsp_request *request)
 {
 	const char *want = route->path, *end = text + len;
 	size_t n_uuids = 0, part, wanted;
@@ -135,7 +135,7 @@ static const struct route *route_of(const char *method, const char *target,
 	target += sizeof(BASE) - 1;
 	len -= sizeof(BASE) - 1;
 	for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
-		if (!fits(&routes[i], target, len, request))
+		if (!tsp_request_fits(&routes[i], target, len, request))
 			continue;
 		if (strcmp(routes[i].method, method) == 0)
 			return &routes[i];
@@ -144,7 +144,7 @@ static const struct route *route_of(const char *method, const char *target,
 	return NULL;
 }
 
-static bool has_body(const char *method)
+static bool tsp_request_has_body(const char *method)
 {
 	return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0;
 }
@@ -154,7 +154,8 @@ bool ky_tsp_request_has_body(const char *method, const char *target)
 	struct ky_tsp_request request;
 	bool has_other;
 
-	return has_body(method) && route_of(method, target, &request, &has_other) != NULL;
+	return tsp_request_has_body(method) &&
+	       route_of(method, target, &request, &has_other) != NULL;
 }
 
 int ky_tsp_request_parse(const char *method, const char *target, const char *body, size_t len,
@@ -173,7 +174,7 @@ int ky_tsp_request_parse(const char *method, const char *target, const char *bod
 		return ky_error_set(err, KYMO_E_NOT_FOUND,
 				    "the Trace Server Protocol 0.6 has no such resource");
 	request->what = route->what;
-	if (!has_body(method))
+	if (!tsp_request_has_body(method))
 		return KYMO_OK;
 	return ky_tsp_parameters(body, len, route->needs, route->may, arena, request, err);
 }

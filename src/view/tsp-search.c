@@ -14,7 +14,7 @@
 /* ---- the filter of names ----------------------------------------------------------------- */
 
 /* A name that needs no quoting in a filter. */
-static bool is_plain(const char *name)
+static bool tsp_search_is_plain(const char *name)
 {
 	size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				  "0123456789_:.-");
@@ -23,8 +23,8 @@ static bool is_plain(const char *name)
 }
 
 /* Add all names that @names finds, each once. False: one is not plain, or memory is out. */
-static bool add_names(const struct ky_view *view, struct ky_tsp_pattern *names,
-		      struct ky_strbuf *out)
+static bool tsp_search_add_names(const struct ky_view *view, struct ky_tsp_pattern *names,
+				 struct ky_strbuf *out)
 {
 	struct ky_names seen;
 	bool good = true;
@@ -37,7 +37,8 @@ static bool add_names(const struct ky_view *view, struct ky_tsp_pattern *names,
 			if (!good || ky_names_get(&seen, name) ||
 			    !ky_tsp_pattern_finds(names, name, strlen(name)))
 				continue;
-			good = is_plain(name) && ky_names_set(&seen, name, &seen) == KYMO_OK;
+			good = tsp_search_is_plain(name) &&
+			       ky_names_set(&seen, name, &seen) == KYMO_OK;
 			ky_strbuf_addf(out, "%s\"%s\"", out->len ? ", " : "", name);
 		}
 	}
@@ -50,7 +51,7 @@ static bool make_filter(const struct ky_view *view, const char *filter,
 			struct ky_tsp_pattern *names, char *out)
 {
 	struct ky_strbuf list = KY_STRBUF_INIT;
-	bool good = add_names(view, names, &list);
+	bool good = tsp_search_add_names(view, names, &list);
 	int n = 0;
 
 	*out = '\0';
@@ -74,7 +75,7 @@ struct jump {
 	bool is_known;	    /* the last answer is exact */
 };
 
-static bool is_exact(const struct ky_json *root)
+static bool tsp_search_is_exact(const struct ky_json *root)
 {
 	const struct ky_json *exact = ky_json_get(root, "exact");
 
@@ -82,8 +83,8 @@ static bool is_exact(const struct ky_json *root)
 }
 
 /* The number of the first event at @ns or later. */
-static int rank_of(struct jump *jump, const char *filter, int64_t ns, uint64_t *row,
-		   struct kymo_error *err)
+static int tsp_search_rank_of(struct jump *jump, const char *filter, int64_t ns, uint64_t *row,
+			      struct kymo_error *err)
 {
 	const struct ky_json *root, *number;
 	struct ky_arena arena;
@@ -95,7 +96,7 @@ static int rank_of(struct jump *jump, const char *filter, int64_t ns, uint64_t *
 	ky_arena_init(&arena);
 	ret = ky_tsp_ask(jump->answer, jump->ask, &arena, &root, err);
 	number = ret == KYMO_OK ? ky_json_get(root, "row") : NULL;
-	jump->is_known = number && is_exact(root);
+	jump->is_known = number && tsp_search_is_exact(root);
 	*row = number && number->kind == KY_JSON_INTEGER ? number->integer.u : 0;
 	ky_arena_fini(&arena);
 	return ret;
@@ -108,7 +109,8 @@ static int wait_for_rank(struct jump *jump, const char *filter, int64_t ns, uint
 	const struct ky_view_stop *stop = jump->answer->stop;
 	int ret;
 
-	while ((ret = rank_of(jump, filter, ns, row, err)) == KYMO_OK && !jump->is_known) {
+	while ((ret = tsp_search_rank_of(jump, filter, ns, row, err)) == KYMO_OK &&
+	       !jump->is_known) {
 		if (stop->is_over(stop->data))
 			return ky_error_set(err, KYMO_E_INTERRUPTED,
 					    "the client has closed the connection");
@@ -118,8 +120,8 @@ static int wait_for_rank(struct jump *jump, const char *filter, int64_t ns, uint
 }
 
 /* The time of event @row; *@is_there: false: there are not so many. */
-static int time_of(struct jump *jump, const char *filter, uint64_t row, int64_t *ns, bool *is_there,
-		   struct kymo_error *err)
+static int tsp_search_time_of(struct jump *jump, const char *filter, uint64_t row, int64_t *ns,
+			      bool *is_there, struct kymo_error *err)
 {
 	const struct ky_json *root, *rows, *time = NULL;
 	struct ky_arena arena;
@@ -132,7 +134,7 @@ static int time_of(struct jump *jump, const char *filter, uint64_t row, int64_t 
 	ky_arena_init(&arena);
 	ret = ky_tsp_ask(jump->answer, jump->ask, &arena, &root, err);
 	rows = ret == KYMO_OK ? ky_json_get(root, "rows") : NULL;
-	jump->is_known = rows && is_exact(root);
+	jump->is_known = rows && tsp_search_is_exact(root);
 	*is_there = rows && rows->kind == KY_JSON_ARRAY && rows->list.first;
 	if (*is_there && rows->list.first->kind == KY_JSON_ARRAY)
 		time = rows->list.first->list.first;
@@ -151,7 +153,7 @@ static int go(struct jump *jump, bool is_backward, uint64_t *index, bool *is_the
 {
 	int64_t ns = INT64_MIN;
 	uint64_t row = 0;
-	int ret = time_of(jump, jump->filter, *index, &ns, is_there, err);
+	int ret = tsp_search_time_of(jump, jump->filter, *index, &ns, is_there, err);
 
 	if (ret < 0 || !jump->is_known || !*is_there)
 		return ret;
@@ -160,10 +162,11 @@ static int go(struct jump *jump, bool is_backward, uint64_t *index, bool *is_the
 		return ret;
 	*is_there = !is_backward || row;
 	if (*is_there)
-		ret = time_of(jump, jump->names, is_backward ? row - 1 : row, &ns, is_there, err);
+		ret = tsp_search_time_of(jump, jump->names, is_backward ? row - 1 : row, &ns,
+					 is_there, err);
 	if (ret < 0 || !jump->is_known || !*is_there)
 		return ret;
-	ret = rank_of(jump, jump->filter, is_backward ? ns + 1 : ns, &row, err);
+	ret = tsp_search_rank_of(jump, jump->filter, is_backward ? ns + 1 : ns, &row, err);
 	if (ret < 0 || !jump->is_known)
 		return ret;
 	if (is_backward ? row && row - 1 < *index : row > *index)

@@ -51,7 +51,7 @@ struct waiting {
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-static const char *header(struct MHD_Connection *connection, const char *name)
+static const char *tsp_server_header(struct MHD_Connection *connection, const char *name)
 {
 	return ky_http.MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
@@ -66,7 +66,7 @@ static void add_headers(const struct ky_tsp_server *server, struct MHD_Connectio
 		{"Cache-Control", "no-store"},
 		{"Vary", "Origin"},
 	};
-	const char *origin = header(connection, "Origin");
+	const char *origin = tsp_server_header(connection, "Origin");
 
 	for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++)
 		ky_http.MHD_add_response_header(response, headers[i][0], headers[i][1]);
@@ -75,9 +75,9 @@ static void add_headers(const struct ky_tsp_server *server, struct MHD_Connectio
 }
 
 /* Takes the text of @json. */
-static enum MHD_Result send_json(const struct ky_tsp_server *server,
-				 struct MHD_Connection *connection, unsigned int status,
-				 struct ky_strbuf *json)
+static enum MHD_Result tsp_server_send_json(const struct ky_tsp_server *server,
+					    struct MHD_Connection *connection, unsigned int status,
+					    struct ky_strbuf *json)
 {
 	size_t len = json->len;
 	char *data = ky_strbuf_take(json);
@@ -96,8 +96,9 @@ static enum MHD_Result send_json(const struct ky_tsp_server *server,
 	return ret;
 }
 
-static enum MHD_Result refuse(struct exchange *exchange, struct MHD_Connection *connection,
-			      unsigned int status, const char *why)
+static enum MHD_Result tsp_server_refuse(struct exchange *exchange,
+					 struct MHD_Connection *connection, unsigned int status,
+					 const char *why)
 {
 	struct ky_strbuf json = KY_STRBUF_INIT;
 	struct kymo_error err;
@@ -105,7 +106,7 @@ static enum MHD_Result refuse(struct exchange *exchange, struct MHD_Connection *
 	exchange->is_refused = true;
 	ky_error_set(&err, status == 403 ? KYMO_E_PERMISSION : KYMO_E_INVALID, "%s", why);
 	ky_tsp_put_error(&json, &err);
-	return send_json(exchange->server, connection, status, &json);
+	return tsp_server_send_json(exchange->server, connection, status, &json);
 }
 
 /* May a web view send a request with a body of JSON? Its browser asks before. */
@@ -123,7 +124,7 @@ static enum MHD_Result send_permission(const struct ky_tsp_server *server,
 					"GET, POST, PUT, DELETE");
 	ky_http.MHD_add_response_header(response, "Access-Control-Allow-Headers",
 					"Accept, Content-Type");
-	if (header(connection, "Access-Control-Request-Private-Network"))
+	if (tsp_server_header(connection, "Access-Control-Request-Private-Network"))
 		ky_http.MHD_add_response_header(response, "Access-Control-Allow-Private-Network",
 						"true");
 	ret = ky_http.MHD_queue_response(connection, 204, response);
@@ -131,7 +132,7 @@ static enum MHD_Result send_permission(const struct ky_tsp_server *server,
 	return ret;
 }
 
-static bool is_over(void *data)
+static bool tsp_server_is_over(void *data)
 {
 	const struct waiting *waiting = data;
 	char byte;
@@ -143,13 +144,13 @@ static bool is_over(void *data)
 	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *connection,
-			      const char *method)
+static enum MHD_Result tsp_server_answer(struct exchange *exchange,
+					 struct MHD_Connection *connection, const char *method)
 {
 	const union MHD_ConnectionInfo *info =
 		ky_http.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct waiting waiting = {exchange->server, info ? info->connect_fd : -1};
-	const struct ky_view_stop stop = {is_over, &waiting};
+	const struct ky_view_stop stop = {tsp_server_is_over, &waiting};
 	struct ky_strbuf out = KY_STRBUF_INIT;
 	struct ky_tsp_request request;
 	enum MHD_Result result;
@@ -164,7 +165,7 @@ static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *
 		status = ky_tsp_put_error(&out, &err);
 	else
 		status = ky_tsp_answer(exchange->server->tsp, &request, &stop, &out);
-	result = send_json(exchange->server, connection, status, &out);
+	result = tsp_server_send_json(exchange->server, connection, status, &out);
 	ky_strbuf_fini(&out);
 	ky_arena_fini(&arena);
 	return result;
@@ -173,16 +174,17 @@ static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *
 /* ---- requests ---------------------------------------------------------------------------- */
 
 /* Is it from a client? NULL, or why not. */
-static const char *foreign(const struct ky_tsp_server *server, struct MHD_Connection *connection)
+static const char *tsp_server_foreign(const struct ky_tsp_server *server,
+				      struct MHD_Connection *connection)
 {
-	const char *origin = header(connection, "Origin"), *site;
+	const char *origin = tsp_server_header(connection, "Origin"), *site;
 
-	if (!ky_tsp_is_host(header(connection, "Host"), server->port))
+	if (!ky_tsp_is_host(tsp_server_header(connection, "Host"), server->port))
 		return "wrong Host";
 	if (origin && !ky_tsp_is_origin(origin, server->origins, server->n_origins))
 		return "wrong Origin; kymo view --tsp --origin allows others";
 	/* A browser sends some requests of pages without an Origin. */
-	site = header(connection, "Sec-Fetch-Site");
+	site = tsp_server_header(connection, "Sec-Fetch-Site");
 	if (site && !origin && strcmp(site, "none") != 0)
 		return "a request of a page has no Origin";
 	return NULL;
@@ -198,33 +200,35 @@ static bool is_json(const char *type)
 }
 
 /* Check a request whose headers are there. */
-static enum MHD_Result begin(struct exchange *exchange, struct MHD_Connection *connection,
-			     const char *method)
+static enum MHD_Result tsp_server_begin(struct exchange *exchange,
+					struct MHD_Connection *connection, const char *method)
 {
-	const char *length = header(connection, "Content-Length"),
-		   *why = foreign(exchange->server, connection);
-	bool has_body =
-		header(connection, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
+	const char *length = tsp_server_header(connection, "Content-Length"),
+		   *why = tsp_server_foreign(exchange->server, connection);
+	bool has_body = tsp_server_header(connection, "Transfer-Encoding") ||
+			(length && strcmp(length, "0") != 0);
 	uint64_t n_bytes = 0;
 
 	if (why)
-		return refuse(exchange, connection, 403, why);
+		return tsp_server_refuse(exchange, connection, 403, why);
 	if (!ky_tsp_request_has_body(method, exchange->target))
-		return has_body ? refuse(exchange, connection, 400, "the request has no body")
+		return has_body ? tsp_server_refuse(exchange, connection, 400,
+						    "the request has no body")
 				: MHD_YES;
-	if (!is_json(header(connection, "Content-Type")))
-		return refuse(exchange, connection, 415, "the body must be application/json");
+	if (!is_json(tsp_server_header(connection, "Content-Type")))
+		return tsp_server_refuse(exchange, connection, 415,
+					 "the body must be application/json");
 	if (!length || ky_parse_u64(length, &n_bytes) < 0)
-		return refuse(exchange, connection, 411, "the request has no length");
+		return tsp_server_refuse(exchange, connection, 411, "the request has no length");
 	if (n_bytes > KY_TSP_BODY_BYTES)
-		return refuse(exchange, connection, 413, "the body is too long");
+		return tsp_server_refuse(exchange, connection, 413, "the body is too long");
 	return MHD_YES;
 }
 
 /* libmicrohttpd calls it with the headers, then for each part of the body, then without one. */
-static enum MHD_Result handle(void *data, struct MHD_Connection *connection, const char *url,
-			      const char *method, const char *version, const char *upload,
-			      size_t *n_upload, void **own)
+static enum MHD_Result tsp_server_handle(void *data, struct MHD_Connection *connection,
+					 const char *url, const char *method, const char *version,
+					 const char *upload, size_t *n_upload, void **own)
 {
 	struct exchange *exchange = *own;
 
@@ -235,7 +239,7 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
 		return MHD_NO;
 	if (!exchange->is_begun) {
 		exchange->is_begun = true;
-		return begin(exchange, connection, method);
+		return tsp_server_begin(exchange, connection, method);
 	}
 	if (*n_upload) {
 		if (exchange->is_refused || exchange->body.len + *n_upload > KY_TSP_BODY_BYTES)
@@ -246,11 +250,12 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
 	}
 	if (strcmp(method, "OPTIONS") == 0)
 		return send_permission(exchange->server, connection);
-	return answer(exchange, connection, method);
+	return tsp_server_answer(exchange, connection, method);
 }
 
 /* The target as it is on the wire, before libmicrohttpd decodes it. */
-static void *take_target(void *data, const char *target, struct MHD_Connection *connection)
+static void *tsp_server_take_target(void *data, const char *target,
+				    struct MHD_Connection *connection)
 {
 	struct exchange *exchange = calloc(1, sizeof(*exchange));
 
@@ -262,8 +267,8 @@ static void *take_target(void *data, const char *target, struct MHD_Connection *
 	return exchange;
 }
 
-static void end_exchange(void *data, struct MHD_Connection *connection, void **own,
-			 enum MHD_RequestTerminationCode why)
+static void tsp_server_end_exchange(void *data, struct MHD_Connection *connection, void **own,
+				    enum MHD_RequestTerminationCode why)
 {
 	struct exchange *exchange = *own;
 
@@ -320,7 +325,7 @@ static enum MHD_Result accept_peer(void *data, const struct sockaddr *peer, sock
 	return MHD_NO;
 }
 
-static int listen_on(int family, uint16_t *port, struct kymo_error *err)
+static int tsp_server_listen_on(int family, uint16_t *port, struct kymo_error *err)
 {
 	union address address;
 	socklen_t len = family == AF_INET6 ? sizeof(address.in6) : sizeof(address.in);
@@ -347,16 +352,17 @@ static int listen_on(int family, uint16_t *port, struct kymo_error *err)
 	return KYMO_E_IO;
 }
 
-static struct MHD_Daemon *start(struct ky_tsp_server *server, int fd)
+static struct MHD_Daemon *tsp_server_start(struct ky_tsp_server *server, int fd)
 {
 	struct MHD_Daemon *daemon = ky_http.MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0,
-		accept_peer, server, handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_URI_LOG_CALLBACK, take_target, server, MHD_OPTION_NOTIFY_COMPLETED,
-		end_exchange, server, MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, MAX_REQUEST_BYTES,
-		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_STACK_SIZE,
-		THREAD_STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+		accept_peer, server, tsp_server_handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_URI_LOG_CALLBACK, tsp_server_take_target, server,
+		MHD_OPTION_NOTIFY_COMPLETED, tsp_server_end_exchange, server,
+		MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		MAX_REQUEST_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
+		MHD_OPTION_THREAD_STACK_SIZE, THREAD_STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+		MHD_OPTION_END);
 
 	if (!daemon)
 		close(fd);
@@ -386,7 +392,7 @@ static int ask_kernel(int fd, uint16_t port, struct kymo_error *err)
 }
 
 /* Without the kernel's answer nobody would be let in. */
-static int check_kernel(uint16_t port, struct kymo_error *err)
+static int tsp_server_check_kernel(uint16_t port, struct kymo_error *err)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), ret;
 
@@ -400,19 +406,19 @@ static int check_kernel(uint16_t port, struct kymo_error *err)
 /* "localhost" may be either. The threads of the daemons begin when the server is complete. */
 static int open_both(struct ky_tsp_server *server, struct kymo_error *err)
 {
-	int fds[2] = {listen_on(AF_INET, &server->port, err), -1};
-	int ret = fds[0] < 0 ? fds[0] : check_kernel(server->port, err);
+	int fds[2] = {tsp_server_listen_on(AF_INET, &server->port, err), -1};
+	int ret = fds[0] < 0 ? fds[0] : tsp_server_check_kernel(server->port, err);
 
 	if (ret < 0) {
 		if (fds[0] >= 0)
 			close(fds[0]);
 		return ret;
 	}
-	fds[1] = listen_on(AF_INET6, &server->port, NULL);
+	fds[1] = tsp_server_listen_on(AF_INET6, &server->port, NULL);
 	snprintf(server->link, sizeof(server->link), "http://127.0.0.1:%u/tsp/api",
 		 (unsigned int)server->port);
 	for (size_t i = 0; i < 2 && fds[i] >= 0; i++)
-		server->daemons[i] = start(server, fds[i]);
+		server->daemons[i] = tsp_server_start(server, fds[i]);
 	return server->daemons[0] ? KYMO_OK
 				  : ky_error_set(err, KYMO_E_IO, "cannot start the trace server");
 }

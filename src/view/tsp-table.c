@@ -50,7 +50,7 @@ struct lines {
 
 /* ---- columns ----------------------------------------------------------------------------- */
 
-static void put_columns(struct ky_strbuf *out)
+static void tsp_table_put_columns(struct ky_strbuf *out)
 {
 	ky_tsp_put_head(out, false);
 	ky_strbuf_adds(out, "[");
@@ -117,7 +117,7 @@ static void set_cells(struct lines *lines, const struct ky_json *row)
 }
 
 /* Does each pattern find something in its column? */
-static bool search(struct lines *lines)
+static bool tsp_table_search(struct lines *lines)
 {
 	bool is_match = lines->n_patterns > 0;
 
@@ -132,7 +132,7 @@ static bool search(struct lines *lines)
 	return is_match;
 }
 
-static void put_cell(struct lines *lines, size_t column, bool is_first, bool is_match)
+static void tsp_table_put_cell(struct lines *lines, size_t column, bool is_first, bool is_match)
 {
 	ky_strbuf_adds(&lines->lines, is_first ? "{\"content\": " : ", {\"content\": ");
 	ky_view_put_text(&lines->lines, ky_strbuf_text(&lines->cells[column]));
@@ -141,7 +141,7 @@ static void put_cell(struct lines *lines, size_t column, bool is_first, bool is_
 	ky_strbuf_adds(&lines->lines, "}");
 }
 
-static void put_line(struct lines *lines, uint64_t index, bool is_match)
+static void tsp_table_put_line(struct lines *lines, uint64_t index, bool is_match)
 {
 	const struct ky_tsp_request *request = lines->answer->request;
 	size_t n = request->has_columns && request->n_columns ? request->n_columns : N_COLUMNS;
@@ -151,9 +151,10 @@ static void put_line(struct lines *lines, uint64_t index, bool is_match)
 		       lines->n++ ? ",\n" : "", (unsigned long long)index,
 		       is_match ? TAG_FOUND : 0);
 	for (size_t i = 0; i < n; i++)
-		put_cell(lines,
-			 n == N_COLUMNS && !request->n_columns ? i : (size_t)request->columns[i],
-			 i == 0, is_match);
+		tsp_table_put_cell(
+			lines,
+			n == N_COLUMNS && !request->n_columns ? i : (size_t)request->columns[i],
+			i == 0, is_match);
 	ky_strbuf_adds(&lines->lines, "]}");
 }
 
@@ -233,10 +234,10 @@ static int read_some(struct lines *lines, uint64_t *index, uint64_t n, bool *is_
 		bool is_match;
 
 		set_cells(lines, row);
-		is_match = search(lines);
+		is_match = tsp_table_search(lines);
 		*is_search &= !is_match;
 		if (!*is_search)
-			put_line(lines, *index, is_match);
+			tsp_table_put_line(lines, *index, is_match);
 	}
 	ky_arena_fini(&arena);
 	if (lines->lines.len > KY_TSP_ANSWER_BYTES)
@@ -274,7 +275,7 @@ static int find_last(struct lines *lines, uint64_t from, uint64_t n, uint64_t *i
 	for (const struct ky_json *row = ret == KYMO_OK && rows ? rows->list.first : NULL; row && n;
 	     row = row->next, from++, n--) {
 		set_cells(lines, row);
-		if (!search(lines))
+		if (!tsp_table_search(lines))
 			continue;
 		*index = from;
 		*is_found = true;
@@ -414,6 +415,6 @@ int ky_tsp_table(struct ky_tsp_answer *answer, struct kymo_error *err)
 		return ret;
 	if (answer->request->what == KY_TSP_TABLE_LINES)
 		return answer_lines(answer, err);
-	put_columns(answer->out);
+	tsp_table_put_columns(answer->out);
 	return KYMO_OK;
 }

@@ -47,8 +47,8 @@ static int compare_duration(const char *text, uint64_t duration_ns)
 	return is_less ? duration_ns < ns : duration_ns > ns;
 }
 
-static bool matches(const char *expression, const char *const *texts, size_t n,
-		    uint64_t duration_ns)
+static bool tsp_texts_matches(const char *expression, const char *const *texts, size_t n,
+			      uint64_t duration_ns)
 {
 	int by_duration = compare_duration(expression, duration_ns);
 
@@ -65,7 +65,7 @@ bool ky_tsp_matches(const struct ky_tsp_texts *expressions, const char *const *t
 		    uint64_t duration_ns)
 {
 	for (size_t i = 0; i < expressions->len; i++) {
-		if (!matches(expressions->data[i], texts, n, duration_ns))
+		if (!tsp_texts_matches(expressions->data[i], texts, n, duration_ns))
 			return false;
 	}
 	return true;

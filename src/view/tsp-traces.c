@@ -51,7 +51,8 @@ static const char *last_part(const char *path)
 }
 
 /* Takes @path. NULL: memory is out. */
-static struct ky_tsp_trace *new_trace(char *path, const char *name, const struct ky_trace_set *set)
+static struct ky_tsp_trace *tsp_traces_new_trace(char *path, const char *name,
+						 const struct ky_trace_set *set)
 {
 	struct ky_tsp_trace *trace = calloc(1, sizeof(*trace));
 
@@ -98,7 +99,8 @@ static void put_indexing(struct ky_tsp *tsp, const struct ky_tsp_trace *trace,
 }
 
 /* The caller has the lock. */
-static void put_trace(struct ky_tsp *tsp, const struct ky_tsp_trace *trace, struct ky_strbuf *out)
+static void tsp_traces_put_trace(struct ky_tsp *tsp, const struct ky_tsp_trace *trace,
+				 struct ky_strbuf *out)
 {
 	ky_strbuf_addf(out, "{\"UUID\": \"%s\", \"name\": ", trace->uuid);
 	ky_view_put_text(out, trace->name);
@@ -124,7 +126,7 @@ void ky_tsp_put_traces(struct ky_tsp *tsp, struct ky_tsp_trace *const *traces, s
 		if (traces[i]->is_hidden)
 			continue;
 		ky_strbuf_adds(out, any ? ", " : "");
-		put_trace(tsp, traces[i], out);
+		tsp_traces_put_trace(tsp, traces[i], out);
 		any = true;
 	}
 	ky_strbuf_adds(out, "]");
@@ -152,7 +154,8 @@ static struct ky_tsp_trace *of_name(struct ky_tsp *tsp, const char *name)
 }
 
 /* Takes @trace. Another client may have been quicker. */
-static int insert(struct ky_tsp_answer *answer, struct ky_tsp_trace *trace, struct kymo_error *err)
+static int tsp_traces_insert(struct ky_tsp_answer *answer, struct ky_tsp_trace *trace,
+			     struct kymo_error *err)
 {
 	struct ky_tsp *tsp = answer->tsp;
 	struct ky_tsp_trace *same, *clash;
@@ -164,7 +167,7 @@ static int insert(struct ky_tsp_answer *answer, struct ky_tsp_trace *trace, stru
 	if (clash) {
 		ky_strbuf_adds(answer->out, "{\"title\": \"another trace has this name\", "
 					    "\"trace\": ");
-		put_trace(tsp, clash, answer->out);
+		tsp_traces_put_trace(tsp, clash, answer->out);
 		ky_strbuf_adds(answer->out, "}\n");
 		answer->status = 409;
 	} else if (!same && tsp->traces.len >= KY_TSP_TRACES_MAX) {
@@ -173,7 +176,7 @@ static int insert(struct ky_tsp_answer *answer, struct ky_tsp_trace *trace, stru
 		ret = ky_vec_push(&tsp->traces, trace) < 0 ? ky_error_nomem(err) : KYMO_OK;
 	}
 	if (ret == KYMO_OK && !clash)
-		put_trace(tsp, same ? same : trace, answer->out);
+		tsp_traces_put_trace(tsp, same ? same : trace, answer->out);
 	pthread_mutex_unlock(&tsp->lock);
 	if (same || clash || ret < 0)
 		ky_tsp_free_trace(trace);
@@ -204,7 +207,7 @@ static struct ky_tsp_trace *come_back(struct ky_tsp *tsp, const char *path, cons
 }
 
 /* The trace of the command line needs no second opening, and it may be no trace of CTF. */
-static bool is_there(struct ky_tsp_answer *answer, const char *path)
+static bool tsp_traces_is_there(struct ky_tsp_answer *answer, const char *path)
 {
 	struct ky_tsp_trace *same;
 
@@ -213,12 +216,12 @@ static bool is_there(struct ky_tsp_answer *answer, const char *path)
 	if (!same)
 		same = come_back(answer->tsp, path, answer->request->name);
 	if (same)
-		put_trace(answer->tsp, same, answer->out);
+		tsp_traces_put_trace(answer->tsp, same, answer->out);
 	pthread_mutex_unlock(&answer->tsp->lock);
 	return same != NULL;
 }
 
-static int open_trace(struct ky_tsp_answer *answer, struct kymo_error *err)
+static int tsp_traces_open_trace(struct ky_tsp_answer *answer, struct kymo_error *err)
 {
 	const struct ky_tsp_request *request = answer->request;
 	char *path = ky_tsp_allowed_path(answer->tsp, request->uri, err);
@@ -229,7 +232,7 @@ static int open_trace(struct ky_tsp_answer *answer, struct kymo_error *err)
 
 	if (!path)
 		return err->code;
-	if (is_there(answer, path)) {
+	if (tsp_traces_is_there(answer, path)) {
 		free(path);
 		return KYMO_OK;
 	}
@@ -239,9 +242,9 @@ static int open_trace(struct ky_tsp_answer *answer, struct kymo_error *err)
 		answer->status = ret == KYMO_E_FORMAT ? 406 : 0; /* no trace that it can read */
 		return ret;
 	}
-	trace = new_trace(path, request->name, &set);
+	trace = tsp_traces_new_trace(path, request->name, &set);
 	ky_trace_set_close(&set);
-	return trace ? insert(answer, trace, err) : ky_error_nomem(err);
+	return trace ? tsp_traces_insert(answer, trace, err) : ky_error_nomem(err);
 }
 
 /* ---- the command line -------------------------------------------------------------------- */
@@ -250,7 +253,7 @@ static int open_trace(struct ky_tsp_answer *answer, struct kymo_error *err)
 static int give_trace(struct ky_tsp *tsp, const char *path, const struct ky_trace_set *set)
 {
 	char *real = realpath(path, NULL);
-	struct ky_tsp_trace *trace = new_trace(real ? real : strdup(path), NULL, set);
+	struct ky_tsp_trace *trace = tsp_traces_new_trace(real ? real : strdup(path), NULL, set);
 
 	if (!trace)
 		return KYMO_E_MEMORY;
@@ -297,12 +300,12 @@ static int delete_trace(struct ky_tsp_answer *answer, struct ky_tsp_trace *trace
 	if (is_used) {
 		ky_strbuf_adds(answer->out, "{\"title\": \"an experiment uses the trace\", "
 					    "\"trace\": ");
-		put_trace(tsp, trace, answer->out);
+		tsp_traces_put_trace(tsp, trace, answer->out);
 		ky_strbuf_adds(answer->out, "}\n");
 		answer->status = 409;
 		return KYMO_OK;
 	}
-	put_trace(tsp, trace, answer->out);
+	tsp_traces_put_trace(tsp, trace, answer->out);
 	trace->is_hidden = trace->is_given;
 	if (trace->is_hidden)
 		return KYMO_OK;
@@ -322,7 +325,7 @@ int ky_tsp_traces(struct ky_tsp_answer *answer, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	if (answer->request->what == KY_TSP_TRACE_OPEN)
-		return open_trace(answer, err);
+		return tsp_traces_open_trace(answer, err);
 	pthread_mutex_lock(&tsp->lock);
 	trace = ky_tsp_find_trace(tsp, answer->request->uuid[0]);
 	if (answer->request->what == KY_TSP_TRACES)
@@ -332,7 +335,7 @@ int ky_tsp_traces(struct ky_tsp_answer *answer, struct kymo_error *err)
 	else if (answer->request->what == KY_TSP_TRACE_DELETE)
 		ret = delete_trace(answer, trace);
 	else
-		put_trace(tsp, trace, answer->out);
+		tsp_traces_put_trace(tsp, trace, answer->out);
 	pthread_mutex_unlock(&tsp->lock);
 	return ret;
 }

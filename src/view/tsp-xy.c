@@ -35,8 +35,8 @@ static void begin_tree(struct ky_tsp_answer *answer, bool is_running)
 	ky_strbuf_adds(answer->out, "], \"hasData\": false}");
 }
 
-static void put_entry(struct ky_strbuf *out, unsigned long long id, const char *label,
-		      bool is_default)
+static void tsp_xy_put_entry(struct ky_strbuf *out, unsigned long long id, const char *label,
+			     bool is_default)
 {
 	ky_strbuf_addf(out, ", {\"id\": %llu, \"parentId\": 0, \"labels\": [", id);
 	ky_view_put_text(out, label);
@@ -54,15 +54,15 @@ static void put_cpus(struct ky_tsp_answer *answer, const struct ky_history *hist
 		if (row->kind != KY_ROW_CPU || row->begin_ns == INT64_MIN)
 			continue;
 		ky_tsp_label(row, &label);
-		put_entry(answer->out, (unsigned long long)row->id + 2, ky_strbuf_text(&label),
-			  false);
+		tsp_xy_put_entry(answer->out, (unsigned long long)row->id + 2,
+				 ky_strbuf_text(&label), false);
 	}
 	ky_strbuf_fini(&label);
 }
 
 /* ---- series ------------------------------------------------------------------------------ */
 
-static int64_t time_of(const struct chart *chart, size_t i)
+static int64_t tsp_xy_time_of(const struct chart *chart, size_t i)
 {
 	return (int64_t)((uint64_t)chart->begin_ns +
 			 (uint64_t)((unsigned __int128)chart->span_ns * i / chart->n));
@@ -86,7 +86,7 @@ static void put_series(struct chart *chart, unsigned long long id, const char *n
 	ky_strbuf_adds(out, ", \"xValues\": [");
 	for (size_t i = 0; i < chart->n; i++) {
 		ky_strbuf_adds(out, i ? "," : "");
-		ky_strbuf_addi(out, time_of(chart, i));
+		ky_strbuf_addi(out, tsp_xy_time_of(chart, i));
 	}
 	ky_strbuf_adds(out, "], \"yValues\": [");
 	for (size_t i = 0; i < chart->n; i++)
@@ -99,7 +99,7 @@ static void put_series(struct chart *chart, unsigned long long id, const char *n
 		       axis->label, axis->unit, axis->type);
 }
 
-static bool is_wanted(const struct ky_tsp_request *request, int64_t id)
+static bool tsp_xy_is_wanted(const struct ky_tsp_request *request, int64_t id)
 {
 	for (size_t i = 0; i < request->n_items; i++) {
 		if (request->items[i] == id)
@@ -127,18 +127,18 @@ static int put_histogram(struct chart *chart, const struct ky_json *root, double
 	const struct ky_tsp_request *request = chart->answer->request;
 	int ret = KYMO_OK;
 
-	if (is_wanted(request, TOTAL)) {
+	if (tsp_xy_is_wanted(request, TOTAL)) {
 		ret = take_numbers(ky_json_get(root, "events"), values, chart->n, err);
 		put_series(chart, TOTAL, "Total", &events_axis, values);
 	}
-	if (ret == KYMO_OK && is_wanted(request, LOST)) {
+	if (ret == KYMO_OK && tsp_xy_is_wanted(request, LOST)) {
 		ret = take_numbers(ky_json_get(root, "lost"), values, chart->n, err);
 		put_series(chart, LOST, "Lost events", &events_axis, values);
 	}
 	return ret;
 }
 
-static bool is_exact(const struct ky_json *root, size_t n)
+static bool tsp_xy_is_exact(const struct ky_json *root, size_t n)
 {
 	const struct ky_json *exact = ky_json_get(root, "exact");
 
@@ -164,7 +164,7 @@ static int answer_histogram(struct chart *chart, struct kymo_error *err)
 		ret = ky_error_nomem(err);
 	}
 	if (ret == KYMO_OK) {
-		ky_tsp_put_head(chart->answer->out, !is_exact(root, chart->n));
+		ky_tsp_put_head(chart->answer->out, !tsp_xy_is_exact(root, chart->n));
 		ky_strbuf_adds(chart->answer->out, "{\"title\": \"Histogram\", \"series\": [");
 		ret = put_histogram(chart, root, values, err);
 		ky_strbuf_adds(chart->answer->out, "]}}\n");
@@ -226,7 +226,7 @@ static int put_cpu(struct chart *chart, struct curves *curves, const struct ky_h
 		curves->total[i] += curves->values[i];
 	}
 	curves->n_rows++;
-	if (ret == KYMO_OK && is_wanted(chart->answer->request, (int64_t)row->id + 2))
+	if (ret == KYMO_OK && tsp_xy_is_wanted(chart->answer->request, (int64_t)row->id + 2))
 		put_row_series(chart, curves, row, (unsigned long long)row->id + 2, &usage_axis);
 	return ret;
 }
@@ -243,7 +243,7 @@ static int put_usage(struct chart *chart, struct curves *curves, struct kymo_err
 	}
 	for (size_t i = 0; i < chart->n && curves->n_rows; i++)
 		curves->total[i] /= (double)curves->n_rows;
-	if (ret == KYMO_OK && is_wanted(chart->answer->request, TOTAL))
+	if (ret == KYMO_OK && tsp_xy_is_wanted(chart->answer->request, TOTAL))
 		put_series(chart, TOTAL, "Total", &usage_axis, curves->total);
 	return ret;
 }
@@ -316,7 +316,7 @@ static int answer_rows(struct ky_tsp_answer *answer, struct chart *chart, struct
 		ret = ky_tsp_put_tree(answer, history, err);
 	} else {
 		begin_tree(answer, !history);
-		put_entry(answer->out, TOTAL, "Total", true);
+		tsp_xy_put_entry(answer->out, TOTAL, "Total", true);
 		if (history)
 			put_cpus(answer, history);
 		ky_strbuf_adds(answer->out, "]}}\n");
@@ -347,8 +347,8 @@ int ky_tsp_xy(struct ky_tsp_answer *answer, struct kymo_error *err)
 	if (request->what == KY_TSP_XY)
 		return answer_histogram(&chart, err);
 	begin_tree(answer, false);
-	put_entry(answer->out, TOTAL, "Total", true);
-	put_entry(answer->out, LOST, "Lost events", false);
+	tsp_xy_put_entry(answer->out, TOTAL, "Total", true);
+	tsp_xy_put_entry(answer->out, LOST, "Lost events", false);
 	ky_strbuf_adds(answer->out, "]}}\n");
 	return KYMO_OK;
 }

@@ -21,7 +21,7 @@
 
 /* ---- estimates --------------------------------------------------------------------------- */
 
-static double place_of(const struct ky_view *view, int64_t ns)
+static double view_place_of(const struct ky_view *view, int64_t ns)
 {
 	double span = (double)((uint64_t)view->end_ns - (uint64_t)view->begin_ns) + 1;
 
@@ -34,14 +34,14 @@ static double place_of(const struct ky_view *view, int64_t ns)
 }
 
 /* Spread the bits of one packet evenly over its time. */
-static void add_packet(struct ky_view *view, const struct ky_packet_entry *packet)
+static void view_add_packet(struct ky_view *view, const struct ky_packet_entry *packet)
 {
 	double from, to, each, covered;
 
 	if (!packet->has_times || packet->end_ns < packet->begin_ns)
 		return;
-	from = place_of(view, packet->begin_ns);
-	to = place_of(view, packet->end_ns);
+	from = view_place_of(view, packet->begin_ns);
+	to = view_place_of(view, packet->end_ns);
 	if (to - from < 0.5) {
 		from = from < (double)KY_ESTIMATE_BUCKETS ? from : (double)KY_ESTIMATE_BUCKETS - 1;
 		view->bits[(size_t)from] += (double)packet->content_bits;
@@ -62,12 +62,12 @@ static int add_estimates(struct ky_view *view, const struct ky_stream *stream)
 	int ret = ky_stream_packets(stream, &packets, NULL);
 
 	ky_vec_foreach(&packets, packet)
-		add_packet(view, packet);
+		view_add_packet(view, packet);
 	ky_vec_fini(&packets);
 	return ret == KYMO_E_MEMORY ? ret : KYMO_OK;
 }
 
-static int add_losses(struct ky_view *view, const struct ky_stream *stream)
+static int view_add_losses(struct ky_view *view, const struct ky_stream *stream)
 {
 	struct ky_stream_summary summary = {0};
 	int ret = ky_stream_survey(stream, &summary, NULL);
@@ -87,7 +87,8 @@ static int add_losses(struct ky_view *view, const struct ky_stream *stream)
 
 double ky_view_bits(const struct ky_view *view, int64_t begin_ns, int64_t end_ns)
 {
-	double from = place_of(view, begin_ns), to = place_of(view, end_ns), sum = 0, covered;
+	double from = view_place_of(view, begin_ns), to = view_place_of(view, end_ns), sum = 0,
+	       covered;
 
 	if (!view->bits)
 		return 0;
@@ -102,7 +103,7 @@ double ky_view_bits(const struct ky_view *view, int64_t begin_ns, int64_t end_ns
 int64_t ky_view_time_after(const struct ky_view *view, int64_t from_ns, double bits)
 {
 	double span = (double)((uint64_t)view->end_ns - (uint64_t)view->begin_ns) + 1;
-	size_t i = (size_t)place_of(view, from_ns);
+	size_t i = (size_t)view_place_of(view, from_ns);
 	uint64_t after;
 
 	if (!view->bits)
@@ -146,7 +147,7 @@ static int survey(struct ky_view *view, struct kymo_error *err)
 		if (!ret && (*stream)->file.data)
 			ret = add_estimates(view, *stream);
 		if (!ret && (*stream)->file.data)
-			ret = add_losses(view, *stream);
+			ret = view_add_losses(view, *stream);
 	}
 	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
@@ -173,8 +174,8 @@ int ky_view_new(struct ky_trace_set *set, struct ky_view **made, struct kymo_err
 
 /* ---- later states of a recording --------------------------------------------------------- */
 
-static const struct ky_trace *same_trace(const struct ky_trace_set *set,
-					 const struct ky_trace *trace)
+static const struct ky_trace *view_same_trace(const struct ky_trace_set *set,
+					      const struct ky_trace *trace)
 {
 	ky_vec_foreach(&set->traces, other)
 		if (strcmp((*other)->path, trace->path) == 0)
@@ -200,7 +201,7 @@ static bool are_clocks_same(const struct ky_trace_class *a, const struct ky_trac
 static bool is_later_state(const struct ky_trace_set *set, const struct ky_trace_set *before)
 {
 	ky_vec_foreach(&before->traces, trace) {
-		const struct ky_trace *now = same_trace(set, *trace);
+		const struct ky_trace *now = view_same_trace(set, *trace);
 
 		if (!now || !are_clocks_same((*trace)->cls, now->cls))
 			return false;
@@ -357,7 +358,7 @@ void ky_view_put_state(const struct ky_view *view, struct ky_counts *counts,
 		ky_strbuf_adds(out, "null");
 }
 
-static void put_trace(struct ky_strbuf *out, const struct ky_trace *trace)
+static void view_put_trace(struct ky_strbuf *out, const struct ky_trace *trace)
 {
 	static const char *const names[] = {"hostname", "domain", "procname", "tracer_name"};
 	const struct ky_env *env = ky_env_find(trace->cls, "vpid");
@@ -433,7 +434,7 @@ static int info(const struct ky_view *view, struct ky_strbuf *out)
 	ky_strbuf_addf(out, ", \"lost\": %llu, \"traces\": [", (unsigned long long)lost);
 	ky_vec_foreach(&view->set->traces, trace) {
 		ky_strbuf_adds(out, trace == view->set->traces.data ? "" : ", ");
-		put_trace(out, *trace);
+		view_put_trace(out, *trace);
 	}
 	ky_strbuf_adds(out, "], \"reports\": [");
 	put_reports(out);
@@ -443,8 +444,9 @@ static int info(const struct ky_view *view, struct ky_strbuf *out)
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-static int answer(struct ky_view *view, const struct ky_view_request *request,
-		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
+static int view_answer(struct ky_view *view, const struct ky_view_request *request,
+		       const struct ky_view_stop *stop, struct ky_strbuf *out,
+		       struct kymo_error *err)
 {
 	switch (request->what) {
 	case KY_VIEW_INFO:
@@ -497,7 +499,7 @@ static int answer(struct ky_view *view, const struct ky_view_request *request,
 int ky_view_answer(struct ky_view *view, const struct ky_view_request *request,
 		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
 {
-	int ret = answer(view, request, stop, out, err);
+	int ret = view_answer(view, request, stop, out, err);
 
 	return ret == KYMO_OK && ky_strbuf_failed(out) ? ky_error_nomem(err) : ret;
 }

@@ -14,7 +14,7 @@ struct waking {
 	uint32_t cpu_id; /* of the event; UINT32_MAX: none was found */
 };
 
-static bool is_wait(enum ky_state_kind kind)
+static bool waker_is_wait(enum ky_state_kind kind)
 {
 	return kind >= KY_STATE_BLOCKED && kind <= KY_STATE_STOPPED;
 }
@@ -31,15 +31,16 @@ static int find_end(struct ky_history *history, const struct ky_history_row *row
 		/* It waits for a CPU since it was woken, or taken off one. */
 		waking->ns = found.begin_ns;
 		ret = ky_history_at(history, row->id, found.begin_ns - 1, &found, err);
-		return ret < 0 ? ret : is_wait(ky_state_kind(found.state));
+		return ret < 0 ? ret : waker_is_wait(ky_state_kind(found.state));
 	}
 	waking->ns = found.end_ns;
-	return ret < 0 ? ret : is_wait(ky_state_kind(found.state)) && found.end_ns != INT64_MAX;
+	return ret < 0 ? ret
+		       : waker_is_wait(ky_state_kind(found.state)) && found.end_ns != INT64_MAX;
 }
 
 /* ---- the event ------------------------------------------------------------------------------- */
 
-static bool wakes(const struct ky_event *event, int64_t tid)
+static bool waker_wakes(const struct ky_event *event, int64_t tid)
 {
 	static const char *const names[] = {"sched_waking", "sched_wakeup", "sched_wakeup_new"};
 	struct ky_handle handle;
@@ -64,7 +65,7 @@ static int find_event(const struct ky_view *view, const struct ky_view_stop *sto
 		return ret;
 	while (waking->cpu_id == UINT32_MAX && (ret = ky_flow_next(flow, &batch, err)) > 0) {
 		for (size_t i = 0; i < batch.n_events && waking->cpu_id == UINT32_MAX; i++) {
-			if (wakes(&batch.events[i], waking->tid))
+			if (waker_wakes(&batch.events[i], waking->tid))
 				waking->cpu_id = batch.events[i].cpu_id;
 		}
 	}
@@ -99,15 +100,16 @@ static int find_handler(struct ky_history *history, uint32_t cpu, int64_t ns, co
 	return ret;
 }
 
-static uint32_t machine_of(const struct ky_history *history, const struct ky_history_row *row)
+static uint32_t waker_machine_of(const struct ky_history *history, const struct ky_history_row *row)
 {
 	for (int i = 0; i < KY_ROW_KINDS && row->parent != KY_HISTORY_NO_ROW; i++)
 		row = ky_history_row(history, row->parent);
 	return row->id;
 }
 
-static int put_waker(struct ky_history *history, uint32_t machine, const struct waking *waking,
-		     struct ky_strbuf *out, struct kymo_error *err)
+static int waker_put_waker(struct ky_history *history, uint32_t machine,
+			   const struct waking *waking, struct ky_strbuf *out,
+			   struct kymo_error *err)
 {
 	struct ky_history_interval found = {.state = KY_STATE_NONE};
 	const char *handler = "";
@@ -136,8 +138,8 @@ static int put_waker(struct ky_history *history, uint32_t machine, const struct 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
 /* As find_end(), for the row of a thread. */
-static int find_wait(struct ky_view *view, const struct ky_view_request *request,
-		     struct waking *waking, struct kymo_error *err)
+static int waker_find_wait(struct ky_view *view, const struct ky_view_request *request,
+			   struct waking *waking, struct kymo_error *err)
 {
 	struct ky_history *history;
 	int ret = ky_view_take_history(view, &history, err);
@@ -160,7 +162,7 @@ int ky_view_waker(struct ky_view *view, const struct ky_view_request *request,
 {
 	struct waking waking = {.cpu_id = UINT32_MAX};
 	struct ky_history *history;
-	int ret = find_wait(view, request, &waking, err);
+	int ret = waker_find_wait(view, request, &waking, err);
 
 	if (ret > 0)
 		ret = find_event(view, stop, &waking, err);
@@ -175,9 +177,9 @@ int ky_view_waker(struct ky_view *view, const struct ky_view_request *request,
 	if (ret == KYMO_OK && (!history || request->row >= ky_history_n_rows(history)))
 		ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such row");
 	if (ret == KYMO_OK)
-		ret = put_waker(
+		ret = waker_put_waker(
 			history,
-			machine_of(history, ky_history_row(history, (uint32_t)request->row)),
+			waker_machine_of(history, ky_history_row(history, (uint32_t)request->row)),
 			&waking, out, err);
 	ky_view_put_history(view);
 	return ret;

@@ -14,14 +14,14 @@ static const struct {
 #define N_PAIRS (sizeof(pairs) / sizeof(*pairs))
 
 /* @name without perf's "sched:". */
-static const char *plain_name(const char *name)
+static const char *perfetto_classes_plain_name(const char *name)
 {
 	const char *colon = strrchr(name, ':');
 
 	return colon ? colon + 1 : name;
 }
 
-static bool ends_with(const char *name, const char *suffix, size_t *len)
+static bool perfetto_classes_ends_with(const char *name, const char *suffix, size_t *len)
 {
 	size_t name_len = strlen(name), suffix_len = strlen(suffix);
 
@@ -32,8 +32,8 @@ static bool ends_with(const char *name, const char *suffix, size_t *len)
 }
 
 /* Is there an event called as the first @len bytes of @name, with @suffix? */
-static bool has_event(const struct ky_trace_class *trace, const char *name, size_t len,
-		      const char *suffix)
+static bool perfetto_classes_has_event(const struct ky_trace_class *trace, const char *name,
+				       size_t len, const char *suffix)
 {
 	ky_vec_foreach(&trace->events, cls) {
 		if (strncmp((*cls)->name, name, len) == 0 &&
@@ -46,7 +46,7 @@ static bool has_event(const struct ky_trace_class *trace, const char *name, size
 static bool has_plain_event(const struct ky_trace_class *trace, const char *name)
 {
 	ky_vec_foreach(&trace->events, cls) {
-		if (strcmp(plain_name((*cls)->name), name) == 0)
+		if (strcmp(perfetto_classes_plain_name((*cls)->name), name) == 0)
 			return true;
 	}
 	return false;
@@ -62,10 +62,10 @@ static int resolve_span(struct ky_pf *pf, const struct ky_event_class *cls, bool
 		bool begins, ends;
 		size_t len;
 
-		begins = ends_with(cls->name, pairs[i].begin, &len) &&
-			 has_event(trace, cls->name, len, pairs[i].end);
-		ends = !begins && ends_with(cls->name, pairs[i].end, &len) &&
-		       has_event(trace, cls->name, len, pairs[i].begin);
+		begins = perfetto_classes_ends_with(cls->name, pairs[i].begin, &len) &&
+			 perfetto_classes_has_event(trace, cls->name, len, pairs[i].end);
+		ends = !begins && perfetto_classes_ends_with(cls->name, pairs[i].end, &len) &&
+		       perfetto_classes_has_event(trace, cls->name, len, pairs[i].begin);
 		if (!begins && !ends)
 			continue;
 		info->name = ky_arena_strndup(&pf->arena, cls->name, len);
@@ -78,7 +78,8 @@ static int resolve_span(struct ky_pf *pf, const struct ky_event_class *cls, bool
 	return 0;
 }
 
-static void find_context(struct ky_pf_class *info, const struct ky_event_class *cls)
+static void perfetto_classes_find_context(struct ky_pf_class *info,
+					  const struct ky_event_class *cls)
 {
 	static const char *const names[][3] = {
 		{"vtid", "tid", "perf_tid"},
@@ -102,7 +103,7 @@ static int resolve_user(struct ky_pf *pf, const struct ky_event_class *cls,
 	int ret;
 
 	info->category = "user";
-	find_context(info, cls);
+	perfetto_classes_find_context(info, cls);
 	ret = resolve_span(pf, cls, false, info);
 	if (ret)
 		return ret;
@@ -132,7 +133,7 @@ static int resolve_kernel(struct ky_pf *pf, const struct ky_host *host,
 			  struct ky_pf_class *info)
 {
 	const struct ky_class_info *known = &host->classes[cls->index];
-	const char *name = plain_name(cls->name);
+	const char *name = perfetto_classes_plain_name(cls->name);
 	int ret;
 
 	info->category = "kernel";

@@ -132,8 +132,8 @@ void ky_pf_native_fields(const struct ky_pf_native *native, const struct ky_even
 	}
 }
 
-static void put_field(struct ky_strbuf *out, const struct native_field *field,
-		      const struct ky_pf_at *at, const struct ky_handle *handle)
+static void perfetto_ftrace_put_field(struct ky_strbuf *out, const struct native_field *field,
+				      const struct ky_pf_at *at, const struct ky_handle *handle)
 {
 	const char *text;
 	int64_t value;
@@ -165,7 +165,7 @@ int ky_pf_on_native(struct ky_pf *pf, const struct ky_pf_at *at)
 	event = ky_pf_ftrace(out, ky_pf_time(pf, at->event->ns), tid);
 	message = ky_pb_begin(out, native->number);
 	for (int i = 0; i < KY_PF_FIELDS && native->fields[i].kind; i++)
-		put_field(out, &native->fields[i], at, &at->cls->fields[i]);
+		perfetto_ftrace_put_field(out, &native->fields[i], at, &at->cls->fields[i]);
 	ky_pb_end(out, message);
 	ky_pb_end(out, event);
 	return 0;

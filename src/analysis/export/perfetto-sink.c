@@ -43,7 +43,7 @@ static const struct ky_sink_ops pf_ops = {
 	.free = pf_free,
 };
 
-static struct ky_pf_machine *find_machine(struct ky_pf *pf, const char *name)
+static struct ky_pf_machine *perfetto_sink_find_machine(struct ky_pf *pf, const char *name)
 {
 	struct ky_pf_machine *machine;
 
@@ -70,7 +70,7 @@ static int add_hosts(struct ky_pf *pf)
 		const struct ky_host *host = ky_model_host(pf->model, i);
 		struct ky_pf_host *own = &pf->hosts[i];
 
-		own->machine = find_machine(pf, host->name);
+		own->machine = perfetto_sink_find_machine(pf, host->name);
 		if (ky_pf_resolve(pf, host, own) < 0)
 			return KYMO_E_MEMORY;
 		if (!own->machine->kernel || own->is_kernel)
@@ -79,7 +79,7 @@ static int add_hosts(struct ky_pf *pf)
 	return 0;
 }
 
-static int prepare(struct ky_pf *pf, struct kymo_error *err)
+static int perfetto_sink_prepare(struct ky_pf *pf, struct kymo_error *err)
 {
 	const struct ky_listener listener = {
 		.data = pf,
@@ -108,7 +108,7 @@ int ky_perfetto_sink_open(const struct ky_trace_set *set, int fd, struct ky_sink
 	pf->set = set;
 	ky_arena_init(&pf->arena);
 	ky_values_init(&pf->values);
-	ret = prepare(pf, err);
+	ret = perfetto_sink_prepare(pf, err);
 	if (ret < 0)
 		pf_free(&pf->sink);
 	else

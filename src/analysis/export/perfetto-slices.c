@@ -116,7 +116,7 @@ static uint64_t current_track(struct ky_pf *pf, const struct ky_pf_at *at)
 	return thread ? ky_pf_thread_track(pf, thread, at->event->ns) : cpu_track(pf, at);
 }
 
-static int put_event(struct ky_pf *pf, const struct ky_pf_at *at, int type)
+static int perfetto_slices_put_event(struct ky_pf *pf, const struct ky_pf_at *at, int type)
 {
 	struct ky_pf_event event;
 	uint64_t track;
@@ -139,17 +139,17 @@ static int put_event(struct ky_pf *pf, const struct ky_pf_at *at, int type)
 
 int ky_pf_on_span_begin(struct ky_pf *pf, const struct ky_pf_at *at)
 {
-	return put_event(pf, at, KY_PF_SLICE_BEGIN);
+	return perfetto_slices_put_event(pf, at, KY_PF_SLICE_BEGIN);
 }
 
 int ky_pf_on_span_end(struct ky_pf *pf, const struct ky_pf_at *at)
 {
-	return put_event(pf, at, KY_PF_SLICE_END);
+	return perfetto_slices_put_event(pf, at, KY_PF_SLICE_END);
 }
 
 int ky_pf_on_instant(struct ky_pf *pf, const struct ky_pf_at *at)
 {
-	return put_event(pf, at, KY_PF_INSTANT);
+	return perfetto_slices_put_event(pf, at, KY_PF_INSTANT);
 }
 
 /* ---- block requests ----------------------------------------------------------------------- */

@@ -105,7 +105,7 @@ static int read_told(struct ky_pf *pf, const struct ky_stream *stream, const uin
 	return ret;
 }
 
-static int read_stream(struct ky_pf *pf, const struct ky_stream *stream)
+static int perfetto_threads_read_stream(struct ky_pf *pf, const struct ky_stream *stream)
 {
 	size_t n = stream->trace->cls->events.len;
 	struct telling_class *classes = calloc(n + 1, sizeof(*classes));
@@ -132,7 +132,8 @@ int ky_pf_read_dumps(struct ky_pf *pf, struct kymo_error *err)
 		const struct ky_stream *stream = *it;
 		const struct ky_host *host = pf->model->streams[stream->index].host;
 
-		if (stream->cls && pf->hosts[host->index].is_kernel && read_stream(pf, stream) < 0)
+		if (stream->cls && pf->hosts[host->index].is_kernel &&
+		    perfetto_threads_read_stream(pf, stream) < 0)
 			return ky_error_nomem(err);
 	}
 	return 0;

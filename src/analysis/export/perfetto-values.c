@@ -41,7 +41,7 @@ static bool as_text(struct ky_pf *pf, const struct ky_value *v)
 }
 
 /* An enumeration's label; NULL for plain numbers, and for values that have none. */
-static const char *label_of(const struct ky_value *v)
+static const char *perfetto_values_label_of(const struct ky_value *v)
 {
 	switch (v->cls->kind) {
 	case KY_FIELD_UINT:
@@ -54,7 +54,7 @@ static const char *label_of(const struct ky_value *v)
 	}
 }
 
-static bool is_signed(const struct ky_value *v)
+static bool perfetto_values_is_signed(const struct ky_value *v)
 {
 	return v->cls->kind == KY_FIELD_SINT || v->cls->kind == KY_FIELD_VARSINT;
 }
@@ -79,13 +79,13 @@ static void put_scalar(struct ky_pf *pf, const struct ky_value *v)
 	if (as_text(pf, v))
 		ky_pb_text(&pf->out, KY_PF_ANNOTATION_TEXT, ky_strbuf_text(&pf->scratch),
 			   pf->scratch.len, TEXT_BYTES);
-	else if ((label = label_of(v)))
+	else if ((label = perfetto_values_label_of(v)))
 		ky_pb_text(&pf->out, KY_PF_ANNOTATION_TEXT, label, strlen(label), TEXT_BYTES);
 	else if (v->cls->kind == KY_FIELD_FLOAT)
 		ky_pb_double(&pf->out, KY_PF_ANNOTATION_DOUBLE, v->f);
 	else if (v->cls->kind == KY_FIELD_BOOL)
 		ky_pb_uint(&pf->out, KY_PF_ANNOTATION_BOOL, v->u != 0);
-	else if (is_signed(v))
+	else if (perfetto_values_is_signed(v))
 		ky_pb_int(&pf->out, KY_PF_ANNOTATION_INT, v->s);
 	else
 		ky_pb_uint(&pf->out,
@@ -149,8 +149,8 @@ void ky_pf_annotate_text(struct ky_pf *pf, struct ky_pf_machine *machine, const 
 
 /* ---- fields of ftrace events -------------------------------------------------------------- */
 
-static void put_field(struct ky_pf *pf, struct ky_strbuf *out, const struct ky_value *v,
-		      const char *name)
+static void perfetto_values_put_field(struct ky_pf *pf, struct ky_strbuf *out,
+				      const struct ky_value *v, const char *name)
 {
 	const char *label;
 	char number[40];
@@ -160,12 +160,12 @@ static void put_field(struct ky_pf *pf, struct ky_strbuf *out, const struct ky_v
 	if (as_text(pf, v)) {
 		ky_pb_text(out, KY_PF_GENERIC_FIELD_TEXT, ky_strbuf_text(&pf->scratch),
 			   pf->scratch.len, TEXT_BYTES);
-	} else if ((label = label_of(v))) {
+	} else if ((label = perfetto_values_label_of(v))) {
 		ky_pb_text(out, KY_PF_GENERIC_FIELD_TEXT, label, strlen(label), TEXT_BYTES);
 	} else if (v->cls->kind == KY_FIELD_FLOAT) {
 		snprintf(number, sizeof(number), "%.17g", v->f);
 		ky_pb_bytes(out, KY_PF_GENERIC_FIELD_TEXT, number, strlen(number));
-	} else if (is_signed(v)) {
+	} else if (perfetto_values_is_signed(v)) {
 		ky_pb_int(out, KY_PF_GENERIC_FIELD_INT, v->s);
 	} else {
 		ky_pb_uint(out, KY_PF_GENERIC_FIELD_UINT, v->u);
@@ -183,7 +183,7 @@ static void put_flat(struct ky_pf *pf, struct ky_strbuf *out, const struct ky_va
 	if (!value || depth > DEPTH)
 		return;
 	if (value->cls->kind != KY_FIELD_STRUCT && value->cls->kind != KY_FIELD_ARRAY) {
-		put_field(pf, out, value, name);
+		perfetto_values_put_field(pf, out, value, name);
 		return;
 	}
 	end = value + 1 + value->n_below;

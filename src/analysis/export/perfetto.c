@@ -187,7 +187,7 @@ size_t ky_pf_ftrace(struct ky_strbuf *out, uint64_t time, int32_t pid)
 
 /* ---- machines ----------------------------------------------------------------------------- */
 
-static void put_clock(struct ky_pf *pf, int clock, uint64_t time)
+static void perfetto_put_clock(struct ky_pf *pf, int clock, uint64_t time)
 {
 	size_t begun = ky_pb_begin(&pf->out, 1);
 
@@ -217,16 +217,16 @@ static void put_clocks(struct ky_pf *pf, const struct ky_pf_machine *machine, in
 	ky_pb_uint(&pf->out, KY_PF_PACKET_SEQUENCE_FLAGS, SEQUENCE_BEGINS);
 	ky_pb_uint(&pf->out, KY_PF_PACKET_FIRST_ON_SEQUENCE, 1);
 	snapshot = ky_pb_begin(&pf->out, KY_PF_PACKET_CLOCK_SNAPSHOT);
-	put_clock(pf, CLOCK_BOOT, ky_pf_time(pf, ns));
+	perfetto_put_clock(pf, CLOCK_BOOT, ky_pf_time(pf, ns));
 	if (is_unix_time(machine->kernel) && !pf->shift_ns)
-		put_clock(pf, CLOCK_REAL, ky_pf_time(pf, ns));
+		perfetto_put_clock(pf, CLOCK_REAL, ky_pf_time(pf, ns));
 	ky_pb_uint(&pf->out, 2, CLOCK_BOOT);
 	ky_pb_end(&pf->out, snapshot);
 	ky_pf_packet_end(pf, packet);
 }
 
-static void put_env(struct ky_pf *pf, uint32_t field, const struct ky_trace_class *trace,
-		    const char *name)
+static void perfetto_put_env(struct ky_pf *pf, uint32_t field, const struct ky_trace_class *trace,
+			     const char *name)
 {
 	const struct ky_env *env = ky_env_find(trace, name);
 
@@ -241,11 +241,11 @@ static void put_system(struct ky_pf *pf, const struct ky_pf_machine *machine, in
 	size_t system = ky_pb_begin(&pf->out, KY_PF_PACKET_SYSTEM_INFO);
 	size_t utsname = ky_pb_begin(&pf->out, 1);
 
-	put_env(pf, 1, machine->kernel, "sysname");
-	put_env(pf, 2, machine->kernel, "kernel_version");
-	put_env(pf, 3, machine->kernel, "kernel_release");
+	perfetto_put_env(pf, 1, machine->kernel, "sysname");
+	perfetto_put_env(pf, 2, machine->kernel, "kernel_version");
+	perfetto_put_env(pf, 3, machine->kernel, "kernel_release");
 	ky_pb_end(&pf->out, utsname);
-	put_env(pf, 17, machine->kernel, "hostname");
+	perfetto_put_env(pf, 17, machine->kernel, "hostname");
 	ky_pb_end(&pf->out, system);
 	ky_pf_packet_end(pf, packet);
 }
@@ -287,7 +287,7 @@ static void begin_machine(struct ky_pf *pf, struct ky_pf_machine *machine, int64
 
 /* ---- events ------------------------------------------------------------------------------- */
 
-static int write_out(struct ky_pf *pf, struct kymo_error *err)
+static int perfetto_write_out(struct ky_pf *pf, struct kymo_error *err)
 {
 	int ret;
 
@@ -371,7 +371,7 @@ int ky_pf_batch(struct ky_sink *sink, const struct ky_batch *batch, struct kymo_
 		ret = safe_event(pf, &at, loss);
 		loss = NULL;
 		if (ret >= 0 && pf->out.len >= WRITE_BYTES)
-			ret = write_out(pf, err);
+			ret = perfetto_write_out(pf, err);
 	}
 	return ret;
 }
@@ -386,5 +386,5 @@ int ky_pf_finish(struct ky_sink *sink, struct kymo_error *err)
 				    "no event has a time, so there is no time line");
 	ret = ky_model_end(pf->model, err);
 	flush_cpus(pf);
-	return ret < 0 ? ret : write_out(pf, err);
+	return ret < 0 ? ret : perfetto_write_out(pf, err);
 }

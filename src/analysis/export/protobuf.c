@@ -13,7 +13,7 @@ enum wire {
 /* A length is always written with this many bytes, so that it can be filled in later. */
 #define LENGTH_BYTES 4
 
-static char *put_varint(char *at, uint64_t value)
+static char *protobuf_put_varint(char *at, uint64_t value)
 {
 	while (value >= 0x80) {
 		*at++ = (char)(value | 0x80);
@@ -25,7 +25,7 @@ static char *put_varint(char *at, uint64_t value)
 
 static char *put_tag(char *at, uint32_t field, enum wire wire)
 {
-	return put_varint(at, (uint64_t)field << 3 | wire);
+	return protobuf_put_varint(at, (uint64_t)field << 3 | wire);
 }
 
 void ky_pb_uint(struct ky_strbuf *out, uint32_t field, uint64_t value)
@@ -34,7 +34,7 @@ void ky_pb_uint(struct ky_strbuf *out, uint32_t field, uint64_t value)
 
 	if (out->failed || !ky_strbuf_reserve(out, 2 * (size_t)VARINT_MAX))
 		return;
-	at = put_varint(put_tag(out->data + out->len, field, WIRE_VARINT), value);
+	at = protobuf_put_varint(put_tag(out->data + out->len, field, WIRE_VARINT), value);
 	out->len = (size_t)(at - out->data);
 }
 
@@ -52,7 +52,8 @@ void ky_pb_double(struct ky_strbuf *out, uint32_t field, double value)
 
 void ky_pb_bytes(struct ky_strbuf *out, uint32_t field, const char *data, size_t len_bytes)
 {
-	char head[2 * VARINT_MAX], *at = put_varint(put_tag(head, field, WIRE_LENGTH), len_bytes);
+	char head[2 * VARINT_MAX],
+		*at = protobuf_put_varint(put_tag(head, field, WIRE_LENGTH), len_bytes);
 
 	ky_strbuf_add(out, head, (size_t)(at - head));
 	ky_strbuf_add(out, data, len_bytes);

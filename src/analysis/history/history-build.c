@@ -13,7 +13,8 @@
 
 /* ---- machines ---------------------------------------------------------------------------------- */
 
-static struct ky_machine *find_machine(struct ky_history_builder *builder, const char *name)
+static struct ky_machine *history_build_find_machine(struct ky_history_builder *builder,
+						     const char *name)
 {
 	for (size_t i = 0; *name && i < builder->n_machines; i++) {
 		if (strcmp(builder->machines[i].name, name) == 0)
@@ -22,7 +23,7 @@ static struct ky_machine *find_machine(struct ky_history_builder *builder, const
 	return NULL;
 }
 
-static int add_machine(struct ky_history_builder *builder, const struct ky_host *host)
+static int history_build_add_machine(struct ky_history_builder *builder, const struct ky_host *host)
 {
 	struct ky_machine *machine = &builder->machines[builder->n_machines++];
 
@@ -47,17 +48,17 @@ static int add_machines(struct ky_history_builder *builder)
 	for (size_t i = 0; i < n && status >= 0; i++) {
 		const struct ky_host *host = ky_model_host(builder->model, i);
 
-		builder->machine_of[i] = find_machine(builder, host->name);
+		builder->machine_of[i] = history_build_find_machine(builder, host->name);
 		if (!builder->machine_of[i])
-			status = add_machine(builder, host);
+			status = history_build_add_machine(builder, host);
 	}
 	return status;
 }
 
 /* ---- life ----------------------------------------------------------------------------------------- */
 
-static int prepare(struct ky_history_builder *builder, const struct ky_history_identity *identity,
-		   int fd)
+static int history_build_prepare(struct ky_history_builder *builder,
+				 const struct ky_history_identity *identity, int fd)
 {
 	int status = ky_history_writer_init(&builder->writer, fd, identity);
 
@@ -104,7 +105,7 @@ int ky_history_builder_open(const struct ky_trace_set *set,
 	ky_map_init(&builder->irqs);
 	ky_map_init(&builder->frequencies);
 	ky_map_init(&builder->memories);
-	status = prepare(builder, identity, fd);
+	status = history_build_prepare(builder, identity, fd);
 	if (status < 0) {
 		explain(builder, status, err);
 		ky_history_builder_free(builder);
@@ -160,7 +161,7 @@ int ky_history_builder_feed(struct ky_history_builder *builder, const struct ky_
 	return explain(builder, status, err);
 }
 
-static int publish(struct ky_history_builder *builder, bool complete)
+static int history_build_publish(struct ky_history_builder *builder, bool complete)
 {
 	const struct ky_history_facts facts = {.begin_ns = builder->begin_ns,
 					       .end_ns = builder->end_ns,
@@ -180,14 +181,14 @@ int ky_history_builder_publish(struct ky_history_builder *builder, struct kymo_e
 {
 	int status = ky_model_settle(builder->model);
 
-	return explain(builder, status < 0 ? status : publish(builder, false), err);
+	return explain(builder, status < 0 ? status : history_build_publish(builder, false), err);
 }
 
 int ky_history_builder_end(struct ky_history_builder *builder, struct kymo_error *err)
 {
 	int status = ky_model_end(builder->model, err);
 
-	return explain(builder, status < 0 ? status : publish(builder, true), err);
+	return explain(builder, status < 0 ? status : history_build_publish(builder, true), err);
 }
 
 int ky_history_builder_damage(struct ky_history_builder *builder, struct ky_flow *flow,

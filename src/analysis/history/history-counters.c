@@ -17,23 +17,25 @@ static bool is_rate(enum ky_counter what)
 
 /* ---- levels and rates ------------------------------------------------------------------------ */
 
-static int begin(struct ky_history_builder *builder, struct ky_counter_row *counter,
-		 enum ky_counter what, uint32_t parent, const char *name)
+static int history_counters_begin(struct ky_history_builder *builder,
+				  struct ky_counter_row *counter, enum ky_counter what,
+				  uint32_t parent, const char *name)
 {
 	*counter = (struct ky_counter_row){.what = what, .since_ns = INT64_MIN};
 	counter->row = ky_history_writer_row(&builder->writer, KY_ROW_COUNTER, parent, what, name);
 	return counter->row && ky_vec_push(&builder->counters, counter) == 0 ? 0 : KYMO_E_MEMORY;
 }
 
-static int add(struct ky_history_builder *builder, const struct ky_counter_row *counter,
-	       int64_t begin_ns, int64_t end_ns, uint64_t value)
+static int history_counters_add(struct ky_history_builder *builder,
+				const struct ky_counter_row *counter, int64_t begin_ns,
+				int64_t end_ns, uint64_t value)
 {
 	return ky_open_row_add(&builder->writer, counter->row, begin_ns, end_ns,
 			       ky_state(KY_STATE_VALUE, value));
 }
 
 /* The begin of the millisecond of @ns; the first one begins with the trace. */
-static int64_t slot_of(const struct ky_history_builder *builder, int64_t ns)
+static int64_t history_counters_slot_of(const struct ky_history_builder *builder, int64_t ns)
 {
 	int64_t rest = ns % RATE_NS, slot;
 
@@ -55,9 +57,9 @@ static int pass_to(struct ky_history_builder *builder, struct ky_counter_row *co
 		return 0;
 	if (__builtin_add_overflow(counter->since_ns, RATE_NS - rest, &end_ns) || end_ns > slot_ns)
 		end_ns = slot_ns;
-	status = add(builder, counter, counter->since_ns, end_ns, counter->value);
+	status = history_counters_add(builder, counter, counter->since_ns, end_ns, counter->value);
 	if (status >= 0)
-		status = add(builder, counter, end_ns, slot_ns, 0);
+		status = history_counters_add(builder, counter, end_ns, slot_ns, 0);
 	counter->since_ns = slot_ns;
 	counter->value = 0;
 	return status;
@@ -66,7 +68,7 @@ static int pass_to(struct ky_history_builder *builder, struct ky_counter_row *co
 static int bring(struct ky_history_builder *builder, struct ky_counter_row *counter, int64_t ns,
 		 uint64_t amount)
 {
-	int64_t slot_ns = slot_of(builder, ns);
+	int64_t slot_ns = history_counters_slot_of(builder, ns);
 	int status = 0;
 
 	if (counter->since_ns == INT64_MIN)
@@ -82,7 +84,8 @@ static int become(struct ky_history_builder *builder, struct ky_counter_row *cou
 	int status = 0;
 
 	if (counter->since_ns != INT64_MIN && counter->since_ns < ns)
-		status = add(builder, counter, counter->since_ns, ns, counter->value);
+		status = history_counters_add(builder, counter, counter->since_ns, ns,
+					      counter->value);
 	if (counter->since_ns < ns)
 		counter->since_ns = ns;
 	counter->value = value;
@@ -102,7 +105,8 @@ int ky_history_counters_up(struct ky_history_builder *builder, bool over)
 		if (!is_rate(counter->what))
 			status = become(builder, counter, ns, counter->value);
 		else
-			status = pass_to(builder, counter, over ? ns : slot_of(builder, ns));
+			status = pass_to(builder, counter,
+					 over ? ns : history_counters_slot_of(builder, ns));
 	}
 	return status;
 }
@@ -125,7 +129,7 @@ static struct ky_counter_row *in_map(struct ky_history_builder *builder, struct 
 	if (counter)
 		return counter;
 	counter = ky_arena_new(&builder->writer.arena, struct ky_counter_row);
-	if (!counter || begin(builder, counter, what, parent, name) < 0)
+	if (!counter || history_counters_begin(builder, counter, what, parent, name) < 0)
 		return NULL;
 	return ky_map_set(map, parent, counter) == 0 ? counter : NULL;
 }
@@ -142,8 +146,9 @@ int ky_history_transfer(struct ky_history_builder *builder, struct ky_disk_row *
 	if (!(request->rwbs & (KY_RWBS_WRITE | KY_RWBS_READ)))
 		return 0;
 	if (!counter->row)
-		status = begin(builder, counter, writes ? KY_COUNTER_WRITTEN : KY_COUNTER_READ,
-			       disk->row->id, writes ? "written" : "read");
+		status = history_counters_begin(builder, counter,
+						writes ? KY_COUNTER_WRITTEN : KY_COUNTER_READ,
+						disk->row->id, writes ? "written" : "read");
 	/* More sectors than fit come only from damaged events. */
 	if (status < 0 || request->n_sectors > UINT32_MAX)
 		return status;
@@ -169,8 +174,9 @@ static struct ky_counter_row *netif_row(struct ky_history_builder *builder,
 	snprintf(name, sizeof(name), "%.40s %s", packet->netif->name,
 		 packet->received ? "received" : "sent");
 	if (!counter ||
-	    begin(builder, counter, packet->received ? KY_COUNTER_RECEIVED : KY_COUNTER_SENT,
-		  builder->machine_of[packet->netif->host->index]->row->id, name) < 0)
+	    history_counters_begin(
+		    builder, counter, packet->received ? KY_COUNTER_RECEIVED : KY_COUNTER_SENT,
+		    builder->machine_of[packet->netif->host->index]->row->id, name) < 0)
 		return NULL;
 	*place = counter;
 	return counter;

@@ -33,7 +33,7 @@ static bool is_index(const char *name)
 	return digits == 32 && strcmp(name + digits, end) == 0;
 }
 
-static void add(struct indexes *indexes, int dir, const char *name)
+static void history_evict_add(struct indexes *indexes, int dir, const char *name)
 {
 	struct index index = {.name = ""};
 	struct stat st;
@@ -61,7 +61,7 @@ static int list(int dir, struct indexes *indexes)
 		return -1;
 	}
 	while ((entry = readdir(stream)))
-		add(indexes, dir, entry->d_name);
+		history_evict_add(indexes, dir, entry->d_name);
 	closedir(stream);
 	return 0;
 }

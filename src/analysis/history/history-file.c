@@ -34,7 +34,7 @@ static bool is_inside(const struct ky_history *history, uint64_t offset)
 }
 
 /* Give pages back, so that a long session does not have all of a large file in its memory. */
-static void touch(struct ky_history *history, uint64_t bytes)
+static void history_file_touch(struct ky_history *history, uint64_t bytes)
 {
 	/* A record that stands alone costs the pages around it, too. */
 	history->touched_bytes += bytes + AROUND_BYTES;
@@ -57,7 +57,7 @@ int ky_history_record(struct ky_history *history, uint64_t offset, enum ky_recor
 	    head.row != row || head.level != level)
 		return ky_history_damaged(history, offset, "another record than expected", err);
 	payload = history->data + offset + sizeof(head);
-	touch(history, head.bytes);
+	history_file_touch(history, head.bytes);
 	if (ky_record_checksum(&head, offset, payload) != head.checksum)
 		return ky_history_damaged(history, offset, "the checksum does not agree", err);
 	*bytes = (struct ky_bytes){.at = payload, .end = payload + head.bytes};
@@ -124,7 +124,7 @@ int ky_history_top(struct ky_history *history, uint64_t offset, uint32_t row,
 
 /* ---- the head ----------------------------------------------------------------------------------- */
 
-static int read_head(struct ky_history *history, struct kymo_error *err)
+static int history_file_read_head(struct ky_history *history, struct kymo_error *err)
 {
 	struct ky_history_head *head = &history->head;
 
@@ -216,7 +216,8 @@ static int check_parents(const struct ky_history *history, struct kymo_error *er
 	return 0;
 }
 
-static int read_rows(struct ky_history *history, struct ky_bytes *bytes, struct kymo_error *err)
+static int history_file_read_rows(struct ky_history *history, struct ky_bytes *bytes,
+				  struct kymo_error *err)
 {
 	uint64_t n = ky_bytes_varint(bytes);
 	struct ky_row_top *top;
@@ -254,12 +255,12 @@ static int read_root(struct ky_history *history, struct kymo_error *err)
 		return ky_history_damaged(history, history->slot.root_bytes, "a malformed root",
 					  err);
 	status = read_names(history, names_at, err);
-	return status < 0 ? status : read_rows(history, &bytes, err);
+	return status < 0 ? status : history_file_read_rows(history, &bytes, err);
 }
 
 /* ---- opening --------------------------------------------------------------------------------------- */
 
-static int map(struct ky_history *history, int fd, struct kymo_error *err)
+static int history_file_map(struct ky_history *history, int fd, struct kymo_error *err)
 {
 	struct stat st;
 	void *data;
@@ -280,9 +281,9 @@ static int map(struct ky_history *history, int fd, struct kymo_error *err)
 	return 0;
 }
 
-static int check_identity(const struct ky_history *history,
-			  const struct ky_history_identity *identity, bool partial,
-			  struct kymo_error *err)
+static int history_file_check_identity(const struct ky_history *history,
+				       const struct ky_history_identity *identity, bool partial,
+				       struct kymo_error *err)
 {
 	if (identity && memcmp(identity, &history->head.identity, sizeof(*identity)) != 0)
 		return ky_error_set(err, KYMO_E_NOT_FOUND,
@@ -302,13 +303,13 @@ int ky_history_open_fd(int fd, const struct ky_history_identity *identity, bool 
 	if (!history)
 		return ky_error_nomem(err);
 	ky_arena_init(&history->arena);
-	status = map(history, fd, err);
+	status = history_file_map(history, fd, err);
 	if (status >= 0)
-		status = read_head(history, err);
+		status = history_file_read_head(history, err);
 	if (status >= 0)
 		status = read_slot(history, err);
 	if (status >= 0)
-		status = check_identity(history, identity, partial, err);
+		status = history_file_check_identity(history, identity, partial, err);
 	if (status >= 0)
 		status = read_root(history, err);
 	if (status < 0) {

@@ -9,14 +9,14 @@
 #define PRIME_1 UINT64_C(0x9e3779b97f4a7c15)
 #define PRIME_2 UINT64_C(0xc2b2ae3d27d4eb4f)
 
-static inline uint64_t fold(uint64_t a, uint64_t b)
+static inline uint64_t history_format_fold(uint64_t a, uint64_t b)
 {
 	unsigned __int128 product = (unsigned __int128)a * b;
 
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static inline uint64_t word(const uint8_t *at, size_t len)
+static inline uint64_t history_format_word(const uint8_t *at, size_t len)
 {
 	uint64_t value = 0;
 
@@ -30,16 +30,16 @@ uint64_t ky_history_checksum(uint64_t seed, const void *data, size_t len)
 	uint64_t a = seed ^ PRIME_1, b = seed ^ PRIME_2, n = len;
 
 	for (; len >= 16; at += 16, len -= 16) {
-		a = fold(a ^ word(at, 8), PRIME_2);
-		b = fold(b ^ word(at + 8, 8), PRIME_1);
+		a = history_format_fold(a ^ history_format_word(at, 8), PRIME_2);
+		b = history_format_fold(b ^ history_format_word(at + 8, 8), PRIME_1);
 	}
 	if (len >= 8) {
-		a = fold(a ^ word(at, 8), PRIME_2);
+		a = history_format_fold(a ^ history_format_word(at, 8), PRIME_2);
 		at += 8;
 		len -= 8;
 	}
-	b = fold(b ^ word(at, len), PRIME_1);
-	return fold(a ^ n, b ^ PRIME_2) ^ fold(b, PRIME_2);
+	b = history_format_fold(b ^ history_format_word(at, len), PRIME_1);
+	return history_format_fold(a ^ n, b ^ PRIME_2) ^ history_format_fold(b, PRIME_2);
 }
 
 uint64_t ky_record_checksum(const struct ky_record_head *head, uint64_t offset, const void *payload)
@@ -88,7 +88,7 @@ int64_t ky_bytes_signed(struct ky_bytes *bytes)
 
 #define VARINT_MAX 10
 
-static char *put_varint(char *out, uint64_t value)
+static char *history_format_put_varint(char *out, uint64_t value)
 {
 	for (; value >= 0x80; value >>= 7)
 		*out++ = (char)(value | 0x80);
@@ -99,7 +99,8 @@ static char *put_varint(char *out, uint64_t value)
 void ky_put_varint(struct ky_strbuf *out, uint64_t value)
 {
 	if (ky_strbuf_reserve(out, VARINT_MAX))
-		out->len = (size_t)(put_varint(out->data + out->len, value) - out->data);
+		out->len = (size_t)(history_format_put_varint(out->data + out->len, value) -
+				    out->data);
 }
 
 void ky_put_signed(struct ky_strbuf *out, int64_t value)
@@ -113,7 +114,7 @@ static bool later(int64_t begin_ns, uint64_t span, int64_t *end_ns)
 	return !__builtin_add_overflow(begin_ns, span, end_ns);
 }
 
-static void put_states(struct ky_strbuf *out, uint32_t n, const uint64_t *states)
+static void history_format_put_states(struct ky_strbuf *out, uint32_t n, const uint64_t *states)
 {
 	ky_put_varint(out, n);
 	for (uint32_t i = 0; i < n; i++)
@@ -165,7 +166,7 @@ void ky_leaf_put(struct ky_strbuf *out, int64_t begin_ns, uint32_t n, const uint
 	char *at;
 
 	ky_put_varint(out, n);
-	put_states(out, n_states, states);
+	history_format_put_states(out, n_states, states);
 	ky_put_signed(out, begin_ns);
 	if (!ky_strbuf_reserve(out, (size_t)n * (VARINT_MAX + 1)))
 		return;
@@ -174,7 +175,7 @@ void ky_leaf_put(struct ky_strbuf *out, int64_t begin_ns, uint32_t n, const uint
 		uint8_t *guessed = guess(&follow);
 		bool miss = *guessed != codes[i];
 
-		at = put_varint(at, durations[i] << 1 | miss);
+		at = history_format_put_varint(at, durations[i] << 1 | miss);
 		if (miss)
 			*at++ = (char)codes[i];
 		*guessed = codes[i];
@@ -219,7 +220,7 @@ bool ky_leaf_get(struct ky_bytes *bytes, struct ky_leaf *leaf)
 /* ---- entries ----------------------------------------------------------------------------------- */
 
 /* The number of @state among @n @states, which has room for one more; added if it is new. */
-static uint32_t number_of(uint64_t *states, uint32_t *n, uint64_t state)
+static uint32_t history_format_number_of(uint64_t *states, uint32_t *n, uint64_t state)
 {
 	for (uint32_t i = *n; i-- > 0;) {
 		if (states[i] == state)
@@ -269,10 +270,11 @@ void ky_entries_put(struct ky_strbuf *out, const struct ky_entry *entries, uint3
 
 	for (uint32_t i = 0; i < n; i++) {
 		for (uint32_t c = 0; c < KY_CELLS; c++)
-			codes[i][c] = number_of(states, &n_states, entries[i].states[c]);
+			codes[i][c] =
+				history_format_number_of(states, &n_states, entries[i].states[c]);
 	}
 	ky_put_varint(out, n);
-	put_states(out, n_states, states);
+	history_format_put_states(out, n_states, states);
 	ky_put_signed(out, n ? entries[0].begin_ns : 0);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ky_entry *entry = &entries[i];

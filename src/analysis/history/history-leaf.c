@@ -43,7 +43,7 @@ static uint32_t first_slot(uint64_t state)
 	return (uint32_t)(state * UINT64_C(0x9e3779b97f4a7c15) >> 40) % KY_ROW_SLOTS;
 }
 
-static void fill_slot(struct ky_open_row *row, uint32_t code)
+static void history_leaf_fill_slot(struct ky_open_row *row, uint32_t code)
 {
 	uint32_t at = first_slot(row->states[code]);
 
@@ -82,10 +82,10 @@ static int code_of(struct ky_open_row *row, uint64_t state)
 	row->states[row->n_states++] = state;
 	if (row->n_states == LEAF_FIRST + 1) {
 		for (uint32_t i = 0; i < LEAF_FIRST; i++)
-			fill_slot(row, i);
+			history_leaf_fill_slot(row, i);
 	}
 	if (row->n_states > LEAF_FIRST)
-		fill_slot(row, row->n_states - 1);
+		history_leaf_fill_slot(row, row->n_states - 1);
 	return (int)row->n_states - 1;
 }
 

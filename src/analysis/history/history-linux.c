@@ -17,8 +17,8 @@
 
 /* ---- the time of a thread on a CPU --------------------------------------------------- */
 
-static int add(struct ky_history_builder *builder, struct ky_open_row *row, int64_t begin_ns,
-	       int64_t end_ns, uint64_t state)
+static int history_linux_add(struct ky_history_builder *builder, struct ky_open_row *row,
+			     int64_t begin_ns, int64_t end_ns, uint64_t state)
 {
 	return ky_open_row_add(&builder->writer, row, begin_ns, end_ns, state);
 }
@@ -32,7 +32,7 @@ static size_t skip(const struct ky_parts_list *list, size_t at, int64_t ns)
 }
 
 /* The list loses what ended up to @ns. */
-static void drop(struct ky_parts_list *list, int64_t ns)
+static void history_linux_drop(struct ky_parts_list *list, int64_t ns)
 {
 	size_t n = skip(list, 0, ns);
 
@@ -108,16 +108,16 @@ static int divide(struct ky_history_builder *builder, const struct ky_thread *th
 			state = open.state;
 		else if (state == KY_STATE_NONE && open.begin_ns < until)
 			until = open.begin_ns;
-		status = add(builder, own->row, ns, until,
-			     state == KY_STATE_NONE ? running_state(thread) : state);
+		status = history_linux_add(builder, own->row, ns, until,
+					   state == KY_STATE_NONE ? running_state(thread) : state);
 		ns = until;
 	}
-	drop(&own->calls, end_ns);
+	history_linux_drop(&own->calls, end_ns);
 	return status;
 }
 
-static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
-		  struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+static int history_linux_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+				struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
 {
 	struct ky_history_builder *builder = data;
 	struct ky_cpu_row *on = ky_history_cpu(builder, cpu);
@@ -127,23 +127,23 @@ static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
 	if (!on)
 		return KYMO_E_MEMORY;
 	if (state == KY_CPU_IDLE)
-		status = add(builder, on->row, begin_ns, end_ns, KY_STATE_IDLE);
+		status = history_linux_add(builder, on->row, begin_ns, end_ns, KY_STATE_IDLE);
 	if (state == KY_CPU_BUSY) {
 		own = ky_history_thread(builder, thread);
 		if (!own)
 			return KYMO_E_MEMORY;
-		status = add(builder, on->row, begin_ns, end_ns,
-			     ky_state(KY_STATE_RUNS, own->row->id));
+		status = history_linux_add(builder, on->row, begin_ns, end_ns,
+					   ky_state(KY_STATE_RUNS, own->row->id));
 		if (status >= 0)
 			status = divide(builder, thread, own, &on->irqs, begin_ns, end_ns);
 	}
-	drop(&on->irqs, end_ns);
+	history_linux_drop(&on->irqs, end_ns);
 	return status;
 }
 
 /* ---- calls --------------------------------------------------------------------------- */
 
-static bool has_times(const struct ky_call *call)
+static bool history_linux_has_times(const struct ky_call *call)
 {
 	switch (call->outcome) {
 	case KY_CALL_DONE:
@@ -156,13 +156,13 @@ static bool has_times(const struct ky_call *call)
 	}
 }
 
-static int on_call(void *data, const struct ky_call *call)
+static int history_linux_on_call(void *data, const struct ky_call *call)
 {
 	struct ky_history_builder *builder = data;
 	struct ky_thread_row *own;
 	struct ky_part part;
 
-	if (!has_times(call))
+	if (!history_linux_has_times(call))
 		return 0;
 	own = ky_history_thread(builder, call->thread);
 	part = (struct ky_part){call->begin_ns, call->end_ns,
@@ -173,9 +173,9 @@ static int on_call(void *data, const struct ky_call *call)
 		return ky_vec_push(&own->calls, part);
 	/* Nothing tells when it ran. */
 	ky_vec_clear(&own->calls);
-	return part.begin_ns == INT64_MIN
-		       ? 0
-		       : add(builder, own->row, part.begin_ns, part.end_ns, part.state);
+	return part.begin_ns == INT64_MIN ? 0
+					  : history_linux_add(builder, own->row, part.begin_ns,
+							      part.end_ns, part.state);
 }
 
 /* ---- threads off the CPU ------------------------------------------------------------- */
@@ -199,17 +199,18 @@ static uint64_t off_state(struct ky_history_builder *builder, const struct ky_ti
 	return ky_state(kind, name);
 }
 
-static int on_off(void *data, const struct ky_time_off *time)
+static int history_linux_on_off(void *data, const struct ky_time_off *time)
 {
 	struct ky_history_builder *builder = data;
 	struct ky_thread_row *own = ky_history_thread(builder, time->thread);
 
 	if (!own)
 		return KYMO_E_MEMORY;
-	return add(builder, own->row, time->begin_ns, time->end_ns, off_state(builder, time));
+	return history_linux_add(builder, own->row, time->begin_ns, time->end_ns,
+				 off_state(builder, time));
 }
 
-static int on_queued(void *data, const struct ky_cpu *cpu, int64_t ns)
+static int history_linux_on_queued(void *data, const struct ky_cpu *cpu, int64_t ns)
 {
 	struct ky_history_builder *builder = data;
 	struct ky_cpu_row *own = ky_history_cpu(builder, cpu);
@@ -221,8 +222,8 @@ static int on_queued(void *data, const struct ky_cpu *cpu, int64_t ns)
 	if (!own || !own->queue)
 		return KYMO_E_MEMORY;
 	if (own->queue_ns != INT64_MIN)
-		status = add(builder, own->queue, own->queue_ns, ns,
-			     ky_state(KY_STATE_VALUE, own->n_waiting));
+		status = history_linux_add(builder, own->queue, own->queue_ns, ns,
+					   ky_state(KY_STATE_VALUE, own->n_waiting));
 	own->queue_ns = ns;
 	own->n_waiting = cpu->n_waiting;
 	return status;
@@ -276,7 +277,7 @@ static int push_irq(struct ky_parts_list *list, const struct ky_part *part)
 	return 0;
 }
 
-static int on_irq(void *data, const struct ky_irq *irq)
+static int history_linux_on_irq(void *data, const struct ky_irq *irq)
 {
 	struct ky_history_builder *builder = data;
 	struct ky_cpu_row *on = ky_history_cpu(builder, irq->cpu);
@@ -290,8 +291,8 @@ static int on_irq(void *data, const struct ky_irq *irq)
 		return KYMO_E_MEMORY;
 	if (irq->begin_ns == INT64_MIN || irq->begin_ns >= irq->end_ns)
 		return 0;
-	status = add(builder, row, irq->begin_ns, irq->end_ns,
-		     ky_state(KY_STATE_ACTIVE, own ? (uint64_t)own->row->id + 1 : 0));
+	status = history_linux_add(builder, row, irq->begin_ns, irq->end_ns,
+				   ky_state(KY_STATE_ACTIVE, own ? (uint64_t)own->row->id + 1 : 0));
 	if (status < 0 || !(irq->cpu->host->abilities & KY_CAN_SWITCH))
 		return status;
 	if (on->irqs.len >= PARTS_MAX)
@@ -336,8 +337,8 @@ static int on_issued(void *data, const struct ky_disk *disk, int64_t ns)
 	if (!own)
 		return KYMO_E_MEMORY;
 	if (own->since_ns != INT64_MIN)
-		status = add(builder, own->row, own->since_ns, ns,
-			     ky_state(KY_STATE_VALUE, own->n_issued));
+		status = history_linux_add(builder, own->row, own->since_ns, ns,
+					   ky_state(KY_STATE_VALUE, own->n_issued));
 	own->since_ns = ns;
 	own->n_issued = disk->n_issued;
 	return status;
@@ -360,7 +361,7 @@ static struct ky_open_row *lane(struct ky_history_builder *builder, struct ky_di
 	return own->lanes[KY_DISK_LANES - 1];
 }
 
-static int on_request(void *data, const struct ky_request *request)
+static int history_linux_on_request(void *data, const struct ky_request *request)
 {
 	struct ky_history_builder *builder = data;
 	struct ky_disk_row *own = disk_row(builder, request->disk);
@@ -377,8 +378,8 @@ static int on_request(void *data, const struct ky_request *request)
 	kind = request->rwbs & KY_RWBS_WRITE  ? KY_STATE_WRITE
 	       : request->rwbs & KY_RWBS_READ ? KY_STATE_READ
 					      : KY_STATE_OTHER;
-	return row ? add(builder, row, request->issue_ns, request->end_ns,
-			 ky_state(kind, request->n_sectors))
+	return row ? history_linux_add(builder, row, request->issue_ns, request->end_ns,
+				       ky_state(kind, request->n_sectors))
 		   : KYMO_E_MEMORY;
 }
 
@@ -388,13 +389,13 @@ int ky_history_listen(struct ky_history_builder *builder)
 {
 	const struct ky_listener listener = {
 		.data = builder,
-		.ran = on_ran,
-		.call = on_call,
-		.off = on_off,
-		.queued = on_queued,
-		.irq = on_irq,
+		.ran = history_linux_on_ran,
+		.call = history_linux_on_call,
+		.off = history_linux_on_off,
+		.queued = history_linux_on_queued,
+		.irq = history_linux_on_irq,
 		.issued = on_issued,
-		.request = on_request,
+		.request = history_linux_on_request,
 		.packet = ky_history_packet,
 		.memory = ky_history_memory,
 	};
@@ -409,8 +410,8 @@ int ky_history_count_up(struct ky_history_builder *builder)
 
 	ky_vec_foreach(&builder->cpus, cpu) {
 		if (status >= 0 && cpu->queue && cpu->queue_ns < ns) {
-			status = add(builder, cpu->queue, cpu->queue_ns, ns,
-				     ky_state(KY_STATE_VALUE, cpu->n_waiting));
+			status = history_linux_add(builder, cpu->queue, cpu->queue_ns, ns,
+						   ky_state(KY_STATE_VALUE, cpu->n_waiting));
 			cpu->queue_ns = ns;
 		}
 	}
@@ -418,8 +419,8 @@ int ky_history_count_up(struct ky_history_builder *builder)
 		struct ky_disk_row *disk = *it;
 
 		if (status >= 0 && disk && disk->since_ns != INT64_MIN && disk->since_ns < ns) {
-			status = add(builder, disk->row, disk->since_ns, ns,
-				     ky_state(KY_STATE_VALUE, disk->n_issued));
+			status = history_linux_add(builder, disk->row, disk->since_ns, ns,
+						   ky_state(KY_STATE_VALUE, disk->n_issued));
 			disk->since_ns = ns;
 		}
 	}

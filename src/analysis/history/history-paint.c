@@ -7,7 +7,7 @@
 #define FULL 255u
 
 /* @part of 255 of @ns. */
-static inline uint64_t part_of(uint64_t ns, uint8_t part)
+static inline uint64_t history_paint_part_of(uint64_t ns, uint8_t part)
 {
 	return part == FULL ? ns : ns / FULL * part + ns % FULL * part / FULL;
 }
@@ -115,7 +115,7 @@ void ky_paint_add(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, uint
 		if (begin_ns < until) {
 			uint64_t ns = (uint64_t)until - (uint64_t)begin_ns;
 
-			weigh(paint, state, part_of(ns, share));
+			weigh(paint, state, history_paint_part_of(ns, share));
 			paint->covered_ns += ns;
 			paint->more |= more;
 			begin_ns = until;
@@ -190,7 +190,7 @@ static size_t pixel_at(const struct ky_spread *spread, double place)
 	return at < spread->n ? at : spread->n - 1;
 }
 
-static double place_of(const struct ky_spread *spread, int64_t ns)
+static double history_paint_place_of(const struct ky_spread *spread, int64_t ns)
 {
 	/* The difference first: a double has not enough digits for times since 1970. */
 	return (double)(int64_t)((uint64_t)ns - (uint64_t)spread->begin_ns) * spread->per_ns;
@@ -203,8 +203,8 @@ void ky_spread_add(struct ky_spread *spread, int64_t begin_ns, int64_t end_ns, d
 	if (end_ns < spread->begin_ns || begin_ns >= spread->end_ns || !spread->n ||
 	    (end_ns == spread->begin_ns && begin_ns < end_ns))
 		return;
-	from = place_of(spread, begin_ns);
-	to = place_of(spread, end_ns);
+	from = history_paint_place_of(spread, begin_ns);
+	to = history_paint_place_of(spread, end_ns);
 	each = to > from ? count / (to - from) : 0;
 	if (to - from < 1e-9) {
 		spread->pixels[pixel_at(spread, from)] += count;
@@ -263,8 +263,8 @@ static void raise_pixel(struct ky_history_height *pixel, double ns,
 }
 
 /* @value->sum_ns is the mean. */
-static void add_value(struct ky_curve *curve, int64_t begin_ns, int64_t end_ns,
-		      const struct ky_history_height *value)
+static void history_paint_add_value(struct ky_curve *curve, int64_t begin_ns, int64_t end_ns,
+				    const struct ky_history_height *value)
 {
 	double from, to;
 
@@ -320,7 +320,7 @@ void ky_curve_add(struct ky_curve *curve, int64_t begin_ns, int64_t end_ns, uint
 	struct ky_history_height height = {.low = value, .high = value, .sum_ns = value};
 
 	if (kind != KY_STATE_NONE)
-		add_value(curve, begin_ns, end_ns, &height);
+		history_paint_add_value(curve, begin_ns, end_ns, &height);
 }
 
 void ky_curve_entry(struct ky_curve *curve, const struct ky_entry *entry, bool holds_values)
@@ -335,8 +335,9 @@ void ky_curve_entry(struct ky_curve *curve, const struct ky_entry *entry, bool h
 			mean = high * entry->shares[c] / FULL;
 			low *= high;
 		}
-		add_value(curve, ky_cell_ns(entry, c), ky_cell_ns(entry, c + 1),
-			  &(struct ky_history_height){.low = low, .high = high, .sum_ns = mean});
+		history_paint_add_value(
+			curve, ky_cell_ns(entry, c), ky_cell_ns(entry, c + 1),
+			&(struct ky_history_height){.low = low, .high = high, .sum_ns = mean});
 	}
 }
 

@@ -25,7 +25,7 @@
 /* ---- the directory ---------------------------------------------------------------------------- */
 
 /* A directory of this user's that others cannot write to. 0 or -errno. */
-static int make_directory(const char *path, bool own)
+static int history_place_make_directory(const char *path, bool own)
 {
 	struct stat st;
 
@@ -66,14 +66,14 @@ char *ky_history_directory(struct kymo_error *err)
 		ky_error_hint(err, "set XDG_CACHE_HOME");
 		return NULL;
 	}
-	status = make_directory(cache, false);
+	status = history_place_make_directory(cache, false);
 	if (status >= 0 && asprintf(&path, "%s/kymo", cache) < 0) {
 		path = NULL;
 		status = -ENOMEM;
 	}
 	free(cache);
 	if (status >= 0)
-		status = make_directory(path, true);
+		status = history_place_make_directory(path, true);
 	if (status >= 0)
 		return path;
 	ky_error_errno(err, -status, "cannot use the directory for state histories");
@@ -85,7 +85,7 @@ char *ky_history_directory(struct kymo_error *err)
 
 /* ---- identity ----------------------------------------------------------------------------------- */
 
-static void digest(uint8_t to[16], const struct ky_strbuf *text)
+static void history_place_digest(uint8_t to[16], const struct ky_strbuf *text)
 {
 	for (uint64_t i = 0; i < 2; i++) {
 		uint64_t half = ky_history_checksum(i, ky_strbuf_text(text), text->len);
@@ -94,7 +94,7 @@ static void digest(uint8_t to[16], const struct ky_strbuf *text)
 	}
 }
 
-static void add_number(struct ky_strbuf *text, uint64_t number)
+static void history_place_add_number(struct ky_strbuf *text, uint64_t number)
 {
 	ky_strbuf_add(text, (const char *)&number, sizeof(number));
 }
@@ -109,25 +109,26 @@ static void add_sample(struct ky_strbuf *text, const uint8_t *data, uint64_t siz
 	ky_strbuf_add(text, (const char *)data + size_bytes - len, (size_t)len);
 }
 
-static void add_part(struct ky_strbuf *text, const struct ky_stream *stream,
-		     const struct ky_stream_part *part)
+static void history_place_add_part(struct ky_strbuf *text, const struct ky_stream *stream,
+				   const struct ky_stream_part *part)
 {
 	struct stat st = {0};
 
 	ky_strbuf_adds(text, part->path);
-	add_number(text, part->size_bytes);
-	add_number(text, part->device);
-	add_number(text, part->inode);
+	history_place_add_number(text, part->size_bytes);
+	history_place_add_number(text, part->device);
+	history_place_add_number(text, part->inode);
 	if (part->fd < 0 && stat(part->path, &st) == 0) {
-		add_number(text, (uint64_t)st.st_size);
-		add_number(text, (uint64_t)st.st_mtim.tv_sec);
-		add_number(text, (uint64_t)st.st_mtim.tv_nsec);
+		history_place_add_number(text, (uint64_t)st.st_size);
+		history_place_add_number(text, (uint64_t)st.st_mtim.tv_sec);
+		history_place_add_number(text, (uint64_t)st.st_mtim.tv_nsec);
 	}
 	if (stream->file.data && part->at_bytes + part->size_bytes <= stream->file.size_bytes)
 		add_sample(text, stream->file.data + part->at_bytes, part->size_bytes);
 }
 
-static int add_trace(struct ky_strbuf *text, const struct ky_trace *trace, struct kymo_error *err)
+static int history_place_add_trace(struct ky_strbuf *text, const struct ky_trace *trace,
+				   struct kymo_error *err)
 {
 	struct ky_strbuf metadata = KY_STRBUF_INIT;
 	int status = ky_trace_read_metadata(trace, &metadata, err);
@@ -135,14 +136,14 @@ static int add_trace(struct ky_strbuf *text, const struct ky_trace *trace, struc
 	if (status >= 0) {
 		ky_strbuf_add(text, ky_strbuf_text(&metadata), metadata.len);
 		ky_strbuf_add(text, (const char *)trace->cls->uuid, sizeof(trace->cls->uuid));
-		add_number(text, trace->recover);
+		history_place_add_number(text, trace->recover);
 		ky_vec_foreach(&trace->cls->clocks, clock) {
-			add_number(text, (uint64_t)ky_clock_to_ns(*clock, 0));
-			add_number(text, (*clock)->frequency_hz);
+			history_place_add_number(text, (uint64_t)ky_clock_to_ns(*clock, 0));
+			history_place_add_number(text, (*clock)->frequency_hz);
 		}
 		ky_vec_foreach(&trace->streams, stream) {
 			ky_vec_foreach(&(*stream)->parts, part)
-				add_part(text, *stream, part);
+				history_place_add_part(text, *stream, part);
 		}
 	}
 	ky_strbuf_fini(&metadata);
@@ -170,12 +171,12 @@ int ky_history_identify(const struct ky_trace_set *set, struct ky_history_identi
 		if (status >= 0)
 			status = add_place(&places, *trace, err);
 		if (status >= 0)
-			status = add_trace(&contents, *trace, err);
+			status = history_place_add_trace(&contents, *trace, err);
 	}
 	if (ky_strbuf_failed(&places) || ky_strbuf_failed(&contents))
 		status = ky_error_nomem(err);
-	digest(identity->place, &places);
-	digest(identity->content, &contents);
+	history_place_digest(identity->place, &places);
+	history_place_digest(identity->content, &contents);
 	ky_strbuf_fini(&places);
 	ky_strbuf_fini(&contents);
 	return status;
@@ -191,7 +192,7 @@ struct pass {
 	struct kymo_error *damage, *err;
 };
 
-static int publish(const struct pass *pass, struct ky_history_builder *builder)
+static int history_place_publish(const struct pass *pass, struct ky_history_builder *builder)
 {
 	int status = ky_history_builder_publish(builder, pass->err);
 	struct ky_history *history;
@@ -215,7 +216,7 @@ static int show_progress(const struct pass *pass, struct ky_history_builder *bui
 						ky_history_builder_events(builder));
 	if (status < 0 || ns < *next_ns || !ky_history_builder_is_due(builder))
 		return status;
-	status = publish(pass, builder);
+	status = history_place_publish(pass, builder);
 	*next_ns = ky_os_now_ns() + (ky_os_now_ns() - ns) * PUBLISH_PART + SECOND_NS;
 	return status;
 }
@@ -246,7 +247,7 @@ static int feed_all(const struct pass *pass, struct ky_history_builder *builder,
 	return status < 0 ? ky_history_builder_damage(builder, flow, pass->err) : 0;
 }
 
-static int build(struct pass *pass, int fd)
+static int history_place_build(struct pass *pass, int fd)
 {
 	struct ky_history_builder *builder;
 	struct ky_flow *flow;
@@ -325,7 +326,7 @@ static int build_locked(struct pass *pass, int dir, int fd, const char *part, co
 	if (ftruncate(fd, 0) < 0)
 		status = ky_error_errno(pass->err, errno, "cannot write the state history");
 	else
-		status = build(pass, fd);
+		status = history_place_build(pass, fd);
 	if (status >= 0)
 		status = ky_history_open_fd(fd, &pass->identity, true, history, pass->err);
 	/* What a damaged trace lacks may come back. */
@@ -371,7 +372,7 @@ static int get_unnamed(struct pass *pass, struct ky_history **history, bool *bui
 	if (fd < 0)
 		return ky_error_errno(pass->err, -fd, "cannot write the state history");
 	*built = true;
-	status = build(pass, fd);
+	status = history_place_build(pass, fd);
 	if (status >= 0)
 		status = ky_history_open_fd(fd, &pass->identity, true, history, pass->err);
 	close(fd);

@@ -89,7 +89,7 @@ static void find_in_leaf(const struct ky_leaf *leaf, int64_t ns,
 	}
 }
 
-static bool holds(const struct ky_entry *entry, int64_t ns)
+static bool history_query_holds(const struct ky_entry *entry, int64_t ns)
 {
 	return entry->begin_ns <= ns && ns < entry->end_ns;
 }
@@ -97,15 +97,16 @@ static bool holds(const struct ky_entry *entry, int64_t ns)
 static const struct ky_entry *find_entry(const struct ky_entry *entries, uint32_t n, int64_t ns)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		if (holds(&entries[i], ns))
+		if (history_query_holds(&entries[i], ns))
 			return &entries[i];
 	}
 	return NULL;
 }
 
 /* Down from @found, which is of @level. */
-static int descend(struct ky_history *history, uint32_t row, uint32_t level, struct ky_entry found,
-		   int64_t ns, struct ky_history_interval *interval, struct kymo_error *err)
+static int history_query_descend(struct ky_history *history, uint32_t row, uint32_t level,
+				 struct ky_entry found, int64_t ns,
+				 struct ky_history_interval *interval, struct kymo_error *err)
 {
 	struct ky_entry entries[KY_NODE_ENTRIES];
 	int status;
@@ -149,7 +150,8 @@ static int find_in_row(struct ky_history *history, const struct ky_row_top *top,
 			find_entry(top->levels[i].entries, top->levels[i].n, ns);
 
 		if (entry)
-			return descend(history, row->id, i, *entry, ns, interval, err);
+			return history_query_descend(history, row->id, i, *entry, ns, interval,
+						     err);
 	}
 	find_in_leaf(&top->leaf, ns, interval);
 	return 0;
@@ -180,7 +182,7 @@ struct range {
 	struct ky_curve *curve;
 };
 
-static void put_leaf(const struct range *range, const struct ky_leaf *leaf)
+static void history_query_put_leaf(const struct range *range, const struct ky_leaf *leaf)
 {
 	int64_t ns = leaf->begin_ns;
 
@@ -203,8 +205,8 @@ static void put_leaf(const struct range *range, const struct ky_leaf *leaf)
 static int put_entries(const struct range *range, const struct ky_entry *entries, uint32_t n,
 		       uint32_t level, struct kymo_error *err);
 
-static int put_entry(const struct range *range, const struct ky_entry *entry, uint32_t level,
-		     struct kymo_error *err)
+static int history_query_put_entry(const struct range *range, const struct ky_entry *entry,
+				   uint32_t level, struct kymo_error *err)
 {
 	uint64_t span = (uint64_t)entry->end_ns - (uint64_t)entry->begin_ns;
 	struct ky_entry entries[KY_NODE_ENTRIES];
@@ -225,7 +227,7 @@ static int put_entry(const struct range *range, const struct ky_entry *entry, ui
 	if (!level) {
 		status = read_leaf(range->history, range->row, entry, err);
 		if (status >= 0)
-			put_leaf(range, &range->history->leaf);
+			history_query_put_leaf(range, &range->history->leaf);
 		return status;
 	}
 	status = read_node(range->history, range->row, level, entry, entries, &n, err);
@@ -239,7 +241,7 @@ static int put_entries(const struct range *range, const struct ky_entry *entries
 	int status = 0;
 
 	for (uint32_t i = 0; i < n && status >= 0; i++)
-		status = put_entry(range, &entries[i], level, err);
+		status = history_query_put_entry(range, &entries[i], level, err);
 	return status;
 }
 
@@ -253,7 +255,7 @@ static int put_range(struct range *range, struct kymo_error *err)
 	for (uint32_t i = status < 0 ? 0 : top->n_levels; i-- > 0 && status >= 0;)
 		status = put_entries(range, top->levels[i].entries, top->levels[i].n, i, err);
 	if (status >= 0)
-		put_leaf(range, &top->leaf);
+		history_query_put_leaf(range, &top->leaf);
 	free(top);
 	return status;
 }

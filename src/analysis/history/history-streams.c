@@ -30,7 +30,8 @@ static size_t without(const char *name, const char *suffix)
 	return len - suffix_len;
 }
 
-static void find_context(struct ky_span_class *own, const struct ky_event_class *cls)
+static void history_streams_find_context(struct ky_span_class *own,
+					 const struct ky_event_class *cls)
 {
 	static const char *const names[][2] = {
 		{"vtid", "tid"}, {"vpid", "pid"}, {"procname", "comm"}};
@@ -69,7 +70,7 @@ static int find_span(struct ky_history_builder *builder, const struct ky_names *
 		snprintf(name, sizeof(name), "%.*s", (int)len, cls->name);
 		own->what = begins ? KY_SPAN_BEGINS : KY_SPAN_ENDS;
 		own->name = ky_history_writer_name(&builder->writer, name);
-		find_context(own, cls);
+		history_streams_find_context(own, cls);
 		if (own->name == UINT64_MAX)
 			return KYMO_E_MEMORY;
 	}
@@ -77,11 +78,11 @@ static int find_span(struct ky_history_builder *builder, const struct ky_names *
 }
 
 /* Events of programs without a span: their threads are rows, for the marks of a picture. */
-static void find_thread(const struct ky_event_class *cls, struct ky_span_class *own)
+static void history_streams_find_thread(const struct ky_event_class *cls, struct ky_span_class *own)
 {
 	if (own->what != KY_SPAN_NOT)
 		return;
-	find_context(own, cls);
+	history_streams_find_context(own, cls);
 	if (own->tid.cls)
 		own->what = KY_SPAN_THREAD;
 }
@@ -104,7 +105,7 @@ static int find_user(struct ky_history_builder *builder, const struct ky_names *
 {
 	int status = find_span(builder, known, cls, own);
 
-	find_thread(cls, own);
+	history_streams_find_thread(cls, own);
 	return status;
 }
 
@@ -144,7 +145,8 @@ static int find_spans(struct ky_history_builder *builder, const struct ky_host *
 
 /* ---- rows ------------------------------------------------------------------------------------------ */
 
-static int add_stream(struct ky_history_builder *builder, const struct ky_stream *stream)
+static int history_streams_add_stream(struct ky_history_builder *builder,
+				      const struct ky_stream *stream)
 {
 	struct ky_stream_row *own = &builder->streams[stream->index];
 	char name[KY_ROW_NAME_BYTES + 1];
@@ -177,7 +179,7 @@ int ky_history_streams_init(struct ky_history_builder *builder)
 				    &builder->span_classes[i]);
 	ky_vec_foreach(&builder->set->streams, stream) {
 		if (status >= 0)
-			status = add_stream(builder, *stream);
+			status = history_streams_add_stream(builder, *stream);
 	}
 	return status;
 }
@@ -294,7 +296,7 @@ static int on_span(struct ky_history_builder *builder, struct ky_stream_row *str
 
 /* ---- events --------------------------------------------------------------------------------------------- */
 
-static int put_events(struct ky_history_builder *builder, struct ky_stream_row *own)
+static int history_streams_put_events(struct ky_history_builder *builder, struct ky_stream_row *own)
 {
 	uint64_t n = own->n == KY_HISTORY_EVENTS ? 0 : own->n;
 	int status = ky_open_row_add(&builder->writer, own->row, own->since_ns, own->last_ns,
@@ -343,7 +345,7 @@ static int feed_run(struct ky_history_builder *builder, const struct ky_batch *r
 		if (event->ns > own->last_ns)
 			own->last_ns = event->ns;
 		if (++own->n == KY_HISTORY_EVENTS)
-			status = put_events(builder, own);
+			status = history_streams_put_events(builder, own);
 		if (own->classes && own->classes[event->cls->index].what && status >= 0)
 			status = on_class(builder, own, event, &own->classes[event->cls->index]);
 	}
@@ -376,7 +378,7 @@ int ky_history_streams_flush(struct ky_history_builder *builder, bool over)
 
 	for (size_t i = 0; i < builder->set->streams.len && status >= 0; i++) {
 		if (builder->streams[i].n)
-			status = put_events(builder, &builder->streams[i]);
+			status = history_streams_put_events(builder, &builder->streams[i]);
 		if (over && status >= 0)
 			status = close_spans(builder, builder->streams[i].spans);
 	}

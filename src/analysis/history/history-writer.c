@@ -14,14 +14,15 @@
 
 /* ---- the file ------------------------------------------------------------------------ */
 
-static int fail(struct ky_history_writer *writer, int errnum)
+static int history_writer_fail(struct ky_history_writer *writer, int errnum)
 {
 	if (!writer->error.code)
 		ky_error_errno(&writer->error, errnum, "cannot write the state history");
 	return writer->error.code;
 }
 
-static int write_at(struct ky_history_writer *writer, const void *data, size_t len, uint64_t offset)
+static int history_writer_write_at(struct ky_history_writer *writer, const void *data, size_t len,
+				   uint64_t offset)
 {
 	const char *at = data;
 
@@ -31,7 +32,7 @@ static int write_at(struct ky_history_writer *writer, const void *data, size_t l
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return fail(writer, n < 0 ? errno : EIO);
+			return history_writer_fail(writer, n < 0 ? errno : EIO);
 		at += n;
 		offset += (uint64_t)n;
 		len -= (size_t)n;
@@ -39,13 +40,14 @@ static int write_at(struct ky_history_writer *writer, const void *data, size_t l
 	return 0;
 }
 
-static int flush(struct ky_history_writer *writer)
+static int history_writer_flush(struct ky_history_writer *writer)
 {
 	int status;
 
 	if (ky_strbuf_failed(&writer->out))
 		return KYMO_E_MEMORY;
-	status = write_at(writer, writer->out.data, writer->out.len, writer->written);
+	status =
+		history_writer_write_at(writer, writer->out.data, writer->out.len, writer->written);
 	writer->written += writer->out.len;
 	ky_strbuf_clear(&writer->out);
 	return status;
@@ -67,7 +69,7 @@ static int put_record(struct ky_history_writer *writer, enum ky_record_kind kind
 	ky_strbuf_add(&writer->out, (const char *)&head, sizeof(head));
 	ky_strbuf_add(&writer->out, ky_strbuf_text(&writer->scratch), writer->scratch.len);
 	ky_strbuf_clear(&writer->scratch);
-	return writer->out.len >= WRITE_BYTES ? flush(writer) : 0;
+	return writer->out.len >= WRITE_BYTES ? history_writer_flush(writer) : 0;
 }
 
 int ky_history_writer_init(struct ky_history_writer *writer, int fd,
@@ -86,7 +88,7 @@ int ky_history_writer_init(struct ky_history_writer *writer, int fd,
 		return KYMO_E_MEMORY;
 	head.checksum = ky_history_checksum(0, &head, offsetof(struct ky_history_head, checksum));
 	memcpy(begin, &head, sizeof(head));
-	return write_at(writer, begin, sizeof(begin), 0);
+	return history_writer_write_at(writer, begin, sizeof(begin), 0);
 }
 
 void ky_history_writer_fini(struct ky_history_writer *writer)
@@ -211,8 +213,8 @@ static int close_leaf(struct ky_history_writer *writer, struct ky_open_row *row,
 /* ---- intervals ----------------------------------------------------------------------- */
 
 /* The leaf gets an interval, which ends at @end_ns. One more fits in afterwards. */
-static int push(struct ky_history_writer *writer, struct ky_open_row *row, int64_t begin_ns,
-		int64_t end_ns, uint64_t state)
+static int history_writer_push(struct ky_history_writer *writer, struct ky_open_row *row,
+			       int64_t begin_ns, int64_t end_ns, uint64_t state)
 {
 	int full = ky_open_leaf_push(row, begin_ns, end_ns, state);
 
@@ -223,12 +225,13 @@ static int push(struct ky_history_writer *writer, struct ky_open_row *row, int64
 }
 
 /* The last interval does not grow any more. */
-static int settle(struct ky_history_writer *writer, struct ky_open_row *row)
+static int history_writer_settle(struct ky_history_writer *writer, struct ky_open_row *row)
 {
 	if (!row->has_last)
 		return 0;
 	row->has_last = false;
-	return push(writer, row, row->last_begin_ns, row->last_end_ns, row->last_state);
+	return history_writer_push(writer, row, row->last_begin_ns, row->last_end_ns,
+				   row->last_state);
 }
 
 int ky_open_row_add(struct ky_history_writer *writer, struct ky_open_row *row, int64_t begin_ns,
@@ -248,9 +251,9 @@ int ky_open_row_add(struct ky_history_writer *writer, struct ky_open_row *row, i
 		row->last_end_ns = end_ns;
 		return 0;
 	}
-	status = settle(writer, row);
+	status = history_writer_settle(writer, row);
 	if (status >= 0 && any && begin_ns > last_ns)
-		status = push(writer, row, last_ns, begin_ns, KY_STATE_NONE);
+		status = history_writer_push(writer, row, last_ns, begin_ns, KY_STATE_NONE);
 	row->has_last = true;
 	row->last_begin_ns = begin_ns;
 	row->last_end_ns = end_ns;
@@ -260,7 +263,7 @@ int ky_open_row_add(struct ky_history_writer *writer, struct ky_open_row *row, i
 
 /* ---- what readers see ---------------------------------------------------------------- */
 
-static int put_row(struct ky_history_writer *writer, struct ky_open_row *row)
+static int history_writer_put_row(struct ky_history_writer *writer, struct ky_open_row *row)
 {
 	struct ky_strbuf *out = &writer->scratch;
 	size_t len = strlen(row->name);
@@ -323,17 +326,18 @@ int ky_history_writer_publish(struct ky_history_writer *writer,
 
 	ky_vec_foreach(&writer->rows, row) {
 		if (status >= 0 && (*row)->is_dirty)
-			status = put_row(writer, *row);
+			status = history_writer_put_row(writer, *row);
 	}
 	if (status >= 0)
 		status = put_root(writer, facts, &slot.root_bytes);
 	if (status >= 0)
-		status = flush(writer);
+		status = history_writer_flush(writer);
 	if (status < 0)
 		return status;
 	slot.end_bytes = writer->written;
 	writer->published_at = writer->written;
 	writer->published_bytes = writer->written - begun;
 	slot.checksum = ky_history_checksum(0, &slot, offsetof(struct ky_history_slot, checksum));
-	return write_at(writer, &slot, sizeof(slot), KY_HISTORY_SLOT_AT(slot.generation & 1));
+	return history_writer_write_at(writer, &slot, sizeof(slot),
+				       KY_HISTORY_SLOT_AT(slot.generation & 1));
 }

@@ -13,18 +13,18 @@ struct csv {
 	bool raw;  /* texts as they are */
 };
 
-static void add_text(const struct csv *csv, const char *text)
+static void render_csv_add_text(const struct csv *csv, const char *text)
 {
 	ky_csv_text(csv->out, text, strlen(text), csv->raw);
 }
 
-static void add_id(struct ky_strbuf *out, int32_t id)
+static void render_csv_add_id(struct ky_strbuf *out, int32_t id)
 {
 	if (id >= 0)
 		ky_strbuf_addi(out, id);
 }
 
-static void add_process(const struct csv *csv, const struct ky_cell *cell)
+static void render_csv_add_process(const struct csv *csv, const struct ky_cell *cell)
 {
 	struct ky_strbuf *out = csv->out;
 
@@ -32,18 +32,18 @@ static void add_process(const struct csv *csv, const struct ky_cell *cell)
 		ky_strbuf_adds(out, csv->host ? ",,," : ",,");
 		return;
 	}
-	add_id(out, cell->process->tid);
+	render_csv_add_id(out, cell->process->tid);
 	ky_strbuf_addc(out, ',');
-	add_id(out, cell->process->pid);
+	render_csv_add_id(out, cell->process->pid);
 	ky_strbuf_addc(out, ',');
-	add_text(csv, cell->process->comm);
+	render_csv_add_text(csv, cell->process->comm);
 	if (!csv->host)
 		return;
 	ky_strbuf_addc(out, ',');
-	add_text(csv, cell->process->host ? cell->process->host : "");
+	render_csv_add_text(csv, cell->process->host ? cell->process->host : "");
 }
 
-static void add_irq(const struct csv *csv, const struct ky_cell *cell)
+static void render_csv_add_irq(const struct csv *csv, const struct ky_cell *cell)
 {
 	struct ky_strbuf *out = csv->out;
 
@@ -52,33 +52,33 @@ static void add_irq(const struct csv *csv, const struct ky_cell *cell)
 		return;
 	}
 	ky_strbuf_addf(out, "%s,", cell->irq->kind);
-	add_id(out, cell->irq->nr);
+	render_csv_add_id(out, cell->irq->nr);
 	ky_strbuf_addc(out, ',');
-	add_text(csv, cell->irq->name);
+	render_csv_add_text(csv, cell->irq->name);
 }
 
-static void add_tally(const struct csv *csv, const struct ky_tally *tally)
+static void render_csv_add_tally(const struct csv *csv, const struct ky_tally *tally)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
 	for (size_t i = 0; i < tally->n_items; i++)
 		ky_strbuf_addf(&text, "%s%s %llu", i ? ", " : "", tally->items[i].name,
 			       (unsigned long long)tally->items[i].count);
-	add_text(csv, ky_strbuf_text(&text));
+	render_csv_add_text(csv, ky_strbuf_text(&text));
 	ky_strbuf_fini(&text);
 }
 
-static void add_cell(const struct csv *csv, const struct ky_column *column,
-		     const struct ky_cell *cell)
+static void render_csv_add_cell(const struct csv *csv, const struct ky_column *column,
+				const struct ky_cell *cell)
 {
 	struct ky_strbuf *out = csv->out;
 
 	if (column->cls == KY_CELL_PROCESS) {
-		add_process(csv, cell);
+		render_csv_add_process(csv, cell);
 		return;
 	}
 	if (column->cls == KY_CELL_IRQ) {
-		add_irq(csv, cell);
+		render_csv_add_irq(csv, cell);
 		return;
 	}
 	switch (cell->type) {
@@ -92,10 +92,10 @@ static void add_cell(const struct csv *csv, const struct ky_column *column,
 		ky_strbuf_addf(out, "%.17g", cell->f);
 		break;
 	case KY_VALUE_TEXT:
-		add_text(csv, cell->text);
+		render_csv_add_text(csv, cell->text);
 		break;
 	case KY_VALUE_TALLY:
-		add_tally(csv, cell->tally);
+		render_csv_add_tally(csv, cell->tally);
 		break;
 	case KY_VALUE_NONE:
 	case KY_VALUE_PROCESS:
@@ -104,7 +104,7 @@ static void add_cell(const struct csv *csv, const struct ky_column *column,
 	}
 }
 
-static void add_heading(struct ky_strbuf *out, const struct ky_column *column, bool host)
+static void render_csv_add_heading(struct ky_strbuf *out, const struct ky_column *column, bool host)
 {
 	const char *name = column->name;
 
@@ -121,15 +121,15 @@ static void add_heading(struct ky_strbuf *out, const struct ky_column *column, b
 		ky_strbuf_adds(out, name);
 }
 
-static void add_table(const struct csv *csv, const struct ky_report_result *result,
-		      const struct ky_table *table)
+static void render_csv_add_table(const struct csv *csv, const struct ky_report_result *result,
+				 const struct ky_table *table)
 {
 	struct ky_strbuf *out = csv->out;
 	const struct ky_table_def *def = table->def;
 
 	ky_strbuf_adds(out, result->is_interval ? "report,begin_ns,end_ns" : "report");
 	for (size_t c = 0; c < def->n_columns; c++)
-		add_heading(out, &def->columns[c], csv->host);
+		render_csv_add_heading(out, &def->columns[c], csv->host);
 	ky_strbuf_adds(out, "\r\n");
 	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
 		ky_strbuf_addf(out, "%s.%s", result->report->name, def->name);
@@ -138,7 +138,7 @@ static void add_table(const struct csv *csv, const struct ky_report_result *resu
 				       (long long)result->end_ns);
 		for (size_t c = 0; c < def->n_columns; c++) {
 			ky_strbuf_addc(out, ',');
-			add_cell(csv, &def->columns[c], &ky_table_cells(table, i)[c]);
+			render_csv_add_cell(csv, &def->columns[c], &ky_table_cells(table, i)[c]);
 		}
 		ky_strbuf_adds(out, "\r\n");
 	}
@@ -157,7 +157,7 @@ void ky_render_csv(struct ky_strbuf *out, const struct ky_report_results *result
 				continue;
 			ky_strbuf_adds(out, first ? "" : "\r\n");
 			first = false;
-			add_table(&csv, result, &result->tables[t]);
+			render_csv_add_table(&csv, result, &result->tables[t]);
 		}
 	}
 }

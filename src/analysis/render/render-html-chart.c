@@ -207,7 +207,7 @@ struct intervals {
 	size_t n_subjects;
 };
 
-static const struct ky_table *table_of(const struct intervals *in, size_t i)
+static const struct ky_table *render_html_chart_table_of(const struct intervals *in, size_t i)
 {
 	const struct ky_report_result *result = &in->results->list.data[i];
 
@@ -216,8 +216,8 @@ static const struct ky_table *table_of(const struct intervals *in, size_t i)
 	return &result->tables[in->table_at];
 }
 
-static double value_of(const struct intervals *in, const struct ky_table *table,
-		       const struct ky_cell *subject)
+static double render_html_chart_value_of(const struct intervals *in, const struct ky_table *table,
+					 const struct ky_cell *subject)
 {
 	for (size_t row = 0; row < ky_table_n_rows(table); row++) {
 		const struct ky_cell *cells = ky_table_cells(table, row);
@@ -232,7 +232,7 @@ static double value_of(const struct intervals *in, const struct ky_table *table,
 static void choose_subjects(struct intervals *in, size_t rank)
 {
 	for (size_t i = 0; i < in->results->list.len; i++) {
-		const struct ky_table *table = table_of(in, i);
+		const struct ky_table *table = render_html_chart_table_of(in, i);
 		bool known = false;
 
 		if (!table || ky_table_n_rows(table) <= rank)
@@ -252,13 +252,14 @@ static void add_line(const struct chart *chart, const struct intervals *in, size
 
 	ky_strbuf_addf(chart->out, "<g><polyline class=\"c%zu\" points=\"", k);
 	for (size_t i = 0; i < in->results->list.len && n < MAX_POINTS; i++) {
-		const struct ky_table *table = table_of(in, i);
+		const struct ky_table *table = render_html_chart_table_of(in, i);
 
 		if (!table)
 			continue;
-		ky_strbuf_addf(chart->out, "%.1f,%.1f ",
-			       chart_x(chart, in->results->list.data[i].begin_ns),
-			       chart_y(chart, value_of(in, table, in->subjects[k])));
+		ky_strbuf_addf(
+			chart->out, "%.1f,%.1f ",
+			chart_x(chart, in->results->list.data[i].begin_ns),
+			chart_y(chart, render_html_chart_value_of(in, table, in->subjects[k])));
 		n++;
 	}
 	ky_html_label(&label, &in->report->tables[in->table_at]->columns[0], in->subjects[k]);
@@ -310,10 +311,10 @@ void ky_html_intervals(struct ky_strbuf *out, const struct ky_report_results *re
 		choose_subjects(&in, rank);
 	for (size_t i = 0; i < results->list.len; i++) {
 		const struct ky_report_result *result = &results->list.data[i];
-		const struct ky_table *table = table_of(&in, i);
+		const struct ky_table *table = render_html_chart_table_of(&in, i);
 
 		for (size_t k = 0; table && k < in.n_subjects; k++) {
-			double value = value_of(&in, table, in.subjects[k]);
+			double value = render_html_chart_value_of(&in, table, in.subjects[k]);
 
 			chart.most = value > chart.most ? value : chart.most;
 		}

@@ -86,7 +86,7 @@ static void add_paragraphs(struct ky_strbuf *out, const char *text)
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
-static bool is_number(const struct ky_column *column)
+static bool render_html_is_number(const struct ky_column *column)
 {
 	switch (column->cls) {
 	case KY_CELL_TEXT:
@@ -130,17 +130,17 @@ static double full_bar(const struct ky_table *table, int bar)
 	return full;
 }
 
-static void add_cell(struct ky_strbuf *out, const struct ky_column *column,
-		     const struct ky_cell *cell, double full)
+static void render_html_add_cell(struct ky_strbuf *out, const struct ky_column *column,
+				 const struct ky_cell *cell, double full)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	double value = ky_cell_number(cell), part = full > 0 ? value / full : -1;
 
-	ky_strbuf_addf(out, "<td class=\"%s%s\"", is_number(column) ? "n" : "t",
+	ky_strbuf_addf(out, "<td class=\"%s%s\"", render_html_is_number(column) ? "n" : "t",
 		       part >= 0 ? " b" : "");
-	if (is_number(column) && cell->type == KY_VALUE_I64)
+	if (render_html_is_number(column) && cell->type == KY_VALUE_I64)
 		ky_strbuf_addf(out, " data-v=\"%lld\"", (long long)cell->s);
-	else if (is_number(column))
+	else if (render_html_is_number(column))
 		ky_strbuf_addf(out, " data-v=\"%.17g\"",
 			       cell->type == KY_VALUE_NONE || !isfinite(value) ? -1 : value);
 	if (part >= 0)
@@ -152,7 +152,7 @@ static void add_cell(struct ky_strbuf *out, const struct ky_column *column,
 	ky_strbuf_fini(&text);
 }
 
-static void add_rows(struct ky_strbuf *out, const struct ky_table *table)
+static void render_html_add_rows(struct ky_strbuf *out, const struct ky_table *table)
 {
 	const struct ky_table_def *def = table->def;
 	int bar = bar_column(def);
@@ -166,7 +166,7 @@ static void add_rows(struct ky_strbuf *out, const struct ky_table *table)
 			continue;
 		}
 		ky_strbuf_addf(out, "<th class=\"%s\" title=\"",
-			       is_number(&def->columns[c]) ? "n" : "t");
+			       render_html_is_number(&def->columns[c]) ? "n" : "t");
 		ky_html_text(out, def->columns[c].help);
 		ky_strbuf_adds(out, "\">");
 		ky_html_text(out, def->columns[c].title);
@@ -177,8 +177,9 @@ static void add_rows(struct ky_strbuf *out, const struct ky_table *table)
 		ky_strbuf_adds(out, "<tr>");
 		for (size_t c = 0; c < def->n_columns; c++) {
 			if (c >= 64 || !(empty >> c & 1))
-				add_cell(out, &def->columns[c], &ky_table_cells(table, i)[c],
-					 (int)c == bar ? full : 0);
+				render_html_add_cell(out, &def->columns[c],
+						     &ky_table_cells(table, i)[c],
+						     (int)c == bar ? full : 0);
 		}
 		ky_strbuf_adds(out, "</tr>\n");
 	}
@@ -188,7 +189,7 @@ static void add_rows(struct ky_strbuf *out, const struct ky_table *table)
 			       table->n_omitted);
 }
 
-static void add_table(struct ky_strbuf *out, const struct ky_table *table)
+static void render_html_add_table(struct ky_strbuf *out, const struct ky_table *table)
 {
 	const struct ky_table_def *def = table->def;
 	bool freq = def->kind == KY_TABLE_FREQ;
@@ -208,14 +209,15 @@ static void add_table(struct ky_strbuf *out, const struct ky_table *table)
 	} else if (ky_html_is_steps(def)) {
 		ky_html_steps(out, table);
 	}
-	add_rows(out, table);
+	render_html_add_rows(out, table);
 	if (freq)
 		ky_strbuf_adds(out, "</details>\n");
 }
 
 /* ---- reports -------------------------------------------------------------------------------- */
 
-static void add_notes(struct ky_strbuf *out, const struct ky_report_results *results, size_t at)
+static void render_html_add_notes(struct ky_strbuf *out, const struct ky_report_results *results,
+				  size_t at)
 {
 	bool any = false;
 
@@ -230,7 +232,8 @@ static void add_notes(struct ky_strbuf *out, const struct ky_report_results *res
 	ky_strbuf_adds(out, any ? "</ul>\n" : "");
 }
 
-static void add_range(struct ky_strbuf *out, int64_t begin_ns, int64_t end_ns, bool date)
+static void render_html_add_range(struct ky_strbuf *out, int64_t begin_ns, int64_t end_ns,
+				  bool date)
 {
 	if (begin_ns == INT64_MIN) {
 		ky_strbuf_adds(out, "no events");
@@ -244,19 +247,20 @@ static void add_range(struct ky_strbuf *out, int64_t begin_ns, int64_t end_ns, b
 	ky_strbuf_addc(out, ')');
 }
 
-static void add_result(struct ky_strbuf *out, const struct ky_report_results *results, size_t at)
+static void render_html_add_result(struct ky_strbuf *out, const struct ky_report_results *results,
+				   size_t at)
 {
 	const struct ky_report_result *result = &results->list.data[at];
 
 	if (result->is_interval) {
 		ky_strbuf_adds(out, "<details><summary>");
-		add_range(out, result->begin_ns, result->end_ns, false);
+		render_html_add_range(out, result->begin_ns, result->end_ns, false);
 		ky_strbuf_adds(out, "</summary>\n");
 	}
-	add_notes(out, results, at);
+	render_html_add_notes(out, results, at);
 	for (size_t t = 0; t < result->n_tables; t++) {
 		if (!result->tables[t].hidden)
-			add_table(out, &result->tables[t]);
+			render_html_add_table(out, &result->tables[t]);
 	}
 	if (result->is_interval)
 		ky_strbuf_adds(out, "</details>\n");
@@ -299,7 +303,7 @@ static void add_report(struct ky_strbuf *out, const struct ky_report_results *re
 		add_interval_charts(out, results, at);
 	for (size_t i = at; i < results->list.len; i++) {
 		if (results->list.data[i].report == report)
-			add_result(out, results, i);
+			render_html_add_result(out, results, i);
 	}
 	ky_strbuf_adds(out, "</section>\n");
 }
@@ -331,7 +335,7 @@ static void add_head(struct ky_strbuf *out, const struct ky_report_results *resu
 		ky_strbuf_adds(out, i + 1 < set->traces.len ? "<br>" : "");
 	}
 	ky_strbuf_adds(out, "</h1>\n<p>");
-	add_range(out, results->begin_ns, results->end_ns, true);
+	render_html_add_range(out, results->begin_ns, results->end_ns, true);
 	ky_strbuf_addf(out, ", %" PRIu64 " events; kymo " KYMO_VERSION "</p>\n</header>\n<nav>",
 		       results->n_events);
 }

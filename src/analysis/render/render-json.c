@@ -9,12 +9,12 @@
 
 #include "analysis/tables/jansson-text.h"
 
-static json_t *u64_json(uint64_t value)
+static json_t *render_json_u64_json(uint64_t value)
 {
 	return value <= INT64_MAX ? json_integer((json_int_t)value) : json_real((double)value);
 }
 
-static json_t *process_json(const struct ky_process *process)
+static json_t *render_json_process_json(const struct ky_process *process)
 {
 	json_t *object = json_object();
 
@@ -28,7 +28,7 @@ static json_t *process_json(const struct ky_process *process)
 	return object;
 }
 
-static json_t *tally_json(const struct ky_tally *tally)
+static json_t *render_json_tally_json(const struct ky_tally *tally)
 {
 	json_t *object = json_object();
 
@@ -36,13 +36,13 @@ static json_t *tally_json(const struct ky_tally *tally)
 		json_t *name = ky_jansson_text(tally->items[i].name);
 
 		json_object_set_new(object, json_string_value(name),
-				    u64_json(tally->items[i].count));
+				    render_json_u64_json(tally->items[i].count));
 		json_decref(name);
 	}
 	return object;
 }
 
-static json_t *irq_json(const struct ky_irq_id *irq)
+static json_t *render_json_irq_json(const struct ky_irq_id *irq)
 {
 	json_t *object = json_object();
 
@@ -52,11 +52,11 @@ static json_t *irq_json(const struct ky_irq_id *irq)
 	return object;
 }
 
-static json_t *cell_json(const struct ky_cell *cell)
+static json_t *render_json_cell_json(const struct ky_cell *cell)
 {
 	switch (cell->type) {
 	case KY_VALUE_U64:
-		return u64_json(cell->u);
+		return render_json_u64_json(cell->u);
 	case KY_VALUE_I64:
 		return json_integer(cell->s);
 	case KY_VALUE_F64:
@@ -64,18 +64,18 @@ static json_t *cell_json(const struct ky_cell *cell)
 	case KY_VALUE_TEXT:
 		return ky_jansson_text(cell->text);
 	case KY_VALUE_PROCESS:
-		return process_json(cell->process);
+		return render_json_process_json(cell->process);
 	case KY_VALUE_TALLY:
-		return tally_json(cell->tally);
+		return render_json_tally_json(cell->tally);
 	case KY_VALUE_IRQ:
-		return irq_json(cell->irq);
+		return render_json_irq_json(cell->irq);
 	case KY_VALUE_NONE:
 		break;
 	}
 	return json_null();
 }
 
-static json_t *columns_json(const struct ky_table_def *def)
+static json_t *render_json_columns_json(const struct ky_table_def *def)
 {
 	json_t *array = json_array();
 
@@ -96,16 +96,17 @@ static json_t *rows_json(const struct ky_table *table)
 		json_t *row = json_object();
 
 		for (size_t c = 0; c < table->def->n_columns; c++)
-			json_object_set_new(row, table->def->columns[c].name, cell_json(&cells[c]));
+			json_object_set_new(row, table->def->columns[c].name,
+					    render_json_cell_json(&cells[c]));
 		json_array_append_new(array, row);
 	}
 	return array;
 }
 
-static json_t *table_json(const struct ky_table *table)
+static json_t *render_json_table_json(const struct ky_table *table)
 {
 	return json_pack("{s:s, s:s, s:o, s:o, s:I}", "name", table->def->name, "title",
-			 table->title, "columns", columns_json(table->def), "rows",
+			 table->title, "columns", render_json_columns_json(table->def), "rows",
 			 rows_json(table), "omitted", (json_int_t)table->n_omitted);
 }
 
@@ -117,7 +118,7 @@ static json_t *report_json(const struct ky_report_result *result)
 		json_array_append_new(notes, ky_jansson_text(result->notes.data[i]));
 	for (size_t i = 0; i < result->n_tables; i++) {
 		if (!result->tables[i].hidden)
-			json_array_append_new(tables, table_json(&result->tables[i]));
+			json_array_append_new(tables, render_json_table_json(&result->tables[i]));
 	}
 	report = json_pack("{s:s, s:s}", "name", result->report->name, "summary",
 			   result->report->summary);
@@ -131,7 +132,7 @@ static json_t *report_json(const struct ky_report_result *result)
 	return report;
 }
 
-static json_t *results_json(const struct ky_report_results *results)
+static json_t *render_json_results_json(const struct ky_report_results *results)
 {
 	json_t *root = json_object(), *traces = json_array(), *reports = json_array();
 
@@ -141,7 +142,7 @@ static json_t *results_json(const struct ky_report_results *results)
 		json_array_append_new(reports, report_json(&results->list.data[i]));
 	json_object_set_new(root, "kymo", json_string(KYMO_VERSION));
 	json_object_set_new(root, "traces", traces);
-	json_object_set_new(root, "events", u64_json(results->n_events));
+	json_object_set_new(root, "events", render_json_u64_json(results->n_events));
 	if (results->begin_ns == INT64_MIN)
 		json_object_set_new(root, "range", json_null());
 	else
@@ -156,5 +157,5 @@ static json_t *results_json(const struct ky_report_results *results)
 int ky_render_json(struct ky_strbuf *out, const struct ky_report_results *results,
 		   struct kymo_error *err)
 {
-	return ky_jansson_add(out, results_json(results), JSON_INDENT(1), err);
+	return ky_jansson_add(out, render_json_results_json(results), JSON_INDENT(1), err);
 }

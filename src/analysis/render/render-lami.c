@@ -49,7 +49,7 @@ static size_t first_column(const struct ky_table_def *def)
 	return def->columns[0].group ? 1 : 0;
 }
 
-static json_t *columns_json(const struct ky_table_def *def)
+static json_t *render_lami_columns_json(const struct ky_table_def *def)
 {
 	json_t *array = json_array();
 
@@ -72,7 +72,7 @@ static json_t *object(const char *cls, const char *key, json_t *value)
 	return json_pack("{s:s, s:o}", "class", cls, key, value);
 }
 
-static json_t *unknown(void)
+static json_t *render_lami_unknown(void)
 {
 	return json_pack("{s:s}", "class", "unknown");
 }
@@ -88,7 +88,7 @@ static json_t *time_range(int64_t begin_ns, int64_t end_ns)
 			 "end", timestamp(end_ns));
 }
 
-static json_t *process_json(const struct ky_process *process)
+static json_t *render_lami_process_json(const struct ky_process *process)
 {
 	json_t *json = json_pack("{s:s}", "class", "process");
 	struct ky_strbuf name = KY_STRBUF_INIT;
@@ -106,7 +106,7 @@ static json_t *process_json(const struct ky_process *process)
 }
 
 /* The number is not optional: -1 for an interrupt that has none. */
-static json_t *irq_json(const struct ky_irq_id *irq)
+static json_t *render_lami_irq_json(const struct ky_irq_id *irq)
 {
 	json_t *json = json_pack("{s:s, s:b, s:i}", "class", "irq", "hard",
 				 strcmp(irq->kind, "soft") != 0, "nr", irq->nr < 0 ? -1 : irq->nr);
@@ -116,7 +116,7 @@ static json_t *irq_json(const struct ky_irq_id *irq)
 	return json;
 }
 
-static json_t *tally_json(const struct ky_tally *tally)
+static json_t *render_lami_tally_json(const struct ky_tally *tally)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	json_t *json;
@@ -141,7 +141,7 @@ static json_t *text_json(const char *cls, const char *text)
 		      ky_jansson_text(text));
 }
 
-static json_t *u64_json(uint64_t value)
+static json_t *render_lami_u64_json(uint64_t value)
 {
 	return value <= INT64_MAX ? json_integer((json_int_t)value) : json_real((double)value);
 }
@@ -153,18 +153,18 @@ static json_t *number_json(enum ky_cell_class cls, const struct ky_cell *cell)
 	json_t *value;
 
 	if (cell->type == KY_VALUE_F64 && !isfinite(cell->f))
-		return unknown();
+		return render_lami_unknown();
 	if (strcmp(text, "string") == 0) {
 		snprintf(digits, sizeof(digits), "0x%" PRIx64, cell->u);
 		return object(text, "value", json_string(digits));
 	}
-	value = cell->type == KY_VALUE_U64   ? u64_json(cell->u)
+	value = cell->type == KY_VALUE_U64   ? render_lami_u64_json(cell->u)
 		: cell->type == KY_VALUE_I64 ? json_integer(cell->s)
 					     : json_real(cell->f);
 	return object(text, cls == KY_CELL_CPU ? "id" : "value", value);
 }
 
-static json_t *cell_json(enum ky_cell_class cls, const struct ky_cell *cell)
+static json_t *render_lami_cell_json(enum ky_cell_class cls, const struct ky_cell *cell)
 {
 	switch (cell->type) {
 	case KY_VALUE_U64:
@@ -174,11 +174,11 @@ static json_t *cell_json(enum ky_cell_class cls, const struct ky_cell *cell)
 	case KY_VALUE_TEXT:
 		return text_json(class_text(cls), cell->text);
 	case KY_VALUE_PROCESS:
-		return process_json(cell->process);
+		return render_lami_process_json(cell->process);
 	case KY_VALUE_TALLY:
-		return tally_json(cell->tally);
+		return render_lami_tally_json(cell->tally);
 	case KY_VALUE_IRQ:
-		return irq_json(cell->irq);
+		return render_lami_irq_json(cell->irq);
 	case KY_VALUE_NONE:
 		break;
 	}
@@ -203,14 +203,15 @@ static json_t *row_json(const struct ky_table_def *def, const struct ky_cell *ce
 			json_array_append_new(row, range_json(&cells[c], &cells[c + 1]));
 			c++;
 		} else {
-			json_array_append_new(row, cell_json(def->columns[c].cls, &cells[c]));
+			json_array_append_new(
+				row, render_lami_cell_json(def->columns[c].cls, &cells[c]));
 		}
 	}
 	return row;
 }
 
 /* What a heading says: "sh (323, TID: 325)", "ttyS0 (4)", "open". */
-static void add_heading(struct ky_strbuf *out, const struct ky_cell *cell)
+static void render_lami_add_heading(struct ky_strbuf *out, const struct ky_cell *cell)
 {
 	switch (cell->type) {
 	case KY_VALUE_TEXT:
@@ -256,7 +257,7 @@ static json_t *table_class(const struct ky_table_def *def, const struct ky_cell 
 	if (!heading)
 		return json_string(def->name);
 	ky_strbuf_addf(&title, "%s [", def->title);
-	add_heading(&title, heading);
+	render_lami_add_heading(&title, heading);
 	ky_strbuf_addc(&title, ']');
 	json = json_pack("{s:s, s:o}", "inherit", def->name, "title",
 			 ky_jansson_text(ky_strbuf_text(&title)));
@@ -265,8 +266,8 @@ static json_t *table_class(const struct ky_table_def *def, const struct ky_cell 
 }
 
 /* Rows from @*row on, up to the next heading. */
-static json_t *table_json(const struct ky_report_result *result, const struct ky_table *table,
-			  size_t *row)
+static json_t *render_lami_table_json(const struct ky_report_result *result,
+				      const struct ky_table *table, size_t *row)
 {
 	const struct ky_table_def *def = table->def;
 	size_t n = ky_table_n_rows(table);
@@ -286,12 +287,12 @@ static void add_tables(json_t *array, const struct ky_report_result *result,
 	size_t row = 0, n = ky_table_n_rows(table);
 
 	if (!n && !table->def->columns[0].group)
-		json_array_append_new(array, table_json(result, table, &row));
+		json_array_append_new(array, render_lami_table_json(result, table, &row));
 	while (row < n)
-		json_array_append_new(array, table_json(result, table, &row));
+		json_array_append_new(array, render_lami_table_json(result, table, &row));
 }
 
-static json_t *results_json(const struct ky_report_results *results)
+static json_t *render_lami_results_json(const struct ky_report_results *results)
 {
 	json_t *array = json_array();
 
@@ -327,7 +328,8 @@ static json_t *classes_json(const struct ky_report *report)
 	for (const struct ky_table_def *const *def = report->tables; *def; def++)
 		json_object_set_new(classes, (*def)->name,
 				    json_pack("{s:s, s:o}", "title", (*def)->title,
-					      "column-descriptions", columns_json(*def)));
+					      "column-descriptions",
+					      render_lami_columns_json(*def)));
 	return classes;
 }
 
@@ -354,7 +356,7 @@ int ky_lami_metadata(struct ky_strbuf *out, const struct ky_report *report, stru
 int ky_lami_results(struct ky_strbuf *out, const struct ky_report_results *results,
 		    struct kymo_error *err)
 {
-	return ky_jansson_add(out, results_json(results), 0, err);
+	return ky_jansson_add(out, render_lami_results_json(results), 0, err);
 }
 
 int ky_lami_error(struct ky_strbuf *out, int code, const char *message, struct kymo_error *err)

@@ -39,7 +39,7 @@ struct layout {
 
 /* ---- cells ----------------------------------------------------------------------------- */
 
-static void add_id(struct ky_strbuf *out, int32_t id)
+static void render_text_add_id(struct ky_strbuf *out, int32_t id)
 {
 	if (id < 0)
 		ky_strbuf_addc(out, '?');
@@ -47,14 +47,15 @@ static void add_id(struct ky_strbuf *out, int32_t id)
 		ky_strbuf_addi(out, id);
 }
 
-static void add_process(struct ky_strbuf *out, const struct ky_process *process, enum part part)
+static void render_text_add_process(struct ky_strbuf *out, const struct ky_process *process,
+				    enum part part)
 {
 	switch (part) {
 	case PART_TID:
-		add_id(out, process->tid);
+		render_text_add_id(out, process->tid);
 		break;
 	case PART_PID:
-		add_id(out, process->pid);
+		render_text_add_id(out, process->pid);
 		break;
 	case PART_NAME:
 		ky_foreign_adds(out, process->comm[0] ? process->comm : "?");
@@ -67,17 +68,17 @@ static void add_process(struct ky_strbuf *out, const struct ky_process *process,
 	}
 }
 
-static void add_cell(struct ky_strbuf *out, const struct ky_column *column,
-		     const struct ky_cell *cell, enum part part)
+static void render_text_add_cell(struct ky_strbuf *out, const struct ky_column *column,
+				 const struct ky_cell *cell, enum part part)
 {
 	if (cell->type == KY_VALUE_PROCESS)
-		add_process(out, cell->process, part);
+		render_text_add_process(out, cell->process, part);
 	else
 		ky_render_cell(out, column, cell);
 }
 
 /* Columns on the screen: one for each character. */
-static int width_of(const char *text)
+static int render_text_width_of(const char *text)
 {
 	int width = 0;
 
@@ -86,7 +87,7 @@ static int width_of(const char *text)
 	return width;
 }
 
-static void pad(struct ky_strbuf *out, int width)
+static void render_text_pad(struct ky_strbuf *out, int width)
 {
 	static const char blanks[] = "                                        ";
 
@@ -98,15 +99,15 @@ static void pad(struct ky_strbuf *out, int width)
 
 /* ---- layout ---------------------------------------------------------------------------- */
 
-static void show(struct layout *layout, size_t column, enum part part, const char *heading,
-		 bool left)
+static void render_text_show(struct layout *layout, size_t column, enum part part,
+			     const char *heading, bool left)
 {
 	const struct ky_column *def = &layout->table->def->columns[column];
 
 	if (layout->n_shown == MAX_SHOWN)
 		return;
-	layout->shown[layout->n_shown++] =
-		(struct shown){column, part, heading, left, width_of(heading), def->spare};
+	layout->shown[layout->n_shown++] = (struct shown){
+		column, part, heading, left, render_text_width_of(heading), def->spare};
 }
 
 static bool has_host(const struct ky_table *table, size_t column)
@@ -163,16 +164,17 @@ static void choose_columns(struct layout *layout)
 			layout->bar_column = (int)i;
 		if (def->cls == KY_CELL_PROCESS) {
 			if (has_host(table, i))
-				show(layout, i, PART_HOST, "Host", true);
+				render_text_show(layout, i, PART_HOST, "Host", true);
 			/* A row shows its second thread by name and thread id. */
 			if (!def->whole_process && has_ids(table, i, true))
-				show(layout, i, PART_TID, "TID", false);
+				render_text_show(layout, i, PART_TID, "TID", false);
 			if (!def->second && has_ids(table, i, false))
-				show(layout, i, PART_PID, "PID", false);
-			show(layout, i, PART_NAME, def->second ? def->title : "Name", true);
+				render_text_show(layout, i, PART_PID, "PID", false);
+			render_text_show(layout, i, PART_NAME, def->second ? def->title : "Name",
+					 true);
 			continue;
 		}
-		show(layout, i, PART_ALL, def->title, is_left(def->cls));
+		render_text_show(layout, i, PART_ALL, def->title, is_left(def->cls));
 	}
 }
 
@@ -197,9 +199,9 @@ static void measure_columns(struct layout *layout)
 			if (is_measured(layout, shown))
 				continue;
 			ky_strbuf_clear(&text);
-			add_cell(&text, &layout->table->def->columns[shown->column],
-				 &cells[shown->column], shown->part);
-			width = width_of(ky_strbuf_text(&text));
+			render_text_add_cell(&text, &layout->table->def->columns[shown->column],
+					     &cells[shown->column], shown->part);
+			width = render_text_width_of(ky_strbuf_text(&text));
 			shown->width = width > shown->width ? width : shown->width;
 		}
 	}
@@ -315,12 +317,12 @@ static void end_line(struct ky_strbuf *out)
 /* @text: may be shown as it is. */
 static void add_aligned(struct ky_strbuf *out, const struct shown *shown, const char *text)
 {
-	int room = shown->width - width_of(text);
+	int room = shown->width - render_text_width_of(text);
 
-	pad(out, GAP + (shown->left ? 0 : room));
+	render_text_pad(out, GAP + (shown->left ? 0 : room));
 	ky_strbuf_adds(out, text); /* lint: own text */
 	if (shown->left)
-		pad(out, room);
+		render_text_pad(out, room);
 }
 
 static void add_headings(struct ky_strbuf *out, const struct layout *layout)
@@ -336,7 +338,8 @@ static void add_headings(struct ky_strbuf *out, const struct layout *layout)
 	ky_strbuf_fini(&line);
 }
 
-static void add_row(struct ky_strbuf *out, const struct layout *layout, const struct ky_cell *cells)
+static void render_text_add_row(struct ky_strbuf *out, const struct layout *layout,
+				const struct ky_cell *cells)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
@@ -344,15 +347,15 @@ static void add_row(struct ky_strbuf *out, const struct layout *layout, const st
 		const struct shown *shown = &layout->shown[i];
 
 		ky_strbuf_clear(&text);
-		add_cell(&text, &layout->table->def->columns[shown->column], &cells[shown->column],
-			 shown->part);
+		render_text_add_cell(&text, &layout->table->def->columns[shown->column],
+				     &cells[shown->column], shown->part);
 		/* An empty tally is nothing to look at. */
 		if (shown->left && cells[shown->column].type == KY_VALUE_NONE)
 			ky_strbuf_clear(&text);
 		add_aligned(out, shown, ky_strbuf_text(&text));
 	}
 	if (layout->bar_width) {
-		pad(out, GAP);
+		render_text_pad(out, GAP);
 		add_bar(out, layout, &cells[layout->bar_column]);
 	}
 	end_line(out);
@@ -366,12 +369,12 @@ static void add_ids(struct ky_strbuf *out, const struct ky_process *process)
 
 	if (process->tid >= 0) {
 		ky_strbuf_adds(out, " (tid ");
-		add_id(out, process->tid);
+		render_text_add_id(out, process->tid);
 		separator = ", ";
 	}
 	if (process->tid >= 0 || process->pid >= 0) {
 		ky_strbuf_addf(out, "%spid ", separator);
-		add_id(out, process->pid);
+		render_text_add_id(out, process->pid);
 		separator = ", ";
 	}
 	if (process->host) {
@@ -383,18 +386,18 @@ static void add_ids(struct ky_strbuf *out, const struct ky_process *process)
 	ky_strbuf_adds(out, separator[0] == ',' ? ")" : "");
 }
 
-static void add_group(struct ky_strbuf *out, const struct layout *layout,
-		      const struct ky_cell *cell)
+static void render_text_add_group(struct ky_strbuf *out, const struct layout *layout,
+				  const struct ky_cell *cell)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
 	if (cell->type == KY_VALUE_PROCESS) {
 		const struct ky_process *process = cell->process;
 
-		add_process(&text, process, PART_NAME);
+		render_text_add_process(&text, process, PART_NAME);
 		add_ids(&text, process);
 	} else {
-		add_cell(&text, &layout->table->def->columns[0], cell, PART_ALL);
+		render_text_add_cell(&text, &layout->table->def->columns[0], cell, PART_ALL);
 	}
 	ky_strbuf_adds(out, "  ");
 	add_styled(out, layout->options, "1", ky_strbuf_text(&text));
@@ -419,8 +422,8 @@ static void add_footer(struct ky_strbuf *out, const struct layout *layout, const
 	ky_strbuf_fini(&text);
 }
 
-static void add_table(struct ky_strbuf *out, const struct ky_table *table,
-		      const struct ky_render_options *options)
+static void render_text_add_table(struct ky_strbuf *out, const struct ky_table *table,
+				  const struct ky_render_options *options)
 {
 	struct layout layout = {.table = table, .options = options, .bar_column = -1};
 	bool grouped = table->def->columns[0].group;
@@ -442,15 +445,15 @@ static void add_table(struct ky_strbuf *out, const struct ky_table *table,
 		const struct ky_cell *cells = ky_table_cells(table, i);
 
 		if (grouped && (!i || !ky_cell_equal(cells, cells - table->def->n_columns)))
-			add_group(out, &layout, cells);
-		add_row(out, &layout, cells);
+			render_text_add_group(out, &layout, cells);
+		render_text_add_row(out, &layout, cells);
 	}
 	add_footer(out, &layout, ky_strbuf_text(&left_out));
 	ky_strbuf_fini(&left_out);
 }
 
 /* The path of @trace, which is the first of several if it is joined from chunks. */
-static void add_trace(struct ky_strbuf *out, const struct ky_trace *trace)
+static void render_text_add_trace(struct ky_strbuf *out, const struct ky_trace *trace)
 {
 	size_t n = 1;
 
@@ -466,7 +469,7 @@ static void add_header(struct ky_strbuf *out, const struct ky_report_results *re
 {
 	for (size_t i = 0; i < results->set->traces.len; i++) {
 		ky_strbuf_adds(out, i ? "       " : "Trace  ");
-		add_trace(out, results->set->traces.data[i]);
+		render_text_add_trace(out, results->set->traces.data[i]);
 	}
 	if (results->begin_ns == INT64_MIN) {
 		ky_strbuf_adds(out, "Range  no events\n");
@@ -497,8 +500,8 @@ static void add_interval(struct ky_strbuf *out, const struct ky_report_result *r
 	ky_strbuf_fini(&line);
 }
 
-static void add_notes(struct ky_strbuf *out, const struct ky_report_results *results, size_t at,
-		      const struct ky_render_options *options)
+static void render_text_add_notes(struct ky_strbuf *out, const struct ky_report_results *results,
+				  size_t at, const struct ky_render_options *options)
 {
 	const struct ky_report_result *result = &results->list.data[at];
 	bool any = false;
@@ -524,10 +527,10 @@ void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *resul
 
 		if (result->is_interval)
 			add_interval(out, result, options);
-		add_notes(out, results, i, options);
+		render_text_add_notes(out, results, i, options);
 		for (size_t t = 0; t < result->n_tables; t++) {
 			if (!result->tables[t].hidden)
-				add_table(out, &result->tables[t], options);
+				render_text_add_table(out, &result->tables[t], options);
 		}
 	}
 }

@@ -15,8 +15,8 @@ void ky_aggregation_fini(struct ky_aggregation *aggregation)
 	ky_map_fini(&aggregation->by_key);
 }
 
-static struct ky_entry *make(struct ky_aggregation *aggregation, uint64_t key,
-			     const struct ky_thread *thread, uint64_t what)
+static struct ky_entry *aggregation_make(struct ky_aggregation *aggregation, uint64_t key,
+					 const struct ky_thread *thread, uint64_t what)
 {
 	struct ky_entry *entry = ky_arena_new(&aggregation->arena, struct ky_entry);
 
@@ -36,7 +36,7 @@ struct ky_entry *ky_aggregation_find(struct ky_aggregation *aggregation,
 	struct ky_entry *entry = ky_map_get(&aggregation->by_key, key);
 
 	if (!entry)
-		entry = make(aggregation, key, thread, what);
+		entry = aggregation_make(aggregation, key, thread, what);
 	aggregation->recent[(who ^ what) % KY_AGGREGATION_RECENT] = entry;
 	return entry;
 }
@@ -100,7 +100,7 @@ struct order {
 	bool keep_what;
 };
 
-static int compare_entries(const void *a, const void *b, void *data)
+static int aggregation_compare_entries(const void *a, const void *b, void *data)
 {
 	const struct ky_entry *left = *(struct ky_entry *const *)a;
 	const struct ky_entry *right = *(struct ky_entry *const *)b;
@@ -117,7 +117,7 @@ static int compare_entries(const void *a, const void *b, void *data)
 	return left->what < right->what ? -1 : left->what > right->what;
 }
 
-static int add_entry(struct ky_entry *to, const struct ky_entry *from)
+static int aggregation_add_entry(struct ky_entry *to, const struct ky_entry *from)
 {
 	for (int i = 0; i < KY_ENTRY_SUMS; i++)
 		to->sums[i] += from->sums[i];
@@ -133,7 +133,7 @@ int ky_aggregation_group(struct ky_aggregation *to, struct ky_aggregation *from,
 
 	if (from->entries.len)
 		qsort_r(from->entries.data, from->entries.len, sizeof(*from->entries.data),
-			compare_entries, &order);
+			aggregation_compare_entries, &order);
 	ky_vec_foreach(&from->entries, it) {
 		const struct ky_entry *entry = *it;
 
@@ -147,7 +147,7 @@ int ky_aggregation_group(struct ky_aggregation *to, struct ky_aggregation *from,
 			before = NULL;
 		}
 		group->n_threads += entry->thread && (!before || before->thread != entry->thread);
-		if (add_entry(group, entry) < 0)
+		if (aggregation_add_entry(group, entry) < 0)
 			return KYMO_E_MEMORY;
 		before = entry;
 	}

@@ -178,7 +178,7 @@ static void rise(struct ky_records *records, size_t i)
 	}
 }
 
-static int make_room(struct ky_records *records)
+static int durations_make_room(struct ky_records *records)
 {
 	size_t cap = records->cap ? 2 * records->cap : 16;
 	char *data;
@@ -193,7 +193,8 @@ static int make_room(struct ky_records *records)
 	return 0;
 }
 
-static void put(struct ky_records *records, size_t i, const struct head *head, const void *record)
+static void durations_put(struct ky_records *records, size_t i, const struct head *head,
+			  const void *record)
 {
 	*head_at(records, i) = *head;
 	memcpy(head_at(records, i) + 1, record, records->size);
@@ -204,13 +205,13 @@ int ky_records_keep(struct ky_records *records, uint64_t key, const void *record
 	struct head head = {key, records->seen++};
 
 	if (!records->limit || records->len < records->limit) {
-		if (make_room(records) < 0)
+		if (durations_make_room(records) < 0)
 			return KYMO_E_MEMORY;
-		put(records, records->len++, &head, record);
+		durations_put(records, records->len++, &head, record);
 		if (records->longest)
 			rise(records, records->len - 1);
 	} else if (records->longest && is_better(&head, head_at(records, 0))) {
-		put(records, 0, &head, record);
+		durations_put(records, 0, &head, record);
 		sink(records, 0);
 	}
 	records->full = records->limit && records->len == records->limit;

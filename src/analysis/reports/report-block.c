@@ -177,7 +177,7 @@ static int add_times(struct run *run, const struct ky_request *request, struct k
 		     : KYMO_E_MEMORY;
 }
 
-static int on_request(void *data, const struct ky_request *request)
+static int report_block_on_request(void *data, const struct ky_request *request)
 {
 	struct run *run = data;
 	int op = op_of(request);
@@ -200,7 +200,7 @@ static int on_request(void *data, const struct ky_request *request)
 	return add_times(run, request, device, thread, what);
 }
 
-static void free_run(void *data)
+static void report_block_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -212,9 +212,9 @@ static void free_run(void *data)
 	free(run);
 }
 
-static void *begin(struct ky_model *model, const struct ky_report_options *options)
+static void *report_block_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct ky_listener listener = {.request = on_request};
+	struct ky_listener listener = {.request = report_block_on_request};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
@@ -236,7 +236,7 @@ static void fill_disk(const struct run *run, struct ky_table *table, struct ky_c
 	ky_cell_text(table, &row[DISK_OP], op_texts[entry->what % N_OPS]);
 }
 
-static void fill_disks(const struct run *run, struct ky_table *table)
+static void report_block_fill_disks(const struct run *run, struct ky_table *table)
 {
 	ky_vec_foreach(&run->devices.entries, it) {
 		const struct ky_entry *entry = *it;
@@ -261,8 +261,8 @@ static void fill_queues(const struct run *run, struct ky_table *table)
 	ky_table_sort_then(table, QUEUE_NAME, true, QUEUE_OP, true);
 }
 
-static void fill_process(const void *data, struct ky_table *table, const struct ky_entry *entry,
-			 enum ky_by by)
+static void report_block_fill_process(const void *data, struct ky_table *table,
+				      const struct ky_entry *entry, enum ky_by by)
 {
 	const struct run *run = data;
 	uint64_t bytes = entry->sums[SUM_READ] + entry->sums[SUM_WRITTEN];
@@ -276,9 +276,10 @@ static void fill_process(const void *data, struct ky_table *table, const struct 
 	ky_cell_f64(&row[WHO_SHARE], ky_part(bytes, run->bytes));
 }
 
-static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
+static int report_block_fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	int status = ky_fill_groups(table, &run->threads, by, false, fill_process, run);
+	int status =
+		ky_fill_groups(table, &run->threads, by, false, report_block_fill_process, run);
 
 	ky_table_sort_then(table, WHO_SHARE, false, WHO_PROCESS, true);
 	return status;
@@ -309,15 +310,15 @@ static void fill_request(const void *data, struct ky_table *table, struct ky_cel
 		ky_cell_i64(&row[RQ_ERROR], request->error);
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_block_finish(void *data, const struct ky_report_options *options,
+			       struct ky_report_result *result)
 {
 	struct run *run = data;
 	struct ky_table *freq = &result->tables[TABLE_FREQ];
-	int status = fill_processes(run, &result->tables[TABLE_WHO],
-				    ky_report_by(options, KY_BY_PROCESS));
+	int status = report_block_fill_processes(run, &result->tables[TABLE_WHO],
+						 ky_report_by(options, KY_BY_PROCESS));
 
-	fill_disks(run, &result->tables[TABLE_DISKS]);
+	report_block_fill_disks(run, &result->tables[TABLE_DISKS]);
 	fill_queues(run, &result->tables[TABLE_QUEUE]);
 	for (size_t i = 0; i < run->freqs.len; i++) {
 		struct ky_cell disk = {0};
@@ -383,7 +384,7 @@ const struct ky_report ky_report_block = {
 	.needs = KY_CAN_BLOCK,
 	.needs_text = "block_rq events",
 	.needs_hint = "record them with: kymo record -k 'block_rq_*'",
-	.begin = begin,
-	.finish = finish,
-	.free = free_run,
+	.begin = report_block_begin,
+	.finish = report_block_finish,
+	.free = report_block_free_run,
 };

@@ -96,8 +96,8 @@ int ky_calls_add(struct ky_calls *calls, const struct ky_call *call)
 
 /* ---- the tables ------------------------------------------------------------------------ */
 
-static void fill_call(const void *data, struct ky_table *table, struct ky_cell *row,
-		      const void *record)
+static void report_calls_fill_call(const void *data, struct ky_table *table, struct ky_cell *row,
+				   const void *record)
 {
 	const struct ky_model *model = data;
 	const struct one_call *one = record;
@@ -119,8 +119,8 @@ static void fill_call(const void *data, struct ky_table *table, struct ky_cell *
 void ky_calls_fill(struct ky_calls *calls, const struct ky_model *model, struct ky_table *top,
 		   struct ky_table *log)
 {
-	ky_fill_records(top, &calls->single.top, fill_call, model);
-	ky_fill_records(log, &calls->single.log, fill_call, model);
+	ky_fill_records(top, &calls->single.top, report_calls_fill_call, model);
+	ky_fill_records(log, &calls->single.log, report_calls_fill_call, model);
 }
 
 struct named_freq {

@@ -194,8 +194,8 @@ bool ky_report_note_is_new(const struct ky_report_results *results, size_t at, c
 	"CPUs may be missing or wrong"
 
 /* " of HOST" where there are several, else "". */
-static void add_host(struct ky_strbuf *out, const struct ky_model *model,
-		     const struct ky_host *host)
+static void report_common_add_host(struct ky_strbuf *out, const struct ky_model *model,
+				   const struct ky_host *host)
 {
 	const char *label = ky_report_host(model, host);
 
@@ -222,7 +222,7 @@ static int note_absent_cpus(struct ky_report_result *result, const struct ky_hos
 	if (!host->lacks_cpus)
 		return 0;
 	ky_strbuf_adds(&text, "events");
-	add_host(&text, result->model, host);
+	report_common_add_host(&text, result->model, host);
 	ky_strbuf_adds(&text, " name CPUs without a data stream in the trace");
 	for (unsigned int cpu = 0; cpu < 64; cpu++) {
 		if (host->absent_cpus >> cpu & 1) {
@@ -242,7 +242,7 @@ static int note_cut_cpu(struct ky_report_result *result, const struct ky_cpu *cp
 	if (cpu->cut_ns == INT64_MIN || cpu->cut_ns >= result->end_ns)
 		return 0;
 	ky_strbuf_addf(&text, "damage ends the record of CPU %u", cpu->id);
-	add_host(&text, result->model, cpu->host);
+	report_common_add_host(&text, result->model, cpu->host);
 	ky_strbuf_adds(&text, " at ");
 	ky_render_time(&text, cpu->cut_ns, false);
 	ky_strbuf_adds(&text, ": " NOT_IN_FIGURES);

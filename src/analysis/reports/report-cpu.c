@@ -113,8 +113,8 @@ static int grow_threads(struct run *run, uint32_t index)
 	return 0;
 }
 
-static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
-		  struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+static int report_cpu_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+			     struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
 {
 	struct run *run = data;
 	uint64_t ns = (uint64_t)end_ns - (uint64_t)begin_ns;
@@ -136,7 +136,7 @@ static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
 	return 0;
 }
 
-static int on_migrated(void *data, struct ky_thread *thread, int64_t ns)
+static int report_cpu_on_migrated(void *data, struct ky_thread *thread, int64_t ns)
 {
 	struct run *run = data;
 
@@ -146,14 +146,15 @@ static int on_migrated(void *data, struct ky_thread *thread, int64_t ns)
 	return 0;
 }
 
-static void *begin(struct ky_model *model, const struct ky_report_options *options)
+static void *report_cpu_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct ky_listener listener = {.ran = on_ran, .migrated = on_migrated};
+	struct ky_listener listener = {.ran = report_cpu_on_ran,
+				       .migrated = report_cpu_on_migrated};
 
 	return ky_report_run(model, sizeof(struct run), &listener);
 }
 
-static void free_run(void *data)
+static void report_cpu_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -201,8 +202,8 @@ static void fill_cpu(const struct run *run, struct ky_table *table, const struct
 
 enum { SUM_NS, SUM_MIGRATIONS };
 
-static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
-			enum ky_by by)
+static void report_cpu_fill_thread(const void *data, struct ky_table *table,
+				   const struct ky_entry *entry, enum ky_by by)
 {
 	const struct run *run = data;
 	const struct ky_thread *thread = entry->thread;
@@ -219,8 +220,8 @@ static void fill_thread(const void *data, struct ky_table *table, const struct k
 		ky_cell_i64(&row[THREAD_PRIO], thread->prio);
 }
 
-static int fill_threads(const struct run *run, struct ky_table *table, enum ky_by by,
-			struct sums *sums)
+static int report_cpu_fill_threads(const struct run *run, struct ky_table *table, enum ky_by by,
+				   struct sums *sums)
 {
 	struct ky_aggregation threads = {0};
 	int status = 0;
@@ -241,13 +242,13 @@ static int fill_threads(const struct run *run, struct ky_table *table, enum ky_b
 		entry->sums[SUM_MIGRATIONS] = time->migrations;
 	}
 	if (!status)
-		status = ky_fill_groups(table, &threads, by, false, fill_thread, run);
+		status = ky_fill_groups(table, &threads, by, false, report_cpu_fill_thread, run);
 	ky_aggregation_fini(&threads);
 	ky_table_sort_then(table, THREAD_TIME, false, THREAD_PROCESS, true);
 	return status;
 }
 
-static void fill_total(struct ky_table *table, const struct sums *sums)
+static void report_cpu_fill_total(struct ky_table *table, const struct sums *sums)
 {
 	struct ky_cell *row = ky_table_row(table);
 
@@ -281,8 +282,8 @@ static bool holds_cpu(const struct ky_report_options *options, uint32_t id)
 	return !options->focus.cpus.len;
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_cpu_finish(void *data, const struct ky_report_options *options,
+			     struct ky_report_result *result)
 {
 	struct run *run = data;
 	struct sums sums = {0};
@@ -296,9 +297,9 @@ static int finish(void *data, const struct ky_report_options *options,
 			fill_cpu(run, &result->tables[TABLE_CPUS], cpu, &sums);
 	}
 	ky_table_sort_then(&result->tables[TABLE_CPUS], CPU_HOST, true, CPU_ID, true);
-	status = fill_threads(run, &result->tables[TABLE_THREADS],
-			      ky_report_by(options, KY_BY_THREAD), &sums);
-	fill_total(&result->tables[TABLE_TOTAL], &sums);
+	status = report_cpu_fill_threads(run, &result->tables[TABLE_THREADS],
+					 ky_report_by(options, KY_BY_THREAD), &sums);
+	report_cpu_fill_total(&result->tables[TABLE_TOTAL], &sums);
 	if (status >= 0)
 		status = ky_report_note_losses(result);
 	if (status >= 0)
@@ -365,7 +366,7 @@ const struct ky_report ky_report_cpu = {
 	.needs_text = "sched_switch events",
 	.needs_hint = "record them with: kymo record -k sched_switch",
 	.ignores = KY_IGNORES_DURATION,
-	.begin = begin,
-	.finish = finish,
-	.free = free_run,
+	.begin = report_cpu_begin,
+	.finish = report_cpu_finish,
+	.free = report_cpu_free_run,
 };

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* Words of @text[0..len), wrapped, each line after the first behind @indent blanks. */
-static void wrap(struct ky_strbuf *out, const char *text, size_t len, int at, int indent,
-		 int columns)
+static void report_help_wrap(struct ky_strbuf *out, const char *text, size_t len, int at,
+			     int indent, int columns)
 {
 	const char *end = text + len;
 	bool first = true;
@@ -38,13 +38,13 @@ static void wrap(struct ky_strbuf *out, const char *text, size_t len, int at, in
 	ky_strbuf_addc(out, '\n');
 }
 
-static void paragraphs(struct ky_strbuf *out, const char *text, int indent, int columns)
+static void report_help_paragraphs(struct ky_strbuf *out, const char *text, int indent, int columns)
 {
 	while (*text) {
 		const char *end = strstr(text, "\n\n");
 		size_t len = end ? (size_t)(end - text) : strlen(text);
 
-		wrap(out, text, len, 0, indent, columns);
+		report_help_wrap(out, text, len, 0, indent, columns);
 		text += len + strspn(text + len, "\n");
 		if (*text)
 			ky_strbuf_addc(out, '\n');
@@ -52,7 +52,7 @@ static void paragraphs(struct ky_strbuf *out, const char *text, int indent, int 
 }
 
 /* The example, each line behind @indent blanks. */
-static void verbatim(struct ky_strbuf *out, const char *text, int indent)
+static void report_help_verbatim(struct ky_strbuf *out, const char *text, int indent)
 {
 	while (*text) {
 		size_t len = strcspn(text, "\n");
@@ -77,7 +77,7 @@ static void column_help(struct ky_strbuf *out, const struct ky_column *column, i
 		ky_strbuf_addc(out, '\n');
 		at = 0;
 	}
-	wrap(out, column->help, strlen(column->help), at, 28, columns);
+	report_help_wrap(out, column->help, strlen(column->help), at, 28, columns);
 }
 
 void ky_report_help(struct ky_strbuf *out, const struct ky_report *report, int columns)
@@ -85,21 +85,21 @@ void ky_report_help(struct ky_strbuf *out, const struct ky_report *report, int c
 	ky_strbuf_addf(out, "kymo report %s: ", report->name);
 	ky_strbuf_addf(out, "%s\n\nUsage\n  kymo report %s [OPTIONS] TRACE...\n\nDescription\n",
 		       report->summary, report->name);
-	paragraphs(out, report->description, 2, columns);
+	report_help_paragraphs(out, report->description, 2, columns);
 	ky_strbuf_adds(out, "\nEvents\n");
-	paragraphs(out, report->events, 2, columns);
+	report_help_paragraphs(out, report->events, 2, columns);
 	ky_strbuf_adds(out, "\nTables and columns (with their names in JSON)\n");
 	for (const struct ky_table_def *const *table = report->tables; *table; table++) {
 		ky_strbuf_addf(out, "  %s (%s)\n", (*table)->title, (*table)->name);
-		paragraphs(out, (*table)->help, 4, columns);
+		report_help_paragraphs(out, (*table)->help, 4, columns);
 		for (size_t i = 0; i < (*table)->n_columns; i++)
 			column_help(out, &(*table)->columns[i], columns);
 		ky_strbuf_addc(out, '\n');
 	}
 	ky_strbuf_adds(out, "How to read it\n");
-	paragraphs(out, report->reading, 2, columns);
+	report_help_paragraphs(out, report->reading, 2, columns);
 	ky_strbuf_adds(out, "\nExample\n");
-	verbatim(out, report->example, 2);
+	report_help_verbatim(out, report->example, 2);
 }
 
 void ky_report_markdown(struct ky_strbuf *out, const struct ky_report *report)
@@ -107,12 +107,12 @@ void ky_report_markdown(struct ky_strbuf *out, const struct ky_report *report)
 	ky_strbuf_addf(out, "# kymo report %s\n\n", report->name);
 	ky_strbuf_addf(out, "%c%s.\n\n## Description\n\n", report->summary[0] - 'a' + 'A',
 		       report->summary + 1);
-	paragraphs(out, report->description, 0, 90);
+	report_help_paragraphs(out, report->description, 0, 90);
 	ky_strbuf_adds(out, "\n## Events\n\n");
-	paragraphs(out, report->events, 0, 90);
+	report_help_paragraphs(out, report->events, 0, 90);
 	for (const struct ky_table_def *const *table = report->tables; *table; table++) {
 		ky_strbuf_addf(out, "\n## %s (`%s`)\n\n", (*table)->title, (*table)->name);
-		paragraphs(out, (*table)->help, 0, 90);
+		report_help_paragraphs(out, (*table)->help, 0, 90);
 		ky_strbuf_adds(out,
 			       "\n| Column | In JSON | Class | Meaning |\n|---|---|---|---|\n");
 		for (size_t i = 0; i < (*table)->n_columns; i++) {
@@ -123,7 +123,7 @@ void ky_report_markdown(struct ky_strbuf *out, const struct ky_report *report)
 		}
 	}
 	ky_strbuf_adds(out, "\n## How to read it\n\n");
-	paragraphs(out, report->reading, 0, 90);
+	report_help_paragraphs(out, report->reading, 0, 90);
 	ky_strbuf_adds(out, "\n## Example\n\n");
-	verbatim(out, report->example, 4);
+	report_help_verbatim(out, report->example, 4);
 }

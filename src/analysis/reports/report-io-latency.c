@@ -186,7 +186,7 @@ static struct io_record make_record(const struct ky_io *io)
 	};
 }
 
-static int add_file(struct run *run, const struct ky_io *io, uint64_t ns)
+static int report_io_latency_add_file(struct run *run, const struct ky_io *io, uint64_t ns)
 {
 	struct ky_entry *entry;
 
@@ -197,7 +197,7 @@ static int add_file(struct run *run, const struct ky_io *io, uint64_t ns)
 	return entry ? ky_stats_add(&entry->stats, ns) : KYMO_E_MEMORY;
 }
 
-static int on_io(void *data, const struct ky_io *io)
+static int report_io_latency_on_io(void *data, const struct ky_io *io)
 {
 	struct run *run = data;
 	uint64_t ns = ky_ns_between(io->call->begin_ns, io->call->end_ns);
@@ -210,7 +210,8 @@ static int on_io(void *data, const struct ky_io *io)
 		return 0;
 	entry = ky_aggregation_get(&run->threads, io->call->thread, io->kind);
 	if (!entry || ky_stats_add(&entry->stats, ns) < 0 ||
-	    ky_stats_add(&run->stats[io->kind], ns) < 0 || add_file(run, io, ns) < 0)
+	    ky_stats_add(&run->stats[io->kind], ns) < 0 ||
+	    report_io_latency_add_file(run, io, ns) < 0)
 		return KYMO_E_MEMORY;
 	ky_freq_add(&run->freqs[io->kind], ns);
 	return ky_records_add(&run->tops[io->kind], ns, &record);
@@ -228,7 +229,7 @@ static int add_stage(struct run *run, const struct ky_request *request, int stag
 	return entry ? ky_stats_add(&entry->stats, ky_ns_between(begin_ns, end_ns)) : KYMO_E_MEMORY;
 }
 
-static int on_request(void *data, const struct ky_request *request)
+static int report_io_latency_on_request(void *data, const struct ky_request *request)
 {
 	struct run *run = data;
 	int status = add_stage(run, request, QUEUE, request->queue_ns, request->issue_ns);
@@ -237,7 +238,7 @@ static int on_request(void *data, const struct ky_request *request)
 			  : add_stage(run, request, DEVICE, request->issue_ns, request->end_ns);
 }
 
-static void free_run(void *data)
+static void report_io_latency_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -252,10 +253,12 @@ static void free_run(void *data)
 	free(run);
 }
 
-static struct run *begin_run(struct ky_model *model, const struct ky_report_options *options,
-			     bool log_only)
+static struct run *report_io_latency_begin_run(struct ky_model *model,
+					       const struct ky_report_options *options,
+					       bool log_only)
 {
-	struct ky_listener listener = {.io = on_io, .request = log_only ? NULL : on_request};
+	struct ky_listener listener = {.io = report_io_latency_on_io,
+				       .request = log_only ? NULL : report_io_latency_on_request};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
@@ -274,12 +277,12 @@ static struct run *begin_run(struct ky_model *model, const struct ky_report_opti
 
 static void *begin_latency(struct ky_model *model, const struct ky_report_options *options)
 {
-	return begin_run(model, options, false);
+	return report_io_latency_begin_run(model, options, false);
 }
 
 static void *begin_log(struct ky_model *model, const struct ky_report_options *options)
 {
-	return begin_run(model, options, true);
+	return report_io_latency_begin_run(model, options, true);
 }
 
 /* ---- the tables ------------------------------------------------------------------------ */
@@ -299,7 +302,7 @@ static void fill_kinds(const struct run *run, struct ky_table *table, struct ky_
 	}
 }
 
-static void fill_disks(const struct run *run, struct ky_table *table)
+static void report_io_latency_fill_disks(const struct run *run, struct ky_table *table)
 {
 	ky_vec_foreach(&run->disks.entries, it) {
 		const struct ky_entry *entry = *it;
@@ -314,8 +317,8 @@ static void fill_disks(const struct run *run, struct ky_table *table)
 	ky_table_sort_then(table, DISK_NAME, true, DISK_STAGE, false);
 }
 
-static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
-			enum ky_by by)
+static void report_io_latency_fill_thread(const void *data, struct ky_table *table,
+					  const struct ky_entry *entry, enum ky_by by)
 {
 	const struct run *run = data;
 	struct ky_cell *row = ky_table_row(table);
@@ -325,15 +328,16 @@ static void fill_thread(const void *data, struct ky_table *table, const struct k
 	ky_fill_stats(&row[WHO_STATS], &entry->stats);
 }
 
-static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
+static int report_io_latency_fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	int status = ky_fill_groups(table, &run->threads, by, true, fill_thread, run);
+	int status =
+		ky_fill_groups(table, &run->threads, by, true, report_io_latency_fill_thread, run);
 
 	ky_table_sort_groups(table, WHO_STATS + KY_STATS_TOTAL, false);
 	return status;
 }
 
-static void fill_files(const struct run *run, struct ky_table *table)
+static void report_io_latency_fill_files(const struct run *run, struct ky_table *table)
 {
 	ky_vec_foreach(&run->files.entries, it) {
 		const struct ky_entry *entry = *it;
@@ -348,8 +352,8 @@ static void fill_files(const struct run *run, struct ky_table *table)
 	ky_table_sort(table, FILE_STATS + KY_STATS_TOTAL, false);
 }
 
-static void fill_single(const void *data, struct ky_table *table, struct ky_cell *row,
-			const void *record)
+static void report_io_latency_fill_single(const void *data, struct ky_table *table,
+					  struct ky_cell *row, const void *record)
 {
 	const struct run *run = data;
 	const struct io_record *io = record;
@@ -374,15 +378,16 @@ static int finish_latency(void *data, const struct ky_report_options *options,
 			  struct ky_report_result *result)
 {
 	struct run *run = data;
-	int status =
-		fill_threads(run, &result->tables[TABLE_WHO], ky_report_by(options, KY_BY_THREAD));
+	int status = report_io_latency_fill_threads(run, &result->tables[TABLE_WHO],
+						    ky_report_by(options, KY_BY_THREAD));
 
 	fill_kinds(run, &result->tables[TABLE_KINDS], &result->tables[TABLE_FREQ]);
-	fill_disks(run, &result->tables[TABLE_DISKS]);
-	fill_files(run, &result->tables[TABLE_FILES]);
+	report_io_latency_fill_disks(run, &result->tables[TABLE_DISKS]);
+	report_io_latency_fill_files(run, &result->tables[TABLE_FILES]);
 	for (int i = KY_IO_OPEN; i < KY_IO_KINDS; i++)
-		ky_fill_records(&result->tables[TABLE_TOP], &run->tops[i], fill_single, run);
-	ky_fill_records(&result->tables[TABLE_LOG], &run->log, fill_single, run);
+		ky_fill_records(&result->tables[TABLE_TOP], &run->tops[i],
+				report_io_latency_fill_single, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->log, report_io_latency_fill_single, run);
 	return status < 0 ? status : ky_report_note_files(result);
 }
 
@@ -392,7 +397,7 @@ static int finish_log(void *data, const struct ky_report_options *options,
 	struct run *run = data;
 
 	(void)options;
-	ky_fill_records(&result->tables[0], &run->log, fill_single, run);
+	ky_fill_records(&result->tables[0], &run->log, report_io_latency_fill_single, run);
 	return ky_report_note_files(result);
 }
 
@@ -470,7 +475,7 @@ const struct ky_report ky_report_io_latency = {
 	KY_NEEDS_SYSCALLS,
 	.begin = begin_latency,
 	.finish = finish_latency,
-	.free = free_run,
+	.free = report_io_latency_free_run,
 };
 
 const struct ky_report ky_report_io_log = {
@@ -506,5 +511,5 @@ const struct ky_report ky_report_io_log = {
 	.ignores = KY_IGNORES_BY,
 	.begin = begin_log,
 	.finish = finish_log,
-	.free = free_run,
+	.free = report_io_latency_free_run,
 };

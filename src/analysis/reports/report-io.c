@@ -194,7 +194,7 @@ struct run {
 	struct ky_aggregation threads, files, disks, netifs;
 };
 
-static int sum_of(const struct ky_file *file)
+static int report_io_sum_of(const struct ky_file *file)
 {
 	switch (file ? file->kind : KY_FILE_UNKNOWN) {
 	case KY_FILE_DISK:
@@ -210,12 +210,12 @@ static int sum_of(const struct ky_file *file)
 }
 
 /* @file was read (or @write: written to). */
-static int move(struct run *run, struct ky_entry *thread, const struct ky_file *file, bool write,
-		uint64_t bytes, uint64_t ns)
+static int report_io_move(struct run *run, struct ky_entry *thread, const struct ky_file *file,
+			  bool write, uint64_t bytes, uint64_t ns)
 {
 	struct ky_entry *entry;
 
-	thread->sums[sum_of(file) + write] += bytes;
+	thread->sums[report_io_sum_of(file) + write] += bytes;
 	if (!file)
 		return 0;
 	entry = ky_aggregation_get(&run->files, NULL, file->index);
@@ -227,7 +227,7 @@ static int move(struct run *run, struct ky_entry *thread, const struct ky_file *
 	return 0;
 }
 
-static int touch(struct run *run, const struct ky_io *io, int sum, uint64_t ns)
+static int report_io_touch(struct run *run, const struct ky_io *io, int sum, uint64_t ns)
 {
 	struct ky_entry *entry;
 
@@ -241,7 +241,7 @@ static int touch(struct run *run, const struct ky_io *io, int sum, uint64_t ns)
 	return 0;
 }
 
-static int on_io(void *data, const struct ky_io *io)
+static int report_io_on_io(void *data, const struct ky_io *io)
 {
 	struct run *run = data;
 	uint64_t ns = ky_ns_between(io->call->begin_ns, io->call->end_ns);
@@ -249,25 +249,26 @@ static int on_io(void *data, const struct ky_io *io)
 	int status;
 
 	if (io->kind == KY_IO_OPEN)
-		return touch(run, io, SUM_OPENS, ns);
+		return report_io_touch(run, io, SUM_OPENS, ns);
 	thread = ky_aggregation_get(&run->threads, io->call->thread, 0);
 	if (!thread)
 		return KYMO_E_MEMORY;
 	thread->sums[SUM_CALLS]++;
 	switch (io->kind) {
 	case KY_IO_READ:
-		return move(run, thread, io->file, false, io->bytes, ns);
+		return report_io_move(run, thread, io->file, false, io->bytes, ns);
 	case KY_IO_WRITE:
-		return move(run, thread, io->file, true, io->bytes, ns);
+		return report_io_move(run, thread, io->file, true, io->bytes, ns);
 	case KY_IO_COPY:
-		status = move(run, thread, io->file, false, io->bytes, ns);
-		return status < 0 ? status : move(run, thread, io->to, true, io->bytes, ns);
+		status = report_io_move(run, thread, io->file, false, io->bytes, ns);
+		return status < 0 ? status
+				  : report_io_move(run, thread, io->to, true, io->bytes, ns);
 	default:
-		return touch(run, io, SUM_SYNCS, ns);
+		return report_io_touch(run, io, SUM_SYNCS, ns);
 	}
 }
 
-static int on_request(void *data, const struct ky_request *request)
+static int report_io_on_request(void *data, const struct ky_request *request)
 {
 	struct run *run = data;
 	struct ky_entry *disk = ky_aggregation_get(&run->disks, NULL, request->disk->index);
@@ -290,7 +291,7 @@ static int on_request(void *data, const struct ky_request *request)
 	return ky_stats_add(&disk->stats, ky_ns_between(request->issue_ns, request->end_ns));
 }
 
-static int on_packet(void *data, const struct ky_packet_seen *packet)
+static int report_io_on_packet(void *data, const struct ky_packet_seen *packet)
 {
 	struct run *run = data;
 	struct ky_entry *entry = ky_aggregation_get(&run->netifs, NULL, packet->netif->index);
@@ -304,7 +305,7 @@ static int on_packet(void *data, const struct ky_packet_seen *packet)
 	return 0;
 }
 
-static void free_run(void *data)
+static void report_io_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -315,9 +316,11 @@ static void free_run(void *data)
 	free(run);
 }
 
-static void *begin(struct ky_model *model, const struct ky_report_options *options)
+static void *report_io_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct ky_listener listener = {.io = on_io, .request = on_request, .packet = on_packet};
+	struct ky_listener listener = {.io = report_io_on_io,
+				       .request = report_io_on_request,
+				       .packet = report_io_on_packet};
 
 	return ky_report_run(model, sizeof(struct run), &listener);
 }
@@ -349,7 +352,7 @@ static void fill_who(const void *data, struct ky_table *table, const struct ky_e
 	ky_cell_u64(&row[WHO_BLOCK_WRITTEN], entry->sums[SUM_BLOCK + 1]);
 }
 
-static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
+static int report_io_fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
 {
 	int status = ky_fill_groups(table, &run->threads, by, false, fill_who, run);
 
@@ -357,7 +360,7 @@ static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by
 	return status;
 }
 
-static void fill_files(const struct run *run, struct ky_table *table)
+static void report_io_fill_files(const struct run *run, struct ky_table *table)
 {
 	ky_vec_foreach(&run->files.entries, it) {
 		const struct ky_entry *entry = *it;
@@ -374,7 +377,7 @@ static void fill_files(const struct run *run, struct ky_table *table)
 	ky_table_sort_then(table, FILE_BYTES, false, FILE_PATH, true);
 }
 
-static void fill_disks(const struct run *run, struct ky_table *table)
+static void report_io_fill_disks(const struct run *run, struct ky_table *table)
 {
 	ky_vec_foreach(&run->disks.entries, it) {
 		const struct ky_entry *entry = *it;
@@ -409,15 +412,15 @@ static void fill_netifs(const struct run *run, struct ky_table *table)
 	ky_table_sort(table, NET_NAME, true);
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_io_finish(void *data, const struct ky_report_options *options,
+			    struct ky_report_result *result)
 {
 	struct run *run = data;
-	int status = fill_processes(run, &result->tables[TABLE_WHO],
-				    ky_report_by(options, KY_BY_PROCESS));
+	int status = report_io_fill_processes(run, &result->tables[TABLE_WHO],
+					      ky_report_by(options, KY_BY_PROCESS));
 
-	fill_files(run, &result->tables[TABLE_FILES]);
-	fill_disks(run, &result->tables[TABLE_DISKS]);
+	report_io_fill_files(run, &result->tables[TABLE_FILES]);
+	report_io_fill_disks(run, &result->tables[TABLE_DISKS]);
 	fill_netifs(run, &result->tables[TABLE_NET]);
 	return status < 0 ? status : ky_report_note_files(result);
 }
@@ -486,7 +489,7 @@ const struct ky_report ky_report_io = {
 		"  lo         1.202 MiB  1.210 MiB         608          608\n",
 	.tables = tables,
 	KY_NEEDS_SYSCALLS,
-	.begin = begin,
-	.finish = finish,
-	.free = free_run,
+	.begin = report_io_begin,
+	.finish = report_io_finish,
+	.free = report_io_free_run,
 };

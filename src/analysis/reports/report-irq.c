@@ -175,7 +175,7 @@ struct run {
 	uint64_t unmeasured; /* whose beginning was not seen */
 };
 
-static struct line_state *state_of(struct run *run, uint32_t line)
+static struct line_state *report_irq_state_of(struct run *run, uint32_t line)
 {
 	while (run->states.len <= line) {
 		if (ky_vec_push(&run->states, NULL) < 0)
@@ -227,7 +227,7 @@ static int add_latency(struct run *run, struct line_state *state, const struct k
 	return ky_stats_add(&entry->stats, ns);
 }
 
-static int on_irq(void *data, const struct ky_irq *irq)
+static int report_irq_on_irq(void *data, const struct ky_irq *irq)
 {
 	struct run *run = data;
 	struct irq_record record = {*irq, irq->cpu->id};
@@ -243,7 +243,7 @@ static int on_irq(void *data, const struct ky_irq *irq)
 	}
 	ns = ky_ns_between(irq->begin_ns, irq->end_ns);
 	entry = ky_aggregation_get(&run->lines, NULL, irq->line->index);
-	state = state_of(run, irq->line->index);
+	state = report_irq_state_of(run, irq->line->index);
 	if (!entry || !state || ky_stats_add(&entry->stats, ns) < 0 ||
 	    count_cpu(run, state, irq, ns) < 0 || add_latency(run, state, irq) < 0)
 		return KYMO_E_MEMORY;
@@ -251,7 +251,7 @@ static int on_irq(void *data, const struct ky_irq *irq)
 	return ky_happenings_add(&run->single, ns, &record);
 }
 
-static void free_run(void *data)
+static void report_irq_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -270,10 +270,11 @@ static void free_run(void *data)
 	free(run);
 }
 
-static struct run *begin_run(struct ky_model *model, const struct ky_report_options *options,
-			     const struct ky_report *report)
+static struct run *report_irq_begin_run(struct ky_model *model,
+					const struct ky_report_options *options,
+					const struct ky_report *report)
 {
-	struct ky_listener listener = {.irq = on_irq};
+	struct ky_listener listener = {.irq = report_irq_on_irq};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
@@ -286,12 +287,12 @@ static struct run *begin_run(struct ky_model *model, const struct ky_report_opti
 
 static void *begin_irq(struct ky_model *model, const struct ky_report_options *options)
 {
-	return begin_run(model, options, &ky_report_irq);
+	return report_irq_begin_run(model, options, &ky_report_irq);
 }
 
 static void *begin_softirq(struct ky_model *model, const struct ky_report_options *options)
 {
-	return begin_run(model, options, &ky_report_softirq);
+	return report_irq_begin_run(model, options, &ky_report_softirq);
 }
 
 /* ---- the tables ------------------------------------------------------------------------ */
@@ -361,7 +362,7 @@ static void fill_freqs(const struct run *run, struct ky_table *table, bool laten
 	}
 }
 
-static void fill_cpus(const struct run *run, struct ky_table *table)
+static void report_irq_fill_cpus(const struct run *run, struct ky_table *table)
 {
 	uint64_t range_ns = ky_report_range_ns(run->model);
 
@@ -381,8 +382,8 @@ static void fill_cpus(const struct run *run, struct ky_table *table)
 	ky_table_sort_then(table, CPU_HOST, true, CPU_ID, true);
 }
 
-static void fill_single(const void *data, struct ky_table *table, struct ky_cell *row,
-			const void *record)
+static void report_irq_fill_single(const void *data, struct ky_table *table, struct ky_cell *row,
+				   const void *record)
 {
 	const struct run *run = data;
 	const struct irq_record *single = record;
@@ -402,8 +403,8 @@ static void fill_single(const void *data, struct ky_table *table, struct ky_cell
 		ky_cell_thread(table, &row[RUN_THREAD], run->model, irq->thread);
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_irq_finish(void *data, const struct ky_report_options *options,
+			     struct ky_report_result *result)
 {
 	struct run *run = data;
 	int status = fill_lines(run, &result->tables[TABLE_LINES], &run->lines, false);
@@ -414,9 +415,9 @@ static int finish(void *data, const struct ky_report_options *options,
 		fill_freqs(run, &result->tables[TABLE_LATENCY_FREQ], true);
 	}
 	fill_freqs(run, &result->tables[TABLE_FREQ], false);
-	fill_cpus(run, &result->tables[TABLE_CPUS]);
-	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_single, run);
-	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_single, run);
+	report_irq_fill_cpus(run, &result->tables[TABLE_CPUS]);
+	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, report_irq_fill_single, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, report_irq_fill_single, run);
 	if (status >= 0 && run->unmeasured)
 		status = ky_report_note(result,
 					"%" PRIu64
@@ -479,8 +480,8 @@ const struct ky_report ky_report_irq = {
 	.needs_hint = "record them with: kymo record -k 'irq_handler_*'",
 	.ignores = KY_IGNORES_BY,
 	.begin = begin_irq,
-	.finish = finish,
-	.free = free_run,
+	.finish = report_irq_finish,
+	.free = report_irq_free_run,
 };
 
 const struct ky_report ky_report_softirq = {
@@ -537,6 +538,6 @@ const struct ky_report ky_report_softirq = {
 	.needs_hint = "record them with: kymo record -k 'irq_softirq_*'",
 	.ignores = KY_IGNORES_BY,
 	.begin = begin_softirq,
-	.finish = finish,
-	.free = free_run,
+	.finish = report_irq_finish,
+	.free = report_irq_free_run,
 };

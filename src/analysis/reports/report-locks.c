@@ -158,25 +158,25 @@ static const struct ky_thread *waker_of(const struct ky_call *call)
 	return woken->waker;
 }
 
-static int sum_of(int64_t ret)
+static int report_locks_sum_of(int64_t ret)
 {
 	if (ret >= 0)
 		return SUM_WOKEN;
 	return ret == -11 ? SUM_CHANGED : ret == -110 ? SUM_TIMED_OUT : SUM_FAILED;
 }
 
-static int add(struct ky_aggregation *aggregation, const struct ky_thread *thread, uint64_t what,
-	       int64_t ret, uint64_t ns)
+static int report_locks_add(struct ky_aggregation *aggregation, const struct ky_thread *thread,
+			    uint64_t what, int64_t ret, uint64_t ns)
 {
 	struct ky_entry *entry = ky_aggregation_get(aggregation, thread, what);
 
 	if (!entry)
 		return KYMO_E_MEMORY;
-	entry->sums[sum_of(ret)]++;
+	entry->sums[report_locks_sum_of(ret)]++;
 	return ky_stats_add(&entry->stats, ns);
 }
 
-static int on_futex(void *data, const struct ky_call *call)
+static int report_locks_on_futex(void *data, const struct ky_call *call)
 {
 	struct run *run = data;
 	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns), lock = 0;
@@ -186,16 +186,17 @@ static int on_futex(void *data, const struct ky_call *call)
 	if (!ky_futex_waits(call->args[1]))
 		return 0;
 	if (find_address(run, record.address, &lock) < 0 ||
-	    add(&run->locks, call->thread, lock, call->ret, ns) < 0 ||
-	    add(&run->threads, call->thread, 0, call->ret, ns) < 0)
+	    report_locks_add(&run->locks, call->thread, lock, call->ret, ns) < 0 ||
+	    report_locks_add(&run->threads, call->thread, 0, call->ret, ns) < 0)
 		return KYMO_E_MEMORY;
-	if (record.waker && add(&run->pairs, call->thread, record.waker->index, call->ret, ns) < 0)
+	if (record.waker &&
+	    report_locks_add(&run->pairs, call->thread, record.waker->index, call->ret, ns) < 0)
 		return KYMO_E_MEMORY;
 	ky_freq_add(&run->freqs[call->ret < 0], ns);
 	return ky_happenings_add(&run->single, ns, &record);
 }
 
-static void free_run(void *data)
+static void report_locks_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -208,9 +209,9 @@ static void free_run(void *data)
 	free(run);
 }
 
-static void *begin(struct ky_model *model, const struct ky_report_options *options)
+static void *report_locks_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct ky_listener listener = {.futex = on_futex};
+	struct ky_listener listener = {.futex = report_locks_on_futex};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
@@ -247,8 +248,8 @@ static int fill_locks(struct run *run, struct ky_table *table)
 	return status;
 }
 
-static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
-			enum ky_by by)
+static void report_locks_fill_thread(const void *data, struct ky_table *table,
+				     const struct ky_entry *entry, enum ky_by by)
 {
 	const struct run *run = data;
 	struct ky_cell *row = ky_table_row(table);
@@ -257,9 +258,9 @@ static void fill_thread(const void *data, struct ky_table *table, const struct k
 	ky_fill_stats(&row[WHO_STATS], &entry->stats);
 }
 
-static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
+static int report_locks_fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	int status = ky_fill_groups(table, &run->threads, by, false, fill_thread, run);
+	int status = ky_fill_groups(table, &run->threads, by, false, report_locks_fill_thread, run);
 
 	ky_table_sort(table, WHO_STATS + KY_STATS_TOTAL, false);
 	return status;
@@ -316,8 +317,8 @@ static int fill_pairs(struct run *run, struct ky_table *table, enum ky_by by)
 	return status;
 }
 
-static void fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
-		      const void *record)
+static void report_locks_fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
+				   const void *record)
 {
 	const struct run *run = data;
 	const struct wait_record *wait = record;
@@ -335,13 +336,13 @@ static void fill_wait(const void *data, struct ky_table *table, struct ky_cell *
 		ky_cell_text(table, &row[WAIT_RESULT], "woken");
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_locks_finish(void *data, const struct ky_report_options *options,
+			       struct ky_report_result *result)
 {
 	static const char *const results[] = {"woken", "not woken"};
 	struct run *run = data;
-	int status =
-		fill_threads(run, &result->tables[TABLE_WHO], ky_report_by(options, KY_BY_THREAD));
+	int status = report_locks_fill_threads(run, &result->tables[TABLE_WHO],
+					       ky_report_by(options, KY_BY_THREAD));
 
 	if (status >= 0)
 		status = fill_locks(run, &result->tables[TABLE_LOCKS]);
@@ -354,8 +355,8 @@ static int finish(void *data, const struct ky_report_options *options,
 		ky_cell_text(&result->tables[TABLE_FREQ], &what, results[i]);
 		ky_fill_freq(&result->tables[TABLE_FREQ], &run->freqs[i], &what);
 	}
-	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_wait, run);
-	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_wait, run);
+	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, report_locks_fill_wait, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, report_locks_fill_wait, run);
 	return status < 0 ? status : ky_report_note_losses(result);
 }
 
@@ -410,7 +411,7 @@ const struct ky_report ky_report_locks = {
 	.needs = KY_CAN_SYSCALLS,
 	.needs_text = "system call events",
 	.needs_hint = "record them with: kymo record -k syscalls -k 'sched_*'",
-	.begin = begin,
-	.finish = finish,
-	.free = free_run,
+	.begin = report_locks_begin,
+	.finish = report_locks_finish,
+	.free = report_locks_free_run,
 };

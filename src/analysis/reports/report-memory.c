@@ -186,7 +186,7 @@ static int on_memory(void *data, const struct ky_memory *memory)
 	return memory->kind == KY_MEMORY_RSS ? set_rss(data, memory) : add_pages(data, memory);
 }
 
-static void free_run(void *data)
+static void report_memory_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -195,7 +195,7 @@ static void free_run(void *data)
 	free(run);
 }
 
-static void *begin(struct ky_model *model, const struct ky_report_options *options)
+static void *report_memory_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {.memory = on_memory};
 
@@ -205,7 +205,7 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 
 /* ---- the tables ------------------------------------------------------------------------ */
 
-static void fill_total(const struct run *run, struct ky_table *table)
+static void report_memory_fill_total(const struct run *run, struct ky_table *table)
 {
 	unsigned int abilities = ky_model_abilities(run->model);
 	struct ky_cell *row = ky_table_row(table);
@@ -223,8 +223,8 @@ static void fill_total(const struct run *run, struct ky_table *table)
 	}
 }
 
-static void fill_process(const void *data, struct ky_table *table, const struct ky_entry *entry,
-			 enum ky_by by)
+static void report_memory_fill_process(const void *data, struct ky_table *table,
+				       const struct ky_entry *entry, enum ky_by by)
 {
 	const struct run *run = data;
 	bool faults = ky_model_abilities(run->model) & KY_CAN_FAULT;
@@ -241,9 +241,10 @@ static void fill_process(const void *data, struct ky_table *table, const struct 
 	ky_cell_u64(&row[WHO_KERNEL], entry->sums[SUM_KERNEL]);
 }
 
-static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
+static int report_memory_fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	int status = ky_fill_groups(table, &run->threads, by, false, fill_process, run);
+	int status =
+		ky_fill_groups(table, &run->threads, by, false, report_memory_fill_process, run);
 
 	ky_table_sort_then(table, WHO_ALLOC, false, WHO_PROCESS, true);
 	return status;
@@ -288,14 +289,14 @@ static void fill_machines(const struct run *run, const struct ky_report_result *
 	}
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_memory_finish(void *data, const struct ky_report_options *options,
+				struct ky_report_result *result)
 {
 	struct run *run = data;
-	int status = fill_processes(run, &result->tables[TABLE_WHO],
-				    ky_report_by(options, KY_BY_PROCESS));
+	int status = report_memory_fill_processes(run, &result->tables[TABLE_WHO],
+						  ky_report_by(options, KY_BY_PROCESS));
 
-	fill_total(run, &result->tables[TABLE_TOTAL]);
+	report_memory_fill_total(run, &result->tables[TABLE_TOTAL]);
 	fill_rss(run, &result->tables[TABLE_RSS]);
 	fill_machines(run, result, &result->tables[TABLE_MACHINE]);
 	return status < 0 ? status : ky_report_note_losses(result);
@@ -353,7 +354,7 @@ const struct ky_report ky_report_memory = {
 	.needs_text = "kmem_mm_page events",
 	.needs_hint = "record them with: kymo record -k 'kmem_mm_page_*' -k rss_stat",
 	.ignores = KY_IGNORES_DURATION,
-	.begin = begin,
-	.finish = finish,
-	.free = free_run,
+	.begin = report_memory_begin,
+	.finish = report_memory_finish,
+	.free = report_memory_free_run,
 };

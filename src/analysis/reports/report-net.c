@@ -67,7 +67,7 @@ struct run {
 	struct ky_aggregation netifs, threads; /* what: the interface's index */
 };
 
-static int on_packet(void *data, const struct ky_packet_seen *packet)
+static int report_net_on_packet(void *data, const struct ky_packet_seen *packet)
 {
 	struct run *run = data;
 	struct ky_entry *entries[2] = {
@@ -87,7 +87,7 @@ static int on_packet(void *data, const struct ky_packet_seen *packet)
 	return 0;
 }
 
-static void free_run(void *data)
+static void report_net_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -96,9 +96,9 @@ static void free_run(void *data)
 	free(run);
 }
 
-static void *begin(struct ky_model *model, const struct ky_report_options *options)
+static void *report_net_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct ky_listener listener = {.packet = on_packet};
+	struct ky_listener listener = {.packet = report_net_on_packet};
 
 	(void)options;
 	return ky_report_run(model, sizeof(struct run), &listener);
@@ -127,8 +127,8 @@ static void fill_way(const struct run *run, struct ky_table *table, const struct
 	ky_cell_u64(&row[NET_FAILED], entry->sums[SUM_FAILED + way]);
 }
 
-static void fill_process(const void *data, struct ky_table *table, const struct ky_entry *entry,
-			 enum ky_by by)
+static void report_net_fill_process(const void *data, struct ky_table *table,
+				    const struct ky_entry *entry, enum ky_by by)
 {
 	const struct run *run = data;
 	struct ky_cell *row = ky_table_row(table);
@@ -141,20 +141,20 @@ static void fill_process(const void *data, struct ky_table *table, const struct 
 	ky_cell_u64(&row[WHO_PACKETS_RECEIVED], entry->sums[SUM_PACKETS + 1]);
 }
 
-static int fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
+static int report_net_fill_processes(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	int status = ky_fill_groups(table, &run->threads, by, true, fill_process, run);
+	int status = ky_fill_groups(table, &run->threads, by, true, report_net_fill_process, run);
 
 	ky_table_sort_then(table, WHO_SENT, false, WHO_RECEIVED, false);
 	return status;
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_net_finish(void *data, const struct ky_report_options *options,
+			     struct ky_report_result *result)
 {
 	struct run *run = data;
-	int status = fill_processes(run, &result->tables[TABLE_WHO],
-				    ky_report_by(options, KY_BY_PROCESS));
+	int status = report_net_fill_processes(run, &result->tables[TABLE_WHO],
+					       ky_report_by(options, KY_BY_PROCESS));
 
 	ky_vec_foreach(&run->netifs.entries, entry) {
 		fill_way(run, &result->tables[TABLE_NET], *entry, 0);
@@ -204,7 +204,7 @@ const struct ky_report ky_report_net = {
 	.needs_text = "network events",
 	.needs_hint = "record them with: kymo record -k 'net_*'",
 	.ignores = KY_IGNORES_DURATION,
-	.begin = begin,
-	.finish = finish,
-	.free = free_run,
+	.begin = report_net_begin,
+	.finish = report_net_finish,
+	.free = report_net_free_run,
 };

@@ -116,7 +116,7 @@ int ky_report_note_ignored(const struct ky_report_options *options, struct ky_re
 }
 
 /* Names for a hint, each once. */
-static void add_name(struct ky_strbuf *names, const char *name)
+static void reports_report_options_add_name(struct ky_strbuf *names, const char *name)
 {
 	const char *at = names->len ? ky_strbuf_text(names) : "";
 	size_t len = strlen(name);
@@ -137,7 +137,7 @@ static int unknown_table(const struct ky_report *const *reports, size_t n_report
 
 	for (size_t r = 0; r < n_reports; r++) {
 		for (size_t t = 0; reports[r]->tables[t]; t++)
-			add_name(&names, reports[r]->tables[t]->name);
+			reports_report_options_add_name(&names, reports[r]->tables[t]->name);
 	}
 	ky_error_set(err, KYMO_E_INVALID, "no table has the name '%s'", name);
 	ky_error_input(err, "tables");
@@ -158,7 +158,7 @@ static int unknown_column(const struct ky_report *const *reports, size_t n_repor
 
 			for (size_t c = 0;
 			     c < def->n_columns && ky_report_wants(options, reports[r], t); c++)
-				add_name(&names, def->columns[c].name);
+				reports_report_options_add_name(&names, def->columns[c].name);
 		}
 	}
 	ky_error_set(err, KYMO_E_INVALID, "no table has a column '%s'", options->sort);

@@ -225,7 +225,7 @@ static int on_period(void *data, const struct ky_period *period)
 	return ky_happenings_add(&run->single, ns, &record);
 }
 
-static void free_run(void *data)
+static void report_periods_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -243,7 +243,7 @@ static void free_run(void *data)
 	free(run);
 }
 
-static void *begin(struct ky_model *model, const struct ky_report_options *options)
+static void *report_periods_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {.period = on_period};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
@@ -258,7 +258,7 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 	ky_happenings_init(&run->single, sizeof(struct period_record), options, &ky_report_periods,
 			   TABLE_TOP, TABLE_LOG);
 	if (!run->sums) {
-		free_run(run);
+		report_periods_free_run(run);
 		return NULL;
 	}
 	return run;
@@ -300,8 +300,8 @@ static void fill_within(struct ky_table *table, const struct ky_period_def *def,
 			    (double)((long double)all.sum / (long double)outer.sum));
 }
 
-static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
-			enum ky_by by)
+static void report_periods_fill_thread(const void *data, struct ky_table *table,
+				       const struct ky_entry *entry, enum ky_by by)
 {
 	const struct run *run = data;
 	struct ky_cell *row = ky_table_row(table);
@@ -312,9 +312,10 @@ static void fill_thread(const void *data, struct ky_table *table, const struct k
 	ky_fill_stats(&row[WHO_STATS], &entry->stats);
 }
 
-static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
+static int report_periods_fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	int status = ky_fill_groups(table, &run->threads, by, true, fill_thread, run);
+	int status =
+		ky_fill_groups(table, &run->threads, by, true, report_periods_fill_thread, run);
 
 	ky_table_sort(table, WHO_STATS + KY_STATS_TOTAL, false);
 	return status;
@@ -336,8 +337,8 @@ static void fill_captured(const struct run *run, struct ky_table *table)
 	ky_table_sort(table, CAPTURE_STATS + KY_STATS_TOTAL, false);
 }
 
-static void fill_single(const void *data, struct ky_table *table, struct ky_cell *row,
-			const void *record)
+static void report_periods_fill_single(const void *data, struct ky_table *table,
+				       struct ky_cell *row, const void *record)
 {
 	const struct run *run = data;
 	const struct period_record *period = record;
@@ -356,8 +357,8 @@ static void fill_single(const void *data, struct ky_table *table, struct ky_cell
 		ky_cell_i64(&row[LOG_WITHIN], period->parent_ns);
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_periods_finish(void *data, const struct ky_report_options *options,
+				 struct ky_report_result *result)
 {
 	struct run *run = data;
 	int status;
@@ -376,10 +377,13 @@ static int finish(void *data, const struct ky_report_options *options,
 		ky_cell_text(&result->tables[TABLE_FREQ], &what, def->name);
 		ky_fill_freq(&result->tables[TABLE_FREQ], &sum->freq, &what);
 	}
-	status = fill_threads(run, &result->tables[TABLE_WHO], ky_report_by(options, KY_BY_THREAD));
+	status = report_periods_fill_threads(run, &result->tables[TABLE_WHO],
+					     ky_report_by(options, KY_BY_THREAD));
 	fill_captured(run, &result->tables[TABLE_CAPTURED]);
-	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_single, run);
-	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_single, run);
+	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, report_periods_fill_single,
+			run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, report_periods_fill_single,
+			run);
 	if (status >= 0 && run->n_left_out)
 		status = ky_report_note(result,
 					"%" PRIu64 " periods have captured values beyond the first "
@@ -473,7 +477,7 @@ const struct ky_report ky_report_periods = {
 		   "  columns that do not fit: CPU, Begin\n",
 	.tables = tables,
 	.wants_periods = true,
-	.begin = begin,
-	.finish = finish,
-	.free = free_run,
+	.begin = report_periods_begin,
+	.finish = report_periods_finish,
+	.free = report_periods_free_run,
 };

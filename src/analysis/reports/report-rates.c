@@ -130,7 +130,7 @@ struct run {
 	KY_VEC(struct series *) series;
 };
 
-static struct series *find_or_make(struct run *run, const struct ky_call *call)
+static struct series *report_rates_find_or_make(struct run *run, const struct ky_call *call)
 {
 	uint64_t key = (uint64_t)call->thread->index << 32 | call->syscall;
 	struct series *series = ky_map_get(&run->by_key, key);
@@ -151,12 +151,12 @@ static struct series *find_series(struct run *run, const struct ky_call *call)
 		&run->recent[(call->syscall ^ call->thread->index) % KY_AGGREGATION_RECENT];
 
 	if (!*recent || (*recent)->thread != call->thread || (*recent)->syscall != call->syscall)
-		*recent = find_or_make(run, call);
+		*recent = report_rates_find_or_make(run, call);
 	return *recent;
 }
 
 /* Keep step @at as well. */
-static int reach(struct series *series, size_t at)
+static int report_rates_reach(struct series *series, size_t at)
 {
 	size_t before;
 
@@ -183,7 +183,7 @@ static int reach(struct series *series, size_t at)
 static int add_to_series(struct series *series, size_t at)
 {
 	/* Of one before the first that is a large number. */
-	if (at - series->first >= series->steps.len && reach(series, at) < 0)
+	if (at - series->first >= series->steps.len && report_rates_reach(series, at) < 0)
 		return KYMO_E_MEMORY;
 	series->steps.data[at - series->first]++;
 	series->count++;
@@ -207,7 +207,7 @@ static void widen_series(struct series *series)
 }
 
 /* Steps of twice the length. */
-static void widen(struct run *run)
+static void report_rates_widen(struct run *run)
 {
 	run->step_ns *= 2;
 	for (int i = 0; i < MAX_STEPS; i++) {
@@ -231,13 +231,13 @@ static size_t step_of(struct run *run, int64_t ns)
 	uint64_t since = ky_ns_between(begin_ns, ns);
 
 	while (since / (uint64_t)run->step_ns >= MAX_STEPS)
-		widen(run);
+		report_rates_widen(run);
 	run->last_step = since / (uint64_t)run->step_ns;
 	run->last_ns = begin_ns + (int64_t)run->last_step * run->step_ns;
 	return run->last_step;
 }
 
-static int on_call(void *data, const struct ky_call *call)
+static int report_rates_on_call(void *data, const struct ky_call *call)
 {
 	struct run *run = data;
 	struct series *series;
@@ -258,7 +258,7 @@ static int on_call(void *data, const struct ky_call *call)
 	return 0;
 }
 
-static void free_run(void *data)
+static void report_rates_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -270,9 +270,9 @@ static void free_run(void *data)
 	free(run);
 }
 
-static void *begin(struct ky_model *model, const struct ky_report_options *options)
+static void *report_rates_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct ky_listener listener = {.call = on_call};
+	struct ky_listener listener = {.call = report_rates_on_call};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	(void)options;
@@ -389,8 +389,8 @@ static int compare_series(const void *a, const void *b, void *data)
 				       *by);
 }
 
-static void fill_thread(const struct run *run, struct ky_table *table, const struct sum *sum,
-			enum ky_by by)
+static void report_rates_fill_thread(const struct run *run, struct ky_table *table,
+				     const struct sum *sum, enum ky_by by)
 {
 	struct ky_cell *row = ky_table_row(table);
 
@@ -399,7 +399,7 @@ static void fill_thread(const struct run *run, struct ky_table *table, const str
 	fill_sum(run, &row[WHO_COUNT], sum);
 }
 
-static int fill_threads(const struct run *run, struct ky_table *table, enum ky_by by)
+static int report_rates_fill_threads(const struct run *run, struct ky_table *table, enum ky_by by)
 {
 	size_t n = run->series.len;
 	struct series **sorted = calloc(n + 1, sizeof(*sorted));
@@ -419,7 +419,7 @@ static int fill_threads(const struct run *run, struct ky_table *table, enum ky_b
 		add_series(&sum, series);
 		if (!next || next->syscall != sum.syscall ||
 		    ky_threads_compare(next->thread, sum.thread, by))
-			fill_thread(run, table, &sum, by);
+			report_rates_fill_thread(run, table, &sum, by);
 	}
 	free(sorted);
 	ky_table_sort_then(table, WHO_PROCESS, true, WHO_SYSCALL, true);
@@ -458,8 +458,8 @@ static void fill_log(const struct run *run, struct ky_table *table, uint64_t lim
 	}
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_rates_finish(void *data, const struct ky_report_options *options,
+			       struct ky_report_result *result)
 {
 	struct run *run = data;
 	int status;
@@ -470,8 +470,8 @@ static int finish(void *data, const struct ky_report_options *options,
 	status = fill_calls(run, &result->tables[TABLE_CALLS]);
 	fill_steps(run, &result->tables[TABLE_STEPS]);
 	if (status >= 0)
-		status = fill_threads(run, &result->tables[TABLE_WHO],
-				      ky_report_by(options, KY_BY_THREAD));
+		status = report_rates_fill_threads(run, &result->tables[TABLE_WHO],
+						   ky_report_by(options, KY_BY_THREAD));
 	if (!result->tables[TABLE_LOG].hidden)
 		fill_log(run, &result->tables[TABLE_LOG],
 			 ky_report_keep(options, &ky_report_syscall_rates, TABLE_LOG));
@@ -523,7 +523,7 @@ const struct ky_report ky_report_syscall_rates = {
 		"  532 more rows: --limit 0 shows all\n",
 	.tables = tables,
 	KY_NEEDS_SYSCALLS,
-	.begin = begin,
-	.finish = finish,
-	.free = free_run,
+	.begin = report_rates_begin,
+	.finish = report_rates_finish,
+	.free = report_rates_free_run,
 };

@@ -203,7 +203,7 @@ struct run {
 	struct ky_happenings single;
 };
 
-static struct cpu_queue *queue_of(struct run *run, const struct ky_cpu *cpu)
+static struct cpu_queue *report_sched_queue_of(struct run *run, const struct ky_cpu *cpu)
 {
 	while (run->cpus.len <= cpu->index) {
 		if (ky_vec_push(&run->cpus, (struct cpu_queue){0}) < 0)
@@ -233,13 +233,13 @@ static int kind_of(const struct ky_waited *waited)
 	return waited->wait.kind == KY_WAIT_WOKEN ? WOKEN : PREEMPTED;
 }
 
-static int on_waited(void *data, const struct ky_waited *waited)
+static int report_sched_on_waited(void *data, const struct ky_waited *waited)
 {
 	struct run *run = data;
 	int kind = kind_of(waited);
 	uint64_t ns = ky_ns_between(waited->wait.begin_ns, waited->end_ns);
 	struct ky_entry *entry = ky_aggregation_get(&run->threads, waited->thread, 0);
-	struct cpu_queue *queue = queue_of(run, waited->cpu);
+	struct cpu_queue *queue = report_sched_queue_of(run, waited->cpu);
 
 	if (!entry || !queue)
 		return KYMO_E_MEMORY;
@@ -271,9 +271,9 @@ static int on_wait_bounded(void *data, const struct ky_waited *waited)
 	return ky_stats_add(&run->at_most[kind_of(waited)], ns);
 }
 
-static int on_queued(void *data, const struct ky_cpu *cpu, int64_t ns)
+static int report_sched_on_queued(void *data, const struct ky_cpu *cpu, int64_t ns)
 {
-	struct cpu_queue *queue = queue_of(data, cpu);
+	struct cpu_queue *queue = report_sched_queue_of(data, cpu);
 
 	(void)ns;
 	if (!queue)
@@ -283,7 +283,7 @@ static int on_queued(void *data, const struct ky_cpu *cpu, int64_t ns)
 	return 0;
 }
 
-static void free_run(void *data)
+static void report_sched_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -297,12 +297,12 @@ static void free_run(void *data)
 	free(run);
 }
 
-static void *begin(struct ky_model *model, const struct ky_report_options *options)
+static void *report_sched_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {
-		.waited = on_waited,
+		.waited = report_sched_on_waited,
 		.wait_bounded = on_wait_bounded,
-		.queued = on_queued,
+		.queued = report_sched_on_queued,
 	};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
@@ -315,8 +315,8 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 
 /* ---- the tables ------------------------------------------------------------------------ */
 
-static void fill_thread(const void *data, struct ky_table *table, const struct ky_entry *entry,
-			enum ky_by by)
+static void report_sched_fill_thread(const void *data, struct ky_table *table,
+				     const struct ky_entry *entry, enum ky_by by)
 {
 	const struct run *run = data;
 	struct ky_cell *row = ky_table_row(table);
@@ -335,16 +335,16 @@ static void fill_thread(const void *data, struct ky_table *table, const struct k
 	}
 }
 
-static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
+static int report_sched_fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 {
-	int status = ky_fill_groups(table, &run->threads, by, false, fill_thread, run);
+	int status = ky_fill_groups(table, &run->threads, by, false, report_sched_fill_thread, run);
 
 	ky_table_sort_then(table, THREAD_STATS + KY_STATS_TOTAL, false, THREAD_PREEMPTED_TIME,
 			   false);
 	return status;
 }
 
-static void fill_cpus(struct run *run, struct ky_table *table)
+static void report_sched_fill_cpus(struct run *run, struct ky_table *table)
 {
 	uint64_t range_ns = ky_report_range_ns(run->model);
 
@@ -404,8 +404,8 @@ static int fill_bounds(const struct run *run, struct ky_cell *row, int kind)
 	return 0;
 }
 
-static void fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
-		      const void *record)
+static void report_sched_fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
+				   const void *record)
 {
 	const struct run *run = data;
 	const struct wait_record *wait = record;
@@ -424,14 +424,14 @@ static void fill_wait(const void *data, struct ky_table *table, struct ky_cell *
 		ky_cell_line(table, &row[WAIT_IRQ], wait->irq);
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_sched_finish(void *data, const struct ky_report_options *options,
+			       struct ky_report_result *result)
 {
 	struct run *run = data;
-	int status = fill_threads(run, &result->tables[TABLE_THREADS],
-				  ky_report_by(options, KY_BY_THREAD));
+	int status = report_sched_fill_threads(run, &result->tables[TABLE_THREADS],
+					       ky_report_by(options, KY_BY_THREAD));
 
-	fill_cpus(run, &result->tables[TABLE_CPUS]);
+	report_sched_fill_cpus(run, &result->tables[TABLE_CPUS]);
 	for (int i = 0; i < N_KINDS; i++) {
 		struct ky_table *table = &result->tables[TABLE_TOTAL];
 		struct ky_cell *row = ky_table_row(table);
@@ -444,8 +444,8 @@ static int finish(void *data, const struct ky_report_options *options,
 		if (status >= 0)
 			status = fill_bounds(run, row, i);
 	}
-	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, fill_wait, run);
-	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, fill_wait, run);
+	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, report_sched_fill_wait, run);
+	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, report_sched_fill_wait, run);
 	if (status >= 0)
 		status = ky_report_note_losses(result);
 	return status < 0 ? status : ky_report_note_waits(result);
@@ -552,7 +552,7 @@ const struct ky_report ky_report_sched = {
 	.needs = KY_CAN_SWITCH | KY_CAN_WAKE,
 	.needs_text = "sched_switch and sched_waking events",
 	.needs_hint = "record them with: kymo record -k 'sched_*'",
-	.begin = begin,
-	.finish = finish,
-	.free = free_run,
+	.begin = report_sched_begin,
+	.finish = report_sched_finish,
+	.free = report_sched_free_run,
 };

@@ -51,14 +51,15 @@ struct run {
 	uint64_t sent, received, futex_ns, futexes;
 };
 
-static void keep(struct longest *longest, uint64_t ns, int64_t end_ns,
-		 const struct ky_thread *thread)
+static void report_summary_keep(struct longest *longest, uint64_t ns, int64_t end_ns,
+				const struct ky_thread *thread)
 {
 	if (ns > longest->ns)
 		*longest = (struct longest){.ns = ns, .end_ns = end_ns, .thread = thread};
 }
 
-static int add(struct run *run, const struct ky_thread *thread, int sum, uint64_t value)
+static int report_summary_add(struct run *run, const struct ky_thread *thread, int sum,
+			      uint64_t value)
 {
 	struct ky_entry *entry = ky_aggregation_get(&run->threads, thread, 0);
 
@@ -68,8 +69,8 @@ static int add(struct run *run, const struct ky_thread *thread, int sum, uint64_
 	return 0;
 }
 
-static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
-		  struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+static int report_summary_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+				 struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
 {
 	struct run *run = data;
 	uint64_t ns = ky_ns_between(begin_ns, end_ns);
@@ -80,21 +81,22 @@ static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
 	if (state != KY_CPU_BUSY)
 		return 0;
 	run->busy_ns += ns;
-	return ky_model_in_focus(run->model, thread) ? add(run, thread, SUM_CPU, ns) : 0;
+	return ky_model_in_focus(run->model, thread) ? report_summary_add(run, thread, SUM_CPU, ns)
+						     : 0;
 }
 
-static int on_waited(void *data, const struct ky_waited *waited)
+static int report_summary_on_waited(void *data, const struct ky_waited *waited)
 {
 	struct run *run = data;
 	uint64_t ns = ky_ns_between(waited->wait.begin_ns, waited->end_ns);
 
 	if (waited->wait.kind != KY_WAIT_WOKEN)
 		return 0;
-	keep(&run->wait, ns, waited->end_ns, waited->thread);
+	report_summary_keep(&run->wait, ns, waited->end_ns, waited->thread);
 	return ky_stats_add(&run->waits, ns);
 }
 
-static int on_call(void *data, const struct ky_call *call)
+static int report_summary_on_call(void *data, const struct ky_call *call)
 {
 	struct run *run = data;
 	struct ky_entry *entry;
@@ -107,10 +109,10 @@ static int on_call(void *data, const struct ky_call *call)
 	if (!entry)
 		return KYMO_E_MEMORY;
 	entry->sums[SUM_CALLS]++;
-	return add(run, call->thread, SUM_CALLS, 1);
+	return report_summary_add(run, call->thread, SUM_CALLS, 1);
 }
 
-static int on_io(void *data, const struct ky_io *io)
+static int report_summary_on_io(void *data, const struct ky_io *io)
 {
 	struct run *run = data;
 	uint64_t ns = ky_ns_between(io->call->begin_ns, io->call->end_ns);
@@ -121,26 +123,26 @@ static int on_io(void *data, const struct ky_io *io)
 		run->bytes_written += io->bytes;
 	/* Only files: a thread that reads a pipe or a socket waits for another thread. */
 	if (io->file && io->file->kind == KY_FILE_DISK && ns > run->io.ns) {
-		keep(&run->io, ns, io->call->end_ns, io->call->thread);
+		report_summary_keep(&run->io, ns, io->call->end_ns, io->call->thread);
 		run->io.syscall = io->call->syscall;
 		run->io.file = io->file->name;
 	}
-	return add(run, io->call->thread, SUM_BYTES, io->bytes);
+	return report_summary_add(run, io->call->thread, SUM_BYTES, io->bytes);
 }
 
-static int on_irq(void *data, const struct ky_irq *irq)
+static int report_summary_on_irq(void *data, const struct ky_irq *irq)
 {
 	struct run *run = data;
 	uint64_t ns = ky_ns_between(irq->begin_ns, irq->end_ns);
 
 	if (irq->begin_ns == INT64_MIN || ns <= run->irq.ns)
 		return 0;
-	keep(&run->irq, ns, irq->end_ns, NULL);
+	report_summary_keep(&run->irq, ns, irq->end_ns, NULL);
 	run->irq.line = irq->line;
 	return 0;
 }
 
-static int on_request(void *data, const struct ky_request *request)
+static int report_summary_on_request(void *data, const struct ky_request *request)
 {
 	struct run *run = data;
 	uint64_t ns = ky_ns_between(request->issue_ns, request->end_ns);
@@ -148,13 +150,13 @@ static int on_request(void *data, const struct ky_request *request)
 	if (request->issue_ns == INT64_MIN)
 		return 0;
 	if (ns > run->request.ns) {
-		keep(&run->request, ns, request->end_ns, request->thread);
+		report_summary_keep(&run->request, ns, request->end_ns, request->thread);
 		run->request.file = request->disk->name;
 	}
 	return ky_stats_add(&run->device, ns);
 }
 
-static int on_packet(void *data, const struct ky_packet_seen *packet)
+static int report_summary_on_packet(void *data, const struct ky_packet_seen *packet)
 {
 	struct run *run = data;
 
@@ -165,7 +167,7 @@ static int on_packet(void *data, const struct ky_packet_seen *packet)
 	return 0;
 }
 
-static int on_futex(void *data, const struct ky_call *call)
+static int report_summary_on_futex(void *data, const struct ky_call *call)
 {
 	struct run *run = data;
 	const struct ky_wait *woken = &call->thread->woken;
@@ -176,11 +178,11 @@ static int on_futex(void *data, const struct ky_call *call)
 	run->futexes++;
 	run->futex_ns += ns;
 	if (call->ret >= 0 && woken->kind && !woken->irq && woken->begin_ns >= call->begin_ns)
-		keep(&run->futex, ns, call->end_ns, call->thread);
+		report_summary_keep(&run->futex, ns, call->end_ns, call->thread);
 	return 0;
 }
 
-static void free_run(void *data)
+static void report_summary_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -191,17 +193,17 @@ static void free_run(void *data)
 	free(run);
 }
 
-static void *begin(struct ky_model *model, const struct ky_report_options *options)
+static void *report_summary_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {
-		.ran = on_ran,
-		.waited = on_waited,
-		.call = on_call,
-		.io = on_io,
-		.irq = on_irq,
-		.request = on_request,
-		.packet = on_packet,
-		.futex = on_futex,
+		.ran = report_summary_on_ran,
+		.waited = report_summary_on_waited,
+		.call = report_summary_on_call,
+		.io = report_summary_on_io,
+		.irq = report_summary_on_irq,
+		.request = report_summary_on_request,
+		.packet = report_summary_on_packet,
+		.futex = report_summary_on_futex,
 	};
 
 	(void)options;
@@ -211,8 +213,8 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 /* ---- facts ----------------------------------------------------------------------------- */
 
 /* A row; @fact is used up. */
-static void say(struct ky_table *table, const char *subject, struct ky_strbuf *fact,
-		const char *more)
+static void report_summary_say(struct ky_table *table, const char *subject, struct ky_strbuf *fact,
+			       const char *more)
 {
 	struct ky_cell *row = ky_table_row(table);
 
@@ -222,7 +224,7 @@ static void say(struct ky_table *table, const char *subject, struct ky_strbuf *f
 	ky_strbuf_fini(fact);
 }
 
-static void add_thread(struct ky_strbuf *out, const struct ky_thread *thread)
+static void report_summary_add_thread(struct ky_strbuf *out, const struct ky_thread *thread)
 {
 	if (thread)
 		ky_strbuf_addf(out, " (%s, tid %d)", thread->comm[0] ? thread->comm : "?",
@@ -253,9 +255,9 @@ static void say_cpu(const struct run *run, struct ky_table *table)
 		ky_strbuf_adds(&fact, ", most with ");
 		ky_render_duration(&fact, (double)most->sums[SUM_CPU]);
 		ky_strbuf_adds(&fact, " of one thread");
-		add_thread(&fact, most->thread);
+		report_summary_add_thread(&fact, most->thread);
 	}
-	say(table, "CPU", &fact, "kymo report cpu,threads");
+	report_summary_say(table, "CPU", &fact, "kymo report cpu,threads");
 }
 
 static void say_waits(const struct run *run, struct ky_table *table)
@@ -269,8 +271,8 @@ static void say_waits(const struct run *run, struct ky_table *table)
 	ky_render_duration(&fact, (double)ky_stats_percentile(&run->waits, 50));
 	ky_strbuf_adds(&fact, ", the longest ");
 	ky_render_duration(&fact, (double)run->wait.ns);
-	add_thread(&fact, run->wait.thread);
-	say(table, "Scheduling", &fact, "kymo report sched");
+	report_summary_add_thread(&fact, run->wait.thread);
+	report_summary_say(table, "Scheduling", &fact, "kymo report sched");
 }
 
 static void say_calls(const struct run *run, struct ky_table *table)
@@ -287,9 +289,9 @@ static void say_calls(const struct run *run, struct ky_table *table)
 	most = largest(&run->threads, SUM_CALLS);
 	if (most) {
 		ky_strbuf_addf(&fact, ", and %" PRIu64 " of one thread", most->sums[SUM_CALLS]);
-		add_thread(&fact, most->thread);
+		report_summary_add_thread(&fact, most->thread);
 	}
-	say(table, "System calls", &fact, "kymo report syscalls");
+	report_summary_say(table, "System calls", &fact, "kymo report syscalls");
 }
 
 static void say_io(const struct run *run, struct ky_table *table)
@@ -304,15 +306,15 @@ static void say_io(const struct run *run, struct ky_table *table)
 		       ky_format_bytes(text[1], run->bytes_written));
 	ky_strbuf_addf(&fact, "; most by one thread, %s",
 		       ky_format_bytes(text[0], most->sums[SUM_BYTES]));
-	add_thread(&fact, most->thread);
-	say(table, "I/O", &fact, "kymo report io");
+	report_summary_add_thread(&fact, most->thread);
+	report_summary_say(table, "I/O", &fact, "kymo report io");
 	if (!run->io.ns)
 		return;
 	ky_strbuf_addf(&fact, "the longest call on a file on disk was %s of %s: ",
 		       ky_model_syscall_name(run->model, run->io.syscall), run->io.file);
 	ky_render_duration(&fact, (double)run->io.ns);
-	add_thread(&fact, run->io.thread);
-	say(table, "I/O", &fact, "kymo report io-latency");
+	report_summary_add_thread(&fact, run->io.thread);
+	report_summary_say(table, "I/O", &fact, "kymo report io-latency");
 }
 
 static void say_devices(const struct run *run, struct ky_table *table)
@@ -328,13 +330,13 @@ static void say_devices(const struct run *run, struct ky_table *table)
 		ky_strbuf_addf(&fact, ", the longest (%s) in ",
 			       run->request.file ? run->request.file : "?");
 		ky_render_duration(&fact, (double)run->request.ns);
-		say(table, "Devices", &fact, "kymo report block");
+		report_summary_say(table, "Devices", &fact, "kymo report block");
 	}
 	if (run->sent || run->received) {
 		ky_strbuf_addf(&fact, "%s of packets sent, %s received",
 			       ky_format_bytes(text[0], run->sent),
 			       ky_format_bytes(text[1], run->received));
-		say(table, "Network", &fact, "kymo report net");
+		report_summary_say(table, "Network", &fact, "kymo report net");
 	}
 }
 
@@ -349,22 +351,23 @@ static void say_rest(const struct run *run, struct ky_table *table)
 		if (run->futex.ns) {
 			ky_strbuf_adds(&fact, "; the longest that another thread ended ");
 			ky_render_duration(&fact, (double)run->futex.ns);
-			add_thread(&fact, run->futex.thread);
+			report_summary_add_thread(&fact, run->futex.thread);
 		}
-		say(table, "Locks", &fact, "kymo report locks");
+		report_summary_say(table, "Locks", &fact, "kymo report locks");
 	}
 	if (run->irq.ns) {
 		ky_strbuf_adds(&fact, "the longest interrupt took ");
 		ky_render_duration(&fact, (double)run->irq.ns);
 		ky_strbuf_addf(&fact, " (%s, %s)", ky_irq_kind_text(run->irq.line->kind),
 			       run->irq.line->name[0] ? run->irq.line->name : "?");
-		say(table, "Interrupts", &fact,
-		    run->irq.line->kind == KY_IRQ_SOFT ? "kymo report softirq" : "kymo report irq");
+		report_summary_say(table, "Interrupts", &fact,
+				   run->irq.line->kind == KY_IRQ_SOFT ? "kymo report softirq"
+								      : "kymo report irq");
 	}
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_summary_finish(void *data, const struct ky_report_options *options,
+				 struct ky_report_result *result)
 {
 	const struct run *run = data;
 	struct ky_table *table = &result->tables[0];
@@ -433,7 +436,7 @@ const struct ky_report ky_report_summary = {
 	.needs_text = "",
 	.needs_hint = "",
 	.ignores = KY_IGNORES_BY,
-	.begin = begin,
-	.finish = finish,
-	.free = free_run,
+	.begin = report_summary_begin,
+	.finish = report_summary_finish,
+	.free = report_summary_free_run,
 };

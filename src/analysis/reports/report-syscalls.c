@@ -183,7 +183,7 @@ static int count_unmeasured(struct run *run, const struct ky_call *call)
 	return 0;
 }
 
-static int on_call(void *data, const struct ky_call *call)
+static int report_syscalls_on_call(void *data, const struct ky_call *call)
 {
 	struct run *run = data;
 
@@ -195,9 +195,9 @@ static int on_call(void *data, const struct ky_call *call)
 	return ky_calls_add(&run->calls, call);
 }
 
-static void *begin(struct ky_model *model, const struct ky_report_options *options)
+static void *report_syscalls_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct ky_listener listener = {.call = on_call};
+	struct ky_listener listener = {.call = report_syscalls_on_call};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (run)
@@ -205,7 +205,7 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 	return run;
 }
 
-static void free_run(void *data)
+static void report_syscalls_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -218,8 +218,8 @@ static void free_run(void *data)
 /* ---- the tables ------------------------------------------------------------------------ */
 
 /* The columns that all tables of calls have. */
-static void fill_call(const struct run *run, struct ky_table *table, struct ky_cell *row,
-		      const struct ky_syscall_count *usage)
+static void report_syscalls_fill_call(const struct run *run, struct ky_table *table,
+				      struct ky_cell *row, const struct ky_syscall_count *usage)
 {
 	ky_cell_text(table, &row[CALL_SYSCALL], ky_model_syscall_name(run->model, usage->syscall));
 	ky_cell_u64(&row[CALL_COUNT], usage->stats.count);
@@ -245,7 +245,7 @@ static int fill_syscall(const struct run *run, struct ky_table *table,
 	if (!usage->stats.count && !unmeasured)
 		return 0;
 	row = ky_table_row(table);
-	fill_call(run, table, row, usage);
+	report_syscalls_fill_call(run, table, row, usage);
 	ky_cell_u64(&row[SYSCALL_UNMEASURED], unmeasured);
 	return ky_cell_errors(table, &row[SYSCALL_TALLY], usage);
 }
@@ -272,7 +272,7 @@ static int fill_syscalls(struct run *run, struct ky_table *table)
 	return status;
 }
 
-static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
+static int report_syscalls_fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 {
 	struct ky_syscall_counts groups = {0};
 	int status = ky_syscall_counts_group(&groups, &run->usages, by);
@@ -288,7 +288,7 @@ static int fill_threads(struct run *run, struct ky_table *table, enum ky_by by)
 		}
 		row = ky_table_row(table);
 		ky_cell_who(table, &row[THREAD_PROCESS], run->model, usage->thread, by);
-		fill_call(run, table, row + THREAD_CALLS, usage);
+		report_syscalls_fill_call(run, table, row + THREAD_CALLS, usage);
 		status = ky_cell_errors(table, &row[THREAD_TALLY], usage);
 	}
 	ky_syscall_counts_fini(&groups);
@@ -302,8 +302,8 @@ struct thread_sum {
 	unsigned __int128 ns;
 };
 
-static void fill_process(const struct run *run, struct ky_table *table,
-			 const struct thread_sum *sum)
+static void report_syscalls_fill_process(const struct run *run, struct ky_table *table,
+					 const struct thread_sum *sum)
 {
 	const struct ky_thread *thread = sum->thread;
 	struct ky_cell *row = ky_table_row(table);
@@ -349,8 +349,8 @@ static bool same_process(const struct ky_thread *a, const struct ky_thread *b)
 }
 
 /* @sums is used up: sorted by process, and added up. */
-static void fill_processes(const struct run *run, struct ky_table *table, struct thread_sum *sums,
-			   size_t n)
+static void report_syscalls_fill_processes(const struct run *run, struct ky_table *table,
+					   struct thread_sum *sums, size_t n)
 {
 	size_t used = 0;
 
@@ -367,7 +367,7 @@ static void fill_processes(const struct run *run, struct ky_table *table, struct
 			sums[i + 1].ns += sums[i].ns;
 			continue;
 		}
-		fill_process(run, table, &sums[i]);
+		report_syscalls_fill_process(run, table, &sums[i]);
 	}
 	ky_table_sort_then(table, PROCESS_COUNT, false, PROCESS_ID, true);
 }
@@ -399,8 +399,8 @@ static void fill_outcomes(const struct run *run, struct ky_table *table)
 	}
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_syscalls_finish(void *data, const struct ky_report_options *options,
+				  struct ky_report_result *result)
 {
 	struct run *run = data;
 	struct thread_sum *sums = sum_threads(run);
@@ -409,11 +409,11 @@ static int finish(void *data, const struct ky_report_options *options,
 	if (!status)
 		status = fill_syscalls(run, &result->tables[TABLE_SYSCALLS]);
 	if (!status)
-		status = fill_threads(run, &result->tables[TABLE_THREADS],
-				      ky_report_by(options, KY_BY_THREAD));
+		status = report_syscalls_fill_threads(run, &result->tables[TABLE_THREADS],
+						      ky_report_by(options, KY_BY_THREAD));
 	if (!status)
-		fill_processes(run, &result->tables[TABLE_PROCESSES], sums,
-			       ky_model_n_threads(run->model));
+		report_syscalls_fill_processes(run, &result->tables[TABLE_PROCESSES], sums,
+					       ky_model_n_threads(run->model));
 	free(sums);
 	ky_calls_fill(&run->calls, run->model, &result->tables[TABLE_TOP],
 		      &result->tables[TABLE_LOG]);
@@ -522,7 +522,7 @@ const struct ky_report ky_report_syscalls = {
 		"  under way at the end                7\n",
 	.tables = tables,
 	KY_NEEDS_SYSCALLS,
-	.begin = begin,
-	.finish = finish,
-	.free = free_run,
+	.begin = report_syscalls_begin,
+	.finish = report_syscalls_finish,
+	.free = report_syscalls_free_run,
 };

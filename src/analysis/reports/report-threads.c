@@ -84,7 +84,8 @@ struct run {
 	struct ky_aggregation threads;
 };
 
-static int add(struct run *run, const struct ky_thread *thread, int sum, uint64_t value)
+static int report_threads_add(struct run *run, const struct ky_thread *thread, int sum,
+			      uint64_t value)
 {
 	struct ky_entry *entry = ky_aggregation_get(&run->threads, thread, 0);
 
@@ -94,48 +95,48 @@ static int add(struct run *run, const struct ky_thread *thread, int sum, uint64_
 	return 0;
 }
 
-static int on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
-		  struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+static int report_threads_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+				 struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
 {
 	struct run *run = data;
 
 	(void)cpu;
 	if (state != KY_CPU_BUSY || !ky_model_in_focus(run->model, thread))
 		return 0;
-	return add(run, thread, SUM_CPU, ky_ns_between(begin_ns, end_ns));
+	return report_threads_add(run, thread, SUM_CPU, ky_ns_between(begin_ns, end_ns));
 }
 
-static int on_off(void *data, const struct ky_time_off *time)
+static int report_threads_on_off(void *data, const struct ky_time_off *time)
 {
-	return add(data, time->thread, SUM_OFF + (int)time->kind,
-		   ky_ns_between(time->begin_ns, time->end_ns));
+	return report_threads_add(data, time->thread, SUM_OFF + (int)time->kind,
+				  ky_ns_between(time->begin_ns, time->end_ns));
 }
 
 static int on_switched(void *data, struct ky_thread *thread, int64_t ns)
 {
 	(void)ns;
-	return add(data, thread, SUM_RUNS, 1);
+	return report_threads_add(data, thread, SUM_RUNS, 1);
 }
 
-static int on_migrated(void *data, struct ky_thread *thread, int64_t ns)
+static int report_threads_on_migrated(void *data, struct ky_thread *thread, int64_t ns)
 {
 	(void)ns;
-	return add(data, thread, SUM_MIGRATIONS, 1);
+	return report_threads_add(data, thread, SUM_MIGRATIONS, 1);
 }
 
 static int on_born(void *data, struct ky_thread *thread, int64_t ns)
 {
 	(void)ns;
-	return add(data, thread, SUM_BORN, 1);
+	return report_threads_add(data, thread, SUM_BORN, 1);
 }
 
 static int on_exit_of(void *data, struct ky_thread *thread, int64_t ns)
 {
 	(void)ns;
-	return add(data, thread, SUM_ENDED, 1);
+	return report_threads_add(data, thread, SUM_ENDED, 1);
 }
 
-static void free_run(void *data)
+static void report_threads_free_run(void *data)
 {
 	struct run *run = data;
 
@@ -143,13 +144,13 @@ static void free_run(void *data)
 	free(run);
 }
 
-static void *begin(struct ky_model *model, const struct ky_report_options *options)
+static void *report_threads_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {
-		.ran = on_ran,
-		.off = on_off,
+		.ran = report_threads_on_ran,
+		.off = report_threads_on_off,
 		.switched = on_switched,
-		.migrated = on_migrated,
+		.migrated = report_threads_on_migrated,
 		.thread_born = on_born,
 		.thread_exit = on_exit_of,
 	};
@@ -160,8 +161,8 @@ static void *begin(struct ky_model *model, const struct ky_report_options *optio
 
 /* ---- the table ------------------------------------------------------------------------- */
 
-static void fill(const void *data, struct ky_table *table, const struct ky_entry *entry,
-		 enum ky_by by)
+static void report_threads_fill(const void *data, struct ky_table *table,
+				const struct ky_entry *entry, enum ky_by by)
 {
 	const struct run *run = data;
 	struct ky_cell *row = ky_table_row(table);
@@ -185,12 +186,13 @@ static void fill(const void *data, struct ky_table *table, const struct ky_entry
 	ky_cell_u64(&row[WHO_ENDED], entry->sums[SUM_ENDED]);
 }
 
-static int finish(void *data, const struct ky_report_options *options,
-		  struct ky_report_result *result)
+static int report_threads_finish(void *data, const struct ky_report_options *options,
+				 struct ky_report_result *result)
 {
 	struct run *run = data;
 	int status = ky_fill_groups(&result->tables[0], &run->threads,
-				    ky_report_by(options, KY_BY_PROCESS), false, fill, run);
+				    ky_report_by(options, KY_BY_PROCESS), false,
+				    report_threads_fill, run);
 
 	ky_table_sort_then(&result->tables[0], WHO_TIME, false, WHO_PROCESS, true);
 	if (status >= 0)
@@ -242,7 +244,7 @@ const struct ky_report ky_report_threads = {
 	.needs_text = "sched_switch events",
 	.needs_hint = "record them with: kymo record -k 'sched_*'",
 	.ignores = KY_IGNORES_DURATION,
-	.begin = begin,
-	.finish = finish,
-	.free = free_run,
+	.begin = report_threads_begin,
+	.finish = report_threads_finish,
+	.free = report_threads_free_run,
 };

@@ -50,7 +50,7 @@ static uint64_t max_kept(const struct ky_table_def *def, const struct ky_report_
 	return def->kind == KY_TABLE_RANK && !sorts ? ky_report_limit(options, def->kind) : 0;
 }
 
-static int add_result(struct pass *pass, const struct ky_report *report)
+static int report_add_result(struct pass *pass, const struct ky_report *report)
 {
 	struct ky_report_result result = {
 		.report = report,
@@ -259,7 +259,7 @@ static int finish_runs(struct pass *pass)
 	pass->results->end_ns = ky_model_end_ns(pass->results->model);
 	pass->first_result = pass->results->list.len;
 	for (size_t i = 0; i < pass->n_reports && status >= 0; i++)
-		status = add_result(pass, pass->reports[i]);
+		status = report_add_result(pass, pass->reports[i]);
 	return status < 0 ? status : finish_reports(pass);
 }
 
@@ -280,7 +280,7 @@ static int tick(void *data)
 	return begin_runs(pass);
 }
 
-static int run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *err)
+static int report_run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *err)
 {
 	struct ky_model *model = pass->results->model;
 	int status, finished;
@@ -334,7 +334,7 @@ static int run_again(struct pass *pass, struct ky_flow *flow, int status, struct
 	ky_report_results_fini(results);
 	*results = (struct ky_report_results){
 		.model = model, .set = results->set, .begin_ns = INT64_MIN, .end_ns = INT64_MIN};
-	return run_pass(pass, flow, err);
+	return report_run_pass(pass, flow, err);
 }
 
 int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
@@ -361,7 +361,7 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 	}
 	status = check_needs(reports, n_reports, results->model, set, options, err);
 	if (status >= 0)
-		status = run_pass(&pass, flow, err);
+		status = report_run_pass(&pass, flow, err);
 	if (status != KYMO_E_MEMORY && ky_model_hindsight(results->model))
 		status = run_again(&pass, flow, status, err);
 	free_runs(&pass);
@@ -401,7 +401,7 @@ struct ky_live_reports {
 	struct kymo_error err; /* of @done */
 };
 
-static int show_interval(struct ky_live_reports *live)
+static int report_show_interval(struct ky_live_reports *live)
 {
 	struct ky_report_results *results = &live->results;
 	uint64_t n_events = ky_model_n_events(results->model);
@@ -422,7 +422,7 @@ static int show_interval(struct ky_live_reports *live)
 static int tick_live(void *data)
 {
 	struct ky_live_reports *live = data;
-	int status = show_interval(live);
+	int status = report_show_interval(live);
 
 	free_runs(&live->pass);
 	if (status < 0)
@@ -518,7 +518,7 @@ int ky_live_reports_end(struct ky_live_reports *live, struct kymo_error *err)
 	int status = ky_model_end(live->results.model, err);
 
 	if (status >= 0)
-		status = show_interval(live);
+		status = report_show_interval(live);
 	return live_status(live, status, err);
 }
 

@@ -44,8 +44,8 @@ static int add_error(struct ky_syscall_count *usage, int number, uint64_t count)
 	return ky_vec_push(&usage->errors, (struct ky_error_count){number, count});
 }
 
-static struct ky_syscall_count *find_or_make(struct ky_syscall_counts *usages,
-					     const struct ky_call *call)
+static struct ky_syscall_count *syscall_counts_find_or_make(struct ky_syscall_counts *usages,
+							    const struct ky_call *call)
 {
 	uint64_t key = (uint64_t)call->thread->index << 32 | call->syscall;
 	struct ky_syscall_count *usage = ky_map_get(&usages->by_key, key);
@@ -63,7 +63,7 @@ static struct ky_syscall_count *find_usage(struct ky_syscall_counts *usages,
 		&usages->recent[(call->syscall ^ call->thread->index) % KY_AGGREGATION_RECENT];
 
 	if (!*recent || (*recent)->thread != call->thread || (*recent)->syscall != call->syscall)
-		*recent = find_or_make(usages, call);
+		*recent = syscall_counts_find_or_make(usages, call);
 	return *recent;
 }
 

@@ -96,7 +96,7 @@ static int get_told(struct ky_feed *feed, const struct ky_event *event,
 	return told->n_sectors && told->sector != UINT64_MAX;
 }
 
-static struct ky_request *find(const struct told *told)
+static struct ky_request *model_block_find(const struct told *told)
 {
 	return ky_map_get(&told->disk->requests, told->sector + 1);
 }
@@ -107,15 +107,15 @@ static int tell_issued(struct ky_feed *feed, const struct ky_disk *disk, int64_t
 }
 
 /* The device does not have @request any more, if it had. */
-static void take_back(struct ky_disk *disk, const struct ky_request *request)
+static void model_block_take_back(struct ky_disk *disk, const struct ky_request *request)
 {
 	if (request->issue_ns != INT64_MIN && disk->n_issued)
 		disk->n_issued--;
 }
 
-static void drop(struct ky_disk *disk, struct ky_request *request, uint64_t at_sector)
+static void model_block_drop(struct ky_disk *disk, struct ky_request *request, uint64_t at_sector)
 {
-	take_back(disk, request);
+	model_block_take_back(disk, request);
 	ky_map_del(&disk->requests, at_sector + 1);
 	request->next = disk->spare;
 	disk->spare = request;
@@ -165,10 +165,10 @@ int ky_on_rq_insert(struct ky_feed *feed, const struct ky_event *event,
 
 	if (status <= 0)
 		return status;
-	request = find(&told);
+	request = model_block_find(&told);
 	/* One that is still there was never seen to complete. */
 	if (request) {
-		drop(told.disk, request, told.sector);
+		model_block_drop(told.disk, request, told.sector);
 		status = tell_issued(feed, told.disk, event->ns);
 	}
 	request = request_new(feed, &told);
@@ -188,9 +188,9 @@ int ky_on_rq_issue(struct ky_feed *feed, const struct ky_event *event,
 
 	if (status <= 0)
 		return status;
-	request = find(&told);
+	request = model_block_find(&told);
 	if (request && request->issue_ns != INT64_MIN) {
-		drop(told.disk, request, told.sector);
+		model_block_drop(told.disk, request, told.sector);
 		request = NULL;
 	}
 	if (!request) {
@@ -215,7 +215,7 @@ static int get_request(struct ky_feed *feed, const struct ky_event *event,
 
 	if (status <= 0)
 		return status;
-	*request = find(told);
+	*request = model_block_find(told);
 	return *request != NULL;
 }
 
@@ -228,7 +228,7 @@ int ky_on_rq_requeue(struct ky_feed *feed, const struct ky_event *event,
 
 	if (status <= 0)
 		return status;
-	take_back(told.disk, request);
+	model_block_take_back(told.disk, request);
 	request->issue_ns = INT64_MIN;
 	return tell_issued(feed, told.disk, event->ns);
 }
@@ -242,11 +242,11 @@ int ky_on_rq_merge(struct ky_feed *feed, const struct ky_event *event,
 	int status = get_request(feed, event, info, &told, &request);
 
 	if (status > 0 && request->issue_ns == INT64_MIN)
-		drop(told.disk, request, told.sector);
+		model_block_drop(told.disk, request, told.sector);
 	return status < 0 ? status : 0;
 }
 
-static int move(const struct told *told, uint64_t from, uint64_t to)
+static int model_block_move(const struct told *told, uint64_t from, uint64_t to)
 {
 	struct ky_request *request = ky_map_del(&told->disk->requests, from + 1);
 
@@ -263,7 +263,8 @@ int ky_on_bio_frontmerge(struct ky_feed *feed, const struct ky_event *event,
 	struct told told;
 	int status = get_told(feed, event, info, &told);
 
-	return status <= 0 ? status : move(&told, told.sector + told.n_sectors, told.sector);
+	return status <= 0 ? status
+			   : model_block_move(&told, told.sector + told.n_sectors, told.sector);
 }
 
 int ky_on_rq_remap(struct ky_feed *feed, const struct ky_event *event,
@@ -274,7 +275,8 @@ int ky_on_rq_remap(struct ky_feed *feed, const struct ky_event *event,
 
 	if (status <= 0)
 		return status;
-	return move(&told, ky_get_u64(event, &info->fields[KY_RQ_OLD], told.sector), told.sector);
+	return model_block_move(&told, ky_get_u64(event, &info->fields[KY_RQ_OLD], told.sector),
+				told.sector);
 }
 
 int ky_on_rq_complete(struct ky_feed *feed, const struct ky_event *event,
@@ -294,7 +296,7 @@ int ky_on_rq_complete(struct ky_feed *feed, const struct ky_event *event,
 		return ky_map_set(&told.disk->requests, told.sector + told.n_sectors + 1, request);
 	}
 	request->end_ns = event->ns;
-	take_back(told.disk, request);
+	model_block_take_back(told.disk, request);
 	status = tell_issued(feed, told.disk, event->ns);
 	begin_ns = request->issue_ns != INT64_MIN ? request->issue_ns : event->ns;
 	if (status >= 0 && ky_model_tells(feed->model, request->thread, event->cpu_id) &&

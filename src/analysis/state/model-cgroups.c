@@ -25,8 +25,8 @@ int ky_cgroup_see(struct ky_feed *feed, const struct ky_event *event,
 }
 
 /* The thread that the event tells of is in the group that it tells of. */
-static int enter(struct ky_feed *feed, const struct ky_event *event,
-		 const struct ky_class_info *info, struct ky_thread **thread)
+static int model_cgroups_enter(struct ky_feed *feed, const struct ky_event *event,
+			       const struct ky_class_info *info, struct ky_thread **thread)
 {
 	int32_t tid = (int32_t)ky_get_i64(event, &info->fields[KY_CGROUP_TID], KY_UNKNOWN);
 	uint64_t number = ky_get_u64(event, &info->fields[KY_CGROUP_ID], 0);
@@ -54,7 +54,7 @@ int ky_on_dump_cgroup(struct ky_feed *feed, const struct ky_event *event,
 {
 	struct ky_thread *thread;
 
-	return enter(feed, event, info, &thread);
+	return model_cgroups_enter(feed, event, info, &thread);
 }
 
 int ky_on_attach_cgroup(struct ky_feed *feed, const struct ky_event *event,
@@ -67,7 +67,7 @@ int ky_on_attach_cgroup(struct ky_feed *feed, const struct ky_event *event,
 	if (!feed->model->follows_cgroups ||
 	    ky_get_i64(event, &info->fields[KY_CGROUP_ROOT], 0) != 0)
 		return 0;
-	status = enter(feed, event, info, &thread);
+	status = model_cgroups_enter(feed, event, info, &thread);
 	if (status < 0 || !thread || thread->tid != thread->pid)
 		return status;
 	/* A process' first thread moves with all of them, but for threaded groups, which are rare. */

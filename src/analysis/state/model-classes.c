@@ -131,7 +131,7 @@ static const struct class_row class_rows[] = {
 #define N_CLASS_ROWS (sizeof(class_rows) / sizeof(*class_rows))
 
 /* @name without perf's "sched:", and without LTTng's "compat_" (*compat then). */
-static const char *plain_name(const char *name, bool *compat)
+static const char *model_classes_plain_name(const char *name, bool *compat)
 {
 	const char *colon = strrchr(name, ':');
 
@@ -185,8 +185,8 @@ static const struct class_row *find_row(const char *name, bool lttng, const char
 }
 
 /* Find the field that has one of the @names ("tid|pid"). Returns which of them it was, or -1. */
-static int find_field(struct ky_handle *handle, const struct ky_event_class *cls, const char *names,
-		      size_t len)
+static int model_classes_find_field(struct ky_handle *handle, const struct ky_event_class *cls,
+				    const char *names, size_t len)
 {
 	char name[64];
 
@@ -212,14 +212,14 @@ static bool find_fields(struct ky_handle *fields, int n_fields, const char *spec
 	for (int i = 0; i < n_fields && *spec; i++) {
 		size_t len = strcspn(spec, " ");
 
-		if (*spec != '-' && find_field(&fields[i], cls, spec, len) > 0)
+		if (*spec != '-' && model_classes_find_field(&fields[i], cls, spec, len) > 0)
 			kernel_words = true;
 		spec += len + (spec[len] == ' ');
 	}
 	return kernel_words;
 }
 
-static bool wakes(const struct class_row *row)
+static bool model_classes_wakes(const struct class_row *row)
 {
 	return row->handle == ky_on_waking || row->handle == ky_on_wakeup ||
 	       row->handle == ky_on_wakeup_new;
@@ -229,7 +229,8 @@ static void find_row_fields(struct ky_class_info *info, const struct class_row *
 			    const struct ky_event_class *cls, unsigned int quirks)
 {
 	bool kernel_words = find_fields(info->fields, KY_CLASS_FIELDS, row->fields, cls);
-	bool kernel_prio = kernel_words || (wakes(row) && quirks & KY_QUIRK_WAKE_PRIO);
+	bool kernel_prio =
+		kernel_words || (model_classes_wakes(row) && quirks & KY_QUIRK_WAKE_PRIO);
 
 	info->prio_offset = kernel_prio ? -100 : 0;
 	/* The kernel's child_pid is the thread's id, and then no field tells the process. */
@@ -239,7 +240,7 @@ static void find_row_fields(struct ky_class_info *info, const struct class_row *
 	}
 }
 
-static void find_context(struct ky_class_info *info, const struct ky_event_class *cls)
+static void model_classes_find_context(struct ky_class_info *info, const struct ky_event_class *cls)
 {
 	static const enum ky_scope scopes[] = {KY_SCOPE_EVENT_CONTEXT, KY_SCOPE_STREAM_CONTEXT};
 
@@ -323,7 +324,7 @@ static int resolve_vector(struct ky_model *model, struct ky_host *host, struct k
 	return info->line ? 0 : KYMO_E_MEMORY;
 }
 
-static bool env_is(const struct ky_host *host, const char *name, const char *text)
+static bool model_classes_env_is(const struct ky_host *host, const char *name, const char *text)
 {
 	const struct ky_env *env = ky_env_find(host->trace->cls, name);
 
@@ -368,8 +369,8 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 	const struct class_row *row;
 	const char *name, *rest;
 
-	name = plain_name(cls->name, &info->compat);
-	find_context(info, cls);
+	name = model_classes_plain_name(cls->name, &info->compat);
+	model_classes_find_context(info, cls);
 	info->of_before = ky_is_of_before(host->trace->cls, cls);
 	info->no_sign = info->of_before || strncmp(name, "lttng_statedump_", 16) == 0 ||
 			strncmp(name, "kymo_recording_", 15) == 0;
@@ -399,14 +400,14 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 int ky_model_resolve(struct ky_model *model, struct ky_host *host)
 {
 	const struct ky_trace_class *trace = host->trace->cls;
-	bool lttng = env_is(host, "tracer_name", "lttng-modules");
+	bool lttng = model_classes_env_is(host, "tracer_name", "lttng-modules");
 	int status = 0;
 
 	free(host->classes);
 	host->classes = calloc(trace->events.len + 1, sizeof(*host->classes));
 	if (!host->classes)
 		return KYMO_E_MEMORY;
-	if (env_is(host, "domain", "ust"))
+	if (model_classes_env_is(host, "domain", "ust"))
 		return 0;
 	for (size_t i = 0; i < trace->events.len && !status; i++)
 		status = resolve_class(model, host, trace->events.data[i], lttng);

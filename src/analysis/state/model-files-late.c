@@ -13,7 +13,7 @@
 /* Of a descriptor of which nothing is known: which one it was, of those that had the number one after the other. */
 #define KEY_BYTES 64
 
-static void make_key(char key[KEY_BYTES], const struct ky_file *file)
+static void model_files_late_make_key(char key[KEY_BYTES], const struct ky_file *file)
 {
 	snprintf(key, KEY_BYTES, "%u:%d:%d:%u", file->host->index, (int)file->pid, (int)file->fd,
 		 file->n_uses);
@@ -43,7 +43,7 @@ int ky_file_found(struct ky_model *model, const struct ky_file *unknown, int32_t
 	if (!unknown || !unknown->n_uses || unknown->pid != pid || known->n_uses ||
 	    !ky_files_dump_is_late(unknown->host))
 		return 0;
-	make_key(key, unknown);
+	model_files_late_make_key(key, unknown);
 	if (ky_names_get(&model->late_files, key))
 		return 0;
 	copy = ky_arena_strdup(&model->arena, key);
@@ -58,7 +58,7 @@ const char *ky_file_foreseen(const struct ky_model *model, const struct ky_file 
 
 	if (!model->foreseen_files.len)
 		return NULL;
-	make_key(key, unknown);
+	model_files_late_make_key(key, unknown);
 	return ky_names_get(&model->foreseen_files, key);
 }
 

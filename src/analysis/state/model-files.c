@@ -36,7 +36,7 @@ static struct ky_file *untag(void *value)
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-static bool begins(const char *name, size_t len, const char *with)
+static bool model_files_begins(const char *name, size_t len, const char *with)
 {
 	size_t n = strlen(with);
 
@@ -45,14 +45,15 @@ static bool begins(const char *name, size_t len, const char *with)
 
 enum ky_file_kind ky_file_kind_of(const char *name, size_t len)
 {
-	if (begins(name, len, "socket:"))
+	if (model_files_begins(name, len, "socket:"))
 		return KY_FILE_UNKNOWN;
-	if (begins(name, len, "pipe:"))
+	if (model_files_begins(name, len, "pipe:"))
 		return KY_FILE_PIPE;
-	if (begins(name, len, "/dev/") || begins(name, len, "/proc/") ||
-	    begins(name, len, "/sys/") || begins(name, len, "anon_inode:") ||
-	    begins(name, len, "/memfd:") || begins(name, len, "[") ||
-	    begins(name, len, "inotify") || begins(name, len, "/[aio]"))
+	if (model_files_begins(name, len, "/dev/") || model_files_begins(name, len, "/proc/") ||
+	    model_files_begins(name, len, "/sys/") ||
+	    model_files_begins(name, len, "anon_inode:") ||
+	    model_files_begins(name, len, "/memfd:") || model_files_begins(name, len, "[") ||
+	    model_files_begins(name, len, "inotify") || model_files_begins(name, len, "/[aio]"))
 		return KY_FILE_OTHER;
 	return KY_FILE_DISK;
 }
@@ -245,7 +246,7 @@ int ky_fd_close(struct ky_model *model, struct ky_thread *thread, uint64_t first
 /* ---- lives of processes --------------------------------------------------------------------- */
 
 /* A thread of a process that has others: it is counted now, as it may use files when those have ended. */
-static int join(struct ky_model *model, struct ky_thread *thread)
+static int model_files_join(struct ky_model *model, struct ky_thread *thread)
 {
 	return ky_proc_of(model, thread) ? 0 : KYMO_E_MEMORY;
 }
@@ -259,7 +260,8 @@ int ky_files_fork(struct ky_model *model, struct ky_thread *parent, struct ky_th
 		return 0;
 	/* A thread shares its process' files. */
 	if (child->pid != child->tid)
-		return child->pid >= 0 && child->pid == parent->pid ? join(model, child) : 0;
+		return child->pid >= 0 && child->pid == parent->pid ? model_files_join(model, child)
+								    : 0;
 	from = ky_proc_of(model, parent);
 	to = ky_proc_of(model, child);
 	if (!from || !to)

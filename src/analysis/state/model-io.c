@@ -141,8 +141,8 @@ const char *ky_call_row_fields(const struct ky_call_row *row, bool exit)
 /* ---- the beginning ----------------------------------------------------------------------- */
 
 /* Bytes of an address, as an array of the entry. False: the entry has none. */
-static bool get_bytes(const struct ky_event *event, const struct ky_handle *array, uint8_t *bytes,
-		      size_t n)
+static bool model_io_get_bytes(const struct ky_event *event, const struct ky_handle *array,
+			       uint8_t *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct ky_handle element;
@@ -168,9 +168,9 @@ static int format_address(const struct ky_event *event, const struct ky_handle *
 	uint8_t b[16];
 	int at;
 
-	if (has_elements(event, v4, 4) && get_bytes(event, v4, b, 4))
+	if (has_elements(event, v4, 4) && model_io_get_bytes(event, v4, b, 4))
 		return snprintf(out, size, "%d.%d.%d.%d:%d", b[0], b[1], b[2], b[3], port);
-	if (!v6 || !has_elements(event, v6, 16) || !get_bytes(event, v6, b, 16))
+	if (!v6 || !has_elements(event, v6, 16) || !model_io_get_bytes(event, v6, b, 16))
 		return 0;
 	at = snprintf(out, size, "[");
 	for (int i = 0; i < 8; i++)
@@ -342,9 +342,9 @@ static int close_range(struct ky_feed *feed, struct ky_thread *thread,
 }
 
 /* Change the files as a call did that returned @ret; *@made is what it opened. */
-static int act(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info,
-	       struct ky_thread *thread, const struct ky_syscall *begun, int64_t ret,
-	       const struct ky_file **made)
+static int model_io_act(struct ky_feed *feed, const struct ky_event *event,
+			const struct ky_class_info *info, struct ky_thread *thread,
+			const struct ky_syscall *begun, int64_t ret, const struct ky_file **made)
 {
 	struct ky_model *model = feed->model;
 
@@ -445,7 +445,7 @@ int ky_io_end(struct ky_feed *feed, const struct ky_event *event, const struct k
 	io.file = begun->file;
 	io.to = begun->to;
 	if (status >= 0 && took_effect(begun->row, call->ret))
-		status = act(feed, event, info, call->thread, begun, call->ret, &io.file);
+		status = model_io_act(feed, event, info, call->thread, begun, call->ret, &io.file);
 	if (status < 0 || io.kind == KY_IO_NONE ||
 	    !ky_model_tells(feed->model, call->thread, call->cpu_id) ||
 	    !ky_model_tells_long(feed->model, call->end_ns - call->begin_ns))

@@ -100,7 +100,8 @@ static struct ky_cpu_irqs *irqs_of(struct ky_feed *feed)
 	return cpu->irqs;
 }
 
-static int enter(struct ky_feed *feed, const struct ky_irq_line *line, int64_t raise_ns, int64_t ns)
+static int model_irq_enter(struct ky_feed *feed, const struct ky_irq_line *line, int64_t raise_ns,
+			   int64_t ns)
 {
 	struct ky_cpu_irqs *irqs = irqs_of(feed);
 
@@ -114,8 +115,8 @@ static int enter(struct ky_feed *feed, const struct ky_irq_line *line, int64_t r
 }
 
 /* The event tells best what the interrupt was on top of: not every kernel tells of every switch. */
-static int leave(struct ky_feed *feed, const struct ky_event *event,
-		 const struct ky_class_info *info, const struct ky_irq_line *line)
+static int model_irq_leave(struct ky_feed *feed, const struct ky_event *event,
+			   const struct ky_class_info *info, const struct ky_irq_line *line)
 {
 	struct ky_model *model = feed->model;
 	const struct ky_cpu *cpu = feed->cpu;
@@ -161,13 +162,14 @@ static struct ky_irq_line *hard_line(struct ky_feed *feed, const struct ky_event
 int ky_on_irq_entry(struct ky_feed *feed, const struct ky_event *event,
 		    const struct ky_class_info *info)
 {
-	return feed->cpu ? enter(feed, hard_line(feed, event, info), INT64_MIN, event->ns) : 0;
+	return feed->cpu ? model_irq_enter(feed, hard_line(feed, event, info), INT64_MIN, event->ns)
+			 : 0;
 }
 
 int ky_on_irq_exit(struct ky_feed *feed, const struct ky_event *event,
 		   const struct ky_class_info *info)
 {
-	return feed->cpu ? leave(feed, event, info, hard_line(feed, event, info)) : 0;
+	return feed->cpu ? model_irq_leave(feed, event, info, hard_line(feed, event, info)) : 0;
 }
 
 int ky_on_dump_irq(struct ky_feed *feed, const struct ky_event *event,
@@ -179,13 +181,13 @@ int ky_on_dump_irq(struct ky_feed *feed, const struct ky_event *event,
 int ky_on_vector_entry(struct ky_feed *feed, const struct ky_event *event,
 		       const struct ky_class_info *info)
 {
-	return feed->cpu ? enter(feed, info->line, INT64_MIN, event->ns) : 0;
+	return feed->cpu ? model_irq_enter(feed, info->line, INT64_MIN, event->ns) : 0;
 }
 
 int ky_on_vector_exit(struct ky_feed *feed, const struct ky_event *event,
 		      const struct ky_class_info *info)
 {
-	return feed->cpu ? leave(feed, event, info, info->line) : 0;
+	return feed->cpu ? model_irq_leave(feed, event, info, info->line) : 0;
 }
 
 /* ---- softirqs ---------------------------------------------------------------------------- */
@@ -243,7 +245,7 @@ int ky_on_softirq_entry(struct ky_feed *feed, const struct ky_event *event,
 		return status;
 	raise_ns = irqs->raise_ns[vec];
 	irqs->raise_ns[vec] = INT64_MIN;
-	return enter(feed, soft_line(feed, vec), raise_ns, event->ns);
+	return model_irq_enter(feed, soft_line(feed, vec), raise_ns, event->ns);
 }
 
 int ky_on_softirq_exit(struct ky_feed *feed, const struct ky_event *event,
@@ -251,6 +253,7 @@ int ky_on_softirq_exit(struct ky_feed *feed, const struct ky_event *event,
 {
 	uint64_t vec;
 
-	return get_vec(feed, event, info, &vec) ? leave(feed, event, info, soft_line(feed, vec))
-						: 0;
+	return get_vec(feed, event, info, &vec)
+		       ? model_irq_leave(feed, event, info, soft_line(feed, vec))
+		       : 0;
 }

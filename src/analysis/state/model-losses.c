@@ -103,7 +103,8 @@ int ky_on_resumed(struct ky_feed *feed, const struct ky_event *event,
 }
 
 /* Does another file go on with the CPU of @damaged? Files of one CPU may follow each other. */
-static bool goes_on(const struct ky_model *model, const struct ky_stream_state *damaged)
+static bool model_losses_goes_on(const struct ky_model *model,
+				 const struct ky_stream_state *damaged)
 {
 	for (size_t i = 0; i < model->set->streams.len; i++) {
 		const struct ky_stream_state *other = &model->streams[i];
@@ -126,7 +127,7 @@ static int lose_file(struct ky_model *model, const char *path)
 
 		if (!state->cpu || !state->has_switch || !model->telling ||
 		    state->last_ns >= model->end_ns || strcmp(stream->file.path, path) != 0 ||
-		    goes_on(model, state))
+		    model_losses_goes_on(model, state))
 			continue;
 		if (status >= 0)
 			status = lose_cpus(model, state, state->last_ns, model->end_ns, true);

@@ -23,7 +23,7 @@ static int bind_host(struct ky_model *model, struct ky_host *host, const struct 
 	return host->name ? ky_model_resolve(model, host) : KYMO_E_MEMORY;
 }
 
-static struct ky_host *add_host(struct ky_model *model, const struct ky_trace *trace)
+static struct ky_host *model_make_add_host(struct ky_model *model, const struct ky_trace *trace)
 {
 	struct ky_host *host = ky_arena_new(&model->arena, struct ky_host);
 
@@ -110,7 +110,7 @@ struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error 
 		goto fail;
 	model->n_streams = set->streams.len;
 	ky_vec_foreach(&set->traces, trace) {
-		struct ky_host *host = add_host(model, *trace);
+		struct ky_host *host = model_make_add_host(model, *trace);
 
 		if (!host || add_streams(model, host) < 0)
 			goto fail;
@@ -193,7 +193,7 @@ int ky_model_rebind(struct ky_model *model, const struct ky_trace_set *set)
 		if (host && bind_host(model, host, *trace) < 0)
 			status = KYMO_E_MEMORY;
 		else if (!host)
-			host = add_host(model, *trace);
+			host = model_make_add_host(model, *trace);
 		if (!host || add_streams(model, host) < 0)
 			status = KYMO_E_MEMORY;
 	}

@@ -21,8 +21,8 @@ static struct ky_netif *netif_get(struct ky_feed *feed, const char *name, size_t
 	return netif;
 }
 
-static int on_packet(struct ky_feed *feed, const struct ky_event *event,
-		     const struct ky_class_info *info, bool received)
+static int model_misc_on_packet(struct ky_feed *feed, const struct ky_event *event,
+				const struct ky_class_info *info, bool received)
 {
 	size_t len;
 	const char *name = ky_get_text(event, &info->fields[KY_NET_NAME], &len);
@@ -45,19 +45,19 @@ static int on_packet(struct ky_feed *feed, const struct ky_event *event,
 int ky_on_net_sent(struct ky_feed *feed, const struct ky_event *event,
 		   const struct ky_class_info *info)
 {
-	return on_packet(feed, event, info, false);
+	return model_misc_on_packet(feed, event, info, false);
 }
 
 int ky_on_net_received(struct ky_feed *feed, const struct ky_event *event,
 		       const struct ky_class_info *info)
 {
-	return on_packet(feed, event, info, true);
+	return model_misc_on_packet(feed, event, info, true);
 }
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-static int tell(struct ky_feed *feed, const struct ky_event *event,
-		const struct ky_class_info *info, struct ky_memory *memory)
+static int model_misc_tell(struct ky_feed *feed, const struct ky_event *event,
+			   const struct ky_class_info *info, struct ky_memory *memory)
 {
 	memory->thread = ky_feed_thread(feed, event, info);
 	memory->host = feed->host;
@@ -73,7 +73,7 @@ static int on_pages(struct ky_feed *feed, const struct ky_event *event,
 	uint64_t order = ky_get_u64(event, &info->fields[KY_PAGE_ORDER], 0);
 	struct ky_memory memory = {.kind = kind, .value = order < 40 ? UINT64_C(1) << order : 0};
 
-	return tell(feed, event, info, &memory);
+	return model_misc_tell(feed, event, info, &memory);
 }
 
 int ky_on_page_alloc(struct ky_feed *feed, const struct ky_event *event,
@@ -93,7 +93,7 @@ int ky_on_fault_user(struct ky_feed *feed, const struct ky_event *event,
 {
 	struct ky_memory memory = {.kind = KY_MEMORY_FAULT, .value = 1};
 
-	return tell(feed, event, info, &memory);
+	return model_misc_tell(feed, event, info, &memory);
 }
 
 int ky_on_fault_kernel(struct ky_feed *feed, const struct ky_event *event,
@@ -101,7 +101,7 @@ int ky_on_fault_kernel(struct ky_feed *feed, const struct ky_event *event,
 {
 	struct ky_memory memory = {.kind = KY_MEMORY_FAULT, .value = 0};
 
-	return tell(feed, event, info, &memory);
+	return model_misc_tell(feed, event, info, &memory);
 }
 
 static struct ky_space *space_get(struct ky_feed *feed, uint64_t mm)
@@ -135,7 +135,7 @@ int ky_on_rss(struct ky_feed *feed, const struct ky_event *event, const struct k
 	/* The kernel's counters may be below zero for a moment. */
 	if (member >= 0 && member < KY_RSS_MEMBERS)
 		space->bytes[member] = bytes > 0 ? (uint64_t)bytes : 0;
-	return tell(feed, event, info, &memory);
+	return model_misc_tell(feed, event, info, &memory);
 }
 
 int ky_on_dump_memory(struct ky_feed *feed, const struct ky_event *event,

@@ -52,7 +52,7 @@ struct ky_open_periods {
 
 /* ---- keys ------------------------------------------------------------------------------ */
 
-static void add_bytes(struct ky_strbuf *key, char type, const void *data, size_t len)
+static void model_periods_add_bytes(struct ky_strbuf *key, char type, const void *data, size_t len)
 {
 	uint32_t size = (uint32_t)len;
 
@@ -73,45 +73,46 @@ static bool add_operand(struct ky_strbuf *key, const struct ky_operand *value)
 		number = value->truth;
 		break;
 	case KY_TYPE_TEXT:
-		add_bytes(key, 't', value->text.data,
-			  value->text.len < MAX_KEY_TEXT ? value->text.len : MAX_KEY_TEXT);
+		model_periods_add_bytes(key, 't', value->text.data,
+					value->text.len < MAX_KEY_TEXT ? value->text.len
+								       : MAX_KEY_TEXT);
 		return true;
 	case KY_TYPE_REAL:
-		add_bytes(key, 'r', &value->real, sizeof(value->real));
+		model_periods_add_bytes(key, 'r', &value->real, sizeof(value->real));
 		return true;
 	default:
 		break;
 	}
-	add_bytes(key, 'n', &number, sizeof(number));
+	model_periods_add_bytes(key, 'n', &number, sizeof(number));
 	return true;
 }
 
 /* The thread, or else the CPU: what is idle or not known there. */
-static void add_thread(struct ky_strbuf *key, const struct ky_thread *thread,
-		       const struct ky_event *event)
+static void model_periods_add_thread(struct ky_strbuf *key, const struct ky_thread *thread,
+				     const struct ky_event *event)
 {
 	if (thread)
-		add_bytes(key, 'p', &thread->index, sizeof(thread->index));
+		model_periods_add_bytes(key, 'p', &thread->index, sizeof(thread->index));
 	else
-		add_bytes(key, 'c', &event->cpu_id, sizeof(event->cpu_id));
+		model_periods_add_bytes(key, 'c', &event->cpu_id, sizeof(event->cpu_id));
 }
 
 /* The first @n_keys of @def's keys into open->key, as @index's. 1; 0 when the event lacks one. */
-static int make_key(struct ky_feed *feed, const struct ky_event *event,
-		    const struct ky_period_def *def, size_t n_keys, uint32_t index, bool at_end,
-		    const struct ky_thread *thread)
+static int model_periods_make_key(struct ky_feed *feed, const struct ky_event *event,
+				  const struct ky_period_def *def, size_t n_keys, uint32_t index,
+				  bool at_end, const struct ky_thread *thread)
 {
 	struct ky_strbuf *key = &feed->model->periods->key;
 
 	ky_strbuf_clear(key);
-	add_bytes(key, 'd', &index, sizeof(index));
-	add_bytes(key, 'h', &feed->host->index, sizeof(feed->host->index));
+	model_periods_add_bytes(key, 'd', &index, sizeof(index));
+	model_periods_add_bytes(key, 'h', &feed->host->index, sizeof(feed->host->index));
 	for (size_t i = 0; i < n_keys; i++) {
 		const struct ky_filter *filter = at_end ? def->keys[i].end : def->keys[i].begin;
 		struct ky_operand value;
 
 		if (!filter) {
-			add_thread(key, thread, event);
+			model_periods_add_thread(key, thread, event);
 			continue;
 		}
 		value = ky_filter_value(filter, feed->host->index, event);
@@ -135,7 +136,7 @@ static struct stack *find_stack(const struct ky_open_periods *open)
 	return stack;
 }
 
-static struct stack *add_stack(struct ky_open_periods *open)
+static struct stack *model_periods_add_stack(struct ky_open_periods *open)
 {
 	struct stack *stack = find_stack(open);
 
@@ -222,7 +223,7 @@ static void unlink_open(struct ky_open_periods *open, struct open_period *period
 
 /* ---- captures -------------------------------------------------------------------------- */
 
-static void add_value(struct ky_strbuf *text, const struct ky_operand *value)
+static void model_periods_add_value(struct ky_strbuf *text, const struct ky_operand *value)
 {
 	switch (value->type) {
 	case KY_TYPE_NONE:
@@ -246,8 +247,8 @@ static void add_value(struct ky_strbuf *text, const struct ky_operand *value)
 }
 
 /* Those of the begin or the end, behind what open->text has. */
-static void capture(struct ky_feed *feed, const struct ky_event *event,
-		    const struct ky_period_def *def, bool at_end)
+static void model_periods_capture(struct ky_feed *feed, const struct ky_event *event,
+				  const struct ky_period_def *def, bool at_end)
 {
 	struct ky_strbuf *text = &feed->model->periods->text;
 
@@ -260,13 +261,13 @@ static void capture(struct ky_feed *feed, const struct ky_event *event,
 		if (value.type == KY_TYPE_TEXT && value.text.len > MAX_KEY_TEXT)
 			value.text.len = MAX_KEY_TEXT;
 		ky_strbuf_addf(text, "%s%s=", text->len ? " " : "", it->name);
-		add_value(text, &value);
+		model_periods_add_value(text, &value);
 	}
 }
 
 /* ---- beginning and ending --------------------------------------------------------------- */
 
-static int tell(struct ky_model *model, const struct ky_period *period)
+static int model_periods_tell(struct ky_model *model, const struct ky_period *period)
 {
 	bool done = period->outcome == KY_PERIOD_DONE;
 
@@ -307,15 +308,15 @@ static int close_open(struct ky_model *model, struct open_period *period,
 		status = status < 0 ? status : inner;
 	}
 	if (status >= 0)
-		status = tell(model, &told);
+		status = model_periods_tell(model, &told);
 	unlink_open(model->periods, period);
 	free_open(period);
 	return status;
 }
 
 /* An end without a begin; of one that lies in others, only where it could have begun. */
-static int headless(struct ky_feed *feed, const struct ky_event *event,
-		    const struct ky_period_def *def, struct ky_thread *thread)
+static int model_periods_headless(struct ky_feed *feed, const struct ky_event *event,
+				  const struct ky_period_def *def, struct ky_thread *thread)
 {
 	struct ky_period period = {
 		.def = def,
@@ -328,14 +329,15 @@ static int headless(struct ky_feed *feed, const struct ky_event *event,
 		.captured = "",
 	};
 
-	return def->parent ? 0 : tell(feed->model, &period);
+	return def->parent ? 0 : model_periods_tell(feed->model, &period);
 }
 
 static int end_one(struct ky_feed *feed, const struct ky_event *event,
 		   const struct ky_period_def *def, struct ky_thread *thread)
 {
 	struct ky_open_periods *open = feed->model->periods;
-	int status = make_key(feed, event, def, def->n_keys, def->index, true, thread);
+	int status =
+		model_periods_make_key(feed, event, def, def->n_keys, def->index, true, thread);
 	struct open_period *period;
 	struct stack *stack;
 	bool torn;
@@ -344,12 +346,12 @@ static int end_one(struct ky_feed *feed, const struct ky_event *event,
 		return status;
 	stack = find_stack(open);
 	if (!stack)
-		return headless(feed, event, def, thread);
+		return model_periods_headless(feed, event, def, thread);
 	period = stack->top;
 	torn = period->begin_ns < open->torn_until_ns[feed->host->index];
 	ky_strbuf_clear(&open->text);
 	ky_strbuf_adds(&open->text, period->captured ? period->captured : "");
-	capture(feed, event, def, true);
+	model_periods_capture(feed, event, def, true);
 	if (ky_strbuf_failed(&open->text))
 		return KYMO_E_MEMORY;
 	return close_open(feed->model, period, torn ? KY_PERIOD_TORN : KY_PERIOD_DONE, event->ns,
@@ -362,8 +364,8 @@ static int find_parent(struct ky_feed *feed, const struct ky_event *event,
 		       struct open_period **parent)
 {
 	struct stack *stack;
-	int status =
-		make_key(feed, event, def, def->parent->n_keys, def->parent->index, false, thread);
+	int status = model_periods_make_key(feed, event, def, def->parent->n_keys,
+					    def->parent->index, false, thread);
 
 	if (status <= 0)
 		return status;
@@ -372,7 +374,7 @@ static int find_parent(struct ky_feed *feed, const struct ky_event *event,
 	return stack != NULL;
 }
 
-static int make_room(struct ky_feed *feed)
+static int model_periods_make_room(struct ky_feed *feed)
 {
 	struct ky_open_periods *open = feed->model->periods;
 
@@ -387,13 +389,14 @@ static int begin_one(struct ky_feed *feed, const struct ky_event *event,
 {
 	struct ky_open_periods *open = feed->model->periods;
 	struct open_period *period, *parent = NULL;
-	int status = make_room(feed);
+	int status = model_periods_make_room(feed);
 
 	if (status < 0)
 		return status;
 	status = def->parent ? find_parent(feed, event, def, thread, &parent) : 1;
 	if (status > 0)
-		status = make_key(feed, event, def, def->n_keys, def->index, false, thread);
+		status = model_periods_make_key(feed, event, def, def->n_keys, def->index, false,
+						thread);
 	if (status <= 0)
 		return status;
 	period = malloc(sizeof(*period));
@@ -406,11 +409,11 @@ static int begin_one(struct ky_feed *feed, const struct ky_event *event,
 				       .cpu_id = event->cpu_id,
 				       .parent = parent};
 	ky_strbuf_clear(&open->text);
-	capture(feed, event, def, false);
+	model_periods_capture(feed, event, def, false);
 	if (open->text.len)
 		period->captured = strdup(ky_strbuf_text(&open->text));
 	if (!ky_strbuf_failed(&open->text) && (!open->text.len || period->captured))
-		period->stack = add_stack(open);
+		period->stack = model_periods_add_stack(open);
 	if (!period->stack) {
 		free_open(period);
 		return KYMO_E_MEMORY;

@@ -141,7 +141,7 @@ int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 enum wake { WAKING, WAKEUP, WAKEUP_NEW };
 
 /* Was the beginning of this waking seen? Where it was on a CPU without a record, or lost, it was not. */
-static bool is_whole(struct ky_host *host, struct ky_thread *thread, enum wake wake)
+static bool model_sched_is_whole(struct ky_host *host, struct ky_thread *thread, enum wake wake)
 {
 	bool announced = thread->announced;
 
@@ -172,7 +172,7 @@ static int on_wake(struct ky_feed *feed, const struct ky_event *event,
 		thread->unannounced = false;
 		return ky_wait_complete(feed, event, info, thread);
 	}
-	whole = is_whole(feed->host, thread, wake);
+	whole = model_sched_is_whole(feed->host, thread, wake);
 	if (!(feed->model->subjects & KY_ABOUT_WAITS))
 		return 0;
 	/* Woken anew while it waited for a CPU without a record: it ran there, and slept. */

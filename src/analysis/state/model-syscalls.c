@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* May events of the call be missing? */
-static bool is_torn(const struct ky_thread *thread, int64_t begin_ns)
+static bool model_syscalls_is_torn(const struct ky_thread *thread, int64_t begin_ns)
 {
 	return begin_ns < thread->host->torn_until_ns || begin_ns < thread->stray_ns;
 }
@@ -29,7 +29,7 @@ int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_ca
 		.end_ns = ns,
 	};
 	/* The call may have returned in the gap; the end of a thread is certain. */
-	if (is_torn(thread, call.begin_ns) && outcome != KY_CALL_EXITED)
+	if (model_syscalls_is_torn(thread, call.begin_ns) && outcome != KY_CALL_EXITED)
 		call.outcome = KY_CALL_TORN;
 	call.cpu_id = thread->syscall.cpu_id;
 	thread->syscall.id = KY_NO_SYSCALL;
@@ -86,7 +86,7 @@ int ky_on_syscall_entry(struct ky_feed *feed, const struct ky_event *event,
 }
 
 /* An exit whose entry was not seen. */
-static enum ky_call_outcome headless(const struct ky_thread *thread)
+static enum ky_call_outcome model_syscalls_headless(const struct ky_thread *thread)
 {
 	if (!thread->returned)
 		return thread->born ? KY_CALL_BIRTH : KY_CALL_HEADLESS;
@@ -96,7 +96,7 @@ static enum ky_call_outcome headless(const struct ky_thread *thread)
 }
 
 /* Tell of a call that is over, as far as it is in the focus. */
-static int tell(struct ky_model *model, const struct ky_call *call)
+static int model_syscalls_tell(struct ky_model *model, const struct ky_call *call)
 {
 	if (!ky_model_tells(model, call->thread, call->cpu_id))
 		return 0;
@@ -127,10 +127,10 @@ int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
 	call.thread = thread;
 	call.begin_ns = INT64_MIN;
 	if (thread->syscall.id == KY_NO_SYSCALL)
-		call.outcome = headless(thread);
+		call.outcome = model_syscalls_headless(thread);
 	else
 		call.begin_ns = thread->syscall.begin_ns;
-	if (call.outcome == KY_CALL_DONE && is_torn(thread, call.begin_ns))
+	if (call.outcome == KY_CALL_DONE && model_syscalls_is_torn(thread, call.begin_ns))
 		call.outcome = KY_CALL_TORN;
 	call.has_ret = info->fields[KY_SYSCALL_RET].cls != NULL;
 	call.ret = ky_get_i64(event, &info->fields[KY_SYSCALL_RET], 0);
@@ -139,7 +139,7 @@ int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
 	thread->syscall.id = KY_NO_SYSCALL;
 	if (call.syscall == KY_NO_SYSCALL)
 		return 0;
-	status = tell(feed->model, &call);
+	status = model_syscalls_tell(feed->model, &call);
 	/* It is over, but what it began with is still there. */
 	if (status >= 0 && call.outcome == KY_CALL_DONE && thread->syscall.row &&
 	    feed->model->subjects & (KY_ABOUT_FILES | KY_ABOUT_FUTEX))

@@ -12,7 +12,8 @@
 #define TASK_STATES	     0xff
 
 /* @thread waits for CPU @cpu now, or for none (KY_UNKNOWN, or one that was never seen). */
-static int count(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
+static int model_wait_count(struct ky_model *model, struct ky_thread *thread, int32_t cpu,
+			    int64_t ns)
 {
 	struct ky_cpu *from = thread->queue, *to = NULL;
 	int status = 0;
@@ -45,8 +46,8 @@ static int drop_off(struct ky_model *model, struct ky_thread *thread)
 }
 
 /* @woken: of struct ky_time_off. */
-static int flush(struct ky_model *model, struct ky_thread *thread, const struct ky_wait *woken,
-		 int64_t ns)
+static int model_wait_flush(struct ky_model *model, struct ky_thread *thread,
+			    const struct ky_wait *woken, int64_t ns)
 {
 	int64_t begin = thread->off_ns;
 	uint32_t cpu = thread->cpu < 0 ? UINT32_MAX : (uint32_t)thread->cpu;
@@ -64,13 +65,13 @@ static int flush(struct ky_model *model, struct ky_thread *thread, const struct 
 
 int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns)
 {
-	return flush(model, thread, NULL, ns);
+	return model_wait_flush(model, thread, NULL, ns);
 }
 
 static int go_off(struct ky_model *model, struct ky_thread *thread, enum ky_off_kind kind,
 		  const struct ky_wait *woken, int64_t ns)
 {
-	int status = flush(model, thread, woken, ns);
+	int status = model_wait_flush(model, thread, woken, ns);
 
 	thread->off = kind;
 	thread->off_ns = thread->left_ns = ns;
@@ -126,11 +127,11 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 	/* A sched_wakeup from before: no sched_waking that comes now belongs to it. */
 	thread->unannounced = false;
 	if (kind != KY_OFF_READY)
-		return status < 0 ? status : count(feed->model, thread, KY_UNKNOWN, ns);
+		return status < 0 ? status : model_wait_count(feed->model, thread, KY_UNKNOWN, ns);
 	if (status < 0)
 		return status;
 	thread->wait = (struct ky_wait){.kind = KY_WAIT_PREEMPTED, .begin_ns = ns};
-	return count(feed->model, thread, (int32_t)feed->cpu->id, ns);
+	return model_wait_count(feed->model, thread, (int32_t)feed->cpu->id, ns);
 }
 
 static struct ky_wait woken_by(struct ky_feed *feed, const struct ky_event *event,
@@ -154,7 +155,7 @@ int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 	if (thread->wait.kind && thread->wait.begin_ns < thread->host->blind_until_ns)
 		thread->wait.kind = KY_WAIT_NONE;
 	if (thread->running || thread->wait.kind)
-		return thread->running ? 0 : count(feed->model, thread, cpu, event->ns);
+		return thread->running ? 0 : model_wait_count(feed->model, thread, cpu, event->ns);
 	thread->wait = woken_by(feed, event, info);
 	/* Only sched_waking has the waker and its time. */
 	if (!whole)
@@ -162,7 +163,7 @@ int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 	thread->woken = thread->wait;
 	status =
 		go_off(feed->model, thread, KY_OFF_READY, whole ? &thread->woken : NULL, event->ns);
-	return status < 0 ? status : count(feed->model, thread, cpu, event->ns);
+	return status < 0 ? status : model_wait_count(feed->model, thread, cpu, event->ns);
 }
 
 /* A switch to the thread ended its wait. */
@@ -204,7 +205,7 @@ int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu 
 
 	if (!(model->subjects & KY_ABOUT_WAITS))
 		return 0;
-	status = count(model, thread, KY_UNKNOWN, ns);
+	status = model_wait_count(model, thread, KY_UNKNOWN, ns);
 	if (switched && status >= 0)
 		status = ky_wait_flush(model, thread, ns);
 	else if (status >= 0)
@@ -221,7 +222,7 @@ int ky_wait_forget(struct ky_model *model, struct ky_thread *thread, int64_t ns)
 	int status = drop_off(model, thread);
 
 	thread->wait.kind = KY_WAIT_NONE;
-	return status < 0 ? status : count(model, thread, KY_UNKNOWN, ns);
+	return status < 0 ? status : model_wait_count(model, thread, KY_UNKNOWN, ns);
 }
 
 int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
@@ -232,5 +233,5 @@ int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, 
 			     : 0;
 
 	thread->cpu = cpu;
-	return status < 0 || !thread->queue ? status : count(model, thread, cpu, ns);
+	return status < 0 || !thread->queue ? status : model_wait_count(model, thread, cpu, ns);
 }

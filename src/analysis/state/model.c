@@ -234,7 +234,7 @@ static void enter_stream(struct ky_feed *feed, const struct ky_stream *stream)
 /* Another CPU may have decoded it. */
 #define PREFETCH_EVENTS 8
 
-static inline void fetch(const struct ky_event *event)
+static inline void state_model_fetch(const struct ky_event *event)
 {
 	__builtin_prefetch(event + PREFETCH_EVENTS);
 	__builtin_prefetch(event->packet->data + event->begin_bits / 8);
@@ -275,7 +275,7 @@ static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 		const struct ky_event *event = &batch->events[i];
 
 		if (i + PREFETCH_EVENTS < batch->n_events)
-			fetch(&batch->events[i + PREFETCH_EVENTS]);
+			state_model_fetch(&batch->events[i + PREFETCH_EVENTS]);
 		if (event->packet != packet) {
 			packet = event->packet;
 			enter_stream(feed, ky_batch_stream(batch, event));

@@ -31,12 +31,12 @@ fail(struct parser *p, int code, const char *fmt, ...)
 	return code;
 }
 
-static int bad(struct parser *p, const char *what)
+static int periods_bad(struct parser *p, const char *what)
 {
 	return fail(p, KYMO_E_INVALID, "%s", what);
 }
 
-static char *trim(char *text)
+static char *periods_trim(char *text)
 {
 	char *end = text + strlen(text);
 
@@ -71,15 +71,16 @@ static char *next_part(char **rest, char sep)
 		} else if (*at == sep && depth <= 0) {
 			*at = '\0';
 			*rest = at + 1;
-			return trim(begin);
+			return periods_trim(begin);
 		}
 	}
 	*rest = NULL;
-	return trim(begin);
+	return periods_trim(begin);
 }
 
 /* @text as an expression; @what it is, for messages. */
-static int compile(struct parser *p, const char *what, const char *text, struct ky_filter **filter)
+static int periods_compile(struct parser *p, const char *what, const char *text,
+			   struct ky_filter **filter)
 {
 	struct kymo_error err;
 	int status;
@@ -106,18 +107,18 @@ static int compile(struct parser *p, const char *what, const char *text, struct 
 
 static int parse_key(struct parser *p, char *text, struct ky_period_key *key)
 {
-	char *rest = text, *begin = next_part(&rest, '='), *end = rest ? trim(rest) : NULL;
+	char *rest = text, *begin = next_part(&rest, '='), *end = rest ? periods_trim(rest) : NULL;
 	int status = 0;
 
 	if (strcmp(begin, "$thread") != 0)
-		status = compile(p, "key", begin, &key->begin);
+		status = periods_compile(p, "key", begin, &key->begin);
 	if (status < 0)
 		return status;
 	key->end = key->begin;
 	if (!end)
 		return 0;
 	key->end = NULL;
-	return strcmp(end, "$thread") == 0 ? 0 : compile(p, "key", end, &key->end);
+	return strcmp(end, "$thread") == 0 ? 0 : periods_compile(p, "key", end, &key->end);
 }
 
 static int parse_keys(struct parser *p, struct ky_period_def *def, char *text)
@@ -128,7 +129,7 @@ static int parse_keys(struct parser *p, struct ky_period_def *def, char *text)
 		int status;
 
 		if (def->n_keys == KY_PERIOD_KEYS_MAX)
-			return bad(p, "more than four keys");
+			return periods_bad(p, "more than four keys");
 		status = parse_key(p, part, &def->keys[def->n_keys++]);
 		if (status < 0)
 			return status;
@@ -145,8 +146,8 @@ static int parse_captures(struct parser *p, struct ky_period_def *def, char *tex
 		struct ky_capture capture = {.name = name, .at_end = at_end};
 		int status;
 
-		value = value ? trim(value) : name;
-		status = compile(p, "capture", value, &capture.value);
+		value = value ? periods_trim(value) : name;
+		status = periods_compile(p, "capture", value, &capture.value);
 		if (status < 0)
 			return status;
 		if (ky_vec_push(&def->captures, capture) < 0)
@@ -155,7 +156,7 @@ static int parse_captures(struct parser *p, struct ky_period_def *def, char *tex
 	return 0;
 }
 
-static const struct ky_period_def *find(const struct ky_periods *periods, const char *name)
+static const struct ky_period_def *periods_find(const struct ky_periods *periods, const char *name)
 {
 	ky_vec_foreach(&periods->defs, def) {
 		if (strcmp((*def)->name, name) == 0)
@@ -165,25 +166,25 @@ static const struct ky_period_def *find(const struct ky_periods *periods, const 
 }
 
 /* "NAME", "NAME(PARENT)" */
-static int parse_name(struct parser *p, struct ky_period_def *def, char *text)
+static int periods_parse_name(struct parser *p, struct ky_period_def *def, char *text)
 {
 	char *open = strchr(text, '('), *close = strrchr(text, ')');
 	const char *parent = NULL;
 
 	if (open && (!close || close < open || close[1]))
-		return bad(p, "its name must be NAME or NAME(PARENT)");
+		return periods_bad(p, "its name must be NAME or NAME(PARENT)");
 	if (open) {
 		*open = *close = '\0';
-		parent = trim(open + 1);
-		text = trim(text);
-		def->parent = find(p->periods, parent);
+		parent = periods_trim(open + 1);
+		text = periods_trim(text);
+		def->parent = periods_find(p->periods, parent);
 		if (!def->parent)
 			return fail(p, KYMO_E_INVALID, "no period '%s' is defined before it",
 				    parent);
 	}
 	if (!*text)
-		return bad(p, "it has no name; write NAME : BEGIN : END");
-	if (find(p->periods, text))
+		return periods_bad(p, "it has no name; write NAME : BEGIN : END");
+	if (periods_find(p->periods, text))
 		return fail(p, KYMO_E_INVALID, "another period has the name '%s'", text);
 	def->name = text;
 	return 0;
@@ -202,15 +203,15 @@ static int parse_parts(struct parser *p, struct ky_period_def *def, char *rest)
 	int status;
 
 	if (!end)
-		return bad(p, "NAME : BEGIN : END is wanted");
-	status = parse_name(p, def, name);
+		return periods_bad(p, "NAME : BEGIN : END is wanted");
+	status = periods_parse_name(p, def, name);
 	if (!status)
-		status = compile(p, "begin", begin, &def->begin);
+		status = periods_compile(p, "begin", begin, &def->begin);
 	if (!status)
-		status = compile(p, "end", end, &def->end);
+		status = periods_compile(p, "end", end, &def->end);
 	part = status < 0 ? NULL : next_part(&rest, ':');
 	if (part && says_by(part)) {
-		status = parse_keys(p, def, trim(part + 2));
+		status = parse_keys(p, def, periods_trim(part + 2));
 		part = status < 0 ? NULL : next_part(&rest, ':');
 	} else {
 		def->n_keys = 1; /* the thread */
@@ -219,11 +220,11 @@ static int parse_parts(struct parser *p, struct ky_period_def *def, char *rest)
 		if (*part)
 			status = parse_captures(p, def, part, at_end);
 		if (at_end && rest)
-			return bad(p, "there is text after the captures of its end");
+			return periods_bad(p, "there is text after the captures of its end");
 		at_end = true;
 	}
 	if (status >= 0 && def->parent && def->n_keys < def->parent->n_keys)
-		return bad(p, "it needs the keys of its parent before others of its own");
+		return periods_bad(p, "it needs the keys of its parent before others of its own");
 	return status;
 }
 

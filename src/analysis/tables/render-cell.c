@@ -9,7 +9,7 @@
 #include "base/foreign.h"
 
 /* With up to three decimals, halves upwards; a log has some of them in each line, and libc formats slowly. */
-static void add_fixed(struct ky_strbuf *out, double value, int decimals)
+static void render_cell_add_fixed(struct ky_strbuf *out, double value, int decimals)
 {
 	static const uint32_t powers[] = {1, 10, 100, 1000};
 	uint64_t scaled;
@@ -44,7 +44,7 @@ static void add_duration(struct ky_strbuf *out, double ns, bool padded)
 	decimals = ns < 9.9995 ? 3 : ns < 99.995 ? 2 : 1;
 	if (unit == 0 && ns == floor(ns))
 		decimals = 0;
-	add_fixed(out, ns, decimals);
+	render_cell_add_fixed(out, ns, decimals);
 	ky_strbuf_addc(out, ' ');
 	ky_strbuf_adds(out, units[unit]);
 	/* "s" as wide as the others, so that numbers stand under each other */
@@ -68,19 +68,19 @@ static void add_size(struct ky_strbuf *out, double bytes)
 		unit++;
 	}
 	decimals = !unit ? 0 : bytes < 9.9995 ? 3 : bytes < 99.995 ? 2 : 1;
-	add_fixed(out, bytes, decimals);
+	render_cell_add_fixed(out, bytes, decimals);
 	ky_strbuf_addc(out, ' ');
 	ky_strbuf_adds(out, units[unit]);
 }
 
-static void add_irq(struct ky_strbuf *out, const struct ky_irq_id *irq)
+static void render_cell_add_irq(struct ky_strbuf *out, const struct ky_irq_id *irq)
 {
 	if (irq->nr >= 0)
 		ky_strbuf_addf(out, "%d%s", irq->nr, irq->name[0] ? " " : "");
 	ky_foreign_adds(out, irq->name);
 }
 
-static void add_tally(struct ky_strbuf *out, const struct ky_tally *tally)
+static void render_cell_add_tally(struct ky_strbuf *out, const struct ky_tally *tally)
 {
 	for (size_t i = 0; i < tally->n_items; i++) {
 		ky_strbuf_adds(out, i ? ", " : "");
@@ -90,7 +90,7 @@ static void add_tally(struct ky_strbuf *out, const struct ky_tally *tally)
 	}
 }
 
-static void add_number(struct ky_strbuf *out, const struct ky_cell *cell)
+static void render_cell_add_number(struct ky_strbuf *out, const struct ky_cell *cell)
 {
 	if (cell->type == KY_VALUE_U64)
 		ky_strbuf_addu(out, cell->u);
@@ -152,14 +152,14 @@ void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
 		add_duration(out, ky_cell_number(cell), true);
 		break;
 	case KY_CELL_RATIO:
-		add_fixed(out, ky_cell_number(cell) * 100, 2);
+		render_cell_add_fixed(out, ky_cell_number(cell) * 100, 2);
 		ky_strbuf_adds(out, " %");
 		break;
 	case KY_CELL_PROCESS:
 		ky_foreign_adds(out, cell->process->comm[0] ? cell->process->comm : "?");
 		break;
 	case KY_CELL_TALLY:
-		add_tally(out, cell->tally);
+		render_cell_add_tally(out, cell->tally);
 		break;
 	case KY_CELL_TEXT:
 	case KY_CELL_SYSCALL:
@@ -169,13 +169,13 @@ void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
 		ky_foreign_adds(out, cell->text);
 		break;
 	case KY_CELL_IRQ:
-		add_irq(out, cell->irq);
+		render_cell_add_irq(out, cell->irq);
 		break;
 	case KY_CELL_SIZE:
 		add_size(out, ky_cell_number(cell));
 		break;
 	case KY_CELL_RATE:
-		add_fixed(out, ky_cell_number(cell), 2);
+		render_cell_add_fixed(out, ky_cell_number(cell), 2);
 		break;
 	case KY_CELL_ADDRESS:
 		ky_strbuf_addf(out, "0x%llx", (unsigned long long)cell->u);
@@ -186,7 +186,7 @@ void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
 	case KY_CELL_COUNT:
 	case KY_CELL_NUMBER:
 	case KY_CELL_CPU:
-		add_number(out, cell);
+		render_cell_add_number(out, cell);
 		break;
 	}
 }

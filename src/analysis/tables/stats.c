@@ -195,7 +195,7 @@ static inline unsigned int slot_cell(uint64_t slot)
 }
 
 /* Where the search for @cell begins. */
-static inline uint32_t home_of(const struct ky_stats_cells *cells, unsigned int cell)
+static inline uint32_t stats_home_of(const struct ky_stats_cells *cells, unsigned int cell)
 {
 	return (cell * 0x9e3779b1u >> 16) & cells->mask;
 }
@@ -203,7 +203,7 @@ static inline uint32_t home_of(const struct ky_stats_cells *cells, unsigned int 
 /* The slot of @cell, or the empty one where it belongs. */
 static inline uint64_t *find_slot(struct ky_stats_cells *cells, unsigned int cell)
 {
-	uint32_t i = home_of(cells, cell);
+	uint32_t i = stats_home_of(cells, cell);
 
 	while (cells->slots[i] && slot_cell(cells->slots[i]) != cell)
 		i = (i + 1) & cells->mask;
@@ -242,7 +242,7 @@ static int grow_cells(struct ky_stats *stats)
 	return 0;
 }
 
-static int add_cell(struct ky_stats *stats, unsigned int cell, uint64_t count)
+static int stats_add_cell(struct ky_stats *stats, unsigned int cell, uint64_t count)
 {
 	uint64_t *slot = find_slot(stats->cells, cell);
 
@@ -268,8 +268,8 @@ static int spread(struct ky_stats *stats)
 	if (!stats->cells && grow_cells(stats) < 0)
 		return KYMO_E_MEMORY;
 	for (uint32_t i = 0; i < stats->n_samples; i++)
-		__builtin_prefetch(
-			&stats->cells->slots[home_of(stats->cells, cell_of(stats->samples[i]))]);
+		__builtin_prefetch(&stats->cells->slots[stats_home_of(stats->cells,
+								      cell_of(stats->samples[i]))]);
 	add_moments(&stats->cells->moments, stats->samples, stats->n_samples);
 	while (stats->n_samples) {
 		unsigned int cell = cell_of(stats->samples[--stats->n_samples]);
@@ -277,7 +277,7 @@ static int spread(struct ky_stats *stats)
 
 		if (__builtin_expect(*slot != 0, 1))
 			*slot += UINT64_C(1) << CELL_BITS;
-		else if (add_cell(stats, cell, 1) < 0)
+		else if (stats_add_cell(stats, cell, 1) < 0)
 			return KYMO_E_MEMORY;
 	}
 	return 0;
@@ -311,8 +311,8 @@ static int merge_cells(struct ky_stats *stats, const struct ky_stats *from)
 
 	for (uint32_t i = 0; !status && i <= cells->mask; i++) {
 		if (cells->slots[i])
-			status = add_cell(stats, slot_cell(cells->slots[i]),
-					  cells->slots[i] >> CELL_BITS);
+			status = stats_add_cell(stats, slot_cell(cells->slots[i]),
+						cells->slots[i] >> CELL_BITS);
 	}
 	stats->count += cells->moments.count;
 	merge_moments(&stats->cells->moments, &cells->moments);
@@ -320,7 +320,7 @@ static int merge_cells(struct ky_stats *stats, const struct ky_stats *from)
 }
 
 /* @stats is empty. */
-static int copy(struct ky_stats *stats, const struct ky_stats *from)
+static int stats_copy(struct ky_stats *stats, const struct ky_stats *from)
 {
 	size_t size;
 
@@ -346,7 +346,7 @@ int ky_stats_merge(struct ky_stats *stats, const struct ky_stats *from)
 	int status = 0;
 
 	if (!stats->count)
-		return copy(stats, from);
+		return stats_copy(stats, from);
 	if (from->cells) {
 		/* There are cells from 32 samples on only, so that there is room for all of them. */
 		if (stats->room < KY_STATS_EXACT)
@@ -371,7 +371,7 @@ static int compare_u64(const void *a, const void *b)
 }
 
 /* Nearest rank. The small term keeps 29 of 100 samples at 29, whatever binary fractions make of it. */
-static uint64_t rank_of(const struct ky_stats *stats, double percent)
+static uint64_t stats_rank_of(const struct ky_stats *stats, double percent)
 {
 	uint64_t rank =
 		(uint64_t)ceil((long double)percent * (long double)stats->count / 100 - 1e-9L);
@@ -404,7 +404,7 @@ static void ranks_in_cells(const struct ky_stats *stats, const double *percents,
 		counts[cell_of(stats->samples[i])]++;
 	seen = counts[cell];
 	for (size_t i = 0; i < n; i++) {
-		uint64_t rank = rank_of(stats, percents[i]);
+		uint64_t rank = stats_rank_of(stats, percents[i]);
 
 		while (seen < rank && cell < high)
 			seen += counts[++cell];
@@ -427,7 +427,7 @@ void ky_stats_percentiles(const struct ky_stats *stats, const double *percents, 
 	memcpy(sorted, stats->samples, stats->n_samples * sizeof(*sorted));
 	qsort(sorted, stats->n_samples, sizeof(*sorted), compare_u64);
 	for (size_t i = 0; i < n; i++) {
-		uint64_t rank = rank_of(stats, percents[i]);
+		uint64_t rank = stats_rank_of(stats, percents[i]);
 
 		values[i] = sorted[(rank < stats->count ? rank : stats->count) - 1];
 	}

@@ -64,7 +64,7 @@ const struct ky_cell *ky_table_cells(const struct ky_table *table, size_t row)
 	return table->cells.data + row * table->def->n_columns;
 }
 
-static const char *copy_of(struct ky_table *table, const char *text)
+static const char *table_copy_of(struct ky_table *table, const char *text)
 {
 	char *copy = ky_arena_strdup(&table->arena, text);
 
@@ -74,7 +74,7 @@ static const char *copy_of(struct ky_table *table, const char *text)
 
 void ky_cell_text(struct ky_table *table, struct ky_cell *cell, const char *text)
 {
-	*cell = (struct ky_cell){.type = KY_VALUE_TEXT, .text = copy_of(table, text)};
+	*cell = (struct ky_cell){.type = KY_VALUE_TEXT, .text = table_copy_of(table, text)};
 }
 
 void ky_cell_process(struct ky_table *table, struct ky_cell *cell, int32_t tid, int32_t pid,
@@ -88,8 +88,8 @@ void ky_cell_process(struct ky_table *table, struct ky_cell *cell, int32_t tid, 
 	}
 	process->tid = tid;
 	process->pid = pid;
-	process->comm = copy_of(table, comm);
-	process->host = host ? copy_of(table, host) : NULL;
+	process->comm = table_copy_of(table, comm);
+	process->host = host ? table_copy_of(table, host) : NULL;
 	*cell = (struct ky_cell){.type = KY_VALUE_PROCESS, .process = process};
 }
 
@@ -106,7 +106,7 @@ void ky_cell_tally(struct ky_table *table, struct ky_cell *cell, const struct ky
 	}
 	tally->n_items = n_items;
 	for (size_t i = 0; i < n_items; i++) {
-		tally->items[i].name = copy_of(table, items[i].name);
+		tally->items[i].name = table_copy_of(table, items[i].name);
 		tally->items[i].count = items[i].count;
 	}
 	*cell = (struct ky_cell){.type = KY_VALUE_TALLY, .tally = tally};
@@ -121,7 +121,7 @@ void ky_cell_irq(struct ky_table *table, struct ky_cell *cell, const char *kind,
 		table->failed = true;
 		return;
 	}
-	*irq = (struct ky_irq_id){kind, nr, copy_of(table, name)};
+	*irq = (struct ky_irq_id){kind, nr, table_copy_of(table, name)};
 	*cell = (struct ky_cell){.type = KY_VALUE_IRQ, .irq = irq};
 }
 
@@ -250,7 +250,7 @@ static void reorder(struct ky_table *table, const struct ky_cell **rows)
 	free(rows);
 }
 
-static const struct ky_cell **list_rows(const struct ky_table *table)
+static const struct ky_cell **table_list_rows(const struct ky_table *table)
 {
 	size_t n_rows = ky_table_n_rows(table);
 	const struct ky_cell **rows = malloc(n_rows * sizeof(*rows));
@@ -268,7 +268,7 @@ void ky_table_sort_then(struct ky_table *table, size_t column, bool ascending, s
 
 	if (ky_table_n_rows(table) < 2)
 		return;
-	rows = list_rows(table);
+	rows = table_list_rows(table);
 	if (rows)
 		qsort_r(rows, ky_table_n_rows(table), sizeof(*rows), compare_rows, keys);
 	reorder(table, rows);
@@ -306,7 +306,7 @@ void ky_table_sort_groups(struct ky_table *table, size_t column, bool ascending)
 
 	if (n_rows < 2)
 		return;
-	rows = list_rows(table);
+	rows = table_list_rows(table);
 	key.best = malloc(n_rows * sizeof(*key.best));
 	for (size_t i = 0, begin = 0; rows && key.best && i < n_rows; i++) {
 		if (!ky_cell_equal(rows[i], rows[begin]))

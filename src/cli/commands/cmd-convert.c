@@ -228,7 +228,7 @@ struct maker {
 	int fd;
 };
 
-static struct ky_sink *make_sink(void *data)
+static struct ky_sink *cmd_convert_make_sink(void *data)
 {
 	const struct maker *maker = data;
 
@@ -240,7 +240,7 @@ static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 {
 	const struct convert_options *options = maker->options;
 	const struct ky_lines lines = {
-		.make = make_sink,
+		.make = cmd_convert_make_sink,
 		.data = maker,
 		.fd = maker->fd,
 		.gmt = options->text.clock_gmt,
@@ -431,7 +431,7 @@ static int convert_live(const struct format *format, const struct convert_option
 	struct maker maker = {format, options, -1};
 	const struct ky_print_live live = {
 		.run = follow_run(options, n_args, args),
-		.make = make_sink,
+		.make = cmd_convert_make_sink,
 		.begin = begin_lines,
 		.data = &maker,
 	};
@@ -450,8 +450,8 @@ static int convert_live(const struct format *format, const struct convert_option
 }
 
 /* Output that appears only when it is complete: the end of the recordings comes first. */
-static int wait_for_end(const struct convert_options *options, int n_args, char **args,
-			struct kymo_error *err)
+static int cmd_convert_wait_for_end(const struct convert_options *options, int n_args, char **args,
+				    struct kymo_error *err)
 {
 	const struct ky_follow_run run = follow_run(options, n_args, args);
 	int ret = ky_cli_follow(&run, err);
@@ -478,8 +478,8 @@ static int convert_set(const struct ky_trace_set *set, const struct format *form
 }
 
 /* Options that say nothing about @format are mistakes. Returns 0 or KY_EXIT_USAGE. */
-static int check_options(const struct ky_command *command, const struct format *format,
-			 const struct convert_options *options)
+static int cmd_convert_check_options(const struct ky_command *command, const struct format *format,
+				     const struct convert_options *options)
 {
 	if (options->words.fields.len && !(format->flags & FORMAT_HAS_FIELDS))
 		return ky_cli_usage(command, "--fields needs --to csv or --to text");
@@ -522,7 +522,8 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 				    "unknown format '%s'; try text, json, csv, ctf1.8, "
 				    "ctf2, perfetto or details",
 				    options->to);
-	if (check_options(command, format, options) || ky_cli_check_live(command, &options->live))
+	if (cmd_convert_check_options(command, format, options) ||
+	    ky_cli_check_live(command, &options->live))
 		return KY_EXIT_USAGE;
 	if (options->live.on && ky_cli_unfit_for_live(&options->select))
 		return ky_cli_usage(command, "--live and %s exclude each other",
@@ -536,7 +537,7 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 			ky_cli_damage_end(convert_live(format, options, n_args, args, &err), &err),
 			&err);
 	if (ret == KYMO_OK && options->live.on)
-		ret = wait_for_end(options, n_args, args, &err);
+		ret = cmd_convert_wait_for_end(options, n_args, args, &err);
 	if (ret == KYMO_OK)
 		ret = ky_cli_open(&set, args, n_args, &options->input, true, &err);
 	if (ret == KYMO_OK) {

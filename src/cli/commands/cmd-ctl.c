@@ -25,8 +25,8 @@ struct options {
 	bool stop;
 };
 
-static int ask(const struct ky_control_socket_place *place, const char *what, const char *pattern,
-	       const struct options *options, struct kymo_error *err)
+static int cmd_ctl_ask(const struct ky_control_socket_place *place, const char *what,
+		       const char *pattern, const struct options *options, struct kymo_error *err)
 {
 	struct ky_control_socket_message request = {.len = 0}, answer;
 	bool enables = strcmp(what, "enable") == 0;
@@ -139,25 +139,25 @@ static int ask_all(const struct ky_control_socket_place *place, const struct opt
 		{"disable-kernel", &options->disable_kernel},
 		{"enable-kernel", &options->enable_kernel},
 	};
-	int ret = options->pause ? ask(place, "pause", "", options, err) : KYMO_OK;
+	int ret = options->pause ? cmd_ctl_ask(place, "pause", "", options, err) : KYMO_OK;
 
 	if (!ret && options->clear)
-		ret = ask(place, "clear", "", options, err);
+		ret = cmd_ctl_ask(place, "clear", "", options, err);
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		for (size_t k = 0; k < changes[i].patterns->len && !ret; k++)
-			ret = ask(place, changes[i].what, changes[i].patterns->items[k], options,
-				  err);
+			ret = cmd_ctl_ask(place, changes[i].what, changes[i].patterns->items[k],
+					  options, err);
 	}
 	if (!ret)
 		ret = ask_choices(place, options, err);
 	if (!ret && options->resume)
-		ret = ask(place, "resume", "", options, err);
+		ret = cmd_ctl_ask(place, "resume", "", options, err);
 	if (!ret && options->status)
 		ret = ky_ctl_print_status(place, options->json, err);
-	return !ret && options->stop ? ask(place, "stop", "", options, err) : ret;
+	return !ret && options->stop ? cmd_ctl_ask(place, "stop", "", options, err) : ret;
 }
 
-static bool has_event(const struct ky_programs *programs, const char *pattern)
+static bool cmd_ctl_has_event(const struct ky_programs *programs, const char *pattern)
 {
 	char name[KY_USER_EVENT_NAME_BYTES];
 	struct ky_user_event event;
@@ -180,7 +180,7 @@ static void warn_of_unknown(const struct options *options)
 
 	if (options->enable.len && ky_programs_scan(&programs, &err) == 0) {
 		for (size_t i = 0; i < options->enable.len; i++) {
-			if (!has_event(&programs, options->enable.items[i]))
+			if (!cmd_ctl_has_event(&programs, options->enable.items[i]))
 				ky_log_warning(
 					&ky_cli_log,
 					"no running program has an event that matches '%s'; the "

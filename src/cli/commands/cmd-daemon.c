@@ -8,7 +8,7 @@ struct options {
 	const char *profiles, *output, *socket;
 };
 
-static void defaults(void *data)
+static void cmd_daemon_defaults(void *data)
 {
 	struct options *options = data;
 
@@ -78,7 +78,7 @@ const struct ky_command ky_command_daemon = {
 	.see_also = "record sessions stop",
 	.options = option_defs,
 	.options_size = sizeof(struct options),
-	.defaults = defaults,
+	.defaults = cmd_daemon_defaults,
 	.max_args = 0,
 	.run = run_daemon,
 };

@@ -56,7 +56,7 @@ static void print_wrapped(const char *foreign, int indent, int width)
 	ky_strbuf_fini(&shown);
 }
 
-static void print_text(const struct ky_doctor *doctor)
+static void cmd_doctor_print_text(const struct ky_doctor *doctor)
 {
 	static const char *const colours[] = {"\033[32m", "\033[33m", "\033[1;31m"};
 	bool colour = ky_cli_colour(stdout);
@@ -84,7 +84,7 @@ static void print_text(const struct ky_doctor *doctor)
 		puts("\nkymo record does not work here: see 'fail' above.");
 }
 
-static int print_json(const struct ky_doctor *doctor, struct kymo_error *err)
+static int cmd_doctor_print_json(const struct ky_doctor *doctor, struct kymo_error *err)
 {
 	json_t *root = json_object(), *checks = json_array();
 
@@ -118,8 +118,8 @@ static int run_doctor(const struct ky_command *command, void *opaque, int n_args
 	if (!recording_possible(&doctor) || doctor.failed_memory)
 		code = KY_EXIT_FAIL;
 	if (!options->json)
-		print_text(&doctor);
-	else if (print_json(&doctor, &err) < 0)
+		cmd_doctor_print_text(&doctor);
+	else if (cmd_doctor_print_json(&doctor, &err) < 0)
 		code = ky_cli_error(&err);
 	ky_vec_fini(&doctor.checks);
 	return code;

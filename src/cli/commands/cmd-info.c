@@ -54,7 +54,7 @@ static const struct ky_option_def info_option_defs[] = {
 
 /* ---- collecting -------------------------------------------------------------------------- */
 
-static void add_totals(struct info_totals *totals, const struct ky_stream_summary *stream)
+static void cmd_info_add_totals(struct info_totals *totals, const struct ky_stream_summary *stream)
 {
 	totals->streams++;
 	totals->events += stream->events;
@@ -105,9 +105,9 @@ static int prepare_trace(struct info_trace *t, const struct ky_trace *trace, str
 }
 
 /* Count all streams of all traces at once; summaries and counts are by stream of the set. */
-static int count_streams(struct info *info, const struct ky_trace_set *set,
-			 struct ky_thread_pool *pool, struct kymo_error *damage,
-			 struct kymo_error *err)
+static int cmd_info_count_streams(struct info *info, const struct ky_trace_set *set,
+				  struct ky_thread_pool *pool, struct kymo_error *damage,
+				  struct kymo_error *err)
 {
 	size_t n = set->streams.len, at = 0;
 	struct ky_stream_summary *summaries = calloc(n + 1, sizeof(*summaries));
@@ -129,7 +129,7 @@ static int count_streams(struct info *info, const struct ky_trace_set *set,
 			info->traces[i].streams[j] = summaries[at];
 			ky_vec_foreach(&summaries[at].losses, loss)
 				ky_cli_damage(loss);
-			add_totals(&info->totals, &summaries[at++]);
+			cmd_info_add_totals(&info->totals, &summaries[at++]);
 		}
 	}
 	free(summaries);
@@ -138,8 +138,9 @@ static int count_streams(struct info *info, const struct ky_trace_set *set,
 }
 
 /* The first damage of any stream goes to @damage; the others are counted nevertheless. */
-static int collect(struct info *info, const struct ky_trace_set *set, struct ky_thread_pool *pool,
-		   struct kymo_error *damage, struct kymo_error *err)
+static int cmd_info_collect(struct info *info, const struct ky_trace_set *set,
+			    struct ky_thread_pool *pool, struct kymo_error *damage,
+			    struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -151,7 +152,7 @@ static int collect(struct info *info, const struct ky_trace_set *set, struct ky_
 	for (size_t i = 0; i < info->n_traces && ret == KYMO_OK; i++)
 		ret = prepare_trace(&info->traces[i], set->traces.data[i], err);
 	if (ret == KYMO_OK)
-		ret = count_streams(info, set, pool, damage, err);
+		ret = cmd_info_count_streams(info, set, pool, damage, err);
 	for (size_t i = 0; i < info->n_traces && ret == KYMO_OK; i++)
 		ret = rank_classes(&info->traces[i], err);
 	return ret;
@@ -410,7 +411,8 @@ static void print_totals(const struct info *info)
 		puts("nothing lost");
 }
 
-static int show(const struct info *info, const struct info_options *options, struct kymo_error *err)
+static int cmd_info_show(const struct info *info, const struct info_options *options,
+			 struct kymo_error *err)
 {
 	if (options->json)
 		return ky_info_json(info, err);
@@ -440,12 +442,12 @@ static int collect_in_parallel(struct info *info, const struct ky_trace_set *set
 	ret = ky_thread_pool_new(ky_cli_jobs(options->jobs, set), &pool, err);
 	if (ret < 0)
 		return ret;
-	ret = collect(info, set, pool, damage, err);
+	ret = cmd_info_collect(info, set, pool, damage, err);
 	ky_thread_pool_free(pool);
 	return ret;
 }
 
-static int run_live(const struct info_options *options, int n_args, char **args)
+static int cmd_info_run_live(const struct info_options *options, int n_args, char **args)
 {
 	const struct ky_info_live live = {
 		.run = {.paths = args,
@@ -467,7 +469,8 @@ static int run_live(const struct info_options *options, int n_args, char **args)
 	return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
 }
 
-static int check_options(const struct ky_command *command, const struct info_options *options)
+static int cmd_info_check_options(const struct ky_command *command,
+				  const struct info_options *options)
 {
 	if (ky_cli_check_live(command, &options->live))
 		return KY_EXIT_USAGE;
@@ -485,10 +488,10 @@ static int run_info(const struct ky_command *command, void *data, int n_args, ch
 	struct info info;
 	int ret;
 
-	if (check_options(command, data))
+	if (cmd_info_check_options(command, data))
 		return KY_EXIT_USAGE;
 	if (((struct info_options *)data)->live.on)
-		return run_live(data, n_args, args);
+		return cmd_info_run_live(data, n_args, args);
 	ky_error_clear(&err);
 	ky_error_clear(&damage);
 	ret = ky_cli_open(&set, args, n_args, &((struct info_options *)data)->input, false, &err);
@@ -498,7 +501,7 @@ static int run_info(const struct ky_command *command, void *data, int n_args, ch
 	}
 	ret = collect_in_parallel(&info, &set, data, &damage, &err);
 	if (ret == KYMO_OK)
-		ret = show(&info, data, &err);
+		ret = cmd_info_show(&info, data, &err);
 	info_fini(&info);
 	ky_trace_set_close(&set);
 	if (ret < 0)

@@ -89,7 +89,7 @@ static const char *find_table(const struct ky_report *report, const char *name)
 }
 
 /* "sched", "sched.log", and as in the names of executables "sched-log". */
-static bool choose(const char *name, struct choice *choice)
+static bool cmd_lami_choose(const char *name, struct choice *choice)
 {
 	choice->report = ky_report_find(name);
 	choice->table = NULL;
@@ -111,7 +111,7 @@ static bool choose(const char *name, struct choice *choice)
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-static int put(struct ky_strbuf *out, int code)
+static int cmd_lami_put(struct ky_strbuf *out, int code)
 {
 	ky_cli_write(out);
 	ky_strbuf_fini(out);
@@ -133,7 +133,7 @@ static int tell_error(const struct kymo_error *err)
 	}
 	ky_lami_error(&out, -err->code, text ? text : kymo_status_text(err->code), &ignored);
 	free(text);
-	return put(&out, KY_EXIT_FAIL);
+	return cmd_lami_put(&out, KY_EXIT_FAIL);
 }
 
 static void tell_notes(const struct ky_report_results *results, bool as_progress)
@@ -157,7 +157,7 @@ struct stage {
 	int percent; /* the last one shown */
 };
 
-static void tell_progress(struct stage *stage, const struct ky_batch *batch)
+static void cmd_lami_tell_progress(struct stage *stage, const struct ky_batch *batch)
 {
 	int64_t ns = batch->n_events ? batch->events[batch->n_events - 1].ns : INT64_MIN;
 	double done;
@@ -176,22 +176,22 @@ static void tell_progress(struct stage *stage, const struct ky_batch *batch)
 	fflush(stdout);
 }
 
-static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
+static int cmd_lami_stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct stage *stage = (struct stage *)flow;
 	int ret = ky_flow_next(stage->base.input, batch, err);
 
 	if (ret > 0)
-		tell_progress(stage, batch);
+		cmd_lami_tell_progress(stage, batch);
 	return ret;
 }
 
 static const struct ky_flow_ops stage_ops = {
-	.next = stage_next, .close = ky_stage_close, .broken = ky_stage_broken};
+	.next = cmd_lami_stage_next, .close = ky_stage_close, .broken = ky_stage_broken};
 
 /* Takes *@flow over, on failure too. */
-static int add_progress(const struct ky_trace_set *set, struct ky_flow **flow,
-			struct kymo_error *err)
+static int cmd_lami_add_progress(const struct ky_trace_set *set, struct ky_flow **flow,
+				 struct kymo_error *err)
 {
 	struct stage *stage = calloc(1, sizeof(*stage));
 	int status = stage ? ky_set_range(set, &stage->begin_ns, &stage->end_ns, err)
@@ -210,25 +210,26 @@ static int add_progress(const struct ky_trace_set *set, struct ky_flow **flow,
 	return 0;
 }
 
-static int open_flow(const struct ky_trace_set *set, bool progress, struct ky_flow **flow,
-		     struct kymo_error *err)
+static int cmd_lami_open_flow(const struct ky_trace_set *set, bool progress, struct ky_flow **flow,
+			      struct kymo_error *err)
 {
 	int status = ky_flow_open_set(set, flow, err);
 
 	if (status >= 0)
 		status = ky_cli_damage_stage(*flow, flow, err);
-	return status < 0 || !progress ? status : add_progress(set, flow, err);
+	return status < 0 || !progress ? status : cmd_lami_add_progress(set, flow, err);
 }
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
-static int run_with(const struct choice *choice, const struct ky_trace_set *set,
-		    const struct lami_options *options, const struct ky_report_options *wanted,
-		    struct ky_strbuf *out, struct kymo_error *err)
+static int cmd_lami_run_with(const struct choice *choice, const struct ky_trace_set *set,
+			     const struct lami_options *options,
+			     const struct ky_report_options *wanted, struct ky_strbuf *out,
+			     struct kymo_error *err)
 {
 	struct ky_report_results results = {0};
 	struct ky_flow *flow;
-	int status = open_flow(set, options->output_progress, &flow, err);
+	int status = cmd_lami_open_flow(set, options->output_progress, &flow, err);
 
 	if (status < 0)
 		return status;
@@ -274,7 +275,7 @@ static int analyse(const struct choice *choice, const struct ky_trace_set *set,
 	if (!status)
 		status = set_limit(to, options->limit, err);
 	if (!status)
-		status = run_with(choice, set, options, to, out, err);
+		status = cmd_lami_run_with(choice, set, options, to, out, err);
 	ky_cli_wanted_fini(&wanted);
 	return status;
 }
@@ -298,20 +299,20 @@ static int run_on_traces(const struct choice *choice, char **paths, int n_paths,
 	}
 	/* Results in spite of damage (--recover) stand; that there was some is a warning's matter. */
 	if (status >= 0 || out.len)
-		return put(&out, status < 0 ? KY_EXIT_FAIL : KY_EXIT_OK);
+		return cmd_lami_put(&out, status < 0 ? KY_EXIT_FAIL : KY_EXIT_OK);
 	ky_strbuf_fini(&out);
 	err.code = status;
 	return tell_error(&err) && status == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
 }
 
-static int write_metadata(const struct choice *choice)
+static int cmd_lami_write_metadata(const struct choice *choice)
 {
 	struct ky_strbuf out = KY_STRBUF_INIT;
 	struct kymo_error err;
 
 	ky_error_clear(&err);
 	if (ky_lami_metadata(&out, choice->report, &err) == 0)
-		return put(&out, KY_EXIT_OK);
+		return cmd_lami_put(&out, KY_EXIT_OK);
 	ky_strbuf_fini(&out);
 	return tell_error(&err);
 }
@@ -329,10 +330,10 @@ static int run_lami(const struct ky_command *command, void *data, int n_args, ch
 	if (n_args < 1)
 		return ky_cli_usage(command, "no report given; 'kymo report --list' lists the "
 					     "reports");
-	if (!choose(args[0], &choice))
+	if (!cmd_lami_choose(args[0], &choice))
 		return ky_cli_unknown_report(command, args[0]);
 	if (options->metadata)
-		return write_metadata(&choice);
+		return cmd_lami_write_metadata(&choice);
 	if (n_args < 2)
 		return ky_cli_usage(command, "no trace given; give a directory that contains one");
 	code = options->test_compatibility ? KY_EXIT_OK

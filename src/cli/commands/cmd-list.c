@@ -71,7 +71,8 @@ static int select_pattern(struct ky_catalogue *catalogue, const char *pattern,
 	return ret == KYMO_E_NOT_FOUND && calls > 0 ? calls : ret;
 }
 
-static int choose(struct listing *listing, int n_globs, char **globs, struct kymo_error *err)
+static int cmd_list_choose(struct listing *listing, int n_globs, char **globs,
+			   struct kymo_error *err)
 {
 	struct ky_catalogue *catalogue = &listing->catalogue;
 	int ret = KYMO_OK;
@@ -119,7 +120,7 @@ static int read_fields(struct listing *listing, struct item *item, struct kymo_e
 /* ---- fields ----------------------------------------------------------------------------- */
 
 /* "int32", "char[16]", "string": how the field stands in the trace. */
-static void field_type(const struct ky_event_field *field, char type[48])
+static void cmd_list_field_type(const struct ky_event_field *field, char type[48])
 {
 	const char *sign = field->is_signed ? "int" : "uint";
 	int bits = field->bytes * 8;
@@ -151,7 +152,7 @@ static bool is_argument(const struct ky_format_field *field)
 	return strcmp(field->name, "__syscall_nr") != 0 && strcmp(field->name, "nr") != 0;
 }
 
-static void print_event(const struct listing *listing, const struct item *item)
+static void cmd_list_print_event(const struct listing *listing, const struct item *item)
 {
 	printf("%c ", item->is_default ? '*' : ' ');
 	ky_cli_put_text(stdout, item->source->name);
@@ -159,7 +160,7 @@ static void print_event(const struct listing *listing, const struct item *item)
 	for (int i = 0; listing->options->fields && i < item->n_fields; i++) {
 		char type[48];
 
-		field_type(&item->fields[i], type);
+		cmd_list_field_type(&item->fields[i], type);
 		printf("      %-10s ", type); /* lint: own text */
 		ky_cli_put_text(stdout, item->fields[i].name);
 		putchar('\n');
@@ -197,14 +198,14 @@ static json_t *json_field(const char *name, const char *type)
 			 ky_jansson_text(type));
 }
 
-static json_t *event_json(const struct item *item)
+static json_t *cmd_list_event_json(const struct item *item)
 {
 	json_t *fields = json_array();
 
 	for (int i = 0; i < item->n_fields; i++) {
 		char type[48];
 
-		field_type(&item->fields[i], type);
+		cmd_list_field_type(&item->fields[i], type);
 		json_array_append_new(fields, json_field(item->fields[i].name, type));
 	}
 	return json_pack("{s:o, s:o, s:o, s:b, s:o}", "name", ky_jansson_text(item->source->name),
@@ -229,7 +230,7 @@ static json_t *syscall_json(const struct item *item)
 
 /* ---- the list --------------------------------------------------------------------------- */
 
-static bool is_shown(const struct item *item)
+static bool cmd_list_is_shown(const struct item *item)
 {
 	return item->source->selected;
 }
@@ -246,7 +247,7 @@ static void print_heading(const struct listing *listing, size_t at, const char *
 
 		if (strcmp(item->source->system, first->source->system) != 0)
 			break;
-		count += is_shown(item);
+		count += cmd_list_is_shown(item);
 	}
 	printf("%s%s", last ? "\n" : "", bold);
 	ky_cli_put_text(stdout, first->source->system);
@@ -267,8 +268,9 @@ static int show_item(struct listing *listing, size_t at, const char **system,
 	if (ret < 0)
 		return ret;
 	if (json) {
-		ret = item->syscall ? json_array_append_new(listing->syscalls, syscall_json(item))
-				    : json_array_append_new(listing->events, event_json(item));
+		ret = item->syscall
+			      ? json_array_append_new(listing->syscalls, syscall_json(item))
+			      : json_array_append_new(listing->events, cmd_list_event_json(item));
 		return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
 	}
 	if (!*system || strcmp(*system, item->source->system) != 0)
@@ -277,17 +279,17 @@ static int show_item(struct listing *listing, size_t at, const char **system,
 	if (item->syscall)
 		print_syscall(listing, item);
 	else
-		print_event(listing, item);
+		cmd_list_print_event(listing, item);
 	return KYMO_OK;
 }
 
-static int show(struct listing *listing, struct kymo_error *err)
+static int cmd_list_show(struct listing *listing, struct kymo_error *err)
 {
 	const char *system = NULL;
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < listing->items.len && ret == KYMO_OK; i++)
-		if (is_shown(&listing->items.data[i]))
+		if (cmd_list_is_shown(&listing->items.data[i]))
 			ret = show_item(listing, i, &system, err);
 	if (ret < 0)
 		return ret;
@@ -307,9 +309,9 @@ static int list_all(struct listing *listing, int n_globs, char **globs, struct k
 	if (ret == KYMO_OK && ky_catalogue_add_calls(&listing->catalogue) < 0)
 		ret = ky_error_nomem(err);
 	if (ret == KYMO_OK)
-		ret = choose(listing, n_globs, globs, err);
+		ret = cmd_list_choose(listing, n_globs, globs, err);
 	if (ret == KYMO_OK)
-		ret = show(listing, err);
+		ret = cmd_list_show(listing, err);
 	ky_catalogue_fini(&listing->catalogue);
 	return ret;
 }

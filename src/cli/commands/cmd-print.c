@@ -55,7 +55,7 @@ static void print_defaults(void *data)
 	ky_cli_select_defaults(&((struct print_options *)data)->select);
 }
 
-static struct ky_sink *make_sink(void *data)
+static struct ky_sink *cmd_print_make_sink(void *data)
 {
 	return ky_text_sink_new(STDOUT_FILENO, &((const struct print_options *)data)->text);
 }
@@ -64,7 +64,7 @@ static int print_events(const struct ky_trace_set *set, struct print_options *op
 			struct ky_thread_pool *pool, struct kymo_error *err)
 {
 	const struct ky_lines lines = {
-		.make = make_sink,
+		.make = cmd_print_make_sink,
 		.data = options,
 		.fd = STDOUT_FILENO,
 		.gmt = options->text.clock_gmt,
@@ -140,7 +140,7 @@ static int print_set(const struct ky_trace_set *set, struct print_options *optio
 }
 
 /* What --live cannot do; NULL: nothing of it is asked for. */
-static const char *unfit_for_live(const struct print_options *options)
+static const char *cmd_print_unfit_for_live(const struct print_options *options)
 {
 	if (options->count)
 		return "--count";
@@ -149,8 +149,8 @@ static const char *unfit_for_live(const struct print_options *options)
 	return ky_cli_unfit_for_live(&options->select);
 }
 
-static int run_live(const struct ky_command *command, struct print_options *options, int n_args,
-		    char **args)
+static int cmd_print_run_live(const struct ky_command *command, struct print_options *options,
+			      int n_args, char **args)
 {
 	const struct ky_print_live live = {
 		.run = {.paths = args,
@@ -160,10 +160,10 @@ static int run_live(const struct ky_command *command, struct print_options *opti
 			.select = &options->select,
 			.times = &options->text,
 			.is_recorded = ky_recordings_write},
-		.make = make_sink,
+		.make = cmd_print_make_sink,
 		.data = options,
 	};
-	const char *unfit = unfit_for_live(options);
+	const char *unfit = cmd_print_unfit_for_live(options);
 	struct kymo_error err;
 	int ret;
 
@@ -189,7 +189,7 @@ static int run_print(const struct ky_command *command, void *data, int n_args, c
 	if (ky_cli_check_live(command, &options->live))
 		return KY_EXIT_USAGE;
 	if (options->live.on)
-		return run_live(command, options, n_args, args);
+		return cmd_print_run_live(command, options, n_args, args);
 	ky_error_clear(&err);
 	ret = ky_cli_text_style(&options->words, true, &options->text, &err);
 	if (ret == KYMO_OK)

@@ -34,7 +34,7 @@ static void make_default_output(const char *prefix, char name[OUTPUT_BYTES])
 }
 
 /* The process that the user started: the recording goes on in another one. */
-static void say_background(const struct ky_record_run *run)
+static void cmd_record_say_background(const struct ky_record_run *run)
 {
 	const char *name = run->options.name ? run->options.name : run->options.output;
 
@@ -66,7 +66,7 @@ static int run_there(struct ky_record_run *run)
 	if (code < 0)
 		return ky_record_run(run);
 	if (code == KY_EXIT_OK)
-		say_background(run);
+		cmd_record_say_background(run);
 	return code;
 }
 

@@ -49,7 +49,7 @@ struct place {
 	int depth;	  /* 0: somebody asked for it; below: others may have put it there */
 };
 
-static void say(const struct kymo_error *err, const char *path)
+static void cmd_recover_say(const struct kymo_error *err, const char *path)
 {
 	struct kymo_error copy = *err;
 
@@ -76,7 +76,8 @@ static void print_ring(const struct ky_user_ring *ring, const char *path)
 }
 
 /* What is complete, and what is not. */
-static void report(struct recovery *recovery, const struct ky_user_ring *ring, const char *path)
+static void cmd_recover_report(struct recovery *recovery, const struct ky_user_ring *ring,
+			       const char *path)
 {
 	uint64_t lost = ky_user_ring_lost(ring);
 	const struct ky_blob *blob = ky_user_ring_blob(ring);
@@ -104,7 +105,7 @@ static void report(struct recovery *recovery, const struct ky_user_ring *ring, c
 	putchar('\n');
 }
 
-static int open_ring(const struct place *place, struct kymo_error *err)
+static int cmd_recover_open_ring(const struct place *place, struct kymo_error *err)
 {
 	int fd = ky_file_open_regular(place->dir_fd, place->name,
 				      O_RDONLY | (place->depth ? O_NOFOLLOW : 0));
@@ -117,7 +118,7 @@ static int open_ring(const struct place *place, struct kymo_error *err)
 }
 
 /* The file of @name, if that is still @fd. */
-static void remove_file(const struct place *place, int fd)
+static void cmd_recover_remove_file(const struct place *place, int fd)
 {
 	struct stat named, opened;
 
@@ -145,9 +146,9 @@ static int read_ring(struct recovery *recovery, const struct place *place, int f
 		return ret;
 	ret = ky_user_ring_finish(ring, err);
 	if (!ret)
-		report(recovery, ring, place->path);
+		cmd_recover_report(recovery, ring, place->path);
 	if (!ret && recovery->options->remove && !ring->is_broken)
-		remove_file(place, same_fd);
+		cmd_recover_remove_file(place, same_fd);
 	ky_user_ring_free(ring);
 	return ret;
 }
@@ -155,7 +156,7 @@ static int read_ring(struct recovery *recovery, const struct place *place, int f
 static int recover_file(struct recovery *recovery, const struct place *place,
 			struct kymo_error *err)
 {
-	int fd = open_ring(place, err), same_fd = fd < 0 ? -1 : dup(fd), ret = fd;
+	int fd = cmd_recover_open_ring(place, err), same_fd = fd < 0 ? -1 : dup(fd), ret = fd;
 
 	if (same_fd >= 0) {
 		ret = read_ring(recovery, place, fd, same_fd, err);
@@ -277,7 +278,7 @@ static bool is_in_tracefs(int dir_fd)
 }
 
 /* NULL: not a directory, or none that can be opened. */
-static DIR *open_directory(const struct place *place)
+static DIR *cmd_recover_open_directory(const struct place *place)
 {
 	int fd;
 	DIR *dir;
@@ -306,11 +307,11 @@ static void recover_place(struct recovery *recovery, const struct place *place)
 			&err,
 			"kymo print, kymo convert and other commands read it; a damaged one with "
 			"--recover");
-		say(&err, place->path);
+		cmd_recover_say(&err, place->path);
 		recovery->n_failed++;
 		return;
 	}
-	dir = is_boots ? NULL : open_directory(place);
+	dir = is_boots ? NULL : cmd_recover_open_directory(place);
 	if (dir) {
 		recover_directory(recovery, place, dir);
 		closedir(dir);
@@ -322,7 +323,7 @@ static void recover_place(struct recovery *recovery, const struct place *place)
 	ret = is_boots ? recover_instance(recovery, place->path, &err)
 		       : recover_file(recovery, place, &err);
 	if (ret < 0) {
-		say(&err, place->path);
+		cmd_recover_say(&err, place->path);
 		recovery->n_failed++;
 	}
 }
@@ -358,7 +359,7 @@ static void recover_path(struct recovery *recovery, const char *path)
 		close(place.dir_fd);
 	} else {
 		ky_error_errno(&err, errno, "cannot open it");
-		say(&err, path);
+		cmd_recover_say(&err, path);
 		recovery->n_failed++;
 	}
 	free(copy);
@@ -379,7 +380,7 @@ static void recover_stale(void *data, const struct ky_user_stale *stale)
 	closedir(dir);
 }
 
-static void look_everywhere(struct recovery *recovery)
+static void cmd_recover_look_everywhere(struct recovery *recovery)
 {
 	ky_user_stale_scan(NULL, false, recover_stale, recovery);
 }
@@ -401,7 +402,7 @@ static int recover_all(struct recovery *recovery, int n_args, char **args, struc
 	for (int i = 0; i < n_args; i++)
 		recover_path(recovery, args[i]);
 	if (!n_args)
-		look_everywhere(recovery);
+		cmd_recover_look_everywhere(recovery);
 	ky_store_free(recovery->store);
 	return KYMO_OK;
 }

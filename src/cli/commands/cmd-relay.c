@@ -24,7 +24,7 @@ struct options {
 	bool uses_stdio, init, insecure;
 };
 
-static void defaults(void *data)
+static void cmd_relay_defaults(void *data)
 {
 	struct options *options = data;
 
@@ -32,7 +32,7 @@ static void defaults(void *data)
 	options->listen = "localhost";
 }
 
-static int end(void *data, const struct signalfd_siginfo *info, struct kymo_error *err)
+static int cmd_relay_end(void *data, const struct signalfd_siginfo *info, struct kymo_error *err)
 {
 	(void)data;
 	(void)info;
@@ -50,11 +50,11 @@ static int add_signals(struct ky_loop *loop, struct kymo_error *err)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
-	return ky_loop_add_signals(loop, &set, end, NULL, NULL, err);
+	return ky_loop_add_signals(loop, &set, cmd_relay_end, NULL, NULL, err);
 }
 
-static int listen_at(struct ky_relay *relay, const struct options *options, bool has_tls,
-		     struct kymo_error *err)
+static int cmd_relay_listen_at(struct ky_relay *relay, const struct options *options, bool has_tls,
+			       struct kymo_error *err)
 {
 	struct ky_net_address address;
 	bool is_loopback;
@@ -187,7 +187,7 @@ static int show_live(struct ky_viewer_server *viewers, const struct options *opt
 	return KYMO_OK;
 }
 
-static int make_key(const struct options *options, struct kymo_error *err)
+static int cmd_relay_make_key(const struct options *options, struct kymo_error *err)
 {
 	int ret = ky_relay_key_make(options->dir, err);
 
@@ -205,8 +205,8 @@ static int make_key(const struct options *options, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int run_with(const struct options *options, const struct ky_relay_options *to,
-		    struct ky_loop *loop, struct kymo_error *err)
+static int cmd_relay_run_with(const struct options *options, const struct ky_relay_options *to,
+			      struct ky_loop *loop, struct kymo_error *err)
 {
 	struct ky_relay *relay;
 	int ret = ky_relay_open(to, loop, &relay, err);
@@ -216,7 +216,7 @@ static int run_with(const struct options *options, const struct ky_relay_options
 	if (options->uses_stdio)
 		ret = ky_relay_serve(relay, dup(STDIN_FILENO), dup(STDOUT_FILENO), err);
 	else
-		ret = listen_at(relay, options, to->tls != NULL, err);
+		ret = cmd_relay_listen_at(relay, options, to->tls != NULL, err);
 	if (!ret && options->lttng)
 		ret = listen_lttng(relay, options, err);
 	if (!ret && options->live)
@@ -227,20 +227,21 @@ static int run_with(const struct options *options, const struct ky_relay_options
 	return ret;
 }
 
-static int run(const struct options *options, struct ky_relay_options *to, struct ky_loop *loop,
-	       struct kymo_error *err)
+static int cmd_relay_run(const struct options *options, struct ky_relay_options *to,
+			 struct ky_loop *loop, struct kymo_error *err)
 {
 	const struct ky_viewer_server_options viewers = {to->dir, to->clients_max, to->log};
 	int ret =
 		options->uses_stdio ? KYMO_OK : ky_viewer_server_start(&viewers, &to->viewers, err);
 
 	if (!ret)
-		ret = run_with(options, to, loop, err);
+		ret = cmd_relay_run_with(options, to, loop, err);
 	ky_viewer_server_stop(to->viewers);
 	return ret;
 }
 
-static int serve(const struct options *options, struct ky_loop *loop, struct kymo_error *err)
+static int cmd_relay_serve(const struct options *options, struct ky_loop *loop,
+			   struct kymo_error *err)
 {
 	struct ky_relay_options to = {
 		.dir = options->dir,
@@ -257,12 +258,12 @@ static int serve(const struct options *options, struct ky_loop *loop, struct kym
 		return ret;
 	}
 	if (options->init)
-		return make_key(options, err);
+		return cmd_relay_make_key(options, err);
 	ret = ky_relay_key_load(options->dir, &to.tls, &key, err);
 	to.token = to.tls ? key.token : NULL;
 	to.reader_token = to.tls && key.reader_token[0] ? key.reader_token : NULL;
 	if (!ret)
-		ret = run(options, &to, loop, err);
+		ret = cmd_relay_run(options, &to, loop, err);
 	ky_tls_free(to.tls);
 	return ret;
 }
@@ -283,7 +284,7 @@ static int run_relay(const struct ky_command *command, void *data, int n_args, c
 		return ky_cli_error(&err);
 	ret = add_signals(loop, &err);
 	if (!ret)
-		ret = serve(options, loop, &err);
+		ret = cmd_relay_serve(options, loop, &err);
 	ky_loop_free(loop);
 	return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
 }
@@ -362,7 +363,7 @@ const struct ky_command ky_command_relay = {
 	.see_also = "record sessions print",
 	.options = option_defs,
 	.options_size = sizeof(struct options),
-	.defaults = defaults,
+	.defaults = cmd_relay_defaults,
 	.max_args = 0,
 	.run = run_relay,
 };

@@ -222,8 +222,9 @@ static struct ky_report_form form_of(const struct report_options *options)
  * All events that --filter lets pass: the times are the reports' matter. With two jobs, one thread decodes
  * and merges while the other one builds the state and reports.
  */
-static int open_flow(const struct ky_trace_set *set, const struct report_options *options,
-		     struct ky_thread_pool *pool, struct ky_flow **flow, struct kymo_error *err)
+static int cmd_report_open_flow(const struct ky_trace_set *set,
+				const struct report_options *options, struct ky_thread_pool *pool,
+				struct ky_flow **flow, struct kymo_error *err)
 {
 	struct ky_selection selection;
 	int status;
@@ -237,13 +238,14 @@ static int open_flow(const struct ky_trace_set *set, const struct report_options
 	return status < 0 ? status : ky_cli_damage_stage(*flow, flow, err);
 }
 
-static int run_with(const struct selection *selection, const struct ky_trace_set *set,
-		    const struct report_options *options, const struct ky_report_options *wanted,
-		    struct ky_thread_pool *pool, struct kymo_error *err)
+static int cmd_report_run_with(const struct selection *selection, const struct ky_trace_set *set,
+			       const struct report_options *options,
+			       const struct ky_report_options *wanted, struct ky_thread_pool *pool,
+			       struct kymo_error *err)
 {
 	struct ky_report_results results = {0};
 	struct ky_flow *flow;
-	int status = open_flow(set, options, pool, &flow, err);
+	int status = cmd_report_open_flow(set, options, pool, &flow, err);
 
 	if (status < 0)
 		return status;
@@ -269,9 +271,9 @@ static void set_wanted(struct ky_report_options *to, const struct report_options
 	to->interval_ns = options->refresh_ns;
 }
 
-static int run_on_set(const struct selection *selection, const struct ky_trace_set *set,
-		      const struct report_options *options, struct ky_thread_pool *pool,
-		      struct kymo_error *err)
+static int cmd_report_run_on_set(const struct selection *selection, const struct ky_trace_set *set,
+				 const struct report_options *options, struct ky_thread_pool *pool,
+				 struct kymo_error *err)
 {
 	struct ky_cli_wanted wanted;
 	struct ky_report_options *to = &wanted.options;
@@ -283,13 +285,13 @@ static int run_on_set(const struct selection *selection, const struct ky_trace_s
 		status = ky_cli_select_times(set, &options->select, false, &to->focus.begin_ns,
 					     &to->focus.end_ns, err);
 	if (!status)
-		status = run_with(selection, set, options, to, pool, err);
+		status = cmd_report_run_with(selection, set, options, to, pool, err);
 	ky_cli_wanted_fini(&wanted);
 	return status;
 }
 
-static int run_reports(const struct selection *selection, char **paths, int n_paths,
-		       const struct report_options *options)
+static int cmd_report_run_reports(const struct selection *selection, char **paths, int n_paths,
+				  const struct report_options *options)
 {
 	struct ky_trace_set set = {0};
 	struct ky_thread_pool *pool = NULL;
@@ -301,8 +303,8 @@ static int run_reports(const struct selection *selection, char **paths, int n_pa
 	if (status >= 0) {
 		status = ky_thread_pool_new(ky_cli_jobs(options->jobs, &set), &pool, &err);
 		if (status >= 0)
-			status = ky_cli_damage_end(run_on_set(selection, &set, options, pool, &err),
-						   &err);
+			status = ky_cli_damage_end(
+				cmd_report_run_on_set(selection, &set, options, pool, &err), &err);
 		ky_thread_pool_free(pool);
 		ky_trace_set_close(&set);
 	}
@@ -312,8 +314,8 @@ static int run_reports(const struct selection *selection, char **paths, int n_pa
 	return status == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
 }
 
-static int run_live(const struct selection *selection, char **paths, int n_paths,
-		    const struct report_options *options)
+static int cmd_report_run_live(const struct selection *selection, char **paths, int n_paths,
+			       const struct report_options *options)
 {
 	static const struct ky_text_options times;
 	struct ky_cli_wanted wanted;
@@ -350,7 +352,7 @@ static int run_live(const struct selection *selection, char **paths, int n_paths
 }
 
 /* What --live cannot do; NULL: no option asks for it. */
-static const char *unfit_for_live(const struct report_options *options)
+static const char *cmd_report_unfit_for_live(const struct report_options *options)
 {
 	if (options->html)
 		return "--html";
@@ -384,7 +386,7 @@ static int report_for_archive(void *data, enum ky_archive_form form)
 	options.json = form == KY_ARCHIVE_JSON;
 	options.html = form == KY_ARCHIVE_HTML;
 	options.csv = options.csv_raw = false;
-	return run_reports(run->selection, run->paths, 1, &options);
+	return cmd_report_run_reports(run->selection, run->paths, 1, &options);
 }
 
 static int write_archive(const struct ky_command *command, const struct selection *selection,
@@ -438,13 +440,13 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 		return ky_cli_usage(command, "no trace given; give a directory that contains one");
 	if (ky_cli_check_live(command, &options->live))
 		return KY_EXIT_USAGE;
-	if (options->live.on && unfit_for_live(options))
+	if (options->live.on && cmd_report_unfit_for_live(options))
 		return ky_cli_usage(command, "--live and %s exclude each other",
-				    unfit_for_live(options));
+				    cmd_report_unfit_for_live(options));
 	if (options->archive && !options->live.on)
 		return write_archive(command, &selection, args, n_args, options);
-	return options->live.on ? run_live(&selection, args, n_args, options)
-				: run_reports(&selection, args, n_args, options);
+	return options->live.on ? cmd_report_run_live(&selection, args, n_args, options)
+				: cmd_report_run_reports(&selection, args, n_args, options);
 }
 
 static int report_topic(const struct ky_command *command, FILE *out, char *topic)

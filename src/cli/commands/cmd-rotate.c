@@ -13,12 +13,12 @@ struct options {
 	int unused;
 };
 
-static uint64_t number(const char *text)
+static uint64_t cmd_rotate_number(const char *text)
 {
 	return text ? strtoull(text, NULL, 10) : 0;
 }
 
-static void report(const struct ky_control_socket_message *answer)
+static void cmd_rotate_report(const struct ky_control_socket_message *answer)
 {
 	size_t at = 0;
 	const char *path, *events, *bytes;
@@ -32,14 +32,15 @@ static void report(const struct ky_control_socket_message *answer)
 		fputs("No chunk: no traced program ran since the last rotation\n", stderr);
 		return;
 	}
-	fprintf(stderr, "%" PRIu64 " events, %s\n", number(events),
-		ky_format_bytes(size, number(bytes)));
+	fprintf(stderr, "%" PRIu64 " events, %s\n", cmd_rotate_number(events),
+		ky_format_bytes(size, cmd_rotate_number(bytes)));
 	fputs("Chunk: ", stderr);
 	ky_cli_put_text(stderr, path ? path : "");
 	fputc('\n', stderr);
 }
 
-static int run_rotate(const struct ky_command *command, void *data, int n_args, char **args)
+static int cmd_rotate_run_rotate(const struct ky_command *command, void *data, int n_args,
+				 char **args)
 {
 	struct ky_control_socket_message request = {.len = 0}, answer;
 	struct ky_control_socket_place place;
@@ -54,7 +55,7 @@ static int run_rotate(const struct ky_command *command, void *data, int n_args, 
 	ret = ky_control_socket_ask(&place, &request, 0, &answer, &err);
 	if (ret < 0)
 		return ky_cli_error(&err);
-	report(&answer);
+	cmd_rotate_report(&answer);
 	return KY_EXIT_OK;
 }
 
@@ -81,5 +82,5 @@ const struct ky_command ky_command_rotate = {
 	.options = option_defs,
 	.options_size = sizeof(struct options),
 	.max_args = 1,
-	.run = run_rotate,
+	.run = cmd_rotate_run_rotate,
 };

@@ -36,12 +36,12 @@ static int absolute(const char *path, char to[PATH_MAX], struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static uint64_t number(const char *text)
+static uint64_t cmd_snapshot_number(const char *text)
 {
 	return text ? strtoull(text, NULL, 10) : 0;
 }
 
-static void report(const struct ky_control_socket_message *answer)
+static void cmd_snapshot_report(const struct ky_control_socket_message *answer)
 {
 	size_t at = 0;
 	const char *path, *events, *bytes, *counted;
@@ -52,14 +52,14 @@ static void report(const struct ky_control_socket_message *answer)
 	events = ky_control_socket_next(answer, &at);
 	bytes = ky_control_socket_next(answer, &at);
 	counted = ky_control_socket_next(answer, &at);
-	fprintf(stderr, "%" PRIu64 " ", number(events));
+	fprintf(stderr, "%" PRIu64 " ", cmd_snapshot_number(events));
 	ky_cli_put_text(stderr, counted ? counted : "events");
-	fprintf(stderr, ", %s\nTrace: ", ky_format_bytes(size, number(bytes)));
+	fprintf(stderr, ", %s\nTrace: ", ky_format_bytes(size, cmd_snapshot_number(bytes)));
 	ky_cli_put_text(stderr, path ? path : "");
 	fputc('\n', stderr);
 }
 
-static int take(const char *id, const char *output, struct kymo_error *err)
+static int cmd_snapshot_take(const char *id, const char *output, struct kymo_error *err)
 {
 	struct ky_control_socket_message request = {.len = 0}, answer;
 	struct ky_control_socket_place place;
@@ -74,7 +74,7 @@ static int take(const char *id, const char *output, struct kymo_error *err)
 	ky_control_socket_add(&request, path);
 	ret = ky_control_socket_ask(&place, &request, 0, &answer, err);
 	if (ret == KYMO_OK)
-		report(&answer);
+		cmd_snapshot_report(&answer);
 	return ret;
 }
 
@@ -83,7 +83,7 @@ static int run_snapshot(const struct ky_command *command, void *data, int n_args
 	const struct options *options = data;
 	const char *id = n_args ? args[0] : NULL;
 	struct kymo_error err, of_daemon;
-	int ret = take(id, options->output, &err);
+	int ret = cmd_snapshot_take(id, options->output, &err);
 
 	(void)command;
 	/* It can be one that the daemon has for this user. */

@@ -13,7 +13,7 @@ struct options {
 	const char *output;
 };
 
-static int stop(const char *id, struct kymo_error *err)
+static int cmd_stop_stop(const char *id, struct kymo_error *err)
 {
 	struct ky_control_socket_message request = {.len = 0}, status, answer;
 	struct ky_control_socket_place place;
@@ -59,7 +59,7 @@ static int run_stop(const struct ky_command *command, void *data, int n_args, ch
 
 	const struct options *options = data;
 	const char *id = n_args ? args[0] : NULL;
-	int ret = options->output ? KYMO_E_NOT_FOUND : stop(id, &err);
+	int ret = options->output ? KYMO_E_NOT_FOUND : cmd_stop_stop(id, &err);
 
 	(void)command;
 	/* It can be one that the daemon has for this user. */

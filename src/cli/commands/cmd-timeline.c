@@ -90,8 +90,8 @@ static const struct ky_option_def timeline_option_defs[] = {
 
 /* ---- the index ----------------------------------------------------------------------------------- */
 
-static int open_events(void *data, const struct ky_trace_set *set, struct ky_flow **flow,
-		       struct kymo_error *err)
+static int cmd_timeline_open_events(void *data, const struct ky_trace_set *set,
+				    struct ky_flow **flow, struct kymo_error *err)
 {
 	struct ky_thread_pool *pool = data;
 	struct ky_selection selection;
@@ -113,7 +113,8 @@ static int show_events(void *data, uint64_t n_events)
 
 /* ---- the rows ------------------------------------------------------------------------------------- */
 
-static bool matches(const struct timeline_options *options, const struct ky_history_row *row)
+static bool cmd_timeline_matches(const struct timeline_options *options,
+				 const struct ky_history_row *row)
 {
 	const char *kind = ky_row_kind_text(row->kind);
 	bool chosen = options->rows.items[0][0] == '!';
@@ -137,7 +138,7 @@ static bool matches(const struct timeline_options *options, const struct ky_hist
 /* Children after their parents; among brothers by kind, then number. */
 static struct ky_history *sorting;
 
-static int by_parent(const void *left, const void *right)
+static int cmd_timeline_by_parent(const void *left, const void *right)
 {
 	const struct ky_history_row *a = ky_history_row(sorting, *(const uint32_t *)left);
 	const struct ky_history_row *b = ky_history_row(sorting, *(const uint32_t *)right);
@@ -176,7 +177,7 @@ static void add_below(struct timeline *timeline, const uint32_t *sorted, size_t 
 	}
 }
 
-static int list_rows(struct timeline *timeline, struct kymo_error *err)
+static int cmd_timeline_list_rows(struct timeline *timeline, struct kymo_error *err)
 {
 	size_t n = ky_history_n_rows(timeline->history);
 	uint32_t *sorted = calloc(n + 1, sizeof(*sorted));
@@ -189,13 +190,13 @@ static int list_rows(struct timeline *timeline, struct kymo_error *err)
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = (uint32_t)i;
 	sorting = timeline->history;
-	qsort(sorted, n, sizeof(*sorted), by_parent);
+	qsort(sorted, n, sizeof(*sorted), cmd_timeline_by_parent);
 	add_below(timeline, sorted, n, KY_HISTORY_NO_ROW, 0);
 	free(sorted);
 	return 0;
 }
 
-static bool runs(enum ky_state_kind kind)
+static bool cmd_timeline_runs(enum ky_state_kind kind)
 {
 	return kind == KY_STATE_USER || kind == KY_STATE_SYSCALL || kind == KY_STATE_RUNNING ||
 	       kind == KY_STATE_IRQ || kind == KY_STATE_SOFTIRQ;
@@ -221,7 +222,7 @@ static int query(struct timeline *timeline, struct timeline_row *row, struct kym
 	status = ky_history_pixels(timeline->history, row->row->id, timeline->begin_ns,
 				   timeline->end_ns, n, row->pixels, err);
 	for (size_t x = 0; x < n && status >= 0; x++) {
-		if (runs(ky_state_kind(row->pixels[x].state)))
+		if (cmd_timeline_runs(ky_state_kind(row->pixels[x].state)))
 			row->active += row->pixels[x].share / 255.0;
 		else if (row->pixels[x].more)
 			row->active += 1e-3; /* it runs for less than most of the pixel */
@@ -246,7 +247,7 @@ static bool is_likely(const struct timeline *timeline, const struct timeline_row
 	}
 }
 
-static int by_activity(const void *left, const void *right)
+static int cmd_timeline_by_activity(const void *left, const void *right)
 {
 	const struct timeline_row *a = *(struct timeline_row *const *)left;
 	const struct timeline_row *b = *(struct timeline_row *const *)right;
@@ -257,7 +258,8 @@ static int by_activity(const void *left, const void *right)
 }
 
 /* Only the @limit threads that run most, and what is below them. */
-static int hide_threads(struct timeline *timeline, uint64_t limit, struct kymo_error *err)
+static int cmd_timeline_hide_threads(struct timeline *timeline, uint64_t limit,
+				     struct kymo_error *err)
 {
 	struct timeline_row **threads = calloc(timeline->n_rows + 1, sizeof(struct timeline_row *));
 	bool hidden = false;
@@ -269,7 +271,7 @@ static int hide_threads(struct timeline *timeline, uint64_t limit, struct kymo_e
 		if (timeline->rows[i].row->kind == KY_ROW_THREAD && !timeline->rows[i].hidden)
 			threads[n++] = &timeline->rows[i];
 	}
-	qsort(threads, n, sizeof(struct timeline_row *), by_activity);
+	qsort(threads, n, sizeof(struct timeline_row *), cmd_timeline_by_activity);
 	for (size_t i = 0; i < n; i++) {
 		bool has_spans = threads[i] + 1 < timeline->rows + timeline->n_rows &&
 				 threads[i][1].row->kind == KY_ROW_SPANS;
@@ -291,7 +293,7 @@ static int choose_rows(struct timeline *timeline, const struct timeline_options 
 		       struct kymo_error *err)
 {
 	bool has_cpus = false, all = options->json && !options->rows.len;
-	int status = list_rows(timeline, err);
+	int status = cmd_timeline_list_rows(timeline, err);
 
 	for (size_t i = 0; i < timeline->n_rows && status >= 0; i++)
 		has_cpus |= timeline->rows[i].row->kind == KY_ROW_CPU &&
@@ -299,13 +301,13 @@ static int choose_rows(struct timeline *timeline, const struct timeline_options 
 	for (size_t i = 0; i < timeline->n_rows && status >= 0; i++) {
 		struct timeline_row *row = &timeline->rows[i];
 
-		row->hidden = options->rows.len ? !matches(options, row->row)
+		row->hidden = options->rows.len ? !cmd_timeline_matches(options, row->row)
 						: !all && !is_likely(timeline, row, has_cpus);
 		if (!row->hidden)
 			status = query(timeline, row, err);
 	}
 	if (status >= 0 && !all && !options->rows.len && options->limit)
-		status = hide_threads(timeline, options->limit, err);
+		status = cmd_timeline_hide_threads(timeline, options->limit, err);
 	return status;
 }
 
@@ -352,8 +354,8 @@ static int set_range(struct timeline *timeline, const struct ky_trace_set *set,
 	return 0;
 }
 
-static int show(struct timeline *timeline, const struct ky_trace_set *set,
-		const struct timeline_options *options, struct kymo_error *err)
+static int cmd_timeline_show(struct timeline *timeline, const struct ky_trace_set *set,
+			     const struct timeline_options *options, struct kymo_error *err)
 {
 	int status;
 
@@ -369,10 +371,11 @@ static int show(struct timeline *timeline, const struct ky_trace_set *set,
 	return status;
 }
 
-static int run_on_set(const struct ky_trace_set *set, const struct timeline_options *options,
-		      struct kymo_error *err)
+static int cmd_timeline_run_on_set(const struct ky_trace_set *set,
+				   const struct timeline_options *options, struct kymo_error *err)
 {
-	struct ky_history_source source = {.open = open_events, .progress = show_events};
+	struct ky_history_source source = {.open = cmd_timeline_open_events,
+					   .progress = show_events};
 	struct timeline timeline = {0};
 	struct ky_thread_pool *pool;
 	struct kymo_error damage;
@@ -385,7 +388,7 @@ static int run_on_set(const struct ky_trace_set *set, const struct timeline_opti
 	ky_cli_progress_end();
 	ky_thread_pool_free(pool);
 	if (status >= 0)
-		status = show(&timeline, set, options, err);
+		status = cmd_timeline_show(&timeline, set, options, err);
 	ky_history_close(timeline.history);
 	if (status >= 0 && damage.code) {
 		*err = damage;
@@ -406,7 +409,7 @@ static int run_timeline(const struct ky_command *command, void *data, int n_args
 	ky_error_clear(&err);
 	status = ky_cli_open(&set, args, n_args, &options->input, true, &err);
 	if (status >= 0) {
-		status = ky_cli_damage_end(run_on_set(&set, options, &err), &err);
+		status = ky_cli_damage_end(cmd_timeline_run_on_set(&set, options, &err), &err);
 		ky_trace_set_close(&set);
 	}
 	if (status >= 0)

@@ -124,8 +124,8 @@ int view_wait_for_end(struct kymo_error *err)
 	return ret;
 }
 
-static int serve(struct ky_view *view, struct ky_view_live *live,
-		 const struct view_options *options, struct kymo_error *err)
+static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
+			  const struct view_options *options, struct kymo_error *err)
 {
 	struct ky_open_link opened = KY_OPEN_LINK_INIT;
 	struct ky_view_server *server;
@@ -192,7 +192,7 @@ static int view_set(struct ky_trace_set *set, const struct view_options *options
 	else if (options->save)
 		ret = save_range(view, set, options, err);
 	else
-		ret = serve(view, NULL, options, err);
+		ret = cmd_view_serve(view, NULL, options, err);
 	ky_view_free(view);
 	return ret;
 }
@@ -224,7 +224,7 @@ static void close_beside(struct view_options *options, struct ky_trace_set *set)
 
 static int serve_live(void *data, struct ky_view_live *live, struct kymo_error *err)
 {
-	return serve(NULL, live, data, err);
+	return cmd_view_serve(NULL, live, data, err);
 }
 
 static int view_paths(struct view_options *options, char **args, int n_args, struct kymo_error *err)

@@ -34,7 +34,7 @@ static void put_missed(struct ky_strbuf *out, const char *n, bool json)
 			       (uint64_t)strtoull(n, NULL, 10));
 }
 
-static void put_json(struct ky_strbuf *out, const struct line *line)
+static void cmd_watch_put_json(struct ky_strbuf *out, const struct line *line)
 {
 	char time[KY_TRIGGER_TIME_BYTES];
 
@@ -49,7 +49,7 @@ static void put_json(struct ky_strbuf *out, const struct line *line)
 	ky_strbuf_addc(out, '}');
 }
 
-static void put_text(struct ky_strbuf *out, const struct line *line)
+static void cmd_watch_put_text(struct ky_strbuf *out, const struct line *line)
 {
 	char time[KY_TRIGGER_TIME_BYTES];
 
@@ -61,7 +61,7 @@ static void put_text(struct ky_strbuf *out, const struct line *line)
 }
 
 /* Returns whether it was the last line. */
-static bool put_line(const struct ky_control_socket_message *message, bool json)
+static bool cmd_watch_put_line(const struct ky_control_socket_message *message, bool json)
 {
 	struct ky_strbuf out = KY_STRBUF_INIT;
 	const char *kind, *text, *more, *ns;
@@ -80,9 +80,9 @@ static bool put_line(const struct ky_control_socket_message *message, bool json)
 		if (strcmp(kind, "missed") == 0)
 			put_missed(&out, text, json);
 		else if (json)
-			put_json(&out, &line);
+			cmd_watch_put_json(&out, &line);
 		else
-			put_text(&out, &line);
+			cmd_watch_put_text(&out, &line);
 		if (json)
 			fputs(ky_strbuf_text(&out),
 			      stdout); /* lint: own text: JSON escapes the rest */
@@ -95,7 +95,7 @@ static bool put_line(const struct ky_control_socket_message *message, bool json)
 	return is_end;
 }
 
-static int follow(int fd, const struct options *options)
+static int cmd_watch_follow(int fd, const struct options *options)
 {
 	struct ky_control_socket_message message;
 	uint64_t n = 0;
@@ -103,7 +103,7 @@ static int follow(int fd, const struct options *options)
 
 	while (ky_control_socket_wait(fd, &message)) {
 		n++;
-		if (put_line(&message, options->json) || ky_cli_pipe_closed() ||
+		if (cmd_watch_put_line(&message, options->json) || ky_cli_pipe_closed() ||
 		    n == options->count)
 			return KY_EXIT_OK;
 	}
@@ -125,7 +125,7 @@ static int run_watch(const struct ky_command *command, void *data, int n_args, c
 		ret = ky_control_socket_subscribe(&place, &request, &fd, &err);
 	if (ret < 0)
 		return ky_cli_error(&err);
-	code = follow(fd, options);
+	code = cmd_watch_follow(fd, options);
 	close(fd);
 	return code;
 }

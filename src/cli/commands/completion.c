@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* @text inside single quotes of a shell: a quote closes, is quoted, and opens again. */
-static void put_quoted(FILE *out, const char *text)
+static void completion_put_quoted(FILE *out, const char *text)
 {
 	fputc('\'', out);
 	for (; *text; text++) {
@@ -178,7 +178,7 @@ static void fish_option(FILE *out, const struct ky_command *command,
 	if (def->kind != KY_OPTION_FLAG && def->choices)
 		fprintf(out, " -f -a '%s'", def->choices);
 	fputs(" -d ", out);
-	put_quoted(out, def->help);
+	completion_put_quoted(out, def->help);
 	fputc('\n', out);
 }
 
@@ -188,7 +188,7 @@ int ky_completion_fish(FILE *out)
 	for (const struct ky_command *const *command = ky_commands; *command; command++) {
 		fprintf(out, "complete -c kymo -n __fish_use_subcommand -f -a %s -d ",
 			(*command)->name);
-		put_quoted(out, (*command)->summary);
+		completion_put_quoted(out, (*command)->summary);
 		fputc('\n', out);
 		fprintf(out,
 			"complete -c kymo -n '__fish_seen_subcommand_from %s' -l help -d "

@@ -23,7 +23,7 @@ static void heading(FILE *out, const char *text)
 }
 
 /* Display columns of UTF-8 text, one for each character. */
-static int width_of(const char *text, size_t len)
+static int help_width_of(const char *text, size_t len)
 {
 	int width = 0;
 
@@ -36,7 +36,7 @@ static int width_of(const char *text, size_t len)
  * Write the words of @text[0..len) between column @indent and the last; the cursor stands
  * at column @at. Ends with a line feed.
  */
-static void wrap(FILE *out, const char *text, size_t len, int at, int indent, int columns)
+static void help_wrap(FILE *out, const char *text, size_t len, int at, int indent, int columns)
 {
 	const char *end = text + len;
 	bool first = true;
@@ -47,7 +47,7 @@ static void wrap(FILE *out, const char *text, size_t len, int at, int indent, in
 
 		if (word > (size_t)(end - text))
 			word = (size_t)(end - text);
-		width = width_of(text, word);
+		width = help_width_of(text, word);
 		if (!first && at + 1 + width > columns) {
 			fputc('\n', out);
 			at = 0;
@@ -70,7 +70,7 @@ static void wrap(FILE *out, const char *text, size_t len, int at, int indent, in
 }
 
 /* Lines that stay as they are, each indented. */
-static void verbatim(FILE *out, const char *text, size_t len)
+static void help_verbatim(FILE *out, const char *text, size_t len)
 {
 	const char *end = text + len;
 
@@ -85,16 +85,16 @@ static void verbatim(FILE *out, const char *text, size_t len)
 }
 
 /* The description's own small markup: see command.h. */
-static void paragraphs(FILE *out, const char *text, int columns)
+static void help_paragraphs(FILE *out, const char *text, int columns)
 {
 	while (*text) {
 		const char *end = strstr(text, "\n\n");
 		size_t len = end ? (size_t)(end - text) : strlen(text);
 
 		if (text[0] == ' ' && text[1] == ' ')
-			verbatim(out, text, len);
+			help_verbatim(out, text, len);
 		else
-			wrap(out, text, len, 0, 2, columns);
+			help_wrap(out, text, len, 0, 2, columns);
 		text += len;
 		while (*text == '\n')
 			text++;
@@ -116,7 +116,7 @@ static void option_row(FILE *out, const struct ky_option_def *def, int columns)
 		fputc('\n', out);
 		at = 0;
 	}
-	wrap(out, def->help, strlen(def->help), at, OPTION_COLUMN, columns);
+	help_wrap(out, def->help, strlen(def->help), at, OPTION_COLUMN, columns);
 }
 
 static void option_rows(FILE *out, const struct ky_command *command, int columns)
@@ -176,7 +176,7 @@ int ky_help_command(FILE *out, const struct ky_command *command)
 	fprintf(out, "  kymo %s%s%s\n", command->name, *command->usage ? " " : "", command->usage);
 	if (command->description) {
 		heading(out, "Description");
-		paragraphs(out, command->description, columns);
+		help_paragraphs(out, command->description, columns);
 	}
 	option_rows(out, command, columns);
 	if (command->examples) {

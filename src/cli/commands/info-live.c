@@ -46,8 +46,8 @@ struct info_live {
 
 /* ---- counting ------------------------------------------------------------------------- */
 
-static int place_of(struct info_live *info, struct counters *counters, const char *name,
-		    size_t *place)
+static int info_live_place_of(struct info_live *info, struct counters *counters, const char *name,
+			      size_t *place)
 {
 	uintptr_t found = (uintptr_t)ky_names_get(&counters->places, name);
 	struct counter fresh = {.name = name};
@@ -84,13 +84,13 @@ static int place_types(struct info_live *info, const struct ky_trace *trace, siz
 		return KYMO_E_MEMORY;
 	ky_vec_foreach(&trace->cls->events, event) {
 		if (!ret)
-			ret = place_of(info, &info->types, (*event)->name,
-				       &(*places)[(*event)->index]);
+			ret = info_live_place_of(info, &info->types, (*event)->name,
+						 &(*places)[(*event)->index]);
 	}
 	return ret;
 }
 
-static int place_all(struct info_live *info)
+static int info_live_place_all(struct info_live *info)
 {
 	const struct ky_trace_set *set = info->set;
 	int ret = KYMO_OK;
@@ -103,8 +103,8 @@ static int place_all(struct info_live *info)
 	for (size_t i = 0; i < set->traces.len && !ret; i++)
 		ret = place_types(info, set->traces.data[i], &info->type_places[i]);
 	for (size_t i = 0; i < set->streams.len && !ret; i++)
-		ret = place_of(info, &info->streams, set->streams.data[i]->file.path,
-			       &info->stream_places[i]);
+		ret = info_live_place_of(info, &info->streams, set->streams.data[i]->file.path,
+					 &info->stream_places[i]);
 	return ret;
 }
 
@@ -114,7 +114,7 @@ static int open_counters(void *data, const struct ky_trace_set *set, struct kymo
 
 	free_places(info);
 	info->set = set;
-	return place_all(info) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	return info_live_place_all(info) < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
 static const size_t *types_of(const struct info_live *info, const struct ky_trace *trace)
@@ -156,7 +156,8 @@ static struct counter total_of(const struct info_live *info)
 	return total;
 }
 
-static void put_rows(const char *title, const struct counters *counters, int64_t interval_ns)
+static void info_live_put_rows(const char *title, const struct counters *counters,
+			       int64_t interval_ns)
 {
 	printf("\n  %12s %12s %8s  %s\n", "events", "events/s", "lost", title);
 	ky_vec_foreach(&counters->list, counter) {
@@ -170,7 +171,7 @@ static void put_rows(const char *title, const struct counters *counters, int64_t
 	}
 }
 
-static void put_text(const struct info_live *info, int64_t interval_ns)
+static void info_live_put_text(const struct info_live *info, int64_t interval_ns)
 {
 	const struct counter total = total_of(info);
 	struct ky_text_options times = {.clock_date = true};
@@ -182,8 +183,8 @@ static void put_text(const struct info_live *info, int64_t interval_ns)
 	       ky_text_time(end, info->end_ns, &times), (unsigned long long)total.events,
 	       (unsigned long long)rate_of(&total, interval_ns), info->set->streams.len,
 	       (unsigned long long)total.lost_events, (unsigned long long)total.lost_packets);
-	put_rows("stream", &info->streams, interval_ns);
-	put_rows("event type", &info->types, interval_ns);
+	info_live_put_rows("stream", &info->streams, interval_ns);
+	info_live_put_rows("event type", &info->types, interval_ns);
 	putchar('\n');
 }
 
@@ -208,7 +209,8 @@ static json_t *json_rows(const struct counters *counters, int64_t interval_ns)
 }
 
 /* One object per line. */
-static int put_json(const struct info_live *info, int64_t interval_ns, struct kymo_error *err)
+static int info_live_put_json(const struct info_live *info, int64_t interval_ns,
+			      struct kymo_error *err)
 {
 	const struct counter total = total_of(info);
 	json_t *object = json_object();
@@ -233,15 +235,15 @@ static int put_json(const struct info_live *info, int64_t interval_ns, struct ky
 }
 
 /* The interval is over at @end_ns. */
-static int show(struct info_live *info, int64_t end_ns, struct kymo_error *err)
+static int info_live_show(struct info_live *info, int64_t end_ns, struct kymo_error *err)
 {
 	int64_t interval_ns = end_ns - info->begin_ns;
 	int ret = KYMO_OK;
 
 	if (info->live->json)
-		ret = put_json(info, interval_ns, err);
+		ret = info_live_put_json(info, interval_ns, err);
 	else
-		put_text(info, interval_ns);
+		info_live_put_text(info, interval_ns);
 	fflush(stdout);
 	ky_vec_foreach(&info->streams.list, counter)
 		counter->before = counter->events;
@@ -253,7 +255,7 @@ static int show(struct info_live *info, int64_t end_ns, struct kymo_error *err)
 }
 
 /* All events before @ns have been counted. */
-static int reach(struct info_live *info, int64_t ns, struct kymo_error *err)
+static int info_live_reach(struct info_live *info, int64_t ns, struct kymo_error *err)
 {
 	int64_t step_ns = (int64_t)info->live->interval_ns, over;
 
@@ -262,7 +264,7 @@ static int reach(struct info_live *info, int64_t ns, struct kymo_error *err)
 	over = info->due_ns;
 	/* Intervals without events are not shown. */
 	info->due_ns += ((ns - info->due_ns) / step_ns + 1) * step_ns;
-	return info->is_new ? show(info, over, err) : KYMO_OK;
+	return info->is_new ? info_live_show(info, over, err) : KYMO_OK;
 }
 
 static int count_event(struct info_live *info, const struct ky_stream *stream, const size_t *types,
@@ -276,7 +278,7 @@ static int count_event(struct info_live *info, const struct ky_stream *stream, c
 		info->begin_ns = event->ns;
 		info->due_ns = event->ns + (int64_t)info->live->interval_ns;
 	}
-	ret = reach(info, event->ns, err);
+	ret = info_live_reach(info, event->ns, err);
 	info->end_ns = event->ns;
 	info->is_new = true;
 	info->streams.list.data[info->stream_places[stream->index]].events++;
@@ -301,19 +303,19 @@ static int count_batch(void *data, const struct ky_batch *batch, struct kymo_err
 	return ret;
 }
 
-static int flush(void *data, int64_t until_ns, struct kymo_error *err)
+static int info_live_flush(void *data, int64_t until_ns, struct kymo_error *err)
 {
-	return reach(data, until_ns, err);
+	return info_live_reach(data, until_ns, err);
 }
 
 /* What has come is shown in any case. */
-static int end(void *data, int ret, struct kymo_error *err)
+static int info_live_end(void *data, int ret, struct kymo_error *err)
 {
 	struct info_live *info = data;
 	int shown = KYMO_OK;
 
 	if (info->is_new && ret != KYMO_E_MEMORY)
-		shown = show(info, info->end_ns, ret < 0 ? NULL : err);
+		shown = info_live_show(info, info->end_ns, ret < 0 ? NULL : err);
 	return ret < 0 ? ret : shown;
 }
 
@@ -340,8 +342,8 @@ int ky_info_live(const struct ky_info_live *live, struct kymo_error *err)
 	run.times = &times;
 	run.open = open_counters;
 	run.batch = count_batch;
-	run.flush = flush;
-	run.close = end;
+	run.flush = info_live_flush;
+	run.close = info_live_end;
 	run.data = &info;
 	ret = ky_cli_follow(&run, err);
 	free_places(&info);

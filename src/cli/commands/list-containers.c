@@ -8,20 +8,22 @@
 #include "record/containers/containers.h"
 #include "cli/terminal/json-output.h"
 
-static json_t *text_or_null(const char *text)
+static json_t *list_containers_text_or_null(const char *text)
 {
 	return *text ? ky_jansson_text(text) : json_null();
 }
 
 static json_t *container_json(const struct ky_container *container)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:I}", "name", text_or_null(container->name), "id",
-			 text_or_null(container->id), "runtime", text_or_null(container->runtime),
-			 "cgroup", text_or_null(container->cgroup), "processes",
+	return json_pack("{s:o, s:o, s:o, s:o, s:I}", "name",
+			 list_containers_text_or_null(container->name), "id",
+			 list_containers_text_or_null(container->id), "runtime",
+			 list_containers_text_or_null(container->runtime), "cgroup",
+			 list_containers_text_or_null(container->cgroup), "processes",
 			 (json_int_t)container->n_processes);
 }
 
-static int print_json(const struct ky_containers *found, struct kymo_error *err)
+static int list_containers_print_json(const struct ky_containers *found, struct kymo_error *err)
 {
 	json_t *list = json_array();
 
@@ -30,7 +32,7 @@ static int print_json(const struct ky_containers *found, struct kymo_error *err)
 	return ky_cli_put_json(json_pack("{s:o}", "containers", list), 1, err);
 }
 
-static void print_text(const struct ky_container *container)
+static void list_containers_print_text(const struct ky_container *container)
 {
 	char id[13];
 
@@ -51,12 +53,12 @@ int ky_list_containers(bool json, struct kymo_error *err)
 	int ret = ky_containers_find(&found, &ky_cli_log, err);
 
 	if (!ret && json)
-		ret = print_json(&found, err);
+		ret = list_containers_print_json(&found, err);
 	else if (!ret && !found.all.len)
 		puts("No container is running.");
 	else if (!ret)
 		ky_vec_foreach(&found.all, container)
-			print_text(container);
+			list_containers_print_text(container);
 	ky_containers_fini(&found);
 	return ret;
 }

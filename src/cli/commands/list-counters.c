@@ -9,7 +9,7 @@
 #include "kernel/counters/counters.h"
 
 /* As this user; -1: of this thread. */
-static bool is_there(const struct ky_os_counter *counter, int cpu)
+static bool list_counters_is_there(const struct ky_os_counter *counter, int cpu)
 {
 	int fd = ky_os_counter_open(counter, cpu, false);
 
@@ -28,9 +28,9 @@ int ky_list_counters(bool json, struct kymo_error *err)
 	json_t *list = json_array();
 
 	for (size_t i = 0; (counter = ky_os_counter_at(i)); i++) {
-		bool of_cpu = is_there(counter, cpu < 0 ? 0 : cpu);
+		bool of_cpu = list_counters_is_there(counter, cpu < 0 ? 0 : cpu);
 		bool of_thread = of_cpu && ky_counter_has_threads(counter);
-		bool of_programs = is_there(counter, -1);
+		bool of_programs = list_counters_is_there(counter, -1);
 
 		if (!of_cpu && !of_programs)
 			continue;

@@ -11,7 +11,7 @@
 #include "cli/terminal/json-output.h"
 #include "kernel/probe/probe-sdt.h"
 
-static int compare(const void *a, const void *b)
+static int list_sdt_compare(const void *a, const void *b)
 {
 	const struct ky_sdt_probe *x = a, *y = b;
 	int order = strcmp(x->provider, y->provider);
@@ -69,7 +69,7 @@ static int list_file(json_t *all, const char *name, struct kymo_error *err)
 	ky_arena_init(&arena);
 	ret = ky_sdt_read(&file, &arena, &probes, err);
 	if (!ret && probes.len)
-		qsort(probes.data, probes.len, sizeof(probes.data[0]), compare);
+		qsort(probes.data, probes.len, sizeof(probes.data[0]), list_sdt_compare);
 	if (!ret && all)
 		ret = add_json(all, path, &probes) ? KYMO_OK : ky_error_nomem(err);
 	else if (!ret)

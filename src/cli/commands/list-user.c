@@ -19,8 +19,8 @@ struct listing {
 };
 
 /* A glob matches "provider:name", the provider, or the program. */
-static bool is_shown(const struct listing *listing, const struct ky_program *program,
-		     const struct ky_user_event *event)
+static bool list_user_is_shown(const struct listing *listing, const struct ky_program *program,
+			       const struct ky_user_event *event)
 {
 	char name[KY_USER_EVENT_NAME_BYTES];
 
@@ -45,7 +45,7 @@ static const char *why_off(const struct ky_program *program)
 
 /* ---- text ----------------------------------------------------------------------------- */
 
-static void print_event(const struct listing *listing, const struct ky_user_event *event)
+static void list_user_print_event(const struct listing *listing, const struct ky_user_event *event)
 {
 	char name[KY_USER_EVENT_NAME_BYTES], type[48];
 
@@ -65,20 +65,21 @@ static void print_event(const struct listing *listing, const struct ky_user_even
 	}
 }
 
-static size_t count_events(const struct listing *listing, const struct ky_program *program)
+static size_t list_user_count_events(const struct listing *listing,
+				     const struct ky_program *program)
 {
 	struct ky_user_event event;
 	size_t n = 0;
 
 	for (size_t at = 0; ky_program_next_event(program, &at, &event);)
-		n += is_shown(listing, program, &event);
+		n += list_user_is_shown(listing, program, &event);
 	return n;
 }
 
 static void print_program(const struct listing *listing, const struct ky_program *program)
 {
 	const char *bold = ky_cli_colour(stdout) ? "\033[1m" : "", *off = why_off(program);
-	size_t n = count_events(listing, program);
+	size_t n = list_user_count_events(listing, program);
 	struct ky_user_event event;
 
 	if (!n && listing->n_globs)
@@ -90,8 +91,8 @@ static void print_program(const struct listing *listing, const struct ky_program
 	ky_cli_put_text(stdout, off ? off : "");
 	putchar('\n');
 	for (size_t at = 0; ky_program_next_event(program, &at, &event);) {
-		if (is_shown(listing, program, &event))
-			print_event(listing, &event);
+		if (list_user_is_shown(listing, program, &event))
+			list_user_print_event(listing, &event);
 	}
 }
 
@@ -123,7 +124,7 @@ static json_t *program_json(const struct listing *listing, const struct ky_progr
 	struct ky_user_event event;
 
 	for (size_t at = 0; ky_program_next_event(program, &at, &event);) {
-		if (!is_shown(listing, program, &event))
+		if (!list_user_is_shown(listing, program, &event))
 			continue;
 		ky_user_event_name(&event, name);
 		json_array_append_new(events, json_pack("{s:o, s:s, s:o, s:I, s:o}", "name",
@@ -138,13 +139,13 @@ static json_t *program_json(const struct listing *listing, const struct ky_progr
 			 (int)program->uid, "off", off, "events", events);
 }
 
-static int print_json(const struct listing *listing, const struct ky_programs *programs,
-		      struct kymo_error *err)
+static int list_user_print_json(const struct listing *listing, const struct ky_programs *programs,
+				struct kymo_error *err)
 {
 	json_t *list = json_array();
 
 	ky_vec_foreach(&programs->list, program) {
-		if (!listing->n_globs || count_events(listing, *program))
+		if (!listing->n_globs || list_user_count_events(listing, *program))
 			json_array_append_new(list, program_json(listing, *program));
 	}
 	return ky_cli_put_json(json_pack("{s:o}", "programs", list), 1, err);
@@ -157,7 +158,7 @@ int ky_list_user(bool json, bool fields, int n_globs, char **globs, struct kymo_
 	int ret = ky_programs_scan(&programs, err);
 
 	if (!ret && json) {
-		ret = print_json(&listing, &programs, err);
+		ret = list_user_print_json(&listing, &programs, err);
 	} else if (!ret) {
 		ky_vec_foreach(&programs.list, program)
 			print_program(&listing, *program);

@@ -11,7 +11,7 @@
 #define MANUAL_DATE "November 21, 2026"
 
 /* @len characters of plain text, so that roff changes nothing of them. */
-static void put_escaped(FILE *out, const char *text, size_t len)
+static void man_put_escaped(FILE *out, const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] == '\\')
@@ -24,11 +24,11 @@ static void put_escaped(FILE *out, const char *text, size_t len)
 }
 
 /* One line; a dot or a quote at its beginning would be a request. */
-static void put_line(FILE *out, const char *text, size_t len)
+static void man_put_line(FILE *out, const char *text, size_t len)
 {
 	if (len && (*text == '.' || *text == '\''))
 		fputs("\\&", out);
-	put_escaped(out, text, len);
+	man_put_escaped(out, text, len);
 	fputc('\n', out);
 }
 
@@ -43,17 +43,17 @@ static void put_sentences(FILE *out, const char *text, size_t len)
 
 		if (*at != '\n' && !sentence)
 			continue;
-		put_line(out, start, (size_t)(at - start) + sentence);
+		man_put_line(out, start, (size_t)(at - start) + sentence);
 		start = at + 1;
 		while (start < end && *start == ' ')
 			start++;
 		at = start - 1;
 	}
 	if (start < end)
-		put_line(out, start, (size_t)(end - start));
+		man_put_line(out, start, (size_t)(end - start));
 }
 
-static void put_literal(FILE *out, const char *text, size_t len)
+static void man_put_literal(FILE *out, const char *text, size_t len)
 {
 	const char *end = text + len;
 
@@ -63,7 +63,7 @@ static void put_literal(FILE *out, const char *text, size_t len)
 
 		if (line > (size_t)(end - text))
 			line = (size_t)(end - text);
-		put_line(out, text, line);
+		man_put_line(out, text, line);
 		text += line + 1;
 	}
 	fputs(".Ed\n", out);
@@ -80,7 +80,7 @@ static void put_description(FILE *out, const char *text)
 		while (len && text[len - 1] == '\n')
 			len--;
 		if (text[0] == ' ' && text[1] == ' ') {
-			put_literal(out, text, len);
+			man_put_literal(out, text, len);
 		} else {
 			if (!first)
 				fputs(".Pp\n", out);
@@ -93,16 +93,16 @@ static void put_description(FILE *out, const char *text)
 	}
 }
 
-static void put_option(FILE *out, const struct ky_option_def *def)
+static void man_put_option(FILE *out, const struct ky_option_def *def)
 {
 	fputs(".It ", out);
 	if (def->letter)
 		fprintf(out, "Fl %c , ", def->letter);
 	fputs("Fl \\-", out);
-	put_escaped(out, def->name, strlen(def->name));
+	man_put_escaped(out, def->name, strlen(def->name));
 	if (def->arg) {
 		fputs(" Ar \\&", out);
-		put_escaped(out, def->arg, strlen(def->arg));
+		man_put_escaped(out, def->arg, strlen(def->arg));
 	}
 	fputc('\n', out);
 	put_sentences(out, def->help, strlen(def->help));
@@ -114,8 +114,8 @@ static void put_options(FILE *out, const struct ky_option_def *options)
 
 	fputs(".Sh OPTIONS\n.Bl -tag -width Ds\n", out);
 	for (; options && options->name; options++)
-		put_option(out, options);
-	put_option(out, &help);
+		man_put_option(out, options);
+	man_put_option(out, &help);
 	fputs(".El\n", out);
 }
 
@@ -126,7 +126,7 @@ static void put_exit_status(FILE *out)
 	      out);
 }
 
-static void put_title(FILE *out, const char *suffix)
+static void man_put_title(FILE *out, const char *suffix)
 {
 	fputs(".Dd " MANUAL_DATE "\n.Dt KYMO", out);
 	if (*suffix)
@@ -179,7 +179,7 @@ static const char overview_example[] = "kymo record -o trace -- make\n"
 
 static int man_overview(FILE *out)
 {
-	put_title(out, "");
+	man_put_title(out, "");
 	fputs(".Sh NAME\n.Nm kymo\n.Nd record traces of Linux and analyse them\n"
 	      ".Sh SYNOPSIS\n.Nm\n.Ar COMMAND\n.Op Ar options\n.Ar ...\n"
 	      ".Nm\n.Fl \\-version\n"
@@ -191,7 +191,7 @@ static int man_overview(FILE *out)
 	      out);
 	for (const struct ky_command *const *command = ky_commands; *command; command++) {
 		fprintf(out, ".It Xr kymo-%s 1\n", (*command)->name);
-		put_line(out, (*command)->summary, strlen((*command)->summary));
+		man_put_line(out, (*command)->summary, strlen((*command)->summary));
 	}
 	fputs(".El\n"
 	      ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n"
@@ -199,7 +199,7 @@ static int man_overview(FILE *out)
 	      out);
 	put_exit_status(out);
 	fputs(".Sh EXAMPLES\nRecord a command, then read the trace:\n", out);
-	put_literal(out, overview_example, strlen(overview_example));
+	man_put_literal(out, overview_example, strlen(overview_example));
 	fputs(".Sh SEE ALSO\n.Xr babeltrace2 1 ,\n.Xr perf 1\n", out);
 	return KY_EXIT_OK;
 }
@@ -208,12 +208,12 @@ int ky_man_page(FILE *out, const struct ky_command *command)
 {
 	if (!command)
 		return man_overview(out);
-	put_title(out, command->name);
+	man_put_title(out, command->name);
 	fprintf(out, ".Sh NAME\n.Nm kymo-%s\n.Nd ", command->name);
-	put_line(out, command->summary, strlen(command->summary));
+	man_put_line(out, command->summary, strlen(command->summary));
 	fprintf(out, ".Sh SYNOPSIS\n.Nm kymo %s\n", command->name);
 	if (*command->usage)
-		put_line(out, command->usage, strlen(command->usage));
+		man_put_line(out, command->usage, strlen(command->usage));
 	fputs(".Sh DESCRIPTION\n", out);
 	if (command->description)
 		put_description(out, command->description);
@@ -221,7 +221,7 @@ int ky_man_page(FILE *out, const struct ky_command *command)
 	put_exit_status(out);
 	if (command->examples) {
 		fputs(".Sh EXAMPLES\n", out);
-		put_literal(out, command->examples, strlen(command->examples));
+		man_put_literal(out, command->examples, strlen(command->examples));
 	}
 	put_see_also(out, command->see_also);
 	return KY_EXIT_OK;

@@ -53,13 +53,13 @@ static int put_batch(void *data, const struct ky_batch *batch, struct kymo_error
 	return ky_sink_batch(p->sink, batch, err);
 }
 
-static int flush(void *data, int64_t until_ns, struct kymo_error *err)
+static int print_live_flush(void *data, int64_t until_ns, struct kymo_error *err)
 {
 	(void)until_ns;
 	return ky_sink_flush(((struct printer *)data)->sink, err);
 }
 
-static int end(void *data, int ret, struct kymo_error *err)
+static int print_live_end(void *data, int ret, struct kymo_error *err)
 {
 	return end_sink(data, ret, err);
 }
@@ -71,8 +71,8 @@ int ky_print_live(const struct ky_print_live *live, struct kymo_error *err)
 
 	run.open = open_sink;
 	run.batch = put_batch;
-	run.flush = flush;
-	run.close = end;
+	run.flush = print_live_flush;
+	run.close = print_live_end;
 	run.data = &printer;
 	return ky_cli_follow(&run, err);
 }

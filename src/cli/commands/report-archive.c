@@ -29,7 +29,8 @@ static const char *const facts[] = {
 
 /* ---- the facts ------------------------------------------------------------------------- */
 
-static int add_machine(struct ky_archive *archive, const char *top, struct kymo_error *err)
+static int report_archive_add_machine(struct ky_archive *archive, const char *top,
+				      struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	char name[PATH_MAX];
@@ -50,8 +51,8 @@ static int add_machine(struct ky_archive *archive, const char *top, struct kymo_
 	return ret;
 }
 
-static int add_event(struct ky_archive *archive, const char *top, const char *event,
-		     struct kymo_error *err)
+static int report_archive_add_event(struct ky_archive *archive, const char *top, const char *event,
+				    struct kymo_error *err)
 {
 	struct ky_strbuf stacks = KY_STRBUF_INIT, line = KY_STRBUF_INIT;
 	char name[PATH_MAX];
@@ -74,7 +75,8 @@ static int add_event(struct ky_archive *archive, const char *top, const char *ev
 /* ---- the reports ----------------------------------------------------------------------- */
 
 /* What the reports write to the standard output goes to @fd. */
-static int capture(const struct ky_archive_request *request, enum ky_archive_form form, int fd)
+static int report_archive_capture(const struct ky_archive_request *request,
+				  enum ky_archive_form form, int fd)
 {
 	int saved, code;
 
@@ -89,8 +91,9 @@ static int capture(const struct ky_archive_request *request, enum ky_archive_for
 	return code;
 }
 
-static int add_reports(struct ky_archive *archive, const struct ky_archive_request *request,
-		       const char *top, struct kymo_error *err)
+static int report_archive_add_reports(struct ky_archive *archive,
+				      const struct ky_archive_request *request, const char *top,
+				      struct kymo_error *err)
 {
 	static const char *const names[KY_ARCHIVE_FORMS] = {
 		[KY_ARCHIVE_TEXT] = "report.txt",
@@ -106,7 +109,7 @@ static int add_reports(struct ky_archive *archive, const struct ky_archive_reque
 		if (fd < 0)
 			return ky_error_errno(err, errno, "cannot keep the reports in memory");
 		snprintf(name, sizeof(name), "%.200s/report/%s", top, names[form]);
-		if (capture(request, (enum ky_archive_form)form, fd) == KY_EXIT_OK)
+		if (report_archive_capture(request, (enum ky_archive_form)form, fd) == KY_EXIT_OK)
 			ret = ky_archive_add_file(archive, name, fd, err);
 		else
 			form = KY_ARCHIVE_FORMS;
@@ -135,11 +138,11 @@ int ky_report_archive(const struct ky_archive_request *request)
 		return ky_cli_error(&err);
 	name_top(request->trace, top);
 	/* What matters comes first. */
-	ret = add_event(archive, top, request->event, &err);
+	ret = report_archive_add_event(archive, top, request->event, &err);
 	if (!ret)
-		ret = add_machine(archive, top, &err);
+		ret = report_archive_add_machine(archive, top, &err);
 	if (!ret)
-		ret = add_reports(archive, request, top, &err);
+		ret = report_archive_add_reports(archive, request, top, &err);
 	if (!ret)
 		ret = ky_archive_add_tree(archive, top, request->trace, &err);
 	if (ret < 0)

@@ -89,8 +89,8 @@ struct watcher {
 	struct ky_live_reports *reports; /* NULL: they have not begun */
 };
 
-static int show_interval(void *data, const struct ky_report_results *results,
-			 struct kymo_error *err)
+static int report_live_show_interval(void *data, const struct ky_report_results *results,
+				     struct kymo_error *err)
 {
 	const struct watcher *w = data;
 
@@ -104,7 +104,7 @@ static int open_reports(void *data, const struct ky_trace_set *set, struct kymo_
 	if (w->reports)
 		return ky_live_reports_rebind(w->reports, set, err);
 	return ky_live_reports_open(w->live->reports, w->live->n_reports, set, w->live->options,
-				    show_interval, w, &w->reports, err);
+				    report_live_show_interval, w, &w->reports, err);
 }
 
 static int feed_reports(void *data, const struct ky_batch *batch, struct kymo_error *err)

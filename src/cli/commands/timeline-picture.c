@@ -155,7 +155,7 @@ static char sign_of(const struct letters *letters, const struct ky_history_pixel
 	return looks[kind].sign ? looks[kind].sign : '#';
 }
 
-static const char *colour_of(uint64_t state)
+static const char *timeline_picture_colour_of(uint64_t state)
 {
 	const char *colour = looks[ky_state_kind(state)].colour;
 
@@ -164,13 +164,14 @@ static const char *colour_of(uint64_t state)
 	return colour ? colour : "";
 }
 
-static void put_states(struct ky_strbuf *out, const struct timeline *timeline,
-		       const struct timeline_row *row, const struct letters *letters, bool colour)
+static void timeline_picture_put_states(struct ky_strbuf *out, const struct timeline *timeline,
+					const struct timeline_row *row,
+					const struct letters *letters, bool colour)
 {
 	const char *last = "";
 
 	for (size_t x = 0; x < timeline->width; x++) {
-		const char *now = colour ? colour_of(row->pixels[x].state) : "";
+		const char *now = colour ? timeline_picture_colour_of(row->pixels[x].state) : "";
 
 		if (strcmp(now, last) != 0)
 			ky_strbuf_adds(out, *now ? now : "\033[0m");
@@ -225,7 +226,7 @@ static void put_label(struct ky_strbuf *out, unsigned int depth, const char *lab
 
 /* ---- the text ---------------------------------------------------------------------------------------- */
 
-static void put_head(struct ky_strbuf *out, const struct timeline *timeline)
+static void timeline_picture_put_head(struct ky_strbuf *out, const struct timeline *timeline)
 {
 	ky_render_time(out, timeline->begin_ns, true);
 	ky_strbuf_adds(out, " to ");
@@ -236,8 +237,9 @@ static void put_head(struct ky_strbuf *out, const struct timeline *timeline)
 	ky_strbuf_adds(out, "\n\n");
 }
 
-static void put_row(struct ky_strbuf *out, const struct timeline *timeline,
-		    const struct timeline_row *row, const struct letters *letters, bool colour)
+static void timeline_picture_put_row(struct ky_strbuf *out, const struct timeline *timeline,
+				     const struct timeline_row *row, const struct letters *letters,
+				     bool colour)
 {
 	char label[300];
 
@@ -248,7 +250,7 @@ static void put_row(struct ky_strbuf *out, const struct timeline *timeline,
 	if (row->events)
 		put_densities(out, timeline, row);
 	else if (row->pixels)
-		put_states(out, timeline, row, letters, colour);
+		timeline_picture_put_states(out, timeline, row, letters, colour);
 	if (row->pixels)
 		ky_strbuf_adds(out, "|");
 	ky_strbuf_addc(out, '\n');
@@ -311,11 +313,12 @@ int timeline_put_text(const struct timeline *timeline, bool colour, struct kymo_
 	int status = find_letters(timeline, &letters);
 
 	if (status >= 0) {
-		put_head(&out, timeline);
+		timeline_picture_put_head(&out, timeline);
 		for (size_t i = 0; i < timeline->n_rows; i++) {
 			n_hidden += timeline->rows[i].hidden;
 			if (!timeline->rows[i].hidden)
-				put_row(&out, timeline, &timeline->rows[i], &letters, colour);
+				timeline_picture_put_row(&out, timeline, &timeline->rows[i],
+							 &letters, colour);
 		}
 		if (n_hidden)
 			ky_strbuf_addf(&out, "(%zu more rows; --rows '*' shows all rows)\n",

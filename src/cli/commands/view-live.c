@@ -24,7 +24,7 @@ bool ky_view_live_is(char **paths, int n_paths)
 	return ky_recordings_write(paths, n_paths);
 }
 
-static bool is_recorded(void *data)
+static bool view_live_is_recorded(void *data)
 {
 	struct opener *opener = data;
 
@@ -36,8 +36,8 @@ static bool is_recorded(void *data)
 				   (int)opener->remotes.local.len);
 }
 
-static int open_traces(void *data, enum ky_view_live_how how, struct ky_trace_set *set,
-		       struct kymo_error *err)
+static int view_live_open_traces(void *data, enum ky_view_live_how how, struct ky_trace_set *set,
+				 struct kymo_error *err)
 {
 	struct opener *opener = data;
 	struct ky_input_options input = *opener->input;
@@ -49,14 +49,15 @@ static int open_traces(void *data, enum ky_view_live_how how, struct ky_trace_se
 	return ky_cli_open(set, opener->paths, opener->n_paths, &input, true, err);
 }
 
-static int run(struct opener *opener,
-	       int (*serve)(void *data, struct ky_view_live *live, struct kymo_error *err),
-	       void *data, struct kymo_error *err)
+static int view_live_run(struct opener *opener,
+			 int (*serve)(void *data, struct ky_view_live *live,
+				      struct kymo_error *err),
+			 void *data, struct kymo_error *err)
 {
 	KY_VEC(struct ky_feed *) feeds = KY_VEC_INIT;
 	struct ky_view_live_source source = {
-		.open = open_traces,
-		.is_recorded = is_recorded,
+		.open = view_live_open_traces,
+		.is_recorded = view_live_is_recorded,
 		.data = opener,
 		.paths = opener->remotes.local.data,
 		.n_paths = opener->remotes.local.len,
@@ -88,7 +89,7 @@ int ky_view_live_run(char **paths, int n_paths, const struct ky_input_options *i
 					   DELAY_MS, err);
 
 	if (!ret)
-		ret = run(&opener, serve, data, err);
+		ret = view_live_run(&opener, serve, data, err);
 	ky_cli_remotes_fini(&opener.remotes);
 	return ret;
 }

@@ -20,7 +20,8 @@ static int check_origins(const struct view_tsp *options, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int serve(struct ky_tsp *tsp, const struct view_tsp *options, struct kymo_error *err)
+static int view_tsp_serve(struct ky_tsp *tsp, const struct view_tsp *options,
+			  struct kymo_error *err)
 {
 	uint16_t port = options->port ? options->port : KY_TSP_PORT;
 	struct ky_tsp_server *server;
@@ -46,7 +47,7 @@ int view_serve_tsp(const struct view_tsp *options, struct ky_view *view, struct 
 		ret = ky_tsp_new(options->paths, options->n_paths, view, &tsp, err);
 	if (ret < 0)
 		return ret;
-	ret = serve(tsp, options, err);
+	ret = view_tsp_serve(tsp, options, err);
 	ky_tsp_free(tsp);
 	return ret;
 }

@@ -144,7 +144,7 @@ static int store_value(const struct parser *p, const struct ky_option_def *def, 
 }
 
 /* An option of a profile. */
-static int take_line(void *data, char *name, char *value, struct kymo_error *err)
+static int options_options_take_line(void *data, char *name, char *value, struct kymo_error *err)
 {
 	const struct parser *p = data;
 	const struct ky_option_def *def = find_long(p, name, strlen(name));
@@ -164,7 +164,7 @@ static int read_profile(const struct parser *p, const char *path)
 {
 	struct parser copy = *p;
 	char *text;
-	int ret = ky_profile_read(path, &text, take_line, &copy, p->err);
+	int ret = ky_profile_read(path, &text, options_options_take_line, &copy, p->err);
 
 	if (text && ky_vec_push(&p->parsed->texts, text) < 0) {
 		free(text);

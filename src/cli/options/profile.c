@@ -14,7 +14,7 @@
 
 #define PROFILE_MAX_BYTES (1u << 20)
 
-static char *trim(char *text)
+static char *profile_trim(char *text)
 {
 	size_t len;
 
@@ -26,7 +26,7 @@ static char *trim(char *text)
 }
 
 /* "--name VALUE", "name VALUE", "name=VALUE", "name". *value: NULL when none exists. */
-static char *split(char *line, char **value)
+static char *profile_split(char *line, char **value)
 {
 	char *name = line + (strncmp(line, "--", 2) == 0 ? 2 : 0);
 	size_t len = strcspn(name, " \t=");
@@ -37,7 +37,7 @@ static char *split(char *line, char **value)
 
 		/* "name = VALUE", too. */
 		if (*rest == '=')
-			*value = trim(rest + 1);
+			*value = profile_trim(rest + 1);
 		else if (*rest)
 			*value = rest;
 		name[len] = '\0';
@@ -45,7 +45,7 @@ static char *split(char *line, char **value)
 	return name;
 }
 
-static int read_text(const char *path, char **text, struct kymo_error *err)
+static int profile_read_text(const char *path, char **text, struct kymo_error *err)
 {
 	struct ky_strbuf content = KY_STRBUF_INIT;
 	int ret = ky_read_regular(AT_FDCWD, path, PROFILE_MAX_BYTES, &content);
@@ -69,7 +69,7 @@ int ky_profile_read(const char *path, char **text,
 		    int (*take)(void *data, char *name, char *value, struct kymo_error *err),
 		    void *data, struct kymo_error *err)
 {
-	int ret = read_text(path, text, err);
+	int ret = profile_read_text(path, text, err);
 	char *line = *text, *end;
 	uint32_t number = 0;
 
@@ -80,10 +80,10 @@ int ky_profile_read(const char *path, char **text,
 		if (end)
 			*end++ = '\0';
 		number++;
-		line = trim(line);
+		line = profile_trim(line);
 		if (!*line || *line == '#')
 			continue;
-		name = split(line, &value);
+		name = profile_split(line, &value);
 		ret = take(data, name, value, err);
 		if (ret == KYMO_E_INVALID) {
 			ky_error_path(err, path);

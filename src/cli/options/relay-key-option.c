@@ -10,7 +10,7 @@
 #include "base/error.h"
 
 /* ~/.config/kymo/relay-key, or "" */
-static void default_key(char path[PATH_MAX])
+static void relay_key_option_default_key(char path[PATH_MAX])
 {
 	const char *home = getenv("HOME"), *config = getenv("XDG_CONFIG_HOME");
 
@@ -37,7 +37,7 @@ int ky_cli_relay_key(const char *host, const struct ky_relay_key_choice *choice,
 	int ret;
 
 	*tls = NULL;
-	default_key(path);
+	relay_key_option_default_key(path);
 	if (choice->path || (path[0] && !is_this_machine(host) && !choice->insecure)) {
 		ret = ky_relay_key_read(choice->path ? choice->path : path, key, err);
 		return ret < 0 ? ret : ky_tls_recorder(key->fingerprint, tls, err);

@@ -7,12 +7,12 @@
 #include "cli/terminal/command.h"
 #include "flow/sinks/ctf-sink.h"
 
-static void tell_loss(void *data, const struct ky_loss *loss)
+static void convert_ctf_tell_loss(void *data, const struct ky_loss *loss)
 {
 	ky_cli_warn_loss(loss, data);
 }
 
-static void tell_progress(void *data, uint64_t done_bytes, uint64_t total_bytes)
+static void convert_ctf_tell_progress(void *data, uint64_t done_bytes, uint64_t total_bytes)
 {
 	(void)data;
 	ky_cli_progress("converting", done_bytes, total_bytes);
@@ -29,10 +29,10 @@ static int write_events(const struct ky_trace_set *set, const struct ky_selectio
 			struct ky_sink *sink, struct kymo_error *err)
 {
 	struct ky_pass pass = {
-		.loss = tell_loss,
+		.loss = convert_ctf_tell_loss,
 		.data = (void *)(uintptr_t)times,
 		.stop = ky_cli_interrupted,
-		.progress = tell_progress,
+		.progress = convert_ctf_tell_progress,
 	};
 	int ret = ky_ctf_sink_pass(sink, &pass, pool, set, selection, err);
 

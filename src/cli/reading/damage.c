@@ -43,7 +43,7 @@ struct stage {
 	uint64_t n_met, n_told; /* losses: since the beginning, and the most ever */
 };
 
-static int stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
+static int damage_stage_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct stage *stage = (struct stage *)flow;
 	int ret = ky_flow_next(stage->base.input, batch, err);
@@ -66,7 +66,7 @@ static int stage_seek(struct ky_flow *flow, int64_t ns, struct kymo_error *err)
 }
 
 static const struct ky_flow_ops stage_ops = {
-	.next = stage_next,
+	.next = damage_stage_next,
 	.seek = stage_seek,
 	.broken = ky_stage_broken,
 	.close = ky_stage_close,

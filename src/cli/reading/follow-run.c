@@ -74,7 +74,8 @@ const char *ky_cli_unfit_for_live(const struct ky_select_options *select)
 
 /* ---- places --------------------------------------------------------------------------- */
 
-static const struct place *find_place(const struct follower *f, const struct ky_stream *stream)
+static const struct place *follow_run_find_place(const struct follower *f,
+						 const struct ky_stream *stream)
 {
 	const struct ky_stream_part *part = &stream->parts.data[0];
 
@@ -105,7 +106,7 @@ static int keep_places(struct follower *f, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static void note_places(struct opened *now, const struct ky_batch *batch)
+static void follow_run_note_places(struct opened *now, const struct ky_batch *batch)
 {
 	struct ky_batch rest = *batch, run;
 
@@ -141,7 +142,7 @@ static uint32_t delay_ms(const struct ky_follow_run *run)
 }
 
 /* May traces still come? */
-static bool is_recorded(const struct follower *f)
+static bool follow_run_is_recorded(const struct follower *f)
 {
 	ky_vec_foreach(&f->remotes.feeds, at)
 		if (!at->feed->has_ended)
@@ -152,7 +153,7 @@ static bool is_recorded(const struct follower *f)
 }
 
 /* 0: the set is open; KYMO_E_NOT_FOUND: there is no trace yet; or another error. */
-static int open_set(struct follower *f, struct opened *fresh, struct kymo_error *err)
+static int follow_run_open_set(struct follower *f, struct opened *fresh, struct kymo_error *err)
 {
 	const struct ky_follow_run *run = f->run;
 	struct ky_input_options input = *run->input;
@@ -161,7 +162,7 @@ static int open_set(struct follower *f, struct opened *fresh, struct kymo_error 
 
 	input.follow = true;
 	/* Of a recording that goes on; of one that is complete, all events are there. */
-	f->leaves_out_late = f->leaves_out_late || is_recorded(f);
+	f->leaves_out_late = f->leaves_out_late || follow_run_is_recorded(f);
 	input.leaves_out_late = f->leaves_out_late;
 	input.remotes = &f->remotes;
 	for (size_t i = 0; i < f->remotes.feeds.len && !ret; i++)
@@ -175,7 +176,7 @@ static int open_set(struct follower *f, struct opened *fresh, struct kymo_error 
 	if (!fresh->by_index)
 		return ky_error_nomem(err);
 	ky_vec_foreach(&fresh->set.streams, stream) {
-		const struct place *place = find_place(f, *stream);
+		const struct place *place = follow_run_find_place(f, *stream);
 
 		if (place)
 			fresh->by_index[(*stream)->index] = place->at;
@@ -197,7 +198,7 @@ static int open_graph(struct follower *f, struct opened *fresh, struct ky_flow *
 	return ky_cli_in_filter(ky_flow_open_selected(&fresh->set, &selection, flow, err), err);
 }
 
-static int take_batch(struct follower *f, struct ky_batch *batch, struct kymo_error *err)
+static int follow_run_take_batch(struct follower *f, struct ky_batch *batch, struct kymo_error *err)
 {
 	const struct ky_follow_run *run = f->run;
 
@@ -212,12 +213,12 @@ static int take_batch(struct follower *f, struct ky_batch *batch, struct kymo_er
 	}
 	if (f->left != UINT64_MAX)
 		f->left -= batch->n_events;
-	note_places(f->now, batch);
+	follow_run_note_places(f->now, batch);
 	return run->batch(run->data, batch, err);
 }
 
 /* Everything before this time has come; INT64_MIN: unknown. */
-static int64_t known_until(const struct ky_trace_set *set)
+static int64_t follow_run_known_until(const struct ky_trace_set *set)
 {
 	int64_t until_ns = INT64_MAX;
 
@@ -227,9 +228,9 @@ static int64_t known_until(const struct ky_trace_set *set)
 	return until_ns == INT64_MAX ? INT64_MIN : until_ns;
 }
 
-static int wait_for_more(struct follower *f, bool *again, struct kymo_error *err)
+static int follow_run_wait_for_more(struct follower *f, bool *again, struct kymo_error *err)
 {
-	int ret = f->run->flush(f->run->data, known_until(&f->now->set), err);
+	int ret = f->run->flush(f->run->data, follow_run_known_until(&f->now->set), err);
 
 	if (ret < 0)
 		return ret;
@@ -238,7 +239,8 @@ static int wait_for_more(struct follower *f, bool *again, struct kymo_error *err
 }
 
 /* Until the graph is not the right one any more (*again), or all events have come. */
-static int drain(struct follower *f, struct ky_flow *flow, bool *again, struct kymo_error *err)
+static int follow_run_drain(struct follower *f, struct ky_flow *flow, bool *again,
+			    struct kymo_error *err)
 {
 	struct ky_batch batch;
 	int ret = KYMO_OK;
@@ -246,9 +248,9 @@ static int drain(struct follower *f, struct ky_flow *flow, bool *again, struct k
 	while (f->left && !*again && !ky_cli_interrupted()) {
 		ret = ky_flow_next(flow, &batch, err);
 		if (ret > 0)
-			ret = take_batch(f, &batch, err);
+			ret = follow_run_take_batch(f, &batch, err);
 		else if (ret == KYMO_E_AGAIN)
-			ret = wait_for_more(f, again, err);
+			ret = follow_run_wait_for_more(f, again, err);
 		else
 			break;
 		if (ret < 0)
@@ -276,7 +278,7 @@ static int change_set(struct follower *f, struct opened **fresh, struct ky_flow 
 	*fresh = calloc(1, sizeof(**fresh));
 	if (!*fresh)
 		return ky_error_nomem(err);
-	ret = open_set(f, *fresh, err);
+	ret = follow_run_open_set(f, *fresh, err);
 	if (!ret)
 		ret = open_graph(f, *fresh, flow, err);
 	if (!ret)
@@ -290,7 +292,7 @@ static int change_set(struct follower *f, struct opened **fresh, struct ky_flow 
 }
 
 /* Does @ret, of opening @fresh, mean that there is no trace, or no event of that name, yet? */
-static bool is_early(int ret, const struct opened *fresh)
+static bool follow_run_is_early(int ret, const struct opened *fresh)
 {
 	return fresh &&
 	       ((ret == KYMO_E_NOT_FOUND && !fresh->is_open) ||
@@ -343,9 +345,9 @@ static bool is_passing(struct follower *f, int ret, const struct opened *fresh)
 }
 
 /* One set of traces. *again: there is, or may be, more. */
-static int follow_once(struct follower *f, bool *again, struct kymo_error *err)
+static int follow_run_follow_once(struct follower *f, bool *again, struct kymo_error *err)
 {
-	bool was_recorded = is_recorded(f), early;
+	bool was_recorded = follow_run_is_recorded(f), early;
 	struct opened *fresh;
 	struct ky_flow *flow = NULL;
 	int ret = change_set(f, &fresh, &flow, err);
@@ -354,7 +356,7 @@ static int follow_once(struct follower *f, bool *again, struct kymo_error *err)
 	/* A relay says in this way that a recorder is connected, before its first trace is there. */
 	was_recorded = was_recorded ||
 		       (ret < 0 && fresh && fresh->follow && ky_follow_is_claimed(fresh->follow));
-	early = ret < 0 && was_recorded && is_early(ret, fresh);
+	early = ret < 0 && was_recorded && follow_run_is_early(ret, fresh);
 	if (is_passing(f, ret, fresh)) {
 		close_opened(fresh);
 		(void)poll(NULL, 0, GONE_MS);
@@ -362,7 +364,7 @@ static int follow_once(struct follower *f, bool *again, struct kymo_error *err)
 		return KYMO_OK;
 	}
 	if (!ret)
-		ret = drain(f, flow, again, err);
+		ret = follow_run_drain(f, flow, again, err);
 	if (!ret)
 		ret = keep_places(f, err);
 	ky_flow_close(flow);
@@ -388,7 +390,7 @@ int ky_cli_follow(const struct ky_follow_run *run, struct kymo_error *err)
 	ret = ky_cli_remotes_open(&f.remotes, run->paths, run->n_paths, run->input->relay_key,
 				  delay_ms(run), err);
 	while (!ret && again && f.left && !ky_cli_interrupted())
-		ret = follow_once(&f, &again, err);
+		ret = follow_run_follow_once(&f, &again, err);
 	/* The consumer may still use the set. */
 	if (run->close)
 		ret = run->close(run->data, ret, err);

@@ -6,12 +6,12 @@
 #include "flow/parallel/parallel-sink.h"
 #include "flow/parallel/slices.h"
 
-static void tell_loss(void *data, const struct ky_loss *loss)
+static void reading_lines_tell_loss(void *data, const struct ky_loss *loss)
 {
 	ky_cli_warn_loss(loss, ((const struct ky_flow_run *)data)->times);
 }
 
-static void tell_progress(void *data, uint64_t done_bytes, uint64_t total_bytes)
+static void reading_lines_tell_progress(void *data, uint64_t done_bytes, uint64_t total_bytes)
 {
 	ky_cli_progress(((const struct ky_flow_run *)data)->progress, done_bytes, total_bytes);
 }
@@ -27,9 +27,9 @@ static int run_slices(const struct ky_lines *lines, const struct ky_trace_set *s
 		.fd = lines->fd,
 		.write = lines->write,
 		.write_data = lines->sink,
-		.loss = tell_loss,
+		.loss = reading_lines_tell_loss,
 		.loss_data = run,
-		.progress = run->progress ? tell_progress : NULL,
+		.progress = run->progress ? reading_lines_tell_progress : NULL,
 		.progress_data = run,
 		.stop = ky_cli_interrupted,
 	};

@@ -24,7 +24,7 @@ static bool has_display(void)
 }
 
 /* A file that only this user can read. Returns 0 or a negative errno. */
-static int write_page(struct ky_open_link *opened, const char *link)
+static int open_link_write_page(struct ky_open_link *opened, const char *link)
 {
 	const char *directory = getenv("XDG_RUNTIME_DIR");
 	char *text = NULL;
@@ -54,7 +54,7 @@ static int write_page(struct ky_open_link *opened, const char *link)
 }
 
 /* Quiet, in a session of its own, with the usual signals. Returns an errno. */
-static int start(struct ky_open_link *opened)
+static int open_link_start(struct ky_open_link *opened)
 {
 	char *args[] = {(char[]){"xdg-open"}, opened->path, NULL};
 	posix_spawn_file_actions_t files;
@@ -84,9 +84,9 @@ void ky_open_link(struct ky_open_link *opened, const char *link)
 
 	if (!has_display())
 		return;
-	ret = -write_page(opened, link);
+	ret = -open_link_write_page(opened, link);
 	if (!ret)
-		ret = start(opened);
+		ret = open_link_start(opened);
 	if (ret)
 		ky_log_warning(&ky_cli_log, "cannot open a browser: %s; open the link by hand",
 			       strerror(ret));

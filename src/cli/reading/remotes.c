@@ -10,9 +10,9 @@
 #include "cli/terminal/json-output.h"
 #include "net/reader/live-feed.h"
 
-static int connect_to(const struct ky_live_address *address, const char *key_path,
-		      uint32_t delay_ms, struct ky_tls **tls, struct ky_live_client **client,
-		      struct kymo_error *err)
+static int remotes_connect_to(const struct ky_live_address *address, const char *key_path,
+			      uint32_t delay_ms, struct ky_tls **tls,
+			      struct ky_live_client **client, struct kymo_error *err)
 {
 	const struct ky_relay_key_choice choice = {
 		.path = key_path,
@@ -45,7 +45,7 @@ static int open_remote(struct ky_cli_remotes *remotes, const char *path, const c
 	int ret = ky_live_address_parse(path, &address, err);
 
 	if (!ret)
-		ret = connect_to(&address, key_path, delay_ms, &tls, &client, err);
+		ret = remotes_connect_to(&address, key_path, delay_ms, &tls, &client, err);
 	if (tls && ky_vec_push(&remotes->keys, tls) < 0) {
 		if (!ret)
 			ky_live_client_close(client);
@@ -63,8 +63,9 @@ static int open_remote(struct ky_cli_remotes *remotes, const char *path, const c
 	return ret;
 }
 
-static int open_all(struct ky_cli_remotes *remotes, char **paths, int n_paths, const char *key_path,
-		    uint32_t delay_ms, bool keeps, struct kymo_error *err)
+static int remotes_open_all(struct ky_cli_remotes *remotes, char **paths, int n_paths,
+			    const char *key_path, uint32_t delay_ms, bool keeps,
+			    struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -81,13 +82,13 @@ static int open_all(struct ky_cli_remotes *remotes, char **paths, int n_paths, c
 int ky_cli_remotes_open(struct ky_cli_remotes *remotes, char **paths, int n_paths,
 			const char *key_path, uint32_t delay_ms, struct kymo_error *err)
 {
-	return open_all(remotes, paths, n_paths, key_path, delay_ms, false, err);
+	return remotes_open_all(remotes, paths, n_paths, key_path, delay_ms, false, err);
 }
 
 int ky_cli_remotes_open_kept(struct ky_cli_remotes *remotes, char **paths, int n_paths,
 			     const char *key_path, uint32_t delay_ms, struct kymo_error *err)
 {
-	return open_all(remotes, paths, n_paths, key_path, delay_ms, true, err);
+	return remotes_open_all(remotes, paths, n_paths, key_path, delay_ms, true, err);
 }
 
 void ky_cli_remotes_fini(struct ky_cli_remotes *remotes)
@@ -147,8 +148,8 @@ static json_t *session_json(const struct ky_live_session *session, const char *r
 	return json;
 }
 
-static int print_json(const struct ky_live_sessions *sessions, const char *relay,
-		      const struct ky_live_address *address, struct kymo_error *err)
+static int remotes_print_json(const struct ky_live_sessions *sessions, const char *relay,
+			      const struct ky_live_address *address, struct kymo_error *err)
 {
 	json_t *list = json_array();
 
@@ -166,11 +167,11 @@ int ky_cli_list_relay(const char *path, const char *key_path, bool json, struct 
 	int ret = ky_live_address_parse(path, &address, err);
 
 	if (!ret)
-		ret = connect_to(&address, key_path, 0, &tls, &client, err);
+		ret = remotes_connect_to(&address, key_path, 0, &tls, &client, err);
 	if (!ret)
 		ret = ky_live_client_sessions(client, &sessions, err);
 	if (!ret && json)
-		ret = print_json(&sessions, path, &address, err);
+		ret = remotes_print_json(&sessions, path, &address, err);
 	for (size_t i = 0; i < sessions.len && !ret && !json; i++)
 		print_session(&sessions.data[i], path, &address);
 	ky_live_sessions_fini(&sessions);

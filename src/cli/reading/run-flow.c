@@ -115,8 +115,8 @@ static void progress_fini(struct progress *p)
 
 /* ---- the loop ----------------------------------------------------------------------------- */
 
-static int take_batch(struct ky_flow_run *run, struct ky_sink *sink, const struct ky_batch *batch,
-		      struct kymo_error *err)
+static int run_flow_take_batch(struct ky_flow_run *run, struct ky_sink *sink,
+			       const struct ky_batch *batch, struct kymo_error *err)
 {
 	int ret;
 
@@ -135,7 +135,7 @@ static int take_batch(struct ky_flow_run *run, struct ky_sink *sink, const struc
 	return ret;
 }
 
-static bool is_damage(int code)
+static bool run_flow_is_damage(int code)
 {
 	return code == KYMO_E_FORMAT || code == KYMO_E_LIMIT;
 }
@@ -150,7 +150,7 @@ int ky_cli_finish_flow(struct ky_sink *sink, int ret, struct kymo_error *err)
 		return ret;
 	ky_error_clear(&own);
 	finished = ky_sink_finish(sink, &own);
-	if (finished >= 0 || (ret < 0 && !is_damage(ret)))
+	if (finished >= 0 || (ret < 0 && !run_flow_is_damage(ret)))
 		return ret;
 	/* Behind damage too: what could not be written is not an output that ends at the damage. */
 	if (err)
@@ -168,7 +168,7 @@ int ky_cli_run_flow(struct ky_flow_run *run, struct ky_flow *flow, struct ky_sin
 	progress_init(&progress, run);
 	while ((ret = ky_flow_next(flow, &batch, err)) > 0) {
 		progress_step(&progress, &batch);
-		ret = take_batch(run, sink, &batch, err);
+		ret = run_flow_take_batch(run, sink, &batch, err);
 		if (ret < 0)
 			break;
 	}

@@ -17,14 +17,14 @@ void ky_cli_select_defaults(struct ky_select_options *options)
 	options->head = options->tail = UINT64_MAX;
 }
 
-static bool has_times(const struct ky_select_options *o)
+static bool select_options_has_times(const struct ky_select_options *o)
 {
 	return o->begin || o->end || o->timerange || o->intersection;
 }
 
 bool ky_cli_selects(const struct ky_select_options *o)
 {
-	return o->filter || o->events.len || o->streams.len || has_times(o) ||
+	return o->filter || o->events.len || o->streams.len || select_options_has_times(o) ||
 	       o->head != UINT64_MAX || o->tail != UINT64_MAX;
 }
 
@@ -103,7 +103,7 @@ static int resolve_times(const struct ky_trace_set *set, const struct ky_select_
 	struct range trace, range = {INT64_MIN, INT64_MAX};
 	int ret;
 
-	if (!has_times(o))
+	if (!select_options_has_times(o))
 		return KYMO_OK;
 	if (o->timerange && (o->begin || o->end))
 		return ky_error_set(err, KYMO_E_INVALID,
@@ -140,8 +140,8 @@ int ky_cli_select_times(const struct ky_trace_set *set, const struct ky_select_o
 /* ---- the selection ------------------------------------------------------------------------ */
 
 /* Everything but --head and --tail. */
-static int resolve(const struct ky_trace_set *set, const struct ky_select_options *o, bool gmt,
-		   struct ky_selection *selection, struct kymo_error *err)
+static int select_options_resolve(const struct ky_trace_set *set, const struct ky_select_options *o,
+				  bool gmt, struct ky_selection *selection, struct kymo_error *err)
 {
 	if (o->head != UINT64_MAX && o->tail != UINT64_MAX)
 		return ky_error_set(err, KYMO_E_INVALID, "--head and --tail exclude each other");
@@ -169,9 +169,9 @@ static int open_selected(const struct ky_trace_set *set, const struct ky_selecti
 	return ky_cli_in_filter(ky_flow_open_selected(set, selection, flow, err), err);
 }
 
-static int run_pass(struct ky_pass *pass, struct ky_thread_pool *pool,
-		    const struct ky_trace_set *set, const struct ky_selection *selection,
-		    struct kymo_error *err)
+static int select_options_run_pass(struct ky_pass *pass, struct ky_thread_pool *pool,
+				   const struct ky_trace_set *set,
+				   const struct ky_selection *selection, struct kymo_error *err)
 {
 	return ky_cli_in_filter(ky_pass_run(pass, pool, set, selection, err), err);
 }
@@ -185,8 +185,9 @@ static void on_damage(void *data, const struct ky_loss *loss)
 }
 
 /* @selection is resolved: the events before --head and --tail. @tell: warn of damage. */
-static int count(const struct ky_trace_set *set, const struct ky_selection *selection,
-		 struct ky_thread_pool *pool, bool tell, uint64_t *n_events, struct kymo_error *err)
+static int select_options_count(const struct ky_trace_set *set,
+				const struct ky_selection *selection, struct ky_thread_pool *pool,
+				bool tell, uint64_t *n_events, struct kymo_error *err)
 {
 	struct ky_pass pass = {.loss = tell ? on_damage : NULL, .stop = ky_cli_interrupted};
 	int ret = ky_cli_in_filter(ky_count_run(&pass, pool, set, selection, err), err);
@@ -199,12 +200,12 @@ int ky_cli_select_count(const struct ky_trace_set *set, const struct ky_select_o
 			struct ky_thread_pool *pool, uint64_t *n_events, struct kymo_error *err)
 {
 	struct ky_selection selection;
-	int ret = resolve(set, o, gmt, &selection, err);
+	int ret = select_options_resolve(set, o, gmt, &selection, err);
 
 	*n_events = 0;
 	if (ret < 0)
 		return ret;
-	ret = count(set, &selection, pool, true, n_events, err);
+	ret = select_options_count(set, &selection, pool, true, n_events, err);
 	if (*n_events > o->head)
 		*n_events = o->head;
 	if (*n_events > o->tail)
@@ -218,7 +219,7 @@ int ky_cli_select_resolve(const struct ky_trace_set *set, const struct ky_select
 {
 	struct kymo_error damage;
 	uint64_t n_events;
-	int ret = resolve(set, o, gmt, selection, err);
+	int ret = select_options_resolve(set, o, gmt, selection, err);
 
 	if (ret < 0)
 		return ret;
@@ -229,7 +230,7 @@ int ky_cli_select_resolve(const struct ky_trace_set *set, const struct ky_select
 	if (o->tail == UINT64_MAX)
 		return KYMO_OK;
 	ky_error_clear(&damage);
-	ret = count(set, selection, pool, false, &n_events, &damage);
+	ret = select_options_count(set, selection, pool, false, &n_events, &damage);
 	/* Damage is met again when the events are read. */
 	if (ret < 0 && ret != KYMO_E_FORMAT && ret != KYMO_E_LIMIT) {
 		if (err)
@@ -264,11 +265,11 @@ int ky_cli_select_pass(const struct ky_trace_set *set, const struct ky_select_op
 		.stop = ky_cli_interrupted,
 	};
 	struct ky_selection selection;
-	int ret = resolve(set, o, times->clock_gmt, &selection, err);
+	int ret = select_options_resolve(set, o, times->clock_gmt, &selection, err);
 
 	if (ret < 0)
 		return ret;
-	ret = run_pass(&pass, pool, set, &selection, err);
+	ret = select_options_run_pass(&pass, pool, set, &selection, err);
 	*n_events = pass.n_events;
 	return ret;
 }

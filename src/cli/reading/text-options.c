@@ -84,8 +84,8 @@ static int unknown_word(const struct words *words, const char *word, struct kymo
 }
 
 /* all, none, default: at most one of them in a list. */
-static int set_base(const struct words *words, struct choice *choice, const char *word,
-		    struct kymo_error *err)
+static int text_options_set_base(const struct words *words, struct choice *choice, const char *word,
+				 struct kymo_error *err)
 {
 	if (choice->base_word && strcmp(choice->base_word, word) != 0)
 		return ky_error_set(err, KYMO_E_INVALID, "--%s: '%s' and '%s' exclude each other",
@@ -103,7 +103,7 @@ static int add_word(const struct words *words, struct choice *choice, const char
 
 	for (size_t i = 0; i < N_WORDS(bases); i++) {
 		if (strcmp(word, bases[i]) == 0) {
-			int ret = set_base(words, choice, bases[i], err);
+			int ret = text_options_set_base(words, choice, bases[i], err);
 
 			choice->base_word = bases[i];
 			return ret;
@@ -137,8 +137,8 @@ static int add_list(const struct words *words, struct choice *choice, const char
 	return ret;
 }
 
-static int choose(const struct words *words, const struct ky_text_list *lists, uint8_t *bits,
-		  struct kymo_error *err)
+static int text_options_choose(const struct words *words, const struct ky_text_list *lists,
+			       uint8_t *bits, struct kymo_error *err)
 {
 	struct choice choice = {.base = words->standard};
 	int ret = KYMO_OK;
@@ -149,7 +149,7 @@ static int choose(const struct words *words, const struct ky_text_list *lists, u
 	return ret;
 }
 
-static bool env_is(const char *name, const char *value)
+static bool text_options_env_is(const char *name, const char *value)
 {
 	const char *text = getenv(name);
 
@@ -161,7 +161,7 @@ static uint8_t colours_on(void)
 	const char *bold = getenv("BABELTRACE_TERM_COLOR_BRIGHT_MEANS_BOLD");
 
 	/* kitty has bold colours that are not bright. */
-	if (bold ? strcmp(bold, "0") == 0 : env_is("TERM", "xterm-kitty"))
+	if (bold ? strcmp(bold, "0") == 0 : text_options_env_is("TERM", "xterm-kitty"))
 		return KY_TEXT_COLOURS_BRIGHT;
 	return KY_TEXT_COLOURS;
 }
@@ -172,24 +172,25 @@ static int choose_colours(const char *when, bool to_stdout, uint8_t *colours,
 	bool on = false;
 
 	if (!when || strcmp(when, "auto") == 0)
-		on = to_stdout &&
-		     (env_is("BABELTRACE_TERM_COLOR", "always") || ky_cli_colour(stdout));
+		on = to_stdout && (text_options_env_is("BABELTRACE_TERM_COLOR", "always") ||
+				   ky_cli_colour(stdout));
 	else if (strcmp(when, "always") == 0)
 		on = true;
 	else if (strcmp(when, "never") != 0)
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "--color needs auto, always or never, not '%s'", when);
-	*colours = on && !env_is("BABELTRACE_TERM_COLOR", "never") ? colours_on() : KY_TEXT_PLAIN;
+	*colours = on && !text_options_env_is("BABELTRACE_TERM_COLOR", "never") ? colours_on()
+										: KY_TEXT_PLAIN;
 	return KYMO_OK;
 }
 
 int ky_cli_text_style(const struct ky_text_words *words, bool to_stdout,
 		      struct ky_text_options *text, struct kymo_error *err)
 {
-	int ret = choose(&names, &words->names, &text->names, err);
+	int ret = text_options_choose(&names, &words->names, &text->names, err);
 
 	if (ret == KYMO_OK)
-		ret = choose(&fields, &words->fields, &text->fields, err);
+		ret = text_options_choose(&fields, &words->fields, &text->fields, err);
 	if (ret == KYMO_OK)
 		ret = choose_colours(words->color, to_stdout, &text->colours, err);
 	return ret;

@@ -68,7 +68,7 @@ static void print_cpus(const struct ky_control_socket_message *status)
 	}
 }
 
-static void print_programs(const struct ky_control_socket_message *status)
+static void ctl_status_print_programs(const struct ky_control_socket_message *status)
 {
 	struct program program;
 	char size[32];
@@ -164,8 +164,9 @@ static json_t *programs_json(const struct ky_control_socket_message *status)
 	return list;
 }
 
-static int print_json(const struct ky_control_socket_place *place,
-		      const struct ky_control_socket_message *status, struct kymo_error *err)
+static int ctl_status_print_json(const struct ky_control_socket_place *place,
+				 const struct ky_control_socket_message *status,
+				 struct kymo_error *err)
 {
 	static const char *const numbers[] = {"buffer_bytes", "disk_free_bytes", "bytes_per_s",
 					      "programs_left_out"};
@@ -192,10 +193,10 @@ int ky_ctl_print_status(const struct ky_control_socket_place *place, bool json,
 	if (ret < 0)
 		return ret;
 	if (json)
-		return print_json(place, &status, err);
+		return ctl_status_print_json(place, &status, err);
 	ky_recordings_print_one(place, &status);
 	print_cpus(&status);
-	print_programs(&status);
+	ctl_status_print_programs(&status);
 	print_disk(&status);
 	return KYMO_OK;
 }

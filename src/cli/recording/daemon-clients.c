@@ -19,7 +19,7 @@ void ky_policy_client_end_status(struct ky_policy_client *client)
 }
 
 /* What hung on the client: a recording in the foreground ends, files are free for the next client. */
-static void leave(struct ky_policy_client *client)
+static void daemon_clients_leave(struct ky_policy_client *client)
 {
 	struct ky_policy_recording *recording = client->recording;
 
@@ -48,7 +48,7 @@ void ky_policy_client_drop(struct ky_policy_client *client)
 	while (policies->clients.data[i] != client)
 		i++;
 	policies->clients.data[i] = policies->clients.data[--policies->clients.len];
-	leave(client);
+	daemon_clients_leave(client);
 	ky_loop_remove(client->source);
 	close(client->fd);
 	free(client);

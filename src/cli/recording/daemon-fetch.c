@@ -16,7 +16,7 @@
 #define DEPTH_MAX 16
 
 /* The path of an entry, below that of its directory. NULL: no memory. */
-static char *join(const char *above, const char *name)
+static char *daemon_fetch_join(const char *above, const char *name)
 {
 	char *path = NULL;
 
@@ -29,8 +29,9 @@ static char *join(const char *above, const char *name)
  * Calls @found for each regular file below directory @name of @at_fd; takes over the path @below. Only the daemon's user can
  * write there. 0, or what @found returns.
  */
-static int walk(int at_fd, const char *name, char *below, int depth,
-		int (*found)(void *data, const struct stat *st, char *path), void *data)
+static int daemon_fetch_walk(int at_fd, const char *name, char *below, int depth,
+			     int (*found)(void *data, const struct stat *st, char *path),
+			     void *data)
 {
 	DIR *dir = below && depth < DEPTH_MAX ? ky_dir_open(at_fd, name) : NULL;
 	struct dirent *entry;
@@ -42,10 +43,11 @@ static int walk(int at_fd, const char *name, char *below, int depth,
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode))
-			ret = walk(dirfd(dir), entry->d_name, join(below, entry->d_name), depth + 1,
-				   found, data);
+			ret = daemon_fetch_walk(dirfd(dir), entry->d_name,
+						daemon_fetch_join(below, entry->d_name), depth + 1,
+						found, data);
 		else if (S_ISREG(st.st_mode))
-			ret = found(data, &st, join(below, entry->d_name));
+			ret = found(data, &st, daemon_fetch_join(below, entry->d_name));
 	}
 	if (dir)
 		closedir(dir);
@@ -53,7 +55,7 @@ static int walk(int at_fd, const char *name, char *below, int depth,
 	return ret;
 }
 
-static int add_bytes(void *data, const struct stat *st, char *path)
+static int daemon_fetch_add_bytes(void *data, const struct stat *st, char *path)
 {
 	uint64_t *bytes = data;
 
@@ -66,11 +68,11 @@ uint64_t ky_policy_tree_bytes(const char *directory)
 {
 	uint64_t bytes = 0;
 
-	(void)walk(AT_FDCWD, directory, strdup(""), 0, add_bytes, &bytes);
+	(void)daemon_fetch_walk(AT_FDCWD, directory, strdup(""), 0, daemon_fetch_add_bytes, &bytes);
 	return bytes;
 }
 
-static int add_file(void *data, const struct stat *st, char *path)
+static int daemon_fetch_add_file(void *data, const struct stat *st, char *path)
 {
 	struct ky_policy_client *client = data;
 
@@ -89,7 +91,7 @@ int ky_policy_fetch_begin(struct ky_policy_client *client, const char *directory
 	client->root_fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (client->root_fd < 0)
 		return ky_error_errno(err, errno, "the recording has no trace");
-	ret = walk(client->root_fd, ".", strdup(""), 0, add_file, client);
+	ret = daemon_fetch_walk(client->root_fd, ".", strdup(""), 0, daemon_fetch_add_file, client);
 	if (ret == KYMO_E_LIMIT)
 		return ky_error_set(err, KYMO_E_LIMIT, "the recording has too many files");
 	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;

@@ -66,8 +66,8 @@ void ky_policy_take_fetch(struct ky_policy_client *client, enum ky_daemon_reques
 
 /* ---- begin and end --------------------------------------------------------------------- */
 
-static struct ky_policy_client *client_of(const struct ky_policy_recording *recording,
-					  enum ky_policy_wait wait)
+static struct ky_policy_client *
+daemon_hand_over_client_of(const struct ky_policy_recording *recording, enum ky_policy_wait wait)
 {
 	ky_vec_foreach(&recording->policies->clients, it)
 		if ((*it)->recording == recording && (*it)->wait == wait)
@@ -77,7 +77,8 @@ static struct ky_policy_client *client_of(const struct ky_policy_recording *reco
 
 void ky_policy_has_begun(struct ky_policy_recording *recording)
 {
-	struct ky_policy_client *client = client_of(recording, KY_POLICY_FOR_START);
+	struct ky_policy_client *client =
+		daemon_hand_over_client_of(recording, KY_POLICY_FOR_START);
 	struct ky_control_socket_message message = {.len = 0};
 
 	ky_policies_look_soon(recording->policies);
@@ -115,7 +116,8 @@ static void last_line(struct ky_policy_recording *recording, const char *log,
 /* It has not begun: its client gets the reason. */
 static void has_failed(struct ky_policy_recording *recording)
 {
-	struct ky_policy_client *client = client_of(recording, KY_POLICY_FOR_START);
+	struct ky_policy_client *client =
+		daemon_hand_over_client_of(recording, KY_POLICY_FOR_START);
 	struct kymo_error err;
 
 	last_line(recording, "log", &err);
@@ -137,10 +139,10 @@ int ky_policy_has_ended(struct ky_policy_recording *recording, bool had_begun)
 	if (!had_begun) {
 		has_failed(recording);
 	} else {
-		client = client_of(recording, KY_POLICY_FOREGROUND);
+		client = daemon_hand_over_client_of(recording, KY_POLICY_FOREGROUND);
 		if (client)
 			ky_policy_hand_over(client);
-		while ((client = client_of(recording, KY_POLICY_FOR_END))) {
+		while ((client = daemon_hand_over_client_of(recording, KY_POLICY_FOR_END))) {
 			client->wait = KY_POLICY_IDLE;
 			ky_policy_hand_over(client);
 		}

@@ -23,7 +23,7 @@ void ky_policies_look_soon(struct ky_policies *policies)
 	ky_loop_set_timer(policies->timer, LOOK_NS);
 }
 
-static int look(void *data, struct kymo_error *err)
+static int daemon_policies_look(void *data, struct kymo_error *err)
 {
 	struct ky_policies *policies = data;
 	int64_t now = ky_os_now_s();
@@ -43,7 +43,7 @@ static int look(void *data, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static bool has_room(const struct ky_policies *policies, uid_t uid)
+static bool daemon_policies_has_room(const struct ky_policies *policies, uid_t uid)
 {
 	size_t n = 0;
 
@@ -62,7 +62,7 @@ static int take_connection(void *data, struct kymo_error *err)
 	(void)err;
 	if (fd < 0)
 		return KYMO_OK;
-	client = ky_daemon_socket_user(fd, &uid) && has_room(policies, uid)
+	client = ky_daemon_socket_user(fd, &uid) && daemon_policies_has_room(policies, uid)
 			 ? calloc(1, sizeof(*client))
 			 : NULL;
 	if (!client) {
@@ -113,7 +113,8 @@ int ky_policies_open(const struct ky_policies_options *options, struct ky_polici
 		ret = ky_loop_add(options->loop, policies->listen_fd, take_connection, policies,
 				  &policies->listen, err);
 	if (!ret)
-		ret = ky_loop_add_timer(options->loop, look, policies, &policies->timer, err);
+		ret = ky_loop_add_timer(options->loop, daemon_policies_look, policies,
+					&policies->timer, err);
 	if (ret < 0) {
 		ky_policies_close(policies);
 		return ret;

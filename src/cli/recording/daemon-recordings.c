@@ -94,7 +94,7 @@ static int take_ready(void *data, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int take_end(void *data, struct kymo_error *err)
+static int daemon_recordings_take_end(void *data, struct kymo_error *err)
 {
 	struct ky_policy_recording *recording = data;
 	bool had_begun;
@@ -128,8 +128,8 @@ static void set_streams(int null, int log, int ready_fd)
 }
 
 /* Runs kymo with @args. Returns the process, or a negative errno. */
-static pid_t run(const struct ky_policy_recording *recording, const char *log_name,
-		 char *const *args, int ready_fd)
+static pid_t daemon_recordings_run(const struct ky_policy_recording *recording,
+				   const char *log_name, char *const *args, int ready_fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), log, errnum;
 	char path[PATH_MAX];
@@ -204,7 +204,7 @@ static int spawn(struct ky_policy_recording *recording, const struct ky_policy *
 	/* A descriptor that is there already would lose its end at execv(). */
 	if (!ret && fds[1] == READY_FD)
 		ret = fcntl(fds[1], F_SETFD, 0) < 0 ? KYMO_E_IO : KYMO_OK;
-	pid = ret < 0 ? -ENOMEM : run(recording, "log", args, fds[1]);
+	pid = ret < 0 ? -ENOMEM : daemon_recordings_run(recording, "log", args, fds[1]);
 	close(fds[1]);
 	free(args);
 	ky_strbuf_fini(&text);
@@ -212,14 +212,16 @@ static int spawn(struct ky_policy_recording *recording, const struct ky_policy *
 	if (pid < 0)
 		return ky_error_errno(err, -pid, "cannot start a recorder");
 	recording->pid = pid;
-	ret = ky_loop_add_child(loop, pid, take_end, recording, &recording->child, err);
+	ret = ky_loop_add_child(loop, pid, daemon_recordings_take_end, recording, &recording->child,
+				err);
 	if (!ret)
 		ret = ky_loop_add(loop, fds[0], take_ready, recording, &recording->ready, err);
 	return ret;
 }
 
 /* OUTPUT/.policies/UID/NAME: only this daemon's user can enter it. */
-static int make_directory(struct ky_policy_recording *recording, struct kymo_error *err)
+static int daemon_recordings_make_directory(struct ky_policy_recording *recording,
+					    struct kymo_error *err)
 {
 	const char *output = recording->policies->options.output;
 	char path[PATH_MAX];
@@ -307,7 +309,7 @@ int ky_policy_recording_start(struct ky_policies *policies, const struct ky_poli
 		return ky_error_nomem(err);
 	recording->max_bytes = policy->max_bytes;
 	recording->duration_ns = duration_ns;
-	ret = make_directory(recording, err);
+	ret = daemon_recordings_make_directory(recording, err);
 	if (!ret)
 		ret = spawn(recording, policy, own, err);
 	if (ret < 0) {
@@ -352,7 +354,7 @@ int ky_policy_recording_snapshot(struct ky_policy_recording *recording,
 				    recording->name);
 	ky_policy_snapshot_remove(recording);
 	snprintf(output, sizeof(output), "--output=%s/snapshot", recording->path);
-	pid = run(recording, "snapshot-log", args, -1);
+	pid = daemon_recordings_run(recording, "snapshot-log", args, -1);
 	if (pid < 0)
 		return ky_error_errno(err, -pid, "cannot take a snapshot");
 	recording->snapshot_pid = pid;

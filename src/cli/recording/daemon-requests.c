@@ -54,7 +54,7 @@ static void each_policy(const struct ky_policy_client *client,
 		closedir(dir);
 }
 
-static void add_name(void *data, const char *name, const struct ky_policy *policy)
+static void daemon_requests_add_name(void *data, const char *name, const struct ky_policy *policy)
 {
 	struct ky_strbuf *names = data;
 
@@ -68,7 +68,7 @@ static int no_policy(const struct ky_policy_client *client, const char *name,
 {
 	struct ky_strbuf names = KY_STRBUF_INIT;
 
-	each_policy(client, add_name, &names);
+	each_policy(client, daemon_requests_add_name, &names);
 	ky_error_set(err, KYMO_E_PERMISSION, "there is no policy '%.64s' for you", name);
 	if (names.len)
 		ky_error_hint(err, "yours are: %s", ky_strbuf_text(&names));
@@ -141,8 +141,8 @@ static int take_record(struct ky_policy_client *client, const struct ky_daemon_r
 }
 
 /* The client's own recording: by name, by policy, or the only one. */
-static int find(const struct ky_policy_client *client, const char *id,
-		struct ky_policy_recording **found, struct kymo_error *err)
+static int daemon_requests_find(const struct ky_policy_client *client, const char *id,
+				struct ky_policy_recording **found, struct kymo_error *err)
 {
 	unsigned int n = 0;
 
@@ -171,7 +171,7 @@ static int find(const struct ky_policy_client *client, const char *id,
 
 static int take_stop(struct ky_policy_client *client, const char *id, struct kymo_error *err)
 {
-	int ret = find(client, id, &client->recording, err);
+	int ret = daemon_requests_find(client, id, &client->recording, err);
 
 	if (ret < 0)
 		return ret;
@@ -183,10 +183,11 @@ static int take_stop(struct ky_policy_client *client, const char *id, struct kym
 	return KYMO_OK;
 }
 
-static int take_snapshot(struct ky_policy_client *client, const char *id, struct kymo_error *err)
+static int daemon_requests_take_snapshot(struct ky_policy_client *client, const char *id,
+					 struct kymo_error *err)
 {
 	struct ky_policy_recording *recording;
-	int ret = find(client, id, &recording, err);
+	int ret = daemon_requests_find(client, id, &recording, err);
 
 	if (!ret && recording->state != KY_POLICY_RUNS)
 		ret = ky_error_set(err, KYMO_E_STATE, "'%s' does not run", recording->name);
@@ -267,7 +268,7 @@ static int take_status(struct ky_policy_client *client, const char *id, struct k
 {
 	struct ky_control_socket_message request = {.len = 0};
 	struct ky_policy_recording *recording;
-	int ret = find(client, id, &recording, err);
+	int ret = daemon_requests_find(client, id, &recording, err);
 
 	if (!ret && recording->state != KY_POLICY_RUNS)
 		ret = ky_error_set(err, KYMO_E_STATE, "'%s' does not run", recording->name);
@@ -294,7 +295,7 @@ static int take_request(struct ky_policy_client *client, const struct ky_daemon_
 	case KY_DAEMON_STOP:
 		return take_stop(client, request->id, err);
 	case KY_DAEMON_SNAPSHOT:
-		return take_snapshot(client, request->id, err);
+		return daemon_requests_take_snapshot(client, request->id, err);
 	case KY_DAEMON_STATUS:
 		return take_status(client, request->id, err);
 	case KY_DAEMON_SESSIONS:

@@ -56,7 +56,7 @@ struct daemon {
 	bool is_ending;
 };
 
-static void say(const struct unit *unit, const char *what)
+static void daemon_say(const struct unit *unit, const char *what)
 {
 	fputs("kymo: ", stderr);
 	ky_cli_put_text(stderr, unit->name);
@@ -71,7 +71,7 @@ struct words {
 	const char *refusal;
 };
 
-static int take_word(void *data, char *name, char *value, struct kymo_error *err)
+static int daemon_take_word(void *data, char *name, char *value, struct kymo_error *err)
 {
 	struct words *words = data;
 
@@ -90,8 +90,8 @@ static int take_word(void *data, char *name, char *value, struct kymo_error *err
 
 /* ---- processes ------------------------------------------------------------------------ */
 
-static int take_end(void *data, struct kymo_error *err);
-static int take_timer(void *data, struct kymo_error *err);
+static int daemon_take_end(void *data, struct kymo_error *err);
+static int daemon_take_timer(void *data, struct kymo_error *err);
 
 /* OUTPUT/NAME/DATE-TIME; its parents exist after this. */
 static bool make_output(const struct unit *unit, char path[PATH_MAX])
@@ -136,7 +136,7 @@ static void try_later(struct unit *unit)
 	ky_loop_set_timer(unit->timer, unit->backoff_s * NS_PER_S);
 }
 
-static void start(struct unit *unit)
+static void daemon_start(struct unit *unit)
 {
 	struct words words = {.has_output = false};
 	struct kymo_error err;
@@ -144,7 +144,7 @@ static void start(struct unit *unit)
 	int ret;
 
 	ky_loop_set_timer(unit->timer, 0);
-	ret = ky_profile_read(unit->path, &text, take_word, &words, &err);
+	ret = ky_profile_read(unit->path, &text, daemon_take_word, &words, &err);
 	free(text);
 	if (ret < 0) {
 		(void)ky_cli_error(&err);
@@ -153,7 +153,7 @@ static void start(struct unit *unit)
 	if (!words.refusal && !words.has_output && !make_output(unit, output))
 		words.refusal = "the path of the output is too long";
 	if (words.refusal) {
-		say(unit, words.refusal);
+		daemon_say(unit, words.refusal);
 		return;
 	}
 	unit->began_s = ky_os_now_s();
@@ -162,15 +162,15 @@ static void start(struct unit *unit)
 		become(unit, words.has_output ? NULL : output);
 	if (unit->pid < 0) {
 		unit->pid = 0;
-		say(unit, "cannot begin");
+		daemon_say(unit, "cannot begin");
 		try_later(unit);
-	} else if (ky_loop_add_child(unit->daemon->loop, unit->pid, take_end, unit, &unit->child,
-				     &err) < 0) {
+	} else if (ky_loop_add_child(unit->daemon->loop, unit->pid, daemon_take_end, unit,
+				     &unit->child, &err) < 0) {
 		(void)ky_cli_error(&err);
 	}
 }
 
-static void stop(struct unit *unit)
+static void daemon_stop(struct unit *unit)
 {
 	ky_loop_set_timer(unit->timer, 0);
 	if (!unit->pid || unit->is_ending)
@@ -188,7 +188,7 @@ static void unit_free(struct unit *unit)
 	free(unit);
 }
 
-static void forget(struct unit *unit)
+static void daemon_forget(struct unit *unit)
 {
 	struct daemon *daemon = unit->daemon;
 	size_t i = 0;
@@ -207,7 +207,7 @@ static bool any_runs(const struct daemon *daemon)
 	return ky_policies_any_runs(daemon->policies);
 }
 
-static int take_end(void *data, struct kymo_error *err)
+static int daemon_take_end(void *data, struct kymo_error *err)
 {
 	struct unit *unit = data;
 	struct daemon *daemon = unit->daemon;
@@ -224,39 +224,39 @@ static int take_end(void *data, struct kymo_error *err)
 	if (daemon->is_ending)
 		return any_runs(daemon) ? KYMO_OK : KY_LOOP_END;
 	if (!unit->is_there) {
-		forget(unit);
+		daemon_forget(unit);
 		return KYMO_OK;
 	}
 	if (was_ending) {
 		unit->backoff_s = 0;
-		start(unit);
+		daemon_start(unit);
 		return KYMO_OK;
 	}
 	/* A mistake in the profile does not go away by itself. */
 	if (WIFEXITED(status) && WEXITSTATUS(status) == KY_EXIT_USAGE) {
-		say(unit, "the profile has a mistake; it is read again after a SIGHUP");
+		daemon_say(unit, "the profile has a mistake; it is read again after a SIGHUP");
 		return KYMO_OK;
 	}
 	if (ky_os_now_s() - unit->began_s > RAN_WELL_S)
 		unit->backoff_s = 0;
-	say(unit, "the recording has ended; it begins again");
+	daemon_say(unit, "the recording has ended; it begins again");
 	try_later(unit);
 	return KYMO_OK;
 }
 
-static int take_timer(void *data, struct kymo_error *err)
+static int daemon_take_timer(void *data, struct kymo_error *err)
 {
 	struct unit *unit = data;
 
 	(void)err;
 	if (!unit->pid && unit->is_there && !unit->daemon->is_ending)
-		start(unit);
+		daemon_start(unit);
 	return KYMO_OK;
 }
 
 /* ---- the directory -------------------------------------------------------------------- */
 
-static struct unit *find(const struct daemon *daemon, const char *name)
+static struct unit *daemon_find(const struct daemon *daemon, const char *name)
 {
 	ky_vec_foreach(&daemon->units, unit)
 		if (strcmp((*unit)->name, name) == 0)
@@ -275,7 +275,7 @@ static struct unit *unit_new(struct daemon *daemon, const char *name)
 	if (asprintf(&unit->path, "%s/%s" SUFFIX, daemon->options->profiles, name) < 0)
 		unit->path = NULL;
 	if (!unit->name || !unit->path ||
-	    ky_loop_add_timer(daemon->loop, take_timer, unit, &unit->timer, NULL) < 0 ||
+	    ky_loop_add_timer(daemon->loop, daemon_take_timer, unit, &unit->timer, NULL) < 0 ||
 	    ky_vec_push(&daemon->units, unit) < 0) {
 		unit_free(unit);
 		return NULL;
@@ -291,7 +291,7 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 
 static void take_profile(struct daemon *daemon, const char *name)
 {
-	struct unit *unit = find(daemon, name);
+	struct unit *unit = daemon_find(daemon, name);
 	const char *refusal;
 	struct stat st;
 	char text[128];
@@ -303,7 +303,7 @@ static void take_profile(struct daemon *daemon, const char *name)
 	refusal = ky_policy_refuse_file(&st);
 	if (refusal) {
 		snprintf(text, sizeof(text), "the profile %s", refusal);
-		say(unit, text);
+		daemon_say(unit, text);
 		return;
 	}
 	unit->is_there = true;
@@ -312,10 +312,10 @@ static void take_profile(struct daemon *daemon, const char *name)
 	unit->id = st;
 	if (unit->pid) {
 		/* It begins again when it has ended. */
-		stop(unit);
+		daemon_stop(unit);
 	} else {
 		unit->backoff_s = 0;
-		start(unit);
+		daemon_start(unit);
 	}
 }
 
@@ -345,7 +345,7 @@ static void look_for_policies(struct daemon *daemon)
 		(void)ky_cli_error(&err);
 }
 
-static int look(struct daemon *daemon, struct kymo_error *err)
+static int daemon_look(struct daemon *daemon, struct kymo_error *err)
 {
 	DIR *dir = opendir(daemon->options->profiles);
 	char name[NAME_MAX + 1];
@@ -370,22 +370,23 @@ static int look(struct daemon *daemon, struct kymo_error *err)
 		if (unit->is_there)
 			continue;
 		if (unit->pid)
-			stop(unit);
+			daemon_stop(unit);
 		else
-			forget(unit);
+			daemon_forget(unit);
 	}
 	look_for_policies(daemon);
 	return KYMO_OK;
 }
 
-static int take_signal(void *data, const struct signalfd_siginfo *info, struct kymo_error *err)
+static int daemon_take_signal(void *data, const struct signalfd_siginfo *info,
+			      struct kymo_error *err)
 {
 	struct daemon *daemon = data;
 	struct kymo_error local;
 
 	(void)err;
 	if (info->ssi_signo == SIGHUP && !daemon->is_ending) {
-		if (look(daemon, &local) < 0)
+		if (daemon_look(daemon, &local) < 0)
 			(void)ky_cli_error(&local);
 		return KYMO_OK;
 	}
@@ -393,7 +394,7 @@ static int take_signal(void *data, const struct signalfd_siginfo *info, struct k
 		return KYMO_OK;
 	daemon->is_ending = true;
 	ky_vec_foreach(&daemon->units, unit)
-		stop(*unit);
+		daemon_stop(*unit);
 	ky_policies_end(daemon->policies);
 	return any_runs(daemon) ? KYMO_OK : KY_LOOP_END;
 }
@@ -411,9 +412,9 @@ int ky_daemon_run(const struct ky_daemon_options *options, struct kymo_error *er
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, &daemon.old_mask);
-	ret = ky_loop_add_signals(daemon.loop, &signals, take_signal, &daemon, NULL, err);
+	ret = ky_loop_add_signals(daemon.loop, &signals, daemon_take_signal, &daemon, NULL, err);
 	if (!ret)
-		ret = look(&daemon, err);
+		ret = daemon_look(&daemon, err);
 	if (!ret)
 		ret = ky_loop_run(daemon.loop, err);
 	ky_policies_close(daemon.policies);

@@ -11,7 +11,7 @@
 #define OVERWRITE      "overwrite:"
 #define CONDITION      " if "
 
-static bool is_taken(const struct ky_group_options *groups, const char *name)
+static bool group_options_is_taken(const struct ky_group_options *groups, const char *name)
 {
 	for (size_t i = 0; i < groups->n_kernel; i++)
 		if (strcmp(groups->kernel[i].name, name) == 0)
@@ -23,7 +23,7 @@ static bool is_taken(const struct ky_group_options *groups, const char *name)
 }
 
 /* The parts of @text, which are cut there. False: they are not all there. */
-static bool cut(char *text, char **size, char **events, bool *overwrite)
+static bool group_options_cut(char *text, char **size, char **events, bool *overwrite)
 {
 	char *colon = strchr(text, ':');
 
@@ -47,8 +47,9 @@ static int too_many(const struct ky_command *command, int max, const char *of)
 	return ky_cli_usage(command, "--group: the maximum is %d groups of %s", max, of);
 }
 
-static int add_kernel(const struct ky_command *command, struct ky_group_options *groups,
-		      const struct ky_session_group *group)
+static int group_options_add_kernel(const struct ky_command *command,
+				    struct ky_group_options *groups,
+				    const struct ky_session_group *group)
 {
 	if (groups->n_kernel == KY_SESSION_GROUPS_MAX)
 		return too_many(command, KY_SESSION_GROUPS_MAX, "kernel events");
@@ -73,8 +74,8 @@ static int parse_patterns(const struct ky_command *command, struct ky_group_patt
 	return KY_EXIT_OK;
 }
 
-static int add_user(const struct ky_command *command, struct ky_group_options *groups,
-		    const struct ky_session_group *group)
+static int group_options_add_user(const struct ky_command *command, struct ky_group_options *groups,
+				  const struct ky_session_group *group)
 {
 	struct ky_group_patterns *to = &groups->patterns[groups->n_user];
 	int code;
@@ -96,13 +97,13 @@ static int add_user(const struct ky_command *command, struct ky_group_options *g
 	return code;
 }
 
-static int parse(const struct ky_command *command, const char *text, char *copy,
-		 struct ky_group_options *groups)
+static int group_options_parse(const struct ky_command *command, const char *text, char *copy,
+			       struct ky_group_options *groups)
 {
 	struct ky_session_group group = {.name = copy};
 	char *size, *events;
 
-	if (!cut(copy, &size, &events, &group.overwrite))
+	if (!group_options_cut(copy, &size, &events, &group.overwrite))
 		return ky_cli_usage(command, "--group: '%s' is not NAME:SIZE[:overwrite]:EVENTS",
 				    text);
 	if (!ky_user_is_group_name(copy))
@@ -110,7 +111,7 @@ static int parse(const struct ky_command *command, const char *text, char *copy,
 				    "--group: '%s' is not a name of a group: use up to %d letters, "
 				    "digits, '_' and '-'; channel0, statedump and watch are taken",
 				    copy, NAME_MAX_BYTES);
-	if (is_taken(groups, copy))
+	if (group_options_is_taken(groups, copy))
 		return ky_cli_usage(command, "--group: there are two groups '%s'", copy);
 	if (ky_parse_size(size, &group.buffer_bytes) < 0 || group.buffer_bytes < MIN_BYTES ||
 	    group.buffer_bytes > MAX_BYTES)
@@ -118,8 +119,8 @@ static int parse(const struct ky_command *command, const char *text, char *copy,
 			command, "--group: '%s' is not a size from 64k to 64G for each CPU", size);
 	group.events = events;
 	return strncmp(events, USER_PREFIX, strlen(USER_PREFIX)) == 0
-		       ? add_user(command, groups, &group)
-		       : add_kernel(command, groups, &group);
+		       ? group_options_add_user(command, groups, &group)
+		       : group_options_add_kernel(command, groups, &group);
 }
 
 int ky_group_options_parse(const struct ky_command *command, const struct ky_text_list *texts,
@@ -131,9 +132,9 @@ int ky_group_options_parse(const struct ky_command *command, const struct ky_tex
 		if (i >= KY_GROUPS_MAX)
 			return too_many(command, KY_GROUPS_MAX, "events");
 		groups->copies[i] = strdup(texts->items[i]);
-		code = groups->copies[i]
-			       ? parse(command, texts->items[i], groups->copies[i], groups)
-			       : ky_cli_usage(command, "--group: not enough memory");
+		code = groups->copies[i] ? group_options_parse(command, texts->items[i],
+							       groups->copies[i], groups)
+					 : ky_cli_usage(command, "--group: not enough memory");
 	}
 	return code;
 }

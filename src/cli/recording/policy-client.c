@@ -49,8 +49,8 @@ static int send_words(int fd, const char *const *words, size_t n, struct kymo_er
 }
 
 /* An answer: "ok" and more; KYMO_E_STATE: the daemon's refusal. */
-static int receive(int fd, struct ky_control_socket_message *answer, int *file,
-		   struct kymo_error *err)
+static int policy_client_receive(int fd, struct ky_control_socket_message *answer, int *file,
+				 struct kymo_error *err)
 {
 	int ret;
 
@@ -66,18 +66,19 @@ static int receive(int fd, struct ky_control_socket_message *answer, int *file,
 	return KYMO_OK;
 }
 
-static int ask(int fd, const char *const *words, size_t n, struct ky_control_socket_message *answer,
-	       struct kymo_error *err)
+static int policy_client_ask(int fd, const char *const *words, size_t n,
+			     struct ky_control_socket_message *answer, struct kymo_error *err)
 {
 	int ret = send_words(fd, words, n, err);
 
 	if (!ret)
-		ret = receive(fd, answer, NULL, err);
+		ret = policy_client_receive(fd, answer, NULL, err);
 	return ret ? ret : ky_control_socket_result(answer, err);
 }
 
 /* The word @n of an answer; "": it has not so many. */
-static const char *word(const struct ky_control_socket_message *answer, unsigned int n)
+static const char *policy_client_word(const struct ky_control_socket_message *answer,
+				      unsigned int n)
 {
 	const char *text;
 	size_t at = 0;
@@ -90,7 +91,7 @@ static const char *word(const struct ky_control_socket_message *answer, unsigned
 
 /* ---- files ---------------------------------------------------------------------------- */
 
-static int copy(int from, int to)
+static int policy_client_copy(int from, int to)
 {
 	uint64_t copied = 0;
 	struct stat st;
@@ -136,7 +137,7 @@ static int store(int dir_fd, const char *path, int from, struct kymo_error *err)
 	if (!ret) {
 		to = ky_file_open(dir_fd, path,
 				  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		ret = to < 0 ? -errno : copy(from, to);
+		ret = to < 0 ? -errno : policy_client_copy(from, to);
 		if (to >= 0 && close(to) < 0 && !ret)
 			ret = -errno;
 	}
@@ -158,12 +159,12 @@ static int fetch_files(int fd, int dir_fd, struct kymo_error *err)
 	do {
 		ret = send_words(fd, next, 1, err);
 		if (!ret)
-			ret = receive(fd, &answer, &file, err);
+			ret = policy_client_receive(fd, &answer, &file, err);
 		if (ret)
 			return ret;
-		if (strcmp(word(&answer, 0), "end") == 0)
+		if (strcmp(policy_client_word(&answer, 0), "end") == 0)
 			return KYMO_OK;
-		ret = store(dir_fd, word(&answer, 1), file, err);
+		ret = store(dir_fd, policy_client_word(&answer, 1), file, err);
 	} while (!ret);
 	return ret;
 }
@@ -187,8 +188,9 @@ static void print_log(const char *text)
 }
 
 /* @answer: the daemon has begun to hand the files over. The directory is there. */
-static int fetch(int fd, const char *output, const struct ky_control_socket_message *answer,
-		 struct kymo_error *err)
+static int policy_client_fetch(int fd, const char *output,
+			       const struct ky_control_socket_message *answer,
+			       struct kymo_error *err)
 {
 	const char *const done[] = {"done"};
 	int dir_fd = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret;
@@ -204,7 +206,7 @@ static int fetch(int fd, const char *output, const struct ky_control_socket_mess
 		ret = send_words(fd, done, 1, err);
 	if (ret)
 		return ret;
-	print_log(word(answer, 2));
+	print_log(policy_client_word(answer, 2));
 	fputs("Trace: ", stderr);
 	ky_cli_put_text(stderr, output);
 	fputs("\nNext:  kymo info ", stderr);
@@ -215,7 +217,7 @@ static int fetch(int fd, const char *output, const struct ky_control_socket_mess
 
 /* ---- recording ------------------------------------------------------------------------ */
 
-static int block_signals(sigset_t *old)
+static int policy_client_block_signals(sigset_t *old)
 {
 	sigset_t set;
 
@@ -228,12 +230,13 @@ static int block_signals(sigset_t *old)
 }
 
 /* Until the recording has ended, by itself or by a signal. A second signal ends this process. */
-static int wait_for_end(int fd, struct ky_control_socket_message *answer, struct kymo_error *err)
+static int policy_client_wait_for_end(int fd, struct ky_control_socket_message *answer,
+				      struct kymo_error *err)
 {
 	const char *const stop[] = {"stop"};
 	struct signalfd_siginfo info;
 	sigset_t old;
-	int signal_fd = block_signals(&old), ret = KYMO_OK;
+	int signal_fd = policy_client_block_signals(&old), ret = KYMO_OK;
 	struct pollfd wanted[] = {{fd, POLLIN, 0}, {signal_fd, POLLIN, 0}};
 
 	while (!ret && !(wanted[0].revents)) {
@@ -250,11 +253,11 @@ static int wait_for_end(int fd, struct ky_control_socket_message *answer, struct
 	if (signal_fd >= 0)
 		close(signal_fd);
 	if (!ret)
-		ret = receive(fd, answer, NULL, err);
+		ret = policy_client_receive(fd, answer, NULL, err);
 	return ret ? ret : ky_control_socket_result(answer, err);
 }
 
-static void say_background(const char *name)
+static void policy_client_say_background(const char *name)
 {
 	fputs("Recording in the background: ", stderr);
 	ky_cli_put_text(stderr, name);
@@ -263,8 +266,8 @@ static void say_background(const char *name)
 	fputc('\n', stderr);
 }
 
-static int record(int fd, const struct ky_policy_request *request, const char *output,
-		  struct kymo_error *err)
+static int policy_client_record(int fd, const struct ky_policy_request *request, const char *output,
+				struct kymo_error *err)
 {
 	char duration[24] = "", time[32];
 	const char *const words[] = {"record", request->policy, duration, request->own ? "own" : "",
@@ -274,18 +277,19 @@ static int record(int fd, const struct ky_policy_request *request, const char *o
 
 	if (request->duration_ns)
 		snprintf(duration, sizeof(duration), "%" PRIu64, request->duration_ns);
-	ret = ask(fd, words, 5, &answer, err);
+	ret = policy_client_ask(fd, words, 5, &answer, err);
 	if (ret)
 		return ret;
 	if (request->in_background) {
-		say_background(word(&answer, 1));
+		policy_client_say_background(policy_client_word(&answer, 1));
 		return KYMO_OK;
 	}
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "Recording for %s. Ctrl-C stops.\n",
-			ky_format_duration(time, strtoull(word(&answer, 2), NULL, 10)));
-	ret = wait_for_end(fd, &answer, err);
-	return ret ? ret : fetch(fd, output, &answer, err);
+			ky_format_duration(time,
+					   strtoull(policy_client_word(&answer, 2), NULL, 10)));
+	ret = policy_client_wait_for_end(fd, &answer, err);
+	return ret ? ret : policy_client_fetch(fd, output, &answer, err);
 }
 
 static int with_output(const char *output,
@@ -307,7 +311,7 @@ static int with_output(const char *output,
 
 static int call_record(int fd, const void *data, const char *output, struct kymo_error *err)
 {
-	return record(fd, data, output, err);
+	return policy_client_record(fd, data, output, err);
 }
 
 int ky_policy_record(const struct ky_policy_request *request, struct kymo_error *err)
@@ -318,7 +322,7 @@ int ky_policy_record(const struct ky_policy_request *request, struct kymo_error 
 	if (fd < 0)
 		return fd;
 	if (request->in_background) {
-		ret = record(fd, request, NULL, err);
+		ret = policy_client_record(fd, request, NULL, err);
 	} else {
 		time_t now = time(NULL);
 		struct tm tm;
@@ -334,7 +338,7 @@ int ky_policy_record(const struct ky_policy_request *request, struct kymo_error 
 
 static int call_fetch(int fd, const void *data, const char *output, struct kymo_error *err)
 {
-	return fetch(fd, output, data, err);
+	return policy_client_fetch(fd, output, data, err);
 }
 
 static int ask_and_fetch(const char *what, const char *id, const char *output, const char *suffix,
@@ -347,9 +351,9 @@ static int ask_and_fetch(const char *what, const char *id, const char *output, c
 
 	if (fd < 0)
 		return fd;
-	ret = ask(fd, words, 2, &answer, err);
+	ret = policy_client_ask(fd, words, 2, &answer, err);
 	if (!ret) {
-		snprintf(name, sizeof(name), "%.64s%s", word(&answer, 1), suffix);
+		snprintf(name, sizeof(name), "%.64s%s", policy_client_word(&answer, 1), suffix);
 		/* The name is the daemon's, but the directory this user's. */
 		ret = !output && !ky_net_is_name(name, strlen(name))
 			      ? ky_error_set(err, KYMO_E_FORMAT,
@@ -392,7 +396,7 @@ void ky_policy_each(void (*found)(void *data, const char *name, const char *poli
 	if (fd < 0)
 		return;
 	set_timeout(fd);
-	ret = ask(fd, words, 1, &list, NULL);
+	ret = policy_client_ask(fd, words, 1, &list, NULL);
 	(void)ky_control_socket_next(&list, &at);
 	while (!ret && (name = ky_control_socket_next(&list, &at)) &&
 	       (policy = ky_control_socket_next(&list, &at)) &&
@@ -405,7 +409,7 @@ void ky_policy_each(void (*found)(void *data, const char *name, const char *poli
 			continue;
 		}
 		/* A refusal ends the connection. */
-		own = ask(fd, request, 2, &status, NULL);
+		own = policy_client_ask(fd, request, 2, &status, NULL);
 		if (own == KYMO_OK) {
 			found(data, name, policy, &status);
 			continue;
@@ -464,7 +468,7 @@ int ky_policy_print(bool json, struct kymo_error *err)
 	if (fd < 0)
 		return fd;
 	set_timeout(fd);
-	ret = ask(fd, words, 1, &list, err);
+	ret = policy_client_ask(fd, words, 1, &list, err);
 	policies = json && !ret ? json_array() : NULL;
 	close(fd);
 	(void)ky_control_socket_next(&list, &at);
@@ -488,7 +492,7 @@ int ky_policy_print(bool json, struct kymo_error *err)
 	}
 	if (!ret && json)
 		return ky_cli_put_json(json_pack("{s:o}", "policies", policies), 1, err);
-	if (!ret && at == list.len && strcmp(word(&list, 1), "") == 0)
+	if (!ret && at == list.len && strcmp(policy_client_word(&list, 1), "") == 0)
 		puts("No policy is for you.");
 	return ret;
 }

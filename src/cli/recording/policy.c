@@ -74,7 +74,7 @@ static int take_limit(const char *name, const char *value,
 			    name);
 }
 
-static int take_word(void *data, char *name, char *value, struct kymo_error *err)
+static int policy_take_word(void *data, char *name, char *value, struct kymo_error *err)
 {
 	struct ky_policy *policy = data;
 
@@ -110,7 +110,7 @@ const char *ky_policy_refuse_file(const struct stat *st)
 	return NULL;
 }
 
-static int check(const struct ky_policy *policy, struct kymo_error *err)
+static int policy_check(const struct ky_policy *policy, struct kymo_error *err)
 {
 	if (!policy->groups.len)
 		return ky_error_set(err, KYMO_E_INVALID, "the policy names no group");
@@ -141,11 +141,11 @@ int ky_policy_read(const char *dir, const char *name, struct ky_policy *policy,
 		ky_error_path(err, path);
 		return KYMO_E_PERMISSION;
 	}
-	ret = ky_profile_read(path, &text, take_word, policy, err);
+	ret = ky_profile_read(path, &text, policy_take_word, policy, err);
 	free(text);
 	if (ret < 0)
 		return ret;
-	ret = check(policy, err);
+	ret = policy_check(policy, err);
 	if (ret < 0)
 		ky_error_path(err, path);
 	return ret;

@@ -18,7 +18,7 @@
 #define LOG_MAX_BYTES (1u << 20)
 
 /* The new process says that it has begun, or ends. */
-static int wait_for(pid_t pid, int fd)
+static int record_background_wait_for(pid_t pid, int fd)
 {
 	ssize_t n;
 	char byte;
@@ -50,7 +50,7 @@ int ky_background_fork(struct ky_background *background)
 	pid = fork();
 	if (pid > 0) {
 		close(fds[1]);
-		return wait_for(pid, fds[0]);
+		return record_background_wait_for(pid, fds[0]);
 	}
 	close(fds[0]);
 	if (pid < 0) {

@@ -35,7 +35,7 @@ static void __attribute__((noreturn)) become(const struct ky_hook *hook, const c
 	_exit(127);
 }
 
-static void report(const struct ky_hook *hook, int status)
+static void record_hook_report(const struct ky_hook *hook, int status)
 {
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return;
@@ -46,10 +46,10 @@ static void report(const struct ky_hook *hook, int status)
 	fputc('\n', stderr);
 }
 
-static int take_end(void *data, struct kymo_error *err);
+static int record_hook_take_end(void *data, struct kymo_error *err);
 
 /* Runs the command for the first chunk. */
-static void start(struct ky_hook *hook)
+static void record_hook_start(struct ky_hook *hook)
 {
 	struct kymo_error err;
 	char *path;
@@ -68,33 +68,33 @@ static void start(struct ky_hook *hook)
 		hook->pid = 0;
 		ky_error_errno(&err, errno, "cannot run the command of --on-rotate");
 		(void)ky_cli_error(&err);
-	} else if (hook->loop && ky_loop_add_child(hook->loop, hook->pid, take_end, hook,
-						   &hook->source, &err) < 0) {
+	} else if (hook->loop && ky_loop_add_child(hook->loop, hook->pid, record_hook_take_end,
+						   hook, &hook->source, &err) < 0) {
 		(void)ky_cli_error(&err);
 	}
 }
 
 /* Returns whether the running command has ended. */
-static bool reap(struct ky_hook *hook)
+static bool record_hook_reap(struct ky_hook *hook)
 {
 	int status;
 
 	if (!hook->pid || waitpid(hook->pid, &status, WNOHANG) != hook->pid)
 		return !hook->pid;
 	hook->pid = 0;
-	report(hook, status);
+	record_hook_report(hook, status);
 	return true;
 }
 
-static int take_end(void *data, struct kymo_error *err)
+static int record_hook_take_end(void *data, struct kymo_error *err)
 {
 	struct ky_hook *hook = data;
 
 	(void)err;
-	if (reap(hook)) {
+	if (record_hook_reap(hook)) {
 		ky_loop_remove(hook->source);
 		hook->source = NULL;
-		start(hook);
+		record_hook_start(hook);
 	}
 	return KYMO_OK;
 }
@@ -115,7 +115,7 @@ void ky_hook_run(struct ky_hook *hook, struct ky_loop *loop, const char *path)
 		fputc('\n', stderr);
 		return;
 	}
-	start(hook);
+	record_hook_start(hook);
 }
 
 void ky_hook_finish(struct ky_hook *hook)
@@ -124,8 +124,8 @@ void ky_hook_finish(struct ky_hook *hook)
 	hook->source = NULL;
 	hook->loop = NULL;
 	for (int ms = 0; ms < WAIT_MS && (hook->pid || hook->chunks.len); ms += STEP_MS) {
-		if (reap(hook))
-			start(hook);
+		if (record_hook_reap(hook))
+			record_hook_start(hook);
 		else
 			usleep(STEP_MS * 1000);
 	}

@@ -32,7 +32,7 @@ void ky_record_defaults(void *data)
 	options->buffers = "process";
 }
 
-static bool is_name(const char *list, size_t len, const char *name)
+static bool record_options_is_name(const char *list, size_t len, const char *name)
 {
 	return strlen(name) == len && !strncmp(list, name, len);
 }
@@ -43,14 +43,16 @@ static bool take_kernel_name(struct ky_session_options *to, const char *name, si
 	static const char *const all[] = {"*"};
 
 	/* With '_' they are the names of the fields. */
-	if (is_name(name, len, "callstack-kernel") || is_name(name, len, "callstack_kernel")) {
+	if (record_options_is_name(name, len, "callstack-kernel") ||
+	    record_options_is_name(name, len, "callstack_kernel")) {
 		to->kernel_stacks = all;
 		to->n_kernel_stacks = 1;
-	} else if (is_name(name, len, "callstack-user") || is_name(name, len, "callstack_user")) {
+	} else if (record_options_is_name(name, len, "callstack-user") ||
+		   record_options_is_name(name, len, "callstack_user")) {
 		to->user_stacks = all;
 		to->n_user_stacks = 1;
 	} else {
-		return is_name(name, len, "tid"); /* there always */
+		return record_options_is_name(name, len, "tid"); /* there always */
 	}
 	return true;
 }

@@ -31,14 +31,14 @@ struct driver {
 
 /* ---- what ends a recording ------------------------------------------------------------ */
 
-static int end(void *data, struct kymo_error *err)
+static int record_run_end(void *data, struct kymo_error *err)
 {
 	(void)data;
 	(void)err;
 	return KY_LOOP_END;
 }
 
-static int take_child(void *data, struct kymo_error *err)
+static int record_run_take_child(void *data, struct kymo_error *err)
 {
 	struct driver *driver = data;
 
@@ -57,7 +57,7 @@ static int take_child(void *data, struct kymo_error *err)
 }
 
 /* A signal asked for it: the user sees the result on the terminal. */
-static void take_snapshot(struct driver *driver)
+static void record_run_take_snapshot(struct driver *driver)
 {
 	struct ky_recording_snapshot snapshot;
 	struct kymo_error err;
@@ -74,13 +74,14 @@ static void take_snapshot(struct driver *driver)
 		ky_format_bytes(size, snapshot.bytes));
 }
 
-static int take_signal(void *data, const struct signalfd_siginfo *info, struct kymo_error *err)
+static int record_run_take_signal(void *data, const struct signalfd_siginfo *info,
+				  struct kymo_error *err)
 {
 	struct driver *driver = data;
 
 	(void)err;
 	if (info->ssi_signo == SIGUSR1) {
-		take_snapshot(driver);
+		record_run_take_snapshot(driver);
 		return KYMO_OK;
 	}
 	return KY_LOOP_END;
@@ -99,7 +100,7 @@ static int exit_code(const struct driver *driver)
 /* ---- recording ------------------------------------------------------------------------ */
 
 /* All is recorded and the state dump is done: now the command may start, and the duration begins. */
-static int begin(struct driver *driver, struct kymo_error *err)
+static int record_run_begin(struct driver *driver, struct kymo_error *err)
 {
 	const struct ky_record_run *run = driver->run;
 	int errnum;
@@ -145,7 +146,7 @@ static int take_recording(void *data, struct kymo_error *err)
 	int ret = ky_recording_step(driver->recording, &found, err);
 
 	if (!ret && found & KY_RECORDING_HAS_BEGUN)
-		ret = begin(driver, err);
+		ret = record_run_begin(driver, err);
 	if (!ret && found & KY_RECORDING_HAS_CHUNK)
 		take_chunks(driver);
 	if (!ret && found & KY_RECORDING_HAS_TASK)
@@ -160,16 +161,18 @@ static int add_sources(struct driver *driver, struct kymo_error *err)
 			      driver, NULL, err);
 
 	if (!ret)
-		ret = ky_loop_add_timer(driver->loop, end, driver, &driver->duration, err);
+		ret = ky_loop_add_timer(driver->loop, record_run_end, driver, &driver->duration,
+					err);
 	if (!ret)
-		ret = ky_loop_add_signals(driver->loop, &driver->signals, take_signal, driver, NULL,
-					  err);
+		ret = ky_loop_add_signals(driver->loop, &driver->signals, record_run_take_signal,
+					  driver, NULL, err);
 	if (!ret && command->pid)
-		ret = ky_loop_add_child(driver->loop, command->pid, take_child, driver, NULL, err);
+		ret = ky_loop_add_child(driver->loop, command->pid, record_run_take_child, driver,
+					NULL, err);
 	return ret;
 }
 
-static int record(struct driver *driver, struct kymo_error *err)
+static int record_run_record(struct driver *driver, struct kymo_error *err)
 {
 	const struct ky_child *command = &driver->run->command;
 	int ret = KYMO_OK;
@@ -190,7 +193,7 @@ static int record(struct driver *driver, struct kymo_error *err)
 }
 
 /* The exit code of @err. With a column it is about a filter: a mistake of the command line, as it is of kymo print. */
-static int failure(const struct driver *driver, const struct kymo_error *err)
+static int record_run_failure(const struct driver *driver, const struct kymo_error *err)
 {
 	(void)ky_cli_error(err);
 	return !driver->is_started && err->code == KYMO_E_INVALID && err->column ? KY_EXIT_USAGE
@@ -198,7 +201,7 @@ static int failure(const struct driver *driver, const struct kymo_error *err)
 }
 
 /* @ret, @err: what the recording ended with. Returns an exit code. */
-static int finish(struct driver *driver, int ret, struct kymo_error *err)
+static int record_run_finish(struct driver *driver, int ret, struct kymo_error *err)
 {
 	const struct ky_record_run *run = driver->run;
 	struct ky_recording_waiters waiters;
@@ -216,7 +219,7 @@ static int finish(struct driver *driver, int ret, struct kymo_error *err)
 	}
 	/* What went wrong comes before what was recorded all the same. */
 	if (ret < 0)
-		code = failure(driver, err);
+		code = record_run_failure(driver, err);
 	ky_recording_stats(driver->recording, &stats);
 	if (driver->is_started)
 		ky_record_summary(run->options.output, &stats, !ret);
@@ -247,13 +250,13 @@ static int run_driver(struct driver *driver)
 	if (!ret)
 		ret = ky_recording_open(&run->options, &driver->recording, &err);
 	if (ret < 0)
-		return failure(driver, &err);
+		return record_run_failure(driver, &err);
 	/* Before the recording starts threads. */
 	code = ky_child_fork(&run->command, &driver->old_mask);
 	if (code)
 		return code;
-	ret = record(driver, &err);
-	return finish(driver, ret, &err);
+	ret = record_run_record(driver, &err);
+	return record_run_finish(driver, ret, &err);
 }
 
 int ky_record_run(struct ky_record_run *run)

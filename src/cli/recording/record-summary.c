@@ -86,7 +86,7 @@ static void print_kernel_losses(const struct ky_recording_stats *all)
 
 /* ---- programs ------------------------------------------------------------------------- */
 
-static void print_programs(const struct ky_user_stats *stats)
+static void record_summary_print_programs(const struct ky_user_stats *stats)
 {
 	char archived[32];
 	size_t left = 0;
@@ -356,7 +356,7 @@ void ky_record_summary(const char *output, const struct ky_recording_stats *stat
 	if (kernel)
 		print_kernel(kernel);
 	if (user && (user->n_programs || user->n_archived))
-		print_programs(user);
+		record_summary_print_programs(user);
 	print_overwritten(stats);
 	if (kernel) {
 		print_kernel_losses(stats);

@@ -99,7 +99,7 @@ static void free_running(struct ky_running_task *running)
 
 /* ---- the queue ------------------------------------------------------------------------- */
 
-static int take_end(void *data, struct kymo_error *err);
+static int record_tasks_take_end(void *data, struct kymo_error *err);
 
 static void say_failed(const struct ky_recording_task *task, const char *why)
 {
@@ -112,7 +112,7 @@ static void say_failed(const struct ky_recording_task *task, const char *why)
 	fprintf(stderr, " failed: %s\n", why);
 }
 
-static bool start(struct ky_tasks *tasks, struct ky_running_task *running)
+static bool record_tasks_start(struct ky_tasks *tasks, struct ky_running_task *running)
 {
 	struct kymo_error err;
 
@@ -126,8 +126,8 @@ static bool start(struct ky_tasks *tasks, struct ky_running_task *running)
 		become(running);
 	if (running->pid < 0 || ky_vec_push(&tasks->running, running) < 0)
 		return false;
-	if (tasks->loop && ky_loop_add_child(tasks->loop, running->pid, take_end, running,
-					     &running->source, &err) < 0)
+	if (tasks->loop && ky_loop_add_child(tasks->loop, running->pid, record_tasks_take_end,
+					     running, &running->source, &err) < 0)
 		(void)ky_cli_error(&err);
 	return true;
 }
@@ -146,14 +146,14 @@ static void start_more(struct ky_tasks *tasks)
 			continue;
 		}
 		*running = (struct ky_running_task){.tasks = tasks, .task = task};
-		if (start(tasks, running))
+		if (record_tasks_start(tasks, running))
 			continue;
 		say_failed(task, strerror(errno));
 		free_running(running);
 	}
 }
 
-static void tell(const struct ky_running_task *running, int status)
+static void record_tasks_tell(const struct ky_running_task *running, int status)
 {
 	const struct ky_recording_task *task = running->task;
 	char what[48] = "done";
@@ -174,7 +174,7 @@ static void tell(const struct ky_running_task *running, int status)
 }
 
 /* Returns whether the process has ended; @running is then free. */
-static bool reap(struct ky_tasks *tasks, size_t i)
+static bool record_tasks_reap(struct ky_tasks *tasks, size_t i)
 {
 	struct ky_running_task *running = tasks->running.data[i];
 	int status;
@@ -183,12 +183,12 @@ static bool reap(struct ky_tasks *tasks, size_t i)
 		return false;
 	ky_loop_remove(running->source);
 	tasks->running.data[i] = tasks->running.data[--tasks->running.len];
-	tell(running, status);
+	record_tasks_tell(running, status);
 	free_running(running);
 	return true;
 }
 
-static int take_end(void *data, struct kymo_error *err)
+static int record_tasks_take_end(void *data, struct kymo_error *err)
 {
 	struct ky_running_task *running = data;
 	struct ky_tasks *tasks = running->tasks;
@@ -196,7 +196,7 @@ static int take_end(void *data, struct kymo_error *err)
 	(void)err;
 	for (size_t i = 0; i < tasks->running.len; i++) {
 		if (tasks->running.data[i] == running) {
-			(void)reap(tasks, i);
+			(void)record_tasks_reap(tasks, i);
 			break;
 		}
 	}
@@ -225,7 +225,7 @@ void ky_tasks_finish(struct ky_tasks *tasks)
 	for (int ms = 0; ms < WAIT_MS && (tasks->running.len || tasks->waiting.len);
 	     ms += STEP_MS) {
 		for (size_t i = tasks->running.len; i-- > 0;)
-			(void)reap(tasks, i);
+			(void)record_tasks_reap(tasks, i);
 		start_more(tasks);
 		if (tasks->running.len)
 			usleep(STEP_MS * 1000);

@@ -53,7 +53,7 @@ int ky_recordings_ask(const struct ky_control_socket_place *place,
 }
 
 /* What a callback returns after @ret of ky_recordings_ask(): another user's recorders hold root up once. */
-static int go_on(const struct ky_control_socket_place *place, int ret)
+static int recordings_go_on(const struct ky_control_socket_place *place, int ret)
 {
 	return ret == KYMO_E_AGAIN && !place->is_own;
 }
@@ -69,8 +69,9 @@ struct search {
 	struct ky_strbuf names;
 };
 
-static bool is_meant(const struct search *search, const struct ky_control_socket_place *place,
-		     const struct ky_control_socket_message *status)
+static bool recordings_is_meant(const struct search *search,
+				const struct ky_control_socket_place *place,
+				const struct ky_control_socket_message *status)
 {
 	const char *output = ky_recordings_word(status, "output"), *slash = strrchr(output, '/');
 
@@ -80,7 +81,7 @@ static bool is_meant(const struct search *search, const struct ky_control_socket
 	       strcmp(search->id, slash ? slash + 1 : output) == 0;
 }
 
-static int look_at(void *data, const struct ky_control_socket_place *place)
+static int recordings_look_at(void *data, const struct ky_control_socket_place *place)
 {
 	struct ky_control_socket_message status;
 	struct search *search = data;
@@ -92,8 +93,8 @@ static int look_at(void *data, const struct ky_control_socket_place *place)
 		return KYMO_OK;
 	ret = ky_recordings_ask(place, &status, NULL);
 	search->n_silent += ret == KYMO_E_AGAIN && place->is_own;
-	if (ret < 0 || !is_meant(search, place, &status))
-		return go_on(place, ret);
+	if (ret < 0 || !recordings_is_meant(search, place, &status))
+		return recordings_go_on(place, ret);
 	if (search->flight && strcmp(ky_recordings_word(&status, "mode"), "flight") != 0 &&
 	    !*ky_recordings_word(&status, "snapshots")) {
 		search->n_others++;
@@ -108,7 +109,7 @@ static int look_at(void *data, const struct ky_control_socket_place *place)
 	return KYMO_OK;
 }
 
-static int not_one(const struct search *search, struct kymo_error *err)
+static int recordings_not_one(const struct search *search, struct kymo_error *err)
 {
 	const char *what = search->flight ? "flight recorder" : "recording";
 	const char *whose = geteuid() == 0 ? "" : " of yours";
@@ -148,8 +149,8 @@ int ky_recordings_find(const char *id, bool flight, struct ky_control_socket_pla
 
 	if (id && !realpath(id, search.directory))
 		search.directory[0] = 0;
-	(void)ky_control_socket_each(look_at, &search);
-	ret = search.n == 1 ? KYMO_OK : not_one(&search, err);
+	(void)ky_control_socket_each(recordings_look_at, &search);
+	ret = search.n == 1 ? KYMO_OK : recordings_not_one(&search, err);
 	ky_strbuf_fini(&search.names);
 	return ret;
 }
@@ -372,7 +373,7 @@ static void show_silent(const struct listing *listing, const struct ky_control_s
 	       STATUS_TIMEOUT_S);
 }
 
-static int show(void *data, const struct ky_control_socket_place *place)
+static int recordings_show(void *data, const struct ky_control_socket_place *place)
 {
 	struct ky_control_socket_message status;
 	struct listing *listing = data;
@@ -387,7 +388,7 @@ static int show(void *data, const struct ky_control_socket_place *place)
 		json_array_append_new(listing->json, ky_recordings_json(place, &status));
 	else
 		ky_recordings_print_one(place, &status);
-	return go_on(place, ret);
+	return recordings_go_on(place, ret);
 }
 
 /* One that the daemon has for this user. */
@@ -424,7 +425,7 @@ int ky_recordings_print(bool json, struct kymo_error *err)
 {
 	struct listing listing = {.json = json ? json_array() : NULL};
 
-	(void)ky_control_socket_each(show, &listing);
+	(void)ky_control_socket_each(recordings_show, &listing);
 	/* Root sees their recorders. */
 	if (geteuid() != 0)
 		ky_policy_each(show_policy, &listing);

@@ -7,8 +7,8 @@
 #include "cli/reading/filter-hint.h"
 
 /* Shows the mistake as one of the command line. */
-static int wrong(const struct ky_command *command, const char *option, const char *value,
-		 const struct kymo_error *err)
+static int trigger_options_wrong(const struct ky_command *command, const char *option,
+				 const char *value, const struct kymo_error *err)
 {
 	if (err->code == KYMO_E_MEMORY)
 		return ky_cli_error(err);
@@ -30,7 +30,7 @@ static int add_when(const struct ky_command *command, const char *text,
 		ret = ky_error_nomem(&err);
 	if (ret < 0) {
 		ky_trigger_rule_fini(&rule);
-		return wrong(command, "when", text, &err);
+		return trigger_options_wrong(command, "when", text, &err);
 	}
 	ky_cli_hint_filter(rule.condition.first.filter);
 	ky_cli_hint_filter(rule.condition.second.filter);
@@ -48,7 +48,7 @@ static int add_do(const struct ky_command *command, const char *text,
 		return ky_cli_usage(command, "--do '%s' needs --when CONDITION before it", text);
 	for (size_t i = first; i < rules->len && !ret; i++)
 		ret = ky_trigger_rule_add_action(&rules->data[i], text, &err);
-	return ret < 0 ? wrong(command, "do", text, &err) : KY_EXIT_OK;
+	return ret < 0 ? trigger_options_wrong(command, "do", text, &err) : KY_EXIT_OK;
 }
 
 int ky_trigger_options_parse(const struct ky_command *command, const struct ky_text_list *list,

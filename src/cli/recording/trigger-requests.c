@@ -12,8 +12,8 @@ struct row {
 	const char *number, *condition, *fired, *held, *lost, *actions;
 };
 
-static int add(const struct ky_control_socket_place *place, const struct ky_trigger_rule *rule,
-	       struct kymo_error *err)
+static int trigger_requests_add(const struct ky_control_socket_place *place,
+				const struct ky_trigger_rule *rule, struct kymo_error *err)
 {
 	struct ky_control_socket_message request = {.len = 0}, answer;
 	const char *number;
@@ -43,7 +43,7 @@ int ky_trigger_requests_add(const struct ky_control_socket_place *place,
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < rules->len && !ret; i++)
-		ret = add(place, &rules->data[i], err);
+		ret = trigger_requests_add(place, &rules->data[i], err);
 	return ret;
 }
 
@@ -75,12 +75,12 @@ static bool next_row(const struct ky_control_socket_message *answer, size_t *at,
 	return true;
 }
 
-static uint64_t number(const char *text)
+static uint64_t trigger_requests_number(const char *text)
 {
 	return strtoull(text, NULL, 10);
 }
 
-static void print_json(const struct ky_control_socket_message *answer, size_t at)
+static void trigger_requests_print_json(const struct ky_control_socket_message *answer, size_t at)
 {
 	struct ky_strbuf out = KY_STRBUF_INIT;
 	struct row row;
@@ -88,12 +88,14 @@ static void print_json(const struct ky_control_socket_message *answer, size_t at
 	ky_strbuf_adds(&out, "{\"triggers\": [");
 	for (int n = 0; next_row(answer, &at, &row); n++) {
 		ky_strbuf_addf(&out, "%s{\"number\": %" PRIu64 ", \"when\": ", n ? ", " : "",
-			       number(row.number));
+			       trigger_requests_number(row.number));
 		ky_json_put_text(&out, row.condition, strlen(row.condition));
 		ky_strbuf_addf(&out,
 			       ", \"fired\": %" PRIu64 ", \"held\": %" PRIu64 ", \"lost\": %" PRIu64
 			       ", \"do\": ",
-			       number(row.fired), number(row.held), number(row.lost));
+			       trigger_requests_number(row.fired),
+			       trigger_requests_number(row.held),
+			       trigger_requests_number(row.lost));
 		ky_json_put_text(&out, row.actions, strlen(row.actions));
 		ky_strbuf_addc(&out, '}');
 	}
@@ -110,8 +112,9 @@ static void print_table(const struct ky_control_socket_message *answer, size_t a
 	for (; next_row(answer, &at, &row); n++) {
 		if (!n)
 			printf("%4s %9s %9s %9s  %s\n", "no.", "fired", "held", "lost", "trigger");
-		printf("%4" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 "  ", number(row.number),
-		       number(row.fired), number(row.held), number(row.lost));
+		printf("%4" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 "  ",
+		       trigger_requests_number(row.number), trigger_requests_number(row.fired),
+		       trigger_requests_number(row.held), trigger_requests_number(row.lost));
 		ky_cli_put_text(stdout, row.condition);
 		fputs(": ", stdout);
 		ky_cli_put_text(stdout, row.actions);
@@ -134,7 +137,7 @@ int ky_trigger_requests_list(const struct ky_control_socket_place *place, bool j
 		return ret;
 	(void)ky_control_socket_next(&answer, &at);
 	if (json)
-		print_json(&answer, at);
+		trigger_requests_print_json(&answer, at);
 	else
 		print_table(&answer, at);
 	return KYMO_OK;

@@ -44,7 +44,7 @@ static int set_names(struct ky_cli_output *output, const char *path, struct kymo
 	return ky_error_nomem(err);
 }
 
-static void init(struct ky_cli_output *output)
+static void terminal_output_init(struct ky_cli_output *output)
 {
 	*output = (struct ky_cli_output){.fd = -1};
 }
@@ -77,7 +77,7 @@ static int name_output(const struct ky_cli_output *output)
 }
 
 /* Open what is to be written as it is. */
-static int open_direct(struct ky_cli_output *output, struct kymo_error *err)
+static int terminal_output_open_direct(struct ky_cli_output *output, struct kymo_error *err)
 {
 	free(output->temp);
 	output->temp = NULL;
@@ -90,7 +90,7 @@ int ky_cli_output_file(struct ky_cli_output *output, const char *path, struct ky
 	struct stat st;
 	int ret;
 
-	init(output);
+	terminal_output_init(output);
 	if (!path || strcmp(path, "-") == 0) {
 		output->fd = STDOUT_FILENO;
 		return KYMO_OK;
@@ -104,7 +104,7 @@ int ky_cli_output_file(struct ky_cli_output *output, const char *path, struct ky
 			output->temp = NULL;
 			return output_error(output, EISDIR, "write the output", err);
 		}
-		return open_direct(output, err);
+		return terminal_output_open_direct(output, err);
 	}
 	output->fd = open_unnamed(output);
 	output->is_unnamed = output->fd >= 0;
@@ -114,7 +114,7 @@ int ky_cli_output_file(struct ky_cli_output *output, const char *path, struct ky
 }
 
 /* True also when there is no such directory. */
-static bool is_empty(const char *path)
+static bool terminal_output_is_empty(const char *path)
 {
 	DIR *dir = opendir(path);
 	const struct dirent *entry;
@@ -133,11 +133,11 @@ int ky_cli_output_directory(struct ky_cli_output *output, const char *path, stru
 	struct stat st;
 	int ret;
 
-	init(output);
+	terminal_output_init(output);
 	ret = set_names(output, path, err);
 	if (ret < 0)
 		return ret;
-	if ((stat(path, &st) == 0 && !S_ISDIR(st.st_mode)) || !is_empty(path)) {
+	if ((stat(path, &st) == 0 && !S_ISDIR(st.st_mode)) || !terminal_output_is_empty(path)) {
 		free(output->temp);
 		output->temp = NULL;
 		ky_error_set(err, KYMO_E_INVALID,
@@ -186,5 +186,5 @@ void ky_cli_output_close(struct ky_cli_output *output)
 		(void)unlink(output->temp);
 	free(output->temp);
 	free(output->path);
-	init(output);
+	terminal_output_init(output);
 }

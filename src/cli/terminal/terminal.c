@@ -184,7 +184,7 @@ int ky_cli_usage(const struct ky_command *command, const char *fmt, ...)
 	return KY_EXIT_USAGE;
 }
 
-static void write_log(void *data, enum ky_log_level level, const char *text)
+static void terminal_write_log(void *data, enum ky_log_level level, const char *text)
 {
 	(void)data;
 	fflush(stdout);
@@ -193,7 +193,7 @@ static void write_log(void *data, enum ky_log_level level, const char *text)
 	fputc('\n', stderr);
 }
 
-const struct ky_log ky_cli_log = {write_log, NULL};
+const struct ky_log ky_cli_log = {terminal_write_log, NULL};
 
 bool ky_cli_colour(FILE *out)
 {

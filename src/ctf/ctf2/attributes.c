@@ -9,7 +9,7 @@
 #define LTTNG_BEGIN "{\"" KY_CTF2_LTTNG_NAMESPACE "\": {"
 
 /* Take member @key of @object out of it; NULL when none exists. */
-static struct ky_json *take(struct ky_json *object, const char *key)
+static struct ky_json *attributes_take(struct ky_json *object, const char *key)
 {
 	for (struct ky_json **at = &object->list.first; *at; at = &(*at)->next) {
 		struct ky_json *item = *at;
@@ -33,13 +33,13 @@ static int take_lttng(struct ky_arena *arena, struct ky_json *lttng, struct ky_e
 	if (level && level->kind == KY_JSON_INTEGER) {
 		event->has_loglevel = true;
 		event->loglevel = (int64_t)level->integer.u;
-		(void)take(lttng, "log-level");
+		(void)attributes_take(lttng, "log-level");
 	}
 	if (uri && uri->kind == KY_JSON_STRING) {
 		event->emf_uri = ky_arena_strdup(arena, uri->string.data);
 		if (!event->emf_uri)
 			return KYMO_E_MEMORY;
-		(void)take(lttng, "emf-uri");
+		(void)attributes_take(lttng, "emf-uri");
 	}
 	return KYMO_OK;
 }
@@ -64,7 +64,7 @@ int ky_attributes_keep(struct ky_arena *arena, struct ky_json *object, struct ky
 	*text = NULL;
 	if (!object || object->kind != KY_JSON_OBJECT)
 		return KYMO_OK;
-	lttng = take(object, KY_CTF2_LTTNG_NAMESPACE);
+	lttng = attributes_take(object, KY_CTF2_LTTNG_NAMESPACE);
 	if (lttng && event && lttng->kind == KY_JSON_OBJECT)
 		ret = take_lttng(arena, lttng, event);
 	if (ret < 0)

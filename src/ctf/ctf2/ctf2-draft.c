@@ -52,9 +52,9 @@ static void type(struct ky_ctf2_reader *r, struct ky_json *node)
 	}
 }
 
-KY_DEEP2(int, walk, struct ky_ctf2_reader *, struct ky_json *)
+KY_DEEP2(int, ctf2_draft_walk, struct ky_ctf2_reader *, struct ky_json *)
 
-static int walk(struct ky_ctf2_reader *r, struct ky_json *node)
+static int ctf2_draft_walk(struct ky_ctf2_reader *r, struct ky_json *node)
 {
 	int ret = KYMO_OK;
 
@@ -68,7 +68,7 @@ static int walk(struct ky_ctf2_reader *r, struct ky_json *node)
 	    is_key(node, "attributes") || is_key(node, "environment") || is_key(node, "extensions"))
 		return KYMO_OK;
 	for (struct ky_json *child = node->list.first; child && ret == KYMO_OK; child = child->next)
-		ret = walk_deep(KYMO_E_MEMORY, r, child);
+		ret = ctf2_draft_walk_deep(KYMO_E_MEMORY, r, child);
 	return ret;
 }
 
@@ -91,5 +91,5 @@ int ky_ctf2_from_draft(struct ky_ctf2_reader *r, struct ky_json *fragment)
 	if (kind && kind->kind == KY_JSON_STRING && strcmp(kind->string.data, "clock-class") == 0)
 		rename_key(r, fragment, "name", "id");
 	rename_key(r, fragment, "default-clock-class-name", "default-clock-class-id");
-	return walk(r, fragment) < 0 ? ky_error_nomem(r->err) : KYMO_OK;
+	return ctf2_draft_walk(r, fragment) < 0 ? ky_error_nomem(r->err) : KYMO_OK;
 }

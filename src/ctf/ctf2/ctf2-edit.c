@@ -100,8 +100,8 @@ static int replace_offset(struct ky_arena *arena, struct ky_json *fragment,
 	return KYMO_OK;
 }
 
-static const struct ky_clock_class *clock_of(const struct ky_trace_class *trace,
-					     const struct ky_json *fragment)
+static const struct ky_clock_class *ctf2_edit_clock_of(const struct ky_trace_class *trace,
+						       const struct ky_json *fragment)
 {
 	const struct ky_json *id = ky_json_get(fragment, "id");
 
@@ -126,7 +126,7 @@ static int write_fragment(void *data, struct ky_arena *arena, struct ky_json *fr
 	int ret = KYMO_OK;
 
 	if (is_type(fragment, "clock-class"))
-		clock = clock_of(o->trace, fragment);
+		clock = ctf2_edit_clock_of(o->trace, fragment);
 	ky_strbuf_addc(o->out, RECORD_SEPARATOR);
 	if (clock)
 		ret = replace_offset(arena, fragment, clock);
@@ -231,7 +231,7 @@ static int count_below(const struct ky_json *value, unsigned int *counts)
 	return ret;
 }
 
-static bool is_uuid(const struct ky_json *uid)
+static bool ctf2_edit_is_uuid(const struct ky_json *uid)
 {
 	uint8_t uuid[16];
 
@@ -245,7 +245,7 @@ static void count_clock(const struct ky_json *fragment, unsigned int counts[LEFT
 	const struct ky_json *origin = ky_json_get(fragment, "origin");
 
 	id = ky_json_get(fragment, "id");
-	counts[LEFT_UID] += uid && !is_uuid(uid);
+	counts[LEFT_UID] += uid && !ctf2_edit_is_uuid(uid);
 	counts[LEFT_NAME] += name && id && name->kind == KY_JSON_STRING &&
 			     id->kind == KY_JSON_STRING &&
 			     strcmp(name->string.data, id->string.data) != 0;

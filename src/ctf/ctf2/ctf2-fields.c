@@ -150,8 +150,8 @@ static int fill_string(struct ky_ctf2_reader *r, const struct ky_json *node,
 	return ret;
 }
 
-static int fill_blob(struct ky_ctf2_reader *r, const struct ky_json *node,
-		     struct ky_ctf2_place *place)
+static int ctf2_fields_fill_blob(struct ky_ctf2_reader *r, const struct ky_json *node,
+				 struct ky_ctf2_place *place)
 {
 	int ret = bytes_length(r, node, place);
 
@@ -163,8 +163,8 @@ static int fill_blob(struct ky_ctf2_reader *r, const struct ky_json *node,
 	return ret;
 }
 
-static int add_member(struct ky_ctf2_reader *r, const struct ky_json *node,
-		      struct ky_ctf2_place *place, struct ky_member *member)
+static int ctf2_fields_add_member(struct ky_ctf2_reader *r, const struct ky_json *node,
+				  struct ky_ctf2_place *place, struct ky_member *member)
 {
 	const struct ky_json *cls = ky_json_get(node, "field-class");
 	int ret = ky_ctf2_string(r, node, "name", true, &member->name);
@@ -198,7 +198,7 @@ static int fill_struct(struct ky_ctf2_reader *r, const struct ky_json *node,
 	if (!cls->st.members)
 		return KYMO_E_MEMORY;
 	for (const struct ky_json *item = list->list.first; item; item = item->next) {
-		ret = add_member(r, item, place, &cls->st.members[cls->st.n_members]);
+		ret = ctf2_fields_add_member(r, item, place, &cls->st.members[cls->st.n_members]);
 		if (ret < 0)
 			return ret;
 		cls->st.n_members++;
@@ -247,8 +247,8 @@ static int fill_optional(struct ky_ctf2_reader *r, const struct ky_json *node,
 	return ky_ctf2_field_class(r, content, place, &cls->var.options[0].cls);
 }
 
-static int add_option(struct ky_ctf2_reader *r, const struct ky_json *node,
-		      struct ky_ctf2_place *place, struct ky_option *option)
+static int ctf2_fields_add_option(struct ky_ctf2_reader *r, const struct ky_json *node,
+				  struct ky_ctf2_place *place, struct ky_option *option)
 {
 	const struct ky_json *content = ky_json_get(node, "field-class");
 	int ret = ky_ctf2_string(r, node, "name", false, &option->name);
@@ -290,7 +290,7 @@ static int fill_variant(struct ky_ctf2_reader *r, const struct ky_json *node,
 	     item = item->next) {
 		struct ky_option *option = &cls->var.options[cls->var.n_options];
 
-		ret = add_option(r, item, place, option);
+		ret = ctf2_fields_add_option(r, item, place, option);
 		if (ret < 0 || !option->name)
 			; /* nothing to compare */
 		else if (ky_names_get(&names, option->name))
@@ -320,8 +320,8 @@ static const struct {
 	{"null-terminated-string", KY_FIELD_STRING, fill_string},
 	{"static-length-string", KY_FIELD_TEXT, fill_string},
 	{"dynamic-length-string", KY_FIELD_TEXT, fill_string},
-	{"static-length-blob", KY_FIELD_BLOB, fill_blob},
-	{"dynamic-length-blob", KY_FIELD_BLOB, fill_blob},
+	{"static-length-blob", KY_FIELD_BLOB, ctf2_fields_fill_blob},
+	{"dynamic-length-blob", KY_FIELD_BLOB, ctf2_fields_fill_blob},
 	{"structure", KY_FIELD_STRUCT, fill_struct},
 	{"static-length-array", KY_FIELD_ARRAY, fill_array},
 	{"dynamic-length-array", KY_FIELD_ARRAY, fill_array},
@@ -359,11 +359,11 @@ static struct ky_ctf2_place *new_place(struct ky_ctf2_reader *r, enum ky_field_k
 	return place;
 }
 
-KY_DEEP5(int, build, struct ky_ctf2_reader *, const struct ky_json *, size_t,
+KY_DEEP5(int, ctf2_fields_build, struct ky_ctf2_reader *, const struct ky_json *, size_t,
 	 struct ky_ctf2_place *, struct ky_field_class **)
 
-static int build(struct ky_ctf2_reader *r, const struct ky_json *node, size_t kind,
-		 struct ky_ctf2_place *parent, struct ky_field_class **cls)
+static int ctf2_fields_build(struct ky_ctf2_reader *r, const struct ky_json *node, size_t kind,
+			     struct ky_ctf2_place *parent, struct ky_field_class **cls)
 {
 	struct ky_ctf2_place *place;
 	int ret;
@@ -398,7 +398,7 @@ int ky_ctf2_field_class(struct ky_ctf2_reader *r, const struct ky_json *node,
 		return ret;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(kinds[i].type, type->string.data) == 0)
-			return build_deep(KYMO_E_MEMORY, r, node, i, parent, cls);
+			return ctf2_fields_build_deep(KYMO_E_MEMORY, r, node, i, parent, cls);
 	}
 	return ky_json_error(r->err, type, "unknown field class type '%s'", type->string.data);
 }

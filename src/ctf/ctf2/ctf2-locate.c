@@ -16,7 +16,8 @@ struct locator {
 	KY_VEC(struct ky_field_class *) now, next;
 };
 
-static struct ky_ctf2_place *place_of(const struct locator *l, const struct ky_field_class *cls)
+static struct ky_ctf2_place *ctf2_locate_place_of(const struct locator *l,
+						  const struct ky_field_class *cls)
 {
 	return ky_map_get(&l->r->places, (uint64_t)(uintptr_t)cls);
 }
@@ -40,12 +41,12 @@ static struct ky_field_class *struct_above(const struct ky_ctf2_place *place)
 	return NULL;
 }
 
-static int push(struct locator *l, struct ky_field_class *cls)
+static int ctf2_locate_push(struct locator *l, struct ky_field_class *cls)
 {
 	return ky_vec_push(&l->next, cls) < 0 ? ky_error_nomem(l->r->err) : KYMO_OK;
 }
 
-KY_DEEP2(int, unwrap, struct locator *, struct ky_field_class *)
+KY_DEEP2(int, ctf2_locate_unwrap, struct locator *, struct ky_field_class *)
 
 /* Of a variant that is being decoded only the current option counts, else any may. */
 static int unwrap_options(struct locator *l, struct ky_field_class *cls)
@@ -55,12 +56,12 @@ static int unwrap_options(struct locator *l, struct ky_field_class *cls)
 
 	for (size_t i = 0; i < cls->var.n_options && ret == KYMO_OK; i++) {
 		if (!inside || contains_user(l, cls->var.options[i].cls))
-			ret = unwrap_deep(KYMO_E_MEMORY, l, cls->var.options[i].cls);
+			ret = ctf2_locate_unwrap_deep(KYMO_E_MEMORY, l, cls->var.options[i].cls);
 	}
 	return ret;
 }
 
-static int unwrap(struct locator *l, struct ky_field_class *cls)
+static int ctf2_locate_unwrap(struct locator *l, struct ky_field_class *cls)
 {
 	switch (cls->kind) {
 	case KY_FIELD_ARRAY:
@@ -69,12 +70,12 @@ static int unwrap(struct locator *l, struct ky_field_class *cls)
 			return ky_json_error(l->r->err, l->p->location,
 					     "the location leads into an array that does not "
 					     "contain the field that needs it");
-		return unwrap_deep(KYMO_E_MEMORY, l, cls->array.element);
+		return ctf2_locate_unwrap_deep(KYMO_E_MEMORY, l, cls->array.element);
 	case KY_FIELD_OPTIONAL:
 	case KY_FIELD_VARIANT:
 		return unwrap_options(l, cls);
 	default:
-		return push(l, cls);
+		return ctf2_locate_push(l, cls);
 	}
 }
 
@@ -89,7 +90,7 @@ static int step_name(struct locator *l, const struct ky_json *name)
 		i = ky_child_named(&l->r->tables, *at, (*at)->st.n_members, name->string.data,
 				   strlen(name->string.data));
 		if (i != KY_NO_CHILD && ret == KYMO_OK)
-			ret = unwrap(l, (*at)->st.members[i].cls);
+			ret = ctf2_locate_unwrap(l, (*at)->st.members[i].cls);
 	}
 	if (ret == KYMO_OK && !l->next.len)
 		return ky_json_error(l->r->err, name, "there is no field '%s' at this location",
@@ -102,11 +103,11 @@ static int step_parent(struct locator *l, const struct ky_json *node)
 	int ret = KYMO_OK;
 
 	ky_vec_foreach(&l->now, at) {
-		struct ky_field_class *above = struct_above(place_of(l, *at));
+		struct ky_field_class *above = struct_above(ctf2_locate_place_of(l, *at));
 
 		if (!above)
 			return ky_json_error(l->r->err, node, "there is no parent structure here");
-		ret = push(l, above);
+		ret = ctf2_locate_push(l, above);
 		if (ret < 0)
 			return ret;
 	}
@@ -124,7 +125,7 @@ static int origin(struct locator *l, struct ky_field_class *const roots[KY_SCOPE
 		if (!above)
 			return ky_json_error(l->r->err, l->p->location,
 					     "no structure contains the field");
-		return push(l, above);
+		return ctf2_locate_push(l, above);
 	}
 	for (int i = 0; node->kind == KY_JSON_STRING && i < KY_SCOPE_COUNT; i++) {
 		if (strcmp(ky_ctf2_origin((enum ky_scope)i), node->string.data) != 0)
@@ -136,12 +137,12 @@ static int origin(struct locator *l, struct ky_field_class *const roots[KY_SCOPE
 		if (!roots[i])
 			return ky_json_error(l->r->err, node, "there is no %s",
 					     ky_ctf2_origin((enum ky_scope)i));
-		return push(l, roots[i]);
+		return ctf2_locate_push(l, roots[i]);
 	}
 	return ky_json_error(l->r->err, node, "unknown origin of a field location");
 }
 
-static int walk(struct locator *l, struct ky_field_class *const roots[KY_SCOPE_COUNT])
+static int ctf2_locate_walk(struct locator *l, struct ky_field_class *const roots[KY_SCOPE_COUNT])
 {
 	const struct ky_json *path = ky_json_get(l->p->location, "path");
 	int ret = origin(l, roots);
@@ -186,7 +187,7 @@ static int check_target(struct locator *l, const struct ky_field_class *cls, enu
 {
 	enum value_type type = value_type(cls);
 
-	if (l->scope == l->p->scope && place_of(l, cls)->order >= l->p->place->order)
+	if (l->scope == l->p->scope && ctf2_locate_place_of(l, cls)->order >= l->p->place->order)
 		return ky_json_error(l->r->err, l->p->location,
 				     "the field at the location is decoded after the one that "
 				     "needs it");
@@ -206,7 +207,7 @@ struct selecting {
 	size_t option;
 };
 
-static int by_begin(const void *a, const void *b)
+static int ctf2_locate_by_begin(const void *a, const void *b)
 {
 	const struct selecting *x = a, *y = b;
 
@@ -267,7 +268,7 @@ static int check_ranges(struct locator *l, bool is_signed)
 	int ret = list_ranges(cls, is_signed, &list);
 
 	if (ret == KYMO_OK) {
-		qsort(list.data, list.len, sizeof(*list.data), by_begin);
+		qsort(list.data, list.len, sizeof(*list.data), ctf2_locate_by_begin);
 		option = intersecting_option(&list);
 	}
 	ky_vec_fini(&list);
@@ -326,7 +327,7 @@ static const char *path_text(struct locator *l)
 	return copy;
 }
 
-static int settle(struct locator *l)
+static int ctf2_locate_settle(struct locator *l)
 {
 	struct ky_field_ref *ref = l->p->ref;
 	enum value_type type = value_type(l->next.data[0]);
@@ -355,9 +356,9 @@ int ky_ctf2_locate(struct ky_ctf2_reader *r, struct ky_field_class *const roots[
 	ky_vec_foreach(&r->pending, pending) {
 		struct locator l = {.r = r, .p = pending};
 
-		ret = walk(&l, roots);
+		ret = ctf2_locate_walk(&l, roots);
 		if (ret == KYMO_OK)
-			ret = settle(&l);
+			ret = ctf2_locate_settle(&l);
 		ky_vec_fini(&l.now);
 		ky_vec_fini(&l.next);
 		if (ret < 0)

@@ -60,7 +60,7 @@ static int check_extensions(struct ky_ctf2_reader *r, const struct ky_json *prea
 	return KYMO_OK;
 }
 
-static int read_uuid(struct ky_ctf2_reader *r, const struct ky_json *preamble)
+static int ctf2_preamble_read_uuid(struct ky_ctf2_reader *r, const struct ky_json *preamble)
 {
 	const struct ky_json *list = ky_json_get(preamble, "uuid"), *byte;
 	size_t i = 0;
@@ -92,5 +92,5 @@ int ky_ctf2_preamble(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 	ret = check_extensions(r, fragment);
 	if (ret == KYMO_OK)
 		ret = ky_ctf2_attributes(r, fragment, &r->trace->preamble_attributes);
-	return ret < 0 ? ret : read_uuid(r, fragment);
+	return ret < 0 ? ret : ctf2_preamble_read_uuid(r, fragment);
 }

@@ -120,8 +120,8 @@ static const struct role_name role_names[] = {
 	{"event-record-class-id", KY_ROLE_EVENT_ID, KY_SCOPE_EVENT_HEADER},
 };
 
-static int set_role(struct ky_ctf2_reader *r, const struct ky_json *node,
-		    struct ky_field_class *cls, const struct role_name *role)
+static int ctf2_properties_set_role(struct ky_ctf2_reader *r, const struct ky_json *node,
+				    struct ky_field_class *cls, const struct role_name *role)
 {
 	if (role->role == KY_ROLE_CLOCK_BEGIN || role->role == KY_ROLE_CLOCK_END) {
 		if (!r->clock)
@@ -179,7 +179,7 @@ int ky_ctf2_roles(struct ky_ctf2_reader *r, const struct ky_json *node, struct k
 			if (role_names[i].scope != r->scope ||
 			    strcmp(role_names[i].name, item->string.data) != 0)
 				continue;
-			ret = set_role(r, item, cls, &role_names[i]);
+			ret = ctf2_properties_set_role(r, item, cls, &role_names[i]);
 			if (ret < 0)
 				return ret;
 		}

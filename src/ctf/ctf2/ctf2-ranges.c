@@ -16,7 +16,7 @@ static bool is_below_zero(const struct ky_json *bound)
 }
 
 /* @bound as a value of 64 bits: the nearest when it does not fit. */
-static uint64_t nearest(const struct ky_json *bound, bool is_signed)
+static uint64_t ctf2_ranges_nearest(const struct ky_json *bound, bool is_signed)
 {
 	if (is_below_zero(bound)) {
 		if (!is_signed)
@@ -67,8 +67,8 @@ size_t ky_ctf2_unite(struct ky_range *ranges, size_t n, bool is_signed)
 	return kept + 1;
 }
 
-static int read_range(struct ky_ctf2_reader *r, const struct ky_json *item,
-		      const struct ky_json **lower, const struct ky_json **upper)
+static int ctf2_ranges_read_range(struct ky_ctf2_reader *r, const struct ky_json *item,
+				  const struct ky_json **lower, const struct ky_json **upper)
 {
 	if (item->kind != KY_JSON_ARRAY || item->list.len != 2 || !is_integer(item->list.first) ||
 	    !is_integer(item->list.first->next))
@@ -94,10 +94,10 @@ int ky_ctf2_ranges(struct ky_ctf2_reader *r, const struct ky_json *node, bool is
 	for (const struct ky_json *item = node->list.first; item; item = item->next) {
 		const struct ky_json *lower = NULL, *upper = NULL;
 
-		if (read_range(r, item, &lower, &upper) < 0)
+		if (ctf2_ranges_read_range(r, item, &lower, &upper) < 0)
 			return KYMO_E_FORMAT;
-		out[n].begin.u = nearest(lower, is_signed);
-		out[n].end.u = nearest(upper, is_signed);
+		out[n].begin.u = ctf2_ranges_nearest(lower, is_signed);
+		out[n].end.u = ctf2_ranges_nearest(upper, is_signed);
 		n += is_possible(lower, upper, is_signed) &&
 		     ky_range_clip(&out[n], is_signed, bits);
 	}

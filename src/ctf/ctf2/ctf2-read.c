@@ -144,7 +144,7 @@ static int default_clock(struct ky_ctf2_reader *r, const struct ky_json *fragmen
 		       : ky_json_error(r->err, fragment, "there is no clock class '%s' before", id);
 }
 
-static int read_stream(struct ky_ctf2_reader *r, const struct ky_json *fragment)
+static int ctf2_read_stream(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 {
 	struct ky_field_class *roots[KY_SCOPE_COUNT] = {r->trace->packet_header};
 	struct ky_stream_class *stream;
@@ -183,7 +183,7 @@ static int read_stream(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 	return ky_ctf2_locate(r, roots);
 }
 
-static int read_event(struct ky_ctf2_reader *r, const struct ky_json *fragment)
+static int ctf2_read_event(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 {
 	struct ky_field_class *roots[KY_SCOPE_COUNT];
 	struct ky_stream_class *stream;
@@ -233,7 +233,7 @@ static int read_event(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 /* ---- the sequence ---------------------------------------------------------------------------- */
 
 /* Whose class it is, is nothing that reading depends on; but it must be said rightly. */
-static int check_identity(struct ky_ctf2_reader *r, const struct ky_json *fragment)
+static int ctf2_read_check_identity(struct ky_ctf2_reader *r, const struct ky_json *fragment)
 {
 	static const char *const keys[] = {"namespace", "name", "uid"};
 	const char *unused;
@@ -264,7 +264,7 @@ static int read_fragment(struct ky_ctf2_reader *r, struct ky_json *fragment, boo
 	if (ret == KYMO_OK)
 		ret = ky_ctf2_from_draft(r, fragment);
 	if (ret == KYMO_OK)
-		ret = check_identity(r, fragment);
+		ret = ctf2_read_check_identity(r, fragment);
 	if (ret < 0)
 		return ret;
 	if (strcmp(type, "field-class-alias") == 0)
@@ -272,9 +272,9 @@ static int read_fragment(struct ky_ctf2_reader *r, struct ky_json *fragment, boo
 	if (strcmp(type, "clock-class") == 0)
 		return ky_ctf2_clock(r, fragment);
 	if (strcmp(type, "data-stream-class") == 0)
-		return read_stream(r, fragment);
+		return ctf2_read_stream(r, fragment);
 	if (strcmp(type, "event-record-class") == 0)
-		return read_event(r, fragment);
+		return ctf2_read_event(r, fragment);
 	if (strcmp(type, "trace-class") != 0)
 		return ky_json_error(r->err, ky_json_get(fragment, "type"),
 				     "unknown fragment type '%s'", type);

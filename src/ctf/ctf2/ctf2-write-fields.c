@@ -24,7 +24,8 @@ static const char *member_name(struct ky_ctf2_writer *w, const struct ky_field_c
 	return ky_child_display_is_unique(&w->tables, st, index) ? member->display : member->name;
 }
 
-static const struct ky_field_class *scope_root(const struct ky_ctf2_writer *w, enum ky_scope scope)
+static const struct ky_field_class *ctf2_write_fields_scope_root(const struct ky_ctf2_writer *w,
+								 enum ky_scope scope)
 {
 	switch (scope) {
 	case KY_SCOPE_PACKET_HEADER:
@@ -89,7 +90,7 @@ const char *ky_ctf2_origin(enum ky_scope scope)
 static int put_location(struct ky_ctf2_writer *w, const char *name, const struct ky_field_ref *ref)
 {
 	const char *path[PATH_MAX_STEPS];
-	const struct ky_field_class *root = scope_root(w, ref->scope);
+	const struct ky_field_class *root = ctf2_write_fields_scope_root(w, ref->scope);
 	int n = root ? find_path(w, root, ref->target, path) : -1;
 
 	if (n <= 0 || n > PATH_MAX_STEPS)
@@ -112,7 +113,7 @@ static int put_location(struct ky_ctf2_writer *w, const char *name, const struct
 
 /* ---- field classes ------------------------------------------------------------------------------ */
 
-static const char *role_name(enum ky_role role)
+static const char *ctf2_write_fields_role_name(enum ky_role role)
 {
 	switch (role) {
 	case KY_ROLE_MAGIC:
@@ -144,7 +145,7 @@ static const char *role_name(enum ky_role role)
 
 static void put_role(struct ky_ctf2_writer *w, const struct ky_field_class *cls)
 {
-	const char *name = role_name(cls->role);
+	const char *name = ctf2_write_fields_role_name(cls->role);
 
 	/* CTF 2 wants something to compare it with. */
 	if (!name || (cls->role == KY_ROLE_TRACE_UUID && !w->trace->has_uuid))
@@ -154,12 +155,13 @@ static void put_role(struct ky_ctf2_writer *w, const struct ky_field_class *cls)
 	ky_ctf2_put_string(w, name);
 	for (uint32_t more = cls->more_roles; more; more &= more - 1) {
 		ky_strbuf_adds(&w->out, ", ");
-		ky_ctf2_put_string(w, role_name((enum ky_role)__builtin_ctz(more)));
+		ky_ctf2_put_string(w,
+				   ctf2_write_fields_role_name((enum ky_role)__builtin_ctz(more)));
 	}
 	ky_strbuf_addc(&w->out, ']');
 }
 
-static void put_bits(struct ky_ctf2_writer *w, const struct ky_field_class *cls)
+static void ctf2_write_fields_put_bits(struct ky_ctf2_writer *w, const struct ky_field_class *cls)
 {
 	ky_ctf2_put_uint(w, "length", cls->num.length_bits);
 	ky_ctf2_put_text(w, "byte-order", cls->num.big_endian ? "big-endian" : "little-endian");
@@ -170,7 +172,7 @@ static void put_bits(struct ky_ctf2_writer *w, const struct ky_field_class *cls)
 		ky_ctf2_put_uint(w, "alignment", cls->align_bits);
 }
 
-static int put_number(struct ky_ctf2_writer *w, const struct ky_field_class *cls)
+static int ctf2_write_fields_put_number(struct ky_ctf2_writer *w, const struct ky_field_class *cls)
 {
 	static const char *const types[] = {
 		[KY_FIELD_BITS] = "fixed-length-bit-array",
@@ -192,7 +194,7 @@ static int put_number(struct ky_ctf2_writer *w, const struct ky_field_class *cls
 			"place varies");
 	ky_ctf2_put_text(w, "type", types[cls->kind]);
 	if (!is_variable)
-		put_bits(w, cls);
+		ctf2_write_fields_put_bits(w, cls);
 	if (cls->kind == KY_FIELD_BITMAP)
 		return ky_ctf2_put_mappings(w, "flags", cls);
 	if (!ky_field_is_int(cls))
@@ -205,7 +207,7 @@ static int put_number(struct ky_ctf2_writer *w, const struct ky_field_class *cls
 	return ret;
 }
 
-static int put_text(struct ky_ctf2_writer *w, const struct ky_field_class *cls)
+static int ctf2_write_fields_put_text(struct ky_ctf2_writer *w, const struct ky_field_class *cls)
 {
 	static const char *const encodings[] = {
 		[KY_ENCODING_NONE] = "utf-8",	    [KY_ENCODING_UTF8] = "utf-8",
@@ -307,8 +309,8 @@ static int put_optional(struct ky_ctf2_writer *w, const struct ky_field_class *c
 	return write_class_deep(KYMO_E_MEMORY, w, cls->var.options[0].cls);
 }
 
-static int put_option(struct ky_ctf2_writer *w, const struct ky_field_class *cls,
-		      const struct ky_option *option)
+static int ctf2_write_fields_put_option(struct ky_ctf2_writer *w, const struct ky_field_class *cls,
+					const struct ky_option *option)
 {
 	int ret;
 
@@ -324,7 +326,7 @@ static int put_option(struct ky_ctf2_writer *w, const struct ky_field_class *cls
 	return ret;
 }
 
-static int put_variant(struct ky_ctf2_writer *w, const struct ky_field_class *cls)
+static int ctf2_write_fields_put_variant(struct ky_ctf2_writer *w, const struct ky_field_class *cls)
 {
 	int ret;
 
@@ -337,7 +339,7 @@ static int put_variant(struct ky_ctf2_writer *w, const struct ky_field_class *cl
 	/* An option that no label selects can never occur; CTF 2 has no way to write it. */
 	for (size_t i = 0; i < cls->var.n_options && ret == KYMO_OK; i++) {
 		if (cls->var.options[i].n_ranges)
-			ret = put_option(w, cls, &cls->var.options[i]);
+			ret = ctf2_write_fields_put_option(w, cls, &cls->var.options[i]);
 	}
 	ky_ctf2_close_with(w, ']');
 	return ret;
@@ -352,7 +354,7 @@ static int write_class(struct ky_ctf2_writer *w, const struct ky_field_class *cl
 	case KY_FIELD_STRING:
 	case KY_FIELD_TEXT:
 	case KY_FIELD_BLOB:
-		ret = put_text(w, cls);
+		ret = ctf2_write_fields_put_text(w, cls);
 		break;
 	case KY_FIELD_STRUCT:
 		ret = put_struct(w, cls);
@@ -364,10 +366,10 @@ static int write_class(struct ky_ctf2_writer *w, const struct ky_field_class *cl
 		ret = put_optional(w, cls);
 		break;
 	case KY_FIELD_VARIANT:
-		ret = put_variant(w, cls);
+		ret = ctf2_write_fields_put_variant(w, cls);
 		break;
 	default:
-		ret = put_number(w, cls);
+		ret = ctf2_write_fields_put_number(w, cls);
 	}
 	ky_ctf2_put_attributes(w, cls->attributes);
 	ky_ctf2_close_with(w, '}');

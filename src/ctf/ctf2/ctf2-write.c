@@ -253,7 +253,7 @@ static int write_stream(struct ky_ctf2_writer *w, const struct ky_stream_class *
 	return ret;
 }
 
-static int write_event(struct ky_ctf2_writer *w, const struct ky_event_class *event)
+static int ctf2_write_event(struct ky_ctf2_writer *w, const struct ky_event_class *event)
 {
 	int ret;
 
@@ -274,7 +274,7 @@ static int write_event(struct ky_ctf2_writer *w, const struct ky_event_class *ev
 	return ret;
 }
 
-static int write_all(struct ky_ctf2_writer *w)
+static int ctf2_write_all(struct ky_ctf2_writer *w)
 {
 	int ret;
 
@@ -289,7 +289,7 @@ static int write_all(struct ky_ctf2_writer *w)
 
 		ret = write_stream(w, stream);
 		for (size_t j = 0; j < stream->events.len && ret == KYMO_OK; j++)
-			ret = write_event(w, stream->events.data[j]);
+			ret = ctf2_write_event(w, stream->events.data[j]);
 	}
 	return ret;
 }
@@ -302,7 +302,7 @@ int ky_ctf2_write(const struct ky_trace_class *trace, char **text, size_t *len_b
 
 	*text = NULL;
 	ky_child_tables_init(&w.tables);
-	ret = write_all(&w);
+	ret = ctf2_write_all(&w);
 	ky_child_tables_fini(&w.tables);
 	if (ret == KYMO_E_MEMORY || (ret == KYMO_OK && ky_strbuf_failed(&w.out)))
 		ret = ky_error_nomem(err);

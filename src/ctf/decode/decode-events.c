@@ -92,7 +92,7 @@ static int skip_body(struct ky_cursor *c, struct ky_event *event, struct kymo_er
 	return ret;
 }
 
-static inline int64_t to_ns(const struct ky_clock_class *clock, uint64_t cycles)
+static inline int64_t decode_events_to_ns(const struct ky_clock_class *clock, uint64_t cycles)
 {
 	int64_t ns;
 
@@ -111,11 +111,11 @@ static inline void fill_event(const struct ky_decoder *d, struct ky_event *event
 	event->packet = &d->packet;
 	event->cycles = clock;
 	event->cpu_id = d->packet.cpu_id;
-	event->ns = to_ns(d->packet.stream_class->clock, clock);
+	event->ns = decode_events_to_ns(d->packet.stream_class->clock, clock);
 }
 
-static int read_event(struct ky_decoder *d, struct ky_cursor *c, struct ky_event *event,
-		      struct kymo_error *err)
+static int decode_events_read_event(struct ky_decoder *d, struct ky_cursor *c,
+				    struct ky_event *event, struct kymo_error *err)
 {
 	int ret;
 
@@ -165,7 +165,7 @@ static bool goes_back(struct ky_decoder *d, uint64_t before, bool first)
 		return false;
 	if (!first)
 		return true;
-	ns = to_ns(d->packet.stream_class->clock, before);
+	ns = decode_events_to_ns(d->packet.stream_class->clock, before);
 	if (ns > d->floor_ns)
 		d->floor_ns = ns;
 	return false;
@@ -191,7 +191,7 @@ static int general_event(struct ky_decoder *d, struct ky_event *event, bool firs
 		c.at_bits = ky_align_up(c.at_bits, header->align_bits);
 	if (c.at_bits >= c.end_bits)
 		return 0;
-	ret = read_event(d, &c, event, &d->pending);
+	ret = decode_events_read_event(d, &c, event, &d->pending);
 	if (ret < 0) {
 		fail_event(d, ret, c.at_bits);
 		d->clock = before;
@@ -304,7 +304,8 @@ static inline __attribute__((always_inline)) int short_events(struct ky_decoder 
 			if (!tally && __builtin_expect(stamp >= limit, 0)) {
 				/* Without a limit the last time of all is like any other. */
 				d->at_limit = d->limit_ns != INT64_MAX;
-				d->beyond_ns = to_ns(d->packet.stream_class->clock, stamp);
+				d->beyond_ns =
+					decode_events_to_ns(d->packet.stream_class->clock, stamp);
 				break;
 			}
 			event->stream_context_bits = head * 8;
@@ -462,7 +463,7 @@ bool ky_decoder_peek(struct ky_decoder *d, int64_t *ns)
 	return ret;
 }
 
-static void widen(int64_t *begin_ns, int64_t *end_ns, int64_t ns)
+static void decode_events_widen(int64_t *begin_ns, int64_t *end_ns, int64_t ns)
 {
 	if (ns == INT64_MIN)
 		return;
@@ -484,13 +485,15 @@ int ky_decoder_count(struct ky_decoder *d, uint64_t *counts, int64_t *begin_ns, 
 
 		short_count(d, &tally);
 		if (tally.any) {
-			widen(begin_ns, end_ns, to_ns(clock, tally.first_cycles));
-			widen(begin_ns, end_ns, to_ns(clock, tally.last_cycles));
+			decode_events_widen(begin_ns, end_ns,
+					    decode_events_to_ns(clock, tally.first_cycles));
+			decode_events_widen(begin_ns, end_ns,
+					    decode_events_to_ns(clock, tally.last_cycles));
 		}
 		if (!general_event(d, &event, true))
 			break;
 		counts[event.cls->index]++;
-		widen(begin_ns, end_ns, event.ns);
+		decode_events_widen(begin_ns, end_ns, event.ns);
 	}
 	return end_of_events(d, err);
 }

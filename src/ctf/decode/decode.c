@@ -129,7 +129,7 @@ static int header_role(struct ky_decoder *d, size_t i, enum ky_role role, uint64
 	}
 }
 
-static int read_header(struct ky_decoder *d, struct kymo_error *err)
+static int decode_read_header(struct ky_decoder *d, struct kymo_error *err)
 {
 	struct ky_packet *p = &d->packet;
 	uint64_t class_id = 0;
@@ -227,7 +227,7 @@ static int settle_sizes(struct ky_decoder *d, bool has_packet, bool has_content,
 	return KYMO_E_FORMAT;
 }
 
-static int64_t to_ns(const struct ky_packet *p, uint64_t cycles)
+static int64_t decode_to_ns(const struct ky_packet *p, uint64_t cycles)
 {
 	return p->stream_class->clock ? ky_clock_to_ns(p->stream_class->clock, cycles) : INT64_MIN;
 }
@@ -255,20 +255,20 @@ static int read_context(struct ky_decoder *d, struct kymo_error *err)
 	p->header_bits = d->at_bits;
 	p->told_begin_cycles = p->begin_cycles;
 	p->told_end_cycles = p->end_cycles;
-	p->begin_ns = p->has_begin ? to_ns(p, p->begin_cycles) : INT64_MIN;
-	p->end_ns = p->has_end ? to_ns(p, p->end_cycles) : INT64_MIN;
+	p->begin_ns = p->has_begin ? decode_to_ns(p, p->begin_cycles) : INT64_MIN;
+	p->end_ns = p->has_end ? decode_to_ns(p, p->end_cycles) : INT64_MIN;
 	return KYMO_OK;
 }
 
 int64_t ky_decoder_latest(const struct ky_decoder *d)
 {
-	int64_t ns = d->passed_event ? to_ns(&d->packet, d->clock) : INT64_MIN;
+	int64_t ns = d->passed_event ? decode_to_ns(&d->packet, d->clock) : INT64_MIN;
 
 	return ns > d->floor_ns ? ns : d->floor_ns;
 }
 
 /* The events of the packet so far count as those before. */
-static void leave_packet(struct ky_decoder *d)
+static void decode_leave_packet(struct ky_decoder *d)
 {
 	d->floor_ns = ky_decoder_latest(d);
 	d->passed_event = false;
@@ -281,7 +281,7 @@ int ky_decoder_packet(struct ky_decoder *d, const uint8_t *data, uint64_t avail_
 {
 	int ret;
 
-	leave_packet(d);
+	decode_leave_packet(d);
 	memset(&d->packet, 0, sizeof(d->packet));
 	d->packet.stream = d->stream;
 	d->packet.data = data;
@@ -292,7 +292,7 @@ int ky_decoder_packet(struct ky_decoder *d, const uint8_t *data, uint64_t avail_
 	d->clock = 0;
 	d->has_pending = false;
 	d->in_packet = false;
-	ret = read_header(d, err);
+	ret = decode_read_header(d, err);
 	if (ret == KYMO_OK)
 		ret = read_context(d, err);
 	if (ret < 0)
@@ -311,8 +311,8 @@ void ky_decoder_correct_times(struct ky_decoder *d, uint64_t begin_cycles, uint6
 
 	p->begin_cycles = begin_cycles;
 	p->end_cycles = end_cycles;
-	p->begin_ns = to_ns(p, begin_cycles);
-	p->end_ns = to_ns(p, end_cycles);
+	p->begin_ns = decode_to_ns(p, begin_cycles);
+	p->end_ns = decode_to_ns(p, end_cycles);
 }
 
 /* ---- parts of a stream ------------------------------------------------------------------- */

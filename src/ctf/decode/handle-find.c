@@ -141,7 +141,7 @@ int ky_handle_child(struct ky_handle *child, const struct ky_event_class *event,
 	return ret;
 }
 
-static bool is_name(const struct ky_member *member, const char *name)
+static bool handle_find_is_name(const struct ky_member *member, const char *name)
 {
 	return strcmp(member->display, name) == 0 || strcmp(member->name, name) == 0;
 }
@@ -155,7 +155,7 @@ bool ky_handle_find(struct ky_handle *handle, const struct ky_event_class *event
 	if (!ky_handle_root(&root, event, scope))
 		return false;
 	for (size_t i = 0; i < root.cls->st.n_members; i++) {
-		if (is_name(&root.cls->st.members[i], name))
+		if (handle_find_is_name(&root.cls->st.members[i], name))
 			return ky_handle_child(handle, event, &root, i) == KYMO_OK;
 	}
 	return false;

@@ -35,7 +35,7 @@ static void search_fini(struct search *s)
 }
 
 /* Stand at step @at, which begins here. */
-static bool stand_at(struct search *s, uint32_t at)
+static bool handle_stand_at(struct search *s, uint32_t at)
 {
 	const struct ky_field_class *cls = s->plan->steps[at].cls;
 
@@ -53,7 +53,8 @@ static bool enter_struct(struct search *s, uint32_t target)
 
 	while (target >= s->plan->steps[child].next)
 		child = s->plan->steps[child].next;
-	return ky_run(&s->c, s->plan, s->at + 1, child, NULL) == KYMO_OK && stand_at(s, child);
+	return ky_run(&s->c, s->plan, s->at + 1, child, NULL) == KYMO_OK &&
+	       handle_stand_at(s, child);
 }
 
 /* The value at @ref, or @otherwise without one. False: it is not there. */
@@ -83,7 +84,8 @@ static bool enter_element(struct search *s, uint32_t i)
 	uint64_t length;
 
 	return length_of(s, s->plan->steps[s->at].cls, &length) && i < length &&
-	       ky_run_elements(&s->c, s->plan, s->at, i, NULL) == KYMO_OK && stand_at(s, s->at + 1);
+	       ky_run_elements(&s->c, s->plan, s->at, i, NULL) == KYMO_OK &&
+	       handle_stand_at(s, s->at + 1);
 }
 
 /* Into what a variant or optional field holds. */
@@ -95,7 +97,7 @@ static bool enter_option(struct search *s)
 	if (!ky_is_there(&s->c, step->cls->var.selector))
 		return false;
 	i = ky_option_enter(&s->c, step->cls);
-	return i < step->cls->var.n_options && stand_at(s, step->option_steps[i]);
+	return i < step->cls->var.n_options && handle_stand_at(s, step->option_steps[i]);
 }
 
 static bool is_option(const struct ky_field_class *cls)
@@ -103,10 +105,10 @@ static bool is_option(const struct ky_field_class *cls)
 	return cls->kind == KY_FIELD_OPTIONAL || cls->kind == KY_FIELD_VARIANT;
 }
 
-static bool descend(struct search *s, const struct ky_handle *handle)
+static bool handle_descend(struct search *s, const struct ky_handle *handle)
 {
 	uint32_t n_arrays = 0;
-	bool ok = stand_at(s, 0);
+	bool ok = handle_stand_at(s, 0);
 
 	while (ok && s->at != handle->step) {
 		switch (s->plan->steps[s->at].cls->kind) {
@@ -138,7 +140,8 @@ static bool search_field(struct search *s, const struct ky_event *event,
 	if (!s->c.slots)
 		return false;
 	memset(s->c.slots, 0, n_slots * sizeof(*s->c.slots));
-	return ky_enter_scope(&s->c, event, handle->scope, NULL) == KYMO_OK && descend(s, handle);
+	return ky_enter_scope(&s->c, event, handle->scope, NULL) == KYMO_OK &&
+	       handle_descend(s, handle);
 }
 
 static bool search_place(const struct ky_event *event, const struct ky_handle *handle,

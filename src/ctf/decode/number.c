@@ -41,8 +41,8 @@ static uint64_t read_raw(const struct ky_field_class *cls, const uint8_t *data, 
 }
 
 /* Bits [@from, @from + @bits) of a number, counted from its least significant one. */
-static uint64_t read_part(const struct ky_field_class *cls, const uint8_t *data, uint64_t at_bits,
-			  uint32_t from, uint32_t bits)
+static uint64_t number_read_part(const struct ky_field_class *cls, const uint8_t *data,
+				 uint64_t at_bits, uint32_t from, uint32_t bits)
 {
 	bool high_first = cls->num.big_endian != cls->num.bits_reversed;
 
@@ -71,8 +71,8 @@ static double read_float(const struct ky_field_class *cls, const uint8_t *data, 
 		twice.u = read_raw(cls, data, at_bits, 64);
 		return twice.f;
 	default:
-		return quad_to_double(read_part(cls, data, at_bits, 64, 64),
-				      read_part(cls, data, at_bits, 0, 64));
+		return quad_to_double(number_read_part(cls, data, at_bits, 64, 64),
+				      number_read_part(cls, data, at_bits, 0, 64));
 	}
 }
 
@@ -82,7 +82,7 @@ static bool read_bool(const struct ky_field_class *cls, const uint8_t *data, uin
 	uint32_t bits = cls->num.length_bits;
 
 	for (uint32_t from = 0; from < bits; from += 64) {
-		if (read_part(cls, data, at_bits, from, bits - from < 64 ? bits - from : 64))
+		if (number_read_part(cls, data, at_bits, from, bits - from < 64 ? bits - from : 64))
 			return true;
 	}
 	return false;
@@ -119,8 +119,8 @@ uint64_t ky_number_word(const struct ky_field_class *cls, const uint8_t *data, u
 
 	if (from >= bits)
 		return 0;
-	return read_part(cls, data, at_bits, (uint32_t)from,
-			 (uint32_t)(bits - from < 64 ? bits - from : 64));
+	return number_read_part(cls, data, at_bits, (uint32_t)from,
+				(uint32_t)(bits - from < 64 ? bits - from : 64));
 }
 
 uint64_t ky_value_word(const struct ky_value *value, unsigned int word)

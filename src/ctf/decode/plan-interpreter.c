@@ -37,13 +37,13 @@ static inline int align_cursor(struct ky_cursor *c, const struct ky_step *step, 
 	return KYMO_OK;
 }
 
-static inline bool has_room(const struct ky_cursor *c, uint64_t bits)
+static inline bool plan_interpreter_has_room(const struct ky_cursor *c, uint64_t bits)
 {
 	return bits <= c->end_bits - c->at_bits;
 }
 
 /* Add a value; NULL when there is no room for more. */
-static struct ky_value *push_value(struct ky_cursor *c, const struct ky_step *step)
+static struct ky_value *plan_interpreter_push_value(struct ky_cursor *c, const struct ky_step *step)
 {
 	struct ky_values *values = c->values;
 	struct ky_value *value;
@@ -103,7 +103,7 @@ static int run_number(struct ky_cursor *c, const struct ky_step *step, struct ky
 		if (ret < 0)
 			return ret;
 	}
-	if (!has_room(c, bits))
+	if (!plan_interpreter_has_room(c, bits))
 		return past_end(c, step, bits, err);
 	ret = check_shared_byte(c, cls, err);
 	if (ret < 0)
@@ -113,7 +113,7 @@ static int run_number(struct ky_cursor *c, const struct ky_step *step, struct ky
 	if (cls->slot != KY_NO_SLOT)
 		c->slots[cls->slot] = raw;
 	if (c->values) {
-		value = push_value(c, step);
+		value = plan_interpreter_push_value(c, step);
 		if (!value)
 			return no_value(c, err);
 		value->u = raw;
@@ -147,7 +147,7 @@ static int run_leb128(struct ky_cursor *c, const struct ky_step *step, struct ky
 		c->slots[cls->slot] = raw;
 	if (!c->values)
 		return KYMO_OK;
-	value = push_value(c, step);
+	value = plan_interpreter_push_value(c, step);
 	if (!value)
 		return no_value(c, err);
 	value->u = raw;
@@ -188,7 +188,7 @@ uint64_t ky_text_length(const uint8_t *text, uint64_t room, unsigned int unit)
 static int push_text(struct ky_cursor *c, const struct ky_step *step, const uint8_t *text,
 		     uint64_t len_bytes, struct kymo_error *err)
 {
-	struct ky_value *value = push_value(c, step);
+	struct ky_value *value = plan_interpreter_push_value(c, step);
 
 	if (!value)
 		return no_value(c, err);
@@ -284,7 +284,7 @@ static int open_value(struct ky_cursor *c, const struct ky_step *step, int64_t *
 	*index = -1;
 	if (!c->values)
 		return KYMO_OK;
-	if (!push_value(c, step))
+	if (!plan_interpreter_push_value(c, step))
 		return no_value(c, err);
 	*index = (int64_t)c->values->list.len - 1;
 	return KYMO_OK;
@@ -325,7 +325,7 @@ static int skip_fixed_array(struct ky_cursor *c, const struct ky_step *step, uin
 		return KYMO_OK;
 	if (__builtin_mul_overflow(stride, count - 1, &bits) ||
 	    __builtin_add_overflow(bits, (uint64_t)element->fixed_bits, &bits) ||
-	    !has_room(c, bits))
+	    !plan_interpreter_has_room(c, bits))
 		return past_end(c, step, bits, err);
 	c->at_bits += bits;
 	return KYMO_OK;
@@ -452,7 +452,7 @@ int ky_run(struct ky_cursor *c, const struct ky_scope_plan *plan, uint32_t begin
 		if (ret < 0)
 			return ret;
 		if (skipping && step->run_next && step->run_next <= end) {
-			if (!has_room(c, step->run_bits))
+			if (!plan_interpreter_has_room(c, step->run_bits))
 				return past_end(c, step, step->run_bits, err);
 			c->at_bits += step->run_bits;
 			begin = step->run_next;
@@ -468,7 +468,7 @@ int ky_run(struct ky_cursor *c, const struct ky_scope_plan *plan, uint32_t begin
 
 /* ---- entering a scope of an event ---------------------------------------------------------- */
 
-static uint64_t scope_begin(const struct ky_event *event, enum ky_scope scope)
+static uint64_t plan_interpreter_scope_begin(const struct ky_event *event, enum ky_scope scope)
 {
 	switch (scope) {
 	case KY_SCOPE_PACKET_HEADER:
@@ -503,6 +503,6 @@ int ky_enter_scope(struct ky_cursor *cursor, const struct ky_event *event, enum 
 		if (ret < 0)
 			return ret;
 	}
-	cursor->at_bits = scope_begin(event, scope);
+	cursor->at_bits = plan_interpreter_scope_begin(event, scope);
 	return KYMO_OK;
 }

@@ -20,7 +20,7 @@ struct plan_builder {
 	struct kymo_error *err;
 };
 
-KY_DEEP3(int, add_class, struct plan_builder *, const struct ky_field_class *, const char *)
+KY_DEEP3(int, plan_add_class, struct plan_builder *, const struct ky_field_class *, const char *)
 
 /* Does the decoder have to look at it, wherever it stands? */
 static bool is_needed(const struct plan_builder *b, const struct ky_field_class *cls)
@@ -75,8 +75,8 @@ static int add_struct(struct plan_builder *b, const struct ky_field_class *cls)
 		return ky_error_nomem(b->err);
 	for (size_t i = 0; i < n; i++) {
 		at[i] = (uint32_t)b->steps.len;
-		ret = add_class_deep(KYMO_E_MEMORY, b, cls->st.members[i].cls,
-				     cls->st.members[i].display);
+		ret = plan_add_class_deep(KYMO_E_MEMORY, b, cls->st.members[i].cls,
+					  cls->st.members[i].display);
 		if (ret < 0)
 			return ret;
 	}
@@ -94,7 +94,7 @@ static int add_options(struct plan_builder *b, const struct ky_field_class *cls,
 	note_ref(b, cls->var.selector);
 	for (size_t i = 0; i < cls->var.n_options; i++) {
 		at[i] = (uint32_t)b->steps.len;
-		ret = add_class_deep(KYMO_E_MEMORY, b, cls->var.options[i].cls, NULL);
+		ret = plan_add_class_deep(KYMO_E_MEMORY, b, cls->var.options[i].cls, NULL);
 		if (ret < 0)
 			return ret;
 	}
@@ -109,7 +109,7 @@ static int add_children(struct plan_builder *b, const struct ky_field_class *cls
 		return add_struct(b, cls);
 	case KY_FIELD_ARRAY:
 		note_ref(b, cls->array.length_ref);
-		return add_class_deep(KYMO_E_MEMORY, b, cls->array.element, NULL);
+		return plan_add_class_deep(KYMO_E_MEMORY, b, cls->array.element, NULL);
 	case KY_FIELD_OPTIONAL:
 	case KY_FIELD_VARIANT:
 		return add_options(b, cls, step);
@@ -122,7 +122,8 @@ static int add_children(struct plan_builder *b, const struct ky_field_class *cls
 	}
 }
 
-static int add_class(struct plan_builder *b, const struct ky_field_class *cls, const char *name)
+static int plan_add_class(struct plan_builder *b, const struct ky_field_class *cls,
+			  const char *name)
 {
 	size_t at = b->steps.len;
 	struct ky_step *step;
@@ -155,7 +156,7 @@ static int build_scope(struct ky_trace_class *trace, enum ky_scope scope,
 	memset(plan, 0, sizeof(*plan));
 	if (!root)
 		return KYMO_OK;
-	ret = add_class(&b, root, NULL);
+	ret = plan_add_class(&b, root, NULL);
 	if (ret == KYMO_OK) {
 		plan->root = root;
 		plan->n_steps = (uint32_t)b.steps.len;
@@ -229,7 +230,7 @@ static enum ky_header_kind header_kind(const struct ky_field_class *root)
 /* ---- whole events ----------------------------------------------------------------------- */
 
 /* Add a scope to a body of fixed size; -1 once anything varies or needs more than bytes. */
-static int64_t add_fixed(int64_t bits, const struct ky_scope_plan *plan)
+static int64_t plan_add_fixed(int64_t bits, const struct ky_scope_plan *plan)
 {
 	if (bits < 0 || !plan->root)
 		return bits;
@@ -255,11 +256,11 @@ static int build_event(struct ky_trace_class *trace, struct ky_event_class *even
 		ret = build_scope(trace, KY_SCOPE_PAYLOAD, event->payload, &plan->payload, err);
 	if (ret < 0)
 		return ret;
-	bits = add_fixed(0, &stream->event_context);
+	bits = plan_add_fixed(0, &stream->event_context);
 	plan->context_bits = bits < 0 ? 0 : (uint32_t)bits;
-	bits = add_fixed(bits, &plan->context);
+	bits = plan_add_fixed(bits, &plan->context);
 	plan->payload_bits = bits < 0 ? 0 : (uint32_t)bits;
-	plan->body_bits = add_fixed(bits, &plan->payload);
+	plan->body_bits = plan_add_fixed(bits, &plan->payload);
 	/* A field of the body refers to header fields: the short plans would miss their values. */
 	if ((plan->context.outer_scopes | plan->payload.outer_scopes) &
 	    (1u << KY_SCOPE_EVENT_HEADER))

@@ -25,7 +25,7 @@ static int does_not_fit(const struct run *r, const struct ky_value *v, const cha
 			    v->name ? v->name : "", what);
 }
 
-static bool has_room(const struct ky_encoder *e, uint64_t bits)
+static bool encode_has_room(const struct ky_encoder *e, uint64_t bits)
 {
 	return bits <= e->size_bits - e->at_bits;
 }
@@ -91,7 +91,7 @@ static inline bool encode_whole(struct ky_encoder *e, const struct ky_value *v)
 	uint32_t bits = cls->num.length_bits;
 
 	if ((e->at_bits & 7) || cls->num.bits_reversed || cls->num.unit_bits ||
-	    cls->kind == KY_FIELD_FLOAT || bits > 64 || !has_room(e, bits) ||
+	    cls->kind == KY_FIELD_FLOAT || bits > 64 || !encode_has_room(e, bits) ||
 	    !ky_store_bytes(e->data + e->at_bits / 8, bits, v->u, cls->num.big_endian))
 		return false;
 	if (cls->slot != KY_NO_SLOT)
@@ -107,7 +107,7 @@ static int encode_number(struct run *r, const struct ky_value *v)
 	struct ky_encoder *e = r->e;
 	uint32_t bits = cls->num.length_bits;
 
-	if (!align_to(e, ky_unit_align(cls, e->at_bits)) || !has_room(e, bits))
+	if (!align_to(e, ky_unit_align(cls, e->at_bits)) || !encode_has_room(e, bits))
 		return FULL;
 	if ((e->at_bits & 7) && e->big_endian != cls->num.big_endian)
 		return does_not_fit(r, v, "the byte order would change inside a byte");
@@ -150,7 +150,7 @@ static int encode_leb128(struct run *r, const struct ky_value *v)
 	unsigned int n =
 		ky_leb128_write(bytes, v->u, v->cls->kind == KY_FIELD_VARSINT, v->n_children / 7);
 
-	if (!has_room(e, (uint64_t)n * 8))
+	if (!encode_has_room(e, (uint64_t)n * 8))
 		return FULL;
 	memcpy(e->data + e->at_bits / 8, bytes, n);
 	e->at_bits += (uint64_t)n * 8;
@@ -162,7 +162,7 @@ static int encode_leb128(struct run *r, const struct ky_value *v)
 /* ---- text --------------------------------------------------------------------------------- */
 
 /* The text, and zeros up to @size_bytes. */
-static int put_bytes(struct run *r, const struct ky_value *v, uint64_t size_bytes)
+static int encode_put_bytes(struct run *r, const struct ky_value *v, uint64_t size_bytes)
 {
 	struct ky_encoder *e = r->e;
 	uint8_t *to = e->data + e->at_bits / 8;
@@ -184,7 +184,7 @@ static int encode_bytes(struct run *r, const struct ky_value *v)
 		len = r->e->slots[cls->text.length_ref->target->slot];
 	if (v->str.len_bytes > len || (cls->kind == KY_FIELD_BLOB && v->str.len_bytes != len))
 		return does_not_fit(r, v, "its text or blob is not as long as its length says");
-	return put_bytes(r, v, len);
+	return encode_put_bytes(r, v, len);
 }
 
 /* ---- fields that contain others ----------------------------------------------------------- */
@@ -220,8 +220,8 @@ static inline int encode_value(struct run *r)
 	case KY_FIELD_ARRAY:
 		return encode_array(r, v);
 	case KY_FIELD_STRING:
-		return put_bytes(r, v,
-				 v->str.len_bytes + ky_code_unit_bytes(v->cls->text.encoding));
+		return encode_put_bytes(
+			r, v, v->str.len_bytes + ky_code_unit_bytes(v->cls->text.encoding));
 	case KY_FIELD_TEXT:
 	case KY_FIELD_BLOB:
 		return encode_bytes(r, v);
@@ -247,14 +247,14 @@ int ky_encode_scope(struct ky_encoder *encoder, const struct ky_value *values, s
 	return ret;
 }
 
-KY_DEEP1(uint64_t, max_align, const struct ky_field_class *)
+KY_DEEP1(uint64_t, encode_max_align, const struct ky_field_class *)
 
-static uint64_t max_align(const struct ky_field_class *cls)
+static uint64_t encode_max_align(const struct ky_field_class *cls)
 {
 	uint64_t align = cls->align_bits, child;
 
 	for (size_t i = 0; i < ky_field_n_children(cls); i++) {
-		child = max_align_deep(UINT32_MAX, ky_field_child(cls, i));
+		child = encode_max_align_deep(UINT32_MAX, ky_field_child(cls, i));
 		align = child > align ? child : align;
 	}
 	return align;
@@ -262,5 +262,5 @@ static uint64_t max_align(const struct ky_field_class *cls)
 
 uint64_t ky_encode_max_align(const struct ky_field_class *cls)
 {
-	return cls ? max_align(cls) : 1;
+	return cls ? encode_max_align(cls) : 1;
 }

@@ -10,7 +10,7 @@
 /* ---- header and context ------------------------------------------------------------------- */
 
 /* Sizes and times of variable length take all the bytes they may ever need. */
-static void set_role(struct ky_value *v, uint64_t value)
+static void repack_packet_set_role(struct ky_value *v, uint64_t value)
 {
 	v->u = value;
 	if (v->cls->kind == KY_FIELD_VARUINT)
@@ -20,7 +20,7 @@ static void set_role(struct ky_value *v, uint64_t value)
 /* Times that nothing has changed stay what they were, all the bits of each field. */
 static void set_time(struct ky_value *v, uint64_t cycles, bool changed)
 {
-	set_role(v, changed ? cycles : v->u);
+	repack_packet_set_role(v, changed ? cycles : v->u);
 }
 
 /* Of several roles, those that one value can have: the packet is as long as its content. */
@@ -47,13 +47,13 @@ static int patch_context(struct ky_repacker *r, uint64_t packet_bits, uint64_t c
 					    v->name);
 		switch (v->cls->role) {
 		case KY_ROLE_PACKET_SIZE:
-			set_role(v, packet_bits);
+			repack_packet_set_role(v, packet_bits);
 			break;
 		case KY_ROLE_CONTENT_SIZE:
-			set_role(v, content_bits);
+			repack_packet_set_role(v, content_bits);
 			break;
 		case KY_ROLE_SEQUENCE:
-			set_role(v, r->sequence);
+			repack_packet_set_role(v, r->sequence);
 			continue;
 		case KY_ROLE_CLOCK_BEGIN:
 			set_time(v, r->begin_cycles, r->begin_cycles != r->in.told_begin_cycles);
@@ -83,7 +83,7 @@ static int write_prolog(struct ky_repacker *r, struct kymo_error *err)
 	return ret < 0 ? ret : ky_repack_encode(r, &r->patched, err);
 }
 
-static void note_fields(struct ky_repacker *r)
+static void repack_packet_note_fields(struct ky_repacker *r)
 {
 	bool packet = false, content = false, joint = false;
 
@@ -112,7 +112,7 @@ static void start_clock(struct ky_repacker *r)
 	}
 }
 
-static int open_packet(struct ky_repacker *r, struct kymo_error *err)
+static int repack_packet_open_packet(struct ky_repacker *r, struct kymo_error *err)
 {
 	int ret = patch_context(r, 0, 0, NULL, err);
 
@@ -125,7 +125,7 @@ static int open_packet(struct ky_repacker *r, struct kymo_error *err)
 }
 
 /* The trace's own UUID; only arrays are allowed to differ from it (ky_packet.foreign). */
-static void set_uuid(struct ky_repacker *r)
+static void repack_packet_set_uuid(struct ky_repacker *r)
 {
 	const uint8_t *uuid = r->in.stream_class->trace->uuid;
 
@@ -164,9 +164,9 @@ int ky_repacker_begin(struct ky_repacker *r, const struct ky_packet *in, uint64_
 	if (ret < 0)
 		return ret;
 	if (in->foreign)
-		set_uuid(r);
-	note_fields(r);
-	return open_packet(r, err);
+		repack_packet_set_uuid(r);
+	repack_packet_note_fields(r);
+	return repack_packet_open_packet(r, err);
 }
 
 int ky_repacker_continue(struct ky_repacker *r, uint64_t begin_cycles, uint64_t sequence,
@@ -175,7 +175,7 @@ int ky_repacker_continue(struct ky_repacker *r, uint64_t begin_cycles, uint64_t 
 	r->sequence = sequence;
 	r->begin_cycles = begin_cycles;
 	r->moved_begin = true;
-	return open_packet(r, err);
+	return repack_packet_open_packet(r, err);
 }
 
 /* ---- the end ------------------------------------------------------------------------------ */

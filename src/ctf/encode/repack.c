@@ -21,7 +21,7 @@ const struct ky_stream_class *ky_repack_stream(const struct ky_trace_class *as,
 	return as->streams.data[n];
 }
 
-static bool find_events(struct ky_repacker *r, const struct ky_trace_class *trace)
+static bool repack_find_events(struct ky_repacker *r, const struct ky_trace_class *trace)
 {
 	r->as_events = calloc(trace->events.len + 1, sizeof(*r->as_events));
 	if (!r->as_events)
@@ -52,7 +52,7 @@ struct ky_repacker *ky_repacker_new(const struct ky_trace_class *trace,
 	r->e.slots = calloc((size_t)n_slots + 1, sizeof(*r->e.slots));
 	r->aligns = calloc(trace->events.len + 1, sizeof(*r->aligns));
 	if (ky_transcode_init(&r->transcode, trace, as) == KYMO_OK && r->e.slots && r->aligns &&
-	    (!as || find_events(r, trace)))
+	    (!as || repack_find_events(r, trace)))
 		return r;
 	ky_repacker_free(r);
 	return NULL;
@@ -229,7 +229,7 @@ static int settle_time(struct ky_repacker *r, const struct ky_event *event, stru
 
 /* ---- events ------------------------------------------------------------------------------- */
 
-static uint64_t max_align(struct ky_repacker *r, const struct ky_event_class *cls)
+static uint64_t repack_max_align(struct ky_repacker *r, const struct ky_event_class *cls)
 {
 	uint64_t *align = &r->aligns[cls->index], of;
 
@@ -247,7 +247,7 @@ static uint64_t max_align(struct ky_repacker *r, const struct ky_event_class *cl
 static bool can_copy(struct ky_repacker *r, const struct ky_event *event)
 {
 	return !r->as && !(event->begin_bits % 8) && !(event->end_bits % 8) &&
-	       !((event->begin_bits - r->e.at_bits) & (max_align(r, event->cls) - 1));
+	       !((event->begin_bits - r->e.at_bits) & (repack_max_align(r, event->cls) - 1));
 }
 
 static int copy_event(struct ky_repacker *r, const struct ky_event *event, struct kymo_error *err)

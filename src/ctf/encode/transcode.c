@@ -132,7 +132,7 @@ void ky_transcode_fini(struct ky_transcode *transcode)
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-static int push(struct run *r, const struct ky_value *value)
+static int transcode_push(struct run *r, const struct ky_value *value)
 {
 	if (r->out->list.len >= VALUES_MAX)
 		return KYMO_E_LIMIT;
@@ -141,7 +141,7 @@ static int push(struct run *r, const struct ky_value *value)
 
 /* ---- text --------------------------------------------------------------------------------- */
 
-static bool is_wide(const struct ky_field_class *cls)
+static bool transcode_is_wide(const struct ky_field_class *cls)
 {
 	return (cls->kind == KY_FIELD_STRING || cls->kind == KY_FIELD_TEXT) &&
 	       cls->text.encoding > KY_ENCODING_ASCII;
@@ -160,7 +160,7 @@ static int reserve_text(struct ky_transcode *transcode)
 	char *text;
 
 	ky_vec_foreach(&transcode->in.list, v) {
-		if (is_wide(v->cls))
+		if (transcode_is_wide(v->cls))
 			bytes += v->str.len_bytes + v->str.len_bytes / 2;
 		else if (is_long_float(v->cls))
 			bytes += 16;
@@ -190,7 +190,7 @@ static int transcode_text(struct run *r, const struct ky_value *v, const struct 
 		left -= n;
 	}
 	out.str.len_bytes = (size_t)(r->text - out.str.data);
-	return push(r, &out);
+	return transcode_push(r, &out);
 }
 
 /* A BLOB is an array of bytes. */
@@ -201,10 +201,10 @@ static int transcode_blob(struct run *r, const struct ky_value *v, const struct 
 	int ret;
 
 	out.n_below = out.n_children = (uint32_t)v->str.len_bytes;
-	ret = push(r, &out);
+	ret = transcode_push(r, &out);
 	for (size_t i = 0; i < v->str.len_bytes && ret == KYMO_OK; i++) {
 		byte.u = (uint8_t)v->str.data[i];
-		ret = push(r, &byte);
+		ret = transcode_push(r, &byte);
 	}
 	return ret;
 }
@@ -219,12 +219,12 @@ static int transcode_words(struct run *r, const struct ky_value *v, const struct
 	int ret;
 
 	out.n_below = out.n_children = n;
-	ret = push(r, &out);
+	ret = transcode_push(r, &out);
 	for (uint32_t i = 0; i < n && ret == KYMO_OK; i++) {
 		word.cls = as->st.members[i].cls;
 		word.name = as->st.members[i].display;
 		word.u = ky_value_word(v, word.cls->num.big_endian ? n - 1 - i : i);
-		ret = push(r, &word);
+		ret = transcode_push(r, &word);
 	}
 	return ret;
 }
@@ -242,7 +242,7 @@ static int transcode_long_float(struct run *r, const struct ky_value *v,
 	r->text += 16;
 	out.f = v->f;
 	out.f_data = to;
-	return push(r, &out);
+	return transcode_push(r, &out);
 }
 
 /* What has the place of @v->cls, or one of its other roles. */
@@ -265,7 +265,7 @@ static int transcode_number(struct run *r, const struct ky_value *v,
 		else if (v->cls->num.clock && as->role == KY_ROLE_CLOCK_END)
 			out.u = r->transcode->end_cycles;
 	}
-	return push(r, &out);
+	return transcode_push(r, &out);
 }
 
 /* A copy of what tells the length or option of the next member, if it is there: what was decoded last. */
@@ -278,7 +278,7 @@ static int transcode_copy(struct run *r, const struct ky_member *copy)
 
 	if (ky_is_there(&c, ref))
 		out.u = c.slots[ref->target->slot];
-	return push(r, &out);
+	return transcode_push(r, &out);
 }
 
 /* ---- fields that contain others ----------------------------------------------------------- */
@@ -320,7 +320,7 @@ static int transcode_option(struct run *r, const struct ky_value *v,
 	if (v->n_children)
 		return transcode_value_deep(KYMO_E_MEMORY, r, as->var.options[1].cls);
 	nothing.cls = as->var.options[0].cls;
-	return push(r, &nothing);
+	return transcode_push(r, &nothing);
 }
 
 /* The children of @v, which are next. */
@@ -347,12 +347,12 @@ static int transcode_value(struct run *r, const struct ky_field_class *as)
 
 	if (ky_field_is_num(v->cls))
 		return transcode_number(r, v, as);
-	if (is_wide(v->cls))
+	if (transcode_is_wide(v->cls))
 		return transcode_text(r, v, as);
 	if (v->cls->kind == KY_FIELD_BLOB && as->kind == KY_FIELD_ARRAY)
 		return transcode_blob(r, v, as);
 	out.cls = as;
-	ret = push(r, &out);
+	ret = transcode_push(r, &out);
 	if (ret < 0 || v->cls->kind == KY_FIELD_STRING || v->cls->kind == KY_FIELD_TEXT ||
 	    v->cls->kind == KY_FIELD_BLOB)
 		return ret;

@@ -23,9 +23,9 @@ void ky_json_put_text(struct ky_strbuf *out, const char *text, size_t len)
 	ky_strbuf_addc(out, '"');
 }
 
-KY_DEEP2(int, put_json, struct ky_strbuf *, const struct ky_json *)
+KY_DEEP2(int, json_write_put_json, struct ky_strbuf *, const struct ky_json *)
 
-static int put_json(struct ky_strbuf *out, const struct ky_json *value)
+static int json_write_put_json(struct ky_strbuf *out, const struct ky_json *value)
 {
 	switch (value->kind) {
 	case KY_JSON_NULL:
@@ -55,7 +55,7 @@ static int put_json(struct ky_strbuf *out, const struct ky_json *value)
 				ky_json_put_text(out, item->key, strlen(item->key));
 				ky_strbuf_adds(out, ": ");
 			}
-			if (put_json_deep(KYMO_E_MEMORY, out, item) < 0)
+			if (json_write_put_json_deep(KYMO_E_MEMORY, out, item) < 0)
 				return KYMO_E_MEMORY;
 			ky_strbuf_adds(out, item->next ? ", " : "");
 		}
@@ -67,5 +67,5 @@ static int put_json(struct ky_strbuf *out, const struct ky_json *value)
 
 int ky_json_put(struct ky_strbuf *out, const struct ky_json *value)
 {
-	return put_json(out, value);
+	return json_write_put_json(out, value);
 }

@@ -19,7 +19,7 @@ static void *fail_at(struct ky_json_reader *r, const char *at, int code, const c
 	return NULL;
 }
 
-static void *fail(struct ky_json_reader *r, const char *what)
+static void *json_json_fail(struct ky_json_reader *r, const char *what)
 {
 	return fail_at(r, r->at, KYMO_E_FORMAT, what);
 }
@@ -78,40 +78,40 @@ static char *read_unicode(struct ky_json_reader *r, char *out)
 	uint32_t code = hex4(r), low;
 
 	if (code == UINT32_MAX)
-		return fail(r, "\\u wants four hexadecimal digits");
+		return json_json_fail(r, "\\u wants four hexadecimal digits");
 	if (code >= 0xd800 && code < 0xdc00 && r->end - r->at >= 6 && r->at[0] == '\\' &&
 	    r->at[1] == 'u') {
 		r->at += 2;
 		low = hex4(r);
 		if (low < 0xdc00 || low > 0xdfff)
-			return fail(r, "a low surrogate must follow a high one");
+			return json_json_fail(r, "a low surrogate must follow a high one");
 		code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
 	}
 	if (code >= 0xd800 && code < 0xe000)
-		return fail(r, "a surrogate stands alone");
+		return json_json_fail(r, "a surrogate stands alone");
 	return out + ky_utf8_put(out, code);
 }
 
-static char *read_escape(struct ky_json_reader *r, char *out)
+static char *json_json_read_escape(struct ky_json_reader *r, char *out)
 {
 	static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
 	const char *found;
 	char c;
 
 	if (++r->at >= r->end)
-		return fail(r, "the string does not end");
+		return json_json_fail(r, "the string does not end");
 	c = *r->at++;
 	if (c == 'u')
 		return read_unicode(r, out);
 	found = c ? strchr(letters, c) : NULL;
 	if (!found)
-		return fail(r, "unknown escape sequence");
+		return json_json_fail(r, "unknown escape sequence");
 	*out++ = values[found - letters];
 	return out;
 }
 
 /* The text between quotes; r->at stands on the first of them. */
-static char *read_text(struct ky_json_reader *r, size_t *len)
+static char *json_json_read_text(struct ky_json_reader *r, size_t *len)
 {
 	const char *begin = r->at, *quote = begin + 1;
 	char *text, *out;
@@ -121,23 +121,23 @@ static char *read_text(struct ky_json_reader *r, size_t *len)
 	while (quote < r->end && *quote != '"')
 		quote += *quote == '\\' ? 2 : 1;
 	if (quote >= r->end)
-		return fail(r, "the string does not end");
+		return json_json_fail(r, "the string does not end");
 	text = out = ky_arena_alloc(r->arena, (size_t)(quote - begin));
 	if (!text)
 		return fail_at(r, begin, KYMO_E_MEMORY, "out of memory");
 	for (r->at++; r->at < quote;) {
 		if ((unsigned char)*r->at < 0x20)
-			return fail(r, "control character in a string");
+			return json_json_fail(r, "control character in a string");
 		if (*r->at != '\\') {
 			n = ky_utf8_length((const uint8_t *)r->at, (size_t)(quote - r->at));
 			if (!n)
-				return fail(r, "a string that is not UTF-8");
+				return json_json_fail(r, "a string that is not UTF-8");
 			memcpy(out, r->at, n);
 			out += n;
 			r->at += n;
 			continue;
 		}
-		out = read_escape(r, out);
+		out = json_json_read_escape(r, out);
 		if (!out)
 			return NULL;
 	}
@@ -153,13 +153,13 @@ static struct ky_json *read_string(struct ky_json_reader *r)
 
 	if (!value)
 		return NULL;
-	value->string.data = read_text(r, &value->string.len);
+	value->string.data = json_json_read_text(r, &value->string.len);
 	return value->string.data ? value : NULL;
 }
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 
-static bool is_digit(const struct ky_json_reader *r, const char *at)
+static bool json_json_is_digit(const struct ky_json_reader *r, const char *at)
 {
 	return at < r->end && *at >= '0' && *at <= '9';
 }
@@ -169,7 +169,7 @@ static const char *skip_digits(const struct ky_json_reader *r, const char *at)
 {
 	const char *begin = at;
 
-	while (is_digit(r, at))
+	while (json_json_is_digit(r, at))
 		at++;
 	return at > begin ? at : NULL;
 }
@@ -208,22 +208,22 @@ static struct ky_json *keep_number(struct ky_json_reader *r, enum ky_json_kind k
 	return value;
 }
 
-static struct ky_json *read_number(struct ky_json_reader *r)
+static struct ky_json *json_json_read_number(struct ky_json_reader *r)
 {
 	bool negative = *r->at == '-', overflow = false;
 	const char *at = r->at + negative, *end;
 	struct ky_json *value;
 	uint64_t number = 0;
 
-	if (!is_digit(r, at) || (*at == '0' && is_digit(r, at + 1)))
-		return fail(r, "malformed number");
-	for (; is_digit(r, at); at++) {
+	if (!json_json_is_digit(r, at) || (*at == '0' && json_json_is_digit(r, at + 1)))
+		return json_json_fail(r, "malformed number");
+	for (; json_json_is_digit(r, at); at++) {
 		overflow |= __builtin_mul_overflow(number, 10, &number);
 		overflow |= __builtin_add_overflow(number, (uint64_t)(*at - '0'), &number);
 	}
 	end = skip_fraction(r, at);
 	if (!end)
-		return fail(r, "malformed number");
+		return json_json_fail(r, "malformed number");
 	if (end > at)
 		return keep_number(r, KY_JSON_REAL, end);
 	if (overflow || (negative && number > UINT64_C(1) << 63))
@@ -273,12 +273,12 @@ static struct ky_json *read_member(struct ky_json_reader *r)
 	size_t len;
 
 	if (!ky_json_more(r) || *r->at != '"')
-		return fail(r, "a property's name in quotes is expected");
-	key = read_text(r, &len);
+		return json_json_fail(r, "a property's name in quotes is expected");
+	key = json_json_read_text(r, &len);
 	if (!key)
 		return NULL;
 	if (!ky_json_more(r) || *r->at != ':')
-		return fail(r, "':' is expected after a property's name");
+		return json_json_fail(r, "':' is expected after a property's name");
 	r->at++;
 	value = read_value_deep(NULL, r);
 	if (value)
@@ -286,7 +286,8 @@ static struct ky_json *read_member(struct ky_json_reader *r)
 	return value;
 }
 
-static struct ky_json *read_list(struct ky_json_reader *r, enum ky_json_kind kind, char close)
+static struct ky_json *json_json_read_list(struct ky_json_reader *r, enum ky_json_kind kind,
+					   char close)
 {
 	struct ky_json *list = new_value(r, kind), *item, **tail;
 
@@ -307,21 +308,21 @@ static struct ky_json *read_list(struct ky_json_reader *r, enum ky_json_kind kin
 		tail = &item->next;
 		list->list.len++;
 		if (!ky_json_more(r) || (*r->at != ',' && *r->at != close))
-			return fail(r, kind == KY_JSON_OBJECT ? "',' or '}' is expected"
-							      : "',' or ']' is expected");
+			return json_json_fail(r, kind == KY_JSON_OBJECT ? "',' or '}' is expected"
+									: "',' or ']' is expected");
 		if (*r->at++ == close)
 			return list;
 	}
 }
 
-static struct ky_json *read_word(struct ky_json_reader *r, const char *word, enum ky_json_kind kind,
-				 bool boolean)
+static struct ky_json *json_json_read_word(struct ky_json_reader *r, const char *word,
+					   enum ky_json_kind kind, bool boolean)
 {
 	size_t len = strlen(word);
 	struct ky_json *value;
 
 	if ((size_t)(r->end - r->at) < len || memcmp(r->at, word, len) != 0)
-		return fail(r, "a JSON value is expected");
+		return json_json_fail(r, "a JSON value is expected");
 	value = new_value(r, kind);
 	if (value && kind == KY_JSON_BOOL)
 		value->boolean = boolean;
@@ -334,27 +335,27 @@ static struct ky_json *read_value(struct ky_json_reader *r)
 	struct ky_json *value;
 
 	if (!ky_json_more(r))
-		return fail(r, "a JSON value is expected");
+		return json_json_fail(r, "a JSON value is expected");
 	switch (*r->at) {
 	case '{':
 	case '[':
 		if (!r->depth_left)
 			return fail_at(r, r->at, KYMO_E_LIMIT, "JSON nested too deeply");
 		r->depth_left--;
-		value = *r->at == '{' ? read_list(r, KY_JSON_OBJECT, '}')
-				      : read_list(r, KY_JSON_ARRAY, ']');
+		value = *r->at == '{' ? json_json_read_list(r, KY_JSON_OBJECT, '}')
+				      : json_json_read_list(r, KY_JSON_ARRAY, ']');
 		r->depth_left++;
 		return value;
 	case '"':
 		return read_string(r);
 	case 't':
-		return read_word(r, "true", KY_JSON_BOOL, true);
+		return json_json_read_word(r, "true", KY_JSON_BOOL, true);
 	case 'f':
-		return read_word(r, "false", KY_JSON_BOOL, false);
+		return json_json_read_word(r, "false", KY_JSON_BOOL, false);
 	case 'n':
-		return read_word(r, "null", KY_JSON_NULL, false);
+		return json_json_read_word(r, "null", KY_JSON_NULL, false);
 	default:
-		return read_number(r);
+		return json_json_read_number(r);
 	}
 }
 

@@ -50,7 +50,7 @@ static bool stands_in(const struct ky_downgrade *l, const struct ky_downgrade_op
 	return ky_map_get(&l->done, (uint64_t)(uintptr_t)cls) == open->st;
 }
 
-static bool has_name(const struct ky_downgrade_open *open, const char *name)
+static bool downgrade_choice_has_name(const struct ky_downgrade_open *open, const char *name)
 {
 	ky_vec_foreach(open->done, member) {
 		if (strcmp(member->name, name) == 0)
@@ -73,7 +73,7 @@ static bool name_leads_to(const struct ky_downgrade *l, const struct ky_field_cl
 		if (at == n)
 			break;
 		for (size_t inner = at; m->cls == tag && inner < n; inner++) {
-			if (has_name(&l->open.data[inner], m->name))
+			if (downgrade_choice_has_name(&l->open.data[inner], m->name))
 				return false;
 		}
 	}
@@ -188,7 +188,7 @@ static bool label_selects(const struct labels *labels, const char *name,
 	return selects;
 }
 
-static bool is_never(const struct ky_option *option)
+static bool downgrade_choice_is_never(const struct ky_option *option)
 {
 	return option->n_ranges == 1 && ky_range_is_never(option->ranges);
 }
@@ -238,7 +238,8 @@ static int optional_labels(struct ky_downgrade *l, const struct ky_field_class *
 	struct ky_field_ref *ref = cls->var.selector;
 	static const struct ky_range no = {{0}, {0}};
 	struct ky_field_class *tag = ref->target;
-	bool by_bool = !present->n_ranges, spare = is_never(present) && has_spare_numbers(tag);
+	bool by_bool = !present->n_ranges,
+	     spare = downgrade_choice_is_never(present) && has_spare_numbers(tag);
 	bool copy = needs_near_selector(l, cls) || spare;
 	uint64_t n_spare = 0;
 
@@ -282,8 +283,8 @@ int ky_downgrade_optional(struct ky_downgrade *l, struct ky_field_class *cls)
  * The label of @tag that selects @option: it may bear the '_' that the option's name is shown
  * without. NULL: none does.
  */
-static const char *label_of(const struct labels *labels, const struct ky_option *option,
-			    const char *with)
+static const char *downgrade_choice_label_of(const struct labels *labels,
+					     const struct ky_option *option, const char *with)
 {
 	if (ky_tsdl_is_name(option->display) && option->display[0] != '_' &&
 	    label_selects(labels, option->display, option))
@@ -311,7 +312,7 @@ static int take_labels(struct ky_downgrade *l, const struct ky_field_class *tag,
 				       : "";
 		if (!with)
 			ret = ky_error_nomem(l->err);
-		label = with && *with ? label_of(&labels, option, with) : NULL;
+		label = with && *with ? downgrade_choice_label_of(&labels, option, with) : NULL;
 		*serves = label;
 		option->name = label;
 	}
@@ -344,7 +345,7 @@ static int give_labels(struct ky_downgrade *l, struct ky_field_class *tag,
 static bool has_never(const struct ky_field_class *variant)
 {
 	for (size_t i = 0; i < variant->var.n_options; i++) {
-		if (is_never(&variant->var.options[i]))
+		if (downgrade_choice_is_never(&variant->var.options[i]))
 			return true;
 	}
 	return false;
@@ -371,7 +372,7 @@ int ky_downgrade_variant(struct ky_downgrade *l, struct ky_field_class *cls)
 	for (size_t i = 0; spare && i < cls->var.n_options; i++) {
 		struct ky_option *option = &cls->var.options[i];
 
-		if (is_never(option) && spare_number(l, tag, option, &n_spare) < 0)
+		if (downgrade_choice_is_never(option) && spare_number(l, tag, option, &n_spare) < 0)
 			return KYMO_E_MEMORY;
 	}
 	return give_labels(l, tag, cls);

@@ -8,7 +8,7 @@
 #include "ctf/tsdl/tsdl-lex.h"
 #include "ctf/model/walk.h"
 
-static const char *role_name(enum ky_scope scope, enum ky_role role)
+static const char *downgrade_names_role_name(enum ky_scope scope, enum ky_role role)
 {
 	switch (role) {
 	case KY_ROLE_MAGIC:
@@ -63,7 +63,7 @@ static bool is_role_name(enum ky_scope scope, const char *name)
  * The name that is displayed as @name. In payloads and contexts a '_' stands before all of
  * them, as LTTng writes them; elsewhere only where it must.
  */
-static const char *plain_name(struct ky_downgrade *l, const char *name, bool always)
+static const char *downgrade_names_plain_name(struct ky_downgrade *l, const char *name, bool always)
 {
 	if (!always && name[0] != '_' && ky_tsdl_is_name(name))
 		return name;
@@ -72,7 +72,8 @@ static const char *plain_name(struct ky_downgrade *l, const char *name, bool alw
 
 /* ---- names that no other has ---------------------------------------------------------------- */
 
-static int give(struct ky_downgrade *l, struct ky_downgrade_names *names, const char *name)
+static int downgrade_names_give(struct ky_downgrade *l, struct ky_downgrade_names *names,
+				const char *name)
 {
 	return ky_names_set(&names->given, name, names) < 0 ? ky_error_nomem(l->err) : KYMO_OK;
 }
@@ -86,7 +87,7 @@ static int know_members(struct ky_downgrade *l, struct ky_downgrade_names *names
 		return KYMO_OK;
 	names->known = true;
 	for (size_t i = 0; i < st->st.n_members && ret == KYMO_OK; i++)
-		ret = give(l, names, st->st.members[i].display);
+		ret = downgrade_names_give(l, names, st->st.members[i].display);
 	return ret;
 }
 
@@ -129,7 +130,7 @@ static int other_name(struct ky_downgrade *l, struct ky_downgrade_names *names, 
 	*name = letters_of(l, text);
 	if (*name)
 		*name = unique_name(l, names, *name, no_role, number);
-	return *name ? give(l, names, *name) : ky_error_nomem(l->err);
+	return *name ? downgrade_names_give(l, names, *name) : ky_error_nomem(l->err);
 }
 
 static void note_renamed(struct ky_downgrade *l, const char *path, const char *name)
@@ -145,7 +146,7 @@ int ky_downgrade_member_name(struct ky_downgrade *l, const struct ky_field_class
 			     size_t index, struct ky_downgrade_names *names)
 {
 	struct ky_member *member = &parent->st.members[index];
-	const char *role = role_name(l->scope, member->cls->role);
+	const char *role = downgrade_names_role_name(l->scope, member->cls->role);
 	bool always = l->scope > KY_SCOPE_EVENT_HEADER;
 	int ret;
 
@@ -153,7 +154,7 @@ int ky_downgrade_member_name(struct ky_downgrade *l, const struct ky_field_class
 		member->name = role;
 		return KYMO_OK;
 	}
-	member->name = plain_name(l, member->display, always);
+	member->name = downgrade_names_plain_name(l, member->display, always);
 	if (!member->name)
 		return ky_error_nomem(l->err);
 	if (ky_tsdl_is_name(member->name) &&
@@ -165,7 +166,7 @@ int ky_downgrade_member_name(struct ky_downgrade *l, const struct ky_field_class
 	if (ret < 0)
 		return ret;
 	note_renamed(l, ky_strbuf_text(&l->path), member->display);
-	member->name = plain_name(l, member->display, always);
+	member->name = downgrade_names_plain_name(l, member->display, always);
 	return member->name ? KYMO_OK : ky_error_nomem(l->err);
 }
 
@@ -179,7 +180,8 @@ static int copy_name(struct ky_downgrade *l, struct ky_member *member, size_t in
 
 	if (ret < 0)
 		return ret;
-	member->name = plain_name(l, member->display, l->scope > KY_SCOPE_EVENT_HEADER);
+	member->name =
+		downgrade_names_plain_name(l, member->display, l->scope > KY_SCOPE_EVENT_HEADER);
 	if (!member->name)
 		return ky_error_nomem(l->err);
 	ky_strbuf_addf(out, "%s'%s.%s'", out->len ? ", " : "", ky_strbuf_text(&l->path),
@@ -211,15 +213,15 @@ static int option_name(struct ky_downgrade *l, struct ky_option *option, size_t 
 		option->display = ky_arena_printf(&l->trace->arena, "option_%zu", index);
 	if (!option->display)
 		return ky_error_nomem(l->err);
-	option->name = plain_name(l, option->display, false);
+	option->name = downgrade_names_plain_name(l, option->display, false);
 	if (!option->name)
 		return ky_error_nomem(l->err);
 	if (ky_tsdl_is_name(option->name) && !ky_names_get(&names->given, option->display))
-		return give(l, names, option->display);
+		return downgrade_names_give(l, names, option->display);
 	ret = other_name(l, names, option->display, false, index, &option->display);
 	if (ret < 0)
 		return ret;
-	option->name = plain_name(l, option->display, false);
+	option->name = downgrade_names_plain_name(l, option->display, false);
 	return option->name ? KYMO_OK : ky_error_nomem(l->err);
 }
 
@@ -269,7 +271,7 @@ static int env_name(struct ky_downgrade *l, struct ky_env *env, size_t index,
 	if (!text)
 		return ky_error_nomem(l->err);
 	note_renamed(l, text, env->name);
-	return give(l, names, env->name);
+	return downgrade_names_give(l, names, env->name);
 }
 
 int ky_downgrade_env_names(struct ky_downgrade *l)
@@ -280,7 +282,7 @@ int ky_downgrade_env_names(struct ky_downgrade *l)
 	ky_names_init(&names.given);
 	ky_vec_foreach(&l->trace->env, env) {
 		if (ret == KYMO_OK)
-			ret = give(l, &names, env->name);
+			ret = downgrade_names_give(l, &names, env->name);
 	}
 	for (size_t i = 0; i < l->trace->env.len && ret == KYMO_OK; i++) {
 		if (!ky_tsdl_is_name(l->trace->env.data[i].name))

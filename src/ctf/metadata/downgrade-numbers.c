@@ -9,7 +9,7 @@
 
 /* ---- labels --------------------------------------------------------------------------------- */
 
-static int by_begin(const void *a, const void *b, void *is_signed)
+static int downgrade_numbers_by_begin(const void *a, const void *b, void *is_signed)
 {
 	const struct ky_range *x = a, *y = b;
 
@@ -37,7 +37,7 @@ static int other_ranges(struct ky_downgrade *l, const struct ky_field_class *cls
 	others = ky_arena_array(&l->trace->arena, n_ranges + 1, sizeof(*others));
 	if (!sorted || !others)
 		return ky_error_nomem(l->err);
-	qsort_r(sorted, n_ranges, sizeof(*sorted), by_begin, &is_signed);
+	qsort_r(sorted, n_ranges, sizeof(*sorted), downgrade_numbers_by_begin, &is_signed);
 	for (size_t i = 0; i < n_ranges && next <= max; i++) {
 		__int128 begin = bound(sorted[i].begin.u, is_signed);
 		__int128 end = bound(sorted[i].end.u, is_signed);

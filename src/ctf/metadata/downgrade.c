@@ -300,8 +300,8 @@ static void drop_unused(struct ky_downgrade *l)
 }
 
 /* Writing and reading is the copy that can be changed. */
-static int copy_of(const struct ky_trace_class *trace, struct ky_trace_class **copy,
-		   struct kymo_error *err)
+static int downgrade_copy_of(const struct ky_trace_class *trace, struct ky_trace_class **copy,
+			     struct kymo_error *err)
 {
 	size_t len_bytes;
 	char *text;
@@ -318,7 +318,7 @@ int ky_downgrade_to_ctf1(const struct ky_trace_class *trace, char **text, size_t
 			 struct ky_downgrade_notes *notes, struct kymo_error *err)
 {
 	struct ky_downgrade l = {.notes = notes, .err = err};
-	int ret = copy_of(trace, &l.trace, err);
+	int ret = downgrade_copy_of(trace, &l.trace, err);
 
 	if (ret < 0)
 		return ret;

@@ -141,7 +141,7 @@ static int unwrap_packet(struct unwrapper *u)
 	return KYMO_OK;
 }
 
-static int unwrap(struct unwrapper *u)
+static int metadata_unwrap(struct unwrapper *u)
 {
 	int ret;
 
@@ -177,8 +177,8 @@ static int check_signature(const char *text, size_t size, struct kymo_error *err
 	return KYMO_OK;
 }
 
-static int plain_text(const char *data, size_t size, struct content *content,
-		      struct kymo_error *err)
+static int metadata_plain_text(const char *data, size_t size, struct content *content,
+			       struct kymo_error *err)
 {
 	int ret;
 
@@ -212,7 +212,8 @@ static int get_content(const void *data, size_t size_bytes, struct content *cont
 	memset(content, 0, sizeof(*content));
 	ky_strbuf_init(&content->text);
 	content->packetized = is_packetized(data, size_bytes, &content->big_endian);
-	ret = content->packetized ? unwrap(&u) : plain_text(data, size_bytes, content, err);
+	ret = content->packetized ? metadata_unwrap(&u)
+				  : metadata_plain_text(data, size_bytes, content, err);
 	if (ret == KYMO_OK && ky_strbuf_failed(&content->text))
 		return ky_error_nomem(err);
 	return ret;

@@ -51,7 +51,7 @@ static bool list_labels(const struct ky_field_class *cls, struct labelled_list *
 	return true;
 }
 
-static bool has_label(const struct labelled_list *list, const struct labelled *labelled)
+static bool same_labels_has_label(const struct labelled_list *list, const struct labelled *labelled)
 {
 	if (list->len >= SEARCHED_MIN)
 		return bsearch(labelled, list->data, list->len, sizeof(*list->data),
@@ -75,7 +75,7 @@ bool ky_same_labels(const struct ky_field_class *a, const struct ky_field_class 
 	if (same && there.len >= SEARCHED_MIN)
 		qsort(there.data, there.len, sizeof(*there.data), compare_labelled);
 	for (size_t i = 0; i < wanted.len && same; i++)
-		same = has_label(&there, &wanted.data[i]);
+		same = same_labels_has_label(&there, &wanted.data[i]);
 	ky_vec_fini(&wanted);
 	ky_vec_fini(&there);
 	return same;

@@ -20,7 +20,7 @@ struct comparison {
 	size_t n_used;
 };
 
-KY_DEEP3(bool, same_class, struct comparison *, const struct ky_field_class *,
+KY_DEEP3(bool, same_layout_same_class, struct comparison *, const struct ky_field_class *,
 	 const struct ky_field_class *)
 
 /* May the bits differ? Then they do. */
@@ -82,8 +82,8 @@ static bool same_values(const struct ky_field_class *a, const struct ky_field_cl
 	return same_kind(a, b) && a->num.length_bits == b->num.length_bits;
 }
 
-static bool same_numbers(struct comparison *c, const struct ky_field_class *a,
-			 const struct ky_field_class *b)
+static bool same_layout_same_numbers(struct comparison *c, const struct ky_field_class *a,
+				     const struct ky_field_class *b)
 {
 	if (!ky_same_labels(a, b) || !a->num.clock != !b->num.clock)
 		return false;
@@ -113,7 +113,7 @@ static bool same_words(struct comparison *c, const struct ky_field_class *a,
 	return !a->num.bits_reversed || differ(c);
 }
 
-static bool is_uuid(const struct ky_field_class *cls)
+static bool same_layout_is_uuid(const struct ky_field_class *cls)
 {
 	return cls->role == KY_ROLE_TRACE_UUID;
 }
@@ -121,10 +121,10 @@ static bool is_uuid(const struct ky_field_class *cls)
 static bool same_option(struct comparison *c, const struct ky_option *a, const struct ky_option *b)
 {
 	return ky_same_ranges(a->ranges, a->n_ranges, b->ranges, b->n_ranges) &&
-	       same_class_deep(false, c, a->cls, b->cls);
+	       same_layout_same_class_deep(false, c, a->cls, b->cls);
 }
 
-static bool is_never(const struct ky_option *option)
+static bool same_layout_is_never(const struct ky_option *option)
 {
 	return !option->n_ranges || ky_range_is_never(option->ranges);
 }
@@ -132,7 +132,7 @@ static bool is_never(const struct ky_option *option)
 /* Options that nothing selects do not count. */
 static size_t next_option(const struct ky_field_class *cls, size_t i)
 {
-	while (i < cls->var.n_options && is_never(&cls->var.options[i]))
+	while (i < cls->var.n_options && same_layout_is_never(&cls->var.options[i]))
 		i++;
 	return i;
 }
@@ -149,8 +149,9 @@ static bool same_in_order(struct comparison *c, const struct ky_field_class *a,
 	for (size_t i = 0; i < a->var.n_options; i++) {
 		const struct ky_option *option = &a->var.options[i], *other = &b->var.options[i];
 
-		if (is_never(option) ? !same_class_deep(false, c, option->cls, other->cls)
-				     : !same_option(c, option, other))
+		if (same_layout_is_never(option)
+			    ? !same_layout_same_class_deep(false, c, option->cls, other->cls)
+			    : !same_option(c, option, other))
 			return false;
 	}
 	return true;
@@ -188,7 +189,7 @@ static size_t same_roles(struct comparison *c, const struct ky_field_class *a,
 			return 0;
 		if (cls->role != KY_ROLE_CLOCK_BEGIN && cls->role != KY_ROLE_CLOCK_END)
 			one.num.clock = NULL;
-		if (!same_class_deep(false, c, &one, cls))
+		if (!same_layout_same_class_deep(false, c, &one, cls))
 			return 0;
 		if (!roles)
 			return differ(c) ? i + 1 - first : 0;
@@ -217,7 +218,8 @@ static size_t same_member(struct comparison *c, const struct ky_field_class *a,
 	c->copies = &b->st.members[first];
 	c->n_copies = n;
 	c->n_used = 0;
-	same = same_class_deep(false, c, a, b->st.members[first + n].cls) && c->n_used == n;
+	same = same_layout_same_class_deep(false, c, a, b->st.members[first + n].cls) &&
+	       c->n_used == n;
 	c->copies = outer.copies;
 	c->n_copies = outer.n_copies;
 	c->n_used = outer.n_used;
@@ -302,13 +304,13 @@ static bool same_optional(struct comparison *c, const struct ky_field_class *a,
 	/* Selected by a boolean: by all that is not 0. */
 	if (!a->var.options->n_ranges)
 		return option->n_ranges == 1 && option->ranges->begin.u == 1 &&
-		       same_class_deep(false, c, a->var.options->cls, option->cls);
+		       same_layout_same_class_deep(false, c, a->var.options->cls, option->cls);
 	if (ky_range_is_never(a->var.options->ranges))
-		return same_class_deep(false, c, a->var.options->cls, option->cls);
+		return same_layout_same_class_deep(false, c, a->var.options->cls, option->cls);
 	return same_option(c, a->var.options, option);
 }
 
-static bool is_wide(const struct ky_field_class *cls)
+static bool same_layout_is_wide(const struct ky_field_class *cls)
 {
 	return (cls->kind == KY_FIELD_STRING || cls->kind == KY_FIELD_TEXT) &&
 	       cls->text.encoding > KY_ENCODING_ASCII;
@@ -321,23 +323,23 @@ static bool same_array(struct comparison *c, const struct ky_field_class *a,
 		return false;
 	if (a->align_bits != b->align_bits && !differ(c))
 		return false;
-	return same_class_deep(false, c, a->array.element, b->array.element);
+	return same_layout_same_class_deep(false, c, a->array.element, b->array.element);
 }
 
-static bool same_class(struct comparison *c, const struct ky_field_class *a,
-		       const struct ky_field_class *b)
+static bool same_layout_same_class(struct comparison *c, const struct ky_field_class *a,
+				   const struct ky_field_class *b)
 {
 	/* 16 integers or a BLOB, and CTF 2 has no role for it when the metadata tells no UUID. */
-	if (is_uuid(a) || is_uuid(b))
+	if (same_layout_is_uuid(a) || same_layout_is_uuid(b))
 		return a->align_bits == b->align_bits && a->fixed_bits == b->fixed_bits;
 	if (a->role != b->role || a->more_roles != b->more_roles)
 		return false;
 	if (ky_field_is_num(a) && b->kind == KY_FIELD_STRUCT)
 		return same_words(c, a, b);
 	if (ky_field_is_num(a))
-		return ky_field_is_num(b) && same_numbers(c, a, b);
+		return ky_field_is_num(b) && same_layout_same_numbers(c, a, b);
 	/* In UTF-8 it is as long as it is. */
-	if (is_wide(a) && !is_wide(b))
+	if (same_layout_is_wide(a) && !same_layout_is_wide(b))
 		return b->kind == KY_FIELD_STRING && differ(c);
 	if (!same_ref(c, ky_field_ref_of(a), ky_field_ref_of(b)))
 		return false;
@@ -367,7 +369,7 @@ static bool same_root(struct comparison *c, const struct ky_field_class *a,
 	/* A struct without members describes nothing. */
 	if (!a || !b)
 		return (!a || !a->st.n_members) && (!b || !b->st.n_members);
-	return same_class_deep(false, c, a, b);
+	return same_layout_same_class_deep(false, c, a, b);
 }
 
 static int differs(struct kymo_error *err, enum ky_scope scope, const char *of)
@@ -404,8 +406,8 @@ static int same_event(struct comparison *c, const struct ky_event_class *a,
 	return KYMO_OK;
 }
 
-static int same_stream(struct comparison *c, const struct ky_stream_class *a,
-		       const struct ky_stream_class *b, struct kymo_error *err)
+static int same_layout_same_stream(struct comparison *c, const struct ky_stream_class *a,
+				   const struct ky_stream_class *b, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -428,8 +430,8 @@ static int same_stream(struct comparison *c, const struct ky_stream_class *a,
 	return ret;
 }
 
-static int same_trace(struct comparison *c, const struct ky_trace_class *a,
-		      const struct ky_trace_class *b, struct kymo_error *err)
+static int same_layout_same_trace(struct comparison *c, const struct ky_trace_class *a,
+				  const struct ky_trace_class *b, struct kymo_error *err)
 {
 	bool missing = false;
 	size_t n = 0;
@@ -441,7 +443,8 @@ static int same_trace(struct comparison *c, const struct ky_trace_class *a,
 		if (!ky_stream_class_is_used(a->streams.data[i]))
 			continue;
 		if (n < b->streams.len)
-			ret = same_stream(c, a->streams.data[i], b->streams.data[n++], err);
+			ret = same_layout_same_stream(c, a->streams.data[i], b->streams.data[n++],
+						      err);
 		else
 			missing = true;
 	}
@@ -460,7 +463,7 @@ int ky_same_layout(const struct ky_trace_class *a, const struct ky_trace_class *
 	c.slots = calloc((size_t)a->n_slots + 1, sizeof(*c.slots));
 	if (!c.slots)
 		return ky_error_nomem(err);
-	ret = same_trace(&c, a, b, err);
+	ret = same_layout_same_trace(&c, a, b, err);
 	free(c.slots);
 	*anew = c.differ;
 	return ret;

@@ -43,20 +43,21 @@ void ky_child_tables_fini(struct ky_child_tables *tables)
 	ky_arena_fini(&tables->arena);
 }
 
-static uint64_t key_of(const struct ky_field_class *cls)
+static uint64_t child_tables_key_of(const struct ky_field_class *cls)
 {
 	return (uint64_t)(uintptr_t)cls;
 }
 
-static const char *name_of(const struct ky_field_class *cls, size_t i)
+static const char *child_tables_name_of(const struct ky_field_class *cls, size_t i)
 {
 	return cls->kind == KY_FIELD_STRUCT ? cls->st.members[i].name : cls->var.options[i].name;
 }
 
 /* NULL: there is no memory; then one looks at all children. */
-static struct table *table_of(struct ky_child_tables *tables, const struct ky_field_class *cls)
+static struct table *child_tables_table_of(struct ky_child_tables *tables,
+					   const struct ky_field_class *cls)
 {
-	struct table *table = ky_map_get(&tables->tables, key_of(cls));
+	struct table *table = ky_map_get(&tables->tables, child_tables_key_of(cls));
 
 	if (table)
 		return table;
@@ -65,13 +66,13 @@ static struct table *table_of(struct ky_child_tables *tables, const struct ky_fi
 		return NULL;
 	ky_names_init(&table->names);
 	ky_names_init(&table->displays);
-	return ky_map_set(&tables->tables, key_of(cls), table) < 0 ? NULL : table;
+	return ky_map_set(&tables->tables, child_tables_key_of(cls), table) < 0 ? NULL : table;
 }
 
-static bool add_names(struct table *table, const struct ky_field_class *cls, size_t n)
+static bool child_tables_add_names(struct table *table, const struct ky_field_class *cls, size_t n)
 {
 	for (; table->n_names < n; table->n_names++) {
-		const char *name = name_of(cls, table->n_names);
+		const char *name = child_tables_name_of(cls, table->n_names);
 		void *number = (void *)(uintptr_t)(table->n_names + 1);
 
 		if (!ky_names_get(&table->names, name) &&
@@ -84,7 +85,7 @@ static bool add_names(struct table *table, const struct ky_field_class *cls, siz
 static size_t find_named(const struct ky_field_class *cls, size_t n, const char *name, size_t len)
 {
 	for (size_t i = 0; i < n; i++) {
-		const char *here = name_of(cls, i);
+		const char *here = child_tables_name_of(cls, i);
 
 		if (!strncmp(here, name, len) && !here[len])
 			return i;
@@ -95,10 +96,10 @@ static size_t find_named(const struct ky_field_class *cls, size_t n, const char 
 size_t ky_child_named(struct ky_child_tables *tables, const struct ky_field_class *cls, size_t n,
 		      const char *name, size_t len)
 {
-	struct table *table = n < CHILDREN_MIN ? NULL : table_of(tables, cls);
+	struct table *table = n < CHILDREN_MIN ? NULL : child_tables_table_of(tables, cls);
 	size_t number;
 
-	if (!table || !add_names(table, cls, n))
+	if (!table || !child_tables_add_names(table, cls, n))
 		return find_named(cls, n, name, len);
 	number = (size_t)(uintptr_t)ky_names_getn(&table->names, name, len);
 	return number && number <= n ? number - 1 : KY_NO_CHILD;
@@ -122,7 +123,8 @@ bool ky_child_display_is_unique(struct ky_child_tables *tables, const struct ky_
 				size_t index)
 {
 	const char *display = st->st.members[index].display;
-	struct table *table = st->st.n_members < CHILDREN_MIN ? NULL : table_of(tables, st);
+	struct table *table =
+		st->st.n_members < CHILDREN_MIN ? NULL : child_tables_table_of(tables, st);
 
 	if (table && add_displays(table, st))
 		return ky_names_get(&table->displays, display) != SEVERAL;
@@ -150,7 +152,7 @@ static bool place_children(struct ky_child_tables *tables, const struct ky_field
 		const struct ky_field_class *child = ky_field_child(cls, i);
 
 		places[i] = (struct ky_child_place){cls, i};
-		if (ky_map_set(&tables->places, key_of(child), &places[i]) < 0 ||
+		if (ky_map_set(&tables->places, child_tables_key_of(child), &places[i]) < 0 ||
 		    (ky_field_n_children(child) && ky_vec_push(waiting, child) < 0))
 			return false;
 	}
@@ -160,10 +162,11 @@ static bool place_children(struct ky_child_tables *tables, const struct ky_field
 /* Has the first child a place? Then all that lies below @root has one. */
 static bool is_placed(const struct ky_child_tables *tables, const struct ky_field_class *root)
 {
-	return ky_map_get(&tables->places, key_of(ky_field_child(root, 0))) != NULL;
+	return ky_map_get(&tables->places, child_tables_key_of(ky_field_child(root, 0))) != NULL;
 }
 
-static bool place_all(struct ky_child_tables *tables, const struct ky_field_class *root)
+static bool child_tables_place_all(struct ky_child_tables *tables,
+				   const struct ky_field_class *root)
 {
 	struct classes waiting = KY_VEC_INIT;
 	bool done = ky_vec_push(&waiting, root) == 0;
@@ -181,7 +184,7 @@ const struct ky_child_place *ky_child_place(struct ky_child_tables *tables,
 					    const struct ky_field_class *root,
 					    const struct ky_field_class *target)
 {
-	if (!ky_field_n_children(root) || !place_all(tables, root))
+	if (!ky_field_n_children(root) || !child_tables_place_all(tables, root))
 		return NULL;
-	return ky_map_get(&tables->places, key_of(target));
+	return ky_map_get(&tables->places, child_tables_key_of(target));
 }

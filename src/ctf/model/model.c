@@ -225,7 +225,7 @@ const char *ky_scope_name(enum ky_scope scope)
 	return (unsigned int)scope < KY_SCOPE_COUNT ? names[scope] : "";
 }
 
-static bool is_signed(const struct ky_field_class *cls)
+static bool model_model_is_signed(const struct ky_field_class *cls)
 {
 	return cls->kind == KY_FIELD_SINT || cls->kind == KY_FIELD_VARSINT;
 }
@@ -236,7 +236,7 @@ static bool mapping_covers(const struct ky_field_class *cls, const struct ky_map
 	for (size_t i = 0; i < mapping->n_ranges; i++) {
 		const struct ky_range *range = &mapping->ranges[i];
 
-		if (is_signed(cls)
+		if (model_model_is_signed(cls)
 			    ? range->begin.s <= (int64_t)value && (int64_t)value <= range->end.s
 			    : range->begin.u <= value && value <= range->end.u)
 			return true;

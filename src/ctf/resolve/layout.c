@@ -14,7 +14,8 @@ static int64_t fixed_or_unknown(unsigned __int128 bits)
 	return bits > FIXED_BITS_MAX ? -1 : (int64_t)bits;
 }
 
-static void add_member(const struct ky_field_class *member, uint32_t *align_bits, int64_t *bits)
+static void layout_add_member(const struct ky_field_class *member, uint32_t *align_bits,
+			      int64_t *bits)
 {
 	if (member->align_bits > *align_bits)
 		*align_bits = member->align_bits;
@@ -35,7 +36,7 @@ static void layout_struct(struct ky_field_class *cls)
 	int64_t bits = 0;
 
 	for (size_t i = 0; i < cls->st.n_members; i++)
-		add_member(cls->st.members[i].cls, &align, &bits);
+		layout_add_member(cls->st.members[i].cls, &align, &bits);
 	cls->align_bits = align;
 	cls->fixed_bits = bits;
 }
@@ -62,7 +63,7 @@ void ky_struct_layout_add(struct ky_field_class *member, uint32_t *align_bits, i
 	/* What contains others knows its own layout since it was complete. */
 	if (!ky_field_n_children(member))
 		ky_field_layout_one(member);
-	add_member(member, align_bits, bits);
+	layout_add_member(member, align_bits, bits);
 }
 
 static bool half_unit(const struct ky_field_class *cls)

@@ -228,8 +228,8 @@ static int add_stamp(struct ky_trace_class *trace, struct ky_field_class *st, co
 	return KYMO_OK;
 }
 
-static struct ky_field_class *packet_context(struct ky_trace_class *trace,
-					     struct ky_clock_class *clock)
+static struct ky_field_class *lttng_layout_packet_context(struct ky_trace_class *trace,
+							  struct ky_clock_class *clock)
 {
 	struct ky_field_class *context = ky_struct_new(trace);
 
@@ -287,7 +287,7 @@ int ky_lttng_layout_header(struct ky_stream_class *stream, struct ky_clock_class
 struct ky_stream_class *ky_lttng_layout_stream(struct ky_trace_class *trace, uint64_t id,
 					       struct ky_clock_class *clock, bool compact_header)
 {
-	struct ky_field_class *context = packet_context(trace, clock);
+	struct ky_field_class *context = lttng_layout_packet_context(trace, clock);
 	struct ky_stream_class *stream;
 
 	if (!context)

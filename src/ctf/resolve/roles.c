@@ -14,7 +14,7 @@ static bool is_uint(const struct ky_field_class *cls, uint32_t max_bits)
 
 /* ---- packet header ----------------------------------------------------------------------- */
 
-static bool is_uuid(const struct ky_field_class *cls)
+static bool roles_is_uuid(const struct ky_field_class *cls)
 {
 	const struct ky_field_class *element;
 
@@ -39,7 +39,7 @@ static int header_member(struct ky_trace_class *trace, size_t i, struct kymo_err
 					    "unsigned integer of 32 bits");
 		cls->role = KY_ROLE_MAGIC;
 	} else if (!strcmp(name, "uuid")) {
-		if (!is_uuid(cls))
+		if (!roles_is_uuid(cls))
 			return ky_error_set(
 				err, KYMO_E_FORMAT,
 				"trace.packet.header.uuid must be an array of 16 bytes");
@@ -168,11 +168,11 @@ static int use_clock(struct ky_stream_class *stream, struct ky_clock_class *cloc
 	return KYMO_OK;
 }
 
-KY_DEEP3(int, find_clock, struct ky_stream_class *, const struct ky_field_class *,
+KY_DEEP3(int, roles_find_clock, struct ky_stream_class *, const struct ky_field_class *,
 	 struct kymo_error *)
 
-static int find_clock(struct ky_stream_class *stream, const struct ky_field_class *cls,
-		      struct kymo_error *err)
+static int roles_find_clock(struct ky_stream_class *stream, const struct ky_field_class *cls,
+			    struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -181,22 +181,22 @@ static int find_clock(struct ky_stream_class *stream, const struct ky_field_clas
 	if (ky_field_is_num(cls) && cls->num.clock)
 		return use_clock(stream, cls->num.clock, err);
 	for (size_t i = 0; i < ky_field_n_children(cls) && ret == KYMO_OK; i++)
-		ret = find_clock_deep(KYMO_E_MEMORY, stream, ky_field_child(cls, i), err);
+		ret = roles_find_clock_deep(KYMO_E_MEMORY, stream, ky_field_child(cls, i), err);
 	return ret;
 }
 
 static int stream_clock(struct ky_stream_class *stream, struct kymo_error *err)
 {
-	int ret = find_clock(stream, stream->packet_context, err);
+	int ret = roles_find_clock(stream, stream->packet_context, err);
 
 	if (ret == KYMO_OK)
-		ret = find_clock(stream, stream->event_header, err);
+		ret = roles_find_clock(stream, stream->event_header, err);
 	if (ret == KYMO_OK)
-		ret = find_clock(stream, stream->event_context, err);
+		ret = roles_find_clock(stream, stream->event_context, err);
 	for (size_t i = 0; i < stream->events.len && ret == KYMO_OK; i++) {
-		ret = find_clock(stream, stream->events.data[i]->context, err);
+		ret = roles_find_clock(stream, stream->events.data[i]->context, err);
 		if (ret == KYMO_OK)
-			ret = find_clock(stream, stream->events.data[i]->payload, err);
+			ret = roles_find_clock(stream, stream->events.data[i]->payload, err);
 	}
 	return ret;
 }

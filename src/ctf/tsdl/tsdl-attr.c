@@ -31,7 +31,7 @@ int ky_tsdl_unsupported(struct ky_tsdl_parser *p, const struct ky_token *token, 
 	return KYMO_E_UNSUPPORTED;
 }
 
-static void describe(const struct ky_token *token, char *out, size_t size)
+static void tsdl_attr_describe(const struct ky_token *token, char *out, size_t size)
 {
 	switch (token->kind) {
 	case KY_TOKEN_END:
@@ -61,7 +61,7 @@ int ky_tsdl_expected(struct ky_tsdl_parser *p, const char *what)
 {
 	char found[96];
 
-	describe(p->at, found, sizeof(found));
+	tsdl_attr_describe(p->at, found, sizeof(found));
 	return ky_tsdl_fail(p, p->at, "expected %s, found %s", what, found);
 }
 

@@ -11,7 +11,7 @@
 #include "ctf/model/walk.h"
 
 /* Does @bits more fit into the unit that is begun? 1, 0, or -1: that varies. */
-static int fits(struct ky_tsdl_struct *body, uint32_t unit_bits, uint64_t bits)
+static int tsdl_bits_fits(struct ky_tsdl_struct *body, uint32_t unit_bits, uint64_t bits)
 {
 	const struct ky_field_class *st = body->cls;
 
@@ -60,7 +60,7 @@ int ky_tsdl_bit_field(struct ky_tsdl_parser *p, const struct ky_token *name,
 	/* The struct is aligned like its largest type, and that is the unit. */
 	if (st && cls->align_bits > st->st.min_align_bits)
 		st->st.min_align_bits = cls->align_bits;
-	fit = p->body->new_unit ? 0 : fits(p->body, unit_bits, bits);
+	fit = p->body->new_unit ? 0 : tsdl_bits_fits(p->body, unit_bits, bits);
 	p->body->new_unit = !bits;
 	cls->num.length_bits = (uint32_t)bits;
 	cls->num.unit_bits = fit < 0 ? unit_bits : 0;

@@ -13,7 +13,7 @@ static bool is_target(const struct ky_field_class *cls)
 	return cls->slot != KY_NO_SLOT;
 }
 
-static uint64_t key_of(const struct ky_field_class *cls)
+static uint64_t tsdl_copy_key_of(const struct ky_field_class *cls)
 {
 	return (uint64_t)(uintptr_t)cls;
 }
@@ -47,7 +47,7 @@ static int copy_ref(struct ky_tsdl_parser *p, struct ky_field_class *cls,
 	*place = ref;
 	if (!ref->target)
 		return ky_tsdl_bind(p, cls, false);
-	moved = ky_map_get(&p->copies, key_of(ref->target));
+	moved = ky_map_get(&p->copies, tsdl_copy_key_of(ref->target));
 	if (moved)
 		ref->target = moved;
 	return KYMO_OK;
@@ -123,7 +123,7 @@ static struct ky_field_class *copy_class(struct ky_tsdl_parser *p, const struct 
 	cls->slot = KY_NO_SLOT;
 	if (is_target(src)) {
 		cls->slot = src->slot;
-		if (ky_map_set(&p->copies, key_of(src), cls) < 0) {
+		if (ky_map_set(&p->copies, tsdl_copy_key_of(src), cls) < 0) {
 			ky_error_nomem(p->err);
 			return NULL;
 		}

@@ -185,8 +185,9 @@ int ky_tsdl_type_name(struct ky_tsdl_parser *p, struct ky_field_class **cls)
 
 /* ---- typedef and typealias ----------------------------------------------------------------- */
 
-static int define(struct ky_tsdl_parser *p, const struct ky_tsdl_type *type,
-		  const struct ky_tsdl_declarator *d, const struct ky_token *token, const char *key)
+static int tsdl_decl_define(struct ky_tsdl_parser *p, const struct ky_tsdl_type *type,
+			    const struct ky_tsdl_declarator *d, const struct ky_token *token,
+			    const char *key)
 {
 	struct ky_field_class *cls = type->cls;
 	int ret;
@@ -216,7 +217,7 @@ static int typedef_name(struct ky_tsdl_parser *p, struct ky_tsdl_type *type)
 	if (ret == KYMO_OK)
 		ret = ky_tsdl_declarator(p, &d, false);
 	if (ret == KYMO_OK)
-		ret = define(p, &mine, &d, d.name, d.name->text);
+		ret = tsdl_decl_define(p, &mine, &d, d.name, d.name->text);
 	ky_vec_fini(&d.dimensions);
 	/* From here on it has a name, and a second declarator takes a copy. */
 	type->shared = true;
@@ -286,7 +287,7 @@ static int typealias_parts(struct ky_tsdl_parser *p, struct ky_tsdl_declarator *
 		ret = alias_name(p, &key);
 	if (ret == KYMO_OK)
 		ret = ky_tsdl_expect(p, ';', "';'");
-	return ret < 0 ? ret : define(p, &type, d, name_at, key);
+	return ret < 0 ? ret : tsdl_decl_define(p, &type, d, name_at, key);
 }
 
 static int typealias_declaration(struct ky_tsdl_parser *p)

@@ -76,8 +76,8 @@ static bool is_character(const struct ky_field_class *cls)
 	       cls->align_bits == 8 && cls->num.encoding != KY_ENCODING_NONE && !cls->num.clock;
 }
 
-static int text_of(struct ky_tsdl_parser *p, const struct ky_tsdl_dimension *dim,
-		   struct ky_field_class **cls)
+static int tsdl_declarator_text_of(struct ky_tsdl_parser *p, const struct ky_tsdl_dimension *dim,
+				   struct ky_field_class **cls)
 {
 	struct ky_field_class *text = ky_tsdl_node(p, KY_FIELD_TEXT);
 
@@ -112,7 +112,8 @@ int ky_tsdl_declare(struct ky_tsdl_parser *p, const struct ky_tsdl_declarator *d
 {
 	for (size_t i = d->dimensions.len; i-- > 0;) {
 		const struct ky_tsdl_dimension *dim = &d->dimensions.data[i];
-		int ret = is_character(*cls) ? text_of(p, dim, cls) : array_of(p, dim, cls);
+		int ret = is_character(*cls) ? tsdl_declarator_text_of(p, dim, cls)
+					     : array_of(p, dim, cls);
 
 		if (ret == KYMO_OK && dim->path)
 			ret = ky_tsdl_bind(p, *cls, true);

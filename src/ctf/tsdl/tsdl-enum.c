@@ -75,7 +75,7 @@ static int enum_range(struct ky_tsdl_parser *p, struct enumeration *e, struct ky
 	return empty ? ky_tsdl_fail(p, token, "this range ends before it begins") : KYMO_OK;
 }
 
-static void set_next(struct enumeration *e, const struct ky_range *range)
+static void tsdl_enum_set_next(struct enumeration *e, const struct ky_range *range)
 {
 	unsigned int bits = e->cls->num.length_bits;
 	uint64_t most = ky_mask_bits(ky_field_is_signed(e->cls) ? bits - 1 : bits);
@@ -85,8 +85,8 @@ static void set_next(struct enumeration *e, const struct ky_range *range)
 }
 
 /* The same label may stand there several times: one mapping of several ranges. */
-static int add_label(struct ky_tsdl_parser *p, struct enumeration *e, const char *label,
-		     const struct ky_range *range)
+static int tsdl_enum_add_label(struct ky_tsdl_parser *p, struct enumeration *e, const char *label,
+			       const struct ky_range *range)
 {
 	size_t index = (size_t)(uintptr_t)ky_names_get(&e->by_label, label);
 	struct labelled_range entry = {.range = *range};
@@ -117,10 +117,10 @@ static int enum_labels(struct ky_tsdl_parser *p, struct enumeration *e)
 		label = (p->at++)->text;
 		ret = enum_range(p, e, &range);
 		if (ret == KYMO_OK)
-			ret = add_label(p, e, label, &range);
+			ret = tsdl_enum_add_label(p, e, label, &range);
 		if (ret < 0)
 			return ret;
-		set_next(e, &range);
+		tsdl_enum_set_next(e, &range);
 	} while (ky_tsdl_accept(p, ','));
 	return ky_tsdl_expect(p, '}', "',' or '}'");
 }

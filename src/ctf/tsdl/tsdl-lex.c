@@ -33,14 +33,14 @@ enum ky_keyword ky_tsdl_keyword(const char *name)
 	return KY_KEYWORD_NONE;
 }
 
-static bool is_digit(char c)
+static bool tsdl_lex_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-static bool is_word(char c)
+static bool tsdl_lex_is_word(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || tsdl_lex_is_digit(c) || c == '_';
 }
 
 /* Bytes of the universal character name ("\\u00e9") at @text, or 0. */
@@ -65,10 +65,10 @@ bool ky_tsdl_is_name(const char *name)
 	const char *end = name + strlen(name);
 	size_t len;
 
-	if (!*name || is_digit(*name))
+	if (!*name || tsdl_lex_is_digit(*name))
 		return false;
 	for (const char *c = name; c < end; c += len) {
-		len = is_word(*c) ? 1 : universal_name(c, end);
+		len = tsdl_lex_is_word(*c) ? 1 : universal_name(c, end);
 		if (!len)
 			return false;
 	}
@@ -111,7 +111,7 @@ static size_t continuation(const struct lexer *l)
 	return 0;
 }
 
-static void next_line(struct lexer *l)
+static void tsdl_lex_next_line(struct lexer *l)
 {
 	l->line++;
 	l->line_begin = l->at;
@@ -123,7 +123,7 @@ static void skip_continuations(struct lexer *l)
 
 	while ((n = continuation(l)) > 0) {
 		l->at += n;
-		next_line(l);
+		tsdl_lex_next_line(l);
 	}
 }
 
@@ -134,21 +134,21 @@ static int peek(struct lexer *l)
 	return l->at < l->end ? (unsigned char)*l->at : -1;
 }
 
-static void step(struct lexer *l)
+static void tsdl_lex_step(struct lexer *l)
 {
 	if (*l->at++ == '\n')
-		next_line(l);
+		tsdl_lex_next_line(l);
 }
 
 static bool peek_word(struct lexer *l)
 {
 	int c = peek(l);
 
-	return c >= 0 && is_word((char)c);
+	return c >= 0 && tsdl_lex_is_word((char)c);
 }
 
 /* Is @c the character after the next one? Continuations in between do not matter in practice. */
-static bool follows(const struct lexer *l, char c)
+static bool tsdl_lex_follows(const struct lexer *l, char c)
 {
 	return l->end - l->at >= 2 && l->at[1] == c;
 }
@@ -161,13 +161,13 @@ static int skip_block_comment(struct lexer *l)
 	l->token.column = column_of(l);
 	l->at += 2;
 	while (l->at < l->end) {
-		if (*l->at == '*' && follows(l, '/')) {
+		if (*l->at == '*' && tsdl_lex_follows(l, '/')) {
 			l->at += 2;
 			return KYMO_OK;
 		}
 		if (!*l->at)
 			return fail_here(l, "NUL byte in the text");
-		step(l);
+		tsdl_lex_step(l);
 	}
 	return fail_token(l, "this comment does not end");
 }
@@ -190,10 +190,10 @@ static int skip_blank(struct lexer *l)
 
 	while (ret == KYMO_OK && (c = peek(l)) >= 0) {
 		if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f')
-			step(l);
-		else if (c == '/' && follows(l, '*'))
+			tsdl_lex_step(l);
+		else if (c == '/' && tsdl_lex_follows(l, '*'))
 			ret = skip_block_comment(l);
-		else if (c == '/' && follows(l, '/'))
+		else if (c == '/' && tsdl_lex_follows(l, '/'))
 			ret = skip_line_comment(l);
 		else
 			break;
@@ -221,7 +221,7 @@ static bool is_suffix(const char *text)
 	return false;
 }
 
-static int number(struct lexer *l, const char *text)
+static int tsdl_lex_number(struct lexer *l, const char *text)
 {
 	const char *digits = text;
 	uint64_t value = 0;
@@ -258,13 +258,13 @@ static void read_run(struct lexer *l)
 		ky_strbuf_addc(&l->scratch, *l->at++);
 }
 
-static int read_number(struct lexer *l)
+static int tsdl_lex_read_number(struct lexer *l)
 {
 	ky_strbuf_clear(&l->scratch);
 	read_run(l);
 	if (ky_strbuf_failed(&l->scratch))
 		return ky_error_nomem(l->err);
-	return number(l, ky_strbuf_text(&l->scratch));
+	return tsdl_lex_number(l, ky_strbuf_text(&l->scratch));
 }
 
 static int keep_scratch(struct lexer *l, enum ky_token_kind kind)
@@ -277,7 +277,7 @@ static int keep_scratch(struct lexer *l, enum ky_token_kind kind)
 }
 
 /* Universal character names stay as they are written: so they are shown, and so written again. */
-static int read_word(struct lexer *l)
+static int tsdl_lex_read_word(struct lexer *l)
 {
 	size_t len;
 	int ret;
@@ -358,7 +358,7 @@ static int read_hex(struct lexer *l)
 	return KYMO_OK;
 }
 
-static int read_escape(struct lexer *l)
+static int tsdl_lex_read_escape(struct lexer *l)
 {
 	static const char names[] = "'\"?\\abfnrtv", values[] = "'\"?\\\a\b\f\n\r\t\v";
 	const char *name;
@@ -397,7 +397,7 @@ static int read_quoted(struct lexer *l, char quote)
 			return fail_here(l, "NUL byte in the text");
 		l->at++;
 		if (c == '\\')
-			ret = read_escape(l);
+			ret = tsdl_lex_read_escape(l);
 		else
 			ky_strbuf_addc(&l->scratch, (char)c);
 	}
@@ -406,7 +406,7 @@ static int read_quoted(struct lexer *l, char quote)
 	return ret;
 }
 
-static int read_text(struct lexer *l)
+static int tsdl_lex_read_text(struct lexer *l)
 {
 	int ret = read_quoted(l, '"');
 
@@ -436,10 +436,10 @@ static int read_punct(struct lexer *l)
 
 	l->token.kind = KY_TOKEN_PUNCT;
 	l->token.punct = (uint8_t)c;
-	if (c == ':' && follows(l, '=')) {
+	if (c == ':' && tsdl_lex_follows(l, '=')) {
 		l->token.punct = KY_PUNCT_ASSIGN_TYPE;
 		l->at++;
-	} else if (c == '-' && follows(l, '>')) {
+	} else if (c == '-' && tsdl_lex_follows(l, '>')) {
 		l->token.punct = KY_PUNCT_ARROW;
 		l->at++;
 	} else if (c == '.' && l->end - l->at >= 3 && l->at[1] == '.' && l->at[2] == '.') {
@@ -458,14 +458,14 @@ static int read_token(struct lexer *l)
 {
 	int c = peek(l);
 
-	if (c == 'L' && (follows(l, '"') || follows(l, '\'')))
+	if (c == 'L' && (tsdl_lex_follows(l, '"') || tsdl_lex_follows(l, '\'')))
 		c = (unsigned char)*++l->at;
-	if (is_digit((char)c))
-		return read_number(l);
-	if (is_word((char)c) || universal_name(l->at, l->end))
-		return read_word(l);
+	if (tsdl_lex_is_digit((char)c))
+		return tsdl_lex_read_number(l);
+	if (tsdl_lex_is_word((char)c) || universal_name(l->at, l->end))
+		return tsdl_lex_read_word(l);
 	if (c == '"')
-		return read_text(l);
+		return tsdl_lex_read_text(l);
 	if (c == '\'')
 		return read_character(l);
 	return read_punct(l);

@@ -14,7 +14,8 @@ struct integer {
 	struct ky_clock_class *clock;
 };
 
-static int base_of(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr, uint8_t *base)
+static int tsdl_numbers_base_of(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr,
+				uint8_t *base)
 {
 	static const struct {
 		const char *name;
@@ -55,8 +56,8 @@ static int encoding_of(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr
 }
 
 /* clock.NAME.value */
-static int clock_of(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr,
-		    struct ky_clock_class **clock)
+static int tsdl_numbers_clock_of(struct ky_tsdl_parser *p, const struct ky_tsdl_attr *attr,
+				 struct ky_clock_class **clock)
 {
 	const char *word = attr->kind == KY_ATTR_WORD ? attr->text : "";
 	size_t len = strlen(word);
@@ -90,11 +91,11 @@ static int integer_attr(struct ky_tsdl_parser *p, void *data, const struct ky_ts
 	if (!strcmp(attr->name, "byte_order"))
 		return ky_tsdl_attr_byte_order(p, attr, &in->big_endian);
 	if (!strcmp(attr->name, "base"))
-		return base_of(p, attr, &in->base);
+		return tsdl_numbers_base_of(p, attr, &in->base);
 	if (!strcmp(attr->name, "encoding"))
 		return encoding_of(p, attr, &in->encoding);
 	if (!strcmp(attr->name, "map"))
-		return clock_of(p, attr, &in->clock);
+		return tsdl_numbers_clock_of(p, attr, &in->clock);
 	return KYMO_OK;
 }
 

@@ -423,7 +423,7 @@ static int statements(struct ky_tsdl_parser *p)
 	return ret;
 }
 
-static bool is_word(const struct ky_token *token, const char *text)
+static bool tsdl_parse_is_word(const struct ky_token *token, const char *text)
 {
 	return token->kind == KY_TOKEN_WORD && strcmp(token->text, text) == 0;
 }
@@ -454,17 +454,17 @@ static int look_ahead(struct ky_tsdl_parser *p)
 				p->at--;
 			}
 		} else if (depth == 1 && where == KY_KEYWORD_TRACE &&
-			   is_word(p->at, "byte_order") && p->at[1].kind == KY_TOKEN_PUNCT &&
-			   p->at[1].punct == '=') {
-			p->trace->big_endian =
-				is_word(&p->at[2], "be") || is_word(&p->at[2], "network");
+			   tsdl_parse_is_word(p->at, "byte_order") &&
+			   p->at[1].kind == KY_TOKEN_PUNCT && p->at[1].punct == '=') {
+			p->trace->big_endian = tsdl_parse_is_word(&p->at[2], "be") ||
+					       tsdl_parse_is_word(&p->at[2], "network");
 		}
 	}
 	p->at = p->tokens.data;
 	return KYMO_OK;
 }
 
-static int parse(struct ky_tsdl_parser *p, const char *text, size_t len_bytes)
+static int tsdl_parse_parse(struct ky_tsdl_parser *p, const char *text, size_t len_bytes)
 {
 	int ret = ky_tsdl_lex(text, len_bytes, &p->arena, &p->tokens, p->err);
 
@@ -502,7 +502,7 @@ int ky_tsdl_parse(const char *text, size_t len_bytes, struct ky_trace_class **tr
 	ky_child_tables_init(&p.tables);
 	ky_names_init(&p.env);
 	ky_names_init(&p.clocks);
-	ret = parse(&p, text, len_bytes);
+	ret = tsdl_parse_parse(&p, text, len_bytes);
 	if (ret == KYMO_E_MEMORY)
 		ky_error_nomem(p.err);
 	while (p.scope)

@@ -8,7 +8,7 @@
 /* Longer ways are not found. */
 #define KY_PATH_STEPS_MAX 4096
 
-static const char *name_of(const struct ky_field_class *cls, size_t i)
+static const char *tsdl_path_name_of(const struct ky_field_class *cls, size_t i)
 {
 	return cls->kind == KY_FIELD_STRUCT ? cls->st.members[i].name : cls->var.options[i].name;
 }
@@ -73,7 +73,7 @@ static bool put_way(struct ky_child_tables *tables, const struct ky_field_class 
 	if (!at || at->index >= n_members)
 		return false;
 	while (n-- > 0) {
-		ky_strbuf_adds(out, name_of(way[n]->parent, way[n]->index));
+		ky_strbuf_adds(out, tsdl_path_name_of(way[n]->parent, way[n]->index));
 		if (n)
 			ky_strbuf_addc(out, '.');
 	}

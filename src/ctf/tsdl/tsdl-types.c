@@ -86,8 +86,8 @@ static int parse_enum(struct ky_tsdl_parser *p, struct ky_tsdl_type *type)
 
 /* ---- struct ------------------------------------------------------------------------------ */
 
-static int add_member(struct ky_tsdl_parser *p, void *data, const struct ky_token *name,
-		      struct ky_field_class *cls)
+static int tsdl_types_add_member(struct ky_tsdl_parser *p, void *data, const struct ky_token *name,
+				 struct ky_field_class *cls)
 {
 	struct ky_names *names = data;
 	struct ky_field_class *st = *ky_vec_last(&p->open);
@@ -116,7 +116,7 @@ static int struct_body(struct ky_tsdl_parser *p, struct ky_field_class *cls)
 		return ret;
 	ky_names_init(&names);
 	p->body = &body;
-	ret = ky_tsdl_fields(p, add_member, &names);
+	ret = ky_tsdl_fields(p, tsdl_types_add_member, &names);
 	p->body = outer;
 	ky_names_fini(&names);
 	ky_tsdl_scope_pop(p);
@@ -184,8 +184,8 @@ struct options {
 	struct ky_names names;
 };
 
-static int add_option(struct ky_tsdl_parser *p, void *data, const struct ky_token *name,
-		      struct ky_field_class *cls)
+static int tsdl_types_add_option(struct ky_tsdl_parser *p, void *data, const struct ky_token *name,
+				 struct ky_field_class *cls)
 {
 	struct options *options = data;
 	struct ky_field_class *variant = options->variant;
@@ -211,7 +211,7 @@ static int variant_body(struct ky_tsdl_parser *p, struct ky_field_class *variant
 		return ret;
 	ky_names_init(&options.names);
 	p->body = &body;
-	ret = ky_tsdl_fields(p, add_option, &options);
+	ret = ky_tsdl_fields(p, tsdl_types_add_option, &options);
 	p->body = outer;
 	ky_names_fini(&options.names);
 	ky_tsdl_scope_pop(p);

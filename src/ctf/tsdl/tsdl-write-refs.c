@@ -9,7 +9,8 @@
 /* ---- references -------------------------------------------------------------------------- */
 
 /* What the relative @path leads to at this place: the innermost struct that has it counts. */
-static const struct ky_field_class *look_up(struct ky_tsdl_writer *w, const char *path)
+static const struct ky_field_class *tsdl_write_refs_look_up(struct ky_tsdl_writer *w,
+							    const char *path)
 {
 	for (size_t i = w->open.len; i-- > 0;) {
 		const struct ky_tsdl_open *open = &w->open.data[i];
@@ -30,7 +31,7 @@ static bool relative_path(struct ky_tsdl_writer *w, const struct ky_field_class 
 		const struct ky_tsdl_open *open = &w->open.data[i];
 
 		if (ky_path_find(&w->tables, open->st, open->n_written, target, path)) {
-			if (look_up(w, ky_strbuf_text(path)) == target)
+			if (tsdl_write_refs_look_up(w, ky_strbuf_text(path)) == target)
 				return true;
 			ky_strbuf_clear(path);
 		}
@@ -38,7 +39,8 @@ static bool relative_path(struct ky_tsdl_writer *w, const struct ky_field_class 
 	return false;
 }
 
-static const struct ky_field_class *scope_root(const struct ky_tsdl_writer *w, enum ky_scope scope)
+static const struct ky_field_class *tsdl_write_refs_scope_root(const struct ky_tsdl_writer *w,
+							       enum ky_scope scope)
 {
 	switch (scope) {
 	case KY_SCOPE_PACKET_HEADER:
@@ -60,7 +62,8 @@ static bool absolute_path(struct ky_tsdl_writer *w, const struct ky_field_class 
 			  struct ky_strbuf *path)
 {
 	for (int scope = w->scope; scope >= 0; scope--) {
-		const struct ky_field_class *root = scope_root(w, (enum ky_scope)scope);
+		const struct ky_field_class *root =
+			tsdl_write_refs_scope_root(w, (enum ky_scope)scope);
 		struct ky_strbuf rest = KY_STRBUF_INIT;
 		bool found =
 			root && ky_path_find(&w->tables, root, root->st.n_members, target, &rest);
@@ -111,7 +114,7 @@ int ky_tsdl_put_ref(struct ky_tsdl_writer *w, const struct ky_field_ref *ref, bo
 		return ky_tsdl_cannot_say(w, "a reference to whichever option a variant has");
 	if (is_length && far_length(w, ref->target, &path))
 		ky_strbuf_adds(w->out, ky_strbuf_text(&path));
-	else if (ref->text && look_up(w, ref->text) == ref->target)
+	else if (ref->text && tsdl_write_refs_look_up(w, ref->text) == ref->target)
 		ky_strbuf_adds(w->out, ref->text);
 	else if (relative_path(w, ref->target, &path) || absolute_path(w, ref->target, &path))
 		ky_strbuf_adds(w->out, ky_strbuf_text(&path));

@@ -9,7 +9,8 @@
 #include "ctf/model/walk.h"
 #include "ctf/tsdl/tsdl-lex.h"
 
-static bool same_numbers(const struct ky_field_class *a, const struct ky_field_class *b)
+static bool tsdl_write_scopes_same_numbers(const struct ky_field_class *a,
+					   const struct ky_field_class *b)
 {
 	if (a->num.length_bits != b->num.length_bits || a->num.unit_bits != b->num.unit_bits ||
 	    a->num.big_endian != b->num.big_endian || a->num.base != b->num.base ||
@@ -26,7 +27,8 @@ static bool same_numbers(const struct ky_field_class *a, const struct ky_field_c
 	return true;
 }
 
-KY_DEEP2(bool, same_class, const struct ky_field_class *, const struct ky_field_class *)
+KY_DEEP2(bool, tsdl_write_scopes_same_class, const struct ky_field_class *,
+	 const struct ky_field_class *)
 
 static bool same_children(const struct ky_field_class *a, const struct ky_field_class *b)
 {
@@ -41,14 +43,16 @@ static bool same_children(const struct ky_field_class *a, const struct ky_field_
 		if (a->kind == KY_FIELD_VARIANT &&
 		    strcmp(a->var.options[i].name, b->var.options[i].name) != 0)
 			return false;
-		if (!same_class_deep(false, ky_field_child(a, i), ky_field_child(b, i)))
+		if (!tsdl_write_scopes_same_class_deep(false, ky_field_child(a, i),
+						       ky_field_child(b, i)))
 			return false;
 	}
 	return true;
 }
 
 /* Would both be written as the same text, at the same place of their scopes? */
-static bool same_class(const struct ky_field_class *a, const struct ky_field_class *b)
+static bool tsdl_write_scopes_same_class(const struct ky_field_class *a,
+					 const struct ky_field_class *b)
 {
 	const struct ky_field_ref *ra = ky_field_ref_of(a), *rb = ky_field_ref_of(b);
 
@@ -68,7 +72,7 @@ static bool same_class(const struct ky_field_class *a, const struct ky_field_cla
 	case KY_FIELD_VARIANT:
 		return same_children(a, b);
 	default:
-		return ky_field_is_num(a) && same_numbers(a, b);
+		return ky_field_is_num(a) && tsdl_write_scopes_same_numbers(a, b);
 	}
 }
 
@@ -101,7 +105,7 @@ int ky_tsdl_put_scope(struct ky_tsdl_writer *w, enum ky_scope scope,
 	w->scope = scope;
 	w->indent = 1;
 	ky_strbuf_addf(w->out, "\t%s := ", name);
-	if (named && same_class(named, root))
+	if (named && tsdl_write_scopes_same_class(named, root))
 		ky_strbuf_addf(w->out, "struct %s", root->type_name);
 	else
 		ret = ky_tsdl_put_struct(w, root, NULL);

@@ -10,7 +10,8 @@
 #include "ctf/tsdl/tsdl-path.h"
 #include "ctf/model/walk.h"
 
-KY_DEEP3(int, put_field, struct ky_tsdl_writer *, const struct ky_field_class *, const char *)
+KY_DEEP3(int, tsdl_write_types_put_field, struct ky_tsdl_writer *, const struct ky_field_class *,
+	 const char *)
 
 void ky_tsdl_writer_fini(struct ky_tsdl_writer *w)
 {
@@ -73,7 +74,7 @@ static const char *encoding_name(enum ky_encoding encoding)
 	}
 }
 
-static int put_integer(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
+static int tsdl_write_types_put_integer(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
 {
 	const char *encoding = encoding_name(cls->num.encoding);
 
@@ -136,17 +137,17 @@ static void put_mapping(struct ky_tsdl_writer *w, const struct ky_field_class *c
 	ky_strbuf_adds(w->out, ",\n");
 }
 
-static int put_number(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
+static int tsdl_write_types_put_number(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
 {
 	struct ky_field_class base = *cls;
 	int ret;
 
 	/* An enumeration has at least one label; without any it is shown as its number. */
 	if (!has_labels(cls))
-		return put_integer(w, cls);
+		return tsdl_write_types_put_integer(w, cls);
 	base.num.is_enum = false;
 	ky_strbuf_adds(w->out, "enum : ");
-	ret = put_integer(w, &base);
+	ret = tsdl_write_types_put_integer(w, &base);
 	if (ret < 0)
 		return ret;
 	ky_strbuf_adds(w->out, " {\n");
@@ -167,7 +168,7 @@ static int put_number(struct ky_tsdl_writer *w, const struct ky_field_class *cls
 	return KYMO_OK;
 }
 
-static int put_float(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
+static int tsdl_write_types_put_float(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
 {
 	uint32_t bits = cls->num.length_bits;
 	uint32_t exponent = bits == 16 ? 5 : bits == 32 ? 8 : bits == 64 ? 11 : 15;
@@ -185,7 +186,7 @@ static int put_float(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
 
 /* ---- text -------------------------------------------------------------------------------- */
 
-static int put_string(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
+static int tsdl_write_types_put_string(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
 {
 	if (!encoding_name(cls->text.encoding))
 		return ky_tsdl_cannot_say(w, "text in UTF-16 or UTF-32");
@@ -210,7 +211,7 @@ static int put_character(struct ky_tsdl_writer *w, const struct ky_field_class *
 
 /* ---- compounds --------------------------------------------------------------------------- */
 
-static int put_members(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
+static int tsdl_write_types_put_members(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
 {
 	int ret = KYMO_OK;
 
@@ -219,8 +220,8 @@ static int put_members(struct ky_tsdl_writer *w, const struct ky_field_class *cl
 	w->indent++;
 	for (size_t i = 0; i < cls->st.n_members && ret == KYMO_OK; i++) {
 		ky_vec_last(&w->open)->n_written = i;
-		ret = put_field_deep(KYMO_E_MEMORY, w, cls->st.members[i].cls,
-				     cls->st.members[i].name);
+		ret = tsdl_write_types_put_field_deep(KYMO_E_MEMORY, w, cls->st.members[i].cls,
+						      cls->st.members[i].name);
 	}
 	w->indent--;
 	w->open.len--;
@@ -232,7 +233,7 @@ int ky_tsdl_put_struct(struct ky_tsdl_writer *w, const struct ky_field_class *cl
 	int ret;
 
 	ky_strbuf_addf(w->out, name ? "struct %s {\n" : "struct {\n", name);
-	ret = put_members(w, cls);
+	ret = tsdl_write_types_put_members(w, cls);
 	put_indent(w);
 	ky_strbuf_adds(w->out, "}");
 	if (cls->st.min_align_bits > 1)
@@ -240,7 +241,7 @@ int ky_tsdl_put_struct(struct ky_tsdl_writer *w, const struct ky_field_class *cl
 	return ret;
 }
 
-static int put_variant(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
+static int tsdl_write_types_put_variant(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
 {
 	int ret;
 
@@ -251,8 +252,8 @@ static int put_variant(struct ky_tsdl_writer *w, const struct ky_field_class *cl
 	for (size_t i = 0; i < cls->var.n_options && ret == KYMO_OK; i++) {
 		if (!cls->var.options[i].name)
 			return ky_tsdl_cannot_say(w, "a variant's option without a name");
-		ret = put_field_deep(KYMO_E_MEMORY, w, cls->var.options[i].cls,
-				     cls->var.options[i].name);
+		ret = tsdl_write_types_put_field_deep(KYMO_E_MEMORY, w, cls->var.options[i].cls,
+						      cls->var.options[i].name);
 	}
 	w->indent--;
 	put_indent(w);
@@ -265,17 +266,17 @@ static int put_type(struct ky_tsdl_writer *w, const struct ky_field_class *cls)
 	switch (cls->kind) {
 	case KY_FIELD_UINT:
 	case KY_FIELD_SINT:
-		return put_number(w, cls);
+		return tsdl_write_types_put_number(w, cls);
 	case KY_FIELD_FLOAT:
-		return put_float(w, cls);
+		return tsdl_write_types_put_float(w, cls);
 	case KY_FIELD_STRING:
-		return put_string(w, cls);
+		return tsdl_write_types_put_string(w, cls);
 	case KY_FIELD_TEXT:
 		return put_character(w, cls);
 	case KY_FIELD_STRUCT:
 		return ky_tsdl_put_struct(w, cls, NULL);
 	case KY_FIELD_VARIANT:
-		return put_variant(w, cls);
+		return tsdl_write_types_put_variant(w, cls);
 	case KY_FIELD_OPTIONAL:
 		return ky_tsdl_cannot_say(w, "an optional field");
 	case KY_FIELD_BLOB:
@@ -302,7 +303,8 @@ static int put_dimension(struct ky_tsdl_writer *w, const struct ky_field_ref *re
 }
 
 /* TYPE NAME[OUTER][INNER]; */
-static int put_field(struct ky_tsdl_writer *w, const struct ky_field_class *cls, const char *name)
+static int tsdl_write_types_put_field(struct ky_tsdl_writer *w, const struct ky_field_class *cls,
+				      const char *name)
 {
 	const struct ky_field_class *base = cls;
 	int ret;

@@ -13,7 +13,7 @@
 
 /* ---- words ------------------------------------------------------------------------------- */
 
-static void put_escaped(struct ky_strbuf *out, const char *text)
+static void tsdl_write_put_escaped(struct ky_strbuf *out, const char *text)
 {
 	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
 		switch (*c) {
@@ -41,11 +41,11 @@ static void put_escaped(struct ky_strbuf *out, const char *text)
 void ky_tsdl_put_text(struct ky_strbuf *out, const char *text)
 {
 	ky_strbuf_addc(out, '"');
-	put_escaped(out, text);
+	tsdl_write_put_escaped(out, text);
 	ky_strbuf_addc(out, '"');
 }
 
-static void put_uuid(struct ky_strbuf *out, const uint8_t uuid[16])
+static void tsdl_write_put_uuid(struct ky_strbuf *out, const uint8_t uuid[16])
 {
 	char text[KY_UUID_TEXT_BYTES];
 
@@ -63,7 +63,7 @@ static const char common_aliases[] =
 	"typealias integer { size = 5; align = 1; signed = false; } := uint5_t;\n"
 	"typealias integer { size = 27; align = 1; signed = false; } := uint27_t;\n\n";
 
-static int put_trace(struct ky_tsdl_writer *w)
+static int tsdl_write_put_trace(struct ky_tsdl_writer *w)
 {
 	const struct ky_trace_class *trace = w->trace;
 	struct ky_strbuf *out = w->out;
@@ -71,7 +71,7 @@ static int put_trace(struct ky_tsdl_writer *w)
 	ky_strbuf_adds(out, "trace {\n\tmajor = 1;\n\tminor = 8;\n");
 	if (trace->has_uuid) {
 		ky_strbuf_adds(out, "\tuuid = ");
-		put_uuid(out, trace->uuid);
+		tsdl_write_put_uuid(out, trace->uuid);
 		ky_strbuf_adds(out, ";\n");
 	}
 	ky_strbuf_addf(out, "\tbyte_order = %s;\n", trace->big_endian ? "be" : "le");
@@ -86,7 +86,7 @@ static int put_trace(struct ky_tsdl_writer *w)
 	return KYMO_OK;
 }
 
-static int put_env(struct ky_tsdl_writer *w)
+static int tsdl_write_put_env(struct ky_tsdl_writer *w)
 {
 	const struct ky_trace_class *trace = w->trace;
 
@@ -132,7 +132,7 @@ void ky_tsdl_put_clock_values(struct ky_strbuf *out, const struct ky_clock_class
 	ky_strbuf_addf(out, "\toffset = %" PRId64 ";\n", clock->offset_cycles);
 }
 
-static int put_clock(struct ky_tsdl_writer *w, const struct ky_clock_class *clock)
+static int tsdl_write_put_clock(struct ky_tsdl_writer *w, const struct ky_clock_class *clock)
 {
 	struct ky_strbuf *out = w->out;
 
@@ -142,7 +142,7 @@ static int put_clock(struct ky_tsdl_writer *w, const struct ky_clock_class *cloc
 	ky_strbuf_addf(out, "clock {\n\tname = \"%s\";\n", clock->name);
 	if (clock->has_uuid) {
 		ky_strbuf_adds(out, "\tuuid = ");
-		put_uuid(out, clock->uuid);
+		tsdl_write_put_uuid(out, clock->uuid);
 		ky_strbuf_adds(out, ";\n");
 	}
 	if (clock->description) {
@@ -172,7 +172,7 @@ static bool tells_stream(const struct ky_trace_class *trace)
 	return trace->streams.len > 1;
 }
 
-static int put_stream(struct ky_tsdl_writer *w, const struct ky_stream_class *stream)
+static int tsdl_write_put_stream(struct ky_tsdl_writer *w, const struct ky_stream_class *stream)
 {
 	const struct {
 		enum ky_scope scope;
@@ -208,7 +208,7 @@ static int put_stream(struct ky_tsdl_writer *w, const struct ky_stream_class *st
 	return KYMO_OK;
 }
 
-static int put_event(struct ky_tsdl_writer *w, const struct ky_event_class *event)
+static int tsdl_write_put_event(struct ky_tsdl_writer *w, const struct ky_event_class *event)
 {
 	struct ky_strbuf *out = w->out;
 	int ret;
@@ -239,19 +239,19 @@ static int put_event(struct ky_tsdl_writer *w, const struct ky_event_class *even
 	return KYMO_OK;
 }
 
-static int put_streams(struct ky_tsdl_writer *w)
+static int tsdl_write_put_streams(struct ky_tsdl_writer *w)
 {
 	const struct ky_trace_class *trace = w->trace;
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < trace->streams.len && ret == KYMO_OK; i++) {
 		w->stream = trace->streams.data[i];
-		ret = put_stream(w, w->stream);
+		ret = tsdl_write_put_stream(w, w->stream);
 	}
 	for (size_t i = 0; i < trace->events.len && ret == KYMO_OK; i++) {
 		w->event = trace->events.data[i];
 		w->stream = w->event->stream;
-		ret = put_event(w, w->event);
+		ret = tsdl_write_put_event(w, w->event);
 	}
 	return ret;
 }
@@ -265,13 +265,13 @@ int ky_tsdl_write(const struct ky_trace_class *trace, char **text, size_t *len_b
 
 	ky_strbuf_adds(&out, "/* CTF 1.8 */\n\n");
 	ky_strbuf_adds(&out, common_aliases);
-	ret = put_trace(&w);
+	ret = tsdl_write_put_trace(&w);
 	if (ret == KYMO_OK)
-		ret = put_env(&w);
+		ret = tsdl_write_put_env(&w);
 	for (size_t i = 0; i < trace->clocks.len && ret == KYMO_OK; i++)
-		ret = put_clock(&w, trace->clocks.data[i]);
+		ret = tsdl_write_put_clock(&w, trace->clocks.data[i]);
 	if (ret == KYMO_OK)
-		ret = put_streams(&w);
+		ret = tsdl_write_put_streams(&w);
 	ky_tsdl_writer_fini(&w);
 	if (ret == KYMO_E_MEMORY || (ret == KYMO_OK && ky_strbuf_failed(&out)))
 		ret = ky_error_nomem(err);

@@ -13,17 +13,17 @@ struct summed {
 	size_t n;
 };
 
-static bool new_trace(const struct summed *s, size_t i)
+static bool count_new_trace(const struct summed *s, size_t i)
 {
 	return !i || s->streams[i]->trace != s->streams[i - 1]->trace;
 }
 
-static int add_stream(struct summed *s, struct ky_stream *stream)
+static int count_add_stream(struct summed *s, struct ky_stream *stream)
 {
 	size_t i = s->n;
 
 	s->streams[i] = stream;
-	if (new_trace(s, i))
+	if (count_new_trace(s, i))
 		s->counts[i] = calloc(stream->trace->cls->events.len + 1, sizeof(*s->counts[i]));
 	else
 		s->counts[i] = s->counts[i - 1];
@@ -44,7 +44,7 @@ static int summed_init(struct summed *s, const struct ky_trace_set *set,
 	ky_vec_foreach(&set->streams, it) {
 		if (ret == KYMO_OK && (*it)->file.data &&
 		    ky_glob_choose(selection->streams, selection->n_streams, (*it)->name))
-			ret = add_stream(s, *it);
+			ret = count_add_stream(s, *it);
 	}
 	return ret;
 }
@@ -52,7 +52,7 @@ static int summed_init(struct summed *s, const struct ky_trace_set *set,
 static void summed_fini(struct summed *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		if (new_trace(s, i))
+		if (count_new_trace(s, i))
 			free(s->counts[i]);
 		ky_stream_summary_fini(&s->summaries[i]);
 	}
@@ -61,8 +61,8 @@ static void summed_fini(struct summed *s)
 	free(s->counts);
 }
 
-static void add_up(const struct summed *s, const struct ky_selection *selection,
-		   struct ky_pass *pass)
+static void count_add_up(const struct summed *s, const struct ky_selection *selection,
+			 struct ky_pass *pass)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		const struct ky_trace_class *cls = s->streams[i]->trace->cls;
@@ -71,7 +71,7 @@ static void add_up(const struct summed *s, const struct ky_selection *selection,
 			if (pass->loss)
 				pass->loss(pass->data, loss);
 		}
-		for (size_t c = 0; c < cls->events.len && new_trace(s, i); c++) {
+		for (size_t c = 0; c < cls->events.len && count_new_trace(s, i); c++) {
 			if (ky_glob_choose(selection->events, selection->n_events,
 					   cls->events.data[c]->name))
 				pass->n_events += s->counts[i][c];
@@ -91,7 +91,7 @@ static int count_by_class(struct ky_pass *pass, struct ky_thread_pool *pool,
 					    err);
 	else
 		ky_error_nomem(err);
-	add_up(&s, selection, pass);
+	count_add_up(&s, selection, pass);
 	summed_fini(&s);
 	return ret;
 }

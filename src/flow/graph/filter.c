@@ -22,8 +22,8 @@ struct filter_stage {
 };
 
 /* How many of @batch match; they go to @to, which does not lie behind them. */
-static size_t keep_matching(const struct filter_stage *f, const struct ky_batch *batch,
-			    struct ky_event *to)
+static size_t graph_filter_keep_matching(const struct filter_stage *f, const struct ky_batch *batch,
+					 struct ky_event *to)
 {
 	size_t n = 0;
 
@@ -61,7 +61,7 @@ static int filter_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo
 		ret = ky_flow_next(f->base.input, batch, err);
 		if (ret <= 0)
 			return ret;
-		batch->n_events = keep_matching(f, batch, to);
+		batch->n_events = graph_filter_keep_matching(f, batch, to);
 		batch->events = to;
 		/* A loss passes even when no event after it matches. */
 	} while (!batch->n_events && !batch->loss);

@@ -92,7 +92,7 @@ int ky_inputs_broken(const struct ky_inputs *in, size_t i, int64_t *ns, struct k
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* An input has ended and nothing of it waits. Its error counts when it ended before the others. */
-static void note_end(struct ky_inputs *in, const struct ky_input *input)
+static void merge_inputs_note_end(struct ky_inputs *in, const struct ky_input *input)
 {
 	const struct ky_queue *q = &input->queue;
 
@@ -142,7 +142,7 @@ int ky_inputs_fill(struct ky_inputs *in, struct ky_windows *windows)
 			in->live[n_live++] = input;
 			continue;
 		}
-		note_end(in, input);
+		merge_inputs_note_end(in, input);
 		if (narrow(in, input, KY_PREFETCH_MIN) < 0)
 			return KYMO_E_MEMORY;
 	}

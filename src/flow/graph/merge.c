@@ -43,7 +43,7 @@ struct merge {
 	struct ky_inputs in;
 	struct ky_windows windows;
 	uint64_t *order,
-		*scratch; /* of the round's entries: key, and where they lie: see entry_of() */
+		*scratch; /* of the round's entries: key, and where they lie: see merge_entry_of() */
 	size_t cap;	  /* room in these two */
 	size_t n_runs;	  /* how many inputs have entries in the round */
 	size_t middle;	  /* where the last one's begin */
@@ -64,7 +64,7 @@ static struct merge *merge_of(struct ky_flow *flow)
 
 /* ---- a round -------------------------------------------------------------------------------- */
 
-static int make_room(struct merge *m, size_t n)
+static int merge_make_room(struct merge *m, size_t n)
 {
 	if (n <= m->cap)
 		return KYMO_OK;
@@ -77,8 +77,8 @@ static int make_room(struct merge *m, size_t n)
 }
 
 /* Add @input's entries up to @last_ns to the @n of the round so far. Returns how many. */
-static size_t collect(struct merge *m, struct ky_input *input, int64_t first_ns, int64_t last_ns,
-		      size_t n)
+static size_t merge_collect(struct merge *m, struct ky_input *input, int64_t first_ns,
+			    int64_t last_ns, size_t n)
 {
 	const struct ky_queue *q = &input->queue;
 	const int64_t *keys = q->keys + q->first;
@@ -108,7 +108,7 @@ static size_t collect_all(struct merge *m, const struct ky_input_limit *limit, u
 
 		if (below && limit->ns == INT64_MIN)
 			continue;
-		taken = collect(m, input, limit->first_ns, limit->ns - below, n);
+		taken = merge_collect(m, input, limit->first_ns, limit->ns - below, n);
 		if (!taken)
 			continue;
 		n += taken;
@@ -138,7 +138,7 @@ static int add_split(struct merge *m, struct ky_window *window, struct ky_event 
 }
 
 /* What of the round an entry of the order stands for. */
-static inline struct ky_event *entry_of(const struct merge *m, uint64_t order)
+static inline struct ky_event *merge_entry_of(const struct merge *m, uint64_t order)
 {
 	uint32_t place = (uint32_t)order;
 
@@ -155,10 +155,10 @@ static int gather(struct merge *m, size_t n)
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < n; i++) {
-		struct ky_event *from = entry_of(m, order[i]);
+		struct ky_event *from = merge_entry_of(m, order[i]);
 
 		if (i + PREFETCH_ENTRIES < rest)
-			__builtin_prefetch(entry_of(m, order[i + PREFETCH_ENTRIES]));
+			__builtin_prefetch(merge_entry_of(m, order[i + PREFETCH_ENTRIES]));
 		if (ky_entry_is_bare(from)) {
 			window->n_events = (size_t)(to - window->events);
 			if (ky_entry_loss(from) && add_split(m, window, from) < 0)
@@ -199,7 +199,7 @@ static int next_round(struct merge *m)
 		n += ky_queue_length(&m->in.live[i]->queue);
 	if (!n)
 		return m->in.n_live ? KYMO_E_AGAIN : 0;
-	if (make_room(m, n) < 0)
+	if (merge_make_room(m, n) < 0)
 		return KYMO_E_MEMORY;
 	limit = ky_inputs_limit(&m->in, SPAN_MAX_NS);
 	if (limit.ns < limit.first_ns)

@@ -183,7 +183,7 @@ struct running_pass {
 	struct kymo_error broken_err;
 };
 
-static int note_loss(struct running_pass *r, const struct ky_batch *batch, size_t number)
+static int parallel_note_loss(struct running_pass *r, const struct ky_batch *batch, size_t number)
 {
 	struct told_loss told = {
 		.loss = *batch->loss,
@@ -203,7 +203,8 @@ static int note_loss(struct running_pass *r, const struct ky_batch *batch, size_
 }
 
 /* A stream was read up to *at_bytes, and now a bit further. */
-static void note_progress(struct running_pass *r, const struct ky_batch *batch, uint64_t *at_bytes)
+static void parallel_note_progress(struct running_pass *r, const struct ky_batch *batch,
+				   uint64_t *at_bytes)
 {
 	uint64_t bytes;
 
@@ -219,7 +220,7 @@ static void note_progress(struct running_pass *r, const struct ky_batch *batch, 
 	*at_bytes = bytes;
 }
 
-static bool is_damage(int code)
+static bool parallel_is_damage(int code)
 {
 	return code == KYMO_E_FORMAT || code == KYMO_E_LIMIT;
 }
@@ -233,7 +234,7 @@ static int break_off(struct running_pass *r, const struct ky_part *part, int cod
 {
 	size_t i = (size_t)(part - r->parts);
 
-	if (code >= 0 || is_damage(code))
+	if (code >= 0 || parallel_is_damage(code))
 		return code;
 	ky_thread_pool_lock(r->pool);
 	if (i < r->broken) {
@@ -245,14 +246,14 @@ static int break_off(struct running_pass *r, const struct ky_part *part, int cod
 	return code;
 }
 
-static bool is_stopped(const struct running_pass *r, const struct ky_part *part)
+static bool parallel_is_stopped(const struct running_pass *r, const struct ky_part *part)
 {
 	return (r->pass->stop && r->pass->stop()) ||
 	       __atomic_load_n(&r->broken, __ATOMIC_RELAXED) < (size_t)(part - r->parts);
 }
 
-static int read_part(struct running_pass *r, struct ky_part *part, uint64_t *n_events,
-		     struct kymo_error *err)
+static int parallel_read_part(struct running_pass *r, struct ky_part *part, uint64_t *n_events,
+			      struct kymo_error *err)
 {
 	const struct ky_pass *pass = r->pass;
 	uint64_t at_bytes = 0;
@@ -261,12 +262,12 @@ static int read_part(struct running_pass *r, struct ky_part *part, uint64_t *n_e
 	int ret;
 
 	while ((ret = ky_flow_next(part->flow, &batch, err)) > 0) {
-		if (is_stopped(r, part))
+		if (parallel_is_stopped(r, part))
 			return ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
 		*n_events += batch.n_events;
-		if (batch.loss && pass->loss && note_loss(r, &batch, n_losses++) < 0)
+		if (batch.loss && pass->loss && parallel_note_loss(r, &batch, n_losses++) < 0)
 			return ky_error_nomem(err);
-		note_progress(r, &batch, &at_bytes);
+		parallel_note_progress(r, &batch, &at_bytes);
 		ret = pass->batch ? pass->batch(pass->batch_data, &batch, err) : KYMO_OK;
 		if (ret < 0)
 			return ret;
@@ -278,7 +279,7 @@ static int pass_part(void *data, size_t i, struct kymo_error *err)
 {
 	struct running_pass *r = data;
 	uint64_t n_events = 0;
-	int ret = read_part(r, &r->parts[i], &n_events, err);
+	int ret = parallel_read_part(r, &r->parts[i], &n_events, err);
 
 	ret = break_off(r, &r->parts[i], ret, err);
 	/* Its memory is needed for the next. */
@@ -301,7 +302,7 @@ static int in_merge_order(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static void tell(struct running_pass *r, const struct ky_parts *parts)
+static void parallel_tell(struct running_pass *r, const struct ky_parts *parts)
 {
 	for (size_t i = 0; i < parts->n; i++)
 		ky_log_keep_tell(&parts->parts[i].log, parts->parts[i].stream->trace->log);
@@ -337,7 +338,7 @@ int ky_pass_run(struct ky_pass *pass, struct ky_thread_pool *pool, const struct 
 		if (err)
 			*err = r.broken_err;
 	}
-	tell(&r, parts);
+	parallel_tell(&r, parts);
 	free(sizes);
 	ky_vec_fini(&r.losses);
 	ky_parts_close(parts);

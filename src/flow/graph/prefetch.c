@@ -90,7 +90,7 @@ static int keep_loss(struct slot *slot, struct kymo_error *err)
 }
 
 /* A merge's events, and what they borrow, stay where they are. */
-static void hold(struct slot *slot)
+static void prefetch_hold(struct slot *slot)
 {
 	slot->window = slot->batch.window;
 	ky_window_hold(slot->window);
@@ -99,7 +99,7 @@ static void hold(struct slot *slot)
 }
 
 /* The batch has come back. */
-static void drop(struct slot *slot)
+static void prefetch_drop(struct slot *slot)
 {
 	if (slot->has_loss)
 		ky_loss_drop(&slot->loss);
@@ -109,26 +109,26 @@ static void drop(struct slot *slot)
 	slot->window = NULL;
 }
 
-static int keep(struct slot *slot, struct kymo_error *err)
+static int prefetch_keep(struct slot *slot, struct kymo_error *err)
 {
 	int ret;
 
 	if (slot->batch.window) {
-		hold(slot);
+		prefetch_hold(slot);
 		return 1;
 	}
 	ret = keep_events(slot, err);
 	return ret > 0 && slot->batch.loss ? keep_loss(slot, err) : ret;
 }
 
-static void fill_slot(struct ahead *a, struct slot *slot)
+static void prefetch_fill_slot(struct ahead *a, struct slot *slot)
 {
 	struct ky_strbuf kept = slot->log.kept;
 
-	drop(slot);
+	prefetch_drop(slot);
 	slot->ret = ky_flow_next(a->input, &slot->batch, &a->err);
 	if (slot->ret > 0)
-		slot->ret = keep(slot, &a->err);
+		slot->ret = prefetch_keep(slot, &a->err);
 	if (!a->log)
 		return;
 	slot->log.kept = a->log->kept;
@@ -144,7 +144,7 @@ static void run_fill(struct ky_task *task)
 	while (n < a->n_wanted && ret > 0) {
 		struct slot *slot = &a->slots[a->next];
 
-		fill_slot(a, slot);
+		prefetch_fill_slot(a, slot);
 		a->next = (a->next + 1) % SLOTS;
 		ret = slot->ret;
 		n++;
@@ -160,7 +160,7 @@ static void run_fill(struct ky_task *task)
 /* ---- the consumer's side ------------------------------------------------------------------------ */
 
 /* Give back what was delivered, see what is there, have more made. */
-static void look(struct ahead *a)
+static void prefetch_look(struct ahead *a)
 {
 	bool start;
 
@@ -182,18 +182,18 @@ static void look(struct ahead *a)
 	ky_thread_pool_add(a->pool, &a->task);
 }
 
-static bool is_idle(void *data)
+static bool prefetch_is_idle(void *data)
 {
 	return !((const struct ahead *)data)->filling;
 }
 
-static void wait_for_more(struct ahead *a)
+static void prefetch_wait_for_more(struct ahead *a)
 {
-	look(a);
+	prefetch_look(a);
 	if (a->n_ready)
 		return;
-	ky_thread_pool_wait(a->pool, is_idle, a);
-	look(a);
+	ky_thread_pool_wait(a->pool, prefetch_is_idle, a);
+	prefetch_look(a);
 }
 
 static int ahead_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
@@ -205,9 +205,9 @@ static int ahead_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 		return 0;
 	/* Now and then, for it costs the lock; the batch that was lent out has come back. */
 	if (a->n_given >= LOOK_SLOTS)
-		look(a);
+		prefetch_look(a);
 	if (!a->n_ready)
-		wait_for_more(a);
+		prefetch_wait_for_more(a);
 	slot = &a->slots[a->first];
 	a->first = (a->first + 1) % SLOTS;
 	a->n_ready--;
@@ -226,9 +226,9 @@ static int ahead_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_
 
 static void reset(struct ahead *a)
 {
-	ky_thread_pool_wait(a->pool, is_idle, a);
+	ky_thread_pool_wait(a->pool, prefetch_is_idle, a);
 	for (size_t i = 0; i < SLOTS; i++)
-		drop(&a->slots[i]);
+		prefetch_drop(&a->slots[i]);
 	a->first = a->next = 0;
 	a->n_ready = a->n_filled = 0;
 	a->n_free = SLOTS;
@@ -249,7 +249,7 @@ static int ahead_broken(struct ky_flow *flow, size_t i, int64_t *ns, struct kymo
 {
 	struct ahead *a = ahead_of(flow);
 
-	ky_thread_pool_wait(a->pool, is_idle, a);
+	ky_thread_pool_wait(a->pool, prefetch_is_idle, a);
 	return ky_flow_broken(a->input, i, ns, err);
 }
 
@@ -305,7 +305,7 @@ int ky_prefetch_open(struct ky_thread_pool *pool, struct ky_flow *input, struct 
 
 void ky_prefetch_start(struct ky_flow *flow)
 {
-	look(ahead_of(flow));
+	prefetch_look(ahead_of(flow));
 }
 
 struct ky_log_keep *ky_prefetch_log_new(void)

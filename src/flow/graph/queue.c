@@ -50,7 +50,7 @@ void ky_queue_fini(struct ky_queue *q, struct ky_windows *windows)
 /* ---- filling --------------------------------------------------------------------------------- */
 
 /* Room for @cap entries, those that wait come first; much more only as long as these need it. */
-static int make_room(struct ky_queue *q, size_t cap)
+static int queue_make_room(struct ky_queue *q, size_t cap)
 {
 	struct ky_event *entries = q->entries;
 	int64_t *keys = q->keys;
@@ -82,8 +82,8 @@ static int make_room(struct ky_queue *q, size_t cap)
 }
 
 /* The copy that the next entries point at becomes one of @packet. */
-static int begin_packet(struct ky_queue *q, struct ky_windows *windows,
-			const struct ky_packet *packet)
+static int queue_begin_packet(struct ky_queue *q, struct ky_windows *windows,
+			      const struct ky_packet *packet)
 {
 	struct ky_window_packet *copy = ky_windows_packet(windows, packet);
 
@@ -109,7 +109,7 @@ static int add_loss(struct ky_queue *q, struct ky_windows *windows, const struct
 	struct ky_event *entry = &q->entries[q->end];
 	struct ky_loss *loss;
 
-	if (!q->newest && begin_packet(q, windows, &none) < 0)
+	if (!q->newest && queue_begin_packet(q, windows, &none) < 0)
 		return KYMO_E_MEMORY;
 	loss = malloc(sizeof(*loss));
 	if (!loss)
@@ -136,7 +136,7 @@ static int add_floor(struct ky_queue *q, struct ky_windows *windows, int64_t ns)
 {
 	static const struct ky_packet none;
 
-	if (!q->newest && begin_packet(q, windows, &none) < 0)
+	if (!q->newest && queue_begin_packet(q, windows, &none) < 0)
 		return KYMO_E_MEMORY;
 	q->entries[q->end] = (struct ky_event){.ns = ns};
 	q->newest->n_left++;
@@ -145,7 +145,7 @@ static int add_floor(struct ky_queue *q, struct ky_windows *windows, int64_t ns)
 }
 
 /* The place of the next entry is where the events were put: they go one further. */
-static void make_way(struct ky_queue *q)
+static void queue_make_way(struct ky_queue *q)
 {
 	if (!q->rest.n_events || q->rest.events != q->entries + q->end)
 		return;
@@ -154,7 +154,7 @@ static void make_way(struct ky_queue *q)
 }
 
 /* Copies what fits of q->rest, unless it already is where it shall be. */
-static int add_events(struct ky_queue *q, struct ky_windows *windows)
+static int queue_add_events(struct ky_queue *q, struct ky_windows *windows)
 {
 	struct ky_event *to = q->entries + q->end;
 	size_t room = q->cap + 2 - q->end;
@@ -163,7 +163,7 @@ static int add_events(struct ky_queue *q, struct ky_windows *windows)
 	int64_t latest_ns = q->end_ns;
 
 	if (!q->newest || q->newest->packet.data != packet->data) {
-		if (begin_packet(q, windows, packet) < 0)
+		if (queue_begin_packet(q, windows, packet) < 0)
 			return KYMO_E_MEMORY;
 	}
 	if (to != q->rest.events)
@@ -186,18 +186,18 @@ static int add_events(struct ky_queue *q, struct ky_windows *windows)
 static int add_rest(struct ky_queue *q, struct ky_windows *windows)
 {
 	if (q->rest.loss) {
-		make_way(q);
+		queue_make_way(q);
 		if (add_loss(q, windows, &q->rest) < 0)
 			return KYMO_E_MEMORY;
 		q->rest.loss = NULL;
 	}
 	if (q->rest.has_floor && q->rest.floor_ns > q->end_ns) {
-		make_way(q);
+		queue_make_way(q);
 		if (add_floor(q, windows, q->rest.floor_ns) < 0)
 			return KYMO_E_MEMORY;
 	}
 	q->rest.has_floor = false;
-	if (q->rest.n_events && add_events(q, windows) < 0)
+	if (q->rest.n_events && queue_add_events(q, windows) < 0)
 		return KYMO_E_MEMORY;
 	if (!q->rest.n_events && q->rest.has_next && q->rest.next_ns > q->next_ns)
 		q->next_ns = q->rest.next_ns;
@@ -229,7 +229,7 @@ int ky_queue_fill(struct ky_queue *q, struct ky_windows *windows, size_t cap, in
 {
 	unsigned int n_pulls;
 
-	if (make_room(q, cap) < 0)
+	if (queue_make_room(q, cap) < 0)
 		return KYMO_E_MEMORY;
 	/* Events that are hard to find are not looked for before they are needed. */
 	n_pulls = q->stream ? PULLS_MAX : 1;
@@ -248,7 +248,7 @@ int ky_queue_fill(struct ky_queue *q, struct ky_windows *windows, size_t cap, in
 
 int ky_queue_narrow(struct ky_queue *q, size_t cap)
 {
-	return ky_queue_length(q) <= cap ? make_room(q, cap) : KYMO_OK;
+	return ky_queue_length(q) <= cap ? queue_make_room(q, cap) : KYMO_OK;
 }
 
 void ky_queue_prefetch(const struct ky_queue *q)

@@ -22,7 +22,7 @@ static void insertion_sort(uint64_t *entries, size_t n)
 	}
 }
 
-static inline uint32_t digit(uint64_t entry, unsigned int pass, unsigned int bits)
+static inline uint32_t radix_sort_digit(uint64_t entry, unsigned int pass, unsigned int bits)
 {
 	return (uint32_t)(entry >> (32 + pass * bits)) & ((1u << bits) - 1);
 }
@@ -44,7 +44,7 @@ uint64_t *ky_radix_sort(uint64_t *entries, uint64_t *scratch, size_t n, uint32_t
 		memset(counts[pass], 0, sizeof(counts[0][0]) << bits);
 	for (size_t i = 0; i < n; i++) {
 		for (unsigned int pass = 0; pass < n_passes; pass++)
-			counts[pass][digit(entries[i], pass, bits)]++;
+			counts[pass][radix_sort_digit(entries[i], pass, bits)]++;
 	}
 	for (unsigned int pass = 0; pass < n_passes; pass++) {
 		sum = 0;
@@ -55,7 +55,8 @@ uint64_t *ky_radix_sort(uint64_t *entries, uint64_t *scratch, size_t n, uint32_t
 			sum += count;
 		}
 		for (size_t i = 0; i < n; i++)
-			scratch[counts[pass][digit(entries[i], pass, bits)]++] = entries[i];
+			scratch[counts[pass][radix_sort_digit(entries[i], pass, bits)]++] =
+				entries[i];
 		swap = entries;
 		entries = scratch;
 		scratch = swap;

@@ -22,7 +22,7 @@ struct graph {
 	bool asked; /* for a batch; warnings of batches that were only prefetched do not count */
 };
 
-static void tell_warnings(struct graph *g)
+static void select_graph_tell_warnings(struct graph *g)
 {
 	for (size_t i = 0; g->warnings && i < g->tables.picked.len; i++)
 		ky_log_keep_tell(&g->warnings[i], g->tables.picked.data[i]->trace->log);
@@ -34,7 +34,7 @@ void ky_flow_selected_tell(struct ky_flow *flow)
 
 	/* Else streams may be read ahead at this moment. */
 	if (g->whole)
-		tell_warnings(g);
+		select_graph_tell_warnings(g);
 }
 
 static int graph_next(struct ky_flow *flow, struct ky_batch *batch, struct kymo_error *err)
@@ -51,7 +51,7 @@ static void graph_close(struct ky_flow *flow)
 
 	ky_flow_close(g->base.input);
 	if (g->asked)
-		tell_warnings(g);
+		select_graph_tell_warnings(g);
 	for (size_t i = 0; g->warnings && i < g->tables.picked.len; i++)
 		ky_log_keep_fini(&g->warnings[i]);
 	free(g->warnings);

@@ -101,8 +101,8 @@ void ky_parts_close(struct ky_parts *parts)
 	free(owned);
 }
 
-static int open_part(struct owned_parts *owned, const struct ky_trace_set *set,
-		     const struct ky_selection *selection, struct kymo_error *err)
+static int select_parts_open_part(struct owned_parts *owned, const struct ky_trace_set *set,
+				  const struct ky_selection *selection, struct kymo_error *err)
 {
 	size_t i = owned->parts.n++;
 	struct ky_part *part = &owned->parts.parts[i];
@@ -125,7 +125,7 @@ static int open_parts(struct owned_parts *owned, const struct ky_trace_set *set,
 	if (!owned->parts.parts)
 		ret = ky_error_nomem(err);
 	while (ret == KYMO_OK && owned->parts.n < picked->len)
-		ret = open_part(owned, set, selection, err);
+		ret = select_parts_open_part(owned, set, selection, err);
 	return ret;
 }
 

@@ -61,8 +61,8 @@ static int build_wanted(struct ky_selected *s, const struct ky_trace_set *set,
 }
 
 /* A wildcard that matches nothing is a mistake, not a selection of nothing. */
-static int check_events(const struct ky_trace_set *set, const struct ky_selection *selection,
-			struct kymo_error *err)
+static int select_check_events(const struct ky_trace_set *set, const struct ky_selection *selection,
+			       struct kymo_error *err)
 {
 	for (size_t i = 0; i < selection->n_events; i++) {
 		const char *glob = selection->events[i] + (selection->events[i][0] == '!');
@@ -140,7 +140,7 @@ static int pick_streams(struct ky_selected *s, const struct ky_trace_set *set,
 int ky_selected_init(struct ky_selected *s, const struct ky_trace_set *set,
 		     const struct ky_selection *selection, struct kymo_error *err)
 {
-	int ret = check_events(set, selection, err);
+	int ret = select_check_events(set, selection, err);
 
 	s->n_traces = set->traces.len;
 	s->end_ns = selection->end_ns;
@@ -163,7 +163,7 @@ void ky_selected_fini(struct ky_selected *s)
 
 /* ---- one stream --------------------------------------------------------------------------------- */
 
-static size_t trace_number(const struct ky_trace_set *set, const struct ky_trace *trace)
+static size_t select_trace_number(const struct ky_trace_set *set, const struct ky_trace *trace)
 {
 	size_t i = 0;
 
@@ -177,7 +177,7 @@ int ky_selected_stream(const struct ky_selected *s, const struct ky_trace_set *s
 		       struct ky_flow **bottom, struct kymo_error *err)
 {
 	const struct ky_stream *stream = s->picked.data[i];
-	size_t trace = trace_number(set, stream->trace);
+	size_t trace = select_trace_number(set, stream->trace);
 	struct ky_flow *source;
 	int ret = ky_source_open(stream, &source, err);
 

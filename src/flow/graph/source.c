@@ -64,7 +64,7 @@ static void warn_foreign(struct source *s)
 }
 
 /* All of it: other streams may have their turn after this one. */
-static void give_back(const struct source *s)
+static void source_give_back(const struct source *s)
 {
 	uint64_t end = s->walk.next_bytes;
 
@@ -108,7 +108,7 @@ int ky_source_enter(struct source *s, bool *lost, struct kymo_error *err)
 }
 
 /* 1: in a new packet; 0: the stream's end, or the limit. */
-static int next_packet(struct source *s, struct ky_batch *batch, struct kymo_error *err)
+static int source_next_packet(struct source *s, struct ky_batch *batch, struct kymo_error *err)
 {
 	bool lost;
 	int ret = ky_source_enter(s, &lost, err);
@@ -156,14 +156,14 @@ static struct ky_event *place(struct source *s, int *max)
 }
 
 /* The current packet has nothing more that is wanted. @ret: of the decoder. */
-static int leave_packet(struct source *s, int ret, struct kymo_error *err)
+static int source_leave_packet(struct source *s, int ret, struct kymo_error *err)
 {
 	s->in_packet = false;
 	return ret < 0 ? ky_walk_error(&s->walk, err) : ky_walk_leave(&s->walk, err);
 }
 
 /* After a seek: go over what lies before, in the current packet. 1: the rest is wanted; 0 or negative. */
-static int reach(struct source *s, struct ky_batch *batch, struct kymo_error *err)
+static int source_reach(struct source *s, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct ky_decoder *decoder = s->walk.decoder;
 	int64_t ns;
@@ -177,15 +177,15 @@ static int reach(struct source *s, struct ky_batch *batch, struct kymo_error *er
 	ret = ky_decoder_skip(decoder, err);
 	s->seeking = ret < 0 || !ky_decoder_at_limit(decoder, &ns);
 	ky_decoder_limit(decoder, s->limit_ns);
-	return s->seeking ? leave_packet(s, ret, err) : 1;
+	return s->seeking ? source_leave_packet(s, ret, err) : 1;
 }
 
 /*
  * Events of the current packet, up to s->until_ns, but one at least. As
  * ky_decoder_next().
  */
-static int decode(struct source *s, struct ky_batch *batch, struct ky_event *events, int max,
-		  struct kymo_error *err)
+static int source_decode(struct source *s, struct ky_batch *batch, struct ky_event *events, int max,
+			 struct kymo_error *err)
 {
 	struct ky_decoder *decoder = s->walk.decoder;
 	int n;
@@ -226,13 +226,13 @@ void ky_source_resume(struct ky_flow *source, uint64_t packet_bytes, uint64_t en
 }
 
 /* From the current packet, or the next one: 1, 0 (nothing yet, or the end: s->ended), negative. */
-static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_error *err)
+static int source_read_packet(struct source *s, struct ky_batch *batch, struct kymo_error *err)
 {
 	struct ky_event *events;
 	int n, max, ret;
 
 	if (!s->in_packet) {
-		ret = next_packet(s, batch, err);
+		ret = source_next_packet(s, batch, err);
 		if (ret == KYMO_E_AGAIN)
 			return ret;
 		if (ret <= 0) {
@@ -241,14 +241,14 @@ static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_err
 		}
 	}
 	if (s->seeking) {
-		ret = reach(s, batch, err);
+		ret = source_reach(s, batch, err);
 		if (ret <= 0)
 			return ret;
 	}
 	events = place(s, &max);
 	if (!events)
 		return ky_error_nomem(err);
-	n = decode(s, batch, events, max, err);
+	n = source_decode(s, batch, events, max, err);
 	if (n > 0 && s->resuming) {
 		n = left_after(s, &events, n);
 		if (!n)
@@ -267,7 +267,7 @@ static int read_packet(struct source *s, struct ky_batch *batch, struct kymo_err
 	s->at_limit = !n && ky_decoder_at_limit(s->walk.decoder, &s->beyond_ns);
 	if (s->at_limit)
 		return batch->loss != NULL;
-	ret = leave_packet(s, n, err);
+	ret = source_leave_packet(s, n, err);
 	return ret < 0 ? ret : batch->loss != NULL;
 }
 
@@ -300,7 +300,7 @@ static int read_batch(struct source *s, struct ky_batch *batch, struct kymo_erro
 
 	*batch = (struct ky_batch){.stream = s->stream};
 	do
-		ret = read_packet(s, batch, err);
+		ret = source_read_packet(s, batch, err);
 	while (!ret && !s->ended && !s->at_limit);
 	if (ret < 0 && recover(s, err, batch))
 		return 1;
@@ -354,7 +354,7 @@ static void source_close(struct ky_flow *flow)
 {
 	struct source *s = ky_source_of(flow);
 
-	give_back(s);
+	source_give_back(s);
 	ky_walk_fini(&s->walk);
 	ky_vec_fini(&s->packets);
 	free(s->events);
@@ -404,7 +404,7 @@ void ky_source_log(struct ky_flow *source, const struct ky_log *log)
 	ky_source_of(source)->log = log;
 }
 
-static uint64_t share_of(uint64_t total, size_t n, uint64_t min, uint64_t max)
+static uint64_t source_share_of(uint64_t total, size_t n, uint64_t min, uint64_t max)
 {
 	uint64_t share = total / (n ? n : 1);
 
@@ -415,6 +415,6 @@ void ky_source_share(struct ky_flow *source, size_t n)
 {
 	struct source *s = ky_source_of(source);
 
-	s->batch_events = (int)share_of(BATCHES_EVENTS, n, BATCH_EVENTS_MIN, BATCH_EVENTS);
-	s->release_bytes = share_of(RELEASES_BYTES, n, RELEASE_BYTES_MIN, RELEASE_BYTES);
+	s->batch_events = (int)source_share_of(BATCHES_EVENTS, n, BATCH_EVENTS_MIN, BATCH_EVENTS);
+	s->release_bytes = source_share_of(RELEASES_BYTES, n, RELEASE_BYTES_MIN, RELEASE_BYTES);
 }

@@ -12,7 +12,7 @@
 /* Packets that were counted are given back in steps of so many bytes. */
 #define RELEASE_BYTES ((uint64_t)4 << 20)
 
-static uint64_t release(const struct ky_stream *stream, uint64_t from, uint64_t upto)
+static uint64_t summary_release(const struct ky_stream *stream, uint64_t from, uint64_t upto)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
@@ -69,8 +69,8 @@ static int keep_damage(struct ky_stream_summary *summary, const struct kymo_erro
 	return KYMO_E_MEMORY;
 }
 
-static int count_packets(struct ky_walk *walk, struct ky_stream_summary *summary, uint64_t *counts,
-			 bool (*stop)(void), struct kymo_error *err)
+static int summary_count_packets(struct ky_walk *walk, struct ky_stream_summary *summary,
+				 uint64_t *counts, bool (*stop)(void), struct kymo_error *err)
 {
 	struct ky_loss_tracker tracker;
 	uint64_t released = 0, skipped;
@@ -89,7 +89,7 @@ static int count_packets(struct ky_walk *walk, struct ky_stream_summary *summary
 				return ky_error_nomem(err);
 		}
 		/* Not ->next_bytes: a cut packet ends where the file ends. */
-		released = release(summary->stream, released, walk->at_bytes);
+		released = summary_release(summary->stream, released, walk->at_bytes);
 	}
 	return ret;
 }
@@ -120,7 +120,7 @@ int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary
 		return ret;
 	for (size_t i = 0; i < trace->events.len; i++)
 		before += counts[i];
-	ret = count_packets(&walk, summary, counts, stop, err);
+	ret = summary_count_packets(&walk, summary, counts, stop, err);
 	for (size_t i = 0; i < trace->events.len; i++)
 		after += counts[i];
 	summary->events = after - before;

@@ -33,7 +33,7 @@ static void reclaim(struct ky_windows *w)
 		w->current = NULL;
 }
 
-static int make_room(struct ky_window *window, size_t n)
+static int window_make_room(struct ky_window *window, size_t n)
 {
 	if (n <= window->cap)
 		return KYMO_OK;
@@ -55,7 +55,7 @@ int ky_windows_next(struct ky_windows *w, size_t n)
 	if (!window)
 		return KYMO_E_MEMORY;
 	w->spare = window;
-	if (make_room(window, n) < 0)
+	if (window_make_room(window, n) < 0)
 		return KYMO_E_MEMORY;
 	w->spare = window->next;
 	window->next = NULL;

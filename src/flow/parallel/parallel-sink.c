@@ -73,7 +73,7 @@ static int format_shares(struct piece *piece)
 	return ret;
 }
 
-static void fail(struct parallel *p, int code, const struct kymo_error *err)
+static void parallel_sink_fail(struct parallel *p, int code, const struct kymo_error *err)
 {
 	if (p->code == KYMO_OK) {
 		p->code = code;
@@ -82,7 +82,7 @@ static void fail(struct parallel *p, int code, const struct kymo_error *err)
 }
 
 /* Write the oldest piece, which is done. Under the lock, but not while it writes. */
-static void write_piece(struct parallel *p, struct piece *piece)
+static void parallel_sink_write_piece(struct parallel *p, struct piece *piece)
 {
 	struct kymo_error err = {.code = KYMO_OK};
 	int ret = KYMO_OK;
@@ -93,9 +93,9 @@ static void write_piece(struct parallel *p, struct piece *piece)
 		ky_thread_pool_lock(p->pool);
 	}
 	if (ret < 0)
-		fail(p, ret, &err);
+		parallel_sink_fail(p, ret, &err);
 	if (piece->code < 0)
-		fail(p, piece->code, &piece->err);
+		parallel_sink_fail(p, piece->code, &piece->err);
 	piece->state = PIECE_FREE;
 	p->writing = (p->writing + 1) % p->n_pieces;
 	ky_thread_pool_tell(p->pool);
@@ -119,7 +119,7 @@ static void run_piece(struct ky_task *task)
 	if (!p->has_writer) {
 		p->has_writer = true;
 		while (p->pieces[p->writing].state == PIECE_DONE)
-			write_piece(p, &p->pieces[p->writing]);
+			parallel_sink_write_piece(p, &p->pieces[p->writing]);
 		p->has_writer = false;
 	}
 	ky_thread_pool_unlock(p->pool);
@@ -143,7 +143,7 @@ static bool all_written(void *data)
 	       !p->has_writer;
 }
 
-static int result(struct parallel *p, struct kymo_error *err)
+static int parallel_sink_result(struct parallel *p, struct kymo_error *err)
 {
 	int code;
 
@@ -165,7 +165,7 @@ static void drop_shares(struct piece *piece)
 }
 
 /* The piece to fill, empty. */
-static struct piece *next_piece(struct parallel *p)
+static struct piece *parallel_sink_next_piece(struct parallel *p)
 {
 	struct piece *piece = &p->pieces[p->filling];
 
@@ -239,7 +239,7 @@ static int parallel_flush(struct ky_sink *sink, struct kymo_error *err)
 	if (p->ready_to_fill && p->pieces[p->filling].n_events)
 		send_piece(p);
 	ky_thread_pool_wait(p->pool, all_written, p);
-	return result(p, err);
+	return parallel_sink_result(p, err);
 }
 
 static int parallel_batch(struct ky_sink *sink, const struct ky_batch *batch,
@@ -252,7 +252,7 @@ static int parallel_batch(struct ky_sink *sink, const struct ky_batch *batch,
 	int ret;
 
 	while (rest.n_events) {
-		piece = next_piece(p);
+		piece = parallel_sink_next_piece(p);
 		n = add_share(p, piece, &rest);
 		if (n < 0)
 			return ky_error_nomem(err);
@@ -261,7 +261,7 @@ static int parallel_batch(struct ky_sink *sink, const struct ky_batch *batch,
 		if (!is_full(piece))
 			continue;
 		send_piece(p);
-		ret = result(p, err);
+		ret = parallel_sink_result(p, err);
 		if (ret < 0)
 			return ret;
 	}
@@ -276,7 +276,7 @@ static void parallel_free(struct ky_sink *sink)
 
 	/* What is still to come is not wanted. */
 	ky_thread_pool_lock(p->pool);
-	fail(p, KYMO_E_INTERRUPTED, &none);
+	parallel_sink_fail(p, KYMO_E_INTERRUPTED, &none);
 	ky_thread_pool_unlock(p->pool);
 	ky_thread_pool_wait(p->pool, all_written, p);
 	for (size_t i = 0; i < p->n_pieces; i++) {

@@ -11,7 +11,7 @@
 #define STREAM_EVENTS 64
 
 /* Move the sources to @ns. The earliest entry from there on; INT64_MAX: none exists. */
-static int64_t go_to(struct ky_cutter *c, int64_t ns)
+static int64_t slice_cut_go_to(struct ky_cutter *c, int64_t ns)
 {
 	int64_t first_ns = INT64_MAX, here_ns;
 
@@ -23,7 +23,7 @@ static int64_t go_to(struct ky_cutter *c, int64_t ns)
 	return first_ns;
 }
 
-static bool all_ended(const struct ky_cutter *c)
+static bool slice_cut_all_ended(const struct ky_cutter *c)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		if (!ky_source_ended(c->at[i]))
@@ -41,8 +41,8 @@ static uint64_t position(const struct ky_cutter *c, struct ky_flow *const *sourc
 	return bytes;
 }
 
-static void stand_at(const struct ky_cutter *c, struct ky_flow **sources,
-		     struct ky_flow *const *from)
+static void slice_cut_stand_at(const struct ky_cutter *c, struct ky_flow **sources,
+			       struct ky_flow *const *from)
 {
 	for (size_t i = 0; i < c->n; i++)
 		ky_source_assume(sources[i], from[i]);
@@ -72,7 +72,7 @@ int ky_cutter_init(struct ky_cutter *c, const struct ky_copy *copy,
 }
 
 /* How far the next slice goes when one of @step_ns has so many times what is wanted. */
-static uint64_t next_step(uint64_t step_ns, double times)
+static uint64_t slice_cut_next_step(uint64_t step_ns, double times)
 {
 	double factor = times > 0 ? 1 / times : STEP_FACTOR, next;
 
@@ -95,11 +95,11 @@ static int64_t cut_at(const struct ky_cutter *c)
 }
 
 /* Of a first slice it is not known yet where it begins. The cutter's own sources find out. */
-static void find_begin(struct ky_cutter *c, const struct ky_copy *copy)
+static void slice_cut_find_begin(struct ky_cutter *c, const struct ky_copy *copy)
 {
 	c->first = false;
-	c->from_ns = go_to(c, c->from_ns == INT64_MIN ? INT64_MIN + 1 : c->from_ns);
-	stand_at(c, c->sources, copy->sources);
+	c->from_ns = slice_cut_go_to(c, c->from_ns == INT64_MIN ? INT64_MIN + 1 : c->from_ns);
+	slice_cut_stand_at(c, c->sources, copy->sources);
 }
 
 static void set_limits(const struct ky_cutter *c, const struct ky_copy *copy, int64_t ns)
@@ -124,7 +124,7 @@ static bool cut_decoding(struct ky_cutter *c, const struct ky_copy *copy, int64_
 		return false;
 	by_events = (double)n / (double)wanted;
 	by_bytes = (double)(position(c, copy->sources) - begin) / (double)bytes;
-	c->step_ns = next_step(c->step_ns, by_events > by_bytes ? by_events : by_bytes);
+	c->step_ns = slice_cut_next_step(c->step_ns, by_events > by_bytes ? by_events : by_bytes);
 	c->at = copy->sources;
 	*next_ns = INT64_MAX;
 	for (size_t i = 0; i < c->n; i++) {
@@ -145,12 +145,12 @@ static int64_t cut_skimming(struct ky_cutter *c, const struct ky_copy *copy, uin
 	for (int tries = 0;; tries++) {
 		step_ns = c->step_ns;
 		ns = cut_at(c);
-		*next_ns = go_to(c, ns);
+		*next_ns = slice_cut_go_to(c, ns);
 		times = (double)(position(c, c->sources) - begin) / (double)bytes;
-		c->step_ns = next_step(step_ns, times);
+		c->step_ns = slice_cut_next_step(step_ns, times);
 		if (times <= OVERSHOOT || step_ns == 1 || tries == TRIES)
 			break;
-		stand_at(c, c->sources, copy->sources);
+		slice_cut_stand_at(c, c->sources, copy->sources);
 	}
 	return ns;
 }
@@ -164,15 +164,15 @@ static int64_t cut_slice(struct ky_cutter *c, const struct ky_copy *copy, uint64
 	if (c->decode) {
 		/* What must be given up needs a place to begin anew. */
 		if (c->at == copy->sources) {
-			stand_at(c, c->sources, c->at);
+			slice_cut_stand_at(c, c->sources, c->at);
 			c->at = c->sources;
 		}
 		if (cut_decoding(c, copy, ns, bytes, next_ns))
 			return ns;
-		stand_at(c, copy->sources, c->at);
+		slice_cut_stand_at(c, copy->sources, c->at);
 	}
 	if (c->at != c->sources)
-		stand_at(c, c->sources, c->at);
+		slice_cut_stand_at(c, c->sources, c->at);
 	c->at = c->sources;
 	ns = cut_skimming(c, copy, bytes, next_ns);
 	set_limits(c, copy, ns);
@@ -186,12 +186,12 @@ uint64_t ky_cutter_next(struct ky_cutter *c, const struct ky_copy *copy, uint64_
 	uint64_t begin;
 	int64_t ns, next_ns;
 
-	stand_at(c, copy->sources, c->at);
+	slice_cut_stand_at(c, copy->sources, c->at);
 	begin = position(c, copy->sources);
 	if (c->first)
-		find_begin(c, copy);
+		slice_cut_find_begin(c, copy);
 	ns = cut_slice(c, copy, bytes, &next_ns);
-	c->ended = all_ended(c) || (c->end_ns != INT64_MAX && ns > c->end_ns);
+	c->ended = slice_cut_all_ended(c) || (c->end_ns != INT64_MAX && ns > c->end_ns);
 	c->from_ns = next_ns;
 	for (size_t i = 0; i < c->n; i++)
 		ends[i] = ky_source_place(c->at[i]);
@@ -201,9 +201,9 @@ uint64_t ky_cutter_next(struct ky_cutter *c, const struct ky_copy *copy, uint64_
 void ky_cutter_correct(struct ky_cutter *c, const struct ky_copy *copy)
 {
 	c->careful = true;
-	stand_at(c, c->sources, copy->sources);
+	slice_cut_stand_at(c, c->sources, copy->sources);
 	c->at = c->sources;
-	c->ended = all_ended(c);
+	c->ended = slice_cut_all_ended(c);
 	c->first = true;
 	c->from_ns = INT64_MIN;
 }

@@ -11,7 +11,7 @@
 #define LOOK_BYTES  ((size_t)128 << 10)
 
 /* What of @rest goes into the sink at once. */
-static struct ky_batch share_of(struct ky_batch *rest)
+static struct ky_batch slice_format_share_of(struct ky_batch *rest)
 {
 	struct ky_batch share = *rest;
 	uint64_t bytes = 0;
@@ -35,7 +35,7 @@ static int format_rest(struct slice *slice)
 
 	if (slice->rest.loss && ky_slice_lines_loss(&slice->workspace->lines, slice->rest.loss) < 0)
 		return ky_error_nomem(&slice->err);
-	share = share_of(&slice->rest);
+	share = slice_format_share_of(&slice->rest);
 	return share.n_events ? ky_sink_batch(slice->workspace->lines.sink, &share, &slice->err)
 			      : KYMO_OK;
 }
@@ -53,7 +53,7 @@ static void compare_ends(struct slice *slice)
 		slice->wrong = false;
 }
 
-static void fail(struct run *run, int code, const struct kymo_error *err)
+static void slice_format_fail(struct run *run, int code, const struct kymo_error *err)
 {
 	if (run->code == KYMO_OK) {
 		run->code = code;
@@ -68,10 +68,10 @@ void ky_slice_leave_workspace(struct slice *slice)
 }
 
 /* How @slice, which was written as far as it was formatted, ended. Under the lock. */
-static void note_end(struct run *run, struct slice *slice)
+static void slice_format_note_end(struct run *run, struct slice *slice)
 {
 	if (slice->sink_code < 0)
-		fail(run, slice->sink_code, &slice->err);
+		slice_format_fail(run, slice->sink_code, &slice->err);
 	if (!slice->finished) {
 		slice->state = SLICE_PART;
 		return;
@@ -90,7 +90,7 @@ static void note_end(struct run *run, struct slice *slice)
 }
 
 /* Write what there is of the oldest slice. Under the lock, but not while it writes. */
-static void write_lines(struct run *run, struct slice *slice)
+static void slice_format_write_lines(struct run *run, struct slice *slice)
 {
 	struct kymo_error err = {.code = KYMO_OK};
 	uint64_t done_bytes = run->done_bytes;
@@ -105,7 +105,7 @@ static void write_lines(struct run *run, struct slice *slice)
 	ky_thread_pool_lock(run->how->pool);
 	run->lines_bytes = run->writer.n_bytes;
 	if (ret < 0)
-		fail(run, ret, &err);
+		slice_format_fail(run, ret, &err);
 }
 
 /* @slice was formatted as far as it could be: write it when its turn has come, and those behind it. */
@@ -118,8 +118,8 @@ static void hand_in(struct run *run, struct slice *slice)
 		while (!run->wrong && run->slices[run->writing].state == SLICE_DONE) {
 			struct slice *oldest = &run->slices[run->writing];
 
-			write_lines(run, oldest);
-			note_end(run, oldest);
+			slice_format_write_lines(run, oldest);
+			slice_format_note_end(run, oldest);
 			ky_thread_pool_tell(run->how->pool);
 		}
 		run->has_writer = false;
@@ -137,7 +137,7 @@ static bool may_go_on(struct run *run, struct slice *slice)
 		run->code = ky_error_set(&run->err, KYMO_E_INTERRUPTED, "interrupted");
 	if (!run->wrong && !run->has_writer && slice == &run->slices[run->writing]) {
 		run->has_writer = true;
-		write_lines(run, slice);
+		slice_format_write_lines(run, slice);
 		run->has_writer = false;
 	}
 	go_on = run->code == KYMO_OK && !run->wrong &&

@@ -36,7 +36,7 @@ static void keep_warning(void *data, enum ky_log_level level, const char *text)
 		free(warning.text);
 }
 
-static void forget(struct ky_slice_lines *lines)
+static void slice_write_forget(struct ky_slice_lines *lines)
 {
 	ky_vec_foreach(&lines->marks, mark) {
 		ky_loss_drop(mark->loss);
@@ -67,7 +67,7 @@ int ky_slice_lines_init(struct ky_slice_lines *lines, struct ky_sink *sink,
 
 void ky_slice_lines_fini(struct ky_slice_lines *lines)
 {
-	forget(lines);
+	slice_write_forget(lines);
 	ky_vec_fini(&lines->marks);
 	ky_vec_fini(&lines->warnings);
 	ky_sink_free(lines->sink);
@@ -76,7 +76,7 @@ void ky_slice_lines_fini(struct ky_slice_lines *lines)
 
 void ky_slice_lines_begin(struct ky_slice_lines *lines)
 {
-	forget(lines);
+	slice_write_forget(lines);
 	lines->sink->ops->begin(lines->sink);
 }
 
@@ -116,24 +116,25 @@ void ky_slice_writer_fini(struct ky_slice_writer *writer)
 	free(writer->told);
 }
 
-static int write_bytes(struct ky_slice_writer *w, const char *data, size_t len,
-		       struct kymo_error *err)
+static int slice_write_bytes(struct ky_slice_writer *w, const char *data, size_t len,
+			     struct kymo_error *err)
 {
 	int ret = ky_write_all(w->how->fd, data, len);
 
 	return ret < 0 ? ky_error_errno(err, -ret, "cannot write the text") : KYMO_OK;
 }
 
-static int flush(struct ky_slice_writer *w, struct kymo_error *err)
+static int slice_write_flush(struct ky_slice_writer *w, struct kymo_error *err)
 {
-	int ret = write_bytes(w, ky_strbuf_text(&w->pending), w->pending.len, err);
+	int ret = slice_write_bytes(w, ky_strbuf_text(&w->pending), w->pending.len, err);
 
 	ky_strbuf_clear(&w->pending);
 	return ret;
 }
 
 /* Add to what is to be written; much is written at once. */
-static int put(struct ky_slice_writer *w, const char *data, size_t len, struct kymo_error *err)
+static int slice_write_put(struct ky_slice_writer *w, const char *data, size_t len,
+			   struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -143,8 +144,8 @@ static int put(struct ky_slice_writer *w, const char *data, size_t len, struct k
 		return ky_strbuf_failed(&w->pending) ? ky_error_nomem(err) : KYMO_OK;
 	}
 	if (w->pending.len)
-		ret = flush(w, err);
-	return ret == KYMO_OK ? write_bytes(w, data, len, err) : ret;
+		ret = slice_write_flush(w, err);
+	return ret == KYMO_OK ? slice_write_bytes(w, data, len, err) : ret;
 }
 
 /* Bytes @from to @to of @held, with what belongs in between. */
@@ -155,12 +156,13 @@ static int put_held(struct ky_slice_writer *w, const struct ky_sink_held *held, 
 	int ret = KYMO_OK;
 
 	if (joint) {
-		ret = put(w, held->data + from, held->joint_at - from, err);
+		ret = slice_write_put(w, held->data + from, held->joint_at - from, err);
 		if (ret == KYMO_OK)
-			ret = put(w, held->joint, held->joint_len, err);
+			ret = slice_write_put(w, held->joint, held->joint_len, err);
 		from = held->joint_at;
 	}
-	return ret == KYMO_OK && from < to ? put(w, held->data + from, to - from, err) : ret;
+	return ret == KYMO_OK && from < to ? slice_write_put(w, held->data + from, to - from, err)
+					   : ret;
 }
 
 /* Each stream is warned of once. */
@@ -176,7 +178,7 @@ static void keep_warnings(struct ky_slice_writer *w, const struct ky_slice_lines
 	}
 }
 
-static void tell_warnings(struct ky_slice_writer *w)
+static void slice_write_tell_warnings(struct ky_slice_writer *w)
 {
 	for (size_t i = 0; i < w->copies->n_streams; i++)
 		ky_log_keep_tell(&w->told[i].log, w->copies->streams[i]->trace->log);
@@ -197,8 +199,8 @@ static int write_elsewhere(struct ky_slice_writer *w, struct ky_slice_lines *lin
 	return ret;
 }
 
-static int write_lines(struct ky_slice_writer *w, struct ky_slice_lines *lines,
-		       struct kymo_error *err)
+static int slice_write_lines(struct ky_slice_writer *w, struct ky_slice_lines *lines,
+			     struct kymo_error *err)
 {
 	struct ky_sink_held held;
 	size_t at = 0;
@@ -209,7 +211,7 @@ static int write_lines(struct ky_slice_writer *w, struct ky_slice_lines *lines,
 		if (ret == KYMO_OK)
 			ret = put_held(w, &held, at, mark->at, err);
 		if (ret == KYMO_OK)
-			ret = flush(w, err);
+			ret = slice_write_flush(w, err);
 		if (ret == KYMO_OK)
 			w->how->loss(w->how->loss_data, mark->loss);
 		at = mark->at;
@@ -222,15 +224,15 @@ int ky_slice_write(struct ky_slice_writer *w, struct ky_slice_lines *lines, stru
 	int ret;
 
 	keep_warnings(w, lines);
-	ret = w->how->write ? write_elsewhere(w, lines, err) : write_lines(w, lines, err);
-	forget(lines);
+	ret = w->how->write ? write_elsewhere(w, lines, err) : slice_write_lines(w, lines, err);
+	slice_write_forget(lines);
 	return ret;
 }
 
 int ky_slice_writer_end(struct ky_slice_writer *w, bool failed, struct kymo_error *err)
 {
-	int ret = failed ? KYMO_OK : flush(w, err);
+	int ret = failed ? KYMO_OK : slice_write_flush(w, err);
 
-	tell_warnings(w);
+	slice_write_tell_warnings(w);
 	return ret;
 }

@@ -55,7 +55,7 @@ static uint64_t bytes_wanted(struct run *run)
 }
 
 /* No slice needs what lies before the oldest slice. Of all streams at once: see pages.h. */
-static void give_back(struct run *run)
+static void slices_give_back(struct run *run)
 {
 	const struct slice *before;
 	uint64_t bytes = 0;
@@ -98,7 +98,7 @@ static struct workspace *take_workspace(struct run *run)
 }
 
 /* The next slice; NULL: none exists. Under run->cutting. */
-static struct slice *cut(struct run *run)
+static struct slice *slices_cut(struct run *run)
 {
 	struct slice *slice = &run->slices[run->filling];
 	bool wanted;
@@ -130,8 +130,8 @@ static void use_ticket(struct ky_task *task)
 	struct slice *slice;
 
 	pthread_mutex_lock(&run->cutting);
-	give_back(run);
-	slice = cut(run);
+	slices_give_back(run);
+	slice = slices_cut(run);
 	if (slice && slice->last) {
 		ky_thread_pool_lock(run->how->pool);
 		run->ended = true;
@@ -160,7 +160,7 @@ static size_t count_slices_in(const struct run *run, enum slice_state state)
 }
 
 /* No task runs, or will. */
-static bool is_idle(void *data)
+static bool slices_is_idle(void *data)
 {
 	const struct run *run = data;
 
@@ -168,7 +168,7 @@ static bool is_idle(void *data)
 }
 
 /* Whether a free slice exists that no thread has a ticket for. */
-static bool has_room(const struct run *run)
+static bool slices_has_room(const struct run *run)
 {
 	return !run->ended && count_slices_in(run, SLICE_FREE) > run->n_out;
 }
@@ -182,9 +182,9 @@ static enum duty find_duty(const struct run *run)
 		return DUTY_CORRECT;
 	if (run->slices[run->writing].state == SLICE_PART)
 		return DUTY_PART;
-	if (has_room(run))
+	if (slices_has_room(run))
 		return DUTY_TICKET;
-	return run->ended && is_idle((void *)(uintptr_t)run) &&
+	return run->ended && slices_is_idle((void *)(uintptr_t)run) &&
 			       count_slices_in(run, SLICE_FREE) == run->n_slices
 		       ? DUTY_STOP
 		       : DUTY_NONE;
@@ -202,7 +202,7 @@ static bool has_duty(void *data)
 /* A slice ended somewhere else: what was read behind it counts for nothing. */
 static void correct(struct run *run)
 {
-	ky_thread_pool_wait(run->how->pool, is_idle, run);
+	ky_thread_pool_wait(run->how->pool, slices_is_idle, run);
 	ky_cutter_correct(&run->cutter, run->wrong->workspace->copy);
 	for (size_t i = 0; i < run->n_slices; i++) {
 		struct slice *slice = &run->slices[i];
@@ -241,11 +241,11 @@ static void give_ticket(struct run *run)
 	ky_thread_pool_add(run->how->pool, &ticket->task);
 }
 
-static int result(struct run *run, struct kymo_error *err)
+static int slices_result(struct run *run, struct kymo_error *err)
 {
 	int ret;
 
-	ky_thread_pool_wait(run->how->pool, is_idle, run);
+	ky_thread_pool_wait(run->how->pool, slices_is_idle, run);
 	ret = ky_slice_writer_end(&run->writer, run->code < 0, &run->err);
 	if (run->code == KYMO_OK)
 		run->code = ret;
@@ -272,7 +272,7 @@ static int run_all(struct run *run, struct kymo_error *err)
 			give_ticket(run);
 			break;
 		default:
-			return result(run, err);
+			return slices_result(run, err);
 		}
 	}
 }
@@ -310,7 +310,7 @@ bool ky_slices_fit(const struct ky_thread_pool *pool, const struct ky_trace_set 
 }
 
 /* A slice that had many lines goes on. */
-static void go_on(struct ky_task *task)
+static void slices_go_on(struct ky_task *task)
 {
 	struct slice *slice = (struct slice *)task;
 
@@ -322,7 +322,7 @@ static int init_slice(struct run *run, size_t i, struct kymo_error *err)
 	struct slice *slice = &run->slices[i];
 	struct workspace *workspace = &run->workspaces[i];
 
-	slice->task.run = go_on;
+	slice->task.run = slices_go_on;
 	slice->run = run;
 	slice->ends = calloc(run->n_sources + 1, sizeof(*slice->ends));
 	run->tickets[i] = (struct ticket){.task.run = use_ticket, .run = run};

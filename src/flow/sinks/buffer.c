@@ -43,7 +43,7 @@ static bool is_cut_character(const char *text, size_t len)
 	return true;
 }
 
-static bool is_text(const char *text, size_t len)
+static bool buffer_is_text(const char *text, size_t len)
 {
 	char escape[KY_FOREIGN_ESCAPE_BYTES];
 	size_t n;
@@ -72,7 +72,7 @@ bool ky_buffer_bytes(struct ky_strbuf *out, const struct ky_value *v)
 
 	for (uint32_t i = 0; i < v->n_children; i++)
 		ky_strbuf_addc(out, (char)v[1 + i].u);
-	return !ky_strbuf_failed(out) && is_text(out->data + begin, out->len - begin);
+	return !ky_strbuf_failed(out) && buffer_is_text(out->data + begin, out->len - begin);
 }
 
 void ky_buffer_hex(struct ky_strbuf *out, const char *bytes, size_t len)

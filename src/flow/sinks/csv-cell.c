@@ -5,8 +5,8 @@
 #include "flow/sinks/json-value.h"
 #include "ctf/model/unicode.h"
 
-static void put_string(struct ky_strbuf *out, const struct ky_value *v, bool raw,
-		       struct ky_strbuf *scratch)
+static void csv_cell_put_string(struct ky_strbuf *out, const struct ky_value *v, bool raw,
+				struct ky_strbuf *scratch)
 {
 	if (v->cls->text.encoding <= KY_ENCODING_ASCII) {
 		ky_csv_text(out, v->str.data, v->str.len_bytes, raw);
@@ -26,7 +26,8 @@ static bool is_label(const struct ky_value *v)
 }
 
 /* As JSON, without the quotes that JSON puts around what it has no word for. */
-static void put_json(struct ky_strbuf *out, const struct ky_value *v, struct ky_strbuf *scratch)
+static void csv_cell_put_json(struct ky_strbuf *out, const struct ky_value *v,
+			      struct ky_strbuf *scratch)
 {
 	const char *text;
 	size_t len;
@@ -57,7 +58,7 @@ void ky_csv_value(struct ky_strbuf *out, const struct ky_value *v, bool raw,
 		return; /* none exists */
 	case KY_FIELD_STRING:
 	case KY_FIELD_TEXT:
-		put_string(out, v, raw, scratch);
+		csv_cell_put_string(out, v, raw, scratch);
 		return;
 	case KY_FIELD_UINT:
 	case KY_FIELD_SINT:
@@ -67,7 +68,7 @@ void ky_csv_value(struct ky_strbuf *out, const struct ky_value *v, bool raw,
 			label = ky_enum_label(v->cls, v->u);
 			ky_csv_text(out, label, strlen(label), raw);
 		} else if (ky_value_is_big(v)) {
-			put_json(out, v, scratch);
+			csv_cell_put_json(out, v, scratch);
 		} else if (v->cls->kind == KY_FIELD_SINT || v->cls->kind == KY_FIELD_VARSINT) {
 			ky_strbuf_addi(out, v->s);
 		} else {
@@ -83,5 +84,5 @@ void ky_csv_value(struct ky_strbuf *out, const struct ky_value *v, bool raw,
 	default:
 		break;
 	}
-	put_json(out, v, scratch);
+	csv_cell_put_json(out, v, scratch);
 }

@@ -58,7 +58,8 @@ static int file_error(const struct csv_file *file, int errnum, struct kymo_error
 	return ky_error_errno(err, errnum, "cannot write %s.csv", file->name);
 }
 
-static int write_out(struct csv_sink *s, struct csv_file *file, struct kymo_error *err)
+static int csv_directory_write_out(struct csv_sink *s, struct csv_file *file,
+				   struct kymo_error *err)
 {
 	char name[NAME_BYTES_MAX + 32];
 	int fd, ret;
@@ -89,12 +90,12 @@ static void file_free(struct csv_file *file)
 
 /* ---- columns ------------------------------------------------------------------------------ */
 
-KY_DEEP4(bool, put_columns, struct ky_strbuf *, const struct ky_field_class *, bool,
+KY_DEEP4(bool, csv_directory_put_columns, struct ky_strbuf *, const struct ky_field_class *, bool,
 	 struct ky_strbuf *)
 
 /* False when out of memory; that is noted in @out, too. */
-static bool put_columns(struct ky_strbuf *out, const struct ky_field_class *cls, bool raw,
-			struct ky_strbuf *path)
+static bool csv_directory_put_columns(struct ky_strbuf *out, const struct ky_field_class *cls,
+				      bool raw, struct ky_strbuf *path)
 {
 	size_t len = path->len;
 
@@ -105,7 +106,8 @@ static bool put_columns(struct ky_strbuf *out, const struct ky_field_class *cls,
 	}
 	for (size_t i = 0; i < cls->st.n_members; i++) {
 		ky_strbuf_addf(path, "%s%s", len ? "." : "", cls->st.members[i].display);
-		if (!put_columns_deep(false, out, cls->st.members[i].cls, raw, path)) {
+		if (!csv_directory_put_columns_deep(false, out, cls->st.members[i].cls, raw,
+						    path)) {
 			out->failed = true;
 			return false;
 		}
@@ -117,7 +119,8 @@ static bool put_columns(struct ky_strbuf *out, const struct ky_field_class *cls,
 	return true;
 }
 
-static void put_header(struct ky_strbuf *out, const struct ky_event_class *cls, bool raw)
+static void csv_directory_put_header(struct ky_strbuf *out, const struct ky_event_class *cls,
+				     bool raw)
 {
 	struct ky_strbuf path = KY_STRBUF_INIT;
 
@@ -129,7 +132,7 @@ static void put_header(struct ky_strbuf *out, const struct ky_event_class *cls, 
 		if (scope != KY_SCOPE_PAYLOAD)
 			ky_strbuf_adds(&path, "ctx");
 		if (root)
-			put_columns(out, root, raw, &path);
+			csv_directory_put_columns(out, root, raw, &path);
 	}
 	ky_strbuf_addc(out, '\n');
 	out->failed |= path.failed;
@@ -174,7 +177,8 @@ static struct csv_file *new_file(struct csv_sink *s, const char *name, const cha
 }
 
 /* The file of that name with that header; others of the name are numbered. */
-static struct csv_file *find_file(struct csv_sink *s, const char *name, const char *header)
+static struct csv_file *csv_directory_find_file(struct csv_sink *s, const char *name,
+						const char *header)
 {
 	char numbered[NAME_BYTES_MAX + 24];
 	struct csv_file *file;
@@ -188,7 +192,7 @@ static struct csv_file *find_file(struct csv_sink *s, const char *name, const ch
 	return new_file(s, numbered, name, header);
 }
 
-static struct csv_file *file_of(struct csv_sink *s, const struct ky_event_class *cls)
+static struct csv_file *csv_directory_file_of(struct csv_sink *s, const struct ky_event_class *cls)
 {
 	struct csv_file *file = ky_map_get(&s->by_class, (uint64_t)(uintptr_t)cls);
 	char name[NAME_BYTES_MAX + 1];
@@ -197,9 +201,9 @@ static struct csv_file *file_of(struct csv_sink *s, const struct ky_event_class 
 	if (file)
 		return file;
 	clean_name(name, cls->name);
-	put_header(&header, cls, s->raw);
+	csv_directory_put_header(&header, cls, s->raw);
 	if (!ky_strbuf_failed(&header))
-		file = find_file(s, name, ky_strbuf_text(&header));
+		file = csv_directory_find_file(s, name, ky_strbuf_text(&header));
 	ky_strbuf_fini(&header);
 	if (file && ky_map_set(&s->by_class, (uint64_t)(uintptr_t)cls, file) < 0)
 		return NULL;
@@ -229,8 +233,9 @@ static const struct ky_value *put_cells(struct csv_sink *s, struct ky_strbuf *ou
 	return end;
 }
 
-static int put_event(struct csv_sink *s, struct ky_strbuf *out, const struct ky_event *event,
-		     const struct ky_stream *stream, struct kymo_error *err)
+static int csv_directory_put_event(struct csv_sink *s, struct ky_strbuf *out,
+				   const struct ky_event *event, const struct ky_stream *stream,
+				   struct kymo_error *err)
 {
 	int n = 0;
 
@@ -256,18 +261,18 @@ static int csv_batch(struct ky_sink *sink, const struct ky_batch *batch, struct 
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++) {
-		struct csv_file *file = file_of(s, batch->events[i].cls);
+		struct csv_file *file = csv_directory_file_of(s, batch->events[i].cls);
 		size_t whole;
 
 		if (!file)
 			return ky_error_nomem(err);
 		whole = file->out.len;
-		ret = put_event(s, &file->out, &batch->events[i], batch->stream, err);
+		ret = csv_directory_put_event(s, &file->out, &batch->events[i], batch->stream, err);
 		if (ret < 0) {
 			file->out.len = whole; /* no half lines */
 			ky_sink_place(batch->stream, err);
 		} else if (file->out.len >= FILE_BUFFER_BYTES) {
-			ret = write_out(s, file, err);
+			ret = csv_directory_write_out(s, file, err);
 		}
 	}
 	return ret;
@@ -291,12 +296,12 @@ static int part_batch(struct ky_sink *sink, const struct ky_batch *batch, struct
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++) {
-		struct csv_file *file = file_of(s, batch->events[i].cls);
+		struct csv_file *file = csv_directory_file_of(s, batch->events[i].cls);
 		size_t whole = s->held.len;
 
 		if (!file)
 			return ky_error_nomem(err);
-		ret = put_event(s, &s->held, &batch->events[i], batch->stream, err);
+		ret = csv_directory_put_event(s, &s->held, &batch->events[i], batch->stream, err);
 		if (ret < 0) {
 			s->held.len = whole;
 			ky_sink_place(batch->stream, err);
@@ -340,11 +345,12 @@ static int add_run(struct csv_sink *s, const struct csv_run *run, const char *li
 	struct csv_file *file = run->file;
 
 	if (!file->to)
-		file->to = find_file(s, file->event_name, file->header);
+		file->to = csv_directory_find_file(s, file->event_name, file->header);
 	if (!file->to)
 		return ky_error_nomem(err);
 	ky_strbuf_add(&file->to->out, lines, run->len);
-	return file->to->out.len >= FILE_BUFFER_BYTES ? write_out(s, file->to, err) : KYMO_OK;
+	return file->to->out.len >= FILE_BUFFER_BYTES ? csv_directory_write_out(s, file->to, err)
+						      : KYMO_OK;
 }
 
 int ky_csv_directory_sink_add(void *sink, struct ky_sink *part, struct kymo_error *err)
@@ -371,7 +377,7 @@ static int csv_finish(struct ky_sink *sink, struct kymo_error *err)
 
 	for (size_t i = 0; i < s->files.len && ret == KYMO_OK; i++) {
 		if (s->files.data[i]->out.len || ky_strbuf_failed(&s->files.data[i]->out))
-			ret = write_out(s, s->files.data[i], err);
+			ret = csv_directory_write_out(s, s->files.data[i], err);
 	}
 	return ret;
 }

@@ -132,14 +132,14 @@ static int parse_columns(struct table_sink *s, const char *fields, struct kymo_e
 
 /* ---- where they lie ----------------------------------------------------------------------- */
 
-static bool is_name(const struct ky_member *member, const char *name, size_t len)
+static bool csv_table_is_name(const struct ky_member *member, const char *name, size_t len)
 {
 	return (strlen(member->display) == len && memcmp(member->display, name, len) == 0) ||
 	       (strlen(member->name) == len && memcmp(member->name, name, len) == 0);
 }
 
 /* Follow @path from @st. A name with a dot in it is tried before its parts. */
-static bool follow(const struct ky_field_class *st, const char *path, struct place *place)
+static bool csv_table_follow(const struct ky_field_class *st, const char *path, struct place *place)
 {
 	size_t len = strlen(path);
 
@@ -147,10 +147,11 @@ static bool follow(const struct ky_field_class *st, const char *path, struct pla
 		return false;
 	for (;;) {
 		for (size_t i = 0; i < st->st.n_members; i++) {
-			if (!is_name(&st->st.members[i], path, len))
+			if (!csv_table_is_name(&st->st.members[i], path, len))
 				continue;
 			place->members[place->depth++] = i;
-			if (!path[len] || follow(st->st.members[i].cls, path + len + 1, place))
+			if (!path[len] ||
+			    csv_table_follow(st->st.members[i].cls, path + len + 1, place))
 				return true;
 			place->depth--;
 		}
@@ -162,12 +163,12 @@ static bool follow(const struct ky_field_class *st, const char *path, struct pla
 	}
 }
 
-static bool find_place(const struct column *column, const struct ky_event_class *cls,
-		       struct place *place)
+static bool csv_table_find_place(const struct column *column, const struct ky_event_class *cls,
+				 struct place *place)
 {
 	*place = (struct place){.scope = KY_SCOPE_COUNT};
 	for (size_t i = 0; column->scopes && column->scopes[i] != KY_SCOPE_COUNT; i++) {
-		if (follow(ky_scope_root(cls, column->scopes[i]), column->path, place)) {
+		if (csv_table_follow(ky_scope_root(cls, column->scopes[i]), column->path, place)) {
 			place->scope = column->scopes[i];
 			return true;
 		}
@@ -183,7 +184,7 @@ static const struct place *places_of(struct table_sink *s, const struct ky_event
 		return places;
 	places = ky_arena_array(&s->arena, s->columns.len, sizeof(*places));
 	for (size_t i = 0; places && i < s->columns.len; i++)
-		(void)find_place(&s->columns.data[i], cls, &places[i]);
+		(void)csv_table_find_place(&s->columns.data[i], cls, &places[i]);
 	if (places && ky_map_set(&s->places, (uint64_t)(uintptr_t)cls, places) < 0)
 		return NULL;
 	return places;
@@ -219,7 +220,7 @@ static int check_column(const struct ky_trace_set *set, const struct column *col
 		return KYMO_OK;
 	ky_vec_foreach(&set->traces, trace) {
 		ky_vec_foreach(&(*trace)->cls->events, cls) {
-			if (find_place(column, *cls, &place))
+			if (csv_table_find_place(column, *cls, &place))
 				return KYMO_OK;
 			for (size_t i = 0; column->scopes[i] != KY_SCOPE_COUNT; i++)
 				compare_names(&nearest, ky_scope_root(*cls, column->scopes[i]),
@@ -249,8 +250,8 @@ static const struct ky_value *find_value(const struct ky_values *values, const s
 	return v;
 }
 
-static int put_field(struct table_sink *s, const struct ky_event *event, const struct place *place,
-		     struct kymo_error *err)
+static int csv_table_put_field(struct table_sink *s, const struct ky_event *event,
+			       const struct place *place, struct kymo_error *err)
 {
 	struct ky_values *values;
 	int n;
@@ -268,9 +269,9 @@ static int put_field(struct table_sink *s, const struct ky_event *event, const s
 	return KYMO_OK;
 }
 
-static int put_cell(struct table_sink *s, const struct column *column, const struct place *place,
-		    const struct ky_event *event, const struct ky_stream *stream,
-		    struct kymo_error *err)
+static int csv_table_put_cell(struct table_sink *s, const struct column *column,
+			      const struct place *place, const struct ky_event *event,
+			      const struct ky_stream *stream, struct kymo_error *err)
 {
 	switch (column->kind) {
 	case COLUMN_TIME:
@@ -288,12 +289,12 @@ static int put_cell(struct table_sink *s, const struct column *column, const str
 			ky_strbuf_addu(&s->lines.out, event->cpu_id);
 		return KYMO_OK;
 	default:
-		return put_field(s, event, place, err);
+		return csv_table_put_field(s, event, place, err);
 	}
 }
 
-static int put_event(struct table_sink *s, const struct ky_event *event,
-		     const struct ky_stream *stream, struct kymo_error *err)
+static int csv_table_put_event(struct table_sink *s, const struct ky_event *event,
+			       const struct ky_stream *stream, struct kymo_error *err)
 {
 	const struct place *places = places_of(s, event->cls);
 	int ret = places ? KYMO_OK : ky_error_nomem(err);
@@ -302,7 +303,7 @@ static int put_event(struct table_sink *s, const struct ky_event *event,
 	for (size_t i = 0; i < s->columns.len && ret == KYMO_OK; i++) {
 		if (i)
 			ky_strbuf_addc(&s->lines.out, ',');
-		ret = put_cell(s, &s->columns.data[i], &places[i], event, stream, err);
+		ret = csv_table_put_cell(s, &s->columns.data[i], &places[i], event, stream, err);
 	}
 	ky_strbuf_addc(&s->lines.out, '\n');
 	return ret;
@@ -316,7 +317,7 @@ static int table_batch(struct ky_sink *sink, const struct ky_batch *batch, struc
 
 	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++) {
 		whole = s->lines.out.len;
-		ret = put_event(s, &batch->events[i], batch->stream, err);
+		ret = csv_table_put_event(s, &batch->events[i], batch->stream, err);
 		ret = ky_lines_put(&s->lines, whole, ret, batch->stream, err);
 	}
 	return ret;
@@ -348,7 +349,7 @@ static const struct ky_sink_ops table_ops = {
 	.take = ky_lines_take,
 };
 
-static void put_header(struct table_sink *s)
+static void csv_table_put_header(struct table_sink *s)
 {
 	for (size_t i = 0; i < s->columns.len; i++) {
 		if (i)
@@ -393,7 +394,7 @@ int ky_csv_table_begin(const struct ky_trace_set *set, const char *fields, bool 
 		return ret;
 	for (size_t i = 0; i < s->columns.len && ret == KYMO_OK; i++)
 		ret = check_column(set, &s->columns.data[i], err);
-	put_header(s);
+	csv_table_put_header(s);
 	if (ret == KYMO_OK)
 		ret = ky_lines_flush(&s->lines.sink, err);
 	table_free(&s->lines.sink);

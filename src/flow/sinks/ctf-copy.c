@@ -31,7 +31,7 @@ struct stretch {
 	uint64_t from_bytes, upto_bytes;   /* in the stream */
 };
 
-static int step(struct copying *c, uint64_t bytes, struct kymo_error *err)
+static int ctf_copy_step(struct copying *c, uint64_t bytes, struct kymo_error *err)
 {
 	if (c->how->stop && c->how->stop())
 		return ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
@@ -47,7 +47,7 @@ static int step(struct copying *c, uint64_t bytes, struct kymo_error *err)
 /* ---- checking ----------------------------------------------------------------------------- */
 
 /* One packet, to its last event. Another UUID has to be written anew. */
-static bool check_packet(struct ky_walk *walk, uint64_t *counts)
+static bool ctf_copy_check_packet(struct ky_walk *walk, uint64_t *counts)
 {
 	int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
 
@@ -62,10 +62,10 @@ static int check_packets(struct copying *c, struct ky_walk *walk, uint64_t *coun
 	int ret;
 
 	while ((ret = ky_walk_next(walk, err)) > 0) {
-		if (!check_packet(walk, counts))
+		if (!ctf_copy_check_packet(walk, counts))
 			ret = KYMO_E_FORMAT;
 		else
-			ret = step(c, walk->packet->packet_bits / 8, err);
+			ret = ctf_copy_step(c, walk->packet->packet_bits / 8, err);
 		if (ret < 0)
 			break;
 	}
@@ -73,7 +73,7 @@ static int check_packets(struct copying *c, struct ky_walk *walk, uint64_t *coun
 	return *damaged ? KYMO_OK : ret;
 }
 
-static int check_stream(void *data, size_t i, struct kymo_error *err)
+static int ctf_copy_check_stream(void *data, size_t i, struct kymo_error *err)
 {
 	struct copying *c = data;
 	const struct ky_stream *stream = c->set->streams.data[i];
@@ -122,7 +122,8 @@ static void stretch_fini(struct stretch *s)
 	s->part = NULL;
 }
 
-static const struct ky_stream_part *part_of(const struct ky_stream *stream, uint64_t at_bytes)
+static const struct ky_stream_part *ctf_copy_part_of(const struct ky_stream *stream,
+						     uint64_t at_bytes)
 {
 	const struct ky_stream_part *found = stream->parts.data;
 
@@ -134,10 +135,10 @@ static const struct ky_stream_part *part_of(const struct ky_stream *stream, uint
 }
 
 /* The packet at hand lengthens the stretch, or begins another. */
-static int add_packet(struct copying *c, const struct ky_walk *walk, int number, struct stretch *s,
-		      struct kymo_error *err)
+static int ctf_copy_add_packet(struct copying *c, const struct ky_walk *walk, int number,
+			       struct stretch *s, struct kymo_error *err)
 {
-	const struct ky_stream_part *part = part_of(walk->stream, walk->at_bytes);
+	const struct ky_stream_part *part = ctf_copy_part_of(walk->stream, walk->at_bytes);
 	int ret = KYMO_OK;
 
 	if (part != s->part || walk->at_bytes != s->upto_bytes) {
@@ -173,28 +174,28 @@ static int list_packet(struct copying *c, const struct ky_walk *walk, int number
 /* Bytes are written in steps of so many, so that it can be stopped. */
 #define STRETCH_MAX ((uint64_t)64 << 20)
 
-static int copy_packets(struct copying *c, struct ky_walk *walk, int number, struct stretch *s,
-			struct kymo_error *err)
+static int ctf_copy_packets(struct copying *c, struct ky_walk *walk, int number, struct stretch *s,
+			    struct kymo_error *err)
 {
 	uint64_t bytes;
 	int ret;
 
 	while ((ret = ky_walk_next(walk, err)) > 0) {
-		ret = add_packet(c, walk, number, s, err);
+		ret = ctf_copy_add_packet(c, walk, number, s, err);
 		if (ret == KYMO_OK)
 			ret = list_packet(c, walk, number, err);
 		bytes = s->upto_bytes - s->from_bytes;
 		if (ret == KYMO_OK && bytes >= STRETCH_MAX)
 			ret = flush_stretch(c, walk->stream, number, s, err);
 		if (ret == KYMO_OK)
-			ret = step(c, walk->packet->packet_bits / 8, err);
+			ret = ctf_copy_step(c, walk->packet->packet_bits / 8, err);
 		if (ret < 0)
 			return ret;
 	}
 	return ret < 0 ? ret : flush_stretch(c, walk->stream, number, s, err);
 }
 
-static int copy_stream(void *data, size_t i, struct kymo_error *err)
+static int ctf_copy_stream(void *data, size_t i, struct kymo_error *err)
 {
 	struct copying *c = data;
 	struct stretch s = {.part = NULL, .fd = -1};
@@ -206,7 +207,7 @@ static int copy_stream(void *data, size_t i, struct kymo_error *err)
 	ret = ky_walk_init(&walk, c->set->streams.data[i], err);
 	if (ret < 0)
 		return ret;
-	ret = copy_packets(c, &walk, c->numbers[i], &s, err);
+	ret = ctf_copy_packets(c, &walk, c->numbers[i], &s, err);
 	stretch_fini(&s);
 	ky_walk_fini(&walk);
 	return ret;
@@ -230,15 +231,15 @@ static int announce(struct copying *c, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int copy_all(struct copying *c, const uint64_t *sizes, struct kymo_error *err)
+static int ctf_copy_all(struct copying *c, const uint64_t *sizes, struct kymo_error *err)
 {
 	struct ky_thread_pool *pool = c->how->pool;
 	size_t n = c->set->streams.len;
-	int ret = ky_parallel_each(pool, n, sizes, check_stream, c, err);
+	int ret = ky_parallel_each(pool, n, sizes, ctf_copy_check_stream, c, err);
 
 	if (ret == KYMO_OK)
 		ret = announce(c, err);
-	return ret < 0 ? ret : ky_parallel_each(pool, n, sizes, copy_stream, c, err);
+	return ret < 0 ? ret : ky_parallel_each(pool, n, sizes, ctf_copy_stream, c, err);
 }
 
 int ky_ctf_sink_copy(struct ky_sink *sink, const struct ky_trace_set *set,
@@ -253,7 +254,7 @@ int ky_ctf_sink_copy(struct ky_sink *sink, const struct ky_trace_set *set,
 		sizes[i] = set->streams.data[i]->file.size_bytes;
 		c.total_bytes += 2 * sizes[i];
 	}
-	ret = sizes && c.numbers ? copy_all(&c, sizes, err) : ky_error_nomem(err);
+	ret = sizes && c.numbers ? ctf_copy_all(&c, sizes, err) : ky_error_nomem(err);
 	free(sizes);
 	free(c.numbers);
 	return ret;

@@ -11,8 +11,8 @@
 #include "ctf/tsdl/tsdl.h"
 
 /* The text that the trace was read from, out of its packets if it has some. */
-static int read_text(const struct ky_trace *trace, char **text, size_t *len_bytes,
-		     struct kymo_error *err)
+static int ctf_metadata_read_text(const struct ky_trace *trace, char **text, size_t *len_bytes,
+				  struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
 	int ret = ky_trace_read_metadata(trace, &bytes, err);
@@ -52,7 +52,7 @@ static int same_version(const struct ky_trace *trace, char **text, size_t *len_b
 
 	if (trace->cls->major == 1)
 		return ky_tsdl_write(trace->cls, text, len_bytes, err);
-	ret = read_text(trace, &before, &len, err);
+	ret = ctf_metadata_read_text(trace, &before, &len, err);
 	if (ret < 0)
 		return ret;
 	ret = ky_ctf2_set_offsets(trace->cls, before, len, &out, err);
@@ -75,7 +75,7 @@ static int lower(const struct ky_trace *trace, char **text, size_t *len_bytes,
 	struct ky_strbuf left = KY_STRBUF_INIT;
 	size_t len;
 	char *before;
-	int ret = read_text(trace, &before, &len, err);
+	int ret = ctf_metadata_read_text(trace, &before, &len, err);
 
 	if (ret < 0)
 		return ret;

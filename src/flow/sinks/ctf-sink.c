@@ -21,7 +21,7 @@ struct ctf_sink {
 	bool *whole;			/* by stream index: packets without events are kept */
 };
 
-static size_t trace_number(const struct ctf_sink *sink, const struct ky_stream *stream)
+static size_t ctf_sink_trace_number(const struct ctf_sink *sink, const struct ky_stream *stream)
 {
 	size_t i = 0;
 
@@ -34,13 +34,13 @@ struct ky_store_trace *ky_ctf_sink_files(const struct ky_sink *base, const struc
 {
 	const struct ctf_sink *sink = (const struct ctf_sink *)base;
 
-	return sink->files[trace_number(sink, stream)];
+	return sink->files[ctf_sink_trace_number(sink, stream)];
 }
 
 bool ky_ctf_sink_copies(const struct ky_sink *base, const struct ky_stream *stream)
 {
 	const struct ctf_sink *sink = (const struct ctf_sink *)base;
-	size_t number = trace_number(sink, stream);
+	size_t number = ctf_sink_trace_number(sink, stream);
 
 	return !sink->as[number] && ky_store_can_copy(sink->files[number]);
 }
@@ -51,7 +51,7 @@ static int stream_of(struct ctf_sink *sink, const struct ky_stream *in, struct k
 	int ret = KYMO_OK;
 
 	if (!sink->streams[in->index])
-		ret = ky_ctf_stream_open(in, sink->as[trace_number(sink, in)],
+		ret = ky_ctf_stream_open(in, sink->as[ctf_sink_trace_number(sink, in)],
 					 sink->whole[in->index], ky_ctf_sink_files(&sink->sink, in),
 					 &sink->streams[in->index], err);
 	*out = sink->streams[in->index];
@@ -185,8 +185,8 @@ static size_t common_length(char *const *paths, size_t n)
 	return len;
 }
 
-static int open_trace(struct ctf_sink *sink, size_t number, const char *below, uint32_t major,
-		      struct kymo_error *err)
+static int ctf_sink_open_trace(struct ctf_sink *sink, size_t number, const char *below,
+			       uint32_t major, struct kymo_error *err)
 {
 	struct ky_store_place place = {.path = below};
 	size_t len_bytes;
@@ -207,7 +207,7 @@ static int open_trace(struct ctf_sink *sink, size_t number, const char *below, u
 	return ret;
 }
 
-static int open_traces(struct ctf_sink *sink, uint32_t major, struct kymo_error *err)
+static int ctf_sink_open_traces(struct ctf_sink *sink, uint32_t major, struct kymo_error *err)
 {
 	size_t n = sink->set->traces.len, common;
 	char **real = calloc(n + 1, sizeof(*real));
@@ -221,7 +221,7 @@ static int open_traces(struct ctf_sink *sink, uint32_t major, struct kymo_error 
 	}
 	common = ret == KYMO_OK && n ? common_length(real, n) : 0;
 	for (size_t i = 0; i < n && ret == KYMO_OK; i++)
-		ret = open_trace(sink, i, real[i] + common, major, err);
+		ret = ctf_sink_open_trace(sink, i, real[i] + common, major, err);
 	for (size_t i = 0; real && i < n; i++)
 		free(real[i]);
 	free(real);
@@ -246,7 +246,7 @@ int ky_ctf_sink_open(const struct ky_trace_set *set, struct ky_packet_store *sto
 	sink->as = calloc(set->traces.len + 1, sizeof(*sink->as));
 	sink->whole = calloc(set->streams.len + 1, sizeof(*sink->whole));
 	ret = sink->files && sink->streams && sink->as && sink->whole
-		      ? open_traces(sink, major, err)
+		      ? ctf_sink_open_traces(sink, major, err)
 		      : ky_error_nomem(err);
 	if (ret < 0) {
 		ctf_free(&sink->sink);

@@ -28,7 +28,7 @@ struct ky_ctf_stream {
 
 /* ---- packets ------------------------------------------------------------------------------ */
 
-static int write_packet(struct ky_ctf_stream *s, bool cut, struct kymo_error *err)
+static int ctf_stream_write_packet(struct ky_ctf_stream *s, bool cut, struct kymo_error *err)
 {
 	struct ky_repacked done;
 	struct ky_packet_out out;
@@ -53,18 +53,18 @@ static int write_packet(struct ky_ctf_stream *s, bool cut, struct kymo_error *er
 	return ky_store_packet(s->files, s->number, &out, err);
 }
 
-static int end_packet(struct ky_ctf_stream *s, struct kymo_error *err)
+static int ctf_stream_end_packet(struct ky_ctf_stream *s, struct kymo_error *err)
 {
 	if (s->open == NONE)
 		return KYMO_OK;
 	s->last = s->open;
 	s->open = NONE;
-	return write_packet(s, false, err);
+	return ctf_stream_write_packet(s, false, err);
 }
 
 /* Begin packet @index, which is @in; the one before has ended. */
-static int begin_packet(struct ky_ctf_stream *s, size_t index, const struct ky_packet *in,
-			struct kymo_error *err)
+static int ctf_stream_begin_packet(struct ky_ctf_stream *s, size_t index,
+				   const struct ky_packet *in, struct kymo_error *err)
 {
 	int ret;
 
@@ -82,15 +82,15 @@ static int begin_packet(struct ky_ctf_stream *s, size_t index, const struct ky_p
 /* Write packet @index without any event. */
 static int empty_packet(struct ky_ctf_stream *s, size_t index, struct kymo_error *err)
 {
-	int ret = end_packet(s, err);
+	int ret = ctf_stream_end_packet(s, err);
 
 	if (ret < 0)
 		return ret;
 	ky_walk_go(&s->walk, s->packets.data[index].offset_bytes);
 	ret = ky_walk_next(&s->walk, err);
 	if (ret > 0)
-		ret = begin_packet(s, index, s->walk.packet, err);
-	return ret < 0 ? ret : end_packet(s, err);
+		ret = ctf_stream_begin_packet(s, index, s->walk.packet, err);
+	return ret < 0 ? ret : ctf_stream_end_packet(s, err);
 }
 
 /* Packets that had no event, before packet @upto. */
@@ -139,14 +139,14 @@ static int before_loss(struct ky_ctf_stream *s, size_t index, const struct ky_lo
 
 	/* It is found where no packet is left out. */
 	if (s->keeps)
-		return end_packet(s, err);
+		return ctf_stream_end_packet(s, err);
 	if (s->due != NONE && s->due < index)
 		ret = write_due(s, err);
 	if (ret == KYMO_OK && index && s->last != index - 1 && s->open != index - 1 &&
 	    s->packets.len > index)
 		ret = empty_packet(s, index - 1, err);
 	if (ret == KYMO_OK)
-		ret = end_packet(s, err);
+		ret = ctf_stream_end_packet(s, err);
 	s->number_of_next += loss->packets;
 	s->due = index;
 	return ret;
@@ -194,13 +194,14 @@ int ky_ctf_stream_open(const struct ky_stream *in, const struct ky_trace_class *
 	return KYMO_OK;
 }
 
-static int put_event(struct ky_ctf_stream *s, const struct ky_event *event, struct kymo_error *err)
+static int ctf_stream_put_event(struct ky_ctf_stream *s, const struct ky_event *event,
+				struct kymo_error *err)
 {
 	int ret = ky_repacker_event(s->repacker, event, err);
 
 	if (ret != 1)
 		return ret;
-	ret = write_packet(s, true, err);
+	ret = ctf_stream_write_packet(s, true, err);
 	if (ret == KYMO_OK)
 		ret = ky_repacker_continue(s->repacker, event->cycles, s->number_of_next, err);
 	return ret < 0 ? ret : ky_repacker_event(s->repacker, event, err);
@@ -221,17 +222,18 @@ static int enter_packet(struct ky_ctf_stream *s, const struct ky_packet *in,
 				    "the packet at byte %llu was not there "
 				    "before: is the trace being written?",
 				    (unsigned long long)in->file_offset_bytes);
-	ret = loss ? before_loss(s, index, loss, err) : end_packet(s, err);
+	ret = loss ? before_loss(s, index, loss, err) : ctf_stream_end_packet(s, err);
 	if (ret == KYMO_OK && s->due != NONE && s->due < index)
 		ret = write_due(s, err);
 	if (ret == KYMO_OK)
 		ret = write_kept(s, index, err);
 	s->next = index + 1;
-	return ret < 0 ? ret : begin_packet(s, index, in, err);
+	return ret < 0 ? ret : ctf_stream_begin_packet(s, index, in, err);
 }
 
 /* A loss with no event behind it, yet: events of the same packet may follow. */
-static int take_loss(struct ky_ctf_stream *s, const struct ky_loss *loss, struct kymo_error *err)
+static int ctf_stream_take_loss(struct ky_ctf_stream *s, const struct ky_loss *loss,
+				struct kymo_error *err)
 {
 	size_t index = find_loss(s, loss);
 
@@ -249,9 +251,9 @@ int ky_ctf_stream_batch(struct ky_ctf_stream *s, const struct ky_batch *batch,
 	if (batch->n_events)
 		ret = enter_packet(s, batch->events->packet, batch->loss, err);
 	else if (batch->loss)
-		ret = take_loss(s, batch->loss, err);
+		ret = ctf_stream_take_loss(s, batch->loss, err);
 	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++)
-		ret = put_event(s, &batch->events[i], err);
+		ret = ctf_stream_put_event(s, &batch->events[i], err);
 	if (ret == KYMO_E_FORMAT || ret == KYMO_E_UNSUPPORTED)
 		ky_stream_place(s->in, err);
 	return ret;
@@ -264,7 +266,7 @@ int ky_ctf_stream_end(struct ky_ctf_stream *s, struct kymo_error *err)
 
 int ky_ctf_stream_finish(struct ky_ctf_stream *s, struct kymo_error *err)
 {
-	int ret = end_packet(s, err);
+	int ret = ctf_stream_end_packet(s, err);
 
 	if (ret == KYMO_OK)
 		ret = write_due(s, err);

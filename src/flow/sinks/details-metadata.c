@@ -21,12 +21,12 @@ void ky_details_indent(struct ky_strbuf *out, int depth)
 		ky_strbuf_adds(out, "  ");
 }
 
-static void put_quoted(struct ky_strbuf *out, const char *text)
+static void details_metadata_put_quoted(struct ky_strbuf *out, const char *text)
 {
 	ky_json_text(out, text, strlen(text));
 }
 
-static void put_uuid(struct ky_strbuf *out, const uint8_t uuid[16])
+static void details_metadata_put_uuid(struct ky_strbuf *out, const uint8_t uuid[16])
 {
 	char text[KY_UUID_TEXT_BYTES];
 
@@ -101,7 +101,7 @@ static void put_ref(struct ky_strbuf *out, const char *what, const struct ky_fie
 	ky_strbuf_addf(out, "' of %s", ky_scope_name(ref->scope));
 }
 
-static void put_number(struct ky_strbuf *out, const struct ky_field_class *cls)
+static void details_metadata_put_number(struct ky_strbuf *out, const struct ky_field_class *cls)
 {
 	if (cls->num.is_enum)
 		ky_strbuf_adds(out, ", enumeration");
@@ -142,7 +142,7 @@ static void put_summary(struct ky_strbuf *out, const struct ky_field_class *cls)
 {
 	ky_strbuf_adds(out, kind_name(cls)); /* lint: own text */
 	if (ky_field_is_num(cls))
-		put_number(out, cls);
+		details_metadata_put_number(out, cls);
 	else if (cls->kind == KY_FIELD_STRING || cls->kind == KY_FIELD_TEXT ||
 		 cls->kind == KY_FIELD_BLOB)
 		put_text_class(out, cls);
@@ -188,7 +188,7 @@ static void put_mappings(struct ky_strbuf *out, const struct ky_field_class *cls
 		const struct ky_mapping *mapping = &cls->num.mappings[i];
 
 		ky_details_indent(out, depth);
-		put_quoted(out, mapping->label);
+		details_metadata_put_quoted(out, mapping->label);
 		ky_strbuf_adds(out, " = ");
 		put_ranges(out, mapping->ranges, mapping->n_ranges, ky_field_is_signed(cls));
 		ky_strbuf_addc(out, '\n');
@@ -230,8 +230,8 @@ static bool put_class(struct ky_strbuf *out, const struct ky_field_class *cls, i
 	return true;
 }
 
-static void put_scope(struct ky_strbuf *out, const char *name, const struct ky_field_class *root,
-		      int depth)
+static void details_metadata_put_scope(struct ky_strbuf *out, const char *name,
+				       const struct ky_field_class *root, int depth)
 {
 	if (!root)
 		return;
@@ -242,35 +242,35 @@ static void put_scope(struct ky_strbuf *out, const char *name, const struct ky_f
 
 /* ---- the trace ---------------------------------------------------------------------------- */
 
-static void put_event(struct ky_strbuf *out, const struct ky_event_class *cls)
+static void details_metadata_put_event(struct ky_strbuf *out, const struct ky_event_class *cls)
 {
 	ky_details_indent(out, 2);
 	ky_strbuf_addf(out, "event class %" PRIu64 " ", cls->id);
-	put_quoted(out, cls->name);
+	details_metadata_put_quoted(out, cls->name);
 	if (cls->has_loglevel)
 		ky_strbuf_addf(out, ", log level %" PRId64, cls->loglevel);
 	put_part(out, ", model ", cls->emf_uri);
 	put_attributes(out, cls->attributes);
 	ky_strbuf_addc(out, '\n');
-	put_scope(out, "context", cls->context, 3);
-	put_scope(out, "payload", cls->payload, 3);
+	details_metadata_put_scope(out, "context", cls->context, 3);
+	details_metadata_put_scope(out, "payload", cls->payload, 3);
 }
 
-static void put_stream(struct ky_strbuf *out, const struct ky_stream_class *cls)
+static void details_metadata_put_stream(struct ky_strbuf *out, const struct ky_stream_class *cls)
 {
 	ky_details_indent(out, 1);
 	ky_strbuf_addf(out, "stream class %" PRIu64, cls->id);
 	put_part(out, ", clock ", cls->clock ? cls->clock->name : NULL);
 	put_attributes(out, cls->attributes);
 	ky_strbuf_addc(out, '\n');
-	put_scope(out, "packet context", cls->packet_context, 2);
-	put_scope(out, "event header", cls->event_header, 2);
-	put_scope(out, "event context", cls->event_context, 2);
+	details_metadata_put_scope(out, "packet context", cls->packet_context, 2);
+	details_metadata_put_scope(out, "event header", cls->event_header, 2);
+	details_metadata_put_scope(out, "event context", cls->event_context, 2);
 	ky_vec_foreach(&cls->events, event)
-		put_event(out, *event);
+		details_metadata_put_event(out, *event);
 }
 
-static void put_clock(struct ky_strbuf *out, const struct ky_clock_class *clock)
+static void details_metadata_put_clock(struct ky_strbuf *out, const struct ky_clock_class *clock)
 {
 	ky_details_indent(out, 1);
 	put_part(out, "clock ", clock->name);
@@ -282,17 +282,17 @@ static void put_clock(struct ky_strbuf *out, const struct ky_clock_class *clock)
 		       clock->precision_cycles);
 	if (clock->has_uuid) {
 		ky_strbuf_adds(out, ", UUID ");
-		put_uuid(out, clock->uuid);
+		details_metadata_put_uuid(out, clock->uuid);
 	}
 	if (clock->description) {
 		ky_strbuf_adds(out, ", ");
-		put_quoted(out, clock->description);
+		details_metadata_put_quoted(out, clock->description);
 	}
 	put_attributes(out, clock->attributes);
 	ky_strbuf_addc(out, '\n');
 }
 
-static void put_env(struct ky_strbuf *out, const struct ky_trace_class *cls)
+static void details_metadata_put_env(struct ky_strbuf *out, const struct ky_trace_class *cls)
 {
 	if (cls->env.len)
 		ky_strbuf_adds(out, "  environment\n");
@@ -300,7 +300,7 @@ static void put_env(struct ky_strbuf *out, const struct ky_trace_class *cls)
 		put_part(out, "    ", env->name);
 		ky_strbuf_adds(out, " = ");
 		if (env->is_text)
-			put_quoted(out, env->text);
+			details_metadata_put_quoted(out, env->text);
 		else
 			ky_strbuf_addi(out, env->number);
 		ky_strbuf_addc(out, '\n');
@@ -317,7 +317,7 @@ void ky_details_trace(struct ky_strbuf *out, const struct ky_trace *trace)
 		ky_strbuf_adds(out, cls->big_endian ? ", big-endian" : ", little-endian");
 	if (cls->has_uuid) {
 		ky_strbuf_adds(out, ", UUID ");
-		put_uuid(out, cls->uuid);
+		details_metadata_put_uuid(out, cls->uuid);
 	}
 	put_attributes(out, cls->attributes);
 	ky_strbuf_addc(out, '\n');
@@ -325,10 +325,10 @@ void ky_details_trace(struct ky_strbuf *out, const struct ky_trace *trace)
 		put_part(out, "  preamble, attributes ", cls->preamble_attributes);
 		ky_strbuf_addc(out, '\n');
 	}
-	put_env(out, cls);
+	details_metadata_put_env(out, cls);
 	ky_vec_foreach(&cls->clocks, clock)
-		put_clock(out, *clock);
-	put_scope(out, "packet header", cls->packet_header, 1);
+		details_metadata_put_clock(out, *clock);
+	details_metadata_put_scope(out, "packet header", cls->packet_header, 1);
 	ky_vec_foreach(&cls->streams, stream)
-		put_stream(out, *stream);
+		details_metadata_put_stream(out, *stream);
 }

@@ -22,7 +22,7 @@ struct details_sink {
 
 static const struct ky_text_options time_options = {.clock_date = true, .clock_gmt = true};
 
-static void put_time(struct ky_strbuf *out, int64_t ns, uint64_t cycles)
+static void details_put_time(struct ky_strbuf *out, int64_t ns, uint64_t cycles)
 {
 	char text[64];
 
@@ -36,7 +36,8 @@ static void put_time(struct ky_strbuf *out, int64_t ns, uint64_t cycles)
 
 /* ---- packets ------------------------------------------------------------------------------ */
 
-static void put_packet(struct ky_strbuf *out, const struct ky_packet_entry *p, size_t number)
+static void details_put_packet(struct ky_strbuf *out, const struct ky_packet_entry *p,
+			       size_t number)
 {
 	ky_strbuf_addf(out,
 		       "  packet %zu: byte %" PRIu64 ", %" PRIu64 " bytes, content %" PRIu64
@@ -44,9 +45,9 @@ static void put_packet(struct ky_strbuf *out, const struct ky_packet_entry *p, s
 		       number, p->offset_bytes, p->packet_bits / 8, p->content_bits);
 	if (p->has_times) {
 		ky_strbuf_adds(out, "    from ");
-		put_time(out, p->begin_ns, p->begin_cycles);
+		details_put_time(out, p->begin_ns, p->begin_cycles);
 		ky_strbuf_adds(out, "\n    to   ");
-		put_time(out, p->end_ns, p->end_cycles);
+		details_put_time(out, p->end_ns, p->end_cycles);
 		ky_strbuf_addc(out, '\n');
 	}
 	if (p->has_sequence)
@@ -55,7 +56,7 @@ static void put_packet(struct ky_strbuf *out, const struct ky_packet_entry *p, s
 		ky_strbuf_addf(out, "    discarded events so far: %" PRIu64 "\n", p->discarded);
 }
 
-static int put_stream(struct ky_strbuf *out, const struct ky_stream *stream)
+static int details_put_stream(struct ky_strbuf *out, const struct ky_stream *stream)
 {
 	struct ky_packet_list packets = KY_VEC_INIT;
 	struct kymo_error err;
@@ -77,7 +78,7 @@ static int put_stream(struct ky_strbuf *out, const struct ky_stream *stream)
 		ky_strbuf_addf(out, ", CPU %" PRIu32, stream->cpu_id);
 	ky_strbuf_addc(out, '\n');
 	for (size_t i = 0; i < packets.len; i++)
-		put_packet(out, &packets.data[i], i);
+		details_put_packet(out, &packets.data[i], i);
 	if (ret < 0) {
 		ky_strbuf_adds(out, "  damaged: ");
 		ky_foreign_adds(out, err.message);
@@ -101,7 +102,7 @@ static const char *child_name(const struct ky_value *parent, const struct ky_val
 }
 
 /* "text", or 01 61 62 |.ab|. */
-static void put_buffer(struct ky_strbuf *out, const struct ky_value *v)
+static void details_put_buffer(struct ky_strbuf *out, const struct ky_value *v)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
 	bool is_text = ky_buffer_bytes(&bytes, v);
@@ -115,12 +116,12 @@ static void put_buffer(struct ky_strbuf *out, const struct ky_value *v)
 	ky_strbuf_fini(&bytes);
 }
 
-KY_DEEP5(const struct ky_value *, put_value, struct ky_strbuf *, const struct ky_value *,
+KY_DEEP5(const struct ky_value *, details_put_value, struct ky_strbuf *, const struct ky_value *,
 	 const char *, int, bool)
 
 /* "NAME: VALUE", members and elements below. Returns the value behind it. */
-static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_value *v,
-					const char *name, int depth, bool has_buffers)
+static const struct ky_value *details_put_value(struct ky_strbuf *out, const struct ky_value *v,
+						const char *name, int depth, bool has_buffers)
 {
 	const struct ky_value *end = v + 1 + v->n_below, *child = v + 1;
 	char index[24];
@@ -129,7 +130,7 @@ static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_v
 	ky_foreign_adds(out, name);
 	ky_strbuf_addc(out, ':');
 	if (has_buffers && ky_buffer_is(v)) {
-		put_buffer(out, v);
+		details_put_buffer(out, v);
 		child = end;
 	} else if (v->cls->kind == KY_FIELD_ARRAY) {
 		ky_strbuf_addf(out, " %" PRIu32 " elements", v->n_children);
@@ -142,16 +143,16 @@ static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_v
 	ky_strbuf_addc(out, '\n');
 	for (unsigned long i = 0; child && child < end; i++) {
 		snprintf(index, sizeof(index), "[%lu]", i);
-		child = put_value_deep(NULL, out, child, child_name(v, child, index), depth + 1,
-				       has_buffers);
+		child = details_put_value_deep(NULL, out, child, child_name(v, child, index),
+					       depth + 1, has_buffers);
 	}
 	if (!child)
 		out->failed = true;
 	return end;
 }
 
-static int put_event(struct details_sink *s, const struct ky_event *event,
-		     const struct ky_stream *stream, struct kymo_error *err)
+static int details_put_event(struct details_sink *s, const struct ky_event *event,
+			     const struct ky_stream *stream, struct kymo_error *err)
 {
 	static const char *const names[] = {
 		[KY_SCOPE_PACKET_CONTEXT] = "packet context",
@@ -172,13 +173,13 @@ static int put_event(struct details_sink *s, const struct ky_event *event,
 		ky_strbuf_addf(&s->lines.out, " bit %" PRIu64, at_bits % 8);
 	ky_strbuf_addf(&s->lines.out, ", %" PRIu64 " bits\n  ",
 		       event->end_bits - event->begin_bits);
-	put_time(&s->lines.out, event->ns, event->cycles);
+	details_put_time(&s->lines.out, event->ns, event->cycles);
 	ky_strbuf_addc(&s->lines.out, '\n');
 	for (int scope = KY_SCOPE_PACKET_CONTEXT; scope < KY_SCOPE_COUNT && n >= 0; scope++) {
 		n = ky_values_decode(&s->values, event, (enum ky_scope)scope, err);
 		if (n > 0)
-			put_value(&s->lines.out, s->values.list.data, names[scope], 1,
-				  ky_buffer_scope(s->values.list.data));
+			details_put_value(&s->lines.out, s->values.list.data, names[scope], 1,
+					  ky_buffer_scope(s->values.list.data));
 	}
 	return n < 0 ? n : KYMO_OK;
 }
@@ -200,7 +201,7 @@ static int details_batch(struct ky_sink *sink, const struct ky_batch *batch, str
 	if (batch->loss)
 		put_loss(s, batch->loss);
 	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++) {
-		ret = put_event(s, &batch->events[i], batch->stream, err);
+		ret = details_put_event(s, &batch->events[i], batch->stream, err);
 		/* Of a damaged event, what could be read is shown. */
 		ret = ky_lines_put(&s->lines, s->lines.out.len, ret, batch->stream, err);
 	}
@@ -236,7 +237,7 @@ struct ky_sink *ky_details_sink_new(const struct ky_trace_set *set, int fd)
 	ky_vec_foreach(&set->traces, trace) {
 		ky_details_trace(&s->lines.out, *trace);
 		ky_vec_foreach(&(*trace)->streams, stream) {
-			if (put_stream(&s->lines.out, *stream) < 0)
+			if (details_put_stream(&s->lines.out, *stream) < 0)
 				s->lines.out.failed = true;
 		}
 	}

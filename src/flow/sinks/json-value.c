@@ -11,13 +11,13 @@
 
 #define LABELS_MAX 64
 
-static void put(struct ky_strbuf *out, const char *text)
+static void json_value_put(struct ky_strbuf *out, const char *text)
 {
 	ky_strbuf_adds(out, text);
 }
 
 /* A character that is not ASCII, or an invalid byte. Returns the bytes that it takes. */
-static size_t put_wide(struct ky_strbuf *out, const char *data, size_t len)
+static size_t json_value_put_wide(struct ky_strbuf *out, const char *data, size_t len)
 {
 	char escape[KY_FOREIGN_ESCAPE_BYTES];
 	size_t n = ky_foreign_next(data, len, escape);
@@ -58,13 +58,13 @@ void ky_json_text(struct ky_strbuf *out, const char *data, size_t len)
 			}
 			at++;
 		} else {
-			at += put_wide(out, data + at, len - at);
+			at += json_value_put_wide(out, data + at, len - at);
 		}
 	}
 	ky_strbuf_addc(out, '"');
 }
 
-static void put_string(struct ky_strbuf *out, const struct ky_value *v)
+static void json_value_put_string(struct ky_strbuf *out, const struct ky_value *v)
 {
 	struct ky_strbuf utf8 = KY_STRBUF_INIT;
 	enum ky_encoding encoding = v->cls->text.encoding;
@@ -79,7 +79,7 @@ static void put_string(struct ky_strbuf *out, const struct ky_value *v)
 	ky_strbuf_fini(&utf8);
 }
 
-static void put_blob(struct ky_strbuf *out, const struct ky_value *v)
+static void json_value_put_blob(struct ky_strbuf *out, const struct ky_value *v)
 {
 	static const char hex[] = "0123456789abcdef";
 
@@ -93,34 +93,36 @@ static void put_blob(struct ky_strbuf *out, const struct ky_value *v)
 	ky_strbuf_addc(out, '"');
 }
 
-static void put_big(struct ky_strbuf *out, const struct ky_value *v)
+static void json_value_put_big(struct ky_strbuf *out, const struct ky_value *v)
 {
 	unsigned int words = (v->cls->num.length_bits + 63) / 64;
 
-	put(out, "\"0x");
+	json_value_put(out, "\"0x");
 	for (unsigned int i = words; i-- > 0;)
 		ky_strbuf_addf(out, "%016llx", (unsigned long long)ky_value_word(v, i));
-	put(out, "\"");
+	json_value_put(out, "\"");
 }
 
 /* The shortest of %.15g and %.17g that reads back equal. */
-static void put_float(struct ky_strbuf *out, double value)
+static void json_value_put_float(struct ky_strbuf *out, double value)
 {
 	char text[40];
 
 	if (!isfinite(value)) {
-		put(out, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+		json_value_put(out, isnan(value) ? "\"NaN\""
+				    : value > 0	 ? "\"Infinity\""
+						 : "\"-Infinity\"");
 		return;
 	}
 	snprintf(text, sizeof(text), "%.15g", value);
 	if (strtod(text, NULL) < value || strtod(text, NULL) > value)
 		snprintf(text, sizeof(text), "%.17g", value);
-	put(out, text);
+	json_value_put(out, text);
 	if (!strpbrk(text, ".e"))
-		put(out, ".0");
+		json_value_put(out, ".0");
 }
 
-static void put_integer(struct ky_strbuf *out, const struct ky_value *v)
+static void json_value_put_integer(struct ky_strbuf *out, const struct ky_value *v)
 {
 	if (v->cls->kind == KY_FIELD_SINT || v->cls->kind == KY_FIELD_VARSINT)
 		ky_strbuf_addi(out, v->s);
@@ -128,44 +130,44 @@ static void put_integer(struct ky_strbuf *out, const struct ky_value *v)
 		ky_strbuf_addu(out, v->u);
 }
 
-static void put_labels(struct ky_strbuf *out, const char *const *labels, size_t n)
+static void json_value_put_labels(struct ky_strbuf *out, const char *const *labels, size_t n)
 {
-	put(out, ", \"labels\": [");
+	json_value_put(out, ", \"labels\": [");
 	for (size_t i = 0; i < n; i++) {
-		put(out, i ? ", " : "");
+		json_value_put(out, i ? ", " : "");
 		ky_json_text(out, labels[i], strlen(labels[i]));
 	}
-	put(out, "]}");
+	json_value_put(out, "]}");
 }
 
-static void put_number(struct ky_strbuf *out, const struct ky_value *v)
+static void json_value_put_number(struct ky_strbuf *out, const struct ky_value *v)
 {
 	const char *labels[LABELS_MAX];
 	size_t n;
 
 	if (ky_value_is_big(v)) {
-		put_big(out, v);
+		json_value_put_big(out, v);
 	} else if (v->cls->kind == KY_FIELD_FLOAT) {
-		put_float(out, v->f);
+		json_value_put_float(out, v->f);
 	} else if (v->cls->kind == KY_FIELD_BOOL) {
-		put(out, v->u ? "true" : "false");
+		json_value_put(out, v->u ? "true" : "false");
 	} else if (v->cls->num.is_enum || v->cls->kind == KY_FIELD_BITMAP) {
 		if (v->cls->kind == KY_FIELD_BITMAP)
 			n = ky_flag_labels(v->cls, &v->u, 1, labels, LABELS_MAX);
 		else
 			n = ky_enum_labels(v->cls, v->u, labels, LABELS_MAX);
-		put(out, "{\"value\": ");
-		put_integer(out, v);
-		put_labels(out, labels, n < LABELS_MAX ? n : LABELS_MAX);
+		json_value_put(out, "{\"value\": ");
+		json_value_put_integer(out, v);
+		json_value_put_labels(out, labels, n < LABELS_MAX ? n : LABELS_MAX);
 	} else {
-		put_integer(out, v);
+		json_value_put_integer(out, v);
 	}
 }
 
-KY_DEEP2(const struct ky_value *, put_value, struct ky_strbuf *, const struct ky_value *)
+KY_DEEP2(const struct ky_value *, json_value_put_value, struct ky_strbuf *, const struct ky_value *)
 
 /* Write value @v and return the one behind it. */
-static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_value *v)
+static const struct ky_value *json_value_put_value(struct ky_strbuf *out, const struct ky_value *v)
 {
 	const struct ky_value *end = v + 1 + v->n_below, *child = v + 1;
 	bool is_struct = v->cls->kind == KY_FIELD_STRUCT;
@@ -177,32 +179,32 @@ static const struct ky_value *put_value(struct ky_strbuf *out, const struct ky_v
 		while (child < end) {
 			if (is_struct) {
 				ky_json_text(out, child->name, strlen(child->name));
-				put(out, ": ");
+				json_value_put(out, ": ");
 			}
-			child = put_value_deep(NULL, out, child);
+			child = json_value_put_value_deep(NULL, out, child);
 			if (!child)
 				goto nomem;
 			if (child < end)
-				put(out, ", ");
+				json_value_put(out, ", ");
 		}
 		ky_strbuf_addc(out, is_struct ? '}' : ']');
 		break;
 	case KY_FIELD_OPTIONAL:
 	case KY_FIELD_VARIANT:
 		if (!v->n_below)
-			put(out, "null");
-		else if (!put_value_deep(NULL, out, child))
+			json_value_put(out, "null");
+		else if (!json_value_put_value_deep(NULL, out, child))
 			goto nomem;
 		break;
 	case KY_FIELD_STRING:
 	case KY_FIELD_TEXT:
-		put_string(out, v);
+		json_value_put_string(out, v);
 		break;
 	case KY_FIELD_BLOB:
-		put_blob(out, v);
+		json_value_put_blob(out, v);
 		break;
 	default:
-		put_number(out, v);
+		json_value_put_number(out, v);
 	}
 	return end;
 nomem:
@@ -212,5 +214,5 @@ nomem:
 
 const struct ky_value *ky_json_value(struct ky_strbuf *out, const struct ky_value *v)
 {
-	return put_value(out, v);
+	return json_value_put_value(out, v);
 }

@@ -11,29 +11,30 @@ struct json_sink {
 	struct ky_values values;
 };
 
-static void put(struct json_sink *s, const char *text)
+static void sinks_json_put(struct json_sink *s, const char *text)
 {
 	ky_strbuf_adds(&s->lines.out, text);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static int put_scope(struct json_sink *s, const struct ky_event *event, enum ky_scope scope,
-		     const char *name, struct kymo_error *err)
+static int sinks_json_put_scope(struct json_sink *s, const struct ky_event *event,
+				enum ky_scope scope, const char *name, struct kymo_error *err)
 {
 	int n = ky_values_decode(&s->values, event, scope, err);
 
 	if (n <= 0)
 		return n;
-	put(s, ", \"");
-	put(s, name);
-	put(s, "\": ");
+	sinks_json_put(s, ", \"");
+	sinks_json_put(s, name);
+	sinks_json_put(s, "\": ");
 	ky_json_value(&s->lines.out, s->values.list.data);
 	return KYMO_OK;
 }
 
 /* Of the packet context only what is about the events: no sizes, times and counters. */
-static int put_packet(struct json_sink *s, const struct ky_event *event, struct kymo_error *err)
+static int sinks_json_put_packet(struct json_sink *s, const struct ky_event *event,
+				 struct kymo_error *err)
 {
 	int n = ky_values_decode(&s->values, event, KY_SCOPE_PACKET_CONTEXT, err);
 	const struct ky_value *at = s->values.list.data + 1, *end;
@@ -47,44 +48,44 @@ static int put_packet(struct json_sink *s, const struct ky_event *event, struct 
 			at += 1 + at->n_below;
 			continue;
 		}
-		put(s, any ? ", " : ", \"packet\": {");
+		sinks_json_put(s, any ? ", " : ", \"packet\": {");
 		any = true;
 		ky_json_text(&s->lines.out, at->name, strlen(at->name));
-		put(s, ": ");
+		sinks_json_put(s, ": ");
 		at = ky_json_value(&s->lines.out, at);
 	}
 	if (any)
-		put(s, "}");
+		sinks_json_put(s, "}");
 	return KYMO_OK;
 }
 
-static int put_event(struct json_sink *s, const struct ky_event *event, const char *stream,
-		     struct kymo_error *err)
+static int sinks_json_put_event(struct json_sink *s, const struct ky_event *event,
+				const char *stream, struct kymo_error *err)
 {
 	int ret;
 
-	put(s, "{");
+	sinks_json_put(s, "{");
 	if (event->ns != INT64_MIN) {
-		put(s, "\"timestamp_ns\": ");
+		sinks_json_put(s, "\"timestamp_ns\": ");
 		ky_strbuf_addi(&s->lines.out, event->ns);
-		put(s, ", ");
+		sinks_json_put(s, ", ");
 	}
-	put(s, "\"event\": ");
+	sinks_json_put(s, "\"event\": ");
 	ky_json_text(&s->lines.out, event->cls->name, strlen(event->cls->name));
-	put(s, ", \"stream\": ");
+	sinks_json_put(s, ", \"stream\": ");
 	ky_json_text(&s->lines.out, stream, strlen(stream));
 	if (event->cls->has_loglevel) {
-		put(s, ", \"loglevel\": ");
+		sinks_json_put(s, ", \"loglevel\": ");
 		ky_strbuf_addi(&s->lines.out, event->cls->loglevel);
 	}
-	ret = put_packet(s, event, err);
+	ret = sinks_json_put_packet(s, event, err);
 	if (ret == KYMO_OK)
-		ret = put_scope(s, event, KY_SCOPE_STREAM_CONTEXT, "context", err);
+		ret = sinks_json_put_scope(s, event, KY_SCOPE_STREAM_CONTEXT, "context", err);
 	if (ret == KYMO_OK)
-		ret = put_scope(s, event, KY_SCOPE_EVENT_CONTEXT, "event_context", err);
+		ret = sinks_json_put_scope(s, event, KY_SCOPE_EVENT_CONTEXT, "event_context", err);
 	if (ret == KYMO_OK)
-		ret = put_scope(s, event, KY_SCOPE_PAYLOAD, "fields", err);
-	put(s, "}\n");
+		ret = sinks_json_put_scope(s, event, KY_SCOPE_PAYLOAD, "fields", err);
+	sinks_json_put(s, "}\n");
 	return ret;
 }
 
@@ -98,7 +99,7 @@ static int json_batch(struct ky_sink *sink, const struct ky_batch *batch, struct
 	for (size_t i = 0; i < batch->n_events; i++) {
 		whole = s->lines.out.len;
 		stream = ky_batch_stream(batch, &batch->events[i]);
-		ret = put_event(s, &batch->events[i], stream->name, err);
+		ret = sinks_json_put_event(s, &batch->events[i], stream->name, err);
 		ret = ky_lines_put(&s->lines, whole, ret, stream, err);
 		if (ret < 0)
 			return ret;

@@ -124,7 +124,7 @@ static bool is_byte_text(const struct ky_field_class *cls)
 }
 
 /* Of an enumeration, the labels and the number have colours, not the whole. */
-static void push_value(struct builder *b, struct text_op op)
+static void text_plan_push_value(struct builder *b, struct text_op op)
 {
 	bool whole = op.kind >= TEXT_OP_TEXT || !op.cls->num.is_enum;
 
@@ -172,7 +172,7 @@ static bool plan_field(struct builder *b, const struct ky_field_class *cls)
 	}
 	if (op.kind >= TEXT_OP_TEXT && !is_byte_text(cls))
 		return false;
-	push_value(b, op);
+	text_plan_push_value(b, op);
 	return true;
 }
 
@@ -260,7 +260,7 @@ struct text_plan *ky_text_plan_new(struct ky_arena *arena, const struct ky_event
 
 /* ---- running ----------------------------------------------------------------------------- */
 
-static uint64_t scope_begin(const struct ky_event *event, uint8_t scope)
+static uint64_t text_plan_scope_begin(const struct ky_event *event, uint8_t scope)
 {
 	switch (scope) {
 	case KY_SCOPE_STREAM_CONTEXT:
@@ -272,7 +272,7 @@ static uint64_t scope_begin(const struct ky_event *event, uint8_t scope)
 	}
 }
 
-static inline char *put_literal(char *at, const struct text_op *op)
+static inline char *text_plan_put_literal(char *at, const struct text_op *op)
 {
 	if (__builtin_expect(op->literal_len <= TEXT_PIECE_BYTES, 1)) {
 		memcpy(at, op->piece, TEXT_PIECE_BYTES);
@@ -297,7 +297,7 @@ char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *p
 	if (!at)
 		return NULL;
 	for (const struct text_op *op = plan->ops; op < plan->ops + plan->n_ops; op++) {
-		at = put_literal(at, op);
+		at = text_plan_put_literal(at, op);
 		if (op->align_bits > 1)
 			bits = ky_align_up(bits, op->align_bits);
 		if (__builtin_expect(bits > end || end - bits < op->bits, 0))
@@ -308,7 +308,7 @@ char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *p
 		case TEXT_OP_NONE:
 			break;
 		case TEXT_OP_ENTER:
-			bits = scope_begin(event, op->scope);
+			bits = text_plan_scope_begin(event, op->scope);
 			break;
 		case TEXT_OP_GENERAL:
 			at = ky_text_scope(text, at, event, (enum ky_scope)op->scope, false, err);

@@ -118,7 +118,8 @@ static void begin_piece(struct head *h, const char *name)
 }
 
 /* CTF 1.8 has no names of traces: the host's, and where it lies (@place). */
-static void add_trace(struct head *h, const struct ky_trace_class *trace, const char *place)
+static void text_style_add_trace(struct head *h, const struct ky_trace_class *trace,
+				 const char *place)
 {
 	const struct ky_env *host;
 
@@ -213,7 +214,7 @@ void ky_text_add_head(struct ky_strbuf *out, const struct text_style *style,
 		.timed = cls->stream->clock != NULL,
 	};
 
-	add_trace(&h, trace, trace_name);
+	text_style_add_trace(&h, trace, trace_name);
 	add_env(&h, trace, KY_TEXT_FIELD_HOSTNAME, "hostname");
 	add_env(&h, trace, KY_TEXT_FIELD_DOMAIN, "domain");
 	add_env(&h, trace, KY_TEXT_FIELD_PROCNAME, "procname");

@@ -28,7 +28,7 @@ static const char escapes[256] = {
 };
 
 /* The character at *@text, which is moved behind it. Of n bytes, it takes up to 3 * n + 3. */
-static char *put_escaped(char *at, const char **text, const char *end)
+static char *text_value_put_escaped(char *at, const char **text, const char *end)
 {
 	static const char digits[] = "0123456789abcdef";
 	char escape[KY_FOREIGN_ESCAPE_BYTES];
@@ -73,7 +73,7 @@ char *ky_text_quoted(struct ky_text *text, char *at, const char *s, size_t len,
 			return NULL;
 		while (s < stop) {
 			if (__builtin_expect(escapes[(unsigned char)*s], 0))
-				at = put_escaped(at, &s, end);
+				at = text_value_put_escaped(at, &s, end);
 			else
 				*at++ = *s++;
 		}
@@ -110,7 +110,7 @@ static uint64_t cut_to_digits(uint64_t value, unsigned int bits, unsigned int di
 	return value & ky_mask_bits((bits + digit_bits - 1) / digit_bits * digit_bits);
 }
 
-static char *put_integer(char *at, const struct ky_field_class *cls, uint64_t value)
+static char *text_value_put_integer(char *at, const struct ky_field_class *cls, uint64_t value)
 {
 	unsigned int bits = cls->num.length_bits ? cls->num.length_bits : 64;
 
@@ -133,7 +133,7 @@ static char *put_integer(char *at, const struct ky_field_class *cls, uint64_t va
 /* An enumeration without its labels: words, the number, codes. */
 #define ENUM_BYTES (TEXT_NUMBER_BYTES + 40 + 5 * TEXT_CODE_BYTES)
 
-static bool covers(const struct ky_mapping *mapping, uint64_t value, bool is_signed)
+static bool text_value_covers(const struct ky_mapping *mapping, uint64_t value, bool is_signed)
 {
 	for (size_t i = 0; i < mapping->n_ranges; i++) {
 		const struct ky_range *r = &mapping->ranges[i];
@@ -174,7 +174,7 @@ static char *put_enum(struct ky_text *text, char *at, const struct ky_field_clas
 	for (size_t i = 0; i < cls->num.n_mappings; i++) {
 		const char *label = cls->num.mappings[i].label;
 
-		if (!covers(&cls->num.mappings[i], value, is_signed))
+		if (!text_value_covers(&cls->num.mappings[i], value, is_signed))
 			continue;
 		if (known)
 			at = ky_text_put(at, ", ", 2);
@@ -191,12 +191,12 @@ static char *put_enum(struct ky_text *text, char *at, const struct ky_field_clas
 		at = put_unknown(text, at);
 	at = ky_text_put(at, " : container = ", 15);
 	at = put_code(text, at, TEXT_COLOUR_VALUE);
-	at = put_integer(at, cls, value);
+	at = text_value_put_integer(at, cls, value);
 	at = put_code(text, at, TEXT_COLOUR_NONE);
 	return ky_text_put(at, " )", 2);
 }
 
-static char *put_float(char *at, uint64_t value)
+static char *text_value_put_float(char *at, uint64_t value)
 {
 	double number;
 
@@ -213,13 +213,13 @@ char *ky_text_number(struct ky_text *text, char *at, const struct ky_field_class
 	if (cls->num.is_enum)
 		return put_enum(text, at, cls, value, err);
 	if (cls->kind == KY_FIELD_FLOAT)
-		return put_float(at, value);
-	return put_integer(at, cls, value);
+		return text_value_put_float(at, value);
+	return text_value_put_integer(at, cls, value);
 }
 
 /* Bytes in memory order: 0x0123. */
-static char *put_blob(struct ky_text *text, char *at, const struct ky_value *v,
-		      struct kymo_error *err)
+static char *text_value_put_blob(struct ky_text *text, char *at, const struct ky_value *v,
+				 struct kymo_error *err)
 {
 	static const char digits[] = "0123456789ABCDEF";
 
@@ -240,8 +240,8 @@ static char *put_blob(struct ky_text *text, char *at, const struct ky_value *v,
 }
 
 /* Numbers of more than 64 bits: in hexadecimal. */
-static char *put_big(struct ky_text *text, char *at, const struct ky_value *v,
-		     struct kymo_error *err)
+static char *text_value_put_big(struct ky_text *text, char *at, const struct ky_value *v,
+				struct kymo_error *err)
 {
 	unsigned int words = (v->cls->num.length_bits + 63) / 64;
 	bool leading = true;
@@ -271,16 +271,16 @@ static char *put_big(struct ky_text *text, char *at, const struct ky_value *v,
 	return at;
 }
 
-static char *put_bytes(struct ky_text *text, char *at, const char *s, size_t len,
-		       struct kymo_error *err)
+static char *text_value_put_bytes(struct ky_text *text, char *at, const char *s, size_t len,
+				  struct kymo_error *err)
 {
 	at = ky_text_room(text, at, len, err);
 	return at ? ky_text_put(at, s, len) : NULL;
 }
 
 /* "text", or 01 61 62 |.ab|. */
-static char *put_buffer(struct ky_text *text, char *at, const struct ky_value *v,
-			struct kymo_error *err)
+static char *text_value_put_buffer(struct ky_text *text, char *at, const struct ky_value *v,
+				   struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT, hex = KY_STRBUF_INIT;
 	bool is_text = ky_buffer_bytes(&bytes, v);
@@ -293,7 +293,7 @@ static char *put_buffer(struct ky_text *text, char *at, const struct ky_value *v
 	} else if (is_text) {
 		at = ky_text_quoted(text, at, ky_strbuf_text(&bytes), bytes.len, err);
 	} else {
-		at = put_bytes(text, at, hex.data, hex.len, err);
+		at = text_value_put_bytes(text, at, hex.data, hex.len, err);
 	}
 	ky_strbuf_fini(&bytes);
 	ky_strbuf_fini(&hex);
@@ -302,7 +302,8 @@ static char *put_buffer(struct ky_text *text, char *at, const struct ky_value *v
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-KY_DEEP4(char *, put_value, struct ky_text *, char *, const struct ky_value *, struct kymo_error *)
+KY_DEEP4(char *, text_value_put_value, struct ky_text *, char *, const struct ky_value *,
+	 struct kymo_error *)
 
 /* The same, however deep @v lies. */
 static char *put_deep(struct ky_text *text, char *at, const struct ky_value *v,
@@ -311,13 +312,14 @@ static char *put_deep(struct ky_text *text, char *at, const struct ky_value *v,
 	/* NULL came without a word when there was no memory for a stack. */
 	if (err)
 		err->code = KYMO_OK;
-	at = put_value_deep(NULL, text, at, v, err);
+	at = text_value_put_value_deep(NULL, text, at, v, err);
 	if (!at && err && err->code == KYMO_OK)
 		ky_error_nomem(err);
 	return at;
 }
 
-static char *put_literal(struct ky_text *text, char *at, const char *s, struct kymo_error *err)
+static char *text_value_put_literal(struct ky_text *text, char *at, const char *s,
+				    struct kymo_error *err)
 {
 	size_t len = strlen(s);
 
@@ -347,11 +349,12 @@ static bool has_colour(const struct ky_text *text, const struct ky_value *v)
 static char *put_coloured(struct ky_text *text, char *at, const struct ky_value *v,
 			  struct kymo_error *err)
 {
-	at = put_literal(text, at, ky_text_code(&text->style, TEXT_COLOUR_VALUE), err);
+	at = text_value_put_literal(text, at, ky_text_code(&text->style, TEXT_COLOUR_VALUE), err);
 	if (at)
 		at = put_deep(text, at, v, err);
 	if (at)
-		at = put_literal(text, at, ky_text_code(&text->style, TEXT_COLOUR_NONE), err);
+		at = text_value_put_literal(text, at, ky_text_code(&text->style, TEXT_COLOUR_NONE),
+					    err);
 	return at;
 }
 
@@ -364,7 +367,8 @@ static inline char *put_nested(struct ky_text *text, char *at, const struct ky_v
 }
 
 /* A name, as people may see it. */
-static char *put_name(struct ky_text *text, char *at, const char *name, struct kymo_error *err)
+static char *text_value_put_name(struct ky_text *text, char *at, const char *name,
+				 struct kymo_error *err)
 {
 	char escape[KY_FOREIGN_ESCAPE_BYTES];
 	size_t len = strlen(name), n;
@@ -387,12 +391,13 @@ static char *put_member_name(struct ky_text *text, char *at, const char *name,
 			     struct kymo_error *err)
 {
 	if (__builtin_expect(text->style.codes != NULL, 0))
-		at = put_literal(text, at, text->style.codes[TEXT_COLOUR_FIELD_NAME], err);
+		at = text_value_put_literal(text, at, text->style.codes[TEXT_COLOUR_FIELD_NAME],
+					    err);
 	if (at)
-		at = put_name(text, at, name, err);
+		at = text_value_put_name(text, at, name, err);
 	if (__builtin_expect(at && text->style.codes != NULL, 0))
-		at = put_literal(text, at, text->style.codes[TEXT_COLOUR_NONE], err);
-	return at ? put_literal(text, at, " = ", err) : NULL;
+		at = text_value_put_literal(text, at, text->style.codes[TEXT_COLOUR_NONE], err);
+	return at ? text_value_put_literal(text, at, " = ", err) : NULL;
 }
 
 static char *put_element_name(struct ky_text *text, char *at, const struct ky_value *parent,
@@ -424,7 +429,7 @@ static char *put_children(struct ky_text *text, char *at, const struct ky_value 
 	bool is_array = v->cls->kind == KY_FIELD_ARRAY;
 	uint32_t number = 0;
 
-	at = put_literal(text, at, is_array ? "[" : "{", err);
+	at = text_value_put_literal(text, at, is_array ? "[" : "{", err);
 	for (; at && child < end; child += 1 + child->n_below) {
 		if (skip_roles && ky_text_is_packet_role(child->cls))
 			continue;
@@ -432,7 +437,7 @@ static char *put_children(struct ky_text *text, char *at, const struct ky_value 
 		if (at)
 			at = put_nested(text, at, child, err);
 	}
-	return at ? put_literal(text, at, is_array ? " ]" : " }", err) : NULL;
+	return at ? text_value_put_literal(text, at, is_array ? " ]" : " }", err) : NULL;
 }
 
 /* UTF-16 and UTF-32 are shown as UTF-8. */
@@ -442,8 +447,8 @@ bool ky_text_is_wide(const struct ky_field_class *cls)
 	       cls->text.encoding > KY_ENCODING_ASCII;
 }
 
-static char *put_wide(struct ky_text *text, char *at, const struct ky_value *v,
-		      struct kymo_error *err)
+static char *text_value_put_wide(struct ky_text *text, char *at, const struct ky_value *v,
+				 struct kymo_error *err)
 {
 	struct ky_strbuf utf8 = KY_STRBUF_INIT;
 
@@ -458,30 +463,30 @@ static char *put_wide(struct ky_text *text, char *at, const struct ky_value *v,
 	return at;
 }
 
-static char *put_value(struct ky_text *text, char *at, const struct ky_value *v,
-		       struct kymo_error *err)
+static char *text_value_put_value(struct ky_text *text, char *at, const struct ky_value *v,
+				  struct kymo_error *err)
 {
 	switch (v->cls->kind) {
 	case KY_FIELD_ARRAY:
 		if (text->has_buffers && ky_buffer_is(v))
-			return put_buffer(text, at, v, err);
+			return text_value_put_buffer(text, at, v, err);
 		return put_children(text, at, v, false, err);
 	case KY_FIELD_STRUCT:
 	case KY_FIELD_VARIANT:
 		return put_children(text, at, v, false, err);
 	case KY_FIELD_OPTIONAL:
 		return v->n_below ? put_nested(text, at, v + 1, err)
-				  : put_literal(text, at, "<none>", err);
+				  : text_value_put_literal(text, at, "<none>", err);
 	case KY_FIELD_STRING:
 	case KY_FIELD_TEXT:
 		if (ky_text_is_wide(v->cls))
-			return put_wide(text, at, v, err);
+			return text_value_put_wide(text, at, v, err);
 		return ky_text_quoted(text, at, v->str.data, v->str.len_bytes, err);
 	case KY_FIELD_BLOB:
-		return put_blob(text, at, v, err);
+		return text_value_put_blob(text, at, v, err);
 	default:
 		if (ky_value_is_big(v))
-			return put_big(text, at, v, err);
+			return text_value_put_big(text, at, v, err);
 		return ky_text_number(text, at, v->cls, v->u, err);
 	}
 }

@@ -19,7 +19,7 @@
 
 /* ---- buffer ------------------------------------------------------------------------------ */
 
-static int write_out(struct ky_text *text, struct kymo_error *err)
+static int sinks_text_write_out(struct ky_text *text, struct kymo_error *err)
 {
 	int ret = ky_write_all(text->fd, text->data, text->len);
 
@@ -34,7 +34,7 @@ char *ky_text_more(struct ky_text *text, char *at, size_t need, struct kymo_erro
 
 	if (!text->holding && !text->held) {
 		text->len = used;
-		if (write_out(text, err) < 0)
+		if (sinks_text_write_out(text, err) < 0)
 			return NULL;
 		used = 0;
 	}
@@ -103,7 +103,7 @@ static void shrink(struct ky_text *text)
 
 int ky_text_flush(struct ky_text *text, struct kymo_error *err)
 {
-	int ret = write_out(text, err);
+	int ret = sinks_text_write_out(text, err);
 
 	shrink(text);
 	return ret;
@@ -179,7 +179,7 @@ static void new_second(struct ky_text *text, int64_t ns)
 }
 
 /* "[08:30:00.123456789"; styled stamps have their own bracket, or none. */
-static inline char *put_time(struct ky_text *text, char *at, int64_t ns)
+static inline char *sinks_text_put_time(struct ky_text *text, char *at, int64_t ns)
 {
 	uint64_t nanos = (uint64_t)ns - (uint64_t)text->second_ns;
 
@@ -225,7 +225,7 @@ static char *put_cycles_delta(char *at, uint64_t now, uint64_t last)
 	return delta < 1000000000000u ? ky_put_digits(at, delta, 12) : ky_text_put_u64(at, delta);
 }
 
-static char *put_string(char *at, const char *s)
+static char *sinks_text_put_string(char *at, const char *s)
 {
 	return ky_text_put(at, s, strlen(s));
 }
@@ -241,8 +241,9 @@ static char *put_any_delta(struct ky_text *text, char *at, int64_t ns, uint64_t 
 		return at;
 	}
 	if (!text->has_last)
-		return put_string(at, text->options.clock_cycles ? "+\?\?\?\?\?\?\?\?\?\?\?\?"
-								 : "+?.\?\?\?\?\?\?\?\?\?");
+		return sinks_text_put_string(at, text->options.clock_cycles
+							 ? "+\?\?\?\?\?\?\?\?\?\?\?\?"
+							 : "+?.\?\?\?\?\?\?\?\?\?");
 	return text->options.clock_cycles ? put_cycles_delta(at, cycles, text->last_cycles)
 					  : put_delta(at, ns, text->last_ns);
 }
@@ -256,20 +257,21 @@ static char *put_styled_stamp(struct ky_text *text, char *at, const struct ky_ev
 	const struct text_style *style = &text->style;
 	bool cycles = text->options.clock_cycles;
 
-	at = put_string(at, style->before_stamp);
-	at = cycles ? ky_put_digits(at, event->cycles, 20) : put_time(text, at, event->ns);
-	at = put_string(at, style->after_stamp);
+	at = sinks_text_put_string(at, style->before_stamp);
+	at = cycles ? ky_put_digits(at, event->cycles, 20)
+		    : sinks_text_put_time(text, at, event->ns);
+	at = sinks_text_put_string(at, style->after_stamp);
 	if (text->options.no_delta)
 		return at;
-	at = put_string(at, style->before_delta);
+	at = sinks_text_put_string(at, style->before_delta);
 	at = put_any_delta(text, at, event->ns, event->cycles);
-	return put_string(at, style->after_delta);
+	return sinks_text_put_string(at, style->after_delta);
 }
 
 /* "[08:30:00.123456789] (+0.000001234) " */
 static inline char *put_plain_stamp(struct ky_text *text, char *at, const struct ky_event *event)
 {
-	at = put_time(text, at, event->ns);
+	at = sinks_text_put_time(text, at, event->ns);
 	at = ky_text_put(at, "] ", 2);
 	if (text->options.no_delta)
 		return at;
@@ -281,7 +283,8 @@ static inline char *put_plain_stamp(struct ky_text *text, char *at, const struct
 	return ky_text_put(at, ") ", 2);
 }
 
-static inline char *put_stamp(struct ky_text *text, char *at, const struct ky_event *event)
+static inline char *sinks_text_put_stamp(struct ky_text *text, char *at,
+					 const struct ky_event *event)
 {
 	/* A stream without a clock has no time at all. */
 	if (__builtin_expect(event->ns == INT64_MIN, 0))
@@ -344,7 +347,7 @@ void ky_text_take(struct ky_text *text, struct ky_sink_before *before, struct ky
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
-static struct text_trace *trace_of(struct ky_text *text, const struct ky_stream *stream)
+static struct text_trace *sinks_text_trace_of(struct ky_text *text, const struct ky_stream *stream)
 {
 	const struct ky_trace_class *cls = stream->trace->cls;
 	struct text_trace *trace = text->trace;
@@ -368,8 +371,8 @@ static struct text_trace *trace_of(struct ky_text *text, const struct ky_stream 
 	return trace;
 }
 
-static inline const struct text_plan *plan_of(struct ky_text *text, struct text_trace *trace,
-					      const struct ky_event *event)
+static inline const struct text_plan *
+sinks_text_plan_of(struct ky_text *text, struct text_trace *trace, const struct ky_event *event)
 {
 	uint32_t index = event->cls->index;
 
@@ -389,9 +392,10 @@ static struct text_packet *packet_slot(struct ky_text *text, uint32_t index)
 }
 
 /* The packet's context as text, made once per packet. NULL: @err. */
-static const struct text_packet *packet_context(struct ky_text *text, const struct ky_event *event,
-						uint32_t stream_index, char **at,
-						struct kymo_error *err)
+static const struct text_packet *sinks_text_packet_context(struct ky_text *text,
+							   const struct ky_event *event,
+							   uint32_t stream_index, char **at,
+							   struct kymo_error *err)
 {
 	struct text_packet *packet = packet_slot(text, stream_index);
 	size_t offset;
@@ -425,10 +429,11 @@ static const struct text_packet *packet_context(struct ky_text *text, const stru
 	return packet;
 }
 
-static char *put_event(struct ky_text *text, char *at, struct text_trace *trace,
-		       const struct ky_event *event, uint32_t stream_index, struct kymo_error *err)
+static char *sinks_text_put_event(struct ky_text *text, char *at, struct text_trace *trace,
+				  const struct ky_event *event, uint32_t stream_index,
+				  struct kymo_error *err)
 {
-	const struct text_plan *plan = plan_of(text, trace, event);
+	const struct text_plan *plan = sinks_text_plan_of(text, trace, event);
 	const struct text_packet *context;
 
 	if (__builtin_expect(!plan, 0)) {
@@ -438,10 +443,10 @@ static char *put_event(struct ky_text *text, char *at, struct text_trace *trace,
 	at = ky_text_room(text, at, LINE_HEAD_BYTES + plan->head_len, err);
 	if (!at)
 		return NULL;
-	at = put_stamp(text, at, event);
+	at = sinks_text_put_stamp(text, at, event);
 	at = ky_text_put_padded(at, plan->head, plan->head_len);
 	if (plan->packet_context) {
-		context = packet_context(text, event, stream_index, &at, err);
+		context = sinks_text_packet_context(text, event, stream_index, &at, err);
 		if (context)
 			at = ky_text_room(text, at, context->len, err);
 		if (!context || !at)
@@ -478,17 +483,17 @@ int ky_text_batch(struct ky_text *text, const struct ky_batch *batch, struct kym
 		if (i + PREFETCH_EVENTS < batch->n_events)
 			prefetch(&batch->events[i + PREFETCH_EVENTS]);
 		stream = ky_batch_stream(batch, &batch->events[i]);
-		trace = trace_of(text, stream);
+		trace = sinks_text_trace_of(text, stream);
 		if (__builtin_expect(!trace, 0))
 			return ky_error_nomem(err);
-		at = put_event(text, text->data + text->len, trace, &batch->events[i],
-			       stream->index, err);
+		at = sinks_text_put_event(text, text->data + text->len, trace, &batch->events[i],
+					  stream->index, err);
 		if (__builtin_expect(!at, 0)) {
 			ky_sink_place(stream, err);
 			return err->code;
 		}
 		text->len = (size_t)(at - text->data);
-		if (text->len >= WRITE_BYTES && !text->held && write_out(text, err) < 0)
+		if (text->len >= WRITE_BYTES && !text->held && sinks_text_write_out(text, err) < 0)
 			return err->code;
 	}
 	return KYMO_OK;

@@ -54,7 +54,7 @@ void ky_btf_fini(struct ky_btf *btf)
 	ky_strbuf_fini(&btf->data);
 }
 
-static uint32_t word(const uint8_t *at)
+static uint32_t btf_word(const uint8_t *at)
 {
 	uint32_t value;
 
@@ -74,10 +74,10 @@ static bool find_sections(const struct ky_strbuf *data, struct sections *section
 	memcpy(&magic, bytes, sizeof(magic));
 	if (magic != BTF_MAGIC || bytes[2] != 1)
 		return false;
-	types_at = (uint64_t)word(bytes + 4) + word(bytes + 8);
-	strings_at = (uint64_t)word(bytes + 4) + word(bytes + 16);
-	sections->types_len = word(bytes + 12);
-	sections->strings_len = word(bytes + 20);
+	types_at = (uint64_t)btf_word(bytes + 4) + btf_word(bytes + 8);
+	strings_at = (uint64_t)btf_word(bytes + 4) + btf_word(bytes + 16);
+	sections->types_len = btf_word(bytes + 12);
+	sections->strings_len = btf_word(bytes + 20);
 	if (types_at > len || sections->types_len > len - types_at || strings_at > len ||
 	    sections->strings_len > len - strings_at || !sections->strings_len)
 		return false;
@@ -131,11 +131,12 @@ static bool take_enum(struct ky_btf *btf, const struct sections *sections, const
 	uint32_t n = info & 0xffff;
 
 	for (uint32_t i = 0; i < n; i++, at += is_wide ? 12 : 8) {
-		uint32_t name = word(at);
-		int64_t value = is_signed ? (int64_t)(int32_t)word(at + 4) : (int64_t)word(at + 4);
+		uint32_t name = btf_word(at);
+		int64_t value =
+			is_signed ? (int64_t)(int32_t)btf_word(at + 4) : (int64_t)btf_word(at + 4);
 
 		if (is_wide)
-			value = (int64_t)((uint64_t)word(at + 8) << 32 | word(at + 4));
+			value = (int64_t)((uint64_t)btf_word(at + 8) << 32 | btf_word(at + 4));
 		if (name < sections->strings_len &&
 		    !add_constant(btf, sections->strings + name, value))
 			return false;
@@ -149,7 +150,7 @@ static bool take_types(struct ky_btf *btf, const struct sections *sections)
 
 	while (sections->types_len - at >= 12) {
 		const uint8_t *type = sections->types + at;
-		uint32_t info = word(type + 4), kind = (info >> 24) & 31;
+		uint32_t info = btf_word(type + 4), kind = (info >> 24) & 31;
 		uint32_t behind = bytes_behind(kind, info & 0xffff);
 
 		/* Of a kind that we do not know, we do not know where it ends. */
@@ -163,7 +164,7 @@ static bool take_types(struct ky_btf *btf, const struct sections *sections)
 	return true;
 }
 
-static void read_all(struct ky_btf *btf)
+static void btf_read_all(struct ky_btf *btf)
 {
 	struct sections sections;
 
@@ -181,7 +182,7 @@ bool ky_btf_constant(struct ky_btf *btf, const char *name, size_t len, int64_t *
 	struct constant *constant;
 
 	if (!btf->is_read)
-		read_all(btf);
+		btf_read_all(btf);
 	constant = ky_names_getn(&btf->constants, name, len);
 	if (!constant || constant->is_ambiguous)
 		return false;

@@ -37,14 +37,15 @@ static __always_inline bool has_whole(void)
 	return config.compat || config.unknown;
 }
 
-static __always_inline bool is_whole(const struct ky_content_descriptor *call, bool is_exit)
+static __always_inline bool content_bpf_is_whole(const struct ky_content_descriptor *call,
+						 bool is_exit)
 {
 	return has_whole() &&
 	       (call->whole & (is_exit ? KY_CONTENT_WHOLE_EXIT : KY_CONTENT_WHOLE_ENTRY));
 }
 
 /* The descriptor's number; KY_CONTENT_ALL_CALLS: none. */
-static __always_inline uint64_t key_of(uint64_t number)
+static __always_inline uint64_t content_bpf_key_of(uint64_t number)
 {
 	if (number < KY_CONTENT_MAX_CALLS)
 		return number;
@@ -55,7 +56,7 @@ static __always_inline uint64_t key_of(uint64_t number)
  * Where socketcall stands for a call that is recorded, it becomes that one: its arguments are in memory. Returns the
  * descriptor's number.
  */
-static __always_inline uint64_t unpack(struct found *found, bool is_exit)
+static __always_inline uint64_t content_bpf_unpack(struct found *found, bool is_exit)
 {
 	const uint64_t socketcall = KY_CONTENT_MAX_CALLS + KY_CONTENT_SOCKETCALL;
 	const struct ky_content_descriptor *call;
@@ -65,7 +66,7 @@ static __always_inline uint64_t unpack(struct found *found, bool is_exit)
 	if (which >= KY_CONTENT_MULTIPLEXED)
 		return socketcall;
 	call = &calls[KY_CONTENT_MULTIPLEXED_AT + which];
-	if (!is_whole(call, is_exit))
+	if (!content_bpf_is_whole(call, is_exit))
 		return socketcall;
 	bpf_probe_read_kernel(&at, sizeof(at), &found->registers->cx);
 	if (bpf_probe_read_user(found->block, call->block_bytes & 31, (void *)(uint64_t)at))
@@ -103,21 +104,21 @@ static __always_inline bool has_items(const struct ky_content_descriptor *call, 
 }
 
 /* False: nothing of this call is wanted. A call of which nothing is wanted should find that out quickly. */
-static __always_inline bool find_call(struct found *found, bool is_exit)
+static __always_inline bool content_bpf_find_call(struct found *found, bool is_exit)
 {
-	uint64_t key = key_of(found->number);
+	uint64_t key = content_bpf_key_of(found->number);
 
 	if (config.compat && !is_wanted_task(found))
 		return false;
 	if (config.compat && found->is_compat) {
 		key += KY_CONTENT_MAX_CALLS;
 		if (key == KY_CONTENT_MAX_CALLS + KY_CONTENT_SOCKETCALL)
-			key = unpack(found, is_exit);
+			key = content_bpf_unpack(found, is_exit);
 	}
 	if (key >= KY_CONTENT_ALL_CALLS)
 		return false;
 	found->call = &calls[key];
-	if (!has_items(found->call, is_exit) && !is_whole(found->call, is_exit))
+	if (!has_items(found->call, is_exit) && !content_bpf_is_whole(found->call, is_exit))
 		return false;
 	return config.compat || is_wanted_task(found);
 }
@@ -141,7 +142,7 @@ static __always_inline bool find_kept(const struct found *found, int64_t ret, st
 	for (unsigned int i = KY_CONTENT_IN_PLACES; i < KY_CONTENT_PLACES; i++)
 		if (call->items[i].kind)
 			return true;
-	return is_whole(call, true);
+	return content_bpf_is_whole(call, true);
 }
 
 /* ---- its record ------------------------------------------------------------------------- */
@@ -149,14 +150,15 @@ static __always_inline bool find_kept(const struct found *found, int64_t ret, st
 static __always_inline void lose(struct ky_content_ring *ring, const struct found *found,
 				 bool is_exit)
 {
-	if (is_whole(found->call, is_exit))
+	if (content_bpf_is_whole(found->call, is_exit))
 		ring->lost_calls++;
 	else
 		ring->lost++;
 }
 
 /* This CPU's region, where a record may begin; NULL: none may. */
-static __always_inline struct ky_content_ring *reserve(const struct found *found, bool is_exit)
+static __always_inline struct ky_content_ring *content_bpf_reserve(const struct found *found,
+								   bool is_exit)
 {
 	struct ky_content_ring *ring = this_ring();
 
@@ -213,8 +215,9 @@ static __always_inline void write_header(struct ky_content_record *record,
 	record->time_ns = bpf_ktime_get_ns();
 }
 
-static __always_inline void begin(struct ky_content_ring *ring, const struct found *found,
-				  const struct kept *kept, int64_t ret, bool is_exit)
+static __always_inline void content_bpf_begin(struct ky_content_ring *ring,
+					      const struct found *found, const struct kept *kept,
+					      int64_t ret, bool is_exit)
 {
 	struct ky_content_walk *walk = &ring->walk;
 
@@ -254,8 +257,9 @@ static __always_inline void find_room(struct ky_content_ring *ring,
 }
 
 /* The item at @place, when it has a program of its own, which goes on with the record. */
-static __always_inline void go_on(void *ctx, struct ky_content_ring *ring,
-				  const struct ky_content_descriptor *call, unsigned int place)
+static __always_inline void content_bpf_go_on(void *ctx, struct ky_content_ring *ring,
+					      const struct ky_content_descriptor *call,
+					      unsigned int place)
 {
 	const struct ky_content_record *record = record_of(ring);
 	struct ky_content_walk *walk = &ring->walk;
@@ -296,24 +300,25 @@ static __always_inline bool take_items(struct ky_content_ring *ring,
 }
 
 /* At entry, a record of nothing was for what is kept alone. */
-static __always_inline bool is_empty(const struct ky_content_ring *ring,
-				     const struct ky_content_descriptor *call)
+static __always_inline bool content_bpf_is_empty(const struct ky_content_ring *ring,
+						 const struct ky_content_descriptor *call)
 {
-	return !ring->walk.is_exit && ring->walk.len == HEADER_BYTES && !is_whole(call, false);
+	return !ring->walk.is_exit && ring->walk.len == HEADER_BYTES &&
+	       !content_bpf_is_whole(call, false);
 }
 
-static __always_inline int on_call(struct bpf_raw_tracepoint_args *ctx, struct found *found,
-				   int64_t ret, bool is_exit)
+static __always_inline int content_bpf_on_call(struct bpf_raw_tracepoint_args *ctx,
+					       struct found *found, int64_t ret, bool is_exit)
 {
 	struct kept kept = {0, KY_CONTENT_ANY_ROOM};
 	struct ky_content_ring *ring;
 
-	if (!find_call(found, is_exit) || (is_exit && !find_kept(found, ret, &kept)))
+	if (!content_bpf_find_call(found, is_exit) || (is_exit && !find_kept(found, ret, &kept)))
 		return 0;
-	ring = reserve(found, is_exit);
+	ring = content_bpf_reserve(found, is_exit);
 	if (!ring)
 		return 0;
-	begin(ring, found, &kept, ret, is_exit);
+	content_bpf_begin(ring, found, &kept, ret, is_exit);
 	if (!take_items(ring, found->call, is_exit)) {
 		ring->busy = 0;
 		lose(ring, found, is_exit);
@@ -322,12 +327,12 @@ static __always_inline int on_call(struct bpf_raw_tracepoint_args *ctx, struct f
 	if (config.fields && !is_exit)
 		find_room(ring, found->call);
 	if (config.fields) {
-		go_on(ctx, ring, found->call, KY_CONTENT_IN_B);
-		go_on(ctx, ring, found->call, KY_CONTENT_IN_C);
+		content_bpf_go_on(ctx, ring, found->call, KY_CONTENT_IN_B);
+		content_bpf_go_on(ctx, ring, found->call, KY_CONTENT_IN_C);
 		if (is_exit)
-			go_on(ctx, ring, found->call, KY_CONTENT_OUT_B);
+			content_bpf_go_on(ctx, ring, found->call, KY_CONTENT_OUT_B);
 	}
-	if (is_empty(ring, found->call)) {
+	if (content_bpf_is_empty(ring, found->call)) {
 		keep(&ring->walk);
 		ring->busy = 0;
 		return 0;
@@ -341,7 +346,7 @@ int kymo_sys_enter(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct found found = {.registers = (void *)ctx->args[0], .number = ctx->args[1]};
 
-	return on_call(ctx, &found, 0, false);
+	return content_bpf_on_call(ctx, &found, 0, false);
 }
 
 SEC("raw_tp/sys_exit")
@@ -351,7 +356,7 @@ int kymo_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 
 	if (bpf_probe_read_kernel(&found.number, sizeof(found.number), &found.registers->orig_ax))
 		return 0;
-	return on_call(ctx, &found, ctx->args[1], true);
+	return content_bpf_on_call(ctx, &found, ctx->args[1], true);
 }
 
 /* ---- what takes long -------------------------------------------------------------------- */
@@ -412,7 +417,7 @@ static __always_inline int on_texts(void *ctx, bool has_loop)
 	take_texts(ring, has_loop);
 	/* The program's environment may come behind its arguments. */
 	if (ring->walk.place == KY_CONTENT_IN_B)
-		go_on(ctx, ring, &ring->walk.call, KY_CONTENT_IN_C);
+		content_bpf_go_on(ctx, ring, &ring->walk.call, KY_CONTENT_IN_C);
 	finish(ring);
 	return 0;
 }

@@ -47,7 +47,8 @@ static uint64_t slack_bytes(uint32_t limit)
 	return (record_max(limit) + 2 * part_max(limit) + 2 * PART_BYTES + 4095) & ~UINT64_C(4095);
 }
 
-static uint64_t choose_data_bytes(const struct ky_bpf_content_options *options, uint32_t n_cpus)
+static uint64_t bpf_content_choose_data_bytes(const struct ky_bpf_content_options *options,
+					      uint32_t n_cpus)
 {
 	uint64_t data = DATA_BYTES, least = 2 * record_max(options->limit);
 
@@ -60,11 +61,12 @@ static uint64_t choose_data_bytes(const struct ky_bpf_content_options *options, 
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
-static int make_regions(struct ky_bpf_content *content,
-			const struct ky_bpf_content_options *options, struct kymo_error *err)
+static int bpf_content_make_regions(struct ky_bpf_content *content,
+				    const struct ky_bpf_content_options *options,
+				    struct kymo_error *err)
 {
 	uint32_t n_cpus = ky_bpf_possible_cpus();
-	uint64_t data = choose_data_bytes(options, n_cpus);
+	uint64_t data = bpf_content_choose_data_bytes(options, n_cpus);
 
 	content->regions.n = n_cpus;
 	content->regions.data_bytes = data;
@@ -93,9 +95,9 @@ static void configure(const struct ky_bpf_content *content,
 }
 
 /* Programs for what takes long, by KY_CONTENT_NEXT_*. */
-static void choose_programs(const struct content_bpf *skeleton,
-			    const struct ky_bpf_content_options *options,
-			    struct bpf_program *next[KY_CONTENT_NEXT])
+static void bpf_content_choose_programs(const struct content_bpf *skeleton,
+					const struct ky_bpf_content_options *options,
+					struct bpf_program *next[KY_CONTENT_NEXT])
 {
 	bool is_old = options->old_loops || !ky_bpf_has_helper(BPF_FUNC_loop);
 
@@ -109,8 +111,9 @@ static void choose_programs(const struct content_bpf *skeleton,
 		bpf_program__set_autoload(next[i], true);
 }
 
-static int set_next(const struct content_bpf *skeleton,
-		    struct bpf_program *const next[KY_CONTENT_NEXT], struct kymo_error *err)
+static int bpf_content_set_next(const struct content_bpf *skeleton,
+				struct bpf_program *const next[KY_CONTENT_NEXT],
+				struct kymo_error *err)
 {
 	int map = bpf_map__fd(skeleton->maps.kymo_next), ret = 0;
 
@@ -122,8 +125,10 @@ static int set_next(const struct content_bpf *skeleton,
 	return ret < 0 ? ky_bpf_refused(err, -ret, "cannot fill a BPF map") : KYMO_OK;
 }
 
-static int configure_and_load(struct ky_bpf_content *content, struct ky_bpf_opening *opening,
-			      const struct ky_bpf_content_options *options, struct kymo_error *err)
+static int bpf_content_configure_and_load(struct ky_bpf_content *content,
+					  struct ky_bpf_opening *opening,
+					  const struct ky_bpf_content_options *options,
+					  struct kymo_error *err)
 {
 	struct content_bpf *skeleton = content->skeleton;
 	struct bpf_program *next[KY_CONTENT_NEXT];
@@ -131,21 +136,22 @@ static int configure_and_load(struct ky_bpf_content *content, struct ky_bpf_open
 
 	if (!skeleton)
 		return ky_bpf_load(opening, NULL, err);
-	ret = make_regions(content, options, err);
+	ret = bpf_content_make_regions(content, options, err);
 	if (ret < 0)
 		return ret;
 	configure(content, options);
 	if (options->fields)
-		choose_programs(skeleton, options, next);
+		bpf_content_choose_programs(skeleton, options, next);
 	bpf_program__set_autoload(skeleton->progs.kymo_sys_enter,
 				  options->fields || options->compat || options->unknown);
 	ret = ky_bpf_load(opening, skeleton->skeleton, err);
 	if (!ret && options->fields)
-		ret = set_next(skeleton, next, err);
+		ret = bpf_content_set_next(skeleton, next, err);
 	return ret;
 }
 
-static int check_kernel(const struct ky_bpf_content_options *options, struct kymo_error *err)
+static int bpf_content_check_kernel(const struct ky_bpf_content_options *options,
+				    struct kymo_error *err)
 {
 #if !defined(__x86_64__)
 	return ky_error_set(err, KYMO_E_UNSUPPORTED,
@@ -171,13 +177,13 @@ int ky_bpf_content_load(struct ky_bpf_content *content,
 
 	*content = (struct ky_bpf_content){.enter_link = -1, .exit_link = -1};
 	content->record_max = (uint32_t)record_max(options->limit);
-	ret = check_kernel(options, err);
+	ret = bpf_content_check_kernel(options, err);
 	if (ret < 0)
 		return ret;
 	ret = ky_bpf_begin(&opening, err);
 	if (!ret) {
 		content->skeleton = content_bpf__open_opts(&opening.options);
-		ret = configure_and_load(content, &opening, options, err);
+		ret = bpf_content_configure_and_load(content, &opening, options, err);
 	}
 	ky_bpf_end(&opening);
 	if (ret < 0)

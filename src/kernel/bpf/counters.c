@@ -20,7 +20,7 @@
 #define DATA_MAX_BYTES (32u << 20)
 #define DATA_ALL_BYTES (256u << 20)
 
-static uint64_t choose_data_bytes(uint64_t ring_bytes, uint32_t n_cpus)
+static uint64_t bpf_counters_choose_data_bytes(uint64_t ring_bytes, uint32_t n_cpus)
 {
 	uint64_t data = DATA_MAX_BYTES;
 
@@ -29,14 +29,15 @@ static uint64_t choose_data_bytes(uint64_t ring_bytes, uint32_t n_cpus)
 	return data;
 }
 
-static int make_regions(struct ky_bpf_counters *counters,
-			const struct ky_bpf_counters_options *options, struct kymo_error *err)
+static int bpf_counters_make_regions(struct ky_bpf_counters *counters,
+				     const struct ky_bpf_counters_options *options,
+				     struct kymo_error *err)
 {
 	struct ky_bpf_regions *regions = &counters->regions;
 	int ret;
 
 	regions->n = ky_bpf_possible_cpus();
-	regions->data_bytes = choose_data_bytes(options->ring_bytes, regions->n);
+	regions->data_bytes = bpf_counters_choose_data_bytes(options->ring_bytes, regions->n);
 	regions->bytes = KY_COUNTERS_DATA_OFFSET + regions->data_bytes;
 	ret = ky_bpf_regions_make(regions, counters->skeleton->maps.kymo_readings, DATA_MIN_BYTES,
 				  err);
@@ -45,8 +46,10 @@ static int make_regions(struct ky_bpf_counters *counters,
 	return ret;
 }
 
-static int configure_and_load(struct ky_bpf_counters *counters, struct ky_bpf_opening *opening,
-			      const struct ky_bpf_counters_options *options, struct kymo_error *err)
+static int bpf_counters_configure_and_load(struct ky_bpf_counters *counters,
+					   struct ky_bpf_opening *opening,
+					   const struct ky_bpf_counters_options *options,
+					   struct kymo_error *err)
 {
 	struct counters_bpf *skeleton = counters->skeleton;
 	struct ky_counters_config *config;
@@ -54,7 +57,7 @@ static int configure_and_load(struct ky_bpf_counters *counters, struct ky_bpf_op
 
 	if (!skeleton)
 		return ky_bpf_load(opening, NULL, err);
-	ret = make_regions(counters, options, err);
+	ret = bpf_counters_make_regions(counters, options, err);
 	if (ret < 0)
 		return ret;
 	config = &skeleton->rodata->config;
@@ -67,7 +70,8 @@ static int configure_and_load(struct ky_bpf_counters *counters, struct ky_bpf_op
 	return ky_bpf_load(opening, skeleton->skeleton, err);
 }
 
-static int check_kernel(const struct ky_bpf_counters_options *options, struct kymo_error *err)
+static int bpf_counters_check_kernel(const struct ky_bpf_counters_options *options,
+				     struct kymo_error *err)
 {
 	for (size_t i = 0; i < options->n && !ky_bpf_has_btf(); i++)
 		if (options->of[i] >= KY_COUNTER_OF_THREAD) {
@@ -84,7 +88,7 @@ int ky_bpf_counters_load(struct ky_bpf_counters *counters,
 			 const struct ky_bpf_counters_options *options, struct kymo_error *err)
 {
 	struct ky_bpf_opening opening;
-	int ret = check_kernel(options, err);
+	int ret = bpf_counters_check_kernel(options, err);
 
 	*counters = (struct ky_bpf_counters){0};
 	if (ret < 0)
@@ -92,7 +96,7 @@ int ky_bpf_counters_load(struct ky_bpf_counters *counters,
 	ret = ky_bpf_begin(&opening, err);
 	if (!ret) {
 		counters->skeleton = counters_bpf__open_opts(&opening.options);
-		ret = configure_and_load(counters, &opening, options, err);
+		ret = bpf_counters_configure_and_load(counters, &opening, options, err);
 	}
 	ky_bpf_end(&opening);
 	return ret;

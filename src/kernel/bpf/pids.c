@@ -15,13 +15,13 @@ struct ky_bpf_pids {
 	struct bpf_link *link;
 };
 
-static int attach(struct ky_bpf_pids *pids, struct kymo_error *err)
+static int pids_attach(struct ky_bpf_pids *pids, struct kymo_error *err)
 {
 	pids->link = bpf_program__attach_iter(pids->skeleton->progs.kymo_pids, NULL);
 	return pids->link ? KYMO_OK : ky_bpf_refused(err, errno, "cannot attach a BPF program");
 }
 
-static int load(struct ky_bpf_pids *pids, struct kymo_error *err)
+static int pids_load(struct ky_bpf_pids *pids, struct kymo_error *err)
 {
 	struct ky_bpf_opening opening;
 	int ret;
@@ -36,7 +36,7 @@ static int load(struct ky_bpf_pids *pids, struct kymo_error *err)
 		ret = ky_bpf_load(&opening, pids->skeleton ? pids->skeleton->skeleton : NULL, err);
 	}
 	ky_bpf_end(&opening);
-	return ret < 0 ? ret : attach(pids, err);
+	return ret < 0 ? ret : pids_attach(pids, err);
 }
 
 int ky_bpf_pids_load(struct ky_bpf_pids **pids, struct kymo_error *err)
@@ -46,7 +46,7 @@ int ky_bpf_pids_load(struct ky_bpf_pids **pids, struct kymo_error *err)
 	*pids = calloc(1, sizeof(**pids));
 	if (!*pids)
 		return ky_error_nomem(err);
-	ret = load(*pids, err);
+	ret = pids_load(*pids, err);
 	if (ret < 0) {
 		ky_bpf_pids_unload(*pids);
 		*pids = NULL;

@@ -9,8 +9,8 @@
 #include "kernel/bpf/object.h"
 #include "kernel/bpf/switches.skel.h"
 
-static int load(struct ky_bpf_switches *switches, struct ky_bpf_opening *opening,
-		struct kymo_error *err)
+static int bpf_switches_load(struct ky_bpf_switches *switches, struct ky_bpf_opening *opening,
+			     struct kymo_error *err)
 {
 	struct switches_bpf *skeleton = switches_bpf__open_opts(&opening->options);
 	uint64_t data = (uint64_t)KY_SWITCHES_SLOTS * sizeof(struct ky_switches_slot);
@@ -37,7 +37,7 @@ int ky_bpf_switches_load(struct ky_bpf_switches *switches, struct kymo_error *er
 				    "this kernel's BTF does not describe its structs");
 	ret = ky_bpf_begin(&opening, err);
 	if (!ret)
-		ret = load(switches, &opening, err);
+		ret = bpf_switches_load(switches, &opening, err);
 	ky_bpf_end(&opening);
 	if (ret < 0)
 		return ret;

@@ -36,7 +36,8 @@ __attribute__((format(printf, 2, 3))) static void say(struct words *words, const
 }
 
 /* Copy as much of the struct as there is; false: it is shorter than @least, which the kernel wants. */
-static bool take(void *to, size_t size, size_t least, const uint8_t *data, uint32_t len)
+static bool content_address_take(void *to, size_t size, size_t least, const uint8_t *data,
+				 uint32_t len)
 {
 	memset(to, 0, size);
 	memcpy(to, data, len < size ? len : size);
@@ -47,7 +48,7 @@ static void say_inet6(const uint8_t *data, uint32_t len, struct words *text)
 {
 	struct sockaddr_in6 in6;
 
-	if (!take(&in6, sizeof(in6), 24, data, len))
+	if (!content_address_take(&in6, sizeof(in6), 24, data, len))
 		return;
 	if (in6.sin6_scope_id)
 		say(text, "scope_id=%u", in6.sin6_scope_id);
@@ -59,7 +60,7 @@ static void say_packet(const uint8_t *data, uint32_t len, struct words *text)
 {
 	struct sockaddr_ll ll;
 
-	if (!take(&ll, sizeof(ll), 12, data, len))
+	if (!content_address_take(&ll, sizeof(ll), 12, data, len))
 		return;
 	say(text, "protocol=0x%x ifindex=%d hatype=%u pkttype=%u", ntohs(ll.sll_protocol),
 	    ll.sll_ifindex, ll.sll_hatype, ll.sll_pkttype);
@@ -92,14 +93,14 @@ uint32_t ky_content_say_address(uint16_t family, const uint8_t *data, uint32_t l
 		say_inet6(data, len, text);
 		break;
 	case AF_NETLINK:
-		if (take(&nl, sizeof(nl), sizeof(nl), data, len))
+		if (content_address_take(&nl, sizeof(nl), sizeof(nl), data, len))
 			say(text, "pid=%u groups=0x%x", nl.nl_pid, nl.nl_groups);
 		break;
 	case AF_PACKET:
 		say_packet(data, len, text);
 		break;
 	case AF_VSOCK:
-		if (take(&vm, sizeof(vm), 12, data, len))
+		if (content_address_take(&vm, sizeof(vm), 12, data, len))
 			say(text, "cid=%u port=%u", vm.svm_cid, vm.svm_port);
 		break;
 	default:

@@ -109,7 +109,7 @@ int ky_content_make_calls(struct ky_content *content, struct kymo_error *err)
 	return content->calls ? KYMO_OK : ky_error_nomem(err);
 }
 
-static struct call_queue *queue_of(const struct ky_content *content, uint32_t cpu)
+static struct call_queue *content_compat_queue_of(const struct ky_content *content, uint32_t cpu)
 {
 	return content->calls && cpu < content->programs.regions.n ? &content->calls[cpu] : NULL;
 }
@@ -128,7 +128,7 @@ void ky_content_push_call(struct ky_content *content, uint32_t cpu,
 			  const struct ky_content_record *record)
 {
 	size_t size = sizeof(struct pending) - sizeof(*record) + record->bytes;
-	struct call_queue *queue = queue_of(content, cpu);
+	struct call_queue *queue = content_compat_queue_of(content, cpu);
 	const struct ky_content_descriptor *to = descriptor_of(content, record);
 	bool is_exit = (record->flags & KY_CONTENT_EXIT) != 0;
 	struct pending *p;
@@ -171,13 +171,14 @@ void ky_content_free_calls(struct ky_content *content)
 
 uint64_t ky_content_next_call(const struct ky_content *content, uint32_t cpu)
 {
-	const struct call_queue *queue = queue_of(content, cpu);
+	const struct call_queue *queue = content_compat_queue_of(content, cpu);
 
 	return queue && queue->first ? queue->first->record.time_ns : UINT64_MAX;
 }
 
 /* What was read only at exit goes to the entry, too, when the call did not leave the CPU. */
-static struct pending *add_late(const struct call_queue *queue, struct pending *entry)
+static struct pending *content_compat_add_late(const struct call_queue *queue,
+					       struct pending *entry)
 {
 	struct pending *p = queue->first;
 
@@ -192,7 +193,7 @@ static struct pending *add_late(const struct call_queue *queue, struct pending *
 
 const struct ky_content_record *ky_content_take_call(struct ky_content *content, uint32_t cpu)
 {
-	struct call_queue *queue = queue_of(content, cpu);
+	struct call_queue *queue = content_compat_queue_of(content, cpu);
 	struct pending *p;
 
 	free(content->held);
@@ -201,14 +202,14 @@ const struct ky_content_record *ky_content_take_call(struct ky_content *content,
 		return NULL;
 	p = take_first(queue);
 	if (!(p->record.flags & KY_CONTENT_EXIT))
-		p = add_late(queue, p);
+		p = content_compat_add_late(queue, p);
 	content->held = p;
 	return &p->record;
 }
 
 uint64_t ky_content_lost_calls(const struct ky_content *content, uint32_t cpu)
 {
-	const struct call_queue *queue = queue_of(content, cpu);
+	const struct call_queue *queue = content_compat_queue_of(content, cpu);
 
 	return queue ? queue->lost + ky_content_ring_of(content, cpu)->lost_calls : 0;
 }

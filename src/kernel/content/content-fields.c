@@ -19,14 +19,15 @@ static bool replaces_address(const struct ky_content_item *item, const struct ky
 		(field->how == KY_HOW_COPY && field->size == 8 && field->bytes == 8));
 }
 
-static bool is_recorded(const struct ky_content_item *item, bool buffers)
+static bool content_fields_is_recorded(const struct ky_content_item *item, bool buffers)
 {
 	return item->kind != KY_CONTENT_NONE && item->kind != KY_CONTENT_IDS &&
 	       ((item->kind != KY_CONTENT_BUFFER && item->kind != KY_CONTENT_ENVIRON) || buffers);
 }
 
 /* NULL: it has no content. */
-static const struct ky_content_call *find_call(const char *system, const char *event, bool *is_exit)
+static const struct ky_content_call *content_fields_find_call(const char *system, const char *event,
+							      bool *is_exit)
 {
 	if (strcmp(system, "syscalls") == 0)
 		return ky_content_call_find(event, is_exit);
@@ -39,7 +40,7 @@ int ky_content_plan(const struct ky_content *content, struct ky_arena *arena, co
 {
 	struct ky_content_plan *plan;
 	bool is_exit;
-	const struct ky_content_call *call = find_call(system, event, &is_exit);
+	const struct ky_content_call *call = content_fields_find_call(system, event, &is_exit);
 
 	*out = NULL;
 	if (!call || src_bytes < 16)
@@ -56,7 +57,8 @@ int ky_content_plan(const struct ky_content *content, struct ky_arena *arena, co
 		const struct ky_content_item *item = &call->items[place];
 		bool is_text = false;
 
-		if (!ky_content_has_fields(content) || !is_recorded(item, plan->buffers) ||
+		if (!ky_content_has_fields(content) ||
+		    !content_fields_is_recorded(item, plan->buffers) ||
 		    (!is_exit && place >= KY_CONTENT_IN_PLACES))
 			continue;
 		for (int i = 0; i < n_fields && !is_exit; i++) {
@@ -114,7 +116,7 @@ static bool add_int(struct classes *c, const char *name, uint32_t bits)
 	return ky_struct_add_int(c->trace, c->to, full, bits, false, 10);
 }
 
-static bool add_text(struct classes *c, const char *name)
+static bool content_fields_add_text(struct classes *c, const char *name)
 {
 	char full[128];
 
@@ -122,7 +124,8 @@ static bool add_text(struct classes *c, const char *name)
 	return ky_struct_add_string(c->trace, c->to, full);
 }
 
-static bool add_bytes(struct classes *c, const char *name, const char *suffix, uint8_t base)
+static bool content_fields_add_bytes(struct classes *c, const char *name, const char *suffix,
+				     uint8_t base)
 {
 	struct ky_field_class *length;
 	char full[128], length_name[144];
@@ -134,7 +137,7 @@ static bool add_bytes(struct classes *c, const char *name, const char *suffix, u
 						ky_int_new(c->trace, 8, false, base), length);
 }
 
-static bool add_texts(struct classes *c, const char *name)
+static bool content_fields_add_texts(struct classes *c, const char *name)
 {
 	struct ky_field_class *length;
 	char full[128], length_name[144];
@@ -165,8 +168,9 @@ static bool add_sockaddr(struct classes *c)
 				families[i].value) < 0)
 			return false;
 	return family && add_int(c, is_peer(c->plan) ? "dport" : "sport", 16) &&
-	       add_bytes(c, "v4addr", "", 10) && add_bytes(c, "v6addr", "", 10) &&
-	       add_text(c, "sun_path") && add_text(c, "address");
+	       content_fields_add_bytes(c, "v4addr", "", 10) &&
+	       content_fields_add_bytes(c, "v6addr", "", 10) &&
+	       content_fields_add_text(c, "sun_path") && content_fields_add_text(c, "address");
 }
 
 /* The messages: a sequence of structs. What has arrived is known of output only. */
@@ -181,7 +185,7 @@ static bool add_messages(struct classes *c, const char *name)
 	length = ky_struct_add_int(c->trace, c->to, length_name, 32, false, 10);
 	return length && message && add_sockaddr(&inner) && add_int(&inner, "bytes", 64) &&
 	       (c->place < KY_CONTENT_IN_PLACES || add_int(&inner, "len", 32)) &&
-	       (!c->plan->buffers || add_bytes(&inner, "data", "", 16)) &&
+	       (!c->plan->buffers || content_fields_add_bytes(&inner, "data", "", 16)) &&
 	       ky_struct_add_sequence(c->trace, c->to, full, message, length);
 }
 
@@ -195,23 +199,23 @@ static bool add_item(struct classes *c, const struct ky_content_item *item)
 		return true;
 	case KY_CONTENT_TEXT:
 	case KY_CONTENT_OUT_TEXT:
-		return add_text(c, item->name);
+		return content_fields_add_text(c, item->name);
 	case KY_CONTENT_SOCKADDR:
 	case KY_CONTENT_MSG_NAME:
 		return add_sockaddr(c);
 	case KY_CONTENT_TEXTS:
 	case KY_CONTENT_ENVIRON:
-		return add_texts(c, item->name);
+		return content_fields_add_texts(c, item->name);
 	case KY_CONTENT_MESSAGES:
 		return add_messages(c, item->name);
 	case KY_CONTENT_BUFFER:
 	case KY_CONTENT_VALUE:
-		return add_bytes(c, item->name, "_data", 16);
+		return content_fields_add_bytes(c, item->name, "_data", 16);
 	case KY_CONTENT_IOVEC:
 	case KY_CONTENT_MSG_IOVEC:
 		snprintf(name, sizeof(name), "%.40s_bytes", item->name);
 		return add_int(c, name, 64) &&
-		       (!c->plan->buffers || add_bytes(c, item->name, "_data", 16));
+		       (!c->plan->buffers || content_fields_add_bytes(c, item->name, "_data", 16));
 	}
 	return false;
 }

@@ -23,7 +23,8 @@ static void unlink_age(struct ky_content *content, struct pending *p)
 }
 
 /* Take @p out of both queues. A thread of which nothing waits has no queue. */
-static void take_out(struct ky_content *content, struct thread_queue *queue, struct pending *p)
+static void content_join_take_out(struct ky_content *content, struct thread_queue *queue,
+				  struct pending *p)
 {
 	*(p->prev ? &p->prev->next : &queue->first) = p->next;
 	*(p->next ? &p->next->prev : &queue->last) = p->prev;
@@ -45,7 +46,7 @@ static void queue_by_time(struct thread_queue *queue, struct pending *p)
 	*(p->next ? &p->next->prev : &queue->last) = p;
 }
 
-static void push(struct ky_content *content, const struct ky_content_record *record)
+static void content_join_push(struct ky_content *content, const struct ky_content_record *record)
 {
 	size_t size = sizeof(struct pending) - sizeof(*record) + record->bytes;
 	struct thread_queue *queue = ky_map_get(&content->threads, record->tid);
@@ -77,12 +78,12 @@ static void forget_oldest(struct ky_content *content)
 {
 	struct pending *p = content->oldest;
 
-	take_out(content, ky_map_get(&content->threads, p->record.tid), p);
+	content_join_take_out(content, ky_map_get(&content->threads, p->record.tid), p);
 	free(p);
 	content->stats.unclaimed++;
 }
 
-static void drain_cpu(struct ky_content *content, uint32_t cpu)
+static void content_join_drain_cpu(struct ky_content *content, uint32_t cpu)
 {
 	struct ky_content_ring *ring = ky_content_ring_of(content, cpu);
 	/* Pairs with the program's store, which the kernel's own code cannot be seen doing. */
@@ -103,7 +104,7 @@ static void drain_cpu(struct ky_content *content, uint32_t cpu)
 		if (record->flags & (KY_CONTENT_COMPAT | KY_CONTENT_UNKNOWN))
 			ky_content_push_call(content, cpu, record);
 		else
-			push(content, record);
+			content_join_push(content, record);
 		tail += record->bytes;
 	}
 	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
@@ -112,7 +113,7 @@ static void drain_cpu(struct ky_content *content, uint32_t cpu)
 void ky_content_drain(struct ky_content *content)
 {
 	for (uint32_t cpu = 0; cpu < content->programs.regions.n; cpu++)
-		drain_cpu(content, cpu);
+		content_join_drain_cpu(content, cpu);
 	while (content->pending_bytes > KY_CONTENT_PENDING_BYTES)
 		forget_oldest(content);
 }
@@ -151,7 +152,8 @@ static bool is_expected(const struct ky_content_plan *plan)
 }
 
 /* The part of @place in @record, which is one of ours, or NULL. */
-static struct ky_content_part *part_of(struct ky_content_record *record, unsigned int place)
+static struct ky_content_part *content_join_part_of(struct ky_content_record *record,
+						    unsigned int place)
 {
 	uint8_t *at = (uint8_t *)(record + 1), *end = (uint8_t *)record + record->bytes;
 
@@ -168,12 +170,12 @@ static struct ky_content_part *part_of(struct ky_content_record *record, unsigne
 struct pending *ky_content_add_late(struct pending *p, struct ky_content_record *exit_record,
 				    unsigned int place)
 {
-	struct ky_content_part *part = part_of(&p->record, place), *late = NULL;
+	struct ky_content_part *part = content_join_part_of(&p->record, place), *late = NULL;
 	struct pending *longer;
 	uint32_t bytes;
 
 	if ((exit_record->flags & KY_CONTENT_EXIT) && exit_record->number == p->record.number)
-		late = part_of(exit_record, place);
+		late = content_join_part_of(exit_record, place);
 	if (!part || part->status != KY_CONTENT_UNREADABLE || !late ||
 	    late->status != KY_CONTENT_OK)
 		return p;
@@ -181,7 +183,7 @@ struct pending *ky_content_add_late(struct pending *p, struct ky_content_record 
 	longer = realloc(p, p->size + bytes);
 	if (!longer)
 		return p;
-	part_of(&longer->record, place)->place = UINT8_MAX; /* of no event */
+	content_join_part_of(&longer->record, place)->place = UINT8_MAX; /* of no event */
 	part = (void *)((uint8_t *)&longer->record + longer->record.bytes);
 	memcpy(part, late, bytes);
 	part->status = KY_CONTENT_LATE;
@@ -194,7 +196,8 @@ struct pending *ky_content_add_late(struct pending *p, struct ky_content_record 
  * What could not be read when the call was entered may have been when it was left, and mostly that is known
  * by now: then it goes to the entry, too. Returns @p, or what replaces it.
  */
-static struct pending *add_late(struct ky_content *content, struct pending *p, unsigned int place)
+static struct pending *content_join_add_late(struct ky_content *content, struct pending *p,
+					     unsigned int place)
 {
 	struct thread_queue *queue = ky_map_get(&content->threads, p->record.tid);
 
@@ -216,7 +219,7 @@ const struct ky_content_record *ky_content_take(struct ky_content *content,
 		content->stats.unclaimed += p != NULL;
 		free(p);
 		p = queue->first;
-		take_out(content, queue, p);
+		content_join_take_out(content, queue, p);
 		if (is_last)
 			break;
 	}
@@ -225,7 +228,7 @@ const struct ky_content_record *ky_content_take(struct ky_content *content,
 	if (p && belongs(plan, &p->record, event)) {
 		for (unsigned int i = 0; i < KY_CONTENT_IN_PLACES && !plan->is_exit; i++)
 			if ((plan->in_texts | plan->places) & (1u << i))
-				p = content->held = add_late(content, p, i);
+				p = content->held = content_join_add_late(content, p, i);
 		content->stats.found++;
 		return &p->record;
 	}

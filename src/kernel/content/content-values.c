@@ -59,7 +59,7 @@ struct writer {
 	uint32_t bytes;
 };
 
-static void put(struct writer *w, const void *data, uint32_t len)
+static void content_values_put(struct writer *w, const void *data, uint32_t len)
 {
 	if (w->at && len) {
 		memcpy(w->at, data, len);
@@ -68,40 +68,41 @@ static void put(struct writer *w, const void *data, uint32_t len)
 	w->bytes += len;
 }
 
-static void put_sequence(struct writer *w, const void *data, uint32_t len)
+static void content_values_put_sequence(struct writer *w, const void *data, uint32_t len)
 {
-	put(w, &len, 4);
-	put(w, data, len);
+	content_values_put(w, &len, 4);
+	content_values_put(w, data, len);
 }
 
-static void put_text(struct writer *w, const uint8_t *data, uint32_t len)
+static void content_values_put_text(struct writer *w, const uint8_t *data, uint32_t len)
 {
-	put(w, data, data ? (uint32_t)strnlen((const char *)data, len) : 0);
-	put(w, "", 1);
+	content_values_put(w, data, data ? (uint32_t)strnlen((const char *)data, len) : 0);
+	content_values_put(w, "", 1);
 }
 
 /* An abstract name begins with NUL, and may have others: shown as '@', as in /proc/net/unix. Others need not be terminated. */
-static void put_path(struct writer *w, const uint8_t *data, uint32_t len)
+static void content_values_put_path(struct writer *w, const uint8_t *data, uint32_t len)
 {
 	const uint32_t from = offsetof(struct sockaddr_un, sun_path);
 
 	data += from;
 	len = len > from ? len - from : 0;
 	if (len < 2 || data[0]) {
-		put_text(w, len ? data : NULL, len);
+		content_values_put_text(w, len ? data : NULL, len);
 		return;
 	}
 	for (uint32_t i = 0; i < len; i++)
-		put(w, data[i] ? (const char *)data + i : "@", 1);
-	put(w, "", 1);
+		content_values_put(w, data[i] ? (const char *)data + i : "@", 1);
+	content_values_put(w, "", 1);
 }
 
-static void put_address(struct writer *w, uint16_t family, const uint8_t *data, uint32_t len)
+static void content_values_put_address(struct writer *w, uint16_t family, const uint8_t *data,
+				       uint32_t len)
 {
 	char text[KY_CONTENT_ADDRESS_BYTES];
 	uint32_t bytes = ky_content_say_address(family, data, len, text);
 
-	put(w, text, bytes + 1);
+	content_values_put(w, text, bytes + 1);
 }
 
 static void put_sockaddr(struct writer *w, const uint8_t *data, uint32_t len)
@@ -117,12 +118,12 @@ static void put_sockaddr(struct writer *w, const uint8_t *data, uint32_t len)
 		v4 = family == AF_INET ? data + offsetof(struct sockaddr_in, sin_addr) : NULL;
 		v6 = family == AF_INET6 ? data + offsetof(struct sockaddr_in6, sin6_addr) : NULL;
 	}
-	put(w, &family, 2);
-	put(w, &port, 2);
-	put_sequence(w, v4, v4 ? 4 : 0);
-	put_sequence(w, v6, v6 ? 16 : 0);
-	put_path(w, data, family == AF_UNIX ? len : 0);
-	put_address(w, family, data, len);
+	content_values_put(w, &family, 2);
+	content_values_put(w, &port, 2);
+	content_values_put_sequence(w, v4, v4 ? 4 : 0);
+	content_values_put_sequence(w, v6, v6 ? 16 : 0);
+	content_values_put_path(w, data, family == AF_UNIX ? len : 0);
+	content_values_put_address(w, family, data, len);
 }
 
 /* Those that could not be read are their addresses. */
@@ -134,7 +135,7 @@ static void put_texts(struct writer *w, const uint8_t *data, uint32_t len)
 	/* Twice: to know how many. */
 	for (int pass = 0; pass < 2; pass++) {
 		if (pass)
-			put(w, &n, 4);
+			content_values_put(w, &n, 4);
 		for (uint32_t at = 0; data && len - at >= 8;) {
 			char address[24];
 			int64_t bytes;
@@ -143,11 +144,11 @@ static void put_texts(struct writer *w, const uint8_t *data, uint32_t len)
 			at += 8;
 			if (bytes < 0) {
 				snprintf(address, sizeof(address), "0x%" PRIx64, (uint64_t)~bytes);
-				put(to, address, (uint32_t)strlen(address) + 1);
+				content_values_put(to, address, (uint32_t)strlen(address) + 1);
 			} else {
 				if (bytes > len - at)
 					break;
-				put_text(to, data + at, (uint32_t)bytes);
+				content_values_put_text(to, data + at, (uint32_t)bytes);
 				at += ((uint32_t)bytes + 7) & ~7u;
 				at = at > len ? len : at;
 			}
@@ -186,14 +187,14 @@ static void put_messages(struct writer *w, const struct ky_content_plan *plan, b
 
 	for (uint32_t at = 0; next_message(data, len, &at, &message, &name, &content);)
 		n++;
-	put(w, &n, 4);
+	content_values_put(w, &n, 4);
 	for (uint32_t at = 0; next_message(data, len, &at, &message, &name, &content);) {
 		put_sockaddr(w, name, message.name_len);
-		put(w, &message.bytes, 8);
+		content_values_put(w, &message.bytes, 8);
 		if (is_output)
-			put(w, &message.len, 4);
+			content_values_put(w, &message.len, 4);
 		if (plan->buffers)
-			put_sequence(w, content, message.data_len);
+			content_values_put_sequence(w, content, message.data_len);
 	}
 }
 
@@ -231,7 +232,7 @@ static void put_item(struct writer *w, const struct ky_content_plan *plan,
 		break;
 	case KY_CONTENT_TEXT:
 	case KY_CONTENT_OUT_TEXT:
-		put_text(w, data, len);
+		content_values_put_text(w, data, len);
 		break;
 	case KY_CONTENT_SOCKADDR:
 	case KY_CONTENT_MSG_NAME:
@@ -246,20 +247,21 @@ static void put_item(struct writer *w, const struct ky_content_plan *plan,
 		break;
 	case KY_CONTENT_BUFFER:
 	case KY_CONTENT_VALUE:
-		put_sequence(w, data, len);
+		content_values_put_sequence(w, data, len);
 		break;
 	case KY_CONTENT_IOVEC:
 	case KY_CONTENT_MSG_IOVEC:
-		put(w, &total, 8);
+		content_values_put(w, &total, 8);
 		if (plan->buffers)
-			put_sequence(w, data, len);
+			content_values_put_sequence(w, data, len);
 		break;
 	}
 }
 
-static bool is_cut(const struct ky_content_plan *plan, const struct ky_content_item *item,
-		   const struct ky_content_record *record, const struct ky_content_part *part,
-		   const uint8_t *data)
+static bool content_values_is_cut(const struct ky_content_plan *plan,
+				  const struct ky_content_item *item,
+				  const struct ky_content_record *record,
+				  const struct ky_content_part *part, const uint8_t *data)
 {
 	uint64_t wanted = part->value;
 
@@ -281,7 +283,8 @@ static bool is_cut(const struct ky_content_plan *plan, const struct ky_content_i
 	}
 }
 
-static uint8_t status_of(const struct ky_content_plan *plan, const struct ky_content_record *record)
+static uint8_t content_values_status_of(const struct ky_content_plan *plan,
+					const struct ky_content_record *record)
 {
 	uint8_t status = KY_CONTENT_STATE_READ;
 
@@ -298,7 +301,8 @@ static uint8_t status_of(const struct ky_content_plan *plan, const struct ky_con
 			continue;
 		if (part.status == KY_CONTENT_UNREADABLE)
 			worse = KY_CONTENT_STATE_UNREADABLE;
-		else if (is_cut(plan, &plan->call->items[place], record, &part, data))
+		else if (content_values_is_cut(plan, &plan->call->items[place], record, &part,
+					       data))
 			worse = KY_CONTENT_STATE_TRUNCATED;
 		else if (part.status == KY_CONTENT_LATE)
 			worse = KY_CONTENT_STATE_LATE;
@@ -310,7 +314,7 @@ static uint8_t status_of(const struct ky_content_plan *plan, const struct ky_con
 static void put_tail(struct writer *w, const struct ky_content_plan *plan,
 		     const struct ky_content_record *record)
 {
-	uint8_t status = status_of(plan, record);
+	uint8_t status = content_values_status_of(plan, record);
 
 	for (unsigned int place = 0; place < KY_CONTENT_PLACES; place++) {
 		struct ky_content_part part = {0};
@@ -321,7 +325,7 @@ static void put_tail(struct writer *w, const struct ky_content_plan *plan,
 			put_item(w, plan, &plan->call->items[place], &part, data);
 		}
 	}
-	put(w, &status, 1);
+	content_values_put(w, &status, 1);
 }
 
 uint32_t ky_content_tail_bytes(const struct ky_content_plan *plan,

@@ -30,7 +30,8 @@ uint64_t ky_convert_next_call(const struct ky_convert_cpu *cpu)
 	return call < from_idle ? call : from_idle;
 }
 
-static const struct ky_convert_plan *plan_of(const struct ky_convert *convert, uint32_t id)
+static const struct ky_convert_plan *convert_compat_plan_of(const struct ky_convert *convert,
+							    uint32_t id)
 {
 	return id < convert->n_plans ? convert->plans[id] : NULL;
 }
@@ -57,10 +58,11 @@ static const struct ky_convert_plan *plan_of_call(const struct ky_convert *conve
 	const struct ky_convert_plan *plan = NULL;
 
 	if (call->flags & KY_CONTENT_UNKNOWN)
-		return plan_of(convert, is_exit ? KY_UNKNOWN_EXIT_ID : KY_UNKNOWN_ENTRY_ID);
+		return convert_compat_plan_of(convert,
+					      is_exit ? KY_UNKNOWN_EXIT_ID : KY_UNKNOWN_ENTRY_ID);
 	if (call->number < KY_COMPAT_UNKNOWN)
-		plan = plan_of(convert, base + call->number);
-	return plan ? plan : plan_of(convert, base + KY_COMPAT_UNKNOWN);
+		plan = convert_compat_plan_of(convert, base + call->number);
+	return plan ? plan : convert_compat_plan_of(convert, base + KY_COMPAT_UNKNOWN);
 }
 
 static int convert_call(struct ky_convert_cpu *cpu, const struct ky_content_record *call,

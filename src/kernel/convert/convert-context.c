@@ -164,8 +164,8 @@ uint8_t *ky_convert_put_record_context(const struct ky_convert *convert, uint8_t
 	return out;
 }
 
-static bool add_stack(struct ky_trace_class *trace, struct ky_field_class *st, const char *length,
-		      const char *name)
+static bool convert_context_add_stack(struct ky_trace_class *trace, struct ky_field_class *st,
+				      const char *length, const char *name)
 {
 	struct ky_field_class *cls = ky_struct_add_int(trace, st, length, 32, false, 10);
 
@@ -173,8 +173,9 @@ static bool add_stack(struct ky_trace_class *trace, struct ky_field_class *st, c
 	       ky_struct_add_sequence(trace, st, name, ky_int_new(trace, 64, false, 16), cls);
 }
 
-static bool add_counter(const struct ky_convert *convert, struct ky_trace_class *trace,
-			struct ky_field_class *st, uint32_t i)
+static bool convert_context_add_counter(const struct ky_convert *convert,
+					struct ky_trace_class *trace, struct ky_field_class *st,
+					uint32_t i)
 {
 	char name[1 + KY_COUNTERS_NAME_BYTES] = "_";
 
@@ -206,13 +207,13 @@ struct ky_field_class *ky_convert_context_class(const struct ky_convert *convert
 		    !ky_struct_add_int(trace, st, record_contexts[i].name, 8, true, 10))
 			return NULL;
 	for (uint32_t i = 0; i < n_counters(convert); i++)
-		if (!add_counter(convert, trace, st, i))
+		if (!convert_context_add_counter(convert, trace, st, i))
 			return NULL;
 	if ((convert->context & KY_CONTEXT_CALLSTACK_KERNEL) &&
-	    !add_stack(trace, st, "__callstack_kernel_length", "_callstack_kernel"))
+	    !convert_context_add_stack(trace, st, "__callstack_kernel_length", "_callstack_kernel"))
 		return NULL;
 	if ((convert->context & KY_CONTEXT_CALLSTACK_USER) &&
-	    !add_stack(trace, st, "__callstack_user_length", "_callstack_user"))
+	    !convert_context_add_stack(trace, st, "__callstack_user_length", "_callstack_user"))
 		return NULL;
 	return st;
 }

@@ -94,7 +94,7 @@ static uint8_t *put_comm(const struct ky_convert_record *record, const struct ky
 	return out + KY_EVENT_COMM_BYTES;
 }
 
-static uint8_t *put_address(uint8_t *out, uint64_t value, uint32_t digits)
+static uint8_t *convert_fields_put_address(uint8_t *out, uint64_t value, uint32_t digits)
 {
 	*out++ = '0';
 	*out++ = 'x';
@@ -112,14 +112,15 @@ static uint8_t *put_content(const struct ky_convert_record *record, const struct
 	const char *text = ky_content_text(record->content, op->len, &ignored);
 
 	if (!text)
-		return put_address(out, ky_record_long(record->data + op->src), len);
+		return convert_fields_put_address(out, ky_record_long(record->data + op->src), len);
 	out = ky_put_bytes(out, text, len);
 	*out++ = '\0';
 	return out;
 }
 
-static uint8_t *put_sequence(const struct ky_convert_record *record, const struct ky_convert_op *op,
-			     uint8_t *out, uint32_t len)
+static uint8_t *convert_fields_put_sequence(const struct ky_convert_record *record,
+					    const struct ky_convert_op *op, uint8_t *out,
+					    uint32_t len)
 {
 	uint32_t ignored, elements = len / op->len;
 	const uint8_t *data = locate(record, op, &ignored);
@@ -168,7 +169,8 @@ uint8_t *ky_convert_put_fields(const struct ky_convert_cpu *cpu, const struct ky
 			out = put_comm(record, op, out);
 			break;
 		case KY_OP_ADDRESS:
-			out = put_address(out, ky_record_long(from + op->src), *lens++);
+			out = convert_fields_put_address(out, ky_record_long(from + op->src),
+							 *lens++);
 			break;
 		case KY_OP_CONTENT:
 			out = put_content(record, op, out, *lens++);
@@ -182,7 +184,7 @@ uint8_t *ky_convert_put_fields(const struct ky_convert_cpu *cpu, const struct ky
 			*out++ = '\0';
 			break;
 		case KY_OP_SEQUENCE:
-			out = put_sequence(record, op, out, *lens++);
+			out = convert_fields_put_sequence(record, op, out, *lens++);
 			break;
 		}
 	}

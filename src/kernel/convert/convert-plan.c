@@ -25,7 +25,7 @@ struct compiler {
 	struct ky_convert_plan *plan;
 };
 
-static void emit(struct compiler *c, struct ky_convert_op op)
+static void convert_plan_emit(struct compiler *c, struct ky_convert_op op)
 {
 	if (ky_vec_push(&c->ops, op) < 0)
 		c->failed = true;
@@ -45,25 +45,26 @@ static enum ky_op copy_op(uint16_t len)
 	}
 }
 
-static void end_run(struct compiler *c)
+static void convert_plan_end_run(struct compiler *c)
 {
 	if (c->run_len)
-		emit(c, (struct ky_convert_op){.code = (uint8_t)copy_op(c->run_len),
-					       .src = c->run_src,
-					       .len = c->run_len});
+		convert_plan_emit(c, (struct ky_convert_op){.code = (uint8_t)copy_op(c->run_len),
+							    .src = c->run_src,
+							    .len = c->run_len});
 	for (size_t i = 0; i < c->n_fix; i++)
-		emit(c, (struct ky_convert_op){.code = KY_OP_ADD,
-					       .len = (uint16_t)(c->run_len - c->fix_at[i]),
-					       .add = -PRIO_OFFSET});
+		convert_plan_emit(
+			c, (struct ky_convert_op){.code = KY_OP_ADD,
+						  .len = (uint16_t)(c->run_len - c->fix_at[i]),
+						  .add = -PRIO_OFFSET});
 	c->run_len = 0;
 	c->n_fix = 0;
 }
 
 /* Copy @len bytes at @src; returns where they lie in the run. */
-static uint16_t copy(struct compiler *c, uint16_t src, uint16_t len)
+static uint16_t convert_plan_copy(struct compiler *c, uint16_t src, uint16_t len)
 {
 	if (c->run_len && c->run_src + c->run_len != src)
-		end_run(c);
+		convert_plan_end_run(c);
 	if (!c->run_len)
 		c->run_src = src;
 	c->run_len = (uint16_t)(c->run_len + len);
@@ -74,11 +75,11 @@ static uint16_t copy(struct compiler *c, uint16_t src, uint16_t len)
 static void other(struct compiler *c, enum ky_op code, const struct ky_event_field *field,
 		  uint16_t len, uint32_t out_bytes)
 {
-	end_run(c);
-	emit(c, (struct ky_convert_op){.code = (uint8_t)code,
-				       .src = field->offset,
-				       .len = len,
-				       .relative = field->is_relative});
+	convert_plan_end_run(c);
+	convert_plan_emit(c, (struct ky_convert_op){.code = (uint8_t)code,
+						    .src = field->offset,
+						    .len = len,
+						    .relative = field->is_relative});
 	c->plan->out_bytes += out_bytes;
 }
 
@@ -86,19 +87,19 @@ static void compile_field(struct compiler *c, const struct ky_event_field *field
 {
 	switch (field->how) {
 	case KY_HOW_COPY:
-		copy(c, field->offset, field->bytes);
+		convert_plan_copy(c, field->offset, field->bytes);
 		break;
 	case KY_HOW_PRIO: {
-		uint16_t at = copy(c, field->offset, 4);
+		uint16_t at = convert_plan_copy(c, field->offset, 4);
 
 		c->fix_at[c->n_fix++] = at;
 		break;
 	}
 	case KY_HOW_TEXT:
-		copy(c, field->offset, field->elements);
+		convert_plan_copy(c, field->offset, field->elements);
 		break;
 	case KY_HOW_ARRAY:
-		copy(c, field->offset, (uint16_t)(field->elements * field->bytes));
+		convert_plan_copy(c, field->offset, (uint16_t)(field->elements * field->bytes));
 		break;
 	case KY_HOW_RWBS:
 		other(c, KY_OP_RWBS, field, field->size, 4);
@@ -135,8 +136,8 @@ static void compile_field(struct compiler *c, const struct ky_event_field *field
 /* ---- the class of the model ----------------------------------------------------------- */
 
 /* An integer whose values have names. */
-static bool add_enum(struct ky_trace_class *trace, struct ky_field_class *st, const char *name,
-		     const struct ky_event_field *field)
+static bool convert_plan_add_enum(struct ky_trace_class *trace, struct ky_field_class *st,
+				  const char *name, const struct ky_event_field *field)
 {
 	struct ky_field_class *cls =
 		ky_struct_add_enum(trace, st, name, field->bytes * 8u, field->is_signed);
@@ -148,8 +149,8 @@ static bool add_enum(struct ky_trace_class *trace, struct ky_field_class *st, co
 	return cls != NULL;
 }
 
-static bool add_class(struct ky_trace_class *trace, struct ky_field_class *st,
-		      const struct ky_event_field *field)
+static bool convert_plan_add_class(struct ky_trace_class *trace, struct ky_field_class *st,
+				   const struct ky_event_field *field)
 {
 	uint32_t bits = field->bytes * 8u;
 	struct ky_field_class *length;
@@ -157,7 +158,7 @@ static bool add_class(struct ky_trace_class *trace, struct ky_field_class *st,
 
 	snprintf(name, sizeof(name), "_%s", field->name);
 	if (field->n_labels)
-		return add_enum(trace, st, name, field);
+		return convert_plan_add_enum(trace, st, name, field);
 	switch (field->how) {
 	case KY_HOW_COPY:
 	case KY_HOW_PRIO:
@@ -198,7 +199,7 @@ static int add_payload(struct ky_event_class *event, const struct ky_event_field
 	if (!event->payload)
 		return ky_error_nomem(err);
 	for (int i = 0; i < n; i++)
-		if (!add_class(trace, event->payload, &fields[i]))
+		if (!convert_plan_add_class(trace, event->payload, &fields[i]))
 			return ky_error_nomem(err);
 	return KYMO_OK;
 }
@@ -228,7 +229,8 @@ static const struct role_fields role_fields[] = {
 	{KY_EVENT_SETPRIO, KY_CONTEXT_PRIO | KY_CONTEXT_NICE, {{"pid", 4}, {"newprio", 4}, {0}}},
 };
 
-static const struct ky_format_field *find_field(const struct ky_format *format, const char *name)
+static const struct ky_format_field *convert_plan_find_field(const struct ky_format *format,
+							     const char *name)
 {
 	for (size_t i = 0; i < format->n_fields; i++)
 		if (strcmp(format->fields[i].name, name) == 0)
@@ -240,7 +242,8 @@ static bool bind_role(struct ky_convert_plan *plan, const struct role_fields *ro
 		      const struct ky_format *format)
 {
 	for (size_t i = 0; i < 3 && role->fields[i].name; i++) {
-		const struct ky_format_field *field = find_field(format, role->fields[i].name);
+		const struct ky_format_field *field =
+			convert_plan_find_field(format, role->fields[i].name);
 		uint16_t size = role->fields[i].size;
 
 		if (!field || (size && (field->kind != KY_FORMAT_INT || field->size != size)))
@@ -264,7 +267,7 @@ static bool changes_ids(const char *event)
 /* There are as many frames as there are, whatever the format says. */
 static void set_frames(struct ky_convert_plan *plan, const struct ky_format *format)
 {
-	const struct ky_format_field *frames = find_field(format, "caller");
+	const struct ky_format_field *frames = convert_plan_find_field(format, "caller");
 
 	if (!frames || (frames->kind == KY_FORMAT_ARRAY && frames->element_bytes != 8)) {
 		plan->role = KY_EVENT_PLAIN;
@@ -275,8 +278,8 @@ static void set_frames(struct ky_convert_plan *plan, const struct ky_format *for
 }
 
 /* A kernel's event of another format gives no names of threads; the recorder records it all the same. */
-static void set_role(const struct ky_convert *convert, struct ky_convert_plan *plan,
-		     enum ky_event_role role, const struct ky_format *format)
+static void convert_plan_set_role(const struct ky_convert *convert, struct ky_convert_plan *plan,
+				  enum ky_event_role role, const struct ky_format *format)
 {
 	plan->role = KY_EVENT_PLAIN;
 	if (role == KY_EVENT_SYSCALL)
@@ -314,16 +317,16 @@ static int reserve_plan(struct ky_convert *convert, uint16_t id, struct kymo_err
 	return KYMO_OK;
 }
 
-static int compile(struct ky_convert *convert, struct ky_convert_plan *plan,
-		   const struct ky_event_field *fields, int n, struct kymo_error *err)
+static int convert_plan_compile(struct ky_convert *convert, struct ky_convert_plan *plan,
+				const struct ky_event_field *fields, int n, struct kymo_error *err)
 {
 	struct compiler c = {.plan = plan};
 
 	for (int i = 0; i < n; i++)
 		compile_field(&c, &fields[i]);
-	end_run(&c);
+	convert_plan_end_run(&c);
 	if (plan->content && ky_content_plan_has_fields(plan->content)) {
-		emit(&c, (struct ky_convert_op){.code = KY_OP_CONTENT_TAIL});
+		convert_plan_emit(&c, (struct ky_convert_op){.code = KY_OP_CONTENT_TAIL});
 		plan->n_dynamic++;
 	}
 	plan->n_ops = (uint32_t)c.ops.len;
@@ -357,14 +360,14 @@ int ky_convert_add(struct ky_convert *convert, const char *system, const struct 
 	plan->fields = fields;
 	plan->n_fields = (size_t)n;
 	plan->src_bytes = format->fixed_bytes;
-	set_role(convert, plan, ky_event_role(system, format->name), format);
+	convert_plan_set_role(convert, plan, ky_event_role(system, format->name), format);
 	if (convert->content &&
 	    ky_content_plan(convert->content, &convert->arena, system, format->name, fields, n,
 			    format->fixed_bytes, &plan->content) < 0)
 		return ky_error_nomem(err);
 	if (event) {
 		plan->event_id = (uint32_t)event->id;
-		ret = compile(convert, plan, fields, n, err);
+		ret = convert_plan_compile(convert, plan, fields, n, err);
 		if (!ret)
 			ret = add_payload(event, fields, n, err);
 		if (!ret && plan->content &&

@@ -10,8 +10,8 @@
 #define IRQS_OFF 0x01
 
 /* Where the record has the field that the kernel calls @name; NULL: nowhere, or it is of another size. */
-static uint8_t *place_of(const struct ky_convert_plan *plan, const char *name, size_t size,
-			 uint8_t *data)
+static uint8_t *convert_switches_place_of(const struct ky_convert_plan *plan, const char *name,
+					  size_t size, uint8_t *data)
 {
 	for (size_t i = 0; i < plan->n_fields; i++) {
 		const struct ky_event_field *field = &plan->fields[i];
@@ -24,10 +24,10 @@ static uint8_t *place_of(const struct ky_convert_plan *plan, const char *name, s
 	return NULL;
 }
 
-static void put(const struct ky_convert_plan *plan, const char *name, const void *value,
-		size_t size, uint8_t *data)
+static void convert_switches_put(const struct ky_convert_plan *plan, const char *name,
+				 const void *value, size_t size, uint8_t *data)
 {
-	uint8_t *at = place_of(plan, name, size, data);
+	uint8_t *at = convert_switches_place_of(plan, name, size, data);
 
 	if (at)
 		memcpy(at, value, size);
@@ -42,11 +42,11 @@ int ky_convert_switch(struct ky_convert_cpu *cpu, const struct ky_switches_slot 
 
 	memcpy(data, &convert->switch_id, sizeof(convert->switch_id));
 	data[2] = IRQS_OFF;
-	put(plan, "prev_comm", slot->prev_comm, sizeof(slot->prev_comm), data);
-	put(plan, "prev_prio", &slot->prev_prio, 4, data);
-	put(plan, "next_comm", slot->next_comm, sizeof(slot->next_comm), data);
-	put(plan, "next_pid", &slot->next_tid, 4, data);
-	put(plan, "next_prio", &slot->next_prio, 4, data);
+	convert_switches_put(plan, "prev_comm", slot->prev_comm, sizeof(slot->prev_comm), data);
+	convert_switches_put(plan, "prev_prio", &slot->prev_prio, 4, data);
+	convert_switches_put(plan, "next_comm", slot->next_comm, sizeof(slot->next_comm), data);
+	convert_switches_put(plan, "next_pid", &slot->next_tid, 4, data);
+	convert_switches_put(plan, "next_prio", &slot->next_prio, 4, data);
 	/* The clocks of both sources are compared by measuring: a neighbour may seem some ns younger. */
 	cpu->cycles =
 		slot->time_ns > cpu->writer.last_cycles ? slot->time_ns : cpu->writer.last_cycles;

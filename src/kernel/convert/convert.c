@@ -72,9 +72,9 @@ static inline void measure_event(const struct ky_convert_cpu *cpu,
 }
 
 /* The body of the event whose header was written. */
-static inline void put_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
-			     const struct ky_convert_record *record, const struct room *room,
-			     uint8_t *out)
+static inline void convert_put_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+				     const struct ky_convert_record *record,
+				     const struct room *room, uint8_t *out)
 {
 	cpu->writer.used_bytes -= room->later;
 	ky_convert_put_fields(cpu, plan, record, room->lens, put_context(cpu, out, record));
@@ -91,8 +91,8 @@ static void expect_stacks(struct ky_convert_cpu *cpu, const struct ky_convert_pl
 			at + (has_kernel ? 4 : 0));
 }
 
-static int write_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
-		       const struct ky_convert_record *record, struct kymo_error *err)
+static int convert_write_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+			       const struct ky_convert_record *record, struct kymo_error *err)
 {
 	struct room room;
 	uint8_t *out;
@@ -112,7 +112,7 @@ static int write_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan 
 			return KYMO_OK;
 		}
 	}
-	put_event(cpu, plan, record, &room, out);
+	convert_put_event(cpu, plan, record, &room, out);
 	cpu->events++;
 	if (__builtin_expect(cpu->stacks != NULL, 0) && !record->is_foreign)
 		expect_stacks(cpu, plan, record, out);
@@ -120,8 +120,8 @@ static int write_event(struct ky_convert_cpu *cpu, const struct ky_convert_plan 
 }
 
 /* Is the event wanted that was written last, from byte @begin of the packet on? */
-static bool is_wanted(const struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
-		      uint32_t begin, const uint8_t *body)
+static bool convert_is_wanted(const struct ky_convert_cpu *cpu, const struct ky_convert_plan *plan,
+			      uint32_t begin, const uint8_t *body)
 {
 	const struct ky_packet_writer *writer = &cpu->writer;
 	uint32_t header_bits = ((uint32_t)(body - writer->data) - begin) * 8;
@@ -169,8 +169,8 @@ static int write_filtered(struct ky_convert_cpu *cpu, const struct ky_convert_pl
 		cpu->bad++;
 		return KYMO_OK;
 	}
-	put_event(cpu, plan, record, &room, body);
-	wanted = is_wanted(cpu, plan, used_bytes, body);
+	convert_put_event(cpu, plan, record, &room, body);
+	wanted = convert_is_wanted(cpu, plan, used_bytes, body);
 	if (__builtin_expect(cpu->stacks != NULL, 0) && !record->is_foreign)
 		expect_stacks(cpu, plan, record, wanted ? body : NULL);
 	if (wanted) {
@@ -200,7 +200,7 @@ static void take_stack(struct ky_convert_cpu *cpu, const struct ky_convert_plan 
 		expect_stacks(cpu, plan, record, NULL);
 }
 
-static inline bool is_own(const struct ky_convert *convert, uint32_t tid)
+static inline bool convert_is_own(const struct ky_convert *convert, uint32_t tid)
 {
 	bool is = false;
 
@@ -242,7 +242,7 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 		cpu->bad++;
 		return KYMO_OK;
 	}
-	if (plan->role == KY_EVENT_SYSCALL && is_own(convert, record.tid)) {
+	if (plan->role == KY_EVENT_SYSCALL && convert_is_own(convert, record.tid)) {
 		if (cpu->stacks)
 			ky_stacks_event(cpu->stacks, data, 0, 0, 0);
 		cpu->own++;
@@ -256,7 +256,7 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 	if (__builtin_expect(plan->filter != NULL, 0))
 		ret = write_filtered(cpu, plan, &record, err);
 	else if (!plan->hidden)
-		ret = write_event(cpu, plan, &record, err);
+		ret = convert_write_event(cpu, plan, &record, err);
 	else
 		cpu->hidden++;
 	if (__builtin_expect(cpu->stacks != NULL, 0))
@@ -282,7 +282,7 @@ int ky_convert_call(struct ky_convert_cpu *cpu, const struct ky_convert_plan *pl
 	if (cpu->convert->counters)
 		record.counters = ky_counters_last(cpu->convert->counters, cpu->cpu);
 	ret = plan->filter ? write_filtered(cpu, plan, &record, err)
-			   : write_event(cpu, plan, &record, err);
+			   : convert_write_event(cpu, plan, &record, err);
 	if (plan->learns_ids)
 		ky_convert_learn_ids(cpu, &record);
 	return ret;
@@ -300,7 +300,7 @@ int ky_convert_foreign(struct ky_convert_cpu *cpu, const struct ky_convert_plan 
 	if (plan->filter)
 		ret = write_filtered(cpu, plan, &record, err);
 	else if (!plan->hidden)
-		ret = write_event(cpu, plan, &record, err);
+		ret = convert_write_event(cpu, plan, &record, err);
 	else
 		cpu->hidden++;
 	if (plan->role > KY_EVENT_SYSCALL)

@@ -17,8 +17,9 @@
 
 /* ---- what waits for its event --------------------------------------------------------- */
 
-static void take_out(struct ky_counters *counters, struct ky_counters_queue *queue,
-		     struct ky_counters_reading *r)
+static void counters_readings_take_out(struct ky_counters *counters,
+				       struct ky_counters_queue *queue,
+				       struct ky_counters_reading *r)
 {
 	*(r->prev ? &r->prev->next : &queue->first) = r->next;
 	*(r->next ? &r->next->prev : &queue->last) = r->prev;
@@ -43,7 +44,8 @@ static struct ky_counters_reading *new_reading(struct ky_counters *counters)
 	return r;
 }
 
-static struct ky_counters_queue *queue_of(struct ky_counters *counters, uint64_t thread)
+static struct ky_counters_queue *counters_readings_queue_of(struct ky_counters *counters,
+							    uint64_t thread)
 {
 	struct ky_counters_queue *queue = ky_map_get(&counters->threads, thread);
 
@@ -58,7 +60,7 @@ static struct ky_counters_queue *queue_of(struct ky_counters *counters, uint64_t
 }
 
 /* Readings of one thread come from several CPUs, and from within interrupts. */
-static void insert(struct ky_counters_queue *queue, struct ky_counters_reading *r)
+static void counters_readings_insert(struct ky_counters_queue *queue, struct ky_counters_reading *r)
 {
 	struct ky_counters_reading *before = queue->last;
 
@@ -74,8 +76,8 @@ static void insert(struct ky_counters_queue *queue, struct ky_counters_reading *
  * The CPU has gone on to another thread: events of the one before, of @queue, from its last run there are over. From a
  * reading to its event no other thread has the CPU, except in a system call's. Each reading is looked at once.
  */
-static void end_run(const struct ky_counters_queue *queue, uint32_t cpu, uint32_t run,
-		    uint64_t time_ns)
+static void counters_readings_end_run(const struct ky_counters_queue *queue, uint32_t cpu,
+				      uint32_t run, uint64_t time_ns)
 {
 	for (struct ky_counters_reading *r = queue->last; r; r = r->prev) {
 		if (r->cpu != cpu)
@@ -108,7 +110,7 @@ static void end_older(struct ky_counters *counters, uint32_t number, uint64_t af
 }
 
 /* Readings of a CPU were lost behind the last one that was taken. */
-static void note_loss(struct ky_counters *counters, uint32_t number)
+static void counters_readings_note_loss(struct ky_counters *counters, uint32_t number)
 {
 	struct ky_counters_cpu *cpu = &counters->cpus[number];
 
@@ -124,7 +126,7 @@ static void place_in_run(struct ky_counters_cpu *cpu, uint32_t number,
 {
 	if (!late) {
 		if (cpu->queue && cpu->queue != queue)
-			end_run(cpu->queue, number, cpu->run, r->time_ns);
+			counters_readings_end_run(cpu->queue, number, cpu->run, r->time_ns);
 		cpu->run += cpu->queue != queue;
 		cpu->queue = queue;
 		cpu->last_ns = r->time_ns;
@@ -135,19 +137,19 @@ static void place_in_run(struct ky_counters_cpu *cpu, uint32_t number,
 }
 
 /* Those that a CPU counts with since it is back begin at 0, so they have less than the ones before had. */
-static uint64_t base_of(const struct ky_counters_cpu *cpu, size_t i,
-			const struct ky_counters_slot *slot)
+static uint64_t counters_readings_base_of(const struct ky_counters_cpu *cpu, size_t i,
+					  const struct ky_counters_slot *slot)
 {
 	bool is_before = slot->time_ns < cpu->replaced_ns && slot->values[i] >= cpu->raw_before[i];
 
 	return is_before ? cpu->base_before[i] : cpu->base[i];
 }
 
-static void push(struct ky_counters *counters, uint32_t number, const struct ky_counters_slot *slot,
-		 bool late)
+static void counters_readings_push(struct ky_counters *counters, uint32_t number,
+				   const struct ky_counters_slot *slot, bool late)
 {
 	uint64_t thread = slot->tid ? slot->tid : IDLE_KEY(number);
-	struct ky_counters_queue *queue = queue_of(counters, thread);
+	struct ky_counters_queue *queue = counters_readings_queue_of(counters, thread);
 	struct ky_counters_reading *r = queue ? new_reading(counters) : NULL;
 	struct ky_counters_cpu *cpu = &counters->cpus[number];
 
@@ -161,18 +163,18 @@ static void push(struct ky_counters *counters, uint32_t number, const struct ky_
 			continue;
 		}
 		if (slot->values[i] != KY_COUNTERS_UNKNOWN)
-			cpu->last[i] = base_of(cpu, i, slot) + slot->values[i];
+			cpu->last[i] = counters_readings_base_of(cpu, i, slot) + slot->values[i];
 		r->values[i] = cpu->last[i];
 	}
 	place_in_run(cpu, number, queue, r, late);
-	insert(queue, r);
+	counters_readings_insert(queue, r);
 	counters->n_readings++;
 }
 
 /* ---- the regions ---------------------------------------------------------------------- */
 
-static const struct ky_counters_slot *slot_of(const struct ky_counters *counters, uint32_t cpu,
-					      uint64_t number)
+static const struct ky_counters_slot *counters_readings_slot_of(const struct ky_counters *counters,
+								uint32_t cpu, uint64_t number)
 {
 	const struct ky_bpf_counters *p = &counters->programs;
 	const uint8_t *region = ky_bpf_region(&p->regions, cpu);
@@ -182,9 +184,9 @@ static const struct ky_counters_slot *slot_of(const struct ky_counters *counters
 }
 
 /* 1: taken; 0: it is being written; -1: it is gone. */
-static int take_slot(struct ky_counters *counters, uint32_t cpu, uint64_t number)
+static int counters_readings_take_slot(struct ky_counters *counters, uint32_t cpu, uint64_t number)
 {
-	const struct ky_counters_slot *slot = slot_of(counters, cpu, number);
+	const struct ky_counters_slot *slot = counters_readings_slot_of(counters, cpu, number);
 	uint64_t copy[3 + KY_COUNTERS_MAX];
 	/* Pairs with the program's exchange: what it has written before is there. */
 	uint64_t now = __atomic_load_n(&slot->number, __ATOMIC_ACQUIRE);
@@ -197,19 +199,21 @@ static int take_slot(struct ky_counters *counters, uint32_t cpu, uint64_t number
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&slot->number, __ATOMIC_RELAXED) != number + 1)
 		return -1;
-	push(counters, cpu, (const void *)copy, number < counters->cpus[cpu].next);
+	counters_readings_push(counters, cpu, (const void *)copy,
+			       number < counters->cpus[cpu].next);
 	return 1;
 }
 
 /* When the next one was taken, about; UINT64_MAX: none exists. */
-static uint64_t next_time(const struct ky_counters *counters, uint32_t number)
+static uint64_t counters_readings_next_time(const struct ky_counters *counters, uint32_t number)
 {
 	const struct ky_counters_cpu *cpu = &counters->cpus[number];
 
 	return cpu->next == cpu->head
 		       ? UINT64_MAX
-		       : __atomic_load_n(&slot_of(counters, number, cpu->next)->time_ns,
-					 __ATOMIC_RELAXED);
+		       : __atomic_load_n(
+				 &counters_readings_slot_of(counters, number, cpu->next)->time_ns,
+				 __ATOMIC_RELAXED);
 }
 
 static void begin_drain(struct ky_counters *counters, uint32_t number)
@@ -221,7 +225,7 @@ static void begin_drain(struct ky_counters *counters, uint32_t number)
 	/* Pairs with the program's addition. */
 	cpu->head = __atomic_load_n((const uint64_t *)(const void *)region, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < cpu->n_gaps; i++) {
-		int taken = take_slot(counters, number, cpu->gaps[i].number);
+		int taken = counters_readings_take_slot(counters, number, cpu->gaps[i].number);
 
 		if (taken < 0)
 			end_older(counters, number, cpu->gaps[i].after_ns, cpu->gaps[i].after_ns);
@@ -230,22 +234,24 @@ static void begin_drain(struct ky_counters *counters, uint32_t number)
 	}
 	cpu->n_gaps = n_gaps;
 	if (cpu->head - cpu->next > counters->programs.n_slots) {
-		note_loss(counters, number);
+		counters_readings_note_loss(counters, number);
 		cpu->next = cpu->head - counters->programs.n_slots;
 	}
 }
 
 /* Up to @until_ns, about. Returns whether there was any. */
-static bool drain_cpu(struct ky_counters *counters, uint32_t number, uint64_t until_ns)
+static bool counters_readings_drain_cpu(struct ky_counters *counters, uint32_t number,
+					uint64_t until_ns)
 {
 	struct ky_counters_cpu *cpu = &counters->cpus[number];
 	uint64_t first = cpu->next;
 
-	for (; cpu->next != cpu->head && next_time(counters, number) <= until_ns; cpu->next++) {
-		int taken = take_slot(counters, number, cpu->next);
+	for (; cpu->next != cpu->head && counters_readings_next_time(counters, number) <= until_ns;
+	     cpu->next++) {
+		int taken = counters_readings_take_slot(counters, number, cpu->next);
 
 		if (taken < 0)
-			note_loss(counters, number);
+			counters_readings_note_loss(counters, number);
 		if (taken)
 			continue;
 		if (cpu->n_gaps == KY_COUNTERS_GAPS_MAX)
@@ -270,12 +276,12 @@ void ky_counters_drain(struct ky_counters *counters)
 		uint64_t first_ns = UINT64_MAX, time_ns;
 
 		for (uint32_t cpu = 0; cpu < counters->n_cpus; cpu++) {
-			time_ns = next_time(counters, cpu);
+			time_ns = counters_readings_next_time(counters, cpu);
 			first_ns = time_ns < first_ns ? time_ns : first_ns;
 		}
 		any = false;
 		for (uint32_t cpu = 0; first_ns != UINT64_MAX && cpu < counters->n_cpus; cpu++)
-			any |= drain_cpu(counters, cpu, first_ns + STEP_NS);
+			any |= counters_readings_drain_cpu(counters, cpu, first_ns + STEP_NS);
 	}
 }
 
@@ -301,7 +307,7 @@ static void look_at_past(const struct ky_counters_queue *queue, uint32_t key, ui
 }
 
 /* Whether past->found is the event's own. It may be lost, and this one belong to an event that is not recorded. */
-static bool is_own(const struct past *past, uint32_t cpu, uint64_t time_ns)
+static bool counters_readings_is_own(const struct past *past, uint32_t cpu, uint64_t time_ns)
 {
 	const struct ky_counters_reading *r = past->found;
 
@@ -330,7 +336,7 @@ static void drop_past(struct ky_counters *counters, struct ky_counters_queue *qu
 		next = r->next;
 		after |= r == past->found;
 		if (r == past->found || (r == past->last_call ? is_call : is_over))
-			take_out(counters, queue, r);
+			counters_readings_take_out(counters, queue, r);
 	}
 }
 
@@ -349,7 +355,7 @@ const uint64_t *ky_counters_take(struct ky_counters *counters, uint32_t key, uin
 
 	if (queue)
 		look_at_past(queue, key, time_ns, &past);
-	if (!is_own(&past, cpu, time_ns))
+	if (!counters_readings_is_own(&past, cpu, time_ns))
 		past.found = NULL;
 	if (past.found && cpu < counters->n_cpus)
 		memcpy(counters->cpus[cpu].given, past.found->values, counters->n * 8);
@@ -361,7 +367,7 @@ const uint64_t *ky_counters_take(struct ky_counters *counters, uint32_t key, uin
 }
 
 /* Threads of which nothing waits have no queue. */
-static void sweep(struct ky_counters *counters, uint64_t before_ns)
+static void counters_readings_sweep(struct ky_counters *counters, uint64_t before_ns)
 {
 	KY_VEC(uint64_t) empty = KY_VEC_INIT;
 	size_t pos = 0;
@@ -372,7 +378,7 @@ static void sweep(struct ky_counters *counters, uint64_t before_ns)
 		struct ky_counters_queue *queue = value;
 
 		while (queue->first && queue->first->time_ns < before_ns)
-			take_out(counters, queue, queue->first);
+			counters_readings_take_out(counters, queue, queue->first);
 		if (!queue->first)
 			(void)ky_vec_push(&empty, thread);
 	}
@@ -389,9 +395,9 @@ static void sweep(struct ky_counters *counters, uint64_t before_ns)
 void ky_counters_expire(struct ky_counters *counters, uint64_t time_ns)
 {
 	if (counters->n_readings > READINGS_MAX)
-		sweep(counters, time_ns);
+		counters_readings_sweep(counters, time_ns);
 	else if (time_ns > counters->swept_ns && time_ns - counters->swept_ns > EXPIRE_NS)
-		sweep(counters, time_ns - EXPIRE_NS);
+		counters_readings_sweep(counters, time_ns - EXPIRE_NS);
 	else
 		return;
 	counters->swept_ns = time_ns;

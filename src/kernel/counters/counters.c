@@ -177,7 +177,7 @@ static void stop_on(struct ky_counters *counters, uint32_t number)
 }
 
 /* "0-3,8" as the kernel lists CPUs. */
-static bool is_listed(const char *list, uint32_t cpu)
+static bool counters_counters_is_listed(const char *list, uint32_t cpu)
 {
 	unsigned int first, last;
 	int n;
@@ -217,7 +217,8 @@ void ky_counters_follow_cpus(struct ky_counters *counters)
 
 	for (uint32_t cpu = 0; cpu < counters->n_cpus; cpu++) {
 		bool *here = &counters->cpus[cpu].here;
-		bool is_here = changed ? is_listed(counters->cpu_list, cpu) : *here;
+		bool is_here =
+			changed ? counters_counters_is_listed(counters->cpu_list, cpu) : *here;
 		bool was_away = *here && stands_still(counters, cpu);
 
 		if (is_here == *here && !was_away)
@@ -246,7 +247,7 @@ static int open_cpus(struct ky_counters *counters, struct kymo_error *err)
 			counters->cpus[cpu].fds[i] = -1;
 	(void)cpus_changed(counters);
 	for (uint32_t cpu = 0; cpu < counters->n_cpus; cpu++) {
-		bool is_here = is_listed(counters->cpu_list, cpu);
+		bool is_here = counters_counters_is_listed(counters->cpu_list, cpu);
 		int ret = is_here ? count_on(counters, cpu, &which) : 0;
 
 		counters->cpus[cpu].here = is_here;

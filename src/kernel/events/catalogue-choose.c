@@ -107,7 +107,7 @@ struct near {
 };
 
 /* The three nearest names, best first. */
-static void offer(struct near near[3], const char *name, const char *pattern)
+static void catalogue_choose_offer(struct near near[3], const char *name, const char *pattern)
 {
 	size_t distance = ky_edit_distance(name, pattern);
 
@@ -122,7 +122,8 @@ static void offer(struct near near[3], const char *name, const char *pattern)
 	}
 }
 
-static int unknown(struct ky_catalogue *catalogue, const char *pattern, struct kymo_error *err)
+static int catalogue_choose_unknown(struct ky_catalogue *catalogue, const char *pattern,
+				    struct kymo_error *err)
 {
 	/* Before strlen(): behind it gcc's sanitizers see a NULL, and warn. */
 	int code = ky_error_set(err, KYMO_E_NOT_FOUND, "this kernel has no event '%s'", pattern);
@@ -134,9 +135,9 @@ static int unknown(struct ky_catalogue *catalogue, const char *pattern, struct k
 		return code;
 	}
 	ky_vec_foreach(&catalogue->events, source) {
-		offer(near, source->name, pattern);
-		offer(near, source->event, pattern);
-		offer(near, source->system, pattern);
+		catalogue_choose_offer(near, source->name, pattern);
+		catalogue_choose_offer(near, source->event, pattern);
+		catalogue_choose_offer(near, source->system, pattern);
 	}
 	if (!near[0].name)
 		ky_error_hint(err, "kymo list shows the events");
@@ -148,8 +149,8 @@ static int unknown(struct ky_catalogue *catalogue, const char *pattern, struct k
 }
 
 /* Of an event that several rules choose, what any of them wants is recorded. */
-static int choose(struct ky_catalogue *catalogue, struct ky_event_source *source,
-		  const char *filter)
+static int catalogue_choose_choose(struct ky_catalogue *catalogue, struct ky_event_source *source,
+				   const char *filter)
 {
 	if (!source->selected) {
 		source->selected = true;
@@ -175,7 +176,7 @@ static int select_matching(struct ky_catalogue *catalogue, const char *pattern, 
 		if (!ky_catalogue_matches(source, pattern))
 			continue;
 		n++;
-		ret = on ? choose(catalogue, source, filter) : KYMO_OK;
+		ret = on ? catalogue_choose_choose(catalogue, source, filter) : KYMO_OK;
 		if (ret < 0)
 			return ret;
 		source->selected = on;
@@ -188,11 +189,13 @@ int ky_catalogue_select(struct ky_catalogue *catalogue, const char *pattern, boo
 {
 	int n = select_matching(catalogue, pattern, on, NULL);
 
-	return n > 0 ? n : n < 0 ? ky_error_nomem(err) : unknown(catalogue, pattern, err);
+	return n > 0   ? n
+	       : n < 0 ? ky_error_nomem(err)
+		       : catalogue_choose_unknown(catalogue, pattern, err);
 }
 
 /* The next item of a comma-separated list, without blanks around it; NULL at the end. */
-static char *next_item(char **rest)
+static char *catalogue_choose_next_item(char **rest)
 {
 	char *item;
 
@@ -215,7 +218,7 @@ static int select_default(struct ky_catalogue *catalogue, const char *filter)
 	char *copy = strdup(ky_catalogue_default_text), *rest = copy, *item;
 	int ret = copy ? KYMO_OK : KYMO_E_MEMORY;
 
-	while (ret >= 0 && (item = next_item(&rest)))
+	while (ret >= 0 && (item = catalogue_choose_next_item(&rest)))
 		ret = select_matching(catalogue, item, true, filter);
 	free(copy);
 	return ret < 0 ? ret : KYMO_OK;
@@ -232,7 +235,7 @@ static int select_item(struct ky_catalogue *catalogue, const char *item, const c
 	ret = select_matching(catalogue, on ? item : item + 1, on, filter);
 	if (ret < 0)
 		return ky_error_nomem(err);
-	return ret ? KYMO_OK : unknown(catalogue, on ? item : item + 1, err);
+	return ret ? KYMO_OK : catalogue_choose_unknown(catalogue, on ? item : item + 1, err);
 }
 
 /* Cut " if EXPR" from @rule, in place. NULL: none exists. No pattern has a blank in it. */
@@ -256,7 +259,7 @@ int ky_catalogue_select_rule(struct ky_catalogue *catalogue, const char *rule,
 	if (!copy)
 		return ky_error_nomem(err);
 	filter = cut_filter(copy);
-	while (!ret && (item = next_item(&rest)))
+	while (!ret && (item = catalogue_choose_next_item(&rest)))
 		ret = select_item(catalogue, item, filter, err);
 	return ret;
 }
@@ -284,14 +287,14 @@ int ky_catalogue_match_rule(struct ky_catalogue *catalogue, const char *rule, bo
 	if (!copy || !defaults)
 		return ky_error_nomem(err);
 	*filter = cut_filter(copy);
-	while ((item = next_item(&rest))) {
+	while ((item = catalogue_choose_next_item(&rest))) {
 		bool on = item[0] != '!';
 
 		if (strcmp(item, "default") == 0) {
-			while ((item = next_item(&defaults)))
+			while ((item = catalogue_choose_next_item(&defaults)))
 				(void)match_item(catalogue, item, true, chosen);
 		} else if (!match_item(catalogue, on ? item : item + 1, on, chosen)) {
-			return unknown(catalogue, on ? item : item + 1, err);
+			return catalogue_choose_unknown(catalogue, on ? item : item + 1, err);
 		}
 	}
 	return KYMO_OK;

@@ -16,7 +16,8 @@
 #include "kernel/probe/probe.h"
 #include "os/file.h"
 
-static int add_event(struct ky_catalogue *catalogue, const char *system, const char *event)
+static int catalogue_add_event(struct ky_catalogue *catalogue, const char *system,
+			       const char *event)
 {
 	char name[KY_EVENT_NAME_BYTES];
 	struct ky_event_source source = {.system = system};
@@ -52,10 +53,11 @@ static int each_dir(int parent, const char *path,
 	return ret;
 }
 
-static int take_event(struct ky_catalogue *catalogue, int fd, const char *system, const char *event)
+static int catalogue_take_event(struct ky_catalogue *catalogue, int fd, const char *system,
+				const char *event)
 {
 	(void)fd;
-	return add_event(catalogue, system, event);
+	return catalogue_add_event(catalogue, system, event);
 }
 
 static int take_system(struct ky_catalogue *catalogue, int fd, const char *none, const char *system)
@@ -73,11 +75,11 @@ static int take_system(struct ky_catalogue *catalogue, int fd, const char *none,
 	name = ky_arena_strdup(&catalogue->arena, system);
 	if (!name)
 		return KYMO_E_MEMORY;
-	ret = each_dir(fd, system, take_event, catalogue, name);
+	ret = each_dir(fd, system, catalogue_take_event, catalogue, name);
 	return ret == KYMO_E_NOT_FOUND ? KYMO_OK : ret;
 }
 
-static int compare(const void *a, const void *b)
+static int catalogue_compare(const void *a, const void *b)
 {
 	const struct ky_event_source *x = a, *y = b;
 	int order = strcmp(x->system, y->system);
@@ -102,7 +104,7 @@ int ky_catalogue_load(struct ky_catalogue *catalogue, const struct ky_tracefs *f
 		return ret;
 	}
 	qsort(catalogue->events.data, catalogue->events.len, sizeof(catalogue->events.data[0]),
-	      compare);
+	      catalogue_compare);
 	return KYMO_OK;
 }
 
@@ -118,7 +120,7 @@ int ky_catalogue_add(struct ky_catalogue *catalogue, const char *system, const c
 	    ky_vec_push(&catalogue->events, source) < 0)
 		return KYMO_E_MEMORY;
 	qsort(catalogue->events.data, catalogue->events.len, sizeof(catalogue->events.data[0]),
-	      compare);
+	      catalogue_compare);
 	return KYMO_OK;
 }
 
@@ -130,7 +132,7 @@ static int add_call(struct ky_catalogue *catalogue, const char *system, const ch
 
 	for (size_t i = 0; i < 2; i++) {
 		snprintf(event, sizeof(event), "%s%s", ky_catalogue_call_prefixes[i], name);
-		if (add_event(catalogue, system, event) < 0)
+		if (catalogue_add_event(catalogue, system, event) < 0)
 			return KYMO_E_MEMORY;
 		catalogue->events.data[catalogue->events.len - 1].of_bpf = true;
 	}
@@ -150,7 +152,7 @@ int ky_catalogue_add_calls(struct ky_catalogue *catalogue)
 		if (!call->params) {
 			snprintf(event, sizeof(event), "sys_enter_%s", call->like);
 			if (!n || !bsearch(&key, catalogue->events.data, n,
-					   sizeof(catalogue->events.data[0]), compare))
+					   sizeof(catalogue->events.data[0]), catalogue_compare))
 				continue;
 		}
 		if (add_call(catalogue, KY_COMPAT_SYSTEM, call->name) < 0 ||
@@ -159,12 +161,13 @@ int ky_catalogue_add_calls(struct ky_catalogue *catalogue)
 			return KYMO_E_MEMORY;
 	}
 	qsort(catalogue->events.data, catalogue->events.len, sizeof(catalogue->events.data[0]),
-	      compare);
+	      catalogue_compare);
 	return KYMO_OK;
 }
 
 /* Texts of the kernel's that events have the addresses of go before the last line, which print-fmt.c looks for them in. */
-static int add_texts(const struct ky_tracefs *fs, struct ky_strbuf *format, struct kymo_error *err)
+static int catalogue_add_texts(const struct ky_tracefs *fs, struct ky_strbuf *format,
+			       struct kymo_error *err)
 {
 	struct ky_strbuf whole = KY_STRBUF_INIT, texts = KY_STRBUF_INIT;
 	const char *text = ky_strbuf_text(format), *last = strstr(text, "\nprint fmt:");
@@ -205,7 +208,7 @@ int ky_event_source_format(const struct ky_event_source *source, const struct ky
 	if (ret < 0 || strcmp(source->system, "syscalls") == 0 ||
 	    !strstr(ky_strbuf_text(text), "\tfield:const char *"))
 		return ret;
-	return add_texts(fs, text, err);
+	return catalogue_add_texts(fs, text, err);
 }
 
 void ky_catalogue_fini(struct ky_catalogue *catalogue)
@@ -220,6 +223,6 @@ struct ky_event_source *ky_catalogue_find(struct ky_catalogue *catalogue, const 
 	struct ky_event_source key = {.system = system, .event = event};
 
 	return catalogue->events.len ? bsearch(&key, catalogue->events.data, catalogue->events.len,
-					       sizeof(catalogue->events.data[0]), compare)
+					       sizeof(catalogue->events.data[0]), catalogue_compare)
 				     : NULL;
 }

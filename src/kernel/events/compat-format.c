@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "kernel/events/compat-calls.h"
 
-static void begin(struct ky_strbuf *text, const char *event, unsigned int id)
+static void compat_format_begin(struct ky_strbuf *text, const char *event, unsigned int id)
 {
 	ky_strbuf_clear(text);
 	ky_strbuf_addf(
@@ -19,12 +19,12 @@ static void begin(struct ky_strbuf *text, const char *event, unsigned int id)
 		event, id);
 }
 
-static void add_number(struct ky_strbuf *text, const char *name)
+static void compat_format_add_number(struct ky_strbuf *text, const char *name)
 {
 	ky_strbuf_addf(text, "\tfield:int %s;\toffset:8;\tsize:4;\tsigned:1;\n", name);
 }
 
-static void add_result(struct ky_strbuf *text)
+static void compat_format_add_result(struct ky_strbuf *text)
 {
 	ky_strbuf_addf(text, "\tfield:long ret;\toffset:16;\tsize:8;\tsigned:1;\n");
 }
@@ -72,14 +72,14 @@ static int add_fields_of(const struct ky_tracefs *fs, const char *like, struct k
 /* As LTTng has them. */
 static void add_unknown(struct ky_strbuf *text, bool is_exit)
 {
-	add_number(text, "id");
+	compat_format_add_number(text, "id");
 	if (is_exit)
-		add_result(text);
+		compat_format_add_result(text);
 	ky_strbuf_addf(text, "\tfield:unsigned long args[6];\toffset:%d;\tsize:48;\tsigned:0;\n",
 		       is_exit ? 24 : 16);
 }
 
-static unsigned int id_of(const char *system, uint16_t number, bool is_exit)
+static unsigned int compat_format_id_of(const char *system, uint16_t number, bool is_exit)
 {
 	if (ky_unknown_is_system(system))
 		return is_exit ? KY_UNKNOWN_EXIT_ID : KY_UNKNOWN_ENTRY_ID;
@@ -95,16 +95,16 @@ int ky_compat_format(const struct ky_tracefs *fs, const char *system, const char
 
 	if (!call)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no 32-bit call %s", event);
-	begin(text, event, id_of(system, call->number, is_exit));
+	compat_format_begin(text, event, compat_format_id_of(system, call->number, is_exit));
 	/* Which call it is is known by the event, but of one without a name. */
 	if (call->number == KY_COMPAT_UNKNOWN)
 		add_unknown(text, is_exit);
 	else
-		add_number(text, "__syscall_nr");
+		compat_format_add_number(text, "__syscall_nr");
 	if (call->number == KY_COMPAT_UNKNOWN)
 		;
 	else if (is_exit)
-		add_result(text);
+		compat_format_add_result(text);
 	else if (call->params)
 		add_params(text, call->params);
 	else

@@ -17,13 +17,13 @@ struct reader {
 	int depth;
 };
 
-static bool is_word(char c)
+static bool constant_is_word(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '_';
 }
 
-static void skip_blanks(struct reader *reader)
+static void constant_skip_blanks(struct reader *reader)
 {
 	while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\t'))
 		reader->at++;
@@ -31,7 +31,7 @@ static void skip_blanks(struct reader *reader)
 
 static bool take_char(struct reader *reader, char c)
 {
-	skip_blanks(reader);
+	constant_skip_blanks(reader);
 	if (reader->at >= reader->end || *reader->at != c)
 		return false;
 	reader->at++;
@@ -46,8 +46,8 @@ static bool skip_cast(struct reader *reader)
 	size_t words = 0;
 	const char *word = at;
 
-	for (; at < end && (is_word(*at) || *at == ' '); at++) {
-		if (is_word(*at) && (at == reader->at || !is_word(at[-1]))) {
+	for (; at < end && (constant_is_word(*at) || *at == ' '); at++) {
+		if (constant_is_word(*at) && (at == reader->at || !constant_is_word(at[-1]))) {
 			word = at;
 			words++;
 		}
@@ -58,7 +58,7 @@ static bool skip_cast(struct reader *reader)
 	if (words == 1) {
 		const char *stop = word;
 
-		while (is_word(*stop))
+		while (constant_is_word(*stop))
 			stop++;
 		if (reader->btf &&
 		    ky_btf_constant(reader->btf, word, (size_t)(stop - word), &ignored))
@@ -68,7 +68,7 @@ static bool skip_cast(struct reader *reader)
 	while (at < end && *at == ' ')
 		at++;
 	/* Behind a cast stands what is cast. */
-	if (at == end || !(is_word(*at) || *at == '(' || *at == '~' || *at == '-'))
+	if (at == end || !(constant_is_word(*at) || *at == '(' || *at == '~' || *at == '-'))
 		return false;
 	reader->at = at;
 	return true;
@@ -76,24 +76,24 @@ static bool skip_cast(struct reader *reader)
 
 static bool expression(struct reader *reader, int level, int64_t *value);
 
-static bool number(struct reader *reader, int64_t *value)
+static bool constant_number(struct reader *reader, int64_t *value)
 {
 	char text[32];
 	size_t len = 0;
 	char *stop;
 
-	while (reader->at < reader->end && is_word(*reader->at) && len < sizeof(text) - 1)
+	while (reader->at < reader->end && constant_is_word(*reader->at) && len < sizeof(text) - 1)
 		text[len++] = *reader->at++;
 	text[len] = '\0';
 	*value = (int64_t)strtoull(text, &stop, 0);
 	return stop[strspn(stop, "uUlL")] == '\0';
 }
 
-static bool name(struct reader *reader, int64_t *value)
+static bool constant_name(struct reader *reader, int64_t *value)
 {
 	const char *begin = reader->at;
 
-	while (reader->at < reader->end && is_word(*reader->at))
+	while (reader->at < reader->end && constant_is_word(*reader->at))
 		reader->at++;
 	return reader->btf &&
 	       ky_btf_constant(reader->btf, begin, (size_t)(reader->at - begin), value);
@@ -106,7 +106,7 @@ static bool operand(struct reader *reader, int64_t *value)
 	if (reader->depth >= MAX_DEPTH)
 		return false;
 	reader->depth++;
-	skip_blanks(reader);
+	constant_skip_blanks(reader);
 	if (reader->at >= reader->end) {
 		ok = false;
 	} else if (take_char(reader, '~')) {
@@ -119,9 +119,9 @@ static bool operand(struct reader *reader, int64_t *value)
 		ok = skip_cast(reader) ? operand(reader, value)
 				       : expression(reader, 0, value) && take_char(reader, ')');
 	} else if (*reader->at >= '0' && *reader->at <= '9') {
-		ok = number(reader, value);
-	} else if (is_word(*reader->at)) {
-		ok = name(reader, value);
+		ok = constant_number(reader, value);
+	} else if (constant_is_word(*reader->at)) {
+		ok = constant_name(reader, value);
 	}
 	reader->depth--;
 	return ok;
@@ -136,7 +136,7 @@ static char take_operator(struct reader *reader, int level)
 {
 	char c;
 
-	skip_blanks(reader);
+	constant_skip_blanks(reader);
 	if (reader->at >= reader->end || !strchr(levels[level], *reader->at) || !*reader->at)
 		return 0;
 	c = *reader->at;
@@ -149,7 +149,7 @@ static char take_operator(struct reader *reader, int level)
 	return c;
 }
 
-static bool apply(char op, int64_t *left, int64_t right)
+static bool constant_apply(char op, int64_t *left, int64_t right)
 {
 	uint64_t a = (uint64_t)*left, b = (uint64_t)right, result = 0;
 
@@ -203,7 +203,7 @@ static bool expression(struct reader *reader, int level, int64_t *value)
 	if (!expression(reader, level + 1, value))
 		return false;
 	while ((op = take_operator(reader, level)))
-		if (!expression(reader, level + 1, &right) || !apply(op, value, right))
+		if (!expression(reader, level + 1, &right) || !constant_apply(op, value, right))
 			return false;
 	return true;
 }
@@ -215,6 +215,6 @@ bool ky_constant_value(const char *text, size_t len, struct ky_btf *btf, int64_t
 	*value = 0;
 	if (!expression(&reader, 0, value))
 		return false;
-	skip_blanks(&reader);
+	constant_skip_blanks(&reader);
 	return reader.at == reader.end;
 }

@@ -298,8 +298,8 @@ static bool is_int(const struct ky_format_field *field, uint16_t size)
 }
 
 /* Apply one rule. A field whose type is not what the rule expects stays as the format says. */
-static void apply(const struct field_rule *rule, const struct ky_format_field *from,
-		  struct ky_event_field *to)
+static void events_apply(const struct field_rule *rule, const struct ky_format_field *from,
+			 struct ky_event_field *to)
 {
 	ky_event_as_format_says(from, to);
 	switch (rule->kind) {
@@ -345,7 +345,7 @@ static void low_bytes(struct ky_event_field *field)
 		field->offset = (uint16_t)(field->offset + field->size - field->bytes);
 }
 
-static bool is_taken(const struct ky_event_field *fields, int n, const char *name)
+static bool events_is_taken(const struct ky_event_field *fields, int n, const char *name)
 {
 	for (int i = 0; i < n; i++)
 		if (strcmp(fields[i].name, name) == 0)
@@ -353,7 +353,7 @@ static bool is_taken(const struct ky_event_field *fields, int n, const char *nam
 	return false;
 }
 
-static bool is_listed(const struct field_rule *rules, const char *name)
+static bool events_is_listed(const struct field_rule *rules, const char *name)
 {
 	for (; rules->from; rules++)
 		if (strcmp(rules->from, name) == 0)
@@ -379,17 +379,17 @@ int ky_event_fields(struct ky_arena *arena, const char *system, const struct ky_
 	for (const struct field_rule *rule = rules; rule->from; rule++) {
 		const struct ky_format_field *from = ky_event_source(format, rule->from);
 
-		if (!from || rule->kind == DROP || is_taken(fields, n, rule->to))
+		if (!from || rule->kind == DROP || events_is_taken(fields, n, rule->to))
 			continue;
 		fields[n].name = rule->to;
-		apply(rule, from, &fields[n++]);
+		events_apply(rule, from, &fields[n++]);
 	}
 	for (size_t i = 0; i < format->n_fields; i++) {
 		const struct ky_format_field *from = &format->fields[i];
 		/* `nr` is the call's number only where it stands first; io_submit has an `nr` too. */
-		bool drop = is_listed(rules, from->name) && !(syscall && i > 0);
+		bool drop = events_is_listed(rules, from->name) && !(syscall && i > 0);
 
-		if (drop || is_taken(fields, n, from->name) ||
+		if (drop || events_is_taken(fields, n, from->name) ||
 		    (syscall && ky_event_is_text_of_another(format, from)))
 			continue;
 		fields[n].name = from->name;

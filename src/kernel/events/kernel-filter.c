@@ -36,7 +36,7 @@ static enum ky_kernel_filter translate(const struct translator *t, const struct 
 /* ---- fields --------------------------------------------------------------------------- */
 
 /* The name of the field that @handle is of, in the scope where it lies. */
-static const char *name_of(const struct translator *t, const struct ky_handle *handle)
+static const char *kernel_filter_name_of(const struct translator *t, const struct ky_handle *handle)
 {
 	const struct ky_field_class *root = ky_scope_root(t->cls, handle->scope);
 
@@ -46,7 +46,8 @@ static const char *name_of(const struct translator *t, const struct ky_handle *h
 	return NULL;
 }
 
-static bool take_payload(const struct translator *t, const char *name, struct operand *operand)
+static bool kernel_filter_take_payload(const struct translator *t, const char *name,
+				       struct operand *operand)
 {
 	const struct ky_event_field *field = NULL;
 
@@ -98,8 +99,8 @@ static bool take_context(const char *name, struct operand *operand)
 }
 
 /* Is @code a field that the kernel can compare? */
-static bool take_operand(const struct translator *t, const struct ky_code *code,
-			 struct operand *operand)
+static bool kernel_filter_take_operand(const struct translator *t, const struct ky_code *code,
+				       struct operand *operand)
 {
 	const char *name;
 
@@ -113,11 +114,11 @@ static bool take_operand(const struct translator *t, const struct ky_code *code,
 	if (code->name == KY_NAME_TIME || code->handle.n_arrays)
 		return false;
 	operand->cls = code->handle.cls;
-	name = name_of(t, &code->handle);
+	name = kernel_filter_name_of(t, &code->handle);
 	if (!name)
 		return false;
 	if (code->handle.scope == KY_SCOPE_PAYLOAD)
-		return take_payload(t, name, operand);
+		return kernel_filter_take_payload(t, name, operand);
 	if (code->handle.scope == KY_SCOPE_STREAM_CONTEXT)
 		return take_context(name, operand);
 	return false;
@@ -162,7 +163,7 @@ static enum ky_op mirrored(enum ky_op op)
 	}
 }
 
-static bool holds(const struct operand *operand, __int128 value)
+static bool kernel_filter_holds(const struct operand *operand, __int128 value)
 {
 	unsigned int bits = operand->bytes * 8u;
 	__int128 one = 1;
@@ -172,11 +173,11 @@ static bool holds(const struct operand *operand, __int128 value)
 	return value >= 0 && value < one << bits;
 }
 
-static bool put_number(const struct operand *operand, const char *op, __int128 value,
-		       struct ky_strbuf *out)
+static bool kernel_filter_put_number(const struct operand *operand, const char *op, __int128 value,
+				     struct ky_strbuf *out)
 {
 	value += operand->add;
-	if (!operand->bytes || !holds(operand, value))
+	if (!operand->bytes || !kernel_filter_holds(operand, value))
 		return false;
 	if (operand->is_signed)
 		ky_strbuf_addf(out, "(%s %s %" PRId64 ")", operand->name, op, (int64_t)value);
@@ -186,7 +187,7 @@ static bool put_number(const struct operand *operand, const char *op, __int128 v
 }
 
 /* A text that the kernel's parser takes as it is. */
-static bool is_plain(const char *text, size_t len, bool is_pattern)
+static bool kernel_filter_is_plain(const char *text, size_t len, bool is_pattern)
 {
 	if (!len || len > MAX_TEXT_BYTES)
 		return false;
@@ -202,12 +203,13 @@ static bool is_plain(const char *text, size_t len, bool is_pattern)
 	return !is_pattern || (text[0] != '!' && !(text[0] >= '0' && text[0] <= '9'));
 }
 
-static bool put_text(const struct operand *operand, enum ky_op op, bool negated, const char *text,
-		     size_t len, struct ky_strbuf *out)
+static bool kernel_filter_put_text(const struct operand *operand, enum ky_op op, bool negated,
+				   const char *text, size_t len, struct ky_strbuf *out)
 {
 	bool is_pattern = op == KY_OP_MATCH;
 
-	if ((op != KY_OP_EQ && op != KY_OP_NE && !is_pattern) || !is_plain(text, len, is_pattern))
+	if ((op != KY_OP_EQ && op != KY_OP_NE && !is_pattern) ||
+	    !kernel_filter_is_plain(text, len, is_pattern))
 		return false;
 	if (is_pattern)
 		ky_strbuf_addf(out, negated ? "!(%s ~ \"%.*s\")" : "(%s ~ \"%.*s\")", operand->name,
@@ -248,7 +250,8 @@ static bool put_comparison(const struct operand *operand, enum ky_op op, bool ne
 
 	if (operand->is_text)
 		return value->type == KY_TYPE_TEXT &&
-		       put_text(operand, op, negated, value->text.data, value->text.len, out);
+		       kernel_filter_put_text(operand, op, negated, value->text.data,
+					      value->text.len, out);
 	if (op == KY_OP_MATCH)
 		return false;
 	if (value->type == KY_TYPE_TEXT) {
@@ -259,7 +262,8 @@ static bool put_comparison(const struct operand *operand, enum ky_op op, bool ne
 	} else if (value->type != KY_TYPE_NUMBER) {
 		return false;
 	}
-	return put_number(operand, ky_op_text(negated ? opposite(op) : op), number, out);
+	return kernel_filter_put_number(operand, ky_op_text(negated ? opposite(op) : op), number,
+					out);
 }
 
 /* (field & MASK) != 0, or the mask alone; the kernel's & asks just that. */
@@ -273,22 +277,22 @@ static bool put_mask(const struct translator *t, const struct ky_code *code, boo
 		field = code->right;
 		mask = code->left;
 	}
-	if (!take_operand(t, field, &operand) || operand.is_text || operand.add ||
+	if (!kernel_filter_take_operand(t, field, &operand) || operand.is_text || operand.add ||
 	    !mask->is_constant || mask->value.type != KY_TYPE_NUMBER)
 		return false;
 	if (negated)
 		ky_strbuf_addc(out, '!');
-	return put_number(&operand, "&", mask->value.number, out);
+	return kernel_filter_put_number(&operand, "&", mask->value.number, out);
 }
 
-static bool is_number(const struct ky_code *code, __int128 value)
+static bool kernel_filter_is_number(const struct ky_code *code, __int128 value)
 {
 	return code->is_constant && code->value.type == KY_TYPE_NUMBER &&
 	       code->value.number == value;
 }
 
-static bool put_leaf(const struct translator *t, const struct ky_code *code, bool negated,
-		     struct ky_strbuf *out)
+static bool kernel_filter_put_leaf(const struct translator *t, const struct ky_code *code,
+				   bool negated, struct ky_strbuf *out)
 {
 	const struct ky_code *left = code->left, *right = code->right;
 	enum ky_op op = code->op;
@@ -299,24 +303,25 @@ static bool put_leaf(const struct translator *t, const struct ky_code *code, boo
 	if (op == KY_OP_NAME) {
 		const struct ky_operand zero = {.type = KY_TYPE_NUMBER};
 
-		return take_operand(t, code, &operand) && !operand.is_text &&
+		return kernel_filter_take_operand(t, code, &operand) && !operand.is_text &&
 		       put_comparison(&operand, KY_OP_NE, negated, &zero, out);
 	}
 	if (op < KY_OP_EQ || op > KY_OP_MATCH)
 		return false;
 	if ((op == KY_OP_EQ || op == KY_OP_NE) && left->op == KY_OP_BIT_AND && !left->is_constant &&
-	    is_number(right, 0))
+	    kernel_filter_is_number(right, 0))
 		return put_mask(t, left, negated != (op == KY_OP_EQ), out);
-	if (take_operand(t, left, &operand) && right->is_constant)
+	if (kernel_filter_take_operand(t, left, &operand) && right->is_constant)
 		return put_comparison(&operand, op, negated, &right->value, out);
-	if (take_operand(t, right, &operand) && left->is_constant && op != KY_OP_MATCH)
+	if (kernel_filter_take_operand(t, right, &operand) && left->is_constant &&
+	    op != KY_OP_MATCH)
 		return put_comparison(&operand, mirrored(op), negated, &left->value, out);
 	return false;
 }
 
 /* ---- logic ---------------------------------------------------------------------------- */
 
-static void cut(struct ky_strbuf *out, size_t len)
+static void kernel_filter_cut(struct ky_strbuf *out, size_t len)
 {
 	if (len < out->len) {
 		out->len = len;
@@ -334,7 +339,7 @@ static enum ky_kernel_filter both(const struct translator *t, const struct ky_co
 	ky_strbuf_addc(out, '(');
 	left = translate(t, code->left, negated, out);
 	if (left == KY_KERNEL_FILTER_NONE) {
-		cut(out, begin);
+		kernel_filter_cut(out, begin);
 		right = translate(t, code->right, negated, out);
 		return right == KY_KERNEL_FILTER_NONE ? right : KY_KERNEL_FILTER_PART;
 	}
@@ -342,7 +347,7 @@ static enum ky_kernel_filter both(const struct translator *t, const struct ky_co
 	ky_strbuf_adds(out, " && ");
 	right = translate(t, code->right, negated, out);
 	if (right == KY_KERNEL_FILTER_NONE) {
-		cut(out, middle);
+		kernel_filter_cut(out, middle);
 		left = KY_KERNEL_FILTER_PART;
 	}
 	ky_strbuf_addc(out, ')');
@@ -365,7 +370,7 @@ static enum ky_kernel_filter either(const struct translator *t, const struct ky_
 		right = translate(t, code->right, negated, out);
 	ky_strbuf_addc(out, ')');
 	if (left == KY_KERNEL_FILTER_NONE || right == KY_KERNEL_FILTER_NONE) {
-		cut(out, begin);
+		kernel_filter_cut(out, begin);
 		return KY_KERNEL_FILTER_NONE;
 	}
 	return left == KY_KERNEL_FILTER_ALL ? right : left;
@@ -378,13 +383,13 @@ static enum ky_kernel_filter listed(const struct translator *t, const struct ky_
 	size_t begin = out->len;
 	struct operand operand;
 
-	if (!take_operand(t, code->left, &operand))
+	if (!kernel_filter_take_operand(t, code->left, &operand))
 		return KY_KERNEL_FILTER_NONE;
 	ky_strbuf_addc(out, '(');
 	for (const struct ky_code *item = code->right; item; item = item->next) {
 		if (!item->is_constant ||
 		    !put_comparison(&operand, KY_OP_EQ, negated, &item->value, out)) {
-			cut(out, begin);
+			kernel_filter_cut(out, begin);
 			return KY_KERNEL_FILTER_NONE;
 		}
 		if (item->next)
@@ -416,9 +421,9 @@ static enum ky_kernel_filter translate(const struct translator *t, const struct 
 	case KY_OP_IN:
 		return listed(t, code, negated, out);
 	default:
-		if (put_leaf(t, code, negated, out))
+		if (kernel_filter_put_leaf(t, code, negated, out))
 			return KY_KERNEL_FILTER_ALL;
-		cut(out, begin);
+		kernel_filter_cut(out, begin);
 		return KY_KERNEL_FILTER_NONE;
 	}
 }
@@ -437,7 +442,7 @@ enum ky_kernel_filter ky_kernel_filter(const struct ky_filter *filter,
 		return KY_KERNEL_FILTER_NONE;
 	result = translate(&t, code, false, text);
 	if (text->len - begin > MAX_FILTER_BYTES) {
-		cut(text, begin);
+		kernel_filter_cut(text, begin);
 		return KY_KERNEL_FILTER_NONE;
 	}
 	return result;

@@ -92,7 +92,7 @@ static const char *next_name(const char **at, size_t *len)
 	return name;
 }
 
-static bool has_event(struct ky_catalogue *catalogue, const char *name, size_t len)
+static bool native_calls_has_event(struct ky_catalogue *catalogue, const char *name, size_t len)
 {
 	char event[KY_EVENT_NAME_BYTES];
 
@@ -114,7 +114,7 @@ void ky_native_calls_unknown(struct ky_catalogue *catalogue, bool unknown[KY_CON
 
 		number = runs[i].first;
 		while (name = next_name(&at, &len), len) {
-			bool has = has_event(catalogue, name, len);
+			bool has = native_calls_has_event(catalogue, name, len);
 
 			unknown[number++] = !has;
 			n_found += has;

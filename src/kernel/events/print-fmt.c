@@ -14,22 +14,22 @@ struct span {
 	const char *at, *end;
 };
 
-static bool is_word(char c)
+static bool print_fmt_is_word(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '_';
 }
 
-static bool is_space(char c)
+static bool print_fmt_is_space(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n';
 }
 
 static struct span trimmed(struct span span)
 {
-	while (span.at < span.end && is_space(*span.at))
+	while (span.at < span.end && print_fmt_is_space(*span.at))
 		span.at++;
-	while (span.at < span.end && is_space(span.end[-1]))
+	while (span.at < span.end && print_fmt_is_space(span.end[-1]))
 		span.end--;
 	return span;
 }
@@ -66,7 +66,7 @@ static const char *skip_piece(const char *at, const char *end, char stop)
 }
 
 /* The next of the pieces between commas. False: none exists. */
-static bool next_piece(struct span *rest, struct span *piece)
+static bool print_fmt_next_piece(struct span *rest, struct span *piece)
 {
 	if (rest->at >= rest->end || *rest->at == ')' || *rest->at == '}')
 		return false;
@@ -84,7 +84,7 @@ static size_t cast_len(struct span span)
 {
 	const char *at = span.at + 1;
 
-	while (at < span.end && (is_word(*at) || *at == ' ' || *at == '*'))
+	while (at < span.end && (print_fmt_is_word(*at) || *at == ' ' || *at == '*'))
 		at++;
 	return at < span.end && *at == ')' && at + 1 < span.end ? (size_t)(at + 1 - span.at) : 0;
 }
@@ -160,17 +160,17 @@ static size_t conversions(struct span text, char letters[MAX_ARGS])
 	return n;
 }
 
-static bool is_array(const struct ky_format_field *field)
+static bool print_fmt_is_array(const struct ky_format_field *field)
 {
 	return field->kind == KY_FORMAT_ARRAY || field->kind == KY_FORMAT_LOC_ARRAY;
 }
 
-static void set_base(struct ky_format_field *field, char letter)
+static void print_fmt_set_base(struct ky_format_field *field, char letter)
 {
 	if (letter == 'x' || letter == 'X' || letter == HEXADECIMAL_BYTES)
 		field->base = 16;
 	else if (letter == 'p' &&
-		 !is_array(field)) /* of an array, it may be an address in decimal */
+		 !print_fmt_is_array(field)) /* of an array, it may be an address in decimal */
 		field->base = 16;
 	else if (letter == 'o')
 		field->base = 8;
@@ -183,12 +183,12 @@ static void apply_bases(struct ky_format *format, struct span text, struct span 
 	size_t n = conversions(text, letters), i = 0;
 	struct span arg;
 
-	for (; i < n && next_piece(&args, &arg); i++) {
+	for (; i < n && print_fmt_next_piece(&args, &arg); i++) {
 		struct ky_format_field *field = field_of(format, arg);
 
 		if (field && (field->kind == KY_FORMAT_INT || field->kind == KY_FORMAT_POINTER ||
-			      is_array(field)))
-			set_base(field, letters[i]);
+			      print_fmt_is_array(field)))
+			print_fmt_set_base(field, letters[i]);
 	}
 }
 
@@ -212,7 +212,7 @@ static void apply_array_base(struct ky_format *format, struct span call)
 	struct ky_format_field *field;
 	struct span piece, name;
 
-	if (!next_piece(&call, &piece))
+	if (!print_fmt_next_piece(&call, &piece))
 		return;
 	field = field_of(format, piece);
 	name = dynamic_name(piece);
@@ -220,7 +220,7 @@ static void apply_array_base(struct ky_format *format, struct span call)
 		if (strlen(format->fields[i].name) == (size_t)(name.end - name.at) &&
 		    memcmp(format->fields[i].name, name.at, (size_t)(name.end - name.at)) == 0)
 			field = &format->fields[i];
-	if (field && is_array(field))
+	if (field && print_fmt_is_array(field))
 		field->base = 16;
 }
 
@@ -243,7 +243,7 @@ static const char *label_text(struct ky_arena *arena, struct span span)
 			quoted = !quoted;
 			continue;
 		}
-		if (!quoted && is_space(*at))
+		if (!quoted && print_fmt_is_space(*at))
 			continue;
 		if (!quoted || *at == '\\' || (unsigned char)*at < ' ' ||
 		    (unsigned char)*at > '~' || len == sizeof(text))
@@ -267,7 +267,7 @@ static bool fit(const struct ky_format_field *field, int64_t *value)
 	return true;
 }
 
-static void add_label(struct table *table, const char *text, int64_t value)
+static void print_fmt_add_label(struct table *table, const char *text, int64_t value)
 {
 	for (size_t i = 0; i < table->n; i++)
 		if (table->labels[i].value == value)
@@ -284,18 +284,18 @@ static void read_table(struct ky_arena *arena, struct span rest, struct ky_btf *
 	const char *label;
 	int64_t number;
 
-	while (next_piece(&rest, &piece)) {
+	while (print_fmt_next_piece(&rest, &piece)) {
 		if (piece.at >= piece.end || *piece.at != '{')
 			continue;
 		piece.at++;
-		if (!next_piece(&piece, &value) || !next_piece(&piece, &text))
+		if (!print_fmt_next_piece(&piece, &value) || !print_fmt_next_piece(&piece, &text))
 			continue;
 		if (!ky_constant_value(value.at, (size_t)(value.end - value.at), btf, &number) ||
 		    !fit(field, &number))
 			continue;
 		label = label_text(arena, text);
 		if (label)
-			add_label(table, label, number);
+			print_fmt_add_label(table, label, number);
 	}
 }
 
@@ -312,7 +312,7 @@ static int keep_table(struct ky_arena *arena, const struct table *table,
 }
 
 /* The next line of @rest. False: none exists. */
-static bool next_line(struct span *rest, struct span *line)
+static bool print_fmt_next_line(struct span *rest, struct span *line)
 {
 	if (rest->at >= rest->end)
 		return false;
@@ -329,7 +329,7 @@ static void read_texts(struct ky_arena *arena, struct span rest, struct table *t
 {
 	struct span line;
 
-	while (next_line(&rest, &line)) {
+	while (print_fmt_next_line(&rest, &line)) {
 		char *end;
 		uint64_t address = strtoull(line.at, &end, 16);
 		struct span text = {end, line.end};
@@ -340,7 +340,7 @@ static void read_texts(struct ky_arena *arena, struct span rest, struct table *t
 		text.at += strspn(text.at, " :");
 		label = text.at < text.end ? label_text(arena, text) : NULL;
 		if (label)
-			add_label(table, label, (int64_t)address);
+			print_fmt_add_label(table, label, (int64_t)address);
 	}
 }
 
@@ -354,7 +354,7 @@ static int apply_texts(struct ky_arena *arena, struct ky_format *format, struct 
 	int ret = KYMO_OK;
 	struct span arg;
 
-	for (size_t i = 0; i < n && !ret && next_piece(&args, &arg); i++) {
+	for (size_t i = 0; i < n && !ret && print_fmt_next_piece(&args, &arg); i++) {
 		struct ky_format_field *field = letters[i] == 's' ? field_of(format, arg) : NULL;
 
 		if (!field || field->kind != KY_FORMAT_POINTER || !strstr(field->type, "char") ||
@@ -375,13 +375,13 @@ static int take_table(struct ky_arena *arena, struct span call, bool is_flags, s
 	struct table table;
 	struct span piece;
 
-	if (!next_piece(&call, &piece))
+	if (!print_fmt_next_piece(&call, &piece))
 		return KYMO_OK;
 	field = field_of(format, piece);
 	if (!field || field->kind != KY_FORMAT_INT || field->labels)
 		return KYMO_OK;
 	/* Between the flags stands a delimiter. */
-	if (is_flags && !next_piece(&call, &piece))
+	if (is_flags && !print_fmt_next_piece(&call, &piece))
 		return KYMO_OK;
 	table.n = 0;
 	read_table(arena, call, btf, field, &table);

@@ -17,8 +17,8 @@
 #define NAMES_MAX 4
 
 /* Keep that @name, a copy of which is made, is at @place of @file (NULL: the kernel). 0 or KYMO_E_MEMORY. */
-static int keep(struct ky_probes *probes, const char *file, const char *function, const char *name,
-		const char *place)
+static int probe_clones_keep(struct ky_probes *probes, const char *file, const char *function,
+			     const char *name, const char *place)
 {
 	struct ky_probe_clone clone = {
 		.file = file,
@@ -48,7 +48,7 @@ int ky_probe_find_clones(struct ky_probes *probes, const struct ky_probe_file *f
 		if (!ky_probe_file_offset(file, symbol->address, &offset))
 			continue;
 		snprintf(place, sizeof(place), "%s:0x%" PRIx64, file->path, offset);
-		ret = keep(probes, spec->file, spec->function, symbol->name, place);
+		ret = probe_clones_keep(probes, spec->file, spec->function, symbol->name, place);
 	}
 	ky_vec_fini(&symbols);
 	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
@@ -65,7 +65,7 @@ int ky_probe_find_kernel_clones(struct ky_probes *probes, const char *function,
 	while (symbols && !ret && fgets(line, sizeof(line), symbols))
 		if (sscanf(line, "%*x %*[tT] %511s", name) == 1 &&
 		    ky_probe_name_is_clone(name, function))
-			ret = keep(probes, NULL, function, name, name);
+			ret = probe_clones_keep(probes, NULL, function, name, name);
 	if (symbols)
 		fclose(symbols);
 	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
@@ -73,7 +73,8 @@ int ky_probe_find_kernel_clones(struct ky_probes *probes, const char *function,
 
 /* ---- telling -------------------------------------------------------------------------- */
 
-static bool is_recorded(const struct ky_probes *probes, const struct ky_probe_clone *clone)
+static bool probe_clones_is_recorded(const struct ky_probes *probes,
+				     const struct ky_probe_clone *clone)
 {
 	size_t len = strlen(clone->place);
 
@@ -102,7 +103,8 @@ const char *ky_probe_clones_of(struct ky_probes *probes, const char *file, const
 	ky_strbuf_clear(names);
 	ky_vec_foreach(&probes->clones, clone) {
 		if (clone->told || !is_alike(clone->file, file) ||
-		    strcmp(clone->function, function) != 0 || is_recorded(probes, clone))
+		    strcmp(clone->function, function) != 0 ||
+		    probe_clones_is_recorded(probes, clone))
 			continue;
 		clone->told = true;
 		first = first ? first : clone->name;

@@ -100,7 +100,7 @@ static void put_on_stack(struct ky_probe_convention *c, uint64_t size,
 	c->stack += (unsigned int)((size + 7) / 8);
 }
 
-static bool unknown(struct ky_probe_convention *c)
+static bool probe_convention_unknown(struct ky_probe_convention *c)
 {
 	c->unknown = true;
 	return false;
@@ -113,7 +113,7 @@ static bool pass_words(struct ky_probe_convention *c, const struct words *words,
 
 	for (unsigned int i = 0; i < n; i++) {
 		if (!words->integer[i] && !words->real[i])
-			return unknown(c); /* nothing but padding */
+			return probe_convention_unknown(c); /* nothing but padding */
 		integers += words->integer[i];
 		reals += !words->integer[i];
 	}
@@ -140,7 +140,7 @@ static bool pass_struct(struct ky_probe_convention *c, Dwarf_Die *type, bool is_
 
 	if (how == KY_PROBE_PASSED_BY_ADDRESS) {
 		if (c->integers >= KY_PROBE_ARGUMENT_REGISTERS)
-			return unknown(c);
+			return probe_convention_unknown(c);
 		snprintf(place->base, sizeof(place->base), "%s",
 			 ky_probe_argument_registers[c->integers++]);
 		place->in_memory = true;
@@ -148,16 +148,17 @@ static bool pass_struct(struct ky_probe_convention *c, Dwarf_Die *type, bool is_
 	}
 	if (how != KY_PROBE_PASSED_AS_STRUCT || !size || size > 1u << 20 ||
 	    ky_probe_type_number(type, DW_AT_alignment, 8) > 8)
-		return unknown(c);
+		return probe_convention_unknown(c);
 	if (size > 16) {
 		/* Members of 16 bytes would have it aligned. */
 		if (ky_probe_type_has_large(type))
-			return unknown(c);
+			return probe_convention_unknown(c);
 		put_on_stack(c, size, place);
 		return true;
 	}
 	add_leaves(&words, type, 0, 0);
-	return words.odd || !words.leaves ? unknown(c) : pass_words(c, &words, size, place);
+	return words.odd || !words.leaves ? probe_convention_unknown(c)
+					  : pass_words(c, &words, size, place);
 }
 
 bool ky_probe_pass(struct ky_probe_convention *c, Dwarf_Die *type, bool is_class,
@@ -173,7 +174,7 @@ bool ky_probe_pass(struct ky_probe_convention *c, Dwarf_Die *type, bool is_class
 	if (ky_probe_type_is_method(type))
 		return pass_words(c, &method, 16, place);
 	if (size > 8 || dwarf_tag(type) == DW_TAG_array_type)
-		return unknown(c);
+		return probe_convention_unknown(c);
 	if (ky_probe_type_is_float(type)) {
 		if (c->floats < FLOAT_REGISTERS) {
 			c->floats++;

@@ -13,7 +13,8 @@
 
 static const char *const definition_files[] = {"uprobe_events", "kprobe_events"};
 
-static int append(const struct ky_tracefs *fs, const char *file, const char *text, size_t len)
+static int probe_define_append(const struct ky_tracefs *fs, const char *file, const char *text,
+			       size_t len)
 {
 	int fd = openat(fs->fd, file, O_WRONLY | O_APPEND | O_CLOEXEC), ret = 0;
 
@@ -61,8 +62,9 @@ static int no_function(struct ky_probes *probes, const struct ky_probe_event *ev
 	return code;
 }
 
-static int refused(struct ky_probes *probes, const struct ky_tracefs *fs,
-		   const struct ky_probe_event *event, int errnum, struct kymo_error *err)
+static int probe_define_refused(struct ky_probes *probes, const struct ky_tracefs *fs,
+				const struct ky_probe_event *event, int errnum,
+				struct kymo_error *err)
 {
 	int code;
 
@@ -82,8 +84,8 @@ static int refused(struct ky_probes *probes, const struct ky_tracefs *fs,
 	return code;
 }
 
-static int define(struct ky_probes *probes, struct ky_probe_event *event,
-		  const struct ky_tracefs *fs, struct kymo_error *err)
+static int probe_define_define(struct ky_probes *probes, struct ky_probe_event *event,
+			       const struct ky_tracefs *fs, struct kymo_error *err)
 {
 	ky_vec_foreach(&event->places, place) {
 		struct ky_strbuf text = KY_STRBUF_INIT;
@@ -91,15 +93,16 @@ static int define(struct ky_probes *probes, struct ky_probe_event *event,
 
 		ky_strbuf_addf(&text, "%c:%s/%s %s\n", event->type, probes->group, event->event,
 			       *place);
-		ret = ky_strbuf_failed(&text) ? -ENOMEM
-					      : append(fs, definition_files[event->is_kernel],
-						       ky_strbuf_text(&text), text.len);
+		ret = ky_strbuf_failed(&text)
+			      ? -ENOMEM
+			      : probe_define_append(fs, definition_files[event->is_kernel],
+						    ky_strbuf_text(&text), text.len);
 		ky_strbuf_fini(&text);
 		/* The compiler has put it twice at one place: once is what it is. */
 		if (ret == -EEXIST && event->defined)
 			continue;
 		if (ret < 0)
-			return refused(probes, fs, event, -ret, err);
+			return probe_define_refused(probes, fs, event, -ret, err);
 		event->defined = true;
 	}
 	return KYMO_OK;
@@ -108,7 +111,7 @@ static int define(struct ky_probes *probes, struct ky_probe_event *event,
 int ky_probes_define(struct ky_probes *probes, const struct ky_tracefs *fs, struct kymo_error *err)
 {
 	ky_vec_foreach(&probes->events, event) {
-		int ret = define(probes, event, fs, err);
+		int ret = probe_define_define(probes, event, fs, err);
 
 		if (ret < 0)
 			return ret;
@@ -124,7 +127,7 @@ static int remove_definition(const struct ky_tracefs *fs, const char *file, cons
 	int len = snprintf(text, sizeof(text), "-:%.140s\n", name), ret;
 
 	for (int i = 0; i < 200; i++) {
-		ret = append(fs, file, text, (size_t)len);
+		ret = probe_define_append(fs, file, text, (size_t)len);
 		if (ret != -EBUSY)
 			return ret;
 		nanosleep(&pause, NULL);
@@ -152,7 +155,7 @@ void ky_probes_remove(struct ky_probes *probes, const struct ky_tracefs *fs)
 /* ---- what killed recorders left ------------------------------------------------------- */
 
 /* "p:kymo_12_34_56/p0 /bin/sh:0x..." -> is kymo-12-34-56 dead? @name becomes "kymo_12_34_56/p0". */
-static bool is_stale(const char *line, char name[128])
+static bool probe_define_is_stale(const char *line, char name[128])
 {
 	const char *colon = strchr(line, ':');
 	char instance[64];
@@ -187,7 +190,7 @@ unsigned int ky_probes_clean(const struct ky_tracefs *fs, const struct ky_log *l
 			for (const char *line = ky_strbuf_text(&text); *line;
 			     line += strcspn(line, "\n"), line += *line == '\n') {
 				/* An event of several places is removed at once. */
-				if (!is_stale(line, name) || strcmp(name, last) == 0)
+				if (!probe_define_is_stale(line, name) || strcmp(name, last) == 0)
 					continue;
 				memcpy(last, name, sizeof(last));
 				if (remove_definition(fs, definition_files[i], name) == 0)

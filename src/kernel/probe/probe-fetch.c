@@ -183,7 +183,7 @@ static bool is_clone(const struct ky_probe_file *file, uint64_t address)
 	return name && strchr(name, '.');
 }
 
-static int missing(struct kymo_error *err, const char *name)
+static int probe_fetch_missing(struct kymo_error *err, const char *name)
 {
 	return ky_error_set(
 		err, KYMO_E_UNSUPPORTED,
@@ -193,7 +193,7 @@ static int missing(struct kymo_error *err, const char *name)
 }
 
 /* Languages whose compilers pass arguments in ways of their own. */
-static bool is_foreign(Dwarf_Die *unit)
+static bool probe_fetch_is_foreign(Dwarf_Die *unit)
 {
 	switch (dwarf_srclang(unit)) {
 	case DW_LANG_D:
@@ -212,7 +212,7 @@ static bool is_foreign(Dwarf_Die *unit)
 static bool has_own_ways(const struct ky_probe_file *file, uint64_t address, Dwarf_Die *function,
 			 Dwarf_Die *unit)
 {
-	return is_clone(file, address) || is_foreign(unit) ||
+	return is_clone(file, address) || probe_fetch_is_foreign(unit) ||
 	       ky_probe_type_number(function, DW_AT_calling_convention, DW_CC_normal) ==
 		       DW_CC_nocall;
 }
@@ -264,7 +264,7 @@ static int find_parameter(const struct ky_probe_file *file, Dwarf_Die *function,
 			reg = register_at(&child, pc);
 			if (reg && !place->in_memory)
 				snprintf(place->base, sizeof(place->base), "%s", reg);
-			return reg || known ? KYMO_OK : missing(err, name);
+			return reg || known ? KYMO_OK : probe_fetch_missing(err, name);
 		} while (dwarf_siblingof(&child, &child) == 0);
 	}
 	ret = no_such(err, "parameter", name);

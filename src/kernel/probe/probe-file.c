@@ -35,7 +35,7 @@ static bool is_file(const char *path)
 }
 
 /* The real path: the kernel wants one, and probes of one file are of one file. */
-static bool take(const char *found, char *path)
+static bool probe_file_take(const char *found, char *path)
 {
 	char real[PATH_MAX];
 
@@ -54,7 +54,7 @@ static bool find_in_path(const char *name, char *path)
 		int len = (int)strcspn(dirs, ":");
 
 		if (snprintf(full, sizeof(full), "%.*s/%s", len, dirs, name) < (int)sizeof(full) &&
-		    access(full, X_OK) == 0 && take(full, path))
+		    access(full, X_OK) == 0 && probe_file_take(full, path))
 			return true;
 	}
 	return false;
@@ -65,14 +65,14 @@ int ky_probe_file_find(const char *name, char *path, struct kymo_error *err)
 	char full[PATH_MAX];
 
 	if (strchr(name, '/')) {
-		if (take(name, path))
+		if (probe_file_take(name, path))
 			return KYMO_OK;
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no file '%s'", name);
 	}
 	for (size_t i = 0; i < sizeof(library_dirs) / sizeof(library_dirs[0]); i++)
 		if (snprintf(full, sizeof(full), "%s/%s", library_dirs[i], name) <
 			    (int)sizeof(full) &&
-		    take(full, path))
+		    probe_file_take(full, path))
 			return KYMO_OK;
 	if (find_in_path(name, path))
 		return KYMO_OK;
@@ -99,7 +99,7 @@ int ky_probe_library_find(const char *stem, char *path)
 			    strncmp(name + strlen(stem), ".so.", 4) != 0)
 				continue;
 			snprintf(full, sizeof(full), "%s/%s", library_dirs[i], entry->d_name);
-			found = take(full, path);
+			found = probe_file_take(full, path);
 		}
 		if (dir)
 			closedir(dir);
@@ -129,7 +129,7 @@ static int not_elf(struct ky_probe_file *file, struct kymo_error *err)
 	return code;
 }
 
-static bool is_ours(Elf *elf)
+static bool probe_file_is_ours(Elf *elf)
 {
 	GElf_Ehdr header;
 
@@ -163,7 +163,7 @@ int ky_probe_file_open(struct ky_probe_file *file, const char *path, struct kymo
 		close(fd);
 	dwfl_report_end(file->dwfl, NULL, NULL);
 	file->elf = file->module ? dwfl_module_getelf(file->module, &file->bias) : NULL;
-	return is_ours(file->elf) ? KYMO_OK : not_elf(file, err);
+	return probe_file_is_ours(file->elf) ? KYMO_OK : not_elf(file, err);
 }
 
 void ky_probe_file_close(struct ky_probe_file *file)

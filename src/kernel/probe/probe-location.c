@@ -18,7 +18,7 @@ static int too_deep(struct kymo_error *err)
 }
 
 /* A struct that compilers pass in registers, word by word, becomes a value, or some bits of one. */
-static int settle(struct ky_probe_location *place, struct kymo_error *err)
+static int probe_location_settle(struct ky_probe_location *place, struct kymo_error *err)
 {
 	unsigned int bit = (unsigned int)(place->offset % 8) * 8;
 	const char *reg;
@@ -64,18 +64,18 @@ static int settle(struct ky_probe_location *place, struct kymo_error *err)
 }
 
 /* Debug information is not trusted: offsets may run over. */
-static void move(struct ky_probe_location *place, uint64_t bytes)
+static void probe_location_move(struct ky_probe_location *place, uint64_t bytes)
 {
 	place->offset = (int64_t)((uint64_t)place->offset + bytes);
 }
 
 /* What is in memory becomes a value. */
-static int load(struct ky_probe_location *place, struct kymo_error *err)
+static int probe_location_load(struct ky_probe_location *place, struct kymo_error *err)
 {
 	char base[sizeof(place->base)];
 
 	if (!place->in_memory)
-		return settle(place, err);
+		return probe_location_settle(place, err);
 	if (snprintf(base, sizeof(base), "%+" PRId64 "(%.150s)", place->offset, place->base) >=
 	    (int)sizeof(base) - 40)
 		return too_deep(err);
@@ -86,7 +86,8 @@ static int load(struct ky_probe_location *place, struct kymo_error *err)
 }
 
 /* The pointer in @place is followed: then @place is what it points at. */
-static int follow(struct ky_probe_location *place, const char *what, struct kymo_error *err)
+static int probe_location_follow(struct ky_probe_location *place, const char *what,
+				 struct kymo_error *err)
 {
 	Dwarf_Die target;
 	int ret;
@@ -94,7 +95,7 @@ static int follow(struct ky_probe_location *place, const char *what, struct kymo
 	if (!ky_probe_type_is_pointer(&place->type))
 		return ky_error_set(err, KYMO_E_INVALID, "%s: the name before it is not a pointer",
 				    what);
-	ret = load(place, err);
+	ret = probe_location_load(place, err);
 	if (ret < 0)
 		return ret;
 	place->in_memory = true;
@@ -115,7 +116,8 @@ static int64_t top_bits(Dwarf_Die *member)
 	return value;
 }
 
-static int set_bits(struct ky_probe_location *place, Dwarf_Die *member, struct kymo_error *err)
+static int probe_location_set_bits(struct ky_probe_location *place, Dwarf_Die *member,
+				   struct kymo_error *err)
 {
 	uint64_t bits = ky_probe_type_number(member, DW_AT_bit_size, 0), size = 4;
 	uint64_t at = ky_probe_type_number(member, DW_AT_data_bit_offset, UINT64_MAX), unit;
@@ -134,7 +136,7 @@ static int set_bits(struct ky_probe_location *place, Dwarf_Die *member, struct k
 	if (bits > 64 || at % unit + bits > 64 || at > MAX_BIT_OFFSET)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "a bit field that the kernel cannot fetch");
-	move(place, at / unit * unit / 8);
+	probe_location_move(place, at / unit * unit / 8);
 	place->bits = (unsigned int)bits;
 	place->bit_offset = (unsigned int)(at % unit);
 	place->container_bits = place->bit_offset + bits <= 32 ? 32 : 64;
@@ -172,7 +174,7 @@ static int step_member(struct ky_probe_location *place, const struct ky_probe_st
 	/* What a reference stands for is written with a dot, but is where a pointer points. */
 	if (step->kind == KY_PROBE_ARROW ||
 	    (place->has_type && ky_probe_type_is_reference(&place->type))) {
-		int ret = follow(place, "->", err);
+		int ret = probe_location_follow(place, "->", err);
 
 		if (ret < 0)
 			return ret;
@@ -190,7 +192,7 @@ static int step_member(struct ky_probe_location *place, const struct ky_probe_st
 		return no_member(&place->type, step->member, err);
 	place->offset += (int64_t)offset;
 	place->has_type = ky_probe_type_of(&member, &place->type);
-	return set_bits(place, &member, err);
+	return probe_location_set_bits(place, &member, err);
 }
 
 static int step_index(struct ky_probe_location *place, uint32_t index, struct kymo_error *err)
@@ -204,13 +206,13 @@ static int step_index(struct ky_probe_location *place, uint32_t index, struct ky
 			return ky_error_set(err, KYMO_E_INVALID, "[]: an array of nothing");
 		place->type = element;
 	} else {
-		ret = follow(place, "[]", err);
+		ret = probe_location_follow(place, "[]", err);
 	}
 	if (ret < 0)
 		return ret;
 	if (!place->has_type || dwarf_aggregate_size(&place->type, &size) != 0 || size > 1u << 20)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED, "[]: elements of unknown size");
-	move(place, index * size);
+	probe_location_move(place, index * size);
 	return KYMO_OK;
 }
 
@@ -236,7 +238,8 @@ int ky_probe_location_step(struct ky_probe_location *place,
 
 /* ---- the end of an expression --------------------------------------------------------- */
 
-static void put(const struct ky_probe_location *place, const char *type, struct ky_strbuf *fetch)
+static void probe_location_put(const struct ky_probe_location *place, const char *type,
+			       struct ky_strbuf *fetch)
 {
 	if (place->in_memory)
 		ky_strbuf_addf(fetch, "%+" PRId64 "(%s):%s", place->offset, place->base, type);
@@ -245,28 +248,28 @@ static void put(const struct ky_probe_location *place, const char *type, struct 
 }
 
 /* A pointer to text is fetched as the text; an array of characters, too. */
-static int put_text(struct ky_probe_location *place, const char *type, struct ky_strbuf *fetch,
-		    struct kymo_error *err)
+static int probe_location_put_text(struct ky_probe_location *place, const char *type,
+				   struct ky_strbuf *fetch, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
 	if (!place->has_type || ky_probe_type_is_pointer(&place->type)) {
-		ret = load(place, err);
+		ret = probe_location_load(place, err);
 		place->in_memory = true;
 		place->offset = 0;
 	}
 	if (!ret)
-		put(place, type, fetch);
+		probe_location_put(place, type, fetch);
 	return ret;
 }
 
-static void put_bits(const struct ky_probe_location *place, struct ky_strbuf *fetch)
+static void probe_location_put_bits(const struct ky_probe_location *place, struct ky_strbuf *fetch)
 {
 	char type[32];
 
 	snprintf(type, sizeof(type), "b%u@%u/%u", place->bits, place->bit_offset,
 		 place->container_bits);
-	put(place, type, fetch);
+	probe_location_put(place, type, fetch);
 }
 
 /* What a reference to is followed for. */
@@ -288,29 +291,29 @@ static int put_typed(struct ky_probe_location *place, const char *name, struct k
 
 	if (place->has_type && ky_probe_type_is_reference(&place->type) &&
 	    ky_probe_type_of(&place->type, &target) && is_value(&target)) {
-		ret = follow(place, name, err);
+		ret = probe_location_follow(place, name, err);
 		if (ret < 0)
 			return ret;
 	}
 	if (!place->has_type || !ky_probe_type_is_struct(&place->type)) {
-		ret = settle(place, err);
+		ret = probe_location_settle(place, err);
 		if (ret < 0)
 			return ret;
 	}
 	if (!place->has_type) {
-		put(place, "x64", fetch);
+		probe_location_put(place, "x64", fetch);
 		return KYMO_OK;
 	}
 	if (ky_probe_type_is_pointer(&place->type)) {
 		if (ky_probe_type_of(&place->type, &target) && ky_probe_type_is_char(&target))
-			return put_text(place, "string", fetch, err);
-		put(place, "x64", fetch);
+			return probe_location_put_text(place, "string", fetch, err);
+		probe_location_put(place, "x64", fetch);
 		return KYMO_OK;
 	}
 	if (dwarf_tag(&place->type) == DW_TAG_array_type) {
 		if (place->in_memory && ky_probe_type_of(&place->type, &target) &&
 		    ky_probe_type_is_char(&target))
-			return put_text(place, "string", fetch, err);
+			return probe_location_put_text(place, "string", fetch, err);
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "'%s' is an array: name an element, as in %s[0]", name, name);
 	}
@@ -328,7 +331,7 @@ static int put_typed(struct ky_probe_location *place, const char *name, struct k
 		return ky_error_set(err, KYMO_E_UNSUPPORTED, "'%s' has %" PRIu64 " bytes", name,
 				    size);
 	if (place->bits) {
-		put_bits(place, fetch);
+		probe_location_put_bits(place, fetch);
 		return KYMO_OK;
 	}
 	snprintf(type, sizeof(type), "%c%u",
@@ -336,7 +339,7 @@ static int put_typed(struct ky_probe_location *place, const char *name, struct k
 		 : ky_probe_type_is_signed(&place->type) ? 's'
 							 : 'u',
 		 (unsigned int)size * 8);
-	put(place, type, fetch);
+	probe_location_put(place, type, fetch);
 	return KYMO_OK;
 }
 
@@ -352,11 +355,11 @@ static int put_as(struct ky_probe_location *place, const char *type, struct ky_s
 	/* What does not begin where a register does is some of its bits. */
 	if (within && !place->bits && bits && bits <= 64 - within)
 		place->bits = (unsigned int)bits;
-	ret = settle(place, err);
+	ret = probe_location_settle(place, err);
 	if (ret < 0)
 		return ret;
 	if (!place->bits) {
-		put(place, type, fetch);
+		probe_location_put(place, type, fetch);
 		return KYMO_OK;
 	}
 	if (!bits)
@@ -366,7 +369,7 @@ static int put_as(struct ky_probe_location *place, const char *type, struct ky_s
 				    type);
 	if (bits < place->bits)
 		place->bits = (unsigned int)bits;
-	put_bits(place, fetch);
+	probe_location_put_bits(place, fetch);
 	return KYMO_OK;
 }
 
@@ -375,7 +378,7 @@ int ky_probe_location_put(struct ky_probe_location *place, const struct ky_probe
 {
 	/* Of a function of the kernel: in its memory, or in the program's. */
 	if (strcmp(argument->type, "string") == 0 || strcmp(argument->type, "ustring") == 0)
-		return put_text(place, argument->type, fetch, err);
+		return probe_location_put_text(place, argument->type, fetch, err);
 	if (argument->type[0])
 		return put_as(place, argument->type, fetch, err);
 	return put_typed(place, argument->root, fetch, err);

@@ -31,7 +31,7 @@ int ky_sdt_arguments_parse(const char *text, struct ky_probe_spec *spec, struct 
 }
 
 /* Where " arg2=-4(%bp):s32" of @fetched begins; *len: up to the next. NULL: none exists. */
-static const char *find(const char *fetched, const char *root, size_t *len)
+static const char *probe_sdt_arguments_find(const char *fetched, const char *root, size_t *len)
 {
 	size_t root_len = strlen(root);
 
@@ -50,7 +50,7 @@ int ky_sdt_arguments_pick(const struct ky_probe_spec *spec, const char *probe, c
 	for (unsigned int i = 0; i < spec->n_arguments; i++) {
 		const struct ky_probe_argument *argument = &spec->arguments[i];
 		size_t len;
-		const char *at = find(fetched, argument->root, &len);
+		const char *at = probe_sdt_arguments_find(fetched, argument->root, &len);
 		const char *colon = at ? memrchr(at, ':', len) : NULL;
 		bool is_text = strcmp(argument->type, "string") == 0;
 

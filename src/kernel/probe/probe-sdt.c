@@ -46,7 +46,7 @@ static const char *next_text(const char **at, const char *end)
 	return text;
 }
 
-static bool is_name(const char *text)
+static bool probe_sdt_is_name(const char *text)
 {
 	size_t len = strlen(text);
 
@@ -56,8 +56,8 @@ static bool is_name(const char *text)
 	return len && len < MAX_NAME_BYTES;
 }
 
-static int take_note(const char *data, size_t len, uint64_t base, struct ky_arena *arena,
-		     struct ky_sdt_probes *probes)
+static int probe_sdt_take_note(const char *data, size_t len, uint64_t base, struct ky_arena *arena,
+			       struct ky_sdt_probes *probes)
 {
 	const char *at = data + 24, *end = data + len;
 	const char *provider, *name, *arguments;
@@ -70,7 +70,8 @@ static int take_note(const char *data, size_t len, uint64_t base, struct ky_aren
 	provider = next_text(&at, end);
 	name = provider ? next_text(&at, end) : NULL;
 	arguments = name ? next_text(&at, end) : NULL;
-	if (!arguments || !is_name(provider) || !is_name(name) || probes->len >= MAX_PROBES)
+	if (!arguments || !probe_sdt_is_name(provider) || !probe_sdt_is_name(name) ||
+	    probes->len >= MAX_PROBES)
 		return KYMO_OK;
 	probe = (struct ky_sdt_probe){
 		.provider = ky_arena_strdup(arena, provider),
@@ -98,7 +99,8 @@ static int take_section(Elf_Scn *section, uint64_t base, struct ky_arena *arena,
 
 		if (note.n_type == NOTE_TYPE && note.n_namesz == 8 &&
 		    memcmp(bytes + name_at, "stapsdt", 8) == 0)
-			ret = take_note(bytes + desc_at, note.n_descsz, base, arena, probes);
+			ret = probe_sdt_take_note(bytes + desc_at, note.n_descsz, base, arena,
+						  probes);
 		at = next;
 	}
 	return ret;
@@ -213,8 +215,8 @@ static bool take_memory(const struct ky_probe_file *file, uint64_t base, const c
 	return true;
 }
 
-static bool take_operand(const struct ky_probe_file *file, uint64_t base, const char *text,
-			 size_t len, char *out, size_t size)
+static bool probe_sdt_take_operand(const struct ky_probe_file *file, uint64_t base,
+				   const char *text, size_t len, char *out, size_t size)
 {
 	bool has_symbol;
 	int64_t value;
@@ -255,8 +257,9 @@ int ky_sdt_fetch(const struct ky_probe_file *file, uint64_t base, const char *ar
 		if (len) {
 			n++;
 			if (!is_float && (size == 1 || size == 2 || size == 4 || size == 8) &&
-			    take_operand(file, base, operand, (size_t)(arguments + len - operand),
-					 text, sizeof(text)))
+			    probe_sdt_take_operand(file, base, operand,
+						   (size_t)(arguments + len - operand), text,
+						   sizeof(text)))
 				ky_strbuf_addf(fetch, " arg%d=%s:%c%ld", n, text,
 					       bytes < 0 ? 's' : 'u', size * 8);
 			else

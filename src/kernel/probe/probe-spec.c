@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-static bool is_word(char c)
+static bool probe_spec_is_word(char c)
 {
 	return isalnum((unsigned char)c) || c == '_';
 }
@@ -19,7 +19,7 @@ static const char *skip_space(const char *at)
 	return at;
 }
 
-static int wrong(struct kymo_error *err, const char *what, const char *at)
+static int probe_spec_wrong(struct kymo_error *err, const char *what, const char *at)
 {
 	int code = ky_error_set(err, KYMO_E_INVALID, "%s at '%.40s'", what, at);
 
@@ -29,7 +29,7 @@ static int wrong(struct kymo_error *err, const char *what, const char *at)
 }
 
 /* Copy @len bytes; false when they do not fit, or there are none. */
-static bool copy(char *to, size_t size, const char *from, size_t len)
+static bool probe_spec_copy(char *to, size_t size, const char *from, size_t len)
 {
 	if (!len || len >= size)
 		return false;
@@ -42,7 +42,7 @@ static size_t word_len(const char *at)
 {
 	size_t len = 0;
 
-	while (is_word(at[len]))
+	while (probe_spec_is_word(at[len]))
 		len++;
 	return len;
 }
@@ -57,7 +57,7 @@ static int parse_step(const char **text, struct ky_probe_step *step, struct kymo
 		unsigned long index = strtoul(at + 1, &end, 0);
 
 		if (!isdigit((unsigned char)at[1]) || *end != ']' || index > 1000000)
-			return wrong(err, "no index", at);
+			return probe_spec_wrong(err, "no index", at);
 		step->kind = KY_PROBE_INDEX;
 		step->index = (uint32_t)index;
 		*text = end + 1;
@@ -66,8 +66,8 @@ static int parse_step(const char **text, struct ky_probe_step *step, struct kymo
 	step->kind = *at == '.' ? KY_PROBE_DOT : KY_PROBE_ARROW;
 	at += *at == '.' ? 1 : 2;
 	len = word_len(at);
-	if (!copy(step->member, sizeof(step->member), at, len))
-		return wrong(err, "no member's name", at);
+	if (!probe_spec_copy(step->member, sizeof(step->member), at, len))
+		return probe_spec_wrong(err, "no member's name", at);
 	*text = at + len;
 	return KYMO_OK;
 }
@@ -117,30 +117,31 @@ static int parse_argument(const char **text, struct ky_probe_argument *argument,
 	int ret;
 
 	if (len && at[len] == '=') {
-		if (!copy(argument->name, sizeof(argument->name), at, len) || isdigit(at[0]))
-			return wrong(err, "no name of at most 31 letters", at);
+		if (!probe_spec_copy(argument->name, sizeof(argument->name), at, len) ||
+		    isdigit(at[0]))
+			return probe_spec_wrong(err, "no name of at most 31 letters", at);
 		at += len + 1;
 	}
 	len = (size_t)(*at == '%' || *at == '$');
 	len += word_len(at + len);
-	if (isdigit((unsigned char)*at) || !is_word(at[len ? len - 1 : 0]) ||
-	    !copy(argument->root, sizeof(argument->root), at, len))
-		return wrong(err, "no argument", at);
+	if (isdigit((unsigned char)*at) || !probe_spec_is_word(at[len ? len - 1 : 0]) ||
+	    !probe_spec_copy(argument->root, sizeof(argument->root), at, len))
+		return probe_spec_wrong(err, "no argument", at);
 	argument->is_return = strcmp(argument->root, "$retval") == 0;
 	if (*at == '$' && !argument->is_return && strncmp(at, "$stack", 6) != 0)
-		return wrong(err, "neither $retval nor $stackN", at);
+		return probe_spec_wrong(err, "neither $retval nor $stackN", at);
 	at += len;
 	while (*at == '.' || *at == '[' || (at[0] == '-' && at[1] == '>')) {
 		if (argument->n_steps == KY_PROBE_MAX_STEPS)
-			return wrong(err, "too many members", at);
+			return probe_spec_wrong(err, "too many members", at);
 		ret = parse_step(&at, &argument->steps[argument->n_steps++], err);
 		if (ret < 0)
 			return ret;
 	}
 	if (*at == ':') {
 		len = word_len(++at);
-		if (!copy(argument->type, sizeof(argument->type), at, len))
-			return wrong(err, "no type", at);
+		if (!probe_spec_copy(argument->type, sizeof(argument->type), at, len))
+			return probe_spec_wrong(err, "no type", at);
 		at += len;
 	}
 	if (!argument->name[0])
@@ -149,7 +150,7 @@ static int parse_argument(const char **text, struct ky_probe_argument *argument,
 	return KYMO_OK;
 }
 
-static bool is_taken(const struct ky_probe_spec *spec, unsigned int n)
+static bool probe_spec_is_taken(const struct ky_probe_spec *spec, unsigned int n)
 {
 	const struct ky_probe_argument *last = &spec->arguments[n];
 
@@ -167,21 +168,21 @@ static int parse_arguments(const char *at, struct ky_probe_spec *spec, struct ky
 	at = skip_space(at + 1);
 	while (*at != ')') {
 		if (spec->n_arguments == KY_PROBE_MAX_ARGUMENTS)
-			return wrong(err, "too many arguments", at);
+			return probe_spec_wrong(err, "too many arguments", at);
 		ret = parse_argument(&at, &spec->arguments[spec->n_arguments], err);
 		if (ret < 0)
 			return ret;
-		if (is_taken(spec, spec->n_arguments++))
-			return wrong(
+		if (probe_spec_is_taken(spec, spec->n_arguments++))
+			return probe_spec_wrong(
 				err,
 				"a second field of the same name (give it one: NAME=...) before",
 				at);
 		if (*at != ',' && *at != ')')
-			return wrong(err, "neither ',' nor ')'", at);
+			return probe_spec_wrong(err, "neither ',' nor ')'", at);
 		if (*at == ',')
 			at++;
 	}
-	return *skip_space(at + 1) ? wrong(err, "more", at + 1) : KYMO_OK;
+	return *skip_space(at + 1) ? probe_spec_wrong(err, "more", at + 1) : KYMO_OK;
 }
 
 /* Behind the last colon that is not of a "::"; @text: none exists. */
@@ -207,14 +208,15 @@ static int parse_place(const char *text, size_t len, bool has_file, struct ky_pr
 		const char *equals = memchr(text, '=', len);
 
 		if (equals && (size_t)(equals - text) == word_len(text)) {
-			if (!copy(spec->name, sizeof(spec->name), text, (size_t)(equals - text)))
-				return wrong(err, "no name", text);
+			if (!probe_spec_copy(spec->name, sizeof(spec->name), text,
+					     (size_t)(equals - text)))
+				return probe_spec_wrong(err, "no name", text);
 			text = equals + 1;
 		}
 		function = behind_file(text, end);
-		if (function == text ||
-		    !copy(spec->file, sizeof(spec->file), text, (size_t)(function - 1 - text)))
-			return wrong(err, "no FILE:", text);
+		if (function == text || !probe_spec_copy(spec->file, sizeof(spec->file), text,
+							 (size_t)(function - 1 - text)))
+			return probe_spec_wrong(err, "no FILE:", text);
 	}
 	while (end > function && (end[-1] == ' ' || end[-1] == '\t'))
 		end--;
@@ -222,14 +224,15 @@ static int parse_place(const char *text, size_t len, bool has_file, struct ky_pr
 	if (plus) {
 		spec->offset = strtoull(plus + 1, &rest, 0);
 		if (!isdigit((unsigned char)plus[1]) || rest != end || spec->offset > UINT32_MAX)
-			return wrong(err, "no offset", plus);
+			return probe_spec_wrong(err, "no offset", plus);
 		end = plus;
 	}
-	if (!copy(spec->function, sizeof(spec->function), function, (size_t)(end - function)))
-		return wrong(err, "no function", function);
+	if (!probe_spec_copy(spec->function, sizeof(spec->function), function,
+			     (size_t)(end - function)))
+		return probe_spec_wrong(err, "no function", function);
 	for (const char *c = spec->function; *c; c++)
-		if (!is_word(*c) && !strchr(".$@:~", *c))
-			return wrong(err, "no function", c);
+		if (!probe_spec_is_word(*c) && !strchr(".$@:~", *c))
+			return probe_spec_wrong(err, "no function", c);
 	return KYMO_OK;
 }
 

@@ -53,8 +53,8 @@ const char *ky_probes_name(const struct ky_probes *probes, const char *system, c
 /* ---- adding --------------------------------------------------------------------------- */
 
 /* A new event called @name, with @suffix. NULL: out of memory, or there are too many. */
-static struct ky_probe_event *add_event(struct ky_probes *probes, const char *name,
-					const char *suffix, char type)
+static struct ky_probe_event *probe_add_event(struct ky_probes *probes, const char *name,
+					      const char *suffix, char type)
 {
 	struct ky_probe_event event = {.type = type};
 	struct ky_strbuf text = KY_STRBUF_INIT;
@@ -170,7 +170,7 @@ struct ky_probe_event *ky_probe_take_event(struct ky_probes *probes, size_t from
 		    strcmp(event->signature, signature) == 0)
 			return event;
 	}
-	event = add_event(probes, name, suffix, type);
+	event = probe_add_event(probes, name, suffix, type);
 	if (event)
 		event->signature = signature;
 	return event;
@@ -285,7 +285,7 @@ static int add_function(struct ky_probes *probes, const char *text, struct kymo_
 	return ret;
 }
 
-static int add_kernel(struct ky_probes *probes, const char *text, struct kymo_error *err)
+static int probe_add_kernel(struct ky_probes *probes, const char *text, struct kymo_error *err)
 {
 	struct ky_probe_spec *spec = ky_arena_new(&probes->arena, struct ky_probe_spec);
 	char name[300];
@@ -300,7 +300,7 @@ static int add_kernel(struct ky_probes *probes, const char *text, struct kymo_er
 
 		if (side ? !any(spec, true) : !any(spec, false) && any(spec, true))
 			continue;
-		event = add_event(probes, name, side ? "_return" : "", side ? 'r' : 'p');
+		event = probe_add_event(probes, name, side ? "_return" : "", side ? 'r' : 'p');
 		if (!event)
 			return ky_error_nomem(err);
 		event->is_kernel = true;
@@ -347,7 +347,7 @@ int ky_probes_add_function(struct ky_probes *probes, const char *text, struct ky
 
 int ky_probes_add_kernel(struct ky_probes *probes, const char *text, struct kymo_error *err)
 {
-	return add_filtered(probes, text, add_kernel, err);
+	return add_filtered(probes, text, probe_add_kernel, err);
 }
 
 int ky_probes_add_sdt(struct ky_probes *probes, const char *text, struct kymo_error *err)

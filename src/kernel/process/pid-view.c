@@ -12,12 +12,12 @@
 #include "kernel/bpf/pids.h"
 #include "kernel/process/thread-ids.h"
 
-static void *value_of(int32_t id)
+static void *pid_view_value_of(int32_t id)
 {
 	return (void *)(uintptr_t)(uint32_t)id;
 }
 
-static int take(struct ky_pid_view *view, const struct ky_pids_record *record)
+static int pid_view_take(struct ky_pid_view *view, const struct ky_pids_record *record)
 {
 	/* Never another one: others read it without the lock. */
 	if (view->level != record->level)
@@ -25,13 +25,14 @@ static int take(struct ky_pid_view *view, const struct ky_pids_record *record)
 	/* Threads that have just ended have none here. */
 	if (record->own <= 0 || record->kernel <= 0)
 		return KYMO_OK;
-	if (ky_map_set(&view->kernel_of, (uint32_t)record->own, value_of(record->kernel)) < 0 ||
-	    ky_map_set(&view->own_of, (uint32_t)record->kernel, value_of(record->own)) < 0)
+	if (ky_map_set(&view->kernel_of, (uint32_t)record->own, pid_view_value_of(record->kernel)) <
+		    0 ||
+	    ky_map_set(&view->own_of, (uint32_t)record->kernel, pid_view_value_of(record->own)) < 0)
 		return KYMO_E_MEMORY;
 	return KYMO_OK;
 }
 
-static int read_all(struct ky_pid_view *view, int fd, struct kymo_error *err)
+static int pid_view_read_all(struct ky_pid_view *view, int fd, struct kymo_error *err)
 {
 	struct ky_pids_record records[256];
 	size_t have = 0;
@@ -47,7 +48,7 @@ static int read_all(struct ky_pid_view *view, int fd, struct kymo_error *err)
 			return ky_error_errno(err, errno, "cannot read the ids of threads");
 		have += (size_t)n;
 		for (; !ret && (i + 1) * sizeof(*records) <= have; i++)
-			ret = take(view, &records[i]);
+			ret = pid_view_take(view, &records[i]);
 		have -= i * sizeof(*records);
 		memmove(records, &records[i], have);
 	}
@@ -64,7 +65,7 @@ static int refresh_locked(struct ky_pid_view *view, struct kymo_error *err)
 	ky_map_fini(&view->own_of);
 	ky_map_init(&view->kernel_of);
 	ky_map_init(&view->own_of);
-	ret = read_all(view, fd, err);
+	ret = pid_view_read_all(view, fd, err);
 	close(fd);
 	return ret;
 }

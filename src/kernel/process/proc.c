@@ -50,7 +50,7 @@ void ky_proc_close(struct ky_proc *proc)
 	ky_strbuf_fini(&proc->text);
 }
 
-static int status_of(int errnum)
+static int proc_status_of(int errnum)
 {
 	switch (errnum) {
 	case ENOENT:
@@ -70,11 +70,11 @@ int ky_proc_numbers_open(const struct ky_proc *proc, const char *path,
 			 struct ky_proc_numbers *numbers)
 {
 	numbers->dir = ky_dir_open(proc->fd, path);
-	return numbers->dir ? KYMO_OK : status_of(errno);
+	return numbers->dir ? KYMO_OK : proc_status_of(errno);
 }
 
 /* "123" and nothing else; -1 otherwise. */
-static int32_t parse_number(const char *name)
+static int32_t proc_parse_number(const char *name)
 {
 	int64_t value = 0;
 
@@ -95,7 +95,7 @@ int32_t ky_proc_numbers_next(struct ky_proc_numbers *numbers)
 	struct dirent *entry;
 
 	while ((entry = readdir(numbers->dir))) {
-		int32_t number = parse_number(entry->d_name);
+		int32_t number = proc_parse_number(entry->d_name);
 
 		if (number >= 0)
 			return number;
@@ -247,12 +247,12 @@ int ky_proc_parse_fdinfo(const char *text, uint32_t *flags)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-static int read_text(struct ky_proc *proc, const char *path)
+static int proc_read_text(struct ky_proc *proc, const char *path)
 {
 	int ret = ky_read_file(proc->fd, path, TEXT_MAX_BYTES, &proc->text);
 
 	/* A longer file has what we want in its first part. */
-	return ret < 0 && ret != -EFBIG ? status_of(-ret) : KYMO_OK;
+	return ret < 0 && ret != -EFBIG ? proc_status_of(-ret) : KYMO_OK;
 }
 
 int ky_proc_read_thread(struct ky_proc *proc, int32_t pid, int32_t tid,
@@ -262,7 +262,7 @@ int ky_proc_read_thread(struct ky_proc *proc, int32_t pid, int32_t tid,
 	int ret;
 
 	snprintf(path, sizeof(path), "%d/task/%d/stat", pid, tid);
-	ret = read_text(proc, path);
+	ret = proc_read_text(proc, path);
 	if (ret < 0)
 		return ret;
 	memset(thread, 0, sizeof(*thread));
@@ -276,7 +276,7 @@ int ky_proc_read_ids(struct ky_proc *proc, int32_t pid, int32_t tid, struct ky_p
 	int ret;
 
 	snprintf(path, sizeof(path), "%d/task/%d/status", pid, tid);
-	ret = read_text(proc, path);
+	ret = proc_read_text(proc, path);
 	if (ret == KYMO_OK)
 		ky_proc_parse_status(ky_strbuf_text(&proc->text), ids);
 	return ret;
@@ -296,11 +296,11 @@ int ky_proc_read_fd(struct ky_proc *proc, int32_t pid, int32_t tid, int32_t fd,
 		    ENAMETOOLONG) /* the kernel says paths of a page; the file is open all the same */
 		len = snprintf(out->path, sizeof(out->path), "(too long)");
 	if (len < 0)
-		return status_of(errno);
+		return proc_status_of(errno);
 	out->path[len] = '\0';
 	out->fd = fd;
 	snprintf(path, sizeof(path), "%d/task/%d/fdinfo/%d", pid, tid, fd);
-	ret = read_text(proc, path);
+	ret = proc_read_text(proc, path);
 	return ret < 0 ? ret : ky_proc_parse_fdinfo(ky_strbuf_text(&proc->text), &out->flags);
 }
 

@@ -60,8 +60,8 @@ void ky_stacks_event(struct ky_stacks *stacks, const uint8_t *record, unsigned i
 }
 
 /* Put @n frames behind the length at @at. What stands behind that, and is waited for, has moved. */
-static void insert(struct ky_stacks *stacks, struct ky_packet_writer *writer, uint32_t at,
-		   const uint8_t *frames, uint32_t n)
+static void stacks_insert(struct ky_stacks *stacks, struct ky_packet_writer *writer, uint32_t at,
+			  const uint8_t *frames, uint32_t n)
 {
 	uint8_t *to = writer->data + at;
 	uint32_t bytes = n * 8;
@@ -102,8 +102,9 @@ void ky_stacks_take(struct ky_stacks *stacks, struct ky_packet_writer *writer,
 			n = i;
 	/* No room: only where something came in between at a packet's very end. */
 	if (n && n * 8 <= writer->size_bytes - writer->used_bytes)
-		insert(stacks, writer, which == KY_STACK_KERNEL ? event->at_kernel : event->at_user,
-		       record + from, n);
+		stacks_insert(stacks, writer,
+			      which == KY_STACK_KERNEL ? event->at_kernel : event->at_user,
+			      record + from, n);
 }
 
 void ky_stacks_forget(struct ky_stacks *stacks)

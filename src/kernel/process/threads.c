@@ -30,14 +30,14 @@ void ky_threads_fini(struct ky_threads *threads)
 	ky_proc_close(&threads->proc);
 }
 
-static struct ky_thread *find(const struct ky_threads *threads, int32_t tid)
+static struct ky_thread *threads_find(const struct ky_threads *threads, int32_t tid)
 {
 	return ky_map_get(&threads->map, (uint32_t)tid);
 }
 
-static struct ky_thread *add(struct ky_threads *threads, int32_t tid)
+static struct ky_thread *threads_add(struct ky_threads *threads, int32_t tid)
 {
-	struct ky_thread *thread = find(threads, tid);
+	struct ky_thread *thread = threads_find(threads, tid);
 
 	threads->generation++;
 	if (thread) {
@@ -57,7 +57,7 @@ static struct ky_thread *add(struct ky_threads *threads, int32_t tid)
 
 int ky_threads_put(struct ky_threads *threads, const struct ky_thread *thread)
 {
-	struct ky_thread *known = add(threads, thread->tid);
+	struct ky_thread *known = threads_add(threads, thread->tid);
 
 	if (!known)
 		return KYMO_E_MEMORY;
@@ -91,9 +91,10 @@ static int add_from_proc(struct ky_threads *threads, int32_t pid, int32_t tid)
 	struct ky_proc_thread seen;
 	struct ky_thread *thread;
 
-	if (!id || find(threads, id) || ky_proc_read_thread(&threads->proc, pid, tid, &seen) < 0)
+	if (!id || threads_find(threads, id) ||
+	    ky_proc_read_thread(&threads->proc, pid, tid, &seen) < 0)
 		return KYMO_OK;
-	thread = add(threads, id);
+	thread = threads_add(threads, id);
 	if (!thread)
 		return KYMO_E_MEMORY;
 	thread->pid = to_kernel(threads, pid);
@@ -108,7 +109,7 @@ static int add_from_proc(struct ky_threads *threads, int32_t pid, int32_t tid)
 	return KYMO_OK;
 }
 
-static int scan_process(struct ky_threads *threads, int32_t pid)
+static int threads_scan_process(struct ky_threads *threads, int32_t pid)
 {
 	struct ky_proc_numbers tids;
 	char path[32];
@@ -133,26 +134,27 @@ int ky_threads_scan(struct ky_threads *threads, struct kymo_error *err)
 	if (ret < 0)
 		return ky_error_errno(err, errno, "cannot list the processes in /proc");
 	while (!ret && (pid = ky_proc_numbers_next(&pids)) >= 0)
-		ret = scan_process(threads, pid);
+		ret = threads_scan_process(threads, pid);
 	ky_proc_numbers_close(&pids);
 	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
 struct ky_thread *ky_threads_get(struct ky_threads *threads, int32_t tid)
 {
-	struct ky_thread *thread = find(threads, tid);
+	struct ky_thread *thread = threads_find(threads, tid);
 	struct ky_proc_ids ids;
 
 	if (thread || tid == 0)
-		return thread ? thread : add(threads, tid);
+		return thread ? thread : threads_add(threads, tid);
 	/* All of another namespace's were taken in at the start, and others are not in /proc. */
 	if (threads->view && threads->view->is_foreign)
-		return add(threads, tid);
+		return threads_add(threads, tid);
 	/* /proc/TID exists for every thread, though it is listed for leaders only. */
 	if (ky_proc_read_ids(&threads->proc, tid, tid, &ids) == 0 && ids.n_levels &&
-	    add_from_proc(threads, ids.nstgid[0], tid) == 0 && (thread = find(threads, tid)))
+	    add_from_proc(threads, ids.nstgid[0], tid) == 0 &&
+	    (thread = threads_find(threads, tid)))
 		return thread;
-	return add(threads, tid);
+	return threads_add(threads, tid);
 }
 
 /* In the first namespace, ids are the kernel's. In others, the return of its clone() has the thread's id. */
@@ -171,7 +173,7 @@ int ky_threads_newtask(struct ky_threads *threads, int32_t parent_tid, int32_t t
 		       const char *comm, uint64_t clone_flags)
 {
 	struct ky_thread *parent = ky_threads_get(threads, parent_tid);
-	struct ky_thread *thread = add(threads, tid);
+	struct ky_thread *thread = threads_add(threads, tid);
 
 	if (!parent || !thread)
 		return KYMO_E_MEMORY;
@@ -221,7 +223,7 @@ void ky_threads_set_ids(struct ky_threads *threads, int32_t tid, const struct ky
 	threads->generation++;
 }
 
-static void look_again(struct ky_threads *threads)
+static void threads_look_again(struct ky_threads *threads)
 {
 	/* A thread that is no longer in /proc keeps what it had. */
 	if (threads->view)
@@ -237,7 +239,7 @@ void ky_threads_refresh_ids(struct ky_threads *threads, int32_t tid)
 	if (!thread)
 		return;
 	ids = thread->ids;
-	look_again(threads);
+	threads_look_again(threads);
 	if (read_ids(threads, thread, &ids) < 0)
 		return;
 	ky_threads_set_ids(threads, tid, &ids);
@@ -261,7 +263,7 @@ void ky_threads_set_cgroup(struct ky_threads *threads, int32_t tid, uint64_t cgr
 	threads->generation++;
 	if (thread->pid != tid)
 		return;
-	look_again(threads);
+	threads_look_again(threads);
 	while (ky_map_next(&threads->map, &pos, &key, &value)) {
 		struct ky_thread *other = value;
 
@@ -287,13 +289,13 @@ void ky_threads_exec(struct ky_threads *threads, int32_t tid, int32_t old_tid)
 
 void ky_threads_exit(struct ky_threads *threads, int32_t tid)
 {
-	struct ky_thread *thread = find(threads, tid), *oldest;
+	struct ky_thread *thread = threads_find(threads, tid), *oldest;
 	int32_t *slot = &threads->exited[threads->n_exited % KY_THREADS_EXITED];
 
 	if (!thread || thread->exiting || tid == 0)
 		return;
 	if (threads->n_exited >= KY_THREADS_EXITED) {
-		oldest = find(threads, *slot);
+		oldest = threads_find(threads, *slot);
 		/* The id may have been given to a new thread. */
 		if (oldest && oldest->exiting) {
 			free(ky_map_del(&threads->map, (uint32_t)*slot));

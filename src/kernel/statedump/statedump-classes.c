@@ -133,8 +133,9 @@ static const struct event events[KY_STATEDUMP_EVENTS] = {
 				       {"_filename", TEXT}}},
 };
 
-static struct ky_field_class *add_field(struct ky_trace_class *trace, struct ky_field_class *st,
-					const struct field *field)
+static struct ky_field_class *statedump_classes_add_field(struct ky_trace_class *trace,
+							  struct ky_field_class *st,
+							  const struct field *field)
 {
 	struct ky_field_class *cls;
 
@@ -174,7 +175,7 @@ static struct ky_field_class *new_payload(struct ky_trace_class *trace, const st
 	struct ky_field_class *payload = ky_struct_new(trace);
 
 	for (size_t i = 0; payload && i < MAX_FIELDS && event->fields[i].type != END; i++)
-		if (!add_field(trace, payload, &event->fields[i]))
+		if (!statedump_classes_add_field(trace, payload, &event->fields[i]))
 			return NULL;
 	return payload;
 }

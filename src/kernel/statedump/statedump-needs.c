@@ -21,7 +21,7 @@ static const struct {
 	 BIT(KY_STATEDUMP_MEMORY) | BIT(KY_STATEDUMP_PROCESS_MEMORY)},
 };
 
-static bool is_listed(const char *systems, const char *system)
+static bool statedump_needs_is_listed(const char *systems, const char *system)
 {
 	size_t len = strlen(system);
 	const char *at = len ? strstr(systems, system) : NULL;
@@ -72,7 +72,7 @@ uint32_t ky_statedump_needs(const char *system, const struct ky_format *format)
 	uint32_t needs = KY_STATEDUMP_ALWAYS;
 
 	for (size_t i = 0; i < sizeof(of_systems) / sizeof(of_systems[0]); i++)
-		if (is_listed(of_systems[i].systems, system))
+		if (statedump_needs_is_listed(of_systems[i].systems, system))
 			needs |= of_systems[i].needs;
 	for (size_t i = 0; i < format->n_fields; i++)
 		needs |= needs_of_field(&format->fields[i], is_call);

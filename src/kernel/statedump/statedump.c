@@ -79,8 +79,8 @@ int ky_dump_emit(struct ky_dump_run *run, enum ky_statedump_event event)
 
 /* ---- threads ---------------------------------------------------------------------------- */
 
-static enum process_status status_of(const struct ky_dump_run *run,
-				     const struct ky_proc_thread *thread)
+static enum process_status statedump_status_of(const struct ky_dump_run *run,
+					       const struct ky_proc_thread *thread)
 {
 	switch (thread->state) {
 	case 'R':
@@ -108,7 +108,7 @@ static int dump_state(struct ky_dump_run *run, const struct ky_proc_thread *thre
 	ky_dump_put32(body, kernel ? TYPE_KERNEL_THREAD : TYPE_USER_THREAD);
 	ky_dump_put32(body, MODE_UNKNOWN);
 	ky_dump_put32(body, SUBMODE_NONE);
-	ky_dump_put32(body, status_of(run, thread));
+	ky_dump_put32(body, statedump_status_of(run, thread));
 	ky_dump_put32(body, thread->cpu);
 	ky_dump_put64(body, file_table);
 	ky_dump_put32(body, (uint32_t)thread->prio);
@@ -157,7 +157,7 @@ static int dump_user_ns(struct ky_dump_run *run, const struct ky_proc_thread *th
 }
 
 /* Has the thread ids that its kernel events do not tell? */
-static bool is_nested(struct ky_dump_run *run, const struct ky_proc_thread *thread)
+static bool statedump_is_nested(struct ky_dump_run *run, const struct ky_proc_thread *thread)
 {
 	uint32_t ns;
 
@@ -170,7 +170,7 @@ static bool is_nested(struct ky_dump_run *run, const struct ky_proc_thread *thre
 static int dump_ids(struct ky_dump_run *run, const struct ky_proc_thread *thread)
 {
 	bool pid_ns = ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_PID_NS)) &&
-		      (!run->dump->only_nested || is_nested(run, thread));
+		      (!run->dump->only_nested || statedump_is_nested(run, thread));
 	bool user_ns = ky_dump_wants(run, KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_USER_NS));
 	struct ky_proc_ids ids;
 	int ret = KYMO_OK;
@@ -289,8 +289,8 @@ static bool is_gone(const struct ky_proc_thread *thread)
 	return thread->state == 'Z' || thread->state == 'X' || thread->state == 'x';
 }
 
-static int dump_thread(struct ky_dump_run *run, const struct ky_proc_thread *thread,
-		       struct table_owner *owner)
+static int statedump_dump_thread(struct ky_dump_run *run, const struct ky_proc_thread *thread,
+				 struct table_owner *owner)
 {
 	bool kernel = thread->flags & KY_PROC_KTHREAD, is_new = false;
 	uint64_t file_table = FILE_TABLE_BASE;
@@ -332,7 +332,7 @@ static int dump_process(struct ky_dump_run *run, int32_t pid)
 	run->dump->processes++;
 	while (ret == KYMO_OK && (tid = ky_proc_numbers_next(&tids)) >= 0)
 		if (ky_proc_read_thread(&run->proc, pid, tid, &thread) == KYMO_OK)
-			ret = dump_thread(run, &thread, &owner);
+			ret = statedump_dump_thread(run, &thread, &owner);
 	ky_proc_numbers_close(&tids);
 	return ret < 0 ? ret : ky_dump_process_memory(run, pid);
 }

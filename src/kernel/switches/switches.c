@@ -82,7 +82,7 @@ void ky_switches_close(struct ky_switches *switches)
 	free(switches);
 }
 
-static void switch_on(struct ky_switches *switches, uint32_t cpu, bool on)
+static void switches_switches_switch_on(struct ky_switches *switches, uint32_t cpu, bool on)
 {
 	struct ky_switches_head *head = head_of(switches, cpu);
 
@@ -144,11 +144,12 @@ static int end_test(const struct ky_instance *instance, int ret, struct kymo_err
  * Before the ring stops: what the program has seen by then, the ring has, too. A ring either has all
  * of a CPU's switches from idle or none.
  */
-static void compare(struct ky_switches *switches, const struct ky_instance *instance,
-		    struct ky_switches_found *found)
+static void switches_switches_compare(struct ky_switches *switches,
+				      const struct ky_instance *instance,
+				      struct ky_switches_found *found)
 {
 	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++)
-		switch_on(switches, cpu, false);
+		switches_switches_switch_on(switches, cpu, false);
 	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++) {
 		uint64_t n = switched(switches, cpu);
 		struct ky_cpu_ring_stats stats;
@@ -173,7 +174,7 @@ static void compare(struct ky_switches *switches, const struct ky_instance *inst
 }
 
 /* What the test recorded goes: opening the file so empties the rings. */
-static int clear(const struct ky_instance *instance, struct kymo_error *err)
+static int switches_switches_clear(const struct ky_instance *instance, struct kymo_error *err)
 {
 	int fd = openat(instance->fd, "trace", O_WRONLY | O_TRUNC | O_CLOEXEC);
 
@@ -196,13 +197,13 @@ int ky_switches_test(struct ky_switches *switches, const struct ky_instance *ins
 	ret = start_test(instance, err);
 	if (!ret) {
 		for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++)
-			switch_on(switches, cpu, true);
+			switches_switches_switch_on(switches, cpu, true);
 		make_switches(switches, &allowed);
 	}
 	if (!ret)
-		compare(switches, instance, found);
+		switches_switches_compare(switches, instance, found);
 	ret = end_test(instance, ret, err);
-	return ret < 0 ? ret : clear(instance, err);
+	return ret < 0 ? ret : switches_switches_clear(instance, err);
 }
 
 /* ---- recording -------------------------------------------------------------------------- */
@@ -213,7 +214,7 @@ void ky_switches_begin(struct ky_switches *switches, const struct ky_os_clock *c
 	ky_os_clock_mono_pair(clock, &switches->before);
 	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++) {
 		switches->cpus[cpu].tail = head_of(switches, cpu)->n;
-		switch_on(switches, cpu, switches->cpus[cpu].verdict != HAS);
+		switches_switches_switch_on(switches, cpu, switches->cpus[cpu].verdict != HAS);
 	}
 }
 
@@ -221,7 +222,7 @@ void ky_switches_end(struct ky_switches *switches)
 {
 	ky_switches_drain(switches);
 	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++)
-		switch_on(switches, cpu, false);
+		switches_switches_switch_on(switches, cpu, false);
 }
 
 /* CLOCK_MONOTONIC is steered: between two readings of both clocks it runs evenly enough. */
@@ -234,8 +235,8 @@ static uint64_t to_cycles(const struct ky_os_clock_pair *from, const struct ky_o
 	return from->cycles + (uint64_t)(int64_t)((double)since_ns * rate);
 }
 
-static void fetch(struct ky_switches *switches, uint32_t number, uint64_t head,
-		  const struct ky_os_clock_pair *now)
+static void switches_switches_fetch(struct ky_switches *switches, uint32_t number, uint64_t head,
+				    const struct ky_os_clock_pair *now)
 {
 	const struct ky_switches_slot *slots =
 		(const void *)((uint8_t *)head_of(switches, number) + KY_SWITCHES_DATA_OFFSET);
@@ -273,7 +274,7 @@ static void fetch(struct ky_switches *switches, uint32_t number, uint64_t head,
 }
 
 /* What was taken makes room. */
-static void shift(struct cpu *cpu)
+static void switches_switches_shift(struct cpu *cpu)
 {
 	if (!cpu->first)
 		return;
@@ -295,9 +296,9 @@ void ky_switches_drain(struct ky_switches *switches)
 		/* After the head, so that no switch is younger. */
 		if (!now.ns)
 			ky_os_clock_mono_pair(switches->clock, &now);
-		shift(&switches->cpus[i]);
+		switches_switches_shift(&switches->cpus[i]);
 		if (now.ns > switches->before.ns)
-			fetch(switches, i, head, &now);
+			switches_switches_fetch(switches, i, head, &now);
 	}
 	/* A longer way makes the rate more exact. */
 	if (now.ns && now.ns - switches->before.ns > 1000000)
@@ -311,7 +312,7 @@ void ky_switches_in_ring(struct ky_switches *switches, uint32_t number)
 	if (number >= switches->program.regions.n || cpu->verdict != UNKNOWN)
 		return;
 	cpu->verdict = HAS;
-	switch_on(switches, number, false);
+	switches_switches_switch_on(switches, number, false);
 	cpu->first = cpu->slots.len;
 }
 

@@ -55,7 +55,7 @@ int ky_cpu_ring_meta_check(const struct ky_cpu_ring_meta *meta, uint32_t system_
 			    subbuf_bytes - layout->data_offset, err);
 }
 
-static int refused(struct kymo_error *err)
+static int cpu_ring_map_refused(struct kymo_error *err)
 {
 	return ky_error_set(err, KYMO_E_UNSUPPORTED, "the kernel does not map its ring buffer: %s",
 			    strerror(errno));
@@ -66,7 +66,7 @@ static int map_data(struct ky_cpu_ring_map *map, off_t data_offset, struct kymo_
 	void *at = mmap(NULL, map->data_bytes, PROT_READ, MAP_SHARED, map->fd, data_offset);
 
 	if (at == MAP_FAILED)
-		return refused(err);
+		return cpu_ring_map_refused(err);
 	map->data = at;
 	return KYMO_OK;
 }
@@ -77,7 +77,7 @@ static int map_meta(struct ky_cpu_ring_map *map, size_t bytes, struct kymo_error
 	void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, map->fd, 0);
 
 	if (at == MAP_FAILED)
-		return refused(err);
+		return cpu_ring_map_refused(err);
 	map->meta = at;
 	map->meta_bytes = bytes;
 	return KYMO_OK;

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "os/file.h"
 
-static int failed(const struct ky_cpu_ring *ring, struct kymo_error *err)
+static int cpu_ring_failed(const struct ky_cpu_ring *ring, struct kymo_error *err)
 {
 	int code = ky_error_errno(err, errno, "cannot read the ring buffer");
 
@@ -39,8 +39,8 @@ static int open_pipe(struct ky_cpu_ring *ring)
 	return 0;
 }
 
-static void init(struct ky_cpu_ring *ring, uint32_t cpu, uint32_t page_bytes,
-		 const struct ky_page_layout *layout)
+static void cpu_ring_init(struct ky_cpu_ring *ring, uint32_t cpu, uint32_t page_bytes,
+			  const struct ky_page_layout *layout)
 {
 	memset(ring, 0, sizeof(*ring));
 	ring->pipe[0] = ring->pipe[1] = -1;
@@ -55,7 +55,7 @@ int ky_cpu_ring_open(struct ky_cpu_ring *ring, const struct ky_instance *instanc
 {
 	int ret = KYMO_OK;
 
-	init(ring, cpu, page_bytes, layout);
+	cpu_ring_init(ring, cpu, page_bytes, layout);
 	ring->asked = way;
 	ring->way = way == KY_CPU_RING_READ ? KY_CPU_RING_READ : KY_CPU_RING_SPLICE;
 	snprintf(ring->path, sizeof(ring->path), "%s/per_cpu/cpu%u/trace_pipe_raw", instance->path,
@@ -63,7 +63,7 @@ int ky_cpu_ring_open(struct ky_cpu_ring *ring, const struct ky_instance *instanc
 	ring->fd = open(ring->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	ring->page = malloc(page_bytes);
 	if (ring->fd < 0 || !ring->page || open_pipe(ring) < 0)
-		ret = failed(ring, err);
+		ret = cpu_ring_failed(ring, err);
 	else if (way == KY_CPU_RING_MMAP)
 		ret = ky_cpu_ring_switch(ring, KY_CPU_RING_MMAP, err);
 	if (ret < 0)
@@ -75,7 +75,7 @@ int ky_cpu_ring_open_file(struct ky_cpu_ring *ring, const char *path, uint32_t c
 			  uint32_t page_bytes, const struct ky_page_layout *layout,
 			  struct kymo_error *err)
 {
-	init(ring, cpu, page_bytes, layout);
+	cpu_ring_init(ring, cpu, page_bytes, layout);
 	ring->asked = ring->way = KY_CPU_RING_READ;
 	ring->is_file = true;
 	snprintf(ring->path, sizeof(ring->path), "%s", path);
@@ -87,7 +87,7 @@ int ky_cpu_ring_open_file(struct ky_cpu_ring *ring, const char *path, uint32_t c
 	ring->page = malloc(page_bytes);
 	if (ring->fd >= 0 && ring->page)
 		return KYMO_OK;
-	failed(ring, err);
+	cpu_ring_failed(ring, err);
 	ky_cpu_ring_close(ring);
 	return KYMO_E_IO;
 }
@@ -175,7 +175,7 @@ static int move_pages(struct ky_cpu_ring *ring, int pipe_fd, size_t len_bytes,
 	if (n < 0 && (errno == EINVAL || errno == ENOSYS))
 		return without_splice(ring, err);
 	if (n < 0 && !ky_cpu_ring_is_empty(errno))
-		return failed(ring, err);
+		return cpu_ring_failed(ring, err);
 	return 0;
 }
 
@@ -190,7 +190,8 @@ static int fill_pipe(struct ky_cpu_ring *ring, struct kymo_error *err)
 }
 
 /* 1: a page was copied to @to; 0: none exists. */
-static int copy_bytes(struct ky_cpu_ring *ring, int fd, uint8_t *to, struct kymo_error *err)
+static int cpu_ring_copy_bytes(struct ky_cpu_ring *ring, int fd, uint8_t *to,
+			       struct kymo_error *err)
 {
 	ssize_t n;
 
@@ -198,7 +199,7 @@ static int copy_bytes(struct ky_cpu_ring *ring, int fd, uint8_t *to, struct kymo
 		n = read(fd, to, ring->page_bytes);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0 && !ky_cpu_ring_is_empty(errno))
-		return failed(ring, err);
+		return cpu_ring_failed(ring, err);
 	if (n <= 0 || (ring->is_file && (size_t)n != ring->page_bytes))
 		return 0;
 	/* The pipe holds whole pages, one buffer each: anything else is a bug somewhere. */
@@ -212,7 +213,7 @@ static int copy_page(struct ky_cpu_ring *ring, int fd, struct ky_page *page, str
 	int ret;
 
 	for (;;) {
-		ret = copy_bytes(ring, fd, ring->page, err);
+		ret = cpu_ring_copy_bytes(ring, fd, ring->page, err);
 		if (ret <= 0)
 			return ret;
 		ret = ky_page_open(&ring->layout, ring->page, ring->page_bytes, page, err);
@@ -222,8 +223,8 @@ static int copy_page(struct ky_cpu_ring *ring, int fd, struct ky_page *page, str
 	}
 }
 
-static int next_page(struct ky_cpu_ring *ring, bool partial, struct ky_page *page,
-		     struct kymo_error *err)
+static int cpu_ring_next_page(struct ky_cpu_ring *ring, bool partial, struct ky_page *page,
+			      struct kymo_error *err)
 {
 	int ret;
 
@@ -252,7 +253,7 @@ int ky_cpu_ring_next(struct ky_cpu_ring *ring, bool partial, struct ky_page *pag
 
 	ring->is_partial = false;
 	if (!ret)
-		ret = next_page(ring, partial, page, err);
+		ret = cpu_ring_next_page(ring, partial, page, err);
 	if (ret > 0)
 		count_page(ring);
 	else if (ret == 0)
@@ -271,9 +272,9 @@ int ky_cpu_ring_copy(struct ky_cpu_ring *ring, bool partial, uint8_t *to, struct
 	if (ret < 0)
 		;
 	else if (ring->pages_in_pipe)
-		ret = copy_bytes(ring, ring->pipe[0], to, err);
+		ret = cpu_ring_copy_bytes(ring, ring->pipe[0], to, err);
 	else if (partial || ring->way == KY_CPU_RING_READ)
-		ret = copy_bytes(ring, ring->fd, to, err);
+		ret = cpu_ring_copy_bytes(ring, ring->fd, to, err);
 	if (ring->pages_in_pipe)
 		ring->pages_in_pipe--;
 	if (ret < 0)

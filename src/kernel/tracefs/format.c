@@ -33,7 +33,7 @@ struct numbers {
 	uint64_t offset, size, is_signed;
 };
 
-static bool next_line(const char **at, const char *end, struct line *line)
+static bool format_next_line(const char **at, const char *end, struct line *line)
 {
 	const char *stop;
 
@@ -54,13 +54,13 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-static bool is_name(char c)
+static bool format_is_name(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '_';
 }
 
-static void trim(const char **text, size_t *len)
+static void format_trim(const char **text, size_t *len)
 {
 	while (*len && is_blank(**text)) {
 		(*text)++;
@@ -78,7 +78,7 @@ static bool starts_with(const char *text, size_t len, const char *prefix)
 }
 
 /* The number behind @key ("offset:") in a line; false when it is not there or not a number. */
-static bool find_number(const char *text, size_t len, const char *key, uint64_t *value)
+static bool format_find_number(const char *text, size_t len, const char *key, uint64_t *value)
 {
 	size_t n = strlen(key);
 
@@ -104,7 +104,7 @@ static bool split_declaration(const char *text, size_t len, struct declaration *
 	const char *bracket;
 
 	memset(decl, 0, sizeof(*decl));
-	trim(&text, &len);
+	format_trim(&text, &len);
 	if (starts_with(text, len, "__data_loc ") || starts_with(text, len, "__rel_loc ")) {
 		const char *blank = memchr(text, ' ', len);
 
@@ -112,26 +112,26 @@ static bool split_declaration(const char *text, size_t len, struct declaration *
 		decl->is_relative = text[2] == 'r';
 		len -= (size_t)(blank - text);
 		text = blank;
-		trim(&text, &len);
+		format_trim(&text, &len);
 	}
 	if (len && text[len - 1] == ']') {
 		bracket = memrchr(text, '[', len);
 		if (!bracket)
 			return false;
 		decl->is_array = true;
-		find_number(bracket, (size_t)(text + len - bracket), "[", &decl->array_len);
+		format_find_number(bracket, (size_t)(text + len - bracket), "[", &decl->array_len);
 		len = (size_t)(bracket - text);
-		trim(&text, &len);
+		format_trim(&text, &len);
 	}
 	decl->name = text + len;
-	while (decl->name > text && is_name(decl->name[-1]))
+	while (decl->name > text && format_is_name(decl->name[-1]))
 		decl->name--;
 	decl->name_len = (size_t)(text + len - decl->name);
 	len = (size_t)(decl->name - text);
 	/* A name needs a type before it. */
 	if (!decl->name_len || !len || decl->name_len > 255)
 		return false;
-	trim(&text, &len);
+	format_trim(&text, &len);
 	/* "__data_loc char[] name": the brackets belong to the type. */
 	if (len > 2 && text[len - 1] == ']') {
 		bracket = memrchr(text, '[', len);
@@ -139,7 +139,7 @@ static bool split_declaration(const char *text, size_t len, struct declaration *
 			return false;
 		decl->is_array = true;
 		len = (size_t)(bracket - text);
-		trim(&text, &len);
+		format_trim(&text, &len);
 	}
 	decl->type = text;
 	decl->type_len = len;
@@ -259,10 +259,10 @@ static int split_field(const struct line *line, const char *at, struct declarati
 		return bad_line(line, "a field without type and name", err);
 	len = (size_t)(line->text + line->len - semicolon);
 	numbers->is_signed = 0;
-	if (!find_number(semicolon, len, "offset:", &numbers->offset) ||
-	    !find_number(semicolon, len, "size:", &numbers->size))
+	if (!format_find_number(semicolon, len, "offset:", &numbers->offset) ||
+	    !format_find_number(semicolon, len, "size:", &numbers->size))
 		return bad_line(line, "a field without offset and size", err);
-	find_number(semicolon, len, "signed:", &numbers->is_signed);
+	format_find_number(semicolon, len, "signed:", &numbers->is_signed);
 	if (numbers->offset > KY_FORMAT_MAX_BYTES || numbers->size > KY_FORMAT_MAX_BYTES ||
 	    numbers->offset + numbers->size > KY_FORMAT_MAX_BYTES)
 		return bad_line(line, "a field beyond the end of a record", err);
@@ -271,9 +271,9 @@ static int split_field(const struct line *line, const char *at, struct declarati
 	return KYMO_OK;
 }
 
-static int add_field(struct ky_arena *arena, const struct declaration *decl,
-		     const struct numbers *numbers, struct ky_format *format,
-		     struct kymo_error *err)
+static int format_add_field(struct ky_arena *arena, const struct declaration *decl,
+			    const struct numbers *numbers, struct ky_format *format,
+			    struct kymo_error *err)
 {
 	struct ky_format_field *field = &format->fields[format->n_fields];
 
@@ -322,30 +322,30 @@ static int take_field(struct ky_arena *arena, const struct line *line, const cha
 	}
 	if (format->n_fields == KY_FORMAT_MAX_FIELDS)
 		return bad_line(line, "too many fields", err);
-	return add_field(arena, &decl, &numbers, format, err);
+	return format_add_field(arena, &decl, &numbers, format, err);
 }
 
-static int take_head(struct ky_arena *arena, const struct line *line, struct ky_format *format,
-		     bool *has_id, struct kymo_error *err)
+static int format_take_head(struct ky_arena *arena, const struct line *line,
+			    struct ky_format *format, bool *has_id, struct kymo_error *err)
 {
 	const char *text = line->text;
 	size_t len = line->len;
 	uint64_t id;
 
-	trim(&text, &len);
+	format_trim(&text, &len);
 	if (starts_with(text, len, "name:") && !format->name) {
 		text += 5;
 		len -= 5;
-		trim(&text, &len);
+		format_trim(&text, &len);
 		format->name = ky_arena_strndup(arena, text, len);
 		return format->name ? KYMO_OK : ky_error_nomem(err);
 	}
 	if (starts_with(text, len, "ID:")) {
 		text += 3;
 		len -= 3;
-		trim(&text, &len);
-		if (!find_number(text - 1, len + 1, " ", &id) &&
-		    !find_number(text - 1, len + 1, ":", &id))
+		format_trim(&text, &len);
+		if (!format_find_number(text - 1, len + 1, " ", &id) &&
+		    !format_find_number(text - 1, len + 1, ":", &id))
 			return bad_line(line, "ID is not a number", err);
 		if (id > UINT16_MAX)
 			return bad_line(line, "ID does not fit 16 bits", err);
@@ -366,17 +366,17 @@ int ky_format_parse(struct ky_arena *arena, const char *text, size_t len, struct
 
 	memset(format, 0, sizeof(*format));
 	format->fields = fields;
-	while (!ret && next_line(&at, end, &line)) {
+	while (!ret && format_next_line(&at, end, &line)) {
 		const char *field = line.text;
 		size_t field_len = line.len;
 
-		trim(&field, &field_len);
+		format_trim(&field, &field_len);
 		if (starts_with(field, field_len, "print fmt:"))
 			break;
 		if (starts_with(field, field_len, "field:"))
 			ret = take_field(arena, &line, field + 6, format, err);
 		else
-			ret = take_head(arena, &line, format, &has_id, err);
+			ret = format_take_head(arena, &line, format, &has_id, err);
 	}
 	format->fields = NULL;
 	if (ret < 0)
@@ -400,14 +400,14 @@ int ky_page_layout_parse(const char *text, size_t len, struct ky_page_layout *la
 	struct line line = {0};
 
 	memset(layout, 0, sizeof(*layout));
-	while (next_line(&at, end, &line)) {
+	while (format_next_line(&at, end, &line)) {
 		const char *field = line.text;
 		size_t field_len = line.len;
 		struct declaration decl;
 		struct numbers numbers;
 		int ret;
 
-		trim(&field, &field_len);
+		format_trim(&field, &field_len);
 		if (!starts_with(field, field_len, "field:"))
 			continue;
 		ret = split_field(&line, field + 6, &decl, &numbers, err);

@@ -190,8 +190,8 @@ void ky_instance_own_name(unsigned int number, char *name, size_t size)
 }
 
 /* One that no other recording of this process has. 0, or an errno. */
-static int make_instance(const struct ky_tracefs *fs, const char *suffix,
-			 struct ky_instance *instance)
+static int tracefs_make_instance(const struct ky_tracefs *fs, const char *suffix,
+				 struct ky_instance *instance)
 {
 	for (unsigned int number = 1; number <= KY_INSTANCES_MAX; number++) {
 		size_t len;
@@ -212,7 +212,7 @@ static int make_instance(const struct ky_tracefs *fs, const char *suffix,
 int ky_instance_create(const struct ky_tracefs *fs, const char *suffix,
 		       struct ky_instance *instance, struct kymo_error *err)
 {
-	int code = make_instance(fs, suffix, instance);
+	int code = tracefs_make_instance(fs, suffix, instance);
 
 	instance->fd = -1;
 	if (code) {

@@ -176,7 +176,7 @@ int ky_relay_write(int fd, const void *data, size_t bytes, uint64_t at_bytes)
 /* For other file systems, nothing was measured. */
 #define ROOM_NONE UINT64_MAX
 
-static bool takes_room(int fd)
+static bool relay_files_takes_room(int fd)
 {
 	struct statfs fs;
 
@@ -190,7 +190,7 @@ void ky_relay_reserve(int fd, uint64_t at_bytes, uint64_t end_bytes, uint64_t *r
 	if (end_bytes <= *room_bytes || end_bytes < ROOM_MIN_BYTES)
 		return;
 	/* A disk without so much room may have enough for what comes. */
-	if ((*room_bytes <= 1 && !takes_room(fd)) ||
+	if ((*room_bytes <= 1 && !relay_files_takes_room(fd)) ||
 	    fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)at_bytes,
 		      (off_t)(end_bytes - at_bytes + more)) < 0)
 		*room_bytes = ROOM_NONE;

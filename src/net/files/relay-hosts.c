@@ -13,7 +13,7 @@
 /* A relay may know that many hosts: clients choose their names. */
 #define HOSTS_MAX 100000
 
-static uint64_t count_bytes(char *path)
+static uint64_t relay_hosts_count_bytes(char *path)
 {
 	char *const paths[] = {path, NULL};
 	FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
@@ -41,7 +41,7 @@ static struct ky_relay_host *host_new(const char *dir, const char *name)
 		free(host);
 		return NULL;
 	}
-	host->bytes = count_bytes(path);
+	host->bytes = relay_hosts_count_bytes(path);
 	free(path);
 	return host;
 }

@@ -115,8 +115,8 @@ static bool is_loopback_address(const struct sockaddr *address)
 	return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-static int look_up(const struct ky_net_address *address, int flags, struct addrinfo **found,
-		   struct kymo_error *err)
+static int address_look_up(const struct ky_net_address *address, int flags, struct addrinfo **found,
+			   struct kymo_error *err)
 {
 	const struct addrinfo hints = {
 		.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
@@ -145,7 +145,7 @@ static int wait_for_connection(int fd, int timeout_ms)
 	return errnum;
 }
 
-static int connect_to(const struct addrinfo *to, int timeout_ms)
+static int address_connect_to(const struct addrinfo *to, int timeout_ms)
 {
 	int fd = socket(to->ai_family, to->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
 			to->ai_protocol);
@@ -167,12 +167,12 @@ int ky_net_connect(const struct ky_net_address *address, int timeout_ms, bool *i
 		   struct kymo_error *err)
 {
 	struct addrinfo *found;
-	int ret = look_up(address, 0, &found, err), fd = -EHOSTUNREACH;
+	int ret = address_look_up(address, 0, &found, err), fd = -EHOSTUNREACH;
 
 	if (ret < 0)
 		return ret;
 	for (const struct addrinfo *to = found; to && fd < 0; to = to->ai_next) {
-		fd = connect_to(to, timeout_ms);
+		fd = address_connect_to(to, timeout_ms);
 		*is_loopback = is_loopback_address(to->ai_addr);
 	}
 	freeaddrinfo(found);
@@ -184,7 +184,7 @@ int ky_net_connect(const struct ky_net_address *address, int timeout_ms, bool *i
 	return KYMO_E_IO;
 }
 
-static int listen_at(const struct addrinfo *at)
+static int address_listen_at(const struct addrinfo *at)
 {
 	int fd = socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
 			at->ai_protocol);
@@ -216,7 +216,7 @@ int ky_net_listen(const struct ky_net_address *address, uint16_t *port, bool *is
 		  struct kymo_error *err)
 {
 	struct addrinfo *found;
-	int ret = look_up(address, AI_PASSIVE, &found, err), fd;
+	int ret = address_look_up(address, AI_PASSIVE, &found, err), fd;
 
 	if (ret < 0)
 		return ret;
@@ -229,7 +229,7 @@ int ky_net_listen(const struct ky_net_address *address, uint16_t *port, bool *is
 		found->ai_family = AF_INET;
 		break;
 	}
-	fd = listen_at(found);
+	fd = address_listen_at(found);
 	*is_loopback = is_loopback_address(found->ai_addr);
 	freeaddrinfo(found);
 	if (fd < 0) {

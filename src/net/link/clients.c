@@ -54,7 +54,7 @@ void ky_client_drop(struct ky_client *client)
 }
 
 /* Returns what the loop's call is to return. */
-static int drop(struct ky_client *client)
+static int clients_drop(struct ky_client *client)
 {
 	bool ends = client->is_only;
 
@@ -79,10 +79,10 @@ static int drop_for_a_while(struct ky_client *client, const struct kymo_error *e
 	client->source = NULL;
 	if (ky_vec_push(&clients->pausing, client->link) == 0)
 		client->link = NULL;
-	return drop(client);
+	return clients_drop(client);
 }
 
-static size_t files_of(const struct ky_client *client)
+static size_t clients_files_of(const struct ky_client *client)
 {
 	return client->calls->files && !client->is_only ? client->calls->files(client) : 0;
 }
@@ -103,11 +103,11 @@ static void drop_greediest(struct ky_clients *clients, size_t more_than)
 	size_t n_files = 0;
 
 	ky_vec_foreach(&clients->list, it) {
-		n_files += files_of(*it);
-		if (files_of(*it) <= more_than)
+		n_files += clients_files_of(*it);
+		if (clients_files_of(*it) <= more_than)
 			continue;
 		greediest = *it;
-		more_than = files_of(*it);
+		more_than = clients_files_of(*it);
 	}
 	if (!greediest || !are_files_many(n_files))
 		return;
@@ -119,7 +119,7 @@ static void drop_greediest(struct ky_clients *clients, size_t more_than)
 static int drop_with(struct ky_client *client, const struct kymo_error *err)
 {
 	struct ky_clients *clients = client->clients;
-	size_t n_files = files_of(client);
+	size_t n_files = clients_files_of(client);
 	int ret;
 
 	if (err->code == KYMO_E_AGAIN && client->calls->comes_again && !client->is_only) {
@@ -132,10 +132,10 @@ static int drop_with(struct ky_client *client, const struct kymo_error *err)
 		       err->message);
 	if (client->calls->refuse)
 		client->calls->refuse(client, err);
-	return drop(client);
+	return clients_drop(client);
 }
 
-static int leave(struct ky_client *client)
+static int clients_leave(struct ky_client *client)
 {
 	struct ky_link *link = client->link;
 
@@ -143,7 +143,7 @@ static int leave(struct ky_client *client)
 	ky_loop_remove(client->source);
 	client->source = NULL;
 	client->calls->leave(client, link);
-	return drop(client);
+	return clients_drop(client);
 }
 
 static void log_end(const struct ky_client *client, int errnum)
@@ -188,7 +188,7 @@ static int take_data(struct ky_client *client, const uint8_t *data, size_t bytes
 	if (ret < 0)
 		return drop_with(client, &err);
 	if (client->is_leaving)
-		return leave(client);
+		return clients_leave(client);
 	*gone = false;
 	return KYMO_OK;
 }
@@ -220,7 +220,7 @@ static int read_client(struct ky_client *client, uint8_t *buffer)
 			break;
 		if (got <= 0) {
 			log_end(client, (int)-got);
-			return drop(client);
+			return clients_drop(client);
 		}
 		client->heard_s = ky_os_now_s();
 		ret = take_data(client, buffer, (size_t)got, &gone);
@@ -233,7 +233,7 @@ static int read_client(struct ky_client *client, uint8_t *buffer)
 }
 
 /* The next turn of clients that have kept data. */
-static int take_turns(void *data, struct kymo_error *err)
+static int clients_take_turns(void *data, struct kymo_error *err)
 {
 	struct ky_clients *clients = data;
 	int ret = KYMO_OK;
@@ -302,7 +302,7 @@ int ky_clients_add(struct ky_clients *clients, int in_fd, int out_fd,
 }
 
 /* Without this, the loop would call accept() again and again, and serve nobody. */
-static void pause_port(struct ky_clients_port *port, int errnum)
+static void clients_pause_port(struct ky_clients_port *port, int errnum)
 {
 	struct ky_clients *clients = port->clients;
 
@@ -324,7 +324,7 @@ static int accept_fd(struct ky_clients_port *port)
 	if (ky_link_has_descriptors(port->fd))
 		fd = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0 && ky_link_is_shortage(errno))
-		pause_port(port, errno);
+		clients_pause_port(port, errno);
 	return fd;
 }
 
@@ -337,7 +337,7 @@ static bool has_greeted(const struct ky_client *client)
 }
 
 /* Many that say nothing do not keep others out. False: all have said who they are. */
-static bool make_room(struct ky_clients *clients)
+static bool clients_make_room(struct ky_clients *clients)
 {
 	struct ky_client *oldest = NULL;
 
@@ -366,7 +366,7 @@ static int accept_client(void *data, struct kymo_error *loop_err)
 		return KYMO_OK;
 	clients->is_short = false;
 	ky_link_set_options(fd);
-	if (!make_room(clients)) {
+	if (!clients_make_room(clients)) {
 		ky_log_warning(clients->log, "a client is refused: %zu clients are connected",
 			       clients->list.len);
 		close(fd);
@@ -386,7 +386,7 @@ static void close_pausing(struct ky_clients *clients)
 	clients->pausing.len = 0;
 }
 
-static int end_pause(void *data, struct kymo_error *err)
+static int clients_end_pause(void *data, struct kymo_error *err)
 {
 	struct ky_clients *clients = data;
 
@@ -404,7 +404,7 @@ static int end_pause(void *data, struct kymo_error *err)
 }
 
 /* Clients that say nothing do not keep their place. */
-static int sweep(void *data, struct kymo_error *err)
+static int clients_sweep(void *data, struct kymo_error *err)
 {
 	struct ky_clients *clients = data;
 	int64_t now = ky_os_now_s();
@@ -437,11 +437,13 @@ int ky_clients_init(struct ky_clients *clients, struct ky_loop *loop, const stru
 	clients->buffer = malloc(BUFFER_BYTES);
 	if (!clients->buffer)
 		return ky_error_nomem(err);
-	ret = ky_loop_add_timer(loop, sweep, clients, &clients->timer, err);
+	ret = ky_loop_add_timer(loop, clients_sweep, clients, &clients->timer, err);
 	if (!ret)
-		ret = ky_loop_add_timer(loop, end_pause, clients, &clients->pause_timer, err);
+		ret = ky_loop_add_timer(loop, clients_end_pause, clients, &clients->pause_timer,
+					err);
 	if (!ret)
-		ret = ky_loop_add_timer(loop, take_turns, clients, &clients->turn_timer, err);
+		ret = ky_loop_add_timer(loop, clients_take_turns, clients, &clients->turn_timer,
+					err);
 	if (!ret)
 		ky_loop_set_timer(clients->timer, UINT64_C(1000000000) * SWEEP_S);
 	return ret;

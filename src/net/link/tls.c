@@ -63,7 +63,7 @@ static X509 *make_certificate(EVP_PKEY *key)
 	return certificate;
 }
 
-static FILE *create(int dir_fd, const char *name, struct kymo_error *err)
+static FILE *tls_create(int dir_fd, const char *name, struct kymo_error *err)
 {
 	int fd = ky_file_open(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 			      0600);
@@ -87,14 +87,14 @@ static FILE *create(int dir_fd, const char *name, struct kymo_error *err)
 static int write_files(int dir_fd, const char *key_name, const char *certificate_name,
 		       EVP_PKEY *key, X509 *certificate, struct kymo_error *err)
 {
-	FILE *file = create(dir_fd, key_name, err);
+	FILE *file = tls_create(dir_fd, key_name, err);
 	bool is_written;
 
 	if (!file)
 		return err ? err->code : KYMO_E_IO;
 	is_written = ky_openssl.PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1;
 	is_written &= fclose(file) == 0;
-	file = is_written ? create(dir_fd, certificate_name, err) : NULL;
+	file = is_written ? tls_create(dir_fd, certificate_name, err) : NULL;
 	if (!file)
 		return is_written && err ? err->code
 					 : tls_error("cannot write the relay's key", err);
@@ -284,7 +284,7 @@ int ky_tls_handshake(struct ky_tls_session *session)
 }
 
 /* What a call that did not succeed means; @ret: its result. */
-static ssize_t failure(const struct ky_tls_session *session, int ret)
+static ssize_t tls_failure(const struct ky_tls_session *session, int ret)
 {
 	switch (ky_openssl.SSL_get_error(session->ssl, ret)) {
 	case SSL_ERROR_WANT_READ:
@@ -302,7 +302,7 @@ static ssize_t failure(const struct ky_tls_session *session, int ret)
 	}
 }
 
-static ssize_t prepare(struct ky_tls_session *session)
+static ssize_t tls_prepare(struct ky_tls_session *session)
 {
 	int ret = ky_tls_handshake(session);
 
@@ -312,18 +312,18 @@ static ssize_t prepare(struct ky_tls_session *session)
 
 ssize_t ky_tls_receive(struct ky_tls_session *session, void *data, size_t bytes)
 {
-	ssize_t ready = prepare(session);
+	ssize_t ready = tls_prepare(session);
 	int ret;
 
 	if (ready < 0)
 		return ready;
 	ret = ky_openssl.SSL_read(session->ssl, data, bytes < INT_MAX ? (int)bytes : INT_MAX);
-	return ret > 0 ? ret : failure(session, ret);
+	return ret > 0 ? ret : tls_failure(session, ret);
 }
 
 ssize_t ky_tls_send(struct ky_tls_session *session, const void *data, size_t bytes)
 {
-	ssize_t ready = prepare(session);
+	ssize_t ready = tls_prepare(session);
 	int ret;
 
 	if (ready < 0)
@@ -331,6 +331,6 @@ ssize_t ky_tls_send(struct ky_tls_session *session, const void *data, size_t byt
 	if (!bytes)
 		return 0;
 	ret = ky_openssl.SSL_write(session->ssl, data, bytes < INT_MAX ? (int)bytes : INT_MAX);
-	ready = ret > 0 ? ret : failure(session, ret);
+	ready = ret > 0 ? ret : tls_failure(session, ret);
 	return ready ? ready : -ECONNRESET;
 }

@@ -294,8 +294,9 @@ static int take_old_path(struct ky_lttng_consumer *consumer, struct ky_lttng_str
 	return ret;
 }
 
-static int check_stream(const struct ky_lttng_consumer *consumer,
-			const struct ky_lttng_stream_spec *spec, struct kymo_error *err)
+static int lttng_consumer_check_stream(const struct ky_lttng_consumer *consumer,
+				       const struct ky_lttng_stream_spec *spec,
+				       struct kymo_error *err)
 {
 	size_t len = strlen(spec->channel);
 
@@ -322,7 +323,7 @@ int ky_lttng_consumer_add(struct ky_lttng_consumer *consumer, struct ky_lttng_st
 	spec->has_index = consumer->minor >= 4 && !consumer->is_snapshot;
 	spec->has_sequence = consumer->minor >= 8;
 	if (!ret)
-		ret = check_stream(consumer, spec, err);
+		ret = lttng_consumer_check_stream(consumer, spec, err);
 	if (!ret)
 		ret = ky_lttng_consumer_check_quota(consumer, err);
 	if (!ret)

@@ -40,7 +40,7 @@ static int take_metadata(struct ky_lttng_control *control, const uint8_t *data, 
 	return ret;
 }
 
-static void end_rotation(struct ky_lttng_control *control)
+static void lttng_control_end_rotation(struct ky_lttng_control *control)
 {
 	ky_lttng_chunk_put(control->to);
 	control->to = NULL;
@@ -117,7 +117,7 @@ static int take_rotation(struct ky_lttng_control *control, const uint8_t *data, 
 		ret = ky_lttng_too_short(err);
 	if (!ret && control->left_bytes)
 		return KYMO_OK;
-	end_rotation(control);
+	lttng_control_end_rotation(control);
 	return ky_lttng_answer_status(control, ret, err);
 }
 
@@ -156,8 +156,8 @@ static int begin_command(struct ky_lttng_control *control, struct kymo_error *er
 }
 
 /* A part of the payload, which may be empty when the payload is. */
-static int take_payload(struct ky_lttng_control *control, const uint8_t *data, size_t bytes,
-			struct kymo_error *err)
+static int lttng_control_take_payload(struct ky_lttng_control *control, const uint8_t *data,
+				      size_t bytes, struct kymo_error *err)
 {
 	const struct ky_lttng_handler *handler = ky_lttng_handler(command_of(control));
 
@@ -171,7 +171,8 @@ static int take_payload(struct ky_lttng_control *control, const uint8_t *data, s
 	return control->left_bytes ? KYMO_OK : handler->take(control, err);
 }
 
-static int take(struct ky_client *base, const uint8_t *data, size_t bytes, struct kymo_error *err)
+static int lttng_control_take(struct ky_client *base, const uint8_t *data, size_t bytes,
+			      struct kymo_error *err)
 {
 	struct ky_lttng_control *control = (struct ky_lttng_control *)base;
 	int ret = KYMO_OK;
@@ -189,10 +190,10 @@ static int take(struct ky_client *base, const uint8_t *data, size_t bytes, struc
 				ret = begin_command(control, err);
 			if (!ret && control->n_head == sizeof(control->head) &&
 			    !control->left_bytes)
-				ret = take_payload(control, data, 0, err);
+				ret = lttng_control_take_payload(control, data, 0, err);
 		} else {
 			part = control->left_bytes < bytes ? (size_t)control->left_bytes : bytes;
-			ret = take_payload(control, data, part, err);
+			ret = lttng_control_take_payload(control, data, part, err);
 		}
 		data += part;
 		bytes -= part;
@@ -204,26 +205,26 @@ static int take(struct ky_client *base, const uint8_t *data, size_t bytes, struc
 
 /* ---- the connection ------------------------------------------------------------------ */
 
-static void end(struct ky_client *base)
+static void lttng_control_end(struct ky_client *base)
 {
 	struct ky_lttng_control *control = (struct ky_lttng_control *)base;
 
-	end_rotation(control);
+	lttng_control_end_rotation(control);
 	ky_lttng_consumer_lose_control(control->consumer);
 }
 
-static const char *name(const struct ky_client *base)
+static const char *lttng_control_name(const struct ky_client *base)
 {
 	return ky_lttng_consumer_name(((const struct ky_lttng_control *)base)->consumer);
 }
 
 /* The daemon's last connection gives the message. */
-static const char *ending(const struct ky_client *base)
+static const char *lttng_control_ending(const struct ky_client *base)
 {
 	return ((const struct ky_lttng_control *)base)->consumer ? "" : NULL;
 }
 
-static int patience_s(const struct ky_client *base, bool *since_begin)
+static int lttng_control_patience_s(const struct ky_client *base, bool *since_begin)
 {
 	const struct ky_lttng_control *control = (const struct ky_lttng_control *)base;
 
@@ -235,9 +236,9 @@ static int patience_s(const struct ky_client *base, bool *since_begin)
 
 const struct ky_client_calls ky_lttng_control_calls = {
 	.struct_bytes = sizeof(struct ky_lttng_control),
-	.take = take,
-	.end = end,
-	.name = name,
-	.ending = ending,
-	.patience_s = patience_s,
+	.take = lttng_control_take,
+	.end = lttng_control_end,
+	.name = lttng_control_name,
+	.ending = lttng_control_ending,
+	.patience_s = lttng_control_patience_s,
 };

@@ -24,7 +24,7 @@ struct data {
 };
 
 /* Connections that have not said whose they are cannot take the places of all others: the most silent one goes. */
-static void make_room(const struct data *added)
+static void lttng_data_make_room(const struct data *added)
 {
 	struct ky_clients *clients = added->base.clients;
 	struct ky_client *oldest = NULL;
@@ -43,14 +43,14 @@ static void make_room(const struct data *added)
 		ky_client_drop(oldest);
 }
 
-static int begin(struct ky_client *base, struct kymo_error *err)
+static int lttng_data_begin(struct ky_client *base, struct kymo_error *err)
 {
 	(void)err;
-	make_room((struct data *)base);
+	lttng_data_make_room((struct data *)base);
 	return KYMO_OK;
 }
 
-static int find_stream(struct data *data, struct kymo_error *err)
+static int lttng_data_find_stream(struct data *data, struct kymo_error *err)
 {
 	struct ky_lttng_relay *relay = data->base.owner;
 	struct ky_lttng_stream *stream = ky_map_get(&relay->streams, data->head.stream);
@@ -66,7 +66,7 @@ static int find_stream(struct data *data, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int begin_packet(struct data *data, struct kymo_error *err)
+static int lttng_data_begin_packet(struct data *data, struct kymo_error *err)
 {
 	struct ky_lttng_data_head *head = &data->head;
 	struct ky_lttng_stream *stream;
@@ -79,7 +79,7 @@ static int begin_packet(struct data *data, struct kymo_error *err)
 	head->padding_bytes = be32toh(head->padding_bytes);
 	if ((uint64_t)head->bytes + head->padding_bytes > KY_NET_PACKET_MAX)
 		return ky_error_set(err, KYMO_E_FORMAT, "a packet is too large");
-	ret = find_stream(data, err);
+	ret = lttng_data_find_stream(data, err);
 	if (!ret)
 		ret = ky_lttng_consumer_check_quota(data->consumer, err);
 	stream = data->stream;
@@ -89,7 +89,7 @@ static int begin_packet(struct data *data, struct kymo_error *err)
 	return ret;
 }
 
-static int end_packet(struct data *data, struct kymo_error *err)
+static int lttng_data_end_packet(struct data *data, struct kymo_error *err)
 {
 	struct ky_lttng_stream *stream = data->stream;
 	int ret = ky_lttng_stream_end(stream, &data->head, err);
@@ -102,7 +102,8 @@ static int end_packet(struct data *data, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int take(struct ky_client *base, const uint8_t *at, size_t bytes, struct kymo_error *err)
+static int lttng_data_take(struct ky_client *base, const uint8_t *at, size_t bytes,
+			   struct kymo_error *err)
 {
 	struct data *data = (struct data *)base;
 	int ret = KYMO_OK;
@@ -117,7 +118,7 @@ static int take(struct ky_client *base, const uint8_t *at, size_t bytes, struct 
 			memcpy(data->bytes + data->n_head, at, part);
 			data->n_head += part;
 			if (data->n_head == sizeof(data->bytes))
-				ret = begin_packet(data, err);
+				ret = lttng_data_begin_packet(data, err);
 		} else {
 			part = data->left_bytes < bytes ? (size_t)data->left_bytes : bytes;
 			data->left_bytes -= part;
@@ -128,12 +129,12 @@ static int take(struct ky_client *base, const uint8_t *at, size_t bytes, struct 
 		at += part;
 		bytes -= part;
 		if (!ret && data->n_head == sizeof(data->bytes) && !data->left_bytes)
-			ret = end_packet(data, err);
+			ret = lttng_data_end_packet(data, err);
 	}
 	return ret;
 }
 
-static void end(struct ky_client *base)
+static void lttng_data_end(struct ky_client *base)
 {
 	struct data *data = (struct data *)base;
 
@@ -143,18 +144,18 @@ static void end(struct ky_client *base)
 		ky_lttng_consumer_lose_data(data->consumer, base);
 }
 
-static const char *name(const struct ky_client *base)
+static const char *lttng_data_name(const struct ky_client *base)
 {
 	return ky_lttng_consumer_name(((const struct data *)base)->consumer);
 }
 
 /* The daemon's last connection gives the message. */
-static const char *ending(const struct ky_client *base)
+static const char *lttng_data_ending(const struct ky_client *base)
 {
 	return ((const struct data *)base)->consumer ? "" : NULL;
 }
 
-static int patience_s(const struct ky_client *base, bool *since_begin)
+static int lttng_data_patience_s(const struct ky_client *base, bool *since_begin)
 {
 	const struct data *data = (const struct data *)base;
 	const struct ky_lttng_relay *relay = base->owner;
@@ -170,10 +171,10 @@ static int patience_s(const struct ky_client *base, bool *since_begin)
 
 const struct ky_client_calls ky_lttng_data_calls = {
 	.struct_bytes = sizeof(struct data),
-	.begin = begin,
-	.take = take,
-	.end = end,
-	.name = name,
-	.ending = ending,
-	.patience_s = patience_s,
+	.begin = lttng_data_begin,
+	.take = lttng_data_take,
+	.end = lttng_data_end,
+	.name = lttng_data_name,
+	.ending = lttng_data_ending,
+	.patience_s = lttng_data_patience_s,
 };

@@ -37,8 +37,8 @@ static struct identity identity_of(const struct ky_lttng_session_spec *spec)
 	return identity;
 }
 
-static struct ky_lttng_session *find(const struct ky_lttng_sessions *sessions,
-				     const struct ky_lttng_session_spec *spec)
+static struct ky_lttng_session *lttng_session_find(const struct ky_lttng_sessions *sessions,
+						   const struct ky_lttng_session_spec *spec)
 {
 	static const uint8_t none[16];
 
@@ -71,8 +71,9 @@ static bool has_identity(int dir_fd, const char *path, const struct identity *id
 }
 
 /* The directory that an earlier snapshot of the session has made. */
-static bool find_directory(const struct ky_lttng_sessions *sessions,
-			   const struct ky_lttng_session_spec *spec, char path[PATH_BYTES])
+static bool lttng_session_find_directory(const struct ky_lttng_sessions *sessions,
+					 const struct ky_lttng_session_spec *spec,
+					 char path[PATH_BYTES])
 {
 	const struct identity identity = identity_of(spec);
 	struct stat st;
@@ -86,13 +87,14 @@ static bool find_directory(const struct ky_lttng_sessions *sessions,
 	return false;
 }
 
-static int open_directory(struct ky_lttng_session *session,
-			  const struct ky_lttng_session_spec *spec, struct kymo_error *err)
+static int lttng_session_open_directory(struct ky_lttng_session *session,
+					const struct ky_lttng_session_spec *spec,
+					struct kymo_error *err)
 {
 	struct ky_lttng_sessions *sessions = session->sessions;
 	const struct identity identity = identity_of(spec);
 	char path[PATH_BYTES];
-	bool exists = find_directory(sessions, spec, path);
+	bool exists = lttng_session_find_directory(sessions, spec, path);
 	int ret = exists ? KYMO_OK
 			 : ky_relay_make_unique(sessions->dir_fd, spec->host, spec->name, path,
 						sizeof(path), err);
@@ -121,7 +123,7 @@ static void session_free(struct ky_lttng_session *session)
 	free(session);
 }
 
-static void note(const struct ky_lttng_session *session, bool is_here)
+static void lttng_session_note(const struct ky_lttng_session *session, bool is_here)
 {
 	const struct ky_lttng_sessions *sessions = session->sessions;
 
@@ -147,14 +149,14 @@ static int session_new(struct ky_lttng_sessions *sessions, const struct ky_lttng
 					     .is_snapshot = spec->is_snapshot,
 					     .is_live = spec->is_live};
 	memcpy(session->daemon, spec->daemon, sizeof(session->daemon));
-	ret = open_directory(session, spec, err);
+	ret = lttng_session_open_directory(session, spec, err);
 	if (!ret && ky_vec_push(&sessions->list, session) < 0)
 		ret = ky_error_nomem(err);
 	if (ret < 0) {
 		session_free(session);
 		return ret;
 	}
-	note(session, true);
+	lttng_session_note(session, true);
 	*out = session;
 	return KYMO_OK;
 }
@@ -163,7 +165,7 @@ int ky_lttng_session_get(struct ky_lttng_sessions *sessions,
 			 const struct ky_lttng_session_spec *spec, struct ky_relay_host *host,
 			 struct ky_lttng_session **out, struct kymo_error *err)
 {
-	*out = find(sessions, spec);
+	*out = lttng_session_find(sessions, spec);
 	if (!*out)
 		return session_new(sessions, spec, host, out, err);
 	(*out)->refs++;
@@ -181,7 +183,7 @@ void ky_lttng_session_put(struct ky_lttng_session *session)
 	while (sessions->list.data[i] != session)
 		i++;
 	sessions->list.data[i] = sessions->list.data[--sessions->list.len];
-	note(session, false);
+	lttng_session_note(session, false);
 	session_free(session);
 }
 
@@ -192,7 +194,7 @@ void ky_lttng_sessions_fini(struct ky_lttng_sessions *sessions)
 
 /* ---- places of chunks ----------------------------------------------------------------- */
 
-static void put_time(char text[TIME_BYTES], uint64_t time_s)
+static void lttng_session_put_time(char text[TIME_BYTES], uint64_t time_s)
 {
 	time_t seconds = (time_t)(time_s % (UINT64_C(1) << 37)); /* up to the year 6325 */
 	struct tm tm;
@@ -206,8 +208,8 @@ static void put_place(const struct ky_lttng_chunk *chunk, bool is_complete, char
 {
 	char begin[TIME_BYTES], end[TIME_BYTES];
 
-	put_time(begin, chunk->created_s);
-	put_time(end, chunk->closed_s);
+	lttng_session_put_time(begin, chunk->created_s);
+	lttng_session_put_time(end, chunk->closed_s);
 	if (is_complete)
 		snprintf(path, size, ARCHIVES "/%s-%s-%" PRIu64, begin, end, chunk->number);
 	else
@@ -303,7 +305,7 @@ static void chunk_free(struct ky_lttng_chunk *chunk)
 }
 
 /* The traces in the session's directory make room. */
-static int make_room(struct ky_lttng_session *session, struct kymo_error *err)
+static int lttng_session_make_room(struct ky_lttng_session *session, struct kymo_error *err)
 {
 	ky_vec_foreach(&session->chunks, it) {
 		struct ky_lttng_chunk *chunk = *it;
@@ -322,7 +324,7 @@ static int make_room(struct ky_lttng_session *session, struct kymo_error *err)
 
 static int open_chunk(struct ky_lttng_chunk *chunk, struct kymo_error *err)
 {
-	int ret = chunk->name ? KYMO_OK : make_room(chunk->session, err);
+	int ret = chunk->name ? KYMO_OK : lttng_session_make_room(chunk->session, err);
 
 	if (ret < 0)
 		return ret;
@@ -414,7 +416,7 @@ int ky_lttng_chunk_close(struct ky_lttng_chunk *chunk, uint64_t closed_s,
 				  : ky_error_set(err, KYMO_E_LIMIT, "the chunk's path is too long");
 }
 
-static void add_bytes(uint64_t *sum, int64_t bytes)
+static void lttng_session_add_bytes(uint64_t *sum, int64_t bytes)
 {
 	uint64_t fewer = bytes < 0 ? (uint64_t)-bytes : 0;
 
@@ -423,8 +425,8 @@ static void add_bytes(uint64_t *sum, int64_t bytes)
 
 void ky_lttng_chunk_count(struct ky_lttng_chunk *chunk, int64_t bytes)
 {
-	add_bytes(&chunk->bytes, bytes);
-	add_bytes(&chunk->session->host->bytes, bytes);
+	lttng_session_add_bytes(&chunk->bytes, bytes);
+	lttng_session_add_bytes(&chunk->session->host->bytes, bytes);
 }
 
 struct ky_lttng_chunk *ky_lttng_chunk_ref(struct ky_lttng_chunk *chunk)
@@ -434,7 +436,7 @@ struct ky_lttng_chunk *ky_lttng_chunk_ref(struct ky_lttng_chunk *chunk)
 }
 
 /* A chunk that its daemon has not closed is complete all the same, when a later one has begun. */
-static void settle(struct ky_lttng_chunk *chunk)
+static void lttng_session_settle(struct ky_lttng_chunk *chunk)
 {
 	struct kymo_error err;
 	int ret = KYMO_OK;
@@ -458,7 +460,7 @@ void ky_lttng_chunk_put(struct ky_lttng_chunk *chunk)
 	if (!chunk || --chunk->refs)
 		return;
 	session = chunk->session;
-	settle(chunk);
+	lttng_session_settle(chunk);
 	while (session->chunks.data[i] != chunk)
 		i++;
 	session->chunks.data[i] = session->chunks.data[--session->chunks.len];

@@ -28,8 +28,8 @@
 
 /* ---- files ---------------------------------------------------------------------------- */
 
-static void put_name(const struct ky_lttng_stream *stream, uint64_t file, const char *suffix,
-		     char name[NAME_MAX + 1])
+static void lttng_stream_put_name(const struct ky_lttng_stream *stream, uint64_t file,
+				  const char *suffix, char name[NAME_MAX + 1])
 {
 	if (stream->file_bytes_max)
 		snprintf(name, NAME_MAX + 1, "%s_%" PRIu64 "%s", stream->name, file, suffix);
@@ -37,36 +37,38 @@ static void put_name(const struct ky_lttng_stream *stream, uint64_t file, const 
 		snprintf(name, NAME_MAX + 1, "%s%s", stream->name, suffix);
 }
 
-static void count_bytes(const struct ky_lttng_stream *stream, int64_t bytes)
+static void lttng_stream_count_bytes(const struct ky_lttng_stream *stream, int64_t bytes)
 {
 	ky_lttng_chunk_count(stream->trace->chunk, bytes);
 }
 
-static void remove_file(const struct ky_lttng_stream *stream, int dir_fd, const char *name)
+static void lttng_stream_remove_file(const struct ky_lttng_stream *stream, int dir_fd,
+				     const char *name)
 {
 	struct stat st;
 
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && unlinkat(dir_fd, name, 0) == 0)
-		count_bytes(stream, -(int64_t)st.st_size);
+		lttng_stream_count_bytes(stream, -(int64_t)st.st_size);
 }
 
 /* A file that is written over goes first: readers keep the old one. */
-static void remove_old(const struct ky_lttng_stream *stream, const char *name)
+static void lttng_stream_remove_old(const struct ky_lttng_stream *stream, const char *name)
 {
 	char index[NAME_MAX + 1];
 
-	remove_file(stream, stream->trace->fd, name);
-	put_name(stream, stream->file, ".idx", index);
-	remove_file(stream, stream->trace->index_fd, index);
+	lttng_stream_remove_file(stream, stream->trace->fd, name);
+	lttng_stream_put_name(stream, stream->file, ".idx", index);
+	lttng_stream_remove_file(stream, stream->trace->index_fd, index);
 }
 
-static int open_file(struct ky_lttng_stream *stream, bool is_old, struct kymo_error *err)
+static int lttng_stream_open_file(struct ky_lttng_stream *stream, bool is_old,
+				  struct kymo_error *err)
 {
 	char name[NAME_MAX + 1];
 
-	put_name(stream, stream->file, "", name);
+	lttng_stream_put_name(stream, stream->file, "", name);
 	if (is_old)
-		remove_old(stream, name);
+		lttng_stream_remove_old(stream, name);
 	ky_relay_close_file(&stream->fd, &stream->room_bytes);
 	stream->fd = ky_file_open(stream->trace->fd, name,
 				  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -80,7 +82,7 @@ static int open_file(struct ky_lttng_stream *stream, bool is_old, struct kymo_er
 }
 
 /* A file that cannot be cut keeps a packet that is not whole: readers warn of it. */
-static void cut(int fd, uint64_t size_bytes)
+static void lttng_stream_cut(int fd, uint64_t size_bytes)
 {
 	int ret = ftruncate(fd, (off_t)size_bytes);
 
@@ -93,7 +95,7 @@ static int next_file(struct ky_lttng_stream *stream, struct kymo_error *err)
 	stream->file++;
 	if (stream->files && stream->file >= stream->files)
 		stream->file = 0;
-	return open_file(stream, stream->file <= stream->highest_file, err);
+	return lttng_stream_open_file(stream, stream->file <= stream->highest_file, err);
 }
 
 int ky_lttng_stream_flush(struct ky_lttng_stream *stream, struct kymo_error *err)
@@ -101,7 +103,7 @@ int ky_lttng_stream_flush(struct ky_lttng_stream *stream, struct kymo_error *err
 	int ret = stream->n_out ? ky_write_all(stream->index_fd, stream->out, stream->n_out) : 0;
 
 	if (stream->n_out)
-		count_bytes(stream, (int64_t)stream->n_out);
+		lttng_stream_count_bytes(stream, (int64_t)stream->n_out);
 	stream->n_out = 0;
 	if (!ret)
 		return KYMO_OK;
@@ -109,7 +111,8 @@ int ky_lttng_stream_flush(struct ky_lttng_stream *stream, struct kymo_error *err
 	return ky_lttng_trace_io_error(stream->trace, stream->name, -ret, "write the index", err);
 }
 
-static int open_index(struct ky_lttng_stream *stream, uint64_t file, struct kymo_error *err)
+static int lttng_stream_open_index(struct ky_lttng_stream *stream, uint64_t file,
+				   struct kymo_error *err)
 {
 	struct ky_index_head head = ky_index_head();
 	char name[NAME_MAX + 1];
@@ -120,7 +123,7 @@ static int open_index(struct ky_lttng_stream *stream, uint64_t file, struct kymo
 	ret = ky_lttng_stream_flush(stream, err);
 	if (ret < 0)
 		return ret;
-	put_name(stream, file, ".idx", name);
+	lttng_stream_put_name(stream, file, ".idx", name);
 	ky_relay_close_fd(&stream->index_fd);
 	stream->index_fd =
 		ky_file_open(stream->trace->index_fd, name,
@@ -132,7 +135,7 @@ static int open_index(struct ky_lttng_stream *stream, uint64_t file, struct kymo
 		head.record_bytes = htobe32(KY_INDEX_ENTRY_1_0);
 	}
 	ret = ky_write_all(stream->index_fd, &head, sizeof(head));
-	count_bytes(stream, sizeof(head));
+	lttng_stream_count_bytes(stream, sizeof(head));
 	stream->index_file = file;
 	stream->shown_bytes = 0;
 	return ret < 0 ? ky_lttng_trace_io_error(stream->trace, name, -ret, "write the index", err)
@@ -142,8 +145,8 @@ static int open_index(struct ky_lttng_stream *stream, uint64_t file, struct kymo
 /* ---- begin, end ----------------------------------------------------------------------- */
 
 /* The stream's place in @chunk. */
-static int enter(struct ky_lttng_stream *stream, struct ky_lttng_chunk *chunk,
-		 struct kymo_error *err)
+static int lttng_stream_enter(struct ky_lttng_stream *stream, struct ky_lttng_chunk *chunk,
+			      struct kymo_error *err)
 {
 	int ret = ky_lttng_trace_join(stream->traces, chunk, stream->path, stream, &stream->trace,
 				      err);
@@ -151,17 +154,17 @@ static int enter(struct ky_lttng_stream *stream, struct ky_lttng_chunk *chunk,
 	stream->file = stream->index_file = stream->highest_file = 0;
 	stream->size_bytes = stream->shown_bytes = 0;
 	stream->is_index_broken = false;
-	return ret < 0 || stream->is_metadata ? ret : open_file(stream, false, err);
+	return ret < 0 || stream->is_metadata ? ret : lttng_stream_open_file(stream, false, err);
 }
 
 /* Readers find the packets without an index. */
-static void remove_index(const struct ky_lttng_stream *stream)
+static void lttng_stream_remove_index(const struct ky_lttng_stream *stream)
 {
 	char name[NAME_MAX + 1];
 
 	for (uint64_t file = 0; file <= stream->highest_file; file++) {
-		put_name(stream, file, ".idx", name);
-		remove_file(stream, stream->trace->index_fd, name);
+		lttng_stream_put_name(stream, file, ".idx", name);
+		lttng_stream_remove_file(stream, stream->trace->index_fd, name);
 	}
 }
 
@@ -169,11 +172,11 @@ static void remove_index(const struct ky_lttng_stream *stream)
 static void drop_taken(struct ky_lttng_stream *stream)
 {
 	if (stream->fd >= 0 && stream->taken_bytes)
-		cut(stream->fd, stream->size_bytes);
+		lttng_stream_cut(stream->fd, stream->size_bytes);
 	stream->taken_bytes = 0;
 }
 
-static void leave(struct ky_lttng_stream *stream)
+static void lttng_stream_leave(struct ky_lttng_stream *stream)
 {
 	struct ky_strbuf lines = KY_STRBUF_INIT;
 
@@ -182,7 +185,7 @@ static void leave(struct ky_lttng_stream *stream)
 	drop_taken(stream);
 	(void)ky_lttng_stream_flush(stream, NULL);
 	if (stream->has_index && (stream->packets.len || stream->is_index_broken)) {
-		remove_index(stream);
+		lttng_stream_remove_index(stream);
 		stream->index_file = stream->file;
 		stream->shown_bytes = stream->size_bytes;
 	}
@@ -218,7 +221,8 @@ int ky_lttng_stream_new(struct ky_lttng_traces *traces, struct ky_lttng_chunk *c
 					   .data_number = UINT64_MAX,
 					   .index_number = UINT64_MAX,
 					   .last_number = UINT64_MAX};
-	ret = stream->path && stream->name ? enter(stream, chunk, err) : ky_error_nomem(err);
+	ret = stream->path && stream->name ? lttng_stream_enter(stream, chunk, err)
+					   : ky_error_nomem(err);
 	if (ret < 0) {
 		ky_lttng_stream_free(stream);
 		return ret;
@@ -231,7 +235,7 @@ void ky_lttng_stream_free(struct ky_lttng_stream *stream)
 {
 	if (!stream)
 		return;
-	leave(stream);
+	lttng_stream_leave(stream);
 	ky_lttng_chunk_put(stream->to);
 	ky_vec_fini(&stream->packets);
 	ky_vec_fini(&stream->records);
@@ -243,7 +247,8 @@ void ky_lttng_stream_free(struct ky_lttng_stream *stream)
 
 /* ---- rotation ------------------------------------------------------------------------- */
 
-static int copy_bytes(int from_fd, uint64_t from, int to_fd, uint64_t to, uint64_t bytes)
+static int lttng_stream_copy_bytes(int from_fd, uint64_t from, int to_fd, uint64_t to,
+				   uint64_t bytes)
 {
 	uint64_t copied = 0;
 	char buffer[16384];
@@ -283,7 +288,7 @@ static void count_moved(const struct ky_lttng_stream *stream, const struct old_f
 			uint64_t bytes)
 {
 	ky_lttng_chunk_count(old->trace->chunk, -(int64_t)bytes);
-	count_bytes(stream, (int64_t)bytes);
+	lttng_stream_count_bytes(stream, (int64_t)bytes);
 }
 
 static int move_packet(struct ky_lttng_stream *stream, const struct old_files *old,
@@ -295,12 +300,12 @@ static int move_packet(struct ky_lttng_stream *stream, const struct old_files *o
 
 	if (ret < 0)
 		return ret;
-	put_name(stream, packet->file, "", name);
+	lttng_stream_put_name(stream, packet->file, "", name);
 	if (packet->file != old->file)
 		fd = ky_file_open_here(old->trace->fd, name, O_RDONLY);
 	ret = fd < 0 ? fd
-		     : copy_bytes(fd, packet->offset_bytes, stream->fd, stream->size_bytes,
-				  packet->bytes);
+		     : lttng_stream_copy_bytes(fd, packet->offset_bytes, stream->fd,
+					       stream->size_bytes, packet->bytes);
 	if (fd >= 0 && fd != old->fd)
 		close(fd);
 	if (ret < 0)
@@ -328,22 +333,22 @@ static int move_tail(struct ky_lttng_stream *stream, const struct old_files *old
 			ret = move_packet(stream, old, packet, err);
 	if (ret < 0)
 		return ret;
-	ret = copy_bytes(old->fd, old->size_bytes, stream->fd, stream->size_bytes,
-			 stream->taken_bytes);
-	put_name(stream, old->file, "", name);
+	ret = lttng_stream_copy_bytes(old->fd, old->size_bytes, stream->fd, stream->size_bytes,
+				      stream->taken_bytes);
+	lttng_stream_put_name(stream, old->file, "", name);
 	if (ret < 0)
 		return ky_lttng_trace_io_error(stream->trace, name, -ret,
 					       "move a packet to its chunk", err);
 	count_moved(stream, old, stream->taken_bytes);
 	if (first.file == old->file) {
-		cut(old->fd, first.offset_bytes);
+		lttng_stream_cut(old->fd, first.offset_bytes);
 		return KYMO_OK;
 	}
 	(void)unlinkat(old->trace->fd, name, 0);
-	put_name(stream, first.file, "", name);
+	lttng_stream_put_name(stream, first.file, "", name);
 	ret = ky_file_open_here(old->trace->fd, name, O_RDWR);
 	if (ret >= 0) {
-		cut(ret, first.offset_bytes);
+		lttng_stream_cut(ret, first.offset_bytes);
 		close(ret);
 	}
 	return KYMO_OK;
@@ -369,7 +374,7 @@ static int change_chunk(struct ky_lttng_stream *stream, struct ky_lttng_chunk *t
 	stream->trace = NULL;
 	stream->fd = stream->index_fd = -1;
 	stream->room_bytes = 0;
-	ret = enter(stream, to, err);
+	ret = lttng_stream_enter(stream, to, err);
 	if (!ret && old.fd >= 0 && (stream->packets.len || stream->taken_bytes))
 		ret = move_tail(stream, &old, err);
 	ky_relay_close_file(&old.fd, &old.room_bytes);
@@ -380,7 +385,7 @@ static int change_chunk(struct ky_lttng_stream *stream, struct ky_lttng_chunk *t
 	return ret;
 }
 
-static int rotate(struct ky_lttng_stream *stream, struct kymo_error *err)
+static int lttng_stream_rotate(struct ky_lttng_stream *stream, struct kymo_error *err)
 {
 	struct ky_lttng_chunk *to = stream->to;
 	bool has_tail = stream->packets.len || stream->taken_bytes;
@@ -391,7 +396,7 @@ static int rotate(struct ky_lttng_stream *stream, struct kymo_error *err)
 	if (to)
 		ret = change_chunk(stream, to, err);
 	else
-		leave(stream);
+		lttng_stream_leave(stream);
 	ky_lttng_chunk_put(to);
 	if (!to && has_tail && !stream->is_metadata)
 		ret = ky_error_set(err, KYMO_E_FORMAT, "packets come for a stream without a chunk");
@@ -399,7 +404,7 @@ static int rotate(struct ky_lttng_stream *stream, struct kymo_error *err)
 }
 
 /* Whether packet @sequence is of the new chunk. */
-static bool is_new(const struct ky_lttng_stream *stream, uint64_t sequence)
+static bool lttng_stream_is_new(const struct ky_lttng_stream *stream, uint64_t sequence)
 {
 	return stream->rotates && sequence >= stream->rotate_sequence;
 }
@@ -412,18 +417,20 @@ int ky_lttng_stream_rotate(struct ky_lttng_stream *stream, struct ky_lttng_chunk
 	stream->rotates = true;
 	stream->to = to ? ky_lttng_chunk_ref(to) : NULL;
 	stream->rotate_sequence = sequence;
-	if (stream->is_metadata || !stream->has_index || is_new(stream, stream->next_sequence))
-		return rotate(stream, err);
+	if (stream->is_metadata || !stream->has_index ||
+	    lttng_stream_is_new(stream, stream->next_sequence))
+		return lttng_stream_rotate(stream, err);
 	return KYMO_OK;
 }
 
 /* ---- packets and their index ---------------------------------------------------------- */
 
-static int write_record(struct ky_lttng_stream *stream, const struct ky_lttng_packet *packet,
-			const struct ky_lttng_record *record, struct kymo_error *err)
+static int lttng_stream_write_record(struct ky_lttng_stream *stream,
+				     const struct ky_lttng_packet *packet,
+				     const struct ky_lttng_record *record, struct kymo_error *err)
 {
 	struct ky_index_record out = record->record;
-	int ret = open_index(stream, packet->file, err);
+	int ret = lttng_stream_open_index(stream, packet->file, err);
 
 	if (ret < 0)
 		return ret;
@@ -472,17 +479,18 @@ static int match_first(struct ky_lttng_stream *stream, struct kymo_error *err)
 	if (be64toh(record.record.packet_bits) != stream->packets.data[0].bytes * 8)
 		return ky_error_set(err, KYMO_E_FORMAT,
 				    "the index of a packet has another size than the packet");
-	if (is_new(stream, be64toh(record.record.sequence)))
-		ret = rotate(stream, err);
+	if (lttng_stream_is_new(stream, be64toh(record.record.sequence)))
+		ret = lttng_stream_rotate(stream, err);
 	if (!ret && !stream->trace)
 		ret = ky_error_set(err, KYMO_E_FORMAT,
 				   "an index comes for a stream without a chunk");
 	if (!ret)
-		ret = write_record(stream, &stream->packets.data[0], &record, err);
+		ret = lttng_stream_write_record(stream, &stream->packets.data[0], &record, err);
 	if (ret < 0)
 		return ret;
 	drop_first(stream, true, true);
-	return is_new(stream, stream->next_sequence) ? rotate(stream, err) : KYMO_OK;
+	return lttng_stream_is_new(stream, stream->next_sequence) ? lttng_stream_rotate(stream, err)
+								  : KYMO_OK;
 }
 
 static int match(struct ky_lttng_stream *stream, struct kymo_error *err)
@@ -511,8 +519,8 @@ int ky_lttng_stream_begin(struct ky_lttng_stream *stream, const struct ky_lttng_
 	/* The index may be here already, and say that the packet is of the new chunk. */
 	if (!stream->packets.len && stream->records.len &&
 	    stream->records.data[0].number == head->number &&
-	    is_new(stream, be64toh(stream->records.data[0].record.sequence)))
-		ret = rotate(stream, err);
+	    lttng_stream_is_new(stream, be64toh(stream->records.data[0].record.sequence)))
+		ret = lttng_stream_rotate(stream, err);
 	if (!ret && !stream->trace)
 		return no_chunk(err);
 	if (!ret && needs_next_file(stream, head->bytes))
@@ -530,8 +538,8 @@ void ky_lttng_stream_cancel(struct ky_lttng_stream *stream)
 }
 
 /* The last piece with its padding, if that is short: the file need not be made longer afterwards. */
-static int write_piece(struct ky_lttng_stream *stream, const uint8_t *data, size_t bytes,
-		       size_t padding)
+static int lttng_stream_write_piece(struct ky_lttng_stream *stream, const uint8_t *data,
+				    size_t bytes, size_t padding)
 {
 	static const uint8_t zeros[PADDING_AT_ONCE];
 	const struct iovec parts[] = {{(void *)data, bytes}, {(void *)zeros, padding}};
@@ -556,12 +564,12 @@ int ky_lttng_stream_write(struct ky_lttng_stream *stream, const uint8_t *data, s
 
 	if (!stream->trace)
 		return no_chunk(err);
-	ret = write_piece(stream, data, bytes, padding_bytes);
+	ret = lttng_stream_write_piece(stream, data, bytes, padding_bytes);
 	if (ret < 0)
 		return ky_lttng_trace_io_error(stream->trace, stream->name, -ret, "write what came",
 					       err);
 	stream->taken_bytes += bytes;
-	count_bytes(stream, (int64_t)bytes);
+	lttng_stream_count_bytes(stream, (int64_t)bytes);
 	return KYMO_OK;
 }
 
@@ -577,7 +585,7 @@ int ky_lttng_stream_end(struct ky_lttng_stream *stream, const struct ky_lttng_da
 	    ftruncate(stream->fd, (off_t)(packet.offset_bytes + bytes)) < 0)
 		return ky_lttng_trace_io_error(stream->trace, stream->name, errno,
 					       "write what came", err);
-	count_bytes(stream, head->padding_bytes);
+	lttng_stream_count_bytes(stream, head->padding_bytes);
 	stream->taken_bytes = 0;
 	stream->is_busy = false;
 	stream->size_bytes += bytes;
@@ -623,15 +631,15 @@ int ky_lttng_stream_index(struct ky_lttng_stream *stream, const struct ky_lttng_
 
 /* ---- questions ------------------------------------------------------------------------ */
 
-static bool is_before(uint64_t number, uint64_t than)
+static bool lttng_stream_is_before(uint64_t number, uint64_t than)
 {
 	return (int64_t)(number - than) < 0;
 }
 
 bool ky_lttng_stream_is_pending(const struct ky_lttng_stream *stream, uint64_t number)
 {
-	return is_before(stream->data_number, number) ||
-	       (stream->has_index && is_before(stream->index_number, number));
+	return lttng_stream_is_before(stream->data_number, number) ||
+	       (stream->has_index && lttng_stream_is_before(stream->index_number, number));
 }
 
 uint64_t ky_lttng_stream_put_live(const struct ky_lttng_stream *stream, uint64_t lines_max,
@@ -642,7 +650,7 @@ uint64_t ky_lttng_stream_put_live(const struct ky_lttng_stream *stream, uint64_t
 	struct stat st;
 
 	for (uint64_t file = 0; file < n; file++) {
-		put_name(stream, file, "", name);
+		lttng_stream_put_name(stream, file, "", name);
 		if (file == stream->index_file)
 			ky_live_put_stream(text, name, stream->shown_bytes);
 		else if ((file < stream->index_file || stream->index_file > stream->file) &&

@@ -67,7 +67,7 @@ static int begin_metadata(struct ky_lttng_trace *trace, uint64_t bytes, struct k
 	return open_metadata(trace, err);
 }
 
-static void add_metadata(struct ky_lttng_trace *trace, uint64_t bytes)
+static void lttng_trace_add_metadata(struct ky_lttng_trace *trace, uint64_t bytes)
 {
 	trace->metadata_bytes += bytes;
 	ky_lttng_chunk_count(trace->chunk, (int64_t)bytes);
@@ -84,7 +84,7 @@ int ky_lttng_trace_metadata(struct ky_lttng_trace *trace, const uint8_t *data, s
 	if (ret < 0)
 		return ky_lttng_trace_io_error(trace, METADATA_ALL, -ret, "write the metadata",
 					       err);
-	add_metadata(trace, bytes);
+	lttng_trace_add_metadata(trace, bytes);
 	return KYMO_OK;
 }
 
@@ -98,7 +98,7 @@ int ky_lttng_trace_pad_metadata(struct ky_lttng_trace *trace, uint64_t bytes,
 	if (bytes && ftruncate(trace->metadata_fd, (off_t)(trace->metadata_bytes + bytes)) < 0)
 		return ky_lttng_trace_io_error(trace, METADATA_ALL, errno, "write the metadata",
 					       err);
-	add_metadata(trace, bytes);
+	lttng_trace_add_metadata(trace, bytes);
 	trace->metadata_ms = ky_os_now_ms();
 	ky_lttng_trace_change(trace);
 	return KYMO_OK;
@@ -118,7 +118,7 @@ int ky_lttng_trace_reset_metadata(struct ky_lttng_trace *trace, struct kymo_erro
 	return KYMO_OK;
 }
 
-static int copy_metadata(const struct ky_lttng_trace *trace)
+static int lttng_trace_copy_metadata(const struct ky_lttng_trace *trace)
 {
 	int fd = ky_file_open(trace->fd, METADATA_COPY,
 			      O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -154,7 +154,8 @@ static bool show_metadata(struct ky_lttng_trace *trace, uint64_t now)
 	if (may_be_torn(trace, now) ||
 	    now - trace->published_ms < trace->metadata_bytes / METADATA_BYTES_PER_MS)
 		return false;
-	if (copy_metadata(trace) < 0 || renameat(trace->fd, METADATA_COPY, trace->fd, METADATA) < 0)
+	if (lttng_trace_copy_metadata(trace) < 0 ||
+	    renameat(trace->fd, METADATA_COPY, trace->fd, METADATA) < 0)
 		return false;
 	trace->shown_bytes = trace->metadata_bytes;
 	return true;
@@ -191,7 +192,7 @@ static void write_live(struct ky_lttng_trace *trace)
 }
 
 /* A failure costs readers the news, not the recording its events: those come with the next one. */
-static void publish(struct ky_lttng_trace *trace, uint64_t now)
+static void lttng_trace_publish(struct ky_lttng_trace *trace, uint64_t now)
 {
 	const struct ky_lttng_session *session = trace->chunk->session;
 
@@ -207,7 +208,7 @@ static void publish(struct ky_lttng_trace *trace, uint64_t now)
 	trace->is_changed = false;
 }
 
-static void arm(struct ky_lttng_traces *traces)
+static void lttng_trace_arm(struct ky_lttng_traces *traces)
 {
 	traces->is_armed = true;
 	ky_loop_set_timer(traces->timer, UINT64_C(1000000) * ROUND_MS);
@@ -226,14 +227,14 @@ static int take_round(void *data, struct kymo_error *err)
 		struct ky_lttng_trace *trace = traces->list.data[(first + i) % n];
 
 		if (trace->is_changed && has_time) {
-			publish(trace, now);
+			lttng_trace_publish(trace, now);
 			has_time = ky_os_now_ms() - now < ROUND_SHARE_MS;
 			traces->next = first + i + 1;
 		}
 		again |= trace->is_changed;
 	}
 	if (again)
-		arm(traces);
+		lttng_trace_arm(traces);
 	return KYMO_OK;
 }
 
@@ -241,7 +242,7 @@ void ky_lttng_trace_change(struct ky_lttng_trace *trace)
 {
 	trace->is_changed = true;
 	if (!trace->traces->is_armed)
-		arm(trace->traces);
+		lttng_trace_arm(trace->traces);
 }
 
 int ky_lttng_traces_init(struct ky_lttng_traces *traces, struct ky_loop *loop,
@@ -259,7 +260,7 @@ void ky_lttng_traces_fini(struct ky_lttng_traces *traces)
 
 /* ---- begin, end ----------------------------------------------------------------------- */
 
-static void trace_free(struct ky_lttng_trace *trace)
+static void lttng_trace_free(struct ky_lttng_trace *trace)
 {
 	ky_relay_close_fd(&trace->metadata_fd);
 	ky_relay_close_fd(&trace->index_fd);
@@ -271,7 +272,7 @@ static void trace_free(struct ky_lttng_trace *trace)
 	free(trace);
 }
 
-static int open_trace(struct ky_lttng_trace *trace, struct kymo_error *err)
+static int lttng_trace_open_trace(struct ky_lttng_trace *trace, struct kymo_error *err)
 {
 	struct ky_lttng_chunk *chunk = trace->chunk;
 	int ret = ky_lttng_chunk_add_path(chunk, trace->path, err);
@@ -291,8 +292,8 @@ static int open_trace(struct ky_lttng_trace *trace, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int trace_new(struct ky_lttng_traces *traces, struct ky_lttng_chunk *chunk, const char *path,
-		     struct ky_lttng_trace **out, struct kymo_error *err)
+static int lttng_trace_new(struct ky_lttng_traces *traces, struct ky_lttng_chunk *chunk,
+			   const char *path, struct ky_lttng_trace **out, struct kymo_error *err)
 {
 	struct ky_lttng_trace *trace = calloc(1, sizeof(*trace));
 	int ret;
@@ -306,11 +307,11 @@ static int trace_new(struct ky_lttng_traces *traces, struct ky_lttng_chunk *chun
 					 .index_fd = -1,
 					 .metadata_fd = -1};
 	ky_strbuf_init(&trace->done);
-	ret = trace->path ? open_trace(trace, err) : ky_error_nomem(err);
+	ret = trace->path ? lttng_trace_open_trace(trace, err) : ky_error_nomem(err);
 	if (!ret && ky_vec_push(&traces->list, trace) < 0)
 		ret = ky_error_nomem(err);
 	if (ret < 0) {
-		trace_free(trace);
+		lttng_trace_free(trace);
 		return ret;
 	}
 	*out = trace;
@@ -318,7 +319,7 @@ static int trace_new(struct ky_lttng_traces *traces, struct ky_lttng_chunk *chun
 }
 
 /* Readers find the complete trace. */
-static void complete(struct ky_lttng_trace *trace)
+static void lttng_trace_complete(struct ky_lttng_trace *trace)
 {
 	struct ky_lttng_traces *traces = trace->traces;
 	size_t i = 0;
@@ -329,7 +330,7 @@ static void complete(struct ky_lttng_trace *trace)
 	if (trace->metadata_fd >= 0)
 		(void)renameat(trace->fd, METADATA_ALL, trace->fd, METADATA);
 	(void)unlinkat(trace->fd, KY_LIVE_FILE_NAME, 0);
-	trace_free(trace);
+	lttng_trace_free(trace);
 }
 
 int ky_lttng_trace_join(struct ky_lttng_traces *traces, struct ky_lttng_chunk *chunk,
@@ -343,12 +344,12 @@ int ky_lttng_trace_join(struct ky_lttng_traces *traces, struct ky_lttng_chunk *c
 		if ((*it)->chunk == chunk && strcmp((*it)->path, path) == 0)
 			trace = *it;
 	if (!trace)
-		ret = trace_new(traces, chunk, path, &trace, err);
+		ret = lttng_trace_new(traces, chunk, path, &trace, err);
 	if (ret < 0)
 		return ret;
 	if (ky_vec_push(&trace->streams, stream) < 0) {
 		if (!trace->streams.len)
-			complete(trace);
+			lttng_trace_complete(trace);
 		return ky_error_nomem(err);
 	}
 	*out = trace;
@@ -368,5 +369,5 @@ void ky_lttng_trace_leave(struct ky_lttng_trace *trace, struct ky_lttng_stream *
 	if (trace->streams.len)
 		ky_lttng_trace_change(trace);
 	else
-		complete(trace);
+		lttng_trace_complete(trace);
 }

@@ -6,7 +6,8 @@
 #include <string.h>
 
 /* Appends as much as is missing from @want bytes. Returns how much that was. */
-static size_t fill(uint8_t *to, size_t *have, size_t want, const uint8_t *data, size_t bytes)
+static size_t answer_reader_fill(uint8_t *to, size_t *have, size_t want, const uint8_t *data,
+				 size_t bytes)
 {
 	size_t part = want - *have < bytes ? want - *have : bytes;
 
@@ -15,7 +16,7 @@ static size_t fill(uint8_t *to, size_t *have, size_t want, const uint8_t *data, 
 	return part;
 }
 
-static void make_answer(struct ky_answer_reader *reader, struct ky_answer *answer)
+static void answer_reader_make_answer(struct ky_answer_reader *reader, struct ky_answer *answer)
 {
 	*answer = (struct ky_answer){.type = (enum ky_frame_type)reader->frame.type};
 	reader->payload[reader->n_payload] = '\0';
@@ -40,21 +41,21 @@ int ky_answer_reader_take(struct ky_answer_reader *reader, const uint8_t *data, 
 		size_t part;
 
 		if (reader->n_head < KY_FRAME_HEAD_BYTES) {
-			part = fill(reader->head, &reader->n_head, KY_FRAME_HEAD_BYTES, data,
-				    bytes);
+			part = answer_reader_fill(reader->head, &reader->n_head,
+						  KY_FRAME_HEAD_BYTES, data, bytes);
 			ky_frame_get(&reader->frame, reader->head);
 			if (reader->n_head == KY_FRAME_HEAD_BYTES &&
 			    ky_frame_check(&reader->frame, true, NULL) < 0)
 				return -EPROTO;
 		} else {
-			part = fill(reader->payload, &reader->n_payload,
-				    (size_t)reader->frame.bytes, data, bytes);
+			part = answer_reader_fill(reader->payload, &reader->n_payload,
+						  (size_t)reader->frame.bytes, data, bytes);
 		}
 		data += part;
 		bytes -= part;
 		if (reader->n_head < KY_FRAME_HEAD_BYTES || reader->n_payload < reader->frame.bytes)
 			continue;
-		make_answer(reader, &answer);
+		answer_reader_make_answer(reader, &answer);
 		reader->n_head = reader->n_payload = 0;
 		ret = take(take_data, &answer);
 	}

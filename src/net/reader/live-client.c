@@ -43,7 +43,7 @@ int ky_live_client_malformed(const char *what, struct kymo_error *err)
 }
 
 /* 0 or an errno. */
-static int wait_for(struct ky_live_client *client, int fd, short events)
+static int live_client_wait_for(struct ky_live_client *client, int fd, short events)
 {
 	struct pollfd wanted = {fd, events, 0};
 	int64_t left = client->end_ms - ky_os_now_ms();
@@ -62,7 +62,8 @@ static int send_all(struct ky_live_client *client, struct iovec *parts, int n,
 		ssize_t sent = ky_link_send(client->link, parts, n);
 
 		if (sent == -EAGAIN)
-			errnum = wait_for(client, ky_link_out_fd(client->link), POLLOUT);
+			errnum =
+				live_client_wait_for(client, ky_link_out_fd(client->link), POLLOUT);
 		else if (sent < 0)
 			errnum = (int)-sent;
 		while (n && sent >= 0 && (size_t)sent >= parts->iov_len) {
@@ -88,7 +89,7 @@ int ky_live_client_receive(struct ky_live_client *client, void *to, size_t bytes
 		int errnum = 0;
 
 		if (got == -EAGAIN)
-			errnum = wait_for(client, ky_link_in_fd(client->link), POLLIN);
+			errnum = live_client_wait_for(client, ky_link_in_fd(client->link), POLLIN);
 		else if (got <= 0)
 			return broken((int)-got, err);
 		if (errnum)
@@ -128,7 +129,7 @@ struct greeting {
 	struct kymo_error *err;
 };
 
-static int take_answer(void *data, const struct ky_answer *answer)
+static int live_client_take_answer(void *data, const struct ky_answer *answer)
 {
 	struct greeting *greeting = data;
 
@@ -150,15 +151,16 @@ static int receive_welcome(struct ky_live_client *client, struct kymo_error *err
 	while (!ret && !greeting.is_welcome) {
 		ret = ky_live_client_receive(client, &byte, 1, err);
 		if (!ret)
-			ret = ky_answer_reader_take(&reader, &byte, 1, take_answer, &greeting);
+			ret = ky_answer_reader_take(&reader, &byte, 1, live_client_take_answer,
+						    &greeting);
 		if (ret == -EPROTO)
 			ret = ky_live_client_malformed("no welcome", err);
 	}
 	return ret;
 }
 
-static int greet(struct ky_live_client *client, const struct ky_live_client_options *options,
-		 struct kymo_error *err)
+static int live_client_greet(struct ky_live_client *client,
+			     const struct ky_live_client_options *options, struct kymo_error *err)
 {
 	const char *token = options->token;
 	struct ky_net_hello hello = {
@@ -225,7 +227,7 @@ int ky_live_client_begin(int fd, const struct ky_live_client_options *options,
 	if (!ret)
 		ret = ky_link_handshake(client->link, CONNECT_MS, err);
 	if (!ret && options->is_kymo)
-		ret = greet(client, options, err);
+		ret = live_client_greet(client, options, err);
 	if (!ret)
 		ret = agree(client, err);
 	if (ret < 0) {

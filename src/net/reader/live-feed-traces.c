@@ -109,7 +109,8 @@ static void name_stream(char name[300], struct ky_live_feed_trace *trace,
 		snprintf(name, 300, "%s-%u", base[0] ? base : "stream", ++trace->renamed + 1);
 }
 
-static int add_metadata(struct ky_live_feed_trace *trace, uint64_t id, struct kymo_error *err)
+static int live_feed_traces_add_metadata(struct ky_live_feed_trace *trace, uint64_t id,
+					 struct kymo_error *err)
 {
 	ky_vec_foreach(&trace->metadata_ids, known)
 		if (*known == id)
@@ -131,7 +132,7 @@ static int add_channel(struct ky_live_feed *feed, const struct ky_live_channel *
 		return ret;
 	trace->wants_metadata = true;
 	if (from->is_metadata)
-		return add_metadata(trace, from->id, err);
+		return live_feed_traces_add_metadata(trace, from->id, err);
 	ky_vec_foreach(&feed->channels, known)
 		if ((*known)->id == from->id)
 			return KYMO_OK;

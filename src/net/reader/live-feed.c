@@ -102,7 +102,7 @@ static int look_for_sessions(struct ky_live_feed *feed, struct kymo_error *err)
 	return ret < 0 ? ret : attach_from(feed, known, err);
 }
 
-static int attach(struct ky_live_feed *feed, struct kymo_error *err)
+static int live_feed_attach(struct ky_live_feed *feed, struct kymo_error *err)
 {
 	int ret = list_sessions(feed, err);
 
@@ -230,7 +230,7 @@ static bool note_ends(struct ky_live_feed *feed)
 	return any;
 }
 
-static bool all_ended(const struct ky_live_feed *feed)
+static bool live_feed_all_ended(const struct ky_live_feed *feed)
 {
 	ky_vec_foreach(&feed->sessions, session)
 		if (!session->has_ended)
@@ -257,9 +257,9 @@ static int round_once(struct ky_live_feed *feed, bool *progress, struct kymo_err
 	ky_vec_foreach(&feed->sessions, session)
 		session->wants_channels |= !open || !feed->channels.len;
 	/* A session of the same name may have come meanwhile. */
-	if (!open && all_ended(feed) && feed->base.is_live)
+	if (!open && live_feed_all_ended(feed) && feed->base.is_live)
 		ret = look_for_sessions(feed, err);
-	feed->base.has_ended = !open && all_ended(feed);
+	feed->base.has_ended = !open && live_feed_all_ended(feed);
 	return ret;
 }
 
@@ -334,7 +334,7 @@ int ky_live_feed_open(struct ky_live_client *client, const struct ky_live_addres
 	feed->base.keeps = keeps;
 	feed->client = client;
 	feed->address = *address;
-	ret = attach(feed, err);
+	ret = live_feed_attach(feed, err);
 	if (!ret)
 		ret = ask_first(feed, err);
 	if (!ret && !is_live)

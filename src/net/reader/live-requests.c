@@ -227,8 +227,8 @@ int ky_live_client_index(struct ky_live_client *client, uint64_t id, struct ky_l
 	return KYMO_OK;
 }
 
-static int write_piece(const struct ky_live_client *client, int fd, uint64_t at, size_t bytes,
-		       struct kymo_error *err)
+static int live_requests_write_piece(const struct ky_live_client *client, int fd, uint64_t at,
+				     size_t bytes, struct kymo_error *err)
 {
 	size_t done = 0;
 
@@ -298,7 +298,7 @@ int ky_live_client_packet(struct ky_live_client *client, uint64_t id, struct ky_
 		uint32_t bytes = left < KY_LIVE_PIECE_BYTES ? (uint32_t)left : KY_LIVE_PIECE_BYTES;
 		int ret = get_piece(client, id, index, done, bytes, err);
 
-		if (ret > 0 && write_piece(client, fd, at + done, bytes, err) < 0)
+		if (ret > 0 && live_requests_write_piece(client, fd, at + done, bytes, err) < 0)
 			return KYMO_E_IO;
 		if (ret <= 0)
 			return ret;

@@ -25,7 +25,7 @@
 
 /* ---- text ----------------------------------------------------------------------------- */
 
-static int digit(char c)
+static int relay_key_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -33,14 +33,14 @@ static int digit(char c)
 }
 
 /* The digits behind @word at the beginning of *at, which moves behind the line. Their number, or 0. */
-static size_t take_line(const char **at, const char *word, const char **digits)
+static size_t relay_key_take_line(const char **at, const char *word, const char **digits)
 {
 	size_t len = strlen(word), n = 0;
 
 	if (strncmp(*at, word, len) != 0)
 		return 0;
 	*digits = *at + len;
-	while (digit((*digits)[n]) >= 0)
+	while (relay_key_digit((*digits)[n]) >= 0)
 		n++;
 	if ((*digits)[n] != '\n')
 		return 0;
@@ -55,12 +55,12 @@ int ky_relay_key_parse(const char *text, struct ky_relay_key *key, struct kymo_e
 
 	if (strncmp(text, HEAD, strlen(HEAD)) != 0)
 		return ky_error_set(err, KYMO_E_FORMAT, "not a key for a relay");
-	if (take_line(&at, "fingerprint ", &digits) != 2 * sizeof(key->fingerprint))
+	if (relay_key_take_line(&at, "fingerprint ", &digits) != 2 * sizeof(key->fingerprint))
 		return ky_error_set(err, KYMO_E_FORMAT, "line 2 is not a fingerprint");
 	for (size_t i = 0; i < sizeof(key->fingerprint); i++)
-		key->fingerprint[i] =
-			(uint8_t)(digit(digits[2 * i]) << 4 | digit(digits[2 * i + 1]));
-	n = take_line(&at, "token ", &digits);
+		key->fingerprint[i] = (uint8_t)(relay_key_digit(digits[2 * i]) << 4 |
+						relay_key_digit(digits[2 * i + 1]));
+	n = relay_key_take_line(&at, "token ", &digits);
 	if (!n || n >= sizeof(key->token) || *at)
 		return ky_error_set(err, KYMO_E_FORMAT, "line 3 is not a token");
 	memcpy(key->token, digits, n);

@@ -78,8 +78,8 @@ static int map_state(struct ky_relay_session *session, int fd, struct kymo_error
 }
 
 /* The state of a new session is written only when its directory is there. */
-static int begin_session(struct ky_relay_session *session, int fd, const char *host,
-			 const char *name, struct kymo_error *err)
+static int relay_session_begin_session(struct ky_relay_session *session, int fd, const char *host,
+				       const char *name, struct kymo_error *err)
 {
 	int ret = map_state(session, fd, err);
 
@@ -124,7 +124,7 @@ static int open_state(struct ky_relay_session *session, const char *host, const 
 	    memcmp(magic, STATE_MAGIC, sizeof(magic)) == 0)
 		ret = resume_session(session, fd, err);
 	else
-		ret = begin_session(session, fd, host, name, err);
+		ret = relay_session_begin_session(session, fd, host, name, err);
 	close(fd);
 	if (ret < 0)
 		return ret;
@@ -252,8 +252,8 @@ static int no_such_trace(uint32_t number, struct kymo_error *err)
 	return ky_error_set(err, KYMO_E_FORMAT, "there is no trace %" PRIu32, number);
 }
 
-static int open_trace(struct ky_relay_session *session, uint32_t flags, const char *path,
-		      struct kymo_error *err)
+static int relay_session_open_trace(struct ky_relay_session *session, uint32_t flags,
+				    const char *path, struct kymo_error *err)
 {
 	uint32_t number = session->frame.trace;
 	struct ky_relay_trace *trace;
@@ -321,7 +321,7 @@ int ky_relay_session_begin(struct ky_relay_session *session, const struct ky_fra
 }
 
 /* The fixed part of a packet's frame is here: its bytes follow. */
-static int begin_packet(struct ky_relay_session *session, struct kymo_error *err)
+static int relay_session_begin_packet(struct ky_relay_session *session, struct kymo_error *err)
 {
 	struct ky_net_data data;
 
@@ -349,7 +349,7 @@ int ky_relay_session_take(struct ky_relay_session *session, const uint8_t *data,
 		data += part;
 		bytes -= part;
 		if (session->taken == fixed && session->frame.type == KY_FRAME_DATA)
-			ret = begin_packet(session, err);
+			ret = relay_session_begin_packet(session, err);
 	}
 	session->taken += bytes;
 	session->bytes += bytes;
@@ -357,7 +357,7 @@ int ky_relay_session_take(struct ky_relay_session *session, const uint8_t *data,
 }
 
 /* The payload behind @skip bytes, as a path or a name. */
-static char *take_text(struct ky_relay_session *session, size_t skip)
+static char *relay_session_take_text(struct ky_relay_session *session, size_t skip)
 {
 	session->fixed[session->frame.bytes] = '\0';
 	return (char *)session->fixed + skip;
@@ -379,10 +379,10 @@ static uint64_t u64_at(const struct ky_relay_session *session, size_t at)
 	return le64toh(value);
 }
 
-static int take_path(struct ky_relay_session *session, size_t skip, const char **path,
-		     struct kymo_error *err)
+static int relay_session_take_path(struct ky_relay_session *session, size_t skip, const char **path,
+				   struct kymo_error *err)
 {
-	*path = take_text(session, skip);
+	*path = relay_session_take_text(session, skip);
 	if (strlen(*path) != session->frame.bytes - skip || !ky_net_is_path(*path, strlen(*path)))
 		return ky_error_set(err, KYMO_E_FORMAT, "a path cannot be used");
 	return KYMO_OK;
@@ -394,19 +394,20 @@ static int end_definition(struct ky_relay_session *session, struct kymo_error *e
 	int ret;
 
 	if (session->frame.type == KY_FRAME_OPEN) {
-		ret = take_path(session, 4, &text, err);
-		return ret < 0 ? ret : open_trace(session, u32_at(session, 0), text, err);
+		ret = relay_session_take_path(session, 4, &text, err);
+		return ret < 0 ? ret
+			       : relay_session_open_trace(session, u32_at(session, 0), text, err);
 	}
-	ret = take_path(session, 8, &text, err);
+	ret = relay_session_take_path(session, 8, &text, err);
 	if (!ret && strchr(text, '/'))
 		ret = ky_error_set(err, KYMO_E_FORMAT, "a name of a stream cannot be used");
 	return ret < 0 ? ret : ky_relay_trace_stream(session->trace, u32_at(session, 0), text, err);
 }
 
-static int end_rotation(struct ky_relay_session *session, struct kymo_error *err)
+static int relay_session_end_rotation(struct ky_relay_session *session, struct kymo_error *err)
 {
 	const char *archive;
-	int ret = take_path(session, 8, &archive, err);
+	int ret = relay_session_take_path(session, 8, &archive, err);
 
 	return ret < 0 ? ret
 		       : ky_relay_trace_rotate(session->trace, archive, u32_at(session, 0) != 0,
@@ -416,7 +417,7 @@ static int end_rotation(struct ky_relay_session *session, struct kymo_error *err
 static int end_removal(struct ky_relay_session *session, struct kymo_error *err)
 {
 	const char *path;
-	int ret = take_path(session, 0, &path, err);
+	int ret = relay_session_take_path(session, 0, &path, err);
 
 	if (ret < 0)
 		return ret;
@@ -424,7 +425,7 @@ static int end_removal(struct ky_relay_session *session, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int end_frame(struct ky_relay_session *session, struct kymo_error *err)
+static int relay_session_end_frame(struct ky_relay_session *session, struct kymo_error *err)
 {
 	struct ky_relay_trace *trace = session->trace;
 
@@ -453,7 +454,7 @@ static int end_frame(struct ky_relay_session *session, struct kymo_error *err)
 		forget_trace(session);
 		return KYMO_OK;
 	case KY_FRAME_ROTATE:
-		return end_rotation(session, err);
+		return relay_session_end_rotation(session, err);
 	case KY_FRAME_REMOVE:
 		return end_removal(session, err);
 	case KY_FRAME_BYE:
@@ -472,7 +473,7 @@ int ky_relay_session_end(struct ky_relay_session *session, struct kymo_error *er
 
 	if (session->is_skipped)
 		return KYMO_OK;
-	ret = end_frame(session, err);
+	ret = relay_session_end_frame(session, err);
 	if (!ret && session->frame.number)
 		session->state->next = session->frame.number + 1;
 	return ret;

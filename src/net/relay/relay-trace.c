@@ -58,27 +58,29 @@ static int io_error(const struct ky_relay_trace *trace, const char *name, int er
 /* ---- directories ---------------------------------------------------------------------- */
 
 /* Files that stay open: the session's use has their number. */
-static int note_file(const struct ky_relay_trace *trace, int fd)
+static int relay_trace_note_file(const struct ky_relay_trace *trace, int fd)
 {
 	trace->use->n_files += fd >= 0;
 	return fd;
 }
 
-static void close_file(const struct ky_relay_trace *trace, int *fd)
+static void relay_trace_close_file(const struct ky_relay_trace *trace, int *fd)
 {
 	trace->use->n_files -= *fd >= 0;
 	ky_relay_close_fd(fd);
 }
 
-static int open_dirs(struct ky_relay_trace *trace, struct kymo_error *err)
+static int relay_trace_open_dirs(struct ky_relay_trace *trace, struct kymo_error *err)
 {
 	int ret = ky_relay_make_parents(trace->root_fd, trace->path, err);
 
 	if (ret < 0)
 		return ret;
-	trace->fd = note_file(trace, ky_relay_open_directory(trace->root_fd, trace->path));
+	trace->fd =
+		relay_trace_note_file(trace, ky_relay_open_directory(trace->root_fd, trace->path));
 	if (trace->fd >= 0)
-		trace->index_fd = note_file(trace, ky_relay_open_directory(trace->fd, INDEX_DIR));
+		trace->index_fd =
+			relay_trace_note_file(trace, ky_relay_open_directory(trace->fd, INDEX_DIR));
 	if (trace->fd < 0 || trace->index_fd < 0)
 		return io_error(trace, "", errno, "create the trace's directory", err);
 	ky_live_begin(trace->index_fd);
@@ -100,7 +102,7 @@ static void close_streams(struct ky_relay_trace *trace)
 	for (size_t at = 0; (stream = next_stream(trace, &at));) {
 		trace->use->n_files -= stream->fd >= 0;
 		ky_relay_close_file(&stream->fd, &stream->room_bytes);
-		close_file(trace, &stream->index_fd);
+		relay_trace_close_file(trace, &stream->index_fd);
 		stream->size_bytes = 0;
 	}
 	trace->stream = NULL;
@@ -108,7 +110,7 @@ static void close_streams(struct ky_relay_trace *trace)
 }
 
 /* Live readers learn that the trace is complete. */
-static void end_live(struct ky_relay_trace *trace)
+static void relay_trace_end_live(struct ky_relay_trace *trace)
 {
 	if (trace->is_told && trace->fd >= 0)
 		(void)unlinkat(trace->fd, KY_LIVE_FILE_NAME, 0);
@@ -129,7 +131,7 @@ int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_rel
 	trace->is_part = is_part;
 	trace->fd = trace->index_fd = trace->write_fd = trace->metadata_fd = -1;
 	trace->path = strdup(path);
-	ret = trace->path ? open_dirs(trace, err) : ky_error_nomem(err);
+	ret = trace->path ? relay_trace_open_dirs(trace, err) : ky_error_nomem(err);
 	if (ret < 0) {
 		ky_relay_trace_free(trace);
 		return ret;
@@ -149,8 +151,8 @@ void ky_relay_trace_free(struct ky_relay_trace *trace)
 	if (trace->metadata_fd >= 0)
 		(void)unlinkat(trace->fd, METADATA_NEW, 0);
 	ky_relay_close_fd(&trace->metadata_fd);
-	close_file(trace, &trace->index_fd);
-	close_file(trace, &trace->fd);
+	relay_trace_close_file(trace, &trace->index_fd);
+	relay_trace_close_file(trace, &trace->fd);
 	trace->use->n_streams -= trace->streams.len;
 	for (size_t at = 0; (stream = next_stream(trace, &at));) {
 		free(stream->name);
@@ -162,15 +164,15 @@ void ky_relay_trace_free(struct ky_relay_trace *trace)
 }
 
 /* A trace that has ended may still get its last metadata. */
-static int wake(struct ky_relay_trace *trace, struct kymo_error *err)
+static int relay_trace_wake(struct ky_relay_trace *trace, struct kymo_error *err)
 {
-	return trace->fd >= 0 ? KYMO_OK : open_dirs(trace, err);
+	return trace->fd >= 0 ? KYMO_OK : relay_trace_open_dirs(trace, err);
 }
 
 /* ---- streams -------------------------------------------------------------------------- */
 
-static int add_stream(struct ky_relay_trace *trace, uint32_t number, const char *name,
-		      struct kymo_error *err)
+static int relay_trace_add_stream(struct ky_relay_trace *trace, uint32_t number, const char *name,
+				  struct kymo_error *err)
 {
 	struct stream *stream;
 
@@ -196,11 +198,14 @@ int ky_relay_trace_stream(struct ky_relay_trace *trace, uint32_t number, const c
 	if (number >= STREAMS_MAX || strlen(name) > NAME_MAX - 4 || strcmp(name, "metadata") == 0 ||
 	    strcmp(name, INDEX_DIR) == 0)
 		return ky_error_set(err, KYMO_E_FORMAT, "a stream cannot have this number or name");
-	return ky_map_get(&trace->streams, number) ? KYMO_OK : add_stream(trace, number, name, err);
+	return ky_map_get(&trace->streams, number)
+		       ? KYMO_OK
+		       : relay_trace_add_stream(trace, number, name, err);
 }
 
 /* A file that has *bytes gets an end at @end_bytes. */
-static void grow(const struct ky_relay_trace *trace, uint64_t *bytes, uint64_t end_bytes)
+static void relay_trace_grow(const struct ky_relay_trace *trace, uint64_t *bytes,
+			     uint64_t end_bytes)
 {
 	if (end_bytes <= *bytes)
 		return;
@@ -215,7 +220,8 @@ static uint64_t size_of(int fd)
 	return fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-static int open_stream(struct ky_relay_trace *trace, struct stream *stream, struct kymo_error *err)
+static int relay_trace_open_stream(struct ky_relay_trace *trace, struct stream *stream,
+				   struct kymo_error *err)
 {
 	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
 	char index[NAME_MAX + 1];
@@ -223,14 +229,16 @@ static int open_stream(struct ky_relay_trace *trace, struct stream *stream, stru
 
 	if (stream->fd >= 0)
 		return KYMO_OK;
-	ret = wake(trace, err);
+	ret = relay_trace_wake(trace, err);
 	if (ret < 0)
 		return ret;
-	stream->fd = note_file(trace, ky_file_open(trace->fd, stream->name, flags, 0600));
+	stream->fd =
+		relay_trace_note_file(trace, ky_file_open(trace->fd, stream->name, flags, 0600));
 	if (stream->fd < 0)
 		return io_error(trace, stream->name, errno, "open the stream's file", err);
 	snprintf(index, sizeof(index), "%s.idx", stream->name);
-	stream->index_fd = note_file(trace, ky_file_open(trace->index_fd, index, flags, 0600));
+	stream->index_fd =
+		relay_trace_note_file(trace, ky_file_open(trace->index_fd, index, flags, 0600));
 	if (stream->index_fd < 0)
 		return io_error(trace, index, errno, "open the index", err);
 	stream->file_bytes = size_of(stream->fd);
@@ -254,7 +262,7 @@ int ky_relay_trace_packet(struct ky_relay_trace *trace, const struct ky_net_data
 	/* A hole in a file would take no space, but a client could claim any size. */
 	if (stream->fd >= 0 && data->offset_bytes > stream->size_bytes)
 		return ky_error_set(err, KYMO_E_FORMAT, "a packet leaves a hole in its file");
-	ret = open_stream(trace, stream, err);
+	ret = relay_trace_open_stream(trace, stream, err);
 	if (ret < 0)
 		return ret;
 	trace->stream = stream;
@@ -279,11 +287,11 @@ int ky_relay_trace_write(struct ky_relay_trace *trace, const uint8_t *data, size
 				"write what came", err);
 	trace->write_at += bytes;
 	if (trace->stream)
-		grow(trace, &trace->stream->file_bytes, trace->write_at);
+		relay_trace_grow(trace, &trace->stream->file_bytes, trace->write_at);
 	return KYMO_OK;
 }
 
-static int write_record(const struct ky_relay_trace *trace, struct kymo_error *err)
+static int relay_trace_write_record(const struct ky_relay_trace *trace, struct kymo_error *err)
 {
 	const struct ky_index_head head = ky_index_head();
 	uint64_t at = sizeof(head) + trace->data.entry * KY_NET_INDEX_BYTES;
@@ -292,7 +300,7 @@ static int write_record(const struct ky_relay_trace *trace, struct kymo_error *e
 
 	if (done && pwrite(trace->stream->index_fd, trace->data.index, KY_NET_INDEX_BYTES,
 			   (off_t)at) == KY_NET_INDEX_BYTES) {
-		grow(trace, &trace->stream->index_bytes, at + KY_NET_INDEX_BYTES);
+		relay_trace_grow(trace, &trace->stream->index_bytes, at + KY_NET_INDEX_BYTES);
 		return KYMO_OK;
 	}
 	return io_error(trace, trace->stream->name, errno, "write the index", err);
@@ -304,7 +312,7 @@ int ky_relay_trace_packet_end(struct ky_relay_trace *trace, struct kymo_error *e
 
 	if (!trace->stream)
 		return ky_error_set(err, KYMO_E_FORMAT, "a packet has no data");
-	ret = trace->data.index_bytes ? write_record(trace, err) : KYMO_OK;
+	ret = trace->data.index_bytes ? relay_trace_write_record(trace, err) : KYMO_OK;
 	trace->stream->size_bytes = trace->write_at;
 	trace->stream = NULL;
 	trace->write_fd = -1;
@@ -320,7 +328,7 @@ static const char *metadata_name(const struct ky_relay_trace *trace)
 
 int ky_relay_trace_metadata(struct ky_relay_trace *trace, struct kymo_error *err)
 {
-	int ret = wake(trace, err);
+	int ret = relay_trace_wake(trace, err);
 
 	if (ret < 0)
 		return ret;
@@ -360,7 +368,7 @@ int ky_relay_trace_metadata_end(struct ky_relay_trace *trace, struct kymo_error 
 int ky_relay_trace_patch(struct ky_relay_trace *trace, uint64_t at_bytes, const uint8_t *data,
 			 size_t bytes, struct kymo_error *err)
 {
-	int ret = wake(trace, err), fd;
+	int ret = relay_trace_wake(trace, err), fd;
 	uint64_t size_bytes;
 
 	if (ret < 0)
@@ -375,7 +383,7 @@ int ky_relay_trace_patch(struct ky_relay_trace *trace, uint64_t at_bytes, const 
 	else if (pwrite(fd, data, bytes, (off_t)at_bytes) != (ssize_t)bytes)
 		ret = io_error(trace, metadata_name(trace), errno, "change the metadata", err);
 	else
-		grow(trace, &size_bytes, at_bytes + bytes);
+		relay_trace_grow(trace, &size_bytes, at_bytes + bytes);
 	close(fd);
 	return ret;
 }
@@ -387,7 +395,7 @@ int ky_relay_trace_beacon(struct ky_relay_trace *trace, uint64_t until_cycles,
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	const struct stream *stream;
-	int ret = wake(trace, err);
+	int ret = relay_trace_wake(trace, err);
 
 	if (ret < 0)
 		return ret;
@@ -405,10 +413,10 @@ int ky_relay_trace_beacon(struct ky_relay_trace *trace, uint64_t until_cycles,
 
 void ky_relay_trace_end(struct ky_relay_trace *trace)
 {
-	end_live(trace);
+	relay_trace_end_live(trace);
 	close_streams(trace);
-	close_file(trace, &trace->index_fd);
-	close_file(trace, &trace->fd);
+	relay_trace_close_file(trace, &trace->index_fd);
+	relay_trace_close_file(trace, &trace->fd);
 }
 
 /*
@@ -428,7 +436,8 @@ void ky_relay_trace_close(struct ky_relay_trace *trace)
 	(void)unlinkat(trace->root_fd, trace->path, AT_REMOVEDIR);
 }
 
-static void remove_file(const struct ky_relay_trace *trace, int dir_fd, const char *name)
+static void relay_trace_remove_file(const struct ky_relay_trace *trace, int dir_fd,
+				    const char *name)
 {
 	uint64_t bytes = size_at(dir_fd, name);
 
@@ -440,18 +449,18 @@ void ky_relay_trace_discard(struct ky_relay_trace *trace)
 {
 	const struct stream *stream;
 
-	if (wake(trace, NULL) < 0)
+	if (relay_trace_wake(trace, NULL) < 0)
 		return;
-	end_live(trace);
+	relay_trace_end_live(trace);
 	for (size_t at = 0; (stream = next_stream(trace, &at));) {
 		char index[NAME_MAX + 1];
 
 		snprintf(index, sizeof(index), "%s.idx", stream->name);
-		remove_file(trace, trace->fd, stream->name);
-		remove_file(trace, trace->index_fd, index);
+		relay_trace_remove_file(trace, trace->fd, stream->name);
+		relay_trace_remove_file(trace, trace->index_fd, index);
 	}
 	(void)unlinkat(trace->fd, METADATA_NEW, 0);
-	remove_file(trace, trace->fd, metadata_name(trace));
+	relay_trace_remove_file(trace, trace->fd, metadata_name(trace));
 	(void)unlinkat(trace->fd, INDEX_DIR, AT_REMOVEDIR);
 	(void)unlinkat(trace->root_fd, trace->path, AT_REMOVEDIR);
 }
@@ -471,7 +480,7 @@ int ky_relay_trace_rotate(struct ky_relay_trace *trace, const char *archive, boo
 	    renameat(trace->root_fd, trace->path, trace->root_fd, archive) < 0)
 		return io_error(trace, archive, errno, "move the trace", err);
 	if (continues)
-		return open_dirs(trace, err);
+		return relay_trace_open_dirs(trace, err);
 	free(trace->path);
 	trace->path = strdup(archive);
 	return trace->path ? KYMO_OK : ky_error_nomem(err);

@@ -69,7 +69,7 @@ static const struct ky_client_calls calls;
 /* ---- answers -------------------------------------------------------------------------- */
 
 /* Sends what waits. False: the client takes no more at present. */
-static bool flush(struct client *client)
+static bool relay_flush(struct client *client)
 {
 	const struct iovec part = {client->output, client->n_output};
 	ssize_t sent = client->n_output ? ky_link_send(client->base.link, &part, 1) : 0;
@@ -82,17 +82,17 @@ static bool flush(struct client *client)
 }
 
 /* A frame with one number. When the client does not take it, a later one has the news. */
-static bool answer(struct client *client, enum ky_frame_type type, uint64_t value)
+static bool relay_answer(struct client *client, enum ky_frame_type type, uint64_t value)
 {
 	const struct ky_frame frame = {type, 0, 0, sizeof(value)};
 
-	if (!flush(client))
+	if (!relay_flush(client))
 		return false;
 	value = htole64(value);
 	ky_frame_put(&frame, client->output);
 	memcpy(client->output + KY_FRAME_HEAD_BYTES, &value, sizeof(value));
 	client->n_output = KY_FRAME_HEAD_BYTES + sizeof(value);
-	(void)flush(client);
+	(void)relay_flush(client);
 	return true;
 }
 
@@ -101,7 +101,8 @@ static void acknowledge(struct client *client, bool is_asked)
 	uint64_t next = client->session ? ky_relay_session_next(client->session) : 0;
 
 	client->owes_ack = false;
-	if ((next == client->acknowledged && !is_asked) || !answer(client, KY_FRAME_ACK, next))
+	if ((next == client->acknowledged && !is_asked) ||
+	    !relay_answer(client, KY_FRAME_ACK, next))
 		return;
 	client->acknowledged = next;
 	client->acknowledged_bytes = ky_relay_session_bytes(client->session);
@@ -143,7 +144,7 @@ static int take_acks(void *data, struct kymo_error *err)
 }
 
 /* Says why the connection ends, as far as the client listens. */
-static void refuse(struct ky_client *base, const struct kymo_error *err)
+static void relay_refuse(struct ky_client *base, const struct kymo_error *err)
 {
 	struct client *client = (struct client *)base;
 	char text[KY_NET_TEXT_MAX];
@@ -154,7 +155,7 @@ static void refuse(struct ky_client *base, const struct kymo_error *err)
 	const struct iovec parts[] = {{head, sizeof(head)}, {text, bytes}};
 
 	ky_frame_put(&frame, head);
-	if (flush(client))
+	if (relay_flush(client))
 		(void)ky_link_send(client->base.link, parts, 2);
 }
 
@@ -178,7 +179,7 @@ static int check_quota(struct client *client, struct kymo_error *err)
 
 /* ---- clients come and go -------------------------------------------------------------- */
 
-static const char *name_of(const struct ky_client *base)
+static const char *relay_name_of(const struct ky_client *base)
 {
 	const struct client *client = (const struct client *)base;
 
@@ -228,7 +229,7 @@ static const char *ending_of(const struct ky_client *base)
 	return client->session && ky_relay_session_is_complete(client->session) ? "complete" : NULL;
 }
 
-static size_t files_of(const struct ky_client *base)
+static size_t relay_files_of(const struct ky_client *base)
 {
 	const struct client *client = (const struct client *)base;
 
@@ -244,7 +245,7 @@ static int patience_of(const struct ky_client *base, bool *since_begin)
 /* ---- the greeting --------------------------------------------------------------------- */
 
 /* Compares in the same time whatever differs. */
-static bool is_token(const char *token, const uint8_t *text, size_t len)
+static bool relay_is_token(const char *token, const uint8_t *text, size_t len)
 {
 	unsigned int differs = 0;
 
@@ -257,7 +258,7 @@ static bool is_token(const char *token, const uint8_t *text, size_t len)
 	return !differs;
 }
 
-static struct client *client_of(const struct ky_relay *relay, const uint8_t id[16])
+static struct client *relay_client_of(const struct ky_relay *relay, const uint8_t id[16])
 {
 	ky_vec_foreach(&relay->clients.list, it) {
 		struct client *client = (struct client *)*it;
@@ -270,7 +271,7 @@ static struct client *client_of(const struct ky_relay *relay, const uint8_t id[1
 }
 
 /* A live reader may come, or go. */
-static int take_readers(void *data, struct kymo_error *err)
+static int relay_take_readers(void *data, struct kymo_error *err)
 {
 	struct client *client = data;
 	uint32_t delay_ms;
@@ -278,7 +279,7 @@ static int take_readers(void *data, struct kymo_error *err)
 	(void)err;
 	ky_live_watch_clear(client->watch_fd);
 	delay_ms = ky_relay_session_delay_ms(client->session);
-	if (delay_ms != client->delay_ms && answer(client, KY_FRAME_READERS, delay_ms))
+	if (delay_ms != client->delay_ms && relay_answer(client, KY_FRAME_READERS, delay_ms))
 		client->delay_ms = delay_ms;
 	return KYMO_OK;
 }
@@ -288,23 +289,23 @@ static void watch_readers(struct client *client)
 	struct ky_relay *relay = client->relay;
 	char *path;
 
-	if (asprintf(&path, "%s/%s", relay->options.dir, name_of(&client->base)) < 0)
+	if (asprintf(&path, "%s/%s", relay->options.dir, relay_name_of(&client->base)) < 0)
 		return;
 	client->watch_fd = ky_live_watch(path);
 	free(path);
-	if (client->watch_fd >= 0 && ky_loop_add(relay->loop, client->watch_fd, take_readers,
+	if (client->watch_fd >= 0 && ky_loop_add(relay->loop, client->watch_fd, relay_take_readers,
 						 client, &client->watch_source, NULL) < 0)
 		close(client->watch_fd);
 	/* A reader may have come before the watch. */
 	if (client->watch_source)
-		(void)take_readers(client, NULL);
+		(void)relay_take_readers(client, NULL);
 }
 
-static int begin_session(struct client *client, const struct ky_net_hello *hello, const char *host,
-			 const char *name, struct kymo_error *err)
+static int relay_begin_session(struct client *client, const struct ky_net_hello *hello,
+			       const char *host, const char *name, struct kymo_error *err)
 {
 	struct ky_relay *relay = client->relay;
-	struct client *before = client_of(relay, hello->session);
+	struct client *before = relay_client_of(relay, hello->session);
 	int ret;
 
 	/* The recorder has given its last connection up before we have noticed. */
@@ -316,17 +317,17 @@ static int begin_session(struct client *client, const struct ky_net_hello *hello
 					    &client->session, err);
 	if (ret < 0)
 		return ret;
-	ky_log_info(relay->options.log, "%s: connected", name_of(&client->base));
+	ky_log_info(relay->options.log, "%s: connected", relay_name_of(&client->base));
 	note_recorder(client, KY_VIEWER_RECORDER_HERE);
 	client->acknowledged = ky_relay_session_next(client->session);
 	if (le32toh(hello->wishes) & KY_NET_TAKES_FEATURES)
-		(void)answer(client, KY_FRAME_FEATURES, KY_NET_FEATURE_REMOVE);
-	(void)answer(client, KY_FRAME_WELCOME, client->acknowledged);
+		(void)relay_answer(client, KY_FRAME_FEATURES, KY_NET_FEATURE_REMOVE);
+	(void)relay_answer(client, KY_FRAME_WELCOME, client->acknowledged);
 	watch_readers(client);
 	return KYMO_OK;
 }
 
-static char *take_text(const uint8_t **at, size_t len)
+static char *relay_take_text(const uint8_t **at, size_t len)
 {
 	char *text = strndup((const char *)*at, len);
 
@@ -340,7 +341,7 @@ static int begin_reader(struct client *client, const struct ky_net_hello *hello,
 {
 	if (!client->relay->options.viewers)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED, "this relay does not serve readers");
-	if (!answer(client, KY_FRAME_WELCOME, 0) || !flush(client))
+	if (!relay_answer(client, KY_FRAME_WELCOME, 0) || !relay_flush(client))
 		return ky_error_set(err, KYMO_E_IO, "the reader does not take its welcome");
 	client->reader_delay_ms = ky_net_delay_ms(le32toh(hello->wishes));
 	client->base.is_leaving = true;
@@ -352,10 +353,10 @@ static bool may_greet(const struct client *client, const uint8_t *token, size_t 
 {
 	const struct ky_relay_options *options = &client->relay->options;
 
-	if (client->base.is_only || is_token(options->token, token, len))
+	if (client->base.is_only || relay_is_token(options->token, token, len))
 		return true;
 	return client->frame.type == KY_FRAME_READER && options->reader_token &&
-	       is_token(options->reader_token, token, len);
+	       relay_is_token(options->reader_token, token, len);
 }
 
 static int refuse_token(const struct client *client, const uint8_t *token, size_t len,
@@ -363,14 +364,14 @@ static int refuse_token(const struct client *client, const uint8_t *token, size_
 {
 	const char *readers = client->relay->options.reader_token;
 
-	if (readers && is_token(readers, token, len))
+	if (readers && relay_is_token(readers, token, len))
 		return ky_error_set(err, KYMO_E_PERMISSION,
 				    "the key is one of readers, which cannot send recordings; "
 				    "recorders need the file recorder-key");
 	return ky_error_set(err, KYMO_E_PERMISSION, "the token is wrong");
 }
 
-static int greet(struct client *client, struct kymo_error *err)
+static int relay_greet(struct client *client, struct kymo_error *err)
 {
 	const uint8_t *at = client->hello + sizeof(struct ky_net_hello);
 	size_t token_bytes, host_bytes, name_bytes;
@@ -397,15 +398,15 @@ static int greet(struct client *client, struct kymo_error *err)
 	if (client->frame.type == KY_FRAME_READER)
 		return begin_reader(client, &hello, err);
 	at += token_bytes;
-	host = take_text(&at, host_bytes);
-	name = take_text(&at, name_bytes);
+	host = relay_take_text(&at, host_bytes);
+	name = relay_take_text(&at, name_bytes);
 	if (!host || !name)
 		ret = ky_error_nomem(err);
 	else if (!ky_net_is_name(host, strlen(host)) || !ky_net_is_name(name, strlen(name)))
 		ret = ky_error_set(err, KYMO_E_INVALID,
 				   "the name of the host or of the session cannot be used");
 	else
-		ret = begin_session(client, &hello, host, name, err);
+		ret = relay_begin_session(client, &hello, host, name, err);
 	free(host);
 	free(name);
 	return ret;
@@ -418,7 +419,7 @@ static bool is_greeting(const struct ky_frame *frame)
 	return frame->type == KY_FRAME_HELLO || frame->type == KY_FRAME_READER;
 }
 
-static bool takes_room(uint32_t type)
+static bool relay_takes_room(uint32_t type)
 {
 	return type == KY_FRAME_DATA || type == KY_FRAME_METADATA || type == KY_FRAME_PATCH;
 }
@@ -439,14 +440,14 @@ static int begin_frame(struct client *client, struct kymo_error *err)
 		client->hello = malloc(frame->bytes);
 		return client->hello ? KYMO_OK : ky_error_nomem(err);
 	}
-	if (takes_room(frame->type))
+	if (relay_takes_room(frame->type))
 		ret = check_quota(client, err);
 	if (ret < 0 || frame->type == KY_FRAME_PING)
 		return ret;
 	return ky_relay_session_begin(client->session, frame, err);
 }
 
-static int end_frame(struct client *client, struct kymo_error *err)
+static int relay_end_frame(struct client *client, struct kymo_error *err)
 {
 	int ret;
 
@@ -456,19 +457,19 @@ static int end_frame(struct client *client, struct kymo_error *err)
 		return KYMO_OK;
 	}
 	if (is_greeting(&client->frame)) {
-		ret = greet(client, err);
+		ret = relay_greet(client, err);
 		free(client->hello);
 		client->hello = NULL;
 		return ret;
 	}
 	ret = ky_relay_session_end(client->session, err);
 	if (!ret && client->frame.type == KY_FRAME_BEACON && client->watch_source)
-		(void)take_readers(client, NULL);
+		(void)relay_take_readers(client, NULL);
 	return ret < 0 ? ret : check_quota(client, err);
 }
 
-static int take_payload(struct client *client, const uint8_t *data, size_t bytes,
-			struct kymo_error *err)
+static int relay_take_payload(struct client *client, const uint8_t *data, size_t bytes,
+			      struct kymo_error *err)
 {
 	client->left_bytes -= bytes;
 	if (!is_greeting(&client->frame))
@@ -479,7 +480,8 @@ static int take_payload(struct client *client, const uint8_t *data, size_t bytes
 }
 
 /* All that came: heads and payloads in any pieces. */
-static int take(struct ky_client *base, const uint8_t *data, size_t bytes, struct kymo_error *err)
+static int relay_take(struct ky_client *base, const uint8_t *data, size_t bytes,
+		      struct kymo_error *err)
 {
 	struct client *client = (struct client *)base;
 	int ret = KYMO_OK;
@@ -501,17 +503,17 @@ static int take(struct ky_client *base, const uint8_t *data, size_t bytes, struc
 				ret = begin_frame(client, err);
 		} else {
 			part = client->left_bytes < bytes ? (size_t)client->left_bytes : bytes;
-			ret = take_payload(client, data, part, err);
+			ret = relay_take_payload(client, data, part, err);
 		}
 		data += part;
 		bytes -= part;
 		if (!ret && client->n_head == KY_FRAME_HEAD_BYTES && !client->left_bytes)
-			ret = end_frame(client, err);
+			ret = relay_end_frame(client, err);
 	}
 	return ret;
 }
 
-static void leave(struct ky_client *base, struct ky_link *link)
+static void relay_leave(struct ky_client *base, struct ky_link *link)
 {
 	const struct client *client = (const struct client *)base;
 
@@ -526,21 +528,21 @@ static void rest(struct ky_client *base)
 static const struct ky_client_calls calls = {
 	.struct_bytes = sizeof(struct client),
 	.begin = begin_client,
-	.take = take,
+	.take = relay_take,
 	.rest = rest,
-	.refuse = refuse,
-	.leave = leave,
+	.refuse = relay_refuse,
+	.leave = relay_leave,
 	.end = end_client,
-	.name = name_of,
+	.name = relay_name_of,
 	.ending = ending_of,
 	.patience_s = patience_of,
 	.comes_again = true,
-	.files = files_of,
+	.files = relay_files_of,
 };
 
 /* ---- opening, closing ----------------------------------------------------------------- */
 
-static int clean(void *data, struct kymo_error *err)
+static int relay_clean(void *data, struct kymo_error *err)
 {
 	struct ky_relay *relay = data;
 
@@ -573,7 +575,7 @@ int ky_relay_open(const struct ky_relay_options *options, struct ky_loop *loop,
 		ret = ky_clients_init(&relay->clients, loop, options->log,
 				      relay->options.clients_max, err);
 	if (!ret)
-		ret = ky_loop_add_timer(loop, clean, relay, &relay->timer, err);
+		ret = ky_loop_add_timer(loop, relay_clean, relay, &relay->timer, err);
 	if (!ret)
 		ret = ky_loop_add_timer(loop, take_acks, relay, &relay->ack_timer, err);
 	if (ret < 0) {

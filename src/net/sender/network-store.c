@@ -161,7 +161,7 @@ static int put_simple(const struct network_trace *trace, enum ky_frame_type type
 	return ky_sender_put(trace->store->sender, type, trace->id, NULL, 0, NULL, 0, err);
 }
 
-static void free_streams(struct network_trace *trace)
+static void network_store_free_streams(struct network_trace *trace)
 {
 	ky_vec_foreach(&trace->streams, stream)
 		free(*stream);
@@ -170,7 +170,7 @@ static void free_streams(struct network_trace *trace)
 
 static void network_trace_free(struct network_trace *trace)
 {
-	free_streams(trace);
+	network_store_free_streams(trace);
 	pthread_mutex_destroy(&trace->lock);
 	free(trace->base.path);
 	free(trace);
@@ -183,7 +183,7 @@ static int network_end_streams(struct ky_store_trace *base, struct kymo_error *e
 	if (trace->has_ended)
 		return KYMO_OK;
 	trace->has_ended = true;
-	free_streams(trace);
+	network_store_free_streams(trace);
 	return put_simple(trace, KY_FRAME_END, err);
 }
 
@@ -227,19 +227,19 @@ static const struct ky_store_trace_ops network_trace_ops = {
 
 /* ---- opening -------------------------------------------------------------------------- */
 
-static bool is_free(const struct network_store *store, const char *path)
+static bool network_store_is_free(const struct network_store *store, const char *path)
 {
 	return !ky_map_get(&store->paths, ky_hash_bytes(path, strlen(path)));
 }
 
 /* Takes a path that no other trace of the session has. NULL: no memory, or *is_used. */
-static char *take_path(struct network_store *store, const struct ky_store_place *place,
-		       bool *is_used)
+static char *network_store_take_path(struct network_store *store,
+				     const struct ky_store_place *place, bool *is_used)
 {
 	char *path = strdup(*place->path ? place->path : "trace");
 
 	*is_used = false;
-	for (int i = 2; path && !is_free(store, path); i++) {
+	for (int i = 2; path && !network_store_is_free(store, path); i++) {
 		free(path);
 		path = NULL;
 		*is_used = !place->is_numbered;
@@ -267,7 +267,7 @@ static int network_open(struct ky_packet_store *base, const struct ky_store_plac
 	if (!trace)
 		return ky_error_nomem(err);
 	pthread_mutex_lock(&store->lock);
-	trace->base.path = take_path(store, place, &is_used);
+	trace->base.path = network_store_take_path(store, place, &is_used);
 	trace->id = ++store->n_traces;
 	pthread_mutex_unlock(&store->lock);
 	trace->base.ops = &network_trace_ops;

@@ -21,7 +21,7 @@
 #define READS_AT_A_TIME 16
 
 /* The relay has refused the session, and says why. */
-static void refuse(struct ky_sender *sender, const char *text)
+static void sender_connection_refuse(struct ky_sender *sender, const char *text)
 {
 	struct kymo_error err = {.code = KYMO_OK};
 
@@ -30,7 +30,7 @@ static void refuse(struct ky_sender *sender, const char *text)
 	ky_sender_fail(sender, &err);
 }
 
-static void take_readers(struct ky_sender *sender, uint64_t delay_ms)
+static void sender_connection_take_readers(struct ky_sender *sender, uint64_t delay_ms)
 {
 	uint32_t now_ms = delay_ms ? ky_net_delay_ms(delay_ms) : 0;
 
@@ -48,7 +48,7 @@ static int take_welcome(struct ky_sender *sender, uint64_t number)
 	acknowledged = sender->number;
 	pthread_mutex_unlock(&sender->lock);
 	if (number < known || number > acknowledged) {
-		refuse(sender, "it has lost the session");
+		sender_connection_refuse(sender, "it has lost the session");
 		return -EPROTO;
 	}
 	/* Nothing is sent yet: whatever has arrived can go. */
@@ -67,7 +67,7 @@ static int take_welcome(struct ky_sender *sender, uint64_t number)
 }
 
 /* 0 or a negative errno: the connection is of no use any more. */
-static int take_answer(void *data, const struct ky_answer *answer)
+static int sender_connection_take_answer(void *data, const struct ky_answer *answer)
 {
 	struct ky_sender *sender = data;
 
@@ -84,13 +84,13 @@ static int take_answer(void *data, const struct ky_answer *answer)
 		ky_sender_acknowledge(sender, answer->value);
 		return 0;
 	case KY_FRAME_READERS:
-		take_readers(sender, answer->value);
+		sender_connection_take_readers(sender, answer->value);
 		return 0;
 	case KY_FRAME_FEATURES:
 		sender->told_features = answer->value;
 		return 0;
 	default:
-		refuse(sender, answer->text);
+		sender_connection_refuse(sender, answer->text);
 		return -EPROTO;
 	}
 }
@@ -107,8 +107,8 @@ int ky_sender_receive(struct ky_sender *sender)
 			return 0;
 		if (got <= 0)
 			return got < 0 ? (int)got : -ECONNRESET;
-		ret = ky_answer_reader_take(&sender->answers, data, (size_t)got, take_answer,
-					    sender);
+		ret = ky_answer_reader_take(&sender->answers, data, (size_t)got,
+					    sender_connection_take_answer, sender);
 	}
 	return ret;
 }
@@ -184,7 +184,7 @@ static int send_hello(struct ky_sender *sender)
 }
 
 /* Waits for the relay's answer. 0 or a negative errno. */
-static int greet(struct ky_sender *sender)
+static int sender_connection_greet(struct ky_sender *sender)
 {
 	int64_t end = ky_os_now_ms() + (sender->ssh_dir ? SSH_MS : GREETING_MS);
 	int ret = send_hello(sender);
@@ -237,7 +237,7 @@ int ky_sender_connect(struct ky_sender *sender, struct kymo_error *err)
 		ky_sender_disconnect(sender);
 		return ret;
 	}
-	ret = greet(sender);
+	ret = sender_connection_greet(sender);
 	if (ret == 0) {
 		sender->acknowledged_ms = ky_os_now_ms();
 		return KYMO_OK;

@@ -66,7 +66,7 @@ static bool is_definition(const struct ky_sender_entry *entry)
 	return entry->frame.type == KY_FRAME_OPEN || entry->frame.type == KY_FRAME_STREAM;
 }
 
-static void append(struct ky_sender *sender, struct ky_sender_entry *entry)
+static void sender_queue_append(struct ky_sender *sender, struct ky_sender_entry *entry)
 {
 	if (sender->last)
 		sender->last->next = entry;
@@ -101,7 +101,7 @@ static void append_all_late(struct ky_sender *sender)
 		entry->next = NULL;
 		sender->late_bytes -= entry->bytes + entry->head_bytes;
 		sender->queued_bytes -= entry->bytes + entry->head_bytes;
-		append(sender, entry);
+		sender_queue_append(sender, entry);
 	}
 }
 
@@ -114,7 +114,7 @@ void ky_sender_enqueue(struct ky_sender *sender, struct ky_sender_entry *entry)
 	ky_frame_put(&entry->frame, entry->head);
 	if (!sender->spill.n && !sender->late_first &&
 	    (sender->spill.fd < 0 || sender->queued_bytes <= sender->options.queue_bytes)) {
-		append(sender, entry);
+		sender_queue_append(sender, entry);
 		return;
 	}
 	if (!sender->late_first && ky_spill_put(&sender->spill, entry->head, entry->head_bytes,
@@ -148,7 +148,7 @@ static int take_spilled(struct ky_sender *sender, uint64_t *taken)
 	pthread_mutex_lock(&sender->lock);
 	if (!ret) {
 		ky_spill_advance(&sender->spill, head_bytes, bytes);
-		append(sender, entry);
+		sender_queue_append(sender, entry);
 	} else {
 		entry_free(sender, entry);
 	}
@@ -240,8 +240,8 @@ bool ky_sender_has_sent(struct ky_sender *sender, uint64_t number)
 }
 
 /* Takes the entry at *at out of the queue; @before: the one in front of it, or NULL. Under the lock. */
-static void take_out(struct ky_sender *sender, struct ky_sender_entry **at,
-		     struct ky_sender_entry *before)
+static void sender_queue_take_out(struct ky_sender *sender, struct ky_sender_entry **at,
+				  struct ky_sender_entry *before)
 {
 	struct ky_sender_entry *entry = *at;
 
@@ -271,7 +271,7 @@ static struct ky_sender_entry *forget_definitions(struct ky_sender *sender, uint
 		/* The place of what follows is in the entry that goes. */
 		if (end == &(*at)->next)
 			end = at;
-		take_out(sender, at, last);
+		sender_queue_take_out(sender, at, last);
 	}
 	*new_end = at;
 	return last;
@@ -302,13 +302,13 @@ void ky_sender_acknowledge(struct ky_sender *sender, uint64_t number)
 			break;
 		if (ends_trace(entry))
 			last = forget_definitions(sender, entry->frame.trace, at, &at);
-		take_out(sender, at, last);
+		sender_queue_take_out(sender, at, last);
 	}
 	pthread_cond_broadcast(&sender->changed);
 	pthread_mutex_unlock(&sender->lock);
 }
 
-static void free_entries(struct ky_sender_entry *entry)
+static void sender_queue_free_entries(struct ky_sender_entry *entry)
 {
 	while (entry) {
 		struct ky_sender_entry *next = entry->next;
@@ -320,7 +320,7 @@ static void free_entries(struct ky_sender_entry *entry)
 
 void ky_sender_free_queue(struct ky_sender *sender)
 {
-	free_entries(sender->first);
-	free_entries(sender->late_first);
-	free_entries(sender->spare);
+	sender_queue_free_entries(sender->first);
+	sender_queue_free_entries(sender->late_first);
+	sender_queue_free_entries(sender->spare);
 }

@@ -157,7 +157,7 @@ static void wait_awake(struct ky_sender *sender, bool is_slow, bool has_unacknow
 }
 
 /* Whether the thread may sleep; *has_unacknowledged: it waits for the relay. False: it ends. */
-static bool look(struct ky_sender *sender, bool *has_unacknowledged)
+static bool sender_look(struct ky_sender *sender, bool *has_unacknowledged)
 {
 	bool goes_on;
 
@@ -202,13 +202,13 @@ static int exchange(struct ky_sender *sender, bool has_unacknowledged)
 	return ret;
 }
 
-static void *run(void *data)
+static void *sender_run(void *data)
 {
 	struct ky_sender *sender = data;
 	bool has_unacknowledged = true, was_idle = false;
 	int ret = 0;
 
-	while (look(sender, &has_unacknowledged)) {
+	while (sender_look(sender, &has_unacknowledged)) {
 		/* The relay is silent because there was nothing to acknowledge. */
 		if (was_idle && has_unacknowledged)
 			sender->acknowledged_ms = ky_os_now_ms();
@@ -229,7 +229,7 @@ static void *run(void *data)
 
 /* ---- opening, closing ----------------------------------------------------------------- */
 
-static int start(struct ky_sender *sender, struct kymo_error *err)
+static int sender_start(struct ky_sender *sender, struct kymo_error *err)
 {
 	int errnum, ret;
 
@@ -248,7 +248,7 @@ static int start(struct ky_sender *sender, struct kymo_error *err)
 		ret = ky_sender_connect(sender, err);
 	if (ret < 0)
 		return ret;
-	errnum = pthread_create(&sender->thread, NULL, run, sender);
+	errnum = pthread_create(&sender->thread, NULL, sender_run, sender);
 	if (errnum)
 		return ky_error_errno(err, errnum, "cannot start the thread that sends");
 	sender->has_thread = true;
@@ -278,7 +278,7 @@ int ky_sender_open(const struct ky_sender_options *options, struct ky_sender **o
 	sender->readers_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&sender->lock, NULL);
 	pthread_cond_init(&sender->changed, NULL);
-	ret = start(sender, err);
+	ret = sender_start(sender, err);
 	if (ret < 0) {
 		ky_sender_close(sender);
 		return ret;

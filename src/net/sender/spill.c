@@ -58,7 +58,7 @@ bool ky_spill_has_room(const struct ky_spill *spill, uint64_t bytes)
 	       spill->end - spill->punched + bytes <= spill->limit_bytes;
 }
 
-static bool write_at(int fd, struct iovec *parts, int n, uint64_t at)
+static bool spill_write_at(int fd, struct iovec *parts, int n, uint64_t at)
 {
 	while (n) {
 		ssize_t done = pwritev(fd, parts, n, (off_t)at);
@@ -91,7 +91,7 @@ bool ky_spill_put(struct ky_spill *spill, const void *head, uint32_t head_bytes,
 
 	if (!ky_spill_has_room(spill, size))
 		return false;
-	if (!write_at(spill->fd, parts, bytes ? 3 : 2, spill->end)) {
+	if (!spill_write_at(spill->fd, parts, bytes ? 3 : 2, spill->end)) {
 		spill->is_broken = true;
 		return false;
 	}
@@ -101,7 +101,7 @@ bool ky_spill_put(struct ky_spill *spill, const void *head, uint32_t head_bytes,
 	return true;
 }
 
-static int read_at(int fd, void *data, size_t bytes, uint64_t at)
+static int spill_read_at(int fd, void *data, size_t bytes, uint64_t at)
 {
 	char *to = data;
 
@@ -122,7 +122,7 @@ static int read_at(int fd, void *data, size_t bytes, uint64_t at)
 int ky_spill_next(const struct ky_spill *spill, uint32_t *head_bytes, uint32_t *bytes)
 {
 	struct sizes sizes;
-	int ret = read_at(spill->fd, &sizes, sizeof(sizes), spill->begin);
+	int ret = spill_read_at(spill->fd, &sizes, sizeof(sizes), spill->begin);
 
 	*head_bytes = ret < 0 ? 0 : sizes.head_bytes;
 	*bytes = ret < 0 ? 0 : sizes.bytes;
@@ -133,9 +133,9 @@ int ky_spill_read(const struct ky_spill *spill, void *head, uint32_t head_bytes,
 		  uint32_t bytes)
 {
 	uint64_t at = spill->begin + sizeof(struct sizes);
-	int ret = read_at(spill->fd, head, head_bytes, at);
+	int ret = spill_read_at(spill->fd, head, head_bytes, at);
 
-	return ret < 0 ? ret : read_at(spill->fd, data, bytes, at + head_bytes);
+	return ret < 0 ? ret : spill_read_at(spill->fd, data, bytes, at + head_bytes);
 }
 
 void ky_spill_advance(struct ky_spill *spill, uint32_t head_bytes, uint32_t bytes)

@@ -227,7 +227,8 @@ static struct ky_viewer_attachment *attachment_new(struct ky_viewer_client *clie
 }
 
 /* A viewer that attaches once more continues where it was. */
-static int attach(struct ky_viewer_client *client, const struct ky_viewer_entry *entry, bool at_end)
+static int viewer_client_attach(struct ky_viewer_client *client,
+				const struct ky_viewer_entry *entry, bool at_end)
 {
 	struct ky_viewer_attachment *attachment;
 
@@ -249,7 +250,7 @@ static int attach(struct ky_viewer_client *client, const struct ky_viewer_entry 
 	return KY_VIEWER_ATTACH_OK;
 }
 
-static void put_streams(struct ky_viewer_client *client, uint32_t status)
+static void viewer_client_put_streams(struct ky_viewer_client *client, uint32_t status)
 {
 	const struct ky_viewer_streams answer = {htobe32(status),
 						 htobe32(ky_viewer_reply_streams(&client->reply))};
@@ -266,25 +267,26 @@ static int answer_attach(struct ky_viewer_client *client)
 	int status;
 
 	if (!client->has_session) {
-		put_streams(client, KY_VIEWER_ATTACH_NO_SESSION);
+		viewer_client_put_streams(client, KY_VIEWER_ATTACH_NO_SESSION);
 		return 0;
 	}
 	if (seek != KY_VIEWER_SEEK_BEGIN && seek != KY_VIEWER_SEEK_LAST) {
-		put_streams(client, KY_VIEWER_ATTACH_SEEK);
+		viewer_client_put_streams(client, KY_VIEWER_ATTACH_SEEK);
 		return 0;
 	}
 	if (attachment_of(client, session)) {
-		put_streams(client, tell_streams(client, attachment_of(client, session))
-					    ? KY_VIEWER_ATTACH_OK
-					    : KY_VIEWER_ATTACH_NO_SESSION);
+		viewer_client_put_streams(client,
+					  tell_streams(client, attachment_of(client, session))
+						  ? KY_VIEWER_ATTACH_OK
+						  : KY_VIEWER_ATTACH_NO_SESSION);
 		return 0;
 	}
 	ky_viewer_list_look(&client->hub->list, client->now_ns, client->hub->is_connected,
 			    client->hub->data);
 	entry = ky_viewer_list_find(&client->hub->list, session);
-	status = entry ? attach(client, entry, seek == KY_VIEWER_SEEK_LAST)
+	status = entry ? viewer_client_attach(client, entry, seek == KY_VIEWER_SEEK_LAST)
 		       : KY_VIEWER_ATTACH_UNKNOWN;
-	put_streams(client, (uint32_t)status);
+	viewer_client_put_streams(client, (uint32_t)status);
 	return 0;
 }
 
@@ -319,7 +321,7 @@ static int answer_new_streams(struct ky_viewer_client *client)
 	struct ky_viewer_recording *recording;
 
 	if (!attachment) {
-		put_streams(client, KY_VIEWER_STREAMS_ERROR);
+		viewer_client_put_streams(client, KY_VIEWER_STREAMS_ERROR);
 		return 0;
 	}
 	recording = attachment->recording;
@@ -328,11 +330,11 @@ static int answer_new_streams(struct ky_viewer_client *client)
 	if (!tell_streams(client, attachment))
 		return -ENOMEM;
 	if (ky_viewer_reply_streams(&client->reply))
-		put_streams(client, KY_VIEWER_STREAMS_OK);
+		viewer_client_put_streams(client, KY_VIEWER_STREAMS_OK);
 	else if (ky_viewer_recording_is_over(recording, client->now_ns) && is_read_out(attachment))
-		put_streams(client, KY_VIEWER_STREAMS_HUP);
+		viewer_client_put_streams(client, KY_VIEWER_STREAMS_HUP);
 	else
-		put_streams(client, KY_VIEWER_STREAMS_NO_NEW);
+		viewer_client_put_streams(client, KY_VIEWER_STREAMS_NO_NEW);
 	return 0;
 }
 
@@ -471,7 +473,7 @@ static int begin_request(struct ky_viewer_client *client)
 }
 
 /* Returns 1: a request is complete; 0: more is needed; negative errno. */
-static int receive(struct ky_viewer_client *client)
+static int viewer_client_receive(struct ky_viewer_client *client)
 {
 	while (client->n_input < client->wanted) {
 		ssize_t got = ky_link_receive(client->link, client->input + client->n_input,
@@ -514,7 +516,7 @@ int ky_viewer_client_step(struct ky_viewer_client *client, int64_t now_ns)
 		client->is_replying = false;
 	}
 	for (int i = 0; i < REQUESTS_AT_A_TIME; i++) {
-		int ret = receive(client);
+		int ret = viewer_client_receive(client);
 
 		if (ret <= 0)
 			return ret < 0 ? ret : KY_VIEWER_WANTS_INPUT;

@@ -26,7 +26,7 @@ static bool find_lines(struct span in, const char *first, const char *last, stru
 }
 
 /* As Kymo's recorders write it; other metadata stays as it is. */
-static bool find_clock(struct span text, struct span *name, struct span *values)
+static bool viewer_clock_find_clock(struct span text, struct span *name, struct span *values)
 {
 	struct span block;
 
@@ -55,8 +55,8 @@ static size_t squeeze(const char *text, size_t bytes, char *to)
 }
 
 /* The values of @clock instead of what is at @room, as far as they fit. */
-static void replace(const struct ky_viewer_clock *clock, struct span room, uint64_t at_bytes,
-		    struct ky_viewer_reply *reply)
+static void viewer_clock_replace(const struct ky_viewer_clock *clock, struct span room,
+				 uint64_t at_bytes, struct ky_viewer_reply *reply)
 {
 	size_t used = clock->values_bytes;
 
@@ -76,7 +76,7 @@ void ky_viewer_clock_apply(struct ky_viewer_clock *clock, const char *text, size
 	struct span name, values;
 	size_t used;
 
-	if (!find_clock((struct span){text, bytes}, &name, &values))
+	if (!viewer_clock_find_clock((struct span){text, bytes}, &name, &values))
 		return;
 	used = without_blanks(values.at, values.bytes);
 	if (!clock->values_bytes) {
@@ -86,5 +86,5 @@ void ky_viewer_clock_apply(struct ky_viewer_clock *clock, const char *text, size
 	}
 	if (name.bytes == clock->name_bytes && memcmp(name.at, clock->name, name.bytes) == 0 &&
 	    (used != clock->values_bytes || memcmp(values.at, clock->values, used) != 0))
-		replace(clock, values, (uint64_t)(values.at - text), reply);
+		viewer_clock_replace(clock, values, (uint64_t)(values.at - text), reply);
 }

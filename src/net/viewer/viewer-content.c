@@ -33,8 +33,9 @@ static bool has_new_metadata(const struct ky_viewer_attachment *attachment,
 }
 
 /* The packet of @entry goes to the viewer next. */
-static void go_to(struct ky_viewer_client *client, struct ky_viewer_cursor *cursor,
-		  const struct ky_index_record *entry, struct ky_viewer_index *answer)
+static void viewer_content_go_to(struct ky_viewer_client *client, struct ky_viewer_cursor *cursor,
+				 const struct ky_index_record *entry,
+				 struct ky_viewer_index *answer)
 {
 	uint64_t begin = be64toh(entry->begin_cycles), end = be64toh(entry->end_cycles);
 
@@ -59,9 +60,10 @@ static void go_to(struct ky_viewer_client *client, struct ky_viewer_cursor *curs
  * The next packet that the viewer may have. False: none up to *bound, which is lowered to the begin of a packet that
  * must wait. A stream whose files are gone has none; it ends with its trace.
  */
-static bool next_packet(struct ky_viewer_client *client, const struct ky_viewer_track *track,
-			struct ky_viewer_cursor *cursor, uint64_t *bound,
-			struct ky_index_record *entry)
+static bool viewer_content_next_packet(struct ky_viewer_client *client,
+				       const struct ky_viewer_track *track,
+				       struct ky_viewer_cursor *cursor, uint64_t *bound,
+				       struct ky_index_record *entry)
 {
 	for (int i = 0; i < LATE_MAX; i++) {
 		uint64_t end;
@@ -158,8 +160,8 @@ int ky_viewer_answer_index(struct ky_viewer_client *client)
 		flags |= KY_VIEWER_NEW_STREAM;
 		bound = bound == UINT64_MAX ? UINT64_MAX - 1 : bound;
 	}
-	if (!cursor->is_over && next_packet(client, track, cursor, &bound, &entry))
-		go_to(client, cursor, &entry, &answer);
+	if (!cursor->is_over && viewer_content_next_packet(client, track, cursor, &bound, &entry))
+		viewer_content_go_to(client, cursor, &entry, &answer);
 	else if (cursor->is_over)
 		say_nothing_now(track, 0, cursor, UINT64_MAX, &answer);
 	else if (flags && client->is_strict)
@@ -218,8 +220,9 @@ static bool continue_packet(struct ky_viewer_client *client, const struct ky_vie
 	return reply->fd >= 0;
 }
 
-static void hold(struct ky_viewer_client *client, const struct ky_viewer_cursor *cursor,
-		 uint64_t stream, uint64_t at, uint64_t bytes)
+static void viewer_content_hold(struct ky_viewer_client *client,
+				const struct ky_viewer_cursor *cursor, uint64_t stream, uint64_t at,
+				uint64_t bytes)
 {
 	ky_viewer_let_go(client);
 	if (at != cursor->packet_at || at + bytes >= cursor->packet_end)
@@ -228,7 +231,7 @@ static void hold(struct ky_viewer_client *client, const struct ky_viewer_cursor 
 	client->held_stream = stream;
 }
 
-static enum ky_viewer_packet_status open_packet(struct ky_viewer_client *client)
+static enum ky_viewer_packet_status viewer_content_open_packet(struct ky_viewer_client *client)
 {
 	const struct ky_viewer_get_packet *request = (const void *)client->body;
 	uint64_t at = be64toh(request->offset_bytes), bytes = be32toh(request->bytes), readable;
@@ -255,14 +258,14 @@ static enum ky_viewer_packet_status open_packet(struct ky_viewer_client *client)
 		return KY_VIEWER_PACKET_ERROR;
 	reply->offset_bytes = at;
 	reply->left_bytes = bytes;
-	hold(client, cursor, be64toh(request->stream), at, bytes);
+	viewer_content_hold(client, cursor, be64toh(request->stream), at, bytes);
 	return KY_VIEWER_PACKET_OK;
 }
 
 int ky_viewer_answer_packet(struct ky_viewer_client *client)
 {
 	struct ky_viewer_reply *reply = &client->reply;
-	enum ky_viewer_packet_status status = open_packet(client);
+	enum ky_viewer_packet_status status = viewer_content_open_packet(client);
 	const struct ky_viewer_packet answer = {htobe32((uint32_t)status),
 						htobe32((uint32_t)reply->left_bytes), 0};
 	const struct ky_viewer_get_packet *request = (const void *)client->body;
@@ -285,7 +288,7 @@ static int hex_digit(char c)
 }
 
 /* The trace's UUID, from the text: uuid = "..." */
-static void read_uuid(struct ky_viewer_trace *trace, int fd)
+static void viewer_content_read_uuid(struct ky_viewer_trace *trace, int fd)
 {
 	static const char key[] = "uuid = \"";
 	char text[4096];
@@ -339,7 +342,7 @@ static void put_text_head(struct ky_viewer_client *client, struct ky_viewer_trac
 	};
 
 	if (!trace->has_uuid)
-		read_uuid(trace, fd);
+		viewer_content_read_uuid(trace, fd);
 	/* Its size is a number of 32 bits. */
 	if (reply->left_bytes > (UINT32_MAX / 8) - sizeof(head))
 		reply->left_bytes = (UINT32_MAX / 8) - sizeof(head);
@@ -360,9 +363,11 @@ static void unify_clock(const struct ky_viewer_client *client,
 }
 
 /* What is new in the metadata goes into the reply, after @answer. */
-static void put_metadata(struct ky_viewer_client *client, struct ky_viewer_attachment *attachment,
-			 struct ky_viewer_trace *trace, struct ky_viewer_cursor *cursor, int fd,
-			 uint64_t size_bytes)
+static void viewer_content_put_metadata(struct ky_viewer_client *client,
+					struct ky_viewer_attachment *attachment,
+					struct ky_viewer_trace *trace,
+					struct ky_viewer_cursor *cursor, int fd,
+					uint64_t size_bytes)
 {
 	struct ky_viewer_reply *reply = &client->reply;
 	struct ky_viewer_metadata answer = {.status = htobe32(KY_VIEWER_METADATA_OK)};
@@ -406,7 +411,8 @@ int ky_viewer_answer_metadata(struct ky_viewer_client *client)
 		answer.status = htobe32(KY_VIEWER_METADATA_NO_NEW);
 	}
 	if (fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size > cursor->next) {
-		put_metadata(client, attachment, track->trace, cursor, fd, (uint64_t)st.st_size);
+		viewer_content_put_metadata(client, attachment, track->trace, cursor, fd,
+					    (uint64_t)st.st_size);
 		return 0;
 	}
 	if (fd >= 0)

@@ -26,7 +26,7 @@ struct recording {
 	bool is_ctf2, has_metadata;
 };
 
-static void free_entries(struct ky_viewer_list *list)
+static void viewer_list_free_entries(struct ky_viewer_list *list)
 {
 	ky_vec_foreach(&list->entries, entry) {
 		free(entry->host);
@@ -38,12 +38,12 @@ static void free_entries(struct ky_viewer_list *list)
 
 void ky_viewer_list_fini(struct ky_viewer_list *list)
 {
-	free_entries(list);
+	viewer_list_free_entries(list);
 	ky_vec_fini(&list->entries);
 }
 
 /* FNV-1a */
-static uint64_t id_of(const char *below)
+static uint64_t viewer_list_id_of(const char *below)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
@@ -67,7 +67,7 @@ static bool is_ctf2(int dir_fd, bool *has_metadata)
 	return first == '\x1e' || first == '{' || first == '[';
 }
 
-static uint32_t count_streams(int dir_fd)
+static uint32_t viewer_list_count_streams(int dir_fd)
 {
 	DIR *dir = ky_dir_open(dir_fd, "index");
 	uint32_t n = 0;
@@ -89,17 +89,17 @@ static void look_at_trace(void *data, int dir_fd, const char *path)
 	struct recording *recording = data;
 
 	(void)path;
-	recording->streams += count_streams(dir_fd);
+	recording->streams += viewer_list_count_streams(dir_fd);
 	recording->traces++;
 	if (!recording->has_metadata)
 		recording->is_ctf2 = is_ctf2(dir_fd, &recording->has_metadata);
 }
 
-static void add_entry(struct ky_viewer_list *list, const char *host, const char *name,
-		      const char *below, const struct recording *recording)
+static void viewer_list_add_entry(struct ky_viewer_list *list, const char *host, const char *name,
+				  const char *below, const struct recording *recording)
 {
 	struct ky_viewer_entry entry = {
-		.id = id_of(below),
+		.id = viewer_list_id_of(below),
 		.host = strdup(host),
 		.name = strdup(name),
 		.below = strdup(below),
@@ -122,7 +122,7 @@ static void add_recording(struct ky_viewer_list *list, int fd, const char *host,
 
 	ky_viewer_scan(fd, look_at_trace, &recording);
 	if (recording.traces || is_connected)
-		add_entry(list, host, name, below, &recording);
+		viewer_list_add_entry(list, host, name, below, &recording);
 }
 
 /* ---- the relay's directory ------------------------------------------------------------ */
@@ -201,7 +201,7 @@ static void look_at_root(struct look *look, DIR *dir)
 	free(real);
 }
 
-static int by_name(const void *a, const void *b)
+static int viewer_list_by_name(const void *a, const void *b)
 {
 	const struct ky_viewer_entry *p = a, *q = b;
 	int ret = strcmp(p->host, q->host);
@@ -218,7 +218,7 @@ void ky_viewer_list_look(struct ky_viewer_list *list, int64_t now_ns,
 	if (list->made_ns && now_ns - list->made_ns < FRESH_NS + TIME_SHARE * list->took_ns)
 		return;
 	list->made_ns = now_ns;
-	free_entries(list);
+	viewer_list_free_entries(list);
 	if (gethostname(look.here, sizeof(look.here)) < 0 || !look.here[0])
 		snprintf(look.here, sizeof(look.here), "localhost");
 	dir = opendir(list->dir);
@@ -230,7 +230,7 @@ void ky_viewer_list_look(struct ky_viewer_list *list, int64_t now_ns,
 		closedir(dir);
 	if (list->entries.len)
 		qsort(list->entries.data, list->entries.len, sizeof(list->entries.data[0]),
-		      by_name);
+		      viewer_list_by_name);
 	list->took_ns = ky_os_now_ns() - now_ns;
 }
 

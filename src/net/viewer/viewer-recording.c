@@ -86,7 +86,7 @@ void ky_viewer_scan(int dir_fd, ky_viewer_found found, void *data)
 	free(scan);
 }
 
-static void trace_free(struct ky_viewer_trace *trace)
+static void viewer_recording_trace_free(struct ky_viewer_trace *trace)
 {
 	if (!trace)
 		return;
@@ -100,8 +100,9 @@ static void trace_free(struct ky_viewer_trace *trace)
 	free(trace);
 }
 
-static struct ky_viewer_trace *trace_new(const struct ky_viewer_recording *recording, int dir_fd,
-					 const char *path, const struct stat *st)
+static struct ky_viewer_trace *
+viewer_recording_trace_new(const struct ky_viewer_recording *recording, int dir_fd,
+			   const char *path, const struct stat *st)
 {
 	struct ky_viewer_trace *trace = calloc(1, sizeof(*trace));
 
@@ -118,11 +119,11 @@ static struct ky_viewer_trace *trace_new(const struct ky_viewer_recording *recor
 	ky_names_init(&trace->names);
 	if (trace->fd >= 0 && trace->path)
 		return trace;
-	trace_free(trace);
+	viewer_recording_trace_free(trace);
 	return NULL;
 }
 
-static void add_trace(void *data, int dir_fd, const char *path)
+static void viewer_recording_add_trace(void *data, int dir_fd, const char *path)
 {
 	struct ky_viewer_recording *recording = data;
 	struct ky_viewer_trace *trace;
@@ -133,9 +134,9 @@ static void add_trace(void *data, int dir_fd, const char *path)
 	ky_vec_foreach(&recording->traces, it)
 		if ((*it)->inode == st.st_ino && (*it)->device == st.st_dev)
 			return;
-	trace = trace_new(recording, dir_fd, path, &st);
+	trace = viewer_recording_trace_new(recording, dir_fd, path, &st);
 	if (trace && ky_vec_push(&recording->traces, trace) < 0)
-		trace_free(trace);
+		viewer_recording_trace_free(trace);
 }
 
 static int by_path(const void *a, const void *b)
@@ -162,7 +163,7 @@ static int scan_recording(struct ky_viewer_recording *recording, int64_t now_ns,
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return ky_error_errno(err, errno, "cannot read the recording's directory");
-	ky_viewer_scan(fd, add_trace, recording);
+	ky_viewer_scan(fd, viewer_recording_add_trace, recording);
 	close(fd);
 	if (recording->traces.len > known)
 		qsort(recording->traces.data + known, recording->traces.len - known,
@@ -245,7 +246,7 @@ void ky_viewer_recording_close(struct ky_viewer_recording *recording)
 		free(track->name);
 	ky_vec_fini(&recording->tracks);
 	ky_vec_foreach(&recording->traces, trace)
-		trace_free(*trace);
+		viewer_recording_trace_free(*trace);
 	ky_vec_fini(&recording->traces);
 	ky_follow_close(recording->follow);
 	free(recording->path);
@@ -256,7 +257,7 @@ void ky_viewer_recording_close(struct ky_viewer_recording *recording)
 /* ---- streams -------------------------------------------------------------------------- */
 
 /* The index file, and the size of its entries. */
-static int open_index(const struct ky_viewer_track *track, uint32_t *entry_bytes)
+static int viewer_recording_open_index(const struct ky_viewer_track *track, uint32_t *entry_bytes)
 {
 	struct ky_index_head head;
 	char path[NAME_MAX + 16];
@@ -285,13 +286,13 @@ static bool is_within(const struct ky_index_record *entry, uint64_t limit_bytes)
 	       end <= limit_bytes;
 }
 
-static bool read_entry(const struct ky_viewer_track *track, uint64_t number,
-		       struct ky_index_record *entry)
+static bool viewer_recording_read_entry(const struct ky_viewer_track *track, uint64_t number,
+					struct ky_index_record *entry)
 {
 	uint32_t entry_bytes, wanted;
 	uint64_t at;
 	ssize_t got;
-	int fd = open_index(track, &entry_bytes);
+	int fd = viewer_recording_open_index(track, &entry_bytes);
 
 	if (fd < 0)
 		return false;
@@ -356,7 +357,7 @@ static void add_track(struct ky_viewer_recording *recording, struct ky_viewer_tr
 		return;
 	track.name = strndup(name, len);
 	if (!track.name || (ky_live_is_late(track.name) && is_followed(recording)) ||
-	    !read_entry(&track, 0, &first) || !is_within(&first, UINT64_MAX)) {
+	    !viewer_recording_read_entry(&track, 0, &first) || !is_within(&first, UINT64_MAX)) {
 		free(track.name);
 		return;
 	}
@@ -424,8 +425,8 @@ static void take_state(struct ky_viewer_recording *recording, struct ky_viewer_t
 			add_track(recording, trace, stream->name, strlen(stream->name), before);
 }
 
-static void complete(struct ky_viewer_recording *recording, struct ky_viewer_trace *trace,
-		     int64_t now_ns)
+static void viewer_recording_complete(struct ky_viewer_recording *recording,
+				      struct ky_viewer_trace *trace, int64_t now_ns)
 {
 	/* A recorder that connects again continues the trace. */
 	if (trace->is_complete || recording->is_away)
@@ -461,7 +462,7 @@ void ky_viewer_trace_look(struct ky_viewer_recording *recording, struct ky_viewe
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", trace->fd);
 	if (!ky_live_is_written(path)) {
 		if (!is_young(recording, trace, now_ns))
-			complete(recording, trace, now_ns);
+			viewer_recording_complete(recording, trace, now_ns);
 		return;
 	}
 	trace->is_written = true;
@@ -532,7 +533,8 @@ uint64_t ky_viewer_track_bytes(const struct ky_viewer_track *track)
 bool ky_viewer_track_entry(const struct ky_viewer_track *track, uint64_t number,
 			   struct ky_index_record *entry)
 {
-	return read_entry(track, number, entry) && is_within(entry, ky_viewer_track_bytes(track));
+	return viewer_recording_read_entry(track, number, entry) &&
+	       is_within(entry, ky_viewer_track_bytes(track));
 }
 
 uint64_t ky_viewer_track_entries(const struct ky_viewer_track *track)
@@ -540,7 +542,7 @@ uint64_t ky_viewer_track_entries(const struct ky_viewer_track *track)
 	uint32_t entry_bytes;
 	uint64_t n = 0;
 	struct stat st;
-	int fd = open_index(track, &entry_bytes);
+	int fd = viewer_recording_open_index(track, &entry_bytes);
 
 	if (fd < 0)
 		return 0;

@@ -69,8 +69,8 @@ uint64_t ky_viewer_track_id(const struct ky_viewer_recording *recording, size_t 
 	return (uint64_t)recording->serial << 32 | (uint32_t)(track + 1);
 }
 
-static void put_stream(const struct ky_viewer_recording *recording, size_t i,
-		       struct ky_viewer_stream *to)
+static void viewer_reply_put_stream(const struct ky_viewer_recording *recording, size_t i,
+				    struct ky_viewer_stream *to)
 {
 	const struct ky_viewer_track *track = &recording->tracks.data[i];
 
@@ -94,7 +94,7 @@ static ssize_t send_stream(struct ky_viewer_reply *reply, struct ky_link *link, 
 		reply->recording = NULL;
 		return 1;
 	}
-	put_stream(recording, reply->next, (struct ky_viewer_stream *)scratch);
+	viewer_reply_put_stream(recording, reply->next, (struct ky_viewer_stream *)scratch);
 	part.iov_base = scratch + reply->stream_sent;
 	part.iov_len = sizeof(struct ky_viewer_stream) - reply->stream_sent;
 	sent = ky_link_send(link, &part, 1);

@@ -136,7 +136,8 @@ void ky_viewer_server_note(struct ky_viewer_server *server, const char *below,
 
 /* ---- clients -------------------------------------------------------------------------- */
 
-static void drop(struct ky_viewer_server *server, struct ky_viewer_client *client, const char *why)
+static void viewer_server_drop(struct ky_viewer_server *server, struct ky_viewer_client *client,
+			       const char *why)
 {
 	ky_log_info(server->options.log, "a viewer: %s", why);
 	if (client->waits_turn)
@@ -144,8 +145,8 @@ static void drop(struct ky_viewer_server *server, struct ky_viewer_client *clien
 	ky_viewer_client_free(client);
 }
 
-static void wait_for(struct ky_viewer_server *server, struct ky_viewer_client *client,
-		     uint32_t events)
+static void viewer_server_wait_for(struct ky_viewer_server *server, struct ky_viewer_client *client,
+				   uint32_t events)
 {
 	struct epoll_event event = {.events = events, .data.ptr = client};
 	int fd = ky_link_in_fd(client->link);
@@ -156,21 +157,22 @@ static void wait_for(struct ky_viewer_server *server, struct ky_viewer_client *c
 	client->events = events;
 }
 
-static void step(struct ky_viewer_server *server, struct ky_viewer_client *client)
+static void viewer_server_step(struct ky_viewer_server *server, struct ky_viewer_client *client)
 {
 	int ret = ky_viewer_client_step(client, ky_os_now_ns());
 	bool turn = ret == KY_VIEWER_WANTS_TURN;
 
 	if (ret < 0) {
-		drop(server, client,
-		     ret == -EPROTO	  ? "the connection ends: it does not speak the protocol"
-		     : ret == -ECONNRESET ? "gone"
-					  : strerror(-ret));
+		viewer_server_drop(server, client,
+				   ret == -EPROTO
+					   ? "the connection ends: it does not speak the protocol"
+				   : ret == -ECONNRESET ? "gone"
+							: strerror(-ret));
 		return;
 	}
 	server->n_turns += (size_t)turn - (size_t)client->waits_turn;
 	client->waits_turn = turn;
-	wait_for(server, client, ret == KY_VIEWER_WANTS_OUTPUT ? EPOLLOUT : EPOLLIN);
+	viewer_server_wait_for(server, client, ret == KY_VIEWER_WANTS_OUTPUT ? EPOLLOUT : EPOLLIN);
 }
 
 /* The viewer that has waited longest without saying its version; NULL: all have said it. */
@@ -185,7 +187,7 @@ static struct ky_viewer_client *find_silent(const struct ky_viewer_server *serve
 }
 
 /* Many that say nothing do not keep others out. False: there is no place. */
-static bool make_room(struct ky_viewer_server *server)
+static bool viewer_server_make_room(struct ky_viewer_server *server)
 {
 	struct ky_viewer_client *silent;
 
@@ -193,7 +195,7 @@ static bool make_room(struct ky_viewer_server *server)
 		return true;
 	silent = find_silent(server);
 	if (silent)
-		drop(server, silent, "silent while others want its place");
+		viewer_server_drop(server, silent, "silent while others want its place");
 	return silent != NULL;
 }
 
@@ -203,7 +205,7 @@ static void take_link(struct ky_viewer_server *server, struct ky_link *link, boo
 	struct ky_viewer_client *client;
 	struct kymo_error err;
 
-	if (!make_room(server)) {
+	if (!viewer_server_make_room(server)) {
 		ky_log_warning(server->options.log, "a viewer is refused: %zu are connected",
 			       server->hub.clients.len);
 		ky_link_free(link);
@@ -213,7 +215,7 @@ static void take_link(struct ky_viewer_server *server, struct ky_link *link, boo
 	} else {
 		client->begun_ns = ky_os_now_ns();
 		/* TLS may have read its first request already. */
-		step(server, client);
+		viewer_server_step(server, client);
 	}
 }
 
@@ -225,7 +227,7 @@ static int watch_port(struct ky_viewer_server *server, int operation)
 }
 
 /* Without this, the thread would call accept() again and again. */
-static void pause_port(struct ky_viewer_server *server, int errnum)
+static void viewer_server_pause_port(struct ky_viewer_server *server, int errnum)
 {
 	if (!server->is_short)
 		ky_log_warning(server->options.log, "new viewers wait: %s", strerror(errnum));
@@ -234,7 +236,7 @@ static void pause_port(struct ky_viewer_server *server, int errnum)
 		server->paused_ns = ky_os_now_ns();
 }
 
-static void end_pause(struct ky_viewer_server *server)
+static void viewer_server_end_pause(struct ky_viewer_server *server)
 {
 	if (server->paused_ns && ky_os_now_ns() - server->paused_ns >= PAUSE_NS &&
 	    watch_port(server, EPOLL_CTL_ADD) == 0)
@@ -250,7 +252,7 @@ static void accept_viewer(struct ky_viewer_server *server)
 	if (ky_link_has_descriptors(server->listen_fd))
 		fd = accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0 && ky_link_is_shortage(errno))
-		pause_port(server, errno);
+		viewer_server_pause_port(server, errno);
 	if (fd < 0)
 		return;
 	server->is_short = false;
@@ -285,7 +287,7 @@ static const int patience_s[] = {
 	[KY_VIEWER_IS_STUCK] = STUCK_S,
 };
 
-static void sweep(struct ky_viewer_server *server)
+static void viewer_server_sweep(struct ky_viewer_server *server)
 {
 	int64_t at = ky_os_now_ns();
 
@@ -298,20 +300,20 @@ static void sweep(struct ky_viewer_server *server)
 		int64_t since = ky_viewer_client_idle_since_ns(client, &idle);
 
 		if (since && at - since > (int64_t)patience_s[idle] * NS_PER_S)
-			drop(server, client, "silent for too long");
+			viewer_server_drop(server, client, "silent for too long");
 	}
 }
 
-static void take_turns(struct ky_viewer_server *server)
+static void viewer_server_take_turns(struct ky_viewer_server *server)
 {
 	for (size_t i = server->hub.clients.len; server->n_turns && i-- > 0;)
 		if (server->hub.clients.data[i]->waits_turn)
-			step(server, server->hub.clients.data[i]);
+			viewer_server_step(server, server->hub.clients.data[i]);
 }
 
 /* ---- the thread ----------------------------------------------------------------------- */
 
-static void *run(void *data)
+static void *viewer_server_run(void *data)
 {
 	struct ky_viewer_server *server = data;
 	struct epoll_event events[EVENTS];
@@ -331,20 +333,20 @@ static void *run(void *data)
 			else if (events[i].data.ptr == &server->wake_fd)
 				wakes = true;
 			else
-				step(server, events[i].data.ptr);
+				viewer_server_step(server, events[i].data.ptr);
 		}
 		if (comes)
 			accept_viewer(server);
 		if (wakes)
 			goes_on = take_arrived(server);
-		take_turns(server);
-		sweep(server);
-		end_pause(server);
+		viewer_server_take_turns(server);
+		viewer_server_sweep(server);
+		viewer_server_end_pause(server);
 	}
 	return NULL;
 }
 
-static int start_thread(struct ky_viewer_server *server)
+static int viewer_server_start_thread(struct ky_viewer_server *server)
 {
 	sigset_t all, before;
 	int ret;
@@ -352,7 +354,7 @@ static int start_thread(struct ky_viewer_server *server)
 	/* Signals are the loop's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&server->thread, NULL, run, server);
+	ret = pthread_create(&server->thread, NULL, viewer_server_run, server);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return ret;
 }
@@ -403,7 +405,7 @@ int ky_viewer_server_start(const struct ky_viewer_server_options *options,
 	    epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, server->wake_fd, &event) < 0)
 		ret = errno;
 	if (!ret)
-		ret = start_thread(server);
+		ret = viewer_server_start_thread(server);
 	if (!ret) {
 		*out = server;
 		return KYMO_OK;
@@ -412,7 +414,7 @@ int ky_viewer_server_start(const struct ky_viewer_server_options *options,
 	return ky_error_errno(err, ret, "cannot serve readers");
 }
 
-static void wake(struct ky_viewer_server *server)
+static void viewer_server_wake(struct ky_viewer_server *server)
 {
 	const uint64_t one = 1;
 
@@ -426,7 +428,7 @@ void ky_viewer_server_stop(struct ky_viewer_server *server)
 	pthread_mutex_lock(&server->lock);
 	server->stops = true;
 	pthread_mutex_unlock(&server->lock);
-	wake(server);
+	viewer_server_wake(server);
 	pthread_join(server->thread, NULL);
 	server_free(server);
 }
@@ -450,5 +452,5 @@ void ky_viewer_server_take(struct ky_viewer_server *server, struct ky_link *link
 	if (ret < 0)
 		ky_link_free(link);
 	else
-		wake(server);
+		viewer_server_wake(server);
 }

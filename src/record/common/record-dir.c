@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 /* Is there anything in directory @path? 0: it is not there; 1: it is empty; else negative. */
-static int look_at(const char *path, struct kymo_error *err)
+static int record_dir_look_at(const char *path, struct kymo_error *err)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
@@ -35,7 +35,7 @@ static int look_at(const char *path, struct kymo_error *err)
 
 int ky_record_dir_make(const char *path, bool *made, struct kymo_error *err)
 {
-	int ret = look_at(path, err);
+	int ret = record_dir_look_at(path, err);
 
 	*made = false;
 	if (ret)

@@ -10,7 +10,7 @@
 
 #define MIN_PREFIX 4
 
-static bool has_name(const struct ky_container *container, const char *name)
+static bool container_choose_has_name(const struct ky_container *container, const char *name)
 {
 	return *name && strcmp(container->name, name) == 0;
 }
@@ -31,23 +31,24 @@ enum meant {
 	NONE,
 };
 
-static bool is_meant(const struct ky_container *container, const char *name, enum meant how)
+static bool container_choose_is_meant(const struct ky_container *container, const char *name,
+				      enum meant how)
 {
 	if (how == NONE || container->is_users != (how == USERS_NAME || how == USERS_ID))
 		return false;
-	return how == SYSTEMS_NAME || how == USERS_NAME ? has_name(container, name)
+	return how == SYSTEMS_NAME || how == USERS_NAME ? container_choose_has_name(container, name)
 							: has_id(container, name);
 }
 
 /* How many are meant, in the first way that any are; *chosen is one of them. */
-static size_t choose(const struct ky_containers *found, const char *name,
-		     const struct ky_container **chosen, enum meant *how)
+static size_t container_choose_choose(const struct ky_containers *found, const char *name,
+				      const struct ky_container **chosen, enum meant *how)
 {
 	size_t n = 0;
 
 	for (*how = SYSTEMS_NAME; *how < NONE; ++*how) {
 		ky_vec_foreach(&found->all, container) {
-			if (!is_meant(container, name, *how))
+			if (!container_choose_is_meant(container, name, *how))
 				continue;
 			*chosen = container;
 			n++;
@@ -69,13 +70,13 @@ static bool has_twin(const struct ky_containers *found, const struct ky_containe
 }
 
 /* "web (docker 0123456789ab), box (lxc)": all, or those that are meant; as many as there is room for. */
-static void add_names(struct ky_strbuf *text, const struct ky_containers *found, const char *wanted,
-		      enum meant how)
+static void container_choose_add_names(struct ky_strbuf *text, const struct ky_containers *found,
+				       const char *wanted, enum meant how)
 {
 	size_t n = 0, n_left = 0;
 
 	ky_vec_foreach(&found->all, container) {
-		if (how != NONE && !is_meant(container, wanted, how))
+		if (how != NONE && !container_choose_is_meant(container, wanted, how))
 			continue;
 		if (text->len > 300) {
 			n_left++;
@@ -94,13 +95,13 @@ static void add_names(struct ky_strbuf *text, const struct ky_containers *found,
 		ky_strbuf_addf(text, " and %zu more", n_left);
 }
 
-static int not_one(const struct ky_containers *found, const char *name, size_t n, enum meant how,
-		   struct kymo_error *err)
+static int container_choose_not_one(const struct ky_containers *found, const char *name, size_t n,
+				    enum meant how, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret;
 
-	add_names(&text, found, name, how);
+	container_choose_add_names(&text, found, name, how);
 	if (n)
 		ret = ky_error_set(err, KYMO_E_INVALID,
 				   "%zu containers match '%.64s'; name one of: %s", n, name,
@@ -129,10 +130,10 @@ int ky_container_cgroup(const char *name, char cgroup[KY_CONTAINER_PATH_BYTES],
 	struct ky_containers found;
 	enum meant how = NONE;
 	int ret = ky_containers_find(&found, log, err);
-	size_t n = ret < 0 ? 0 : choose(&found, name, &chosen, &how);
+	size_t n = ret < 0 ? 0 : container_choose_choose(&found, name, &chosen, &how);
 
 	if (!ret && n != 1)
-		ret = not_one(&found, name, n, how, err);
+		ret = container_choose_not_one(&found, name, n, how, err);
 	else if (!ret)
 		memcpy(cgroup, chosen->cgroup, sizeof(chosen->cgroup));
 	ky_containers_fini(&found);

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-static bool ends_with(const char *text, size_t len, const char *end)
+static bool container_groups_ends_with(const char *text, size_t len, const char *end)
 {
 	return len >= strlen(end) && strncmp(text + len - strlen(end), end, strlen(end)) == 0;
 }
@@ -46,7 +46,7 @@ static bool is_machine(const char *base, struct ky_container *to)
 		size_t begin = strlen(units[i].begin), end = strlen(units[i].end);
 
 		if (len <= begin + end || strncmp(base, units[i].begin, begin) != 0 ||
-		    !ends_with(base, len, units[i].end))
+		    !container_groups_ends_with(base, len, units[i].end))
 			continue;
 		/* A virtual machine of libvirt's is no container. */
 		if (strncmp(base + begin, "qemu\\x2d", strlen("qemu\\x2d")) == 0)
@@ -109,7 +109,7 @@ static bool is_oci(const char *path, const char *parent, const char *base, struc
 {
 	size_t len = strlen(base), digits = KY_CONTAINER_ID_DIGITS;
 
-	if (ends_with(base, len, ".scope"))
+	if (container_groups_ends_with(base, len, ".scope"))
 		len -= strlen(".scope");
 	if (len < digits)
 		return false;
@@ -119,7 +119,8 @@ static bool is_oci(const char *path, const char *parent, const char *base, struc
 	if (len && base[len - 1] != '-' && base[len - 1] != ':')
 		return false;
 	/* Who starts it and watches it; and, of podman, a pod: what its containers' groups are in. */
-	if (ends_with(base, len, "conmon-") || (!len && strcmp(parent, "libpod_parent") == 0))
+	if (container_groups_ends_with(base, len, "conmon-") ||
+	    (!len && strcmp(parent, "libpod_parent") == 0))
 		return false;
 	memcpy(to->id, base + len, digits);
 	to->id[digits] = '\0';

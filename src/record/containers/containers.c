@@ -76,7 +76,7 @@ static int count_processes(struct walk *walk, int depth, void *data)
 }
 
 /* What systemd-nspawn has in a group of its own, it has not in the container. */
-static void take_payload(struct ky_container *container)
+static void containers_take_payload(struct ky_container *container)
 {
 	size_t len = strlen(container->cgroup);
 	DIR *dir;
@@ -126,7 +126,7 @@ static bool has_same_owner(const struct ky_container *a, const struct ky_contain
 }
 
 /* One container by one path in two hierarchies. */
-static bool is_same(const struct ky_container *a, const struct ky_container *b)
+static bool containers_is_same(const struct ky_container *a, const struct ky_container *b)
 {
 	size_t len = a->base_len - a->below;
 
@@ -134,7 +134,7 @@ static bool is_same(const struct ky_container *a, const struct ky_container *b)
 	       has_same_owner(a, b) && memcmp(a->cgroup + a->below, b->cgroup + b->below, len) == 0;
 }
 
-static struct ky_container_user *user_of(struct ky_containers *found, uint32_t uid)
+static struct ky_container_user *containers_user_of(struct ky_containers *found, uint32_t uid)
 {
 	struct ky_container_user user = {.uid = uid};
 
@@ -158,7 +158,7 @@ static int count_in(struct walk *walk, const struct ky_container *container, boo
 				    SYSTEMS_MAX);
 	if (!container->is_users)
 		return KYMO_OK;
-	user = user_of(walk->found, container->uid);
+	user = containers_user_of(walk->found, container->uid);
 	if (!user)
 		return ky_error_nomem(walk->err);
 	*is_wanted = user->n_containers < USER_MAX && walk->n_users < USERS_MAX;
@@ -169,7 +169,7 @@ static int count_in(struct walk *walk, const struct ky_container *container, boo
 }
 
 /* With version 1, a container has a group in each hierarchy: what counts is the first that its processes are in. */
-static int add(struct walk *walk, const struct ky_container *container)
+static int containers_add(struct walk *walk, const struct ky_container *container)
 {
 	bool is_wanted;
 	int ret;
@@ -177,7 +177,7 @@ static int add(struct walk *walk, const struct ky_container *container)
 	ky_vec_foreach(&walk->found->all, other) {
 		uint64_t hierarchies = other->hierarchies | container->hierarchies;
 
-		if (!is_same(other, container))
+		if (!containers_is_same(other, container))
 			continue;
 		if (!other->n_processes && container->n_processes)
 			*other = *container;
@@ -190,7 +190,7 @@ static int add(struct walk *walk, const struct ky_container *container)
 	return ky_vec_push(&walk->found->all, *container) < 0 ? ky_error_nomem(walk->err) : KYMO_OK;
 }
 
-static int look(struct walk *walk, int depth, void *data)
+static int containers_look(struct walk *walk, int depth, void *data)
 {
 	size_t len = strlen(walk->path);
 	struct ky_container container = {
@@ -204,14 +204,14 @@ static int look(struct walk *walk, int depth, void *data)
 	if (ky_container_of_group(walk->path, &container)) {
 		memcpy(container.cgroup, walk->path, len + 1);
 		take_owner(&container);
-		take_payload(&container);
+		containers_take_payload(&container);
 		memcpy(walk->path, container.cgroup, strlen(container.cgroup) + 1);
 		ret = count_processes(walk, depth, &container.n_processes);
 		walk->path[len] = '\0';
 		if (!ret)
-			ret = add(walk, &container);
+			ret = containers_add(walk, &container);
 	}
-	return ret < 0 ? ret : each_below(walk, depth, look, data);
+	return ret < 0 ? ret : each_below(walk, depth, containers_look, data);
 }
 
 static int look_at_hierarchy(struct walk *walk, int depth, void *data)
@@ -224,11 +224,11 @@ static int look_at_hierarchy(struct walk *walk, int depth, void *data)
 		return KYMO_OK;
 	walk->n_hierarchies++;
 	walk->below = strlen(walk->path);
-	return each_below(walk, depth, look, NULL);
+	return each_below(walk, depth, containers_look, NULL);
 }
 
 /* The directory of all groups of version 2; or one for each hierarchy, of which one may be of version 2. */
-static int look_everywhere(struct walk *walk)
+static int containers_look_everywhere(struct walk *walk)
 {
 	bool unified = true;
 	FILE *file = fopen(KY_CGROUP_ROOT "/cgroup.controllers", "re");
@@ -238,7 +238,7 @@ static int look_everywhere(struct walk *walk)
 	walk->below = strlen(walk->path);
 	if (file) {
 		fclose(file);
-		return each_below(walk, 0, look, NULL);
+		return each_below(walk, 0, containers_look, NULL);
 	}
 	ret = each_below(walk, 0, look_at_hierarchy, &unified);
 	return ret < 0 ? ret : each_below(walk, 0, look_at_hierarchy, NULL);
@@ -308,7 +308,7 @@ static void join_by_id(struct ky_containers *found)
 
 /* ---- finding ----------------------------------------------------------------------------- */
 
-static int by_name(const void *left, const void *right)
+static int containers_by_name(const void *left, const void *right)
 {
 	const struct ky_container *a = left, *b = right;
 	int order = strcmp(a->name, b->name);
@@ -337,13 +337,14 @@ int ky_containers_find(struct ky_containers *found, const struct ky_log *log,
 	int ret;
 
 	*found = (struct ky_containers){KY_VEC_INIT, KY_VEC_INIT};
-	ret = look_everywhere(&walk);
+	ret = containers_look_everywhere(&walk);
 	ky_strbuf_fini(&walk.text);
 	if (ret < 0)
 		return ret;
 	join_by_id(found);
 	if (found->all.len)
-		qsort(found->all.data, found->all.len, sizeof(found->all.data[0]), by_name);
+		qsort(found->all.data, found->all.len, sizeof(found->all.data[0]),
+		      containers_by_name);
 	ky_vec_foreach(&found->users, user)
 		warn_of_user(user, log);
 	return KYMO_OK;

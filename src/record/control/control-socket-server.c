@@ -22,14 +22,15 @@
 /* The server drops a client after this time without a message. */
 #define SILENCE_S 10
 
-static int open_socket(void)
+static int control_socket_server_open_socket(void)
 {
 	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-static bool is_dead(const char *path)
+static bool control_socket_server_is_dead(const char *path)
 {
-	int fd = open_socket(), ret = fd >= 0 ? ky_control_socket_connect(fd, path) : 0;
+	int fd = control_socket_server_open_socket(),
+	    ret = fd >= 0 ? ky_control_socket_connect(fd, path) : 0;
 
 	if (fd >= 0)
 		close(fd);
@@ -37,7 +38,8 @@ static bool is_dead(const char *path)
 }
 
 /* Our process id, and "-2" and so on when another recorder has that name. 0 or -errno. */
-static int bind_name(struct ky_control_socket_server *server, const char *directory)
+static int control_socket_server_bind_name(struct ky_control_socket_server *server,
+					   const char *directory)
 {
 	struct sockaddr_un to;
 	int ret = -EADDRINUSE;
@@ -49,7 +51,7 @@ static int bind_name(struct ky_control_socket_server *server, const char *direct
 			snprintf(number, sizeof(number), "-%d", i);
 		snprintf(server->path, sizeof(server->path), "%.80s/%d%s", directory, (int)getpid(),
 			 number);
-		if (is_dead(server->path))
+		if (control_socket_server_is_dead(server->path))
 			(void)unlink(server->path);
 		ret = ky_control_socket_address(&to, server->path);
 		if (!ret && bind(server->listen_fd, (const struct sockaddr *)&to, sizeof(to)) < 0)
@@ -61,16 +63,16 @@ static int bind_name(struct ky_control_socket_server *server, const char *direct
 }
 
 /* What killed recorders left. */
-static int clean(void *data, const struct ky_control_socket_place *place)
+static int control_socket_server_clean(void *data, const struct ky_control_socket_place *place)
 {
-	if (place->is_own && is_dead(place->path))
+	if (place->is_own && control_socket_server_is_dead(place->path))
 		(void)unlink(place->path);
 	return KYMO_OK;
 }
 
 /* ---- clients -------------------------------------------------------------------------- */
 
-static int watch(const struct ky_control_socket_server *server, int fd)
+static int control_socket_server_watch(const struct ky_control_socket_server *server, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
@@ -78,7 +80,7 @@ static int watch(const struct ky_control_socket_server *server, int fd)
 }
 
 /* The timer is for the oldest client, which is the first. */
-static void set_timer(const struct ky_control_socket_server *server)
+static void control_socket_server_set_timer(const struct ky_control_socket_server *server)
 {
 	struct itimerspec spec = {0};
 
@@ -96,7 +98,7 @@ static int forget_client(struct ky_control_socket_server *server, unsigned int i
 	server->n_clients--;
 	memmove(server->clients + i, server->clients + i + 1,
 		(server->n_clients - i) * sizeof(server->clients[0]));
-	set_timer(server);
+	control_socket_server_set_timer(server);
 	return fd;
 }
 
@@ -105,13 +107,14 @@ void ky_control_socket_add_client(struct ky_control_socket_server *server, int f
 	/* The one that has been silent for the longest goes. */
 	if (server->n_clients == KY_CONTROL_SOCKET_CLIENTS_MAX)
 		close(forget_client(server, 0));
-	if (!ky_control_socket_is_of(fd, geteuid()) || watch(server, fd) < 0) {
+	if (!ky_control_socket_is_of(fd, geteuid()) ||
+	    control_socket_server_watch(server, fd) < 0) {
 		close(fd);
 		return;
 	}
 	server->clients[server->n_clients++] =
 		(struct ky_control_socket_client){.fd = fd, .until_s = ky_os_now_s() + SILENCE_S};
-	set_timer(server);
+	control_socket_server_set_timer(server);
 }
 
 static void drop_silent(struct ky_control_socket_server *server)
@@ -119,7 +122,7 @@ static void drop_silent(struct ky_control_socket_server *server)
 	while (server->n_clients && server->clients[0].until_s <= ky_os_now_s())
 		close(forget_client(server, 0));
 	/* Makes the timer unreadable, too. */
-	set_timer(server);
+	control_socket_server_set_timer(server);
 }
 
 /* Whether @fd, a client's, has sent a request. */
@@ -151,30 +154,33 @@ int ky_control_socket_init(struct ky_control_socket_server *server)
 		.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
 		.client_fd = -1,
 	};
-	if (server->epoll_fd < 0 || server->timer_fd < 0 || watch(server, server->timer_fd) < 0)
+	if (server->epoll_fd < 0 || server->timer_fd < 0 ||
+	    control_socket_server_watch(server, server->timer_fd) < 0)
 		return -errno;
 	return 0;
 }
 
-static int make_socket(struct ky_control_socket_server *server)
+static int control_socket_server_make_socket(struct ky_control_socket_server *server)
 {
 	int ret = ky_control_socket_init(server);
 
 	if (ret < 0)
 		return ret;
-	server->listen_fd = open_socket();
-	return server->listen_fd < 0 || watch(server, server->listen_fd) < 0 ? -errno : 0;
+	server->listen_fd = control_socket_server_open_socket();
+	return server->listen_fd < 0 || control_socket_server_watch(server, server->listen_fd) < 0
+		       ? -errno
+		       : 0;
 }
 
 int ky_control_socket_open(struct ky_control_socket_server *server, struct kymo_error *err)
 {
 	char directory[KY_SESSION_PATH_MAX + 1];
-	int ret = make_socket(server);
+	int ret = control_socket_server_make_socket(server);
 	mode_t mask;
 
 	if (ret < 0)
 		return ky_error_errno(err, -ret, "cannot make a socket");
-	(void)ky_control_socket_each(clean, NULL);
+	(void)ky_control_socket_each(control_socket_server_clean, NULL);
 	ret = -ENOENT;
 	for (int i = 0; i < MAKE_TRIES && ret == -ENOENT; i++) {
 		int made = ky_user_recordings_make(directory, err);
@@ -182,7 +188,7 @@ int ky_control_socket_open(struct ky_control_socket_server *server, struct kymo_
 		if (made < 0)
 			return made;
 		mask = umask(0177);
-		ret = bind_name(server, directory);
+		ret = control_socket_server_bind_name(server, directory);
 		umask(mask);
 	}
 	if (!ret && listen(server->listen_fd, KY_CONTROL_SOCKET_CLIENTS_MAX) < 0)
@@ -244,7 +250,7 @@ void ky_control_socket_answer(struct ky_control_socket_server *server,
 	ky_control_socket_answer_kept(ky_control_socket_keep(server), answer);
 }
 
-static void close_fd(int *fd)
+static void control_socket_server_close_fd(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
@@ -259,10 +265,10 @@ void ky_control_socket_close(struct ky_control_socket_server *server)
 		(void)unlink(server->path);
 	while (server->n_clients)
 		close(forget_client(server, 0));
-	close_fd(&server->client_fd);
-	close_fd(&server->listen_fd);
-	close_fd(&server->timer_fd);
-	close_fd(&server->epoll_fd);
+	control_socket_server_close_fd(&server->client_fd);
+	control_socket_server_close_fd(&server->listen_fd);
+	control_socket_server_close_fd(&server->timer_fd);
+	control_socket_server_close_fd(&server->epoll_fd);
 	/* The directory, when no other process of the user records. */
 	if (slash) {
 		*slash = 0;

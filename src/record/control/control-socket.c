@@ -92,7 +92,7 @@ const char *ky_control_socket_name(const char *path)
 }
 
 /* The recorder has @timeout_s for each step; 0: for ever. */
-static int make_socket(unsigned int timeout_s)
+static int control_socket_make_socket(unsigned int timeout_s)
 {
 	const struct timeval limit = {.tv_sec = timeout_s};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -112,12 +112,12 @@ static int is_silent(struct kymo_error *err)
 	return KYMO_E_AGAIN;
 }
 
-static int connect_to(const struct ky_control_socket_place *place, unsigned int timeout_s, int *fd,
-		      struct kymo_error *err)
+static int control_socket_connect_to(const struct ky_control_socket_place *place,
+				     unsigned int timeout_s, int *fd, struct kymo_error *err)
 {
 	int ret;
 
-	*fd = make_socket(timeout_s);
+	*fd = control_socket_make_socket(timeout_s);
 	if (*fd < 0)
 		return ky_error_errno(err, errno, "cannot make a socket");
 	ret = ky_control_socket_connect(*fd, place->path);
@@ -172,7 +172,7 @@ int ky_control_socket_ask(const struct ky_control_socket_place *place,
 			  const struct ky_control_socket_message *request, unsigned int timeout_s,
 			  struct ky_control_socket_message *answer, struct kymo_error *err)
 {
-	int fd, ret = connect_to(place, timeout_s, &fd, err);
+	int fd, ret = control_socket_connect_to(place, timeout_s, &fd, err);
 
 	if (ret < 0)
 		return ret;
@@ -189,7 +189,7 @@ int ky_control_socket_subscribe(const struct ky_control_socket_place *place,
 				struct kymo_error *err)
 {
 	struct ky_control_socket_message answer;
-	int ret = connect_to(place, 0, fd, err);
+	int ret = control_socket_connect_to(place, 0, fd, err);
 
 	if (ret < 0)
 		return ret;
@@ -221,7 +221,7 @@ struct visit {
 };
 
 /* All sockets of one directory. */
-static int visit(void *data, const struct ky_user_recordings *recordings)
+static int control_socket_visit(void *data, const struct ky_user_recordings *recordings)
 {
 	struct ky_control_socket_place place = {.uid = recordings->uid,
 						.is_own = recordings->is_own};
@@ -249,5 +249,5 @@ int ky_control_socket_each(int (*found)(void *data, const struct ky_control_sock
 {
 	struct visit all = {.found = found, .data = data};
 
-	return ky_user_recordings_each(visit, &all);
+	return ky_user_recordings_each(control_socket_visit, &all);
 }

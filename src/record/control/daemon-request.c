@@ -14,7 +14,7 @@ static const char *const kinds[KY_DAEMON_REQUESTS] = {
 };
 
 /* The next word; "" after the last one. */
-static const char *next(const struct ky_control_socket_message *message, size_t *at)
+static const char *daemon_request_next(const struct ky_control_socket_message *message, size_t *at)
 {
 	const char *word = ky_control_socket_next(message, at);
 
@@ -25,7 +25,7 @@ int ky_daemon_request_parse(const struct ky_control_socket_message *message,
 			    struct ky_daemon_request *request, struct kymo_error *err)
 {
 	size_t at = 0;
-	const char *word = next(message, &at);
+	const char *word = daemon_request_next(message, &at);
 	int kind = 0;
 
 	while (kind < KY_DAEMON_REQUESTS && strcmp(word, kinds[kind]) != 0)
@@ -36,13 +36,13 @@ int ky_daemon_request_parse(const struct ky_control_socket_message *message,
 			"the daemon does not have this request; it may be of another version "
 			"of Kymo");
 	*request = (struct ky_daemon_request){.kind = (enum ky_daemon_request_kind)kind,
-					      .id = next(message, &at)};
+					      .id = daemon_request_next(message, &at)};
 	if (kind != KY_DAEMON_RECORD)
 		return KYMO_OK;
-	word = next(message, &at);
+	word = daemon_request_next(message, &at);
 	if (*word && (ky_parse_u64(word, &request->duration_ns) < 0 || !request->duration_ns))
 		return ky_error_set(err, KYMO_E_INVALID, "the duration makes no sense");
-	request->own = strcmp(next(message, &at), "own") == 0;
-	request->in_background = strcmp(next(message, &at), "background") == 0;
+	request->own = strcmp(daemon_request_next(message, &at), "own") == 0;
+	request->in_background = strcmp(daemon_request_next(message, &at), "background") == 0;
 	return KYMO_OK;
 }

@@ -19,7 +19,7 @@
 #define BACKLOG	   32
 #define GROUPS_MAX 65536
 
-static int open_socket(int flags)
+static int daemon_socket_open_socket(int flags)
 {
 	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
 }
@@ -43,7 +43,7 @@ static int make_parent(const char *path)
 /* 0 when the path is free; -EADDRINUSE: another process listens there. */
 static int make_free(const char *path)
 {
-	int fd = open_socket(SOCK_NONBLOCK), ret;
+	int fd = daemon_socket_open_socket(SOCK_NONBLOCK), ret;
 	struct stat st;
 
 	if (fd < 0)
@@ -78,7 +78,8 @@ static int bind_at(int fd, const char *path)
 
 int ky_daemon_socket_listen(const char *path, struct kymo_error *err)
 {
-	int fd = open_socket(SOCK_NONBLOCK), ret = fd < 0 ? -errno : bind_at(fd, path);
+	int fd = daemon_socket_open_socket(SOCK_NONBLOCK),
+	    ret = fd < 0 ? -errno : bind_at(fd, path);
 
 	if (!ret && listen(fd, BACKLOG) < 0)
 		ret = -errno;
@@ -127,7 +128,7 @@ bool ky_daemon_socket_has_group(int fd, gid_t gid)
 
 int ky_daemon_socket_connect(const char *path, struct kymo_error *err)
 {
-	int fd = open_socket(0), ret;
+	int fd = daemon_socket_open_socket(0), ret;
 
 	if (fd < 0)
 		return ky_error_errno(err, errno, "cannot make a socket");
@@ -154,7 +155,7 @@ int ky_daemon_socket_connect_recorder(pid_t pid)
 	if (ky_user_recordings_make(directory, NULL) < 0)
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%.80s/%d", directory, (int)pid);
-	fd = open_socket(SOCK_NONBLOCK);
+	fd = daemon_socket_open_socket(SOCK_NONBLOCK);
 	if (fd < 0)
 		return -errno;
 	ret = ky_control_socket_connect(fd, path);

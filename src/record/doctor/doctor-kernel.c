@@ -37,7 +37,7 @@ static bool read_line(const char *path, char *line, size_t size)
 	return ret == 0;
 }
 
-static void check_kernel(struct ky_doctor *doctor)
+static void doctor_kernel_check_kernel(struct ky_doctor *doctor)
 {
 	struct utsname uts;
 
@@ -204,7 +204,7 @@ static void check_rseq(struct ky_doctor *doctor)
 
 void ky_doctor_kernel(struct ky_doctor *doctor)
 {
-	check_kernel(doctor);
+	doctor_kernel_check_kernel(doctor);
 	check_lockdown(doctor);
 	check_bpf(doctor);
 	check_btf(doctor);

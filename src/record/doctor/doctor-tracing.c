@@ -33,7 +33,7 @@ struct trial {
 	struct ky_strbuf text;
 };
 
-static const char *read_text(struct trial *trial, int dirfd, const char *name)
+static const char *doctor_tracing_read_text(struct trial *trial, int dirfd, const char *name)
 {
 	if (ky_read_file(dirfd, name, TEXT_MAX, &trial->text) < 0)
 		return NULL;
@@ -96,7 +96,7 @@ static unsigned long entries_in(const char *stats)
 }
 
 /* The first CPU's directory below per_cpu, and all events recorded so far. */
-static unsigned long count_entries(struct trial *trial, char first_cpu[64])
+static unsigned long doctor_tracing_count_entries(struct trial *trial, char first_cpu[64])
 {
 	DIR *dir = ky_dir_open(trial->instance.fd, "per_cpu");
 	unsigned long total = 0;
@@ -111,7 +111,7 @@ static unsigned long count_entries(struct trial *trial, char first_cpu[64])
 		if (strncmp(entry->d_name, "cpu", 3) != 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/stats", entry->d_name);
-		total += entries_in(read_text(trial, dirfd(dir), path));
+		total += entries_in(doctor_tracing_read_text(trial, dirfd(dir), path));
 		if (!*first_cpu)
 			snprintf(first_cpu, 64, "per_cpu/%.40s", entry->d_name);
 	}
@@ -130,7 +130,7 @@ static void try_recording(struct trial *trial, char first_cpu[64])
 	/* Sleeping switches, so there is something to see. */
 	for (int i = 0; i < 50 && ret == 0 && !entries; i++) {
 		nanosleep(&pause, NULL);
-		entries = count_entries(trial, first_cpu);
+		entries = doctor_tracing_count_entries(trial, first_cpu);
 	}
 	if (ret < 0) {
 		add_failure(trial->doctor, "instance", &err);
@@ -202,7 +202,7 @@ static void try_clock(struct trial *trial)
 }
 
 /* 0 or why not: mapping a CPU's buffer. */
-static int map_ring(struct trial *trial, const char *cpu, struct kymo_error *err)
+static int doctor_tracing_map_ring(struct trial *trial, const char *cpu, struct kymo_error *err)
 {
 	uint32_t page_bytes = (uint32_t)sysconf(_SC_PAGESIZE); /* of a new instance */
 	struct ky_page_layout layout;
@@ -211,7 +211,7 @@ static int map_ring(struct trial *trial, const char *cpu, struct kymo_error *err
 	char path[96];
 	int fd, ret;
 
-	text = read_text(trial, trial->instance.fd, "events/header_page");
+	text = doctor_tracing_read_text(trial, trial->instance.fd, "events/header_page");
 	ret = ky_page_layout_parse(text ? text : "", trial->text.len, &layout, err);
 	if (ret < 0)
 		return ret;
@@ -259,7 +259,7 @@ static void try_ring(struct trial *trial, const char *cpu)
 		ky_doctor_add(trial->doctor, "ring buffer", KY_CHECK_WARN,
 			      "cannot be read by splice: %s", strerror(errnum));
 		ky_doctor_advice(trial->doctor, "read() does it, at a slightly higher cost");
-	} else if (map_ring(trial, cpu, &err) < 0) {
+	} else if (doctor_tracing_map_ring(trial, cpu, &err) < 0) {
 		ky_doctor_add(trial->doctor, "ring buffer", KY_CHECK_OK, "read by splice alone: %s",
 			      err.message);
 	} else {
@@ -268,7 +268,7 @@ static void try_ring(struct trial *trial, const char *cpu)
 	}
 }
 
-static void check_events(struct trial *trial)
+static void doctor_tracing_check_events(struct trial *trial)
 {
 	static const char *const wanted[] = {"sched", "irq",   "block", "net",
 					     "power", "timer", "kmem"};
@@ -326,7 +326,7 @@ static void run_trial(struct ky_doctor *doctor, const struct ky_tracefs *fs)
 		try_recording(&trial, first_cpu);
 		try_clock(&trial);
 		try_ring(&trial, first_cpu);
-		check_events(&trial);
+		doctor_tracing_check_events(&trial);
 		check_syscalls(&trial);
 	}
 	trial_close(&trial);
@@ -334,7 +334,7 @@ static void run_trial(struct ky_doctor *doctor, const struct ky_tracefs *fs)
 	ky_strbuf_fini(&trial.text);
 }
 
-static void check_leftovers(struct ky_doctor *doctor, const struct ky_tracefs *fs)
+static void doctor_tracing_check_leftovers(struct ky_doctor *doctor, const struct ky_tracefs *fs)
 {
 	DIR *dir = ky_dir_open(fs->fd, "instances");
 	unsigned int stale = 0, others = 0;
@@ -370,6 +370,6 @@ void ky_doctor_tracing(struct ky_doctor *doctor)
 	}
 	ky_doctor_add(doctor, "tracefs", KY_CHECK_OK, "%s", fs.path);
 	run_trial(doctor, &fs);
-	check_leftovers(doctor, &fs);
+	doctor_tracing_check_leftovers(doctor, &fs);
 	ky_tracefs_close(&fs);
 }

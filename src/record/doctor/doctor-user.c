@@ -51,7 +51,7 @@ static void add_stale(void *data, const struct ky_user_stale *stale)
 	memcpy(leftovers->path, stale->path, sizeof(stale->path));
 }
 
-static void check_leftovers(struct ky_doctor *doctor)
+static void doctor_user_check_leftovers(struct ky_doctor *doctor)
 {
 	struct leftovers leftovers = {0};
 	char size[32], more[40] = "";
@@ -99,6 +99,6 @@ static void check_programs(struct ky_doctor *doctor)
 void ky_doctor_user(struct ky_doctor *doctor)
 {
 	check_directory(doctor);
-	check_leftovers(doctor);
+	doctor_user_check_leftovers(doctor);
 	check_programs(doctor);
 }

@@ -46,8 +46,8 @@ static int bad_state(const struct ky_session *session, const char *what, const c
 	return code;
 }
 
-static int read_text(const struct ky_session *session, const char *name, struct ky_strbuf *text,
-		     struct kymo_error *err)
+static int persistent_ring_read_text(const struct ky_session *session, const char *name,
+				     struct ky_strbuf *text, struct kymo_error *err)
 {
 	ky_strbuf_clear(text);
 	return ky_tracefs_read(session->instance.fd, session->instance.path, name, text, err);
@@ -58,11 +58,11 @@ static int check_idle(const struct ky_session *session, struct ky_strbuf *text,
 		      struct kymo_error *err)
 {
 	bool on;
-	int ret = read_text(session, "tracing_on", text, err);
+	int ret = persistent_ring_read_text(session, "tracing_on", text, err);
 
 	on = !ret && ky_strbuf_text(text)[0] != '0';
 	if (on)
-		ret = read_text(session, "set_event", text, err);
+		ret = persistent_ring_read_text(session, "set_event", text, err);
 	if (ret < 0 || !on || text->len == 0)
 		return ret;
 	return bad_state(
@@ -77,7 +77,7 @@ static int check_idle(const struct ky_session *session, struct ky_strbuf *text,
 static int check_content(const struct ky_session *session, struct ky_strbuf *text,
 			 struct kymo_error *err)
 {
-	int ret = read_text(session, "last_boot_info", text, err);
+	int ret = persistent_ring_read_text(session, "last_boot_info", text, err);
 
 	if (ret < 0 || !strstr(ky_strbuf_text(text), "# Current"))
 		return ret;
@@ -102,7 +102,8 @@ static void choose_clock(struct ky_session *session, const char *text)
 	memcpy(clock->uuid, session->kernel.uuid, sizeof(clock->uuid));
 }
 
-static int open_instance(struct ky_session *session, const char *dir, struct kymo_error *err)
+static int persistent_ring_open_instance(struct ky_session *session, const char *dir,
+					 struct kymo_error *err)
 {
 	struct ky_instance *instance = &session->instance;
 	struct ky_strbuf text = KY_STRBUF_INIT;
@@ -120,10 +121,10 @@ static int open_instance(struct ky_session *session, const char *dir, struct kym
 	if (!ret)
 		ret = check_idle(session, &text, err);
 	if (!ret)
-		ret = read_text(session, "trace_clock", &text, err);
+		ret = persistent_ring_read_text(session, "trace_clock", &text, err);
 	if (!ret) {
 		choose_clock(session, ky_strbuf_text(&text));
-		ret = read_text(session, "buffer_subbuf_size_kb", &text, err);
+		ret = persistent_ring_read_text(session, "buffer_subbuf_size_kb", &text, err);
 	}
 	if (!ret) {
 		kib = strtoull(ky_strbuf_text(&text), NULL, 10);
@@ -157,7 +158,7 @@ static int select_all(struct ky_session *session, struct kymo_error *err)
 
 /* ---- the raw recording ---------------------------------------------------------------- */
 
-static int open_output(struct ky_session *session, struct kymo_error *err)
+static int persistent_ring_open_output(struct ky_session *session, struct kymo_error *err)
 {
 	int ret = ky_record_dir_make(session->output, &session->made_output, err);
 
@@ -193,14 +194,15 @@ static void find_start(struct ky_session *session)
 	session->kernel.start_cycles = first == UINT64_MAX ? 0 : first;
 }
 
-static int prepare(struct ky_session *session, const char *dir, struct kymo_error *err)
+static int persistent_ring_prepare(struct ky_session *session, const char *dir,
+				   struct kymo_error *err)
 {
 	int ret = ky_tracefs_open(&session->fs, err);
 
 	if (!ret)
 		ret = ky_kernel_trace_make_uuid(&session->kernel, err);
 	if (!ret)
-		ret = open_instance(session, dir, err);
+		ret = persistent_ring_open_instance(session, dir, err);
 	if (!ret)
 		ret = select_all(session, err);
 	if (!ret)
@@ -212,9 +214,9 @@ static int prepare(struct ky_session *session, const char *dir, struct kymo_erro
 	return ret;
 }
 
-static int take_pages(struct ky_session *session, struct kymo_error *err)
+static int persistent_ring_take_pages(struct ky_session *session, struct kymo_error *err)
 {
-	int ret = open_output(session, err);
+	int ret = persistent_ring_open_output(session, err);
 
 	if (!ret)
 		ret = ky_session_open_cpus(session, err);
@@ -247,9 +249,9 @@ static int make_raw(const char *dir, const char *output, const struct ky_log *lo
 
 	if (ret < 0)
 		return ret;
-	ret = prepare(session, dir, err);
+	ret = persistent_ring_prepare(session, dir, err);
 	if (!ret)
-		ret = take_pages(session, err);
+		ret = persistent_ring_take_pages(session, err);
 	*bytes = session->raw_bytes;
 	/* The instance is not ours to remove. */
 	if (session->instance.fd >= 0)

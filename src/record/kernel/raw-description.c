@@ -15,7 +15,8 @@
 #define CPU_MAX		      65536
 #define LINE_MAX_BYTES	      600
 
-static int bad(const struct ky_raw_replay *replay, const char *what, struct kymo_error *err)
+static int raw_description_bad(const struct ky_raw_replay *replay, const char *what,
+			       struct kymo_error *err)
 {
 	int code = ky_error_set(err, KYMO_E_FORMAT, "%s", what);
 	char path[4200];
@@ -27,7 +28,7 @@ static int bad(const struct ky_raw_replay *replay, const char *what, struct kymo
 }
 
 /* 1: @line is the next; 0: none exists; -1: it is too long. */
-static int next_line(struct ky_raw_replay *replay, char line[LINE_MAX_BYTES])
+static int raw_description_next_line(struct ky_raw_replay *replay, char line[LINE_MAX_BYTES])
 {
 	const char *stop;
 	size_t len;
@@ -109,7 +110,7 @@ static bool take_cpu(struct ky_raw_replay *replay, const char *line)
 }
 
 /* The @len bytes that come next, and a line's end. NULL: they are not there. */
-static const char *take_text(struct ky_raw_replay *replay, size_t len)
+static const char *raw_description_take_text(struct ky_raw_replay *replay, size_t len)
 {
 	const char *text = replay->at;
 
@@ -137,13 +138,13 @@ static bool take_header(struct ky_raw_replay *replay, const char *line)
 
 	if (sscanf(line, "header %zu %zu", &len, &rest) != 2 || rest || len > KY_TRACEFS_TEXT_MAX)
 		return false;
-	text = take_text(replay, len);
+	text = raw_description_take_text(replay, len);
 	if (text)
 		ky_strbuf_add(&replay->header, text, len);
 	return text && take_line_end(replay);
 }
 
-static bool take_event(struct ky_raw_replay *replay, const char *line)
+static bool raw_description_take_event(struct ky_raw_replay *replay, const char *line)
 {
 	struct ky_catalogue *catalogue = &replay->kernel.catalogue;
 	char system[KY_EVENT_NAME_BYTES], event[KY_EVENT_NAME_BYTES], name[KY_EVENT_NAME_BYTES];
@@ -156,8 +157,8 @@ static bool take_event(struct ky_raw_replay *replay, const char *line)
 		   &filter_len) != 6 ||
 	    len > KY_TRACEFS_TEXT_MAX || filter_len > KY_TRACEFS_TEXT_MAX)
 		return false;
-	format = take_text(replay, len);
-	filter = format ? take_text(replay, filter_len) : NULL;
+	format = raw_description_take_text(replay, len);
+	filter = format ? raw_description_take_text(replay, filter_len) : NULL;
 	if (!filter || !take_line_end(replay))
 		return false;
 	ky_event_name(system, event, name);
@@ -211,7 +212,7 @@ static bool take_own(struct ky_kernel_trace *kernel, const char *line)
 	return n >= 2;
 }
 
-static bool take_line(struct ky_raw_replay *replay, const char *line)
+static bool raw_description_take_line(struct ky_raw_replay *replay, const char *line)
 {
 	struct ky_kernel_trace *kernel = &replay->kernel;
 	int threads;
@@ -255,7 +256,7 @@ static bool take_line(struct ky_raw_replay *replay, const char *line)
 		return take_nice(replay, line);
 	if (starts(line, "header "))
 		return take_header(replay, line);
-	return starts(line, "event ") && take_event(replay, line);
+	return starts(line, "event ") && raw_description_take_event(replay, line);
 }
 
 int ky_raw_read_description(struct ky_raw_replay *replay, struct kymo_error *err)
@@ -272,15 +273,17 @@ int ky_raw_read_description(struct ky_raw_replay *replay, struct kymo_error *err
 	}
 	replay->at = ky_strbuf_text(&replay->text);
 	replay->end = replay->at + replay->text.len;
-	if (next_line(replay, line) != 1 || strcmp(line, "kymo-raw 1") != 0)
-		return bad(replay, "this is not a raw recording that Kymo can read", err);
-	while ((ret = next_line(replay, line)) > 0)
-		if (!take_line(replay, line))
-			return bad(replay, "this line is malformed, or memory ran out", err);
+	if (raw_description_next_line(replay, line) != 1 || strcmp(line, "kymo-raw 1") != 0)
+		return raw_description_bad(replay, "this is not a raw recording that Kymo can read",
+					   err);
+	while ((ret = raw_description_next_line(replay, line)) > 0)
+		if (!raw_description_take_line(replay, line))
+			return raw_description_bad(
+				replay, "this line is malformed, or memory ran out", err);
 	if (ret < 0)
-		return bad(replay, "the file is cut, or a line is too long", err);
+		return raw_description_bad(replay, "the file is cut, or a line is too long", err);
 	if (!replay->kernel.page_bytes || !replay->header.len ||
 	    !replay->kernel.catalogue.events.len)
-		return bad(replay, "the description is incomplete", err);
+		return raw_description_bad(replay, "the description is incomplete", err);
 	return KYMO_OK;
 }

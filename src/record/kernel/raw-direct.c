@@ -65,7 +65,7 @@ static void copy_for_now(struct ky_raw_direct *direct, uint64_t now)
 
 /* ---- the guard ------------------------------------------------------------------------ */
 
-static void take_over(struct ky_raw_direct *direct, uint64_t now)
+static void raw_direct_take_over(struct ky_raw_direct *direct, uint64_t now)
 {
 	copy_for_now(direct, now);
 	ky_vec_foreach(&direct->session->cpus, it)
@@ -73,7 +73,7 @@ static void take_over(struct ky_raw_direct *direct, uint64_t now)
 			direct->failed = ky_raw_copy(*it, false, &direct->failure);
 }
 
-static void set_timer(const struct ky_raw_direct *direct, uint64_t in_ns)
+static void raw_direct_set_timer(const struct ky_raw_direct *direct, uint64_t in_ns)
 {
 	struct itimerspec when = {
 		.it_value = {(time_t)(in_ns / 1000000000), (long)(in_ns % 1000000000)},
@@ -82,17 +82,17 @@ static void set_timer(const struct ky_raw_direct *direct, uint64_t in_ns)
 	(void)timerfd_settime(direct->timer_fd, 0, &when, NULL);
 }
 
-static void look(struct ky_raw_direct *direct)
+static void raw_direct_look(struct ky_raw_direct *direct)
 {
 	uint64_t now = ky_os_now_ns(), since = direct->writing_since_ns;
 
 	if (!since)
 		return;
 	if (now - since >= WRITE_LATE_NS) {
-		take_over(direct, now);
-		set_timer(direct, WRITE_LATE_NS);
+		raw_direct_take_over(direct, now);
+		raw_direct_set_timer(direct, WRITE_LATE_NS);
 	} else {
-		set_timer(direct, since + WRITE_LATE_NS - now);
+		raw_direct_set_timer(direct, since + WRITE_LATE_NS - now);
 	}
 }
 
@@ -111,7 +111,7 @@ static void *guard(void *data)
 		pthread_mutex_lock(&direct->lock);
 		stop = direct->stop;
 		if (!stop)
-			look(direct);
+			raw_direct_look(direct);
 		pthread_mutex_unlock(&direct->lock);
 	}
 	return NULL;
@@ -120,7 +120,7 @@ static void *guard(void *data)
 /* ---- pages ---------------------------------------------------------------------------- */
 
 /* The CPU's file, once more: where the disk is written directly. */
-static bool open_direct(struct ky_session_cpu *cpu)
+static bool raw_direct_open_direct(struct ky_session_cpu *cpu)
 {
 	char path[48];
 
@@ -175,8 +175,8 @@ static int write_pipe(struct ky_raw_direct *direct, struct ky_session_cpu *cpu, 
 }
 
 /* With the lock, which others may have while the disk is waited for. */
-static int write_page(struct ky_raw_direct *direct, struct ky_session_cpu *cpu,
-		      struct kymo_error *err)
+static int raw_direct_write_page(struct ky_raw_direct *direct, struct ky_session_cpu *cpu,
+				 struct kymo_error *err)
 {
 	uint64_t at = ky_block_file_reserve(cpu->raw_file, cpu->kernel.ring.page_bytes),
 		 began = ky_os_now_ns(), now;
@@ -185,7 +185,7 @@ static int write_page(struct ky_raw_direct *direct, struct ky_session_cpu *cpu,
 	cpu->raw_bytes += cpu->kernel.ring.page_bytes;
 	direct->writing_since_ns = began;
 	if (!direct->timer_is_set)
-		set_timer(direct, WRITE_LATE_NS);
+		raw_direct_set_timer(direct, WRITE_LATE_NS);
 	direct->timer_is_set = true;
 	pthread_mutex_unlock(&direct->lock);
 	error = write_pipe(direct, cpu, (int64_t)at);
@@ -210,7 +210,7 @@ static bool may_write(struct ky_raw_direct *direct, struct ky_session_cpu *cpu)
 	if (direct->unsupported || direct->copy_until_ns || !cpu->raw_file ||
 	    !ky_block_file_is_idle(cpu->raw_file))
 		return false;
-	direct->unsupported = !open_direct(cpu);
+	direct->unsupported = !raw_direct_open_direct(cpu);
 	return !direct->unsupported;
 }
 
@@ -227,7 +227,7 @@ int ky_raw_direct_read(struct ky_session_cpu *cpu, struct kymo_error *err)
 		ret = ky_cpu_ring_move(&cpu->kernel.ring, direct->pipe[1], err);
 		if (ret <= 0)
 			break;
-		ret = write_page(direct, cpu, err);
+		ret = raw_direct_write_page(direct, cpu, err);
 		ret = ret < 0 ? ret : 1;
 	}
 	if (ret == KYMO_E_UNSUPPORTED) {
@@ -273,7 +273,7 @@ void ky_raw_direct_end(struct ky_session *session)
 	if (!direct)
 		return;
 	if (direct->timer_is_set)
-		set_timer(direct, 0);
+		raw_direct_set_timer(direct, 0);
 	direct->timer_is_set = false;
 	now = ky_os_now_ns();
 	if (now - direct->round_began_ns >= ROUND_LATE_NS)
@@ -357,7 +357,7 @@ void ky_raw_direct_close(struct ky_session *session)
 	pthread_mutex_lock(&direct->lock);
 	direct->stop = true;
 	pthread_mutex_unlock(&direct->lock);
-	set_timer(direct, 1);
+	raw_direct_set_timer(direct, 1);
 	pthread_join(direct->guard, NULL);
 	free_direct(direct);
 }

@@ -44,7 +44,7 @@ static int begin_with_last(struct ky_session_cpu *cpu, struct kymo_error *err)
 }
 
 /* All that is in the ring goes to the file. */
-static int take_pages(struct ky_session_cpu *cpu, struct kymo_error *err)
+static int raw_flight_take_pages(struct ky_session_cpu *cpu, struct kymo_error *err)
 {
 	uint32_t bytes = cpu->kernel.ring.page_bytes;
 	uint8_t *page = malloc(bytes);
@@ -84,7 +84,7 @@ static int take_ring(struct ky_session_cpu *cpu, struct kymo_error *err)
 				  (double)last->bytes);
 	}
 	if (!ret)
-		ret = take_pages(cpu, err);
+		ret = raw_flight_take_pages(cpu, err);
 	if (!ret)
 		ret = ky_cpu_ring_stats(&cpu->session->instance, cpu->kernel.convert.cpu, &stats,
 					err);
@@ -154,7 +154,7 @@ static int take_paused(struct ky_session *session, struct kymo_error *err)
 }
 
 /* When the first page of a file begins; 0: that is not known. */
-static uint64_t begin_of(const struct ky_session_cpu *cpu)
+static uint64_t raw_flight_begin_of(const struct ky_session_cpu *cpu)
 {
 	uint64_t cycles;
 
@@ -172,7 +172,7 @@ static void keep_files(struct ky_session *session, bool counts)
 	flight->events = flight->bytes = 0;
 	flight->oldest_cycles = UINT64_MAX;
 	ky_vec_foreach(&session->cpus, cpu) {
-		uint64_t begin = (*cpu)->raw_bytes ? begin_of(*cpu) : UINT64_MAX;
+		uint64_t begin = (*cpu)->raw_bytes ? raw_flight_begin_of(*cpu) : UINT64_MAX;
 
 		if (begin < flight->oldest_cycles)
 			flight->oldest_cycles = begin;

@@ -50,7 +50,8 @@ static int skip_to_last_gap(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int open_cpu(struct ky_raw_replay *replay, struct ky_kernel_cpu *cpu, struct kymo_error *err)
+static int raw_read_open_cpu(struct ky_raw_replay *replay, struct ky_kernel_cpu *cpu,
+			     struct kymo_error *err)
 {
 	struct ky_kernel_trace *kernel = &replay->kernel;
 	char path[4200];
@@ -74,7 +75,7 @@ static void set_filters(struct ky_kernel_trace *kernel)
 			ky_kernel_trace_leave_to_recorder(kernel, source);
 }
 
-static int prepare(struct ky_raw_replay *replay, struct kymo_error *err)
+static int raw_read_prepare(struct ky_raw_replay *replay, struct kymo_error *err)
 {
 	struct ky_kernel_trace *kernel = &replay->kernel;
 	int32_t own[KY_CONVERT_OWN_TIDS];
@@ -102,13 +103,13 @@ static int prepare(struct ky_raw_replay *replay, struct kymo_error *err)
 		set_filters(kernel);
 	ky_vec_foreach(&kernel->cpus, cpu)
 		if (!ret)
-			ret = open_cpu(replay, *cpu, err);
+			ret = raw_read_open_cpu(replay, *cpu, err);
 	return ret;
 }
 
 /* ---- the trace ------------------------------------------------------------------------ */
 
-static int copy_metadata(struct ky_raw_replay *replay, struct kymo_error *err)
+static int raw_read_copy_metadata(struct ky_raw_replay *replay, struct kymo_error *err)
 {
 	static const char *const names[] = {"metadata.ctf", "metadata"};
 	struct ky_store_trace *to = replay->kernel.packets;
@@ -136,7 +137,7 @@ static int copy_metadata(struct ky_raw_replay *replay, struct kymo_error *err)
 KY_VEC_TYPE(state_packet, uint8_t);
 
 /* Read @size bytes at @at of @fd. Fewer are no error: *got. 0 or -errno. */
-static int read_at(int fd, void *to, size_t size, uint64_t at, size_t *got)
+static int raw_read_at(int fd, void *to, size_t size, uint64_t at, size_t *got)
 {
 	for (*got = 0; *got < size;) {
 		ssize_t n = pread(fd, (char *)to + *got, size - *got, (off_t)(at + *got));
@@ -151,11 +152,11 @@ static int read_at(int fd, void *to, size_t size, uint64_t at, size_t *got)
 }
 
 /* The packet of the state dump at byte @at of @fd goes to @bytes; *size 0: none exists that makes sense. 0 or -errno. */
-static int read_packet(int fd, uint64_t at, struct ky_packet_prolog *prolog,
-		       struct state_packet *bytes, size_t *size)
+static int raw_read_packet(int fd, uint64_t at, struct ky_packet_prolog *prolog,
+			   struct state_packet *bytes, size_t *size)
 {
 	size_t got;
-	int ret = read_at(fd, prolog, sizeof(*prolog), at, &got);
+	int ret = raw_read_at(fd, prolog, sizeof(*prolog), at, &got);
 
 	*size = 0;
 	if (ret < 0 || got < sizeof(*prolog) || prolog->magic != KY_CTF_MAGIC ||
@@ -165,14 +166,14 @@ static int read_packet(int fd, uint64_t at, struct ky_packet_prolog *prolog,
 		return ret;
 	if (ky_vec_reserve(bytes, prolog->packet_bits / 8) < 0)
 		return -ENOMEM;
-	ret = read_at(fd, bytes->data, prolog->packet_bits / 8, at, &got);
+	ret = raw_read_at(fd, bytes->data, prolog->packet_bits / 8, at, &got);
 	if (ret == 0 && got == prolog->packet_bits / 8)
 		*size = got;
 	return ret;
 }
 
 /* The packets of the state dump; the first that makes no sense ends it. The file may claim any length. */
-static int copy_packets(struct ky_store_trace *to, int fd, struct kymo_error *err)
+static int raw_read_copy_packets(struct ky_store_trace *to, int fd, struct kymo_error *err)
 {
 	struct state_packet bytes = KY_VEC_INIT;
 	int ret = KYMO_OK, stream = ky_store_stream(to, "statedump_0", err);
@@ -180,7 +181,7 @@ static int copy_packets(struct ky_store_trace *to, int fd, struct kymo_error *er
 	size_t size = 1;
 
 	for (uint64_t at = 0; stream >= 0 && !ret && size; at += size) {
-		int failed = read_packet(fd, at, &prolog, &bytes, &size);
+		int failed = raw_read_packet(fd, at, &prolog, &bytes, &size);
 		struct ky_packet_out out = {
 			.data = bytes.data,
 			.size_bytes = size,
@@ -217,14 +218,14 @@ static int copy_state(struct ky_raw_replay *replay, struct kymo_error *err)
 		ky_error_path(err, path);
 		return ret;
 	}
-	ret = copy_packets(replay->kernel.packets, fd, err);
+	ret = raw_read_copy_packets(replay->kernel.packets, fd, err);
 	close(fd);
 	return ret;
 }
 
 static int write_trace(struct ky_raw_replay *replay, struct kymo_error *err)
 {
-	int ret = copy_metadata(replay, err);
+	int ret = raw_read_copy_metadata(replay, err);
 
 	if (!ret)
 		ret = copy_state(replay, err);
@@ -235,7 +236,7 @@ static int write_trace(struct ky_raw_replay *replay, struct kymo_error *err)
 	return ret;
 }
 
-static void count(const struct ky_raw_replay *replay, struct ky_raw_stats *stats)
+static void raw_read_count(const struct ky_raw_replay *replay, struct ky_raw_stats *stats)
 {
 	memset(stats, 0, sizeof(*stats));
 	ky_vec_foreach(&replay->kernel.cpus, cpu) {
@@ -248,7 +249,7 @@ static void count(const struct ky_raw_replay *replay, struct ky_raw_stats *stats
 	}
 }
 
-static void init(struct ky_raw_replay *replay, const char *dir)
+static void raw_read_init(struct ky_raw_replay *replay, const char *dir)
 {
 	memset(replay, 0, sizeof(*replay));
 	replay->dir = dir;
@@ -257,13 +258,13 @@ static void init(struct ky_raw_replay *replay, const char *dir)
 }
 
 /* @ret: how it went until now. */
-static int fini(struct ky_raw_replay *replay, int ret, const struct ky_log *log,
-		struct ky_raw_stats *stats, struct kymo_error *err)
+static int raw_read_fini(struct ky_raw_replay *replay, int ret, const struct ky_log *log,
+			 struct ky_raw_stats *stats, struct kymo_error *err)
 {
 	struct ky_raw_stats all;
 	int closed;
 
-	count(replay, &all);
+	raw_read_count(replay, &all);
 	if (!ret && all.bad)
 		ky_log_warning(log, "%s: %" PRIu64 " malformed records or pages were skipped",
 			       replay->dir, all.bad);
@@ -287,13 +288,13 @@ int ky_raw_convert(const char *dir, struct ky_packet_store *store, const struct 
 	struct ky_raw_replay replay;
 	int ret;
 
-	init(&replay, dir);
-	ret = prepare(&replay, err);
+	raw_read_init(&replay, dir);
+	ret = raw_read_prepare(&replay, err);
 	if (!ret)
 		ret = ky_store_open(store, &place, &replay.kernel.packets, err);
 	if (!ret)
 		ret = write_trace(&replay, err);
-	return fini(&replay, ret, log, stats, err);
+	return raw_read_fini(&replay, ret, log, stats, err);
 }
 
 int ky_raw_convert_to_directory(const char *dir, const char *output, const struct ky_log *log,

@@ -68,7 +68,7 @@ int ky_raw_open_file(struct ky_session_cpu *cpu, struct kymo_error *err)
 	return ky_error_nomem(err);
 }
 
-static int put_block(struct ky_session_cpu *cpu, struct kymo_error *err)
+static int raw_write_put_block(struct ky_session_cpu *cpu, struct kymo_error *err)
 {
 	int ret;
 
@@ -101,7 +101,7 @@ static int take_page(struct ky_session_cpu *cpu, bool final, struct kymo_error *
 	cpu->raw_bytes += ring->page_bytes;
 	ret = ky_raw_open_file(cpu, err);
 	if (!ret && cpu->block_bytes + ring->page_bytes > KY_RAW_BLOCK_BYTES)
-		ret = put_block(cpu, err);
+		ret = raw_write_put_block(cpu, err);
 	return ret < 0 ? ret : 1;
 }
 
@@ -123,7 +123,7 @@ int ky_raw_copy(struct ky_session_cpu *cpu, bool final, struct kymo_error *err)
 
 	while (ret > 0 && (final || cpu->raw_bytes < limit))
 		ret = take_page(cpu, final, err);
-	return ret < 0 ? ret : put_block(cpu, err);
+	return ret < 0 ? ret : raw_write_put_block(cpu, err);
 }
 
 int ky_raw_round(struct ky_session *session, bool final, struct kymo_error *err)

@@ -98,8 +98,8 @@ void ky_session_close_groups(struct ky_session *session)
 }
 
 /* Copies or moves the events of groups that overwrite; adds their number to *events. */
-static int take_groups(struct ky_session *session, struct ky_store_trace *to, bool moves,
-		       uint64_t *events, struct kymo_error *err)
+static int session_buffers_take_groups(struct ky_session *session, struct ky_store_trace *to,
+				       bool moves, uint64_t *events, struct kymo_error *err)
 {
 	uint64_t n = 0;
 	int ret = KYMO_OK;
@@ -123,12 +123,12 @@ static int take_groups(struct ky_session *session, struct ky_store_trace *to, bo
 int ky_session_copy_groups(struct ky_session *session, struct ky_store_trace *to, uint64_t *events,
 			   struct kymo_error *err)
 {
-	return take_groups(session, to, false, events, err);
+	return session_buffers_take_groups(session, to, false, events, err);
 }
 
 int ky_session_move_groups(struct ky_session *session, uint64_t *events, struct kymo_error *err)
 {
-	return take_groups(session, session->kernel.packets, true, events, err);
+	return session_buffers_take_groups(session, session->kernel.packets, true, events, err);
 }
 
 bool ky_session_has_flight_groups(const struct ky_session *session)

@@ -107,7 +107,8 @@ static int add_new(struct ky_session *session, const bool *chosen, bool *is_new,
 	return *added ? ky_trace_class_finish(session->kernel.trace, true, err) : KYMO_OK;
 }
 
-static int switch_on(struct ky_session *session, const bool *chosen, struct kymo_error *err)
+static int session_change_switch_on(struct ky_session *session, const bool *chosen,
+				    struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -150,7 +151,7 @@ static int enable(struct ky_session *session, const char *rule, struct kymo_erro
 	if (!ret && added)
 		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
 	if (!ret)
-		ret = switch_on(session, chosen, err);
+		ret = session_change_switch_on(session, chosen, err);
 	free(chosen);
 	return ret;
 }
@@ -158,7 +159,7 @@ static int enable(struct ky_session *session, const char *rule, struct kymo_erro
 /*
  * In the order of time, the last moments are not read before they are known of all CPUs; so wait a little.
  */
-static int catch_up(struct ky_session *session, struct kymo_error *err)
+static int session_change_catch_up(struct ky_session *session, struct kymo_error *err)
 {
 	if (session->kernel.merge)
 		usleep(SETTLE_US);
@@ -168,7 +169,7 @@ static int catch_up(struct ky_session *session, struct kymo_error *err)
 int ky_session_change(struct ky_session *session, const char *rule, bool enables,
 		      struct kymo_error *err)
 {
-	int ret = catch_up(session, err);
+	int ret = session_change_catch_up(session, err);
 
 	if (ret < 0)
 		return ret;
@@ -178,7 +179,7 @@ int ky_session_change(struct ky_session *session, const char *rule, bool enables
 int ky_session_choose_comm(struct ky_session *session, const char *comm, struct kymo_error *err)
 {
 	const char *before = session->options.threads.comm, *copy = NULL;
-	int ret = catch_up(session, err);
+	int ret = session_change_catch_up(session, err);
 
 	if (!ret && session->options.raw)
 		ret = ky_error_set(err, KYMO_E_STATE,

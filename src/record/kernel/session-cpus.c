@@ -13,7 +13,8 @@
 #include "os/file.h"
 #include "record/kernel/session-internal.h"
 
-static int watch(struct ky_session *session, struct ky_session_cpu *cpu, struct kymo_error *err)
+static int session_cpus_watch(struct ky_session *session, struct ky_session_cpu *cpu,
+			      struct kymo_error *err)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = cpu};
 
@@ -57,8 +58,9 @@ static struct ky_session_cpu *new_cpu(struct ky_session *session,
 	return cpu;
 }
 
-static int open_cpu(struct ky_session *session, const struct ky_session_buffers *buffers,
-		    uint32_t number, struct kymo_error *err)
+static int session_cpus_open_cpu(struct ky_session *session,
+				 const struct ky_session_buffers *buffers, uint32_t number,
+				 struct kymo_error *err)
 {
 	struct ky_session_cpu *cpu = new_cpu(session, buffers, number);
 	int ret;
@@ -71,7 +73,7 @@ static int open_cpu(struct ky_session *session, const struct ky_session_buffers 
 			       &session->kernel.page_layout, session->options.reader, err);
 	if (!ret)
 		ret = ky_kernel_cpu_begin(&cpu->kernel, err);
-	return ret < 0 ? ret : watch(session, cpu, err);
+	return ret < 0 ? ret : session_cpus_watch(session, cpu, err);
 }
 
 static int compare_cpus(const void *a, const void *b)
@@ -102,7 +104,7 @@ static int open_rings(struct ky_session *session, const struct ky_instance *inst
 	}
 	while (!ret && (entry = readdir(dir)))
 		if (sscanf(entry->d_name, "cpu%9u%n", &cpu, &len) == 1 && !entry->d_name[len])
-			ret = open_cpu(session, buffers, cpu, err);
+			ret = session_cpus_open_cpu(session, buffers, cpu, err);
 	closedir(dir);
 	return ret;
 }

@@ -31,7 +31,7 @@ static int dump_flush(void *data, uint64_t end_cycles, struct kymo_error *err)
 
 /* ---- the thread ------------------------------------------------------------------------- */
 
-static void obey(struct ky_session_dump *dump)
+static void session_dump_obey(struct ky_session_dump *dump)
 {
 	int ret = ky_statedump_run(&dump->dump, dump->result < 0 ? NULL : &dump->err);
 
@@ -44,7 +44,7 @@ static void obey(struct ky_session_dump *dump)
 	atomic_store_explicit(&dump->busy, false, memory_order_release);
 }
 
-static void *dump_thread(void *data)
+static void *session_dump_thread(void *data)
 {
 	struct ky_session *session = data;
 	struct ky_session_dump *dump = &session->dump;
@@ -55,7 +55,7 @@ static void *dump_thread(void *data)
 	(void)eventfd_write(dump->tid_fd, 1);
 	while (eventfd_read(dump->order_fd, &orders) == 0 &&
 	       atomic_load_explicit(&dump->busy, memory_order_acquire))
-		obey(dump);
+		session_dump_obey(dump);
 	return NULL;
 }
 
@@ -77,11 +77,11 @@ int ky_session_dump_open(struct ky_session *session, struct kymo_error *err)
 }
 
 /* Its id is known then: its system calls are no part of the recording. */
-static int start_thread(struct ky_session *session, struct kymo_error *err)
+static int session_dump_start_thread(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_dump *dump = &session->dump;
 	eventfd_t started;
-	int errnum = pthread_create(&dump->thread, NULL, dump_thread, session);
+	int errnum = pthread_create(&dump->thread, NULL, session_dump_thread, session);
 
 	if (errnum)
 		return ky_error_errno(err, errnum, "cannot start the state dump's thread");
@@ -129,7 +129,7 @@ static int begin_stream(struct ky_session *session, uint64_t begin_cycles, struc
 				    begin_cycles, 0, err);
 }
 
-static int open_stream(struct ky_session *session, struct kymo_error *err)
+static int session_dump_open_stream(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_dump *dump = &session->dump;
 	int ret;
@@ -205,17 +205,17 @@ static int find_chosen(struct ky_session *session, struct kymo_error *err)
 }
 
 /* Dump the set @events of dump->dump.tids. @at_cycles: the time of the events; 0: the time of each look. */
-static int give_order(struct ky_session *session, uint32_t events, uint64_t at_cycles,
-		      struct kymo_error *err)
+static int session_dump_give_order(struct ky_session *session, uint32_t events, uint64_t at_cycles,
+				   struct kymo_error *err)
 {
 	struct ky_session_dump *dump = &session->dump;
 	eventfd_t done;
 	int ret = KYMO_OK;
 
 	if (!dump->writer.data)
-		ret = open_stream(session, err);
+		ret = session_dump_open_stream(session, err);
 	if (!ret && !dump->is_running)
-		ret = start_thread(session, err);
+		ret = session_dump_start_thread(session, err);
 	if (ret < 0)
 		return ret;
 	dump->dump.wanted = events;
@@ -233,7 +233,7 @@ static int give_order(struct ky_session *session, uint32_t events, uint64_t at_c
 
 int ky_session_dump_prepare(struct ky_session *session, struct kymo_error *err)
 {
-	return wanted(session) ? start_thread(session, err) : KYMO_OK;
+	return wanted(session) ? session_dump_start_thread(session, err) : KYMO_OK;
 }
 
 int ky_session_dump_start(struct ky_session *session, struct kymo_error *err)
@@ -248,10 +248,10 @@ int ky_session_dump_start(struct ky_session *session, struct kymo_error *err)
 		return eventfd_write(dump->done_fd, 1) < 0
 			       ? ky_error_errno(err, errno, "cannot begin")
 			       : KYMO_OK;
-	ret = open_stream(session, err);
+	ret = session_dump_open_stream(session, err);
 	if (!ret)
 		ret = find_chosen(session, err);
-	return ret < 0 ? ret : give_order(session, events, 0, err);
+	return ret < 0 ? ret : session_dump_give_order(session, events, 0, err);
 }
 
 /* ---- while recording --------------------------------------------------------------------- */
@@ -284,7 +284,7 @@ static int tell_late(struct ky_session *session, struct kymo_error *err)
 	ky_vec_clear(&dump->late);
 	dump->dump.tids = dump->tids.data;
 	dump->dump.n_tids = dump->tids.len;
-	return give_order(session, dump->told | KY_STATEDUMP_FRAME, 0, err);
+	return session_dump_give_order(session, dump->told | KY_STATEDUMP_FRAME, 0, err);
 }
 
 int ky_session_dump_more(struct ky_session *session, struct kymo_error *err)
@@ -302,7 +302,7 @@ int ky_session_dump_more(struct ky_session *session, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	dump->told |= events;
-	return give_order(session, events | KY_STATEDUMP_FRAME, 0, err);
+	return session_dump_give_order(session, events | KY_STATEDUMP_FRAME, 0, err);
 }
 
 int ky_session_dump_again(struct ky_session *session, uint64_t begin_cycles, struct kymo_error *err)
@@ -329,7 +329,7 @@ int ky_session_dump_anew(struct ky_session *session, struct kymo_error *err)
 	ky_vec_clear(&dump->late);
 	dump->told = wanted(session);
 	ret = find_chosen(session, err);
-	return ret < 0 ? ret : give_order(session, dump->told, 0, err);
+	return ret < 0 ? ret : session_dump_give_order(session, dump->told, 0, err);
 }
 
 int ky_session_dump_event(struct ky_session *session, const struct ky_event_class *event,
@@ -340,7 +340,7 @@ int ky_session_dump_event(struct ky_session *session, const struct ky_event_clas
 	struct ky_packet_writer *writer = &dump->writer;
 	uint32_t context_bytes;
 	uint8_t *at;
-	int ret = writer->data ? KYMO_OK : open_stream(session, err);
+	int ret = writer->data ? KYMO_OK : session_dump_open_stream(session, err);
 
 	if (ret < 0)
 		return ret;
@@ -388,7 +388,7 @@ int ky_session_dump_now(struct ky_session *session, uint64_t at_cycles, struct k
 
 	if (ret < 0 || !events)
 		return ret;
-	ret = give_order(session, events, at_cycles, err);
+	ret = session_dump_give_order(session, events, at_cycles, err);
 	if (!ret)
 		ret = ky_session_dump_wait(session, err);
 	if (!ret && dump->result < 0) {

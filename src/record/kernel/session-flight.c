@@ -94,7 +94,7 @@ static bool becomes_first(struct ky_session *session, struct ky_session_span *du
  * Three are kept: the one that the events begin with; the last one; and the one before, which may know of processes that
  * have ended since. So snapshots may be taken as often as one likes.
  */
-static void drop_older(struct ky_session *session, uint64_t oldest_cycles)
+static void session_flight_drop_older(struct ky_session *session, uint64_t oldest_cycles)
 {
 	struct ky_session_flight *flight = &session->flight;
 
@@ -124,7 +124,7 @@ int ky_session_renew_state(struct ky_session *session, uint64_t at_cycles, uint6
 				     ? flight->begin_cycles + ky_kernel_trace_step(&session->kernel)
 				     : session->kernel.start_cycles),
 			session->dump.writer.last_cycles};
-	drop_older(session, oldest_cycles);
+	session_flight_drop_older(session, oldest_cycles);
 	ret = ky_session_dump_now(session, at_cycles, err);
 	flight->last = (struct ky_session_span){at_cycles, session->dump.writer.last_cycles};
 	return ret;
@@ -159,7 +159,8 @@ static int close_snapshot(struct ky_session_flight *flight, struct kymo_error *e
 	return ret;
 }
 
-static int take_events(struct ky_session *session, const char *output, struct kymo_error *err)
+static int session_flight_take_events(struct ky_session *session, const char *output,
+				      struct kymo_error *err)
 {
 	struct ky_session_flight *flight = &session->flight;
 	int ret = read_until_now(session, err);
@@ -202,7 +203,7 @@ int ky_session_snapshot(struct ky_session *session, const char *output, struct k
 	ky_session_hide_own(session, true);
 	session->flight.is_taken = true;
 	ret = session->options.raw ? ky_raw_snapshot(session, output, err)
-				   : take_events(session, output, err);
+				   : session_flight_take_events(session, output, err);
 	session->flight.is_taken = ret == 0;
 	return ret;
 }

@@ -102,7 +102,7 @@ int ky_session_live_timeout(const struct ky_session *session)
 	return left < 0 ? 0 : (int)left;
 }
 
-static uint64_t known_until(const struct ky_session *session, uint64_t now)
+static uint64_t session_live_known_until(const struct ky_session *session, uint64_t now)
 {
 	uint64_t settled_ns = session->kernel.merge ? SETTLED_MERGE_NS : SETTLED_NS;
 	uint64_t slack = session->kernel.clock.frequency_hz / (1000000000 / settled_ns);
@@ -117,11 +117,11 @@ int ky_session_read_now(struct ky_session *session, uint64_t *until, struct kymo
 	uint64_t now = ky_os_clock_now(&session->kernel.clock);
 	int ret = ky_kernel_trace_read_now(&session->kernel, err);
 
-	*until = known_until(session, now);
+	*until = session_live_known_until(session, now);
 	return ret;
 }
 
-static int tell(struct ky_session *session, struct kymo_error *err)
+static int session_live_tell(struct ky_session *session, struct kymo_error *err)
 {
 	uint64_t until;
 	int ret = ky_session_read_now(session, &until, err);
@@ -141,7 +141,7 @@ static int tell(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
-static uint64_t count_events(const struct ky_session *session)
+static uint64_t session_live_count_events(const struct ky_session *session)
 {
 	uint64_t n = 0;
 
@@ -157,15 +157,15 @@ int ky_session_live_step(struct ky_session *session, struct kymo_error *err)
 	int ret;
 
 	if (session->options.prompt)
-		return tell(session, err);
+		return session_live_tell(session, err);
 	if (!session->live.delay_ms || now < session->live.due_ms)
 		return KYMO_OK;
 	ky_session_live_look(session);
 	if (!session->live.delay_ms)
 		return KYMO_OK;
-	ret = tell(session, err);
+	ret = session_live_tell(session, err);
 	session->live.n_beacons++;
-	n_events = count_events(session);
+	n_events = session_live_count_events(session);
 	/*
 	 * Programs of the recording may write while the kernel is idle, and readers need both bounds. Groups have instances
 	 * of their own, which do not wake at the first event.

@@ -19,7 +19,7 @@
 #include "store/directory-store.h"
 
 /* Of patterns that are about programs too, those of no kernel event are no mistake; nor those of the state dump. */
-static int exclude(struct ky_session *session, struct kymo_error *err)
+static int session_open_exclude(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;
 	int ret;
@@ -84,7 +84,7 @@ static int add_probes(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
-static int select_events(struct ky_session *session, struct kymo_error *err)
+static int session_open_select_events(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;
 	int ret = ky_catalogue_load(&session->kernel.catalogue, &session->fs, err);
@@ -103,7 +103,7 @@ static int select_events(struct ky_session *session, struct kymo_error *err)
 		ret = ky_session_select_groups(session, err);
 	if (ret < 0)
 		return ret;
-	ret = exclude(session, err);
+	ret = session_open_exclude(session, err);
 	if (ret < 0)
 		return ret;
 	ky_vec_foreach(&session->kernel.catalogue.events, source)
@@ -235,7 +235,7 @@ int ky_session_init_convert(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
-static int open_output(struct ky_session *session, struct kymo_error *err)
+static int session_open_output(struct ky_session *session, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -263,7 +263,7 @@ void ky_session_remove_output(struct ky_session *session)
 		(void)rmdir(session->output);
 }
 
-static int make_fds(struct ky_session *session, struct kymo_error *err)
+static int session_open_make_fds(struct ky_session *session, struct kymo_error *err)
 {
 	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (session->epoll_fd < 0)
@@ -283,18 +283,18 @@ static void look_at_ids(struct ky_session *session)
 		session->blind.message);
 }
 
-static int open_all(struct ky_session *session, struct kymo_error *err)
+static int session_open_all(struct ky_session *session, struct kymo_error *err)
 {
 	int ret = ky_tracefs_open(&session->fs, err);
 
 	if (ret < 0)
 		return ret;
 	look_at_ids(session);
-	ret = make_fds(session, err);
+	ret = session_open_make_fds(session, err);
 	if (!ret)
 		ret = ky_kernel_trace_make_uuid(&session->kernel, err);
 	if (!ret)
-		ret = select_events(session, err);
+		ret = session_open_select_events(session, err);
 	if (!ret)
 		ret = ky_session_choose_stacks(session, err);
 	if (ret < 0)
@@ -310,7 +310,7 @@ static int open_all(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_kernel_trace_build(&session->kernel, err);
 	if (!ret)
-		ret = open_output(session, err);
+		ret = session_open_output(session, err);
 	if (!ret && session->blocks)
 		session->kernel.convert.own_tids[KY_OWN_WRITER] =
 			ky_pid_to_kernel(&session->view, ky_block_writer_tid(session->blocks));
@@ -391,7 +391,7 @@ int ky_session_open(const struct ky_session_options *options, struct ky_session 
 	*out = NULL;
 	if (ret < 0)
 		return ret;
-	ret = open_all(session, err);
+	ret = session_open_all(session, err);
 	if (ret < 0) {
 		(void)ky_session_close(session, NULL);
 		return ret;

@@ -13,7 +13,7 @@
 #define BEGIN_NAME "kymo_recording_paused"
 #define END_NAME   "kymo_recording_resumed"
 
-static int check(const struct ky_session *session, struct kymo_error *err)
+static int session_pause_check(const struct ky_session *session, struct kymo_error *err)
 {
 	if (!session->started || session->stopped)
 		return ky_error_set(err, KYMO_E_STATE, "the recording is over");
@@ -25,8 +25,8 @@ static int check(const struct ky_session *session, struct kymo_error *err)
 
 /* ---- the events ------------------------------------------------------------------------ */
 
-static struct ky_event_class *add_class(struct ky_session *session, const char *name,
-					const char *field)
+static struct ky_event_class *session_pause_add_class(struct ky_session *session, const char *name,
+						      const char *field)
 {
 	struct ky_kernel_trace *kernel = &session->kernel;
 	struct ky_event_class *event =
@@ -43,15 +43,16 @@ static struct ky_event_class *add_class(struct ky_session *session, const char *
 }
 
 /* With the first pause, the trace describes them. */
-static int describe(struct ky_session *session, struct kymo_error *err)
+static int session_pause_describe(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_pauses *pauses = &session->pauses;
 	int ret;
 
 	if (pauses->end)
 		return KYMO_OK;
-	pauses->begin = add_class(session, BEGIN_NAME, NULL);
-	pauses->end = pauses->begin ? add_class(session, END_NAME, "_paused_ns") : NULL;
+	pauses->begin = session_pause_add_class(session, BEGIN_NAME, NULL);
+	pauses->end =
+		pauses->begin ? session_pause_add_class(session, END_NAME, "_paused_ns") : NULL;
 	if (!pauses->end)
 		return ky_error_nomem(err);
 	ret = ky_trace_class_finish(session->kernel.trace, true, err);
@@ -98,13 +99,13 @@ static int end_packets(struct ky_session *session, uint64_t cycles, struct kymo_
 int ky_session_pause(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_pauses *pauses = &session->pauses;
-	int ret = check(session, err);
+	int ret = session_pause_check(session, err);
 
 	if (ret < 0 || pauses->is_on)
 		return ret;
 	ret = ky_session_dump_wait(session, err);
 	if (!ret)
-		ret = describe(session, err);
+		ret = session_pause_describe(session, err);
 	if (!ret)
 		ret = ky_session_write_all(session, "tracing_on", "0", err);
 	if (ret < 0)
@@ -154,7 +155,7 @@ static void begin_packets(struct ky_session *session, uint64_t cycles)
 	}
 }
 
-static int switch_on(struct ky_session *session, struct kymo_error *err)
+static int session_pause_switch_on(struct ky_session *session, struct kymo_error *err)
 {
 	int ret = ky_session_switch_on(session, err);
 
@@ -179,7 +180,7 @@ int ky_session_resume(struct ky_session *session, struct kymo_error *err)
 	struct ky_session_pauses *pauses = &session->pauses;
 	const struct ky_os_clock *clock = &session->kernel.clock;
 	uint64_t cycles, paused_ns;
-	int ret = check(session, err);
+	int ret = session_pause_check(session, err);
 
 	if (ret < 0 || !pauses->is_on)
 		return ret;
@@ -196,7 +197,7 @@ int ky_session_resume(struct ky_session *session, struct kymo_error *err)
 				    err);
 	begin_packets(session, cycles);
 	if (!ret)
-		ret = switch_on(session, err);
+		ret = session_pause_switch_on(session, err);
 	return ret < 0 ? ret : ky_session_dump_anew(session, err);
 }
 
@@ -205,7 +206,7 @@ int ky_session_resume(struct ky_session *session, struct kymo_error *err)
 int ky_session_clear(struct ky_session *session, struct kymo_error *err)
 {
 	uint64_t cycles;
-	int ret = check(session, err);
+	int ret = session_pause_check(session, err);
 
 	if (!ret && !session->options.overwrite)
 		ret = ky_error_set(err, KYMO_E_STATE, "this recording is not a flight recorder");

@@ -25,8 +25,8 @@
 #define PID_LIMIT 4194304 /* no id is that large */
 
 /* The ids in a list. */
-static int read_list(const struct ky_session *session, const char *name, struct ky_map *ids,
-		     struct kymo_error *err)
+static int session_pids_read_list(const struct ky_session *session, const char *name,
+				  struct ky_map *ids, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret = ky_tracefs_read(session->instance.fd, session->instance.path, name, &text, err);
@@ -107,9 +107,9 @@ int ky_session_pids_read(const struct ky_session *session, struct ky_map *chosen
 
 	ky_map_init(chosen);
 	ky_map_init(left_out);
-	ret = read_list(session, CHOSEN, chosen, err);
+	ret = session_pids_read_list(session, CHOSEN, chosen, err);
 	if (!ret && faccessat(session->instance.fd, LEFT_OUT, F_OK, 0) == 0)
-		ret = read_list(session, LEFT_OUT, left_out, err);
+		ret = session_pids_read_list(session, LEFT_OUT, left_out, err);
 	return ret;
 }
 

@@ -19,7 +19,8 @@ static void *of_process(uint64_t pid)
 	return (void *)(uintptr_t)pid;
 }
 
-static int note(struct ky_session *session, int32_t tid, void *how, struct kymo_error *err)
+static int session_removed_note(struct ky_session *session, int32_t tid, void *how,
+				struct kymo_error *err)
 {
 	return ky_map_set(&session->removed, (uint32_t)tid, how) < 0 ? ky_error_nomem(err)
 								     : KYMO_OK;
@@ -33,7 +34,9 @@ int ky_session_note_removed(struct ky_session *session, const int32_t *ids, size
 	for (size_t i = 0; i < n && !ret; i++) {
 		int32_t id = ky_pid_to_kernel(&session->view, ids[i]);
 
-		ret = id ? note(session, id, processes ? of_process((uint32_t)id) : by_itself, err)
+		ret = id ? session_removed_note(session, id,
+						processes ? of_process((uint32_t)id) : by_itself,
+						err)
 			 : KYMO_OK;
 	}
 	return ret;
@@ -49,12 +52,13 @@ static int note_threads(struct ky_session *session, int32_t pid, struct kymo_err
 	snprintf(text, sizeof(text), "%" PRId32, ky_pid_to_own(&session->view, pid));
 	ret = ky_session_collect_process(session, text, err);
 	for (size_t i = first; i < session->collected.len && ret >= 0; i++)
-		ret = note(session, session->collected.data[i], of_process((uint32_t)pid), err);
+		ret = session_removed_note(session, session->collected.data[i],
+					   of_process((uint32_t)pid), err);
 	session->collected.len = first;
 	return ret < 0 ? ret : KYMO_OK;
 }
 
-static int refresh(struct ky_session *session, struct kymo_error *err)
+static int session_removed_refresh(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_tids gone = KY_VEC_INIT, pids = KY_VEC_INIT;
 	size_t pos = 0;
@@ -91,7 +95,7 @@ int ky_session_spare_removed(struct ky_session *session, size_t first, struct ky
 
 	if (!session->removed.len)
 		return KYMO_OK;
-	ret = refresh(session, err);
+	ret = session_removed_refresh(session, err);
 	if (ret < 0)
 		return ret;
 	for (size_t i = first; i < tids->len; i++)

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "record/kernel/session-internal.h"
 
-static int check(const struct ky_session *session, struct kymo_error *err)
+static int session_rotate_check(const struct ky_session *session, struct kymo_error *err)
 {
 	if (!session->started || session->stopped)
 		return ky_error_set(err, KYMO_E_STATE, "the recording is over");
@@ -24,7 +24,8 @@ static int check(const struct ky_session *session, struct kymo_error *err)
 }
 
 /* All that was recorded until now is in the trace, and its streams end. */
-static int complete(struct ky_session *session, uint64_t *until, struct kymo_error *err)
+static int session_rotate_complete(struct ky_session *session, uint64_t *until,
+				   struct kymo_error *err)
 {
 	int ret = ky_session_dump_wait(session, err);
 
@@ -41,7 +42,7 @@ static int complete(struct ky_session *session, uint64_t *until, struct kymo_err
 }
 
 /* What groups that overwrite have in memory is a part of this trace, and of none after it. */
-static int take_groups(struct ky_session *session, struct kymo_error *err)
+static int session_rotate_take_groups(struct ky_session *session, struct kymo_error *err)
 {
 	uint64_t events = 0;
 	int ret = KYMO_OK;
@@ -74,7 +75,8 @@ static int change_clock(struct ky_session *session, struct ky_os_clock *ended,
 	return ret;
 }
 
-static int move(struct ky_session *session, const char *archive, struct kymo_error *err)
+static int session_rotate_move(struct ky_session *session, const char *archive,
+			       struct kymo_error *err)
 {
 	struct ky_kernel_trace *kernel = &session->kernel;
 	char *place;
@@ -93,16 +95,16 @@ int ky_session_rotate(struct ky_session *session, const char *archive, struct ky
 		      struct kymo_error *err)
 {
 	uint64_t until = 0;
-	int ret = check(session, err);
+	int ret = session_rotate_check(session, err);
 
 	if (!ret)
-		ret = complete(session, &until, err);
+		ret = session_rotate_complete(session, &until, err);
 	if (!ret)
-		ret = take_groups(session, err);
+		ret = session_rotate_take_groups(session, err);
 	if (!ret)
 		ret = change_clock(session, ended, err);
 	if (!ret)
-		ret = move(session, archive, err);
+		ret = session_rotate_move(session, archive, err);
 	if (!ret)
 		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
 	if (!ret)

@@ -158,7 +158,8 @@ int ky_session_collect_watched(struct ky_session *session, struct kymo_error *er
  * A thread that started another one before it was chosen, but after its process' threads were listed, has one that is
  * not: so once more, until there is no new thread.
  */
-static int choose(struct ky_session *session, const struct ids *ids, struct kymo_error *err)
+static int session_select_choose(struct ky_session *session, const struct ids *ids,
+				 struct kymo_error *err)
 {
 	size_t n_new = 1;
 	int ret = KYMO_OK;
@@ -184,7 +185,7 @@ static int choose(struct ky_session *session, const struct ids *ids, struct kymo
 
 int ky_session_choose_watched(struct ky_session *session, struct kymo_error *err)
 {
-	return choose(session, &(struct ids){0}, err);
+	return session_select_choose(session, &(struct ids){0}, err);
 }
 
 static int watch_uid(struct ky_session *session, int32_t uid, struct kymo_error *err)
@@ -227,7 +228,7 @@ int ky_session_choose_child(struct ky_session *session, int32_t pid, struct kymo
 	if (!session->options.threads.follow || session->has_chosen)
 		return KYMO_OK;
 	session->has_ids = true;
-	return choose(session, &ids, err);
+	return session_select_choose(session, &ids, err);
 }
 
 int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err)
@@ -251,7 +252,7 @@ int ky_session_choose_threads(struct ky_session *session, struct kymo_error *err
 	/* Before the search, so that the watch reports threads that join meanwhile. */
 	if (!ret)
 		ret = ky_session_watch_start(session, err);
-	return ret < 0 || !session->has_chosen ? ret : choose(session, &ids, err);
+	return ret < 0 || !session->has_chosen ? ret : session_select_choose(session, &ids, err);
 }
 
 /* ---- while recording ------------------------------------------------------------------ */
@@ -268,8 +269,8 @@ static void watch_no_more(struct ky_session *session, size_t n_uids, size_t n_gr
  * They are there, in session->collected, and all that can be checked was. The first choice of a recording of everything
  * ends that it is one.
  */
-static int begin(struct ky_session *session, enum ky_session_choice what, const struct ids *ids,
-		 struct kymo_error *err)
+static int session_select_begin(struct ky_session *session, enum ky_session_choice what,
+				const struct ids *ids, struct kymo_error *err)
 {
 	bool had_chosen = session->has_chosen, had_ids = session->has_ids;
 	int ret = what == KY_SESSION_UIDS ? ky_session_watch_start(session, err) : KYMO_OK;
@@ -281,7 +282,7 @@ static int begin(struct ky_session *session, enum ky_session_choice what, const 
 	ky_session_readmit(session);
 	session->has_chosen |= !session->options.threads.follow;
 	session->has_ids |= what != KY_SESSION_UIDS;
-	ret = choose(session, ids, err);
+	ret = session_select_choose(session, ids, err);
 	if (ret < 0 && !session->has_list) {
 		session->has_chosen = had_chosen;
 		session->has_ids = had_ids;
@@ -289,8 +290,8 @@ static int begin(struct ky_session *session, enum ky_session_choice what, const 
 	return ret;
 }
 
-static int add(struct ky_session *session, enum ky_session_choice what, const int32_t *ids,
-	       size_t n, struct kymo_error *err)
+static int session_select_add(struct ky_session *session, enum ky_session_choice what,
+			      const int32_t *ids, size_t n, struct kymo_error *err)
 {
 	size_t n_uids = session->watch.uids.len, n_groups = session->watch.groups.len;
 	struct ids chosen = {0};
@@ -306,13 +307,14 @@ static int add(struct ky_session *session, enum ky_session_choice what, const in
 	for (size_t i = 0; what == KY_SESSION_UIDS && i < n && !ret; i++)
 		ret = watch_uid(session, ids[i], err);
 	if (!ret)
-		ret = begin(session, what, &chosen, err);
+		ret = session_select_begin(session, what, &chosen, err);
 	if (ret < 0)
 		watch_no_more(session, n_uids, n_groups);
 	return ret;
 }
 
-static int add_group(struct ky_session *session, const char *name, struct kymo_error *err)
+static int session_select_add_group(struct ky_session *session, const char *name,
+				    struct kymo_error *err)
 {
 	size_t n_uids = session->watch.uids.len, n_groups = session->watch.groups.len;
 	int ret = check_namespace(session, err);
@@ -321,7 +323,7 @@ static int add_group(struct ky_session *session, const char *name, struct kymo_e
 	if (!ret)
 		ret = ky_session_watch_group(session, name, err);
 	if (!ret)
-		ret = begin(session, KY_SESSION_UIDS, &(struct ids){0}, err);
+		ret = session_select_begin(session, KY_SESSION_UIDS, &(struct ids){0}, err);
 	if (ret < 0)
 		watch_no_more(session, n_uids, n_groups);
 	return ret;
@@ -347,9 +349,10 @@ static int spare_watched(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
-/* @group: instead of ids. Repeats, as choose() does, until no thread is new. */
-static int take_out(struct ky_session *session, enum ky_session_choice what, const int32_t *ids,
-		    size_t n, const char *group, struct kymo_error *err)
+/* @group: instead of ids. Repeats, as session_select_choose() does, until no thread is new. */
+static int session_select_take_out(struct ky_session *session, enum ky_session_choice what,
+				   const int32_t *ids, size_t n, const char *group,
+				   struct kymo_error *err)
 {
 	size_t n_new = 1;
 	int ret = KYMO_OK;
@@ -382,14 +385,14 @@ int ky_session_choose(struct ky_session *session, enum ky_session_choice what, c
 	struct ky_session_watch *watch = &session->watch;
 
 	if (adds)
-		return add(session, what, ids, n, err);
+		return session_select_add(session, what, ids, n, err);
 	if (!session->has_chosen && !session->options.threads.follow)
 		return is_of_all(err);
 	for (size_t i = 0; what == KY_SESSION_UIDS && i < n; i++)
 		for (size_t k = watch->uids.len; k-- > 0;)
 			if (watch->uids.data[k] == ids[i])
 				watch->uids.data[k] = watch->uids.data[--watch->uids.len];
-	return take_out(session, what, ids, n, NULL, err);
+	return session_select_take_out(session, what, ids, n, NULL, err);
 }
 
 int ky_session_choose_group(struct ky_session *session, const char *name, bool adds,
@@ -399,9 +402,10 @@ int ky_session_choose_group(struct ky_session *session, const char *name, bool a
 	int ret;
 
 	if (adds)
-		return add_group(session, name, err);
+		return session_select_add_group(session, name, err);
 	if (!session->has_chosen && !session->options.threads.follow)
 		return is_of_all(err);
 	ret = ky_session_unwatch_group(session, name, path, err);
-	return ret < 0 ? ret : take_out(session, KY_SESSION_UIDS, NULL, 0, path, err);
+	return ret < 0 ? ret
+		       : session_select_take_out(session, KY_SESSION_UIDS, NULL, 0, path, err);
 }

@@ -103,7 +103,7 @@ static int set_buffers(const struct ky_session *session, const struct ky_instanc
 
 /* ---- events --------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct ky_event_source *source)
+static bool session_setup_is_wanted(const struct ky_event_source *source)
 {
 	/* ftrace's records have no switch: triggers and options have. Some calls are not tracefs's. */
 	return !source->of_bpf && !source->off &&
@@ -118,7 +118,8 @@ static bool enable_system(struct ky_session *session, size_t from, size_t to)
 	char name[300];
 
 	for (size_t i = from; i < to; i++)
-		if (!is_wanted(&sources[i]) || sources[i].group != sources[from].group)
+		if (!session_setup_is_wanted(&sources[i]) ||
+		    sources[i].group != sources[from].group)
 			return false;
 	snprintf(name, sizeof(name), "events/%s/enable", sources[from].system);
 	return ky_instance_write(ky_session_instance_of(session, &sources[from]), name, "1",
@@ -162,7 +163,7 @@ static int enable_events(struct ky_session *session, struct kymo_error *err)
 			continue;
 		}
 		for (size_t i = from; i < to; i++) {
-			if (!is_wanted(&sources[i]))
+			if (!session_setup_is_wanted(&sources[i]))
 				continue;
 			ret = enable_event(session, &sources[i], err ? err : &local);
 			if (ret < 0)
@@ -202,9 +203,9 @@ int ky_session_switch_on(struct ky_session *session, struct kymo_error *err)
 
 /* ---- all of it ------------------------------------------------------------------------- */
 
-static int make_instance(struct ky_session *session, const char *suffix,
-			 struct ky_instance *instance, uint64_t buffer_bytes, uint32_t *page_bytes,
-			 struct kymo_error *err)
+static int session_setup_make_instance(struct ky_session *session, const char *suffix,
+				       struct ky_instance *instance, uint64_t buffer_bytes,
+				       uint32_t *page_bytes, struct kymo_error *err)
 {
 	int ret = ky_instance_create(&session->fs, suffix, instance, err);
 
@@ -217,15 +218,17 @@ static int make_instance(struct ky_session *session, const char *suffix,
 int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err)
 {
 	char suffix[80];
-	int ret = make_instance(session, "", &session->instance, session->options.buffer_bytes,
-				&session->kernel.page_bytes, err);
+	int ret = session_setup_make_instance(session, "", &session->instance,
+					      session->options.buffer_bytes,
+					      &session->kernel.page_bytes, err);
 
 	for (size_t i = 0; i < session->options.n_groups && !ret; i++) {
 		struct ky_session_buffers *buffers = &session->buffers[i];
 
 		snprintf(suffix, sizeof(suffix), "-%s", buffers->group->name);
-		ret = make_instance(session, suffix, &buffers->instance,
-				    buffers->group->buffer_bytes, &buffers->page_bytes, err);
+		ret = session_setup_make_instance(session, suffix, &buffers->instance,
+						  buffers->group->buffer_bytes,
+						  &buffers->page_bytes, err);
 	}
 	if (!ret)
 		ret = ky_session_find_switches(session, err);

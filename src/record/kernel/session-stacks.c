@@ -9,8 +9,8 @@
 #include "record/kernel/session-internal.h"
 
 /* Only events of the recording: stacks of other events would have no event. */
-static int choose(struct ky_session *session, const char *const *patterns, size_t n,
-		  unsigned int which, struct kymo_error *err)
+static int session_stacks_choose(struct ky_session *session, const char *const *patterns, size_t n,
+				 unsigned int which, struct kymo_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		bool found = false;
@@ -44,12 +44,12 @@ static int add_records(struct ky_session *session, const char *event, struct kym
 int ky_session_choose_stacks(struct ky_session *session, struct kymo_error *err)
 {
 	const struct ky_session_options *options = &session->options;
-	int ret = choose(session, options->kernel_stacks, options->n_kernel_stacks, KY_STACK_KERNEL,
-			 err);
+	int ret = session_stacks_choose(session, options->kernel_stacks, options->n_kernel_stacks,
+					KY_STACK_KERNEL, err);
 
 	if (!ret)
-		ret = choose(session, options->user_stacks, options->n_user_stacks, KY_STACK_USER,
-			     err);
+		ret = session_stacks_choose(session, options->user_stacks, options->n_user_stacks,
+					    KY_STACK_USER, err);
 	if (!ret && options->n_kernel_stacks) {
 		session->options.context |= KY_CONTEXT_CALLSTACK_KERNEL;
 		ret = add_records(session, "kernel_stack", err);

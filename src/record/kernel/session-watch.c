@@ -43,7 +43,8 @@ static const struct watched of_groups[] = {
 };
 
 /* What this kernel has of them. */
-static void switch_on(const struct ky_instance *instance, const struct watched *watched)
+static void session_watch_switch_on(const struct ky_instance *instance,
+				    const struct watched *watched)
 {
 	char name[100];
 
@@ -56,7 +57,7 @@ static void switch_on(const struct ky_instance *instance, const struct watched *
 	}
 }
 
-static int open_instance(struct ky_session *session, struct kymo_error *err)
+static int session_watch_open_instance(struct ky_session *session, struct kymo_error *err)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &session->watch};
 	struct ky_instance *instance = &session->watch.instance;
@@ -75,7 +76,7 @@ static int open_instance(struct ky_session *session, struct kymo_error *err)
 	return ky_instance_write(instance, "tracing_on", "1", err);
 }
 
-static void close_fd(struct ky_session_watch *watch)
+static void session_watch_close_fd(struct ky_session_watch *watch)
 {
 	if (watch->fd >= 0)
 		close(watch->fd);
@@ -83,17 +84,17 @@ static void close_fd(struct ky_session_watch *watch)
 }
 
 /* A whole one or none: what tells of nothing would not be made again. */
-static int make_instance(struct ky_session *session, struct kymo_error *err)
+static int session_watch_make_instance(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_watch *watch = &session->watch;
 	int ret = ky_instance_create(&session->fs, "-watch", &watch->instance, err);
 
 	if (ret < 0)
 		return ret;
-	ret = open_instance(session, err);
+	ret = session_watch_open_instance(session, err);
 	if (!ret)
 		return KYMO_OK;
-	close_fd(watch);
+	session_watch_close_fd(watch);
 	(void)ky_instance_remove(&watch->instance, NULL);
 	watch->instance.path[0] = '\0';
 	return ret;
@@ -107,11 +108,11 @@ int ky_session_watch_start(struct ky_session *session, struct kymo_error *err)
 	if (!watch->uids.len && !watch->groups.len)
 		return KYMO_OK;
 	if (!watch->instance.path[0])
-		ret = make_instance(session, err);
+		ret = session_watch_make_instance(session, err);
 	if (!ret && watch->uids.len)
-		switch_on(&watch->instance, of_users);
+		session_watch_switch_on(&watch->instance, of_users);
 	if (!ret && watch->groups.len)
-		switch_on(&watch->instance, of_groups);
+		session_watch_switch_on(&watch->instance, of_groups);
 	return ret;
 }
 
@@ -140,7 +141,8 @@ static int leave_out(struct ky_session *session, const struct ky_map *before, st
 }
 
 /* @found: the threads that were found; a second look finds those that moved during the first one. */
-static int look_again(struct ky_session *session, struct ky_map *found, struct kymo_error *err)
+static int session_watch_look_again(struct ky_session *session, struct ky_map *found,
+				    struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -154,7 +156,7 @@ static int look_again(struct ky_session *session, struct ky_map *found, struct k
 	return ret;
 }
 
-static int look(struct ky_session *session, struct kymo_error *err)
+static int session_watch_look(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_map before, left_out, found;
 	size_t pos = 0;
@@ -168,7 +170,7 @@ static int look(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_session_choose_watched(session, err);
 	if (!ret && !session->has_ids)
-		ret = look_again(session, &found, err);
+		ret = session_watch_look_again(session, &found, err);
 	if (!ret && !session->has_ids)
 		ret = leave_out(session, &before, &found, err);
 	ky_map_fini(&before);
@@ -202,7 +204,7 @@ int ky_session_watch_look(struct ky_session *session, bool told, struct kymo_err
 		return KYMO_OK;
 	watch->is_due = false;
 	cpu_ns = ky_os_time_ns(CLOCK_THREAD_CPUTIME_ID);
-	ret = look(session, err);
+	ret = session_watch_look(session, err);
 	watch->took_ns = ky_os_time_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	watch->looked_ns = ky_os_now_ns();
 	if (ret >= 0 || ret == KYMO_E_MEMORY)
@@ -222,7 +224,7 @@ int ky_session_watch_close(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_watch *watch = &session->watch;
 
-	close_fd(watch);
+	session_watch_close_fd(watch);
 	ky_vec_fini(&watch->uids);
 	ky_vec_foreach(&watch->groups, group)
 		free(*group);

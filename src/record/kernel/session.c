@@ -190,7 +190,8 @@ int64_t ky_session_due_ns(const struct ky_session *session, bool *rests)
 }
 
 /* Read the watch's events. *is_told: users or groups may have changed. */
-static int take_events(struct ky_session *session, bool *is_told, struct kymo_error *err)
+static int kernel_session_take_events(struct ky_session *session, bool *is_told,
+				      struct kymo_error *err)
 {
 	struct epoll_event events[64];
 	int n = epoll_wait(session->epoll_fd, events, 64, 0);
@@ -216,7 +217,7 @@ static int take_events(struct ky_session *session, bool *is_told, struct kymo_er
 int ky_session_step(struct ky_session *session, struct kymo_error *err)
 {
 	bool is_told;
-	int ret = take_events(session, &is_told, err);
+	int ret = kernel_session_take_events(session, &is_told, err);
 
 	session->rests_until_ns = 0;
 	if (ret < 0)
@@ -291,7 +292,7 @@ static void count_overwritten(struct ky_session *session)
 }
 
 /* @kept: by a flight recorder. */
-static void count(struct ky_session *session, uint64_t kept)
+static void kernel_session_count(struct ky_session *session, uint64_t kept)
 {
 	struct ky_session_stats *stats = &session->stats;
 
@@ -450,7 +451,7 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	session->stats.duration_ns =
 		(uint64_t)(ky_os_clock_to_ns(&session->kernel.clock, end_cycles) -
 			   ky_os_clock_to_ns(&session->kernel.clock, session->kernel.start_cycles));
-	count(session, kept);
+	kernel_session_count(session, kept);
 	closed = close_output(session, ret < 0 ? NULL : err);
 	return ret < 0 ? ret : closed;
 }

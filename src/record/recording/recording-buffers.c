@@ -15,7 +15,8 @@ static uint64_t lost_in_group(const struct ky_session_stats *stats, const char *
 }
 
 /* What the tables of CPUs do not give to a group was lost in the main buffers. */
-static void add_kernel(const struct ky_recording *recording, struct ky_recording_stats *stats)
+static void recording_buffers_add_kernel(const struct ky_recording *recording,
+					 struct ky_recording_stats *stats)
 {
 	const struct ky_session_options *options = &recording->options.kernel;
 	struct ky_recording_buffers *main = &stats->kernel_buffers[stats->n_kernel_buffers++];
@@ -47,7 +48,8 @@ static uint64_t lost_when_full(const struct ky_user_stats *stats)
 }
 
 /* The recordings of programs are in the order of the groups, behind the main one. */
-static void add_user(const struct ky_recording *recording, struct ky_recording_stats *stats)
+static void recording_buffers_add_user(const struct ky_recording *recording,
+				       struct ky_recording_stats *stats)
 {
 	const struct ky_user_options *options = &recording->options.user;
 
@@ -67,7 +69,7 @@ void ky_recording_count_buffers(const struct ky_recording *recording,
 				struct ky_recording_stats *stats)
 {
 	if (stats->kernel)
-		add_kernel(recording, stats);
+		recording_buffers_add_kernel(recording, stats);
 	if (stats->user)
-		add_user(recording, stats);
+		recording_buffers_add_user(recording, stats);
 }

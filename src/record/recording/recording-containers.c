@@ -7,8 +7,8 @@
 #include "record/containers/containers.h"
 #include "record/recording/recording-internal.h"
 
-static int remember(struct ky_recording *recording, const char *name, const char *cgroup,
-		    struct kymo_error *err)
+static int recording_containers_remember(struct ky_recording *recording, const char *name,
+					 const char *cgroup, struct kymo_error *err)
 {
 	struct ky_recording_container container;
 
@@ -24,7 +24,7 @@ static int remember(struct ky_recording *recording, const char *name, const char
 	return ky_error_nomem(err);
 }
 
-static void forget(struct ky_recording *recording, size_t i)
+static void recording_containers_forget(struct ky_recording *recording, size_t i)
 {
 	free(recording->containers.data[i].name);
 	free(recording->containers.data[i].cgroup);
@@ -41,7 +41,8 @@ int ky_recording_find_containers(struct ky_recording *recording, struct kymo_err
 	for (size_t i = 0; i < options->n_containers && !ret; i++) {
 		ret = ky_container_cgroup(options->containers[i], cgroup, options->log, err);
 		if (!ret)
-			ret = remember(recording, options->containers[i], cgroup, err);
+			ret = recording_containers_remember(recording, options->containers[i],
+							    cgroup, err);
 	}
 	if (ret < 0)
 		return ret;
@@ -60,7 +61,7 @@ int ky_recording_find_containers(struct ky_recording *recording, struct kymo_err
 void ky_recording_forget_containers(struct ky_recording *recording)
 {
 	while (recording->containers.len)
-		forget(recording, recording->containers.len - 1);
+		recording_containers_forget(recording, recording->containers.len - 1);
 	ky_vec_fini(&recording->containers);
 	ky_vec_fini(&recording->cgroups);
 }
@@ -82,7 +83,7 @@ static int remove_added(struct ky_recording *recording, const char *name, bool *
 		if (ret == KYMO_E_NOT_FOUND)
 			ret = KYMO_OK;
 		if (!ret)
-			forget(recording, i);
+			recording_containers_forget(recording, i);
 	}
 	return ret;
 }
@@ -102,5 +103,5 @@ int ky_recording_choose_container(struct ky_recording *recording, const char *na
 		return ky_error_set(err, KYMO_E_NOT_FOUND,
 				    "no container '%.64s' runs, or was added by this name", name);
 	ret = ky_session_choose_group(recording->session, cgroup, adds, err);
-	return !ret && adds ? remember(recording, name, cgroup, err) : ret;
+	return !ret && adds ? recording_containers_remember(recording, name, cgroup, err) : ret;
 }

@@ -27,7 +27,7 @@ static bool any_program_writes(const struct ky_recording *recording)
 }
 
 /* Readers that have come or gone; a beacon. */
-static int tell_programs(struct ky_recording *recording, struct kymo_error *err)
+static int recording_live_tell_programs(struct ky_recording *recording, struct kymo_error *err)
 {
 	uint32_t delay_ms = ky_session_live_delay_ms(recording->session);
 	uint64_t n_beacons = ky_session_live_beacons(recording->session);
@@ -52,5 +52,5 @@ int ky_recording_step_session(struct ky_recording *recording, struct kymo_error 
 
 	ky_session_live_programs(recording->session, any_program_writes(recording));
 	ret = ky_session_step(recording->session, err);
-	return ret < 0 ? ret : tell_programs(recording, err);
+	return ret < 0 ? ret : recording_live_tell_programs(recording, err);
 }

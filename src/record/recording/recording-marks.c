@@ -45,7 +45,7 @@ static struct ky_clock_class *make_clock(struct ky_trace_class *trace,
 	return ky_clock_finish(cls, err) < 0 ? NULL : cls;
 }
 
-static bool add_event(struct ky_stream_class *stream)
+static bool recording_marks_add_event(struct ky_stream_class *stream)
 {
 	struct ky_trace_class *trace = stream->trace;
 	struct ky_event_class *event = ky_event_class_new(stream, 0, "kymo:mark");
@@ -78,7 +78,7 @@ static struct ky_trace_class *make_model(const struct ky_recording_marks *marks,
 	    !ky_env_add_text(trace, "tracer_name", "kymo") &&
 	    !ky_env_add_text(trace, "trace_name", PLACE) && !ky_lttng_layout_trace(trace))
 		stream = ky_lttng_layout_stream(trace, 0, cls, false);
-	if (cls && (!stream || !add_event(stream)))
+	if (cls && (!stream || !recording_marks_add_event(stream)))
 		ky_error_nomem(err);
 	else if (cls && ky_trace_class_finish(trace, true, err) == 0)
 		return trace;
@@ -86,8 +86,8 @@ static struct ky_trace_class *make_model(const struct ky_recording_marks *marks,
 	return NULL;
 }
 
-static int write_metadata(struct ky_recording_marks *marks, const struct ky_os_clock *clock,
-			  struct kymo_error *err)
+static int recording_marks_write_metadata(struct ky_recording_marks *marks,
+					  const struct ky_os_clock *clock, struct kymo_error *err)
 {
 	struct ky_trace_class *trace = make_model(marks, clock, err);
 	char *text = NULL;
@@ -141,7 +141,7 @@ static uint64_t mark_cycles(const struct ky_recording *recording, int64_t ns)
 	return cycles > recording->marks.last_cycles ? cycles : recording->marks.last_cycles + 1;
 }
 
-static uint8_t *put_text(uint8_t *at, const char *text)
+static uint8_t *recording_marks_put_text(uint8_t *at, const char *text)
 {
 	size_t len = strnlen(text, TEXT_MAX - 1);
 
@@ -178,9 +178,9 @@ int ky_recording_mark(struct ky_recording *recording, const struct ky_trigger_fi
 					       sizeof(duration_ns)));
 	if (!at)
 		return ky_error_set(err, KYMO_E_LIMIT, "the mark is too long");
-	at = put_text(at, text ? text : name);
-	at = put_text(at, firing->condition);
-	at = put_text(at, event);
+	at = recording_marks_put_text(at, text ? text : name);
+	at = recording_marks_put_text(at, firing->condition);
+	at = recording_marks_put_text(at, event);
 	memcpy(at, &duration_ns, sizeof(duration_ns));
 	packet.content_bits = UINT64_C(8) * marks->writer.used_bytes;
 	packet.size_bytes = ky_packet_writer_close(&marks->writer, marks->last_cycles, 0, 8);
@@ -189,8 +189,8 @@ int ky_recording_mark(struct ky_recording *recording, const struct ky_trigger_fi
 	return ky_store_packet(marks->trace, marks->stream, &packet, err);
 }
 
-static int copy(struct ky_recording_marks *marks, struct ky_packet_store *store, const char *path,
-		struct kymo_error *err)
+static int recording_marks_copy(struct ky_recording_marks *marks, struct ky_packet_store *store,
+				const char *path, struct kymo_error *err)
 {
 	const struct ky_store_place place = {.path = path};
 	struct ky_store_trace *to;
@@ -215,12 +215,12 @@ int ky_recording_write_marks(struct ky_recording *recording, struct ky_packet_st
 
 	if (!marks->trace)
 		return KYMO_OK;
-	ret = write_metadata(marks, clock, err);
+	ret = recording_marks_write_metadata(marks, clock, err);
 	if (!ret && !store)
 		ret = ky_directory_store_open(directory, &own, err);
 	snprintf(place, sizeof(place), "%s%s" PLACE, path, *path ? "/" : "");
 	if (!ret)
-		ret = copy(marks, store ? store : own, place, err);
+		ret = recording_marks_copy(marks, store ? store : own, place, err);
 	ky_store_free(own);
 	return ret;
 }

@@ -20,7 +20,7 @@
 #define TRIES 16
 
 /* Whether the path still leads to the file that is locked. */
-static bool is_there(int fd, const char *path)
+static bool recording_name_is_there(int fd, const char *path)
 {
 	struct stat here, there;
 
@@ -54,7 +54,7 @@ int ky_recording_claim_name(struct ky_recording *recording, struct kymo_error *e
 				      recording->options.name);
 			return KYMO_E_STATE;
 		}
-		if (is_there(fd, recording->name_path)) {
+		if (recording_name_is_there(fd, recording->name_path)) {
 			recording->name_fd = fd;
 			return KYMO_OK;
 		}

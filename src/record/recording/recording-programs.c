@@ -26,8 +26,9 @@ static int collect_patterns(struct ky_recording *recording, struct kymo_error *e
 	return KYMO_OK;
 }
 
-static int open_one(struct ky_recording *recording, const struct ky_user_options *options,
-		    struct kymo_error *err)
+static int recording_programs_open_one(struct ky_recording *recording,
+				       const struct ky_user_options *options,
+				       struct kymo_error *err)
 {
 	struct ky_recording_programs *programs = &recording->programs;
 	int ret = ky_user_open(options, &programs->users[programs->n], err);
@@ -54,7 +55,7 @@ static int open_group(struct ky_recording *recording, const struct ky_recording_
 	options.n_reserved = n_reserved;
 	/* A store has one descriptor that tells of readers; it is the main recording's. */
 	options.polls_readers = options.store != NULL;
-	return open_one(recording, &options, err);
+	return recording_programs_open_one(recording, &options, err);
 }
 
 int ky_recording_open_programs(struct ky_recording *recording, struct kymo_error *err)
@@ -71,7 +72,7 @@ int ky_recording_open_programs(struct ky_recording *recording, struct kymo_error
 	options->n_reserved = recording->programs.patterns.len;
 	options->n_sharing = 1 + (unsigned int)all->n_user_groups;
 	if (!ret)
-		ret = open_one(recording, options, err);
+		ret = recording_programs_open_one(recording, options, err);
 	for (size_t i = 0; i < all->n_user_groups && !ret; i++) {
 		ret = open_group(recording, &all->user_groups[i], n_reserved, err);
 		n_reserved += all->user_groups[i].n_patterns;
@@ -111,7 +112,7 @@ int ky_recording_change_programs(struct ky_recording *recording,
 }
 
 /* Whether all events of pattern @part match @whole. False: not, or it is unknown. */
-static bool covers(const char *whole, const char *part)
+static bool recording_programs_covers(const char *whole, const char *part)
 {
 	return !strchr(whole, '\\') && ky_user_glob(whole, part);
 }
@@ -127,9 +128,9 @@ static int enable_in_group(struct ky_recording *recording, size_t number,
 
 	of_group.filter = change->filter ? change->filter : group->filter;
 	for (size_t i = 0; i < group->n_patterns && !ret; i++) {
-		bool is_within = covers(group->patterns[i], change->pattern);
+		bool is_within = recording_programs_covers(group->patterns[i], change->pattern);
 
-		if (!is_within && !covers(change->pattern, group->patterns[i]))
+		if (!is_within && !recording_programs_covers(change->pattern, group->patterns[i]))
 			continue;
 		*is_part = *is_part || is_within;
 		of_group.pattern = is_within ? change->pattern : group->patterns[i];
@@ -265,7 +266,7 @@ static void add_archived(struct ky_user_program_stats *to, const struct ky_user_
 		to->lost_by[i] += from->lost_by[i];
 }
 
-static void add_stats(struct ky_user_stats *to, const struct ky_user_stats *from)
+static void recording_programs_add_stats(struct ky_user_stats *to, const struct ky_user_stats *from)
 {
 	to->n_archived += from->n_archived;
 	add_archived(&to->archived, &from->archived);
@@ -290,7 +291,7 @@ static int sum_stats(struct ky_recording *recording, struct kymo_error *err)
 	for (size_t i = 0; i < programs->n; i++) {
 		const struct ky_user_stats *stats = ky_user_stats(programs->users[i]);
 
-		add_stats(&programs->stats, stats);
+		recording_programs_add_stats(&programs->stats, stats);
 		for (size_t k = 0; k < stats->n_programs; k++)
 			if (ky_vec_push(&programs->list, stats->programs[k]) < 0)
 				return ky_error_nomem(err);

@@ -11,7 +11,7 @@
 #include "record/recording/recording-internal.h"
 #include "record/user/user-rules.h"
 
-static void add_number(struct ky_control_socket_message *answer, uint64_t number)
+static void recording_requests_add_number(struct ky_control_socket_message *answer, uint64_t number)
 {
 	char text[24];
 
@@ -36,8 +36,8 @@ static int answer_snapshot(struct ky_recording *recording, const char *path,
 	if (ret < 0)
 		return ret;
 	add_path(answer, snapshot.path);
-	add_number(answer, snapshot.events);
-	add_number(answer, snapshot.bytes);
+	recording_requests_add_number(answer, snapshot.events);
+	recording_requests_add_number(answer, snapshot.bytes);
 	ky_control_socket_add(answer, snapshot.is_raw ? "raw records and events" : "events");
 	return KYMO_OK;
 }
@@ -54,8 +54,8 @@ static int answer_rotation(struct ky_recording *recording, struct ky_control_soc
 		add_path(answer, chunk.path);
 	else
 		ky_control_socket_add(answer, "");
-	add_number(answer, chunk.events);
-	add_number(answer, chunk.bytes);
+	recording_requests_add_number(answer, chunk.events);
+	recording_requests_add_number(answer, chunk.bytes);
 	return KYMO_OK;
 }
 
@@ -71,7 +71,8 @@ static void add_words(struct ky_control_socket_message *answer, const char *name
 }
 
 /* A rule of programs' events, and after it its conditions. */
-static void add_rule(struct ky_control_socket_message *answer, const struct ky_user_rule *rule)
+static void recording_requests_add_rule(struct ky_control_socket_message *answer,
+					const struct ky_user_rule *rule)
 {
 	char levels[64];
 
@@ -93,15 +94,16 @@ static void add_rule(struct ky_control_socket_message *answer, const struct ky_u
 	}
 }
 
-static void add_counter(struct ky_control_socket_message *answer, const char *name, uint64_t number)
+static void recording_requests_add_counter(struct ky_control_socket_message *answer,
+					   const char *name, uint64_t number)
 {
 	ky_control_socket_add(answer, name);
-	add_number(answer, number);
+	recording_requests_add_number(answer, number);
 }
 
 /* How far the recording is; the fill is in hundredths. */
-static void add_progress(const struct ky_recording *recording,
-			 struct ky_control_socket_message *answer)
+static void recording_requests_add_progress(const struct ky_recording *recording,
+					    struct ky_control_socket_message *answer)
 {
 	struct ky_session_progress kernel = {0};
 	struct ky_user_progress user = {0};
@@ -110,24 +112,28 @@ static void add_progress(const struct ky_recording *recording,
 	if (recording->session)
 		ky_session_progress(recording->session, &kernel);
 	ky_recording_program_progress(recording, &user);
-	add_counter(answer, "events", kernel.events + user.events - recording->cleared.events);
-	add_counter(answer, "lost", kernel.lost + user.lost - recording->cleared.lost);
-	add_counter(answer, "bytes", kernel.bytes + user.bytes - recording->cleared.bytes);
+	recording_requests_add_counter(answer, "events",
+				       kernel.events + user.events - recording->cleared.events);
+	recording_requests_add_counter(answer, "lost",
+				       kernel.lost + user.lost - recording->cleared.lost);
+	recording_requests_add_counter(answer, "bytes",
+				       kernel.bytes + user.bytes - recording->cleared.bytes);
 	if (recording->session)
-		add_counter(answer, "fill", (uint64_t)(kernel.fill * 100));
+		recording_requests_add_counter(answer, "fill", (uint64_t)(kernel.fill * 100));
 	if (recording->programs.n)
-		add_counter(answer, "programs", user.n_programs);
+		recording_requests_add_counter(answer, "programs", user.n_programs);
 	if (recording->pauses.n) {
 		ky_control_socket_add(answer, "state");
 		ky_control_socket_add(answer, recording->pauses.is_on ? "paused" : "on");
-		add_counter(answer, "pauses", recording->pauses.n);
-		add_counter(answer, "paused_ns", ky_recording_paused_ns(recording));
+		recording_requests_add_counter(answer, "pauses", recording->pauses.n);
+		recording_requests_add_counter(answer, "paused_ns",
+					       ky_recording_paused_ns(recording));
 	}
 	if (!recording->options.store || !ky_store_get_backlog(recording->options.store, &backlog))
 		return;
-	add_counter(answer, "queued", backlog.memory_bytes);
-	add_counter(answer, "spill", backlog.file_bytes);
-	add_counter(answer, "spilled", backlog.spilled_bytes);
+	recording_requests_add_counter(answer, "queued", backlog.memory_bytes);
+	recording_requests_add_counter(answer, "spill", backlog.file_bytes);
+	recording_requests_add_counter(answer, "spilled", backlog.spilled_bytes);
 }
 
 /* Pairs of words. */
@@ -147,7 +153,7 @@ static int answer_status(const struct ky_recording *recording,
 		ky_control_socket_add(answer, "log");
 		add_path(answer, recording->options.log_path);
 	}
-	add_progress(recording, answer);
+	recording_requests_add_progress(recording, answer);
 	ky_control_socket_add(answer, "mode");
 	ky_control_socket_add(answer, recording->options.user.overwrite ? "flight" : "trace");
 	if (ky_recording_has_flight_groups(recording)) {
@@ -155,10 +161,11 @@ static int answer_status(const struct ky_recording *recording,
 		ky_control_socket_add(answer, "groups");
 	}
 	ky_control_socket_add(answer, "pid");
-	add_number(answer, (uint64_t)getpid());
+	recording_requests_add_number(answer, (uint64_t)getpid());
 	ky_control_socket_add(answer, "start");
-	add_number(answer, (uint64_t)ky_os_clock_to_ns(ky_recording_clock(recording),
-						       recording->start_cycles));
+	recording_requests_add_number(answer,
+				      (uint64_t)ky_os_clock_to_ns(ky_recording_clock(recording),
+								  recording->start_cycles));
 	add_words(answer, "kernel", kernel->events, kernel->n_events);
 	if (recording->session && !kernel->n_events && !kernel->only_probes) {
 		ky_control_socket_add(answer, "kernel");
@@ -171,7 +178,7 @@ static int answer_status(const struct ky_recording *recording,
 	for (size_t i = 0;
 	     recording->programs.n && (rule = ky_user_rule_at(recording->programs.users[0], i));
 	     i++)
-		add_rule(answer, rule);
+		recording_requests_add_rule(answer, rule);
 	ky_vec_foreach(&recording->changes, change) {
 		ky_control_socket_add(answer, "change");
 		ky_control_socket_add(answer, *change);
@@ -286,8 +293,9 @@ static int choose_ids(struct ky_recording *recording, enum ky_session_choice wha
 }
 
 /* Programs join and leave as a whole. *knows: this kind of choice is for programs, too. */
-static int choose_programs(struct ky_recording *recording, const char *kind, const char *text,
-			   bool adds, bool *knows, struct kymo_error *err)
+static int recording_requests_choose_programs(struct ky_recording *recording, const char *kind,
+					      const char *text, bool adds, bool *knows,
+					      struct kymo_error *err)
 {
 	int32_t ids[KY_CHOICE_IDS_MAX];
 	struct ky_user_change change = {.kind = KY_USER_PIDS, .enables = adds, .ids = ids};
@@ -333,8 +341,9 @@ static int choose_kind(struct ky_recording *recording, const char *kind, const c
  * A request's words: the kind of id ("pid", "tid", "uid"), or "cgroup", "container" or "comm"; "add" or "remove"; the ids or
  * the name; of a container its control group.
  */
-static int choose(struct ky_recording *recording, const struct ky_control_socket_message *request,
-		  size_t at, struct kymo_error *err)
+static int recording_requests_choose(struct ky_recording *recording,
+				     const struct ky_control_socket_message *request, size_t at,
+				     struct kymo_error *err)
 {
 	const char *kind = ky_control_socket_next(request, &at),
 		   *how = ky_control_socket_next(request, &at);
@@ -349,7 +358,7 @@ static int choose(struct ky_recording *recording, const struct ky_control_socket
 	if (recording->session)
 		ret = choose_kind(recording, kind, text, place ? place : "", adds, err);
 	if (!ret)
-		ret = choose_programs(recording, kind, text, adds, &knows, err);
+		ret = recording_requests_choose_programs(recording, kind, text, adds, &knows, err);
 	if (!ret && !recording->session && !knows)
 		ret = ky_error_set(err, KYMO_E_STATE,
 				   "this recording does not record the kernel: it selects programs "
@@ -380,9 +389,10 @@ static int obey_triggers(struct ky_recording *recording, const char *word,
 }
 
 /* *stops: the request is to stop; *waits: its answer is due when everything is complete. */
-static int obey(struct ky_recording *recording, const struct ky_control_socket_message *request,
-		struct ky_control_socket_message *answer, bool *stops, bool *waits,
-		struct kymo_error *err)
+static int recording_requests_obey(struct ky_recording *recording,
+				   const struct ky_control_socket_message *request,
+				   struct ky_control_socket_message *answer, bool *stops,
+				   bool *waits, struct kymo_error *err)
 {
 	size_t at = 0;
 	const char *word = ky_control_socket_next(request, &at);
@@ -413,7 +423,7 @@ static int obey(struct ky_recording *recording, const struct ky_control_socket_m
 	if (strcmp(word, "details") == 0)
 		return answer_details(recording, answer, err);
 	if (strcmp(word, "choose") == 0)
-		return choose(recording, request, at, err);
+		return recording_requests_choose(recording, request, at, err);
 	if (strcmp(word, "trigger") == 0 || strcmp(word, "remove-trigger") == 0 ||
 	    strcmp(word, "triggers") == 0)
 		return obey_triggers(recording, word, request, at, answer, err);
@@ -478,7 +488,7 @@ bool ky_recording_take_request(struct ky_recording *recording)
 		return false;
 	}
 	ky_control_socket_add(&answer, "ok");
-	ret = obey(recording, &request, &answer, &stops, &waits, &err);
+	ret = recording_requests_obey(recording, &request, &answer, &stops, &waits, &err);
 	if (ret < 0)
 		set_refusal(&answer, &err);
 	if (waits && recording->waiters.n < KY_RECORDING_WAITERS_MAX)

@@ -75,7 +75,7 @@ static int64_t next_look(struct ky_recording *recording, int64_t now)
 	return now + wait;
 }
 
-static void set_timer(struct ky_recording *recording)
+static void recording_rotate_set_timer(struct ky_recording *recording)
 {
 	const struct ky_recording_rotation *options = &recording->options.rotation;
 	struct ky_recording_chunks *chunks = &recording->chunks;
@@ -110,7 +110,7 @@ void ky_recording_begin_chunks(struct ky_recording *recording)
 	chunks->looked_ns = ky_os_now_ns();
 	if (recording->options.rotation.every_ns)
 		chunks->due_ns = chunks->looked_ns + (int64_t)recording->options.rotation.every_ns;
-	set_timer(recording);
+	recording_rotate_set_timer(recording);
 }
 
 int ky_recording_check_chunk(struct ky_recording *recording, struct kymo_error *err)
@@ -129,7 +129,7 @@ int ky_recording_check_chunk(struct ky_recording *recording, struct kymo_error *
 	else if ((options->size_bytes && progress.bytes - chunks->bytes >= options->size_bytes) ||
 		 (chunks->due_ns && ky_os_now_ns() >= chunks->due_ns))
 		ret = ky_recording_rotate(recording, &chunk, err);
-	set_timer(recording);
+	recording_rotate_set_timer(recording);
 	return ret;
 }
 
@@ -150,7 +150,7 @@ static bool is_too_many(const struct ky_recording *recording)
 					     (int64_t)options->keep_ns));
 }
 
-static void remove_old(struct ky_recording *recording)
+static void recording_rotate_remove_old(struct ky_recording *recording)
 {
 	struct ky_recording_chunks *chunks = &recording->chunks;
 	size_t n = 0;
@@ -166,8 +166,9 @@ static void remove_old(struct ky_recording *recording)
 	chunks->n_removed += n;
 }
 
-static int keep(struct ky_recording *recording, const struct ky_recording_chunk *chunk,
-		int64_t end_ns, struct kymo_error *err)
+static int recording_rotate_keep(struct ky_recording *recording,
+				 const struct ky_recording_chunk *chunk, int64_t end_ns,
+				 struct kymo_error *err)
 {
 	struct ky_recording_chunks *chunks = &recording->chunks;
 	struct ky_recording_kept kept = {strdup(chunk->path), chunk->bytes, end_ns};
@@ -183,7 +184,7 @@ static int keep(struct ky_recording *recording, const struct ky_recording_chunk 
 /* ---- rotating ------------------------------------------------------------------------- */
 
 /* "20261124T025954Z" */
-static void put_stamp(char stamp[STAMP_BYTES], int64_t ns)
+static void recording_rotate_put_stamp(char stamp[STAMP_BYTES], int64_t ns)
 {
 	time_t seconds = (time_t)(ns / NS_PER_S);
 	struct tm tm;
@@ -228,7 +229,7 @@ static int rotate_all(struct ky_recording *recording, const char *archive, struc
 	return ret;
 }
 
-static int check(const struct ky_recording *recording, struct kymo_error *err)
+static int recording_rotate_check(const struct ky_recording *recording, struct kymo_error *err)
 {
 	const struct ky_recording_options *options = &recording->options;
 
@@ -244,7 +245,7 @@ static int check(const struct ky_recording *recording, struct kymo_error *err)
 int ky_recording_rotate_to(struct ky_recording *recording, const char *archive,
 			   struct kymo_error *err)
 {
-	int ret = check(recording, err);
+	int ret = recording_rotate_check(recording, err);
 
 	return ret < 0 ? ret : rotate_all(recording, archive, err);
 }
@@ -268,12 +269,12 @@ int ky_recording_rotate(struct ky_recording *recording, struct ky_recording_chun
 	char archive[2 * STAMP_BYTES + 40], begin[STAMP_BYTES], end[STAMP_BYTES];
 	int64_t end_ns = ky_os_time_ns(CLOCK_REALTIME);
 	struct ky_recording_progress progress;
-	int ret = check(recording, err);
+	int ret = recording_rotate_check(recording, err);
 
 	if (ret < 0)
 		return ret;
-	put_stamp(begin, chunks->begin_ns);
-	put_stamp(end, end_ns);
+	recording_rotate_put_stamp(begin, chunks->begin_ns);
+	recording_rotate_put_stamp(end, end_ns);
 	snprintf(archive, sizeof(archive), "archives/%s-%s-%" PRIu64, begin, end,
 		 chunks->number + 1);
 	ret = rotate_all(recording, archive, err);
@@ -292,11 +293,11 @@ int ky_recording_rotate(struct ky_recording *recording, struct ky_recording_chun
 	if (!recording->options.store && access(chunk->path, F_OK) < 0)
 		*chunk = (struct ky_recording_chunk){.number = 0};
 	else
-		ret = keep(recording, chunk, end_ns, err);
+		ret = recording_rotate_keep(recording, chunk, end_ns, err);
 	if (!ret && chunk->number)
 		ky_recording_tell_trace(recording, "rotation", chunk->path, chunk->events,
 					chunk->bytes);
-	remove_old(recording);
+	recording_rotate_remove_old(recording);
 	return ret;
 }
 

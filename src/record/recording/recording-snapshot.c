@@ -28,8 +28,9 @@ static bool choose_path(const struct ky_recording *recording,
 }
 
 /* The events of both sides come first: the state takes longer, and newer events overwrite older ones meanwhile. */
-static int copy_all(struct ky_recording *recording, struct ky_recording_snapshot *snapshot,
-		    struct kymo_error *err)
+static int recording_snapshot_copy_all(struct ky_recording *recording,
+				       struct ky_recording_snapshot *snapshot,
+				       struct kymo_error *err)
 {
 	struct ky_user_snapshot user = {0};
 	/* Else its events are in the recording's own trace. */
@@ -80,7 +81,7 @@ int ky_recording_snapshot(struct ky_recording *recording, const char *path,
 	ret = ky_record_dir_make(snapshot->path, &made, err);
 	if (ret < 0)
 		return ret;
-	ret = copy_all(recording, snapshot, err);
+	ret = recording_snapshot_copy_all(recording, snapshot, err);
 	ky_recording_set_timer(recording);
 	if (!ret && !snapshot->events)
 		ret = ky_error_set(err, KYMO_E_STATE, "no events were recorded yet");

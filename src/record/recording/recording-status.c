@@ -12,7 +12,8 @@
 /* An answer has room for so many programs, with words to spare. */
 #define PROGRAMS_MAX 400
 
-static void add(struct ky_control_socket_message *answer, const char *name, const char *format, ...)
+static void recording_status_add(struct ky_control_socket_message *answer, const char *name,
+				 const char *format, ...)
 {
 	char text[300];
 	va_list args;
@@ -30,8 +31,9 @@ static void add_cpus(const struct ky_recording *recording, struct ky_control_soc
 	struct ky_session_cpu_progress cpu;
 
 	for (size_t i = 0; ky_session_cpu_progress(recording->session, i, &cpu); i++)
-		add(answer, "cpu", "%" PRIu32 " %" PRIu64 " %" PRIu64 " %u %s", cpu.cpu, cpu.events,
-		    cpu.lost, (unsigned int)(cpu.fill * 100), cpu.group ? cpu.group : "-");
+		recording_status_add(answer, "cpu", "%" PRIu32 " %" PRIu64 " %" PRIu64 " %u %s",
+				     cpu.cpu, cpu.events, cpu.lost, (unsigned int)(cpu.fill * 100),
+				     cpu.group ? cpu.group : "-");
 }
 
 /* "PID EVENTS LOST UNREAD BYTES HAS-ENDED GROUP NAME"; "-": the main buffers. */
@@ -46,12 +48,13 @@ static int add_programs(struct ky_recording *recording, struct ky_control_socket
 		return ky_error_nomem(err);
 	ret = ky_recording_list_programs(recording, list, PROGRAMS_MAX, &n, &n_all, err);
 	for (size_t i = 0; i < n && !ret; i++)
-		add(answer, "program",
-		    "%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %s %s",
-		    list[i].pid, list[i].events, list[i].lost, list[i].unread, list[i].bytes,
-		    list[i].has_ended, list[i].group ? list[i].group : "-", list[i].procname);
+		recording_status_add(
+			answer, "program",
+			"%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %s %s",
+			list[i].pid, list[i].events, list[i].lost, list[i].unread, list[i].bytes,
+			list[i].has_ended, list[i].group ? list[i].group : "-", list[i].procname);
 	if (!ret && n_all > n)
-		add(answer, "programs_left_out", "%zu", n_all - n);
+		recording_status_add(answer, "programs_left_out", "%zu", n_all - n);
 	free(list);
 	return ret;
 }
@@ -66,7 +69,8 @@ static void add_disk(const struct ky_recording *recording, struct ky_control_soc
 
 	if (recording->options.store || statvfs(recording->options.output, &disk) < 0)
 		return;
-	add(answer, "disk_free_bytes", "%" PRIu64, (uint64_t)disk.f_bavail * disk.f_frsize);
+	recording_status_add(answer, "disk_free_bytes", "%" PRIu64,
+			     (uint64_t)disk.f_bavail * disk.f_frsize);
 	if (recording->options.user.overwrite)
 		return;
 	ky_recording_progress(recording, &progress);
@@ -74,13 +78,15 @@ static void add_disk(const struct ky_recording *recording, struct ky_control_soc
 	     ky_os_clock_to_ns(clock, recording->start_cycles) -
 	     (int64_t)ky_recording_paused_ns(recording);
 	if (ns > 0)
-		add(answer, "bytes_per_s", "%.0f", (double)progress.bytes * 1e9 / (double)ns);
+		recording_status_add(answer, "bytes_per_s", "%.0f",
+				     (double)progress.bytes * 1e9 / (double)ns);
 }
 
 int ky_recording_add_details(struct ky_recording *recording,
 			     struct ky_control_socket_message *answer, struct kymo_error *err)
 {
-	add(answer, "buffer_bytes", "%" PRIu64, recording->options.kernel.buffer_bytes);
+	recording_status_add(answer, "buffer_bytes", "%" PRIu64,
+			     recording->options.kernel.buffer_bytes);
 	add_disk(recording, answer);
 	if (recording->session)
 		add_cpus(recording, answer);
@@ -88,16 +94,16 @@ int ky_recording_add_details(struct ky_recording *recording,
 }
 
 /* As in the option, with the largest unit that loses nothing. */
-static void add_group(struct ky_control_socket_message *answer, const char *name, uint64_t bytes,
-		      bool overwrite, const char *events)
+static void recording_status_add_group(struct ky_control_socket_message *answer, const char *name,
+				       uint64_t bytes, bool overwrite, const char *events)
 {
 	static const char *const units[] = {"", "k", "M", "G"};
 	size_t unit = 0;
 
 	for (; unit < 3 && bytes && bytes % 1024 == 0; unit++)
 		bytes /= 1024;
-	add(answer, "group", "%s:%" PRIu64 "%s%s:%s", name, bytes, units[unit],
-	    overwrite ? ":overwrite" : "", events);
+	recording_status_add(answer, "group", "%s:%" PRIu64 "%s%s:%s", name, bytes, units[unit],
+			     overwrite ? ":overwrite" : "", events);
 }
 
 void ky_recording_add_groups(const struct ky_recording *recording,
@@ -106,12 +112,13 @@ void ky_recording_add_groups(const struct ky_recording *recording,
 	const struct ky_session_options *kernel = &recording->options.kernel;
 
 	for (size_t i = 0; recording->session && i < kernel->n_groups; i++)
-		add_group(answer, kernel->groups[i].name, kernel->groups[i].buffer_bytes,
-			  kernel->groups[i].overwrite, kernel->groups[i].events);
+		recording_status_add_group(answer, kernel->groups[i].name,
+					   kernel->groups[i].buffer_bytes,
+					   kernel->groups[i].overwrite, kernel->groups[i].events);
 	for (size_t i = 0; i < recording->options.n_user_groups; i++) {
 		const struct ky_recording_user_group *group = &recording->options.user_groups[i];
 
-		add_group(answer, group->name, group->buffer_bytes, group->overwrite,
-			  group->events);
+		recording_status_add_group(answer, group->name, group->buffer_bytes,
+					   group->overwrite, group->events);
 	}
 }

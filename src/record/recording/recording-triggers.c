@@ -167,8 +167,8 @@ static int number_path(const char *prefix, char path[PATH_MAX], struct kymo_erro
 	return ky_error_set(err, KYMO_E_INVALID, "the path of the snapshot is too long");
 }
 
-static int snapshot(struct ky_recording *recording, const char *prefix, char result[PATH_MAX],
-		    struct kymo_error *err)
+static int recording_triggers_snapshot(struct ky_recording *recording, const char *prefix,
+				       char result[PATH_MAX], struct kymo_error *err)
 {
 	struct ky_recording_snapshot made;
 	char path[PATH_MAX] = "";
@@ -181,7 +181,8 @@ static int snapshot(struct ky_recording *recording, const char *prefix, char res
 	return ret;
 }
 
-static int rotate(struct ky_recording *recording, char result[PATH_MAX], struct kymo_error *err)
+static int recording_triggers_rotate(struct ky_recording *recording, char result[PATH_MAX],
+				     struct kymo_error *err)
 {
 	struct ky_recording_chunk chunk;
 	int ret = ky_recording_rotate(recording, &chunk, err);
@@ -192,14 +193,15 @@ static int rotate(struct ky_recording *recording, char result[PATH_MAX], struct 
 }
 
 /* A complete trace of what happened until now. */
-static int complete_trace(struct ky_recording *recording, char result[PATH_MAX],
-			  struct kymo_error *err)
+static int recording_triggers_complete_trace(struct ky_recording *recording, char result[PATH_MAX],
+					     struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
 	if (!*result)
-		ret = recording->options.user.overwrite ? snapshot(recording, NULL, result, err)
-							: rotate(recording, result, err);
+		ret = recording->options.user.overwrite
+			      ? recording_triggers_snapshot(recording, NULL, result, err)
+			      : recording_triggers_rotate(recording, result, err);
 	if (!ret && !*result)
 		ret = ky_error_set(err, KYMO_E_STATE, "no events were recorded yet");
 	return ret;
@@ -224,24 +226,25 @@ static void notify(struct ky_recording *recording, const struct ky_trigger_firin
 }
 
 /* @result: the trace that an earlier action of the firing has made, or "". */
-static int act(struct ky_recording *recording, const struct ky_trigger_action *action,
-	       const struct ky_trigger_firing *firing, char result[PATH_MAX],
-	       struct kymo_error *err)
+static int recording_triggers_act(struct ky_recording *recording,
+				  const struct ky_trigger_action *action,
+				  const struct ky_trigger_firing *firing, char result[PATH_MAX],
+				  struct kymo_error *err)
 {
 	int ret;
 
 	switch (action->kind) {
 	case KY_TRIGGER_SNAPSHOT:
-		return snapshot(recording, action->argument, result, err);
+		return recording_triggers_snapshot(recording, action->argument, result, err);
 	case KY_TRIGGER_ROTATE:
-		return rotate(recording, result, err);
+		return recording_triggers_rotate(recording, result, err);
 	case KY_TRIGGER_MARK:
 		return ky_recording_mark(recording, firing, action->argument, err);
 	case KY_TRIGGER_NOTIFY:
 		notify(recording, firing, action->argument);
 		return KYMO_OK;
 	case KY_TRIGGER_REPORT:
-		ret = complete_trace(recording, result, err);
+		ret = recording_triggers_complete_trace(recording, result, err);
 		return ret < 0 ? ret : add_task(recording, action, firing, result, err);
 	default:
 		return add_task(recording, action, firing, result, err);
@@ -261,7 +264,7 @@ static int carry_out(struct ky_recording *recording, const struct ky_trigger_fir
 
 	for (size_t i = 0; rule && i < rule->actions.len; i++) {
 		const struct ky_trigger_action *action = &rule->actions.data[i];
-		int ret = act(recording, action, firing, result, &why);
+		int ret = recording_triggers_act(recording, action, firing, result, &why);
 
 		if (ret < 0)
 			ky_log_warning(recording->options.log, "trigger '%s': %s: %s%s%s",
@@ -328,7 +331,7 @@ static int check_action(const struct ky_recording *recording,
 	return KYMO_OK;
 }
 
-static int open_set(struct ky_recording *recording, struct kymo_error *err)
+static int recording_triggers_open_set(struct ky_recording *recording, struct kymo_error *err)
 {
 	const struct ky_trigger_scope scope = {
 		.kernel = recording->options.has_kernel ? &recording->options.kernel : NULL,
@@ -343,8 +346,8 @@ static int open_set(struct ky_recording *recording, struct kymo_error *err)
 }
 
 /* Takes over the rule. */
-static int add_rule(struct ky_recording *recording, struct ky_trigger_rule *rule, uint32_t *number,
-		    struct kymo_error *err)
+static int recording_triggers_add_rule(struct ky_recording *recording, struct ky_trigger_rule *rule,
+				       uint32_t *number, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
@@ -359,10 +362,11 @@ static int add_rule(struct ky_recording *recording, struct ky_trigger_rule *rule
 int ky_recording_open_triggers(struct ky_recording *recording, struct kymo_error *err)
 {
 	size_t n = recording->options.n_triggers;
-	int ret = n ? open_set(recording, err) : KYMO_OK;
+	int ret = n ? recording_triggers_open_set(recording, err) : KYMO_OK;
 
 	for (size_t i = 0; i < n && !ret; i++)
-		ret = add_rule(recording, &recording->options.triggers[i], NULL, err);
+		ret = recording_triggers_add_rule(recording, &recording->options.triggers[i], NULL,
+						  err);
 	return ret;
 }
 
@@ -437,7 +441,7 @@ static int first_trigger(struct ky_recording *recording, struct kymo_error *err)
 
 	if (recording->triggers)
 		return KYMO_OK;
-	ret = open_set(recording, err);
+	ret = recording_triggers_open_set(recording, err);
 	if (!ret)
 		ret = start_set(recording, err);
 	return ret < 0 ? ret : ky_recording_watch_triggers(recording, err);
@@ -474,7 +478,7 @@ int ky_recording_add_trigger(struct ky_recording *recording,
 	if (!ret)
 		ret = first_trigger(recording, err);
 	if (!ret)
-		ret = add_rule(recording, &rule, &number, err);
+		ret = recording_triggers_add_rule(recording, &rule, &number, err);
 	ky_trigger_rule_fini(&rule);
 	if (ret < 0)
 		return with_column(err, ret);
@@ -508,7 +512,7 @@ int ky_recording_remove_trigger(struct ky_recording *recording, const char *text
 	return ret;
 }
 
-static void add_number(struct ky_control_socket_message *answer, uint64_t number)
+static void recording_triggers_add_number(struct ky_control_socket_message *answer, uint64_t number)
 {
 	char text[24];
 
@@ -527,11 +531,11 @@ void ky_recording_list_triggers(const struct ky_recording *recording,
 
 		ky_vec_foreach(&info.rule->actions, action)
 			ky_strbuf_addf(&actions, "%s%s", actions.len ? ", " : "", action->text);
-		add_number(answer, info.number);
+		recording_triggers_add_number(answer, info.number);
 		ky_control_socket_add(answer, info.rule->condition.text);
-		add_number(answer, info.n_fired);
-		add_number(answer, info.n_held);
-		add_number(answer, info.n_lost);
+		recording_triggers_add_number(answer, info.n_fired);
+		recording_triggers_add_number(answer, info.n_held);
+		recording_triggers_add_number(answer, info.n_lost);
 		ky_control_socket_add(answer, ky_strbuf_text(&actions));
 		ky_strbuf_fini(&actions);
 	}

@@ -30,7 +30,7 @@ int ky_recording_open_watch(struct ky_recording *recording, struct kymo_error *e
 	return KYMO_OK;
 }
 
-static void drop(struct ky_recording_watch *watch, unsigned int i)
+static void recording_watch_drop(struct ky_recording_watch *watch, unsigned int i)
 {
 	close(watch->watchers[i].fd);
 	watch->watchers[i] = watch->watchers[--watch->n];
@@ -41,7 +41,7 @@ void ky_recording_close_watch(struct ky_recording *recording)
 	struct ky_recording_watch *watch = &recording->watch;
 
 	while (watch->n)
-		drop(watch, 0);
+		recording_watch_drop(watch, 0);
 	if (watch->timer_fd >= 0)
 		close(watch->timer_fd);
 	watch->timer_fd = -1;
@@ -54,7 +54,7 @@ static void drop_gone(struct ky_recording_watch *watch)
 		struct pollfd poll_fd = {.fd = watch->watchers[i].fd, .events = POLLIN};
 
 		if (poll(&poll_fd, 1, 0) > 0)
-			drop(watch, i);
+			recording_watch_drop(watch, i);
 	}
 }
 
@@ -115,7 +115,7 @@ void ky_recording_tell(struct ky_recording *recording, const char *kind, const c
 	ky_control_socket_add(&line, ns);
 	for (unsigned int i = watch->n; i-- > 0;)
 		if (!send_line(&watch->watchers[i], &line))
-			drop(watch, i);
+			recording_watch_drop(watch, i);
 }
 
 void ky_recording_tell_trace(struct ky_recording *recording, const char *kind, const char *path,
@@ -161,7 +161,7 @@ void ky_recording_set_tick(struct ky_recording *recording)
 	(void)timerfd_settime(watch->timer_fd, 0, &spec, NULL);
 }
 
-static void tell_losses(struct ky_recording *recording, uint64_t n_lost)
+static void recording_watch_tell_losses(struct ky_recording *recording, uint64_t n_lost)
 {
 	uint64_t more = n_lost - recording->watch.n_lost;
 	char text[96], json[96];
@@ -187,7 +187,7 @@ void ky_recording_tick(struct ky_recording *recording)
 	if (!watch->is_ticking)
 		return;
 	ky_recording_amounts(recording, &amounts);
-	tell_losses(recording, amounts.lost);
+	recording_watch_tell_losses(recording, amounts.lost);
 	if (recording->triggers)
 		ky_triggers_report(recording->triggers, &amounts);
 }

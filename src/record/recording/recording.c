@@ -142,8 +142,8 @@ int ky_recording_choose_child(struct ky_recording *recording, int32_t pid, struc
 
 /* ---- waiting -------------------------------------------------------------------------- */
 
-static int watch(struct ky_recording *recording, enum source source, int fd, uint32_t flags,
-		 struct kymo_error *err)
+static int recording_watch(struct ky_recording *recording, enum source source, int fd,
+			   uint32_t flags, struct kymo_error *err)
 {
 	struct epoll_event event = {.events = EPOLLIN | flags, .data.u32 = source};
 
@@ -156,37 +156,38 @@ static int watch(struct ky_recording *recording, enum source source, int fd, uin
 
 int ky_recording_watch_triggers(struct ky_recording *recording, struct kymo_error *err)
 {
-	return watch(recording, OF_TRIGGERS, ky_recording_triggers_fd(recording), 0, err);
+	return recording_watch(recording, OF_TRIGGERS, ky_recording_triggers_fd(recording), 0, err);
 }
 
 static int watch_all(struct ky_recording *recording, struct kymo_error *err)
 {
-	int ret = watch(recording, OF_TIMER, recording->timer_fd, 0, err);
+	int ret = recording_watch(recording, OF_TIMER, recording->timer_fd, 0, err);
 
 	if (!ret && recording->session) {
 		/* One shot: while the session rests, its descriptor must not end the wait. */
-		ret = watch(recording, OF_SESSION, ky_session_fd(recording->session), EPOLLONESHOT,
-			    err);
+		ret = recording_watch(recording, OF_SESSION, ky_session_fd(recording->session),
+				      EPOLLONESHOT, err);
 		recording->session_is_awaited = true;
 		if (!ret)
-			ret = watch(recording, OF_DUMP, ky_session_dump_fd(recording->session),
-				    EPOLLONESHOT, err);
+			ret = recording_watch(recording, OF_DUMP,
+					      ky_session_dump_fd(recording->session), EPOLLONESHOT,
+					      err);
 	}
 	for (size_t i = 0; i < recording->programs.n && !ret; i++)
-		ret = watch(recording, OF_FAILURE, ky_user_failed_fd(recording->programs.users[i]),
-			    0, err);
+		ret = recording_watch(recording, OF_FAILURE,
+				      ky_user_failed_fd(recording->programs.users[i]), 0, err);
 	for (size_t i = 0; i < recording->programs.n && !ret; i++)
-		ret = watch(recording, OF_PROGRAMS, ky_user_active_fd(recording->programs.users[i]),
-			    0, err);
+		ret = recording_watch(recording, OF_PROGRAMS,
+				      ky_user_active_fd(recording->programs.users[i]), 0, err);
 	if (!ret)
-		ret = watch(recording, OF_CHUNKS, recording->chunks.timer_fd, 0, err);
+		ret = recording_watch(recording, OF_CHUNKS, recording->chunks.timer_fd, 0, err);
 	if (!ret)
-		ret = watch(recording, OF_WATCH, recording->watch.timer_fd, 0, err);
+		ret = recording_watch(recording, OF_WATCH, recording->watch.timer_fd, 0, err);
 	if (!ret)
 		ret = ky_recording_watch_triggers(recording, err);
 	return ret ? ret
-		   : watch(recording, OF_CONTROL, ky_control_socket_fd(&recording->control), 0,
-			   err);
+		   : recording_watch(recording, OF_CONTROL,
+				     ky_control_socket_fd(&recording->control), 0, err);
 }
 
 void ky_recording_set_timer(struct ky_recording *recording)
@@ -220,7 +221,7 @@ int ky_recording_fd(const struct ky_recording *recording)
 
 /* ---- recording ------------------------------------------------------------------------ */
 
-static void open_control(struct ky_recording *recording)
+static void recording_open_control(struct ky_recording *recording)
 {
 	struct kymo_error err;
 
@@ -235,7 +236,7 @@ _Static_assert(KY_RECORDING_USER_THREADS_MAX == KY_OWN_PROGRAMS_MAX,
 	       "all threads of programs are excluded");
 
 /* The system calls of the threads that record programs are the recorder's own, too. */
-static void hide_threads(struct ky_recording *recording)
+static void recording_hide_threads(struct ky_recording *recording)
 {
 	int32_t tids[KY_RECORDING_USER_THREADS_MAX];
 
@@ -257,11 +258,11 @@ int ky_recording_start(struct ky_recording *recording, struct kymo_error *err)
 		return ret;
 	recording->is_started = true;
 	if (recording->session && recording->programs.n)
-		hide_threads(recording);
+		recording_hide_threads(recording);
 	ret = ky_recording_start_triggers(recording, err);
 	if (ret < 0)
 		return ret;
-	open_control(recording);
+	recording_open_control(recording);
 	ky_recording_set_tick(recording);
 	ky_recording_begin_chunks(recording);
 	/* Without the kernel there is no state dump to wait for: the first step says that the recording has begun. */
@@ -272,7 +273,7 @@ int ky_recording_start(struct ky_recording *recording, struct kymo_error *err)
 	return ret;
 }
 
-static void take_timer(const struct ky_recording *recording)
+static void recording_take_timer(const struct ky_recording *recording)
 {
 	uint64_t count;
 
@@ -292,7 +293,7 @@ int ky_recording_step(struct ky_recording *recording, unsigned int *found, struc
 	for (int i = 0; i < n; i++)
 		is_readable[events[i].data.u32] = true;
 	if (is_readable[OF_TIMER])
-		take_timer(recording);
+		recording_take_timer(recording);
 	if (is_readable[OF_SESSION])
 		recording->session_is_awaited = false;
 	if (is_readable[OF_PROGRAMS])

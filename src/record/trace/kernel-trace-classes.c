@@ -42,7 +42,7 @@ static int add_tracer(struct ky_kernel_trace *kernel)
 	return ret;
 }
 
-static int add_environment(struct ky_kernel_trace *kernel)
+static int kernel_trace_classes_add_environment(struct ky_kernel_trace *kernel)
 {
 	struct ky_trace_class *trace = kernel->trace;
 	const char *name = strrchr(kernel->name, '/');
@@ -125,8 +125,9 @@ static int read_format(struct ky_kernel_trace *kernel, const struct ky_event_sou
 }
 
 /* @id: of its class; NULL: it is only learnt from. */
-static int add_event(struct ky_kernel_trace *kernel, struct ky_event_source *source,
-		     const uint32_t *id, struct ky_strbuf *text, struct kymo_error *err)
+static int kernel_trace_classes_add_event(struct ky_kernel_trace *kernel,
+					  struct ky_event_source *source, const uint32_t *id,
+					  struct ky_strbuf *text, struct kymo_error *err)
 {
 	struct ky_event_class *event = NULL;
 	struct ky_format format;
@@ -149,7 +150,7 @@ static int add_event(struct ky_kernel_trace *kernel, struct ky_event_source *sou
 	return ret;
 }
 
-static int add_events(struct ky_kernel_trace *kernel, struct kymo_error *err)
+static int kernel_trace_classes_add_events(struct ky_kernel_trace *kernel, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret = KYMO_OK;
@@ -163,8 +164,9 @@ static int add_events(struct ky_kernel_trace *kernel, struct kymo_error *err)
 			break;
 		if (!source->selected && !source->hidden)
 			continue;
-		ret = add_event(kernel, source, source->selected ? &kernel->first_dump_id : NULL,
-				&text, err);
+		ret = kernel_trace_classes_add_event(
+			kernel, source, source->selected ? &kernel->first_dump_id : NULL, &text,
+			err);
 		kernel->first_dump_id += !ret && source->selected;
 	}
 	ky_strbuf_fini(&text);
@@ -210,7 +212,7 @@ int ky_kernel_trace_add_event(struct ky_kernel_trace *kernel, struct ky_event_so
 	else if (kernel->content && strcmp(source->system, "syscalls") == 0)
 		ky_content_select(kernel->content, source->event);
 	if (!ret)
-		ret = add_event(kernel, source, &id, &text, err);
+		ret = kernel_trace_classes_add_event(kernel, source, &id, &text, err);
 	ky_strbuf_fini(&text);
 	ky_btf_fini(&kernel->btf);
 	if (ret < 0)
@@ -220,7 +222,7 @@ int ky_kernel_trace_add_event(struct ky_kernel_trace *kernel, struct ky_event_so
 	return ret;
 }
 
-static int add_stream(struct ky_kernel_trace *kernel, struct kymo_error *err)
+static int kernel_trace_classes_add_stream(struct ky_kernel_trace *kernel, struct kymo_error *err)
 {
 	size_t n = 0;
 
@@ -246,15 +248,15 @@ int ky_kernel_trace_build(struct ky_kernel_trace *kernel, struct kymo_error *err
 	kernel->trace->has_uuid = true;
 	kernel->trace->big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 	memcpy(kernel->trace->uuid, kernel->uuid, sizeof(kernel->uuid));
-	if (add_environment(kernel) < 0)
+	if (kernel_trace_classes_add_environment(kernel) < 0)
 		return ky_error_nomem(err);
 	ret = add_clock(kernel, err);
 	if (!ret && ky_lttng_layout_trace(kernel->trace) < 0)
 		ret = ky_error_nomem(err);
 	if (!ret)
-		ret = add_stream(kernel, err);
+		ret = kernel_trace_classes_add_stream(kernel, err);
 	if (!ret)
-		ret = add_events(kernel, err);
+		ret = kernel_trace_classes_add_events(kernel, err);
 	if (!ret)
 		ret = ky_statedump_define(kernel->stream, kernel->first_dump_id, err);
 	if (!ret)

@@ -6,7 +6,7 @@
 #include "record/trace/kernel-trace-internal.h"
 
 /* The names of threads that events speak of, besides the one that they happen in. */
-static bool is_name(const char *field)
+static bool kernel_trace_comm_is_name(const char *field)
 {
 	static const char *const names[] = {"comm", "prev_comm", "next_comm", "parent_comm",
 					    "child_comm"};
@@ -17,7 +17,7 @@ static bool is_name(const char *field)
 	return false;
 }
 
-static bool is_text(const struct ky_event_field *field)
+static bool kernel_trace_comm_is_text(const struct ky_event_field *field)
 {
 	return field->how == KY_HOW_TEXT || field->how == KY_HOW_COMM ||
 	       field->how == KY_HOW_STRING;
@@ -59,7 +59,8 @@ int ky_kernel_trace_filter_comm(struct ky_kernel_trace *kernel, struct ky_event_
 		add_condition(&text, "$ctx.procname", comm);
 	fields = ky_convert_fields(&kernel->convert, source->id, &n);
 	for (size_t i = 0; i < n; i++)
-		if (is_name(fields[i].name) && is_text(&fields[i]))
+		if (kernel_trace_comm_is_name(fields[i].name) &&
+		    kernel_trace_comm_is_text(&fields[i]))
 			add_condition(&text, by_recorder ? fields[i].name : fields[i].kernel_name,
 				      comm);
 	copy = ky_strbuf_failed(&text) ? NULL : ky_arena_strdup(arena, ky_strbuf_text(&text));

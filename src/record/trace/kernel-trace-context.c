@@ -43,7 +43,7 @@ static bool spell_counter(const char *field, char text[NAME_BYTES])
 }
 
 /* The context that @name was meant for, where it is near enough. NULL: none is. */
-static const char *nearest(const char *name)
+static const char *kernel_trace_context_nearest(const char *name)
 {
 	size_t best = strlen(name) / 3 + 1;
 	const char *found = NULL, *other;
@@ -71,7 +71,7 @@ void ky_kernel_trace_explain_context(const struct ky_kernel_trace *kernel, const
 	if (ky_convert_context_find(name, strlen(name)))
 		snprintf(text, sizeof(text), "%s", name);
 	else if (!spell_counter(name, text)) {
-		near = nearest(name);
+		near = kernel_trace_context_nearest(name);
 		if (near)
 			ky_error_hint(err, "did you mean $ctx.%s? It needs %s in the context", near,
 				      near);

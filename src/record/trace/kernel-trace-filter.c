@@ -12,7 +12,8 @@
 #include "record/trace/kernel-trace-internal.h"
 
 /* The latest of that text: those before may not know events that were added. */
-static struct ky_kernel_trace_filter *find(struct ky_kernel_trace *kernel, const char *text)
+static struct ky_kernel_trace_filter *kernel_trace_filter_find(struct ky_kernel_trace *kernel,
+							       const char *text)
 {
 	for (size_t i = kernel->filters.len; i-- > 0;)
 		if (strcmp(kernel->filters.data[i].text, text) == 0)
@@ -20,7 +21,8 @@ static struct ky_kernel_trace_filter *find(struct ky_kernel_trace *kernel, const
 	return NULL;
 }
 
-static int compile(struct ky_kernel_trace *kernel, const char *text, struct kymo_error *err)
+static int kernel_trace_filter_compile(struct ky_kernel_trace *kernel, const char *text,
+				       struct kymo_error *err)
 {
 	const struct ky_trace_class *trace = kernel->trace;
 	struct ky_kernel_trace_filter filter = {.text = text};
@@ -72,7 +74,7 @@ static int true_of_none(const char *filter, struct kymo_error *err)
 /* The converter decides; called anew when the kernel turns out not to. */
 static void leave_to_recorder(struct ky_kernel_trace *kernel, struct ky_event_source *source)
 {
-	struct ky_kernel_trace_filter *filter = find(kernel, source->filter);
+	struct ky_kernel_trace_filter *filter = kernel_trace_filter_find(kernel, source->filter);
 
 	ky_convert_set_filter(&kernel->convert, source->id, filter->filter, source->event_class);
 	filter->n_recorder++;
@@ -97,14 +99,15 @@ static bool add_kernel_filter(struct ky_kernel_trace *kernel, struct ky_event_so
 void ky_kernel_trace_leave_to_recorder(struct ky_kernel_trace *kernel,
 				       struct ky_event_source *source)
 {
-	if (ky_filter_code(find(kernel, source->filter)->filter, 0, source->event_class))
+	if (ky_filter_code(kernel_trace_filter_find(kernel, source->filter)->filter, 0,
+			   source->event_class))
 		leave_to_recorder(kernel, source);
 }
 
 static int bind_event(struct ky_kernel_trace *kernel, struct ky_event_source *source,
 		      struct kymo_error *err)
 {
-	struct ky_kernel_trace_filter *filter = find(kernel, source->filter);
+	struct ky_kernel_trace_filter *filter = kernel_trace_filter_find(kernel, source->filter);
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	enum ky_kernel_filter how = KY_KERNEL_FILTER_NONE;
 	const struct ky_event_field *fields;
@@ -150,8 +153,8 @@ int ky_kernel_trace_compile_filters(struct ky_kernel_trace *kernel, struct kymo_
 			return ret;
 		if (!source->selected || !source->filter)
 			continue;
-		if (!find(kernel, source->filter))
-			ret = compile(kernel, source->filter, err);
+		if (!kernel_trace_filter_find(kernel, source->filter))
+			ret = kernel_trace_filter_compile(kernel, source->filter, err);
 		if (!ret)
 			ret = bind_event(kernel, source, err);
 		if (ret < 0)
@@ -177,8 +180,9 @@ int ky_kernel_trace_bind_filter(struct ky_kernel_trace *kernel, struct ky_event_
 	ret = ky_kernel_trace_filter_comm(kernel, source, err);
 	if (ret < 0 || !source->filter)
 		return ret;
-	if (source->filter != source->own_filter || !find(kernel, source->filter))
-		ret = compile(kernel, source->filter, err);
+	if (source->filter != source->own_filter ||
+	    !kernel_trace_filter_find(kernel, source->filter))
+		ret = kernel_trace_filter_compile(kernel, source->filter, err);
 	return ret < 0 ? ret : bind_event(kernel, source, err);
 }
 
@@ -186,12 +190,12 @@ int ky_kernel_trace_bind_filter(struct ky_kernel_trace *kernel, struct ky_event_
 static int try_filter(struct ky_kernel_trace *kernel, const bool *chosen, const char *filter,
 		      struct kymo_error *err)
 {
-	int ret = compile(kernel, filter, err), n = 0;
+	int ret = kernel_trace_filter_compile(kernel, filter, err), n = 0;
 	const struct ky_filter *compiled;
 
 	if (ret < 0)
 		return ret;
-	compiled = find(kernel, filter)->filter;
+	compiled = kernel_trace_filter_find(kernel, filter)->filter;
 	for (size_t i = 0; i < kernel->catalogue.events.len; i++) {
 		const struct ky_event_source *source = &kernel->catalogue.events.data[i];
 

@@ -78,7 +78,8 @@ static int lend_block(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 }
 
 /* Packets of a CPU; its stream is announced with the first one. */
-static int send_packet(struct ky_convert_cpu *convert, uint64_t end_cycles, struct kymo_error *err)
+static int kernel_trace_read_send_packet(struct ky_convert_cpu *convert, uint64_t end_cycles,
+					 struct kymo_error *err)
 {
 	struct ky_kernel_cpu *cpu = convert->data;
 	struct ky_kernel_trace *kernel = cpu->kernel;
@@ -142,7 +143,7 @@ void ky_kernel_cpu_fini(struct ky_kernel_cpu *cpu)
 
 void ky_kernel_trace_use_convert(struct ky_kernel_trace *kernel)
 {
-	kernel->convert.packet = send_packet;
+	kernel->convert.packet = kernel_trace_read_send_packet;
 	/* Without a kernel that counts, only the end's count is known. */
 	kernel->convert.lost_until_now = kernel->instance ? lost_until_now : NULL;
 }
@@ -164,7 +165,8 @@ int ky_kernel_cpu_begin(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 /* ---- reading -------------------------------------------------------------------------- */
 
 /* 1: a page is in hand; 0: none exists. */
-static int next_page(struct ky_kernel_cpu *cpu, bool partial, struct kymo_error *err)
+static int kernel_trace_read_next_page(struct ky_kernel_cpu *cpu, bool partial,
+				       struct kymo_error *err)
 {
 	struct ky_page page;
 	int ret = ky_cpu_ring_next(&cpu->ring, partial, &page, err);
@@ -195,12 +197,13 @@ static uint64_t settled_until(const struct ky_kernel_trace *kernel)
 	return ky_os_clock_now(clock) - clock->frequency_hz / (1000000000 / UNFINISHED_NS);
 }
 
-static int drain_cpu(struct ky_kernel_cpu *cpu, bool final, struct kymo_error *err)
+static int kernel_trace_read_drain_cpu(struct ky_kernel_cpu *cpu, bool final,
+				       struct kymo_error *err)
 {
 	int ret;
 
 	for (int n = 0; final || n < ROUND_PAGES; n++) {
-		ret = next_page(cpu, final, err);
+		ret = kernel_trace_read_next_page(cpu, final, err);
 		/* What no page has waits for a page behind it; now none exists. */
 		if (ret == 0 && final)
 			ret = ky_convert_calls(&cpu->convert, UINT64_MAX, err);
@@ -228,7 +231,7 @@ static int refill(struct ky_kernel_cpu *cpu, bool final, struct kymo_error *err)
 	cpu->has_page = false;
 	if (cpu->is_drained)
 		return 0;
-	ret = next_page(cpu, true, err);
+	ret = kernel_trace_read_next_page(cpu, true, err);
 	cpu->has_page = ret > 0;
 	if (ret <= 0 || (cpu->ring.is_partial && !final)) {
 		cpu->is_drained = true;
@@ -238,7 +241,7 @@ static int refill(struct ky_kernel_cpu *cpu, bool final, struct kymo_error *err)
 }
 
 /* Up to when nothing more will come of @cpu, but what is in hand; *has: that there is some at that time. */
-static uint64_t next_time(const struct ky_kernel_cpu *cpu, bool *has)
+static uint64_t kernel_trace_read_next_time(const struct ky_kernel_cpu *cpu, bool *has)
 {
 	uint64_t time = cpu->has_page ? cpu->convert.next_cycles : cpu->known_until;
 	uint64_t call = ky_convert_next_call(&cpu->convert);
@@ -259,7 +262,7 @@ static struct ky_kernel_cpu *oldest(struct ky_kernel_trace *kernel, uint64_t *un
 	*until = UINT64_MAX;
 	ky_vec_foreach(&kernel->cpus, it) {
 		bool has;
-		uint64_t time = next_time(*it, &has);
+		uint64_t time = kernel_trace_read_next_time(*it, &has);
 
 		if (!has || (first && time >= first_time)) {
 			*until = time < *until ? time : *until;
@@ -303,7 +306,7 @@ static int merge_round(struct ky_kernel_trace *kernel, bool final, struct kymo_e
 	}
 	/* Others wait for more than one round holds: what is older than the oldest of that is done with. */
 	if (cpu && (cpu = oldest(kernel, &until)))
-		until = next_time(cpu, &has);
+		until = kernel_trace_read_next_time(cpu, &has);
 	if (kernel->content)
 		ky_content_expire(kernel->content, until);
 	if (kernel->counters)
@@ -316,7 +319,7 @@ uint64_t ky_kernel_trace_merged_until(const struct ky_kernel_trace *kernel, uint
 	bool has;
 
 	ky_vec_foreach(&kernel->cpus, cpu) {
-		uint64_t time = next_time(*cpu, &has);
+		uint64_t time = kernel_trace_read_next_time(*cpu, &has);
 
 		until_cycles = time < until_cycles ? time : until_cycles;
 	}
@@ -324,7 +327,7 @@ uint64_t ky_kernel_trace_merged_until(const struct ky_kernel_trace *kernel, uint
 }
 
 /* Up to the page that is being written, which is read as far as it goes. */
-static int catch_up(struct ky_kernel_cpu *cpu, struct kymo_error *err)
+static int kernel_trace_read_catch_up(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 {
 	uint64_t bytes = cpu->buffer_bytes ? cpu->buffer_bytes : cpu->kernel->buffer_bytes;
 	uint32_t page_bytes = cpu->page_bytes ? cpu->page_bytes : cpu->kernel->page_bytes;
@@ -333,7 +336,7 @@ static int catch_up(struct ky_kernel_cpu *cpu, struct kymo_error *err)
 	int ret = 1;
 
 	for (uint64_t n = 0; n < pages && ret > 0 && !(n && cpu->ring.is_partial); n++) {
-		ret = next_page(cpu, true, err);
+		ret = kernel_trace_read_next_page(cpu, true, err);
 		if (ret > 0 && ky_convert_run(&cpu->convert, UINT64_MAX, err) < 0)
 			return err ? err->code : KYMO_E_IO;
 	}
@@ -345,7 +348,7 @@ int ky_kernel_trace_read_now(struct ky_kernel_trace *kernel, struct kymo_error *
 	if (kernel->merge)
 		return merge_round(kernel, false, err);
 	ky_vec_foreach(&kernel->cpus, cpu) {
-		int ret = catch_up(*cpu, err);
+		int ret = kernel_trace_read_catch_up(*cpu, err);
 
 		if (ret < 0)
 			return ret;
@@ -364,7 +367,7 @@ int ky_kernel_trace_read_round(struct ky_kernel_trace *kernel, bool final, struc
 	if (kernel->merge)
 		return merge_round(kernel, final, err);
 	ky_vec_foreach(&kernel->cpus, cpu) {
-		ret = drain_cpu(*cpu, final, err);
+		ret = kernel_trace_read_drain_cpu(*cpu, final, err);
 		if (ret < 0)
 			break;
 	}
@@ -395,7 +398,7 @@ int ky_kernel_trace_end_streams(struct ky_kernel_trace *kernel, uint64_t end_cyc
 			continue;
 		ret = count_silent_losses(cpu, err);
 		if (!ret)
-			ret = send_packet(&cpu->convert, end_cycles, err);
+			ret = kernel_trace_read_send_packet(&cpu->convert, end_cycles, err);
 		if (ret < 0)
 			return ret;
 	}

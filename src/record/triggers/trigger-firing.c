@@ -31,7 +31,7 @@ void ky_trigger_time(char out[KY_TRIGGER_TIME_BYTES], int64_t ns)
 }
 
 /* Text that may be anything, as JSON. */
-static void put_text(struct ky_strbuf *out, const char *text, size_t len)
+static void trigger_firing_put_text(struct ky_strbuf *out, const char *text, size_t len)
 {
 	struct ky_strbuf clean = KY_STRBUF_INIT;
 	char escape[KY_FOREIGN_ESCAPE_BYTES];
@@ -53,7 +53,7 @@ static void put_text(struct ky_strbuf *out, const char *text, size_t len)
 
 /* ---- fields ---------------------------------------------------------------------------- */
 
-static void put_number(struct ky_strbuf *out, const struct ky_value *value)
+static void trigger_firing_put_number(struct ky_strbuf *out, const struct ky_value *value)
 {
 	const struct ky_field_class *cls = value->cls;
 
@@ -70,7 +70,7 @@ static void put_number(struct ky_strbuf *out, const struct ky_value *value)
 }
 
 /* A field with all that it contains: structures are lists of their members. */
-static void put_value(struct ky_strbuf *out, const struct ky_value *value)
+static void trigger_firing_put_value(struct ky_strbuf *out, const struct ky_value *value)
 {
 	const struct ky_value *end = value + 1 + value->n_below;
 
@@ -90,24 +90,24 @@ static void put_value(struct ky_strbuf *out, const struct ky_value *value)
 			}
 			if (at != first)
 				ky_strbuf_addc(out, ',');
-			put_value(out, at);
+			trigger_firing_put_value(out, at);
 		}
 		ky_strbuf_addc(out, ']');
 		break;
 	case KY_FIELD_STRING:
 	case KY_FIELD_TEXT:
-		put_text(out, value->str.data, value->str.len_bytes);
+		trigger_firing_put_text(out, value->str.data, value->str.len_bytes);
 		break;
 	case KY_FIELD_BLOB:
 		ky_strbuf_addf(out, "\"%zu bytes\"", value->str.len_bytes);
 		break;
 	default:
-		put_number(out, value);
+		trigger_firing_put_number(out, value);
 	}
 }
 
 /* The payload comes first, and some contexts have the same names. */
-static bool has_field(const struct ky_trigger_firing *firing, const char *name)
+static bool trigger_firing_has_field(const struct ky_trigger_firing *firing, const char *name)
 {
 	ky_vec_foreach(&firing->fields, field)
 		if (strcmp(field->name, name) == 0)
@@ -115,7 +115,8 @@ static bool has_field(const struct ky_trigger_firing *firing, const char *name)
 	return false;
 }
 
-static void add_field(struct ky_trigger_firing *firing, const struct ky_value *value, size_t *bytes)
+static void trigger_firing_add_field(struct ky_trigger_firing *firing, const struct ky_value *value,
+				     size_t *bytes)
 {
 	bool is_text = value->cls->kind == KY_FIELD_STRING || value->cls->kind == KY_FIELD_TEXT;
 	struct ky_strbuf text = KY_STRBUF_INIT;
@@ -125,7 +126,7 @@ static void add_field(struct ky_trigger_firing *firing, const struct ky_value *v
 		ky_strbuf_add(&text, value->str.data,
 			      strnlen(value->str.data, value->str.len_bytes));
 	else
-		put_value(&text, value);
+		trigger_firing_put_value(&text, value);
 	*bytes += text.len + 64;
 	if (!ky_strbuf_failed(&text) && *bytes <= KY_TRIGGER_FIELDS_BYTES_MAX) {
 		field.name = strdup(value->name);
@@ -148,14 +149,14 @@ static void add_scope(struct ky_trigger_firing *firing, const struct ky_event *e
 	if (ky_values_decode(&values, event, scope, NULL) > 0) {
 		end = values.list.data + 1 + values.list.data[0].n_below;
 		for (value = values.list.data + 1; value < end; value += 1 + value->n_below)
-			if (value->name && !has_field(firing, value->name))
-				add_field(firing, value, bytes);
+			if (value->name && !trigger_firing_has_field(firing, value->name))
+				trigger_firing_add_field(firing, value, bytes);
 	}
 	ky_values_fini(&values);
 }
 
-static void add_text(struct ky_trigger_firing *firing, const char *name, const char *value,
-		     bool is_text)
+static void trigger_firing_add_text(struct ky_trigger_firing *firing, const char *name,
+				    const char *value, bool is_text)
 {
 	struct ky_trigger_field field = {strdup(name), strdup(value), is_text};
 
@@ -166,7 +167,7 @@ static void add_text(struct ky_trigger_firing *firing, const char *name, const c
 }
 
 /* The process and the name of the event's thread, if it still exists. */
-static void add_thread(struct ky_trigger_firing *firing, const char *tid)
+static void trigger_firing_add_thread(struct ky_trigger_firing *firing, const char *tid)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	char path[64];
@@ -180,20 +181,20 @@ static void add_thread(struct ky_trigger_firing *firing, const char *tid)
 
 			snprintf(number, sizeof(number), "%ld", strtol(pid + 7, NULL, 10));
 			text.data[strcspn(text.data, "\n")] = '\0';
-			if (!has_field(firing, "pid"))
-				add_text(firing, "pid", number, false);
-			if (!has_field(firing, "procname"))
-				add_text(firing, "procname", text.data + 6, true);
+			if (!trigger_firing_has_field(firing, "pid"))
+				trigger_firing_add_text(firing, "pid", number, false);
+			if (!trigger_firing_has_field(firing, "procname"))
+				trigger_firing_add_text(firing, "procname", text.data + 6, true);
 		}
 	}
 	ky_strbuf_fini(&text);
 }
 
-static void find_thread(struct ky_trigger_firing *firing)
+static void trigger_firing_find_thread(struct ky_trigger_firing *firing)
 {
 	ky_vec_foreach(&firing->fields, field) {
-		if (strcmp(field->name, "tid") == 0 && !has_field(firing, "vtid")) {
-			add_thread(firing, field->value);
+		if (strcmp(field->name, "tid") == 0 && !trigger_firing_has_field(firing, "vtid")) {
+			trigger_firing_add_thread(firing, field->value);
 			return;
 		}
 	}
@@ -226,7 +227,7 @@ struct ky_trigger_firing *ky_trigger_firing_new(uint32_t number,
 	add_scope(firing, event, KY_SCOPE_PAYLOAD, &bytes);
 	add_scope(firing, event, KY_SCOPE_EVENT_CONTEXT, &bytes);
 	add_scope(firing, event, KY_SCOPE_STREAM_CONTEXT, &bytes);
-	find_thread(firing);
+	trigger_firing_find_thread(firing);
 	return firing;
 }
 
@@ -249,7 +250,7 @@ void ky_trigger_firing_free(struct ky_trigger_firing *firing)
 static void put_member(struct ky_strbuf *out, const char *name, const char *value)
 {
 	ky_strbuf_addf(out, ", \"%s\": ", name);
-	put_text(out, value, strlen(value));
+	trigger_firing_put_text(out, value, strlen(value));
 }
 
 void ky_trigger_firing_json(struct ky_strbuf *out, const struct ky_trigger_firing *firing,
@@ -279,10 +280,10 @@ void ky_trigger_firing_json(struct ky_strbuf *out, const struct ky_trigger_firin
 		ky_vec_foreach(&firing->fields, field) {
 			if (field != firing->fields.data)
 				ky_strbuf_adds(out, ", ");
-			put_text(out, field->name, strlen(field->name));
+			trigger_firing_put_text(out, field->name, strlen(field->name));
 			ky_strbuf_adds(out, ": ");
 			if (field->is_text)
-				put_text(out, field->value, strlen(field->value));
+				trigger_firing_put_text(out, field->value, strlen(field->value));
 			else
 				ky_strbuf_adds(out, field->value);
 		}
@@ -306,7 +307,7 @@ void ky_trigger_firing_text(struct ky_strbuf *out, const struct ky_trigger_firin
 		ky_strbuf_addf(out, "%s %s = ", field == firing->fields.data ? "" : ",",
 			       field->name);
 		if (field->is_text)
-			put_text(out, field->value, strlen(field->value));
+			trigger_firing_put_text(out, field->value, strlen(field->value));
 		else
 			ky_strbuf_adds(out, field->value);
 	}

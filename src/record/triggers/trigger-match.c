@@ -30,7 +30,7 @@ static int64_t next_time_of_day(uint64_t second_of_day, int64_t now_ns)
 	return INT64_MAX;
 }
 
-static void set_due(struct ky_trigger_match *match, int64_t now_ns)
+static void trigger_match_set_due(struct ky_trigger_match *match, int64_t now_ns)
 {
 	const struct ky_trigger_condition *condition = match->condition;
 
@@ -49,7 +49,7 @@ int ky_trigger_match_init(struct ky_trigger_match *match,
 {
 	*match = (struct ky_trigger_match){.condition = condition};
 	ky_map_init(&match->open);
-	set_due(match, now_ns);
+	trigger_match_set_due(match, now_ns);
 	if (condition->kind != KY_TRIGGER_EVENT || condition->count < 2)
 		return KYMO_OK;
 	match->times = calloc(condition->count, sizeof(*match->times));
@@ -74,7 +74,7 @@ void ky_trigger_match_fini(struct ky_trigger_match *match)
 }
 
 /* A begin at @ns; one that is open already is replaced. */
-static void open_one(struct ky_trigger_match *match, uint64_t key, int64_t ns)
+static void trigger_match_open_one(struct ky_trigger_match *match, uint64_t key, int64_t ns)
 {
 	struct ky_trigger_open *open = ky_map_get(&match->open, key);
 
@@ -115,7 +115,7 @@ static bool fires(struct ky_trigger_match *match, int64_t ns)
 
 /* ---- events --------------------------------------------------------------------------- */
 
-static bool take_event(struct ky_trigger_match *match, int64_t ns)
+static bool trigger_match_take_event(struct ky_trigger_match *match, int64_t ns)
 {
 	uint64_t count = match->condition->count;
 	int64_t *oldest;
@@ -134,7 +134,7 @@ static bool take_event(struct ky_trigger_match *match, int64_t ns)
 	return true;
 }
 
-static bool compare(enum ky_trigger_compare how, uint64_t value, uint64_t limit)
+static bool trigger_match_compare(enum ky_trigger_compare how, uint64_t value, uint64_t limit)
 {
 	switch (how) {
 	case KY_TRIGGER_GT:
@@ -149,8 +149,8 @@ static bool compare(enum ky_trigger_compare how, uint64_t value, uint64_t limit)
 	return value <= limit;
 }
 
-static bool take_end(struct ky_trigger_match *match, uint64_t key, int64_t ns,
-		     struct ky_trigger_hit *hit)
+static bool trigger_match_take_end(struct ky_trigger_match *match, uint64_t key, int64_t ns,
+				   struct ky_trigger_hit *hit)
 {
 	const struct ky_trigger_condition *condition = match->condition;
 	struct ky_trigger_open *open = ky_map_get(&match->open, key);
@@ -162,7 +162,7 @@ static bool take_end(struct ky_trigger_match *match, uint64_t key, int64_t ns,
 	hit->has_duration = true;
 	close_one(match, open);
 	return condition->kind == KY_TRIGGER_DURATION &&
-	       compare(condition->compare, hit->duration_ns, condition->duration_ns);
+	       trigger_match_compare(condition->compare, hit->duration_ns, condition->duration_ns);
 }
 
 bool ky_trigger_match_event(struct ky_trigger_match *match, bool is_second, uint64_t key,
@@ -173,12 +173,12 @@ bool ky_trigger_match_event(struct ky_trigger_match *match, bool is_second, uint
 
 	*hit = (struct ky_trigger_hit){.ns = ns};
 	if (kind == KY_TRIGGER_EVENT)
-		is_hit = take_event(match, ns);
+		is_hit = trigger_match_take_event(match, ns);
 	else if (is_second)
-		is_hit = take_end(match, key, ns, hit);
+		is_hit = trigger_match_take_end(match, key, ns, hit);
 	/* The first of several begins decides when the time is over. */
 	else if (kind == KY_TRIGGER_DURATION || !ky_map_get(&match->open, key))
-		open_one(match, key, ns);
+		trigger_match_open_one(match, key, ns);
 	return is_hit && fires(match, ns);
 }
 
@@ -221,7 +221,7 @@ bool ky_trigger_match_expire(struct ky_trigger_match *match, int64_t now_ns,
 		if (match->condition->kind == KY_TRIGGER_WITHOUT)
 			close_one(match, match->oldest);
 		else
-			set_due(match, now_ns);
+			trigger_match_set_due(match, now_ns);
 		if (fires(match, due_ns))
 			return true;
 	}

@@ -26,7 +26,7 @@ static const char *const suffixes[][2] = {
 	{"_leave", "_enter"}, {"_return", "_call"},
 };
 
-static char *join(const char *a, size_t a_bytes, const char *b)
+static char *trigger_pairs_join(const char *a, size_t a_bytes, const char *b)
 {
 	char *text = malloc(a_bytes + strlen(b) + 1);
 
@@ -37,7 +37,7 @@ static char *join(const char *a, size_t a_bytes, const char *b)
 	return text;
 }
 
-static int add_key(struct ky_trigger_condition *condition, const char *key)
+static int trigger_pairs_add_key(struct ky_trigger_condition *condition, const char *key)
 {
 	struct ky_trigger_key *to = &condition->keys[condition->n_keys++];
 
@@ -57,8 +57,9 @@ static int find_of_programs(struct ky_trigger_condition *condition)
 		if (len <= bytes || strcmp(end + len - bytes, suffixes[i][0]) != 0)
 			continue;
 		condition->first.of_programs = true;
-		condition->first.pattern = join(end, len - bytes, suffixes[i][1]);
-		return condition->first.pattern ? add_key(condition, "$ctx.vtid") : KYMO_E_MEMORY;
+		condition->first.pattern = trigger_pairs_join(end, len - bytes, suffixes[i][1]);
+		return condition->first.pattern ? trigger_pairs_add_key(condition, "$ctx.vtid")
+						: KYMO_E_MEMORY;
 	}
 	return KYMO_E_NOT_FOUND;
 }
@@ -77,11 +78,12 @@ int ky_trigger_find_begin(struct ky_trigger_condition *condition)
 
 		if (strncmp(end, pair->end, bytes) != 0 || (!is_prefix && end[bytes]))
 			continue;
-		condition->first.pattern = join(pair->begin, strlen(pair->begin), end + bytes);
+		condition->first.pattern =
+			trigger_pairs_join(pair->begin, strlen(pair->begin), end + bytes);
 		if (!condition->first.pattern)
 			return KYMO_E_MEMORY;
 		for (size_t k = 0; k < 2 && pair->keys[k] && !ret; k++)
-			ret = add_key(condition, pair->keys[k]);
+			ret = trigger_pairs_add_key(condition, pair->keys[k]);
 		return ret;
 	}
 	return KYMO_E_NOT_FOUND;

@@ -41,7 +41,7 @@ static int take_filter(struct ky_trigger_parser *p, struct ky_trigger_events *ev
 	return KYMO_OK;
 }
 
-static int take_events(struct ky_trigger_parser *p, struct ky_trigger_events *events)
+static int trigger_parse_take_events(struct ky_trigger_parser *p, struct ky_trigger_events *events)
 {
 	bool of_kernel = ky_trigger_take(p, "kernel"),
 	     of_programs = !of_kernel && ky_trigger_take(p, "user");
@@ -97,7 +97,8 @@ static const char *find_split(const char *at)
 }
 
 /* EXPR or EXPR=EXPR. */
-static int add_key(const struct ky_trigger_parser *p, const char *from, const char *to)
+static int trigger_parse_add_key(const struct ky_trigger_parser *p, const char *from,
+				 const char *to)
 {
 	struct ky_trigger_condition *condition = p->condition;
 	struct ky_trigger_key *key;
@@ -134,12 +135,12 @@ static int take_keys(struct ky_trigger_parser *p)
 		else if (strchr("()", *at))
 			depth += *at == '(' ? 1 : -1;
 		else if (*at == ',' && !depth) {
-			ret = add_key(p, ky_trigger_skip_blanks(from), at);
+			ret = trigger_parse_add_key(p, ky_trigger_skip_blanks(from), at);
 			from = at + 1;
 		}
 	}
 	if (!ret)
-		ret = add_key(p, ky_trigger_skip_blanks(from), end);
+		ret = trigger_parse_add_key(p, ky_trigger_skip_blanks(from), end);
 	p->at = end;
 	return ret;
 }
@@ -170,7 +171,7 @@ static int take_duration(struct ky_trigger_parser *p)
 	return ret < 0 ? ret : ky_trigger_take_time(p, &p->condition->duration_ns);
 }
 
-static int take_times(struct ky_trigger_parser *p)
+static int trigger_parse_take_times(struct ky_trigger_parser *p)
 {
 	int ret = ky_trigger_take_number(p, &p->condition->count, TIMES_MAX);
 
@@ -195,7 +196,7 @@ static int name_exit(const struct ky_trigger_parser *p, struct ky_trigger_events
 }
 
 /* Only the end was written. */
-static int find_begin(const struct ky_trigger_parser *p)
+static int trigger_parse_find_begin(const struct ky_trigger_parser *p)
 {
 	struct ky_trigger_condition *condition = p->condition;
 	int ret = name_exit(p, &condition->first);
@@ -214,7 +215,7 @@ static int find_begin(const struct ky_trigger_parser *p)
 	return ret < 0 ? ky_error_nomem(p->err) : KYMO_OK;
 }
 
-static int default_key(const struct ky_trigger_parser *p)
+static int trigger_parse_default_key(const struct ky_trigger_parser *p)
 {
 	struct ky_trigger_condition *condition = p->condition;
 	const char *const thread[] = {"$ctx.tid", "$ctx.vtid"};
@@ -239,7 +240,7 @@ static int take_pair(struct ky_trigger_parser *p)
 	if (strncmp(p->at, "->", 2) == 0) {
 		is_pair = true;
 		p->at += 2;
-		ret = take_events(p, &condition->second);
+		ret = trigger_parse_take_events(p, &condition->second);
 		if (!ret && ky_trigger_take(p, "by"))
 			ret = take_keys(p);
 	}
@@ -248,7 +249,7 @@ static int take_pair(struct ky_trigger_parser *p)
 	if (!ret)
 		ret = take_duration(p);
 	if (!ret)
-		ret = is_pair ? default_key(p) : find_begin(p);
+		ret = is_pair ? trigger_parse_default_key(p) : trigger_parse_find_begin(p);
 	if (!ret)
 		ret = check_pattern(p, &condition->first);
 	return ret < 0 ? ret : check_pattern(p, &condition->second);
@@ -280,7 +281,7 @@ static int take_limits(struct ky_trigger_parser *p)
 static int take_event_condition(struct ky_trigger_parser *p)
 {
 	struct ky_trigger_condition *condition = p->condition;
-	int ret = take_events(p, &condition->first);
+	int ret = trigger_parse_take_events(p, &condition->first);
 
 	if (ret < 0)
 		return ret;
@@ -290,11 +291,11 @@ static int take_event_condition(struct ky_trigger_parser *p)
 	if (strncmp(p->at, "->", 2) == 0 || ky_trigger_is_at(p->at, "with"))
 		return take_pair(p);
 	if (isdigit((unsigned char)*p->at))
-		return take_times(p);
+		return trigger_parse_take_times(p);
 	if (!ky_trigger_take(p, "without"))
 		return KYMO_OK;
 	condition->kind = KY_TRIGGER_WITHOUT;
-	ret = take_events(p, &condition->second);
+	ret = trigger_parse_take_events(p, &condition->second);
 	if (!ret && ky_trigger_take(p, "by"))
 		ret = take_keys(p);
 	if (!ret)
@@ -306,7 +307,7 @@ static int take_event_condition(struct ky_trigger_parser *p)
 
 /* ---- conditions about the recording -------------------------------------------------- */
 
-static int take_loss(struct ky_trigger_parser *p)
+static int trigger_parse_take_loss(struct ky_trigger_parser *p)
 {
 	enum ky_trigger_compare compare;
 	int ret;
@@ -378,12 +379,12 @@ static int take_every(struct ky_trigger_parser *p)
 	return ret;
 }
 
-static int parse(struct ky_trigger_parser *p)
+static int trigger_parse_parse(struct ky_trigger_parser *p)
 {
 	int ret;
 
 	if (ky_trigger_take(p, "loss"))
-		ret = take_loss(p);
+		ret = trigger_parse_take_loss(p);
 	else if (ky_trigger_take(p, "fill"))
 		ret = take_amount(p, true);
 	else if (ky_trigger_take(p, "size"))
@@ -409,5 +410,5 @@ int ky_trigger_rule_parse(struct ky_trigger_rule *rule, const char *text, struct
 	if (strpbrk(text, "\n\r"))
 		return ky_trigger_bad(&p, text, "a condition is one line");
 	rule->condition.text = strdup(text);
-	return rule->condition.text ? parse(&p) : ky_error_nomem(err);
+	return rule->condition.text ? trigger_parse_parse(&p) : ky_error_nomem(err);
 }

@@ -55,19 +55,20 @@ static char *make_rule(const char *pattern, const char *filter, const char *or_f
 	return len < 0 ? NULL : rule;
 }
 
-static bool is_same(const struct ky_trigger_events *a, const struct ky_trigger_events *b)
+static bool trigger_source_is_same(const struct ky_trigger_events *a,
+				   const struct ky_trigger_events *b)
 {
 	return a->pattern && b->pattern && a->of_programs == b->of_programs &&
 	       strcmp(a->pattern, b->pattern) == 0;
 }
 
 /* Returns the number of rules, or -1: out of memory. */
-static int make_rules(const struct ky_trigger_condition *condition, char *rules[2])
+static int trigger_source_make_rules(const struct ky_trigger_condition *condition, char *rules[2])
 {
 	const struct ky_trigger_events *first = &condition->first, *second = &condition->second;
 	int n = 0;
 
-	if (is_same(first, second)) {
+	if (trigger_source_is_same(first, second)) {
 		bool both = first->filter && second->filter;
 
 		rules[n++] = make_rule(first->pattern, both ? first->filter : NULL,
@@ -88,7 +89,7 @@ static int make_rules(const struct ky_trigger_condition *condition, char *rules[
  * The context fields that the condition names, as $ctx.NAME. Others are not there: to know a thread's name, a session
  * needs many more events than those of the condition.
  */
-static unsigned int find_context(const char *text)
+static unsigned int trigger_source_find_context(const char *text)
 {
 	unsigned int context = 0;
 
@@ -105,14 +106,14 @@ static int open_kernel(struct ky_trigger_source *source, const struct ky_trigger
 {
 	static const char *const all[] = {"*"};
 	char *rules[2] = {NULL, NULL};
-	int n = make_rules(source->condition, rules), ret;
+	int n = trigger_source_make_rules(source->condition, rules), ret;
 	struct ky_session_options options = {
 		.output = "trigger",
 		.store = source->kernel_store,
 		.events = (const char *const *)rules,
 		.n_events = (size_t)n,
 		.buffer_bytes = KERNEL_BUFFER_BYTES,
-		.context = find_context(source->condition->text),
+		.context = trigger_source_find_context(source->condition->text),
 		.kernel_stacks = all,
 		.n_kernel_stacks = has_stacks,
 		.user_stacks = all,
@@ -153,7 +154,9 @@ static int open_user(struct ky_trigger_source *source, const struct ky_trigger_s
 		.exclusions = state,
 		.n_exclusions = 1,
 		.level_max = 14,
-		.filter = is_same(&condition->first, &condition->second) ? NULL : events->filter,
+		.filter = trigger_source_is_same(&condition->first, &condition->second)
+				  ? NULL
+				  : events->filter,
 		.contexts = "vpid,vtid,procname",
 		.buffer_bytes = USER_BUFFER_BYTES,
 		.uid = -1,
@@ -183,7 +186,7 @@ static int add_second(const struct ky_trigger_source *source, struct kymo_error 
 	};
 
 	if (!condition->first.of_programs || !condition->second.of_programs ||
-	    is_same(&condition->first, &condition->second))
+	    trigger_source_is_same(&condition->first, &condition->second))
 		return KYMO_OK;
 	return place_error(condition, ky_user_change(source->user, &change, err), err);
 }
@@ -219,7 +222,7 @@ int ky_trigger_source_open(struct ky_trigger_source *source,
 	return ret;
 }
 
-static void set_due(struct ky_trigger_source *source)
+static void trigger_source_set_due(struct ky_trigger_source *source)
 {
 	bool rests;
 	int64_t due_ns = ky_session_due_ns(source->session, &rests);
@@ -246,7 +249,7 @@ int ky_trigger_source_start(struct ky_trigger_source *source, const int32_t *own
 		hide_recording(source);
 		ret = ky_session_start(source->session, err);
 		if (!ret)
-			set_due(source);
+			trigger_source_set_due(source);
 	}
 	if (!ret && source->user)
 		ret = ky_user_start(source->user, err);
@@ -269,7 +272,7 @@ int ky_trigger_source_step(struct ky_trigger_source *source, struct kymo_error *
 	hide_recording(source);
 	ret = ky_session_step(source->session, err);
 	source->rests_until_ns = ky_os_now_ns() + PAUSE_NS;
-	set_due(source);
+	trigger_source_set_due(source);
 	return ret;
 }
 

@@ -51,7 +51,7 @@ struct store {
 	struct kymo_error err;
 };
 
-static struct trace *trace_of(struct ky_store_trace *base)
+static struct trace *trigger_store_trace_of(struct ky_store_trace *base)
 {
 	return (struct trace *)base;
 }
@@ -111,8 +111,8 @@ static uint8_t legs_of(const struct store *store, const struct ky_event_class *c
 	return legs;
 }
 
-static int compile(const struct trace *trace, const char *text, struct ky_filter **filter,
-		   struct kymo_error *err)
+static int trigger_store_compile(const struct trace *trace, const char *text,
+				 struct ky_filter **filter, struct kymo_error *err)
 {
 	const struct ky_trace_class *const classes[] = {trace->cls};
 
@@ -129,14 +129,15 @@ static int compile_leg(struct trace *trace, int leg, const struct ky_trigger_eve
 		return KYMO_OK;
 	/* With one kind of events, the session has decided. */
 	if (events->filter && has_two(condition)) {
-		ret = compile(trace, events->filter, &trace->filters[leg], err);
+		ret = trigger_store_compile(trace, events->filter, &trace->filters[leg], err);
 		if (ret == KYMO_E_INVALID && err->column)
 			ky_error_line(err, 1, err->column + (uint32_t)events->filter_at);
 	}
 	for (size_t i = 0; i < condition->n_keys && !ret; i++) {
 		const struct ky_trigger_key *key = &condition->keys[i];
 
-		ret = compile(trace, leg ? key->end : key->begin, &trace->keys[leg][i], err);
+		ret = trigger_store_compile(trace, leg ? key->end : key->begin,
+					    &trace->keys[leg][i], err);
 	}
 	if (ret == KYMO_E_INVALID)
 		ky_error_input(err, "trigger");
@@ -196,7 +197,8 @@ static uint64_t hash_operand(uint64_t hash, const struct ky_operand *value)
 	return ky_hash_u64(hash ^ part) + 1;
 }
 
-static uint64_t key_of(const struct trace *trace, int leg, const struct ky_event *event)
+static uint64_t trigger_store_key_of(const struct trace *trace, int leg,
+				     const struct ky_event *event)
 {
 	uint64_t hash = 0;
 
@@ -208,16 +210,16 @@ static uint64_t key_of(const struct trace *trace, int leg, const struct ky_event
 	return hash;
 }
 
-static void hand_on(const struct trace *trace, const struct ky_event *event, int leg)
+static void trigger_store_hand_on(const struct trace *trace, const struct ky_event *event, int leg)
 {
 	const struct ky_trigger_store_options *options = &trace->store->options;
 
 	if (trace->filters[leg] && !ky_filter_match(trace->filters[leg], 0, event))
 		return;
-	options->take(options->data, event, leg == 1, key_of(trace, leg, event));
+	options->take(options->data, event, leg == 1, trigger_store_key_of(trace, leg, event));
 }
 
-static int by_time(const void *a, const void *b)
+static int trigger_store_by_time(const void *a, const void *b)
 {
 	const struct seen *x = a, *y = b;
 
@@ -227,7 +229,7 @@ static int by_time(const void *a, const void *b)
 }
 
 /* The events of a packet that the condition is about. A damaged packet ends early. */
-static void decode(struct trace *trace, struct packet *packet)
+static void trigger_store_decode(struct trace *trace, struct packet *packet)
 {
 	struct ky_event events[EVENTS_MAX];
 	const struct ky_packet *head;
@@ -252,17 +254,18 @@ static void decode(struct trace *trace, struct packet *packet)
 static void process(struct trace *trace)
 {
 	for (size_t i = 0; i < trace->batch.len && trace->legs; i++)
-		decode(trace, &trace->batch.data[i]);
+		trigger_store_decode(trace, &trace->batch.data[i]);
 	if (trace->batch.len > 1 && trace->seen.len > 1)
-		qsort(trace->seen.data, trace->seen.len, sizeof(*trace->seen.data), by_time);
+		qsort(trace->seen.data, trace->seen.len, sizeof(*trace->seen.data),
+		      trigger_store_by_time);
 	ky_vec_foreach(&trace->seen, seen) {
 		uint8_t legs = trace->legs[seen->event.cls->index];
 
 		/* An event that is both ends a wait before it begins the next one. */
 		if (legs & SECOND)
-			hand_on(trace, &seen->event, 1);
+			trigger_store_hand_on(trace, &seen->event, 1);
 		if (legs & FIRST)
-			hand_on(trace, &seen->event, 0);
+			trigger_store_hand_on(trace, &seen->event, 0);
 	}
 	ky_vec_clear(&trace->seen);
 	ky_vec_foreach(&trace->batch, packet)
@@ -275,7 +278,7 @@ static void process(struct trace *trace)
 
 static int store_stream(struct ky_store_trace *base, const char *name, struct kymo_error *err)
 {
-	struct trace *trace = trace_of(base);
+	struct trace *trace = trigger_store_trace_of(base);
 	int number;
 
 	(void)name;
@@ -286,7 +289,8 @@ static int store_stream(struct ky_store_trace *base, const char *name, struct ky
 	return number;
 }
 
-static int add_packet(struct trace *trace, const struct ky_packet_out *out, struct kymo_error *err)
+static int trigger_store_add_packet(struct trace *trace, const struct ky_packet_out *out,
+				    struct kymo_error *err)
 {
 	struct packet packet = {.size_bytes = out->size_bytes};
 	size_t head_bytes = out->head ? out->head_bytes : 0;
@@ -311,12 +315,12 @@ static int add_packet(struct trace *trace, const struct ky_packet_out *out, stru
 static int store_packet(struct ky_store_trace *base, int stream, const struct ky_packet_out *out,
 			struct kymo_error *err)
 {
-	struct trace *trace = trace_of(base);
+	struct trace *trace = trigger_store_trace_of(base);
 	int ret;
 
 	(void)stream;
 	pthread_mutex_lock(&trace->store->lock);
-	ret = add_packet(trace, out, err);
+	ret = trigger_store_add_packet(trace, out, err);
 	trace->base.bytes_written += out->size_bytes;
 	pthread_mutex_unlock(&trace->store->lock);
 	return ret;
@@ -325,7 +329,7 @@ static int store_packet(struct ky_store_trace *base, int stream, const struct ky
 static int store_metadata(struct ky_store_trace *base, const char *text, size_t len_bytes,
 			  struct kymo_error *err)
 {
-	struct trace *trace = trace_of(base);
+	struct trace *trace = trigger_store_trace_of(base);
 	struct kymo_error why;
 	int ret;
 
@@ -348,7 +352,7 @@ static int store_metadata(struct ky_store_trace *base, const char *text, size_t 
 static int store_beacon(struct ky_store_trace *base, int stream, uint64_t until_cycles,
 			struct kymo_error *err)
 {
-	struct trace *trace = trace_of(base);
+	struct trace *trace = trigger_store_trace_of(base);
 
 	(void)stream;
 	(void)until_cycles;
@@ -366,7 +370,7 @@ static int store_end_streams(struct ky_store_trace *base, struct kymo_error *err
 
 static int store_close_trace(struct ky_store_trace *base, struct kymo_error *err)
 {
-	struct trace *trace = trace_of(base);
+	struct trace *trace = trigger_store_trace_of(base);
 
 	(void)store_beacon(base, -1, 0, err);
 	forget_class(trace);

@@ -81,7 +81,8 @@ static void fire(struct trigger *trigger, const struct ky_trigger_hit *hit,
 }
 
 /* An event of a source, in any thread. */
-static void take_event(void *data, const struct ky_event *event, bool is_second, uint64_t key)
+static void triggers_take_event(void *data, const struct ky_event *event, bool is_second,
+				uint64_t key)
 {
 	struct trigger *trigger = data;
 	struct ky_triggers *set = trigger->set;
@@ -199,7 +200,7 @@ static int64_t late_ns(const struct ky_trigger_condition *condition)
 }
 
 /* Its source has failed: what it waits for cannot come. */
-static bool is_over(const struct trigger *trigger)
+static bool triggers_is_over(const struct trigger *trigger)
 {
 	return !trigger->has_source && ky_trigger_has_events(&trigger->rule.condition);
 }
@@ -207,7 +208,8 @@ static bool is_over(const struct trigger *trigger)
 /* CLOCK_MONOTONIC time of the trigger's next work; INT64_MAX: none. With the lock. */
 static int64_t due_of(const struct trigger *trigger, int64_t mono_ns)
 {
-	int64_t due_ns = is_over(trigger) ? INT64_MAX : ky_trigger_match_due(&trigger->match);
+	int64_t due_ns =
+		triggers_is_over(trigger) ? INT64_MAX : ky_trigger_match_due(&trigger->match);
 	int64_t source_ns = INT64_MAX;
 
 	if (due_ns != INT64_MAX)
@@ -220,7 +222,7 @@ static int64_t due_of(const struct trigger *trigger, int64_t mono_ns)
 	return due_ns < source_ns ? due_ns : source_ns;
 }
 
-static void set_timer(struct ky_triggers *set)
+static void triggers_set_timer(struct ky_triggers *set)
 {
 	int64_t mono_ns = ky_os_now_ns();
 	int64_t due_ns = INT64_MAX;
@@ -258,7 +260,7 @@ static void expire(struct trigger *trigger)
 
 /* ---- triggers -------------------------------------------------------------------------- */
 
-static struct trigger *find(const struct ky_triggers *set, uint32_t number, size_t *at)
+static struct trigger *triggers_find(const struct ky_triggers *set, uint32_t number, size_t *at)
 {
 	for (size_t i = 0; i < set->list.len; i++) {
 		if (set->list.data[i]->number == number) {
@@ -272,7 +274,7 @@ static struct trigger *find(const struct ky_triggers *set, uint32_t number, size
 const struct ky_trigger_rule *ky_triggers_rule(const struct ky_triggers *set, uint32_t number)
 {
 	size_t at;
-	const struct trigger *trigger = find(set, number, &at);
+	const struct trigger *trigger = triggers_find(set, number, &at);
 
 	return trigger ? &trigger->rule : NULL;
 }
@@ -341,7 +343,8 @@ static int open_trigger(struct trigger *trigger, struct kymo_error *err)
 		return KYMO_OK;
 	trigger->has_source = true;
 	ret = ky_trigger_source_open(&trigger->source, condition, &trigger->set->scope,
-				     needs_stacks(&trigger->rule), take_event, trigger, err);
+				     needs_stacks(&trigger->rule), triggers_take_event, trigger,
+				     err);
 	return !ret && trigger->set->is_started ? start_source(trigger, err) : ret;
 }
 
@@ -372,7 +375,7 @@ int ky_triggers_add(struct ky_triggers *set, struct ky_trigger_rule *rule, uint3
 	}
 	if (number)
 		*number = trigger->number;
-	set_timer(set);
+	triggers_set_timer(set);
 	return KYMO_OK;
 }
 
@@ -381,7 +384,7 @@ int ky_triggers_remove(struct ky_triggers *set, uint32_t number, struct kymo_err
 	struct trigger *trigger;
 	size_t at;
 
-	trigger = find(set, number, &at);
+	trigger = triggers_find(set, number, &at);
 	if (!trigger)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "the recording has no trigger %u",
 				    number);
@@ -389,7 +392,7 @@ int ky_triggers_remove(struct ky_triggers *set, uint32_t number, struct kymo_err
 	memmove(set->list.data + at, set->list.data + at + 1,
 		(set->list.len - at) * sizeof(set->list.data[0]));
 	free_trigger(trigger);
-	set_timer(set);
+	triggers_set_timer(set);
 	return KYMO_OK;
 }
 
@@ -418,7 +421,7 @@ int ky_triggers_start(struct ky_triggers *set, const int32_t *own_tids, size_t n
 	ky_vec_foreach(&set->list, it)
 		if (!ret)
 			ret = start_source(*it, err);
-	set_timer(set);
+	triggers_set_timer(set);
 	return ret;
 }
 
@@ -462,7 +465,7 @@ static void step_all(struct ky_triggers *set)
 		else if (trigger->has_source && source->is_started && !trigger->is_awaited &&
 			 source->rests_until_ns <= mono_ns)
 			await(trigger, EPOLL_CTL_MOD);
-		if (!is_over(trigger))
+		if (!triggers_is_over(trigger))
 			expire(trigger);
 	}
 }
@@ -480,7 +483,7 @@ void ky_triggers_step(struct ky_triggers *set)
 			step_source(trigger);
 	}
 	step_all(set);
-	set_timer(set);
+	triggers_set_timer(set);
 }
 
 bool ky_triggers_want_amounts(const struct ky_triggers *set)

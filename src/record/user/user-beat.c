@@ -24,7 +24,7 @@ static void beat_once(struct ky_user *user)
 	}
 }
 
-static void *run(void *data)
+static void *user_beat_run(void *data)
 {
 	struct ky_user *user = data;
 	struct timespec due;
@@ -83,7 +83,7 @@ int ky_user_beat_begin(struct ky_user *user, struct kymo_error *err)
 
 	if (!user->options.wait_ns)
 		return KYMO_OK;
-	ret = pthread_create(&user->beat.thread, NULL, run, user);
+	ret = pthread_create(&user->beat.thread, NULL, user_beat_run, user);
 	if (ret)
 		return ky_error_errno(err, ret, "cannot start the recorder's threads");
 	user->beat.is_running = true;

@@ -45,7 +45,7 @@ static int check_filter(struct ky_user *user, const struct ky_user_change *chang
 	return ret;
 }
 
-static int scan(struct ky_user *user, struct kymo_error *err)
+static int user_change_scan(struct ky_user *user, struct kymo_error *err)
 {
 	int ret = ky_user_scan(user, err);
 
@@ -56,7 +56,7 @@ static int scan(struct ky_user *user, struct kymo_error *err)
 	return ret;
 }
 
-static void tell_programs(struct ky_user *user)
+static void user_change_tell_programs(struct ky_user *user)
 {
 	ky_vec_foreach(&user->programs.list, program) {
 		const struct ky_user_owner *owner = ky_user_owner_of(user, (*program)->uid);
@@ -98,7 +98,7 @@ static int change_all(struct ky_user *user, const struct ky_user_change *change,
 		      struct kymo_error *err)
 {
 	uint64_t old = user->request.cookie;
-	int ret = scan(user, err), found;
+	int ret = user_change_scan(user, err), found;
 
 	if (!ret)
 		ret = check_filter(user, change, err);
@@ -111,8 +111,8 @@ static int change_all(struct ky_user *user, const struct ky_user_change *change,
 	user->old_cookies.data[user->old_cookies.len++] = old;
 	ret = change_files(user, err);
 	/* Those that have come since we looked may have read the old file. */
-	found = scan(user, ret ? NULL : err);
-	tell_programs(user);
+	found = user_change_scan(user, ret ? NULL : err);
+	user_change_tell_programs(user);
 	return ret ? ret : found;
 }
 

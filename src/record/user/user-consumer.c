@@ -39,8 +39,8 @@ static struct ky_user_owner *owner_of_watch(const struct ky_user *user, int watc
 	return NULL;
 }
 
-static int take_event(struct ky_user *user, const struct inotify_event *event,
-		      struct kymo_error *err)
+static int user_consumer_take_event(struct ky_user *user, const struct inotify_event *event,
+				    struct kymo_error *err)
 {
 	struct ky_user_owner *owner = owner_of_watch(user, event->wd);
 
@@ -53,7 +53,7 @@ static int take_event(struct ky_user *user, const struct inotify_event *event,
 	return ky_user_file_closed(user, owner, event->name, err);
 }
 
-static int take_events(struct ky_user *user, struct kymo_error *err)
+static int user_consumer_take_events(struct ky_user *user, struct kymo_error *err)
 {
 	_Alignas(struct inotify_event) char buffer[EVENTS_BYTES];
 	ssize_t got = read(user->inotify_fd, buffer, sizeof(buffer));
@@ -62,7 +62,7 @@ static int take_events(struct ky_user *user, struct kymo_error *err)
 	for (ssize_t at = 0; at < got && !ret;) {
 		const struct inotify_event *event = (const void *)(buffer + at);
 
-		ret = take_event(user, event, err);
+		ret = user_consumer_take_event(user, event, err);
 		at += (ssize_t)(sizeof(*event) + event->len);
 	}
 	return ret;
@@ -71,7 +71,7 @@ static int take_events(struct ky_user *user, struct kymo_error *err)
 /* Events of files were too many: the directories are looked through, so often at the most. */
 #define SEARCH_NS 200000000
 
-static int search(struct ky_user *user, struct kymo_error *err)
+static int user_consumer_search(struct ky_user *user, struct kymo_error *err)
 {
 	if (!user->has_missed || ky_os_now_ns() - user->searched_ns < SEARCH_NS)
 		return KYMO_OK;
@@ -220,7 +220,8 @@ static int look_at_rings(struct ky_user *user, int *found, struct kymo_error *er
 	return *found < 0 ? *found : KYMO_OK;
 }
 
-static int step(struct ky_user *user, const struct pollfd *fds, int *found, struct kymo_error *err)
+static int user_consumer_step(struct ky_user *user, const struct pollfd *fds, int *found,
+			      struct kymo_error *err)
 {
 	/* Rings first: programs that end are finished after that. */
 	int ret = look_at_rings(user, found, err);
@@ -228,9 +229,9 @@ static int step(struct ky_user *user, const struct pollfd *fds, int *found, stru
 	if (!ret)
 		ret = ky_user_live_step(user, err);
 	if (!ret && fds[OF_FILES].revents)
-		ret = take_events(user, err);
+		ret = user_consumer_take_events(user, err);
 	if (!ret)
-		ret = search(user, err);
+		ret = user_consumer_search(user, err);
 	if (!ret && fds[OF_TASKS].revents)
 		ret = ky_user_take_tasks(user, err);
 	if (!ret && fds[OF_ORDER].revents)
@@ -243,7 +244,7 @@ static int step(struct ky_user *user, const struct pollfd *fds, int *found, stru
 	return ret;
 }
 
-static int run(struct ky_user *user, struct kymo_error *err)
+static int user_consumer_run(struct ky_user *user, struct kymo_error *err)
 {
 	struct pollfd fds[SOURCES];
 	int found = 0, ret = KYMO_OK;
@@ -260,7 +261,7 @@ static int run(struct ky_user *user, struct kymo_error *err)
 			break;
 		if (n > 0)
 			take_signs(user, fds);
-		ret = step(user, fds, &found, err);
+		ret = user_consumer_step(user, fds, &found, err);
 	}
 	return ret;
 }
@@ -288,7 +289,7 @@ void *ky_user_consume(void *data)
 	pthread_mutex_unlock(&user->lock);
 	go_first();
 	pthread_mutex_lock(&user->turn);
-	user->result = run(user, &user->err);
+	user->result = user_consumer_run(user, &user->err);
 	ky_user_idle_end(user, false);
 	pthread_mutex_unlock(&user->turn);
 	pthread_mutex_lock(&user->lock);

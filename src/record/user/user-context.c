@@ -65,7 +65,7 @@ static const struct {
 #define APP_PREFIX    "$app."
 #define CONTEXT_CHARS KY_NAME_MAX
 
-static bool is_word(const char *word, size_t len, const char *text)
+static bool user_context_is_word(const char *word, size_t len, const char *text)
 {
 	return strlen(text) == len && strncmp(word, text, len) == 0;
 }
@@ -76,8 +76,8 @@ static bool has_prefix(const char *word, size_t len, const char *prefix)
 }
 
 /* "perf:thread:NAME", or "perf:NAME": counters are the threads' in any case. */
-static bool find_counter(const char *word, size_t len, struct ky_session_context *context,
-			 size_t *name_at)
+static bool user_context_find_counter(const char *word, size_t len,
+				      struct ky_session_context *context, size_t *name_at)
 {
 	const struct ky_os_counter *counter;
 	size_t at = strlen(PERF_PREFIX);
@@ -95,12 +95,12 @@ static bool find_counter(const char *word, size_t len, struct ky_session_context
 }
 
 /* Fill @context; *name_at: where in the word the name begins that goes along, 0: none. */
-static bool find_context(const char *word, size_t len, struct ky_session_context *context,
-			 size_t *name_at)
+static bool user_context_find_context(const char *word, size_t len,
+				      struct ky_session_context *context, size_t *name_at)
 {
 	*name_at = 0;
 	for (size_t i = 0; i < COUNT(contexts); i++) {
-		if (is_word(word, len, contexts[i].name)) {
+		if (user_context_is_word(word, len, contexts[i].name)) {
 			context->kind = contexts[i].kind;
 			return true;
 		}
@@ -110,7 +110,8 @@ static bool find_context(const char *word, size_t len, struct ky_session_context
 		*name_at = strlen(APP_PREFIX);
 		return len - *name_at <= CONTEXT_CHARS;
 	}
-	return has_prefix(word, len, PERF_PREFIX) && find_counter(word, len, context, name_at);
+	return has_prefix(word, len, PERF_PREFIX) &&
+	       user_context_find_counter(word, len, context, name_at);
 }
 
 bool ky_user_context_known(const char *name, size_t len)
@@ -118,7 +119,7 @@ bool ky_user_context_known(const char *name, size_t len)
 	struct ky_session_context context;
 	size_t at;
 
-	return find_context(name, len, &context, &at);
+	return user_context_find_context(name, len, &context, &at);
 }
 
 const char *ky_user_context_name(size_t i)
@@ -194,7 +195,7 @@ int ky_user_contexts_check(const char *list, struct kymo_error *err)
 		struct ky_session_context context = {0};
 
 		len = strcspn(list, ",");
-		if (find_context(list, len, &context, &name_at) &&
+		if (user_context_find_context(list, len, &context, &name_at) &&
 		    context.kind == KY_CONTEXT_PERF && !is_everywhere(&context))
 			ret = check_counter(list, len, &context, err);
 	}
@@ -236,7 +237,7 @@ int ky_user_contexts_add(struct ky_strbuf *file, const char *list, bool is_share
 		struct ky_session_context context = {0};
 
 		len = strcspn(list, ",");
-		if (!find_context(list, len, &context, &name_at))
+		if (!user_context_find_context(list, len, &context, &name_at))
 			continue; /* a kernel's field; unknown fields were refused before */
 		if (is_shared && has_kind(found, head->n_contexts, context.kind))
 			continue;

@@ -16,7 +16,7 @@
 /* The maximum number of notes whose missing names it looks up. */
 #define LACKING_READ 1000
 
-static bool is_known(struct ky_user *user, uint64_t who)
+static bool user_declined_is_known(struct ky_user *user, uint64_t who)
 {
 	for (size_t i = 0; i < user->left_out.len; i++) {
 		if (user->left_out.data[i] == who)
@@ -32,7 +32,7 @@ void ky_user_tell_left_out(struct ky_user *user, const char *procname, uint32_t 
 
 	/* The end of the recording tells of those that run, while the thread that reads finds notes. */
 	pthread_mutex_lock(&user->notes_lock);
-	is_new = !is_known(user, (uint64_t)pid << 32 | reason);
+	is_new = !user_declined_is_known(user, (uint64_t)pid << 32 | reason);
 	is_told = user->left_out.len <= NOTES_TOLD;
 	user->stats.n_left_out += is_new;
 	pthread_mutex_unlock(&user->notes_lock);
@@ -65,7 +65,8 @@ void ky_user_tell_filter(struct ky_user *user)
 }
 
 /* A number up to @max, and then @end; *at goes behind it. */
-static bool take_number(const char **at, int base, uint64_t max, char end, uint64_t *to)
+static bool user_declined_take_number(const char **at, int base, uint64_t max, char end,
+				      uint64_t *to)
 {
 	char *behind;
 
@@ -80,15 +81,15 @@ static bool take_number(const char **at, int base, uint64_t max, char end, uint6
 }
 
 /* "<pid>-<start>-<procname>.off-<reason>-<errno>" */
-static bool parse(const char *name, char procname[16], uint64_t *pid, uint64_t *reason,
-		  uint64_t *os_error)
+static bool user_declined_parse(const char *name, char procname[16], uint64_t *pid,
+				uint64_t *reason, uint64_t *os_error)
 {
 	const char *at = name, *suffix = strstr(name, KY_NOTE_SUFFIX);
 	uint64_t start;
 	size_t len;
 
-	if (!suffix || !take_number(&at, 10, UINT32_MAX, '-', pid) ||
-	    !take_number(&at, 16, UINT64_MAX, '-', &start) || at > suffix)
+	if (!suffix || !user_declined_take_number(&at, 10, UINT32_MAX, '-', pid) ||
+	    !user_declined_take_number(&at, 16, UINT64_MAX, '-', &start) || at > suffix)
 		return false;
 	len = (size_t)(suffix - at);
 	if (len > 15)
@@ -96,8 +97,8 @@ static bool parse(const char *name, char procname[16], uint64_t *pid, uint64_t *
 	memcpy(procname, at, len);
 	procname[len] = 0;
 	at = suffix + strlen(KY_NOTE_SUFFIX);
-	return take_number(&at, 10, UINT32_MAX, '-', reason) &&
-	       take_number(&at, 10, 4095, 0, os_error);
+	return user_declined_take_number(&at, 10, UINT32_MAX, '-', reason) &&
+	       user_declined_take_number(&at, 10, 4095, 0, os_error);
 }
 
 /* Events without what the filter is about: their names are known from now on. */
@@ -130,7 +131,7 @@ bool ky_user_take_note(struct ky_user *user, struct ky_user_dir *dir, const char
 	bool is_meant, is_field;
 	char procname[16];
 
-	if (!parse(name, procname, &pid, &reason, &os_error))
+	if (!user_declined_parse(name, procname, &pid, &reason, &os_error))
 		return false;
 	is_meant = !user->options.comm || strncmp(user->options.comm, procname, 15) == 0;
 	is_field = reason == KY_OFF_FIELD;

@@ -35,7 +35,7 @@ static int open_base(const struct ky_user_runtime *runtime, struct ky_user_dir *
 }
 
 /* No program looks below this name. */
-static void hidden_name(const struct ky_user_dir *dir, char name[KY_SESSION_NAME_MAX + 2])
+static void user_dir_hidden_name(const struct ky_user_dir *dir, char name[KY_SESSION_NAME_MAX + 2])
 {
 	snprintf(name, KY_SESSION_NAME_MAX + 2, ".%s", dir->name);
 }
@@ -96,7 +96,7 @@ int ky_user_dir_change(struct ky_user_dir *dir, const void *session, size_t byte
  * That rings are in files that outlive the machine is of no use when their directory does not. What was
  * changed before, such as the place itself, a journal writes down along with it.
  */
-static void settle(const struct ky_user_dir *dir)
+static void user_dir_settle(const struct ky_user_dir *dir)
 {
 	if (dir->place_fd < 0)
 		return;
@@ -118,10 +118,10 @@ bool ky_user_dir_is_synced(const struct ky_user_dir *dir)
 }
 
 /* The place where it is, and what it is called there while no program is to find it. */
-static int own_place(const struct ky_user_dir *dir, char name[KY_SESSION_NAME_MAX + 2])
+static int user_dir_own_place(const struct ky_user_dir *dir, char name[KY_SESSION_NAME_MAX + 2])
 {
 	if (dir->place_fd < 0) {
-		hidden_name(dir, name);
+		user_dir_hidden_name(dir, name);
 		return dir->base_fd;
 	}
 	memcpy(name, dir->name, sizeof(dir->name));
@@ -133,14 +133,14 @@ static int make_link(struct ky_user_dir *dir, struct kymo_error *err)
 {
 	char hidden[KY_SESSION_NAME_MAX + 2], target[KY_SESSION_PATH_MAX + 1];
 
-	hidden_name(dir, hidden);
+	user_dir_hidden_name(dir, hidden);
 	snprintf(target, sizeof(target), "%.*s/%s", KY_USER_PLACE_MAX, dir->path, dir->name);
 	if (symlinkat(target, dir->base_fd, hidden) < 0)
 		return ky_error_errno(err, errno, "cannot make a link to the session's directory");
 	return KYMO_OK;
 }
 
-static int make_directory(struct ky_user_dir *dir, struct kymo_error *err)
+static int user_dir_make_directory(struct ky_user_dir *dir, struct kymo_error *err)
 {
 	char own[KY_SESSION_NAME_MAX + 2];
 	struct stat st;
@@ -151,7 +151,7 @@ static int make_directory(struct ky_user_dir *dir, struct kymo_error *err)
 		return ky_error_errno(err, errno, "no random numbers");
 	snprintf(dir->name, sizeof(dir->name), "%d-%016llx", (int)getpid(),
 		 (unsigned long long)word);
-	parent = own_place(dir, own);
+	parent = user_dir_own_place(dir, own);
 	if (mkdirat(parent, own, 0700) < 0)
 		return ky_error_errno(err, errno, "cannot create the session's directory");
 	dir->fd = openat(parent, own, DIR_FLAGS);
@@ -206,7 +206,7 @@ int ky_user_dir_make(uid_t uid, const char *place, const void *session, size_t b
 		if (!ret && (place || runtime.memory))
 			ret = open_place(dir, place ? place : runtime.memory, err);
 		if (!ret)
-			ret = make_directory(dir, err);
+			ret = user_dir_make_directory(dir, err);
 		if (ret < 0)
 			ky_user_dir_remove(dir);
 	}
@@ -220,7 +220,7 @@ int ky_user_dir_make(uid_t uid, const char *place, const void *session, size_t b
 	}
 	len = strlen(dir->path);
 	snprintf(dir->path + len, sizeof(dir->path) - len, "/%s", dir->name);
-	settle(dir);
+	user_dir_settle(dir);
 	return KYMO_OK;
 }
 
@@ -228,7 +228,7 @@ int ky_user_dir_publish(struct ky_user_dir *dir, struct kymo_error *err)
 {
 	char hidden[KY_SESSION_NAME_MAX + 2];
 
-	hidden_name(dir, hidden);
+	user_dir_hidden_name(dir, hidden);
 	if (renameat(dir->base_fd, hidden, dir->base_fd, dir->name) < 0)
 		return ky_user_path_error(
 			err, ky_error_errno(err, errno, "cannot publish the session"), dir->path);
@@ -243,13 +243,13 @@ void ky_user_dir_unpublish(struct ky_user_dir *dir)
 	if (!dir->is_published)
 		return;
 	(void)unlinkat(dir->fd, KY_SESSION_FILE, 0);
-	hidden_name(dir, hidden);
+	user_dir_hidden_name(dir, hidden);
 	(void)renameat(dir->base_fd, dir->name, dir->base_fd, hidden);
 	dir->is_published = false;
 }
 
 /* All files of a directory; its sub-directories stay. */
-static void remove_files(int dir_fd)
+static void user_dir_remove_files(int dir_fd)
 {
 	DIR *dir = ky_dir_open(dir_fd, ".");
 	struct dirent *entry;
@@ -264,11 +264,11 @@ static void remove_files(int dir_fd)
 void ky_user_dir_remove(struct ky_user_dir *dir)
 {
 	char own[KY_SESSION_NAME_MAX + 2], hidden[KY_SESSION_NAME_MAX + 2];
-	int parent = own_place(dir, own);
+	int parent = user_dir_own_place(dir, own);
 
 	ky_user_dir_unpublish(dir);
 	if (dir->fd >= 0) {
-		remove_files(dir->fd);
+		user_dir_remove_files(dir->fd);
 		close(dir->fd);
 	}
 	if (dir->session_fd >= 0)
@@ -276,7 +276,7 @@ void ky_user_dir_remove(struct ky_user_dir *dir)
 	if (parent >= 0 && dir->name[0])
 		(void)unlinkat(parent, own, AT_REMOVEDIR);
 	if (dir->place_fd >= 0) {
-		hidden_name(dir, hidden);
+		user_dir_hidden_name(dir, hidden);
 		if (dir->name[0])
 			(void)unlinkat(dir->base_fd, hidden, 0);
 		close(dir->place_fd);

@@ -49,7 +49,7 @@ struct dump {
 
 /* ---- events --------------------------------------------------------------------------- */
 
-static void put(struct dump *dump, const void *data, size_t bytes)
+static void user_dump_put(struct dump *dump, const void *data, size_t bytes)
 {
 	if (bytes > sizeof(dump->body) - dump->used_bytes)
 		return;
@@ -59,17 +59,17 @@ static void put(struct dump *dump, const void *data, size_t bytes)
 
 static void put_u64(struct dump *dump, uint64_t value)
 {
-	put(dump, &value, sizeof(value));
+	user_dump_put(dump, &value, sizeof(value));
 }
 
-static void put_text(struct dump *dump, const char *text, int bytes)
+static void user_dump_put_text(struct dump *dump, const char *text, int bytes)
 {
-	put(dump, text, (size_t)bytes);
-	put(dump, "", 1);
+	user_dump_put(dump, text, (size_t)bytes);
+	user_dump_put(dump, "", 1);
 }
 
 /* What was put becomes an event; the next one begins. */
-static int emit(struct dump *dump, enum ky_user_dump_event id)
+static int user_dump_emit(struct dump *dump, enum ky_user_dump_event id)
 {
 	struct ky_strbuf *to = &dump->ring->dump;
 	bool is_excluded = dump->ring->dump_excluded >> id & 1;
@@ -141,20 +141,20 @@ static int emit_binary(struct dump *dump, const struct ky_maps_binary *binary,
 	flags[2] = info.debug_link[0] != 0;
 	put_u64(dump, binary->base);
 	put_u64(dump, info.memory_bytes);
-	put_text(dump, binary->path, binary->path_bytes);
-	put(dump, flags + !ids->has_is_pic, sizeof(flags) - !ids->has_is_pic);
-	ret = emit(dump, ids->info);
+	user_dump_put_text(dump, binary->path, binary->path_bytes);
+	user_dump_put(dump, flags + !ids->has_is_pic, sizeof(flags) - !ids->has_is_pic);
+	ret = user_dump_emit(dump, ids->info);
 	if (!ret && info.build_id_bytes) {
 		put_u64(dump, binary->base);
 		put_u64(dump, info.build_id_bytes);
-		put(dump, info.build_id, info.build_id_bytes);
-		ret = emit(dump, ids->build_id);
+		user_dump_put(dump, info.build_id, info.build_id_bytes);
+		ret = user_dump_emit(dump, ids->build_id);
 	}
 	if (!ret && info.debug_link[0]) {
 		put_u64(dump, binary->base);
-		put(dump, &info.debug_crc, sizeof(info.debug_crc));
-		put_text(dump, info.debug_link, (int)strlen(info.debug_link));
-		ret = emit(dump, ids->debug_link);
+		user_dump_put(dump, &info.debug_crc, sizeof(info.debug_crc));
+		user_dump_put_text(dump, info.debug_link, (int)strlen(info.debug_link));
+		ret = user_dump_emit(dump, ids->debug_link);
 	}
 	return ret;
 }
@@ -162,7 +162,7 @@ static int emit_binary(struct dump *dump, const struct ky_maps_binary *binary,
 static int emit_unload(struct dump *dump, const struct known *known)
 {
 	put_u64(dump, known->base);
-	return emit(dump, KY_USER_DUMP_UNLOAD);
+	return user_dump_emit(dump, KY_USER_DUMP_UNLOAD);
 }
 
 /* ---- a look at what is mapped ---------------------------------------------------------- */
@@ -180,7 +180,7 @@ static int list_binaries(const char *maps, struct binaries *list, struct kymo_er
 	return KYMO_OK;
 }
 
-static bool is_same(const struct known *known, const struct ky_maps_binary *binary)
+static bool user_dump_is_same(const struct known *known, const struct ky_maps_binary *binary)
 {
 	return known->base == binary->base && known->inode == binary->inode;
 }
@@ -197,7 +197,7 @@ static int emit_gone(struct dump *dump, const struct binaries *now)
 
 		while (k < now->len && now->data[k].base < known->base)
 			k++;
-		if (k == now->len || !is_same(known, &now->data[k]))
+		if (k == now->len || !user_dump_is_same(known, &now->data[k]))
 			ret = emit_unload(dump, known);
 	}
 	return ret;
@@ -214,7 +214,8 @@ static int emit_come(struct dump *dump, const struct binaries *now,
 	for (size_t i = 0; i < now->len && !ret; i++) {
 		while (k < dumped->known.len && dumped->known.data[k].base < now->data[i].base)
 			k++;
-		if (k == dumped->known.len || !is_same(&dumped->known.data[k], &now->data[i]))
+		if (k == dumped->known.len ||
+		    !user_dump_is_same(&dumped->known.data[k], &now->data[i]))
 			ret = emit_binary(dump, &now->data[i], events);
 	}
 	return ret;
@@ -245,18 +246,18 @@ static int emit_state(struct dump *dump, const struct binaries *now)
 	ky_vec_clear(&ring->dumped->known);
 	/* A flight recorder's snapshot has the last one. */
 	ky_strbuf_clear(&ring->dump);
-	ret = emit(dump, KY_USER_DUMP_START);
+	ret = user_dump_emit(dump, KY_USER_DUMP_START);
 	memcpy(procname, blob->procname, sizeof(blob->procname));
-	put(dump, procname, sizeof(procname));
+	user_dump_put(dump, procname, sizeof(procname));
 	if (!ret)
-		ret = emit(dump, KY_USER_DUMP_PROCNAME);
+		ret = user_dump_emit(dump, KY_USER_DUMP_PROCNAME);
 	if (!ret)
 		ret = emit_come(dump, now, &of_state);
-	return ret ? ret : emit(dump, KY_USER_DUMP_END);
+	return ret ? ret : user_dump_emit(dump, KY_USER_DUMP_END);
 }
 
 /* What was put stands in the trace at @cycles, but not before what was written already. */
-static int write_at(struct dump *dump, uint64_t cycles)
+static int user_dump_write_at(struct dump *dump, uint64_t cycles)
 {
 	struct ky_user_dumped *dumped = dump->ring->dumped;
 
@@ -286,7 +287,7 @@ static int dump_look(struct dump *dump, const char *maps, uint64_t cycles)
 	if (!ret)
 		ret = know(dump, &now);
 	ky_vec_fini(&now);
-	return ret ? ret : write_at(dump, cycles);
+	return ret ? ret : user_dump_write_at(dump, cycles);
 }
 
 static int dump_unload(struct dump *dump, uint64_t address, uint64_t cycles)
@@ -307,7 +308,7 @@ static int dump_unload(struct dump *dump, uint64_t address, uint64_t cycles)
 			dumped->known.data[n++] = known;
 	}
 	dumped->known.len = n;
-	return ret ? ret : write_at(dump, cycles);
+	return ret ? ret : user_dump_write_at(dump, cycles);
 }
 
 /* Of process @pid, if it is there. NULL: no memory. */

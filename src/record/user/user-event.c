@@ -10,7 +10,8 @@
 #define FIELD_LENGTH_MAX 65536
 
 /* A text within the record, at most KY_NAME_MAX bytes; NULL: not such a text. */
-static const char *text_at(const struct ky_event_record *record, uint32_t offset, size_t max)
+static const char *user_event_text_at(const struct ky_event_record *record, uint32_t offset,
+				      size_t max)
 {
 	const char *text = (const char *)record + offset;
 	size_t room;
@@ -22,7 +23,7 @@ static const char *text_at(const struct ky_event_record *record, uint32_t offset
 	return memchr(text, 0, room) ? text : NULL;
 }
 
-static bool is_name(const char *name, bool may_have_colon)
+static bool user_event_is_name(const char *name, bool may_have_colon)
 {
 	if (!name || !*name)
 		return false;
@@ -51,7 +52,7 @@ static bool labels_ok(const struct ky_event_record *record, const struct ky_fiel
 		return false;
 	label = (const void *)((const char *)record + field->labels);
 	for (uint32_t i = 0; i < field->n_labels; i++) {
-		const char *name = text_at(record, label[i].name, KY_NAME_MAX);
+		const char *name = user_event_text_at(record, label[i].name, KY_NAME_MAX);
 		bool is_signed = field->flags & KY_FIELD_SIGNED;
 
 		if (!name)
@@ -108,9 +109,9 @@ static bool kind_ok(const struct ky_event_record *record, const struct ky_field_
 static bool field_ok(const struct ky_event_record *record, uint32_t number, uint64_t *room)
 {
 	const struct ky_field_record *field = &record->fields[number];
-	const char *name = text_at(record, field->name, KY_NAME_MAX);
+	const char *name = user_event_text_at(record, field->name, KY_NAME_MAX);
 
-	if (!is_name(name, true) || !kind_ok(record, field, room))
+	if (!user_event_is_name(name, true) || !kind_ok(record, field, room))
 		return false;
 	for (uint32_t i = 0; i < number; i++) {
 		/* The ones before were checked. */
@@ -131,11 +132,13 @@ static bool record_ok(const struct ky_event_record *record)
 	    fields > record->bytes - sizeof(*record) || record->number >= KY_EVENTS_MAX ||
 	    record->enable_byte >= KY_ENABLE_BYTES || record->page >= KY_CONTROL_PAGES)
 		return false;
-	if (!text_at(record, record->file, record->bytes))
+	if (!user_event_text_at(record, record->file, record->bytes))
 		return false;
 	/* Contexts are no event: their record needs no name. */
-	if (!is_context && (!is_name(text_at(record, record->provider, KY_NAME_MAX), false) ||
-			    !is_name(text_at(record, record->name, KY_NAME_MAX), false)))
+	if (!is_context &&
+	    (!user_event_is_name(user_event_text_at(record, record->provider, KY_NAME_MAX),
+				 false) ||
+	     !user_event_is_name(user_event_text_at(record, record->name, KY_NAME_MAX), false)))
 		return false;
 	for (uint32_t i = 0; i < record->n_fields; i++) {
 		if (!field_ok(record, i, &room))

@@ -31,7 +31,7 @@
 /* ---- files by their names ------------------------------------------------------------- */
 
 /* Where it is in the owner's table, or would be. */
-static uint64_t key_of(const struct ky_user_owner *owner, const char *name)
+static uint64_t user_files_key_of(const struct ky_user_owner *owner, const char *name)
 {
 	uint64_t key = ky_hash_bytes(name, strlen(name));
 	const struct ky_user_ring_file *file;
@@ -41,9 +41,10 @@ static uint64_t key_of(const struct ky_user_owner *owner, const char *name)
 	return key;
 }
 
-static struct ky_user_ring_file *find_file(const struct ky_user_owner *owner, const char *name)
+static struct ky_user_ring_file *user_files_find_file(const struct ky_user_owner *owner,
+						      const char *name)
 {
-	return ky_map_get(&owner->files, key_of(owner, name));
+	return ky_map_get(&owner->files, user_files_key_of(owner, name));
 }
 
 void ky_user_file_free(struct ky_user_ring_file *file)
@@ -70,7 +71,7 @@ static void stop_reading(struct ky_user_ring_file *file)
 }
 
 /* A program that begins anew gives its next ring the name of the last one. */
-static bool has_name(const struct ky_user_ring_file *file)
+static bool user_files_has_name(const struct ky_user_ring_file *file)
 {
 	struct stat st;
 
@@ -81,15 +82,15 @@ static bool has_name(const struct ky_user_ring_file *file)
 /* Another file may be known by its name from now on. */
 static void give_name(struct ky_user_ring_file *file)
 {
-	if (find_file(file->owner, file->name) == file)
-		(void)ky_map_del(&file->owner->files, key_of(file->owner, file->name));
+	if (user_files_find_file(file->owner, file->name) == file)
+		(void)ky_map_del(&file->owner->files, user_files_key_of(file->owner, file->name));
 }
 
 /* It is finished, or was refused: what it has of the owner's is free again. */
 static void forget_name(struct ky_user_ring_file *file)
 {
 	stop_reading(file);
-	if (has_name(file))
+	if (user_files_has_name(file))
 		(void)unlinkat(file->owner->dir.fd, file->name, 0);
 	give_name(file);
 	file->owner->n_open -= file->is_counted;
@@ -115,13 +116,13 @@ int ky_user_open_file(const struct ky_user_dir *dir, const char *name, int flags
 
 /* ---- tasks ---------------------------------------------------------------------------- */
 
-static struct ky_user_ring_file *file_of(struct ky_user_task *task)
+static struct ky_user_ring_file *user_files_file_of(struct ky_user_task *task)
 {
 	return (struct ky_user_ring_file *)((char *)task -
 					    offsetof(struct ky_user_ring_file, task));
 }
 
-static void give(struct ky_user_ring_file *file, void (*run)(struct ky_user_task *task))
+static void user_files_give(struct ky_user_ring_file *file, void (*run)(struct ky_user_task *task))
 {
 	stop_reading(file);
 	file->is_away = true;
@@ -159,7 +160,7 @@ static bool is_shared(const struct ky_user *user, const char *name)
 	return user->options.shares_buffers && strcmp(name, KY_SHARED_RING) == 0;
 }
 
-static int open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
+static int user_files_open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
 {
 	struct ky_user *user = file->user;
 	struct ky_user_ring_options options = {
@@ -208,15 +209,15 @@ static int open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
 
 static void run_open(struct ky_user_task *task)
 {
-	struct ky_user_ring_file *file = file_of(task);
+	struct ky_user_ring_file *file = user_files_file_of(task);
 	struct kymo_error err;
 
-	end_task(file, open_ring(file, &err), &err);
+	end_task(file, user_files_open_ring(file, &err), &err);
 }
 
 static void run_follow(struct ky_user_task *task)
 {
-	struct ky_user_ring_file *file = file_of(task);
+	struct ky_user_ring_file *file = user_files_file_of(task);
 	struct kymo_error err;
 	int ret = ky_user_dump_noted(file->user, file->ring, &err);
 
@@ -249,7 +250,7 @@ static void keep_names(struct ky_user *user, const struct ky_user_ring *ring)
 
 static void run_dump(struct ky_user_task *task)
 {
-	struct ky_user_ring_file *file = file_of(task);
+	struct ky_user_ring_file *file = user_files_file_of(task);
 	struct kymo_error err;
 	int ret = file->ended ? ky_user_dump_noted(file->user, file->ring, &err)
 			      : ky_user_dump_ring(file->user, file->ring, &err);
@@ -259,12 +260,12 @@ static void run_dump(struct ky_user_task *task)
 
 void ky_user_file_dump(struct ky_user_ring_file *file)
 {
-	give(file, run_dump);
+	user_files_give(file, run_dump);
 }
 
-static void run_rotate(struct ky_user_task *task)
+static void user_files_run_rotate(struct ky_user_task *task)
 {
-	struct ky_user_ring_file *file = file_of(task);
+	struct ky_user_ring_file *file = user_files_file_of(task);
 	struct kymo_error err;
 	int ret = ky_user_ring_rotate(file->ring, file->job.archive, &file->job.ended,
 				      &file->job.next, &err);
@@ -277,7 +278,7 @@ static void run_rotate(struct ky_user_task *task)
 
 static void run_finish(struct ky_user_task *task)
 {
-	struct ky_user_ring_file *file = file_of(task);
+	struct ky_user_ring_file *file = user_files_file_of(task);
 	struct kymo_error err;
 	int ret;
 
@@ -305,10 +306,10 @@ static void end_file(struct ky_user_ring_file *file)
 		return;
 	}
 	file->dumps = false;
-	give(file, run_finish);
+	user_files_give(file, run_finish);
 }
 
-static int fail(const struct ky_user_ring_file *file, struct kymo_error *err)
+static int user_files_fail(const struct ky_user_ring_file *file, struct kymo_error *err)
 {
 	if (!file->err)
 		return ky_error_nomem(err);
@@ -345,8 +346,8 @@ static void tell_refused(struct ky_user *user, const struct ky_user_owner *owner
 }
 
 /* The name is free. A restarted program may have used it for a new ring, whose notification was lost. */
-static int look_again(struct ky_user *user, struct ky_user_owner *owner, const char *name,
-		      struct kymo_error *err)
+static int user_files_look_again(struct ky_user *user, struct ky_user_owner *owner,
+				 const char *name, struct kymo_error *err)
 {
 	struct stat st;
 
@@ -370,8 +371,8 @@ static int take_refused(struct ky_user_ring_file *file, struct kymo_error *err)
 	}
 	forget_name(file);
 	/* What cannot be opened and cannot be removed, such as a directory, would come again and again. */
-	if (is_gone || (file->inode && !has_name(file)))
-		ret = look_again(user, file->owner, file->name, err);
+	if (is_gone || (file->inode && !user_files_has_name(file)))
+		ret = user_files_look_again(user, file->owner, file->name, err);
 	ky_user_file_free(file);
 	return ret;
 }
@@ -383,10 +384,10 @@ static int take_opened(struct ky_user_ring_file *file, struct kymo_error *err)
 	if (file->ring) {
 		if (ky_vec_push(&user->rings, file) < 0)
 			return ky_error_nomem(err);
-		return file->ret < 0 ? fail(file, err) : read_on(file, err);
+		return file->ret < 0 ? user_files_fail(file, err) : read_on(file, err);
 	}
 	if (!ky_user_ring_is_own_error(file->ret) && file->ret != KYMO_E_NOT_FOUND)
-		return fail(file, err);
+		return user_files_fail(file, err);
 	return take_refused(file, err);
 }
 
@@ -398,7 +399,7 @@ static int take_rotated(struct ky_user *user, struct ky_user_ring_file *file,
 	free(file->job.archive);
 	file->job.archive = NULL;
 	if (file->ret < 0)
-		return fail(file, err);
+		return user_files_fail(file, err);
 	if (file->ring->reader)
 		return read_on(file, err);
 	/* Its program has ended, and its trace is in the archive. */
@@ -409,7 +410,7 @@ static int take_rotated(struct ky_user *user, struct ky_user_ring_file *file,
 
 static int take_task(struct ky_user *user, struct ky_user_task *task, struct kymo_error *err)
 {
-	struct ky_user_ring_file *file = file_of(task);
+	struct ky_user_ring_file *file = user_files_file_of(task);
 
 	if (task == &user->newcomers.task) {
 		ky_user_newcomers_done(user);
@@ -420,15 +421,17 @@ static int take_task(struct ky_user *user, struct ky_user_task *task, struct kym
 		user->n_opening--;
 		return take_opened(file, err);
 	}
-	if (task->run == run_rotate)
+	if (task->run == user_files_run_rotate)
 		return take_rotated(user, file, err);
 	if (file->ret < 0)
-		return fail(file, err);
+		return user_files_fail(file, err);
 	if (task->run == run_follow || task->run == run_dump)
 		return read_on(file, err);
 	forget_name(file);
 	ky_user_tell_filter(user);
-	return has_name(file) ? KYMO_OK : look_again(user, file->owner, file->name, err);
+	return user_files_has_name(file)
+		       ? KYMO_OK
+		       : user_files_look_again(user, file->owner, file->name, err);
 }
 
 int ky_user_take_tasks(struct ky_user *user, struct kymo_error *err)
@@ -464,7 +467,7 @@ static uint64_t files_of_ring(const struct ky_user *user)
  * Whether the recorder can read one more file. With several users, one user gets at most half of the descriptors
  * that the others leave, so that later users always get some.
  */
-static bool has_room(const struct ky_user *user, const struct ky_user_owner *owner)
+static bool user_files_has_room(const struct ky_user *user, const struct ky_user_owner *owner)
 {
 	uint64_t room, others = 0, used = OTHER_FILES + OWNER_FILES * user->owners.len;
 	struct rlimit limit;
@@ -495,7 +498,7 @@ static struct ky_user_ring_file *file_new(struct ky_user *user, struct ky_user_o
 	file->rotation = user->rotation.number;
 	file->place = SIZE_MAX;
 	file->name = strdup(name);
-	if (!file->name || ky_map_set(&owner->files, key_of(owner, name), file) < 0) {
+	if (!file->name || ky_map_set(&owner->files, user_files_key_of(owner, name), file) < 0) {
 		ky_user_file_free(file);
 		return NULL;
 	}
@@ -508,16 +511,16 @@ static struct ky_user_ring_file *file_new(struct ky_user *user, struct ky_user_o
  * Whether a file of this name is one that is not known. Another one may have had the name before: it is finished
  * first, after which the name is looked at again; but a flight recorder keeps that one, and reads both.
  */
-static bool is_new(const struct ky_user_owner *owner, const char *name)
+static bool user_files_is_new(const struct ky_user_owner *owner, const char *name)
 {
-	struct ky_user_ring_file *file = find_file(owner, name);
+	struct ky_user_ring_file *file = user_files_find_file(owner, name);
 
-	if (!file || file->is_away || has_name(file))
+	if (!file || file->is_away || user_files_has_name(file))
 		return !file;
 	if (!file->ended && ky_user_ring_is_left(file->ring))
 		end_file(file);
 	/* It may be gone now. */
-	file = find_file(owner, name);
+	file = user_files_find_file(owner, name);
 	if (file && file->ended)
 		give_name(file);
 	return !file || file->ended;
@@ -529,11 +532,11 @@ int ky_user_file_comes(struct ky_user *user, struct ky_user_owner *owner, const 
 	struct ky_user_ring_file *file;
 
 	if (ky_user_take_note(user, &owner->dir, name) || !ky_user_is_ring_name(name) ||
-	    owner->is_given_up || !is_new(owner, name))
+	    owner->is_given_up || !user_files_is_new(owner, name))
 		return KYMO_OK;
-	while (!has_room(user, owner) && ky_user_flight_make_room(user, owner))
+	while (!user_files_has_room(user, owner) && ky_user_flight_make_room(user, owner))
 		;
-	if (!has_room(user, owner)) {
+	if (!user_files_has_room(user, owner)) {
 		tell_refused(user, owner, name,
 			     "too many programs at a time for the limit of open files (ulimit -n)");
 		(void)unlinkat(owner->dir.fd, name, 0);
@@ -543,7 +546,7 @@ int ky_user_file_comes(struct ky_user *user, struct ky_user_owner *owner, const 
 	if (!file)
 		return ky_error_nomem(err);
 	user->n_opening++;
-	give(file, run_open);
+	user_files_give(file, run_open);
 	return KYMO_OK;
 }
 
@@ -555,18 +558,19 @@ int ky_user_file_closed(struct ky_user *user, struct ky_user_owner *owner, const
 	if (ky_user_take_note(user, &owner->dir, name))
 		return KYMO_OK;
 	/* Of one that is away, this is looked at when it comes back. */
-	file = find_file(owner, name);
-	if (!file || file->is_away || file->ended || (is_shared(user, name) && has_name(file)) ||
+	file = user_files_find_file(owner, name);
+	if (!file || file->is_away || file->ended ||
+	    (is_shared(user, name) && user_files_has_name(file)) ||
 	    !ky_user_ring_is_left(file->ring))
 		return KYMO_OK;
 	end_file(file);
 	/* One that is finished frees its name later. */
-	return user->options.overwrite ? look_again(user, owner, name, err) : KYMO_OK;
+	return user->options.overwrite ? user_files_look_again(user, owner, name, err) : KYMO_OK;
 }
 
 void ky_user_file_follow(struct ky_user_ring_file *file)
 {
-	give(file, run_follow);
+	user_files_give(file, run_follow);
 }
 
 int ky_user_file_rotate(struct ky_user_ring_file *file, const struct ky_user_rotation *rotation,
@@ -580,19 +584,19 @@ int ky_user_file_rotate(struct ky_user_ring_file *file, const struct ky_user_rot
 	};
 	if (!file->job.archive)
 		return ky_error_nomem(err);
-	give(file, run_rotate);
+	user_files_give(file, user_files_run_rotate);
 	return KYMO_OK;
 }
 
 void ky_user_file_finish(struct ky_user_ring_file *file)
 {
 	file->dumps = !file->ended;
-	give(file, run_finish);
+	user_files_give(file, run_finish);
 }
 
 void ky_user_file_drop(struct ky_user_task *task)
 {
-	struct ky_user_ring_file *file = file_of(task);
+	struct ky_user_ring_file *file = user_files_file_of(task);
 
 	file->is_away = false;
 	if (file->ring) {

@@ -26,8 +26,8 @@ void ky_user_filter_fini(struct ky_user_filter *filter)
 }
 
 /* @change: of the number of values on the stack. */
-static int emit(struct compiler *c, const struct ky_node *node, uint32_t code, uint64_t arg,
-		int change)
+static int user_filter_emit(struct compiler *c, const struct ky_node *node, uint32_t code,
+			    uint64_t arg, int change)
 {
 	struct ky_filter_op op = {.code = code, .arg = arg};
 
@@ -38,7 +38,7 @@ static int emit(struct compiler *c, const struct ky_node *node, uint32_t code, u
 	return ky_vec_push(&c->filter->ops, op) < 0 ? ky_error_nomem(c->err) : KYMO_OK;
 }
 
-static uint64_t add_text(struct compiler *c, const char *text)
+static uint64_t user_filter_add_text(struct compiler *c, const char *text)
 {
 	uint64_t at = c->filter->texts.len;
 
@@ -78,7 +78,8 @@ static int emit_name(struct compiler *c, const struct ky_node *node, bool is_ask
 	memcpy(name.text, text, strlen(text) + 1);
 	if (ky_vec_push(&c->filter->names, name) < 0)
 		return ky_error_nomem(c->err);
-	return emit(c, node, is_asked ? KY_FILTER_HAS : code, add_text(c, text), 1);
+	return user_filter_emit(c, node, is_asked ? KY_FILTER_HAS : code,
+				user_filter_add_text(c, text), 1);
 }
 
 static int emit_node(struct compiler *c, const struct ky_node *node);
@@ -90,7 +91,7 @@ static int emit_logic(struct compiler *c, const struct ky_node *node, uint32_t c
 	size_t jump = c->filter->ops.len;
 
 	if (!ret)
-		ret = emit(c, node, code, 0, -1);
+		ret = user_filter_emit(c, node, code, 0, -1);
 	if (!ret)
 		ret = emit_node(c, node->right);
 	if (!ret)
@@ -109,9 +110,9 @@ static int emit_in(struct compiler *c, const struct ky_node *node)
 		if (!ret)
 			ret = emit_node(c, item);
 		if (!ret)
-			ret = emit(c, node, KY_FILTER_EQ, 0, -1);
+			ret = user_filter_emit(c, node, KY_FILTER_EQ, 0, -1);
 		if (!ret && item->next)
-			ret = emit(c, node, KY_FILTER_OR, UINT64_MAX, -1);
+			ret = user_filter_emit(c, node, KY_FILTER_OR, UINT64_MAX, -1);
 	}
 	for (size_t i = first; i < c->filter->ops.len; i++) {
 		if (c->filter->ops.data[i].code == KY_FILTER_OR &&
@@ -150,7 +151,7 @@ static int emit_operator(struct compiler *c, const struct ky_node *node)
 
 	if (!ret && node->right)
 		ret = emit_node(c, node->right);
-	return ret ? ret : emit(c, node, codes[node->op], 0, node->right ? -1 : 0);
+	return ret ? ret : user_filter_emit(c, node, codes[node->op], 0, node->right ? -1 : 0);
 }
 
 static int emit_node(struct compiler *c, const struct ky_node *node)
@@ -159,16 +160,17 @@ static int emit_node(struct compiler *c, const struct ky_node *node)
 
 	switch (node->op) {
 	case KY_OP_NUMBER:
-		return emit(c, node,
-			    node->number.negative || node->number.u <= INT64_MAX
-				    ? KY_FILTER_INTEGER
-				    : KY_FILTER_UNSIGNED,
-			    node->number.u, 1);
+		return user_filter_emit(c, node,
+					node->number.negative || node->number.u <= INT64_MAX
+						? KY_FILTER_INTEGER
+						: KY_FILTER_UNSIGNED,
+					node->number.u, 1);
 	case KY_OP_REAL:
 		memcpy(&bits, &node->real, sizeof(bits));
-		return emit(c, node, KY_FILTER_REAL, bits, 1);
+		return user_filter_emit(c, node, KY_FILTER_REAL, bits, 1);
 	case KY_OP_TEXT:
-		return emit(c, node, KY_FILTER_TEXT, add_text(c, node->text), 1);
+		return user_filter_emit(c, node, KY_FILTER_TEXT,
+					user_filter_add_text(c, node->text), 1);
 	case KY_OP_NAME:
 		return emit_name(c, node, false);
 	case KY_OP_HAS:

@@ -71,7 +71,7 @@ static size_t count_ended(const struct ky_user *user)
 	return n;
 }
 
-static void drop(struct ky_user *user, struct ky_user_ring_file *file)
+static void user_flight_drop(struct ky_user *user, struct ky_user_ring_file *file)
 {
 	user->ended_bytes -= file->ended_bytes;
 	user->stats.n_dropped++;
@@ -87,7 +87,7 @@ bool ky_user_flight_make_room(struct ky_user *user, struct ky_user_owner *owner)
 	if (!other || (other != owner && owner->n_open >= other->n_open))
 		most = own;
 	if (most.oldest)
-		drop(user, most.oldest);
+		user_flight_drop(user, most.oldest);
 	return most.oldest != NULL;
 }
 
@@ -103,9 +103,9 @@ void ky_user_flight_keep(struct ky_user *user, struct ky_user_ring_file *file)
 		file->ended_bytes = (uint64_t)st.st_blocks * 512;
 	user->ended_bytes += file->ended_bytes;
 	while (user->ended_bytes > user->options.keep_bytes && who_takes_most(user, true, &most))
-		drop(user, most.oldest);
+		user_flight_drop(user, most.oldest);
 	while (count_ended(user) > ENDED_MAX && who_takes_most(user, false, &most))
-		drop(user, most.oldest);
+		user_flight_drop(user, most.oldest);
 }
 
 /* ---- snapshots ------------------------------------------------------------------------ */
@@ -124,7 +124,7 @@ static void tell_away(struct ky_user *user, const char *what)
 			       n, n == 1 ? " is" : "s are", what);
 }
 
-static int snapshot(struct ky_user *user, struct ky_user_order *order)
+static int user_flight_snapshot(struct ky_user *user, struct ky_user_order *order)
 {
 	const struct ky_user_place place = {
 		.store = order->store,
@@ -167,7 +167,7 @@ static int wait_for_tasks(struct ky_user *user, struct kymo_error *err)
 }
 
 /* Libraries that were loaded meanwhile, which may take long: that is for tasks. Then programs that have just come are here, too. */
-static int prepare(struct ky_user *user, struct kymo_error *err)
+static int user_flight_prepare(struct ky_user *user, struct kymo_error *err)
 {
 	int ret = wait_for_tasks(user, err);
 
@@ -180,7 +180,7 @@ static int prepare(struct ky_user *user, struct kymo_error *err)
 }
 
 /* Programs that have ended go, and of the others all events until now. */
-static void forget(struct ky_user *user)
+static void user_flight_forget(struct ky_user *user)
 {
 	for (size_t i = user->rings.len; i-- > 0;) {
 		struct ky_user_ring_file *file = user->rings.data[i];
@@ -197,7 +197,8 @@ static void forget(struct ky_user *user)
 }
 
 /* All events until now move to an archive; programs that have ended go. */
-static int take_all(struct ky_user *user, const struct ky_user_order *order, struct kymo_error *err)
+static int user_flight_take_all(struct ky_user *user, const struct ky_user_order *order,
+				struct kymo_error *err)
 {
 	const struct ky_user_place place = {user->options.store, user->options.group,
 					    order->archive, user->options.is_late};
@@ -223,10 +224,10 @@ static int take_all(struct ky_user *user, const struct ky_user_order *order, str
 /* After an error, the order's owner must stop the recording. */
 static int obey_rotation(struct ky_user *user, struct ky_user_order *order)
 {
-	int ret = prepare(user, &order->err);
+	int ret = user_flight_prepare(user, &order->err);
 
 	if (!ret)
-		ret = take_all(user, order, &order->err);
+		ret = user_flight_take_all(user, order, &order->err);
 	ky_user_answer(user, ret);
 	return KYMO_OK;
 }
@@ -237,7 +238,7 @@ static int obey_clearing(struct ky_user *user, struct kymo_error *err)
 
 	if (ret < 0)
 		return ret;
-	forget(user);
+	user_flight_forget(user);
 	ky_user_answer(user, KYMO_OK);
 	return KYMO_OK;
 }
@@ -250,9 +251,9 @@ int ky_user_flight_obey(struct ky_user *user, struct ky_user_order *order, struc
 		return obey_clearing(user, err);
 	if (order->archive)
 		return obey_rotation(user, order);
-	ret = prepare(user, err);
+	ret = user_flight_prepare(user, err);
 	if (!ret)
-		ky_user_answer(user, snapshot(user, order));
+		ky_user_answer(user, user_flight_snapshot(user, order));
 	return ret;
 }
 

@@ -56,7 +56,8 @@ bool ky_user_has_deferred(const struct ky_user *user)
 }
 
 /* As kymo_ring_reader_arm(); 1 also for a ring whose program has told more than the metadata says. */
-static int arm(const struct ky_user *user, struct ky_user_ring *ring, struct kymo_ring_futex *to)
+static int user_idle_arm(const struct ky_user *user, struct ky_user_ring *ring,
+			 struct kymo_ring_futex *to)
 {
 	uint32_t events = KYMO_RING_WAKE_SWITCH | (user->live_delay_ms ? KYMO_RING_WAKE_RECORD : 0);
 	int ret = kymo_ring_reader_arm(ring->reader, events, to);
@@ -89,7 +90,8 @@ static bool arm_all(const struct ky_user *user, struct kymo_ring_futex *futexes,
 
 			if (ring->is_broken)
 				continue;
-			if (*n == KY_USER_SENTRY_RINGS_MAX || arm(user, ring, &futexes[*n]))
+			if (*n == KY_USER_SENTRY_RINGS_MAX ||
+			    user_idle_arm(user, ring, &futexes[*n]))
 				return false;
 			++*n;
 		}

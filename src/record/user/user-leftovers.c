@@ -29,7 +29,7 @@ bool ky_user_is_ring_name(const char *name)
 }
 
 /* *cookie, if not NULL: from its session file. */
-static enum ky_user_dir_state state_of(int fd, uint64_t *cookie)
+static enum ky_user_dir_state user_leftovers_state_of(int fd, uint64_t *cookie)
 {
 	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
 	int session = ky_file_open_regular(fd, KY_SESSION_FILE, O_RDONLY | O_NOFOLLOW);
@@ -48,13 +48,13 @@ static enum ky_user_dir_state state_of(int fd, uint64_t *cookie)
 
 enum ky_user_dir_state ky_user_dir_state(int fd)
 {
-	return state_of(fd, NULL);
+	return user_leftovers_state_of(fd, NULL);
 }
 
 /* Whether its recorder is dead; also one that died before it had written the session's file. */
-static bool is_stale(int fd, uint64_t *cookie)
+static bool user_leftovers_is_stale(int fd, uint64_t *cookie)
 {
-	enum ky_user_dir_state state = state_of(fd, cookie);
+	enum ky_user_dir_state state = user_leftovers_state_of(fd, cookie);
 	struct stat st;
 
 	if (state != KY_USER_DIR_NONE)
@@ -81,7 +81,7 @@ static bool has_unread_events(int dir_fd, const char *name)
 }
 
 /* What is taken up on the disk, or in memory. */
-static uint64_t bytes_of(int dir_fd, const char *name)
+static uint64_t user_leftovers_bytes_of(int dir_fd, const char *name)
 {
 	struct stat st;
 
@@ -102,7 +102,7 @@ static void look_through(int dir_fd, bool clean, bool keep_rings, struct ky_user
 		if (ky_user_is_ring_name(entry->d_name) &&
 		    (keep_rings || has_unread_events(dir_fd, entry->d_name))) {
 			stale->n_rings++;
-			stale->bytes += bytes_of(dir_fd, entry->d_name);
+			stale->bytes += user_leftovers_bytes_of(dir_fd, entry->d_name);
 		} else if (clean && strcmp(entry->d_name, KY_SESSION_FILE) != 0) {
 			(void)unlinkat(dir_fd, entry->d_name, 0);
 		}
@@ -115,7 +115,7 @@ static void look_through(int dir_fd, bool clean, bool keep_rings, struct ky_user
 }
 
 /* Whether @name in @parent_fd is still the directory @fd. */
-static bool is_same(int parent_fd, const char *name, int fd)
+static bool user_leftovers_is_same(int parent_fd, const char *name, int fd)
 {
 	struct stat named, opened;
 
@@ -128,10 +128,10 @@ void ky_user_dir_clean(int parent_fd, const char *name, int fd)
 {
 	struct ky_user_stale stale = {0};
 
-	if (state_of(fd, NULL) != KY_USER_DIR_DEAD)
+	if (user_leftovers_state_of(fd, NULL) != KY_USER_DIR_DEAD)
 		return;
 	look_through(fd, true, true, &stale);
-	if (!stale.n_rings && is_same(parent_fd, name, fd))
+	if (!stale.n_rings && user_leftovers_is_same(parent_fd, name, fd))
 		(void)unlinkat(parent_fd, name, AT_REMOVEDIR);
 }
 
@@ -165,8 +165,8 @@ static bool is_roots(int dir_fd)
 }
 
 /* The session's directory @name in @base_fd. @must_have: a directory without a session file does not count. */
-static void look_at(const struct search *search, int base_fd, const char *base, const char *name,
-		    bool must_have)
+static void user_leftovers_look_at(const struct search *search, int base_fd, const char *base,
+				   const char *name, bool must_have)
 {
 	struct ky_user_stale stale = {.uid = search->uid, .parent_fd = base_fd, .name = name};
 	struct stat st;
@@ -179,7 +179,7 @@ static void look_at(const struct search *search, int base_fd, const char *base, 
 	/* The owner of the parent directory may have moved another directory of root there. */
 	if (fstat(stale.fd, &st) == 0 &&
 	    (st.st_uid == search->uid || (st.st_uid == 0 && is_roots(base_fd))) &&
-	    is_stale(stale.fd, &stale.cookie) && (stale.cookie || !must_have)) {
+	    user_leftovers_is_stale(stale.fd, &stale.cookie) && (stale.cookie || !must_have)) {
 		snprintf(stale.path, sizeof(stale.path), "%.*s/%.*s", KY_USER_PLACE_MAX, base,
 			 KY_SESSION_NAME_MAX, name);
 		look_through(stale.fd, search->clean, false, &stale);
@@ -220,7 +220,7 @@ static void look_behind(const struct search *search, int base_fd, const char *na
 		     ? -1
 		     : open(slash == target ? "/" : target, DIR_FLAGS);
 	if (fd >= 0) {
-		look_at(search, fd, target, slash + 1, true);
+		user_leftovers_look_at(search, fd, target, slash + 1, true);
 		close(fd);
 	}
 	*slash = '/';
@@ -247,7 +247,7 @@ static void look_in_place(const struct search *search)
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
-		look_at(search, dirfd(dir), search->place, entry->d_name, true);
+		user_leftovers_look_at(search, dirfd(dir), search->place, entry->d_name, true);
 	if (dir)
 		closedir(dir);
 }
@@ -259,7 +259,7 @@ static void look_in(const struct search *search, int parent_fd, const char *name
 	struct dirent *entry;
 
 	for (int n = 0; dir && n < ENTRIES_MAX && (entry = readdir(dir)); n++) {
-		look_at(search, dirfd(dir), path, entry->d_name, false);
+		user_leftovers_look_at(search, dirfd(dir), path, entry->d_name, false);
 		look_behind(search, dirfd(dir), entry->d_name);
 	}
 	if (dir)

@@ -56,7 +56,7 @@ static int tell_file(struct ky_user_ring_file *file, uint64_t tsc, uint64_t ns, 
 	return ky_user_ring_excuse(ring, ret, &local);
 }
 
-static int tell(struct ky_user *user, bool *found, struct kymo_error *err)
+static int user_live_tell(struct ky_user *user, bool *found, struct kymo_error *err)
 {
 	uint64_t tsc = ky_tsc_read(), ns = ky_os_now_ns();
 
@@ -121,7 +121,7 @@ int ky_user_live_wait_ms(const struct ky_user *user)
 static int tell_and_stay(struct ky_user *user, struct kymo_error *err)
 {
 	bool found;
-	int ret = tell(user, &found, err);
+	int ret = user_live_tell(user, &found, err);
 
 	if (found) {
 		ky_user_idle_found(user);
@@ -165,7 +165,7 @@ int ky_user_tell_readers(struct ky_user *user, struct kymo_error *err)
 	if (pthread_mutex_trylock(&user->turn) != 0)
 		return KYMO_OK;
 	if (ky_user_sleeps(user) && user->live_delay_ms)
-		ret = tell(user, &found, err);
+		ret = user_live_tell(user, &found, err);
 	if (found)
 		ky_user_idle_found(user);
 	pthread_mutex_unlock(&user->turn);

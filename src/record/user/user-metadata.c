@@ -97,8 +97,9 @@ static struct ky_field_class *number_new(struct ky_trace_class *trace,
 	return cls;
 }
 
-static int add_enum(struct ky_trace_class *trace, struct ky_field_class *st, const char *name,
-		    const struct ky_user_event *event, const struct ky_field_record *field)
+static int user_metadata_add_enum(struct ky_trace_class *trace, struct ky_field_class *st,
+				  const char *name, const struct ky_user_event *event,
+				  const struct ky_field_record *field)
 {
 	const struct ky_label_record *labels =
 		(const void *)((const char *)event->record + field->labels);
@@ -166,8 +167,8 @@ static int add_dynamic(struct ky_trace_class *trace, struct ky_field_class *st, 
 										   : KYMO_E_MEMORY;
 }
 
-static int add_field(struct ky_trace_class *trace, struct ky_field_class *st,
-		     const struct ky_user_event *event, unsigned int number)
+static int user_metadata_add_field(struct ky_trace_class *trace, struct ky_field_class *st,
+				   const struct ky_user_event *event, unsigned int number)
 {
 	const struct ky_field_record *field = &event->record->fields[number];
 	bool is_float =
@@ -188,7 +189,7 @@ static int add_field(struct ky_trace_class *trace, struct ky_field_class *st,
 		cls = ky_struct_add_text(trace, st, name, field->length);
 		break;
 	case KY_KIND_ENUM:
-		return add_enum(trace, st, name, event, field);
+		return user_metadata_add_enum(trace, st, name, event, field);
 	case KY_KIND_TEXT:
 	case KY_KIND_BLOB:
 	case KY_KIND_SEQUENCE:
@@ -213,7 +214,7 @@ static struct ky_field_class *fields_of(struct ky_trace_class *trace,
 	for (unsigned int i = 0; st && i < event->record->n_fields; i++) {
 		if (event->record->fields[i].flags & KY_FIELD_FILTER_ONLY)
 			continue;
-		if (add_field(trace, st, event, i) < 0)
+		if (user_metadata_add_field(trace, st, event, i) < 0)
 			return NULL;
 	}
 	return st;
@@ -221,7 +222,8 @@ static struct ky_field_class *fields_of(struct ky_trace_class *trace,
 
 /* ---- events --------------------------------------------------------------------------- */
 
-static int add_event(struct ky_stream_class *stream, const struct ky_user_event *event)
+static int user_metadata_add_event(struct ky_stream_class *stream,
+				   const struct ky_user_event *event)
 {
 	char name[KY_USER_EVENT_NAME_BYTES];
 	struct ky_event_class *cls;
@@ -237,8 +239,8 @@ static int add_event(struct ky_stream_class *stream, const struct ky_user_event 
 }
 
 /* The first record is the contexts'; the others, one per id. */
-static int add_events(struct ky_stream_class *stream, const struct ky_user_blob *blob,
-		      uint32_t *n_bad)
+static int user_metadata_add_events(struct ky_stream_class *stream, const struct ky_user_blob *blob,
+				    uint32_t *n_bad)
 {
 	uint64_t is_used[KY_EVENTS_MAX / 64] = {0};
 	struct ky_user_event event;
@@ -259,7 +261,7 @@ static int add_events(struct ky_stream_class *stream, const struct ky_user_blob 
 			continue;
 		}
 		is_used[event.number / 64] |= bit;
-		ret = add_event(stream, &event);
+		ret = user_metadata_add_event(stream, &event);
 	}
 	return ret;
 }
@@ -390,7 +392,7 @@ static time_t start_s(const struct ky_blob *blob)
 }
 
 /* At most @room - 1 bytes, what is no letter, digit, '_', '-', '.' replaced. */
-static void plain_text(const char *from, size_t from_bytes, char *to, size_t room)
+static void user_metadata_plain_text(const char *from, size_t from_bytes, char *to, size_t room)
 {
 	size_t n = 0;
 
@@ -416,22 +418,23 @@ void ky_user_trace_name(const struct ky_blob *blob, char name[KY_USER_TRACE_NAME
 		snprintf(name, KY_USER_TRACE_NAME_BYTES, "64-bit");
 		return;
 	}
-	plain_text(blob->procname, sizeof(blob->procname), proc, sizeof(proc));
+	user_metadata_plain_text(blob->procname, sizeof(blob->procname), proc, sizeof(proc));
 	strftime(date, sizeof(date), "%Y%m%d-%H%M%S", localtime_r(&start, &tm));
 	snprintf(name, KY_USER_TRACE_NAME_BYTES, "%s-%" PRIu32 "-%s", proc[0] ? proc : "_",
 		 blob->pid, date);
 }
 
-static int add_text(struct ky_trace_class *trace, const char *name, const char *text, size_t bytes)
+static int user_metadata_add_text(struct ky_trace_class *trace, const char *name, const char *text,
+				  size_t bytes)
 {
 	char copy[260];
 
-	plain_text(text, bytes, copy, sizeof(copy));
+	user_metadata_plain_text(text, bytes, copy, sizeof(copy));
 	return ky_env_add_text(trace, name, copy);
 }
 
-static int add_environment(struct ky_trace_class *trace, const struct ky_blob *blob,
-			   const char *trace_name)
+static int user_metadata_add_environment(struct ky_trace_class *trace, const struct ky_blob *blob,
+					 const char *trace_name)
 {
 	bool is_shared = blob->flags & KY_BLOB_SHARED;
 	const struct {
@@ -460,9 +463,12 @@ static int add_environment(struct ky_trace_class *trace, const struct ky_blob *b
 		ret = ky_env_add_number(trace, numbers[i].name, numbers[i].value);
 	ret = ret ? ret : ky_env_add_text(trace, "trace_name", trace_name);
 	ret = ret ? ret : ky_env_add_text(trace, "trace_creation_datetime", date);
-	ret = ret ? ret : add_text(trace, "hostname", blob->hostname, sizeof(blob->hostname));
+	ret = ret ? ret
+		  : user_metadata_add_text(trace, "hostname", blob->hostname,
+					   sizeof(blob->hostname));
 	if (!ret && !is_shared)
-		ret = add_text(trace, "procname", blob->procname, sizeof(blob->procname));
+		ret = user_metadata_add_text(trace, "procname", blob->procname,
+					     sizeof(blob->procname));
 	if (!ret && !is_shared)
 		ret = ky_env_add_text(trace, "vpid_datetime", date);
 	return ret ? ret : ky_env_add_text(trace, "kymo_version", KYMO_VERSION);
@@ -470,9 +476,9 @@ static int add_environment(struct ky_trace_class *trace, const struct ky_blob *b
 
 /* ---- all of it ------------------------------------------------------------------------ */
 
-static int build(struct ky_trace_class *trace, const struct ky_user_blob *blob,
-		 const struct ky_clock_record *clock_record, const char *trace_name,
-		 uint32_t *n_bad, struct kymo_error *err)
+static int user_metadata_build(struct ky_trace_class *trace, const struct ky_user_blob *blob,
+			       const struct ky_clock_record *clock_record, const char *trace_name,
+			       uint32_t *n_bad, struct kymo_error *err)
 {
 	struct ky_stream_class *stream;
 	struct ky_clock_class *clock;
@@ -483,7 +489,8 @@ static int build(struct ky_trace_class *trace, const struct ky_user_blob *blob,
 	clock = ky_user_clock_class(trace, clock_record, err);
 	if (!clock)
 		return err ? err->code : KYMO_E_FORMAT;
-	if (add_environment(trace, blob->head, trace_name) < 0 || ky_lttng_layout_trace(trace) < 0)
+	if (user_metadata_add_environment(trace, blob->head, trace_name) < 0 ||
+	    ky_lttng_layout_trace(trace) < 0)
 		return ky_error_nomem(err);
 	stream = ky_lttng_layout_stream(trace, 0, clock, true);
 	/*
@@ -491,7 +498,7 @@ static int build(struct ky_trace_class *trace, const struct ky_user_blob *blob,
 	 * of LTTng's protocol get only what is new.
 	 */
 	if (!stream || add_dump_stream(trace, clock, ky_user_blob_has_context(blob, "ip")) < 0 ||
-	    add_events(stream, blob, n_bad) < 0)
+	    user_metadata_add_events(stream, blob, n_bad) < 0)
 		return ky_error_nomem(err);
 	return ky_trace_class_finish(trace, true, err);
 }
@@ -506,7 +513,7 @@ int ky_user_metadata(const struct ky_user_blob *blob, const struct ky_clock_reco
 	*n_bad = 0;
 	if (!trace)
 		return ky_error_nomem(err);
-	ret = build(trace, blob, clock, trace_name, n_bad, err);
+	ret = user_metadata_build(trace, blob, clock, trace_name, n_bad, err);
 	if (!ret)
 		ret = ky_tsdl_write(trace, text, len_bytes, err);
 	ky_trace_class_free(trace);

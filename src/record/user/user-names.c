@@ -13,13 +13,13 @@
 /* A hostile program's table has room for millions. */
 #define NAMES_MAX 10000
 
-static bool has_name(const struct ky_user_names *names, const char *name)
+static bool user_names_has_name(const struct ky_user_names *names, const char *name)
 {
 	return ky_names_get(&names->known, name) != NULL;
 }
 
 /* @text is taken over; NULL: no memory. */
-static int remember(struct ky_user_names *names, char *text, bool is_label)
+static int user_names_remember(struct ky_user_names *names, char *text, bool is_label)
 {
 	int ret = KYMO_E_MEMORY;
 
@@ -40,14 +40,15 @@ static void label_key(char key[KEY_BYTES], const char *field, const char *label)
 	snprintf(key, KEY_BYTES, "%.127s\n%.127s", field, label);
 }
 
-static int add_label(struct ky_user_names *names, const char *field, const char *label)
+static int user_names_add_label(struct ky_user_names *names, const char *field, const char *label)
 {
 	char key[KEY_BYTES];
 
 	label_key(key, field, label);
 	names->is_full |= names->labels.len == NAMES_MAX;
-	return names->is_full || has_name(names, key) ? KYMO_OK
-						      : remember(names, strdup(key), true);
+	return names->is_full || user_names_has_name(names, key)
+		       ? KYMO_OK
+		       : user_names_remember(names, strdup(key), true);
 }
 
 static int add_labels(struct ky_user_names *names, const struct ky_user_event *event,
@@ -60,9 +61,9 @@ static int add_labels(struct ky_user_names *names, const struct ky_user_event *e
 	int ret = KYMO_OK;
 
 	if (field->kind != KY_KIND_ENUM)
-		return add_label(names, name, "");
+		return user_names_add_label(names, name, "");
 	for (uint32_t k = 0; k < field->n_labels && !ret; k++)
-		ret = add_label(names, name, base + labels[k].name);
+		ret = user_names_add_label(names, name, base + labels[k].name);
 	return ret;
 }
 
@@ -75,8 +76,8 @@ int ky_user_names_add(struct ky_user_names *names, const struct ky_user_event *e
 		const char *name = ky_user_field_name(event, i);
 
 		names->is_full |= names->names.len == NAMES_MAX;
-		if (!names->is_full && !has_name(names, name))
-			ret = remember(names, strdup(name), false);
+		if (!names->is_full && !user_names_has_name(names, name))
+			ret = user_names_remember(names, strdup(name), false);
 		if (!ret)
 			ret = add_labels(names, event, i);
 	}
@@ -95,8 +96,8 @@ void ky_user_names_fini(struct ky_user_names *names)
 }
 
 /* The three nearest of @n words that begin with @prefix, which is left out; the best first. */
-static void nearest(const char *const *words, size_t n_words, const char *prefix, const char *word,
-		    char *text, size_t size)
+static void user_names_nearest(const char *const *words, size_t n_words, const char *prefix,
+			       const char *word, char *text, size_t size)
 {
 	size_t used[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX}, len = 0, skip = strlen(prefix);
 
@@ -134,7 +135,7 @@ static int no_context(const char *name, struct kymo_error *err)
 
 	while (n < KY_USER_CONTEXTS_MAX && (all[n] = ky_user_context_name(n)))
 		n++;
-	nearest(all, n, "", name, near, sizeof(near));
+	user_names_nearest(all, n, "", name, near, sizeof(near));
 	return ky_error_set(err, KYMO_E_INVALID,
 			    "programs have no context field '%s'; the nearest names are: %s", name,
 			    near);
@@ -149,10 +150,11 @@ static int check_label(const struct ky_user_names *names, const struct ky_user_n
 	label_key(prefix, name->text, "");
 	label_key(key, name->text, label);
 	/* Not there at all, or a text in some other event. */
-	if (!has_name(names, name->text) || has_name(names, prefix) || has_name(names, key))
+	if (!user_names_has_name(names, name->text) || user_names_has_name(names, prefix) ||
+	    user_names_has_name(names, key))
 		return KYMO_OK;
-	nearest((const char *const *)names->labels.data, names->labels.len, prefix, label, near,
-		sizeof(near));
+	user_names_nearest((const char *const *)names->labels.data, names->labels.len, prefix,
+			   label, near, sizeof(near));
 	ky_error_set(err, KYMO_E_INVALID, "'%s' has no label '%s'%s%s", name->text, label,
 		     near[0] ? "; the nearest are: " : "", near);
 	ky_error_input(err, "filter");
@@ -189,13 +191,13 @@ int ky_user_names_check(const struct ky_user_names *names, const struct ky_user_
 		return KYMO_OK;
 	ky_vec_foreach(&filter->names, name) {
 		if (name->is_asked || ky_user_is_context(name->text) ||
-		    (!name->is_context && has_name(names, name->text)))
+		    (!name->is_context && user_names_has_name(names, name->text)))
 			continue;
 		if (name->is_context) {
 			(void)no_context(name->text, err);
 		} else {
-			nearest((const char *const *)names->names.data, names->names.len, "",
-				name->text, near, sizeof(near));
+			user_names_nearest((const char *const *)names->names.data, names->names.len,
+					   "", name->text, near, sizeof(near));
 			ky_error_set(err, KYMO_E_INVALID,
 				     "none of these events has a field '%s'%s%s", name->text,
 				     near[0] ? "; the nearest names are: " : "", near);

@@ -74,7 +74,7 @@ void ky_user_owner_free(struct ky_user_owner *owner)
 	free(owner);
 }
 
-static int watch(struct ky_user *user, struct ky_user_dir *dir, struct kymo_error *err)
+static int user_owner_watch(struct ky_user *user, struct ky_user_dir *dir, struct kymo_error *err)
 {
 	char path[40];
 	int ret;
@@ -90,7 +90,7 @@ static int watch(struct ky_user *user, struct ky_user_dir *dir, struct kymo_erro
 
 int ky_user_owner_add(struct ky_user *user, struct ky_user_owner *owner, struct kymo_error *err)
 {
-	int ret = watch(user, &owner->dir, err);
+	int ret = user_owner_watch(user, &owner->dir, err);
 
 	pthread_mutex_lock(&user->beat.lock);
 	if (!ret && ky_vec_push(&user->owners, owner) < 0)

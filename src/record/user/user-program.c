@@ -41,7 +41,7 @@ const char *ky_off_text(uint32_t off)
 }
 
 /* Memory that cannot shrink cannot raise SIGBUS. */
-static bool is_safe(int fd, struct stat *st)
+static bool user_program_is_safe(int fd, struct stat *st)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 
@@ -73,7 +73,7 @@ int ky_program_open(int fd, struct ky_program **out, struct kymo_error *err)
 		return ky_error_nomem(err);
 	}
 	program->fd = fd;
-	if (!is_safe(fd, &st)) {
+	if (!user_program_is_safe(fd, &st)) {
 		ky_error_set(err, ret, "not a control file, or not sealed");
 		ky_program_free(program);
 		return ret;
@@ -174,7 +174,7 @@ bool ky_program_next_event(const struct ky_program *program, size_t *at,
 
 /* ---- slots ---------------------------------------------------------------------------- */
 
-static bool is_dead(uint32_t pid)
+static bool user_program_is_dead(uint32_t pid)
 {
 	char path[32];
 
@@ -183,7 +183,7 @@ static bool is_dead(uint32_t pid)
 }
 
 /* A slot for @cookie: the one that has it, or a free one that is ours now. -1: none. */
-static int take_slot(struct ky_control *control, uint64_t cookie, bool *is_new)
+static int user_program_take_slot(struct ky_control *control, uint64_t cookie, bool *is_new)
 {
 	*is_new = false;
 	for (int i = 0; i < KY_CONTROL_SLOTS; i++) {
@@ -195,7 +195,8 @@ static int take_slot(struct ky_control *control, uint64_t cookie, bool *is_new)
 		struct ky_control_slot *slot = &control->slots[i];
 		uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_RELAXED);
 
-		if (owner && (__atomic_load_n(&slot->cookie, __ATOMIC_ACQUIRE) || !is_dead(owner)))
+		if (owner && (__atomic_load_n(&slot->cookie, __ATOMIC_ACQUIRE) ||
+			      !user_program_is_dead(owner)))
 			continue;
 		if (__atomic_compare_exchange_n(&slot->owner, &owner, (uint32_t)getpid(), false,
 						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -236,7 +237,7 @@ int ky_program_join(struct ky_program *program, uint64_t cookie, const char *dir
 		     KY_CONTROL_ENABLE);
 	if (bytes == MAP_FAILED)
 		return ky_error_errno(err, errno, "cannot map a control file");
-	number = take_slot(program->control, cookie, &is_new);
+	number = user_program_take_slot(program->control, cookie, &is_new);
 	if (number >= 0) {
 		slot = &program->control->slots[number];
 		if (is_new) {

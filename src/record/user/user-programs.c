@@ -47,7 +47,7 @@ static dev_t memfd_device(void)
  * A name that speaks of a memfd may be any file's: of a bind mount in a user namespace, say. So what it is
  * gets looked at before it is opened, which has effects on devices, and is not for files that others protect.
  */
-static int open_control(dev_t device, int dir_fd, const char *name)
+static int user_programs_open_control(dev_t device, int dir_fd, const char *name)
 {
 	int place = openat(dir_fd, name, O_PATH | O_CLOEXEC), fd = -1;
 	struct stat st;
@@ -120,7 +120,7 @@ static uint64_t programs_max(void)
 }
 
 /* One user gets at most half of what others leave, so that later users always get some. */
-static bool has_room(const struct ky_programs *programs, uid_t uid)
+static bool user_programs_has_room(const struct ky_programs *programs, uid_t uid)
 {
 	uint64_t room = programs_max(), own = 0, others = 0;
 
@@ -190,7 +190,7 @@ static int add_program(struct ky_programs *programs, pid_t pid, int proc_fd, int
 			return KYMO_OK;
 		}
 	}
-	if (!has_room(programs, st.st_uid)) {
+	if (!user_programs_has_room(programs, st.st_uid)) {
 		programs->n_refused++;
 		close(fd);
 		return KYMO_OK;
@@ -228,7 +228,7 @@ static int scan_fds(struct ky_programs *programs, pid_t pid, int proc_fd, struct
 		if (len < (ssize_t)sizeof(MEMFD_PREFIX) - 1 ||
 		    memcmp(target, MEMFD_PREFIX, sizeof(MEMFD_PREFIX) - 1) != 0)
 			continue;
-		fd = open_control(programs->memfd_device, dirfd(dir), entry->d_name);
+		fd = user_programs_open_control(programs->memfd_device, dirfd(dir), entry->d_name);
 		if (fd < 0)
 			continue;
 		found++;
@@ -257,7 +257,7 @@ static int scan_maps(struct ky_programs *programs, pid_t pid, int proc_fd, struc
 		while (line > text.data && line[-1] != '\n')
 			line--;
 		snprintf(name, sizeof(name), "map_files/%.*s", (int)strcspn(line, " "), line);
-		fd = open_control(programs->memfd_device, proc_fd, name);
+		fd = user_programs_open_control(programs->memfd_device, proc_fd, name);
 		if (fd >= 0)
 			ret = add_program(programs, pid, proc_fd, fd, err);
 	}
@@ -278,7 +278,8 @@ static int add_uid(struct ky_programs *programs, int proc_fd, struct kymo_error 
 	return ky_vec_push(&programs->uids, st.st_uid) < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
-static int scan_process(struct ky_programs *programs, pid_t pid, int proc, struct kymo_error *err)
+static int user_programs_scan_process(struct ky_programs *programs, pid_t pid, int proc,
+				      struct kymo_error *err)
 {
 	char name[16];
 	int fd, ret;
@@ -315,7 +316,7 @@ int ky_programs_scan(struct ky_programs *programs, struct kymo_error *err)
 				    : 0;
 
 		if (pid > 0 && pid != getpid())
-			ret = scan_process(programs, pid, dirfd(dir), err);
+			ret = user_programs_scan_process(programs, pid, dirfd(dir), err);
 	}
 	closedir(dir);
 	return ret;

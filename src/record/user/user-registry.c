@@ -15,7 +15,7 @@ struct out {
 };
 
 /* Words, each read once. */
-static void copy_words(void *to, const void *from, size_t bytes)
+static void user_registry_copy_words(void *to, const void *from, size_t bytes)
 {
 	for (size_t i = 0; i < bytes / 8; i++)
 		((uint64_t *)to)[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
@@ -37,8 +37,8 @@ static int64_t entry_at(const struct ky_blob *shared, uint64_t at)
 	return (int64_t)bytes;
 }
 
-static void add(struct out *out, const struct ky_blob *shared, uint64_t at, uint32_t bytes,
-		uint32_t id, bool is_context)
+static void user_registry_add(struct out *out, const struct ky_blob *shared, uint64_t at,
+			      uint32_t bytes, uint32_t id, bool is_context)
 {
 	const struct ky_shared_entry *entry = (const void *)((const uint8_t *)shared + at);
 	struct ky_event_record *record = (void *)(out->data + out->bytes);
@@ -46,7 +46,7 @@ static void add(struct out *out, const struct ky_blob *shared, uint64_t at, uint
 	/* Partner: the program's release. */
 	if (!__atomic_load_n(&entry->ready, __ATOMIC_ACQUIRE))
 		return;
-	copy_words(record, entry + 1, bytes);
+	user_registry_copy_words(record, entry + 1, bytes);
 	if (record->bytes != bytes || (record->kind == KY_EVENT_CONTEXT) != is_context)
 		return;
 	record->number = id;
@@ -64,7 +64,7 @@ static int add_entries(struct out *out, const struct ky_blob *shared)
 	bytes = entry_at(shared, layout);
 	if (bytes <= 0)
 		return KYMO_E_FORMAT;
-	add(out, shared, layout, (uint32_t)bytes, 0, true);
+	user_registry_add(out, shared, layout, (uint32_t)bytes, 0, true);
 	if (out->bytes == sizeof(*shared))
 		return KYMO_E_FORMAT;
 	for (uint64_t at = sizeof(*shared), id = 0; id < KY_EVENTS_MAX; id++) {
@@ -74,7 +74,7 @@ static int add_entries(struct out *out, const struct ky_blob *shared)
 		/* A layout between the entries could fill the copy. */
 		if ((uint64_t)bytes > KY_BLOB_BYTES - out->bytes)
 			return KYMO_E_FORMAT;
-		add(out, shared, at, (uint32_t)bytes, (uint32_t)id, false);
+		user_registry_add(out, shared, at, (uint32_t)bytes, (uint32_t)id, false);
 		at += ENTRY_BYTES + (uint64_t)bytes;
 	}
 	return KYMO_OK;
@@ -95,7 +95,7 @@ int ky_user_registry_copy(const struct ky_blob *shared, uint64_t room, uint64_t 
 		free(out.data);
 		return ky_error_set(err, KYMO_E_FORMAT, "not a ring of libkymo-trace");
 	}
-	copy_words(head, shared, sizeof(*head));
+	user_registry_copy_words(head, shared, sizeof(*head));
 	if (add_entries(&out, shared) < 0) {
 		free(out.data);
 		return ky_error_set(err, KYMO_E_FORMAT,

@@ -46,7 +46,8 @@ static uint32_t add_code(struct ky_strbuf *file, const struct ky_user_filter *co
 }
 
 /* All that the rule refers to; the rule itself. */
-static struct ky_session_rule add_rule(struct ky_strbuf *file, const struct ky_user_rule *from)
+static struct ky_session_rule user_request_add_rule(struct ky_strbuf *file,
+						    const struct ky_user_rule *from)
 {
 	struct ky_session_rule rule = {
 		.n_exclusions = (uint32_t)from->exclusions.len,
@@ -76,7 +77,7 @@ static void add_rules(struct ky_strbuf *file, const struct ky_user_rules *rules,
 	struct ky_strbuf list = KY_STRBUF_INIT;
 
 	for (size_t i = 0; i < rules->list.len; i++) {
-		struct ky_session_rule rule = add_rule(file, &rules->list.data[i]);
+		struct ky_session_rule rule = user_request_add_rule(file, &rules->list.data[i]);
 
 		ky_strbuf_add(&list, (const char *)&rule, sizeof(rule));
 	}
@@ -110,8 +111,9 @@ static void add_pids(struct ky_strbuf *file, const struct ky_user_choice *choice
 		ky_strbuf_add(file, (const char *)&choice->pids.data[i].inner, sizeof(uint32_t));
 }
 
-static int make_file(const struct ky_user_request *request, struct ky_strbuf *file,
-		     const struct ky_user_rules *rules, bool of_all, struct kymo_error *err)
+static int user_request_make_file(const struct ky_user_request *request, struct ky_strbuf *file,
+				  const struct ky_user_rules *rules, bool of_all,
+				  struct kymo_error *err)
 {
 	const struct ky_user_options *options = request->options;
 	struct ky_session_file head = {
@@ -150,11 +152,11 @@ static int make_file(const struct ky_user_request *request, struct ky_strbuf *fi
 static int make_files(struct ky_user_request *request, struct kymo_error *err)
 {
 	const struct ky_user_rules none = {0};
-	int ret = make_file(request, &request->file, &request->rules, false, err);
+	int ret = user_request_make_file(request, &request->file, &request->rules, false, err);
 
 	if (!ret)
-		ret = make_file(request, &request->whole, &request->rules, true, err);
-	return ret < 0 ? ret : make_file(request, &request->closed, &none, true, err);
+		ret = user_request_make_file(request, &request->whole, &request->rules, true, err);
+	return ret < 0 ? ret : user_request_make_file(request, &request->closed, &none, true, err);
 }
 
 /* ---- whose programs -------------------------------------------------------------------- */
@@ -218,8 +220,8 @@ static void remove_uid(struct ky_user_choice *choice, uid_t uid)
 			choice->uids.data[i] = choice->uids.data[--choice->uids.len];
 }
 
-static int choose(struct ky_user_request *request, const struct ky_user_change *change,
-		  struct kymo_error *err)
+static int user_request_choose(struct ky_user_request *request, const struct ky_user_change *change,
+			       struct kymo_error *err)
 {
 	struct ky_user_choice *choice = &request->choice;
 	bool is_pid = change->kind == KY_USER_PIDS, ok = true;
@@ -310,7 +312,7 @@ static int exclude_reserved(struct ky_user_request *request, struct kymo_error *
 	return ret;
 }
 
-static int make_rules(struct ky_user_request *request, struct kymo_error *err)
+static int user_request_make_rules(struct ky_user_request *request, struct kymo_error *err)
 {
 	const struct ky_user_options *options = request->options;
 	struct ky_user_rule_text text = {.filter = options->filter,
@@ -352,12 +354,12 @@ int ky_user_request_init(struct ky_user_request *request, const struct ky_user_o
 	if (!ret)
 		ret = choose_first(request, err);
 	if (!ret)
-		ret = make_rules(request, err);
+		ret = user_request_make_rules(request, err);
 	return ret < 0 ? ret : make_files(request, err);
 }
 
-static int apply(struct ky_user_request *request, const struct ky_user_change *change,
-		 struct kymo_error *err)
+static int user_request_apply(struct ky_user_request *request, const struct ky_user_change *change,
+			      struct kymo_error *err)
 {
 	struct ky_user_rule_text text = {.pattern = change->pattern,
 					 .filter = change->filter,
@@ -371,7 +373,7 @@ static int apply(struct ky_user_request *request, const struct ky_user_change *c
 		return KYMO_OK;
 	}
 	if (change->kind != KY_USER_RULES)
-		return choose(request, change, err);
+		return user_request_choose(request, change, err);
 	if (!change->enables)
 		return ky_user_rules_disable(&request->rules, change->pattern, err);
 	ky_user_rules_forget(&request->rules, change->pattern);
@@ -402,7 +404,7 @@ int ky_user_request_change(struct ky_user_request *request, const struct ky_user
 	if (!ret)
 		ret = copy_choice(&old.choice, &request->choice, err);
 	if (!ret)
-		ret = apply(request, change, err);
+		ret = user_request_apply(request, change, err);
 	if (!ret)
 		ret = new_cookie(request, err);
 	if (!ret)

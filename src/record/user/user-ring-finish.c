@@ -214,8 +214,9 @@ static int rotate_finished(struct ky_user_ring *ring, const char *archive,
 }
 
 /* Everything up to now, with the losses until then, in metadata that is complete. */
-static int complete_trace(struct ky_user_ring *ring, const struct ky_clock_record *ended,
-			  struct kymo_error *err)
+static int user_ring_finish_complete_trace(struct ky_user_ring *ring,
+					   const struct ky_clock_record *ended,
+					   struct kymo_error *err)
 {
 	int ret = ring->is_broken ? KYMO_OK : read_rest(ring, err);
 
@@ -233,11 +234,11 @@ static uint64_t step_cycles(const struct ky_clock_record *clock)
 	return clock->kind == KY_CLOCK_RECORD_TSC ? clock->frequency_hz / 500000000 + 1 : 2;
 }
 
-static int rotate(struct ky_user_ring *ring, const char *archive,
-		  const struct ky_clock_record *ended, const struct ky_clock_record *next,
-		  struct kymo_error *err)
+static int user_ring_finish_rotate(struct ky_user_ring *ring, const char *archive,
+				   const struct ky_clock_record *ended,
+				   const struct ky_clock_record *next, struct kymo_error *err)
 {
-	int ret = complete_trace(ring, ended, err);
+	int ret = user_ring_finish_complete_trace(ring, ended, err);
 
 	if (!ret)
 		ret = ky_user_trace_rotate(&ring->trace, archive, err);
@@ -258,7 +259,7 @@ int ky_user_ring_rotate(struct ky_user_ring *ring, const char *archive,
 
 	if (!ring->trace.packets || ring->is_flight)
 		return KYMO_OK;
-	ret = ring->reader ? rotate(ring, archive, ended, next, &local)
+	ret = ring->reader ? user_ring_finish_rotate(ring, archive, ended, next, &local)
 			   : rotate_finished(ring, archive, ended, &local);
 	if (ring->counts)
 		atomic_fetch_add_explicit(&ring->counts->archived_dump_events,

@@ -396,7 +396,7 @@ int ky_user_ring_open(int fd, const char *name, const struct ky_user_ring_option
 /* ---- packets -------------------------------------------------------------------------- */
 
 /* Writing a sub-buffer that the program has cut off fails too, and is not the disk's fault. */
-static bool is_cut(const struct ky_user_ring *ring)
+static bool user_ring_is_cut(const struct ky_user_ring *ring)
 {
 	struct stat st;
 
@@ -450,7 +450,7 @@ static int read_chunk(struct ky_user_ring *ring, uint32_t buffer, bool all, uint
 	discarded = ring->trace.streams[buffer].discarded;
 	ret = ky_user_trace_packet(&ring->trace, &chunk.packet, chunk.body, chunk.body_bytes,
 				   &local);
-	if (ret == KYMO_E_FORMAT || (ret < 0 && is_cut(ring))) {
+	if (ret == KYMO_E_FORMAT || (ret < 0 && user_ring_is_cut(ring))) {
 		ky_user_ring_set_broken(ring, "its file was cut short");
 		return 0;
 	}

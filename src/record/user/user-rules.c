@@ -58,8 +58,8 @@ static int init_rule(struct ky_user_rule *rule, const char *pattern, char *condi
 	return condition ? ky_user_filter_compile(condition, &rule->code, err) : KYMO_OK;
 }
 
-static int push(struct ky_user_rules *rules, struct ky_user_rule *rule, int ret,
-		struct kymo_error *err)
+static int user_rules_push(struct ky_user_rules *rules, struct ky_user_rule *rule, int ret,
+			   struct kymo_error *err)
 {
 	if (!ret && rules->list.len == RULES_MAX)
 		ret = ky_error_set(err, KYMO_E_INVALID, "more than %u patterns", RULES_MAX);
@@ -96,10 +96,11 @@ int ky_user_rules_add(struct ky_user_rules *rules, const struct ky_user_rule_tex
 	}
 	if (!ret)
 		ret = init_rule(&rule, text->pattern, condition, err);
-	return push(rules, &rule, ret, err);
+	return user_rules_push(rules, &rule, ret, err);
 }
 
-static int exclude(struct ky_user_rule *rule, const char *pattern, struct kymo_error *err)
+static int user_rules_exclude(struct ky_user_rule *rule, const char *pattern,
+			      struct kymo_error *err)
 {
 	char *copy;
 
@@ -121,12 +122,12 @@ int ky_user_rules_exclude(struct ky_user_rules *rules, const char *pattern, stru
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < rules->list.len && !ret; i++)
-		ret = exclude(&rules->list.data[i], pattern, err);
+		ret = user_rules_exclude(&rules->list.data[i], pattern, err);
 	return ret;
 }
 
 /* Remove the rules whose pattern is @pattern; @covered: those that it matches as a text, too. */
-static void forget(struct ky_user_rules *rules, const char *pattern, bool covered)
+static void user_rules_forget(struct ky_user_rules *rules, const char *pattern, bool covered)
 {
 	size_t n = 0;
 
@@ -145,12 +146,12 @@ static void forget(struct ky_user_rules *rules, const char *pattern, bool covere
 
 void ky_user_rules_forget(struct ky_user_rules *rules, const char *pattern)
 {
-	forget(rules, pattern, false);
+	user_rules_forget(rules, pattern, false);
 }
 
 int ky_user_rules_disable(struct ky_user_rules *rules, const char *pattern, struct kymo_error *err)
 {
-	forget(rules, pattern, !strchr(pattern, '\\'));
+	user_rules_forget(rules, pattern, !strchr(pattern, '\\'));
 	return ky_user_rules_exclude(rules, pattern, err);
 }
 
@@ -167,8 +168,8 @@ int ky_user_rules_copy(const struct ky_user_rules *from, struct ky_user_rules *t
 				  : init_rule(&rule, old->pattern, condition, err);
 
 		for (size_t k = 0; k < old->exclusions.len && !ret; k++)
-			ret = exclude(&rule, old->exclusions.data[k], err);
-		ret = push(to, &rule, ret, err);
+			ret = user_rules_exclude(&rule, old->exclusions.data[k], err);
+		ret = user_rules_push(to, &rule, ret, err);
 		if (ret < 0)
 			return ret;
 	}

@@ -50,7 +50,7 @@ static bool is_good(const char *path, uid_t uid, mode_t mask)
 }
 
 /* Any user can take any free name below SHARED_MEMORY. */
-static bool is_taken(const char *path, uid_t uid, mode_t mask)
+static bool user_runtime_is_taken(const char *path, uid_t uid, mode_t mask)
 {
 	struct stat st;
 
@@ -82,7 +82,7 @@ void ky_user_runtime_choose(uid_t uid, struct ky_user_runtime *to)
 	snprintf(to->path, sizeof(to->path), KY_RUNTIME_SHM, uid);
 	if (geteuid() == 0) {
 		in_run = is_tmpfs("/run");
-		to->is_roots = in_run || is_taken(to->path, uid, others);
+		to->is_roots = in_run || user_runtime_is_taken(to->path, uid, others);
 		if (to->is_roots && (!in_run || is_better_off_in_memory(uid)))
 			to->memory = SHARED_MEMORY;
 		if (to->is_roots)
@@ -227,7 +227,7 @@ static int make_recordings(const char *path, struct kymo_error *err)
 }
 
 /* What is wrong with something of our own is said, not avoided. */
-static bool is_foreign(const char *path)
+static bool user_runtime_is_foreign(const char *path)
 {
 	struct stat st;
 
@@ -240,7 +240,7 @@ int ky_user_recordings_make(char path[KY_SESSION_PATH_MAX + 1], struct kymo_erro
 	unsigned int n = list_recordings(paths);
 	int ret = KYMO_E_NOT_FOUND;
 
-	for (unsigned int i = 0; ret < 0 && i < n && (!i || is_foreign(path)); i++) {
+	for (unsigned int i = 0; ret < 0 && i < n && (!i || user_runtime_is_foreign(path)); i++) {
 		memcpy(path, paths[i], sizeof(paths[0]));
 		ret = make_recordings(path, err);
 	}

@@ -54,7 +54,7 @@ static void watch_once(struct ky_user_sentry *sentry)
 	(void)eventfd_write(sentry->fired_fd, 1);
 }
 
-static void *run(void *data)
+static void *user_sentry_run(void *data)
 {
 	const struct sched_param param = {.sched_priority = 1};
 	struct ky_user_sentry *sentry = data;
@@ -90,7 +90,7 @@ void ky_user_sentry_begin(struct ky_user_sentry *sentry)
 	sentry->fired_fd = kernel_can() ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
 	if (sentry->fired_fd < 0)
 		return;
-	sentry->is_running = pthread_create(&sentry->thread, NULL, run, sentry) == 0;
+	sentry->is_running = pthread_create(&sentry->thread, NULL, user_sentry_run, sentry) == 0;
 	if (!sentry->is_running) {
 		close(sentry->fired_fd);
 		sentry->fired_fd = -1;
@@ -103,7 +103,7 @@ void ky_user_sentry_begin(struct ky_user_sentry *sentry)
 }
 
 /* With the lock. The thread sees the new list, wherever it is. */
-static void give_order(struct ky_user_sentry *sentry)
+static void user_sentry_give_order(struct ky_user_sentry *sentry)
 {
 	bool sleeps_at_words = sentry->is_watching;
 
@@ -128,7 +128,7 @@ void ky_user_sentry_watch(struct ky_user_sentry *sentry, const struct kymo_ring_
 		memcpy(sentry->rings, rings, n * sizeof(*rings));
 	sentry->n = n;
 	if (n || sentry->is_watching)
-		give_order(sentry);
+		user_sentry_give_order(sentry);
 	/* What the last watch has seen is over. */
 	(void)eventfd_read(sentry->fired_fd, &count);
 	pthread_mutex_unlock(&sentry->lock);
@@ -141,7 +141,7 @@ void ky_user_sentry_end(struct ky_user_sentry *sentry)
 	pthread_mutex_lock(&sentry->lock);
 	sentry->n = 0;
 	sentry->is_ending = true;
-	give_order(sentry);
+	user_sentry_give_order(sentry);
 	pthread_cond_signal(&sentry->changed);
 	pthread_mutex_unlock(&sentry->lock);
 	pthread_join(sentry->thread, NULL);

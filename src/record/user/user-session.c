@@ -19,7 +19,7 @@
 
 /* ---- setting up ----------------------------------------------------------------------- */
 
-static int make_fds(struct ky_user *user, struct kymo_error *err)
+static int user_session_make_fds(struct ky_user *user, struct kymo_error *err)
 {
 	user->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	user->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -33,7 +33,7 @@ static int make_fds(struct ky_user *user, struct kymo_error *err)
 	return KYMO_OK;
 }
 
-static int check_options(const struct ky_user_options *options, struct kymo_error *err)
+static int user_session_check_options(const struct ky_user_options *options, struct kymo_error *err)
 {
 	if (options->uid >= 0 && geteuid() != 0 && options->uid != (int64_t)geteuid()) {
 		ky_error_set(err, KYMO_E_PERMISSION,
@@ -191,16 +191,16 @@ static uint32_t excluded_of_dump(const struct ky_user_options *options)
 	return excluded;
 }
 
-static int open_all(struct ky_user *user, struct kymo_error *err)
+static int user_session_open_all(struct ky_user *user, struct kymo_error *err)
 {
-	int ret = check_options(&user->options, err);
+	int ret = user_session_check_options(&user->options, err);
 
 	if (!ret && user->options.place)
 		ret = ky_user_place_check(user->options.place, user->place, err);
 	if (!ret)
 		ret = ky_user_contexts_check(user->options.contexts, err);
 	if (!ret)
-		ret = make_fds(user, err);
+		ret = user_session_make_fds(user, err);
 	if (!ret)
 		ret = ky_user_request_init(&user->request, &user->options, err);
 	if (!ret)
@@ -252,7 +252,7 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 	ky_file_raise_limit();
 	ret = ky_user_beat_init(user, err);
 	if (!ret)
-		ret = open_all(user, err);
+		ret = user_session_open_all(user, err);
 	if (ret < 0) {
 		ky_user_close(user);
 		return ret;
@@ -263,7 +263,7 @@ int ky_user_open(const struct ky_user_options *options, struct ky_user **out,
 
 /* ---- programs that run already -------------------------------------------------------- */
 
-static bool is_meant(const struct ky_user *user, const struct ky_program *program)
+static bool user_session_is_meant(const struct ky_user *user, const struct ky_program *program)
 {
 	const struct ky_user_options *options = &user->options;
 
@@ -289,7 +289,7 @@ void ky_user_ask_program(struct ky_user *user, struct ky_program *program)
 	const struct ky_user_owner *owner = ky_user_owner_of(user, program->uid);
 	struct kymo_error err;
 
-	if (!owner || !owner->dir.is_published || !is_meant(user, program))
+	if (!owner || !owner->dir.is_published || !user_session_is_meant(user, program))
 		return;
 	if (program->blocked) {
 		ky_log_warning(user->options.log, "%s (%d) is left alone: %s", program->procname,
@@ -305,7 +305,8 @@ void ky_user_ask_program(struct ky_user *user, struct ky_program *program)
 }
 
 /* What another user has taken away is missing for that user only. */
-static int publish(struct ky_user *user, struct ky_user_owner *owner, struct kymo_error *err)
+static int user_session_publish(struct ky_user *user, struct ky_user_owner *owner,
+				struct kymo_error *err)
 {
 	struct kymo_error local;
 	int ret = ky_user_dir_publish(&owner->dir, &local);
@@ -333,7 +334,7 @@ int ky_user_start(struct ky_user *user, struct kymo_error *err)
 	if (!ret)
 		ky_user_sentry_begin(&user->sentry);
 	for (size_t i = 0; i < user->owners.len && !ret; i++)
-		ret = publish(user, user->owners.data[i], err);
+		ret = user_session_publish(user, user->owners.data[i], err);
 	/* After that: who starts from now on finds the session; who ran before is found here. */
 	if (!ret)
 		ret = ky_user_scan(user, err);
@@ -397,7 +398,7 @@ static void report_state(struct ky_user *user, const struct ky_program *program)
 			      state.os_error);
 }
 
-static void tell_programs(struct ky_user *user)
+static void user_session_tell_programs(struct ky_user *user)
 {
 	pthread_mutex_lock(&user->lock);
 	user->is_ending = true;
@@ -435,7 +436,7 @@ int ky_user_stop(struct ky_user *user, struct kymo_error *err)
 		return KYMO_OK;
 	user->is_stopped = true;
 	/* The thread still reads what programs write before they get the end. */
-	tell_programs(user);
+	user_session_tell_programs(user);
 	stop_thread(user);
 	ret = user->result;
 	if (ret < 0 && err)
@@ -489,7 +490,7 @@ void ky_user_close(struct ky_user *user)
 	if (!user)
 		return;
 	if (user->started && !user->is_stopped)
-		tell_programs(user);
+		user_session_tell_programs(user);
 	stop_thread(user);
 	ky_user_beat_end(user);
 	ky_user_sentry_end(&user->sentry);

@@ -53,7 +53,7 @@ static size_t drop_tasks(struct ky_user *user, struct ky_user_owner *owner)
 	return n;
 }
 
-static void give_up(struct ky_user *user)
+static void user_settle_give_up(struct ky_user *user)
 {
 	for (size_t i = 0; i < user->owners.len; i++) {
 		struct ky_user_owner *owner = user->owners.data[i];
@@ -76,7 +76,7 @@ static void give_up(struct ky_user *user)
 }
 
 /* Until all tasks are done that are worth the wait. */
-static int drain(struct ky_user *user, struct kymo_error *err)
+static int user_settle_drain(struct ky_user *user, struct kymo_error *err)
 {
 	enum waits_for waits = WAITS_FOR_OWN;
 	uint64_t since_s = 0;
@@ -92,7 +92,7 @@ static int drain(struct ky_user *user, struct kymo_error *err)
 		since_s = since_s ? since_s : (uint64_t)ky_os_now_s();
 		if (ky_os_now_s() - since_s < PATIENCE_S)
 			continue;
-		give_up(user);
+		user_settle_give_up(user);
 		break;
 	}
 	return ret;
@@ -114,15 +114,15 @@ static bool finish_all(struct ky_user *user)
 
 int ky_user_settle(struct ky_user *user, struct kymo_error *err)
 {
-	int ret = drain(user, err);
+	int ret = user_settle_drain(user, err);
 
 	if (!ret)
 		ret = ky_user_find_rings(user, err);
 	if (!ret)
-		ret = drain(user, err);
+		ret = user_settle_drain(user, err);
 	/* Programs that were about to begin anew may have made other rings of the same names. */
 	for (int round = 0; round < ROUNDS && !ret && finish_all(user); round++)
-		ret = drain(user, err);
+		ret = user_settle_drain(user, err);
 	return ret;
 }
 

@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "record/user/user-runtime.h"
 
-static int refuse(struct kymo_error *err, int code, const char *path, const char *why)
+static int user_shm_path_refuse(struct kymo_error *err, int code, const char *path, const char *why)
 {
 	ky_error_set(err, code, "%s", why);
 	ky_error_path(err, path);
@@ -34,8 +34,9 @@ static int errno_at(struct kymo_error *err, const char *path, const char *what)
 }
 
 /* Calls @look with each directory on the way to @real, "/" first, until one is not 0. Without a stat: errno. */
-static int walk(const char *real, int (*look)(const char *path, const struct stat *st, void *data),
-		void *data)
+static int user_shm_path_walk(const char *real,
+			      int (*look)(const char *path, const struct stat *st, void *data),
+			      void *data)
 {
 	char path[KY_USER_PLACE_MAX + 1];
 	struct stat st;
@@ -60,7 +61,7 @@ static int look_whose(const char *path, const struct stat *st, void *data)
 	if (!st)
 		return errno_at(err, path, "cannot look at it");
 	if (!S_ISDIR(st->st_mode))
-		return refuse(err, KYMO_E_INVALID, path, "not a directory");
+		return user_shm_path_refuse(err, KYMO_E_INVALID, path, "not a directory");
 	if (st->st_uid != 0 && st->st_uid != geteuid()) {
 		ky_error_set(err, KYMO_E_PERMISSION,
 			     "it belongs to user %u, a user that could replace the ring buffers",
@@ -69,13 +70,15 @@ static int look_whose(const char *path, const struct stat *st, void *data)
 		return KYMO_E_PERMISSION;
 	}
 	if ((st->st_mode & (S_IWGRP | S_IWOTH)) && !(st->st_mode & S_ISVTX))
-		return refuse(err, KYMO_E_PERMISSION, path,
-			      "other users can write there, and could replace the ring buffers");
+		return user_shm_path_refuse(
+			err, KYMO_E_PERMISSION, path,
+			"other users can write there, and could replace the ring buffers");
 	return KYMO_OK;
 }
 
 /* @path without links, in @real. */
-static int resolve(const char *path, char real[KY_USER_PLACE_MAX + 1], struct kymo_error *err)
+static int user_shm_path_resolve(const char *path, char real[KY_USER_PLACE_MAX + 1],
+				 struct kymo_error *err)
 {
 	char *resolved = realpath(path, NULL);
 	int ret = KYMO_OK;
@@ -105,9 +108,9 @@ int ky_user_place_check(const char *path, char real[KY_USER_PLACE_MAX + 1], stru
 		(void)chmod(path, mode);
 	else if (errno != EEXIST)
 		return errno_at(err, path, "cannot create the directory for ring buffers");
-	ret = resolve(path, real, err);
+	ret = user_shm_path_resolve(path, real, err);
 	if (!ret)
-		ret = walk(real, look_whose, err);
+		ret = user_shm_path_walk(real, look_whose, err);
 	if (!ret && access(real, W_OK | X_OK) < 0)
 		ret = errno_at(err, real, "cannot create files there");
 	if (ret < 0 && made)
@@ -175,5 +178,5 @@ static int look_open(const char *path, const struct stat *st, void *data)
 
 bool ky_user_place_is_open(const char *real, uid_t uid)
 {
-	return uid == 0 || walk(real, look_open, &uid) == 0;
+	return uid == 0 || user_shm_path_walk(real, look_open, &uid) == 0;
 }

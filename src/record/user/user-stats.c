@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "record/user/user-internal.h"
 
-static void add(uint64_t *to, uint64_t count)
+static void user_stats_add(uint64_t *to, uint64_t count)
 {
 	if (__builtin_add_overflow(*to, count, to))
 		*to = UINT64_MAX;
@@ -47,14 +47,14 @@ static struct ky_user_program_stats stats_of(const struct ky_user_ring *ring)
 }
 
 /* The totals of all programs. */
-static void add_totals(struct ky_user_stats *stats, const struct ky_user_ring *ring,
-		       const struct ky_user_program_stats *of)
+static void user_stats_add_totals(struct ky_user_stats *stats, const struct ky_user_ring *ring,
+				  const struct ky_user_program_stats *of)
 {
 	stats->overwritten += of->overwritten;
 	stats->events += of->events;
 	stats->bytes += of->bytes;
-	add(&stats->lost, of->lost);
-	add(&stats->cut_texts, of->cut_texts);
+	user_stats_add(&stats->lost, of->lost);
+	user_stats_add(&stats->cut_texts, of->cut_texts);
 	stats->dump_events += ring->trace.dump_events;
 	stats->dump_missing += ring->dump_missing;
 }
@@ -63,19 +63,19 @@ void ky_user_count_archived(struct ky_user *user, const struct ky_user_ring *rin
 {
 	struct ky_user_program_stats of = stats_of(ring), *to = &user->stats.archived;
 
-	add_totals(&user->stats, ring, &of);
+	user_stats_add_totals(&user->stats, ring, &of);
 	user->stats.n_archived++;
 	to->events += of.events;
 	to->bytes += of.bytes;
-	add(&to->lost, of.lost);
-	add(&to->cut_texts, of.cut_texts);
+	user_stats_add(&to->lost, of.lost);
+	user_stats_add(&to->cut_texts, of.cut_texts);
 	if (of.lost_claimed)
 		return;
 	for (unsigned int i = 0; i < KYMO_RING_LOSSES_MAX; i++)
-		add(&to->lost_by[i], of.lost_by[i]);
-	add(&to->lost_joining, of.lost_joining);
-	add(&to->lost_no_id, of.lost_no_id);
-	add(&to->lost_unread, of.lost_unread);
+		user_stats_add(&to->lost_by[i], of.lost_by[i]);
+	user_stats_add(&to->lost_joining, of.lost_joining);
+	user_stats_add(&to->lost_no_id, of.lost_no_id);
+	user_stats_add(&to->lost_unread, of.lost_unread);
 }
 
 int ky_user_count_rings(struct ky_user *user, struct kymo_error *err)
@@ -94,7 +94,7 @@ int ky_user_count_rings(struct ky_user *user, struct kymo_error *err)
 			continue;
 		to = &user->program_stats[stats->n_programs++];
 		*to = stats_of((*it)->ring);
-		add_totals(stats, (*it)->ring, to);
+		user_stats_add_totals(stats, (*it)->ring, to);
 	}
 	return KYMO_OK;
 }

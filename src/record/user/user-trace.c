@@ -76,9 +76,9 @@ static int open_in_store(struct ky_user_trace *trace, const struct ky_user_place
 	return KYMO_OK;
 }
 
-static int write_metadata(struct ky_user_trace *trace, const struct ky_user_blob *blob,
-			  const struct ky_clock_record *clock, uint32_t *n_bad,
-			  struct kymo_error *err)
+static int user_trace_write_metadata(struct ky_user_trace *trace, const struct ky_user_blob *blob,
+				     const struct ky_clock_record *clock, uint32_t *n_bad,
+				     struct kymo_error *err)
 {
 	size_t len_bytes;
 	char *text;
@@ -113,7 +113,7 @@ int ky_user_trace_open(struct ky_user_trace *trace, const struct ky_user_place *
 	if (!ret)
 		ret = open_in_store(trace, place, blob->head, err);
 	if (!ret)
-		ret = write_metadata(trace, blob, clock, n_bad, err);
+		ret = user_trace_write_metadata(trace, blob, clock, n_bad, err);
 	ret = tell_limit(ret, refusals, err);
 	if (ret == KYMO_E_LIMIT || ret == KYMO_E_FORMAT)
 		remove_all(trace);
@@ -130,7 +130,7 @@ int ky_user_trace_metadata(struct ky_user_trace *trace, const struct ky_user_blo
 			   struct kymo_error *err)
 {
 	uint64_t refusals = ky_file_refusals();
-	int ret = write_metadata(trace, blob, clock, n_bad, err);
+	int ret = user_trace_write_metadata(trace, blob, clock, n_bad, err);
 
 	return tell_limit(ret, refusals, err);
 }
@@ -156,8 +156,8 @@ int ky_user_trace_set_clock(struct ky_user_trace *trace, const struct ky_clock_r
 
 /* ---- packets -------------------------------------------------------------------------- */
 
-static int open_stream(struct ky_user_trace *trace, struct ky_user_stream *stream, uint32_t number,
-		       struct kymo_error *err)
+static int user_trace_open_stream(struct ky_user_trace *trace, struct ky_user_stream *stream,
+				  uint32_t number, struct kymo_error *err)
 {
 	uint64_t refusals;
 	char name[KY_USER_GROUP_NAME_MAX + sizeof(KY_LIVE_LATE_MARK) + 16];
@@ -227,7 +227,7 @@ int ky_user_trace_packet(struct ky_user_trace *trace, const struct kymo_ring_pac
 	struct ky_user_stream *stream = &trace->streams[packet->buffer];
 	struct ky_packet_prolog prolog;
 	struct ky_packet_out out;
-	int ret = open_stream(trace, stream, packet->buffer, err);
+	int ret = user_trace_open_stream(trace, stream, packet->buffer, err);
 
 	if (ret < 0)
 		return ret;
@@ -255,7 +255,7 @@ static int send_dump(struct ky_user_trace *trace, uint64_t end_cycles, struct ky
 	struct ky_packet_writer *writer = &trace->dump_writer;
 	uint64_t content_bits = (uint64_t)writer->used_bytes * 8;
 	struct ky_packet_out out;
-	int ret = open_stream(trace, &trace->dump_stream, 0, err);
+	int ret = user_trace_open_stream(trace, &trace->dump_stream, 0, err);
 
 	if (ret < 0)
 		return ret;

@@ -18,7 +18,7 @@
 	0x00000004 /* PROC_EVENT_UID; an enumerator of the kernel's, in one structure or another */
 
 /* A message to the kernel: from now on, or no more. */
-static bool ask(int fd, enum proc_cn_mcast_op op)
+static bool user_uid_events_ask(int fd, enum proc_cn_mcast_op op)
 {
 	struct {
 		struct nlmsghdr head;
@@ -75,7 +75,7 @@ int ky_uid_events_open(void)
 	if (fd < 0)
 		return -1;
 	if (set_filter(fd) && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
-	    ask(fd, PROC_CN_MCAST_LISTEN) && is_answered(fd))
+	    user_uid_events_ask(fd, PROC_CN_MCAST_LISTEN) && is_answered(fd))
 		return fd;
 	close(fd);
 	return -1;
@@ -96,6 +96,6 @@ void ky_uid_events_close(int fd)
 	if (fd < 0)
 		return;
 	/* Older kernels do not see that a listener has gone. */
-	(void)ask(fd, PROC_CN_MCAST_IGNORE);
+	(void)user_uid_events_ask(fd, PROC_CN_MCAST_IGNORE);
 	close(fd);
 }

@@ -31,7 +31,7 @@ bool ky_user_follows_uids(const struct ky_user *user)
 	return __atomic_load_n(&user->follows_uids, __ATOMIC_RELAXED);
 }
 
-static struct ky_user *user_of(struct ky_user_task *task)
+static struct ky_user *user_uids_user_of(struct ky_user_task *task)
 {
 	struct ky_user_newcomers *newcomers =
 		(struct ky_user_newcomers *)((char *)task -
@@ -42,7 +42,7 @@ static struct ky_user *user_of(struct ky_user_task *task)
 
 /* ---- the tasks ------------------------------------------------------------------------ */
 
-static bool is_known(const struct ky_user_newcomers *newcomers, uid_t uid)
+static bool user_uids_is_known(const struct ky_user_newcomers *newcomers, uid_t uid)
 {
 	for (size_t i = 0; i < newcomers->uids.len; i++) {
 		if (newcomers->uids.data[i] == uid)
@@ -81,7 +81,7 @@ static void meet(struct ky_user *user, uid_t uid)
 
 static void run_look(struct ky_user_task *task)
 {
-	struct ky_user *user = user_of(task);
+	struct ky_user *user = user_uids_user_of(task);
 	DIR *dir = ky_dir_open(AT_FDCWD, "/proc");
 	struct dirent *entry;
 	struct stat st;
@@ -89,7 +89,7 @@ static void run_look(struct ky_user_task *task)
 	while (dir && user->newcomers.fresh.len < AT_A_TIME && (entry = readdir(dir))) {
 		if (isdigit((unsigned char)entry->d_name[0]) &&
 		    fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
-		    !is_known(&user->newcomers, st.st_uid))
+		    !user_uids_is_known(&user->newcomers, st.st_uid))
 			meet(user, st.st_uid);
 	}
 	if (dir)
@@ -99,7 +99,7 @@ static void run_look(struct ky_user_task *task)
 /* Programs of the new directories' users that ran before these were there. */
 static void run_ask(struct ky_user_task *task)
 {
-	struct ky_user *user = user_of(task);
+	struct ky_user *user = user_uids_user_of(task);
 
 	pthread_mutex_lock(&user->lock);
 	if (!user->is_ending)
@@ -118,7 +118,7 @@ static void run_ask(struct ky_user_task *task)
 
 /* ---- the thread that reads ------------------------------------------------------------- */
 
-static void give(struct ky_user *user, void (*run)(struct ky_user_task *task))
+static void user_uids_give(struct ky_user *user, void (*run)(struct ky_user_task *task))
 {
 	user->newcomers.is_away = true;
 	user->newcomers.task.run = run;
@@ -161,7 +161,7 @@ static bool introduce(struct ky_user *user)
 	newcomers->has_new = false;
 	pthread_mutex_unlock(&user->lock);
 	if (newcomers->first < user->owners.len)
-		give(user, run_ask);
+		user_uids_give(user, run_ask);
 	return true;
 }
 
@@ -209,5 +209,5 @@ void ky_user_look_for_uids(struct ky_user *user)
 		return;
 	newcomers->looked_ns = ky_os_now_ns();
 	newcomers->is_due = false;
-	give(user, run_look);
+	user_uids_give(user, run_look);
 }

@@ -64,7 +64,7 @@ static void put_done(struct ky_user_work *work, struct ky_user_task *task)
 /* ---- the threads ---------------------------------------------------------------------- */
 
 /* The lock is given up while the task runs. */
-static void run_one(struct ky_user_work *work)
+static void user_work_run_one(struct ky_user_work *work)
 {
 	struct ky_user_queue *queue = pop_queue(work);
 	struct ky_user_task *task = pop_task(queue);
@@ -81,7 +81,7 @@ static void run_one(struct ky_user_work *work)
 	list_queue(work, queue);
 }
 
-static void *thread_main(void *data)
+static void *user_work_thread_main(void *data)
 {
 	struct ky_user_work *work = data;
 
@@ -90,7 +90,7 @@ static void *thread_main(void *data)
 	pthread_cond_signal(&work->done);
 	while (!work->is_ending) {
 		if (work->first)
-			run_one(work);
+			user_work_run_one(work);
 		else
 			pthread_cond_wait(&work->wanted, &work->lock);
 	}
@@ -114,7 +114,8 @@ int ky_user_work_begin(struct ky_user_work *work, struct kymo_error *err)
 	if (work->done_fd < 0)
 		return ky_error_errno(err, errno, "cannot set up threads");
 	while (work->n_threads < KY_USER_WORK_THREADS && !errnum) {
-		errnum = pthread_create(&work->threads[work->n_threads], NULL, thread_main, work);
+		errnum = pthread_create(&work->threads[work->n_threads], NULL,
+					user_work_thread_main, work);
 		work->n_threads += !errnum;
 	}
 	pthread_mutex_lock(&work->lock);

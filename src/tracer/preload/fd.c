@@ -91,7 +91,7 @@ KY_PRELOAD_API void closefrom(int first)
 }
 
 /* Takes the number: @moved is what to close when it was not taken after all. */
-static int make_way(int to)
+static int fd_make_way(int to)
 {
 	if (to < 0 || to != kymo_control_fd())
 		return -1;
@@ -111,7 +111,7 @@ static int after_dup(int result, int moved)
 
 KY_PRELOAD_API int dup2(int from, int to)
 {
-	int moved = from == to ? -1 : make_way(to);
+	int moved = from == to ? -1 : fd_make_way(to);
 
 	if (!ky_preload_ready(&next))
 		return (int)syscall(SYS_dup3, from, to, 0);
@@ -120,7 +120,7 @@ KY_PRELOAD_API int dup2(int from, int to)
 
 KY_PRELOAD_API int dup3(int from, int to, int flags)
 {
-	int moved = from == to ? -1 : make_way(to);
+	int moved = from == to ? -1 : fd_make_way(to);
 
 	if (!ky_preload_ready(&next))
 		return (int)syscall(SYS_dup3, from, to, flags);

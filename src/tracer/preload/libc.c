@@ -57,7 +57,7 @@ static __attribute__((constructor(109))) void start(void)
 static char early[65536] __attribute__((aligned(4096)));
 static size_t early_used;
 
-static bool is_early(const void *ptr)
+static bool libc_is_early(const void *ptr)
 {
 	return (uintptr_t)ptr - (uintptr_t)early < sizeof(early);
 }
@@ -117,7 +117,7 @@ KY_PRELOAD_API void *malloc(size_t size)
 /* The event comes first: afterwards the address may be another thread's already. */
 KY_PRELOAD_API void free(void *ptr)
 {
-	if (is_early(ptr) || !ky_preload_ready(&next))
+	if (libc_is_early(ptr) || !ky_preload_ready(&next))
 		return;
 	EVENT(free, ptr);
 	NEXT(FREE, void, void *)(ptr);
@@ -141,7 +141,7 @@ KY_PRELOAD_API void *realloc(void *in_ptr, size_t size)
 {
 	void *ptr;
 
-	if (is_early(in_ptr))
+	if (libc_is_early(in_ptr))
 		return early_realloc(in_ptr, size);
 	if (!ky_preload_ready(&next))
 		return in_ptr ? NULL : early_alloc(EARLY_ALIGN, size);
