@@ -49,6 +49,15 @@ static int cannot_map(const char *path, int errnum, struct kymo_error *err)
 
 static int map_growing(struct ky_stream *stream, int fd, const struct stat *st);
 
+static int64_t born_ns(int fd)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) < 0 || !(st.stx_mask & STATX_BTIME))
+		return 0;
+	return st.stx_btime.tv_sec * INT64_C(1000000000) + st.stx_btime.tv_nsec;
+}
+
 /* Which file it is goes into the stream's part. */
 static int stream_map_file(struct ky_stream *stream, struct kymo_error *err)
 {
@@ -64,6 +73,7 @@ static int stream_map_file(struct ky_stream *stream, struct kymo_error *err)
 	} else {
 		part->device = st.st_dev;
 		part->inode = st.st_ino;
+		part->born_ns = born_ns(fd);
 	}
 	if (!errnum && ky_stream_may_grow(stream)) {
 		errnum = map_growing(stream, fd, &st);

@@ -50,6 +50,7 @@ struct ky_stream_part {
 		begin_bytes; /* offset in the stream: earlier packets are also in an earlier file */
 	dev_t device;	     /* with the inode: the identity of the file at its mapping */
 	ino_t inode;
+	int64_t born_ns; /* of the file, by wall time; 0: unknown. Another file may get the inode of a removed one */
 	int fd; /* of a scratch trace, which has it open: ->path has no file; else -1 */
 };
 

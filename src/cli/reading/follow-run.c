@@ -26,8 +26,13 @@
 struct place {
 	dev_t device;
 	ino_t inode;
+	int64_t born_ns;       /* another file may get the inode of a removed one */
+	unsigned int n_missed; /* sets since the last one that had the file */
 	struct ky_stream_place at;
 };
+
+/* A rotation moves the files of many traces, one after the other: a set may lack some. */
+#define MISSED_MAX 16u
 
 struct opened {
 	struct ky_follow *follow;
@@ -74,31 +79,59 @@ const char *ky_cli_unfit_for_live(const struct ky_select_options *select)
 
 /* ---- places --------------------------------------------------------------------------- */
 
-static const struct place *follow_run_find_place(const struct follower *f,
-						 const struct ky_stream *stream)
+static bool follow_run_is_of(const struct place *place, const struct ky_stream *stream)
 {
 	const struct ky_stream_part *part = &stream->parts.data[0];
 
+	return place->device == part->device && place->inode == part->inode &&
+	       place->born_ns == part->born_ns;
+}
+
+static const struct place *follow_run_find_place(const struct follower *f,
+						 const struct ky_stream *stream)
+{
 	ky_vec_foreach(&f->places, place)
-		if (place->device == part->device && place->inode == part->inode)
+		if (follow_run_is_of(place, stream))
 			return place;
 	return NULL;
 }
 
-/*
- * The places of the set that is open replace the earlier ones. A mapped file keeps its inode, so no other file has the
- * identity of a place.
- */
+static bool has_stream_of(const struct ky_trace_set *set, const struct place *place)
+{
+	ky_vec_foreach(&set->streams, stream)
+		if (follow_run_is_of(place, *stream))
+			return true;
+	return false;
+}
+
+/* The places of files that the set that is open lacks come first, the others are forgotten. */
+static void keep_missed(struct follower *f)
+{
+	size_t n = 0;
+
+	ky_vec_foreach(&f->places, place) {
+		if (has_stream_of(&f->now->set, place) || place->n_missed >= MISSED_MAX)
+			continue;
+		f->places.data[n] = *place;
+		f->places.data[n++].n_missed++;
+	}
+	f->places.len = n;
+}
+
+/* The places of the set that is open replace the earlier ones of the same files. */
 static int keep_places(struct follower *f, struct kymo_error *err)
 {
 	const struct opened *now = f->now;
 
 	if (!now)
 		return KYMO_OK;
-	ky_vec_clear(&f->places);
+	keep_missed(f);
 	ky_vec_foreach(&now->set.streams, stream) {
 		const struct ky_stream_part *part = &(*stream)->parts.data[0];
-		struct place place = {part->device, part->inode, now->by_index[(*stream)->index]};
+		struct place place = {.device = part->device,
+				      .inode = part->inode,
+				      .born_ns = part->born_ns,
+				      .at = now->by_index[(*stream)->index]};
 
 		if (place.at.is_known && ky_vec_push(&f->places, place) < 0)
 			return ky_error_nomem(err);
