@@ -69,25 +69,32 @@ def test_losses_of_a_group_name_its_size(recordings, kymo):
 
 @needs_kernel
 def test_filters_changes_and_pauses(recordings, kymo):
+    pids = []
+
+    def run_true():
+        with subprocess.Popen(["/bin/true"]) as program:
+            pids.append(program.pid)
+
     record = recordings("-k", "sched_switch", "--group", "rare:64k:sched_process_exec,sched_wakeup_new if tid > 1",
                         "--context", "procname")
-    subprocess.run(["/bin/true"], check=True)
+    run_true()
     record.ctl("--pause")
-    subprocess.run(["/bin/true"], check=True)
+    run_true()
     record.ctl("--resume", "--disable-kernel", "sched_wakeup_new")
-    subprocess.run(["/bin/true"], check=True)
+    run_true()
     record.ctl("--enable-kernel", "sched_wakeup_new")
-    subprocess.run(["/bin/true"], check=True)
+    run_true()
     status = json.loads(record.ctl("--status", "--json").out)
     assert {one["group"] for one in status["cpus"]} == {None, "rare"}
     assert status["group"] == ["rare:64k:sched_process_exec,sched_wakeup_new if tid > 1"]
     kymo("rotate", record.out)
-    subprocess.run(["/bin/true"], check=True)
+    run_true()
     record.ctl("--clear")
-    subprocess.run(["/bin/true"], check=True)
+    run_true()
     events = record.stop()
-    mine = [e for e in events if e[0] == "sched_process_exec" and e[1]["filename"] == "/bin/true"]
-    assert len(mine) == 4
+    mine = [e for e in events if e[0] == "sched_process_exec" and e[1]["filename"] == "/bin/true" and e[1]["tid"] in pids]
+    # The second one ran in a pause, the one after the rotation was cleared.
+    assert [e[1]["tid"] for e in mine] == [pids[i] for i in (0, 2, 3, 5)]
     assert {e[2]["procname"] for e in mine} == {"true"}
     # A chunk is a trace with the group's streams.
     chunk, = os.listdir(record.out / "archives")
