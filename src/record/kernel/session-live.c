@@ -27,11 +27,6 @@
 #define SETTLED_NS	 2000000
 #define SETTLED_MERGE_NS 30000000
 
-static int64_t now_ms(void)
-{
-	return ky_os_time_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
-}
-
 int ky_session_live_open(struct ky_session *session, struct kymo_error *err)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &session->live};
@@ -90,12 +85,12 @@ void ky_session_live_wake(struct ky_session *session)
 	if (!session->live.is_idle)
 		return;
 	be_idle(session, false);
-	session->live.due_ms = now_ms() + UPDATE_MS(session->live.delay_ms);
+	session->live.due_ms = ky_os_now_ms() + UPDATE_MS(session->live.delay_ms);
 }
 
 int ky_session_live_timeout(const struct ky_session *session)
 {
-	int64_t left = session->live.due_ms - now_ms();
+	int64_t left = session->live.due_ms - ky_os_now_ms();
 
 	if (!session->live.delay_ms || session->options.prompt)
 		return -1;
@@ -152,7 +147,7 @@ static uint64_t session_live_count_events(const struct ky_session *session)
 
 int ky_session_live_step(struct ky_session *session, struct kymo_error *err)
 {
-	int64_t now = now_ms(), update_ms;
+	int64_t now = ky_os_now_ms(), update_ms;
 	uint64_t n_events;
 	int ret;
 
