@@ -247,6 +247,8 @@ def test_consumer_that_is_killed(kymo, peer, lab, relay, tmp_path):
         killed.session("kill", "--subbuf-size=4096", "--num-subbuf=64", create=here.lttng_options())
         killed.run("./prog", 0, 5000, 1000)
         wait_for(lambda: sum(map(os.path.getsize, glob.glob(here.dir + "/*/kill/ust/uid/*/64-bit/ch_*"))) > 100000)
+        # The consumer daemon sends the metadata when it likes.
+        wait_for(lambda: any(map(os.path.getsize, glob.glob(here.dir + "/*/kill/ust/uid/*/64-bit/.metadata.all"))))
         consumer, = consumers(tmp_path)
         os.kill(consumer, signal.SIGKILL)
     finally:
