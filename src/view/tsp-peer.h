@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose is the other end of a connection of the loopback interface? Threads: any. */
+/* The user who owns the other end of a connection of the loopback interface. Threads: any. */
 #ifndef KY_VIEW_TSP_PEER_H
 #define KY_VIEW_TSP_PEER_H
 

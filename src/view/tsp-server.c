@@ -370,7 +370,7 @@ static struct MHD_Daemon *tsp_server_start(struct ky_tsp_server *server, int fd)
 }
 
 /*
- * Whose is a connection of one's own? The kernel gives the same error if a module is missing, and if there is no
+ * Asks which user owns a connection of this process. The kernel gives the same error if a module is missing, and if there is no
  * connection.
  */
 static int ask_kernel(int fd, uint16_t port, struct kymo_error *err)

@@ -59,7 +59,7 @@ export const findKeys = (): Record<string, () => void> => ({
   "<": () => finding.step(false),
 });
 
-/** Row @k of the matches; null: there is none. */
+/** Row @k of the matches; null: the search has fewer matches. */
 async function go(store: Store, filter: string, k: number): Promise<boolean> {
   const found = k < 0 ? null : await api.rows(k, 1, filter);
   const ns = found?.rows[0]?.ns ?? null;
