@@ -61,10 +61,13 @@ class Babeltrace:
     def __init__(self, url, path):
         if not shutil.which("babeltrace2"):
             pytest.skip("no babeltrace2")
+        self.watch(path, ["babeltrace2", "-i", "lttng-live", "--clock-seconds", "--no-delta", url])
+
+    def watch(self, path, command):
         self.path = str(path)
-        with open(self.path, "w", encoding="utf-8") as out:
-            self.process = subprocess.Popen(["babeltrace2", "-i", "lttng-live", "--clock-seconds", "--no-delta", url],
-                                            stdout=out, stderr=subprocess.PIPE, text=True)
+        # Its warnings can be more than a pipe takes.
+        with open(self.path, "w", encoding="utf-8") as out, open(self.path + ".said", "w", encoding="utf-8") as said:
+            self.process = subprocess.Popen(command, stdout=out, stderr=said)
 
     def lines(self):
         with open(self.path, encoding="utf-8") as text:
@@ -72,9 +75,11 @@ class Babeltrace:
 
     def end(self):
         """Waits until the recording is over."""
-        _, said = self.process.communicate(timeout=120)
+        self.process.wait(timeout=120)
+        with open(self.path + ".said", encoding="utf-8") as text:
+            said = text.read().splitlines()
         # babeltrace2 says so when two streams go on at the same time, as at a rotation.
-        said = [line for line in said.splitlines() if "Cannot deterministically pick next" not in line]
+        said = [line for line in said if "Cannot deterministically pick next" not in line]
         assert self.process.returncode == 0 and not said, said
         return self.lines()
 
