@@ -212,3 +212,25 @@ char *ky_format_duration(char *out, uint64_t ns)
 		snprintf(out, 32, "%.3f s", (double)ns / 1e9);
 	return out;
 }
+
+char *ky_format_setting(char *out, uint64_t ns)
+{
+	static const struct {
+		uint64_t ns;
+		const char *name;
+	} units[] = {{86400000000000, "d"},
+		     {3600000000000, "h"},
+		     {60000000000, "min"},
+		     {1000000000, "s"},
+		     {1000000, "ms"},
+		     {1000, "us"},
+		     {1, "ns"}};
+	unsigned int i = 0;
+
+	if (!ns)
+		i = 3;
+	while (ns % units[i].ns)
+		i++;
+	snprintf(out, 32, "%llu%s", (unsigned long long)(ns / units[i].ns), units[i].name);
+	return out;
+}

@@ -43,5 +43,7 @@ size_t ky_edit_distance(const char *a, const char *b);
 char *ky_format_bytes(char *out, uint64_t bytes);
 /* "1.250 ms", "3.000 s": for people. @out has at least 32 bytes. Returns @out. */
 char *ky_format_duration(char *out, uint64_t ns);
+/* "5min", "1500ms": a time that somebody has set, as ky_parse_duration() reads it. @out has at least 32 bytes. Returns @out. */
+char *ky_format_setting(char *out, uint64_t ns);
 
 #endif

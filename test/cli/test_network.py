@@ -49,6 +49,9 @@ def test_kernel_and_programs(kymo, relay):
     done = kymo("record", "-o", here.address("both"), "-k", "sched_process_*", "--user", "modes:*", "--", MODES, "numbers",
                 "20000", "0")
     assert "; 0 lost" in done.err and f"Trace: {here.address('both')}" in done.err
+    assert f"Next:  kymo info {here.address('both')}\n       kymo report cpu {here.address('both')}\n" in done.err
+    # What the line says can be done.
+    assert "sched_process_exit" in kymo("print", here.address("both")).out
     trace = here.trace("both")
     found = events(kymo, trace)
     assert numbers(found) == list(range(20000))
@@ -401,6 +404,7 @@ def test_tls(kymo, secure, tmp_path):
     done = kymo("record", "--relay-key", key, "-o", here.address("secret"), "--user", "modes:*", "--", MODES, "numbers",
                 "100000", "0")
     assert "; 0 lost" in done.err
+    assert f"Next:  kymo info --relay-key FILE {here.address('secret')}" in done.err and ".kymo/reader-key" in done.err
     assert numbers(events(kymo, here.trace("secret"))) == list(range(100000))
     # A relay keeps its key.
     assert "has a key already; copy recorder-key" in kymo("relay", "--init", "--dir", here.dir, code=1).err
@@ -657,6 +661,7 @@ def test_ssh(kymo, ssh, tmp_path):
                "kymo record -o \"ssh://archive$PWD/it's here\" --name far --user 'modes:*' -- $T numbers 20000 0")
     assert done.returncode == 0 and "; 0 lost" in done.stderr, done
     trace, = glob.glob(f"{tmp_path}/it's here/*/far")
+    assert f"Next:  kymo info {trace} (on archive)" in done.stderr
     assert numbers(events(kymo, trace)) == list(range(20000))
 
 

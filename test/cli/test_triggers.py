@@ -346,6 +346,24 @@ def test_changes(kymo, begin):
     recording.stop()
 
 
+def test_relative_paths(kymo_bin, tmp_path):
+    """They begin where the recording was started, whoever adds the trigger."""
+    here, there, name = tmp_path / "here", tmp_path / "there", f"trig{os.getpid()}-relative"
+    here.mkdir()
+    there.mkdir()
+
+    def run(where, *args):
+        subprocess.run([kymo_bin, *args], cwd=where, check=True, timeout=WAIT_S, stderr=subprocess.DEVNULL)
+
+    run(here, "record", "--name", name, "--background", "--overwrite", "-k", "sched_process_exit", "--statedump=none")
+    try:
+        run(there, "ctl", name, "--when", "every 1s", "--do", "snapshot:mine", "--do", "run:touch ran")
+        wait_for(lambda: (here / "mine-1" / "kernel" / "metadata").exists() and (here / "ran").exists())
+    finally:
+        run(there, "stop", name)
+    assert not list(there.iterdir())
+
+
 @pytest.mark.parametrize("options, said", [
     (["--when", "sched_switch"], "needs --do"),
     (["--do", "snapshot"], "needs --when"),

@@ -151,6 +151,13 @@ static void test_formats_for_people(void **state)
 	assert_string_equal(ky_format_duration(out, 1500), "1.500 us");
 	assert_string_equal(ky_format_duration(out, 1250000), "1.250 ms");
 	assert_string_equal(ky_format_duration(out, 3000000000), "3.000 s");
+	assert_string_equal(ky_format_setting(out, 0), "0s");
+	assert_string_equal(ky_format_setting(out, 300000000000), "5min");
+	assert_string_equal(ky_format_setting(out, 90000000000), "90s");
+	assert_string_equal(ky_format_setting(out, 1500000000), "1500ms");
+	assert_string_equal(ky_format_setting(out, 172800000000000), "2d");
+	assert_string_equal(ky_format_setting(out, 7), "7ns");
+	assert_string_equal(ky_format_setting(out, UINT64_MAX), "18446744073709551615ns");
 }
 
 int main(void)

@@ -111,7 +111,7 @@ static int choose_duration(const struct ky_policy *policy, uint64_t wanted_ns,
 	if (*duration_ns <= policy->max_duration_ns)
 		return KYMO_OK;
 	return ky_error_set(err, KYMO_E_INVALID, "the policy allows at most %s",
-			    ky_format_duration(limit, policy->max_duration_ns));
+			    ky_format_setting(limit, policy->max_duration_ns));
 }
 
 static int take_record(struct ky_policy_client *client, const struct ky_daemon_request *request,

@@ -286,8 +286,8 @@ static int policy_client_record(int fd, const struct ky_policy_request *request,
 	}
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "Recording for %s. Ctrl-C stops.\n",
-			ky_format_duration(time,
-					   strtoull(policy_client_word(&answer, 2), NULL, 10)));
+			ky_format_setting(time,
+					  strtoull(policy_client_word(&answer, 2), NULL, 10)));
 	ret = policy_client_wait_for_end(fd, &answer, err);
 	return ret ? ret : policy_client_fetch(fd, output, &answer, err);
 }
@@ -484,7 +484,7 @@ int ky_policy_print(bool json, struct kymo_error *err)
 		}
 		ky_cli_put_padded(stdout, name, 16);
 		printf(" up to %s, %s%s\n         ",
-		       ky_format_duration(time, strtoull(duration, NULL, 10)),
+		       ky_format_setting(time, strtoull(duration, NULL, 10)),
 		       ky_format_bytes(size, strtoull(bytes, NULL, 10)),
 		       *own ? ", your own processes" : "");
 		ky_cli_put_text(stdout, args);

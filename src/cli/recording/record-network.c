@@ -80,6 +80,45 @@ int ky_record_open_network(struct ky_record_network *network, const char *output
 	return ky_network_store_open(output, &options, store, err);
 }
 
+static void say_next_ssh(const struct ky_net_address *address, const char *dir)
+{
+	char machine[256] = "";
+
+	(void)gethostname(machine, sizeof(machine) - 1);
+	fputs("Next:  kymo info ", stderr);
+	ky_cli_put_text(stderr, dir);
+	fputc('/', stderr);
+	ky_cli_put_text(stderr, machine);
+	fputc('/', stderr);
+	ky_cli_put_text(stderr, address->name);
+	fputs(" (on ", stderr);
+	ky_cli_put_text(stderr, address->host);
+	fputs(")\n", stderr);
+}
+
+void ky_record_say_next_there(const struct ky_record_network *network, const char *output,
+			      const char *name, bool has_kernel)
+{
+	const char *key = network->tls ? " --relay-key FILE" : "";
+	struct ky_sender_options options = {0};
+
+	if (!ky_net_address_is(output)) {
+		if (parse_ssh(output, name, &options, NULL) == 0)
+			say_next_ssh(&options.address, options.ssh_dir);
+		return;
+	}
+	fprintf(stderr, "Next:  kymo info%s ", key);
+	ky_cli_put_text(stderr, output);
+	if (has_kernel) {
+		fprintf(stderr, "\n       kymo report cpu%s ", key);
+		ky_cli_put_text(stderr, output);
+	}
+	fprintf(stderr, "\n       kymo print%s ", key);
+	ky_cli_put_text(stderr, output);
+	fprintf(stderr, "\n%s",
+		*key ? "FILE is a copy of .kymo/reader-key in the relay's directory.\n" : "");
+}
+
 bool ky_record_parse_spill(const char *text, struct ky_record_network *network)
 {
 	const char *colon = strchr(text, ':');

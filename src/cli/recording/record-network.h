@@ -33,5 +33,8 @@ int ky_record_open_network(struct ky_record_network *network, const char *output
 bool ky_record_parse_spill(const char *text, struct ky_record_network *network);
 /* After the recording: waits until the relay has everything, and says what had to wait in the spill file. KYMO_E_IO. */
 int ky_record_finish_network(struct ky_packet_store *store, struct kymo_error *err);
+/* To stderr: the commands that read the recording at @output. @name: as above; @has_kernel: it has kernel events. */
+void ky_record_say_next_there(const struct ky_record_network *network, const char *output,
+			      const char *name, bool has_kernel);
 
 #endif

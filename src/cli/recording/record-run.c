@@ -208,6 +208,7 @@ static int record_run_finish(struct driver *driver, int ret, struct kymo_error *
 	struct ky_recording_stats stats;
 	struct kymo_error next;
 	int stopped = ky_recording_stop(driver->recording, &next), closed, code = KY_EXIT_OK;
+	bool has_kernel;
 
 	ky_child_end(&driver->run->command);
 	ky_hook_finish(&driver->run->hook);
@@ -221,14 +222,20 @@ static int record_run_finish(struct driver *driver, int ret, struct kymo_error *
 	if (ret < 0)
 		code = record_run_failure(driver, err);
 	ky_recording_stats(driver->recording, &stats);
+	has_kernel = stats.kernel != NULL;
 	if (driver->is_started)
 		ky_record_summary(run->options.output, &stats, !ret);
 	ky_recording_take_waiters(driver->recording, &waiters);
 	closed = ky_recording_close(driver->recording, &next);
 	driver->recording = NULL;
 	/* The end of each trace is on its way now. */
-	if (closed >= 0 && run->options.store)
+	if (closed >= 0 && run->options.store) {
 		closed = ky_record_finish_network(run->options.store, &next);
+		if (closed >= 0 && driver->is_started)
+			ky_record_say_next_there(&run->network, run->options.output,
+						 run->options.name ? run->options.name : "kymo",
+						 has_kernel);
+	}
 	if (closed < 0)
 		(void)ky_cli_error(&next);
 	ky_recording_answer_waiters(&waiters, ret < 0 ? ret : closed, ret < 0 ? err : &next);
