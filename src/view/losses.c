@@ -24,14 +24,7 @@ struct picture {
 
 static size_t losses_pixel_of(const struct picture *picture, int64_t ns)
 {
-	double span = (double)((uint64_t)picture->end_ns - (uint64_t)picture->begin_ns) + 1;
-	size_t pixel;
-
-	if (ns <= picture->begin_ns)
-		return 0;
-	pixel = (size_t)((double)((uint64_t)ns - (uint64_t)picture->begin_ns) / span *
-			 (double)picture->n);
-	return pixel < picture->n ? pixel : picture->n - 1;
+	return ky_view_pixel_of(picture->begin_ns, picture->end_ns, picture->n, ns);
 }
 
 static bool losses_add_losses(struct picture *picture, uint32_t stream)

@@ -51,7 +51,6 @@ static const struct resource resources[] = {
 	{"marks", KY_VIEW_MARKS, false, HAS_BEGIN | HAS_END | HAS_COUNT, HAS_FILTER,
 	 KY_VIEW_MAX_PIXELS},
 	{"losses", KY_VIEW_LOSSES, false, HAS_BEGIN | HAS_END | HAS_COUNT, 0, KY_VIEW_MAX_PIXELS},
-	{"waker", KY_VIEW_WAKER, false, HAS_ROW | HAS_NS, 0, 0},
 	{"moment", KY_VIEW_MOMENT, false, HAS_ROW | HAS_NS, 0, 0},
 	{"cause", KY_VIEW_CAUSE, false, HAS_ROW | HAS_NS, 0, 0},
 	{"latency", KY_VIEW_LATENCY, false, HAS_NAME | HAS_BEGIN | HAS_END | HAS_COUNT, HAS_TEXT,

@@ -2,28 +2,24 @@
 /* The server, by libmicrohttpd: one thread for each connection. */
 #include "view/server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "view/http-library.h"
+#include "view/http-server.h"
 #include "view/page.h"
 #include "view/view-internal.h"
 
-#define MAX_CONNECTIONS	   24u
-#define MAX_REQUEST_BYTES  ((size_t)32 << 10)
-#define IDLE_SECONDS	   300u
-#define THREAD_STACK_BYTES ((size_t)2 << 20)
-#define LINK_BYTES	   96
+#define MAX_CONNECTIONS 24u
+#define LINK_BYTES	96
 
 struct ky_view_server {
+	struct ky_http_server http;
 	struct ky_view_served served;
 	struct MHD_Daemon *daemon;
 	uint16_t port;
@@ -32,24 +28,15 @@ struct ky_view_server {
 	atomic_bool is_closing; /* relaxed: answers end soon after it */
 };
 
-/* One request, from its first line to its answer. */
 struct exchange {
-	struct ky_view_server *server;
-	char *target; /* as it was on the wire; NULL: memory was out */
-	bool is_begun;
+	struct ky_http_exchange http;
 	struct ky_view_request request;
-};
-
-/* Whether the client still waits. */
-struct waiting {
-	struct ky_view_server *server;
-	int fd;
 };
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
 /* A page that shows others' text must not be able to load, send or run anything else. */
-static const char *const headers[][2] = {
+static const struct ky_http_header headers[] = {
 	{"Content-Security-Policy",
 	 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
 	 "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-src 'self'; frame-ancestors 'self'"},
@@ -62,32 +49,10 @@ static const char *const headers[][2] = {
 };
 
 static enum MHD_Result send_answer(struct MHD_Connection *connection, unsigned int status,
-				   const char *type, struct MHD_Response *response)
+				   struct MHD_Response *response)
 {
-	enum MHD_Result ret;
-
-	if (!response)
-		return MHD_NO; /* closes the connection */
-	ky_http.MHD_add_response_header(response, "Content-Type", type);
-	for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++)
-		ky_http.MHD_add_response_header(response, headers[i][0], headers[i][1]);
-	ret = ky_http.MHD_queue_response(connection, status, response);
-	ky_http.MHD_destroy_response(response);
-	return ret;
-}
-
-/* Takes the text of @json. */
-static enum MHD_Result server_send_json(struct MHD_Connection *connection, unsigned int status,
-					struct ky_strbuf *json)
-{
-	size_t len = json->len;
-	char *data = ky_strbuf_take(json);
-
-	if (!data)
-		return MHD_NO;
-	return send_answer(
-		connection, status, "application/json",
-		ky_http.MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE));
+	return ky_http_send(connection, status, headers, sizeof(headers) / sizeof(*headers),
+			    response);
 }
 
 static unsigned int server_status_of(int code)
@@ -117,7 +82,7 @@ static enum MHD_Result send_error(struct MHD_Connection *connection, const struc
 	ky_strbuf_adds(&json, "{\"error\": ");
 	ky_view_put_error(&json, err);
 	ky_strbuf_adds(&json, "}\n");
-	return server_send_json(connection, server_status_of(err->code), &json);
+	return send_answer(connection, server_status_of(err->code), ky_http_json(&json));
 }
 
 static enum MHD_Result server_refuse(struct MHD_Connection *connection, int code, const char *why)
@@ -139,24 +104,14 @@ static enum MHD_Result send_asset(struct MHD_Connection *connection, const char 
 		return server_refuse(connection, KYMO_E_NOT_FOUND, "no such page");
 	response = ky_http.MHD_create_response_from_buffer(
 		asset->size_bytes, (void *)(uintptr_t)asset->data, MHD_RESPMEM_PERSISTENT);
-	if (response)
+	if (response) {
+		ky_http.MHD_add_response_header(response, "Content-Type", asset->type);
 		ky_http.MHD_add_response_header(response, "Content-Encoding", "gzip");
-	return send_answer(connection, MHD_HTTP_OK, asset->type, response);
+	}
+	return send_answer(connection, MHD_HTTP_OK, response);
 }
 
 /* ---- requests ---------------------------------------------------------------------------- */
-
-static bool server_is_over(void *data)
-{
-	const struct waiting *waiting = data;
-	char byte;
-	ssize_t n;
-
-	if (atomic_load_explicit(&waiting->server->is_closing, memory_order_relaxed))
-		return true;
-	n = recv(waiting->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
-}
 
 static bool is_of_notes(const struct ky_view_request *request)
 {
@@ -188,54 +143,42 @@ static int server_make_answer(struct ky_view_server *server, const struct ky_vie
 
 static enum MHD_Result server_answer(struct exchange *exchange, struct MHD_Connection *connection)
 {
-	const union MHD_ConnectionInfo *info =
-		ky_http.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct waiting waiting = {exchange->server, info ? info->connect_fd : -1};
-	const struct ky_view_stop stop = {server_is_over, &waiting};
+	struct ky_view_server *server = exchange->http.server;
+	struct ky_http_client client = ky_http_client_of(connection, &server->is_closing);
+	const struct ky_view_stop stop = {ky_http_client_is_over, &client};
 	struct ky_strbuf out = KY_STRBUF_INIT;
 	enum MHD_Result result;
 	struct kymo_error err;
 
 	ky_error_clear(&err);
-	if (server_make_answer(exchange->server, &exchange->request, &stop, &out, &err) < 0)
+	if (server_make_answer(server, &exchange->request, &stop, &out, &err) < 0)
 		result = send_error(connection, &err);
 	else
-		result = server_send_json(connection, MHD_HTTP_OK, &out);
+		result = send_answer(connection, MHD_HTTP_OK, ky_http_json(&out));
 	ky_strbuf_fini(&out);
 	return result;
-}
-
-static const char *server_header(struct MHD_Connection *connection, const char *name)
-{
-	return ky_http.MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
 /* Is it from the server's own page? NULL, or why not. */
 static const char *server_foreign(const struct exchange *exchange,
 				  struct MHD_Connection *connection)
 {
-	const char *origin = server_header(connection, "Origin");
-	uint16_t port = exchange->server->port;
+	const struct ky_view_server *server = exchange->http.server;
+	const char *origin = ky_http_header(connection, "Origin");
+	uint16_t port = server->port;
 
-	if (!ky_view_is_host(server_header(connection, "Host"), port))
+	if (!ky_view_is_host(ky_http_header(connection, "Host"), port))
 		return "wrong Host";
 	if ((origin || exchange->request.is_post) && !ky_view_is_origin(origin, port))
 		return "wrong Origin";
 	return NULL;
 }
 
-static bool server_has_body(struct MHD_Connection *connection)
-{
-	const char *length = server_header(connection, "Content-Length");
-
-	return server_header(connection, "Transfer-Encoding") ||
-	       (length && strcmp(length, "0") != 0);
-}
-
 /* Check a request whose headers are there. MHD_YES with *done false: it may be answered. */
 static enum MHD_Result server_begin(struct exchange *exchange, struct MHD_Connection *connection,
 				    const char *method, bool *done)
 {
+	const struct ky_view_server *server = exchange->http.server;
 	bool is_post = strcmp(method, "POST") == 0;
 	struct kymo_error err;
 	const char *why;
@@ -247,13 +190,13 @@ static enum MHD_Result server_begin(struct exchange *exchange, struct MHD_Connec
 	why = server_foreign(exchange, connection);
 	if (why)
 		return server_refuse(connection, KYMO_E_PERMISSION, why);
-	if (server_has_body(connection))
+	if (ky_http_has_body(connection))
 		return server_refuse(connection, KYMO_E_INVALID, "requests have no body");
 	ky_error_clear(&err);
-	if (ky_view_request_parse(exchange->target, is_post, exchange->server->token,
-				  &exchange->request, &err) < 0)
+	if (ky_view_request_parse(exchange->http.target, is_post, server->token, &exchange->request,
+				  &err) < 0)
 		return send_error(connection, &err);
-	if (exchange->request.side && !exchange->server->served.beside)
+	if (exchange->request.side && !server->served.beside)
 		return server_refuse(connection, KYMO_E_NOT_FOUND, "no such page");
 	*done = false;
 	return MHD_YES;
@@ -262,11 +205,12 @@ static enum MHD_Result server_begin(struct exchange *exchange, struct MHD_Connec
 /* Of two sets of traces, the page has a frame for each. */
 static const char *asset_of(const struct exchange *exchange)
 {
+	const struct ky_view_server *server = exchange->http.server;
 	const struct ky_view_request *request = &exchange->request;
 
 	if (request->name[0])
 		return request->name;
-	return exchange->server->served.beside && !request->side ? "pair.html" : "index.html";
+	return server->served.beside && !request->side ? "pair.html" : "index.html";
 }
 
 static enum MHD_Result server_handle(void *data, struct MHD_Connection *connection, const char *url,
@@ -281,10 +225,10 @@ static enum MHD_Result server_handle(void *data, struct MHD_Connection *connecti
 	(void)url;
 	(void)version;
 	(void)upload;
-	if (!exchange || !exchange->target || *n_upload)
+	if (!exchange || !exchange->http.target || *n_upload)
 		return MHD_NO;
-	if (!exchange->is_begun) {
-		exchange->is_begun = true;
+	if (!exchange->http.is_begun) {
+		exchange->http.is_begun = true;
 		ret = server_begin(exchange, connection, method, &done);
 		if (done || exchange->request.is_post)
 			return ret; /* a POST comes again after its (empty) body */
@@ -294,59 +238,7 @@ static enum MHD_Result server_handle(void *data, struct MHD_Connection *connecti
 	return server_answer(exchange, connection);
 }
 
-/* The target as it is on the wire, before libmicrohttpd decodes it. */
-static void *server_take_target(void *data, const char *target, struct MHD_Connection *connection)
-{
-	struct exchange *exchange = calloc(1, sizeof(*exchange));
-
-	(void)connection;
-	if (!exchange)
-		return NULL;
-	exchange->server = data;
-	exchange->target = strdup(target);
-	return exchange;
-}
-
-static void server_end_exchange(void *data, struct MHD_Connection *connection, void **own,
-				enum MHD_RequestTerminationCode why)
-{
-	struct exchange *exchange = *own;
-
-	(void)data;
-	(void)connection;
-	(void)why;
-	if (exchange)
-		free(exchange->target);
-	free(exchange);
-	*own = NULL;
-}
-
 /* ---- opening ----------------------------------------------------------------------------- */
-
-static int server_listen_on(uint16_t *port, struct kymo_error *err)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET,
-				      .sin_port = htons(*port),
-				      .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	socklen_t len = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, status = 0;
-
-	if (fd < 0)
-		return ky_error_errno(err, errno, "cannot make a socket");
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 32) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&address, &len) < 0)
-		status = errno;
-	if (!status) {
-		*port = ntohs(address.sin_port);
-		return fd;
-	}
-	close(fd);
-	ky_error_errno(err, status, "cannot listen on port %u of 127.0.0.1", (unsigned int)*port);
-	if (status == EADDRINUSE)
-		ky_error_hint(err, "another program has this port; choose another one, or none");
-	return err ? err->code : KYMO_E_IO;
-}
 
 static int make_token(struct ky_view_server *server, struct kymo_error *err)
 {
@@ -363,19 +255,13 @@ static int make_token(struct ky_view_server *server, struct kymo_error *err)
 
 static int server_start(struct ky_view_server *server, int fd, struct kymo_error *err)
 {
-	server->daemon = ky_http.MHD_start_daemon(
-		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0,
-		NULL, NULL, server_handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_URI_LOG_CALLBACK, server_take_target, server,
-		MHD_OPTION_NOTIFY_COMPLETED, server_end_exchange, server,
-		MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		MAX_REQUEST_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
-		MHD_OPTION_THREAD_STACK_SIZE, THREAD_STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-		MHD_OPTION_END);
-	if (server->daemon)
-		return KYMO_OK;
-	close(fd);
-	return ky_error_set(err, KYMO_E_IO, "cannot start the viewer's server");
+	server->http = (struct ky_http_server){.handle = server_handle,
+					       .exchange_bytes = sizeof(struct exchange),
+					       .max_connections = MAX_CONNECTIONS,
+					       .server = server};
+	server->daemon = ky_http_server_start(&server->http, fd);
+	return server->daemon ? KYMO_OK
+			      : ky_error_set(err, KYMO_E_IO, "cannot start the viewer's server");
 }
 
 int ky_view_server_open(const struct ky_view_served *served, uint16_t port,
@@ -398,7 +284,8 @@ int ky_view_server_open(const struct ky_view_served *served, uint16_t port,
 		return ky_error_nomem(err);
 	server->served = *served;
 	server->port = port;
-	fd = server_listen_on(&server->port, err);
+	fd = ky_http_listen(AF_INET, &server->port,
+			    "another program has this port; choose another one, or none", err);
 	ret = fd < 0 ? fd : make_token(server, err);
 	if (ret == KYMO_OK)
 		ret = server_start(server, fd, err);

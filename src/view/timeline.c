@@ -253,18 +253,12 @@ static int timeline_draw(struct picture *picture, const struct ky_view_request *
 int ky_view_timeline(struct ky_view *view, const struct ky_view_request *request,
 		     const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
 {
-	struct picture picture = {.begin_ns = request->begin_ns, .n = request->count, .out = out};
-	uint64_t span = (uint64_t)request->end_ns - (uint64_t)request->begin_ns + 1;
+	struct picture picture = {.begin_ns = request->begin_ns, .out = out};
 	int ret;
 
-	picture.end_ns = request->end_ns < INT64_MAX ? request->end_ns + 1 : INT64_MAX;
-	if (span && span < picture.n)
-		picture.n = (size_t)span;
-	ret = ky_view_take_history(view, &picture.history, err);
+	picture.n = ky_view_n_pixels(request, &picture.end_ns);
+	ret = ky_view_begin_rows(view, picture.n, &picture.history, out, err);
 	if (ret == KYMO_OK) {
-		ky_strbuf_adds(out, "{");
-		ky_view_put_ready(view, out);
-		ky_strbuf_addf(out, ", \"count\": %zu, \"rows\": [", picture.n);
 		if (picture.history && picture.end_ns > request->begin_ns)
 			ret = timeline_draw(&picture, request, stop, err);
 		else

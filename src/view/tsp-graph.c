@@ -59,21 +59,6 @@ struct tree {
 	bool any;
 };
 
-static int tsp_graph_by_parent(const void *left, const void *right, void *data)
-{
-	struct ky_history *history = data;
-	const struct ky_history_row *a = ky_history_row(history, *(const uint32_t *)left);
-	const struct ky_history_row *b = ky_history_row(history, *(const uint32_t *)right);
-
-	if (a->parent != b->parent)
-		return a->parent < b->parent ? -1 : 1;
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	if (a->number != b->number)
-		return a->number < b->number ? -1 : 1;
-	return a->id < b->id ? -1 : a->id > b->id;
-}
-
 static bool tsp_graph_has_states(const struct tree *tree, const struct ky_history_row *row)
 {
 	return (tree->kinds & 1U << row->kind) && row->begin_ns != INT64_MIN;
@@ -163,8 +148,7 @@ static int tsp_graph_put_tree(struct tree *tree, struct kymo_error *err)
 	if (tree->rows && tree->is_shown) {
 		for (size_t i = 0; i < tree->n; i++)
 			tree->rows[i] = (uint32_t)i;
-		qsort_r(tree->rows, tree->n, sizeof(*tree->rows), tsp_graph_by_parent,
-			tree->history);
+		ky_history_sort_rows(tree->history, tree->rows, tree->n);
 		tsp_graph_choose(tree);
 		put_below(tree, KY_HISTORY_NO_ROW);
 	} else {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "view/request.h"
 #include "view/tsp-parameters.h"
 
 #define BASE "/tsp/api/"
@@ -183,15 +184,10 @@ int ky_tsp_request_parse(const char *method, const char *target, const char *bod
 
 bool ky_tsp_is_host(const char *host, uint16_t port)
 {
-	static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
 	char own[32];
 
-	for (size_t i = 0; host && i < sizeof(names) / sizeof(*names); i++) {
-		snprintf(own, sizeof(own), "%s:%u", names[i], (unsigned int)port);
-		if (strcmp(host, own) == 0)
-			return true;
-	}
-	return false;
+	snprintf(own, sizeof(own), "[::1]:%u", (unsigned int)port);
+	return host && (ky_view_is_host(host, port) || strcmp(host, own) == 0);
 }
 
 /* Letters, digits, and the separators of a host name with a port. */

@@ -131,6 +131,17 @@ void ky_view_put_ready(struct ky_view *view, struct ky_strbuf *out);
 /* Ends the thread. A history that another process builds is waited for. */
 void ky_view_history_fini(struct ky_view_history *own);
 
+/* How many pixels the picture of a request has: no more than its range has ns. *@end_ns: the exclusive end. */
+size_t ky_view_n_pixels(const struct ky_view_request *request, int64_t *end_ns);
+/* The pixel of @ns in a picture of @n pixels from @begin_ns to @end_ns, both inclusive. Other times are in the first or last. */
+size_t ky_view_pixel_of(int64_t begin_ns, int64_t end_ns, size_t n, int64_t ns);
+/*
+ * Takes the history, and begins an answer of @n pixels for rows: "{..., \"rows\": [". The caller must put the history back, after an
+ * error, too. *@history may be NULL.
+ */
+int ky_view_begin_rows(struct ky_view *view, size_t n, struct ky_history **history,
+		       struct ky_strbuf *out, struct kymo_error *err);
+
 /* The answers; see ky_view_answer(). */
 int ky_view_density(struct ky_view *view, const struct ky_view_request *request,
 		    const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
@@ -154,8 +165,6 @@ int ky_view_marks(struct ky_view *view, const struct ky_view_request *request,
 		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_losses(struct ky_view *view, const struct ky_view_request *request,
 		   struct ky_strbuf *out, struct kymo_error *err);
-int ky_view_waker(struct ky_view *view, const struct ky_view_request *request,
-		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_moment(struct ky_view *view, const struct ky_view_request *request,
 		   struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_timeline(struct ky_view *view, const struct ky_view_request *request,

@@ -472,8 +472,6 @@ static int view_answer(struct ky_view *view, const struct ky_view_request *reque
 		return ky_view_marks(view, request, stop, out, err);
 	case KY_VIEW_LOSSES:
 		return ky_view_losses(view, request, out, err);
-	case KY_VIEW_WAKER:
-		return ky_view_waker(view, request, stop, out, err);
 	case KY_VIEW_MOMENT:
 		return ky_view_moment(view, request, out, err);
 	case KY_VIEW_TIMELINE:

@@ -3,12 +3,10 @@
 
 import base64
 import gzip
-import http.client
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import time
 import urllib.parse
@@ -17,56 +15,24 @@ import pytest
 
 import make_trace
 from browser import Browser
+from view_server import PATIENCE_S, ViewServer
 
 BUILD = os.environ.get("KYMO_BUILD") or os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))), "build")
-PATIENCE_S = 120
 
 
-class Viewer:
+class Viewer(ViewServer):
     """A running `kymo view`."""
 
     def __init__(self, kymo_bin, *args, env=None):
-        environ = dict(os.environ, LC_ALL="C.UTF-8", TZ="UTC")
-        environ.pop("DISPLAY", None)
-        environ.pop("WAYLAND_DISPLAY", None)
-        environ.update(env or {})
-        self.process = subprocess.Popen([kymo_bin, "view", *map(str, args)], env=environ, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.link = self.process.stdout.readline().strip()
-        if not self.link:
-            error = self.process.communicate()[1]
-            assert "this build has no" in error, error
-            pytest.skip(f"no viewer: {error}")
+        super().__init__(kymo_bin, *args, env=env)
         parts = urllib.parse.urlsplit(self.link)
         self.port, self.token = parts.port, parts.path.strip("/")
 
-    def end(self):
-        """Ctrl-C. What it wrote to the standard error."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-        error = self.process.communicate(timeout=PATIENCE_S)[1]
-        assert self.process.returncode == 0, error
-        assert "Sanitizer" not in error and "runtime error" not in error, error
-        return error
-
     def ask(self, path, method="GET", headers=None, body=None):
         """One request; status, headers and body of the answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
-        try:
-            own = {"Host": f"127.0.0.1:{self.port}"}
-            if method == "POST":
-                own["Origin"] = f"http://127.0.0.1:{self.port}"
-            own.update(headers or {})
-            connection.putrequest(method, path, skip_host=True)
-            for name, value in own.items():
-                if value is not None:
-                    connection.putheader(name, value)
-            connection.endheaders(body)
-            answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read()
-        finally:
-            connection.close()
+        own = {"Origin": f"http://127.0.0.1:{self.port}"} if method == "POST" else {}
+        return self.request(method, path, body, {**own, **(headers or {})})
 
     def get(self, resource, method="GET", code=200, **words):
         query = urllib.parse.urlencode(words)

@@ -87,14 +87,17 @@ def test_waker_of_a_thread(small):
     tree = ready(small)
     begin = small.get("info")["begin"]
     seven, eight = row_of(tree, "thread", 7)[0], row_of(tree, "thread", 8)[0]
-    woken = {"ns": begin + 45, "cpu": 0, "thread": eight, "handler": "irq 24 eth0"}
-    # While it waits for the lock, and for the CPU afterwards.
-    assert small.get("waker", row=seven, ns=begin + 35) == woken
-    assert small.get("waker", row=seven, ns=begin + 50) == woken
-    # It runs; it was taken off the CPU; it waits to the end; a row of a CPU.
+    # While it waits for the lock, for the CPU afterwards, and when it runs.
+    for ns, kinds in ((35, ["state", "waited"]), (50, ["state", "ready"])):
+        cause = small.get("cause", row=seven, ns=begin + ns)
+        waker = cause["waker"]
+        assert waker["ns"] == cause["waited"]["end"] == begin + 45
+        assert (waker["cpu"], waker["row"], waker["tid"], waker["handler"]) == (0, eight, 8, "irq 24 eth0")
+        assert cause[kinds[0]] == cause[kinds[1]] and cause["waited"]["begin"] <= begin + 35
+    # It has not waited yet; it was taken off the CPU; it waits to the end; a row of a CPU.
     for row, ns in ((seven, 10), (eight, 70), (seven, 90), (row_of(tree, "cpu", 0)[0], 35)):
-        assert small.get("waker", row=row, ns=begin + ns) == {"ns": None}
-    assert "no such row" in small.get("waker", row=4000, ns=begin, code=404)["error"]
+        assert small.get("cause", row=row, ns=begin + ns)["waker"] is None
+    assert "no such row" in small.get("cause", row=4000, ns=begin, code=404)["error"]
 
 
 # ---- the page --------------------------------------------------------------------------------

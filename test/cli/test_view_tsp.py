@@ -8,7 +8,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -24,8 +23,8 @@ from kernel_trace import write
 from test_perfetto import SPANS
 from test_timeline import event, make_kernel, switch
 from test_view import Viewer
+from view_server import PATIENCE_S, ViewServer
 
-PATIENCE_S = 120
 TABLE = "org.eclipse.tracecompass.internal.provisional.tmf.core.model.events.TmfEventTableDataProvider"
 HISTOGRAM = "org.eclipse.tracecompass.internal.tmf.core.histogram.HistogramDataProvider"
 GRAPHS = ("kymo.cpus", "kymo.threads", "kymo.disks")
@@ -38,47 +37,19 @@ def free_port():
         return sock.getsockname()[1]
 
 
-class Server:
+class Server(ViewServer):
     """A running `kymo view --tsp`."""
 
     def __init__(self, kymo_bin, *args, cache, **more):
         self.port = free_port()
-        environ = dict(os.environ, LC_ALL="C.UTF-8", TZ="UTC", XDG_CACHE_HOME=str(cache))
-        self.process = subprocess.Popen([kymo_bin, "view", "--tsp", "--port", str(self.port), *map(str, args)], env=environ,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
-        self.base = self.process.stdout.readline().strip()
-        if not self.base:
-            error = self.process.communicate()[1]
-            assert "this build has no" in error, error
-            pytest.skip(f"no viewer: {error}")
+        super().__init__(kymo_bin, "--tsp", "--port", self.port, *args, env={"XDG_CACHE_HOME": str(cache)}, **more)
+        self.base = self.link
         assert self.base == f"http://127.0.0.1:{self.port}/tsp/api"
-
-    def end(self):
-        """Ctrl-C."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-        error = self.process.communicate(timeout=PATIENCE_S)[1]
-        assert self.process.returncode == 0, error
-        assert "Sanitizer" not in error and "runtime error" not in error, error
-        return error
 
     def ask(self, method, path, body=None, headers=None, host="127.0.0.1"):
         """One request as it is; status, headers, body of the answer."""
-        connection = http.client.HTTPConnection(host, self.port, timeout=PATIENCE_S)
-        try:
-            own = {"Host": f"127.0.0.1:{self.port}"}
-            if body is not None:
-                own.update({"Content-Type": "application/json", "Content-Length": str(len(body))})
-            own.update(headers or {})
-            connection.putrequest(method, path, skip_host=True)
-            for name, value in own.items():
-                if value is not None:
-                    connection.putheader(name, value)
-            connection.endheaders(body)
-            answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read()
-        finally:
-            connection.close()
+        own = {} if body is None else {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        return self.request(method, path, body, {**own, **(headers or {})}, host)
 
     def post(self, path, parameters, code=200):
         status, _, body = self.ask("POST", "/tsp/api" + path, json.dumps({"parameters": parameters}).encode())

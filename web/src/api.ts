@@ -141,7 +141,18 @@ export interface Stay {
   name: string;
 }
 
-/** What a thread waited for before a time, and who woke it. */
+/** What ended a wait: a thread, or an interrupt (row -1: of the idle CPU). */
+export interface Waker {
+  ns: bigint;
+  cpu: number;
+  event: string;
+  handler: string; // of the interrupt that it was in; "": none
+  row: number;
+  tid: number;
+  name: string;
+}
+
+/** What a thread waits or waited for at a time, and who woke it. */
 export interface Cause {
   row: number;
   tid: number;
@@ -149,7 +160,7 @@ export interface Cause {
   state: Stay | null;
   waited: Stay | null;
   ready: Stay | null;
-  waker: { ns: bigint; cpu: number; event: string; irq: string; row: number; tid: number; name: string } | null;
+  waker: Waker | null;
 }
 
 /** What a person wrote about a time. */
@@ -304,19 +315,6 @@ export async function fields(signal: AbortSignal): Promise<string[]> {
   return (await ask("fields", {}, signal)).fields as string[];
 }
 
-/** What ended a wait. */
-export interface Waker {
-  ns: bigint | null; // null: nothing is known
-  cpu: number;
-  thread: number | null; // the row of what ran there
-  handler: string; // the interrupt that it was in; "": none
-}
-
-export async function waker(row: number, ns: bigint, signal?: AbortSignal): Promise<Waker> {
-  const fields = await ask("waker", { row, ns }, signal);
-  return { ...(fields as unknown as Waker), ns: fields.ns === null ? null : big(fields.ns) };
-}
-
 export async function moment(row: number, ns: bigint, signal?: AbortSignal): Promise<Moment> {
   const fields = await ask("moment", { row, ns }, signal);
   const time = (value: Json) => (value === null ? null : big(value));
@@ -337,7 +335,7 @@ export async function event(row: number, filter: string, signal: AbortSignal): P
   return { ...(fields as unknown as Details), line: toRow(fields.line as Json[]) };
 }
 
-export async function cause(row: number, ns: bigint, signal: AbortSignal): Promise<Cause> {
+export async function cause(row: number, ns: bigint, signal?: AbortSignal): Promise<Cause> {
   const fields = await ask("cause", { row, ns }, signal);
   const stay = (value: Json): Stay | null => {
     const one = value as Fields | null;
@@ -349,7 +347,7 @@ export async function cause(row: number, ns: bigint, signal: AbortSignal): Promi
     state: stay(fields.state),
     waited: stay(fields.waited),
     ready: stay(fields.ready),
-    waker: waker && ({ ...waker, ns: big(waker.ns) } as unknown as Cause["waker"]),
+    waker: waker && ({ ...waker, ns: big(waker.ns) } as unknown as Waker),
   };
 }
 

@@ -93,7 +93,7 @@ function Thread({ store, subject }: { store: Store; subject: Subject }) {
         <>
           <dt>Woken by</dt>
           <dd>
-            {waker.irq && `${waker.irq} in `}
+            {waker.handler && `${waker.handler} in `}
             {waker.row < 0 ? (
               `CPU ${waker.cpu}, which was idle`
             ) : (

@@ -254,8 +254,8 @@ class Saved {
         return this.history.timeline(words);
       case "curves":
         return this.history.curves(words);
-      case "waker":
-        return { ns: null };
+      case "cause":
+        return { state: null, waited: null, ready: null, waker: null };
       case "marks":
         return savedMarks(words as Fields, this.source);
       case "losses":

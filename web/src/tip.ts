@@ -30,11 +30,12 @@ function stateText(found: api.Moment, track: Track, tracks: ReadonlyMap<number, 
   return about ? `${text}: ${about}` : text;
 }
 
-function wakerText(found: api.Waker, tracks: ReadonlyMap<number, Track>): string {
-  if (found.ns === null) return "";
-  const thread = found.thread === null ? "" : (tracks.get(found.thread)?.label ?? "");
-  const who = found.handler ? `the interrupt handler ${found.handler}` : thread || "nothing else (the CPU was idle)";
-  return `woken by ${who} on CPU ${found.cpu}, at ${clock(found.ns)}`;
+/** Of the wait that the place is in, or that ended directly before it. */
+function wakerText({ state, waited, waker }: api.Cause, tracks: ReadonlyMap<number, Track>): string {
+  if (!waker || !(state?.begin === waited?.begin || state?.begin === waited?.end)) return "";
+  const thread = tracks.get(waker.row)?.label ?? "";
+  const who = waker.handler ? `the interrupt handler ${waker.handler}` : thread || "nothing else (the CPU was idle)";
+  return `woken by ${who} on CPU ${waker.cpu}, at ${clock(waker.ns)}`;
 }
 
 async function tell({ track, ns }: Spot, tracks: ReadonlyMap<number, Track>, signal: AbortSignal): Promise<string> {
@@ -43,7 +44,7 @@ async function tell({ track, ns }: Spot, tracks: ReadonlyMap<number, Track>, sig
   if (found.begin !== null && found.end !== null)
     parts.push(`${duration(Number(found.end - found.begin))}, ${clock(found.begin)} – ${clock(found.end)}`);
   if (track.kind === "thread" && isWait(found.kind)) {
-    const woken = wakerText(await api.waker(track.id!, ns, signal), tracks);
+    const woken = wakerText(await api.cause(track.id!, ns, signal), tracks);
     if (woken) parts.push(woken);
     else if (found.kind === WAITS_FOR_CPU) parts.push("another thread took the CPU");
   }

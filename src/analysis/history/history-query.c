@@ -373,3 +373,24 @@ const char *ky_row_kind_text(enum ky_row_kind kind)
 
 	return kind < KY_ROW_KINDS ? texts[kind] : "unknown";
 }
+
+/* ---- the order of rows --------------------------------------------------------------------- */
+
+static int history_query_by_parent(const void *left, const void *right, void *data)
+{
+	const struct ky_history_row *a = ky_history_row(data, *(const uint32_t *)left);
+	const struct ky_history_row *b = ky_history_row(data, *(const uint32_t *)right);
+
+	if (a->parent != b->parent)
+		return a->parent < b->parent ? -1 : 1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+void ky_history_sort_rows(struct ky_history *history, uint32_t *rows, size_t n)
+{
+	qsort_r(rows, n, sizeof(*rows), history_query_by_parent, history);
+}

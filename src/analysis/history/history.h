@@ -239,6 +239,8 @@ int64_t ky_history_end_ns(const struct ky_history *history);
 size_t ky_history_n_rows(const struct ky_history *history);
 /* @id is below the number of rows. */
 const struct ky_history_row *ky_history_row(const struct ky_history *history, uint32_t id);
+/* Sorts the ids @rows: by parent, then kind, then number, so that children of one row are neighbours. */
+void ky_history_sort_rows(struct ky_history *history, uint32_t *rows, size_t n);
 /* The name of number @name; "" for 0 and for one that does not exist. Valid until the next refresh. */
 const char *ky_history_name(const struct ky_history *history, uint64_t name);
 

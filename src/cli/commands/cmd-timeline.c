@@ -135,23 +135,6 @@ static bool cmd_timeline_matches(const struct timeline_options *options,
 	return chosen;
 }
 
-/* Children after their parents; among brothers by kind, then number. */
-static struct ky_history *sorting;
-
-static int cmd_timeline_by_parent(const void *left, const void *right)
-{
-	const struct ky_history_row *a = ky_history_row(sorting, *(const uint32_t *)left);
-	const struct ky_history_row *b = ky_history_row(sorting, *(const uint32_t *)right);
-
-	if (a->parent != b->parent)
-		return a->parent < b->parent ? -1 : 1;
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	if (a->number != b->number)
-		return a->number < b->number ? -1 : 1;
-	return a->id < b->id ? -1 : a->id > b->id;
-}
-
 /* Add the rows below @parent. A row's kind is greater than its parent's: the depth is limited. */
 static void add_below(struct timeline *timeline, const uint32_t *sorted, size_t n, uint32_t parent,
 		      unsigned int depth)
@@ -189,8 +172,7 @@ static int cmd_timeline_list_rows(struct timeline *timeline, struct kymo_error *
 	}
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = (uint32_t)i;
-	sorting = timeline->history;
-	qsort(sorted, n, sizeof(*sorted), cmd_timeline_by_parent);
+	ky_history_sort_rows(timeline->history, sorted, n);
 	add_below(timeline, sorted, n, KY_HISTORY_NO_ROW, 0);
 	free(sorted);
 	return 0;
