@@ -12,12 +12,6 @@
 /* Reading goes on over fewer buckets without events, and seeks over more. */
 #define MAX_GAP (KY_COUNT_BUCKETS / 256)
 
-/* A stream that damage ended. */
-struct broken {
-	uint32_t stream;
-	int64_t ns;
-};
-
 struct ky_counts {
 	const struct ky_trace_set *set;
 	int64_t begin_ns;
@@ -33,7 +27,7 @@ struct ky_counts {
 	struct ky_stream_place *places; /* by stream: the last event that was counted */
 	size_t n_counted;		/* the first buckets, complete as far as the set goes */
 	struct ky_counts_state state;
-	KY_VEC(struct broken) broken;
+	struct ky_broken_list broken;
 };
 
 /* ---- time and buckets -------------------------------------------------------------------- */
@@ -110,18 +104,18 @@ static bool is_of(const struct ky_stream *stream, const char *path)
 	return false;
 }
 
-/* Which streams damage ended. Without memory the page does not show where. */
-static void note_broken(struct ky_counts *counts)
+void ky_broken_note(struct ky_broken_list *list, const struct ky_trace_set *set,
+		    struct ky_flow *flow)
 {
 	struct kymo_error err;
 	int64_t ns;
 
-	for (size_t i = 0; ky_flow_broken(counts->flow, i, &ns, &err) < 0; i++) {
-		ky_vec_foreach(&counts->set->streams, stream) {
-			const struct broken broken = {(*stream)->index, ns};
+	for (size_t i = 0; ky_flow_broken(flow, i, &ns, &err) < 0; i++) {
+		ky_vec_foreach(&set->streams, stream) {
+			const struct ky_broken broken = {(*stream)->index, ns};
 
 			if (is_of(*stream, err.path))
-				(void)ky_vec_push(&counts->broken, broken);
+				(void)ky_vec_push(list, broken);
 		}
 	}
 }
@@ -163,7 +157,7 @@ static void *counts_count(void *data)
 	}
 	pthread_mutex_lock(&counts->lock);
 	if (ret < 0)
-		note_broken(counts);
+		ky_broken_note(&counts->broken, counts->set, counts->flow);
 	ky_flow_close(counts->flow);
 	counts->state.is_over = true;
 	counts->state.n_exact = KY_COUNT_BUCKETS;

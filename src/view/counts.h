@@ -43,6 +43,17 @@ int ky_counts_continue(struct ky_counts *before, const struct ky_trace_set *set,
 /* Ends the counting. NULL is allowed. */
 void ky_counts_free(struct ky_counts *counts);
 
+/* A stream that damage ended, and the time of its last event (INT64_MIN: none). */
+struct ky_broken {
+	uint32_t stream;
+	int64_t ns;
+};
+KY_VEC_TYPE(ky_broken_list, struct ky_broken);
+struct ky_flow;
+/* Add the streams of @set that damage ended, as far as @flow has read. Without memory some are left out. */
+void ky_broken_note(struct ky_broken_list *list, const struct ky_trace_set *set,
+		    struct ky_flow *flow);
+
 /*
  * The stream of number @i that damage ended, and the time of its last event (INT64_MIN: none). False: there are no more, as far
  * as counting has come.

@@ -66,24 +66,22 @@ static bool add_damage(struct picture *picture, uint32_t stream)
 }
 
 /* The row of the stream itself, and its CPU's or its process'. */
-static void losses_put_rows(struct picture *picture, const struct ky_stream *stream)
+void ky_view_put_stream_rows(struct ky_strbuf *out, const struct ky_row_index *index,
+			     const struct ky_history *history, const struct ky_stream *stream)
 {
 	const struct ky_env *vpid = ky_env_find(stream->trace->cls, "vpid");
-	uint32_t machine = ky_row_machine(picture->history, stream->trace);
-	uint32_t own =
-		ky_row_find(&picture->index, KY_ROW_STREAM, machine, stream->index, INT64_MAX);
+	uint32_t machine = ky_row_machine(history, stream->trace);
+	uint32_t own = ky_row_find(index, KY_ROW_STREAM, machine, stream->index, INT64_MAX);
 	uint32_t other = KY_HISTORY_NO_ROW;
 
 	if (ky_is_kernel_trace(stream->trace) && stream->has_cpu_id)
-		other = ky_row_find(&picture->index, KY_ROW_CPU, machine, stream->cpu_id,
-				    INT64_MAX);
+		other = ky_row_find(index, KY_ROW_CPU, machine, stream->cpu_id, INT64_MAX);
 	else if (vpid && !vpid->is_text)
-		other = ky_row_find(&picture->index, KY_ROW_PROCESS, machine, vpid->number,
-				    INT64_MAX);
+		other = ky_row_find(index, KY_ROW_PROCESS, machine, vpid->number, INT64_MAX);
 	if (own != KY_HISTORY_NO_ROW)
-		ky_strbuf_addu(picture->out, own);
+		ky_strbuf_addu(out, own);
 	if (other != KY_HISTORY_NO_ROW)
-		ky_strbuf_addf(picture->out, "%s%u", own != KY_HISTORY_NO_ROW ? "," : "", other);
+		ky_strbuf_addf(out, "%s%u", own != KY_HISTORY_NO_ROW ? "," : "", other);
 }
 
 static bool losses_is_same(const struct picture *picture, size_t a, size_t b)
@@ -123,7 +121,7 @@ static void losses_put_stream(struct picture *picture, const struct ky_stream *s
 	ky_view_put_text(picture->out, stream->name);
 	ky_strbuf_adds(picture->out, ", \"rows\": [");
 	if (picture->history)
-		losses_put_rows(picture, stream);
+		ky_view_put_stream_rows(picture->out, &picture->index, picture->history, stream);
 	ky_strbuf_adds(picture->out, "], \"runs\": [");
 	losses_put_runs(picture);
 	ky_strbuf_adds(picture->out, "]}");

@@ -280,7 +280,8 @@ int ky_view_walk(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 		 const struct ky_view_stop *stop,
 		 int (*put)(void *data, int64_t ns, const struct ky_strbuf *json,
 			    struct kymo_error *err),
-		 void *data, struct kymo_error *damage, struct kymo_error *err)
+		 void *data, struct kymo_error *damage, struct ky_broken_list *broken,
+		 struct kymo_error *err)
 {
 	struct walk walk = {.text = KY_STRBUF_INIT, .put = put, .data = data};
 	struct ky_batch batch;
@@ -295,9 +296,11 @@ int ky_view_walk(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 			if (ret < 0)
 				break;
 		}
-		ky_flow_close(flow);
-		if (ret < 0 && damage->code && ret == damage->code)
+		if (ret < 0 && damage->code && ret == damage->code) {
+			ky_broken_note(broken, view->set, flow);
 			ret = ret == KYMO_E_MEMORY ? ky_error_nomem(err) : KYMO_OK;
+		}
+		ky_flow_close(flow);
 	}
 	writer_fini(&walk.writer);
 	ky_strbuf_fini(&walk.text);

@@ -9,9 +9,17 @@
 /* More than a page can have: KYMO_E_LIMIT, with what to do. */
 int ky_saved_too_much(const char *what, struct kymo_error *err);
 
-/* save-rows.c: the section "rows", from @begin_ns to @end_ns. */
+/* Offsets of states are closer to the range than that, or -KY_SAVED_FAR_NS: since ever. */
+#define KY_SAVED_FAR_NS ((int64_t)1 << 51)
+
+/* save-rows.c: the section "rows", from @begin_ns to @end_ns; @broken: streams that damage ended. */
 int ky_saved_rows(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
-		  struct ky_strbuf *out, struct kymo_error *err);
+		  const struct ky_broken_list *broken, struct ky_strbuf *out,
+		  struct kymo_error *err);
+/* save-losses.c: lost events and damage of the range: [{"stream": its name, "rows": [...], "lost": [begin, end, events, ...], "broken": time or null}, ...] */
+int ky_saved_losses(const struct ky_view *view, const struct ky_history *history, int64_t begin_ns,
+		    int64_t end_ns, const struct ky_broken_list *broken, struct ky_strbuf *out,
+		    struct kymo_error *err);
 
 /* save-page.c: the page with @data, to @fd. */
 int ky_saved_page(const struct ky_strbuf *head, const struct ky_strbuf *data, int fd,

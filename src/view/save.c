@@ -18,6 +18,7 @@ struct save {
 	uint64_t n_events;
 	size_t block_at; /* where the block of events begins */
 	struct kymo_error damage;
+	struct ky_broken_list broken;
 };
 
 static bool never(void *data)
@@ -90,7 +91,7 @@ static int save_add_events(struct save *save, struct kymo_error *err)
 {
 	size_t at;
 	int ret = ky_view_walk(save->view, save->begin_ns, save->end_ns, &no_stop, save_put_event,
-			       save, &save->damage, err);
+			       save, &save->damage, &save->broken, err);
 
 	if (ret < 0)
 		return ret;
@@ -153,9 +154,18 @@ static int save_add_reports(struct save *save, struct kymo_error *err)
 static int save_add_rows(struct save *save, struct kymo_error *err)
 {
 	size_t at = save->data.len;
-	int ret = ky_saved_rows(save->view, save->begin_ns, save->end_ns, &save->data, err);
+	int ret = ky_saved_rows(save->view, save->begin_ns, save->end_ns, &save->broken,
+				&save->data, err);
 
 	return ret < 0 ? ret : end_section(save, "rows", UINT64_MAX, at, err);
+}
+
+static int save_add_fields(struct save *save, struct kymo_error *err)
+{
+	size_t at = save->data.len;
+	int ret = ky_view_fields(save->view, &save->data);
+
+	return ret < 0 ? ret : end_section(save, "fields", UINT64_MAX, at, err);
 }
 
 /* ---- the head ------------------------------------------------------------------------------ */
@@ -221,6 +231,8 @@ int ky_view_save(struct ky_view *view, struct ky_view_notes *notes, int64_t begi
 	if (ret == KYMO_OK)
 		ret = save_add_rows(&save, err);
 	if (ret == KYMO_OK)
+		ret = save_add_fields(&save, err);
+	if (ret == KYMO_OK)
 		ret = save_add_reports(&save, err);
 	if (ret == KYMO_OK)
 		ret = save_put_head(&save, &head, err);
@@ -230,5 +242,6 @@ int ky_view_save(struct ky_view *view, struct ky_view_notes *notes, int64_t begi
 	ky_strbuf_fini(&save.data);
 	ky_strbuf_fini(&save.sections);
 	ky_strbuf_fini(&save.times);
+	ky_vec_fini(&save.broken);
 	return ret;
 }

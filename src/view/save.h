@@ -8,7 +8,9 @@
  *	head, JSON: {"version", "info", "lost": [[begin, end, events] ...], "begin", "end", "n", "block", "damage", "notes", "sections": {NAME: [offset, length]}}
  *	times	n offsets of events from the begin, u64 little-endian
  *	events	blocks of KY_SAVED_BLOCK events (sections "events/0", "events/1", ...): JSON lists
- *	rows	JSON: rows of the state history with all their states
+ *	rows	JSON: rows of the state history with all their states, in nanoseconds after the begin; a thread's states go back to
+ *		its last wait and the begin of its call. And lost events and damage, by stream, with their rows.
+ *	fields	JSON: names of numeric fields
  *	reports	JSON as of kymo report
  *
  * compressed (gzip) and in base64, so that no text of a trace is ever markup. web/src/saved.ts reads them.

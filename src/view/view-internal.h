@@ -23,6 +23,8 @@ struct ky_view_loss {
 	uint32_t stream; /* ky_stream.index */
 };
 
+struct ky_row_index;
+
 struct ky_view_counting {
 	struct ky_counts *counts; /* NULL: free place */
 	unsigned int n_users;	  /* answers in progress */
@@ -163,6 +165,9 @@ int ky_view_field(struct ky_view *view, const struct ky_view_request *request,
 		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_marks(struct ky_view *view, const struct ky_view_request *request,
 		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+/* The rows of @history that lack the lost events of @stream, as numbers of a JSON list. */
+void ky_view_put_stream_rows(struct ky_strbuf *out, const struct ky_row_index *index,
+			     const struct ky_history *history, const struct ky_stream *stream);
 int ky_view_losses(struct ky_view *view, const struct ky_view_request *request,
 		   struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_moment(struct ky_view *view, const struct ky_view_request *request,
@@ -175,13 +180,14 @@ int ky_view_cause(struct ky_view *view, const struct ky_view_request *request,
 		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 /*
  * Give all events of a range to @put, each as {"line": as a row, "event": all fields}. An error of @put ends the walk.
- * @damage is set when the traces are damaged: the walk has what could be read.
+ * @damage is set when the traces are damaged, and @broken has the streams: the walk has what could be read.
  */
 int ky_view_walk(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 		 const struct ky_view_stop *stop,
 		 int (*put)(void *data, int64_t ns, const struct ky_strbuf *json,
 			    struct kymo_error *err),
-		 void *data, struct kymo_error *damage, struct kymo_error *err);
+		 void *data, struct kymo_error *damage, struct ky_broken_list *broken,
+		 struct kymo_error *err);
 int ky_view_report(struct ky_view *view, const struct ky_view_request *request,
 		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 

@@ -152,7 +152,7 @@ def test_threads_of_programs_alone_have_rows_with_marks(kymo_bin, kymo, shared, 
         viewer.end()
 
 
-def test_saved_pages_have_marks(kymo, browser, marked, tmp_path):
+def test_saved_pages_have_marks_and_losses(kymo, browser, marked, tmp_path):
     begin, end = (marked.get("info")[word] for word in ("begin", "end"))
     path = tmp_path / "page.html"
     trace = marked.get("info")["traces"][0]["path"].rpartition("/")[0]
@@ -164,4 +164,12 @@ def test_saved_pages_have_marks(kymo, browser, marked, tmp_path):
     browser.until("Array.from(document.querySelectorAll('.scroller .track')).some(e => /^t1000 \\(1000\\).*; 4 events/.test("
                   "e.getAttribute('aria-label')))")
     browser.until("document.querySelector('#overview canvas').getAttribute('aria-label').includes('1 mark of triggers: <i>here')")
+    browser.until("Array.from(document.querySelectorAll('.scroller .track')).some(e => /marks_0: mean/.test(e.getAttribute('aria-label')))")
+    # The same rows have the same losses.
+    told = "Array.from(document.querySelectorAll('.scroller .track')).map(e => e.getAttribute('aria-label')).filter(t => " \
+        "/lost events|damaged/.test(t)).map(t => t.replace(/:.*; /, ': '))"
+    saved = browser.until(f"(l => l.some(t => /^CPU 0.*1000 lost events/.test(t)) && l.some(t => /^CPU 1.*damaged/.test(t)) && l)({told})")
+    ready(marked)
+    browser.go(marked.link)
+    browser.until(f"JSON.stringify({told}) === {json.dumps(json.dumps(saved, separators=(chr(44), chr(58))))}")
     assert not [one for one in browser.trouble if not isinstance(one, dict) or one.get("source") != "rendering"]

@@ -11,6 +11,8 @@ import time
 import pytest
 
 import make_trace
+from test_view_links import choose
+from test_view_rows import ready
 from test_view import INK, PATIENCE_S, Viewer, address, browser, rows_of, shown  # noqa: F401 (a fixture)
 
 
@@ -139,3 +141,99 @@ def test_command_says_what_is_wrong(kymo, kymo_bin, reference, tmp_path):
     assert "a million events" in error and "--begin" in error and not path.exists()
     shutil.rmtree(big)
     assert "cannot" in kymo("view", "--save", tmp_path / "none" / "page.html", reference, code=1).err
+
+
+def answers_of(browser, pages, look):
+    """What @look finds in the page of the server and in the saved one."""
+    found = []
+    for url in pages:
+        open_page(browser, url)
+        found.append(look())
+    return found
+
+
+@pytest.fixture(scope="module")
+def server(kymo_bin, reference, tmp_path_factory):
+    viewer = Viewer(kymo_bin, "--no-browser", reference, env={"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))})
+    ready(viewer)
+    yield viewer
+    viewer.end()
+
+
+def test_page_has_the_durations_of_the_server(browser, saved, server):
+    """The same maps, pixel for pixel, and the same members."""
+    path, begin, end = saved
+    heat = "document.querySelector('.latency[data-ready=true] .heat canvas')"
+
+    def look():
+        found = {}
+        choose(browser, "report", "latency")
+        for kind in ("calls", "waits", "ready", "irqs", "requests"):
+            choose(browser, "latency-kind", kind)
+            n = server.get("latency", name=kind, count=60, begin=begin, end=end)["n"]
+            assert n > 0, kind
+            browser.until(f"{heat}?.getAttribute('aria-label').startsWith('{n} durations in')")
+            browser.value("document.querySelector('.heat').focus()")
+            for _ in range(64):
+                browser.key("ArrowUp")
+            rows = browser.until("(l => l.length && l)(Array.from(document.querySelectorAll('[data-members] tbody tr')).map(e => e.textContent))")
+            found[kind] = (rows, browser.value(f"{heat}.toDataURL()"),
+                           browser.value("Array.from(document.getElementById('latency-name').options).map(e => e.textContent)"))
+        return found
+
+    ours, theirs = answers_of(browser, (f"{server.link}#b={begin}&e={end}", f"{path}#b={begin}&e={end}"), look)
+    assert ours == theirs
+    assert [one for one in browser.trouble if not isinstance(one, dict) or one.get("source") != "rendering"] == []
+
+
+def test_page_has_causes_of_waits(browser, saved, server):
+    """What a thread waited for and who woke it: in the details, and in the line under the rows."""
+    path, begin, end = saved
+    threads = {row[3]: row[0] for row in server.get("tree")["rows"] if row[2] == "thread"}
+    found = []
+    server.counted()
+    first = server.get("rank", ns=begin)["row"]
+    switches = {"filter": '$event == "sched_switch" && next_tid > 0'}
+    server.counted(**switches)
+    for row in server.get("rows", row=server.get("rank", ns=begin, **switches)["row"], count=512, **switches)["rows"]:
+        tid = int(row[4].split("next_tid = ")[1].split(",")[0])
+        if tid in threads:
+            cause = server.get("cause", row=threads[tid], ns=row[0])
+            if cause["waker"] and cause["waited"]["name"] and cause["waited"]["begin"] and cause["waited"]["end"] >= begin:
+                found.append((row[0], tid, cause))
+    assert len(found) > 3
+    for ns, tid, cause in found[:3]:
+        middle = (cause["waited"]["begin"] + cause["waited"]["end"]) // 2
+
+        def look():
+            browser.value("document.querySelector('.body').focus()")
+            text = browser.until(f"Array.from(document.querySelectorAll('.cause')).map(e => e.textContent).find(t => t.includes('({tid})'))")
+            browser.value(f"location.hash = 'b={begin}&e={end}&c={max(middle, begin)}&track={threads[tid]}'")
+            return text, browser.until("(t => t.includes('oken by') && t)(document.getElementById('row-tip')?.textContent ?? '')")
+
+        rows = [server.get("rank", ns=ns)["row"]]
+        rows.append(rows[0] - first)
+        pages = [f"{base}#b={begin}&e={end}&c={ns}&row={row}" for base, row in zip((server.link, path), rows)]
+        ours, theirs = answers_of(browser, pages, look)
+        assert ours == theirs and "Waited before" in ours[0] and "Woken by" in ours[0]
+
+
+def test_page_has_curves_of_fields(browser, saved, server):
+    """Integers and the values of enumerations."""
+    path, begin, end = saved
+    name = "sched_switch.next_prio"
+
+    def look():
+        browser.key("c")
+        browser.until("document.activeElement.id === 'row-field'")
+        browser.type("row-field", name)
+        label = browser.until(f"(t => / at most /.test(t) && t)(Array.from(document.querySelectorAll('.scroller .track')).find("
+                              f"e => e.querySelector('.text').textContent === '{name}')?.getAttribute('aria-label') ?? '')")
+        # But for the first pixel, in which the server knows earlier events, too.
+        picture = browser.value("(c => Array.from(c.getContext('2d').getImageData(1, 0, c.width - 1, c.height).data).join())("
+                                "document.querySelector('.scroller canvas'))")
+        return label, picture, browser.until("document.querySelectorAll('#row-fields option').length")
+
+    words = f"b={begin}&e={end}&rows=next_prio"
+    ours, theirs = answers_of(browser, (f"{server.link}#{words}", f"{path}#{words}"), look)
+    assert ours == theirs

@@ -6,7 +6,6 @@ import { Block, type AllPictures } from "./block";
 import { FieldForm } from "./fields";
 import { askLosses, askMarks } from "./marks";
 import { Pictures } from "./pictures";
-import { isSaved } from "./saved";
 import { chosen, ROWS_ID, togglePin } from "./row-keys";
 import { useTip, type Spot } from "./tip";
 import { useLater, useStore, type Store } from "./store";
@@ -116,7 +115,7 @@ export function RowsBar({ store }: { store: Store }) {
         />{" "}
         low rows
       </label>
-      {!isSaved && <FieldForm store={store} />}
+      <FieldForm store={store} />
     </div>
   );
 }

@@ -4,10 +4,21 @@ import type { Json } from "./json";
 
 type Fields = { [key: string]: Json };
 
-interface Row {
+export interface Row {
   head: Json[]; // id, parent, kind, number, name, origin
   states: number[]; // offset, duration, kind, detail, and so on
 }
+
+/** What a row did: times after the begin of the page; infinite ones are unknown. Kind 0: nothing is known. */
+export interface State {
+  begin: number;
+  end: number;
+  kind: number;
+  detail: number;
+}
+
+/** KY_SAVED_FAR_NS */
+const FAR = 2 ** 51;
 
 const FIELDS = 4;
 /** Kinds of states in which a row is active: history.h. */
@@ -144,17 +155,52 @@ function flat(count: number, at: (x: number) => [number, number, number] | null)
 const EVENTS = 32; // of an interval of a stream that tells no number
 
 export class SavedRows {
-  private readonly rows = new Map<number, Row>();
+  readonly rows = new Map<number, Row>();
+  private readonly unknown: number; // the end of what does not end
 
   constructor(
     rows: Json[][],
     private readonly names: string[],
     private readonly begin: bigint,
+    length: number, // of the range
   ) {
+    this.unknown = Math.min(length, 2 ** 53 - 1 - 2 * FAR) + FAR;
     for (const row of rows) this.rows.set(row[0] as number, { head: row.slice(0, 6), states: row[6] as number[] });
   }
 
-  private range(words: { [key: string]: Json }): [number, number] {
+  /** The name in a state's detail. */
+  name(state: State): string {
+    return NAMED.has(state.kind) && state.detail ? (this.names[state.detail - 1] ?? "") : "";
+  }
+
+  private state(states: number[], i: number): State {
+    const [begin, size, kind, detail] = states.slice(i, i + FIELDS);
+    const end = begin + size;
+    return { begin: begin <= -FAR ? -Infinity : begin, end: end >= this.unknown ? Infinity : end, kind, detail };
+  }
+
+  /** What a row does at a time. */
+  at(row: Row, after: number): State {
+    const { states } = row;
+    const i = first(states, after);
+    if (i < states.length && states[i] <= after) return this.state(states, i);
+    // Nothing is known between two states.
+    return { begin: i ? states[i - FIELDS] + states[i - FIELDS + 1] : -Infinity, end: states[i] ?? Infinity, kind: 0, detail: 0 };
+  }
+
+  /** The states of a row from a time on, with what is unknown between them. */
+  *from(row: Row, after: number): Generator<State> {
+    const { states } = row;
+    let at = after;
+    for (let i = first(states, after); i < states.length; i += FIELDS) {
+      if (states[i] > at) yield { begin: at, end: states[i], kind: 0, detail: 0 };
+      const state = this.state(states, i);
+      yield state;
+      at = state.end;
+    }
+  }
+
+  range(words: { [key: string]: Json }): [number, number] {
     return [Number((words.begin as bigint) - this.begin), Number((words.end as bigint) - this.begin) + 1];
   }
 
@@ -257,17 +303,14 @@ export class SavedRows {
   }
 
   moment(words: { [key: string]: Json }): Fields {
-    const states = this.rows.get(Number(words.row))?.states ?? [];
+    const row = this.rows.get(Number(words.row));
     const after = Number((words.ns as bigint) - this.begin);
-    const at = first(states, after);
-    const time = (ns: number | undefined) => (ns === undefined ? null : this.begin + BigInt(ns));
-    if (at < states.length && states[at] <= after) {
-      const [begin, size, kind, detail] = states.slice(at, at + FIELDS);
-      const name = NAMED.has(kind) && detail ? this.names[detail - 1] : "";
-      return { begin: time(begin), end: time(begin + size), kind, value: detail, name };
-    }
-    // Nothing is known between two states.
-    const before = at ? states[at - FIELDS] + states[at - FIELDS + 1] : undefined;
-    return { begin: time(before), end: time(states[at]), kind: 0, value: 0, name: "" };
+    const state = row ? this.at(row, after) : { begin: -Infinity, end: Infinity, kind: 0, detail: 0 };
+    return { begin: this.time(state.begin), end: this.time(state.end), kind: state.kind, value: state.detail, name: this.name(state) };
+  }
+
+  /** A time of the trace; null: unknown. */
+  time(after: number): bigint | null {
+    return Number.isFinite(after) ? this.begin + BigInt(after) : null;
   }
 }

@@ -2,6 +2,10 @@
 // A page of kymo view --save: its data are in it, and this is the server. src/view/save.h has the format.
 import { big, parse, type Json } from "./json";
 import { splitText } from "./filters";
+import { savedCause } from "./saved-cause";
+import { savedField } from "./saved-fields";
+import { savedLatency, savedMembers } from "./saved-latency";
+import { savedLosses } from "./saved-losses";
 import { savedMarks, type Source } from "./saved-marks";
 import { SavedRows } from "./saved-rows";
 
@@ -65,6 +69,7 @@ class Saved {
   private readonly blocks = new Map<number, Fields[]>();
   private readonly found = new Map<string, Promise<Uint32Array>>(); // by text: numbers of events
   private rowsOf: SavedRows | null = null;
+  private streams: Fields[] = []; // with losses
   private reportsOf: Fields | null = null;
   readonly begin: bigint;
   readonly end: bigint;
@@ -218,8 +223,9 @@ class Saved {
 
   private get history(): SavedRows {
     if (!this.rowsOf) {
-      const found = this.json("rows") as unknown as { rows: Json[][]; names: string[] };
-      this.rowsOf = new SavedRows(found.rows, found.names, this.begin);
+      const found = this.json("rows") as unknown as { rows: Json[][]; names: string[]; streams: Fields[] };
+      this.rowsOf = new SavedRows(found.rows, found.names, this.begin, Number(this.end - this.begin) + 1);
+      this.streams = found.streams;
     }
     return this.rowsOf;
   }
@@ -255,13 +261,19 @@ class Saved {
       case "curves":
         return this.history.curves(words);
       case "cause":
-        return { state: null, waited: null, ready: null, waker: null };
+        return savedCause(this.history, words, this.source);
+      case "latency":
+        return savedLatency(this.history, words);
+      case "members":
+        return savedMembers(this.history, words);
       case "marks":
         return savedMarks(words as Fields, this.source);
       case "losses":
-        return { count: Number(words.count), streams: [] };
+        return this.history && savedLosses(this.streams, words);
       case "fields":
-        return { fields: [] };
+        return this.json("fields") as Fields;
+      case "field":
+        return savedField(words, this.source);
       case "moment":
         return this.history.moment(words);
       case "notes":
