@@ -34,7 +34,7 @@ int ky_view_report(struct ky_view *view, const struct ky_view_request *request,
 	struct ky_report_results results = {0};
 	int ret;
 
-	if (!report || report->wants_periods)
+	if (!report || report->wants_periods || report->whole)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such report");
 	ret = range_report_run(view, report, request, stop, &results, err);
 	/* Of a damaged trace: what could be read. The state of counting tells of the damage. */

@@ -136,7 +136,8 @@ static int save_add_reports(struct save *save, struct kymo_error *err)
 	for (const struct ky_report *const *it = ky_reports; *it; it++) {
 		struct kymo_error ignored;
 
-		if (!(*it)->wants_periods && n < sizeof(reports) / sizeof(*reports) &&
+		if (!(*it)->wants_periods && !(*it)->whole &&
+		    n < sizeof(reports) / sizeof(*reports) &&
 		    ky_report_check(*it, save->view->set, &ignored) == KYMO_OK)
 			reports[n++] = *it;
 	}

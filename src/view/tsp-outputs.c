@@ -49,7 +49,7 @@ const struct ky_report *ky_tsp_report(const char *id)
 	if (strncmp(id, KY_TSP_REPORT, sizeof(KY_TSP_REPORT) - 1) != 0)
 		return NULL;
 	report = ky_report_find(id + sizeof(KY_TSP_REPORT) - 1);
-	return report && !report->wants_periods ? report : NULL;
+	return report && !report->wants_periods && !report->whole ? report : NULL;
 }
 
 static void put_output(struct ky_strbuf *out, const struct output *output)
@@ -80,7 +80,7 @@ static void tsp_outputs_put_all(struct ky_strbuf *out)
 		put_output(out, &outputs[i]);
 	}
 	for (const struct ky_report *const *report = ky_reports; *report; report++) {
-		if ((*report)->wants_periods)
+		if ((*report)->wants_periods || (*report)->whole)
 			continue;
 		ky_strbuf_adds(out, ", ");
 		put_report(out, *report);

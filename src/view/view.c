@@ -386,7 +386,7 @@ static void put_reports(struct ky_strbuf *out)
 	bool any = false;
 
 	for (const struct ky_report *const *report = ky_reports; *report; report++) {
-		if ((*report)->wants_periods)
+		if ((*report)->wants_periods || (*report)->whole)
 			continue;
 		ky_strbuf_adds(out, any ? ", {\"name\": " : "{\"name\": ");
 		ky_view_put_text(out, (*report)->name);

@@ -23,7 +23,8 @@
 	X(memory) \
 	X(irq) \
 	X(softirq) \
-	X(periods)
+	X(periods) \
+	X(breakdown)
 /* clang-format on */
 
 #define KY_REPORT_DECLARE(name) extern const struct ky_report ky_report_##name;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "analysis/causes/members.h"
 #include "base/error.h"
 #include "base/strbuf.h"
 
@@ -11,7 +12,8 @@
 
 void ky_report_options_init(struct ky_report_options *options)
 {
-	*options = (struct ky_report_options){.limit = KY_LIMIT_DEFAULT, .for_people = true};
+	*options = (struct ky_report_options){
+		.limit = KY_LIMIT_DEFAULT, .for_people = true, .at_ns = INT64_MIN};
 	ky_focus_init(&options->focus);
 }
 
@@ -106,6 +108,50 @@ int ky_report_check_heeded(const struct ky_report *const *reports, size_t n_repo
 	ky_error_set(err, KYMO_E_INVALID, ignored_text(ignored), reports[0]->name);
 	ky_error_input(err, ignored & KY_IGNORES_BY ? "group" : "durations");
 	return KYMO_E_INVALID;
+}
+
+static int report_options_invalid(struct kymo_error *err, const char *input, const char *fmt,
+				  const char *name, const char *hint)
+{
+	ky_error_set(err, KYMO_E_INVALID, fmt, name);
+	ky_error_input(err, input);
+	ky_error_hint(err, "%s", hint);
+	return KYMO_E_INVALID;
+}
+
+/* Does it choose a part of the trace, but for an end? */
+static bool report_options_selects(const struct ky_focus *focus)
+{
+	return ky_focus_names_threads(focus) || focus->cpus.len || focus->begin_ns != INT64_MIN ||
+	       focus->min_ns || focus->max_ns != UINT64_MAX;
+}
+
+int ky_report_check_whole(const struct ky_report *const *reports, size_t n_reports,
+			  const struct ky_report_options *options, struct kymo_error *err)
+{
+	const struct ky_report *whole = NULL, *other = NULL;
+	struct ky_of of;
+
+	for (size_t i = 0; i < n_reports; i++) {
+		if (reports[i]->whole)
+			whole = reports[i];
+		else
+			other = reports[i];
+	}
+	if (!whole && (options->of || options->member || options->at_ns != INT64_MIN))
+		return report_options_invalid(
+			err, "options", "report %s has no use for --of, --at and --member",
+			other ? other->name : "?", "they are options of report breakdown");
+	if (whole && other && report_options_selects(&options->focus))
+		return report_options_invalid(
+			err, "reports",
+			"report %s needs all threads, from the first event on, so it "
+			"does not run with a selection and other reports",
+			whole->name, "run it in a command of its own");
+	if (whole && options->interval_ns)
+		return report_options_invalid(err, "intervals", "report %s has no intervals",
+					      whole->name, "choose a range: --begin, --end");
+	return ky_of_parse(options->of, &of, err);
 }
 
 int ky_report_note_ignored(const struct ky_report_options *options, struct ky_report_result *result)

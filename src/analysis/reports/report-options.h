@@ -24,6 +24,12 @@ int ky_report_note_ignored(const struct ky_report_options *options,
  */
 int ky_report_check_names(const struct ky_report *const *reports, size_t n_reports,
 			  const struct ky_report_options *options, struct kymo_error *err);
+/*
+ * Reports with ->whole do not run with a selection and reports without it, and not in intervals; only they have use for --of, --at and --member. 0, or
+ * KYMO_E_INVALID.
+ */
+int ky_report_check_whole(const struct ky_report *const *reports, size_t n_reports,
+			  const struct ky_report_options *options, struct kymo_error *err);
 /* Whether rows come in the order of their length: those that stay are known before the end. */
 bool ky_report_is_by_length(const struct ky_report_options *options);
 

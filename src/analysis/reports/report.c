@@ -38,6 +38,8 @@ struct pass {
 	bool left_out;	     /* there are more intervals than that */
 	size_t first_result; /* of those that are being finished: theirs lie in the reports' order */
 	void **runs;	     /* by report; NULL: it has not begun */
+	struct ky_focus
+		whole; /* of reports that choose by themselves: everything, to the end of the range */
 	const struct ky_report_options *options;
 	struct kymo_error *err;
 };
@@ -50,13 +52,25 @@ static uint64_t max_kept(const struct ky_table_def *def, const struct ky_report_
 	return def->kind == KY_TABLE_RANK && !sorts ? ky_report_limit(options, def->kind) : 0;
 }
 
+/* Where the range begins; reports that see more than that show this. */
+static int64_t report_begin_ns(const struct pass *pass)
+{
+	int64_t begin = ky_model_begin_ns(pass->results->model);
+	int64_t wanted = pass->options->focus.begin_ns;
+
+	return begin != INT64_MIN && begin < wanted &&
+			       wanted <= ky_model_end_ns(pass->results->model)
+		       ? wanted
+		       : begin;
+}
+
 static int report_add_result(struct pass *pass, const struct ky_report *report)
 {
 	struct ky_report_result result = {
 		.report = report,
 		.model = pass->results->model,
 		.is_interval = pass->options->interval_ns != 0,
-		.begin_ns = ky_model_begin_ns(pass->results->model),
+		.begin_ns = report_begin_ns(pass),
 		.end_ns = ky_model_end_ns(pass->results->model),
 	};
 	size_t n = 0;
@@ -255,7 +269,7 @@ static int finish_runs(struct pass *pass)
 	int status = 0;
 
 	if (pass->results->begin_ns == INT64_MIN)
-		pass->results->begin_ns = ky_model_begin_ns(pass->results->model);
+		pass->results->begin_ns = report_begin_ns(pass);
 	pass->results->end_ns = ky_model_end_ns(pass->results->model);
 	pass->first_result = pass->results->list.len;
 	for (size_t i = 0; i < pass->n_reports && status >= 0; i++)
@@ -280,6 +294,15 @@ static int tick(void *data)
 	return begin_runs(pass);
 }
 
+static bool report_sees_whole(const struct pass *pass)
+{
+	for (size_t i = 0; i < pass->n_reports; i++) {
+		if (pass->reports[i]->whole)
+			return true;
+	}
+	return false;
+}
+
 static int report_run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *err)
 {
 	struct ky_model *model = pass->results->model;
@@ -289,7 +312,11 @@ static int report_run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_
 		return ky_error_nomem(err);
 	if (begin_runs(pass) < 0)
 		return ky_error_nomem(err);
-	ky_model_set_focus(model, &pass->options->focus);
+	pass->whole = (struct ky_focus){.begin_ns = INT64_MIN,
+					.end_ns = pass->options->focus.end_ns,
+					.max_ns = UINT64_MAX,
+					.by_cgroup = wants_cgroups(pass->options)};
+	ky_model_set_focus(model, report_sees_whole(pass) ? &pass->whole : &pass->options->focus);
 	if (pass->options->interval_ns)
 		ky_model_every(model, (int64_t)pass->options->interval_ns, tick, pass);
 	status = ky_model_run(model, flow, err);
@@ -351,6 +378,8 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 	status = ky_report_check_names(reports, n_reports, options, err);
 	if (status >= 0)
 		status = ky_report_check_heeded(reports, n_reports, options, err);
+	if (status >= 0)
+		status = ky_report_check_whole(reports, n_reports, options, err);
 	if (status < 0)
 		return status;
 	results->model = ky_model_new(set, err);
@@ -451,6 +480,9 @@ static int begin_live(struct ky_live_reports *live, const struct ky_report_optio
 	if (status >= 0)
 		status = ky_report_check_heeded(live->pass.reports, live->pass.n_reports, options,
 						err);
+	if (status >= 0)
+		status = ky_report_check_whole(live->pass.reports, live->pass.n_reports, options,
+					       err);
 	if (status >= 0)
 		status = check_needs(live->pass.reports, live->pass.n_reports, model,
 				     live->results.set, options, err);

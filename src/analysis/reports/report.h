@@ -33,6 +33,9 @@ struct ky_report_options {
 	uint64_t interval_ns;		  /* a set of tables for each; 0: one for the whole range */
 	struct ky_focus focus;		  /* what the reports cover */
 	const struct ky_periods *periods; /* of report periods, borrowed; NULL: none */
+	const char *of;	 /* what reports on causes explain: ky_of_parse(); NULL: threads */
+	int64_t at_ns;	 /* only the members that contain this time; INT64_MIN: all */
+	uint64_t member; /* only the member with this number; 0: all */
 	struct ky_thread_pool
 		*pool; /* finishes several reports at once, borrowed; NULL: one after the other */
 };
@@ -63,6 +66,11 @@ struct ky_report {
 	const char *needs_hint; /* how to record them */
 	bool wants_periods;	/* it tells of options->periods, and of nothing else */
 	unsigned int ignores;	/* enum ky_ignored: options that it can not heed */
+	/*
+	 * It needs all threads from the first event on, and chooses what it shows itself: so it does not run with a
+	 * selection and other reports, in intervals, or as events come.
+	 */
+	bool whole;
 
 	/*
 	 * State of one run: subscribes to @model. NULL: out of memory. @options outlive it. The run of

@@ -42,11 +42,15 @@ bool ky_model_names_threads(const struct ky_model *model)
 	return model->names_threads;
 }
 
-bool ky_model_in_focus(const struct ky_model *model, const struct ky_thread *thread)
+bool ky_focus_names_threads(const struct ky_focus *focus)
 {
-	const struct ky_focus *focus = model->focus;
+	return focus->tids.len || focus->pids.len || focus->comms.len || focus->cgroups.len ||
+	       focus->cgroup_paths.len;
+}
 
-	if (!model->names_threads)
+bool ky_focus_has_thread(const struct ky_focus *focus, const struct ky_thread *thread)
+{
+	if (!ky_focus_names_threads(focus))
 		return true;
 	if (!thread)
 		return false;
@@ -63,6 +67,11 @@ bool ky_model_in_focus(const struct ky_model *model, const struct ky_thread *thr
 			return true;
 	}
 	return ky_focus_holds_cgroup(focus, thread);
+}
+
+bool ky_model_in_focus(const struct ky_model *model, const struct ky_thread *thread)
+{
+	return !model->names_threads || ky_focus_has_thread(model->focus, thread);
 }
 
 bool ky_focus_holds_cpu(const struct ky_model *model, uint32_t cpu_id)

@@ -452,6 +452,9 @@ struct ky_focus {
 
 void ky_focus_init(struct ky_focus *focus); /* everything */
 void ky_focus_fini(struct ky_focus *focus);
+/* Does it name threads? Is @thread (NULL: none) one of them, or does it name none? */
+bool ky_focus_names_threads(const struct ky_focus *focus);
+bool ky_focus_has_thread(const struct ky_focus *focus, const struct ky_thread *thread);
 
 /*
  * A model of the traces of @set, which must outlive it. NULL and @err when out of memory.

@@ -24,9 +24,9 @@
 
 struct report_options {
 	bool all;
-	const char *archive, *event;
+	const char *archive, *event, *of, *at;
 	bool list, json, csv, csv_raw, html, markdown;
-	uint64_t limit, refresh_ns, jobs;
+	uint64_t limit, refresh_ns, jobs, member;
 	struct ky_text_list tables;
 	struct ky_focus_options focus;
 	struct ky_select_options select; /* filter and times only */
@@ -105,6 +105,27 @@ static const struct ky_option_def report_option_defs[] = {
 	 .help = "Show the first N rows, or N groups of N rows, of each ranked table; 0 shows all. "
 		 "Default: 10; with --json, --csv and --html all rows of ranked tables and logs.",
 	 .at = offsetof(struct report_options, limit)},
+	{.name = "of",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "WHAT",
+	 .help = "For reports on causes, such as breakdown: explain all syscall:NAME, wakeup, "
+		 "preemption, block[:DEVICE], irq[:NAME], softirq[:NAME], period:NAME (with "
+		 "--period), or span:NAME (from the event NAME_begin, _entry, _start or _enter to "
+		 "NAME_end, _exit, _done or _leave of a thread). Other NAMEs may have wildcards. "
+		 "Default: the time of the selected threads.",
+	 .at = offsetof(struct report_options, of)},
+	{.name = "at",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "TIME",
+	 .help = "For report breakdown: only those that contain this time, with the log of "
+		 "their parts. TIME as for --begin.",
+	 .at = offsetof(struct report_options, at)},
+	{.name = "member",
+	 .kind = KY_OPTION_U64,
+	 .arg = "N",
+	 .help = "For report breakdown: only the one with number N of table top, with the log "
+		 "of its parts.",
+	 .at = offsetof(struct report_options, member)},
 	KY_FOCUS_OPTION_DEFS(struct report_options, focus),
 	{.name = "refresh",
 	 .letter = 'r',
@@ -162,8 +183,10 @@ static void list_reports(void)
 	puts("\n'kymo report NAME --help' explains a report and its columns.");
 }
 
-static bool wants_periods(const struct selection *selection)
+static bool wants_periods(const struct selection *selection, const char *of)
 {
+	if (of && strncmp(of, "period", 6) == 0)
+		return true;
 	for (size_t i = 0; i < selection->n; i++) {
 		if (selection->reports[i]->wants_periods)
 			return true;
@@ -189,7 +212,8 @@ static int select_reports(const struct ky_command *command, char *names, bool wi
 
 	if (strcmp(names, "all") == 0) {
 		for (size_t i = 0; ky_reports[i] && selection->n < MAX_REPORTS; i++) {
-			if (with_periods || !ky_reports[i]->wants_periods)
+			if ((with_periods || !ky_reports[i]->wants_periods) &&
+			    !ky_reports[i]->whole)
 				selection->reports[selection->n++] = ky_reports[i];
 		}
 		return KY_EXIT_OK;
@@ -269,6 +293,44 @@ static void set_wanted(struct ky_report_options *to, const struct report_options
 	to->tables = (const char *const *)options->tables.items;
 	to->n_tables = options->tables.len;
 	to->interval_ns = options->refresh_ns;
+	to->of = options->of;
+	to->member = options->member;
+}
+
+/* The time of --at. */
+static int cmd_report_set_at(const struct ky_trace_set *set, const struct report_options *options,
+			     struct ky_report_options *to, struct kymo_error *err)
+{
+	struct ky_select_options at = options->select;
+	int64_t end_ns;
+
+	if (!options->at)
+		return 0;
+	at.begin = options->at;
+	at.end = at.timerange = NULL;
+	return ky_cli_select_times(set, &at, false, &to->at_ns, &end_ns, err);
+}
+
+/* A span of a thread is the period between two events with its name. */
+static void cmd_report_define_span(struct ky_strbuf *text, const char *name)
+{
+	static const char *const ends[][4] = {{"begin", "entry", "start", "enter"},
+					      {"end", "exit", "done", "leave"}};
+
+	ky_strbuf_adds(text, "span");
+	for (size_t i = 0; i < 2; i++) {
+		ky_strbuf_adds(text, " : ");
+		for (size_t j = 0; j < 4; j++) {
+			ky_strbuf_adds(text, j ? " || $event == \"" : "$event == \"");
+			for (const char *c = name; *c; c++) {
+				if (*c == '"' || *c == '\\')
+					ky_strbuf_addc(text, '\\');
+				ky_strbuf_addc(text, *c);
+			}
+			ky_strbuf_addf(text, "_%s\"", ends[i][j]);
+		}
+	}
+	ky_strbuf_adds(text, " : by $thread");
 }
 
 static int cmd_report_run_on_set(const struct selection *selection, const struct ky_trace_set *set,
@@ -277,16 +339,29 @@ static int cmd_report_run_on_set(const struct selection *selection, const struct
 {
 	struct ky_cli_wanted wanted;
 	struct ky_report_options *to = &wanted.options;
-	int status = ky_cli_wanted_init(&wanted, &options->focus, set, err);
+	struct ky_focus_options focus = options->focus;
+	struct ky_strbuf span = KY_STRBUF_INIT;
+	const char *spans[] = {NULL};
+	int status;
 
+	if (options->of && strncmp(options->of, "span:", 5) == 0) {
+		cmd_report_define_span(&span, options->of + 5);
+		spans[0] = ky_strbuf_text(&span);
+		focus.periods.items = spans;
+		focus.periods.len = 1;
+	}
+	status = ky_cli_wanted_init(&wanted, &focus, set, err);
 	set_wanted(to, options);
 	to->pool = pool;
 	if (!status)
 		status = ky_cli_select_times(set, &options->select, false, &to->focus.begin_ns,
 					     &to->focus.end_ns, err);
 	if (!status)
+		status = cmd_report_set_at(set, options, to, err);
+	if (!status)
 		status = cmd_report_run_with(selection, set, options, to, pool, err);
 	ky_cli_wanted_fini(&wanted);
+	ky_strbuf_fini(&span);
 	return status;
 }
 
@@ -433,7 +508,8 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 	n_args -= !options->all;
 	if (options->markdown)
 		return write_markdown(&selection);
-	code = ky_cli_check_periods(command, &options->focus, wants_periods(&selection));
+	code = ky_cli_check_periods(command, &options->focus,
+				    wants_periods(&selection, options->of));
 	if (code != KY_EXIT_OK)
 		return code;
 	if (n_args < 1)
@@ -497,6 +573,8 @@ const struct ky_command ky_command_report = {
 		"# the time from one event to another, for each value of a field\n"
 		"kymo report periods --period 'sync : $event == \"syscall_entry_fsync\" : $event "
 		"== \"syscall_exit_fsync\" : fd' my-trace\n\n"
+		"# where the time of all reads goes, and who made the slow ones slow\n"
+		"kymo report breakdown --of syscall:read --comm 'post*' my-trace\n\n"
 		"# CPU usage now, like top, of a recording in another terminal\n"
 		"kymo report cpu --live my-trace\n\n"
 		"# all reports and the trace in one file, and the same from that file\n"
@@ -512,7 +590,7 @@ const struct ky_command ky_command_report = {
 	.min_args = 0,
 	.max_args = -1,
 	.operands =
-		"all block cpu io io-latency io-log irq locks memory net periods sched softirq summary "
+		"all block breakdown cpu io io-latency io-log irq locks memory net periods sched softirq summary "
 		"syscall-rates syscalls threads",
 	.run = run_report,
 	.topic_help = report_topic,

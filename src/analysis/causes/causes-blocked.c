@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Causes: for what a thread waits. What proves it is, in this order: the system call that the thread is in, the
+ * interrupt that woke it, its requests at block devices, the thread that woke it. Without any proof, the reason is
+ * unknown.
+ */
+#include "analysis/causes/causes-internal.h"
+
+#include <string.h>
+
+/* What handles a page fault may wake others for so long. */
+#define FAULT_NS 1000000
+
+struct causes_blocked {
+	const struct ky_stretch *stretch;
+	const struct ky_track_call *call; /* NULL: none */
+	const struct ky_irq_line *line;	  /* that woke; NULL: none */
+	struct ky_part part;
+};
+
+/* ---- interrupts ---------------------------------------------------------------------------- */
+
+/* Of a lane: the interrupt of @line that runs at @ns; NULL: none. */
+static const struct ky_lane_irq *causes_blocked_running(const struct ky_lane *lane,
+							const struct ky_irq_line *line, int64_t ns)
+{
+	size_t i = ky_lane_irq_find(lane, ns);
+
+	for (; i < lane->irqs.len && lane->irqs.data[i].begin_ns <= ns; i++) {
+		if (lane->irqs.data[i].line == line)
+			return &lane->irqs.data[i];
+	}
+	return NULL;
+}
+
+/* The request that completed in the interrupt of @line that ran at @ns on some CPU. NULL: none is known. */
+static const struct ky_disk_run *causes_blocked_request(const struct ky_causes *causes,
+							const struct ky_irq_line *line, int64_t ns,
+							const struct ky_disk **disk)
+{
+	for (size_t i = 0; i < causes->lanes.len; i++) {
+		const struct ky_lane_irq *irq;
+
+		if (ky_model_cpu(causes->model, i)->host != line->host)
+			continue;
+		irq = causes_blocked_running(&causes->lanes.data[i], line, ns);
+		if (irq)
+			return ky_disk_completed(causes, line->host, irq->begin_ns, ns, disk);
+	}
+	return NULL;
+}
+
+static enum ky_cause causes_blocked_by_line(const struct ky_irq_line *line)
+{
+	if (line->kind == KY_IRQ_HARD)
+		return KY_CAUSE_DEVICE;
+	if (strcmp(line->name, "NET_RX") == 0 || strcmp(line->name, "NET_TX") == 0)
+		return KY_CAUSE_NETWORK;
+	if (strcmp(line->name, "BLOCK") == 0 || strcmp(line->name, "IRQ_POLL") == 0)
+		return KY_CAUSE_DISK;
+	if (strcmp(line->name, "TIMER") == 0 || strcmp(line->name, "HRTIMER") == 0 ||
+	    strcmp(line->name, "local_timer") == 0)
+		return KY_CAUSE_TIMER;
+	return KY_CAUSE_DEVICE;
+}
+
+/* The request that this wait was for, as the interrupt that completed it woke the thread: queue, then device. */
+static int causes_blocked_tell_request(struct ky_teller *teller, struct causes_blocked *wait,
+				       const struct ky_disk_run *run, const struct ky_disk *disk,
+				       int64_t ns)
+{
+	struct ky_part part = wait->part;
+	int64_t issue = run->issue_ns == INT64_MIN ? run->end_ns : run->issue_ns;
+	int status;
+
+	part.cause = KY_CAUSE_DISK;
+	part.disk = disk;
+	status = run->queue_ns == INT64_MIN
+			 ? 0
+			 : ky_tell(teller, part, run->queue_ns < ns ? run->queue_ns : ns);
+	part.cause = run->queue_ns == INT64_MIN ? KY_CAUSE_DISK : KY_CAUSE_DISK_QUEUE;
+	part.who = run->thread != teller->thread ? run->thread : NULL;
+	if (status >= 0)
+		status = ky_tell(teller, part, issue < ns ? issue : ns);
+	part.cause = KY_CAUSE_DISK_DEVICE;
+	if (status >= 0)
+		status = ky_tell(teller, part, run->end_ns < ns ? run->end_ns : ns);
+	part.cause = KY_CAUSE_DISK;
+	part.who = NULL;
+	return status < 0 ? status : ky_tell(teller, part, ns);
+}
+
+/* The thread that was in a call on a socket where the interrupt woke: it sent the packet. NULL: none did. */
+static const struct ky_thread *causes_blocked_sender(const struct ky_teller *teller,
+						     const struct ky_stretch *stretch)
+{
+	const struct ky_track *track = ky_causes_track(teller->causes, stretch->waker);
+	const struct ky_track_call *call = track ? ky_track_call_at(track, stretch->end_ns) : NULL;
+
+	return call && call->file && call->file->kind == KY_FILE_NET ? stretch->waker : NULL;
+}
+
+const struct ky_thread *ky_stretch_waker(const struct ky_causes *causes,
+					 const struct ky_stretch *stretch)
+{
+	const struct ky_track *track = ky_causes_track(causes, stretch->waker);
+	const struct ky_thread *waker = stretch->waker;
+
+	if (!waker || stretch->line)
+		return NULL;
+	/* From user space nobody wakes: an interrupt that was not recorded did. */
+	if (track && track->calls.len && waker->ppid != 2 && waker->tid != 2 &&
+	    !ky_track_call_at(track, stretch->end_ns) &&
+	    !(causes->abilities & KY_CAN_FAULT &&
+	      ky_track_faults(track, stretch->end_ns - FAULT_NS, stretch->end_ns)))
+		return NULL;
+	return waker;
+}
+
+static int causes_blocked_tell_irq(struct ky_teller *teller, struct causes_blocked *wait,
+				   int64_t ns)
+{
+	enum ky_cause cause = causes_blocked_by_line(wait->line);
+	const struct ky_disk *disk = NULL;
+	const struct ky_disk_run *run = NULL;
+
+	if (cause == KY_CAUSE_DEVICE || cause == KY_CAUSE_DISK)
+		run = causes_blocked_request(teller->causes, wait->line, wait->stretch->end_ns,
+					     &disk);
+	if (run && run->thread == teller->thread) {
+		wait->part.cause = KY_CAUSE_DISK;
+		wait->part.disk = disk;
+		return ky_tell_disk(teller, wait->part, wait->stretch, ns);
+	}
+	if (run)
+		return causes_blocked_tell_request(teller, wait, run, disk, ns);
+	wait->part.cause = cause;
+	/* On its way out, a packet to the same machine wakes the receiver on top of the sender. */
+	if (cause == KY_CAUSE_NETWORK)
+		wait->part.who = wait->part.waker = causes_blocked_sender(teller, wait->stretch);
+	return ky_tell(teller, wait->part, ns);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+/* By the call that the thread is in. KY_CAUSE_UNKNOWN: the call alone does not tell. */
+static enum ky_cause causes_blocked_by_call(const struct ky_teller *teller,
+					    const struct ky_track_call *call)
+{
+	enum ky_call_aspect aspect = ky_call_aspect(teller->causes, call->syscall);
+
+	if (aspect == KY_CALL_SLEEP || (aspect == KY_CALL_POLL && call->done && call->ret == 0))
+		return KY_CAUSE_TIMER;
+	if (call->file && strstr(call->file->name, "[timerfd]"))
+		return KY_CAUSE_TIMER;
+	if (call->file && call->file->kind == KY_FILE_PIPE)
+		return KY_CAUSE_PIPE;
+	if (call->file && call->file->kind == KY_FILE_NET)
+		return KY_CAUSE_NETWORK;
+	return KY_CAUSE_UNKNOWN;
+}
+
+/* A page fault: it waits, and not in a call. A kernel thread, or one whose calls are not known, may wait for anything. */
+static bool causes_blocked_is_fault(const struct ky_teller *teller, int64_t ns)
+{
+	const struct ky_track *track = teller->track;
+	size_t i;
+
+	if (!track->calls.len || teller->thread->ppid == 2 || ky_track_call_at(track, ns))
+		return false;
+	if (!(teller->causes->abilities & KY_CAN_FAULT))
+		return true;
+	i = ky_track_find(track, ns - 1); /* the run before: the fault is its last deed */
+	return i < track->stretches.len &&
+	       ky_track_faults(track, track->stretches.data[i].begin_ns, ns);
+}
+
+static int causes_blocked_tell_rest(struct ky_teller *teller, struct causes_blocked *wait,
+				    int64_t ns)
+{
+	wait->part.cause = KY_CAUSE_BLOCKED;
+	if (wait->part.waker) {
+		wait->part.cause = KY_CAUSE_THREAD;
+		wait->part.who = wait->part.waker;
+	}
+	if (causes_blocked_is_fault(teller, wait->stretch->begin_ns))
+		wait->part.cause = KY_CAUSE_FAULT;
+	/* Requests of its own that it may wait for. */
+	if (wait->stretch->kind == KY_STRETCH_DISK)
+		return ky_tell_disk(teller, wait->part, wait->stretch, ns);
+	return ky_tell(teller, wait->part, ns);
+}
+
+int ky_tell_blocked(struct ky_teller *teller, const struct ky_stretch *stretch, int64_t ns)
+{
+	struct causes_blocked wait = {
+		.stretch = stretch,
+		.call = ky_track_call_at(teller->track, stretch->begin_ns),
+		.line = stretch->line ? ky_model_irq_line(teller->causes->model, stretch->line - 1)
+				      : NULL,
+		.part = ky_part_of(teller, KY_CAUSE_BLOCKED),
+	};
+	enum ky_cause cause = KY_CAUSE_UNKNOWN;
+
+	if (wait.call && wait.call->unsure)
+		wait.call = NULL;
+	if (wait.call) {
+		wait.part.syscall = wait.call->syscall;
+		wait.part.file = wait.call->file;
+		if (ky_call_aspect(teller->causes, wait.call->syscall) == KY_CALL_FUTEX)
+			return ky_tell_futex(teller, stretch, wait.call, ns);
+		cause = causes_blocked_by_call(teller, wait.call);
+	}
+	wait.part.line = wait.line;
+	wait.part.waker = ky_stretch_waker(teller->causes, stretch);
+	wait.part.woken_ns = stretch->end_ns;
+	if (cause == KY_CAUSE_UNKNOWN && wait.line)
+		return causes_blocked_tell_irq(teller, &wait, ns);
+	if (cause == KY_CAUSE_UNKNOWN)
+		return causes_blocked_tell_rest(teller, &wait, ns);
+	wait.part.cause = cause;
+	if (cause == KY_CAUSE_TIMER)
+		wait.part.waker = NULL;
+	else if (wait.line)
+		wait.part.waker = causes_blocked_sender(teller, stretch);
+	wait.part.who = wait.part.waker;
+	return ky_tell(teller, wait.part, ns);
+}

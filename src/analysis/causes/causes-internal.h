@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of causes share; others use causes.h alone. */
+#ifndef KY_ANALYSIS_CAUSES_CAUSES_INTERNAL_H
+#define KY_ANALYSIS_CAUSES_CAUSES_INTERNAL_H
+
+#include "analysis/causes/causes.h"
+#include "base/hash.h"
+
+/* So many records of all kinds, of at most 64 bytes each. */
+#define KY_CAUSES_MAX (UINT64_C(1) << 24)
+
+/* What matters of a system call, by its name. */
+enum ky_call_aspect {
+	KY_CALL_PLAIN,
+	KY_CALL_FUTEX,
+	KY_CALL_SLEEP, /* until a time */
+	KY_CALL_POLL,  /* at most until a time: then it returns 0 */
+};
+
+enum ky_stretch_kind {
+	KY_STRETCH_RUN,
+	KY_STRETCH_PREEMPTED, /* it could run, and was taken off the CPU */
+	KY_STRETCH_READY,     /* it was woken */
+	KY_STRETCH_SLEEP,
+	KY_STRETCH_DISK, /* uninterruptible */
+	KY_STRETCH_OTHER,
+};
+
+/* What a thread did over some time, by the switches and wake-ups. */
+struct ky_stretch {
+	int64_t begin_ns, end_ns;
+	const struct ky_thread *waker; /* that ended it; NULL: none, or unknown */
+	uint32_t line;		       /* of the interrupt that ended it, + 1; 0: none */
+	uint16_t cpu;		       /* by index, of those that ran */
+	uint8_t kind;		       /* enum ky_stretch_kind */
+	bool woken : 1;		       /* a wake-up ended it, and was seen */
+};
+
+/* A system call of a thread. */
+struct ky_track_call {
+	int64_t begin_ns, end_ns; /* INT64_MIN, INT64_MAX: not seen */
+	const struct ky_file *file;
+	uint64_t address; /* of a futex */
+	int64_t ret;
+	uint32_t syscall;
+	uint32_t op, value; /* of a futex */
+	bool done, unsure;  /* it has @ret; events were lost in it */
+};
+
+struct ky_move {
+	int64_t ns;
+	int32_t cpu; /* where it is from then on, by its id */
+};
+
+/* All of a thread. */
+struct ky_track {
+	KY_VEC(struct ky_stretch) stretches; /* in their order, disjoint */
+	KY_VEC(struct ky_track_call) calls;
+	KY_VEC(int64_t) faults;
+	KY_VEC(struct ky_move) moves;
+};
+
+struct ky_lane_run {
+	int64_t begin_ns, end_ns;
+	const struct ky_thread *thread; /* NULL: idle, or unknown */
+	bool idle;
+};
+
+/* The topmost interrupt: those below it are cut where it ran. */
+struct ky_lane_irq {
+	int64_t begin_ns, end_ns;
+	const struct ky_irq_line *line;
+};
+
+/* All of a CPU. */
+struct ky_lane {
+	KY_VEC(struct ky_lane_run) runs;
+	KY_VEC(struct ky_lane_irq) irqs; /* in their order, disjoint */
+};
+
+struct ky_disk_run {
+	int64_t queue_ns, issue_ns, end_ns;
+	const struct ky_thread *thread;
+};
+
+/* All of a block device: in the order of their ends. */
+struct ky_disk_lane {
+	KY_VEC(struct ky_disk_run) runs;
+	uint64_t longest_ns;
+};
+
+/* A wake of a futex: the thread let it go at its begin. */
+struct ky_release {
+	int64_t ns;
+	const struct ky_thread *thread;
+};
+KY_VEC_TYPE(ky_releases, struct ky_release);
+
+struct ky_causes {
+	struct ky_model *model;
+	KY_VEC(struct ky_track) tracks;	    /* by thread */
+	KY_VEC(struct ky_lane) lanes;	    /* by CPU */
+	KY_VEC(struct ky_disk_lane) disks;  /* by disk */
+	KY_VEC(struct ky_releases) futexes; /* by what futex_ids says */
+	struct ky_map futex_ids;	    /* futex -> its index + 1 */
+	uint64_t n;			    /* records of all kinds */
+	int64_t full_ns;		    /* INT64_MAX: there was room for all */
+	KY_VEC(uint8_t) aspects; /* by system call: enum ky_call_aspect + 1; 0: not looked at yet */
+	unsigned int abilities;
+};
+
+/* The parts of a time, as they are made: each begins where the last one ended. */
+struct ky_teller {
+	const struct ky_causes *causes;
+	const struct ky_track *track;
+	const struct ky_thread *thread;
+	int64_t at_ns, end_ns;
+	ky_part_hook hook;
+	void *data;
+};
+
+/* The next part is @like, up to @ns (not beyond the end; nothing, if that is not after the last part). */
+int ky_tell(struct ky_teller *teller, struct ky_part like, int64_t ns);
+/* A part of that thread without anything else. */
+static inline struct ky_part ky_part_of(const struct ky_teller *teller, enum ky_cause cause)
+{
+	return (struct ky_part){.cause = cause,
+				.thread = teller->thread,
+				.syscall = KY_NO_SYSCALL,
+				.cpu = KY_UNKNOWN};
+}
+
+enum ky_call_aspect ky_call_aspect(const struct ky_causes *causes, uint32_t syscall);
+
+/* The track of a thread; NULL: nothing is known of it. */
+const struct ky_track *ky_causes_track(const struct ky_causes *causes,
+				       const struct ky_thread *thread);
+const struct ky_lane *ky_causes_lane(const struct ky_causes *causes, uint32_t cpu);
+/* The first of the track's stretches that ends after @ns; may be the number of all. */
+size_t ky_track_find(const struct ky_track *track, int64_t ns);
+/* The call that the thread was in at @ns; NULL: none. */
+const struct ky_track_call *ky_track_call_at(const struct ky_track *track, int64_t ns);
+/* The same for calls that began after @ns. */
+const struct ky_track_call *ky_track_call_after(const struct ky_track *track, int64_t ns);
+/* The interrupt that a CPU was in at @ns, or the first one that ends after it; may be the number of all. */
+size_t ky_lane_irq_find(const struct ky_lane *lane, int64_t ns);
+
+/* Did the thread have a page fault between the two times? */
+bool ky_track_faults(const struct ky_track *track, int64_t begin_ns, int64_t end_ns);
+
+/* causes-blocked.c: the thread that ended a wait; NULL: an interrupt did, or it is not known. */
+const struct ky_thread *ky_stretch_waker(const struct ky_causes *causes,
+					 const struct ky_stretch *stretch);
+/* The parts of a stretch in which the thread waits for something, up to @ns. */
+int ky_tell_blocked(struct ky_teller *teller, const struct ky_stretch *stretch, int64_t ns);
+/* causes-futex.c: the same of a wait at a futex, in @call. */
+int ky_tell_futex(struct ky_teller *teller, const struct ky_stretch *stretch,
+		  const struct ky_track_call *call, int64_t ns);
+/* A futex() began: who wakes others has let go. 0 or KYMO_E_MEMORY. */
+int ky_futex_note(struct ky_causes *causes, const struct ky_thread *thread,
+		  const struct ky_track_call *call);
+/* causes-disk.c: the parts up to @ns in which requests of the thread are at a device. */
+int ky_tell_disk(struct ky_teller *teller, struct ky_part like, const struct ky_stretch *stretch,
+		 int64_t ns);
+/* Whose requests the device of @disk had, between the two times, of others than @own. NULL: nobody's. */
+const struct ky_thread *ky_disk_others(const struct ky_causes *causes, const struct ky_disk *disk,
+				       const struct ky_thread *own, int64_t begin_ns,
+				       int64_t end_ns);
+/*
+ * The request that completed last in [@begin_ns, @end_ns], of any disk of @host. NULL: none.
+ */
+const struct ky_disk_run *ky_disk_completed(const struct ky_causes *causes,
+					    const struct ky_host *host, int64_t begin_ns,
+					    int64_t end_ns, const struct ky_disk **disk);
+
+#endif

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/* Causes: what the model tells in a pass, kept by thread, CPU, device and futex. */
+#include "analysis/causes/causes-internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const keys[] = {
+#define KY_CAUSE_KEY(name, key, text) [KY_CAUSE_##name] = key,
+	KY_CAUSE_LIST(KY_CAUSE_KEY)
+#undef KY_CAUSE_KEY
+};
+
+static const char *const texts[] = {
+#define KY_CAUSE_TEXT(name, key, text) [KY_CAUSE_##name] = text,
+	KY_CAUSE_LIST(KY_CAUSE_TEXT)
+#undef KY_CAUSE_TEXT
+};
+
+const char *ky_cause_key(enum ky_cause cause)
+{
+	return keys[cause];
+}
+
+const char *ky_cause_text(enum ky_cause cause)
+{
+	return texts[cause];
+}
+
+/* Element @index of a vector, which grows with empty ones. NULL: out of memory. */
+#define causes_record_at(vec, index)                                                              \
+	({                                                                                        \
+		__typeof__((vec)->data) at_ = NULL;                                               \
+		if ((index) < (vec)->len || ky_vec_reserve(vec, (index) + 1 - (vec)->len) == 0) { \
+			if ((index) >= (vec)->len) {                                              \
+				memset((vec)->data + (vec)->len, 0,                               \
+				       ((index) + 1 - (vec)->len) * sizeof(*(vec)->data));        \
+				(vec)->len = (index) + 1;                                         \
+			}                                                                         \
+			at_ = &(vec)->data[index];                                                \
+		}                                                                                 \
+		at_;                                                                              \
+	})
+
+static struct ky_track *causes_record_track(struct ky_causes *causes,
+					    const struct ky_thread *thread)
+{
+	size_t index = thread->index;
+
+	return causes_record_at(&causes->tracks, index);
+}
+
+/* Is there room for one more record, at @ns? */
+static bool causes_record_room(struct ky_causes *causes, int64_t ns)
+{
+	if (causes->n < KY_CAUSES_MAX) {
+		causes->n++;
+		return true;
+	}
+	if (causes->full_ns > ns)
+		causes->full_ns = ns;
+	return false;
+}
+
+bool ky_causes_is_full(const struct ky_causes *causes, int64_t *since_ns)
+{
+	*since_ns = causes->full_ns;
+	return causes->full_ns != INT64_MAX;
+}
+
+/* ---- threads ---------------------------------------------------------------------------- */
+
+/* What the thread was known to do before is not told anew. */
+static int causes_record_stretch(struct ky_causes *causes, const struct ky_thread *thread,
+				 struct ky_stretch stretch)
+{
+	struct ky_track *track = causes_record_track(causes, thread);
+	struct ky_stretch *last;
+
+	if (!track)
+		return KYMO_E_MEMORY;
+	last = track->stretches.len ? ky_vec_last(&track->stretches) : NULL;
+	if (last && stretch.begin_ns < last->end_ns)
+		stretch.begin_ns = last->end_ns;
+	if (stretch.begin_ns >= stretch.end_ns)
+		return 0;
+	if (last && last->end_ns == stretch.begin_ns && last->kind == stretch.kind &&
+	    last->kind == KY_STRETCH_RUN && last->cpu == stretch.cpu) {
+		last->end_ns = stretch.end_ns;
+		return 0;
+	}
+	return causes_record_room(causes, stretch.end_ns) ? ky_vec_push(&track->stretches, stretch)
+							  : 0;
+}
+
+static int causes_record_on_off(void *data, const struct ky_time_off *time)
+{
+	static const uint8_t kinds[] = {[KY_OFF_SLEEP] = KY_STRETCH_SLEEP,
+					[KY_OFF_DISK] = KY_STRETCH_DISK,
+					[KY_OFF_OTHER] = KY_STRETCH_OTHER};
+	struct ky_stretch stretch = {.begin_ns = time->begin_ns, .end_ns = time->end_ns};
+
+	if (time->kind == KY_OFF_UNKNOWN)
+		return 0;
+	stretch.kind = kinds[time->kind];
+	if (time->kind == KY_OFF_READY)
+		stretch.kind = time->thread->wait.kind == KY_WAIT_PREEMPTED ? KY_STRETCH_PREEMPTED
+									    : KY_STRETCH_READY;
+	if (time->woken) {
+		stretch.woken = true;
+		stretch.waker = time->woken->waker;
+		stretch.line = time->woken->irq ? time->woken->irq->index + 1 : 0;
+	}
+	return causes_record_stretch(data, time->thread, stretch);
+}
+
+static int causes_record_on_migrated(void *data, struct ky_thread *thread, int64_t ns)
+{
+	struct ky_causes *causes = data;
+	struct ky_track *track = causes_record_track(causes, thread);
+
+	if (!track)
+		return KYMO_E_MEMORY;
+	return causes_record_room(causes, ns)
+		       ? ky_vec_push(&track->moves, (struct ky_move){ns, thread->cpu})
+		       : 0;
+}
+
+static int causes_record_on_memory(void *data, const struct ky_memory *memory)
+{
+	struct ky_causes *causes = data;
+	struct ky_track *track;
+
+	if (memory->kind != KY_MEMORY_FAULT || !memory->thread)
+		return 0;
+	track = causes_record_track(causes, memory->thread);
+	if (!track)
+		return KYMO_E_MEMORY;
+	return causes_record_room(causes, memory->ns) ? ky_vec_push(&track->faults, memory->ns) : 0;
+}
+
+/* ---- system calls ------------------------------------------------------------------------ */
+
+static enum ky_call_aspect causes_record_aspect(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum ky_call_aspect aspect;
+	} known[] = {
+		{"futex", KY_CALL_FUTEX},	{"futex_time64", KY_CALL_FUTEX},
+		{"nanosleep", KY_CALL_SLEEP},	{"clock_nanosleep", KY_CALL_SLEEP},
+		{"poll", KY_CALL_POLL},		{"ppoll", KY_CALL_POLL},
+		{"select", KY_CALL_POLL},	{"pselect6", KY_CALL_POLL},
+		{"epoll_wait", KY_CALL_POLL},	{"epoll_pwait", KY_CALL_POLL},
+		{"epoll_pwait2", KY_CALL_POLL}, {"clock_nanosleep_time64", KY_CALL_SLEEP},
+	};
+
+	name += strncmp(name, "compat_", 7) == 0 ? 7 : 0;
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		if (strcmp(name, known[i].name) == 0)
+			return known[i].aspect;
+	}
+	return KY_CALL_PLAIN;
+}
+
+enum ky_call_aspect ky_call_aspect(const struct ky_causes *causes, uint32_t syscall)
+{
+	return syscall < causes->aspects.len && causes->aspects.data[syscall]
+		       ? causes->aspects.data[syscall] - 1
+		       : KY_CALL_PLAIN;
+}
+
+/* Looks at it, where that was not done yet. 0 or KYMO_E_MEMORY. */
+static int causes_record_look(struct ky_causes *causes, uint32_t syscall)
+{
+	uint8_t *aspect;
+
+	if (syscall == KY_NO_SYSCALL || syscall >= ky_model_n_syscalls(causes->model))
+		return 0;
+	aspect = causes_record_at(&causes->aspects, (size_t)syscall);
+	if (aspect && !*aspect)
+		*aspect = 1 + causes_record_aspect(ky_model_syscall_name(causes->model, syscall));
+	return aspect ? 0 : KYMO_E_MEMORY;
+}
+
+static bool causes_record_is_futex(const struct ky_causes *causes, uint32_t syscall)
+{
+	return ky_call_aspect(causes, syscall) == KY_CALL_FUTEX;
+}
+
+static int causes_record_on_call_begin(void *data, struct ky_thread *thread, int64_t ns)
+{
+	struct ky_causes *causes = data;
+	struct ky_track *track = causes_record_track(causes, thread);
+	const struct ky_syscall *syscall = &thread->syscall;
+	bool is_futex = causes_record_look(causes, syscall->id) == 0 &&
+			causes_record_is_futex(causes, syscall->id);
+	struct ky_track_call call = {
+		.begin_ns = ns,
+		.end_ns = INT64_MAX,
+		.file = syscall->file,
+		.syscall = syscall->id,
+		.address = is_futex ? (uint64_t)syscall->args[0] : 0,
+		.op = is_futex ? (uint32_t)syscall->args[1] : 0,
+		.value = is_futex ? (uint32_t)syscall->args[2] : 0,
+	};
+
+	if (!track)
+		return KYMO_E_MEMORY;
+	if (!causes_record_room(causes, ns))
+		return 0;
+	if (is_futex && ky_futex_note(causes, thread, &call) < 0)
+		return KYMO_E_MEMORY;
+	return ky_vec_push(&track->calls, call);
+}
+
+/* When a call that is over ended, as far as is known. */
+static int64_t causes_record_call_end(const struct ky_call *call)
+{
+	switch (call->outcome) {
+	case KY_CALL_DONE:
+	case KY_CALL_HEADLESS:
+	case KY_CALL_BIRTH:
+	case KY_CALL_TORN:
+		return call->end_ns;
+	case KY_CALL_NO_RETURN: /* soon after its begin, as rt_sigreturn does */
+		return call->begin_ns;
+	default:
+		return INT64_MAX;
+	}
+}
+
+static int causes_record_on_call(void *data, const struct ky_call *call)
+{
+	struct ky_causes *causes = data;
+	struct ky_track *track = causes_record_track(causes, call->thread);
+	struct ky_track_call *last;
+	int64_t end = causes_record_call_end(call);
+
+	if (!track)
+		return KYMO_E_MEMORY;
+	last = track->calls.len ? ky_vec_last(&track->calls) : NULL;
+	if (!last || last->end_ns != INT64_MAX || last->begin_ns != call->begin_ns) {
+		struct ky_track_call headless = {.begin_ns = INT64_MIN, .syscall = call->syscall};
+
+		/* Only the first one of all may have begun at any time before. */
+		if (last || call->begin_ns != INT64_MIN || end == INT64_MIN ||
+		    !causes_record_room(causes, end))
+			return 0;
+		if (ky_vec_push(&track->calls, headless) < 0)
+			return KYMO_E_MEMORY;
+		last = ky_vec_last(&track->calls);
+	}
+	last->end_ns = end == INT64_MIN ? INT64_MAX : end;
+	last->done = call->outcome == KY_CALL_DONE && call->has_ret;
+	last->ret = call->ret;
+	last->unsure = call->outcome == KY_CALL_TORN;
+	return 0;
+}
+
+/* The model follows files and futexes only for listeners that have these hooks. */
+static int causes_record_on_io(void *data, const struct ky_io *io)
+{
+	(void)data;
+	(void)io;
+	return 0;
+}
+
+static int causes_record_on_futex(void *data, const struct ky_call *call)
+{
+	(void)data;
+	(void)call;
+	return 0;
+}
+
+/* ---- CPUs -------------------------------------------------------------------------------- */
+
+static int causes_record_lane_run(struct ky_causes *causes, const struct ky_cpu *cpu,
+				  const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+{
+	struct ky_lane *lane = causes_record_at(&causes->lanes, cpu->index);
+	struct ky_lane_run *last;
+
+	if (!lane)
+		return KYMO_E_MEMORY;
+	last = lane->runs.len ? ky_vec_last(&lane->runs) : NULL;
+	if (last && last->end_ns == begin_ns && last->thread == thread) {
+		last->end_ns = end_ns;
+		return 0;
+	}
+	if (!causes_record_room(causes, end_ns))
+		return 0;
+	return ky_vec_push(&lane->runs, (struct ky_lane_run){begin_ns, end_ns, thread, !thread});
+}
+
+static int causes_record_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+				struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+{
+	struct ky_stretch stretch = {.begin_ns = begin_ns,
+				     .end_ns = end_ns,
+				     .kind = KY_STRETCH_RUN,
+				     .cpu = (uint16_t)cpu->index};
+
+	if (state == KY_CPU_UNKNOWN || cpu->index > UINT16_MAX)
+		return 0;
+	if (causes_record_lane_run(data, cpu, thread, begin_ns, end_ns) < 0)
+		return KYMO_E_MEMORY;
+	return thread ? causes_record_stretch(data, thread, stretch) : 0;
+}
+
+/*
+ * The tail of the lane from @first on ran on top of @irq: what is between is its own. From the last one to the
+ * first, as each moves back.
+ */
+static void causes_record_nest(struct ky_lane *lane, size_t first, const struct ky_lane_irq *irq)
+{
+	struct ky_lane_irq *irqs = lane->irqs.data;
+	size_t n = lane->irqs.len - first;
+	int64_t end = irq->end_ns;
+
+	lane->irqs.len += n + 1;
+	for (size_t i = n; i > 0; i--) {
+		struct ky_lane_irq inner = irqs[first + i - 1];
+
+		irqs[first + 2 * i] = (struct ky_lane_irq){inner.end_ns, end, irq->line};
+		irqs[first + 2 * i - 1] = inner;
+		end = inner.begin_ns;
+	}
+	irqs[first] = (struct ky_lane_irq){irq->begin_ns, end, irq->line};
+}
+
+static int causes_record_on_irq(void *data, const struct ky_irq *irq)
+{
+	struct ky_causes *causes = data;
+	struct ky_lane *lane = causes_record_at(&causes->lanes, irq->cpu->index);
+	struct ky_lane_irq own = {irq->begin_ns, irq->end_ns, irq->line};
+	size_t first;
+
+	if (!lane)
+		return KYMO_E_MEMORY;
+	if (own.begin_ns == INT64_MIN || own.begin_ns >= own.end_ns)
+		return 0;
+	for (first = lane->irqs.len; first > 0; first--) {
+		if (lane->irqs.data[first - 1].begin_ns < own.begin_ns)
+			break;
+	}
+	if (first && lane->irqs.data[first - 1].end_ns > own.begin_ns)
+		own.begin_ns = lane->irqs.data[first - 1].end_ns;
+	if (own.begin_ns >= own.end_ns || !causes_record_room(causes, own.end_ns))
+		return 0;
+	if (ky_vec_reserve(&lane->irqs, lane->irqs.len - first + 1) < 0)
+		return KYMO_E_MEMORY;
+	causes_record_nest(lane, first, &own);
+	return 0;
+}
+
+/* ---- devices ------------------------------------------------------------------------------ */
+
+static int causes_record_on_request(void *data, const struct ky_request *request)
+{
+	struct ky_causes *causes = data;
+	struct ky_disk_lane *lane = causes_record_at(&causes->disks, request->disk->index);
+	struct ky_disk_run run = {request->queue_ns, request->issue_ns, request->end_ns,
+				  request->thread};
+	int64_t begin = run.queue_ns != INT64_MIN ? run.queue_ns : run.issue_ns;
+
+	if (!lane)
+		return KYMO_E_MEMORY;
+	if (begin == INT64_MIN || begin > run.end_ns || !causes_record_room(causes, run.end_ns))
+		return 0;
+	if (lane->longest_ns < (uint64_t)(run.end_ns - begin))
+		lane->longest_ns = (uint64_t)(run.end_ns - begin);
+	return ky_vec_push(&lane->runs, run);
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+struct ky_causes *ky_causes_new(struct ky_model *model)
+{
+	struct ky_causes *causes = calloc(1, sizeof(*causes));
+	const struct ky_listener listener = {
+		.data = causes,
+		.ran = causes_record_on_ran,
+		.migrated = causes_record_on_migrated,
+		.call_begin = causes_record_on_call_begin,
+		.call = causes_record_on_call,
+		.off = causes_record_on_off,
+		.io = causes_record_on_io,
+		.futex = causes_record_on_futex,
+		.irq = causes_record_on_irq,
+		.request = causes_record_on_request,
+		.memory = causes_record_on_memory,
+	};
+
+	if (!causes)
+		return NULL;
+	causes->model = model;
+	causes->full_ns = INT64_MAX;
+	causes->abilities = ky_model_abilities(model);
+	if (ky_model_listen(model, &listener) == 0)
+		return causes;
+	ky_causes_free(causes);
+	return NULL;
+}
+
+void ky_causes_free(struct ky_causes *causes)
+{
+	if (!causes)
+		return;
+	ky_vec_foreach(&causes->tracks, track) {
+		ky_vec_fini(&track->stretches);
+		ky_vec_fini(&track->calls);
+		ky_vec_fini(&track->faults);
+		ky_vec_fini(&track->moves);
+	}
+	ky_vec_foreach(&causes->lanes, lane) {
+		ky_vec_fini(&lane->runs);
+		ky_vec_fini(&lane->irqs);
+	}
+	ky_vec_foreach(&causes->disks, disk)
+		ky_vec_fini(&disk->runs);
+	ky_vec_foreach(&causes->futexes, releases)
+		ky_vec_fini(releases);
+	ky_vec_fini(&causes->tracks);
+	ky_vec_fini(&causes->aspects);
+	ky_vec_fini(&causes->lanes);
+	ky_vec_fini(&causes->disks);
+	ky_vec_fini(&causes->futexes);
+	ky_map_fini(&causes->futex_ids);
+	free(causes);
+}

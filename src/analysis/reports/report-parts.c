@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/reports/report-parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analysis/tables/render-cell.h"
+
+void ky_fill_part(struct ky_table *table, struct ky_cell *row, const struct ky_model *model,
+		  const struct ky_part *part, enum ky_by by)
+{
+	ky_cell_text(table, &row[KY_PART_CAUSE], ky_cause_text(part->cause));
+	if (part->who)
+		ky_cell_who(table, &row[KY_PART_WHO_COLUMN], model, part->who, by);
+	else if (part->idle)
+		ky_cell_process(table, &row[KY_PART_WHO_COLUMN], -1, -1, "(idle CPU)", NULL);
+	if (part->line)
+		ky_cell_line(table, &row[KY_PART_IRQ], part->line);
+	if (part->disk)
+		ky_cell_text(table, &row[KY_PART_DISK], part->disk->name);
+	if (part->syscall != KY_NO_SYSCALL)
+		ky_cell_text(table, &row[KY_PART_SYSCALL],
+			     ky_model_syscall_name(model, part->syscall));
+	ky_cell_file(table, &row[KY_PART_FILE], part->file);
+	if (part->address)
+		ky_cell_u64(&row[KY_PART_FUTEX], part->address);
+}
+
+static int report_parts_compare(const void *a, const void *b, void *by)
+{
+	const struct ky_thread *const *left = a, *const *right = b;
+	int order = ky_threads_compare(*left, *right, *(const enum ky_by *)by);
+
+	/* The first one of a group is the one that was seen first. */
+	return order ? order : (*left)->index < (*right)->index ? -1 : 1;
+}
+
+const struct ky_thread **ky_part_groups(const struct ky_model *model, enum ky_by by)
+{
+	size_t n = ky_model_n_threads(model);
+	const struct ky_thread **sorted, **groups;
+	const struct ky_thread *first = NULL;
+
+	if (by == KY_BY_DEFAULT || by == KY_BY_THREAD)
+		return NULL;
+	sorted = calloc(n + 1, sizeof(*sorted));
+	groups = calloc(n + 1, sizeof(*groups));
+	for (size_t i = 0; sorted && groups && i < n; i++)
+		sorted[i] = ky_model_thread(model, i);
+	if (sorted && groups && n)
+		qsort_r(sorted, n, sizeof(*sorted), report_parts_compare, &by);
+	for (size_t i = 0; sorted && groups && i < n; i++) {
+		if (!first || ky_threads_compare(first, sorted[i], by) != 0)
+			first = sorted[i];
+		groups[sorted[i]->index] = first;
+	}
+	if (!sorted) {
+		free(groups);
+		groups = NULL;
+	}
+	free(sorted);
+	return groups;
+}
+
+int ky_report_note_causes(struct ky_report_result *result, const struct ky_causes *causes)
+{
+	unsigned int abilities = ky_model_abilities(result->model);
+	struct ky_strbuf since = KY_STRBUF_INIT;
+	int status = ky_report_note_losses(result);
+	int64_t full_ns;
+
+	if (status >= 0)
+		status = ky_report_note_switches(result);
+	if (status >= 0 && !(abilities & KY_CAN_WAKE))
+		status = ky_report_note(result,
+					"the trace has no wake-ups (sched_waking): who ended "
+					"a wait is not known");
+	if (status >= 0 && !(abilities & KY_CAN_IRQ))
+		status = ky_report_note(
+			result, "the trace has no interrupts (irq_handler_entry): waits that "
+				"an interrupt ended can seem to be ended by the thread that it "
+				"interrupted");
+	if (status >= 0 && ky_causes_is_full(causes, &full_ns)) {
+		ky_render_time(&since, full_ns, true);
+		status = ky_report_note(result,
+					"the trace is too long: all after %s is unknown; choose a "
+					"range with --begin and --end",
+					ky_strbuf_text(&since));
+	}
+	ky_strbuf_fini(&since);
+	return status;
+}
+
+int ky_report_note_members(struct ky_report_result *result, const struct ky_cause_members *members)
+{
+	int status = 0;
+
+	if (members->omitted)
+		status = ky_report_note(result,
+					"%llu more were too many to keep; choose some with --min, "
+					"--begin and --end",
+					(unsigned long long)members->omitted);
+	if (status >= 0 && members->unmeasured)
+		status = ky_report_note(
+			result,
+			"%llu are left out: the trace does not have their begin or their "
+			"end, or has lost events of them",
+			(unsigned long long)members->unmeasured);
+	return status;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* What reports on causes share: columns of parts of times, and threads by groups. */
+#ifndef KY_ANALYSIS_REPORTS_REPORT_PARTS_H
+#define KY_ANALYSIS_REPORTS_REPORT_PARTS_H
+
+#include "analysis/causes/members.h"
+#include "analysis/causes/part-sums.h"
+#include "analysis/reports/report.h"
+
+/* Columns from column @at on, KY_PART_COLUMNS of them. */
+enum {
+	KY_PART_CAUSE,
+	KY_PART_WHO_COLUMN,
+	KY_PART_IRQ,
+	KY_PART_DISK,
+	KY_PART_SYSCALL,
+	KY_PART_FILE,
+	KY_PART_FUTEX,
+	KY_PART_COLUMNS
+};
+
+#define KY_PART_CAUSE_HELP                                                                        \
+	"What the thread did, or waited for: 'running in user space', 'running in the kernel', "  \
+	"'running' (the trace does not tell which of the two), 'interrupted', 'preempted', "      \
+	"'waiting for a CPU' (after a wake-up), 'blocked' with the reason, or 'unknown' (events " \
+	"do not tell, or are lost)."
+
+/* clang-format off */
+#define KY_PART_COLUMN_DEFS(at)                                                                  \
+	[(at) + KY_PART_CAUSE] = {"cause", "Part", KY_CELL_TEXT, KY_PART_CAUSE_HELP},            \
+	[(at) + KY_PART_WHO_COLUMN] = {"who", "By", KY_CELL_PROCESS,                             \
+		"Who caused it: the thread that ran meanwhile on the CPU ('preempted', 'waiting "  \
+		"for a CPU'; '(idle CPU)': the CPU was on its way out of sleep), that held the "   \
+		"lock, whose requests the device had meanwhile, or that ended the wait.",         \
+		.second = true},                                                                 \
+	[(at) + KY_PART_IRQ] = {"irq", "Interrupt", KY_CELL_IRQ,                                 \
+		"The interrupt that ran on top of the thread, or that ended the wait.", .spare = 3}, \
+	[(at) + KY_PART_DISK] = {"disk", "Device", KY_CELL_DISK,                                 \
+		"The block device of the request.", .spare = 1},                                 \
+	[(at) + KY_PART_SYSCALL] = {"syscall", "In call", KY_CELL_SYSCALL,                       \
+		"The system call that the thread was in.", .spare = 2},                          \
+	[(at) + KY_PART_FILE] = {"file", "File", KY_CELL_PATH,                                   \
+		"The file, pipe or socket of the call.", .spare = 5},                            \
+	[(at) + KY_PART_FUTEX] = {"futex", "Futex", KY_CELL_ADDRESS,                             \
+		"The address of the lock word.", .spare = 4}
+/* clang-format on */
+
+/* The cells of a part; @row is the cell of KY_PART_CAUSE. */
+void ky_fill_part(struct ky_table *table, struct ky_cell *row, const struct ky_model *model,
+		  const struct ky_part *part, enum ky_by by);
+
+/* The first thread of each thread's group, by the threads' indices; to be freed. NULL: out of memory, or @by threads. */
+const struct ky_thread **ky_part_groups(const struct ky_model *model, enum ky_by by);
+
+/* Notes on what limits a report on causes: losses, memory, events that the trace lacks. 0 or a negative status. */
+int ky_report_note_causes(struct ky_report_result *result, const struct ky_causes *causes);
+/* The same of members: calls without an end, and too many. */
+int ky_report_note_members(struct ky_report_result *result, const struct ky_cause_members *members);
+
+#endif
