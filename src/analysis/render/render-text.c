@@ -422,8 +422,8 @@ static void add_footer(struct ky_strbuf *out, const struct layout *layout, const
 	ky_strbuf_fini(&text);
 }
 
-static void render_text_add_table(struct ky_strbuf *out, const struct ky_table *table,
-				  const struct ky_render_options *options)
+void ky_render_table(struct ky_strbuf *out, const struct ky_table *table,
+		     const struct ky_render_options *options)
 {
 	struct layout layout = {.table = table, .options = options, .bar_column = -1};
 	bool grouped = table->def->columns[0].group;
@@ -530,7 +530,7 @@ void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *resul
 		render_text_add_notes(out, results, i, options);
 		for (size_t t = 0; t < result->n_tables; t++) {
 			if (!result->tables[t].hidden)
-				render_text_add_table(out, &result->tables[t], options);
+				ky_render_table(out, &result->tables[t], options);
 		}
 	}
 }

@@ -19,6 +19,10 @@ struct ky_render_options {
 void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *results,
 		    const struct ky_render_options *options);
 
+/* One table of them: its title, headings and rows, after an empty line. */
+void ky_render_table(struct ky_strbuf *out, const struct ky_table *table,
+		     const struct ky_render_options *options);
+
 /*
  * One JSON object and a line feed; docs/reports/README.md describes it. Durations and times are
  * integers of ns (means are real numbers), ratios are 0 to 1, empty cells are null.

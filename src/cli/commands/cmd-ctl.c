@@ -349,6 +349,7 @@ static const struct ky_option_def option_defs[] = {
 
 const struct ky_command ky_command_ctl = {
 	.name = "ctl",
+	.is_rare = true,
 	.summary = "change, pause or examine a running recording",
 	.usage = "[OPTIONS] [RECORDING]",
 	.description =

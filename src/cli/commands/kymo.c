@@ -22,7 +22,6 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_sessions,
 	&ky_command_stop,
 	&ky_command_snapshot,
-	&ky_command_ctl,
 
 	/* read */
 	&ky_command_print,
@@ -34,12 +33,14 @@ const struct ky_command *const ky_commands[] = {
 
 	/* this machine */
 	&ky_command_list,
+	&ky_command_latency,
 	&ky_command_doctor,
 
 	/* help */
 	&ky_command_help,
 
 	/* rare */
+	&ky_command_ctl,
 	&ky_command_watch,
 	&ky_command_rotate,
 	&ky_command_daemon,

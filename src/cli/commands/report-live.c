@@ -33,19 +33,6 @@ static void put_screen(struct ky_strbuf *out)
 	ky_strbuf_fini(&screen);
 }
 
-static bool locale_is_utf8(void)
-{
-	const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-
-	for (size_t i = 0; i < 3; i++) {
-		const char *value = getenv(names[i]);
-
-		if (value && *value)
-			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-	}
-	return false;
-}
-
 int ky_cli_show_reports(const struct ky_report_results *results, const struct ky_report_form *form,
 			struct kymo_error *err)
 {
@@ -66,7 +53,7 @@ int ky_cli_show_reports(const struct ky_report_results *results, const struct ky
 			/* What is not looked at on a terminal may be as wide as it likes. */
 			.columns = isatty(STDOUT_FILENO) ? ky_cli_columns(stdout) : 0,
 			.colour = ky_cli_colour(stdout),
-			.utf8 = locale_is_utf8(),
+			.utf8 = ky_cli_locale_is_utf8(),
 		};
 
 		ky_render_text(&out, results, &render);

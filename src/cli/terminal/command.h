@@ -93,6 +93,7 @@ extern const struct ky_command ky_command_timeline;
 extern const struct ky_command ky_command_view;
 extern const struct ky_command ky_command_lami;
 extern const struct ky_command ky_command_info;
+extern const struct ky_command ky_command_latency;
 extern const struct ky_command ky_command_list;
 extern const struct ky_command ky_command_recover;
 extern const struct ky_command ky_command_doctor;
@@ -126,6 +127,8 @@ void ky_cli_put_padded(FILE *out, const char *text, int width);
 
 /* Colour only on a terminal, and not with NO_COLOR or TERM=dumb. */
 bool ky_cli_colour(FILE *out);
+/* Does the user's locale have UTF-8, for blocks and other signs? */
+bool ky_cli_locale_is_utf8(void);
 /* Columns of the terminal; 80 when @out is no terminal. */
 int ky_cli_columns(FILE *out);
 /*

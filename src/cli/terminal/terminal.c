@@ -204,6 +204,19 @@ bool ky_cli_colour(FILE *out)
 	return isatty(fileno(out)) && term && strcmp(term, "dumb") != 0;
 }
 
+bool ky_cli_locale_is_utf8(void)
+{
+	const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+
+	for (size_t i = 0; i < 3; i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && *value)
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
 int ky_cli_columns(FILE *out)
 {
 	struct winsize size;

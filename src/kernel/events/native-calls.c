@@ -123,3 +123,28 @@ void ky_native_calls_unknown(struct ky_catalogue *catalogue, bool unknown[KY_CON
 	for (; n_found < n_theirs && number < KY_CONTENT_MAX_CALLS; n_found++)
 		unknown[number++] = false;
 }
+
+static int native_calls_find(const char *name, size_t name_len)
+{
+	for (size_t i = 0; i < N_RUNS; i++) {
+		const char *at = runs[i].names, *found;
+		uint32_t number = runs[i].first;
+		size_t len;
+
+		for (; found = next_name(&at, &len), len; number++)
+			if (len == name_len && memcmp(found, name, len) == 0)
+				return (int)number;
+	}
+	return -1;
+}
+
+int ky_native_call_number(const char *name)
+{
+	char renewed[KY_EVENT_NAME_BYTES];
+	int number = native_calls_find(name, strlen(name));
+
+	if (number >= 0)
+		return number;
+	snprintf(renewed, sizeof(renewed), "new%s", name);
+	return native_calls_find(renewed, strlen(renewed));
+}

@@ -20,4 +20,7 @@
  */
 void ky_native_calls_unknown(struct ky_catalogue *catalogue, bool unknown[KY_CONTENT_MAX_CALLS]);
 
+/* The number of the call that tracefs names @name ("read", "newstat"), or "new" and @name; -1: it is not known here. */
+int ky_native_call_number(const char *name);
+
 #endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/* kymo latency: distributions of durations while the machine runs. */
+#include "cli/terminal/command.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "cli/commands/latency-output.h"
+#include "os/now.h"
+
+struct options {
+	bool once, json, csv;
+	const char *by, *layers, *window, *syscalls;
+	uint64_t every_ns, pid, keys, limit;
+};
+
+struct words {
+	char *text; /* which they point into */
+	KY_VEC(const char *) list;
+};
+
+static void cmd_latency_defaults(void *data)
+{
+	struct options *options = data;
+
+	options->every_ns = 1000000000;
+	options->limit = 10;
+}
+
+static const struct ky_option_def option_defs[] = {
+	{"once", 0, KY_OPTION_FLAG, NULL,
+	 "Measure for the time of --every, or until Ctrl-C, print the result and end.",
+	 offsetof(struct options, once), NULL},
+	{"every", 0, KY_OPTION_DURATION, "TIME", "The period between two outputs. Default: 1s.",
+	 offsetof(struct options, every_ns), NULL},
+	{"json", 0, KY_OPTION_FLAG, NULL,
+	 "Print JSON with the buckets of all histograms: an object on one line for each period.",
+	 offsetof(struct options, json), NULL},
+	{"csv", 0, KY_OPTION_FLAG, NULL, "Print comma-separated values.",
+	 offsetof(struct options, csv), NULL},
+	{"layers", 0, KY_OPTION_TEXT, "LIST",
+	 "Measure only these layers, separated by commas: syscall, wakeup, offcpu, block-queue, block-device, flush, irq, "
+	 "softirq. Default: all.",
+	 offsetof(struct options, layers),
+	 "syscall wakeup offcpu block-queue block-device flush irq softirq"},
+	{"by", 0, KY_OPTION_TEXT, "KEY",
+	 "A histogram for each process, user or cgroup; device: only the layers of block devices, which have one for each "
+	 "device anyway.",
+	 offsetof(struct options, by), "process user cgroup device"},
+	{"syscalls", 0, KY_OPTION_TEXT, "NAMES",
+	 "Histograms of their own for these system calls, separated by commas, beside those for read, write, sync, open, "
+	 "close, poll, futex, sleep and other calls.",
+	 offsetof(struct options, syscalls), NULL},
+	{"pid", 0, KY_OPTION_U64, "PID",
+	 "Measure only this process. Interrupt handlers and softirqs belong to no process.",
+	 offsetof(struct options, pid), NULL},
+	{"window", 0, KY_OPTION_TEXT, "WINDOW",
+	 "The time that the text covers: now (the last period), 1m, 5m or 15m. Default: now.",
+	 offsetof(struct options, window), "now 1m 5m 15m"},
+	{"limit", 0, KY_OPTION_U64, "N",
+	 "Rows of each layer in text, those with the most time first; 0: all. Default: 10.",
+	 offsetof(struct options, limit), NULL},
+	{"keys", 0, KY_OPTION_U64, "N",
+	 "Histograms that the kernel has room for, of 2 KiB each. Default: 8192 with --by, else 1024.",
+	 offsetof(struct options, keys), NULL},
+	{0},
+};
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+static int words_split(struct words *words, const char *text, struct kymo_error *err)
+{
+	char *at, *word;
+
+	words->text = strdup(text ? text : "");
+	if (!words->text)
+		return ky_error_nomem(err);
+	for (word = strtok_r(words->text, ",", &at); word; word = strtok_r(NULL, ",", &at))
+		if (ky_vec_push(&words->list, word) < 0)
+			return ky_error_nomem(err);
+	return KYMO_OK;
+}
+
+static void words_fini(struct words *words)
+{
+	ky_vec_fini(&words->list);
+	free(words->text);
+}
+
+static int find_layer(const char *name)
+{
+	for (int i = 0; i < KY_LATENCY_LAYERS; i++)
+		if (strcmp(ky_latency_layer_name(i), name) == 0)
+			return i;
+	return -1;
+}
+
+static int choose_layers(uint32_t *layers, const char *text, struct kymo_error *err)
+{
+	struct words words = {0};
+	int ret = words_split(&words, text, err), layer;
+
+	*layers = text ? 0 : KY_LATENCY_ALL_LAYERS;
+	for (size_t i = 0; i < words.list.len && !ret; i++) {
+		layer = find_layer(words.list.data[i]);
+		if (layer < 0)
+			ret = ky_error_set(err, KYMO_E_INVALID, "--layers: '%s' is not a layer",
+					   words.list.data[i]);
+		else
+			*layers |= 1u << layer;
+	}
+	if (!ret && !*layers)
+		ret = ky_error_set(err, KYMO_E_INVALID, "--layers needs a layer");
+	words_fini(&words);
+	return ret;
+}
+
+static int choose_by(struct ky_latency_options *to, const char *text, struct kymo_error *err)
+{
+	static const char *const names[] = {"", "process", "user", "cgroup"};
+
+	if (!text)
+		return KYMO_OK;
+	for (size_t i = 1; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(text, names[i]) == 0) {
+			to->by = (enum ky_latency_by)i;
+			return KYMO_OK;
+		}
+	if (strcmp(text, "device") != 0)
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "--by needs process, user, cgroup or device, not '%s'", text);
+	to->layers &= KY_LATENCY_BLOCK_LAYERS;
+	return to->layers ? KYMO_OK
+			  : ky_error_set(err, KYMO_E_INVALID,
+					 "--by device: none of these layers is of devices");
+}
+
+static int choose_window(enum ky_past *window, const char *text, struct kymo_error *err)
+{
+	*window = KY_PAST_NOW;
+	for (int i = 0; text && i < KY_PASTS; i++)
+		if (strcmp(ky_past_name(i), text) == 0) {
+			*window = (enum ky_past)i;
+			return KYMO_OK;
+		}
+	return !text ? KYMO_OK
+		     : ky_error_set(err, KYMO_E_INVALID,
+				    "--window needs now, 1m, 5m or 15m, not '%s'", text);
+}
+
+static int cmd_latency_check(const struct options *options, struct kymo_error *err)
+{
+	if (options->json && options->csv)
+		return ky_error_set(err, KYMO_E_INVALID, "--json and --csv exclude each other");
+	if (options->every_ns < 10000000)
+		return ky_error_set(err, KYMO_E_INVALID, "--every needs 10ms or more");
+	if (options->pid > INT_MAX)
+		return ky_error_set(err, KYMO_E_INVALID, "--pid: no process has this ID");
+	if (options->keys > 1000000)
+		return ky_error_set(err, KYMO_E_INVALID, "--keys: at most 1000000");
+	return KYMO_OK;
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static int put(const struct ky_latency_view *view, const struct options *options, bool is_first,
+	       struct kymo_error *err)
+{
+	struct ky_strbuf out = KY_STRBUF_INIT;
+	int ret = KYMO_OK;
+
+	if (options->json) {
+		ret = ky_latency_put_json(view, false, err);
+	} else if (options->csv) {
+		ky_latency_put_csv(&out, view, is_first);
+	} else {
+		if (!options->once && isatty(STDOUT_FILENO))
+			ky_strbuf_adds(&out, "\033[H\033[2J");
+		ret = ky_latency_put_text(&out, view, err);
+	}
+	ky_cli_write(&out);
+	fflush(stdout);
+	ky_strbuf_fini(&out);
+	return ret;
+}
+
+/* Sleep until @until_ns of CLOCK_MONOTONIC. True: a signal of @set came first. */
+static bool cmd_latency_wait(const sigset_t *set, uint64_t until_ns)
+{
+	int64_t left_ns;
+
+	while ((left_ns = (int64_t)until_ns - ky_os_time_ns(CLOCK_MONOTONIC)) > 0) {
+		struct timespec left = {left_ns / 1000000000, left_ns % 1000000000};
+
+		if (sigtimedwait(set, NULL, &left) > 0)
+			return true;
+	}
+	return false;
+}
+
+static int cmd_latency_follow(struct ky_latency_view *view, const struct options *options,
+			      const sigset_t *set, struct kymo_error *err)
+{
+	uint64_t next_ns = (uint64_t)ky_os_time_ns(CLOCK_MONOTONIC);
+	bool is_first = true, is_over = false;
+	int ret = KYMO_OK;
+
+	while (!is_over && ret >= 0) {
+		next_ns += options->every_ns;
+		is_over = cmd_latency_wait(set, next_ns);
+		if (is_over && !options->once)
+			break;
+		ret = ky_latency_read(view->latency, err);
+		if (ret >= 0)
+			ret = put(view, options, is_first, err);
+		is_first = false;
+		is_over |= options->once || ky_cli_pipe_closed();
+	}
+	return ret;
+}
+
+static int cmd_latency_measure(const struct options *options,
+			       const struct ky_latency_options *wanted,
+			       struct ky_latency_view *view, struct kymo_error *err)
+{
+	sigset_t set;
+	int ret;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	ky_cli_catch_sigpipe();
+	ret = ky_latency_open(wanted, &view->latency, err);
+	if (ret < 0)
+		return ret;
+	fputs("kymo: measuring; Ctrl-C ends it\n", stderr);
+	ret = cmd_latency_follow(view, options, &set, err);
+	ky_latency_close(view->latency);
+	return ret;
+}
+
+static int run_latency(const struct ky_command *command, void *data, int n_args, char **args)
+{
+	const struct options *options = data;
+	struct ky_latency_options wanted = {.pid = (int32_t)options->pid,
+					    .max_cells = (uint32_t)options->keys};
+	struct ky_latency_view view = {.limit = options->limit};
+	struct words syscalls = {0};
+	struct kymo_error err;
+	int ret;
+
+	(void)n_args;
+	(void)args;
+	ky_error_clear(&err);
+	ret = cmd_latency_check(options, &err);
+	if (!ret)
+		ret = choose_layers(&wanted.layers, options->layers, &err);
+	if (!ret)
+		ret = choose_by(&wanted, options->by, &err);
+	if (!ret)
+		ret = choose_window(&view.window, options->window, &err);
+	if (!ret)
+		ret = words_split(&syscalls, options->syscalls, &err);
+	wanted.syscalls = syscalls.list.data;
+	wanted.n_syscalls = syscalls.list.len;
+	view.by = wanted.by;
+	if (!ret)
+		ret = cmd_latency_measure(options, &wanted, &view, &err);
+	words_fini(&syscalls);
+	if (ret == KYMO_E_INVALID)
+		return err.hint[0] ? ky_cli_usage(command, "%s; %s", err.message, err.hint)
+				   : ky_cli_usage(command, "%s", err.message);
+	return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
+}
+
+const struct ky_command ky_command_latency = {
+	.name = "latency",
+	.summary = "distributions of latencies while the machine runs",
+	.usage = "[OPTIONS]",
+	.description =
+		"Shows how long system calls, wake-ups, waits, block requests, flushes, interrupt handlers and softirqs of this "
+		"machine take, without a trace: BPF programs in the kernel measure each of them, and only histograms leave the "
+		"kernel. kymo latency needs root, BPF and the kernel's type information (BTF).\n\n"
+		"Each period (--every) prints a table: count, rate, percentiles, the longest, and the distribution as a picture "
+		"with a character for each power of two. --window chooses the last period, 1, 5 or 15 minutes; JSON and CSV have "
+		"all of these. Percentiles are exact to 1/8; counts and the longest are exact.\n\n"
+		"A histogram of system calls is of a kind of calls (read has pread64, readv, recvfrom ..., too). Off the CPU, a "
+		"row is what the thread waited for: the system call in which it slept, a device, the kernel, a page fault, or the "
+		"CPU itself (preempted, yielded). docs/latency.md explains each row.",
+	.examples =
+		"# all layers, once a second\nkymo latency\n\n"
+		"# what happened within ten seconds, as JSON\nkymo latency --once --every 10s --json\n\n"
+		"# which processes wait for fsync\nkymo latency --layers syscall --syscalls fsync --by process\n\n"
+		"# the disk over the last 5 minutes\nkymo latency --by device --window 5m\n",
+	.see_also = "report record list",
+	.options = option_defs,
+	.options_size = sizeof(struct options),
+	.defaults = cmd_latency_defaults,
+	.max_args = 0,
+	.run = run_latency,
+};

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of kymo latency for people. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analysis/render/render.h"
+#include "base/error.h"
+#include "cli/commands/latency-output.h"
+#include "cli/terminal/command.h"
+#include "os/now.h"
+
+enum {
+	COLUMN_LAYER,
+	COLUMN_NAME,
+	COLUMN_OWNER,
+	COLUMN_COUNT,
+	COLUMN_RATE,
+	COLUMN_P50,
+	COLUMN_P90,
+	COLUMN_P99,
+	COLUMN_P999,
+	COLUMN_MAX,
+	COLUMN_SHAPE,
+	COLUMN_LONG_P99,
+};
+
+static const struct ky_column columns[] = {
+	{.name = "layer",
+	 .title = "Layer",
+	 .cls = KY_CELL_TEXT,
+	 .group = true,
+	 .help = "What was measured."},
+	{.name = "name",
+	 .title = "What",
+	 .cls = KY_CELL_TEXT,
+	 .help = "Its kind, reason, device or handler."},
+	{.name = "owner",
+	 .title = "Whose",
+	 .cls = KY_CELL_TEXT,
+	 .help = "Process, user or control group."},
+	{.name = "count", .title = "Count", .cls = KY_CELL_COUNT, .help = "How many."},
+	{.name = "rate",
+	 .title = "Rate",
+	 .cls = KY_CELL_RATE,
+	 .spare = 2,
+	 .help = "How many per second."},
+	{.name = "p50",
+	 .title = "p50",
+	 .cls = KY_CELL_DURATION,
+	 .help = "Half of them took no longer."},
+	{.name = "p90",
+	 .title = "p90",
+	 .cls = KY_CELL_DURATION,
+	 .spare = 3,
+	 .help = "90 % took no longer."},
+	{.name = "p99", .title = "p99", .cls = KY_CELL_DURATION, .help = "99 % took no longer."},
+	{.name = "p999",
+	 .title = "p99.9",
+	 .cls = KY_CELL_DURATION,
+	 .spare = 1,
+	 .help = "99.9 % took no longer."},
+	{.name = "max", .title = "Max", .cls = KY_CELL_DURATION, .help = "The longest."},
+	{.name = "shape",
+	 .title = "1us       1ms       1s",
+	 .cls = KY_CELL_TEXT,
+	 .spare = 4,
+	 .help = "The distribution, a character per power of two from 512 ns on."},
+	{.name = "p99_15m",
+	 .title = "p99 15m",
+	 .cls = KY_CELL_DURATION,
+	 .spare = 5,
+	 .help = "p99 of the last 15 minutes."},
+};
+
+static const struct ky_table_def table_def =
+	KY_TABLE_DEF("latency", "Latency", "", columns, KY_TABLE_RANK);
+
+/* A row to be. */
+struct row {
+	const struct ky_series *series;
+	struct ky_histogram histogram;
+};
+
+struct rows {
+	struct row *data;
+	size_t len;
+};
+
+/* ---- the distribution in a line ---------------------------------------------------------- */
+
+/* From 512 ns (and below) to 1 s (and above). */
+#define SHAPE_FIRST 9u
+#define SHAPE_CHARS 22u
+
+static uint32_t shape_place(uint32_t bucket)
+{
+	uint32_t octave = bucket / KY_LATENCY_SUBS + KY_LATENCY_FIRST_LOG2 - 1;
+
+	if (octave < SHAPE_FIRST)
+		return 0;
+	octave -= SHAPE_FIRST;
+	return octave < SHAPE_CHARS ? octave : SHAPE_CHARS - 1;
+}
+
+static void put_shape(struct ky_strbuf *out, const struct ky_histogram *histogram, bool utf8)
+{
+	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const signs[] = {" ", ".", ":", "-", "=", "+", "*", "%", "#"};
+	uint64_t sums[SHAPE_CHARS] = {0}, most = 1;
+
+	for (uint32_t i = 0; i < KY_LATENCY_BUCKETS; i++)
+		sums[shape_place(i)] += histogram->buckets[i];
+	for (uint32_t i = 0; i < SHAPE_CHARS; i++)
+		most = sums[i] > most ? sums[i] : most;
+	for (uint32_t i = 0; i < SHAPE_CHARS; i++) {
+		uint32_t level = (uint32_t)(8.0 * (double)sums[i] / (double)most);
+
+		level += sums[i] && !level;
+		ky_strbuf_adds(out, utf8 ? blocks[level] : signs[level]);
+	}
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+static void fill_row(struct ky_table *table, const struct ky_latency_view *view,
+		     const struct row *row, double seconds)
+{
+	const struct ky_histogram *histogram = &row->histogram;
+	struct ky_cell *cells = ky_table_row(table);
+	struct ky_strbuf shape = KY_STRBUF_INIT;
+	struct ky_histogram long_one;
+
+	ky_cell_text(table, &cells[COLUMN_LAYER], ky_latency_layer_title(row->series->key.layer));
+	ky_cell_text(table, &cells[COLUMN_NAME], row->series->name);
+	if (row->series->owner)
+		ky_cell_text(table, &cells[COLUMN_OWNER], row->series->owner);
+	ky_cell_u64(&cells[COLUMN_COUNT], histogram->count);
+	ky_cell_f64(&cells[COLUMN_RATE], seconds > 0 ? (double)histogram->count / seconds : 0);
+	for (size_t i = 0; i < KY_LATENCY_PARTS; i++)
+		ky_cell_u64(&cells[COLUMN_P50 + i],
+			    ky_histogram_percentile_ns(histogram, ky_latency_parts[i].part));
+	ky_cell_u64(&cells[COLUMN_MAX], histogram->max_ns);
+	put_shape(&shape, histogram, ky_cli_locale_is_utf8());
+	ky_cell_text(table, &cells[COLUMN_SHAPE], ky_strbuf_text(&shape));
+	ky_strbuf_fini(&shape);
+	ky_series_past(row->series, KY_PAST_15_MIN, ky_latency_slot(view->latency), &long_one);
+	if (view->window != KY_PAST_15_MIN)
+		ky_cell_u64(&cells[COLUMN_LONG_P99], ky_histogram_percentile_ns(&long_one, 0.99));
+}
+
+/* Layers in their order; in a layer, what took most time first. */
+static int latency_text_compare(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->series->key.layer != y->series->key.layer)
+		return x->series->key.layer < y->series->key.layer ? -1 : 1;
+	if (x->histogram.sum_ns != y->histogram.sum_ns)
+		return x->histogram.sum_ns > y->histogram.sum_ns ? -1 : 1;
+	return 0;
+}
+
+static int find_rows(const struct ky_latency_view *view, struct rows *rows)
+{
+	size_t n;
+	struct ky_series *const *series = ky_latency_series(view->latency, &n);
+
+	rows->len = 0;
+	rows->data = calloc(n + 1, sizeof(*rows->data));
+	if (!rows->data)
+		return KYMO_E_MEMORY;
+	for (size_t i = 0; i < n; i++) {
+		struct row *row = &rows->data[rows->len];
+
+		row->series = series[i];
+		ky_series_past(series[i], view->window, ky_latency_slot(view->latency),
+				 &row->histogram);
+		rows->len += row->histogram.count != 0;
+	}
+	qsort(rows->data, rows->len, sizeof(*rows->data), latency_text_compare);
+	return KYMO_OK;
+}
+
+static void fill_table(struct ky_table *table, const struct ky_latency_view *view,
+		       const struct rows *rows)
+{
+	double seconds = (double)ky_latency_window_ns(view->latency, view->window) / 1e9;
+	uint32_t layer = KY_LATENCY_LAYERS;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < rows->len; i++) {
+		const struct row *row = &rows->data[i];
+
+		n = row->series->key.layer == layer ? n + 1 : 1;
+		layer = row->series->key.layer;
+		if (view->limit && n > view->limit)
+			table->n_omitted++;
+		else
+			fill_row(table, view, row, seconds);
+	}
+}
+
+/* ---- all of it ---------------------------------------------------------------------------- */
+
+static void put_title(struct ky_strbuf *out, const struct ky_latency_view *view)
+{
+	struct ky_strbuf duration = KY_STRBUF_INIT;
+
+	ky_render_time(out, ky_os_time_ns(CLOCK_REALTIME), true);
+	ky_render_duration(&duration, (double)ky_latency_window_ns(view->latency, view->window));
+	ky_strbuf_adds(out, "  the last ");
+	ky_strbuf_adds(out, ky_strbuf_text(&duration));
+	ky_strbuf_fini(&duration);
+}
+
+static void put_losses(struct ky_strbuf *out, const struct ky_latency_view *view)
+{
+	struct ky_latency_losses losses;
+
+	ky_latency_losses(view->latency, &losses);
+	if (losses.cells)
+		ky_strbuf_addf(out, "Note: %llu durations are not counted: more keys than --keys\n",
+			       (unsigned long long)losses.cells);
+	if (losses.requests)
+		ky_strbuf_addf(out, "Note: %llu block requests are not counted: too many at once\n",
+			       (unsigned long long)losses.requests);
+	if (losses.misses)
+		ky_strbuf_addf(out,
+			       "Note: the kernel skipped %llu runs of the programs, within other "
+			       "runs of the same program\n",
+			       (unsigned long long)losses.misses);
+	for (uint32_t i = 0; i < KY_LATENCY_LAYERS; i++)
+		if (losses.absent_layers >> i & 1)
+			ky_strbuf_addf(out, "Note: this kernel has no tracepoints for %s\n",
+				       ky_latency_layer_name(i));
+}
+
+int ky_latency_put_text(struct ky_strbuf *out, const struct ky_latency_view *view,
+			struct kymo_error *err)
+{
+	struct ky_render_options options = {
+		.columns = isatty(STDOUT_FILENO) ? ky_cli_columns(stdout) : 0,
+		.colour = ky_cli_colour(stdout),
+		.utf8 = ky_cli_locale_is_utf8()};
+	struct ky_strbuf title = KY_STRBUF_INIT;
+	struct ky_table table;
+	struct rows rows;
+	int ret;
+
+	if (find_rows(view, &rows) < 0)
+		return ky_error_nomem(err);
+	ky_table_init(&table, &table_def);
+	put_title(&title, view);
+	table.title = ky_strbuf_text(&title);
+	fill_table(&table, view, &rows);
+	ky_render_table(out, &table, &options);
+	put_losses(out, view);
+	ret = ky_table_status(&table) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	ky_table_fini(&table);
+	ky_strbuf_fini(&title);
+	free(rows.data);
+	return ret;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* A build without BPF. */
+#include "base/error.h"
+#include "latency/latency-internal.h"
+
+int ky_latency_open(const struct ky_latency_options *options, struct ky_latency **latency,
+		    struct kymo_error *err)
+{
+	int code = ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
+
+	(void)options;
+	*latency = NULL;
+	ky_error_hint(err, "build with clang, bpftool and libbpf, or record a trace");
+	return code;
+}
+
+void ky_latency_close(struct ky_latency *latency)
+{
+	(void)latency;
+}
+
+bool ky_latency_comm(const struct ky_latency *latency, uint32_t tgid,
+		     char comm[KY_LATENCY_COMM_BYTES])
+{
+	(void)latency;
+	(void)tgid;
+	(void)comm;
+	return false;
+}
+
+int ky_latency_read(struct ky_latency *latency, struct kymo_error *err)
+{
+	(void)latency;
+	return ky_error_set(err, KYMO_E_UNSUPPORTED, "no BPF");
+}
+
+struct ky_series *const *ky_latency_series(struct ky_latency *latency, size_t *n)
+{
+	(void)latency;
+	*n = 0;
+	return NULL;
+}
+
+uint64_t ky_latency_slot(const struct ky_latency *latency)
+{
+	return latency ? 0 : 0;
+}
+
+uint64_t ky_latency_window_ns(const struct ky_latency *latency, enum ky_past window)
+{
+	(void)latency;
+	return window ? 0 : 0;
+}
+
+void ky_latency_losses(struct ky_latency *latency, struct ky_latency_losses *losses)
+{
+	(void)latency;
+	*losses = (struct ky_latency_losses){0};
+}

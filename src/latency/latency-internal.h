@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of this folder share. */
+#ifndef KY_LATENCY_LATENCY_INTERNAL_H
+#define KY_LATENCY_LATENCY_INTERNAL_H
+
+#include "base/hash.h"
+#include "latency/latency.h"
+
+struct latency_bpf;
+
+struct ky_latency {
+	struct latency_bpf *skeleton;
+	struct ky_latency_options options; /* its texts are not kept */
+	KY_VEC(char *) chosen;		   /* system calls with histograms of their own */
+	uint32_t absent_layers;
+	uint32_t n_cpus;
+	uint64_t begin_ns, read_ns,
+		last_ns; /* CLOCK_MONOTONIC: start, last and last but one reading */
+	uint64_t slot;
+	struct ky_latency_cell *buffer; /* for readings of maps */
+	struct ky_latency_key *keys;
+	size_t buffer_cells;
+	uint32_t n_cells;      /* in the table, at the last reading */
+	struct ky_map by_hash; /* of key -> struct ky_series, chained by next_of_hash */
+	KY_VEC(struct ky_series *) series;
+};
+
+/* ---- latency-load.c --------------------------------------------------------------------- */
+
+/* Load the programs and start them. 0 or as ky_latency_open(). */
+int ky_latency_load(struct ky_latency *latency, struct kymo_error *err);
+void ky_latency_unload(struct ky_latency *latency);
+/* Runs that the kernel has skipped. */
+uint64_t ky_latency_misses(const struct ky_latency *latency);
+struct ky_latency_shared *ky_latency_shared(const struct ky_latency *latency);
+int ky_latency_places_fd(const struct ky_latency *latency);
+int ky_latency_cells_fd(const struct ky_latency *latency);
+/* The name of a process. False: it is not known. */
+bool ky_latency_comm(const struct ky_latency *latency, uint32_t tgid,
+		     char comm[KY_LATENCY_COMM_BYTES]);
+uint32_t ky_latency_cells_max(const struct ky_latency *latency);
+
+/* ---- latency-calls.c ---------------------------------------------------------------------- */
+
+/* Fill the tables of @config. 0 or KYMO_E_INVALID. */
+int ky_latency_choose_calls(const struct ky_latency_options *options,
+			    struct ky_latency_config *config, struct kymo_error *err);
+
+/* ---- latency-names.c ---------------------------------------------------------------------- */
+
+/* Find what people call the series, also anew. 0 or KYMO_E_MEMORY. */
+int ky_latency_name(const struct ky_latency *latency, struct ky_series *series);
+
+#endif

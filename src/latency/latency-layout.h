@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the BPF programs of kymo latency (latency.bpf.c) and the reader of their maps have in common.
+ *
+ * A cell is a histogram of durations. The buckets are log2-linear: eight of equal width up to 64 ns, and eight in every
+ * octave from there on, so that a bucket is at most an eighth wide of what is in it. The last one has no end.
+ *
+ * Without keys (KY_LATENCY_BY_NONE) the cells of most layers are in an array per CPU, at places that are fixed here. All
+ * others are in a hash table that CPUs share.
+ */
+#ifndef KY_LATENCY_LATENCY_LAYOUT_H
+#define KY_LATENCY_LATENCY_LAYOUT_H
+
+#include <stdint.h>
+
+#define KY_LATENCY_SUB_BITS   3u
+#define KY_LATENCY_SUBS	      (1u << KY_LATENCY_SUB_BITS)
+#define KY_LATENCY_FIRST_LOG2 6u  /* the first octave begins at 64 ns */
+#define KY_LATENCY_LAST_LOG2  39u /* the last one: 9 to 18 minutes, and all that is longer */
+#define KY_LATENCY_BUCKETS    ((KY_LATENCY_LAST_LOG2 - KY_LATENCY_FIRST_LOG2 + 2) * KY_LATENCY_SUBS)
+#define KY_LATENCY_COMM_BYTES 16
+
+enum ky_latency_layer {
+	KY_LATENCY_SYSCALL, /* sub: a kind, or one that was chosen */
+	KY_LATENCY_WAKEUP,
+	KY_LATENCY_OFFCPU,	 /* sub: enum ky_latency_reason */
+	KY_LATENCY_BLOCK_QUEUE,	 /* sub: KY_LATENCY_DEVICE() */
+	KY_LATENCY_BLOCK_DEVICE, /* the same */
+	KY_LATENCY_FLUSH,	 /* the same */
+	KY_LATENCY_IRQ,		 /* sub: its number */
+	KY_LATENCY_SOFTIRQ,	 /* sub: its vector */
+	KY_LATENCY_LAYERS,
+};
+
+/* Whose the durations are. */
+enum ky_latency_by {
+	KY_LATENCY_BY_NONE,
+	KY_LATENCY_BY_PROCESS,
+	KY_LATENCY_BY_USER,
+	KY_LATENCY_BY_CGROUP,
+};
+
+/* Kinds of system calls; those that were chosen by name follow. */
+enum ky_latency_call {
+	KY_LATENCY_CALL_OTHER,
+	KY_LATENCY_CALL_READ,
+	KY_LATENCY_CALL_WRITE,
+	KY_LATENCY_CALL_SYNC,
+	KY_LATENCY_CALL_OPEN,
+	KY_LATENCY_CALL_CLOSE,
+	KY_LATENCY_CALL_POLL,
+	KY_LATENCY_CALL_FUTEX,
+	KY_LATENCY_CALL_SLEEP,
+	KY_LATENCY_CALL_KINDS,
+};
+#define KY_LATENCY_MAX_CHOSEN 32
+#define KY_LATENCY_CALL_COUNT 512 /* system calls that have numbers below */
+
+/* Why a thread was not on a CPU: its state, and the system call at hand. */
+enum ky_latency_reason {
+	KY_LATENCY_OFF_NONE,
+	KY_LATENCY_OFF_PREEMPTED,
+	KY_LATENCY_OFF_YIELD,
+	KY_LATENCY_OFF_READ,
+	KY_LATENCY_OFF_WRITE,
+	KY_LATENCY_OFF_SYNC,
+	KY_LATENCY_OFF_POLL,
+	KY_LATENCY_OFF_FUTEX,
+	KY_LATENCY_OFF_SLEEP,
+	KY_LATENCY_OFF_CHILD,
+	KY_LATENCY_OFF_IO, /* the kernel says that it waits for a device */
+	KY_LATENCY_OFF_KERNEL, /* uninterruptible, in a system call: a lock of the kernel's, or its own work */
+	KY_LATENCY_OFF_FAULT,	/* uninterruptible, in no system call */
+	KY_LATENCY_OFF_STOPPED, /* by a signal or a debugger */
+	KY_LATENCY_OFF_CALL,	/* in another system call */
+	KY_LATENCY_OFF_KTHREAD, /* a thread of the kernel has nothing to do */
+	KY_LATENCY_OFF_UNKNOWN,
+	KY_LATENCY_OFF_REASONS,
+};
+
+#define KY_LATENCY_SOFTIRQS 16
+
+/* Places in the array. */
+#define KY_LATENCY_AT_SYSCALL 0
+#define KY_LATENCY_AT_WAKEUP  (KY_LATENCY_AT_SYSCALL + KY_LATENCY_CALL_KINDS + KY_LATENCY_MAX_CHOSEN)
+#define KY_LATENCY_AT_OFFCPU  (KY_LATENCY_AT_WAKEUP + 1)
+#define KY_LATENCY_AT_SOFTIRQ (KY_LATENCY_AT_OFFCPU + KY_LATENCY_OFF_REASONS)
+#define KY_LATENCY_PLACES     (KY_LATENCY_AT_SOFTIRQ + KY_LATENCY_SOFTIRQS)
+
+/* A device, with the operation of its requests. */
+#define KY_LATENCY_DEVICE(major, minor, op) \
+	((uint64_t)(major) << 40 | (uint64_t)(minor) << 8 | (uint64_t)(op))
+#define KY_LATENCY_MAJOR(sub) ((uint32_t)((sub) >> 40))
+#define KY_LATENCY_MINOR(sub) ((uint32_t)((sub) >> 8))
+#define KY_LATENCY_OP(sub)    ((uint8_t)(sub))
+
+/* The kernel's REQ_OP_*: of its interface to drivers, and the same since Linux 4.10. */
+enum ky_latency_op {
+	KY_LATENCY_OP_READ = 0,
+	KY_LATENCY_OP_WRITE = 1,
+	KY_LATENCY_OP_FLUSH = 2,
+	KY_LATENCY_OP_DISCARD = 3,
+};
+
+struct ky_latency_key {
+	uint64_t sub, who;
+	uint32_t layer, reserved;
+};
+
+/* The longest of a period: two periods, as a program may still write for the last one. */
+struct ky_latency_peak {
+	uint64_t period, ns;
+};
+
+struct ky_latency_cell {
+	uint64_t sum_ns;
+	struct ky_latency_peak peaks[2]; /* period P is at P & 1 */
+	uint64_t buckets[KY_LATENCY_BUCKETS];
+};
+
+/* What does not change while the programs run: to them these are constants. */
+struct ky_latency_config {
+	uint32_t by;		 /* enum ky_latency_by */
+	int32_t tgid;		 /* only of this process; 0: all */
+	uint32_t wakeup, offcpu; /* are they wanted? */
+	uint32_t has_prev_state; /* sched_switch tells the previous state (Linux 5.18) */
+	uint8_t kind[KY_LATENCY_CALL_COUNT];   /* enum ky_latency_call, or a chosen one */
+	uint8_t reason[KY_LATENCY_CALL_COUNT]; /* enum ky_latency_reason of who sleeps in it */
+};
+
+/* What changes: memory that both sides map. */
+struct ky_latency_shared {
+	uint64_t period;	  /* the reader counts them */
+	uint64_t n_lost_cells;	  /* durations without a cell: the table was full */
+	uint64_t n_lost_requests; /* the same of block requests in flight */
+};
+
+/* The bucket of a duration. */
+static inline __attribute__((always_inline)) uint32_t ky_latency_bucket(uint64_t ns)
+{
+	uint64_t v = ns;
+	uint32_t log2 = 0, step;
+
+	if (ns < (1u << KY_LATENCY_FIRST_LOG2))
+		return (uint32_t)(ns >> (KY_LATENCY_FIRST_LOG2 - KY_LATENCY_SUB_BITS));
+	if (ns >> (KY_LATENCY_LAST_LOG2 + 1))
+		return KY_LATENCY_BUCKETS - 1;
+	step = (uint32_t)(v > 0xffffffff) << 5;
+	v >>= step;
+	log2 |= step;
+	step = (uint32_t)(v > 0xffff) << 4;
+	v >>= step;
+	log2 |= step;
+	step = (uint32_t)(v > 0xff) << 3;
+	v >>= step;
+	log2 |= step;
+	step = (uint32_t)(v > 0xf) << 2;
+	v >>= step;
+	log2 |= step;
+	step = (uint32_t)(v > 0x3) << 1;
+	v >>= step;
+	log2 |= step;
+	log2 |= (uint32_t)(v >> 1);
+	return (log2 - KY_LATENCY_FIRST_LOG2 + 1) * KY_LATENCY_SUBS +
+	       ((uint32_t)(ns >> (log2 - KY_LATENCY_SUB_BITS)) & (KY_LATENCY_SUBS - 1));
+}
+
+#endif

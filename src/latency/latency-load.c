@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* The BPF programs: which are loaded, with which constants, and their maps. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+
+#include "base/error.h"
+#include "kernel/bpf/object.h"
+#include "latency/latency-internal.h"
+#include "latency/latency.skel.h"
+
+/* Cells with keys take 2 KiB each. */
+#define CELLS_DEFAULT	   8192u
+#define CELLS_WITHOUT_KEYS 1024u
+
+static const struct {
+	const char *program;
+	const char *tracepoint; /* NULL: none, it is an iterator */
+	uint32_t layers;	/* that need it */
+} needs[] = {
+#define LAYER(name) (1u << KY_LATENCY_##name)
+	{"kymo_seed", NULL, LAYER(SYSCALL) | LAYER(WAKEUP) | LAYER(OFFCPU)},
+	{"kymo_fork", "sched_process_fork", LAYER(WAKEUP) | LAYER(OFFCPU)},
+	{"kymo_rename", "task_rename", 0}, /* with keys only */
+	{"kymo_enter", "sys_enter", LAYER(SYSCALL) | LAYER(OFFCPU)},
+	{"kymo_exit", "sys_exit", LAYER(SYSCALL) | LAYER(OFFCPU)},
+	{"kymo_waking", "sched_waking", LAYER(WAKEUP)},
+	{"kymo_wakeup_new", "sched_wakeup_new", LAYER(WAKEUP)},
+	{"kymo_switch", "sched_switch", LAYER(WAKEUP) | LAYER(OFFCPU)},
+	{"kymo_insert", "block_rq_insert", KY_LATENCY_BLOCK_LAYERS},
+	{"kymo_issue", "block_rq_issue", KY_LATENCY_BLOCK_LAYERS},
+	{"kymo_merge", "block_rq_merge", KY_LATENCY_BLOCK_LAYERS},
+	{"kymo_complete", "block_rq_complete", KY_LATENCY_BLOCK_LAYERS},
+	{"kymo_irq_entry", "irq_handler_entry", LAYER(IRQ)},
+	{"kymo_irq_exit", "irq_handler_exit", LAYER(IRQ)},
+	{"kymo_softirq_entry", "softirq_entry", LAYER(SOFTIRQ)},
+	{"kymo_softirq_exit", "softirq_exit", LAYER(SOFTIRQ)},
+#undef LAYER
+};
+
+#define N_NEEDS (sizeof(needs) / sizeof(needs[0]))
+
+/* How many arguments has @tracepoint? 0: the kernel has none of that name. */
+static uint32_t n_arguments(const struct btf *btf, const char *tracepoint)
+{
+	char name[64] = "btf_trace_";
+	const struct btf_type *type;
+	int id;
+
+	strncat(name, tracepoint, sizeof(name) - strlen(name) - 1);
+	id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
+	type = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+	type = type ? btf__type_by_id(btf, type->type) : NULL; /* the pointer */
+	type = type ? btf__type_by_id(btf, type->type) : NULL; /* the function */
+	return type && btf_is_func_proto(type) ? btf_vlen(type) : 0;
+}
+
+/* Layers whose tracepoints are not all there go. */
+static void find_absent(struct ky_latency *latency, const struct btf *btf)
+{
+	for (size_t i = 0; i < N_NEEDS; i++)
+		if (needs[i].tracepoint && !n_arguments(btf, needs[i].tracepoint))
+			latency->absent_layers |= needs[i].layers & latency->options.layers;
+	latency->options.layers &= ~latency->absent_layers;
+}
+
+static int choose_programs(struct ky_latency *latency, struct kymo_error *err)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	if (!btf)
+		return ky_error_errno(err, errno, "cannot read the kernel's type information");
+	find_absent(latency, btf);
+	/* The first argument is the tracer's own. */
+	latency->skeleton->rodata->config.has_prev_state = n_arguments(btf, "sched_switch") >= 5;
+	btf__free(btf);
+	if (!latency->options.layers)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "this kernel has not the tracepoints of these layers");
+	for (size_t i = 0; i < N_NEEDS; i++) {
+		struct bpf_program *program =
+			bpf_object__find_program_by_name(latency->skeleton->obj, needs[i].program);
+
+		if (program)
+			bpf_program__set_autoload(program,
+						  needs[i].layers & latency->options.layers);
+	}
+	bpf_program__set_autoload(latency->skeleton->progs.kymo_rename,
+				  latency->options.by == KY_LATENCY_BY_PROCESS);
+	return KYMO_OK;
+}
+
+static int latency_load_configure(struct ky_latency *latency, struct kymo_error *err)
+{
+	const struct ky_latency_options *options = &latency->options;
+	struct ky_latency_config *config = &latency->skeleton->rodata->config;
+	uint32_t max = options->max_cells ? options->max_cells
+		       : options->by	  ? CELLS_DEFAULT
+					  : CELLS_WITHOUT_KEYS;
+	int ret = choose_programs(latency, err);
+
+	if (ret < 0)
+		return ret;
+	config->by = options->by;
+	config->tgid = options->pid;
+	config->wakeup = options->layers >> KY_LATENCY_WAKEUP & 1;
+	config->offcpu = options->layers >> KY_LATENCY_OFFCPU & 1;
+	bpf_map__set_max_entries(latency->skeleton->maps.kymo_cells, max);
+	if (options->by == KY_LATENCY_BY_PROCESS)
+		bpf_map__set_max_entries(latency->skeleton->maps.kymo_names, max);
+	return ky_latency_choose_calls(options, config, err);
+}
+
+/* Run kymo_seed over all threads. */
+static int seed(struct ky_latency *latency, struct kymo_error *err)
+{
+	struct bpf_program *program = latency->skeleton->progs.kymo_seed;
+	struct bpf_link *link;
+	char byte;
+	int fd;
+
+	if (!bpf_program__autoload(program))
+		return KYMO_OK;
+	link = bpf_program__attach_iter(program, NULL);
+	if (!link)
+		return ky_bpf_refused(err, errno, "cannot attach a BPF program");
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd >= 0) {
+		while (read(fd, &byte, 1) > 0)
+			;
+		close(fd);
+	}
+	bpf_link__destroy(link);
+	return fd < 0 ? ky_bpf_refused(err, -fd, "cannot run a BPF program") : KYMO_OK;
+}
+
+static int attach_all(struct ky_latency *latency, struct kymo_error *err)
+{
+	int ret = seed(latency, err);
+
+	if (ret < 0)
+		return ret;
+	bpf_program__set_autoattach(latency->skeleton->progs.kymo_seed, false);
+	ret = latency_bpf__attach(latency->skeleton);
+	return ret < 0 ? ky_bpf_refused(err, -ret, "cannot attach a BPF program") : KYMO_OK;
+}
+
+static int load(struct ky_latency *latency, struct kymo_error *err)
+{
+	struct ky_bpf_opening opening;
+	int ret = ky_bpf_begin(&opening, err);
+
+	if (!ret) {
+		latency->skeleton = latency_bpf__open_opts(&opening.options);
+		ret = latency->skeleton ? latency_load_configure(latency, err) : KYMO_OK;
+	}
+	if (!ret)
+		ret = ky_bpf_load(&opening, latency->skeleton ? latency->skeleton->skeleton : NULL,
+				  err);
+	ky_bpf_end(&opening);
+	return ret;
+}
+
+int ky_latency_load(struct ky_latency *latency, struct kymo_error *err)
+{
+	int ret;
+
+	if (!ky_bpf_has_btf()) {
+		ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
+				   "this kernel has no type information (BTF) for BPF programs");
+		ky_error_hint(err, "record a trace instead, and use kymo report");
+		return ret;
+	}
+	ret = load(latency, err);
+	return ret < 0 ? ret : attach_all(latency, err);
+}
+
+void ky_latency_unload(struct ky_latency *latency)
+{
+	latency_bpf__destroy(latency->skeleton);
+	latency->skeleton = NULL;
+}
+
+uint64_t ky_latency_misses(const struct ky_latency *latency)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < N_NEEDS; i++) {
+		const struct bpf_program *program =
+			bpf_object__find_program_by_name(latency->skeleton->obj, needs[i].program);
+		struct bpf_prog_info info = {0};
+		uint32_t size = sizeof(info);
+
+		if (program && bpf_program__fd(program) >= 0 &&
+		    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0)
+			n += info.recursion_misses;
+	}
+	return n;
+}
+
+struct ky_latency_shared *ky_latency_shared(const struct ky_latency *latency)
+{
+	return &latency->skeleton->bss->shared;
+}
+
+int ky_latency_places_fd(const struct ky_latency *latency)
+{
+	return bpf_map__fd(latency->skeleton->maps.kymo_places);
+}
+
+int ky_latency_cells_fd(const struct ky_latency *latency)
+{
+	return bpf_map__fd(latency->skeleton->maps.kymo_cells);
+}
+
+bool ky_latency_comm(const struct ky_latency *latency, uint32_t tgid,
+		     char comm[KY_LATENCY_COMM_BYTES])
+{
+	return bpf_map_lookup_elem(bpf_map__fd(latency->skeleton->maps.kymo_names), &tgid, comm) ==
+	       0;
+}
+
+uint32_t ky_latency_cells_max(const struct ky_latency *latency)
+{
+	return bpf_map__max_entries(latency->skeleton->maps.kymo_cells);
+}

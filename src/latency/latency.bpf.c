@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Durations of all layers of the kernel, measured where they happen: only histograms leave the kernel.
+ *
+ * What is open of a thread is in storage that the kernel keeps with the thread, which costs less than a table. Storage
+ * is made where a program may allocate: of threads that exist by kymo_seed, of new ones when they are forked or call;
+ * never in the scheduler.
+ */
+#include "latency/latency-cells.bpf.h"
+
+char kymo_license[] SEC("license") = "Dual MIT/GPL";
+
+static __always_inline struct thread *thread_of(const void *task, uint64_t flags)
+{
+	return bpf_task_storage_get(&kymo_threads, (void *)task, NULL, flags);
+}
+
+/* Once for each thread, before the others run. */
+SEC("iter/task")
+int kymo_seed(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task)
+		thread_of(task, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int kymo_fork(uint64_t *ctx)
+{
+	thread_of((void *)ctx[1], BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return 0;
+}
+
+/* A process has another name, by execve or prctl. */
+SEC("tp_btf/task_rename")
+int kymo_rename(uint64_t *ctx)
+{
+	const struct task_struct___latency *task = (void *)ctx[0];
+	char name[KY_LATENCY_COMM_BYTES] = {};
+	uint32_t tgid = task->tgid;
+
+	if (task->pid != task->tgid || !bpf_map_lookup_elem(&kymo_names, &tgid))
+		return 0;
+	bpf_probe_read_kernel_str(name, sizeof(name), (void *)ctx[1]);
+	bpf_map_update_elem(&kymo_names, &tgid, name, BPF_ANY);
+	return 0;
+}
+
+/* ---- system calls ----------------------------------------------------------------------- */
+
+/* in_ia32_syscall(): their numbers are those of other calls. */
+#define TS_COMPAT 2
+
+static __always_inline bool is_compat(const struct task_struct *task)
+{
+	return bpf_core_field_exists(task->thread_info.status) &&
+	       task->thread_info.status & TS_COMPAT;
+}
+
+SEC("tp_btf/sys_enter")
+int kymo_enter(uint64_t *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_of(task, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!thread)
+		return 0;
+	thread->call =
+		ctx[1] < KY_LATENCY_CALL_COUNT && !is_compat(task) ? ctx[1] : KY_LATENCY_CALL_COUNT;
+	thread->call_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int kymo_exit(uint64_t *ctx)
+{
+	const struct task_struct___latency *task = (void *)bpf_get_current_task_btf();
+	struct thread *thread = thread_of(task, 0);
+	uint64_t begin_ns;
+	uint32_t kind;
+
+	(void)ctx;
+	if (!thread || !thread->call_ns)
+		return 0;
+	begin_ns = thread->call_ns;
+	thread->call_ns = 0;
+	if (!is_wanted(task))
+		return 0;
+	kind = thread->call < KY_LATENCY_CALL_COUNT ? config.kind[thread->call]
+						    : KY_LATENCY_CALL_OTHER;
+	add(KY_LATENCY_SYSCALL, kind, KY_LATENCY_AT_SYSCALL + kind, task,
+	    bpf_ktime_get_ns() - begin_ns);
+	return 0;
+}
+
+/* ---- the scheduler ---------------------------------------------------------------------- */
+
+static __always_inline bool is_delayed(const struct task_struct___latency *task)
+{
+	return bpf_core_field_exists(task->se.sched_delayed) && task->se.sched_delayed;
+}
+
+/*
+ * A thread that runs, and is only about to sleep, goes on: no switch will follow. But a thread that has left its queue,
+ * or is to leave it later (delayed), is on its way out.
+ */
+SEC("tp_btf/sched_waking")
+int kymo_waking(uint64_t *ctx)
+{
+	const struct task_struct___latency *task = (void *)ctx[0];
+	struct thread *thread;
+
+	if (task->on_cpu && task->on_rq && !is_delayed(task))
+		return 0;
+	thread = thread_of(task, 0);
+	if (thread)
+		thread->waking_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int kymo_wakeup_new(uint64_t *ctx)
+{
+	struct thread *thread = thread_of((void *)ctx[0], 0);
+
+	if (thread)
+		thread->waking_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+static __always_inline uint32_t call_reason(const struct thread *thread)
+{
+	if (!thread->call_ns || thread->call >= KY_LATENCY_CALL_COUNT)
+		return KY_LATENCY_OFF_UNKNOWN;
+	return config.reason[thread->call];
+}
+
+static __always_inline uint32_t off_reason(const struct thread *thread,
+					   const struct task_struct___latency *task, uint32_t state)
+{
+	if (!state)
+		return call_reason(thread) == KY_LATENCY_OFF_YIELD ? KY_LATENCY_OFF_YIELD
+								   : KY_LATENCY_OFF_PREEMPTED;
+	if (state & TASK_GONE)
+		return KY_LATENCY_OFF_NONE;
+	if (state & TASK_STOPPED_TRACED)
+		return KY_LATENCY_OFF_STOPPED;
+	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+		return KY_LATENCY_OFF_IO;
+	if (task->flags & PF_KTHREAD)
+		return (state & TASK_UNINTERRUPTIBLE) && !(state & TASK_NOLOAD)
+			       ? KY_LATENCY_OFF_KERNEL
+			       : KY_LATENCY_OFF_KTHREAD;
+	if (state & TASK_UNINTERRUPTIBLE)
+		return thread->call_ns ? KY_LATENCY_OFF_KERNEL : KY_LATENCY_OFF_FAULT;
+	return call_reason(thread);
+}
+
+static __always_inline void switch_out(const struct task_struct___latency *task, uint32_t state,
+				       uint64_t now_ns)
+{
+	struct thread *thread;
+
+	if (!config.offcpu || !task->pid)
+		return;
+	thread = thread_of(task, 0);
+	if (!thread)
+		return;
+	thread->reason = off_reason(thread, task, state);
+	thread->off_ns = thread->reason ? now_ns : 0;
+}
+
+static __always_inline void switch_in(const struct task_struct___latency *task, uint64_t now_ns)
+{
+	struct thread *thread = task->pid ? thread_of(task, 0) : NULL;
+	uint64_t waking_ns, off_ns;
+
+	if (!thread)
+		return;
+	waking_ns = thread->waking_ns;
+	off_ns = thread->off_ns;
+	thread->waking_ns = 0;
+	thread->off_ns = 0;
+	if (!is_wanted(task))
+		return;
+	if (config.wakeup && waking_ns && waking_ns < now_ns)
+		add(KY_LATENCY_WAKEUP, 0, KY_LATENCY_AT_WAKEUP, task, now_ns - waking_ns);
+	if (config.offcpu && off_ns)
+		add(KY_LATENCY_OFFCPU, thread->reason,
+		    KY_LATENCY_AT_OFFCPU + at_most(thread->reason, KY_LATENCY_OFF_REASONS - 1),
+		    task, now_ns - off_ns);
+}
+
+/* preempt, prev, next, and prev's state, which later it may no longer be. */
+SEC("tp_btf/sched_switch")
+int kymo_switch(uint64_t *ctx)
+{
+	const struct task_struct___latency *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	uint64_t now_ns = bpf_ktime_get_ns();
+	uint32_t state = 0;
+
+	if (config.has_prev_state)
+		state = ctx[3];
+	else if (bpf_core_field_exists(prev->__state))
+		state = prev->__state;
+	switch_out(prev, ctx[0] ? 0 : state, now_ns);
+	switch_in(next, now_ns);
+	return 0;
+}
+
+/* ---- block devices ---------------------------------------------------------------------- */
+
+struct open_request {
+	uint64_t insert_ns, issue_ns, device;
+	uint64_t who;
+	bool is_unwanted; /* of another process */
+};
+
+/* Requests that were inserted or issued, and did not complete. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, uint64_t);
+	__type(value, struct open_request);
+	__uint(max_entries, 16384);
+} kymo_requests SEC(".maps");
+
+static __always_inline uint64_t device_of(const struct request *request)
+{
+	const struct gendisk *disk = NULL;
+
+	if (bpf_core_field_exists(request->q->disk))
+		disk = BPF_CORE_READ(request, q, disk);
+	else
+		disk = BPF_CORE_READ((const struct request___rq_disk *)request, rq_disk);
+	if (!disk)
+		return KY_LATENCY_DEVICE(0, 0, request->cmd_flags & 0xff);
+	return KY_LATENCY_DEVICE(BPF_CORE_READ(disk, major), BPF_CORE_READ(disk, first_minor),
+				 request->cmd_flags & 0xff);
+}
+
+static __always_inline void open_one(const struct request *request, uint64_t insert_ns,
+				     uint64_t issue_ns)
+{
+	const struct task_struct___latency *task = (void *)bpf_get_current_task_btf();
+	struct open_request open = {.insert_ns = insert_ns, .issue_ns = issue_ns};
+	uint64_t key = (uint64_t)request;
+
+	open.device = device_of(request);
+	open.is_unwanted = !is_wanted(task);
+	open.who = who_of(task);
+	remember_name(task);
+	if (bpf_map_update_elem(&kymo_requests, &key, &open, BPF_ANY))
+		__sync_fetch_and_add(&shared.n_lost_requests, 1);
+}
+
+SEC("tp_btf/block_rq_insert")
+int kymo_insert(uint64_t *ctx)
+{
+	open_one((void *)ctx[0], bpf_ktime_get_ns(), 0);
+	return 0;
+}
+
+/* Again after the driver has given one back: the time in the queue is over, that of the device begins anew. */
+SEC("tp_btf/block_rq_issue")
+int kymo_issue(uint64_t *ctx)
+{
+	uint64_t key = ctx[0], now_ns = bpf_ktime_get_ns();
+	struct open_request *open = bpf_map_lookup_elem(&kymo_requests, &key);
+
+	if (!open) {
+		open_one((void *)ctx[0], 0, now_ns);
+		return 0;
+	}
+	if (open->insert_ns && !open->is_unwanted)
+		add_keyed(KY_LATENCY_BLOCK_QUEUE, open->device, open->who, NULL,
+			  now_ns - open->insert_ns);
+	open->insert_ns = 0;
+	open->issue_ns = now_ns;
+	return 0;
+}
+
+/* It is part of another request now. */
+SEC("tp_btf/block_rq_merge")
+int kymo_merge(uint64_t *ctx)
+{
+	uint64_t key = ctx[0];
+
+	bpf_map_delete_elem(&kymo_requests, &key);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int kymo_complete(uint64_t *ctx)
+{
+	const struct request *request = (void *)ctx[0];
+	uint64_t key = ctx[0];
+	struct open_request *open = bpf_map_lookup_elem(&kymo_requests, &key);
+
+	if (!open || (uint32_t)ctx[2] < request->__data_len)
+		return 0;
+	if (open->issue_ns && !open->is_unwanted)
+		add_keyed(KY_LATENCY_OP(open->device) == KY_LATENCY_OP_FLUSH
+				  ? KY_LATENCY_FLUSH
+				  : KY_LATENCY_BLOCK_DEVICE,
+			  open->device, open->who, NULL, bpf_ktime_get_ns() - open->issue_ns);
+	bpf_map_delete_elem(&kymo_requests, &key);
+	return 0;
+}
+
+/* ---- interrupts ------------------------------------------------------------------------- */
+
+struct running {
+	uint64_t irq_ns, softirq_ns;
+};
+
+/* What this CPU has interrupted itself for. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, uint32_t);
+	__type(value, struct running);
+	__uint(max_entries, 1);
+} kymo_running SEC(".maps");
+
+static __always_inline struct running *running_here(void)
+{
+	uint32_t zero = 0;
+
+	return bpf_map_lookup_elem(&kymo_running, &zero);
+}
+
+SEC("tp_btf/irq_handler_entry")
+int kymo_irq_entry(uint64_t *ctx)
+{
+	struct running *running = running_here();
+
+	(void)ctx;
+	if (running)
+		running->irq_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_exit")
+int kymo_irq_exit(uint64_t *ctx)
+{
+	struct running *running = running_here();
+
+	if (!running || !running->irq_ns)
+		return 0;
+	add_keyed(KY_LATENCY_IRQ, (uint32_t)ctx[0], 0, NULL, bpf_ktime_get_ns() - running->irq_ns);
+	running->irq_ns = 0;
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int kymo_softirq_entry(uint64_t *ctx)
+{
+	struct running *running = running_here();
+
+	(void)ctx;
+	if (running)
+		running->softirq_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int kymo_softirq_exit(uint64_t *ctx)
+{
+	struct running *running = running_here();
+	uint32_t vector = at_most(ctx[0], KY_LATENCY_SOFTIRQS - 1);
+
+	if (!running || !running->softirq_ns)
+		return 0;
+	add(KY_LATENCY_SOFTIRQ, vector, KY_LATENCY_AT_SOFTIRQ + vector, NULL,
+	    bpf_ktime_get_ns() - running->softirq_ns);
+	running->softirq_ns = 0;
+	return 0;
+}

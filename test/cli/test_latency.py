@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: MIT
+"""kymo latency on real loads: what they do is known, and other sources of the kernel tell the same."""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("needs_bpf")
+
+
+@pytest.fixture(scope="module")
+def needs_bpf():
+    if os.geteuid() != 0:
+        pytest.skip("needs root: loads BPF programs")
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        pytest.skip("needs a kernel with BTF")
+
+
+class Measured:
+    """A running `kymo latency --once`, which ends by SIGINT."""
+
+    def __init__(self, kymo_bin, *args):
+        self.process = subprocess.Popen([kymo_bin, "latency", "--once", "--every", "1h", "--json", *map(str, args)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.process.stderr.readline()
+        assert line.startswith("kymo: measuring"), line + self.process.stderr.read()
+
+    def end(self):
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate()
+        assert self.process.returncode == 0, err
+        return json.loads(out)
+
+
+@pytest.fixture
+def measure(kymo_bin):
+    with contextlib.ExitStack() as stack:
+        def begin(*args):
+            measured = Measured(kymo_bin, *args)
+            stack.callback(lambda: (measured.process.poll() is None and measured.process.kill(),
+                                    measured.process.wait()))
+            return measured
+        yield begin
+
+
+class Load:
+    """A Python program that has started, and does its work after go()."""
+
+    def __init__(self, code, *args):
+        text = "import sys\nprint('ready', flush=True)\nsys.stdin.readline()\n" + code
+        self.process = subprocess.Popen([sys.executable, "-c", text, *map(str, args)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.pid = self.process.pid
+        assert self.process.stdout.readline() == "ready\n"
+
+    def go(self):
+        out, _ = self.process.communicate("\n")
+        assert self.process.returncode == 0
+        return out
+
+
+def series(result, layer, name=None):
+    return [one for one in result["series"] if one["layer"] == layer and name in (None, one["name"])]
+
+
+def now(result, layer, name):
+    found = series(result, layer, name)
+    assert len(found) == 1, (layer, name, [(one["layer"], one["name"]) for one in result["series"]])
+    return found[0]["windows"]["now"]
+
+
+def check(histogram):
+    """What must hold of every histogram."""
+    buckets = histogram["buckets"]
+    assert histogram["count"] == sum(n for _, _, n in buckets)
+    assert all(begin < end for begin, end, _ in buckets)
+    assert sum(begin * n for begin, _, n in buckets) <= histogram["sum_ns"]
+    assert sum(end * n for _, end, n in buckets) >= histogram["sum_ns"]
+    parts = [histogram[f"{part}_ns"] for part in ("p50", "p90", "p99", "p99.9", "max")]
+    assert parts == sorted(parts)
+    if buckets:
+        assert buckets[-1][0] <= histogram["max_ns"] < buckets[-1][1]
+
+
+FSYNCS = """
+import os, time
+fd, longest = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), 0
+for i in range(40):
+    os.pwrite(fd, b'x' * 4096, i * 4096)
+    begin = time.monotonic_ns()
+    os.fsync(fd)
+    longest = max(longest, time.monotonic_ns() - begin)
+print(longest)
+"""
+
+
+def test_fsync_loop(measure, tmp_path):
+    load = Load(FSYNCS, tmp_path / "file")
+    measured = measure("--pid", load.pid, "--syscalls", "fsync,pwrite64")
+    longest_ns = int(load.go())
+    result = measured.end()
+    fsync = now(result, "syscall", "fsync")
+    assert fsync["count"] == 40
+    assert fsync["max_ns"] <= longest_ns
+    assert now(result, "syscall", "pwrite64")["count"] == 40
+    assert not series(result, "syscall", "sync")
+    for one in result["series"]:
+        for window in one["windows"].values():
+            check(window)
+        # All of it is in the last period, and so in the longer ones.
+        assert one["windows"]["now"]["buckets"] == one["windows"]["15m"]["buckets"]
+
+
+SLEEPS = "import time\nfor _ in range(100): time.sleep(0.002)"
+
+
+def test_sleep_loop(measure):
+    load = Load(SLEEPS)
+    measured = measure("--pid", load.pid, "--layers", "syscall,wakeup,offcpu")
+    load.go()
+    result = measured.end()
+    sleeps, waits = now(result, "syscall", "sleep"), now(result, "offcpu", "sleep")
+    assert sleeps["count"] == 100
+    # Who loses the CPU on the way to sleep, for longer than the time to sleep, is preempted and does not sleep any more.
+    preempted = series(result, "offcpu", "preempted")
+    assert 100 - sum(one["windows"]["now"]["count"] for one in preempted) <= waits["count"] <= 100
+    assert all(begin * 9 / 8 >= 2000000 for begin, _, _ in sleeps["buckets"])
+    # A wait is a part of its call.
+    assert waits["sum_ns"] <= sleeps["sum_ns"] and waits["max_ns"] <= sleeps["max_ns"]
+    # Of each the wake-up is a part.
+    assert now(result, "wakeup", "all")["count"] >= waits["count"]
+    assert {one["layer"] for one in result["series"]} == {"syscall", "wakeup", "offcpu"}
+
+
+STAT_FIELDS = {"read": 0, "write": 4, "discard": 11, "flush": 15}
+
+
+def stat_of(device):
+    with open(f"/sys/block/{device}/stat", encoding="ascii") as file:
+        numbers = [int(number) for number in file.read().split()]
+    return {name: numbers[at] if at < len(numbers) else 0 for name, at in STAT_FIELDS.items()}
+
+
+@pytest.fixture
+def loop_device(tmp_path):
+    image = tmp_path / "image"
+    with open(image, "wb") as file:
+        file.truncate(64 << 20)
+    done = subprocess.run(["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"needs a loop device: {done.stderr.strip()}")
+    yield os.path.basename(done.stdout.strip())
+    subprocess.run(["losetup", "--detach", done.stdout.strip()], check=True)
+
+
+def test_dd_on_a_loop_device(measure, loop_device):
+    """Requests, as many as the kernel's own statistics count."""
+    device = f"/dev/{loop_device}"
+    measured = measure("--by", "device")
+    before = stat_of(loop_device)
+    subprocess.run(["dd", f"of={device}", "if=/dev/zero", "bs=64k", "count=100", "oflag=direct", "conv=fsync"],
+                   check=True, capture_output=True)
+    subprocess.run(["dd", f"if={device}", "of=/dev/null", "bs=64k", "count=50", "iflag=direct"],
+                   check=True, capture_output=True)
+    after = stat_of(loop_device)
+    result = measured.end()
+    assert {one["layer"] for one in result["series"]} <= {"block-queue", "block-device", "flush"}
+    done = {name: after[name] - before[name] for name in before}
+    assert done["read"] >= 50 and done["write"] >= 100
+    for name in ("read", "write"):
+        histogram = now(result, "block-device", f"{loop_device} {name}")
+        # The kernel counts a flush as a write without data, too.
+        assert histogram["count"] == done[name] - (done["flush"] if name == "write" else 0)
+        check(histogram)
+    assert done["flush"]
+    flushes = series(result, "flush", loop_device)
+    assert sum(one["windows"]["now"]["count"] for one in flushes) == done["flush"]
+    assert result["lost"]["requests"] == 0
+
+
+HOSTILE = "import ctypes, os\nctypes.CDLL(None).prctl(15, b'\\x1b[31m,=\"<b>')\nfor _ in range(50): os.getppid()"
+
+
+def test_by_process_with_a_hostile_name(measure, kymo_bin):
+    load = Load(HOSTILE)
+    measured = measure("--by", "process", "--layers", "syscall", "--syscalls", "getppid")
+    load.go()
+    result = measured.end()
+    own = [one for one in series(result, "syscall", "getppid") if one["owner_id"] == load.pid]
+    assert [one["windows"]["now"]["count"] for one in own] == [50]
+    assert own[0]["owner"] == f'\x1b[31m,="<b> {load.pid}'
+    assert {one["owner_id"] for one in series(result, "syscall")} > {load.pid}
+    for form in ((), ("--csv",), ("--json",)):
+        args = [kymo_bin, "latency", "--by", "process", "--layers", "syscall", "--limit", "0", "--syscalls", "getppid", *form]
+        load = Load(HOSTILE)
+        process = subprocess.Popen([*args, "--once", "--every", "1h"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stderr.readline()
+        load.go()
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate()
+        assert str(load.pid).encode() in out
+        assert form == ("--csv",) or b"\x1b" not in out  # CSV has the text itself
+        assert (b"\\x1b[31m" in out) == (form == ()), out
+
+
+def test_by_user_and_cgroup(measure):
+    load = Load("import os\nos.setuid(12345)\nfor _ in range(30): os.getppid()")
+    measured = measure("--by", "user", "--layers", "syscall", "--syscalls", "getppid", "--pid", load.pid)
+    load.go()
+    users = {one["owner"]: one["windows"]["now"]["count"] for one in series(measured.end(), "syscall", "getppid")}
+    assert users == {"12345": 30}
+    load = Load("import os\nfor _ in range(30): os.getppid()")
+    measured = measure("--by", "cgroup", "--layers", "syscall", "--syscalls", "getppid", "--pid", load.pid)
+    with open(f"/proc/{load.pid}/cgroup", encoding="utf-8") as file:
+        paths = [line.rstrip("\n").split(":", 2)[2] for line in file if line.startswith("0::")]
+    load.go()
+    groups = series(measured.end(), "syscall", "getppid")
+    assert [one["windows"]["now"]["count"] for one in groups] == [30]
+    if paths and not groups[0]["owner"].isdigit():
+        assert groups[0]["owner"] == paths[0]
+
+
+def test_more_keys_than_room(measure):
+    measured = measure("--by", "process", "--keys", "2", "--layers", "syscall,wakeup,offcpu")
+    Load("import os\nfor _ in range(300): os.getppid()").go()
+    result = measured.end()
+    assert len(result["series"]) == 2
+    assert result["lost"]["without_cell"] > 300
+
+
+def test_periods(kymo_bin):
+    """A line for each period, until the reader goes; windows grow, the last period does not."""
+    with subprocess.Popen([kymo_bin, "latency", "--every", "200ms", "--json", "--layers", "syscall"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:
+        seen = [json.loads(process.stdout.readline()) for _ in range(4)]
+        process.stdout.close()
+        assert process.wait() == 0
+    lengths = [one["window_ns"]["15m"] for one in seen]
+    assert lengths == sorted(lengths) and lengths[3] > lengths[0]
+    total = 0
+    for one in seen:
+        own = [each["windows"] for each in series(one, "syscall", "read")]
+        total += own[0]["now"]["count"] if own else 0
+        assert not own or own[0]["15m"]["count"] == total
+    assert [one["time_ns"] for one in seen] == sorted(one["time_ns"] for one in seen)
+
+
+def test_text_and_csv(kymo):
+    done = kymo("latency", "--once", "--every", "300ms", "--layers", "syscall,wakeup,softirq", code=0)
+    assert "System calls" in done.out and "Wake-ups" in done.out and "p99.9" in done.out
+    done = kymo("latency", "--once", "--every", "300ms", "--csv", code=0)
+    rows = list(csv.DictReader(io.StringIO(done.out, newline="")))
+    assert {"syscall", "wakeup", "offcpu"} <= {row["layer"] for row in rows}
+    for row in rows:
+        assert int(row["p50_ns"]) <= int(row["p99_ns"]) <= int(row["max_ns"])
+        assert row["window"] in ("now", "1m", "5m", "15m")
+
+
+def test_wrong_options(kymo):
+    for args, message in {
+            ("--layers", "disk"): "'disk' is not a layer",
+            ("--by", "colour"): "--by needs process, user, cgroup or device, not 'colour'",
+            ("--by", "device", "--layers", "wakeup"): "none of these layers is of devices",
+            ("--syscalls", "nosuchcall"): "there is no system call 'nosuchcall'",
+            ("--window", "2m"): "--window needs now, 1m, 5m or 15m",
+            ("--json", "--csv"): "exclude each other",
+            ("--every", "1ms"): "--every needs 10ms or more"}.items():
+        done = kymo("latency", *args, code=2)
+        assert message in done.err and not done.out
+
+
+def test_without_root(kymo_bin, tmp_path):
+    def drop():
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+
+    done = subprocess.run([kymo_bin, "latency", "--once"], capture_output=True, text=True, preexec_fn=drop, check=False,
+                          cwd="/")
+    if done.returncode == 126:
+        pytest.skip("another user cannot run the program here")
+    assert done.returncode == 1
+    assert "the kernel does not allow BPF; run as root" in done.stderr
+    assert not done.stdout
+
+
+# ---- a peer ------------------------------------------------------------------------------
+
+COUNT = """
+tracepoint:raw_syscalls:sys_enter /pid == {pid}/ {{ @begin[tid] = nsecs; }}
+tracepoint:raw_syscalls:sys_exit /pid == {pid} && @begin[tid]/ {{
+    @calls = hist(nsecs - @begin[tid]); delete(@begin[tid]);
+}}
+BEGIN {{ printf("begun\\n"); }}
+"""
+
+
+def test_same_counts_as_bpftrace(measure, peer):
+    """Of one load, at the same time: as many calls, and nearly the same distribution."""
+    peer("bpftrace", "--version")
+    load = Load("import os, time\nfor i in range(3000): os.getppid()\nfor _ in range(50): time.sleep(0.001)\nos._exit(0)")
+    theirs = subprocess.Popen(["bpftrace", "-f", "json", "-e", COUNT.format(pid=load.pid)], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
+    try:
+        while "begun" not in (line := theirs.stdout.readline()):
+            assert line or theirs.poll() is None, theirs.stderr.read()
+        time.sleep(0.2)  # its other probes are there at about that time
+        measured = measure("--pid", load.pid, "--layers", "syscall")
+        load.go()
+        result = measured.end()
+        theirs.send_signal(signal.SIGINT)
+        out, _ = theirs.communicate(timeout=60)
+    finally:
+        theirs.poll() is None and theirs.kill()
+        theirs.wait()
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    hist = next(one["data"]["@calls"] for one in lines if one["type"] == "hist")
+    ours = {}
+    for one in series(result, "syscall"):
+        for begin, _, n in one["windows"]["now"]["buckets"]:
+            log2 = max(begin.bit_length() - 1, 0)
+            ours[log2] = ours.get(log2, 0) + n
+    other = {max(int(one.get("min", 0)), 1).bit_length() - 1: one["count"] for one in hist}
+    # bpftrace sees the end of the read() in which the load waits, if it saw its beginning.
+    assert abs(sum(ours.values()) - sum(other.values())) <= 1
+    # Who measures outside sees the other's cost, too: a call can be in the next bucket.
+    for log2 in set(ours) | set(other):
+        near = sum(ours.get(at, 0) for at in (log2 - 1, log2, log2 + 1))
+        assert other.get(log2, 0) <= near + 1, (ours, other)
