@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,6 +18,7 @@
 
 #include "kernel/bpf/content.h"
 #include "kernel/bpf/content.skel.h"
+#include "one-cpu.h"
 
 /* Instructions that the verifier looks at, of all programs. It ends at a million of one. */
 #define VERIFIED_MAX	 60000
@@ -162,11 +162,8 @@ static void make_calls(void)
 	static const size_t numbers[] = {1, 2, 8, 9, 100, 1024};
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC), sockets[2];
 	char text[101];
-	cpu_set_t one;
 
-	CPU_ZERO(&one);
-	CPU_SET((unsigned int)sched_getcpu(), &one);
-	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	test_on_one_cpu();
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	assert_true(null >= 0);

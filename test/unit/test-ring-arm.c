@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "../race/ring-client.h"
+#include "one-cpu.h"
 
 #define IDLE_STAMPS 1000
 
@@ -57,12 +57,8 @@ static void ring_open(struct ring *ring, uint32_t flags)
 					    .flags = flags,
 					    .subbuf_bytes = 4096,
 					    .n_subbufs = 4};
-	cpu_set_t one;
 
-	/* On one CPU, so that what follows is in one buffer. */
-	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu(), &one);
-	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	test_on_one_cpu();
 	memset(ring, 0, sizeof(*ring));
 	*stamp = 1;
 	ring->fd = memfd_create("ring", MFD_CLOEXEC);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../race/ring-client.h"
+#include "one-cpu.h"
 
 struct ring {
 	int fd;
@@ -27,12 +28,8 @@ static void ring_open(struct ring *ring, uint32_t flags, uint64_t subbuf_bytes, 
 					    .subbuf_bytes = subbuf_bytes,
 					    .n_subbufs = n_subbufs};
 	struct kymo_error err;
-	cpu_set_t one;
 
-	/* On one CPU, so that what follows is in one buffer. */
-	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu(), &one);
-	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	test_on_one_cpu();
 	memset(ring, 0, sizeof(*ring));
 	ring->fd = memfd_create("ring", MFD_CLOEXEC);
 	assert_true(ring->fd >= 0);

@@ -200,13 +200,23 @@ static void take_stack(struct ky_convert_cpu *cpu, const struct ky_convert_plan 
 		expect_stacks(cpu, plan, record, NULL);
 }
 
-static inline bool convert_is_own(const struct ky_convert *convert, uint32_t tid)
+static void convert_check_own(struct ky_convert_cpu *cpu, uint32_t tid)
 {
+	const struct ky_convert *convert = cpu->convert;
 	bool is = false;
 
 	for (int i = 0; i < KY_CONVERT_OWN_TIDS; i++)
 		is |= tid == (uint32_t)convert->own_tids[i];
-	return is;
+	cpu->checked_tid = tid;
+	cpu->checked_is_own = is;
+}
+
+/* Is the thread the recorder's? Mostly the same thread makes many calls, and the recorder has few dozens of threads. */
+static inline bool convert_is_own(struct ky_convert_cpu *cpu, uint32_t tid)
+{
+	if (__builtin_expect(tid != cpu->checked_tid || !tid, 0))
+		convert_check_own(cpu, tid);
+	return cpu->checked_is_own;
 }
 
 /* Bits of common_flags. */
@@ -242,7 +252,7 @@ static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data
 		cpu->bad++;
 		return KYMO_OK;
 	}
-	if (plan->role == KY_EVENT_SYSCALL && convert_is_own(convert, record.tid)) {
+	if (plan->role == KY_EVENT_SYSCALL && convert_is_own(cpu, record.tid)) {
 		if (cpu->stacks)
 			ky_stacks_event(cpu->stacks, data, 0, 0, 0);
 		cpu->own++;
@@ -352,6 +362,7 @@ int ky_convert_page(struct ky_convert_cpu *cpu, const struct ky_page *page, stru
 		if (!cpu->stacks)
 			return ky_error_nomem(err);
 	}
+	cpu->checked_tid = 0; /* threads may have come */
 	cpu->records = page->records;
 	cpu->at = page->at;
 	cpu->end = page->end;

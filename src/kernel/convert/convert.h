@@ -149,6 +149,9 @@ struct ky_convert_cpu {
 	uint64_t next_cycles; /* of the record at `at`, or of the page: not after it */
 	uint32_t context_tid, context_generation;
 	bool has_context;
+	uint32_t
+		checked_tid; /* the thread that was looked for last among the recorder's own, in this page; 0: none */
+	bool checked_is_own;
 	struct ky_stacks *stacks; /* NULL: none yet */
 	uint8_t context[KY_CONTEXT_MAX_BYTES];
 	/* Counted: */
