@@ -7,6 +7,7 @@ import re
 from oracle_cpu import Running, Wakings
 from oracle_figures import check_stats, close, number
 from oracle_interrupts import Stacks
+from oracle_locks import check_holders
 
 # ---- rates of system calls -----------------------------------------------------------------------
 
@@ -142,3 +143,4 @@ def check_locks(report, events):
         there = by_lock[row["process"]["pid"] or row["process"]["tid"], row["address"]]
         check_stats(row, [f["duration"] for f in there])
         assert row["waiters"] == len({f["process"]["tid"] for f in there})
+    check_holders(report, events)

@@ -347,7 +347,7 @@ MORE = {"block": more_block, "irq": more_interrupts, "locks": more_locks, "memor
         "syscalls": more_syscalls, "threads": more_threads}
 CHECKS = {**oracle_reports.CHECKS, "cpu": check_cpu, "syscalls": check_syscalls}
 # Words, which are the program's.
-WORDS = {("summary", "facts", "subject")}
+WORDS = {("summary", "facts", "subject"), ("locks", "holds", "did"), ("locks", "log", "did")}
 
 
 # ---- all of a report -----------------------------------------------------------------------------

@@ -351,7 +351,7 @@ def test_pairs_are_grouped(kymo, reference, by, of):
 
 
 @pytest.mark.parametrize("options, message", (
-    (("-t", "nosuch"), "no table has the name 'nosuch'; there are locks, threads, pairs, top, freq, log"),
+    (("-t", "nosuch"), "no table has the name 'nosuch'; there are locks, holders, holds, threads, pairs, top, freq, log"),
     (("-s", "nosuch"), "no table has a column 'nosuch'; there are process, address, waiters, "),
     (("-t", "pairs", "-s", "begin"), None)))
 def test_names_that_are_unknown(kymo, machine, options, message):

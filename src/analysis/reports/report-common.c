@@ -117,6 +117,72 @@ void ky_cell_errno(struct ky_table *table, struct ky_cell *cell, int number)
 	ky_cell_text(table, cell, name ? name : text);
 }
 
+/* ", slept 8.04 ms in clock_nanosleep" */
+static void add_blocked(struct ky_strbuf *out, const struct ky_model *model,
+			const struct ky_did *did)
+{
+	static const char *const verbs[KY_OFF_KINDS] = {
+		[KY_OFF_SLEEP] = "slept ",
+		[KY_OFF_DISK] = "was blocked ",
+		[KY_OFF_OTHER] = "was stopped ",
+	};
+	const char *verb = verbs[did->most_kind];
+
+	ky_strbuf_adds(out, verb ? verb : "was off the CPU ");
+	ky_render_duration(out, (double)did->most_ns);
+	if (did->most_syscall != KY_NO_SYSCALL) {
+		ky_strbuf_adds(out, " in ");
+		ky_strbuf_adds(out, ky_model_syscall_name(model, did->most_syscall));
+	}
+	if (did->blocked_ns > did->most_ns) {
+		ky_strbuf_adds(out, " and ");
+		ky_render_duration(out, (double)(did->blocked_ns - did->most_ns));
+		ky_strbuf_adds(out, " elsewhere");
+	}
+}
+
+#define DID_PARTS 3
+#define DID_LEAST 20 /* of all: what is less is not worth the words */
+
+void ky_did_text(struct ky_strbuf *out, const struct ky_model *model, const struct ky_did *did)
+{
+	uint64_t ns[DID_PARTS] = {did->rest_ns, did->ready_ns, did->blocked_ns};
+	uint64_t whole = ns[0] + ns[1] + ns[2];
+	const char *between = "";
+
+	for (int n = 0; n < DID_PARTS; n++) {
+		int most = 0;
+
+		for (int i = 1; i < DID_PARTS; i++)
+			most = ns[i] > ns[most] ? i : most;
+		if (!ns[most] || (n && ns[most] < whole / DID_LEAST))
+			return;
+		ky_strbuf_adds(out, between);
+		between = ", ";
+		if (most == 2) {
+			add_blocked(out, model, did);
+		} else {
+			ky_strbuf_adds(out, most ? "waited " : "ran ");
+			ky_render_duration(out, (double)ns[most]);
+			ky_strbuf_adds(out, most	      ? " for a CPU"
+					    : did->is_partial ? " or unknown"
+							      : "");
+		}
+		ns[most] = 0;
+	}
+}
+
+void ky_cell_did(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
+		 const struct ky_did *did)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+
+	ky_did_text(&text, model, did);
+	if (text.len)
+		ky_cell_text(table, cell, ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
+}
+
 const char *ky_file_kind_text(enum ky_file_kind kind)
 {
 	static const char *const texts[] = {

@@ -58,10 +58,11 @@ enum { PAIR_WAITER, PAIR_WAKER, PAIR_STATS };
 static const struct ky_column pair_columns[] = {
 	[PAIR_WAITER] = {"waiter", "Waited", KY_CELL_PROCESS, "The thread that waited.",
 			 .second = true},
-	[PAIR_WAKER] = {"waker", "Woken by", KY_CELL_PROCESS,
-			"The thread that ran at the waiter's wake-up: for a lock, the thread that "
-			"released it.",
-			.second = true},
+	[PAIR_WAKER] =
+		{"waker", "Woken by", KY_CELL_PROCESS,
+		 "The thread that ran at the waiter's wake-up: of a lock, the last holder. Table "
+		 "holders has those that held it for long.",
+		 .second = true},
 	KY_STATS_COLUMN_DEFS(PAIR_STATS, "waits that it ended"),
 };
 
@@ -71,7 +72,102 @@ static const struct ky_table_def pair_table = KY_TABLE_DEF(
 	"an interrupt ended are not included.",
 	pair_columns, KY_TABLE_RANK);
 
-enum { WAIT_BEGIN, WAIT_END, WAIT_DURATION, WAIT_PROCESS, WAIT_ADDRESS, WAIT_WAKER, WAIT_RESULT };
+enum {
+	HOLDER_PROCESS,
+	HOLDER_ADDRESS,
+	HOLDER_WAITS,
+	HOLDER_DELAY,
+	HOLDER_RAN,
+	HOLDER_READY,
+	HOLDER_BLOCKED,
+	HOLDER_STATS
+};
+
+static const struct ky_column holder_columns[] = {
+	[HOLDER_PROCESS] = {"holder", "Holder", KY_CELL_PROCESS, "The thread that held the lock."},
+	[HOLDER_ADDRESS] = {"address", "Futex", KY_CELL_ADDRESS, LOCK_HELP},
+	[HOLDER_WAITS] =
+		{"waits", "Waits", KY_CELL_COUNT,
+		 "Waits of other threads that its holds delayed more than other holds did."},
+	[HOLDER_DELAY] =
+		{"delay", "Delay", KY_CELL_DURATION,
+		 "How long other threads waited for these holds, summed over the threads."},
+	[HOLDER_RAN] = {"ran", "Ran", KY_CELL_DURATION,
+			"The time of its holds in which it ran, or in which its state is unknown.",
+			.spare = 3},
+	[HOLDER_READY] = {"ready", "No CPU", KY_CELL_DURATION,
+			  "The time of its holds in which it could run and waited for a CPU.",
+			  .spare = 3},
+	[HOLDER_BLOCKED] =
+		{"blocked", "Blocked", KY_CELL_DURATION,
+		 "The time of its holds in which it slept or waited for something else."},
+	KY_STATS_COLUMN_DEFS(HOLDER_STATS, "holds that others waited for"),
+};
+
+static const struct ky_table_def holder_table =
+	KY_TABLE_DEF("holders", "Who held the locks that others waited for",
+		     "One row for each thread and lock, the largest delay of others first.",
+		     holder_columns, KY_TABLE_RANK);
+
+enum {
+	HOLD_BEGIN,
+	HOLD_END,
+	HOLD_PROCESS,
+	HOLD_ADDRESS,
+	HOLD_HELD,
+	HOLD_WHOLE,
+	HOLD_WAITS,
+	HOLD_WAIT,
+	HOLD_DELAY,
+	HOLD_DID
+};
+
+static const struct ky_column hold_columns[] = {
+	[HOLD_BEGIN] =
+		{"begin", "Begin", KY_CELL_TIMESTAMP,
+		 "When the thread got the lock: the release before it, if others have waited "
+		 "since then; else the begin of the first wait.",
+		 .spare = 2},
+	[HOLD_END] = {"end", "End", KY_CELL_TIMESTAMP,
+		      "When it released the lock: the begin of its futex() call.", .spare = 3},
+	[HOLD_PROCESS] = {"holder", "Holder", KY_CELL_PROCESS, "The thread that held the lock.",
+			  .second = true},
+	[HOLD_ADDRESS] = {"address", "Futex", KY_CELL_ADDRESS, LOCK_HELP, .spare = 1},
+	[HOLD_HELD] = {"held", "Held", KY_CELL_DURATION, "From begin to end."},
+	[HOLD_WHOLE] =
+		{"whole", "Begin known", KY_CELL_TEXT,
+		 "'yes', or 'no': the thread took the free lock at an unknown time before the "
+		 "first wait.",
+		 .spare = 9},
+	[HOLD_WAITS] = {"waits", "Threads", KY_CELL_COUNT,
+			"Threads whose waits this hold delayed more than other holds did."},
+	[HOLD_WAIT] = {"wait", "Waits", KY_CELL_DURATION,
+		       "The sum of these waits, with what came after the hold.", .spare = 2},
+	[HOLD_DELAY] = {"delay", "Delay", KY_CELL_DURATION,
+			"How long all threads waited during this hold, summed over the threads."},
+	[HOLD_DID] = {"did", "Holder meanwhile", KY_CELL_TEXT,
+		      "What the holder did: ran, slept or was blocked in a system call, waited for "
+		      "a CPU."},
+};
+
+static const struct ky_table_def hold_table = KY_TABLE_DEF(
+	"holds", "The holds that delayed others most (convoys)",
+	"One row for each time that a thread held a lock and others waited, the largest delay "
+	"first. With several threads, it is a convoy: they queue behind its first holder.",
+	hold_columns, KY_TABLE_TOP);
+
+enum {
+	WAIT_BEGIN,
+	WAIT_END,
+	WAIT_DURATION,
+	WAIT_PROCESS,
+	WAIT_ADDRESS,
+	WAIT_HOLDER,
+	WAIT_HELD,
+	WAIT_WAKER,
+	WAIT_RESULT,
+	WAIT_DID
+};
 
 static const struct ky_column wait_columns[] = {
 	[WAIT_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "When the call began.", .spare = 1},
@@ -79,15 +175,23 @@ static const struct ky_column wait_columns[] = {
 	[WAIT_DURATION] = {"duration", "Wait", KY_CELL_DURATION, "The duration."},
 	[WAIT_PROCESS] = {"process", "Thread", KY_CELL_PROCESS, "The thread that waited."},
 	[WAIT_ADDRESS] = {"address", "Futex", KY_CELL_ADDRESS, LOCK_HELP},
+	[WAIT_HOLDER] =
+		{"holder", "Held by", KY_CELL_PROCESS,
+		 "The thread whose hold was the longest part of the wait; '-' if the futex is "
+		 "not a lock, or the holder is unknown.",
+		 .second = true},
+	[WAIT_HELD] = {"held", "For", KY_CELL_DURATION, "How long that part was.", .spare = 4},
 	[WAIT_WAKER] = {"waker", "Woken by", KY_CELL_PROCESS,
 			"The thread that ran at the wake-up; '-' without a wake-up, or if the "
 			"thread is unknown.",
-			.second = true},
+			.second = true, .spare = 3},
 	[WAIT_RESULT] =
 		{"result", "Result", KY_CELL_TEXT,
 		 "'woken', or the error: EAGAIN (the lock word had changed), ETIMEDOUT, an error "
 		 "of a signal.",
-		 .spare = 2},
+		 .spare = 5},
+	[WAIT_DID] = {"did", "Holder meanwhile", KY_CELL_TEXT,
+		      "What the holder did during that hold.", .spare = 2},
 };
 
 static const struct ky_table_def top_table =
@@ -108,27 +212,43 @@ static const struct ky_table_def freq_table = KY_TABLE_DEF(
 	"One row for each step of duration, for each of the two results, from the shortest.",
 	freq_columns, KY_TABLE_FREQ);
 
-static const struct ky_table_def *const tables[] = {
-	&lock_table, &who_table, &pair_table, &top_table, &freq_table, &log_table, NULL};
+static const struct ky_table_def *const tables[] = {&lock_table, &holder_table, &hold_table,
+						    &who_table,	 &pair_table,	&top_table,
+						    &freq_table, &log_table,	NULL};
 
-enum { TABLE_LOCKS, TABLE_WHO, TABLE_PAIRS, TABLE_TOP, TABLE_FREQ, TABLE_LOG };
+enum {
+	TABLE_LOCKS,
+	TABLE_HOLDERS,
+	TABLE_HOLDS,
+	TABLE_WHO,
+	TABLE_PAIRS,
+	TABLE_TOP,
+	TABLE_FREQ,
+	TABLE_LOG
+};
 
 /* ---- the run --------------------------------------------------------------------------- */
 
 enum { SUM_WOKEN, SUM_CHANGED, SUM_TIMED_OUT, SUM_FAILED };
 
+enum { HOLDS_WAITS, HOLDS_DELAY, HOLDS_RAN, HOLDS_READY, HOLDS_BLOCKED };
+
 struct wait_record {
 	int64_t begin_ns, end_ns, ret;
-	const struct ky_thread *thread, *waker;
-	uint64_t address;
+	const struct ky_thread *thread, *waker, *holder;
+	uint64_t address, held_ns;
+	struct ky_did did;
 };
 
 struct run {
 	struct ky_model *model;
 	struct ky_aggregation locks; /* by thread; what: the address' index */
 	struct ky_aggregation threads;
-	struct ky_aggregation pairs; /* what: the waker's index */
-	struct ky_map by_address;    /* -> its index + 1 */
+	struct ky_aggregation pairs;   /* what: the waker's index */
+	struct ky_aggregation holders; /* what: the lock's index */
+	struct ky_records holds;       /* struct ky_lock_hold */
+	bool wants_holds;
+	struct ky_map by_address; /* -> its index + 1 */
 	KY_VEC(uint64_t) addresses;
 	struct ky_freq freqs[2];
 	struct ky_happenings single;
@@ -176,15 +296,36 @@ static int report_locks_add(struct ky_aggregation *aggregation, const struct ky_
 	return ky_stats_add(&entry->stats, ns);
 }
 
-static int report_locks_on_futex(void *data, const struct ky_call *call)
+/* Whom the wait was for, of locks. */
+static void set_holder(struct wait_record *record, const struct ky_lock_wait *wait)
+{
+	if (!wait->hold || !ky_lock_is_lock(wait->lock))
+		return;
+	record->holder = wait->hold->thread;
+	record->did = wait->hold->did;
+	for (size_t i = 0; i < wait->n_parts; i++) {
+		const struct ky_lock_part *part = &wait->parts[i];
+
+		if (part->hold == wait->hold)
+			record->held_ns = ky_ns_between(part->begin_ns, part->end_ns);
+	}
+}
+
+static int report_locks_on_wait(void *data, const struct ky_lock_wait *wait)
 {
 	struct run *run = data;
+	const struct ky_call *call = wait->call;
 	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns), lock = 0;
-	struct wait_record record = {call->begin_ns, call->end_ns,   call->ret,
-				     call->thread,   waker_of(call), (uint64_t)call->args[0]};
+	struct wait_record record = {
+		.begin_ns = call->begin_ns,
+		.end_ns = call->end_ns,
+		.ret = call->ret,
+		.thread = call->thread,
+		.waker = waker_of(call),
+		.address = (uint64_t)call->args[0],
+	};
 
-	if (!ky_futex_waits(call->args[1]))
-		return 0;
+	set_holder(&record, wait);
 	if (find_address(run, record.address, &lock) < 0 ||
 	    report_locks_add(&run->locks, call->thread, lock, call->ret, ns) < 0 ||
 	    report_locks_add(&run->threads, call->thread, 0, call->ret, ns) < 0)
@@ -196,6 +337,26 @@ static int report_locks_on_futex(void *data, const struct ky_call *call)
 	return ky_happenings_add(&run->single, ns, &record);
 }
 
+static int report_locks_on_hold(void *data, const struct ky_lock_hold *hold)
+{
+	struct run *run = data;
+	struct ky_entry *entry;
+
+	if (!ky_lock_is_lock(hold->lock))
+		return 0;
+	entry = ky_aggregation_get(&run->holders, hold->thread, hold->lock->index);
+	if (!entry)
+		return KYMO_E_MEMORY;
+	entry->sums[HOLDS_WAITS] += hold->n_waits;
+	entry->sums[HOLDS_DELAY] += hold->delay_ns;
+	entry->sums[HOLDS_RAN] += hold->did.rest_ns;
+	entry->sums[HOLDS_READY] += hold->did.ready_ns;
+	entry->sums[HOLDS_BLOCKED] += hold->did.blocked_ns;
+	if (ky_stats_add(&entry->stats, ky_ns_between(hold->begin_ns, hold->end_ns)) < 0)
+		return KYMO_E_MEMORY;
+	return run->wants_holds ? ky_records_add(&run->holds, hold->delay_ns, hold) : 0;
+}
+
 static void report_locks_free_run(void *data)
 {
 	struct run *run = data;
@@ -203,6 +364,8 @@ static void report_locks_free_run(void *data)
 	ky_aggregation_fini(&run->locks);
 	ky_aggregation_fini(&run->threads);
 	ky_aggregation_fini(&run->pairs);
+	ky_aggregation_fini(&run->holders);
+	ky_records_fini(&run->holds);
 	ky_map_fini(&run->by_address);
 	ky_vec_fini(&run->addresses);
 	ky_happenings_fini(&run->single);
@@ -211,13 +374,17 @@ static void report_locks_free_run(void *data)
 
 static void *report_locks_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct ky_listener listener = {.futex = report_locks_on_futex};
+	struct ky_listener listener = {.lock_wait = report_locks_on_wait,
+				       .lock_hold = report_locks_on_hold};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
 		return NULL;
 	ky_happenings_init(&run->single, sizeof(struct wait_record), options, &ky_report_locks,
 			   TABLE_TOP, TABLE_LOG);
+	run->wants_holds = ky_report_wants(options, &ky_report_locks, TABLE_HOLDS);
+	ky_records_init(&run->holds, sizeof(struct ky_lock_hold),
+			ky_report_keep(options, &ky_report_locks, TABLE_HOLDS), true);
 	return run;
 }
 
@@ -317,6 +484,48 @@ static int fill_pairs(struct run *run, struct ky_table *table, enum ky_by by)
 	return status;
 }
 
+static void fill_holder(const void *data, struct ky_table *table, const struct ky_entry *entry,
+			enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[HOLDER_PROCESS], run->model, entry->thread, by);
+	ky_cell_u64(&row[HOLDER_ADDRESS], ky_model_lock(run->model, entry->what)->address);
+	ky_cell_u64(&row[HOLDER_WAITS], entry->sums[HOLDS_WAITS]);
+	ky_cell_u64(&row[HOLDER_DELAY], entry->sums[HOLDS_DELAY]);
+	ky_cell_u64(&row[HOLDER_RAN], entry->sums[HOLDS_RAN]);
+	ky_cell_u64(&row[HOLDER_READY], entry->sums[HOLDS_READY]);
+	ky_cell_u64(&row[HOLDER_BLOCKED], entry->sums[HOLDS_BLOCKED]);
+	ky_fill_stats(&row[HOLDER_STATS], &entry->stats);
+}
+
+static int fill_holders(struct run *run, struct ky_table *table, enum ky_by by)
+{
+	int status = ky_fill_groups(table, &run->holders, by, true, fill_holder, run);
+
+	ky_table_sort(table, HOLDER_DELAY, false);
+	return status;
+}
+
+static void fill_hold(const void *data, struct ky_table *table, struct ky_cell *row,
+		      const void *record)
+{
+	const struct run *run = data;
+	const struct ky_lock_hold *hold = record;
+
+	ky_cell_i64(&row[HOLD_BEGIN], hold->begin_ns);
+	ky_cell_i64(&row[HOLD_END], hold->end_ns);
+	ky_cell_thread(table, &row[HOLD_PROCESS], run->model, hold->thread);
+	ky_cell_u64(&row[HOLD_ADDRESS], hold->lock->address);
+	ky_cell_u64(&row[HOLD_HELD], ky_ns_between(hold->begin_ns, hold->end_ns));
+	ky_cell_text(table, &row[HOLD_WHOLE], hold->is_whole ? "yes" : "no");
+	ky_cell_u64(&row[HOLD_WAITS], hold->n_waits);
+	ky_cell_u64(&row[HOLD_WAIT], hold->wait_ns);
+	ky_cell_u64(&row[HOLD_DELAY], hold->delay_ns);
+	ky_cell_did(table, &row[HOLD_DID], run->model, &hold->did);
+}
+
 static void report_locks_fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
 				   const void *record)
 {
@@ -330,6 +539,11 @@ static void report_locks_fill_wait(const void *data, struct ky_table *table, str
 	ky_cell_u64(&row[WAIT_ADDRESS], wait->address);
 	if (wait->waker)
 		ky_cell_thread(table, &row[WAIT_WAKER], run->model, wait->waker);
+	if (wait->holder) {
+		ky_cell_thread(table, &row[WAIT_HOLDER], run->model, wait->holder);
+		ky_cell_u64(&row[WAIT_HELD], wait->held_ns);
+		ky_cell_did(table, &row[WAIT_DID], run->model, &wait->did);
+	}
 	if (wait->ret < 0)
 		ky_cell_errno(table, &row[WAIT_RESULT], (int)-wait->ret);
 	else
@@ -349,6 +563,10 @@ static int report_locks_finish(void *data, const struct ky_report_options *optio
 	if (status >= 0)
 		status = fill_pairs(run, &result->tables[TABLE_PAIRS],
 				    ky_report_by(options, KY_BY_THREAD));
+	if (status >= 0)
+		status = fill_holders(run, &result->tables[TABLE_HOLDERS],
+				      ky_report_by(options, KY_BY_THREAD));
+	ky_fill_records(&result->tables[TABLE_HOLDS], &run->holds, fill_hold, run);
 	for (int i = 0; i < 2; i++) {
 		struct ky_cell what = {0};
 
@@ -369,6 +587,14 @@ const struct ky_report ky_report_locks = {
 		"call, so the report shows only contended locks. An address and a process identify "
 		"a futex; a futex in shared memory has a row for each process.\n"
 		"\n"
+		"The holder of a lock is the thread that wakes a waiter there: it held the lock up to "
+		"this call, from the release before it, or from a time before the first wait. A "
+		"wait that lasted for several holds belongs to the longest of them. A futex is a lock "
+		"if its operations or values are those of a mutex, or if threads that were woken "
+		"there wake others. For condition variables, semaphores, barriers and joins, the "
+		"report tells the waker only. A lock in shared memory has no holder in another "
+		"process.\n"
+		"\n"
 		"The waker is the thread that ran on the CPU where the waiter's wake-up happened "
 		"during the call. The report measures calls with entry and exit in the trace. "
 		"Report syscalls counts calls that wait for the whole trace as active.",
@@ -376,13 +602,16 @@ const struct ky_report ky_report_locks = {
 		  "sched_switch and sched_waking.",
 	.reading =
 		"Long waits of several threads at one futex are normal for an idle pool of "
-		"threads: the threads wait for work. A problem shows as many short waits at one "
-		"address by busy threads: the lock is contended, and the table of waiters and "
-		"wakers shows the thread that holds it. 'EAGAIN' means that the lock changed while "
+		"threads: the threads wait for work. A problem shows as waits of busy threads at one "
+		"address: the lock is contended. The table of holders shows which thread delayed the "
+		"others, and the holds show what it did meanwhile. A holder that sleeps or reads a "
+		"file with the lock held should release it before. A holder that waits for a CPU "
+		"needs a higher priority, or fewer competitors (kymo report sched -t preempted). "
+		"The last waker is often not the culprit: in a convoy, each thread wakes the next. 'EAGAIN' means that the lock changed while "
 		"the thread went to sleep, which is also contention. A debugger shows the lock of "
 		"an address: info symbol 0x....",
 	.example =
-		"$ kymo report locks -n 3 -t locks -t pairs -t top my-trace\n"
+		"$ kymo report locks -n 3 -t locks -t holders -t holds my-trace\n"
 		"Trace  my-trace\n"
 		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
 		"       3.751 s, 24723 events\n"
@@ -394,19 +623,20 @@ const struct ky_report ky_report_locks = {
 		"  columns that do not fit: Woken, Changed, Timed out, Failed, p99.9, Stdev, p90, "
 		"Min, Time, p50\n"
 		"\n"
-		"Waits by waiter and waker\n"
-		"  TID  Waited  TID  Woken by  Count      Mean       Max       p50       p99\n"
-		"  323  work    328  mem           1  89.87 ms  89.87 ms  89.87 ms  89.87 ms\n"
-		"  324  lock-a  325  lock-b       24  819.1 us  6.576 ms  86.27 us  6.576 ms\n"
-		"  columns that do not fit: p99.9, Stdev, p90, Min, Time\n"
+		"Who held the locks that others waited for\n"
+		"  TID  PID  Name       Futex  Waits     Delay   Blocked  Count      Mean       Max\n"
+		"  325  323  lock-b  0x4cd400     24  12.61 ms  8.725 ms     24  525.3 us  4.399 ms\n"
+		"  columns that do not fit: p99.9, Stdev, p90, Min, Time, Ran, No CPU, p50, p99\n"
 		"\n"
-		"The longest waits\n"
-		"                 End      Wait  TID  PID  Name             Futex  TID  Woken by\n"
-		"  05:30:39.452668250  89.87 ms  323  323  work    0x7f717ef67990  328  mem\n"
-		"  05:30:39.009317450  6.576 ms  324  323  lock-a        0x4cd400  325  lock-b\n"
-		"  05:30:39.014423590  4.471 ms  324  323  lock-a        0x4cd400  325  lock-b\n"
-		"  22 more rows: --limit 0 shows all\n"
-		"  columns that do not fit: Result, Begin\n",
+		"The holds that delayed others most (convoys)\n"
+		"  TID  Holder       Held  Threads     Delay  Holder meanwhile\n"
+		"  325  lock-b   4.399 ms        1  4.399 ms  waited 2.211 ms for a CPU, slept 2.162 "
+		"ms in clock_nanosleep\n"
+		"  325  lock-b   4.295 ms        1  4.295 ms  slept 3.459 ms in clock_nanosleep, "
+		"waited 715.2 us for a CPU\n"
+		"  325  lock-b   2.329 ms        1  2.329 ms  slept 2.118 ms in clock_nanosleep\n"
+		"  21 more rows: --limit 0 shows all\n"
+		"  columns that do not fit: Begin known, End, Begin, Waits, Futex\n",
 	.tables = tables,
 	.needs = KY_CAN_SYSCALLS,
 	.needs_text = "system call events",

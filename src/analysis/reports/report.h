@@ -243,6 +243,10 @@ void ky_cell_host(struct ky_table *table, struct ky_cell *cell, const struct ky_
 /* A thread's cell. */
 void ky_cell_thread(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
 		    const struct ky_thread *thread);
+/* "slept 8.04 ms in clock_nanosleep, ran 120 us": the largest parts. */
+void ky_did_text(struct ky_strbuf *out, const struct ky_model *model, const struct ky_did *did);
+void ky_cell_did(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
+		 const struct ky_did *did);
 /* A file's cell; empty for NULL. */
 void ky_cell_file(struct ky_table *table, struct ky_cell *cell, const struct ky_file *file);
 /* "disk", "net", "pipe", "other", "unknown"; static. */

@@ -25,6 +25,7 @@ enum ky_subject {
 	KY_ABOUT_MEMORY = 32,
 	KY_ABOUT_FUTEX = 64,
 	KY_ABOUT_PERIODS = 128,
+	KY_ABOUT_LOCKS = 256,
 };
 
 /* What the model needs to know of an event class; resolved once. */
@@ -125,6 +126,7 @@ struct ky_model {
 	KY_VEC(struct ky_file *) files;
 	KY_VEC(struct ky_disk *) disks;
 	KY_VEC(struct ky_netif *) netifs;
+	KY_VEC(struct ky_lock *) locks;
 	uint32_t n_spaces;
 	struct ky_open_periods *periods; /* model-periods.c; NULL: none are defined */
 	int64_t first_ns;		 /* of the first event at all */
@@ -160,6 +162,7 @@ struct ky_host_state {
 	struct ky_names netifs;		   /* name -> struct ky_netif * */
 	struct ky_map lines[KY_IRQ_KINDS]; /* number -> struct ky_irq_line * */
 	struct ky_map spaces;		   /* mm_id -> struct ky_space * */
+	struct ky_map locks;		   /* address -> the first struct lock * (model-locks.c) */
 	uint32_t n_dumps;		   /* state dumps that have begun */
 };
 
@@ -377,6 +380,19 @@ int ky_files_dump(struct ky_model *model, struct ky_thread *thread, uint64_t tab
 void ky_files_exec(struct ky_thread *thread);
 void ky_files_exit(struct ky_thread *thread);
 void ky_files_fini(struct ky_model *model);
+
+/* ---- model-locks.c -------------------------------------------------------------------------- */
+
+/* @thread was off the CPU from @begin_ns to @end_ns. 0 or KYMO_E_MEMORY. */
+int ky_lock_note_off(struct ky_model *model, struct ky_thread *thread, enum ky_off_kind kind,
+		     int64_t begin_ns, int64_t end_ns);
+/* @thread begins a futex(); its arguments are known. */
+int ky_lock_begin(struct ky_model *model, struct ky_thread *thread);
+/* A futex() is over. @tells: listeners get it. */
+int ky_lock_end(struct ky_model *model, const struct ky_call *call, bool tells);
+/* The trace is over. */
+int ky_locks_end(struct ky_model *model);
+void ky_locks_fini(struct ky_model *model);
 
 /* ---- model-periods.c ------------------------------------------------------------------------ */
 

@@ -229,6 +229,8 @@ int ky_io_begin(struct ky_feed *feed, const struct ky_event *event,
 
 	for (int i = 0; i < N_ARGS; i++)
 		begun->args[i] = ky_get_i64(event, &first[i], 0);
+	if (begun->row->action == ACT_FUTEX && feed->model->subjects & KY_ABOUT_LOCKS)
+		return ky_lock_begin(feed->model, thread);
 	if (!(feed->model->subjects & KY_ABOUT_FILES))
 		return 0;
 	if (begun->row->action == ACT_OPEN)
@@ -424,10 +426,13 @@ bool ky_futex_waits(int64_t op)
 
 static int tell_futex(struct ky_model *model, const struct ky_call *call)
 {
-	if (!ky_model_tells(model, call->thread, call->cpu_id) ||
-	    !ky_model_tells_long(model, call->end_ns - call->begin_ns))
-		return 0;
-	return ky_model_notify(model, futex, call);
+	bool tells = ky_model_tells(model, call->thread, call->cpu_id) &&
+		     ky_model_tells_long(model, call->end_ns - call->begin_ns);
+	int status = tells ? ky_model_notify(model, futex, call) : 0;
+
+	if (status < 0 || !(model->subjects & KY_ABOUT_LOCKS))
+		return status;
+	return ky_lock_end(model, call, tells);
 }
 
 int ky_io_end(struct ky_feed *feed, const struct ky_event *event, const struct ky_class_info *info,

@@ -209,6 +209,7 @@ void ky_model_free(struct ky_model *model)
 {
 	if (!model)
 		return;
+	ky_locks_fini(model);
 	ky_periods_fini(model);
 	ky_files_fini(model);
 	ky_vec_foreach(&model->disks, disk)
@@ -222,6 +223,7 @@ void ky_model_free(struct ky_model *model)
 		ky_map_fini(&(*host)->state->cgroups);
 		ky_map_fini(&(*host)->state->disks);
 		ky_map_fini(&(*host)->state->spaces);
+		ky_map_fini(&(*host)->state->locks);
 		ky_names_fini(&(*host)->state->netifs);
 		for (int i = 0; i < KY_IRQ_KINDS; i++)
 			ky_map_fini(&(*host)->state->lines[i]);

@@ -26,7 +26,7 @@
  * end, model-query.c queries of reports, model-focus.c the range and the selection, model-hindsight.c
  * corrections of earlier intervals; model-classes.c names of events and fields (only this file has
  * them); model-cpus.c, model-sched.c, model-wait.c, model-syscalls.c, model-io.c, model-files.c,
- * model-irq.c, model-block.c and model-misc.c the handlers; model-periods.c periods that users define.
+ * model-locks.c, model-irq.c, model-block.c and model-misc.c the handlers; model-periods.c periods that users define.
  */
 #ifndef KY_ANALYSIS_STATE_MODEL_H
 #define KY_ANALYSIS_STATE_MODEL_H
@@ -42,6 +42,7 @@ struct ky_cpu;
 struct ky_thread;
 struct ky_proc;
 struct ky_call_row;
+struct ky_offs;
 struct ky_period_def;
 struct ky_periods;
 
@@ -150,11 +151,14 @@ struct ky_thread {
 	int64_t off_ns;	      /* since when, or since the interval's begin */
 	int64_t left_ns;      /* since when, whatever intervals there are */
 	int64_t stray_ns;     /* the last sign of it on a CPU without a record; INT64_MIN: never */
-	struct ky_cpu *queue; /* whose queue counts it; NULL: none */
-	struct ky_proc *proc; /* its process, once files matter */
-	uint64_t cgroup;      /* its control group, of version 2; 0: unknown */
-	char comm[KY_COMM_SIZE]; /* the last seen; "" when never seen */
-	bool running;		 /* it is some CPU's current */
+	/* Of model-locks.c; NULL: none, or nobody asks. */
+	struct ky_lock *waits_at; /* the futex of its last futex() that waits */
+	struct ky_offs *offs;	  /* its last times off the CPU */
+	struct ky_cpu *queue;	  /* whose queue counts it; NULL: none */
+	struct ky_proc *proc;	  /* its process, once files matter */
+	uint64_t cgroup;	  /* its control group, of version 2; 0: unknown */
+	char comm[KY_COMM_SIZE];  /* the last seen; "" when never seen */
+	bool running;		  /* it is some CPU's current */
 	bool announced; /* its sched_waking was seen, and the sched_wakeup that follows was not yet */
 	bool unannounced; /* its sched_wakeup was seen, and the sched_waking before it was not */
 	bool born;	  /* its fork was seen */
@@ -258,6 +262,59 @@ struct ky_io {
 	const struct ky_file *file; /* read from, written to, opened; NULL: not known, or failed */
 	const struct ky_file *to;   /* of KY_IO_COPY: written to */
 	uint64_t bytes;		    /* moved; 0 for calls that tell none */
+};
+
+/* What a thread did over some time, as far as switches tell. */
+struct ky_did {
+	uint64_t rest_ns;    /* it ran, or it is not known what it did */
+	uint64_t ready_ns;   /* it waited for a CPU */
+	uint64_t blocked_ns; /* it slept, or waited for something else */
+	/* Of that the most: in which call (KY_NO_SYSCALL: in none), and how. */
+	uint64_t most_ns;
+	uint32_t most_syscall;
+	enum ky_off_kind most_kind;
+	bool is_partial; /* more times off the CPU than are remembered: rest_ns has some of them */
+};
+
+/* A futex of a process. */
+struct ky_lock {
+	uint32_t index; /* dense, over all hosts */
+	const struct ky_host *host;
+	int32_t pid; /* or KY_UNKNOWN */
+	uint64_t address;
+};
+
+/*
+ * A thread held a lock that others waited for. Its end is the futex() that wakes one of them. It is told when the waits
+ * are over.
+ */
+struct ky_lock_hold {
+	const struct ky_lock *lock;
+	const struct ky_thread *thread;
+	/* @is_whole: the lock was released then. Else the thread took it at an unknown time before the first waiter came. */
+	int64_t begin_ns, end_ns;
+	bool is_whole;
+	struct ky_did did; /* from begin_ns to end_ns */
+	uint64_t delay_ns; /* the sum of what it is of all waits */
+	uint64_t n_waits;  /* of which it is the longest part: one of each thread */
+	uint64_t wait_ns;  /* their sum */
+};
+
+/* A part of a wait. */
+struct ky_lock_part {
+	const struct ky_lock_hold
+		*hold; /* until when, and by whom, the lock was held; NULL: see is_free */
+	bool is_free; /* the lock was released, and the waiter was on its way; else it is unknown who held it */
+	int64_t begin_ns, end_ns;
+};
+
+/* A futex() that waits is over. Pointers are valid during the call. */
+struct ky_lock_wait {
+	const struct ky_call *call;
+	const struct ky_lock *lock;
+	const struct ky_lock_hold *hold;  /* the longest of the parts' holds; NULL: none is known */
+	const struct ky_lock_part *parts; /* one after the other, they are the call's whole time */
+	size_t n_parts;
 };
 
 /* A thread waited for a CPU and got it. */
@@ -416,6 +473,10 @@ struct ky_listener {
 	int (*io)(void *data, const struct ky_io *io);
 	/* A futex() is over, and was measured. Comes after call(). */
 	int (*futex)(void *data, const struct ky_call *call);
+	/* The same of those that wait: for whom. Comes after futex(). Ask ky_lock_is_lock() at the end. */
+	int (*lock_wait)(void *data, const struct ky_lock_wait *wait);
+	/* A thread held a lock, and all waits for that are over. */
+	int (*lock_hold)(void *data, const struct ky_lock_hold *hold);
 	int (*irq)(void *data, const struct ky_irq *irq);
 	/* disk->n_issued has changed. */
 	int (*issued)(void *data, const struct ky_disk *disk, int64_t ns);
@@ -584,6 +645,18 @@ size_t ky_model_n_netifs(const struct ky_model *model);
 const struct ky_netif *ky_model_netif(const struct ky_model *model, size_t index);
 /* Does a futex() with this operation wait? */
 bool ky_futex_waits(int64_t op);
+/*
+ * Is the futex a lock, so that who wakes held it? By what events tell: threads that were woken there wake others, or the
+ * operations and values of mutexes. Condition variables, semaphores and barriers are not. Known at the end.
+ */
+bool ky_lock_is_lock(const struct ky_lock *lock);
+size_t ky_model_n_locks(const struct ky_model *model);
+const struct ky_lock *ky_model_lock(const struct ky_model *model, size_t index); /* by its index */
+/*
+ * What @thread did between the two times, of which the second one is not later than the event at hand. For listeners that ask
+ * for lock_wait() or lock_hold(): of others, the model does not remember it.
+ */
+struct ky_did ky_thread_did(const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns);
 /* "openat", "compat_read", "syscall 334" (only its number is known). */
 size_t ky_model_n_syscalls(const struct ky_model *model);
 const char *ky_model_syscall_name(const struct ky_model *model, uint32_t syscall);

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state model: who holds the locks of programs. The kernel does not see a thread take a free lock.
+ * But a thread that releases a lock that others wait for calls futex() to wake one of them: up to there
+ * it held the lock. So a hold is known at its end, and each waiter then knows whom it waited for.
+ *
+ * The hold began when the lock was released before, if others have waited since then, or if the thread
+ * itself was woken by that release. Else it began at some time before the first waiter came.
+ */
+#include "analysis/state/model-internal.h"
+
+#include <stdlib.h>
+
+#define PARTS_MAX 256 /* of one wait: what comes then is unknown */
+#define OFFS_MAX  32  /* the last times of a thread off the CPU that are kept */
+
+#define OP_MASK	       0x7f
+#define OP_WAIT	       0
+#define OP_WAKE	       1
+#define OP_LOCK_PI     6
+#define OP_UNLOCK_PI   7
+#define OP_WAKE_BITSET 10
+#define OP_LOCK_PI2    13
+#define LOCKED_WAITED  2 /* a mutex's word that others wait for, of glibc, Rust and Go */
+
+/* A thread that waits. */
+struct waiter {
+	struct ky_thread *thread;
+	int64_t begin_ns, from_ns; /* whom it waited for is known up to there */
+	KY_VEC(struct ky_lock_part) parts;
+};
+
+struct lock {
+	struct ky_lock pub;
+	struct lock *next; /* of the same address in another process */
+	KY_VEC(struct waiter) waiters;
+	const struct ky_thread
+		*owner;	     /* it was woken by the last release, and has not waited again */
+	int64_t released_ns; /* INT64_MIN: never */
+	int64_t given_ns;    /* the release that woke the owner */
+	int64_t busy_ns;     /* since when there is a waiter */
+	bool has_pi, has_handed, has_mutex, has_other, has_bitset;
+};
+
+/* A hold, while waits know of it. */
+struct hold {
+	struct ky_lock_hold pub;
+	uint32_t n_refs;
+	bool is_told;
+};
+
+/* ---- what a thread did --------------------------------------------------------------------- */
+
+struct off {
+	int64_t begin_ns, end_ns;
+	uint32_t syscall;
+	enum ky_off_kind kind;
+};
+
+/* The last times of a thread off the CPU, in a circle. */
+struct ky_offs {
+	uint32_t n;
+	struct off at[OFFS_MAX];
+};
+
+int ky_lock_note_off(struct ky_model *model, struct ky_thread *thread, enum ky_off_kind kind,
+		     int64_t begin_ns, int64_t end_ns)
+{
+	if (!thread->offs)
+		thread->offs = ky_arena_new(&model->arena, struct ky_offs);
+	if (!thread->offs)
+		return KYMO_E_MEMORY;
+	thread->offs->at[thread->offs->n++ % OFFS_MAX] =
+		(struct off){begin_ns, end_ns, thread->syscall.id, kind};
+	return 0;
+}
+
+static uint64_t overlap(const struct off *off, int64_t begin_ns, int64_t end_ns)
+{
+	int64_t from = off->begin_ns > begin_ns ? off->begin_ns : begin_ns;
+	int64_t to = off->end_ns < end_ns ? off->end_ns : end_ns;
+
+	return to > from ? (uint64_t)to - (uint64_t)from : 0;
+}
+
+/* How long the thread was off the CPU as in @like. */
+static uint64_t alike(const struct ky_offs *offs, uint32_t n, const struct off *like,
+		      int64_t begin_ns, int64_t end_ns)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (offs->at[i].syscall == like->syscall && offs->at[i].kind == like->kind)
+			ns += overlap(&offs->at[i], begin_ns, end_ns);
+	}
+	return ns;
+}
+
+static void add_did(struct ky_did *did, const struct off *off, uint64_t ns)
+{
+	if (off->kind == KY_OFF_READY)
+		did->ready_ns += ns;
+	else
+		did->blocked_ns += ns;
+}
+
+struct ky_did ky_thread_did(const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+{
+	const struct ky_offs *offs = thread->offs;
+	uint32_t n = !offs ? 0 : offs->n < OFFS_MAX ? offs->n : OFFS_MAX;
+	struct ky_did did = {.most_syscall = KY_NO_SYSCALL};
+	uint64_t whole = end_ns > begin_ns ? (uint64_t)end_ns - (uint64_t)begin_ns : 0, off_ns;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct off *off = &offs->at[i];
+		uint64_t ns = overlap(off, begin_ns, end_ns);
+
+		add_did(&did, off, ns);
+		if (!ns || off->kind == KY_OFF_READY)
+			continue;
+		ns = alike(offs, n, off, begin_ns, end_ns);
+		if (ns > did.most_ns) {
+			did.most_ns = ns;
+			did.most_kind = off->kind;
+			did.most_syscall = off->syscall;
+		}
+	}
+	off_ns = did.ready_ns + did.blocked_ns;
+	did.rest_ns = whole > off_ns ? whole - off_ns : 0;
+	/* What it did before the circle's oldest time is forgotten. */
+	did.is_partial =
+		offs && offs->n > OFFS_MAX && offs->at[offs->n % OFFS_MAX].begin_ns > begin_ns;
+	return did;
+}
+
+/* ---- locks --------------------------------------------------------------------------------- */
+
+/* While a process is not known, addresses have to do. */
+static struct lock *find(struct ky_thread *thread, uint64_t address)
+{
+	struct lock *lock = ky_map_get(&thread->host->state->locks, address), *unknown = NULL;
+
+	for (; lock && thread->pid != KY_UNKNOWN && lock->pub.pid != thread->pid; lock = lock->next)
+		unknown = lock->pub.pid == KY_UNKNOWN ? lock : unknown;
+	if (lock || !unknown)
+		return lock;
+	unknown->pub.pid = thread->pid;
+	return unknown;
+}
+
+static struct lock *get(struct ky_model *model, struct ky_thread *thread, uint64_t address)
+{
+	struct ky_map *locks = &thread->host->state->locks;
+	struct lock *lock = find(thread, address);
+
+	if (lock)
+		return lock;
+	lock = ky_arena_new(&model->arena, struct lock);
+	if (!lock || ky_vec_push(&model->locks, &lock->pub) < 0)
+		return NULL;
+	lock->pub = (struct ky_lock){
+		.index = (uint32_t)model->locks.len - 1,
+		.host = thread->host,
+		.pid = thread->pid,
+		.address = address,
+	};
+	lock->released_ns = lock->given_ns = lock->busy_ns = INT64_MIN;
+	lock->next = ky_map_get(locks, address);
+	return ky_map_set(locks, address, lock) < 0 ? NULL : lock;
+}
+
+bool ky_lock_is_lock(const struct ky_lock *pub)
+{
+	const struct lock *lock = (const struct lock *)pub;
+
+	return lock->has_pi || (lock->has_mutex && !lock->has_other) ||
+	       (lock->has_handed && !lock->has_bitset);
+}
+
+size_t ky_model_n_locks(const struct ky_model *model)
+{
+	return model->locks.len;
+}
+
+const struct ky_lock *ky_model_lock(const struct ky_model *model, size_t index)
+{
+	return model->locks.data[index];
+}
+
+/* ---- holds --------------------------------------------------------------------------------- */
+
+/* One wait less knows of the hold; of the last one, listeners get it. */
+static int put_hold(struct ky_model *model, struct hold *hold)
+{
+	int status = 0;
+
+	if (!hold || --hold->n_refs)
+		return 0;
+	if (hold->is_told)
+		status = ky_model_notify(model, lock_hold, &hold->pub);
+	free(hold);
+	return status;
+}
+
+static int put_parts(struct ky_model *model, struct waiter *waiter)
+{
+	int status = 0;
+
+	ky_vec_foreach(&waiter->parts, part) {
+		int put = put_hold(model, (struct hold *)part->hold);
+
+		status = status < 0 ? status : put;
+	}
+	ky_vec_fini(&waiter->parts);
+	return status;
+}
+
+static int drop_waiter(struct ky_model *model, struct lock *lock, size_t i)
+{
+	struct waiter waiter = lock->waiters.data[i];
+
+	lock->waiters.data[i] = *ky_vec_last(&lock->waiters);
+	lock->waiters.len--;
+	return put_parts(model, &waiter);
+}
+
+static bool still_waits(const struct waiter *waiter)
+{
+	return waiter->thread->syscall.id != KY_NO_SYSCALL &&
+	       waiter->thread->syscall.begin_ns == waiter->begin_ns;
+}
+
+/* Waits whose ends were lost, or that a thread ended in. */
+static int drop_lost(struct ky_model *model, struct lock *lock)
+{
+	int status = 0;
+
+	for (size_t i = lock->waiters.len; i-- && status >= 0;) {
+		if (!still_waits(&lock->waiters.data[i]))
+			status = drop_waiter(model, lock, i);
+	}
+	return status;
+}
+
+/* The waiter waited for @hold (NULL: it is not known for whom) up to @end_ns. */
+static int add_part(struct waiter *waiter, struct hold *hold, bool is_free, int64_t end_ns)
+{
+	struct ky_lock_part part = {hold ? &hold->pub : NULL, is_free, waiter->from_ns, end_ns};
+
+	if (end_ns <= waiter->from_ns)
+		return 0;
+	if (waiter->parts.len == PARTS_MAX) {
+		struct ky_lock_part *last = ky_vec_last(&waiter->parts);
+
+		if (!last->hold) {
+			last->end_ns = waiter->from_ns = end_ns;
+			return 0;
+		}
+		part.hold = NULL;
+		hold = NULL;
+	}
+	if (waiter->parts.len > PARTS_MAX)
+		return 0;
+	if (ky_vec_push(&waiter->parts, part) < 0)
+		return KYMO_E_MEMORY;
+	waiter->from_ns = end_ns;
+	if (hold) {
+		hold->n_refs++;
+		hold->pub.delay_ns += (uint64_t)(part.end_ns - part.begin_ns);
+	}
+	return 0;
+}
+
+/* @thread held the lock up to @ns, and others wait for it. */
+static int end_hold(struct ky_model *model, struct lock *lock, struct ky_thread *thread, int64_t ns)
+{
+	struct hold *hold = calloc(1, sizeof(*hold));
+	bool given = lock->owner == thread && lock->given_ns != INT64_MIN;
+	int status = 0;
+
+	if (!hold)
+		return KYMO_E_MEMORY;
+	hold->n_refs = 1;
+	hold->pub = (struct ky_lock_hold){
+		.lock = &lock->pub, .thread = thread, .begin_ns = lock->busy_ns, .end_ns = ns};
+	if (given || lock->released_ns > lock->busy_ns) {
+		hold->pub.begin_ns = given ? lock->given_ns : lock->released_ns;
+		hold->pub.is_whole = true;
+	}
+	hold->pub.did = ky_thread_did(thread, hold->pub.begin_ns, ns);
+	for (size_t i = 0; i < lock->waiters.len && status >= 0; i++) {
+		struct waiter *waiter = &lock->waiters.data[i];
+
+		if (waiter->thread != thread)
+			status = add_part(waiter, hold, false, ns);
+	}
+	if (status < 0)
+		return status;
+	return put_hold(model, hold);
+}
+
+static int release(struct ky_model *model, struct lock *lock, struct ky_thread *thread, int64_t ns)
+{
+	int status = drop_lost(model, lock);
+
+	/* What was lost may have been a release. */
+	if (lock->released_ns < thread->host->torn_until_ns)
+		lock->released_ns = INT64_MIN;
+	if (lock->given_ns < thread->host->torn_until_ns)
+		lock->given_ns = INT64_MIN;
+	lock->has_handed |= lock->owner == thread;
+	if (status >= 0 && lock->waiters.len)
+		status = end_hold(model, lock, thread, ns);
+	lock->owner = NULL;
+	lock->released_ns = ns;
+	return status;
+}
+
+/* ---- waits --------------------------------------------------------------------------------- */
+
+static bool releases(int64_t op, int64_t n)
+{
+	op &= OP_MASK;
+	return op == OP_UNLOCK_PI || ((op == OP_WAKE || op == OP_WAKE_BITSET) && n == 1);
+}
+
+static void note_kind(struct lock *lock, int64_t op, int64_t value)
+{
+	op &= OP_MASK;
+	if (op == OP_LOCK_PI || op == OP_LOCK_PI2)
+		lock->has_pi = true;
+	else if ((uint32_t)value == LOCKED_WAITED)
+		lock->has_mutex = true;
+	else
+		lock->has_other = true;
+	lock->has_bitset |= op != OP_WAIT && op != OP_LOCK_PI && op != OP_LOCK_PI2;
+}
+
+int ky_lock_begin(struct ky_model *model, struct ky_thread *thread)
+{
+	const struct ky_syscall *call = &thread->syscall;
+	uint64_t address = (uint64_t)call->args[0];
+	struct lock *lock;
+
+	if (!thread->host->state)
+		return 0;
+	if (releases(call->args[1], call->args[2])) {
+		lock = find(thread, address);
+		return lock ? release(model, lock, thread, call->begin_ns) : 0;
+	}
+	if (!ky_futex_waits(call->args[1]))
+		return 0;
+	lock = get(model, thread, address);
+	if (!lock || drop_lost(model, lock) < 0)
+		return KYMO_E_MEMORY;
+	thread->waits_at = &lock->pub;
+	note_kind(lock, call->args[1], call->args[2]);
+	/* It was woken, and another thread was faster. */
+	if (lock->owner == thread)
+		lock->owner = NULL;
+	if (!lock->waiters.len)
+		lock->busy_ns = call->begin_ns;
+	return ky_vec_push(&lock->waiters, (struct waiter){.thread = thread,
+							   .begin_ns = call->begin_ns,
+							   .from_ns = call->begin_ns}) < 0
+		       ? KYMO_E_MEMORY
+		       : 0;
+}
+
+/* The hold that took most of the wait; NULL: none is known. */
+static struct hold *longest(const struct waiter *waiter)
+{
+	const struct ky_lock_part *most = NULL;
+
+	ky_vec_foreach(&waiter->parts, part) {
+		if (part->hold &&
+		    (!most || part->end_ns - part->begin_ns > most->end_ns - most->begin_ns))
+			most = part;
+	}
+	return most ? (struct hold *)most->hold : NULL;
+}
+
+static int tell_wait(struct ky_model *model, const struct lock *lock, const struct waiter *waiter,
+		     const struct ky_call *call)
+{
+	struct hold *hold = longest(waiter);
+	const struct ky_lock_wait wait = {call, &lock->pub, hold ? &hold->pub : NULL,
+					  waiter->parts.data, waiter->parts.len};
+
+	ky_vec_foreach(&waiter->parts, part) {
+		if (part->hold)
+			((struct hold *)part->hold)->is_told = true;
+	}
+	if (hold) {
+		hold->pub.n_waits++;
+		hold->pub.wait_ns += (uint64_t)(call->end_ns - call->begin_ns);
+	}
+	return ky_model_notify(model, lock_wait, &wait);
+}
+
+int ky_lock_end(struct ky_model *model, const struct ky_call *call, bool tells)
+{
+	struct lock *lock = (struct lock *)call->thread->waits_at;
+	struct waiter *waiter;
+	size_t i = 0;
+	int status;
+
+	if (!ky_futex_waits(call->args[1]))
+		return 0;
+	while (lock && i < lock->waiters.len && lock->waiters.data[i].thread != call->thread)
+		i++;
+	if (!lock || i == lock->waiters.len)
+		return 0;
+	waiter = &lock->waiters.data[i];
+	if (waiter->begin_ns != call->begin_ns)
+		return drop_waiter(model, lock, i);
+	status = add_part(waiter, NULL, waiter->from_ns == lock->released_ns, call->end_ns);
+	if (!call->ret) {
+		lock->owner = call->thread;
+		lock->given_ns =
+			lock->released_ns >= call->begin_ns ? lock->released_ns : INT64_MIN;
+	}
+	if (status >= 0 && tells)
+		status = tell_wait(model, lock, waiter, call);
+	return status < 0 ? status : drop_waiter(model, lock, i);
+}
+
+int ky_locks_end(struct ky_model *model)
+{
+	int status = 0;
+
+	ky_vec_foreach(&model->locks, pub) {
+		struct lock *lock = (struct lock *)*pub;
+
+		while (lock->waiters.len && status >= 0)
+			status = drop_waiter(model, lock, 0);
+	}
+	return status;
+}
+
+void ky_locks_fini(struct ky_model *model)
+{
+	for (size_t i = 0; i < KY_HOOKS; i++)
+		ky_vec_clear(&model->hooked[i]);
+	(void)ky_locks_end(model);
+	ky_vec_foreach(&model->locks, pub)
+		ky_vec_fini(&((struct lock *)*pub)->waiters);
+	ky_vec_fini(&model->locks);
+}
