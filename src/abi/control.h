@@ -335,6 +335,25 @@ struct ky_note {
 		bytes; /* bytes that follow, and zeros up to a multiple of 8. Check: within notes_bytes */
 };
 
+/*
+ * A ring of many programs (KY_BLOB_SHARED) has no notes. Each program, and each child that it forks, writes its notes to
+ * files of their own in the session's directory: "<pid>-<start>-<procname>.state-<number>", made under a hidden name and
+ * renamed when they are complete. The recorder reads and removes them. Check: as for a ring file; at most
+ * KY_STATE_NOTE_MAX bytes; note.bytes against the file's length.
+ */
+#define KY_STATE_NOTE_SUFFIX ".state-"
+#define KY_STATE_NOTE_MAGIC  0x454541544f4d594bull /* "KYMOSTATE", cut */
+#define KY_STATE_NOTE_MAX    (256u << 10)
+#define KY_STATE_NOTE_JOINS  1u /* the first one of a process, or of a program that it executes */
+
+struct ky_state_note {
+	uint64_t magic;
+	uint32_t pid; /* in the program's pid namespace */
+	uint32_t flags;
+	char procname[16];
+	struct ky_note note; /* its bytes follow */
+};
+
 /* The clock of a recording, see os/clock.h. The recorder writes it, programs pass it on. */
 struct ky_clock_record {
 	uint32_t kind; /* 1: TSC, read by the instruction; 2: CLOCK_MONOTONIC in ns */
@@ -399,7 +418,7 @@ struct ky_blob {
  * record, and stores @ready. The id of an event is the index of its entry. An entry that is claimed
  * and not ready belongs to a program that is at it, or that has died: readers pass over it. @bytes
  * of the blob grows by the length of each record that becomes ready. pid, start_ns, procname and exe
- * are those of the program that made the ring, and no notes exist. Check: each length, against the rest
+ * are those of the program that made the ring, and no notes exist there (struct ky_state_note). Check: each length, against the rest
  * of KY_BLOB_BYTES; the copy of a record as in any blob.
  */
 #define KY_BLOB_SHARED 1u
@@ -412,9 +431,7 @@ struct ky_shared_entry {
 };
 
 /* The name of the ring file, in the session's directory. */
-#define KY_SHARED_RING "0-0-user.ring"
-/* The first event of each program there: the field procname, with its NUL. */
-#define KY_SHARED_NAME_BYTES  17
+#define KY_SHARED_RING	      "0-0-user.ring"
 #define KY_SHARED_CONTEXT_MAX 8192 /* bytes of the record of context fields */
 
 /*

@@ -40,8 +40,10 @@ void ky_notes_begin(void)
 {
 	static bool has_begun;
 
-	if (!has_begun)
+	if (!has_begun) {
 		(void)atexit(begin_exit);
+		ky_state_note_begin();
+	}
 	has_begun = true;
 }
 
@@ -108,19 +110,35 @@ void ky_note_maps(struct ky_slot *slot, struct ky_blob *blob)
 	noted_adds = __atomic_load_n(&seen_adds, __ATOMIC_RELAXED);
 }
 
+void ky_notes_joined(const struct ky_slot *slot, int dir_fd)
+{
+	ky_state_note_maps(slot, dir_fd);
+	noted_adds = __atomic_load_n(&seen_adds, __ATOMIC_RELAXED);
+}
+
 static bool loaded_objects_is_ours(const struct ky_slot *slot)
 {
 	return slot && slot->blob && slot->ring.file && !slot->is_shared &&
 	       slot->pid == ky_trace_pid();
 }
 
+/* The ring has no place for notes. */
+static bool loaded_objects_is_of_many(const struct ky_slot *slot)
+{
+	return slot && slot->blob && slot->ring.file && slot->is_shared;
+}
+
 void ky_notes_loaded(void)
 {
 	if (__atomic_load_n(&seen_adds, __ATOMIC_RELAXED) == noted_adds)
 		return;
-	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++)
+	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
 		if (loaded_objects_is_ours(ky_trace.slots[i]))
 			ky_note_maps(ky_trace.slots[i], ky_trace.slots[i]->blob);
+		else if (loaded_objects_is_of_many(ky_trace.slots[i]))
+			ky_state_note_change(ky_trace.slots[i], NULL);
+	}
+	noted_adds = __atomic_load_n(&seen_adds, __ATOMIC_RELAXED);
 }
 
 void ky_notes_unload(const void *address)
@@ -130,6 +148,8 @@ void ky_notes_unload(const void *address)
 		uint8_t *region;
 		uint32_t at;
 
+		if (loaded_objects_is_of_many(slot))
+			ky_state_note_change(slot, address);
 		if (!loaded_objects_is_ours(slot))
 			continue;
 		region = (uint8_t *)slot->blob + KY_BLOB_BYTES;

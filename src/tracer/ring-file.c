@@ -160,7 +160,7 @@ int ky_ring_file_id(struct ky_slot *slot, struct ky_event *event)
 
 /* ---- the file ---- */
 
-static char *ring_file_put_number(char *to, uint64_t number, unsigned int base)
+char *ky_ring_file_number(char *to, uint64_t number, unsigned int base)
 {
 	char digits[20];
 	int n = 0;
@@ -174,15 +174,14 @@ static char *ring_file_put_number(char *to, uint64_t number, unsigned int base)
 	return to;
 }
 
-/* KY_RING_UNFINISHED, and the name but for its suffix. Returns its end. */
-static char *put_file_name(char *to)
+char *ky_ring_file_name(char *to)
 {
 	const char *name = ky_trace.procname;
 
 	*to++ = KY_RING_UNFINISHED[0];
-	to = ring_file_put_number(to, ky_trace_pid(), 10);
+	to = ky_ring_file_number(to, ky_trace_pid(), 10);
 	*to++ = '-';
-	to = ring_file_put_number(to, ky_trace.start_ns, 16);
+	to = ky_ring_file_number(to, ky_trace.start_ns, 16);
 	*to++ = '-';
 	for (; *name; name++) {
 		bool is_plain = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') ||
@@ -226,13 +225,13 @@ static void write_records(int fd, const struct ky_event *const *events, uint32_t
 void ky_ring_file_note(int dir_fd, uint32_t reason, int os_error,
 		       const struct ky_event *const *events, uint32_t n)
 {
-	char name[80], *end = put_file_name(name);
+	char name[80], *end = ky_ring_file_name(name);
 	long fd;
 
 	memcpy(end, KY_NOTE_SUFFIX, sizeof(KY_NOTE_SUFFIX));
-	end = ring_file_put_number(end + sizeof(KY_NOTE_SUFFIX) - 1, reason, 10);
+	end = ky_ring_file_number(end + sizeof(KY_NOTE_SUFFIX) - 1, reason, 10);
 	*end++ = '-';
-	end = ring_file_put_number(end, (uint64_t)os_error, 10);
+	end = ky_ring_file_number(end, (uint64_t)os_error, 10);
 	*end = 0;
 	fd = ky_sys(SYS_openat, dir_fd, (long)(name + 1),
 		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600, 0, 0);
@@ -324,7 +323,7 @@ static int ring_file_make_file(struct ky_slot *slot, int dir_fd, const char *fin
 	long fd, renamed;
 	int result;
 
-	memcpy(put_file_name(name), KY_RING_SUFFIX, sizeof(KY_RING_SUFFIX));
+	memcpy(ky_ring_file_name(name), KY_RING_SUFFIX, sizeof(KY_RING_SUFFIX));
 	fd = ky_sys(SYS_openat, dir_fd, (long)name,
 		    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600, 0, 0);
 	if (fd < 0)

@@ -201,81 +201,6 @@ bool ky_shared_agree(struct ky_slot *slot)
 	return memcmp(mine, theirs, bytes) == 0;
 }
 
-/* LTTng's event that says what the process of the fields vpid and vtid is called. */
-static uint32_t describe_procname(struct ky_event_record *record, uint32_t room)
-{
-	static const char texts[] = "lttng_ust_statedump\0procname";
-	const uint32_t head = (uint32_t)(sizeof(*record) + sizeof(record->fields[0]));
-	const uint32_t bytes = (head + (uint32_t)sizeof(texts) + 7) & ~7u;
-
-	if (bytes > room)
-		return 0;
-	memset(record, 0, bytes);
-	memcpy((char *)record + head, texts, sizeof(texts));
-	record->bytes = bytes;
-	record->provider = head;
-	record->name = head + 20;
-	record->file = head + 19;
-	record->log_level = 13;
-	record->n_fields = 1;
-	record->fields[0] = (struct ky_field_record){
-		.name = head + 20,
-		.kind = KY_KIND_TEXT_ARRAY,
-		.element_bytes = 1,
-		.length = KY_SHARED_NAME_BYTES,
-		.base = 10,
-	};
-	return bytes;
-}
-
-/* Does the session exclude that event? */
-static bool is_excluded(const struct ky_session_file *file)
-{
-	static const char name[] = "lttng_ust_statedump:procname";
-	const struct ky_session_rule *rules = (const void *)((const char *)file + file->rules);
-
-	for (uint32_t i = 0; i < file->n_rules; i++) {
-		const uint32_t *offsets = (const void *)((const char *)file + rules[i].exclusions);
-
-		for (uint32_t k = 0; k < rules[i].n_exclusions; k++) {
-			const char *pattern = (const char *)file + offsets[k];
-
-			if (ky_trace_glob(pattern, strlen(pattern), name, sizeof(name) - 1, false))
-				return true;
-		}
-	}
-	return false;
-}
-
-/* Without waiting for a recorder: the lock is held. */
-static void tell_name(struct ky_slot *slot)
-{
-	_Alignas(8) uint8_t memory[256];
-	struct ky_event_record *record = (void *)memory;
-	struct kymo_ring_writer ring = slot->ring;
-	uint8_t *payload = ky_trace.scratch;
-	struct kymo_ring_part part = {payload, 0};
-	uint32_t id, bytes;
-
-	if (is_excluded(slot->file))
-		return;
-	/* Applications' functions are not called from here. */
-	for (uint32_t i = 0; i < slot->n_contexts; i++) {
-		if (slot->contexts[i].kind == KY_CONTEXT_APP)
-			return;
-	}
-	if (!describe_procname(record, sizeof(memory)) ||
-	    !shared_find(slot, record, (uint32_t)ky_record_hash(record), &id))
-		return;
-	bytes = ky_contexts_put(slot, payload, (struct ky_place){0, 0});
-	memset(payload + bytes, 0, KY_SHARED_NAME_BYTES);
-	memcpy(payload + bytes, ky_trace.procname, sizeof(ky_trace.procname));
-	part.bytes = bytes + KY_SHARED_NAME_BYTES;
-	ring.wait_ns = 0;
-	kymo_ring_write_slow(slot->clock == KY_CLOCK_RECORD_TSC ? &ky_ring_tsc : &ky_ring_monotonic,
-			     &ring, &id, &part, 1);
-}
-
 /* Is the ring that is mapped the session's? Its numbers are private by now. */
 static bool is_sessions(const struct ky_slot *slot)
 {
@@ -334,6 +259,6 @@ bool ky_shared_join(struct ky_slot *slot, int dir_fd)
 	ky_rseq_area = slot->ring.rseq_area;
 	slot->is_shared = true;
 	ky_wait_set(slot);
-	tell_name(slot);
+	ky_notes_joined(slot, dir_fd);
 	return true;
 }

@@ -237,10 +237,21 @@ void ky_notes_begin(void);
 void ky_notes_count(void);
 /* Of a ring that begins: @blob is its region. */
 void ky_note_maps(struct ky_slot *slot, struct ky_blob *blob);
+/* The same for a ring of many programs. @dir_fd: the session's directory. */
+void ky_notes_joined(const struct ky_slot *slot, int dir_fd);
 /* If libraries have come since they were last noted, note them in all rings of this process. */
 void ky_notes_loaded(void);
 /* The library at @address is about to be unloaded, or the program ends, which is not noted. */
 void ky_notes_unload(const void *address);
+
+/* ---- state-note.c: the same of a program whose ring belongs to many; in files of the session's directory ---- */
+
+/* Before all others: forked children write notes, too. */
+void ky_state_note_begin(void);
+/* What is loaded now, when the program joins. @dir_fd: the session's directory. */
+void ky_state_note_maps(const struct ky_slot *slot, int dir_fd);
+/* A library has come (NULL), or the one at @unloaded is about to be unloaded. */
+void ky_state_note_change(const struct ky_slot *slot, const void *unloaded);
 
 /* ---- os.c: system calls without errno and cancellation; memory ---- */
 
@@ -359,6 +370,10 @@ int ky_directory_open(const char *path);
 bool ky_directory_is_safe(int fd);
 
 /* ---- ring-file.c ---- */
+
+/* Writes KY_RING_UNFINISHED, and the name of a file of this program but for its suffix. And: a number. Both return the end. */
+char *ky_ring_file_name(char *to);
+char *ky_ring_file_number(char *to, uint64_t number, unsigned int base);
 
 /* Make the ring file and map it. 0 or an enum ky_off. */
 int ky_ring_file_make(struct ky_slot *slot, int dir_fd, int *os_error);

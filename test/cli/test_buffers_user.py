@@ -25,8 +25,9 @@ def by_process(lines):
     """How many events of each name each process has."""
     found = collections.defaultdict(collections.Counter)
     for line in lines:
-        match = re.match(r"(\S+): \{ vpid = (\d+), vtid = \d+", line)
-        assert match, line
+        # The recorder writes the state dump: it is no thread's.
+        match = re.match(r"(\S+): \{ vpid = (\d+)(, vtid = \d+|(?= \}))", line)
+        assert match and match[1].startswith("lttng_ust_statedump:") == (not match[3]), line
         found[int(match[2])][match[1]] += 1
     return found
 
@@ -69,7 +70,8 @@ kymo record --user 'modes:*' --buffers user -o out -- sh -c '$0/modes numbers 50
     pid = int(open(os.path.join(done.cwd, "pid")).read())
     assert found[pid]["modes:number"] == 50
     lines = shown(done)
-    assert sum(f"vpid = {pid}, vtid = {pid} " in line for line in lines) == len(lines)
+    assert sum(f"vpid = {pid}, vtid = {pid} " in line for line in lines) == 100
+    assert all(f"vpid = {pid}" in line for line in lines)
     assert any(line.startswith("lttng_ust_statedump:procname:") and 'procname = "modes"' in line for line in lines)
 
 
@@ -88,10 +90,14 @@ kymo record --user 'shop:started' --buffers user -o out -- sh -c 'for i in $(seq
 """ + nothing_left())
     found = by_process(shown(done))
     assert len(found) == 300 and all(counter["shop:started"] == 1 for counter in found.values())
+    assert all(counter["lttng_ust_statedump:procname"] == counter["lttng_ust_statedump:end"] == 1 and
+               counter["lttng_ust_statedump:build_id"] > 1 for counter in found.values())
     files = [os.path.join(top, name) for top, _, names in os.walk(os.path.join(done.cwd, "out")) for name in names]
-    # metadata; for each CPU and the spare buffer at most: packets and index
-    assert len(files) <= 1 + 2 * (os.cpu_count() + 1)
-    assert sum(os.path.getsize(name) for name in files) < 100000
+    # metadata; for each CPU, the spare buffer and the state dump at most: packets and index
+    assert len(files) <= 1 + 2 * (os.cpu_count() + 2)
+    # Most of it is the state dump of 300 processes.
+    sizes = {dump: sum(os.path.getsize(name) for name in files if ("statedump" in name) == dump) for dump in (True, False)}
+    assert sizes[False] < 100000 and sizes[True] < 1000000
     assert "; 0 lost" in done.err
 
 
@@ -140,7 +146,7 @@ kill -TERM $recorder; wait $recorder || exit 94
     found = by_process(shown(done))
     assert sum(counter["shop:order_placed"] for counter in found.values()) == 300
     recorded, lost = summary(done)
-    assert recorded == sum(sum(counter.values()) for counter in found.values())
+    assert recorded == len(events(trace_of(done)))
     assert env or lost == 0
 
 
@@ -191,7 +197,7 @@ $T/modes numbers 40 0
 kymo ctl --status > status
 kill -TERM $recorder; wait $recorder || exit 94
 """ + nothing_left())
-    assert [counter["modes:number"] for counter in by_process(shown(done)).values()] == [40]
+    assert [counter["modes:number"] for counter in by_process(events(trace_of(done))).values()] == [40]
     assert " user 0" in open(os.path.join(done.cwd, "status")).read()
 
 

@@ -104,6 +104,106 @@ kill $modes
     assert re.search(r"lttng_ust_lib:load: .*libcrypt", text) and text.count("statedump:start") == 1
 
 
+# One ring of many programs (--buffers user): what each of them has loaded is known by its vpid.
+
+SHARED = "ust/uid/0/64-bit"
+RECORD = "kymo record --buffers user -c vpid,ip -u"
+
+
+def shared(done, out="out"):
+    return os.path.join(done.cwd, out, SHARED)
+
+
+def dumped(trace):
+    """{vpid: the names in its state dumps}"""
+    lines = subprocess.run(["babeltrace2", trace], capture_output=True, text=True, check=True).stdout
+    found = {}
+    for vpid, name in re.findall(r'statedump:procname: .*\{ vpid = (\d+).*\{ procname = "(.*?)" \}', lines):
+        found.setdefault(int(vpid), []).append(name)
+    return found
+
+
+def test_short_programs_side_by_side(box):
+    done = box(RECORD + """ 'callers:*' -u shop:started -o out -- sh -c '
+for i in $(seq 20); do $0/callers & $0/shop 1 > text & done; wait' $T""")
+    found = debug_info(shared(done))
+    assert found["callers:number"] == {("callers+", "by_number+")} and found["callers:text"] == {("callers+", "by_text+")}
+    assert found["shop:started"] and all(binary == "shop+" for binary, _ in found["shop:started"])
+    names = dumped(shared(done))
+    assert len(names) == 40 and sorted(names.values()) == [["callers"]] * 20 + [["shop"]] * 20
+
+
+def test_forked_children_of_a_shared_ring(box):
+    """fork() without exec: the child's events have a vpid of their own."""
+    done = box(RECORD + " 'modes:*' -o out -- $T/modes fork")
+    found = debug_info(shared(done))
+    assert found["modes:parent"] == found["modes:child"] == {("modes+", "mode_fork+")}
+    assert list(dumped(shared(done)).values()) == [["modes"]] * 2
+
+
+def test_later_libraries_of_a_shared_ring(box):
+    done = box(RECORD + " 'plugin:*' -u modes:once -o out -- sh -c '$0/modes dlopen $0/plugin.so 2 & $0/modes once & wait' $T")
+    trace = shared(done)
+    assert debug_info(trace)["plugin:work"] == {("plugin.so+", "plugin_work+")}
+    found = [event for event in later(trace) if not event.startswith("modes")]
+    assert found == ["lttng_ust_lib:load", "plugin:work", "lttng_ust_lib:unload"] * 2
+
+
+def test_chunks_of_a_shared_ring(box):
+    """Each chunk has the state of the programs that live, and of those that ended in its time."""
+    done = box(RECORD + """ 'modes:*' -u 'callers:*' -o out & recorder=$!
+wait_for session_is_there
+$T/callers; $T/modes numbers 1000000 1000 & modes=$!
+sleeps $modes 10
+kymo rotate || exit 95
+sleeps $modes 10
+kymo rotate || exit 96
+sleeps $modes 10
+kill -TERM $recorder; wait $recorder || exit 94
+kill $modes; wait $modes
+ls -A /dev/shm/kymo-0/*/ 2>/dev/null | grep state && exit 97
+exit 0
+""")
+    first, second = sorted(os.listdir(os.path.join(done.cwd, "out", "archives")))
+    assert sorted(dumped(shared(done, f"out/archives/{first}")).values()) == [["callers"], ["modes"]]
+    for out in (f"out/archives/{second}", "out"):
+        assert list(dumped(shared(done, out)).values()) == [["modes"]]
+        assert debug_info(shared(done, out))["modes:number"] == {("modes+", "mode_numbers+")}
+
+
+def test_snapshot_of_a_shared_ring(box):
+    done = box(RECORD + """ 'callers:*' --overwrite -o out & recorder=$!
+wait_for session_is_there
+for i in 1 2 3; do $T/callers; done
+kymo snapshot -o snap || exit 95
+kill -TERM $recorder; wait $recorder || exit 94""")
+    for out in ("snap", "out"):
+        assert debug_info(shared(done, out))["callers:text"] == {("callers+", "by_text+")}
+        assert list(dumped(shared(done, out)).values()) == [["callers"]] * 3
+
+
+def test_notes_of_a_shared_ring_that_make_no_sense(box):
+    """Any program of the user can write them."""
+    done = box(RECORD + """ 'callers:*' -o out & recorder=$!
+wait_for session_is_there
+$T/callers
+cd /dev/shm/kymo-0/*/
+for i in 0 1 55 56 57 1000 300000; do head -c $i /dev/urandom > 1-2-x.state-$i; done
+mkdir 1-2-d.state-1; ln -s /etc/passwd 1-2-l.state-1; mkfifo 1-2-f.state-1
+python3 -c '
+import struct, sys
+for i, (kind, size, text) in enumerate([(1, 1 << 31, b"x"), (1, 64, b"zz-z r-xp 00000000 00:00 1 /x\\n" * 9), (2, 3, b"abc"), (7, 8, bytes(8))]):
+    for flags in (0, 1):
+        open(f"9-9-y.state-{i}{flags}", "wb").write(struct.pack("<QII16sQII", 0x454541544f4d594b, 99 + i, flags, b"y" * 16, 1 << 63, kind, size) + text)
+'
+for i in *.state-*; do mv $i new-$i; done
+cd - > where
+$T/callers
+kill -TERM $recorder; wait $recorder || exit 94""")
+    assert debug_info(shared(done))["callers:text"] == {("callers+", "by_text+")}
+    assert list(dumped(shared(done)).values()).count(["callers"]) == 2
+
+
 def test_as_lttngs(box, lab):
     """The same is found in LTTng's own traces, whose state dumps have the same form."""
     theirs = lab.session("debug", contexts=("vpid", "ip"), more="lttng_ust_statedump:*")

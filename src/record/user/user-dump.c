@@ -15,41 +15,18 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "os/elf-file.h"
+#include "record/user/user-dump-internal.h"
 #include "record/user/user-maps.h"
 #include "record/user/user-program.h"
+#include "record/user/user-states.h"
 
-#define MAPS_BYTES_MAX (16u << 20)
-#define BODY_BYTES     (PATH_MAX + 256)
-#define PROCNAME_BYTES 17
-#define BINARIES_MAX   4096u
-
-/* One that was written. */
-struct known {
-	uint64_t base, end, inode;
-};
+#define BINARIES_MAX 4096u
 
 KY_VEC_TYPE(binaries, struct ky_maps_binary);
 
-struct ky_user_dumped {
-	KY_VEC(struct known) known; /* by address */
-	bool has_state;		    /* the first look was written */
-	uint32_t notes_bytes;	    /* so much of the program's notes was */
-	uint64_t last_cycles;
-};
-
-struct dump {
-	struct ky_user_ring *ring;
-	struct kymo_error *err;
-	DIR *proc; /* /proc/PID; NULL: it is gone, and its paths are looked up here */
-	int32_t vpid;
-	bool has_ip;
-	uint32_t used_bytes;
-	uint8_t body[BODY_BYTES];
-};
-
 /* ---- events --------------------------------------------------------------------------- */
 
-static void user_dump_put(struct dump *dump, const void *data, size_t bytes)
+static void user_dump_put(struct ky_user_dump *dump, const void *data, size_t bytes)
 {
 	if (bytes > sizeof(dump->body) - dump->used_bytes)
 		return;
@@ -57,21 +34,21 @@ static void user_dump_put(struct dump *dump, const void *data, size_t bytes)
 	dump->used_bytes += (uint32_t)bytes;
 }
 
-static void put_u64(struct dump *dump, uint64_t value)
+static void put_u64(struct ky_user_dump *dump, uint64_t value)
 {
 	user_dump_put(dump, &value, sizeof(value));
 }
 
-static void user_dump_put_text(struct dump *dump, const char *text, int bytes)
+static void user_dump_put_text(struct ky_user_dump *dump, const char *text, int bytes)
 {
 	user_dump_put(dump, text, (size_t)bytes);
 	user_dump_put(dump, "", 1);
 }
 
 /* What was put becomes an event; the next one begins. */
-static int user_dump_emit(struct dump *dump, enum ky_user_dump_event id)
+static int user_dump_emit(struct ky_user_dump *dump, enum ky_user_dump_event id)
 {
-	struct ky_strbuf *to = &dump->ring->dump;
+	struct ky_strbuf *to = dump->to;
 	bool is_excluded = dump->ring->dump_excluded >> id & 1;
 	const uint64_t no_ip = 0; /* nobody's code: the recorder looks from outside */
 	uint32_t context_bytes = sizeof(dump->vpid) + (dump->has_ip ? sizeof(no_ip) : 0);
@@ -91,7 +68,7 @@ static int user_dump_emit(struct dump *dump, enum ky_user_dump_event id)
 /* ---- binaries ------------------------------------------------------------------------- */
 
 /* The file as the process sees it; of one that has ended (or is a zombie, which sees nothing), as we do. */
-static bool read_elf(struct dump *dump, const struct ky_maps_binary *binary,
+static bool read_elf(struct ky_user_dump *dump, const struct ky_maps_binary *binary,
 		     struct ky_elf_info *info)
 {
 	char path[PATH_MAX + 16];
@@ -124,7 +101,7 @@ static const struct binary_events of_state = {KY_USER_DUMP_BIN_INFO, KY_USER_DUM
 static const struct binary_events of_loading = {KY_USER_DUMP_LOAD, KY_USER_DUMP_LOAD_BUILD_ID,
 						KY_USER_DUMP_LOAD_DEBUG_LINK, false};
 
-static int emit_binary(struct dump *dump, const struct ky_maps_binary *binary,
+static int emit_binary(struct ky_user_dump *dump, const struct ky_maps_binary *binary,
 		       const struct binary_events *ids)
 {
 	struct ky_elf_info info = {0};
@@ -159,7 +136,7 @@ static int emit_binary(struct dump *dump, const struct ky_maps_binary *binary,
 	return ret;
 }
 
-static int emit_unload(struct dump *dump, const struct known *known)
+static int emit_unload(struct ky_user_dump *dump, const struct ky_user_dump_known *known)
 {
 	put_u64(dump, known->base);
 	return user_dump_emit(dump, KY_USER_DUMP_UNLOAD);
@@ -180,20 +157,21 @@ static int list_binaries(const char *maps, struct binaries *list, struct kymo_er
 	return KYMO_OK;
 }
 
-static bool user_dump_is_same(const struct known *known, const struct ky_maps_binary *binary)
+static bool user_dump_is_same(const struct ky_user_dump_known *known,
+			      const struct ky_maps_binary *binary)
 {
 	return known->base == binary->base && known->inode == binary->inode;
 }
 
 /* Those that are not in @now any more; both lists are in the order of addresses. */
-static int emit_gone(struct dump *dump, const struct binaries *now)
+static int emit_gone(struct ky_user_dump *dump, const struct binaries *now)
 {
-	struct ky_user_dumped *dumped = dump->ring->dumped;
+	struct ky_user_dumped *dumped = dump->dumped;
 	int ret = KYMO_OK;
 	size_t k = 0;
 
 	for (size_t i = 0; i < dumped->known.len && !ret; i++) {
-		const struct known *known = &dumped->known.data[i];
+		const struct ky_user_dump_known *known = &dumped->known.data[i];
 
 		while (k < now->len && now->data[k].base < known->base)
 			k++;
@@ -204,10 +182,10 @@ static int emit_gone(struct dump *dump, const struct binaries *now)
 }
 
 /* Those of @now that are new. */
-static int emit_come(struct dump *dump, const struct binaries *now,
+static int emit_come(struct ky_user_dump *dump, const struct binaries *now,
 		     const struct binary_events *events)
 {
-	struct ky_user_dumped *dumped = dump->ring->dumped;
+	struct ky_user_dumped *dumped = dump->dumped;
 	int ret = KYMO_OK;
 	size_t k = 0;
 
@@ -221,13 +199,13 @@ static int emit_come(struct dump *dump, const struct binaries *now,
 	return ret;
 }
 
-static int know(struct dump *dump, const struct binaries *now)
+static int know(struct ky_user_dump *dump, const struct binaries *now)
 {
-	struct ky_user_dumped *dumped = dump->ring->dumped;
+	struct ky_user_dumped *dumped = dump->dumped;
 
 	ky_vec_clear(&dumped->known);
 	ky_vec_foreach(now, binary) {
-		struct known known = {binary->base, binary->end, binary->inode};
+		struct ky_user_dump_known known = {binary->base, binary->end, binary->inode};
 
 		if (ky_vec_push(&dumped->known, known) < 0)
 			return ky_error_nomem(dump->err);
@@ -235,20 +213,15 @@ static int know(struct dump *dump, const struct binaries *now)
 	return KYMO_OK;
 }
 
-/* All that is mapped, as a state dump. */
-static int emit_state(struct dump *dump, const struct binaries *now)
+/* All that is mapped, as a state dump. It replaces what was put before: a flight recorder's snapshot has the last one. */
+static int emit_state(struct ky_user_dump *dump, const struct binaries *now)
 {
-	struct ky_user_ring *ring = dump->ring;
-	const struct ky_blob *blob = ky_user_ring_blob(ring);
-	char procname[PROCNAME_BYTES] = {0};
 	int ret;
 
-	ky_vec_clear(&ring->dumped->known);
-	/* A flight recorder's snapshot has the last one. */
-	ky_strbuf_clear(&ring->dump);
+	ky_vec_clear(&dump->dumped->known);
+	ky_strbuf_clear(dump->to);
 	ret = user_dump_emit(dump, KY_USER_DUMP_START);
-	memcpy(procname, blob->procname, sizeof(blob->procname));
-	user_dump_put(dump, procname, sizeof(procname));
+	user_dump_put(dump, dump->procname, sizeof(dump->procname));
 	if (!ret)
 		ret = user_dump_emit(dump, KY_USER_DUMP_PROCNAME);
 	if (!ret)
@@ -256,43 +229,54 @@ static int emit_state(struct dump *dump, const struct binaries *now)
 	return ret ? ret : user_dump_emit(dump, KY_USER_DUMP_END);
 }
 
-/* What was put stands in the trace at @cycles, but not before what was written already. */
-static int user_dump_write_at(struct dump *dump, uint64_t cycles)
+/* Of a process that shares its ring: the state as it is now, for a trace or a snapshot that begins later. */
+static int keep_state(struct ky_user_dump *dump, const struct binaries *now, bool is_first)
 {
-	struct ky_user_dumped *dumped = dump->ring->dumped;
+	struct ky_strbuf *state = &dump->dumped->state, *events = dump->to;
+	int ret;
 
-	if (cycles > dumped->last_cycles)
-		dumped->last_cycles = cycles;
-	return ky_user_ring_write_dump(dump->ring, dumped->last_cycles, dump->err);
+	dump->to = state;
+	ret = emit_state(dump, now);
+	dump->to = events;
+	if (!ret && is_first && !dump->ring->is_flight)
+		ky_strbuf_add(events, ky_strbuf_text(state), state->len);
+	return ret ? ret : ky_strbuf_failed(events) ? ky_error_nomem(dump->err) : KYMO_OK;
+}
+
+static int emit_changes(struct ky_user_dump *dump, const struct binaries *now)
+{
+	int ret = emit_gone(dump, now);
+
+	return ret ? ret : emit_come(dump, now, &of_loading);
 }
 
 /*
  * At @cycles, @maps said what is mapped. After the first look only what has come and gone is written: readers take another
  * state dump for all there is.
  */
-static int dump_look(struct dump *dump, const char *maps, uint64_t cycles)
+static int dump_look(struct ky_user_dump *dump, const char *maps, uint64_t cycles)
 {
-	struct ky_user_ring *ring = dump->ring;
+	struct ky_user_dumped *dumped = dump->dumped;
+	bool is_first = dump->ring->is_flight || !dumped->has_state;
 	struct binaries now = KY_VEC_INIT;
 	int ret = list_binaries(maps, &now, dump->err);
 
-	if (!ret && (ring->is_flight || !ring->dumped->has_state)) {
+	if (!ret && !is_first)
+		ret = emit_changes(dump, &now);
+	if (!ret && dump->ring->is_shared)
+		ret = keep_state(dump, &now, is_first);
+	else if (!ret && is_first)
 		ret = emit_state(dump, &now);
-	} else if (!ret) {
-		ret = emit_gone(dump, &now);
-		if (!ret)
-			ret = emit_come(dump, &now, &of_loading);
-	}
-	ring->dumped->has_state = true;
+	dumped->has_state = true;
 	if (!ret)
 		ret = know(dump, &now);
 	ky_vec_fini(&now);
-	return ret ? ret : user_dump_write_at(dump, cycles);
+	return ret ? ret : ky_user_ring_write_dump(dump->ring, cycles, dump->err);
 }
 
-static int dump_unload(struct dump *dump, uint64_t address, uint64_t cycles)
+static int dump_unload(struct ky_user_dump *dump, uint64_t address, uint64_t cycles)
 {
-	struct ky_user_dumped *dumped = dump->ring->dumped;
+	struct ky_user_dumped *dumped = dump->dumped;
 	size_t n = 0;
 	int ret = KYMO_OK;
 
@@ -300,7 +284,7 @@ static int dump_unload(struct dump *dump, uint64_t address, uint64_t cycles)
 	if (dump->ring->is_flight)
 		return KYMO_OK;
 	for (size_t i = 0; i < dumped->known.len; i++) {
-		const struct known known = dumped->known.data[i];
+		const struct ky_user_dump_known known = dumped->known.data[i];
 
 		if (address >= known.base && address < known.end)
 			ret = ret ? ret : emit_unload(dump, &known);
@@ -308,32 +292,47 @@ static int dump_unload(struct dump *dump, uint64_t address, uint64_t cycles)
 			dumped->known.data[n++] = known;
 	}
 	dumped->known.len = n;
-	return ret ? ret : user_dump_write_at(dump, cycles);
+	return ret ? ret : ky_user_ring_write_dump(dump->ring, cycles, dump->err);
 }
 
-/* Of process @pid, if it is there. NULL: no memory. */
-static struct dump *dump_new(struct ky_user_ring *ring, pid_t pid, struct kymo_error *err)
+struct ky_user_dump *ky_user_dump_new(struct ky_user_ring *ring, struct ky_user_dumped *dumped,
+				      uint32_t pid, const char *procname, struct kymo_error *err)
 {
 	struct ky_user_blob blob = {ky_user_ring_blob(ring), ring->blob_bytes};
-	struct dump *dump = calloc(1, sizeof(*dump));
+	struct ky_user_dump *dump = calloc(1, sizeof(*dump));
 	char path[32];
 
-	if (!ring->dumped)
-		ring->dumped = calloc(1, sizeof(*ring->dumped));
-	if (!dump || !ring->dumped) {
-		free(dump);
+	if (!dump)
 		return NULL;
-	}
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
 	dump->ring = ring;
+	dump->dumped = dumped;
+	dump->to = &ring->dump;
 	dump->err = err;
-	dump->vpid = (int32_t)blob.head->pid;
+	dump->vpid = (int32_t)pid;
+	memcpy(dump->procname, procname, sizeof(dump->procname) - 1);
 	dump->has_ip = ky_user_blob_has_context(&blob, "ip");
 	dump->proc = ky_dir_open(AT_FDCWD, path);
 	return dump;
 }
 
-static void dump_free(struct dump *dump)
+/* Of the ring's only program, as process @pid, if that is there. NULL: no memory. */
+static struct ky_user_dump *dump_new(struct ky_user_ring *ring, pid_t pid, struct kymo_error *err)
+{
+	const struct ky_blob *blob = ky_user_ring_blob(ring);
+	struct ky_user_dump *dump;
+
+	if (!ring->dumped)
+		ring->dumped = calloc(1, sizeof(*ring->dumped));
+	if (!ring->dumped)
+		return NULL;
+	dump = ky_user_dump_new(ring, ring->dumped, (uint32_t)pid, blob->procname, err);
+	if (dump)
+		dump->vpid = (int32_t)blob->pid;
+	return dump;
+}
+
+void ky_user_dump_free(struct ky_user_dump *dump)
 {
 	if (dump && dump->proc)
 		closedir(dump->proc);
@@ -342,6 +341,8 @@ static void dump_free(struct dump *dump)
 
 void ky_user_dump_renew(struct ky_user_ring *ring)
 {
+	if (ring->is_shared)
+		ky_user_states_renew(ring);
 	if (!ring->dumped)
 		return;
 	ky_vec_clear(&ring->dumped->known);
@@ -350,27 +351,30 @@ void ky_user_dump_renew(struct ky_user_ring *ring)
 
 void ky_user_dumped_free(struct ky_user_dumped *dumped)
 {
-	if (dumped)
+	if (dumped) {
 		ky_vec_fini(&dumped->known);
+		ky_strbuf_fini(&dumped->state);
+	}
 	free(dumped);
 }
 
 int ky_user_dump(struct ky_user_ring *ring, pid_t pid, const struct ky_os_clock *clock,
 		 struct kymo_error *err)
 {
-	struct dump *dump = dump_new(ring, pid, err);
+	struct ky_user_dump *dump = dump_new(ring, pid, err);
 	struct ky_strbuf maps = KY_STRBUF_INIT;
 	int ret = 0;
 
 	if (!dump)
 		return ky_error_nomem(err);
-	if (dump->proc && ky_read_file(dirfd(dump->proc), "maps", MAPS_BYTES_MAX, &maps) == 0 &&
+	if (dump->proc &&
+	    ky_read_file(dirfd(dump->proc), "maps", KY_USER_DUMP_MAPS_MAX, &maps) == 0 &&
 	    ky_maps_has_file(ky_strbuf_text(&maps), ring->device, ring->inode)) {
 		ret = dump_look(dump, ky_strbuf_text(&maps), ky_os_clock_now(clock));
 		ret = ret < 0 ? ret : 1;
 	}
 	ky_strbuf_fini(&maps);
-	dump_free(dump);
+	ky_user_dump_free(dump);
 	return ret;
 }
 
@@ -393,12 +397,14 @@ static uint32_t notes_bytes(const struct ky_user_ring *ring)
 
 bool ky_user_dump_is_behind(const struct ky_user_ring *ring)
 {
+	if (ring->is_shared)
+		return ky_user_states_are_behind(ring);
 	return notes_bytes(ring) > (ring->dumped ? ring->dumped->notes_bytes : 0);
 }
 
 /* The note's bytes stand at @body. */
-static int dump_note(struct dump *dump, const struct ky_note *note, const char *body,
-		     uint64_t now_cycles)
+int ky_user_dump_note(struct ky_user_dump *dump, const struct ky_note *note, const char *body,
+		      uint64_t now_cycles)
 {
 	uint64_t cycles = note->cycles < now_cycles ? note->cycles : now_cycles, address;
 	char *text;
@@ -419,7 +425,8 @@ static int dump_note(struct dump *dump, const struct ky_note *note, const char *
 }
 
 /* @notes: @bytes of them, a copy. What makes no sense ends them. */
-static int dump_notes(struct dump *dump, const char *notes, uint32_t bytes, uint64_t now_cycles)
+static int dump_notes(struct ky_user_dump *dump, const char *notes, uint32_t bytes,
+		      uint64_t now_cycles)
 {
 	struct ky_note note;
 	uint64_t at = 0;
@@ -430,7 +437,7 @@ static int dump_notes(struct dump *dump, const char *notes, uint32_t bytes, uint
 		at += sizeof(note);
 		if (note.bytes > bytes - at)
 			break;
-		ret = dump_note(dump, &note, notes + at, now_cycles);
+		ret = ky_user_dump_note(dump, &note, notes + at, now_cycles);
 		at += ((uint64_t)note.bytes + 7) / 8 * 8;
 	}
 	return ret;
@@ -441,10 +448,12 @@ int ky_user_dump_notes(struct ky_user_ring *ring, const struct ky_os_clock *cloc
 {
 	uint64_t now_cycles = ky_os_clock_now(clock);
 	uint32_t bytes = notes_bytes(ring), begin;
-	struct dump *dump;
+	struct ky_user_dump *dump;
 	char *copy;
 	int ret = KYMO_OK;
 
+	if (ring->is_shared)
+		return ky_user_states_read(ring, clock, err);
 	if (!ky_user_dump_is_behind(ring))
 		return ring->dumped && ring->dumped->has_state;
 	dump = dump_new(ring, (pid_t)ky_user_ring_blob(ring)->pid, err);
@@ -460,7 +469,7 @@ int ky_user_dump_notes(struct ky_user_ring *ring, const struct ky_os_clock *cloc
 		 (ssize_t)(bytes - begin))
 		ret = dump_notes(dump, copy, bytes - begin, now_cycles);
 	free(copy);
-	dump_free(dump);
+	ky_user_dump_free(dump);
 	return ret < 0 ? ret : ring->dumped->has_state;
 }
 

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "record/user/user-internal.h"
+#include "record/user/user-states.h"
 #include "record/user/user-ring-internal.h"
 
 /* The maximum number of warnings about refused files. */
@@ -27,6 +28,8 @@
 /* A directory may be full of anything. */
 #define FILES_MAX	65536
 #define TASKS_AT_A_TIME 64
+/* State notes that wait for a ring that is away. */
+#define STATE_NOTES_MAX 16384
 
 /* ---- files by their names ------------------------------------------------------------- */
 
@@ -52,6 +55,9 @@ void ky_user_file_free(struct ky_user_ring_file *file)
 	ky_user_ring_free(file->ring);
 	free(file->err);
 	free(file->job.archive);
+	ky_vec_foreach(&file->notes, note)
+		free(*note);
+	ky_vec_fini(&file->notes);
 	free(file->name);
 	free(file);
 }
@@ -122,9 +128,19 @@ static struct ky_user_ring_file *user_files_file_of(struct ky_user_task *task)
 					    offsetof(struct ky_user_ring_file, task));
 }
 
+/* Notes of its programs, for the next task; the file is not away. */
+static void bring_notes(struct ky_user_ring_file *file)
+{
+	ky_vec_foreach(&file->notes, name)
+		ky_user_states_add_note(file->ring, &file->owner->dir, *name);
+	ky_vec_clear(&file->notes);
+}
+
 static void user_files_give(struct ky_user_ring_file *file, void (*run)(struct ky_user_task *task))
 {
 	stop_reading(file);
+	if (file->ring)
+		bring_notes(file);
 	file->is_away = true;
 	file->task.run = run;
 	ky_user_work_add(&file->user->work, &file->owner->queue, &file->task);
@@ -267,9 +283,15 @@ static void user_files_run_rotate(struct ky_user_task *task)
 {
 	struct ky_user_ring_file *file = user_files_file_of(task);
 	struct kymo_error err;
-	int ret = ky_user_ring_rotate(file->ring, file->job.archive, &file->job.ended,
-				      &file->job.next, &err);
+	/* What programs have noted until now belongs to the trace that ends. */
+	int ret = KYMO_OK;
 
+	if (file->ring->reader && !file->ring->is_broken)
+		ret = ky_user_dump_all_noted(file->user, file->ring, &err);
+	ret = ky_user_ring_excuse(file->ring, ret < 0 ? ret : KYMO_OK, &err);
+	if (!ret)
+		ret = ky_user_ring_rotate(file->ring, file->job.archive, &file->job.ended,
+					  &file->job.next, &err);
 	if (!ret && file->ring->reader && !file->ring->is_broken)
 		ret = ky_user_ring_excuse(file->ring,
 					  ky_user_dump_ring(file->user, file->ring, &err), &err);
@@ -318,6 +340,16 @@ static int user_files_fail(const struct ky_user_ring_file *file, struct kymo_err
 	return file->ret;
 }
 
+/* A flight recorder does not read its rings: a task takes the notes at once. */
+static void user_files_follow_notes(struct ky_user_ring_file *file)
+{
+	if (file->is_away || !file->ring)
+		return;
+	bring_notes(file);
+	if (file->user->options.overwrite && ky_user_states_are_behind(file->ring))
+		user_files_give(file, run_dump);
+}
+
 /* It is read from now on. */
 static int read_on(struct ky_user_ring_file *file, struct kymo_error *err)
 {
@@ -331,8 +363,10 @@ static int read_on(struct ky_user_ring_file *file, struct kymo_error *err)
 		file->place = SIZE_MAX;
 		return ky_error_nomem(err);
 	}
+	user_files_follow_notes(file);
 	/* Notifications of this file were lost meanwhile. */
-	return file->ended ? KYMO_OK : ky_user_file_closed(file->user, owner, name, err);
+	return file->ended || file->is_away ? KYMO_OK
+					    : ky_user_file_closed(file->user, owner, name, err);
 }
 
 static void tell_refused(struct ky_user *user, const struct ky_user_owner *owner, const char *name,
@@ -526,13 +560,34 @@ static bool user_files_is_new(const struct ky_user_owner *owner, const char *nam
 	return !file || file->ended;
 }
 
+/* What a program that shares its ring has loaded. */
+static bool take_state_note(struct ky_user *user, struct ky_user_owner *owner, const char *name)
+{
+	struct ky_user_ring_file *file;
+	char *copy;
+
+	if (!ky_user_is_state_note(name))
+		return false;
+	file = user->options.shares_buffers && user->dump_excluded != KY_USER_DUMP_ALL
+		       ? user_files_find_file(owner, KY_SHARED_RING)
+		       : NULL;
+	copy = file && file->notes.len < STATE_NOTES_MAX ? strdup(name) : NULL;
+	if (copy && ky_vec_push(&file->notes, copy) == 0) {
+		user_files_follow_notes(file);
+		return true;
+	}
+	free(copy);
+	(void)unlinkat(owner->dir.fd, name, 0);
+	return true;
+}
+
 int ky_user_file_comes(struct ky_user *user, struct ky_user_owner *owner, const char *name,
 		       struct kymo_error *err)
 {
 	struct ky_user_ring_file *file;
 
-	if (ky_user_take_note(user, &owner->dir, name) || !ky_user_is_ring_name(name) ||
-	    owner->is_given_up || !user_files_is_new(owner, name))
+	if (take_state_note(user, owner, name) || ky_user_take_note(user, &owner->dir, name) ||
+	    !ky_user_is_ring_name(name) || owner->is_given_up || !user_files_is_new(owner, name))
 		return KYMO_OK;
 	while (!user_files_has_room(user, owner) && ky_user_flight_make_room(user, owner))
 		;

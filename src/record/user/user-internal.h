@@ -38,6 +38,7 @@ struct ky_user_ring_file {
 	bool is_counted;	/* counts as open for the owner */
 	uint64_t device, inode; /* of the file that was opened under the name; 0: none */
 	uint64_t described;	/* its part of the owner's count */
+	KY_VEC(char *) notes;	/* shared: state notes that came while it was away */
 	bool dumps; /* before the end of its trace, look at its program's libraries once more */
 	int ret;    /* the task's result */
 	struct kymo_error *err; /* the task's error; may be NULL after a failure */
@@ -355,5 +356,7 @@ int ky_user_dump_opened(struct ky_user *user, struct ky_user_ring *ring, struct 
 int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err);
 /* Only the program's own notes. */
 int ky_user_dump_noted(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err);
+/* The same of many programs, until there is nothing left. Returns 0 or more, negative. */
+int ky_user_dump_all_noted(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err);
 
 #endif

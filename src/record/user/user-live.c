@@ -40,6 +40,7 @@ static int tell_file(struct ky_user_ring_file *file, uint64_t tsc, uint64_t ns, 
 {
 	struct ky_user_ring *ring = file->ring;
 	struct kymo_error local;
+	uint64_t told;
 	int ret;
 
 	/* First the new events are described; that is a task's. */
@@ -50,7 +51,10 @@ static int tell_file(struct ky_user_ring_file *file, uint64_t tsc, uint64_t ns, 
 	/* There is more than a program may have read at a time. */
 	if (ret < 0 || ret > 1 || !ring->trace.packets)
 		return ret < 0 ? ret : KYMO_OK;
-	ret = ky_store_beacon(ring->trace.packets, -1, settled(&ring->clock, tsc, ns), &local);
+	told = settled(&ring->clock, tsc, ns);
+	if (told > ring->dump_cycles)
+		ring->dump_cycles = told;
+	ret = ky_store_beacon(ring->trace.packets, -1, told, &local);
 	if (ret < 0 && err)
 		*err = local;
 	return ky_user_ring_excuse(ring, ret, &local);

@@ -37,6 +37,27 @@ static int64_t entry_at(const struct ky_blob *shared, uint64_t at)
 	return (int64_t)bytes;
 }
 
+/*
+ * The context fields have an id, which no event uses. babeltrace2 --debug-info (2.0.4) wants all ids up to the last one:
+ * so the id gets an event class without fields.
+ */
+static void make_unused(struct ky_event_record *record)
+{
+	static const char texts[] = "kymo\0no_event";
+	char *to = (char *)&record->fields[0];
+
+	if (record->bytes < sizeof(*record) + sizeof(texts))
+		return;
+	memset(to, 0, record->bytes - sizeof(*record));
+	memcpy(to, texts, sizeof(texts));
+	record->kind = KY_EVENT_PLAIN;
+	record->n_fields = 0;
+	record->log_level = 14;
+	record->provider = sizeof(*record);
+	record->name = sizeof(*record) + 5;
+	record->file = sizeof(*record) + 4;
+}
+
 static void user_registry_add(struct out *out, const struct ky_blob *shared, uint64_t at,
 			      uint32_t bytes, uint32_t id, bool is_context)
 {
@@ -47,13 +68,15 @@ static void user_registry_add(struct out *out, const struct ky_blob *shared, uin
 	if (!__atomic_load_n(&entry->ready, __ATOMIC_ACQUIRE))
 		return;
 	user_registry_copy_words(record, entry + 1, bytes);
+	if (record->bytes == bytes && record->kind == KY_EVENT_CONTEXT && !is_context)
+		make_unused(record);
 	if (record->bytes != bytes || (record->kind == KY_EVENT_CONTEXT) != is_context)
 		return;
 	record->number = id;
 	out->bytes += bytes;
 }
 
-/* The entry with the context fields comes first. Other entries of its kind have an id, and no copy. */
+/* The entry with the context fields comes first. Entries of its kind have an id, too. */
 static int add_entries(struct out *out, const struct ky_blob *shared)
 {
 	uint64_t layout = __atomic_load_n(&shared->layout, __ATOMIC_ACQUIRE);

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "base/error.h"
+#include "record/user/user-states.h"
 #include "record/user/user-ring-internal.h"
 #include "ring/ring-reader.h"
 
@@ -64,6 +65,8 @@ int ky_user_ring_copy(struct ky_user_ring *ring, struct ky_user_trace *trace,
 		return ret;
 	/* After the copies: their ids are described by now. */
 	ky_user_ring_take_counts(ring);
+	if (ring->is_shared)
+		ky_user_states_gather(ring);
 	ret = ky_user_trace_dump(trace, &ring->dump, trace->first_cycles - 1, err);
 	if (!ret)
 		ret = ky_user_ring_tell_losses(ring, trace, err);

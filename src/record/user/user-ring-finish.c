@@ -8,6 +8,7 @@
 
 #include "os/now.h"
 #include "record/user/user-dump.h"
+#include "record/user/user-states.h"
 #include "record/user/user-ring-internal.h"
 
 /* ---- losses: programs count them ------------------------------------------------------ */
@@ -113,6 +114,8 @@ void ky_user_ring_close(struct ky_user_ring *ring)
 	ky_strbuf_fini(&ring->dump);
 	ky_user_dumped_free(ring->dumped);
 	ring->dumped = NULL;
+	ky_user_states_free(ring->states);
+	ring->states = NULL;
 }
 
 /* What is left to tell when all is read. */
@@ -238,8 +241,11 @@ static int user_ring_finish_rotate(struct ky_user_ring *ring, const char *archiv
 				   const struct ky_clock_record *ended,
 				   const struct ky_clock_record *next, struct kymo_error *err)
 {
-	int ret = user_ring_finish_complete_trace(ring, ended, err);
+	int ret;
 
+	/* All events of those that have ended by now are in the trace that ends. */
+	ky_user_states_forget_ended(ring);
+	ret = user_ring_finish_complete_trace(ring, ended, err);
 	if (!ret)
 		ret = ky_user_trace_rotate(&ring->trace, archive, err);
 	if (ret < 0)

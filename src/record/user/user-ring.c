@@ -516,7 +516,9 @@ int ky_user_ring_write_dump(struct ky_user_ring *ring, uint64_t cycles, struct k
 
 	if (ring->is_flight || ring->is_broken || !ring->dump.len)
 		return KYMO_OK;
-	ret = ky_user_trace_dump(&ring->trace, &ring->dump, cycles, &local);
+	if (cycles > ring->dump_cycles)
+		ring->dump_cycles = cycles;
+	ret = ky_user_trace_dump(&ring->trace, &ring->dump, ring->dump_cycles, &local);
 	ky_strbuf_clear(&ring->dump);
 	if (ret < 0 && err)
 		*err = local;

@@ -49,6 +49,7 @@ struct ky_user_ring_options {
 #define KY_USER_LOST_MAX (UINT64_C(1) << 56)
 
 struct ky_user_dumped; /* user-dump.c: the libraries that are already in the trace */
+struct ky_user_states; /* user-states.c: the same of many processes, and their notes */
 
 struct ky_user_ring {
 	char *name; /* of its file, for messages */
@@ -81,6 +82,9 @@ struct ky_user_ring {
 	struct ky_strbuf
 		dump; /* state dump events that are not written yet, or that a flight recorder keeps */
 	struct ky_user_dumped *dumped;
+	struct ky_user_states *states; /* shared: NULL without notes */
+	uint64_t
+		dump_cycles; /* of the last ones, or up to which readers were told all; others come later */
 	uint32_t dump_excluded;
 	uint64_t dump_missing; /* files that could not be examined because no descriptor was left */
 

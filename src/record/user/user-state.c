@@ -8,8 +8,7 @@
 static int dump_noted(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
 {
 	uint64_t refusals = ky_file_refusals();
-	/* A trace of many programs has no state dump of libraries. */
-	int ret = user->dump_excluded == KY_USER_DUMP_ALL || ring->is_shared
+	int ret = user->dump_excluded == KY_USER_DUMP_ALL
 			  ? 1
 			  : ky_user_dump_notes(ring, &user->clock, err);
 
@@ -24,12 +23,25 @@ int ky_user_dump_noted(struct ky_user *user, struct ky_user_ring *ring, struct k
 	return ret < 0 ? ret : KYMO_OK;
 }
 
+/* Nobody waits for the ring. */
+int ky_user_dump_all_noted(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
+{
+	int ret;
+
+	do {
+		ret = dump_noted(user, ring, err);
+	} while (ret >= 0 && user->dump_excluded != KY_USER_DUMP_ALL && ring->is_shared &&
+		 !ring->is_broken && ky_user_dump_is_behind(ring));
+	return ret;
+}
+
 static int dump_now(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
 {
 	const struct ky_blob *blob = ky_user_ring_blob(ring);
 	uint64_t refusals = ky_file_refusals();
 	int ret = KYMO_OK;
 
+	/* Many programs: their notes are all. */
 	if (user->dump_excluded == KY_USER_DUMP_ALL || ring->is_shared)
 		return KYMO_OK;
 	if (blob->pid && blob->pid <= INT32_MAX)
@@ -43,7 +55,7 @@ static int dump_now(struct ky_user *user, struct ky_user_ring *ring, struct kymo
 
 int ky_user_dump_ring(struct ky_user *user, struct ky_user_ring *ring, struct kymo_error *err)
 {
-	int ret = dump_noted(user, ring, err);
+	int ret = ky_user_dump_all_noted(user, ring, err);
 
 	return ret < 0 ? ret : dump_now(user, ring, err);
 }
