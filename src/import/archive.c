@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "base/error.h"
+#include "import/zstd-library.h"
 #include "os/file.h"
 
 #define SIZE_LIMIT	  (UINT64_C(1) << 33)
@@ -64,10 +64,10 @@ static int compress(struct ky_archive *archive, const void *data, size_t len, ZS
 		ZSTD_outBuffer out = {archive->out, archive->out_bytes, 0};
 		int ret;
 
-		left = ZSTD_compressStream2(archive->zstd, &out, &in, end);
-		if (ZSTD_isError(left))
+		left = ky_zstd.ZSTD_compressStream2(archive->zstd, &out, &in, end);
+		if (ky_zstd.ZSTD_isError(left))
 			return ky_error_set(err, KYMO_E_MEMORY, "cannot compress: %s",
-					    ZSTD_getErrorName(left));
+					    ky_zstd.ZSTD_getErrorName(left));
 		ret = out.pos ? ky_write_all(archive->fd, out.dst, out.pos) : 0;
 		if (ret < 0)
 			return archive_failed(archive, -ret, "write", err);
@@ -240,7 +240,7 @@ static void free_archive(struct ky_archive *archive)
 {
 	if (archive->fd >= 0)
 		close(archive->fd);
-	(void)ZSTD_freeCStream(archive->zstd);
+	(void)ky_zstd.ZSTD_freeCStream(archive->zstd);
 	free(archive->in);
 	free(archive->out);
 	free(archive->path);
@@ -258,10 +258,13 @@ static int archive_open_part(struct ky_archive *archive, struct kymo_error *err)
 
 int ky_archive_create(const char *path, struct ky_archive **out, struct kymo_error *err)
 {
-	struct ky_archive *archive = calloc(1, sizeof(*archive));
-	int ret;
+	struct ky_archive *archive;
+	int ret = ky_zstd_library_load(err);
 
 	*out = NULL;
+	if (ret < 0)
+		return ret;
+	archive = calloc(1, sizeof(*archive));
 	if (!archive)
 		return ky_error_nomem(err);
 	archive->fd = -1;
@@ -269,13 +272,13 @@ int ky_archive_create(const char *path, struct ky_archive **out, struct kymo_err
 	archive->path = strdup(path);
 	if (asprintf(&archive->part, "%s.XXXXXX", path) < 0)
 		archive->part = NULL;
-	archive->zstd = ZSTD_createCStream();
-	archive->out_bytes = ZSTD_CStreamOutSize();
+	archive->zstd = ky_zstd.ZSTD_createCStream();
+	archive->out_bytes = ky_zstd.ZSTD_CStreamOutSize();
 	archive->in = malloc(IN_BYTES);
 	archive->out = malloc(archive->out_bytes);
 	if (!archive->path || !archive->part || !archive->zstd || !archive->in || !archive->out ||
-	    ZSTD_isError(ZSTD_CCtx_setParameter(archive->zstd, ZSTD_c_compressionLevel,
-						COMPRESSION_LEVEL)))
+	    ky_zstd.ZSTD_isError(ky_zstd.ZSTD_CCtx_setParameter(
+		    archive->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)))
 		ret = ky_error_nomem(err);
 	else
 		ret = archive_open_part(archive, err);

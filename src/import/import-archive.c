@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "import/archive.h"
 #include "import/import-internal.h"
+#include "import/zstd-library.h"
 #include "os/file.h"
 
 #define METADATA_MAX_BYTES (64u << 20)
@@ -227,8 +227,8 @@ static int decompress(struct reader *reader, ZSTD_DStream *zstd, ZSTD_inBuffer *
 	while ((in->pos < in->size || is_full) && !ret && !reader->is_over) {
 		ZSTD_outBuffer out = {to, to_bytes, 0};
 
-		*left = ZSTD_decompressStream(zstd, &out, in);
-		if (ZSTD_isError(*left))
+		*left = ky_zstd.ZSTD_decompressStream(zstd, &out, in);
+		if (ky_zstd.ZSTD_isError(*left))
 			return import_archive_bad(reader, KYMO_E_FORMAT, "the archive is damaged");
 		is_full = out.pos == out.size;
 		reader->total += out.pos;
@@ -243,7 +243,8 @@ static int decompress(struct reader *reader, ZSTD_DStream *zstd, ZSTD_inBuffer *
 
 static int import_archive_unpack(struct reader *reader, ZSTD_DStream *zstd, int fd)
 {
-	size_t in_bytes = ZSTD_DStreamInSize(), out_bytes = ZSTD_DStreamOutSize(), left = 0;
+	size_t in_bytes = ky_zstd.ZSTD_DStreamInSize(), out_bytes = ky_zstd.ZSTD_DStreamOutSize(),
+	       left = 0;
 	uint8_t *in = malloc(in_bytes), *out = malloc(out_bytes);
 	int ret = in && out ? KYMO_OK : ky_error_nomem(reader->err);
 
@@ -293,11 +294,17 @@ static int import_archive_finish(struct reader *reader, int ret)
 static int open_archive(struct ky_import *imports, const char *path, struct kymo_error *err)
 {
 	struct reader reader = {.path = path, .imports = imports, .err = err};
-	ZSTD_DStream *zstd = ZSTD_createDStream();
-	int fd = open(path, O_RDONLY | O_CLOEXEC), ret = KYMO_OK;
-	off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
+	ZSTD_DStream *zstd;
+	int fd, ret = ky_zstd_library_load(err);
+	off_t size;
 
-	if (!zstd || ZSTD_isError(ZSTD_DCtx_setParameter(zstd, ZSTD_d_windowLogMax, WINDOW_LOG)))
+	if (ret < 0)
+		return ret;
+	zstd = ky_zstd.ZSTD_createDStream();
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
+	if (!zstd || ky_zstd.ZSTD_isError(
+			     ky_zstd.ZSTD_DCtx_setParameter(zstd, ZSTD_d_windowLogMax, WINDOW_LOG)))
 		ret = ky_error_nomem(err);
 	else if (size < 0 || lseek(fd, 0, SEEK_SET) < 0)
 		ret = ky_error_errno(err, errno, "cannot read the archive");
@@ -309,7 +316,7 @@ static int open_archive(struct ky_import *imports, const char *path, struct kymo
 	ret = import_archive_finish(&reader, ret);
 	if (fd >= 0)
 		close(fd);
-	(void)ZSTD_freeDStream(zstd);
+	(void)ky_zstd.ZSTD_freeDStream(zstd);
 	return ret;
 }
 
