@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * view-queries [-n QUERIES] [-r ROWS] [-w PIXELS] INDEX: times pictures from an index file of the state history.
+ * view-queries [-c] [-n QUERIES] [-r ROWS] [-w PIXELS] INDEX: times pictures from an index file of the state history.
  *
  * A picture is ROWS (200) rows of PIXELS (2000) pixels of a random range, from the whole trace down to a millionth of it; the rows
- * with most time between their first and last state come first, and again if there are fewer. One line of JSON: milliseconds
+ * with most time between their first and last state come first, and again if there are fewer. -c: the kernel's cache has nothing
+ * of the file when a picture begins. One line of JSON: milliseconds
  * of a picture at percentiles (wall clock, and CPU time), and the resident memory in KiB.
  */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -17,6 +19,8 @@
 
 struct order {
 	size_t n_queries, n_rows, n_pixels;
+	bool cold;
+	int fd;
 };
 
 static double now_ms(clockid_t clock)
@@ -117,6 +121,8 @@ static int run(struct ky_history *history, const struct order *order)
 		double ms, cpu_ms;
 
 		choose_range(history, &random, order->n_pixels, &begin, &end);
+		if (order->cold)
+			(void)posix_fadvise(order->fd, 0, 0, POSIX_FADV_DONTNEED);
 		ms = now_ms(CLOCK_MONOTONIC);
 		cpu_ms = now_ms(CLOCK_PROCESS_CPUTIME_ID);
 		failed = picture(history, order, rows, n, begin, end, pixels);
@@ -142,30 +148,34 @@ static int run(struct ky_history *history, const struct order *order)
 
 int main(int argc, char **argv)
 {
-	struct order order = {200, 200, 2000};
+	struct order order = {.n_queries = 200, .n_rows = 200, .n_pixels = 2000};
 	struct ky_history *history;
 	struct kymo_error err;
 	int option, fd, failed;
 
-	while ((option = getopt(argc, argv, "n:r:w:")) != -1) {
+	while ((option = getopt(argc, argv, "cn:r:w:")) != -1) {
 		if (option == 'n')
 			order.n_queries = strtoul(optarg, NULL, 10);
 		else if (option == 'r')
 			order.n_rows = strtoul(optarg, NULL, 10);
 		else if (option == 'w')
 			order.n_pixels = strtoul(optarg, NULL, 10);
+		else if (option == 'c')
+			order.cold = true;
 		else
 			return 2;
 	}
 	fd = optind < argc ? open(argv[optind], O_RDONLY | O_CLOEXEC) : -1;
 	if (fd < 0 || !order.n_queries || !order.n_pixels) {
-		fputs("usage: view-queries [-n QUERIES] [-r ROWS] [-w PIXELS] INDEX\n", stderr);
+		fputs("usage: view-queries [-c] [-n QUERIES] [-r ROWS] [-w PIXELS] INDEX\n",
+		      stderr);
 		return 2;
 	}
 	if (ky_history_open_fd(fd, NULL, false, &history, &err) < 0) {
 		fprintf(stderr, "view-queries: %s\n", err.message);
 		return 1;
 	}
+	order.fd = fd;
 	failed = run(history, &order);
 	ky_history_close(history);
 	close(fd);

@@ -200,7 +200,7 @@ int ky_history_builder_damage(struct ky_history_builder *builder, struct ky_flow
 }
 
 /* What is published before the end is a part of the file afterwards, too. */
-#define DUE_TIMES 12
+#define DUE_TIMES 32
 
 bool ky_history_builder_is_due(const struct ky_history_builder *builder)
 {

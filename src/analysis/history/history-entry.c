@@ -7,7 +7,7 @@ static void to_cells(struct ky_entry *entry, const struct ky_history_pixel *pixe
 	for (uint32_t c = 0; c < KY_CELLS; c++) {
 		entry->states[c] = pixels[c].state;
 		entry->shares[c] = pixels[c].share;
-		entry->more |= (uint32_t)pixels[c].more << c;
+		entry->more |= (uint64_t)pixels[c].more << c;
 	}
 }
 

@@ -3,18 +3,15 @@
 #include "analysis/history/history-internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "os/sigbus-guard.h"
 
-/* So much of the file is in this process's memory at most; the rest is in the kernel's cache only. */
-#define RESIDENT_BYTES ((uint64_t)192 << 20)
-#define AROUND_BYTES   UINT64_C(65536) /* what the kernel maps around a page, by default */
+#define FIRST_BYTES ((uint64_t)4096) /* of a record: most records are smaller */
 
 int ky_history_damaged(const struct ky_history *history, uint64_t offset, const char *what,
 		       struct kymo_error *err)
@@ -33,40 +30,61 @@ static bool is_inside(const struct ky_history *history, uint64_t offset)
 	       history->slot.end_bytes - offset >= sizeof(struct ky_record_head);
 }
 
-/* Give pages back, so that a long session does not have all of a large file in its memory. */
-static void history_file_touch(struct ky_history *history, uint64_t bytes)
+/* ->buffer gets @len bytes, which the file has at @offset. */
+static int history_file_read(struct ky_history *history, uint64_t offset, uint64_t len,
+			     struct kymo_error *err)
 {
-	/* A record that stands alone costs the pages around it, too. */
-	history->touched_bytes += bytes + AROUND_BYTES;
-	if (history->touched_bytes < RESIDENT_BYTES)
-		return;
-	history->touched_bytes = 0;
-	(void)madvise((void *)(uintptr_t)history->data, history->mapped_bytes, MADV_DONTNEED);
+	uint64_t done = 0;
+
+	if (ky_vec_reserve(&history->buffer, len) < 0)
+		return ky_error_nomem(err);
+	while (done < len) {
+		ssize_t n = pread(history->fd, history->buffer.data + done, (size_t)(len - done),
+				  (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return ky_error_errno(err, errno, "cannot read the state history");
+		if (n == 0)
+			return ky_history_damaged(history, offset, "the file is too short", err);
+		done += (uint64_t)n;
+	}
+	return 0;
 }
 
 int ky_history_record(struct ky_history *history, uint64_t offset, enum ky_record_kind kind,
 		      uint32_t row, uint32_t level, struct ky_bytes *bytes, struct kymo_error *err)
 {
 	struct ky_record_head head;
-	const uint8_t *payload;
+	uint64_t first;
+	int status;
 
 	if (!is_inside(history, offset))
 		return ky_history_damaged(history, offset, "a place outside of the file", err);
-	memcpy(&head, history->data + offset, sizeof(head));
+	first = history->slot.end_bytes - offset;
+	first = first < FIRST_BYTES ? first : FIRST_BYTES;
+	status = history_file_read(history, offset, first, err);
+	if (status < 0)
+		return status;
+	memcpy(&head, history->buffer.data, sizeof(head));
 	if (head.bytes > history->slot.end_bytes - offset - sizeof(head) || head.kind != kind ||
 	    head.row != row || head.level != level)
 		return ky_history_damaged(history, offset, "another record than expected", err);
-	payload = history->data + offset + sizeof(head);
-	history_file_touch(history, head.bytes);
-	if (ky_record_checksum(&head, offset, payload) != head.checksum)
+	if (sizeof(head) + head.bytes > first)
+		status = history_file_read(history, offset, sizeof(head) + head.bytes, err);
+	if (status < 0)
+		return status;
+	*bytes = (struct ky_bytes){.at = history->buffer.data + sizeof(head)};
+	bytes->end = bytes->at + head.bytes;
+	if (ky_record_checksum(&head, offset, bytes->at) != head.checksum)
 		return ky_history_damaged(history, offset, "the checksum does not agree", err);
-	*bytes = (struct ky_bytes){.at = payload, .end = payload + head.bytes};
 	return 0;
 }
 
 int ky_history_top(struct ky_history *history, uint64_t offset, uint32_t row,
-		   struct ky_row_top *top, const char **name, size_t *name_len,
-		   struct kymo_error *err)
+		   const struct ky_wanted *wanted, struct ky_row_top *top, const char **name,
+		   size_t *name_len, struct kymo_error *err)
 {
 	struct ky_bytes bytes;
 	uint64_t kind, parent, len, n_levels;
@@ -100,7 +118,7 @@ int ky_history_top(struct ky_history *history, uint64_t offset, uint32_t row,
 		const struct ky_entry *entries = top->levels[i].entries;
 		uint32_t n;
 
-		if (!ky_entries_get(&bytes, top->levels[i].entries, &top->levels[i].n))
+		if (!ky_entries_get(&bytes, wanted, top->levels[i].entries, &top->levels[i].n))
 			return ky_history_damaged(history, offset, "malformed entries", err);
 		n = top->levels[i].n;
 		if (n && any && entries[0].begin_ns != ns)
@@ -127,10 +145,11 @@ int ky_history_top(struct ky_history *history, uint64_t offset, uint32_t row,
 static int history_file_read_head(struct ky_history *history, struct kymo_error *err)
 {
 	struct ky_history_head *head = &history->head;
+	int status = history_file_read(history, 0, KY_HISTORY_RECORDS_AT, err);
 
-	if (history->mapped_bytes < KY_HISTORY_RECORDS_AT)
-		return ky_history_damaged(history, 0, "the file is too short", err);
-	memcpy(head, history->data, sizeof(*head));
+	if (status < 0)
+		return status;
+	memcpy(head, history->buffer.data, sizeof(*head));
 	if (head->magic != KY_HISTORY_MAGIC || head->bytes != sizeof(*head) ||
 	    head->version != KY_HISTORY_VERSION)
 		return ky_error_set(err, KYMO_E_FORMAT,
@@ -141,17 +160,17 @@ static int history_file_read_head(struct ky_history *history, struct kymo_error 
 	return 0;
 }
 
-/* What the builder has published. */
+/* What the builder has published; ->buffer has the begin of the file. */
 static int read_slot(struct ky_history *history, struct kymo_error *err)
 {
 	struct ky_history_slot best = {0}, slot;
 
 	for (int i = 0; i < 2; i++) {
-		memcpy(&slot, history->data + KY_HISTORY_SLOT_AT(i), sizeof(slot));
+		memcpy(&slot, history->buffer.data + KY_HISTORY_SLOT_AT(i), sizeof(slot));
 		if (slot.checksum ==
 			    ky_history_checksum(0, &slot,
 						offsetof(struct ky_history_slot, checksum)) &&
-		    slot.generation > best.generation && slot.end_bytes <= history->mapped_bytes)
+		    slot.generation > best.generation && slot.end_bytes <= history->file_bytes)
 			best = slot;
 	}
 	history->slot = best;
@@ -191,7 +210,7 @@ static int read_row(struct ky_history *history, uint64_t offset, struct ky_row_t
 	uint32_t id = (uint32_t)history->rows.len;
 	const char *name;
 	size_t len;
-	int status = ky_history_top(history, offset, id, top, &name, &len, err);
+	int status = ky_history_top(history, offset, id, NULL, top, &name, &len, err);
 
 	if (status < 0)
 		return status;
@@ -238,15 +257,12 @@ static int history_file_read_rows(struct ky_history *history, struct ky_bytes *b
 	return status < 0 ? status : check_parents(history, err);
 }
 
-static int read_root(struct ky_history *history, struct kymo_error *err)
+static int read_root_bytes(struct ky_history *history, struct ky_bytes bytes,
+			   struct kymo_error *err)
 {
-	struct ky_bytes bytes;
 	uint64_t names_at;
-	int status = ky_history_record(history, history->slot.root_bytes, KY_RECORD_ROOT, 0, 0,
-				       &bytes, err);
+	int status;
 
-	if (status < 0)
-		return status;
 	history->begin_ns = ky_bytes_signed(&bytes);
 	history->end_ns = ky_bytes_signed(&bytes);
 	history->n_events = ky_bytes_varint(&bytes);
@@ -258,26 +274,39 @@ static int read_root(struct ky_history *history, struct kymo_error *err)
 	return status < 0 ? status : history_file_read_rows(history, &bytes, err);
 }
 
+static int read_root(struct ky_history *history, struct kymo_error *err)
+{
+	struct ky_bytes bytes;
+	int status = ky_history_record(history, history->slot.root_bytes, KY_RECORD_ROOT, 0, 0,
+				       &bytes, err);
+	uint8_t *copy;
+	size_t len;
+
+	if (status < 0)
+		return status;
+	/* The next record takes its place. */
+	len = (size_t)(bytes.end - bytes.at);
+	copy = malloc(len + 1);
+	if (!copy)
+		return ky_error_nomem(err);
+	memcpy(copy, bytes.at, len);
+	status = read_root_bytes(history, (struct ky_bytes){.at = copy, .end = copy + len}, err);
+	free(copy);
+	return status;
+}
+
 /* ---- opening --------------------------------------------------------------------------------------- */
 
-static int history_file_map(struct ky_history *history, int fd, struct kymo_error *err)
+static int history_file_own(struct ky_history *history, int fd, struct kymo_error *err)
 {
 	struct stat st;
-	void *data;
 
-	if (fstat(fd, &st) < 0)
+	history->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (history->fd < 0 || fstat(fd, &st) < 0)
 		return ky_error_errno(err, errno, "cannot read the state history");
-	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
+	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)KY_HISTORY_RECORDS_AT)
 		return ky_history_damaged(history, 0, "the file is too short", err);
-	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (data == MAP_FAILED)
-		return ky_error_errno(err, errno, "cannot read the state history");
-	history->data = data;
-	history->mapped_bytes = (uint64_t)st.st_size;
-	if (ky_sigbus_guard_add(data, history->mapped_bytes) < 0)
-		return ky_error_nomem(err);
-	/* Queries jump; what lies around a record is another row's. */
-	(void)madvise(data, history->mapped_bytes, MADV_RANDOM);
+	history->file_bytes = (uint64_t)st.st_size;
 	return 0;
 }
 
@@ -303,7 +332,8 @@ int ky_history_open_fd(int fd, const struct ky_history_identity *identity, bool 
 	if (!history)
 		return ky_error_nomem(err);
 	ky_arena_init(&history->arena);
-	status = history_file_map(history, fd, err);
+	history->fd = -1;
+	status = history_file_own(history, fd, err);
 	if (status >= 0)
 		status = history_file_read_head(history, err);
 	if (status >= 0)
@@ -324,10 +354,9 @@ void ky_history_close(struct ky_history *history)
 {
 	if (!history)
 		return;
-	if (history->data) {
-		ky_sigbus_guard_remove(history->data, history->mapped_bytes);
-		munmap((void *)(uintptr_t)history->data, history->mapped_bytes);
-	}
+	if (history->fd >= 0)
+		close(history->fd);
+	ky_vec_fini(&history->buffer);
 	ky_vec_fini(&history->rows);
 	ky_vec_fini(&history->records);
 	ky_vec_fini(&history->names);

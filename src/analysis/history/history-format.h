@@ -7,13 +7,13 @@
 #include "base/strbuf.h"
 
 #define KY_HISTORY_MAGIC   UINT64_C(0x315349484f4d594b) /* "KYMOHIS1" */
-#define KY_HISTORY_VERSION 4u
+#define KY_HISTORY_VERSION 5u
 
 #define KY_LEAF_INTERVALS 512u /* of a leaf, at most */
 #define KY_LEAF_STATES	  255u /* different ones of a leaf, at most */
-#define KY_NODE_ENTRIES	  16u
-#define KY_CELLS	  32u
-#define KY_LEVELS	  12u /* of entries; 16^12 leaves are more than fit into a file */
+#define KY_NODE_ENTRIES	  8u
+#define KY_CELLS	  64u
+#define KY_LEVELS	  16u /* of entries; 8^16 leaves are more than fit into a file */
 #define KY_ROW_NAME_BYTES 255u
 #define KY_ROWS_MAX	  (1u << 24)
 
@@ -108,7 +108,7 @@ struct ky_leaf {
 	uint8_t codes[KY_LEAF_INTERVALS]; /* numbers of states */
 };
 
-/* A leaf or node, as its parent has it. Cell i is from begin + i/16 to begin + (i+1)/16 of the time. */
+/* A leaf or node, as its parent has it. Cell i is from begin + i/64 to begin + (i+1)/64 of the time. */
 struct ky_entry {
 	uint64_t offset; /* of its record */
 	int64_t begin_ns, end_ns;
@@ -116,7 +116,7 @@ struct ky_entry {
 	uint64_t states[KY_CELLS];
 	uint8_t shares
 		[KY_CELLS]; /* of KY_ROW_STREAM: events, relative to the fullest cell; else see ky_history_pixel */
-	uint32_t more;
+	uint64_t more; /* a bit for each cell */
 	/*
 	 * The curve (ky_history_heights()): how much of the time is active, of 255. Rows that hold values have their
 	 * greatest value in states, and the mean and the least one in shares and curve, both relative to it.
@@ -131,8 +131,15 @@ bool ky_leaf_get(struct ky_bytes *bytes, struct ky_leaf *leaf);
 
 /* Entries that follow each other in time; there may be none. */
 void ky_entries_put(struct ky_strbuf *out, const struct ky_entry *entries, uint32_t n);
-/* @entries has room for KY_NODE_ENTRIES. False: malformed. */
-bool ky_entries_get(struct ky_bytes *bytes, struct ky_entry *entries, uint32_t *n);
+/* Which cells a reader needs. */
+struct ky_wanted {
+	int64_t begin_ns, end_ns; /* entries that are all outside do without cells */
+	bool curves;
+};
+
+/* @entries has room for KY_NODE_ENTRIES. @wanted: NULL: no cells, only places and times. False: malformed. */
+bool ky_entries_get(struct ky_bytes *bytes, const struct ky_wanted *wanted,
+		    struct ky_entry *entries, uint32_t *n);
 
 /* ---- painting ------------------------------------------------------------------------------------ */
 

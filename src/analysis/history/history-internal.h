@@ -7,9 +7,9 @@
 #include "base/arena.h"
 
 struct ky_history {
-	const uint8_t *data; /* mapped and guarded */
-	uint64_t mapped_bytes;
-	uint64_t touched_bytes; /* of records read since the pages were last given back */
+	int fd;
+	uint64_t file_bytes;
+	KY_VEC(uint8_t) buffer; /* the record that was read last */
 	struct ky_history_head head;
 	struct ky_history_slot slot;
 	int64_t begin_ns, end_ns;
@@ -31,7 +31,7 @@ struct ky_history {
 void ky_history_evict(int dir, const char *keep);
 
 /*
- * The payload of the record at @offset, if it is a @kind of @row at @level and its checksum is right. 0 or KYMO_E_FORMAT.
+ * The payload of the record at @offset, until the next one is read, if it is a @kind of @row at @level and its checksum is right. 0 or KYMO_E_FORMAT.
  */
 int ky_history_record(struct ky_history *history, uint64_t offset, enum ky_record_kind kind,
 		      uint32_t row, uint32_t level, struct ky_bytes *bytes, struct kymo_error *err);
@@ -51,9 +51,11 @@ struct ky_row_top {
 	struct ky_leaf leaf;
 };
 
-/* Read the record at @offset. ->row.name is not set: @name and @name_len are. 0 or KYMO_E_FORMAT. */
+/*
+ * Read the record at @offset. @wanted: as of ky_entries_get(). ->row.name is not set: @name and @name_len are. 0 or KYMO_E_FORMAT.
+ */
 int ky_history_top(struct ky_history *history, uint64_t offset, uint32_t row,
-		   struct ky_row_top *top, const char **name, size_t *name_len,
-		   struct kymo_error *err);
+		   const struct ky_wanted *wanted, struct ky_row_top *top, const char **name,
+		   size_t *name_len, struct kymo_error *err);
 
 #endif

@@ -78,10 +78,17 @@ static inline void weigh(struct ky_paint *paint, uint64_t state, uint64_t weight
 	paint->last = i;
 }
 
+static uint8_t part_of_pixel(uint64_t weight, uint64_t width)
+{
+	uint64_t share = (uint64_t)((double)weight / (double)width * FULL);
+
+	return (uint8_t)(share > FULL ? FULL : share ? share : 1);
+}
+
 static void end_pixel(struct ky_paint *paint)
 {
 	struct ky_history_pixel *pixel = &paint->pixels[paint->at];
-	uint64_t width = (uint64_t)paint->to_ns - (uint64_t)paint->from_ns, share;
+	uint64_t width = (uint64_t)paint->to_ns - (uint64_t)paint->from_ns;
 	uint32_t top = 0;
 
 	if (paint->covered_ns < width)
@@ -96,8 +103,7 @@ static void end_pixel(struct ky_paint *paint)
 		pixel->share = FULL;
 	} else if (paint->n_states && width) {
 		pixel->state = paint->states[top];
-		share = (uint64_t)((double)paint->weights[top] / (double)width * FULL);
-		pixel->share = (uint8_t)(share > FULL ? FULL : share ? share : 1);
+		pixel->share = part_of_pixel(paint->weights[top], width);
 	}
 	paint->at++;
 	if (paint->at < paint->n)
@@ -125,31 +131,122 @@ void ky_paint_add(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, uint
 	}
 }
 
-/* An interval within the pixel, and not at its end: most intervals of a picture that shows many. */
-static inline bool add_inner(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns,
-			     uint64_t state)
-{
-	uint64_t ns = (uint64_t)end_ns - (uint64_t)begin_ns;
+/* ---- leaves ------------------------------------------------------------------------------------ */
 
-	if (begin_ns < paint->from_ns || end_ns >= paint->to_ns || paint->at >= paint->n)
-		return false;
-	paint->covered_ns += ns;
-	weigh(paint, state, ns);
-	return true;
+/* Times of the states of a leaf in the pixel, by their codes. */
+struct tally {
+	const struct ky_leaf *leaf;
+	uint32_t n;			      /* of codes in the pixel */
+	uint8_t codes[KY_LEAF_INTERVALS + 1]; /* by their first interval */
+	uint64_t weights[256];
+};
+
+static inline void tally_add(struct tally *tally, uint8_t code, uint64_t ns)
+{
+	tally->codes[tally->n] = code;
+	tally->n += !tally->weights[code] & (ns != 0);
+	tally->weights[code] += ns;
+}
+
+/* The pixel goes on outside of the leaf. */
+static void tally_flush(struct tally *tally, struct ky_paint *paint)
+{
+	for (uint32_t i = 0; i < tally->n; i++) {
+		uint64_t *weight = &tally->weights[tally->codes[i]];
+
+		weigh(paint, tally->leaf->states[tally->codes[i]], *weight);
+		paint->covered_ns += *weight;
+		*weight = 0;
+	}
+	tally->n = 0;
+}
+
+/* Nothing but the leaf is in the pixel. */
+static inline void tally_end_pixel(struct tally *tally, struct ky_paint *paint)
+{
+	uint64_t width = (uint64_t)paint->to_ns - (uint64_t)paint->from_ns, most = 0;
+	uint8_t top = tally->codes[0];
+
+	for (uint32_t i = 0; i < tally->n; i++) {
+		uint64_t *weight = &tally->weights[tally->codes[i]];
+
+		top = *weight > most ? tally->codes[i] : top;
+		most = *weight > most ? *weight : most;
+		*weight = 0;
+	}
+	paint->pixels[paint->at] = (struct ky_history_pixel){
+		.state = tally->leaf->states[top],
+		.share = tally->n == 1 ? FULL : part_of_pixel(most, width),
+		.more = tally->n > 1};
+	tally->n = 0;
+	paint->at++;
+	if (paint->at < paint->n)
+		begin_pixel(paint);
+}
+
+/* An interval that reaches the end of the pixel. */
+static void tally_cross(struct tally *tally, struct ky_paint *paint, int64_t begin_ns,
+			int64_t end_ns, uint8_t code, bool *whole)
+{
+	while (paint->at < paint->n && end_ns >= paint->to_ns) {
+		tally_add(tally, code, (uint64_t)paint->to_ns - (uint64_t)begin_ns);
+		begin_ns = paint->to_ns;
+		if (*whole) {
+			tally_end_pixel(tally, paint);
+		} else {
+			tally_flush(tally, paint);
+			end_pixel(paint);
+		}
+		*whole = true;
+	}
+	tally_add(tally, code, (uint64_t)end_ns - (uint64_t)begin_ns);
+}
+
+/* The first interval that ends behind the begin of the pixel. */
+static uint32_t first_in_pixel(const struct ky_paint *paint, const struct ky_leaf *leaf,
+			       int64_t *begin_ns)
+{
+	int64_t ns = leaf->begin_ns;
+	uint32_t i;
+
+	for (i = 0; i < leaf->n; i++) {
+		*begin_ns = ns;
+		ns = (int64_t)((uint64_t)ns + leaf->durations[i]);
+		if (ns > paint->from_ns)
+			break;
+	}
+	return i;
 }
 
 void ky_paint_leaf(struct ky_paint *paint, const struct ky_leaf *leaf)
 {
-	int64_t ns = leaf->begin_ns;
+	struct tally tally;
+	int64_t ns, end_ns;
+	uint32_t i = first_in_pixel(paint, leaf, &ns);
+	bool whole; /* the leaf has all of the pixel so far */
 
-	for (uint32_t i = 0; i < leaf->n && paint->at < paint->n; i++) {
-		int64_t end_ns = (int64_t)((uint64_t)ns + leaf->durations[i]);
-		uint64_t state = leaf->states[leaf->codes[i]];
-
-		if (!add_inner(paint, ns, end_ns, state))
-			ky_paint_add(paint, ns, end_ns, state, FULL, false);
+	if (i == leaf->n || paint->at >= paint->n)
+		return;
+	while (paint->at < paint->n && ns >= paint->to_ns)
+		end_pixel(paint);
+	tally.leaf = leaf;
+	tally.n = 0;
+	memset(tally.weights, 0, sizeof(tally.weights));
+	end_ns = (int64_t)((uint64_t)ns + leaf->durations[i]);
+	whole = ns <= paint->from_ns;
+	if (ns < paint->from_ns)
+		ns = paint->from_ns;
+	for (;;) {
+		if (end_ns < paint->to_ns)
+			tally_add(&tally, leaf->codes[i], (uint64_t)end_ns - (uint64_t)ns);
+		else
+			tally_cross(&tally, paint, ns, end_ns, leaf->codes[i], &whole);
+		if (++i == leaf->n || paint->at >= paint->n)
+			break;
 		ns = end_ns;
+		end_ns = (int64_t)((uint64_t)ns + leaf->durations[i]);
 	}
+	tally_flush(&tally, paint);
 }
 
 void ky_paint_entry(struct ky_paint *paint, const struct ky_entry *entry, bool holds_values)
@@ -364,6 +461,6 @@ void ky_curve_cells(const struct ky_curve *curve, struct ky_entry *entry, bool h
 		entry->shares[c] =
 			part_of_full(pixel->ns > 0 ? pixel->sum_ns / pixel->ns / high : 0);
 		entry->curve[c] = part_of_full(pixel->ns > 0 ? pixel->low / high : 0);
-		entry->more |= (uint32_t)(pixel->ns > 0 && pixel->low < pixel->high) << c;
+		entry->more |= (uint64_t)(pixel->ns > 0 && pixel->low < pixel->high) << c;
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The state history: queries. A query goes down from the top of a row. It uses the cells of an entry where they are
- * not wider than a pixel. So it reads at most one leaf for each 16 pixels, whatever the range has.
+ * not wider than a pixel. So it reads at most one leaf for each 64 pixels, whatever the range has.
  */
 #include "analysis/history/history-internal.h"
 
@@ -30,8 +30,8 @@ static int read_leaf(struct ky_history *history, uint32_t row, const struct ky_e
 
 /* The entries of the node of @entry, which stands at @level of its row. */
 static int read_node(struct ky_history *history, uint32_t row, uint32_t level,
-		     const struct ky_entry *entry, struct ky_entry *entries, uint32_t *n,
-		     struct kymo_error *err)
+		     const struct ky_wanted *wanted, const struct ky_entry *entry,
+		     struct ky_entry *entries, uint32_t *n, struct kymo_error *err)
 {
 	struct ky_bytes bytes;
 	int status =
@@ -39,15 +39,15 @@ static int read_node(struct ky_history *history, uint32_t row, uint32_t level,
 
 	if (status < 0)
 		return status;
-	if (!ky_entries_get(&bytes, entries, n) || bytes.at != bytes.end || !*n ||
+	if (!ky_entries_get(&bytes, wanted, entries, n) || bytes.at != bytes.end || !*n ||
 	    entries[0].begin_ns != entry->begin_ns || entries[*n - 1].end_ns != entry->end_ns)
 		return ky_history_damaged(history, entry->offset, "malformed entries", err);
 	return 0;
 }
 
 /* The top of @row; the caller frees it. */
-static int read_top(struct ky_history *history, uint32_t row, struct ky_row_top **top,
-		    struct kymo_error *err)
+static int read_top(struct ky_history *history, uint32_t row, const struct ky_wanted *wanted,
+		    struct ky_row_top **top, struct kymo_error *err)
 {
 	const char *name;
 	size_t len;
@@ -59,7 +59,8 @@ static int read_top(struct ky_history *history, uint32_t row, struct ky_row_top 
 	*top = malloc(sizeof(**top));
 	if (!*top)
 		return ky_error_nomem(err);
-	status = ky_history_top(history, history->records.data[row], row, *top, &name, &len, err);
+	status = ky_history_top(history, history->records.data[row], row, wanted, *top, &name, &len,
+				err);
 	if (status < 0) {
 		free(*top);
 		*top = NULL;
@@ -115,7 +116,7 @@ static int history_query_descend(struct ky_history *history, uint32_t row, uint3
 		const struct ky_entry *next;
 		uint32_t n;
 
-		status = read_node(history, row, level, &found, entries, &n, err);
+		status = read_node(history, row, level, NULL, &found, entries, &n, err);
 		if (status < 0)
 			return status;
 		next = find_entry(entries, n, ns);
@@ -161,7 +162,7 @@ int ky_history_at(struct ky_history *history, uint32_t row, int64_t ns,
 		  struct ky_history_interval *interval, struct kymo_error *err)
 {
 	struct ky_row_top *top;
-	int status = read_top(history, row, &top, err);
+	int status = read_top(history, row, NULL, &top, err);
 
 	if (status >= 0)
 		status = find_in_row(history, top, ns, interval, err);
@@ -175,6 +176,7 @@ struct range {
 	struct ky_history *history;
 	uint32_t row;
 	int64_t begin_ns, end_ns;
+	struct ky_wanted wanted;
 	uint64_t pixel_ns; /* rounded down; not 0 */
 	bool holds_values;
 	struct ky_paint *paint; /* one of the three */
@@ -230,7 +232,8 @@ static int history_query_put_entry(const struct range *range, const struct ky_en
 			history_query_put_leaf(range, &range->history->leaf);
 		return status;
 	}
-	status = read_node(range->history, range->row, level, entry, entries, &n, err);
+	status = read_node(range->history, range->row, level, &range->wanted, entry, entries, &n,
+			   err);
 	return status < 0 ? status : put_entries(range, entries, n, level - 1, err);
 }
 
@@ -248,7 +251,12 @@ static int put_entries(const struct range *range, const struct ky_entry *entries
 static int put_range(struct range *range, struct kymo_error *err)
 {
 	struct ky_row_top *top;
-	int status = read_top(range->history, range->row, &top, err);
+	int status;
+
+	range->wanted = (struct ky_wanted){.begin_ns = range->begin_ns,
+					   .end_ns = range->end_ns,
+					   .curves = range->curve != NULL};
+	status = read_top(range->history, range->row, &range->wanted, &top, err);
 
 	if (status >= 0)
 		range->holds_values = ky_row_holds_values(top->row.kind);

@@ -258,7 +258,7 @@ struct ky_history_pixel {
 };
 
 /*
- * @row from @begin_ns to @end_ns (at least @n ns later) in @n pixels. A pixel with less than some thirty intervals is exact. In a larger one,
+ * @row from @begin_ns to @end_ns (at least @n ns later) in @n pixels. A pixel with less than some eight intervals is exact. In a larger one,
  * the state is the one with the largest sum over parts of the pixel in which it fills most.
  */
 int ky_history_pixels(struct ky_history *history, uint32_t row, int64_t begin_ns, int64_t end_ns,
