@@ -111,13 +111,14 @@ uint64_t ky_code_cost(const struct ky_code *code, const uint32_t *counts)
 
 /* ---- using them ---------------------------------------------------------------------------------- */
 
+/* The lowest @n bits of @word, in the other order. */
 static uint16_t reverse(uint32_t word, uint32_t n)
 {
-	uint32_t reversed = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		reversed |= (word >> i & 1) << (n - 1 - i);
-	return (uint16_t)reversed;
+	word = (word >> 1 & 0x5555) | (word & 0x5555) << 1;
+	word = (word >> 2 & 0x3333) | (word & 0x3333) << 2;
+	word = (word >> 4 & 0x0f0f) | (word & 0x0f0f) << 4;
+	word = (word >> 8 & 0x00ff) | (word & 0x00ff) << 8;
+	return (uint16_t)(word >> (16 - n));
 }
 
 bool ky_code_words(const struct ky_code *code, uint16_t *words)

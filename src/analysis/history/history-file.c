@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-#define FIRST_BYTES ((uint64_t)4096) /* of a record: most records are smaller */
+#define FIRST_BYTES ((uint64_t)2048) /* of a record: most records are smaller */
 
 int ky_history_damaged(const struct ky_history *history, uint64_t offset, const char *what,
 		       struct kymo_error *err)

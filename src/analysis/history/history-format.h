@@ -143,7 +143,8 @@ bool ky_entries_get(struct ky_bytes *bytes, const struct ky_wanted *wanted,
 
 /* ---- painting ------------------------------------------------------------------------------------ */
 
-#define KY_PAINT_STATES 16u
+#define KY_PAINT_STATES 24u /* of a pixel */
+#define KY_PAINT_SLOTS	64u
 
 /*
  * Parts of a row, in the order of time, become @n pixels. A pixel gets the state with the most time; of equal ones the first.
@@ -154,8 +155,11 @@ struct ky_paint {
 	size_t n, at;
 	int64_t from_ns, to_ns; /* of pixel @at */
 	uint64_t covered_ns;
-	uint32_t n_states, last;
-	uint64_t states[KY_PAINT_STATES], weights[KY_PAINT_STATES];
+	/* States of the pixel by hash. A slot is in use if its stamp is the pixel's. */
+	uint32_t n_states, stamp;
+	uint8_t used[KY_PAINT_STATES + 1]; /* slots, in the order of the first parts */
+	uint32_t stamps[KY_PAINT_SLOTS];
+	uint64_t states[KY_PAINT_SLOTS], weights[KY_PAINT_SLOTS];
 	bool more;
 	struct ky_history_pixel *pixels;
 };

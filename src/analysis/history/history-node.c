@@ -263,6 +263,11 @@ static bool history_node_get_shares(struct ky_bytes *bytes, struct ky_entry *ent
 	for (uint32_t i = 0; i < n; i++) {
 		struct ky_entry *entry = &entries[i];
 
+		if (entry->more == UINT64_MAX && bytes->end - bytes->at >= (ptrdiff_t)KY_CELLS) {
+			memcpy(entry->shares, bytes->at, KY_CELLS);
+			bytes->at += KY_CELLS;
+			continue;
+		}
 		memset(entry->shares, UINT8_MAX, sizeof(entry->shares));
 		for (uint32_t c = 0; c < KY_CELLS; c++) {
 			if (!has_share(entry, c))

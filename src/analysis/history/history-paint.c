@@ -9,6 +9,8 @@
 /* @part of 255 of @ns. */
 static inline uint64_t history_paint_part_of(uint64_t ns, uint8_t part)
 {
+	if (__builtin_expect(ns < UINT64_C(1) << 56, 1))
+		return ns * part / FULL;
 	return part == FULL ? ns : ns / FULL * part + ns % FULL * part / FULL;
 }
 
@@ -23,7 +25,8 @@ static void begin_pixel(struct ky_paint *paint)
 		paint->to_ns++;
 	}
 	paint->covered_ns = 0;
-	paint->n_states = paint->last = 0;
+	paint->n_states = 0;
+	paint->stamp++;
 	paint->more = false;
 }
 
@@ -40,42 +43,51 @@ void ky_paint_begin(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns, si
 	paint->pixels = pixels;
 	paint->to_ns = begin_ns;
 	paint->carry_ns = 0;
+	paint->stamp = 0;
+	memset(paint->stamps, 0, sizeof(paint->stamps));
 	if (n)
 		begin_pixel(paint);
 }
 
-static uint32_t least(const struct ky_paint *paint)
-{
-	uint32_t found = 0;
-
-	for (uint32_t i = 1; i < KY_PAINT_STATES; i++) {
-		if (paint->weights[i] < paint->weights[found])
-			found = i;
-	}
-	return found;
-}
+static void weigh_instead(struct ky_paint *paint, uint64_t state, uint64_t weight);
 
 static inline void weigh(struct ky_paint *paint, uint64_t state, uint64_t weight)
 {
-	uint32_t i;
+	uint32_t slot = (uint32_t)(state * UINT64_C(0x9e3779b97f4a7c15) >> 58);
+	bool is_new;
 
-	if (paint->n_states && paint->states[paint->last] == state) {
-		paint->weights[paint->last] += weight;
+	while (paint->stamps[slot] == paint->stamp && paint->states[slot] != state)
+		slot = (slot + 1) % KY_PAINT_SLOTS;
+	is_new = paint->stamps[slot] != paint->stamp;
+	if (__builtin_expect(is_new && paint->n_states == KY_PAINT_STATES, 0)) {
+		weigh_instead(paint, state, weight);
 		return;
 	}
-	for (i = 0; i < paint->n_states && paint->states[i] != state; i++)
-		;
-	if (i == KY_PAINT_STATES) {
-		/* It cannot be the largest one, most likely. */
-		i = least(paint);
-		paint->states[i] = state;
-		paint->weights[i] = 0;
-	} else if (i == paint->n_states) {
-		paint->states[paint->n_states++] = state;
-		paint->weights[i] = 0;
+	paint->weights[slot] = (is_new ? 0 : paint->weights[slot]) + weight;
+	paint->stamps[slot] = paint->stamp;
+	paint->states[slot] = state;
+	paint->used[paint->n_states] = (uint8_t)slot;
+	paint->n_states += is_new;
+}
+
+/* There are too many states: the one with the least weight makes room. It cannot be the largest one, most likely. */
+static __attribute__((noinline)) void weigh_instead(struct ky_paint *paint, uint64_t state,
+						    uint64_t weight)
+{
+	uint64_t states[KY_PAINT_STATES], weights[KY_PAINT_STATES];
+	uint32_t n = paint->n_states, least = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		states[i] = paint->states[paint->used[i]];
+		weights[i] = paint->weights[paint->used[i]];
+		least = weights[i] < weights[least] ? i : least;
 	}
-	paint->weights[i] += weight;
-	paint->last = i;
+	states[least] = state;
+	weights[least] = weight;
+	paint->stamp++;
+	paint->n_states = 0;
+	for (uint32_t i = 0; i < n; i++)
+		weigh(paint, states[i], weights[i]);
 }
 
 static uint8_t part_of_pixel(uint64_t weight, uint64_t width)
@@ -89,21 +101,24 @@ static void end_pixel(struct ky_paint *paint)
 {
 	struct ky_history_pixel *pixel = &paint->pixels[paint->at];
 	uint64_t width = (uint64_t)paint->to_ns - (uint64_t)paint->from_ns;
+	uint64_t most = 0;
 	uint32_t top = 0;
 
 	if (paint->covered_ns < width)
 		weigh(paint, KY_STATE_NONE, width - paint->covered_ns);
-	for (uint32_t i = 1; i < paint->n_states; i++) {
-		if (paint->weights[i] > paint->weights[top])
-			top = i;
+	for (uint32_t i = 0; i < paint->n_states; i++) {
+		uint64_t weight = paint->weights[paint->used[i]];
+
+		top = !i || weight > most ? paint->used[i] : top;
+		most = weight > most ? weight : most;
 	}
 	*pixel = (struct ky_history_pixel){.more = paint->more || paint->n_states > 1};
-	if (paint->n_states == 1 && paint->weights[0] == width && width) {
-		pixel->state = paint->states[0];
+	if (paint->n_states == 1 && most == width && width) {
+		pixel->state = paint->states[top];
 		pixel->share = FULL;
 	} else if (paint->n_states && width) {
 		pixel->state = paint->states[top];
-		pixel->share = part_of_pixel(paint->weights[top], width);
+		pixel->share = part_of_pixel(most, width);
 	}
 	paint->at++;
 	if (paint->at < paint->n)
@@ -249,12 +264,33 @@ void ky_paint_leaf(struct ky_paint *paint, const struct ky_leaf *leaf)
 	tally_flush(&tally, paint);
 }
 
+/* A part within the pixel, and not at its end: most cells of a picture that shows many. */
+static inline bool add_inner(struct ky_paint *paint, int64_t begin_ns, int64_t end_ns,
+			     uint64_t state, uint8_t share, bool more)
+{
+	uint64_t ns = (uint64_t)end_ns - (uint64_t)begin_ns;
+
+	if (begin_ns < paint->from_ns || end_ns >= paint->to_ns || !ns)
+		return false;
+	paint->covered_ns += ns;
+	paint->more |= more;
+	weigh(paint, state, history_paint_part_of(ns, share));
+	return true;
+}
+
 void ky_paint_entry(struct ky_paint *paint, const struct ky_entry *entry, bool holds_values)
 {
-	for (uint32_t c = 0; c < KY_CELLS; c++)
-		ky_paint_add(paint, ky_cell_ns(entry, c), ky_cell_ns(entry, c + 1),
-			     entry->states[c], holds_values ? FULL : entry->shares[c],
-			     entry->more >> c & 1);
+	int64_t begin_ns = entry->begin_ns;
+
+	for (uint32_t c = 0; c < KY_CELLS && paint->at < paint->n; c++) {
+		int64_t end_ns = ky_cell_ns(entry, c + 1);
+		uint8_t share = holds_values ? FULL : entry->shares[c];
+		bool more = entry->more >> c & 1;
+
+		if (!add_inner(paint, begin_ns, end_ns, entry->states[c], share, more))
+			ky_paint_add(paint, begin_ns, end_ns, entry->states[c], share, more);
+		begin_ns = end_ns;
+	}
 }
 
 void ky_paint_end(struct ky_paint *paint)
