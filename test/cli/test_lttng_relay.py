@@ -3,10 +3,12 @@
 
 import contextlib
 import glob
+import itertools
 import json
 import os
 import random
 import re
+import resource
 import signal
 import socket
 import struct
@@ -535,6 +537,57 @@ def test_names(relay, name):
             assert daemon.add(**bad) is None
     assert set(os.listdir(here.dir)) <= {"board"}
     assert not glob.glob(here.dir + "/board/*/archives")
+
+
+def test_sessions_are_not_in_recordings(kymo, relay):
+    """Whatever they are called: a session with slashes has another name, and a recording is no host."""
+    here = relay()
+    os.makedirs(f"{here.dir}/web/kernel/index")  # as kymo record -o makes it there
+    with begin(here, "rec") as daemon, Daemon(here.lttng) as inside, Daemon(here.lttng) as by_path:
+        assert daemon.add("a")
+        assert inside.create("rec/x") == (OK, "board/rec-x") and inside.chunk(0) == OK and inside.add("a")
+        assert by_path.create("s", path="/rec/ust/x") == (OK, "board/rec-ust-x")
+    for name in ("archives", "metadata"):
+        with Daemon(here.lttng) as daemon:
+            assert daemon.create(name) == (OK, f"board/{name}-2")
+    for name, path in (("kernel", "index"), ("ust", "pid/x"), ("ust", "uid")):
+        with begin(here, name) as daemon:
+            assert daemon.add("a", path=path) is None
+    with Daemon(here.lttng) as daemon:
+        assert daemon.create("s", host="web")[0] != OK
+    found = json.loads(kymo("sessions", "--json", here.address("")).out)["recordings"]
+    assert {(one["host"], one["name"]) for one in found} >= {("board", "rec"), ("board", "rec-x")}
+    said = here.end()
+    assert "'web' is a recording in the relay's directory" in said
+    assert sorted(os.listdir(f"{here.dir}/web")) == ["kernel"] and sorted(os.listdir(f"{here.dir}/board/rec")) == ["ust"]
+
+
+def test_one_daemon_does_not_take_all_descriptors(kymo, relay):
+    here = relay()
+    resource.prlimit(here.process.pid, resource.RLIMIT_NOFILE, (800, 800))
+    before = len(os.listdir(f"/proc/{here.process.pid}/fd"))
+
+    def files():
+        return len(os.listdir(f"/proc/{here.process.pid}/fd")) - before
+
+    def add(daemon, most, path):
+        return sum(1 for _ in itertools.takewhile(lambda i: daemon.add(f"s{i}", path=path.format(i)), range(most)))
+
+    # The streams of one trace, and traces; a daemon that wants too much loses its connections.
+    for name, path, least, most in (("one", "kernel", 40, 50), ("two", "ust/pid/{}", 15, 21)):
+        with begin(here, name) as daemon:
+            assert least < add(daemon, 1000, path) < most
+        wait_for(lambda: files() <= 2)
+    with contextlib.ExitStack() as stack:
+        kept = [stack.enter_context(begin(here, f"kept{i}")) for i in range(4)]
+        added = [add(daemon, 12, "ust/pid/{}") for daemon in kept]
+        assert added[:3] == [12] * 3 and added[3] < 12
+        assert files() < 250
+        # Recorders come and go all the same.
+        kymo("record", "-o", here.address("mine"), "-k", "sched_switch", "-d", "50ms")
+    said = here.end()
+    assert "need more than 100 open files, an eighth of the relay's limit" in said
+    assert "need more than 200 open files, a quarter of the relay's limit" in said
 
 
 def test_hostile_bytes(kymo, relay):

@@ -60,13 +60,50 @@ bool ky_relay_numbered_path(const char *host, const char *name, int number, char
 	return len > 0 && (size_t)len < size;
 }
 
+static bool relay_files_has(int dir_fd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool ky_relay_is_recording(int dir_fd)
+{
+	return relay_files_has(dir_fd, "metadata") || relay_files_has(dir_fd, "kernel/index") ||
+	       relay_files_has(dir_fd, "ust/pid") || relay_files_has(dir_fd, "ust/uid") ||
+	       relay_files_has(dir_fd, "archives");
+}
+
+/* No recording's directory is in another's: one that a recorder on this machine writes may be called like a host. */
+static int check_host(int dir_fd, const char *host, struct kymo_error *err)
+{
+	int fd = ky_file_open(dir_fd, host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	bool is_taken = fd >= 0 && ky_relay_is_recording(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return is_taken ? ky_error_set(
+				  err, KYMO_E_INVALID,
+				  "'%s' is a recording in the relay's directory, and no machine",
+				  host)
+			: KYMO_OK;
+}
+
+/* A directory of this name makes its host's look like a recording. */
+static bool is_taken_name(const char *name)
+{
+	return strcmp(name, "metadata") == 0 || strcmp(name, "archives") == 0;
+}
+
 int ky_relay_make_unique(int dir_fd, const char *host, const char *name, char *path, size_t size,
 			 struct kymo_error *err)
 {
-	for (int i = 1; i < KY_RELAY_NAMES_MAX && ky_relay_numbered_path(host, name, i, path, size);
-	     i++) {
-		int ret = i == 1 ? ky_relay_make_parents(dir_fd, path, err) : KYMO_OK;
+	int ret = check_host(dir_fd, host, err), first = is_taken_name(name) ? 2 : 1;
 
+	for (int i = first;
+	     !ret && i < KY_RELAY_NAMES_MAX && ky_relay_numbered_path(host, name, i, path, size);
+	     i++) {
+		ret = i == first ? ky_relay_make_parents(dir_fd, path, err) : KYMO_OK;
 		if (ret < 0)
 			return ret;
 		if (mkdirat(dir_fd, path, 0700) == 0)
@@ -75,7 +112,8 @@ int ky_relay_make_unique(int dir_fd, const char *host, const char *name, char *p
 			return ky_relay_io_error(path, errno, "create the session's directory",
 						 err);
 	}
-	return ky_error_set(err, KYMO_E_INVALID, "the name '%s/%s' is in use", host, name);
+	return ret ? ret
+		   : ky_error_set(err, KYMO_E_INVALID, "the name '%s/%s' is in use", host, name);
 }
 
 uint64_t ky_relay_remove_tree(const char *path)

@@ -27,11 +27,13 @@ int ky_relay_make_parents(int dir_fd, const char *path, struct kymo_error *err);
 int ky_relay_open_directory(int dir_fd, const char *name);
 /*
  * Creates directory @host/@name below @dir_fd, or with a number after the name: NAME-2, ..., the first one that does not
- * exist. Its path is put to @path, which has room for @size bytes. KYMO_E_INVALID: all are in use; KYMO_E_IO,
- * KYMO_E_MEMORY.
+ * exist. Its path is put to @path, which has room for @size bytes. KYMO_E_INVALID: all are in use, or @host is a recording;
+ * KYMO_E_IO, KYMO_E_MEMORY.
  */
 int ky_relay_make_unique(int dir_fd, const char *host, const char *name, char *path, size_t size,
 			 struct kymo_error *err);
+/* Whether a directory has traces of its own. A directory of a host has recordings in it, and no traces. */
+bool ky_relay_is_recording(int dir_fd);
 /* The name with number @number, as above. False: it does not fit. */
 bool ky_relay_numbered_path(const char *host, const char *name, int number, char *path,
 			    size_t size);

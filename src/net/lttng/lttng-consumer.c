@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -13,6 +14,9 @@
 
 /* Of one consumer daemon. */
 #define STREAMS_MAX 65536
+/* Open files: of a stream, with its index; of a trace. */
+#define STREAM_FILES 2
+#define TRACE_FILES  3
 /* How long data may come after the end of the control connection, in ms. */
 #define LINGER_MS 500
 /* A channel's name leaves room for the number of a file and ".idx". */
@@ -57,6 +61,7 @@ static void free_stream(struct ky_lttng_consumer *consumer, size_t i)
 	struct ky_lttng_stream *stream = consumer->streams.data[i];
 
 	consumer->streams.data[i] = consumer->streams.data[--consumer->streams.len];
+	consumer->n_files -= stream->n_files;
 	(void)ky_map_del(&consumer->relay->streams, stream->handle);
 	ky_lttng_stream_free(stream);
 }
@@ -232,24 +237,40 @@ static int open_only_chunk(struct ky_lttng_consumer *consumer, struct kymo_error
 				    &consumer->current, err);
 }
 
+/* team/a is team-a: a session's directory is in its host's, and so in no other recording's. */
+static bool make_plain(const char *path, char name[KY_LTTNG_PATH_BYTES])
+{
+	size_t len = strlen(path);
+
+	if (!ky_net_is_path(path, len) || len >= KY_LTTNG_PATH_BYTES)
+		return false;
+	for (size_t i = 0; i <= len; i++)
+		name[i] = path[i];
+	for (char *slash = name; (slash = strchr(slash, '/'));)
+		*slash = '-';
+	return ky_net_is_name(name, len);
+}
+
 int ky_lttng_consumer_open(struct ky_lttng_consumer *consumer,
 			   const struct ky_lttng_session_spec *spec, const uint64_t *chunk,
 			   struct kymo_error *err)
 {
 	struct ky_lttng_relay *relay = consumer->relay;
+	struct ky_lttng_session_spec plain = *spec;
 	struct ky_lttng_chunk *found;
+	char name[KY_LTTNG_PATH_BYTES];
 	int ret;
 
-	if (!ky_net_is_name(spec->host, strlen(spec->host)) ||
-	    !ky_net_is_path(spec->name, strlen(spec->name)))
+	if (!ky_net_is_name(spec->host, strlen(spec->host)) || !make_plain(spec->name, name))
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "the name of the host or of the session cannot be used");
+	plain.name = name;
 	ret = ky_relay_hosts_find(relay->options.hosts, relay->options.dir, spec->host,
 				  &consumer->host, err);
 	if (!ret)
 		ret = ky_lttng_consumer_check_quota(consumer, err);
 	if (!ret)
-		ret = ky_lttng_session_get(&relay->sessions, spec, consumer->host,
+		ret = ky_lttng_session_get(&relay->sessions, &plain, consumer->host,
 					   &consumer->session, err);
 	if (ret < 0)
 		return ret;
@@ -294,6 +315,60 @@ static int take_old_path(struct ky_lttng_consumer *consumer, struct ky_lttng_str
 	return ret;
 }
 
+/* With a session kernel or ust, the directory of the host would look like a recording (ky_relay_is_recording()). */
+static bool is_taken_path(const char *path)
+{
+	static const char *const taken[] = {"index", "pid", "uid"};
+
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+		size_t len = strlen(taken[i]);
+
+		if (strncmp(path, taken[i], len) == 0 && (path[len] == '/' || !path[len]))
+			return true;
+	}
+	return false;
+}
+
+/* That all streams, traces, sessions and chunks may have. */
+static size_t count_files(const struct ky_lttng_relay *relay)
+{
+	size_t n = TRACE_FILES * relay->traces.list.len;
+
+	ky_vec_foreach(&relay->consumers, consumer)
+		n += STREAM_FILES * (*consumer)->streams.len;
+	ky_vec_foreach(&relay->sessions.list, session)
+		n += 1 + (*session)->chunks.len;
+	return n;
+}
+
+/*
+ * Connections get three quarters of the process's descriptors (clients.c). All daemons together get the last one, and each of
+ * them a half of that: other daemons and recorders go on when one wants too much.
+ */
+static int check_files(const struct ky_lttng_consumer *consumer, size_t more,
+		       struct kymo_error *err)
+{
+	struct rlimit limit;
+	rlim_t share;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return KYMO_OK;
+	share = limit.rlim_cur / 8;
+	if (consumer->n_files + more > share)
+		return ky_error_set(
+			err, KYMO_E_LIMIT,
+			"the daemon's streams need more than %zu open files, an eighth of "
+			"the relay's limit (ulimit -n)",
+			(size_t)share);
+	if (count_files(consumer->relay) + more > 2 * share)
+		return ky_error_set(
+			err, KYMO_E_LIMIT,
+			"the streams of all LTTng daemons need more than %zu open files, a "
+			"quarter of the relay's limit (ulimit -n)",
+			2 * (size_t)share);
+	return KYMO_OK;
+}
+
 static int lttng_consumer_check_stream(const struct ky_lttng_consumer *consumer,
 				       const struct ky_lttng_stream_spec *spec,
 				       struct kymo_error *err)
@@ -302,13 +377,33 @@ static int lttng_consumer_check_stream(const struct ky_lttng_consumer *consumer,
 
 	if (!ky_net_is_path(spec->path, strlen(spec->path)) ||
 	    !ky_net_is_name(spec->channel, len) || len > CHANNEL_NAME_MAX ||
-	    strcmp(spec->channel, "index") == 0)
+	    strcmp(spec->channel, "index") == 0 || is_taken_path(spec->path))
 		return ky_error_set(err, KYMO_E_FORMAT,
 				    "the path or name of a stream cannot be used");
 	if (!consumer->current)
 		return ky_error_set(err, KYMO_E_FORMAT, "a stream comes before its chunk");
 	if (consumer->streams.len >= STREAMS_MAX)
 		return ky_error_set(err, KYMO_E_LIMIT, "the session has too many streams");
+	return check_files(consumer, STREAM_FILES + TRACE_FILES, err);
+}
+
+/* A new stream; how many traces there were before it. */
+static int lttng_consumer_keep(struct ky_lttng_consumer *consumer, struct ky_lttng_stream *stream,
+			       size_t n_traces, struct kymo_error *err)
+{
+	struct ky_lttng_relay *relay = consumer->relay;
+
+	stream->consumer = consumer;
+	if (ky_vec_push(&consumer->streams, stream) < 0) {
+		ky_lttng_stream_free(stream);
+		return ky_error_nomem(err);
+	}
+	stream->n_files = STREAM_FILES + (relay->traces.list.len > n_traces ? TRACE_FILES : 0);
+	consumer->n_files += stream->n_files;
+	if (ky_map_set(&relay->streams, stream->handle, stream) < 0) {
+		free_stream(consumer, consumer->streams.len - 1);
+		return ky_error_nomem(err);
+	}
 	return KYMO_OK;
 }
 
@@ -316,6 +411,7 @@ int ky_lttng_consumer_add(struct ky_lttng_consumer *consumer, struct ky_lttng_st
 			  struct ky_lttng_stream **out, struct kymo_error *err)
 {
 	struct ky_lttng_relay *relay = consumer->relay;
+	size_t n_traces = relay->traces.list.len;
 	struct ky_lttng_stream *stream;
 	uint64_t handle = 0;
 	int ret = consumer->is_old ? take_old_path(consumer, spec, err) : KYMO_OK;
@@ -333,17 +429,9 @@ int ky_lttng_consumer_add(struct ky_lttng_consumer *consumer, struct ky_lttng_st
 	if (ret < 0)
 		return ret;
 	stream->handle = handle;
-	stream->consumer = consumer;
-	if (ky_vec_push(&consumer->streams, stream) < 0) {
-		ky_lttng_stream_free(stream);
-		return ky_error_nomem(err);
-	}
-	if (ky_map_set(&relay->streams, handle, stream) < 0) {
-		free_stream(consumer, consumer->streams.len - 1);
-		return ky_error_nomem(err);
-	}
-	*out = stream;
-	return KYMO_OK;
+	ret = lttng_consumer_keep(consumer, stream, n_traces, err);
+	*out = ret < 0 ? NULL : stream;
+	return ret;
 }
 
 int ky_lttng_consumer_find(const struct ky_lttng_consumer *consumer, uint64_t handle,
@@ -379,6 +467,8 @@ int ky_lttng_consumer_begin_chunk(struct ky_lttng_consumer *consumer, uint64_t n
 	if (consumer->closing)
 		return ky_error_set(err, KYMO_E_FORMAT,
 				    "a chunk begins before the last one is closed");
+	if (check_files(consumer, 1, err) < 0)
+		return KYMO_E_LIMIT;
 	if (name && (!ky_net_is_name(name, strlen(name)) || strcmp(name, "archives") == 0))
 		return ky_error_set(err, KYMO_E_INVALID, "the name of a chunk cannot be used");
 	ret = ky_lttng_chunk_begin(consumer->session, number, created_s, name, &chunk, err);

@@ -27,6 +27,7 @@ struct ky_lttng_consumer {
 	struct ky_lttng_session *session; /* NULL: its name comes with the first stream */
 	struct ky_lttng_chunk *current, *closing;
 	KY_VEC(struct ky_lttng_stream *) streams;
+	size_t n_files; /* that these may have open */
 	bool has_control;
 	unsigned int n_data;	/* data connections */
 	bool expects_data;	/* any piece of a packet wakes the relay */

@@ -15,7 +15,7 @@
 #include "net/files/relay-files.h"
 #include "os/file.h"
 
-#define CHUNKS_MAX    64
+#define CHUNKS_MAX    16
 #define PATH_BYTES    (2 * KY_LTTNG_PATH_BYTES)
 #define ARCHIVES      "archives"
 #define IDENTITY_NAME ".lttng-session"

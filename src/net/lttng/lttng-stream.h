@@ -76,6 +76,8 @@ struct ky_lttng_stream {
 
 	uint64_t until_cycles; /* all packets before this time are here */
 	bool is_checked, is_closing;
+	unsigned int
+		n_files; /* for the owner: that it may have open, with those of a trace that it began */
 };
 
 struct ky_lttng_stream_spec {

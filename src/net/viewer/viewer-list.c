@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/files/relay-files.h"
 #include "net/protocol/frame.h"
 #include "os/file.h"
 #include "os/now.h"
@@ -127,21 +128,6 @@ static void add_recording(struct ky_viewer_list *list, int fd, const char *host,
 
 /* ---- the relay's directory ------------------------------------------------------------ */
 
-static bool has_file(int dir_fd, const char *name)
-{
-	struct stat st;
-
-	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* A directory of a host has recordings in it, and no traces. */
-static bool is_recording(int dir_fd)
-{
-	return has_file(dir_fd, "metadata") || has_file(dir_fd, "kernel/index") ||
-	       has_file(dir_fd, "ust/pid") || has_file(dir_fd, "ust/uid") ||
-	       has_file(dir_fd, "archives");
-}
-
 struct look {
 	struct ky_viewer_list *list;
 	ky_viewer_is_connected is_connected;
@@ -181,7 +167,7 @@ static void look_at_dir(struct look *look, DIR *dir)
 		child = ky_dir_open(dirfd(dir), entry->d_name);
 		if (!child)
 			continue;
-		if (is_recording(dirfd(child)))
+		if (ky_relay_is_recording(dirfd(child)))
 			add_recording(look->list, dirfd(child), look->here, entry->d_name,
 				      entry->d_name, false);
 		else
@@ -222,7 +208,7 @@ void ky_viewer_list_look(struct ky_viewer_list *list, int64_t now_ns,
 	if (gethostname(look.here, sizeof(look.here)) < 0 || !look.here[0])
 		snprintf(look.here, sizeof(look.here), "localhost");
 	dir = opendir(list->dir);
-	if (dir && is_recording(dirfd(dir)))
+	if (dir && ky_relay_is_recording(dirfd(dir)))
 		look_at_root(&look, dir);
 	else if (dir)
 		look_at_dir(&look, dir);
