@@ -40,7 +40,7 @@ def check_rates(report, events):
     found = calls(events)
     begin, end = events[0].ns, events[-1].ns
     length = 1000000
-    while (end - begin) // length >= 60:
+    while (end - begin) // length >= 30:
         length *= 2
     steps = collections.defaultdict(list)
     for call in found:

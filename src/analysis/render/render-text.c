@@ -13,7 +13,8 @@
 #define BAR_MIN	   6
 #define BAR_MAX	   40
 #define TIME_WIDTH 18 /* 23:58:20.772941381 */
-#define LAST_MIN   12 /* what a left-aligned last column needs at least; it may stick out */
+#define LAST_MIN   36 /* what a left-aligned last column gets before columns that can be spared */
+#define LAST_LEAST 12 /* what it gets at least */
 
 /* What of a cell a column of text shows: a process takes several. */
 enum part { PART_ALL, PART_TID, PART_PID, PART_NAME, PART_HOST };
@@ -338,6 +339,42 @@ static void add_headings(struct ky_strbuf *out, const struct layout *layout)
 	ky_strbuf_fini(&line);
 }
 
+/* @text is cut to @width columns: of a path, the end stays. */
+static void cut_text(struct ky_strbuf *text, int width, bool is_path)
+{
+	int left = render_text_width_of(ky_strbuf_text(text)) - width + 3;
+	char *at = text->data, *end = text->data + text->len;
+
+	if (width < 4 || left <= 3)
+		return;
+	if (is_path) {
+		for (; at < end && (left || ((unsigned char)*at & 0xc0) == 0x80); at++)
+			left -= ((unsigned char)*at & 0xc0) != 0x80;
+		memmove(text->data + 3, at, (size_t)(end - at));
+		memcpy(text->data, "...", 3);
+		text->len = (size_t)(end - at) + 3;
+		text->data[text->len] = '\0';
+		return;
+	}
+	for (; end > at && left; end--)
+		left -= ((unsigned char)end[-1] & 0xc0) != 0x80;
+	text->len = (size_t)(end - at);
+	text->data[text->len] = '\0';
+	ky_strbuf_adds(text, "...");
+}
+
+/* The room for a text at the end of a line; 0: as much as it takes. */
+static int last_room(const struct layout *layout, size_t i)
+{
+	const struct shown *shown = &layout->shown[i];
+	int room;
+
+	if (!layout->options->columns || i + 1 != layout->n_shown || !shown->left)
+		return 0;
+	room = layout->options->columns - (total_width(layout, false) - shown->width);
+	return room < LAST_LEAST ? LAST_LEAST : room;
+}
+
 static void render_text_add_row(struct ky_strbuf *out, const struct layout *layout,
 				const struct ky_cell *cells)
 {
@@ -352,6 +389,9 @@ static void render_text_add_row(struct ky_strbuf *out, const struct layout *layo
 		/* An empty tally is nothing to look at. */
 		if (shown->left && cells[shown->column].type == KY_VALUE_NONE)
 			ky_strbuf_clear(&text);
+		if (last_room(layout, i))
+			cut_text(&text, last_room(layout, i),
+				 layout->table->def->columns[shown->column].cls == KY_CELL_PATH);
 		add_aligned(out, shown, ky_strbuf_text(&text));
 	}
 	if (layout->bar_width) {
@@ -405,6 +445,28 @@ static void render_text_add_group(struct ky_strbuf *out, const struct layout *la
 	ky_strbuf_fini(&text);
 }
 
+/* "  --wide shows: Stdev, Min", in lines of @columns. */
+static void add_left_out(struct ky_strbuf *out, const char *left_out, int columns)
+{
+	int at = (int)sizeof("  --wide shows:") - 1;
+
+	ky_strbuf_adds(out, "  --wide shows:");
+	while (*left_out) {
+		size_t len = strcspn(left_out, ",") + (strchr(left_out, ',') != NULL);
+
+		if (at + (int)len + 1 > columns) {
+			ky_strbuf_adds(out, "\n   ");
+			at = 3;
+		}
+		ky_strbuf_addc(out, ' ');
+		ky_foreign_add(out, left_out, len);
+		at += (int)len + 1;
+		left_out += len;
+		left_out += strspn(left_out, " ");
+	}
+	ky_strbuf_addc(out, '\n');
+}
+
 static void add_footer(struct ky_strbuf *out, const struct layout *layout, const char *left_out)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
@@ -412,11 +474,8 @@ static void add_footer(struct ky_strbuf *out, const struct layout *layout, const
 	if (layout->table->n_omitted)
 		ky_strbuf_addf(&text, "  %zu more rows: --limit 0 shows all\n",
 			       layout->table->n_omitted);
-	if (*left_out) {
-		ky_strbuf_adds(&text, "  columns that do not fit: ");
-		ky_foreign_adds(&text, left_out);
-		ky_strbuf_addc(&text, '\n');
-	}
+	if (*left_out)
+		add_left_out(&text, left_out, layout->options->columns);
 	if (text.len)
 		add_styled(out, layout->options, "2", ky_strbuf_text(&text));
 	ky_strbuf_fini(&text);
@@ -518,6 +577,60 @@ static void render_text_add_notes(struct ky_strbuf *out, const struct ky_report_
 	}
 }
 
+/* ---- what else there is ------------------------------------------------------------------ */
+
+/* "More:  -t pairs, -t freq" */
+static void add_more(struct ky_strbuf *out, const struct ky_report_result *result)
+{
+	const char *before = "More:  ";
+
+	for (size_t i = 0; i < result->n_tables; i++) {
+		if (!result->tables[i].hidden)
+			continue;
+		ky_strbuf_addf(out, "%s-t %s", before, result->tables[i].def->name);
+		before = ", ";
+	}
+	ky_strbuf_adds(out, *before == ',' ? "\n" : "");
+}
+
+/* "Next:  kymo report sched -t pairs my-trace   who took the CPUs" */
+static void add_next(struct ky_strbuf *out, const struct ky_report_results *results,
+		     const char *next)
+{
+	const struct ky_trace_set *set = results->set;
+	const char *before = "Next:  ";
+
+	while (*next) {
+		const char *why = strchr(next, '|'), *end = strchrnul(next, '\n');
+
+		ky_strbuf_addf(out, "%skymo %.*s ", before, (int)(why - next), next);
+		if (set->traces.len == 1)
+			ky_foreign_adds(out, set->traces.data[0]->path);
+		else
+			ky_strbuf_adds(out, "TRACE...");
+		ky_strbuf_addf(out, "   %.*s\n", (int)(end - why - 1), why + 1);
+		before = "       ";
+		next = end + (*end == '\n');
+	}
+}
+
+static void add_hints(struct ky_strbuf *out, const struct ky_report_results *results,
+		      const struct ky_render_options *options)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+
+	if (results->list.len != 1 || results->tables_chosen || results->list.data[0].is_interval)
+		return;
+	add_more(&text, &results->list.data[0]);
+	if (results->list.data[0].report->next)
+		add_next(&text, results, results->list.data[0].report->next);
+	if (text.len) {
+		ky_strbuf_addc(out, '\n');
+		add_styled(out, options, "2", ky_strbuf_text(&text));
+	}
+	ky_strbuf_fini(&text);
+}
+
 void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *results,
 		    const struct ky_render_options *options)
 {
@@ -533,4 +646,6 @@ void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *resul
 				ky_render_table(out, &result->tables[t], options);
 		}
 	}
+	if (options->hints)
+		add_hints(out, results, options);
 }

@@ -13,6 +13,7 @@ struct ky_render_options {
 	int columns; /* width to keep to: columns that can be spared go; 0: as wide as it takes */
 	bool colour; /* with terminal escapes */
 	bool utf8;   /* bars of block characters, else of '#' */
+	bool hints;  /* what else there is, and what to look at next */
 };
 
 /* Aligned columns, units, bars. Memory running out shows in @out. */

@@ -100,19 +100,19 @@ enum {
 	[(at) + KY_STATS_COUNT] = {"count", "Count", KY_CELL_COUNT,                                \
 		"How many " nouns " were measured."},                                              \
 	[(at) + KY_STATS_TOTAL] = {"total", "Time", KY_CELL_DURATION,                              \
-		"The sum of their durations.", .bar = KY_BAR_ROOM, .spare = 4},                  \
-	[(at) + KY_STATS_MIN] = {"min", "Min", KY_CELL_DURATION, "The shortest.", .spare = 5},     \
+		"The sum of their durations.", .bar = KY_BAR_ROOM, .spare = 1},                  \
+	[(at) + KY_STATS_MIN] = {"min", "Min", KY_CELL_DURATION, "The shortest.", .spare = 6},     \
 	[(at) + KY_STATS_AVG] = {"avg", "Mean", KY_CELL_DURATION, "The mean duration."},           \
 	[(at) + KY_STATS_MAX] = {"max", "Max", KY_CELL_DURATION, "The longest."},                  \
 	[(at) + KY_STATS_STDEV] = {"stdev", "Stdev", KY_CELL_DURATION,                             \
 		"The sample standard deviation (n - 1); needs two durations.", .spare = 7},        \
 	[(at) + KY_STATS_P50] = {"p50", "p50", KY_CELL_DURATION,                                   \
 		"The median: half of the durations are not longer. Percentiles are nearest-rank; " \
-		"exact up to 32 values, else within 0.8 %.", .spare = 2},                            \
+		"exact up to 32 values, else within 0.8 %.", .spare = 3},                            \
 	[(at) + KY_STATS_P90] = {"p90", "p90", KY_CELL_DURATION,                                   \
-		"90 % of the durations are not longer.", .spare = 6},                                        \
+		"90 % of the durations are not longer.", .spare = 5},                                        \
 	[(at) + KY_STATS_P99] = {"p99", "p99", KY_CELL_DURATION,                                   \
-		"99 % of the durations are not longer.", .spare = 1},                                          \
+		"99 % of the durations are not longer.", .spare = 2},                                          \
 	[(at) + KY_STATS_P999] = {"p999", "p99.9", KY_CELL_DURATION,                               \
 		"99.9 % of the durations are not longer.", .spare = 8}
 /* clang-format on */

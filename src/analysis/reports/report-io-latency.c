@@ -55,9 +55,9 @@ static const struct ky_column who_columns[] = {
 };
 
 static const struct ky_table_def who_table =
-	KY_TABLE_DEF("threads", "Calls on files of each thread",
-		     "One row for each kind of call of each thread; the largest sums first.",
-		     who_columns, KY_TABLE_RANK);
+	KY_DETAIL_TABLE_DEF("threads", "Calls on files of each thread",
+			    "One row for each kind of call of each thread; the largest sums first.",
+			    who_columns, KY_TABLE_RANK);
 
 enum { FILE_PATH, FILE_KIND, FILE_STATS };
 
@@ -68,7 +68,7 @@ static const struct ky_column file_columns[] = {
 	KY_STATS_COLUMN_DEFS(FILE_STATS, "calls"),
 };
 
-static const struct ky_table_def file_table = KY_TABLE_DEF(
+static const struct ky_table_def file_table = KY_DETAIL_TABLE_DEF(
 	"files", "Calls on each file",
 	"One row for each kind of call on each file; the largest sums first. Copies are in the "
 	"rows of the file that they read.",
@@ -425,52 +425,60 @@ const struct ky_report ky_report_io_latency = {
 		"the device has more requests than it handles at once; when 'device' is long, the "
 		"device is slow. Durations of reads from sockets and pipes depend on the other "
 		"side.",
-	.example =
-		"$ kymo report io-latency -n 3 -t kinds -t disks -t top my-trace\n"
-		"Trace  my-trace\n"
-		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
-		"       3.751 s, 24723 events\n"
-		"\n"
-		"Calls on files\n"
-		"  Kind   Count      Time       Min      Mean       Max       p50       p99\n"
-		"  open     119  26.85 ms  4.190 us  225.6 us  14.34 ms  54.02 us  528.4 us\n"
-		"  read     803  242.1 ms  2.290 us  301.4 us  15.41 ms  72.19 us  5.276 ms\n"
-		"  write    901  115.7 ms  4.020 us  128.5 us  30.07 ms  40.19 us  643.1 us\n"
-		"  sync     191  137.4 ms  1.830 us  719.5 us  17.41 ms  2.223 us  15.27 ms\n"
-		"  copy       2  3.402 ms  17.18 us  1.701 ms  3.385 ms  17.18 us  3.385 ms\n"
-		"  columns that do not fit: p99.9, Stdev, p90\n"
-		"\n"
-		"Requests of block devices\n"
-		"  Device  Stage   Count      Time      Mean       Max       p50       p99\n"
-		"  vda     device    151  85.03 ms  563.1 us  6.934 ms  195.6 us  4.014 ms\n"
-		"  columns that do not fit: p99.9, Stdev, p90, Min\n"
-		"\n"
-		"The longest calls\n"
-		"                 End  Duration  Call        TID  PID  Name        File\n"
-		"  open\n"
-		"  05:30:38.996968800  14.34 ms  openat      327  323  disk-io     /mnt/d0\n"
-		"  05:30:39.036104070  532.2 us  openat      327  323  disk-io     /mnt/d1\n"
-		"  05:30:39.456196440  509.5 us  openat        1    1  init        "
-		"/proc/sys/vm/drop_caches\n"
-		"  read\n"
-		"  05:30:39.017969120  15.41 ms  read        326  323  tcp-server  accepted on "
-		"internet socket\n"
-		"  05:30:39.143875070  15.19 ms  read        323  323  work        pipe\n"
-		"  05:30:39.221782430  12.15 ms  pread64     327  323  disk-io     /mnt/d2\n"
-		"  write\n"
-		"  05:30:39.486393190  30.07 ms  write         1    1  init        "
-		"/proc/sys/vm/drop_caches\n"
-		"  05:30:39.017630300  2.857 ms  write       323  323  work        127.0.0.1:7777\n"
-		"  05:30:38.999754160  2.365 ms  write       327  323  disk-io     /mnt/d0\n"
-		"  sync\n"
-		"  05:30:39.056711540  17.41 ms  fsync       327  323  disk-io     /mnt/d1\n"
-		"  05:30:39.019810740  15.23 ms  fdatasync   327  323  disk-io     /mnt/d0\n"
-		"  05:30:39.201407610  13.51 ms  fsync       327  323  disk-io     /mnt/d1\n"
-		"  copy\n"
-		"  05:30:39.497859700  3.385 ms  sendfile64  360  360  cat         /mnt/d1\n"
-		"  05:30:39.497924360  17.18 us  sendfile64  360  360  cat         /mnt/d1\n"
-		"  2002 more rows: --limit 0 shows all\n"
-		"  columns that do not fit: To, FD, Begin, Bytes\n",
+	.example = "$ kymo report io-latency -n 3 -t kinds -t disks -t top my-trace\n"
+		   "Trace  my-trace\n"
+		   "Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		   "       3.751 s, 24723 events\n"
+		   "\n"
+		   "Calls on files\n"
+		   "  Kind   Count      Time      Mean       Max       p50       p90      "
+		   " p99\n"
+		   "  open     119  26.85 ms  225.6 us  14.34 ms  54.02 us  383.0 us  528."
+		   "4 us\n"
+		   "  read     803  242.1 ms  301.4 us  15.41 ms  72.19 us  489.5 us  5.27"
+		   "6 ms\n"
+		   "  write    901  115.7 ms  128.5 us  30.07 ms  40.19 us  218.1 us  643."
+		   "1 us\n"
+		   "  sync     191  137.4 ms  719.5 us  17.41 ms  2.223 us  790.5 us  15.2"
+		   "7 ms\n"
+		   "  copy       2  3.402 ms  1.701 ms  3.385 ms  17.18 us  3.385 ms  3.38"
+		   "5 ms\n"
+		   "  --wide shows: p99.9, Stdev, Min\n"
+		   "\n"
+		   "Requests of block devices\n"
+		   "  Device  Stage   Count      Time      Mean       Max       p50       "
+		   "p99\n"
+		   "  vda     device    151  85.03 ms  563.1 us  6.934 ms  195.6 us  4.014"
+		   " ms\n"
+		   "  --wide shows: p99.9, Stdev, Min, p90\n"
+		   "\n"
+		   "The longest calls\n"
+		   "  Duration  Call        TID  PID  Name        File\n"
+		   "  open\n"
+		   "  14.34 ms  openat      327  323  disk-io     /mnt/d0\n"
+		   "  532.2 us  openat      327  323  disk-io     /mnt/d1\n"
+		   "  509.5 us  openat        1    1  init        /proc/sys/vm/drop_caches\n"
+		   "  read\n"
+		   "  15.41 ms  read        326  323  tcp-server  accepted on internet soc"
+		   "ket\n"
+		   "  15.19 ms  read        323  323  work        pipe\n"
+		   "  12.15 ms  pread64     327  323  disk-io     /mnt/d2\n"
+		   "  write\n"
+		   "  30.07 ms  write         1    1  init        /proc/sys/vm/drop_caches\n"
+		   "  2.857 ms  write       323  323  work        127.0.0.1:7777\n"
+		   "  2.365 ms  write       327  323  disk-io     /mnt/d0\n"
+		   "  sync\n"
+		   "  17.41 ms  fsync       327  323  disk-io     /mnt/d1\n"
+		   "  15.23 ms  fdatasync   327  323  disk-io     /mnt/d0\n"
+		   "  13.51 ms  fsync       327  323  disk-io     /mnt/d1\n"
+		   "  copy\n"
+		   "  3.385 ms  sendfile64  360  360  cat         /mnt/d1\n"
+		   "  17.18 us  sendfile64  360  360  cat         /mnt/d1\n"
+		   "  2002 more rows: --limit 0 shows all\n"
+		   "  --wide shows: To, FD, Begin, Bytes, End\n",
+	.next = "report io-latency -t files|which files are slow\n"
+		"report breakdown --of syscall:NAME|where the time of a call goes\n"
+		"report block|the requests of the devices",
 	.tables = latency_tables,
 	KY_NEEDS_SYSCALLS,
 	.begin = begin_latency,
@@ -497,15 +505,18 @@ const struct ky_report ky_report_io_log = {
 		   "       3.751 s, 24723 events\n"
 		   "\n"
 		   "Calls on files\n"
-		   "                 End  Duration  Call       TID  PID  Name        File\n"
-		   "  05:30:38.959001560  10.80 ms  read         1    1  init        pipe\n"
-		   "  05:30:38.996968800  14.34 ms  openat     327  323  disk-io     /mnt/d0\n"
-		   "  05:30:39.017969120  15.41 ms  read       326  323  tcp-server  accepted on "
-		   "internet socket\n"
-		   "  05:30:39.019810740  15.23 ms  fdatasync  327  323  disk-io     /mnt/d0\n"
-		   "  05:30:39.056711540  17.41 ms  fsync      327  323  disk-io     /mnt/d1\n"
+		   "  Duration  Call       TID  PID  Name        File\n"
+		   "  10.80 ms  read         1    1  init        pipe\n"
+		   "  14.34 ms  openat     327  323  disk-io     /mnt/d0\n"
+		   "  15.41 ms  read       326  323  tcp-server  accepted on internet sock"
+		   "et\n"
+		   "  15.23 ms  fdatasync  327  323  disk-io     /mnt/d0\n"
+		   "  17.41 ms  fsync      327  323  disk-io     /mnt/d1\n"
 		   "  6 more rows: --limit 0 shows all\n"
-		   "  columns that do not fit: FD, Begin, Kind, Bytes\n",
+		   "  --wide shows: FD, Begin, Kind, Bytes, End\n"
+		   "\n"
+		   "Next:  kymo report io-latency my-trace   the same calls, added up\n",
+	.next = "report io-latency|the same calls, added up",
 	.tables = log_tables,
 	KY_NEEDS_SYSCALLS,
 	.ignores = KY_IGNORES_BY,

@@ -49,7 +49,7 @@ static const struct ky_column who_columns[] = {
 	KY_STATS_COLUMN_DEFS(WHO_STATS, "calls that wait"),
 };
 
-static const struct ky_table_def who_table = KY_TABLE_DEF(
+static const struct ky_table_def who_table = KY_DETAIL_TABLE_DEF(
 	"threads", "Waits of each thread",
 	"One row for each thread, the largest sum of waits first.", who_columns, KY_TABLE_RANK);
 
@@ -66,7 +66,7 @@ static const struct ky_column pair_columns[] = {
 	KY_STATS_COLUMN_DEFS(PAIR_STATS, "waits that it ended"),
 };
 
-static const struct ky_table_def pair_table = KY_TABLE_DEF(
+static const struct ky_table_def pair_table = KY_DETAIL_TABLE_DEF(
 	"pairs", "Waits by waiter and waker",
 	"One row for each pair of threads, the largest sum of waits first. Waits that a timeout or "
 	"an interrupt ended are not included.",
@@ -195,8 +195,8 @@ static const struct ky_column wait_columns[] = {
 };
 
 static const struct ky_table_def top_table =
-	KY_TABLE_DEF("top", "The longest waits", "One row for each wait, the longest first.",
-		     wait_columns, KY_TABLE_TOP);
+	KY_DETAIL_TABLE_DEF("top", "The longest waits", "One row for each wait, the longest first.",
+			    wait_columns, KY_TABLE_TOP);
 
 static const struct ky_table_def log_table =
 	KY_TABLE_DEF("log", "Waits", "One row for each wait, in the order of their ends.",
@@ -610,33 +610,41 @@ const struct ky_report ky_report_locks = {
 		"The last waker is often not the culprit: in a convoy, each thread wakes the next. 'EAGAIN' means that the lock changed while "
 		"the thread went to sleep, which is also contention. A debugger shows the lock of "
 		"an address: info symbol 0x....",
-	.example =
-		"$ kymo report locks -n 3 -t locks -t holders -t holds my-trace\n"
-		"Trace  my-trace\n"
-		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
-		"       3.751 s, 24723 events\n"
-		"\n"
-		"Waits at each futex\n"
-		"  PID  Name           Futex  Waiters  Count      Mean       Max       p99\n"
-		"  323  work  0x7f717ef67990        1      1  89.87 ms  89.87 ms  89.87 ms\n"
-		"  323  work        0x4cd400        1     24  819.1 us  6.576 ms  6.576 ms\n"
-		"  columns that do not fit: Woken, Changed, Timed out, Failed, p99.9, Stdev, p90, "
-		"Min, Time, p50\n"
-		"\n"
-		"Who held the locks that others waited for\n"
-		"  TID  PID  Name       Futex  Waits     Delay   Blocked  Count      Mean       Max\n"
-		"  325  323  lock-b  0x4cd400     24  12.61 ms  8.725 ms     24  525.3 us  4.399 ms\n"
-		"  columns that do not fit: p99.9, Stdev, p90, Min, Time, Ran, No CPU, p50, p99\n"
-		"\n"
-		"The holds that delayed others most (convoys)\n"
-		"  TID  Holder       Held  Threads     Delay  Holder meanwhile\n"
-		"  325  lock-b   4.399 ms        1  4.399 ms  waited 2.211 ms for a CPU, slept 2.162 "
-		"ms in clock_nanosleep\n"
-		"  325  lock-b   4.295 ms        1  4.295 ms  slept 3.459 ms in clock_nanosleep, "
-		"waited 715.2 us for a CPU\n"
-		"  325  lock-b   2.329 ms        1  2.329 ms  slept 2.118 ms in clock_nanosleep\n"
-		"  21 more rows: --limit 0 shows all\n"
-		"  columns that do not fit: Begin known, End, Begin, Waits, Futex\n",
+	.example = "$ kymo report locks -n 3 -t locks -t holders -t holds my-trace\n"
+		   "Trace  my-trace\n"
+		   "Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		   "       3.751 s, 24723 events\n"
+		   "\n"
+		   "Waits at each futex\n"
+		   "  PID  Name           Futex  Waiters  Count      Time      Mean       "
+		   "Max\n"
+		   "  323  work  0x7f717ef67990        1      1  89.87 ms  89.87 ms  89.87"
+		   " ms\n"
+		   "  323  work        0x4cd400        1     24  19.66 ms  819.1 us  6.576"
+		   " ms\n"
+		   "  --wide shows: Woken, Changed, Timed out, Failed, p99.9, Stdev, Min, "
+		   "p90, p50,\n"
+		   "    p99\n"
+		   "\n"
+		   "Who held the locks that others waited for\n"
+		   "  TID  PID  Name       Futex  Waits     Delay   Blocked  Count      Me"
+		   "an       Max\n"
+		   "  325  323  lock-b  0x4cd400     24  12.61 ms  8.725 ms     24  525.3 "
+		   "us  4.399 ms\n"
+		   "  --wide shows: p99.9, Stdev, Min, p90, Ran, No CPU, p50, p99, Time\n"
+		   "\n"
+		   "The holds that delayed others most (convoys)\n"
+		   "  TID  Holder      Held  Threads     Delay  Holder meanwhile\n"
+		   "  325  lock-b  4.399 ms        1  4.399 ms  waited 2.211 ms for a CPU,"
+		   " slept ...\n"
+		   "  325  lock-b  4.295 ms        1  4.295 ms  slept 3.459 ms in clock_na"
+		   "nosleep...\n"
+		   "  325  lock-b  2.329 ms        1  2.329 ms  slept 2.118 ms in clock_na"
+		   "nosleep...\n"
+		   "  21 more rows: --limit 0 shows all\n"
+		   "  --wide shows: Begin known, End, Begin, Waits, Futex\n",
+	.next = "report locks -t pairs|who woke whom\n"
+		"report sched|which holders waited for a CPU",
 	.tables = tables,
 	.needs = KY_CAN_SYSCALLS,
 	.needs_text = "system call events",

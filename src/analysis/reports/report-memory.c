@@ -349,6 +349,8 @@ const struct ky_report ky_report_memory = {
 		   "   3461  cc1          103.0 MiB  103.0 MiB  102.2 MiB      0 B    103.0 MiB\n"
 		   "  31 more rows: --limit 0 shows all\n"
 		   "  columns that do not fit: Swapped, Shared\n",
+	.next = "report io|which files were read\n"
+		"report cpu|what the threads cost otherwise",
 	.tables = tables,
 	.needs = KY_CAN_PAGES,
 	.needs_text = "kmem_mm_page events",

@@ -181,24 +181,30 @@ const struct ky_report ky_report_net = {
 		"above the link's maximum means that the network card splits packets itself, which "
 		"is good. Failed packets mean that the driver's queue was full. Receiving packets "
 		"takes CPU time from the running process: report softirq shows how much (NET_RX).",
-	.example =
-		"$ kymo report net -n 3 my-trace\n"
-		"Trace  my-trace\n"
-		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
-		"       3.751 s, 24723 events\n"
-		"\n"
-		"Packets of each network interface\n"
-		"  Interface  Way       Packets      Bytes    Bytes/s  Mean size  Failed\n"
-		"  lo         sent          608  1.210 MiB  338281.10  2.038 KiB       0  ███████\n"
-		"  lo         received      608  1.202 MiB  336011.94  2.024 KiB       0  ███████\n"
-		"\n"
-		"Packets by running process\n"
-		"  PID  Name         Interface       Sent  Packets sent   Received  Packets "
-		"received\n"
-		"  323  work         lo         1.210 MiB           608  1.200 MiB               "
-		"606\n"
-		"   14  ksoftirqd/0  lo             0 B               0  2.102 KiB                 "
-		"2\n",
+	.example = "$ kymo report net -n 3 my-trace\n"
+		   "Trace  my-trace\n"
+		   "Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		   "       3.751 s, 24723 events\n"
+		   "\n"
+		   "Packets of each network interface\n"
+		   "  Interface  Way       Packets      Bytes    Bytes/s  Mean size  Faile"
+		   "d\n"
+		   "  lo         sent          608  1.210 MiB  338281.10  2.038 KiB       "
+		   "0  ███████\n"
+		   "  lo         received      608  1.202 MiB  336011.94  2.024 KiB       "
+		   "0  ███████\n"
+		   "\n"
+		   "Packets by running process\n"
+		   "  PID  Name         Interface       Sent  Packets sent   Received  Pac"
+		   "kets received\n"
+		   "  323  work         lo         1.210 MiB           608  1.200 MiB     "
+		   "          606\n"
+		   "   14  ksoftirqd/0  lo             0 B               0  2.102 KiB     "
+		   "            2\n"
+		   "\n"
+		   "Next:  kymo report io my-trace   the processes and sockets of these by"
+		   "tes\n",
+	.next = "report io|the processes and sockets of these bytes",
 	.tables = tables,
 	.needs = KY_CAN_NET,
 	.needs_text = "network events",

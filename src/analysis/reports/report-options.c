@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 
 #define LIMIT_PEOPLE 10
+#define LIMIT_GROUP  3
 
 void ky_report_options_init(struct ky_report_options *options)
 {
@@ -42,8 +43,12 @@ bool ky_report_wants(const struct ky_report_options *options, const struct ky_re
 		if (names_table(options->tables[i], report, def))
 			return true;
 	}
+	if (options->n_tables)
+		return false;
 	/* A report that is nothing but a log is shown. */
-	return !options->n_tables && (def->kind != KY_TABLE_LOG || !report->tables[1]);
+	if (def->kind == KY_TABLE_LOG)
+		return !report->tables[1];
+	return !options->for_people || (def->kind != KY_TABLE_FREQ && !def->is_detail);
 }
 
 uint64_t ky_report_limit(const struct ky_report_options *options, enum ky_table_kind kind)
@@ -60,6 +65,16 @@ bool ky_report_is_by_length(const struct ky_report_options *options)
 	return strcmp(options->sort, "duration") == 0 && !options->ascending;
 }
 
+/* Of each of several groups, people get fewer. */
+static uint64_t report_options_limit(const struct ky_report_options *options,
+				     const struct ky_table_def *def)
+{
+	if (options->for_people && options->limit == KY_LIMIT_DEFAULT && !options->n_tables &&
+	    def->kind == KY_TABLE_TOP && def->columns[0].group)
+		return LIMIT_GROUP;
+	return ky_report_limit(options, def->kind);
+}
+
 uint64_t ky_report_keep(const struct ky_report_options *options, const struct ky_report *report,
 			size_t table)
 {
@@ -67,9 +82,9 @@ uint64_t ky_report_keep(const struct ky_report_options *options, const struct ky
 
 	if (!options->sort || ky_table_column(def, options->sort) < 0 ||
 	    !ky_report_wants(options, report, table))
-		return ky_report_limit(options, def->kind);
+		return report_options_limit(options, def);
 	return def->kind == KY_TABLE_TOP && ky_report_is_by_length(options)
-		       ? ky_report_limit(options, def->kind)
+		       ? report_options_limit(options, def)
 		       : 0;
 }
 

@@ -475,6 +475,7 @@ const struct ky_report ky_report_periods = {
 		   "  05:30:39.169485830  10.00 ms  fsync   327  323  disk-io  fd=4\n"
 		   "  47 more rows: --limit 0 shows all\n"
 		   "  columns that do not fit: CPU, Begin\n",
+	.next = "report breakdown --of PERIOD|where the time of a period goes",
 	.tables = tables,
 	.wants_periods = true,
 	.begin = report_periods_begin,

@@ -61,9 +61,9 @@ static const struct ky_column who_columns[] = {
 };
 
 static const struct ky_table_def who_table =
-	KY_TABLE_DEF("threads", "Rate of each system call of each thread",
-		     "One row for each system call of each thread; the highest peaks first.",
-		     who_columns, KY_TABLE_RANK);
+	KY_DETAIL_TABLE_DEF("threads", "Rate of each system call of each thread",
+			    "One row for each system call of each thread; the highest peaks first.",
+			    who_columns, KY_TABLE_RANK);
 
 enum { LOG_BEGIN, LOG_PROCESS, LOG_SYSCALL, LOG_COUNT, LOG_RATE };
 
@@ -92,7 +92,7 @@ enum { TABLE_STEPS, TABLE_CALLS, TABLE_WHO, TABLE_LOG };
  * Steps are so long that there are at most MAX_STEPS: they begin with 1 ms, and when the range outgrows
  * them, pairs of them become one of twice the length. So memory does not grow with the trace.
  */
-#define MAX_STEPS     60
+#define MAX_STEPS     30
 #define FIRST_STEP_NS 1000000
 
 struct step {
@@ -483,7 +483,7 @@ const struct ky_report ky_report_syscall_rates = {
 	.summary = "system calls per second, over time",
 	.description =
 		"Counts the system calls that end in each step of the range. It divides the range "
-		"into at most 60 steps of equal length: 1 ms, or 1 ms doubled as often as "
+		"into at most 30 steps of equal length: 1 ms, or 1 ms doubled as often as "
 		"necessary. The log has the rate of every call of every thread in every step.\n"
 		"\n"
 		"Only calls with entry and exit in the trace count. For another step length, use "
@@ -493,34 +493,40 @@ const struct ky_report ky_report_syscall_rates = {
 		   "polling loop shows as one call with a constant high rate. A peak far above the "
 		   "mean is a burst: with --begin and --end at its time, every other report shows "
 		   "only the burst.",
-	.example =
-		"$ kymo report syscall-rates -n 3 -t syscalls -t threads my-trace\n"
-		"Trace  my-trace\n"
-		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
-		"       3.751 s, 24723 events\n"
-		"\n"
-		"Rate of each system call\n"
-		"  System call  Calls  Calls/s   Peak/s             Peak at\n"
-		"  newfstatat    2058   548.63  9687.50  05:30:39.185245630  ████████████████████\n"
-		"  write          897   239.13  6765.62  05:30:38.993245630  ████████▊\n"
-		"  read           654   174.35  6515.62  05:30:38.993245630  ██████▍\n"
-		"  55 more rows: --limit 0 shows all\n"
-		"\n"
-		"Rate of each system call of each thread\n"
-		"  System call      Calls  Calls/s   Peak/s             Peak at\n"
-		"  lttng-consumerd (tid 275, pid 268)\n"
-		"  ioctl              517   137.82  5578.12  05:30:38.865245630  ████████████████\n"
-		"  sync_file_range    171    45.59  1828.12  05:30:38.865245630  █████▎\n"
-		"  write               86    22.93   921.88  05:30:38.865245630  ██▋\n"
-		"  work (tid 323, pid 323)\n"
-		"  write              300    79.98  3265.62  05:30:38.993245630  █████████▎\n"
-		"  read               315    83.97  3250.00  05:30:38.993245630  █████████▊\n"
-		"  rt_sigprocmask      11     2.93   171.88  05:30:38.929245630  ▍\n"
-		"  tcp-server (tid 326, pid 323)\n"
-		"  read               301    80.24  3265.62  05:30:38.993245630  █████████▍\n"
-		"  write              300    79.98  3250.00  05:30:38.993245630  █████████▎\n"
-		"  accept               1     0.27    15.62  05:30:38.993245630\n"
-		"  532 more rows: --limit 0 shows all\n",
+	.example = "$ kymo report syscall-rates -n 3 -t syscalls -t threads my-trace\n"
+		   "Trace  my-trace\n"
+		   "Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		   "       3.751 s, 24723 events\n"
+		   "\n"
+		   "Rate of each system call\n"
+		   "  System call  Calls  Calls/s   Peak/s             Peak at\n"
+		   "  newfstatat    2058   548.63  6781.25  05:30:39.121245630  ██████████"
+		   "██████████\n"
+		   "  write          897   239.13  5031.25  05:30:38.993245630  ████████▊\n"
+		   "  read           654   174.35  4710.94  05:30:38.993245630  ██████▍\n"
+		   "  55 more rows: --limit 0 shows all\n"
+		   "\n"
+		   "Rate of each system call of each thread\n"
+		   "  System call      Calls  Calls/s   Peak/s             Peak at\n"
+		   "  lttng-consumerd (tid 275, pid 268)\n"
+		   "  ioctl              517   137.82  4039.06  05:30:38.865245630  ██████"
+		   "██████████\n"
+		   "  sync_file_range    171    45.59  1335.94  05:30:38.865245630  █████▎\n"
+		   "  write               86    22.93   671.88  05:30:38.865245630  ██▋\n"
+		   "  work (tid 323, pid 323)\n"
+		   "  read               315    83.97  2359.38  05:30:38.993245630  ██████"
+		   "███▊\n"
+		   "  write              300    79.98  2343.75  05:30:38.993245630  ██████"
+		   "███▎\n"
+		   "  clone               30     8.00   109.38  05:30:39.121245630  ▉\n"
+		   "  tcp-server (tid 326, pid 323)\n"
+		   "  read               301    80.24  2351.56  05:30:38.993245630  ██████"
+		   "███▍\n"
+		   "  write              300    79.98  2343.75  05:30:38.993245630  ██████"
+		   "███▎\n"
+		   "  accept               1     0.27     7.81  05:30:38.993245630\n"
+		   "  532 more rows: --limit 0 shows all\n",
+	.next = "report syscalls|how long these calls took",
 	.tables = tables,
 	KY_NEEDS_SYSCALLS,
 	.begin = report_rates_begin,

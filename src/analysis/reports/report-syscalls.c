@@ -98,9 +98,9 @@ static const struct ky_column process_columns[] = {
 };
 
 static const struct ky_table_def process_table =
-	KY_TABLE_DEF("processes", "System calls of each process",
-		     "One row for each process that made calls, the most calls first.",
-		     process_columns, KY_TABLE_RANK);
+	KY_DETAIL_TABLE_DEF("processes", "System calls of each process",
+			    "One row for each process that made calls, the most calls first.",
+			    process_columns, KY_TABLE_RANK);
 
 enum { THREAD_PROCESS, THREAD_CALLS, THREAD_TALLY = THREAD_CALLS + CALL_P999 + 1 };
 
@@ -113,7 +113,7 @@ static const struct ky_column thread_columns[] = {
 	[THREAD_TALLY] = ERRORS_COLUMN,
 };
 
-static const struct ky_table_def thread_table = KY_TABLE_DEF(
+static const struct ky_table_def thread_table = KY_DETAIL_TABLE_DEF(
 	"threads", "System calls of each thread",
 	"One row for each system call of each thread: the thread with the most calls first, and "
 	"its most frequent calls first.",
@@ -448,78 +448,47 @@ const struct ky_report ky_report_syscalls = {
 		"non-blocking files; many ENOENT errors often come from a search path. ERESTARTSYS "
 		"and similar errors are calls that a signal interrupted: the program never sees "
 		"them.",
-	.example =
-		"$ kymo report syscalls -n 3 my-trace\n"
-		"Trace  my-trace\n"
-		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
-		"       3.751 s, 24723 events\n"
-		"\n"
-		"System calls of the whole system\n"
-		"  System call  Calls  Failed      Mean       Max       p50       p99  Errors\n"
-		"  newfstatat    2058       9  14.46 us  1.286 ms  10.69 us  64.77 us  ENOENT 9\n"
-		"  write          897       0  128.4 us  30.07 ms  40.19 us  708.6 us\n"
-		"  read           654       0  175.8 us  15.41 ms  71.17 us  2.114 ms\n"
-		"  59 more rows: --limit 0 shows all\n"
-		"  columns that do not fit: p99.9, Unmeasured, Stdev, p90, Min, Time\n"
-		"\n"
-		"System calls of each process\n"
-		"  PID  Name             Threads  Calls  Failed      Time    Share\n"
-		"  323  work                   6   1918      15  1.001 s   32.71 %  █████████████\n"
-		"  268  lttng-consumerd        3    884       1  2.008 s   15.08 %  ██████\n"
-		"  361  find                   1    303       0  5.943 ms   5.17 %  ██\n"
-		"  41 more rows: --limit 0 shows all\n"
-		"\n"
-		"System calls of each thread\n"
-		"  System call      Calls  Failed      Mean       Max       p99  Errors\n"
-		"  lttng-consumerd (tid 275, pid 268)\n"
-		"  ioctl              517       1  11.72 us  829.1 us  96.77 us  EAGAIN 1\n"
-		"  sync_file_range    171       0  3.855 us  212.8 us  54.53 us\n"
-		"  write               86       0  29.49 us  537.9 us  537.9 us\n"
-		"  work (tid 323, pid 323)\n"
-		"  read               315       0  123.2 us  15.19 ms  2.056 ms\n"
-		"  write              300       0  63.85 us  2.857 ms  230.4 us\n"
-		"  close               32       0  7.257 us  19.02 us  19.02 us\n"
-		"  tcp-server (tid 326, pid 323)\n"
-		"  read               301       0  177.5 us  15.41 ms  1.073 ms\n"
-		"  write              300       0  44.54 us  308.3 us  209.9 us\n"
-		"  rt_sigprocmask       2       0  13.54 us  22.92 us  22.92 us\n"
-		"  532 more rows: --limit 0 shows all\n"
-		"  columns that do not fit: p99.9, Stdev, p90, Min, Time, p50\n"
-		"\n"
-		"The longest calls\n"
-		"                 End  Duration  System call      TID  PID  Name             CPU  "
-		"Result\n"
-		"  05:30:42.615125610   3.675 s  epoll_wait       250  240  Client manageme    "
-		"0       1\n"
-		"  05:30:42.552413680   3.008 s  wait4              1    1  init               "
-		"0     363\n"
-		"  05:30:42.550452220   3.001 s  clock_nanosleep  363  363  sleep              "
-		"1       0\n"
-		"  5861 more rows: --limit 0 shows all\n"
-		"  columns that do not fit: Begin\n"
-		"\n"
-		"Distribution of durations\n"
-		"      From     Below  Count    Share\n"
-		"  newfstatat\n"
-		"  5.000 us  10.00 us    260  12.63 %  ██████▏\n"
-		"  10.00 us  20.00 us   1692  82.22 %  ████████████████████████████████████████\n"
-		"  20.00 us  50.00 us     69   3.35 %  █▋\n"
-		"  50.00 us  100.0 us     23   1.12 %  ▌\n"
-		"  100.0 us  200.0 us      3   0.15 %  ▏\n"
-		"  200.0 us  500.0 us     10   0.49 %  ▎\n"
-		"  500.0 us  1.000 ms      0   0.00 %\n"
-		"  1.000 ms  2.000 ms      1   0.05 %\n"
-		"  ...\n"
-		"\n"
-		"Outcomes of the calls\n"
-		"  Outcome                         Calls\n"
-		"  measured                         5864\n"
-		"  began before the trace              7\n"
-		"  return of a new thread             45\n"
-		"  events lost in between              0\n"
-		"  never returned, thread went on     10\n"
-		"  thread ended in it                 45\n"
-		"  under way at the end                7\n",
+	.example = "$ kymo report syscalls -n 3 my-trace\n"
+		   "Trace  my-trace\n"
+		   "Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		   "       3.751 s, 24723 events\n"
+		   "\n"
+		   "System calls of the whole system\n"
+		   "  System call  Calls  Failed      Mean       Max       p50       p99  "
+		   "Errors\n"
+		   "  newfstatat    2058       9  14.46 us  1.286 ms  10.69 us  64.77 us  "
+		   "ENOENT 9\n"
+		   "  write          897       0  128.4 us  30.07 ms  40.19 us  708.6 us\n"
+		   "  read           654       0  175.8 us  15.41 ms  71.17 us  2.114 ms\n"
+		   "  59 more rows: --limit 0 shows all\n"
+		   "  --wide shows: p99.9, Unmeasured, Stdev, p90, Min, Time\n"
+		   "\n"
+		   "The longest calls\n"
+		   "                 End  Duration  System call      TID  PID  Name\n"
+		   "  05:30:42.615125610  3.675 s   epoll_wait       250  240  Client mana"
+		   "geme\n"
+		   "  05:30:42.552413680  3.008 s   wait4              1    1  init\n"
+		   "  05:30:42.550452220  3.001 s   clock_nanosleep  363  363  sleep\n"
+		   "  5861 more rows: --limit 0 shows all\n"
+		   "  --wide shows: CPU, Begin, Result\n"
+		   "\n"
+		   "Outcomes of the calls\n"
+		   "  Outcome                         Calls\n"
+		   "  measured                         5864\n"
+		   "  began before the trace              7\n"
+		   "  return of a new thread             45\n"
+		   "  events lost in between              0\n"
+		   "  never returned, thread went on     10\n"
+		   "  thread ended in it                 45\n"
+		   "  under way at the end                7\n"
+		   "\n"
+		   "More:  -t processes, -t threads, -t freq, -t log\n"
+		   "Next:  kymo report syscalls -t threads my-trace   which threads made t"
+		   "hese calls\n"
+		   "       kymo report breakdown --of syscall:NAME my-trace   where the ti"
+		   "me of a call goes\n",
+	.next = "report syscalls -t threads|which threads made these calls\n"
+		"report breakdown --of syscall:NAME|where the time of a call goes",
 	.tables = tables,
 	KY_NEEDS_SYSCALLS,
 	.begin = report_syscalls_begin,

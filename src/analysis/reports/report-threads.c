@@ -224,21 +224,33 @@ const struct ky_report ky_report_threads = {
 		"it waits for another process or thread: report syscalls shows the call, report "
 		"locks shows locks. Many runs with little CPU time mean that the process wakes "
 		"often for little work.",
-	.example =
-		"$ kymo report threads -n 5 my-trace\n"
-		"Trace  my-trace\n"
-		"Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
-		"       3.751 s, 24723 events\n"
-		"\n"
-		"Times of each process\n"
-		"  PID  Name             Threads  CPU time    Usage     Ready    Asleep      Disk\n"
-		"  323  work                   6  679.4 ms  18.11 %  359.9 ms  420.6 ms  90.43 ms\n"
-		"  240  lttng-sessiond         2  61.25 ms   1.63 %  2.336 ms  6.467 s   16.47 ms\n"
-		"  364  lttng                  1  52.96 ms   1.41 %  565.4 us  732.4 us      0 ns\n"
-		"    1  init                   1  46.87 ms   1.25 %  4.665 ms  3.620 s       0 ns\n"
-		"  268  lttng-consumerd        3  23.66 ms   0.63 %  22.11 ms  10.15 s       0 ns\n"
-		"  51 more rows: --limit 0 shows all\n"
-		"  columns that do not fit: Ended, Born, Other, Parent, Runs, Migrations\n",
+	.example = "$ kymo report threads -n 5 my-trace\n"
+		   "Trace  my-trace\n"
+		   "Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
+		   "       3.751 s, 24723 events\n"
+		   "\n"
+		   "Times of each process\n"
+		   "  PID  Name             Threads  CPU time    Usage     Ready    Asleep"
+		   "      Disk\n"
+		   "  323  work                   6  679.4 ms  18.11 %  359.9 ms  420.6 ms"
+		   "  90.43 ms\n"
+		   "  240  lttng-sessiond         2  61.25 ms   1.63 %  2.336 ms  6.467 s "
+		   "  16.47 ms\n"
+		   "  364  lttng                  1  52.96 ms   1.41 %  565.4 us  732.4 us"
+		   "      0 ns\n"
+		   "    1  init                   1  46.87 ms   1.25 %  4.665 ms  3.620 s "
+		   "      0 ns\n"
+		   "  268  lttng-consumerd        3  23.66 ms   0.63 %  22.11 ms  10.15 s "
+		   "      0 ns\n"
+		   "  51 more rows: --limit 0 shows all\n"
+		   "  --wide shows: Ended, Born, Other, Parent, Runs, Migrations\n"
+		   "\n"
+		   "Next:  kymo report sched my-trace   the waits for a CPU\n"
+		   "       kymo report locks my-trace   the waits at locks\n"
+		   "       kymo report io-latency my-trace   the waits for files\n",
+	.next = "report sched|the waits for a CPU\n"
+		"report locks|the waits at locks\n"
+		"report io-latency|the waits for files",
 	.tables = tables,
 	.needs = KY_CAN_SWITCH,
 	.needs_text = "sched_switch events",

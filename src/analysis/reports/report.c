@@ -330,6 +330,7 @@ static int report_run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_
 	/* The listeners have the whole last interval before the bound already. */
 	finished = pass->left_out ? 0 : finish_runs(pass);
 	pass->results->n_events = ky_model_n_events(model);
+	pass->results->tables_chosen = pass->options->n_tables != 0;
 	return finished < 0 ? ky_error_nomem(err) : status;
 }
 

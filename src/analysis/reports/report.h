@@ -60,6 +60,8 @@ struct ky_report {
 	const char *events;	 /* from which events, and what is missing without some of them */
 	const char *reading;	 /* how to read it */
 	const char *example;	 /* a command and its output, as on a terminal of 80 columns */
+	/* What to look at next: lines of "sched -t pairs|who took the CPUs"; NULL: nothing. */
+	const char *next;
 	const struct ky_table_def *const *tables; /* ends with NULL; in the order of the output */
 	unsigned int needs;	/* enum ky_ability: without all of them there is nothing to tell */
 	const char *needs_text; /* the same for people: "sched_switch events" */
@@ -124,6 +126,7 @@ struct ky_report_results {
 	const struct ky_trace_set *set;
 	int64_t begin_ns, end_ns; /* INT64_MIN: there was no event */
 	uint64_t n_events;
+	bool tables_chosen;		      /* by their names */
 	KY_VEC(struct ky_report_result) list; /* of intervals: one after the other */
 };
 

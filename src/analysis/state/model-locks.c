@@ -202,7 +202,7 @@ static int put_hold(struct ky_model *model, struct hold *hold)
 	return status;
 }
 
-static int put_parts(struct ky_model *model, struct waiter *waiter)
+static int model_locks_put_parts(struct ky_model *model, struct waiter *waiter)
 {
 	int status = 0;
 
@@ -221,7 +221,7 @@ static int drop_waiter(struct ky_model *model, struct lock *lock, size_t i)
 
 	lock->waiters.data[i] = *ky_vec_last(&lock->waiters);
 	lock->waiters.len--;
-	return put_parts(model, &waiter);
+	return model_locks_put_parts(model, &waiter);
 }
 
 static bool still_waits(const struct waiter *waiter)
@@ -230,7 +230,7 @@ static bool still_waits(const struct waiter *waiter)
 	       waiter->thread->syscall.begin_ns == waiter->begin_ns;
 }
 
-/* Waits whose ends were lost, or that a thread ended in. */
+/* Waits that have lost their ends, or in which the thread ended. */
 static int drop_lost(struct ky_model *model, struct lock *lock)
 {
 	int status = 0;
@@ -380,8 +380,8 @@ static struct hold *longest(const struct waiter *waiter)
 	return most ? (struct hold *)most->hold : NULL;
 }
 
-static int tell_wait(struct ky_model *model, const struct lock *lock, const struct waiter *waiter,
-		     const struct ky_call *call)
+static int model_locks_tell_wait(struct ky_model *model, const struct lock *lock,
+				 const struct waiter *waiter, const struct ky_call *call)
 {
 	struct hold *hold = longest(waiter);
 	const struct ky_lock_wait wait = {call, &lock->pub, hold ? &hold->pub : NULL,
@@ -421,7 +421,7 @@ int ky_lock_end(struct ky_model *model, const struct ky_call *call, bool tells)
 			lock->released_ns >= call->begin_ns ? lock->released_ns : INT64_MIN;
 	}
 	if (status >= 0 && tells)
-		status = tell_wait(model, lock, waiter, call);
+		status = model_locks_tell_wait(model, lock, waiter, call);
 	return status < 0 ? status : drop_waiter(model, lock, i);
 }
 

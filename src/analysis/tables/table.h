@@ -79,12 +79,19 @@ struct ky_table_def {
 	const struct ky_column *columns;
 	size_t n_columns;
 	enum ky_table_kind kind;
+	bool is_detail; /* people see it when they ask for it by name */
 };
 
 /* An initialiser; @columns is an array. */
 #define KY_TABLE_DEF(name, title, help, columns, kind)                                 \
 	{                                                                              \
 		name, title, help, columns, sizeof(columns) / sizeof(*(columns)), kind \
+	}
+
+/* The same of a table that people see when they ask for it. */
+#define KY_DETAIL_TABLE_DEF(name, title, help, columns, kind)                                \
+	{                                                                                    \
+		name, title, help, columns, sizeof(columns) / sizeof(*(columns)), kind, true \
 	}
 
 enum ky_cell_type {

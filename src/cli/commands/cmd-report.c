@@ -25,6 +25,7 @@
 struct report_options {
 	bool all;
 	const char *archive, *event, *of, *at;
+	bool wide;
 	bool list, json, csv, csv_raw, html, markdown;
 	uint64_t limit, refresh_ns, jobs, member;
 	struct ky_text_list tables;
@@ -91,12 +92,18 @@ static const struct ky_option_def report_option_defs[] = {
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Write one HTML page with charts, for a browser. The page loads no other files.",
 	 .at = offsetof(struct report_options, html)},
+	{.name = "wide",
+	 .letter = 'w',
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Show all columns of tables and all of their texts, however wide they are.",
+	 .at = offsetof(struct report_options, wide)},
 	{.name = "table",
 	 .letter = 't',
 	 .kind = KY_OPTION_LIST,
 	 .arg = "NAME",
 	 .help = "Show only this table, such as 'threads' or 'cpu.threads'; may be given again for "
-		 "more. Default: all tables except those named log.",
+		 "more. Default: the main tables, and a line that names the others; with --json, "
+		 "--csv and --html all tables except those named log.",
 	 .at = offsetof(struct report_options, tables)},
 	{.name = "limit",
 	 .letter = 'n',
@@ -239,6 +246,7 @@ static struct ky_report_form form_of(const struct report_options *options)
 		.csv = options->csv || options->csv_raw,
 		.csv_raw = options->csv_raw,
 		.html = options->html,
+		.wide = options->wide,
 	};
 }
 
@@ -556,8 +564,10 @@ const struct ky_command ky_command_report = {
 		"NAME --help' explains a report: its content, its events, the meaning of every "
 		"column and how to read it.\n"
 		"\n"
-		"On a terminal, the output leaves out columns that do not fit, and names them at "
-		"the end. Output to a file or pipe has all columns.",
+		"Tables fit the terminal's width; in a file or pipe they fit 100 columns. The output "
+		"leaves out the least important columns, names them under the table, and cuts long "
+		"texts at the end of a line. --wide shows all of them. The last lines name the "
+		"other tables of the report and what to look at next.",
 	.examples =
 		"# an overview of the trace\nkymo report summary my-trace\n\n"
 		"# CPU usage by thread\nkymo report cpu my-trace\n\n"

@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "cli/reading/run-flow.h"
 
+#define PIPE_COLUMNS 100 /* the width of tables where no terminal tells its own */
+
 #define HOME_AND_CLEAR "\033[H\033[J"
 
 /* ---- showing --------------------------------------------------------------------------- */
@@ -50,8 +52,10 @@ int ky_cli_show_reports(const struct ky_report_results *results, const struct ky
 			status = ky_error_nomem(err);
 	} else {
 		struct ky_render_options render = {
-			/* What is not looked at on a terminal may be as wide as it likes. */
-			.columns = isatty(STDOUT_FILENO) ? ky_cli_columns(stdout) : 0,
+			.columns = form->wide		   ? 0
+				   : isatty(STDOUT_FILENO) ? ky_cli_columns(stdout)
+							   : PIPE_COLUMNS,
+			.hints = !form->is_screen,
 			.colour = ky_cli_colour(stdout),
 			.utf8 = ky_cli_locale_is_utf8(),
 		};

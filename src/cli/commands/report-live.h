@@ -9,6 +9,7 @@
 /* All false: text for people. */
 struct ky_report_form {
 	bool json, csv, csv_raw, html;
+	bool wide;	/* all columns, whatever their width */
 	bool is_screen; /* the text replaces what is on the terminal, as far as it fits */
 };
 
