@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "net/link/clients.h"
+#include "net/link/clients-internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,19 +17,10 @@
 /* Nor does it get more time than that, apart from the end of what it has begun. */
 #define TURN_NS 5000000
 #define SWEEP_S 5
-/* Files of a client that are no reason for a shortage. */
-#define FILES_FEW 32
-/* When descriptors are short, new clients wait for so long. */
-#define PAUSE_NS UINT64_C(1000000000)
-
-struct ky_clients_port {
-	struct ky_clients *clients;
-	const struct ky_client_calls *calls;
-	void *owner;
-	struct ky_tls *tls;
-	struct ky_loop_source *source; /* NULL: the port pauses */
-	int fd;
-};
+/* So many bytes wake the server before the timer does. */
+#define GATHER_BYTES (512 << 10)
+/* A client with so many turns in the time that data may wait is one that sends much. */
+#define GATHER_TURNS 3
 
 /* ---- clients come and go -------------------------------------------------------------- */
 
@@ -73,7 +64,7 @@ static int drop_for_a_while(struct ky_client *client, const struct kymo_error *e
 	if (!clients->pausing.len) {
 		ky_log_warning(clients->log, "%s: has to wait: %s%s%s", client->calls->name(client),
 			       err->path, err->path[0] ? ": " : "", err->message);
-		ky_loop_set_timer(clients->pause_timer, PAUSE_NS);
+		ky_loop_set_timer(clients->pause_timer, KY_CLIENTS_PAUSE_NS);
 	}
 	ky_loop_remove(client->source);
 	client->source = NULL;
@@ -96,7 +87,7 @@ static bool are_files_many(size_t n_files)
 }
 
 /* One client cannot have so many files that others get none: not when others want some. */
-static void drop_greediest(struct ky_clients *clients, size_t more_than)
+void ky_clients_drop_greediest(struct ky_clients *clients, size_t more_than)
 {
 	struct ky_client *greediest = NULL;
 	struct kymo_error err;
@@ -124,7 +115,8 @@ static int drop_with(struct ky_client *client, const struct kymo_error *err)
 
 	if (err->code == KYMO_E_AGAIN && client->calls->comes_again && !client->is_only) {
 		ret = drop_for_a_while(client, err);
-		drop_greediest(clients, n_files > FILES_FEW ? n_files : FILES_FEW);
+		ky_clients_drop_greediest(
+			clients, n_files > KY_CLIENTS_FILES_FEW ? n_files : KY_CLIENTS_FILES_FEW);
 		return ret;
 	}
 	ky_log_warning(client->clients->log, "%s: the connection ends: %s%s%s",
@@ -204,6 +196,39 @@ static int take_kept(struct ky_client *client, bool *gone)
 	return ret;
 }
 
+static void gather_again(struct ky_clients *clients)
+{
+	if (clients->gather_is_due)
+		return;
+	clients->gather_is_due = true;
+	ky_loop_set_timer(clients->gather_timer, KY_CLIENTS_GATHER_NS);
+}
+
+/* The kernel also wakes the server at the connection's end, and when its own buffer is nearly full. */
+static void set_gathering(struct ky_client *client, bool gathers)
+{
+	int bytes = gathers ? GATHER_BYTES : 1, fd = ky_link_in_fd(client->link);
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes)) < 0)
+		return;
+	client->is_gathering = gathers;
+	if (gathers)
+		gather_again(client->clients);
+}
+
+static void count_turn(struct ky_client *client)
+{
+	int64_t now = client->turn_end_ns - TURN_NS;
+
+	if (now - client->period_ns >= (int64_t)KY_CLIENTS_GATHER_NS) {
+		client->period_ns = now;
+		client->n_turns = 0;
+	}
+	if (++client->n_turns == GATHER_TURNS && !client->is_gathering &&
+	    ky_client_has_greeted(client))
+		set_gathering(client, true);
+}
+
 /* Returns what the loop's call is to return: the client may be gone. */
 static int read_client(struct ky_client *client, uint8_t *buffer)
 {
@@ -223,12 +248,15 @@ static int read_client(struct ky_client *client, uint8_t *buffer)
 			return clients_drop(client);
 		}
 		client->heard_s = ky_os_now_s();
+		client->has_sent = true;
 		ret = take_data(client, buffer, (size_t)got, &gone);
 		if ((size_t)got < BUFFER_BYTES)
 			break;
 	}
 	if (!gone && client->calls->rest)
 		client->calls->rest(client);
+	if (!gone && client->calls->gathers)
+		count_turn(client);
 	return ret;
 }
 
@@ -244,6 +272,33 @@ static int clients_take_turns(void *data, struct kymo_error *err)
 	for (size_t i = clients->list.len; i-- > 0 && !ret;)
 		if (i < clients->list.len && clients->list.data[i]->kept)
 			ret = read_client(clients->list.data[i], clients->buffer);
+	return ret;
+}
+
+/* What has come since from those that send much. One that has sent nothing lately wakes the server again with any byte. */
+static int clients_take_gathered(void *data, struct kymo_error *err)
+{
+	struct ky_clients *clients = data;
+	int ret = KYMO_OK;
+
+	(void)err;
+	ky_loop_set_timer(clients->gather_timer, 0);
+	clients->gather_is_due = false;
+	for (size_t i = clients->list.len; i-- > 0 && !ret;) {
+		/* The turn of one may end others. */
+		struct ky_client *client = i < clients->list.len ? clients->list.data[i] : NULL;
+
+		if (!client || !client->is_gathering)
+			continue;
+		if (!client->has_sent) {
+			set_gathering(client, false);
+			continue;
+		}
+		client->has_sent = false;
+		gather_again(clients);
+		if (!client->kept)
+			ret = read_client(client, clients->buffer);
+	}
 	return ret;
 }
 
@@ -266,6 +321,14 @@ int ky_client_read(struct ky_client *client, struct kymo_error *err)
 		return ky_error_nomem(err);
 	(void)read_client(client, clients->spare);
 	return KYMO_OK;
+}
+
+bool ky_client_has_greeted(const struct ky_client *client)
+{
+	bool since_begin = false;
+
+	(void)client->calls->patience_s(client, &since_begin);
+	return client->is_only || !since_begin;
 }
 
 int ky_clients_add(struct ky_clients *clients, int in_fd, int out_fd,
@@ -301,107 +364,7 @@ int ky_clients_add(struct ky_clients *clients, int in_fd, int out_fd,
 	return ret;
 }
 
-/* Without this, the loop would call accept() again and again, and serve nobody. */
-static void clients_pause_port(struct ky_clients_port *port, int errnum)
-{
-	struct ky_clients *clients = port->clients;
-
-	if (!clients->is_short)
-		ky_log_warning(clients->log, "new clients wait: %s", strerror(errnum));
-	clients->is_short = true;
-	ky_loop_remove(port->source);
-	port->source = NULL;
-	drop_greediest(clients, FILES_FEW);
-	ky_loop_set_timer(clients->pause_timer, PAUSE_NS);
-}
-
-/* The descriptor of a new client, or -1: no client waits, or the port pauses. */
-static int accept_fd(struct ky_clients_port *port)
-{
-	int fd = -1;
-
-	errno = EMFILE;
-	if (ky_link_has_descriptors(port->fd))
-		fd = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0 && ky_link_is_shortage(errno))
-		clients_pause_port(port, errno);
-	return fd;
-}
-
-static bool has_greeted(const struct ky_client *client)
-{
-	bool since_begin = false;
-
-	(void)client->calls->patience_s(client, &since_begin);
-	return client->is_only || !since_begin;
-}
-
-/* Many that say nothing do not keep others out. False: all have said who they are. */
-static bool clients_make_room(struct ky_clients *clients)
-{
-	struct ky_client *oldest = NULL;
-
-	if (clients->list.len < clients->max)
-		return true;
-	ky_vec_foreach(&clients->list, it)
-		if (!has_greeted(*it) && (!oldest || (*it)->number < oldest->number))
-			oldest = *it;
-	if (!oldest)
-		return false;
-	ky_log_info(clients->log, "%s: silent while others want its place",
-		    oldest->calls->name(oldest));
-	ky_client_drop(oldest);
-	return true;
-}
-
-static int accept_client(void *data, struct kymo_error *loop_err)
-{
-	struct ky_clients_port *port = data;
-	struct ky_clients *clients = port->clients;
-	int fd = accept_fd(port);
-	struct kymo_error err;
-
-	(void)loop_err;
-	if (fd < 0)
-		return KYMO_OK;
-	clients->is_short = false;
-	ky_link_set_options(fd);
-	if (!clients_make_room(clients)) {
-		ky_log_warning(clients->log, "a client is refused: %zu clients are connected",
-			       clients->list.len);
-		close(fd);
-	} else if (ky_clients_add(clients, fd, fd, port->calls, port->owner, port->tls, false,
-				  &err) < 0) {
-		ky_log_warning(clients->log, "a client is refused: %s", err.message);
-	}
-	return KYMO_OK;
-}
-
-/* ---- ports, time ---------------------------------------------------------------------- */
-
-static void close_pausing(struct ky_clients *clients)
-{
-	ky_vec_foreach(&clients->pausing, link)
-		ky_link_free(*link);
-	clients->pausing.len = 0;
-}
-
-static int clients_end_pause(void *data, struct kymo_error *err)
-{
-	struct ky_clients *clients = data;
-
-	(void)err;
-	ky_loop_set_timer(clients->pause_timer, 0);
-	close_pausing(clients);
-	ky_vec_foreach(&clients->ports, it) {
-		struct ky_clients_port *port = *it;
-
-		if (!port->source && ky_loop_add(clients->loop, port->fd, accept_client, port,
-						 &port->source, NULL) < 0)
-			ky_loop_set_timer(clients->pause_timer, PAUSE_NS);
-	}
-	return KYMO_OK;
-}
+/* ---- time ------------------------------------------------------------------------------ */
 
 /* Clients that say nothing do not keep their place. */
 static int clients_sweep(void *data, struct kymo_error *err)
@@ -439,11 +402,14 @@ int ky_clients_init(struct ky_clients *clients, struct ky_loop *loop, const stru
 		return ky_error_nomem(err);
 	ret = ky_loop_add_timer(loop, clients_sweep, clients, &clients->timer, err);
 	if (!ret)
-		ret = ky_loop_add_timer(loop, clients_end_pause, clients, &clients->pause_timer,
+		ret = ky_loop_add_timer(loop, ky_clients_end_pause, clients, &clients->pause_timer,
 					err);
 	if (!ret)
 		ret = ky_loop_add_timer(loop, clients_take_turns, clients, &clients->turn_timer,
 					err);
+	if (!ret)
+		ret = ky_loop_add_timer(loop, clients_take_gathered, clients,
+					&clients->gather_timer, err);
 	if (!ret)
 		ky_loop_set_timer(clients->timer, UINT64_C(1000000000) * SWEEP_S);
 	return ret;
@@ -454,40 +420,12 @@ void ky_clients_fini(struct ky_clients *clients)
 	while (clients->list.len)
 		ky_client_drop(clients->list.data[0]);
 	ky_vec_fini(&clients->list);
-	close_pausing(clients);
-	ky_vec_fini(&clients->pausing);
-	ky_vec_foreach(&clients->ports, port) {
-		ky_loop_remove((*port)->source);
-		close((*port)->fd);
-		free(*port);
-	}
-	ky_vec_fini(&clients->ports);
+	ky_clients_close_ports(clients);
 	ky_loop_remove(clients->timer);
 	ky_loop_remove(clients->pause_timer);
 	ky_loop_remove(clients->turn_timer);
+	ky_loop_remove(clients->gather_timer);
 	free(clients->buffer);
 	free(clients->spare);
 	*clients = (struct ky_clients){0};
-}
-
-int ky_clients_listen(struct ky_clients *clients, int fd, const struct ky_client_calls *calls,
-		      void *owner, struct ky_tls *tls, struct kymo_error *err)
-{
-	struct ky_clients_port *port = calloc(1, sizeof(*port));
-	int ret;
-
-	if (!port) {
-		close(fd);
-		return ky_error_nomem(err);
-	}
-	*port = (struct ky_clients_port){clients, calls, owner, tls, NULL, fd};
-	ret = ky_loop_add(clients->loop, fd, accept_client, port, &port->source, err);
-	if (!ret && ky_vec_push(&clients->ports, port) < 0)
-		ret = ky_error_nomem(err);
-	if (ret < 0) {
-		ky_loop_remove(port->source);
-		close(fd);
-		free(port);
-	}
-	return ret;
 }

@@ -66,6 +66,11 @@ struct ky_client_calls {
 	 */
 	bool comes_again;
 	/*
+	 * A client that sends much wakes the server when many bytes are there, or after KY_CLIENTS_GATHER_NS: each turn then has
+	 * more to do. Nobody waits for answers to a part of what such clients send.
+	 */
+	bool gathers;
+	/*
 	 * Of clients that come again: how many descriptors the client's files take. When descriptors are short, the one with the
 	 * most loses its connection for a while. Optional.
 	 */
@@ -73,6 +78,9 @@ struct ky_client_calls {
 };
 
 struct ky_clients;
+
+/* How much later data may be read. */
+#define KY_CLIENTS_GATHER_NS UINT64_C(20000000)
 
 /* The beginning of each client's struct. */
 struct ky_client {
@@ -84,7 +92,11 @@ struct ky_client {
 	int64_t begun_s, heard_s; /* CLOCK_MONOTONIC */
 	uint64_t number;	  /* a client that has come later has a higher one */
 	int64_t turn_end_ns;	  /* of the present turn */
-	uint8_t *kept;		  /* data for the next turn; NULL: none */
+	int64_t period_ns;	  /* begin of the time for which turns are counted */
+	unsigned int n_turns;	  /* since then */
+	bool is_gathering; /* the server looks at it when there is much data, or at the timer */
+	bool has_sent;	   /* since the last look */
+	uint8_t *kept;	   /* data for the next turn; NULL: none */
 	size_t kept_bytes;
 	bool is_only;	 /* the loop ends with it */
 	bool is_leaving; /* its link goes to calls->leave() */
@@ -98,8 +110,9 @@ struct ky_clients {
 	unsigned int max;
 	uint64_t n_added;
 	uint8_t *buffer, *spare; /* the latter for ky_client_read(); NULL: not needed yet */
-	struct ky_loop_source *timer, *pause_timer, *turn_timer;
-	bool is_short; /* of descriptors or memory: the log has it */
+	struct ky_loop_source *timer, *pause_timer, *turn_timer, *gather_timer;
+	bool gather_is_due; /* its timer is set */
+	bool is_short;	    /* of descriptors or memory: the log has it */
 	KY_VEC(struct ky_link *)
 	pausing; /* of clients that come again; closed with the pause's end */
 	KY_VEC(struct ky_client *) list;

@@ -313,12 +313,20 @@ static ssize_t tls_prepare(struct ky_tls_session *session)
 ssize_t ky_tls_receive(struct ky_tls_session *session, void *data, size_t bytes)
 {
 	ssize_t ready = tls_prepare(session);
-	int ret;
+	size_t got = 0;
+	int ret = 1;
 
 	if (ready < 0)
 		return ready;
-	ret = ky_openssl.SSL_read(session->ssl, data, bytes < INT_MAX ? (int)bytes : INT_MAX);
-	return ret > 0 ? ret : tls_failure(session, ret);
+	/* One call gives one record at most. An error comes again with the next call. */
+	while (got < bytes && ret > 0) {
+		size_t left = bytes - got;
+
+		ret = ky_openssl.SSL_read(session->ssl, (uint8_t *)data + got,
+					  left < INT_MAX ? (int)left : INT_MAX);
+		got += ret > 0 ? (size_t)ret : 0;
+	}
+	return got ? (ssize_t)got : tls_failure(session, ret);
 }
 
 ssize_t ky_tls_send(struct ky_tls_session *session, const void *data, size_t bytes)

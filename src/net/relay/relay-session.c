@@ -42,7 +42,11 @@ struct ky_relay_session {
 	char state_name[40];
 	char path[PATH_BYTES];
 	struct state *state;
+	uint64_t
+		next; /* number of the next frame; the state's is lower while packets are in the batch */
 	uint64_t bytes;
+	struct ky_relay_batch *batch;
+	bool has_failed; /* the batch lacks something, or could not be written */
 	struct ky_relay_use use;
 	bool is_complete;
 	struct ky_map traces; /* the open ones, by their number */
@@ -139,7 +143,8 @@ static int open_state(struct ky_relay_session *session, const char *host, const 
 }
 
 int ky_relay_session_open(int dir_fd, const uint8_t id[16], const char *host, const char *name,
-			  struct ky_relay_session **out, struct kymo_error *err)
+			  struct ky_relay_batch *batch, struct ky_relay_session **out,
+			  struct kymo_error *err)
 {
 	struct ky_relay_session *session = calloc(1, sizeof(*session));
 	int at, ret;
@@ -149,6 +154,7 @@ int ky_relay_session_open(int dir_fd, const uint8_t id[16], const char *host, co
 		return ky_error_nomem(err);
 	session->relay_fd = dir_fd;
 	session->dir_fd = -1;
+	session->batch = batch;
 	memcpy(session->id, id, sizeof(session->id));
 	at = snprintf(session->state_name, sizeof(session->state_name), STATE_DIR "/");
 	for (int i = 0; i < 16; i++, at += 2)
@@ -158,6 +164,7 @@ int ky_relay_session_open(int dir_fd, const uint8_t id[16], const char *host, co
 		ky_relay_session_close(session);
 		return ret;
 	}
+	session->next = session->state->next;
 	*out = session;
 	return KYMO_OK;
 }
@@ -266,7 +273,7 @@ static int relay_session_open_trace(struct ky_relay_session *session, uint32_t f
 	if (session->traces.len >= TRACES_MAX)
 		return ky_error_set(err, KYMO_E_LIMIT, "the session has too many traces");
 	ret = ky_relay_trace_new(session->dir_fd, path, flags & KY_OPEN_IS_PART, &session->use,
-				 &trace, err);
+				 session->batch, &trace, err);
 	if (ret < 0)
 		return ret;
 	if (ky_map_set(&session->traces, number, trace) == 0)
@@ -299,8 +306,11 @@ static bool needs_trace(uint32_t type)
 int ky_relay_session_begin(struct ky_relay_session *session, const struct ky_frame *frame,
 			   struct kymo_error *err)
 {
-	uint64_t next = session->state->next;
+	uint64_t next = session->next;
+	int ret = frame->type == KY_FRAME_DATA ? KYMO_OK : ky_relay_session_flush(session, err);
 
+	if (ret < 0)
+		return ret;
 	session->frame = *frame;
 	session->taken = 0;
 	session->trace = NULL;
@@ -353,7 +363,10 @@ int ky_relay_session_take(struct ky_relay_session *session, const uint8_t *data,
 	}
 	session->taken += bytes;
 	session->bytes += bytes;
-	return ret < 0 || !bytes ? ret : ky_relay_trace_write(session->trace, data, bytes, err);
+	if (!ret && bytes)
+		ret = ky_relay_trace_write(session->trace, data, bytes, err);
+	session->has_failed |= ret < 0;
+	return ret;
 }
 
 /* The payload behind @skip bytes, as a path or a name. */
@@ -474,7 +487,21 @@ int ky_relay_session_end(struct ky_relay_session *session, struct kymo_error *er
 	if (session->is_skipped)
 		return KYMO_OK;
 	ret = relay_session_end_frame(session, err);
-	if (!ret && session->frame.number)
-		session->state->next = session->frame.number + 1;
+	session->has_failed |= ret < 0;
+	if (ret < 0 || !session->frame.number)
+		return ret;
+	session->next = session->frame.number + 1;
+	if (session->frame.type != KY_FRAME_DATA)
+		session->state->next = session->next;
+	return KYMO_OK;
+}
+
+int ky_relay_session_flush(struct ky_relay_session *session, struct kymo_error *err)
+{
+	int ret = ky_relay_trace_flush(session->batch, err);
+
+	session->has_failed |= ret < 0;
+	if (!session->has_failed)
+		session->state->next = session->next;
 	return ret;
 }

@@ -24,11 +24,12 @@ struct ky_relay_session;
 
 /*
  * Opens the session @id, or begins it: DIR/@host/@name, with a number after a name that another
- * session has. @dir_fd: the relay's directory DIR, which must outlive the session.
+ * session has. @dir_fd: the relay's directory DIR, which must outlive the session, as @batch must.
  * KYMO_E_INVALID: a name cannot be used; KYMO_E_IO, KYMO_E_MEMORY.
  */
 int ky_relay_session_open(int dir_fd, const uint8_t id[16], const char *host, const char *name,
-			  struct ky_relay_session **session, struct kymo_error *err);
+			  struct ky_relay_batch *batch, struct ky_relay_session **session,
+			  struct kymo_error *err);
 /* Closes all files; what is not carried out yet can be sent again later. NULL is allowed. */
 void ky_relay_session_close(struct ky_relay_session *session);
 
@@ -38,7 +39,7 @@ void ky_relay_session_clean(int dir_fd);
 const uint8_t *ky_relay_session_id(const struct ky_relay_session *session);
 /* Its path below DIR. */
 const char *ky_relay_session_path(const struct ky_relay_session *session);
-/* The number of the next frame to carry out. */
+/* The number of the next frame to carry out; all before it are in their files. */
 uint64_t ky_relay_session_next(const struct ky_relay_session *session);
 /* How many bytes of packets and metadata it has taken in this connection. */
 uint64_t ky_relay_session_bytes(const struct ky_relay_session *session);
@@ -60,5 +61,10 @@ int ky_relay_session_begin(struct ky_relay_session *session, const struct ky_fra
 int ky_relay_session_take(struct ky_relay_session *session, const uint8_t *data, size_t bytes,
 			  struct kymo_error *err);
 int ky_relay_session_end(struct ky_relay_session *session, struct kymo_error *err);
+/*
+ * Packets are carried out only with this: the caller calls it when the bytes that ky_relay_session_take() got go away, after an
+ * error, too.
+ */
+int ky_relay_session_flush(struct ky_relay_session *session, struct kymo_error *err);
 
 #endif

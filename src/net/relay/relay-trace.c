@@ -25,16 +25,17 @@
 #define FILE_BYTES_MAX (UINT64_C(1) << 50)
 
 struct stream {
+	struct ky_relay_stream_file file; /* first: the batch knows only this */
+	struct ky_relay_trace *trace;
 	char *name;
-	int fd, index_fd;
 	uint64_t size_bytes;		  /* of whole packets */
-	uint64_t room_bytes;		  /* ky_relay_reserve() */
 	uint64_t file_bytes, index_bytes; /* of the files, as far as the quota counts them */
 };
 
 struct ky_relay_trace {
 	int root_fd; /* of the session */
 	struct ky_relay_use *use;
+	struct ky_relay_batch *batch;
 	char *path;
 	bool is_part, is_told;
 	int fd, index_fd;      /* -1: closed */
@@ -100,9 +101,9 @@ static void close_streams(struct ky_relay_trace *trace)
 	struct stream *stream;
 
 	for (size_t at = 0; (stream = next_stream(trace, &at));) {
-		trace->use->n_files -= stream->fd >= 0;
-		ky_relay_close_file(&stream->fd, &stream->room_bytes);
-		relay_trace_close_file(trace, &stream->index_fd);
+		trace->use->n_files -= stream->file.fd >= 0;
+		ky_relay_close_file(&stream->file.fd, &stream->file.room_bytes);
+		relay_trace_close_file(trace, &stream->file.index_fd);
 		stream->size_bytes = 0;
 	}
 	trace->stream = NULL;
@@ -118,7 +119,8 @@ static void relay_trace_end_live(struct ky_relay_trace *trace)
 }
 
 int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_relay_use *use,
-		       struct ky_relay_trace **out, struct kymo_error *err)
+		       struct ky_relay_batch *batch, struct ky_relay_trace **out,
+		       struct kymo_error *err)
 {
 	struct ky_relay_trace *trace = calloc(1, sizeof(*trace));
 	int ret = KYMO_OK;
@@ -128,6 +130,7 @@ int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_rel
 		return ky_error_nomem(err);
 	trace->root_fd = dir_fd;
 	trace->use = use;
+	trace->batch = batch;
 	trace->is_part = is_part;
 	trace->fd = trace->index_fd = trace->write_fd = trace->metadata_fd = -1;
 	trace->path = strdup(path);
@@ -181,7 +184,8 @@ static int relay_trace_add_stream(struct ky_relay_trace *trace, uint32_t number,
 	stream = calloc(1, sizeof(*stream));
 	if (!stream)
 		return ky_error_nomem(err);
-	stream->fd = stream->index_fd = -1;
+	stream->trace = trace;
+	stream->file.fd = stream->file.index_fd = -1;
 	stream->name = strdup(name);
 	if (stream->name && ky_map_set(&trace->streams, number, stream) == 0) {
 		trace->use->n_streams++;
@@ -227,23 +231,23 @@ static int relay_trace_open_stream(struct ky_relay_trace *trace, struct stream *
 	char index[NAME_MAX + 1];
 	int ret;
 
-	if (stream->fd >= 0)
+	if (stream->file.fd >= 0)
 		return KYMO_OK;
 	ret = relay_trace_wake(trace, err);
 	if (ret < 0)
 		return ret;
-	stream->fd =
+	stream->file.fd =
 		relay_trace_note_file(trace, ky_file_open(trace->fd, stream->name, flags, 0600));
-	if (stream->fd < 0)
+	if (stream->file.fd < 0)
 		return io_error(trace, stream->name, errno, "open the stream's file", err);
 	snprintf(index, sizeof(index), "%s.idx", stream->name);
-	stream->index_fd =
+	stream->file.index_fd =
 		relay_trace_note_file(trace, ky_file_open(trace->index_fd, index, flags, 0600));
-	if (stream->index_fd < 0)
+	if (stream->file.index_fd < 0)
 		return io_error(trace, index, errno, "open the index", err);
-	stream->file_bytes = size_of(stream->fd);
-	stream->room_bytes = stream->file_bytes != 0;
-	stream->index_bytes = size_of(stream->index_fd);
+	stream->file_bytes = size_of(stream->file.fd);
+	stream->file.room_bytes = stream->file_bytes != 0;
+	stream->index_bytes = size_of(stream->file.index_fd);
 	return KYMO_OK;
 }
 
@@ -260,15 +264,49 @@ int ky_relay_trace_packet(struct ky_relay_trace *trace, const struct ky_net_data
 	    data->entry > FILE_BYTES_MAX / KY_NET_INDEX_BYTES)
 		return ky_error_set(err, KYMO_E_FORMAT, "the place of a packet makes no sense");
 	/* A hole in a file would take no space, but a client could claim any size. */
-	if (stream->fd >= 0 && data->offset_bytes > stream->size_bytes)
+	if (stream->file.fd >= 0 && data->offset_bytes > stream->size_bytes)
 		return ky_error_set(err, KYMO_E_FORMAT, "a packet leaves a hole in its file");
 	ret = relay_trace_open_stream(trace, stream, err);
 	if (ret < 0)
 		return ret;
 	trace->stream = stream;
 	trace->data = *data;
-	trace->write_fd = stream->fd;
+	trace->write_fd = stream->file.fd;
 	trace->write_at = data->offset_bytes;
+	return KYMO_OK;
+}
+
+int ky_relay_trace_flush(struct ky_relay_batch *batch, struct kymo_error *err)
+{
+	struct ky_relay_stream_file *failed;
+	int ret = ky_relay_batch_write(batch, &failed);
+	struct stream *stream = (struct stream *)failed;
+	uint64_t bytes;
+
+	if (!ret)
+		return KYMO_OK;
+	/* The quota has counted what was to come. */
+	bytes = size_of(stream->file.fd);
+	if (bytes < stream->file_bytes) {
+		stream->trace->use->removed_bytes += stream->file_bytes - bytes;
+		stream->file_bytes = bytes;
+	}
+	return io_error(stream->trace, stream->name, -ret, "write what came", err);
+}
+
+static int relay_trace_write_packet(struct ky_relay_trace *trace, const uint8_t *data, size_t bytes,
+				    struct kymo_error *err)
+{
+	struct stream *stream = trace->stream;
+
+	while (!ky_relay_batch_data(trace->batch, &stream->file, data, bytes, trace->write_at)) {
+		int ret = ky_relay_trace_flush(trace->batch, err);
+
+		if (ret < 0)
+			return ret;
+	}
+	trace->write_at += bytes;
+	relay_trace_grow(trace, &stream->file_bytes, trace->write_at);
 	return KYMO_OK;
 }
 
@@ -278,16 +316,11 @@ int ky_relay_trace_write(struct ky_relay_trace *trace, const uint8_t *data, size
 	int ret;
 
 	if (trace->stream)
-		ky_relay_reserve(trace->write_fd, trace->write_at, trace->write_at + bytes,
-				 &trace->stream->room_bytes);
+		return relay_trace_write_packet(trace, data, bytes, err);
 	ret = ky_relay_write(trace->write_fd, data, bytes, trace->write_at);
-
 	if (ret < 0)
-		return io_error(trace, trace->stream ? trace->stream->name : METADATA_NEW, -ret,
-				"write what came", err);
+		return io_error(trace, METADATA_NEW, -ret, "write what came", err);
 	trace->write_at += bytes;
-	if (trace->stream)
-		relay_trace_grow(trace, &trace->stream->file_bytes, trace->write_at);
 	return KYMO_OK;
 }
 
@@ -295,15 +328,19 @@ static int relay_trace_write_record(const struct ky_relay_trace *trace, struct k
 {
 	const struct ky_index_head head = ky_index_head();
 	uint64_t at = sizeof(head) + trace->data.entry * KY_NET_INDEX_BYTES;
-	bool done = trace->data.entry || pwrite(trace->stream->index_fd, &head, sizeof(head), 0) ==
-						 (ssize_t)sizeof(head);
+	struct stream *stream = trace->stream;
 
-	if (done && pwrite(trace->stream->index_fd, trace->data.index, KY_NET_INDEX_BYTES,
-			   (off_t)at) == KY_NET_INDEX_BYTES) {
-		relay_trace_grow(trace, &trace->stream->index_bytes, at + KY_NET_INDEX_BYTES);
-		return KYMO_OK;
+	if (!trace->data.entry &&
+	    pwrite(stream->file.index_fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head))
+		return io_error(trace, stream->name, errno, "write the index", err);
+	while (!ky_relay_batch_record(trace->batch, &stream->file, trace->data.index, at)) {
+		int ret = ky_relay_trace_flush(trace->batch, err);
+
+		if (ret < 0)
+			return ret;
 	}
-	return io_error(trace, trace->stream->name, errno, "write the index", err);
+	relay_trace_grow(trace, &stream->index_bytes, at + KY_NET_INDEX_BYTES);
+	return KYMO_OK;
 }
 
 int ky_relay_trace_packet_end(struct ky_relay_trace *trace, struct kymo_error *err)

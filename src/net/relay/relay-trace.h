@@ -15,6 +15,7 @@
 
 #include <kymo/error.h>
 
+#include "net/files/relay-batch.h"
 #include "net/protocol/frame.h"
 
 struct ky_relay_trace;
@@ -26,16 +27,22 @@ struct ky_relay_use {
 	size_t n_files;			     /* that are open */
 };
 
-/* The trace at @path in the directory @dir_fd; the directory may exist. @dir_fd and @use must outlive it. */
+/*
+ * The trace at @path in the directory @dir_fd; the directory may exist. @dir_fd, @use and @batch must outlive it. Packets and
+ * their index records go to @batch: the caller writes it before the next other call than these for packets.
+ */
 int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_relay_use *use,
-		       struct ky_relay_trace **trace, struct kymo_error *err);
+		       struct ky_relay_batch *batch, struct ky_relay_trace **trace,
+		       struct kymo_error *err);
 /* Closes its files. NULL is allowed. */
 void ky_relay_trace_free(struct ky_relay_trace *trace);
 
 /* Stream number @number has the name @name. KYMO_E_LIMIT: the session has too many. */
 int ky_relay_trace_stream(struct ky_relay_trace *trace, uint32_t number, const char *name,
 			  struct kymo_error *err);
-/* A packet of @bytes begins; its bytes come by ky_relay_trace_write(). */
+/* Writes the batch of some traces. */
+int ky_relay_trace_flush(struct ky_relay_batch *batch, struct kymo_error *err);
+/* A packet of @bytes begins; its bytes come by ky_relay_trace_write(), and must stay until the batch is written. */
 int ky_relay_trace_packet(struct ky_relay_trace *trace, const struct ky_net_data *data,
 			  uint64_t bytes, struct kymo_error *err);
 /* The metadata begins; its bytes come by ky_relay_trace_write(). */

@@ -25,7 +25,7 @@
 #define SETTLE_S   5 /* until the first look at old sessions */
 #define CLEAN_S	   600
 /* A recorder gets an acknowledgement after so many bytes, and after this time in any case. */
-#define ACK_BYTES (1u << 20)
+#define ACK_BYTES (4u << 20)
 #define ACK_NS	  UINT64_C(20000000)
 
 struct client {
@@ -60,6 +60,7 @@ struct ky_relay {
 	struct ky_loop_source *timer, *ack_timer;
 	bool acks_are_due; /* the second timer is set */
 	struct ky_relay_hosts hosts;
+	struct ky_relay_batch batch; /* of the client whose turn it is */
 	struct ky_clients clients;
 	struct ky_lttng_relay *lttng; /* NULL: no daemon of LTTng can connect */
 };
@@ -314,7 +315,7 @@ static int relay_begin_session(struct client *client, const struct ky_net_hello 
 	ret = ky_relay_hosts_find(&relay->hosts, relay->options.dir, host, &client->host, err);
 	if (!ret)
 		ret = ky_relay_session_open(relay->dir_fd, hello->session, host, name,
-					    &client->session, err);
+					    &relay->batch, &client->session, err);
 	if (ret < 0)
 		return ret;
 	ky_log_info(relay->options.log, "%s: connected", relay_name_of(&client->base));
@@ -480,8 +481,8 @@ static int relay_take_payload(struct client *client, const uint8_t *data, size_t
 }
 
 /* All that came: heads and payloads in any pieces. */
-static int relay_take(struct ky_client *base, const uint8_t *data, size_t bytes,
-		      struct kymo_error *err)
+static int relay_take_frames(struct ky_client *base, const uint8_t *data, size_t bytes,
+			     struct kymo_error *err)
 {
 	struct client *client = (struct client *)base;
 	int ret = KYMO_OK;
@@ -513,6 +514,18 @@ static int relay_take(struct ky_client *base, const uint8_t *data, size_t bytes,
 	return ret;
 }
 
+static int relay_take(struct ky_client *base, const uint8_t *data, size_t bytes,
+		      struct kymo_error *err)
+{
+	struct client *client = (struct client *)base;
+	int ret = relay_take_frames(base, data, bytes, err), flushed;
+
+	if (!client->session)
+		return ret;
+	flushed = ky_relay_session_flush(client->session, ret < 0 ? NULL : err);
+	return ret < 0 ? ret : flushed;
+}
+
 static void relay_leave(struct ky_client *base, struct ky_link *link)
 {
 	const struct client *client = (const struct client *)base;
@@ -537,6 +550,7 @@ static const struct ky_client_calls calls = {
 	.ending = ending_of,
 	.patience_s = patience_of,
 	.comes_again = true,
+	.gathers = true,
 	.files = relay_files_of,
 };
 
