@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of the trace writer share: define.c makes a model of the trace and, for each
+ * What the parts of the trace writer share: define.c makes the trace model and, for each
  * event definition, a program; output.c runs the program, which tells it what every value
  * becomes.
  */

@@ -279,8 +279,11 @@ def test_refresh(kymo, machine, chosen):
 
 
 def test_missing_switches_are_of_the_range(kymo, machine):
-    """The intervals' add up to those of the whole; each interval has its own note, in text too."""
-    options = ("report", "cpu", "--filter", '!(next_tid == 0)', machine)
+    """
+    The intervals' add up to those of the whole; each interval has its own note, in text too. Without the switches to odd threads, since
+    a busy machine has none to idle.
+    """
+    options = ("report", "cpu", "--filter", 'next_tid & 1 == 0', machine)
 
     def missing(*more):
         notes = [note for r in json.loads(kymo(*options, *more, "--json").out)["reports"] for note in r["notes"]]

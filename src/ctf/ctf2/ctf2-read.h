@@ -100,7 +100,7 @@ int ky_ctf2_uint(struct ky_ctf2_reader *reader, const struct ky_json *object, co
 
 /* ---- ctf2-properties.c: what several field classes have ------------------------------------ */
 
-/* Zeroed memory of the model; NULL, and reader->err, when none exists. */
+/* Zeroed memory of the trace model; NULL, and reader->err, when none exists. */
 void *ky_ctf2_alloc(struct ky_ctf2_reader *r, size_t count, size_t size);
 /* *value: property @key, of @kind; NULL when none exists, which is an error if it is @required. */
 int ky_ctf2_property(struct ky_ctf2_reader *r, const struct ky_json *object, const char *key,

@@ -3,7 +3,7 @@
  * Packets with some of their events: header and context of a packet that was read, and those
  * of its events that somebody wants, put together anew as a packet of the same stream class.
  *
- * Written as another model says, all events are encoded anew (transcode.h).
+ * Written as another trace model says, all events are encoded anew (transcode.h).
  *
  * Otherwise an event whose bits do not depend on where it stands is copied; others are decoded and
  * encoded at their new place. Sizes are set, and the begin where that is needed: a time
@@ -33,7 +33,7 @@ struct ky_repacked {
 struct ky_repacker;
 
 /*
- * @as: NULL, or the model to write packets of @trace as; ky_same_layout() has said that it can.
+ * @as: NULL, or the trace model to write packets of @trace as; ky_same_layout() has said that it can.
  * Both are borrowed. NULL when out of memory.
  */
 struct ky_repacker *ky_repacker_new(const struct ky_trace_class *trace,

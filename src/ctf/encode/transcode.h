@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of one model as values of another that describes the same with other bits: what
+ * Values of one trace model as values of another that describes the same with other bits: what
  * ky_downgrade_to_ctf1() has made of a trace, read back.
  *
  * Integers of variable length become ones of 64 bits, longer ones structures of words, text in UTF-16

@@ -33,7 +33,7 @@ int ky_downgrade_to_ctf1(const struct ky_trace_class *trace, char **text, size_t
 			 struct ky_downgrade_notes *notes, struct kymo_error *err);
 
 /*
- * Do two models describe the same bytes, and find the same values in them? Names may differ, and
+ * Do two trace models describe the same bytes, and find the same values in them? Names may differ, and
  * @b may call a number, bytes or an optional field of @a what CTF 1.8 has instead.
  * *anew: the values can be the same, but must be written anew in the words of @b (transcode.h); only
  * from CTF 2 to 1.8.

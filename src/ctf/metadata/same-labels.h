@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Do two models give numbers the same labels, and select by the same numbers? In time n log n. */
+/* Do two trace models give numbers the same labels, and select by the same numbers? In time n log n. */
 #ifndef KY_CTF_METADATA_SAME_LABELS_H
 #define KY_CTF_METADATA_SAME_LABELS_H
 

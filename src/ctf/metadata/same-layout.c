@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Do two models describe the same bytes, or at least the same values? */
+/* Do two trace models describe the same bytes, or at least the same values? */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,8 @@
 struct comparison {
 	bool may_differ; /* in bits, where the values are the same */
 	bool differ;	 /* and they do */
-	uint32_t *slots; /* by slot of the first model: the one of the same field in the second */
+	uint32_t *
+		slots; /* by slot of the first trace model: the one of the same field in the second */
 	/* Copies of lengths and selectors in the second, for the field at hand. */
 	const struct ky_member *copies;
 	size_t n_copies;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Growing the arrays of a model, which lie in its arena. */
+/* Growing the arrays of a trace model, which lie in its arena. */
 #ifndef KY_CTF_MODEL_ARENA_APPEND_H
 #define KY_CTF_MODEL_ARENA_APPEND_H
 

@@ -356,7 +356,7 @@ int ky_env_add_number(struct ky_trace_class *trace, const char *name, int64_t nu
 const struct ky_env *ky_env_find(const struct ky_trace_class *trace, const char *name);
 
 /*
- * Link and check a model whose parts are all there: effective alignment and fixed sizes,
+ * Link and check a trace model whose parts are all there: effective alignment and fixed sizes,
  * slots for everything that is referred to, the ranges of CTF 1.8 variant options from their
  * tags' labels, each stream class' clock, roles by name (CTF 1.8 only: @roles_by_name), the
  * clocks' constants, and the decode plans (plan.h).

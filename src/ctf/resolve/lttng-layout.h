@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Building a model piece by piece, for those who write traces: constructors for field classes,
+ * Building a trace model piece by piece, for those who write traces: constructors for field classes,
  * and the standard pieces of LTTng's layout, which match packet-writer.h byte for byte.
  *
  *	trace = ky_trace_class_new();			uuid, env

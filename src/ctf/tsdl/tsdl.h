@@ -28,7 +28,7 @@ int ky_metadata_text(const void *data, size_t size_bytes, char **text, size_t *l
 		     struct kymo_error *err);
 
 /*
- * Write a model as TSDL text, in the layout that LTTng's readers know: type aliases, trace, env,
+ * Write a trace model as TSDL text, in the layout that LTTng's readers know: type aliases, trace, env,
  * clock, streams, events. Reading it back gives an equal model. KYMO_E_UNSUPPORTED for
  * what TSDL cannot say (CTF 2 field classes).
  * *text is malloc()ed, NUL-terminated, the caller's.

@@ -9,7 +9,7 @@
  * has that version, it is the file unchanged. Another version is parsed again and compared with the
  * original as a check.
  *
- * *as: NULL, or the model of that text when it describes other bytes for the same values: the
+ * *as: NULL, or the trace model of that text when it describes other bytes for the same values: the
  * packets must then be rewritten (ctf/encode/repack.h). The caller frees it, and frees *text with
  * free(). KYMO_E_UNSUPPORTED names the feature that the version lacks.
  */

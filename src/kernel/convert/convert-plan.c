@@ -133,7 +133,7 @@ static void compile_field(struct compiler *c, const struct ky_event_field *field
 	}
 }
 
-/* ---- the class of the model ----------------------------------------------------------- */
+/* ---- the class of the trace model -----------------------------------------------------  */
 
 /* An integer whose values have names. */
 static bool convert_plan_add_enum(struct ky_trace_class *trace, struct ky_field_class *st,

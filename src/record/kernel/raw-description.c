@@ -178,7 +178,7 @@ static bool raw_description_take_event(struct ky_raw_replay *replay, const char 
 	       ky_vec_push(&catalogue->events, source) == 0;
 }
 
-/* What names in the events' formats are worth: checked here, used when the model is built. */
+/* What names in the events' formats are worth: checked here, used when the trace model is built. */
 static bool take_constant(struct ky_kernel_trace *kernel, const char *line)
 {
 	char name[256];

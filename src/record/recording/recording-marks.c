@@ -60,7 +60,7 @@ static bool recording_marks_add_event(struct ky_stream_class *stream)
 	return true;
 }
 
-/* The trace's model with @clock; NULL: @err says why. */
+/* The trace model with @clock; NULL: @err says why. */
 static struct ky_trace_class *make_model(const struct ky_recording_marks *marks,
 					 const struct ky_os_clock *clock, struct kymo_error *err)
 {

@@ -4,7 +4,7 @@
 
 #include "record/trace/kernel-trace.h"
 
-/* kernel-trace-filter.c: compile the filters of all events, after the model is finished. */
+/* kernel-trace-filter.c: compile the filters of all events, after the trace model is finished. */
 int ky_kernel_trace_compile_filters(struct ky_kernel_trace *kernel, struct kymo_error *err);
 void ky_kernel_trace_free_filters(struct ky_kernel_trace *kernel);
 

@@ -91,7 +91,7 @@ struct ky_kernel_trace {
 	bool has_threads;
 
 	struct ky_catalogue catalogue;
-	struct ky_btf btf;  /* valid during the build of the model */
+	struct ky_btf btf;  /* valid during the build of the trace model */
 	bool has_constants; /* the answers of BTF are in what follows: ky_btf_asked() */
 	struct ky_strbuf constants;
 	struct ky_convert convert;
@@ -143,7 +143,7 @@ int ky_kernel_trace_add_event(struct ky_kernel_trace *kernel, struct ky_event_so
 			      struct kymo_error *err);
 /* Takes back the event that was added last, before the trace's metadata has it. */
 void ky_kernel_trace_remove_event(struct ky_kernel_trace *kernel, struct ky_event_source *source);
-/* Copies the clock's mapping into the model (and again after each refinement). */
+/* Copies the clock's mapping into the trace model (and again after each refinement). */
 int ky_kernel_trace_update_clock(struct ky_kernel_trace *kernel, struct kymo_error *err);
 int ky_kernel_trace_write_metadata(struct ky_kernel_trace *kernel, struct kymo_error *err);
 
@@ -170,7 +170,7 @@ void ky_kernel_trace_log_filters(const struct ky_kernel_trace *kernel);
  */
 void ky_kernel_cpu_init(struct ky_kernel_cpu *cpu, struct ky_kernel_trace *kernel, uint32_t number);
 /*
- * Called after the opening of its ring and the build of the model: its packets begin at
+ * Called after the opening of its ring and the build of the trace model: its packets begin at
  * kernel->start_cycles. KYMO_E_MEMORY.
  */
 int ky_kernel_cpu_begin(struct ky_kernel_cpu *cpu, struct kymo_error *err);
