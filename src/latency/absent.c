@@ -14,6 +14,48 @@ int ky_latency_open(const struct ky_latency_options *options, struct ky_latency 
 	return code;
 }
 
+int ky_latency_add_tracker(struct ky_latency *latency, const struct ky_tracker_options *options,
+			   struct kymo_error *err)
+{
+	(void)latency;
+	(void)options;
+	return ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
+}
+
+struct ky_tracker *ky_latency_tracker(const struct ky_latency *latency, size_t i)
+{
+	(void)latency;
+	(void)i;
+	return NULL;
+}
+
+const char *ky_tracker_name(const struct ky_tracker *tracker)
+{
+	return tracker ? "" : NULL;
+}
+
+const char *ky_tracker_key_name(const struct ky_tracker *tracker, size_t i)
+{
+	(void)tracker;
+	(void)i;
+	return NULL;
+}
+
+int ky_tracker_step(struct ky_tracker *tracker, ky_tracker_tell tell, void *data,
+		    struct kymo_error *err)
+{
+	(void)tracker;
+	(void)tell;
+	(void)data;
+	return ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
+}
+
+void ky_tracker_state(const struct ky_tracker *tracker, struct ky_tracker_state *state)
+{
+	(void)tracker;
+	*state = (struct ky_tracker_state){0};
+}
+
 void ky_latency_close(struct ky_latency *latency)
 {
 	(void)latency;

@@ -9,7 +9,7 @@
 struct latency_bpf;
 
 struct ky_latency {
-	struct latency_bpf *skeleton;
+	struct latency_bpf *skeleton;	   /* NULL: no layers */
 	struct ky_latency_options options; /* its texts are not kept */
 	KY_VEC(char *) chosen;		   /* system calls with histograms of their own */
 	uint32_t absent_layers;
@@ -23,6 +23,8 @@ struct ky_latency {
 	uint32_t n_cells;      /* in the table, at the last reading */
 	struct ky_map by_hash; /* of key -> struct ky_series, chained by next_of_hash */
 	KY_VEC(struct ky_series *) series;
+	struct ky_tracker *trackers[KY_TRACKERS_MAX];
+	size_t n_trackers;
 };
 
 /* ---- latency-load.c --------------------------------------------------------------------- */
@@ -32,6 +34,7 @@ int ky_latency_load(struct ky_latency *latency, struct kymo_error *err);
 void ky_latency_unload(struct ky_latency *latency);
 /* Runs that the kernel has skipped. */
 uint64_t ky_latency_misses(const struct ky_latency *latency);
+/* NULL: there are no layers. */
 struct ky_latency_shared *ky_latency_shared(const struct ky_latency *latency);
 int ky_latency_places_fd(const struct ky_latency *latency);
 int ky_latency_cells_fd(const struct ky_latency *latency);

@@ -168,6 +168,8 @@ int ky_latency_load(struct ky_latency *latency, struct kymo_error *err)
 {
 	int ret;
 
+	if (!latency->options.layers)
+		return KYMO_OK;
 	if (!ky_bpf_has_btf()) {
 		ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
 				   "this kernel has no type information (BTF) for BPF programs");
@@ -188,7 +190,7 @@ uint64_t ky_latency_misses(const struct ky_latency *latency)
 {
 	uint64_t n = 0;
 
-	for (size_t i = 0; i < N_NEEDS; i++) {
+	for (size_t i = 0; i < N_NEEDS && latency->skeleton; i++) {
 		const struct bpf_program *program =
 			bpf_object__find_program_by_name(latency->skeleton->obj, needs[i].program);
 		struct bpf_prog_info info = {0};
@@ -203,7 +205,7 @@ uint64_t ky_latency_misses(const struct ky_latency *latency)
 
 struct ky_latency_shared *ky_latency_shared(const struct ky_latency *latency)
 {
-	return &latency->skeleton->bss->shared;
+	return latency->skeleton ? &latency->skeleton->bss->shared : NULL;
 }
 
 int ky_latency_places_fd(const struct ky_latency *latency)

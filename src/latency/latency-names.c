@@ -26,6 +26,7 @@ static const struct {
 	[KY_LATENCY_FLUSH] = {"flush", "Flushes of device caches", "from issue to completion"},
 	[KY_LATENCY_IRQ] = {"irq", "Interrupt handlers", "the run of a handler"},
 	[KY_LATENCY_SOFTIRQ] = {"softirq", "Softirqs", "the run of a softirq's handler"},
+	[KY_LATENCY_TRACK] = {"track", "Trackers", "from one event to another one"},
 };
 
 static const char *const call_kinds[KY_LATENCY_CALL_KINDS] = {
@@ -131,6 +132,9 @@ static void put_sub(struct ky_strbuf *out, const struct ky_latency *latency,
 	case KY_LATENCY_IRQ:
 		put_irq(out, key->sub);
 		break;
+	case KY_LATENCY_TRACK:
+		ky_strbuf_adds(out, ky_tracker_name(latency->trackers[key->sub]));
+		break;
 	case KY_LATENCY_SOFTIRQ:
 		if (key->sub < sizeof(softirqs) / sizeof(softirqs[0]))
 			ky_strbuf_adds(out, softirqs[key->sub]);
@@ -206,7 +210,7 @@ static void put_process(struct ky_strbuf *out, const struct ky_latency *latency,
 static bool has_owner(const struct ky_latency *latency, const struct ky_series *series)
 {
 	return latency->options.by != KY_LATENCY_BY_NONE && series->key.layer != KY_LATENCY_IRQ &&
-	       series->key.layer != KY_LATENCY_SOFTIRQ;
+	       series->key.layer != KY_LATENCY_SOFTIRQ && series->key.layer != KY_LATENCY_TRACK;
 }
 
 static void put_owner(struct ky_strbuf *out, const struct ky_latency *latency,

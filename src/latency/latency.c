@@ -75,6 +75,8 @@ void ky_latency_close(struct ky_latency *latency)
 	if (!latency)
 		return;
 	ky_latency_unload(latency);
+	for (size_t i = 0; i < latency->n_trackers; i++)
+		ky_tracker_close(latency->trackers[i]);
 	ky_vec_foreach(&latency->series, series)
 		ky_series_free(*series);
 	ky_vec_fini(&latency->series);
@@ -85,6 +87,26 @@ void ky_latency_close(struct ky_latency *latency)
 	free(latency->buffer);
 	free(latency->keys);
 	free(latency);
+}
+
+int ky_latency_add_tracker(struct ky_latency *latency, const struct ky_tracker_options *options,
+			   struct kymo_error *err)
+{
+	struct ky_tracker *tracker;
+	int ret;
+
+	if (latency->n_trackers == KY_TRACKERS_MAX)
+		return ky_error_set(err, KYMO_E_LIMIT, "at most %d trackers run at once",
+				    KY_TRACKERS_MAX);
+	ret = ky_tracker_open(options, &tracker, err);
+	if (ret >= 0)
+		latency->trackers[latency->n_trackers++] = tracker;
+	return ret;
+}
+
+struct ky_tracker *ky_latency_tracker(const struct ky_latency *latency, size_t i)
+{
+	return i < latency->n_trackers ? latency->trackers[i] : NULL;
 }
 
 /* ---- series ----------------------------------------------------------------------------- */
@@ -139,7 +161,7 @@ static void unchain(struct ky_latency *latency, struct ky_series *series)
 /* A cell that the kernel no longer has begins anew, if it comes back. */
 static bool is_crowded(const struct ky_latency *latency)
 {
-	return latency->n_cells > ky_latency_cells_max(latency) * FULL_PART;
+	return latency->skeleton && latency->n_cells > ky_latency_cells_max(latency) * FULL_PART;
 }
 
 static void evict(struct ky_latency *latency, struct ky_series *series)
@@ -249,7 +271,7 @@ static int read_places(struct ky_latency *latency, uint64_t period, struct kymo_
 	uint64_t max_ns;
 	int ret = KYMO_OK;
 
-	if (latency->options.by)
+	if (latency->options.by || !latency->skeleton)
 		return KYMO_OK;
 	for (uint32_t place = 0; place < KY_LATENCY_PLACES && ret >= 0; place++) {
 		struct ky_latency_key key = key_of_place(place);
@@ -283,7 +305,7 @@ static int read_cells(struct ky_latency *latency, uint64_t period, struct kymo_e
 	int ret;
 
 	latency->n_cells = 0;
-	while (!is_last) {
+	while (!is_last && latency->skeleton) {
 		n = BATCH_CELLS;
 		ret = bpf_map_lookup_batch(ky_latency_cells_fd(latency),
 					   is_first ? NULL : &position, &position, latency->keys,
@@ -299,14 +321,32 @@ static int read_cells(struct ky_latency *latency, uint64_t period, struct kymo_e
 	return KYMO_OK;
 }
 
+static int read_trackers(struct ky_latency *latency, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < latency->n_trackers && ret >= 0; i++) {
+		struct ky_latency_key key = {.layer = KY_LATENCY_TRACK, .sub = i};
+		struct ky_latency_cell sum;
+		uint64_t period, max_ns;
+
+		ret = ky_tracker_read(latency->trackers[i], latency->buffer, &period, err);
+		if (ret >= 0 && sum_place(latency, period, &sum, &max_ns))
+			ret = take(latency, &key, &sum, max_ns, false, err);
+	}
+	return ret;
+}
+
 int ky_latency_read(struct ky_latency *latency, struct kymo_error *err)
 {
 	struct ky_latency_shared *shared = ky_latency_shared(latency);
-	uint64_t now_ns = (uint64_t)ky_os_time_ns(CLOCK_MONOTONIC), period = shared->period;
+	uint64_t now_ns = (uint64_t)ky_os_time_ns(CLOCK_MONOTONIC);
+	uint64_t period = shared ? shared->period : 0;
 	uint64_t slot = (now_ns - latency->begin_ns) / KY_SERIES_SLOT_NS;
 	int ret = KYMO_OK;
 
-	__atomic_store_n(&shared->period, period + 1, __ATOMIC_RELEASE);
+	if (shared)
+		__atomic_store_n(&shared->period, period + 1, __ATOMIC_RELEASE);
 	latency->last_ns = latency->read_ns;
 	latency->read_ns = now_ns;
 	if (slot != latency->slot) {
@@ -317,7 +357,9 @@ int ky_latency_read(struct ky_latency *latency, struct kymo_error *err)
 		memset(&(*series)->now, 0, sizeof((*series)->now));
 	if (ret >= 0)
 		ret = read_places(latency, period, err);
-	return ret < 0 ? ret : read_cells(latency, period, err);
+	if (ret >= 0)
+		ret = read_cells(latency, period, err);
+	return ret < 0 ? ret : read_trackers(latency, err);
 }
 
 /* ---- what was found --------------------------------------------------------------------- */
@@ -366,8 +408,9 @@ void ky_latency_losses(struct ky_latency *latency, struct ky_latency_losses *los
 	const struct ky_latency_shared *shared = ky_latency_shared(latency);
 
 	*losses = (struct ky_latency_losses){
-		.cells = __atomic_load_n(&shared->n_lost_cells, __ATOMIC_RELAXED),
-		.requests = __atomic_load_n(&shared->n_lost_requests, __ATOMIC_RELAXED),
+		.cells = shared ? __atomic_load_n(&shared->n_lost_cells, __ATOMIC_RELAXED) : 0,
+		.requests =
+			shared ? __atomic_load_n(&shared->n_lost_requests, __ATOMIC_RELAXED) : 0,
 		.misses = ky_latency_misses(latency),
 		.absent_layers = latency->absent_layers};
 }

@@ -18,15 +18,16 @@
 
 #include "latency/histogram.h"
 #include "latency/series.h"
+#include "latency/tracker.h"
 
 struct ky_latency;
 
-#define KY_LATENCY_ALL_LAYERS ((1u << KY_LATENCY_LAYERS) - 1)
+#define KY_LATENCY_ALL_LAYERS ((1u << KY_LATENCY_TRACK) - 1) /* but trackers */
 #define KY_LATENCY_BLOCK_LAYERS \
 	(1u << KY_LATENCY_BLOCK_QUEUE | 1u << KY_LATENCY_BLOCK_DEVICE | 1u << KY_LATENCY_FLUSH)
 
 struct ky_latency_options {
-	uint32_t layers; /* bits of enum ky_latency_layer */
+	uint32_t layers; /* bits of enum ky_latency_layer; 0: only trackers */
 	enum ky_latency_by by;
 	int32_t pid; /* only of this process; 0: of all */
 	const char *const
@@ -42,6 +43,15 @@ struct ky_latency_options {
 int ky_latency_open(const struct ky_latency_options *options, struct ky_latency **latency,
 		    struct kymo_error *err);
 void ky_latency_close(struct ky_latency *latency); /* NULL is allowed */
+
+/*
+ * One more tracker, whose histogram is a series of its own. KYMO_E_LIMIT: KY_TRACKERS_MAX are there; and as
+ * ky_tracker_open(). The latency owns it.
+ */
+int ky_latency_add_tracker(struct ky_latency *latency, const struct ky_tracker_options *options,
+			   struct kymo_error *err);
+/* The @i-th; NULL: there are not so many. */
+struct ky_tracker *ky_latency_tracker(const struct ky_latency *latency, size_t i);
 
 /* A period ends: take in what came in it. 0, KYMO_E_MEMORY, KYMO_E_IO. */
 int ky_latency_read(struct ky_latency *latency, struct kymo_error *err);

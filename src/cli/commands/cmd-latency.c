@@ -14,12 +14,14 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "cli/commands/latency-output.h"
+#include "cli/commands/latency-track.h"
 #include "os/now.h"
 
 struct options {
-	bool once, json, csv;
+	bool once, json, csv, stacks;
 	const char *by, *layers, *window, *syscalls;
-	uint64_t every_ns, pid, keys, limit;
+	uint64_t every_ns, pid, keys, limit, max_open;
+	struct ky_text_list tracks;
 };
 
 struct words {
@@ -71,6 +73,26 @@ static const struct ky_option_def option_defs[] = {
 	{"keys", 0, KY_OPTION_U64, "N",
 	 "Histograms that the kernel has room for, of 2 KiB each. Default: 8192 with --by, else 1024.",
 	 offsetof(struct options, keys), NULL},
+	{"track", 0, KY_OPTION_RULES, "TRACKER",
+	 "Measure from one event of the kernel to another one: 'NAME: BEGIN [if EXPR] -> END [if EXPR] [by KEY]', for example "
+	 "'fsync: syscall:fsync -> syscall:fsync'. Several are allowed. Other layers are measured only if --layers names them.",
+	 offsetof(struct options, tracks), NULL},
+	{"over", 0, KY_OPTION_RULES, "TIME",
+	 "Of the last --track: tell of each that takes longer, or (worst) longer than all before. Default: 1ms.",
+	 offsetof(struct options, tracks), NULL},
+	{"timeout", 0, KY_OPTION_RULES, "TIME",
+	 "Of the last --track: tell of each that is open for longer, while it is, and again when it ends.",
+	 offsetof(struct options, tracks), NULL},
+	{"do", 0, KY_OPTION_RULES, "ACTION",
+	 "Of the last --track: what to do when it tells of something, at most once a second: snapshot:NAME, rotate:NAME, "
+	 "stop:NAME of a recording, start:PROFILE, run:COMMAND.",
+	 offsetof(struct options, tracks), NULL},
+	{"stacks", 0, KY_OPTION_FLAG, NULL,
+	 "Show the call stacks of both events of what a tracker tells. It takes about a microsecond at each first event.",
+	 offsetof(struct options, stacks), NULL},
+	{"open", 0, KY_OPTION_U64, "N",
+	 "Pairs of a tracker that can be open at once. Default: 10240.",
+	 offsetof(struct options, max_open), NULL},
 	{0},
 };
 
@@ -97,18 +119,19 @@ static void words_fini(struct words *words)
 
 static int find_layer(const char *name)
 {
-	for (int i = 0; i < KY_LATENCY_LAYERS; i++)
+	for (int i = 0; i < KY_LATENCY_TRACK; i++)
 		if (strcmp(ky_latency_layer_name(i), name) == 0)
 			return i;
 	return -1;
 }
 
-static int choose_layers(uint32_t *layers, const char *text, struct kymo_error *err)
+static int choose_layers(uint32_t *layers, const char *text, bool has_tracks,
+			 struct kymo_error *err)
 {
 	struct words words = {0};
 	int ret = words_split(&words, text, err), layer;
 
-	*layers = text ? 0 : KY_LATENCY_ALL_LAYERS;
+	*layers = text || has_tracks ? 0 : KY_LATENCY_ALL_LAYERS;
 	for (size_t i = 0; i < words.list.len && !ret; i++) {
 		layer = find_layer(words.list.data[i]);
 		if (layer < 0)
@@ -117,7 +140,7 @@ static int choose_layers(uint32_t *layers, const char *text, struct kymo_error *
 		else
 			*layers |= 1u << layer;
 	}
-	if (!ret && !*layers)
+	if (!ret && !*layers && !has_tracks)
 		ret = ky_error_set(err, KYMO_E_INVALID, "--layers needs a layer");
 	words_fini(&words);
 	return ret;
@@ -164,16 +187,27 @@ static int cmd_latency_check(const struct options *options, struct kymo_error *e
 		return ky_error_set(err, KYMO_E_INVALID, "--every needs 10ms or more");
 	if (options->pid > INT_MAX)
 		return ky_error_set(err, KYMO_E_INVALID, "--pid: no process has this ID");
-	if (options->keys > 1000000)
-		return ky_error_set(err, KYMO_E_INVALID, "--keys: at most 1000000");
+	if (options->keys > 1000000 || options->max_open > 10000000)
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "--keys: at most 1000000; --open: at most 10000000");
 	return KYMO_OK;
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-static int put(const struct ky_latency_view *view, const struct options *options, bool is_first,
-	       struct kymo_error *err)
+/* Of a run. */
+struct run {
+	const struct options *options;
+	struct ky_latency_view view;
+	struct ky_tracks tracks;
+	sigset_t signals;
+	bool is_over;
+};
+
+static int put(const struct run *run, bool is_first, struct kymo_error *err)
 {
+	const struct ky_latency_view *view = &run->view;
+	const struct options *options = run->options;
 	struct ky_strbuf out = KY_STRBUF_INIT;
 	int ret = KYMO_OK;
 
@@ -182,7 +216,8 @@ static int put(const struct ky_latency_view *view, const struct options *options
 	} else if (options->csv) {
 		ky_latency_put_csv(&out, view, is_first);
 	} else {
-		if (!options->once && isatty(STDOUT_FILENO))
+		/* What trackers tell stays. */
+		if (!options->once && !run->tracks.n && isatty(STDOUT_FILENO))
 			ky_strbuf_adds(&out, "\033[H\033[2J");
 		ret = ky_latency_put_text(&out, view, err);
 	}
@@ -192,69 +227,98 @@ static int put(const struct ky_latency_view *view, const struct options *options
 	return ret;
 }
 
-/* Sleep until @until_ns of CLOCK_MONOTONIC. True: a signal of @set came first. */
-static bool cmd_latency_wait(const sigset_t *set, uint64_t until_ns)
+/* How often trackers tell. */
+#define STEP_NS 100000000
+
+/* Wait until @until_ns of CLOCK_MONOTONIC, or for a signal, which sets run->is_over. */
+static int cmd_latency_wait(struct run *run, uint64_t until_ns, struct kymo_error *err)
 {
 	int64_t left_ns;
-
-	while ((left_ns = (int64_t)until_ns - ky_os_time_ns(CLOCK_MONOTONIC)) > 0) {
-		struct timespec left = {left_ns / 1000000000, left_ns % 1000000000};
-
-		if (sigtimedwait(set, NULL, &left) > 0)
-			return true;
-	}
-	return false;
-}
-
-static int cmd_latency_follow(struct ky_latency_view *view, const struct options *options,
-			      const sigset_t *set, struct kymo_error *err)
-{
-	uint64_t next_ns = (uint64_t)ky_os_time_ns(CLOCK_MONOTONIC);
-	bool is_first = true, is_over = false;
 	int ret = KYMO_OK;
 
-	while (!is_over && ret >= 0) {
-		next_ns += options->every_ns;
-		is_over = cmd_latency_wait(set, next_ns);
-		if (is_over && !options->once)
-			break;
-		ret = ky_latency_read(view->latency, err);
-		if (ret >= 0)
-			ret = put(view, options, is_first, err);
-		is_first = false;
-		is_over |= options->once || ky_cli_pipe_closed();
+	while (!run->is_over && ret >= 0 &&
+	       (left_ns = (int64_t)until_ns - ky_os_time_ns(CLOCK_MONOTONIC)) > 0) {
+		struct timespec left;
+
+		if (run->tracks.n && left_ns > STEP_NS)
+			left_ns = STEP_NS;
+		left = (struct timespec){left_ns / 1000000000, left_ns % 1000000000};
+		run->is_over = sigtimedwait(&run->signals, NULL, &left) > 0;
+		ret = ky_tracks_step(&run->tracks, run->view.latency, err);
+		run->is_over |= ky_cli_pipe_closed();
 	}
 	return ret;
 }
 
-static int cmd_latency_measure(const struct options *options,
-			       const struct ky_latency_options *wanted,
-			       struct ky_latency_view *view, struct kymo_error *err)
+static int cmd_latency_follow(struct run *run, struct kymo_error *err)
 {
-	sigset_t set;
+	uint64_t next_ns = (uint64_t)ky_os_time_ns(CLOCK_MONOTONIC);
+	bool is_first = true;
+	int ret = KYMO_OK;
+
+	while (!run->is_over && ret >= 0) {
+		next_ns += run->options->every_ns;
+		ret = cmd_latency_wait(run, next_ns, err);
+		if (ret < 0 || (run->is_over && !run->options->once))
+			break;
+		ret = ky_latency_read(run->view.latency, err);
+		if (ret >= 0)
+			ret = put(run, is_first, err);
+		is_first = false;
+		run->is_over |= run->options->once || ky_cli_pipe_closed();
+	}
+	return ret;
+}
+
+static int cmd_latency_measure(struct run *run, const struct ky_latency_options *wanted,
+			       struct kymo_error *err)
+{
 	int ret;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigemptyset(&run->signals);
+	sigaddset(&run->signals, SIGINT);
+	sigaddset(&run->signals, SIGTERM);
+	sigaddset(&run->signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &run->signals, NULL);
 	ky_cli_catch_sigpipe();
-	ret = ky_latency_open(wanted, &view->latency, err);
-	if (ret < 0)
-		return ret;
-	fputs("kymo: measuring; Ctrl-C ends it\n", stderr);
-	ret = cmd_latency_follow(view, options, &set, err);
-	ky_latency_close(view->latency);
+	ret = ky_latency_open(wanted, &run->view.latency, err);
+	if (ret >= 0)
+		ret = ky_tracks_start(&run->tracks, run->view.latency, err);
+	if (ret >= 0) {
+		fputs("kymo: measuring; Ctrl-C ends it\n", stderr);
+		ret = cmd_latency_follow(run, err);
+	}
+	ky_latency_close(run->view.latency);
+	return ret;
+}
+
+/* What the options ask for. */
+static int cmd_latency_choose(const struct options *options, struct ky_latency_options *wanted,
+			      struct run *run, struct words *syscalls, struct kymo_error *err)
+{
+	int ret = cmd_latency_check(options, err);
+
+	wanted->pid = (int32_t)options->pid;
+	wanted->max_cells = (uint32_t)options->keys;
+	if (!ret)
+		ret = choose_layers(&wanted->layers, options->layers, run->tracks.n > 0, err);
+	if (!ret)
+		ret = choose_by(wanted, options->by, err);
+	if (!ret)
+		ret = choose_window(&run->view.window, options->window, err);
+	if (!ret)
+		ret = words_split(syscalls, options->syscalls, err);
+	wanted->syscalls = syscalls->list.data;
+	wanted->n_syscalls = syscalls->list.len;
+	run->view.by = wanted->by;
 	return ret;
 }
 
 static int run_latency(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	const struct options *options = data;
-	struct ky_latency_options wanted = {.pid = (int32_t)options->pid,
-					    .max_cells = (uint32_t)options->keys};
-	struct ky_latency_view view = {.limit = options->limit};
+	struct ky_latency_options wanted = {0};
+	struct run run = {.options = options, .view.limit = options->limit};
 	struct words syscalls = {0};
 	struct kymo_error err;
 	int ret;
@@ -262,20 +326,15 @@ static int run_latency(const struct ky_command *command, void *data, int n_args,
 	(void)n_args;
 	(void)args;
 	ky_error_clear(&err);
-	ret = cmd_latency_check(options, &err);
+	run.tracks.json = options->json;
+	ret = ky_tracks_parse(command, &options->tracks, options->max_open, options->stacks,
+			      &run.tracks);
+	if (ret != KY_EXIT_OK)
+		return ret;
+	ret = cmd_latency_choose(options, &wanted, &run, &syscalls, &err);
 	if (!ret)
-		ret = choose_layers(&wanted.layers, options->layers, &err);
-	if (!ret)
-		ret = choose_by(&wanted, options->by, &err);
-	if (!ret)
-		ret = choose_window(&view.window, options->window, &err);
-	if (!ret)
-		ret = words_split(&syscalls, options->syscalls, &err);
-	wanted.syscalls = syscalls.list.data;
-	wanted.n_syscalls = syscalls.list.len;
-	view.by = wanted.by;
-	if (!ret)
-		ret = cmd_latency_measure(options, &wanted, &view, &err);
+		ret = cmd_latency_measure(&run, &wanted, &err);
+	ky_tracks_fini(&run.tracks);
 	words_fini(&syscalls);
 	if (ret == KYMO_E_INVALID)
 		return err.hint[0] ? ky_cli_usage(command, "%s; %s", err.message, err.hint)
@@ -296,7 +355,9 @@ const struct ky_command ky_command_latency = {
 		"all of these. Percentiles are exact to 1/8; counts and the longest are exact.\n\n"
 		"A histogram of system calls is of a kind of calls (read has pread64, readv, recvfrom ..., too). Off the CPU, a "
 		"row is what the thread waited for: the system call in which it slept, a device, the kernel, a page fault, or the "
-		"CPU itself (preempted, yielded). docs/latency.md explains each row.",
+		"CPU itself (preempted, yielded).\n\n"
+		"--track follows pairs of events, and tells of those that take too long. docs/latency.md explains all rows and "
+		"trackers.",
 	.examples =
 		"# all layers, once a second\nkymo latency\n\n"
 		"# what happened within ten seconds, as JSON\nkymo latency --once --every 10s --json\n\n"

@@ -93,6 +93,25 @@ static json_t *make_losses(const struct ky_latency_view *view)
 			 (json_int_t)losses.misses, "absent_layers", absent);
 }
 
+static json_t *make_trackers(const struct ky_latency_view *view)
+{
+	const struct ky_tracker *tracker;
+	struct ky_tracker_state state;
+	json_t *list = json_array();
+
+	for (size_t i = 0; (tracker = ky_latency_tracker(view->latency, i)); i++) {
+		ky_tracker_state(tracker, &state);
+		json_array_append_new(
+			list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "name",
+					ky_tracker_name(tracker), "open", (json_int_t)state.open,
+					"worst_ns", (json_int_t)state.worst_ns, "without_room",
+					(json_int_t)state.full, "begun_again",
+					(json_int_t)state.again, "not_told", (json_int_t)state.lost,
+					"skipped_runs", (json_int_t)state.missed));
+	}
+	return list;
+}
+
 int ky_latency_put_json(const struct ky_latency_view *view, bool indented, struct kymo_error *err)
 {
 	json_t *windows = json_object(), *list = json_array(), *root;
@@ -106,10 +125,10 @@ int ky_latency_put_json(const struct ky_latency_view *view, bool indented, struc
 	series = ky_latency_series(view->latency, &n);
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, make_series(view, series[i]));
-	root = json_pack("{s:I, s:s, s:o, s:o, s:o}", "time_ns",
+	root = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o}", "time_ns",
 			 (json_int_t)ky_os_time_ns(CLOCK_REALTIME), "by",
 			 ky_latency_by_name(view->by), "window_ns", windows, "lost",
-			 make_losses(view), "series", list);
+			 make_losses(view), "trackers", make_trackers(view), "series", list);
 	return ky_cli_put_json(root, indented ? 1 : 0, err);
 }
 

@@ -176,7 +176,7 @@ static int find_rows(const struct ky_latency_view *view, struct rows *rows)
 
 		row->series = series[i];
 		ky_series_past(series[i], view->window, ky_latency_slot(view->latency),
-				 &row->histogram);
+			       &row->histogram);
 		rows->len += row->histogram.count != 0;
 	}
 	qsort(rows->data, rows->len, sizeof(*rows->data), latency_text_compare);
@@ -237,6 +237,29 @@ static void put_losses(struct ky_strbuf *out, const struct ky_latency_view *view
 				       ky_latency_layer_name(i));
 }
 
+static void put_tracker(struct ky_strbuf *out, const struct ky_tracker *tracker)
+{
+	struct ky_tracker_state state;
+
+	ky_tracker_state(tracker, &state);
+	ky_strbuf_addf(out, "Tracker %s: %llu open, the worst so far ", ky_tracker_name(tracker),
+		       (unsigned long long)state.open);
+	ky_render_duration(out, (double)state.worst_ns);
+	if (state.full)
+		ky_strbuf_addf(out, "; %llu found no room: more than --open at once",
+			       (unsigned long long)state.full);
+	if (state.again)
+		ky_strbuf_addf(out, "; %llu began again before they ended",
+			       (unsigned long long)state.again);
+	if (state.lost)
+		ky_strbuf_addf(out, "; %llu long ones were too many to be told",
+			       (unsigned long long)state.lost);
+	if (state.missed)
+		ky_strbuf_addf(out, "; the kernel skipped %llu events",
+			       (unsigned long long)state.missed);
+	ky_strbuf_addc(out, '\n');
+}
+
 int ky_latency_put_text(struct ky_strbuf *out, const struct ky_latency_view *view,
 			struct kymo_error *err)
 {
@@ -257,6 +280,8 @@ int ky_latency_put_text(struct ky_strbuf *out, const struct ky_latency_view *vie
 	fill_table(&table, view, &rows);
 	ky_render_table(out, &table, &options);
 	put_losses(out, view);
+	for (size_t i = 0; ky_latency_tracker(view->latency, i); i++)
+		put_tracker(out, ky_latency_tracker(view->latency, i));
 	ret = ky_table_status(&table) < 0 ? ky_error_nomem(err) : KYMO_OK;
 	ky_table_fini(&table);
 	ky_strbuf_fini(&title);

@@ -7,74 +7,15 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "cli/commands/frames.h"
 #include "cli/commands/report-stacks.h"
 
 #define FRAMES_MAX 128
-#define NAME_BYTES 128
-
-struct frame {
-	uint64_t address, begin;
-	char name[NAME_BYTES];
-};
 
 struct stack {
-	struct frame frames[FRAMES_MAX];
+	uint64_t addresses[FRAMES_MAX];
 	size_t n;
 };
-
-/* /proc/kallsyms, once for all frames: the last symbol at or before the address. */
-static void name_kernel(struct stack *stack)
-{
-	FILE *file = fopen("/proc/kallsyms", "re");
-	char line[512], name[NAME_BYTES], type;
-	uint64_t at;
-
-	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%" SCNx64 " %c %127s", &at, &type, name) != 3 || !at ||
-		    !strchr("tTwW", type))
-			continue;
-		for (size_t i = 0; i < stack->n; i++) {
-			struct frame *frame = &stack->frames[i];
-
-			if (at <= frame->address && at >= frame->begin) {
-				frame->begin = at;
-				memcpy(frame->name, name, sizeof(name));
-			}
-		}
-	}
-	if (file)
-		fclose(file);
-}
-
-/* The files that the process has mapped, if it still runs. Offsets are those in the files. */
-static void name_user(struct stack *stack, int64_t pid)
-{
-	uint64_t begin, end, offset;
-	char path[64], line[4352];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%" PRId64 "/maps", pid);
-	file = pid > 0 ? fopen(path, "re") : NULL;
-	while (file && fgets(line, sizeof(line), file)) {
-		int name_at = 0;
-
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %n", &begin, &end,
-			   &offset, &name_at) < 3 ||
-		    !name_at)
-			continue;
-		line[strcspn(line, "\n")] = '\0';
-		for (size_t i = 0; i < stack->n; i++) {
-			struct frame *frame = &stack->frames[i];
-
-			if (frame->address < begin || frame->address >= end)
-				continue;
-			frame->begin = begin - offset;
-			snprintf(frame->name, sizeof(frame->name), "%.120s", line + name_at);
-		}
-	}
-	if (file)
-		fclose(file);
-}
 
 static void read_stack(struct stack *stack, const json_t *array)
 {
@@ -85,22 +26,7 @@ static void read_stack(struct stack *stack, const json_t *array)
 	json_array_foreach(array, i, item)
 	{
 		if (stack->n < FRAMES_MAX && json_is_integer(item))
-			stack->frames[stack->n++] =
-				(struct frame){.address = (uint64_t)json_integer_value(item)};
-	}
-}
-
-static void put_stack(struct ky_strbuf *out, const char *field, const struct stack *stack)
-{
-	ky_strbuf_addf(out, "%s\n", field);
-	for (size_t i = 0; i < stack->n; i++) {
-		const struct frame *frame = &stack->frames[i];
-
-		ky_strbuf_addf(out, "  %016" PRIx64, frame->address);
-		if (frame->name[0])
-			ky_strbuf_addf(out, "  %s+0x%" PRIx64, frame->name,
-				       frame->address - frame->begin);
-		ky_strbuf_addc(out, '\n');
+			stack->addresses[stack->n++] = (uint64_t)json_integer_value(item);
 	}
 }
 
@@ -139,6 +65,7 @@ void ky_report_stacks(struct ky_strbuf *out, const char *event)
 	json_t *root = text ? json_loads(text, 0, NULL) : NULL;
 	json_t *fields = json_object_get(root, "fields"), *value;
 	struct stack *stack = malloc(sizeof(*stack));
+	struct ky_frames frames = {0};
 	const char *name;
 
 	if (stack && json_is_object(fields)) {
@@ -149,13 +76,15 @@ void ky_report_stacks(struct ky_strbuf *out, const char *event)
 			if (!strstr(name, "callstack") || !json_is_array(value))
 				continue;
 			read_stack(stack, value);
+			ky_strbuf_addf(out, "%s\n", name);
 			if (strstr(name, "user"))
-				name_user(stack, pid);
+				ky_frames_put_user(out, "  ", stack->addresses, stack->n, pid);
 			else
-				name_kernel(stack);
-			put_stack(out, name, stack);
+				ky_frames_put_kernel(&frames, out, "  ", stack->addresses,
+						     stack->n);
 		}
 	}
+	ky_frames_fini(&frames);
 	free(stack);
 	json_decref(root);
 	free(text);

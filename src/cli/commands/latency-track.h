@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* Trackers of kymo latency: their options, what they tell, and actions. */
+#ifndef KY_CLI_COMMANDS_LATENCY_TRACK_H
+#define KY_CLI_COMMANDS_LATENCY_TRACK_H
+
+#include "cli/commands/frames.h"
+#include "cli/terminal/command.h"
+#include "latency/latency.h"
+
+#define KY_TRACK_ACTIONS_MAX  8
+#define KY_TRACK_CHILDREN_MAX 4
+
+struct ky_track {
+	struct ky_tracker_options options;
+	const char *actions[KY_TRACK_ACTIONS_MAX]; /* checked texts */
+	size_t n_actions;
+	int64_t acted_ns; /* CLOCK_MONOTONIC, when they were carried out last */
+	uint64_t n_told, n_held;
+};
+
+struct ky_tracks {
+	struct ky_track list[KY_TRACKERS_MAX];
+	size_t n;
+	bool json;
+	struct ky_frames frames;
+	struct ky_strbuf out; /* of a step */
+	pid_t children[KY_TRACK_CHILDREN_MAX];
+	size_t n_children;
+};
+
+/* From the options --track, --over, --timeout and --do in their order. An exit code. */
+int ky_tracks_parse(const struct ky_command *command, const struct ky_text_list *list,
+		    uint64_t max_open, bool stacks, struct ky_tracks *tracks);
+/* Start them. An error shows its tracker as the input. */
+int ky_tracks_start(struct ky_tracks *tracks, struct ky_latency *latency, struct kymo_error *err);
+/* Print what took long, and carry out actions. */
+int ky_tracks_step(struct ky_tracks *tracks, struct ky_latency *latency, struct kymo_error *err);
+/* Waits for the commands that run. */
+void ky_tracks_fini(struct ky_tracks *tracks);
+
+/* ---- latency-actions.c ---------------------------------------------------------------------- */
+
+/* Is @text an action? KYMO_E_INVALID. */
+int ky_track_action_check(const char *text, struct kymo_error *err);
+/* All actions of @track, in a process beside this one. At most once a second; false: held back. */
+bool ky_track_act(struct ky_tracks *tracks, struct ky_track *track, const char *name,
+		  const struct ky_tracker_news *news);
+
+#endif

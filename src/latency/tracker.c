@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "latency/tracker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "kernel/bpf/object.h"
+#include "latency/tracker-internal.h"
+#include "latency/tracker.skel.h"
+#include "os/now.h"
+
+#define OPEN_DEFAULT 10240u
+#define STACKS_MAX   16384u
+#define OPEN_BATCH   256u
+
+/* A pair that is open for longer than the time-out, as the caller knows. */
+struct told {
+	struct ky_tracker_key key;
+	uint64_t begin_ns;
+	bool is_open; /* at the last look */
+};
+
+struct ky_tracker {
+	struct ky_tracker_definition definition;
+	struct tracker_bpf *skeleton;
+	struct bpf_link *begin, *end;
+	struct ring_buffer *ring;
+	uint64_t over_ns, timeout_ns;
+	bool over_worst;
+	uint64_t worst_told_ns;
+	uint64_t n_open;
+	KY_VEC(struct told) told;
+	struct ky_tracker_key *keys; /* for readings of the table */
+	struct ky_tracker_open *open;
+	/* During a step. */
+	ky_tracker_tell tell;
+	void *data;
+};
+
+/* ---- loading ------------------------------------------------------------------------------ */
+
+static int take_report(void *data, void *record, size_t size);
+
+static void tracker_configure(struct ky_tracker *tracker, const struct ky_tracker_options *options)
+{
+	struct tracker_bpf *skeleton = tracker->skeleton;
+	struct ky_tracker_config *config = (struct ky_tracker_config *)&skeleton->rodata->config;
+
+	*config = tracker->definition.config;
+	tracker->over_ns = options->over_ns;
+	tracker->over_worst = options->over_worst;
+	tracker->timeout_ns = options->timeout_ns;
+	config->over_ns = options->over_worst ? UINT64_MAX : options->over_ns;
+	/* The end of what is still open must come, too. */
+	if (options->timeout_ns && options->timeout_ns < config->over_ns)
+		config->over_ns = options->timeout_ns;
+	config->over_worst = options->over_worst;
+	config->stacks = options->stacks;
+	bpf_map__set_max_entries(skeleton->maps.kymo_open,
+				 options->max_open ? options->max_open : OPEN_DEFAULT);
+	if (options->stacks)
+		bpf_map__set_max_entries(skeleton->maps.kymo_stacks, STACKS_MAX);
+}
+
+static int tracker_load(struct ky_tracker *tracker, const struct ky_tracker_options *options,
+			struct kymo_error *err)
+{
+	struct ky_bpf_opening opening;
+	int ret = ky_bpf_begin(&opening, err);
+
+	if (!ret) {
+		tracker->skeleton = tracker_bpf__open_opts(&opening.options);
+		if (tracker->skeleton)
+			tracker_configure(tracker, options);
+		ret = ky_bpf_load(&opening, tracker->skeleton ? tracker->skeleton->skeleton : NULL,
+				  err);
+	}
+	ky_bpf_end(&opening);
+	return ret;
+}
+
+static int tracker_attach(struct bpf_program *program, const struct ky_tracker_event *event,
+			  struct bpf_link **link, struct kymo_error *err)
+{
+	*link = bpf_program__attach_tracepoint(program, event->system, event->event);
+	return *link ? KYMO_OK : ky_bpf_refused(err, errno, "cannot attach a BPF program");
+}
+
+/* An event that is both ends something before it begins the next, so the end comes first. */
+static int tracker_start(struct ky_tracker *tracker, struct kymo_error *err)
+{
+	struct tracker_bpf *skeleton = tracker->skeleton;
+	int ret;
+
+	tracker->ring = ring_buffer__new(bpf_map__fd(skeleton->maps.kymo_reports), take_report,
+					 tracker, NULL);
+	if (!tracker->ring)
+		return ky_bpf_refused(err, errno, "cannot map a BPF ring buffer");
+	ret = tracker_attach(skeleton->progs.kymo_end, &tracker->definition.end, &tracker->end,
+			     err);
+	return ret < 0 ? ret
+		       : tracker_attach(skeleton->progs.kymo_begin, &tracker->definition.begin,
+					&tracker->begin, err);
+}
+
+int ky_tracker_open(const struct ky_tracker_options *options, struct ky_tracker **result,
+		    struct kymo_error *err)
+{
+	struct ky_tracker *tracker = calloc(1, sizeof(*tracker));
+	int ret = tracker ? ky_tracker_define(options->text, &tracker->definition, err)
+			  : ky_error_nomem(err);
+
+	*result = NULL;
+	if (!ret) {
+		tracker->keys = calloc(OPEN_BATCH, sizeof(*tracker->keys));
+		tracker->open = calloc(OPEN_BATCH, sizeof(*tracker->open));
+		ret = tracker->keys && tracker->open ? KYMO_OK : ky_error_nomem(err);
+	}
+	if (!ret)
+		ret = tracker_load(tracker, options, err);
+	if (!ret)
+		ret = tracker_start(tracker, err);
+	if (ret < 0)
+		ky_tracker_close(tracker);
+	else
+		*result = tracker;
+	return ret;
+}
+
+void ky_tracker_close(struct ky_tracker *tracker)
+{
+	if (!tracker)
+		return;
+	bpf_link__destroy(tracker->begin);
+	bpf_link__destroy(tracker->end);
+	ring_buffer__free(tracker->ring);
+	tracker_bpf__destroy(tracker->skeleton);
+	ky_tracker_definition_fini(&tracker->definition);
+	ky_vec_fini(&tracker->told);
+	free(tracker->keys);
+	free(tracker->open);
+	free(tracker);
+}
+
+/* ---- what took long ----------------------------------------------------------------------- */
+
+static void find_frames(const struct ky_tracker *tracker, int32_t stack,
+			struct ky_tracker_frames *frames)
+{
+	uint32_t key = (uint32_t)stack;
+
+	frames->n = 0;
+	if (stack < 0 || bpf_map_lookup_elem(bpf_map__fd(tracker->skeleton->maps.kymo_stacks), &key,
+					     frames->addresses))
+		return;
+	while (frames->n < KY_TRACKER_FRAMES && frames->addresses[frames->n])
+		frames->n++;
+}
+
+static void tracker_tell(struct ky_tracker *tracker, enum ky_tracker_news_kind kind,
+			 const struct ky_tracker_report *report, uint64_t duration_ns)
+{
+	struct ky_tracker_news news = {.kind = kind, .report = report, .duration_ns = duration_ns};
+
+	find_frames(tracker, report->begin.kernel_stack, &news.begin_kernel);
+	find_frames(tracker, report->begin.user_stack, &news.begin_user);
+	if (kind != KY_TRACKER_STILL_OPEN) {
+		find_frames(tracker, report->end.kernel_stack, &news.end_kernel);
+		find_frames(tracker, report->end.user_stack, &news.end_user);
+	}
+	tracker->tell(tracker->data, tracker, &news);
+}
+
+static struct told *find_told(struct ky_tracker *tracker, const struct ky_tracker_key *key,
+			      uint64_t begin_ns)
+{
+	ky_vec_foreach(&tracker->told, told)
+		if (told->begin_ns == begin_ns && memcmp(&told->key, key, sizeof(*key)) == 0)
+			return told;
+	return NULL;
+}
+
+static void forget_told(struct ky_tracker *tracker, struct told *told)
+{
+	*told = *ky_vec_last(&tracker->told);
+	tracker->told.len--;
+}
+
+static bool is_long(struct ky_tracker *tracker, uint64_t ns)
+{
+	if (!tracker->over_worst)
+		return ns > tracker->over_ns;
+	if (ns <= tracker->worst_told_ns)
+		return false;
+	tracker->worst_told_ns = ns;
+	return true;
+}
+
+static int take_report(void *data, void *record, size_t size)
+{
+	struct ky_tracker *tracker = data;
+	const struct ky_tracker_report *report = record;
+	uint64_t ns;
+	struct told *told;
+
+	if (size < sizeof(*report))
+		return 0;
+	ns = report->end_ns - report->begin_ns;
+	told = find_told(tracker, &report->key, report->begin_ns);
+	if (told) {
+		forget_told(tracker, told);
+		(void)is_long(tracker, ns);
+		tracker_tell(tracker, KY_TRACKER_ENDED, report, ns);
+	} else if (is_long(tracker, ns)) {
+		tracker_tell(tracker, KY_TRACKER_OVER, report, ns);
+	}
+	return 0;
+}
+
+/* ---- what is open ------------------------------------------------------------------------- */
+
+static int look_at_one(struct ky_tracker *tracker, const struct ky_tracker_key *key,
+		       const struct ky_tracker_open *open, uint64_t now_ns)
+{
+	struct ky_tracker_report report = {
+		.key = *key, .begin_ns = open->begin_ns, .begin = open->begin};
+	struct told *told;
+
+	tracker->n_open++;
+	if (!tracker->timeout_ns || now_ns < open->begin_ns + tracker->timeout_ns)
+		return KYMO_OK;
+	told = find_told(tracker, key, open->begin_ns);
+	if (told) {
+		told->is_open = true;
+		return KYMO_OK;
+	}
+	if (ky_vec_push(&tracker->told,
+			(struct told){.key = *key, .begin_ns = open->begin_ns, .is_open = true}) <
+	    0)
+		return KYMO_E_MEMORY;
+	tracker_tell(tracker, KY_TRACKER_STILL_OPEN, &report, now_ns - open->begin_ns);
+	return KYMO_OK;
+}
+
+/* Of those that are open no more, whose end was lost or whose key began again, nothing is to be told. */
+static void tracker_forget_gone(struct ky_tracker *tracker)
+{
+	for (size_t i = tracker->told.len; i-- > 0;) {
+		struct told *told = &tracker->told.data[i];
+
+		if (!told->is_open)
+			forget_told(tracker, told);
+		else
+			told->is_open = false;
+	}
+}
+
+static int look_at_open(struct ky_tracker *tracker, struct kymo_error *err)
+{
+	int fd = bpf_map__fd(tracker->skeleton->maps.kymo_open), ret = 0;
+	uint64_t now_ns = (uint64_t)ky_os_time_ns(CLOCK_MONOTONIC);
+	uint32_t position = 0, n;
+	bool is_first = true;
+
+	tracker->n_open = 0;
+	while (ret != -ENOENT) {
+		n = OPEN_BATCH;
+		ret = bpf_map_lookup_batch(fd, is_first ? NULL : &position, &position,
+					   tracker->keys, tracker->open, &n, NULL);
+		if (ret < 0 && ret != -ENOENT)
+			return ky_error_errno(err, -ret, "cannot read a BPF map");
+		is_first = false;
+		for (uint32_t i = 0; i < n; i++)
+			if (look_at_one(tracker, &tracker->keys[i], &tracker->open[i], now_ns) < 0)
+				return ky_error_nomem(err);
+	}
+	return KYMO_OK;
+}
+
+int ky_tracker_step(struct ky_tracker *tracker, ky_tracker_tell tell, void *data,
+		    struct kymo_error *err)
+{
+	int ret;
+
+	tracker->tell = tell;
+	tracker->data = data;
+	/* The table first: what ends meanwhile is in the ring after it. */
+	ret = look_at_open(tracker, err);
+	if (ret >= 0 && ring_buffer__consume(tracker->ring) < 0)
+		ret = ky_error_set(err, KYMO_E_IO, "cannot read a BPF ring buffer");
+	if (ret >= 0)
+		tracker_forget_gone(tracker);
+	return ret;
+}
+
+/* ---- figures ------------------------------------------------------------------------------ */
+
+int ky_tracker_read(struct ky_tracker *tracker, struct ky_latency_cell *cells, uint64_t *period,
+		    struct kymo_error *err)
+{
+	struct ky_tracker_shared *shared = &tracker->skeleton->bss->shared;
+	uint32_t zero = 0;
+
+	*period = shared->period;
+	__atomic_store_n(&shared->period, *period + 1, __ATOMIC_RELEASE);
+	if (bpf_map_lookup_elem(bpf_map__fd(tracker->skeleton->maps.kymo_cell), &zero, cells))
+		return ky_error_errno(err, errno, "cannot read a BPF map");
+	return KYMO_OK;
+}
+
+static uint64_t tracker_misses(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size)
+		       ? 0
+		       : info.recursion_misses;
+}
+
+void ky_tracker_state(const struct ky_tracker *tracker, struct ky_tracker_state *state)
+{
+	const struct ky_tracker_shared *shared = &tracker->skeleton->bss->shared;
+
+	*state = (struct ky_tracker_state){
+		.open = tracker->n_open,
+		.full = __atomic_load_n(&shared->n_full, __ATOMIC_RELAXED),
+		.again = __atomic_load_n(&shared->n_again, __ATOMIC_RELAXED),
+		.lost = __atomic_load_n(&shared->n_lost, __ATOMIC_RELAXED),
+		.missed = tracker_misses(tracker->skeleton->progs.kymo_begin) +
+			  tracker_misses(tracker->skeleton->progs.kymo_end),
+		.worst_ns = __atomic_load_n(&shared->worst_ns, __ATOMIC_RELAXED)};
+}
+
+const char *ky_tracker_name(const struct ky_tracker *tracker)
+{
+	return tracker->definition.name;
+}
+
+const char *ky_tracker_key_name(const struct ky_tracker *tracker, size_t i)
+{
+	return i < KY_TRACKER_KEYS ? tracker->definition.key_names[i] : NULL;
+}

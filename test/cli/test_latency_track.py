@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""Trackers of kymo latency: pairs of events of real loads, what takes long, actions."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from test_latency import Load, FSYNCS, needs_bpf  # noqa: F401 (a fixture)
+
+pytestmark = pytest.mark.usefixtures("needs_bpf", "needs_root_tracefs")
+
+
+class Tracked:
+    """A running `kymo latency --once --json` with trackers; end() gives its news and its figures."""
+
+    def __init__(self, kymo_bin, *args):
+        self.process = subprocess.Popen([kymo_bin, "latency", "--once", "--every", "1h", "--json", *map(str, args)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.process.stderr.readline()
+        assert line.startswith("kymo: measuring"), line + self.process.stderr.read()
+
+    def next(self):
+        return json.loads(self.process.stdout.readline())
+
+    def end(self):
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate()
+        assert self.process.returncode == 0, err
+        *news, result = [json.loads(line) for line in out.splitlines()]
+        return news, result
+
+
+@pytest.fixture
+def track(kymo_bin):
+    running = []
+
+    def begin(*args):
+        running.append(Tracked(kymo_bin, *args))
+        return running[-1]
+    yield begin
+    for one in running:
+        one.process.poll() is None and one.process.kill()
+        one.process.wait()
+
+
+def count_of(result, name):
+    return sum(one["windows"]["now"]["count"] for one in result["series"] if (one["layer"], one["name"]) == ("track", name))
+
+
+def test_every_fsync(track, tmp_path):
+    load = Load(FSYNCS, tmp_path / "file")
+    tracked = track("--track", f"fsync: syscall:fsync if $ctx.pid == {load.pid} -> syscall:fsync", "--over", "0s", "--stacks")
+    longest_ns = int(load.go())
+    news, result = tracked.end()
+    assert len(news) == 40 == count_of(result, "fsync")
+    for one in news:
+        assert one["tracker"] == "fsync" and one["kind"] == "over"
+        assert one["begin"]["pid"] == one["end"]["pid"] == load.pid == one["key"]["tid"]
+        assert 0 < one["duration_ns"] <= longest_ns
+        # It is a system call of the kernel's, and the program that calls has a stack, too.
+        assert any("syscall" in name for name in one["begin"]["kernel_stack"])
+        assert one["begin"]["user_stack"]
+    assert max(one["duration_ns"] for one in news) == result["trackers"][0]["worst_ns"]
+    histogram = result["series"][0]["windows"]["now"]
+    assert histogram["sum_ns"] == sum(one["duration_ns"] for one in news)
+    assert histogram["max_ns"] == result["trackers"][0]["worst_ns"]
+
+
+def test_wake_up_with_both_stacks(track):
+    load = Load("import time\nfor _ in range(30): time.sleep(0.002)")
+    wake = f"sched_waking if pid == {load.pid} -> sched_switch by tid=next_tid"
+    tracked = track("--track", f"wake: {wake}", "--over", "0s", "--track", f"worst: {wake}", "--over", "worst",
+                    "--stacks", "--layers", "wakeup", "--pid", load.pid)
+    load.go()
+    news, result = tracked.end()
+    worst = [one["duration_ns"] for one in news if one["tracker"] == "worst"]
+    assert worst and worst == sorted(worst)
+    assert worst[-1] == result["trackers"][1]["worst_ns"]
+    # Who wakes up a sleeper is a timer's interrupt.
+    assert any(name.startswith("hrtimer") for one in news for name in one["begin"]["kernel_stack"]), news
+    layer = next(one for one in result["series"] if one["layer"] == "wakeup")["windows"]["now"]
+    # The layer leaves out wake-ups of threads that have not gone to sleep yet.
+    assert layer["count"] <= count_of(result, "wake") + result["trackers"][0]["skipped_runs"]
+
+
+def test_filters(track):
+    """Exactly those of a known load for which the filter is true."""
+    load = Load("import os\nr, w = os.pipe()\n"
+                "for n in range(100): os.write(w, b'x' * (n + 1)); os.read(r, 1000)\n"
+                "for fd in (9999, -1, 1 << 20):\n    try: os.close(fd)\n    except OSError: pass")
+    pid = f"$ctx.pid == {load.pid}"
+    filters = {"w1": (f"write if {pid} && count > 90 -> syscall_exit_write", 10),
+               "w2": (f"write if {pid} && count in (1, 2, 100) -> syscall_exit_write", 3),
+               "w3": (f"write if {pid} && !(count >= 3) -> syscall_exit_write if ret == 2", 1),
+               "w4": (f"write if {pid} && (count & 0x40) != 0 -> syscall_exit_write", 37),
+               "w5": (f"write if {pid} && count < -1 -> syscall_exit_write", 0),
+               "w6": (f"write if {pid} && procname =~ 'python*' && 50 <= count && count != 60 -> syscall_exit_write", 50),
+               "w7": (f"write if {pid} && procname == 'python' -> syscall_exit_write", 0),
+               "c1": (f"close if {pid} -> syscall_exit_close if ret < 0 && ret == -9", 3)}
+    args = []
+    for name, (text, _) in filters.items():
+        args += ["--track", f"{name}: syscall_entry_{text}"]
+    tracked = track(*args)
+    load.go()
+    _, result = tracked.end()
+    assert {name: count_of(result, name) for name in filters} == {name: n for name, (_, n) in filters.items()}
+
+
+def test_time_out_and_command(track, tmp_path):
+    """The tracker tells of a call while it hangs, and once more when it ends; a command gets it in its environment."""
+    load = Load("import time\ntime.sleep(1.2)")
+    told = tmp_path / "told"
+    command = f'run:echo "$KYMO_TRIGGER_CONDITION $KYMO_TRIGGER_EVENT $KYMO_TRIGGER_FIELD_tid" >> {told}'
+    tracked = track("--track", f"hang: syscall:clock_nanosleep if $ctx.pid == {load.pid} -> syscall:clock_nanosleep",
+                    "--over", "1h", "--timeout", "300ms", "--do", command)
+    begin = time.monotonic()
+    load.process.stdin.write("\n")
+    load.process.stdin.flush()
+    first = tracked.next()
+    assert load.process.poll() is None or time.monotonic() - begin > 1.2
+    assert first["kind"] == "still open" and first["duration_ns"] >= 300000000 and "end" not in first
+    load.process.wait()
+    second = tracked.next()
+    assert second["kind"] == "ended" and second["duration_ns"] >= 1200000000
+    assert second["begin_ns"] == first["begin_ns"] and second["end"]["tid"] == load.pid
+    news, result = tracked.end()
+    assert not news and count_of(result, "hang") == 1
+    assert told.read_text().splitlines()[0] == f"hang open {load.pid}"
+
+
+def test_more_open_than_room(track):
+    load = Load("import threading, time\nall = [threading.Thread(target=time.sleep, args=(0.5,)) for _ in range(12)]\n"
+                "[one.start() for one in all]\n[one.join() for one in all]")
+    tracked = track("--track", f"s: syscall:clock_nanosleep if $ctx.pid == {load.pid} -> syscall:clock_nanosleep", "--open", "4")
+    load.go()
+    _, result = tracked.end()
+    state = result["trackers"][0]
+    assert state["without_room"] > 0
+    assert count_of(result, "s") + state["without_room"] == 12
+
+
+def test_snapshot_of_a_flight_recorder(kymo, track, tmp_path):
+    name = f"track-{os.getpid()}"
+    kymo("record", "--name", name, "--background", "--overwrite", "-o", tmp_path / "out", "-k", "sched_switch", code=0)
+    try:
+        load = Load("import time\ntime.sleep(0.01)")
+        tracked = track("--track", f"s: syscall:clock_nanosleep if $ctx.pid == {load.pid} -> syscall:clock_nanosleep",
+                        "--do", f"snapshot:{name}")
+        load.go()
+        news, _ = tracked.end()  # waits for the action
+        assert len(news) == 1
+        snapshot = tmp_path / "out-snapshot-1"
+        assert "sched_switch" in kymo("print", snapshot, code=0).out
+    finally:
+        kymo("stop", name)
+
+
+def test_text(kymo_bin):
+    load = Load("import ctypes, time\nctypes.CDLL(None).prctl(15, b'\\x1b[31mx')\ntime.sleep(0.02)")
+    process = subprocess.Popen([kymo_bin, "latency", "--once", "--every", "1h", "--stacks", "--track",
+                                f"s: syscall:clock_nanosleep if $ctx.pid == {load.pid} -> syscall:clock_nanosleep"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stderr.readline()
+    load.go()
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate()
+    assert process.returncode == 0
+    assert " s over " in out and f"begin \\x1b[31mx (tid {load.pid}, pid {load.pid})" in out
+    assert "\x1b" not in out
+    assert "  stack of the begin\n    ffff" in out
+    assert "Trackers" in out and "Tracker s: 0 open, the worst so far " in out
+
+
+def test_wrong_definitions(kymo):
+    for text, message in {
+            "sched_waking -> sched_switch": "a tracker begins with its name and ':'",
+            "a: sched_waking": "'sched_waking' is not the end of a known pair of events; name both: BEGIN -> END by KEY",
+            "a: nothing -> sched_switch": "this kernel has no event 'nothing'",
+            "a: sched_waking if colour == 3 -> sched_switch": "column 20: event sched_waking has no field 'colour'",
+            "a: sched_waking if prio == 'x' -> sched_switch": "'prio' is a number",
+            "a: sched_waking if comm < 3 -> sched_switch": "'comm' is a text",
+            "a: sched_waking if prio + 3 == 3 -> sched_switch": "a tracker compares a field with a constant",
+            "a: sched_waking if comm =~ 'a*b' -> sched_switch": "patterns with '*' at the end",
+            "a: sched_waking -> sched_switch by comm": "the key of a tracker is a number",
+            "a: sched_waking -> sched_switch by pid,prio,target_cpu": "a tracker has at most 2 keys",
+            "a: sched_waking -> sched_switch by pid": "event sched_switch has no field 'pid'",
+            "a: shop:order -> shop:done": "follow events of the kernel, not of programs",
+            "a b: sched_waking -> sched_switch": "begins with its name"}.items():
+        done = kymo("latency", "--once", "--track", text, code=2)
+        assert message in done.err, (text, done)
+    for args, message in {
+            ("--over", "1ms"): "--over needs a --track before it",
+            ("--track", "a: sched_waking -> sched_switch", "--over", "soon"): "--over needs a time",
+            ("--track", "a: sched_waking -> sched_switch", "--do", "shout"): "'shout' is not an action",
+            ("--track", "a: sched_waking -> sched_switch", "--do", "snapshot:"): "is not an action"}.items():
+        done = kymo("latency", *args, code=2)
+        assert message in done.err, done
