@@ -43,8 +43,15 @@ struct ky_track_call {
 	uint64_t address; /* of a futex */
 	int64_t ret;
 	uint32_t syscall;
-	uint32_t op, value; /* of a futex */
-	bool done, unsure;  /* it has @ret; events were lost in it */
+	bool done, unsure; /* it has @ret; events were lost in it */
+};
+
+/* A part of a wait at a futex: the parts of each wait lie one after the other. */
+struct ky_track_lock {
+	int64_t begin_ns, end_ns;
+	const struct ky_lock *lock;
+	const struct ky_thread *holder; /* NULL: none, or unknown */
+	bool is_free;			/* the lock was released, and the waiter was on its way */
 };
 
 struct ky_move {
@@ -56,6 +63,7 @@ struct ky_move {
 struct ky_track {
 	KY_VEC(struct ky_stretch) stretches; /* in their order, disjoint */
 	KY_VEC(struct ky_track_call) calls;
+	KY_VEC(struct ky_track_lock) locks;
 	KY_VEC(int64_t) faults;
 	KY_VEC(struct ky_move) moves;
 };
@@ -89,22 +97,13 @@ struct ky_disk_lane {
 	uint64_t longest_ns;
 };
 
-/* A wake of a futex: the thread let it go at its begin. */
-struct ky_release {
-	int64_t ns;
-	const struct ky_thread *thread;
-};
-KY_VEC_TYPE(ky_releases, struct ky_release);
-
 struct ky_causes {
 	struct ky_model *model;
-	KY_VEC(struct ky_track) tracks;	    /* by thread */
-	KY_VEC(struct ky_lane) lanes;	    /* by CPU */
-	KY_VEC(struct ky_disk_lane) disks;  /* by disk */
-	KY_VEC(struct ky_releases) futexes; /* by what futex_ids says */
-	struct ky_map futex_ids;	    /* futex -> its index + 1 */
-	uint64_t n;			    /* records of all kinds */
-	int64_t full_ns;		    /* INT64_MAX: there was room for all */
+	KY_VEC(struct ky_track) tracks;	   /* by thread */
+	KY_VEC(struct ky_lane) lanes;	   /* by CPU */
+	KY_VEC(struct ky_disk_lane) disks; /* by disk */
+	uint64_t n;			   /* records of all kinds */
+	int64_t full_ns;		   /* INT64_MAX: there was room for all */
 	KY_VEC(uint8_t) aspects; /* by system call: enum ky_call_aspect + 1; 0: not looked at yet */
 	unsigned int abilities;
 };
@@ -156,9 +155,6 @@ int ky_tell_blocked(struct ky_teller *teller, const struct ky_stretch *stretch, 
 /* causes-futex.c: the same of a wait at a futex, in @call. */
 int ky_tell_futex(struct ky_teller *teller, const struct ky_stretch *stretch,
 		  const struct ky_track_call *call, int64_t ns);
-/* A futex() began: who wakes others has let go. 0 or KYMO_E_MEMORY. */
-int ky_futex_note(struct ky_causes *causes, const struct ky_thread *thread,
-		  const struct ky_track_call *call);
 /* causes-disk.c: the parts up to @ns in which requests of the thread are at a device. */
 int ky_tell_disk(struct ky_teller *teller, struct ky_part like, const struct ky_stretch *stretch,
 		 int64_t ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Causes: what the model tells in a pass, kept by thread, CPU, device and futex. */
+/* Causes: what the model tells in a pass, kept by thread, CPU and device. */
 #include "analysis/causes/causes-internal.h"
 
 #include <stdlib.h>
@@ -201,16 +201,12 @@ static int causes_record_on_call_begin(void *data, struct ky_thread *thread, int
 		.file = syscall->file,
 		.syscall = syscall->id,
 		.address = is_futex ? (uint64_t)syscall->args[0] : 0,
-		.op = is_futex ? (uint32_t)syscall->args[1] : 0,
-		.value = is_futex ? (uint32_t)syscall->args[2] : 0,
 	};
 
 	if (!track)
 		return KYMO_E_MEMORY;
 	if (!causes_record_room(causes, ns))
 		return 0;
-	if (is_futex && ky_futex_note(causes, thread, &call) < 0)
-		return KYMO_E_MEMORY;
 	return ky_vec_push(&track->calls, call);
 }
 
@@ -258,7 +254,7 @@ static int causes_record_on_call(void *data, const struct ky_call *call)
 	return 0;
 }
 
-/* The model follows files and futexes only for listeners that have these hooks. */
+/* The model follows files only for listeners that have this hook. */
 static int causes_record_on_io(void *data, const struct ky_io *io)
 {
 	(void)data;
@@ -266,10 +262,22 @@ static int causes_record_on_io(void *data, const struct ky_io *io)
 	return 0;
 }
 
-static int causes_record_on_futex(void *data, const struct ky_call *call)
+static int causes_record_on_lock_wait(void *data, const struct ky_lock_wait *wait)
 {
-	(void)data;
-	(void)call;
+	struct ky_causes *causes = data;
+	struct ky_track *track = causes_record_track(causes, wait->call->thread);
+
+	if (!track)
+		return KYMO_E_MEMORY;
+	for (size_t i = 0; i < wait->n_parts; i++) {
+		const struct ky_lock_part *part = &wait->parts[i];
+		struct ky_track_lock lock = {part->begin_ns, part->end_ns, wait->lock,
+					     part->hold ? part->hold->thread : NULL, part->is_free};
+
+		if (lock.begin_ns < lock.end_ns && causes_record_room(causes, lock.end_ns) &&
+		    ky_vec_push(&track->locks, lock) < 0)
+			return KYMO_E_MEMORY;
+	}
 	return 0;
 }
 
@@ -386,7 +394,7 @@ struct ky_causes *ky_causes_new(struct ky_model *model)
 		.call = causes_record_on_call,
 		.off = causes_record_on_off,
 		.io = causes_record_on_io,
-		.futex = causes_record_on_futex,
+		.lock_wait = causes_record_on_lock_wait,
 		.irq = causes_record_on_irq,
 		.request = causes_record_on_request,
 		.memory = causes_record_on_memory,
@@ -410,6 +418,7 @@ void ky_causes_free(struct ky_causes *causes)
 	ky_vec_foreach(&causes->tracks, track) {
 		ky_vec_fini(&track->stretches);
 		ky_vec_fini(&track->calls);
+		ky_vec_fini(&track->locks);
 		ky_vec_fini(&track->faults);
 		ky_vec_fini(&track->moves);
 	}
@@ -419,13 +428,9 @@ void ky_causes_free(struct ky_causes *causes)
 	}
 	ky_vec_foreach(&causes->disks, disk)
 		ky_vec_fini(&disk->runs);
-	ky_vec_foreach(&causes->futexes, releases)
-		ky_vec_fini(releases);
 	ky_vec_fini(&causes->tracks);
 	ky_vec_fini(&causes->aspects);
 	ky_vec_fini(&causes->lanes);
 	ky_vec_fini(&causes->disks);
-	ky_vec_fini(&causes->futexes);
-	ky_map_fini(&causes->futex_ids);
 	free(causes);
 }

@@ -111,16 +111,6 @@ static uint64_t breakdown_slow_ns(const struct ky_cause_members *members)
 	return slow;
 }
 
-/* Is this member wanted? Without --member and --at, all are. */
-static bool breakdown_wants(const struct ky_report_options *options,
-			    const struct ky_cause_member *member, size_t i)
-{
-	if (options->member)
-		return options->member == i + 1;
-	return options->at_ns == INT64_MIN ||
-	       (member->begin_ns <= options->at_ns && member->end_ns >= options->at_ns);
-}
-
 /* Keep only the members that are wanted; each has its number, from 0. */
 static int breakdown_sum(struct run *run, const struct ky_report_options *options, uint64_t *n_slow,
 			 uint64_t *n_all)
@@ -133,7 +123,7 @@ static int breakdown_sum(struct run *run, const struct ky_report_options *option
 		const struct ky_cause_member *member = &members->list.data[i];
 		struct adding adding = {run, i, ky_cause_member_ns(member) >= slow_ns, 0};
 
-		if (!breakdown_wants(options, member, i))
+		if (!ky_report_wants_member(options, member, i))
 			continue;
 		++*n_all;
 		*n_slow += adding.slow;
@@ -305,7 +295,7 @@ static int breakdown_fill_members(struct run *run, struct ky_table *table,
 	int status = order ? 0 : KYMO_E_MEMORY;
 
 	for (size_t i = 0; order && i < members->list.len; i++) {
-		if (breakdown_wants(options, &members->list.data[i], i))
+		if (ky_report_wants_member(options, &members->list.data[i], i))
 			order[n++] = i;
 	}
 	if (order && longest)
@@ -356,7 +346,7 @@ static int breakdown_fill_log(struct run *run, struct ky_table *table,
 		const struct ky_cause_member *member = &run->members->list.data[i];
 		struct logging logging = {run, table, i, limit};
 
-		if (breakdown_wants(options, member, i))
+		if (ky_report_wants_member(options, member, i))
 			status = ky_cause_member_explain(run->members, member, breakdown_log,
 							 &logging);
 	}

@@ -24,7 +24,8 @@
 	X(irq) \
 	X(softirq) \
 	X(periods) \
-	X(breakdown)
+	X(breakdown) \
+	X(critical_path)
 /* clang-format on */
 
 #define KY_REPORT_DECLARE(name) extern const struct ky_report ky_report_##name;

@@ -166,6 +166,12 @@ int ky_report_check_whole(const struct ky_report *const *reports, size_t n_repor
 	if (whole && options->interval_ns)
 		return report_options_invalid(err, "intervals", "report %s has no intervals",
 					      whole->name, "choose a range: --begin, --end");
+	for (size_t i = 0; i < n_reports && !options->of; i++) {
+		if (reports[i]->wants_choice && !ky_focus_names_threads(&options->focus))
+			return report_options_invalid(
+				err, "selection", "report %s needs a thread", reports[i]->name,
+				"try --tid, --comm or --pid, or --of with a system call");
+	}
 	return ky_of_parse(options->of, &of, err);
 }
 

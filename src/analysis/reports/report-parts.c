@@ -62,6 +62,15 @@ const struct ky_thread **ky_part_groups(const struct ky_model *model, enum ky_by
 	return groups;
 }
 
+bool ky_report_wants_member(const struct ky_report_options *options,
+			    const struct ky_cause_member *member, size_t i)
+{
+	if (options->member)
+		return options->member == i + 1;
+	return options->at_ns == INT64_MIN ||
+	       (member->begin_ns <= options->at_ns && member->end_ns >= options->at_ns);
+}
+
 int ky_report_note_causes(struct ky_report_result *result, const struct ky_causes *causes)
 {
 	unsigned int abilities = ky_model_abilities(result->model);

@@ -52,6 +52,10 @@ void ky_fill_part(struct ky_table *table, struct ky_cell *row, const struct ky_m
 /* The first thread of each thread's group, by the threads' indices; to be freed. NULL: out of memory, or @by threads. */
 const struct ky_thread **ky_part_groups(const struct ky_model *model, enum ky_by by);
 
+/* Is member number @i wanted? Without --member and --at, all are. */
+bool ky_report_wants_member(const struct ky_report_options *options,
+			    const struct ky_cause_member *member, size_t i);
+
 /* Notes on what limits a report on causes: losses, memory, events that the trace lacks. 0 or a negative status. */
 int ky_report_note_causes(struct ky_report_result *result, const struct ky_causes *causes);
 /* The same of members: calls without an end, and too many. */

@@ -73,6 +73,7 @@ struct ky_report {
 	 * selection and other reports, in intervals, or as events come.
 	 */
 	bool whole;
+	bool wants_choice; /* it tells of some threads, or of what --of selects */
 
 	/*
 	 * State of one run: subscribes to @model. NULL: out of memory. @options outlive it. The run of

@@ -600,7 +600,7 @@ const struct ky_command ky_command_report = {
 	.min_args = 0,
 	.max_args = -1,
 	.operands =
-		"all block breakdown cpu io io-latency io-log irq locks memory net periods sched softirq summary "
+		"all block breakdown cpu critical-path io io-latency io-log irq locks memory net periods sched softirq summary "
 		"syscall-rates syscalls threads",
 	.run = run_report,
 	.topic_help = report_topic,
