@@ -51,6 +51,7 @@ struct ky_feed_trace *ky_feed_add_trace(struct ky_feed *feed, const char *name)
 	if (!trace)
 		return NULL;
 	trace->files = (struct ky_scratch_trace)KY_SCRATCH_TRACE_INIT;
+	trace->feed = feed;
 	trace->is_written = true;
 	trace->is_live = feed->is_live && !feed->keeps;
 	trace->name = strdup(name);
@@ -141,7 +142,7 @@ int ky_feed_state(const struct ky_feed_trace *trace, struct ky_live_state *state
 }
 
 /* The last packet stays: it tells what the stream is. */
-static void drop_packets(struct ky_feed_stream *stream, uint64_t until_cycles)
+static void drop_packets(struct ky_feed *feed, struct ky_feed_stream *stream, uint64_t until_cycles)
 {
 	uint64_t passed = passed_bytes(stream), begin = stream->file->first_bytes, end = begin;
 	size_t n = stream->n_dropped;
@@ -153,6 +154,7 @@ static void drop_packets(struct ky_feed_stream *stream, uint64_t until_cycles)
 	    fallocate(stream->file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)end) <
 		    0)
 		return;
+	feed->held_bytes -= end - begin < feed->held_bytes ? end - begin : feed->held_bytes;
 	stream->file->first_bytes = end;
 	stream->n_dropped = n;
 }
@@ -163,7 +165,7 @@ void ky_feed_drop(struct ky_feed_trace *trace, uint64_t until_cycles)
 		return;
 	ky_vec_foreach(&trace->streams, stream)
 		if ((*stream)->packets.len > (*stream)->n_dropped)
-			drop_packets(*stream, until_cycles);
+			drop_packets(trace->feed, *stream, until_cycles);
 }
 
 void ky_feed_wait(struct ky_feed *feed, int timeout_ms)

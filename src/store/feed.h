@@ -17,8 +17,9 @@
 #include "store/live-file.h"
 #include "store/scratch-trace.h"
 
-/* What a feed that keeps everything has, at most. */
+/* What the files of a feed have, at most: on disk; in memory, of a live feed that drops what was read. */
 #define KY_FEED_KEPT_MAX (UINT64_C(16) << 30)
+#define KY_FEED_HELD_MAX (UINT64_C(1) << 30)
 
 struct ky_feed_packet {
 	uint64_t begin_bytes, end_bytes; /* in the stream */
@@ -34,6 +35,7 @@ struct ky_feed_stream {
 };
 
 struct ky_feed_trace {
+	struct ky_feed *feed;
 	char *name; /* its place below the address */
 	struct ky_scratch_trace files;
 	KY_VEC(struct ky_feed_stream *) streams; /* as many as files.streams, in the same order */
@@ -55,9 +57,9 @@ struct ky_feed_ops {
 struct ky_feed {
 	const struct ky_feed_ops *ops;
 	KY_VEC(struct ky_feed_trace *) traces;
-	bool is_live; /* else its files have everything */
-	bool keeps; /* a live feed that drops nothing: its files are on disk, up to KY_FEED_KEPT_MAX */
-	uint64_t kept_bytes; /* of such a feed, so far */
+	bool is_live;	     /* else its files have everything */
+	bool keeps;	     /* a live feed that drops nothing: its files are on disk */
+	uint64_t held_bytes; /* in its files; the owner, which adds to it, has the limit */
 	bool has_ended;	     /* no trace gets more */
 	bool has_news; /* a trace, a stream or metadata that readers do not know; they reset it */
 	int failed;    /* the status that ended it, of: */

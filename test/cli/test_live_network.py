@@ -323,9 +323,8 @@ def test_names_that_a_relay_chooses(kymo):
     assert "\x1b" not in done.out and "/etc/" not in done.out and "-2" in done.out
 
 
-def test_endless_session(kymo_bin, tmp_path):
-    """A reader keeps what it has not read, and no more: its memory does not grow with the session."""
-    n_packets, per_packet = 300, 40000
+def endless(n_packets, per_packet):
+    """A session with so many packets, which end."""
 
     def index(state, _request):
         state["index"] += 1
@@ -339,7 +338,13 @@ def test_endless_session(kymo_bin, tmp_path):
         _, offset, size = struct.unpack(">QQI", request)
         return struct.pack(">III", 1, size, 0) + state["data"][offset:offset + size]
 
-    relay = FakeRelay(index=index, packet=send)
+    return FakeRelay(index=index, packet=send)
+
+
+def test_endless_session(kymo_bin, tmp_path):
+    """A reader keeps what it has not read, and no more: its memory does not grow with the session."""
+    n_packets, per_packet = 300, 40000
+    relay = endless(n_packets, per_packet)
     done = subprocess.run(["/usr/bin/env", "python3", "-c", """
 import resource, subprocess, sys
 code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
@@ -348,6 +353,20 @@ print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
     code, kilobytes = map(int, done.stdout.split())
     total = n_packets * per_packet * 16
     assert code == 0 and kilobytes * 1024 < total / 2, (done.stdout, total)
+
+
+@pytest.mark.parametrize("command", [["print"], ["info"], ["report", "summary"], ["convert", "--to", "json"]])
+def test_space_for_what_comes(kymo, command):
+    """Packets are kept up to --relay-space; a reader that follows drops what it has read."""
+    done = kymo(*command, "--relay-space", "5M", endless(20, 40000).address, code=1)
+    assert "what the relay sends takes more than 5.0 MiB; give a larger --relay-space" in " ".join(done.err.split()), done
+    if command == ["print"]:
+        live = kymo(*command, "--live", "--relay-space", "5M", endless(20, 40000).address)
+        assert live.out.count("\n") == 20 * 40000 and not live.err
+        assert kymo("print", "--count", "--relay-space", "20M", endless(20, 40000).address).out == f"{20 * 40000}\n"
+    # One packet that is too large does not come at all.
+    done = kymo(*command, "--live", "--relay-space", "500k", endless(20, 40000).address, code=1)
+    assert "what the relay sends takes more than 500.0 KiB" in done.err
 
 
 @pytest.mark.parametrize("address", ["net://", "net:///host/a/b", "net://h/a/b", "net://h:x/host/a/b", "net://h/host/a",

@@ -62,7 +62,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (write(fds[1], data + 1, size - 1) < 0 || shutdown(fds[1], SHUT_WR) < 0)
 		abort();
 	if (ky_live_client_begin(fds[0], &options, &client, &err) == 0)
-		(void)ky_live_feed_open(client, &address, data[0] & 2, data[0] & 4, &feed, &err);
+		(void)ky_live_feed_open(
+			client, &address,
+			&(struct ky_live_feed_options){.is_live = data[0] & 2,
+						       .keeps = data[0] & 4,
+						       .space_bytes = data[0] & 8 ? 65536 : 0},
+			&feed, &err);
 	for (int i = 0; feed && i < ROUNDS_MAX && !feed->has_ended; i++)
 		ky_feed_wait(feed, 0);
 	if (feed)

@@ -85,8 +85,11 @@ int ky_view_live_run(char **paths, int n_paths, const struct ky_input_options *i
 		     void *data, struct kymo_error *err)
 {
 	struct opener opener = {.paths = paths, .n_paths = n_paths, .input = input};
-	int ret = ky_cli_remotes_open_kept(&opener.remotes, paths, n_paths, input->relay_key,
-					   DELAY_MS, err);
+	const struct ky_cli_remote_options options = {.key_path = input->relay_key,
+						      .delay_ms = DELAY_MS,
+						      .keeps = true,
+						      .space_bytes = input->relay_space};
+	int ret = ky_cli_remotes_open(&opener.remotes, paths, n_paths, &options, err);
 
 	if (!ret)
 		ret = view_live_run(&opener, serve, data, err);

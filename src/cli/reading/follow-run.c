@@ -420,8 +420,12 @@ int ky_cli_follow(const struct ky_follow_run *run, struct kymo_error *err)
 	int ret;
 
 	ky_cli_catch_signals();
-	ret = ky_cli_remotes_open(&f.remotes, run->paths, run->n_paths, run->input->relay_key,
-				  delay_ms(run), err);
+	ret = ky_cli_remotes_open(
+		&f.remotes, run->paths, run->n_paths,
+		&(struct ky_cli_remote_options){.key_path = run->input->relay_key,
+						.delay_ms = delay_ms(run),
+						.space_bytes = run->input->relay_space},
+		err);
 	while (!ret && again && f.left && !ky_cli_interrupted())
 		ret = follow_run_follow_once(&f, &again, err);
 	/* The consumer may still use the set. */

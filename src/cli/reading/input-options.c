@@ -52,7 +52,11 @@ static int bring_remotes(char **args, int n_args, const struct ky_input_options 
 		return ky_error_nomem(err);
 	free_remotes();
 	*from = &remotes;
-	return ky_cli_remotes_open(&remotes, args, n_args, options->relay_key, 0, err);
+	return ky_cli_remotes_open(
+		&remotes, args, n_args,
+		&(struct ky_cli_remote_options){.key_path = options->relay_key,
+						.space_bytes = options->relay_space},
+		err);
 }
 
 int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,

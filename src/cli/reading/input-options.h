@@ -15,6 +15,7 @@ struct ky_input_options {
 	bool is_again; /* no option: the traces were opened before; warnings were given then */
 	struct ky_text_list clock_offsets;
 	const char *relay_key;
+	uint64_t relay_space;
 	/* No option: those of the paths that are at relays; NULL: opening connects to them. */
 	const struct ky_cli_remotes *remotes;
 };
@@ -39,7 +40,14 @@ struct ky_input_options {
 	 .arg = "FILE",                                                                          \
 	 .help = "For kymo://HOST/NAME: the relay's key, for TLS. Default for other machines: "  \
 		 "~/.config/kymo/relay-key.",                                                    \
-	 .at = offsetof(type, input.relay_key)}
+	 .at = offsetof(type, input.relay_key)},                                                 \
+	{.name = "relay-space",                                                                  \
+	 .kind = KY_OPTION_SIZE,                                                                 \
+	 .arg = "SIZE",                                                                          \
+	 .help = "For recordings at relays: the most that is kept of what comes, in files without a " \
+		 "name in $TMPDIR or /var/tmp (16G); with --live, in memory, of what was not read " \
+		 "yet (1G).",                                                                    \
+	 .at = offsetof(type, input.relay_space)}
 
 /* For commands that put several traces in one order. */
 #define KY_CORRELATE_OPTION_DEF(type, input)                                                     \

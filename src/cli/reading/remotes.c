@@ -35,9 +35,14 @@ static int remotes_connect_to(const struct ky_live_address *address, const char 
 	return ret < 0 ? ret : ky_live_client_open(&options, client, err);
 }
 
-static int open_remote(struct ky_cli_remotes *remotes, const char *path, const char *key_path,
-		       uint32_t delay_ms, bool keeps, struct kymo_error *err)
+static int open_remote(struct ky_cli_remotes *remotes, const char *path,
+		       const struct ky_cli_remote_options *options, struct kymo_error *err)
 {
+	const struct ky_live_feed_options feed = {
+		.is_live = options->delay_ms != 0,
+		.keeps = options->keeps,
+		.space_bytes = options->space_bytes,
+	};
 	struct ky_trace_at_feed at = {.path = path};
 	struct ky_live_address address;
 	struct ky_live_client *client;
@@ -45,7 +50,8 @@ static int open_remote(struct ky_cli_remotes *remotes, const char *path, const c
 	int ret = ky_live_address_parse(path, &address, err);
 
 	if (!ret)
-		ret = remotes_connect_to(&address, key_path, delay_ms, &tls, &client, err);
+		ret = remotes_connect_to(&address, options->key_path, options->delay_ms, &tls,
+					 &client, err);
 	if (tls && ky_vec_push(&remotes->keys, tls) < 0) {
 		if (!ret)
 			ky_live_client_close(client);
@@ -53,7 +59,7 @@ static int open_remote(struct ky_cli_remotes *remotes, const char *path, const c
 		return ky_error_nomem(err);
 	}
 	if (!ret)
-		ret = ky_live_feed_open(client, &address, delay_ms != 0, keeps, &at.feed, err);
+		ret = ky_live_feed_open(client, &address, &feed, &at.feed, err);
 	if (!ret && ky_vec_push(&remotes->feeds, at) < 0) {
 		ky_feed_free(at.feed);
 		ret = ky_error_nomem(err);
@@ -63,32 +69,19 @@ static int open_remote(struct ky_cli_remotes *remotes, const char *path, const c
 	return ret;
 }
 
-static int remotes_open_all(struct ky_cli_remotes *remotes, char **paths, int n_paths,
-			    const char *key_path, uint32_t delay_ms, bool keeps,
-			    struct kymo_error *err)
+int ky_cli_remotes_open(struct ky_cli_remotes *remotes, char **paths, int n_paths,
+			const struct ky_cli_remote_options *options, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
 	*remotes = (struct ky_cli_remotes){0};
 	for (int i = 0; i < n_paths && !ret; i++) {
 		if (ky_live_address_is(paths[i]))
-			ret = open_remote(remotes, paths[i], key_path, delay_ms, keeps, err);
+			ret = open_remote(remotes, paths[i], options, err);
 		else if (ky_vec_push(&remotes->local, (const char *)paths[i]) < 0)
 			ret = ky_error_nomem(err);
 	}
 	return ret;
-}
-
-int ky_cli_remotes_open(struct ky_cli_remotes *remotes, char **paths, int n_paths,
-			const char *key_path, uint32_t delay_ms, struct kymo_error *err)
-{
-	return remotes_open_all(remotes, paths, n_paths, key_path, delay_ms, false, err);
-}
-
-int ky_cli_remotes_open_kept(struct ky_cli_remotes *remotes, char **paths, int n_paths,
-			     const char *key_path, uint32_t delay_ms, struct kymo_error *err)
-{
-	return remotes_open_all(remotes, paths, n_paths, key_path, delay_ms, true, err);
 }
 
 void ky_cli_remotes_fini(struct ky_cli_remotes *remotes)

@@ -13,16 +13,20 @@ struct ky_cli_remotes {
 	KY_VEC(struct ky_tls *) keys;
 };
 
+struct ky_cli_remote_options {
+	const char *key_path; /* the relays' key; NULL: the user's own */
+	uint32_t
+		delay_ms; /* recordings are followed, with this time from an event to the reader; 0: as they are now */
+	bool keeps; /* a reader that follows recordings comes back to all that they had: see struct ky_feed */
+	uint64_t space_bytes; /* limit for what comes of one address; 0: the default */
+};
+
 /*
- * Connects to the relays of the addresses among @paths, which are borrowed. @delay_ms: their recordings are followed, with this
- * time from an event to the reader; 0: the call brings what they have now. @key_path: the relays' key; NULL: the user's own. The caller frees *remotes
- * in any case. KYMO_E_INVALID: a bad address; KYMO_E_NOT_FOUND, KYMO_E_IO, KYMO_E_FORMAT.
+ * Connects to the relays of the addresses among @paths, which are borrowed. The caller frees *remotes in any case.
+ * KYMO_E_INVALID: a bad address; KYMO_E_NOT_FOUND, KYMO_E_IO, KYMO_E_FORMAT, KYMO_E_LIMIT.
  */
 int ky_cli_remotes_open(struct ky_cli_remotes *remotes, char **paths, int n_paths,
-			const char *key_path, uint32_t delay_ms, struct kymo_error *err);
-/* The same for a reader that follows recordings and comes back to all that they had: see ->keeps of struct ky_feed. */
-int ky_cli_remotes_open_kept(struct ky_cli_remotes *remotes, char **paths, int n_paths,
-			     const char *key_path, uint32_t delay_ms, struct kymo_error *err);
+			const struct ky_cli_remote_options *options, struct kymo_error *err);
 /* After the close of all sets with its traces. */
 void ky_cli_remotes_fini(struct ky_cli_remotes *remotes);
 

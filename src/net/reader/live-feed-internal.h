@@ -37,6 +37,7 @@ struct ky_live_feed {
 	struct ky_feed base;
 	struct ky_live_client *client;
 	struct ky_live_address address;
+	uint64_t space_bytes; /* limit for base.held_bytes */
 	unsigned int renamed; /* traces whose name had to get a number */
 	int64_t listed_ms;    /* when the relay listed its sessions */
 	KY_VEC(struct ky_live_feed_session) sessions;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "net/reader/live-feed-internal.h"
 #include "os/now.h"
 
@@ -135,6 +136,27 @@ static void note_flags(struct ky_live_feed *feed, struct ky_live_feed_channel *c
 		session->wants_channels |= channel->index.has_streams;
 }
 
+/* Before a packet comes: the relay says how large it is. */
+static int check_space(const struct ky_live_feed *feed, uint64_t packet_bytes,
+		       struct kymo_error *err)
+{
+	char size[32];
+	int ret;
+
+	if (feed->base.held_bytes <= feed->space_bytes &&
+	    packet_bytes <= feed->space_bytes - feed->base.held_bytes)
+		return KYMO_OK;
+	ret = ky_error_set(err, KYMO_E_LIMIT, "what the relay sends takes more than %s",
+			   ky_format_bytes(size, feed->space_bytes));
+	ky_error_hint(
+		err,
+		feed->base.is_live && !feed->base.keeps
+			? "give a larger --relay-space"
+			: "give a larger --relay-space, read it as it comes (--live), or read the "
+			  "relay's own directory");
+	return ret;
+}
+
 /* The packet of channel->index. *progress: it has come. */
 static int bring_packet(struct ky_live_feed *feed, struct ky_live_feed_channel *channel,
 			bool *progress, struct kymo_error *err)
@@ -145,6 +167,9 @@ static int bring_packet(struct ky_live_feed *feed, struct ky_live_feed_channel *
 	channel->has_index = true;
 	if (channel->trace->wants_metadata && channel->trace->metadata_ids.len)
 		return KYMO_OK;
+	ret = check_space(feed, channel->index.packet_bytes, err);
+	if (ret < 0)
+		return ret;
 	ret = ky_live_client_packet(feed->client, channel->id, &channel->index, stream->file->fd,
 				    stream->file->size_bytes, err);
 	note_flags(feed, channel);
@@ -155,11 +180,7 @@ static int bring_packet(struct ky_live_feed *feed, struct ky_live_feed_channel *
 	if (channel->index.is_gone)
 		return KYMO_OK;
 	*progress = true;
-	feed->base.kept_bytes += feed->base.keeps ? channel->index.packet_bytes : 0;
-	if (feed->base.kept_bytes > KY_FEED_KEPT_MAX)
-		return ky_error_set(err, KYMO_E_LIMIT,
-				    "more than %llu GiB have come from the relay",
-				    (unsigned long long)(KY_FEED_KEPT_MAX >> 30));
+	feed->base.held_bytes += channel->index.packet_bytes;
 	return ky_feed_add_packet(stream, channel->index.packet_bytes, channel->index.end_cycles) <
 			       0
 		       ? ky_error_nomem(err)
@@ -319,9 +340,18 @@ static void free_feed(struct ky_feed *base)
 
 static const struct ky_feed_ops live_feed_ops = {.more = bring_more, .free = free_feed};
 
-int ky_live_feed_open(struct ky_live_client *client, const struct ky_live_address *address,
-		      bool is_live, bool keeps, struct ky_feed **out, struct kymo_error *err)
+static uint64_t live_feed_space(const struct ky_live_feed_options *options)
 {
+	if (options->space_bytes)
+		return options->space_bytes;
+	return options->is_live && !options->keeps ? KY_FEED_HELD_MAX : KY_FEED_KEPT_MAX;
+}
+
+int ky_live_feed_open(struct ky_live_client *client, const struct ky_live_address *address,
+		      const struct ky_live_feed_options *options, struct ky_feed **out,
+		      struct kymo_error *err)
+{
+	bool is_live = options->is_live;
 	struct ky_live_feed *feed = calloc(1, sizeof(*feed));
 	int ret;
 
@@ -331,7 +361,8 @@ int ky_live_feed_open(struct ky_live_client *client, const struct ky_live_addres
 		return ky_error_nomem(err);
 	}
 	ky_feed_init(&feed->base, &live_feed_ops, is_live);
-	feed->base.keeps = keeps;
+	feed->base.keeps = options->keeps;
+	feed->space_bytes = live_feed_space(options);
 	feed->client = client;
 	feed->address = *address;
 	ret = live_feed_attach(feed, err);
