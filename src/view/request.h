@@ -42,7 +42,7 @@ enum ky_view_what {
 	KY_VIEW_MARKS,	  /* api/marks: events as marks on rows */
 	KY_VIEW_LOSSES,	  /* api/losses: lost events and damage, by rows */
 	KY_VIEW_MOMENT,	  /* api/moment: the state of one row at a time */
-	KY_VIEW_CAUSE,	  /* api/cause: what a thread waits or waited for at a time, and who woke it */
+	KY_VIEW_CAUSE, /* api/cause: what a thread waits or waited for at a time, and who woke it */
 	KY_VIEW_LATENCY,  /* api/latency: durations in a range, as a map */
 	KY_VIEW_MEMBERS,  /* api/members: those of them with certain durations */
 	KY_VIEW_NOTES,	  /* api/notes: all notes */
@@ -50,6 +50,8 @@ enum ky_view_what {
 	KY_VIEW_UNNOTE,	  /* api/unnote (POST): remove a note */
 	KY_VIEW_AREA,	  /* api/area: statistics of a range */
 	KY_VIEW_REPORT,	  /* api/report (POST): a report for a range */
+	KY_VIEW_PROGRAMS, /* api/programs: other programs with reports */
+	KY_VIEW_PROGRAM,  /* api/program (POST): the report of one of them for a range */
 };
 
 struct ky_view_request {

@@ -132,6 +132,10 @@ static int server_make_answer(struct ky_view_server *server, const struct ky_vie
 		return ky_view_notes_answer(request->side == 2 ? served->beside_notes
 							       : served->notes,
 					    request, out, err);
+	if (request->what == KY_VIEW_PROGRAMS || request->what == KY_VIEW_PROGRAM)
+		return ky_view_programs_answer(request->side == 2 ? &served->beside_programs
+								  : &served->programs,
+					       request, stop, out, err);
 	if (request->side == 2)
 		return ky_view_answer(served->beside, request, stop, out, err);
 	view = served->live ? ky_view_live_take(served->live) : served->view;

@@ -13,6 +13,7 @@
 
 #include "view/live.h"
 #include "view/notes.h"
+#include "view/programs.h"
 
 struct ky_view_server;
 
@@ -23,6 +24,7 @@ struct ky_view_served {
 	struct ky_view_notes *notes;
 	struct ky_view *beside; /* other traces in the same window; NULL: none */
 	struct ky_view_notes *beside_notes;
+	struct ky_view_programs programs, beside_programs; /* with reports; ->n 0: none */
 };
 
 /*

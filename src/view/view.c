@@ -488,6 +488,8 @@ static int view_answer(struct ky_view *view, const struct ky_view_request *reque
 	case KY_VIEW_NOTES:
 	case KY_VIEW_NOTE:
 	case KY_VIEW_UNNOTE:
+	case KY_VIEW_PROGRAMS:
+	case KY_VIEW_PROGRAM:
 	case KY_VIEW_ASSET:
 		break;
 	}

@@ -420,6 +420,16 @@ export async function area(range: Range, filter: string, signal: AbortSignal): P
   return { ...(fields as unknown as Area), ...Object.fromEntries(lists), threads, counters, range } as Area;
 }
 
+/** Other programs with reports, by their names. */
+export async function programs(): Promise<string[]> {
+  return (await ask("programs", {})).programs as string[];
+}
+
+/** The report of a program, by its place in the list. */
+export async function program(place: number, range: Range, signal: AbortSignal): Promise<Report> {
+  return (await ask("program", { row: place, ...range }, signal, "POST")) as unknown as Report;
+}
+
 export async function report(name: string, range: Range, filter: string, signal: AbortSignal): Promise<Report> {
   return (await ask("report", { name, ...range, filter }, signal, "POST")) as unknown as Report;
 }

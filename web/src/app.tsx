@@ -11,7 +11,7 @@ import { PAIR_HELP, pairKeys, usePair } from "./pair";
 import { isSaved } from "./saved";
 import { Legend } from "./legend";
 import { DetailsPane, ReportPane } from "./side";
-import { AREA, LATENCY, NOTES, Store, useStore } from "./store";
+import { AREA, LATENCY, NOTES, PROGRAM, Store, useStore } from "./store";
 import { ROW_HELP, rowKeys } from "./row-keys";
 import { RowsBar, RowsPane } from "./rows";
 import { EventTable, traceName } from "./table";
@@ -133,6 +133,13 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
               {report.name}
             </option>
           ))}
+          {store.programs.length > 0 && (
+            <optgroup label="other programs">
+              {store.programs.map((name) => (
+                <option value={PROGRAM + name}>{name}</option>
+              ))}
+            </optgroup>
+          )}
         </select>
       </label>
       <Recording store={store} />
@@ -232,9 +239,9 @@ const followDesktop = () => setTheme(desktop.matches);
 async function start(root: HTMLElement): Promise<void> {
   root.textContent = "…";
   try {
-    const info = await api.info();
+    const [info, programs] = await Promise.all([api.info(), api.programs()]);
     document.title = `${info.traces.map(traceName).join(", ")} – Kymo`;
-    const store = new Store(info, info.range ?? { begin: 0n, end: 1n });
+    const store = new Store(info, info.range ?? { begin: 0n, end: 1n }, programs);
     root.textContent = "";
     render(<App store={store} />, root);
   } catch (error) {

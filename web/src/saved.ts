@@ -276,6 +276,8 @@ class Saved {
         return savedField(words, this.source);
       case "moment":
         return this.history.moment(words);
+      case "programs":
+        return { programs: [] };
       case "notes":
         return this.head.notes;
       case "note":

@@ -4,8 +4,8 @@ import { useState } from "preact/hooks";
 import * as api from "./api";
 import { show, type Json } from "./json";
 import { useSteady } from "./live";
-import { AREA, LATENCY, NOTES, useLater, useStore, type Store } from "./store";
-import { clock, duration, span } from "./time";
+import { AREA, LATENCY, NOTES, PROGRAM, useLater, useStore, type Store } from "./store";
+import { clock, duration, span, type Range } from "./time";
 import { traceName } from "./table";
 import { Causes, isStack, Stack } from "./cause";
 import { AreaPane } from "./area";
@@ -104,30 +104,41 @@ export function ReportPane({ store }: { store: Store }) {
   return report === AREA ? <AreaPane store={store} /> : <OneReport store={store} />;
 }
 
+/** Reports of other programs are about all events. */
+async function ask(store: Store, range: Range, signal: AbortSignal): Promise<api.Report> {
+  const { report, filter } = store.state;
+  if (!report.startsWith(PROGRAM)) return api.report(report, range, filter, signal);
+  return api.program(store.programs.indexOf(report.slice(PROGRAM.length)), range, signal);
+}
+
 function OneReport({ store }: { store: Store }) {
   const state = useStore(store);
-  const [found, setFound] = useState<api.Report | null>(null);
-  const [error, setError] = useState("");
+  const [answer, setAnswer] = useState<{ of: string; found: api.Report | null; error: string } | null>(null);
+  // Not that of the report before, until the new one is asked for.
+  const { found, error } = answer?.of === state.report ? answer : { found: null, error: "" };
   const { begin, end } = useSteady(store.range, state.follow && !state.selection, REPORT_MS);
   useLater(
     async (signal) => {
-      setFound(null);
-      setError("");
+      const of = state.report;
+      setAnswer(null);
       try {
-        setFound(await api.report(state.report, { begin, end }, state.filter, signal));
+        setAnswer({ of, found: await ask(store, { begin, end }, signal), error: "" });
       } catch (reason) {
-        if (!signal.aborted) setError((reason as Error).message);
+        if (!signal.aborted) setAnswer({ of, found: null, error: (reason as Error).message });
       }
     },
     [state.report, begin, end, state.filter],
     400,
   );
-  const summary = store.info.reports.find((one) => one.name === state.report)?.summary;
+  const isProgram = state.report.startsWith(PROGRAM);
+  const summary = isProgram ? found?.reports[0].summary : store.info.reports.find((one) => one.name === state.report)?.summary;
   return (
     <div class="report" data-ready={found !== null || error !== ""}>
-      <h2>{state.report}</h2>
+      <h2>{isProgram ? state.report.slice(PROGRAM.length) : state.report}</h2>
       <p class="note">
-        {summary}. {state.selection ? "Selected range" : "Visible range"}: {clock(begin)} – {clock(end)} (
+        {summary && `${summary}. `}
+        {isProgram && state.filter && "The program does not know the filter. "}
+        {state.selection ? "Selected range" : "Visible range"}: {clock(begin)} – {clock(end)} (
         {duration(span({ begin, end }))}).
       </p>
       {error && <p class="note error" role="alert">{error}</p>}

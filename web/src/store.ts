@@ -41,6 +41,8 @@ export const AREA = "area";
 export const LATENCY = "latency";
 /** And the list of notes. */
 export const NOTES = "notes";
+/** Before the name of another program. */
+export const PROGRAM = "program/";
 
 const MOST_KEYS = 256; // in the address
 const MOST_FIELDS = 16;
@@ -85,6 +87,7 @@ export class Store {
   constructor(
     public info: Info,
     public whole: Range,
+    readonly programs: string[], // others with reports
   ) {
     this.state = {
       view: whole,
@@ -228,6 +231,11 @@ export class Store {
     return words.toString();
   }
 
+  private hasReport(name: string): boolean {
+    if (name.startsWith(PROGRAM)) return this.programs.includes(name.slice(PROGRAM.length));
+    return [AREA, LATENCY, NOTES].includes(name) || this.info.reports.some((one) => one.name === name);
+  }
+
   private restore(): void {
     const words = new URLSearchParams(window.location.hash.slice(1));
     const time = (text: string | null | undefined) => (text && /^-?\d{1,19}$/.test(text) ? BigInt(text) : null);
@@ -253,7 +261,7 @@ export class Store {
       base,
       columns,
       search: words.get("q") ?? "",
-      report: [AREA, LATENCY, NOTES].includes(report) || this.info.reports.some((one) => one.name === report) ? report : "",
+      report: this.hasReport(report) ? report : "",
       wanted: null,
       rows: rowsFrom(words),
     };

@@ -24,6 +24,8 @@ struct view_options {
 	const char *save;
 	struct ky_select_options select; /* only its times */
 	const char *beside;
+	struct ky_text_list lami;		    /* programs */
+	const char *trace;			    /* what they read; no option */
 	struct ky_view_notes *notes, *beside_notes; /* no options */
 	struct ky_view *beside_view;
 	struct ky_input_options input;
@@ -50,6 +52,12 @@ static const struct ky_option_def view_option_defs[] = {
 	 .help = "Show TRACE below the other traces, on one time axis. The key = aligns both at their "
 		 "selected events.",
 	 .at = offsetof(struct view_options, beside)},
+	{.name = "lami",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "PROGRAM",
+	 .help = "Offer the report of PROGRAM, which speaks LAMI 1.0, for the range that the page shows; may "
+		 "be given again. PROGRAM reads TRACE itself.",
+	 .at = offsetof(struct view_options, lami)},
 	{.name = "save",
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "FILE",
@@ -129,8 +137,14 @@ static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
 {
 	struct ky_open_link opened = KY_OPEN_LINK_INIT;
 	struct ky_view_server *server;
-	const struct ky_view_served served = {view, live, options->notes, options->beside_view,
-					      options->beside_notes};
+	const struct ky_view_served served = {
+		.view = view,
+		.live = live,
+		.notes = options->notes,
+		.beside = options->beside_view,
+		.beside_notes = options->beside_notes,
+		.programs = {options->lami.items, options->lami.len, options->trace},
+		.beside_programs = {options->lami.items, options->lami.len, options->beside}};
 	int ret = ky_view_server_open(&served, (uint16_t)options->port, &server, err);
 
 	if (ret < 0)
@@ -227,6 +241,12 @@ static int serve_live(void *data, struct ky_view_live *live, struct kymo_error *
 	return cmd_view_serve(NULL, live, data, err);
 }
 
+static bool view_follows(const struct view_options *options, char **args, int n_args)
+{
+	return !options->no_follow && !options->save && !options->tsp && !options->beside &&
+	       ky_view_live_is(args, n_args);
+}
+
 static int view_paths(struct view_options *options, char **args, int n_args, struct kymo_error *err)
 {
 	struct ky_trace_set set, beside = {0};
@@ -234,9 +254,16 @@ static int view_paths(struct view_options *options, char **args, int n_args, str
 
 	if (!n_args)
 		return serve_tsp(NULL, options, args, n_args, err);
-	if (!options->no_follow && !options->save && !options->tsp && !options->beside &&
-	    ky_view_live_is(args, n_args))
-		return ky_view_live_run(args, n_args, &options->input, serve_live, options, err);
+	options->trace = args[0];
+	if (view_follows(options, args, n_args)) {
+		if (!options->lami.len)
+			return ky_view_live_run(args, n_args, &options->input, serve_live, options,
+						err);
+		ky_error_set(err, KYMO_E_UNSUPPORTED,
+			     "cannot use --lami: the recording goes on, or is at a relay");
+		ky_error_hint(err, "wait for its end, or try --no-follow");
+		return KYMO_E_UNSUPPORTED;
+	}
 	ret = ky_cli_open(&set, args, n_args, &options->input, true, err);
 	if (ret < 0)
 		return ret;
@@ -264,6 +291,8 @@ static int run_view(const struct ky_command *command, void *data, int n_args, ch
 	if (options->tsp ? options->save != NULL : options->origins.len > 0)
 		return ky_cli_usage(command, options->tsp ? "--tsp and --save exclude each other"
 							  : "--origin needs --tsp");
+	if (options->lami.len && (options->save || options->tsp || n_args > 1))
+		return ky_cli_usage(command, "--lami needs the viewer's page, of one TRACE");
 	if (options->beside && (options->save || options->tsp))
 		return ky_cli_usage(command, "--beside shows pages of the viewer only");
 	/* Before any thread begins: all inherit it. */
@@ -306,6 +335,9 @@ const struct ky_command ky_command_view = {
 		"Notes on times or areas (key B) stay in TRACE.kymo-notes.json beside the trace, or, where others "
 		"can write to that directory, in ~/.local/share/kymo/notes.\n"
 		"\n"
+		"--lami PROGRAM adds the report of another program to the list of reports, such as those of "
+		"lttng-analyses. The server runs it with TRACE and the range, and shows its tables.\n"
+		"\n"
 		"The link contains a secret token. Programs and pages without it cannot read the traces. "
 		"The server opens only the traces of the command line, and ends with Ctrl-C.\n"
 		"\n"
@@ -320,6 +352,8 @@ const struct ky_command ky_command_view = {
 		    "kymo view --save slow.html --begin 08:30:01 --end 08:30:03 my-trace\n\n"
 		    "# a good and a bad run on one time axis\n"
 		    "kymo view --beside good-run bad-run\n\n"
+		    "# with a report of lttng-analyses\n"
+		    "kymo view --lami lttng-cputop-mi my-trace\n\n"
 		    "# on another machine: print the link, and reach it through ssh\n"
 		    "kymo view --no-browser --port 8123 my-trace\n"
 		    "ssh -L 8123:127.0.0.1:8123 that-machine\n\n"
