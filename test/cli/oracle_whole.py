@@ -13,6 +13,7 @@ import oracle_cpu
 import oracle_figures
 import oracle_interrupts
 import oracle_io
+import oracle_moves
 import oracle_reports
 from oracle_figures import close, number
 
@@ -60,6 +61,7 @@ def check_cpu(report, events):
             # Of one that the scheduler's events never tell of, contexts tell that it ran, and no more.
             assert row["process"]["name"] == true.name.get(tid, true.called.get(tid, ""))
             assert row["prio"] == true.prio.get(tid)
+    oracle_moves.check_migrations(report["migrations"], events, true.migrations)
     total = report["total"][0]
     assert total["busy"] == sum(true.busy.values())
     known = total["busy"] + sum(true.idle.values())
@@ -252,6 +254,8 @@ def more_memory(report, events):
 
 
 def more_sched(report, events):
+    oracle_moves.check_preemptions(report, events, oracle_cpu.waits(events))
+    oracle_moves.check_migrations(report["migrations"], events, kernel_text.Cpu(events).migrations)
     prio = kernel_text.Cpu(events).prio
     rows = [row["process"]["tid"] for row in report["threads"]]
     for row in report["threads"]:
@@ -302,7 +306,7 @@ def queue_lengths(events):
 
 def more_rates(report, events):
     begin, end, length = events[0].ns, events[-1].ns, 1000000
-    while (end - begin) // length >= 60:
+    while (end - begin) // length >= 30:
         length *= 2
     counts = collections.Counter()
     for call in oracle_calls.calls(events):

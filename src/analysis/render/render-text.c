@@ -151,6 +151,17 @@ static bool is_left(enum ky_cell_class cls)
 	}
 }
 
+/* Beside a thread's own id, that of its process can be spared. */
+static void render_text_show_pid(struct layout *layout, size_t column)
+{
+	bool spare = layout->n_shown && layout->shown[layout->n_shown - 1].column == column &&
+		     layout->shown[layout->n_shown - 1].part == PART_TID;
+
+	render_text_show(layout, column, PART_PID, "PID", false);
+	if (spare && !layout->shown[layout->n_shown - 1].spare)
+		layout->shown[layout->n_shown - 1].spare = 1;
+}
+
 static void choose_columns(struct layout *layout)
 {
 	const struct ky_table *table = layout->table;
@@ -170,7 +181,7 @@ static void choose_columns(struct layout *layout)
 			if (!def->whole_process && has_ids(table, i, true))
 				render_text_show(layout, i, PART_TID, "TID", false);
 			if (!def->second && has_ids(table, i, false))
-				render_text_show(layout, i, PART_PID, "PID", false);
+				render_text_show_pid(layout, i);
 			render_text_show(layout, i, PART_NAME, def->second ? def->title : "Name",
 					 true);
 			continue;

@@ -188,3 +188,32 @@ void ky_cell_who(struct ky_table *table, struct ky_cell *cell, const struct ky_m
 	else
 		ky_cell_thread(table, cell, model, thread);
 }
+
+struct seconds {
+	const struct ky_model *model;
+	enum ky_by by;
+};
+
+static int compare_seconds(const void *a, const void *b, void *data)
+{
+	const struct ky_entry *left = *(struct ky_entry *const *)a;
+	const struct ky_entry *right = *(struct ky_entry *const *)b;
+	const struct seconds *seconds = data;
+
+	return ky_threads_compare(ky_model_thread(seconds->model, left->what),
+				  ky_model_thread(seconds->model, right->what), seconds->by);
+}
+
+void ky_aggregation_unite(struct ky_aggregation *aggregation, const struct ky_model *model,
+			  enum ky_by by)
+{
+	struct seconds seconds = {model, by};
+	struct ky_entry **pairs = aggregation->entries.data;
+	size_t n = aggregation->entries.len;
+
+	if (n)
+		qsort_r(pairs, n, sizeof(*pairs), compare_seconds, &seconds);
+	for (size_t i = 1; i < n; i++)
+		if (compare_seconds(&pairs[i - 1], &pairs[i], &seconds) == 0)
+			pairs[i]->what = pairs[i - 1]->what;
+}

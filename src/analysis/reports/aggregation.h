@@ -74,6 +74,10 @@ static inline struct ky_entry *ky_aggregation_get(struct ky_aggregation *aggrega
 int ky_aggregation_group(struct ky_aggregation *to, struct ky_aggregation *from, enum ky_by by,
 			 bool keep_what);
 
+/* Entries are of pairs, what being the second thread's index: of the second threads of one group, one stands for all. */
+void ky_aggregation_unite(struct ky_aggregation *aggregation, const struct ky_model *model,
+			  enum ky_by by);
+
 /* The cell of an entry's thread, or of what it was grouped @by. Empty where none exists. */
 void ky_cell_who(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,
 		 const struct ky_thread *thread, enum ky_by by);

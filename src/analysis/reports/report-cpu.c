@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Report cpu: who used the CPUs. */
+#include "analysis/reports/migrations.h"
 #include "analysis/reports/report-list.h"
 
 #include <inttypes.h>
@@ -84,9 +85,10 @@ static const struct ky_column total_columns[] = {
 static const struct ky_table_def total_table = KY_TABLE_DEF(
 	"total", "All CPUs", "One row for the whole system.", total_columns, KY_TABLE_FIXED);
 
-static const struct ky_table_def *const tables[] = {&thread_table, &cpu_table, &total_table, NULL};
+static const struct ky_table_def *const tables[] = {&thread_table, &cpu_table, &total_table,
+						    &ky_migrations_table, NULL};
 
-enum { TABLE_THREADS, TABLE_CPUS, TABLE_TOTAL };
+enum { TABLE_THREADS, TABLE_CPUS, TABLE_TOTAL, TABLE_MIGRATIONS };
 
 /* ---- the run --------------------------------------------------------------------------- */
 
@@ -102,6 +104,7 @@ struct run {
 	struct ky_model *model;
 	KY_VEC(struct cpu_time) cpus;	    /* by index */
 	KY_VEC(struct thread_time) threads; /* by index */
+	struct ky_aggregation migrations;
 };
 
 static int grow_threads(struct run *run, uint32_t index)
@@ -146,10 +149,20 @@ static int report_cpu_on_migrated(void *data, struct ky_thread *thread, int64_t 
 	return 0;
 }
 
+static int report_cpu_on_migration(void *data, const struct ky_migration *migration)
+{
+	struct run *run = data;
+
+	return ky_migrations_add(&run->migrations, migration);
+}
+
 static void *report_cpu_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {.ran = report_cpu_on_ran,
 				       .migrated = report_cpu_on_migrated};
+
+	if (ky_report_wants(options, &ky_report_cpu, TABLE_MIGRATIONS))
+		listener.migration = report_cpu_on_migration;
 
 	return ky_report_run(model, sizeof(struct run), &listener);
 }
@@ -160,6 +173,7 @@ static void report_cpu_free_run(void *data)
 
 	ky_vec_fini(&run->cpus);
 	ky_vec_fini(&run->threads);
+	ky_aggregation_fini(&run->migrations);
 	free(run);
 }
 
@@ -301,6 +315,10 @@ static int report_cpu_finish(void *data, const struct ky_report_options *options
 					 ky_report_by(options, KY_BY_THREAD), &sums);
 	report_cpu_fill_total(&result->tables[TABLE_TOTAL], &sums);
 	if (status >= 0)
+		status = ky_migrations_fill(&run->migrations, run->model,
+					    &result->tables[TABLE_MIGRATIONS],
+					    ky_report_by(options, KY_BY_THREAD));
+	if (status >= 0)
 		status = ky_report_note_losses(result);
 	if (status >= 0)
 		status = ky_report_note_switches(result);
@@ -369,7 +387,8 @@ const struct ky_report ky_report_cpu = {
 		   "       kymo report syscalls -t threads my-trace   what the threads cal"
 		   "led\n",
 	.next = "report sched|who waited for these CPUs, and for how long\n"
-		"report syscalls -t threads|what the threads called",
+		"report cpu -t migrations|who moved threads to other CPUs, and why"
+		"\nreport syscalls -t threads|what the threads called",
 	.tables = tables,
 	.needs = KY_CAN_SWITCH,
 	.needs_text = "sched_switch events",

@@ -140,7 +140,7 @@ static const struct ky_column hold_columns[] = {
 		 "first wait.",
 		 .spare = 9},
 	[HOLD_WAITS] = {"waits", "Threads", KY_CELL_COUNT,
-			"Threads whose waits this hold delayed more than other holds did."},
+			"Threads with a wait that this hold delayed more than other holds did."},
 	[HOLD_WAIT] = {"wait", "Waits", KY_CELL_DURATION,
 		       "The sum of these waits, with what came after the hold.", .spare = 2},
 	[HOLD_DELAY] = {"delay", "Delay", KY_CELL_DURATION,
@@ -445,40 +445,11 @@ static void fill_pair(const void *data, struct ky_table *table, const struct ky_
 	ky_fill_stats(&row[PAIR_STATS], &entry->stats);
 }
 
-struct wakers {
-	const struct ky_model *model;
-	enum ky_by by;
-};
-
-static int compare_wakers(const void *a, const void *b, void *data)
-{
-	const struct ky_entry *left = *(struct ky_entry *const *)a;
-	const struct ky_entry *right = *(struct ky_entry *const *)b;
-	const struct wakers *wakers = data;
-
-	return ky_threads_compare(ky_model_thread(wakers->model, left->what),
-				  ky_model_thread(wakers->model, right->what), wakers->by);
-}
-
-/* Of the wakers of one group, one stands for all. */
-static void unite_wakers(struct run *run, enum ky_by by)
-{
-	struct wakers wakers = {run->model, by};
-	struct ky_entry **pairs = run->pairs.entries.data;
-	size_t n = run->pairs.entries.len;
-
-	if (n)
-		qsort_r(pairs, n, sizeof(*pairs), compare_wakers, &wakers);
-	for (size_t i = 1; i < n; i++)
-		if (compare_wakers(&pairs[i - 1], &pairs[i], &wakers) == 0)
-			pairs[i]->what = pairs[i - 1]->what;
-}
-
 static int fill_pairs(struct run *run, struct ky_table *table, enum ky_by by)
 {
 	int status;
 
-	unite_wakers(run, by);
+	ky_aggregation_unite(&run->pairs, run->model, by);
 	status = ky_fill_groups(table, &run->pairs, by, true, fill_pair, run);
 	ky_table_sort(table, PAIR_STATS + KY_STATS_TOTAL, false);
 	return status;

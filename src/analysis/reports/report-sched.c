@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Report sched: who waited for a CPU, and how long. */
+#include "analysis/reports/migrations.h"
 #include "analysis/reports/report-list.h"
 
 #include <inttypes.h>
@@ -112,6 +113,22 @@ static const struct ky_table_def kind_table =
 	KY_TABLE_DEF("total", "Waits of the whole system", "One row for each kind of wait.",
 		     kind_columns, KY_TABLE_FIXED);
 
+enum { PAIR_PROCESS, PAIR_BY, PAIR_STATS };
+
+static const struct ky_column pair_columns[] = {
+	[PAIR_PROCESS] = {"process", "Preempted", KY_CELL_PROCESS,
+			  "The thread that was taken off the CPU; with --group-by, the process or "
+			  "the name."},
+	[PAIR_BY] = {"by", "By", KY_CELL_PROCESS, "The thread that got the CPU instead.",
+		     .second = true},
+	KY_STATS_COLUMN_DEFS(PAIR_STATS, "waits after these preemptions"),
+};
+
+static const struct ky_table_def pair_table =
+	KY_DETAIL_TABLE_DEF("preempted", "Preemptions, by whom",
+			    "One row for each pair of threads, the largest sum of waits first.",
+			    pair_columns, KY_TABLE_RANK);
+
 enum {
 	WAIT_BEGIN,
 	WAIT_END,
@@ -120,6 +137,9 @@ enum {
 	WAIT_CPU,
 	WAIT_PRIO,
 	WAIT_PROCESS,
+	WAIT_RUNNER,
+	WAIT_RUNNER_NS,
+	WAIT_BY,
 	WAIT_WAKER,
 	WAIT_IRQ,
 };
@@ -138,11 +158,21 @@ static const struct ky_column wait_columns[] = {
 		       "scale.",
 		       .spare = 3},
 	[WAIT_PROCESS] = {"process", "Thread", KY_CELL_PROCESS,
-			  "The thread that waited, with its last name."},
+			  "The thread that waited, with its last name.", .second = true},
+	[WAIT_RUNNER] = {"runner", "Ran meanwhile", KY_CELL_PROCESS,
+			 "The thread that ran longest during the wait, on the CPU for which the "
+			 "thread waited first; '-' if no other thread ran there.",
+			 .second = true},
+	[WAIT_RUNNER_NS] = {"runner_time", "For", KY_CELL_DURATION,
+			    "How long that thread ran during the wait, in its last 128 runs there.",
+			    .spare = 1},
+	[WAIT_BY] = {"by", "Preempted by", KY_CELL_PROCESS,
+		     "The thread that got the CPU at the preemption; '-' after a wake-up.",
+		     .second = true, .spare = 2},
 	[WAIT_WAKER] = {"waker", "Woken by", KY_CELL_PROCESS,
 			"The thread that ran on the CPU of the wake-up; '-' when the CPU was idle "
 			"or its thread is unknown.",
-			.second = true},
+			.second = true, .spare = 3},
 	[WAIT_IRQ] = {"irq", "In", KY_CELL_IRQ,
 		      "The interrupt that woke it; empty without an interrupt, or without events "
 		      "of interrupts.",
@@ -167,9 +197,19 @@ static const struct ky_table_def freq_table =
 		     freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const tables[] = {
-	&thread_table, &cpu_table, &kind_table, &top_table, &freq_table, &log_table, NULL};
+	&thread_table, &cpu_table,  &kind_table, &pair_table, &ky_migrations_table,
+	&top_table,    &freq_table, &log_table,	 NULL};
 
-enum { TABLE_THREADS, TABLE_CPUS, TABLE_TOTAL, TABLE_TOP, TABLE_FREQ, TABLE_LOG };
+enum {
+	TABLE_THREADS,
+	TABLE_CPUS,
+	TABLE_TOTAL,
+	TABLE_PAIRS,
+	TABLE_MIGRATIONS,
+	TABLE_TOP,
+	TABLE_FREQ,
+	TABLE_LOG
+};
 
 /* ---- the run --------------------------------------------------------------------------- */
 
@@ -184,9 +224,23 @@ struct cpu_queue {
 	uint64_t waits, preempted, ns, max;
 };
 
+#define RUNS_MAX 128 /* of each CPU, the last ones */
+
+struct one_run {
+	const struct ky_thread *thread;
+	int64_t begin_ns, end_ns;
+};
+
+/* In a circle. */
+struct last_runs {
+	size_t n;
+	struct one_run runs[RUNS_MAX];
+};
+
 struct wait_record {
 	int64_t begin_ns, end_ns;
-	const struct ky_thread *thread, *waker;
+	const struct ky_thread *thread, *waker, *by, *runner;
+	uint64_t runner_ns;
 	const struct ky_irq_line *irq;
 	uint32_t cpu;
 	int32_t prio;
@@ -199,7 +253,10 @@ struct run {
 	struct ky_stats stats[N_KINDS];
 	struct ky_stats at_most[N_KINDS]; /* of waits without a recorded switch to the thread */
 	struct ky_freq freqs[N_KINDS];
-	KY_VEC(struct cpu_queue) cpus; /* by index */
+	KY_VEC(struct cpu_queue) cpus;	/* by index */
+	KY_VEC(struct last_runs *) ran; /* by index; NULL: it ran nothing */
+	struct ky_aggregation pairs;	/* what: the index of the thread that got the CPU, + 1 */
+	struct ky_aggregation migrations;
 	struct ky_happenings single;
 };
 
@@ -212,6 +269,82 @@ static struct cpu_queue *report_sched_queue_of(struct run *run, const struct ky_
 	return &run->cpus.data[cpu->index];
 }
 
+static int report_sched_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+			       struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+{
+	struct run *run = data;
+	struct last_runs *last;
+
+	if (state != KY_CPU_BUSY)
+		return 0;
+	while (run->ran.len <= cpu->index) {
+		if (ky_vec_push(&run->ran, NULL) < 0)
+			return KYMO_E_MEMORY;
+	}
+	last = run->ran.data[cpu->index];
+	if (!last)
+		last = run->ran.data[cpu->index] = calloc(1, sizeof(*last));
+	if (!last)
+		return KYMO_E_MEMORY;
+	last->runs[last->n++ % RUNS_MAX] = (struct one_run){thread, begin_ns, end_ns};
+	return 0;
+}
+
+/* The time of @thread in the @n last runs on @cpu and in the one that goes on, between @begin_ns and @end_ns. */
+static uint64_t time_of(const struct last_runs *last, size_t n, const struct ky_cpu *cpu,
+			const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 1; i <= n; i++) {
+		const struct one_run *run = &last->runs[(last->n - i) % RUNS_MAX];
+
+		if (run->thread == thread)
+			ns += ky_ns_between(run->begin_ns > begin_ns ? run->begin_ns : begin_ns,
+					    run->end_ns);
+	}
+	if (cpu->state == KY_CPU_BUSY && cpu->current == thread)
+		ns += ky_ns_between(cpu->since_ns > begin_ns ? cpu->since_ns : begin_ns, end_ns);
+	return ns;
+}
+
+/* Who ran longest on the CPU while the thread waited for it. */
+static void find_runner(const struct run *run, const struct ky_waited *waited,
+			struct wait_record *record)
+{
+	const struct ky_cpu *cpu = ky_map_get(&waited->thread->host->cpus, waited->wait.cpu_id);
+	const struct last_runs *last =
+		cpu && cpu->index < run->ran.len ? run->ran.data[cpu->index] : NULL;
+	size_t n = 0;
+
+	if (!cpu)
+		return;
+	while (last && n < last->n && n < RUNS_MAX &&
+	       last->runs[(last->n - n - 1) % RUNS_MAX].end_ns > record->begin_ns)
+		n++;
+	for (size_t i = 0; i <= n; i++) {
+		const struct ky_thread *thread = i ? last->runs[(last->n - i) % RUNS_MAX].thread
+						 : cpu->state == KY_CPU_BUSY ? cpu->current
+									     : NULL;
+		uint64_t ns;
+
+		if (!thread || thread == record->runner || thread == record->thread)
+			continue;
+		ns = time_of(last, n, cpu, thread, record->begin_ns, record->end_ns);
+		if (ns > record->runner_ns) {
+			record->runner = thread;
+			record->runner_ns = ns;
+		}
+	}
+}
+
+static int report_sched_on_migration(void *data, const struct ky_migration *migration)
+{
+	struct run *run = data;
+
+	return ky_migrations_add(&run->migrations, migration);
+}
+
 static int keep_records(struct run *run, const struct ky_waited *waited, int kind, uint64_t ns)
 {
 	struct wait_record record = {
@@ -219,18 +352,32 @@ static int keep_records(struct run *run, const struct ky_waited *waited, int kin
 		.end_ns = waited->end_ns,
 		.thread = waited->thread,
 		.waker = waited->wait.waker,
+		.by = waited->wait.by,
 		.irq = waited->wait.irq,
 		.cpu = waited->cpu->id,
 		.prio = waited->thread->prio,
 		.kind = kind,
 	};
 
+	/* That takes time: only of those that will be shown. */
+	if (run->single.wants_log || !run->single.top.full || ns > run->single.top.least)
+		find_runner(run, waited, &record);
 	return ky_happenings_add(&run->single, ns, &record);
 }
 
 static int kind_of(const struct ky_waited *waited)
 {
 	return waited->wait.kind == KY_WAIT_WOKEN ? WOKEN : PREEMPTED;
+}
+
+static int add_pair(struct run *run, const struct ky_waited *waited, uint64_t ns)
+{
+	struct ky_entry *entry;
+
+	if (!waited->wait.by)
+		return 0;
+	entry = ky_aggregation_get(&run->pairs, waited->thread, waited->wait.by->index);
+	return entry ? ky_stats_add(&entry->stats, ns) : KYMO_E_MEMORY;
 }
 
 static int report_sched_on_waited(void *data, const struct ky_waited *waited)
@@ -249,6 +396,8 @@ static int report_sched_on_waited(void *data, const struct ky_waited *waited)
 		queue->preempted++;
 		entry->sums[SUM_PREEMPTED]++;
 		entry->sums[SUM_PREEMPTED_NS] += ns;
+		if (add_pair(run, waited, ns) < 0)
+			return KYMO_E_MEMORY;
 	} else if (ky_stats_add(&entry->stats, ns) < 0) {
 		return KYMO_E_MEMORY;
 	}
@@ -293,6 +442,11 @@ static void report_sched_free_run(void *data)
 		ky_stats_fini(&run->at_most[i]);
 	}
 	ky_vec_fini(&run->cpus);
+	ky_vec_foreach(&run->ran, last)
+		free(*last);
+	ky_vec_fini(&run->ran);
+	ky_aggregation_fini(&run->pairs);
+	ky_aggregation_fini(&run->migrations);
 	ky_happenings_fini(&run->single);
 	free(run);
 }
@@ -303,6 +457,8 @@ static void *report_sched_begin(struct ky_model *model, const struct ky_report_o
 		.waited = report_sched_on_waited,
 		.wait_bounded = on_wait_bounded,
 		.queued = report_sched_on_queued,
+		.ran = report_sched_on_ran,
+		.migration = report_sched_on_migration,
 	};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
@@ -404,6 +560,27 @@ static int fill_bounds(const struct run *run, struct ky_cell *row, int kind)
 	return 0;
 }
 
+static void report_sched_fill_pair(const void *data, struct ky_table *table,
+				   const struct ky_entry *entry, enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[PAIR_PROCESS], run->model, entry->thread, by);
+	ky_cell_who(table, &row[PAIR_BY], run->model, ky_model_thread(run->model, entry->what), by);
+	ky_fill_stats(&row[PAIR_STATS], &entry->stats);
+}
+
+static int report_sched_fill_pairs(struct run *run, struct ky_table *table, enum ky_by by)
+{
+	int status;
+
+	ky_aggregation_unite(&run->pairs, run->model, by);
+	status = ky_fill_groups(table, &run->pairs, by, true, report_sched_fill_pair, run);
+	ky_table_sort(table, PAIR_STATS + KY_STATS_TOTAL, false);
+	return status;
+}
+
 static void report_sched_fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
 				   const void *record)
 {
@@ -422,6 +599,12 @@ static void report_sched_fill_wait(const void *data, struct ky_table *table, str
 		ky_cell_thread(table, &row[WAIT_WAKER], run->model, wait->waker);
 	if (wait->irq)
 		ky_cell_line(table, &row[WAIT_IRQ], wait->irq);
+	if (wait->by)
+		ky_cell_thread(table, &row[WAIT_BY], run->model, wait->by);
+	if (wait->runner) {
+		ky_cell_thread(table, &row[WAIT_RUNNER], run->model, wait->runner);
+		ky_cell_u64(&row[WAIT_RUNNER_NS], wait->runner_ns);
+	}
 }
 
 static int report_sched_finish(void *data, const struct ky_report_options *options,
@@ -446,6 +629,13 @@ static int report_sched_finish(void *data, const struct ky_report_options *optio
 	}
 	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, report_sched_fill_wait, run);
 	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, report_sched_fill_wait, run);
+	if (status >= 0)
+		status = report_sched_fill_pairs(run, &result->tables[TABLE_PAIRS],
+						 ky_report_by(options, KY_BY_THREAD));
+	if (status >= 0)
+		status = ky_migrations_fill(&run->migrations, run->model,
+					    &result->tables[TABLE_MIGRATIONS],
+					    ky_report_by(options, KY_BY_THREAD));
 	if (status >= 0)
 		status = ky_report_note_losses(result);
 	return status < 0 ? status : ky_report_note_waits(result);
@@ -533,7 +723,8 @@ const struct ky_report ky_report_sched = {
 		   "Next:  kymo report breakdown --of wakeup my-trace   who ran while the "
 		   "threads waited\n"
 		   "       kymo report cpu my-trace   who uses the CPUs\n",
-	.next = "report breakdown --of wakeup|who ran while the threads waited\n"
+	.next = "report sched -t preempted -t migrations|who took the CPUs, and who moved threads"
+		"\nreport breakdown --of wakeup|who ran while the threads waited\n"
 		"report cpu|who uses the CPUs",
 	.tables = tables,
 	.needs = KY_CAN_SWITCH | KY_CAN_WAKE,

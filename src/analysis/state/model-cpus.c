@@ -32,11 +32,16 @@ int ky_cpu_flush(struct ky_model *model, struct ky_cpu *cpu, int64_t ns)
 int ky_thread_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns)
 {
 	int32_t from = thread->cpu;
+	int status;
 
 	thread->cpu = cpu;
 	if (from == KY_UNKNOWN || from == cpu || !ky_model_tells(model, thread, (uint32_t)cpu))
 		return 0;
-	return ky_model_notify(model, migrated, thread, ns);
+	status = ky_model_notify(model, migrated, thread, ns);
+	if (status < 0)
+		return status;
+	return ky_model_notify(model, migration,
+			       &(struct ky_migration){.thread = thread, .ns = ns});
 }
 
 void ky_cpu_set_state(struct ky_cpu *cpu, struct ky_thread *thread, int64_t ns)

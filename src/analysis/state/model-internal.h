@@ -303,8 +303,9 @@ struct ky_thread *ky_feed_thread(struct ky_feed *feed, const struct ky_event *ev
 
 /* ---- model-wait.c: what threads do off the CPU -------------------------------------------- */
 
-/* @thread left its CPU; @state is the switch's (0: it could run on). */
-int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state, int64_t ns);
+/* @thread left its CPU to @next (NULL: idle); @state is the switch's (0: it could run on). */
+int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, const struct ky_thread *next,
+		  uint64_t state, int64_t ns);
 /* It was woken for @cpu (or KY_UNKNOWN). @whole: this event began it, or the one that did was seen. */
 int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 		 const struct ky_class_info *info, struct ky_thread *thread, int32_t cpu,

@@ -86,7 +86,7 @@ int ky_on_switch(struct ky_feed *feed, const struct ky_event *event,
 	if (prev && status >= 0)
 		status = ky_thread_move(feed->model, prev, (int32_t)cpu->id, event->ns);
 	if (prev && status >= 0 && feed->model->subjects & KY_ABOUT_WAITS)
-		status = ky_wait_leave(feed, prev,
+		status = ky_wait_leave(feed, prev, next,
 				       ky_get_u64(event, &info->fields[KY_SWITCH_PREV_STATE], 1),
 				       event->ns);
 	ky_cpu_set_state(cpu, next, event->ns);
@@ -114,6 +114,55 @@ static void see_cpu(struct ky_host *host, struct ky_thread *thread, int32_t cpu,
 		host->absent_cpus |= UINT64_C(1) << cpu;
 }
 
+static bool is_in(const struct ky_model *model, const struct ky_thread *thread, const char *call)
+{
+	return thread && thread->syscall.id != KY_NO_SYSCALL &&
+	       strcmp(ky_model_syscall_name(model, thread->syscall.id), call) == 0;
+}
+
+/* Who is in a call that moves other threads, which the stopper thread of a CPU does for it. */
+static struct ky_thread *find_caller(const struct ky_model *model, const struct ky_host *host)
+{
+	ky_vec_foreach(&model->threads, it) {
+		if ((*it)->host == host && is_in(model, *it, "sched_setaffinity"))
+			return *it;
+	}
+	return NULL;
+}
+
+#define STOPPER "migration/"
+
+/* Why the kernel moves a thread, by what the thread that runs there does. */
+static struct ky_migration model_sched_why(struct ky_feed *feed, const struct ky_event *event,
+					   const struct ky_class_info *info,
+					   struct ky_thread *thread)
+{
+	struct ky_thread *by = ky_feed_thread(feed, event, info);
+	struct ky_migration migration = {
+		.thread = thread, .cause = KY_MIGRATION_BALANCER, .ns = event->ns};
+	bool stopper = by && strncmp(by->comm, STOPPER, sizeof(STOPPER) - 1) == 0;
+
+	if (is_in(feed->model, by, "sched_setaffinity")) {
+		migration.cause = KY_MIGRATION_AFFINITY;
+		migration.by = by;
+	} else if (is_in(feed->model, thread, "sched_setaffinity")) {
+		migration.cause = KY_MIGRATION_AFFINITY;
+		migration.by = thread;
+	} else if (stopper && (is_in(feed->model, thread, "execve") ||
+			       is_in(feed->model, thread, "execveat"))) {
+		migration.cause = KY_MIGRATION_EXEC;
+		migration.by = thread;
+	} else if (stopper) {
+		migration.by = find_caller(feed->model, feed->host);
+		if (migration.by)
+			migration.cause = KY_MIGRATION_AFFINITY;
+	} else if (thread->announced) {
+		migration.cause = KY_MIGRATION_WAKEUP;
+		migration.by = feed->cpu && ky_irq_current(feed->cpu) ? NULL : by;
+	}
+	return migration;
+}
+
 int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 		  const struct ky_class_info *info)
 {
@@ -135,7 +184,13 @@ int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 	stays = ky_get_i64(event, &info->fields[KY_TASK_FROM_CPU], -1) == cpu;
 	if (status < 0 || stays || !ky_model_tells(feed->model, thread, (uint32_t)cpu))
 		return status;
-	return ky_model_notify(feed->model, migrated, thread, event->ns);
+	status = ky_model_notify(feed->model, migrated, thread, event->ns);
+	if (status >= 0 && feed->model->hooked[ky_hook_number(migration)].len) {
+		const struct ky_migration why = model_sched_why(feed, event, info, thread);
+
+		status = ky_model_notify(feed->model, migration, &why);
+	}
+	return status;
 }
 
 enum wake { WAKING, WAKEUP, WAKEUP_NEW };

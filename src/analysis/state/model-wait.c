@@ -112,7 +112,8 @@ static int bound_wait(struct ky_model *model, struct ky_thread *thread, const st
 	return ky_model_notify(model, wait_bounded, &waited);
 }
 
-int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state, int64_t ns)
+int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, const struct ky_thread *next,
+		  uint64_t state, int64_t ns)
 {
 	enum ky_off_kind kind = off_kind(state);
 	int status;
@@ -133,7 +134,12 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, uint64_t state
 		return status < 0 ? status : model_wait_count(feed->model, thread, KY_UNKNOWN, ns);
 	if (status < 0)
 		return status;
-	thread->wait = (struct ky_wait){.kind = KY_WAIT_PREEMPTED, .begin_ns = ns};
+	thread->wait = (struct ky_wait){
+		.kind = KY_WAIT_PREEMPTED,
+		.begin_ns = ns,
+		.by = next,
+		.cpu_id = feed->cpu->id,
+	};
 	return model_wait_count(feed->model, thread, (int32_t)feed->cpu->id, ns);
 }
 
@@ -145,6 +151,7 @@ static struct ky_wait woken_by(struct ky_feed *feed, const struct ky_event *even
 		.begin_ns = event->ns,
 		.waker = ky_feed_thread(feed, event, info),
 		.irq = feed->cpu ? ky_irq_current(feed->cpu) : NULL,
+		.cpu_id = UINT32_MAX,
 	};
 }
 
@@ -157,9 +164,13 @@ int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 	/* A wait that began before a loss may be over: this is the first waking that counts. */
 	if (thread->wait.kind && thread->wait.begin_ns < thread->host->blind_until_ns)
 		thread->wait.kind = KY_WAIT_NONE;
+	/* Only the second event of a wake-up has the CPU that was chosen. */
+	if (thread->wait.kind == KY_WAIT_WOKEN && cpu >= 0)
+		thread->wait.cpu_id = (uint32_t)cpu;
 	if (thread->running || thread->wait.kind)
 		return thread->running ? 0 : model_wait_count(feed->model, thread, cpu, event->ns);
 	thread->wait = woken_by(feed, event, info);
+	thread->wait.cpu_id = cpu < 0 ? UINT32_MAX : (uint32_t)cpu;
 	/* Only sched_waking has the waker and its time. */
 	if (!whole)
 		thread->wait = (struct ky_wait){.kind = KY_WAIT_WOKEN, .begin_ns = INT64_MIN};

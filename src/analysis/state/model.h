@@ -134,6 +134,8 @@ struct ky_wait {
 	int64_t begin_ns;
 	const struct ky_thread *waker; /* what ran where it was woken; NULL: idle or unknown */
 	const struct ky_irq_line *irq; /* the interrupt that woke it; NULL: none */
+	const struct ky_thread *by; /* what took the CPU from it; NULL: it was woken, or unknown */
+	uint32_t cpu_id;	    /* for which it waited first; UINT32_MAX: unknown */
 };
 
 /* One life of a thread id: an id that is used again gets a new struct. */
@@ -285,7 +287,7 @@ struct ky_lock {
 };
 
 /*
- * A thread held a lock that others waited for. Its end is the futex() that wakes one of them. It is told when the waits
+ * A thread held a lock that others waited for. Its end is the futex() that wakes one of them. Listeners get it when the waits
  * are over.
  */
 struct ky_lock_hold {
@@ -332,6 +334,23 @@ struct ky_time_off {
 	int64_t begin_ns, end_ns;
 	/* The wake-up that ended it: when, by which thread, in which interrupt. NULL: something else did, or it goes on. */
 	const struct ky_wait *woken;
+};
+
+/* Why a thread moved to another CPU. */
+enum ky_migration_cause {
+	KY_MIGRATION_UNKNOWN,  /* no sched_migrate_task tells of it */
+	KY_MIGRATION_WAKEUP,   /* its waker chose another CPU for it */
+	KY_MIGRATION_BALANCER, /* while it could run: the load balancer, most often */
+	KY_MIGRATION_AFFINITY, /* sched_setaffinity() forbids its CPU */
+	KY_MIGRATION_EXEC,     /* it called execve(), at which the kernel looks for an idle CPU */
+	KY_MIGRATION_CAUSES,
+};
+
+struct ky_migration {
+	struct ky_thread *thread;
+	enum ky_migration_cause cause;
+	const struct ky_thread *by; /* the waker, or the caller; NULL: none, or unknown */
+	int64_t ns;
 };
 
 /* An interrupt handler ran. */
@@ -451,6 +470,8 @@ struct ky_listener {
 		   struct ky_thread *thread, int64_t begin_ns, int64_t end_ns);
 	/* @thread moved to another CPU (thread->cpu is the new one). */
 	int (*migrated)(void *data, struct ky_thread *thread, int64_t ns);
+	/* The same, with the reason. Comes after migrated(). */
+	int (*migration)(void *data, const struct ky_migration *migration);
 	/* A call began. */
 	int (*call_begin)(void *data, struct ky_thread *thread, int64_t ns);
 	/* A call is over, one way or another. */
