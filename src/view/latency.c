@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/tables/duration-class.h"
 #include "base/error.h"
 #include "base/hash.h"
 
@@ -19,8 +20,7 @@
 #define MAX_BACK    1000 /* pieces of a call that began before the range */
 #define MAX_NAMES   100
 #define MAX_MEMBERS 1000
-/* Five classes of durations for each power of ten, from 1 ns on. */
-#define CLASSES 64
+#define CLASSES	    KY_DURATION_CLASSES
 
 enum what { CALLS, WAITS, READY, IRQS, REQUESTS, SPANS, N_WHAT };
 
@@ -60,26 +60,6 @@ struct latency {
 };
 
 /* ---- durations ----------------------------------------------------------------------------- */
-
-/* The lower ends of classes: 1, 1.6, 2.5, 4, 6.3, 10 ... */
-static double class_ns(size_t class)
-{
-	static const double steps[] = {1, 1.6, 2.5, 4, 6.3};
-	double ns = steps[class % 5];
-
-	for (size_t i = 0; i < class / 5; i++)
-		ns *= 10;
-	return ns;
-}
-
-static size_t latency_class_of(uint64_t ns)
-{
-	size_t class = 0;
-
-	while (class + 1 < CLASSES && (double)ns >= class_ns(class + 1))
-		class ++;
-	return class;
-}
 
 static int latency_add_name(struct latency *latency, const char *name, double ns)
 {
@@ -141,7 +121,7 @@ static int latency_add(struct latency *latency, const struct member *member)
 			 span * (double)request->count;
 		if (column >= (double)request->count)
 			column = (double)request->count - 1;
-		latency->cells[(size_t)column * CLASSES + latency_class_of(ns)]++;
+		latency->cells[(size_t)column * CLASSES + ky_duration_class(ns)]++;
 		latency->n++;
 	}
 	return latency_add_name(latency, member->name, (double)ns);
@@ -358,7 +338,7 @@ static void put_map(struct latency *latency, struct ky_strbuf *out)
 
 	ky_strbuf_adds(out, ", \"classes\": [");
 	for (size_t i = 0; i < CLASSES; i++)
-		ky_strbuf_addf(out, i ? ",%.3g" : "%.3g", class_ns(i));
+		ky_strbuf_addf(out, i ? ",%.3g" : "%.3g", ky_duration_class_ns(i));
 	ky_strbuf_adds(out, "], \"cells\": [");
 	for (size_t i = 0; i < (size_t)latency->request->count * CLASSES; i++) {
 		if (!latency->cells[i])

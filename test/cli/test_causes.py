@@ -354,3 +354,35 @@ def test_critical_path_of_a_convoy(record, kymo, program):
 
 def test_critical_path_needs_a_thread(kymo, reference):
     assert "needs a thread" in kymo("report", "critical-path", reference, code=2).err
+
+
+# ---- the heat map ------------------------------------------------------------------------------------
+
+def test_heatmap_counts_members(kymo, reference):
+    found = report(kymo, "heatmap", reference, "--of", "syscall", "-t", "map", "-t", "axis", "-t", "members")
+    axis, = found["axis"]
+    counts = collections.Counter()
+    for member in found["members"]:
+        column = (member["end"] - axis["begin"]) * axis["columns"] // (axis["end"] - axis["begin"] + 1)
+        row, = (row["row"] for row in found["map"] if row["from"] <= member["duration"] < row["to"])
+        counts[column, row] += 1
+    assert {(column, row["row"]): count for row in found["map"]
+            for column, count in enumerate(row["counts"]) if count} == counts
+    assert axis["count"] == len(found["members"]) == sum(row["count"] for row in found["map"])
+    assert axis["max"] == max(member["duration"] for member in found["members"])
+    (column, row), count = counts.most_common(1)[0]
+    cell = report(kymo, "heatmap", reference, "--of", "syscall", "--cell", f"{column + 1},{row}", "-t", "members")
+    assert len(cell["members"]) == count
+    same = report(kymo, "breakdown", reference, "--of", "syscall", "--cell", f"{column + 1},{row}", "-t", "causes")
+    assert same["causes"][-1]["members"] == count
+
+
+def test_heatmap_forms(kymo, reference):
+    options = ("heatmap", "--of", "syscall", reference)
+    text = kymo("report", *options, env={"LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "PATH": "/bin"}).out
+    assert "█" in text and "░" in text
+    assert '<rect x="' in kymo("report", "--html", *options).out
+    lines = kymo("report", "--csv", "-t", "map", *options).out.splitlines()
+    assert lines[0].endswith("counts") and len(lines[1].split(",")[-1].split()) == 48
+    assert "needs --of" in kymo("report", "heatmap", reference, code=2).err
+    assert "--cell: '3'" in kymo("report", *options, "--cell", "3", code=2).err

@@ -484,7 +484,7 @@ def test_every_column_is_documented(kymo, reference, names):
         # Beside cpu, because alone it may lack its events in this trace.
         both = json.loads(kymo("report", "--json", f"cpu,{name}",
                                *(oracle_reports.OPTIONS[name] if name == "periods" else ()),
-                               *(("--of", "syscall") if name == "critical-path" else ()),
+                               *(("--of", "syscall") if name in ("critical-path", "heatmap") else ()),
                                *(w for t in tables_of for w in ("-t", t)), reference).out)
         shown = next(r for r in both["reports"] if r["name"] == name)["tables"]
         assert [table["name"] for table in shown] == tables_of

@@ -97,6 +97,11 @@ static void render_csv_add_cell(const struct csv *csv, const struct ky_column *c
 	case KY_VALUE_TALLY:
 		render_csv_add_tally(csv, cell->tally);
 		break;
+	case KY_VALUE_HEAT:
+		for (size_t i = 0; i < cell->heat->n; i++)
+			ky_strbuf_addf(out, i ? " %llu" : "%llu",
+				       (unsigned long long)cell->heat->counts[i]);
+		break;
 	case KY_VALUE_NONE:
 	case KY_VALUE_PROCESS:
 	case KY_VALUE_IRQ:

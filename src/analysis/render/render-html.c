@@ -97,6 +97,7 @@ static bool render_html_is_number(const struct ky_column *column)
 	case KY_CELL_PATH:
 	case KY_CELL_DISK:
 	case KY_CELL_NETIF:
+	case KY_CELL_HEAT:
 		return false;
 	default:
 		return true;
@@ -130,12 +131,34 @@ static double full_bar(const struct ky_table *table, int bar)
 	return full;
 }
 
+/* A line of a heat map: a square for each count that is not 0. */
+static void render_html_add_heat(struct ky_strbuf *out, const struct ky_heat *heat)
+{
+	ky_strbuf_addf(out,
+		       "<td class=\"t\"><svg viewBox=\"0 0 %zu 14\" width=\"%zu\" height=\"14\">",
+		       heat->n * 12, heat->n * 12);
+	for (size_t i = 0; i < heat->n; i++) {
+		unsigned int level = ky_heat_level(heat, i);
+
+		if (level)
+			ky_strbuf_addf(out,
+				       "<rect x=\"%zu\" y=\"0\" width=\"12\" height=\"14\" "
+				       "fill-opacity=\"%.1f\"><title>%llu</title></rect>",
+				       i * 12, 0.2 * level, (unsigned long long)heat->counts[i]);
+	}
+	ky_strbuf_adds(out, "</svg></td>");
+}
+
 static void render_html_add_cell(struct ky_strbuf *out, const struct ky_column *column,
 				 const struct ky_cell *cell, double full)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	double value = ky_cell_number(cell), part = full > 0 ? value / full : -1;
 
+	if (cell->type == KY_VALUE_HEAT) {
+		render_html_add_heat(out, cell->heat);
+		return;
+	}
 	ky_strbuf_addf(out, "<td class=\"%s%s\"", render_html_is_number(column) ? "n" : "t",
 		       part >= 0 ? " b" : "");
 	if (render_html_is_number(column) && cell->type == KY_VALUE_I64)

@@ -52,6 +52,15 @@ static json_t *render_json_irq_json(const struct ky_irq_id *irq)
 	return object;
 }
 
+static json_t *render_json_heat_json(const struct ky_heat *heat)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < heat->n; i++)
+		json_array_append_new(array, render_json_u64_json(heat->counts[i]));
+	return array;
+}
+
 static json_t *render_json_cell_json(const struct ky_cell *cell)
 {
 	switch (cell->type) {
@@ -69,6 +78,8 @@ static json_t *render_json_cell_json(const struct ky_cell *cell)
 		return render_json_tally_json(cell->tally);
 	case KY_VALUE_IRQ:
 		return render_json_irq_json(cell->irq);
+	case KY_VALUE_HEAT:
+		return render_json_heat_json(cell->heat);
 	case KY_VALUE_NONE:
 		break;
 	}

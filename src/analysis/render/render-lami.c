@@ -24,6 +24,7 @@ static const char *class_text(enum ky_cell_class cls)
 		return "number";
 	case KY_CELL_TEXT:
 	case KY_CELL_TALLY:
+	case KY_CELL_HEAT:
 	case KY_CELL_ADDRESS:
 		return "string";
 	default: /* the others are called alike */
@@ -179,6 +180,7 @@ static json_t *render_lami_cell_json(enum ky_cell_class cls, const struct ky_cel
 		return render_lami_tally_json(cell->tally);
 	case KY_VALUE_IRQ:
 		return render_lami_irq_json(cell->irq);
+	case KY_VALUE_HEAT: /* of reports that LAMI does not have */
 	case KY_VALUE_NONE:
 		break;
 	}
@@ -242,6 +244,7 @@ static void render_lami_add_heading(struct ky_strbuf *out, const struct ky_cell 
 		ky_strbuf_addi(out, cell->s);
 		break;
 	case KY_VALUE_TALLY:
+	case KY_VALUE_HEAT:
 	case KY_VALUE_NONE:
 		ky_strbuf_addc(out, '?');
 		break;

@@ -145,6 +145,7 @@ static bool is_left(enum ky_cell_class cls)
 	case KY_CELL_DISK:
 	case KY_CELL_NETIF:
 	case KY_CELL_IRQ:
+	case KY_CELL_HEAT:
 		return true;
 	default:
 		return false;
@@ -386,6 +387,24 @@ static int last_room(const struct layout *layout, size_t i)
 	return room < LAST_LEAST ? LAST_LEAST : room;
 }
 
+/* A line of a heat map: blocks, and colours that become warmer with more. */
+static void render_text_add_heat(struct ky_strbuf *out, const struct ky_render_options *options,
+				 const struct ky_heat *heat)
+{
+	static const char *const blocks[KY_HEAT_LEVELS] = {" ", "░", "░", "▒", "▓", "█"};
+	static const char *const colours[KY_HEAT_LEVELS] = {"0",	"38;5;25",  "38;5;37",
+							    "38;5;220", "38;5;208", "38;5;196"};
+
+	for (size_t i = 0; i < heat->n; i++) {
+		unsigned int level = ky_heat_level(heat, i);
+
+		if (!level || !options->colour)
+			ky_strbuf_adds(out, blocks[level]);
+		else
+			add_styled(out, options, colours[level], blocks[level]);
+	}
+}
+
 static void render_text_add_row(struct ky_strbuf *out, const struct layout *layout,
 				const struct ky_cell *cells)
 {
@@ -394,6 +413,11 @@ static void render_text_add_row(struct ky_strbuf *out, const struct layout *layo
 	for (size_t i = 0; i < layout->n_shown; i++) {
 		const struct shown *shown = &layout->shown[i];
 
+		if (cells[shown->column].type == KY_VALUE_HEAT && layout->options->utf8) {
+			render_text_pad(out, GAP);
+			render_text_add_heat(out, layout->options, cells[shown->column].heat);
+			continue;
+		}
 		ky_strbuf_clear(&text);
 		render_text_add_cell(&text, &layout->table->def->columns[shown->column],
 				     &cells[shown->column], shown->part);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Report breakdown: its sums and tables. */
-#include "analysis/reports/report-breakdown.h"
+#include "analysis/reports/breakdown.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,18 +10,9 @@
 
 /* ---- the run --------------------------------------------------------------------------- */
 
-struct run {
-	struct ky_model *model;
-	struct ky_cause_members *members;
-	struct ky_part_sums causes, parts;
-	/* By what members waited for; the list of each waiting cause is one of its own. */
-	struct ky_part_sums meanwhile[KY_CAUSES];
-	const struct ky_thread **groups;
-};
-
 void ky_breakdown_free(void *data)
 {
-	struct run *run = data;
+	struct ky_breakdown *run = data;
 
 	ky_cause_members_free(run->members);
 	ky_part_sums_fini(&run->causes);
@@ -34,7 +25,7 @@ void ky_breakdown_free(void *data)
 
 void *ky_breakdown_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct run *run = calloc(1, sizeof(*run));
+	struct ky_breakdown *run = calloc(1, sizeof(*run));
 	struct ky_of of;
 
 	if (!run)
@@ -51,7 +42,7 @@ void *ky_breakdown_begin(struct ky_model *model, const struct ky_report_options 
 /* ---- the sums ---------------------------------------------------------------------------- */
 
 struct adding {
-	struct run *run;
+	struct ky_breakdown *run;
 	uint64_t number; /* of the member, from 0 */
 	bool slow;
 	enum ky_cause waits_for; /* of parts of those that are waited for */
@@ -76,7 +67,7 @@ static bool breakdown_is_for_other(const struct ky_part *part)
 static int breakdown_add(void *data, const struct ky_part *part)
 {
 	struct adding *adding = data;
-	struct run *run = adding->run;
+	struct ky_breakdown *run = adding->run;
 
 	if (ky_part_sums_add(&run->causes, part, adding->number, adding->slow) < 0 ||
 	    ky_part_sums_add(&run->parts, part, adding->number, adding->slow) < 0)
@@ -112,8 +103,8 @@ static uint64_t breakdown_slow_ns(const struct ky_cause_members *members)
 }
 
 /* Keep only the members that are wanted; each has its number, from 0. */
-static int breakdown_sum(struct run *run, const struct ky_report_options *options, uint64_t *n_slow,
-			 uint64_t *n_all)
+static int breakdown_sum(struct ky_breakdown *run, const struct ky_report_options *options,
+			 const struct ky_report_result *result, uint64_t *n_slow, uint64_t *n_all)
 {
 	struct ky_cause_members *members = run->members;
 	uint64_t slow_ns = breakdown_slow_ns(members);
@@ -123,7 +114,7 @@ static int breakdown_sum(struct run *run, const struct ky_report_options *option
 		const struct ky_cause_member *member = &members->list.data[i];
 		struct adding adding = {run, i, ky_cause_member_ns(member) >= slow_ns, 0};
 
-		if (!ky_report_wants_member(options, member, i))
+		if (!ky_report_wants_member(options, result, member, i))
 			continue;
 		++*n_all;
 		*n_slow += adding.slow;
@@ -134,7 +125,7 @@ static int breakdown_sum(struct run *run, const struct ky_report_options *option
 
 /* ---- the tables ---------------------------------------------------------------------------- */
 
-static void breakdown_fill_cause(const struct run *run, struct ky_table *table,
+static void breakdown_fill_cause(const struct ky_breakdown *run, struct ky_table *table,
 				 const struct ky_part_sum *sum, uint64_t n_slow, uint64_t n_all)
 {
 	struct ky_cell *row = ky_table_row(table);
@@ -149,7 +140,7 @@ static void breakdown_fill_cause(const struct run *run, struct ky_table *table,
 	ky_cell_u64(&row[CAUSE_LONGEST], sum->longest_ns);
 }
 
-static void breakdown_fill_causes(struct run *run, struct ky_table *table, uint64_t n_slow,
+static void breakdown_fill_causes(struct ky_breakdown *run, struct ky_table *table, uint64_t n_slow,
 				  uint64_t n_all)
 {
 	uint64_t slow_ns = 0, longest_ns = 0;
@@ -177,7 +168,7 @@ static void breakdown_fill_causes(struct run *run, struct ky_table *table, uint6
 		ky_cell_u64(&row[CAUSE_LONGEST], longest_ns);
 }
 
-static void breakdown_fill_parts(struct run *run, struct ky_table *table, uint64_t n_slow,
+static void breakdown_fill_parts(struct ky_breakdown *run, struct ky_table *table, uint64_t n_slow,
 				 enum ky_by by)
 {
 	ky_part_sums_sort(&run->parts);
@@ -194,7 +185,8 @@ static void breakdown_fill_parts(struct run *run, struct ky_table *table, uint64
 	}
 }
 
-static void breakdown_fill_meanwhile(struct run *run, struct ky_table *table, enum ky_by by)
+static void breakdown_fill_meanwhile(struct ky_breakdown *run, struct ky_table *table,
+				     enum ky_by by)
 {
 	for (int cause = 0; cause < KY_CAUSES; cause++) {
 		ky_vec_foreach(&run->meanwhile[cause].list, sum) {
@@ -246,7 +238,7 @@ static void breakdown_fill_what(struct ky_table *table, struct ky_cell *cell,
 	}
 }
 
-static int breakdown_fill_member(struct run *run, struct ky_table *table, size_t i)
+static int breakdown_fill_member(struct ky_breakdown *run, struct ky_table *table, size_t i)
 {
 	const struct ky_cause_member *member = &run->members->list.data[i];
 	struct largest largest = {.sums = {.details = KY_PART_WHO}};
@@ -286,16 +278,16 @@ static int breakdown_compare_members(const void *a, const void *b, void *data)
 }
 
 /* @longest: the longest first, as many as are wanted. */
-static int breakdown_fill_members(struct run *run, struct ky_table *table,
-				  const struct ky_report_options *options, uint64_t limit,
-				  bool longest)
+int ky_breakdown_fill_members(struct ky_breakdown *run, struct ky_table *table,
+			      const struct ky_report_options *options,
+			      const struct ky_report_result *result, uint64_t limit, bool longest)
 {
 	struct ky_cause_members *members = run->members;
 	size_t n = 0, *order = calloc(members->list.len + 1, sizeof(*order));
 	int status = order ? 0 : KYMO_E_MEMORY;
 
 	for (size_t i = 0; order && i < members->list.len; i++) {
-		if (ky_report_wants_member(options, &members->list.data[i], i))
+		if (ky_report_wants_member(options, result, &members->list.data[i], i))
 			order[n++] = i;
 	}
 	if (order && longest)
@@ -309,7 +301,7 @@ static int breakdown_fill_members(struct run *run, struct ky_table *table,
 }
 
 struct logging {
-	struct run *run;
+	struct ky_breakdown *run;
 	struct ky_table *table;
 	uint64_t number, limit;
 };
@@ -337,8 +329,9 @@ static int breakdown_log(void *data, const struct ky_part *part)
 	return 0;
 }
 
-static int breakdown_fill_log(struct run *run, struct ky_table *table,
-			      const struct ky_report_options *options, uint64_t limit)
+static int breakdown_fill_log(struct ky_breakdown *run, struct ky_table *table,
+			      const struct ky_report_options *options,
+			      const struct ky_report_result *result, uint64_t limit)
 {
 	int status = 0;
 
@@ -346,14 +339,14 @@ static int breakdown_fill_log(struct run *run, struct ky_table *table,
 		const struct ky_cause_member *member = &run->members->list.data[i];
 		struct logging logging = {run, table, i, limit};
 
-		if (ky_report_wants_member(options, member, i))
+		if (ky_report_wants_member(options, result, member, i))
 			status = ky_cause_member_explain(run->members, member, breakdown_log,
 							 &logging);
 	}
 	return status;
 }
 
-static int breakdown_note(struct run *run, struct ky_report_result *result, uint64_t n_all)
+static int breakdown_note(struct ky_breakdown *run, struct ky_report_result *result, uint64_t n_all)
 {
 	int status = ky_report_note_causes(result, run->members->causes);
 
@@ -364,22 +357,23 @@ static int breakdown_note(struct run *run, struct ky_report_result *result, uint
 	return status;
 }
 
-static int breakdown_fill_singles(struct run *run, const struct ky_report_options *options,
+static int breakdown_fill_singles(struct ky_breakdown *run, const struct ky_report_options *options,
 				  struct ky_report_result *result)
 {
 	uint64_t top = ky_report_keep(options, &ky_report_breakdown, TABLE_TOP);
-	int status = breakdown_fill_members(run, &result->tables[TABLE_TOP], options, top, true);
+	int status = ky_breakdown_fill_members(run, &result->tables[TABLE_TOP], options, result,
+					       top, true);
 
 	if (status >= 0 && !result->tables[TABLE_MEMBERS].hidden)
-		status = breakdown_fill_members(
-			run, &result->tables[TABLE_MEMBERS], options,
+		status = ky_breakdown_fill_members(
+			run, &result->tables[TABLE_MEMBERS], options, result,
 			ky_report_keep(options, &ky_report_breakdown, TABLE_MEMBERS), false);
 	/* Of one member, its parts in their order are what was asked for. */
 	if (options->member || options->at_ns != INT64_MIN)
 		result->tables[TABLE_LOG].hidden &= options->n_tables != 0;
 	if (status >= 0 && !result->tables[TABLE_LOG].hidden)
 		status = breakdown_fill_log(
-			run, &result->tables[TABLE_LOG], options,
+			run, &result->tables[TABLE_LOG], options, result,
 			options->limit == KY_LIMIT_DEFAULT
 				? 0
 				: ky_report_keep(options, &ky_report_breakdown, TABLE_LOG));
@@ -389,7 +383,7 @@ static int breakdown_fill_singles(struct run *run, const struct ky_report_option
 int ky_breakdown_finish(void *data, const struct ky_report_options *options,
 			struct ky_report_result *result)
 {
-	struct run *run = data;
+	struct ky_breakdown *run = data;
 	enum ky_by by = ky_report_by(options, KY_BY_THREAD);
 	uint64_t n_slow = 0, n_all = 0;
 	int status = ky_cause_members_end(run->members);
@@ -402,7 +396,7 @@ int ky_breakdown_finish(void *data, const struct ky_report_options *options,
 		run->meanwhile[i].details = KY_PART_WHOSE | KY_PART_WHO | KY_PART_CALL;
 	}
 	if (status >= 0)
-		status = breakdown_sum(run, options, &n_slow, &n_all);
+		status = breakdown_sum(run, options, result, &n_slow, &n_all);
 	if (status < 0)
 		return status;
 	breakdown_fill_causes(run, &result->tables[TABLE_CAUSES], n_slow, n_all);

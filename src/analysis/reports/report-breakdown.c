@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Report breakdown: of which parts times consist. */
-#include "analysis/reports/report-breakdown.h"
+#include "analysis/reports/breakdown.h"
 #include "analysis/reports/report-list.h"
 
 /* ---- documentation --------------------------------------------------------------------- */
@@ -91,10 +91,10 @@ static const struct ky_column top_columns[] = {
 	[TOP_PART] = {"part", "Part", KY_CELL_RATIO, "The share of the largest part.", .spare = 4},
 };
 
-static const struct ky_table_def top_table =
+const struct ky_table_def ky_breakdown_top =
 	KY_TABLE_DEF("top", "The longest", "One row for each member, the longest first.",
 		     top_columns, KY_TABLE_TOP);
-static const struct ky_table_def members_table =
+const struct ky_table_def ky_breakdown_members =
 	KY_TABLE_DEF("members", "All", "One row for each member, in the order of their ends.",
 		     top_columns, KY_TABLE_LOG);
 
@@ -115,7 +115,8 @@ static const struct ky_table_def log_table =
 		     log_columns, KY_TABLE_LOG);
 
 static const struct ky_table_def *const tables[] = {
-	&cause_table, &who_table, &meanwhile_table, &top_table, &members_table, &log_table, NULL};
+	&cause_table, &who_table, &meanwhile_table, &ky_breakdown_top, &ky_breakdown_members,
+	&log_table,   NULL};
 
 const struct ky_report ky_report_breakdown = {
 	.name = "breakdown",

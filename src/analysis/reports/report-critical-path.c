@@ -343,7 +343,7 @@ static int report_path_finish(void *data, const struct ky_report_options *option
 	if (one && !options->n_tables)
 		result->tables[TABLE_LOG].hidden = false;
 	for (size_t i = 0; i < run->members->list.len && status >= 0; i++) {
-		if (ky_report_wants_member(options, &run->members->list.data[i], i))
+		if (ky_report_wants_member(options, result, &run->members->list.data[i], i))
 			status = report_path_add(run, result, i, limit);
 	}
 	if (status >= 0)

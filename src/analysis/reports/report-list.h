@@ -25,7 +25,8 @@
 	X(softirq) \
 	X(periods) \
 	X(breakdown) \
-	X(critical_path)
+	X(critical_path) \
+	X(heatmap)
 /* clang-format on */
 
 #define KY_REPORT_DECLARE(name) extern const struct ky_report ky_report_##name;

@@ -153,10 +153,12 @@ int ky_report_check_whole(const struct ky_report *const *reports, size_t n_repor
 		else
 			other = reports[i];
 	}
-	if (!whole && (options->of || options->member || options->at_ns != INT64_MIN))
+	if (!whole &&
+	    (options->of || options->member || options->cell_column || options->at_ns != INT64_MIN))
 		return report_options_invalid(
-			err, "options", "report %s has no use for --of, --at and --member",
-			other ? other->name : "?", "they are options of report breakdown");
+			err, "options", "report %s has no use for --of, --at, --member and --cell",
+			other ? other->name : "?",
+			"they are options of reports breakdown, critical-path and heatmap");
 	if (whole && other && report_options_selects(&options->focus))
 		return report_options_invalid(
 			err, "reports",
@@ -167,6 +169,10 @@ int ky_report_check_whole(const struct ky_report *const *reports, size_t n_repor
 		return report_options_invalid(err, "intervals", "report %s has no intervals",
 					      whole->name, "choose a range: --begin, --end");
 	for (size_t i = 0; i < n_reports && !options->of; i++) {
+		if (reports[i]->wants_of)
+			return report_options_invalid(err, "selection", "report %s needs --of",
+						      reports[i]->name,
+						      "try --of syscall:read or --of wakeup");
 		if (reports[i]->wants_choice && !ky_focus_names_threads(&options->focus))
 			return report_options_invalid(
 				err, "selection", "report %s needs a thread", reports[i]->name,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/tables/duration-class.h"
 #include "analysis/tables/render-cell.h"
 
 void ky_fill_part(struct ky_table *table, struct ky_cell *row, const struct ky_model *model,
@@ -62,9 +63,23 @@ const struct ky_thread **ky_part_groups(const struct ky_model *model, enum ky_by
 	return groups;
 }
 
+size_t ky_heatmap_column(const struct ky_report_result *result, int64_t ns)
+{
+	uint64_t span = ky_ns_between(result->begin_ns, result->end_ns) + 1;
+	size_t column = (size_t)((double)ky_ns_between(result->begin_ns, ns) / (double)span *
+				 KY_HEATMAP_COLUMNS);
+
+	return column < KY_HEATMAP_COLUMNS ? column : KY_HEATMAP_COLUMNS - 1;
+}
+
 bool ky_report_wants_member(const struct ky_report_options *options,
+			    const struct ky_report_result *result,
 			    const struct ky_cause_member *member, size_t i)
 {
+	if (options->cell_column &&
+	    (ky_heatmap_column(result, member->end_ns) + 1 != options->cell_column ||
+	     ky_duration_class(ky_cause_member_ns(member)) != options->cell_row))
+		return false;
 	if (options->member)
 		return options->member == i + 1;
 	return options->at_ns == INT64_MIN ||

@@ -52,9 +52,14 @@ void ky_fill_part(struct ky_table *table, struct ky_cell *row, const struct ky_m
 /* The first thread of each thread's group, by the threads' indices; to be freed. NULL: out of memory, or @by threads. */
 const struct ky_thread **ky_part_groups(const struct ky_model *model, enum ky_by by);
 
-/* Is member number @i wanted? Without --member and --at, all are. */
+/* Is member number @i wanted? Without --member, --at and --cell, all are. */
 bool ky_report_wants_member(const struct ky_report_options *options,
+			    const struct ky_report_result *result,
 			    const struct ky_cause_member *member, size_t i);
+
+/* Columns of report heatmap, which divide the range of the result, and the one of a time, from 0. */
+#define KY_HEATMAP_COLUMNS 48
+size_t ky_heatmap_column(const struct ky_report_result *result, int64_t ns);
 
 /* Notes on what limits a report on causes: losses, memory, events that the trace lacks. 0 or a negative status. */
 int ky_report_note_causes(struct ky_report_result *result, const struct ky_causes *causes);

@@ -73,6 +73,13 @@ static void add_size(struct ky_strbuf *out, double bytes)
 	ky_strbuf_adds(out, units[unit]);
 }
 
+/* In ASCII, darker with more. */
+static void render_cell_add_heat(struct ky_strbuf *out, const struct ky_heat *heat)
+{
+	for (size_t i = 0; i < heat->n; i++)
+		ky_strbuf_addc(out, " .:+#@"[ky_heat_level(heat, i)]);
+}
+
 static void render_cell_add_irq(struct ky_strbuf *out, const struct ky_irq_id *irq)
 {
 	if (irq->nr >= 0)
@@ -170,6 +177,9 @@ void ky_render_cell(struct ky_strbuf *out, const struct ky_column *column,
 		break;
 	case KY_CELL_IRQ:
 		render_cell_add_irq(out, cell->irq);
+		break;
+	case KY_CELL_HEAT:
+		render_cell_add_heat(out, cell->heat);
 		break;
 	case KY_CELL_SIZE:
 		add_size(out, ky_cell_number(cell));

@@ -2,6 +2,7 @@
 #include "analysis/tables/table.h"
 
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #define MAX_COLUMNS 32
@@ -110,6 +111,32 @@ void ky_cell_tally(struct ky_table *table, struct ky_cell *cell, const struct ky
 		tally->items[i].count = items[i].count;
 	}
 	*cell = (struct ky_cell){.type = KY_VALUE_TALLY, .tally = tally};
+}
+
+void ky_cell_heat(struct ky_table *table, struct ky_cell *cell, const uint64_t *counts, size_t n,
+		  uint64_t most)
+{
+	struct ky_heat *heat = ky_arena_new(&table->arena, struct ky_heat);
+
+	if (heat)
+		*heat = (struct ky_heat){
+			n, ky_arena_memdup(&table->arena, counts, n * sizeof(*counts)), most};
+	if (!heat || (n && !heat->counts)) {
+		table->failed = true;
+		return;
+	}
+	*cell = (struct ky_cell){.type = KY_VALUE_HEAT, .heat = heat};
+}
+
+unsigned int ky_heat_level(const struct ky_heat *heat, size_t i)
+{
+	double count = (double)heat->counts[i];
+
+	if (count < 1)
+		return 0;
+	if (heat->most <= 1)
+		return KY_HEAT_LEVELS - 1;
+	return 1 + (unsigned int)((KY_HEAT_LEVELS - 2) * log(count) / log((double)heat->most));
 }
 
 void ky_cell_irq(struct ky_table *table, struct ky_cell *cell, const char *kind, int32_t nr,

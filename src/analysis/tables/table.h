@@ -34,7 +34,8 @@
 	X(IRQ, "irq")	      /* an interrupt: kind, nr, name */   \
 	X(PATH, "path")	      /* or another name of a file */      \
 	X(DISK, "disk")                                            \
-	X(NETIF, "netif")
+	X(NETIF, "netif")                                          \
+	X(HEAT, "heat") /* a line of a heat map: counts */
 
 enum ky_cell_class {
 #define KY_CELL_CLASS_ENUM(name, text) KY_CELL_##name,
@@ -103,6 +104,7 @@ enum ky_cell_type {
 	KY_VALUE_PROCESS,
 	KY_VALUE_TALLY,
 	KY_VALUE_IRQ,
+	KY_VALUE_HEAT,
 };
 
 struct ky_irq_id {
@@ -127,6 +129,18 @@ struct ky_tally {
 	struct ky_tally_item *items;
 };
 
+/* A line of a heat map. */
+struct ky_heat {
+	size_t n;
+	const uint64_t *counts;
+	uint64_t most; /* of all lines: the darkest */
+};
+
+/* Levels of heat, from 0: nothing. */
+#define KY_HEAT_LEVELS 6
+/* The level of a count, by its logarithm. */
+unsigned int ky_heat_level(const struct ky_heat *heat, size_t i);
+
 struct ky_cell {
 	enum ky_cell_type type;
 	union {
@@ -137,6 +151,7 @@ struct ky_cell {
 		const struct ky_process *process;
 		const struct ky_tally *tally;
 		const struct ky_irq_id *irq;
+		const struct ky_heat *heat;
 	};
 };
 
@@ -196,6 +211,10 @@ void ky_cell_tally(struct ky_table *table, struct ky_cell *cell, const struct ky
 /* @kind is borrowed, @name is copied. */
 void ky_cell_irq(struct ky_table *table, struct ky_cell *cell, const char *kind, int32_t nr,
 		 const char *name);
+
+/* @counts are copied. */
+void ky_cell_heat(struct ky_table *table, struct ky_cell *cell, const uint64_t *counts, size_t n,
+		  uint64_t most);
 
 /* The index of the column called @name, or -1. */
 int ky_table_column(const struct ky_table_def *def, const char *name);

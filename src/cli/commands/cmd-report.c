@@ -24,7 +24,7 @@
 
 struct report_options {
 	bool all;
-	const char *archive, *event, *of, *at;
+	const char *archive, *event, *of, *at, *cell;
 	bool wide;
 	bool list, json, csv, csv_raw, html, markdown;
 	uint64_t limit, refresh_ns, jobs, member;
@@ -133,6 +133,13 @@ static const struct ky_option_def report_option_defs[] = {
 	 .help = "For report breakdown: only the one with number N of table top, with the log "
 		 "of its parts.",
 	 .at = offsetof(struct report_options, member)},
+	{.name = "cell",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "COLUMN,ROW",
+	 .help = "For reports heatmap, breakdown and critical-path: only those in this cell of the "
+		 "heat map. Columns count from 1, from the left; rows have their number in the "
+		 "map.",
+	 .at = offsetof(struct report_options, cell)},
 	KY_FOCUS_OPTION_DEFS(struct report_options, focus),
 	{.name = "refresh",
 	 .letter = 'r',
@@ -305,13 +312,30 @@ static void set_wanted(struct ky_report_options *to, const struct report_options
 	to->member = options->member;
 }
 
-/* The time of --at. */
+/* "12,31" */
+static int cmd_report_parse_cell(const char *text, struct ky_report_options *to)
+{
+	unsigned int column, row;
+	char end;
+
+	if (sscanf(text, "%u,%u%c", &column, &row, &end) != 2 || !column)
+		return KYMO_E_INVALID;
+	to->cell_column = column;
+	to->cell_row = row;
+	return 0;
+}
+
+/* The time of --at, and the cell of --cell. */
 static int cmd_report_set_at(const struct ky_trace_set *set, const struct report_options *options,
 			     struct ky_report_options *to, struct kymo_error *err)
 {
 	struct ky_select_options at = options->select;
 	int64_t end_ns;
 
+	if (options->cell && (cmd_report_parse_cell(options->cell, to) < 0))
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "--cell: '%s' is not COLUMN,ROW; columns count from 1",
+				    options->cell);
 	if (!options->at)
 		return 0;
 	at.begin = options->at;
@@ -600,7 +624,7 @@ const struct ky_command ky_command_report = {
 	.min_args = 0,
 	.max_args = -1,
 	.operands =
-		"all block breakdown cpu critical-path io io-latency io-log irq locks memory net periods sched softirq summary "
+		"all block breakdown cpu critical-path heatmap io io-latency io-log irq locks memory net periods sched softirq summary "
 		"syscall-rates syscalls threads",
 	.run = run_report,
 	.topic_help = report_topic,

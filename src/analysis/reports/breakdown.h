@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Report breakdown: the columns of its tables, and what fills them. */
-#ifndef KY_ANALYSIS_REPORTS_REPORT_BREAKDOWN_H
-#define KY_ANALYSIS_REPORTS_REPORT_BREAKDOWN_H
+/* Members and their parts: the columns of tables, and what fills them. */
+#ifndef KY_ANALYSIS_REPORTS_BREAKDOWN_H
+#define KY_ANALYSIS_REPORTS_BREAKDOWN_H
 
 #include "analysis/reports/report-parts.h"
 
@@ -41,6 +41,22 @@ enum {
 };
 
 enum { TABLE_CAUSES, TABLE_PARTS, TABLE_MEANWHILE, TABLE_TOP, TABLE_MEMBERS, TABLE_LOG };
+
+/* A run of report breakdown, or of another one on members. */
+struct ky_breakdown {
+	struct ky_model *model;
+	struct ky_cause_members *members;
+	struct ky_part_sums causes, parts;
+	/* By what members waited for; the list of each waiting cause is one of its own. */
+	struct ky_part_sums meanwhile[KY_CAUSES];
+	const struct ky_thread **groups;
+};
+
+/* Tables of members, and what fills them: with @longest the longest ones first, at most @limit (0: all). */
+extern const struct ky_table_def ky_breakdown_top, ky_breakdown_members;
+int ky_breakdown_fill_members(struct ky_breakdown *run, struct ky_table *table,
+			      const struct ky_report_options *options,
+			      const struct ky_report_result *result, uint64_t limit, bool longest);
 
 /* The hooks of the report: see struct ky_report. */
 void *ky_breakdown_begin(struct ky_model *model, const struct ky_report_options *options);
