@@ -218,6 +218,36 @@ def test_quota_counts_whatever_takes_room(kymo_bin, tmp_path, frames):
         assert "the quota of evil is used up" in here.end()
 
 
+def entries(place):
+    return sum(len(files) + len(directories) for _, directories, files in os.walk(place))
+
+
+@pytest.mark.parametrize("what", ["sessions", "traces", "streams"])
+def test_quota_counts_files_and_directories(kymo_bin, tmp_path, what):
+    """Of recordings without a byte, 4 KiB each; a relay that begins anew counts the same."""
+    with relays(kymo_bin, tmp_path / "relay", "--quota", "400k") as begin:
+        here = begin()
+        if what == "sessions":
+            for i in range(200):
+                with socket.create_connection(("127.0.0.1", here.port)) as client:
+                    client.sendall(hello(session=b"%016d" % i))
+                    assert client.recv(HEAD_BYTES)
+        elif what == "traces":
+            talk(here.port, hello(), *[frame(OPEN, struct.pack("<I", 0) + b"t%d" % i, i) + frame(METADATA, b"", i, i)
+                                       for i in range(1, 200)])
+        else:
+            streams = b"".join(frame(STREAM, struct.pack("<II", i, 0) + b"s%d" % i, 1) for i in range(200))
+            talk(here.port, hello(), frame(OPEN, struct.pack("<I", 0) + b"t", 1), streams,
+                 *[data(i, 0, 0, b"", i + 1) for i in range(200)])
+        assert "the quota of evil is used up" in here.end()
+        assert 50 < entries(here.dir + "/evil") < 110
+        # Who is refused leaves nothing: each recording has a state there.
+        assert what != "sessions" or entries(here.dir + "/.kymo") < 110
+        here.begin()
+        talk(here.port, hello(session=b"another session."), frame(OPEN, struct.pack("<I", 0) + b"t", 1))
+        assert "the quota of evil is used up" in here.end()
+
+
 def test_quota_counts_what_is_not_whole(kymo_bin, tmp_path):
     """Parts of packets, in one recording after the other; metadata that is not whole goes."""
     with relays(kymo_bin, tmp_path / "relay", "--quota", "100k") as begin:

@@ -29,7 +29,14 @@ int ky_relay_io_error(const char *path, int errnum, const char *what, struct kym
 	return ret;
 }
 
-int ky_relay_make_parents(int dir_fd, const char *path, struct kymo_error *err)
+static void relay_files_count(uint64_t *made_bytes)
+{
+	if (made_bytes)
+		*made_bytes += KY_RELAY_ENTRY_BYTES;
+}
+
+int ky_relay_make_parents(int dir_fd, const char *path, uint64_t *made_bytes,
+			  struct kymo_error *err)
 {
 	char *copy = strdup(path);
 	int ret = copy ? KYMO_OK : ky_error_nomem(err);
@@ -37,7 +44,9 @@ int ky_relay_make_parents(int dir_fd, const char *path, struct kymo_error *err)
 	for (char *slash = copy ? strchr(copy, '/') : NULL; slash && !ret;
 	     slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		if (mkdirat(dir_fd, copy, 0700) < 0 && errno != EEXIST)
+		if (mkdirat(dir_fd, copy, 0700) == 0)
+			relay_files_count(made_bytes);
+		else if (errno != EEXIST)
 			ret = ky_relay_io_error(copy, errno, "create a directory", err);
 		*slash = '/';
 	}
@@ -45,9 +54,22 @@ int ky_relay_make_parents(int dir_fd, const char *path, struct kymo_error *err)
 	return ret;
 }
 
-int ky_relay_open_directory(int dir_fd, const char *name)
+int ky_relay_open_file(int dir_fd, const char *name, int flags, uint64_t *made_bytes)
 {
-	if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
+	int fd = ky_file_open(dir_fd, name, flags | O_CREAT | O_EXCL, 0600);
+
+	if (fd >= 0)
+		relay_files_count(made_bytes);
+	else if (errno == EEXIST)
+		fd = ky_file_open(dir_fd, name, flags | O_CREAT, 0600);
+	return fd;
+}
+
+int ky_relay_open_directory(int dir_fd, const char *name, uint64_t *made_bytes)
+{
+	if (mkdirat(dir_fd, name, 0700) == 0)
+		relay_files_count(made_bytes);
+	else if (errno != EEXIST)
 		return -1;
 	return ky_file_open(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }
@@ -103,7 +125,7 @@ int ky_relay_make_unique(int dir_fd, const char *host, const char *name, char *p
 	for (int i = first;
 	     !ret && i < KY_RELAY_NAMES_MAX && ky_relay_numbered_path(host, name, i, path, size);
 	     i++) {
-		ret = i == first ? ky_relay_make_parents(dir_fd, path, err) : KYMO_OK;
+		ret = i == first ? ky_relay_make_parents(dir_fd, path, NULL, err) : KYMO_OK;
 		if (ret < 0)
 			return ret;
 		if (mkdirat(dir_fd, path, 0700) == 0)
@@ -116,6 +138,12 @@ int ky_relay_make_unique(int dir_fd, const char *host, const char *name, char *p
 		   : ky_error_set(err, KYMO_E_INVALID, "the name '%s/%s' is in use", host, name);
 }
 
+uint64_t ky_relay_counted(const char *name, const struct stat *st)
+{
+	/* The relay's own: they come and go, and others come with them. */
+	return (uint64_t)st->st_size + (name[0] == '.' ? 0 : KY_RELAY_ENTRY_BYTES);
+}
+
 uint64_t ky_relay_remove_tree(const char *path)
 {
 	char *const paths[] = {(char *)path, NULL};
@@ -125,11 +153,11 @@ uint64_t ky_relay_remove_tree(const char *path)
 
 	while (tree && (entry = fts_read(tree))) {
 		if (entry->fts_info == FTS_DP)
-			(void)rmdir(entry->fts_accpath);
+			bytes += rmdir(entry->fts_accpath) == 0 ? KY_RELAY_ENTRY_BYTES : 0;
 		else if (entry->fts_info != FTS_D && entry->fts_info != FTS_DNR &&
 			 entry->fts_info != FTS_ERR && unlink(entry->fts_accpath) == 0 &&
 			 entry->fts_info == FTS_F)
-			bytes += (uint64_t)entry->fts_statp->st_size;
+			bytes += ky_relay_counted(entry->fts_name, entry->fts_statp);
 	}
 	if (tree)
 		fts_close(tree);
@@ -181,6 +209,7 @@ uint64_t ky_relay_remove_below(int dir_fd, const char *path)
 			goes_on = unlinkat(fd, name, AT_REMOVEDIR) == 0;
 		else
 			bytes = remove_tree_in(fd, name);
+		bytes += i && goes_on ? KY_RELAY_ENTRY_BYTES : 0;
 		close(fd);
 		slash = strrchr(copy, '/');
 		if (slash)
@@ -221,25 +250,62 @@ static bool relay_files_takes_room(int fd)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == EXT4_SUPER_MAGIC;
 }
 
+/* Of all files; no quota counts it. */
+static uint64_t room_limit_bytes = UINT64_C(1) << 30, room_all_bytes;
+
+void ky_relay_limit_room(uint64_t bytes)
+{
+	__atomic_store_n(&room_limit_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static uint64_t relay_files_ahead(uint64_t end_bytes)
+{
+	return end_bytes < ROOM_MAX_BYTES ? end_bytes : ROOM_MAX_BYTES;
+}
+
+/* The file's part of room_all_bytes, from what its last room was: an end, and as much ahead of it. */
+static uint64_t relay_files_counted(uint64_t room_bytes)
+{
+	if (room_bytes <= 1 || room_bytes == ROOM_NONE)
+		return 0;
+	return room_bytes < 2 * ROOM_MAX_BYTES ? room_bytes / 2 : ROOM_MAX_BYTES;
+}
+
+static bool relay_files_has_room(uint64_t more, uint64_t less)
+{
+	uint64_t all = __atomic_add_fetch(&room_all_bytes, more - less, __ATOMIC_RELAXED);
+
+	if (all <= __atomic_load_n(&room_limit_bytes, __ATOMIC_RELAXED))
+		return true;
+	__atomic_sub_fetch(&room_all_bytes, more - less, __ATOMIC_RELAXED);
+	return false;
+}
+
 void ky_relay_reserve(int fd, uint64_t at_bytes, uint64_t end_bytes, uint64_t *room_bytes)
 {
-	uint64_t more = end_bytes < ROOM_MAX_BYTES ? end_bytes : ROOM_MAX_BYTES;
+	uint64_t more = relay_files_ahead(end_bytes), less = relay_files_counted(*room_bytes);
 
 	if (end_bytes <= *room_bytes || end_bytes < ROOM_MIN_BYTES)
+		return;
+	/* Later there may be room again. */
+	if (!relay_files_has_room(more, less))
 		return;
 	/* A disk without so much room may have enough for what comes. */
 	if ((*room_bytes <= 1 && !relay_files_takes_room(fd)) ||
 	    fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)at_bytes,
-		      (off_t)(end_bytes - at_bytes + more)) < 0)
+		      (off_t)(end_bytes - at_bytes + more)) < 0) {
 		*room_bytes = ROOM_NONE;
-	else
+		__atomic_sub_fetch(&room_all_bytes, more, __ATOMIC_RELAXED);
+	} else {
 		*room_bytes = end_bytes + more;
+	}
 }
 
 void ky_relay_close_file(int *fd, uint64_t *room_bytes)
 {
 	struct stat st;
 
+	__atomic_sub_fetch(&room_all_bytes, relay_files_counted(*room_bytes), __ATOMIC_RELAXED);
 	if (*fd >= 0 && *room_bytes && *room_bytes != ROOM_NONE && fstat(*fd, &st) == 0 &&
 	    ftruncate(*fd, st.st_size) < 0)
 		*room_bytes = ROOM_NONE; /* it stays with the file */

@@ -10,9 +10,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include <kymo/error.h>
 
+/* What a file or directory counts in quotas, besides the bytes of a file: its inode and its name take room, too. */
+#define KY_RELAY_ENTRY_BYTES 4096u
+/* What the file @name counts. */
+uint64_t ky_relay_counted(const char *name, const struct stat *st);
 /* So many recordings of one host may have the same name. */
 #define KY_RELAY_NAMES_MAX 1000
 
@@ -21,10 +26,16 @@
  * descriptors are short, so a later try may succeed.
  */
 int ky_relay_io_error(const char *path, int errnum, const char *what, struct kymo_error *err);
-/* Creates the directories above the last name of @path, below @dir_fd. KYMO_E_IO, KYMO_E_MEMORY. */
-int ky_relay_make_parents(int dir_fd, const char *path, struct kymo_error *err);
-/* Opens directory @name in @dir_fd, and creates it if need be. Returns a descriptor, or -1 with errno. */
-int ky_relay_open_directory(int dir_fd, const char *name);
+/*
+ * Creates the directories above the last name of @path, below @dir_fd. What they count is added to *made_bytes (may be NULL).
+ * KYMO_E_IO, KYMO_E_MEMORY.
+ */
+int ky_relay_make_parents(int dir_fd, const char *path, uint64_t *made_bytes,
+			  struct kymo_error *err);
+/* Opens directory @name in @dir_fd, and creates it if need be; *made_bytes: as above. Returns a descriptor, or -1 with errno. */
+int ky_relay_open_directory(int dir_fd, const char *name, uint64_t *made_bytes);
+/* The same of a file, with @flags but for O_CREAT. */
+int ky_relay_open_file(int dir_fd, const char *name, int flags, uint64_t *made_bytes);
 /*
  * Creates directory @host/@name below @dir_fd, or with a number after the name: NAME-2, ..., the first one that does not
  * exist. Its path is put to @path, which has room for @size bytes. KYMO_E_INVALID: all are in use, or @host is a recording;
@@ -37,11 +48,11 @@ bool ky_relay_is_recording(int dir_fd);
 /* The name with number @number, as above. False: it does not fit. */
 bool ky_relay_numbered_path(const char *host, const char *name, int number, char *path,
 			    size_t size);
-/* Removes @path and everything below it; links are not followed. Returns the sizes of the files that are gone. */
+/* Removes @path and everything below it; links are not followed. Returns what is gone, as quotas count it. */
 uint64_t ky_relay_remove_tree(const char *path);
 /*
  * Removes @path below @dir_fd with everything in it, then the directories above it that are empty. No part of @path is followed
- * as a link. Returns the sizes of the files that are gone.
+ * as a link. Returns what is gone, as quotas count it.
  */
 uint64_t ky_relay_remove_below(int dir_fd, const char *path);
 /* Writes all of @data to @at_bytes of @fd. Returns 0 or -errno. */
@@ -52,6 +63,8 @@ int ky_relay_write(int fd, const void *data, size_t bytes, uint64_t at_bytes);
  * the first call for a file; 1: another process may have taken room.
  */
 void ky_relay_reserve(int fd, uint64_t at_bytes, uint64_t end_bytes, uint64_t *room_bytes);
+/* The most room that all files of this process may have ahead. */
+void ky_relay_limit_room(uint64_t bytes);
 /* Gives back what is left of the room, and closes *fd as ky_relay_close_fd() does. */
 void ky_relay_close_file(int *fd, uint64_t *room_bytes);
 /* Closes *fd, unless it is -1, and sets it to -1. */

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "net/files/relay-files.h"
 
 /* A relay may know that many hosts: clients choose their names. */
 #define HOSTS_MAX 100000
@@ -22,7 +23,9 @@ static uint64_t relay_hosts_count_bytes(char *path)
 
 	while (tree && (entry = fts_read(tree)))
 		if (entry->fts_info == FTS_F)
-			bytes += (uint64_t)entry->fts_statp->st_size;
+			bytes += ky_relay_counted(entry->fts_name, entry->fts_statp);
+		else if (entry->fts_info == FTS_D)
+			bytes += KY_RELAY_ENTRY_BYTES;
 	if (tree)
 		fts_close(tree);
 	return bytes;

@@ -221,8 +221,8 @@ static int move_tops(struct ky_lttng_chunk *chunk, const char *path, struct kymo
 {
 	struct ky_lttng_session *session = chunk->session;
 	char *copy = strdup(path);
-	int ret = copy ? ky_relay_make_parents(session->fd, path, err) : ky_error_nomem(err);
-	int fd = ret < 0 ? -1 : ky_relay_open_directory(session->fd, path);
+	int ret = copy ? ky_relay_make_parents(session->fd, path, NULL, err) : ky_error_nomem(err);
+	int fd = ret < 0 ? -1 : ky_relay_open_directory(session->fd, path, NULL);
 
 	if (!ret && fd < 0)
 		ret = ky_relay_io_error(path, errno, "create the chunk's directory", err);
@@ -331,7 +331,7 @@ static int open_chunk(struct ky_lttng_chunk *chunk, struct kymo_error *err)
 	chunk->path = strdup(chunk->name ? chunk->name : "");
 	if (!chunk->path)
 		return ky_error_nomem(err);
-	chunk->fd = chunk->name ? ky_relay_open_directory(chunk->session->fd, chunk->name)
+	chunk->fd = chunk->name ? ky_relay_open_directory(chunk->session->fd, chunk->name, NULL)
 				: dup(chunk->session->fd);
 	return chunk->fd < 0
 		       ? ky_relay_io_error(chunk->path, errno, "open the chunk's directory", err)

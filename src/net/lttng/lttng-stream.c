@@ -48,7 +48,7 @@ static void lttng_stream_remove_file(const struct ky_lttng_stream *stream, int d
 	struct stat st;
 
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && unlinkat(dir_fd, name, 0) == 0)
-		lttng_stream_count_bytes(stream, -(int64_t)st.st_size);
+		lttng_stream_count_bytes(stream, -(int64_t)(st.st_size + KY_RELAY_ENTRY_BYTES));
 }
 
 /* A file that is written over goes first: readers keep the old one. */
@@ -75,6 +75,8 @@ static int lttng_stream_open_file(struct ky_lttng_stream *stream, bool is_old,
 	if (stream->fd < 0)
 		return ky_lttng_trace_io_error(stream->trace, name, errno, "open the stream's file",
 					       err);
+	/* With its index. */
+	lttng_stream_count_bytes(stream, 2 * (int64_t)KY_RELAY_ENTRY_BYTES);
 	stream->size_bytes = 0;
 	if (stream->file > stream->highest_file)
 		stream->highest_file = stream->file;

@@ -275,15 +275,17 @@ static void lttng_trace_free(struct ky_lttng_trace *trace)
 static int lttng_trace_open_trace(struct ky_lttng_trace *trace, struct kymo_error *err)
 {
 	struct ky_lttng_chunk *chunk = trace->chunk;
+	uint64_t made = 0;
 	int ret = ky_lttng_chunk_add_path(chunk, trace->path, err);
 
 	if (!ret)
-		ret = ky_relay_make_parents(chunk->fd, trace->path, err);
+		ret = ky_relay_make_parents(chunk->fd, trace->path, &made, err);
 	if (ret < 0)
 		return ret;
-	trace->fd = ky_relay_open_directory(chunk->fd, trace->path);
+	trace->fd = ky_relay_open_directory(chunk->fd, trace->path, &made);
 	if (trace->fd >= 0)
-		trace->index_fd = ky_relay_open_directory(trace->fd, INDEX_DIR);
+		trace->index_fd = ky_relay_open_directory(trace->fd, INDEX_DIR, &made);
+	ky_lttng_chunk_count(chunk, (int64_t)made);
 	if (trace->fd < 0 || trace->index_fd < 0)
 		return ky_lttng_trace_io_error(trace, "", errno, "create the trace's directory",
 					       err);

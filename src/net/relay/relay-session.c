@@ -82,16 +82,23 @@ static int map_state(struct ky_relay_session *session, int fd, struct kymo_error
 }
 
 /* The state of a new session is written only when its directory is there. */
-static int relay_session_begin_session(struct ky_relay_session *session, int fd, const char *host,
-				       const char *name, struct kymo_error *err)
+static int relay_session_begin_session(struct ky_relay_session *session, int fd,
+				       const struct ky_relay_session_spec *spec,
+				       struct kymo_error *err)
 {
-	int ret = map_state(session, fd, err);
+	int ret = spec->refusal ? spec->refusal->code : map_state(session, fd, err);
 
+	if (spec->refusal && err)
+		*err = *spec->refusal;
 	if (!ret)
-		ret = ky_relay_make_unique(session->relay_fd, host, name, session->path, PATH_BYTES,
-					   err);
-	if (ret < 0)
+		ret = ky_relay_make_unique(session->relay_fd, spec->host, spec->name, session->path,
+					   PATH_BYTES, err);
+	if (ret < 0) {
+		/* Who is refused again and again leaves nothing. */
+		(void)unlinkat(session->relay_fd, session->state_name, 0);
 		return ret;
+	}
+	session->use.added_bytes += KY_RELAY_ENTRY_BYTES;
 	memcpy(session->state->path, session->path, PATH_BYTES);
 	session->state->next = 1;
 	memcpy(session->state->magic, STATE_MAGIC, sizeof(session->state->magic));
@@ -112,7 +119,7 @@ static int resume_session(struct ky_relay_session *session, int fd, struct kymo_
 	return KYMO_OK;
 }
 
-static int open_state(struct ky_relay_session *session, const char *host, const char *name,
+static int open_state(struct ky_relay_session *session, const struct ky_relay_session_spec *spec,
 		      struct kymo_error *err)
 {
 	char magic[sizeof(session->state->magic)] = "";
@@ -128,7 +135,7 @@ static int open_state(struct ky_relay_session *session, const char *host, const 
 	    memcmp(magic, STATE_MAGIC, sizeof(magic)) == 0)
 		ret = resume_session(session, fd, err);
 	else
-		ret = relay_session_begin_session(session, fd, host, name, err);
+		ret = relay_session_begin_session(session, fd, spec, err);
 	close(fd);
 	if (ret < 0)
 		return ret;
@@ -142,7 +149,7 @@ static int open_state(struct ky_relay_session *session, const char *host, const 
 	return KYMO_OK;
 }
 
-int ky_relay_session_open(int dir_fd, const uint8_t id[16], const char *host, const char *name,
+int ky_relay_session_open(int dir_fd, const struct ky_relay_session_spec *spec,
 			  struct ky_relay_batch *batch, struct ky_relay_session **out,
 			  struct kymo_error *err)
 {
@@ -155,11 +162,11 @@ int ky_relay_session_open(int dir_fd, const uint8_t id[16], const char *host, co
 	session->relay_fd = dir_fd;
 	session->dir_fd = -1;
 	session->batch = batch;
-	memcpy(session->id, id, sizeof(session->id));
+	memcpy(session->id, spec->id, sizeof(session->id));
 	at = snprintf(session->state_name, sizeof(session->state_name), STATE_DIR "/");
 	for (int i = 0; i < 16; i++, at += 2)
-		snprintf(session->state_name + at, 3, "%02x", id[i]);
-	ret = open_state(session, host, name, err);
+		snprintf(session->state_name + at, 3, "%02x", session->id[i]);
+	ret = open_state(session, spec, err);
 	if (ret < 0) {
 		ky_relay_session_close(session);
 		return ret;

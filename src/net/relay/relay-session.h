@@ -22,12 +22,18 @@
 
 struct ky_relay_session;
 
+struct ky_relay_session_spec {
+	const uint8_t *id; /* 16 bytes */
+	const char *host, *name;
+	const struct kymo_error *refusal; /* why a session cannot begin now; NULL: it can */
+};
+
 /*
- * Opens the session @id, or begins it: DIR/@host/@name, with a number after a name that another
+ * Opens the session of @spec, or begins it: DIR/host/name, with a number after a name that another
  * session has. @dir_fd: the relay's directory DIR, which must outlive the session, as @batch must.
- * KYMO_E_INVALID: a name cannot be used; KYMO_E_IO, KYMO_E_MEMORY.
+ * KYMO_E_INVALID: a name cannot be used; KYMO_E_IO, KYMO_E_MEMORY; the refusal's code.
  */
-int ky_relay_session_open(int dir_fd, const uint8_t id[16], const char *host, const char *name,
+int ky_relay_session_open(int dir_fd, const struct ky_relay_session_spec *spec,
 			  struct ky_relay_batch *batch, struct ky_relay_session **session,
 			  struct kymo_error *err);
 /* Closes all files; what is not carried out yet can be sent again later. NULL is allowed. */

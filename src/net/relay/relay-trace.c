@@ -73,15 +73,17 @@ static void relay_trace_close_file(const struct ky_relay_trace *trace, int *fd)
 
 static int relay_trace_open_dirs(struct ky_relay_trace *trace, struct kymo_error *err)
 {
-	int ret = ky_relay_make_parents(trace->root_fd, trace->path, err);
+	int ret = ky_relay_make_parents(trace->root_fd, trace->path, &trace->use->added_bytes, err);
 
 	if (ret < 0)
 		return ret;
 	trace->fd =
-		relay_trace_note_file(trace, ky_relay_open_directory(trace->root_fd, trace->path));
+		relay_trace_note_file(trace, ky_relay_open_directory(trace->root_fd, trace->path,
+								     &trace->use->added_bytes));
 	if (trace->fd >= 0)
-		trace->index_fd =
-			relay_trace_note_file(trace, ky_relay_open_directory(trace->fd, INDEX_DIR));
+		trace->index_fd = relay_trace_note_file(
+			trace,
+			ky_relay_open_directory(trace->fd, INDEX_DIR, &trace->use->added_bytes));
 	if (trace->fd < 0 || trace->index_fd < 0)
 		return io_error(trace, "", errno, "create the trace's directory", err);
 	ky_live_begin(trace->index_fd);
@@ -227,7 +229,7 @@ static uint64_t size_of(int fd)
 static int relay_trace_open_stream(struct ky_relay_trace *trace, struct stream *stream,
 				   struct kymo_error *err)
 {
-	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+	const int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
 	char index[NAME_MAX + 1];
 	int ret;
 
@@ -237,12 +239,13 @@ static int relay_trace_open_stream(struct ky_relay_trace *trace, struct stream *
 	if (ret < 0)
 		return ret;
 	stream->file.fd =
-		relay_trace_note_file(trace, ky_file_open(trace->fd, stream->name, flags, 0600));
+		relay_trace_note_file(trace, ky_relay_open_file(trace->fd, stream->name, flags,
+								&trace->use->added_bytes));
 	if (stream->file.fd < 0)
 		return io_error(trace, stream->name, errno, "open the stream's file", err);
 	snprintf(index, sizeof(index), "%s.idx", stream->name);
-	stream->file.index_fd =
-		relay_trace_note_file(trace, ky_file_open(trace->index_fd, index, flags, 0600));
+	stream->file.index_fd = relay_trace_note_file(
+		trace, ky_relay_open_file(trace->index_fd, index, flags, &trace->use->added_bytes));
 	if (stream->file.index_fd < 0)
 		return io_error(trace, index, errno, "open the index", err);
 	stream->file_bytes = size_of(stream->file.fd);
@@ -381,12 +384,14 @@ int ky_relay_trace_metadata(struct ky_relay_trace *trace, struct kymo_error *err
 	return KYMO_OK;
 }
 
-/* How much the file that goes or is replaced takes. */
+/* What the file that goes or is replaced counts. */
 static uint64_t size_at(int dir_fd, const char *name)
 {
 	struct stat st;
 
-	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+		       ? (uint64_t)st.st_size + KY_RELAY_ENTRY_BYTES
+		       : 0;
 }
 
 int ky_relay_trace_metadata_end(struct ky_relay_trace *trace, struct kymo_error *err)
@@ -398,7 +403,7 @@ int ky_relay_trace_metadata_end(struct ky_relay_trace *trace, struct kymo_error 
 	if (renameat(trace->fd, METADATA_NEW, trace->fd, metadata_name(trace)) < 0)
 		return io_error(trace, metadata_name(trace), errno, "write the metadata", err);
 	trace->use->removed_bytes += old_bytes;
-	trace->use->added_bytes += trace->write_at;
+	trace->use->added_bytes += trace->write_at + KY_RELAY_ENTRY_BYTES;
 	return KYMO_OK;
 }
 
@@ -456,6 +461,13 @@ void ky_relay_trace_end(struct ky_relay_trace *trace)
 	relay_trace_close_file(trace, &trace->fd);
 }
 
+static void relay_trace_remove_directory(const struct ky_relay_trace *trace, int dir_fd,
+					 const char *path)
+{
+	if (unlinkat(dir_fd, path, AT_REMOVEDIR) == 0)
+		trace->use->removed_bytes += KY_RELAY_ENTRY_BYTES;
+}
+
 /*
  * The directories of a trace that never got metadata go. A new connection has made them when the relay was killed
  * between the trace's rotation and its close.
@@ -469,8 +481,8 @@ void ky_relay_trace_close(struct ky_relay_trace *trace)
 	if (fstatat(trace->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return;
 	snprintf(path, sizeof(path), "%s/" INDEX_DIR, trace->path);
-	(void)unlinkat(trace->root_fd, path, AT_REMOVEDIR);
-	(void)unlinkat(trace->root_fd, trace->path, AT_REMOVEDIR);
+	relay_trace_remove_directory(trace, trace->root_fd, path);
+	relay_trace_remove_directory(trace, trace->root_fd, trace->path);
 }
 
 static void relay_trace_remove_file(const struct ky_relay_trace *trace, int dir_fd,
@@ -498,8 +510,8 @@ void ky_relay_trace_discard(struct ky_relay_trace *trace)
 	}
 	(void)unlinkat(trace->fd, METADATA_NEW, 0);
 	relay_trace_remove_file(trace, trace->fd, metadata_name(trace));
-	(void)unlinkat(trace->fd, INDEX_DIR, AT_REMOVEDIR);
-	(void)unlinkat(trace->root_fd, trace->path, AT_REMOVEDIR);
+	relay_trace_remove_directory(trace, trace->fd, INDEX_DIR);
+	relay_trace_remove_directory(trace, trace->root_fd, trace->path);
 }
 
 int ky_relay_trace_rotate(struct ky_relay_trace *trace, const char *archive, bool continues,
@@ -509,7 +521,7 @@ int ky_relay_trace_rotate(struct ky_relay_trace *trace, const char *archive, boo
 	int ret;
 
 	ky_relay_trace_end(trace);
-	ret = ky_relay_make_parents(trace->root_fd, archive, err);
+	ret = ky_relay_make_parents(trace->root_fd, archive, &trace->use->added_bytes, err);
 	if (ret < 0)
 		return ret;
 	/* A relay that was killed in between has done this already. */

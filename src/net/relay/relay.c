@@ -13,12 +13,16 @@
 #include "base/error.h"
 #include "net/link/clients.h"
 #include "net/lttng/lttng-relay.h"
+#include "net/files/relay-files.h"
 #include "net/files/relay-hosts.h"
 #include "net/relay/relay-session.h"
 #include "os/file.h"
 #include "store/live-file.h"
 
 #define CLIENTS_MAX 1000
+/* What files may have ahead: so much, and this part of a quota. */
+#define ROOM_BYTES (UINT64_C(1) << 30)
+#define ROOM_SHARE 4
 /* How long a client may be silent before and after it has said who it is. */
 #define GREETING_S 10
 #define SILENCE_S  60
@@ -307,15 +311,19 @@ static int relay_begin_session(struct client *client, const struct ky_net_hello 
 {
 	struct ky_relay *relay = client->relay;
 	struct client *before = relay_client_of(relay, hello->session);
+	struct ky_relay_session_spec spec = {hello->session, host, name, NULL};
+	struct kymo_error refusal;
 	int ret;
 
 	/* The recorder has given its last connection up before we have noticed. */
 	if (before)
 		ky_client_drop(&before->base);
 	ret = ky_relay_hosts_find(&relay->hosts, relay->options.dir, host, &client->host, err);
+	if (!ret && ky_relay_host_check(client->host, relay->options.quota_bytes, &refusal) < 0)
+		spec.refusal = &refusal;
 	if (!ret)
-		ret = ky_relay_session_open(relay->dir_fd, hello->session, host, name,
-					    &relay->batch, &client->session, err);
+		ret = ky_relay_session_open(relay->dir_fd, &spec, &relay->batch, &client->session,
+					    err);
 	if (ret < 0)
 		return ret;
 	ky_log_info(relay->options.log, "%s: connected", relay_name_of(&client->base));
@@ -579,6 +587,8 @@ int ky_relay_open(const struct ky_relay_options *options, struct ky_loop *loop,
 	if (!relay->options.clients_max)
 		relay->options.clients_max = CLIENTS_MAX;
 	relay->loop = loop;
+	if (options->quota_bytes && options->quota_bytes / ROOM_SHARE < ROOM_BYTES)
+		ky_relay_limit_room(options->quota_bytes / ROOM_SHARE);
 	ky_file_raise_limit();
 	relay->dir_fd = ky_file_open(AT_FDCWD, options->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (relay->dir_fd < 0) {
