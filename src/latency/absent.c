@@ -22,6 +22,34 @@ int ky_latency_add_tracker(struct ky_latency *latency, const struct ky_tracker_o
 	return ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
 }
 
+int ky_latency_add_chain(struct ky_latency *latency, const struct ky_chain_options *options,
+			 struct kymo_error *err)
+{
+	(void)latency;
+	(void)options;
+	return ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
+}
+
+struct ky_chain *ky_latency_chain(const struct ky_latency *latency)
+{
+	(void)latency;
+	return NULL;
+}
+
+int ky_chain_step(struct ky_chain *chain, ky_chain_tell tell, void *data, struct kymo_error *err)
+{
+	(void)chain;
+	(void)tell;
+	(void)data;
+	return ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
+}
+
+void ky_chain_state(const struct ky_chain *chain, struct ky_chain_state *state)
+{
+	(void)chain;
+	*state = (struct ky_chain_state){0};
+}
+
 struct ky_tracker *ky_latency_tracker(const struct ky_latency *latency, size_t i)
 {
 	(void)latency;

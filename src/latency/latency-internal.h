@@ -25,6 +25,7 @@ struct ky_latency {
 	KY_VEC(struct ky_series *) series;
 	struct ky_tracker *trackers[KY_TRACKERS_MAX];
 	size_t n_trackers;
+	struct ky_chain *chain; /* NULL: not wanted */
 };
 
 /* ---- latency-load.c --------------------------------------------------------------------- */
@@ -42,6 +43,20 @@ int ky_latency_cells_fd(const struct ky_latency *latency);
 bool ky_latency_comm(const struct ky_latency *latency, uint32_t tgid,
 		     char comm[KY_LATENCY_COMM_BYTES]);
 uint32_t ky_latency_cells_max(const struct ky_latency *latency);
+
+struct bpf_program;
+struct btf;
+
+/* For the other objects of this folder: */
+
+/* 0, or KYMO_E_UNSUPPORTED: this kernel has no BTF. */
+int ky_latency_need_btf(struct kymo_error *err);
+/* How many arguments has @tracepoint? 0: the kernel has none of that name. */
+uint32_t ky_latency_arguments(const struct btf *btf, const char *tracepoint);
+/* Run the iterator @program over all threads. */
+int ky_latency_seed(struct bpf_program *program, struct kymo_error *err);
+/* Runs of @program that the kernel has skipped. */
+uint64_t ky_latency_program_misses(const struct bpf_program *program);
 
 /* ---- latency-calls.c ---------------------------------------------------------------------- */
 

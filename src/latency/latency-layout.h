@@ -30,6 +30,7 @@ enum ky_latency_layer {
 	KY_LATENCY_IRQ,		 /* sub: its number */
 	KY_LATENCY_SOFTIRQ,	 /* sub: its vector */
 	KY_LATENCY_TRACK,	 /* sub: number of the tracker; not of latency.bpf.c */
+	KY_LATENCY_CHAIN,	 /* sub: enum ky_chain_part; the same */
 	KY_LATENCY_LAYERS,
 };
 

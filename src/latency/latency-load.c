@@ -43,8 +43,7 @@ static const struct {
 
 #define N_NEEDS (sizeof(needs) / sizeof(needs[0]))
 
-/* How many arguments has @tracepoint? 0: the kernel has none of that name. */
-static uint32_t n_arguments(const struct btf *btf, const char *tracepoint)
+uint32_t ky_latency_arguments(const struct btf *btf, const char *tracepoint)
 {
 	char name[64] = "btf_trace_";
 	const struct btf_type *type;
@@ -62,7 +61,7 @@ static uint32_t n_arguments(const struct btf *btf, const char *tracepoint)
 static void find_absent(struct ky_latency *latency, const struct btf *btf)
 {
 	for (size_t i = 0; i < N_NEEDS; i++)
-		if (needs[i].tracepoint && !n_arguments(btf, needs[i].tracepoint))
+		if (needs[i].tracepoint && !ky_latency_arguments(btf, needs[i].tracepoint))
 			latency->absent_layers |= needs[i].layers & latency->options.layers;
 	latency->options.layers &= ~latency->absent_layers;
 }
@@ -75,7 +74,8 @@ static int choose_programs(struct ky_latency *latency, struct kymo_error *err)
 		return ky_error_errno(err, errno, "cannot read the kernel's type information");
 	find_absent(latency, btf);
 	/* The first argument is the tracer's own. */
-	latency->skeleton->rodata->config.has_prev_state = n_arguments(btf, "sched_switch") >= 5;
+	latency->skeleton->rodata->config.has_prev_state =
+		ky_latency_arguments(btf, "sched_switch") >= 5;
 	btf__free(btf);
 	if (!latency->options.layers)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
@@ -114,16 +114,12 @@ static int latency_load_configure(struct ky_latency *latency, struct kymo_error 
 	return ky_latency_choose_calls(options, config, err);
 }
 
-/* Run kymo_seed over all threads. */
-static int seed(struct ky_latency *latency, struct kymo_error *err)
+int ky_latency_seed(struct bpf_program *program, struct kymo_error *err)
 {
-	struct bpf_program *program = latency->skeleton->progs.kymo_seed;
 	struct bpf_link *link;
 	char byte;
 	int fd;
 
-	if (!bpf_program__autoload(program))
-		return KYMO_OK;
 	link = bpf_program__attach_iter(program, NULL);
 	if (!link)
 		return ky_bpf_refused(err, errno, "cannot attach a BPF program");
@@ -139,11 +135,12 @@ static int seed(struct ky_latency *latency, struct kymo_error *err)
 
 static int attach_all(struct ky_latency *latency, struct kymo_error *err)
 {
-	int ret = seed(latency, err);
+	struct bpf_program *seed = latency->skeleton->progs.kymo_seed;
+	int ret = bpf_program__autoload(seed) ? ky_latency_seed(seed, err) : KYMO_OK;
 
 	if (ret < 0)
 		return ret;
-	bpf_program__set_autoattach(latency->skeleton->progs.kymo_seed, false);
+	bpf_program__set_autoattach(seed, false);
 	ret = latency_bpf__attach(latency->skeleton);
 	return ret < 0 ? ky_bpf_refused(err, -ret, "cannot attach a BPF program") : KYMO_OK;
 }
@@ -164,18 +161,24 @@ static int load(struct ky_latency *latency, struct kymo_error *err)
 	return ret;
 }
 
+int ky_latency_need_btf(struct kymo_error *err)
+{
+	int code;
+
+	if (ky_bpf_has_btf())
+		return KYMO_OK;
+	code = ky_error_set(err, KYMO_E_UNSUPPORTED,
+			    "this kernel has no type information (BTF) for BPF programs");
+	ky_error_hint(err, "record a trace instead, and use kymo report");
+	return code;
+}
+
 int ky_latency_load(struct ky_latency *latency, struct kymo_error *err)
 {
-	int ret;
+	int ret = latency->options.layers ? ky_latency_need_btf(err) : KYMO_OK;
 
-	if (!latency->options.layers)
-		return KYMO_OK;
-	if (!ky_bpf_has_btf()) {
-		ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
-				   "this kernel has no type information (BTF) for BPF programs");
-		ky_error_hint(err, "record a trace instead, and use kymo report");
+	if (ret < 0 || !latency->options.layers)
 		return ret;
-	}
 	ret = load(latency, err);
 	return ret < 0 ? ret : attach_all(latency, err);
 }
@@ -186,20 +189,23 @@ void ky_latency_unload(struct ky_latency *latency)
 	latency->skeleton = NULL;
 }
 
+uint64_t ky_latency_program_misses(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+	int fd = bpf_program__fd(program);
+
+	return fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.recursion_misses;
+}
+
 uint64_t ky_latency_misses(const struct ky_latency *latency)
 {
+	struct bpf_program *program;
 	uint64_t n = 0;
 
-	for (size_t i = 0; i < N_NEEDS && latency->skeleton; i++) {
-		const struct bpf_program *program =
-			bpf_object__find_program_by_name(latency->skeleton->obj, needs[i].program);
-		struct bpf_prog_info info = {0};
-		uint32_t size = sizeof(info);
-
-		if (program && bpf_program__fd(program) >= 0 &&
-		    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0)
-			n += info.recursion_misses;
-	}
+	if (latency->skeleton)
+		bpf_object__for_each_program(program, latency->skeleton->obj) n +=
+			ky_latency_program_misses(program);
 	return n;
 }
 

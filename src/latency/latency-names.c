@@ -27,6 +27,8 @@ static const struct {
 	[KY_LATENCY_IRQ] = {"irq", "Interrupt handlers", "the run of a handler"},
 	[KY_LATENCY_SOFTIRQ] = {"softirq", "Softirqs", "the run of a softirq's handler"},
 	[KY_LATENCY_TRACK] = {"track", "Trackers", "from one event to another one"},
+	[KY_LATENCY_CHAIN] = {"chain", "From an interrupt to user space",
+			      "the parts of the whole, one after the other"},
 };
 
 static const char *const call_kinds[KY_LATENCY_CALL_KINDS] = {
@@ -43,6 +45,20 @@ static const char *const softirqs[] = {
 	"hi",	    "timer",   "net_tx", "net_rx",  "block",
 	"irq_poll", "tasklet", "sched",	 "hrtimer", "rcu",
 };
+
+static const char *const chain_parts[KY_CHAIN_PARTS] = {
+	"whole", "timer", "handler", "softirq wait", "softirq", "wake-up", "return",
+};
+
+const char *ky_chain_part_name(enum ky_chain_part part)
+{
+	return chain_parts[part];
+}
+
+const char *ky_softirq_name(uint32_t vector)
+{
+	return vector < sizeof(softirqs) / sizeof(softirqs[0]) ? softirqs[vector] : NULL;
+}
 
 static const char *const operations[] = {"read", "write", "flush", "discard"};
 
@@ -88,8 +104,7 @@ static void put_operation(struct ky_strbuf *out, uint8_t op)
 		ky_strbuf_addf(out, " op%u", op);
 }
 
-/* "24 virtio0-input.0": its number, and who handles it. */
-static void put_irq(struct ky_strbuf *out, uint64_t irq)
+void ky_latency_put_irq(struct ky_strbuf *out, uint64_t irq)
 {
 	struct ky_strbuf actions = KY_STRBUF_INIT;
 	char path[64];
@@ -130,7 +145,10 @@ static void put_sub(struct ky_strbuf *out, const struct ky_latency *latency,
 		put_device(out, key->sub);
 		break;
 	case KY_LATENCY_IRQ:
-		put_irq(out, key->sub);
+		ky_latency_put_irq(out, key->sub);
+		break;
+	case KY_LATENCY_CHAIN:
+		ky_strbuf_adds(out, chain_parts[key->sub % KY_CHAIN_PARTS]);
 		break;
 	case KY_LATENCY_TRACK:
 		ky_strbuf_adds(out, ky_tracker_name(latency->trackers[key->sub]));
@@ -210,7 +228,7 @@ static void put_process(struct ky_strbuf *out, const struct ky_latency *latency,
 static bool has_owner(const struct ky_latency *latency, const struct ky_series *series)
 {
 	return latency->options.by != KY_LATENCY_BY_NONE && series->key.layer != KY_LATENCY_IRQ &&
-	       series->key.layer != KY_LATENCY_SOFTIRQ && series->key.layer != KY_LATENCY_TRACK;
+	       series->key.layer != KY_LATENCY_SOFTIRQ && series->key.layer < KY_LATENCY_TRACK;
 }
 
 static void put_owner(struct ky_strbuf *out, const struct ky_latency *latency,

@@ -77,6 +77,7 @@ void ky_latency_close(struct ky_latency *latency)
 	ky_latency_unload(latency);
 	for (size_t i = 0; i < latency->n_trackers; i++)
 		ky_tracker_close(latency->trackers[i]);
+	ky_chain_close(latency->chain);
 	ky_vec_foreach(&latency->series, series)
 		ky_series_free(*series);
 	ky_vec_fini(&latency->series);
@@ -107,6 +108,17 @@ int ky_latency_add_tracker(struct ky_latency *latency, const struct ky_tracker_o
 struct ky_tracker *ky_latency_tracker(const struct ky_latency *latency, size_t i)
 {
 	return i < latency->n_trackers ? latency->trackers[i] : NULL;
+}
+
+int ky_latency_add_chain(struct ky_latency *latency, const struct ky_chain_options *options,
+			 struct kymo_error *err)
+{
+	return ky_chain_open(options, &latency->chain, err);
+}
+
+struct ky_chain *ky_latency_chain(const struct ky_latency *latency)
+{
+	return latency->chain;
 }
 
 /* ---- series ----------------------------------------------------------------------------- */
@@ -217,9 +229,9 @@ static uint64_t latency_peak(const struct ky_latency_cell *cell, uint64_t period
 	return peak->period == period ? peak->ns : 0;
 }
 
-static int take(struct ky_latency *latency, const struct ky_latency_key *key,
-		const struct ky_latency_cell *cell, uint64_t max_ns, bool is_keyed,
-		struct kymo_error *err)
+static int latency_take(struct ky_latency *latency, const struct ky_latency_key *key,
+			const struct ky_latency_cell *cell, uint64_t max_ns, bool is_keyed,
+			struct kymo_error *err)
 {
 	struct ky_series *series = series_of(latency, key);
 
@@ -281,7 +293,7 @@ static int read_places(struct ky_latency *latency, uint64_t period, struct kymo_
 		if (bpf_map_lookup_elem(ky_latency_places_fd(latency), &place, latency->buffer))
 			return ky_error_errno(err, errno, "cannot read a BPF map");
 		if (sum_place(latency, period, &sum, &max_ns))
-			ret = take(latency, &key, &sum, max_ns, false, err);
+			ret = latency_take(latency, &key, &sum, max_ns, false, err);
 	}
 	return ret;
 }
@@ -293,8 +305,8 @@ static int take_batch(struct ky_latency *latency, uint32_t n, uint64_t period,
 
 	latency->n_cells += n;
 	for (uint32_t i = 0; i < n && ret >= 0; i++)
-		ret = take(latency, &latency->keys[i], &latency->buffer[i],
-			   latency_peak(&latency->buffer[i], period), true, err);
+		ret = latency_take(latency, &latency->keys[i], &latency->buffer[i],
+				   latency_peak(&latency->buffer[i], period), true, err);
 	return ret;
 }
 
@@ -332,7 +344,24 @@ static int read_trackers(struct ky_latency *latency, struct kymo_error *err)
 
 		ret = ky_tracker_read(latency->trackers[i], latency->buffer, &period, err);
 		if (ret >= 0 && sum_place(latency, period, &sum, &max_ns))
-			ret = take(latency, &key, &sum, max_ns, false, err);
+			ret = latency_take(latency, &key, &sum, max_ns, false, err);
+	}
+	return ret;
+}
+
+static int read_chain(struct ky_latency *latency, struct kymo_error *err)
+{
+	uint64_t period, max_ns;
+	int ret = KYMO_OK;
+
+	ky_chain_turn(latency->chain, &period);
+	for (uint32_t part = 0; part < KY_CHAIN_PARTS && ret >= 0; part++) {
+		struct ky_latency_key key = {.layer = KY_LATENCY_CHAIN, .sub = part};
+		struct ky_latency_cell sum;
+
+		ret = ky_chain_read(latency->chain, part, latency->buffer, err);
+		if (ret >= 0 && sum_place(latency, period, &sum, &max_ns))
+			ret = latency_take(latency, &key, &sum, max_ns, false, err);
 	}
 	return ret;
 }
@@ -359,7 +388,9 @@ int ky_latency_read(struct ky_latency *latency, struct kymo_error *err)
 		ret = read_places(latency, period, err);
 	if (ret >= 0)
 		ret = read_cells(latency, period, err);
-	return ret < 0 ? ret : read_trackers(latency, err);
+	if (ret >= 0)
+		ret = read_trackers(latency, err);
+	return ret < 0 || !latency->chain ? ret : read_chain(latency, err);
 }
 
 /* ---- what was found --------------------------------------------------------------------- */

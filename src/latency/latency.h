@@ -16,18 +16,20 @@
 
 #include <kymo/error.h>
 
+#include "base/strbuf.h"
+#include "latency/chain.h"
 #include "latency/histogram.h"
 #include "latency/series.h"
 #include "latency/tracker.h"
 
 struct ky_latency;
 
-#define KY_LATENCY_ALL_LAYERS ((1u << KY_LATENCY_TRACK) - 1) /* but trackers */
+#define KY_LATENCY_ALL_LAYERS ((1u << KY_LATENCY_TRACK) - 1) /* but trackers and the chain */
 #define KY_LATENCY_BLOCK_LAYERS \
 	(1u << KY_LATENCY_BLOCK_QUEUE | 1u << KY_LATENCY_BLOCK_DEVICE | 1u << KY_LATENCY_FLUSH)
 
 struct ky_latency_options {
-	uint32_t layers; /* bits of enum ky_latency_layer; 0: only trackers */
+	uint32_t layers; /* bits of enum ky_latency_layer; 0: only trackers and the chain */
 	enum ky_latency_by by;
 	int32_t pid; /* only of this process; 0: of all */
 	const char *const
@@ -53,6 +55,12 @@ int ky_latency_add_tracker(struct ky_latency *latency, const struct ky_tracker_o
 /* The @i-th; NULL: there are not so many. */
 struct ky_tracker *ky_latency_tracker(const struct ky_latency *latency, size_t i);
 
+/* Measure the chain, too, whose parts are series of their own. As ky_chain_open(). The latency owns it. */
+int ky_latency_add_chain(struct ky_latency *latency, const struct ky_chain_options *options,
+			 struct kymo_error *err);
+/* NULL: it was not added. */
+struct ky_chain *ky_latency_chain(const struct ky_latency *latency);
+
 /* A period ends: take in what came in it. 0, KYMO_E_MEMORY, KYMO_E_IO. */
 int ky_latency_read(struct ky_latency *latency, struct kymo_error *err);
 
@@ -77,5 +85,10 @@ const char *ky_latency_layer_name(enum ky_latency_layer layer);
 /* The same for people, and what a duration of it is. */
 const char *ky_latency_layer_title(enum ky_latency_layer layer);
 const char *ky_latency_layer_help(enum ky_latency_layer layer);
+
+/* Append "24 virtio0-input.0": the interrupt's number, and who handles it; foreign text. */
+void ky_latency_put_irq(struct ky_strbuf *out, uint64_t irq);
+/* "net_rx"; static; NULL: it is not known. */
+const char *ky_softirq_name(uint32_t vector);
 
 #endif

@@ -74,7 +74,7 @@ tracker_define_find(struct definer *definer, const struct ky_trigger_events *eve
 	char name[192];
 
 	if (events->of_programs) {
-		ky_error_set(definer->err, KYMO_E_UNSUPPORTED,
+		ky_error_set(definer->err, KYMO_E_INVALID,
 			     "'%s': trackers follow events of the kernel, not of programs",
 			     events->pattern);
 		ky_error_hint(definer->err, "triggers of recordings know events of programs");

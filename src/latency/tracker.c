@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "kernel/bpf/object.h"
+#include "latency/latency-internal.h"
 #include "latency/tracker-internal.h"
 #include "latency/tracker.skel.h"
 #include "os/now.h"
@@ -313,16 +314,6 @@ int ky_tracker_read(struct ky_tracker *tracker, struct ky_latency_cell *cells, u
 	return KYMO_OK;
 }
 
-static uint64_t tracker_misses(const struct bpf_program *program)
-{
-	struct bpf_prog_info info = {0};
-	uint32_t size = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size)
-		       ? 0
-		       : info.recursion_misses;
-}
-
 void ky_tracker_state(const struct ky_tracker *tracker, struct ky_tracker_state *state)
 {
 	const struct ky_tracker_shared *shared = &tracker->skeleton->bss->shared;
@@ -332,8 +323,8 @@ void ky_tracker_state(const struct ky_tracker *tracker, struct ky_tracker_state 
 		.full = __atomic_load_n(&shared->n_full, __ATOMIC_RELAXED),
 		.again = __atomic_load_n(&shared->n_again, __ATOMIC_RELAXED),
 		.lost = __atomic_load_n(&shared->n_lost, __ATOMIC_RELAXED),
-		.missed = tracker_misses(tracker->skeleton->progs.kymo_begin) +
-			  tracker_misses(tracker->skeleton->progs.kymo_end),
+		.missed = ky_latency_program_misses(tracker->skeleton->progs.kymo_begin) +
+			  ky_latency_program_misses(tracker->skeleton->progs.kymo_end),
 		.worst_ns = __atomic_load_n(&shared->worst_ns, __ATOMIC_RELAXED)};
 }
 

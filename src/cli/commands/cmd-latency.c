@@ -13,14 +13,15 @@
 
 #include "base/error.h"
 #include "base/vec.h"
+#include "cli/commands/latency-chain.h"
 #include "cli/commands/latency-output.h"
 #include "cli/commands/latency-track.h"
 #include "os/now.h"
 
 struct options {
-	bool once, json, csv, stacks;
-	const char *by, *layers, *window, *syscalls;
-	uint64_t every_ns, pid, keys, limit, max_open;
+	bool once, json, csv, stacks, chain;
+	const char *by, *layers, *window, *syscalls, *comm;
+	uint64_t every_ns, pid, tid, keys, limit, max_open;
 	struct ky_text_list tracks;
 };
 
@@ -87,6 +88,16 @@ static const struct ky_option_def option_defs[] = {
 	 "Of the last --track: what to do when it tells of something, at most once a second: snapshot:NAME, rotate:NAME, "
 	 "stop:NAME of a recording, start:PROFILE, run:COMMAND.",
 	 offsetof(struct options, tracks), NULL},
+	{"chain", 0, KY_OPTION_FLAG, NULL,
+	 "Measure from an interrupt, by its handler and softirq, to the thread that they wake up, until its system call returns: "
+	 "the whole and its parts. --over, before any --track, says of which ones it tells. Other layers are measured only if "
+	 "--layers names them.",
+	 offsetof(struct options, chain), NULL},
+	{"comm", 0, KY_OPTION_TEXT, "NAME",
+	 "With --chain: only threads of this name; NAME* are names that begin so.",
+	 offsetof(struct options, comm), NULL},
+	{"tid", 0, KY_OPTION_U64, "TID", "With --chain: only this thread.",
+	 offsetof(struct options, tid), NULL},
 	{"stacks", 0, KY_OPTION_FLAG, NULL,
 	 "Show the call stacks of both events of what a tracker tells. It takes about a microsecond at each first event.",
 	 offsetof(struct options, stacks), NULL},
@@ -125,13 +136,13 @@ static int find_layer(const char *name)
 	return -1;
 }
 
-static int choose_layers(uint32_t *layers, const char *text, bool has_tracks,
+static int choose_layers(uint32_t *layers, const char *text, bool has_others,
 			 struct kymo_error *err)
 {
 	struct words words = {0};
 	int ret = words_split(&words, text, err), layer;
 
-	*layers = text || has_tracks ? 0 : KY_LATENCY_ALL_LAYERS;
+	*layers = text || has_others ? 0 : KY_LATENCY_ALL_LAYERS;
 	for (size_t i = 0; i < words.list.len && !ret; i++) {
 		layer = find_layer(words.list.data[i]);
 		if (layer < 0)
@@ -140,7 +151,7 @@ static int choose_layers(uint32_t *layers, const char *text, bool has_tracks,
 		else
 			*layers |= 1u << layer;
 	}
-	if (!ret && !*layers && !has_tracks)
+	if (!ret && !*layers && !has_others)
 		ret = ky_error_set(err, KYMO_E_INVALID, "--layers needs a layer");
 	words_fini(&words);
 	return ret;
@@ -185,8 +196,10 @@ static int cmd_latency_check(const struct options *options, struct kymo_error *e
 		return ky_error_set(err, KYMO_E_INVALID, "--json and --csv exclude each other");
 	if (options->every_ns < 10000000)
 		return ky_error_set(err, KYMO_E_INVALID, "--every needs 10ms or more");
-	if (options->pid > INT_MAX)
-		return ky_error_set(err, KYMO_E_INVALID, "--pid: no process has this ID");
+	if (options->pid > INT_MAX || options->tid > INT_MAX)
+		return ky_error_set(err, KYMO_E_INVALID, "--pid, --tid: no thread has this ID");
+	if ((options->tid || options->comm) && !options->chain)
+		return ky_error_set(err, KYMO_E_INVALID, "--tid and --comm are for --chain");
 	if (options->keys > 1000000 || options->max_open > 10000000)
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "--keys: at most 1000000; --open: at most 10000000");
@@ -200,6 +213,7 @@ struct run {
 	const struct options *options;
 	struct ky_latency_view view;
 	struct ky_tracks tracks;
+	struct ky_chain_options chain;
 	sigset_t signals;
 	bool is_over;
 };
@@ -217,7 +231,7 @@ static int put(const struct run *run, bool is_first, struct kymo_error *err)
 		ky_latency_put_csv(&out, view, is_first);
 	} else {
 		/* What trackers tell stays. */
-		if (!options->once && !run->tracks.n && isatty(STDOUT_FILENO))
+		if (!options->once && !run->tracks.n && !options->chain && isatty(STDOUT_FILENO))
 			ky_strbuf_adds(&out, "\033[H\033[2J");
 		ret = ky_latency_put_text(&out, view, err);
 	}
@@ -240,11 +254,14 @@ static int cmd_latency_wait(struct run *run, uint64_t until_ns, struct kymo_erro
 	       (left_ns = (int64_t)until_ns - ky_os_time_ns(CLOCK_MONOTONIC)) > 0) {
 		struct timespec left;
 
-		if (run->tracks.n && left_ns > STEP_NS)
+		if ((run->tracks.n || run->options->chain) && left_ns > STEP_NS)
 			left_ns = STEP_NS;
 		left = (struct timespec){left_ns / 1000000000, left_ns % 1000000000};
 		run->is_over = sigtimedwait(&run->signals, NULL, &left) > 0;
 		ret = ky_tracks_step(&run->tracks, run->view.latency, err);
+		if (ret >= 0 && run->options->chain)
+			ret = ky_chain_print(ky_latency_chain(run->view.latency),
+					     run->options->json, err);
 		run->is_over |= ky_cli_pipe_closed();
 	}
 	return ret;
@@ -284,6 +301,8 @@ static int cmd_latency_measure(struct run *run, const struct ky_latency_options 
 	ret = ky_latency_open(wanted, &run->view.latency, err);
 	if (ret >= 0)
 		ret = ky_tracks_start(&run->tracks, run->view.latency, err);
+	if (ret >= 0 && run->options->chain)
+		ret = ky_latency_add_chain(run->view.latency, &run->chain, err);
 	if (ret >= 0) {
 		fputs("kymo: measuring; Ctrl-C ends it\n", stderr);
 		ret = cmd_latency_follow(run, err);
@@ -301,7 +320,8 @@ static int cmd_latency_choose(const struct options *options, struct ky_latency_o
 	wanted->pid = (int32_t)options->pid;
 	wanted->max_cells = (uint32_t)options->keys;
 	if (!ret)
-		ret = choose_layers(&wanted->layers, options->layers, run->tracks.n > 0, err);
+		ret = choose_layers(&wanted->layers, options->layers,
+				    run->tracks.n || options->chain, err);
 	if (!ret)
 		ret = choose_by(wanted, options->by, err);
 	if (!ret)
@@ -327,6 +347,11 @@ static int run_latency(const struct ky_command *command, void *data, int n_args,
 	(void)args;
 	ky_error_clear(&err);
 	run.tracks.json = options->json;
+	run.chain = (struct ky_chain_options){.tid = (int32_t)options->tid,
+					      .pid = (int32_t)options->pid,
+					      .comm = options->comm,
+					      .over_ns = 1000000};
+	run.tracks.chain = options->chain ? &run.chain : NULL;
 	ret = ky_tracks_parse(command, &options->tracks, options->max_open, options->stacks,
 			      &run.tracks);
 	if (ret != KY_EXIT_OK)
@@ -356,7 +381,8 @@ const struct ky_command ky_command_latency = {
 		"A histogram of system calls is of a kind of calls (read has pread64, readv, recvfrom ..., too). Off the CPU, a "
 		"row is what the thread waited for: the system call in which it slept, a device, the kernel, a page fault, or the "
 		"CPU itself (preempted, yielded).\n\n"
-		"--track follows pairs of events, and tells of those that take too long. docs/latency.md explains all rows and "
+		"--track follows pairs of events, and --chain the way from an interrupt to user space; both tell of what takes too "
+		"long. docs/latency.md explains all rows and "
 		"trackers.",
 	.examples =
 		"# all layers, once a second\nkymo latency\n\n"

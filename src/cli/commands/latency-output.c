@@ -21,6 +21,11 @@ const char *ky_latency_by_name(enum ky_latency_by by)
 	return names[by];
 }
 
+int64_t ky_latency_wall_ns(uint64_t ns)
+{
+	return ky_os_time_ns(CLOCK_REALTIME) - ky_os_time_ns(CLOCK_MONOTONIC) + (int64_t)ns;
+}
+
 /* ---- JSON --------------------------------------------------------------------------------- */
 
 static json_t *make_buckets(const struct ky_histogram *histogram)
@@ -112,6 +117,21 @@ static json_t *make_trackers(const struct ky_latency_view *view)
 	return list;
 }
 
+static void add_chain(json_t *root, const struct ky_latency_view *view)
+{
+	const struct ky_chain *chain = ky_latency_chain(view->latency);
+	struct ky_chain_state state;
+
+	if (!chain)
+		return;
+	ky_chain_state(chain, &state);
+	json_object_set_new(root, "chain",
+			    json_pack("{s:I, s:I, s:I, s:I}", "worst_ns",
+				      (json_int_t)state.worst_ns, "slept_again",
+				      (json_int_t)state.dropped, "not_told", (json_int_t)state.lost,
+				      "skipped_runs", (json_int_t)state.missed));
+}
+
 int ky_latency_put_json(const struct ky_latency_view *view, bool indented, struct kymo_error *err)
 {
 	json_t *windows = json_object(), *list = json_array(), *root;
@@ -129,6 +149,7 @@ int ky_latency_put_json(const struct ky_latency_view *view, bool indented, struc
 			 (json_int_t)ky_os_time_ns(CLOCK_REALTIME), "by",
 			 ky_latency_by_name(view->by), "window_ns", windows, "lost",
 			 make_losses(view), "trackers", make_trackers(view), "series", list);
+	add_chain(root, view);
 	return ky_cli_put_json(root, indented ? 1 : 0, err);
 }
 

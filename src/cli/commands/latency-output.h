@@ -21,6 +21,8 @@ struct ky_latency_part {
 #define KY_LATENCY_PARTS 4
 extern const struct ky_latency_part ky_latency_parts[KY_LATENCY_PARTS];
 
+/* When CLOCK_MONOTONIC was @ns, in ns since 1970. */
+int64_t ky_latency_wall_ns(uint64_t ns);
 /* "none", "process", ...; static. */
 const char *ky_latency_by_name(enum ky_latency_by by);
 

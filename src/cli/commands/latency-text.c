@@ -157,6 +157,8 @@ static int latency_text_compare(const void *a, const void *b)
 
 	if (x->series->key.layer != y->series->key.layer)
 		return x->series->key.layer < y->series->key.layer ? -1 : 1;
+	if (x->series->key.layer == KY_LATENCY_CHAIN) /* its parts follow one another */
+		return x->series->key.sub < y->series->key.sub ? -1 : 1;
 	if (x->histogram.sum_ns != y->histogram.sum_ns)
 		return x->histogram.sum_ns > y->histogram.sum_ns ? -1 : 1;
 	return 0;
@@ -260,6 +262,24 @@ static void put_tracker(struct ky_strbuf *out, const struct ky_tracker *tracker)
 	ky_strbuf_addc(out, '\n');
 }
 
+static void put_chain_state(struct ky_strbuf *out, const struct ky_chain *chain)
+{
+	struct ky_chain_state state;
+
+	ky_chain_state(chain, &state);
+	ky_strbuf_adds(out, "Chain: the worst so far ");
+	ky_render_duration(out, (double)state.worst_ns);
+	ky_strbuf_addf(out, "; %llu slept again before their call returned",
+		       (unsigned long long)state.dropped);
+	if (state.lost)
+		ky_strbuf_addf(out, "; %llu long ones were too many to be told",
+			       (unsigned long long)state.lost);
+	if (state.missed)
+		ky_strbuf_addf(out, "; the kernel skipped %llu events",
+			       (unsigned long long)state.missed);
+	ky_strbuf_addc(out, '\n');
+}
+
 int ky_latency_put_text(struct ky_strbuf *out, const struct ky_latency_view *view,
 			struct kymo_error *err)
 {
@@ -282,6 +302,8 @@ int ky_latency_put_text(struct ky_strbuf *out, const struct ky_latency_view *vie
 	put_losses(out, view);
 	for (size_t i = 0; ky_latency_tracker(view->latency, i); i++)
 		put_tracker(out, ky_latency_tracker(view->latency, i));
+	if (ky_latency_chain(view->latency))
+		put_chain_state(out, ky_latency_chain(view->latency));
 	ret = ky_table_status(&table) < 0 ? ky_error_nomem(err) : KYMO_OK;
 	ky_table_fini(&table);
 	ky_strbuf_fini(&title);

@@ -3,14 +3,13 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "analysis/tables/render-cell.h"
 #include "base/error.h"
 #include "base/foreign.h"
 #include "base/text.h"
+#include "cli/commands/latency-output.h"
 #include "cli/terminal/json-output.h"
-#include "os/now.h"
 
 #define OVER_DEFAULT_NS 1000000
 
@@ -34,10 +33,11 @@ static int latency_track_add(const struct ky_command *command, struct ky_tracks 
 	return KY_EXIT_OK;
 }
 
-static int set_over(const struct ky_command *command, struct ky_track *track, const char *text)
+static int set_over(const struct ky_command *command, const char *text, uint64_t *over_ns,
+		    bool *over_worst)
 {
-	track->options.over_worst = strcmp(text, "worst") == 0;
-	if (!track->options.over_worst && ky_parse_duration(text, &track->options.over_ns) < 0)
+	*over_worst = strcmp(text, "worst") == 0;
+	if (!*over_worst && ky_parse_duration(text, over_ns) < 0)
 		return ky_cli_usage(command, "--over needs a time, or 'worst', not '%s'", text);
 	return KY_EXIT_OK;
 }
@@ -67,10 +67,14 @@ int ky_tracks_parse(const struct ky_command *command, const struct ky_text_list 
 
 		if (strcmp(option, "track") == 0)
 			code = latency_track_add(command, tracks, value, max_open, stacks);
+		else if (!tracks->n && tracks->chain && strcmp(option, "over") == 0)
+			code = set_over(command, value, &tracks->chain->over_ns,
+					&tracks->chain->over_worst);
 		else if (!tracks->n)
 			code = ky_cli_usage(command, "--%s needs a --track before it", option);
 		else if (strcmp(option, "over") == 0)
-			code = set_over(command, track, value);
+			code = set_over(command, value, &track->options.over_ns,
+					&track->options.over_worst);
 		else if (strcmp(option, "do") == 0)
 			code = latency_track_add_action(command, track, value);
 		else if (ky_parse_duration(value, &track->options.timeout_ns) < 0 ||
@@ -150,7 +154,7 @@ static void put_news(struct ky_tracks *tracks, const struct ky_tracker *tracker,
 	const struct ky_tracker_report *report = news->report;
 	struct ky_strbuf *out = &tracks->out;
 
-	ky_render_time(out, ky_os_time_ns(CLOCK_REALTIME), false);
+	ky_render_time(out, ky_latency_wall_ns(report->begin_ns + news->duration_ns), false);
 	ky_strbuf_addf(out, " %s %s ", ky_tracker_name(tracker), kind_text(news->kind));
 	ky_render_duration(out, (double)news->duration_ns);
 	for (size_t i = 0; ky_tracker_key_name(tracker, i); i++) {
@@ -212,10 +216,11 @@ static void put_json(struct ky_tracks *tracks, const struct ky_tracker *tracker,
 		     const struct ky_tracker_news *news)
 {
 	const struct ky_tracker_report *report = news->report;
-	json_t *root = json_pack(
-		"{s:s, s:s, s:I, s:I, s:I}", "tracker", ky_tracker_name(tracker), "kind",
-		kind_text(news->kind), "duration_ns", (json_int_t)news->duration_ns, "begin_ns",
-		(json_int_t)report->begin_ns, "time_ns", (json_int_t)ky_os_time_ns(CLOCK_REALTIME));
+	json_t *root =
+		json_pack("{s:s, s:s, s:I, s:I, s:I}", "tracker", ky_tracker_name(tracker), "kind",
+			  kind_text(news->kind), "duration_ns", (json_int_t)news->duration_ns,
+			  "begin_ns", (json_int_t)report->begin_ns, "time_ns",
+			  (json_int_t)ky_latency_wall_ns(report->begin_ns + news->duration_ns));
 	json_t *keys = json_object();
 	struct kymo_error ignored;
 

@@ -22,6 +22,8 @@ struct ky_tracks {
 	struct ky_track list[KY_TRACKERS_MAX];
 	size_t n;
 	bool json;
+	struct ky_chain_options
+		*chain; /* --over before all trackers is of the chain; NULL: no chain */
 	struct ky_frames frames;
 	struct ky_strbuf out; /* of a step */
 	pid_t children[KY_TRACK_CHILDREN_MAX];
