@@ -150,18 +150,23 @@ bool ky_http_client_is_over(void *data)
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-struct MHD_Response *ky_http_json(struct ky_strbuf *json)
+struct MHD_Response *ky_http_data(struct ky_strbuf *bytes, const char *type)
 {
-	size_t len = json->len;
-	char *data = ky_strbuf_take(json);
+	size_t len = bytes->len;
+	char *data = ky_strbuf_take(bytes);
 	struct MHD_Response *response;
 
 	if (!data)
 		return NULL;
 	response = ky_http.MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE);
 	if (response)
-		ky_http.MHD_add_response_header(response, "Content-Type", "application/json");
+		ky_http.MHD_add_response_header(response, "Content-Type", type);
 	return response;
+}
+
+struct MHD_Response *ky_http_json(struct ky_strbuf *json)
+{
+	return ky_http_data(json, "application/json");
 }
 
 enum MHD_Result ky_http_send(struct MHD_Connection *connection, unsigned int status,

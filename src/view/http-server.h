@@ -69,6 +69,8 @@ bool ky_http_client_is_over(void *data);
 
 /* An answer with the text of @json, which it takes. NULL: memory is out. */
 struct MHD_Response *ky_http_json(struct ky_strbuf *json);
+/* The same with @bytes of a media type. */
+struct MHD_Response *ky_http_data(struct ky_strbuf *bytes, const char *type);
 /* Sends @response, which it takes, with @n @headers. NULL closes the connection. */
 enum MHD_Result ky_http_send(struct MHD_Connection *connection, unsigned int status,
 			     const struct ky_http_header *headers, size_t n,

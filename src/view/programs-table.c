@@ -381,7 +381,8 @@ static int lami_put_report(const char *name, const struct ky_json *metadata,
 }
 
 int ky_program_report(const char *name, const struct ky_strbuf *metadata,
-		   const struct ky_strbuf *results, struct ky_strbuf *out, struct kymo_error *err)
+		      const struct ky_strbuf *results, struct ky_strbuf *out,
+		      struct kymo_error *err)
 {
 	struct kymo_error why;
 	struct ky_arena arena;

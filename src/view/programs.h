@@ -33,8 +33,9 @@ int ky_view_programs_answer(const struct ky_view_programs *programs,
  * KYMO_E_MEMORY.
  */
 int ky_program_report(const char *name, const struct ky_strbuf *metadata,
-		   const struct ky_strbuf *results, struct ky_strbuf *out, struct kymo_error *err);
-/* The message of an error that a program writes as LAMI, in @out; false: it is none. */
+		      const struct ky_strbuf *results, struct ky_strbuf *out,
+		      struct kymo_error *err);
+/* The message of an error that a program writes as LAMI, in @out; false: they have none. */
 bool ky_program_error(const struct ky_strbuf *results, struct ky_strbuf *out);
 
 #endif

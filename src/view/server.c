@@ -158,7 +158,10 @@ static enum MHD_Result server_answer(struct exchange *exchange, struct MHD_Conne
 	if (server_make_answer(server, &exchange->request, &stop, &out, &err) < 0)
 		result = send_error(connection, &err);
 	else
-		result = send_answer(connection, MHD_HTTP_OK, ky_http_json(&out));
+		result = send_answer(connection, MHD_HTTP_OK,
+				     exchange->request.what == KY_VIEW_TIMELINE
+					     ? ky_http_data(&out, "application/octet-stream")
+					     : ky_http_json(&out));
 	ky_strbuf_fini(&out);
 	return result;
 }

@@ -44,7 +44,19 @@ int ky_view_new_after(struct ky_trace_set *set, struct ky_view *before, struct k
 void ky_view_free(struct ky_view *view);
 
 /*
- * Add the answer to @request, one JSON value, to @out. @request->what is not KY_VIEW_ASSET.
+ * Add the answer to @request, one JSON value, to @out. @request->what is not KY_VIEW_ASSET. The answer to KY_VIEW_TIMELINE, the largest and most
+ * frequent one, is bytes. Numbers have seven bits in each byte, the lowest first; the eighth bit of a byte says that more follow.
+ *
+ *	"KT", byte	version: 1
+ *	byte		whether the history is complete
+ *	number		events read for it until now
+ *	number		pixels
+ *	number, names	each: number of bytes, UTF-8
+ *	number, states	each: byte, the kind; number, the detail: of a name from 1 on, or a value
+ *	number, rows	each: number, the id; number, runs of pixels
+ *
+ * and a run is a number: place of the state from 0 on << 2 | has several pixels << 1 | is behind others; if so, a number, how many these are, which
+ * are unknown; if so, a number, how many pixels it has.
  *
  * Returns 0; KYMO_E_INVALID for a malformed filter; KYMO_E_NOT_FOUND for a row or a report that does
  * not exist; KYMO_E_UNSUPPORTED for a report without its events; KYMO_E_LIMIT for an answer that is

@@ -14,6 +14,7 @@ import urllib.parse
 import pytest
 
 import make_trace
+import view_timeline
 from browser import Browser
 from view_server import PATIENCE_S, ViewServer
 
@@ -36,9 +37,9 @@ class Viewer(ViewServer):
 
     def get(self, resource, method="GET", code=200, **words):
         query = urllib.parse.urlencode(words)
-        status, _, body = self.ask(f"/{self.token}/api/{resource}?{query}", method)
+        status, headers, body = self.ask(f"/{self.token}/api/{resource}?{query}", method)
         assert status == code, (resource, words, status, body)
-        return json.loads(body)
+        return json.loads(body) if headers["Content-Type"] == "application/json" else view_timeline.decode(body)
 
     def counted(self, **words):
         """The answer with all rows of the begin, once counting is over."""

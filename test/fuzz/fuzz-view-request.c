@@ -43,7 +43,7 @@ static void try_target(const char *target, bool is_post)
 	    request.end_ns < request.begin_ns || request.count > KY_VIEW_MAX_PIXELS ||
 	    request.is_post != is_post ||
 	    is_post != (request.what == KY_VIEW_REPORT || request.what == KY_VIEW_NOTE ||
-			request.what == KY_VIEW_UNNOTE))
+			request.what == KY_VIEW_UNNOTE || request.what == KY_VIEW_PROGRAM))
 		abort();
 	if (request.what == KY_VIEW_ROWS && (!request.count || request.count > KY_VIEW_MAX_ROWS))
 		abort();

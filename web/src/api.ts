@@ -3,6 +3,7 @@
 import { big, parse, type Json } from "./json";
 import { answer as savedAnswer, isSaved } from "./saved";
 import type { Range } from "./time";
+import { decode } from "./timeline-bytes";
 
 export interface Trace {
   path: string;
@@ -296,8 +297,13 @@ async function picture<T>(path: string, range: Range, count: number, words: Word
   return { ...fields, range };
 }
 
-export const timeline = (range: Range, count: number, ids: number[]): Promise<Timeline> =>
-  picture("timeline", range, count, { ids: ids.join(",") });
+/** The largest answer is in bytes. */
+export async function timeline(range: Range, count: number, ids: number[]): Promise<Timeline> {
+  if (isSaved) return picture("timeline", range, count, { ids: ids.join(",") });
+  const answer = await fetch(`api/timeline?begin=${range.begin}&end=${range.end}&count=${count}&ids=${ids.join(",")}`);
+  if (!answer.ok) throw new Error(((await answer.json()) as { error?: string }).error ?? answer.statusText);
+  return { ...decode(new Uint8Array(await answer.arrayBuffer())), range };
+}
 
 export const curves = (range: Range, count: number, ids: number[]): Promise<Curves> =>
   picture("curves", range, count, { ids: ids.join(",") });
