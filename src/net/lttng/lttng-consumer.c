@@ -14,7 +14,7 @@
 
 /* Of one consumer daemon. */
 #define STREAMS_MAX 65536
-/* Open files: of a stream, with its index; of a trace. */
+/* Open files: of a stream, with its index; of a trace, with its metadata. */
 #define STREAM_FILES 2
 #define TRACE_FILES  3
 /* How long data may come after the end of the control connection, in ms. */
@@ -332,10 +332,10 @@ static bool is_taken_path(const char *path)
 /* That all streams, traces, sessions and chunks may have. */
 static size_t count_files(const struct ky_lttng_relay *relay)
 {
-	size_t n = TRACE_FILES * relay->traces.list.len;
+	size_t n = 0;
 
 	ky_vec_foreach(&relay->consumers, consumer)
-		n += STREAM_FILES * (*consumer)->streams.len;
+		n += (*consumer)->n_files;
 	ky_vec_foreach(&relay->sessions.list, session)
 		n += 1 + (*session)->chunks.len;
 	return n;
@@ -398,7 +398,8 @@ static int lttng_consumer_keep(struct ky_lttng_consumer *consumer, struct ky_ltt
 		ky_lttng_stream_free(stream);
 		return ky_error_nomem(err);
 	}
-	stream->n_files = STREAM_FILES + (relay->traces.list.len > n_traces ? TRACE_FILES : 0);
+	stream->n_files = (stream->is_metadata ? 0 : STREAM_FILES) +
+			  (relay->traces.list.len > n_traces ? TRACE_FILES : 0);
 	consumer->n_files += stream->n_files;
 	if (ky_map_set(&relay->streams, stream->handle, stream) < 0) {
 		free_stream(consumer, consumer->streams.len - 1);
