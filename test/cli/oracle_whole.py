@@ -8,6 +8,7 @@ import json
 import statistics
 
 import kernel_text
+import oracle_block
 import oracle_calls
 import oracle_cpu
 import oracle_figures
@@ -167,6 +168,7 @@ def result_of(ret):
 def more_block(report, events):
     done = oracle_io.requests(events)
     disks = slow_disks(events)
+    oracle_block.check_more(report, events, lambda dev: disks.get(dev, f"{dev >> 20},{dev & 0xfffff}"), done)
     ends = [e for e in events if e.name == "block_rq_complete" and e.fields.get("nr_sector")]
     errors = {(e.ns, e.fields["dev"]): e.fields["error"] for e in ends}
     by_op, who = collections.Counter(), collections.defaultdict(collections.Counter)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Report block: requests of block devices. */
+#include "analysis/reports/block-load.h"
 #include "analysis/reports/report-list.h"
 
 /* ---- documentation --------------------------------------------------------------------- */
@@ -68,6 +69,47 @@ static const struct ky_table_def who_table =
 		     "One row for each process with requests, the most bytes first.", who_columns,
 		     KY_TABLE_RANK);
 
+enum { FLUSH_PROCESS, FLUSH_DISK, FLUSH_ERRORS, FLUSH_STATS };
+
+static const struct ky_column flush_columns[] = {
+	[FLUSH_PROCESS] =
+		{"process", "Process", KY_CELL_PROCESS,
+		 "The process that asked for the flush last before its issue, where events "
+		 "show it (block_getrq); else the thread that issued it."},
+	[FLUSH_DISK] = {"disk", "Device", KY_CELL_DISK, DISK_HELP},
+	[FLUSH_ERRORS] = {"errors", "Errors", KY_CELL_COUNT,
+			  "How many flushes completed with an error.", .spare = 9},
+	KY_STATS_COLUMN_DEFS(FLUSH_STATS, "flushes"),
+};
+
+static const struct ky_table_def flush_table = KY_TABLE_DEF(
+	"flushes", "Flushes of the devices' caches",
+	"One row for each process and device, the largest sum first. A flush makes data durable: "
+	"fsync() and journals wait for it. The durations are from the issue to the device to the "
+	"completion.",
+	flush_columns, KY_TABLE_RANK);
+
+enum { BYTES_WAY, BYTES_PROGRAMS, BYTES_UNKNOWN, BYTES_DEVICE, BYTES_FACTOR };
+
+static const struct ky_column bytes_columns[] = {
+	[BYTES_WAY] = {"way", "Way", KY_CELL_TEXT, "'read' or 'written'."},
+	[BYTES_PROGRAMS] = {"programs", "By programs", KY_CELL_SIZE,
+			    "Bytes that system calls moved from or to files on disks."},
+	[BYTES_UNKNOWN] = {"unknown", "Unknown files", KY_CELL_SIZE,
+			   "Bytes that system calls moved from or to files of an unknown kind."},
+	[BYTES_DEVICE] = {"device", "By devices", KY_CELL_SIZE,
+			  "Bytes of the devices' requests, of all devices."},
+	[BYTES_FACTOR] = {"factor", "Factor", KY_CELL_RATE,
+			  "Bytes of devices divided by those of programs. Below 1, the page cache "
+			  "did the rest, or did not write it yet; above 1, there are read-ahead, "
+			  "journals, metadata and mapped files."},
+};
+
+static const struct ky_table_def bytes_table =
+	KY_DETAIL_TABLE_DEF("bytes", "Bytes of programs and of devices",
+			    "One row for each way. Empty without system calls in the trace.",
+			    bytes_columns, KY_TABLE_FIXED);
+
 enum {
 	RQ_QUEUED,
 	RQ_ISSUED,
@@ -79,6 +121,9 @@ enum {
 	RQ_SECTOR,
 	RQ_BYTES,
 	RQ_PROCESS,
+	RQ_AHEAD,
+	RQ_AHEAD_BYTES,
+	RQ_AHEAD_OF,
 	RQ_ERROR
 };
 
@@ -97,6 +142,12 @@ static const struct ky_column rq_columns[] = {
 	[RQ_BYTES] = {"bytes", "Bytes", KY_CELL_SIZE, "The bytes that it moved."},
 	[RQ_PROCESS] = {"process", "Thread", KY_CELL_PROCESS, "The thread of the request.",
 			.spare = 2},
+	[RQ_AHEAD] = {"ahead", "Ahead", KY_CELL_COUNT,
+		      "How many requests were in the queue and in the device when it came.",
+		      .spare = 1},
+	[RQ_AHEAD_BYTES] = {"ahead_bytes", "Bytes ahead", KY_CELL_SIZE, "Their bytes.", .spare = 3},
+	[RQ_AHEAD_OF] = {"ahead_of", "Most of", KY_CELL_PROCESS,
+			 "The thread with most of these bytes.", .second = true, .spare = 1},
 	[RQ_ERROR] = {"error", "Error", KY_CELL_NUMBER, "The completion's error; empty for none.",
 		      .spare = 6},
 };
@@ -120,9 +171,21 @@ static const struct ky_table_def freq_table =
 		     freq_columns, KY_TABLE_FREQ);
 
 static const struct ky_table_def *const tables[] = {
-	&disk_table, &queue_table, &who_table, &top_table, &freq_table, &log_table, NULL};
+	&disk_table, &queue_table,	   &ky_load_table, &flush_table, &bytes_table, &who_table,
+	&top_table,  &ky_load_steps_table, &freq_table,	   &log_table,	 NULL};
 
-enum { TABLE_DISKS, TABLE_QUEUE, TABLE_WHO, TABLE_TOP, TABLE_FREQ, TABLE_LOG };
+enum {
+	TABLE_DISKS,
+	TABLE_QUEUE,
+	TABLE_LOAD,
+	TABLE_FLUSHES,
+	TABLE_BYTES,
+	TABLE_WHO,
+	TABLE_TOP,
+	TABLE_STEPS,
+	TABLE_FREQ,
+	TABLE_LOG
+};
 
 /* ---- the run --------------------------------------------------------------------------- */
 
@@ -138,7 +201,12 @@ struct run {
 	struct ky_aggregation threads;
 	KY_VEC(struct ky_freq) freqs; /* by disk */
 	struct ky_happenings single;
+	struct ky_aggregation flushes; /* what: the disk's index */
+	struct ky_loads loads;
 	uint64_t bytes;
+	struct {
+		uint64_t programs, unknown, device;
+	} ways[2]; /* read, written */
 };
 
 static int op_of(const struct ky_request *request)
@@ -194,15 +262,59 @@ static int report_block_on_request(void *data, const struct ky_request *request)
 	if (op == OP_READ || op == OP_WRITE) {
 		thread->sums[op == OP_READ ? SUM_READ : SUM_WRITTEN] += bytes;
 		run->bytes += bytes;
+		run->ways[op == OP_WRITE].device += bytes;
 	}
 	if (run->single.wants_log && ky_records_add(&run->single.log, 0, request) < 0)
 		return KYMO_E_MEMORY;
 	return add_times(run, request, device, thread, what);
 }
 
+static int report_block_on_flush(void *data, const struct ky_request *flush)
+{
+	struct run *run = data;
+	struct ky_entry *entry =
+		ky_aggregation_get(&run->flushes, flush->thread, flush->disk->index);
+
+	if (!entry)
+		return KYMO_E_MEMORY;
+	entry->sums[SUM_ERRORS] += flush->error != 0;
+	return ky_stats_add(&entry->stats, ky_ns_between(flush->issue_ns, flush->end_ns));
+}
+
+static int report_block_on_issued(void *data, const struct ky_disk *disk, int64_t ns)
+{
+	struct run *run = data;
+
+	return ky_loads_see(&run->loads, disk, ky_model_begin_ns(run->model), ns);
+}
+
+static void add_bytes(struct run *run, const struct ky_file *file, bool written, uint64_t bytes)
+{
+	if (!file || file->kind == KY_FILE_UNKNOWN)
+		run->ways[written].unknown += bytes;
+	else if (file->kind == KY_FILE_DISK)
+		run->ways[written].programs += bytes;
+}
+
+static int report_block_on_io(void *data, const struct ky_io *io)
+{
+	struct run *run = data;
+
+	if (io->kind == KY_IO_READ || io->kind == KY_IO_COPY)
+		add_bytes(run, io->file, false, io->bytes);
+	if (io->kind == KY_IO_WRITE)
+		add_bytes(run, io->file, true, io->bytes);
+	if (io->kind == KY_IO_COPY)
+		add_bytes(run, io->to, true, io->bytes);
+	return 0;
+}
+
 static void report_block_free_run(void *data)
 {
 	struct run *run = data;
+
+	ky_aggregation_fini(&run->flushes);
+	ky_loads_fini(&run->loads);
 
 	ky_aggregation_fini(&run->devices);
 	ky_aggregation_fini(&run->queues);
@@ -214,8 +326,18 @@ static void report_block_free_run(void *data)
 
 static void *report_block_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct ky_listener listener = {.request = report_block_on_request};
-	struct run *run = ky_report_run(model, sizeof(*run), &listener);
+	struct ky_listener listener = {
+		.request = report_block_on_request,
+		.flush = report_block_on_flush,
+		.issued = report_block_on_issued,
+	};
+	struct run *run;
+
+	/* Files take time to follow. */
+	if (ky_model_abilities(model) & KY_CAN_SYSCALLS &&
+	    ky_report_wants(options, &ky_report_block, TABLE_BYTES))
+		listener.io = report_block_on_io;
+	run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
 		return NULL;
@@ -308,6 +430,49 @@ static void fill_request(const void *data, struct ky_table *table, struct ky_cel
 		ky_cell_thread(table, &row[RQ_PROCESS], run->model, request->thread);
 	if (request->error)
 		ky_cell_i64(&row[RQ_ERROR], request->error);
+	ky_cell_u64(&row[RQ_AHEAD], request->n_ahead);
+	ky_cell_u64(&row[RQ_AHEAD_BYTES], request->sectors_ahead * 512);
+	if (request->ahead)
+		ky_cell_thread(table, &row[RQ_AHEAD_OF], run->model, request->ahead);
+}
+
+static void fill_flush(const void *data, struct ky_table *table, const struct ky_entry *entry,
+		       enum ky_by by)
+{
+	const struct run *run = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[FLUSH_PROCESS], run->model, entry->thread, by);
+	ky_cell_text(table, &row[FLUSH_DISK], ky_model_disk(run->model, entry->what)->name);
+	ky_cell_u64(&row[FLUSH_ERRORS], entry->sums[SUM_ERRORS]);
+	ky_fill_stats(&row[FLUSH_STATS], &entry->stats);
+}
+
+static int fill_flushes(struct run *run, struct ky_table *table, enum ky_by by)
+{
+	int status = ky_fill_groups(table, &run->flushes, by, true, fill_flush, run);
+
+	ky_table_sort(table, FLUSH_STATS + KY_STATS_TOTAL, false);
+	return status;
+}
+
+static void fill_bytes(const struct run *run, struct ky_table *table)
+{
+	static const char *const names[] = {"read", "written"};
+
+	if (!(ky_model_abilities(run->model) & KY_CAN_SYSCALLS))
+		return;
+	for (int i = 0; i < 2; i++) {
+		struct ky_cell *row = ky_table_row(table);
+
+		ky_cell_text(table, &row[BYTES_WAY], names[i]);
+		ky_cell_u64(&row[BYTES_PROGRAMS], run->ways[i].programs);
+		ky_cell_u64(&row[BYTES_UNKNOWN], run->ways[i].unknown);
+		ky_cell_u64(&row[BYTES_DEVICE], run->ways[i].device);
+		if (run->ways[i].programs)
+			ky_cell_f64(&row[BYTES_FACTOR],
+				    ky_part(run->ways[i].device, run->ways[i].programs));
+	}
 }
 
 static int report_block_finish(void *data, const struct ky_report_options *options,
@@ -320,6 +485,13 @@ static int report_block_finish(void *data, const struct ky_report_options *optio
 
 	report_block_fill_disks(run, &result->tables[TABLE_DISKS]);
 	fill_queues(run, &result->tables[TABLE_QUEUE]);
+	if (status >= 0)
+		status = fill_flushes(run, &result->tables[TABLE_FLUSHES],
+				      ky_report_by(options, KY_BY_PROCESS));
+	fill_bytes(run, &result->tables[TABLE_BYTES]);
+	if (ky_model_end_ns(run->model) != INT64_MIN)
+		ky_loads_fill(&run->loads, run->model, ky_model_end_ns(run->model),
+			      &result->tables[TABLE_LOAD], &result->tables[TABLE_STEPS]);
 	for (size_t i = 0; i < run->freqs.len; i++) {
 		struct ky_cell disk = {0};
 
@@ -342,17 +514,21 @@ const struct ky_report ky_report_block = {
 		"kernel merges into another one becomes part of that request. A request that "
 		"completes in parts ends with the last part.\n"
 		"\n"
-		"The report does not measure requests without sectors (flushes), because their "
-		"events do not identify them. A request that was issued before the trace has no "
+		"Flushes have no sectors: the oldest flush of a device is the one that completes. "
+		"Only table flushes has them. A request that was issued before the trace has no "
 		"duration.",
-	.events = "block_rq_issue and block_rq_complete; block_rq_insert for the queue; "
-		  "block_rq_merge, block_bio_frontmerge, block_rq_requeue and block_rq_remap to "
-		  "follow requests. Names of devices come from lttng_statedump_block_device.",
+	.events =
+		"block_rq_issue and block_rq_complete; block_rq_insert for the queue; "
+		"block_rq_merge, block_bio_frontmerge, block_rq_requeue and block_rq_remap to "
+		"follow requests; block_getrq for who asks for flushes; system calls for the bytes "
+		"of programs. Names of devices come from lttng_statedump_block_device.",
 	.reading =
 		"A hard disk takes milliseconds, flash takes tens or hundreds of microseconds, a "
 		"virtual disk takes the time of its host. When only the time in the queue grows, "
 		"requests come faster than the device handles them; when both times grow, the "
-		"device is slow. Requests of kworker threads write data of other threads: report "
+		"device is slow. The column 'Ahead' of the longest requests tells how many "
+		"requests were before them, and whose. Slow commits with few bytes come from "
+		"flushes: compare their time with fsync in report io-latency. Requests of kworker threads write data of other threads: report "
 		"io shows these threads. Report io-latency shows how long programs waited.",
 	.example = "$ kymo report block -n 3 -t disks -t processes -t top my-trace\n"
 		   "Trace  my-trace\n"

@@ -2,7 +2,7 @@
 /*
  * The state model's block devices: requests from their insertion to their completion, by device and
  * first sector. A request may complete in parts: then what is left begins at a later sector.
- * Requests without sectors (flushes) are not followed: their events do not name them.
+ * Events of flushes name no sectors: the oldest flush of a device is the one that completes.
  */
 #include "analysis/state/model-internal.h"
 
@@ -56,6 +56,11 @@ static unsigned int get_rwbs(const struct ky_event *event, const struct ky_handl
 
 	if (!len)
 		return (unsigned int)ky_get_u64(event, field, 0);
+	/* F first is the operation, or a flush before the operation. */
+	if (text[0] == 'F' && len > 1 && strchr("WDRFNZ", text[1]))
+		rwbs |= KY_RWBS_PREFLUSH;
+	if (text[rwbs ? 1 : 0] == 'F')
+		rwbs |= KY_RWBS_FLUSH;
 	for (size_t i = 0; i < len; i++) {
 		switch (text[i]) {
 		case 'W':
@@ -143,6 +148,104 @@ static struct ky_request *request_new(struct ky_feed *feed, const struct told *t
 	return request;
 }
 
+#define OWNERS_MAX 16
+
+struct owner {
+	const struct ky_thread *thread;
+	uint64_t sectors;
+};
+
+/* What is in queue and device before @request: how much, and whose most of it is, of the first threads found. */
+static void count_ahead(const struct ky_disk *disk, struct ky_request *request)
+{
+	struct owner owners[OWNERS_MAX] = {{0}};
+	uint64_t key;
+	size_t pos = 0, n = 0;
+	void *value;
+
+	while (ky_map_next(&disk->requests, &pos, &key, &value)) {
+		const struct ky_request *other = value;
+		size_t i = 0;
+
+		if (other == request)
+			continue;
+		request->n_ahead++;
+		request->sectors_ahead += other->left;
+		while (i < n && owners[i].thread != other->thread)
+			i++;
+		if (i == OWNERS_MAX)
+			continue;
+		n = i == n ? n + 1 : n;
+		owners[i].thread = other->thread;
+		owners[i].sectors += other->left;
+		if (other->thread && owners[i].sectors > request->sectors_of) {
+			request->ahead = other->thread;
+			request->sectors_of = owners[i].sectors;
+		}
+	}
+}
+
+/* ---- flushes ------------------------------------------------------------------------------- */
+
+#define FLUSHES_MAX (sizeof(((struct ky_disk *)0)->flushes) / sizeof(struct ky_flush_begin))
+
+static bool is_flush(const struct ky_event *event, const struct ky_class_info *info)
+{
+	return get_rwbs(event, &info->fields[KY_RQ_RWBS]) & KY_RWBS_FLUSH;
+}
+
+/* Somebody asks for a flush, alone or before data: the kernel issues it in a thread of its own. */
+int ky_on_getrq(struct ky_feed *feed, const struct ky_event *event,
+		const struct ky_class_info *info)
+{
+	struct ky_disk *disk;
+
+	if (!(get_rwbs(event, &info->fields[KY_RQ_RWBS]) & KY_RWBS_PREFLUSH))
+		return 0;
+	disk = get_disk(feed, event, &info->fields[KY_RQ_DEV]);
+	if (!disk)
+		return KYMO_E_MEMORY;
+	disk->flusher = ky_feed_thread(feed, event, info);
+	return 0;
+}
+
+static int issue_flush(struct ky_feed *feed, const struct ky_event *event,
+		       const struct ky_class_info *info, struct ky_disk *disk)
+{
+	if (!is_flush(event, info))
+		return 0;
+	/* What is still there was never seen to complete. */
+	if (disk->n_flushes == FLUSHES_MAX)
+		disk->n_flushes = 0;
+	disk->flushes[disk->n_flushes++] = (struct ky_flush_begin){
+		event->ns, disk->flusher ? disk->flusher : ky_feed_thread(feed, event, info)};
+	return 0;
+}
+
+static int complete_flush(struct ky_feed *feed, const struct ky_event *event,
+			  const struct ky_class_info *info, struct ky_disk *disk)
+{
+	struct ky_request flush = {.disk = disk,
+				   .rwbs = get_rwbs(event, &info->fields[KY_RQ_RWBS]),
+				   .queue_ns = INT64_MIN,
+				   .end_ns = event->ns};
+
+	if (!(flush.rwbs & KY_RWBS_FLUSH) || !disk->n_flushes)
+		return 0;
+	flush.issue_ns = disk->flushes[0].ns;
+	flush.thread = disk->flushes[0].thread;
+	flush.error = (int)ky_get_i64(event, &info->fields[KY_RQ_ERROR], 0);
+	disk->n_flushes--;
+	memmove(disk->flushes, disk->flushes + 1, disk->n_flushes * sizeof(*disk->flushes));
+	if (flush.issue_ns < feed->host->torn_until_ns ||
+	    !ky_model_tells(feed->model, flush.thread, event->cpu_id) ||
+	    !ky_model_tells_long(feed->model, flush.end_ns - flush.issue_ns))
+		return 0;
+	return ky_model_notify(feed->model, flush, &flush);
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
 /* Whose request it is: the event's own word, else what runs. */
 static int set_thread(struct ky_feed *feed, const struct ky_event *event,
 		      const struct ky_class_info *info, struct ky_request *request)
@@ -175,6 +278,7 @@ int ky_on_rq_insert(struct ky_feed *feed, const struct ky_event *event,
 	if (!request || status < 0)
 		return request ? status : KYMO_E_MEMORY;
 	request->queue_ns = event->ns;
+	count_ahead(told.disk, request);
 	request->rwbs = get_rwbs(event, &info->fields[KY_RQ_RWBS]);
 	return set_thread(feed, event, info, request);
 }
@@ -186,7 +290,9 @@ int ky_on_rq_issue(struct ky_feed *feed, const struct ky_event *event,
 	struct told told;
 	int status = get_told(feed, event, info, &told);
 
-	if (status <= 0)
+	if (!status)
+		return issue_flush(feed, event, info, told.disk);
+	if (status < 0)
 		return status;
 	request = model_block_find(&told);
 	if (request && request->issue_ns != INT64_MIN) {
@@ -197,6 +303,7 @@ int ky_on_rq_issue(struct ky_feed *feed, const struct ky_event *event,
 		request = request_new(feed, &told);
 		if (!request || set_thread(feed, event, info, request) < 0)
 			return KYMO_E_MEMORY;
+		count_ahead(told.disk, request);
 	}
 	/* It may have grown in the queue, by merges. */
 	request->n_sectors = request->left = told.n_sectors;
@@ -287,7 +394,9 @@ int ky_on_rq_complete(struct ky_feed *feed, const struct ky_event *event,
 	int64_t begin_ns;
 	int status = get_request(feed, event, info, &told, &request);
 
-	if (status <= 0)
+	if (!status)
+		return complete_flush(feed, event, info, told.disk);
+	if (status < 0)
 		return status;
 	ky_map_del(&told.disk->requests, told.sector + 1);
 	request->error = (int)ky_get_i64(event, &info->fields[KY_RQ_ERROR], 0);

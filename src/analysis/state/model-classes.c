@@ -86,6 +86,7 @@ static const struct class_row class_rows[] = {
 	{"irq_vectors:", VECTOR_EXIT, KY_ABOUT_IRQS, KY_CAN_IRQ, ky_on_vector_exit, "vector"},
 
 	{"block_rq_insert", EXACT, KY_ABOUT_BLOCK, KY_CAN_BLOCK, ky_on_rq_insert, RQ_FIELDS},
+	{"block_getrq", EXACT, KY_ABOUT_BLOCK, 0, ky_on_getrq, RQ_FIELDS},
 	{"block_rq_issue", EXACT, KY_ABOUT_BLOCK, KY_CAN_BLOCK, ky_on_rq_issue, RQ_FIELDS},
 	{"block_rq_requeue", EXACT, KY_ABOUT_BLOCK, 0, ky_on_rq_requeue, RQ_FIELDS},
 	{"block_rq_merge", EXACT, KY_ABOUT_BLOCK, 0, ky_on_rq_merge, RQ_FIELDS},

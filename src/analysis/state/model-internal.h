@@ -418,6 +418,7 @@ int ky_on_dump_start(struct ky_feed *, const struct ky_event *, const struct ky_
 int ky_on_dump_fd(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_dump_disk(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_rq_insert(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_getrq(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_rq_issue(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_rq_requeue(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_rq_merge(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);

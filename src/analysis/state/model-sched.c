@@ -114,17 +114,18 @@ static void see_cpu(struct ky_host *host, struct ky_thread *thread, int32_t cpu,
 		host->absent_cpus |= UINT64_C(1) << cpu;
 }
 
-static bool is_in(const struct ky_model *model, const struct ky_thread *thread, const char *call)
+static bool model_sched_is_in(const struct ky_model *model, const struct ky_thread *thread,
+			      const char *call)
 {
 	return thread && thread->syscall.id != KY_NO_SYSCALL &&
 	       strcmp(ky_model_syscall_name(model, thread->syscall.id), call) == 0;
 }
 
-/* Who is in a call that moves other threads, which the stopper thread of a CPU does for it. */
+/* The thread in a call that moves other threads: the stopper thread of a CPU does that for it. */
 static struct ky_thread *find_caller(const struct ky_model *model, const struct ky_host *host)
 {
 	ky_vec_foreach(&model->threads, it) {
-		if ((*it)->host == host && is_in(model, *it, "sched_setaffinity"))
+		if ((*it)->host == host && model_sched_is_in(model, *it, "sched_setaffinity"))
 			return *it;
 	}
 	return NULL;
@@ -142,14 +143,14 @@ static struct ky_migration model_sched_why(struct ky_feed *feed, const struct ky
 		.thread = thread, .cause = KY_MIGRATION_BALANCER, .ns = event->ns};
 	bool stopper = by && strncmp(by->comm, STOPPER, sizeof(STOPPER) - 1) == 0;
 
-	if (is_in(feed->model, by, "sched_setaffinity")) {
+	if (model_sched_is_in(feed->model, by, "sched_setaffinity")) {
 		migration.cause = KY_MIGRATION_AFFINITY;
 		migration.by = by;
-	} else if (is_in(feed->model, thread, "sched_setaffinity")) {
+	} else if (model_sched_is_in(feed->model, thread, "sched_setaffinity")) {
 		migration.cause = KY_MIGRATION_AFFINITY;
 		migration.by = thread;
-	} else if (stopper && (is_in(feed->model, thread, "execve") ||
-			       is_in(feed->model, thread, "execveat"))) {
+	} else if (stopper && (model_sched_is_in(feed->model, thread, "execve") ||
+			       model_sched_is_in(feed->model, thread, "execveat"))) {
 		migration.cause = KY_MIGRATION_EXEC;
 		migration.by = thread;
 	} else if (stopper) {

@@ -93,7 +93,7 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_FUTEX;
 	if (listener->lock_wait || listener->lock_hold)
 		subjects |= KY_ABOUT_LOCKS | KY_ABOUT_FUTEX | KY_ABOUT_WAITS | KY_ABOUT_IRQS;
-	if (listener->request || listener->issued)
+	if (listener->request || listener->issued || listener->flush)
 		subjects |= KY_ABOUT_BLOCK;
 	if (listener->packet)
 		subjects |= KY_ABOUT_NET;

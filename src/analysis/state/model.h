@@ -371,19 +371,27 @@ struct ky_disk {
 	uint32_t dev;
 	const char *name; /* "vda"; "254,0" without a state dump */
 	struct ky_host *host;
-	uint32_t n_issued;	  /* requests that the device has, as far as is known */
-	struct ky_map requests;	  /* first sector + 1 -> under way */
-	struct ky_request *spare; /* for use again */
+	uint32_t n_issued;  /* requests that the device has, as far as is known */
+	uint32_t n_flushes; /* that the device has: their begins, the oldest first */
+	struct ky_flush_begin {
+		int64_t ns;
+		const struct ky_thread *thread;
+	} flushes[8];
+	const struct ky_thread *flusher; /* the last one that asked for a flush; NULL: none */
+	struct ky_map requests;		 /* first sector + 1 -> under way */
+	struct ky_request *spare;	 /* for use again */
 };
 
 /* LTTng's words for what a request does. */
-#define KY_RWBS_WRITE	1
-#define KY_RWBS_DISCARD 2
-#define KY_RWBS_READ	4
-#define KY_RWBS_SYNC	32
-#define KY_RWBS_META	64
+#define KY_RWBS_WRITE	 1
+#define KY_RWBS_DISCARD	 2
+#define KY_RWBS_READ	 4
+#define KY_RWBS_SYNC	 32
+#define KY_RWBS_META	 64
+#define KY_RWBS_FLUSH	 256  /* nothing but a flush of the device's cache */
+#define KY_RWBS_PREFLUSH 1024 /* a flush before it */
 
-/* A request of a block device. Those without sectors (flushes) are not followed. */
+/* A request of a block device. A flush has no sectors; flushes of a device end in the order of their begins. */
 struct ky_request {
 	const struct ky_disk *disk;
 	uint64_t sector, n_sectors; /* of 512 bytes */
@@ -394,6 +402,10 @@ struct ky_request {
 	uint64_t left; /* sectors that have not completed */
 	int error;
 	const struct ky_thread *thread; /* that it was inserted or issued for; NULL: unknown */
+	/* When it came: requests in queue and device before it, and who has most of their sectors. */
+	uint32_t n_ahead;
+	uint64_t sectors_ahead, sectors_of; /* of all; of @ahead */
+	const struct ky_thread *ahead;	    /* NULL: unknown, or none */
 	struct ky_request *next;
 };
 
@@ -503,6 +515,8 @@ struct ky_listener {
 	int (*issued)(void *data, const struct ky_disk *disk, int64_t ns);
 	/* A request of a block device completed. */
 	int (*request)(void *data, const struct ky_request *request);
+	/* A flush of a block device completed: issue_ns and end_ns are known, thread as far as events tell who asked. */
+	int (*flush)(void *data, const struct ky_request *flush);
 	int (*packet)(void *data, const struct ky_packet_seen *packet);
 	int (*memory)(void *data, const struct ky_memory *memory);
 	/* A period of the user's is over. */
