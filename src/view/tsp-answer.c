@@ -172,6 +172,9 @@ static int answer_output(struct ky_tsp_answer *answer, struct kymo_error *err)
 	case KY_TSP_XY_TREE:
 	case KY_TSP_XY:
 		return ky_tsp_xy(answer, err);
+	case KY_TSP_GENERIC_TREE:
+	case KY_TSP_GENERIC_XY:
+		return ky_tsp_generic(answer, err);
 	case KY_TSP_TABLE_COLUMNS:
 	case KY_TSP_TABLE_LINES:
 		return ky_tsp_table(answer, err);

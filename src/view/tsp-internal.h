@@ -16,6 +16,7 @@
 #define KY_TSP_REPORT	 "kymo.report."
 #define KY_TSP_CPU_USAGE "kymo.cpu-usage"
 #define KY_TSP_COUNTERS	 "kymo.counters"
+#define KY_TSP_DURATIONS "kymo.durations"
 #define KY_TSP_HISTOGRAM \
 	"org.eclipse.tracecompass.internal.tmf.core.histogram.HistogramDataProvider"
 #define KY_TSP_EVENTS_TABLE \
@@ -121,6 +122,7 @@ int ky_tsp_outputs(struct ky_tsp_answer *answer, struct kymo_error *err);
 int ky_tsp_graph(struct ky_tsp_answer *answer, struct kymo_error *err);
 int ky_tsp_arrows(struct ky_tsp_answer *answer, struct kymo_error *err);
 int ky_tsp_xy(struct ky_tsp_answer *answer, struct kymo_error *err);
+int ky_tsp_generic(struct ky_tsp_answer *answer, struct kymo_error *err);
 int ky_tsp_table(struct ky_tsp_answer *answer, struct kymo_error *err);
 int ky_tsp_data_tree(struct ky_tsp_answer *answer, struct kymo_error *err);
 int ky_tsp_styles(struct ky_tsp_answer *answer, struct kymo_error *err);

@@ -511,6 +511,30 @@ def test_counters_are_curves(serve, tmp_path):
     assert series["yValues"][45:80] == [1] * 5 + [2] * 10 + [1] * 10 + [0] * 10
 
 
+def test_durations_are_a_generic_chart(client, experiment, kymo, reference):
+    """How many calls and interrupts took how long: those of the reports."""
+    uuid, begin, end = experiment["UUID"], experiment["start"], experiment["end"]
+    tree = client.model("fetchGenericXYTree", uuid, "kymo.durations", query(begin, end))["entries"]
+    ids = {entry["labels"][0]: entry["id"] for entry in tree if entry["parentId"] == 0}
+    assert len(ids) == 6 and [entry["labels"][0] for entry in tree if entry.get("isDefault")] == ["System calls"]
+    wanted = [ids["System calls"], ids["Interrupts"], 99, -1, ids["Interrupts"]]
+    found = client.model("fetchGenericXY", uuid, "kymo.durations", query(begin, end, requested_items=wanted))
+    calls, irqs = found["series"]
+    assert (calls["seriesName"], irqs["seriesName"]) == ("System calls", "Interrupts") and calls["xRanges"] == irqs["xRanges"]
+    ranges = [(int(one["start"]), int(one["end"])) for one in calls["xRanges"]]
+    assert all(a <= b for a, b in ranges) and all(after[0] == before[1] + 1 for before, after in zip(ranges, ranges[1:]))
+    reports = json.loads(kymo("report", "syscalls,irq,softirq", "--json", "--limit", "0", reference).out)["reports"]
+    counts = {report["name"]: sum(row["count"] for table in report["tables"] if table["name"] == "freq" for row in table["rows"])
+              for report in reports}
+    assert sum(calls["yValues"]) == pytest.approx(counts["syscalls"], rel=0.02)
+    assert sum(irqs["yValues"]) == pytest.approx(counts["irq"] + counts["softirq"], abs=4)
+    middle = (begin + end) // 2
+    (half,) = client.model("fetchGenericXY", uuid, "kymo.durations", query(middle, end, requested_items=[ids["System calls"]]))["series"]
+    assert 0 < sum(half["yValues"]) < sum(calls["yValues"])
+    client.call("fetchGenericXY", uuid, "kymo.cpu-usage", query(begin, end, requested_items=[1]), code=404)
+    client.call("fetchXY", uuid, "kymo.durations", query(begin, end, requested_items=[1]), code=404)
+
+
 def test_table_is_that_of_print(client, experiment, kymo, reference):
     lines = kymo("print", "--no-delta", "--fields", "none", reference).out.splitlines()
     uuid = experiment["UUID"]
@@ -575,7 +599,7 @@ def test_table_by_time_search_and_filter(client, experiment, events, kymo, refer
 def test_reports_are_trees(client, experiment, kymo, reference):
     uuid = experiment["UUID"]
     outputs = client.call("experimentOutputs", uuid)
-    assert {output["type"] for output in outputs} == {"TABLE", "TREE_TIME_XY", "TIME_GRAPH", "DATA_TREE"}
+    assert {output["type"] for output in outputs} == {"TABLE", "TREE_TIME_XY", "TREE_GENERIC_XY", "TIME_GRAPH", "DATA_TREE"}
     reports = [output["id"] for output in outputs if output["type"] == "DATA_TREE"]
     assert {"kymo.report.cpu", "kymo.report.sched", "kymo.report.syscalls"} <= set(reports)
     for output in outputs:
