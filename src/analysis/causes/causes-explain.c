@@ -352,3 +352,17 @@ int ky_causes_explain_irq(const struct ky_causes *causes, const struct ky_irq *i
 	part.line = irq->line;
 	return status < 0 ? status : ky_tell(&teller, part, teller.end_ns);
 }
+
+void ky_causes_load(const struct ky_causes *causes, int64_t begin_ns, int64_t end_ns,
+		    uint64_t *busy_ns, uint64_t *idle_ns)
+{
+	ky_vec_foreach(&causes->lanes, lane) {
+		ky_vec_foreach(&lane->runs, run) {
+			int64_t from = run->begin_ns > begin_ns ? run->begin_ns : begin_ns;
+			int64_t to = causes_explain_least(run->end_ns, end_ns);
+
+			if (from < to)
+				*(run->idle ? idle_ns : busy_ns) += (uint64_t)to - (uint64_t)from;
+		}
+	}
+}

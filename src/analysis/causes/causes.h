@@ -106,6 +106,10 @@ int ky_causes_explain_request(const struct ky_causes *causes, const struct ky_re
 int ky_causes_explain_irq(const struct ky_causes *causes, const struct ky_irq *irq,
 			  ky_part_hook part, void *data);
 
+/* How long CPUs were busy and idle between the two times, as far as that is known. */
+void ky_causes_load(const struct ky_causes *causes, int64_t begin_ns, int64_t end_ns,
+		    uint64_t *busy_ns, uint64_t *idle_ns);
+
 /* ---- the critical path ---------------------------------------------------------------- */
 
 /*

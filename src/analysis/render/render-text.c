@@ -530,6 +530,10 @@ void ky_render_table(struct ky_strbuf *out, const struct ky_table *table,
 		ky_strbuf_adds(out, "  (nothing)\n");
 		return;
 	}
+	if (table->def->kind == KY_TABLE_PROSE) {
+		ky_render_prose(out, table, options);
+		return;
+	}
 	choose_columns(&layout);
 	measure_columns(&layout);
 	fit_columns(&layout, &left_out);

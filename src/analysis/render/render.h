@@ -24,6 +24,10 @@ void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *resul
 void ky_render_table(struct ky_strbuf *out, const struct ky_table *table,
 		     const struct ky_render_options *options);
 
+/* The rows of a table of sentences, as paragraphs. */
+void ky_render_prose(struct ky_strbuf *out, const struct ky_table *table,
+		     const struct ky_render_options *options);
+
 /*
  * One JSON object and a line feed; docs/reports/README.md describes it. Durations and times are
  * integers of ns (means are real numbers), ratios are 0 to 1, empty cells are null.

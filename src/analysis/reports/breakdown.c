@@ -103,8 +103,8 @@ static uint64_t breakdown_slow_ns(const struct ky_cause_members *members)
 }
 
 /* Keep only the members that are wanted; each has its number, from 0. */
-static int breakdown_sum(struct ky_breakdown *run, const struct ky_report_options *options,
-			 const struct ky_report_result *result, uint64_t *n_slow, uint64_t *n_all)
+int ky_breakdown_sum(struct ky_breakdown *run, const struct ky_report_options *options,
+		     const struct ky_report_result *result, uint64_t *n_slow, uint64_t *n_all)
 {
 	struct ky_cause_members *members = run->members;
 	uint64_t slow_ns = breakdown_slow_ns(members);
@@ -396,7 +396,7 @@ int ky_breakdown_finish(void *data, const struct ky_report_options *options,
 		run->meanwhile[i].details = KY_PART_WHOSE | KY_PART_WHO | KY_PART_CALL;
 	}
 	if (status >= 0)
-		status = breakdown_sum(run, options, result, &n_slow, &n_all);
+		status = ky_breakdown_sum(run, options, result, &n_slow, &n_all);
 	if (status < 0)
 		return status;
 	breakdown_fill_causes(run, &result->tables[TABLE_CAUSES], n_slow, n_all);

@@ -58,6 +58,10 @@ int ky_breakdown_fill_members(struct ky_breakdown *run, struct ky_table *table,
 			      const struct ky_report_options *options,
 			      const struct ky_report_result *result, uint64_t limit, bool longest);
 
+/* Explain the members that are wanted: into the sums of @run. Counts of the slowest 1 % and of all are added. */
+int ky_breakdown_sum(struct ky_breakdown *run, const struct ky_report_options *options,
+		     const struct ky_report_result *result, uint64_t *n_slow, uint64_t *n_all);
+
 /* The hooks of the report: see struct ky_report. */
 void *ky_breakdown_begin(struct ky_model *model, const struct ky_report_options *options);
 int ky_breakdown_finish(void *run, const struct ky_report_options *options,

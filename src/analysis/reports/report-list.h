@@ -26,7 +26,8 @@
 	X(periods) \
 	X(breakdown) \
 	X(critical_path) \
-	X(heatmap)
+	X(heatmap) \
+	X(why)
 /* clang-format on */
 
 #define KY_REPORT_DECLARE(name) extern const struct ky_report ky_report_##name;

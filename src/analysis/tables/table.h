@@ -71,6 +71,7 @@ enum ky_table_kind {
 	KY_TABLE_TOP,	/* single occurrences, the longest first */
 	KY_TABLE_LOG,	/* single occurrences in their order; shown when asked for by name */
 	KY_TABLE_FREQ,	/* how many lasted how long */
+	KY_TABLE_PROSE, /* sentences: each row is a paragraph for people */
 };
 
 struct ky_table_def {

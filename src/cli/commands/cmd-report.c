@@ -24,7 +24,7 @@
 
 struct report_options {
 	bool all;
-	const char *archive, *event, *of, *at, *cell;
+	const char *archive, *event, *of, *at, *cell, *span;
 	bool wide;
 	bool list, json, csv, csv_raw, html, markdown;
 	uint64_t limit, refresh_ns, jobs, member;
@@ -121,6 +121,11 @@ static const struct ky_option_def report_option_defs[] = {
 		 "NAME_end, _exit, _done or _leave of a thread). Other NAMEs may have wildcards. "
 		 "Default: the time of the selected threads.",
 	 .at = offsetof(struct report_options, of)},
+	{.name = "span",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "NAME",
+	 .help = "The same as --of span:NAME.",
+	 .at = offsetof(struct report_options, span)},
 	{.name = "at",
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "TIME",
@@ -308,7 +313,7 @@ static void set_wanted(struct ky_report_options *to, const struct report_options
 	to->tables = (const char *const *)options->tables.items;
 	to->n_tables = options->tables.len;
 	to->interval_ns = options->refresh_ns;
-	to->of = options->of;
+	to->of = options->span ? "span" : options->of;
 	to->member = options->member;
 }
 
@@ -341,6 +346,14 @@ static int cmd_report_set_at(const struct ky_trace_set *set, const struct report
 	at.begin = options->at;
 	at.end = at.timerange = NULL;
 	return ky_cli_select_times(set, &at, false, &to->at_ns, &end_ns, err);
+}
+
+/* The name of --span or --of span:; NULL: none. */
+static const char *cmd_report_span(const struct report_options *options)
+{
+	if (options->span)
+		return options->span;
+	return options->of && strncmp(options->of, "span:", 5) == 0 ? options->of + 5 : NULL;
 }
 
 /* A span of a thread is the period between two events with its name. */
@@ -376,8 +389,8 @@ static int cmd_report_run_on_set(const struct selection *selection, const struct
 	const char *spans[] = {NULL};
 	int status;
 
-	if (options->of && strncmp(options->of, "span:", 5) == 0) {
-		cmd_report_define_span(&span, options->of + 5);
+	if (cmd_report_span(options)) {
+		cmd_report_define_span(&span, cmd_report_span(options));
 		spans[0] = ky_strbuf_text(&span);
 		focus.periods.items = spans;
 		focus.periods.len = 1;
@@ -593,6 +606,8 @@ const struct ky_command ky_command_report = {
 		"texts at the end of a line. --wide shows all of them. The last lines name the "
 		"other tables of the report and what to look at next.",
 	.examples =
+		"# what is slow, and who causes it\nkymo report why my-trace\n"
+		"kymo report why --comm nginx my-trace\n\n"
 		"# an overview of the trace\nkymo report summary my-trace\n\n"
 		"# CPU usage by thread\nkymo report cpu my-trace\n\n"
 		"# long and failed system calls\nkymo report syscalls my-trace\n\n"
@@ -625,7 +640,7 @@ const struct ky_command ky_command_report = {
 	.max_args = -1,
 	.operands =
 		"all block breakdown cpu critical-path heatmap io io-latency io-log irq locks memory net periods sched softirq summary "
-		"syscall-rates syscalls threads",
+		"syscall-rates syscalls threads why",
 	.run = run_report,
 	.topic_help = report_topic,
 };

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Report why: parts of times become losses, by their reasons. */
+#include "analysis/reports/why.h"
+
+#include <stdlib.h>
+
+/* ---- sums by thread ------------------------------------------------------------------------ */
+
+static int why_add_sum(struct ky_why_sums *sums, const struct ky_thread *thread, uint64_t ns)
+{
+	uintptr_t place;
+
+	if (!thread)
+		return 0;
+	place = (uintptr_t)ky_map_get(&sums->places, thread->index);
+	if (place) {
+		sums->list.data[place - 1].ns += ns;
+		return 0;
+	}
+	if (ky_vec_push(&sums->list, (struct ky_why_sum){thread, ns}) < 0)
+		return KYMO_E_MEMORY;
+	return ky_map_set(&sums->places, thread->index, (void *)(uintptr_t)sums->list.len);
+}
+
+static int why_compare_sums(const void *a, const void *b)
+{
+	const struct ky_why_sum *left = a, *right = b;
+
+	if (left->ns != right->ns)
+		return left->ns < right->ns ? 1 : -1;
+	return left->thread->index < right->thread->index ? -1 : 1;
+}
+
+static void why_sort_sums(struct ky_why_sums *sums)
+{
+	if (sums->list.len)
+		qsort(sums->list.data, sums->list.len, sizeof(*sums->list.data), why_compare_sums);
+	ky_map_fini(&sums->places);
+}
+
+static void why_fini_sums(struct ky_why_sums *sums)
+{
+	ky_map_fini(&sums->places);
+	ky_vec_fini(&sums->list);
+}
+
+/* ---- losses -------------------------------------------------------------------------------- */
+
+/* What a part is a loss to. False: to nothing; or it only counts where the user chose the thread. */
+static bool why_reason(const struct ky_part *part, bool chosen, enum ky_why *why)
+{
+	switch (part->cause) {
+	case KY_CAUSE_PREEMPTED:
+	case KY_CAUSE_CPU_WAIT:
+		*why = KY_WHY_CPU;
+		return true;
+	case KY_CAUSE_LOCK:
+		*why = KY_WHY_LOCK;
+		return true;
+	case KY_CAUSE_DISK_QUEUE:
+	case KY_CAUSE_DISK_DEVICE:
+	case KY_CAUSE_DISK:
+		*why = KY_WHY_DISK;
+		return true;
+	case KY_CAUSE_FAULT:
+		*why = KY_WHY_FAULT;
+		return true;
+	case KY_CAUSE_IRQ:
+		*why = KY_WHY_IRQ;
+		return true;
+	case KY_CAUSE_TIMER:
+		*why = KY_WHY_SLEEP;
+		return chosen;
+	case KY_CAUSE_RUN_USER:
+	case KY_CAUSE_RUN_KERNEL:
+	case KY_CAUSE_RUN:
+	case KY_CAUSE_HANDLER:
+	case KY_CAUSE_UNKNOWN:
+		return false;
+	default:
+		*why = part->who ? KY_WHY_THREAD : KY_WHY_EVENT;
+		return chosen;
+	}
+}
+
+static bool why_is_same(const struct ky_why_loss *loss, enum ky_why why, const struct ky_part *part)
+{
+	if (loss->why != why)
+		return false;
+	switch (why) {
+	case KY_WHY_LOCK:
+		return loss->address == part->address && loss->partner->pid == part->thread->pid &&
+		       loss->partner->host == part->thread->host;
+	case KY_WHY_DISK:
+		return loss->disk == part->disk;
+	case KY_WHY_IRQ:
+	case KY_WHY_EVENT:
+		return loss->line == part->line;
+	case KY_WHY_THREAD:
+		return loss->partner == part->who;
+	default:
+		return true;
+	}
+}
+
+/* So many losses are distinguished: later ones have no findings. */
+#define WHY_LOSSES_MAX 1000
+
+static struct ky_why_loss *why_get(struct ky_why_losses *losses, enum ky_why why,
+				   const struct ky_part *part)
+{
+	struct ky_why_loss loss = {
+		.why = why,
+		.disk = part->disk,
+		.line = part->line,
+		.partner = why == KY_WHY_THREAD ? part->who : part->thread,
+		.address = part->address,
+		.syscall = KY_NO_SYSCALL,
+	};
+
+	ky_vec_foreach(&losses->list, it) {
+		if (why_is_same(it, why, part))
+			return it;
+	}
+	return ky_vec_push(&losses->list, loss) == 0 ? ky_vec_last(&losses->list) : NULL;
+}
+
+static int why_add(struct ky_why_losses *losses, const struct ky_part_sum *sum, enum ky_why why)
+{
+	struct ky_why_loss *loss = losses->list.len < WHY_LOSSES_MAX
+					   ? why_get(losses, why, &sum->like)
+					   : ky_vec_last(&losses->list);
+
+	if (!loss)
+		return KYMO_E_MEMORY;
+	if (losses->list.len >= WHY_LOSSES_MAX && !why_is_same(loss, why, &sum->like))
+		return 0;
+	loss->ns += sum->total_ns;
+	loss->count += sum->count;
+	loss->longest_ns = loss->longest_ns < sum->longest_ns ? sum->longest_ns : loss->longest_ns;
+	loss->idle_ns += sum->like.idle ? sum->total_ns : 0;
+	loss->queue_ns += sum->like.cause == KY_CAUSE_DISK_QUEUE ? sum->total_ns : 0;
+	if (sum->total_ns > loss->syscall_ns) {
+		loss->syscall_ns = sum->total_ns;
+		loss->syscall = sum->like.syscall;
+	}
+	if (why_add_sum(&loss->victims, sum->like.thread, sum->total_ns) < 0)
+		return KYMO_E_MEMORY;
+	return why_add_sum(&loss->culprits, sum->like.who, sum->total_ns);
+}
+
+static int why_compare(const void *a, const void *b)
+{
+	const struct ky_why_loss *left = a, *right = b;
+
+	if (left->ns != right->ns)
+		return left->ns < right->ns ? 1 : -1;
+	return left->why < right->why ? -1 : left->why > right->why;
+}
+
+int ky_why_find(struct ky_why_losses *losses, const struct ky_breakdown *run, bool chosen)
+{
+	int status = 0;
+
+	*losses = (struct ky_why_losses){.chosen = chosen};
+	ky_vec_foreach(&run->parts.list, sum) {
+		enum ky_why why;
+
+		if (!sum->like.thread || (!chosen && sum->like.thread->ppid == 2))
+			continue;
+		losses->running_ns += sum->like.cause <= KY_CAUSE_RUN ? sum->total_ns : 0;
+		losses->unknown_ns += sum->like.cause == KY_CAUSE_UNKNOWN ? sum->total_ns : 0;
+		/* Without a choice, threads that wait for work have no part in the whole. */
+		if (why_reason(&sum->like, chosen, &why)) {
+			losses->total_ns += sum->total_ns;
+			status = status < 0 ? status : why_add(losses, sum, why);
+		} else if (chosen || sum->like.cause <= KY_CAUSE_RUN) {
+			losses->total_ns += sum->total_ns;
+		}
+	}
+	ky_vec_foreach(&losses->list, loss) {
+		why_sort_sums(&loss->victims);
+		why_sort_sums(&loss->culprits);
+	}
+	if (losses->list.len)
+		qsort(losses->list.data, losses->list.len, sizeof(*losses->list.data), why_compare);
+	return status;
+}
+
+void ky_why_fini(struct ky_why_losses *losses)
+{
+	ky_vec_foreach(&losses->list, loss) {
+		why_fini_sums(&loss->victims);
+		why_fini_sums(&loss->culprits);
+	}
+	ky_vec_fini(&losses->list);
+}

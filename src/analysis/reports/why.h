@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* Report why: the times that threads lost, by their reasons. */
+#ifndef KY_ANALYSIS_REPORTS_WHY_H
+#define KY_ANALYSIS_REPORTS_WHY_H
+
+#include "analysis/reports/breakdown.h"
+
+enum ky_why {
+	KY_WHY_CPU,    /* others had the CPU */
+	KY_WHY_LOCK,   /* of one futex */
+	KY_WHY_DISK,   /* of one device */
+	KY_WHY_FAULT,  /* page faults */
+	KY_WHY_IRQ,    /* one interrupt */
+	KY_WHY_THREAD, /* one other thread: pipes, sockets, condition variables */
+	KY_WHY_SLEEP,  /* until a time */
+	KY_WHY_EVENT,  /* the network, a device, or what is not known */
+};
+
+struct ky_why_sum {
+	const struct ky_thread *thread;
+	uint64_t ns;
+};
+
+/* Sums by thread. */
+struct ky_why_sums {
+	struct ky_map places; /* the thread's index -> its place + 1 */
+	KY_VEC(struct ky_why_sum) list;
+};
+
+struct ky_why_loss {
+	enum ky_why why;
+	const struct ky_disk *disk;
+	const struct ky_irq_line *line;
+	const struct ky_thread *partner; /* of KY_WHY_THREAD; of a lock one of its waiters */
+	uint64_t address;		 /* of a futex */
+	uint64_t ns, longest_ns, count;
+	uint64_t idle_ns, queue_ns; /* of ns: the CPU was idle; requests were in the queue */
+	uint32_t syscall;	    /* in which the most of it was */
+	uint64_t syscall_ns;
+	struct ky_why_sums victims, culprits; /* the largest first, at the end */
+};
+
+struct ky_why_losses {
+	KY_VEC(struct ky_why_loss) list; /* the largest first, at the end */
+	uint64_t total_ns, running_ns, unknown_ns;
+	bool chosen; /* by the user: all time counts */
+};
+
+/*
+ * Of the parts that @run has added up. @chosen: of threads that the user chose, so that waits for others and sleeps
+ * count as well; else threads of the kernel do not count. 0 or KYMO_E_MEMORY.
+ */
+int ky_why_find(struct ky_why_losses *losses, const struct ky_breakdown *run, bool chosen);
+void ky_why_fini(struct ky_why_losses *losses);
+
+/* What it is, who causes it, and what the culprit does meanwhile. Texts are the trace's: to be escaped. */
+void ky_why_say(struct ky_strbuf *out, const struct ky_breakdown *run,
+		const struct ky_why_losses *losses, const struct ky_why_loss *loss);
+/* How sure that is. */
+const char *ky_why_sure(const struct ky_breakdown *run, const struct ky_why_loss *loss);
+/* The command that shows more, without the trace. @of: what the user asked about; NULL: threads. */
+void ky_why_more(struct ky_strbuf *out, const struct ky_why_loss *loss, const char *of);
+/* "worker (tid 4711)". */
+void ky_why_add_thread(struct ky_strbuf *out, const struct ky_thread *thread);
+/* "12.3 %" of the whole. */
+void ky_why_add_share(struct ky_strbuf *out, uint64_t part, uint64_t whole);
+
+#endif
