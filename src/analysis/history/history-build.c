@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/history/history-save.h"
 #include "analysis/state/model-internal.h"
 #include "base/error.h"
 
@@ -85,6 +86,9 @@ static int explain(const struct ky_history_builder *builder, int status, struct 
 			    kymo_status_text(status));
 }
 
+/* Reports of a range begin there, so the events between two of them take a tenth of a second or so. */
+static const struct ky_history_pace usual_pace = {.events = 1u << 18, .times = 100};
+
 int ky_history_builder_open(const struct ky_trace_set *set,
 			    const struct ky_history_identity *identity, int fd,
 			    struct ky_history_builder **out, struct kymo_error *err)
@@ -102,6 +106,7 @@ int ky_history_builder_open(const struct ky_trace_set *set,
 		free(builder);
 		return KYMO_E_MEMORY;
 	}
+	builder->pace = usual_pace;
 	ky_map_init(&builder->irqs);
 	ky_map_init(&builder->frequencies);
 	ky_map_init(&builder->memories);
@@ -145,13 +150,47 @@ static void see_times(struct ky_history_builder *builder, const struct ky_batch 
 	builder->n_unsettled += batch->n_events;
 }
 
+void ky_history_builder_set_pace(struct ky_history_builder *builder,
+				 const struct ky_history_pace *pace)
+{
+	builder->pace = *pace;
+}
+
+/* Before @batch, the model has the events before a time, and no other one. */
+static bool is_at_rest(const struct ky_history_builder *builder, const struct ky_batch *batch)
+{
+	return batch->n_events && !batch->loss && builder->model->first_ns != INT64_MIN &&
+	       batch->events[0].ns > builder->end_ns;
+}
+
+static int save_state(struct ky_history_builder *builder, const struct ky_batch *batch)
+{
+	struct ky_history_writer *writer = &builder->writer;
+	uint64_t bytes = ky_history_builder_bytes(builder);
+	int status;
+
+	if (builder->n_events - builder->saved_events < builder->pace.events ||
+	    bytes - builder->saved_at < builder->saved_bytes * builder->pace.times ||
+	    !is_at_rest(builder, batch))
+		return 0;
+	status = ky_history_save(builder->model, batch->events[0].ns, &writer->scratch);
+	builder->saved_bytes = writer->scratch.len;
+	builder->saved_events = builder->n_events;
+	if (status >= 0)
+		status = ky_history_writer_state(writer, batch->events[0].ns);
+	builder->saved_at = ky_history_builder_bytes(builder);
+	return status;
+}
+
 int ky_history_builder_feed(struct ky_history_builder *builder, const struct ky_batch *batch,
 			    struct kymo_error *err)
 {
 	int status;
 
+	status = save_state(builder, batch);
 	see_times(builder, batch);
-	status = ky_model_feed(builder->model, batch, err);
+	if (status >= 0)
+		status = ky_model_feed(builder->model, batch, err);
 	if (status >= 0)
 		status = ky_history_streams_feed(builder, batch);
 	if (status >= 0 && builder->n_unsettled >= SETTLE_EVENTS) {

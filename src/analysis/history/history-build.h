@@ -119,6 +119,8 @@ struct ky_history_builder {
 	struct ky_span_class **span_classes; /* by host */
 	int64_t begin_ns, end_ns;	     /* of events; INT64_MIN: none yet */
 	uint64_t n_events, n_unsettled;
+	uint64_t saved_at, saved_bytes, saved_events; /* of the last state of the model */
+	struct ky_history_pace pace;
 };
 
 /* history-linux.c: listens to builder->model. 0 or KYMO_E_MEMORY. */

@@ -25,8 +25,8 @@ static int history_code_compare(const void *left, const void *right)
 }
 
 /* The smaller one of the next symbol and the next pair. */
-static uint32_t take(const struct code_node *nodes, uint32_t *leaf, uint32_t n, uint32_t *pair,
-		     uint32_t n_nodes)
+static uint32_t history_code_take(const struct code_node *nodes, uint32_t *leaf, uint32_t n,
+				  uint32_t *pair, uint32_t n_nodes)
 {
 	if (*leaf < n && (*pair == n_nodes || nodes[*leaf].count <= nodes[*pair].count))
 		return (*leaf)++;
@@ -39,8 +39,8 @@ static void join(struct code_node *nodes, uint32_t n)
 	uint32_t leaf = 0, pair = n;
 
 	for (uint32_t at = n; at < 2 * n - 1; at++) {
-		uint32_t a = take(nodes, &leaf, n, &pair, at);
-		uint32_t b = take(nodes, &leaf, n, &pair, at);
+		uint32_t a = history_code_take(nodes, &leaf, n, &pair, at);
+		uint32_t b = history_code_take(nodes, &leaf, n, &pair, at);
 
 		nodes[at].count = nodes[a].count + nodes[b].count;
 		nodes[a].parent = nodes[b].parent = (uint16_t)at;

@@ -257,6 +257,26 @@ static int history_file_read_rows(struct ky_history *history, struct ky_bytes *b
 	return status < 0 ? status : check_parents(history, err);
 }
 
+static int read_states(struct ky_history *history, struct ky_bytes *bytes, struct kymo_error *err)
+{
+	uint64_t n = ky_bytes_varint(bytes);
+
+	for (uint64_t i = 0; i < n && !bytes->bad; i++) {
+		struct ky_saved_state state = {.ns = ky_bytes_signed(bytes),
+					       .offset = ky_bytes_varint(bytes)};
+
+		if (history->states.len &&
+		    state.ns <= history->states.data[history->states.len - 1].ns)
+			bytes->bad = true;
+		if (ky_vec_push(&history->states, state) < 0)
+			return ky_error_nomem(err);
+	}
+	if (bytes->bad || bytes->at != bytes->end)
+		return ky_history_damaged(history, history->slot.root_bytes, "a malformed root",
+					  err);
+	return 0;
+}
+
 static int read_root_bytes(struct ky_history *history, struct ky_bytes bytes,
 			   struct kymo_error *err)
 {
@@ -271,7 +291,9 @@ static int read_root_bytes(struct ky_history *history, struct ky_bytes bytes,
 		return ky_history_damaged(history, history->slot.root_bytes, "a malformed root",
 					  err);
 	status = read_names(history, names_at, err);
-	return status < 0 ? status : history_file_read_rows(history, &bytes, err);
+	if (status >= 0)
+		status = history_file_read_rows(history, &bytes, err);
+	return status < 0 ? status : read_states(history, &bytes, err);
 }
 
 static int read_root(struct ky_history *history, struct kymo_error *err)
@@ -360,6 +382,7 @@ void ky_history_close(struct ky_history *history)
 	ky_vec_fini(&history->rows);
 	ky_vec_fini(&history->records);
 	ky_vec_fini(&history->names);
+	ky_vec_fini(&history->states);
 	ky_arena_fini(&history->arena);
 	free(history);
 }

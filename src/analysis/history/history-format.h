@@ -45,6 +45,7 @@ enum ky_record_kind {
 	KY_RECORD_ROW = 3,
 	KY_RECORD_NAMES = 4,
 	KY_RECORD_ROOT = 5,
+	KY_RECORD_STATE = 6, /* history-save.h */
 };
 
 struct ky_record_head {
@@ -53,6 +54,12 @@ struct ky_record_head {
 	uint32_t row;	/* or 0 */
 	uint32_t level; /* of nodes: 1 where its entries are leaves; else 0 */
 	uint64_t checksum;
+};
+
+/* A state of the model that the file has. */
+struct ky_saved_state {
+	int64_t ns;
+	uint64_t offset;
 };
 
 /* Of @len bytes at @data; @seed makes the place a part of it. */

@@ -18,7 +18,8 @@ struct ky_history {
 	KY_VEC(struct ky_history_row) rows;
 	KY_VEC(uint64_t) records; /* of rows: offsets */
 	KY_VEC(const char *) names;
-	uint64_t leaf_at; /* the record of ->leaf; 0: none */
+	KY_VEC(struct ky_saved_state) states; /* in the order of time */
+	uint64_t leaf_at;		      /* the record of ->leaf; 0: none */
 	struct ky_leaf leaf;
 };
 

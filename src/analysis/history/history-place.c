@@ -338,16 +338,24 @@ static int build_locked(struct pass *pass, int dir, int fd, const char *part, co
 	return status;
 }
 
+static void history_place_name(const struct ky_history_identity *identity, const char *suffix,
+			       char name[KY_HISTORY_NAME_BYTES])
+{
+	char hex[33];
+
+	for (size_t i = 0; i < 16; i++)
+		snprintf(hex + 2 * i, 3, "%02x", identity->place[i]);
+	snprintf(name, KY_HISTORY_NAME_BYTES, "%s.%s", hex, suffix);
+}
+
 static int get_kept(struct pass *pass, int dir, struct ky_history **history, bool *built)
 {
-	char name[KY_HISTORY_NAME_BYTES], part[KY_HISTORY_NAME_BYTES], hex[33];
+	char name[KY_HISTORY_NAME_BYTES], part[KY_HISTORY_NAME_BYTES];
 	struct kymo_error ignored;
 	int fd, status;
 
-	for (size_t i = 0; i < 16; i++)
-		snprintf(hex + 2 * i, 3, "%02x", pass->identity.place[i]);
-	snprintf(name, sizeof(name), "%s.history", hex);
-	snprintf(part, sizeof(part), "%s.part", hex);
+	history_place_name(&pass->identity, "history", name);
+	history_place_name(&pass->identity, "part", part);
 	if (open_kept(pass, dir, name, history, &ignored) >= 0)
 		return 0;
 	fd = lock_part(dir, part);
@@ -389,13 +397,44 @@ static bool is_lasting(const struct ky_trace_set *set)
 	return true;
 }
 
+/* The directory of indexes, or -1. */
+static int open_directory(void)
+{
+	struct kymo_error ignored;
+	char *directory = ky_history_directory(&ignored);
+	int dir = -1;
+
+	if (directory)
+		dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(directory);
+	return dir;
+}
+
+struct ky_history *ky_history_find(const struct ky_trace_set *set)
+{
+	struct pass pass = {.set = set};
+	char name[KY_HISTORY_NAME_BYTES];
+	struct ky_history *history = NULL;
+	struct kymo_error ignored;
+	int dir;
+
+	if (!is_lasting(set) || ky_history_identify(set, &pass.identity, &ignored) < 0)
+		return NULL;
+	dir = open_directory();
+	if (dir < 0)
+		return NULL;
+	history_place_name(&pass.identity, "history", name);
+	if (open_kept(&pass, dir, name, &history, &ignored) < 0)
+		history = NULL;
+	close(dir);
+	return history;
+}
+
 int ky_history_get(const struct ky_trace_set *set, const struct ky_history_source *source,
 		   struct ky_history **history, bool *built, struct kymo_error *damage,
 		   struct kymo_error *err)
 {
 	struct pass pass = {.set = set, .source = source, .damage = damage, .err = err};
-	struct kymo_error ignored;
-	char *directory = NULL;
 	int dir = -1, status;
 
 	*history = NULL;
@@ -405,11 +444,8 @@ int ky_history_get(const struct ky_trace_set *set, const struct ky_history_sourc
 		status = ky_history_identify(set, &pass.identity, err);
 		if (status < 0)
 			return status;
-		directory = ky_history_directory(&ignored);
+		dir = open_directory();
 	}
-	if (directory)
-		dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	free(directory);
 	if (dir < 0)
 		return get_unnamed(&pass, history, built);
 	status = get_kept(&pass, dir, history, built);

@@ -105,6 +105,7 @@ void ky_history_writer_fini(struct ky_history_writer *writer)
 	}
 	ky_vec_fini(&writer->rows);
 	ky_vec_fini(&writer->names);
+	ky_vec_fini(&writer->states);
 	ky_names_fini(&writer->numbers);
 	ky_strbuf_fini(&writer->out);
 	ky_strbuf_fini(&writer->scratch);
@@ -314,7 +315,20 @@ static int put_root(struct ky_history_writer *writer, const struct ky_history_fa
 	ky_put_varint(out, writer->rows.len);
 	ky_vec_foreach(&writer->rows, row)
 		ky_put_varint(out, (*row)->record_at);
+	ky_put_varint(out, writer->states.len);
+	ky_vec_foreach(&writer->states, state) {
+		ky_put_signed(out, state->ns);
+		ky_put_varint(out, state->offset);
+	}
 	return put_record(writer, KY_RECORD_ROOT, 0, 0, at);
+}
+
+int ky_history_writer_state(struct ky_history_writer *writer, int64_t ns)
+{
+	struct ky_saved_state state = {.ns = ns};
+	int status = put_record(writer, KY_RECORD_STATE, 0, 0, &state.offset);
+
+	return status < 0 ? status : ky_vec_push(&writer->states, state);
 }
 
 int ky_history_writer_publish(struct ky_history_writer *writer,

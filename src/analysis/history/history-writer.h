@@ -53,6 +53,7 @@ struct ky_history_writer {
 	uint64_t written;     /* offset of out's first byte */
 	uint64_t generation;
 	uint64_t n_intervals;
+	KY_VEC(struct ky_saved_state) states;
 	uint64_t published_at, published_bytes; /* where the last publication ended, and its size */
 	struct ky_strbuf scratch;
 	struct kymo_error error; /* of writing; the first one stays */
@@ -101,6 +102,9 @@ int ky_open_leaf_put(struct ky_open_row *row, struct ky_strbuf *out);
 void ky_open_node_entry(const struct ky_open_row *row, const struct ky_open_node *node,
 			struct ky_entry *entry);
 void ky_open_leaf_entry(const struct ky_open_row *row, struct ky_entry *entry);
+
+/* The model's state before the events at and after @ns is in ->scratch, and becomes a record. 0 or a negative status. */
+int ky_history_writer_state(struct ky_history_writer *writer, int64_t ns);
 
 /* Facts of the whole index. */
 struct ky_history_facts {

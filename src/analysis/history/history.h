@@ -20,6 +20,8 @@
 
 #include "flow/graph/flow.h"
 
+struct ky_model;
+
 /* ---- states ---------------------------------------------------------------------------------- */
 
 /* What a row does: the low 8 bits of a state. Numbers are part of the format. */
@@ -177,6 +179,14 @@ int ky_history_builder_damage(struct ky_history_builder *builder, struct ky_flow
 /* No more events: the index is complete. 0 or a negative status. */
 int ky_history_builder_end(struct ky_history_builder *builder, struct kymo_error *err);
 void ky_history_builder_free(struct ky_history_builder *builder); /* NULL is allowed */
+/* How often the state of the model goes to the index: after so many events, and so many times its size. */
+struct ky_history_pace {
+	uint64_t events, times;
+};
+
+/* Before the first event; for tests. */
+void ky_history_builder_set_pace(struct ky_history_builder *builder,
+				 const struct ky_history_pace *pace);
 /* Is there much more to publish than a publication takes? */
 bool ky_history_builder_is_due(const struct ky_history_builder *builder);
 /*
@@ -229,6 +239,17 @@ struct ky_history_source {
 int ky_history_get(const struct ky_trace_set *set, const struct ky_history_source *source,
 		   struct ky_history **history, bool *built, struct kymo_error *damage,
 		   struct kymo_error *err);
+
+/* The index of @set, if it is on disk, complete and right; else NULL. Nothing is built. */
+struct ky_history *ky_history_find(const struct ky_trace_set *set);
+
+/*
+ * For a report of a range that begins at @begin_ns: @model, which is new and knows its listeners and its focus, becomes what it would be
+ * after all events before *@ns, which is at most @begin_ns. 1; 0: the index has no such state, or not all of what the listeners ask
+ * for; KYMO_E_FORMAT, KYMO_E_IO, KYMO_E_MEMORY: @model must not be used.
+ */
+int ky_history_resume(struct ky_history *history, struct ky_model *model, int64_t begin_ns,
+		      int64_t *ns, struct kymo_error *err);
 
 bool ky_history_is_complete(const struct ky_history *history);
 uint64_t ky_history_n_events(const struct ky_history *history);

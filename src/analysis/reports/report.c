@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/history/history.h"
 #include "analysis/reports/report-list.h"
 #include "analysis/reports/report-options.h"
 #include "analysis/tables/render-cell.h"
@@ -36,6 +37,7 @@ struct pass {
 	const struct ky_report *const *reports;
 	size_t n_reports, n_intervals;
 	bool left_out;	     /* there are more intervals than that */
+	bool from_begin;     /* the history is of no use */
 	size_t first_result; /* of those that are being finished: theirs lie in the reports' order */
 	void **runs;	     /* by report; NULL: it has not begun */
 	struct ky_focus
@@ -294,6 +296,8 @@ static int tick(void *data)
 	return begin_runs(pass);
 }
 
+static int report_run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *err);
+
 static bool report_sees_whole(const struct pass *pass)
 {
 	for (size_t i = 0; i < pass->n_reports; i++) {
@@ -301,6 +305,43 @@ static bool report_sees_whole(const struct pass *pass)
 			return true;
 	}
 	return false;
+}
+
+/*
+ * A range begins with a state of the history, if that has all that the reports need. 0: the flow and the model are ready;
+ * KYMO_E_FORMAT: the history is damaged, and the model is of no use.
+ */
+static int report_resume(const struct pass *pass, struct ky_flow *flow, struct kymo_error *err)
+{
+	const struct ky_report_options *options = pass->options;
+	struct kymo_error ignored;
+	int64_t ns;
+	int status;
+
+	if (!options->history || pass->from_begin || options->focus.begin_ns == INT64_MIN ||
+	    options->interval_ns || options->periods || report_sees_whole(pass))
+		return 0;
+	status = ky_history_resume(options->history, pass->results->model, options->focus.begin_ns,
+				   &ns, &ignored);
+	if (status == KYMO_E_MEMORY)
+		return ky_error_nomem(err);
+	if (status < 0)
+		return KYMO_E_FORMAT;
+	return status ? ky_flow_seek(flow, ns, err) : 0;
+}
+
+/* The same without a history. */
+static int run_from_begin(struct pass *pass, struct ky_flow *flow, struct kymo_error *err)
+{
+	struct ky_model *model = ky_model_new(pass->results->set, err);
+
+	if (!model)
+		return ky_error_nomem(err);
+	free_runs(pass);
+	ky_model_free(pass->results->model);
+	pass->results->model = model;
+	pass->from_begin = true;
+	return report_run_pass(pass, flow, err);
 }
 
 static int report_run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *err)
@@ -319,6 +360,11 @@ static int report_run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_
 	ky_model_set_focus(model, report_sees_whole(pass) ? &pass->whole : &pass->options->focus);
 	if (pass->options->interval_ns)
 		ky_model_every(model, (int64_t)pass->options->interval_ns, tick, pass);
+	status = report_resume(pass, flow, err);
+	if (status == KYMO_E_FORMAT)
+		return run_from_begin(pass, flow, err);
+	if (status < 0)
+		return status;
 	status = ky_model_run(model, flow, err);
 	if (pass->left_out)
 		ky_error_set(err, KYMO_E_LIMIT,

@@ -18,6 +18,8 @@
 
 struct ky_thread_pool;
 
+struct ky_history;
+
 struct ky_report_options {
 	/*
 	 * Rows (or groups) of tables that are not fixed; 0: all. KY_LIMIT_DEFAULT: all for machines, ten
@@ -38,6 +40,11 @@ struct ky_report_options {
 	uint64_t member; /* only the member with this number; 0: all */
 	uint64_t cell_column,
 		cell_row; /* only those in this cell of report heatmap; column 0: all */
+	/*
+	 * Of the same traces, for a flow of all their events, borrowed: reports of a range begin with a state that it has, where that
+	 * is enough. NULL: with the first event.
+	 */
+	struct ky_history *history;
 	struct ky_thread_pool
 		*pool; /* finishes several reports at once, borrowed; NULL: one after the other */
 };

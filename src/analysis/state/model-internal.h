@@ -250,6 +250,8 @@ uint32_t ky_model_syscall_by_number(struct ky_model *model, int64_t number, bool
 
 /* The thread that @tid means now on @host; made when it is new. NULL: out of memory. */
 struct ky_thread *ky_model_thread_get(struct ky_model *model, struct ky_host *host, int32_t tid);
+/* Without an id, and not among the threads of a host. NULL: out of memory. */
+struct ky_thread *ky_model_thread_blank(struct ky_model *model);
 /* A new life of @tid. */
 struct ky_thread *ky_model_thread_new(struct ky_model *model, struct ky_host *host, int32_t tid);
 void ky_thread_name(struct ky_thread *thread, const char *comm, size_t len_bytes);
@@ -324,6 +326,21 @@ int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns);
 int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns);
 
 /* ---- model-irq.c --------------------------------------------------------------------------- */
+
+#define KY_IRQ_DEPTH 16
+#define KY_SOFTIRQS  32
+
+struct ky_running_irq {
+	const struct ky_irq_line *line;
+	int64_t begin_ns, raise_ns;
+};
+
+/* Interrupts that run on a CPU: each one on top of the one before it. */
+struct ky_cpu_irqs {
+	unsigned int depth;
+	struct ky_running_irq stack[KY_IRQ_DEPTH];
+	int64_t raise_ns[KY_SOFTIRQS]; /* the first one since it last began; INT64_MIN: none */
+};
 
 /* The interrupt that runs on @cpu; NULL: none. */
 const struct ky_irq_line *ky_irq_current(const struct ky_cpu *cpu);

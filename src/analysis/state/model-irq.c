@@ -7,20 +7,6 @@
 
 #include <string.h>
 
-#define MAX_DEPTH    16
-#define MAX_SOFTIRQS 32
-
-struct running_irq {
-	const struct ky_irq_line *line;
-	int64_t begin_ns, raise_ns;
-};
-
-struct ky_cpu_irqs {
-	unsigned int depth;
-	struct running_irq stack[MAX_DEPTH];
-	int64_t raise_ns[MAX_SOFTIRQS]; /* the first one since it last began; INT64_MIN: none */
-};
-
 static const char *const softirq_names[] = {"HI",	"TIMER",   "NET_TX", "NET_RX",	"BLOCK",
 					    "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
 
@@ -85,7 +71,7 @@ void ky_irq_lose(struct ky_cpu *cpu)
 	if (!cpu->irqs)
 		return;
 	cpu->irqs->depth = 0;
-	for (int i = 0; i < MAX_SOFTIRQS; i++)
+	for (int i = 0; i < KY_SOFTIRQS; i++)
 		cpu->irqs->raise_ns[i] = INT64_MIN;
 }
 
@@ -108,9 +94,9 @@ static int model_irq_enter(struct ky_feed *feed, const struct ky_irq_line *line,
 	if (!irqs || !line)
 		return KYMO_E_MEMORY;
 	/* So deep only because exits are missing: what is lowest is gone. */
-	if (irqs->depth == MAX_DEPTH)
+	if (irqs->depth == KY_IRQ_DEPTH)
 		memmove(irqs->stack, irqs->stack + 1, --irqs->depth * sizeof(*irqs->stack));
-	irqs->stack[irqs->depth++] = (struct running_irq){line, ns, raise_ns};
+	irqs->stack[irqs->depth++] = (struct ky_running_irq){line, ns, raise_ns};
 	return 0;
 }
 
@@ -206,7 +192,7 @@ static bool get_vec(struct ky_feed *feed, const struct ky_event *event,
 		    const struct ky_class_info *info, uint64_t *vec)
 {
 	*vec = ky_get_u64(event, &info->fields[KY_IRQ_NR], UINT64_MAX);
-	return feed->cpu && *vec < MAX_SOFTIRQS;
+	return feed->cpu && *vec < KY_SOFTIRQS;
 }
 
 /* The same, and its CPU's interrupts. 1, 0 (none), or KYMO_E_MEMORY. */

@@ -8,7 +8,7 @@
 
 /* ---- threads and CPUs ------------------------------------------------------------------ */
 
-struct ky_thread *ky_model_thread_new(struct ky_model *model, struct ky_host *host, int32_t tid)
+struct ky_thread *ky_model_thread_blank(struct ky_model *model)
 {
 	struct ky_thread *thread = ky_arena_new(&model->arena, struct ky_thread);
 
@@ -16,7 +16,6 @@ struct ky_thread *ky_model_thread_new(struct ky_model *model, struct ky_host *ho
 		return NULL;
 	*thread = (struct ky_thread){
 		.index = (uint32_t)model->threads.len,
-		.tid = tid,
 		.pid = KY_UNKNOWN,
 		.ppid = KY_UNKNOWN,
 		.prio = KY_UNKNOWN,
@@ -25,12 +24,19 @@ struct ky_thread *ky_model_thread_new(struct ky_model *model, struct ky_host *ho
 		.left_ns = INT64_MIN,
 		.stray_ns = INT64_MIN,
 		.syscall = {.id = KY_NO_SYSCALL},
-		.host = host,
 	};
-	if (ky_vec_push(&model->threads, thread) < 0 ||
-	    ky_map_set(&host->threads, (uint32_t)tid, thread) < 0)
+	return ky_vec_push(&model->threads, thread) < 0 ? NULL : thread;
+}
+
+struct ky_thread *ky_model_thread_new(struct ky_model *model, struct ky_host *host, int32_t tid)
+{
+	struct ky_thread *thread = ky_model_thread_blank(model);
+
+	if (!thread)
 		return NULL;
-	return thread;
+	thread->tid = tid;
+	thread->host = host;
+	return ky_map_set(&host->threads, (uint32_t)tid, thread) < 0 ? NULL : thread;
 }
 
 struct ky_thread *ky_model_thread_get(struct ky_model *model, struct ky_host *host, int32_t tid)

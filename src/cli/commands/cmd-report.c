@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/history/history.h"
 #include "analysis/render/render.h"
 #include "base/error.h"
 #include "cli/reading/damage.h"
@@ -160,7 +161,9 @@ static const struct ky_option_def report_option_defs[] = {
 	 .help = "Report from TIME on: hh:mm:ss.nnnnnnnnn (with yyyy-mm-dd and a blank before it, "
 		 "or on the day of the first event), seconds since the clock's origin, +2s after "
 		 "the first event, -500ms before the last one, or 50%. The report still reads "
-		 "earlier events, for names, files and states.",
+		 "earlier events, for names, files and states. If kymo view or kymo timeline has opened "
+		 "the trace before, reports on CPUs, threads, waits, calls and interrupts read only "
+		 "the last of these.",
 	 .at = offsetof(struct report_options, select.begin)},
 	{.name = "end",
 	 .kind = KY_OPTION_TEXT,
@@ -398,6 +401,8 @@ static int cmd_report_run_on_set(const struct selection *selection, const struct
 	status = ky_cli_wanted_init(&wanted, &focus, set, err);
 	set_wanted(to, options);
 	to->pool = pool;
+	if (!status && !options->select.filter)
+		to->history = ky_history_find(set);
 	if (!status)
 		status = ky_cli_select_times(set, &options->select, false, &to->focus.begin_ns,
 					     &to->focus.end_ns, err);
@@ -405,6 +410,7 @@ static int cmd_report_run_on_set(const struct selection *selection, const struct
 		status = cmd_report_set_at(set, options, to, err);
 	if (!status)
 		status = cmd_report_run_with(selection, set, options, to, pool, err);
+	ky_history_close(to->history);
 	ky_cli_wanted_fini(&wanted);
 	ky_strbuf_fini(&span);
 	return status;
