@@ -272,6 +272,32 @@ def test_snapshots(kymo, here):
     assert not here.kept()
 
 
+def test_snapshot_is_of_the_users_own_recorder(kymo, here):
+    """Another user's recorder may have the same name, or say so: nobody asks it."""
+    here.policy(KERNEL + "overwrite\n")
+    here.begin()
+    alice, bob = User(here, ALICE, GROUP), User(here, BOB)
+    alice("record", "--policy", here.name, "--background")
+    alice.wait(lambda found: found and found[0].get("events") is not None)
+    name = f"{here.name}-{ALICE}-1"
+    other = bob.begin("record", "--overwrite", "--name", name, "-o", "other", "--user", "none:*")
+    try:
+        end = time.monotonic() + 60
+        while sum(one.get("name") == name for one in json.loads(kymo("sessions", "--json").out)["recordings"]) < 2:
+            assert time.monotonic() < end and other.poll() is None
+            time.sleep(0.1)
+        # It would hold up whoever asks it.
+        other.send_signal(signal.SIGSTOP)
+        alice("snapshot", "-o", "mine", here.name)
+        check_trace(kymo, alice, os.path.join(alice.dir, "mine"))
+        assert "no flight recorder" in kymo("snapshot", "--recorder", other.pid, code=1).err
+    finally:
+        other.send_signal(signal.SIGCONT)
+        other.terminate()
+        other.communicate(timeout=60)
+    alice("stop", "-o", "last")
+
+
 def test_limits(here):
     """Of recordings of one user, and of a recording's size."""
     here.policy("kernel=*\nstatedump=none\nmax-size=2M\nmax-recordings=2\n")

@@ -16,6 +16,7 @@
 
 struct options {
 	const char *output;
+	uint64_t recorder;
 };
 
 /* As the recorder, which may be in another directory, will understand it. */
@@ -59,12 +60,15 @@ static void cmd_snapshot_report(const struct ky_control_socket_message *answer)
 	fputc('\n', stderr);
 }
 
-static int cmd_snapshot_take(const char *id, const char *output, struct kymo_error *err)
+static int cmd_snapshot_take(const char *id, const struct options *options, struct kymo_error *err)
 {
+	const char *output = options->output;
 	struct ky_control_socket_message request = {.len = 0}, answer;
 	struct ky_control_socket_place place;
 	char path[PATH_MAX] = "";
-	int ret = ky_recordings_find(id, true, &place, err);
+	int ret = options->recorder
+			  ? ky_recordings_find_own((pid_t)options->recorder, true, &place, err)
+			  : ky_recordings_find(id, true, &place, err);
 
 	if (!ret && output)
 		ret = absolute(output, path, err);
@@ -83,11 +87,13 @@ static int run_snapshot(const struct ky_command *command, void *data, int n_args
 	const struct options *options = data;
 	const char *id = n_args ? args[0] : NULL;
 	struct kymo_error err, of_daemon;
-	int ret = cmd_snapshot_take(id, options->output, &err);
+	int ret;
 
-	(void)command;
+	if (options->recorder > INT32_MAX || (options->recorder && id))
+		return ky_cli_usage(command, "--recorder needs a process ID, and no RECORDING");
+	ret = cmd_snapshot_take(id, options, &err);
 	/* It can be one that the daemon has for this user. */
-	if (ret == KYMO_E_NOT_FOUND) {
+	if (ret == KYMO_E_NOT_FOUND && !options->recorder) {
 		int asked = ky_policy_snapshot(id, options->output, &of_daemon);
 
 		if (asked == KYMO_E_NOT_FOUND)
@@ -103,6 +109,10 @@ static const struct ky_option_def option_defs[] = {
 	 "Directory to create for the trace; its parent must exist. Default: the recording's "
 	 "directory name, followed by '-snapshot-1', '-snapshot-2' and so on.",
 	 offsetof(struct options, output), NULL},
+	{"recorder", 0, KY_OPTION_U64, "PID",
+	 "Instead of RECORDING: the recorder with this process ID, of your own. No other recorder is asked: for programs that "
+	 "start recorders.",
+	 offsetof(struct options, recorder), NULL},
 	{0},
 };
 

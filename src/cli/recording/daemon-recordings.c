@@ -345,8 +345,9 @@ static int take_snapshot_end(void *data, struct kymo_error *err)
 int ky_policy_recording_snapshot(struct ky_policy_recording *recording,
 				 struct ky_policy_client *client, struct kymo_error *err)
 {
-	char output[PATH_MAX];
-	char *const args[] = {(char *)"kymo", (char *)"snapshot", output, recording->name, NULL};
+	char output[PATH_MAX], recorder[32];
+	/* Of this recorder only: what others call theirs is their choice. */
+	char *const args[] = {(char *)"kymo", (char *)"snapshot", output, recorder, NULL};
 	pid_t pid;
 
 	if (recording->snapshot_pid || recording->snapshot_client)
@@ -354,6 +355,7 @@ int ky_policy_recording_snapshot(struct ky_policy_recording *recording,
 				    recording->name);
 	ky_policy_snapshot_remove(recording);
 	snprintf(output, sizeof(output), "--output=%s/snapshot", recording->path);
+	snprintf(recorder, sizeof(recorder), "--recorder=%d", (int)recording->pid);
 	pid = daemon_recordings_run(recording, "snapshot-log", args, -1);
 	if (pid < 0)
 		return ky_error_errno(err, -pid, "cannot take a snapshot");

@@ -63,7 +63,7 @@ static int recordings_go_on(const struct ky_control_socket_place *place, int ret
 struct search {
 	const char *id;
 	char directory[PATH_MAX]; /* the id as one; "" */
-	bool flight;
+	bool flight, own_only;
 	unsigned int n, n_others, n_silent;
 	struct ky_control_socket_place *place;
 	struct ky_strbuf names;
@@ -75,6 +75,9 @@ static bool recordings_is_meant(const struct search *search,
 {
 	const char *output = ky_recordings_word(status, "output"), *slash = strrchr(output, '/');
 
+	/* The names of sockets are the kernel's numbers; what a recorder says is its own. */
+	if (search->own_only)
+		return strcmp(search->id, ky_control_socket_name(place->path)) == 0;
 	return !search->id || strcmp(search->id, ky_control_socket_name(place->path)) == 0 ||
 	       strcmp(search->id, ky_recordings_word(status, "name")) == 0 ||
 	       (search->directory[0] && strcmp(search->directory, output) == 0) ||
@@ -88,6 +91,9 @@ static int recordings_look_at(void *data, const struct ky_control_socket_place *
 	const char *name;
 	int ret;
 
+	if (search->own_only &&
+	    (!place->is_own || strcmp(search->id, ky_control_socket_name(place->path)) != 0))
+		return KYMO_OK;
 	/* Other users cannot make root's own recording ambiguous. */
 	if (!place->is_own && search->n && search->place->is_own)
 		return KYMO_OK;
@@ -141,10 +147,10 @@ static int recordings_not_one(const struct search *search, struct kymo_error *er
 	return KYMO_E_NOT_FOUND;
 }
 
-int ky_recordings_find(const char *id, bool flight, struct ky_control_socket_place *place,
-		       struct kymo_error *err)
+static int recordings_find(const char *id, bool flight, bool own_only,
+			   struct ky_control_socket_place *place, struct kymo_error *err)
 {
-	struct search search = {.id = id, .flight = flight, .place = place};
+	struct search search = {.id = id, .flight = flight, .own_only = own_only, .place = place};
 	int ret;
 
 	if (id && !realpath(id, search.directory))
@@ -153,6 +159,21 @@ int ky_recordings_find(const char *id, bool flight, struct ky_control_socket_pla
 	ret = search.n == 1 ? KYMO_OK : recordings_not_one(&search, err);
 	ky_strbuf_fini(&search.names);
 	return ret;
+}
+
+int ky_recordings_find(const char *id, bool flight, struct ky_control_socket_place *place,
+		       struct kymo_error *err)
+{
+	return recordings_find(id, flight, false, place, err);
+}
+
+int ky_recordings_find_own(pid_t pid, bool flight, struct ky_control_socket_place *place,
+			   struct kymo_error *err)
+{
+	char id[16];
+
+	snprintf(id, sizeof(id), "%d", (int)pid);
+	return recordings_find(id, flight, true, place, err);
 }
 
 /* ---- listing them --------------------------------------------------------------------- */

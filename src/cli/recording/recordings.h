@@ -19,6 +19,9 @@
  */
 int ky_recordings_find(const char *id, bool flight, struct ky_control_socket_place *place,
 		       struct kymo_error *err);
+/* The same for the recorder with this process ID, if it is this user's: no other recorder is asked anything. */
+int ky_recordings_find_own(pid_t pid, bool flight, struct ky_control_socket_place *place,
+			   struct kymo_error *err);
 
 /* Its status: KYMO_E_AGAIN when it does not answer within some seconds. */
 int ky_recordings_ask(const struct ky_control_socket_place *place,
