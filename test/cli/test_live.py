@@ -382,6 +382,39 @@ cat recorder.err live.err >&2
     assert without_times((tmp_path / "live").read_text()) == without_times((tmp_path / "complete").read_text())
 
 
+@pytest.mark.parametrize("end", ["kill -KILL", "kill -USR1"])
+def test_exit_wakes_a_sleeping_recorder(needs_root_tracefs, tmp_path, end):
+    """
+    A recorder that sleeps learns of a program's exit from the kernel, and completes its trace. It does not look again and
+    again until it sees that: between both, its threads wait a few times only.
+    """
+    script = PRELUDE + LIVE + SLEEPS + f"""
+all_slept() {{ local n=0 t; for t in $(ls /proc/$recorder/task); do n=$((n + $(slept $recorder/task/$t))); done; echo $n; }}
+kymo record --user 'modes:*' -o out 2>recorder.err & recorder=$!
+wait_for ready
+$T/modes numbers 2 1000000000 & stays=$!
+$T/modes numbers 2 1000000000 & ends=$!
+wait_for '[ "$(ls out/ust/pid 2>/dev/null | wc -l)" = 2 ]'
+sleep 1
+wait_seldom "programs" 5
+before=$(all_slept)
+{end} $ends; wait $ends
+wait_for '! ls /dev/shm/kymo-0/*/$ends-*.ring 2>/dev/null'
+waits=$(($(all_slept) - before)); echo "until it knew: $waits"
+[ $waits -le 60 ] || exit 95
+ls /dev/shm/kymo-0/*/$stays-*.ring || exit 94
+kymo info --count out/ust/pid/modes-$ends-* >info || exit 93
+wait_seldom "one program" 5
+kill $stays; wait $stays
+kill -TERM $recorder; wait $recorder || exit 92
+cat recorder.err >&2
+""" + nothing_left()
+    done = subprocess.run(["unshare", "-m", "bash", "-c", script], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=240, errors="replace", env=dict(os.environ, LC_ALL="C.UTF-8", TZ="UTC"))
+    assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
+    assert "; 0 lost" in done.stderr and "nothing lost" in (tmp_path / "info").read_text()
+
+
 def test_delay(needs_root_tracefs, kymo, kymo_bin, tmp_path):
     """The first event after a pause comes soon, though the recorder slept."""
     out = tmp_path / "out"
