@@ -5,22 +5,25 @@
 #include <errno.h>
 #include <limits.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/vec.h"
 #include "cli/commands/latency-chain.h"
+#include "cli/commands/latency-metrics.h"
 #include "cli/commands/latency-output.h"
 #include "cli/commands/latency-track.h"
 #include "os/now.h"
 
 struct options {
 	bool once, json, csv, stacks, chain;
-	const char *by, *layers, *window, *syscalls, *comm;
+	const char *by, *layers, *window, *syscalls, *comm, *listen;
 	uint64_t every_ns, pid, tid, keys, limit, max_open;
 	struct ky_text_list tracks;
 };
@@ -98,6 +101,10 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, comm), NULL},
 	{"tid", 0, KY_OPTION_U64, "TID", "With --chain: only this thread.",
 	 offsetof(struct options, tid), NULL},
+	{"listen", 0, KY_OPTION_TEXT, "ADDRESS",
+	 "Serve all histograms as OpenMetrics, for Prometheus, at http://ADDRESS/metrics: 127.0.0.1:PORT or [::1]:PORT. Port 0 "
+	 "is one that the kernel chooses. Prints no tables, but with --json or --csv.",
+	 offsetof(struct options, listen), NULL},
 	{"stacks", 0, KY_OPTION_FLAG, NULL,
 	 "Show the call stacks of both events of what a tracker tells. It takes about a microsecond at each first event.",
 	 offsetof(struct options, stacks), NULL},
@@ -214,7 +221,8 @@ struct run {
 	struct ky_latency_view view;
 	struct ky_tracks tracks;
 	struct ky_chain_options chain;
-	sigset_t signals;
+	struct ky_metrics_server *server; /* NULL: none */
+	int signal_fd;
 	bool is_over;
 };
 
@@ -225,6 +233,8 @@ static int put(const struct run *run, bool is_first, struct kymo_error *err)
 	struct ky_strbuf out = KY_STRBUF_INIT;
 	int ret = KYMO_OK;
 
+	if (options->listen && !options->json && !options->csv)
+		return KYMO_OK;
 	if (options->json) {
 		ret = ky_latency_put_json(view, false, err);
 	} else if (options->csv) {
@@ -244,6 +254,21 @@ static int put(const struct run *run, bool is_first, struct kymo_error *err)
 /* How often trackers tell. */
 #define STEP_NS 100000000
 
+/* Sleep for @left_ns, or until something comes. */
+static void cmd_latency_poll(struct run *run, int64_t left_ns)
+{
+	struct timespec left = {left_ns / 1000000000, left_ns % 1000000000};
+	struct pollfd fds[2 + KY_METRICS_CLIENTS_MAX] = {{.fd = run->signal_fd, .events = POLLIN}};
+	nfds_t n = 1;
+
+	if (run->server)
+		n += ky_metrics_wait_for(run->server, fds + 1);
+	if (ppoll(fds, n, &left, NULL) > 0 && fds[0].revents)
+		run->is_over = true;
+	if (run->server)
+		ky_metrics_step(run->server, run->view.latency);
+}
+
 /* Wait until @until_ns of CLOCK_MONOTONIC, or for a signal, which sets run->is_over. */
 static int cmd_latency_wait(struct run *run, uint64_t until_ns, struct kymo_error *err)
 {
@@ -252,12 +277,9 @@ static int cmd_latency_wait(struct run *run, uint64_t until_ns, struct kymo_erro
 
 	while (!run->is_over && ret >= 0 &&
 	       (left_ns = (int64_t)until_ns - ky_os_time_ns(CLOCK_MONOTONIC)) > 0) {
-		struct timespec left;
-
 		if ((run->tracks.n || run->options->chain) && left_ns > STEP_NS)
 			left_ns = STEP_NS;
-		left = (struct timespec){left_ns / 1000000000, left_ns % 1000000000};
-		run->is_over = sigtimedwait(&run->signals, NULL, &left) > 0;
+		cmd_latency_poll(run, left_ns);
 		ret = ky_tracks_step(&run->tracks, run->view.latency, err);
 		if (ret >= 0 && run->options->chain)
 			ret = ky_chain_print(ky_latency_chain(run->view.latency),
@@ -287,27 +309,44 @@ static int cmd_latency_follow(struct run *run, struct kymo_error *err)
 	return ret;
 }
 
+/* Returns a descriptor that becomes readable with one. */
+static int catch_signals(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	return signalfd(-1, &signals, SFD_CLOEXEC);
+}
+
 static int cmd_latency_measure(struct run *run, const struct ky_latency_options *wanted,
 			       struct kymo_error *err)
 {
 	int ret;
 
-	sigemptyset(&run->signals);
-	sigaddset(&run->signals, SIGINT);
-	sigaddset(&run->signals, SIGTERM);
-	sigaddset(&run->signals, SIGHUP);
-	sigprocmask(SIG_BLOCK, &run->signals, NULL);
+	run->signal_fd = catch_signals();
 	ky_cli_catch_sigpipe();
 	ret = ky_latency_open(wanted, &run->view.latency, err);
+	if (ret >= 0 && run->options->listen)
+		ret = ky_metrics_listen(run->options->listen, &run->server, err);
 	if (ret >= 0)
 		ret = ky_tracks_start(&run->tracks, run->view.latency, err);
 	if (ret >= 0 && run->options->chain)
 		ret = ky_latency_add_chain(run->view.latency, &run->chain, err);
 	if (ret >= 0) {
+		if (run->server)
+			fprintf(stderr, "kymo: metrics at %s\n",
+				ky_metrics_url(run->server)); /* lint: own text */
 		fputs("kymo: measuring; Ctrl-C ends it\n", stderr);
 		ret = cmd_latency_follow(run, err);
 	}
+	ky_metrics_close(run->server);
 	ky_latency_close(run->view.latency);
+	if (run->signal_fd >= 0)
+		close(run->signal_fd);
 	return ret;
 }
 
@@ -388,7 +427,14 @@ const struct ky_command ky_command_latency = {
 		"# all layers, once a second\nkymo latency\n\n"
 		"# what happened within ten seconds, as JSON\nkymo latency --once --every 10s --json\n\n"
 		"# which processes wait for fsync\nkymo latency --layers syscall --syscalls fsync --by process\n\n"
-		"# the disk over the last 5 minutes\nkymo latency --by device --window 5m\n",
+		"# the disk over the last 5 minutes\nkymo latency --by device --window 5m\n\n"
+		"# wake-ups of one program that take more than 1 ms\n"
+		"kymo latency --track 'wake: sched_waking if comm == \"postgres\" -> sched_switch by tid=next_tid' --over 1ms --stacks\n\n"
+		"# a real-time program: from the timer to its next step, in parts\n"
+		"kymo latency --chain --comm cyclictest --over 100us\n\n"
+		"# calls of fsync that hang: a snapshot of a flight recorder\n"
+		"kymo latency --track 'fsync: syscall:fsync -> syscall:fsync' --timeout 1s --do snapshot:always\n\n"
+		"# histograms for Prometheus\nkymo latency --listen 127.0.0.1:9435\n",
 	.see_also = "report record list",
 	.options = option_defs,
 	.options_size = sizeof(struct options),
