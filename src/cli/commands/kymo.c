@@ -34,6 +34,7 @@ const struct ky_command *const ky_commands[] = {
 	/* this machine */
 	&ky_command_list,
 	&ky_command_latency,
+	&ky_command_count,
 	&ky_command_doctor,
 
 	/* help */

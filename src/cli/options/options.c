@@ -223,6 +223,18 @@ static int parse_cluster(struct parser *p, const char *letters)
 	return KYMO_OK;
 }
 
+/* All that follows is a command of the user's. */
+static int take_command(struct parser *p)
+{
+	char **command = p->argv + p->at;
+
+	if (p->at == p->argc)
+		return ky_error_set(p->err, KYMO_E_INVALID, "a command is missing after --");
+	memcpy((char *)p->parsed->options + p->command->command_at, &command, sizeof(command));
+	p->at = p->argc;
+	return KYMO_OK;
+}
+
 static int parse_words(struct parser *p)
 {
 	struct ky_parsed *parsed = p->parsed;
@@ -239,6 +251,8 @@ static int parse_words(struct parser *p)
 			code = parse_cluster(p, word + 1);
 		} else if (word[2]) {
 			code = parse_long(p, word + 2);
+		} else if (p->command->command_at) {
+			code = take_command(p);
 		} else {
 			options_end = true;
 		}

@@ -6,6 +6,7 @@
  *
  * Long names are never shortened: a script that relied on a prefix would break with the
  * next option added. Options and operands may be mixed unless the command says raw_args.
+ * Behind "--" is the command that a command with command_at runs; else an operand.
  * --help and -h belong to every command and stand in no table.
  *
  * A profile is a file with one option per line, as "--name VALUE", "name VALUE" or "name=VALUE"; the value is the rest of the

@@ -121,6 +121,12 @@ void ky_child_reap(struct ky_child *command, int flags)
 	}
 }
 
+int ky_child_code(const struct ky_child *command)
+{
+	return WIFEXITED(command->status) ? WEXITSTATUS(command->status)
+					  : 128 + WTERMSIG(command->status);
+}
+
 void ky_child_end(struct ky_child *command)
 {
 	pid_t pid = command->pid;

@@ -33,6 +33,9 @@ int ky_child_release(struct ky_child *command);
 /* Take its exit status, if it has exited; @flags: of waitpid(). */
 void ky_child_reap(struct ky_child *command, int flags);
 
+/* The exit code of a command that has exited: its own, or 128 and the number of the signal that ended it. */
+int ky_child_code(const struct ky_child *command);
+
 /* After the recording: ends the command, too, unless it ignores the signal. */
 void ky_child_end(struct ky_child *command);
 

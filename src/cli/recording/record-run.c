@@ -89,12 +89,7 @@ static int record_run_take_signal(void *data, const struct signalfd_siginfo *inf
 
 static int exit_code(const struct driver *driver)
 {
-	const struct ky_child *command = &driver->run->command;
-
-	if (!driver->ended_by_command)
-		return KY_EXIT_OK;
-	return WIFEXITED(command->status) ? WEXITSTATUS(command->status)
-					  : 128 + WTERMSIG(command->status);
+	return driver->ended_by_command ? ky_child_code(&driver->run->command) : KY_EXIT_OK;
 }
 
 /* ---- recording ------------------------------------------------------------------------ */

@@ -64,7 +64,9 @@ struct ky_command {
 	bool names_recording; /* its operand is a recording that runs */
 	int first_trace; /* which operand is the first trace, from 1 on; 0: none. The name of a recording stands for its directory */
 	bool is_rare;	 /* the overview has only its name */
-	bool raw_args;	 /* the first operand ends the options (kymo record ... COMMAND ARGS) */
+	/* Of commands that run another one: where in the options a char ** gets what stands behind "--"; else 0. NULL there: nothing does. */
+	size_t command_at;
+	bool raw_args; /* the first operand ends the options (kymo record ... COMMAND ARGS) */
 	/* Returns an exit code. @args are the operands, @args[n_args] is NULL. */
 	int (*run)(const struct ky_command *command, void *options, int n_args, char **args);
 	/*
@@ -94,6 +96,7 @@ extern const struct ky_command ky_command_view;
 extern const struct ky_command ky_command_lami;
 extern const struct ky_command ky_command_info;
 extern const struct ky_command ky_command_latency;
+extern const struct ky_command ky_command_count;
 extern const struct ky_command ky_command_list;
 extern const struct ky_command ky_command_recover;
 extern const struct ky_command ky_command_doctor;

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/* Which events count, and by what: from names and expressions to configs of the program. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "kernel/count/count-internal.h"
+#include "kernel/events/native-calls.h"
+
+/* A tracepoint of each event is attached, and the kernel takes its time for that. */
+#define EVENTS_MAX 2000
+#define CALLS_MIN  9
+
+/* ---- fields ----------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	enum ky_name_kind kind; /* KY_NAME_CONTEXT: also without "$ctx." */
+	enum ky_count_source source;
+} own_fields[] = {
+	{"$event", KY_NAME_EVENT, KY_COUNT_EVENT}, {"$cpu", KY_NAME_CPU, KY_COUNT_CPU},
+	{"tid", KY_NAME_CONTEXT, KY_COUNT_TID},	   {"pid", KY_NAME_CONTEXT, KY_COUNT_PID},
+	{"vtid", KY_NAME_CONTEXT, KY_COUNT_TID},   {"vpid", KY_NAME_CONTEXT, KY_COUNT_PID},
+	{"uid", KY_NAME_CONTEXT, KY_COUNT_UID},	   {"procname", KY_NAME_CONTEXT, KY_COUNT_COMM},
+	{"comm", KY_NAME_CONTEXT, KY_COUNT_COMM},
+};
+
+static bool integer(const struct ky_event_field *field, uint32_t bytes, struct ky_count_field *to)
+{
+	to->source = KY_COUNT_INTEGER;
+	to->size = bytes;
+	to->is_signed = field->is_signed;
+	return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+}
+
+static bool of_record(const struct ky_event_field *field, struct ky_count_field *to)
+{
+	to->offset = field->offset;
+	to->size = field->size;
+	to->is_relative = field->is_relative;
+	switch (field->how) {
+	case KY_HOW_COPY:
+		return integer(field, field->bytes, to);
+	case KY_HOW_PRIO:
+		to->add = -100;
+		return integer(field, field->size, to);
+	case KY_HOW_TEXT:
+	case KY_HOW_RWBS:
+		to->source = KY_COUNT_CHARS;
+		return true;
+	case KY_HOW_STRING:
+	case KY_HOW_COMM:
+		to->source = KY_COUNT_DYNAMIC;
+		return !field->is_rest;
+	case KY_HOW_ADDRESS:
+	case KY_HOW_CONTENT:
+		to->source = KY_COUNT_USER;
+		return field->size == 8;
+	case KY_HOW_TID:
+		to->source = KY_COUNT_TID;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool of_program(enum ky_name_kind kind, const char *name, struct ky_count_field *to)
+{
+	for (size_t i = 0; i < sizeof(own_fields) / sizeof(own_fields[0]); i++) {
+		bool is_kind = kind == own_fields[i].kind ||
+			       (kind == KY_NAME_FIELD && own_fields[i].kind == KY_NAME_CONTEXT);
+
+		if (!is_kind || (own_fields[i].kind == KY_NAME_CONTEXT &&
+				 strcmp(name, own_fields[i].name) != 0))
+			continue;
+		to->source = own_fields[i].source;
+		to->is_signed = own_fields[i].source == KY_COUNT_TID ||
+				own_fields[i].source == KY_COUNT_PID;
+		return true;
+	}
+	return false;
+}
+
+bool ky_count_find_field(const struct ky_count_event *event, enum ky_name_kind kind,
+			 const char *name, struct ky_count_field *to,
+			 const struct ky_event_field **source)
+{
+	memset(to, 0, sizeof(*to));
+	*source = NULL;
+	for (size_t i = 0;
+	     i < event->n_fields && (kind == KY_NAME_FIELD || kind == KY_NAME_PAYLOAD); i++) {
+		if (strcmp(event->fields[i].name, name) != 0)
+			continue;
+		*source = &event->fields[i];
+		return of_record(&event->fields[i], to);
+	}
+	return of_program(kind, name, to);
+}
+
+bool ky_count_need_record(struct ky_count_config *config, const struct ky_count_field *field)
+{
+	uint32_t end = field->offset + (field->source == KY_COUNT_DYNAMIC ? 4
+					: field->source == KY_COUNT_USER  ? 8
+									  : field->size);
+
+	switch (field->source) {
+	case KY_COUNT_INTEGER:
+	case KY_COUNT_DYNAMIC:
+	case KY_COUNT_USER:
+		break;
+	case KY_COUNT_CHARS:
+		return field->offset <= KY_COUNT_RECORD_BYTES - 8;
+	default:
+		return true;
+	}
+	if (field->offset > KY_COUNT_RECORD_BYTES - 8 || end > KY_COUNT_RECORD_BYTES)
+		return false;
+	if (end > config->record_bytes)
+		config->record_bytes = end;
+	return true;
+}
+
+/* "prev_comm", "$ctx.tid", "$event", "event". */
+static enum ky_name_kind kind_of(const char **name)
+{
+	static const struct {
+		const char *text;
+		enum ky_name_kind kind;
+	} kinds[] = {{"$event", KY_NAME_EVENT},
+		     {"event", KY_NAME_EVENT},
+		     {"$cpu", KY_NAME_CPU},
+		     {"cpu", KY_NAME_CPU}};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(*name, kinds[i].text) == 0)
+			return kinds[i].kind;
+	if (strncmp(*name, "$ctx.", 5) == 0) {
+		*name += 5;
+		return KY_NAME_CONTEXT;
+	}
+	if (strncmp(*name, "$payload.", 9) == 0) {
+		*name += 9;
+		return KY_NAME_PAYLOAD;
+	}
+	return KY_NAME_FIELD;
+}
+
+static uint32_t text_bytes_of(const struct ky_count_field *field)
+{
+	switch (field->source) {
+	case KY_COUNT_CHARS:
+		return field->size < KY_COUNT_TEXT_BYTES ? (field->size + 7) & ~7u
+							 : KY_COUNT_TEXT_BYTES;
+	case KY_COUNT_DYNAMIC:
+	case KY_COUNT_USER:
+		return KY_COUNT_TEXT_BYTES;
+	case KY_COUNT_COMM:
+		return KY_EVENT_COMM_BYTES;
+	default:
+		return 0;
+	}
+}
+
+/* ---- events ----------------------------------------------------------------------------- */
+
+static int count_plan_read_event(struct ky_count_plan *plan, const struct ky_event_source *source,
+				 const struct ky_tracefs *fs, struct ky_strbuf *text,
+				 struct kymo_error *err)
+{
+	struct ky_count_event event = {
+		.system = source->system, .event = source->event, .name = source->name};
+	struct ky_event_field *fields = NULL;
+	struct ky_format format;
+	int ret = ky_event_source_format(source, fs, text, err), n;
+
+	if (ret == KYMO_OK)
+		ret = ky_format_parse(&plan->arena, ky_strbuf_text(text), text->len, &format, err);
+	if (ret < 0)
+		return ret;
+	n = ky_event_fields(&plan->arena, source->system, &format, &fields);
+	if (n < 0)
+		return ky_error_nomem(err);
+	event.fields = fields;
+	event.n_fields = (size_t)n;
+	return ky_vec_push(&plan->events, event) < 0 ? ky_error_nomem(err) : KYMO_OK;
+}
+
+static int count_plan_read_events(struct ky_count_plan *plan, const bool *chosen,
+				  const struct ky_tracefs *fs, struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < plan->catalogue.events.len && ret == KYMO_OK; i++) {
+		if (!chosen[i] || plan->catalogue.events.data[i].of_bpf)
+			continue;
+		if (plan->events.len == EVENTS_MAX)
+			ret = ky_error_set(err, KYMO_E_LIMIT, "these are more than %d events",
+					   EVENTS_MAX);
+		else
+			ret = count_plan_read_event(plan, &plan->catalogue.events.data[i], fs,
+						    &text, err);
+	}
+	ky_strbuf_fini(&text);
+	return ret;
+}
+
+/*
+ * Many system calls take their events from the tracepoints of all calls, whose records have the same places: the kernel
+ * takes a twentieth of a second to leave a tracepoint.
+ */
+static void choose_calls(struct ky_count_plan *plan)
+{
+	size_t n = 0;
+
+	ky_vec_foreach(&plan->events, event) {
+		bool is_exit = strncmp(event->name, "syscall_exit_", 13) == 0;
+		bool is_entry = strncmp(event->name, "syscall_entry_", 14) == 0;
+
+		event->call = -1;
+		if (strcmp(event->system, "syscalls") == 0 && (is_exit || is_entry))
+			event->call = ky_native_call_number(event->name + (is_exit ? 13 : 14));
+		if (event->call >= KY_COUNT_CALLS)
+			event->call = -1;
+		if (event->call < 0)
+			continue;
+		n++;
+		event->config.calls = is_exit ? KY_COUNT_EXITS : KY_COUNT_ENTRIES;
+	}
+	ky_vec_foreach(&plan->events, event)
+		if (n < CALLS_MIN)
+			event->config.calls = KY_COUNT_OWN;
+}
+
+static int choose_events(struct ky_count_plan *plan, const char *rule, const char **filter,
+			 struct kymo_error *err)
+{
+	struct ky_tracefs fs;
+	bool *chosen = NULL;
+	int ret = ky_tracefs_open(&fs, err);
+
+	if (ret < 0)
+		return ret;
+	ret = ky_catalogue_load(&plan->catalogue, &fs, err);
+	if (ret == KYMO_OK) {
+		chosen = calloc(plan->catalogue.events.len + 1, sizeof(*chosen));
+		ret = chosen ? ky_catalogue_match_rule(&plan->catalogue, rule, chosen, filter, err)
+			     : ky_error_nomem(err);
+	}
+	if (ret >= 0)
+		ret = count_plan_read_events(plan, chosen, &fs, err);
+	free(chosen);
+	ky_tracefs_close(&fs);
+	choose_calls(plan);
+	if (ret == KYMO_OK && !plan->events.len)
+		ret = ky_error_set(err, KYMO_E_NOT_FOUND, "no event is left to count");
+	return ret;
+}
+
+/* ---- columns ---------------------------------------------------------------------------- */
+
+/* What an event tells of column @i. */
+static int take_column(struct ky_count_plan *plan, size_t i, struct ky_count_event *event,
+		       struct kymo_error *err)
+{
+	struct ky_count_column *column = &plan->columns[i];
+	struct ky_count_field *field = &event->config.fields[i];
+	const struct ky_event_field *source;
+	const char *name = column->name;
+	enum ky_name_kind kind = kind_of(&name);
+	uint32_t text_bytes;
+
+	if (!ky_count_find_field(event, kind, name, field, &source) ||
+	    !ky_count_need_record(&event->config, field)) {
+		*field = (struct ky_count_field){0};
+		event->config.missing |= 1u << i;
+		return KYMO_OK;
+	}
+	text_bytes = text_bytes_of(field);
+	if (column->base && column->is_text != (text_bytes > 0))
+		return ky_error_set(
+			err, KYMO_E_INVALID,
+			"the field '%s' is a number in some events and a text in others",
+			column->name);
+	column->is_text = text_bytes > 0;
+	column->is_event = field->source == KY_COUNT_EVENT;
+	column->is_signed |= field->is_signed != 0;
+	if (text_bytes > column->text_bytes)
+		column->text_bytes = text_bytes;
+	if (!column->base) {
+		column->base = source && source->base == 16 ? 16 : 10;
+		column->labels = source ? source->labels : NULL;
+		column->n_labels = source ? source->n_labels : 0;
+	}
+	return KYMO_OK;
+}
+
+static int find_columns(struct ky_count_plan *plan, struct kymo_error *err)
+{
+	for (size_t i = 0; i < plan->n_columns; i++) {
+		ky_vec_foreach(&plan->events, event) {
+			int ret = take_column(plan, i, event, err);
+
+			if (ret < 0)
+				return ret;
+			plan->has_missing |= event->config.missing != 0;
+		}
+		if (!plan->columns[i].base) {
+			ky_error_set(err, KYMO_E_INVALID,
+				     "none of these events has a field '%s' that can be counted by",
+				     plan->columns[i].name);
+			ky_error_hint(
+				err,
+				"kymo list shows the fields of events; all events have event, cpu, tid, pid, "
+				"procname and uid");
+			return KYMO_E_INVALID;
+		}
+	}
+	return KYMO_OK;
+}
+
+static void place_columns(struct ky_count_plan *plan)
+{
+	uint32_t at = plan->has_missing ? 8 : 0;
+
+	for (size_t i = 0; i < plan->n_columns; i++) {
+		struct ky_count_column *column = &plan->columns[i];
+
+		column->at = at;
+		ky_vec_foreach(&plan->events, event) {
+			event->config.fields[i].at = at;
+			event->config.fields[i].text_bytes = column->text_bytes;
+		}
+		at += column->is_text ? column->text_bytes : 8;
+	}
+	plan->key_bytes = at;
+	ky_vec_foreach(&plan->events, event) {
+		event->config.key_bytes = at;
+		event->config.n_fields = (uint32_t)plan->n_columns;
+		event->config.has_missing = plan->has_missing;
+	}
+}
+
+/* Events without the field are not counted. */
+static int choose_sum(struct ky_count_plan *plan, const char *sum, struct kymo_error *err)
+{
+	const struct ky_event_field *source;
+	enum ky_name_kind kind;
+	size_t n = 0;
+
+	if (!sum)
+		return KYMO_OK;
+	kind = kind_of(&sum);
+	ky_vec_foreach(&plan->events, event) {
+		struct ky_count_field *field = &event->config.sum;
+
+		if (ky_count_find_field(event, kind, sum, field, &source) &&
+		    !text_bytes_of(field) && ky_count_need_record(&event->config, field))
+			n++;
+		else
+			event->is_never = true;
+	}
+	return n ? KYMO_OK
+		 : ky_error_set(err, KYMO_E_INVALID,
+				"none of these events has a number '%s' to add up", sum);
+}
+
+static int compile_filter(struct ky_count_plan *plan, const char *filter, struct kymo_error *err)
+{
+	const struct ky_node *root;
+	size_t n = 0;
+	int ret = KYMO_OK;
+
+	if (!filter)
+		return KYMO_OK;
+	root = ky_query_parse(filter, &plan->arena, err);
+	if (!root)
+		return err ? err->code : KYMO_E_INVALID;
+	ky_vec_foreach(&plan->events, event) {
+		if (ret == KYMO_OK)
+			ret = ky_count_compile(event, root, err);
+		n += !event->is_never;
+	}
+	return ret == KYMO_OK && !n
+		       ? ky_error_set(err, KYMO_E_INVALID,
+				      "the condition '%s' is true of none of these events", filter)
+		       : ret;
+}
+
+int ky_count_plan_init(struct ky_count_plan *plan, const struct ky_count_options *options,
+		       struct kymo_error *err)
+{
+	const char *filter = NULL;
+	int ret;
+
+	memset(plan, 0, sizeof(*plan));
+	ky_arena_init(&plan->arena);
+	if (options->n_by > KY_COUNT_FIELDS_MAX)
+		return ky_error_set(err, KYMO_E_INVALID, "a key has %d fields at most",
+				    KY_COUNT_FIELDS_MAX);
+	plan->n_columns = options->n_by ? options->n_by : 1;
+	plan->columns[0].name = "event";
+	for (size_t i = 0; i < options->n_by; i++)
+		plan->columns[i].name = options->by[i];
+	ret = choose_events(plan, options->rule, &filter, err);
+	if (ret == KYMO_OK)
+		ret = find_columns(plan, err);
+	if (ret == KYMO_OK)
+		ret = compile_filter(plan, filter, err);
+	if (ret == KYMO_OK)
+		ret = choose_sum(plan, options->sum, err);
+	if (ret == KYMO_OK)
+		place_columns(plan);
+	return ret;
+}
+
+void ky_count_plan_fini(struct ky_count_plan *plan)
+{
+	ky_vec_fini(&plan->events);
+	ky_catalogue_fini(&plan->catalogue);
+	ky_arena_fini(&plan->arena);
+}
