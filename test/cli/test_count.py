@@ -179,7 +179,7 @@ def test_text_has_the_largest_rows_and_says_what_is_left_out(kymo):
     evil = "\x1b[2Jx"
     out = kymo("count", "syscall_entry_getppid", "--follow", "--by", "procname", *load(evil)).out
     assert "\\x1b[2Jx" in out and "\x1b" not in out
-    # No room for more keys: what is not counted is told.
+    # Without room for more keys, the output says how many events are not counted.
     found = json.loads(kymo("count", "syscall_exit_read", "if", own("ret > 0"), "--by", "ret", "--keys", "10", "--json", *load()).out)
     assert found["keys"] <= 10 and found["count"] + found["lost"] == 200 and found["lost"]
 

@@ -289,7 +289,7 @@ const struct ky_command ky_command_count = {
 		"# which programs make which system calls\nkymo count 'syscall_entry_*' --by procname,event --duration 5s\n\n"
 		"# bytes that each process reads, once a second\nkymo count syscall_exit_read if 'ret > 0' --by procname --sum ret --every 1s\n\n"
 		"# what a command calls\nkymo count 'syscall_entry_*' --follow -- ls -l\n\n"
-		"# who is switched away while it could still run\nkymo count sched_switch if 'prev_state == 0' --by prev_comm --duration 10s\n",
+		"# threads that are taken off the CPU while they could still run\nkymo count sched_switch if 'prev_state == 0' --by prev_comm --duration 10s\n",
 	.see_also = "latency record list report",
 	.options = option_defs,
 	.options_size = sizeof(struct options),

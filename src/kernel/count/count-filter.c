@@ -175,7 +175,7 @@ static int count_filter_compare_value(struct ky_count_event *event, const struct
 		       : compare_number(event, side, op, value, number, err);
 }
 
-static enum ky_op mirror(enum ky_op op)
+static enum ky_op count_filter_mirror(enum ky_op op)
 {
 	switch (op) {
 	case KY_OP_LT:
@@ -202,7 +202,7 @@ static int count_filter_compare(struct ky_count_event *event, const struct ky_no
 
 	if (!take_side(event, node->left, &side)) {
 		value = node->left;
-		op = mirror(op);
+		op = count_filter_mirror(op);
 		if (!take_side(event, node->right, &side))
 			return refuse(node, err);
 	}

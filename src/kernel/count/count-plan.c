@@ -26,7 +26,8 @@ static const struct {
 	{"comm", KY_NAME_CONTEXT, KY_COUNT_COMM},
 };
 
-static bool integer(const struct ky_event_field *field, uint32_t bytes, struct ky_count_field *to)
+static bool count_plan_integer(const struct ky_event_field *field, uint32_t bytes,
+			       struct ky_count_field *to)
 {
 	to->source = KY_COUNT_INTEGER;
 	to->size = bytes;
@@ -41,10 +42,10 @@ static bool of_record(const struct ky_event_field *field, struct ky_count_field 
 	to->is_relative = field->is_relative;
 	switch (field->how) {
 	case KY_HOW_COPY:
-		return integer(field, field->bytes, to);
+		return count_plan_integer(field, field->bytes, to);
 	case KY_HOW_PRIO:
 		to->add = -100;
-		return integer(field, field->size, to);
+		return count_plan_integer(field, field->size, to);
 	case KY_HOW_TEXT:
 	case KY_HOW_RWBS:
 		to->source = KY_COUNT_CHARS;
@@ -122,7 +123,7 @@ bool ky_count_need_record(struct ky_count_config *config, const struct ky_count_
 }
 
 /* "prev_comm", "$ctx.tid", "$event", "event". */
-static enum ky_name_kind kind_of(const char **name)
+static enum ky_name_kind count_plan_kind_of(const char **name)
 {
 	static const struct {
 		const char *text;
@@ -268,7 +269,7 @@ static int take_column(struct ky_count_plan *plan, size_t i, struct ky_count_eve
 	struct ky_count_field *field = &event->config.fields[i];
 	const struct ky_event_field *source;
 	const char *name = column->name;
-	enum ky_name_kind kind = kind_of(&name);
+	enum ky_name_kind kind = count_plan_kind_of(&name);
 	uint32_t text_bytes;
 
 	if (!ky_count_find_field(event, kind, name, field, &source) ||
@@ -351,7 +352,7 @@ static int choose_sum(struct ky_count_plan *plan, const char *sum, struct kymo_e
 
 	if (!sum)
 		return KYMO_OK;
-	kind = kind_of(&sum);
+	kind = count_plan_kind_of(&sum);
 	ky_vec_foreach(&plan->events, event) {
 		struct ky_count_field *field = &event->config.sum;
 

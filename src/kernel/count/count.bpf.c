@@ -187,8 +187,8 @@ static __always_inline uint64_t begins(void *ctx, struct scratch *scratch,
 	return is_zero(differs);
 }
 
-static __always_inline uint64_t compare(void *ctx, struct scratch *scratch,
-					const volatile struct ky_count_step *step)
+static __always_inline uint64_t count_compare(void *ctx, struct scratch *scratch,
+					      const volatile struct ky_count_step *step)
 {
 	uint64_t value = number_of(ctx, scratch, &step->field) & step->mask;
 	uint64_t bias = step->field.is_signed ? SIGN : 0;
@@ -220,7 +220,7 @@ static __always_inline uint64_t run(void *ctx, struct scratch *scratch,
 	case KY_COUNT_BEGINS:
 		return stack << 1 | begins(ctx, scratch, step);
 	default:
-		return stack << 1 | compare(ctx, scratch, step);
+		return stack << 1 | count_compare(ctx, scratch, step);
 	}
 }
 
@@ -266,7 +266,7 @@ static __always_inline void put_key(void *ctx, struct scratch *scratch)
 			put_field(ctx, scratch, &config.fields[i]);
 }
 
-static __always_inline void lose(void)
+static __always_inline void count_lose(void)
 {
 	uint32_t at = KY_COUNT_LOST;
 	uint64_t *lost = bpf_map_lookup_elem(&kymo_shared, &at);
@@ -275,7 +275,7 @@ static __always_inline void lose(void)
 		__sync_fetch_and_add(lost, 1);
 }
 
-static __always_inline void add(void *ctx, struct scratch *scratch)
+static __always_inline void count_add(void *ctx, struct scratch *scratch)
 {
 	int64_t summand = config.sum.source ? number_of(ctx, scratch, &config.sum) : 0;
 	struct ky_count_value first = {1, summand}, *value;
@@ -288,7 +288,7 @@ static __always_inline void add(void *ctx, struct scratch *scratch)
 		value = bpf_map_lookup_elem(&kymo_counts, scratch->key);
 	}
 	if (!value) {
-		lose();
+		count_lose();
 		return;
 	}
 	value->count++;
@@ -307,7 +307,7 @@ static __always_inline bool is_of_interest(void)
 /* in_ia32_syscall(): their numbers are those of other calls. */
 #define TS_COMPAT 2
 
-static __always_inline bool is_compat(void)
+static __always_inline bool count_is_compat(void)
 {
 	const struct task_struct___count *task = (void *)bpf_get_current_task();
 
@@ -323,7 +323,7 @@ static __always_inline bool count_take_call(const uint64_t *ctx, struct scratch 
 	const uint32_t *call =
 		number < KY_COUNT_CALLS ? bpf_map_lookup_elem(&kymo_calls, &at) : NULL;
 
-	if (!call || *call >> 16 != config.program || is_compat())
+	if (!call || *call >> 16 != config.program || count_is_compat())
 		return false;
 	scratch->event = *call & 0xffff;
 	return true;
@@ -345,7 +345,7 @@ int kymo_count(void *ctx)
 	if (config.n_steps && !is_wanted(ctx, scratch))
 		return 0;
 	put_key(ctx, scratch);
-	add(ctx, scratch);
+	count_add(ctx, scratch);
 	return 0;
 }
 
