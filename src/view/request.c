@@ -51,6 +51,8 @@ static const struct resource resources[] = {
 	{"marks", KY_VIEW_MARKS, false, HAS_BEGIN | HAS_END | HAS_COUNT, HAS_FILTER,
 	 KY_VIEW_MAX_PIXELS},
 	{"losses", KY_VIEW_LOSSES, false, HAS_BEGIN | HAS_END | HAS_COUNT, 0, KY_VIEW_MAX_PIXELS},
+	{"arrows", KY_VIEW_ARROWS, false, HAS_BEGIN | HAS_END | HAS_COUNT | HAS_ROW, 0,
+	 KY_VIEW_MAX_PIXELS},
 	{"moment", KY_VIEW_MOMENT, false, HAS_ROW | HAS_NS, 0, 0},
 	{"cause", KY_VIEW_CAUSE, false, HAS_ROW | HAS_NS, 0, 0},
 	{"latency", KY_VIEW_LATENCY, false, HAS_NAME | HAS_BEGIN | HAS_END | HAS_COUNT, HAS_TEXT,

@@ -41,6 +41,7 @@ enum ky_view_what {
 	KY_VIEW_FIELD,	  /* api/field: the values of one of them as a curve */
 	KY_VIEW_MARKS,	  /* api/marks: events as marks on rows */
 	KY_VIEW_LOSSES,	  /* api/losses: lost events and damage, by rows */
+	KY_VIEW_ARROWS,	  /* api/arrows: wake-ups of one thread, by rows */
 	KY_VIEW_MOMENT,	  /* api/moment: the state of one row at a time */
 	KY_VIEW_CAUSE, /* api/cause: what a thread waits or waited for at a time, and who woke it */
 	KY_VIEW_LATENCY,  /* api/latency: durations in a range, as a map */

@@ -170,6 +170,9 @@ void ky_view_put_stream_rows(struct ky_strbuf *out, const struct ky_row_index *i
 			     const struct ky_history *history, const struct ky_stream *stream);
 int ky_view_losses(struct ky_view *view, const struct ky_view_request *request,
 		   struct ky_strbuf *out, struct kymo_error *err);
+/* From, to (rows), begin, end (pixels) of each wake-up of a thread's row. */
+int ky_view_arrows(struct ky_view *view, const struct ky_view_request *request,
+		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_moment(struct ky_view *view, const struct ky_view_request *request,
 		   struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_timeline(struct ky_view *view, const struct ky_view_request *request,

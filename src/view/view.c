@@ -472,6 +472,8 @@ static int view_answer(struct ky_view *view, const struct ky_view_request *reque
 		return ky_view_marks(view, request, stop, out, err);
 	case KY_VIEW_LOSSES:
 		return ky_view_losses(view, request, out, err);
+	case KY_VIEW_ARROWS:
+		return ky_view_arrows(view, request, stop, out, err);
 	case KY_VIEW_MOMENT:
 		return ky_view_moment(view, request, out, err);
 	case KY_VIEW_TIMELINE:

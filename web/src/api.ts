@@ -310,6 +310,16 @@ export const curves = (range: Range, count: number, ids: number[]): Promise<Curv
 
 export const marks = (range: Range, count: number, filter: string): Promise<Marks> => picture("marks", range, count, { filter });
 
+/** Wake-ups of a thread. @arrows: the rows from and to which, and pixels of the waking and of the run after it, and so on. */
+export interface Arrows {
+  range: Range;
+  count: number;
+  arrows: number[];
+  more: boolean; // than an answer has
+}
+
+export const arrows = (range: Range, count: number, row: number): Promise<Arrows> => picture("arrows", range, count, { row });
+
 export const losses = (range: Range, count: number): Promise<Losses> => picture("losses", range, count, {});
 
 /** A field of an event, "EVENT.FIELD". */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A block of consecutive rows: their names, and a canvas with their states.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { arrowsInWords, paintArrows } from "./arrows";
 import { begin, colour, drawBand, drawCursor, useTheme, useWidth } from "./graph";
 import { paintCurve, quantity, values, type CurvePlace } from "./curves";
 import { countMarks, lossAt, markAt, paintLosses, paintMarks } from "./marks";
@@ -19,6 +20,7 @@ export interface AllPictures {
   fields: Pictures<string>;
   marks: Pictures<string>; // by the filter
   losses: Pictures<string>;
+  arrows: Pictures<string>; // by the number of a thread's row
 }
 
 /** The picture of a row: of its curve, or of its states. */
@@ -37,6 +39,8 @@ interface Props {
   height: number;
   prefix: string; // of the elements' ids
   selected: string | null;
+  waker: string | null; // the selected thread, whose wake-ups are arrows
+  middles: ReadonlyMap<number, number> | null; // of rows; null: arrows have no place here
   pinned: readonly string[];
   setSpot: (spot: Spot | null) => void; // where the pointer is
   fold: (line: Line) => void;
@@ -176,7 +180,9 @@ function about(props: Props, track: Track, view: Range, width: number): string {
   const { pictures, store } = props;
   const marks = countMarks(pictures.marks.get(store.state.filter), track, view, width);
   const loss = lossAt(pictures.losses.get("all"), track, view, width, 0, width);
-  const parts = [track.label + describe(track, pictureOf(pictures, track), view, width), marks ? `${marks} events` : "", loss];
+  const isChosen = props.waker !== null && String(track.id) === props.waker;
+  const arrows = isChosen ? arrowsInWords(pictures.arrows.get(props.waker!), track.id, view, width) : "";
+  const parts = [track.label + describe(track, pictureOf(pictures, track), view, width), marks ? `${marks} events` : "", loss, arrows];
   return parts.filter(Boolean).join("; ");
 }
 
@@ -266,6 +272,8 @@ export function Block(props: Props) {
     if (losses) paintLosses(context, losses, list, top, view, wide);
     const marks = pictures.marks.get(store.state.filter);
     if (marks) paintMarks(context, marks, list, top, view, wide, ink);
+    const arrows = props.waker !== null && pictures.arrows.get(props.waker);
+    if (arrows && props.middles) paintArrows(context, arrows, props.middles, top, view, wide, [ink, colour(canvas.current!, "--paper")]);
     drawCursor(context, cursor, view, wide, height);
   });
   const words = useWords(props, width);

@@ -2,6 +2,7 @@
 // The rows under the graph: a tree of which only the visible part exists, and rows that stay at the top.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "./api";
+import { askArrows, middlesOf } from "./arrows";
 import { Block, type AllPictures } from "./block";
 import { FieldForm } from "./fields";
 import { askLosses, askMarks } from "./marks";
@@ -189,6 +190,7 @@ function usePictures(store: Store, changed: () => void): AllPictures {
       ),
       marks: new Pictures<string>(askMarks, changed, 1),
       losses: new Pictures<string>(askLosses, changed, 1),
+      arrows: new Pictures<string>(askArrows, changed, 1),
     }),
     [],
   );
@@ -236,6 +238,7 @@ export function RowsPane({ store }: { store: Store }) {
   useEffect(() => {
     pictures.marks.renew(() => true);
     pictures.losses.renew(() => true);
+    pictures.arrows.renew(() => false);
   }, [tree, store.generation, store.progress.progress === 1]); // damage is known once all is counted
   const list = useMemo(
     () => lines(found.tracks, { ...rows, toggled: new Set(rows.toggled) }, active),
@@ -300,7 +303,12 @@ export function RowsPane({ store }: { store: Store }) {
     setTop(scroller.current!.scrollTop);
     if (selected >= 0) before.current.y = place - scroller.current!.scrollTop;
   };
+  const thread = found.keys.get(rows.selected ?? "");
+  const waker = thread?.kind === "thread" && thread.id !== null ? String(thread.id) : null;
+  const middles = useMemo(() => middlesOf(list), [list]);
   const shared = {
+    waker,
+    middles,
     store,
     pictures,
     tracks: found.ids,
@@ -314,12 +322,13 @@ export function RowsPane({ store }: { store: Store }) {
   useEffect(() => {
     const width = Math.min(scroller.current!.querySelector("canvas")?.clientWidth ?? 0, 4096);
     if (width > 0) ask(pictures, view, width, [...pinned, ...visible], filter);
+    if (width > 0 && waker !== null) pictures.arrows.want(view, width, [waker]);
   });
   return (
     <section class={rows.low ? "tracks low" : "tracks"} id="timeline" aria-label="Rows">
       {pinned.length > 0 && (
         <div class="pinned" role="tree" aria-label="Rows that stay at the top">
-          <Block {...shared} list={pinned} top={0} height={high} prefix="pin" />
+          <Block {...shared} middles={null} list={pinned} top={0} height={high} prefix="pin" />
         </div>
       )}
       <div

@@ -39,8 +39,8 @@ function topOf(rows: SavedRows, row: Row): Row {
   return row;
 }
 
-/** The CPU of a waking, on the machine of the thread's row. */
-function cpuOf(rows: SavedRows, row: Row, { cpu }: Waking): [id: number, cpu: Row] | null {
+/** A CPU, on the machine of the thread's row. */
+export function cpuOf(rows: SavedRows, row: Row, cpu: number): [id: number, cpu: Row] | null {
   const machine = topOf(rows, row);
   for (const [id, one] of rows.rows) if (one.head[2] === "cpu" && one.head[3] === cpu && topOf(rows, one) === machine) return [id, one];
   return null;
@@ -58,7 +58,7 @@ function handlerOn(rows: SavedRows, cpu: number, at: number): string {
 }
 
 function waker(rows: SavedRows, row: Row, found: Waking): Fields {
-  const cpu = cpuOf(rows, row, found);
+  const cpu = cpuOf(rows, row, found.cpu);
   const state = cpu && rows.at(cpu[1], found.at);
   const thread = state?.kind === K.runs ? rows.rows.get(state.detail) : undefined;
   return {

@@ -156,6 +156,7 @@ const EVENTS = 32; // of an interval of a stream that tells no number
 
 export class SavedRows {
   readonly rows = new Map<number, Row>();
+  hasWaking = false; // else a wake-up is the first that is known of it
   private readonly unknown: number; // the end of what does not end
 
   constructor(

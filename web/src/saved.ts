@@ -2,6 +2,7 @@
 // A page of kymo view --save: its data are in it, and this is the server. src/view/save.h has the format.
 import { big, parse, type Json } from "./json";
 import { splitText } from "./filters";
+import { savedArrows } from "./saved-arrows";
 import { savedCause } from "./saved-cause";
 import { savedField } from "./saved-fields";
 import { savedLatency, savedMembers } from "./saved-latency";
@@ -226,6 +227,7 @@ class Saved {
       const found = this.json("rows") as unknown as { rows: Json[][]; names: string[]; streams: Fields[] };
       this.rowsOf = new SavedRows(found.rows, found.names, this.begin, Number(this.end - this.begin) + 1);
       this.streams = found.streams;
+      this.rowsOf.hasWaking = ((this.json("fields") as Fields).fields as string[]).some((name) => name.startsWith("sched_waking."));
     }
     return this.rowsOf;
   }
@@ -260,6 +262,8 @@ class Saved {
         return this.history.timeline(words);
       case "curves":
         return this.history.curves(words);
+      case "arrows":
+        return savedArrows(this.history, words, this.source);
       case "cause":
         return savedCause(this.history, words, this.source);
       case "latency":
