@@ -14,11 +14,14 @@ from oracle_devices import check_block, check_memory, check_net
 from oracle_interrupts import check_interrupts
 from oracle_io import check_io, check_io_latency, check_io_log, files_of, requests
 from oracle_periods import check_periods, PERIODS
+from oracle_signals import check_signals
 
 
 def check_summary(report, events):
     """Its counts; the words around them are for people."""
-    facts = {row["more"]: row["fact"] for row in report["facts"]}
+    facts = {}
+    for row in report["facts"]:  # the first of each command
+        facts.setdefault(row["more"], row["fact"])
     found = [w for w in waits(events) if w.kind == "woken"]
     if found:
         assert facts["kymo report sched"].startswith(f"{len(found)} wake-ups waited for a CPU")
@@ -32,9 +35,20 @@ def check_summary(report, events):
     on_disk = [io for io in files.calls if io.file and files.kinds[io.file] == "disk"]
     assert bool(requests(events)) == ("kymo report block" in facts)
     if "kymo report io-latency" in facts:
-        assert max(on_disk, key=lambda io: io.end - io.begin).call in facts["kymo report io-latency"]
-    if futexes(events):
-        assert facts["kymo report locks"].startswith(f"{len(futexes(events))} waits at locks")
+        mine = [row["fact"] for row in report["facts"] if row["more"] == "kymo report io-latency"]
+        for kind, words in (("read", "reads of files"), ("write", "writes to files"), ("sync", "syncs")):
+            of_kind = files.calls if kind == "sync" else on_disk
+            of_kind = [io for io in of_kind if io.kind == kind]
+            if of_kind:
+                fact, = [fact for fact in mine if fact.startswith(f"{len(of_kind)} {words} took ")]
+                assert f": {max(of_kind, key=lambda io: io.end - io.begin).call}" in fact
+    waited = [wait for wait in futexes(events) if wait.ret != -110]
+    if waited:
+        assert facts["kymo report locks"].startswith(f"{len(waited)} waits at locks")
+    signals = sum(event.name == "signal_generate" for event in events)
+    assert not signals or facts["kymo report signals"].startswith(f"{signals} signals, ")
+    preempted = [w for w in waits(events) if w.kind == "preempted"]
+    assert not preempted or facts["kymo report sched -t preempted"].startswith(f"{len(preempted)} preemptions cost ")
 
 
 # What the checks want beside --json.
@@ -45,6 +59,7 @@ CHECKS = {
     "block": check_block,
     "locks": check_locks,
     "memory": check_memory,
+    "signals": check_signals,
     "net": check_net,
     "periods": check_periods,
     "summary": check_summary,

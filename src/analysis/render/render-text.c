@@ -405,6 +405,29 @@ static void render_text_add_heat(struct ky_strbuf *out, const struct ky_render_o
 	}
 }
 
+/* Adds @text in lines of @width columns, those after the first behind @indent blanks. */
+static void add_wrapped(struct ky_strbuf *out, const struct ky_strbuf *text, int width, int indent)
+{
+	const char *at = ky_strbuf_text(text);
+
+	while (render_text_width_of(at) > width) {
+		const char *end = at, *blank = NULL;
+
+		for (int n = 0; *end && n <= width; end++) {
+			n += ((unsigned char)*end & 0xc0) != 0x80;
+			if (*end == ' ' && n <= width + 1)
+				blank = end;
+		}
+		if (!blank || blank == at)
+			break;
+		ky_strbuf_add(out, at, (size_t)(blank - at)); /* lint: own text */
+		ky_strbuf_addc(out, '\n');
+		render_text_pad(out, indent);
+		at = blank + 1;
+	}
+	ky_strbuf_adds(out, at); /* lint: own text */
+}
+
 static void render_text_add_row(struct ky_strbuf *out, const struct layout *layout,
 				const struct ky_cell *cells)
 {
@@ -424,6 +447,12 @@ static void render_text_add_row(struct ky_strbuf *out, const struct layout *layo
 		/* An empty tally is nothing to look at. */
 		if (shown->left && cells[shown->column].type == KY_VALUE_NONE)
 			ky_strbuf_clear(&text);
+		if (last_room(layout, i) && layout->table->def->kind == KY_TABLE_FIXED) {
+			ky_strbuf_addf(out, "%*s", GAP, "");
+			add_wrapped(out, &text, last_room(layout, i),
+				    total_width(layout, false) - shown->width);
+			continue;
+		}
 		if (last_room(layout, i))
 			cut_text(&text, last_room(layout, i),
 				 layout->table->def->columns[shown->column].cls == KY_CELL_PATH);

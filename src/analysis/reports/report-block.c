@@ -121,10 +121,10 @@ enum {
 	RQ_SECTOR,
 	RQ_BYTES,
 	RQ_PROCESS,
+	RQ_ERROR,
 	RQ_AHEAD,
 	RQ_AHEAD_BYTES,
 	RQ_AHEAD_OF,
-	RQ_ERROR
 };
 
 static const struct ky_column rq_columns[] = {
@@ -520,7 +520,7 @@ const struct ky_report ky_report_block = {
 	.events =
 		"block_rq_issue and block_rq_complete; block_rq_insert for the queue; "
 		"block_rq_merge, block_bio_frontmerge, block_rq_requeue and block_rq_remap to "
-		"follow requests; block_getrq for who asks for flushes; system calls for the bytes "
+		"follow requests; block_getrq for the threads that ask for flushes; system calls for the bytes "
 		"of programs. Names of devices come from lttng_statedump_block_device.",
 	.reading =
 		"A hard disk takes milliseconds, flash takes tens or hundreds of microseconds, a "

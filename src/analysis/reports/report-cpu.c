@@ -382,8 +382,11 @@ const struct ky_report ky_report_cpu = {
 		   "    Usage      Busy     Known  CPUs  Threads\n"
 		   "  14.95 %  1.122 s   100.00 %     2       64  █████▏\n"
 		   "\n"
+		   "More:  -t migrations\n"
 		   "Next:  kymo report sched my-trace   who waited for these CPUs, and for"
 		   " how long\n"
+		   "       kymo report cpu -t migrations my-trace   who moved threads to o"
+		   "ther CPUs, and why\n"
 		   "       kymo report syscalls -t threads my-trace   what the threads cal"
 		   "led\n",
 	.next = "report sched|who waited for these CPUs, and for how long\n"

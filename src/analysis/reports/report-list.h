@@ -20,6 +20,7 @@
 	X(block) \
 	X(net) \
 	X(locks) \
+	X(signals) \
 	X(memory) \
 	X(irq) \
 	X(softirq) \

@@ -137,11 +137,11 @@ enum {
 	WAIT_CPU,
 	WAIT_PRIO,
 	WAIT_PROCESS,
+	WAIT_WAKER,
+	WAIT_IRQ,
 	WAIT_RUNNER,
 	WAIT_RUNNER_NS,
 	WAIT_BY,
-	WAIT_WAKER,
-	WAIT_IRQ,
 };
 
 static const struct ky_column wait_columns[] = {
@@ -176,7 +176,7 @@ static const struct ky_column wait_columns[] = {
 	[WAIT_IRQ] = {"irq", "In", KY_CELL_IRQ,
 		      "The interrupt that woke it; empty without an interrupt, or without events "
 		      "of interrupts.",
-		      .spare = 1},
+		      .spare = 4},
 };
 
 static const struct ky_table_def top_table =
@@ -224,19 +224,6 @@ struct cpu_queue {
 	uint64_t waits, preempted, ns, max;
 };
 
-#define RUNS_MAX 128 /* of each CPU, the last ones */
-
-struct one_run {
-	const struct ky_thread *thread;
-	int64_t begin_ns, end_ns;
-};
-
-/* In a circle. */
-struct last_runs {
-	size_t n;
-	struct one_run runs[RUNS_MAX];
-};
-
 struct wait_record {
 	int64_t begin_ns, end_ns;
 	const struct ky_thread *thread, *waker, *by, *runner;
@@ -253,9 +240,8 @@ struct run {
 	struct ky_stats stats[N_KINDS];
 	struct ky_stats at_most[N_KINDS]; /* of waits without a recorded switch to the thread */
 	struct ky_freq freqs[N_KINDS];
-	KY_VEC(struct cpu_queue) cpus;	/* by index */
-	KY_VEC(struct last_runs *) ran; /* by index; NULL: it ran nothing */
-	struct ky_aggregation pairs;	/* what: the index of the thread that got the CPU, + 1 */
+	KY_VEC(struct cpu_queue) cpus; /* by index */
+	struct ky_aggregation pairs;   /* what: the index of the thread that got the CPU, + 1 */
 	struct ky_aggregation migrations;
 	struct ky_happenings single;
 };
@@ -269,73 +255,14 @@ static struct cpu_queue *report_sched_queue_of(struct run *run, const struct ky_
 	return &run->cpus.data[cpu->index];
 }
 
-static int report_sched_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
-			       struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
-{
-	struct run *run = data;
-	struct last_runs *last;
-
-	if (state != KY_CPU_BUSY)
-		return 0;
-	while (run->ran.len <= cpu->index) {
-		if (ky_vec_push(&run->ran, NULL) < 0)
-			return KYMO_E_MEMORY;
-	}
-	last = run->ran.data[cpu->index];
-	if (!last)
-		last = run->ran.data[cpu->index] = calloc(1, sizeof(*last));
-	if (!last)
-		return KYMO_E_MEMORY;
-	last->runs[last->n++ % RUNS_MAX] = (struct one_run){thread, begin_ns, end_ns};
-	return 0;
-}
-
-/* The time of @thread in the @n last runs on @cpu and in the one that goes on, between @begin_ns and @end_ns. */
-static uint64_t time_of(const struct last_runs *last, size_t n, const struct ky_cpu *cpu,
-			const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
-{
-	uint64_t ns = 0;
-
-	for (size_t i = 1; i <= n; i++) {
-		const struct one_run *run = &last->runs[(last->n - i) % RUNS_MAX];
-
-		if (run->thread == thread)
-			ns += ky_ns_between(run->begin_ns > begin_ns ? run->begin_ns : begin_ns,
-					    run->end_ns);
-	}
-	if (cpu->state == KY_CPU_BUSY && cpu->current == thread)
-		ns += ky_ns_between(cpu->since_ns > begin_ns ? cpu->since_ns : begin_ns, end_ns);
-	return ns;
-}
-
 /* Who ran longest on the CPU while the thread waited for it. */
-static void find_runner(const struct run *run, const struct ky_waited *waited,
-			struct wait_record *record)
+static void find_runner(const struct ky_waited *waited, struct wait_record *record)
 {
 	const struct ky_cpu *cpu = ky_map_get(&waited->thread->host->cpus, waited->wait.cpu_id);
-	const struct last_runs *last =
-		cpu && cpu->index < run->ran.len ? run->ran.data[cpu->index] : NULL;
-	size_t n = 0;
 
-	if (!cpu)
-		return;
-	while (last && n < last->n && n < RUNS_MAX &&
-	       last->runs[(last->n - n - 1) % RUNS_MAX].end_ns > record->begin_ns)
-		n++;
-	for (size_t i = 0; i <= n; i++) {
-		const struct ky_thread *thread = i ? last->runs[(last->n - i) % RUNS_MAX].thread
-						 : cpu->state == KY_CPU_BUSY ? cpu->current
-									     : NULL;
-		uint64_t ns;
-
-		if (!thread || thread == record->runner || thread == record->thread)
-			continue;
-		ns = time_of(last, n, cpu, thread, record->begin_ns, record->end_ns);
-		if (ns > record->runner_ns) {
-			record->runner = thread;
-			record->runner_ns = ns;
-		}
-	}
+	if (cpu)
+		record->runner = ky_cpu_ran_most(cpu, record->thread, record->begin_ns,
+						 record->end_ns, &record->runner_ns);
 }
 
 static int report_sched_on_migration(void *data, const struct ky_migration *migration)
@@ -361,7 +288,7 @@ static int keep_records(struct run *run, const struct ky_waited *waited, int kin
 
 	/* That takes time: only of those that will be shown. */
 	if (run->single.wants_log || !run->single.top.full || ns > run->single.top.least)
-		find_runner(run, waited, &record);
+		find_runner(waited, &record);
 	return ky_happenings_add(&run->single, ns, &record);
 }
 
@@ -442,9 +369,6 @@ static void report_sched_free_run(void *data)
 		ky_stats_fini(&run->at_most[i]);
 	}
 	ky_vec_fini(&run->cpus);
-	ky_vec_foreach(&run->ran, last)
-		free(*last);
-	ky_vec_fini(&run->ran);
 	ky_aggregation_fini(&run->pairs);
 	ky_aggregation_fini(&run->migrations);
 	ky_happenings_fini(&run->single);
@@ -457,7 +381,6 @@ static void *report_sched_begin(struct ky_model *model, const struct ky_report_o
 		.waited = report_sched_on_waited,
 		.wait_bounded = on_wait_bounded,
 		.queued = report_sched_on_queued,
-		.ran = report_sched_on_ran,
 		.migration = report_sched_on_migration,
 	};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
@@ -708,19 +631,20 @@ const struct ky_report ky_report_sched = {
 		   "  --wide shows: p99.9, Stdev, Min\n"
 		   "\n"
 		   "The longest waits\n"
-		   "                 End      Wait  Kind   CPU  TID  PID  Name            "
-		   " TID  Woken by\n"
-		   "  05:30:39.002419650  27.05 ms  woken    0  324  323  lock-a          "
-		   " 323  work\n"
-		   "  05:30:39.002828980  24.27 ms  woken    0  328  323  mem             "
-		   " 323  work\n"
-		   "  05:30:38.918336490  21.26 ms  woken    0  275  268  lttng-consumerd "
-		   " 250  Client ma...\n"
+		   "                 End      Wait  Kind   CPU  TID  Thread           TID "
+		   " Ran meanwhile\n"
+		   "  05:30:39.002419650  27.05 ms  woken    0  324  lock-a           323 "
+		   " work\n"
+		   "  05:30:39.002828980  24.27 ms  woken    0  328  mem              323 "
+		   " work\n"
+		   "  05:30:38.918336490  21.26 ms  woken    0  275  lttng-consumerd    -\n"
 		   "  1246 more rows: --limit 0 shows all\n"
-		   "  --wide shows: Prio, Begin\n"
+		   "  --wide shows: Prio, TID, Woken by, Begin, For\n"
 		   "\n"
-		   "More:  -t freq, -t log\n"
-		   "Next:  kymo report breakdown --of wakeup my-trace   who ran while the "
+		   "More:  -t preempted, -t migrations, -t freq, -t log\n"
+		   "Next:  kymo report sched -t preempted -t migrations my-trace   who too"
+		   "k the CPUs, and who moved threads\n"
+		   "       kymo report breakdown --of wakeup my-trace   who ran while the "
 		   "threads waited\n"
 		   "       kymo report cpu my-trace   who uses the CPUs\n",
 	.next = "report sched -t preempted -t migrations|who took the CPUs, and who moved threads"

@@ -10,7 +10,7 @@
 
 /* ---- documentation --------------------------------------------------------------------- */
 
-enum { FACT_SUBJECT, FACT_TEXT, FACT_MORE };
+enum { FACT_SUBJECT, FACT_MORE, FACT_TEXT };
 
 static const struct ky_column fact_columns[] = {
 	[FACT_SUBJECT] = {"subject", "Subject", KY_CELL_TEXT, "The subject of the fact."},
@@ -29,12 +29,21 @@ static const struct ky_table_def *const tables[] = {&fact_table, NULL};
 
 /* ---- the run --------------------------------------------------------------------------- */
 
-enum { SUM_CPU, SUM_CALLS, SUM_BYTES };
+enum { SUM_CPU, SUM_CALLS, SUM_BYTES, SUM_MOVES, SUM_PREEMPTED, SUM_DELAY, SUM_SIGNALS };
+
+/* Calls that wait for work, for an input or for a time: their durations say nothing. */
+static const char *const idle_calls[] = {
+	"accept",     "accept4", "clock_nanosleep", "epoll_pwait",    "epoll_pwait2",
+	"epoll_wait", "futex",	 "io_getevents",    "io_uring_enter", "nanosleep",
+	"pause",      "poll",	 "ppoll",	    "pselect6",	      "recvfrom",
+	"recvmmsg",   "recvmsg", "restart_syscall", "rt_sigsuspend",  "rt_sigtimedwait",
+	"select",     "wait4",	 "waitid",
+};
 
 struct longest {
 	uint64_t ns;
 	int64_t end_ns;
-	const struct ky_thread *thread;
+	const struct ky_thread *thread, *by;
 	uint32_t syscall;
 	const struct ky_irq_line *line;
 	const char *file;
@@ -46,10 +55,23 @@ struct run {
 	struct ky_aggregation threads;
 	struct ky_aggregation calls; /* what: the system call */
 	struct ky_stats waits, device;
-	struct longest wait, irq, io, request, futex;
+	struct ky_stats preempted;
+	struct longest wait, irq, request, futex, preemption;
+	struct longest files[KY_IO_KINDS]; /* the longest calls on files on disks, by their kind */
+	uint64_t file_ns[KY_IO_KINDS], file_calls[KY_IO_KINDS];
 	uint64_t failed, calls_done, bytes_read, bytes_written;
 	uint64_t sent, received, futex_ns, futexes;
+	uint64_t device_read, device_written, flushes, flush_ns, flush_most_ns;
+	uint64_t migrations, signals;
+	KY_VEC(bool) idle; /* by system call: one of idle_calls; known up to its length */
 };
+
+#define ETIMEDOUT_NUMBER 110
+
+/* What is that much longer than the median of so many, and that long, is worth a line. */
+#define OUTLIER_LEAST 20
+#define OUTLIER_NS    UINT64_C(1000000)
+#define OUTLIER_CALLS 10
 
 static void report_summary_keep(struct longest *longest, uint64_t ns, int64_t end_ns,
 				const struct ky_thread *thread)
@@ -90,15 +112,36 @@ static int report_summary_on_waited(void *data, const struct ky_waited *waited)
 	struct run *run = data;
 	uint64_t ns = ky_ns_between(waited->wait.begin_ns, waited->end_ns);
 
-	if (waited->wait.kind != KY_WAIT_WOKEN)
-		return 0;
+	if (waited->wait.kind == KY_WAIT_PREEMPTED) {
+		report_summary_keep(&run->preemption, ns, waited->end_ns, waited->thread);
+		run->preemption.by =
+			ns == run->preemption.ns ? waited->wait.by : run->preemption.by;
+		if (ky_stats_add(&run->preempted, ns) < 0)
+			return KYMO_E_MEMORY;
+		return report_summary_add(run, waited->thread, SUM_PREEMPTED, ns);
+	}
 	report_summary_keep(&run->wait, ns, waited->end_ns, waited->thread);
 	return ky_stats_add(&run->waits, ns);
+}
+
+static bool is_idle_call(struct run *run, uint32_t syscall)
+{
+	while (run->idle.len <= syscall) {
+		const char *name = ky_model_syscall_name(run->model, (uint32_t)run->idle.len);
+		bool idle = false;
+
+		for (size_t i = 0; i < sizeof(idle_calls) / sizeof(*idle_calls); i++)
+			idle |= strcmp(name, idle_calls[i]) == 0;
+		if (ky_vec_push(&run->idle, idle) < 0)
+			return true;
+	}
+	return run->idle.data[syscall];
 }
 
 static int report_summary_on_call(void *data, const struct ky_call *call)
 {
 	struct run *run = data;
+	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns);
 	struct ky_entry *entry;
 
 	if (call->outcome != KY_CALL_DONE)
@@ -109,6 +152,8 @@ static int report_summary_on_call(void *data, const struct ky_call *call)
 	if (!entry)
 		return KYMO_E_MEMORY;
 	entry->sums[SUM_CALLS]++;
+	if (!is_idle_call(run, call->syscall) && ky_stats_add(&entry->stats, ns) < 0)
+		return KYMO_E_MEMORY;
 	return report_summary_add(run, call->thread, SUM_CALLS, 1);
 }
 
@@ -116,18 +161,58 @@ static int report_summary_on_io(void *data, const struct ky_io *io)
 {
 	struct run *run = data;
 	uint64_t ns = ky_ns_between(io->call->begin_ns, io->call->end_ns);
+	struct longest *longest = &run->files[io->kind];
 
 	if (io->kind == KY_IO_READ || io->kind == KY_IO_COPY)
 		run->bytes_read += io->bytes;
 	if (io->kind == KY_IO_WRITE || io->kind == KY_IO_COPY)
 		run->bytes_written += io->bytes;
 	/* Only files: a thread that reads a pipe or a socket waits for another thread. */
-	if (io->file && io->file->kind == KY_FILE_DISK && ns > run->io.ns) {
-		report_summary_keep(&run->io, ns, io->call->end_ns, io->call->thread);
-		run->io.syscall = io->call->syscall;
-		run->io.file = io->file->name;
+	if (io->kind == KY_IO_SYNC || (io->file && io->file->kind == KY_FILE_DISK)) {
+		run->file_calls[io->kind]++;
+		run->file_ns[io->kind] += ns;
+		if (ns > longest->ns) {
+			report_summary_keep(longest, ns, io->call->end_ns, io->call->thread);
+			longest->syscall = io->call->syscall;
+			longest->file = io->file ? io->file->name : NULL;
+		}
 	}
 	return report_summary_add(run, io->call->thread, SUM_BYTES, io->bytes);
+}
+
+static int report_summary_on_migrated(void *data, struct ky_thread *thread, int64_t ns)
+{
+	struct run *run = data;
+
+	(void)ns;
+	run->migrations++;
+	return report_summary_add(run, thread, SUM_MOVES, 1);
+}
+
+static int report_summary_on_signal(void *data, const struct ky_signal *signal)
+{
+	struct run *run = data;
+
+	run->signals++;
+	return report_summary_add(run, signal->receiver, SUM_SIGNALS, 1);
+}
+
+static int report_summary_on_flush(void *data, const struct ky_request *flush)
+{
+	struct run *run = data;
+	uint64_t ns = ky_ns_between(flush->issue_ns, flush->end_ns);
+
+	run->flushes++;
+	run->flush_ns += ns;
+	run->flush_most_ns = ns > run->flush_most_ns ? ns : run->flush_most_ns;
+	return 0;
+}
+
+static int report_summary_on_hold(void *data, const struct ky_lock_hold *hold)
+{
+	return ky_lock_is_lock(hold->lock)
+		       ? report_summary_add(data, hold->thread, SUM_DELAY, hold->delay_ns)
+		       : 0;
 }
 
 static int report_summary_on_irq(void *data, const struct ky_irq *irq)
@@ -147,6 +232,10 @@ static int report_summary_on_request(void *data, const struct ky_request *reques
 	struct run *run = data;
 	uint64_t ns = ky_ns_between(request->issue_ns, request->end_ns);
 
+	if (request->rwbs & KY_RWBS_READ)
+		run->device_read += request->n_sectors * 512;
+	else if (request->rwbs & KY_RWBS_WRITE)
+		run->device_written += request->n_sectors * 512;
 	if (request->issue_ns == INT64_MIN)
 		return 0;
 	if (ns > run->request.ns) {
@@ -173,7 +262,8 @@ static int report_summary_on_futex(void *data, const struct ky_call *call)
 	const struct ky_wait *woken = &call->thread->woken;
 	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns);
 
-	if (!ky_futex_waits(call->args[1]))
+	/* What a timeout ends waits for work, or for a time. */
+	if (!ky_futex_waits(call->args[1]) || call->ret == -ETIMEDOUT_NUMBER)
 		return 0;
 	run->futexes++;
 	run->futex_ns += ns;
@@ -190,6 +280,8 @@ static void report_summary_free_run(void *data)
 	ky_aggregation_fini(&run->calls);
 	ky_stats_fini(&run->waits);
 	ky_stats_fini(&run->device);
+	ky_stats_fini(&run->preempted);
+	ky_vec_fini(&run->idle);
 	free(run);
 }
 
@@ -204,6 +296,10 @@ static void *report_summary_begin(struct ky_model *model, const struct ky_report
 		.request = report_summary_on_request,
 		.packet = report_summary_on_packet,
 		.futex = report_summary_on_futex,
+		.lock_hold = report_summary_on_hold,
+		.migrated = report_summary_on_migrated,
+		.signal = report_summary_on_signal,
+		.flush = report_summary_on_flush,
 	};
 
 	(void)options;
@@ -242,37 +338,138 @@ static const struct ky_entry *largest(const struct ky_aggregation *aggregation, 
 	return best;
 }
 
+/* "5 per second" */
+static void add_rate(struct ky_strbuf *out, const struct run *run, uint64_t count)
+{
+	uint64_t range_ns = ky_report_range_ns(run->model);
+
+	if (range_ns)
+		ky_strbuf_addf(out, ", %.1f per second", (double)count * 1e9 / (double)range_ns);
+}
+
 static void say_cpu(const struct run *run, struct ky_table *table)
 {
 	const struct ky_entry *most = largest(&run->threads, SUM_CPU);
 	struct ky_strbuf fact = KY_STRBUF_INIT;
+	uint64_t range_ns = ky_report_range_ns(run->model);
 
 	if (!run->busy_ns && !run->idle_ns)
 		return;
-	ky_strbuf_addf(&fact, "CPUs were busy %.1f %% of the time",
-		       ky_part(run->busy_ns, run->busy_ns + run->idle_ns) * 100);
+	ky_strbuf_addf(&fact, "the CPUs were busy %.1f %% of the time%s",
+		       ky_part(run->busy_ns, run->busy_ns + run->idle_ns) * 100,
+		       ky_model_names_threads(run->model) ? ", with all threads" : "");
+	report_summary_say(table, "CPU", &fact, "kymo report cpu,threads");
+	if (!most)
+		return;
+	ky_strbuf_adds(&fact, "the busiest thread ran for ");
+	ky_render_duration(&fact, (double)most->sums[SUM_CPU]);
+	ky_strbuf_addf(&fact, ", %.1f %% of a CPU", ky_part(most->sums[SUM_CPU], range_ns) * 100);
+	report_summary_add_thread(&fact, most->thread);
+	report_summary_say(table, "CPU", &fact, "kymo report cpu");
+}
+
+static void say_preemptions(const struct run *run, struct ky_table *table)
+{
+	const struct ky_entry *most = largest(&run->threads, SUM_PREEMPTED);
+	struct ky_strbuf fact = KY_STRBUF_INIT;
+
+	if (!run->preempted.count)
+		return;
+	ky_strbuf_addf(&fact, "%" PRIu64 " preemptions cost ", run->preempted.count);
+	ky_render_duration(&fact, (double)ky_stats_moments(&run->preempted).sum);
+	ky_strbuf_adds(&fact, ", the longest ");
+	ky_render_duration(&fact, (double)run->preemption.ns);
+	report_summary_add_thread(&fact, run->preemption.thread);
+	if (run->preemption.by) {
+		ky_strbuf_adds(&fact, " by");
+		report_summary_add_thread(&fact, run->preemption.by);
+	}
 	if (most) {
-		ky_strbuf_adds(&fact, ", most with ");
-		ky_render_duration(&fact, (double)most->sums[SUM_CPU]);
-		ky_strbuf_adds(&fact, " of one thread");
+		ky_strbuf_adds(&fact, "; most time of one thread: ");
+		ky_render_duration(&fact, (double)most->sums[SUM_PREEMPTED]);
 		report_summary_add_thread(&fact, most->thread);
 	}
-	report_summary_say(table, "CPU", &fact, "kymo report cpu,threads");
+	report_summary_say(table, "Preemption", &fact, "kymo report sched -t preempted");
 }
 
 static void say_waits(const struct run *run, struct ky_table *table)
 {
+	const struct ky_entry *most = largest(&run->threads, SUM_MOVES);
 	struct ky_strbuf fact = KY_STRBUF_INIT;
 
-	if (!run->waits.count)
+	if (run->waits.count) {
+		ky_strbuf_addf(&fact,
+			       "%" PRIu64 " wake-ups waited for a CPU, half of them less than ",
+			       run->waits.count);
+		ky_render_duration(&fact, (double)ky_stats_percentile(&run->waits, 50));
+		ky_strbuf_adds(&fact, ", the longest ");
+		ky_render_duration(&fact, (double)run->wait.ns);
+		report_summary_add_thread(&fact, run->wait.thread);
+		report_summary_say(table, "Scheduling", &fact, "kymo report sched");
+	}
+	say_preemptions(run, table);
+	if (!most)
 		return;
-	ky_strbuf_addf(&fact, "%" PRIu64 " wake-ups waited for a CPU, half of them less than ",
-		       run->waits.count);
-	ky_render_duration(&fact, (double)ky_stats_percentile(&run->waits, 50));
-	ky_strbuf_adds(&fact, ", the longest ");
-	ky_render_duration(&fact, (double)run->wait.ns);
-	report_summary_add_thread(&fact, run->wait.thread);
-	report_summary_say(table, "Scheduling", &fact, "kymo report sched");
+	ky_strbuf_addf(&fact, "%" PRIu64 " migrations between CPUs", run->migrations);
+	add_rate(&fact, run, run->migrations);
+	ky_strbuf_addf(&fact, "; %" PRIu64 " of one thread", most->sums[SUM_MOVES]);
+	report_summary_add_thread(&fact, most->thread);
+	report_summary_say(table, "Migrations", &fact, "kymo report sched -t migrations");
+}
+
+/* The call with the largest sum, and the one that is furthest from its median. */
+static void find_calls(const struct run *run, const struct ky_entry **most,
+		       const struct ky_entry **outlier)
+{
+	double furthest = OUTLIER_LEAST;
+	unsigned __int128 sum = 0;
+
+	ky_vec_foreach(&run->calls.entries, it) {
+		const struct ky_entry *entry = *it;
+		struct ky_moments moments = ky_stats_moments(&entry->stats);
+		double ratio;
+
+		if (!moments.count)
+			continue;
+		if (moments.sum > sum) {
+			sum = moments.sum;
+			*most = entry;
+		}
+		if (moments.max < OUTLIER_NS || moments.count < OUTLIER_CALLS)
+			continue;
+		ratio = (double)moments.max / (double)(ky_stats_percentile(&entry->stats, 50) + 1);
+		if (ratio > furthest) {
+			furthest = ratio;
+			*outlier = entry;
+		}
+	}
+}
+
+static void say_times_of_calls(const struct run *run, struct ky_table *table)
+{
+	const struct ky_entry *most = NULL, *outlier = NULL;
+	struct ky_strbuf fact = KY_STRBUF_INIT;
+
+	find_calls(run, &most, &outlier);
+	if (most) {
+		ky_strbuf_addf(&fact, "most time in %s: ",
+			       ky_model_syscall_name(run->model, (uint32_t)most->what));
+		ky_render_duration(&fact, (double)ky_stats_moments(&most->stats).sum);
+		ky_strbuf_addf(&fact, " in %" PRIu64 " calls, the longest ", most->sums[SUM_CALLS]);
+		ky_render_duration(&fact, (double)ky_stats_moments(&most->stats).max);
+		ky_strbuf_adds(&fact, " (without calls that wait for work or a time)");
+		report_summary_say(table, "System calls", &fact, "kymo report syscalls -s total");
+	}
+	if (outlier) {
+		ky_strbuf_addf(&fact,
+			       "outlier: half of the %" PRIu64 " calls of %s take less than ",
+			       outlier->sums[SUM_CALLS],
+			       ky_model_syscall_name(run->model, (uint32_t)outlier->what));
+		ky_render_duration(&fact, (double)ky_stats_percentile(&outlier->stats, 50));
+		ky_strbuf_adds(&fact, ", the longest took ");
+		ky_render_duration(&fact, (double)ky_stats_moments(&outlier->stats).max);
+		report_summary_say(table, "System calls", &fact, "kymo report syscalls -t top");
+	}
 }
 
 static void say_calls(const struct run *run, struct ky_table *table)
@@ -292,6 +489,36 @@ static void say_calls(const struct run *run, struct ky_table *table)
 		report_summary_add_thread(&fact, most->thread);
 	}
 	report_summary_say(table, "System calls", &fact, "kymo report syscalls");
+	say_times_of_calls(run, table);
+}
+
+/* Reads, writes and syncs of files: how long together, and the longest. */
+static void say_files(const struct run *run, struct ky_table *table)
+{
+	static const char *const names[KY_IO_KINDS] = {
+		[KY_IO_READ] = "reads of files",
+		[KY_IO_WRITE] = "writes to files",
+		[KY_IO_SYNC] = "syncs",
+	};
+	struct ky_strbuf fact = KY_STRBUF_INIT;
+
+	for (int kind = 0; kind < KY_IO_KINDS; kind++) {
+		const struct longest *longest = &run->files[kind];
+
+		if (!names[kind] || !longest->ns)
+			continue;
+		ky_strbuf_addf(&fact, "%" PRIu64 " %s took ", run->file_calls[kind], names[kind]);
+		ky_render_duration(&fact, (double)run->file_ns[kind]);
+		ky_strbuf_adds(&fact, ", the longest ");
+		ky_render_duration(&fact, (double)longest->ns);
+		ky_strbuf_addf(&fact, ": %s", ky_model_syscall_name(run->model, longest->syscall));
+		if (longest->file) {
+			ky_strbuf_adds(&fact, " of ");
+			ky_strbuf_adds(&fact, longest->file); /* lint: a cell's text is foreign */
+		}
+		report_summary_add_thread(&fact, longest->thread);
+		report_summary_say(table, "I/O", &fact, "kymo report io-latency");
+	}
 }
 
 static void say_io(const struct run *run, struct ky_table *table)
@@ -308,13 +535,33 @@ static void say_io(const struct run *run, struct ky_table *table)
 		       ky_format_bytes(text[0], most->sums[SUM_BYTES]));
 	report_summary_add_thread(&fact, most->thread);
 	report_summary_say(table, "I/O", &fact, "kymo report io");
-	if (!run->io.ns)
-		return;
-	ky_strbuf_addf(&fact, "the longest call on a file on disk was %s of %s: ",
-		       ky_model_syscall_name(run->model, run->io.syscall), run->io.file);
-	ky_render_duration(&fact, (double)run->io.ns);
-	report_summary_add_thread(&fact, run->io.thread);
-	report_summary_say(table, "I/O", &fact, "kymo report io-latency");
+	say_files(run, table);
+}
+
+static void say_disks(const struct run *run, struct ky_table *table)
+{
+	struct ky_strbuf fact = KY_STRBUF_INIT;
+	char text[2][32];
+
+	if (run->device.count) {
+		ky_strbuf_addf(&fact,
+			       "%" PRIu64
+			       " requests: %s read, %s written, half of them in less than ",
+			       run->device.count, ky_format_bytes(text[0], run->device_read),
+			       ky_format_bytes(text[1], run->device_written));
+		ky_render_duration(&fact, (double)ky_stats_percentile(&run->device, 50));
+		ky_strbuf_addf(&fact, ", the longest (%s) in ",
+			       run->request.file ? run->request.file : "?");
+		ky_render_duration(&fact, (double)run->request.ns);
+		report_summary_say(table, "Devices", &fact, "kymo report block");
+	}
+	if (run->flushes) {
+		ky_strbuf_addf(&fact, "%" PRIu64 " flushes took ", run->flushes);
+		ky_render_duration(&fact, (double)run->flush_ns);
+		ky_strbuf_adds(&fact, ", the longest ");
+		ky_render_duration(&fact, (double)run->flush_most_ns);
+		report_summary_say(table, "Devices", &fact, "kymo report block -t flushes");
+	}
 }
 
 static void say_devices(const struct run *run, struct ky_table *table)
@@ -322,16 +569,7 @@ static void say_devices(const struct run *run, struct ky_table *table)
 	struct ky_strbuf fact = KY_STRBUF_INIT;
 	char text[2][32];
 
-	if (run->device.count) {
-		ky_strbuf_addf(&fact,
-			       "%" PRIu64 " requests of block devices, half of them in less than ",
-			       run->device.count);
-		ky_render_duration(&fact, (double)ky_stats_percentile(&run->device, 50));
-		ky_strbuf_addf(&fact, ", the longest (%s) in ",
-			       run->request.file ? run->request.file : "?");
-		ky_render_duration(&fact, (double)run->request.ns);
-		report_summary_say(table, "Devices", &fact, "kymo report block");
-	}
+	say_disks(run, table);
 	if (run->sent || run->received) {
 		ky_strbuf_addf(&fact, "%s of packets sent, %s received",
 			       ky_format_bytes(text[0], run->sent),
@@ -340,20 +578,43 @@ static void say_devices(const struct run *run, struct ky_table *table)
 	}
 }
 
-static void say_rest(const struct run *run, struct ky_table *table)
+static void say_locks(const struct run *run, struct ky_table *table)
 {
+	const struct ky_entry *most = largest(&run->threads, SUM_DELAY);
 	struct ky_strbuf fact = KY_STRBUF_INIT;
 
-	if (run->futexes) {
-		ky_strbuf_addf(&fact, "%" PRIu64 " waits at locks of programs, ", run->futexes);
-		ky_render_duration(&fact, (double)run->futex_ns);
-		ky_strbuf_adds(&fact, " together");
-		if (run->futex.ns) {
-			ky_strbuf_adds(&fact, "; the longest that another thread ended ");
-			ky_render_duration(&fact, (double)run->futex.ns);
-			report_summary_add_thread(&fact, run->futex.thread);
-		}
-		report_summary_say(table, "Locks", &fact, "kymo report locks");
+	if (!run->futexes)
+		return;
+	ky_strbuf_addf(&fact, "%" PRIu64 " waits at locks of programs, ", run->futexes);
+	ky_render_duration(&fact, (double)run->futex_ns);
+	ky_strbuf_adds(&fact, " together (without those that a timeout ended)");
+	if (run->futex.ns) {
+		ky_strbuf_adds(&fact, "; the longest that another thread ended ");
+		ky_render_duration(&fact, (double)run->futex.ns);
+		report_summary_add_thread(&fact, run->futex.thread);
+	}
+	report_summary_say(table, "Locks", &fact, "kymo report locks");
+	if (!most)
+		return;
+	ky_strbuf_adds(&fact, "the holder that delayed others most:");
+	report_summary_add_thread(&fact, most->thread);
+	ky_strbuf_adds(&fact, ", by ");
+	ky_render_duration(&fact, (double)most->sums[SUM_DELAY]);
+	report_summary_say(table, "Locks", &fact, "kymo report locks -t holders");
+}
+
+static void say_rest(const struct run *run, struct ky_table *table)
+{
+	const struct ky_entry *most = largest(&run->threads, SUM_SIGNALS);
+	struct ky_strbuf fact = KY_STRBUF_INIT;
+
+	say_locks(run, table);
+	if (most) {
+		ky_strbuf_addf(&fact, "%" PRIu64 " signals", run->signals);
+		add_rate(&fact, run, run->signals);
+		ky_strbuf_addf(&fact, "; %" PRIu64 " to one thread", most->sums[SUM_SIGNALS]);
+		report_summary_add_thread(&fact, most->thread);
+		report_summary_say(table, "Signals", &fact, "kymo report signals");
 	}
 	if (run->irq.ns) {
 		ky_strbuf_adds(&fact, "the longest interrupt took ");
@@ -391,9 +652,11 @@ const struct ky_report ky_report_summary = {
 	.summary = "one page: an overview, with references to other reports",
 	.description =
 		"Computes the other reports, and prints the most notable value of each in one "
-		"line: the usage of the CPUs, the busiest thread, the longest waits, the most "
-		"frequent calls, the slowest I/O, the longest interrupt.\n\nThe figures are those "
-		"of the reports in the last column.",
+		"line: the usage of the CPUs, the busiest thread, waits and preemptions, migrations, the most "
+		"frequent calls, those with most time and outliers, reads, writes and syncs, devices, locks, "
+		"signals, interrupts. Calls that wait for work, such as poll, and waits that a timeout ended are not "
+		"among the times. The figures are those of the reports in column 'More by'.\n\nWith --comm, "
+		"--pid and the like, the figures are of the chosen threads, except the line that says \"with all threads\".",
 	.events = "All events that the other reports need. Each line needs only the events of its "
 		  "report.",
 	.reading =
@@ -407,35 +670,114 @@ const struct ky_report ky_report_summary = {
 		   "       3.751 s, 24723 events\n"
 		   "\n"
 		   "Overview\n"
-		   "  Subject       Fact                                                  "
-		   "                                                            More by\n"
-		   "  CPU           CPUs were busy 15.0 % of the time, most with 331.5 ms "
-		   "of one thread (mem, tid 328)                                kymo repo."
-		   "..\n"
-		   "  Scheduling    831 wake-ups waited for a CPU, half of them less than "
-		   "45.31 us, the longest 27.05 ms (lock-a, tid 324)            kymo repo."
-		   "..\n"
-		   "  System calls  5864 system calls, 71 failed; most were newfstatat (20"
-		   "58), and 859 of one thread (lttng-consumerd, tid 275)       kymo repo."
-		   "..\n"
-		   "  I/O           6.7 MiB read, 11.1 MiB written; most by one thread, 13"
-		   ".5 MiB (disk-io, tid 327)                                   kymo repo."
-		   "..\n"
-		   "  I/O           the longest call on a file on disk was fsync of /mnt/d"
-		   "1: 17.41 ms (disk-io, tid 327)                              kymo repo."
-		   "..\n"
-		   "  Devices       151 requests of block devices, half of them in less th"
-		   "an 195.6 us, the longest (vda) in 6.934 ms                  kymo repo."
-		   "..\n"
-		   "  Network       1.2 MiB of packets sent, 1.2 MiB received             "
-		   "                                                            kymo repo."
-		   "..\n"
-		   "  Locks         25 waits at locks of programs, 109.5 ms together; the "
-		   "longest that another thread ended 89.87 ms (work, tid 323)  kymo repo."
-		   "..\n"
-		   "  Interrupts    the longest interrupt took 5.642 ms (vector, local_tim"
-		   "er)                                                         kymo repo."
-		   "..\n",
+		   "  Subject       More by                          Fact\n"
+		   "  CPU           kymo report cpu,threads          the CPUs were busy 15"
+		   ".0 % of\n"
+		   "                                                 the time\n"
+		   "  CPU           kymo report cpu                  the busiest thread ra"
+		   "n for\n"
+		   "                                                 331.5 ms, 8.8 % of a "
+		   "CPU (mem,\n"
+		   "                                                 tid 328)\n"
+		   "  Scheduling    kymo report sched                831 wake-ups waited f"
+		   "or a CPU,\n"
+		   "                                                 half of them less tha"
+		   "n 45.31\n"
+		   "                                                 us, the longest 27.05"
+		   " ms\n"
+		   "                                                 (lock-a, tid 324)\n"
+		   "  Preemption    kymo report sched -t preempted   418 preemptions cost "
+		   "176.7 ms,\n"
+		   "                                                 the longest 14.45 ms "
+		   "(work, tid\n"
+		   "                                                 323) by (ksoftirqd/0,"
+		   " tid 14);\n"
+		   "                                                 most time of one thre"
+		   "ad: 49.91\n"
+		   "                                                 ms (work, tid 323)\n"
+		   "  Migrations    kymo report sched -t migrations  44 migrations between"
+		   " CPUs,\n"
+		   "                                                 11.7 per second; 22 o"
+		   "f one\n"
+		   "                                                 thread (rcu_preempt, "
+		   "tid 15)\n"
+		   "  System calls  kymo report syscalls             5864 system calls, 71"
+		   " failed;\n"
+		   "                                                 most were newfstatat "
+		   "(2058),\n"
+		   "                                                 and 859 of one thread\n"
+		   "                                                 (lttng-consumerd, tid"
+		   " 275)\n"
+		   "  System calls  kymo report syscalls -s total    most time in pread64:"
+		   " 126.7 ms\n"
+		   "                                                 in 146 calls, the lon"
+		   "gest 12.15\n"
+		   "                                                 ms (without calls tha"
+		   "t wait for\n"
+		   "                                                 work or a time)\n"
+		   "  System calls  kymo report syscalls -t top      outlier: half of the "
+		   "583 calls\n"
+		   "                                                 of ioctl take less th"
+		   "an 2.191\n"
+		   "                                                 us, the longest took "
+		   "16.51 ms\n"
+		   "  I/O           kymo report io                   6.7 MiB read, 11.1 Mi"
+		   "B written;\n"
+		   "                                                 most by one thread, 1"
+		   "3.5 MiB\n"
+		   "                                                 (disk-io, tid 327)\n"
+		   "  I/O           kymo report io-latency           175 reads of files to"
+		   "ok 130.3\n"
+		   "                                                 ms, the longest 12.15"
+		   " ms:\n"
+		   "                                                 pread64 of /mnt/d2 (d"
+		   "isk-io,\n"
+		   "                                                 tid 327)\n"
+		   "  I/O           kymo report io-latency           260 writes to files t"
+		   "ook 49.92\n"
+		   "                                                 ms, the longest 2.365"
+		   " ms: write\n"
+		   "                                                 of /mnt/d0 (disk-io, "
+		   "tid 327)\n"
+		   "  I/O           kymo report io-latency           191 syncs took 137.4 "
+		   "ms, the\n"
+		   "                                                 longest 17.41 ms: fsy"
+		   "nc of\n"
+		   "                                                 /mnt/d1 (disk-io, tid"
+		   " 327)\n"
+		   "  Devices       kymo report block                151 requests: 10.0 Mi"
+		   "B read,\n"
+		   "                                                 9.2 MiB written, half"
+		   " of them\n"
+		   "                                                 in less than 195.6 us"
+		   ", the\n"
+		   "                                                 longest (vda) in 6.93"
+		   "4 ms\n"
+		   "  Devices       kymo report block -t flushes     15 flushes took 13.64"
+		   " ms, the\n"
+		   "                                                 longest 1.724 ms\n"
+		   "  Network       kymo report net                  1.2 MiB of packets se"
+		   "nt, 1.2\n"
+		   "                                                 MiB received\n"
+		   "  Locks         kymo report locks                25 waits at locks of "
+		   "programs,\n"
+		   "                                                 109.5 ms together (wi"
+		   "thout\n"
+		   "                                                 those that a timeout "
+		   "ended);\n"
+		   "                                                 the longest that anot"
+		   "her thread\n"
+		   "                                                 ended 89.87 ms (work,"
+		   " tid 323)\n"
+		   "  Locks         kymo report locks -t holders     the holder that delay"
+		   "ed others\n"
+		   "                                                 most: (lock-b, tid 32"
+		   "5), by\n"
+		   "                                                 12.61 ms\n"
+		   "  Interrupts    kymo report irq                  the longest interrupt"
+		   " took\n"
+		   "                                                 5.642 ms (vector, loc"
+		   "al_timer)\n",
 	.tables = tables,
 	.needs = 0,
 	.needs_text = "",

@@ -99,6 +99,8 @@ static const struct class_row class_rows[] = {
 	/* LTTng before 2.8, and the kernel itself */
 	{"netif_receive_skb", EXACT, KY_ABOUT_NET, KY_CAN_NET, ky_on_net_received, "name len"},
 
+	{"signal_generate", EXACT, KY_ABOUT_SIGNALS, KY_CAN_SIGNALS, ky_on_signal,
+	 "sig code tid|pid comm result"},
 	{"kmem_mm_page_alloc", EXACT, KY_ABOUT_MEMORY, KY_CAN_PAGES, ky_on_page_alloc, "order"},
 	{"kmem_mm_page_free", EXACT, KY_ABOUT_MEMORY, KY_CAN_PAGES, ky_on_page_free, "order"},
 	{"mm_page_alloc", EXACT, KY_ABOUT_MEMORY, KY_CAN_PAGES, ky_on_page_alloc, "order"},

@@ -8,6 +8,9 @@ static int tell_ran(struct ky_model *model, struct ky_cpu *cpu, enum ky_cpu_stat
 	int64_t begin = cpu->since_ns;
 
 	cpu->since_ns = ns;
+	if (thread && model->subjects & KY_ABOUT_RUNS &&
+	    ky_cpu_note_run(model, cpu, thread, begin, ns) < 0)
+		return KYMO_E_MEMORY;
 	/* Other CPUs may be left out; other threads not, as they make this one busy. */
 	if (!model->telling || !ky_model_tells_cpu(model, cpu->id))
 		return 0;

@@ -50,10 +50,15 @@ bool ky_focus_names_threads(const struct ky_focus *focus)
 
 bool ky_focus_has_thread(const struct ky_focus *focus, const struct ky_thread *thread)
 {
+	const struct ky_thread *first = NULL;
+
 	if (!ky_focus_names_threads(focus))
 		return true;
 	if (!thread)
 		return false;
+	/* The first thread has the process' name. */
+	if (focus->comms.len && thread->pid != KY_UNKNOWN && thread->pid != thread->tid)
+		first = ky_map_get(&thread->host->threads, (uint32_t)thread->pid);
 	ky_vec_foreach(&focus->tids, tid) {
 		if (*tid == thread->tid)
 			return true;
@@ -63,7 +68,8 @@ bool ky_focus_has_thread(const struct ky_focus *focus, const struct ky_thread *t
 			return true;
 	}
 	ky_vec_foreach(&focus->comms, comm) {
-		if (ky_glob_match(*comm, thread->comm))
+		if (ky_glob_match(*comm, thread->comm) ||
+		    (first && ky_glob_match(*comm, first->comm)))
 			return true;
 	}
 	return ky_focus_holds_cgroup(focus, thread);

@@ -26,6 +26,8 @@ enum ky_subject {
 	KY_ABOUT_FUTEX = 64,
 	KY_ABOUT_PERIODS = 128,
 	KY_ABOUT_LOCKS = 256,
+	KY_ABOUT_SIGNALS = 512,
+	KY_ABOUT_RUNS = 1024,
 };
 
 /* What the model needs to know of an event class; resolved once. */
@@ -295,6 +297,10 @@ int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, in
 /* The state up to @ns goes to the listeners. */
 int ky_cpu_flush(struct ky_model *model, struct ky_cpu *cpu, int64_t ns);
 
+/* model-runs.c: @thread ran on @cpu. 0 or KYMO_E_MEMORY. */
+int ky_cpu_note_run(struct ky_model *model, struct ky_cpu *cpu, const struct ky_thread *thread,
+		    int64_t begin_ns, int64_t end_ns);
+
 /* model-syscalls.c: end the call that @thread is in, if any, without its exit. */
 int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_call_outcome outcome,
 		    int64_t ns);
@@ -444,6 +450,7 @@ int ky_on_bio_frontmerge(struct ky_feed *, const struct ky_event *, const struct
 int ky_on_rq_remap(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_net_sent(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_net_received(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_signal(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_page_alloc(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_page_free(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_fault_user(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
@@ -506,6 +513,7 @@ enum { KY_DUMP_DISK_DEV, KY_DUMP_DISK_NAME };
 enum { KY_RQ_DEV, KY_RQ_SECTOR, KY_RQ_N, KY_RQ_RWBS, KY_RQ_TID, KY_RQ_ERROR, KY_RQ_OLD };
 enum { KY_NET_NAME, KY_NET_LEN, KY_NET_RC };
 enum { KY_PAGE_ORDER };
+enum { KY_SIGNAL_NR, KY_SIGNAL_CODE, KY_SIGNAL_TID, KY_SIGNAL_COMM, KY_SIGNAL_RESULT };
 enum { KY_RSS_MEMBER, KY_RSS_SIZE, KY_RSS_MM, KY_RSS_CURRENT };
 
 #endif

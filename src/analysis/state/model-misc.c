@@ -146,3 +146,35 @@ int ky_on_dump_memory(struct ky_feed *feed, const struct ky_event *event,
 	feed->host->memory_ns = event->ns;
 	return 0;
 }
+
+#define SIGNAL_DELIVERED 0
+
+int ky_on_signal(struct ky_feed *feed, const struct ky_event *event,
+		 const struct ky_class_info *info)
+{
+	int32_t tid = (int32_t)ky_get_i64(event, &info->fields[KY_SIGNAL_TID], 0);
+	struct ky_signal signal = {
+		.nr = (int32_t)ky_get_i64(event, &info->fields[KY_SIGNAL_NR], 0),
+		.code = (int32_t)ky_get_i64(event, &info->fields[KY_SIGNAL_CODE], 0),
+		.sender = ky_feed_thread(feed, event, info),
+		.ignored = ky_get_i64(event, &info->fields[KY_SIGNAL_RESULT], SIGNAL_DELIVERED) !=
+			   SIGNAL_DELIVERED,
+		.ns = event->ns,
+	};
+	const char *comm;
+	size_t len;
+
+	if (tid <= 0)
+		return 0;
+	signal.receiver = ky_model_thread_get(feed->model, feed->host, tid);
+	if (!signal.receiver)
+		return KYMO_E_MEMORY;
+	comm = ky_get_text(event, &info->fields[KY_SIGNAL_COMM], &len);
+	if (!signal.receiver->comm[0] && len)
+		ky_thread_name(signal.receiver, comm, len);
+	/* It concerns both sides. */
+	if (!ky_model_tells(feed->model, signal.sender, event->cpu_id) &&
+	    !ky_model_tells(feed->model, signal.receiver, event->cpu_id))
+		return 0;
+	return ky_model_notify(feed->model, signal, &signal);
+}

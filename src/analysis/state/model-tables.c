@@ -89,6 +89,8 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 	if (listener->waited || listener->wait_bounded || listener->queued || listener->off ||
 	    listener->switched)
 		subjects |= KY_ABOUT_WAITS;
+	if (listener->waited)
+		subjects |= KY_ABOUT_RUNS;
 	if (listener->irq)
 		subjects |= KY_ABOUT_IRQS;
 	if (listener->waited || listener->futex) /* who wakes is an interrupt, at times */
@@ -101,6 +103,8 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_LOCKS | KY_ABOUT_FUTEX | KY_ABOUT_WAITS | KY_ABOUT_IRQS;
 	if (listener->request || listener->issued || listener->flush)
 		subjects |= KY_ABOUT_BLOCK;
+	if (listener->signal)
+		subjects |= KY_ABOUT_SIGNALS;
 	if (listener->packet)
 		subjects |= KY_ABOUT_NET;
 	if (listener->period)

@@ -25,7 +25,7 @@
  * Files: model.c the pass, model-tables.c threads, CPUs and listeners, model-make.c its begin and
  * end, model-query.c queries of reports, model-focus.c the range and the selection, model-hindsight.c
  * corrections of earlier intervals; model-classes.c names of events and fields (only this file has
- * them); model-cpus.c, model-sched.c, model-wait.c, model-syscalls.c, model-io.c, model-files.c,
+ * them); model-cpus.c, model-sched.c, model-wait.c, model-runs.c, model-syscalls.c, model-io.c, model-files.c,
  * model-locks.c, model-irq.c, model-block.c and model-misc.c the handlers; model-periods.c periods that users define.
  */
 #ifndef KY_ANALYSIS_STATE_MODEL_H
@@ -43,6 +43,7 @@ struct ky_thread;
 struct ky_proc;
 struct ky_call_row;
 struct ky_offs;
+struct ky_cpu_runs;
 struct ky_period_def;
 struct ky_periods;
 
@@ -193,6 +194,7 @@ struct ky_cpu {
 	int64_t cut_ns;		  /* its record ends here, in damage; INT64_MIN: it does not */
 	uint32_t n_waiting;	  /* threads that wait for it, as far as is known */
 	struct ky_cpu_irqs *irqs; /* model-irq.c; NULL: none was seen */
+	struct ky_cpu_runs *runs; /* its last runs (model-runs.c); NULL: none, or nobody asks */
 };
 
 /* A machine's memory, in the order of the state dump's fields. */
@@ -402,11 +404,21 @@ struct ky_request {
 	uint64_t left; /* sectors that have not completed */
 	int error;
 	const struct ky_thread *thread; /* that it was inserted or issued for; NULL: unknown */
-	/* When it came: requests in queue and device before it, and who has most of their sectors. */
+	/* When it came: requests in queue and device before it, and the thread with most of their sectors. */
 	uint32_t n_ahead;
 	uint64_t sectors_ahead, sectors_of; /* of all; of @ahead */
 	const struct ky_thread *ahead;	    /* NULL: unknown, or none */
 	struct ky_request *next;
+};
+
+/* A signal was sent. */
+struct ky_signal {
+	int32_t nr, code; /* the number; si_code: 0 kill(), -6 tgkill(), -2 a timer, ... */
+	struct ky_thread *
+		sender; /* that ran: it sent the signal, or a timer interrupted it; NULL: idle or unknown */
+	struct ky_thread *receiver; /* the thread, or the first one of a process */
+	bool ignored;		    /* the receiver ignores it, or has it already */
+	int64_t ns;
 };
 
 /* A network interface. */
@@ -517,6 +529,7 @@ struct ky_listener {
 	int (*request)(void *data, const struct ky_request *request);
 	/* A flush of a block device completed: issue_ns and end_ns are known, thread as far as events tell who asked. */
 	int (*flush)(void *data, const struct ky_request *flush);
+	int (*signal)(void *data, const struct ky_signal *signal);
 	int (*packet)(void *data, const struct ky_packet_seen *packet);
 	int (*memory)(void *data, const struct ky_memory *memory);
 	/* A period of the user's is over. */
@@ -636,12 +649,13 @@ enum ky_ability {
 	KY_CAN_WAKE = 16,    /* sched_waking, sched_wakeup */
 	KY_CAN_IRQ = 32,     /* interrupt handlers, or vectors */
 	KY_CAN_SOFTIRQ = 64,
-	KY_CAN_BLOCK = 128,   /* requests of block devices */
-	KY_CAN_NET = 256,     /* packets of network interfaces */
-	KY_CAN_PAGES = 512,   /* pages allocated and freed */
-	KY_CAN_RSS = 1024,    /* rss_stat */
-	KY_CAN_FAULT = 2048,  /* page faults */
-	KY_CAN_CGROUP = 4096, /* events tell which control group a thread is in */
+	KY_CAN_BLOCK = 128,    /* requests of block devices */
+	KY_CAN_NET = 256,      /* packets of network interfaces */
+	KY_CAN_PAGES = 512,    /* pages allocated and freed */
+	KY_CAN_RSS = 1024,     /* rss_stat */
+	KY_CAN_FAULT = 2048,   /* page faults */
+	KY_CAN_SIGNALS = 8192, /* signal_generate */
+	KY_CAN_CGROUP = 4096,  /* events tell which control group a thread is in */
 };
 unsigned int ky_model_abilities(const struct ky_model *model);
 
@@ -666,6 +680,12 @@ struct ky_waits_known {
 };
 struct ky_waits_known ky_model_waits(const struct ky_model *model);
 const struct ky_cpu *ky_model_cpu(const struct ky_model *model, size_t index);
+/*
+ * Who ran longest on @cpu between the two times, beside @but, and how long (@ns), as far as its last 128 runs tell. @end_ns
+ * is not later than the event at hand. NULL: nobody. For listeners that ask for waited().
+ */
+const struct ky_thread *ky_cpu_ran_most(const struct ky_cpu *cpu, const struct ky_thread *but,
+					int64_t begin_ns, int64_t end_ns, uint64_t *ns);
 /* Threads that were seen, by index; the idle threads are not among them. */
 size_t ky_model_n_threads(const struct ky_model *model);
 struct ky_thread *ky_model_thread(const struct ky_model *model, size_t index);

@@ -47,8 +47,8 @@ struct ky_focus_options {
 	{.name = "comm", \
 	 .kind = KY_OPTION_LIST, \
 	 .arg = "GLOB", \
-	 .help = "Only threads with a matching name at the time of the event, such as 'ngin*'; " \
-		 "may be given again.", \
+	 .help = "Only threads with a matching name, of their own or of their process, at the " \
+		 "time of the event, such as 'ngin*'; may be given again.", \
 	 .at = offsetof(type, focus.comms)}, \
 	{.name = "cgroup", \
 	 .kind = KY_OPTION_LIST, \
