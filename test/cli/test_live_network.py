@@ -2,6 +2,7 @@
 """Recordings at relays: what kymo reads from lttng-relayd and from kymo relay, and what it does with relays that lie."""
 
 import json
+import os
 import re
 import socket
 import struct
@@ -127,6 +128,8 @@ def test_recording_at_a_relay(kymo, kymo_bin, relay, tmp_path):
         time.sleep(0.1)
     reader = Follower(kymo_bin, tmp_path / "live", "print", "--live", relay.address("shop"))
     report = Follower(kymo_bin, tmp_path / "report", "report", "--live", "--json", "cpu", relay.address("shop"))
+    made = [Follower(kymo_bin, tmp_path / f"{kind}.out", "convert", "--live", "--to", kind, "-o", tmp_path / kind, relay.address("shop"))
+            for kind in ("ctf1.8", "perfetto")]
     while open(reader.path, errors="replace").read().count("sched_process_fork") < 3:
         subprocess.run(["true"], check=True)  # an idle machine forks nothing
         assert reader.process.poll() is None, reader.process.stderr.read()
@@ -134,6 +137,14 @@ def test_recording_at_a_relay(kymo, kymo_bin, relay, tmp_path):
     recorder.terminate()
     recorder.communicate(timeout=120)
     printed = reader.end()
+    # Formats that are written at the end say so.
+    for one, kind in zip(made, ("ctf1.8", "perfetto")):
+        _, said = one.process.communicate(timeout=120)
+        assert one.process.returncode == 0 and f"waiting for the end of the recording, when {kind} is written" in said, said
+    assert int(kymo("print", "--count", tmp_path / "ctf1.8").out) == printed.count("\n")
+    assert os.path.getsize(tmp_path / "perfetto") > 1000
+    said = kymo("convert", "--live", "--to", "ctf2", "-o", tmp_path / "x", "net://localhost/host/a/b", code=1).err
+    assert "cannot convert net://localhost/host/a/b to ctf2 with --live: " in said and "try --to json" in said
     assert report.end().startswith("{")
     assert without_times(printed) == without_times(kymo("print", relay.trace("shop")).out)
     assert without_times(kymo("print", relay.address("shop")).out) == without_times(printed)

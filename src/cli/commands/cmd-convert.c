@@ -449,13 +449,42 @@ static int convert_live(const struct format *format, const struct convert_option
 	return ret;
 }
 
+/* lttng-relayd forgets a session at its end: then there is nothing that could be converted. */
+static int check_ends(const struct format *format, int n_args, char **args, struct kymo_error *err)
+{
+	for (int i = 0; i < n_args; i++) {
+		if (strncmp(args[i], "net://", 6) != 0)
+			continue;
+		ky_error_set(
+			err, KYMO_E_UNSUPPORTED,
+			"cannot convert %s to %s with --live: its relay may forget it at its end, and "
+			"this output is written then",
+			args[i], format->name);
+		ky_error_hint(
+			err,
+			"try --to json, csv --fields or text, which are written as events come, or "
+			"leave out --live");
+		return KYMO_E_UNSUPPORTED;
+	}
+	return KYMO_OK;
+}
+
 /* Output that appears only when it is complete: the end of the recordings comes first. */
-static int cmd_convert_wait_for_end(const struct convert_options *options, int n_args, char **args,
+static int cmd_convert_wait_for_end(const struct format *format,
+				    const struct convert_options *options, int n_args, char **args,
 				    struct kymo_error *err)
 {
 	const struct ky_follow_run run = follow_run(options, n_args, args);
-	int ret = ky_cli_follow(&run, err);
+	int ret = check_ends(format, n_args, args, err);
 
+	if (ret < 0)
+		return ret;
+	ky_log_info(
+		&ky_cli_log,
+		"waiting for the end of the recording, when %s is written; Ctrl-C converts what "
+		"there is now",
+		format->name);
+	ret = ky_cli_follow(&run, err);
 	/* A signal ended the wait: what there is now is converted. */
 	ky_cli_catch_signals();
 	return ret;
@@ -537,7 +566,7 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 			ky_cli_damage_end(convert_live(format, options, n_args, args, &err), &err),
 			&err);
 	if (ret == KYMO_OK && options->live.on)
-		ret = cmd_convert_wait_for_end(options, n_args, args, &err);
+		ret = cmd_convert_wait_for_end(format, options, n_args, args, &err);
 	if (ret == KYMO_OK)
 		ret = ky_cli_open(&set, args, n_args, &options->input, true, &err);
 	if (ret == KYMO_OK) {
@@ -575,6 +604,10 @@ const struct ky_command ky_command_convert = {
 		"From a damaged trace, kymo converts every event that it can read. It then reports "
 		"the first damage, with file and place, and the exit code is 1.\n"
 		"\n"
+		"With --live, text, json and one csv table are written as events come. The other formats have "
+		"indexes, or times of the whole: the command waits for the end of the recording, and "
+		"then converts it; so does Ctrl-C, with what there is by then. For a CTF trace that is "
+		"there at once, record into a directory.\n\n"
 		"For a raw recording (kymo record --raw), it prints how many records are not "
 		"events of the trace, with the reason: system calls of Kymo itself, records that "
 		"only describe threads or call stacks, and records that the filters exclude.",
