@@ -6,6 +6,7 @@ import contextlib
 import glob
 import json
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -218,6 +219,39 @@ def test_clear(kymo_bin, kymo, relay, tmp_path, who):
         found = numbers_of(lines(), own)
         assert found == sorted(found) and {f"i = {n} }}" for n in found} >= last
     assert "warning" not in here.end()
+
+
+def test_chunks_in_ctf2(kymo, relay, tmp_path):
+    """A converted recording with several chunks: viewers get the clock of its first trace for all, as in CTF 1.8."""
+    here = relay()
+    name = f"chunks{os.getpid()}"
+    kymo("record", "--name", name, "--background", "-o", tmp_path / "chunks", "-k", "sched_process_*", "--user", "modes:*")
+    for _ in range(3):
+        subprocess.run([MODES, "numbers", "50", "100"], check=True, stdout=subprocess.DEVNULL)
+        kymo("rotate", name)
+    kymo("stop", name)
+    os.makedirs(f"{here.dir}/{HOST}")
+    kymo("convert", "--to", "ctf2", "-o", f"{here.dir}/{HOST}/chunks2", tmp_path / "chunks")
+    clock = re.compile(r'"frequency": .*?"cycles": \d+', re.S)
+    paths = sorted(pathlib.Path(here.dir, HOST, "chunks2").rglob("metadata"))
+    for i, path in enumerate(paths):
+        # The recorder has known its clock better from chunk to chunk.
+        path.write_text(re.sub(r'("cycles": )(\d+)', lambda found, i=i: f"{found[1]}{int(found[2]) + i % 3}", path.read_text()))
+    assert len(paths) >= 4 and len({clock.search(path.read_text())[0] for path in paths}) == 3
+    with Viewer(here.live, 15) as viewer:
+        viewer.create()
+        session, = [one for one in viewer.sessions() if one.name == "chunks2"]
+        metadata = [stream for stream in viewer.attach(session.id)[1] if stream.is_metadata]
+        texts = [viewer.metadata(stream.id)[1].decode() for stream in metadata]
+    assert len(texts) == len(paths) and all('"clock-class"' in text for text in texts)
+    assert len({re.sub(r"\s", "", clock.search(text)[0]) for text in texts}) == 1
+    for text in texts:
+        for part in text.split("\x1e"):
+            if part:
+                json.loads(part)
+    # Kymo's own readers take the clocks as they are.
+    shown = kymo("print", "--clock-seconds", here.address("chunks2")).out.splitlines()
+    assert len(shown) == int(kymo("print", "--count", tmp_path / "chunks").out)
 
 
 def test_new_program_beside_an_idle_one(kymo_bin, relay, tmp_path):

@@ -25,15 +25,19 @@ static bool find_lines(struct span in, const char *first, const char *last, stru
 	return true;
 }
 
-/* As Kymo's recorders write it; other metadata stays as it is. */
+/* As Kymo's recorders write it, in CTF 1.8; or as kymo convert does, in CTF 2. Other metadata stays as it is. */
 static bool viewer_clock_find_clock(struct span text, struct span *name, struct span *values)
 {
 	struct span block;
+	bool is_found = (find_lines(text, "clock {", "};", &block) &&
+			 find_lines(block, "\tname = ", "\tuuid = ", name) &&
+			 find_lines(block, "\tfreq = ", "\toffset = ", values)) ||
+			(find_lines(text, "\"type\": \"clock-class\"", "\n}", &block) &&
+			 find_lines(block, "\"id\": ", "\"uid\": ", name) &&
+			 find_lines(block, "\"frequency\": ", "\"cycles\": ", values));
 
-	return find_lines(text, "clock {", "};", &block) &&
-	       find_lines(block, "\tname = ", "\tuuid = ", name) &&
-	       find_lines(block, "\tfreq = ", "\toffset = ", values) &&
-	       name->bytes <= KY_VIEWER_CLOCK_NAME_BYTES && values->bytes <= KY_VIEWER_PATCH_BYTES;
+	return is_found && name->bytes <= KY_VIEWER_CLOCK_NAME_BYTES &&
+	       values->bytes <= KY_VIEWER_PATCH_BYTES;
 }
 
 static size_t without_blanks(const char *text, size_t bytes)

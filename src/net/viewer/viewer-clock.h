@@ -23,7 +23,7 @@ struct ky_viewer_clock {
 };
 
 /*
- * @text: the begin of metadata of CTF 1.8 that goes into @reply, whose file has it at 0. Remembers its clock, or makes
+ * @text: the begin of metadata that goes into @reply, whose file has it at 0. Remembers its clock, or makes
  * @reply change the values of the same clock, in the same number of bytes.
  */
 void ky_viewer_clock_apply(struct ky_viewer_clock *clock, const char *text, size_t bytes,
