@@ -40,6 +40,14 @@ static long now(void)
 	return t.tv_sec * 1000000000L + t.tv_nsec;
 }
 
+static long cpu_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
 static void spin(long ns)
 {
 	for (long end = now() + ns; now() < end;)
@@ -129,12 +137,23 @@ static void talk(int from, int to, const char *name)
 	wait(NULL);
 }
 
+/* For a second: some work, and a sleep. */
+static void load(long work_ns)
+{
+	prctl(PR_SET_NAME, "kc-load");
+	for (long end = now() + 1200000000; now() < end; doze(2000000))
+		for (long until = cpu_now() + work_ns; cpu_now() < until;)
+			getppid();
+}
+
 int main(int argc, char **argv)
 {
 	if (strcmp(argv[1], "convoy") == 0)
 		convoy();
 	else if (strcmp(argv[1], "hog") == 0)
 		hog();
+	else if (strcmp(argv[1], "load") == 0)
+		load(atol(argv[2]) * 1000);
 	else if (pipe(fds) == 0)
 		talk(fds[0], fds[1], "kc-reader");
 	return 0;
@@ -151,7 +170,7 @@ def program(tmp_path_factory):
 
 
 def report(kymo, name, trace, *options):
-    return tables(kymo("report", "--json", name, *options, trace), name)
+    return tables(kymo("report", "--json", name, trace, *options), name)
 
 
 def of_whole(rows):
@@ -440,3 +459,31 @@ def test_why_of_members(kymo, reference):
     for row in found:
         assert not row["more"] or row["more"].startswith(("kymo report ", "name the thread"))
     assert "no thread matches" in kymo("report", "why", "--comm", "nobody-is-called-so", reference).out
+
+
+# ---- two traces -----------------------------------------------------------------------------------------
+
+def test_compare(record, kymo, program):
+    """The same load with five times the work: its time differs, its sleep per call does not."""
+    some, _ = record(command=[program, "load", "100"])
+    more, _ = record(command=[program, "load", "2000"])
+    found = report(kymo, "compare", some, str(more), "--comm", "kc-load")
+    assert [(row["side"], row["trace"]) for row in found["sides"]] == [("A", str(some)), ("B", str(more))]
+    assert all(1.1e9 < row["duration"] < 30e9 for row in found["sides"])
+    times = {row["cause"]: row for row in found["times"]}
+    ran = times.get("running in the kernel") or times["running in user space"]
+    assert ran["b"] > 1.5 * ran["a"] and ran["change"] == pytest.approx(ran["b"] - ran["a"])
+    assert ran["factor"] == pytest.approx(ran["b"] / ran["a"])
+    calls = {row["syscall"]: row for row in found["calls"]}
+    assert calls["getppid"]["rate_b"] > calls["getppid"]["rate_a"]
+    rows = report(kymo, "syscalls", more, "-t", "threads")["threads"]
+    mean, = (row["avg"] for row in rows if (row["syscall"], row["process"]["name"]) == ("getppid", "kc-load"))
+    assert calls["getppid"]["mean_b"] == pytest.approx(mean)
+
+
+def test_compare_with_itself(kymo, reference, tmp_path):
+    (tmp_path / "copy").symlink_to(reference)
+    found = kymo("report", "compare", reference, tmp_path / "copy").out
+    assert "nothing differs" in found or "is the other one" in found
+    assert "needs two traces" in kymo("report", "compare", reference, code=2).err
+    assert "whole traces" in kymo("report", "compare", "--begin", "+1ms", reference, reference, code=2).err

@@ -485,7 +485,8 @@ def test_every_column_is_documented(kymo, reference, names):
         both = json.loads(kymo("report", "--json", f"cpu,{name}",
                                *(oracle_reports.OPTIONS[name] if name == "periods" else ()),
                                *(("--of", "syscall") if name in ("critical-path", "heatmap") else ()),
-                               *(w for t in tables_of for w in ("-t", t)), reference).out)
+                               *(w for t in tables_of for w in ("-t", t)), reference,
+                               *([reference] if name == "compare" else ())).out)
         shown = next(r for r in both["reports"] if r["name"] == name)["tables"]
         assert [table["name"] for table in shown] == tables_of
         for table in shown:

@@ -28,7 +28,8 @@
 	X(breakdown) \
 	X(critical_path) \
 	X(heatmap) \
-	X(why)
+	X(why) \
+	X(compare)
 /* clang-format on */
 
 #define KY_REPORT_DECLARE(name) extern const struct ky_report ky_report_##name;

@@ -141,6 +141,24 @@ static bool report_options_selects(const struct ky_focus *focus)
 	       focus->min_ns || focus->max_ns != UINT64_MAX;
 }
 
+static int report_options_check_two(const struct ky_report *const *reports, size_t n_reports,
+				    const struct ky_report_options *options, struct kymo_error *err)
+{
+	for (size_t i = 0; i < n_reports; i++) {
+		if (!reports[i]->wants_two)
+			continue;
+		if (!options->sides[0] || !options->sides[1])
+			return report_options_invalid(err, "traces", "report %s needs two traces",
+						      reports[i]->name,
+						      "try: kymo report compare BEFORE AFTER");
+		if (options->focus.begin_ns != INT64_MIN || options->focus.end_ns != INT64_MAX)
+			return report_options_invalid(
+				err, "range", "report %s compares whole traces", reports[i]->name,
+				"cut them before: kymo convert --begin, --end");
+	}
+	return 0;
+}
+
 int ky_report_check_whole(const struct ky_report *const *reports, size_t n_reports,
 			  const struct ky_report_options *options, struct kymo_error *err)
 {
@@ -168,6 +186,8 @@ int ky_report_check_whole(const struct ky_report *const *reports, size_t n_repor
 	if (whole && options->interval_ns)
 		return report_options_invalid(err, "intervals", "report %s has no intervals",
 					      whole->name, "choose a range: --begin, --end");
+	if (report_options_check_two(reports, n_reports, options, err) < 0)
+		return KYMO_E_INVALID;
 	for (size_t i = 0; i < n_reports && !options->of; i++) {
 		if (reports[i]->wants_of)
 			return report_options_invalid(err, "selection", "report %s needs --of",

@@ -38,6 +38,8 @@ struct ky_report_options {
 	const char *of;	 /* what reports on causes explain: ky_of_parse(); NULL: threads */
 	int64_t at_ns;	 /* only the members that contain this time; INT64_MIN: all */
 	uint64_t member; /* only the member with this number; 0: all */
+	/* The two traces of report compare, as the user names them, borrowed; NULL: none. */
+	const char *sides[2];
 	uint64_t cell_column,
 		cell_row; /* only those in this cell of report heatmap; column 0: all */
 	/*
@@ -82,6 +84,7 @@ struct ky_report {
 	 * selection and other reports, in intervals, or as events come.
 	 */
 	bool whole;
+	bool wants_two;	   /* it compares options->sides */
 	bool wants_of;	   /* without --of it has nothing to tell */
 	bool wants_choice; /* it tells of some threads, or of what --of selects */
 

@@ -39,6 +39,7 @@ struct report_options {
 struct selection {
 	const struct ky_report *reports[MAX_REPORTS];
 	size_t n;
+	const char *sides[2]; /* of two traces: as the user names them */
 };
 
 static void report_defaults(void *data)
@@ -403,6 +404,8 @@ static int cmd_report_run_on_set(const struct selection *selection, const struct
 	to->pool = pool;
 	if (!status && !options->select.filter)
 		to->history = ky_history_find(set);
+	to->sides[0] = selection->sides[0];
+	to->sides[1] = selection->sides[1];
 	if (!status)
 		status = ky_cli_select_times(set, &options->select, false, &to->focus.begin_ns,
 					     &to->focus.end_ns, err);
@@ -557,6 +560,8 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 	/* The traces are what is left. */
 	args += !options->all;
 	n_args -= !options->all;
+	for (int i = 0; i < 2 && n_args == 2; i++)
+		selection.sides[i] = args[i];
 	if (options->markdown)
 		return write_markdown(&selection);
 	code = ky_cli_check_periods(command, &options->focus,
@@ -630,6 +635,7 @@ const struct ky_command ky_command_report = {
 		"== \"syscall_exit_fsync\" : fd' my-trace\n\n"
 		"# where the time of all reads goes, and who made the slow ones slow\n"
 		"kymo report breakdown --of syscall:read --comm 'post*' my-trace\n\n"
+		"# what has changed, beyond noise\nkymo report compare before after\n\n"
 		"# CPU usage now, like top, of a recording in another terminal\n"
 		"kymo report cpu --live my-trace\n\n"
 		"# all reports and the trace in one file, and the same from that file\n"
@@ -645,7 +651,7 @@ const struct ky_command ky_command_report = {
 	.min_args = 0,
 	.max_args = -1,
 	.operands =
-		"all block breakdown cpu critical-path heatmap io io-latency io-log irq locks memory net periods sched softirq summary "
+		"all block breakdown compare cpu critical-path heatmap io io-latency io-log irq locks memory net periods sched softirq summary "
 		"syscall-rates syscalls threads why",
 	.run = run_report,
 	.topic_help = report_topic,
