@@ -6,7 +6,7 @@
 
 #define MAX_ANSWER_BYTES ((size_t)64 << 20)
 
-/* The whole trace passes: names, files and states before the range belong to it. */
+/* Names, files and states before the range belong to it: from the state history, or the whole trace passes. */
 static int range_report_run(const struct ky_view *view, const struct ky_report *report,
 			    const struct ky_view_request *request, const struct ky_view_stop *stop,
 			    struct ky_report_results *results, struct kymo_error *err)
@@ -21,7 +21,11 @@ static int range_report_run(const struct ky_view *view, const struct ky_report *
 	options.for_people = false;
 	options.focus.begin_ns = request->begin_ns;
 	options.focus.end_ns = request->end_ns;
+	/* Its own: the one of the pictures is another thread's. */
+	if (!*request->filter)
+		options.history = ky_history_find(view->set);
 	ret = ky_reports_run(&report, 1, view->set, flow, &options, results, err);
+	ky_history_close(options.history);
 	ky_report_options_fini(&options);
 	ky_flow_close(flow);
 	return ret;

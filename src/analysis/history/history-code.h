@@ -107,7 +107,10 @@ static inline void ky_bits_refill(struct ky_bits_in *in)
 	uint64_t word;
 
 	if (__builtin_expect(in->end - in->at < 8, 0)) {
-		ky_bits_refill_end(in);
+		struct ky_bits_in copy = *in; /* so that @in can be in registers */
+
+		ky_bits_refill_end(&copy);
+		*in = copy;
 		return;
 	}
 	memcpy(&word, in->at, sizeof(word));

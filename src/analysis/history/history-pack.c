@@ -15,6 +15,8 @@
 #define MODE_GUESS  2u	/* symbol n: the state that followed last time */
 #define MODE_GROUPS 4u
 #define MODES	    8u
+/* Guesses cost time: they must save more bits than that. */
+#define GUESS_BITS 256u
 /* Above that, a code of its own is larger than what it saves. */
 #define OWN_STATES 64u
 #define LANE_BYTES ((KY_LEAF_INTERVALS / LANES + 1) * 12u + 8u)
@@ -111,7 +113,7 @@ static void choose_states_code(struct packing *pack)
 		} else {
 			make_states_code(&code, mode, pack->n_states);
 		}
-		cost += ky_code_cost(&code, counts);
+		cost += ky_code_cost(&code, counts) + (mode & MODE_GUESS ? GUESS_BITS : 0);
 		if (cost < best) {
 			best = cost;
 			pack->mode = mode;
@@ -248,13 +250,21 @@ void ky_leaf_put(struct ky_strbuf *out, int64_t begin_ns, uint32_t n, const uint
 
 /* ---- getting --------------------------------------------------------------------------------------- */
 
+#define TABLE	    (1u << KY_CODE_BITS)
+#define NO_CODE	    255u /* no leaf has so many states */
+#define NO_CLASS    (CLASSES + 1)
+#define SHORT_CLASS 36u /* what a refill brings beside both symbols */
+
+/* Tables are by the next bits. One of both symbols is enough for the state and its group. */
 struct unpacking {
-	uint32_t mode;
+	uint32_t mode, n_states;
 	bool bad;
+	bool has_holes; /* some bits are no state's */
 	struct follow follow;
 	struct ky_bits_in lanes[LANES];
-	struct ky_code_table states, lengths[GROUPS];
-	uint32_t first_class[GROUPS];
+	uint32_t states_mask, lengths_mask;
+	uint32_t states[TABLE]; /* symbol << 4 | its bits | where its lengths begin << 16 */
+	uint16_t lengths[GROUPS * TABLE]; /* length << 4 | bits of its symbol */
 	uint8_t groups[256];
 };
 
@@ -268,45 +278,85 @@ static bool get_groups(struct ky_bytes *bytes, struct unpacking *pack, uint32_t 
 	return true;
 }
 
-static bool get_lengths(struct ky_bytes *bytes, struct unpacking *pack, uint32_t g)
+/* The code of a group's lengths. */
+static bool get_lengths(struct ky_bytes *bytes, struct ky_code_table *table, uint32_t *first)
 {
 	struct ky_code code;
-	uint64_t first = ky_bytes_varint(bytes), n = ky_bytes_varint(bytes);
+	uint64_t low = ky_bytes_varint(bytes), n = ky_bytes_varint(bytes);
 
-	if (bytes->bad || n > CLASSES || first > CLASSES - n)
+	if (bytes->bad || n > CLASSES || low > CLASSES - n)
 		return false;
-	pack->first_class[g] = (uint32_t)first;
+	*first = (uint32_t)low;
 	if (!n) { /* no interval is in that group */
-		pack->lengths[g].mask = 0;
-		pack->lengths[g].entries[0] = KY_CODE_NONE & UINT16_MAX;
+		table->mask = 0;
+		table->entries[0] = KY_CODE_NONE & UINT16_MAX;
 		return true;
 	}
-	return ky_code_get(bytes, (uint32_t)n, &code) && ky_code_table(&pack->lengths[g], &code);
+	return ky_code_get(bytes, (uint32_t)n, &code) && ky_code_table(table, &code);
 }
 
-static bool get_codes(struct ky_bytes *bytes, struct unpacking *pack, uint32_t n_states)
+static uint16_t length_entry(uint16_t entry, uint32_t first)
+{
+	uint32_t class = (entry >> 4) + first;
+
+	return (uint16_t)((class < CLASSES ? class : NO_CLASS) << 4 | (entry & 15u));
+}
+
+/* Both groups' tables have the same size. */
+static bool get_all_lengths(struct ky_bytes *bytes, struct unpacking *pack)
+{
+	struct ky_code_table tables[GROUPS];
+	uint32_t first[GROUPS], n = pack->mode & MODE_GROUPS ? GROUPS : 1;
+
+	pack->lengths_mask = 0;
+	for (uint32_t g = 0; g < n; g++) {
+		if (!get_lengths(bytes, &tables[g], &first[g]))
+			return false;
+		pack->lengths_mask |= tables[g].mask;
+	}
+	for (uint32_t g = 0; g < n; g++) {
+		for (uint32_t i = 0; i <= pack->lengths_mask; i++)
+			pack->lengths[g * TABLE + i] =
+				length_entry(tables[g].entries[i & tables[g].mask], first[g]);
+	}
+	return true;
+}
+
+static void set_states(struct unpacking *pack, const struct ky_code_table *table)
+{
+	uint32_t n_symbols = pack->n_states + (pack->mode & MODE_GUESS ? 1 : 0);
+
+	pack->states_mask = table->mask;
+	pack->has_holes = false;
+	for (uint32_t i = 0; i <= table->mask; i++) {
+		uint32_t entry = table->entries[i], symbol = entry >> 4;
+		uint32_t group = symbol < pack->n_states ? pack->groups[symbol] : 0;
+
+		pack->has_holes |= symbol >= n_symbols;
+		pack->states[i] = entry | group * TABLE << 16;
+	}
+}
+
+static bool get_codes(struct ky_bytes *bytes, struct unpacking *pack)
 {
 	uint64_t mode = ky_bytes_varint(bytes);
+	struct ky_code_table table;
 	struct ky_code code;
 
-	if (mode >= MODES || !n_states)
+	if (mode >= MODES || !pack->n_states)
 		return false;
 	pack->mode = (uint32_t)mode;
 	if (!(mode & MODE_OWN))
-		make_states_code(&code, pack->mode, n_states);
-	else if (!ky_code_get(bytes, n_states + (mode & MODE_GUESS ? 1 : 0), &code))
+		make_states_code(&code, pack->mode, pack->n_states);
+	else if (!ky_code_get(bytes, pack->n_states + (mode & MODE_GUESS ? 1 : 0), &code))
 		return false;
-	if (!ky_code_table(&pack->states, &code))
+	if (!ky_code_table(&table, &code))
 		return false;
-	if (!(mode & MODE_GROUPS))
-		memset(pack->groups, 0, sizeof(pack->groups));
-	else if (!get_groups(bytes, pack, n_states))
+	memset(pack->groups, 0, sizeof(pack->groups));
+	if (mode & MODE_GROUPS && !get_groups(bytes, pack, pack->n_states))
 		return false;
-	for (uint32_t g = 0; g < (mode & MODE_GROUPS ? GROUPS : 1); g++) {
-		if (!get_lengths(bytes, pack, g))
-			return false;
-	}
-	return true;
+	set_states(pack, &table);
+	return get_all_lengths(bytes, pack);
 }
 
 static bool get_lanes(struct ky_bytes *bytes, struct unpacking *pack)
@@ -322,74 +372,97 @@ static bool get_lanes(struct ky_bytes *bytes, struct unpacking *pack)
 	return true;
 }
 
-/* The next interval of @in. What cannot be sets ->bad. */
-static inline __attribute__((always_inline)) uint64_t get_interval(struct unpacking *pack,
-								   struct ky_bits_in *in,
-								   uint32_t n_states, bool guesses,
-								   uint8_t *to)
+/* A duration that takes more bits than are held. */
+static __attribute__((noinline)) uint64_t get_long(struct ky_bits_in *in, uint32_t class, bool *bad)
 {
-	uint32_t code, class, g;
+	uint64_t low;
+
+	if (class > 64) {
+		*bad = true;
+		return 0;
+	}
+	ky_bits_refill(in);
+	if (class <= 56)
+		return ky_bits_get(in, class - 1) | UINT64_C(1) << (class - 1);
+	low = ky_bits_get(in, 32);
+	ky_bits_refill(in);
+	return low | ky_bits_get(in, class - 33) << 32 | UINT64_C(1) << (class - 1);
+}
+
+/* The state that is guessed, or the one that is told. */
+static inline uint32_t follow_code(struct unpacking *pack, uint32_t symbol)
+{
+	uint8_t *guessed = guess(&pack->follow);
+	/* No branch: which one it is cannot be foreseen. */
+	uint32_t code = symbol ^ ((symbol ^ *guessed) & -(uint32_t)(symbol == pack->n_states));
+
+	*guessed = (uint8_t)code;
+	follow_on(&pack->follow, (uint8_t)code);
+	return code;
+}
+
+/* The next interval of @in. What cannot be gets a state that no leaf has, or sets ->bad. */
+static inline __attribute__((always_inline)) uint64_t
+get_interval(struct unpacking *pack, struct ky_bits_in *in, bool guesses, uint8_t *to)
+{
+	uint32_t entry, code, at, class, n;
+	uint64_t value;
 
 	ky_bits_refill(in);
-	code = ky_bits_symbol(in, &pack->states);
+	entry = pack->states[in->held & pack->states_mask];
+	ky_bits_skip(in, entry & 15u);
+	code = entry >> 4 & 0xfff;
+	at = entry >> 16;
 	if (guesses) {
-		uint8_t *guessed = guess(&pack->follow);
-
-		code = code == n_states ? *guessed : code;
-		*guessed = (uint8_t)code;
-		follow_on(&pack->follow, (uint8_t)code);
+		code = follow_code(pack, code);
+		at = pack->groups[(uint8_t)code] * TABLE;
 	}
-	pack->bad |= code >= n_states;
-	*to = (uint8_t)code;
-	g = pack->groups[(uint8_t)code];
-	class = ky_bits_symbol(in, &pack->lengths[g]) + pack->first_class[g];
-	if (class < 2)
-		return class;
-	if (__builtin_expect(class > 36, 0)) {
-		if (class > 64) {
-			pack->bad = true;
-			return 0;
-		}
-		if (class > 56) {
-			uint64_t low;
+	*to = (uint8_t)(code < NO_CODE ? code : NO_CODE);
+	entry = pack->lengths[(in->held & pack->lengths_mask) + at];
+	ky_bits_skip(in, entry & 15u);
+	class = entry >> 4;
+	if (__builtin_expect(class > SHORT_CLASS, 0)) {
+		struct ky_bits_in copy = *in; /* so that @in can be in registers */
 
-			ky_bits_refill(in);
-			low = ky_bits_get(in, 32);
-			ky_bits_refill(in);
-			return low | ky_bits_get(in, class - 33) << 32 | UINT64_C(1) << (class - 1);
-		}
-		ky_bits_refill(in);
+		value = get_long(&copy, class, &pack->bad);
+		*in = copy;
+		return value;
 	}
-	return ky_bits_get(in, class - 1) | UINT64_C(1) << (class - 1);
+	n = class - (class != 0);
+	value = (in->held & ((UINT64_C(1) << n) - 1)) | (uint64_t)(class != 0) << n;
+	ky_bits_skip(in, n);
+	return value;
 }
 
 static inline __attribute__((always_inline)) void
 get_intervals(struct unpacking *pack, struct ky_leaf *leaf, uint32_t n, bool guesses)
 {
 	struct ky_bits_in even = pack->lanes[0], odd = pack->lanes[1];
-	uint32_t n_states = leaf->n_states;
 	uint32_t i;
 
 	for (i = 0; i + 1 < n; i += 2) {
-		leaf->durations[i] = get_interval(pack, &even, n_states, guesses, &leaf->codes[i]);
-		leaf->durations[i + 1] =
-			get_interval(pack, &odd, n_states, guesses, &leaf->codes[i + 1]);
+		leaf->durations[i] = get_interval(pack, &even, guesses, &leaf->codes[i]);
+		leaf->durations[i + 1] = get_interval(pack, &odd, guesses, &leaf->codes[i + 1]);
 	}
 	if (i < n)
-		leaf->durations[i] = get_interval(pack, &even, n_states, guesses, &leaf->codes[i]);
+		leaf->durations[i] = get_interval(pack, &even, guesses, &leaf->codes[i]);
 	pack->lanes[0] = even;
 	pack->lanes[1] = odd;
 }
 
-/* Adds up the durations; false: there is no such time. */
-static bool history_pack_end(struct ky_leaf *leaf, uint32_t n)
+/* Adds up the durations; false: there is no such time, or state. */
+static bool history_pack_end(const struct unpacking *pack, struct ky_leaf *leaf, uint32_t n)
 {
+	uint64_t sum = 0;
 	bool bad = false;
 
-	leaf->end_ns = leaf->begin_ns;
-	for (uint32_t i = 0; i < n; i++)
-		bad |= __builtin_add_overflow(leaf->end_ns, leaf->durations[i], &leaf->end_ns);
-	return !bad;
+	for (uint32_t i = 0; i < n; i++) {
+		sum += leaf->durations[i];
+		bad |= sum < leaf->durations[i];
+	}
+	for (uint32_t i = 0; pack->has_holes && i < n; i++)
+		bad |= leaf->codes[i] >= leaf->n_states;
+	return !__builtin_add_overflow(leaf->begin_ns, sum, &leaf->end_ns) && !bad;
 }
 
 bool ky_leaf_get(struct ky_bytes *bytes, struct ky_leaf *leaf)
@@ -406,14 +479,15 @@ bool ky_leaf_get(struct ky_bytes *bytes, struct ky_leaf *leaf)
 	leaf->begin_ns = ky_bytes_signed(bytes);
 	pack.bad = false;
 	pack.follow = (struct follow){{0}, 0, 0};
-	if (!get_codes(bytes, &pack, leaf->n_states) || !get_lanes(bytes, &pack))
+	pack.n_states = leaf->n_states;
+	if (!get_codes(bytes, &pack) || !get_lanes(bytes, &pack))
 		return false;
 	if (pack.mode & MODE_GUESS)
 		get_intervals(&pack, leaf, (uint32_t)n, true);
 	else
 		get_intervals(&pack, leaf, (uint32_t)n, false);
 	if (pack.bad || !ky_bits_are_over(&pack.lanes[0]) || !ky_bits_are_over(&pack.lanes[1]) ||
-	    !history_pack_end(leaf, (uint32_t)n))
+	    !history_pack_end(&pack, leaf, (uint32_t)n))
 		return false;
 	leaf->n = (uint32_t)n;
 	return true;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/history/history.h"
 #include "analysis/render/lami.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -275,7 +276,10 @@ static int analyse(const struct choice *choice, const struct ky_trace_set *set,
 	if (!status)
 		status = set_limit(to, options->limit, err);
 	if (!status)
+		to->history = ky_history_find(set);
+	if (!status)
 		status = cmd_lami_run_with(choice, set, options, to, out, err);
+	ky_history_close(to->history);
 	ky_cli_wanted_fini(&wanted);
 	return status;
 }
