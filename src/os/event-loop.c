@@ -2,6 +2,7 @@
 #include "os/event-loop.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -12,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/vec.h"
+#include "os/now.h"
 
 #define EVENTS_AT_A_TIME 16
 #define CHILD_POLL_NS	 20000000
@@ -25,13 +27,17 @@ struct ky_loop_source {
 	ky_loop_call call;
 	ky_loop_signal_call signal_call;
 	void *data;
-	pid_t pid; /* of a child */
+	pid_t pid;	/* of a child */
+	bool is_timer;	/* without a descriptor */
+	int64_t due_ns; /* of a timer; 0: never */
 };
 
 struct ky_loop {
 	int epoll_fd;
 	bool is_calling; /* sources that are removed meanwhile stay until that is over */
+	bool is_in_ms;	 /* the kernel cannot wait for less */
 	KY_VEC(struct ky_loop_source *) sources;
+	KY_VEC(struct ky_loop_source *) timers;
 };
 
 int ky_loop_new(struct ky_loop **out, struct kymo_error *err)
@@ -64,6 +70,9 @@ void ky_loop_free(struct ky_loop *loop)
 	ky_vec_foreach(&loop->sources, source)
 		free_source(*source);
 	ky_vec_fini(&loop->sources);
+	ky_vec_foreach(&loop->timers, timer)
+		free(*timer);
+	ky_vec_fini(&loop->timers);
 	close(loop->epoll_fd);
 	free(loop);
 }
@@ -73,19 +82,6 @@ void ky_loop_free(struct ky_loop *loop)
 static int take_fd(struct ky_loop_source *source, struct kymo_error *err)
 {
 	return source->call(source->data, err);
-}
-
-/* Returns whether its time has come: the timer may have been set again since. */
-static bool drain_timer(int fd)
-{
-	uint64_t count;
-
-	return read(fd, &count, sizeof(count)) == sizeof(count);
-}
-
-static int event_loop_take_timer(struct ky_loop_source *source, struct kymo_error *err)
-{
-	return drain_timer(source->fd) ? source->call(source->data, err) : KYMO_OK;
 }
 
 static int take_signals(struct ky_loop_source *source, struct kymo_error *err)
@@ -102,11 +98,12 @@ static int take_signals(struct ky_loop_source *source, struct kymo_error *err)
 static int event_loop_take_child(struct ky_loop_source *source, struct kymo_error *err)
 {
 	siginfo_t info = {.si_pid = 0};
+	uint64_t expired;
 
 	/* Where a timer is waited for, the process may go on. */
 	if (waitid(P_PID, (id_t)source->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 	    !info.si_pid) {
-		drain_timer(source->fd);
+		(void)!read(source->fd, &expired, sizeof(expired));
 		return KYMO_OK;
 	}
 	(void)epoll_ctl(source->loop->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
@@ -168,24 +165,24 @@ int ky_loop_add(struct ky_loop *loop, int fd, ky_loop_call call, void *data,
 int ky_loop_add_timer(struct ky_loop *loop, ky_loop_call call, void *data,
 		      struct ky_loop_source **source, struct kymo_error *err)
 {
-	const struct ky_loop_source add_it = {
-		.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
-		.is_own = true,
-		.take = event_loop_take_timer,
-		.call = call,
-		.data = data};
+	struct ky_loop_source *timer = calloc(1, sizeof(*timer));
 
-	if (add_it.fd < 0)
-		return ky_error_errno(err, errno, "cannot set up a timer");
-	return event_loop_add(loop, &add_it, source, err);
+	*source = NULL;
+	if (!timer || ky_vec_push(&loop->timers, timer) < 0) {
+		free(timer);
+		return ky_error_nomem(err);
+	}
+	*timer = (struct ky_loop_source){
+		.loop = loop, .fd = -1, .is_timer = true, .call = call, .data = data};
+	*source = timer;
+	return KYMO_OK;
 }
 
 void ky_loop_set_timer(struct ky_loop_source *source, uint64_t ns)
 {
-	const struct itimerspec spec = {
-		.it_value = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)}};
+	int64_t now = ky_os_now_ns();
 
-	(void)timerfd_settime(source->fd, 0, &spec, NULL);
+	source->due_ns = !ns ? 0 : ns < (uint64_t)(INT64_MAX - now) ? now + (int64_t)ns : INT64_MAX;
 }
 
 int ky_loop_add_signals(struct ky_loop *loop, const sigset_t *set, ky_loop_signal_call call,
@@ -217,6 +214,22 @@ int ky_loop_add_child(struct ky_loop *loop, pid_t pid, ky_loop_call call, void *
 	return event_loop_add(loop, &add_it, source, err);
 }
 
+/* Timers are few. */
+static void remove_timer(struct ky_loop_source *timer)
+{
+	struct ky_loop *loop = timer->loop;
+	size_t i = 0;
+
+	timer->is_removed = true;
+	timer->due_ns = 0;
+	if (loop->is_calling)
+		return;
+	while (loop->timers.data[i] != timer)
+		i++;
+	loop->timers.data[i] = loop->timers.data[--loop->timers.len];
+	free(timer);
+}
+
 void ky_loop_remove(struct ky_loop_source *source)
 {
 	struct ky_loop *loop;
@@ -224,6 +237,10 @@ void ky_loop_remove(struct ky_loop_source *source)
 
 	if (!source || source->is_removed)
 		return;
+	if (source->is_timer) {
+		remove_timer(source);
+		return;
+	}
 	loop = source->loop;
 	(void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
 	source->is_removed = true;
@@ -249,6 +266,65 @@ static void event_loop_sweep(struct ky_loop *loop)
 		loop->sources.data[i] = loop->sources.data[--loop->sources.len];
 		free_source(source);
 	}
+	for (size_t i = loop->timers.len; i-- > 0;) {
+		struct ky_loop_source *timer = loop->timers.data[i];
+
+		if (!timer->is_removed)
+			continue;
+		loop->timers.data[i] = loop->timers.data[--loop->timers.len];
+		free(timer);
+	}
+}
+
+/* How long to wait for events, in ns; -1: for any time. */
+static int64_t event_loop_patience_ns(const struct ky_loop *loop)
+{
+	int64_t due = 0, now;
+
+	ky_vec_foreach(&loop->timers, timer)
+		if ((*timer)->due_ns && (!due || (*timer)->due_ns < due))
+			due = (*timer)->due_ns;
+	if (!due)
+		return -1;
+	now = ky_os_now_ns();
+	return due > now ? due - now : 0;
+}
+
+static int event_loop_wait(struct ky_loop *loop, struct epoll_event *events)
+{
+	int64_t wait_ns = event_loop_patience_ns(loop), ms = wait_ns < 0 ? -1 : wait_ns / 1000000;
+	const struct timespec patience = {(time_t)(wait_ns / 1000000000),
+					  (long)(wait_ns % 1000000000)};
+	int n;
+
+	if (wait_ns > 0 && !loop->is_in_ms) {
+		n = epoll_pwait2(loop->epoll_fd, events, EVENTS_AT_A_TIME, &patience, NULL);
+		/* Before Linux 5.11. */
+		loop->is_in_ms = n < 0 && (errno == ENOSYS || errno == EPERM);
+		if (!loop->is_in_ms)
+			return n;
+	}
+	if (wait_ns > 0)
+		ms++;
+	return epoll_wait(loop->epoll_fd, events, EVENTS_AT_A_TIME,
+			  ms < INT_MAX ? (int)ms : INT_MAX);
+}
+
+static int event_loop_take_timers(struct ky_loop *loop, struct kymo_error *err)
+{
+	int64_t now = loop->timers.len ? ky_os_now_ns() : 0;
+	int ret = KYMO_OK;
+
+	/* A call may set and add timers. */
+	for (size_t i = 0; i < loop->timers.len && !ret; i++) {
+		struct ky_loop_source *timer = loop->timers.data[i];
+
+		if (!timer->due_ns || timer->due_ns > now)
+			continue;
+		timer->due_ns = 0;
+		ret = timer->call(timer->data, err);
+	}
+	return ret;
 }
 
 int ky_loop_run(struct ky_loop *loop, struct kymo_error *err)
@@ -257,7 +333,7 @@ int ky_loop_run(struct ky_loop *loop, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	while (!ret) {
-		int n = epoll_wait(loop->epoll_fd, events, EVENTS_AT_A_TIME, -1);
+		int n = event_loop_wait(loop, events);
 
 		if (n < 0 && errno != EINTR)
 			return ky_error_errno(err, errno, "cannot wait for an event");
@@ -268,6 +344,8 @@ int ky_loop_run(struct ky_loop *loop, struct kymo_error *err)
 			if (!source->is_removed)
 				ret = source->take(source, err);
 		}
+		if (!ret)
+			ret = event_loop_take_timers(loop, err);
 		event_loop_sweep(loop);
 	}
 	return ret < 0 ? ret : KYMO_OK;

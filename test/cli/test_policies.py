@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -133,6 +134,11 @@ def check_trace(kymo, user, path, least=1):
     counted = json.loads(kymo("info", "--json", "--count", path).out)
     assert counted["events"] >= least
     return counted["events"]
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as text:
+        return sum(map(int, text.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def message(*words):
@@ -459,3 +465,22 @@ def test_no_daemon(here):
         server.kill()
         server.communicate()
         del forged
+
+
+def test_no_descriptors(here):
+    """A daemon without a descriptor does not turn in circles; users wait for it."""
+    here.policy()
+    here.begin()
+    alice = User(here, ALICE, GROUP)
+    pid = here.process.pid
+    _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    used = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (next(i for i in range(len(used) + 1) if i not in used), most))
+    waits = alice.begin("sessions", "--policies", "--json")
+    before = cpu_seconds(pid)
+    time.sleep(2)
+    assert cpu_seconds(pid) - before < 0.1
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
+    out, err = waits.communicate(timeout=60)
+    assert waits.returncode == 0 and here.name in out, (out, err)
+    here.end()

@@ -12,6 +12,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -229,7 +230,7 @@ def test_no_descriptors_for_files(kymo, kymo_bin, relay):  # noqa: F811
     recorder = begin_recording(kymo_bin, "-o", here.address("waits"), "--user", "modes:*")
     wait_for(lambda: session_of(kymo, here.address("waits")))
     subprocess.run([MODES, "numbers", "3000", "0"], check=True, stdout=subprocess.DEVNULL)
-    wait_for(lambda: glob.glob(f"{here.dir}/*/waits/ust/pid/*"))
+    wait_for(lambda: glob.glob(f"{here.dir}/*/waits/ust/pid/*/metadata"))
     kymo("print", here.trace("waits"))
     set_limit(here.process, 12)
     for _ in range(3):
@@ -243,6 +244,36 @@ def test_no_descriptors_for_files(kymo, kymo_bin, relay):  # noqa: F811
     said = here.end()
     # The relay does not turn in circles.
     assert len(re.findall("has to wait", said)) < 100
+
+
+def cpu_seconds(process):
+    with open(f"/proc/{process.pid}/stat", encoding="utf-8") as stat:
+        return sum(map(int, stat.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def take_last_descriptor(process):
+    """Leaves no number below the limit free."""
+    used = {int(name) for name in os.listdir(f"/proc/{process.pid}/fd")}
+    set_limit(process, next(i for i in range(len(used) + 1) if i not in used))
+
+
+def test_recorder_without_descriptors(kymo, kymo_bin, tmp_path):
+    """Who connects to its control socket waits, and the recorder does not turn in circles; with a descriptor, it answers."""
+    recorder = begin_recording(kymo_bin, "-o", tmp_path / "out", "--name", "full", "--user", "modes:*")
+    path = f"/run/kymo/recordings/{recorder.pid}"
+    wait_for(lambda: os.path.exists(path) and session_of(kymo, str(tmp_path / "out")))
+    take_last_descriptor(recorder)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(path)
+        client.sendall(b"list\0")
+        before = cpu_seconds(recorder)
+        time.sleep(2)
+        assert cpu_seconds(recorder) - before < 0.1
+        set_limit(recorder)
+        client.settimeout(60)
+        assert client.recv(65536)
+    subprocess.run([MODES, "numbers", "3000", "0"], check=True, stdout=subprocess.DEVNULL)
+    end_recording(recorder)
 
 
 @pytest.mark.parametrize("limit", [16, 24, 40, 64])

@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "cli/recording/daemon-policies.h"
 #include "cli/recording/policy.h"
+#include "os/accept-socket.h"
 #include "record/control/daemon-request.h"
 #include "record/control/daemon-socket.h"
 
@@ -72,7 +73,7 @@ struct ky_policy_client {
 
 struct ky_policies {
 	struct ky_policies_options options;
-	int listen_fd;
+	struct ky_accept_socket listener;
 	bool ends;
 	struct ky_loop_source *listen, *timer;
 	KY_VEC(struct ky_policy_client *) clients;

@@ -15,7 +15,9 @@
 #define CLIENTS_MAX	 128
 #define CLIENTS_USER_MAX 8
 /* How often the daemon looks at sizes and times, while there is something to look at, and else. */
-#define LOOK_NS	       (NS_PER_S / 5)
+#define LOOK_NS (NS_PER_S / 5)
+/* When the daemon has no descriptor, new clients wait for so long. */
+#define PAUSE_NS       (NS_PER_S / 5)
 #define LOOK_RARELY_NS (600 * NS_PER_S)
 
 void ky_policies_look_soon(struct ky_policies *policies)
@@ -55,7 +57,7 @@ static bool daemon_policies_has_room(const struct ky_policies *policies, uid_t u
 static int take_connection(void *data, struct kymo_error *err)
 {
 	struct ky_policies *policies = data;
-	int fd = accept4(policies->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = ky_accept_socket_take(&policies->listener);
 	struct ky_policy_client *client;
 	uid_t uid;
 
@@ -107,10 +109,12 @@ int ky_policies_open(const struct ky_policies_options *options, struct ky_polici
 	if (!policies)
 		return ky_error_nomem(err);
 	policies->options = *options;
-	policies->listen_fd = ky_daemon_socket_listen(options->socket, err);
-	ret = policies->listen_fd < 0 ? policies->listen_fd : KYMO_OK;
+	policies->listener = (struct ky_accept_socket)KY_ACCEPT_SOCKET_CLOSED;
+	ret = ky_daemon_socket_listen(options->socket, err);
+	if (ret >= 0)
+		ret = ky_accept_socket_open(&policies->listener, ret, PAUSE_NS, err);
 	if (!ret)
-		ret = ky_loop_add(options->loop, policies->listen_fd, take_connection, policies,
+		ret = ky_loop_add(options->loop, policies->listener.fd, take_connection, policies,
 				  &policies->listen, err);
 	if (!ret)
 		ret = ky_loop_add_timer(options->loop, daemon_policies_look, policies,
@@ -129,11 +133,10 @@ static void stop_listening(struct ky_policies *policies)
 {
 	ky_loop_remove(policies->listen);
 	policies->listen = NULL;
-	if (policies->listen_fd < 0)
+	if (policies->listener.fd < 0)
 		return;
 	(void)unlink(policies->options.socket);
-	close(policies->listen_fd);
-	policies->listen_fd = -1;
+	ky_accept_socket_close(&policies->listener);
 }
 
 void ky_policies_end(struct ky_policies *policies)

@@ -1,48 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* The ports of a server: how clients come in, and how they wait while descriptors are short. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "net/link/clients-internal.h"
+#include "os/accept-socket.h"
 
 struct ky_clients_port {
 	struct ky_clients *clients;
 	const struct ky_client_calls *calls;
 	void *owner;
 	struct ky_tls *tls;
-	struct ky_loop_source *source; /* NULL: the port pauses */
-	int fd;
+	struct ky_loop_source *source;
+	struct ky_accept_socket listener;
 };
 
-/* Without this, the loop would call accept() again and again, and serve nobody. */
-static void clients_pause_port(struct ky_clients_port *port, int errnum)
+static void note_shortage(struct ky_clients *clients, int errnum)
 {
-	struct ky_clients *clients = port->clients;
-
 	if (!clients->is_short)
 		ky_log_warning(clients->log, "new clients wait: %s", strerror(errnum));
 	clients->is_short = true;
-	ky_loop_remove(port->source);
-	port->source = NULL;
 	ky_clients_drop_greediest(clients, KY_CLIENTS_FILES_FEW);
-	ky_loop_set_timer(clients->pause_timer, KY_CLIENTS_PAUSE_NS);
-}
-
-/* The descriptor of a new client, or -1: no client waits, or the port pauses. */
-static int accept_fd(struct ky_clients_port *port)
-{
-	int fd = -1;
-
-	errno = EMFILE;
-	if (ky_link_has_descriptors(port->fd))
-		fd = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0 && ky_link_is_shortage(errno))
-		clients_pause_port(port, errno);
-	return fd;
 }
 
 /* Many that say nothing do not keep others out. False: all have said who they are. */
@@ -67,12 +47,15 @@ static int accept_client(void *data, struct kymo_error *loop_err)
 {
 	struct ky_clients_port *port = data;
 	struct ky_clients *clients = port->clients;
-	int fd = accept_fd(port);
+	int fd = ky_accept_socket_take(&port->listener);
 	struct kymo_error err;
 
 	(void)loop_err;
-	if (fd < 0)
+	if (fd < 0) {
+		if (ky_accept_socket_is_shortage(-fd))
+			note_shortage(clients, -fd);
 		return KYMO_OK;
+	}
 	clients->is_short = false;
 	ky_link_set_options(fd);
 	if (!clients_make_room(clients)) {
@@ -100,13 +83,6 @@ int ky_clients_end_pause(void *data, struct kymo_error *err)
 	(void)err;
 	ky_loop_set_timer(clients->pause_timer, 0);
 	ky_clients_close_pausing(clients);
-	ky_vec_foreach(&clients->ports, it) {
-		struct ky_clients_port *port = *it;
-
-		if (!port->source && ky_loop_add(clients->loop, port->fd, accept_client, port,
-						 &port->source, NULL) < 0)
-			ky_loop_set_timer(clients->pause_timer, KY_CLIENTS_PAUSE_NS);
-	}
 	return KYMO_OK;
 }
 
@@ -120,13 +96,18 @@ int ky_clients_listen(struct ky_clients *clients, int fd, const struct ky_client
 		close(fd);
 		return ky_error_nomem(err);
 	}
-	*port = (struct ky_clients_port){clients, calls, owner, tls, NULL, fd};
-	ret = ky_loop_add(clients->loop, fd, accept_client, port, &port->source, err);
+	*port = (struct ky_clients_port){
+		.clients = clients, .calls = calls, .owner = owner, .tls = tls};
+	ret = ky_accept_socket_open(&port->listener, fd, KY_CLIENTS_PAUSE_NS, err);
+	port->listener.keeps_some = true;
+	if (!ret)
+		ret = ky_loop_add(clients->loop, port->listener.fd, accept_client, port,
+				  &port->source, err);
 	if (!ret && ky_vec_push(&clients->ports, port) < 0)
 		ret = ky_error_nomem(err);
 	if (ret < 0) {
 		ky_loop_remove(port->source);
-		close(fd);
+		ky_accept_socket_close(&port->listener);
 		free(port);
 	}
 	return ret;
@@ -138,7 +119,7 @@ void ky_clients_close_ports(struct ky_clients *clients)
 	ky_vec_fini(&clients->pausing);
 	ky_vec_foreach(&clients->ports, port) {
 		ky_loop_remove((*port)->source);
-		close((*port)->fd);
+		ky_accept_socket_close(&(*port)->listener);
 		free(*port);
 	}
 	ky_vec_fini(&clients->ports);

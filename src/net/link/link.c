@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -71,24 +70,6 @@ void ky_link_set_options(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
-}
-
-bool ky_link_is_shortage(int errnum)
-{
-	return errnum == EMFILE || errnum == ENFILE || errnum == ENOBUFS || errnum == ENOMEM;
-}
-
-bool ky_link_has_descriptors(int fd)
-{
-	struct rlimit limit = {0};
-	/* The kernel gives the lowest one that is free. */
-	int lowest = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	if (lowest < 0)
-		return false;
-	close(lowest);
-	return getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
-	       (rlim_t)lowest < limit.rlim_cur - limit.rlim_cur / 4;
 }
 
 int ky_link_use_tls(struct ky_link *link, struct ky_tls *tls, struct kymo_error *err)

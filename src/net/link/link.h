@@ -32,13 +32,6 @@ int ky_link_use_tls(struct ky_link *link, struct ky_tls *tls, struct kymo_error 
 int ky_link_handshake(struct ky_link *link, int timeout_ms, struct kymo_error *err);
 /* For a connection at the socket @fd: small answers go at once, and a peer that vanishes is noticed within two minutes. */
 void ky_link_set_options(int fd);
-/* Whether accept() failed with @errnum because descriptors or memory are short: the server must wait before the next try. */
-bool ky_link_is_shortage(int errnum);
-/*
- * Whether a server has descriptors for one more connection. Connections get three quarters of the process's limit: files of
- * the peers that are served already need the rest. @fd: any open descriptor.
- */
-bool ky_link_has_descriptors(int fd);
 /* NULL is allowed. */
 void ky_link_free(struct ky_link *link);
 

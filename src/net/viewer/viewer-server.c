@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "net/protocol/frame.h"
 #include "net/viewer/viewer-client-internal.h"
+#include "os/accept-socket.h"
 #include "os/now.h"
 
 #define CLIENTS_MAX 1000
@@ -46,10 +47,10 @@ struct ky_viewer_server {
 	struct ky_viewer_server_options options;
 	struct ky_viewer_hub hub; /* of the thread */
 	pthread_t thread;
-	int epoll_fd, wake_fd, listen_fd;
+	int epoll_fd, wake_fd;
+	struct ky_accept_socket listener;
 	size_t n_turns; /* clients that wait for their turn */
 	int64_t swept_ns;
-	int64_t paused_ns; /* since when it takes no viewers, because descriptors are short; 0: it does */
 	bool is_short; /* the log has it */
 	pthread_mutex_t lock;
 	/* Under the lock: */
@@ -219,40 +220,16 @@ static void take_link(struct ky_viewer_server *server, struct ky_link *link, boo
 	}
 }
 
-static int watch_port(struct ky_viewer_server *server, int operation)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->listen_fd};
-
-	return epoll_ctl(server->epoll_fd, operation, server->listen_fd, &event);
-}
-
-/* Without this, the thread would call accept() again and again. */
-static void viewer_server_pause_port(struct ky_viewer_server *server, int errnum)
-{
-	if (!server->is_short)
-		ky_log_warning(server->options.log, "new viewers wait: %s", strerror(errnum));
-	server->is_short = true;
-	if (watch_port(server, EPOLL_CTL_DEL) == 0)
-		server->paused_ns = ky_os_now_ns();
-}
-
-static void viewer_server_end_pause(struct ky_viewer_server *server)
-{
-	if (server->paused_ns && ky_os_now_ns() - server->paused_ns >= PAUSE_NS &&
-	    watch_port(server, EPOLL_CTL_ADD) == 0)
-		server->paused_ns = 0;
-}
-
 static void accept_viewer(struct ky_viewer_server *server)
 {
+	int fd = ky_accept_socket_take(&server->listener);
 	struct ky_link *link;
-	int fd = -1;
 
-	errno = EMFILE;
-	if (ky_link_has_descriptors(server->listen_fd))
-		fd = accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0 && ky_link_is_shortage(errno))
-		viewer_server_pause_port(server, errno);
+	if (ky_accept_socket_is_shortage(-fd)) {
+		if (!server->is_short)
+			ky_log_warning(server->options.log, "new viewers wait: %s", strerror(-fd));
+		server->is_short = true;
+	}
 	if (fd < 0)
 		return;
 	server->is_short = false;
@@ -321,14 +298,14 @@ static void *viewer_server_run(void *data)
 
 	while (goes_on) {
 		int n = epoll_wait(server->epoll_fd, events, EVENTS,
-				   server->n_turns				  ? 0
-				   : server->hub.clients.len || server->paused_ns ? SWEEP_MS
-										  : -1);
+				   server->n_turns	     ? 0
+				   : server->hub.clients.len ? SWEEP_MS
+							     : -1);
 		bool wakes = false, comes = false;
 
 		/* A client is removed only in its own call, or after all calls: a new one may take another's place. */
 		for (int i = 0; i < n; i++) {
-			if (events[i].data.ptr == &server->listen_fd)
+			if (events[i].data.ptr == &server->listener)
 				comes = true;
 			else if (events[i].data.ptr == &server->wake_fd)
 				wakes = true;
@@ -341,7 +318,6 @@ static void *viewer_server_run(void *data)
 			goes_on = take_arrived(server);
 		viewer_server_take_turns(server);
 		viewer_server_sweep(server);
-		viewer_server_end_pause(server);
 	}
 	return NULL;
 }
@@ -368,8 +344,7 @@ static void server_free(struct ky_viewer_server *server)
 	ky_vec_foreach(&server->notes, note)
 		free(note->below);
 	ky_vec_fini(&server->notes);
-	if (server->listen_fd >= 0)
-		close(server->listen_fd);
+	ky_accept_socket_close(&server->listener);
 	if (server->wake_fd >= 0)
 		close(server->wake_fd);
 	if (server->epoll_fd >= 0)
@@ -396,7 +371,7 @@ int ky_viewer_server_start(const struct ky_viewer_server_options *options,
 	server->hub.update = update;
 	server->hub.is_connected = is_connected;
 	server->hub.data = server;
-	server->listen_fd = -1;
+	server->listener = (struct ky_accept_socket)KY_ACCEPT_SOCKET_CLOSED;
 	pthread_mutex_init(&server->lock, NULL);
 	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -435,8 +410,13 @@ void ky_viewer_server_stop(struct ky_viewer_server *server)
 
 int ky_viewer_server_listen(struct ky_viewer_server *server, int fd, struct kymo_error *err)
 {
-	server->listen_fd = fd;
-	if (watch_port(server, EPOLL_CTL_ADD) == 0)
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->listener};
+	int ret = ky_accept_socket_open(&server->listener, fd, PAUSE_NS, err);
+
+	if (ret < 0)
+		return ret;
+	server->listener.keeps_some = true;
+	if (epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, server->listener.fd, &event) == 0)
 		return KYMO_OK;
 	return ky_error_errno(err, errno, "cannot wait for viewers");
 }

@@ -21,6 +21,8 @@
 #define NAMES_MAX 64
 /* The server drops a client after this time without a message. */
 #define SILENCE_S 10
+/* When the recorder has no descriptor, new clients wait for so long. */
+#define PAUSE_NS UINT64_C(200000000)
 
 static int control_socket_server_open_socket(void)
 {
@@ -38,7 +40,7 @@ static bool control_socket_server_is_dead(const char *path)
 }
 
 /* Our process id, and "-2" and so on when another recorder has that name. 0 or -errno. */
-static int control_socket_server_bind_name(struct ky_control_socket_server *server,
+static int control_socket_server_bind_name(struct ky_control_socket_server *server, int fd,
 					   const char *directory)
 {
 	struct sockaddr_un to;
@@ -54,7 +56,7 @@ static int control_socket_server_bind_name(struct ky_control_socket_server *serv
 		if (control_socket_server_is_dead(server->path))
 			(void)unlink(server->path);
 		ret = ky_control_socket_address(&to, server->path);
-		if (!ret && bind(server->listen_fd, (const struct sockaddr *)&to, sizeof(to)) < 0)
+		if (!ret && bind(fd, (const struct sockaddr *)&to, sizeof(to)) < 0)
 			ret = -errno;
 	}
 	if (ret < 0)
@@ -149,7 +151,7 @@ static bool hear(struct ky_control_socket_server *server, int fd,
 int ky_control_socket_init(struct ky_control_socket_server *server)
 {
 	*server = (struct ky_control_socket_server){
-		.listen_fd = -1,
+		.listener = KY_ACCEPT_SOCKET_CLOSED,
 		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
 		.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
 		.client_fd = -1,
@@ -160,45 +162,55 @@ int ky_control_socket_init(struct ky_control_socket_server *server)
 	return 0;
 }
 
-static int control_socket_server_make_socket(struct ky_control_socket_server *server)
+/* In a directory that it makes: 0 or -errno; *made: the error of that. */
+static int control_socket_server_listen(struct ky_control_socket_server *server, int fd,
+					char *directory, int *made, struct kymo_error *err)
 {
-	int ret = ky_control_socket_init(server);
+	int ret = -ENOENT;
+	mode_t mask;
 
-	if (ret < 0)
-		return ret;
-	server->listen_fd = control_socket_server_open_socket();
-	return server->listen_fd < 0 || control_socket_server_watch(server, server->listen_fd) < 0
-		       ? -errno
-		       : 0;
+	for (int i = 0; i < MAKE_TRIES && ret == -ENOENT; i++) {
+		*made = ky_user_recordings_make(directory, err);
+		if (*made < 0)
+			return 0;
+		mask = umask(0177);
+		ret = control_socket_server_bind_name(server, fd, directory);
+		umask(mask);
+	}
+	return !ret && listen(fd, KY_CONTROL_SOCKET_CLIENTS_MAX) < 0 ? -errno : ret;
+}
+
+static int control_socket_server_use(struct ky_control_socket_server *server, int fd,
+				     struct kymo_error *err)
+{
+	int ret = ky_accept_socket_open(&server->listener, fd, PAUSE_NS, err);
+
+	if (!ret && control_socket_server_watch(server, server->listener.fd) < 0)
+		ret = ky_error_errno(err, errno, "cannot listen for requests");
+	return ret;
 }
 
 int ky_control_socket_open(struct ky_control_socket_server *server, struct kymo_error *err)
 {
 	char directory[KY_SESSION_PATH_MAX + 1];
-	int ret = control_socket_server_make_socket(server);
-	mode_t mask;
+	int ret = ky_control_socket_init(server), fd = -1, made = KYMO_OK;
 
+	if (!ret)
+		fd = control_socket_server_open_socket();
+	if (!ret && fd < 0)
+		ret = -errno;
 	if (ret < 0)
 		return ky_error_errno(err, -ret, "cannot make a socket");
 	(void)ky_control_socket_each(control_socket_server_clean, NULL);
-	ret = -ENOENT;
-	for (int i = 0; i < MAKE_TRIES && ret == -ENOENT; i++) {
-		int made = ky_user_recordings_make(directory, err);
-
-		if (made < 0)
-			return made;
-		mask = umask(0177);
-		ret = control_socket_server_bind_name(server, directory);
-		umask(mask);
-	}
-	if (!ret && listen(server->listen_fd, KY_CONTROL_SOCKET_CLIENTS_MAX) < 0)
-		ret = -errno;
-	if (ret < 0) {
-		ret = ky_error_errno(err, -ret, "cannot listen for requests");
-		ky_error_path(err, directory);
-		return ret;
-	}
-	return KYMO_OK;
+	ret = control_socket_server_listen(server, fd, directory, &made, err);
+	if (!ret && !made)
+		return control_socket_server_use(server, fd, err);
+	close(fd);
+	if (made < 0)
+		return made;
+	ret = ky_error_errno(err, -ret, "cannot listen for requests");
+	ky_error_path(err, directory);
+	return ret;
 }
 
 int ky_control_socket_fd(const struct ky_control_socket_server *server)
@@ -218,8 +230,8 @@ bool ky_control_socket_take(struct ky_control_socket_server *server,
 
 		if (fd == server->timer_fd) {
 			drop_silent(server);
-		} else if (fd == server->listen_fd) {
-			fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		} else if (fd == server->listener.fd) {
+			fd = ky_accept_socket_take(&server->listener);
 			if (fd >= 0)
 				ky_control_socket_add_client(server, fd);
 		} else {
@@ -266,7 +278,7 @@ void ky_control_socket_close(struct ky_control_socket_server *server)
 	while (server->n_clients)
 		close(forget_client(server, 0));
 	control_socket_server_close_fd(&server->client_fd);
-	control_socket_server_close_fd(&server->listen_fd);
+	ky_accept_socket_close(&server->listener);
 	control_socket_server_close_fd(&server->timer_fd);
 	control_socket_server_close_fd(&server->epoll_fd);
 	/* The directory, when no other process of the user records. */

@@ -17,6 +17,8 @@
 
 #include <kymo/error.h>
 
+#include "os/accept-socket.h"
+
 #define KY_CONTROL_SOCKET_BYTES_MAX 65536
 #define KY_CONTROL_SOCKET_WORDS_MAX 4096
 #define KY_CONTROL_SOCKET_PATH_MAX  108 /* of a socket, including its NUL */
@@ -44,15 +46,17 @@ struct ky_control_socket_client {
 };
 
 struct ky_control_socket_server {
-	int epoll_fd, listen_fd, timer_fd;
+	int epoll_fd, timer_fd;
+	struct ky_accept_socket listener;
 	int client_fd; /* the client whose request is in progress; -1: none */
 	unsigned int n_clients;
 	struct ky_control_socket_client clients[KY_CONTROL_SOCKET_CLIENTS_MAX]; /* oldest first */
 	char path[KY_CONTROL_SOCKET_PATH_MAX];
 };
-#define KY_CONTROL_SOCKET_SERVER_INIT                                            \
-	{                                                                        \
-		.epoll_fd = -1, .listen_fd = -1, .timer_fd = -1, .client_fd = -1 \
+#define KY_CONTROL_SOCKET_SERVER_INIT                                                \
+	{                                                                            \
+		.epoll_fd = -1, .timer_fd = -1, .listener = KY_ACCEPT_SOCKET_CLOSED, \
+		.client_fd = -1                                                      \
 	}
 
 /* The socket of a recorder. */
