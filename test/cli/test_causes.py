@@ -4,6 +4,8 @@ it: a lock convoy whose holder sleeps, a busy program on the same CPU, sleeps, p
 
 import collections
 import json
+import re
+import shutil
 import subprocess
 
 import pytest
@@ -17,13 +19,14 @@ OFS = ["syscall", "syscall:read*", "wakeup", "preemption", "block", "irq", "soft
 
 PROGRAM = r"""
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -146,6 +149,26 @@ static void load(long work_ns)
 			getppid();
 }
 
+/* Writes that go to the device, flushes of its cache, and page faults that read. */
+static int disk(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_DIRECT | O_TRUNC, 0600);
+	volatile char sum = 0;
+	char *bytes, *map;
+
+	prctl(PR_SET_NAME, "kc-disk");
+	if (fd < 0 || posix_memalign((void **)&bytes, 4096, 1 << 20))
+		return 77;
+	memset(bytes, 1, 1 << 20);
+	for (long i = 0; i < 8; i++)
+		if (pwrite(fd, bytes, 1 << 20, i << 20) < 0 || fsync(fd))
+			return 77;
+	map = mmap(NULL, 8 << 20, PROT_READ, MAP_SHARED, fd, 0);
+	for (long i = 0; i < 8 << 20; i += 1 << 20)
+		sum += map[i];
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (strcmp(argv[1], "convoy") == 0)
@@ -154,6 +177,8 @@ int main(int argc, char **argv)
 		hog();
 	else if (strcmp(argv[1], "load") == 0)
 		load(atol(argv[2]) * 1000);
+	else if (strcmp(argv[1], "disk") == 0)
+		return disk(argv[2]);
 	else if (pipe(fds) == 0)
 		talk(fds[0], fds[1], "kc-reader");
 	return 0;
@@ -290,6 +315,60 @@ def test_pipe(record, kymo, program):
             if row["cause"] in ("blocked: pipe", "blocked: another thread") and row["who"]} == {"kc-writer"}
     slept = [row for row in found["meanwhile"] if row["syscall"] == "clock_nanosleep"]
     assert {row["cause"] for row in slept} >= {"blocked: timer"}
+
+
+def union(intervals, begin, end):
+    """How much of the time between the two lies in any of the intervals."""
+    covered, at = 0, begin
+    for first, last in sorted(intervals):
+        first, last = max(first, at), min(last, end)
+        if first < last:
+            covered, at = covered + last - first, last
+    return covered
+
+
+def test_disk(record, kymo, program, tmp_path):
+    """What a direct write waits for is its requests, to the nanosecond; page faults that read are told."""
+    trace, result = record(command=[program, "disk", str(tmp_path / "file")], code=None)
+    if result.code:
+        pytest.skip("no direct I/O here")
+    found = check_sums(kymo, trace, "syscall:pwrite64")
+    rows = [row for row in report(kymo, "block", trace, "-t", "log")["log"]
+            if row["process"] and row["process"]["name"] == "kc-disk"]
+    if not rows:
+        pytest.skip("no block device behind this file system")
+    requests = [(row["end"] - row["duration"], row["end"]) for row in rows]
+    members = [row for row in found["members"] if row["process"]["name"] == "kc-disk"]
+    assert len(members) == 8
+    for member in members:
+        parts = [row for row in found["log"] if row["member"] == member["member"]]
+        device = sum(row["duration"] for row in parts if row["cause"] == "blocked: disk, in the device")
+        awake = sum(row["duration"] for row in parts if not row["cause"].startswith("blocked"))
+        issued = union(requests, member["begin"], member["end"])
+        assert issued - awake <= device <= issued
+    parts = report(kymo, "breakdown", trace, "--comm", "kc-disk")["parts"]
+    assert any(row["syscall"] == "fsync" and row["cause"].startswith("blocked: disk") for row in parts)
+
+
+def test_running_equals_perf(kymo, record, program, tmp_path):
+    """perf sched timehist has the same run times, of the same moments."""
+    if not shutil.which("perf"):
+        pytest.skip("perf is not installed: tools/install-deps test")
+    with subprocess.Popen(["perf", "sched", "record", "-o", tmp_path / "perf.data", "--", "sleep", "3"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as perf:
+        trace, _ = record(command=["sh", "-c", f"sleep 0.7; {program} load 2000"])
+        perf.wait(60)
+    text = subprocess.run(["perf", "sched", "timehist", "-s", "-i", tmp_path / "perf.data"],
+                          capture_output=True, text=True, check=False).stdout
+    theirs = {int(tid): float(run) * 1e6 for tid, run in re.findall(
+        r"^\s*kc-load\[(\d+)[^\]]*\]\s+-?\d+\s+\d+\s+([\d.]+)", text, re.M)}
+    if not theirs:
+        pytest.skip("perf sched record tells nothing here")
+    for tid, run in theirs.items():
+        times, _ = of_whole(report(kymo, "breakdown", trace, "--tid", str(tid))["causes"])
+        ours = sum(times.get(cause, 0) for cause in (
+            "running", "running in user space", "running in the kernel", "interrupted"))
+        assert abs(ours - run) <= 0.02 * run + 1e6, (tid, ours, run)
 
 
 # ---- the critical path ---------------------------------------------------------------------------

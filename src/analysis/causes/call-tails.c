@@ -137,6 +137,7 @@ static bool call_tails_is_lost(const struct ky_part_sums *slow)
 		case KY_CAUSE_DISK:
 		case KY_CAUSE_DISK_QUEUE:
 		case KY_CAUSE_DISK_DEVICE:
+		case KY_CAUSE_DISK_FLUSH:
 		case KY_CAUSE_FAULT:
 		case KY_CAUSE_IRQ:
 		case KY_CAUSE_RUN_KERNEL:

@@ -82,7 +82,7 @@ static int causes_blocked_tell_request(struct ky_teller *teller, struct causes_b
 	part.who = run->thread != teller->thread ? run->thread : NULL;
 	if (status >= 0)
 		status = ky_tell(teller, part, issue < ns ? issue : ns);
-	part.cause = KY_CAUSE_DISK_DEVICE;
+	part.cause = run->is_flush ? KY_CAUSE_DISK_FLUSH : KY_CAUSE_DISK_DEVICE;
 	if (status >= 0)
 		status = ky_tell(teller, part, run->end_ns < ns ? run->end_ns : ns);
 	part.cause = KY_CAUSE_DISK;
@@ -183,7 +183,7 @@ static int causes_blocked_tell_rest(struct ky_teller *teller, struct causes_bloc
 		wait->part.cause = KY_CAUSE_THREAD;
 		wait->part.who = wait->part.waker;
 	}
-	if (causes_blocked_is_fault(teller, wait->stretch->begin_ns))
+	if (wait->part.in_fault)
 		wait->part.cause = KY_CAUSE_FAULT;
 	/* Requests of its own that it may wait for. */
 	if (wait->stretch->kind == KY_STRETCH_DISK)
@@ -204,6 +204,7 @@ int ky_tell_blocked(struct ky_teller *teller, const struct ky_stretch *stretch, 
 
 	if (wait.call && wait.call->unsure)
 		wait.call = NULL;
+	wait.part.in_fault = !wait.call && causes_blocked_is_fault(teller, stretch->begin_ns);
 	if (wait.call) {
 		wait.part.syscall = wait.call->syscall;
 		wait.part.file = wait.call->file;

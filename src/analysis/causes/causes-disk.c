@@ -102,9 +102,9 @@ static void causes_disk_see(struct causes_disk_now *now, const struct ky_disk *d
 	if (ns < begin)
 		return;
 	if (ns >= issue) {
-		now->cause = KY_CAUSE_DISK_DEVICE;
+		now->cause = run->is_flush ? KY_CAUSE_DISK_FLUSH : KY_CAUSE_DISK_DEVICE;
 		now->disk = disk;
-	} else if (now->cause != KY_CAUSE_DISK_DEVICE) {
+	} else if (now->cause == KY_CAUSE_UNKNOWN) {
 		now->cause = KY_CAUSE_DISK_QUEUE;
 		now->disk = disk;
 	}

@@ -89,6 +89,7 @@ struct ky_lane {
 struct ky_disk_run {
 	int64_t queue_ns, issue_ns, end_ns;
 	const struct ky_thread *thread;
+	bool is_flush;
 };
 
 /* All of a block device: in the order of their ends. */

@@ -364,12 +364,12 @@ static int causes_record_on_irq(void *data, const struct ky_irq *irq)
 
 /* ---- devices ------------------------------------------------------------------------------ */
 
-static int causes_record_on_request(void *data, const struct ky_request *request)
+static int causes_record_disk(struct ky_causes *causes, const struct ky_request *request,
+			      bool is_flush)
 {
-	struct ky_causes *causes = data;
 	struct ky_disk_lane *lane = causes_record_at(&causes->disks, request->disk->index);
 	struct ky_disk_run run = {request->queue_ns, request->issue_ns, request->end_ns,
-				  request->thread};
+				  request->thread, is_flush};
 	int64_t begin = run.queue_ns != INT64_MIN ? run.queue_ns : run.issue_ns;
 
 	if (!lane)
@@ -379,6 +379,16 @@ static int causes_record_on_request(void *data, const struct ky_request *request
 	if (lane->longest_ns < (uint64_t)(run.end_ns - begin))
 		lane->longest_ns = (uint64_t)(run.end_ns - begin);
 	return ky_vec_push(&lane->runs, run);
+}
+
+static int causes_record_on_request(void *data, const struct ky_request *request)
+{
+	return causes_record_disk(data, request, false);
+}
+
+static int causes_record_on_flush(void *data, const struct ky_request *flush)
+{
+	return causes_record_disk(data, flush, true);
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
@@ -397,6 +407,7 @@ struct ky_causes *ky_causes_new(struct ky_model *model)
 		.lock_wait = causes_record_on_lock_wait,
 		.irq = causes_record_on_irq,
 		.request = causes_record_on_request,
+		.flush = causes_record_on_flush,
 		.memory = causes_record_on_memory,
 	};
 

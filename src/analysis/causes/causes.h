@@ -37,6 +37,7 @@ struct ky_causes;
 	X(FUTEX, "futex", "blocked: futex")                                    \
 	X(DISK_QUEUE, "disk-queue", "blocked: disk, in the queue")             \
 	X(DISK_DEVICE, "disk-device", "blocked: disk, in the device")          \
+	X(DISK_FLUSH, "disk-flush", "blocked: disk, flush of its cache")             \
 	X(DISK, "disk", "blocked: disk")                                       \
 	X(NETWORK, "network", "blocked: network")                              \
 	X(TIMER, "timer", "blocked: timer")                                    \
@@ -80,8 +81,9 @@ struct ky_part {
 	const struct ky_file *file;	/* that the call is about; NULL: none, or unknown */
 	uint64_t address;		/* of the futex; 0: none */
 	uint32_t syscall;		/* that the thread was in; KY_NO_SYSCALL: none */
-	int32_t cpu; /* where it ran, or waited; KY_UNKNOWN: nowhere, or unknown */
-	bool idle;   /* the CPU that it waited for was idle: on its way out of sleep */
+	int32_t cpu;   /* where it ran, or waited; KY_UNKNOWN: nowhere, or unknown */
+	bool idle;     /* the CPU that it waited for was idle: on its way out of sleep */
+	bool in_fault; /* a wait in a page fault, outside of calls */
 };
 
 /* Listens to @model, which must tell of all threads and CPUs, from its first event. NULL: out of memory. */

@@ -23,7 +23,7 @@ static bool critical_path_continues(const struct ky_part *last, const struct ky_
 	       last->disk == part->disk && last->syscall == part->syscall &&
 	       last->file == part->file && last->cpu == part->cpu && last->idle == part->idle &&
 	       last->waker == part->waker && last->woken_ns == part->woken_ns &&
-	       last->address == part->address;
+	       last->address == part->address && last->in_fault == part->in_fault;
 }
 
 static int critical_path_add(struct ky_path *path, const struct ky_part *part)

@@ -26,6 +26,7 @@ static struct ky_part part_sums_like(const struct ky_part_sums *sums, const stru
 	if (sums->details & KY_PART_CALL) {
 		like.syscall = part->syscall;
 		like.file = part->file;
+		like.in_fault = part->in_fault;
 	}
 	return like;
 }
@@ -34,7 +35,8 @@ static bool part_sums_equal(const struct ky_part *a, const struct ky_part *b)
 {
 	return a->cause == b->cause && a->thread == b->thread && a->who == b->who &&
 	       a->line == b->line && a->disk == b->disk && a->file == b->file &&
-	       a->address == b->address && a->syscall == b->syscall && a->idle == b->idle;
+	       a->address == b->address && a->syscall == b->syscall && a->idle == b->idle &&
+	       a->in_fault == b->in_fault;
 }
 
 static uint64_t part_sums_mix(uint64_t hash, uint64_t value)
@@ -52,7 +54,7 @@ static uint64_t part_sums_hash(const struct ky_part *like)
 	hash = part_sums_mix(hash, like->line ? like->line->index + UINT64_C(1) : 0);
 	hash = part_sums_mix(hash, like->disk ? like->disk->index + UINT64_C(1) : 0);
 	hash = part_sums_mix(hash, like->file ? like->file->index + UINT64_C(1) : 0);
-	return part_sums_mix(hash, like->address + like->idle);
+	return part_sums_mix(hash, like->address + like->idle + 2 * like->in_fault);
 }
 
 static struct ky_part_sum *part_sums_find(struct ky_part_sums *sums, const struct ky_part *like)

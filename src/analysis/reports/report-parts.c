@@ -22,6 +22,8 @@ void ky_fill_part(struct ky_table *table, struct ky_cell *row, const struct ky_m
 	if (part->syscall != KY_NO_SYSCALL)
 		ky_cell_text(table, &row[KY_PART_SYSCALL],
 			     ky_model_syscall_name(model, part->syscall));
+	else if (part->in_fault)
+		ky_cell_text(table, &row[KY_PART_SYSCALL], "(page fault)");
 	ky_cell_file(table, &row[KY_PART_FILE], part->file);
 	if (part->address)
 		ky_cell_u64(&row[KY_PART_FUTEX], part->address);

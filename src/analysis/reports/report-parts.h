@@ -38,7 +38,7 @@ enum {
 	[(at) + KY_PART_DISK] = {"disk", "Device", KY_CELL_DISK,                                 \
 		"The block device of the request.", .spare = 1},                                 \
 	[(at) + KY_PART_SYSCALL] = {"syscall", "In call", KY_CELL_SYSCALL,                       \
-		"The system call that the thread was in.", .spare = 2},                          \
+		"The system call that the thread was in; '(page fault)': a page fault outside of calls.", .spare = 2},                          \
 	[(at) + KY_PART_FILE] = {"file", "File", KY_CELL_PATH,                                   \
 		"The file, pipe or socket of the call.", .spare = 5},                            \
 	[(at) + KY_PART_FUTEX] = {"futex", "Futex", KY_CELL_ADDRESS,                             \

@@ -84,6 +84,7 @@ static const char *why_text_verb(enum ky_cause cause)
 		return "waited for another lock";
 	case KY_CAUSE_DISK_QUEUE:
 	case KY_CAUSE_DISK_DEVICE:
+	case KY_CAUSE_DISK_FLUSH:
 	case KY_CAUSE_DISK:
 		return "waited for a disk";
 	case KY_CAUSE_NETWORK:
@@ -188,6 +189,11 @@ static void why_text_disk(struct ky_strbuf *out, const struct ky_breakdown *run,
 		ky_strbuf_adds(out, ", of which ");
 		why_text_ns(out, loss->queue_ns);
 		ky_strbuf_adds(out, " in the device's queue");
+	}
+	if (loss->flush_ns) {
+		ky_strbuf_adds(out, loss->queue_ns ? " and " : ", of which ");
+		why_text_ns(out, loss->flush_ns);
+		ky_strbuf_adds(out, " until it had flushed its cache");
 	}
 	if (loss->culprits.list.len) {
 		ky_strbuf_adds(out, ". Meanwhile the device had requests of ");

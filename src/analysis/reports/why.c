@@ -59,6 +59,7 @@ static bool why_reason(const struct ky_part *part, bool chosen, enum ky_why *why
 		return true;
 	case KY_CAUSE_DISK_QUEUE:
 	case KY_CAUSE_DISK_DEVICE:
+	case KY_CAUSE_DISK_FLUSH:
 	case KY_CAUSE_DISK:
 		*why = KY_WHY_DISK;
 		return true;
@@ -139,6 +140,7 @@ static int why_add(struct ky_why_losses *losses, const struct ky_part_sum *sum, 
 	loss->count += sum->count;
 	loss->longest_ns = loss->longest_ns < sum->longest_ns ? sum->longest_ns : loss->longest_ns;
 	loss->idle_ns += sum->like.idle ? sum->total_ns : 0;
+	loss->flush_ns += sum->like.cause == KY_CAUSE_DISK_FLUSH ? sum->total_ns : 0;
 	loss->queue_ns += sum->like.cause == KY_CAUSE_DISK_QUEUE ? sum->total_ns : 0;
 	if (sum->total_ns > loss->syscall_ns) {
 		loss->syscall_ns = sum->total_ns;

@@ -34,8 +34,9 @@ struct ky_why_loss {
 	const struct ky_thread *partner; /* of KY_WHY_THREAD; of a lock one of its waiters */
 	uint64_t address;		 /* of a futex */
 	uint64_t ns, longest_ns, count;
-	uint64_t idle_ns, queue_ns; /* of ns: the CPU was idle; requests were in the queue */
-	uint32_t syscall;	    /* in which the most of it was */
+	/* Of ns: the CPU was idle; requests were in the queue; the device flushed its cache. */
+	uint64_t idle_ns, queue_ns, flush_ns;
+	uint32_t syscall; /* in which the most of it was */
 	uint64_t syscall_ns;
 	struct ky_why_sums victims, culprits; /* the largest first, at the end */
 };
