@@ -3,12 +3,16 @@
 
 import json
 import os
+import re
+import shlex
 
 import pytest
 
 from conftest import ROOT
 
 PROGRAMS = os.path.join(os.environ.get("KYMO_BUILD") or os.path.join(ROOT, "build"), "examples", "problems")
+with open(os.path.join(ROOT, "docs", "solve.md"), encoding="utf-8") as page:
+    PAGE = page.read()
 
 
 @pytest.fixture
@@ -23,29 +27,150 @@ def problem(record, without_losses, tmp_path):
 
 @pytest.fixture
 def rows(kymo):
-    """rows(report, table, trace, *options) -> its rows."""
-    def call(report, table, trace, *options):
-        out = kymo("report", report, "-t", table, "--json", *options, trace).out
+    """rows(command of the page, trace) -> the rows of its table."""
+    def call(command, trace):
+        assert f"    kymo report {command} my-trace\n" in PAGE, command
+        out = kymo("report", "--json", *shlex.split(command), trace).out
         (found,) = json.loads(out)["reports"][0]["tables"]
         return found["rows"]
     return call
 
 
-def test_lock_convoy(problem, rows, kymo):
+def test_page_has_each_program():
+    """And each command of the page is tried below."""
+    named = set(re.findall(r"^Program: `(\S+)`\.$", PAGE, re.M))
+    with open(os.path.join(ROOT, "examples", "problems", "meson.build"), encoding="utf-8") as file:
+        built = set(re.findall(r"'([a-z-]+)'", file.read())) - {"threads"}
+    assert named == built and len(named) >= 10
+    with open(__file__, encoding="utf-8") as file:
+        tried = file.read()
+    for command in re.findall(r"^    kymo report (.*) my-trace$", PAGE, re.M):
+        assert f'"{command}"' in tried, command
+
+
+@pytest.mark.parametrize("report", ("why --comm my-program", "summary --comm my-program"))
+def test_first_commands(problem, kymo, report):
+    trace = problem("sleepy-consumer")
+    assert f"    kymo report {report} my-trace\n" in PAGE
+    done = kymo("report", *shlex.split(report.replace("my-program", "sleepy-consumer")), trace)
+    assert "clock_nanosleep" in done.out or "consumer" in done.out
+
+
+def test_lock_convoy(problem, rows):
     """Who held the lock, and what it did meanwhile; the last waker is another worker most often."""
     trace = problem("lock-convoy", "-k", "syscalls", "-k", "sched_*")
-    mine = ("saver", "worker")
-    first = [row for row in rows("locks", "holders", trace) if row["holder"]["name"] in mine][0]
+    first = rows("locks -t holders --comm lock-convoy", trace)[0]
     assert first["holder"]["name"] == "saver"
     # With one worker or another that was about to sleep, 3 of 4 wait.
     assert 10 <= first["count"] <= 20 and first["waits"] >= 2 * first["count"]
     assert first["blocked"] >= first["count"] * 5_000_000
-    holds = [row for row in rows("locks", "holds", trace) if row["holder"]["name"] in mine]
+    holds = rows("locks -t holds --comm lock-convoy", trace)
     assert holds and {row["holder"]["name"] for row in holds} == {"saver"}
     assert all("in clock_nanosleep" in row["did"] for row in holds), holds
     assert all(row["delay"] <= row["wait"] for row in holds if row["waits"] == 4)
-    waits = [row for row in rows("locks", "log", trace)
-             if row["process"]["name"] == "worker" and row["held"] and row["held"] > 4_000_000]
+
+
+def test_the_last_waker_is_not_the_holder(problem, kymo):
+    trace = problem("lock-convoy", "-k", "syscalls", "-k", "sched_*")
+    out = kymo("report", "locks", "-t", "log", "--json", "--comm", "lock-convoy", trace).out
+    waits = [row for row in json.loads(out)["reports"][0]["tables"][0]["rows"]
+             if row["held"] and row["held"] > 4_000_000]
     assert {row["holder"]["name"] for row in waits} == {"saver"}
     assert {row["waker"]["name"] for row in waits} > {"saver"}
-    assert "in clock_nanosleep" in kymo("report", "locks", "-t", "holds", trace).out
+
+
+def test_sleepy_consumer(problem, rows):
+    trace = problem("sleepy-consumer")
+    calls = rows("syscalls -t threads --comm sleepy-consumer", trace)
+    most = max(calls, key=lambda row: (row["syscall"] != "futex") * (row["total"] or 0))
+    assert (most["process"]["name"], most["syscall"], most["count"]) == ("consumer", "clock_nanosleep", 100)
+    assert most["p50"] >= 5_000_000
+
+
+def test_small_writes(problem, rows):
+    trace = problem("small-writes")
+    first = rows("syscalls -t syscalls --comm small-writes", trace)[0]
+    assert first["syscall"] == "write" and first["count"] >= 20480
+    file = max(rows("io -t files --comm small-writes", trace), key=lambda row: row["writes"])
+    assert file["writes"] >= 20480 and file["written"] == file["writes"]
+
+
+def test_missing_files(problem, rows):
+    trace = problem("missing-files")
+    first = rows("syscalls -t syscalls --comm missing-files", trace)[0]
+    assert first["syscall"] == "openat" and first["errors"]["ENOENT"] >= 2000
+
+
+def test_slow_commits(problem, rows):
+    trace = problem("slow-commits")
+    sync = next(row for row in rows("io-latency -t kinds --comm slow-commits", trace) if row["kind"] == "sync")
+    assert sync["count"] >= 60
+    flushes = [row for row in rows("block -t flushes", trace)
+               if row["process"] and row["process"]["name"] == "slow-commits"]
+    if not flushes:
+        pytest.skip("the file system of the test does not flush a device")
+    assert 1 <= sum(row["count"] for row in flushes) <= sync["count"] + 5
+
+
+def test_priority_inversion(problem, rows):
+    trace = problem("priority-invert")
+    holds = rows("locks -t holds --comm priority-invert", trace)
+    inverted = [row for row in holds if "for a CPU" in row["did"] and row["held"] >= 1_000_000]
+    assert {row["holder"]["name"] for row in holds[:1]} == {"logger"}
+    assert inverted, holds
+    waits = rows("sched -t top --comm logger", trace)
+    assert "batch" in {(row["runner"] or {}).get("name") for row in waits[:3]}, waits
+
+
+def test_late_frames(problem, rows):
+    trace = problem("late-frames")
+    waits = [row for row in rows("sched -t top --comm late-frames", trace) if row["process"]["name"] == "render"]
+    taken = [row for row in rows("sched -t preempted --comm late-frames", trace)
+             if row["process"]["name"] == "render" and row["by"]["name"] == "indexer"]
+    assert taken or any(row["runner"]["name"] == "indexer" for row in waits if row["runner"])
+    assert all(row["duration"] >= 1_000_000 for row in waits[:1])
+
+
+def test_busy_poller(problem, rows):
+    trace = problem("busy-poller")
+    assert rows("cpu -t threads --comm busy-poller", trace)[0]["process"]["name"] == "watcher"
+    calls = rows("syscalls -t threads --comm busy-poller", trace)
+    most = max(calls, key=lambda row: row["count"])
+    assert (most["process"]["name"], most["syscall"]) == ("watcher", "poll") and most["count"] > 5000
+
+
+def test_process_storm(problem, rows):
+    trace = problem("process-storm")
+    calls = {row["syscall"]: row for row in rows("syscalls -t threads --comm process-storm", trace)
+             if row["process"]["name"] == "process-storm"}
+    started = sum(row["count"] for name, row in calls.items() if name in ("vfork", "clone", "clone3"))
+    assert started >= 60
+    names = {row["process"]["name"]: row["threads"] for row in rows("threads --group-by name", trace)}
+    assert names["true"] >= 60
+
+
+def test_bouncing_thread(problem, rows):
+    if os.cpu_count() < 2:
+        pytest.skip("needs two CPUs")
+    trace = problem("bouncing-thread")
+    first = rows("cpu -t migrations --comm bouncing-thread", trace)[0]
+    assert (first["process"]["name"], first["cause"], first["by"]["name"]) == ("solver", "affinity", "bouncing-thread")
+    assert first["count"] >= 30
+
+
+def test_signal_storm(problem, rows):
+    trace = problem("signal-storm")
+    signals = rows("signals -t signals --group-by process --comm signal-storm", trace)
+    mine = [row for row in signals if row["signal"] == "SIGALRM" and row["cause"] == "kernel"]
+    assert sum(row["count"] for row in mine) >= 200
+    assert {row["receiver"]["name"] for row in mine} == {"signal-storm"}
+    poll = next(row for row in rows("syscalls -t threads --comm signal-storm", trace) if row["syscall"] == "poll")
+    assert poll["failed"] >= 200
+
+
+def test_page_churn(problem, rows):
+    trace = problem("page-churn")
+    first = rows("memory -t processes --comm page-churn", trace)[0]
+    assert first["process"]["name"] == "page-churn" and first["allocated"] >= 40 * 2048 * 0.9
+    calls = {row["syscall"]: row["count"] for row in rows("syscalls -t syscalls --comm page-churn", trace)}
+    assert calls["mmap"] >= 40 and calls["munmap"] >= 40

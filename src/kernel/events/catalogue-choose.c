@@ -16,9 +16,9 @@
  */
 const char ky_catalogue_default_text[] =
 	"sched_switch,sched_waking,sched_wakeup,sched_wakeup_new,sched_migrate_task,"
-	"sched_process_*,sched_pi_setprio,cgroup_attach_task,"
+	"sched_process_*,sched_pi_setprio,task_rename,cgroup_attach_task,"
 	"irq_handler_*,irq_softirq_*,"
-	"block_rq_insert,block_rq_issue,block_rq_complete,block_rq_merge,block_rq_requeue,"
+	"block_getrq,block_rq_insert,block_rq_issue,block_rq_complete,block_rq_merge,block_rq_requeue,"
 	"block_bio_remap,block_bio_frontmerge,block_bio_backmerge,"
 	"net_dev_queue,net_dev_xmit,net_if_receive_skb,net_if_rx,"
 	"kmem_mm_page_alloc,kmem_mm_page_free,"
