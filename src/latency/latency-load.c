@@ -30,7 +30,7 @@ static const struct {
 	{"kymo_waking", "sched_waking", LAYER(WAKEUP)},
 	{"kymo_wakeup_new", "sched_wakeup_new", LAYER(WAKEUP)},
 	{"kymo_switch", "sched_switch", LAYER(WAKEUP) | LAYER(OFFCPU)},
-	{"kymo_insert", "block_rq_insert", KY_LATENCY_BLOCK_LAYERS},
+	{"kymo_insert", "block_rq_insert", LAYER(BLOCK_QUEUE)},
 	{"kymo_issue", "block_rq_issue", KY_LATENCY_BLOCK_LAYERS},
 	{"kymo_merge", "block_rq_merge", KY_LATENCY_BLOCK_LAYERS},
 	{"kymo_complete", "block_rq_complete", KY_LATENCY_BLOCK_LAYERS},

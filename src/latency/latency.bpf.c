@@ -213,17 +213,20 @@ int kymo_switch(uint64_t *ctx)
 /* ---- block devices ---------------------------------------------------------------------- */
 
 struct open_request {
-	uint64_t insert_ns, issue_ns, device;
-	uint64_t who;
-	bool is_unwanted; /* of another process */
+	uint64_t insert_ns, issue_ns; /* since when it is there; 0: it is not */
+	uint64_t device, who;
+	uint64_t is_unwanted; /* of another process */
 };
 
-/* Requests that were inserted or issued, and did not complete. */
+/*
+ * Requests by their address. The kernel has a fixed number of them for each device and uses them again, so they stay
+ * here: a change in place costs less than a deletion and an insertion.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, uint64_t);
 	__type(value, struct open_request);
-	__uint(max_entries, 16384);
+	__uint(max_entries, 32768);
 } kymo_requests SEC(".maps");
 
 static __always_inline uint64_t device_of(const struct request *request)
@@ -240,25 +243,41 @@ static __always_inline uint64_t device_of(const struct request *request)
 				 request->cmd_flags & 0xff);
 }
 
-static __always_inline void open_one(const struct request *request, uint64_t insert_ns,
-				     uint64_t issue_ns)
+static __always_inline struct open_request *slot_of(const struct request *request)
 {
-	const struct task_struct___latency *task = (void *)bpf_get_current_task_btf();
-	struct open_request open = {.insert_ns = insert_ns, .issue_ns = issue_ns};
+	struct open_request *slot, empty = {};
 	uint64_t key = (uint64_t)request;
 
-	open.device = device_of(request);
-	open.is_unwanted = !is_wanted(task);
-	open.who = who_of(task);
-	remember_name(task);
-	if (bpf_map_update_elem(&kymo_requests, &key, &open, BPF_ANY))
+	slot = bpf_map_lookup_elem(&kymo_requests, &key);
+	if (slot)
+		return slot;
+	bpf_map_update_elem(&kymo_requests, &key, &empty, BPF_NOEXIST);
+	slot = bpf_map_lookup_elem(&kymo_requests, &key);
+	if (!slot)
 		__sync_fetch_and_add(&shared.n_lost_requests, 1);
+	return slot;
+}
+
+static __always_inline void fill_slot(struct open_request *slot, const struct request *request)
+{
+	const struct task_struct___latency *task = (void *)bpf_get_current_task_btf();
+
+	slot->device = device_of(request);
+	slot->who = who_of(task);
+	slot->is_unwanted = !is_wanted(task);
+	remember_name(task);
 }
 
 SEC("tp_btf/block_rq_insert")
 int kymo_insert(uint64_t *ctx)
 {
-	open_one((void *)ctx[0], bpf_ktime_get_ns(), 0);
+	struct open_request *slot = slot_of((void *)ctx[0]);
+
+	if (!slot)
+		return 0;
+	fill_slot(slot, (void *)ctx[0]);
+	slot->insert_ns = bpf_ktime_get_ns();
+	slot->issue_ns = 0;
 	return 0;
 }
 
@@ -266,18 +285,18 @@ int kymo_insert(uint64_t *ctx)
 SEC("tp_btf/block_rq_issue")
 int kymo_issue(uint64_t *ctx)
 {
-	uint64_t key = ctx[0], now_ns = bpf_ktime_get_ns();
-	struct open_request *open = bpf_map_lookup_elem(&kymo_requests, &key);
+	struct open_request *slot = slot_of((void *)ctx[0]);
+	uint64_t now_ns = bpf_ktime_get_ns();
 
-	if (!open) {
-		open_one((void *)ctx[0], 0, now_ns);
+	if (!slot)
 		return 0;
-	}
-	if (open->insert_ns && !open->is_unwanted)
-		add_keyed(KY_LATENCY_BLOCK_QUEUE, open->device, open->who, NULL,
-			  now_ns - open->insert_ns);
-	open->insert_ns = 0;
-	open->issue_ns = now_ns;
+	if (!slot->insert_ns && !slot->issue_ns)
+		fill_slot(slot, (void *)ctx[0]);
+	if (slot->insert_ns && !slot->is_unwanted)
+		add_keyed(KY_LATENCY_BLOCK_QUEUE, slot->device, slot->who, NULL,
+			  now_ns - slot->insert_ns);
+	slot->insert_ns = 0;
+	slot->issue_ns = now_ns;
 	return 0;
 }
 
@@ -286,8 +305,10 @@ SEC("tp_btf/block_rq_merge")
 int kymo_merge(uint64_t *ctx)
 {
 	uint64_t key = ctx[0];
+	struct open_request *slot = bpf_map_lookup_elem(&kymo_requests, &key);
 
-	bpf_map_delete_elem(&kymo_requests, &key);
+	if (slot)
+		slot->insert_ns = slot->issue_ns = 0;
 	return 0;
 }
 
@@ -296,16 +317,16 @@ int kymo_complete(uint64_t *ctx)
 {
 	const struct request *request = (void *)ctx[0];
 	uint64_t key = ctx[0];
-	struct open_request *open = bpf_map_lookup_elem(&kymo_requests, &key);
+	struct open_request *slot = bpf_map_lookup_elem(&kymo_requests, &key);
 
-	if (!open || (uint32_t)ctx[2] < request->__data_len)
+	if (!slot || (uint32_t)ctx[2] < request->__data_len)
 		return 0;
-	if (open->issue_ns && !open->is_unwanted)
-		add_keyed(KY_LATENCY_OP(open->device) == KY_LATENCY_OP_FLUSH
+	if (slot->issue_ns && !slot->is_unwanted)
+		add_keyed(KY_LATENCY_OP(slot->device) == KY_LATENCY_OP_FLUSH
 				  ? KY_LATENCY_FLUSH
 				  : KY_LATENCY_BLOCK_DEVICE,
-			  open->device, open->who, NULL, bpf_ktime_get_ns() - open->issue_ns);
-	bpf_map_delete_elem(&kymo_requests, &key);
+			  slot->device, slot->who, NULL, bpf_ktime_get_ns() - slot->issue_ns);
+	slot->insert_ns = slot->issue_ns = 0;
 	return 0;
 }
 
