@@ -122,6 +122,15 @@ uint64_t ky_latency_window_ns(const struct ky_latency *latency, enum ky_past win
 	return window ? 0 : 0;
 }
 
+int ky_latency_members(struct ky_latency *latency, ky_latency_take_member take, void *data,
+		       struct kymo_error *err)
+{
+	(void)latency;
+	(void)take;
+	(void)data;
+	return ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
+}
+
 void ky_latency_losses(struct ky_latency *latency, struct ky_latency_losses *losses)
 {
 	(void)latency;

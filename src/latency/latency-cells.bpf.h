@@ -130,6 +130,51 @@ static __always_inline struct ky_latency_cell *make_cell(const struct ky_latency
 	return bpf_map_lookup_elem(&kymo_cells, key);
 }
 
+/* Members on their way to the reader. The reader says how large it is. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} kymo_members SEC(".maps");
+
+/*
+ * A long one of @task, which is the current thread or, in the scheduler, the next one: of this, the stack is where it went
+ * to sleep. NULL: it is nobody's.
+ */
+static __always_inline void tell_member(void *ctx, uint32_t layer, uint64_t sub,
+					const struct task_struct___latency *task,
+					const struct task_struct___latency *prev, uint64_t ns)
+{
+	struct ky_latency_member *member = bpf_ringbuf_reserve(&kymo_members, sizeof(*member), 0);
+
+	if (!member) {
+		__sync_fetch_and_add(&shared.n_lost_members, 1);
+		return;
+	}
+	member->end_ns = bpf_ktime_get_ns();
+	member->ns = ns;
+	member->sub = sub;
+	member->layer = layer;
+	member->kernel_bytes = member->user_bytes = 0;
+	member->prev_tid = -1;
+	member->prev_comm[0] = '\0';
+	if (!task)
+		task = (void *)bpf_get_current_task_btf();
+	member->tid = task->pid;
+	member->pid = task->tgid;
+	bpf_probe_read_kernel(member->comm, sizeof(member->comm), &task->comm);
+	if (prev) {
+		member->prev_tid = prev->pid;
+		bpf_probe_read_kernel(member->prev_comm, sizeof(member->prev_comm), &prev->comm);
+	}
+	if (config.stacks && layer == KY_LATENCY_SYSCALL)
+		member->user_bytes =
+			bpf_get_stack(ctx, member->user, sizeof(member->user), BPF_F_USER_STACK);
+	if (config.stacks && prev)
+		member->kernel_bytes =
+			bpf_get_task_stack((void *)task, member->kernel, sizeof(member->kernel), 0);
+	bpf_ringbuf_submit(member, BPF_RB_NO_WAKEUP);
+}
+
 /* A duration of @layer and @sub, whose cell has a key. @task: NULL where its name is known. */
 static __always_inline void add_keyed(uint32_t layer, uint64_t sub, uint64_t who,
 				      const struct task_struct___latency *task, uint64_t ns)

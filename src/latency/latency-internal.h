@@ -9,7 +9,10 @@
 struct latency_bpf;
 
 struct ky_latency {
-	struct latency_bpf *skeleton;	   /* NULL: no layers */
+	struct latency_bpf *skeleton;	    /* NULL: no layers */
+	struct ring_buffer *members;	    /* NULL: none are wanted */
+	ky_latency_take_member take_member; /* during a call of ky_latency_members() */
+	void *take_data;
 	struct ky_latency_options options; /* its texts are not kept */
 	KY_VEC(char *) chosen;		   /* system calls with histograms of their own */
 	uint32_t absent_layers;

@@ -125,9 +125,26 @@ struct ky_latency_config {
 	uint32_t by;		 /* enum ky_latency_by */
 	int32_t tgid;		 /* only of this process; 0: all */
 	uint32_t wakeup, offcpu; /* are they wanted? */
+	uint32_t stacks;	 /* members have call stacks */
+	uint64_t
+		members_ns; /* what takes longer leaves the kernel one by one; UINT64_MAX: nothing */
 	uint32_t has_prev_state; /* sched_switch tells the previous state (Linux 5.18) */
 	uint8_t kind[KY_LATENCY_CALL_COUNT];   /* enum ky_latency_call, or a chosen one */
 	uint8_t reason[KY_LATENCY_CALL_COUNT]; /* enum ky_latency_reason of who sleeps in it */
+};
+
+/* A single duration that was long. */
+#define KY_LATENCY_FRAMES 64
+
+struct ky_latency_member {
+	uint64_t end_ns, ns; /* when it was over (CLOCK_MONOTONIC), how long it took */
+	uint64_t sub;
+	uint32_t layer;
+	int32_t tid, pid;		  /* whose; of interrupts, what they interrupted */
+	int32_t prev_tid;		  /* of what waits for a CPU: who had it before */
+	int32_t kernel_bytes, user_bytes; /* of stacks; <= 0: none */
+	char comm[KY_LATENCY_COMM_BYTES], prev_comm[KY_LATENCY_COMM_BYTES];
+	uint64_t kernel[KY_LATENCY_FRAMES], user[KY_LATENCY_FRAMES];
 };
 
 /* What changes: memory that both sides map. */
@@ -135,6 +152,7 @@ struct ky_latency_shared {
 	uint64_t period;	  /* the reader counts them */
 	uint64_t n_lost_cells;	  /* durations without a cell: the table was full */
 	uint64_t n_lost_requests; /* the same of block requests in flight */
+	uint64_t n_lost_members;  /* members for which the ring had no room */
 };
 
 /* The bucket of a duration. */

@@ -16,6 +16,9 @@
 #define CELLS_DEFAULT	   8192u
 #define CELLS_WITHOUT_KEYS 1024u
 
+/* Of the ring in which members come: some thousand. */
+#define MEMBERS_BYTES (4u << 20)
+
 static const struct {
 	const char *program;
 	const char *tracepoint; /* NULL: none, it is an iterator */
@@ -108,6 +111,10 @@ static int latency_load_configure(struct ky_latency *latency, struct kymo_error 
 	config->tgid = options->pid;
 	config->wakeup = options->layers >> KY_LATENCY_WAKEUP & 1;
 	config->offcpu = options->layers >> KY_LATENCY_OFFCPU & 1;
+	config->stacks = options->stacks;
+	config->members_ns = options->members_ns ? options->members_ns : UINT64_MAX;
+	if (options->members_ns)
+		bpf_map__set_max_entries(latency->skeleton->maps.kymo_members, MEMBERS_BYTES);
 	bpf_map__set_max_entries(latency->skeleton->maps.kymo_cells, max);
 	if (options->by == KY_LATENCY_BY_PROCESS)
 		bpf_map__set_max_entries(latency->skeleton->maps.kymo_names, max);
@@ -133,6 +140,25 @@ int ky_latency_seed(struct bpf_program *program, struct kymo_error *err)
 	return fd < 0 ? ky_bpf_refused(err, -fd, "cannot run a BPF program") : KYMO_OK;
 }
 
+static int latency_load_member(void *data, void *record, size_t size)
+{
+	struct ky_latency *latency = data;
+
+	if (size >= sizeof(struct ky_latency_member))
+		latency->take_member(latency->take_data, record);
+	return 0;
+}
+
+int ky_latency_members(struct ky_latency *latency, ky_latency_take_member take, void *data,
+		       struct kymo_error *err)
+{
+	latency->take_member = take;
+	latency->take_data = data;
+	return latency->members && ring_buffer__consume(latency->members) < 0
+		       ? ky_error_set(err, KYMO_E_IO, "cannot read a BPF ring buffer")
+		       : KYMO_OK;
+}
+
 static int attach_all(struct ky_latency *latency, struct kymo_error *err)
 {
 	struct bpf_program *seed = latency->skeleton->progs.kymo_seed;
@@ -141,6 +167,13 @@ static int attach_all(struct ky_latency *latency, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	bpf_program__set_autoattach(seed, false);
+	if (latency->options.members_ns) {
+		latency->members =
+			ring_buffer__new(bpf_map__fd(latency->skeleton->maps.kymo_members),
+					 latency_load_member, latency, NULL);
+		if (!latency->members)
+			return ky_bpf_refused(err, errno, "cannot map a BPF ring buffer");
+	}
 	ret = latency_bpf__attach(latency->skeleton);
 	return ret < 0 ? ky_bpf_refused(err, -ret, "cannot attach a BPF program") : KYMO_OK;
 }
@@ -185,6 +218,7 @@ int ky_latency_load(struct ky_latency *latency, struct kymo_error *err)
 
 void ky_latency_unload(struct ky_latency *latency)
 {
+	ring_buffer__free(latency->members);
 	latency_bpf__destroy(latency->skeleton);
 	latency->skeleton = NULL;
 }

@@ -126,8 +126,8 @@ static void put_call(struct ky_strbuf *out, const struct ky_latency *latency, ui
 		ky_strbuf_adds(out, latency->chosen.data[kind - KY_LATENCY_CALL_KINDS]);
 }
 
-static void put_sub(struct ky_strbuf *out, const struct ky_latency *latency,
-		    const struct ky_latency_key *key)
+void ky_latency_put_name(struct ky_strbuf *out, const struct ky_latency *latency,
+			 const struct ky_latency_key *key)
 {
 	switch (key->layer) {
 	case KY_LATENCY_SYSCALL:
@@ -265,7 +265,7 @@ int ky_latency_name(const struct ky_latency *latency, struct ky_series *series)
 {
 	struct ky_strbuf name = KY_STRBUF_INIT, owner = KY_STRBUF_INIT;
 
-	put_sub(&name, latency, &series->key);
+	ky_latency_put_name(&name, latency, &series->key);
 	if (!latency_names_replace(&series->name, &name))
 		return KYMO_E_MEMORY;
 	if (!has_owner(latency, series))

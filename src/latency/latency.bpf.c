@@ -78,10 +78,9 @@ int kymo_exit(uint64_t *ctx)
 {
 	const struct task_struct___latency *task = (void *)bpf_get_current_task_btf();
 	struct thread *thread = thread_of(task, 0);
-	uint64_t begin_ns;
+	uint64_t begin_ns, ns;
 	uint32_t kind;
 
-	(void)ctx;
 	if (!thread || !thread->call_ns)
 		return 0;
 	begin_ns = thread->call_ns;
@@ -90,8 +89,10 @@ int kymo_exit(uint64_t *ctx)
 		return 0;
 	kind = thread->call < KY_LATENCY_CALL_COUNT ? config.kind[thread->call]
 						    : KY_LATENCY_CALL_OTHER;
-	add(KY_LATENCY_SYSCALL, kind, KY_LATENCY_AT_SYSCALL + kind, task,
-	    bpf_ktime_get_ns() - begin_ns);
+	ns = bpf_ktime_get_ns() - begin_ns;
+	add(KY_LATENCY_SYSCALL, kind, KY_LATENCY_AT_SYSCALL + kind, task, ns);
+	if (ns > config.members_ns)
+		tell_member(ctx, KY_LATENCY_SYSCALL, kind, task, NULL, ns);
 	return 0;
 }
 
@@ -172,7 +173,8 @@ static __always_inline void switch_out(const struct task_struct___latency *task,
 	thread->off_ns = thread->reason ? now_ns : 0;
 }
 
-static __always_inline void switch_in(const struct task_struct___latency *task, uint64_t now_ns)
+static __always_inline void switch_in(void *ctx, const struct task_struct___latency *task,
+				      const struct task_struct___latency *prev, uint64_t now_ns)
 {
 	struct thread *thread = task->pid ? thread_of(task, 0) : NULL;
 	uint64_t waking_ns, off_ns;
@@ -185,12 +187,19 @@ static __always_inline void switch_in(const struct task_struct___latency *task, 
 	thread->off_ns = 0;
 	if (!is_wanted(task))
 		return;
-	if (config.wakeup && waking_ns && waking_ns < now_ns)
+	if (config.wakeup && waking_ns && waking_ns < now_ns) {
 		add(KY_LATENCY_WAKEUP, 0, KY_LATENCY_AT_WAKEUP, task, now_ns - waking_ns);
-	if (config.offcpu && off_ns)
-		add(KY_LATENCY_OFFCPU, thread->reason,
-		    KY_LATENCY_AT_OFFCPU + at_most(thread->reason, KY_LATENCY_OFF_REASONS - 1),
-		    task, now_ns - off_ns);
+		if (now_ns - waking_ns > config.members_ns)
+			tell_member(ctx, KY_LATENCY_WAKEUP, 0, task, prev, now_ns - waking_ns);
+	}
+	if (config.offcpu && off_ns) {
+		uint32_t reason = at_most(thread->reason, KY_LATENCY_OFF_REASONS - 1);
+
+		add(KY_LATENCY_OFFCPU, reason, KY_LATENCY_AT_OFFCPU + reason, task,
+		    now_ns - off_ns);
+		if (now_ns - off_ns > config.members_ns)
+			tell_member(ctx, KY_LATENCY_OFFCPU, reason, task, prev, now_ns - off_ns);
+	}
 }
 
 /* preempt, prev, next, and prev's state, which later it may no longer be. */
@@ -206,7 +215,7 @@ int kymo_switch(uint64_t *ctx)
 	else if (bpf_core_field_exists(prev->__state))
 		state = prev->__state;
 	switch_out(prev, ctx[0] ? 0 : state, now_ns);
-	switch_in(next, now_ns);
+	switch_in(ctx, next, prev, now_ns);
 	return 0;
 }
 
@@ -268,6 +277,14 @@ static __always_inline void fill_slot(struct open_request *slot, const struct re
 	remember_name(task);
 }
 
+static __always_inline void add_request(void *ctx, uint32_t layer, const struct open_request *slot,
+					uint64_t ns)
+{
+	add_keyed(layer, slot->device, slot->who, NULL, ns);
+	if (ns > config.members_ns)
+		tell_member(ctx, layer, slot->device, NULL, NULL, ns);
+}
+
 SEC("tp_btf/block_rq_insert")
 int kymo_insert(uint64_t *ctx)
 {
@@ -293,8 +310,7 @@ int kymo_issue(uint64_t *ctx)
 	if (!slot->insert_ns && !slot->issue_ns)
 		fill_slot(slot, (void *)ctx[0]);
 	if (slot->insert_ns && !slot->is_unwanted)
-		add_keyed(KY_LATENCY_BLOCK_QUEUE, slot->device, slot->who, NULL,
-			  now_ns - slot->insert_ns);
+		add_request(ctx, KY_LATENCY_BLOCK_QUEUE, slot, now_ns - slot->insert_ns);
 	slot->insert_ns = 0;
 	slot->issue_ns = now_ns;
 	return 0;
@@ -322,10 +338,11 @@ int kymo_complete(uint64_t *ctx)
 	if (!slot || (uint32_t)ctx[2] < request->__data_len)
 		return 0;
 	if (slot->issue_ns && !slot->is_unwanted)
-		add_keyed(KY_LATENCY_OP(slot->device) == KY_LATENCY_OP_FLUSH
-				  ? KY_LATENCY_FLUSH
-				  : KY_LATENCY_BLOCK_DEVICE,
-			  slot->device, slot->who, NULL, bpf_ktime_get_ns() - slot->issue_ns);
+		add_request(ctx,
+			    KY_LATENCY_OP(slot->device) == KY_LATENCY_OP_FLUSH
+				    ? KY_LATENCY_FLUSH
+				    : KY_LATENCY_BLOCK_DEVICE,
+			    slot, bpf_ktime_get_ns() - slot->issue_ns);
 	slot->insert_ns = slot->issue_ns = 0;
 	return 0;
 }
@@ -366,11 +383,15 @@ SEC("tp_btf/irq_handler_exit")
 int kymo_irq_exit(uint64_t *ctx)
 {
 	struct running *running = running_here();
+	uint64_t ns;
 
 	if (!running || !running->irq_ns)
 		return 0;
-	add_keyed(KY_LATENCY_IRQ, (uint32_t)ctx[0], 0, NULL, bpf_ktime_get_ns() - running->irq_ns);
+	ns = bpf_ktime_get_ns() - running->irq_ns;
 	running->irq_ns = 0;
+	add_keyed(KY_LATENCY_IRQ, (uint32_t)ctx[0], 0, NULL, ns);
+	if (ns > config.members_ns)
+		tell_member(ctx, KY_LATENCY_IRQ, (uint32_t)ctx[0], NULL, NULL, ns);
 	return 0;
 }
 
@@ -390,11 +411,14 @@ int kymo_softirq_exit(uint64_t *ctx)
 {
 	struct running *running = running_here();
 	uint32_t vector = at_most(ctx[0], KY_LATENCY_SOFTIRQS - 1);
+	uint64_t ns;
 
 	if (!running || !running->softirq_ns)
 		return 0;
-	add(KY_LATENCY_SOFTIRQ, vector, KY_LATENCY_AT_SOFTIRQ + vector, NULL,
-	    bpf_ktime_get_ns() - running->softirq_ns);
+	ns = bpf_ktime_get_ns() - running->softirq_ns;
 	running->softirq_ns = 0;
+	add(KY_LATENCY_SOFTIRQ, vector, KY_LATENCY_AT_SOFTIRQ + vector, NULL, ns);
+	if (ns > config.members_ns)
+		tell_member(ctx, KY_LATENCY_SOFTIRQ, vector, NULL, NULL, ns);
 	return 0;
 }

@@ -442,6 +442,7 @@ void ky_latency_losses(struct ky_latency *latency, struct ky_latency_losses *los
 		.cells = shared ? __atomic_load_n(&shared->n_lost_cells, __ATOMIC_RELAXED) : 0,
 		.requests =
 			shared ? __atomic_load_n(&shared->n_lost_requests, __ATOMIC_RELAXED) : 0,
+		.members = shared ? __atomic_load_n(&shared->n_lost_members, __ATOMIC_RELAXED) : 0,
 		.misses = ky_latency_misses(latency),
 		.absent_layers = latency->absent_layers};
 }

@@ -35,7 +35,9 @@ struct ky_latency_options {
 	const char *const
 		*syscalls; /* those that get histograms of their own, borrowed for the call */
 	size_t n_syscalls;
-	uint32_t max_cells; /* 0: a default */
+	uint32_t max_cells;  /* 0: a default */
+	uint64_t members_ns; /* tell of single durations that are longer; 0: of none */
+	bool stacks;	     /* with call stacks */
 };
 
 /*
@@ -64,6 +66,11 @@ struct ky_chain *ky_latency_chain(const struct ky_latency *latency);
 /* A period ends: take in what came in it. 0, KYMO_E_MEMORY, KYMO_E_IO. */
 int ky_latency_read(struct ky_latency *latency, struct kymo_error *err);
 
+typedef void (*ky_latency_take_member)(void *data, const struct ky_latency_member *member);
+/* The members that have come since the last call. 0 or KYMO_E_IO. */
+int ky_latency_members(struct ky_latency *latency, ky_latency_take_member take, void *data,
+		       struct kymo_error *err);
+
 /* All that have had a duration in the last 15 minutes, sorted by layer, name and owner. Valid until the next call. */
 struct ky_series *const *ky_latency_series(struct ky_latency *latency, size_t *n);
 /* The present slot, for ky_series_past(). */
@@ -74,6 +81,7 @@ uint64_t ky_latency_window_ns(const struct ky_latency *latency, enum ky_past win
 /* What could not be counted. */
 struct ky_latency_losses {
 	uint64_t cells, requests; /* durations, or requests, for which a table had no room */
+	uint64_t members;	  /* for which the ring had no room */
 	uint64_t misses; /* runs that the kernel skipped, as the same program ran on the CPU */
 	uint32_t absent_layers; /* asked for, but this kernel has not the tracepoints */
 };
@@ -86,6 +94,9 @@ const char *ky_latency_layer_name(enum ky_latency_layer layer);
 const char *ky_latency_layer_title(enum ky_latency_layer layer);
 const char *ky_latency_layer_help(enum ky_latency_layer layer);
 
+/* Append what people call @key: "read", "vda write". Foreign text. */
+void ky_latency_put_name(struct ky_strbuf *out, const struct ky_latency *latency,
+			 const struct ky_latency_key *key);
 /* Append "24 virtio0-input.0": the interrupt's number, and who handles it; foreign text. */
 void ky_latency_put_irq(struct ky_strbuf *out, uint64_t irq);
 /* "net_rx"; static; NULL: it is not known. */

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "cli/commands/latency-chain.h"
+#include "cli/commands/latency-members.h"
 #include "cli/commands/latency-metrics.h"
 #include "cli/commands/latency-output.h"
 #include "cli/commands/latency-track.h"
@@ -24,7 +25,7 @@
 struct options {
 	bool once, json, csv, stacks, chain;
 	const char *by, *layers, *window, *syscalls, *comm, *listen;
-	uint64_t every_ns, pid, tid, keys, limit, max_open;
+	uint64_t every_ns, pid, tid, members_ns, keys, limit, max_open;
 	struct ky_text_list tracks;
 };
 
@@ -105,8 +106,12 @@ static const struct ky_option_def option_defs[] = {
 	 "Serve all histograms as OpenMetrics, for Prometheus, at http://ADDRESS/metrics: 127.0.0.1:PORT or [::1]:PORT. Port 0 "
 	 "is one that the kernel chooses. Prints no tables, but with --json or --csv.",
 	 offsetof(struct options, listen), NULL},
+	{"members", 0, KY_OPTION_DURATION, "TIME",
+	 "Tell of each single duration of a layer that is longer than this: whose it is, and (--stacks) the call stack of the system "
+	 "call, or where the thread slept.",
+	 offsetof(struct options, members_ns), NULL},
 	{"stacks", 0, KY_OPTION_FLAG, NULL,
-	 "Show the call stacks of both events of what a tracker tells. It takes about a microsecond at each first event.",
+	 "Show call stacks: of members, and of both events of what a tracker tells; the latter takes about a microsecond at each first event.",
 	 offsetof(struct options, stacks), NULL},
 	{"open", 0, KY_OPTION_U64, "N",
 	 "Pairs of a tracker that can be open at once. Default: 10240.",
@@ -221,6 +226,7 @@ struct run {
 	struct ky_latency_view view;
 	struct ky_tracks tracks;
 	struct ky_chain_options chain;
+	struct ky_members members;
 	struct ky_metrics_server *server; /* NULL: none */
 	int signal_fd;
 	bool is_over;
@@ -241,7 +247,8 @@ static int put(const struct run *run, bool is_first, struct kymo_error *err)
 		ky_latency_put_csv(&out, view, is_first);
 	} else {
 		/* What trackers tell stays. */
-		if (!options->once && !run->tracks.n && !options->chain && isatty(STDOUT_FILENO))
+		if (!options->once && !run->tracks.n && !options->chain && !options->members_ns &&
+		    isatty(STDOUT_FILENO))
 			ky_strbuf_adds(&out, "\033[H\033[2J");
 		ret = ky_latency_put_text(&out, view, err);
 	}
@@ -277,10 +284,13 @@ static int cmd_latency_wait(struct run *run, uint64_t until_ns, struct kymo_erro
 
 	while (!run->is_over && ret >= 0 &&
 	       (left_ns = (int64_t)until_ns - ky_os_time_ns(CLOCK_MONOTONIC)) > 0) {
-		if ((run->tracks.n || run->options->chain) && left_ns > STEP_NS)
+		if ((run->tracks.n || run->options->chain || run->options->members_ns) &&
+		    left_ns > STEP_NS)
 			left_ns = STEP_NS;
 		cmd_latency_poll(run, left_ns);
 		ret = ky_tracks_step(&run->tracks, run->view.latency, err);
+		if (ret >= 0 && run->options->members_ns)
+			ret = ky_members_step(&run->members, run->view.latency, err);
 		if (ret >= 0 && run->options->chain)
 			ret = ky_chain_print(ky_latency_chain(run->view.latency),
 					     run->options->json, err);
@@ -358,6 +368,8 @@ static int cmd_latency_choose(const struct options *options, struct ky_latency_o
 
 	wanted->pid = (int32_t)options->pid;
 	wanted->max_cells = (uint32_t)options->keys;
+	wanted->members_ns = options->members_ns;
+	wanted->stacks = options->stacks;
 	if (!ret)
 		ret = choose_layers(&wanted->layers, options->layers,
 				    run->tracks.n || options->chain, err);
@@ -385,7 +397,7 @@ static int run_latency(const struct ky_command *command, void *data, int n_args,
 	(void)n_args;
 	(void)args;
 	ky_error_clear(&err);
-	run.tracks.json = options->json;
+	run.tracks.json = run.members.json = options->json;
 	run.chain = (struct ky_chain_options){.tid = (int32_t)options->tid,
 					      .pid = (int32_t)options->pid,
 					      .comm = options->comm,
@@ -399,6 +411,7 @@ static int run_latency(const struct ky_command *command, void *data, int n_args,
 	if (!ret)
 		ret = cmd_latency_measure(&run, &wanted, &err);
 	ky_tracks_fini(&run.tracks);
+	ky_members_fini(&run.members);
 	words_fini(&syscalls);
 	if (ret == KYMO_E_INVALID)
 		return err.hint[0] ? ky_cli_usage(command, "%s; %s", err.message, err.hint)

@@ -228,6 +228,9 @@ static void put_losses(struct ky_strbuf *out, const struct ky_latency_view *view
 	if (losses.requests)
 		ky_strbuf_addf(out, "Note: %llu block requests are not counted: too many at once\n",
 			       (unsigned long long)losses.requests);
+	if (losses.members)
+		ky_strbuf_addf(out, "Note: %llu long ones were too many to be told\n",
+			       (unsigned long long)losses.members);
 	if (losses.misses)
 		ky_strbuf_addf(out,
 			       "Note: the kernel skipped %llu runs of the programs, within other "

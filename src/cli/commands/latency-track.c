@@ -128,8 +128,8 @@ static void latency_track_put_comm(struct ky_strbuf *out, const char *comm)
 	ky_foreign_add(out, comm, strnlen(comm, KY_LATENCY_COMM_BYTES));
 }
 
-static void put_thread(struct ky_strbuf *out, const char *role,
-		       const struct ky_tracker_thread *thread)
+static void latency_track_put_thread(struct ky_strbuf *out, const char *role,
+				     const struct ky_tracker_thread *thread)
 {
 	ky_strbuf_addf(out, "  %s ", role);
 	latency_track_put_comm(out, thread->comm);
@@ -162,9 +162,9 @@ static void put_news(struct ky_tracks *tracks, const struct ky_tracker *tracker,
 		ky_foreign_adds(out, ky_tracker_key_name(tracker, i));
 		ky_strbuf_addf(out, " %" PRIu64, report->key.values[i]);
 	}
-	put_thread(out, "begin", &report->begin);
+	latency_track_put_thread(out, "begin", &report->begin);
 	if (news->kind != KY_TRACKER_STILL_OPEN)
-		put_thread(out, "end", &report->end);
+		latency_track_put_thread(out, "end", &report->end);
 	ky_strbuf_addc(out, '\n');
 	latency_track_put_stack(tracks, "begin", &news->begin_kernel, &news->begin_user,
 				report->begin.pid);
