@@ -296,3 +296,41 @@ def test_limit_from_the_begin(kymo, kymo_bin, tmp_path, limit):
             process.send_signal(signal.SIGTERM)
             said = process.stderr.read()
     assert process.returncode == 0, said
+
+
+@pytest.mark.parametrize("reader", ["kymo", "babeltrace2"])
+def test_viewer_of_many_traces(kymo, relay, tmp_path, reader):  # noqa: F811
+    """A relay that shows a recording of many programs does not hold their traces open, and shows all of them in order."""
+    here = relay()
+    name = f"many{os.getpid()}"
+    kymo("record", "--name", name, "--background", "-o", here.address("many"), "--user", "modes:number")
+    for i in range(6):
+        subprocess.run(["sh", "-c", f"for i in $(seq 25); do {MODES} numbers 3 0; done"], check=True, stdout=subprocess.DEVNULL)
+        if i % 2:
+            kymo("rotate", name)
+    kymo("stop", name)
+    n_traces = len(glob.glob(f"{here.dir}/*/many/**/metadata", recursive=True))
+    assert n_traces >= 150
+    # Of them, an eighth is for traces.
+    set_limit(here.process, 400)
+    most, stops = [0], threading.Event()
+
+    def watch():
+        while not stops.wait(0.002):
+            most[0] = max(most[0], descriptors(here.process))
+
+    before = descriptors(here.process)
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        if reader == "kymo":
+            shown = kymo("print", "--live", here.address("many")).out
+        else:
+            shown = subprocess.run(["babeltrace2", "-i", "lttng-live", here.url("many")], capture_output=True, text=True,
+                                   check=True, timeout=120).stdout
+    finally:
+        stops.set()
+        watcher.join()
+    set_limit(here.process)
+    assert shown.count("modes:number") >= 450 and shown.count("modes:number") == kymo("print", here.trace("many")).out.count("modes:number")
+    assert most[0] - before < 100

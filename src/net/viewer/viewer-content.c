@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "abi/packet.h"
+#include "net/viewer/viewer-trace-files.h"
 #include "net/viewer/viewer-client-internal.h"
 #include "os/file.h"
 
@@ -24,11 +25,11 @@
 /* ---- index ---------------------------------------------------------------------------- */
 
 static bool has_new_metadata(const struct ky_viewer_attachment *attachment,
-			     const struct ky_viewer_trace *trace)
+			     struct ky_viewer_trace *trace)
 {
 	struct stat st;
 
-	return fstatat(trace->fd, "metadata", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	return fstatat(ky_viewer_trace_fd(trace), "metadata", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       (uint64_t)st.st_size > attachment->cursors.data[trace->metadata].next;
 }
 
@@ -253,7 +254,8 @@ static enum ky_viewer_packet_status viewer_content_open_packet(struct ky_viewer_
 		return KY_VIEWER_PACKET_EOF;
 	if (bytes > readable - at)
 		return KY_VIEWER_PACKET_ERROR;
-	reply->fd = ky_file_open_regular(track->trace->fd, track->name, O_RDONLY | O_NOFOLLOW);
+	reply->fd = ky_file_open_regular(ky_viewer_trace_fd(track->trace), track->name,
+					 O_RDONLY | O_NOFOLLOW);
 	if (reply->fd < 0)
 		return KY_VIEWER_PACKET_ERROR;
 	reply->offset_bytes = at;

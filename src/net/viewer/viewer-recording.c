@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/viewer/viewer-recording.h"
 
+#include "net/viewer/viewer-trace-files.h"
+
 #include <dirent.h>
 #include <endian.h>
 #include <errno.h>
@@ -92,51 +94,61 @@ static void viewer_recording_trace_free(struct ky_viewer_trace *trace)
 		return;
 	ky_live_state_fini(&trace->state);
 	ky_names_fini(&trace->names);
-	if (trace->fd >= 0)
-		close(trace->fd);
-	if (trace->metadata_fd >= 0)
-		close(trace->metadata_fd);
+	ky_viewer_trace_close(trace);
+	free(trace->place);
 	free(trace->path);
 	free(trace);
 }
 
 static struct ky_viewer_trace *
 viewer_recording_trace_new(const struct ky_viewer_recording *recording, int dir_fd,
-			   const char *path, const struct stat *st)
+			   const char *path)
 {
 	struct ky_viewer_trace *trace = calloc(1, sizeof(*trace));
 
 	if (!trace)
 		return NULL;
-	trace->fd = openat(dir_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (asprintf(&trace->path, "%s%s%s", recording->name, path[0] ? "/" : "", path) < 0)
 		trace->path = NULL;
-	trace->device = st->st_dev;
-	trace->inode = st->st_ino;
 	trace->found_ns = recording->known_ns;
 	trace->metadata = SIZE_MAX;
-	trace->metadata_fd = -1;
 	ky_names_init(&trace->names);
-	if (trace->fd >= 0 && trace->path)
+	if (ky_viewer_trace_open(trace, dir_fd) && trace->path)
 		return trace;
 	viewer_recording_trace_free(trace);
 	return NULL;
+}
+
+/* False: it goes on, and there is no descriptor to follow it. */
+static bool may_keep(struct ky_viewer_trace *trace)
+{
+	char path[40];
+
+	if (!ky_viewer_traces_are_many())
+		return true;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", trace->fd);
+	if (ky_live_is_written(path))
+		return !ky_viewer_traces_are_too_many();
+	ky_viewer_trace_close(trace);
+	return trace->place != NULL;
 }
 
 static void viewer_recording_add_trace(void *data, int dir_fd, const char *path)
 {
 	struct ky_viewer_recording *recording = data;
 	struct ky_viewer_trace *trace;
-	struct stat st;
+	struct ky_viewer_trace_id id;
 
-	if (fstat(dir_fd, &st) < 0)
+	if (!ky_viewer_trace_identify(dir_fd, &id))
 		return;
 	ky_vec_foreach(&recording->traces, it)
-		if ((*it)->inode == st.st_ino && (*it)->device == st.st_dev)
+		if (ky_viewer_trace_is(*it, &id))
 			return;
-	trace = viewer_recording_trace_new(recording, dir_fd, path, &st);
-	if (trace && ky_vec_push(&recording->traces, trace) < 0)
-		viewer_recording_trace_free(trace);
+	trace = viewer_recording_trace_new(recording, dir_fd, path);
+	if (trace && may_keep(trace) && ky_vec_push(&recording->traces, trace) == 0)
+		return;
+	recording->lacks_traces = true;
+	viewer_recording_trace_free(trace);
 }
 
 static int by_path(const void *a, const void *b)
@@ -179,6 +191,21 @@ static void look_at_beginners(struct ky_viewer_recording *recording, int64_t now
 			ky_viewer_trace_look(recording, *trace, now_ns);
 }
 
+static bool is_settled(const struct ky_viewer_trace *trace, int64_t now_ns)
+{
+	return trace->is_complete && now_ns - trace->ended_ns >= GRACE_NS;
+}
+
+/* Complete traces give their descriptors back while there are many. */
+static void save_descriptors(struct ky_viewer_recording *recording, int64_t now_ns)
+{
+	if (!ky_viewer_traces_are_many())
+		return;
+	ky_vec_foreach(&recording->traces, trace)
+		if (is_settled(*trace, now_ns))
+			ky_viewer_trace_close(*trace);
+}
+
 int ky_viewer_recording_look(struct ky_viewer_recording *recording, int64_t now_ns,
 			     struct kymo_error *err)
 {
@@ -190,6 +217,7 @@ int ky_viewer_recording_look(struct ky_viewer_recording *recording, int64_t now_
 	else
 		recording->has_news |= ky_follow_has_news(recording->follow);
 	look_at_beginners(recording, now_ns);
+	save_descriptors(recording, now_ns);
 	if (recording->follow && !recording->has_news) {
 		recording->known_ns = now_ns;
 		return KYMO_OK;
@@ -203,7 +231,8 @@ int ky_viewer_recording_look(struct ky_viewer_recording *recording, int64_t now_
 	recording->is_unreadable = ret < 0;
 	if (ret < 0)
 		return ret;
-	recording->has_news = false;
+	recording->has_news = recording->lacks_traces;
+	recording->lacks_traces = false;
 	ky_viewer_recording_look_at_all(recording, now_ns);
 	return KYMO_OK;
 }
@@ -264,7 +293,7 @@ static int viewer_recording_open_index(const struct ky_viewer_track *track, uint
 	int fd;
 
 	snprintf(path, sizeof(path), "index/%s.idx", track->name);
-	fd = ky_file_open_regular(track->trace->fd, path, O_RDONLY | O_NOFOLLOW);
+	fd = ky_file_open_regular(ky_viewer_trace_fd(track->trace), path, O_RDONLY | O_NOFOLLOW);
 	if (fd < 0)
 		return fd;
 	if (pread(fd, &head, sizeof(head), 0) == sizeof(head) &&
@@ -318,13 +347,11 @@ static bool push_track(struct ky_viewer_recording *recording, struct ky_viewer_t
 
 static int hold_metadata(struct ky_viewer_trace *trace)
 {
-	int fd = ky_file_open_regular(trace->fd, "metadata", O_RDONLY | O_NOFOLLOW);
+	int fd = ky_file_open_regular(ky_viewer_trace_fd(trace), "metadata", O_RDONLY | O_NOFOLLOW);
 
-	if (fd < 0)
-		return trace->metadata_fd;
-	if (trace->metadata_fd >= 0)
-		close(trace->metadata_fd);
-	return trace->metadata_fd = fd;
+	if (fd >= 0)
+		ky_viewer_trace_keep_metadata(trace, fd);
+	return trace->metadata_fd;
 }
 
 int ky_viewer_trace_metadata(struct ky_viewer_trace *trace)
@@ -353,7 +380,7 @@ static void add_track(struct ky_viewer_recording *recording, struct ky_viewer_tr
 
 	if (!len || len > NAME_MAX - 4 || name[0] == '.' || trace->is_late ||
 	    ky_names_getn(&trace->names, name, len) ||
-	    fstatat(trace->fd, "metadata", &st, AT_SYMLINK_NOFOLLOW) < 0)
+	    fstatat(ky_viewer_trace_fd(trace), "metadata", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	track.name = strndup(name, len);
 	if (!track.name || (ky_live_is_late(track.name) && is_followed(recording)) ||
@@ -377,7 +404,7 @@ static void add_track(struct ky_viewer_recording *recording, struct ky_viewer_tr
 
 void ky_viewer_trace_list(struct ky_viewer_recording *recording, struct ky_viewer_trace *trace)
 {
-	DIR *dir = ky_dir_open(trace->fd, "index");
+	DIR *dir = ky_dir_open(ky_viewer_trace_fd(trace), "index");
 	struct dirent *entry;
 
 	/* Of a complete trace in a recording that goes on. */
@@ -437,11 +464,6 @@ static void viewer_recording_complete(struct ky_viewer_recording *recording,
 	ky_viewer_trace_list(recording, trace);
 }
 
-static bool is_settled(const struct ky_viewer_trace *trace, int64_t now_ns)
-{
-	return trace->is_complete && now_ns - trace->ended_ns >= GRACE_NS;
-}
-
 /* Found while its recorder is connected, and not locked yet. */
 static bool is_young(const struct ky_viewer_recording *recording,
 		     const struct ky_viewer_trace *trace, int64_t now_ns)
@@ -459,10 +481,12 @@ void ky_viewer_trace_look(struct ky_viewer_recording *recording, struct ky_viewe
 		return;
 	trace->looked_ns = now_ns;
 	/* The path through the descriptor is the trace's also after a rotation has moved it. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", trace->fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ky_viewer_trace_fd(trace));
 	if (!ky_live_is_written(path)) {
 		if (!is_young(recording, trace, now_ns))
 			viewer_recording_complete(recording, trace, now_ns);
+		if (is_settled(trace, now_ns) && ky_viewer_traces_are_many())
+			ky_viewer_trace_close(trace);
 		return;
 	}
 	trace->is_written = true;
@@ -522,7 +546,7 @@ uint64_t ky_viewer_track_bytes(const struct ky_viewer_track *track)
 	struct stat st;
 	uint64_t told;
 
-	if (fstatat(track->trace->fd, track->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (fstatat(ky_viewer_trace_fd(track->trace), track->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !S_ISREG(st.st_mode))
 		return 0;
 	told = track->trace->is_complete ? UINT64_MAX

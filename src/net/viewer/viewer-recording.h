@@ -26,11 +26,20 @@
 
 #define KY_VIEWER_UNTILS 16
 
+/* Of a directory. */
+struct ky_viewer_trace_id {
+	uint32_t device_major, device_minor;
+	uint64_t inode;
+	int64_t born_s; /* zeros: the file system does not know */
+	uint32_t born_ns;
+};
+
 struct ky_viewer_trace {
-	int fd; /* of its directory (O_PATH) */
-	dev_t device;
-	ino_t inode;
-	char *path; /* below the relay's directory, when it was found */
+	int fd; /* of its directory (O_PATH); use ky_viewer_trace_fd() */
+	struct ky_viewer_trace_id id;
+	char *place;			       /* of the directory, when fd was closed */
+	struct ky_viewer_trace *newer, *older; /* of those that were opened again */
+	char *path;			       /* below the relay's directory, when it was found */
 	bool is_written, is_complete;
 	bool is_late;  /* a group's trace that overwrites: its events would come too late */
 	bool is_tardy; /* its first bound came when viewers waited for it no more */
@@ -45,7 +54,7 @@ struct ky_viewer_trace {
 	unsigned int n_untils;
 	struct ky_names names; /* of its streams */
 	size_t metadata; /* number of its metadata among the streams; SIZE_MAX: no stream yet */
-	int metadata_fd; /* as it was last; -1: none */
+	int metadata_fd; /* as it was last; -1: none, or given back */
 	uint8_t uuid[16];
 	bool has_uuid;
 };
@@ -70,6 +79,7 @@ struct ky_viewer_recording {
 	int64_t known_ns;   /* when all traces were known */
 	bool has_news;	    /* something has appeared since, which is not looked at yet */
 	bool is_unreadable; /* the last look has failed */
+	bool lacks_traces;  /* it has found some for which there was no descriptor */
 	/* For the owner: a recorder is connected, or was until a moment ago. */
 	bool is_connected, is_away;
 };
