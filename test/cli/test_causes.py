@@ -12,13 +12,14 @@ import pytest
 
 import critical_schedule
 import kernel_trace
-from oracle_figures import tables
+from oracle_figures import Event, tables
 from test_perfetto import convert, query  # pylint: disable=unused-import
 
 OFS = ["syscall", "syscall:read*", "wakeup", "preemption", "block", "irq", "softirq", "thread"]
 
 PROGRAM = r"""
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -27,6 +28,7 @@ PROGRAM = r"""
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -140,6 +142,36 @@ static void talk(int from, int to, const char *name)
 	wait(NULL);
 }
 
+/* A server that sleeps before each answer. */
+static int network(void)
+{
+	int listener = socket(AF_INET, SOCK_STREAM, 0), fd;
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	char byte;
+
+	if (bind(listener, (void *)&at, len) || listen(listener, 1) || getsockname(listener, (void *)&at, &len))
+		return 77;
+	if (!fork()) {
+		prctl(PR_SET_NAME, "kc-server");
+		fd = accept(listener, NULL, NULL);
+		for (int i = 0; i < 5 && recv(fd, &byte, 1, 0) == 1; i++) {
+			doze(10000000);
+			send(fd, &byte, 1, 0);
+		}
+		_exit(0);
+	}
+	prctl(PR_SET_NAME, "kc-client");
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	if (connect(fd, (void *)&at, len))
+		return 77;
+	for (int i = 0; i < 5; i++)
+		if (send(fd, "x", 1, 0) != 1 || recv(fd, &byte, 1, 0) != 1)
+			return 1;
+	wait(NULL);
+	return 0;
+}
+
 /* For a second: some work, and a sleep. */
 static void load(long work_ns)
 {
@@ -177,6 +209,8 @@ int main(int argc, char **argv)
 		hog();
 	else if (strcmp(argv[1], "load") == 0)
 		load(atol(argv[2]) * 1000);
+	else if (strcmp(argv[1], "network") == 0)
+		return network();
 	else if (strcmp(argv[1], "disk") == 0)
 		return disk(argv[2]);
 	else if (pipe(fds) == 0)
@@ -317,6 +351,20 @@ def test_pipe(record, kymo, program):
     assert {row["cause"] for row in slept} >= {"blocked: timer"}
 
 
+def test_network(record, kymo, program, loopback):
+    """A client waits for a server on the same machine, which sleeps."""
+    trace, _ = record(command=[program, "network"])
+    options = ("--of", "syscall:recvfrom", "--comm", "kc-client", "--min", "5ms")
+    found = report(kymo, "breakdown", trace, *options)
+    times, whole = of_whole(found["causes"])
+    assert times["blocked: network"] > 0.8 * whole > 20e6
+    assert {row["who"]["name"] for row in found["parts"] if row["cause"] == "blocked: network"} == {"kc-server"}
+    assert any(row["process"]["name"] == "kc-server" and row["syscall"] == "clock_nanosleep" and
+               row["cause"] == "blocked: timer" for row in found["meanwhile"])
+    path = report(kymo, "critical-path", trace, *options)
+    assert path["threads"][0]["process"]["name"] == "kc-server"
+
+
 def union(intervals, begin, end):
     """How much of the time between the two lies in any of the intervals."""
     covered, at = 0, begin
@@ -369,6 +417,46 @@ def test_running_equals_perf(kymo, record, program, tmp_path):
         ours = sum(times.get(cause, 0) for cause in (
             "running", "running in user space", "running in the kernel", "interrupted"))
         assert abs(ours - run) <= 0.02 * run + 1e6, (tid, ours, run)
+
+
+def test_span(kymo, tmp_path):
+    """From NAME_begin to NAME_end of a thread, in a trace that has the kernel's events as well."""
+    schedule = critical_schedule.Schedule(5)
+    tid = next(tid for tid, parts in schedule.time.items() if sum(part[2] == "run" for part in parts) > 3)
+    runs = [part for part in schedule.time[tid] if part[2] == "run" and part[1] - part[0] > 100]
+    first, last = runs[0][0] + 1, runs[2][0] + 1
+    cpus = {event.ns: event.cpu for event in schedule.events if event.name == "sched_switch"}
+    marks = [Event(ns, cpus[ns - 1], f"shop:order_{name}", {}, {"perf_tid": tid})
+             for ns, name in ((first, "begin"), (last, "end"))]
+    trace = kernel_trace.write(tmp_path / "trace", sorted(schedule.events + marks, key=lambda event: event.ns))
+    found = report(kymo, "breakdown", trace, "--of", "span:shop:order", "-t", "log", "-t", "members")
+    assert [(row["begin"], row["end"]) for row in found["members"]] == [(first, last)]
+    assert sum(row["duration"] for row in found["log"]) == last - first
+    assert "1 times (span)" in kymo("report", "why", "--span", "shop:order", trace).out
+    assert "no period matches" in kymo("report", "breakdown", "--of", "span:shop:nothing", trace).out
+
+
+def test_losses_are_unknown(kymo, tmp_path):
+    """Nothing is claimed of a time in which events were lost."""
+    schedule = critical_schedule.Schedule(7, 7000)
+    whole = kernel_trace.write(tmp_path / "whole", schedule.events, whole=True)
+    torn = kernel_trace.write(tmp_path / "torn", schedule.events, whole=True, lost={(0, 1)})
+    of_cpu = sorted(event.ns for event in schedule.events if event.cpu == 0)
+    begin, end = of_cpu[1000], of_cpu[1999]
+    unknown = 0
+    for tid in schedule.time:
+        options = ("--tid", str(tid), "-t", "log", "-t", "causes", "-n", "0")
+        true, found = (report(kymo, "breakdown", trace, *options) for trace in (whole, torn))
+        times, total = of_whole(found["causes"])
+        assert sum(times.values()) == total
+        unknown += times.get("unknown", 0) - of_whole(true["causes"])[0].get("unknown", 0)
+        # What ran on the CPU without events is not known.
+        assert not any(row["cause"] == "running" and row["cpu"] == 0 and begin < row["begin"] and row["end"] < end
+                       for row in found["log"])
+        path = path_of(kymo, torn, "--tid", str(tid))
+        check_path(path, path["log"][0]["begin"], path["log"][-1]["end"])
+    assert unknown > end - begin  # of the thread that would have run there, and of those that it may have woken
+    assert "lost" in kymo("report", "why", torn).out
 
 
 # ---- the critical path ---------------------------------------------------------------------------

@@ -208,7 +208,7 @@ struct ky_cause_members *ky_cause_members_new(struct ky_model *model, const stru
 	return NULL;
 }
 
-/* The time of each thread in the range: from its first sign, if its begin was seen, to its last one. */
+/* The time of each thread in the range: from its first sign on, and to its end. */
 int ky_cause_members_end(struct ky_cause_members *members)
 {
 	int64_t begin = ky_model_begin_ns(members->model), end = ky_model_end_ns(members->model);
@@ -224,7 +224,7 @@ int ky_cause_members_end(struct ky_cause_members *members)
 
 		if (!track || !track->stretches.len)
 			continue;
-		if (thread->born && track->stretches.data[0].begin_ns > begin)
+		if (track->stretches.data[0].begin_ns > begin)
 			member.begin_ns = track->stretches.data[0].begin_ns;
 		if (thread->dead && ky_vec_last(&track->stretches)->end_ns < end)
 			member.end_ns = ky_vec_last(&track->stretches)->end_ns;
