@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analysis/history/history-build.h"
+#include "analysis/state/model-internal.h"
 
 /* Without a switch, that many ended calls or interrupts are enough. */
 #define PARTS_MAX ((size_t)1 << 17)
@@ -400,6 +401,8 @@ int ky_history_listen(struct ky_history_builder *builder)
 		.memory = ky_history_memory,
 	};
 
+	/* States of the model are to have the last runs, too. */
+	ky_model_ask(builder->model, KY_ABOUT_RUNS);
 	return ky_model_listen(builder->model, &listener);
 }
 

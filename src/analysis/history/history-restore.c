@@ -236,17 +236,23 @@ static void get_call(struct restoring *from, struct ky_syscall *call)
 	call->begin_ns = get_time(from);
 }
 
+static struct ky_thread *get_other(struct restoring *from)
+{
+	uint64_t number = get_number(from, from->threads.len);
+
+	return number ? from->threads.data[number - 1] : NULL;
+}
+
 static void restore_wait(struct restoring *from, struct ky_wait *wait)
 {
-	uint64_t waker;
-
 	*wait = (struct ky_wait){.kind = (enum ky_wait_kind)get_number(from, KY_WAIT_PREEMPTED)};
 	if (!wait->kind)
 		return;
 	wait->begin_ns = get_time(from);
-	waker = get_number(from, from->threads.len);
-	wait->waker = waker ? from->threads.data[waker - 1] : NULL;
+	wait->waker = get_other(from);
 	wait->irq = get_line(from, true);
+	wait->by = get_other(from);
+	wait->cpu_id = (uint32_t)get_number(from, UINT32_MAX);
 }
 
 static void get_comm(struct restoring *from, struct ky_thread *thread)
@@ -304,6 +310,22 @@ static int restore_threads(struct restoring *from)
 	return status;
 }
 
+static int get_runs(struct restoring *from, struct ky_cpu *cpu)
+{
+	uint64_t n = get_number(from, COUNT_MAX);
+	int status = 0;
+
+	for (; n > 0 && status >= 0; n--) {
+		const struct ky_thread *thread = get_other(from);
+		int64_t begin_ns = get_time(from), end_ns = get_time(from);
+
+		if (from->bytes->bad || !thread)
+			return KYMO_E_FORMAT;
+		status = ky_cpu_note_run(from->model, cpu, thread, begin_ns, end_ns);
+	}
+	return status;
+}
+
 static int get_cpus(struct restoring *from)
 {
 	uint64_t n = get_number(from, COUNT_MAX);
@@ -325,6 +347,8 @@ static int get_cpus(struct restoring *from)
 		else if (current[i])
 			from->cpus.data[i]->current = from->threads.data[current[i] - 1];
 	}
+	for (uint64_t i = 0; i < n && status >= 0; i++)
+		status = get_runs(from, from->cpus.data[i]);
 	free(current);
 	return status;
 }

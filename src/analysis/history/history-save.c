@@ -29,7 +29,15 @@ static void put_text(struct ky_strbuf *out, const char *text)
 
 /* ---- threads ------------------------------------------------------------------------------------- */
 
-/* A thread of the past, whose number another one has, matters only to those that it woke. */
+static void number_runs(struct ky_history_saving *saving, const struct ky_cpu *cpu)
+{
+	int64_t begin_ns, end_ns;
+
+	for (size_t i = ky_cpu_runs_since(cpu, saving->since_ns); i > 0; i--)
+		saving->numbers[ky_cpu_run(cpu, i, &begin_ns, &end_ns)->index] = 1;
+}
+
+/* A thread of the past, whose number another one has, matters only to those that it woke, or that waited for it. */
 static void number_threads(struct ky_history_saving *saving)
 {
 	const struct ky_model *model = saving->model;
@@ -43,10 +51,18 @@ static void number_threads(struct ky_history_saving *saving)
 			saving->numbers[thread->wait.waker->index] = 1;
 		if (thread->woken.waker)
 			saving->numbers[thread->woken.waker->index] = 1;
+		if (thread->wait.by)
+			saving->numbers[thread->wait.by->index] = 1;
+		if (thread->woken.by)
+			saving->numbers[thread->woken.by->index] = 1;
+		if (thread->wait.kind && thread->wait.begin_ns != INT64_MIN &&
+		    thread->wait.begin_ns < saving->since_ns)
+			saving->since_ns = thread->wait.begin_ns;
 	}
 	ky_vec_foreach(&model->cpus, cpu) {
 		if ((*cpu)->current)
 			saving->numbers[(*cpu)->current->index] = 1;
+		number_runs(saving, *cpu);
 	}
 	for (size_t i = 0; i < model->threads.len; i++) {
 		if (saving->numbers[i])
@@ -68,6 +84,8 @@ static void put_wait(const struct ky_history_saving *saving, const struct ky_wai
 	put_time(saving, wait->begin_ns);
 	put_thread_number(saving, wait->waker);
 	ky_put_varint(saving->out, wait->irq ? wait->irq->index + 1 : 0);
+	put_thread_number(saving, wait->by);
+	ky_put_varint(saving->out, wait->cpu_id);
 }
 
 static void history_save_put_call(const struct ky_history_saving *saving,
@@ -165,6 +183,20 @@ static void history_save_put_cpu(const struct ky_history_saving *saving, const s
 	put_irqs(saving, cpu->irqs);
 }
 
+/* From the first to the last one. */
+static void put_runs(const struct ky_history_saving *saving, const struct ky_cpu *cpu)
+{
+	size_t n = ky_cpu_runs_since(cpu, saving->since_ns);
+	int64_t begin_ns, end_ns;
+
+	ky_put_varint(saving->out, n);
+	for (; n > 0; n--) {
+		put_thread_number(saving, ky_cpu_run(cpu, n, &begin_ns, &end_ns));
+		put_time(saving, begin_ns);
+		put_time(saving, end_ns);
+	}
+}
+
 static void put_stream(const struct ky_history_saving *saving, const struct ky_stream_state *stream)
 {
 	size_t pos = 0;
@@ -201,7 +233,8 @@ static void history_save_put_lines(const struct ky_history_saving *saving)
 
 int ky_history_save(const struct ky_model *model, int64_t ns, struct ky_strbuf *out)
 {
-	struct ky_history_saving saving = {.model = model, .ns = ns, .out = out};
+	struct ky_history_saving saving = {
+		.model = model, .ns = ns, .out = out, .since_ns = INT64_MAX};
 
 	saving.numbers = calloc(model->threads.len + 1, sizeof(*saving.numbers));
 	if (!saving.numbers)
@@ -221,6 +254,8 @@ int ky_history_save(const struct ky_model *model, int64_t ns, struct ky_strbuf *
 	ky_vec_foreach(&model->cpus, cpu)
 		history_save_put_cpu(&saving, *cpu);
 	history_save_put_threads(&saving);
+	ky_vec_foreach(&model->cpus, cpu)
+		put_runs(&saving, *cpu);
 	ky_put_varint(out, model->n_streams);
 	for (size_t i = 0; i < model->n_streams; i++)
 		put_stream(&saving, &model->streams[i]);

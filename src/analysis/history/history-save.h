@@ -12,6 +12,7 @@ struct ky_history_saving {
 	struct ky_strbuf *out;
 	uint32_t *numbers; /* of threads, from 1 on, by ky_thread.index; 0: left out */
 	uint32_t n_threads;
+	int64_t since_ns; /* the begin of the first wait: runs that ended before it do not matter */
 };
 
 /*

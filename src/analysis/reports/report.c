@@ -327,6 +327,7 @@ static int report_resume(const struct pass *pass, struct ky_flow *flow, struct k
 		return ky_error_nomem(err);
 	if (status < 0)
 		return KYMO_E_FORMAT;
+	pass->results->resumed = status > 0;
 	return status ? ky_flow_seek(flow, ns, err) : 0;
 }
 
@@ -340,6 +341,7 @@ static int run_from_begin(struct pass *pass, struct ky_flow *flow, struct kymo_e
 	free_runs(pass);
 	ky_model_free(pass->results->model);
 	pass->results->model = model;
+	pass->results->resumed = false;
 	pass->from_begin = true;
 	return report_run_pass(pass, flow, err);
 }

@@ -141,6 +141,7 @@ struct ky_report_results {
 	int64_t begin_ns, end_ns; /* INT64_MIN: there was no event */
 	uint64_t n_events;
 	bool tables_chosen;		      /* by their names */
+	bool resumed;			      /* they began with a state of options->history */
 	KY_VEC(struct ky_report_result) list; /* of intervals: one after the other */
 };
 

@@ -297,7 +297,11 @@ int ky_cpu_lose(struct ky_model *model, struct ky_cpu *cpu, int64_t begin_ns, in
 /* The state up to @ns goes to the listeners. */
 int ky_cpu_flush(struct ky_model *model, struct ky_cpu *cpu, int64_t ns);
 
-/* model-runs.c: @thread ran on @cpu. 0 or KYMO_E_MEMORY. */
+/* model-runs.c: how many of the last runs on @cpu ended after @ns; and the last but @i - 1 of them: who, and when. */
+size_t ky_cpu_runs_since(const struct ky_cpu *cpu, int64_t ns);
+const struct ky_thread *ky_cpu_run(const struct ky_cpu *cpu, size_t i, int64_t *begin_ns,
+				   int64_t *end_ns);
+/* @thread ran on @cpu. 0 or KYMO_E_MEMORY. */
 int ky_cpu_note_run(struct ky_model *model, struct ky_cpu *cpu, const struct ky_thread *thread,
 		    int64_t begin_ns, int64_t end_ns);
 

@@ -40,6 +40,25 @@ static const struct one_run *last_run(const struct ky_cpu *cpu, size_t i)
 	return &cpu->runs->runs[(cpu->runs->n - i) % RUNS_MAX];
 }
 
+size_t ky_cpu_runs_since(const struct ky_cpu *cpu, int64_t ns)
+{
+	size_t n = 0;
+
+	while (cpu->runs && n < cpu->runs->n && n < RUNS_MAX && last_run(cpu, n + 1)->end_ns > ns)
+		n++;
+	return n;
+}
+
+const struct ky_thread *ky_cpu_run(const struct ky_cpu *cpu, size_t i, int64_t *begin_ns,
+				   int64_t *end_ns)
+{
+	const struct one_run *run = last_run(cpu, i);
+
+	*begin_ns = run->begin_ns;
+	*end_ns = run->end_ns;
+	return run->thread;
+}
+
 static uint64_t model_runs_overlap(int64_t begin_ns, int64_t end_ns, int64_t from_ns, int64_t to_ns)
 {
 	from_ns = from_ns > begin_ns ? from_ns : begin_ns;
@@ -69,12 +88,9 @@ const struct ky_thread *ky_cpu_ran_most(const struct ky_cpu *cpu, const struct k
 {
 	const struct ky_thread *current = cpu->state == KY_CPU_BUSY ? cpu->current : NULL;
 	const struct ky_thread *most = NULL;
-	size_t n = 0;
+	size_t n = ky_cpu_runs_since(cpu, begin_ns);
 
 	*ns = 0;
-	while (cpu->runs && n < cpu->runs->n && n < RUNS_MAX &&
-	       last_run(cpu, n + 1)->end_ns > begin_ns)
-		n++;
 	for (size_t i = 0; i <= n; i++) {
 		const struct ky_thread *thread = i ? last_run(cpu, i)->thread : current;
 		uint64_t mine;
