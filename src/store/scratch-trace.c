@@ -51,6 +51,10 @@ static int scratch_error(const char *directory, int errnum, const char *what,
 {
 	int code = ky_error_errno(err, errnum, "cannot %s", what);
 
+	if (errnum == EMFILE || errnum == ENFILE) {
+		ky_error_hint(err, "each data stream takes one; raise the limit (ulimit -n)");
+		return code;
+	}
 	ky_error_path(err, directory);
 	ky_error_hint(
 		err,

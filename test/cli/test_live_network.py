@@ -370,7 +370,7 @@ print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 def test_space_for_what_comes(kymo, command):
     """Packets are kept up to --relay-space; a reader that follows drops what it has read."""
     done = kymo(*command, "--relay-space", "5M", endless(20, 40000).address, code=1)
-    assert "what the relay sends takes more than 5.0 MiB; give a larger --relay-space" in " ".join(done.err.split()), done
+    assert "--relay-space: what the relay sends takes more than 5.0 MiB; give a larger size" in " ".join(done.err.split()), done
     if command == ["print"]:
         live = kymo(*command, "--live", "--relay-space", "5M", endless(20, 40000).address)
         assert live.out.count("\n") == 20 * 40000 and not live.err

@@ -292,7 +292,7 @@ def test_snapshot_is_of_the_users_own_recorder(kymo, here):
         while sum(one.get("name") == name for one in json.loads(kymo("sessions", "--json").out)["recordings"]) < 2:
             assert time.monotonic() < end and other.poll() is None
             time.sleep(0.1)
-        # It would hold up whoever asks it.
+        # It would hold up a client.
         other.send_signal(signal.SIGSTOP)
         alice("snapshot", "-o", "mine", here.name)
         check_trace(kymo, alice, os.path.join(alice.dir, "mine"))

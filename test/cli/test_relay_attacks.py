@@ -241,7 +241,7 @@ def test_quota_counts_files_and_directories(kymo_bin, tmp_path, what):
                  *[data(i, 0, 0, b"", i + 1) for i in range(200)])
         assert "the quota of evil is used up" in here.end()
         assert 50 < entries(here.dir + "/evil") < 110
-        # Who is refused leaves nothing: each recording has a state there.
+        # Refused recorders leave nothing: each recording has a state there.
         assert what != "sessions" or entries(here.dir + "/.kymo") < 110
         here.begin()
         talk(here.port, hello(session=b"another session."), frame(OPEN, struct.pack("<I", 0) + b"t", 1))

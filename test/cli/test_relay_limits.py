@@ -299,7 +299,7 @@ def test_limit_from_the_begin(kymo, kymo_bin, tmp_path, limit):
 
 
 @pytest.mark.parametrize("reader", ["kymo", "babeltrace2"])
-def test_viewer_of_many_traces(kymo, relay, tmp_path, reader):  # noqa: F811
+def test_viewer_of_many_traces(kymo, kymo_bin, relay, tmp_path, reader):  # noqa: F811
     """A relay that shows a recording of many programs does not hold their traces open, and shows all of them in order."""
     here = relay()
     name = f"many{os.getpid()}"
@@ -334,3 +334,7 @@ def test_viewer_of_many_traces(kymo, relay, tmp_path, reader):  # noqa: F811
     set_limit(here.process)
     assert shown.count("modes:number") >= 450 and shown.count("modes:number") == kymo("print", here.trace("many")).out.count("modes:number")
     assert most[0] - before < 100
+    # A reader's own limit: the reason, and what to do.
+    done = subprocess.run(["prlimit", "--nofile=60", kymo_bin, "print", here.address("many")], capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == 1 and "Too many open files; each data stream takes one; raise the limit (ulimit -n)" in done.stderr

@@ -108,6 +108,7 @@ static const char *option_of(const char *text, const char **rest)
 		{"<comm>", "--comm"},
 		{"<period>", "--period"},
 		{"<group>", "--group-by"},
+		{"<relay space>", "--relay-space"},
 		{"<durations>", "--min, --max"},
 		{"<tables>", "--table"},
 		{"<sort column>", "--sort"},

@@ -141,20 +141,19 @@ static int check_space(const struct ky_live_feed *feed, uint64_t packet_bytes,
 		       struct kymo_error *err)
 {
 	char size[32];
-	int ret;
 
 	if (feed->base.held_bytes <= feed->space_bytes &&
 	    packet_bytes <= feed->space_bytes - feed->base.held_bytes)
 		return KYMO_OK;
-	ret = ky_error_set(err, KYMO_E_LIMIT, "what the relay sends takes more than %s",
-			   ky_format_bytes(size, feed->space_bytes));
-	ky_error_hint(
-		err,
-		feed->base.is_live && !feed->base.keeps
-			? "give a larger --relay-space"
-			: "give a larger --relay-space, read it as it comes (--live), or read the "
-			  "relay's own directory");
-	return ret;
+	ky_error_set(err, KYMO_E_LIMIT, "what the relay sends takes more than %s",
+		     ky_format_bytes(size, feed->space_bytes));
+	ky_error_input(err, "relay space");
+	ky_error_hint(err,
+		      feed->base.is_live && !feed->base.keeps
+			      ? "give a larger size"
+			      : "give a larger size, follow the recording, or read the relay's own "
+				"directory");
+	return KYMO_E_LIMIT;
 }
 
 /* The packet of channel->index. *progress: it has come. */

@@ -94,7 +94,7 @@ static int relay_session_begin_session(struct ky_relay_session *session, int fd,
 		ret = ky_relay_make_unique(session->relay_fd, spec->host, spec->name, session->path,
 					   PATH_BYTES, err);
 	if (ret < 0) {
-		/* Who is refused again and again leaves nothing. */
+		/* Refused recorders leave nothing, however often they come. */
 		(void)unlinkat(session->relay_fd, session->state_name, 0);
 		return ret;
 	}

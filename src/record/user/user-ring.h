@@ -84,7 +84,7 @@ struct ky_user_ring {
 	struct ky_user_dumped *dumped;
 	struct ky_user_states *states; /* shared: NULL without notes */
 	uint64_t
-		dump_cycles; /* of the last ones, or up to which readers were told all; others come later */
+		dump_cycles; /* of the last ones, or the bound that live readers have; others come later */
 	uint32_t dump_excluded;
 	uint64_t dump_missing; /* files that could not be examined because no descriptor was left */
 

@@ -92,7 +92,7 @@ static bool read_body(int fd, uint64_t file_bytes, struct note *note)
 	return true;
 }
 
-/* The file is removed. False: it is none, or makes no sense. */
+/* The file is removed. False: the file is no note, or makes no sense. */
 static bool user_states_take_note(const struct ky_user_dir *dir, const char *name,
 				  struct note *note)
 {
@@ -178,7 +178,8 @@ static int user_states_apply(struct ky_user_ring *ring, const struct note *note,
 }
 
 /* Some of those that wait, in the order of their times: programs run side by side. */
-static int read_some(struct ky_user_ring *ring, uint64_t now_cycles, struct kymo_error *err)
+static int user_states_read_some(struct ky_user_ring *ring, uint64_t now_cycles,
+				 struct kymo_error *err)
 {
 	struct ky_user_states *states = ring->states;
 	struct note notes[NOTES_AT_A_TIME];
@@ -217,7 +218,7 @@ int ky_user_states_read(struct ky_user_ring *ring, const struct ky_os_clock *clo
 		ret = ky_user_ring_write_dump(ring, states->renewed_cycles, err);
 	}
 	if (!ret)
-		ret = read_some(ring, now_cycles, err);
+		ret = user_states_read_some(ring, now_cycles, err);
 	return ret < 0 ? ret : 1;
 }
 
