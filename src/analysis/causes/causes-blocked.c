@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+/* An interrupt is looked for on so many CPUs. */
+#define LANES_MAX 1024
 /* What handles a page fault may wake others for so long. */
 #define FAULT_NS 1000000
 
@@ -35,17 +37,16 @@ static const struct ky_lane_irq *causes_blocked_running(const struct ky_lane *la
 
 /* The request that completed in the interrupt of @line that ran at @ns on some CPU. NULL: none is known. */
 static const struct ky_disk_run *causes_blocked_request(const struct ky_causes *causes,
-							const struct ky_irq_line *line, int64_t ns,
-							const struct ky_disk **disk)
+							const struct ky_irq_line *line, int64_t ns)
 {
-	for (size_t i = 0; i < causes->lanes.len; i++) {
+	for (size_t i = 0; i < causes->lanes.len && i < LANES_MAX; i++) {
 		const struct ky_lane_irq *irq;
 
 		if (ky_model_cpu(causes->model, i)->host != line->host)
 			continue;
 		irq = causes_blocked_running(&causes->lanes.data[i], line, ns);
 		if (irq)
-			return ky_disk_completed(causes, line->host, irq->begin_ns, ns, disk);
+			return ky_disk_completed(causes, line->host, irq->begin_ns, ns);
 	}
 	return NULL;
 }
@@ -66,15 +67,14 @@ static enum ky_cause causes_blocked_by_line(const struct ky_irq_line *line)
 
 /* The request that this wait was for, as the interrupt that completed it woke the thread: queue, then device. */
 static int causes_blocked_tell_request(struct ky_teller *teller, struct causes_blocked *wait,
-				       const struct ky_disk_run *run, const struct ky_disk *disk,
-				       int64_t ns)
+				       const struct ky_disk_run *run, int64_t ns)
 {
 	struct ky_part part = wait->part;
 	int64_t issue = run->issue_ns == INT64_MIN ? run->end_ns : run->issue_ns;
 	int status;
 
 	part.cause = KY_CAUSE_DISK;
-	part.disk = disk;
+	part.disk = run->disk;
 	status = run->queue_ns == INT64_MIN
 			 ? 0
 			 : ky_tell(teller, part, run->queue_ns < ns ? run->queue_ns : ns);
@@ -121,19 +121,17 @@ static int causes_blocked_tell_irq(struct ky_teller *teller, struct causes_block
 				   int64_t ns)
 {
 	enum ky_cause cause = causes_blocked_by_line(wait->line);
-	const struct ky_disk *disk = NULL;
 	const struct ky_disk_run *run = NULL;
 
 	if (cause == KY_CAUSE_DEVICE || cause == KY_CAUSE_DISK)
-		run = causes_blocked_request(teller->causes, wait->line, wait->stretch->end_ns,
-					     &disk);
+		run = causes_blocked_request(teller->causes, wait->line, wait->stretch->end_ns);
 	if (run && run->thread == teller->thread) {
 		wait->part.cause = KY_CAUSE_DISK;
-		wait->part.disk = disk;
+		wait->part.disk = run->disk;
 		return ky_tell_disk(teller, wait->part, wait->stretch, ns);
 	}
 	if (run)
-		return causes_blocked_tell_request(teller, wait, run, disk, ns);
+		return causes_blocked_tell_request(teller, wait, run, ns);
 	wait->part.cause = cause;
 	/* On its way out, a packet to the same machine wakes the receiver on top of the sender. */
 	if (cause == KY_CAUSE_NETWORK)

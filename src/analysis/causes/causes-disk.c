@@ -10,15 +10,22 @@ static int64_t causes_disk_begin(const struct ky_disk_run *run)
 	return run->queue_ns != INT64_MIN ? run->queue_ns : run->issue_ns;
 }
 
-/* The first request that ends after @ns; those that follow end later. */
-static size_t causes_disk_find(const struct ky_disk_lane *lane, int64_t ns)
+static const struct ky_disk_run *causes_disk_at(const struct ky_causes *causes,
+						const struct ky_disk_lane *lane, size_t i)
 {
-	size_t low = 0, high = lane->runs.len;
+	return &causes->requests.data[lane->places.data[i]];
+}
+
+/* The first request that ends after @ns; those that follow end later. */
+static size_t causes_disk_find(const struct ky_causes *causes, const struct ky_disk_lane *lane,
+			       int64_t ns)
+{
+	size_t low = 0, high = lane->places.len;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (lane->runs.data[mid].end_ns <= ns)
+		if (causes_disk_at(causes, lane, mid)->end_ns <= ns)
 			low = mid + 1;
 		else
 			high = mid;
@@ -27,11 +34,15 @@ static size_t causes_disk_find(const struct ky_disk_lane *lane, int64_t ns)
 }
 
 /* May requests from here on have begun before @ns? */
-static bool causes_disk_reaches(const struct ky_disk_lane *lane, size_t i, int64_t ns)
+static bool causes_disk_reaches(const struct ky_causes *causes, const struct ky_disk_lane *lane,
+				size_t i, int64_t ns)
 {
-	return i < lane->runs.len &&
-	       (lane->runs.data[i].end_ns <= ns ||
-		(uint64_t)lane->runs.data[i].end_ns - (uint64_t)ns <= lane->longest_ns);
+	int64_t end_ns;
+
+	if (i >= lane->places.len)
+		return false;
+	end_ns = causes_disk_at(causes, lane, i)->end_ns;
+	return end_ns <= ns || (uint64_t)end_ns - (uint64_t)ns <= lane->longest_ns;
 }
 
 const struct ky_thread *ky_disk_others(const struct ky_causes *causes, const struct ky_disk *disk,
@@ -44,9 +55,10 @@ const struct ky_thread *ky_disk_others(const struct ky_causes *causes, const str
 	uint64_t most_ns = 0;
 	size_t looks = 0;
 
-	for (size_t i = lane ? causes_disk_find(lane, begin_ns) : 0;
-	     lane && causes_disk_reaches(lane, i, end_ns) && looks++ < CAUSES_DISK_LOOKS; i++) {
-		const struct ky_disk_run *run = &lane->runs.data[i];
+	for (size_t i = lane ? causes_disk_find(causes, lane, begin_ns) : 0;
+	     lane && causes_disk_reaches(causes, lane, i, end_ns) && looks++ < CAUSES_DISK_LOOKS;
+	     i++) {
+		const struct ky_disk_run *run = causes_disk_at(causes, lane, i);
 		int64_t from = run->issue_ns > begin_ns ? run->issue_ns : begin_ns;
 		int64_t to = run->end_ns < end_ns ? run->end_ns : end_ns;
 
@@ -62,22 +74,28 @@ const struct ky_thread *ky_disk_others(const struct ky_causes *causes, const str
 
 const struct ky_disk_run *ky_disk_completed(const struct ky_causes *causes,
 					    const struct ky_host *host, int64_t begin_ns,
-					    int64_t end_ns, const struct ky_disk **disk)
+					    int64_t end_ns)
 {
-	const struct ky_disk_run *found = NULL;
+	size_t low = 0, high = causes->requests.len;
 
-	for (size_t d = 0; d < causes->disks.len; d++) {
-		const struct ky_disk_lane *lane = &causes->disks.data[d];
-		size_t i = causes_disk_find(lane, end_ns);
-		const struct ky_disk_run *run = i ? &lane->runs.data[i - 1] : NULL;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
 
-		if (!run || run->end_ns < begin_ns || (found && run->end_ns <= found->end_ns) ||
-		    ky_model_disk(causes->model, d)->host != host)
-			continue;
-		found = run;
-		*disk = ky_model_disk(causes->model, d);
+		if (causes->requests.data[mid].end_ns <= end_ns)
+			low = mid + 1;
+		else
+			high = mid;
 	}
-	return found;
+	/* Other hosts may have completed some as well. */
+	for (int looks = 0; low-- > 0 && looks < 64; looks++) {
+		const struct ky_disk_run *run = &causes->requests.data[low];
+
+		if (run->end_ns < begin_ns)
+			break;
+		if (run->disk->host == host)
+			return run;
+	}
+	return NULL;
 }
 
 /* What is best known of a disk wait at some time: a request is at the device, or in its queue, or neither. */
@@ -88,8 +106,7 @@ struct causes_disk_now {
 };
 
 /* The state of one request of the thread at @ns; changes of it limit now->until_ns. */
-static void causes_disk_see(struct causes_disk_now *now, const struct ky_disk *disk,
-			    const struct ky_disk_run *run, int64_t ns)
+static void causes_disk_see(struct causes_disk_now *now, const struct ky_disk_run *run, int64_t ns)
 {
 	int64_t begin = causes_disk_begin(run);
 	int64_t issue = run->issue_ns == INT64_MIN ? run->end_ns : run->issue_ns;
@@ -103,10 +120,10 @@ static void causes_disk_see(struct causes_disk_now *now, const struct ky_disk *d
 		return;
 	if (ns >= issue) {
 		now->cause = run->is_flush ? KY_CAUSE_DISK_FLUSH : KY_CAUSE_DISK_DEVICE;
-		now->disk = disk;
+		now->disk = run->disk;
 	} else if (now->cause == KY_CAUSE_UNKNOWN) {
 		now->cause = KY_CAUSE_DISK_QUEUE;
-		now->disk = disk;
+		now->disk = run->disk;
 	}
 }
 
@@ -116,20 +133,13 @@ static struct causes_disk_now causes_disk_now(const struct ky_teller *teller,
 {
 	struct causes_disk_now now = {.cause = KY_CAUSE_UNKNOWN, .until_ns = end_ns};
 	const struct ky_causes *causes = teller->causes;
+	const struct ky_disk_lane *lane = &teller->track->requests;
+	size_t looks = 0;
 
-	for (size_t d = 0; d < causes->disks.len; d++) {
-		const struct ky_disk_lane *lane = &causes->disks.data[d];
-		const struct ky_disk *disk = ky_model_disk(causes->model, d);
-		size_t looks = 0;
-
-		for (size_t i = causes_disk_find(lane, ns);
-		     disk->host == teller->thread->host &&
-		     causes_disk_reaches(lane, i, stretch->end_ns) && looks++ < CAUSES_DISK_LOOKS;
-		     i++) {
-			if (lane->runs.data[i].thread == teller->thread)
-				causes_disk_see(&now, disk, &lane->runs.data[i], ns);
-		}
-	}
+	for (size_t i = causes_disk_find(causes, lane, ns);
+	     causes_disk_reaches(causes, lane, i, stretch->end_ns) && looks++ < CAUSES_DISK_LOOKS;
+	     i++)
+		causes_disk_see(&now, causes_disk_at(causes, lane, i), ns);
 	return now;
 }
 

@@ -54,6 +54,20 @@ struct ky_track_lock {
 	bool is_free;			/* the lock was released, and the waiter was on its way */
 };
 
+/* A request of a block device, or a flush of its cache. */
+struct ky_disk_run {
+	int64_t queue_ns, issue_ns, end_ns;
+	const struct ky_disk *disk;
+	const struct ky_thread *thread;
+	bool is_flush;
+};
+
+/* Requests of a device, or of a thread: their places in ky_causes.requests, so in the order of their ends. */
+struct ky_disk_lane {
+	KY_VEC(uint32_t) places;
+	uint64_t longest_ns;
+};
+
 struct ky_move {
 	int64_t ns;
 	int32_t cpu; /* where it is from then on, by its id */
@@ -64,6 +78,7 @@ struct ky_track {
 	KY_VEC(struct ky_stretch) stretches; /* in their order, disjoint */
 	KY_VEC(struct ky_track_call) calls;
 	KY_VEC(struct ky_track_lock) locks;
+	struct ky_disk_lane requests; /* its own */
 	KY_VEC(int64_t) faults;
 	KY_VEC(struct ky_move) moves;
 };
@@ -86,25 +101,14 @@ struct ky_lane {
 	KY_VEC(struct ky_lane_irq) irqs; /* in their order, disjoint */
 };
 
-struct ky_disk_run {
-	int64_t queue_ns, issue_ns, end_ns;
-	const struct ky_thread *thread;
-	bool is_flush;
-};
-
-/* All of a block device: in the order of their ends. */
-struct ky_disk_lane {
-	KY_VEC(struct ky_disk_run) runs;
-	uint64_t longest_ns;
-};
-
 struct ky_causes {
 	struct ky_model *model;
-	KY_VEC(struct ky_track) tracks;	   /* by thread */
-	KY_VEC(struct ky_lane) lanes;	   /* by CPU */
-	KY_VEC(struct ky_disk_lane) disks; /* by disk */
-	uint64_t n;			   /* records of all kinds */
-	int64_t full_ns;		   /* INT64_MAX: there was room for all */
+	KY_VEC(struct ky_track) tracks;	     /* by thread */
+	KY_VEC(struct ky_lane) lanes;	     /* by CPU */
+	KY_VEC(struct ky_disk_run) requests; /* in the order of their ends */
+	KY_VEC(struct ky_disk_lane) disks;   /* by disk */
+	uint64_t n;			     /* records of all kinds */
+	int64_t full_ns;		     /* INT64_MAX: there was room for all */
 	KY_VEC(uint8_t) aspects; /* by system call: enum ky_call_aspect + 1; 0: not looked at yet */
 	unsigned int abilities;
 };
@@ -163,11 +167,9 @@ int ky_tell_disk(struct ky_teller *teller, struct ky_part like, const struct ky_
 const struct ky_thread *ky_disk_others(const struct ky_causes *causes, const struct ky_disk *disk,
 				       const struct ky_thread *own, int64_t begin_ns,
 				       int64_t end_ns);
-/*
- * The request that completed last in [@begin_ns, @end_ns], of any disk of @host. NULL: none.
- */
+/* The request that completed last in [@begin_ns, @end_ns], of any disk of @host. NULL: none. */
 const struct ky_disk_run *ky_disk_completed(const struct ky_causes *causes,
 					    const struct ky_host *host, int64_t begin_ns,
-					    int64_t end_ns, const struct ky_disk **disk);
+					    int64_t end_ns);
 
 #endif

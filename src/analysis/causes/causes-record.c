@@ -364,21 +364,35 @@ static int causes_record_on_irq(void *data, const struct ky_irq *irq)
 
 /* ---- devices ------------------------------------------------------------------------------ */
 
+static int causes_record_place(struct ky_disk_lane *lane, uint32_t place, uint64_t ns)
+{
+	if (lane->longest_ns < ns)
+		lane->longest_ns = ns;
+	return ky_vec_push(&lane->places, place);
+}
+
 static int causes_record_disk(struct ky_causes *causes, const struct ky_request *request,
 			      bool is_flush)
 {
 	struct ky_disk_lane *lane = causes_record_at(&causes->disks, request->disk->index);
+	struct ky_track *track =
+		request->thread ? causes_record_track(causes, request->thread) : NULL;
 	struct ky_disk_run run = {request->queue_ns, request->issue_ns, request->end_ns,
-				  request->thread, is_flush};
+				  request->disk,     request->thread,	is_flush};
 	int64_t begin = run.queue_ns != INT64_MIN ? run.queue_ns : run.issue_ns;
+	uint32_t place = (uint32_t)causes->requests.len;
+	uint64_t ns = (uint64_t)run.end_ns - (uint64_t)begin;
 
-	if (!lane)
+	if (!lane || (request->thread && !track))
 		return KYMO_E_MEMORY;
 	if (begin == INT64_MIN || begin > run.end_ns || !causes_record_room(causes, run.end_ns))
 		return 0;
-	if (lane->longest_ns < (uint64_t)(run.end_ns - begin))
-		lane->longest_ns = (uint64_t)(run.end_ns - begin);
-	return ky_vec_push(&lane->runs, run);
+	/* Times of several CPUs may go back a little; the order is needed. */
+	if (place && run.end_ns < causes->requests.data[place - 1].end_ns)
+		return 0;
+	if (ky_vec_push(&causes->requests, run) < 0 || causes_record_place(lane, place, ns) < 0)
+		return KYMO_E_MEMORY;
+	return track ? causes_record_place(&track->requests, place, ns) : 0;
 }
 
 static int causes_record_on_request(void *data, const struct ky_request *request)
@@ -431,6 +445,7 @@ void ky_causes_free(struct ky_causes *causes)
 		ky_vec_fini(&track->calls);
 		ky_vec_fini(&track->locks);
 		ky_vec_fini(&track->faults);
+		ky_vec_fini(&track->requests.places);
 		ky_vec_fini(&track->moves);
 	}
 	ky_vec_foreach(&causes->lanes, lane) {
@@ -438,10 +453,11 @@ void ky_causes_free(struct ky_causes *causes)
 		ky_vec_fini(&lane->irqs);
 	}
 	ky_vec_foreach(&causes->disks, disk)
-		ky_vec_fini(&disk->runs);
+		ky_vec_fini(&disk->places);
 	ky_vec_fini(&causes->tracks);
 	ky_vec_fini(&causes->aspects);
 	ky_vec_fini(&causes->lanes);
 	ky_vec_fini(&causes->disks);
+	ky_vec_fini(&causes->requests);
 	free(causes);
 }

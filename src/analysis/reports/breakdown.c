@@ -52,6 +52,7 @@ static int breakdown_add_meanwhile(void *data, const struct ky_part *part)
 {
 	struct adding *adding = data;
 
+	adding->run->n_parts++;
 	return ky_part_sums_add(&adding->run->meanwhile[adding->waits_for], part, adding->number,
 				adding->slow);
 }
@@ -69,6 +70,7 @@ static int breakdown_add(void *data, const struct ky_part *part)
 	struct adding *adding = data;
 	struct ky_breakdown *run = adding->run;
 
+	run->n_parts++;
 	if (ky_part_sums_add(&run->causes, part, adding->number, adding->slow) < 0 ||
 	    ky_part_sums_add(&run->parts, part, adding->number, adding->slow) < 0)
 		return KYMO_E_MEMORY;
@@ -116,6 +118,10 @@ int ky_breakdown_sum(struct ky_breakdown *run, const struct ky_report_options *o
 
 		if (!ky_report_wants_member(options, result, member, i))
 			continue;
+		if (run->n_parts > KY_PARTS_MAX) {
+			run->left_out++;
+			continue;
+		}
 		++*n_all;
 		*n_slow += adding.slow;
 		status = ky_cause_member_explain(members, member, breakdown_add, &adding);
@@ -346,12 +352,22 @@ static int breakdown_fill_log(struct ky_breakdown *run, struct ky_table *table,
 	return status;
 }
 
-static int breakdown_note(struct ky_breakdown *run, struct ky_report_result *result, uint64_t n_all)
+int ky_breakdown_note(const struct ky_breakdown *run, struct ky_report_result *result)
 {
 	int status = ky_report_note_causes(result, run->members->causes);
 
-	if (status >= 0)
-		status = ky_report_note_members(result, run->members);
+	if (status >= 0 && run->left_out)
+		status = ky_report_note(result,
+					"%llu are left out, as all together have too many parts; "
+					"choose some with --min, --tid, --begin and --end",
+					(unsigned long long)run->left_out);
+	return status < 0 ? status : ky_report_note_members(result, run->members);
+}
+
+static int breakdown_note(struct ky_breakdown *run, struct ky_report_result *result, uint64_t n_all)
+{
+	int status = ky_breakdown_note(run, result);
+
 	if (status >= 0 && !n_all)
 		status = ky_report_note(result, "no %s matches", ky_of_text(run->members->of.kind));
 	return status;

@@ -50,6 +50,7 @@ struct ky_breakdown {
 	/* By what members waited for; the list of each waiting cause is one of its own. */
 	struct ky_part_sums meanwhile[KY_CAUSES];
 	const struct ky_thread **groups;
+	uint64_t n_parts, left_out; /* members after KY_PARTS_MAX parts */
 };
 
 /* Tables of members, and what fills them: with @longest the longest ones first, at most @limit (0: all). */
@@ -61,6 +62,9 @@ int ky_breakdown_fill_members(struct ky_breakdown *run, struct ky_table *table,
 /* Explain the members that are wanted: into the sums of @run. Counts of the slowest 1 % and of all are added. */
 int ky_breakdown_sum(struct ky_breakdown *run, const struct ky_report_options *options,
 		     const struct ky_report_result *result, uint64_t *n_slow, uint64_t *n_all);
+
+/* Notes on what the report could not do. 0 or a negative status. */
+int ky_breakdown_note(const struct ky_breakdown *run, struct ky_report_result *result);
 
 /* The hooks of the report: see struct ky_report. */
 void *ky_breakdown_begin(struct ky_model *model, const struct ky_report_options *options);

@@ -120,7 +120,8 @@ struct run {
 	struct ky_cause_members *members;
 	struct ky_part_sums threads, parts;
 	const struct ky_thread **groups;
-	uint64_t n; /* members */
+	uint64_t n;		    /* members */
+	uint64_t n_parts, left_out; /* members after KY_PARTS_MAX parts */
 	bool cut;
 };
 
@@ -211,6 +212,7 @@ static int report_path_add(struct run *run, struct ky_report_result *result, siz
 	if (status > 0)
 		return 0;
 	run->n++;
+	run->n_parts += path.parts.len;
 	run->cut |= path.cut;
 	for (size_t i = 0; i < path.parts.len && status >= 0; i++) {
 		status = ky_part_sums_add(&run->threads, &path.parts.data[i], number, false);
@@ -316,6 +318,12 @@ static int report_path_note(struct run *run, struct ky_report_result *result)
 
 	if (status >= 0)
 		status = ky_report_note_members(result, run->members);
+	if (status >= 0 && run->left_out)
+		status = ky_report_note(
+			result,
+			"%llu are left out, as all paths together have too many parts; "
+			"choose some with --min, --tid, --begin and --end",
+			(unsigned long long)run->left_out);
 	if (status >= 0 && run->cut)
 		status =
 			ky_report_note(result, "some chains of wakers are too long: the path stays "
@@ -343,7 +351,11 @@ static int report_path_finish(void *data, const struct ky_report_options *option
 	if (one && !options->n_tables)
 		result->tables[TABLE_LOG].hidden = false;
 	for (size_t i = 0; i < run->members->list.len && status >= 0; i++) {
-		if (ky_report_wants_member(options, result, &run->members->list.data[i], i))
+		if (!ky_report_wants_member(options, result, &run->members->list.data[i], i))
+			continue;
+		if (run->n_parts > KY_PARTS_MAX)
+			run->left_out++;
+		else
 			status = report_path_add(run, result, i, limit);
 	}
 	if (status >= 0)

@@ -61,6 +61,9 @@ bool ky_report_wants_member(const struct ky_report_options *options,
 #define KY_HEATMAP_COLUMNS 48
 size_t ky_heatmap_column(const struct ky_report_result *result, int64_t ns);
 
+/* So many parts take about half a minute: a report leaves out the members after them, with a note. */
+#define KY_PARTS_MAX 100000000
+
 /* Notes on what limits a report on causes: losses, memory, events that the trace lacks. 0 or a negative status. */
 int ky_report_note_causes(struct ky_report_result *result, const struct ky_causes *causes);
 /* The same of members: calls without an end, and too many. */

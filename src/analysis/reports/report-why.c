@@ -273,7 +273,7 @@ static int report_why_finish(void *data, const struct ky_report_options *options
 		status = report_why_fill(&why);
 	ky_why_fini(&why.losses);
 	if (status >= 0)
-		status = ky_report_note_causes(result, why.run->members->causes);
+		status = ky_breakdown_note(why.run, result);
 	if (status >= 0 && !why.n_all)
 		status = ky_report_note(result, "no %s matches",
 					ky_of_text(why.run->members->of.kind));
