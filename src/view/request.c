@@ -64,7 +64,7 @@ static const struct resource resources[] = {
 	{"note", KY_VIEW_NOTE, true, HAS_BEGIN | HAS_END | HAS_TEXT, HAS_ROW, 0},
 	{"unnote", KY_VIEW_UNNOTE, true, HAS_ROW, 0, 0},
 	{"area", KY_VIEW_AREA, false, HAS_BEGIN | HAS_END, HAS_FILTER, 0},
-	{"report", KY_VIEW_REPORT, true, HAS_NAME | HAS_BEGIN | HAS_END, HAS_FILTER, 0},
+	{"report", KY_VIEW_REPORT, true, HAS_NAME | HAS_BEGIN | HAS_END, HAS_FILTER | HAS_ROW, 0},
 	{"programs", KY_VIEW_PROGRAMS, false, 0, 0, 0},
 	{"program", KY_VIEW_PROGRAM, true, HAS_ROW | HAS_BEGIN | HAS_END, 0, 0},
 };

@@ -386,13 +386,14 @@ static void put_reports(struct ky_strbuf *out)
 	bool any = false;
 
 	for (const struct ky_report *const *report = ky_reports; *report; report++) {
-		if ((*report)->wants_periods || (*report)->whole)
+		if ((*report)->wants_periods || (*report)->wants_of)
 			continue;
 		ky_strbuf_adds(out, any ? ", {\"name\": " : "{\"name\": ");
 		ky_view_put_text(out, (*report)->name);
 		ky_strbuf_adds(out, ", \"summary\": ");
 		ky_view_put_text(out, (*report)->summary);
-		ky_strbuf_adds(out, "}");
+		ky_strbuf_addf(out, ", \"of_thread\": %s}",
+			       (*report)->wants_choice ? "true" : "false");
 		any = true;
 	}
 }

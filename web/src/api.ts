@@ -28,7 +28,7 @@ export interface Info {
   range: Range | null; // null: no event has a time
   lost: number;
   traces: Trace[];
-  reports: { name: string; summary: string }[];
+  reports: { name: string; summary: string; of_thread: boolean }[];
 }
 
 /** How far counting is. */
@@ -205,6 +205,7 @@ export interface Column {
   name: string;
   title: string;
   class: string;
+  spare?: number; // what a narrow table leaves out: the highest numbers first
 }
 
 export interface Table {
@@ -446,6 +447,8 @@ export async function program(place: number, range: Range, signal: AbortSignal):
   return (await ask("program", { row: place, ...range }, signal, "POST")) as unknown as Report;
 }
 
-export async function report(name: string, range: Range, filter: string, signal: AbortSignal): Promise<Report> {
-  return (await ask("report", { name, ...range, filter }, signal, "POST")) as unknown as Report;
+/** @row: of the thread that the report is about. */
+export async function report(name: string, range: Range, filter: string, signal: AbortSignal, row?: number): Promise<Report> {
+  const words = row === undefined ? { name, ...range, filter } : { name, ...range, filter, row };
+  return (await ask("report", words, signal, "POST")) as unknown as Report;
 }

@@ -62,6 +62,13 @@ function Help({ close }: { close: () => void }) {
   );
 }
 
+const FIRST = "why"; // of the reports
+
+function choose(store: Store, report: string): void {
+  const isOfThread = store.info.reports.some((one) => one.name === report && one.of_thread);
+  store.setReport(report, isOfThread ? store.state.rows.selected : null);
+}
+
 function Bar({ store, help }: { store: Store; help: () => void }) {
   const state = useStore(store);
   const [time, setTime] = useState("");
@@ -123,12 +130,12 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
       <Find store={store} />
       <label>
         Report{" "}
-        <select id="report" value={state.report} onChange={(event) => store.set({ report: event.currentTarget.value })}>
+        <select id="report" value={state.report} onChange={(event) => choose(store, event.currentTarget.value)}>
           <option value="">none: details</option>
           <option value={AREA}>statistics of the range</option>
           <option value={LATENCY}>durations</option>
           <option value={NOTES}>bookmarks and notes</option>
-          {store.info.reports.map((report) => (
+          {[...store.info.reports].sort((a, b) => Number(b.name === FIRST) - Number(a.name === FIRST)).map((report) => (
             <option value={report.name} title={report.summary}>
               {report.name}
             </option>

@@ -6,6 +6,7 @@ import { begin, colour, drawBand, drawCursor, useTheme, useWidth } from "./graph
 import { paintCurve, quantity, values, type CurvePlace } from "./curves";
 import { countMarks, lossAt, markAt, paintLosses, paintMarks } from "./marks";
 import { paint, scaleOf, type Place } from "./paint";
+import { PATH_KEY, type ThreadPath } from "./path";
 import type { Picture, Pictures } from "./pictures";
 import { showEvent } from "./row-keys";
 import { KIND, STATES } from "./states";
@@ -21,10 +22,12 @@ export interface AllPictures {
   marks: Pictures<string>; // by the filter
   losses: Pictures<string>;
   arrows: Pictures<string>; // by the number of a thread's row
+  path: ThreadPath | null;
 }
 
 /** The picture of a row: of its curve, or of its states. */
-export function pictureOf(all: AllPictures, { curve, id }: Track): Picture | undefined {
+export function pictureOf(all: AllPictures, { curve, id, key }: Track): Picture | undefined {
+  if (key === PATH_KEY) return all.path?.parts;
   if (typeof curve?.source === "string") return all.fields.get(curve.source);
   if (curve) return all.curves.get(curve.source);
   return id === null ? undefined : all.states.get(id);
@@ -272,7 +275,7 @@ export function Block(props: Props) {
     if (losses) paintLosses(context, losses, list, top, view, wide);
     const marks = pictures.marks.get(store.state.filter);
     if (marks) paintMarks(context, marks, list, top, view, wide, ink);
-    const arrows = props.waker !== null && pictures.arrows.get(props.waker);
+    const arrows = pictures.path ? pictures.path.arrows : props.waker !== null && pictures.arrows.get(props.waker);
     if (arrows && props.middles) paintArrows(context, arrows, props.middles, top, view, wide, [ink, colour(canvas.current!, "--paper")]);
     drawCursor(context, cursor, view, wide, height);
   });

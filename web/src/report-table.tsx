@@ -5,6 +5,7 @@ import type { Column, Table } from "./api";
 import { cellText, NUMERIC } from "./cells";
 import { Chart } from "./chart";
 import { show, type Json } from "./json";
+import { useWidth } from "./graph";
 import { chosen, showEvent } from "./row-keys";
 import type { Store } from "./store";
 
@@ -23,12 +24,15 @@ function trackOf(columns: Column[], row: Row): string | null {
     const value = row[column.name] ?? null;
     if (value === null) continue;
     const process = column.class === "process" ? (value as Row) : null;
+    const inText = column.class === "text" ? / \(tid (\d{1,10})\)/.exec(String(value)) : null; // "work (tid 323) waited ..."
     const found =
       process && process.tid !== null
         ? chosen.find("thread", Number(process.tid))
         : column.class === "cpu"
           ? chosen.find("cpu", Number(value))
-          : null;
+          : inText
+            ? chosen.find("thread", Number(inText[1]))
+            : null;
     if (found) return found;
   }
   return null;
@@ -52,19 +56,44 @@ export function goToRow(store: Store, columns: Column[], row: Row): void {
   void showEvent(store, begin).catch(() => undefined); // the table tells of the error
 }
 
-export function ReportTable({ table, store }: { table: Table; store: Store }) {
+const LETTER_PX = 6.8;
+const PADDING_PX = 14;
+const MOST_LETTERS = 60; // longer texts have several lines
+
+/** The columns that have room, as in a terminal: what can be spared goes first. */
+function fitting({ columns, rows }: Table, width: number): Column[] {
+  const letters = (column: Column) =>
+    rows.slice(0, FIRST_ROWS).reduce((most, row) => Math.max(most, cellText(row[column.name] ?? null, column.class).length), column.title.length);
+  const widths = new Map(columns.map((column) => [column, PADDING_PX + LETTER_PX * Math.min(MOST_LETTERS, letters(column))]));
+  let shown = columns;
+  const total = () => shown.reduce((sum, column) => sum + widths.get(column)!, 0);
+  while (total() > width) {
+    const worst = shown.reduce((a, b) => ((b.spare ?? 0) > (a.spare ?? 0) ? b : a));
+    if (!worst.spare) break;
+    shown = shown.filter((column) => column !== worst);
+  }
+  return shown;
+}
+
+export function ReportTable(props: { table: Table; store: Store }) {
+  return props.table.rows.length ? <Filled {...props} /> : null;
+}
+
+function Filled({ table, store }: { table: Table; store: Store }) {
   const [all, setAll] = useState(false);
+  const [wide, setWide] = useState(false);
+  const [ref, width] = useWidth();
+  const columns = wide || !width ? table.columns : fitting(table, width);
   const rows = all ? table.rows : table.rows.slice(0, FIRST_ROWS);
-  if (!table.rows.length) return null;
   const go = (row: Row) => goToRow(store, table.columns, row);
   return (
-    <div class="report-table">
+    <div class="report-table" ref={ref}>
       <Chart table={table} store={store} />
       <table data-table={table.name}>
         <caption>{table.title}</caption>
         <thead>
           <tr>
-            {table.columns.map((column) => (
+            {columns.map((column) => (
               <th scope="col" class={NUMERIC.includes(column.class) ? "number" : ""}>
                 {column.title}
               </th>
@@ -81,11 +110,12 @@ export function ReportTable({ table, store }: { table: Table; store: Store }) {
                 onClick={() => goes && go(row)}
                 onKeyDown={(event) => goes && event.key === "Enter" && go(row)}
               >
-                {table.columns.map((column) => {
+                {columns.map((column) => {
                   const value = row[column.name] ?? null;
+                  const text = cellText(value, column.class);
                   return (
-                    <td class={NUMERIC.includes(column.class) ? "number" : ""} title={show(value)}>
-                      {cellText(value, column.class)}
+                    <td class={NUMERIC.includes(column.class) ? "number" : text.length > MOST_LETTERS ? "long" : ""} title={show(value)}>
+                      {text}
                     </td>
                   );
                 })}
@@ -94,6 +124,11 @@ export function ReportTable({ table, store }: { table: Table; store: Store }) {
           })}
         </tbody>
       </table>
+      {(wide || columns.length < table.columns.length) && (
+        <button onClick={() => setWide(!wide)} title={table.columns.filter((one) => !columns.includes(one)).map((one) => one.title).join(", ")}>
+          {wide ? "Only columns that have room" : `Show all ${table.columns.length} columns`}
+        </button>
+      )}
       {rows.length < table.rows.length && (
         <button onClick={() => setAll(true)}>Show all {table.rows.length} rows</button>
       )}

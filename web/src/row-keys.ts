@@ -6,6 +6,7 @@ import type { Store } from "./store";
 export const ROW_HELP: [keys: string, what: string][] = [
   ["T", "go to the rows: up, down, Page Up, Page Down, Home, End select one; right and left open and close it"],
   ["N, P", "the next, the previous change of the selected row: the table shows its event"],
+  ["X", "show the critical path of the selected thread, in the selected or visible range"],
   ["K", "keep the selected row at the top, or no longer"],
   ["R", "filter the rows by their names"],
   ["C", "show a field of an event as a curve: EVENT.FIELD; Delete removes the selected one"],
@@ -48,6 +49,10 @@ export function togglePin(store: Store, key: string): void {
 export function rowKeys(store: Store): Record<string, () => void> {
   const go = (forward: boolean) => void change(store, forward).catch((error: Error) => console.info(error.message));
   return {
+    x: () => {
+      const { selected } = store.state.rows;
+      if (selected !== null && store.info.reports.some((one) => one.of_thread)) store.setReport("critical-path", selected);
+    },
     t: () => document.getElementById(ROWS_ID)?.focus(),
     n: () => go(true),
     p: () => go(false),

@@ -6,6 +6,7 @@ import { askArrows, middlesOf } from "./arrows";
 import { Block, type AllPictures } from "./block";
 import { FieldForm } from "./fields";
 import { askLosses, askMarks } from "./marks";
+import { attachPath, type ThreadPath } from "./path";
 import { Pictures } from "./pictures";
 import { chosen, ROWS_ID, togglePin } from "./row-keys";
 import { useTip, type Spot } from "./tip";
@@ -191,6 +192,7 @@ function usePictures(store: Store, changed: () => void): AllPictures {
       marks: new Pictures<string>(askMarks, changed, 1),
       losses: new Pictures<string>(askLosses, changed, 1),
       arrows: new Pictures<string>(askArrows, changed, 1),
+      path: null as ThreadPath | null,
     }),
     [],
   );
@@ -223,9 +225,11 @@ export function RowsPane({ store }: { store: Store }) {
   const active = useActivity(store, tree.tracks, setError);
   const found = useMemo((): Found => {
     const fields = fieldsOf(rows.fields);
+    attachPath(tree.keys, store.path);
     return { ...tree, tracks: [...tree.tracks, ...fields], keys: byKey(fields, new Map(tree.keys)) };
-  }, [tree, rows.fields]);
+  }, [tree, rows.fields, store.path]);
   const pictures = usePictures(store, () => draw((n) => n + 1));
+  pictures.path = store.path;
   const last = useRef(found);
   useLayoutEffect(() => {
     const before = last.current.ids;
@@ -304,7 +308,7 @@ export function RowsPane({ store }: { store: Store }) {
     if (selected >= 0) before.current.y = place - scroller.current!.scrollTop;
   };
   const thread = found.keys.get(rows.selected ?? "");
-  const waker = thread?.kind === "thread" && thread.id !== null ? String(thread.id) : null;
+  const waker = thread?.kind === "thread" && thread.id !== null && !store.path ? String(thread.id) : null;
   const middles = useMemo(() => middlesOf(list), [list]);
   const shared = {
     waker,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Beside the table: the details of an event, and reports for a range.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import * as api from "./api";
 import { show, type Json } from "./json";
 import { useSteady } from "./live";
@@ -11,6 +11,7 @@ import { Causes, isStack, Stack } from "./cause";
 import { AreaPane } from "./area";
 import { LatencyPane } from "./latency";
 import { NotesPane } from "./notes";
+import { PATH, PATH_KEY, pathOf } from "./path";
 import { ReportTable } from "./report-table";
 
 /** A report of the visible range, while that follows a recording, is as old as this at most. */
@@ -106,9 +107,21 @@ export function ReportPane({ store }: { store: Store }) {
 
 /** Reports of other programs are about all events. */
 async function ask(store: Store, range: Range, signal: AbortSignal): Promise<api.Report> {
-  const { report, filter } = store.state;
+  const { report, filter, of } = store.state;
+  if (report === PATH) return api.report(report, range, "", signal, Number(of ?? 0));
   if (!report.startsWith(PROGRAM)) return api.report(report, range, filter, signal);
   return api.program(store.programs.indexOf(report.slice(PROGRAM.length)), range, signal);
+}
+
+/** Of another thread: while one looks at a path, selected rows change. */
+function OfThread({ store }: { store: Store }) {
+  const { of, rows } = useStore(store);
+  if (rows.selected === null || rows.selected === of || rows.selected === PATH_KEY) return null;
+  return (
+    <button class="link" onClick={() => store.setReport(PATH, rows.selected)}>
+      The path of the selected row
+    </button>
+  );
 }
 
 function OneReport({ store }: { store: Store }) {
@@ -121,15 +134,19 @@ function OneReport({ store }: { store: Store }) {
     async (signal) => {
       const of = state.report;
       setAnswer(null);
+      store.setPath(null);
       try {
-        setAnswer({ of, found: await ask(store, { begin, end }, signal), error: "" });
+        const found = await ask(store, { begin, end }, signal);
+        setAnswer({ of, found, error: "" });
+        store.setPath(of === PATH && state.of !== null ? pathOf(found, state.of, { begin, end }) : null);
       } catch (reason) {
         if (!signal.aborted) setAnswer({ of, found: null, error: (reason as Error).message });
       }
     },
-    [state.report, begin, end, state.filter],
+    [state.report, state.of, begin, end, state.filter],
     400,
   );
+  useEffect(() => () => store.setPath(null), []);
   const isProgram = state.report.startsWith(PROGRAM);
   const summary = isProgram ? found?.reports[0].summary : store.info.reports.find((one) => one.name === state.report)?.summary;
   return (
@@ -141,6 +158,7 @@ function OneReport({ store }: { store: Store }) {
         {state.selection ? "Selected range" : "Visible range"}: {clock(begin)} – {clock(end)} (
         {duration(span({ begin, end }))}).
       </p>
+      {state.report === PATH && <OfThread store={store} />}
       {error && <p class="note error" role="alert">{error}</p>}
       {!found && !error && <p class="note">The report runs …</p>}
       {found?.reports.map((report) => (

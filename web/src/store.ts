@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Info, Note, Progress } from "./api";
 import { compose, NO_COLUMNS, type Columns } from "./filters";
+import type { ThreadPath } from "./path";
 import { clamp, span, type Range } from "./time";
 import type { Sort } from "./tree";
 
@@ -18,6 +19,7 @@ export interface State {
   columns: Columns;
   search: string; // as it was typed
   report: string; // "": the details of the event
+  of: string | null; // the key of the thread that a report is about
   follow: boolean; // a recording that goes on: the graph ends at the present
   wanted: { row: number; ns: bigint } | null; // an event that the table is to select
   rows: RowsState;
@@ -79,6 +81,7 @@ export class Store {
   state: State;
   progress: Progress = { total: 0, progress: 0, error: null };
   notes: Note[] = []; // by time
+  path: ThreadPath | null = null; // which the rows show
   private readonly listeners = new Set<() => void>();
   private readonly views: Range[] = []; // for undo
   private saved = 0;
@@ -101,6 +104,7 @@ export class Store {
       columns: NO_COLUMNS,
       search: "",
       report: "",
+      of: null,
       follow: false,
       wanted: null,
       rows: rowsFrom(new URLSearchParams()),
@@ -143,6 +147,18 @@ export class Store {
     const { report } = this.state;
     if (selection) this.set({ selection, report: report || AREA });
     else this.set({ selection, report: report === AREA ? "" : report });
+  }
+
+  /** Show a report; of a thread: the selected one, in a range that stays. */
+  setReport(report: string, of: string | null = null): void {
+    this.set({ report, of, selection: of === null ? this.state.selection : this.range });
+  }
+
+  /** What was found of a thread. */
+  setPath(path: ThreadPath | null): void {
+    if (path === this.path) return;
+    this.path = path;
+    this.tell();
   }
 
   setNotes(notes: Note[]): void {
@@ -216,7 +232,7 @@ export class Store {
   }
 
   address(): string {
-    const { view, selection, row, top, base, columns, search, report, cursor, rows } = this.state;
+    const { view, selection, row, top, base, columns, search, report, of, cursor, rows } = this.state;
     const words = new URLSearchParams({ b: String(view.begin), e: String(view.end) });
     if (selection) words.set("s", `${selection.begin},${selection.end}`);
     if (this.state.follow) words.set("live", "1");
@@ -224,6 +240,7 @@ export class Store {
     for (const [name, text] of Object.entries(columns)) if (text) words.set(name, text as string);
     if (search) words.set("q", search);
     if (report) words.set("r", report);
+    if (of !== null) words.set("of", of);
     if (row !== null) words.set("row", String(row));
     if (cursor !== null) words.set("c", String(cursor));
     if (top >= 1) words.set("top", String(Math.floor(top)));
@@ -262,6 +279,7 @@ export class Store {
       columns,
       search: words.get("q") ?? "",
       report: this.hasReport(report) ? report : "",
+      of: words.get("of"),
       wanted: null,
       rows: rowsFrom(words),
     };

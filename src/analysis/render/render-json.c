@@ -86,15 +86,20 @@ static json_t *render_json_cell_json(const struct ky_cell *cell)
 	return json_null();
 }
 
+/* "spare": a column that people can do without: the highest numbers first. */
 static json_t *render_json_columns_json(const struct ky_table_def *def)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < def->n_columns; i++)
-		json_array_append_new(array,
-				      json_pack("{s:s, s:s, s:s}", "name", def->columns[i].name,
-						"title", def->columns[i].title, "class",
-						ky_cell_class_text(def->columns[i].cls)));
+	for (size_t i = 0; i < def->n_columns; i++) {
+		const struct ky_column *column = &def->columns[i];
+		json_t *json = json_pack("{s:s, s:s, s:s}", "name", column->name, "title",
+					 column->title, "class", ky_cell_class_text(column->cls));
+
+		if (column->spare)
+			json_object_set_new(json, "spare", json_integer(column->spare));
+		json_array_append_new(array, json);
+	}
 	return array;
 }
 
