@@ -201,6 +201,11 @@ export function EventTable({ store }: { store: Store }) {
     store.set({ wanted: null });
     select(wanted.row, wanted.ns);
   }, [wanted, rows.total]);
+  // The selected event came later than its selection.
+  const late = selected !== null && store.state.cursor === null ? (rows.row(selected)?.ns ?? null) : null;
+  useEffect(() => {
+    if (late !== null) store.set({ cursor: late });
+  }, [late]);
   // The table became lower: the selected event stays in sight.
   const before = useRef(visible);
   useEffect(() => {
