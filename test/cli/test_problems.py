@@ -174,3 +174,32 @@ def test_page_churn(problem, rows):
     assert first["process"]["name"] == "page-churn" and first["allocated"] >= 40 * 2048 * 0.9
     calls = {row["syscall"]: row["count"] for row in rows("syscalls -t syscalls --comm page-churn", trace)}
     assert calls["mmap"] >= 40 and calls["munmap"] >= 40
+
+
+def test_timers(problem, kymo):
+    """Whose timers run, how often, and on top of whom, against the events themselves."""
+    trace = problem("sleepy-consumer", "-k", "default", "-k", "timer_*")
+    tables = {table["name"]: table["rows"] for table in
+              json.loads(kymo("report", "timers", "--json", trace).out)["reports"][0]["tables"]}
+    mine = [row for row in tables["timers"] if (row["owner"] or {}).get("name") == "consumer" and row["kind"] == "high"]
+    assert 100 <= sum(row["count"] for row in mine) <= 110, mine
+    runs, under_way, on_top = [], {}, {}
+    for line in kymo("convert", "--to", "json", trace).out.splitlines():
+        event = json.loads(line)
+        cpu, name = event["packet"].get("cpu_id"), event["event"]
+        if name in ("timer_hrtimer_expire_entry", "timer_expire_entry"):
+            under_way[cpu] = event["timestamp_ns"], event["context"]["tid"]
+        elif name in ("timer_hrtimer_expire_exit", "timer_expire_exit") and cpu in under_way:
+            begin, tid = under_way.pop(cpu)
+            runs.append(event["timestamp_ns"] - begin)
+            on_top.setdefault(tid or None, []).append(runs[-1])
+    assert sum(row["count"] for row in tables["timers"]) == len(runs)
+    assert sum(row["total"] for row in tables["timers"]) == sum(runs)
+    found = {}
+    for row in tables["interrupted"]:
+        found[(row["process"] or {}).get("tid")] = found.get((row["process"] or {}).get("tid"), 0) + row["total"]
+    assert found == {tid: sum(times) for tid, times in on_top.items()}
+    irq = json.loads(kymo("report", "irq", "--json", trace).out)["reports"][0]["notes"]
+    assert any("nothing is recorded of the local timer" in note and "kymo report timers" in note for note in irq)
+    bare = json.loads(kymo("report", "softirq", "--json", problem("small-writes")).out)["reports"][0]["notes"]
+    assert any("their time is unknown" in note for note in bare)

@@ -5,6 +5,8 @@
 
 #include <inttypes.h>
 
+#include "base/text.h"
+
 /* ---- documentation --------------------------------------------------------------------- */
 
 enum { CPU_ID, CPU_HOST, CPU_USAGE, CPU_BUSY, CPU_IDLE, CPU_UNKNOWN };
@@ -85,10 +87,27 @@ static const struct ky_column total_columns[] = {
 static const struct ky_table_def total_table = KY_TABLE_DEF(
 	"total", "All CPUs", "One row for the whole system.", total_columns, KY_TABLE_FIXED);
 
-static const struct ky_table_def *const tables[] = {&thread_table, &cpu_table, &total_table,
-						    &ky_migrations_table, NULL};
+enum { QUIET_BEGIN, QUIET_END, QUIET_DURATION, QUIET_CPU, QUIET_THREAD };
 
-enum { TABLE_THREADS, TABLE_CPUS, TABLE_TOTAL, TABLE_MIGRATIONS };
+static const struct ky_column quiet_columns[] = {
+	[QUIET_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "The last event before."},
+	[QUIET_END] = {"end", "End", KY_CELL_TIMESTAMP, "The next event on the CPU."},
+	[QUIET_DURATION] = {"duration", "Quiet", KY_CELL_DURATION, "The time without an event."},
+	[QUIET_CPU] = {"cpu", "CPU", KY_CELL_CPU, "The CPU's number."},
+	[QUIET_THREAD] = {"process", "Thread", KY_CELL_PROCESS, "The thread that ran."},
+};
+
+static const struct ky_table_def quiet_table = KY_DETAIL_TABLE_DEF(
+	"quiet", "Busy CPUs without any event",
+	"One row for each time of 20 ms or more, the longest first. Of a busy CPU, the tick's "
+	"softirqs are events: without them, the host of a virtual machine or the firmware (SMI) had "
+	"the CPU, or the tick was stopped (nohz_full).",
+	quiet_columns, KY_TABLE_TOP);
+
+static const struct ky_table_def *const tables[] = {
+	&thread_table, &cpu_table, &total_table, &ky_migrations_table, &quiet_table, NULL};
+
+enum { TABLE_THREADS, TABLE_CPUS, TABLE_TOTAL, TABLE_MIGRATIONS, TABLE_QUIET };
 
 /* ---- the run --------------------------------------------------------------------------- */
 
@@ -100,11 +119,19 @@ struct thread_time {
 	uint64_t ns, migrations;
 };
 
+struct quiet_record {
+	const struct ky_cpu *cpu;
+	const struct ky_thread *thread;
+	int64_t begin_ns, end_ns;
+};
+
 struct run {
 	struct ky_model *model;
 	KY_VEC(struct cpu_time) cpus;	    /* by index */
 	KY_VEC(struct thread_time) threads; /* by index */
 	struct ky_aggregation migrations;
+	struct ky_records quiet; /* struct quiet_record */
+	uint64_t n_quiet, quiet_most_ns;
 };
 
 static int grow_threads(struct run *run, uint32_t index)
@@ -156,15 +183,59 @@ static int report_cpu_on_migration(void *data, const struct ky_migration *migrat
 	return ky_migrations_add(&run->migrations, migration);
 }
 
+static int report_cpu_on_quiet(void *data, const struct ky_cpu *cpu, struct ky_thread *thread,
+			       int64_t begin_ns, int64_t end_ns)
+{
+	struct run *run = data;
+	const struct quiet_record record = {cpu, thread, begin_ns, end_ns};
+	uint64_t ns = ky_ns_between(begin_ns, end_ns);
+
+	run->n_quiet++;
+	run->quiet_most_ns = ns > run->quiet_most_ns ? ns : run->quiet_most_ns;
+	return ky_records_add(&run->quiet, ns, &record);
+}
+
+static void fill_quiet(const void *data, struct ky_table *table, struct ky_cell *row,
+		       const void *record)
+{
+	const struct run *run = data;
+	const struct quiet_record *quiet = record;
+
+	ky_cell_i64(&row[QUIET_BEGIN], quiet->begin_ns);
+	ky_cell_i64(&row[QUIET_END], quiet->end_ns);
+	ky_cell_u64(&row[QUIET_DURATION], ky_ns_between(quiet->begin_ns, quiet->end_ns));
+	ky_cell_u64(&row[QUIET_CPU], quiet->cpu->id);
+	ky_cell_thread(table, &row[QUIET_THREAD], run->model, quiet->thread);
+}
+
+static int note_quiet(const struct run *run, struct ky_report_result *result)
+{
+	char text[32];
+
+	if (!run->n_quiet)
+		return 0;
+	return ky_report_note(result,
+			      "busy CPUs showed no event for 20 ms or more, %" PRIu64
+			      " times, up to %s (-t quiet): the host of a virtual machine or the "
+			      "firmware had the CPU, or the tick was stopped",
+			      run->n_quiet, ky_format_duration(text, run->quiet_most_ns));
+}
+
 static void *report_cpu_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {.ran = report_cpu_on_ran,
 				       .migrated = report_cpu_on_migrated};
+	struct run *run;
 
 	if (ky_report_wants(options, &ky_report_cpu, TABLE_MIGRATIONS))
 		listener.migration = report_cpu_on_migration;
 
-	return ky_report_run(model, sizeof(struct run), &listener);
+	listener.quiet = report_cpu_on_quiet;
+	run = ky_report_run(model, sizeof(*run), &listener);
+	if (run)
+		ky_records_init(&run->quiet, sizeof(struct quiet_record),
+				ky_report_keep(options, &ky_report_cpu, TABLE_QUIET), true);
+	return run;
 }
 
 static void report_cpu_free_run(void *data)
@@ -174,6 +245,7 @@ static void report_cpu_free_run(void *data)
 	ky_vec_fini(&run->cpus);
 	ky_vec_fini(&run->threads);
 	ky_aggregation_fini(&run->migrations);
+	ky_records_fini(&run->quiet);
 	free(run);
 }
 
@@ -318,6 +390,9 @@ static int report_cpu_finish(void *data, const struct ky_report_options *options
 		status = ky_migrations_fill(&run->migrations, run->model,
 					    &result->tables[TABLE_MIGRATIONS],
 					    ky_report_by(options, KY_BY_THREAD));
+	ky_fill_records(&result->tables[TABLE_QUIET], &run->quiet, fill_quiet, run);
+	if (status >= 0)
+		status = note_quiet(run, result);
 	if (status >= 0)
 		status = ky_report_note_losses(result);
 	if (status >= 0)
@@ -382,7 +457,7 @@ const struct ky_report ky_report_cpu = {
 		   "    Usage      Busy     Known  CPUs  Threads\n"
 		   "  14.95 %  1.122 s   100.00 %     2       64  █████▏\n"
 		   "\n"
-		   "More:  -t migrations\n"
+		   "More:  -t migrations, -t quiet\n"
 		   "Next:  kymo report sched my-trace   who waited for these CPUs, and for"
 		   " how long\n"
 		   "       kymo report cpu -t migrations my-trace   who moved threads to o"

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/text.h"
+
 /* ---- documentation --------------------------------------------------------------------- */
 
 enum { LINE_IRQ, LINE_HOST, LINE_KIND, LINE_CPUS, LINE_STATS };
@@ -168,6 +170,7 @@ struct irq_record {
 struct run {
 	struct ky_model *model;
 	bool soft;
+	uint64_t timers_ns, timers;		/* runs of high-resolution timers */
 	struct ky_aggregation lines, latencies; /* what: the line's index */
 	KY_VEC(struct line_state *) states;
 	KY_VEC(struct cpu_time) cpus;
@@ -270,11 +273,23 @@ static void report_irq_free_run(void *data)
 	free(run);
 }
 
+/* Timers of high resolution run in the local timer's interrupt, also where nothing tells of it. */
+static int report_irq_on_timer(void *data, const struct ky_timer *timer)
+{
+	struct run *run = data;
+
+	if (!timer->is_high)
+		return 0;
+	run->timers++;
+	run->timers_ns += ky_ns_between(timer->begin_ns, timer->end_ns);
+	return 0;
+}
+
 static struct run *report_irq_begin_run(struct ky_model *model,
 					const struct ky_report_options *options,
 					const struct ky_report *report)
 {
-	struct ky_listener listener = {.irq = report_irq_on_irq};
+	struct ky_listener listener = {.irq = report_irq_on_irq, .timer = report_irq_on_timer};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
@@ -283,6 +298,28 @@ static struct run *report_irq_begin_run(struct ky_model *model,
 	ky_happenings_init(&run->single, sizeof(struct irq_record), options, report, TABLE_TOP,
 			   TABLE_LOG);
 	return run;
+}
+
+/* What the figures lack without events of vectors. */
+static int note_vectors(const struct run *run, struct ky_report_result *result)
+{
+	char text[32];
+
+	if (ky_model_abilities(run->model) & KY_CAN_VECTORS)
+		return 0;
+	if (!run->timers)
+		return ky_report_note(
+			result,
+			"nothing is recorded of the local timer and other vectors of the "
+			"CPU: their time is unknown, and is in that of the threads that they "
+			"interrupted (kymo record -k 'x86_irq_vectors_*', if the kernel has "
+			"them; -k 'timer_*' for an estimate)");
+	return ky_report_note(
+		result,
+		"nothing is recorded of the local timer and other vectors of the CPU: their time "
+		"is in that of the threads that they interrupted; the %" PRIu64
+		" runs of high-resolution timers took %s of it (kymo report timers)",
+		run->timers, ky_format_duration(text, run->timers_ns));
 }
 
 static void *begin_irq(struct ky_model *model, const struct ky_report_options *options)
@@ -424,6 +461,8 @@ static int report_irq_finish(void *data, const struct ky_report_options *options
 					" ended whose beginning is not in the trace: they "
 					"are in no figure",
 					run->unmeasured);
+	if (status >= 0)
+		status = note_vectors(run, result);
 	return status < 0 ? status : ky_report_note_losses(result);
 }
 

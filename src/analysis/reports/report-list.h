@@ -21,6 +21,7 @@
 	X(net) \
 	X(locks) \
 	X(signals) \
+	X(timers) \
 	X(memory) \
 	X(irq) \
 	X(softirq) \

@@ -28,6 +28,7 @@ enum ky_subject {
 	KY_ABOUT_LOCKS = 256,
 	KY_ABOUT_SIGNALS = 512,
 	KY_ABOUT_RUNS = 1024,
+	KY_ABOUT_TIMERS = 2048,
 };
 
 /* What the model needs to know of an event class; resolved once. */
@@ -154,6 +155,11 @@ struct ky_model {
 	struct ky_names foreseen_files;	 /* the same of an earlier pass */
 };
 
+/* A timer that has been started or has run. */
+struct ky_timer_state {
+	const struct ky_thread *owner;
+};
+
 /* What else there is on a host; made when it is first seen. */
 struct ky_host_state {
 	struct ky_names files;		   /* name -> struct ky_file * */
@@ -164,6 +170,7 @@ struct ky_host_state {
 	struct ky_names netifs;		   /* name -> struct ky_netif * */
 	struct ky_map lines[KY_IRQ_KINDS]; /* number -> struct ky_irq_line * */
 	struct ky_map spaces;		   /* mm_id -> struct ky_space * */
+	struct ky_map timers;		   /* address -> struct ky_timer_state * */
 	struct ky_map locks;		   /* address -> the first struct lock * (model-locks.c) */
 	uint32_t n_dumps;		   /* state dumps that have begun */
 };
@@ -454,6 +461,10 @@ int ky_on_bio_frontmerge(struct ky_feed *, const struct ky_event *, const struct
 int ky_on_rq_remap(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_net_sent(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_net_received(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_timer_start(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_timer_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_hrtimer_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_timer_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_signal(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_page_alloc(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_page_free(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
@@ -517,6 +528,7 @@ enum { KY_DUMP_DISK_DEV, KY_DUMP_DISK_NAME };
 enum { KY_RQ_DEV, KY_RQ_SECTOR, KY_RQ_N, KY_RQ_RWBS, KY_RQ_TID, KY_RQ_ERROR, KY_RQ_OLD };
 enum { KY_NET_NAME, KY_NET_LEN, KY_NET_RC };
 enum { KY_PAGE_ORDER };
+enum { KY_TIMER_ADDRESS, KY_TIMER_FUNCTION };
 enum { KY_SIGNAL_NR, KY_SIGNAL_CODE, KY_SIGNAL_TID, KY_SIGNAL_COMM, KY_SIGNAL_RESULT };
 enum { KY_RSS_MEMBER, KY_RSS_SIZE, KY_RSS_MM, KY_RSS_CURRENT };
 

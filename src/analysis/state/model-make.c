@@ -224,6 +224,7 @@ void ky_model_free(struct ky_model *model)
 		ky_map_fini(&(*host)->state->disks);
 		ky_map_fini(&(*host)->state->spaces);
 		ky_map_fini(&(*host)->state->locks);
+		ky_map_fini(&(*host)->state->timers);
 		ky_names_fini(&(*host)->state->netifs);
 		for (int i = 0; i < KY_IRQ_KINDS; i++)
 			ky_map_fini(&(*host)->state->lines[i]);

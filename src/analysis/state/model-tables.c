@@ -74,6 +74,7 @@ struct ky_cpu *ky_model_cpu_get(struct ky_model *model, struct ky_host *host, ui
 		.begin_ns = INT64_MIN,
 		.lost_until_ns = INT64_MIN,
 		.cut_ns = INT64_MIN,
+		.event_ns = INT64_MIN,
 	};
 	if (ky_vec_push(&model->cpus, cpu) < 0 || ky_map_set(&host->cpus, id, cpu) < 0)
 		return NULL;
@@ -103,6 +104,8 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_LOCKS | KY_ABOUT_FUTEX | KY_ABOUT_WAITS | KY_ABOUT_IRQS;
 	if (listener->request || listener->issued || listener->flush)
 		subjects |= KY_ABOUT_BLOCK;
+	if (listener->timer)
+		subjects |= KY_ABOUT_TIMERS | KY_ABOUT_IRQS;
 	if (listener->signal)
 		subjects |= KY_ABOUT_SIGNALS;
 	if (listener->packet)

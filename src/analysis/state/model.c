@@ -182,12 +182,35 @@ static void begin_cpu(struct ky_feed *feed, const struct ky_event *event)
 	feed->stream->begun = true;
 }
 
+/* After some time without an event, one comes. Of a busy CPU, the tick's softirqs are events, if they are recorded. */
+static int end_quiet(struct ky_feed *feed, const struct ky_event *event)
+{
+	struct ky_cpu *cpu = feed->cpu;
+	int64_t begin = cpu->event_ns;
+
+	cpu->event_ns = event->ns;
+	if (begin == INT64_MIN || event->ns - begin < KY_QUIET_NS || cpu->state != KY_CPU_BUSY ||
+	    begin < feed->host->torn_until_ns || begin < cpu->lost_until_ns ||
+	    !(feed->host->abilities & (KY_CAN_SOFTIRQ | KY_CAN_VECTORS | KY_CAN_TIMERS)) ||
+	    !feed->model->telling || !ky_model_tells_cpu(feed->model, cpu->id))
+		return 0;
+	return ky_model_notify(feed->model, quiet, cpu, cpu->current, begin, event->ns);
+}
+
 static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 {
 	const struct ky_class_info *info = &feed->host->classes[event->cls->index];
 	struct ky_cpu *cpu = feed->cpu;
 	int status;
 
+	if (cpu && !info->no_sign) {
+		if (__builtin_expect(cpu->event_ns <= event->ns - KY_QUIET_NS, 0)) {
+			status = end_quiet(feed, event);
+			if (status < 0)
+				return status;
+		}
+		cpu->event_ns = event->ns;
+	}
 	if (feed->model->follows_cgroups) {
 		status = ky_cgroup_see(feed, event, info);
 		if (status < 0)

@@ -171,6 +171,18 @@ struct ky_thread {
 	struct ky_host *host;
 };
 
+/* The function of a timer ran. */
+struct ky_timer {
+	bool is_running;
+	bool is_high; /* a high-resolution timer, in the interrupt; else one of the wheel, in a softirq */
+	uint64_t address;
+	uint64_t function;		/* its address; 0: unknown */
+	const struct ky_thread *owner;	/* that started it; NULL: the kernel, or unknown */
+	const struct ky_thread *thread; /* that it interrupted; NULL: idle or unknown */
+	const struct ky_cpu *cpu;
+	int64_t begin_ns, end_ns;
+};
+
 enum ky_cpu_state {
 	KY_CPU_UNKNOWN,
 	KY_CPU_IDLE,
@@ -194,6 +206,8 @@ struct ky_cpu {
 	int64_t cut_ns;		  /* its record ends here, in damage; INT64_MIN: it does not */
 	uint32_t n_waiting;	  /* threads that wait for it, as far as is known */
 	struct ky_cpu_irqs *irqs; /* model-irq.c; NULL: none was seen */
+	struct ky_timer timer;	  /* that runs, or ran last */
+	int64_t event_ns;	  /* of its last event; INT64_MIN: none yet */
 	struct ky_cpu_runs *runs; /* its last runs (model-runs.c); NULL: none, or nobody asks */
 };
 
@@ -487,6 +501,8 @@ struct ky_memory {
  * The hooks of a report; NULL: the report does not need them. Calls come in the order of the
  * events; each may return a negative status, which ends the pass.
  */
+#define KY_QUIET_NS 20000000
+
 struct ky_listener {
 	void *data;
 	/* @cpu was in @state from @begin_ns to @end_ns; @thread ran when BUSY, else NULL. */
@@ -529,6 +545,10 @@ struct ky_listener {
 	int (*request)(void *data, const struct ky_request *request);
 	/* A flush of a block device completed: issue_ns and end_ns are known, thread as far as events tell who asked. */
 	int (*flush)(void *data, const struct ky_request *flush);
+	int (*timer)(void *data, const struct ky_timer *timer);
+	/* @cpu was busy, and showed no event between the two times, which are KY_QUIET_NS or more apart. */
+	int (*quiet)(void *data, const struct ky_cpu *cpu, struct ky_thread *thread,
+		     int64_t begin_ns, int64_t end_ns);
 	int (*signal)(void *data, const struct ky_signal *signal);
 	int (*packet)(void *data, const struct ky_packet_seen *packet);
 	int (*memory)(void *data, const struct ky_memory *memory);
@@ -649,13 +669,15 @@ enum ky_ability {
 	KY_CAN_WAKE = 16,    /* sched_waking, sched_wakeup */
 	KY_CAN_IRQ = 32,     /* interrupt handlers, or vectors */
 	KY_CAN_SOFTIRQ = 64,
-	KY_CAN_BLOCK = 128,    /* requests of block devices */
-	KY_CAN_NET = 256,      /* packets of network interfaces */
-	KY_CAN_PAGES = 512,    /* pages allocated and freed */
-	KY_CAN_RSS = 1024,     /* rss_stat */
-	KY_CAN_FAULT = 2048,   /* page faults */
-	KY_CAN_SIGNALS = 8192, /* signal_generate */
-	KY_CAN_CGROUP = 4096,  /* events tell which control group a thread is in */
+	KY_CAN_BLOCK = 128,	/* requests of block devices */
+	KY_CAN_NET = 256,	/* packets of network interfaces */
+	KY_CAN_PAGES = 512,	/* pages allocated and freed */
+	KY_CAN_RSS = 1024,	/* rss_stat */
+	KY_CAN_FAULT = 2048,	/* page faults */
+	KY_CAN_TIMERS = 16384,	/* the runs of timers */
+	KY_CAN_VECTORS = 32768, /* vectors of the CPU, such as the local timer */
+	KY_CAN_SIGNALS = 8192,	/* signal_generate */
+	KY_CAN_CGROUP = 4096,	/* events tell which control group a thread is in */
 };
 unsigned int ky_model_abilities(const struct ky_model *model);
 
