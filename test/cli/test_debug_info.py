@@ -133,6 +133,13 @@ for i in $(seq 20); do $0/callers & $0/shop 1 > text & done; wait' $T""")
     assert len(names) == 40 and sorted(names.values()) == [["callers"]] * 20 + [["shop"]] * 20
 
 
+def test_program_that_is_called_like_a_note(box):
+    done = box("export LD_LIBRARY_PATH=$T/../../src/tracer; cp $T/callers here.state-1\n" + RECORD + """ 'callers:*' -o out -- ./here.state-1
+kymo record -c vpid,ip -u 'callers:*' -o own -- ./here.state-1""")
+    assert debug_info(shared(done))["callers:text"] == {("here.state-1+", "by_text+")}
+    assert debug_info(done.traces("own")[0])["callers:text"] == {("here.state-1+", "by_text+")}
+
+
 def test_forked_children_of_a_shared_ring(box):
     """fork() without exec: the child's events have a vpid of their own."""
     done = box(RECORD + " 'modes:*' -o out -- $T/modes fork")

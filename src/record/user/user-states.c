@@ -45,7 +45,14 @@ struct ky_user_states {
 
 bool ky_user_is_state_note(const char *name)
 {
-	return name[0] != '.' && strstr(name, KY_STATE_NOTE_SUFFIX);
+	const char *suffix = NULL, *next = name;
+
+	if (name[0] == '.')
+		return false;
+	/* A program may be called like one: the last suffix counts, and a number behind it. */
+	for (; (next = strstr(next, KY_STATE_NOTE_SUFFIX)); next++)
+		suffix = next + strlen(KY_STATE_NOTE_SUFFIX);
+	return suffix && *suffix && !suffix[strspn(suffix, "0123456789")];
 }
 
 static struct ky_user_states *user_states_of(struct ky_user_ring *ring)
