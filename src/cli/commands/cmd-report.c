@@ -12,6 +12,7 @@
 #include "cli/reading/damage.h"
 #include "cli/reading/filter-hint.h"
 #include "cli/commands/report-archive.h"
+#include "cli/commands/report-command.h"
 #include "cli/commands/report-live.h"
 #include "cli/reading/input-options.h"
 #include "cli/reading/jobs.h"
@@ -34,6 +35,7 @@ struct report_options {
 	struct ky_select_options select; /* filter and times only */
 	struct ky_input_options input;
 	struct ky_live_options live;
+	char **command;
 };
 
 struct selection {
@@ -263,6 +265,7 @@ static struct ky_report_form form_of(const struct report_options *options)
 		.csv_raw = options->csv_raw,
 		.html = options->html,
 		.wide = options->wide,
+		.is_temporary = options->command != NULL,
 	};
 }
 
@@ -535,6 +538,57 @@ static int write_archive(const struct ky_command *command, const struct selectio
 	return ky_report_archive(&request);
 }
 
+/* What a recording of a command cannot have; NULL: no option asks for it. */
+static const char *cmd_report_unfit_for_command(const struct report_options *options)
+{
+	if (options->archive)
+		return "--archive";
+	return options->live.on ? "--live" : NULL;
+}
+
+static bool cmd_report_has_focus(const struct ky_focus_options *focus)
+{
+	return focus->tids.len || focus->pids.len || focus->comms.len || focus->cgroups.len;
+}
+
+struct command_run {
+	const struct selection *selection;
+	const struct report_options *options;
+	struct ky_command_trace *made;
+};
+
+static int cmd_report_on_command(void *data)
+{
+	const struct command_run *run = data;
+	struct report_options options = *run->options;
+	char *paths[] = {run->made->trace, NULL};
+	struct kymo_error err;
+	const char *pids;
+
+	if (!cmd_report_has_focus(&options.focus)) {
+		ky_error_clear(&err);
+		if (ky_command_trace_find_pids(run->made, &options.input, &err) < 0)
+			return ky_cli_error(&err);
+		pids = ky_strbuf_text(&run->made->pids);
+		options.focus.pids = (struct ky_text_list){&pids, 1};
+	}
+	return cmd_report_run_reports(run->selection, paths, 1, &options);
+}
+
+/* Records the command and reports on its processes, or on those that the options choose. */
+static int cmd_report_run_command(const struct selection *selection,
+				  const struct report_options *options)
+{
+	struct ky_command_trace made;
+	struct command_run run = {selection, options, &made};
+	int code = ky_command_trace_record(&made, options->command);
+
+	if (code == KY_EXIT_OK)
+		code = ky_command_trace_run(cmd_report_on_command, &run);
+	ky_command_trace_fini(&made);
+	return code == KY_EXIT_OK ? made.code : code;
+}
+
 static int run_report(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	const struct report_options *options = data;
@@ -568,8 +622,17 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 				    wants_periods(&selection, options->of));
 	if (code != KY_EXIT_OK)
 		return code;
+	if (options->command && n_args)
+		return ky_cli_usage(command, "a trace and a command exclude each other");
+	if (options->command && cmd_report_unfit_for_command(options))
+		return ky_cli_usage(command, "a command and %s exclude each other",
+				    cmd_report_unfit_for_command(options));
+	if (options->command)
+		return cmd_report_run_command(&selection, options);
 	if (n_args < 1)
-		return ky_cli_usage(command, "no trace given; give a directory that contains one");
+		return ky_cli_usage(command,
+				    "no trace given; give a directory that contains one, or a "
+				    "command after --");
 	if (ky_cli_check_live(command, &options->live))
 		return KY_EXIT_USAGE;
 	if (options->live.on && cmd_report_unfit_for_live(options))
@@ -602,7 +665,7 @@ static int report_topic(const struct ky_command *command, FILE *out, char *topic
 const struct ky_command ky_command_report = {
 	.name = "report",
 	.summary = "analyse a trace: CPUs, threads, system calls, I/O",
-	.usage = "[OPTIONS] NAME[,NAME...] TRACE...",
+	.usage = "[OPTIONS] NAME[,NAME...] TRACE...|-- COMMAND [ARGS...]",
 	.description =
 		"Computes tables from kernel events. Several reports take one pass over the trace. "
 		"TRACE is a directory that holds a trace, or traces below it; the name of a running recording; or an address: kymo://HOST/NAME of kymo relay, net://HOST/host/MACHINE/SESSION of lttng-relayd. Threads of different "
@@ -611,6 +674,10 @@ const struct ky_command ky_command_report = {
 		"'kymo report --list' lists the reports; 'all' selects all reports. 'kymo report "
 		"NAME --help' explains a report: its content, its events, the meaning of every "
 		"column and how to read it.\n"
+		"\n"
+		"With -- COMMAND, kymo report records the machine while COMMAND runs, reports on COMMAND "
+		"and its children, and removes the recording. This needs root. --pid, --tid, --comm and --cgroup "
+		"choose other threads. The exit code is that of COMMAND.\n"
 		"\n"
 		"Tables fit the terminal's width; in a file or pipe they fit 100 columns. The output "
 		"leaves out the least important columns, names them under the table, and cuts long "
@@ -621,6 +688,7 @@ const struct ky_command ky_command_report = {
 		"kymo report why --comm nginx my-trace\n\n"
 		"# an overview of the trace\nkymo report summary my-trace\n\n"
 		"# CPU usage by thread\nkymo report cpu my-trace\n\n"
+		"# what a command calls, and how long that takes\nkymo report syscalls -- ls -lR /etc\n\n"
 		"# long and failed system calls\nkymo report syscalls my-trace\n\n"
 		"# both in one pass, with all rows, for a program\n"
 		"kymo report --json cpu,syscalls my-trace\n\n"
@@ -647,6 +715,7 @@ const struct ky_command ky_command_report = {
 	.first_trace = 2,
 	.options = report_option_defs,
 	.options_size = sizeof(struct report_options),
+	.command_at = offsetof(struct report_options, command),
 	.defaults = report_defaults,
 	.min_args = 0,
 	.max_args = -1,

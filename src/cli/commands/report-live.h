@@ -9,8 +9,9 @@
 /* All false: text for people. */
 struct ky_report_form {
 	bool json, csv, csv_raw, html;
-	bool wide;	/* all columns, whatever their width */
-	bool is_screen; /* the text replaces what is on the terminal, as far as it fits */
+	bool wide;	   /* all columns, whatever their width */
+	bool is_temporary; /* the trace is gone afterwards: no hints at it */
+	bool is_screen;	   /* the text replaces what is on the terminal, as far as it fits */
 };
 
 /* Writes @results to the standard output. 0 or a negative status. */

@@ -224,7 +224,7 @@ static __always_inline uint64_t run(void *ctx, struct scratch *scratch,
 	}
 }
 
-static __always_inline bool is_wanted(void *ctx, struct scratch *scratch)
+static __always_inline bool count_is_wanted(void *ctx, struct scratch *scratch)
 {
 	uint64_t stack = opaque(1);
 
@@ -342,7 +342,7 @@ int kymo_count(void *ctx)
 		return 0;
 	if (config.record_bytes && config.record_bytes <= KY_COUNT_RECORD_BYTES)
 		bpf_probe_read_kernel(scratch->record, config.record_bytes, ctx);
-	if (config.n_steps && !is_wanted(ctx, scratch))
+	if (config.n_steps && !count_is_wanted(ctx, scratch))
 		return 0;
 	put_key(ctx, scratch);
 	count_add(ctx, scratch);
