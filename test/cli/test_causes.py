@@ -376,7 +376,7 @@ def union(intervals, begin, end):
 
 
 def test_disk(record, kymo, program, tmp_path):
-    """What a direct write waits for is its requests, to the nanosecond; page faults that read are told."""
+    """What a direct write waits for is its requests, to the nanosecond."""
     trace, result = record(command=[program, "disk", str(tmp_path / "file")], code=None)
     if result.code:
         pytest.skip("no direct I/O here")
@@ -588,7 +588,7 @@ def findings(kymo, trace, *options):
 
 def test_why_names_the_holder(record, kymo, program):
     trace, _ = record(command=[program, "convoy"])
-    found = findings(kymo, trace)
+    found = findings(kymo, trace, "-n", "0")
     lock, = (row for row in found if "for the lock at" in row["finding"] and "kc-waiter" in row["finding"])
     assert "It was held by kc-holder" in lock["finding"]
     assert "Meanwhile kc-holder" in lock["finding"] and "slept in clock_nanosleep" in lock["finding"]

@@ -23,6 +23,7 @@ struct group {
 struct tails {
 	const struct ky_causes *causes;
 	const struct ky_focus *focus;
+	bool chosen;
 	struct ky_map places; /* process and call -> the group's place + 1 */
 	KY_VEC(struct group) groups;
 };
@@ -125,7 +126,7 @@ static int call_tails_explain(const struct tails *tails, const struct group *gro
 }
 
 /* Did most of the time go to what nobody calls it for? Waiting for data or an event is what many calls are for. */
-static bool call_tails_is_lost(const struct ky_part_sums *slow)
+static bool call_tails_is_lost(const struct ky_part_sums *slow, bool chosen)
 {
 	uint64_t lost_ns = 0;
 
@@ -133,6 +134,8 @@ static bool call_tails_is_lost(const struct ky_part_sums *slow)
 		switch (sum->like.cause) {
 		case KY_CAUSE_PREEMPTED:
 		case KY_CAUSE_CPU_WAIT:
+			lost_ns += chosen ? sum->total_ns : 0;
+			break;
 		case KY_CAUSE_LOCK:
 		case KY_CAUSE_DISK:
 		case KY_CAUSE_DISK_QUEUE:
@@ -172,7 +175,7 @@ static int call_tails_choose(struct tails *tails, size_t max, struct ky_call_tai
 			break;
 		tail.max_ns = *ky_vec_last(&group->ns);
 		status = call_tails_explain(tails, group, &tail.slow);
-		if (status >= 0 && call_tails_is_lost(&tail.slow))
+		if (status >= 0 && call_tails_is_lost(&tail.slow, tails->chosen))
 			status = ky_vec_push(&found->list, tail);
 		else
 			ky_part_sums_fini(&tail.slow);
@@ -180,10 +183,10 @@ static int call_tails_choose(struct tails *tails, size_t max, struct ky_call_tai
 	return status;
 }
 
-int ky_call_tails_find(const struct ky_causes *causes, const struct ky_focus *focus, size_t max,
-		       struct ky_call_tails *found)
+int ky_call_tails_find(const struct ky_causes *causes, const struct ky_focus *focus, bool chosen,
+		       size_t max, struct ky_call_tails *found)
 {
-	struct tails tails = {.causes = causes, .focus = focus};
+	struct tails tails = {.causes = causes, .focus = focus, .chosen = chosen};
 	int status = 0;
 
 	*found = (struct ky_call_tails){.list = KY_VEC_INIT};

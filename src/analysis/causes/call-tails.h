@@ -21,11 +21,11 @@ struct ky_call_tails {
 };
 
 /*
- * At most @max of the calls that ended in the range and at the threads of @focus. 0 or KYMO_E_MEMORY; to be freed in any
+ * @chosen: waiting for a CPU is a reason as well; else it is one of the machine. At most @max of the calls that ended in the range and at the threads of @focus. 0 or KYMO_E_MEMORY; to be freed in any
  * case.
  */
-int ky_call_tails_find(const struct ky_causes *causes, const struct ky_focus *focus, size_t max,
-		       struct ky_call_tails *tails);
+int ky_call_tails_find(const struct ky_causes *causes, const struct ky_focus *focus, bool chosen,
+		       size_t max, struct ky_call_tails *tails);
 void ky_call_tails_fini(struct ky_call_tails *tails);
 
 #endif

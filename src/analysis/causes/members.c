@@ -51,7 +51,8 @@ int ky_of_parse(const char *text, struct ky_of *of, struct kymo_error *err)
 		of->kind = (enum ky_of_kind)i;
 		return 0;
 	}
-	ky_error_set(err, KYMO_E_INVALID, "--of: '%s' is not known", text);
+	ky_error_set(err, KYMO_E_INVALID, "'%s' is not known", text);
+	ky_error_input(err, "members");
 	ky_error_hint(err, "there are syscall:NAME, wakeup, preemption, block, irq, softirq, "
 			   "period:NAME, span:NAME, thread");
 	return KYMO_E_INVALID;

@@ -39,7 +39,7 @@ static const struct ky_column who_columns[] = {
 };
 
 static const struct ky_table_def who_table = KY_TABLE_DEF(
-	"parts", "Parts, by whom and in which call",
+	"parts", "Parts, with authors and calls",
 	"One row for each cause, its author and the system call, the largest sum first.",
 	who_columns, KY_TABLE_RANK);
 
@@ -120,7 +120,7 @@ static const struct ky_table_def *const tables[] = {
 
 const struct ky_report ky_report_breakdown = {
 	.name = "breakdown",
-	.summary = "parts of times: running, preempted, blocked, and by whom",
+	.summary = "parts of times: running, preempted, blocked, with authors",
 	.description =
 		"Explains times: all calls of a system call, all waits for a CPU, requests, interrupts "
 		"or periods (--of), or without --of the time of the selected threads, from their first event on. Each such "
@@ -172,7 +172,7 @@ const struct ky_report ky_report_breakdown = {
 		"  running in the kernel  87.29 us    0.02 %  22  3.968 us     3.986 us  5.338 us\n"
 		"  the whole              536.5 ms  100.00 %  22  24.38 ms     94.50 ms  94.50 ms\n"
 		"\n"
-		"Parts, by whom and in which call\n"
+		"Parts, with authors and calls\n"
 		"  Part             TID  By        In call           Futex      Time    Share\n"
 		"  blocked: lock  27672  holder    futex    0x5596759ea080  477.9 ms  89.08 %\n"
 		"  blocked: lock  27675  worker-3  futex    0x5596759ea080  23.47 ms   4.37 %\n"

@@ -40,9 +40,7 @@ static const struct ky_table_def *const tables[] = {&finding_table, NULL};
 /* ---- findings ------------------------------------------------------------------------------ */
 
 #define FINDINGS_DEFAULT 5
-/* What loses less than this part of the whole does not stand out. */
-#define FINDING_LEAST 0.005
-#define TAIL_LEAST    0.001
+#define TAIL_LEAST	 0.001
 
 struct why {
 	struct ky_breakdown *run;
@@ -81,8 +79,8 @@ static void report_why_losses(struct why *why, struct ky_strbuf *text)
 	ky_vec_foreach(&why->losses.list, loss) {
 		struct ky_cell *row;
 
-		if (ky_part(loss->ns, why->losses.total_ns) < FINDING_LEAST)
-			break;
+		if (!ky_why_matters(&why->losses, loss))
+			continue;
 		if (limit && n++ >= limit) {
 			why->table->n_omitted++;
 			continue;
@@ -145,12 +143,26 @@ static void report_why_tail(struct why *why, const struct ky_call_tail *tail,
 	report_why_more(why, row, text);
 }
 
+/* Processes of the same name have the same problem: the worst one is enough. */
+static bool report_why_is_told(const struct ky_call_tails *tails, const struct ky_call_tail *tail)
+{
+	for (const struct ky_call_tail *it = tails->list.data; it < tail; it++) {
+		if (it->syscall == tail->syscall &&
+		    strcmp(it->thread->comm, tail->thread->comm) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int report_why_tails(struct why *why, struct ky_strbuf *text)
 {
 	struct ky_call_tails tails;
-	int status = ky_call_tails_find(why->run->members->causes, &why->options->focus, 3, &tails);
+	int status = ky_call_tails_find(why->run->members->causes, &why->options->focus,
+					why->chosen, 3, &tails);
 
 	ky_vec_foreach(&tails.list, tail) {
+		if (report_why_is_told(&tails, tail))
+			continue;
 		if (ky_part(tail->excess_ns, why->losses.total_ns) >= TAIL_LEAST)
 			report_why_tail(why, tail, text);
 	}
@@ -190,9 +202,45 @@ static void report_why_members(struct why *why, struct ky_strbuf *text)
 	report_why_more(why, row, text);
 }
 
+/* In which calls the threads ran most. */
+static void report_why_add_running(struct why *why, struct ky_strbuf *text)
+{
+	const struct ky_why_losses *losses = &why->losses;
+	uint64_t in_calls_ns = 0;
+
+	ky_vec_foreach(&losses->calls, ns)
+		in_calls_ns += *ns;
+	if (ky_part(losses->running_ns, losses->total_ns) < 0.05 || !in_calls_ns)
+		return;
+	ky_strbuf_adds(text, " They ran ");
+	ky_why_add_share(text, losses->running_ns - in_calls_ns, losses->running_ns);
+	ky_strbuf_adds(text, " of it outside of system calls");
+	for (uint64_t bound = UINT64_MAX, n = 0; n < 3; n++) {
+		size_t most = losses->calls.len;
+
+		for (size_t i = 0; i < losses->calls.len; i++) {
+			if (losses->calls.data[i] < bound &&
+			    (most == losses->calls.len ||
+			     losses->calls.data[i] > losses->calls.data[most]))
+				most = i;
+		}
+		if (most == losses->calls.len ||
+		    ky_part(losses->calls.data[most], losses->running_ns) < 0.02)
+			break;
+		bound = losses->calls.data[most];
+		ky_strbuf_adds(text, ", ");
+		ky_why_add_share(text, bound, losses->running_ns);
+		ky_strbuf_addf(text, " in %s",
+			       ky_model_syscall_name(why->run->model, (uint32_t)most));
+	}
+	ky_strbuf_addc(text, '.');
+}
+
 /* Facts on the selection: never in one sentence with those on the machine. */
 static void report_why_selection(struct why *why, struct ky_strbuf *text)
 {
+	struct ky_cell *row;
+
 	ky_strbuf_addf(text, "Of %" PRIu64 " selected %s%s, ", why->n_all,
 		       why->options->of ? "times" : "thread",
 		       why->options->of || why->n_all == 1 ? "" : "s");
@@ -204,7 +252,13 @@ static void report_why_selection(struct why *why, struct ky_strbuf *text)
 		ky_strbuf_adds(text, " is unknown");
 	}
 	ky_strbuf_addc(text, '.');
-	report_why_row(why, text, NULL);
+	report_why_add_running(why, text);
+	row = report_why_row(why, text, NULL);
+	if (why->losses.runners.list.len && !why->options->of) {
+		ky_strbuf_addf(text, "kymo report syscalls --tid %d",
+			       (int)why->losses.runners.list.data[0].thread->tid);
+		report_why_more(why, row, text);
+	}
 }
 
 static void report_why_machine(struct why *why, struct ky_strbuf *text)
@@ -220,6 +274,15 @@ static void report_why_machine(struct why *why, struct ky_strbuf *text)
 		       ky_model_n_cpus(why->run->model) == 1 ? "" : "s");
 	ky_why_add_share(text, busy_ns, busy_ns + idle_ns);
 	ky_strbuf_adds(text, " of the time that is known.");
+	for (size_t i = 0; i < 3 && i < why->losses.runners.list.len && !why->chosen; i++) {
+		const struct ky_why_sum *sum = &why->losses.runners.list.data[i];
+
+		ky_strbuf_adds(text, i ? ", " : " Most CPU time had ");
+		ky_why_add_thread(text, sum->thread);
+		ky_strbuf_addc(text, ' ');
+		ky_why_add_share(text, sum->ns, busy_ns);
+	}
+	ky_strbuf_adds(text, why->losses.runners.list.len && !why->chosen ? "." : "");
 	row = report_why_row(why, text, NULL);
 	if (why->chosen)
 		return;
@@ -287,11 +350,11 @@ const struct ky_report ky_report_why = {
 		"Says in sentences what slows threads down, who causes it, how sure that is, and which "
 		"command shows more. The findings are times that threads lost: waiting for a CPU while "
 		"others ran, for locks and their holders, for block devices, in page faults, to "
-		"interrupts. Then come system calls with a tail: most are fast, and the slowest 1 % at "
+		"interrupts. A finding loses at least 0.5 % of the whole, or 20 % of the time of its victims. Then come system calls with a tail: most are fast, and the slowest 1 % at "
 		"least 10 times slower, for a reason that is not waiting for data.\n"
 		"\n"
 		"--tid, --pid, --comm and --span select; with a selection, waits for other threads, sleeps "
-		"and events count as well. --of selects system calls, wake-ups, requests or spans "
+		"and events count as well, and the last sentences tell in which calls the threads ran. --of selects system calls, wake-ups, requests or spans "
 		"(see report breakdown), and tells what the slow ones have more of than all.",
 	.events =
 		"As report breakdown. A finding says what events show it; what events do not show, "
@@ -328,7 +391,8 @@ const struct ky_report ky_report_why = {
 		"     How sure: certain: entries, exits and switches show it\n"
 		"     More: kymo report breakdown --of syscall:read --pid 27718\n"
 		"\n"
-		"  4. The machine: 2 CPUs, busy in 94 % of the time that is known.\n"
+		"  4. The machine: 2 CPUs, busy in 94 % of the time that is known. Most CPU time had load (tid 27545)\n"
+		"     16 %, load (tid 27544) 16 %, perf (tid 27684) 10 %.\n"
 		"     More: name the thread that is slow: kymo report why --comm NAME\n",
 	.tables = tables,
 	.needs = KY_CAN_SWITCH,

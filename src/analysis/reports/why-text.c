@@ -271,7 +271,7 @@ const char *ky_why_sure(const struct ky_breakdown *run, const struct ky_why_loss
 		return loss->culprits.list.len
 			       ? "certain that it waited; the holder follows from the futex calls "
 				 "that release the lock"
-			       : "certain that it waited; nothing tells for whom";
+			       : "certain that it waited; the holder is not known";
 	case KY_WHY_DISK:
 		return loss->disk
 			       ? "certain: requests of the thread, or the interrupt of their "

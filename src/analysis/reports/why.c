@@ -151,10 +151,47 @@ static int why_add(struct ky_why_losses *losses, const struct ky_part_sum *sum, 
 	return why_add_sum(&loss->culprits, sum->like.who, sum->total_ns);
 }
 
+static uint64_t why_sum_of(const struct ky_why_sums *sums, const struct ky_thread *thread)
+{
+	uintptr_t place = (uintptr_t)ky_map_get(&sums->places, thread->index);
+
+	return place ? sums->list.data[place - 1].ns : 0;
+}
+
+static int why_add_running(struct ky_why_losses *losses, const struct ky_part_sum *sum)
+{
+	uint32_t syscall = sum->like.syscall;
+
+	if (sum->like.cause > KY_CAUSE_RUN)
+		return 0;
+	while (syscall != KY_NO_SYSCALL && losses->calls.len <= syscall) {
+		if (ky_vec_push(&losses->calls, 0) < 0)
+			return KYMO_E_MEMORY;
+	}
+	if (syscall != KY_NO_SYSCALL)
+		losses->calls.data[syscall] += sum->total_ns;
+	return why_add_sum(&losses->runners, sum->like.thread, sum->total_ns);
+}
+
+/* What loses less than this part of the whole does not stand out; but what takes so much of its victims' time does. */
+#define WHY_LEAST	 0.005
+#define WHY_LEAST_OF_OWN 0.2
+#define WHY_LEAST_NS	 10000000
+
+bool ky_why_matters(const struct ky_why_losses *losses, const struct ky_why_loss *loss)
+{
+	return ky_part(loss->ns, losses->total_ns) >= WHY_LEAST ||
+	       (loss->ns >= WHY_LEAST_NS &&
+		ky_part(loss->ns, loss->victims_ns) >= WHY_LEAST_OF_OWN);
+}
+
 static int why_compare(const void *a, const void *b)
 {
 	const struct ky_why_loss *left = a, *right = b;
 
+	/* What a thread chose itself comes last. */
+	if ((left->why == KY_WHY_SLEEP) != (right->why == KY_WHY_SLEEP))
+		return left->why == KY_WHY_SLEEP ? 1 : -1;
 	if (left->ns != right->ns)
 		return left->ns < right->ns ? 1 : -1;
 	return left->why < right->why ? -1 : left->why > right->why;
@@ -167,23 +204,33 @@ int ky_why_find(struct ky_why_losses *losses, const struct ky_breakdown *run, bo
 	*losses = (struct ky_why_losses){.chosen = chosen};
 	ky_vec_foreach(&run->parts.list, sum) {
 		enum ky_why why;
+		bool lost;
 
 		if (!sum->like.thread || (!chosen && sum->like.thread->ppid == 2))
 			continue;
 		losses->running_ns += sum->like.cause <= KY_CAUSE_RUN ? sum->total_ns : 0;
 		losses->unknown_ns += sum->like.cause == KY_CAUSE_UNKNOWN ? sum->total_ns : 0;
+		if (status >= 0)
+			status = why_add_running(losses, sum);
 		/* Without a choice, threads that wait for work have no part in the whole. */
-		if (why_reason(&sum->like, chosen, &why)) {
-			losses->total_ns += sum->total_ns;
-			status = status < 0 ? status : why_add(losses, sum, why);
-		} else if (chosen || sum->like.cause <= KY_CAUSE_RUN) {
-			losses->total_ns += sum->total_ns;
-		}
+		lost = why_reason(&sum->like, chosen, &why);
+		if (!lost && !chosen && sum->like.cause > KY_CAUSE_RUN)
+			continue;
+		losses->total_ns += sum->total_ns;
+		if (status >= 0)
+			status = why_add_sum(&losses->threads, sum->like.thread, sum->total_ns);
+		if (lost && status >= 0)
+			status = why_add(losses, sum, why);
 	}
 	ky_vec_foreach(&losses->list, loss) {
+		ky_vec_foreach(&loss->victims.list, victim) {
+			loss->victims_ns += why_sum_of(&losses->threads, victim->thread);
+		}
 		why_sort_sums(&loss->victims);
 		why_sort_sums(&loss->culprits);
 	}
+	why_sort_sums(&losses->threads);
+	why_sort_sums(&losses->runners);
 	if (losses->list.len)
 		qsort(losses->list.data, losses->list.len, sizeof(*losses->list.data), why_compare);
 	return status;
@@ -195,5 +242,8 @@ void ky_why_fini(struct ky_why_losses *losses)
 		why_fini_sums(&loss->victims);
 		why_fini_sums(&loss->culprits);
 	}
+	why_fini_sums(&losses->threads);
+	why_fini_sums(&losses->runners);
+	ky_vec_fini(&losses->calls);
 	ky_vec_fini(&losses->list);
 }

@@ -39,12 +39,16 @@ struct ky_why_loss {
 	uint32_t syscall; /* in which the most of it was */
 	uint64_t syscall_ns;
 	struct ky_why_sums victims, culprits; /* the largest first, at the end */
+	uint64_t victims_ns;		      /* all the victims' time that counts */
 };
 
 struct ky_why_losses {
 	KY_VEC(struct ky_why_loss) list; /* the largest first, at the end */
 	uint64_t total_ns, running_ns, unknown_ns;
-	bool chosen; /* by the user: all time counts */
+	struct ky_why_sums threads; /* the time of each that counts, the largest first */
+	struct ky_why_sums runners; /* how long each ran */
+	KY_VEC(uint64_t) calls;	    /* how long threads ran in each system call, by its number */
+	bool chosen;		    /* by the user: all time counts */
 };
 
 /*
@@ -53,6 +57,9 @@ struct ky_why_losses {
  */
 int ky_why_find(struct ky_why_losses *losses, const struct ky_breakdown *run, bool chosen);
 void ky_why_fini(struct ky_why_losses *losses);
+
+/* Does it stand out: is it a part of the whole, or of its victims' time, that matters? */
+bool ky_why_matters(const struct ky_why_losses *losses, const struct ky_why_loss *loss);
 
 /* What it is, who causes it, and what the culprit does meanwhile. Texts are the trace's: to be escaped. */
 void ky_why_say(struct ky_strbuf *out, const struct ky_breakdown *run,
