@@ -345,6 +345,27 @@ wait_seldom() {
 """
 
 
+def test_changes_to_known_users(needs_root_tracefs, tmp_path):
+    """A process that becomes a user of whom the recorder knows wakes nobody; a new user's program is recorded."""
+    script = PRELUDE + LIVE + SLEEPS + """
+setpriv --reuid 65534 --clear-groups sleep 1000 & nobody=$!
+kymo record --user 'modes:*' -o out 2>recorder.err & recorder=$!
+wait_for ready
+sleep 1
+while :; do setpriv --reuid 65534 --clear-groups true; sleep 0.1; done & changes=$!
+wait_seldom "changes" 10
+kill $changes $nobody
+setpriv --reuid 64321 --clear-groups $T/modes numbers 10 100000
+kymo ctl --stop || exit 95
+wait $recorder || exit 97
+cat recorder.err >&2
+""" + nothing_left()
+    done = subprocess.run(["unshare", "-m", "bash", "-c", script], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=240, errors="replace", env=dict(os.environ, LC_ALL="C.UTF-8", TZ="UTC"))
+    assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
+    assert "; 0 lost" in done.stderr and "modes" in done.stderr
+
+
 @pytest.mark.parametrize("kernel", ["", "--kernel syscall_entry_acct,syscall_exit_acct"])
 def test_idle_programs(needs_root_tracefs, tmp_path, kernel):
     """

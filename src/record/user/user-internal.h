@@ -78,7 +78,8 @@ struct ky_user_newcomers {
 	bool is_listening; /* events_fd was opened, or cannot be */
 	bool is_due;	   /* the next search, as soon as the last one is old enough */
 	int events_fd; /* tells that a process has changed its user; -1: the kernel does not tell */
-	KY_VEC(uid_t) uids; /* the users that the task found; the task's */
+	KY_VEC(uid_t) uids; /* the users that the task found; the task's while it is away */
+	size_t n_ignored;   /* of these, the kernel tells no changes */
 	KY_VEC(struct ky_user_owner *) fresh;
 	size_t first; /* index of the first owner whose programs must get a request */
 	uint64_t looked_ns;

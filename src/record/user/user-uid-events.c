@@ -17,6 +17,13 @@
 #define EVENT_WHAT \
 	0x00000004 /* PROC_EVENT_UID; an enumerator of the kernel's, in one structure or another */
 
+/* The user that the process has now; 32 bits. */
+#define EUID_AT (EVENT_AT + offsetof(struct proc_event, event_data) + EUID_IN_DATA)
+/* Behind the process, its thread and its real user. */
+#define EUID_IN_DATA 12
+/* Changes to so many users can be ignored. */
+#define KNOWN_MAX 500
+
 /* A message to the kernel: from now on, or no more. */
 static bool user_uid_events_ask(int fd, enum proc_cn_mcast_op op)
 {
@@ -31,19 +38,29 @@ static bool user_uid_events_ask(int fd, enum proc_cn_mcast_op op)
 	return send(fd, &message, sizeof(message), 0) == (ssize_t)sizeof(message);
 }
 
-/* Forks, exits and the rest wake nobody: the kernel drops them for us. */
-static bool set_filter(int fd)
+/* Forks, exits and the rest wake nobody: the kernel drops them for us, and so it does with changes to @uids. */
+static bool set_filter(int fd, const uid_t *uids, size_t n)
 {
-	struct sock_filter code[] = {
+	const struct sock_filter begin[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, EVENT_AT),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(EVENT_WHAT), 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(EVENT_WHAT), 2, 0),
 		/* 0: the answer to our message. */
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3),
 		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, EUID_AT),
+		BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0),
 		BPF_STMT(BPF_RET | BPF_K, 0),
 	};
-	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+	struct sock_filter code[sizeof(begin) / sizeof(begin[0]) + 2 * KNOWN_MAX + 1];
+	struct sock_fprog program = {sizeof(begin) / sizeof(begin[0]), code};
 
+	memcpy(code, begin, sizeof(begin));
+	for (size_t i = 0; i < n && i < KNOWN_MAX; i++) {
+		code[program.len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+								   htonl(uids[i]), 0, 1);
+		code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+	}
+	code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
 }
 
@@ -74,11 +91,17 @@ int ky_uid_events_open(void)
 
 	if (fd < 0)
 		return -1;
-	if (set_filter(fd) && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+	if (set_filter(fd, NULL, 0) &&
+	    bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
 	    user_uid_events_ask(fd, PROC_CN_MCAST_LISTEN) && is_answered(fd))
 		return fd;
 	close(fd);
 	return -1;
+}
+
+void ky_uid_events_ignore(int fd, const uid_t *uids, size_t n)
+{
+	(void)set_filter(fd, uids, n);
 }
 
 void ky_uid_events_clear(int fd)

@@ -8,8 +8,13 @@
 #ifndef KY_RECORD_USER_USER_UID_EVENTS_H
 #define KY_RECORD_USER_USER_UID_EVENTS_H
 
+#include <stddef.h>
+#include <sys/types.h>
+
 /* A descriptor that becomes readable when a process has changed its user; -1: the kernel does not tell us. */
 int ky_uid_events_open(void);
+/* From now on, changes to these users do not count, as far as the kernel takes so many. */
+void ky_uid_events_ignore(int fd, const uid_t *uids, size_t n);
 /* Reads what there is. */
 void ky_uid_events_clear(int fd);
 /* -1 is allowed. */

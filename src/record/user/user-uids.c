@@ -128,6 +128,13 @@ static void user_uids_give(struct ky_user *user, void (*run)(struct ky_user_task
 void ky_user_newcomers_done(struct ky_user *user)
 {
 	user->newcomers.is_away = false;
+	/* Users that are known need no search. */
+	if (user->newcomers.events_fd >= 0 &&
+	    user->newcomers.uids.len != user->newcomers.n_ignored) {
+		user->newcomers.n_ignored = user->newcomers.uids.len;
+		ky_uid_events_ignore(user->newcomers.events_fd, user->newcomers.uids.data,
+				     user->newcomers.uids.len);
+	}
 	user->newcomers.has_new = user->newcomers.fresh.len != 0;
 	/* There may be more. */
 	user->newcomers.is_due |= user->newcomers.fresh.len >= AT_A_TIME;
