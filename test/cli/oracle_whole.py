@@ -119,8 +119,13 @@ def more_syscalls(report, events):
     found = oracle_calls.calls(events)
     assert [(row["begin"], row["end"], row["syscall"], row["process"]["tid"], row["ret"])
             for row in report["log"]] == found
+    files = {(io.begin, io.tid): io.file for io in oracle_io.files_of(events).calls
+             if io.kind in ("read", "write") and io.file}
     durations = collections.defaultdict(list)
     for row in report["log"]:
+        file = row["file"]
+        if (row["begin"], row["process"]["tid"]) in files:
+            assert file == files[row["begin"], row["process"]["tid"]], row
         assert row["duration"] == row["end"] - row["begin"]
         assert row["cpu"] == exits[row["end"], row["process"]["tid"]]
         failed = -4096 < row["ret"] < 0

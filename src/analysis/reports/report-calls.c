@@ -16,6 +16,7 @@ enum {
 	CALL_CPU,
 	CALL_RET,
 	CALL_ERROR,
+	CALL_FILE,
 };
 
 static const struct ky_column call_columns[] = {
@@ -31,8 +32,14 @@ static const struct ky_column call_columns[] = {
 		{"ret", "Result", KY_CELL_NUMBER,
 		 "The return value: a descriptor, a number of bytes, an address, 0; for a failed "
 		 "call, the negative error number.",
-		 .spare = 1},
+		 .spare = 2},
 	[CALL_ERROR] = {"error", "Error", KY_CELL_TEXT, "The error that it returned, if any."},
+	[CALL_FILE] =
+		{"file", "File", KY_CELL_PATH,
+		 "The file, socket or pipe of its argument: the path of a call that opens, else "
+		 "what its descriptor refers to. Empty for calls without one, and where it is "
+		 "unknown.",
+		 .spare = 1},
 };
 
 const struct ky_table_def ky_calls_top =
@@ -58,6 +65,7 @@ const struct ky_table_def ky_calls_freq = KY_TABLE_DEF(
 struct one_call {
 	int64_t begin_ns, end_ns, ret;
 	const struct ky_thread *thread;
+	const char *file;
 	uint32_t syscall, cpu_id;
 	bool has_ret;
 };
@@ -82,6 +90,8 @@ int ky_calls_add(struct ky_calls *calls, const struct ky_call *call)
 			       .end_ns = call->end_ns,
 			       .ret = call->ret,
 			       .thread = call->thread,
+			       .file = call->thread->syscall.file ? call->thread->syscall.file->name
+								  : NULL,
 			       .syscall = call->syscall,
 			       .cpu_id = call->cpu_id,
 			       .has_ret = call->has_ret};
@@ -109,6 +119,8 @@ static void report_calls_fill_call(const void *data, struct ky_table *table, str
 	ky_cell_thread(table, &row[CALL_PROCESS], model, one->thread);
 	if (one->cpu_id != UINT32_MAX)
 		ky_cell_u64(&row[CALL_CPU], one->cpu_id);
+	if (one->file)
+		ky_cell_text(table, &row[CALL_FILE], one->file);
 	if (!one->has_ret)
 		return;
 	ky_cell_i64(&row[CALL_RET], one->ret);

@@ -195,10 +195,24 @@ static int report_syscalls_on_call(void *data, const struct ky_call *call)
 	return ky_calls_add(&run->calls, call);
 }
 
+/* The model follows files for those that ask. */
+static int report_syscalls_on_io(void *data, const struct ky_io *io)
+{
+	(void)data;
+	(void)io;
+	return 0;
+}
+
 static void *report_syscalls_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {.call = report_syscalls_on_call};
-	struct run *run = ky_report_run(model, sizeof(*run), &listener);
+	struct run *run;
+
+	/* What files the calls are about takes time to follow. */
+	if (ky_report_wants(options, &ky_report_syscalls, TABLE_TOP) ||
+	    ky_report_wants(options, &ky_report_syscalls, TABLE_LOG))
+		listener.io = report_syscalls_on_io;
+	run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (run)
 		ky_calls_init(&run->calls, options, &ky_report_syscalls, TABLE_TOP, TABLE_LOG);
