@@ -217,7 +217,7 @@ int kymo_softirq_exit(uint64_t *ctx)
 
 /* ---- the thread ------------------------------------------------------------------------- */
 
-static __always_inline bool is_wanted(const struct task_struct___latency *task)
+static __always_inline bool chain_is_wanted(const struct task_struct___latency *task)
 {
 	char comm[KY_LATENCY_COMM_BYTES];
 
@@ -242,7 +242,7 @@ int kymo_waking(uint64_t *ctx)
 	const struct origin *origin;
 	struct chain *chain;
 
-	if (!cpu || (task->on_cpu && task->on_rq) || !is_wanted(task))
+	if (!cpu || (task->on_cpu && task->on_rq) || !chain_is_wanted(task))
 		return 0;
 	chain = chain_of(task, 0);
 	if (!chain)

@@ -54,7 +54,7 @@ struct {
 	__uint(max_entries, 1);
 } kymo_names SEC(".maps");
 
-static __always_inline bool is_wanted(const struct task_struct___latency *task)
+static __always_inline bool is_wanted_task(const struct task_struct___latency *task)
 {
 	return !config.tgid || task->tgid == config.tgid;
 }

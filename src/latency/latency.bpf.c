@@ -85,7 +85,7 @@ int kymo_exit(uint64_t *ctx)
 		return 0;
 	begin_ns = thread->call_ns;
 	thread->call_ns = 0;
-	if (!is_wanted(task))
+	if (!is_wanted_task(task))
 		return 0;
 	kind = thread->call < KY_LATENCY_CALL_COUNT ? config.kind[thread->call]
 						    : KY_LATENCY_CALL_OTHER;
@@ -185,7 +185,7 @@ static __always_inline void switch_in(void *ctx, const struct task_struct___late
 	off_ns = thread->off_ns;
 	thread->waking_ns = 0;
 	thread->off_ns = 0;
-	if (!is_wanted(task))
+	if (!is_wanted_task(task))
 		return;
 	if (config.wakeup && waking_ns && waking_ns < now_ns) {
 		add(KY_LATENCY_WAKEUP, 0, KY_LATENCY_AT_WAKEUP, task, now_ns - waking_ns);
@@ -273,7 +273,7 @@ static __always_inline void fill_slot(struct open_request *slot, const struct re
 
 	slot->device = device_of(request);
 	slot->who = who_of(task);
-	slot->is_unwanted = !is_wanted(task);
+	slot->is_unwanted = !is_wanted_task(task);
 	remember_name(task);
 }
 

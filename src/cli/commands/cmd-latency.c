@@ -19,11 +19,12 @@
 #include "cli/commands/latency-members.h"
 #include "cli/commands/latency-metrics.h"
 #include "cli/commands/latency-output.h"
+#include "cli/commands/latency-screen.h"
 #include "cli/commands/latency-track.h"
 #include "os/now.h"
 
 struct options {
-	bool once, json, csv, stacks, chain;
+	bool once, json, csv, stacks, chain, plain;
 	const char *by, *layers, *window, *syscalls, *comm, *listen;
 	uint64_t every_ns, pid, tid, members_ns, keys, limit, max_open;
 	struct ky_text_list tracks;
@@ -48,6 +49,9 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, once), NULL},
 	{"every", 0, KY_OPTION_DURATION, "TIME", "The period between two outputs. Default: 1s.",
 	 offsetof(struct options, every_ns), NULL},
+	{"plain", 0, KY_OPTION_FLAG, NULL,
+	 "Print tables on a terminal, too, not a screen with keys.",
+	 offsetof(struct options, plain), NULL},
 	{"json", 0, KY_OPTION_FLAG, NULL,
 	 "Print JSON with the buckets of all histograms: an object on one line for each period.",
 	 offsetof(struct options, json), NULL},
@@ -228,6 +232,7 @@ struct run {
 	struct ky_chain_options chain;
 	struct ky_members members;
 	struct ky_metrics_server *server; /* NULL: none */
+	struct ky_screen *screen;	  /* NULL: none */
 	int signal_fd;
 	bool is_over;
 };
@@ -239,6 +244,8 @@ static int put(const struct run *run, bool is_first, struct kymo_error *err)
 	struct ky_strbuf out = KY_STRBUF_INIT;
 	int ret = KYMO_OK;
 
+	if (run->screen)
+		return ky_screen_update(run->screen, err);
 	if (options->listen && !options->json && !options->csv)
 		return KYMO_OK;
 	if (options->json) {
@@ -258,6 +265,19 @@ static int put(const struct run *run, bool is_first, struct kymo_error *err)
 	return ret;
 }
 
+/* Longer durations are members that the screen can show. */
+#define SCREEN_MEMBERS_NS 10000000
+
+/* What trackers and the chain tell is a text without an end. */
+static bool wants_screen(const struct run *run)
+{
+	const struct options *options = run->options;
+
+	return !options->once && !options->json && !options->csv && !options->plain &&
+	       !options->listen && !options->chain && !run->tracks.n && isatty(STDIN_FILENO) &&
+	       isatty(STDOUT_FILENO);
+}
+
 /* How often trackers tell. */
 #define STEP_NS 100000000
 
@@ -265,12 +285,16 @@ static int put(const struct run *run, bool is_first, struct kymo_error *err)
 static void cmd_latency_poll(struct run *run, int64_t left_ns)
 {
 	struct timespec left = {left_ns / 1000000000, left_ns % 1000000000};
-	struct pollfd fds[2 + KY_METRICS_CLIENTS_MAX] = {{.fd = run->signal_fd, .events = POLLIN}};
-	nfds_t n = 1;
+	struct pollfd fds[2 + 1 + KY_METRICS_CLIENTS_MAX] = {
+		{.fd = run->signal_fd, .events = POLLIN},
+		{.fd = run->screen ? STDIN_FILENO : -1, .events = POLLIN}};
+	nfds_t n = 2;
 
 	if (run->server)
-		n += ky_metrics_wait_for(run->server, fds + 1);
+		n += ky_metrics_wait_for(run->server, fds + n);
 	if (ppoll(fds, n, &left, NULL) > 0 && fds[0].revents)
+		run->is_over = true;
+	if (run->screen && !ky_screen_keys(run->screen))
 		run->is_over = true;
 	if (run->server)
 		ky_metrics_step(run->server, run->view.latency);
@@ -284,12 +308,12 @@ static int cmd_latency_wait(struct run *run, uint64_t until_ns, struct kymo_erro
 
 	while (!run->is_over && ret >= 0 &&
 	       (left_ns = (int64_t)until_ns - ky_os_time_ns(CLOCK_MONOTONIC)) > 0) {
-		if ((run->tracks.n || run->options->chain || run->options->members_ns) &&
-		    left_ns > STEP_NS)
+		if (left_ns > STEP_NS && (run->tracks.n || run->options->chain ||
+					  run->options->members_ns || run->screen))
 			left_ns = STEP_NS;
 		cmd_latency_poll(run, left_ns);
 		ret = ky_tracks_step(&run->tracks, run->view.latency, err);
-		if (ret >= 0 && run->options->members_ns)
+		if (ret >= 0 && (run->options->members_ns || run->screen))
 			ret = ky_members_step(&run->members, run->view.latency, err);
 		if (ret >= 0 && run->options->chain)
 			ret = ky_chain_print(ky_latency_chain(run->view.latency),
@@ -346,13 +370,19 @@ static int cmd_latency_measure(struct run *run, const struct ky_latency_options 
 		ret = ky_tracks_start(&run->tracks, run->view.latency, err);
 	if (ret >= 0 && run->options->chain)
 		ret = ky_latency_add_chain(run->view.latency, &run->chain, err);
+	/* A terminal that knows too little gets tables. */
+	if (ret >= 0 && wants_screen(run))
+		(void)ky_screen_open(&run->view, &run->members, &run->screen, err);
+	run->members.is_kept = run->screen;
 	if (ret >= 0) {
 		if (run->server)
 			fprintf(stderr, "kymo: metrics at %s\n",
 				ky_metrics_url(run->server)); /* lint: own text */
-		fputs("kymo: measuring; Ctrl-C ends it\n", stderr);
+		if (!run->screen)
+			fputs("kymo: measuring; Ctrl-C ends it\n", stderr);
 		ret = cmd_latency_follow(run, err);
 	}
+	ky_screen_close(run->screen);
 	ky_metrics_close(run->server);
 	ky_latency_close(run->view.latency);
 	if (run->signal_fd >= 0)
@@ -370,6 +400,10 @@ static int cmd_latency_choose(const struct options *options, struct ky_latency_o
 	wanted->max_cells = (uint32_t)options->keys;
 	wanted->members_ns = options->members_ns;
 	wanted->stacks = options->stacks;
+	if (wants_screen(run)) {
+		wanted->members_ns = options->members_ns ? options->members_ns : SCREEN_MEMBERS_NS;
+		wanted->stacks = true;
+	}
 	if (!ret)
 		ret = choose_layers(&wanted->layers, options->layers,
 				    run->tracks.n || options->chain, err);

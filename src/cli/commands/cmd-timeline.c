@@ -402,6 +402,7 @@ static int run_timeline(const struct ky_command *command, void *data, int n_args
 
 const struct ky_command ky_command_timeline = {
 	.name = "timeline",
+	.is_rare = true,
 	.summary = "show CPUs, threads and spans over time, as a picture in text",
 	.usage = "[OPTIONS] TRACE...",
 	.description =

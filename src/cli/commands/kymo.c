@@ -28,7 +28,6 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_convert,
 	&ky_command_info,
 	&ky_command_report,
-	&ky_command_timeline,
 	&ky_command_view,
 
 	/* this machine */
@@ -41,6 +40,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_help,
 
 	/* rare */
+	&ky_command_timeline,
 	&ky_command_ctl,
 	&ky_command_watch,
 	&ky_command_rotate,

@@ -117,6 +117,46 @@ static void latency_members_json(struct telling *telling, const struct ky_latenc
 	ky_strbuf_fini(&name);
 }
 
+/* ---- keeping them --------------------------------------------------------------------------- */
+
+static struct ky_members_kept *latency_members_kept(const struct ky_members *members,
+						    uint32_t layer, uint64_t sub)
+{
+	ky_vec_foreach(&members->kept, kept)
+		if ((*kept)->layer == layer && (*kept)->sub == sub)
+			return *kept;
+	return NULL;
+}
+
+const struct ky_members_kept *ky_members_of(const struct ky_members *members, uint32_t layer,
+					    uint64_t sub)
+{
+	return latency_members_kept(members, layer, sub);
+}
+
+static struct ky_members_kept *new_kept(struct ky_members *members, uint32_t layer, uint64_t sub)
+{
+	struct ky_members_kept *kept = calloc(1, sizeof(*kept));
+
+	if (!kept || ky_vec_push(&members->kept, kept) < 0) {
+		free(kept);
+		return NULL;
+	}
+	kept->layer = layer;
+	kept->sub = sub;
+	return kept;
+}
+
+static void keep_member(struct ky_members *members, const struct ky_latency_member *member)
+{
+	struct ky_members_kept *kept = latency_members_kept(members, member->layer, member->sub);
+
+	if (!kept && members->kept.len < KY_MEMBERS_SERIES)
+		kept = new_kept(members, member->layer, member->sub);
+	if (kept)
+		kept->last[kept->n++ % KY_MEMBERS_KEPT] = *member;
+}
+
 /* ---- taking them ---------------------------------------------------------------------------- */
 
 static void latency_members_take(void *data, const struct ky_latency_member *member)
@@ -124,12 +164,9 @@ static void latency_members_take(void *data, const struct ky_latency_member *mem
 	struct telling *telling = data;
 	struct ky_members *members = telling->members;
 
-	if (members->kept)
-		members->kept[members->n % KY_MEMBERS_KEPT] = *member;
-	members->n++;
-	if (members->is_quiet)
-		return;
-	if (members->json)
+	if (members->is_kept)
+		keep_member(members, member);
+	else if (members->json)
 		latency_members_json(telling, member);
 	else
 		ky_members_put(members, &telling->out, telling->latency, member, true);
@@ -145,14 +182,10 @@ int ky_members_step(struct ky_members *members, struct ky_latency *latency, stru
 	return ret;
 }
 
-int ky_members_keep(struct ky_members *members, struct kymo_error *err)
-{
-	members->kept = calloc(KY_MEMBERS_KEPT, sizeof(*members->kept));
-	return members->kept ? KYMO_OK : ky_error_nomem(err);
-}
-
 void ky_members_fini(struct ky_members *members)
 {
 	ky_frames_fini(&members->frames);
-	free(members->kept);
+	ky_vec_foreach(&members->kept, kept)
+		free(*kept);
+	ky_vec_fini(&members->kept);
 }

@@ -6,17 +6,27 @@
 #include "cli/commands/frames.h"
 #include "latency/latency.h"
 
-#define KY_MEMBERS_KEPT 256
+#define KY_MEMBERS_KEPT	  32
+#define KY_MEMBERS_SERIES 256
 
-struct ky_members {
-	bool json, is_quiet; /* quiet: only keep them */
-	struct ky_frames frames;
-	struct ky_latency_member *kept; /* a circle of KY_MEMBERS_KEPT; NULL: none are kept */
+/* The last members of a layer's row. */
+struct ky_members_kept {
+	uint32_t layer;
+	uint64_t sub;
 	uint64_t n; /* how many came; the last one is at (n - 1) % KY_MEMBERS_KEPT */
+	struct ky_latency_member last[KY_MEMBERS_KEPT];
 };
 
-/* Keep the last ones. 0 or KYMO_E_MEMORY. */
-int ky_members_keep(struct ky_members *members, struct kymo_error *err);
+struct ky_members {
+	bool json;
+	bool is_kept; /* not printed, but kept */
+	struct ky_frames frames;
+	KY_VEC(struct ky_members_kept *) kept; /* at most KY_MEMBERS_SERIES */
+};
+
+/* Those of a layer's row; NULL: none came. */
+const struct ky_members_kept *ky_members_of(const struct ky_members *members, uint32_t layer,
+					    uint64_t sub);
 /* Print what has come. 0 or KYMO_E_IO. */
 int ky_members_step(struct ky_members *members, struct ky_latency *latency, struct kymo_error *err);
 /* The line of one, and the lines of its stacks. */

@@ -3,8 +3,8 @@
 #ifndef KY_CLI_COMMANDS_LATENCY_OUTPUT_H
 #define KY_CLI_COMMANDS_LATENCY_OUTPUT_H
 
-#include "latency/latency.h"
 #include "base/strbuf.h"
+#include "latency/latency.h"
 
 struct ky_latency_view {
 	struct ky_latency *latency;
@@ -12,6 +12,25 @@ struct ky_latency_view {
 	enum ky_past window; /* of text */
 	uint64_t limit;	     /* rows of a layer in text; 0: all */
 };
+
+/* What a table shows of a series. */
+struct ky_latency_row {
+	const struct ky_series *series;
+	struct ky_histogram histogram; /* of the view's window */
+};
+
+struct ky_latency_rows {
+	struct ky_latency_row *data;
+	size_t len;
+};
+
+/* All with something in the window, by layers; what took most time in a layer comes first. 0 or KYMO_E_MEMORY. */
+int ky_latency_rows_find(const struct ky_latency_view *view, struct ky_latency_rows *rows);
+void ky_latency_rows_fini(struct ky_latency_rows *rows);
+
+/* The distribution in 22 characters, for each power of two from 512 ns (and less) to 1 s (and more). */
+#define KY_LATENCY_SHAPE_TITLE "1us       1ms       1s"
+void ky_latency_put_shape(struct ky_strbuf *out, const struct ky_histogram *histogram, bool utf8);
 
 /* Percentiles that all outputs have. */
 struct ky_latency_part {

@@ -63,7 +63,7 @@ static const struct ky_column columns[] = {
 	 .help = "99.9 % took no longer."},
 	{.name = "max", .title = "Max", .cls = KY_CELL_DURATION, .help = "The longest."},
 	{.name = "shape",
-	 .title = "1us       1ms       1s",
+	 .title = KY_LATENCY_SHAPE_TITLE,
 	 .cls = KY_CELL_TEXT,
 	 .spare = 4,
 	 .help = "The distribution, a character per power of two from 512 ns on."},
@@ -77,55 +77,10 @@ static const struct ky_column columns[] = {
 static const struct ky_table_def table_def =
 	KY_TABLE_DEF("latency", "Latency", "", columns, KY_TABLE_RANK);
 
-/* A row to be. */
-struct row {
-	const struct ky_series *series;
-	struct ky_histogram histogram;
-};
-
-struct rows {
-	struct row *data;
-	size_t len;
-};
-
-/* ---- the distribution in a line ---------------------------------------------------------- */
-
-/* From 512 ns (and below) to 1 s (and above). */
-#define SHAPE_FIRST 9u
-#define SHAPE_CHARS 22u
-
-static uint32_t shape_place(uint32_t bucket)
-{
-	uint32_t octave = bucket / KY_LATENCY_SUBS + KY_LATENCY_FIRST_LOG2 - 1;
-
-	if (octave < SHAPE_FIRST)
-		return 0;
-	octave -= SHAPE_FIRST;
-	return octave < SHAPE_CHARS ? octave : SHAPE_CHARS - 1;
-}
-
-static void put_shape(struct ky_strbuf *out, const struct ky_histogram *histogram, bool utf8)
-{
-	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-	static const char *const signs[] = {" ", ".", ":", "-", "=", "+", "*", "%", "#"};
-	uint64_t sums[SHAPE_CHARS] = {0}, most = 1;
-
-	for (uint32_t i = 0; i < KY_LATENCY_BUCKETS; i++)
-		sums[shape_place(i)] += histogram->buckets[i];
-	for (uint32_t i = 0; i < SHAPE_CHARS; i++)
-		most = sums[i] > most ? sums[i] : most;
-	for (uint32_t i = 0; i < SHAPE_CHARS; i++) {
-		uint32_t level = (uint32_t)(8.0 * (double)sums[i] / (double)most);
-
-		level += sums[i] && !level;
-		ky_strbuf_adds(out, utf8 ? blocks[level] : signs[level]);
-	}
-}
-
 /* ---- rows --------------------------------------------------------------------------------- */
 
 static void fill_row(struct ky_table *table, const struct ky_latency_view *view,
-		     const struct row *row, double seconds)
+		     const struct ky_latency_row *row, double seconds)
 {
 	const struct ky_histogram *histogram = &row->histogram;
 	struct ky_cell *cells = ky_table_row(table);
@@ -142,7 +97,7 @@ static void fill_row(struct ky_table *table, const struct ky_latency_view *view,
 		ky_cell_u64(&cells[COLUMN_P50 + i],
 			    ky_histogram_percentile_ns(histogram, ky_latency_parts[i].part));
 	ky_cell_u64(&cells[COLUMN_MAX], histogram->max_ns);
-	put_shape(&shape, histogram, ky_cli_locale_is_utf8());
+	ky_latency_put_shape(&shape, histogram, ky_cli_locale_is_utf8());
 	ky_cell_text(table, &cells[COLUMN_SHAPE], ky_strbuf_text(&shape));
 	ky_strbuf_fini(&shape);
 	ky_series_past(row->series, KY_PAST_15_MIN, ky_latency_slot(view->latency), &long_one);
@@ -150,50 +105,15 @@ static void fill_row(struct ky_table *table, const struct ky_latency_view *view,
 		ky_cell_u64(&cells[COLUMN_LONG_P99], ky_histogram_percentile_ns(&long_one, 0.99));
 }
 
-/* Layers in their order; in a layer, what took most time first. */
-static int latency_text_compare(const void *a, const void *b)
-{
-	const struct row *x = a, *y = b;
-
-	if (x->series->key.layer != y->series->key.layer)
-		return x->series->key.layer < y->series->key.layer ? -1 : 1;
-	if (x->series->key.layer == KY_LATENCY_CHAIN) /* its parts follow one another */
-		return x->series->key.sub < y->series->key.sub ? -1 : 1;
-	if (x->histogram.sum_ns != y->histogram.sum_ns)
-		return x->histogram.sum_ns > y->histogram.sum_ns ? -1 : 1;
-	return 0;
-}
-
-static int find_rows(const struct ky_latency_view *view, struct rows *rows)
-{
-	size_t n;
-	struct ky_series *const *series = ky_latency_series(view->latency, &n);
-
-	rows->len = 0;
-	rows->data = calloc(n + 1, sizeof(*rows->data));
-	if (!rows->data)
-		return KYMO_E_MEMORY;
-	for (size_t i = 0; i < n; i++) {
-		struct row *row = &rows->data[rows->len];
-
-		row->series = series[i];
-		ky_series_past(series[i], view->window, ky_latency_slot(view->latency),
-			       &row->histogram);
-		rows->len += row->histogram.count != 0;
-	}
-	qsort(rows->data, rows->len, sizeof(*rows->data), latency_text_compare);
-	return KYMO_OK;
-}
-
 static void fill_table(struct ky_table *table, const struct ky_latency_view *view,
-		       const struct rows *rows)
+		       const struct ky_latency_rows *rows)
 {
 	double seconds = (double)ky_latency_window_ns(view->latency, view->window) / 1e9;
 	uint32_t layer = KY_LATENCY_LAYERS;
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < rows->len; i++) {
-		const struct row *row = &rows->data[i];
+		const struct ky_latency_row *row = &rows->data[i];
 
 		n = row->series->key.layer == layer ? n + 1 : 1;
 		layer = row->series->key.layer;
@@ -292,10 +212,10 @@ int ky_latency_put_text(struct ky_strbuf *out, const struct ky_latency_view *vie
 		.utf8 = ky_cli_locale_is_utf8()};
 	struct ky_strbuf title = KY_STRBUF_INIT;
 	struct ky_table table;
-	struct rows rows;
+	struct ky_latency_rows rows;
 	int ret;
 
-	if (find_rows(view, &rows) < 0)
+	if (ky_latency_rows_find(view, &rows) < 0)
 		return ky_error_nomem(err);
 	ky_table_init(&table, &table_def);
 	put_title(&title, view);
@@ -310,6 +230,6 @@ int ky_latency_put_text(struct ky_strbuf *out, const struct ky_latency_view *vie
 	ret = ky_table_status(&table) < 0 ? ky_error_nomem(err) : KYMO_OK;
 	ky_table_fini(&table);
 	ky_strbuf_fini(&title);
-	free(rows.data);
+	ky_latency_rows_fini(&rows);
 	return ret;
 }
