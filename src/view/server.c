@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "view/http-server.h"
 #include "view/page.h"
+#include "view/tsp-peer.h"
 #include "view/view-internal.h"
 
 #define MAX_CONNECTIONS 24u
@@ -260,9 +261,27 @@ static int make_token(struct ky_view_server *server, struct kymo_error *err)
 	return KYMO_OK;
 }
 
+/*
+ * Other users have no token, but they could take all connections. A page of root's server may be open in the browser of any user, and where the
+ * kernel does not tell whose a connection is, the token is enough.
+ */
+static enum MHD_Result server_accept(void *data, const struct sockaddr *peer, socklen_t len)
+{
+	const struct ky_view_server *server = data;
+	union ky_http_address own;
+	uid_t user;
+
+	(void)len;
+	ky_http_set_loopback(&own, peer->sa_family, server->port);
+	if (geteuid() == 0 || ky_tsp_peer_user(peer, &own.any, &user, NULL) < 0)
+		return MHD_YES;
+	return user == geteuid() || user == 0 ? MHD_YES : MHD_NO;
+}
+
 static int server_start(struct ky_view_server *server, int fd, struct kymo_error *err)
 {
 	server->http = (struct ky_http_server){.handle = server_handle,
+					       .accept = server_accept,
 					       .exchange_bytes = sizeof(struct exchange),
 					       .max_connections = MAX_CONNECTIONS,
 					       .server = server};

@@ -5,9 +5,12 @@ import base64
 import gzip
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 import time
 import urllib.parse
 
@@ -25,8 +28,8 @@ BUILD = os.environ.get("KYMO_BUILD") or os.path.join(os.path.dirname(os.path.dir
 class Viewer(ViewServer):
     """A running `kymo view`."""
 
-    def __init__(self, kymo_bin, *args, env=None):
-        super().__init__(kymo_bin, *args, env=env)
+    def __init__(self, kymo_bin, *args, env=None, **more):
+        super().__init__(kymo_bin, *args, env=env, **more)
         parts = urllib.parse.urlsplit(self.link)
         self.port, self.token = parts.port, parts.path.strip("/")
 
@@ -196,6 +199,47 @@ def test_only_the_own_page_gets_answers(view):
     for method in ("HEAD", "PUT", "DELETE", "OPTIONS"):
         assert view.ask(own, method)[0] == 403
     assert view.ask(report, "POST", {"Content-Length": "5"}, b"hello")[0] == 400
+
+
+HOLD = """import socket, sys, time
+held = []
+for _ in range(60):
+    sock = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    try:
+        sock.sendall(b"GET / HTTP/1.1\\r\\nHost: x")
+    except OSError:
+        pass
+    held.append(sock)
+print("held", flush=True)
+sys.stdin.read()
+for sock in held:
+    sock.settimeout(60)
+    try:
+        assert not sock.recv(1)
+    except ConnectionError:
+        pass
+print("closed")
+"""
+
+
+def test_other_users_take_no_connections(kymo_bin):
+    """Slow requests of another user, more than the server has connections for."""
+    if os.getuid() != 0:
+        pytest.skip("only root can become other users")
+    place = tempfile.mkdtemp(prefix="kymo-view-")
+    try:
+        os.chmod(place, 0o755)
+        program = shutil.copy(kymo_bin, place)
+        trace = make_trace.sample(pathlib.Path(place) / "trace")
+        viewer = Viewer(program, "--no-browser", trace, env={"XDG_CACHE_HOME": "/nonexistent"}, user=65534, group=65534, extra_groups=[])
+        with subprocess.Popen([sys.executable, "-c", HOLD, str(viewer.port)], user=4711, group=4711, extra_groups=[], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as other:
+            assert other.stdout.readline() == "held\n"
+            assert viewer.get("info")["traces"] and viewer.get("tree")
+            assert other.communicate("")[0] == "closed\n"
+        viewer.end()
+    finally:
+        shutil.rmtree(place)
 
 
 def test_malformed_requests_are_refused(view):
