@@ -107,6 +107,16 @@ static void end_sum(struct picture *picture, double n_members)
 	}
 }
 
+/* Queues are below CPUs. */
+static bool curves_is_below(const struct picture *picture, const struct ky_history_row *member,
+			    const struct ky_history_row *row)
+{
+	if (member->kind != KY_ROW_QUEUE || row->kind != KY_ROW_MACHINE)
+		return member->parent == row->id;
+	return member->parent != KY_HISTORY_NO_ROW &&
+	       ky_history_row(picture->history, member->parent)->parent == row->id;
+}
+
 /* Of all rows of @kind below @row. */
 static int find_sum(struct picture *picture, const struct ky_history_row *row,
 		    enum ky_row_kind kind, struct kymo_error *err)
@@ -119,7 +129,7 @@ static int find_sum(struct picture *picture, const struct ky_history_row *row,
 	for (size_t i = 0; i < n_rows && n < MAX_MEMBERS && ret == KYMO_OK; i++) {
 		const struct ky_history_row *member = ky_history_row(picture->history, (uint32_t)i);
 
-		if (member->kind != kind || member->parent != row->id)
+		if (member->kind != kind || !curves_is_below(picture, member, row))
 			continue;
 		n++;
 		if (n % 64 == 0 && picture->stop->is_over(picture->stop->data))
@@ -132,11 +142,12 @@ static int find_sum(struct picture *picture, const struct ky_history_row *row,
 		if (ret == KYMO_OK)
 			curves_add_up(picture);
 	}
-	end_sum(picture, row->kind == KY_ROW_MACHINE && n ? (double)n : 1);
+	end_sum(picture, kind == KY_ROW_CPU && n ? (double)n : 1);
 	return ret;
 }
 
-static int curves_find(struct picture *picture, uint32_t id, struct kymo_error *err)
+/* @queues: of a machine, how many threads wait. */
+static int curves_find(struct picture *picture, uint32_t id, bool queues, struct kymo_error *err)
 {
 	const struct ky_history_row *row;
 
@@ -144,7 +155,7 @@ static int curves_find(struct picture *picture, uint32_t id, struct kymo_error *
 		return ky_error_set(err, KYMO_E_INVALID, "the state history has no row %u", id);
 	row = ky_history_row(picture->history, id);
 	if (row->kind == KY_ROW_MACHINE)
-		return find_sum(picture, row, KY_ROW_CPU, err);
+		return find_sum(picture, row, queues ? KY_ROW_QUEUE : KY_ROW_CPU, err);
 	if (row->kind == KY_ROW_PROCESS)
 		return find_sum(picture, row, KY_ROW_THREAD, err);
 	if (row->kind == KY_ROW_STREAM)
@@ -168,7 +179,7 @@ static int curves_draw(struct picture *picture, const struct ky_view_request *re
 	if (!picture->heights || !picture->sum || !picture->events)
 		ret = ky_error_nomem(err);
 	for (size_t i = 0; i < request->n_ids && ret == KYMO_OK; i++) {
-		ret = curves_find(picture, request->ids[i], err);
+		ret = curves_find(picture, request->ids[i], request->name[0] != '\0', err);
 		ky_strbuf_addf(picture->out, "%s{\"id\": %u, \"runs\": [", i ? ",\n" : "",
 			       request->ids[i]);
 		if (ret == KYMO_OK)
@@ -187,6 +198,8 @@ int ky_view_curves(struct ky_view *view, const struct ky_view_request *request,
 	struct picture picture = {.stop = stop, .begin_ns = request->begin_ns, .out = out};
 	int ret;
 
+	if (request->name[0] && strcmp(request->name, "queues") != 0)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "there are no curves of that name");
 	picture.n = ky_view_n_pixels(request, &picture.end_ns);
 	ret = ky_view_begin_rows(view, picture.n, &picture.history, out, err);
 	if (ret == KYMO_OK) {

@@ -43,7 +43,7 @@ static const struct resource resources[] = {
 	{"activity", KY_VIEW_ACTIVITY, false, HAS_BEGIN | HAS_END, 0, 0},
 	{"timeline", KY_VIEW_TIMELINE, false, HAS_BEGIN | HAS_END | HAS_COUNT | HAS_IDS, 0,
 	 KY_VIEW_MAX_PIXELS},
-	{"curves", KY_VIEW_CURVES, false, HAS_BEGIN | HAS_END | HAS_COUNT | HAS_IDS, 0,
+	{"curves", KY_VIEW_CURVES, false, HAS_BEGIN | HAS_END | HAS_COUNT | HAS_IDS, HAS_NAME,
 	 KY_VIEW_MAX_PIXELS},
 	{"fields", KY_VIEW_FIELDS, false, 0, 0, 0},
 	{"field", KY_VIEW_FIELD, false, HAS_BEGIN | HAS_END | HAS_COUNT | HAS_FIELD, HAS_FILTER,

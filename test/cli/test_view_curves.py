@@ -112,6 +112,35 @@ def test_field_of_an_event(view, info, kymo, reference):
     assert view.get("field", begin=-2**63, end=2**63 - 1, count=4096, field="sched_switch.next_prio")["values"] == len(prios)
 
 
+def mean_of(view, info, row, **more):
+    flat = view.get("curves", begin=info["begin"], end=info["end"], count=200, ids=row, **more)["rows"][0]["runs"]
+    return sum((flat[i + 1] - flat[i]) * flat[i + 3] for i in range(0, len(flat), 5)) / 200
+
+
+def test_threads_that_wait_for_any_cpu(page, view, info, kymo, reference, tmp_path):
+    """The curve of the machine is the sum of those of its CPUs; in a saved page, too."""
+    tree = ready(view)
+    machine = row_of(tree, "machine", 0)[0]
+    queues = [row[0] for row in tree["rows"] if row[2] == "queue"]
+    known = [view.get("curves", begin=info["begin"], end=info["end"], count=200, ids=row)["rows"][0]["runs"] for row in queues]
+    assert len(queues) == 2 and all(sum(runs[i + 1] - runs[i] for i in range(0, len(runs), 5)) > 150 for runs in known)
+    all_of = mean_of(view, info, machine, name="queues")
+    assert all_of == pytest.approx(sum(mean_of(view, info, row) for row in queues), rel=0.1) and all_of > 0.1
+    assert mean_of(view, info, machine) <= 1  # its use, as before
+    assert "no curves" in view.get("curves", begin=0, end=1, count=1, ids=machine, name="none", code=404)["error"]
+    path = tmp_path / "page.html"
+    kymo("view", "--save", path, reference, env={"XDG_CACHE_HOME": str(tmp_path)})
+    label = f"document.getElementById('row-queue{machine}')?.getAttribute('aria-label') ?? ''"
+    told = page.until(f"(t => /^waiting threads: mean /.test(t) && t)({label})")
+    order = page.value("Array.from(document.querySelectorAll('.scroller .track')).map(e => e.id)")
+    assert order[1] == f"row-queue{machine}"
+    page.go(f"file://{path}")
+    saved = page.until(f"(t => /^waiting threads: mean /.test(t) && t)({label})")
+    numbers = [re.search(r"mean ([\d.]+)", text).group(1) for text in (told, saved)]
+    assert float(numbers[0]) == pytest.approx(float(numbers[1]), rel=0.02) == pytest.approx(all_of, rel=0.05)
+    page.requests.clear()  # a saved page is a file
+
+
 def about(page, label):
     """The row as a screen reader tells it."""
     return page.value("Array.from(document.querySelectorAll('.scroller .track')).map(e => e.getAttribute('aria-label'))"

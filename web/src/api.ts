@@ -309,6 +309,10 @@ export async function timeline(range: Range, count: number, ids: number[]): Prom
 export const curves = (range: Range, count: number, ids: number[]): Promise<Curves> =>
   picture("curves", range, count, { ids: ids.join(",") });
 
+/** Of machines: how many threads wait for their CPUs. */
+export const queues = (range: Range, count: number, ids: number[]): Promise<Curves> =>
+  picture("curves", range, count, { ids: ids.join(","), name: "queues" });
+
 export const marks = (range: Range, count: number, filter: string): Promise<Marks> => picture("marks", range, count, { filter });
 
 /** Wake-ups of a thread. @arrows: the rows from and to which, and pixels of the waking and of the run after it, and so on. */

@@ -18,6 +18,7 @@ import type { Line, Track } from "./tree";
 export interface AllPictures {
   states: Pictures<number>;
   curves: Pictures<number>;
+  queues: Pictures<number>;
   fields: Pictures<string>;
   marks: Pictures<string>; // by the filter
   losses: Pictures<string>;
@@ -29,7 +30,7 @@ export interface AllPictures {
 export function pictureOf(all: AllPictures, { curve, id, key }: Track): Picture | undefined {
   if (key === PATH_KEY) return all.path?.parts;
   if (typeof curve?.source === "string") return all.fields.get(curve.source);
-  if (curve) return all.curves.get(curve.source);
+  if (curve) return (curve.queues ? all.queues : all.curves).get(curve.source);
   return id === null ? undefined : all.states.get(id);
 }
 

@@ -11,6 +11,7 @@ export interface Curve {
   scale: number;
   most: number | null; // the upper end; null: the greatest value in sight
   perSecond: boolean; // values are amounts of a pixel
+  queues?: boolean; // the source is a machine, whose waiting threads it has
 }
 
 const of = (source: number, unit: string, scale = 1): Curve => ({ source, unit, scale, most: null, perSecond: false });

@@ -181,6 +181,7 @@ function usePictures(store: Store, changed: () => void): AllPictures {
     () => ({
       states: new Pictures<number>(api.timeline, changed),
       curves: new Pictures<number>(api.curves, changed),
+      queues: new Pictures<number>(api.queues, changed),
       fields: new Pictures<string>(
         async (range, count, [id]) => {
           const { runs, ...found } = await api.field(range, count, id, store.state.filter);
@@ -202,14 +203,17 @@ function usePictures(store: Store, changed: () => void): AllPictures {
 function ask(pictures: AllPictures, view: Range, width: number, list: Line[], filter: string): void {
   const states: number[] = [];
   const curves: number[] = [];
+  const queues: number[] = [];
   const fields: string[] = [];
   for (const { track } of list) {
     if (typeof track.curve?.source === "string") fields.push(track.curve.source);
+    else if (track.curve?.queues) queues.push(track.curve.source);
     else if (track.curve) curves.push(track.curve.source);
     else if (track.id !== null) states.push(track.id);
   }
   pictures.states.want(view, width, states);
   pictures.curves.want(view, width, curves);
+  pictures.queues.want(view, width, queues);
   pictures.fields.want(view, width, fields);
   pictures.losses.want(view, width, ["all"]);
   pictures.marks.want(view, width, [filter]);
@@ -237,6 +241,7 @@ export function RowsPane({ store }: { store: Store }) {
     const known = (id: number) => before.get(id)?.label === found.ids.get(id)?.label;
     pictures.states.renew(known);
     pictures.curves.renew(known);
+    pictures.queues.renew(known);
   }, [tree]);
   useEffect(() => pictures.fields.renew(() => false), [filter, store.generation]);
   useEffect(() => {
@@ -260,7 +265,7 @@ export function RowsPane({ store }: { store: Store }) {
   const total = end ? end.y + end.height : 0;
   const from = Math.max(0, Math.min(top, total - height));
   const visible = list.filter((line) => line.y < from + height && line.y + line.height > from);
-  const trouble = pictures.states.error || pictures.curves.error || pictures.fields.error;
+  const trouble = pictures.states.error || pictures.curves.error || pictures.queues.error || pictures.fields.error;
   // Without a pointer: the selected row at the cursor.
   const chosenSpot = useMemo((): Spot | null => {
     const track = found.keys.get(rows.selected ?? "");

@@ -292,13 +292,27 @@ export class SavedRows {
     return flat(count, (x) => (wide[x] ? [low[x], sum[x] / wide[x], high[x]] : null));
   }
 
+  /** How many threads wait for the CPUs of a machine. */
+  private queues(machine: number, from: number, to: number, count: number): number[] {
+    const width = (to - from) / count;
+    const sums = new Float64Array(count);
+    for (const { head, states } of this.rows.values()) {
+      if (head[2] !== "queue" || this.rows.get(head[1] as number)?.head[1] !== machine) continue;
+      const { sum } = heights(states, from, to, count, (_, detail) => detail);
+      for (let x = 0; x < count; x++) sums[x] += sum[x] / width;
+    }
+    return flat(count, (x) => [sums[x], sums[x], sums[x]]);
+  }
+
   curves(words: { [key: string]: Json }): Fields {
     const [from, to] = this.range(words);
     const count = Math.min(Number(words.count), Math.max(1, to - from));
     const ids = String(words.ids).split(",").map(Number);
     const rows = ids.flatMap((id) => {
       const row = this.rows.get(id);
-      return row ? [{ id, runs: this.curve(id, row, from, to, count) }] : [];
+      if (!row) return [];
+      const isQueue = words.name === "queues" && row.head[2] === "machine";
+      return [{ id, runs: isQueue ? this.queues(id, from, to, count) : this.curve(id, row, from, to, count) }];
     });
     return { ...READY, count, rows };
   }

@@ -87,6 +87,13 @@ function useOf(key: string, id: number, kind: string, label: string, children: T
   return { key, id: null, own: null, sources: [id], kind, number: 0, label, curve, children, closed: false };
 }
 
+/** How many threads wait for any CPU of a machine. */
+function queueOf(id: number): Track {
+  const curve = { source: id, unit: "threads", scale: 1, most: null, perSecond: false, queues: true };
+  const label = "waiting threads";
+  return { key: `queue${id}`, id: null, own: null, sources: [id], kind: "queues", number: -1, label, curve, children: [], closed: false };
+}
+
 /** Fields of events that the user chose. */
 export function fieldsOf(fields: readonly string[]): Track[] {
   const children = fields.map((field): Track => {
@@ -163,7 +170,10 @@ function groups({ key, children: tracks }: Track): Track[] {
     children: tracks.filter((track) => kinds.includes(track.kind)),
     closed: false,
   }));
-  if (made[0].children.length) made[0] = useOf(made[0].key, Number(key), "group", made[0].label, made[0].children);
+  if (made[0].children.length) {
+    if (made[0].children.some((cpu) => cpu.children.some((child) => child.kind === "queue"))) made[0].children.unshift(queueOf(Number(key)));
+    made[0] = useOf(made[0].key, Number(key), "group", made[0].label, made[0].children);
+  }
   return [...made.filter((group) => group.children.length), ...rest];
 }
 
