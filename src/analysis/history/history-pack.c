@@ -389,7 +389,7 @@ static __attribute__((noinline)) uint64_t get_long(struct ky_bits_in *in, uint32
 	return low | ky_bits_get(in, class - 33) << 32 | UINT64_C(1) << (class - 1);
 }
 
-/* The state that is guessed, or the one that is told. */
+/* The state that is guessed, or the one that the symbol names. */
 static inline uint32_t follow_code(struct unpacking *pack, uint32_t symbol)
 {
 	uint8_t *guessed = guess(&pack->follow);

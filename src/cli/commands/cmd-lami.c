@@ -275,7 +275,7 @@ static int analyse(const struct choice *choice, const struct ky_trace_set *set,
 	to->focus.end_ns = (int64_t)options->end_ns;
 	if (!status)
 		status = set_limit(to, options->limit, err);
-	if (!status)
+	if (!status && options->begin_ns)
 		to->history = ky_history_find(set);
 	if (!status)
 		status = cmd_lami_run_with(choice, set, options, to, out, err);

@@ -405,8 +405,6 @@ static int cmd_report_run_on_set(const struct selection *selection, const struct
 	status = ky_cli_wanted_init(&wanted, &focus, set, err);
 	set_wanted(to, options);
 	to->pool = pool;
-	if (!status && !options->select.filter)
-		to->history = ky_history_find(set);
 	to->sides[0] = selection->sides[0];
 	to->sides[1] = selection->sides[1];
 	if (!status)
@@ -414,6 +412,8 @@ static int cmd_report_run_on_set(const struct selection *selection, const struct
 					     &to->focus.end_ns, err);
 	if (!status)
 		status = cmd_report_set_at(set, options, to, err);
+	if (!status && !options->select.filter && to->focus.begin_ns != INT64_MIN)
+		to->history = ky_history_find(set);
 	if (!status)
 		status = cmd_report_run_with(selection, set, options, to, pool, err);
 	ky_history_close(to->history);
