@@ -203,3 +203,36 @@ def test_timers(problem, kymo):
     assert any("nothing is recorded of the local timer" in note and "kymo report timers" in note for note in irq)
     bare = json.loads(kymo("report", "softirq", "--json", problem("small-writes")).out)["reports"][0]["notes"]
     assert any("their time is unknown" in note for note in bare)
+
+
+CACHE = """
+import os, sys
+with open("data", "wb") as file:
+    file.write(bytes(1 << 20))
+    os.fsync(file)
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+for _ in range(2):
+    fd = os.open("data", os.O_RDONLY)
+    while os.read(fd, 65536):
+        pass
+    os.close(fd)
+os.unlink("data")
+"""
+
+
+def test_page_cache(record, without_losses, kymo, tmp_path):
+    """The first reads of a file miss, the second ones hit; who deletes the file evicts its pages."""
+    trace, _ = without_losses(record, "-k", "syscalls,sched_switch,sched_process_*,*mm_filemap_*_page_cache",
+                              "--syscall-content=paths", command=["/usr/bin/python3", "-c", CACHE], cwd=tmp_path)
+    found = json.loads(kymo("report", "page-cache", "--json", "--comm", "python3", trace).out)
+    tables = {table["name"]: table["rows"] for table in found["reports"][0]["tables"]}
+    if not tables["evictions"]:
+        pytest.skip("the file system of the test keeps no pages in the cache")
+    mine = max(tables["reads"], key=lambda row: row["pages"])
+    assert mine["process"]["name"] == "python3" and mine["misses"] >= 1 and mine["hits"] >= 16
+    assert mine["pages"] >= 256 and mine["miss_bytes"] >= 65536
+    pages = {}
+    for row in tables["evictions"]:
+        pages[row["syscall"]] = pages.get(row["syscall"], 0) + row["pages"]
+    assert sum(n for call, n in pages.items() if call in ("unlink", "unlinkat", "fadvise64")) >= 256, pages
+    assert abs(sum(row["share"] for row in tables["evictions"]) - 1) < 1e-6

@@ -23,6 +23,7 @@
 	X(signals) \
 	X(timers) \
 	X(memory) \
+	X(page_cache) \
 	X(irq) \
 	X(softirq) \
 	X(periods) \

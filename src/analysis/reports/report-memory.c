@@ -322,7 +322,9 @@ const struct ky_report ky_report_memory = {
 		"check whether it grows from one interval to the next (--refresh 1s). Pages that "
 		"were allocated while a process ran may not belong to the process: reading files "
 		"fills the page cache. When 'Last' equals 'Highest' in every interval, the process "
-		"grows. Many user faults come from the first use of new memory, or from the start "
+		"grows. A process that frees far more than it allocates gives back what others, or itself "
+		"before the trace, allocated: it ends, deletes files with pages in the cache, or runs "
+		"while the kernel frees pages for others. Many user faults come from the first use of new memory, or from the start "
 		"of a program.",
 	.example = "$ kymo report memory -n 4 my-trace\n"
 		   "Trace  my-trace/kernel\n"

@@ -29,6 +29,7 @@ enum ky_subject {
 	KY_ABOUT_SIGNALS = 512,
 	KY_ABOUT_RUNS = 1024,
 	KY_ABOUT_TIMERS = 2048,
+	KY_ABOUT_CACHE = 4096,
 };
 
 /* What the model needs to know of an event class; resolved once. */
@@ -465,6 +466,8 @@ int ky_on_timer_start(struct ky_feed *, const struct ky_event *, const struct ky
 int ky_on_timer_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_hrtimer_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_timer_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_cache_add(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_cache_delete(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_signal(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_page_alloc(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_page_free(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
@@ -529,6 +532,7 @@ enum { KY_RQ_DEV, KY_RQ_SECTOR, KY_RQ_N, KY_RQ_RWBS, KY_RQ_TID, KY_RQ_ERROR, KY_
 enum { KY_NET_NAME, KY_NET_LEN, KY_NET_RC };
 enum { KY_PAGE_ORDER };
 enum { KY_TIMER_ADDRESS, KY_TIMER_FUNCTION };
+enum { KY_CACHE_DEV, KY_CACHE_INODE, KY_CACHE_ORDER };
 enum { KY_SIGNAL_NR, KY_SIGNAL_CODE, KY_SIGNAL_TID, KY_SIGNAL_COMM, KY_SIGNAL_RESULT };
 enum { KY_RSS_MEMBER, KY_RSS_SIZE, KY_RSS_MM, KY_RSS_CURRENT };
 

@@ -178,3 +178,35 @@ int ky_on_signal(struct ky_feed *feed, const struct ky_event *event,
 		return 0;
 	return ky_model_notify(feed->model, signal, &signal);
 }
+
+#define ORDER_MAX 20
+
+static int model_misc_cache(struct ky_feed *feed, const struct ky_event *event,
+			    const struct ky_class_info *info, bool added)
+{
+	uint64_t order = ky_get_u64(event, &info->fields[KY_CACHE_ORDER], 0);
+	uint64_t dev = ky_get_u64(event, &info->fields[KY_CACHE_DEV], 0);
+	const struct ky_cached cached = {
+		.is_added = added,
+		.thread = ky_feed_thread(feed, event, info),
+		.file = dev << 40 ^ ky_get_u64(event, &info->fields[KY_CACHE_INODE], 0),
+		.pages = UINT64_C(1) << (order < ORDER_MAX ? order : ORDER_MAX),
+		.ns = event->ns,
+	};
+
+	if (!ky_model_tells(feed->model, cached.thread, event->cpu_id))
+		return 0;
+	return ky_model_notify(feed->model, cached, &cached);
+}
+
+int ky_on_cache_add(struct ky_feed *feed, const struct ky_event *event,
+		    const struct ky_class_info *info)
+{
+	return model_misc_cache(feed, event, info, true);
+}
+
+int ky_on_cache_delete(struct ky_feed *feed, const struct ky_event *event,
+		       const struct ky_class_info *info)
+{
+	return model_misc_cache(feed, event, info, false);
+}

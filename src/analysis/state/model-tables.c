@@ -106,6 +106,8 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_BLOCK;
 	if (listener->timer)
 		subjects |= KY_ABOUT_TIMERS | KY_ABOUT_IRQS;
+	if (listener->cached)
+		subjects |= KY_ABOUT_CACHE;
 	if (listener->signal)
 		subjects |= KY_ABOUT_SIGNALS;
 	if (listener->packet)

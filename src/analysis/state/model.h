@@ -425,6 +425,15 @@ struct ky_request {
 	struct ky_request *next;
 };
 
+/* Pages of a file came into the page cache, or left it. */
+struct ky_cached {
+	bool is_added;
+	struct ky_thread *thread; /* that ran; NULL: idle or unknown */
+	uint64_t file;		  /* a number for device and inode */
+	uint64_t pages;
+	int64_t ns;
+};
+
 /* A signal was sent. */
 struct ky_signal {
 	int32_t nr, code; /* the number; si_code: 0 kill(), -6 tgkill(), -2 a timer, ... */
@@ -549,6 +558,7 @@ struct ky_listener {
 	/* @cpu was busy, and showed no event between the two times, which are KY_QUIET_NS or more apart. */
 	int (*quiet)(void *data, const struct ky_cpu *cpu, struct ky_thread *thread,
 		     int64_t begin_ns, int64_t end_ns);
+	int (*cached)(void *data, const struct ky_cached *cached);
 	int (*signal)(void *data, const struct ky_signal *signal);
 	int (*packet)(void *data, const struct ky_packet_seen *packet);
 	int (*memory)(void *data, const struct ky_memory *memory);
@@ -674,6 +684,7 @@ enum ky_ability {
 	KY_CAN_PAGES = 512,	/* pages allocated and freed */
 	KY_CAN_RSS = 1024,	/* rss_stat */
 	KY_CAN_FAULT = 2048,	/* page faults */
+	KY_CAN_CACHE = 65536,	/* pages added to and removed from the page cache */
 	KY_CAN_TIMERS = 16384,	/* the runs of timers */
 	KY_CAN_VECTORS = 32768, /* vectors of the CPU, such as the local timer */
 	KY_CAN_SIGNALS = 8192,	/* signal_generate */
