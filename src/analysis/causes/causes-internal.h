@@ -15,6 +15,7 @@ enum ky_call_aspect {
 	KY_CALL_FUTEX,
 	KY_CALL_SLEEP, /* until a time */
 	KY_CALL_POLL,  /* at most until a time: then it returns 0 */
+	KY_CALL_EXEC,  /* what comes then is another program */
 };
 
 enum ky_stretch_kind {

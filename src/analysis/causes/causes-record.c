@@ -152,6 +152,7 @@ static enum ky_call_aspect causes_record_aspect(const char *name)
 		{"poll", KY_CALL_POLL},		{"ppoll", KY_CALL_POLL},
 		{"select", KY_CALL_POLL},	{"pselect6", KY_CALL_POLL},
 		{"epoll_wait", KY_CALL_POLL},	{"epoll_pwait", KY_CALL_POLL},
+		{"execve", KY_CALL_EXEC},	{"execveat", KY_CALL_EXEC},
 		{"epoll_pwait2", KY_CALL_POLL}, {"clock_nanosleep_time64", KY_CALL_SLEEP},
 	};
 

@@ -123,7 +123,8 @@ const struct ky_report ky_report_breakdown = {
 	.summary = "parts of times: running, preempted, blocked, with authors",
 	.description =
 		"Explains times: all calls of a system call, all waits for a CPU, requests, interrupts "
-		"or periods (--of), or without --of the time of the selected threads, from their first event on. Each such "
+		"or periods (--of), or without --of the time of the selected threads, from their first event on, or from the last "
+		"execve on (what was before is another program). Each such "
 		"time is a member. The report divides each member into parts: running in user space "
 		"or in the kernel, interrupted by an interrupt, preempted (by the thread that ran "
 		"meanwhile), waiting for a CPU after a wake-up, blocked by a lock, a disk, the network, a "

@@ -210,7 +210,7 @@ static void report_why_add_running(struct why *why, struct ky_strbuf *text)
 
 	ky_vec_foreach(&losses->calls, ns)
 		in_calls_ns += *ns;
-	if (ky_part(losses->running_ns, losses->total_ns) < 0.05 || !in_calls_ns)
+	if (ky_part(losses->running_ns, losses->total_ns) < 0.01 || !in_calls_ns)
 		return;
 	ky_strbuf_adds(text, " They ran ");
 	ky_why_add_share(text, losses->running_ns - in_calls_ns, losses->running_ns);

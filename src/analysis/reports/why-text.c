@@ -213,9 +213,13 @@ static void why_text_other(struct ky_strbuf *out, const struct ky_breakdown *run
 		ky_strbuf_adds(out, " in page faults");
 	else if (loss->why == KY_WHY_THREAD) {
 		ky_strbuf_adds(out, " until ");
-		ky_why_add_thread(out, loss->partner);
+		ky_why_add_thread(out, loss->culprits.list.data[0].thread);
+		if (loss->culprits.list.len > 1)
+			ky_strbuf_addf(out, " or %zu other%s of this name",
+				       loss->culprits.list.len - 1,
+				       loss->culprits.list.len > 2 ? "s" : "");
 		ky_strbuf_adds(out, " woke it");
-		why_text_meanwhile(out, run, loss->partner, false);
+		why_text_meanwhile(out, run, loss->culprits.list.data[0].thread, false);
 	} else if (loss->line)
 		ky_strbuf_addf(out, " until interrupt %s woke it",
 			       loss->line->name[0] ? loss->line->name : "(without name)");

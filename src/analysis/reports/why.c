@@ -3,6 +3,7 @@
 #include "analysis/reports/why.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- sums by thread ------------------------------------------------------------------------ */
 
@@ -98,7 +99,9 @@ static bool why_is_same(const struct ky_why_loss *loss, enum ky_why why, const s
 	case KY_WHY_EVENT:
 		return loss->line == part->line;
 	case KY_WHY_THREAD:
-		return loss->partner == part->who;
+		return loss->partner == part->who ||
+		       (part->who->comm[0] && strcmp(loss->partner->comm, part->who->comm) == 0 &&
+			loss->partner->host == part->who->host);
 	default:
 		return true;
 	}

@@ -11,7 +11,7 @@ enum ky_why {
 	KY_WHY_DISK,   /* of one device */
 	KY_WHY_FAULT,  /* page faults */
 	KY_WHY_IRQ,    /* one interrupt */
-	KY_WHY_THREAD, /* one other thread: pipes, sockets, condition variables */
+	KY_WHY_THREAD, /* other threads of one name: pipes, sockets, condition variables */
 	KY_WHY_SLEEP,  /* until a time */
 	KY_WHY_EVENT,  /* the network, a device, or what is not known */
 };
