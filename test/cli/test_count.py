@@ -184,12 +184,30 @@ def test_text_has_the_largest_rows_and_says_what_is_left_out(kymo):
     assert found["keys"] <= 10 and found["count"] + found["lost"] == 200 and found["lost"]
 
 
+def test_stacks(kymo, count):
+    found = count("syscall_entry_getppid", own(), "--stack")
+    assert found["count"] == 200 == sum(row["count"] for row in found["rows"])
+    stack = found["rows"][0]["by"]
+    # With another kernel or libc, the names are other ones.
+    assert stack["kernel_stack"] and all(" " in frame for frame in stack["kernel_stack"]), stack
+    assert any("syscall" in frame for frame in stack["kernel_stack"]) and stack["user_stack"] and stack["pid"] > 0
+    by_kernel = count("syscall_entry_getppid", own(), "--by", "kernel_stack,procname")
+    assert [(row["by"]["kernel_stack"], row["by"]["procname"], row["count"]) for row in by_kernel["rows"]] == [
+        (stack["kernel_stack"], NAME, 200)]
+    words = ("count", "syscall_entry_getppid", "if", own(), "--by", "kernel_stack,event")
+    rest = list(csv.DictReader(io.StringIO(kymo(*words, "--csv", *load()).out)))
+    assert [(row["kernel_stack"].split(";"), row["event"], row["count"]) for row in rest] == [
+        (stack["kernel_stack"], "syscall_entry_getppid", "200")]
+    text = kymo(*words, *load()).out
+    assert all(frame in text for frame in stack["kernel_stack"]) and "event syscall_entry_getppid" in text
+
+
 def test_exit_code_and_errors(kymo):
     assert kymo("count", "sched_switch", "--", "sh", "-c", "exit 7", code=7).out
     assert kymo("count", "sched_switch", "--", "sh", "-c", "kill -9 $$", code=137).out
     for words, message in (
             (("sched_switch", "--by", "nothing"), "none of these events has a field 'nothing'"),
-            (("sched_switch", "--by", "a,b,c,d,e"), "4 fields"),
+            (("sched_switch", "--by", "a,b,c,d,e,f,g"), "6 fields"),
             (("sched_switch", "--sum", "prev_comm"), "no"),
             (("sched_switch", "if", "next_tid + 1 == 3"), "cannot count by this part"),
             (("sched_switch", "if", "next_tid == prev_tid"), "cannot count by this part"),

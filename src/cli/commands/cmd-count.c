@@ -15,7 +15,7 @@
 #include "os/now.h"
 
 struct options {
-	bool json, csv, follow;
+	bool json, csv, follow, stack;
 	struct ky_text_list by;
 	const char *sum;
 	uint64_t every_ns, duration_ns, limit, keys;
@@ -31,12 +31,15 @@ static void cmd_count_defaults(void *data)
 
 static const struct ky_option_def option_defs[] = {
 	{"by", 0, KY_OPTION_LIST, "FIELDS",
-	 "Count for each value of these fields, separated by commas: at most four fields of the events, or event, cpu, tid, pid, "
-	 "procname, uid. Default: event.",
+	 "Count for each value of these fields, separated by commas: at most six fields of the events, or event, cpu, tid, pid, "
+	 "procname, uid, kernel_stack, user_stack. Default: event.",
 	 offsetof(struct options, by), NULL},
 	{"sum", 0, KY_OPTION_TEXT, "FIELD",
 	 "Add up this field, too, and sort by the sum. Events without the field are not counted.",
 	 offsetof(struct options, sum), NULL},
+	{"stack", 0, KY_OPTION_FLAG, NULL,
+	 "Count for each call stack, too: of the kernel, and of the program. The same as --by kernel_stack,user_stack,pid.",
+	 offsetof(struct options, stack), NULL},
 	{"every", 0, KY_OPTION_DURATION, "TIME",
 	 "Print what happened in each period of this length. Default: one table at the end.",
 	 offsetof(struct options, every_ns), NULL},
@@ -95,15 +98,18 @@ struct fields {
 	KY_VEC(const char *) list;
 };
 
-static int split_fields(struct fields *fields, const struct ky_text_list *by,
+static int split_fields(struct fields *fields, const struct options *options,
 			struct kymo_error *err)
 {
+	const struct ky_text_list *by = &options->by;
 	char *word, *at;
 
 	for (size_t i = 0; i < by->len; i++) {
 		ky_strbuf_adds(&fields->text, i ? "," : "");
 		ky_strbuf_adds(&fields->text, by->items[i]);
 	}
+	if (options->stack)
+		ky_strbuf_adds(&fields->text, ",kernel_stack,user_stack,pid");
 	if (!fields->text.len)
 		return KYMO_OK;
 	if (ky_strbuf_failed(&fields->text))
@@ -253,7 +259,7 @@ static int run_count(const struct ky_command *command, void *data, int n_args, c
 	join_rule(&rule, n_args, args);
 	ret = cmd_count_check(options, &err);
 	if (ret == KYMO_OK)
-		ret = split_fields(&fields, &options->by, &err);
+		ret = split_fields(&fields, options, &err);
 	wanted.rule = ky_strbuf_text(&rule);
 	wanted.by = fields.list.data;
 	wanted.n_by = fields.list.len;
@@ -289,6 +295,7 @@ const struct ky_command ky_command_count = {
 		"# which programs make which system calls\nkymo count 'syscall_entry_*' --by procname,event --duration 5s\n\n"
 		"# bytes that each process reads, once a second\nkymo count syscall_exit_read if 'ret > 0' --by procname --sum ret --every 1s\n\n"
 		"# what a command calls\nkymo count 'syscall_entry_*' --follow -- ls -l\n\n"
+		"# from where the kernel allocates pages for a program\nkymo count kmem_mm_page_alloc --stack --follow --limit 3 -- ls\n\n"
 		"# threads that are taken off the CPU while they could still run\nkymo count sched_switch if 'prev_state == 0' --by prev_comm --duration 10s\n",
 	.see_also = "latency record list report",
 	.options = option_defs,

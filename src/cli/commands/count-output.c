@@ -9,6 +9,8 @@
 #include "analysis/render/render.h"
 #include "base/csv.h"
 #include "base/error.h"
+#include "base/foreign.h"
+#include "cli/commands/frames.h"
 #include "cli/terminal/command.h"
 #include "cli/terminal/json-output.h"
 
@@ -21,7 +23,8 @@ enum {
 	COLUMNS,
 };
 
-#define BY_MAX 8
+#define BY_MAX	   8
+#define FRAMES_MAX 128
 
 static const char *label_of(const struct ky_count_column *column, uint64_t number)
 {
@@ -29,6 +32,39 @@ static const char *label_of(const struct ky_count_column *column, uint64_t numbe
 		if ((uint64_t)column->labels[i].value == number)
 			return column->labels[i].text;
 	return NULL;
+}
+
+static bool is_stack(const struct ky_count_column *column)
+{
+	return column->is_kernel_stack || column->is_user_stack;
+}
+
+/* The process of a row, for the names in its stacks; 0: it has none. */
+static int64_t count_output_pid_of(const struct ky_count *count, const struct ky_count_row *row)
+{
+	size_t n;
+	const struct ky_count_column *by = ky_count_columns(count, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(by[i].name, "pid") == 0 && !by[i].is_text && ky_count_has(count, row, i))
+			return (int64_t)ky_count_number(count, row, i);
+	return 0;
+}
+
+/* A line for each frame, each after @indent. */
+static void put_frames(struct ky_strbuf *out, struct ky_frames *frames,
+		       const struct ky_count *count, const struct ky_count_row *row, size_t i,
+		       const char *indent)
+{
+	uint64_t addresses[FRAMES_MAX];
+	size_t n, n_columns;
+	const struct ky_count_column *by = ky_count_columns(count, &n_columns);
+
+	n = ky_count_stack(count, row, i, addresses, FRAMES_MAX);
+	if (by[i].is_kernel_stack)
+		ky_frames_put_kernel(frames, out, indent, addresses, n);
+	else
+		ky_frames_put_user(out, indent, addresses, n, count_output_pid_of(count, row));
 }
 
 /* What row @row has in column @i, as text. */
@@ -158,6 +194,43 @@ static void fill_count_row(struct ky_table *table, const struct ky_count_view *v
 	ky_cell_f64(&cells[n + COLUMN_MEAN], mean_of_row(row));
 }
 
+/* Instead of a table: the values of a row, then its stacks. */
+static void put_stacks(struct ky_strbuf *out, const struct ky_count_view *view,
+		       struct ky_frames *frames, const struct ky_count_row *row)
+{
+	size_t n;
+	const struct ky_count_column *by = ky_count_columns(view->count, &n);
+	struct ky_strbuf value = KY_STRBUF_INIT;
+
+	ky_strbuf_addf(out, "\n%10" PRIu64, row->count);
+	if (view->sum)
+		ky_strbuf_addf(out, "  sum %" PRId64, row->sum);
+	for (size_t i = 0; i < n; i++) {
+		if (is_stack(&by[i]))
+			continue;
+		ky_strbuf_clear(&value);
+		count_output_put_value(&value, view->count, row, &by[i], i);
+		ky_strbuf_addf(out, "  %s ", by[i].name); /* lint: own text */
+		ky_foreign_add(out, ky_strbuf_text(&value), value.len);
+	}
+	ky_strbuf_addc(out, '\n');
+	for (size_t i = 0; i < n; i++)
+		if (is_stack(&by[i]))
+			put_frames(out, frames, view->count, row, i, "            ");
+	ky_strbuf_fini(&value);
+}
+
+static bool has_stacks(const struct ky_count_view *view)
+{
+	size_t n;
+	const struct ky_count_column *by = ky_count_columns(view->count, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (is_stack(&by[i]))
+			return true;
+	return false;
+}
+
 static void put_count_losses(struct ky_strbuf *out, const struct ky_count_view *view)
 {
 	uint64_t lost, missed;
@@ -175,6 +248,30 @@ static void put_count_losses(struct ky_strbuf *out, const struct ky_count_view *
 			       missed);
 }
 
+static void put_count_head(struct ky_strbuf *out, const struct ky_count_view *view,
+			   uint64_t n_events)
+{
+	ky_render_time(out, view->end_ns, true);
+	ky_strbuf_addf(out, "  %" PRIu64 " events in ", n_events);
+	ky_render_duration(out, (double)(view->end_ns - view->begin_ns));
+	ky_strbuf_addc(out, '\n');
+	put_count_losses(out, view);
+}
+
+static void put_all_stacks(struct ky_strbuf *out, const struct ky_count_view *view)
+{
+	struct ky_frames frames = {0};
+	size_t n;
+	const struct ky_count_row *rows = ky_count_rows(view->count, &n);
+
+	for (size_t i = 0; i < rows_shown(view, n); i++)
+		put_stacks(out, view, &frames, &rows[i]);
+	if (n > rows_shown(view, n))
+		ky_strbuf_addf(out, "\n  %zu more rows: --limit 0 shows all\n",
+			       n - rows_shown(view, n));
+	ky_frames_fini(&frames);
+}
+
 int ky_count_put_text(struct ky_strbuf *out, const struct ky_count_view *view,
 		      struct kymo_error *err)
 {
@@ -187,16 +284,16 @@ int ky_count_put_text(struct ky_strbuf *out, const struct ky_count_view *view,
 	size_t n;
 	const struct ky_count_row *rows = ky_count_rows(view->count, &n);
 
+	put_count_head(out, view, count_of(rows, n));
+	if (has_stacks(view)) {
+		put_all_stacks(out, view);
+		return ky_strbuf_failed(out) ? ky_error_nomem(err) : KYMO_OK;
+	}
 	def.n_columns = make_columns(view, columns);
 	ky_table_init(&table, &def);
 	for (size_t i = 0; i < rows_shown(view, n); i++)
 		fill_count_row(&table, view, &rows[i]);
 	table.n_omitted = n - rows_shown(view, n);
-	ky_render_time(out, view->end_ns, true);
-	ky_strbuf_addf(out, "  %" PRIu64 " events in ", count_of(rows, n));
-	ky_render_duration(out, (double)(view->end_ns - view->begin_ns));
-	ky_strbuf_addc(out, '\n');
-	put_count_losses(out, view);
 	ky_render_table(out, &table, &options);
 	ky_table_fini(&table);
 	return ky_strbuf_failed(out) ? ky_error_nomem(err) : KYMO_OK;
@@ -204,8 +301,25 @@ int ky_count_put_text(struct ky_strbuf *out, const struct ky_count_view *view,
 
 /* ---- JSON --------------------------------------------------------------------------------- */
 
-static json_t *make_value(const struct ky_count *count, const struct ky_count_row *row,
-			  const struct ky_count_column *column, size_t i)
+/* A text for each frame, the innermost first. */
+static json_t *make_stack(struct ky_frames *frames, const struct ky_count *count,
+			  const struct ky_count_row *row, size_t i)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	json_t *list = json_array();
+	char *at, *line;
+
+	put_frames(&text, frames, count, row, i, "");
+	if (text.len && !ky_strbuf_failed(&text))
+		for (line = strtok_r(text.data, "\n", &at); line; line = strtok_r(NULL, "\n", &at))
+			json_array_append_new(list, ky_jansson_text(line));
+	ky_strbuf_fini(&text);
+	return list;
+}
+
+static json_t *make_value(struct ky_frames *frames, const struct ky_count *count,
+			  const struct ky_count_row *row, const struct ky_count_column *column,
+			  size_t i)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	json_t *value;
@@ -213,6 +327,8 @@ static json_t *make_value(const struct ky_count *count, const struct ky_count_ro
 
 	if (!ky_count_has(count, row, i))
 		return json_null();
+	if (is_stack(column))
+		return make_stack(frames, count, row, i);
 	if (column->is_text || column->is_event ||
 	    label_of(column, ky_count_number(count, row, i))) {
 		count_output_put_value(&text, count, row, column, i);
@@ -224,7 +340,8 @@ static json_t *make_value(const struct ky_count *count, const struct ky_count_ro
 	return json_integer((json_int_t)number);
 }
 
-static json_t *make_count_row(const struct ky_count_view *view, const struct ky_count_row *row)
+static json_t *make_count_row(struct ky_frames *frames, const struct ky_count_view *view,
+			      const struct ky_count_row *row)
 {
 	json_t *object = json_object(), *key = json_object();
 	const struct ky_count_column *by;
@@ -232,7 +349,8 @@ static json_t *make_count_row(const struct ky_count_view *view, const struct ky_
 
 	by = ky_count_columns(view->count, &n);
 	for (size_t i = 0; i < n; i++)
-		json_object_set_new(key, by[i].name, make_value(view->count, row, &by[i], i));
+		json_object_set_new(key, by[i].name,
+				    make_value(frames, view->count, row, &by[i], i));
 	json_object_set_new(object, "by", key);
 	json_object_set_new(object, "count", json_integer((json_int_t)row->count));
 	if (view->sum)
@@ -242,13 +360,15 @@ static json_t *make_count_row(const struct ky_count_view *view, const struct ky_
 
 int ky_count_put_json(const struct ky_count_view *view, struct kymo_error *err)
 {
+	struct ky_frames frames = {0};
 	json_t *list = json_array();
 	uint64_t lost, missed;
 	size_t n;
 	const struct ky_count_row *rows = ky_count_rows(view->count, &n);
 
 	for (size_t i = 0; i < rows_shown(view, n); i++)
-		json_array_append_new(list, make_count_row(view, &rows[i]));
+		json_array_append_new(list, make_count_row(&frames, view, &rows[i]));
+	ky_frames_fini(&frames);
 	ky_count_losses(view->count, &lost, &missed);
 	return ky_cli_put_json(
 		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "begin_ns",
@@ -274,10 +394,25 @@ static void put_titles(struct ky_strbuf *out, const struct ky_count_view *view)
 	ky_strbuf_adds(out, view->sum ? ",count,sum\r\n" : ",count\r\n");
 }
 
+/* The frames in one line, the outermost last, separated by semicolons. */
+static void put_folded(struct ky_strbuf *out, struct ky_frames *frames,
+		       const struct ky_count *count, const struct ky_count_row *row, size_t i)
+{
+	put_frames(out, frames, count, row, i, "");
+	if (!out->len || ky_strbuf_failed(out))
+		return;
+	out->len--;
+	out->data[out->len] = '\0';
+	for (char *at = out->data; *at; at++)
+		if (*at == '\n')
+			*at = ';';
+}
+
 void ky_count_put_csv(struct ky_strbuf *out, const struct ky_count_view *view, bool has_titles)
 {
 	const struct ky_count_column *by;
 	struct ky_strbuf text = KY_STRBUF_INIT;
+	struct ky_frames frames = {0};
 	size_t n, n_by;
 	const struct ky_count_row *rows = ky_count_rows(view->count, &n);
 
@@ -288,7 +423,9 @@ void ky_count_put_csv(struct ky_strbuf *out, const struct ky_count_view *view, b
 		ky_strbuf_addf(out, "%" PRId64 ",%" PRId64, view->begin_ns, view->end_ns);
 		for (size_t k = 0; k < n_by; k++) {
 			ky_strbuf_clear(&text);
-			if (ky_count_has(view->count, &rows[i], k))
+			if (is_stack(&by[k]))
+				put_folded(&text, &frames, view->count, &rows[i], k);
+			else if (ky_count_has(view->count, &rows[i], k))
 				count_output_put_value(&text, view->count, &rows[i], &by[k], k);
 			ky_strbuf_addc(out, ',');
 			ky_csv_text(out, ky_strbuf_text(&text), text.len, false);
@@ -299,4 +436,5 @@ void ky_count_put_csv(struct ky_strbuf *out, const struct ky_count_view *view, b
 		ky_strbuf_adds(out, "\r\n");
 	}
 	ky_strbuf_fini(&text);
+	ky_frames_fini(&frames);
 }

@@ -46,7 +46,7 @@ static int make_directory(struct ky_command_trace *made)
 }
 
 /* What the trace is called: the command, for the report's first lines. */
-static void name_trace(struct ky_command_trace *made, const char *command)
+static void report_command_name_trace(struct ky_command_trace *made, const char *command)
 {
 	const char *slash = strrchr(command, '/');
 	const char *name = slash && slash[1] ? slash + 1 : command;
@@ -137,7 +137,7 @@ int ky_command_trace_record(struct ky_command_trace *made, char **command)
 		return ky_child_error(command[0], ky_child_check(command[0]));
 	if (make_directory(made) != KY_EXIT_OK)
 		return KY_EXIT_FAIL;
-	name_trace(made, command[0]);
+	report_command_name_trace(made, command[0]);
 	snprintf(log, sizeof(log), "%s/.log", made->directory);
 	snprintf(pid, sizeof(pid), "%s/.pid", made->directory);
 	while (command[n])
@@ -159,7 +159,7 @@ int ky_command_trace_record(struct ky_command_trace *made, char **command)
 
 KY_VEC_TYPE(pid_list, int64_t);
 
-static bool is_in(const struct pid_list *pids, int64_t pid)
+static bool report_command_is_in(const struct pid_list *pids, int64_t pid)
 {
 	for (size_t i = 0; i < pids->len; i++)
 		if (pids->data[i] == pid)
@@ -187,8 +187,9 @@ static int follow_forks(struct ky_flow *flow, struct pid_list *pids, struct kymo
 			const struct ky_event *event = &batch.events[i];
 			int64_t child = number_in(event, "child_pid");
 
-			if (child < 0 || !is_in(pids, number_in(event, "parent_pid")) ||
-			    is_in(pids, child))
+			if (child < 0 ||
+			    !report_command_is_in(pids, number_in(event, "parent_pid")) ||
+			    report_command_is_in(pids, child))
 				continue;
 			if (ky_vec_push(pids, child) < 0)
 				return ky_error_nomem(err);

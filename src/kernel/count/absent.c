@@ -82,6 +82,17 @@ const char *ky_count_text(const struct ky_count *count, const struct ky_count_ro
 	return "";
 }
 
+size_t ky_count_stack(const struct ky_count *count, const struct ky_count_row *row, size_t column,
+		      uint64_t *addresses, size_t max)
+{
+	(void)count;
+	(void)row;
+	(void)column;
+	(void)addresses;
+	(void)max;
+	return 0;
+}
+
 const char *ky_count_event(const struct ky_count *count, uint64_t i)
 {
 	(void)count;

@@ -9,10 +9,11 @@
 
 #include <stdint.h>
 
-#define KY_COUNT_FIELDS_MAX 4  /* of --by */
+#define KY_COUNT_FIELDS_MAX 6  /* of a key */
 #define KY_COUNT_STEPS_MAX  16 /* of the filter */
 #define KY_COUNT_TEXT_BYTES 64 /* of a text in a key, with its end */
 #define KY_COUNT_KEY_MAX    (8 + KY_COUNT_FIELDS_MAX * KY_COUNT_TEXT_BYTES)
+#define KY_COUNT_FRAMES_MAX 127 /* of a call stack */
 #define KY_COUNT_RECORD_BYTES \
 	512 /* of an event's record that the program sees, without dynamic texts */
 

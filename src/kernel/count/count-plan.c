@@ -19,11 +19,17 @@ static const struct {
 	enum ky_name_kind kind; /* KY_NAME_CONTEXT: also without "$ctx." */
 	enum ky_count_source source;
 } own_fields[] = {
-	{"$event", KY_NAME_EVENT, KY_COUNT_EVENT}, {"$cpu", KY_NAME_CPU, KY_COUNT_CPU},
-	{"tid", KY_NAME_CONTEXT, KY_COUNT_TID},	   {"pid", KY_NAME_CONTEXT, KY_COUNT_PID},
-	{"vtid", KY_NAME_CONTEXT, KY_COUNT_TID},   {"vpid", KY_NAME_CONTEXT, KY_COUNT_PID},
-	{"uid", KY_NAME_CONTEXT, KY_COUNT_UID},	   {"procname", KY_NAME_CONTEXT, KY_COUNT_COMM},
+	{"$event", KY_NAME_EVENT, KY_COUNT_EVENT},
+	{"$cpu", KY_NAME_CPU, KY_COUNT_CPU},
+	{"tid", KY_NAME_CONTEXT, KY_COUNT_TID},
+	{"pid", KY_NAME_CONTEXT, KY_COUNT_PID},
+	{"vtid", KY_NAME_CONTEXT, KY_COUNT_TID},
+	{"vpid", KY_NAME_CONTEXT, KY_COUNT_PID},
+	{"uid", KY_NAME_CONTEXT, KY_COUNT_UID},
+	{"procname", KY_NAME_CONTEXT, KY_COUNT_COMM},
 	{"comm", KY_NAME_CONTEXT, KY_COUNT_COMM},
+	{"kernel_stack", KY_NAME_CONTEXT, KY_COUNT_KERNEL_STACK},
+	{"user_stack", KY_NAME_CONTEXT, KY_COUNT_USER_STACK},
 };
 
 static bool count_plan_integer(const struct ky_event_field *field, uint32_t bytes,
@@ -286,6 +292,8 @@ static int take_column(struct ky_count_plan *plan, size_t i, struct ky_count_eve
 			column->name);
 	column->is_text = text_bytes > 0;
 	column->is_event = field->source == KY_COUNT_EVENT;
+	column->is_kernel_stack = field->source == KY_COUNT_KERNEL_STACK;
+	column->is_user_stack = field->source == KY_COUNT_USER_STACK;
 	column->is_signed |= field->is_signed != 0;
 	if (text_bytes > column->text_bytes)
 		column->text_bytes = text_bytes;

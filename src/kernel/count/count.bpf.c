@@ -50,7 +50,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
 	__uint(key_size, 4);
-	__uint(value_size, 127 * 8);
+	__uint(value_size, KY_COUNT_FRAMES_MAX * 8);
 	__uint(max_entries, 1);
 } kymo_stacks SEC(".maps");
 

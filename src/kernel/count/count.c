@@ -16,6 +16,7 @@
 #include "kernel/process/pid-view.h"
 #include "os/file.h"
 
+#define STACKS_MAX   16384u /* of 1 KiB each */
 #define KEYS_DEFAULT 16384u
 #define PROGRAMS_MAX 256
 #define MAPS	     6
@@ -57,6 +58,14 @@ static void find_maps(const struct count_bpf *program, struct bpf_map *maps[MAPS
 	maps[5] = program->maps.kymo_calls;
 }
 
+static bool count_has_stacks(const struct ky_count *count)
+{
+	for (size_t i = 0; i < count->plan.n_columns; i++)
+		if (count->plan.columns[i].is_kernel_stack || count->plan.columns[i].is_user_stack)
+			return true;
+	return false;
+}
+
 static int count_share_maps(const struct ky_count *count, const struct count_bpf *program,
 			    struct kymo_error *err)
 {
@@ -64,6 +73,8 @@ static int count_share_maps(const struct ky_count *count, const struct count_bpf
 
 	bpf_map__set_key_size(program->maps.kymo_counts, count->plan.key_bytes);
 	bpf_map__set_max_entries(program->maps.kymo_counts, count->max_keys);
+	if (count_has_stacks(count))
+		bpf_map__set_max_entries(program->maps.kymo_stacks, STACKS_MAX);
 	if (!count->programs.len)
 		return KYMO_OK;
 	find_maps(program, maps);
@@ -446,6 +457,24 @@ const char *ky_count_text(const struct ky_count *count, const struct ky_count_ro
 			  size_t column)
 {
 	return (const char *)row->key + count->plan.columns[column].at;
+}
+
+size_t ky_count_stack(const struct ky_count *count, const struct ky_count_row *row, size_t column,
+		      uint64_t *addresses, size_t max)
+{
+	int map = bpf_map__fd(count->programs.data[0]->maps.kymo_stacks);
+	int64_t number = (int64_t)ky_count_number(count, row, column);
+	uint64_t frames[KY_COUNT_FRAMES_MAX] = {0};
+	uint32_t id = (uint32_t)number;
+	size_t n = 0;
+
+	if (number < 0 || bpf_map_lookup_elem(map, &id, frames) < 0)
+		return 0;
+	while (n < KY_COUNT_FRAMES_MAX && n < max && frames[n]) {
+		addresses[n] = frames[n];
+		n++;
+	}
+	return n;
 }
 
 const char *ky_count_event(const struct ky_count *count, uint64_t i)

@@ -37,6 +37,7 @@ struct ky_count_options {
 struct ky_count_column {
 	const char *name;
 	bool is_text, is_signed, is_event;
+	bool is_kernel_stack, is_user_stack;
 	uint8_t base; /* of a number: 10 or 16 */
 	const struct ky_format_label *labels;
 	uint16_t n_labels;
@@ -77,6 +78,9 @@ uint64_t ky_count_number(const struct ky_count *count, const struct ky_count_row
 /* The text in a row, with its end. */
 const char *ky_count_text(const struct ky_count *count, const struct ky_count_row *row,
 			  size_t column);
+/* The frames of a row's call stack, the innermost first. At most @max; 0: it is not known. */
+size_t ky_count_stack(const struct ky_count *count, const struct ky_count_row *row, size_t column,
+		      uint64_t *addresses, size_t max);
 /* The name of event @i, or of the @i-th of ky_count_n_events(). */
 const char *ky_count_event(const struct ky_count *count, uint64_t i);
 size_t ky_count_n_events(const struct ky_count *count);
