@@ -32,23 +32,54 @@ static const struct {
 	{0, KY_LATENCY_OFF_YIELD, "sched_yield"},
 };
 
+static const struct {
+	uint8_t role;
+	const char *names;
+} roles[] = {
+	{KY_LATENCY_ROLE_ACCEPT, "accept accept4"},
+	{KY_LATENCY_ROLE_WRITE, "write writev pwritev2 sendto sendmsg sendmmsg sendfile64"},
+	{KY_LATENCY_ROLE_CLOSE, "close"},
+};
+
+/* The number of the call at *@at, a list of names, which moves on; -1: no call has that name. */
+static int next_call(const char **at)
+{
+	size_t len = strcspn(*at, " ");
+	char name[64];
+	int number;
+
+	memcpy(name, *at, len);
+	name[len] = '\0';
+	*at += len + strspn(*at + len, " ");
+	number = ky_native_call_number(name);
+	return number < KY_LATENCY_CALL_COUNT ? number : -1;
+}
+
 static void set_group(struct ky_latency_config *config, size_t group)
 {
 	const char *at = groups[group].names;
-	char name[64];
 
 	while (*at) {
-		size_t len = strcspn(at, " ");
-		int number;
+		int number = next_call(&at);
 
-		memcpy(name, at, len);
-		name[len] = '\0';
-		number = ky_native_call_number(name);
-		if (number >= 0 && number < KY_LATENCY_CALL_COUNT && groups[group].kind)
+		if (number >= 0 && groups[group].kind)
 			config->kind[number] = groups[group].kind;
-		if (number >= 0 && number < KY_LATENCY_CALL_COUNT && groups[group].reason)
+		if (number >= 0 && groups[group].reason)
 			config->reason[number] = groups[group].reason;
-		at += len + strspn(at + len, " ");
+	}
+}
+
+static void set_roles(struct ky_latency_config *config)
+{
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+		const char *at = roles[i].names;
+
+		while (*at) {
+			int number = next_call(&at);
+
+			if (number >= 0)
+				config->role[number] = roles[i].role;
+		}
 	}
 }
 
@@ -60,6 +91,7 @@ int ky_latency_choose_calls(const struct ky_latency_options *options,
 	memset(config->reason, KY_LATENCY_OFF_CALL, sizeof(config->reason));
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
 		set_group(config, i);
+	set_roles(config);
 	if (options->n_syscalls > KY_LATENCY_MAX_CHOSEN)
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "at most %u system calls can have histograms of their own",

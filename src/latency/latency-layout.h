@@ -29,8 +29,11 @@ enum ky_latency_layer {
 	KY_LATENCY_FLUSH,	 /* the same */
 	KY_LATENCY_IRQ,		 /* sub: its number */
 	KY_LATENCY_SOFTIRQ,	 /* sub: its vector */
-	KY_LATENCY_TRACK,	 /* sub: number of the tracker; not of latency.bpf.c */
-	KY_LATENCY_CHAIN,	 /* sub: enum ky_chain_part; the same */
+	KY_LATENCY_NET_SEND,	 /* sub: number of the interface */
+	KY_LATENCY_NET_RECEIVE,	 /* the same */
+	KY_LATENCY_FIRST_BYTE,
+	KY_LATENCY_TRACK, /* sub: number of the tracker; not of latency.bpf.c */
+	KY_LATENCY_CHAIN, /* sub: enum ky_chain_part; the same */
 	KY_LATENCY_LAYERS,
 };
 
@@ -80,6 +83,14 @@ enum ky_latency_reason {
 	KY_LATENCY_OFF_REASONS,
 };
 
+/* What a call is to a connection. */
+enum ky_latency_role {
+	KY_LATENCY_ROLE_NONE,
+	KY_LATENCY_ROLE_ACCEPT,
+	KY_LATENCY_ROLE_WRITE,
+	KY_LATENCY_ROLE_CLOSE,
+};
+
 #define KY_LATENCY_SOFTIRQS 16
 
 /* Places in the array. */
@@ -122,14 +133,15 @@ struct ky_latency_cell {
 
 /* What does not change while the programs run: to them these are constants. */
 struct ky_latency_config {
-	uint32_t by;		 /* enum ky_latency_by */
-	int32_t tgid;		 /* only of this process; 0: all */
-	uint32_t wakeup, offcpu; /* are they wanted? */
-	uint32_t stacks;	 /* members have call stacks */
+	uint32_t by;				      /* enum ky_latency_by */
+	int32_t tgid;				      /* only of this process; 0: all */
+	uint32_t syscall, wakeup, offcpu, first_byte; /* are they wanted? */
+	uint32_t stacks;			      /* members have call stacks */
 	uint64_t
 		members_ns; /* what takes longer leaves the kernel one by one; UINT64_MAX: nothing */
 	uint32_t has_prev_state; /* sched_switch tells the previous state (Linux 5.18) */
 	uint8_t kind[KY_LATENCY_CALL_COUNT];   /* enum ky_latency_call, or a chosen one */
+	uint8_t role[KY_LATENCY_CALL_COUNT];   /* enum ky_latency_role */
 	uint8_t reason[KY_LATENCY_CALL_COUNT]; /* enum ky_latency_reason of who sleeps in it */
 };
 
@@ -150,6 +162,7 @@ struct ky_latency_member {
 /* What changes: memory that both sides map. */
 struct ky_latency_shared {
 	uint64_t period;	  /* the reader counts them */
+	uint64_t any_accepted;	  /* a connection, since the start */
 	uint64_t n_lost_cells;	  /* durations without a cell: the table was full */
 	uint64_t n_lost_requests; /* the same of block requests in flight */
 	uint64_t n_lost_members;  /* members for which the ring had no room */

@@ -28,8 +28,8 @@ static const struct {
 	{"kymo_seed", NULL, LAYER(SYSCALL) | LAYER(WAKEUP) | LAYER(OFFCPU)},
 	{"kymo_fork", "sched_process_fork", LAYER(WAKEUP) | LAYER(OFFCPU)},
 	{"kymo_rename", "task_rename", 0}, /* with keys only */
-	{"kymo_enter", "sys_enter", LAYER(SYSCALL) | LAYER(OFFCPU)},
-	{"kymo_exit", "sys_exit", LAYER(SYSCALL) | LAYER(OFFCPU)},
+	{"kymo_enter", "sys_enter", LAYER(SYSCALL) | LAYER(OFFCPU) | LAYER(FIRST_BYTE)},
+	{"kymo_exit", "sys_exit", LAYER(SYSCALL) | LAYER(OFFCPU) | LAYER(FIRST_BYTE)},
 	{"kymo_waking", "sched_waking", LAYER(WAKEUP)},
 	{"kymo_wakeup_new", "sched_wakeup_new", LAYER(WAKEUP)},
 	{"kymo_switch", "sched_switch", LAYER(WAKEUP) | LAYER(OFFCPU)},
@@ -37,6 +37,10 @@ static const struct {
 	{"kymo_issue", "block_rq_issue", KY_LATENCY_BLOCK_LAYERS},
 	{"kymo_merge", "block_rq_merge", KY_LATENCY_BLOCK_LAYERS},
 	{"kymo_complete", "block_rq_complete", KY_LATENCY_BLOCK_LAYERS},
+	{"kymo_queue", "net_dev_queue", LAYER(NET_SEND)},
+	{"kymo_xmit", "net_dev_xmit", LAYER(NET_SEND)},
+	{"kymo_receive", "netif_receive_skb", LAYER(NET_RECEIVE)},
+	{"kymo_copy", "skb_copy_datagram_iovec", LAYER(NET_RECEIVE)},
 	{"kymo_irq_entry", "irq_handler_entry", LAYER(IRQ)},
 	{"kymo_irq_exit", "irq_handler_exit", LAYER(IRQ)},
 	{"kymo_softirq_entry", "softirq_entry", LAYER(SOFTIRQ)},
@@ -109,6 +113,8 @@ static int latency_load_configure(struct ky_latency *latency, struct kymo_error 
 		return ret;
 	config->by = options->by;
 	config->tgid = options->pid;
+	config->syscall = options->layers >> KY_LATENCY_SYSCALL & 1;
+	config->first_byte = options->layers >> KY_LATENCY_FIRST_BYTE & 1;
 	config->wakeup = options->layers >> KY_LATENCY_WAKEUP & 1;
 	config->offcpu = options->layers >> KY_LATENCY_OFFCPU & 1;
 	config->stacks = options->stacks;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What people call layers, devices, interrupts, users, groups. */
 #include <fcntl.h>
+#include <net/if.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,12 @@ static const struct {
 	[KY_LATENCY_FLUSH] = {"flush", "Flushes of caches", "from issue to completion"},
 	[KY_LATENCY_IRQ] = {"irq", "Interrupt handlers", "the run of a handler"},
 	[KY_LATENCY_SOFTIRQ] = {"softirq", "Softirqs", "the run of a softirq's handler"},
+	[KY_LATENCY_NET_SEND] = {"net-send", "Packets sent",
+				 "from the queue of the interface to the device"},
+	[KY_LATENCY_NET_RECEIVE] = {"net-receive", "Packets received",
+				    "from the interface to the program's memory"},
+	[KY_LATENCY_FIRST_BYTE] = {"first-byte", "Time to first byte",
+				   "from accept to the first write to the connection"},
 	[KY_LATENCY_TRACK] = {"track", "Trackers", "from one event to another one"},
 	[KY_LATENCY_CHAIN] = {"chain", "From an interrupt to user space",
 			      "the parts of the whole, one after the other"},
@@ -96,6 +103,16 @@ static void put_device(struct ky_strbuf *out, uint64_t sub)
 		ky_strbuf_addf(out, "%u:%u", KY_LATENCY_MAJOR(sub), KY_LATENCY_MINOR(sub));
 }
 
+static void put_interface(struct ky_strbuf *out, uint64_t index)
+{
+	char name[IF_NAMESIZE];
+
+	if (if_indextoname((unsigned int)index, name))
+		ky_strbuf_adds(out, name);
+	else
+		ky_strbuf_addf(out, "interface %llu", (unsigned long long)index);
+}
+
 static void put_operation(struct ky_strbuf *out, uint8_t op)
 {
 	if (op < sizeof(operations) / sizeof(operations[0]))
@@ -146,6 +163,10 @@ void ky_latency_put_name(struct ky_strbuf *out, const struct ky_latency *latency
 		break;
 	case KY_LATENCY_IRQ:
 		ky_latency_put_irq(out, key->sub);
+		break;
+	case KY_LATENCY_NET_SEND:
+	case KY_LATENCY_NET_RECEIVE:
+		put_interface(out, key->sub);
 		break;
 	case KY_LATENCY_CHAIN:
 		ky_strbuf_adds(out, chain_parts[key->sub % KY_CHAIN_PARTS]);

@@ -6,7 +6,7 @@
  * is made where a program may allocate: of threads that exist by kymo_seed, of new ones when they are forked or call;
  * never in the scheduler.
  */
-#include "latency/latency-cells.bpf.h"
+#include "latency/latency-net.bpf.h"
 
 char kymo_license[] SEC("license") = "Dual MIT/GPL";
 
@@ -64,13 +64,26 @@ int kymo_enter(uint64_t *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_of(task, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	uint32_t call =
+		ctx[1] < KY_LATENCY_CALL_COUNT && !is_compat(task) ? ctx[1] : KY_LATENCY_CALL_COUNT;
 
 	if (!thread)
 		return 0;
-	thread->call =
-		ctx[1] < KY_LATENCY_CALL_COUNT && !is_compat(task) ? ctx[1] : KY_LATENCY_CALL_COUNT;
+	if (config.first_byte)
+		connection_enter(ctx, call, (void *)ctx[0]);
+	thread->call = call;
 	thread->call_ns = bpf_ktime_get_ns();
 	return 0;
+}
+
+static __always_inline void latency_add_call(void *ctx, const struct task_struct___latency *task,
+					     uint32_t call, uint64_t ns)
+{
+	uint32_t kind = call < KY_LATENCY_CALL_COUNT ? config.kind[call] : KY_LATENCY_CALL_OTHER;
+
+	add(KY_LATENCY_SYSCALL, kind, KY_LATENCY_AT_SYSCALL + kind, task, ns);
+	if (ns > config.members_ns)
+		tell_member(ctx, KY_LATENCY_SYSCALL, kind, task, NULL, ns);
 }
 
 SEC("tp_btf/sys_exit")
@@ -78,21 +91,16 @@ int kymo_exit(uint64_t *ctx)
 {
 	const struct task_struct___latency *task = (void *)bpf_get_current_task_btf();
 	struct thread *thread = thread_of(task, 0);
-	uint64_t begin_ns, ns;
-	uint32_t kind;
+	uint64_t begin_ns;
 
 	if (!thread || !thread->call_ns)
 		return 0;
 	begin_ns = thread->call_ns;
 	thread->call_ns = 0;
-	if (!is_wanted_task(task))
-		return 0;
-	kind = thread->call < KY_LATENCY_CALL_COUNT ? config.kind[thread->call]
-						    : KY_LATENCY_CALL_OTHER;
-	ns = bpf_ktime_get_ns() - begin_ns;
-	add(KY_LATENCY_SYSCALL, kind, KY_LATENCY_AT_SYSCALL + kind, task, ns);
-	if (ns > config.members_ns)
-		tell_member(ctx, KY_LATENCY_SYSCALL, kind, task, NULL, ns);
+	if (config.first_byte)
+		connection_exit(thread->call, ctx[1]);
+	if (config.syscall && is_wanted_task(task))
+		latency_add_call(ctx, task, thread->call, bpf_ktime_get_ns() - begin_ns);
 	return 0;
 }
 

