@@ -144,35 +144,35 @@ def tree(page):
 
 
 def test_rows_are_a_tree_for_the_keyboard(tree):
-    assert labels(tree)[:4] == ["CPUs", "CPU 0", "CPU 1", "Processes"]
-    assert [track[1:3] for track in tracks(tree)[:3]] == [[1, "true"], [2, "false"], [2, "false"]]
-    press(tree, "ArrowDown", "ArrowDown", "ArrowRight")
-    until(tree, lambda: tracks(tree)[1] == ["CPU 0", 2, "true", True], "CPU 0 opens")
-    below = [track for track in tracks(tree)[2:] if track[1] == 3]
+    assert labels(tree)[:5] == ["CPUs", "waiting threads", "CPU 0", "CPU 1", "Processes"]
+    assert [track[1:3] for track in tracks(tree)[:4]] == [[1, "true"], [2, None], [2, "false"], [2, "false"]]
+    press(tree, "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight")
+    until(tree, lambda: tracks(tree)[2] == ["CPU 0", 2, "true", True], "CPU 0 opens")
+    below = [track for track in tracks(tree)[3:] if track[1] == 3]
     assert any(name.startswith("softirq") for name, *_ in below)
     press(tree, "ArrowRight")
     until(tree, lambda: chosen(tree) == below[0][0], "the first row below is selected")
     press(tree, "ArrowLeft")
     until(tree, lambda: chosen(tree) == "CPU 0", "the row above is selected")
     press(tree, "ArrowLeft", "ArrowDown")
-    until(tree, lambda: chosen(tree) == "CPU 1" and tracks(tree)[2][0] == "CPU 1", "CPU 0 closes")
+    until(tree, lambda: chosen(tree) == "CPU 1" and tracks(tree)[3][0] == "CPU 1", "CPU 0 closes")
     assert tree.value("document.activeElement.getAttribute('aria-activedescendant') === "
                       "document.querySelector('.scroller [aria-selected=true]').id")
     tree.until("/^CPU 1: .*% idle/.test(document.querySelector('.scroller [aria-selected=true]').getAttribute('aria-label'))")
     press(tree, "]", "Home")
-    until(tree, lambda: tracks(tree)[1][2] == "true", "all rows open")
+    until(tree, lambda: tracks(tree)[2][2] == "true", "all rows open")
     press(tree, "[", "Home")
     until(tree, lambda: labels(tree)[:2] == ["CPUs", "Processes"], "all rows close")
 
 
 def test_rows_open_by_the_mouse(tree):
-    place = "(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelectorAll('.scroller .track')[1]" \
+    place = "(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelectorAll('.scroller .track')[2]" \
         ".querySelector('%s').getBoundingClientRect())"
     for element, wanted in ((".fold", "true"), (".fold", "false")):
         x, y = tree.value(place % element)
         for kind in ("mousePressed", "mouseReleased"):
             tree.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-        until(tree, lambda: tracks(tree)[1][2] == wanted, "the mouse opens and closes CPU 0")
+        until(tree, lambda: tracks(tree)[2][2] == wanted, "the mouse opens and closes CPU 0")
 
 
 def test_rows_are_filtered_pinned_and_sorted(tree, view, info):
@@ -216,7 +216,7 @@ def test_next_and_previous_change_select_the_event(tree, view, info):
     seen = ready(view)
     row = row_of(seen, "cpu", 1)[0]
     moment = view.get("moment", row=row, ns=info["begin"])
-    press(tree, "ArrowDown", "ArrowDown", "ArrowDown")
+    press(tree, "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown")
     until(tree, lambda: chosen(tree) == "CPU 1", "CPU 1 is selected")
     times = []
     for _ in range(3):
