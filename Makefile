@@ -77,7 +77,10 @@ install: build ## install: [PREFIX=/usr/local] [DESTDIR=]
 	@$(MESON) configure $(DIR) -Dprefix=$(abspath $(PREFIX))
 	@DESTDIR='$(DESTDIR)' $(MESON) install -C $(DIR) --quiet
 
+dist: build ## make a release archive of the last commit: it has the viewer's page, and builds without node
+	@$(MESON) dist -C $(DIR) --no-tests
+
 clean: ## remove everything that was built
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
 
-.PHONY: all help build test demo bench lint fuzz conformance docs install clean
+.PHONY: all help build test demo bench lint fuzz conformance docs install dist clean

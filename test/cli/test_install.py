@@ -125,3 +125,29 @@ def test_library_exports_only_its_prefix(tree):
     assert "kymo_status_text" in names
     strange = {name for name in names if not re.match(r"kymo_|KYMO_|__(asan|ubsan|tsan|odr)", name)}
     assert not strange
+
+
+def test_release_archive_has_the_page(build, root_dir, tmp_path):
+    """`make dist` adds the built page, and a build without node takes it."""
+    with open(os.path.join(build, "src", "view", "page.c")) as file:
+        page = file.read()
+    if "app.js" not in page:
+        pytest.skip("this build has no page of the viewer")
+    (tmp_path / "web").mkdir()
+    env = dict(os.environ, MESON_BUILD_ROOT=str(build), MESON_DIST_ROOT=str(tmp_path))
+    subprocess.run([os.path.join(root_dir, "tools", "dist-page")], env=env, check=True)
+    assert (tmp_path / "web" / "page.c").read_text() == page
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    embed = ["/usr/bin/python3", os.path.join(root_dir, "tools", "embed-page"), tmp_path / "web", tmp_path / "out.c"]
+    for _ in range(2):
+        subprocess.run(embed, env={"PATH": str(empty)}, check=True)
+        assert (tmp_path / "out.c").read_text() == page
+    # It writes nothing if nothing has changed: ninja runs it each time.
+    before = os.stat(tmp_path / "out.c").st_mtime_ns
+    subprocess.run(embed, env={"PATH": str(empty)}, check=True)
+    assert os.stat(tmp_path / "out.c").st_mtime_ns == before
+    (tmp_path / "none").mkdir()
+    env["MESON_BUILD_ROOT"] = str(tmp_path / "none")
+    failed = subprocess.run([os.path.join(root_dir, "tools", "dist-page")], env=env, stderr=subprocess.PIPE, text=True)
+    assert failed.returncode == 1 and "nodejs" in failed.stderr
