@@ -38,6 +38,25 @@ def test_each_side_has_its_answers(pair, view_alone):
         assert "frame-ancestors 'self'" in value or value == "SAMEORIGIN"
 
 
+def test_several_traces_beside(kymo_bin, kymo, reference, tmp_path):
+    """--beside again: these traces are shown together."""
+    others = [make_trace.sample(tmp_path / name, packets=2, per_packet=10) for name in ("one", "two")]
+    for file in others[1].iterdir():  # traces with the same UUID are one
+        data = file.read_bytes().replace(make_trace.UUID_TEXT.encode(), make_trace.UUID_TEXT.replace("10", "20", 1).encode())
+        file.write_bytes(data.replace(bytes.fromhex(make_trace.UUID_TEXT.replace("-", "")), b"\x20" + bytes.fromhex(
+            make_trace.UUID_TEXT.replace("-", ""))[1:]))
+    words = [word for other in others for word in ("--beside", other)]
+    viewer = Viewer(kymo_bin, "--no-browser", *words, reference, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    try:
+        first, second = info_of(viewer, "a"), info_of(viewer, "b")
+        assert [trace["path"] for trace in first["traces"]] == [str(reference)]
+        assert [trace["path"] for trace in second["traces"]] == [str(other) for other in others]
+        assert json.loads(viewer.ask(f"/{viewer.token}/b/api/notes")[2])["notes"] == []
+    finally:
+        viewer.end()
+    assert "--lami" in kymo("view", "--lami", "x", *words, reference, code=2).err
+
+
 @pytest.fixture
 def view_alone(kymo_bin, reference, tmp_path):
     viewer = Viewer(kymo_bin, "--no-browser", reference, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})

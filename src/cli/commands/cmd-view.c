@@ -23,7 +23,7 @@ struct view_options {
 	struct ky_text_list origins; /* with ->tsp */
 	const char *save;
 	struct ky_select_options select; /* only its times */
-	const char *beside;
+	struct ky_text_list beside;
 	struct ky_text_list lami;		    /* programs */
 	const char *trace;			    /* what they read; no option */
 	struct ky_view_notes *notes, *beside_notes; /* no options */
@@ -47,10 +47,10 @@ static const struct ky_option_def view_option_defs[] = {
 	 .help = "Show what a running recording has now, and do not follow it.",
 	 .at = offsetof(struct view_options, no_follow)},
 	{.name = "beside",
-	 .kind = KY_OPTION_TEXT,
+	 .kind = KY_OPTION_LIST,
 	 .arg = "TRACE",
-	 .help = "Show TRACE below the other traces, on one time axis. The key = aligns both at their "
-		 "selected events.",
+	 .help = "Show TRACE below the other traces, on one time axis; may be given again: these TRACEs "
+		 "are shown together. The key = aligns both at their selected events.",
 	 .at = offsetof(struct view_options, beside)},
 	{.name = "lami",
 	 .kind = KY_OPTION_LIST,
@@ -144,7 +144,8 @@ static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
 		.beside = options->beside_view,
 		.beside_notes = options->beside_notes,
 		.programs = {options->lami.items, options->lami.len, options->trace},
-		.beside_programs = {options->lami.items, options->lami.len, options->beside}};
+		.beside_programs = {options->lami.items, options->lami.len,
+				    options->beside.len ? options->beside.items[0] : NULL}};
 	int ret = ky_view_server_open(&served, (uint16_t)options->port, &server, err);
 
 	if (ret < 0)
@@ -215,17 +216,18 @@ static int view_set(struct ky_trace_set *set, const struct view_options *options
 static int open_beside(struct view_options *options, struct ky_trace_set *set,
 		       struct kymo_error *err)
 {
-	char *path = (char *)(uintptr_t)options->beside;
+	const struct ky_text_list *paths = &options->beside;
 	int ret;
 
-	if (!path)
+	if (!paths->len)
 		return KYMO_OK;
-	ret = ky_cli_open(set, &path, 1, &options->input, true, err);
+	ret = ky_cli_open(set, (char **)(uintptr_t)paths->items, (int)paths->len, &options->input,
+			  true, err);
 	if (ret == KYMO_OK)
 		ret = ky_view_new(set, &options->beside_view, err);
 	if (ret == KYMO_OK)
-		ret = ky_view_notes_open((const char *const *)&path, 1, &options->beside_notes,
-					 err);
+		ret = ky_view_notes_open((const char *const *)paths->items, paths->len,
+					 &options->beside_notes, err);
 	return ret;
 }
 
@@ -243,7 +245,7 @@ static int serve_live(void *data, struct ky_view_live *live, struct kymo_error *
 
 static bool view_follows(const struct view_options *options, char **args, int n_args)
 {
-	return !options->no_follow && !options->save && !options->tsp && !options->beside &&
+	return !options->no_follow && !options->save && !options->tsp && !options->beside.len &&
 	       ky_view_live_is(args, n_args);
 }
 
@@ -291,9 +293,10 @@ static int run_view(const struct ky_command *command, void *data, int n_args, ch
 	if (options->tsp ? options->save != NULL : options->origins.len > 0)
 		return ky_cli_usage(command, options->tsp ? "--tsp and --save exclude each other"
 							  : "--origin needs --tsp");
-	if (options->lami.len && (options->save || options->tsp || n_args > 1))
+	if (options->lami.len &&
+	    (options->save || options->tsp || n_args > 1 || options->beside.len > 1))
 		return ky_cli_usage(command, "--lami needs the viewer's page, of one TRACE");
-	if (options->beside && (options->save || options->tsp))
+	if (options->beside.len && (options->save || options->tsp))
 		return ky_cli_usage(command, "--beside shows pages of the viewer only");
 	/* Before any thread begins: all inherit it. */
 	signals_of_end(&signals);
