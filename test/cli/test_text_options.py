@@ -5,6 +5,7 @@ import itertools
 import os
 import random
 import re
+import signal
 
 import pytest
 
@@ -228,3 +229,22 @@ def test_colours_only_where_they_belong(kymo, kymo_bin, peer, rich):
     assert terminal.encode("utf-8", "surrogateescape").replace(b"\r", b"") == coloured
     for options, env in ((["--color=never"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})):
         assert "\033" not in on_terminal([kymo_bin, "print", *options, rich], 100, **env)
+
+
+def test_meanings_of_values(kymo, kymo_bin, shared):
+    """Kinds of requests, devices, signals: on a terminal and when asked for; the numbers stay."""
+    trace = os.path.join(shared, "traces", "lttng-kernel", "kernel")
+    raw, decoded = (kymo("print", *options, trace).out for options in ((), ("--decoded-values",)))
+    assert re.sub(r" \([A-Z0-9+:]+\)(?=,| \})", "", decoded) == raw
+    rwbs = {1: "W", 4: "R", 33: "WS", 12: "RA", 97: "WSM", 2: "D"}
+    found = re.findall(r"rwbs = (\d+) \(([A-Z]+)\)", decoded)
+    assert found and all(rwbs.get(int(number), text) == text for number, text in found)
+    for number, major, minor in re.findall(r"block_rq_issue: .*? dev = (\d+) \((\d+):(\d+)\)", decoded):
+        assert int(number) == int(major) << 20 | int(minor)
+    signals = dict(re.findall(r"sig = (\d+) \((\w+)\)", decoded))
+    assert all(signal.Signals(int(number)).name == name for number, name in signals.items() if int(number) < 32)
+    words = re.sub(r"\x1b\[[0-9;]*m|\r", "", on_terminal([kymo_bin, "print", trace], 200))
+    assert "(WS)" in words or "(R)" in words
+    words = re.sub(r"\x1b\[[0-9;]*m|\r", "", on_terminal([kymo_bin, "print", "--raw-values", trace], 200))
+    assert not re.search(r"rwbs = \d+ \(", words)
+    assert kymo("print", "--raw-values", "--decoded-values", trace, code=2).err

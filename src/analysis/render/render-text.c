@@ -671,12 +671,17 @@ static void add_next(struct ky_strbuf *out, const struct ky_report_results *resu
 	while (*next) {
 		const char *why = strchr(next, '|'), *end = strchrnul(next, '\n');
 
-		ky_strbuf_addf(out, "%skymo %.*s ", before, (int)(why - next), next);
+		ky_strbuf_adds(out, before); /* lint: own text */
+		ky_strbuf_adds(out, "kymo ");
+		ky_strbuf_add(out, next, (size_t)(why - next)); /* lint: own text */
+		ky_strbuf_addc(out, ' ');
 		if (set->traces.len == 1)
 			ky_foreign_adds(out, set->traces.data[0]->path);
 		else
 			ky_strbuf_adds(out, "TRACE...");
-		ky_strbuf_addf(out, "   %.*s\n", (int)(end - why - 1), why + 1);
+		ky_strbuf_adds(out, "   ");
+		ky_strbuf_add(out, why + 1, (size_t)(end - why - 1)); /* lint: own text */
+		ky_strbuf_addc(out, '\n');
 		before = "       ";
 		next = end + (*end == '\n');
 	}

@@ -21,7 +21,7 @@ static const struct ky_column moved_columns[] = {
 };
 
 const struct ky_table_def ky_migrations_table = KY_DETAIL_TABLE_DEF(
-	"migrations", "Migrations, by whom and why",
+	"migrations", "Migrations and their causes",
 	"One row for each thread, cause and thread behind it, the most migrations first.",
 	moved_columns, KY_TABLE_RANK);
 

@@ -598,11 +598,12 @@ const struct ky_report ky_report_locks = {
 		   "    p99\n"
 		   "\n"
 		   "Who held the locks that others waited for\n"
-		   "  TID  PID  Name       Futex  Waits     Delay   Blocked  Count      Me"
-		   "an       Max\n"
-		   "  325  323  lock-b  0x4cd400     24  12.61 ms  8.725 ms     24  525.3 "
-		   "us  4.399 ms\n"
-		   "  --wide shows: p99.9, Stdev, Min, p90, Ran, No CPU, p50, p99, Time\n"
+		   "  TID  Name       Futex  Waits     Delay   Blocked  Count      Mean   "
+		   "    Max\n"
+		   "  325  lock-b  0x4cd400     24  12.61 ms  8.725 ms     24  525.3 us  4"
+		   ".399 ms\n"
+		   "  --wide shows: p99.9, Stdev, Min, p90, Ran, No CPU, p50, p99, PID, Ti"
+		   "me\n"
 		   "\n"
 		   "The holds that delayed others most (convoys)\n"
 		   "  TID  Holder      Held  Threads     Delay  Holder meanwhile\n"
@@ -614,7 +615,7 @@ const struct ky_report ky_report_locks = {
 		   "nosleep...\n"
 		   "  21 more rows: --limit 0 shows all\n"
 		   "  --wide shows: Begin known, End, Begin, Waits, Futex\n",
-	.next = "report locks -t pairs|who woke whom\n"
+	.next = "report locks -t pairs|the waker of each waiter\n"
 		"report sched|which holders waited for a CPU",
 	.tables = tables,
 	.needs = KY_CAN_SYSCALLS,

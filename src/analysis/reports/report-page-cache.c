@@ -66,7 +66,7 @@ static const struct ky_column evict_columns[] = {
 };
 
 static const struct ky_table_def evict_table =
-	KY_TABLE_DEF("evictions", "Pages that left the cache, by whom and of whom",
+	KY_TABLE_DEF("evictions", "Pages that left the cache, by evictor and owner",
 		     "One row for each thread, call and victim, the most pages first.",
 		     evict_columns, KY_TABLE_RANK);
 
@@ -109,7 +109,7 @@ struct run {
 	uint64_t removed;
 };
 
-static int add_pages(struct run *run, const struct ky_cached *cached)
+static int page_cache_add_pages(struct run *run, const struct ky_cached *cached)
 {
 	const struct ky_thread *thread = cached->thread;
 	struct added *added;
@@ -153,7 +153,7 @@ static int remove_pages(struct run *run, const struct ky_cached *cached)
 
 static int report_page_cache_on_cached(void *data, const struct ky_cached *cached)
 {
-	return cached->is_added ? add_pages(data, cached) : remove_pages(data, cached);
+	return cached->is_added ? page_cache_add_pages(data, cached) : remove_pages(data, cached);
 }
 
 static int report_page_cache_on_io(void *data, const struct ky_io *io)
@@ -279,7 +279,7 @@ const struct ky_report ky_report_page_cache = {
 	.reading =
 		"Many misses of a process that reads the same files again mean that something "
 		"evicts its pages: table evictions names it. An evictor with calls such as read or "
-		"write of a large file fills the cache with pages that nobody needs again "
+		"write of a large file fills the cache with pages without a second use "
 		"(posix_fadvise(POSIX_FADV_DONTNEED), O_DIRECT, or a memory limit for its control "
 		"group). kswapd threads evict for all.",
 	.example = "$ kymo report page-cache -n 2 my-trace\n"
@@ -291,7 +291,7 @@ const struct ky_report ky_report_page_cache = {
 		   "   PID  Name  Hits  Hit time  Misses  Miss time  Pages\n"
 		   "  8610  tar     12  80.21 us      40   12.17 ms   1280\n"
 		   "\n"
-		   "Pages that left the cache, by whom and of whom\n"
+		   "Pages that left the cache, by evictor and owner\n"
 		   "   TID  Removed by  In    TID  Pages of  Pages    Share\n"
 		   "    98  kswapd0          8610  tar        9120  80.12 %\n"
 		   "  8620  rm      unlinkat 8610  tar        1280  11.24 %\n",

@@ -125,7 +125,7 @@ static const struct ky_column pair_columns[] = {
 };
 
 static const struct ky_table_def pair_table =
-	KY_DETAIL_TABLE_DEF("preempted", "Preemptions, by whom",
+	KY_DETAIL_TABLE_DEF("preempted", "Preempted threads and their preemptors",
 			    "One row for each pair of threads, the largest sum of waits first.",
 			    pair_columns, KY_TABLE_RANK);
 

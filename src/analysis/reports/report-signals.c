@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Report signals: who sends which signals to whom, and how often. */
+/* Report signals: senders and receivers of signals, and their rates. */
 #include "analysis/reports/report-list.h"
 
 #include <stdio.h>

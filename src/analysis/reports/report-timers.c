@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Report timers: whose timers run, how often, and on top of whom. */
+/* Report timers: whose timers run, how often, and the threads below them. */
 #include "analysis/reports/report-list.h"
 
 /* ---- documentation --------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ static const struct ky_column on_top_columns[] = {
 };
 
 static const struct ky_table_def on_top_table =
-	KY_TABLE_DEF("interrupted", "Whom timers interrupted",
+	KY_TABLE_DEF("interrupted", "Threads that timers interrupted",
 		     "One row for each thread that ran when timers ran, the most time first. That "
 		     "time is in its CPU time in other reports.",
 		     on_top_columns, KY_TABLE_RANK);

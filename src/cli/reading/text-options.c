@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/options/options.h"
@@ -191,6 +192,10 @@ int ky_cli_text_style(const struct ky_text_words *words, bool to_stdout,
 
 	if (ret == KYMO_OK)
 		ret = text_options_choose(&fields, &words->fields, &text->fields, err);
+	if (ret == KYMO_OK && words->raw && words->decoded)
+		ret = ky_error_set(err, KYMO_E_INVALID,
+				   "--raw-values and --decoded-values exclude each other");
+	text->decode = words->decoded || (!words->raw && to_stdout && isatty(STDOUT_FILENO));
 	if (ret == KYMO_OK)
 		ret = choose_colours(words->color, to_stdout, &text->colours, err);
 	return ret;

@@ -10,6 +10,7 @@
 struct ky_text_words {
 	struct ky_text_list names, fields;
 	const char *color;
+	bool raw, decoded; /* values */
 };
 
 #define KY_TEXT_FIELDS_HELP                                                                   \
@@ -43,6 +44,15 @@ struct ky_text_words {
 	 .kind = KY_OPTION_FLAG,                                                                 \
 	 .help = "Leave out the time since the previous event.",                                   \
 	 .at = offsetof(type, text.no_delta)},                                                   \
+	{.name = "raw-values",                                                                   \
+	 .kind = KY_OPTION_FLAG,                                                                 \
+	 .help = "On a terminal: do not add what numbers of signals, devices, advice and kinds " \
+		 "of block requests mean, as in 'sig = 14 (SIGALRM)'.",                          \
+	 .at = offsetof(type, words.raw)},                                                       \
+	{.name = "decoded-values",                                                               \
+	 .kind = KY_OPTION_FLAG,                                                                 \
+	 .help = "Add these meanings in files and pipes, too.",                                  \
+	 .at = offsetof(type, words.decoded)},                                                   \
 	{.name = "names",                                                                        \
 	 .kind = KY_OPTION_LIST,                                                                 \
 	 .arg = "LIST",                                                                          \

@@ -39,7 +39,8 @@ enum text_colour {
 
 /* Names and colours according to the options. */
 struct text_style {
-	uint8_t names, fields;		    /* enum ky_text_names, ky_text_fields */
+	uint8_t names, fields; /* enum ky_text_names, ky_text_fields */
+	bool decode;
 	const char *const *codes;	    /* by enum text_colour; NULL: no colours */
 	char before_stamp[TEXT_MARK_BYTES]; /* "[", "timestamp = " */
 	char after_stamp[TEXT_MARK_BYTES];  /* "] ", ", " */
@@ -62,6 +63,7 @@ enum text_op_kind {
 	TEXT_OP_S64,
 	TEXT_OP_HEX64,
 	TEXT_OP_NUMBER, /* any other number */
+	TEXT_OP_DECODE, /* what the number before means */
 	TEXT_OP_TEXT,	/* text of a fixed length */
 	TEXT_OP_STRING,
 };
@@ -73,7 +75,7 @@ struct text_op {
 	uint32_t align_bits;
 	uint32_t bits; /* size of the field; 0 for strings */
 	uint8_t kind;  /* enum text_op_kind */
-	uint8_t scope; /* ENTER, GENERAL */
+	uint8_t scope; /* ENTER, GENERAL; DECODE: how */
 	const struct ky_field_class *cls;
 };
 
@@ -196,6 +198,13 @@ void ky_text_add_scope_name(struct ky_strbuf *out, const struct text_style *styl
 /* Adds the part between the time and the first scope: origin, level, name of the event. */
 void ky_text_add_head(struct ky_strbuf *out, const struct text_style *style,
 		      const struct ky_event_class *cls, const char *trace_name);
+
+/* ---- text-decode.c: the meanings of numbers -------------------------------------------------- */
+
+/* How the numbers of a field are decoded; 0: not at all. */
+uint8_t ky_text_decoder(const char *event, const char *field);
+/* Adds " (meaning)", if the value has one; @at must have room for 32 bytes. */
+char *ky_text_put_decoded(char *at, uint8_t decoder, uint64_t value);
 
 /* ---- numbers ------------------------------------------------------------------------- */
 

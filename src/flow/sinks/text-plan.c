@@ -27,6 +27,7 @@ struct builder {
 	size_t scope_begin;	  /* its first step */
 	unsigned int depth;	  /* of structs and arrays being compiled */
 	bool names;		  /* of fields, in this scope */
+	const char *event;	  /* the name of the event class */
 	bool failed;		  /* out of memory */
 };
 
@@ -55,6 +56,17 @@ static void plan_align(struct builder *b, const struct ky_field_class *cls,
 		push_op(b, (struct text_op){.kind = TEXT_OP_NONE, .align_bits = cls->align_bits});
 }
 
+/* Behind a number of whole bytes. */
+static void plan_decoding(struct builder *b, const char *field, const struct ky_field_class *cls)
+{
+	uint8_t decoder = b->style->decode ? ky_text_decoder(b->event, field) : 0;
+
+	if (decoder && (cls->kind == KY_FIELD_UINT || cls->kind == KY_FIELD_SINT) &&
+	    !cls->num.big_endian && !cls->num.bits_reversed && cls->align_bits % 8 == 0 &&
+	    (cls->num.length_bits == 32 || cls->num.length_bits == 64))
+		push_op(b, (struct text_op){.kind = TEXT_OP_DECODE, .scope = decoder, .cls = cls});
+}
+
 static bool plan_struct(struct builder *b, const struct ky_field_class *cls)
 {
 	plan_align(b, cls, cls->st.n_members ? cls->st.members[0].cls : NULL);
@@ -67,6 +79,7 @@ static bool plan_struct(struct builder *b, const struct ky_field_class *cls)
 					 cls->st.members[i].display);
 		if (!plan_field(b, cls->st.members[i].cls))
 			return false;
+		plan_decoding(b, cls->st.members[i].display, cls->st.members[i].cls);
 	}
 	b->depth--;
 	ky_strbuf_adds(&b->literal, " }");
@@ -231,7 +244,7 @@ struct text_plan *ky_text_plan_new(struct ky_arena *arena, const struct ky_event
 	static const enum ky_scope scopes[] = {KY_SCOPE_STREAM_CONTEXT, KY_SCOPE_EVENT_CONTEXT,
 					       KY_SCOPE_PAYLOAD};
 	struct text_plan *plan = ky_arena_new(arena, struct text_plan);
-	struct builder b = {.arena = arena, .style = style};
+	struct builder b = {.arena = arena, .style = style, .event = cls->name ? cls->name : ""};
 	bool first = true;
 
 	if (!plan)
@@ -306,6 +319,13 @@ char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *p
 		bits += op->bits;
 		switch ((enum text_op_kind)op->kind) {
 		case TEXT_OP_NONE:
+			break;
+		case TEXT_OP_DECODE:
+			field -= op->cls->num.length_bits / 8;
+			at = ky_text_put_decoded(at, op->scope,
+						 op->cls->num.length_bits == 32
+							 ? ky_load32(field, false)
+							 : ky_load64(field, false));
 			break;
 		case TEXT_OP_ENTER:
 			bits = text_plan_scope_begin(event, op->scope);

@@ -52,6 +52,7 @@ void ky_text_style_init(struct text_style *style, const struct ky_text_options *
 		options->names & KY_TEXT_NAMES_CHOSEN ? options->names : KY_TEXT_NAMES_DEFAULT;
 	style->fields =
 		options->fields & KY_TEXT_FIELDS_CHOSEN ? options->fields : KY_TEXT_FIELDS_DEFAULT;
+	style->decode = options->decode;
 	style->codes = NULL;
 	if (options->colours == KY_TEXT_COLOURS)
 		style->codes = colours;
