@@ -51,6 +51,7 @@ static int chain_configure(struct ky_chain *chain, const struct ky_chain_options
 {
 	struct ky_chain_config *config = &chain->skeleton->rodata->config;
 	struct btf *btf = btf__load_vmlinux_btf();
+	int ret;
 
 	config->has_prev_state = ky_latency_arguments(btf, "sched_switch") >= 5;
 	btf__free(btf);
@@ -58,7 +59,10 @@ static int chain_configure(struct ky_chain *chain, const struct ky_chain_options
 	config->pid = options->pid;
 	config->over_ns = options->over_ns;
 	config->over_worst = options->over_worst;
-	return options->comm ? chain_set_comm(config, options->comm, err) : KYMO_OK;
+	ret = ky_latency_kernel_id(&config->tid, err);
+	if (ret >= 0)
+		ret = ky_latency_kernel_id(&config->pid, err);
+	return ret >= 0 && options->comm ? chain_set_comm(config, options->comm, err) : ret;
 }
 
 static int chain_load(struct ky_chain *chain, const struct ky_chain_options *options,

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "kernel/bpf/object.h"
+#include "kernel/process/pid-view.h"
 #include "latency/latency-internal.h"
 #include "latency/latency.skel.h"
 
@@ -107,8 +108,10 @@ static int latency_load_configure(struct ky_latency *latency, struct kymo_error 
 	uint32_t max = options->max_cells ? options->max_cells
 		       : options->by	  ? CELLS_DEFAULT
 					  : CELLS_WITHOUT_KEYS;
-	int ret = choose_programs(latency, err);
+	int ret = ky_latency_kernel_id(&latency->options.pid, err);
 
+	if (ret >= 0)
+		ret = choose_programs(latency, err);
 	if (ret < 0)
 		return ret;
 	config->by = options->by;
@@ -182,6 +185,20 @@ static int attach_all(struct ky_latency *latency, struct kymo_error *err)
 	}
 	ret = latency_bpf__attach(latency->skeleton);
 	return ret < 0 ? ky_bpf_refused(err, -ret, "cannot attach a BPF program") : KYMO_OK;
+}
+
+int ky_latency_kernel_id(int32_t *id, struct kymo_error *err)
+{
+	struct ky_pid_view view;
+	int32_t own = *id;
+
+	if (!own)
+		return KYMO_OK;
+	/* Where it is not known, ids are taken as they are. */
+	if (ky_pid_view_open(&view, err) >= 0 && view.is_foreign && !view.is_blind)
+		*id = ky_pid_to_kernel(&view, own);
+	ky_pid_view_close(&view);
+	return *id ? KYMO_OK : ky_error_set(err, KYMO_E_NOT_FOUND, "there is no thread %d", own);
 }
 
 static int load(struct ky_latency *latency, struct kymo_error *err)

@@ -214,6 +214,10 @@ static int cmd_latency_check(const struct options *options, struct kymo_error *e
 		return ky_error_set(err, KYMO_E_INVALID, "--every needs 10ms or more");
 	if (options->pid > INT_MAX || options->tid > INT_MAX)
 		return ky_error_set(err, KYMO_E_INVALID, "--pid, --tid: no thread has this ID");
+	if (options->csv && (options->members_ns || options->chain))
+		return ky_error_set(
+			err, KYMO_E_INVALID,
+			"--csv has only histograms; use --json with --members and --chain");
 	if ((options->tid || options->comm) && !options->chain)
 		return ky_error_set(err, KYMO_E_INVALID, "--tid and --comm are for --chain");
 	if (options->keys > 1000000 || options->max_open > 10000000)
@@ -432,6 +436,7 @@ static int run_latency(const struct ky_command *command, void *data, int n_args,
 	(void)args;
 	ky_error_clear(&err);
 	run.tracks.json = run.members.json = options->json;
+	run.tracks.is_quiet = options->csv;
 	run.chain = (struct ky_chain_options){.tid = (int32_t)options->tid,
 					      .pid = (int32_t)options->pid,
 					      .comm = options->comm,

@@ -250,7 +250,9 @@ static void latency_track_tell(void *data, const struct ky_tracker *tracker,
 {
 	struct telling *telling = data;
 
-	if (telling->tracks->json)
+	if (telling->tracks->is_quiet)
+		; /* the output is for something else */
+	else if (telling->tracks->json)
 		put_json(telling->tracks, tracker, news);
 	else
 		put_news(telling->tracks, tracker, news);

@@ -22,6 +22,7 @@ struct ky_tracks {
 	struct ky_track list[KY_TRACKERS_MAX];
 	size_t n;
 	bool json;
+	bool is_quiet; /* only act */
 	struct ky_chain_options
 		*chain; /* --over before all trackers is of the chain; NULL: no chain */
 	struct ky_frames frames;

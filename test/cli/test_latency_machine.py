@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""kymo latency on an older kernel, Debian's 6.1, in a machine of its own: its verifier takes all programs, and they measure."""
+
+import json
+
+import pytest
+
+from machine import Machine, compile_c, once_more
+
+CALLS = 300
+
+SCRIPT = f"""
+(sleep 3; pinned 0 load {CALLS}; sleep 1; pinned 1 load {CALLS}) &
+kymo latency --once --every 12s --json --syscalls getppid --members 500ms --stacks > layers
+tell layers
+kymo latency --once --every 1s --json --by process > processes
+tell processes
+(sleep 3; pinned 0 load {CALLS}) &
+kymo latency --once --every 8s --json --chain --over 1s --stacks \\
+	--track 'own: syscall:getppid if procname == "load" -> syscall:getppid' --over 1h \\
+	--track 'wake: sched_waking -> sched_switch by tid=next_tid' > others
+tell others
+tar cf /dev/nvme0n1 layers processes others
+sync
+tell over
+"""
+
+
+@pytest.fixture(scope="module")
+def machine(kymo_bin, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("machine")
+    done = once_more(lambda: Machine(directory, "6.1", [kymo_bin, compile_c(directory, "pinned")], SCRIPT))
+    print(done.text)
+    assert "over" in done.steps, done.text
+    done.unpack(directory)
+    done.directory = directory
+    return done
+
+
+def result_of(machine, name):
+    assert machine.steps[name][0] == 0, machine.text
+    return json.loads((machine.directory / name).read_text().splitlines()[-1])
+
+
+def count(result, layer, name):
+    return sum(one["windows"]["now"]["count"] for one in result["series"] if (one["layer"], one["name"]) == (layer, name))
+
+
+def test_layers(machine):
+    result = result_of(machine, "layers")
+    assert result["lost"]["absent_layers"] == []
+    assert count(result, "syscall", "getppid") >= 2 * CALLS  # shells call it, too
+    assert count(result, "wakeup", "all") and count(result, "offcpu", "sleep")
+    assert any(one["layer"] == "softirq" for one in result["series"])
+    lines = (machine.directory / "layers").read_text().splitlines()[:-1]
+    waits = [one for one in map(json.loads, lines) if (one["member"], one["name"]) == ("offcpu", "sleep")]
+    assert waits and any("nanosleep" in name for one in waits for name in one["kernel_stack"])
+
+
+def test_processes(machine):
+    assert any(one["owner"].startswith("kymo ") for one in result_of(machine, "processes")["series"] if "owner" in one)
+
+
+def test_the_chain_and_trackers(machine):
+    result = result_of(machine, "others")
+    assert count(result, "track", "own") == CALLS
+    assert count(result, "track", "wake")
+    sums = {one["name"]: one["windows"]["now"]["sum_ns"] for one in result["series"] if one["layer"] == "chain"}
+    assert sums["whole"] == sum(ns for name, ns in sums.items() if name != "whole") > 0
