@@ -366,6 +366,23 @@ cat recorder.err >&2
     assert "; 0 lost" in done.stderr and "modes" in done.stderr
 
 
+def test_idle_trigger_of_programs(needs_root_tracefs, tmp_path):
+    """A trigger whose filter no event passes wakes the recorder at most twice a second, also while the program writes."""
+    script = PRELUDE + LIVE + SLEEPS + """
+$T/modes numbers 100000000 1000 & program=$!
+kymo record --user 'modes:other' --when 'modes:number if i < 0' --do mark -o out 2>recorder.err & recorder=$!
+wait_for ready
+sleep 2
+wait_seldom "trigger" 15
+kymo ctl --stop || exit 95
+wait $recorder || exit 97
+kill $program
+""" + nothing_left()
+    done = subprocess.run(["unshare", "-m", "bash", "-c", script], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=240, errors="replace", env=dict(os.environ, LC_ALL="C.UTF-8", TZ="UTC"))
+    assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
+
+
 @pytest.mark.parametrize("kernel", ["", "--kernel syscall_entry_acct,syscall_exit_acct"])
 def test_idle_programs(needs_root_tracefs, tmp_path, kernel):
     """

@@ -15,6 +15,7 @@
 #include "net/lttng/lttng-relay.h"
 #include "net/files/relay-files.h"
 #include "net/files/relay-hosts.h"
+#include "net/relay/relay-readers.h"
 #include "net/relay/relay-session.h"
 #include "os/file.h"
 #include "store/live-file.h"
@@ -38,9 +39,8 @@ struct client {
 	struct ky_relay_session *session; /* NULL: it has not said who it is */
 	struct ky_relay_host *host;
 	struct ky_relay_use counted; /* of the session's, in the host's count */
-	struct ky_loop_source *watch_source;
-	int watch_fd;	   /* for live readers, with the source */
-	uint32_t delay_ms; /* that the recorder knows its readers want */
+	int watch;		     /* for live readers; -1: none */
+	uint32_t delay_ms;	     /* that the recorder knows its readers want */
 	/* The frame that is coming in. */
 	uint8_t head[KY_FRAME_HEAD_BYTES];
 	size_t n_head;
@@ -64,6 +64,7 @@ struct ky_relay {
 	struct ky_loop_source *timer, *ack_timer;
 	bool acks_are_due; /* the second timer is set */
 	struct ky_relay_hosts hosts;
+	struct ky_relay_readers readers;
 	struct ky_relay_batch batch; /* of the client whose turn it is */
 	struct ky_clients clients;
 	struct ky_lttng_relay *lttng; /* NULL: no daemon of LTTng can connect */
@@ -205,6 +206,7 @@ static int begin_client(struct ky_client *base, struct kymo_error *err)
 
 	(void)err;
 	client->relay = base->owner;
+	client->watch = -1;
 	return KYMO_OK;
 }
 
@@ -217,9 +219,8 @@ static void end_client(struct ky_client *base)
 		note_recorder(client, ky_relay_session_is_complete(client->session)
 					      ? KY_VIEWER_RECORDER_GONE
 					      : KY_VIEWER_RECORDER_AWAY);
-	ky_loop_remove(client->watch_source);
-	if (client->watch_source)
-		close(client->watch_fd);
+	if (client->session)
+		ky_relay_readers_forget(&client->relay->readers, client->watch);
 	/* A part of a packet takes room, too. */
 	if (client->session)
 		count_use(client);
@@ -276,17 +277,13 @@ static struct client *relay_client_of(const struct ky_relay *relay, const uint8_
 }
 
 /* A live reader may come, or go. */
-static int relay_take_readers(void *data, struct kymo_error *err)
+static void relay_look_for_readers(void *data)
 {
 	struct client *client = data;
-	uint32_t delay_ms;
+	uint32_t delay_ms = ky_relay_session_delay_ms(client->session);
 
-	(void)err;
-	ky_live_watch_clear(client->watch_fd);
-	delay_ms = ky_relay_session_delay_ms(client->session);
 	if (delay_ms != client->delay_ms && relay_answer(client, KY_FRAME_READERS, delay_ms))
 		client->delay_ms = delay_ms;
-	return KYMO_OK;
 }
 
 static void watch_readers(struct client *client)
@@ -296,14 +293,10 @@ static void watch_readers(struct client *client)
 
 	if (asprintf(&path, "%s/%s", relay->options.dir, relay_name_of(&client->base)) < 0)
 		return;
-	client->watch_fd = ky_live_watch(path);
+	client->watch = ky_relay_readers_watch(&relay->readers, path, client);
 	free(path);
-	if (client->watch_fd >= 0 && ky_loop_add(relay->loop, client->watch_fd, relay_take_readers,
-						 client, &client->watch_source, NULL) < 0)
-		close(client->watch_fd);
 	/* A reader may have come before the watch. */
-	if (client->watch_source)
-		(void)relay_take_readers(client, NULL);
+	relay_look_for_readers(client);
 }
 
 static int relay_begin_session(struct client *client, const struct ky_net_hello *hello,
@@ -472,8 +465,8 @@ static int relay_end_frame(struct client *client, struct kymo_error *err)
 		return ret;
 	}
 	ret = ky_relay_session_end(client->session, err);
-	if (!ret && client->frame.type == KY_FRAME_BEACON && client->watch_source)
-		(void)relay_take_readers(client, NULL);
+	if (!ret && client->frame.type == KY_FRAME_BEACON)
+		relay_look_for_readers(client);
 	return ret < 0 ? ret : check_quota(client, err);
 }
 
@@ -587,6 +580,7 @@ int ky_relay_open(const struct ky_relay_options *options, struct ky_loop *loop,
 	if (!relay->options.clients_max)
 		relay->options.clients_max = CLIENTS_MAX;
 	relay->loop = loop;
+	relay->readers.fd = -1;
 	if (options->quota_bytes && options->quota_bytes / ROOM_SHARE < ROOM_BYTES)
 		ky_relay_limit_room(options->quota_bytes / ROOM_SHARE);
 	ky_file_raise_limit();
@@ -598,6 +592,8 @@ int ky_relay_open(const struct ky_relay_options *options, struct ky_loop *loop,
 	if (!ret)
 		ret = ky_clients_init(&relay->clients, loop, options->log,
 				      relay->options.clients_max, err);
+	if (!ret)
+		ret = ky_relay_readers_open(&relay->readers, loop, relay_look_for_readers, err);
 	if (!ret)
 		ret = ky_loop_add_timer(loop, relay_clean, relay, &relay->timer, err);
 	if (!ret)
@@ -662,6 +658,7 @@ void ky_relay_close(struct ky_relay *relay)
 		return;
 	ky_clients_fini(&relay->clients);
 	ky_lttng_relay_free(relay->lttng);
+	ky_relay_readers_close(&relay->readers);
 	ky_relay_hosts_fini(&relay->hosts);
 	ky_loop_remove(relay->timer);
 	ky_loop_remove(relay->ack_timer);

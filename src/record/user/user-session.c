@@ -22,6 +22,10 @@
 static int user_session_make_fds(struct ky_user *user, struct kymo_error *err)
 {
 	user->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (user->inotify_fd < 0 && errno == EMFILE)
+		return ky_error_set(err, KYMO_E_LIMIT,
+				    "the kernel gives no inotify descriptor; try to raise "
+				    "/proc/sys/fs/inotify/max_user_instances or 'ulimit -n'");
 	user->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	user->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	user->order_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
