@@ -69,6 +69,8 @@ kymo record -o mapped --reader=mmap -- true
 tell mapped
 kymo record -o counted -k syscall_entry_getppid --context procname,perf:cpu:context-switches -- blink
 tell counted
+kymo count 'syscall_entry_*' if '$ctx.procname == "pinned-count"' --by event,cpu --json -- pinned 1 pinned-count {CALLS}
+tell count
 clones
 tell clones
 tar cf /dev/nvme0n1 whole raw messages absent every counted
@@ -193,6 +195,13 @@ def test_calls_of_32_bits_are_not_taken_for_others(machine, kymo):
     names = [name for _, name, _, tid, comm, _ in found if comm == "thirty-two" and "syscall_entry_" in name]
     assert names == 5 * ["compat_syscall_entry_write"] + ["compat_syscall_entry_getpid", "compat_syscall_entry_exit"]
     assert not any("compat" in name for _, name, *_ in events(kymo, machine.directory / "every"))
+
+
+def test_counts_in_the_kernel(machine):
+    """What an old verifier takes, and exactly those calls."""
+    line, = re.findall(r'^\{"begin_ns".*\}', machine.text, re.MULTILINE)
+    counts = {(row["by"]["event"], row["by"]["cpu"]): row["count"] for row in json.loads(line)["rows"]}
+    assert counts["syscall_entry_getppid", 1] == CALLS and json.loads(line)["lost"] == 0
 
 
 @pytest.mark.parametrize("bits", [64, 32])

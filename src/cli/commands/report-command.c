@@ -36,7 +36,7 @@ static int make_directory(struct ky_command_trace *made)
 	const char *top = getenv("TMPDIR");
 
 	if (!top || strlen(top) > sizeof(made->directory) - 24)
-		top = "/var/tmp";
+		top = access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp";
 	snprintf(made->directory, sizeof(made->directory), "%s/kymo-report-XXXXXX", top);
 	if (!mkdtemp(made->directory)) {
 		made->directory[0] = '\0';
