@@ -92,7 +92,7 @@ def test_rows_fit_windows(browser, tree, width, height, scheme):
         tree.until("""(c => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, w = c.width; let last = 0;
           for (let y = 36; y < c.height; y++) for (let x = w - 1; x > last; x--) if (d[4 * (y * w + x) + 3] === 255) last = x;
           return last > 0.99 * w; })(document.querySelector('.scroller canvas'))""")
-        press(tree, "ArrowDown", "ArrowDown")
+        press(tree, "ArrowDown", "ArrowDown", "ArrowDown")
         until(tree, lambda: chosen(tree) == "CPU 0", "CPU 0 is selected")
         press(tree, "n", "?")
         tree.until("document.querySelector('.colours li')")
