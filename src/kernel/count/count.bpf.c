@@ -12,7 +12,7 @@ const volatile struct ky_count_config config = {};
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct task_struct___count {
 	struct thread_info thread_info;
-	int tgid;
+	int pid, tgid;
 };
 #pragma clang attribute pop
 
@@ -358,7 +358,20 @@ int kymo_fork(struct bpf_raw_tracepoint_args *ctx)
 	uint32_t parent_tgid = BPF_CORE_READ(parent, tgid), child_tgid = BPF_CORE_READ(child, tgid);
 	uint8_t one = 1;
 
-	if (bpf_map_lookup_elem(&kymo_followed, &parent_tgid))
-		bpf_map_update_elem(&kymo_followed, &child_tgid, &one, BPF_ANY);
+	if (bpf_map_lookup_elem(&kymo_followed, &parent_tgid) &&
+	    bpf_map_update_elem(&kymo_followed, &child_tgid, &one, BPF_ANY))
+		count_lose();
+	return 0;
+}
+
+/* A process is gone, its first thread as the last: another one may get its ID. */
+SEC("raw_tp/sched_process_free")
+int kymo_free(struct bpf_raw_tracepoint_args *ctx)
+{
+	const struct task_struct___count *task = (void *)ctx->args[0];
+	uint32_t tgid = BPF_CORE_READ(task, tgid), tid = BPF_CORE_READ(task, pid);
+
+	if (tid == tgid)
+		bpf_map_delete_elem(&kymo_followed, &tgid);
 	return 0;
 }

@@ -101,6 +101,8 @@ static int count_load(struct ky_count *count, const struct ky_count_config *conf
 		*program->rodata = (struct count_bpf__rodata){.config = *config};
 		bpf_program__set_autoload(program->progs.kymo_fork,
 					  config->follows && !count->programs.len);
+		bpf_program__set_autoload(program->progs.kymo_free,
+					  config->follows && !count->programs.len);
 		ret = count_share_maps(count, program, err);
 	}
 	if (!ret)
@@ -190,6 +192,18 @@ static int count_load_event(struct ky_count *count, size_t i, size_t *program_of
 			    i, err);
 }
 
+/* Behind the programs that count: the last event of a process counts before the process is forgotten. */
+static int count_attach_following(struct ky_count *count, struct kymo_error *err)
+{
+	struct count_bpf *first = count->programs.data[0];
+	int ret;
+
+	if (!bpf_program__autoload(first->progs.kymo_fork))
+		return KYMO_OK;
+	ret = count_keep(count, bpf_program__attach(first->progs.kymo_fork), err);
+	return ret < 0 ? ret : count_keep(count, bpf_program__attach(first->progs.kymo_free), err);
+}
+
 static int count_load_all(struct ky_count *count, struct kymo_error *err)
 {
 	size_t *program_of = calloc(count->plan.events.len, sizeof(*program_of));
@@ -199,10 +213,7 @@ static int count_load_all(struct ky_count *count, struct kymo_error *err)
 		if (!count->plan.events.data[i].is_never)
 			ret = count_load_event(count, i, program_of, err);
 	free(program_of);
-	if (ret == KYMO_OK && bpf_program__autoload(count->programs.data[0]->progs.kymo_fork))
-		ret = count_keep(
-			count, bpf_program__attach(count->programs.data[0]->progs.kymo_fork), err);
-	return ret;
+	return ret < 0 ? ret : count_attach_following(count, err);
 }
 
 /* The kernel's id of this process, which does not count itself. */
