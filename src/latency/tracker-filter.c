@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Filters (docs/filter.md) as steps for tracker.bpf.c: comparisons of a field with a constant. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -43,7 +44,7 @@ static const struct ky_format_field *find_field(const struct ky_format *format, 
 
 	if (field || len < 3 || len >= sizeof(kernel) || strcmp(name + len - 3, "tid") != 0)
 		return field;
-	memcpy(kernel, name, len);
+	snprintf(kernel, sizeof(kernel), "%s", name);
 	kernel[len - 3] = 'p';
 	return tracker_filter_find(format, kernel, len);
 }

@@ -60,21 +60,33 @@ int ky_track_action_check(const char *text, struct kymo_error *err)
 	return ret;
 }
 
+static int run_program(const char *path, char *const *args)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execv(path, args);
+		_exit(127);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
 static int run_words(const char *const *words, const char *argument)
 {
 	char *args[8] = {"kymo"};
 	size_t n = 1;
-	int status;
-	pid_t pid;
 
 	for (size_t i = 0; i < 6 && words[i]; i++)
 		args[n++] = (char *)(strcmp(words[i], "%") == 0 ? argument : words[i]);
-	pid = fork();
-	if (pid == 0) {
-		execv("/proc/self/exe", args);
-		_exit(127);
-	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
+	return run_program("/proc/self/exe", args);
+}
+
+static int run_shell(const char *command)
+{
+	char *const args[] = {"sh", "-c", (char *)command, NULL};
+
+	return run_program("/bin/sh", args);
 }
 
 static void set_number(const char *name, uint64_t value)
@@ -111,7 +123,7 @@ static void act_all(const struct ky_track *track)
 		if (!latency_actions_find(track->actions[i], &row, &argument))
 			continue;
 		status = actions[row].words[0] ? run_words(actions[row].words, argument)
-					       : system(argument);
+					       : run_shell(argument);
 		if (status == 0)
 			continue;
 		fputs("kymo: warning: the action '", stderr);
