@@ -74,7 +74,7 @@ static __always_inline void packet_ends(void *ctx, void *packets, uint64_t skb, 
 
 static __always_inline int interface_of(const struct sk_buff *skb)
 {
-	return BPF_CORE_READ(skb, dev, ifindex);
+	return skb->dev->ifindex;
 }
 
 SEC("tp_btf/net_dev_queue")

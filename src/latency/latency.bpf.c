@@ -251,13 +251,12 @@ static __always_inline uint64_t device_of(const struct request *request)
 	const struct gendisk *disk = NULL;
 
 	if (bpf_core_field_exists(request->q->disk))
-		disk = BPF_CORE_READ(request, q, disk);
+		disk = request->q->disk;
 	else
-		disk = BPF_CORE_READ((const struct request___rq_disk *)request, rq_disk);
+		disk = ((const struct request___rq_disk *)request)->rq_disk;
 	if (!disk)
 		return KY_LATENCY_DEVICE(0, 0, request->cmd_flags & 0xff);
-	return KY_LATENCY_DEVICE(BPF_CORE_READ(disk, major), BPF_CORE_READ(disk, first_minor),
-				 request->cmd_flags & 0xff);
+	return KY_LATENCY_DEVICE(disk->major, disk->first_minor, request->cmd_flags & 0xff);
 }
 
 static __always_inline struct open_request *slot_of(const struct request *request)
