@@ -196,15 +196,16 @@ def test_stacks(kymo, count):
     assert stack["kernel_stack"] and all(" " in frame for frame in stack["kernel_stack"]), stack
     assert any("syscall" in frame for frame in stack["kernel_stack"]) and stack["user_stack"] and stack["pid"] > 0
     by_kernel = count("syscall_entry_getppid", own(), "--by", "kernel_stack,procname")
-    # On a busy machine, a few calls may have another stack.
+    # Other tracers at the same tracepoint change the innermost frames, not those of the system call's entry.
+    entry = stack["kernel_stack"][-2:]
     assert sum(row["count"] for row in by_kernel["rows"]) == 200 and {row["by"]["procname"] for row in by_kernel["rows"]} == {NAME}
-    assert by_kernel["rows"][0]["by"]["kernel_stack"] == stack["kernel_stack"] and by_kernel["rows"][0]["count"] > 100
+    assert all(row["by"]["kernel_stack"][-2:] == entry for row in by_kernel["rows"])
     words = ("count", "syscall_entry_getppid", "if", own(), "--by", "kernel_stack,event")
     rest = list(csv.DictReader(io.StringIO(kymo(*words, "--csv", *load()).out)))
     assert sum(int(row["count"]) for row in rest) == 200 and {row["event"] for row in rest} == {"syscall_entry_getppid"}
-    assert rest[0]["kernel_stack"].split(";") == stack["kernel_stack"]
+    assert all(row["kernel_stack"].split(";")[-2:] == entry for row in rest)
     text = kymo(*words, *load()).out
-    assert all(frame in text for frame in stack["kernel_stack"]) and "event syscall_entry_getppid" in text
+    assert all(frame in text for frame in entry) and "event syscall_entry_getppid" in text
 
 
 def test_exit_code_and_errors(kymo):
