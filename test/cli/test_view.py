@@ -462,7 +462,9 @@ def test_page_shows_a_report_of_the_selected_range(page, view, info):
     for table in report["reports"][0]["tables"]:
         titles = page.value(f"Array.from(document.querySelectorAll('[data-table={table['name']}] tbody tr')).map("
                             "r => Array.from(r.children).map(c => c.title))")
-        wanted = [[row[column["name"]] for column in table["columns"]] for row in table["rows"][:50]]
+        heads = page.value(f"Array.from(document.querySelectorAll('[data-table={table['name']}] th')).map(e => e.textContent)")
+        columns = [column for column in table["columns"] if column["title"] in heads]  # those that have room
+        wanted = [[row[column["name"]] for column in columns] for row in table["rows"][:50]]
         assert [[json.loads(title) for title in row] for row in titles] == wanted
 
 
