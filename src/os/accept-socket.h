@@ -38,7 +38,7 @@ int ky_accept_socket_open(struct ky_accept_socket *port, int socket_fd, uint64_t
 void ky_accept_socket_close(struct ky_accept_socket *port);
 
 /*
- * The descriptor of a new connection, which does not block, or -errno. -EAGAIN: there is none. After an error that
+ * The descriptor of a new connection, which does not block, or -errno. -EAGAIN: no connection waits. After an error that
  * ky_accept_socket_is_shortage() knows, the socket pauses.
  */
 int ky_accept_socket_take(struct ky_accept_socket *port);
