@@ -88,10 +88,10 @@ function useOf(key: string, id: number, kind: string, label: string, children: T
 }
 
 /** How many threads wait for any CPU of a machine. */
-function queueOf(id: number): Track {
+function queueOf(id: number, sources: number[]): Track {
   const curve = { source: id, unit: "threads", scale: 1, most: null, perSecond: false, queues: true };
   const label = "waiting threads";
-  return { key: `queue${id}`, id: null, own: null, sources: [id], kind: "queues", number: -1, label, curve, children: [], closed: false };
+  return { key: `queue${id}`, id: null, own: null, sources, kind: "queues", number: -1, label, curve, children: [], closed: false };
 }
 
 /** Fields of events that the user chose. */
@@ -171,8 +171,12 @@ function groups({ key, children: tracks }: Track): Track[] {
     closed: false,
   }));
   if (made[0].children.length) {
-    if (made[0].children.some((cpu) => cpu.children.some((child) => child.kind === "queue"))) made[0].children.unshift(queueOf(Number(key)));
-    made[0] = useOf(made[0].key, Number(key), "group", made[0].label, made[0].children);
+    const cpus = made[0].children;
+    // What one CPU lacks, all of them lack.
+    const sources = cpus.flatMap((cpu) => cpu.sources);
+    const hasQueues = cpus.some((cpu) => cpu.children.some((child) => child.kind === "queue"));
+    const children = hasQueues ? [queueOf(Number(key), sources), ...cpus] : cpus;
+    made[0] = { ...useOf(made[0].key, Number(key), "group", made[0].label, children), sources };
   }
   return [...made.filter((group) => group.children.length), ...rest];
 }
