@@ -41,7 +41,7 @@ def test_reports_of_ranges_are_the_same(report):
 def test_reports_do_not_read_what_is_before(report, trace, tmp_path):
     """The begin of the trace becomes damaged in a way that the index cannot notice."""
     path = os.path.join(trace, "channel0_1")
-    good = {name: report(name, RANGES[2], True) for name in ("cpu", "sched", "syscalls")}
+    good = {name: report(name, RANGES[2], True) for name in ("cpu", "sched", "syscall-rates")}
     before = os.stat(path)
     with open(path, "r+b") as file:
         kept = file.read(5 << 20)

@@ -20,6 +20,16 @@ static const struct ky_saved_state *last_state(const struct ky_history *history,
 	return found;
 }
 
+static bool has_all(const struct ky_model *model)
+{
+	unsigned int missing = model->subjects & ~SAVED_SUBJECTS;
+
+	/* Without events of timers, nothing is known of them at any time. */
+	if (!(ky_model_abilities(model) & KY_CAN_TIMERS))
+		missing &= ~(unsigned int)KY_ABOUT_TIMERS;
+	return !missing && !model->follows_cgroups;
+}
+
 int ky_history_resume(struct ky_history *history, struct ky_model *model, int64_t begin_ns,
 		      int64_t *ns, struct kymo_error *err)
 {
@@ -27,8 +37,7 @@ int ky_history_resume(struct ky_history *history, struct ky_model *model, int64_
 	struct ky_bytes bytes;
 	int status;
 
-	if (!state || !history->slot.is_complete || model->subjects & ~SAVED_SUBJECTS ||
-	    model->follows_cgroups)
+	if (!state || !history->slot.is_complete || !has_all(model))
 		return 0;
 	status = ky_history_record(history, state->offset, KY_RECORD_STATE, 0, 0, &bytes, err);
 	if (status < 0)
