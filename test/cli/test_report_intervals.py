@@ -16,7 +16,7 @@ PERIODS = ("--period", "call : $event =~ 'syscall_entry_*' : $event =~ 'syscall_
 # Columns of these classes are sums, but for those that are no sums by their names.
 SUMS = {"count", "size", "duration", "tally"}
 NO_SUMS = {"threads", "cpus", "min", "max", "avg", "stdev", "p50", "p90", "p99", "p999", "max_queue", "mean",
-           "latency", "highest", "lowest", "first", "last", "waiters", "file", "anonymous", "shared", "swap",
+           "latency", "highest", "lowest", "most", "first", "last", "waiters", "file", "anonymous", "shared", "swap",
            "p50_least", "p50_most", "p99_least", "p99_most", "unmeasured_longest"}
 NET = {("memory", "total", "net"), ("memory", "processes", "net")}
 KEYS = {"cpu", "text", "syscall", "path", "disk", "netif", "address", "process", "irq"}
@@ -66,7 +66,8 @@ def sums(kymo, trace, *options, code=0):
     reports = json.loads(kymo(*args, *words, *options, trace, code=code).out)["reports"]
     for report in reports:
         for table in report["tables"]:
-            if report["name"] != "summary":
+            # Steps begin with their interval.
+            if report["name"] != "summary" and table["name"] != "depth_steps":
                 add_table(found, report["name"], table)
     return {key: value for key, value in found.items() if value}, len(reports) // len(names)
 

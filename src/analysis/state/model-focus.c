@@ -195,6 +195,11 @@ static int tell_queues(struct ky_model *model, int64_t ns)
 		if (status >= 0 && (*cpu)->n_waiting && ky_model_tells_cpu(model, (*cpu)->id))
 			status = ky_model_notify(model, queued, *cpu, ns);
 	}
+	/* So do requests that devices already have. */
+	ky_vec_foreach(&model->disks, disk) {
+		if (status >= 0 && (*disk)->n_issued)
+			status = ky_model_notify(model, issued, *disk, ns);
+	}
 	return status;
 }
 
