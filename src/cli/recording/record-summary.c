@@ -348,10 +348,13 @@ void ky_record_summary(const char *output, const struct ky_recording_stats *stat
 	}
 	events -= events < stats->cleared_events ? events : stats->cleared_events;
 	bytes -= bytes < stats->cleared_bytes ? bytes : stats->cleared_bytes;
+	/* Another thread's message does not come in between. */
+	flockfile(stderr);
 	print_counts(events, records);
 	fprintf(stderr, ", %s, in %s; %" PRIu64 " lost.%s\n", ky_format_bytes(size, bytes),
 		ky_format_duration(time, stats->duration_ns), lost,
 		is_whole ? "" : " The trace may be incomplete: see above.");
+	funlockfile(stderr);
 	print_control(stats);
 	if (kernel)
 		print_kernel(kernel);
