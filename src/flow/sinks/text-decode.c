@@ -135,5 +135,10 @@ char *ky_text_put_decoded(char *at, uint8_t decoder, uint64_t value)
 		name = NULL;
 		break;
 	}
-	return name ? at + sprintf(at, " (%s)", name) : at;
+	if (!name)
+		return at;
+	memcpy(at, " (", 2);
+	at = stpcpy(at + 2, name);
+	*at = ')';
+	return at + 1;
 }
