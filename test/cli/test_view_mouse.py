@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The mouse in the viewer: wheel, dragging, the strip; undo of a move; call stacks in the details."""
+"""The mouse and fingers in the viewer: wheel, dragging, pinching, the strip; undo of a move; call stacks in the details."""
 
 import json
 
@@ -77,6 +77,38 @@ def test_dragging_moves_and_selects(page, middle, place):
     for ns, part in zip(chosen, (0.25, 0.75)):
         assert (ns - first) / (last - first) == pytest.approx(part, abs=0.01)
     assert int(address(page)["b"]) == first
+
+
+def fingers(page, kind, *places):
+    page.call("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(places)])
+
+
+@pytest.mark.parametrize("place", ["#graph canvas", ".scroller canvas"])
+def test_two_fingers_zoom(page, middle, place):
+    """What is between the fingers stays there, also while both move; the finger that stays down then moves nothing."""
+    begin, end = middle
+    x, y, width, height = box(page, place)
+    line = y + min(height / 2, 40)
+
+    def at(part):
+        return x + width * part, line
+
+    fingers(page, "touchStart", at(0.4))
+    fingers(page, "touchStart", at(0.4), at(0.6))
+    for step in range(1, 6):
+        fingers(page, "touchMove", at(0.4 - 0.04 * step), at(0.6 + 0.04 * step))
+    page.until("(w => Number(w.get('e')) - Number(w.get('b')) < %d)(new URLSearchParams(location.hash.slice(1)))"
+               % (0.36 * (end - begin)))
+    place_then = address(page)
+    first, last = int(place_then["b"]), int(place_then["e"])
+    assert last - first == pytest.approx((end - begin) / 3, rel=0.02)
+    assert (begin + end) / 2 == pytest.approx((first + last) / 2, abs=0.01 * (end - begin))
+    fingers(page, "touchEnd", at(0.2))
+    fingers(page, "touchMove", at(0.3))
+    fingers(page, "touchEnd")
+    page.value("new Promise(done => setTimeout(done, 300))")
+    assert (address(page)["b"], address(page)["e"]) == (place_then["b"], place_then["e"])
+    assert "s" not in address(page)
 
 
 def test_dragging_in_the_strip_shows_that_part(page, middle, info):

@@ -33,7 +33,7 @@ const HELP: [keys: string, what: string][] = [
   ...PAIR_HELP,
   ["Esc", "close this help; then: remove the selection"],
   ["Arrows, Page Up, Page Down, Home, End", "in the table: select another event"],
-  ["Ctrl + wheel", "zoom at the pointer"],
+  ["Ctrl + wheel, two fingers", "zoom at the pointer, between the fingers"],
   ["Drag", "in the graph: move; with Shift: select a range; in the strip: show this part"],
   ["?", "this help"],
 ];

@@ -2,6 +2,7 @@
 // A block of consecutive rows: their names, and a canvas with their states.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { arrowsInWords, paintArrows } from "./arrows";
+import { useZoomGestures } from "./gestures";
 import { begin, colour, drawBand, drawCursor, useTheme, useWidth } from "./graph";
 import { paintCurve, quantity, values, type CurvePlace } from "./curves";
 import { countMarks, lossAt, markAt, paintLosses, paintMarks } from "./marks";
@@ -12,7 +13,7 @@ import { showEvent } from "./row-keys";
 import { KIND, STATES } from "./states";
 import type { Spot } from "./tip";
 import { useStore, type Store } from "./store";
-import { move, timeAt, zoom, type Range } from "./time";
+import { move, timeAt, type Range } from "./time";
 import type { Line, Track } from "./tree";
 
 export interface AllPictures {
@@ -117,6 +118,7 @@ function tipOf(props: Props, track: Track, picture: Picture | undefined, view: R
 
 const lineAt = (list: Line[], y: number) => list.find((line) => line.y <= y && y < line.y + line.height);
 
+/** Dragging, pointing and choosing. */
 function usePointer(props: Props, canvas: preact.RefObject<HTMLCanvasElement>) {
   const { store, list, top, pictures, setSpot } = props;
   const drag = useRef<{ from: number; view: Range; selects: boolean; moved: boolean } | null>(null);
@@ -133,6 +135,7 @@ function usePointer(props: Props, canvas: preact.RefObject<HTMLCanvasElement>) {
     const what = [state, beside(props, line.track, view, width, x)].filter(Boolean).join("; ");
     setSpot({ track: line.track, ns: timeAt(at, view), text: what });
   };
+  useZoomGestures(store, canvas, () => (drag.current = null));
   return {
     onPointerDown: (event: PointerEvent) => {
       if (event.button) return;
@@ -157,26 +160,9 @@ function usePointer(props: Props, canvas: preact.RefObject<HTMLCanvasElement>) {
       store.setRows({ selected: line.track.key });
       void showEvent(store, timeAt(at, store.state.view)).catch(() => undefined); // the table tells of the error
     },
+    onPointerCancel: () => (drag.current = null),
     onPointerLeave: () => setSpot(null),
   };
-}
-
-function useWheel(store: Store, canvas: preact.RefObject<HTMLCanvasElement>): void {
-  useEffect(() => {
-    const element = canvas.current!;
-    const wheel = (event: WheelEvent) => {
-      const sideways = event.shiftKey ? event.deltaY : event.deltaX;
-      const box = element.getBoundingClientRect();
-      const { view } = store.state;
-      if (event.ctrlKey)
-        store.go(zoom(view, Math.exp(event.deltaY * 0.003), (event.clientX - box.left) / box.width, store.whole));
-      else if (sideways) store.go(move(view, sideways / 800, store.whole));
-      else return;
-      event.preventDefault();
-    };
-    element.addEventListener("wheel", wheel, { passive: false });
-    return () => element.removeEventListener("wheel", wheel);
-  }, []);
 }
 
 /** All of a row, in words. */
@@ -281,7 +267,6 @@ export function Block(props: Props) {
     drawCursor(context, cursor, view, wide, height);
   });
   const words = useWords(props, width);
-  useWheel(store, canvas);
   const pointer = usePointer(props, canvas);
   void theme;
   return (

@@ -3,11 +3,12 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { drawMatches, useMatches } from "./find";
+import { useZoomGestures } from "./gestures";
 import { isPaired, pair, relative } from "./pair";
 import { drawNotes } from "./notes";
 import { countTriggers, paintTriggers, triggerAt, useTriggers } from "./marks";
 import { useLater, useStore, type Store } from "./store";
-import { clock, day, digitsOf, duration, move, niceStep, placeOf, span, timeAt, zoom, type Range } from "./time";
+import { clock, day, digitsOf, duration, move, niceStep, placeOf, span, timeAt, type Range } from "./time";
 
 const AXIS = 22;
 const POLL_MS = 400;
@@ -240,19 +241,7 @@ export function Graph({ store }: { store: Store }) {
     drawCursor(context, cursor, view, width, bars);
   }, [density, matches, triggers, width, view, cursor, selection, shown, theme, store.notes, pair.origin]);
   const at = (event: MouseEvent) => (event.clientX - ref.current!.getBoundingClientRect().left) / width;
-  useEffect(() => {
-    const element = ref.current!;
-    const wheel = (event: WheelEvent) => {
-      const { view: now } = store.state;
-      const sideways = event.shiftKey ? event.deltaY : event.deltaX;
-      if (event.ctrlKey) store.go(zoom(now, Math.exp(event.deltaY * 0.003), at(event), store.whole));
-      else if (sideways) store.go(move(now, sideways / 800, store.whole));
-      else return;
-      event.preventDefault();
-    };
-    element.addEventListener("wheel", wheel, { passive: false });
-    return () => element.removeEventListener("wheel", wheel);
-  }, [width]);
+  useZoomGestures(store, ref, () => (drag.current = null));
   const pointerMove = (event: PointerEvent) => {
     setHover(at(event));
     const one = drag.current;
@@ -281,6 +270,7 @@ export function Graph({ store }: { store: Store }) {
         if (drag.current && Math.abs(at(event) - drag.current.from) * width < 3) store.select(null);
         drag.current = null;
       }}
+      onPointerCancel={() => (drag.current = null)}
       onPointerLeave={() => setHover(null)}
     >
       <canvas ref={canvas} role="img" aria-label={describe("Events", view, density) + countTriggers(triggers)} />
