@@ -112,11 +112,12 @@ def test_filters(track):
 
 def test_time_out_and_command(track, tmp_path):
     """The tracker tells of a call while it hangs, and once more when it ends; a command gets it in its environment."""
-    load = Load("import time\ntime.sleep(1.2)")
+    # Pairs of 20 ms are shorter than the time-out: nothing tells of them, and nothing acts.
+    load = Load("import time\nfor _ in range(5): time.sleep(0.02)\ntime.sleep(1.2)")
     told = tmp_path / "told"
     command = f'run:echo "$KYMO_TRIGGER_CONDITION $KYMO_TRIGGER_EVENT $KYMO_TRIGGER_FIELD_tid" >> {told}'
     tracked = track("--track", f"hang: syscall:clock_nanosleep if $ctx.pid == {load.pid} -> syscall:clock_nanosleep",
-                    "--over", "1h", "--timeout", "300ms", "--do", command)
+                    "--timeout", "300ms", "--do", command)
     begin = time.monotonic()
     load.process.stdin.write("\n")
     load.process.stdin.flush()
@@ -128,8 +129,18 @@ def test_time_out_and_command(track, tmp_path):
     assert second["kind"] == "ended" and second["duration_ns"] >= 1200000000
     assert second["begin_ns"] == first["begin_ns"] and second["end"]["tid"] == load.pid
     news, result = tracked.end()
-    assert not news and count_of(result, "hang") == 1
+    assert not news and count_of(result, "hang") == 6
     assert told.read_text().splitlines()[0] == f"hang open {load.pid}"
+
+
+def test_over_beside_a_time_out(track):
+    """Both together: each pair over the one is told, and the time-out's as before."""
+    load = Load("import time\nfor _ in range(5): time.sleep(0.02)")
+    tracked = track("--track", f"s: syscall:clock_nanosleep if $ctx.pid == {load.pid} -> syscall:clock_nanosleep",
+                    "--timeout", "1h", "--over", "5ms")
+    load.go()
+    news, _ = tracked.end()
+    assert [one["kind"] for one in news] == ["over"] * 5
 
 
 def test_more_open_than_room(track):

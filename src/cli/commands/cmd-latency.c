@@ -87,7 +87,8 @@ static const struct ky_option_def option_defs[] = {
 	 "'fsync: syscall:fsync -> syscall:fsync'. Several are allowed. Other layers are measured only if --layers names them.",
 	 offsetof(struct options, tracks), NULL},
 	{"over", 0, KY_OPTION_RULES, "TIME",
-	 "Of the last --track: tell of each that takes longer, or (worst) longer than all before. Default: 1ms.",
+	 "Of the last --track: tell of each that takes longer, or (worst) longer than all before. Default: the time of --timeout; "
+	 "without --timeout, 1ms.",
 	 offsetof(struct options, tracks), NULL},
 	{"timeout", 0, KY_OPTION_RULES, "TIME",
 	 "Of the last --track: tell of each that is open for longer, while it is, and again when it ends.",

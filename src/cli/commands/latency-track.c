@@ -42,6 +42,21 @@ static int set_over(const struct ky_command *command, const char *text, uint64_t
 	return KY_EXIT_OK;
 }
 
+static int latency_track_set_over(const struct ky_command *command, const char *text,
+				  struct ky_track *track)
+{
+	track->has_over = true;
+	return set_over(command, text, &track->options.over_ns, &track->options.over_worst);
+}
+
+/* A time-out without --over: a pair that takes longer than the time-out is told, and no other. */
+static void latency_track_set_unsaid(struct ky_tracks *tracks)
+{
+	for (size_t i = 0; i < tracks->n; i++)
+		if (tracks->list[i].options.timeout_ns && !tracks->list[i].has_over)
+			tracks->list[i].options.over_ns = tracks->list[i].options.timeout_ns;
+}
+
 static int latency_track_add_action(const struct ky_command *command, struct ky_track *track,
 				    const char *text)
 {
@@ -73,14 +88,14 @@ int ky_tracks_parse(const struct ky_command *command, const struct ky_text_list 
 		else if (!tracks->n)
 			code = ky_cli_usage(command, "--%s needs a --track before it", option);
 		else if (strcmp(option, "over") == 0)
-			code = set_over(command, value, &track->options.over_ns,
-					&track->options.over_worst);
+			code = latency_track_set_over(command, value, track);
 		else if (strcmp(option, "do") == 0)
 			code = latency_track_add_action(command, track, value);
 		else if (ky_parse_duration(value, &track->options.timeout_ns) < 0 ||
 			 !track->options.timeout_ns)
 			code = ky_cli_usage(command, "--timeout needs a time, not '%s'", value);
 	}
+	latency_track_set_unsaid(tracks);
 	return code;
 }
 

@@ -14,6 +14,7 @@ struct ky_track {
 	struct ky_tracker_options options;
 	const char *actions[KY_TRACK_ACTIONS_MAX]; /* checked texts */
 	size_t n_actions;
+	bool has_over;	  /* --over was given */
 	int64_t acted_ns; /* CLOCK_MONOTONIC, when they were carried out last */
 	uint64_t n_told, n_held;
 };
