@@ -32,6 +32,7 @@ enum ky_chain_origin {
 
 struct ky_chain_config {
 	int32_t tid, pid; /* only of this thread, of this process; 0: all */
+	int32_t own_pid;  /* of the program that measures, which has no chains */
 	uint32_t comm_bytes;
 	char comm[KY_LATENCY_COMM_BYTES]; /* the first comm_bytes are equal */
 	uint32_t over_worst;

@@ -222,7 +222,7 @@ static __always_inline bool chain_is_wanted(const struct task_struct___latency *
 	char comm[KY_LATENCY_COMM_BYTES];
 
 	if (task->flags & PF_KTHREAD || (config.tid && task->pid != config.tid) ||
-	    (config.pid && task->tgid != config.pid))
+	    (config.pid && task->tgid != config.pid) || task->tgid == config.own_pid)
 		return false;
 	if (!config.comm_bytes)
 		return true;

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "kernel/bpf/object.h"
+#include "kernel/process/pid-view.h"
 #include "latency/chain.skel.h"
 #include "latency/latency-internal.h"
 
@@ -57,6 +58,7 @@ static int chain_configure(struct ky_chain *chain, const struct ky_chain_options
 	btf__free(btf);
 	config->tid = options->tid;
 	config->pid = options->pid;
+	config->own_pid = ky_pid_this_process();
 	config->over_ns = options->over_ns;
 	config->over_worst = options->over_worst;
 	ret = ky_latency_kernel_id(&config->tid, err);

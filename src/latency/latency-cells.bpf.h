@@ -56,7 +56,7 @@ struct {
 
 static __always_inline bool is_wanted_task(const struct task_struct___latency *task)
 {
-	return !config.tgid || task->tgid == config.tgid;
+	return config.tgid ? task->tgid == config.tgid : task->tgid != config.own_tgid;
 }
 
 /* Whose a duration of @task is. */

@@ -133,8 +133,9 @@ struct ky_latency_cell {
 
 /* What does not change while the programs run: to them these are constants. */
 struct ky_latency_config {
-	uint32_t by;				      /* enum ky_latency_by */
-	int32_t tgid;				      /* only of this process; 0: all */
+	uint32_t by;	  /* enum ky_latency_by */
+	int32_t tgid;	  /* only of this process; 0: all but own_tgid */
+	int32_t own_tgid; /* of the program that measures */
 	uint32_t syscall, wakeup, offcpu, first_byte; /* are they wanted? */
 	uint32_t stacks;			      /* members have call stacks */
 	uint64_t

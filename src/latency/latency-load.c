@@ -116,6 +116,7 @@ static int latency_load_configure(struct ky_latency *latency, struct kymo_error 
 		return ret;
 	config->by = options->by;
 	config->tgid = options->pid;
+	config->own_tgid = ky_pid_this_process();
 	config->syscall = options->layers >> KY_LATENCY_SYSCALL & 1;
 	config->first_byte = options->layers >> KY_LATENCY_FIRST_BYTE & 1;
 	config->wakeup = options->layers >> KY_LATENCY_WAKEUP & 1;

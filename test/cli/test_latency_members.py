@@ -2,6 +2,9 @@
 """kymo latency --members: single long durations, with whose they are and call stacks."""
 
 import collections
+import json
+import subprocess
+import sys
 
 import pytest
 
@@ -49,6 +52,25 @@ def test_all_members(track, tmp_path):
         assert sums[key] == histogram["sum_ns"], key
 
 
+def test_nothing_of_its_own(kymo_bin):
+    """The tool waits ten times a second: this is no member, and it has no row."""
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time\nwhile True: time.sleep(0.02)"])
+    process = subprocess.Popen([kymo_bin, "latency", "--once", "--every", "500ms", "--json", "--by", "process",
+                                "--members", "10ms"], stdout=subprocess.PIPE, text=True)
+    try:
+        *members, result = [json.loads(line) for line in process.communicate()[0].splitlines()]
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    told = {one["pid"] for one in members if one["member"] in ("syscall", "wakeup", "offcpu")}
+    assert sleeper.pid in told and process.pid not in told
+    owners = {one.get("owner_id") for one in result["series"]}
+    assert sleeper.pid in owners and process.pid not in owners
+
+
 def test_text(kymo):
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time\nwhile True: time.sleep(0.02)"])
     done = kymo("latency", "--once", "--every", "300ms", "--layers", "offcpu", "--members", "10ms", code=0)
-    assert " offcpu " in done.out and "(tid " in done.out
+    sleeper.kill()
+    sleeper.wait()
+    assert " offcpu " in done.out and f"pid {sleeper.pid})" in done.out

@@ -216,22 +216,10 @@ static int count_load_all(struct ky_count *count, struct kymo_error *err)
 	return ret < 0 ? ret : count_attach_following(count, err);
 }
 
-/* The kernel's id of this process, which does not count itself. */
-static uint32_t count_own_tgid(void)
-{
-	struct ky_pid_view view;
-	int32_t own = getpid();
-
-	if (ky_pid_view_open(&view, NULL) == KYMO_OK)
-		own = ky_pid_to_kernel(&view, own);
-	ky_pid_view_close(&view);
-	return (uint32_t)own;
-}
-
 static int count_prepare(struct ky_count *count, const struct ky_count_options *options,
 			 struct kymo_error *err)
 {
-	uint32_t own = count_own_tgid();
+	uint32_t own = (uint32_t)ky_pid_this_process();
 	int ret = ky_count_plan_init(&count->plan, options, err);
 
 	if (ret < 0)

@@ -153,3 +153,14 @@ void ky_pid_view_close(struct ky_pid_view *view)
 	pthread_mutex_destroy(&view->lock);
 	memset(view, 0, sizeof(*view));
 }
+
+int32_t ky_pid_this_process(void)
+{
+	struct ky_pid_view view;
+	int32_t id = -1;
+
+	if (ky_pid_view_open(&view, NULL) == KYMO_OK)
+		id = ky_pid_to_kernel(&view, getpid());
+	ky_pid_view_close(&view);
+	return id ? id : -1;
+}

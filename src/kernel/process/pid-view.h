@@ -43,4 +43,7 @@ int32_t ky_pid_to_kernel(struct ky_pid_view *view, int32_t own);
 /* What is @kernel to the kernel, here; as far as is known. 0: no thread of this namespace. */
 int32_t ky_pid_to_own(struct ky_pid_view *view, int32_t kernel);
 
+/* The kernel's id of this process; -1: it is not known. */
+int32_t ky_pid_this_process(void);
+
 #endif
