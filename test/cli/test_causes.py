@@ -623,6 +623,45 @@ def test_why_names_the_writer(record, kymo, program):
                    for row in findings(kymo, trace))
 
 
+TIMED = r"""
+import ctypes, os, select, signal
+libc = ctypes.CDLL(None)
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+child = os.fork()
+if not child:
+    libc.prctl(15, b"kc-spinner", 0, 0, 0)
+    while os.getppid() > 1:
+        pass
+    os._exit(0)
+libc.prctl(15, b"kc-timed", 0, 0, 0)
+signal.signal(signal.SIGALRM, lambda *_: None)
+timer = libc.timerfd_create(1, 0)
+libc.timerfd_settime(timer, 0, (ctypes.c_long * 4)(0, 10000000, 0, 10000000), None)
+epoll = select.epoll()
+epoll.register(timer, select.EPOLLIN)
+for _ in range(60):
+    epoll.poll()
+    os.read(timer, 8)
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+select.poll().poll(400)
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+"""
+
+
+def test_why_doubts_the_interrupted(record, kymo):
+    """A timer wakes on top of whoever runs: that thread is not accused for certain; and a signal is one."""
+    trace, _ = record(command=["/usr/bin/python3", "-c", TIMED])
+    found = findings(kymo, trace, "--comm", "kc-timed", "-n", "0")
+    assert not any("epoll_wait until" in row["finding"] and row["sure"].startswith("certain") for row in found)
+    signal, = (row for row in found if "in poll until a signal ended the call" in row["finding"])
+    assert signal["sure"].startswith("certain") and signal["time"] > 200e6
+    times, _ = of_whole(report(kymo, "breakdown", trace, "--comm", "kc-timed")["causes"])
+    assert times["blocked: ended by a signal"] == signal["time"]
+    if any("epoll_wait until kc-" in row["finding"] for row in found):
+        assert "may not be of the thread that is named" in kymo("report", "critical-path", "--comm", "kc-timed", trace).out
+
+
 def test_why_of_members(kymo, reference):
     found = findings(kymo, reference, "--of", "syscall:pread64")
     assert "in the mean, and the slowest 1 %" in found[0]["finding"]

@@ -6,12 +6,16 @@
  */
 #include "analysis/causes/causes-internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* An interrupt is looked for on so many CPUs. */
 #define LANES_MAX 1024
 /* What handles a page fault may wake others for so long. */
 #define FAULT_NS 1000000
+/* ERESTARTSYS to ERESTARTNOHAND, ERESTART_RESTARTBLOCK: results that the kernel has between a signal and user space. */
+#define RESTART_FIRST (-512)
+#define RESTART_LAST  (-516)
 
 struct causes_blocked {
 	const struct ky_stretch *stretch;
@@ -117,6 +121,41 @@ const struct ky_thread *ky_stretch_waker(const struct ky_causes *causes,
 	return waker;
 }
 
+bool ky_wait_is_interrupted(const struct ky_track *track, const struct ky_stretch *stretch,
+			    const struct ky_track_call *call)
+{
+	if (!call || !call->done || call->unsure ||
+	    !(call->ret == -EINTR || (call->ret <= RESTART_FIRST && call->ret >= RESTART_LAST)))
+		return false;
+	/* It ended the last wait of the call. */
+	for (size_t i = ky_track_find(track, stretch->end_ns); i < track->stretches.len; i++) {
+		if (track->stretches.data[i].begin_ns >= call->end_ns)
+			break;
+		if (track->stretches.data[i].kind >= KY_STRETCH_SLEEP)
+			return false;
+	}
+	return true;
+}
+
+bool ky_waker_is_doubtful(const struct ky_causes *causes, const struct ky_stretch *stretch,
+			  const struct ky_track *track, const struct ky_track_call *call)
+{
+	if (causes->abilities & KY_CAN_VECTORS || !call)
+		return false;
+	if (ky_wait_is_interrupted(track, stretch, call))
+		return true;
+	switch (ky_call_aspect(causes, call->syscall)) {
+	case KY_CALL_POLL:
+	case KY_CALL_TIMED:
+	case KY_CALL_SLEEP:
+		return true;
+	case KY_CALL_FUTEX: /* a result says who: a timeout, or a thread */
+		return !call->done;
+	default:
+		return false;
+	}
+}
+
 static int causes_blocked_tell_irq(struct ky_teller *teller, struct causes_blocked *wait,
 				   int64_t ns)
 {
@@ -143,10 +182,13 @@ static int causes_blocked_tell_irq(struct ky_teller *teller, struct causes_block
 
 /* By the call that the thread is in. KY_CAUSE_UNKNOWN: the call alone does not tell. */
 static enum ky_cause causes_blocked_by_call(const struct ky_teller *teller,
+					    const struct ky_stretch *stretch,
 					    const struct ky_track_call *call)
 {
 	enum ky_call_aspect aspect = ky_call_aspect(teller->causes, call->syscall);
 
+	if (ky_wait_is_interrupted(teller->track, stretch, call))
+		return KY_CAUSE_SIGNAL;
 	if (aspect == KY_CALL_SLEEP || (aspect == KY_CALL_POLL && call->done && call->ret == 0))
 		return KY_CAUSE_TIMER;
 	if (call->file && strstr(call->file->name, "[timerfd]"))
@@ -208,10 +250,12 @@ int ky_tell_blocked(struct ky_teller *teller, const struct ky_stretch *stretch, 
 		wait.part.file = wait.call->file;
 		if (ky_call_aspect(teller->causes, wait.call->syscall) == KY_CALL_FUTEX)
 			return ky_tell_futex(teller, stretch, wait.call, ns);
-		cause = causes_blocked_by_call(teller, wait.call);
+		cause = causes_blocked_by_call(teller, stretch, wait.call);
 	}
 	wait.part.line = wait.line;
 	wait.part.waker = ky_stretch_waker(teller->causes, stretch);
+	wait.part.doubtful = wait.part.waker && ky_waker_is_doubtful(teller->causes, stretch,
+								     teller->track, wait.call);
 	wait.part.woken_ns = stretch->end_ns;
 	if (cause == KY_CAUSE_UNKNOWN && wait.line)
 		return causes_blocked_tell_irq(teller, &wait, ns);

@@ -61,6 +61,10 @@ int ky_tell_futex(struct ky_teller *teller, const struct ky_stretch *stretch,
 		part.cause = KY_CAUSE_TIMER;
 	else
 		part.waker = ky_stretch_waker(teller->causes, stretch);
+	if (ky_wait_is_interrupted(teller->track, stretch, call))
+		part.cause = KY_CAUSE_SIGNAL;
+	part.doubtful =
+		part.waker && ky_waker_is_doubtful(teller->causes, stretch, teller->track, call);
 	if (part.cause == KY_CAUSE_FUTEX)
 		status = causes_futex_holders(teller, &part, i, ns);
 	part.who = part.waker;

@@ -15,6 +15,7 @@ enum ky_call_aspect {
 	KY_CALL_FUTEX,
 	KY_CALL_SLEEP, /* until a time */
 	KY_CALL_POLL,  /* at most until a time: then it returns 0 */
+	KY_CALL_TIMED, /* the same, but then it fails, or returns less */
 	KY_CALL_EXEC,  /* what comes then is another program */
 };
 
@@ -156,6 +157,12 @@ bool ky_track_faults(const struct ky_track *track, int64_t begin_ns, int64_t end
 /* causes-blocked.c: the thread that ended a wait; NULL: an interrupt did, or it is not known. */
 const struct ky_thread *ky_stretch_waker(const struct ky_causes *causes,
 					 const struct ky_stretch *stretch);
+/* Did a signal end the wait, as the result of its call says? */
+bool ky_wait_is_interrupted(const struct ky_track *track, const struct ky_stretch *stretch,
+			    const struct ky_track_call *call);
+/* May an interrupt that the trace does not have have ended the wait, in @call (NULL: none), on top of the waker? */
+bool ky_waker_is_doubtful(const struct ky_causes *causes, const struct ky_stretch *stretch,
+			  const struct ky_track *track, const struct ky_track_call *call);
 /* The parts of a stretch in which the thread waits for something, up to @ns. */
 int ky_tell_blocked(struct ky_teller *teller, const struct ky_stretch *stretch, int64_t ns);
 /* causes-futex.c: the same of a wait at a futex, in @call. */

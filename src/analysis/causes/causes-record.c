@@ -147,13 +147,18 @@ static enum ky_call_aspect causes_record_aspect(const char *name)
 		const char *name;
 		enum ky_call_aspect aspect;
 	} known[] = {
-		{"futex", KY_CALL_FUTEX},	{"futex_time64", KY_CALL_FUTEX},
-		{"nanosleep", KY_CALL_SLEEP},	{"clock_nanosleep", KY_CALL_SLEEP},
-		{"poll", KY_CALL_POLL},		{"ppoll", KY_CALL_POLL},
-		{"select", KY_CALL_POLL},	{"pselect6", KY_CALL_POLL},
-		{"epoll_wait", KY_CALL_POLL},	{"epoll_pwait", KY_CALL_POLL},
-		{"execve", KY_CALL_EXEC},	{"execveat", KY_CALL_EXEC},
-		{"epoll_pwait2", KY_CALL_POLL}, {"clock_nanosleep_time64", KY_CALL_SLEEP},
+		{"futex", KY_CALL_FUTEX},	  {"futex_time64", KY_CALL_FUTEX},
+		{"nanosleep", KY_CALL_SLEEP},	  {"clock_nanosleep", KY_CALL_SLEEP},
+		{"poll", KY_CALL_POLL},		  {"ppoll", KY_CALL_POLL},
+		{"select", KY_CALL_POLL},	  {"pselect6", KY_CALL_POLL},
+		{"epoll_wait", KY_CALL_POLL},	  {"epoll_pwait", KY_CALL_POLL},
+		{"execve", KY_CALL_EXEC},	  {"execveat", KY_CALL_EXEC},
+		{"epoll_pwait2", KY_CALL_POLL},	  {"clock_nanosleep_time64", KY_CALL_SLEEP},
+		{"semtimedop", KY_CALL_TIMED},	  {"rt_sigtimedwait", KY_CALL_TIMED},
+		{"recvmmsg", KY_CALL_TIMED},	  {"io_getevents", KY_CALL_TIMED},
+		{"futex_wait", KY_CALL_TIMED},	  {"futex_waitv", KY_CALL_TIMED},
+		{"mq_timedsend", KY_CALL_TIMED},  {"mq_timedreceive", KY_CALL_TIMED},
+		{"io_pgetevents", KY_CALL_TIMED}, {"io_uring_enter", KY_CALL_TIMED},
 	};
 
 	name += strncmp(name, "compat_", 7) == 0 ? 7 : 0;

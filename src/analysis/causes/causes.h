@@ -44,6 +44,7 @@ struct ky_causes;
 	X(PIPE, "pipe", "blocked: pipe")                                       \
 	X(FAULT, "fault", "blocked: page fault")                               \
 	X(DEVICE, "device", "blocked: interrupt of a device")                  \
+	X(SIGNAL, "signal", "blocked: ended by a signal")                      \
 	X(THREAD, "thread", "blocked: another thread")                         \
 	X(BLOCKED, "blocked", "blocked, reason unknown")                       \
 	X(RAISED, "raised", "raised, not yet running")                         \
@@ -84,6 +85,8 @@ struct ky_part {
 	int32_t cpu;   /* where it ran, or waited; KY_UNKNOWN: nowhere, or unknown */
 	bool idle;     /* the CPU that it waited for was idle: on its way out of sleep */
 	bool in_fault; /* a wait in a page fault, outside of calls */
+	/* An interrupt that was not recorded may have ended the wait, on top of @waker. */
+	bool doubtful;
 };
 
 /* Listens to @model, which must tell of all threads and CPUs, from its first event. NULL: out of memory. */
@@ -127,6 +130,7 @@ struct ky_path {
 	/* In the order of time, without gaps; part->thread is the thread that the path goes over. */
 	KY_VEC(struct ky_part) parts;
 	KY_VEC(struct ky_path_arrow) arrows; /* sorted by time */
+	uint64_t n_doubtful; /* wake-ups that an interrupt on top of the waker may have done */
 	bool cut; /* a chain of wakers was too long: there, the path stays at the waiter */
 };
 

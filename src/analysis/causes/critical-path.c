@@ -23,7 +23,8 @@ static bool critical_path_continues(const struct ky_part *last, const struct ky_
 	       last->disk == part->disk && last->syscall == part->syscall &&
 	       last->file == part->file && last->cpu == part->cpu && last->idle == part->idle &&
 	       last->waker == part->waker && last->woken_ns == part->woken_ns &&
-	       last->address == part->address && last->in_fault == part->in_fault;
+	       last->address == part->address && last->in_fault == part->in_fault &&
+	       last->doubtful == part->doubtful;
 }
 
 static int critical_path_add(struct ky_path *path, const struct ky_part *part)
@@ -49,6 +50,7 @@ static int critical_path_part(void *data, const struct ky_part *part)
 		path->cut = true;
 		return critical_path_add(path, part);
 	}
+	path->n_doubtful += part->doubtful && part->woken_ns == part->end_ns;
 	walk->depth++;
 	status = ky_causes_explain(walk->causes, part->waker, part->begin_ns, part->end_ns,
 				   critical_path_part, walk);

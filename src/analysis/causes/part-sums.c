@@ -85,6 +85,7 @@ int ky_part_sums_add(struct ky_part_sums *sums, const struct ky_part *part, uint
 	sums->total_ns += ns;
 	sum->total_ns += ns;
 	sum->slow_ns += slow ? ns : 0;
+	sum->doubtful_ns += part->doubtful ? ns : 0;
 	sum->count++;
 	sum->longest_ns = sum->longest_ns < ns ? ns : sum->longest_ns;
 	sum->n_members += sum->last_member != member + 1;

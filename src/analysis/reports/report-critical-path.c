@@ -122,6 +122,7 @@ struct run {
 	const struct ky_thread **groups;
 	uint64_t n;		    /* members */
 	uint64_t n_parts, left_out; /* members after KY_PARTS_MAX parts */
+	uint64_t n_doubtful;
 	bool cut;
 };
 
@@ -214,6 +215,7 @@ static int report_path_add(struct run *run, struct ky_report_result *result, siz
 	run->n++;
 	run->n_parts += path.parts.len;
 	run->cut |= path.cut;
+	run->n_doubtful += path.n_doubtful;
 	for (size_t i = 0; i < path.parts.len && status >= 0; i++) {
 		status = ky_part_sums_add(&run->threads, &path.parts.data[i], number, false);
 		if (status >= 0)
@@ -328,6 +330,13 @@ static int report_path_note(struct run *run, struct ky_report_result *result)
 		status =
 			ky_report_note(result, "some chains of wakers are too long: the path stays "
 					       "at the thread that they begin at");
+	if (status >= 0 && run->n_doubtful)
+		status = ky_report_note(
+			result,
+			"%llu wake-up%s on the path may not be of the thread that is named: the "
+			"trace has no events of the local timer (irq_vectors), so an interrupt on "
+			"its CPU may have woken",
+			(unsigned long long)run->n_doubtful, run->n_doubtful == 1 ? "" : "s");
 	if (status >= 0 && !run->n)
 		status = ky_report_note(result, "no %s matches", ky_of_text(run->members->of.kind));
 	return status;
@@ -382,7 +391,9 @@ const struct ky_report ky_report_critical_path = {
 	.events = "As report breakdown. Without events of interrupts (irq_handler_entry, "
 		  "softirq_entry, irq_vectors), a wait that an interrupt ended seems to be ended "
 		  "by the thread that it interrupted; if that thread was in user space, the "
-		  "report does not believe it, and the wait is 'blocked, reason unknown'.",
+		  "report does not believe it, and the wait is 'blocked, reason unknown'. Without "
+		  "irq_vectors, a timer's wake-up can name such a thread where the wait can time "
+		  "out or a signal ended it: a note counts these wake-ups.",
 	.reading =
 		"A large share of another thread means that this thread is what the first one waits "
 		"for: make that one faster, or do not wait for it. 'Waited for a CPU' means that "

@@ -358,7 +358,8 @@ const struct ky_report ky_report_why = {
 		"(see report breakdown), and tells what the slow ones have more of than all.",
 	.events =
 		"As report breakdown. A finding says what events show it; what events do not show, "
-		"the report does not say. Lost events and missing switches make times "
+		"the report does not say. Without irq_vectors, who ended a wait that can time out, or "
+		"that a signal ended, is likely and not certain: an interrupt may have. Lost events and missing switches make times "
 		"unknown, and the notes tell how much.",
 	.reading =
 		"Begin with the first finding: it lost the most time. Threads that wait without a "

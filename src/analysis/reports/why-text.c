@@ -89,6 +89,8 @@ static const char *why_text_verb(enum ky_cause cause)
 		return "waited for a disk";
 	case KY_CAUSE_NETWORK:
 		return "waited for the network";
+	case KY_CAUSE_SIGNAL:
+		return "waited for a signal";
 	case KY_CAUSE_FAULT:
 		return "waited in a page fault";
 	case KY_CAUSE_UNKNOWN:
@@ -211,6 +213,8 @@ static void why_text_other(struct ky_strbuf *out, const struct ky_breakdown *run
 		ky_strbuf_adds(out, " until a time that it chose itself");
 	else if (loss->why == KY_WHY_FAULT)
 		ky_strbuf_adds(out, " in page faults");
+	else if (loss->why == KY_WHY_SIGNAL)
+		ky_strbuf_adds(out, " until a signal ended the call");
 	else if (loss->why == KY_WHY_THREAD) {
 		ky_strbuf_adds(out, " until ");
 		ky_why_add_thread(out, loss->culprits.list.data[0].thread);
@@ -290,11 +294,17 @@ const char *ky_why_sure(const struct ky_breakdown *run, const struct ky_why_loss
 	case KY_WHY_IRQ:
 		return "certain: the handlers' events show it";
 	case KY_WHY_THREAD:
+		if (abilities & KY_CAN_IRQ && loss->doubtful_ns)
+			return "likely, not certain: the trace has no events of the local timer "
+			       "(irq_vectors), so an interrupt on its CPU may have woken it on top "
+			       "of this thread";
 		return abilities & KY_CAN_IRQ
 			       ? "certain that this thread woke it; whether it waited for that "
 				 "alone, events do not tell"
 			       : "possible: the trace has no interrupts, so one of them may have "
 				 "woken it on top of this thread";
+	case KY_WHY_SIGNAL:
+		return "certain: the result of the call shows it";
 	case KY_WHY_SLEEP:
 		return "certain: the call, or its timeout, shows it";
 	default:

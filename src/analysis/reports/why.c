@@ -73,6 +73,9 @@ static bool why_reason(const struct ky_part *part, bool chosen, enum ky_why *why
 	case KY_CAUSE_TIMER:
 		*why = KY_WHY_SLEEP;
 		return chosen;
+	case KY_CAUSE_SIGNAL:
+		*why = KY_WHY_SIGNAL;
+		return chosen;
 	case KY_CAUSE_RUN_USER:
 	case KY_CAUSE_RUN_KERNEL:
 	case KY_CAUSE_RUN:
@@ -144,6 +147,7 @@ static int why_add(struct ky_why_losses *losses, const struct ky_part_sum *sum, 
 	loss->longest_ns = loss->longest_ns < sum->longest_ns ? sum->longest_ns : loss->longest_ns;
 	loss->idle_ns += sum->like.idle ? sum->total_ns : 0;
 	loss->flush_ns += sum->like.cause == KY_CAUSE_DISK_FLUSH ? sum->total_ns : 0;
+	loss->doubtful_ns += sum->doubtful_ns;
 	loss->queue_ns += sum->like.cause == KY_CAUSE_DISK_QUEUE ? sum->total_ns : 0;
 	if (sum->total_ns > loss->syscall_ns) {
 		loss->syscall_ns = sum->total_ns;

@@ -13,6 +13,7 @@ enum ky_why {
 	KY_WHY_IRQ,    /* one interrupt */
 	KY_WHY_THREAD, /* other threads of one name: pipes, sockets, condition variables */
 	KY_WHY_SLEEP,  /* until a time */
+	KY_WHY_SIGNAL, /* until a signal ended the call */
 	KY_WHY_EVENT,  /* the network, a device, or what is not known */
 };
 
@@ -36,7 +37,8 @@ struct ky_why_loss {
 	uint64_t ns, longest_ns, count;
 	/* Of ns: the CPU was idle; requests were in the queue; the device flushed its cache. */
 	uint64_t idle_ns, queue_ns, flush_ns;
-	uint32_t syscall; /* in which the most of it was */
+	uint64_t doubtful_ns; /* of ns: an interrupt may have woken, not the culprit */
+	uint32_t syscall;     /* in which the most of it was */
 	uint64_t syscall_ns;
 	struct ky_why_sums victims, culprits; /* the largest first, at the end */
 	uint64_t victims_ns;		      /* all the victims' time that counts */
