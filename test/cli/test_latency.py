@@ -330,6 +330,19 @@ def test_text_and_csv(kymo):
         assert row["window"] in ("now", "1m", "5m", "15m")
 
 
+def test_named_calls_come_first(kymo_bin, tmp_path):
+    """Others' calls take far longer, but do not crowd out the ones that were asked for."""
+    load = Load(FSYNCS, tmp_path / "file")
+    process = subprocess.Popen([kymo_bin, "latency", "--once", "--every", "1h", "--layers", "syscall", "--syscalls", "fsync,getppid",
+                                "--by", "process", "--limit", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stderr.readline()
+    load.go()
+    process.send_signal(signal.SIGINT)
+    lines = process.communicate()[0].splitlines()
+    first = lines[next(i for i, line in enumerate(lines) if "System calls" in line) + 1].split()
+    assert first[0] == "fsync" and int(first[first.index(str(load.pid)) + 1].replace(",", "")) == 40
+
+
 def test_wrong_options(kymo):
     for args, message in {
             ("--layers", "disk"): "'disk' is not a layer",

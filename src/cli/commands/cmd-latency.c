@@ -68,7 +68,7 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, by), "process user cgroup device"},
 	{"syscalls", 0, KY_OPTION_TEXT, "NAMES",
 	 "Histograms of their own for these system calls, separated by commas, beside those for read, write, sync, open, "
-	 "close, poll, futex, sleep and other calls.",
+	 "close, poll, futex, sleep and other calls. Text shows them first.",
 	 offsetof(struct options, syscalls), NULL},
 	{"pid", 0, KY_OPTION_U64, "PID",
 	 "Measure only this process. Interrupt handlers and softirqs belong to no process.",

@@ -24,7 +24,7 @@ struct ky_latency_rows {
 	size_t len;
 };
 
-/* All with something in the window, by layers; what took most time in a layer comes first. 0 or KYMO_E_MEMORY. */
+/* All with something in the window, by layers; in a layer, calls of --syscalls come first, then what took most time. 0 or KYMO_E_MEMORY. */
 int ky_latency_rows_find(const struct ky_latency_view *view, struct ky_latency_rows *rows);
 void ky_latency_rows_fini(struct ky_latency_rows *rows);
 

@@ -40,7 +40,14 @@ void ky_latency_put_shape(struct ky_strbuf *out, const struct ky_histogram *hist
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* Layers in their order; in a layer, what took most time first. */
+/* Is it a system call that --syscalls names? */
+static bool latency_rows_is_named(const struct ky_latency_row *row)
+{
+	return row->series->key.layer == KY_LATENCY_SYSCALL &&
+	       row->series->key.sub >= KY_LATENCY_CALL_KINDS;
+}
+
+/* Layers in their order; in a layer, calls that were named first, then what took most time. */
 static int latency_rows_compare(const void *a, const void *b)
 {
 	const struct ky_latency_row *x = a, *y = b;
@@ -49,6 +56,8 @@ static int latency_rows_compare(const void *a, const void *b)
 		return x->series->key.layer < y->series->key.layer ? -1 : 1;
 	if (x->series->key.layer == KY_LATENCY_CHAIN) /* its parts follow one another */
 		return x->series->key.sub < y->series->key.sub ? -1 : 1;
+	if (latency_rows_is_named(x) != latency_rows_is_named(y))
+		return latency_rows_is_named(x) ? -1 : 1;
 	if (x->histogram.sum_ns != y->histogram.sum_ns)
 		return x->histogram.sum_ns > y->histogram.sum_ns ? -1 : 1;
 	return 0;
