@@ -381,12 +381,18 @@ static void view_put_trace(struct ky_strbuf *out, const struct ky_trace *trace)
 	ky_strbuf_addf(out, ", \"streams\": %zu}", trace->streams.len);
 }
 
+/* Can it answer here, where nobody gives it periods, states or a second trace? */
+static bool view_offers(const struct ky_report *report)
+{
+	return !report->wants_periods && !report->wants_of && !report->wants_two;
+}
+
 static void put_reports(struct ky_strbuf *out)
 {
 	bool any = false;
 
 	for (const struct ky_report *const *report = ky_reports; *report; report++) {
-		if ((*report)->wants_periods || (*report)->wants_of)
+		if (!view_offers(*report))
 			continue;
 		ky_strbuf_adds(out, any ? ", {\"name\": " : "{\"name\": ");
 		ky_view_put_text(out, (*report)->name);

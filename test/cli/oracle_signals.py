@@ -22,8 +22,10 @@ def check_signals(report, events):
     kinds, to = collections.defaultdict(list), collections.Counter()
     for event in sent:
         fields = event.fields
-        kinds[fields["tid"], event.context.get("tid") or None, name_of(fields["sig"]),
-              cause_of(fields["code"])].append(bool(fields["result"]))
+        cause = cause_of(fields["code"])
+        # A timer and the kernel interrupt any thread: it has not sent the signal.
+        sender = None if cause in ("timer", "kernel") else event.context.get("tid") or None
+        kinds[fields["tid"], sender, name_of(fields["sig"]), cause].append(bool(fields["result"]))
         to[fields["tid"]] += 1
     seconds = (events[-1].ns - events[0].ns) / 1e9
     found = {(row["receiver"]["tid"], (row["by"] or {}).get("tid"), row["signal"], row["cause"]): row

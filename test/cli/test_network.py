@@ -49,7 +49,7 @@ def test_kernel_and_programs(kymo, relay):
     done = kymo("record", "-o", here.address("both"), "-k", "sched_process_*", "--user", "modes:*", "--", MODES, "numbers",
                 "20000", "0")
     assert "; 0 lost" in done.err and f"Trace: {here.address('both')}" in done.err
-    assert f"Next:  kymo info {here.address('both')}\n       kymo report cpu {here.address('both')}\n" in done.err
+    assert f"Next:  kymo info {here.address('both')}\n       kymo report why {here.address('both')}\n" in done.err
     # What the line says can be done.
     assert "sched_process_exit" in kymo("print", here.address("both")).out
     trace = here.trace("both")

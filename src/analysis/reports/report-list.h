@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reports, in the order in which they are listed; each is in its report-NAME.c. */
+/* The reports, in the order in which they are listed, the one to begin with first; each is in its report-NAME.c. */
 #ifndef KY_ANALYSIS_REPORTS_REPORT_LIST_H
 #define KY_ANALYSIS_REPORTS_REPORT_LIST_H
 
@@ -8,6 +8,7 @@
 /* A new report is a file and its line here. */
 /* clang-format off */
 #define KY_REPORT_LIST(X) \
+	X(why) \
 	X(summary) \
 	X(cpu) \
 	X(threads) \
@@ -30,7 +31,6 @@
 	X(breakdown) \
 	X(critical_path) \
 	X(heatmap) \
-	X(why) \
 	X(compare)
 /* clang-format on */
 

@@ -125,11 +125,10 @@ int ky_report_check_heeded(const struct ky_report *const *reports, size_t n_repo
 	return KYMO_E_INVALID;
 }
 
-static int report_options_invalid(struct kymo_error *err, const char *input, const char *fmt,
-				  const char *name, const char *hint)
+static int report_options_invalid(struct kymo_error *err, const char *fmt, const char *name,
+				  const char *hint)
 {
 	ky_error_set(err, KYMO_E_INVALID, fmt, name);
-	ky_error_input(err, input);
 	ky_error_hint(err, "%s", hint);
 	return KYMO_E_INVALID;
 }
@@ -148,12 +147,12 @@ static int report_options_check_two(const struct ky_report *const *reports, size
 		if (!reports[i]->wants_two)
 			continue;
 		if (!options->sides[0] || !options->sides[1])
-			return report_options_invalid(err, "traces", "report %s needs two traces",
+			return report_options_invalid(err, "report %s needs two traces",
 						      reports[i]->name,
 						      "try: kymo report compare BEFORE AFTER");
 		if (options->focus.begin_ns != INT64_MIN || options->focus.end_ns != INT64_MAX)
 			return report_options_invalid(
-				err, "range", "report %s compares whole traces", reports[i]->name,
+				err, "report %s compares whole traces", reports[i]->name,
 				"cut them before: kymo convert --begin, --end");
 	}
 	return 0;
@@ -174,28 +173,27 @@ int ky_report_check_whole(const struct ky_report *const *reports, size_t n_repor
 	if (!whole &&
 	    (options->of || options->member || options->cell_column || options->at_ns != INT64_MIN))
 		return report_options_invalid(
-			err, "options", "report %s has no use for --of, --at, --member and --cell",
+			err, "report %s has no use for --of, --at, --member and --cell",
 			other ? other->name : "?",
 			"they are options of reports breakdown, critical-path and heatmap");
 	if (whole && other && report_options_selects(&options->focus))
 		return report_options_invalid(
-			err, "reports",
+			err,
 			"report %s needs all threads, from the first event on, so it "
 			"does not run with a selection and other reports",
 			whole->name, "run it in a command of its own");
 	if (whole && options->interval_ns)
-		return report_options_invalid(err, "intervals", "report %s has no intervals",
-					      whole->name, "choose a range: --begin, --end");
+		return report_options_invalid(err, "report %s has no intervals", whole->name,
+					      "choose a range: --begin, --end");
 	if (report_options_check_two(reports, n_reports, options, err) < 0)
 		return KYMO_E_INVALID;
 	for (size_t i = 0; i < n_reports && !options->of; i++) {
 		if (reports[i]->wants_of)
-			return report_options_invalid(err, "selection", "report %s needs --of",
-						      reports[i]->name,
+			return report_options_invalid(err, "report %s needs --of", reports[i]->name,
 						      "try --of syscall:read or --of wakeup");
 		if (reports[i]->wants_choice && !ky_focus_names_threads(&options->focus))
 			return report_options_invalid(
-				err, "selection", "report %s needs a thread", reports[i]->name,
+				err, "report %s needs a thread", reports[i]->name,
 				"try --tid, --comm or --pid, or --of with a system call");
 	}
 	return ky_of_parse(options->of, &of, err);

@@ -2,6 +2,7 @@
 /* Report signals: senders and receivers of signals, and their rates. */
 #include "analysis/reports/report-list.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,9 @@
 	"The thread that ran at that moment: for 'kill', 'tgkill' and 'queue' the sender; for " \
 	"'timer' and 'kernel' it may be any thread, which the kernel interrupted; '-' on an "   \
 	"idle CPU."
+#define PAIR_BY_HELP                                                                           \
+	"The sender: the thread that ran at that moment. '-' for 'timer' and 'kernel', whose " \
+	"signals interrupt any thread, and on an idle CPU."
 #define CAUSE_HELP                                                                            \
 	"'kill', 'tgkill', 'queue' (sigqueue()), 'timer' (timer_create(); the receiver owns " \
 	"it), 'message', 'async I/O', 'kernel' (itimers and alarms, terminals, ends of "      \
@@ -21,7 +25,7 @@ enum { PAIR_TO, PAIR_BY, PAIR_SIGNAL, PAIR_CAUSE, PAIR_COUNT, PAIR_RATE, PAIR_IG
 
 static const struct ky_column pair_columns[] = {
 	[PAIR_TO] = {"receiver", "To", KY_CELL_PROCESS, TO_HELP, .second = true},
-	[PAIR_BY] = {"by", "By", KY_CELL_PROCESS, BY_HELP, .second = true},
+	[PAIR_BY] = {"by", "By", KY_CELL_PROCESS, PAIR_BY_HELP, .second = true},
 	[PAIR_SIGNAL] = {"signal", "Signal", KY_CELL_TEXT,
 			 "Its name; real-time signals are SIGRTMIN and a number, by the kernel's "
 			 "count."},
@@ -90,10 +94,17 @@ struct run {
 
 enum { SUM_COUNT, SUM_IGNORED };
 
+/* The thread that sent it; NULL: none, for a timer or the kernel interrupts any thread, or it is unknown. */
+static const struct ky_thread *report_signals_sender(const struct ky_signal *signal)
+{
+	return signal->code == SI_KERNEL || signal->code == SI_TIMER ? NULL : signal->sender;
+}
+
 static int report_signals_find_kind(struct run *run, const struct ky_signal *signal,
 				    uint64_t *index)
 {
-	uint64_t sender = signal->sender ? signal->sender->index + UINT64_C(1) : 0;
+	const struct ky_thread *by = report_signals_sender(signal);
+	uint64_t sender = by ? by->index + UINT64_C(1) : 0;
 	uint64_t key = sender << 24 | ((uint64_t)signal->nr & 0xff) << 16 |
 		       ((uint64_t)signal->code & 0xffff);
 	uintptr_t found = (uintptr_t)ky_map_get(&run->by_key, key);
@@ -102,7 +113,7 @@ static int report_signals_find_kind(struct run *run, const struct ky_signal *sig
 	if (found)
 		return 0;
 	*index = run->kinds.len;
-	if (ky_vec_push(&run->kinds, (struct kind){signal->sender, signal->nr, signal->code}) < 0)
+	if (ky_vec_push(&run->kinds, (struct kind){by, signal->nr, signal->code}) < 0)
 		return KYMO_E_MEMORY;
 	return ky_map_set(&run->by_key, key, (void *)(uintptr_t)(*index + 1));
 }
@@ -260,7 +271,7 @@ const struct ky_report ky_report_signals = {
 	.description =
 		"Counts signals when they are sent. The sender is the thread that runs at that "
 		"moment. A timer's signal is sent from the interrupt of a timer: the receiver "
-		"owns the timer, and the thread in column 'By' is the one that was interrupted.",
+		"owns the timer, and the thread in column 'By' of the log is the one that was interrupted.",
 	.events = "signal_generate; sched_switch for the thread that runs, in traces without "
 		  "context fields.",
 	.reading =
@@ -273,9 +284,8 @@ const struct ky_report ky_report_signals = {
 		   "       3.120 s, 2138210 events\n"
 		   "\n"
 		   "Signals by receiver and sender\n"
-		   "    TID  To        TID  By     Signal   Cause   Count  Per second\n"
-		   "  20501  render  20501  render SIGALRM  kernel   1560      500.00\n"
-		   "  20501  render      -         SIGALRM  kernel     31        9.94\n",
+		   "    TID  To      TID  By  Signal   Cause   Count  Per second\n"
+		   "  20501  render    -      SIGALRM  kernel   1591      509.94\n",
 	.next = "report syscalls -t processes|calls that signals interrupted (EINTR)\n"
 		"report cpu|what the handlers cost",
 	.tables = tables,

@@ -73,7 +73,7 @@ static const struct ky_column syscall_columns[] = {
 };
 
 static const struct ky_table_def syscall_table = KY_TABLE_DEF(
-	"syscalls", "System calls of the whole system",
+	"syscalls", "System calls",
 	"One row for each system call, the most frequent first.", syscall_columns, KY_TABLE_RANK);
 
 enum { PROCESS_ID, PROCESS_THREADS, PROCESS_COUNT, PROCESS_FAILED, PROCESS_TIME, PROCESS_SHARE };
@@ -467,7 +467,7 @@ const struct ky_report ky_report_syscalls = {
 		   "Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"
 		   "       3.751 s, 24723 events\n"
 		   "\n"
-		   "System calls of the whole system\n"
+		   "System calls\n"
 		   "  System call  Calls  Failed      Mean       Max       p50       p99  "
 		   "Errors\n"
 		   "  newfstatat    2058       9  14.46 us  1.286 ms  10.69 us  64.77 us  "

@@ -204,7 +204,7 @@ int ky_help_overview(FILE *out)
 	fputc('\n', out);
 	heading(out, "To begin");
 	fputs("  kymo record -o trace -- sleep 1  record the kernel while a command runs\n"
-	      "  kymo report cpu trace            show the CPU usage\n"
+	      "  kymo report why trace            show what is slow, and who causes it\n"
 	      "  kymo help COMMAND                show the help of a command\n",
 	      out);
 	return KY_EXIT_OK;

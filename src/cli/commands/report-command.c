@@ -68,6 +68,7 @@ become_recorder(const struct ky_command_trace *made, char **command, size_t n, c
 				    "--",   "sh",     "-c", script,	 pid};
 	size_t n_head = sizeof(head) / sizeof(head[0]);
 	const char **args = calloc(n_head + n + 1, sizeof(*args));
+	char file[PATH_MAX];
 	int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	fd = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 10);
@@ -75,6 +76,9 @@ become_recorder(const struct ky_command_trace *made, char **command, size_t n, c
 		_exit(KY_EXIT_FAIL);
 	memcpy(args, head, sizeof(head));
 	memcpy(args + n_head, command, n * sizeof(*args));
+	/* Else the shell searches with an execve() for each directory, and all are in the recording. */
+	if (ky_child_find(command[0], file, sizeof(file)) == 0)
+		args[n_head] = file;
 	execv("/proc/self/exe", (char **)args);
 	_exit(KY_EXIT_FAIL);
 }

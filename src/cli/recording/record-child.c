@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,23 +17,34 @@
 /* The time that the command has to end after the signal. */
 #define GRACE_MS 2000
 
-/* As execvp() will look for it. */
-int ky_child_check(const char *name)
+int ky_child_find(const char *name, char *file, size_t size)
 {
 	const char *path = getenv("PATH");
-	char file[4096];
 
-	if (strchr(name, '/'))
+	if (strchr(name, '/')) {
+		snprintf(file, size, "%s", name);
 		return access(name, X_OK) == 0 ? 0 : errno;
+	}
 	for (path = path ? path : "/bin:/usr/bin"; path; path = strchr(path, ':')) {
 		struct stat st;
+		int len;
 
 		path += *path == ':';
-		snprintf(file, sizeof(file), "%.*s/%s", (int)strcspn(path, ":"), path, name);
+		len = (int)strcspn(path, ":");
+		if (snprintf(file, size, "%.*s/%s", len ? len : 1, len ? path : ".", name) >=
+		    (int)size)
+			continue;
 		if (access(file, X_OK) == 0 && stat(file, &st) == 0 && S_ISREG(st.st_mode))
 			return 0;
 	}
 	return ENOENT;
+}
+
+int ky_child_check(const char *name)
+{
+	char file[PATH_MAX];
+
+	return ky_child_find(name, file, sizeof(file));
 }
 
 int ky_child_error(const char *name, int errnum)
@@ -48,7 +61,8 @@ int ky_child_error(const char *name, int errnum)
 static void __attribute__((noreturn))
 become(const struct ky_child *command, int go_fd, int fail_fd, const sigset_t *mask)
 {
-	char go;
+	char go, file[PATH_MAX];
+	bool is_found = ky_child_find(command->args[0], file, sizeof(file)) == 0;
 	int errnum;
 
 	sigprocmask(SIG_SETMASK, mask, NULL);
@@ -58,6 +72,9 @@ become(const struct ky_child *command, int go_fd, int fail_fd, const sigset_t *m
 	/* End of file: the recorder gave up before it began. */
 	if (read(go_fd, &go, 1) != 1)
 		_exit(127);
+	/* The search is over before the recording, which has one execve() then. */
+	if (is_found)
+		execv(file, command->args);
 	execvp(command->args[0], command->args);
 	errnum = errno;
 	if (write(fail_fd, &errnum, sizeof(errnum)) < 0)

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -17,6 +18,9 @@ struct ky_child {
 	int status;	     /* of waitpid() */
 	struct rlimit files; /* how many it may have open: the recorder takes more for itself */
 };
+
+/* The file of program @name, as execvp() looks for it, in @file. 0, or the errno. */
+int ky_child_find(const char *name, char *file, size_t size);
 
 /* A mistyped command should not cost a recording. 0, or the errno of executing @name. */
 int ky_child_check(const char *name);

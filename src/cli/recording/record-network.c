@@ -110,7 +110,7 @@ void ky_record_say_next_there(const struct ky_record_network *network, const cha
 	fprintf(stderr, "Next:  kymo info%s ", key);
 	ky_cli_put_text(stderr, output);
 	if (has_kernel) {
-		fprintf(stderr, "\n       kymo report cpu%s ", key);
+		fprintf(stderr, "\n       kymo report why%s ", key);
 		ky_cli_put_text(stderr, output);
 	}
 	fprintf(stderr, "\n       kymo print%s ", key);

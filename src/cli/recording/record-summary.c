@@ -309,7 +309,7 @@ static void print_next(const char *output, const struct ky_recording_stats *stat
 		return;
 	print_path("Next:  kymo info ", output);
 	if (has_kernel)
-		print_path("       kymo report cpu ", output);
+		print_path("       kymo report why ", output);
 	print_path("       kymo print ", output);
 }
 
