@@ -170,6 +170,21 @@ def test_snapshot_of_a_flight_recorder(kymo, track, tmp_path):
         kymo("stop", name)
 
 
+def test_warning_of_a_recording_that_does_not_run(kymo, tmp_path):
+    args = ["latency", "--once", "--every", "100ms", "--track", "s: syscall:clock_nanosleep -> syscall:clock_nanosleep", "--over", "1h"]
+    name = f"absent-{os.getpid()}"
+    for action in (f"snapshot:{name}", f"rotate:{name}", f"stop:{name}"):
+        assert f"warning: --do '{action}' cannot work now: " in kymo(*args, "--do", action, code=0).err
+    assert "warning" not in kymo(*args, "--do", f"run:echo {name}", code=0).err
+    # A snapshot is of a flight recorder; any recording can rotate.
+    kymo("record", "--name", name, "--background", "-o", tmp_path / "out", "-k", "sched_switch", code=0)
+    try:
+        assert "cannot work now" in kymo(*args, "--do", f"snapshot:{name}", code=0).err
+        assert "warning" not in kymo(*args, "--do", f"stop:{name}", code=0).err
+    finally:
+        kymo("stop", name)
+
+
 def test_text(kymo_bin):
     load = Load("import ctypes, time\nctypes.CDLL(None).prctl(15, b'\\x1b[31mx')\ntime.sleep(0.02)")
     process = subprocess.Popen([kymo_bin, "latency", "--once", "--every", "1h", "--stacks", "--track",

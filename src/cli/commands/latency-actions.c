@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "cli/commands/latency-track.h"
+#include "cli/recording/recordings.h"
 #include "os/now.h"
 
 #define EVERY_NS 1000000000
@@ -21,12 +22,13 @@
 static const struct {
 	const char *name;
 	const char *words[6];
+	bool needs_recording, needs_flight; /* the argument is one that runs; a flight recorder */
 } actions[] = {
-	{"run", {NULL}},
-	{"snapshot", {"snapshot", "%"}},
-	{"rotate", {"rotate", "%"}},
-	{"stop", {"stop", "%"}},
-	{"start", {"record", "--background", "--profile", "%"}},
+	{"run", {NULL}, false, false},
+	{"snapshot", {"snapshot", "%"}, true, true},
+	{"rotate", {"rotate", "%"}, true, false},
+	{"stop", {"stop", "%"}, true, false},
+	{"start", {"record", "--background", "--profile", "%"}, false, false},
 };
 
 #define N_ACTIONS (sizeof(actions) / sizeof(actions[0]))
@@ -58,6 +60,32 @@ int ky_track_action_check(const char *text, struct kymo_error *err)
 	ky_error_hint(err, "use snapshot:NAME, rotate:NAME, stop:NAME (of a recording that runs), "
 			   "start:PROFILE or run:COMMAND");
 	return ret;
+}
+
+/* Actions of recordings that do not run now would fail only when something takes long. */
+static void latency_actions_warn_of(const char *text)
+{
+	struct ky_control_socket_place place;
+	struct kymo_error err;
+	const char *argument;
+	size_t row;
+
+	if (!latency_actions_find(text, &row, &argument) || !actions[row].needs_recording)
+		return;
+	ky_error_clear(&err);
+	if (ky_recordings_find(argument, actions[row].needs_flight, &place, &err) >= 0)
+		return;
+	fputs("kymo: warning: --do '", stderr);
+	ky_cli_put_text(stderr, text);
+	fputs("' cannot work now: ", stderr);
+	ky_cli_put_text(stderr, err.message);
+	fputs("; start the recording, or correct its name\n", stderr);
+}
+
+void ky_track_actions_warn(const struct ky_track *track)
+{
+	for (size_t i = 0; i < track->n_actions; i++)
+		latency_actions_warn_of(track->actions[i]);
 }
 
 static int run_program(const char *path, char *const *args)

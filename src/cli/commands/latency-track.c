@@ -122,6 +122,8 @@ int ky_tracks_start(struct ky_tracks *tracks, struct ky_latency *latency, struct
 		if (ret == KYMO_E_INVALID || ret == KYMO_E_NOT_FOUND)
 			ret = blame_definition(tracks->list[i].options.text, err);
 	}
+	for (size_t i = 0; i < tracks->n && ret >= 0; i++)
+		ky_track_actions_warn(&tracks->list[i]);
 	return ret;
 }
 
