@@ -10,6 +10,7 @@
 
 #include "base/strbuf.h"
 #include "latency/latency-internal.h"
+#include "os/block-name.h"
 #include "os/file.h"
 #include "record/common/cgroup.h"
 
@@ -88,19 +89,7 @@ const char *ky_latency_layer_help(enum ky_latency_layer layer)
 
 static void put_device(struct ky_strbuf *out, uint64_t sub)
 {
-	char path[64], target[256];
-	const char *name;
-	ssize_t len;
-
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", KY_LATENCY_MAJOR(sub),
-		 KY_LATENCY_MINOR(sub));
-	len = readlink(path, target, sizeof(target) - 1);
-	target[len < 0 ? 0 : len] = '\0';
-	name = strrchr(target, '/');
-	if (name)
-		ky_strbuf_adds(out, name + 1);
-	else
-		ky_strbuf_addf(out, "%u:%u", KY_LATENCY_MAJOR(sub), KY_LATENCY_MINOR(sub));
+	ky_os_block_name(out, KY_LATENCY_MAJOR(sub), KY_LATENCY_MINOR(sub));
 }
 
 static void put_interface(struct ky_strbuf *out, uint64_t index)

@@ -87,6 +87,21 @@ def test_sums(count):
     assert all(row["sum"] == row["by"]["ret"] * row["count"] for row in negative["rows"]) and len(negative["rows"]) >= 2
 
 
+def test_devices_have_names_in_text(kymo, count, tmp_path):
+    """In text the name of the disk, in JSON and in a condition the kernel's number."""
+    write = ("--", "dd", "if=/dev/zero", f"of={tmp_path / 'file'}", "bs=64k", "count=16", "oflag=direct", "conv=fsync")
+    found = count("block_rq_issue", "", "--by", "dev", command=write)
+    if not found["rows"]:
+        pytest.skip("no requests of a block device here")
+    number = found["rows"][0]["by"]["dev"]
+    place = f"{number >> 20}:{number & 0xfffff}"
+    link = f"/sys/dev/block/{place}"
+    name = os.path.basename(os.readlink(link)) if os.path.exists(link) else place
+    done = kymo("count", "block_rq_issue", "if", f"dev == {number}", "--by", "dev", "--sum", "nr_sector", *write, code=0)
+    shown = [line.split()[0] for line in done.out.splitlines()[3:] if line.strip()]
+    assert name in shown and str(number) not in shown, done.out
+
+
 def test_texts_of_the_program(count):
     found = rows(count("syscall_entry_openat", own(), "--by", "filename,flags"))
     texts = collections.Counter()

@@ -13,6 +13,7 @@
 #include "cli/commands/frames.h"
 #include "cli/terminal/command.h"
 #include "cli/terminal/json-output.h"
+#include "os/block-name.h"
 
 /* Columns behind those of --by. */
 enum {
@@ -95,6 +96,21 @@ static void count_output_put_value(struct ky_strbuf *out, const struct ky_count 
 		ky_strbuf_addu(out, number);
 }
 
+/* The same for people: devices have names. */
+static void count_output_put_shown(struct ky_strbuf *out, const struct ky_count *count,
+				   const struct ky_count_row *row,
+				   const struct ky_count_column *column, size_t i)
+{
+	uint32_t device;
+
+	if (!column->is_device || !ky_count_has(count, row, i)) {
+		count_output_put_value(out, count, row, column, i);
+		return;
+	}
+	device = (uint32_t)ky_count_number(count, row, i);
+	ky_os_block_name(out, device >> 20, device & 0xfffff);
+}
+
 static uint64_t count_of(const struct ky_count_row *rows, size_t n)
 {
 	uint64_t sum = 0;
@@ -123,7 +139,8 @@ static size_t rows_shown(const struct ky_count_view *view, size_t n)
 
 static bool is_plain_number(const struct ky_count_column *column)
 {
-	return !column->is_text && !column->is_event && !column->n_labels && column->base != 16;
+	return !column->is_text && !column->is_event && !column->is_device && !column->n_labels &&
+	       column->base != 16;
 }
 
 /* The columns of the table, without sum and mean if nothing is added up. Returns how many. */
@@ -168,7 +185,7 @@ static void put_cell(struct ky_table *table, struct ky_cell *cell, const struct 
 	}
 	if (!ky_count_has(count, row, i))
 		return; /* no value: '-' */
-	count_output_put_value(&text, count, row, column, i);
+	count_output_put_shown(&text, count, row, column, i);
 	ky_cell_text(table, cell, ky_strbuf_text(&text));
 	ky_strbuf_fini(&text);
 }
@@ -209,7 +226,7 @@ static void put_stacks(struct ky_strbuf *out, const struct ky_count_view *view,
 		if (is_stack(&by[i]))
 			continue;
 		ky_strbuf_clear(&value);
-		count_output_put_value(&value, view->count, row, &by[i], i);
+		count_output_put_shown(&value, view->count, row, &by[i], i);
 		ky_strbuf_addf(out, "  %s ", by[i].name); /* lint: own text */
 		ky_foreign_add(out, ky_strbuf_text(&value), value.len);
 	}

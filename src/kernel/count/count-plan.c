@@ -297,6 +297,7 @@ static int take_column(struct ky_count_plan *plan, size_t i, struct ky_count_eve
 	column->is_signed |= field->is_signed != 0;
 	if (text_bytes > column->text_bytes)
 		column->text_bytes = text_bytes;
+	column->is_device = source && source->is_device && (!column->base || column->is_device);
 	if (!column->base) {
 		column->base = source && source->base == 16 ? 16 : 10;
 		column->labels = source ? source->labels : NULL;

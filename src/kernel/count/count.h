@@ -38,7 +38,8 @@ struct ky_count_column {
 	const char *name;
 	bool is_text, is_signed, is_event;
 	bool is_kernel_stack, is_user_stack;
-	uint8_t base; /* of a number: 10 or 16 */
+	bool is_device; /* a number: the major in bits 20 to 31, the minor below */
+	uint8_t base;	/* of a number: 10 or 16 */
 	const struct ky_format_label *labels;
 	uint16_t n_labels;
 	uint32_t at, text_bytes; /* in a key */

@@ -232,6 +232,7 @@ void ky_event_as_format_says(const struct ky_format_field *from, struct ky_event
 	to->is_signed = from->is_signed;
 	to->is_kernel_signed = from->is_signed;
 	to->is_relative = from->is_relative;
+	to->is_device = from->kind == KY_FORMAT_INT && strcmp(from->type, "dev_t") == 0;
 	to->base = 10;
 	to->bytes = (uint8_t)from->size;
 	switch (from->kind) {

@@ -57,6 +57,7 @@ struct ky_event_field {
 	bool is_rest;	       /* STRING: what follows, to the record's end */
 	bool is_kernel_text;   /* the kernel's filters take it for a text: a char * */
 	bool is_kernel_signed; /* they compare it as signed: not so any argument of a system call */
+	bool is_device;	       /* COPY: a dev_t of the kernel, 12 bits major and 20 bits minor */
 	/* COPY: what its values are called; the format's. */
 	const struct ky_format_label *labels;
 	uint16_t n_labels;
