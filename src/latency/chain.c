@@ -14,11 +14,13 @@
 #include "kernel/process/pid-view.h"
 #include "latency/chain.skel.h"
 #include "latency/latency-internal.h"
+#include "latency/ring-turn.h"
 
 struct ky_chain {
 	struct chain_bpf *skeleton;
 	struct ring_buffer *ring;
 	/* During a step. */
+	struct ky_ring_turn turn;
 	ky_chain_tell tell;
 	void *data;
 };
@@ -29,7 +31,7 @@ static int chain_take(void *data, void *record, size_t size)
 
 	if (size >= sizeof(struct ky_chain_report))
 		chain->tell(chain->data, record);
-	return 0;
+	return ky_ring_turn_next(&chain->turn);
 }
 
 /* A name, or its beginning and '*'. */
@@ -130,9 +132,7 @@ int ky_chain_step(struct ky_chain *chain, ky_chain_tell tell, void *data, struct
 {
 	chain->tell = tell;
 	chain->data = data;
-	return ring_buffer__consume(chain->ring) < 0
-		       ? ky_error_set(err, KYMO_E_IO, "cannot read a BPF ring buffer")
-		       : KYMO_OK;
+	return ky_ring_turn_read(&chain->turn, chain->ring, err);
 }
 
 void ky_chain_turn(struct ky_chain *chain, uint64_t *period)

@@ -35,7 +35,7 @@ typedef void (*ky_chain_tell)(void *data, const struct ky_chain_report *report);
 int ky_chain_open(const struct ky_chain_options *options, struct ky_chain **chain,
 		  struct kymo_error *err);
 void ky_chain_close(struct ky_chain *chain); /* NULL is allowed */
-/* Tell of what has come since the last call. 0 or KYMO_E_IO. */
+/* Tell of what has come since the last call, for a moment. 1: there is more; 0; KYMO_E_IO. */
 int ky_chain_step(struct ky_chain *chain, ky_chain_tell tell, void *data, struct kymo_error *err);
 /* A period begins; the one that ends had number *@period. */
 void ky_chain_turn(struct ky_chain *chain, uint64_t *period);

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "latency/latency.h"
+#include "latency/ring-turn.h"
 
 struct latency_bpf;
 
@@ -13,6 +14,7 @@ struct ky_latency {
 	struct ring_buffer *members;	    /* NULL: none are wanted */
 	ky_latency_take_member take_member; /* during a call of ky_latency_members() */
 	void *take_data;
+	struct ky_ring_turn turn;	   /* of reading members */
 	struct ky_latency_options options; /* its texts are not kept */
 	KY_VEC(char *) chosen;		   /* system calls with histograms of their own */
 	uint32_t absent_layers;

@@ -156,7 +156,7 @@ static int latency_load_member(void *data, void *record, size_t size)
 
 	if (size >= sizeof(struct ky_latency_member))
 		latency->take_member(latency->take_data, record);
-	return 0;
+	return ky_ring_turn_next(&latency->turn);
 }
 
 int ky_latency_members(struct ky_latency *latency, ky_latency_take_member take, void *data,
@@ -164,9 +164,9 @@ int ky_latency_members(struct ky_latency *latency, ky_latency_take_member take, 
 {
 	latency->take_member = take;
 	latency->take_data = data;
-	return latency->members && ring_buffer__consume(latency->members) < 0
-		       ? ky_error_set(err, KYMO_E_IO, "cannot read a BPF ring buffer")
-		       : KYMO_OK;
+	if (!latency->members)
+		return KYMO_OK;
+	return ky_ring_turn_read(&latency->turn, latency->members, err);
 }
 
 static int attach_all(struct ky_latency *latency, struct kymo_error *err)

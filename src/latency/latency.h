@@ -67,7 +67,7 @@ struct ky_chain *ky_latency_chain(const struct ky_latency *latency);
 int ky_latency_read(struct ky_latency *latency, struct kymo_error *err);
 
 typedef void (*ky_latency_take_member)(void *data, const struct ky_latency_member *member);
-/* The members that have come since the last call. 0 or KYMO_E_IO. */
+/* The members that have come since the last call, for a moment. 1: there are more; 0; KYMO_E_IO. */
 int ky_latency_members(struct ky_latency *latency, ky_latency_take_member take, void *data,
 		       struct kymo_error *err);
 

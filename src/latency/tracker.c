@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "kernel/bpf/object.h"
 #include "latency/latency-internal.h"
+#include "latency/ring-turn.h"
 #include "latency/tracker-internal.h"
 #include "latency/tracker.skel.h"
 #include "os/now.h"
@@ -39,6 +40,7 @@ struct ky_tracker {
 	struct ky_tracker_key *keys; /* for readings of the table */
 	struct ky_tracker_open *open;
 	/* During a step. */
+	struct ky_ring_turn turn;
 	ky_tracker_tell tell;
 	void *data;
 };
@@ -210,7 +212,7 @@ static int take_report(void *data, void *record, size_t size)
 	struct told *told;
 
 	if (size < sizeof(*report))
-		return 0;
+		return ky_ring_turn_next(&tracker->turn);
 	ns = report->end_ns - report->begin_ns;
 	told = find_told(tracker, &report->key, report->begin_ns);
 	if (told) {
@@ -220,7 +222,7 @@ static int take_report(void *data, void *record, size_t size)
 	} else if (is_long(tracker, ns)) {
 		tracker_tell(tracker, KY_TRACKER_OVER, report, ns);
 	}
-	return 0;
+	return ky_ring_turn_next(&tracker->turn);
 }
 
 /* ---- what is open ------------------------------------------------------------------------- */
@@ -292,9 +294,9 @@ int ky_tracker_step(struct ky_tracker *tracker, ky_tracker_tell tell, void *data
 	tracker->data = data;
 	/* The table first: what ends meanwhile is in the ring after it. */
 	ret = look_at_open(tracker, err);
-	if (ret >= 0 && ring_buffer__consume(tracker->ring) < 0)
-		ret = ky_error_set(err, KYMO_E_IO, "cannot read a BPF ring buffer");
 	if (ret >= 0)
+		ret = ky_ring_turn_read(&tracker->turn, tracker->ring, err);
+	if (ret == KYMO_OK) /* else an end may still be in the ring */
 		tracker_forget_gone(tracker);
 	return ret;
 }

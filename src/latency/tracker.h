@@ -76,7 +76,7 @@ const char *ky_tracker_name(const struct ky_tracker *tracker);
 /* What names values of keys: "tid", "dev"; NULL: there are not so many. */
 const char *ky_tracker_key_name(const struct ky_tracker *tracker, size_t i);
 
-/* Take what has come since the last call, and tell of it. 0, KYMO_E_MEMORY, KYMO_E_IO. */
+/* Take what has come since the last call, for a moment, and tell of it. 1: there is more; 0; KYMO_E_MEMORY, KYMO_E_IO. */
 int ky_tracker_step(struct ky_tracker *tracker, ky_tracker_tell tell, void *data,
 		    struct kymo_error *err);
 /* A period ends: @cells: of each possible CPU. @period: the number that it had. 0 or KYMO_E_IO. */

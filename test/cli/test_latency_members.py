@@ -3,6 +3,7 @@
 
 import collections
 import json
+import signal
 import subprocess
 import sys
 
@@ -66,6 +67,25 @@ def test_nothing_of_its_own(kymo_bin):
     assert sleeper.pid in told and process.pid not in told
     owners = {one.get("owner_id") for one in result["series"]}
     assert sleeper.pid in owners and process.pid not in owners
+
+
+FLOOD = "import os\nwhile True: os.getppid()"
+
+
+@pytest.mark.parametrize("what", [("--members", "1ns"), ("--track", "f: syscall:getppid -> syscall:getppid", "--over", "1ns")])
+def test_a_flood_does_not_hold_it_up(kymo_bin, what):
+    """A program that makes members faster than they are read holds up neither output nor an order to end."""
+    flood = subprocess.Popen([sys.executable, "-c", FLOOD])
+    process = subprocess.Popen([kymo_bin, "latency", "--every", "300ms", "--json", "--stacks", "--pid", str(flood.pid),
+                                "--layers", "syscall", *what], stdout=subprocess.PIPE, text=True)
+    try:
+        assert any('"series"' in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    finally:
+        flood.kill()
+        flood.wait()
+        process.kill()
 
 
 def test_text(kymo):

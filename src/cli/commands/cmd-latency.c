@@ -283,8 +283,10 @@ static bool wants_screen(const struct run *run)
 	       isatty(STDOUT_FILENO);
 }
 
-/* How often trackers tell. */
+/* How often trackers tell, and clients' limits of time are looked at. */
 #define STEP_NS 100000000
+/* The longest time for what came before the end. */
+#define LAST_STEPS_NS 1000000000
 
 /* Sleep for @left_ns, or until something comes. */
 static void cmd_latency_poll(struct run *run, int64_t left_ns)
@@ -305,27 +307,43 @@ static void cmd_latency_poll(struct run *run, int64_t left_ns)
 		ky_metrics_step(run->server, run->view.latency);
 }
 
+/* Tell of what came. 1: more is there. */
+static int cmd_latency_step(struct run *run, struct kymo_error *err)
+{
+	const struct options *options = run->options;
+	int ret = ky_tracks_step(&run->tracks, run->view.latency, err), more = ret > 0;
+
+	if (ret >= 0 && (options->members_ns || run->screen)) {
+		ret = ky_members_step(&run->members, run->view.latency, err);
+		more |= ret > 0;
+	}
+	if (ret >= 0 && options->chain) {
+		ret = ky_chain_print(ky_latency_chain(run->view.latency), options->json, err);
+		more |= ret > 0;
+	}
+	run->is_over |= ky_cli_pipe_closed();
+	return ret < 0 ? ret : more;
+}
+
 /* Wait until @until_ns of CLOCK_MONOTONIC, or for a signal, which sets run->is_over. */
 static int cmd_latency_wait(struct run *run, uint64_t until_ns, struct kymo_error *err)
 {
-	int64_t left_ns;
+	bool steps = run->tracks.n || run->server || run->options->chain ||
+		     run->options->members_ns || run->screen;
+	int64_t left_ns, end_ns;
 	int ret = KYMO_OK;
 
-	while (!run->is_over && ret >= 0 &&
-	       (left_ns = (int64_t)until_ns - ky_os_time_ns(CLOCK_MONOTONIC)) > 0) {
-		if (left_ns > STEP_NS && (run->tracks.n || run->options->chain ||
-					  run->options->members_ns || run->screen))
-			left_ns = STEP_NS;
+	while (!run->is_over && ret >= 0 && (left_ns = (int64_t)until_ns - ky_os_now_ns()) > 0) {
+		if (left_ns > STEP_NS && steps)
+			left_ns = ret ? 0 : STEP_NS;
 		cmd_latency_poll(run, left_ns);
-		ret = ky_tracks_step(&run->tracks, run->view.latency, err);
-		if (ret >= 0 && (run->options->members_ns || run->screen))
-			ret = ky_members_step(&run->members, run->view.latency, err);
-		if (ret >= 0 && run->options->chain)
-			ret = ky_chain_print(ky_latency_chain(run->view.latency),
-					     run->options->json, err);
-		run->is_over |= ky_cli_pipe_closed();
+		ret = cmd_latency_step(run, err);
 	}
-	return ret;
+	/* What came before the end, unless it comes without end. */
+	end_ns = ky_os_now_ns() + LAST_STEPS_NS;
+	while ((run->is_over || run->options->once) && ret > 0 && ky_os_now_ns() < end_ns)
+		ret = cmd_latency_step(run, err);
+	return ret < 0 ? ret : KYMO_OK;
 }
 
 static int cmd_latency_follow(struct run *run, struct kymo_error *err)

@@ -16,7 +16,8 @@
 #include "cli/recording/recordings.h"
 #include "os/now.h"
 
-#define EVERY_NS 1000000000
+#define EVERY_NS	1000000000
+#define LAST_ACTIONS_NS 5000000000
 
 /* Actions that are commands of kymo, with their argument in the place of "%". */
 static const struct {
@@ -186,6 +187,7 @@ bool ky_track_act(struct ky_tracks *tracks, struct ky_track *track, const char *
 	if (pid == 0) {
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
+		close_range(3, ~0u, 0); /* the port of --listen, BPF links */
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 		latency_actions_environment(name, news);
 		act_all(track);
@@ -196,9 +198,25 @@ bool ky_track_act(struct ky_tracks *tracks, struct ky_track *track, const char *
 	return pid > 0;
 }
 
+/* The last actions may take their time, such as a snapshot; a command of the user's may take any time. */
+static void latency_actions_wait(struct ky_tracks *tracks)
+{
+	int64_t until_ns = ky_os_now_ns() + LAST_ACTIONS_NS;
+	const struct timespec moment = {0, 10000000};
+
+	reap(tracks, WNOHANG);
+	while (tracks->n_children && ky_os_now_ns() < until_ns) {
+		nanosleep(&moment, NULL);
+		reap(tracks, WNOHANG);
+	}
+	if (tracks->n_children)
+		fputs("kymo: warning: an action of --do still runs; kymo does not wait for it\n",
+		      stderr);
+}
+
 void ky_tracks_fini(struct ky_tracks *tracks)
 {
-	reap(tracks, 0);
+	latency_actions_wait(tracks);
 	ky_frames_fini(&tracks->frames);
 	ky_strbuf_fini(&tracks->out);
 }

@@ -5,7 +5,7 @@
 
 #include "latency/latency.h"
 
-/* Print what the chain tells, as lines or as JSON. 0, KYMO_E_IO. */
+/* Print what the chain tells, as lines or as JSON, for a moment. 1: there is more; 0; KYMO_E_IO. */
 int ky_chain_print(struct ky_chain *chain, bool json, struct kymo_error *err);
 
 #endif

@@ -27,7 +27,7 @@ struct ky_members {
 /* Those of a layer's row; NULL: none came. */
 const struct ky_members_kept *ky_members_of(const struct ky_members *members, uint32_t layer,
 					    uint64_t sub);
-/* Print what has come. 0 or KYMO_E_IO. */
+/* Print what has come, for a moment. 1: there is more; 0; KYMO_E_IO. */
 int ky_members_step(struct ky_members *members, struct ky_latency *latency, struct kymo_error *err);
 /* The line of one, and the lines of its stacks. */
 void ky_members_put(struct ky_members *members, struct ky_strbuf *out, struct ky_latency *latency,

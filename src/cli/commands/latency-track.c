@@ -280,18 +280,19 @@ static void latency_track_tell(void *data, const struct ky_tracker *tracker,
 
 int ky_tracks_step(struct ky_tracks *tracks, struct ky_latency *latency, struct kymo_error *err)
 {
-	int ret = KYMO_OK;
+	int ret = KYMO_OK, more = 0;
 
 	for (size_t i = 0; i < tracks->n && ret >= 0; i++) {
 		struct telling telling = {tracks, &tracks->list[i]};
 
 		ret = ky_tracker_step(ky_latency_tracker(latency, i), latency_track_tell, &telling,
 				      err);
+		more |= ret > 0;
 	}
 	if (tracks->out.len) {
 		ky_cli_write(&tracks->out);
 		fflush(stdout);
 		ky_strbuf_clear(&tracks->out);
 	}
-	return ret;
+	return ret < 0 ? ret : more;
 }

@@ -37,7 +37,7 @@ int ky_tracks_parse(const struct ky_command *command, const struct ky_text_list 
 		    uint64_t max_open, bool stacks, struct ky_tracks *tracks);
 /* Start them. An error shows its tracker as the input. */
 int ky_tracks_start(struct ky_tracks *tracks, struct ky_latency *latency, struct kymo_error *err);
-/* Print what took long, and carry out actions. */
+/* Print what took long, and carry out actions, for a moment. 1: there is more; 0; KYMO_E_MEMORY, KYMO_E_IO. */
 int ky_tracks_step(struct ky_tracks *tracks, struct ky_latency *latency, struct kymo_error *err);
 /* Waits for the commands that run. */
 void ky_tracks_fini(struct ky_tracks *tracks);
