@@ -547,12 +547,20 @@ def test_sessions_are_not_in_recordings(kymo, relay):
         assert daemon.add("a")
         assert inside.create("rec/x") == (OK, "board/rec-x") and inside.chunk(0) == OK and inside.add("a")
         assert by_path.create("s", path="/rec/ust/x") == (OK, "board/rec-ust-x")
-    for name in ("archives", "metadata"):
+    for name in ("archives", "metadata", "kernel", "ust", "index", "pid", "uid"):
         with Daemon(here.lttng) as daemon:
             assert daemon.create(name) == (OK, f"board/{name}-2")
     for name, path in (("kernel", "index"), ("ust", "pid/x"), ("ust", "uid")):
         with begin(here, name) as daemon:
-            assert daemon.add("a", path=path) is None
+            assert daemon.add("a", path=path)
+    with Daemon(here.lttng) as daemon:
+        assert daemon.create("kernel") == (OK, "board/kernel-4") and daemon.chunk(0, "index") == OK
+    for host in ("archives", "metadata"):
+        with Daemon(here.lttng) as daemon:
+            assert daemon.create("s", host=host)[0] != OK
+    for host, name in (("kernel", "index"), ("ust", "pid"), ("ust", "uid")):
+        with Daemon(here.lttng) as daemon:
+            assert daemon.create(name, host=host) == (OK, f"{host}/{name}-2")
     with Daemon(here.lttng) as daemon:
         assert daemon.create("s", host="web")[0] != OK
     found = json.loads(kymo("sessions", "--json", here.address("")).out)["recordings"]

@@ -3,6 +3,7 @@
 
 import contextlib
 import glob
+import json
 import os
 import random
 import re
@@ -144,6 +145,38 @@ def test_new_recording_on_a_full_disk(kymo_bin, small_disk):
         os.remove(small_disk / "filler")
         assert b"No space left" not in talk(here.port, OPENED, data(0, 0, 0, b"x", 1))
         assert os.path.exists(here.trace("session") + "/kernel/a")
+
+
+HIDING = [("archives", "s", "t"), ("metadata", "s", "t"), ("kernel", "index", "t"), ("ust", "pid", "t"), ("ust", "uid", "t"),
+          ("victim", "ust", "pid"), ("victim", "ust", "uid/x"), ("victim", "kernel", "index"), ("victim", "archives", "t")]
+
+
+VICTIMS = {("victim", "first"), ("victim", "kernel-2"), ("victim", "ust-2"), ("victim", "ust-3"), ("victim", "archives-2")}
+
+
+def shown(kymo, here):
+    return {(one["host"], one["name"]) for one in json.loads(kymo("sessions", "--json", here.address("")).out)["recordings"]}
+
+
+def test_names_that_would_hide_other_recordings(kymo_bin, kymo, tmp_path):
+    """Neither the relay's directory nor a host's becomes a recording: others are shown, and their hosts go on."""
+    with relays(kymo_bin, tmp_path) as begin:
+        here = begin()
+        talk(here.port, hello(b"victim", b"first", session=b"1" * 16), frame(OPEN, struct.pack("<I", 0) + b"kernel", 1))
+        for i, names in enumerate(HIDING):
+            host, name, trace = (text.encode() for text in names)
+            is_refused = host in (b"archives", b"metadata")
+            opened = [] if is_refused else [frame(OPEN, struct.pack("<I", 0) + trace, 1)]
+            said = talk(here.port, hello(host, name, session=b"%016d" % i), *opened)
+            assert (b"try another host name" in said) == is_refused, said
+        assert os.path.isdir(here.dir + "/victim/ust-2/pid")
+        assert b"is a recording" not in talk(here.port, hello(b"victim", b"again", session=b"9" * 16))
+        assert os.path.isdir(here.dir + "/victim/again")
+        assert shown(kymo, here) >= VICTIMS | {("ust", "pid-2"), ("ust", "uid-2"), ("kernel", "index-2")}
+    # Nor do files that are there for another reason.
+    os.mkdir(here.dir + "/archives")
+    with relays(kymo_bin, tmp_path) as begin:
+        assert shown(kymo, begin()) >= VICTIMS
 
 
 def test_beacon_in_a_directory_that_is_gone(kymo_bin, tmp_path):

@@ -74,10 +74,41 @@ int ky_relay_open_directory(int dir_fd, const char *name, uint64_t *made_bytes)
 	return ky_file_open(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }
 
+static bool relay_files_is_one_of(const char *name, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * With a recording of this name, or with one that has traces of whatever names, its host's directory or the relay's
+ * would look like a recording (ky_relay_is_recording()).
+ */
+static bool is_taken_name(const char *name)
+{
+	static const char *const taken[] = {"metadata", "archives", "kernel", "ust",
+					    "index",	"pid",	    "uid"};
+
+	return relay_files_is_one_of(name, taken, sizeof(taken) / sizeof(taken[0]));
+}
+
+/* The same of a host alone: no recording in it has a name that is taken. */
+static bool is_taken_host(const char *name)
+{
+	static const char *const taken[] = {"metadata", "archives"};
+
+	return relay_files_is_one_of(name, taken, sizeof(taken) / sizeof(taken[0]));
+}
+
 bool ky_relay_numbered_path(const char *host, const char *name, int number, char *path, size_t size)
 {
-	int len = number == 1 ? snprintf(path, size, "%s/%s", host, name)
-			      : snprintf(path, size, "%s/%s-%d", host, name, number);
+	int len;
+
+	number += is_taken_name(name);
+	len = number == 1 ? snprintf(path, size, "%s/%s", host, name)
+			  : snprintf(path, size, "%s/%s-%d", host, name, number);
 
 	return len > 0 && (size_t)len < size;
 }
@@ -99,9 +130,16 @@ bool ky_relay_is_recording(int dir_fd)
 /* No recording's directory is in another's: one that a recorder on this machine writes may be called like a host. */
 static int check_host(int dir_fd, const char *host, struct kymo_error *err)
 {
-	int fd = ky_file_open(dir_fd, host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	bool is_taken = fd >= 0 && ky_relay_is_recording(fd);
+	int fd;
+	bool is_taken;
 
+	if (is_taken_host(host))
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "a relay keeps no recordings of a machine that is called '%s', "
+				    "as files of recordings are; try another host name",
+				    host);
+	fd = ky_file_open(dir_fd, host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	is_taken = fd >= 0 && ky_relay_is_recording(fd);
 	if (fd >= 0)
 		close(fd);
 	return is_taken ? ky_error_set(
@@ -111,21 +149,15 @@ static int check_host(int dir_fd, const char *host, struct kymo_error *err)
 			: KYMO_OK;
 }
 
-/* A directory of this name makes its host's look like a recording. */
-static bool is_taken_name(const char *name)
-{
-	return strcmp(name, "metadata") == 0 || strcmp(name, "archives") == 0;
-}
-
 int ky_relay_make_unique(int dir_fd, const char *host, const char *name, char *path, size_t size,
 			 struct kymo_error *err)
 {
-	int ret = check_host(dir_fd, host, err), first = is_taken_name(name) ? 2 : 1;
+	int ret = check_host(dir_fd, host, err);
 
-	for (int i = first;
+	for (int i = 1;
 	     !ret && i < KY_RELAY_NAMES_MAX && ky_relay_numbered_path(host, name, i, path, size);
 	     i++) {
-		ret = i == first ? ky_relay_make_parents(dir_fd, path, NULL, err) : KYMO_OK;
+		ret = i == 1 ? ky_relay_make_parents(dir_fd, path, NULL, err) : KYMO_OK;
 		if (ret < 0)
 			return ret;
 		if (mkdirat(dir_fd, path, 0700) == 0)

@@ -38,14 +38,15 @@ int ky_relay_open_directory(int dir_fd, const char *name, uint64_t *made_bytes);
 int ky_relay_open_file(int dir_fd, const char *name, int flags, uint64_t *made_bytes);
 /*
  * Creates directory @host/@name below @dir_fd, or with a number after the name: NAME-2, ..., the first one that does not
- * exist. Its path is put to @path, which has room for @size bytes. KYMO_E_INVALID: all are in use, or @host is a recording;
- * KYMO_E_IO, KYMO_E_MEMORY.
+ * exist. Names that a recording's own directories have always get a number. Its path is put to @path, which has room for
+ * @size bytes. KYMO_E_INVALID: all are in use, @host is a recording, or has a name that would make the relay's directory
+ * look like one; KYMO_E_IO, KYMO_E_MEMORY.
  */
 int ky_relay_make_unique(int dir_fd, const char *host, const char *name, char *path, size_t size,
 			 struct kymo_error *err);
 /* Whether a directory has traces of its own. A directory of a host has recordings in it, and no traces. */
 bool ky_relay_is_recording(int dir_fd);
-/* The name with number @number, as above. False: it does not fit. */
+/* The path of the @number-th (from 1) directory that may have this name, as above. False: it does not fit. */
 bool ky_relay_numbered_path(const char *host, const char *name, int number, char *path,
 			    size_t size);
 /* Removes @path and everything below it; links are not followed. Returns what is gone, as quotas count it. */

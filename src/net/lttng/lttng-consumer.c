@@ -315,20 +315,6 @@ static int take_old_path(struct ky_lttng_consumer *consumer, struct ky_lttng_str
 	return ret;
 }
 
-/* With a session kernel or ust, the directory of the host would look like a recording (ky_relay_is_recording()). */
-static bool is_taken_path(const char *path)
-{
-	static const char *const taken[] = {"index", "pid", "uid"};
-
-	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
-		size_t len = strlen(taken[i]);
-
-		if (strncmp(path, taken[i], len) == 0 && (path[len] == '/' || !path[len]))
-			return true;
-	}
-	return false;
-}
-
 /* That all streams, traces, sessions and chunks may have. */
 static size_t count_files(const struct ky_lttng_relay *relay)
 {
@@ -377,7 +363,7 @@ static int lttng_consumer_check_stream(const struct ky_lttng_consumer *consumer,
 
 	if (!ky_net_is_path(spec->path, strlen(spec->path)) ||
 	    !ky_net_is_name(spec->channel, len) || len > CHANNEL_NAME_MAX ||
-	    strcmp(spec->channel, "index") == 0 || is_taken_path(spec->path))
+	    strcmp(spec->channel, "index") == 0)
 		return ky_error_set(err, KYMO_E_FORMAT,
 				    "the path or name of a stream cannot be used");
 	if (!consumer->current)

@@ -155,23 +155,32 @@ static void look_at_host(struct look *look, DIR *dir, const char *host)
 	}
 }
 
-static void look_at_dir(struct look *look, DIR *dir)
+/* The directories of a recording's own traces. */
+static bool is_part(const char *name)
+{
+	return strcmp(name, "kernel") == 0 || strcmp(name, "ust") == 0 ||
+	       strcmp(name, "archives") == 0;
+}
+
+/* @is_recording: so is the directory itself, and what else is in it are hosts. */
+static void look_at_dir(struct look *look, DIR *dir, bool is_recording)
 {
 	struct dirent *entry;
 
 	while (look->list->entries.len < SESSIONS_MAX && (entry = readdir(dir))) {
 		DIR *child;
 
-		if (!ky_net_is_name(entry->d_name, strlen(entry->d_name)))
+		if (!ky_net_is_name(entry->d_name, strlen(entry->d_name)) ||
+		    (is_recording && is_part(entry->d_name)))
 			continue;
 		child = ky_dir_open(dirfd(dir), entry->d_name);
 		if (!child)
 			continue;
-		if (ky_relay_is_recording(dirfd(child)))
+		if (!ky_relay_is_recording(dirfd(child)))
+			look_at_host(look, child, entry->d_name);
+		else if (!is_recording)
 			add_recording(look->list, dirfd(child), look->here, entry->d_name,
 				      entry->d_name, false);
-		else
-			look_at_host(look, child, entry->d_name);
 		closedir(child);
 	}
 }
@@ -199,6 +208,7 @@ void ky_viewer_list_look(struct ky_viewer_list *list, int64_t now_ns,
 			 ky_viewer_is_connected is_connected, void *data)
 {
 	struct look look = {list, is_connected, data, ""};
+	bool is_recording;
 	DIR *dir;
 
 	if (list->made_ns && now_ns - list->made_ns < FRESH_NS + TIME_SHARE * list->took_ns)
@@ -208,10 +218,12 @@ void ky_viewer_list_look(struct ky_viewer_list *list, int64_t now_ns,
 	if (gethostname(look.here, sizeof(look.here)) < 0 || !look.here[0])
 		snprintf(look.here, sizeof(look.here), "localhost");
 	dir = opendir(list->dir);
-	if (dir && ky_relay_is_recording(dirfd(dir)))
+	is_recording = dir && ky_relay_is_recording(dirfd(dir));
+	/* Whatever makes the directory look like a recording hides no other. */
+	if (is_recording)
 		look_at_root(&look, dir);
-	else if (dir)
-		look_at_dir(&look, dir);
+	if (dir)
+		look_at_dir(&look, dir, is_recording);
 	if (dir)
 		closedir(dir);
 	if (list->entries.len)

@@ -4,7 +4,7 @@
  *
  *	DIR/HOST/NAME	of a relay
  *	DIR/NAME	of recorders on this machine, whose host name they get
- *	DIR		a recording itself
+ *	DIR		a recording itself, which may have hosts in it, too
  *
  * Each recording is one session, with all of its traces: those of programs may come at any time.
  *
