@@ -276,7 +276,7 @@ def test_refresh(kymo, machine, chosen):
         _, parts, found = sums("--refresh", f"{max(interval, length // 500)}ns")
         assert all(len(part) > 1 and all("interval" in r for r in part) for part in parts.values())
         assert found == expected
-    assert not chosen or "switches of" in str(whole["cpu"][0]["notes"])
+    assert not chosen or "not recorded (by" in str(whole["cpu"][0]["notes"])
 
 
 def test_missing_switches_are_of_the_range(kymo, machine):
@@ -288,12 +288,12 @@ def test_missing_switches_are_of_the_range(kymo, machine):
 
     def missing(*more):
         notes = [note for r in json.loads(kymo(*options, *more, "--json").out)["reports"] for note in r["notes"]]
-        return [int(note.split()[0]) for note in notes if "switches of" in note]
+        return [int(note.split()[0]) for note in notes if " not recorded (by" in note]
 
     (whole,), parts = missing(), missing("--refresh", "5ms")
     assert len(parts) > 3 and sum(parts) == whole
     assert missing("--end", "50%")[0] + missing("--begin", "50%")[0] in (whole, whole + 1)
-    assert kymo(*options, "--refresh", "5ms").out.count("switches of") == len(parts)
+    assert kymo(*options, "--refresh", "5ms").out.count("not recorded (by") == len(parts)
 
 
 def test_refresh_says_once_what_stays_the_same(kymo, lttng_kernel):
@@ -407,3 +407,19 @@ def test_bound_on_intervals_is_of_all_reports_together(kymo, machine):
         assert len(rows) == most
         assert all(int(row[2]) - int(row[1]) == 1000 for row in rows)
         assert [row[1] for row in rows[1:]] == [row[2] for row in rows[:-1]]  # none twice
+
+
+def test_note_says_that_nobody_has_the_name(kymo, reference):
+    def note(*words):
+        return [note for report in json.loads(kymo("report", "--json", *words, reference).out)["reports"] for note in report["notes"]
+                if "no thread" in note or "no process" in note]
+
+    assert note("syscalls,locks", "--comm", "nosuchname") == ["no thread is named 'nosuchname'"]
+    found, = note("syscalls", "--comm", "a-name-of-20-letters", "--tid", "99999999", "--pid", "99999998")
+    assert found == ("no thread is named 'a-name-of-20-letters' (the kernel keeps 15 bytes of a name: 'a-name-of-20-le'); "
+                     "no process has the ID 99999998; no thread has the ID 99999999")
+    assert "no thread is named" in kymo("report", "heatmap", "--of", "syscall:read", "--comm", "nosuchname", reference).out
+    tables = json.loads(kymo("report", "--json", "cpu", "-t", "threads", reference).out)["reports"][0]["tables"]
+    assert not note("cpu", "--comm", tables[0]["rows"][0]["process"]["name"]) and not note("cpu", "--comm", "*")
+    assert "<" not in kymo("report", "heatmap", reference, code=2).err
+    assert "report compare [OPTIONS] A B" in kymo("report", "compare", "--help").out

@@ -208,8 +208,8 @@ static void render_html_add_rows(struct ky_strbuf *out, const struct ky_table *t
 	}
 	ky_strbuf_adds(out, "</tbody></table></div>\n");
 	if (table->n_omitted)
-		ky_strbuf_addf(out, "<p class=\"help\">%zu more rows: --limit 0 shows all</p>\n",
-			       table->n_omitted);
+		ky_strbuf_addf(out, "<p class=\"help\">%zu more row%s: --limit 0 shows all</p>\n",
+			       table->n_omitted, table->n_omitted == 1 ? "" : "s");
 }
 
 static void render_html_add_table(struct ky_strbuf *out, const struct ky_table *table)

@@ -536,8 +536,8 @@ static void add_footer(struct ky_strbuf *out, const struct layout *layout, const
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
 	if (layout->table->n_omitted)
-		ky_strbuf_addf(&text, "  %zu more rows: --limit 0 shows all\n",
-			       layout->table->n_omitted);
+		ky_strbuf_addf(&text, "  %zu more row%s: --limit 0 shows all\n",
+			       layout->table->n_omitted, layout->table->n_omitted == 1 ? "" : "s");
 	if (*left_out)
 		add_left_out(&text, left_out, layout->options->columns);
 	if (text.len)

@@ -361,12 +361,12 @@ int ky_report_note_switches(struct ky_report_result *result)
 	}
 	if (!missing)
 		return 0;
-	return ky_report_note(
-		result,
-		"%" PRIu64 " switches of %" PRIu64 " CPU%s were not recorded (a filter or the "
-		"kernel left them out): from the last event of one thread to the first of the "
-		"next, the state of these CPUs is unknown",
-		missing, n_cpus, n_cpus == 1 ? "" : "s");
+	return ky_report_note(result,
+			      "%" PRIu64 " switch%s of %" PRIu64
+			      " CPU%s %s not recorded (by a filter or the kernel): "
+			      "times around them are left out; a few do not matter",
+			      missing, missing == 1 ? "" : "es", n_cpus, n_cpus == 1 ? "" : "s",
+			      missing == 1 ? "was" : "were");
 }
 
 int ky_report_note_waits(struct ky_report_result *result)

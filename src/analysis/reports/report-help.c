@@ -83,8 +83,8 @@ static void column_help(struct ky_strbuf *out, const struct ky_column *column, i
 void ky_report_help(struct ky_strbuf *out, const struct ky_report *report, int columns)
 {
 	ky_strbuf_addf(out, "kymo report %s: ", report->name);
-	ky_strbuf_addf(out, "%s\n\nUsage\n  kymo report %s [OPTIONS] TRACE...\n\nDescription\n",
-		       report->summary, report->name);
+	ky_strbuf_addf(out, "%s\n\nUsage\n  kymo report %s [OPTIONS] %s\n\nDescription\n",
+		       report->summary, report->name, report->wants_two ? "A B" : "TRACE...");
 	report_help_paragraphs(out, report->description, 2, columns);
 	ky_strbuf_adds(out, "\nEvents\n");
 	report_help_paragraphs(out, report->events, 2, columns);

@@ -18,6 +18,8 @@ int ky_report_check_heeded(const struct ky_report *const *reports, size_t n_repo
 /* Adds a note to @result when its report ignores a given option. Returns 0 or KYMO_E_MEMORY. */
 int ky_report_note_ignored(const struct ky_report_options *options,
 			   struct ky_report_result *result);
+/* Adds a note to @result on names and IDs of the selection that no thread has. Returns 0 or KYMO_E_MEMORY. */
+int ky_report_note_nobody(const struct ky_report_options *options, struct ky_report_result *result);
 /*
  * Each name of a table, and of the column to sort by, must be one of the reports'. KYMO_E_INVALID:
  * @err names those that exist.

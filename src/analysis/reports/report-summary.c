@@ -193,6 +193,9 @@ static int report_summary_on_signal(void *data, const struct ky_signal *signal)
 {
 	struct run *run = data;
 
+	/* Of those that a chosen thread sends to another one, the other one is not chosen. */
+	if (!ky_model_in_focus(run->model, signal->receiver))
+		return 0;
 	run->signals++;
 	return report_summary_add(run, signal->receiver, SUM_SIGNALS, 1);
 }
@@ -338,6 +341,11 @@ static const struct ky_entry *largest(const struct ky_aggregation *aggregation, 
 	return best;
 }
 
+static const char *report_summary_s(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 /* "5 per second" */
 static void add_rate(struct ky_strbuf *out, const struct run *run, uint64_t count)
 {
@@ -375,7 +383,8 @@ static void say_preemptions(const struct run *run, struct ky_table *table)
 
 	if (!run->preempted.count)
 		return;
-	ky_strbuf_addf(&fact, "%" PRIu64 " preemptions cost ", run->preempted.count);
+	ky_strbuf_addf(&fact, "%" PRIu64 " preemption%s cost ", run->preempted.count,
+		       report_summary_s(run->preempted.count));
 	ky_render_duration(&fact, (double)ky_stats_moments(&run->preempted).sum);
 	ky_strbuf_adds(&fact, ", the longest ");
 	ky_render_duration(&fact, (double)run->preemption.ns);
@@ -410,7 +419,8 @@ static void say_waits(const struct run *run, struct ky_table *table)
 	say_preemptions(run, table);
 	if (!most)
 		return;
-	ky_strbuf_addf(&fact, "%" PRIu64 " migrations between CPUs", run->migrations);
+	ky_strbuf_addf(&fact, "%" PRIu64 " migration%s between CPUs", run->migrations,
+		       report_summary_s(run->migrations));
 	add_rate(&fact, run, run->migrations);
 	ky_strbuf_addf(&fact, "; %" PRIu64 " of one thread", most->sums[SUM_MOVES]);
 	report_summary_add_thread(&fact, most->thread);
@@ -455,7 +465,8 @@ static void say_times_of_calls(const struct run *run, struct ky_table *table)
 		ky_strbuf_addf(&fact, "most time in %s: ",
 			       ky_model_syscall_name(run->model, (uint32_t)most->what));
 		ky_render_duration(&fact, (double)ky_stats_moments(&most->stats).sum);
-		ky_strbuf_addf(&fact, " in %" PRIu64 " calls, the longest ", most->sums[SUM_CALLS]);
+		ky_strbuf_addf(&fact, " in %" PRIu64 " call%s, the longest ", most->sums[SUM_CALLS],
+			       report_summary_s(most->sums[SUM_CALLS]));
 		ky_render_duration(&fact, (double)ky_stats_moments(&most->stats).max);
 		ky_strbuf_adds(&fact, " (without calls that wait for work or a time)");
 		report_summary_say(table, "System calls", &fact, "kymo report syscalls -s total");
@@ -495,19 +506,20 @@ static void say_calls(const struct run *run, struct ky_table *table)
 /* Reads, writes and syncs of files: how long together, and the longest. */
 static void say_files(const struct run *run, struct ky_table *table)
 {
-	static const char *const names[KY_IO_KINDS] = {
-		[KY_IO_READ] = "reads of files",
-		[KY_IO_WRITE] = "writes to files",
-		[KY_IO_SYNC] = "syncs",
+	static const char *const names[KY_IO_KINDS][2] = {
+		[KY_IO_READ] = {"read of a file", "reads of files"},
+		[KY_IO_WRITE] = {"write to a file", "writes to files"},
+		[KY_IO_SYNC] = {"sync", "syncs"},
 	};
 	struct ky_strbuf fact = KY_STRBUF_INIT;
 
 	for (int kind = 0; kind < KY_IO_KINDS; kind++) {
 		const struct longest *longest = &run->files[kind];
 
-		if (!names[kind] || !longest->ns)
+		if (!names[kind][0] || !longest->ns)
 			continue;
-		ky_strbuf_addf(&fact, "%" PRIu64 " %s took ", run->file_calls[kind], names[kind]);
+		ky_strbuf_addf(&fact, "%" PRIu64 " %s took ", run->file_calls[kind],
+			       names[kind][run->file_calls[kind] != 1]);
 		ky_render_duration(&fact, (double)run->file_ns[kind]);
 		ky_strbuf_adds(&fact, ", the longest ");
 		ky_render_duration(&fact, (double)longest->ns);
@@ -546,8 +558,9 @@ static void say_disks(const struct run *run, struct ky_table *table)
 	if (run->device.count) {
 		ky_strbuf_addf(&fact,
 			       "%" PRIu64
-			       " requests: %s read, %s written, half of them in less than ",
-			       run->device.count, ky_format_bytes(text[0], run->device_read),
+			       " request%s: %s read, %s written, half of them in less than ",
+			       run->device.count, report_summary_s(run->device.count),
+			       ky_format_bytes(text[0], run->device_read),
 			       ky_format_bytes(text[1], run->device_written));
 		ky_render_duration(&fact, (double)ky_stats_percentile(&run->device, 50));
 		ky_strbuf_addf(&fact, ", the longest (%s) in ",
@@ -556,7 +569,8 @@ static void say_disks(const struct run *run, struct ky_table *table)
 		report_summary_say(table, "Devices", &fact, "kymo report block");
 	}
 	if (run->flushes) {
-		ky_strbuf_addf(&fact, "%" PRIu64 " flushes took ", run->flushes);
+		ky_strbuf_addf(&fact, "%" PRIu64 " flush%s took ", run->flushes,
+			       run->flushes == 1 ? "" : "es");
 		ky_render_duration(&fact, (double)run->flush_ns);
 		ky_strbuf_adds(&fact, ", the longest ");
 		ky_render_duration(&fact, (double)run->flush_most_ns);
@@ -585,7 +599,8 @@ static void say_locks(const struct run *run, struct ky_table *table)
 
 	if (!run->futexes)
 		return;
-	ky_strbuf_addf(&fact, "%" PRIu64 " waits at locks of programs, ", run->futexes);
+	ky_strbuf_addf(&fact, "%" PRIu64 " wait%s at locks of programs, ", run->futexes,
+		       report_summary_s(run->futexes));
 	ky_render_duration(&fact, (double)run->futex_ns);
 	ky_strbuf_adds(&fact, " together (without those that a timeout ended)");
 	if (run->futex.ns) {
@@ -610,7 +625,8 @@ static void say_rest(const struct run *run, struct ky_table *table)
 
 	say_locks(run, table);
 	if (most) {
-		ky_strbuf_addf(&fact, "%" PRIu64 " signals", run->signals);
+		ky_strbuf_addf(&fact, "%" PRIu64 " signal%s", run->signals,
+			       report_summary_s(run->signals));
 		add_rate(&fact, run, run->signals);
 		ky_strbuf_addf(&fact, "; %" PRIu64 " to one thread", most->sums[SUM_SIGNALS]);
 		report_summary_add_thread(&fact, most->thread);

@@ -223,6 +223,8 @@ static int finish_report(void *data, size_t i, struct kymo_error *err)
 	/* Once is enough, and of nothing there is nothing more to tell. */
 	if (status >= 0 && is_empty_range(pass))
 		return pass->first_result + i == 0 ? note_empty_range(pass, result) : 0;
+	if (status >= 0 && pass->first_result + i == 0)
+		status = ky_report_note_nobody(pass->options, result);
 	if (status >= 0)
 		status = ky_report_note_ignored(pass->options, result);
 	if (status >= 0)

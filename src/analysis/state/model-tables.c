@@ -52,6 +52,8 @@ void ky_thread_name(struct ky_thread *thread, const char *comm, size_t len_bytes
 		return;
 	if (len_bytes > KY_COMM_SIZE - 1)
 		len_bytes = KY_COMM_SIZE - 1;
+	if (strncmp(thread->comm, comm, len_bytes) != 0 || thread->comm[len_bytes])
+		memcpy(thread->before, thread->comm, KY_COMM_SIZE);
 	memcpy(thread->comm, comm, len_bytes);
 	/* All of it: a kernel's name is as long, and compared as a whole. */
 	memset(thread->comm + len_bytes, 0, KY_COMM_SIZE - len_bytes);

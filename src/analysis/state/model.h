@@ -155,13 +155,14 @@ struct ky_thread {
 	int64_t left_ns;      /* since when, whatever intervals there are */
 	int64_t stray_ns;     /* the last sign of it on a CPU without a record; INT64_MIN: never */
 	/* Of model-locks.c; NULL: none, or nobody asks. */
-	struct ky_lock *waits_at; /* the futex of its last futex() that waits */
-	struct ky_offs *offs;	  /* its last times off the CPU */
-	struct ky_cpu *queue;	  /* whose queue counts it; NULL: none */
-	struct ky_proc *proc;	  /* its process, once files matter */
-	uint64_t cgroup;	  /* its control group, of version 2; 0: unknown */
-	char comm[KY_COMM_SIZE];  /* the last seen; "" when never seen */
-	bool running;		  /* it is some CPU's current */
+	struct ky_lock *waits_at;  /* the futex of its last futex() that waits */
+	struct ky_offs *offs;	   /* its last times off the CPU */
+	struct ky_cpu *queue;	   /* whose queue counts it; NULL: none */
+	struct ky_proc *proc;	   /* its process, once files matter */
+	uint64_t cgroup;	   /* its control group, of version 2; 0: unknown */
+	char comm[KY_COMM_SIZE];   /* the last seen; "" when never seen */
+	char before[KY_COMM_SIZE]; /* the name before that; "" when it had none */
+	bool running;		   /* it is some CPU's current */
 	bool announced; /* its sched_waking was seen, and the sched_wakeup that follows was not yet */
 	bool unannounced; /* its sched_wakeup was seen, and the sched_waking before it was not */
 	bool born;	  /* its fork was seen */

@@ -284,8 +284,8 @@ static void put_all_stacks(struct ky_strbuf *out, const struct ky_count_view *vi
 	for (size_t i = 0; i < rows_shown(view, n); i++)
 		put_stacks(out, view, &frames, &rows[i]);
 	if (n > rows_shown(view, n))
-		ky_strbuf_addf(out, "\n  %zu more rows: --limit 0 shows all\n",
-			       n - rows_shown(view, n));
+		ky_strbuf_addf(out, "\n  %zu more row%s: --limit 0 shows all\n",
+			       n - rows_shown(view, n), n - rows_shown(view, n) == 1 ? "" : "s");
 	ky_frames_fini(&frames);
 }
 

@@ -321,8 +321,8 @@ int timeline_put_text(const struct timeline *timeline, bool colour, struct kymo_
 							 &letters, colour);
 		}
 		if (n_hidden)
-			ky_strbuf_addf(&out, "(%zu more rows; --rows '*' shows all rows)\n",
-				       n_hidden);
+			ky_strbuf_addf(&out, "(%zu more row%s; --rows '*' shows all rows)\n",
+				       n_hidden, n_hidden == 1 ? "" : "s");
 		put_legend(&out, timeline, &letters);
 	}
 	if (ky_strbuf_failed(&out))
