@@ -600,15 +600,18 @@ def test_why_names_the_holder(record, kymo, program):
     assert "the futex calls" in lock["sure"]
     text = kymo("report", "why", trace).out
     assert "What stands out\n  1. " in text and all(len(line) <= 100 for line in text.splitlines()
-                                                     if line.startswith("     "))
-    # The command that it names works.
+                                                     if line.startswith("     ") and "More:" not in line)
+    # The command that it names works; in text, it has the trace.
     kymo(*lock["more"].split()[1:], trace)
+    assert f"     More: {lock['more']} {trace}" in text
+    assert not re.search(r"[0-9]\n +(%|[mun]?s)[ ,.]", text)
 
 
 def test_why_names_the_hog(record, kymo, program):
     trace, _ = record(command=[program, "hog"])
     row, = (row for row in findings(kymo, trace, "--comm", "kc-victim") if "for a CPU" in row["finding"])
     assert row["finding"].startswith("kc-victim") and "kc-hog" in row["finding"]
+    assert "matches" not in kymo(*row["more"].split()[1:], trace).out
     times, _ = of_whole(report(kymo, "breakdown", trace, "--comm", "kc-victim")["causes"])
     assert row["time"] == times.get("preempted", 0) + times.get("waiting for a CPU", 0)
 
@@ -669,7 +672,9 @@ def test_why_of_members(kymo, reference):
     assert found[0]["finding"].startswith(f"{whole['members']} times")
     for row in found:
         assert not row["more"] or row["more"].startswith(("kymo report ", "name the thread"))
-    assert "no thread matches" in kymo("report", "why", "--comm", "nobody-is-called-so", reference).out
+    nobody = kymo("report", "why", "--comm", "nobody-is-called-so", reference).out
+    assert "Nothing is selected: no thread matches; names of threads have at most 15 letters" in nobody
+    assert "stands out:" not in nobody and "The machine" not in nobody
 
 
 # ---- two traces -----------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/foreign.h"
+
 #define PROSE_WIDTH  100
 #define PROSE_INDENT 5
 
@@ -12,6 +14,23 @@ static void render_prose_pad(struct ky_strbuf *out, size_t n)
 {
 	while (n--)
 		ky_strbuf_addc(out, ' ');
+}
+
+/* The length of the first word of @text; a number and its unit are one word. */
+static size_t render_prose_word(const char *text)
+{
+	static const char *const units[] = {"%", "ns", "us", "ms", "s",	  "min", "h",	"d",
+					    "B", "kB", "MB", "GB", "KiB", "MiB", "GiB", "TiB"};
+	size_t len = strcspn(text, " "), unit;
+
+	if (!len || strspn(text, "0123456789.,") != len || text[len] != ' ')
+		return len;
+	unit = strcspn(text + len + 1, " .,;:)");
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (strlen(units[i]) == unit && strncmp(text + len + 1, units[i], unit) == 0)
+			return len + 1 + strcspn(text + len + 1, " ");
+	}
+	return len;
 }
 
 /* @text in lines of @width, behind @head in the first one and as many blanks in the others. */
@@ -22,7 +41,7 @@ static void render_prose_wrap(struct ky_strbuf *out, const char *head, const cha
 
 	ky_strbuf_adds(out, head);
 	for (const char *word = text; *word;) {
-		size_t len = strcspn(word, " "), columns = 0;
+		size_t len = render_prose_word(word), columns = 0;
 
 		for (size_t i = 0; i < len; i++)
 			columns += ((unsigned char)word[i] & 0xc0) != 0x80;
@@ -48,6 +67,7 @@ void ky_render_prose(struct ky_strbuf *out, const struct ky_table *table,
 			       ? (size_t)options->columns
 			       : PROSE_WIDTH;
 	struct ky_strbuf text = KY_STRBUF_INIT;
+	size_t commands = 0;
 
 	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
 		const struct ky_cell *cells = ky_table_cells(table, i);
@@ -61,14 +81,27 @@ void ky_render_prose(struct ky_strbuf *out, const struct ky_table *table,
 				continue;
 			ky_strbuf_clear(&text);
 			ky_render_cell(&text, column, &cells[c]);
+			commands += column->command;
+			if (column->command && options->trace) {
+				ky_strbuf_addc(&text, ' ');
+				ky_foreign_adds(&text, options->trace);
+			}
 			if (c)
 				snprintf(head, sizeof(head), "%*s%s: ", PROSE_INDENT, "",
 					 column->title);
 			else
 				snprintf(head, sizeof(head), "%3zu. ", i + 1);
-			render_prose_wrap(out, head, ky_strbuf_text(&text), width);
+			render_prose_wrap(out, head, ky_strbuf_text(&text),
+					  column->command ? SIZE_MAX : width);
 		}
 		ky_strbuf_addc(out, '\n');
 	}
+	if (commands && options->is_temporary)
+		render_prose_wrap(
+			out, "",
+			"This trace is not kept. Before you use a command, record a trace "
+			"with 'kymo record -o TRACE -- COMMAND', and run 'kymo report why TRACE': "
+			"ids of threads differ.",
+			width);
 	ky_strbuf_fini(&text);
 }

@@ -707,6 +707,12 @@ static void add_hints(struct ky_strbuf *out, const struct ky_report_results *res
 void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *results,
 		    const struct ky_render_options *options)
 {
+	const struct ky_trace_set *set = results->set;
+	struct ky_render_options with_trace = *options;
+
+	if (!options->is_temporary)
+		with_trace.trace = set->traces.len == 1 ? set->traces.data[0]->path : "TRACE...";
+	options = &with_trace;
 	add_header(out, results);
 	for (size_t i = 0; i < results->list.len; i++) {
 		const struct ky_report_result *result = &results->list.data[i];

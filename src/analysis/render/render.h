@@ -14,6 +14,8 @@ struct ky_render_options {
 	bool colour; /* with terminal escapes */
 	bool utf8;   /* bars of block characters, else of '#' */
 	bool hints;  /* what else there is, and what to look at next */
+	bool is_temporary; /* the trace is gone afterwards */
+	const char *trace; /* that commands name; NULL: none. ky_render_text() sets it */
 };
 
 /* Aligned columns, units, bars. Memory running out shows in @out. */

@@ -369,7 +369,7 @@ static int breakdown_note(struct ky_breakdown *run, struct ky_report_result *res
 	int status = ky_breakdown_note(run, result);
 
 	if (status >= 0 && !n_all)
-		status = ky_report_note(result, "no %s matches", ky_of_text(run->members->of.kind));
+		status = ky_report_note_nothing(result, run->members);
 	return status;
 }
 

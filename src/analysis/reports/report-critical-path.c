@@ -338,7 +338,7 @@ static int report_path_note(struct run *run, struct ky_report_result *result)
 			"its CPU may have woken",
 			(unsigned long long)run->n_doubtful, run->n_doubtful == 1 ? "" : "s");
 	if (status >= 0 && !run->n)
-		status = ky_report_note(result, "no %s matches", ky_of_text(run->members->of.kind));
+		status = ky_report_note_nothing(result, run->members);
 	return status;
 }
 

@@ -3,9 +3,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/tables/duration-class.h"
 #include "analysis/tables/render-cell.h"
+
+/* The kernel cuts the name of a thread there. */
+#define COMM_MAX 15
 
 void ky_fill_part(struct ky_table *table, struct ky_cell *row, const struct ky_model *model,
 		  const struct ky_part *part, enum ky_by by)
@@ -114,6 +118,30 @@ int ky_report_note_causes(struct ky_report_result *result, const struct ky_cause
 					ky_strbuf_text(&since));
 	}
 	ky_strbuf_fini(&since);
+	return status;
+}
+
+void ky_report_add_nothing(struct ky_strbuf *out, const struct ky_cause_members *members)
+{
+	ky_strbuf_addf(out, "no %s matches", ky_of_text(members->of.kind));
+	ky_vec_foreach(&members->focus->comms, comm) {
+		if (strlen(*comm) <= COMM_MAX || strpbrk(*comm, "*?\\"))
+			continue;
+		ky_strbuf_addf(out, "; names of threads have at most %d letters, and '%s' has more",
+			       COMM_MAX, *comm);
+		break;
+	}
+}
+
+int ky_report_note_nothing(struct ky_report_result *result, const struct ky_cause_members *members)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	int status;
+
+	ky_report_add_nothing(&text, members);
+	status = ky_strbuf_failed(&text) ? KYMO_E_MEMORY
+					 : ky_report_note(result, "%s", ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
 	return status;
 }
 

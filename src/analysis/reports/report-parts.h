@@ -66,6 +66,9 @@ size_t ky_heatmap_column(const struct ky_report_result *result, int64_t ns);
 
 /* Notes on what limits a report on causes: losses, memory, events that the trace lacks. 0 or a negative status. */
 int ky_report_note_causes(struct ky_report_result *result, const struct ky_causes *causes);
+/* "no thread matches", and what may be the reason; and as a note. 0 or KYMO_E_MEMORY. */
+void ky_report_add_nothing(struct ky_strbuf *out, const struct ky_cause_members *members);
+int ky_report_note_nothing(struct ky_report_result *result, const struct ky_cause_members *members);
 /* The same of members: calls without an end, and too many. */
 int ky_report_note_members(struct ky_report_result *result, const struct ky_cause_members *members);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/causes/call-tails.h"
+#include "analysis/reports/report-parts.h"
 #include "analysis/reports/why.h"
 #include "analysis/tables/render-cell.h"
 
@@ -19,8 +20,10 @@ static const struct ky_column finding_columns[] = {
 	[FINDING_SURE] = {"sure", "How sure", KY_CELL_TEXT,
 			  "What supports it: 'certain' names the events, 'likely' the conclusion, "
 			  "'possible' what the trace lacks."},
-	[FINDING_MORE] = {"more", "More", KY_CELL_TEXT,
-			  "The command that shows more; append the trace."},
+	[FINDING_MORE] =
+		{"more", "More", KY_CELL_TEXT,
+		 "The command that shows more. Text has it with the trace; elsewhere, append the trace.",
+		 .command = true},
 	[FINDING_TIME] = {"time", "Time lost", KY_CELL_DURATION,
 			  "The sum over all threads of the finding."},
 	[FINDING_SHARE] =
@@ -212,7 +215,9 @@ static void report_why_add_running(struct why *why, struct ky_strbuf *text)
 		in_calls_ns += *ns;
 	if (ky_part(losses->running_ns, losses->total_ns) < 0.01 || !in_calls_ns)
 		return;
-	ky_strbuf_adds(text, " They ran ");
+	ky_strbuf_adds(text, why->options->of  ? " Threads ran "
+			     : why->n_all == 1 ? " It ran "
+					       : " They ran ");
 	ky_why_add_share(text, losses->running_ns - in_calls_ns, losses->running_ns);
 	ky_strbuf_adds(text, " of it outside of system calls");
 	for (uint64_t bound = UINT64_MAX, n = 0; n < 3; n++) {
@@ -242,8 +247,7 @@ static void report_why_selection(struct why *why, struct ky_strbuf *text)
 	struct ky_cell *row;
 
 	ky_strbuf_addf(text, "Of %" PRIu64 " selected %s%s, ", why->n_all,
-		       why->options->of ? "times" : "thread",
-		       why->options->of || why->n_all == 1 ? "" : "s");
+		       why->options->of ? "time" : "thread", why->n_all == 1 ? "" : "s");
 	ky_why_add_share(text, why->losses.running_ns, why->losses.total_ns);
 	ky_strbuf_adds(text, " of the time was running");
 	if (why->losses.unknown_ns) {
@@ -296,6 +300,14 @@ static int report_why_fill(struct why *why)
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int status = 0;
 
+	if (!why->n_all) {
+		ky_strbuf_adds(&text, "Nothing is selected: ");
+		ky_report_add_nothing(&text, why->run->members);
+		ky_strbuf_addc(&text, '.');
+		report_why_row(why, &text, NULL);
+		ky_strbuf_fini(&text);
+		return 0;
+	}
 	if (why->options->of && why->n_slow)
 		report_why_members(why, &text);
 	report_why_losses(why, &text);
@@ -306,7 +318,7 @@ static int report_why_fill(struct why *why)
 			       "Nothing stands out: no thread lost a notable part of its time.");
 		report_why_row(why, &text, NULL);
 	}
-	if (why->chosen && why->n_all)
+	if (why->chosen)
 		report_why_selection(why, &text);
 	report_why_machine(why, &text);
 	ky_strbuf_fini(&text);
@@ -337,9 +349,6 @@ static int report_why_finish(void *data, const struct ky_report_options *options
 	ky_why_fini(&why.losses);
 	if (status >= 0)
 		status = ky_breakdown_note(why.run, result);
-	if (status >= 0 && !why.n_all)
-		status = ky_report_note(result, "no %s matches",
-					ky_of_text(why.run->members->of.kind));
 	return status;
 }
 
@@ -373,28 +382,28 @@ const struct ky_report ky_report_why = {
 		"\n"
 		"What stands out\n"
 		"  1. load (tid 27545) and 111 other threads could run, but waited 1.409 s for a CPU. Meanwhile the\n"
-		"     CPU ran load (tid 27715) 9.1 %, load (tid 27716) 9.0 %, load (tid 27545) 8.2 %, 124 others 72\n"
-		"     %. That is 42 % of the time in which threads ran or lost time.\n"
+		"     CPU ran load (tid 27715) 9.1 %, load (tid 27716) 9.0 %, load (tid 27545) 8.2 %, 124 others\n"
+		"     72 %. That is 42 % of the time in which threads ran or lost time.\n"
 		"     How sure: certain: switches and wake-ups show it\n"
-		"     More: kymo report breakdown --of preemption --tid 27545\n"
+		"     More: kymo report breakdown --of preemption --tid 27545 my-trace\n"
 		"\n"
 		"  2. worker-2 (tid 27674) and 3 other threads waited 854.6 ms for the lock at 0x5596759ea080 of\n"
 		"     process 27653. It was held by holder (tid 27672) 93 %, worker-3 (tid 27675) 3.4 %, worker-1\n"
-		"     (tid 27673) 2.0 %, 1 other 1.2 %. Meanwhile holder (tid 27672) slept in clock_nanosleep 458.7\n"
-		"     ms, and was preempted (by load (tid 27715)) 115.0 ms. That is 26 % of the time in which threads\n"
-		"     ran or lost time.\n"
+		"     (tid 27673) 2.0 %, 1 other 1.2 %. Meanwhile holder (tid 27672) slept in clock_nanosleep\n"
+		"     458.7 ms, and was preempted (by load (tid 27715)) 115.0 ms. That is 26 % of the time in which\n"
+		"     threads ran or lost time.\n"
 		"     How sure: certain that it waited; the holder follows from the futex calls that release the lock\n"
-		"     More: kymo report locks --pid 27653\n"
+		"     More: kymo report locks --pid 27653 my-trace\n"
 		"\n"
 		"  3. Some calls of read of objdump (tid 27718)'s process are slow: half of 80 take at most 1.272 us,\n"
 		"     but the longest 5.748 ms. The time of the slow ones goes to: running in the kernel 54 %,\n"
 		"     preempted (holder (tid 27672)) 18 %.\n"
 		"     How sure: certain: entries, exits and switches show it\n"
-		"     More: kymo report breakdown --of syscall:read --pid 27718\n"
+		"     More: kymo report breakdown --of syscall:read --pid 27718 my-trace\n"
 		"\n"
 		"  4. The machine: 2 CPUs, busy in 94 % of the time that is known. Most CPU time had load (tid 27545)\n"
 		"     16 %, load (tid 27544) 16 %, perf (tid 27684) 10 %.\n"
-		"     More: name the thread that is slow: kymo report why --comm NAME\n",
+		"     More: name the thread that is slow: kymo report why --comm NAME my-trace\n",
 	.tables = tables,
 	.needs = KY_CAN_SWITCH,
 	.needs_text = "sched_switch events",

@@ -115,24 +115,55 @@ static void why_text_did(struct ky_strbuf *out, const struct ky_breakdown *run,
 	why_text_ns(out, sum->total_ns);
 }
 
+/* So many deeds of a culprit are distinguished. */
+#define WHY_DEEDS_MAX 64
+
+struct why_deeds {
+	struct ky_part_sum sums[WHY_DEEDS_MAX];
+	size_t n;
+};
+
+/* Parts of which the sentence says the same are one. */
+static void why_text_add_deed(struct why_deeds *deeds, const struct ky_part_sum *sum)
+{
+	const char *verb = why_text_verb(sum->like.cause);
+	size_t i;
+
+	for (i = 0; i < deeds->n; i++) {
+		struct ky_part_sum *deed = &deeds->sums[i];
+
+		if (why_text_verb(deed->like.cause) == verb && deed->like.who == sum->like.who &&
+		    (deed->like.syscall == sum->like.syscall ||
+		     sum->like.cause == KY_CAUSE_PREEMPTED)) {
+			deed->total_ns += sum->total_ns;
+			return;
+		}
+	}
+	if (i < WHY_DEEDS_MAX)
+		deeds->sums[deeds->n++] = *sum;
+}
+
 /* What @culprit did while others waited for it: its largest two parts. */
 static void why_text_meanwhile(struct ky_strbuf *out, const struct ky_breakdown *run,
 			       const struct ky_thread *culprit, bool of_lock)
 {
 	const struct ky_part_sum *most[2] = {NULL, NULL};
+	struct why_deeds deeds = {.n = 0};
 
 	for (int cause = 0; cause < KY_CAUSES; cause++) {
 		if ((cause == KY_CAUSE_LOCK) != of_lock)
 			continue;
 		ky_vec_foreach(&run->meanwhile[cause].list, sum) {
-			if (sum->like.thread != culprit)
-				continue;
-			if (!most[0] || sum->total_ns > most[0]->total_ns) {
-				most[1] = most[0];
-				most[0] = sum;
-			} else if (!most[1] || sum->total_ns > most[1]->total_ns) {
-				most[1] = sum;
-			}
+			if (sum->like.thread == culprit)
+				why_text_add_deed(&deeds, sum);
+		}
+	}
+	for (size_t i = 0; i < deeds.n; i++) {
+		if (!most[0] || deeds.sums[i].total_ns > most[0]->total_ns) {
+			most[1] = most[0];
+			most[0] = &deeds.sums[i];
+		} else if (!most[1] || deeds.sums[i].total_ns > most[1]->total_ns) {
+			most[1] = &deeds.sums[i];
 		}
 	}
 	if (!most[0])
@@ -314,12 +345,14 @@ const char *ky_why_sure(const struct ky_breakdown *run, const struct ky_why_loss
 
 void ky_why_more(struct ky_strbuf *out, const struct ky_why_loss *loss, const char *of)
 {
-	const struct ky_thread *victim = loss->victims.list.data[0].thread;
+	const struct ky_why_sum *worst = &loss->victims.list.data[0];
+	const struct ky_thread *victim = worst->thread;
 
 	if (of)
 		ky_strbuf_addf(out, "kymo report breakdown --of '%s'", of);
 	else if (loss->why == KY_WHY_CPU)
-		ky_strbuf_addf(out, "kymo report breakdown --of preemption --tid %d",
+		ky_strbuf_addf(out, "kymo report breakdown --of %s --tid %d",
+			       worst->preempted_ns > worst->ns / 2 ? "preemption" : "wakeup",
 			       (int)victim->tid);
 	else if (loss->why == KY_WHY_LOCK)
 		ky_strbuf_addf(out, "kymo report locks --pid %d", (int)loss->partner->pid);

@@ -7,7 +7,8 @@
 
 /* ---- sums by thread ------------------------------------------------------------------------ */
 
-static int why_add_sum(struct ky_why_sums *sums, const struct ky_thread *thread, uint64_t ns)
+static int why_add_sum(struct ky_why_sums *sums, const struct ky_thread *thread, uint64_t ns,
+		       uint64_t preempted_ns)
 {
 	uintptr_t place;
 
@@ -16,9 +17,10 @@ static int why_add_sum(struct ky_why_sums *sums, const struct ky_thread *thread,
 	place = (uintptr_t)ky_map_get(&sums->places, thread->index);
 	if (place) {
 		sums->list.data[place - 1].ns += ns;
+		sums->list.data[place - 1].preempted_ns += preempted_ns;
 		return 0;
 	}
-	if (ky_vec_push(&sums->list, (struct ky_why_sum){thread, ns}) < 0)
+	if (ky_vec_push(&sums->list, (struct ky_why_sum){thread, ns, preempted_ns}) < 0)
 		return KYMO_E_MEMORY;
 	return ky_map_set(&sums->places, thread->index, (void *)(uintptr_t)sums->list.len);
 }
@@ -137,6 +139,7 @@ static int why_add(struct ky_why_losses *losses, const struct ky_part_sum *sum, 
 	struct ky_why_loss *loss = losses->list.len < WHY_LOSSES_MAX
 					   ? why_get(losses, why, &sum->like)
 					   : ky_vec_last(&losses->list);
+	uint64_t preempted_ns = sum->like.cause == KY_CAUSE_PREEMPTED ? sum->total_ns : 0;
 
 	if (!loss)
 		return KYMO_E_MEMORY;
@@ -153,9 +156,9 @@ static int why_add(struct ky_why_losses *losses, const struct ky_part_sum *sum, 
 		loss->syscall_ns = sum->total_ns;
 		loss->syscall = sum->like.syscall;
 	}
-	if (why_add_sum(&loss->victims, sum->like.thread, sum->total_ns) < 0)
+	if (why_add_sum(&loss->victims, sum->like.thread, sum->total_ns, preempted_ns) < 0)
 		return KYMO_E_MEMORY;
-	return why_add_sum(&loss->culprits, sum->like.who, sum->total_ns);
+	return why_add_sum(&loss->culprits, sum->like.who, sum->total_ns, 0);
 }
 
 static uint64_t why_sum_of(const struct ky_why_sums *sums, const struct ky_thread *thread)
@@ -177,7 +180,7 @@ static int why_add_running(struct ky_why_losses *losses, const struct ky_part_su
 	}
 	if (syscall != KY_NO_SYSCALL)
 		losses->calls.data[syscall] += sum->total_ns;
-	return why_add_sum(&losses->runners, sum->like.thread, sum->total_ns);
+	return why_add_sum(&losses->runners, sum->like.thread, sum->total_ns, 0);
 }
 
 /* What loses less than this part of the whole does not stand out; but what takes so much of its victims' time does. */
@@ -225,7 +228,7 @@ int ky_why_find(struct ky_why_losses *losses, const struct ky_breakdown *run, bo
 			continue;
 		losses->total_ns += sum->total_ns;
 		if (status >= 0)
-			status = why_add_sum(&losses->threads, sum->like.thread, sum->total_ns);
+			status = why_add_sum(&losses->threads, sum->like.thread, sum->total_ns, 0);
 		if (lost && status >= 0)
 			status = why_add(losses, sum, why);
 	}

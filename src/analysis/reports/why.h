@@ -19,7 +19,7 @@ enum ky_why {
 
 struct ky_why_sum {
 	const struct ky_thread *thread;
-	uint64_t ns;
+	uint64_t ns, preempted_ns;
 };
 
 /* Sums by thread. */

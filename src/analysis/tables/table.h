@@ -62,6 +62,7 @@ struct ky_column {
 	bool whole_process; /* of a process: text shows no thread id */
 	bool second;	    /* a thread beside the row's own: text shows no process id */
 	bool group;	    /* rows with the same value stand under one heading; the first column */
+	bool command;	    /* commands without their trace: text appends it, for pasting */
 	uint8_t spare;	    /* a narrow terminal leaves out the highest numbers first; 0 never */
 };
 

@@ -56,6 +56,7 @@ int ky_cli_show_reports(const struct ky_report_results *results, const struct ky
 				   : isatty(STDOUT_FILENO) ? ky_cli_columns(stdout)
 							   : PIPE_COLUMNS,
 			.hints = !form->is_screen && !form->is_temporary,
+			.is_temporary = form->is_temporary,
 			.colour = ky_cli_colour(stdout),
 			.utf8 = ky_cli_locale_is_utf8(),
 		};
