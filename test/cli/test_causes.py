@@ -4,6 +4,7 @@ it: a lock convoy whose holder sleeps, a busy program on the same CPU, sleeps, p
 
 import collections
 import json
+import random
 import re
 import shutil
 import subprocess
@@ -461,6 +462,68 @@ def test_losses_are_unknown(kymo, tmp_path):
         check_path(path, path["log"][0]["begin"], path["log"][-1]["end"])
     assert unknown > end - begin  # of the thread that would have run there, and of those that it may have woken
     assert "lost" in kymo("report", "why", torn).out
+
+
+# ---- interrupts on top of others ------------------------------------------------------------------
+
+def interrupts(steps):
+    """A trace in which thread 5 runs, and interrupts: (ns, line) enters it, (ns, -line) leaves it."""
+    def switch(ns, old, new):
+        names = {f"{role}_{name}": value for role, tid in (("prev", old), ("next", new))
+                 for name, value in (("comm", f"t{tid}"), ("tid", tid), ("prio", 20))}
+        return Event(ns, 0, "sched_switch", {}, names | {"prev_state": 1, "perf_tid": old})
+
+    begin, end = steps[0][0] - 1000, steps[-1][0] + 1000
+    return [switch(begin, 0, 5),
+            *(Event(ns, 0, "irq_handler_entry", {}, {"irq": line, "name": f"line{line}", "perf_tid": 5})
+              if line > 0 else
+              Event(ns, 0, "irq_handler_exit", {}, {"irq": -line, "ret": 1, "perf_tid": 5})
+              for ns, line in steps),
+            switch(end, 5, 0)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nested_interrupts(kymo, tmp_path, seed):
+    """At each moment the time is that of the topmost one; also where several begin or end at one moment."""
+    chance = random.Random(seed)
+    steps, stack, top, ns = [], [], [], 10**9
+    while len(steps) < 3000 or stack:
+        if stack and (len(stack) == 16 or len(steps) >= 3000 or chance.random() < 0.5):
+            line = -stack.pop()
+        else:
+            line = chance.choice([line for line in range(1, 20) if line not in stack])
+            stack.append(line)
+        steps.append((ns, line))
+        pause = chance.choice((0, 0, 1, 3))
+        top += [stack[-1] if stack else None] * pause
+        ns += pause
+    trace = kernel_trace.write(tmp_path / "trace", interrupts(steps))
+    found = check_sums(kymo, trace, "irq")
+    for row in found["log"]:
+        begin, end = row["begin"] - 10**9, row["end"] - 10**9
+        assert set(top[begin:end]) == {row["irq"]["nr"]}, row
+    of_thread = [None] * len(top)
+    for row in report(kymo, "breakdown", trace, "--tid", "5", "-t", "log", "-n", "0")["log"]:
+        begin, end = max(row["begin"] - 10**9, 0), max(row["end"] - 10**9, 0)
+        if row["irq"]:
+            of_thread[begin:end] = [row["irq"]["nr"]] * (end - begin)
+    assert of_thread == top
+
+
+def test_memory_of_nested_interrupts(kymo_bin, tmp_path, tsan):
+    """What is kept grows with the number of interrupts, however deep they are."""
+    with open(kymo_bin, "rb") as program:
+        if tsan or b"__asan_init" in program.read():
+            pytest.skip("a sanitizer multiplies memory")
+    lines = [*range(1, 17), *range(-16, 0)] * 300
+    trace = kernel_trace.write(tmp_path / "trace", interrupts(
+        [(10**9 + 100 * i, line) for i, line in enumerate(lines)]))
+    script = "import resource, subprocess, sys;" \
+             "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);" \
+             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    done = subprocess.run(["python3", "-c", script, kymo_bin, "report", "breakdown", "--of", "irq", trace],
+                          stdout=subprocess.PIPE, check=True)
+    assert int(done.stdout) < 40 * 1024
 
 
 # ---- the critical path ---------------------------------------------------------------------------

@@ -5,6 +5,9 @@
  */
 #include "analysis/causes/causes-internal.h"
 
+/* So many stretches are looked at for the CPU that a thread waits for: beyond that, it is unknown. */
+#define CAUSES_EXPLAIN_LOOKS 64
+
 /* ---- finding ------------------------------------------------------------------------------- */
 
 const struct ky_track *ky_causes_track(const struct ky_causes *causes,
@@ -149,10 +152,16 @@ static int causes_explain_run(struct ky_teller *teller, const struct ky_stretch 
 
 /* ---- waiting for a CPU ----------------------------------------------------------------------- */
 
-/* The CPU of the next stretch in which the thread runs, by index; -1: unknown. */
+/*
+ * The CPU of the next stretch in which the thread runs, by index; -1: unknown. It is close: only where a thread ran for
+ * no time at all are there waits between.
+ */
 static int64_t causes_explain_next_cpu(const struct ky_track *track, int64_t ns)
 {
-	for (size_t i = ky_track_find(track, ns); i < track->stretches.len; i++) {
+	size_t i = ky_track_find(track, ns);
+
+	for (size_t looks = 0; i < track->stretches.len && looks < CAUSES_EXPLAIN_LOOKS;
+	     i++, looks++) {
 		if (track->stretches.data[i].kind == KY_STRETCH_RUN)
 			return track->stretches.data[i].cpu;
 		if (track->stretches.data[i].kind >= KY_STRETCH_SLEEP)
@@ -338,6 +347,8 @@ int ky_causes_explain_irq(const struct ky_causes *causes, const struct ky_irq *i
 	     lane && i < lane->irqs.len && teller.at_ns < teller.end_ns && status >= 0; i++) {
 		const struct ky_lane_irq *other = &lane->irqs.data[i];
 
+		if (other->begin_ns >= teller.end_ns)
+			break;
 		if (other->line == irq->line)
 			continue;
 		part.cause = KY_CAUSE_HANDLER;

@@ -50,16 +50,21 @@ static struct ky_track *causes_record_track(struct ky_causes *causes,
 	return causes_record_at(&causes->tracks, index);
 }
 
-/* Is there room for one more record, at @ns? */
-static bool causes_record_room(struct ky_causes *causes, int64_t ns)
+/* Is there room for @n more records, at @ns? */
+static bool causes_record_rooms(struct ky_causes *causes, size_t n, int64_t ns)
 {
-	if (causes->n < KY_CAUSES_MAX) {
-		causes->n++;
+	if (n <= KY_CAUSES_MAX - causes->n) {
+		causes->n += n;
 		return true;
 	}
 	if (causes->full_ns > ns)
 		causes->full_ns = ns;
 	return false;
+}
+
+static bool causes_record_room(struct ky_causes *causes, int64_t ns)
+{
+	return causes_record_rooms(causes, 1, ns);
 }
 
 bool ky_causes_is_full(const struct ky_causes *causes, int64_t *since_ns)
@@ -323,24 +328,41 @@ static int causes_record_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cp
 }
 
 /*
- * The tail of the lane from @first on ran on top of @irq: what is between is its own. From the last one to the
- * first, as each moves back.
+ * The tail of the lane from @first on ran on top of @irq: what is between is its own. How many pieces are that? All
+ * interrupts together have fewer than two for each, as each is between those of one other at most.
  */
-static void causes_record_nest(struct ky_lane *lane, size_t first, const struct ky_lane_irq *irq)
+static size_t causes_record_own(const struct ky_lane *lane, size_t first,
+				const struct ky_lane_irq *irq)
+{
+	int64_t at = irq->begin_ns;
+	size_t n = 0;
+
+	for (size_t i = first; i < lane->irqs.len; i++) {
+		n += at < lane->irqs.data[i].begin_ns;
+		at = lane->irqs.data[i].end_ns;
+	}
+	return n + (at < irq->end_ns);
+}
+
+/* Puts these @n pieces there. From the last one to the first, as the tail moves back. */
+static void causes_record_nest(struct ky_lane *lane, size_t first, const struct ky_lane_irq *irq,
+			       size_t n)
 {
 	struct ky_lane_irq *irqs = lane->irqs.data;
-	size_t n = lane->irqs.len - first;
+	size_t to = lane->irqs.len + n;
 	int64_t end = irq->end_ns;
 
-	lane->irqs.len += n + 1;
-	for (size_t i = n; i > 0; i--) {
-		struct ky_lane_irq inner = irqs[first + i - 1];
+	for (size_t from = lane->irqs.len;; from--) {
+		int64_t begin = from > first ? irqs[from - 1].end_ns : irq->begin_ns;
 
-		irqs[first + 2 * i] = (struct ky_lane_irq){inner.end_ns, end, irq->line};
-		irqs[first + 2 * i - 1] = inner;
-		end = inner.begin_ns;
+		if (begin < end)
+			irqs[--to] = (struct ky_lane_irq){begin, end, irq->line};
+		if (from == first)
+			break;
+		irqs[--to] = irqs[from - 1];
+		end = irqs[to].begin_ns;
 	}
-	irqs[first] = (struct ky_lane_irq){irq->begin_ns, end, irq->line};
+	lane->irqs.len += n;
 }
 
 static int causes_record_on_irq(void *data, const struct ky_irq *irq)
@@ -348,7 +370,7 @@ static int causes_record_on_irq(void *data, const struct ky_irq *irq)
 	struct ky_causes *causes = data;
 	struct ky_lane *lane = causes_record_at(&causes->lanes, irq->cpu->index);
 	struct ky_lane_irq own = {irq->begin_ns, irq->end_ns, irq->line};
-	size_t first;
+	size_t first, n;
 
 	if (!lane)
 		return KYMO_E_MEMORY;
@@ -360,11 +382,12 @@ static int causes_record_on_irq(void *data, const struct ky_irq *irq)
 	}
 	if (first && lane->irqs.data[first - 1].end_ns > own.begin_ns)
 		own.begin_ns = lane->irqs.data[first - 1].end_ns;
-	if (own.begin_ns >= own.end_ns || !causes_record_room(causes, own.end_ns))
+	n = own.begin_ns < own.end_ns ? causes_record_own(lane, first, &own) : 0;
+	if (!n || !causes_record_rooms(causes, n, own.end_ns))
 		return 0;
-	if (ky_vec_reserve(&lane->irqs, lane->irqs.len - first + 1) < 0)
+	if (ky_vec_reserve(&lane->irqs, n) < 0)
 		return KYMO_E_MEMORY;
-	causes_record_nest(lane, first, &own);
+	causes_record_nest(lane, first, &own, n);
 	return 0;
 }
 
