@@ -129,7 +129,7 @@ def test_hostile_names_stay_labels(listen):
     load.process.stdin.flush()
     found = wait_for(lambda: [line for line in get(url)[1].splitlines() if "seconds_count" in line and "getppid" in line])
     assert found == ['kymo_latency_seconds_count{layer="syscall",name="getppid",'
-                     f'owner="a\\"}} 1\\\\x0a\\\\\\\\x1b\\\\xff {load.pid}"}} 50']
+                     f'owner="a\\"}} 1\\\\x0a\\\\\\\\x1b\\\\xff {load.pid}",owner_id="{load.pid}"}} 50']
     load.go()
 
 

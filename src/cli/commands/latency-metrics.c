@@ -6,6 +6,9 @@
 
 #include "base/foreign.h"
 
+/* Of more histograms, an answer would be tens of megabytes. */
+#define METRICS_SERIES_MAX 1000
+
 struct writer {
 	struct ky_strbuf *out;
 	bool open_metrics;
@@ -35,6 +38,8 @@ static void put_labels(struct ky_strbuf *out, const struct ky_series *series)
 	if (series->owner) {
 		ky_strbuf_addc(out, ',');
 		metrics_put_label(out, "owner", series->owner);
+		/* Names come again: of a service's control group, for one. */
+		ky_strbuf_addf(out, ",owner_id=\"%" PRIu64 "\"", (uint64_t)series->key.who);
 	}
 }
 
@@ -91,7 +96,9 @@ static void metrics_put_series(const struct writer *writer, struct ky_latency *l
 {
 	size_t n;
 	struct ky_series *const *series = ky_latency_series(latency, &n);
+	size_t left_out = n > METRICS_SERIES_MAX ? n - METRICS_SERIES_MAX : 0;
 
+	n -= left_out;
 	put_family(writer, "kymo_latency_seconds", "histogram", "seconds",
 		   "Durations by layer of the kernel, since kymo latency was started.");
 	for (size_t i = 0; i < n; i++)
@@ -108,6 +115,9 @@ static void metrics_put_series(const struct writer *writer, struct ky_latency *l
 		put_seconds(writer->out, minute.max_ns);
 		ky_strbuf_addc(writer->out, '\n');
 	}
+	put_family(writer, "kymo_latency_series_left_out", "gauge", "",
+		   "Histograms beyond the most that an answer has.");
+	ky_strbuf_addf(writer->out, "kymo_latency_series_left_out %zu\n", left_out);
 }
 
 static void metrics_put_losses(const struct writer *writer, struct ky_latency *latency)
