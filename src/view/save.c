@@ -6,6 +6,7 @@
 
 #include "analysis/render/render.h"
 #include "analysis/reports/report.h"
+#include "analysis/tables/render-cell.h"
 #include "base/error.h"
 #include "view/save-internal.h"
 
@@ -213,6 +214,23 @@ static int save_put_head(const struct save *save, struct ky_strbuf *out, struct 
 	return ret == KYMO_OK && ky_strbuf_failed(out) ? ky_error_nomem(err) : ret;
 }
 
+/* The range has no event: which one has. */
+static int save_empty(const struct ky_view *view, struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+
+	if (view->begin_ns != INT64_MIN) {
+		ky_strbuf_adds(&text, ": the trace goes from ");
+		ky_render_time(&text, view->begin_ns, true);
+		ky_strbuf_adds(&text, " to ");
+		ky_render_time(&text, view->end_ns, true);
+	}
+	ky_error_set(err, KYMO_E_NOT_FOUND, "cannot save the range: it has no event%s",
+		     ky_strbuf_text(&text));
+	ky_strbuf_fini(&text);
+	return KYMO_E_NOT_FOUND;
+}
+
 int ky_view_save(struct ky_view *view, struct ky_view_notes *notes, int64_t begin_ns,
 		 int64_t end_ns, int fd, struct kymo_error *err)
 {
@@ -225,8 +243,7 @@ int ky_view_save(struct ky_view *view, struct ky_view_notes *notes, int64_t begi
 			    .times = KY_STRBUF_INIT};
 	struct ky_strbuf head = KY_STRBUF_INIT;
 	int ret = view->begin_ns == INT64_MIN || save.end_ns < save.begin_ns
-			  ? ky_error_set(err, KYMO_E_NOT_FOUND,
-					 "cannot save the range: it has no event")
+			  ? save_empty(view, err)
 			  : save_add_events(&save, err);
 
 	if (ret == KYMO_OK)

@@ -232,8 +232,10 @@ def test_a_browser_chooses_only_from_the_list(viewer, kymo, reference, tmp_path)
         assert server.ask(f"/{server.token}/api/{query}", "POST" if query[7] == "?" else "GET")[0] == 400, query
     assert server.ask(f"/{server.token}/api/program?row=0&begin=1&end=2")[0] == 403
     assert server.ask(f"/{server.token}/api/program?row=0&begin=1&end=2", "POST", {"Origin": "http://evil.example"})[0] == 403
-    missing = viewer(tmp_path / "missing")
+    missing = viewer(script(tmp_path / "missing", ""))
+    (tmp_path / "missing").unlink()
     assert "cannot run" in ask(missing, code=404)["error"]
     for words in (("--tsp",), ("--save", "x.html"), (reference,)):
         assert "--lami" in kymo("view", "--lami", "x", *words, reference, code=2).err
+    assert "cannot run 'nosuchprog'" in kymo("view", "--no-browser", "--lami", "nosuchprog", reference, code=1).err
 

@@ -133,8 +133,11 @@ def test_text_of_traces_is_no_markup(browser, kymo, tmp_path):
 def test_command_says_what_is_wrong(kymo, kymo_bin, reference, tmp_path):
     path = tmp_path / "page.html"
     assert "--save" in kymo("view", "--begin", "+1s", reference, code=2).err
-    assert "no event" in kymo("view", "--save", path, "--begin", "1", "--end", "2", reference, code=1).err
-    assert not path.exists()
+    error = kymo("view", "--save", path, "--begin", "1", "--end", "2", reference, code=1).err
+    assert re.search(r"no event: the trace goes from \d{4}-\d\d-\d\d \S+ to \d{4}-", error) and not path.exists()
+    said = kymo("view", "--save", path, "--end", "+1ms", reference)
+    assert said.err.startswith(f"Page: {path}, ") and said.err.endswith("iB\n") and not said.out
+    path.unlink()
     big = tmp_path / "big"
     make = os.path.join(os.path.dirname(kymo_bin), "..", "..", "bench", "make-trace")
     if not os.path.exists(make):

@@ -5,13 +5,16 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/commands/view-live.h"
 #include "cli/commands/view-tsp.h"
 #include "cli/reading/input-options.h"
 #include "cli/reading/open-link.h"
 #include "cli/reading/select-options.h"
+#include "cli/recording/record-child.h"
 #include "cli/terminal/output.h"
 #include "os/event-loop.h"
 #include "view/save.h"
@@ -62,7 +65,7 @@ static const struct ky_option_def view_option_defs[] = {
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "FILE",
 	 .help = "Do not start a server: write a page with the events, states and reports of the range to "
-		 "FILE, in HTML. Browsers open it anywhere, without kymo.",
+		 "FILE, in HTML; a file there is replaced. Browsers open it anywhere, without kymo.",
 	 .at = offsetof(struct view_options, save)},
 	{.name = "begin",
 	 .letter = 'b',
@@ -161,10 +164,21 @@ static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
 	return ret;
 }
 
+/* On the standard error, for the page itself may go to the standard output. */
+static void cmd_view_say_saved(const char *path, int64_t bytes)
+{
+	char size[32];
+
+	fputs("Page: ", stderr);
+	ky_cli_put_text(stderr, path);
+	fprintf(stderr, ", %s\n", ky_format_bytes(size, (uint64_t)bytes));
+}
+
 static int save_range(struct ky_view *view, const struct ky_trace_set *set,
 		      const struct view_options *options, struct kymo_error *err)
 {
 	struct ky_cli_output output;
+	struct stat st = {0};
 	int64_t begin_ns, end_ns;
 	int ret = ky_cli_select_times(set, &options->select, false, &begin_ns, &end_ns, err);
 
@@ -175,8 +189,12 @@ static int save_range(struct ky_view *view, const struct ky_trace_set *set,
 		ret = ky_view_save(view, options->notes, begin_ns, end_ns, output.fd, err);
 	if (ret == KYMO_E_LIMIT)
 		ky_error_hint(err, "choose a shorter range with --begin and --end");
+	if (ret == KYMO_OK && fstat(output.fd, &st) < 0)
+		st.st_mode = 0;
 	if (ret == KYMO_OK)
 		ret = ky_cli_output_commit(&output, err);
+	if (ret == KYMO_OK && S_ISREG(st.st_mode))
+		cmd_view_say_saved(options->save, st.st_size);
 	ky_cli_output_close(&output);
 	return ret;
 }
@@ -277,6 +295,18 @@ static int view_paths(struct view_options *options, char **args, int n_args, str
 	return ret;
 }
 
+/* A mistyped program should not wait for somebody who asks for its report. Returns an exit code. */
+static int cmd_view_check_programs(const struct ky_text_list *programs)
+{
+	for (size_t i = 0; i < programs->len; i++) {
+		int errnum = ky_child_check(programs->items[i]);
+
+		if (errnum)
+			return ky_child_error(programs->items[i], errnum);
+	}
+	return KY_EXIT_OK;
+}
+
 static int run_view(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	struct view_options *options = data;
@@ -298,6 +328,9 @@ static int run_view(const struct ky_command *command, void *data, int n_args, ch
 		return ky_cli_usage(command, "--lami needs the viewer's page, of one TRACE");
 	if (options->beside.len && (options->save || options->tsp))
 		return ky_cli_usage(command, "--beside shows pages of the viewer only");
+	ret = cmd_view_check_programs(&options->lami);
+	if (ret != KY_EXIT_OK)
+		return ret;
 	/* Before any thread begins: all inherit it. */
 	signals_of_end(&signals);
 	if (!options->save)
