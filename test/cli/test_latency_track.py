@@ -134,7 +134,7 @@ def test_time_out_and_command(track, tmp_path):
 
 
 def test_over_beside_a_time_out(track):
-    """Both together: each pair over the one is told, and the time-out's as before."""
+    """With both, the tracker tells of each pair over --over, although none is over the time-out."""
     load = Load("import time\nfor _ in range(5): time.sleep(0.02)")
     tracked = track("--track", f"s: syscall:clock_nanosleep if $ctx.pid == {load.pid} -> syscall:clock_nanosleep",
                     "--timeout", "1h", "--over", "5ms")

@@ -49,7 +49,7 @@ static int latency_track_set_over(const struct ky_command *command, const char *
 	return set_over(command, text, &track->options.over_ns, &track->options.over_worst);
 }
 
-/* A time-out without --over: a pair that takes longer than the time-out is told, and no other. */
+/* A time-out without --over: the tracker tells only of pairs that take longer than the time-out. */
 static void latency_track_set_unsaid(struct ky_tracks *tracks)
 {
 	for (size_t i = 0; i < tracks->n; i++)
