@@ -62,8 +62,6 @@ function Help({ close }: { close: () => void }) {
   );
 }
 
-const FIRST = "why"; // of the reports
-
 function choose(store: Store, report: string): void {
   const isOfThread = store.info.reports.some((one) => one.name === report && one.of_thread);
   store.setReport(report, isOfThread ? store.state.rows.selected : null);
@@ -135,7 +133,7 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
           <option value={AREA}>statistics of the range</option>
           <option value={LATENCY}>durations</option>
           <option value={NOTES}>bookmarks and notes</option>
-          {[...store.info.reports].sort((a, b) => Number(b.name === FIRST) - Number(a.name === FIRST)).map((report) => (
+          {store.info.reports.map((report) => (
             <option value={report.name} title={report.summary}>
               {report.name}
             </option>

@@ -109,9 +109,8 @@ static const struct ky_column kind_columns[] = {
 			   "The same as 'p50 to' for the 99th percentile."},
 };
 
-static const struct ky_table_def kind_table =
-	KY_TABLE_DEF("total", "Waits of the whole system", "One row for each kind of wait.",
-		     kind_columns, KY_TABLE_FIXED);
+static const struct ky_table_def kind_table = KY_TABLE_DEF(
+	"total", "Waits by kind", "One row for each kind of wait.", kind_columns, KY_TABLE_FIXED);
 
 enum { PAIR_PROCESS, PAIR_BY, PAIR_STATS };
 
@@ -621,7 +620,7 @@ const struct ky_report ky_report_sched = {
 		   "    0    907  342.4 ms        0.09          5        333\n"
 		   "    1    342  203.7 ms        0.05          5         85\n"
 		   "\n"
-		   "Waits of the whole system\n"
+		   "Waits by kind\n"
 		   "  Wait       Count      Time      Mean       Max       p50       p90  "
 		   "     p99\n"
 		   "  woken        831  369.4 ms  444.5 us  27.05 ms  45.31 us  481.3 us  "

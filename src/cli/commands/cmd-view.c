@@ -295,7 +295,7 @@ static int view_paths(struct view_options *options, char **args, int n_args, str
 	return ret;
 }
 
-/* A mistyped program should not wait for somebody who asks for its report. Returns an exit code. */
+/* A mistyped program is an error at the start, not when the page wants its report. Returns an exit code. */
 static int cmd_view_check_programs(const struct ky_text_list *programs)
 {
 	for (size_t i = 0; i < programs->len; i++) {
