@@ -724,6 +724,11 @@ def test_why_doubts_the_interrupted(record, kymo):
     assert signal["sure"].startswith("certain") and signal["time"] > 200e6
     times, _ = of_whole(report(kymo, "breakdown", trace, "--comm", "kc-timed")["causes"])
     assert times["blocked: ended by a signal"] == signal["time"]
+    # Rows differ in what is shown: the call, and an interrupt's name.
+    parts = kymo("report", "critical-path", "-t", "parts", "--comm", "kc-timed", trace).out
+    assert re.search("^ +TID .* In call ", parts, re.M)
+    for row in report(kymo, "breakdown", trace, "--comm", "kc-timed")["parts"]:
+        assert row["cause"] != "interrupted" or row["who"]["name"] == f"({row['irq']['name']})"
     if any("epoll_wait until kc-" in row["finding"] for row in found):
         assert "may not be of the thread that is named" in kymo("report", "critical-path", "--comm", "kc-timed", trace).out
 

@@ -9,7 +9,7 @@ struct ky_part_sum {
 	struct ky_part like; /* without times, and without what the sums do not distinguish */
 	uint64_t total_ns, count, longest_ns;
 	uint64_t slow_ns;     /* in the slow members */
-	uint64_t doubtful_ns; /* whose @who is not certain, see struct ky_part */
+	uint64_t doubtful_ns; /* of parts that are doubtful */
 	uint64_t n_members;   /* that have one */
 	uint64_t last_member; /* + 1 */
 	uint32_t next;	      /* with the same hash, + 1 */

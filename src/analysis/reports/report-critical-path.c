@@ -53,10 +53,11 @@ static const struct ky_column part_columns[] = {
 			  "The thread that the path goes over.", .second = true},
 	KY_PART_COLUMN_DEFS(PART_PARTS),
 	[PART_TIME] = {"time", "Time", KY_CELL_DURATION, "The sum of these parts."},
-	[PART_SHARE] = {"share", "Share", KY_CELL_RATIO, "Of the whole.", .bar = KY_BAR_ROOM},
-	[PART_COUNT] = {"count", "Count", KY_CELL_COUNT, "How many such parts there are.",
+	[PART_SHARE] = {"share", "Share", KY_CELL_RATIO, "Of the whole.", .bar = KY_BAR_ROOM,
 			.spare = 6},
-	[PART_LONGEST] = {"longest", "Longest", KY_CELL_DURATION, "The longest one.", .spare = 7},
+	[PART_COUNT] = {"count", "Count", KY_CELL_COUNT, "How many such parts there are.",
+			.spare = 7},
+	[PART_LONGEST] = {"longest", "Longest", KY_CELL_DURATION, "The longest one.", .spare = 8},
 };
 
 static const struct ky_table_def part_table = KY_TABLE_DEF(

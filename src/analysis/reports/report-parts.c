@@ -11,6 +11,20 @@
 /* The kernel cuts the name of a thread there. */
 #define COMM_MAX 15
 
+/* "(eth0)": a narrow table, which has no column for the interrupt, tells interrupts apart, too. */
+static void report_parts_fill_irq(struct ky_table *table, struct ky_cell *cell,
+				  const struct ky_irq_line *line)
+{
+	char name[64];
+
+	if (line->name[0])
+		snprintf(name, sizeof(name), "(%s)", line->name);
+	else
+		snprintf(name, sizeof(name), "(%s %d)", ky_irq_kind_text(line->kind),
+			 (int)line->nr);
+	ky_cell_process(table, cell, -1, -1, name, NULL);
+}
+
 void ky_fill_part(struct ky_table *table, struct ky_cell *row, const struct ky_model *model,
 		  const struct ky_part *part, enum ky_by by)
 {
@@ -19,6 +33,8 @@ void ky_fill_part(struct ky_table *table, struct ky_cell *row, const struct ky_m
 		ky_cell_who(table, &row[KY_PART_WHO_COLUMN], model, part->who, by);
 	else if (part->idle)
 		ky_cell_process(table, &row[KY_PART_WHO_COLUMN], -1, -1, "(idle CPU)", NULL);
+	else if (part->cause == KY_CAUSE_IRQ && part->line)
+		report_parts_fill_irq(table, &row[KY_PART_WHO_COLUMN], part->line);
 	if (part->line)
 		ky_cell_line(table, &row[KY_PART_IRQ], part->line);
 	if (part->disk)

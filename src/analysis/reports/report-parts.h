@@ -30,7 +30,8 @@ enum {
 	[(at) + KY_PART_CAUSE] = {"cause", "Part", KY_CELL_TEXT, KY_PART_CAUSE_HELP},            \
 	[(at) + KY_PART_WHO_COLUMN] = {"who", "By", KY_CELL_PROCESS,                             \
 		"Who caused it: the thread that ran meanwhile on the CPU ('preempted', 'waiting "  \
-		"for a CPU'; '(idle CPU)': the CPU was on its way out of sleep), that held the "   \
+		"for a CPU'; '(idle CPU)': the CPU was on its way out of sleep), the interrupt " \
+		"that ran on top ('interrupted'), the thread that held the "                       \
 		"lock, whose requests the device had meanwhile, or that ended the wait.",         \
 		.second = true},                                                                 \
 	[(at) + KY_PART_IRQ] = {"irq", "Interrupt", KY_CELL_IRQ,                                 \
