@@ -73,8 +73,8 @@ static const struct ky_column syscall_columns[] = {
 };
 
 static const struct ky_table_def syscall_table = KY_TABLE_DEF(
-	"syscalls", "System calls",
-	"One row for each system call, the most frequent first.", syscall_columns, KY_TABLE_RANK);
+	"syscalls", "System calls", "One row for each system call, the most frequent first.",
+	syscall_columns, KY_TABLE_RANK);
 
 enum { PROCESS_ID, PROCESS_THREADS, PROCESS_COUNT, PROCESS_FAILED, PROCESS_TIME, PROCESS_SHARE };
 
