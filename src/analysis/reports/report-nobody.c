@@ -61,7 +61,7 @@ int ky_report_note_nobody(const struct ky_report_options *options, struct ky_rep
 	struct nobody nobody = {.model = result->model, .text = KY_STRBUF_INIT};
 	int status = 0;
 
-	/* In an interval, who has not been seen may come. */
+	/* A thread that one interval does not know may come in the next one. */
 	if (options->interval_ns)
 		return 0;
 	ky_vec_foreach(&options->focus.comms, comm)
