@@ -466,13 +466,14 @@ def test_losses_are_unknown(kymo, tmp_path):
 
 # ---- interrupts on top of others ------------------------------------------------------------------
 
+def switch(ns, old, new, state=1):
+    names = {f"{role}_{name}": value for role, tid in (("prev", old), ("next", new))
+             for name, value in (("comm", f"t{tid}"), ("tid", tid), ("prio", 20))}
+    return Event(ns, 0, "sched_switch", {}, names | {"prev_state": state, "perf_tid": old})
+
+
 def interrupts(steps):
     """A trace in which thread 5 runs, and interrupts: (ns, line) enters it, (ns, -line) leaves it."""
-    def switch(ns, old, new):
-        names = {f"{role}_{name}": value for role, tid in (("prev", old), ("next", new))
-                 for name, value in (("comm", f"t{tid}"), ("tid", tid), ("prio", 20))}
-        return Event(ns, 0, "sched_switch", {}, names | {"prev_state": 1, "perf_tid": old})
-
     begin, end = steps[0][0] - 1000, steps[-1][0] + 1000
     return [switch(begin, 0, 5),
             *(Event(ns, 0, "irq_handler_entry", {}, {"irq": line, "name": f"line{line}", "perf_tid": 5})
@@ -524,6 +525,21 @@ def test_memory_of_nested_interrupts(kymo_bin, tmp_path, tsan):
     done = subprocess.run(["python3", "-c", script, kymo_bin, "report", "breakdown", "--of", "irq", trace],
                           stdout=subprocess.PIPE, check=True)
     assert int(done.stdout) < 40 * 1024
+
+
+def test_waits_without_running(kymo, tmp_path):
+    """A thread runs for no time between its waits for a CPU: far from its next run, the CPU is unknown."""
+    events = [switch(10**9, 0, 7), switch(10**9 + 50, 7, 5, 0)]
+    for i in range(1, 300):
+        ns = 10**9 + 100 * i
+        events += [switch(ns, 5, 7, 0), switch(ns, 7, 5, 0)]
+    events += [switch(10**9 + 30000, 5, 7, 0), switch(10**9 + 30100, 7, 0)]
+    found = check_sums(kymo, kernel_trace.write(tmp_path / "trace", events), "preemption")
+    waits = [row for row in found["log"] if row["process"]["tid"] == 7]
+    assert waits[0]["begin"] == 10**9 + 50 and waits[-1]["end"] == 10**9 + 30000
+    assert all(row["cause"] == "preempted" for row in waits)
+    assert (waits[0]["cpu"], waits[0]["who"]) == (None, None)
+    assert (waits[-1]["cpu"], waits[-1]["who"]["tid"]) == (0, 5)
 
 
 # ---- the critical path ---------------------------------------------------------------------------

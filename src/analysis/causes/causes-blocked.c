@@ -124,14 +124,18 @@ const struct ky_thread *ky_stretch_waker(const struct ky_causes *causes,
 bool ky_wait_is_interrupted(const struct ky_track *track, const struct ky_stretch *stretch,
 			    const struct ky_track_call *call)
 {
+	size_t first;
+
 	if (!call || !call->done || call->unsure ||
 	    !(call->ret == -EINTR || (call->ret <= RESTART_FIRST && call->ret >= RESTART_LAST)))
 		return false;
 	/* It ended the last wait of the call. */
-	for (size_t i = ky_track_find(track, stretch->end_ns); i < track->stretches.len; i++) {
+	first = ky_track_find(track, stretch->end_ns);
+	for (size_t i = first; i < track->stretches.len; i++) {
 		if (track->stretches.data[i].begin_ns >= call->end_ns)
 			break;
-		if (track->stretches.data[i].kind >= KY_STRETCH_SLEEP)
+		if (track->stretches.data[i].kind >= KY_STRETCH_SLEEP ||
+		    i - first == KY_CAUSES_LOOKS)
 			return false;
 	}
 	return true;

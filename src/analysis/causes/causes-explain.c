@@ -5,9 +5,6 @@
  */
 #include "analysis/causes/causes-internal.h"
 
-/* So many stretches are looked at for the CPU that a thread waits for: beyond that, it is unknown. */
-#define CAUSES_EXPLAIN_LOOKS 64
-
 /* ---- finding ------------------------------------------------------------------------------- */
 
 const struct ky_track *ky_causes_track(const struct ky_causes *causes,
@@ -160,8 +157,7 @@ static int64_t causes_explain_next_cpu(const struct ky_track *track, int64_t ns)
 {
 	size_t i = ky_track_find(track, ns);
 
-	for (size_t looks = 0; i < track->stretches.len && looks < CAUSES_EXPLAIN_LOOKS;
-	     i++, looks++) {
+	for (size_t looks = 0; i < track->stretches.len && looks < KY_CAUSES_LOOKS; i++, looks++) {
 		if (track->stretches.data[i].kind == KY_STRETCH_RUN)
 			return track->stretches.data[i].cpu;
 		if (track->stretches.data[i].kind >= KY_STRETCH_SLEEP)
@@ -173,7 +169,9 @@ static int64_t causes_explain_next_cpu(const struct ky_track *track, int64_t ns)
 /* The same of the last one, before a move. */
 static int64_t causes_explain_last_cpu(const struct ky_track *track, int64_t ns)
 {
-	for (size_t i = ky_track_find(track, ns); i-- > 0;) {
+	size_t i = ky_track_find(track, ns);
+
+	for (size_t looks = 0; i-- > 0 && looks < KY_CAUSES_LOOKS; looks++) {
 		if (track->stretches.data[i].kind == KY_STRETCH_RUN)
 			return track->stretches.data[i].cpu;
 	}

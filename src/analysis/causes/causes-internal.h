@@ -8,6 +8,8 @@
 
 /* So many records of all kinds, of at most 64 bytes each. */
 #define KY_CAUSES_MAX (UINT64_C(1) << 24)
+/* So many stretches of a thread are looked at for one question; what is farther away is unknown. */
+#define KY_CAUSES_LOOKS 64
 
 /* What matters of a system call, by its name. */
 enum ky_call_aspect {
