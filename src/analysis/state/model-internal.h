@@ -131,6 +131,7 @@ struct ky_model {
 	KY_VEC(struct ky_disk *) disks;
 	KY_VEC(struct ky_netif *) netifs;
 	KY_VEC(struct ky_lock *) locks;
+	uint64_t n_lock_parts; /* of waits that go on */
 	uint32_t n_spaces;
 	struct ky_open_periods *periods; /* model-periods.c; NULL: none are defined */
 	int64_t first_ns;		 /* of the first event at all */
@@ -426,6 +427,8 @@ int ky_lock_note_off(struct ky_model *model, struct ky_thread *thread, enum ky_o
 int ky_lock_begin(struct ky_model *model, struct ky_thread *thread);
 /* A futex() is over. @tells: listeners get it. */
 int ky_lock_end(struct ky_model *model, const struct ky_call *call, bool tells);
+/* The end of a call of the thread, which may be a futex(), is not known. A listener's error. */
+int ky_lock_lose(struct ky_model *model, struct ky_thread *thread);
 /* The trace is over. */
 int ky_locks_end(struct ky_model *model);
 void ky_locks_fini(struct ky_model *model);

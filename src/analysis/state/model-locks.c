@@ -11,8 +11,9 @@
 
 #include <stdlib.h>
 
-#define PARTS_MAX 256 /* of one wait: what comes then is unknown */
-#define OFFS_MAX  32  /* the last times of a thread off the CPU that are kept */
+#define PARTS_MAX     256		  /* of one wait: what comes then is unknown */
+#define PARTS_ALL_MAX (UINT64_C(1) << 19) /* of all waits at a time: the same */
+#define OFFS_MAX      32		  /* the last times of a thread off the CPU that are kept */
 
 #define OP_MASK	       0x7f
 #define OP_WAIT	       0
@@ -26,7 +27,7 @@
 /* A thread that waits. */
 struct waiter {
 	struct ky_thread *thread;
-	int64_t begin_ns, from_ns; /* whom it waited for is known up to there */
+	int64_t from_ns; /* whom it waited for is known up to there */
 	KY_VEC(struct ky_lock_part) parts;
 };
 
@@ -211,58 +212,50 @@ static int model_locks_put_parts(struct ky_model *model, struct waiter *waiter)
 
 		status = status < 0 ? status : put;
 	}
+	model->n_lock_parts -= waiter->parts.len;
 	ky_vec_fini(&waiter->parts);
 	return status;
 }
 
-static int drop_waiter(struct ky_model *model, struct lock *lock, size_t i)
+static int drop_waiter(struct ky_model *model, struct ky_thread *thread)
 {
+	struct lock *lock = (struct lock *)thread->waits_at;
+	size_t i = thread->waiter;
 	struct waiter waiter = lock->waiters.data[i];
 
 	lock->waiters.data[i] = *ky_vec_last(&lock->waiters);
+	lock->waiters.data[i].thread->waiter = i;
 	lock->waiters.len--;
+	thread->waits_at = NULL;
 	return model_locks_put_parts(model, &waiter);
 }
 
-static bool still_waits(const struct waiter *waiter)
+int ky_lock_lose(struct ky_model *model, struct ky_thread *thread)
 {
-	return waiter->thread->syscall.id != KY_NO_SYSCALL &&
-	       waiter->thread->syscall.begin_ns == waiter->begin_ns;
-}
-
-/* Waits that have lost their ends, or in which the thread ended. */
-static int drop_lost(struct ky_model *model, struct lock *lock)
-{
-	int status = 0;
-
-	for (size_t i = lock->waiters.len; i-- && status >= 0;) {
-		if (!still_waits(&lock->waiters.data[i]))
-			status = drop_waiter(model, lock, i);
-	}
-	return status;
+	return thread->waits_at ? drop_waiter(model, thread) : 0;
 }
 
 /* The waiter waited for @hold (NULL: it is not known for whom) up to @end_ns. */
-static int add_part(struct waiter *waiter, struct hold *hold, bool is_free, int64_t end_ns)
+static int add_part(struct ky_model *model, struct waiter *waiter, struct hold *hold, bool is_free,
+		    int64_t end_ns)
 {
 	struct ky_lock_part part = {hold ? &hold->pub : NULL, is_free, waiter->from_ns, end_ns};
 
 	if (end_ns <= waiter->from_ns)
 		return 0;
-	if (waiter->parts.len == PARTS_MAX) {
-		struct ky_lock_part *last = ky_vec_last(&waiter->parts);
+	if (waiter->parts.len >= PARTS_MAX || model->n_lock_parts >= PARTS_ALL_MAX) {
+		struct ky_lock_part *last = waiter->parts.len ? ky_vec_last(&waiter->parts) : NULL;
 
-		if (!last->hold) {
+		if (last && !last->hold) {
 			last->end_ns = waiter->from_ns = end_ns;
 			return 0;
 		}
 		part.hold = NULL;
 		hold = NULL;
 	}
-	if (waiter->parts.len > PARTS_MAX)
-		return 0;
 	if (ky_vec_push(&waiter->parts, part) < 0)
 		return KYMO_E_MEMORY;
+	model->n_lock_parts++;
 	waiter->from_ns = end_ns;
 	if (hold) {
 		hold->n_refs++;
@@ -292,7 +285,7 @@ static int end_hold(struct ky_model *model, struct lock *lock, struct ky_thread 
 		struct waiter *waiter = &lock->waiters.data[i];
 
 		if (waiter->thread != thread)
-			status = add_part(waiter, hold, false, ns);
+			status = add_part(model, waiter, hold, false, ns);
 	}
 	if (status < 0)
 		return status;
@@ -301,7 +294,7 @@ static int end_hold(struct ky_model *model, struct lock *lock, struct ky_thread 
 
 static int release(struct ky_model *model, struct lock *lock, struct ky_thread *thread, int64_t ns)
 {
-	int status = drop_lost(model, lock);
+	int status = 0;
 
 	/* What was lost may have been a release. */
 	if (lock->released_ns < thread->host->torn_until_ns)
@@ -309,7 +302,7 @@ static int release(struct ky_model *model, struct lock *lock, struct ky_thread *
 	if (lock->given_ns < thread->host->torn_until_ns)
 		lock->given_ns = INT64_MIN;
 	lock->has_handed |= lock->owner == thread;
-	if (status >= 0 && lock->waiters.len)
+	if (lock->waiters.len)
 		status = end_hold(model, lock, thread, ns);
 	lock->owner = NULL;
 	lock->released_ns = ns;
@@ -351,20 +344,20 @@ int ky_lock_begin(struct ky_model *model, struct ky_thread *thread)
 	if (!ky_futex_waits(call->args[1]))
 		return 0;
 	lock = get(model, thread, address);
-	if (!lock || drop_lost(model, lock) < 0)
+	if (!lock)
 		return KYMO_E_MEMORY;
-	thread->waits_at = &lock->pub;
 	note_kind(lock, call->args[1], call->args[2]);
 	/* It was woken, and another thread was faster. */
 	if (lock->owner == thread)
 		lock->owner = NULL;
 	if (!lock->waiters.len)
 		lock->busy_ns = call->begin_ns;
-	return ky_vec_push(&lock->waiters, (struct waiter){.thread = thread,
-							   .begin_ns = call->begin_ns,
-							   .from_ns = call->begin_ns}) < 0
-		       ? KYMO_E_MEMORY
-		       : 0;
+	if (ky_vec_push(&lock->waiters,
+			(struct waiter){.thread = thread, .from_ns = call->begin_ns}) < 0)
+		return KYMO_E_MEMORY;
+	thread->waits_at = &lock->pub;
+	thread->waiter = lock->waiters.len - 1;
+	return 0;
 }
 
 /* The hold that took most of the wait; NULL: none is known. */
@@ -402,19 +395,12 @@ int ky_lock_end(struct ky_model *model, const struct ky_call *call, bool tells)
 {
 	struct lock *lock = (struct lock *)call->thread->waits_at;
 	struct waiter *waiter;
-	size_t i = 0;
 	int status;
 
-	if (!ky_futex_waits(call->args[1]))
+	if (!lock)
 		return 0;
-	while (lock && i < lock->waiters.len && lock->waiters.data[i].thread != call->thread)
-		i++;
-	if (!lock || i == lock->waiters.len)
-		return 0;
-	waiter = &lock->waiters.data[i];
-	if (waiter->begin_ns != call->begin_ns)
-		return drop_waiter(model, lock, i);
-	status = add_part(waiter, NULL, waiter->from_ns == lock->released_ns, call->end_ns);
+	waiter = &lock->waiters.data[call->thread->waiter];
+	status = add_part(model, waiter, NULL, waiter->from_ns == lock->released_ns, call->end_ns);
 	if (!call->ret) {
 		lock->owner = call->thread;
 		lock->given_ns =
@@ -422,7 +408,7 @@ int ky_lock_end(struct ky_model *model, const struct ky_call *call, bool tells)
 	}
 	if (status >= 0 && tells)
 		status = model_locks_tell_wait(model, lock, waiter, call);
-	return status < 0 ? status : drop_waiter(model, lock, i);
+	return status < 0 ? status : drop_waiter(model, call->thread);
 }
 
 int ky_locks_end(struct ky_model *model)
@@ -433,7 +419,7 @@ int ky_locks_end(struct ky_model *model)
 		struct lock *lock = (struct lock *)*pub;
 
 		while (lock->waiters.len && status >= 0)
-			status = drop_waiter(model, lock, 0);
+			status = drop_waiter(model, ky_vec_last(&lock->waiters)->thread);
 	}
 	return status;
 }

@@ -18,6 +18,7 @@ int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_ca
 		    int64_t ns)
 {
 	struct ky_call call;
+	int status;
 
 	if (thread->syscall.id == KY_NO_SYSCALL)
 		return 0;
@@ -33,8 +34,9 @@ int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_ca
 		call.outcome = KY_CALL_TORN;
 	call.cpu_id = thread->syscall.cpu_id;
 	thread->syscall.id = KY_NO_SYSCALL;
-	if (!ky_model_tells(model, thread, call.cpu_id))
-		return 0;
+	status = ky_lock_lose(model, thread);
+	if (status < 0 || !ky_model_tells(model, thread, call.cpu_id))
+		return status;
 	return ky_model_notify(model, call, &call);
 }
 
@@ -144,5 +146,5 @@ int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
 	if (status >= 0 && call.outcome == KY_CALL_DONE && thread->syscall.row &&
 	    feed->model->subjects & (KY_ABOUT_FILES | KY_ABOUT_FUTEX))
 		status = ky_io_end(feed, event, info, &thread->syscall, &call);
-	return status;
+	return status < 0 ? status : ky_lock_lose(feed->model, thread);
 }

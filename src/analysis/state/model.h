@@ -155,7 +155,8 @@ struct ky_thread {
 	int64_t left_ns;      /* since when, whatever intervals there are */
 	int64_t stray_ns;     /* the last sign of it on a CPU without a record; INT64_MIN: never */
 	/* Of model-locks.c; NULL: none, or nobody asks. */
-	struct ky_lock *waits_at;  /* the futex of its last futex() that waits */
+	struct ky_lock *waits_at;  /* the futex of its call, if that is a futex() that waits */
+	size_t waiter;		   /* its index there */
 	struct ky_offs *offs;	   /* its last times off the CPU */
 	struct ky_cpu *queue;	   /* whose queue counts it; NULL: none */
 	struct ky_proc *proc;	   /* its process, once files matter */
