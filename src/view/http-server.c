@@ -2,6 +2,7 @@
 #include "view/http-server.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,13 +140,12 @@ struct ky_http_client ky_http_client_of(struct MHD_Connection *connection,
 bool ky_http_client_is_over(void *data)
 {
 	const struct ky_http_client *client = data;
-	char byte;
-	ssize_t n;
+	/* What the client has sent besides the request does not hide that it is gone. */
+	struct pollfd poller = {.fd = client->fd, .events = POLLRDHUP};
 
 	if (atomic_load_explicit(client->is_closing, memory_order_relaxed))
 		return true;
-	n = recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+	return client->fd < 0 || poll(&poller, 1, 0) > 0;
 }
 
 /* ---- answers ----------------------------------------------------------------------------- */
