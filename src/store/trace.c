@@ -262,7 +262,8 @@ static int trace_open(const struct search *search, const char *path, const struc
 	trace->scratch = feed ? &feed->files : scratch;
 	trace->feed = feed;
 	trace->recover = search->options->recover;
-	trace->leaves_out_late = search->options->leaves_out_late;
+	/* A relay decides which streams it sends. */
+	trace->leaves_out_late = search->options->leaves_out_late && !feed;
 	trace->path = strdup(path);
 	trace->name_at = search->given_len;
 	trace->name_at += strspn(path + trace->name_at, "/");

@@ -4,6 +4,7 @@
 import glob
 import os
 import subprocess
+import sys
 import time
 
 import pytest
@@ -77,6 +78,29 @@ def test_groups_while_they_are_recorded(kymo, kymo_bin, relay, tmp_path, buffers
         assert sorted(contents(lines)) == sorted(contents(without_state(wanted)))
     # The state dump of a group that overwrites comes with the group's events.
     assert "late for a viewer" not in here.end().replace("-last/statedump_0: packets came too late for a viewer", "")
+
+
+TURNS = """import os
+a, b = os.pipe(), os.pipe()
+if os.fork():
+    for _ in range(30000): os.write(a[1], b'x'), os.read(b[0], 1)
+    os.wait()
+else:
+    for _ in range(30000): os.read(a[0], 1), os.write(b[1], b'x')
+"""
+
+
+def test_a_long_complete_recording_with_groups(kymo, relay, tmp_path):  # noqa: F811
+    """A live reader has all events, those of groups that overwrite too, when it cannot have a stream at once."""
+    here, turns = relay(), tmp_path / "turns.py"
+    turns.write_text(TURNS)
+    kymo("record", "-o", here.address("g"), *GROUPS, "--", "sh", "-c", f"{{ echo; echo; }} | {MODES} rare 100; {sys.executable} {turns}")
+    wait_for(lambda: any("complete" in line for line in here.said))
+    mine = sorted(kymo("print", "--no-delta", here.trace("g")).out.splitlines())
+    assert sum(" sched_switch: " in line for line in mine) > 20000
+    assert all(sum(f" {name}: " in line for line in mine) for name in LATE)
+    for live in ([], ["--live"]):
+        assert sorted(kymo("print", *live, "--no-delta", here.address("g")).out.splitlines()) == mine
 
 
 @pytest.mark.parametrize("more", [(), ("--overwrite",), ("--rotate-every", "1s")], ids=["trace", "flight", "chunks"])

@@ -137,8 +137,7 @@ char *ky_text_put_decoded(char *at, uint8_t decoder, uint64_t value)
 	}
 	if (!name)
 		return at;
-	memcpy(at, " (", 2);
-	at = stpcpy(at + 2, name);
-	*at = ')';
-	return at + 1;
+	at = stpcpy(at, " (");
+	at = stpcpy(at, name);
+	return stpcpy(at, ")");
 }
