@@ -13,7 +13,10 @@
 
 #define PARTS_MAX     256		  /* of one wait: what comes then is unknown */
 #define PARTS_ALL_MAX (UINT64_C(1) << 19) /* of all waits at a time: the same */
-#define OFFS_MAX      32		  /* the last times of a thread off the CPU that are kept */
+/* At one futex at a time, of those whose holders are known: each release looks at them. */
+#define WAITERS_MAX 4096
+#define NO_WAITER   SIZE_MAX /* the index of other threads */
+#define OFFS_MAX    32	     /* the last times of a thread off the CPU that are kept */
 
 #define OP_MASK	       0x7f
 #define OP_WAIT	       0
@@ -221,12 +224,15 @@ static int drop_waiter(struct ky_model *model, struct ky_thread *thread)
 {
 	struct lock *lock = (struct lock *)thread->waits_at;
 	size_t i = thread->waiter;
-	struct waiter waiter = lock->waiters.data[i];
+	struct waiter waiter;
 
+	thread->waits_at = NULL;
+	if (i == NO_WAITER)
+		return 0;
+	waiter = lock->waiters.data[i];
 	lock->waiters.data[i] = *ky_vec_last(&lock->waiters);
 	lock->waiters.data[i].thread->waiter = i;
 	lock->waiters.len--;
-	thread->waits_at = NULL;
 	return model_locks_put_parts(model, &waiter);
 }
 
@@ -352,10 +358,13 @@ int ky_lock_begin(struct ky_model *model, struct ky_thread *thread)
 		lock->owner = NULL;
 	if (!lock->waiters.len)
 		lock->busy_ns = call->begin_ns;
+	thread->waits_at = &lock->pub;
+	thread->waiter = NO_WAITER;
+	if (lock->waiters.len >= WAITERS_MAX)
+		return 0;
 	if (ky_vec_push(&lock->waiters,
 			(struct waiter){.thread = thread, .from_ns = call->begin_ns}) < 0)
 		return KYMO_E_MEMORY;
-	thread->waits_at = &lock->pub;
 	thread->waiter = lock->waiters.len - 1;
 	return 0;
 }
@@ -394,12 +403,13 @@ static int model_locks_tell_wait(struct ky_model *model, const struct lock *lock
 int ky_lock_end(struct ky_model *model, const struct ky_call *call, bool tells)
 {
 	struct lock *lock = (struct lock *)call->thread->waits_at;
-	struct waiter *waiter;
+	struct waiter other = {.thread = call->thread, .from_ns = call->begin_ns}, *waiter = &other;
 	int status;
 
 	if (!lock)
 		return 0;
-	waiter = &lock->waiters.data[call->thread->waiter];
+	if (call->thread->waiter != NO_WAITER)
+		waiter = &lock->waiters.data[call->thread->waiter];
 	status = add_part(model, waiter, NULL, waiter->from_ns == lock->released_ns, call->end_ns);
 	if (!call->ret) {
 		lock->owner = call->thread;
@@ -408,6 +418,8 @@ int ky_lock_end(struct ky_model *model, const struct ky_call *call, bool tells)
 	}
 	if (status >= 0 && tells)
 		status = model_locks_tell_wait(model, lock, waiter, call);
+	if (waiter == &other)
+		model_locks_put_parts(model, &other);
 	return status < 0 ? status : drop_waiter(model, call->thread);
 }
 
