@@ -17,6 +17,10 @@ from oracle_periods import check_periods, PERIODS
 from oracle_signals import check_signals
 
 
+def plural(some):
+    return "" if len(some) == 1 else "s"
+
+
 def check_summary(report, events):
     """Its counts; the words around them are for people."""
     facts = {}
@@ -36,19 +40,20 @@ def check_summary(report, events):
     assert bool(requests(events)) == ("kymo report block" in facts)
     if "kymo report io-latency" in facts:
         mine = [row["fact"] for row in report["facts"] if row["more"] == "kymo report io-latency"]
-        for kind, words in (("read", "reads of files"), ("write", "writes to files"), ("sync", "syncs")):
+        for kind, *words in (("read", "read of a file", "reads of files"), ("write", "write to a file", "writes to files"),
+                             ("sync", "sync", "syncs")):
             of_kind = files.calls if kind == "sync" else on_disk
             of_kind = [io for io in of_kind if io.kind == kind]
             if of_kind:
-                fact, = [fact for fact in mine if fact.startswith(f"{len(of_kind)} {words} took ")]
+                fact, = [fact for fact in mine if fact.startswith(f"{len(of_kind)} {words[len(of_kind) != 1]} took ")]
                 assert f": {max(of_kind, key=lambda io: io.end - io.begin).call}" in fact
     waited = [wait for wait in futexes(events) if wait.ret != -110]
     if waited:
-        assert facts["kymo report locks"].startswith(f"{len(waited)} waits at locks")
-    signals = sum(event.name == "signal_generate" for event in events)
-    assert not signals or facts["kymo report signals"].startswith(f"{signals} signals, ")
+        assert facts["kymo report locks"].startswith(f"{len(waited)} wait{plural(waited)} at locks")
+    signals = [event for event in events if event.name == "signal_generate"]
+    assert not signals or facts["kymo report signals"].startswith(f"{len(signals)} signal{plural(signals)}, ")
     preempted = [w for w in waits(events) if w.kind == "preempted"]
-    assert not preempted or facts["kymo report sched -t preempted"].startswith(f"{len(preempted)} preemptions cost ")
+    assert not preempted or facts["kymo report sched -t preempted"].startswith(f"{len(preempted)} preemption{plural(preempted)} cost ")
 
 
 # What the checks want beside --json.

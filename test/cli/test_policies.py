@@ -92,6 +92,13 @@ class Daemon:
     def kept(self):
         return glob.glob(f"{self.output}/.policies/*/*")
 
+    def wait_until_nothing_is_kept(self):
+        """The daemon removes a recording after its user has it."""
+        end = time.monotonic() + 60
+        while kept := self.kept():
+            assert time.monotonic() < end, kept
+            time.sleep(0.05)
+
     def connect(self, user):
         """A connection whose other end is @user's, for messages of the test's own."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -189,7 +196,7 @@ def test_others_are_refused(here):
     said = carol("record", "--policy", here.name, "-d", "100ms", code=1)
     assert f"there is no policy '{here.name}' for you" in said and "yours are: others" in said
     assert "No policy is for you." in bob("sessions", "--policies")
-    assert not here.kept()
+    here.wait_until_nothing_is_kept()
 
 
 def test_what_a_user_can_choose(here):
@@ -247,7 +254,7 @@ def test_background(kymo, here):
     said = alice("stop", name)
     assert f"Trace: {name}\n" in said
     check_trace(kymo, alice, os.path.join(alice.dir, name))
-    assert not here.kept()
+    here.wait_until_nothing_is_kept()
     alice("record", "--policy", here.name, "--background", "-d", "100ms")
     alice.wait(lambda found: found and found[0].get("has_ended"))
     assert f"{name} has ended; it waits for 'kymo stop {name}'" in alice("sessions")
@@ -256,7 +263,8 @@ def test_background(kymo, here):
     assert [one["name"] for one in alice.sessions()] == [name]
     alice("stop", "-o", "later", here.name)
     check_trace(kymo, alice, os.path.join(alice.dir, "later"))
-    assert not here.kept() and "you have no recording" in alice("stop", "-o", "x", name, code=1)
+    here.wait_until_nothing_is_kept()
+    assert "you have no recording" in alice("stop", "-o", "x", name, code=1)
 
 
 def test_snapshots(kymo, here):
@@ -275,7 +283,7 @@ def test_snapshots(kymo, here):
     check_trace(kymo, alice, os.path.join(alice.dir, "second"))
     alice("stop", "-o", "last")
     check_trace(kymo, alice, os.path.join(alice.dir, "last"))
-    assert not here.kept()
+    here.wait_until_nothing_is_kept()
 
 
 def test_snapshot_is_of_the_users_own_recorder(kymo, here):
@@ -429,7 +437,7 @@ def test_policies_with_mistakes(here):
         assert "there is no policy" in said and reason not in said
         assert reason in here.said()
     assert "no_such_event" in alice("record", "--policy", "wrong", "-d", "50ms", code=1)
-    assert not here.kept()
+    here.wait_until_nothing_is_kept()
     alice("record", "--policy", here.name, "-d", "50ms", "-o", "mine")
 
 
