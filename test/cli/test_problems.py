@@ -101,10 +101,15 @@ def test_missing_files(problem, rows):
     assert first["syscall"] == "openat" and first["errors"]["ENOENT"] >= 2000
 
 
-def test_slow_commits(problem, rows):
+def test_slow_commits(problem, rows, kymo):
     trace = problem("slow-commits")
     sync = next(row for row in rows("io-latency -t kinds --comm slow-commits", trace) if row["kind"] == "sync")
     assert sync["count"] >= 60
+    command = "breakdown --of syscall:fsync --comm slow-commits"
+    assert f"    kymo report {command} my-trace\n" in PAGE
+    causes = json.loads(kymo("report", "--json", *shlex.split(command), trace).out)["reports"][0]["tables"][0]["rows"]
+    assert max(row["members"] for row in causes) >= 60
+    rows("block -t top --comm slow-commits --wide", trace)
     flushes = [row for row in rows("block -t flushes", trace)
                if row["process"] and row["process"]["name"] == "slow-commits"]
     if not flushes:
@@ -125,9 +130,7 @@ def test_priority_inversion(problem, rows):
 def test_late_frames(problem, rows):
     trace = problem("late-frames")
     waits = [row for row in rows("sched -t top --comm late-frames", trace) if row["process"]["name"] == "render"]
-    taken = [row for row in rows("sched -t preempted --comm late-frames", trace)
-             if row["process"]["name"] == "render" and row["by"]["name"] == "indexer"]
-    assert taken or any(row["runner"]["name"] == "indexer" for row in waits if row["runner"])
+    assert any(row["runner"]["name"] == "indexer" for row in waits if row["runner"])
     assert all(row["duration"] >= 1_000_000 for row in waits[:1])
 
 
