@@ -111,7 +111,7 @@ static void test_narrow_text(void **state)
 	ky_render_text(&f.out, &f.results, &options);
 	assert_null(strstr(ky_strbuf_text(&f.out), "1.000 ms"));
 	assert_null(strstr(ky_strbuf_text(&f.out), "###"));
-	assert_non_null(strstr(ky_strbuf_text(&f.out), "  columns that do not fit: Time\n"));
+	assert_non_null(strstr(ky_strbuf_text(&f.out), "  --wide shows: Time\n"));
 	teardown(&f);
 }
 
