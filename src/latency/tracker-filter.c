@@ -148,23 +148,6 @@ static bool take_number(const struct ky_node *node, uint64_t *number, bool *is_n
 	return false;
 }
 
-/* The other side of a comparison whose sides change places. */
-static enum ky_op mirror(enum ky_op op)
-{
-	switch (op) {
-	case KY_OP_LT:
-		return KY_OP_GT;
-	case KY_OP_LE:
-		return KY_OP_GE;
-	case KY_OP_GT:
-		return KY_OP_LT;
-	case KY_OP_GE:
-		return KY_OP_LE;
-	default:
-		return op;
-	}
-}
-
 static enum ky_tracker_op tracker_filter_step(enum ky_op op)
 {
 	static const uint8_t ops[] = {
@@ -262,7 +245,7 @@ static int add_equal(const struct compiler *compiler, const struct ky_node *node
 	if (left->op == KY_OP_TEXT || left->op == KY_OP_NUMBER || left->op == KY_OP_NEGATE) {
 		left = right;
 		right = swap;
-		op = mirror(op);
+		op = ky_op_mirrored(op);
 	}
 	if (right->op != KY_OP_TEXT)
 		return add_comparison(compiler, node, op, left, right);

@@ -37,6 +37,23 @@ enum ky_op {
 	KY_OP_MOD,
 };
 
+/* The operator of a comparison whose sides change places: 5 < x is x > 5. */
+static inline enum ky_op ky_op_mirrored(enum ky_op op)
+{
+	switch (op) {
+	case KY_OP_LT:
+		return KY_OP_GT;
+	case KY_OP_LE:
+		return KY_OP_GE;
+	case KY_OP_GT:
+		return KY_OP_LT;
+	case KY_OP_GE:
+		return KY_OP_LE;
+	default:
+		return op;
+	}
+}
+
 enum ky_name_kind {
 	KY_NAME_FIELD, /* any scope */
 	KY_NAME_PAYLOAD,

@@ -10,7 +10,7 @@ const SCOPES = ["fields", "event_context", "context", "packet"];
 
 const isObject = (value: Json | undefined): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The number of a field; null: it is none. */
+/** The value of a field as a number, or null if the event has no such field or its value is no number. */
 function numberOf(event: Fields, name: string): number | null {
   const scope = SCOPES.map((one) => event[one]).find((one) => isObject(one) && one[name] !== undefined) as Fields | undefined;
   let value: Json = scope?.[name] ?? null;

@@ -175,22 +175,6 @@ static int count_filter_compare_value(struct ky_count_event *event, const struct
 		       : compare_number(event, side, op, value, number, err);
 }
 
-static enum ky_op count_filter_mirror(enum ky_op op)
-{
-	switch (op) {
-	case KY_OP_LT:
-		return KY_OP_GT;
-	case KY_OP_LE:
-		return KY_OP_GE;
-	case KY_OP_GT:
-		return KY_OP_LT;
-	case KY_OP_GE:
-		return KY_OP_LE;
-	default:
-		return op;
-	}
-}
-
 static int count_filter_compare(struct ky_count_event *event, const struct ky_node *node,
 				struct kymo_error *err)
 {
@@ -202,7 +186,7 @@ static int count_filter_compare(struct ky_count_event *event, const struct ky_no
 
 	if (!take_side(event, node->left, &side)) {
 		value = node->left;
-		op = count_filter_mirror(op);
+		op = ky_op_mirrored(op);
 		if (!take_side(event, node->right, &side))
 			return refuse(node, err);
 	}

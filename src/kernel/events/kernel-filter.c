@@ -146,23 +146,6 @@ static enum ky_op opposite(enum ky_op op)
 	}
 }
 
-/* 5 < x is x > 5. */
-static enum ky_op mirrored(enum ky_op op)
-{
-	switch (op) {
-	case KY_OP_LT:
-		return KY_OP_GT;
-	case KY_OP_LE:
-		return KY_OP_GE;
-	case KY_OP_GT:
-		return KY_OP_LT;
-	case KY_OP_GE:
-		return KY_OP_LE;
-	default:
-		return op;
-	}
-}
-
 static bool kernel_filter_holds(const struct operand *operand, __int128 value)
 {
 	unsigned int bits = operand->bytes * 8u;
@@ -315,7 +298,7 @@ static bool kernel_filter_put_leaf(const struct translator *t, const struct ky_c
 		return put_comparison(&operand, op, negated, &right->value, out);
 	if (kernel_filter_take_operand(t, right, &operand) && left->is_constant &&
 	    op != KY_OP_MATCH)
-		return put_comparison(&operand, mirrored(op), negated, &left->value, out);
+		return put_comparison(&operand, ky_op_mirrored(op), negated, &left->value, out);
 	return false;
 }
 
