@@ -36,7 +36,7 @@ enum {
 		 KY_CELL_DURATION,                                                                 \
 		 "The sum of their durations, with waiting.",                                      \
 		 .bar = KY_BAR_ROOM,                                                               \
-		 .spare = 3},                                                                      \
+		 .spare = 1},                                                                      \
 		{"min", "Min", KY_CELL_DURATION, "The shortest call.", .spare = 4},                \
 		{"avg", "Mean", KY_CELL_DURATION, "The mean duration."},                           \
 		{"max", "Max", KY_CELL_DURATION, "The longest call."},                             \
@@ -46,9 +46,9 @@ enum {
 		{"p50", "p50", KY_CELL_DURATION,                                                   \
 		 "The median: half of the calls are not longer. Percentiles are nearest-rank; "    \
 		 "exact up to 32 calls, else within 0.8 %.",                                       \
-		 .spare = 2},                                                                      \
+		 .spare = 3},                                                                      \
 		{"p90", "p90", KY_CELL_DURATION, "90 % of the calls are not longer.", .spare = 5}, \
-		{"p99", "p99", KY_CELL_DURATION, "99 % of the calls are not longer.", .spare = 1}, \
+		{"p99", "p99", KY_CELL_DURATION, "99 % of the calls are not longer.", .spare = 2}, \
 	{                                                                                          \
 		"p999", "p99.9", KY_CELL_DURATION, "99.9 % of the calls are not longer.",          \
 			.spare = 8                                                                 \
