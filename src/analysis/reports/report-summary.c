@@ -2,15 +2,10 @@
 /* Report summary: the most notable facts of a trace, each with the command that digs deeper. */
 #include "analysis/reports/report-list.h"
 
-#include <inttypes.h>
-
+#include "analysis/reports/summary-internal.h"
 #include "analysis/state/errno-name.h"
-#include "analysis/tables/render-cell.h"
-#include "base/text.h"
 
 /* ---- documentation --------------------------------------------------------------------- */
-
-enum { FACT_SUBJECT, FACT_MORE, FACT_TEXT };
 
 static const struct ky_column fact_columns[] = {
 	[FACT_SUBJECT] = {"subject", "Subject", KY_CELL_TEXT, "The subject of the fact."},
@@ -29,8 +24,6 @@ static const struct ky_table_def *const tables[] = {&fact_table, NULL};
 
 /* ---- the run --------------------------------------------------------------------------- */
 
-enum { SUM_CPU, SUM_CALLS, SUM_BYTES, SUM_MOVES, SUM_PREEMPTED, SUM_DELAY, SUM_SIGNALS };
-
 /* Calls that wait for work, for an input or for a time: their durations say nothing. */
 static const char *const idle_calls[] = {
 	"accept",     "accept4", "clock_nanosleep", "epoll_pwait",    "epoll_pwait2",
@@ -40,47 +33,17 @@ static const char *const idle_calls[] = {
 	"select",     "wait4",	 "waitid",
 };
 
-struct longest {
-	uint64_t ns;
-	int64_t end_ns;
-	const struct ky_thread *thread, *by;
-	uint32_t syscall;
-	const struct ky_irq_line *line;
-	const char *file;
-};
-
-struct run {
-	struct ky_model *model;
-	uint64_t busy_ns, idle_ns;
-	struct ky_aggregation threads;
-	struct ky_aggregation calls; /* what: the system call */
-	struct ky_stats waits, device;
-	struct ky_stats preempted;
-	struct longest wait, irq, request, futex, preemption;
-	struct longest files[KY_IO_KINDS]; /* the longest calls on files on disks, by their kind */
-	uint64_t file_ns[KY_IO_KINDS], file_calls[KY_IO_KINDS];
-	uint64_t failed, calls_done, bytes_read, bytes_written;
-	uint64_t sent, received, futex_ns, futexes;
-	uint64_t device_read, device_written, flushes, flush_ns, flush_most_ns;
-	uint64_t migrations, signals;
-	KY_VEC(bool) idle; /* by system call: one of idle_calls; known up to its length */
-};
-
 #define ETIMEDOUT_NUMBER 110
 
-/* What is that much longer than the median of so many, and that long, is worth a line. */
-#define OUTLIER_LEAST 20
-#define OUTLIER_NS    UINT64_C(1000000)
-#define OUTLIER_CALLS 10
-
-static void report_summary_keep(struct longest *longest, uint64_t ns, int64_t end_ns,
+static void report_summary_keep(struct ky_summary_longest *longest, uint64_t ns, int64_t end_ns,
 				const struct ky_thread *thread)
 {
 	if (ns > longest->ns)
-		*longest = (struct longest){.ns = ns, .end_ns = end_ns, .thread = thread};
+		*longest =
+			(struct ky_summary_longest){.ns = ns, .end_ns = end_ns, .thread = thread};
 }
 
-static int report_summary_add(struct run *run, const struct ky_thread *thread, int sum,
+static int report_summary_add(struct ky_summary *run, const struct ky_thread *thread, int sum,
 			      uint64_t value)
 {
 	struct ky_entry *entry = ky_aggregation_get(&run->threads, thread, 0);
@@ -94,7 +57,7 @@ static int report_summary_add(struct run *run, const struct ky_thread *thread, i
 static int report_summary_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
 				 struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
 {
-	struct run *run = data;
+	struct ky_summary *run = data;
 	uint64_t ns = ky_ns_between(begin_ns, end_ns);
 
 	(void)cpu;
@@ -109,7 +72,7 @@ static int report_summary_on_ran(void *data, const struct ky_cpu *cpu, enum ky_c
 
 static int report_summary_on_waited(void *data, const struct ky_waited *waited)
 {
-	struct run *run = data;
+	struct ky_summary *run = data;
 	uint64_t ns = ky_ns_between(waited->wait.begin_ns, waited->end_ns);
 
 	if (waited->wait.kind == KY_WAIT_PREEMPTED) {
@@ -124,7 +87,7 @@ static int report_summary_on_waited(void *data, const struct ky_waited *waited)
 	return ky_stats_add(&run->waits, ns);
 }
 
-static bool is_idle_call(struct run *run, uint32_t syscall)
+static bool is_idle_call(struct ky_summary *run, uint32_t syscall)
 {
 	while (run->idle.len <= syscall) {
 		const char *name = ky_model_syscall_name(run->model, (uint32_t)run->idle.len);
@@ -140,7 +103,7 @@ static bool is_idle_call(struct run *run, uint32_t syscall)
 
 static int report_summary_on_call(void *data, const struct ky_call *call)
 {
-	struct run *run = data;
+	struct ky_summary *run = data;
 	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns);
 	struct ky_entry *entry;
 
@@ -159,9 +122,9 @@ static int report_summary_on_call(void *data, const struct ky_call *call)
 
 static int report_summary_on_io(void *data, const struct ky_io *io)
 {
-	struct run *run = data;
+	struct ky_summary *run = data;
 	uint64_t ns = ky_ns_between(io->call->begin_ns, io->call->end_ns);
-	struct longest *longest = &run->files[io->kind];
+	struct ky_summary_longest *longest = &run->files[io->kind];
 
 	if (io->kind == KY_IO_READ || io->kind == KY_IO_COPY)
 		run->bytes_read += io->bytes;
@@ -182,7 +145,7 @@ static int report_summary_on_io(void *data, const struct ky_io *io)
 
 static int report_summary_on_migrated(void *data, struct ky_thread *thread, int64_t ns)
 {
-	struct run *run = data;
+	struct ky_summary *run = data;
 
 	(void)ns;
 	run->migrations++;
@@ -191,7 +154,7 @@ static int report_summary_on_migrated(void *data, struct ky_thread *thread, int6
 
 static int report_summary_on_signal(void *data, const struct ky_signal *signal)
 {
-	struct run *run = data;
+	struct ky_summary *run = data;
 
 	/* Of those that a chosen thread sends to another one, the other one is not chosen. */
 	if (!ky_model_in_focus(run->model, signal->receiver))
@@ -202,7 +165,7 @@ static int report_summary_on_signal(void *data, const struct ky_signal *signal)
 
 static int report_summary_on_flush(void *data, const struct ky_request *flush)
 {
-	struct run *run = data;
+	struct ky_summary *run = data;
 	uint64_t ns = ky_ns_between(flush->issue_ns, flush->end_ns);
 
 	run->flushes++;
@@ -220,7 +183,7 @@ static int report_summary_on_hold(void *data, const struct ky_lock_hold *hold)
 
 static int report_summary_on_irq(void *data, const struct ky_irq *irq)
 {
-	struct run *run = data;
+	struct ky_summary *run = data;
 	uint64_t ns = ky_ns_between(irq->begin_ns, irq->end_ns);
 
 	if (irq->begin_ns == INT64_MIN || ns <= run->irq.ns)
@@ -232,7 +195,7 @@ static int report_summary_on_irq(void *data, const struct ky_irq *irq)
 
 static int report_summary_on_request(void *data, const struct ky_request *request)
 {
-	struct run *run = data;
+	struct ky_summary *run = data;
 	uint64_t ns = ky_ns_between(request->issue_ns, request->end_ns);
 
 	if (request->rwbs & KY_RWBS_READ)
@@ -250,7 +213,7 @@ static int report_summary_on_request(void *data, const struct ky_request *reques
 
 static int report_summary_on_packet(void *data, const struct ky_packet_seen *packet)
 {
-	struct run *run = data;
+	struct ky_summary *run = data;
 
 	if (packet->received)
 		run->received += packet->bytes;
@@ -261,7 +224,7 @@ static int report_summary_on_packet(void *data, const struct ky_packet_seen *pac
 
 static int report_summary_on_futex(void *data, const struct ky_call *call)
 {
-	struct run *run = data;
+	struct ky_summary *run = data;
 	const struct ky_wait *woken = &call->thread->woken;
 	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns);
 
@@ -277,7 +240,7 @@ static int report_summary_on_futex(void *data, const struct ky_call *call)
 
 static void report_summary_free_run(void *data)
 {
-	struct run *run = data;
+	struct ky_summary *run = data;
 
 	ky_aggregation_fini(&run->threads);
 	ky_aggregation_fini(&run->calls);
@@ -306,357 +269,20 @@ static void *report_summary_begin(struct ky_model *model, const struct ky_report
 	};
 
 	(void)options;
-	return ky_report_run(model, sizeof(struct run), &listener);
+	return ky_report_run(model, sizeof(struct ky_summary), &listener);
 }
 
-/* ---- facts ----------------------------------------------------------------------------- */
-
-/* A row; @fact is used up. */
-static void report_summary_say(struct ky_table *table, const char *subject, struct ky_strbuf *fact,
-			       const char *more)
-{
-	struct ky_cell *row = ky_table_row(table);
-
-	ky_cell_text(table, &row[FACT_SUBJECT], subject);
-	ky_cell_text(table, &row[FACT_TEXT], ky_strbuf_text(fact));
-	ky_cell_text(table, &row[FACT_MORE], more);
-	ky_strbuf_fini(fact);
-}
-
-static void report_summary_add_thread(struct ky_strbuf *out, const struct ky_thread *thread)
-{
-	if (thread)
-		ky_strbuf_addf(out, " (%s, tid %d)", thread->comm[0] ? thread->comm : "?",
-			       (int)thread->tid);
-}
-
-static const struct ky_entry *largest(const struct ky_aggregation *aggregation, int sum)
-{
-	const struct ky_entry *best = NULL;
-
-	ky_vec_foreach(&aggregation->entries, entry) {
-		if ((*entry)->sums[sum] && (!best || (*entry)->sums[sum] > best->sums[sum]))
-			best = *entry;
-	}
-	return best;
-}
-
-static const char *report_summary_s(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
-/* "5 per second" */
-static void add_rate(struct ky_strbuf *out, const struct run *run, uint64_t count)
-{
-	uint64_t range_ns = ky_report_range_ns(run->model);
-
-	if (range_ns)
-		ky_strbuf_addf(out, ", %.1f per second", (double)count * 1e9 / (double)range_ns);
-}
-
-static void say_cpu(const struct run *run, struct ky_table *table)
-{
-	const struct ky_entry *most = largest(&run->threads, SUM_CPU);
-	struct ky_strbuf fact = KY_STRBUF_INIT;
-	uint64_t range_ns = ky_report_range_ns(run->model);
-
-	if (!run->busy_ns && !run->idle_ns)
-		return;
-	ky_strbuf_addf(&fact, "the CPUs were busy %.1f %% of the time%s",
-		       ky_part(run->busy_ns, run->busy_ns + run->idle_ns) * 100,
-		       ky_model_names_threads(run->model) ? ", with all threads" : "");
-	report_summary_say(table, "CPU", &fact, "kymo report cpu,threads");
-	if (!most)
-		return;
-	ky_strbuf_adds(&fact, "the busiest thread ran for ");
-	ky_render_duration(&fact, (double)most->sums[SUM_CPU]);
-	ky_strbuf_addf(&fact, ", %.1f %% of a CPU", ky_part(most->sums[SUM_CPU], range_ns) * 100);
-	report_summary_add_thread(&fact, most->thread);
-	report_summary_say(table, "CPU", &fact, "kymo report cpu");
-}
-
-static void say_preemptions(const struct run *run, struct ky_table *table)
-{
-	const struct ky_entry *most = largest(&run->threads, SUM_PREEMPTED);
-	struct ky_strbuf fact = KY_STRBUF_INIT;
-
-	if (!run->preempted.count)
-		return;
-	ky_strbuf_addf(&fact, "%" PRIu64 " preemption%s cost ", run->preempted.count,
-		       report_summary_s(run->preempted.count));
-	ky_render_duration(&fact, (double)ky_stats_moments(&run->preempted).sum);
-	ky_strbuf_adds(&fact, ", the longest ");
-	ky_render_duration(&fact, (double)run->preemption.ns);
-	report_summary_add_thread(&fact, run->preemption.thread);
-	if (run->preemption.by) {
-		ky_strbuf_adds(&fact, " by");
-		report_summary_add_thread(&fact, run->preemption.by);
-	}
-	if (most) {
-		ky_strbuf_adds(&fact, "; most time of one thread: ");
-		ky_render_duration(&fact, (double)most->sums[SUM_PREEMPTED]);
-		report_summary_add_thread(&fact, most->thread);
-	}
-	report_summary_say(table, "Preemption", &fact, "kymo report sched -t preempted");
-}
-
-static void say_waits(const struct run *run, struct ky_table *table)
-{
-	const struct ky_entry *most = largest(&run->threads, SUM_MOVES);
-	struct ky_strbuf fact = KY_STRBUF_INIT;
-
-	if (run->waits.count) {
-		ky_strbuf_addf(&fact,
-			       "%" PRIu64 " wake-ups waited for a CPU, half of them less than ",
-			       run->waits.count);
-		ky_render_duration(&fact, (double)ky_stats_percentile(&run->waits, 50));
-		ky_strbuf_adds(&fact, ", the longest ");
-		ky_render_duration(&fact, (double)run->wait.ns);
-		report_summary_add_thread(&fact, run->wait.thread);
-		report_summary_say(table, "Scheduling", &fact, "kymo report sched");
-	}
-	say_preemptions(run, table);
-	if (!most)
-		return;
-	ky_strbuf_addf(&fact, "%" PRIu64 " migration%s between CPUs", run->migrations,
-		       report_summary_s(run->migrations));
-	add_rate(&fact, run, run->migrations);
-	ky_strbuf_addf(&fact, "; %" PRIu64 " of one thread", most->sums[SUM_MOVES]);
-	report_summary_add_thread(&fact, most->thread);
-	report_summary_say(table, "Migrations", &fact, "kymo report sched -t migrations");
-}
-
-/* The call with the largest sum, and the one that is furthest from its median. */
-static void find_calls(const struct run *run, const struct ky_entry **most,
-		       const struct ky_entry **outlier)
-{
-	double furthest = OUTLIER_LEAST;
-	unsigned __int128 sum = 0;
-
-	ky_vec_foreach(&run->calls.entries, it) {
-		const struct ky_entry *entry = *it;
-		struct ky_moments moments = ky_stats_moments(&entry->stats);
-		double ratio;
-
-		if (!moments.count)
-			continue;
-		if (moments.sum > sum) {
-			sum = moments.sum;
-			*most = entry;
-		}
-		if (moments.max < OUTLIER_NS || moments.count < OUTLIER_CALLS)
-			continue;
-		ratio = (double)moments.max / (double)(ky_stats_percentile(&entry->stats, 50) + 1);
-		if (ratio > furthest) {
-			furthest = ratio;
-			*outlier = entry;
-		}
-	}
-}
-
-static void say_times_of_calls(const struct run *run, struct ky_table *table)
-{
-	const struct ky_entry *most = NULL, *outlier = NULL;
-	struct ky_strbuf fact = KY_STRBUF_INIT;
-
-	find_calls(run, &most, &outlier);
-	if (most) {
-		ky_strbuf_addf(&fact, "most time in %s: ",
-			       ky_model_syscall_name(run->model, (uint32_t)most->what));
-		ky_render_duration(&fact, (double)ky_stats_moments(&most->stats).sum);
-		ky_strbuf_addf(&fact, " in %" PRIu64 " call%s, the longest ", most->sums[SUM_CALLS],
-			       report_summary_s(most->sums[SUM_CALLS]));
-		ky_render_duration(&fact, (double)ky_stats_moments(&most->stats).max);
-		ky_strbuf_adds(&fact, " (without calls that wait for work or a time)");
-		report_summary_say(table, "System calls", &fact, "kymo report syscalls -s total");
-	}
-	if (outlier) {
-		ky_strbuf_addf(&fact,
-			       "outlier: half of the %" PRIu64 " calls of %s take less than ",
-			       outlier->sums[SUM_CALLS],
-			       ky_model_syscall_name(run->model, (uint32_t)outlier->what));
-		ky_render_duration(&fact, (double)ky_stats_percentile(&outlier->stats, 50));
-		ky_strbuf_adds(&fact, ", the longest took ");
-		ky_render_duration(&fact, (double)ky_stats_moments(&outlier->stats).max);
-		report_summary_say(table, "System calls", &fact, "kymo report syscalls -t top");
-	}
-}
-
-static void say_calls(const struct run *run, struct ky_table *table)
-{
-	const struct ky_entry *most = largest(&run->calls, SUM_CALLS);
-	struct ky_strbuf fact = KY_STRBUF_INIT;
-
-	if (!most)
-		return;
-	ky_strbuf_addf(
-		&fact, "%" PRIu64 " system calls, %" PRIu64 " failed; most were %s (%" PRIu64 ")",
-		run->calls_done, run->failed,
-		ky_model_syscall_name(run->model, (uint32_t)most->what), most->sums[SUM_CALLS]);
-	most = largest(&run->threads, SUM_CALLS);
-	if (most) {
-		ky_strbuf_addf(&fact, ", and %" PRIu64 " of one thread", most->sums[SUM_CALLS]);
-		report_summary_add_thread(&fact, most->thread);
-	}
-	report_summary_say(table, "System calls", &fact, "kymo report syscalls");
-	say_times_of_calls(run, table);
-}
-
-/* Reads, writes and syncs of files: how long together, and the longest. */
-static void say_files(const struct run *run, struct ky_table *table)
-{
-	static const char *const names[KY_IO_KINDS][2] = {
-		[KY_IO_READ] = {"read of a file", "reads of files"},
-		[KY_IO_WRITE] = {"write to a file", "writes to files"},
-		[KY_IO_SYNC] = {"sync", "syncs"},
-	};
-	struct ky_strbuf fact = KY_STRBUF_INIT;
-
-	for (int kind = 0; kind < KY_IO_KINDS; kind++) {
-		const struct longest *longest = &run->files[kind];
-
-		if (!names[kind][0] || !longest->ns)
-			continue;
-		ky_strbuf_addf(&fact, "%" PRIu64 " %s took ", run->file_calls[kind],
-			       names[kind][run->file_calls[kind] != 1]);
-		ky_render_duration(&fact, (double)run->file_ns[kind]);
-		ky_strbuf_adds(&fact, ", the longest ");
-		ky_render_duration(&fact, (double)longest->ns);
-		ky_strbuf_addf(&fact, ": %s", ky_model_syscall_name(run->model, longest->syscall));
-		if (longest->file) {
-			ky_strbuf_adds(&fact, " of ");
-			ky_strbuf_adds(&fact, longest->file); /* lint: a cell's text is foreign */
-		}
-		report_summary_add_thread(&fact, longest->thread);
-		report_summary_say(table, "I/O", &fact, "kymo report io-latency");
-	}
-}
-
-static void say_io(const struct run *run, struct ky_table *table)
-{
-	const struct ky_entry *most = largest(&run->threads, SUM_BYTES);
-	struct ky_strbuf fact = KY_STRBUF_INIT;
-	char text[2][32];
-
-	if (!most)
-		return;
-	ky_strbuf_addf(&fact, "%s read, %s written", ky_format_bytes(text[0], run->bytes_read),
-		       ky_format_bytes(text[1], run->bytes_written));
-	ky_strbuf_addf(&fact, "; most by one thread, %s",
-		       ky_format_bytes(text[0], most->sums[SUM_BYTES]));
-	report_summary_add_thread(&fact, most->thread);
-	report_summary_say(table, "I/O", &fact, "kymo report io");
-	say_files(run, table);
-}
-
-static void say_disks(const struct run *run, struct ky_table *table)
-{
-	struct ky_strbuf fact = KY_STRBUF_INIT;
-	char text[2][32];
-
-	if (run->device.count) {
-		ky_strbuf_addf(&fact,
-			       "%" PRIu64
-			       " request%s: %s read, %s written, half of them in less than ",
-			       run->device.count, report_summary_s(run->device.count),
-			       ky_format_bytes(text[0], run->device_read),
-			       ky_format_bytes(text[1], run->device_written));
-		ky_render_duration(&fact, (double)ky_stats_percentile(&run->device, 50));
-		ky_strbuf_addf(&fact, ", the longest (%s) in ",
-			       run->request.file ? run->request.file : "?");
-		ky_render_duration(&fact, (double)run->request.ns);
-		report_summary_say(table, "Devices", &fact, "kymo report block");
-	}
-	if (run->flushes) {
-		ky_strbuf_addf(&fact, "%" PRIu64 " flush%s took ", run->flushes,
-			       run->flushes == 1 ? "" : "es");
-		ky_render_duration(&fact, (double)run->flush_ns);
-		ky_strbuf_adds(&fact, ", the longest ");
-		ky_render_duration(&fact, (double)run->flush_most_ns);
-		report_summary_say(table, "Devices", &fact, "kymo report block -t flushes");
-	}
-}
-
-static void say_devices(const struct run *run, struct ky_table *table)
-{
-	struct ky_strbuf fact = KY_STRBUF_INIT;
-	char text[2][32];
-
-	say_disks(run, table);
-	if (run->sent || run->received) {
-		ky_strbuf_addf(&fact, "%s of packets sent, %s received",
-			       ky_format_bytes(text[0], run->sent),
-			       ky_format_bytes(text[1], run->received));
-		report_summary_say(table, "Network", &fact, "kymo report net");
-	}
-}
-
-static void say_locks(const struct run *run, struct ky_table *table)
-{
-	const struct ky_entry *most = largest(&run->threads, SUM_DELAY);
-	struct ky_strbuf fact = KY_STRBUF_INIT;
-
-	if (!run->futexes)
-		return;
-	ky_strbuf_addf(&fact, "%" PRIu64 " wait%s at locks of programs, ", run->futexes,
-		       report_summary_s(run->futexes));
-	ky_render_duration(&fact, (double)run->futex_ns);
-	ky_strbuf_adds(&fact, " together (without those that a timeout ended)");
-	if (run->futex.ns) {
-		ky_strbuf_adds(&fact, "; the longest that another thread ended ");
-		ky_render_duration(&fact, (double)run->futex.ns);
-		report_summary_add_thread(&fact, run->futex.thread);
-	}
-	report_summary_say(table, "Locks", &fact, "kymo report locks");
-	if (!most)
-		return;
-	ky_strbuf_adds(&fact, "the holder that delayed others most:");
-	report_summary_add_thread(&fact, most->thread);
-	ky_strbuf_adds(&fact, ", by ");
-	ky_render_duration(&fact, (double)most->sums[SUM_DELAY]);
-	report_summary_say(table, "Locks", &fact, "kymo report locks -t holders");
-}
-
-static void say_rest(const struct run *run, struct ky_table *table)
-{
-	const struct ky_entry *most = largest(&run->threads, SUM_SIGNALS);
-	struct ky_strbuf fact = KY_STRBUF_INIT;
-
-	say_locks(run, table);
-	if (most) {
-		ky_strbuf_addf(&fact, "%" PRIu64 " signal%s", run->signals,
-			       report_summary_s(run->signals));
-		add_rate(&fact, run, run->signals);
-		ky_strbuf_addf(&fact, "; %" PRIu64 " to one thread", most->sums[SUM_SIGNALS]);
-		report_summary_add_thread(&fact, most->thread);
-		report_summary_say(table, "Signals", &fact, "kymo report signals");
-	}
-	if (run->irq.ns) {
-		ky_strbuf_adds(&fact, "the longest interrupt took ");
-		ky_render_duration(&fact, (double)run->irq.ns);
-		ky_strbuf_addf(&fact, " (%s, %s)", ky_irq_kind_text(run->irq.line->kind),
-			       run->irq.line->name[0] ? run->irq.line->name : "?");
-		report_summary_say(table, "Interrupts", &fact,
-				   run->irq.line->kind == KY_IRQ_SOFT ? "kymo report softirq"
-								      : "kymo report irq");
-	}
-}
+/* ---- the whole ------------------------------------------------------------------------- */
 
 static int report_summary_finish(void *data, const struct ky_report_options *options,
 				 struct ky_report_result *result)
 {
-	const struct run *run = data;
+	const struct ky_summary *run = data;
 	struct ky_table *table = &result->tables[0];
 	int status;
 
 	(void)options;
-	say_cpu(run, table);
-	say_waits(run, table);
-	say_calls(run, table);
-	say_io(run, table);
-	say_devices(run, table);
-	say_rest(run, table);
+	ky_summary_say(run, table);
 	status = ky_report_note_losses(result);
 	if (status >= 0)
 		status = ky_report_note_switches(result);
