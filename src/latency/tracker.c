@@ -8,24 +8,17 @@
 #include <bpf/bpf.h>
 
 #include "base/error.h"
-#include "base/vec.h"
 #include "kernel/bpf/object.h"
 #include "latency/latency-internal.h"
 #include "latency/ring-turn.h"
 #include "latency/tracker-internal.h"
+#include "latency/tracker-told.h"
 #include "latency/tracker.skel.h"
 #include "os/now.h"
 
 #define OPEN_DEFAULT 10240u
 #define STACKS_MAX   16384u
 #define OPEN_BATCH   256u
-
-/* A pair that is open for longer than the time-out, as the caller knows. */
-struct told {
-	struct ky_tracker_key key;
-	uint64_t begin_ns;
-	bool is_open; /* at the last look */
-};
 
 struct ky_tracker {
 	struct ky_tracker_definition definition;
@@ -36,7 +29,7 @@ struct ky_tracker {
 	bool over_worst;
 	uint64_t worst_told_ns;
 	uint64_t n_open;
-	KY_VEC(struct told) told;
+	struct ky_told_table told;
 	struct ky_tracker_key *keys; /* for readings of the table */
 	struct ky_tracker_open *open;
 	/* During a step. */
@@ -144,7 +137,7 @@ void ky_tracker_close(struct ky_tracker *tracker)
 	ring_buffer__free(tracker->ring);
 	tracker_bpf__destroy(tracker->skeleton);
 	ky_tracker_definition_fini(&tracker->definition);
-	ky_vec_fini(&tracker->told);
+	ky_told_fini(&tracker->told);
 	free(tracker->keys);
 	free(tracker->open);
 	free(tracker);
@@ -179,21 +172,6 @@ static void tracker_tell(struct ky_tracker *tracker, enum ky_tracker_news_kind k
 	tracker->tell(tracker->data, tracker, &news);
 }
 
-static struct told *find_told(struct ky_tracker *tracker, const struct ky_tracker_key *key,
-			      uint64_t begin_ns)
-{
-	ky_vec_foreach(&tracker->told, told)
-		if (told->begin_ns == begin_ns && memcmp(&told->key, key, sizeof(*key)) == 0)
-			return told;
-	return NULL;
-}
-
-static void forget_told(struct ky_tracker *tracker, struct told *told)
-{
-	*told = *ky_vec_last(&tracker->told);
-	tracker->told.len--;
-}
-
 static bool is_long(struct ky_tracker *tracker, uint64_t ns)
 {
 	if (!tracker->over_worst)
@@ -209,14 +187,11 @@ static int take_report(void *data, void *record, size_t size)
 	struct ky_tracker *tracker = data;
 	const struct ky_tracker_report *report = record;
 	uint64_t ns;
-	struct told *told;
 
 	if (size < sizeof(*report))
 		return ky_ring_turn_next(&tracker->turn);
 	ns = report->end_ns - report->begin_ns;
-	told = find_told(tracker, &report->key, report->begin_ns);
-	if (told) {
-		forget_told(tracker, told);
+	if (ky_told_end(&tracker->told, &report->key, report->begin_ns)) {
 		(void)is_long(tracker, ns);
 		tracker_tell(tracker, KY_TRACKER_ENDED, report, ns);
 	} else if (is_long(tracker, ns)) {
@@ -232,35 +207,16 @@ static int look_at_one(struct ky_tracker *tracker, const struct ky_tracker_key *
 {
 	struct ky_tracker_report report = {
 		.key = *key, .begin_ns = open->begin_ns, .begin = open->begin};
-	struct told *told;
+	int ret;
 
 	tracker->n_open++;
 	if (!tracker->timeout_ns || now_ns < open->begin_ns + tracker->timeout_ns)
 		return KYMO_OK;
-	told = find_told(tracker, key, open->begin_ns);
-	if (told) {
-		told->is_open = true;
-		return KYMO_OK;
-	}
-	if (ky_vec_push(&tracker->told,
-			(struct told){.key = *key, .begin_ns = open->begin_ns, .is_open = true}) <
-	    0)
-		return KYMO_E_MEMORY;
+	ret = ky_told_see(&tracker->told, key, open->begin_ns);
+	if (ret)
+		return ret < 0 ? ret : KYMO_OK;
 	tracker_tell(tracker, KY_TRACKER_STILL_OPEN, &report, now_ns - open->begin_ns);
 	return KYMO_OK;
-}
-
-/* Of those that are open no more, whose end was lost or whose key began again, nothing is to be told. */
-static void tracker_forget_gone(struct ky_tracker *tracker)
-{
-	for (size_t i = tracker->told.len; i-- > 0;) {
-		struct told *told = &tracker->told.data[i];
-
-		if (!told->is_open)
-			forget_told(tracker, told);
-		else
-			told->is_open = false;
-	}
 }
 
 static int look_at_open(struct ky_tracker *tracker, struct kymo_error *err)
@@ -271,6 +227,7 @@ static int look_at_open(struct ky_tracker *tracker, struct kymo_error *err)
 	bool is_first = true;
 
 	tracker->n_open = 0;
+	ky_told_begin(&tracker->told);
 	while (ret != -ENOENT) {
 		n = OPEN_BATCH;
 		ret = bpf_map_lookup_batch(fd, is_first ? NULL : &position, &position,
@@ -296,8 +253,12 @@ int ky_tracker_step(struct ky_tracker *tracker, ky_tracker_tell tell, void *data
 	ret = look_at_open(tracker, err);
 	if (ret >= 0)
 		ret = ky_ring_turn_read(&tracker->turn, tracker->ring, err);
-	if (ret == KYMO_OK) /* else an end may still be in the ring */
-		tracker_forget_gone(tracker);
+	/*
+	 * Of those that are open no more, whose end was lost or whose key began again, nothing is to be told. The end of
+	 * others may still be in the ring, unless that is empty.
+	 */
+	if (ret == KYMO_OK)
+		ky_told_sweep(&tracker->told);
 	return ret;
 }
 
