@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines and inlined functions of a file, from its DWARF.
+ *
+ * The tree of a unit's functions is read when the first address of the unit is asked for.
+ * Threads: one at a time per object.
+ */
+#ifndef KY_SYMBOLS_DWARF_UNITS_H
+#define KY_SYMBOLS_DWARF_UNITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <elfutils/libdwfl.h>
+
+struct ky_dwarf_units;
+
+/* A function at one place; texts are the file's. */
+struct ky_dwarf_frame {
+	const char *name; /* mangled where it is; NULL: not known */
+	const char *file;
+	uint32_t line;
+	uint64_t begin; /* of the function that is not inlined; 0: not known */
+};
+
+/* NULL: the module has no debug information, or memory is out. */
+struct ky_dwarf_units *ky_dwarf_units_new(Dwfl_Module *module);
+void ky_dwarf_units_free(struct ky_dwarf_units *units);
+
+/* The frames at @address, which the module has (with its bias); the innermost first. At most @max. */
+size_t ky_dwarf_units_find(struct ky_dwarf_units *units, uint64_t address,
+			   struct ky_dwarf_frame *frames, size_t max);
+
+#endif
