@@ -44,7 +44,9 @@ def test_page_has_each_program():
     assert named == built and len(named) >= 10
     with open(__file__, encoding="utf-8") as file:
         tried = file.read()
-    for command in re.findall(r"^    kymo report (.*) my-trace$", PAGE, re.M):
+    for command in re.findall(r"^    kymo report (.+) my-trace$", PAGE, re.M):
+        if command == "why":
+            continue
         assert f'"{command}"' in tried, command
 
 
@@ -54,6 +56,40 @@ def test_first_commands(problem, kymo, report):
     assert f"    kymo report {report} my-trace\n" in PAGE
     done = kymo("report", *shlex.split(report.replace("my-program", "sleepy-consumer")), trace)
     assert "clock_nanosleep" in done.out or "consumer" in done.out
+
+
+# What `report why` says of each program, without its name.
+FOUND = {
+    "bouncing-thread": r"solver \(tid \d+\) moved to another CPU \d+ times .* sched_setaffinity\(\) of bouncing-thread ",
+    "busy-poller": r"watcher \(tid \d+\) called poll \d+ times .* without waiting, and got nothing",
+    "late-frames": r"waited .* for a CPU.* real-time priority, ran .*indexer ",
+    "lock-convoy": r"for the lock at 0x.* held by saver .* slept in clock_nanosleep",
+    "missing-files": r"missing-files \(tid \d+\) called openat \d+ times, and 2\d{3} of the calls failed with ENOENT",
+    "page-churn": r"page-churn \(tid \d+\) got 3\d\d\.\d MiB of memory, and gave 3\d\d\.\d MiB back",
+    "priority-invert": r"worker \(tid \d+\) waited .* for the lock .* held by logger .* \(by batch ",
+    "process-storm": r"process-storm \(tid \d+\) started 60 processes .* such as true ",
+    "signal-storm": r"signal-storm \(tid \d+\) got \d+ signals .* SIGALRM from a timer .* \d+ calls ended with EINTR",
+    "sleepy-consumer": r"consumer \(tid \d+\) slept 100 times, .* in clock_nanosleep.* look for work",
+    "slow-commits": r"slow-commits \(tid \d+\) .*(block device \w+ in fsync|Some calls of fsync)",
+    "small-writes": r"small-writes \(tid \d+\) called write 20\d{3} times for 1\.0 bytes",
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_why_names_the_culprit(problem, kymo, name):
+    assert "    kymo report why my-trace\n" in PAGE
+    trace = problem(name)
+    found = json.loads(kymo("report", "why", "--json", "-n", "0", trace).out)["reports"][0]["tables"][0]["rows"]
+    if name == "bouncing-thread" and os.cpu_count() < 2:
+        pytest.skip("needs two CPUs")
+    if name == "slow-commits" and not any("block device" in row["finding"] for row in found):
+        pytest.skip("no block device behind the file system of the test")
+    said = [row["finding"] for row in found if re.search(FOUND[name], row["finding"])]
+    assert said, found
+    mine = next(row for row in found if row["finding"] == said[0])
+    assert mine["sure"] and mine["more"]
+    # The command that shows more is one.
+    assert kymo(*shlex.split(mine["more"])[1:], trace).out
 
 
 def test_lock_convoy(problem, rows):

@@ -19,33 +19,19 @@ const struct ky_lane *ky_causes_lane(const struct ky_causes *causes, uint32_t cp
 	return cpu < causes->lanes.len ? &causes->lanes.data[cpu] : NULL;
 }
 
-/* The first element of a sorted vector that ends after @ns. */
-#define causes_explain_find(vec, ns)                             \
-	({                                                       \
-		size_t low_ = 0, high_ = (vec)->len;             \
-		while (low_ < high_) {                           \
-			size_t mid_ = low_ + (high_ - low_) / 2; \
-			if ((vec)->data[mid_].end_ns <= (ns))    \
-				low_ = mid_ + 1;                 \
-			else                                     \
-				high_ = mid_;                    \
-		}                                                \
-		low_;                                            \
-	})
-
 size_t ky_track_find(const struct ky_track *track, int64_t ns)
 {
-	return causes_explain_find(&track->stretches, ns);
+	return ky_causes_find(&track->stretches, end_ns, ns);
 }
 
 size_t ky_lane_irq_find(const struct ky_lane *lane, int64_t ns)
 {
-	return causes_explain_find(&lane->irqs, ns);
+	return ky_causes_find(&lane->irqs, end_ns, ns);
 }
 
 const struct ky_track_call *ky_track_call_at(const struct ky_track *track, int64_t ns)
 {
-	size_t i = causes_explain_find(&track->calls, ns);
+	size_t i = ky_causes_find(&track->calls, end_ns, ns);
 	const struct ky_track_call *call = track->calls.data + i;
 
 	return i < track->calls.len && call->begin_ns <= ns ? call : NULL;
@@ -53,7 +39,7 @@ const struct ky_track_call *ky_track_call_at(const struct ky_track *track, int64
 
 const struct ky_track_call *ky_track_call_after(const struct ky_track *track, int64_t ns)
 {
-	size_t i = causes_explain_find(&track->calls, ns);
+	size_t i = ky_causes_find(&track->calls, end_ns, ns);
 
 	while (i < track->calls.len && track->calls.data[i].begin_ns <= ns)
 		i++;
@@ -178,22 +164,6 @@ static int64_t causes_explain_last_cpu(const struct ky_track *track, int64_t ns)
 	return -1;
 }
 
-/* The first move after @ns. */
-static size_t causes_explain_move(const struct ky_track *track, int64_t ns)
-{
-	size_t low = 0, high = track->moves.len;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (track->moves.data[mid].ns <= ns)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 /*
  * The CPU that the thread waits for now, by index, and until when it does so; -1: unknown. Without events of migrations,
  * that may be another one than the one that it gets.
@@ -201,7 +171,7 @@ static size_t causes_explain_move(const struct ky_track *track, int64_t ns)
 static int64_t causes_explain_queue(const struct ky_teller *teller, int64_t *until_ns)
 {
 	const struct ky_track *track = teller->track;
-	size_t move = causes_explain_move(track, teller->at_ns);
+	size_t move = ky_causes_find(&track->moves, ns, teller->at_ns);
 	const struct ky_cpu *cpu;
 
 	if (!(teller->causes->abilities & KY_CAN_MIGRATE) || move == track->moves.len ||
@@ -218,7 +188,7 @@ static int64_t causes_explain_queue(const struct ky_teller *teller, int64_t *unt
 static void causes_explain_who(const struct ky_lane *lane, struct ky_part *part, int64_t ns,
 			       int64_t *until_ns)
 {
-	size_t i = causes_explain_find(&lane->runs, ns);
+	size_t i = ky_causes_find(&lane->runs, end_ns, ns);
 	const struct ky_lane_run *run = lane->runs.data + i;
 
 	if (i == lane->runs.len)

@@ -4,22 +4,6 @@
 
 #define TIMED_OUT (-110) /* ETIMEDOUT */
 
-/* The first part of a wait at a futex that ends after @ns. */
-static size_t causes_futex_find(const struct ky_track *track, int64_t ns)
-{
-	size_t low = 0, high = track->locks.len;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (track->locks.data[mid].end_ns <= ns)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 /* By holders, as far as they are known; on the way out, the wait is for the one that woke. */
 static int causes_futex_holders(struct ky_teller *teller, const struct ky_part *like, size_t i,
 				int64_t ns)
@@ -49,7 +33,7 @@ int ky_tell_futex(struct ky_teller *teller, const struct ky_stretch *stretch,
 		  const struct ky_track_call *call, int64_t ns)
 {
 	struct ky_part part = ky_part_of(teller, KY_CAUSE_FUTEX);
-	size_t i = causes_futex_find(teller->track, teller->at_ns);
+	size_t i = ky_causes_find(&teller->track->locks, end_ns, teller->at_ns);
 	int status = 0;
 
 	part.syscall = call->syscall;

@@ -129,6 +129,20 @@ struct ky_teller {
 
 /* The next part is @like, up to @ns (not beyond the end; nothing, if that is not after the last part). */
 int ky_tell(struct ky_teller *teller, struct ky_part like, int64_t ns);
+/* The place of the first element of a sorted vector whose @member is after @ns; may be the number of all. */
+#define ky_causes_find(vec, member, ns)                          \
+	({                                                       \
+		size_t low_ = 0, high_ = (vec)->len;             \
+		while (low_ < high_) {                           \
+			size_t mid_ = low_ + (high_ - low_) / 2; \
+			if ((vec)->data[mid_].member <= (ns))    \
+				low_ = mid_ + 1;                 \
+			else                                     \
+				high_ = mid_;                    \
+		}                                                \
+		low_;                                            \
+	})
+
 /* A part of that thread without anything else. */
 static inline struct ky_part ky_part_of(const struct ky_teller *teller, enum ky_cause cause)
 {

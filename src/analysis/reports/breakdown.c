@@ -26,13 +26,11 @@ void ky_breakdown_free(void *data)
 void *ky_breakdown_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_breakdown *run = calloc(1, sizeof(*run));
-	struct ky_of of;
 
 	if (!run)
 		return NULL;
 	run->model = model;
-	(void)ky_of_parse(options->of, &of, NULL); /* it was checked */
-	run->members = ky_cause_members_new(model, &of, &options->focus);
+	run->members = ky_report_members_new(model, options);
 	if (run->members)
 		return run;
 	ky_breakdown_free(run);
@@ -316,22 +314,12 @@ static int breakdown_log(void *data, const struct ky_part *part)
 {
 	struct logging *logging = data;
 	struct ky_table *table = logging->table;
-	struct ky_cell *row;
 
 	if (logging->limit && ky_table_n_rows(table) >= logging->limit) {
 		table->n_omitted++;
 		return 0;
 	}
-	row = ky_table_row(table);
-	ky_cell_u64(&row[LOG_NUMBER], logging->number + 1);
-	ky_cell_i64(&row[LOG_BEGIN], part->begin_ns);
-	ky_cell_i64(&row[LOG_END], part->end_ns);
-	ky_cell_u64(&row[LOG_DURATION], ky_ns_between(part->begin_ns, part->end_ns));
-	if (part->thread)
-		ky_cell_thread(table, &row[LOG_THREAD], logging->run->model, part->thread);
-	ky_fill_part(table, &row[LOG_PARTS], logging->run->model, part, KY_BY_THREAD);
-	if (part->cpu >= 0)
-		ky_cell_u64(&row[LOG_CPU], (uint64_t)part->cpu);
+	ky_fill_part_log(table, logging->run->model, logging->number, part);
 	return 0;
 }
 

@@ -30,16 +30,6 @@ enum {
 	TOP_PART
 };
 
-enum {
-	LOG_NUMBER,
-	LOG_BEGIN,
-	LOG_END,
-	LOG_DURATION,
-	LOG_THREAD,
-	LOG_PARTS,
-	LOG_CPU = LOG_PARTS + KY_PART_COLUMNS
-};
-
 enum { TABLE_CAUSES, TABLE_PARTS, TABLE_MEANWHILE, TABLE_TOP, TABLE_MEMBERS, TABLE_LOG };
 
 /* A run of report breakdown, or of another one on members. */

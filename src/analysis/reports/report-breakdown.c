@@ -99,15 +99,7 @@ const struct ky_table_def ky_breakdown_members =
 		     top_columns, KY_TABLE_LOG);
 
 static const struct ky_column log_columns[] = {
-	[LOG_NUMBER] = {"member", "No.", KY_CELL_COUNT, "The member's number.", .spare = 8},
-	[LOG_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "When the part began."},
-	[LOG_END] = {"end", "End", KY_CELL_TIMESTAMP, "When it ended: the next part begins there.",
-		     .spare = 9},
-	[LOG_DURATION] = {"duration", "Duration", KY_CELL_DURATION, "How long it took."},
-	[LOG_THREAD] = {"process", "Thread", KY_CELL_PROCESS, "The thread of the member.",
-			.spare = 7},
-	KY_PART_COLUMN_DEFS(LOG_PARTS),
-	[LOG_CPU] = {"cpu", "CPU", KY_CELL_CPU, "Where the thread ran, or waited.", .spare = 6},
+	KY_PART_LOG_COLUMN_DEFS("The member's number.", "The thread of the member.", 7),
 };
 
 static const struct ky_table_def log_table =
@@ -194,10 +186,7 @@ const struct ky_report ky_report_breakdown = {
 		"  20 more rows: --limit 0 shows all\n"
 		"  columns that do not fit: Part, End, Begin\n",
 	.tables = tables,
-	.needs = KY_CAN_SWITCH,
-	.needs_text = "sched_switch events",
-	.needs_hint =
-		"record them with: kymo record -k 'sched_*' -k 'irq_*' -k 'block_*' -k syscalls",
+	KY_CAUSES_NEEDS,
 	.whole = true,
 	.begin = ky_breakdown_begin,
 	.finish = ky_breakdown_finish,

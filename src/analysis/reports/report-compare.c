@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analysis/reports/compare.h"
+#include "analysis/reports/report-parts.h"
 
 /* ---- documentation --------------------------------------------------------------------- */
 
@@ -289,10 +290,7 @@ const struct ky_report ky_report_compare = {
 		   "  kc-load  getppid          384.8 ns  404.6 ns    731 ns    449 ns  59.60 ms\n"
 		   "  --wide shows: Calls/s A, Calls/s B, Time/s A\n",
 	.tables = tables,
-	.needs = KY_CAN_SWITCH,
-	.needs_text = "sched_switch events",
-	.needs_hint =
-		"record them with: kymo record -k 'sched_*' -k 'irq_*' -k 'block_*' -k syscalls",
+	KY_CAUSES_NEEDS,
 	.ignores = KY_IGNORES_BY | KY_IGNORES_DURATION,
 	.whole = true,
 	.wants_two = true,

@@ -65,27 +65,9 @@ static const struct ky_table_def part_table = KY_TABLE_DEF(
 	"One row for each thread, cause, author and system call, the largest sum first.",
 	part_columns, KY_TABLE_RANK);
 
-enum {
-	LOG_NUMBER,
-	LOG_BEGIN,
-	LOG_END,
-	LOG_DURATION,
-	LOG_THREAD,
-	LOG_PARTS,
-	LOG_CPU = LOG_PARTS + KY_PART_COLUMNS
-};
-
 static const struct ky_column log_columns[] = {
-	[LOG_NUMBER] = {"member", "No.", KY_CELL_COUNT,
-			"The number of the member whose path it is, from 1.", .spare = 8},
-	[LOG_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "When the part began."},
-	[LOG_END] = {"end", "End", KY_CELL_TIMESTAMP, "When it ended: the next part begins there.",
-		     .spare = 9},
-	[LOG_DURATION] = {"duration", "Duration", KY_CELL_DURATION, "How long it took."},
-	[LOG_THREAD] = {"process", "Thread", KY_CELL_PROCESS,
-			"The thread that the path goes over."},
-	KY_PART_COLUMN_DEFS(LOG_PARTS),
-	[LOG_CPU] = {"cpu", "CPU", KY_CELL_CPU, "Where the thread ran, or waited.", .spare = 6},
+	KY_PART_LOG_COLUMN_DEFS("The number of the member whose path it is, from 1.",
+				"The thread that the path goes over.", 0),
 };
 
 static const struct ky_table_def log_table =
@@ -141,13 +123,11 @@ static void report_path_free(void *data)
 static void *report_path_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct run *run = calloc(1, sizeof(*run));
-	struct ky_of of;
 
 	if (!run)
 		return NULL;
 	run->model = model;
-	(void)ky_of_parse(options->of, &of, NULL); /* it was checked */
-	run->members = ky_cause_members_new(model, &of, &options->focus);
+	run->members = ky_report_members_new(model, options);
 	if (run->members)
 		return run;
 	report_path_free(run);
@@ -155,21 +135,6 @@ static void *report_path_begin(struct ky_model *model, const struct ky_report_op
 }
 
 /* ---- the tables ---------------------------------------------------------------------------- */
-
-static void report_path_log_part(const struct run *run, struct ky_table *table, size_t number,
-				 const struct ky_part *part)
-{
-	struct ky_cell *row = ky_table_row(table);
-
-	ky_cell_u64(&row[LOG_NUMBER], number + 1);
-	ky_cell_i64(&row[LOG_BEGIN], part->begin_ns);
-	ky_cell_i64(&row[LOG_END], part->end_ns);
-	ky_cell_u64(&row[LOG_DURATION], ky_ns_between(part->begin_ns, part->end_ns));
-	ky_cell_thread(table, &row[LOG_THREAD], run->model, part->thread);
-	ky_fill_part(table, &row[LOG_PARTS], run->model, part, KY_BY_THREAD);
-	if (part->cpu >= 0)
-		ky_cell_u64(&row[LOG_CPU], (uint64_t)part->cpu);
-}
 
 /* Rows beyond @limit (0: none) are counted. */
 static bool report_path_is_full(struct ky_table *table, uint64_t limit)
@@ -187,7 +152,7 @@ static void report_path_log(const struct run *run, struct ky_report_result *resu
 
 	ky_vec_foreach(&path->parts, part) {
 		if (!report_path_is_full(log, limit))
-			report_path_log_part(run, log, number, part);
+			ky_fill_part_log(log, run->model, number, part);
 	}
 	ky_vec_foreach(&path->arrows, arrow) {
 		struct ky_cell *row;
@@ -431,8 +396,7 @@ const struct ky_report ky_report_critical_path = {
 	.tables = tables,
 	.needs = KY_CAN_SWITCH | KY_CAN_WAKE,
 	.needs_text = "sched_switch and sched_waking events",
-	.needs_hint =
-		"record them with: kymo record -k 'sched_*' -k 'irq_*' -k 'block_*' -k syscalls",
+	.needs_hint = KY_CAUSES_NEEDS_HINT,
 	.ignores = 0,
 	.whole = true,
 	.wants_choice = true,

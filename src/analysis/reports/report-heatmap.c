@@ -195,10 +195,7 @@ const struct ky_report ky_report_heatmap = {
 		"  57 more rows: --limit 0 shows all\n"
 		"  --wide shows: Part, End\n",
 	.tables = tables,
-	.needs = KY_CAN_SWITCH,
-	.needs_text = "sched_switch events",
-	.needs_hint =
-		"record them with: kymo record -k 'sched_*' -k 'irq_*' -k 'block_*' -k syscalls",
+	KY_CAUSES_NEEDS,
 	.ignores = KY_IGNORES_BY,
 	.whole = true,
 	.wants_of = true,

@@ -178,3 +178,28 @@ int ky_report_note_members(struct ky_report_result *result, const struct ky_caus
 			(unsigned long long)members->unmeasured);
 	return status;
 }
+
+struct ky_cause_members *ky_report_members_new(struct ky_model *model,
+					       const struct ky_report_options *options)
+{
+	struct ky_of of;
+
+	(void)ky_of_parse(options->of, &of, NULL); /* it was checked */
+	return ky_cause_members_new(model, &of, &options->focus);
+}
+
+void ky_fill_part_log(struct ky_table *table, const struct ky_model *model, uint64_t number,
+		      const struct ky_part *part)
+{
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_u64(&row[KY_PART_LOG_NUMBER], number + 1);
+	ky_cell_i64(&row[KY_PART_LOG_BEGIN], part->begin_ns);
+	ky_cell_i64(&row[KY_PART_LOG_END], part->end_ns);
+	ky_cell_u64(&row[KY_PART_LOG_DURATION], ky_ns_between(part->begin_ns, part->end_ns));
+	if (part->thread)
+		ky_cell_thread(table, &row[KY_PART_LOG_THREAD], model, part->thread);
+	ky_fill_part(table, &row[KY_PART_LOG_PARTS], model, part, KY_BY_THREAD);
+	if (part->cpu >= 0)
+		ky_cell_u64(&row[KY_PART_LOG_CPU], (uint64_t)part->cpu);
+}

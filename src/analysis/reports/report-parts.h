@@ -46,6 +46,44 @@ enum {
 		"The address of the lock word.", .spare = 4}
 /* clang-format on */
 
+/* A log of parts: one row for each. */
+enum {
+	KY_PART_LOG_NUMBER,
+	KY_PART_LOG_BEGIN,
+	KY_PART_LOG_END,
+	KY_PART_LOG_DURATION,
+	KY_PART_LOG_THREAD,
+	KY_PART_LOG_PARTS,
+	KY_PART_LOG_CPU = KY_PART_LOG_PARTS + KY_PART_COLUMNS
+};
+
+/* clang-format off */
+#define KY_PART_LOG_COLUMN_DEFS(number_help, thread_help, rest)                                        \
+	[KY_PART_LOG_NUMBER] = {"member", "No.", KY_CELL_COUNT, number_help, .spare = 8},        \
+	[KY_PART_LOG_BEGIN] = {"begin", "Begin", KY_CELL_TIMESTAMP, "When the part began."},     \
+	[KY_PART_LOG_END] = {"end", "End", KY_CELL_TIMESTAMP,                                    \
+		"When it ended: the next part begins there.", .spare = 9},                       \
+	[KY_PART_LOG_DURATION] = {"duration", "Duration", KY_CELL_DURATION, "How long it took."}, \
+	[KY_PART_LOG_THREAD] = {"process", "Thread", KY_CELL_PROCESS, thread_help, .spare = rest},  \
+	KY_PART_COLUMN_DEFS(KY_PART_LOG_PARTS),                                                  \
+	[KY_PART_LOG_CPU] = {"cpu", "CPU", KY_CELL_CPU, "Where the thread ran, or waited.", .spare = 6}
+/* clang-format on */
+
+/* Of a report on causes. */
+#define KY_CAUSES_NEEDS_HINT \
+	"record them with: kymo record -k 'sched_*' -k 'irq_*' -k 'block_*' -k syscalls"
+#define KY_CAUSES_NEEDS                                              \
+	.needs = KY_CAN_SWITCH, .needs_text = "sched_switch events", \
+	.needs_hint = KY_CAUSES_NEEDS_HINT
+
+/* What the options choose, of a pass over the events of @model. NULL: out of memory. */
+struct ky_cause_members *ky_report_members_new(struct ky_model *model,
+					       const struct ky_report_options *options);
+
+/* A row of a log for a part of member @number, from 0. */
+void ky_fill_part_log(struct ky_table *table, const struct ky_model *model, uint64_t number,
+		      const struct ky_part *part);
+
 /* The cells of a part; @row is the cell of KY_PART_CAUSE. */
 void ky_fill_part(struct ky_table *table, struct ky_cell *row, const struct ky_model *model,
 		  const struct ky_part *part, enum ky_by by);

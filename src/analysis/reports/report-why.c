@@ -3,10 +3,12 @@
 #include "analysis/reports/report-list.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/causes/call-tails.h"
 #include "analysis/reports/report-parts.h"
+#include "analysis/reports/why-habits.h"
 #include "analysis/reports/why.h"
 #include "analysis/tables/render-cell.h"
 
@@ -45,8 +47,15 @@ static const struct ky_table_def *const tables[] = {&finding_table, NULL};
 #define FINDINGS_DEFAULT 5
 #define TAIL_LEAST	 0.001
 
+/* The members and their parts, and what threads do too often. */
+struct run {
+	struct ky_breakdown *members;
+	struct ky_habits_watch *watch;
+};
+
 struct why {
 	struct ky_breakdown *run;
+	const struct ky_habits_watch *watch;
 	struct ky_table *table;
 	const struct ky_report_options *options;
 	const struct ky_report_result *result;
@@ -73,10 +82,15 @@ static void report_why_more(struct why *why, struct ky_cell *row, struct ky_strb
 	ky_strbuf_clear(text);
 }
 
+/* So many findings of a kind; 0: all. */
+static uint64_t report_why_limit(const struct why *why)
+{
+	return why->options->limit == KY_LIMIT_DEFAULT ? FINDINGS_DEFAULT : why->options->limit;
+}
+
 static void report_why_losses(struct why *why, struct ky_strbuf *text)
 {
-	uint64_t limit =
-		why->options->limit == KY_LIMIT_DEFAULT ? FINDINGS_DEFAULT : why->options->limit;
+	uint64_t limit = report_why_limit(why);
 	size_t n = 0;
 
 	ky_vec_foreach(&why->losses.list, loss) {
@@ -170,6 +184,41 @@ static int report_why_tails(struct why *why, struct ky_strbuf *text)
 			report_why_tail(why, tail, text);
 	}
 	ky_call_tails_fini(&tails);
+	return status;
+}
+
+static void report_why_habit(struct why *why, const struct ky_why_habit *it, struct ky_strbuf *text)
+{
+	struct ky_cell *row;
+
+	ky_why_habit_say(text, why->run->model, &why->losses, it);
+	row = report_why_row(why, text, ky_why_habit_sure(it));
+	if (it->habit.ns) {
+		ky_cell_u64(&row[FINDING_TIME], it->habit.ns);
+		ky_cell_f64(&row[FINDING_SHARE], ky_part(it->habit.ns, why->losses.total_ns));
+	}
+	ky_why_habit_more(text, it);
+	report_why_more(why, row, text);
+}
+
+static int report_why_habits(struct why *why, struct ky_strbuf *text)
+{
+	double seconds = (double)ky_ns_between(why->result->begin_ns, why->result->end_ns) / 1e9;
+	uint64_t limit = report_why_limit(why);
+	struct ky_why_habits found = {.list = KY_VEC_INIT};
+	struct ky_habits habits;
+	int status = ky_habits_collect(&habits, why->watch, why->run->members->causes);
+
+	if (status >= 0)
+		status = ky_why_habits_find(&found, &habits, &why->losses, seconds, why->chosen);
+	for (size_t i = 0; i < found.list.len; i++) {
+		if (limit && i >= limit)
+			why->table->n_omitted++;
+		else
+			report_why_habit(why, &found.list.data[i], text);
+	}
+	ky_why_habits_fini(&found);
+	ky_habits_fini(&habits);
 	return status;
 }
 
@@ -312,6 +361,8 @@ static int report_why_fill(struct why *why)
 		report_why_members(why, &text);
 	report_why_losses(why, &text);
 	if (!why->options->of)
+		status = report_why_habits(why, &text);
+	if (!why->options->of && status >= 0)
 		status = report_why_tails(why, &text);
 	if (status >= 0 && !ky_table_n_rows(why->table)) {
 		ky_strbuf_adds(&text,
@@ -325,10 +376,36 @@ static int report_why_fill(struct why *why)
 	return status;
 }
 
+static void report_why_free(void *data)
+{
+	struct run *run = data;
+
+	if (run->members)
+		ky_breakdown_free(run->members);
+	ky_habits_watch_free(run->watch);
+	free(run);
+}
+
+static void *report_why_begin(struct ky_model *model, const struct ky_report_options *options)
+{
+	struct run *run = calloc(1, sizeof(*run));
+
+	if (!run)
+		return NULL;
+	run->members = ky_breakdown_begin(model, options);
+	run->watch = ky_habits_watch_new(model, &options->focus);
+	if (run->members && run->watch)
+		return run;
+	report_why_free(run);
+	return NULL;
+}
+
 static int report_why_finish(void *data, const struct ky_report_options *options,
 			     struct ky_report_result *result)
 {
-	struct why why = {.run = data,
+	const struct run *run = data;
+	struct why why = {.run = run->members,
+			  .watch = run->watch,
 			  .table = &result->tables[0],
 			  .options = options,
 			  .result = result,
@@ -366,7 +443,7 @@ const struct ky_report ky_report_why = {
 		"and events count as well, and the last sentences tell in which calls the threads ran. --of selects system calls, wake-ups, requests or spans "
 		"(see report breakdown), and tells what the slow ones have more of than all.",
 	.events =
-		"As report breakdown. A finding says what events show it; what events do not show, "
+		"As report breakdown; signal_generate, sched_migrate_task, sched_process_fork and kmem_mm_page_* for habits. A finding says what events show it; what events do not show, "
 		"the report does not say. Without irq_vectors, who ended a wait that can time out, or "
 		"that a signal ended, is likely and not certain: an interrupt may have. Lost events and missing switches make times "
 		"unknown, and the notes tell how much.",
@@ -405,13 +482,10 @@ const struct ky_report ky_report_why = {
 		"     16 %, load (tid 27544) 16 %, perf (tid 27684) 10 %.\n"
 		"     More: name the thread that is slow: kymo report why --comm NAME my-trace\n",
 	.tables = tables,
-	.needs = KY_CAN_SWITCH,
-	.needs_text = "sched_switch events",
-	.needs_hint =
-		"record them with: kymo record -k 'sched_*' -k 'irq_*' -k 'block_*' -k syscalls",
+	KY_CAUSES_NEEDS,
 	.ignores = KY_IGNORES_BY,
 	.whole = true,
-	.begin = ky_breakdown_begin,
+	.begin = report_why_begin,
 	.finish = report_why_finish,
-	.free = ky_breakdown_free,
+	.free = report_why_free,
 };

@@ -178,6 +178,25 @@ static void why_text_meanwhile(struct ky_strbuf *out, const struct ky_breakdown 
 	}
 }
 
+/* So much of the loss must be a culprit's for its priority to be told. */
+#define WHY_URGENT_LEAST 0.05
+
+/* Culprits that run before all others. LTTng's scale: below 0 are the policies for real time. */
+static void why_text_urgent(struct ky_strbuf *out, const struct ky_why_loss *loss)
+{
+	size_t n = 0;
+
+	ky_vec_foreach(&loss->culprits.list, sum) {
+		if (n == 3 || ky_part(sum->ns, loss->ns) < WHY_URGENT_LEAST)
+			break;
+		if (sum->thread->prio == KY_UNKNOWN || sum->thread->prio >= 0)
+			continue;
+		ky_strbuf_adds(out,
+			       n++ ? ", " : ". Before all others, by a real-time priority, ran ");
+		ky_why_add_thread(out, sum->thread);
+	}
+}
+
 static void why_text_cpu(struct ky_strbuf *out, const struct ky_why_loss *loss)
 {
 	ky_strbuf_adds(out, " could run, but waited ");
@@ -186,6 +205,7 @@ static void why_text_cpu(struct ky_strbuf *out, const struct ky_why_loss *loss)
 	if (loss->culprits.list.len) {
 		ky_strbuf_adds(out, ". Meanwhile the CPU ran ");
 		why_text_culprits(out, loss);
+		why_text_urgent(out, loss);
 	}
 	if (loss->idle_ns > loss->ns / 20) {
 		ky_strbuf_adds(out, ". In ");
