@@ -69,6 +69,13 @@ const char *ky_tracker_key_name(const struct ky_tracker *tracker, size_t i)
 	return NULL;
 }
 
+bool ky_tracker_key_is_signed(const struct ky_tracker *tracker, size_t i)
+{
+	(void)tracker;
+	(void)i;
+	return false;
+}
+
 int ky_tracker_step(struct ky_tracker *tracker, ky_tracker_tell tell, void *data,
 		    struct kymo_error *err)
 {

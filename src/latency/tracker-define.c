@@ -17,6 +17,7 @@ struct definer {
 	struct ky_tracefs fs;
 	struct ky_catalogue catalogue;
 	struct ky_tracker_definition *to;
+	const struct ky_log *log;
 	struct kymo_error *err;
 };
 
@@ -73,19 +74,17 @@ tracker_define_find(struct definer *definer, const struct ky_trigger_events *eve
 {
 	char name[192];
 
-	if (events->of_programs) {
-		ky_error_set(definer->err, KYMO_E_INVALID,
-			     "'%s': trackers follow events of the kernel, not of programs",
-			     events->pattern);
-		ky_error_hint(definer->err, "triggers of recordings know events of programs");
-		return NULL;
-	}
 	tracker_define_expand(name, sizeof(name), events->pattern, is_end);
 	ky_vec_foreach(&definer->catalogue.events, source)
 		if (tracker_define_is_named(source, name))
 			return source;
 	ky_error_set(definer->err, KYMO_E_NOT_FOUND, "this kernel has no event '%s'", name);
-	ky_error_hint(definer->err, "'kymo list' shows the events");
+	ky_error_hint(
+		definer->err,
+		events->of_programs
+			? "events of programs are followed with uprobe:, sdt: or in the program "
+			  "with KYMO_LATENCY_BEGIN"
+			: "'kymo list' shows the events");
 	return NULL;
 }
 
@@ -120,34 +119,51 @@ static int tracker_define_keys(struct definer *definer,
 	return ret;
 }
 
+/* Where @events happen, and what their fields are. */
+static int define_event(struct definer *definer, const struct ky_trigger_events *events,
+			bool is_end, struct ky_arena *arena, struct ky_format *format)
+{
+	struct ky_tracker_side *side =
+		is_end ? &definer->to->config.end : &definer->to->config.begin;
+	struct ky_tracker_event *event = is_end ? &definer->to->end : &definer->to->begin;
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	const struct ky_event_source *source;
+	int ret;
+
+	if (ky_tracker_is_probe(events->pattern))
+		return ky_tracker_probe_find(events->pattern, definer->log, arena, event, side,
+					     format, definer->err);
+	source = tracker_define_find(definer, events, is_end);
+	if (!source)
+		return definer->err->code;
+	snprintf(event->system, sizeof(event->system), "%s", source->system);
+	snprintf(event->event, sizeof(event->event), "%s", source->event);
+	ret = ky_event_source_format(source, &definer->fs, &text, definer->err);
+	if (!ret)
+		ret = ky_format_parse(arena, ky_strbuf_text(&text), text.len, format, definer->err);
+	ky_strbuf_fini(&text);
+	return ret;
+}
+
 static int define_side(struct definer *definer, const struct ky_trigger_condition *condition,
 		       bool is_end, size_t offset)
 {
 	const struct ky_trigger_events *events = is_end ? &condition->second : &condition->first;
 	struct ky_tracker_side *side =
 		is_end ? &definer->to->config.end : &definer->to->config.begin;
-	struct ky_tracker_event *event = is_end ? &definer->to->end : &definer->to->begin;
-	const struct ky_event_source *source = tracker_define_find(definer, events, is_end);
-	struct ky_strbuf text = KY_STRBUF_INIT;
 	struct ky_format format = {0};
 	struct ky_arena arena;
 	int ret;
 
-	if (!source)
-		return definer->err->code;
-	snprintf(event->system, sizeof(event->system), "%s", source->system);
-	snprintf(event->event, sizeof(event->event), "%s", source->event);
 	ky_arena_init(&arena);
-	ret = ky_event_source_format(source, &definer->fs, &text, definer->err);
-	if (!ret)
-		ret = ky_format_parse(&arena, ky_strbuf_text(&text), text.len, &format,
-				      definer->err);
+	ret = define_event(definer, events, is_end, &arena, &format);
 	if (!ret)
 		ret = tracker_define_filter(definer, events, &format, side, offset);
 	if (!ret)
 		ret = tracker_define_keys(definer, condition, is_end, &format, side);
+	if (!ret && side->n_places)
+		ky_tracker_probe_settle(side);
 	ky_arena_fini(&arena);
-	ky_strbuf_fini(&text);
 	return ret;
 }
 
@@ -160,6 +176,8 @@ static int copy_key_names(struct ky_tracker_definition *to,
 		const char *name = condition->n_keys ? condition->keys[i].begin : "$ctx.tid";
 
 		name += strncmp(name, "$ctx.", 5) == 0 ? 5 : 0;
+		/* Triggers have this one for programs. Here it is the same. */
+		name += strcmp(name, "vtid") == 0;
 		to->key_names[i] = strdup(name);
 		if (!to->key_names[i])
 			return ky_error_nomem(err);
@@ -204,10 +222,10 @@ static int parse_pair(struct ky_trigger_rule *rule, const char *text, struct kym
 	return ret;
 }
 
-int ky_tracker_define(const char *text, struct ky_tracker_definition *definition,
-		      struct kymo_error *err)
+int ky_tracker_define(const char *text, const struct ky_log *log,
+		      struct ky_tracker_definition *definition, struct kymo_error *err)
 {
-	struct definer definer = {.to = definition, .err = err};
+	struct definer definer = {.to = definition, .log = log, .err = err};
 	struct ky_trigger_rule rule = {0};
 	const char *rest;
 	int ret;
@@ -231,4 +249,6 @@ void ky_tracker_definition_fini(struct ky_tracker_definition *definition)
 		free(definition->key_names[i]);
 		definition->key_names[i] = NULL;
 	}
+	ky_tracker_event_fini(&definition->begin);
+	ky_tracker_event_fini(&definition->end);
 }

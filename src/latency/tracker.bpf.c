@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A tracker: tracker-layout.h. The programs get an event's record as tracefs describes it. All of config is constant when
- * they are loaded, so nothing is left in them of what a tracker does not ask for.
+ * A tracker: tracker-layout.h. The programs get an event's record as tracefs describes it; at probes in programs, they make
+ * such a record themselves. All of config is constant when they are loaded, so nothing is left in them of what a
+ * tracker does not ask for.
  */
 #include "latency/latency-kernel.bpf.h"
 #include "latency/tracker-layout.h"
@@ -170,15 +171,15 @@ static __always_inline void see_thread(struct ky_tracker_thread *thread, void *c
 
 /* ---- begin and end ---------------------------------------------------------------------- */
 
-SEC("tp")
-int kymo_begin(void *ctx)
+/* @record: of the event, as the fields of its format lie in it. */
+static __always_inline int begin(void *ctx, const void *record)
 {
 	struct ky_tracker_open open = {};
 	struct ky_tracker_key key;
 
-	if (!passes(ctx, &config.begin))
+	if (!passes(record, &config.begin))
 		return 0;
-	make_key(&key, ctx, &config.begin);
+	make_key(&key, record, &config.begin);
 	see_thread(&open.begin, ctx, config.stacks);
 	open.begin_ns = bpf_ktime_get_ns();
 	if (!bpf_map_update_elem(&kymo_open, &key, &open, BPF_NOEXIST))
@@ -234,17 +235,16 @@ static __always_inline bool is_worst(uint64_t ns)
 	return true;
 }
 
-SEC("tp")
-int kymo_end(void *ctx)
+static __always_inline int end(void *ctx, const void *record)
 {
 	struct ky_tracker_open *open, copy;
 	uint64_t now_ns = bpf_ktime_get_ns(), ns;
 	struct ky_tracker_key key;
 	bool is_record;
 
-	if (!passes(ctx, &config.end))
+	if (!passes(record, &config.end))
 		return 0;
-	make_key(&key, ctx, &config.end);
+	make_key(&key, record, &config.end);
 	open = bpf_map_lookup_elem(&kymo_open, &key);
 	if (!open)
 		return 0;
@@ -256,4 +256,103 @@ int kymo_end(void *ctx)
 	if (config.over_worst ? is_record : ns > config.over_ns)
 		report(ctx, &key, &copy, now_ns);
 	return 0;
+}
+
+SEC("tp")
+int kymo_begin(void *ctx)
+{
+	return begin(ctx, ctx);
+}
+
+SEC("tp")
+int kymo_end(void *ctx)
+{
+	return end(ctx, ctx);
+}
+
+/* ---- probes in programs ------------------------------------------------------------------ */
+
+/* What @fetch begins with, before its steps through memory. */
+static __always_inline uint64_t fetch_base(const void *ctx,
+					   const volatile struct ky_tracker_fetch *fetch,
+					   uint64_t place_offset)
+{
+	uint64_t raw = 0;
+
+	if (fetch->base == KY_TRACKER_CONSTANT)
+		return fetch->constant;
+	bpf_probe_read_kernel(&raw, sizeof(raw), ctx + (fetch->reg & 0xff));
+	if (fetch->base == KY_TRACKER_IN_FILE)
+		raw += fetch->constant - place_offset;
+	return raw;
+}
+
+/* A string at a bad address is empty, as in recordings. False: a number cannot be read. */
+static __always_inline bool fetch_one(const void *ctx,
+				      const volatile struct ky_tracker_fetch *fetch,
+				      uint64_t place_offset, void *to)
+{
+	uint64_t value = fetch_base(ctx, fetch, place_offset);
+	uint64_t raw = 0;
+
+#pragma clang loop unroll(full)
+	for (uint32_t i = 0; i < KY_TRACKER_LOADS; i++) {
+		if (i >= fetch->n_loads)
+			break;
+		raw = 0;
+		if (bpf_probe_read_user(&raw, sizeof(raw), (void *)(value + fetch->offsets[i])))
+			return fetch->is_text;
+		value = raw;
+	}
+	value += fetch->last_offset;
+	if (fetch->is_text) {
+		bpf_probe_read_user_str(to, KY_TRACKER_TEXT_BYTES + 1, (void *)value);
+		return true;
+	}
+	if (fetch->in_memory) {
+		raw = 0;
+		if (bpf_probe_read_user(&raw, at_most(fetch->size, sizeof(raw)), (void *)value))
+			return false;
+		value = raw;
+	}
+	if (fetch->bits)
+		value = (value >> (fetch->bit_offset & 63)) &
+			(UINT64_MAX >> ((64 - fetch->bits) & 63));
+	*(uint64_t *)to = value;
+	return true;
+}
+
+/* The record of a probe: its fields, KY_TRACKER_FETCH_BYTES apart. */
+static __always_inline bool fetch_all(const void *ctx, const volatile struct ky_tracker_side *side,
+				      uint8_t *record)
+{
+	uint64_t place = 0;
+
+	if (side->n_places > 1)
+		place = at_most(bpf_get_attach_cookie((void *)ctx), KY_TRACKER_PLACES - 1);
+#pragma clang loop unroll(full)
+	for (uint32_t i = 0; i < KY_TRACKER_FETCHES; i++)
+		if ((side->used >> i & 1) &&
+		    !fetch_one(ctx, &side->places[place].fetches[i], side->places[place].offset,
+			       record + i * KY_TRACKER_FETCH_BYTES)) {
+			__sync_fetch_and_add(&shared.n_unread, 1);
+			return false;
+		}
+	return true;
+}
+
+SEC("kprobe")
+int kymo_begin_probe(void *ctx)
+{
+	uint64_t record[KY_TRACKER_RECORD_WORDS] = {};
+
+	return fetch_all(ctx, &config.begin, (uint8_t *)record) ? begin(ctx, record) : 0;
+}
+
+SEC("kprobe")
+int kymo_end_probe(void *ctx)
+{
+	uint64_t record[KY_TRACKER_RECORD_WORDS] = {};
+
+	return fetch_all(ctx, &config.end, (uint8_t *)record) ? end(ctx, record) : 0;
 }

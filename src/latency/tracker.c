@@ -23,7 +23,7 @@
 struct ky_tracker {
 	struct ky_tracker_definition definition;
 	struct tracker_bpf *skeleton;
-	struct bpf_link *begin, *end;
+	struct bpf_link *begin[KY_TRACKER_PLACES], *end[KY_TRACKER_PLACES];
 	struct ring_buffer *ring;
 	uint64_t over_ns, timeout_ns;
 	bool over_worst;
@@ -41,6 +41,18 @@ struct ky_tracker {
 /* ---- loading ------------------------------------------------------------------------------ */
 
 static int take_report(void *data, void *record, size_t size);
+
+/* Its program for events of the kernel, or the one for probes. */
+static struct bpf_program *tracker_program(const struct ky_tracker *tracker, bool is_end)
+{
+	const struct ky_tracker_event *event =
+		is_end ? &tracker->definition.end : &tracker->definition.begin;
+	struct tracker_bpf *skeleton = tracker->skeleton;
+
+	if (is_end)
+		return event->probe.n ? skeleton->progs.kymo_end_probe : skeleton->progs.kymo_end;
+	return event->probe.n ? skeleton->progs.kymo_begin_probe : skeleton->progs.kymo_begin;
+}
 
 static void tracker_configure(struct ky_tracker *tracker, const struct ky_tracker_options *options)
 {
@@ -61,6 +73,12 @@ static void tracker_configure(struct ky_tracker *tracker, const struct ky_tracke
 				 options->max_open ? options->max_open : OPEN_DEFAULT);
 	if (options->stacks)
 		bpf_map__set_max_entries(skeleton->maps.kymo_stacks, STACKS_MAX);
+	bpf_program__set_autoload(skeleton->progs.kymo_begin, false);
+	bpf_program__set_autoload(skeleton->progs.kymo_begin_probe, false);
+	bpf_program__set_autoload(skeleton->progs.kymo_end, false);
+	bpf_program__set_autoload(skeleton->progs.kymo_end_probe, false);
+	bpf_program__set_autoload(tracker_program(tracker, false), true);
+	bpf_program__set_autoload(tracker_program(tracker, true), true);
 }
 
 static int tracker_load(struct ky_tracker *tracker, const struct ky_tracker_options *options,
@@ -80,36 +98,58 @@ static int tracker_load(struct ky_tracker *tracker, const struct ky_tracker_opti
 	return ret;
 }
 
-static int tracker_attach(struct bpf_program *program, const struct ky_tracker_event *event,
-			  struct bpf_link **link, struct kymo_error *err)
+static int attach_place(struct bpf_program *program, const struct ky_tracker_probe *probe, size_t i,
+			struct bpf_link **link, struct kymo_error *err)
 {
-	*link = bpf_program__attach_tracepoint(program, event->system, event->event);
-	return *link ? KYMO_OK : ky_bpf_refused(err, errno, "cannot attach a BPF program");
+	LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = probe->is_return, .bpf_cookie = i,
+		    .ref_ctr_offset = probe->places[i].semaphore);
+	int ret;
+
+	*link = bpf_program__attach_uprobe_opts(program, -1, probe->places[i].path,
+						probe->places[i].offset, &options);
+	if (*link)
+		return KYMO_OK;
+	ret = ky_bpf_refused(err, errno, "cannot attach a BPF program");
+	ky_error_path(err, probe->places[i].path);
+	return ret;
+}
+
+static int tracker_attach(struct ky_tracker *tracker, bool is_end, struct kymo_error *err)
+{
+	const struct ky_tracker_event *event =
+		is_end ? &tracker->definition.end : &tracker->definition.begin;
+	struct bpf_program *program = tracker_program(tracker, is_end);
+	struct bpf_link **links = is_end ? tracker->end : tracker->begin;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < event->probe.n && !ret; i++)
+		ret = attach_place(program, &event->probe, i, &links[i], err);
+	if (event->probe.n)
+		return ret;
+	links[0] = bpf_program__attach_tracepoint(program, event->system, event->event);
+	return links[0] ? KYMO_OK : ky_bpf_refused(err, errno, "cannot attach a BPF program");
 }
 
 /* An event that is both ends something before it begins the next, so the end comes first. */
 static int tracker_start(struct ky_tracker *tracker, struct kymo_error *err)
 {
-	struct tracker_bpf *skeleton = tracker->skeleton;
 	int ret;
 
-	tracker->ring = ring_buffer__new(bpf_map__fd(skeleton->maps.kymo_reports), take_report,
-					 tracker, NULL);
+	tracker->ring = ring_buffer__new(bpf_map__fd(tracker->skeleton->maps.kymo_reports),
+					 take_report, tracker, NULL);
 	if (!tracker->ring)
 		return ky_bpf_refused(err, errno, "cannot map a BPF ring buffer");
-	ret = tracker_attach(skeleton->progs.kymo_end, &tracker->definition.end, &tracker->end,
-			     err);
-	return ret < 0 ? ret
-		       : tracker_attach(skeleton->progs.kymo_begin, &tracker->definition.begin,
-					&tracker->begin, err);
+	ret = tracker_attach(tracker, true, err);
+	return ret < 0 ? ret : tracker_attach(tracker, false, err);
 }
 
 int ky_tracker_open(const struct ky_tracker_options *options, struct ky_tracker **result,
 		    struct kymo_error *err)
 {
 	struct ky_tracker *tracker = calloc(1, sizeof(*tracker));
-	int ret = tracker ? ky_tracker_define(options->text, &tracker->definition, err)
-			  : ky_error_nomem(err);
+	int ret =
+		tracker ? ky_tracker_define(options->text, options->log, &tracker->definition, err)
+			: ky_error_nomem(err);
 
 	*result = NULL;
 	if (!ret) {
@@ -132,8 +172,10 @@ void ky_tracker_close(struct ky_tracker *tracker)
 {
 	if (!tracker)
 		return;
-	bpf_link__destroy(tracker->begin);
-	bpf_link__destroy(tracker->end);
+	for (size_t i = 0; i < KY_TRACKER_PLACES; i++) {
+		bpf_link__destroy(tracker->begin[i]);
+		bpf_link__destroy(tracker->end[i]);
+	}
 	ring_buffer__free(tracker->ring);
 	tracker_bpf__destroy(tracker->skeleton);
 	ky_tracker_definition_fini(&tracker->definition);
@@ -286,8 +328,9 @@ void ky_tracker_state(const struct ky_tracker *tracker, struct ky_tracker_state 
 		.full = __atomic_load_n(&shared->n_full, __ATOMIC_RELAXED),
 		.again = __atomic_load_n(&shared->n_again, __ATOMIC_RELAXED),
 		.lost = __atomic_load_n(&shared->n_lost, __ATOMIC_RELAXED),
-		.missed = ky_latency_program_misses(tracker->skeleton->progs.kymo_begin) +
-			  ky_latency_program_misses(tracker->skeleton->progs.kymo_end),
+		.missed = ky_latency_program_misses(tracker_program(tracker, false)) +
+			  ky_latency_program_misses(tracker_program(tracker, true)),
+		.unread = __atomic_load_n(&shared->n_unread, __ATOMIC_RELAXED),
 		.worst_ns = __atomic_load_n(&shared->worst_ns, __ATOMIC_RELAXED)};
 }
 
@@ -299,4 +342,9 @@ const char *ky_tracker_name(const struct ky_tracker *tracker)
 const char *ky_tracker_key_name(const struct ky_tracker *tracker, size_t i)
 {
 	return i < KY_TRACKER_KEYS ? tracker->definition.key_names[i] : NULL;
+}
+
+bool ky_tracker_key_is_signed(const struct ky_tracker *tracker, size_t i)
+{
+	return i < KY_TRACKER_KEYS && tracker->definition.config.begin.keys[i].is_signed;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trackers: the time from one event of the kernel to another one with the same key, by definition:
+ * Trackers: the time from one event, of the kernel or of a probe in programs, to another one with the same key, by
+ * definition:
  *
  *	NAME: BEGIN-EVENT [if EXPR] -> END-EVENT [if EXPR] [by KEY[,KEY]]
  *
@@ -23,15 +24,17 @@
 #define KY_TRACKER_NAME_BYTES 64
 #define KY_TRACKERS_MAX	      16
 
+struct ky_log;
 struct ky_tracker;
 
 struct ky_tracker_options {
-	const char *text;    /* the definition, borrowed for the call */
-	uint64_t over_ns;    /* tell of what takes longer */
-	bool over_worst;     /* instead: of what takes longer than all before */
-	uint64_t timeout_ns; /* tell of what is open for longer; 0: never */
-	bool stacks;	     /* with the call stacks of both events */
-	uint32_t max_open;   /* 0: 10240 */
+	const char *text;	  /* the definition, borrowed for the call */
+	uint64_t over_ns;	  /* tell of what takes longer */
+	bool over_worst;	  /* instead: of what takes longer than all before */
+	uint64_t timeout_ns;	  /* tell of what is open for longer; 0: never */
+	bool stacks;		  /* with the call stacks of both events */
+	uint32_t max_open;	  /* 0: 10240 */
+	const struct ky_log *log; /* what a probe does not see; NULL: nobody wants to know */
 };
 
 enum ky_tracker_news_kind {
@@ -61,6 +64,7 @@ struct ky_tracker_state {
 	uint64_t again;	 /* begins whose key was open; the earlier begin is forgotten */
 	uint64_t lost;	 /* what took long, but found no room to be told */
 	uint64_t missed; /* runs that the kernel skipped */
+	uint64_t unread; /* events of probes with an argument that could not be read */
 	uint64_t worst_ns;
 };
 
@@ -75,6 +79,8 @@ void ky_tracker_close(struct ky_tracker *tracker); /* NULL is allowed */
 const char *ky_tracker_name(const struct ky_tracker *tracker);
 /* What names values of keys: "tid", "dev"; NULL: there are not so many. */
 const char *ky_tracker_key_name(const struct ky_tracker *tracker, size_t i);
+/* Values of that key have a sign. */
+bool ky_tracker_key_is_signed(const struct ky_tracker *tracker, size_t i);
 
 /* Take what has come since the last call, for a moment, and tell of it. 1: there is more; 0; KYMO_E_MEMORY, KYMO_E_IO. */
 int ky_tracker_step(struct ky_tracker *tracker, ky_tracker_tell tell, void *data,

@@ -83,8 +83,9 @@ static const struct ky_option_def option_defs[] = {
 	 "Histograms that the kernel has room for, of 2 KiB each. Default: 8192 with --by, else 1024.",
 	 offsetof(struct options, keys), NULL},
 	{"track", 0, KY_OPTION_RULES, "TRACKER",
-	 "Measure from one event of the kernel to another one: 'NAME: BEGIN [if EXPR] -> END [if EXPR] [by KEY]', for example "
-	 "'fsync: syscall:fsync -> syscall:fsync'. Several are allowed. Other layers are measured only if --layers names them.",
+	 "Measure from one event to another one: 'NAME: BEGIN [if EXPR] -> END [if EXPR] [by KEY]', for example "
+	 "'fsync: syscall:fsync -> syscall:fsync'. Events of programs are uprobe:FILE:FUNCTION(ARGUMENTS), uretprobe:FILE:FUNCTION and "
+	 "sdt:FILE:NAME. Several are allowed. Other layers are measured only if --layers names them.",
 	 offsetof(struct options, tracks), NULL},
 	{"over", 0, KY_OPTION_RULES, "TIME",
 	 "Of the last --track: tell of each that takes longer, or (worst) longer than all before. Default: the time of --timeout; "

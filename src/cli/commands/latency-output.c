@@ -108,12 +108,13 @@ static json_t *make_trackers(const struct ky_latency_view *view)
 	for (size_t i = 0; (tracker = ky_latency_tracker(view->latency, i)); i++) {
 		ky_tracker_state(tracker, &state);
 		json_array_append_new(
-			list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "name",
+			list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name",
 					ky_tracker_name(tracker), "open", (json_int_t)state.open,
 					"worst_ns", (json_int_t)state.worst_ns, "without_room",
 					(json_int_t)state.full, "begun_again",
 					(json_int_t)state.again, "not_told", (json_int_t)state.lost,
-					"skipped_runs", (json_int_t)state.missed));
+					"skipped_runs", (json_int_t)state.missed, "unreadable",
+					(json_int_t)state.unread));
 	}
 	return list;
 }

@@ -160,6 +160,9 @@ static void put_tracker(struct ky_strbuf *out, const struct ky_tracker *tracker)
 	if (state.missed)
 		ky_strbuf_addf(out, "; the kernel skipped %llu events",
 			       (unsigned long long)state.missed);
+	if (state.unread)
+		ky_strbuf_addf(out, "; %llu events had an argument that could not be read",
+			       (unsigned long long)state.unread);
 	ky_strbuf_addc(out, '\n');
 }
 

@@ -29,6 +29,7 @@ static int latency_track_add(const struct ky_command *command, struct ky_tracks 
 		(struct ky_tracker_options){.text = text,
 					    .over_ns = OVER_DEFAULT_NS,
 					    .stacks = stacks,
+					    .log = &ky_cli_log,
 					    .max_open = (uint32_t)max_open};
 	return KY_EXIT_OK;
 }
@@ -177,7 +178,10 @@ static void put_news(struct ky_tracks *tracks, const struct ky_tracker *tracker,
 	for (size_t i = 0; ky_tracker_key_name(tracker, i); i++) {
 		ky_strbuf_adds(out, "  ");
 		ky_foreign_adds(out, ky_tracker_key_name(tracker, i));
-		ky_strbuf_addf(out, " %" PRIu64, report->key.values[i]);
+		if (ky_tracker_key_is_signed(tracker, i))
+			ky_strbuf_addf(out, " %" PRId64, (int64_t)report->key.values[i]);
+		else
+			ky_strbuf_addf(out, " %" PRIu64, report->key.values[i]);
 	}
 	latency_track_put_thread(out, "begin", &report->begin);
 	if (news->kind != KY_TRACKER_STILL_OPEN)

@@ -46,9 +46,11 @@ static int trigger_parse_take_events(struct ky_trigger_parser *p, struct ky_trig
 	bool of_kernel = ky_trigger_take(p, "kernel"),
 	     of_programs = !of_kernel && ky_trigger_take(p, "user");
 	const char *begin = ky_trigger_skip_blanks(p->at), *end = begin;
+	int depth = 0;
 
-	while (*end && !strchr(" \t\n", *end) && strncmp(end, "->", 2) != 0)
-		end++;
+	/* In parentheses are the arguments of a probe, "sdt:nginx:request(id=arg1, arg2)". */
+	for (; *end && (depth || (!strchr(" \t\n", *end) && strncmp(end, "->", 2) != 0)); end++)
+		depth += *end == '(' ? 1 : *end == ')' && depth ? -1 : 0;
 	if (begin == end || ky_trigger_begins_clause(begin) || ky_trigger_is_at(begin, "if"))
 		return ky_trigger_bad(p, begin, "the name of an event is needed here");
 	events->pattern = ky_trigger_copy(begin, end);
@@ -62,7 +64,7 @@ static int trigger_parse_take_events(struct ky_trigger_parser *p, struct ky_trig
 /* Of two kinds of events, the names tell which is which. */
 static int check_pattern(const struct ky_trigger_parser *p, const struct ky_trigger_events *events)
 {
-	if (events->pattern && strpbrk(events->pattern, ",!"))
+	if (events->pattern && strcspn(events->pattern, ",!") < strcspn(events->pattern, "("))
 		return ky_trigger_bad(
 			p, p->text,
 			"'%s': a condition of two events needs a name or pattern for each of them",
