@@ -79,12 +79,10 @@ tracker_define_find(struct definer *definer, const struct ky_trigger_events *eve
 		if (tracker_define_is_named(source, name))
 			return source;
 	ky_error_set(definer->err, KYMO_E_NOT_FOUND, "this kernel has no event '%s'", name);
-	ky_error_hint(
-		definer->err,
-		events->of_programs
-			? "events of programs are followed with uprobe:, sdt: or in the program "
-			  "with KYMO_LATENCY_BEGIN"
-			: "'kymo list' shows the events");
+	ky_error_hint(definer->err,
+		      events->of_programs ? "of programs, trackers follow uprobe:FILE:FUNCTION and "
+					    "sdt:FILE:NAME"
+					  : "'kymo list' shows the events");
 	return NULL;
 }
 

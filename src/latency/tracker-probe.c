@@ -56,7 +56,8 @@ static int tracker_probe_add(struct ky_probes *probes, const char *pattern, stru
 }
 
 /* "PATH:0x12(0x34) arg1=...": what stands before the arguments. */
-static int take_place(const char *text, struct ky_tracker_probe *probe, struct kymo_error *err)
+static int tracker_probe_take_place(const char *text, struct ky_tracker_probe *probe,
+				    struct kymo_error *err)
 {
 	size_t len = strcspn(text, " ");
 	const char *colon = memrchr(text, ':', len);
@@ -145,7 +146,7 @@ static int tracker_probe_take(const struct ky_probe_event *found, struct ky_aren
 		size_t n = event->probe.n;
 
 		if (!ret)
-			ret = take_place(*place, &event->probe, err);
+			ret = tracker_probe_take_place(*place, &event->probe, err);
 		if (!ret) {
 			side->places[n].offset = event->probe.places[n].offset;
 			ret = take_fields(*place, arena, &side->places[n], format, err);

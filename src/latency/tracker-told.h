@@ -27,7 +27,7 @@ void ky_told_fini(struct ky_told_table *table);
 
 /* A look at all open pairs begins. */
 void ky_told_begin(struct ky_told_table *table);
-/* The pair is open at this look. 1: it was told before; 0: it is new and in the table now; KYMO_E_MEMORY. */
+/* The pair is open at this look. 1: the table has it; 0: it is new, and the table has it now; KYMO_E_MEMORY. */
 int ky_told_see(struct ky_told_table *table, const struct ky_tracker_key *key, uint64_t begin_ns);
 /* The pair has ended. True: it was in the table. */
 bool ky_told_end(struct ky_told_table *table, const struct ky_tracker_key *key, uint64_t begin_ns);

@@ -121,7 +121,7 @@ def test_functions_results_and_sdt_probes(track, server):
         histogram = figures(result, name)
         assert histogram["sum_ns"] >= total and histogram["max_ns"] >= shortest
         assert histogram["buckets"][0][1] > shortest, "none is shorter than the shortest nap"
-    # The waiter and the one who ends its wait are two threads.
+    # One thread waits, and another one ends its wait.
     assert len(news) == 30
     for one in news:
         assert one["begin"]["pid"] == one["end"]["pid"] and one["begin"]["tid"] != one["end"]["tid"]

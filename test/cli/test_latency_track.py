@@ -214,7 +214,7 @@ def test_wrong_definitions(kymo):
             "a: sched_waking -> sched_switch by comm": "the key of a tracker is a number",
             "a: sched_waking -> sched_switch by pid,prio,target_cpu": "a tracker has at most 2 keys",
             "a: sched_waking -> sched_switch by pid": "event sched_switch has no field 'pid'",
-            "a: shop:order -> shop:done": "follow events of the kernel, not of programs",
+            "a: shop:order -> shop:done": "of programs, trackers follow uprobe:FILE:FUNCTION and sdt:FILE:NAME",
             "a b: sched_waking -> sched_switch": "begins with its name"}.items():
         done = kymo("latency", "--once", "--track", text, code=2)
         assert message in done.err, (text, done)
