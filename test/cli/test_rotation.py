@@ -169,6 +169,23 @@ kill $busy
     assert run([KYMO, "print", *present]).code == 0
 
 
+def test_programs_that_the_recorder_has_not_looked_at(box):
+    """What began before the rotation is in its chunk, though the recorder hears of it only then."""
+    done = box(PRELUDE + """
+kymo record --user 'modes:*' -b 64k -o out --name late & recorder=$!
+wait_for "runs late"
+kill -STOP $recorder
+for i in $(seq 60); do $T/modes numbers 10 0; done
+kymo rotate late & rotation=$!
+wait_for "ls -l /proc/$rotation/fd | grep -q socket: && grep -q '^State:.S' /proc/$rotation/status" # for the answer
+kill -CONT $recorder; wait $rotation || exit 95
+kymo stop late; wait $recorder || exit 97
+""" + nothing_left())
+    complete, present = chunks(done)
+    assert len(numbers_of(json_events(*complete))) == 600
+    assert not present
+
+
 def numbers_of(events):
     return [event for event in events if event["event"] == "modes:number"]
 

@@ -11,6 +11,7 @@ int ky_user_obey(struct ky_user *user, struct kymo_error *err)
 {
 	struct ky_user_order *order;
 	eventfd_t count;
+	int ret;
 
 	if (eventfd_read(user->order_fd, &count) < 0)
 		return KYMO_OK;
@@ -25,6 +26,10 @@ int ky_user_obey(struct ky_user *user, struct kymo_error *err)
 		ky_user_answer(user, KYMO_OK);
 		return KYMO_OK;
 	}
+	/* Programs that began before the order are part of it. */
+	ret = ky_user_take_files(user, err);
+	if (ret < 0)
+		return ret;
 	if (order->store || order->clears || user->options.overwrite)
 		return ky_user_flight_obey(user, order, err);
 	ky_user_rotate_begin(user, order);

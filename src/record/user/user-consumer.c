@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -53,13 +54,15 @@ static int user_consumer_take_event(struct ky_user *user, const struct inotify_e
 	return ky_user_file_closed(user, owner, event->name, err);
 }
 
-static int user_consumer_take_events(struct ky_user *user, struct kymo_error *err)
+/* *got: the number of bytes that were read. */
+static int user_consumer_take_events(struct ky_user *user, ssize_t *got, struct kymo_error *err)
 {
 	_Alignas(struct inotify_event) char buffer[EVENTS_BYTES];
-	ssize_t got = read(user->inotify_fd, buffer, sizeof(buffer));
 	int ret = KYMO_OK;
 
-	for (ssize_t at = 0; at < got && !ret;) {
+	*got = read(user->inotify_fd, buffer, sizeof(buffer));
+
+	for (ssize_t at = 0; at < *got && !ret;) {
 		const struct inotify_event *event = (const void *)(buffer + at);
 
 		ret = user_consumer_take_event(user, event, err);
@@ -77,6 +80,21 @@ static int user_consumer_search(struct ky_user *user, struct kymo_error *err)
 		return KYMO_OK;
 	user->has_missed = false;
 	user->searched_ns = ky_os_now_ns();
+	return ky_user_find_rings(user, err);
+}
+
+int ky_user_take_files(struct ky_user *user, struct kymo_error *err)
+{
+	ssize_t got = 1;
+	int ret = KYMO_OK, left;
+
+	if (ioctl(user->inotify_fd, FIONREAD, &left) < 0)
+		return KYMO_OK;
+	for (; left > 0 && got > 0 && !ret; left -= (int)got)
+		ret = user_consumer_take_events(user, &got, err);
+	if (ret < 0 || !user->has_missed)
+		return ret;
+	user->has_missed = false;
 	return ky_user_find_rings(user, err);
 }
 
@@ -225,11 +243,12 @@ static int user_consumer_step(struct ky_user *user, const struct pollfd *fds, in
 {
 	/* Rings first: programs that end are finished after that. */
 	int ret = look_at_rings(user, found, err);
+	ssize_t got;
 
 	if (!ret)
 		ret = ky_user_live_step(user, err);
 	if (!ret && fds[OF_FILES].revents)
-		ret = user_consumer_take_events(user, err);
+		ret = user_consumer_take_events(user, &got, err);
 	if (!ret)
 		ret = user_consumer_search(user, err);
 	if (!ret && fds[OF_TASKS].revents)

@@ -453,6 +453,7 @@ static int take_task(struct ky_user *user, struct ky_user_task *task, struct kym
 	file->is_away = false;
 	if (task->run == run_open) {
 		user->n_opening--;
+		user->rotation.n_opening -= file->rotation != user->rotation.number;
 		return take_opened(file, err);
 	}
 	if (task->run == user_files_run_rotate)

@@ -106,6 +106,7 @@ struct ky_user_rotation {
 	uint32_t number;      /* of rotations until now */
 	unsigned int n_tasks; /* rings that tasks are rotating */
 	size_t n_left;	      /* rings that were not rotated yet at the last look */
+	size_t n_opening;     /* rings that came before the rotation, and that tasks are opening */
 	uint64_t began_ns;    /* CLOCK_MONOTONIC; 0: the order has its answer */
 };
 
@@ -229,6 +230,8 @@ void ky_user_beat_rest(struct ky_user *user, bool rests);
 
 /* user-consumer.c: the thread that reads the rings. @data: a struct ky_user. */
 void *ky_user_consume(void *data);
+/* Takes all files that have come or gone until now. The reading thread's. KYMO_E_MEMORY. */
+int ky_user_take_files(struct ky_user *user, struct kymo_error *err);
 
 /*
  * user-files.c: open a regular file of the directory's user that has no other hard link; @flags:

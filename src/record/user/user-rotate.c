@@ -35,6 +35,7 @@ void ky_user_rotate_begin(struct ky_user *user, const struct ky_user_order *orde
 	rotation->number++;
 	rotation->began_ns = ky_os_now_ns();
 	rotation->n_left = 1;
+	rotation->n_opening = user->n_opening;
 }
 
 /* *n_left: number of rings that are not rotated yet. */
@@ -43,7 +44,7 @@ static int give_tasks(struct ky_user *user, size_t *n_left, struct kymo_error *e
 	struct ky_user_rotation *rotation = &user->rotation;
 	int ret = KYMO_OK;
 
-	*n_left = 0;
+	*n_left = rotation->n_opening;
 	ky_vec_foreach(&user->rings, it) {
 		struct ky_user_ring_file *file = *it;
 
