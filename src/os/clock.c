@@ -243,6 +243,15 @@ static int64_t real_minus_mono(const struct ky_os_clock_pair *real,
 	return real->ns - mono->ns - cycles_to_ns(apart, hz);
 }
 
+uint64_t ky_os_clock_between(const struct ky_os_clock_pair *from, const struct ky_os_clock_pair *to,
+			     uint64_t time_ns)
+{
+	int64_t span_ns = to->ns - from->ns, since_ns = (int64_t)time_ns - from->ns;
+	double rate = span_ns ? (double)(to->cycles - from->cycles) / (double)span_ns : 0;
+
+	return from->cycles + (uint64_t)(int64_t)((double)since_ns * rate);
+}
+
 void ky_os_clock_mono_pair(const struct ky_os_clock *clock, struct ky_os_clock_pair *pair)
 {
 	*pair = measure_pair(clock->kind, CLOCK_MONOTONIC, clock->frequency_hz);

@@ -80,6 +80,10 @@ uint64_t ky_os_clock_now(const struct ky_os_clock *clock);
 /* The clock and CLOCK_MONOTONIC at one moment: the best of several tries. Takes less than 50 us. */
 void ky_os_clock_mono_pair(const struct ky_os_clock *clock, struct ky_os_clock_pair *pair);
 
+/* A time of CLOCK_MONOTONIC as cycles: the clock runs evenly between the two readings, and near them. */
+uint64_t ky_os_clock_between(const struct ky_os_clock_pair *from, const struct ky_os_clock_pair *to,
+			     uint64_t time_ns);
+
 /* @ns as a number of cycles, rounded up. */
 uint64_t ky_os_clock_cycles(const struct ky_os_clock *clock, uint64_t ns);
 

@@ -376,6 +376,15 @@ static const struct ky_option_def option_defs[] = {
 	 "pid ppid procname prio nice vppid interruptible preemptible need_reschedule migratable uid euid gid egid "
 	 "mnt_ns net_ns pid_ns user_ns cgroup perf:cpu:page-faults perf:cpu:context-switches perf:cpu:instructions "
 	 "perf:thread:page-faults perf:thread:context-switches callstack-kernel callstack-user vpid vtid ip cpu_id"},
+	{"sample", 0, KY_OPTION_LIST, "WHAT",
+	 "Record what the CPUs run, with the call stacks of kernel and program: WHAT is the number of "
+	 "samples in a second (99); a counter, such as page-faults or context-switches, and its period "
+	 "(page-faults:10 is each tenth, cycles:999Hz is 999 a second); or an event of the kernel "
+	 "(sched:sched_switch, block:block_rq_issue:10). Frames are found by frame pointers "
+	 "(-fno-omit-frame-pointer). Without --kernel, no other kernel events are recorded. May be given "
+	 "again. 'kymo report flame' shows the samples. See docs/sampling.md.",
+	 offsetof(struct ky_record_options, samples),
+	 "99 999 page-faults context-switches cpu-clock:999Hz cycles:1000000 sched:sched_switch"},
 	{"callstack-kernel", 0, KY_OPTION_LIST, "EVENTS",
 	 "Add the kernel's call stack, as addresses, to the kernel events that match a pattern as "
 	 "for --kernel. May be given again.",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/recording/record-options.h"
+#include "cli/recording/sample-options.h"
 
 #include <limits.h>
 #include <string.h>
@@ -497,7 +498,10 @@ int ky_record_check_options(const struct ky_command *command,
 	if (code)
 		return code;
 	run->options.has_kernel = options->kernel.len || to->only_probes || run->groups.n_kernel ||
-				  !run->options.has_user;
+				  options->samples.len || !run->options.has_user;
+	code = ky_sample_options_parse(command, options, run);
+	if (code)
+		return code;
 	to->only_groups = run->groups.n_kernel && !options->kernel.len && !to->only_probes;
 	run->duration_ns = options->duration_ns == NO_DURATION_NS ? 0 : options->duration_ns;
 	to->identity_kymo = strcmp(options->identity, "kymo") == 0;

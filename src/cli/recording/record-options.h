@@ -25,6 +25,7 @@ struct ky_record_options {
 	const char *context;
 	struct ky_text_list kernel_stacks, user_stacks;
 	const char *identity;
+	struct ky_text_list samples;
 	struct ky_text_list probes, sdt, kprobes;
 	const char *syscall_content;
 	const char *clock;

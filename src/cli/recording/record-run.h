@@ -24,6 +24,7 @@ struct ky_record_run {
 	struct ky_group_options groups; /* what options.kernel.groups and .user_groups point to */
 	struct ky_trigger_rules triggers;
 	struct ky_record_network network;
+	struct ky_sample_source samples[KY_SAMPLE_SOURCES_MAX]; /* what options.kernel.samples points to */
 	/* What options.kernel.threads.pids and .tids point to. */
 	int32_t pids[KY_CHOICE_IDS_MAX], tids[KY_CHOICE_IDS_MAX];
 };

@@ -184,7 +184,7 @@ struct listing {
 };
 
 /* What is recorded: words of a status, and options of kymo record. */
-static const char *const kinds[] = {"kernel", "probe", "sdt", "kprobe", "user", "group"};
+static const char *const kinds[] = {"kernel", "probe", "sdt", "kprobe", "sample", "user", "group"};
 /* Numbers of a status: how far the recording is. */
 static const char *const counters[] = {"events",   "lost",   "bytes", "fill",
 				       "programs", "queued", "spill", "spilled"};

@@ -180,19 +180,25 @@ static struct ky_field_class *new_payload(struct ky_trace_class *trace, const st
 	return payload;
 }
 
+int ky_statedump_define_one(struct ky_stream_class *stream, uint32_t id,
+			    enum ky_statedump_event which, struct kymo_error *err)
+{
+	struct ky_event_class *event = ky_event_class_new(stream, id, events[which].name);
+
+	if (!event)
+		return ky_error_nomem(err);
+	event->payload = new_payload(stream->trace, &events[which]);
+	return event->payload ? KYMO_OK : ky_error_nomem(err);
+}
+
 int ky_statedump_define(struct ky_stream_class *stream, uint32_t first_id, struct kymo_error *err)
 {
-	for (uint32_t i = 0; i < KY_STATEDUMP_EVENTS; i++) {
-		struct ky_event_class *event =
-			ky_event_class_new(stream, first_id + i, events[i].name);
+	int ret = KYMO_OK;
 
-		if (!event)
-			return ky_error_nomem(err);
-		event->payload = new_payload(stream->trace, &events[i]);
-		if (!event->payload)
-			return ky_error_nomem(err);
-	}
-	return KYMO_OK;
+	for (uint32_t i = 0; i < KY_STATEDUMP_EVENTS && !ret; i++)
+		ret = ky_statedump_define_one(stream, first_id + i, (enum ky_statedump_event)i,
+					      err);
+	return ret;
 }
 
 uint32_t ky_statedump_match(const char *pattern)

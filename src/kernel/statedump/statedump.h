@@ -70,6 +70,9 @@ uint32_t ky_statedump_match(const char *pattern);
  * The caller finishes the model. 0, or KYMO_E_MEMORY with @err.
  */
 int ky_statedump_define(struct ky_stream_class *stream, uint32_t first_id, struct kymo_error *err);
+/* Only one of them, with id @id. */
+int ky_statedump_define_one(struct ky_stream_class *stream, uint32_t id,
+			    enum ky_statedump_event which, struct kymo_error *err);
 
 /*
  * A run of the dump.

@@ -225,16 +225,6 @@ void ky_switches_end(struct ky_switches *switches)
 		switches_switches_switch_on(switches, cpu, false);
 }
 
-/* CLOCK_MONOTONIC is steered: between two readings of both clocks it runs evenly enough. */
-static uint64_t to_cycles(const struct ky_os_clock_pair *from, const struct ky_os_clock_pair *to,
-			  uint64_t time_ns)
-{
-	double rate = (double)(to->cycles - from->cycles) / (double)(to->ns - from->ns);
-	int64_t since_ns = (int64_t)time_ns - from->ns;
-
-	return from->cycles + (uint64_t)(int64_t)((double)since_ns * rate);
-}
-
 static void switches_switches_fetch(struct ky_switches *switches, uint32_t number, uint64_t head,
 				    const struct ky_os_clock_pair *now)
 {
@@ -270,7 +260,7 @@ static void switches_switches_fetch(struct ky_switches *switches, uint32_t numbe
 	cpu->tail += cpu->slots.len - at;
 	for (; at < cpu->slots.len; at++)
 		cpu->slots.data[at].time_ns =
-			to_cycles(&switches->before, now, cpu->slots.data[at].time_ns);
+			ky_os_clock_between(&switches->before, now, cpu->slots.data[at].time_ns);
 }
 
 /* What was taken makes room. */

@@ -168,7 +168,7 @@ static uint32_t wanted(const struct ky_session *session)
 		return 0;
 	if (options->state == KY_SESSION_STATE_ALL)
 		set = KY_STATEDUMP_ALL;
-	if (options->n_kernel_stacks || options->n_kprobes)
+	if (options->n_kernel_stacks || options->n_kprobes || options->n_samples)
 		set |= KY_STATEDUMP_BIT(KY_STATEDUMP_MODULE);
 	if (options->maps)
 		set |= KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_MAP);

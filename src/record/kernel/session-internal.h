@@ -8,6 +8,7 @@
 
 #include "base/vec.h"
 #include "kernel/probe/probe.h"
+#include "kernel/samples/samples.h"
 #include "kernel/statedump/statedump.h"
 #include "record/kernel/session.h"
 #include "record/trace/kernel-trace.h"
@@ -93,6 +94,9 @@ struct ky_session_pauses {
 	struct ky_event_class *begin, *end; /* their events; NULL: no pause yet */
 };
 
+/* How often samples are read: a process that ends meanwhile can no longer be asked what it had mapped. */
+#define KY_SESSION_SAMPLES_MS 100
+
 /* The rings wake the session when they are this full. */
 #define KY_SESSION_WAKE_PERCENT 25
 
@@ -128,6 +132,22 @@ struct ky_session_buffers {
 	uint32_t page_bytes;
 	struct ky_store_trace *packets; /* in memory; NULL: the group does not overwrite */
 	uint64_t kept;			/* number of events that the memory had at the end */
+};
+
+/* A CPU's data stream of samples. */
+struct ky_session_sampled {
+	struct ky_packet_writer writer;
+	int stream; /* the store's number; -1: no packet yet */
+	uint64_t samples;
+};
+
+struct ky_session_samples {
+	struct ky_samples *rings; /* NULL: nothing is sampled */
+	struct ky_sample_source sources[KY_SAMPLE_SOURCES_MAX];
+	KY_VEC(struct ky_session_sampled) cpus; /* as the rings have them */
+	struct ky_map left_out;			/* threads that the user removed */
+	uint64_t read_ns;			/* CLOCK_MONOTONIC time of the last reading */
+	bool is_woken;
 };
 
 struct ky_session {
@@ -170,6 +190,7 @@ struct ky_session {
 	uint64_t raw_bytes;	/* total size of a raw recording's files */
 	const char *raw_output; /* the directory of these files */
 	struct ky_session_dump dump;
+	struct ky_session_samples samples;
 	struct ky_session_flight flight;
 	struct ky_session_live live;
 	struct ky_session_pauses pauses;
@@ -263,6 +284,27 @@ int ky_session_attach_counters(struct ky_session *session, struct kymo_error *er
 /* The same for a new event; logs a warning when it cannot have counters. */
 int ky_session_count_at(struct ky_session *session, const struct ky_event_source *source,
 			struct kymo_error *err);
+
+/*
+ * session-samples.c: samples of what CPUs run. find comes before the trace model is built, open after the output is there;
+ * &session->samples marks their rings in epoll.
+ */
+int ky_session_find_samples(struct ky_session *session, struct kymo_error *err);
+int ky_session_open_samples(struct ky_session *session, struct kymo_error *err);
+int ky_session_begin_samples(struct ky_session *session, struct kymo_error *err);
+/* Sampling is off; all samples are in packets, which end here. */
+int ky_session_pause_samples(struct ky_session *session, uint64_t end_cycles,
+			     struct kymo_error *err);
+/* Reads the rings if it is time, or a ring is full enough. */
+int ky_session_step_samples(struct ky_session *session, struct kymo_error *err);
+/* Reads them up to a moment ago, and sends the packets. *until: no later than all samples that are not known yet. */
+int ky_session_flush_samples(struct ky_session *session, uint64_t *until, struct kymo_error *err);
+/* Rotation: the trace so far ends at @end_cycles; the next one begins with an empty packet, and has no mappings yet. */
+int ky_session_split_samples(struct ky_session *session, uint64_t end_cycles,
+			     struct kymo_error *err);
+int ky_session_continue_samples(struct ky_session *session, struct kymo_error *err);
+uint64_t ky_session_count_samples(const struct ky_session *session, uint64_t *lost);
+void ky_session_close_samples(struct ky_session *session);
 
 /* session-buffers.c: groups. The @i-th instance, the main one first; NULL: there are not so many. */
 const struct ky_instance *ky_session_instance_at(const struct ky_session *session, size_t i);

@@ -113,7 +113,7 @@ int ky_session_read_now(struct ky_session *session, uint64_t *until, struct kymo
 	int ret = ky_kernel_trace_read_now(&session->kernel, err);
 
 	*until = session_live_known_until(session, now);
-	return ret;
+	return ret < 0 ? ret : ky_session_flush_samples(session, until, err);
 }
 
 static int session_live_tell(struct ky_session *session, struct kymo_error *err)
@@ -142,6 +142,8 @@ static uint64_t session_live_count_events(const struct ky_session *session)
 
 	ky_vec_foreach(&session->cpus, cpu)
 		n += (*cpu)->kernel.convert.events;
+	ky_vec_foreach(&session->samples.cpus, cpu)
+		n += cpu->samples;
 	return n;
 }
 

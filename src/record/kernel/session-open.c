@@ -95,7 +95,8 @@ static int session_open_select_events(struct ky_session *session, struct kymo_er
 		ret = add_probes(session, err);
 	if (ret < 0)
 		return ret;
-	if (!options->n_events && !options->only_probes && !options->only_groups)
+	if (!options->n_events && !options->only_probes && !options->only_groups &&
+	    !options->only_samples)
 		ky_catalogue_select_default(&session->kernel.catalogue);
 	for (size_t i = 0; i < options->n_events && !ret; i++)
 		ret = ky_catalogue_select_rule(&session->kernel.catalogue, options->events[i], err);
@@ -109,6 +110,8 @@ static int session_open_select_events(struct ky_session *session, struct kymo_er
 	ky_vec_foreach(&session->kernel.catalogue.events, source)
 		if (source->selected)
 			return KYMO_OK;
+	if (options->n_samples)
+		return KYMO_OK;
 	return ky_error_set(err, KYMO_E_INVALID, "'%s' selects no event",
 			    options->n_events ? options->events[options->n_events - 1] : "default");
 }
@@ -297,6 +300,8 @@ static int session_open_all(struct ky_session *session, struct kymo_error *err)
 		ret = session_open_select_events(session, err);
 	if (!ret)
 		ret = ky_session_choose_stacks(session, err);
+	if (!ret)
+		ret = ky_session_find_samples(session, err);
 	if (ret < 0)
 		return ret;
 	choose_helpers(session);
@@ -318,6 +323,8 @@ static int session_open_all(struct ky_session *session, struct kymo_error *err)
 		ret = ky_session_setup_instance(session, err);
 	if (!ret)
 		ret = ky_session_open_cpus(session, err);
+	if (!ret)
+		ret = ky_session_open_samples(session, err);
 	if (!ret && session->options.raw && session->blocks)
 		ret = ky_raw_direct_open(session, err);
 	if (!ret)
@@ -363,6 +370,7 @@ int ky_session_new(const struct ky_session_options *options, struct ky_session *
 		session->buffers[i].number = i + 1;
 	ky_map_init(&session->chosen_tids);
 	ky_map_init(&session->removed);
+	ky_map_init(&session->samples.left_out);
 	ky_kernel_trace_init(&session->kernel);
 	ky_probes_init(&session->probes, options->log);
 	session->output = strdup(options->output);

@@ -119,6 +119,8 @@ int ky_session_pause(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = end_packets(session, pauses->since_cycles, err);
 	if (!ret)
+		ret = ky_session_pause_samples(session, pauses->since_cycles, err);
+	if (!ret)
 		ret = ky_session_dump_event(session, pauses->begin, pauses->since_cycles, NULL, 0,
 					    err);
 	if (session->blocks)
@@ -163,6 +165,8 @@ static int session_pause_switch_on(struct ky_session *session, struct kymo_error
 		ret = ky_session_watch_start(session, err);
 	if (!ret)
 		ret = ky_session_write_all(session, "tracing_on", "1", err);
+	if (!ret)
+		ret = ky_session_begin_samples(session, err);
 	if (ret < 0)
 		return ret;
 	session->pauses.is_on = false;

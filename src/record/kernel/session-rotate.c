@@ -38,6 +38,8 @@ static int session_rotate_complete(struct ky_session *session, uint64_t *until,
 	if (*until < session->kernel.start_cycles)
 		*until = session->kernel.start_cycles;
 	ret = ky_kernel_trace_split_streams(&session->kernel, *until, err);
+	if (!ret)
+		ret = ky_session_split_samples(session, *until, err);
 	return ret < 0 ? ret : ky_session_dump_end_stream(session, *until, err);
 }
 
@@ -109,6 +111,8 @@ int ky_session_rotate(struct ky_session *session, const char *archive, struct ky
 		ret = ky_kernel_trace_write_metadata(&session->kernel, err);
 	if (!ret)
 		ret = ky_kernel_trace_begin_streams(&session->kernel, err);
+	if (!ret)
+		ret = ky_session_continue_samples(session, err);
 	session->dump.archived_events = session->dump.events;
 	return ret < 0 ? ret : ky_session_dump_again(session, until, err);
 }

@@ -171,7 +171,7 @@ static int enable_events(struct ky_session *session, struct kymo_error *err)
 			enabled += ret;
 		}
 	}
-	if (!enabled && !ky_session_has_calls(session))
+	if (!enabled && !ky_session_has_calls(session) && !session->options.only_samples)
 		return ky_error_set(err, KYMO_E_IO, "the kernel refuses all of these events");
 	return KYMO_OK;
 }

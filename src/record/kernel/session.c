@@ -57,7 +57,9 @@ int ky_session_start(struct ky_session *session, struct kymo_error *err)
 		return ret;
 	session->started = session->kernel.is_running = true;
 	ky_session_review_switches(session);
-	ret = ky_pid_view_refresh(&session->view, err);
+	ret = ky_session_begin_samples(session, err);
+	if (!ret)
+		ret = ky_pid_view_refresh(&session->view, err);
 	if (!ret)
 		ret = ky_session_live_open(session, err);
 	if (ret < 0)
@@ -136,6 +138,8 @@ static int timeout_without_readers(const struct ky_session *session)
 	if (session->kernel.content || session->kernel.counters || session->watch.is_due ||
 	    (session->takes_switches && ky_switches_are_needed(session->switches)))
 		return CONTENT_MS;
+	if (session->samples.rings)
+		return KY_SESSION_SAMPLES_MS;
 	if ((session->blocks && ky_block_writer_waits(session->blocks)) ||
 	    ky_session_dump_waits(session) || (session->hides_own && !session->options.prompt))
 		return COMPANY_MS;
@@ -206,6 +210,8 @@ static int kernel_session_take_events(struct ky_session *session, bool *is_told,
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.ptr == &session->watch)
 			*is_told = true;
+		else if (events[i].data.ptr == &session->samples)
+			session->samples.is_woken = true;
 		else if (events[i].data.ptr == &session->live)
 			ky_session_live_look(session);
 		else
@@ -237,6 +243,8 @@ int ky_session_step(struct ky_session *session, struct kymo_error *err)
 		ret = ky_session_dump_more(session, err);
 	if (!ret)
 		ret = ky_session_read_round(session, false, err);
+	if (!ret)
+		ret = ky_session_step_samples(session, err);
 	if (!ret)
 		ret = ky_session_live_step(session, err);
 	/*
@@ -314,6 +322,9 @@ static void kernel_session_count(struct ky_session *session, uint64_t kept)
 			.bad = cpu->kernel.convert.bad,
 		};
 	}
+	stats->samples = ky_session_count_samples(session, &stats->samples_lost);
+	stats->events += stats->samples;
+	stats->lost += stats->samples_lost;
 	if (session->kernel.content) {
 		struct ky_content_stats content;
 
@@ -443,6 +454,8 @@ int ky_session_stop(struct ky_session *session, struct kymo_error *err)
 	counted = session->options.raw ? ky_raw_count(session, ret < 0 ? NULL : err) : KYMO_OK;
 	ret = ret < 0 ? ret : counted;
 	if (!ret)
+		ret = ky_session_pause_samples(session, end_cycles, err);
+	if (!ret)
 		ret = session->options.raw
 			      ? ky_raw_finish(session, end_cycles, err)
 			      : ky_kernel_trace_end_streams(&session->kernel, end_cycles, err);
@@ -518,6 +531,7 @@ int ky_session_close(struct ky_session *session, struct kymo_error *err)
 		return KYMO_OK;
 	(void)ky_session_dump_finish(session, true, NULL);
 	ky_raw_direct_close(session);
+	ky_session_close_samples(session);
 	ky_session_close_cpus(session);
 	is_empty = session->kernel.packets && !session->started;
 	if (is_empty)

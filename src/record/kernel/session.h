@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "kernel/counters/counters.h"
+#include "kernel/samples/sample-source.h"
 #include "kernel/tracefs/cpu-ring.h"
 #include "os/clock.h"
 #include "store/packet-store.h"
@@ -89,6 +90,10 @@ struct ky_session_options {
 	/* Specifications of kernel/probe/probe.h, borrowed while opening. */
 	const char *const *probes, *const *sdt, *const *kprobes;
 	size_t n_probes, n_sdt, n_kprobes;
+	/* What samples are taken at; borrowed while opening. Not for a raw recording. */
+	const struct ky_sample_source *samples;
+	size_t n_samples;
+	bool only_samples; /* no `events` means no other events, instead of the default set */
 	bool only_probes;	/* no `events` means no other events, instead of the default set */
 	bool syscall_content;	/* also records the content at system calls' arguments */
 	uint32_t content_bytes; /* of buffers, maximum; 0: none */
@@ -121,6 +126,8 @@ struct ky_session_stats {
 	uint64_t events;
 	bool is_raw;
 	uint64_t dump_events;
+	uint64_t samples; /* a part of `events` */
+	uint64_t samples_lost; /* records of the rings of samples; a part of `lost` */
 	uint64_t
 		dump_missing; /* files that the state dump could not open because no descriptor was left */
 	uint64_t overwritten; /* flight recorder: events that newer ones replaced */

@@ -167,7 +167,8 @@ static int answer_status(const struct ky_recording *recording,
 				      (uint64_t)ky_os_clock_to_ns(ky_recording_clock(recording),
 								  recording->start_cycles));
 	add_words(answer, "kernel", kernel->events, kernel->n_events);
-	if (recording->session && !kernel->n_events && !kernel->only_probes) {
+	if (recording->session && !kernel->n_events && !kernel->only_probes &&
+	    !kernel->only_samples) {
 		ky_control_socket_add(answer, "kernel");
 		ky_control_socket_add(answer, "default");
 	}
@@ -175,6 +176,10 @@ static int answer_status(const struct ky_recording *recording,
 	add_words(answer, "probe", kernel->probes, kernel->n_probes);
 	add_words(answer, "sdt", kernel->sdt, kernel->n_sdt);
 	add_words(answer, "kprobe", kernel->kprobes, kernel->n_kprobes);
+	for (size_t i = 0; i < kernel->n_samples; i++) {
+		ky_control_socket_add(answer, "sample");
+		ky_control_socket_add(answer, kernel->samples[i].name);
+	}
 	for (size_t i = 0;
 	     recording->programs.n && (rule = ky_user_rule_at(recording->programs.users[0], i));
 	     i++)

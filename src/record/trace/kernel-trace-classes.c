@@ -260,6 +260,8 @@ int ky_kernel_trace_build(struct ky_kernel_trace *kernel, struct kymo_error *err
 	if (!ret)
 		ret = ky_statedump_define(kernel->stream, kernel->first_dump_id, err);
 	if (!ret)
+		ret = ky_kernel_trace_add_samples(kernel, err);
+	if (!ret)
 		ret = ky_trace_class_finish(kernel->trace, true, err);
 	if (!ret)
 		ret = ky_kernel_trace_compile_filters(kernel, err);

@@ -22,6 +22,9 @@ void ky_kernel_trace_explain_context(const struct ky_kernel_trace *kernel, const
 int ky_kernel_trace_filter_comm(struct ky_kernel_trace *kernel, struct ky_event_source *source,
 				struct kymo_error *err);
 
+/* kernel-trace-samples.c: the stream class of samples, if there are sources. */
+int ky_kernel_trace_add_samples(struct ky_kernel_trace *kernel, struct kymo_error *err);
+
 /* kernel-trace-read.c: send each packet to the store when the converter has finished it. */
 void ky_kernel_trace_use_convert(struct ky_kernel_trace *kernel);
 

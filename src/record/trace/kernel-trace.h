@@ -31,6 +31,7 @@
 #include "kernel/counters/counters.h"
 #include "kernel/events/catalogue.h"
 #include "kernel/process/threads.h"
+#include "kernel/samples/sample-source.h"
 #include "kernel/tracefs/cpu-ring.h"
 #include "kernel/tracefs/tracefs.h"
 #include "os/clock.h"
@@ -39,6 +40,14 @@
 #include "store/packet-store.h"
 
 #define KY_KERNEL_TRACE_PACKET_BYTES KY_BLOCK_BYTES
+
+/* The stream class of samples, and its events. */
+enum {
+	KY_KERNEL_SAMPLES_STREAM = 1,
+	KY_KERNEL_SAMPLE_EVENT = 0,
+	KY_KERNEL_SAMPLE_BEGIN, /* the mappings of a process that were told so far are gone */
+	KY_KERNEL_SAMPLE_MAP,
+};
 
 struct ky_kernel_trace;
 
@@ -85,6 +94,8 @@ struct ky_kernel_trace {
 	struct ky_pid_view *view;	    /* NULL: ids are those of the kernel */
 	uint64_t buffer_bytes;		    /* of a CPU's ring */
 	bool is_flight; /* files of a flight recorder: events that were overwritten before their begin are no losses */
+	const struct ky_sample_source *sources; /* of samples, which have streams of their own */
+	size_t n_sources;
 	bool keeps_constants;	      /* keep the answers of BTF */
 	bool has_compat, has_unknown; /* calls of 32-bit programs, calls with unknown numbers */
 	bool merge;		      /* convert in the order of time across CPUs */

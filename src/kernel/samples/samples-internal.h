@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the parts of the samples: their rings, and what is read of their records. */
+#ifndef KY_KERNEL_SAMPLES_SAMPLES_INTERNAL_H
+#define KY_KERNEL_SAMPLES_SAMPLES_INTERNAL_H
+
+#include "base/vec.h"
+#include "kernel/samples/perf-ring.h"
+#include "kernel/samples/samples.h"
+
+#define KY_SAMPLES_TYPE                                                                 \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | \
+	 PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
+
+struct samples_cpu {
+	uint32_t number;
+	int fds[KY_SAMPLE_SOURCES_MAX]; /* of the sources; the first one has the ring */
+	uint64_t ids[KY_SAMPLE_SOURCES_MAX];
+	struct ky_perf_ring ring;
+	const struct perf_event_header *record; /* the next one; NULL: none */
+	uint64_t record_ns;
+	uint64_t n_done, lost;
+};
+
+struct ky_samples {
+	struct ky_sample_source sources[KY_SAMPLE_SOURCES_MAX];
+	size_t n_sources;
+	const struct ky_os_clock *clock;
+	uint64_t ring_bytes;
+	KY_VEC(struct samples_cpu) cpus;
+	struct ky_sample_processes processes;
+	uint64_t generation; /* of traces that need mappings anew */
+	struct ky_os_clock_pair before, now;
+	uint64_t known_until; /* cycles */
+};
+
+/* samples-record.c. A time of CLOCK_MONOTONIC as the trace's clock has it. */
+uint64_t ky_samples_cycles(const struct ky_samples *samples, uint64_t time_ns);
+/* When @record was made; of one without a time @before. */
+uint64_t ky_samples_time(const struct ky_samples *samples, const struct perf_event_header *record,
+			 uint64_t before);
+/* Give the CPU's record to the listener. */
+int ky_samples_take(struct ky_samples *samples, struct samples_cpu *cpu,
+		    const struct ky_samples_listener *listener, struct kymo_error *err);
+
+#endif

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""kymo record --sample: what CPUs run, compared with what programs do and with perf."""
+
+import bisect
+import collections
+import json
+import re
+import subprocess
+
+import pytest
+
+# Three quarters of the time in hot(), one quarter in warm(), both by way of inner(); then it maps and runs nothing more.
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static volatile unsigned long sink;
+
+__attribute__((noinline)) void inner(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		sink += i;
+}
+
+__attribute__((noinline)) void hot(void)
+{
+	inner(300000);
+	__asm__ volatile("");
+}
+
+__attribute__((noinline)) void warm(void)
+{
+	inner(100000);
+	__asm__ volatile("");
+}
+
+int main(int argc, char **argv)
+{
+	struct timespec now;
+
+	do {
+		hot();
+		warm();
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	} while (now.tv_sec + now.tv_nsec / 1e9 < atof(argv[1]));
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def spinner(tmp_path_factory):
+    path = tmp_path_factory.mktemp("spinner") / "spinner"
+    subprocess.run(["cc", "-x", "c", "-O0", "-fno-omit-frame-pointer", "-w", "-o",
+                    path, "-"], input=PROGRAM, text=True, check=True)
+    return path
+
+
+def functions(program):
+    """[(first address in the file, name)]"""
+    lines = subprocess.run(["nm", "-n", "--defined-only", program], capture_output=True, text=True,
+                           check=True).stdout.splitlines()
+    return [(int(line.split()[0], 16), line.split()[2]) for line in lines if line.split()[1] in "tTwW"]
+
+
+class Names:
+    """Names of a program's addresses, by the mappings that a trace tells."""
+
+    def __init__(self, program):
+        self.program, self.symbols, self.maps = str(program), functions(program), collections.defaultdict(list)
+
+    def take(self, event):
+        fields = event["fields"]
+        if event["event"] == "kymo_mappings_begin":
+            self.maps[fields["pid"]] = []
+        elif event["event"] == "lttng_statedump_process_map":
+            self.maps[fields["pid"]].append(fields)
+
+    def of(self, pid, address):
+        for place in reversed(self.maps[pid]):
+            if place["begin"] <= address < place["end"] and place["filename"] == self.program:
+                # The program is linked at 0: offsets and addresses of its text agree.
+                offset = address - place["begin"] + place["offset"]
+                return self.symbols[bisect.bisect(self.symbols, (offset, "~")) - 1][1]
+        return None
+
+
+def samples(kymo, trace, program):
+    """[(event, [names of the program's frames])]"""
+    found, names = [], Names(program)
+    for event in map(json.loads, kymo("convert", "--to", "json", trace).out.splitlines()):
+        names.take(event)
+        if event["event"] == "sample":
+            context = event["context"]
+            found.append((event, [names.of(context["pid"], address) for address in context["callstack_user"]]))
+    return found
+
+
+def source(event):
+    return event["fields"]["source"]["labels"][0]
+
+
+def test_against_the_program_and_perf(kymo, record, peer, spinner, tmp_path):
+    """The program's samples have its functions, in its proportion, as many as perf has at the same rate."""
+    trace, _ = record("--sample", "cpu-clock:499Hz", command=[str(spinner), "1"])
+    mine = [(event, names) for event, names in samples(kymo, trace, spinner)
+            if event["context"]["procname"] == "spinner" and "inner" in names]
+    assert {source(event) for event, _ in mine} == {"cpu-clock"}
+    callers = collections.Counter(names[names.index("inner") + 1] for _, names in mine)
+    assert callers["hot"] + callers["warm"] >= 0.95 * len(mine)
+    assert 0.6 < callers["hot"] / len(mine) < 0.9
+    assert all(names[-1] is None or names[names.index("inner") + 2] == "main" for _, names in mine)
+    # A second of CPU time.
+    assert 0.7e9 < sum(event["fields"]["period"] for event, _ in mine) < 1.3e9
+    data = tmp_path / "perf.data"
+    peer("perf", "record", "-q", "-a", "-g", "-e", "cpu-clock", "-F", "499", "-o", data, "--", spinner, "1")
+    script = peer("perf", "script", "-i", data, "-F", "comm,ip,sym").out
+    theirs = collections.Counter(
+        match[1] for match in re.finditer(r"^ *spinner *\n\s+[0-9a-f]+ inner\n\s+[0-9a-f]+ (\w+)\n", script, re.M))
+    assert theirs, script[:2000]
+    assert abs(theirs["hot"] / sum(theirs.values()) - callers["hot"] / len(mine)) < 0.1
+    assert 0.6 < sum(theirs.values()) / len(mine) < 1.6
+
+
+def test_readers_agree(kymo, record, peer, spinner):
+    """babeltrace2 reads the same samples and mappings; build ids are those of the files."""
+    trace, _ = record("--sample", "199", command=[str(spinner), "0.2"])
+    theirs = peer("babeltrace2", "--no-delta", "--clock-cycles", trace).out
+    ours = kymo("print", "--no-delta", "--clock-cycles", trace).out
+    # babeltrace2 2.0.4 shows the text of an earlier event where a text is empty.
+    empty = [line for line in ours.splitlines() if ' = ""' in line]
+    assert 0 < len(set(ours.splitlines()) - set(theirs.splitlines())) <= len(empty)
+    assert not set(ours.splitlines()) - set(theirs.splitlines()) - set(empty)
+    assert len(ours.splitlines()) == len(theirs.splitlines())
+    notes = subprocess.run(["readelf", "-n", spinner], capture_output=True, text=True, check=True).stdout
+    build_id = re.search(r"Build ID: (\w+)", notes)[1]
+    assert f'build_id = "{build_id}", filename = "{spinner}"' in ours
+
+
+def test_chosen(kymo, record, spinner):
+    """With --follow only the command and its children; children of a shell that began before."""
+    trace, _ = record("--sample", "499", "--follow", command=["sh", "-c", f"{spinner} 0.2; {spinner} 0.2 & wait"])
+    found = samples(kymo, trace, spinner)
+    names = {event["context"]["procname"] for event, _ in found}
+    assert "spinner" in names and names <= {"spinner", "sh", "kymo"}, names
+    assert len({event["context"]["pid"] for event, names in found if "inner" in names}) == 2
+
+
+def test_beside_events(kymo, record, spinner):
+    """On the clock of the kernel's events: a sampled thread runs on the CPU then, as switches tell."""
+    trace, _ = record("--sample", "499", "--sample", "context-switches", "-k", "sched_switch", "-b", "8M",
+                      command=[str(spinner), "0.3"])
+    running, checked, wrong, switches = {}, 0, 0, collections.Counter()
+    for event in map(json.loads, kymo("convert", "--to", "json", trace).out.splitlines()):
+        cpu = event["packet"]["cpu_id"]
+        if event["event"] == "sched_switch":
+            running[cpu] = event["fields"]["next_tid"]
+            switches["recorded"] += 1
+        elif event["event"] == "sample" and source(event) == "context-switches":
+            switches["sampled"] += 1
+            assert event["fields"]["period"] == 1
+        elif event["event"] == "sample" and cpu in running:
+            checked += 1
+            wrong += running[cpu] != event["context"]["tid"]
+    assert checked > 50 and wrong <= 0.02 * checked
+    # Those from the idle task are no samples.
+    assert 0.3 * switches["recorded"] < switches["sampled"] < switches["recorded"]
+
+
+def test_rotation(kymo, record, spinner):
+    """Each chunk has the mappings that its samples need."""
+    trace, _ = record("--sample", "499", "--rotate-every", "1s", command=[str(spinner), "2.5"])
+    chunks = sorted(path for path in [*trace.glob("archives/*"), trace] if (path / "kernel").exists())
+    assert len(chunks) >= 2
+    for chunk in chunks[:2]:
+        assert any("inner" in names for _, names in samples(kymo, chunk, spinner)), chunk
+
+
+def test_mistakes(kymo, tmp_path):
+    for what, words, code in (("none", "neither a number nor a counter", 2), ("page-faults:0", "no number above 0", 2),
+                              ("sched:nothing_here", "no event 'sched:nothing_here'", 1), ("9999999", "100000", 2)):
+        assert words in kymo("record", "-o", tmp_path / "t", "--sample", what, "--", "true", code=code).err
+        assert not (tmp_path / "t").exists()
+    assert "--raw: no --sample" in kymo("record", "-o", tmp_path / "t", "--raw", "--sample", "9", "--", "true",
+                                        code=2).err
