@@ -44,7 +44,7 @@ struct ky_dwarf_units {
 
 /* ---- ranges ----------------------------------------------------------------------------- */
 
-static int by_begin(const void *a, const void *b)
+static int dwarf_units_by_begin(const void *a, const void *b)
 {
 	const struct range *x = a, *y = b;
 
@@ -54,11 +54,11 @@ static int by_begin(const void *a, const void *b)
 static void sort(struct ranges *ranges)
 {
 	if (ranges->len)
-		qsort(ranges->data, ranges->len, sizeof(*ranges->data), by_begin);
+		qsort(ranges->data, ranges->len, sizeof(*ranges->data), dwarf_units_by_begin);
 }
 
 /* The range with @address, or NULL. */
-static const struct range *find(const struct ranges *ranges, uint64_t address)
+static const struct range *dwarf_units_find(const struct ranges *ranges, uint64_t address)
 {
 	size_t low = 0, high = ranges->len;
 
@@ -78,7 +78,7 @@ static const struct range *find(const struct ranges *ranges, uint64_t address)
 }
 
 /* The addresses of @die, each with @index. Code that was dropped is at 0. */
-static int add_ranges(struct ranges *ranges, Dwarf_Die *die, uint32_t index)
+static int dwarf_units_add_ranges(struct ranges *ranges, Dwarf_Die *die, uint32_t index)
 {
 	Dwarf_Addr base, begin, end;
 	ptrdiff_t at = 0;
@@ -100,7 +100,7 @@ static int add_unit(struct ky_dwarf_units *units, Dwarf_Die *die)
 		return KYMO_OK;
 	if (ky_vec_push(&units->units, unit) < 0)
 		return KYMO_E_MEMORY;
-	return add_ranges(&units->ranges, die, (uint32_t)(units->units.len - 1));
+	return dwarf_units_add_ranges(&units->ranges, die, (uint32_t)(units->units.len - 1));
 }
 
 struct ky_dwarf_units *ky_dwarf_units_new(Dwfl_Module *module)
@@ -157,7 +157,7 @@ static uint32_t number(Dwarf_Die *die, unsigned int name)
 	return (uint32_t)value;
 }
 
-static int add_function(struct unit *unit, Dwarf_Die *die)
+static int dwarf_units_add_function(struct unit *unit, Dwarf_Die *die)
 {
 	uint32_t index = (uint32_t)unit->functions.len;
 	struct function function = {
@@ -166,7 +166,7 @@ static int add_function(struct unit *unit, Dwarf_Die *die)
 		.end = index + 1,
 	};
 	bool is_inlined = dwarf_tag(die) == DW_TAG_inlined_subroutine;
-	int ret = add_ranges(&unit->inner, die, index);
+	int ret = dwarf_units_add_ranges(&unit->inner, die, index);
 
 	function.n_ranges = (uint32_t)unit->inner.len - function.first_range;
 	if (ret || !function.n_ranges || index >= FUNCTIONS_MAX)
@@ -214,7 +214,7 @@ static int visit(struct unit *unit, struct walk *walk)
 	size_t before = unit->functions.len;
 
 	if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine)
-		ret = add_function(unit, die);
+		ret = dwarf_units_add_function(unit, die);
 	walk->functions[walk->depth] = unit->functions.len > before ? (uint32_t)before : UINT32_MAX;
 	return ret;
 }
@@ -227,8 +227,8 @@ static void leave(struct unit *unit, const struct walk *walk)
 		unit->functions.data[function].end = (uint32_t)unit->functions.len;
 }
 
-/* To the next entry of the tree. False: there is none. */
-static bool advance(struct unit *unit, struct walk *walk)
+/* To the next entry of the tree. False: the tree ends. */
+static bool dwarf_units_advance(struct unit *unit, struct walk *walk)
 {
 	Dwarf_Die *die = &walk->dies[walk->depth];
 
@@ -267,7 +267,7 @@ static int read_unit(struct ky_dwarf_units *units, struct unit *unit)
 		  dwarf_child(&walk->dies[0], &walk->dies[1]) == 0;
 	while (is_more && !ret) {
 		ret = visit(unit, walk);
-		is_more = advance(unit, walk);
+		is_more = dwarf_units_advance(unit, walk);
 	}
 	free(walk);
 	sort(&unit->outer);
@@ -289,7 +289,7 @@ static bool covers(const struct unit *unit, const struct function *function, uin
 /* The functions with @address, outer ones first. */
 static size_t chain(const struct unit *unit, uint64_t address, uint32_t *functions, size_t max)
 {
-	const struct range *outer = find(&unit->outer, address);
+	const struct range *outer = dwarf_units_find(&unit->outer, address);
 	size_t n = 0;
 	uint32_t at, end;
 
@@ -385,7 +385,7 @@ size_t ky_dwarf_units_find(struct ky_dwarf_units *units, uint64_t address,
 	const struct range *range;
 
 	address -= units->bias;
-	range = find(&units->ranges, address);
+	range = dwarf_units_find(&units->ranges, address);
 	if (!range || !max || read_unit(units, &units->units.data[range->index]) < 0)
 		return 0;
 	return unit_frames(units, &units->units.data[range->index], address, frames, max);

@@ -34,8 +34,8 @@ int ky_jit_table_add(struct ky_jit_table *table, const struct ky_jit_function *f
 
 /* ---- map files -------------------------------------------------------------------------- */
 
-/* Reads a hexadecimal number, with or without 0x, and the spaces behind it. False: there is none. */
-static bool take_hex(const char **at, const char *end, uint64_t *value)
+/* Reads a hexadecimal number, with or without 0x, and the spaces behind it. False: the line has no number here. */
+static bool jit_table_take_hex(const char **at, const char *end, uint64_t *value)
 {
 	int digits = 0;
 
@@ -69,8 +69,8 @@ void ky_jit_table_read_map(struct ky_jit_table *table, const char *text, size_t 
 		struct ky_jit_function function = {0};
 
 		stop = stop ? stop : end;
-		if (take_hex(&at, stop, &function.begin) && take_hex(&at, stop, &function.bytes) &&
-		    at < stop && function.bytes &&
+		if (jit_table_take_hex(&at, stop, &function.begin) &&
+		    jit_table_take_hex(&at, stop, &function.bytes) && at < stop && function.bytes &&
 		    ky_jit_table_add(table, &function, at, (size_t)(stop - at)) < 0)
 			return;
 		at = stop + 1;
@@ -172,7 +172,7 @@ void ky_jit_table_read_dump(struct ky_jit_table *table, const char *data, size_t
 
 /* ---- looking ---------------------------------------------------------------------------- */
 
-static int by_begin(const void *a, const void *b)
+static int jit_table_by_begin(const void *a, const void *b)
 {
 	const struct ky_jit_function *x = a, *y = b;
 
@@ -188,7 +188,8 @@ const struct ky_jit_function *ky_jit_table_find(struct ky_jit_table *table, uint
 	size_t low = 0, high = table->functions.len;
 
 	if (!table->is_sorted && high)
-		qsort(table->functions.data, high, sizeof(*table->functions.data), by_begin);
+		qsort(table->functions.data, high, sizeof(*table->functions.data),
+		      jit_table_by_begin);
 	table->is_sorted = true;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;

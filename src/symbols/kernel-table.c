@@ -29,7 +29,7 @@ static uint32_t module_group(struct ky_kernel_table *kernel, const char *name, s
 	return (uint32_t)kernel->modules.len;
 }
 
-static enum ky_symbol_kind kind_of(char letter)
+static enum ky_symbol_kind kernel_table_kind_of(char letter)
 {
 	switch (letter) {
 	case 'T':
@@ -64,7 +64,7 @@ static int kernel_table_add_line(struct ky_kernel_table *kernel, const char *lin
 	if (len < digits + 4 || line[digits] != ' ' || line[digits + 2] != ' ' ||
 	    symbol.address < 4096 || line[digits + 1] == 'a' || line[digits + 1] == 'A')
 		return KYMO_OK;
-	symbol.kind = kind_of(line[digits + 1]);
+	symbol.kind = kernel_table_kind_of(line[digits + 1]);
 	name = line + digits + 3;
 	module = memchr(name, '\t', (size_t)(end - name));
 	if (module && module + 2 < end)

@@ -134,7 +134,7 @@ bool ky_object_open(struct ky_object *object, const struct ky_object_search *sea
 
 /* ---- symbols ---------------------------------------------------------------------------- */
 
-static bool read_segments(struct ky_object *object)
+static bool object_read_segments(struct ky_object *object)
 {
 	GElf_Addr bias;
 	Elf *elf = dwfl_module_getelf(object->module, &bias);
@@ -160,7 +160,7 @@ static bool read_segments(struct ky_object *object)
 	return true;
 }
 
-static bool is_code(const GElf_Sym *symbol)
+static bool object_is_code(const GElf_Sym *symbol)
 {
 	int type = GELF_ST_TYPE(symbol->st_info);
 
@@ -199,7 +199,7 @@ static bool is_executable(const struct ky_object *object, GElf_Word index, Elf *
 	return section && gelf_getshdr(section, &header) && (header.sh_flags & SHF_EXECINSTR);
 }
 
-static int read_table(struct ky_object *object)
+static int object_read_table(struct ky_object *object)
 {
 	int n = dwfl_module_getsymtab(object->module), ret = KYMO_OK;
 
@@ -211,7 +211,7 @@ static int read_table(struct ky_object *object)
 		const char *name = dwfl_module_getsym_info(object->module, i, &symbol, &address,
 							   &section, &elf, &bias);
 
-		if (!name || !is_code(&symbol) ||
+		if (!name || !object_is_code(&symbol) ||
 		    (GELF_ST_TYPE(symbol.st_info) == STT_NOTYPE &&
 		     !is_executable(object, section, elf)))
 			continue;
@@ -228,7 +228,7 @@ bool ky_object_load(struct ky_object *object, const struct ky_object_search *sea
 	object->state = KY_OBJECT_NONE;
 	if (!ky_object_open(object, search))
 		return false;
-	if (read_segments(object) && read_table(object) != KYMO_E_MEMORY)
+	if (object_read_segments(object) && object_read_table(object) != KYMO_E_MEMORY)
 		object->state = KY_OBJECT_SYMBOLS;
 	if (!search->want_lines)
 		ky_object_close(object);

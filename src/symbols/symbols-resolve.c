@@ -11,15 +11,16 @@
 
 /* ---- the cache -------------------------------------------------------------------------- */
 
-static uint64_t key_of(uint32_t object, uint64_t address)
+static uint64_t resolve_key_of(uint32_t object, uint64_t address)
 {
 	return ky_hash_u64(address ^ (uint64_t)object << 40);
 }
 
-static const struct ky_symbols_entry *find_entry(const struct ky_symbols *symbols, uint32_t object,
-						 uint64_t address)
+static const struct ky_symbols_entry *symbols_resolve_find_entry(const struct ky_symbols *symbols,
+								 uint32_t object, uint64_t address)
 {
-	const struct ky_symbols_entry *entry = ky_map_get(&symbols->cache, key_of(object, address));
+	const struct ky_symbols_entry *entry =
+		ky_map_get(&symbols->cache, resolve_key_of(object, address));
 
 	return entry && entry->object == object && entry->address == address ? entry : NULL;
 }
@@ -52,7 +53,7 @@ static struct ky_symbols_entry *entry_new(struct ky_symbols *symbols, uint32_t o
 	if (!entry)
 		return NULL;
 	*entry = (struct ky_symbols_entry){.address = address, .object = object, .n = (uint32_t)n};
-	if (ky_map_set(&symbols->cache, key_of(object, address), entry) < 0)
+	if (ky_map_set(&symbols->cache, resolve_key_of(object, address), entry) < 0)
 		entry->object = KY_SYMBOLS_NO_OBJECT;
 	return entry;
 }
@@ -76,8 +77,8 @@ static void close_oldest(struct ky_symbols *symbols)
 		ky_object_close(oldest);
 }
 
-static size_t find_lines(struct ky_symbols *symbols, struct ky_object *object, uint64_t address,
-			 struct ky_dwarf_frame *frames)
+static size_t resolve_find_lines(struct ky_symbols *symbols, struct ky_object *object,
+				 uint64_t address, struct ky_dwarf_frame *frames)
 {
 	if (!symbols->options.want_lines || object->has_no_lines)
 		return 0;
@@ -127,7 +128,7 @@ static const struct ky_symbols_entry *object_entry(struct ky_symbols *symbols, u
 	struct ky_object *object = symbols->objects.data[number];
 	struct ky_dwarf_frame found[KY_SYMBOLS_FRAMES_MAX];
 	const struct ky_symbol *symbol = ky_symbol_table_find(&object->table, address);
-	size_t n = find_lines(symbols, object, address, found);
+	size_t n = resolve_find_lines(symbols, object, address, found);
 	struct ky_symbols_entry *entry = entry_new(symbols, number, address, n ? n : 1);
 
 	for (size_t i = 0; entry && i < n; i++)
@@ -139,7 +140,8 @@ static const struct ky_symbols_entry *object_entry(struct ky_symbols *symbols, u
 
 /* ---- kinds of addresses ----------------------------------------------------------------- */
 
-static size_t answer_one(struct ky_symbols *symbols, const struct ky_symbols_frame *frame)
+static size_t symbols_resolve_answer_one(struct ky_symbols *symbols,
+					 const struct ky_symbols_frame *frame)
 {
 	symbols->frames[0] = *frame;
 	return 1;
@@ -158,12 +160,12 @@ static size_t kernel_frames(struct ky_symbols *symbols, uint64_t address)
 	symbol = ky_symbol_table_find(&symbols->kernel.table, address);
 	if (!symbol)
 		return 0;
-	return answer_one(symbols,
-			  &(struct ky_symbols_frame){
-				  .function = ky_symbol_name(&symbols->kernel.table, symbol),
-				  .offset = address - symbol->address,
-				  .object = ky_kernel_table_module(&symbols->kernel, symbol),
-			  });
+	return symbols_resolve_answer_one(
+		symbols, &(struct ky_symbols_frame){
+				 .function = ky_symbol_name(&symbols->kernel.table, symbol),
+				 .offset = address - symbol->address,
+				 .object = ky_kernel_table_module(&symbols->kernel, symbol),
+			 });
 }
 
 static size_t jit_frames(struct ky_symbols *symbols, struct ky_symbols_process *process,
@@ -175,11 +177,11 @@ static size_t jit_frames(struct ky_symbols *symbols, struct ky_symbols_process *
 	function = ky_jit_table_find(&process->jit, address, time_ns);
 	if (!function)
 		return 0;
-	return answer_one(symbols, &(struct ky_symbols_frame){
-					   .function = function->name,
-					   .offset = address - function->begin,
-					   .object = "[jit]",
-				   });
+	return symbols_resolve_answer_one(symbols, &(struct ky_symbols_frame){
+							   .function = function->name,
+							   .offset = address - function->begin,
+							   .object = "[jit]",
+						   });
 }
 
 static size_t region_frames(struct ky_symbols *symbols, const struct ky_region *region,
@@ -191,11 +193,12 @@ static size_t region_frames(struct ky_symbols *symbols, const struct ky_region *
 
 	if (!ky_object_load(object, &symbols->search) ||
 	    !(region->is_image || ky_object_address(object, offset, &address)))
-		return answer_one(symbols, &(struct ky_symbols_frame){.object = object->path,
-								      .object_offset = offset});
+		return symbols_resolve_answer_one(
+			symbols, &(struct ky_symbols_frame){.object = object->path,
+							    .object_offset = offset});
 	if (region->is_image)
 		address = offset + object->first_page;
-	entry = find_entry(symbols, region->object, address);
+	entry = symbols_resolve_find_entry(symbols, region->object, address);
 	if (!entry)
 		entry = object_entry(symbols, region->object, address);
 	if (!entry)

@@ -118,7 +118,7 @@ int ky_symbols_read_maps(struct ky_symbols *symbols, struct ky_symbols_process *
 /* ---- compilers at run time -------------------------------------------------------------- */
 
 /* The user of the process; its files are believed, and root's. */
-static bool find_user(struct ky_symbols_process *process)
+static bool symbols_running_find_user(struct ky_symbols_process *process)
 {
 	char path[64];
 	struct stat st;
@@ -210,7 +210,7 @@ void ky_symbols_read_jit(struct ky_symbols *symbols, struct ky_symbols_process *
 	if (process->has_jit || !symbols->options.is_here || pid <= 0)
 		return;
 	process->has_jit = true;
-	if (!find_user(process))
+	if (!symbols_running_find_user(process))
 		return;
 	read_dumps(symbols, process);
 	snprintf(path, sizeof(path), "/proc/%" PRId64 "/root/tmp/perf-%" PRId64 ".map", pid,

@@ -237,7 +237,7 @@ static int rows_writer_init(struct writer *writer, const struct ky_view *view,
 	if (writer->text)
 		ky_text_hold(writer->text);
 	if (with_details)
-		writer->json = ky_json_sink_new(-1);
+		writer->json = ky_json_sink_new(-1, NULL);
 	if (writer->json)
 		writer->json->ops->hold(writer->json);
 	return writer->text && (writer->json || !with_details) ? KYMO_OK : ky_error_nomem(err);

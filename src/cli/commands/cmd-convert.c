@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/export/perfetto.h"
 #include "base/error.h"
@@ -14,6 +15,7 @@
 #include "cli/reading/jobs.h"
 #include "cli/reading/lines.h"
 #include "cli/terminal/output.h"
+#include "cli/reading/symbol-options.h"
 #include "cli/reading/text-options.h"
 #include "cli/recording/recordings.h"
 #include "flow/sinks/csv.h"
@@ -27,6 +29,7 @@ struct convert_options {
 	struct ky_select_options select;
 	struct ky_input_options input;
 	struct ky_live_options live;
+	struct ky_symbol_options symbols;
 	const char *output, *to;
 	uint64_t jobs;
 	bool csv_raw;
@@ -39,6 +42,7 @@ enum {
 	FORMAT_HAS_FIELDS = 1 << 2,
 	FORMAT_HAS_STYLE = 1 << 3, /* names, colours, times as people read them */
 	FORMAT_IS_CSV = 1 << 4,
+	FORMAT_HAS_SYMBOLS = 1 << 5,
 };
 
 struct format {
@@ -87,6 +91,7 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .at = offsetof(struct convert_options, csv_raw)},
 	KY_SELECT_OPTION_DEFS(struct convert_options, select),
 	KY_TEXT_OPTION_DEFS(struct convert_options, text, words),
+	KY_SYMBOL_OPTION_DEFS(struct convert_options, symbols),
 	KY_INPUT_OPTION_DEFS(struct convert_options, input),
 	KY_CORRELATE_OPTION_DEF(struct convert_options, input),
 	KY_LIVE_OPTION_DEFS(struct convert_options, live, "write new events in the order of time"),
@@ -116,8 +121,7 @@ static struct ky_sink *text_lines(const struct convert_options *options, int fd)
 
 static struct ky_sink *json_lines(const struct convert_options *options, int fd)
 {
-	(void)options;
-	return ky_json_sink_new(fd);
+	return ky_json_sink_new(fd, options->text.addresses);
 }
 
 /* The table's columns; NULL: there is a file for each event's name. */
@@ -235,23 +239,36 @@ static struct ky_sink *cmd_convert_make_sink(void *data)
 	return maker->format->lines(maker->options, maker->fd);
 }
 
+static bool is_for_people(const struct maker *maker)
+{
+	return maker->format->flags & FORMAT_HAS_STYLE && is_stdout(maker->options) &&
+	       isatty(STDOUT_FILENO);
+}
+
 static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 			    struct ky_thread_pool *pool, struct kymo_error *err)
 {
-	const struct convert_options *options = maker->options;
+	struct convert_options options = *maker->options;
+	struct ky_trace_symbols *symbols;
 	const struct ky_lines lines = {
 		.make = cmd_convert_make_sink,
 		.data = maker,
 		.fd = maker->fd,
-		.gmt = options->text.clock_gmt,
+		.gmt = options.text.clock_gmt,
 	};
-	struct ky_flow_run run = run_for(set, options);
-	int ret =
-		maker->format->begin ? maker->format->begin(set, options, maker->fd, err) : KYMO_OK;
+	struct ky_flow_run run = run_for(set, &options);
+	int ret = ky_cli_symbols_open(set, &options.symbols, is_for_people(maker), &symbols, err);
 
 	if (ret < 0)
 		return ret;
-	return ky_cli_lines(&lines, set, &options->select, pool, &run, err);
+	options.text.addresses = symbols ? ky_trace_symbols_names(symbols) : NULL;
+	maker->options = &options;
+	if (maker->format->begin)
+		ret = maker->format->begin(set, &options, maker->fd, err);
+	if (ret >= 0)
+		ret = ky_cli_lines(&lines, set, &options.select, pool, &run, err);
+	ky_trace_symbols_close(symbols);
+	return ret;
 }
 
 static struct ky_sink *make_csv_part(void *data)
@@ -306,8 +323,10 @@ static int convert_to_sink(const struct ky_trace_set *set, const struct format *
 /* ---- the formats -------------------------------------------------------------------------- */
 
 static const struct format formats[] = {
-	{.name = "text", .flags = FORMAT_HAS_FIELDS | FORMAT_HAS_STYLE, .lines = text_lines},
-	{.name = "json", .lines = json_lines},
+	{.name = "text",
+	 .flags = FORMAT_HAS_FIELDS | FORMAT_HAS_STYLE | FORMAT_HAS_SYMBOLS,
+	 .lines = text_lines},
+	{.name = "json", .flags = FORMAT_HAS_SYMBOLS, .lines = json_lines},
 	{.name = "csv",
 	 .flags = FORMAT_IS_CSV | FORMAT_HAS_FIELDS | FORMAT_IS_TABLE,
 	 .lines = csv_lines,
@@ -512,6 +531,10 @@ static int cmd_convert_check_options(const struct ky_command *command, const str
 {
 	if (options->words.fields.len && !(format->flags & FORMAT_HAS_FIELDS))
 		return ky_cli_usage(command, "--fields needs --to csv or --to text");
+	if (options->symbols.on && !(format->flags & FORMAT_HAS_SYMBOLS))
+		return ky_cli_usage(command, "--symbols needs --to text or --to json");
+	if (options->symbols.on && options->live.on)
+		return ky_cli_usage(command, "--live and --symbols exclude each other");
 	if (options->csv_raw && !(format->flags & FORMAT_IS_CSV))
 		return ky_cli_usage(command, "--csv-raw needs --to csv");
 	if ((options->words.names.len || options->words.color) &&

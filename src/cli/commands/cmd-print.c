@@ -10,6 +10,7 @@
 #include "cli/reading/input-options.h"
 #include "cli/reading/jobs.h"
 #include "cli/reading/lines.h"
+#include "cli/reading/symbol-options.h"
 #include "cli/reading/text-options.h"
 #include "cli/commands/print-live.h"
 #include "cli/recording/recordings.h"
@@ -20,6 +21,7 @@ struct print_options {
 	struct ky_select_options select;
 	struct ky_input_options input;
 	struct ky_live_options live;
+	struct ky_symbol_options symbols;
 	bool no_output, count;
 	uint64_t jobs;
 };
@@ -38,6 +40,7 @@ static const struct ky_option_def print_option_defs[] = {
 	 .help = KY_TEXT_FIELDS_HELP,
 	 .at = offsetof(struct print_options, words.fields),
 	 .choices = KY_TEXT_FIELDS_CHOICES},
+	KY_SYMBOL_OPTION_DEFS(struct print_options, symbols),
 	KY_INPUT_OPTION_DEFS(struct print_options, input),
 	KY_CORRELATE_OPTION_DEF(struct print_options, input),
 	{.name = "no-output",
@@ -70,8 +73,14 @@ static int print_events(const struct ky_trace_set *set, struct print_options *op
 		.gmt = options->text.clock_gmt,
 	};
 	struct ky_flow_run run = {.times = &options->text};
-	int ret = ky_cli_lines(&lines, set, &options->select, pool, &run, err);
+	struct ky_trace_symbols *symbols;
+	int ret = ky_cli_symbols_open(set, &options->symbols, isatty(STDOUT_FILENO), &symbols, err);
 
+	if (ret < 0)
+		return ret;
+	options->text.addresses = symbols ? ky_trace_symbols_names(symbols) : NULL;
+	ret = ky_cli_lines(&lines, set, &options->select, pool, &run, err);
+	ky_trace_symbols_close(symbols);
 	ky_cli_text_end(&options->text);
 	return ret;
 }
@@ -146,6 +155,8 @@ static const char *cmd_print_unfit_for_live(const struct print_options *options)
 		return "--count";
 	if (options->no_output)
 		return "--no-output";
+	if (options->symbols.on)
+		return "--symbols";
 	return ky_cli_unfit_for_live(&options->select);
 }
 
@@ -229,6 +240,8 @@ const struct ky_command ky_command_print = {
 		    "kymo print --fields all --names all my-trace\n\n"
 		    "# in colours, page by page\n"
 		    "kymo print --color always my-trace | less -R\n\n"
+		    "# which functions wrote the events, with file and line (kymo record -c ip)\n"
+		    "kymo print --symbols my-trace\n\n"
 		    "# events of a process\n"
 		    "kymo print my-trace | grep 'tid = 1234,'\n\n"
 		    "# switches from nginx, in the first half second\n"

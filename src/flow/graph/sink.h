@@ -89,6 +89,8 @@ static inline void ky_sink_free(struct ky_sink *sink)
 		sink->ops->free(sink);
 }
 
+struct ky_address_names;
+
 /*
  * One JSON object per line and event, written to @fd (the caller's):
  *
@@ -101,9 +103,11 @@ static inline void ky_sink_free(struct ky_sink *sink)
  * {"value": N, "labels": [...]}, a bit map likewise with its active flags; a BLOB is text in hexadecimal;
  * an absent optional is null; text that is no UTF-8 has U+FFFD for what is wrong;
  * a float that JSON cannot hold is "NaN", "Infinity" or "-Infinity".
+ * With @names (or NULL), "symbols" has the names of addresses of code: {"ip": "main+0x1c shop.c:34",
+ * "callstack_user": ["...", null]}; see sinks/address-names.h.
  * NULL when out of memory.
  */
-struct ky_sink *ky_json_sink_new(int fd);
+struct ky_sink *ky_json_sink_new(int fd, const struct ky_address_names *names);
 
 struct ky_text_options;
 

@@ -41,6 +41,7 @@ enum text_colour {
 struct text_style {
 	uint8_t names, fields; /* enum ky_text_names, ky_text_fields */
 	bool decode;
+	bool has_addresses;		    /* they get names */
 	const char *const *codes;	    /* by enum text_colour; NULL: no colours */
 	char before_stamp[TEXT_MARK_BYTES]; /* "[", "timestamp = " */
 	char after_stamp[TEXT_MARK_BYTES];  /* "] ", ", " */
@@ -114,6 +115,9 @@ struct ky_text {
 	/* Of the scope that is written value by value: */
 	bool field_names;
 	bool has_buffers; /* see ky_buffer_scope() */
+	/* Its event, if it has addresses that get names; else NULL. */
+	const struct ky_event *address_event;
+	enum ky_scope address_scope;
 	char *data;
 	size_t len, cap; /* cap without the slack */
 	bool held;	 /* only ky_text_flush() writes; until then the buffer grows */
@@ -162,6 +166,9 @@ char *ky_text_number(struct ky_text *text, char *at, const struct ky_field_class
 /* "text", with quotes and escapes. NULL: no room (@err). */
 char *ky_text_quoted(struct ky_text *text, char *at, const char *s, size_t len,
 		     struct kymo_error *err);
+/* " (main+0x1c shop.c:34)" behind @child, member or element @number of @parent, if it is an address. NULL: no room (@err). */
+char *ky_text_put_address(struct ky_text *text, char *at, const struct ky_value *parent,
+			  const struct ky_value *child, uint32_t number, struct kymo_error *err);
 /* A scope value by value. @skip_roles: omit members that describe the packet itself. */
 char *ky_text_scope(struct ky_text *text, char *at, const struct ky_event *event,
 		    enum ky_scope scope, bool skip_roles, struct kymo_error *err);

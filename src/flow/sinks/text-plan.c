@@ -12,6 +12,7 @@
 #include "base/bits.h"
 #include "base/error.h"
 #include "ctf/decode/plan-interpreter.h"
+#include "flow/sinks/address-names.h"
 
 /* Longer arrays are not unrolled, and scopes of more steps not planned. */
 #define UNROLL_MAX    32
@@ -198,7 +199,7 @@ static void plan_scope(struct builder *b, const struct ky_event_class *cls, enum
 	b->names = ky_text_names_fields(b->style, scope);
 	b->scope_begin = b->ops.len;
 	b->depth = 0;
-	if (plan_struct(b, root))
+	if (!(b->style->has_addresses && ky_address_in_scope(cls, scope)) && plan_struct(b, root))
 		return;
 	b->ops.len = b->scope_begin;
 	ky_strbuf_clear(&b->literal);

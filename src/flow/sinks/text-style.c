@@ -53,6 +53,7 @@ void ky_text_style_init(struct text_style *style, const struct ky_text_options *
 	style->fields =
 		options->fields & KY_TEXT_FIELDS_CHOSEN ? options->fields : KY_TEXT_FIELDS_DEFAULT;
 	style->decode = options->decode;
+	style->has_addresses = options->addresses != NULL;
 	style->codes = NULL;
 	if (options->colours == KY_TEXT_COLOURS)
 		style->codes = colours;

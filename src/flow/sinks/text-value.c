@@ -9,6 +9,7 @@
 #include "base/deep.h"
 #include "base/error.h"
 #include "base/foreign.h"
+#include "flow/sinks/address-names.h"
 #include "flow/sinks/buffer.h"
 
 const char ky_text_pairs[200] = "0001020304050607080910111213141516171819"
@@ -436,6 +437,8 @@ static char *put_children(struct ky_text *text, char *at, const struct ky_value 
 		at = put_element_name(text, at, v, child, number++, err);
 		if (at)
 			at = put_nested(text, at, child, err);
+		if (__builtin_expect(at && text->address_event != NULL, 0))
+			at = ky_text_put_address(text, at, v, child, number - 1, err);
 	}
 	return at ? text_value_put_literal(text, at, is_array ? " ]" : " }", err) : NULL;
 }
@@ -505,5 +508,8 @@ char *ky_text_scope(struct ky_text *text, char *at, const struct ky_event *event
 		return n < 0 ? NULL : at;
 	text->field_names = ky_text_names_fields(&text->style, scope);
 	text->has_buffers = ky_buffer_scope(text->values.list.data);
+	text->address_event =
+		text->style.has_addresses && ky_address_in_scope(event->cls, scope) ? event : NULL;
+	text->address_scope = scope;
 	return put_children(text, at, text->values.list.data, skip_roles, err);
 }

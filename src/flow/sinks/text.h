@@ -49,6 +49,8 @@ enum ky_text_colours {
 	KY_TEXT_COLOURS_BRIGHT, /* bright colours by codes 90 to 97, instead of bold and 30 to 37 */
 };
 
+struct ky_address_names;
+
 /* All zero is babeltrace2's default layout, without colours. */
 struct ky_text_options {
 	bool clock_date;    /* date before the time of day */
@@ -60,6 +62,8 @@ struct ky_text_options {
 	uint8_t names;	    /* of enum ky_text_names */
 	uint8_t fields;	    /* of enum ky_text_fields */
 	uint8_t colours;    /* enum ky_text_colours */
+	/* Add names to addresses of code: borrowed; NULL: not. */
+	const struct ky_address_names *addresses;
 };
 
 /*
