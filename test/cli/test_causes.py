@@ -180,6 +180,7 @@ static void load(long work_ns)
 	for (long end = now() + 1200000000; now() < end; doze(2000000))
 		for (long until = cpu_now() + work_ns; cpu_now() < until;)
 			getppid();
+	printf("ran %ld ns\n", cpu_now());
 }
 
 /* Writes that go to the device, flushes of its cache, and page faults that read. */
@@ -403,25 +404,58 @@ def test_disk(record, kymo, program, tmp_path):
     assert any(row["syscall"] == "fsync" and row["cause"].startswith("blocked: disk") for row in parts)
 
 
+def perf(*args):
+    return subprocess.run(["perf", *args], capture_output=True, text=True, check=False).stdout
+
+
+def runs_of_perf(path):
+    """By thread: the run times of perf sched timehist in ns, of threads whose switches perf has all."""
+    broken, runs = set(), {}
+    if re.search(r"LOST\w* events:\s*[1-9]", perf("report", "--stats", "--stdio", "-i", path)):
+        return {}
+    for cpu, prev, following in re.findall(r"^\s*\[(\d+)\] .*prev_pid=(\d+) .*next_pid=(\d+)",
+                                           perf("script", "-F", "cpu,trace", "-i", path), re.M):
+        # A switch is missing: timehist takes the time before it for the thread's, as well.
+        if runs.get(cpu, prev) != prev:
+            broken |= {runs[cpu], prev}
+        runs[cpu] = following
+    return {int(tid): float(run) * 1e6 for tid, run in re.findall(
+        r"^\s*kc-load\[(\d+)[^\]]*\]\s+-?\d+\s+\d+\s+([\d.]+)", perf("sched", "timehist", "-s", "-i", path), re.M)
+        if tid not in broken}
+
+
+def check_running(kymo, trace, tid, run):
+    times, _ = of_whole(report(kymo, "breakdown", trace, "--tid", str(tid))["causes"])
+    ours = sum(times.get(cause, 0) for cause in (
+        "running", "running in user space", "running in the kernel", "interrupted"))
+    # Where the kernel gave no switch, the others believe to know what ran.
+    slack = 0.02 * run + 1e6
+    assert ours - slack <= run <= ours + times.get("unknown", 0) + slack, (tid, ours, run, times)
+
+
+def test_running_equals_the_clock_of_the_thread(kymo, record, program):
+    trace, result = record(command=[*FIRST, program, "load", "2000"])
+    ran = int(re.search(r"^ran (\d+) ns$", result.out, re.M).group(1))
+    rows = report(kymo, "cpu", trace, "-t", "threads", "--comm", "kc-load")["threads"]
+    check_running(kymo, trace, max(rows, key=lambda row: row["usage"])["process"]["tid"], ran)
+
+
 def test_running_equals_perf(kymo, record, program, tmp_path):
     """perf sched timehist has the same run times, of the same moments."""
     if not shutil.which("perf"):
         pytest.skip("perf is not installed: tools/install-deps test")
-    trace, _ = record(command=["perf", "sched", "record", "-o", tmp_path / "perf.data", "--", *FIRST, program,
-                               "load", "2000"])
-    text = subprocess.run(["perf", "sched", "timehist", "-s", "-i", tmp_path / "perf.data"],
-                          capture_output=True, text=True, check=False).stdout
-    theirs = {int(tid): float(run) * 1e6 for tid, run in re.findall(
-        r"^\s*kc-load\[(\d+)[^\]]*\]\s+-?\d+\s+\d+\s+([\d.]+)", text, re.M)}
-    stats = subprocess.run(["perf", "report", "--stats", "--stdio", "-i", tmp_path / "perf.data"],
-                           capture_output=True, text=True, check=False)
-    if not theirs or "LOST" in stats.stdout:
-        pytest.skip("perf sched record tells nothing here, or lost events")
+    for attempt in range(2):
+        data = tmp_path / f"perf-{attempt}.data"
+        # Large buffers, and before others, as a busy machine lets perf lose events.
+        trace, result = record(command=["perf", "sched", "record", "-m", "16M", "-r", "20", "-o", data, "--", *FIRST,
+                                        program, "load", "2000"], code=None)
+        theirs = runs_of_perf(data) if result.code == 0 else {}
+        if theirs:
+            break
+    else:
+        pytest.skip("perf fails, lost events or switches, or sched record tells nothing here")
     for tid, run in theirs.items():
-        times, _ = of_whole(report(kymo, "breakdown", trace, "--tid", str(tid))["causes"])
-        ours = sum(times.get(cause, 0) for cause in (
-            "running", "running in user space", "running in the kernel", "interrupted"))
-        assert abs(ours - run) <= 0.02 * run + 1e6, (tid, ours, run)
+        check_running(kymo, trace, tid, run)
 
 
 def test_span(kymo, tmp_path):
