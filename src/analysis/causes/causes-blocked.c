@@ -39,20 +39,46 @@ static const struct ky_lane_irq *causes_blocked_running(const struct ky_lane *la
 	return NULL;
 }
 
+/* On which CPU the interrupt of @line ran at @ns, and since when: the next one from @*cpu on. False: on none. */
+static bool causes_blocked_cpu(const struct ky_causes *causes, const struct ky_irq_line *line,
+			       int64_t ns, size_t *cpu, int64_t *since_ns)
+{
+	for (; *cpu < causes->lanes.len && *cpu < LANES_MAX; ++*cpu) {
+		const struct ky_lane_irq *irq;
+
+		if (ky_model_cpu(causes->model, *cpu)->host != line->host)
+			continue;
+		irq = causes_blocked_running(&causes->lanes.data[*cpu], line, ns);
+		if (irq)
+			*since_ns = irq->begin_ns;
+		if (irq)
+			return true;
+	}
+	return false;
+}
+
 /* The request that completed in the interrupt of @line that ran at @ns on some CPU. NULL: none is known. */
 static const struct ky_disk_run *causes_blocked_request(const struct ky_causes *causes,
 							const struct ky_irq_line *line, int64_t ns)
 {
-	for (size_t i = 0; i < causes->lanes.len && i < LANES_MAX; i++) {
-		const struct ky_lane_irq *irq;
+	int64_t since;
+	size_t cpu = 0;
 
-		if (ky_model_cpu(causes->model, i)->host != line->host)
-			continue;
-		irq = causes_blocked_running(&causes->lanes.data[i], line, ns);
-		if (irq)
-			return ky_disk_completed(causes, line->host, irq->begin_ns, ns);
-	}
-	return NULL;
+	return causes_blocked_cpu(causes, line, ns, &cpu, &since)
+		       ? ky_disk_completed(causes, line->host, since, ns)
+		       : NULL;
+}
+
+/* The same of data that came for a TCP connection: who sent it. */
+static const struct ky_tcp_send *causes_blocked_tcp(const struct ky_causes *causes,
+						    const struct ky_irq_line *line, int64_t ns)
+{
+	const struct ky_tcp_send *found = NULL;
+	int64_t since;
+
+	for (size_t cpu = 0; causes_blocked_cpu(causes, line, ns, &cpu, &since) && !found; cpu++)
+		found = ky_tcp_sender(causes, ky_model_cpu(causes->model, cpu), since, ns);
+	return found;
 }
 
 static enum ky_cause causes_blocked_by_line(const struct ky_irq_line *line)
@@ -160,6 +186,31 @@ bool ky_waker_is_doubtful(const struct ky_causes *causes, const struct ky_stretc
 	}
 }
 
+/*
+ * The wait is for the thread that sent the data, of any host, until it has sent it; then the data is on its way. What
+ * is not known of TCP may be a packet to the same machine, which wakes the receiver on top of the sender on its way out.
+ */
+static int causes_blocked_tell_network(struct ky_teller *teller, struct causes_blocked *wait,
+				       int64_t ns)
+{
+	int64_t woken = wait->stretch->end_ns;
+	const struct ky_tcp_send *send = causes_blocked_tcp(teller->causes, wait->line, woken);
+	int status;
+
+	wait->part.cause = KY_CAUSE_NETWORK;
+	if (!send || send->thread == teller->thread) {
+		wait->part.who = wait->part.waker = causes_blocked_sender(teller, wait->stretch);
+		return ky_tell(teller, wait->part, ns);
+	}
+	wait->part.who = wait->part.waker = send->thread;
+	wait->part.woken_ns = send->end_ns < woken ? send->end_ns : woken;
+	wait->part.doubtful = false;
+	status = ky_tell(teller, wait->part, wait->part.woken_ns < ns ? wait->part.woken_ns : ns);
+	wait->part.who = wait->part.waker = NULL;
+	wait->part.woken_ns = woken;
+	return status < 0 ? status : ky_tell(teller, wait->part, ns);
+}
+
 static int causes_blocked_tell_irq(struct ky_teller *teller, struct causes_blocked *wait,
 				   int64_t ns)
 {
@@ -175,10 +226,9 @@ static int causes_blocked_tell_irq(struct ky_teller *teller, struct causes_block
 	}
 	if (run)
 		return causes_blocked_tell_request(teller, wait, run, ns);
-	wait->part.cause = cause;
-	/* On its way out, a packet to the same machine wakes the receiver on top of the sender. */
 	if (cause == KY_CAUSE_NETWORK)
-		wait->part.who = wait->part.waker = causes_blocked_sender(teller, wait->stretch);
+		return causes_blocked_tell_network(teller, wait, ns);
+	wait->part.cause = cause;
 	return ky_tell(teller, wait->part, ns);
 }
 
@@ -265,6 +315,8 @@ int ky_tell_blocked(struct ky_teller *teller, const struct ky_stretch *stretch, 
 		return causes_blocked_tell_irq(teller, &wait, ns);
 	if (cause == KY_CAUSE_UNKNOWN)
 		return causes_blocked_tell_rest(teller, &wait, ns);
+	if (cause == KY_CAUSE_NETWORK && wait.line)
+		return causes_blocked_tell_network(teller, &wait, ns);
 	wait.part.cause = cause;
 	if (cause == KY_CAUSE_TIMER)
 		wait.part.waker = NULL;

@@ -105,14 +105,55 @@ struct ky_lane {
 	KY_VEC(struct ky_lane_irq) irqs; /* in their order, disjoint */
 };
 
+/* ---- TCP ------------------------------------------------------------------------------- */
+
+/* A call that sent data. */
+struct ky_tcp_send {
+	int64_t begin_ns, end_ns;
+	const struct ky_thread *thread;
+};
+
+struct ky_tcp_socket {
+	uint32_t link; /* its connection's place + 1; 0: none yet */
+	KY_VEC(struct ky_tcp_send) sends;
+};
+
+/* A socket that had the connection: its sends from @first on. */
+struct ky_tcp_end {
+	uint32_t socket; /* its place + 1 */
+	size_t first;
+};
+
+/* A connection, as one side sees it. */
+struct ky_tcp_link {
+	struct ky_tcp_pair pair;
+	KY_VEC(struct ky_tcp_end) ends;
+	uint32_t next; /* with the same hash, + 1 */
+};
+
+/* Data came for a connection. */
+struct ky_tcp_receipt {
+	int64_t ns;
+	uint32_t link; /* its place + 1 */
+	const struct ky_cpu *cpu;
+};
+
+struct ky_tcp {
+	KY_VEC(struct ky_tcp_link) links;
+	KY_VEC(struct ky_tcp_socket) sockets;
+	KY_VEC(struct ky_tcp_receipt) receipts; /* in the order of time */
+	struct ky_map by_pair, by_socket;
+};
+
 struct ky_causes {
 	struct ky_model *model;
 	KY_VEC(struct ky_track) tracks;	     /* by thread */
 	KY_VEC(struct ky_lane) lanes;	     /* by CPU */
 	KY_VEC(struct ky_disk_run) requests; /* in the order of their ends */
 	KY_VEC(struct ky_disk_lane) disks;   /* by disk */
-	uint64_t n;			     /* records of all kinds */
-	int64_t full_ns;		     /* INT64_MAX: there was room for all */
+	struct ky_tcp tcp;
+	uint64_t n;		 /* records of all kinds */
+	int64_t full_ns;	 /* INT64_MAX: there was room for all */
 	KY_VEC(uint8_t) aspects; /* by system call: enum ky_call_aspect + 1; 0: not looked at yet */
 	unsigned int abilities;
 };
@@ -195,5 +236,12 @@ const struct ky_thread *ky_disk_others(const struct ky_causes *causes, const str
 const struct ky_disk_run *ky_disk_completed(const struct ky_causes *causes,
 					    const struct ky_host *host, int64_t begin_ns,
 					    int64_t end_ns);
+
+/* causes-tcp.c: keep it. 0 or KYMO_E_MEMORY. */
+int ky_tcp_record(struct ky_tcp *tcp, const struct ky_tcp_seen *seen);
+void ky_tcp_fini(struct ky_tcp *tcp);
+/* Of the data that came last on @cpu between the two times: who sent it, on any host. NULL: unknown. */
+const struct ky_tcp_send *ky_tcp_sender(const struct ky_causes *causes, const struct ky_cpu *cpu,
+					int64_t begin_ns, int64_t ns);
 
 #endif

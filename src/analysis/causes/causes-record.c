@@ -434,6 +434,13 @@ static int causes_record_on_flush(void *data, const struct ky_request *flush)
 	return causes_record_disk(data, flush, true);
 }
 
+static int causes_record_on_tcp(void *data, const struct ky_tcp_seen *seen)
+{
+	struct ky_causes *causes = data;
+
+	return causes_record_room(causes, seen->ns) ? ky_tcp_record(&causes->tcp, seen) : 0;
+}
+
 /* ---- the whole ---------------------------------------------------------------------------- */
 
 struct ky_causes *ky_causes_new(struct ky_model *model)
@@ -451,6 +458,7 @@ struct ky_causes *ky_causes_new(struct ky_model *model)
 		.irq = causes_record_on_irq,
 		.request = causes_record_on_request,
 		.flush = causes_record_on_flush,
+		.tcp = causes_record_on_tcp,
 		.memory = causes_record_on_memory,
 	};
 
@@ -488,5 +496,6 @@ void ky_causes_free(struct ky_causes *causes)
 	ky_vec_fini(&causes->lanes);
 	ky_vec_fini(&causes->disks);
 	ky_vec_fini(&causes->requests);
+	ky_tcp_fini(&causes->tcp);
 	free(causes);
 }

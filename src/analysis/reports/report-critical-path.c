@@ -349,17 +349,27 @@ const struct ky_report ky_report_critical_path = {
 		"time is the waker's, back to the begin of the wait, and so on for waits of the "
 		"waker. A wait that an interrupt ended stays at the waiter, with its cause: a timer, "
 		"the network (softirq NET_RX), a disk (softirq BLOCK, or the interrupt that completed a "
-		"request), another device. A packet to the same machine leads to its sender. Each "
+		"request), another device. A packet to the same machine leads to its sender. With events "
+		"of TCP, data from any host of the traces leads to the thread that sent it, up to the end of "
+		"that call; from there on it is 'blocked: network' at the receiver. Each "
 		"moment belongs to one thread, so the parts add up to the range, exactly.\n"
 		"\n"
 		"Options are those of report breakdown: --of, --at, --member. Tables log and "
-		"arrows (-t log -t arrows) have the path in its order, and the wake-ups.",
-	.events = "As report breakdown. Without events of interrupts (irq_handler_entry, "
-		  "softirq_entry, irq_vectors), a wait that an interrupt ended seems to be ended "
-		  "by the thread that it interrupted; if that thread was in user space, the "
-		  "report does not believe it, and the wait is 'blocked, reason unknown'. Without "
-		  "irq_vectors, a timer's wake-up can name such a thread where the wait can time "
-		  "out or a signal ended it: a note counts these wake-ups.",
+		"arrows (-t log -t arrows) have the path in its order, and the wake-ups.\n"
+		"\n"
+		"Several hosts: record each of them (clocks synchronised, as by chrony or PTP) with "
+		"-k default,tcp_probe,sock_send_length,inet_sock_set_state, and give all the traces.",
+	.events =
+		"As report breakdown. Without events of interrupts (irq_handler_entry, "
+		"softirq_entry, irq_vectors), a wait that an interrupt ended seems to be ended "
+		"by the thread that it interrupted; if that thread was in user space, the "
+		"report does not believe it, and the wait is 'blocked, reason unknown'. Without "
+		"irq_vectors, a timer's wake-up can name such a thread where the wait can time "
+		"out or a signal ended it: a note counts these wake-ups. TCP: tcp_probe names the "
+		"connection that data came for, inet_sock_set_state, tcp_rcv_space_adjust and "
+		"tcp_probe the one of a socket, and sock_send_length (Linux 6.3) the thread that sent. "
+		"Events of TCP do not number its bytes, so the sender is who sent last on the "
+		"connection before the data came.",
 	.reading =
 		"A large share of another thread means that this thread is what the first one waits "
 		"for: make that one faster, or do not wait for it. 'Waited for a CPU' means that "

@@ -34,6 +34,7 @@ struct class_row {
 };
 
 #define TASK_FIELDS "tid|pid comm prio target_cpu"
+#define TCP_FIELDS  "saddr_v6 daddr_v6 sport dport skaddr"
 #define RQ_FIELDS   "dev sector nr_sector rwbs tid error"
 
 /* The first row that fits is taken. */
@@ -98,6 +99,13 @@ static const struct class_row class_rows[] = {
 	{"net_if_receive_skb", EXACT, KY_ABOUT_NET, KY_CAN_NET, ky_on_net_received, "name len"},
 	/* LTTng before 2.8, and the kernel itself */
 	{"netif_receive_skb", EXACT, KY_ABOUT_NET, KY_CAN_NET, ky_on_net_received, "name len"},
+
+	{"tcp_probe", EXACT, KY_ABOUT_TCP, KY_CAN_TCP, ky_on_tcp_probe,
+	 "saddr daddr sport dport skaddr family data_len"},
+	{"tcp_rcv_space_adjust", EXACT, KY_ABOUT_TCP, 0, ky_on_tcp_socket, TCP_FIELDS},
+	{"sock_inet_sock_set_state", EXACT, KY_ABOUT_TCP, 0, ky_on_tcp_socket, TCP_FIELDS},
+	{"inet_sock_set_state", EXACT, KY_ABOUT_TCP, 0, ky_on_tcp_socket, TCP_FIELDS},
+	{"sock_send_length", EXACT, KY_ABOUT_TCP, 0, ky_on_sock_sent, "sk protocol ret"},
 
 	{"timer_hrtimer_start", EXACT, KY_ABOUT_TIMERS, 0, ky_on_timer_start, "hrtimer function"},
 	{"timer_hrtimer_expire_entry", EXACT, KY_ABOUT_TIMERS, KY_CAN_TIMERS, ky_on_hrtimer_entry,

@@ -30,6 +30,7 @@ enum ky_subject {
 	KY_ABOUT_RUNS = 1024,
 	KY_ABOUT_TIMERS = 2048,
 	KY_ABOUT_CACHE = 4096,
+	KY_ABOUT_TCP = 8192,
 };
 
 /* What the model needs to know of an event class; resolved once. */
@@ -465,6 +466,9 @@ int ky_on_bio_frontmerge(struct ky_feed *, const struct ky_event *, const struct
 int ky_on_rq_remap(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_net_sent(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_net_received(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_tcp_probe(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_tcp_socket(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_sock_sent(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_timer_start(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_timer_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_hrtimer_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
@@ -533,6 +537,16 @@ enum { KY_DUMP_FD_PID, KY_DUMP_FD_TABLE, KY_DUMP_FD, KY_DUMP_FD_FLAGS, KY_DUMP_F
 enum { KY_DUMP_DISK_DEV, KY_DUMP_DISK_NAME };
 enum { KY_RQ_DEV, KY_RQ_SECTOR, KY_RQ_N, KY_RQ_RWBS, KY_RQ_TID, KY_RQ_ERROR, KY_RQ_OLD };
 enum { KY_NET_NAME, KY_NET_LEN, KY_NET_RC };
+enum {
+	KY_TCP_PROBE_LOCAL,
+	KY_TCP_PROBE_REMOTE,
+	KY_TCP_PROBE_LOCAL_PORT,
+	KY_TCP_PROBE_REMOTE_PORT,
+	KY_TCP_PROBE_SOCKET,
+	KY_TCP_PROBE_FAMILY,
+	KY_TCP_PROBE_BYTES
+};
+enum { KY_SOCK_SENT_SOCKET, KY_SOCK_SENT_PROTOCOL, KY_SOCK_SENT_RET };
 enum { KY_PAGE_ORDER };
 enum { KY_TIMER_ADDRESS, KY_TIMER_FUNCTION };
 enum { KY_CACHE_DEV, KY_CACHE_INODE, KY_CACHE_ORDER };

@@ -26,7 +26,7 @@
  * end, model-query.c queries of reports, model-focus.c the range and the selection, model-hindsight.c
  * corrections of earlier intervals; model-classes.c names of events and fields (only this file has
  * them); model-cpus.c, model-sched.c, model-wait.c, model-runs.c, model-syscalls.c, model-io.c, model-files.c,
- * model-locks.c, model-irq.c, model-block.c and model-misc.c the handlers; model-periods.c periods that users define.
+ * model-locks.c, model-irq.c, model-block.c, model-tcp.c and model-misc.c the handlers; model-periods.c periods that users define.
  */
 #ifndef KY_ANALYSIS_STATE_MODEL_H
 #define KY_ANALYSIS_STATE_MODEL_H
@@ -508,6 +508,29 @@ struct ky_memory {
 	int64_t ns;
 };
 
+/* Both ends of a TCP connection, as one of them sees it. IPv4 addresses are those of IPv6 that map them. */
+struct ky_tcp_pair {
+	uint8_t local[16], remote[16];
+	uint16_t local_port, remote_port;
+};
+
+enum ky_tcp_kind {
+	KY_TCP_SOCKET,	 /* which connection the socket has */
+	KY_TCP_RECEIVED, /* data came for it */
+	KY_TCP_SENT,	 /* a thread sent data; @pair is not known */
+};
+
+/* Something of a TCP connection was seen. */
+struct ky_tcp_seen {
+	enum ky_tcp_kind kind;
+	const struct ky_host *host;
+	uint64_t socket; /* its address in the kernel; 0: unknown */
+	struct ky_tcp_pair pair;
+	const struct ky_cpu *cpu;	/* NULL: unknown */
+	const struct ky_thread *thread; /* that ran; NULL: idle or unknown */
+	int64_t begin_ns, ns;		/* of KY_TCP_SENT: where its call began */
+};
+
 /*
  * The hooks of a report; NULL: the report does not need them. Calls come in the order of the
  * events; each may return a negative status, which ends the pass.
@@ -563,6 +586,8 @@ struct ky_listener {
 	int (*cached)(void *data, const struct ky_cached *cached);
 	int (*signal)(void *data, const struct ky_signal *signal);
 	int (*packet)(void *data, const struct ky_packet_seen *packet);
+	/* Of TCP, on all threads and CPUs. */
+	int (*tcp)(void *data, const struct ky_tcp_seen *seen);
 	int (*memory)(void *data, const struct ky_memory *memory);
 	/* A period of the user's is over. */
 	int (*period)(void *data, const struct ky_period *period);
@@ -687,6 +712,7 @@ enum ky_ability {
 	KY_CAN_RSS = 1024,	/* rss_stat */
 	KY_CAN_FAULT = 2048,	/* page faults */
 	KY_CAN_CACHE = 65536,	/* pages added to and removed from the page cache */
+	KY_CAN_TCP = 131072,	/* data that came for a connection */
 	KY_CAN_TIMERS = 16384,	/* the runs of timers */
 	KY_CAN_VECTORS = 32768, /* vectors of the CPU, such as the local timer */
 	KY_CAN_SIGNALS = 8192,	/* signal_generate */
