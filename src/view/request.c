@@ -22,6 +22,10 @@ enum {
 	HAS_TEXT = 512,
 	HAS_LEAST = 1024,
 	HAS_MOST = 2048,
+	HAS_OF = 4096,
+	HAS_COMM = 8192,
+	HAS_PERIODS = 16384,
+	HAS_CELL = 32768,
 };
 
 struct resource {
@@ -64,7 +68,10 @@ static const struct resource resources[] = {
 	{"note", KY_VIEW_NOTE, true, HAS_BEGIN | HAS_END | HAS_TEXT, HAS_ROW, 0},
 	{"unnote", KY_VIEW_UNNOTE, true, HAS_ROW, 0, 0},
 	{"area", KY_VIEW_AREA, false, HAS_BEGIN | HAS_END, HAS_FILTER, 0},
-	{"report", KY_VIEW_REPORT, true, HAS_NAME | HAS_BEGIN | HAS_END, HAS_FILTER | HAS_ROW, 0},
+	{"report", KY_VIEW_REPORT, true, HAS_NAME | HAS_BEGIN | HAS_END,
+	 HAS_FILTER | HAS_ROW | HAS_NS | HAS_LEAST | HAS_MOST | HAS_OF | HAS_COMM | HAS_PERIODS |
+		 HAS_CELL,
+	 0},
 	{"programs", KY_VIEW_PROGRAMS, false, 0, 0, 0},
 	{"program", KY_VIEW_PROGRAM, true, HAS_ROW | HAS_BEGIN | HAS_END, 0, 0},
 };
@@ -154,7 +161,9 @@ static unsigned int request_key_of(const char *text, size_t len)
 	} keys[] = {{"begin", HAS_BEGIN}, {"end", HAS_END},	{"ns", HAS_NS},
 		    {"row", HAS_ROW},	  {"count", HAS_COUNT}, {"filter", HAS_FILTER},
 		    {"name", HAS_NAME},	  {"ids", HAS_IDS},	{"field", HAS_FIELD},
-		    {"text", HAS_TEXT},	  {"least", HAS_LEAST}, {"most", HAS_MOST}};
+		    {"text", HAS_TEXT},	  {"least", HAS_LEAST}, {"most", HAS_MOST},
+		    {"of", HAS_OF},	  {"comm", HAS_COMM},	{"periods", HAS_PERIODS},
+		    {"cell", HAS_CELL}};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
 		if (strlen(keys[i].name) == len && memcmp(keys[i].name, text, len) == 0)
@@ -216,22 +225,67 @@ static int take_ids(const char *text, size_t len, struct ky_view_request *reques
 	}
 }
 
+/* "COLUMN,ROW", columns from 1 on. */
+static int request_take_cell(char *text, struct ky_view_request *request)
+{
+	char *comma = strchr(text, ',');
+	int64_t column, row;
+
+	if (!comma)
+		return KYMO_E_INVALID;
+	*comma = '\0';
+	if (request_number(text, false, &column) < 0 ||
+	    request_number(comma + 1, false, &row) < 0 || !column)
+		return KYMO_E_INVALID;
+	request->cell_column = (uint64_t)column;
+	request->cell_row = (uint64_t)row;
+	return KYMO_OK;
+}
+
+/* Parameters that are texts. NULL: the parameter is none. */
+static char *request_text(unsigned int key, struct ky_view_request *request, size_t *size)
+{
+	switch (key) {
+	case HAS_FILTER:
+	case HAS_TEXT:
+		*size = sizeof(request->filter);
+		return request->filter;
+	case HAS_FIELD:
+		*size = sizeof(request->field);
+		return request->field;
+	case HAS_OF:
+		*size = sizeof(request->of);
+		return request->of;
+	case HAS_COMM:
+		*size = sizeof(request->comm);
+		return request->comm;
+	case HAS_PERIODS:
+		*size = sizeof(request->periods);
+		return request->periods;
+	default:
+		return NULL;
+	}
+}
+
 static int request_take(unsigned int key, const char *text, size_t len,
 			struct ky_view_request *request)
 {
-	char plain[32];
+	char plain[64], *words;
+	size_t size;
 
-	if (key == HAS_FILTER || key == HAS_TEXT)
-		return request_decode(text, len, request->filter, sizeof(request->filter));
+	words = request_text(key, request, &size);
+	if (words)
+		return request_decode(text, len, words, size);
 	if (key == HAS_NAME)
 		return len ? request_plain_name(text, len, request->name) : KYMO_E_INVALID;
-	if (key == HAS_FIELD)
-		return request_decode(text, len, request->field, sizeof(request->field));
 	if (key == HAS_IDS)
 		return take_ids(text, len, request);
 	if (request_decode(text, len, plain, sizeof(plain)) < 0)
 		return KYMO_E_INVALID;
-	return request_take_number(key, plain, request);
+	request->has_row |= key == HAS_ROW;
+	request->has_ns |= key == HAS_NS;
+	return key == HAS_CELL ? request_take_cell(plain, request)
+			       : request_take_number(key, plain, request);
 }
 
 static int request_take_all(const char *query, const struct resource *resource,

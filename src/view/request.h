@@ -22,6 +22,8 @@
 #define KY_VIEW_FILTER_BYTES 4096
 #define KY_VIEW_NAME_BYTES   48
 #define KY_VIEW_FIELD_BYTES  512
+#define KY_VIEW_OF_BYTES     256
+#define KY_VIEW_PERIOD_BYTES 4096
 #define KY_VIEW_MAX_PIXELS   4096
 #define KY_VIEW_MAX_ROWS     512
 #define KY_VIEW_MAX_IDS	     256
@@ -69,6 +71,12 @@ struct ky_view_request {
 	size_t n_ids;
 	char field[KY_VIEW_FIELD_BYTES];   /* "EVENT.FIELD" */
 	char filter[KY_VIEW_FILTER_BYTES]; /* "": none; or the text of a note */
+	/* Of reports; "": none. */
+	char of[KY_VIEW_OF_BYTES];	    /* as --of */
+	char comm[KY_VIEW_OF_BYTES];	    /* as --comm */
+	char periods[KY_VIEW_PERIOD_BYTES]; /* as --period, a line for each */
+	uint64_t cell_column, cell_row;	    /* as --cell; column 0: none */
+	bool has_row, has_ns;		    /* ->row, ->ns were given */
 };
 
 /*

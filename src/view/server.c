@@ -137,6 +137,10 @@ static int server_make_answer(struct ky_view_server *server, const struct ky_vie
 		return ky_view_programs_answer(request->side == 2 ? &served->beside_programs
 								  : &served->programs,
 					       request, stop, out, err);
+	if (served->pair.open && ky_view_is_of_two(request))
+		return ky_view_compare(&served->pair,
+				       request->side == 2 ? served->beside : served->view, request,
+				       stop, out, err);
 	if (request->side == 2)
 		return ky_view_answer(served->beside, request, stop, out, err);
 	view = served->live ? ky_view_live_take(served->live) : served->view;

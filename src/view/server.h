@@ -24,6 +24,7 @@ struct ky_view_served {
 	struct ky_view_notes *notes;
 	struct ky_view *beside; /* other traces in the same window; NULL: none */
 	struct ky_view_notes *beside_notes;
+	struct ky_view_pair pair;			   /* of both */
 	struct ky_view_programs programs, beside_programs; /* with reports; ->n 0: none */
 };
 

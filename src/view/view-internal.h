@@ -145,6 +145,7 @@ int ky_view_begin_rows(struct ky_view *view, size_t n, struct ky_history **histo
 		       struct ky_strbuf *out, struct kymo_error *err);
 
 /* The answers; see ky_view_answer(). */
+int ky_view_info(const struct ky_view *view, struct ky_strbuf *out);
 int ky_view_density(struct ky_view *view, const struct ky_view_request *request,
 		    const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_rank(struct ky_view *view, const struct ky_view_request *request,
@@ -191,6 +192,8 @@ int ky_view_walk(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 			    struct kymo_error *err),
 		 void *data, struct kymo_error *damage, struct ky_broken_list *broken,
 		 struct kymo_error *err);
+/* Whether it asks for a report on two traces. */
+bool ky_view_is_of_two(const struct ky_view_request *request);
 int ky_view_report(struct ky_view *view, const struct ky_view_request *request,
 		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 

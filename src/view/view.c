@@ -3,9 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kymo/version.h>
-
-#include "analysis/reports/report.h"
 #include "base/error.h"
 #include "flow/graph/range.h"
 #include "flow/graph/summary.h"
@@ -358,97 +355,6 @@ void ky_view_put_state(const struct ky_view *view, struct ky_counts *counts,
 		ky_strbuf_adds(out, "null");
 }
 
-static void view_put_trace(struct ky_strbuf *out, const struct ky_trace *trace)
-{
-	static const char *const names[] = {"hostname", "domain", "procname", "tracer_name"};
-	const struct ky_env *env = ky_env_find(trace->cls, "vpid");
-
-	ky_strbuf_adds(out, "{\"path\": ");
-	ky_view_put_text(out, trace->path);
-	ky_strbuf_adds(out, ", \"name\": ");
-	ky_view_put_text(out, ky_trace_name(trace));
-	if (env && !env->is_text) {
-		ky_strbuf_adds(out, ", \"vpid\": ");
-		ky_strbuf_addi(out, env->number);
-	}
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		env = ky_env_find(trace->cls, names[i]);
-		if (!env || !env->is_text)
-			continue;
-		ky_strbuf_addf(out, ", \"%s\": ", names[i]);
-		ky_view_put_text(out, env->text);
-	}
-	ky_strbuf_addf(out, ", \"streams\": %zu}", trace->streams.len);
-}
-
-/* Can it answer here, where nobody gives it periods, states or a second trace? */
-static bool view_offers(const struct ky_report *report)
-{
-	return !report->wants_periods && !report->wants_of && !report->wants_two;
-}
-
-static void put_reports(struct ky_strbuf *out)
-{
-	bool any = false;
-
-	for (const struct ky_report *const *report = ky_reports; *report; report++) {
-		if (!view_offers(*report))
-			continue;
-		ky_strbuf_adds(out, any ? ", {\"name\": " : "{\"name\": ");
-		ky_view_put_text(out, (*report)->name);
-		ky_strbuf_adds(out, ", \"summary\": ");
-		ky_view_put_text(out, (*report)->summary);
-		ky_strbuf_addf(out, ", \"of_thread\": %s}",
-			       (*report)->wants_choice ? "true" : "false");
-		any = true;
-	}
-}
-
-static void put_recording(struct ky_strbuf *out, const struct ky_view_recording *recording)
-{
-	const struct kymo_error *error;
-
-	if (!recording) {
-		ky_strbuf_adds(out, ", \"recording\": null");
-		return;
-	}
-	error = atomic_load_explicit(&recording->error, memory_order_acquire);
-	ky_strbuf_addf(out, ", \"recording\": {\"generation\": %llu, \"running\": %s, \"error\": ",
-		       (unsigned long long)recording->generation,
-		       recording->is_running && !error ? "true" : "false");
-	if (error)
-		ky_view_put_error(out, error);
-	else
-		ky_strbuf_adds(out, "null");
-	ky_strbuf_adds(out, "}");
-}
-
-static int info(const struct ky_view *view, struct ky_strbuf *out)
-{
-	uint64_t lost = 0;
-
-	ky_vec_foreach(&view->losses, loss)
-		lost += loss->events;
-	ky_strbuf_adds(out, "{\"kymo\": \"" KYMO_VERSION "\", \"begin\": ");
-	if (view->begin_ns == INT64_MIN)
-		ky_strbuf_adds(out, "null, \"end\": null");
-	else {
-		ky_strbuf_addi(out, view->begin_ns);
-		ky_strbuf_adds(out, ", \"end\": ");
-		ky_strbuf_addi(out, view->end_ns);
-	}
-	put_recording(out, view->recording);
-	ky_strbuf_addf(out, ", \"lost\": %llu, \"traces\": [", (unsigned long long)lost);
-	ky_vec_foreach(&view->set->traces, trace) {
-		ky_strbuf_adds(out, trace == view->set->traces.data ? "" : ", ");
-		view_put_trace(out, *trace);
-	}
-	ky_strbuf_adds(out, "], \"reports\": [");
-	put_reports(out);
-	ky_strbuf_adds(out, "]}\n");
-	return KYMO_OK;
-}
-
 /* ---- answers ----------------------------------------------------------------------------- */
 
 static int view_answer(struct ky_view *view, const struct ky_view_request *request,
@@ -457,7 +363,7 @@ static int view_answer(struct ky_view *view, const struct ky_view_request *reque
 {
 	switch (request->what) {
 	case KY_VIEW_INFO:
-		return info(view, out);
+		return ky_view_info(view, out);
 	case KY_VIEW_DENSITY:
 		return ky_view_density(view, request, stop, out, err);
 	case KY_VIEW_RANK:

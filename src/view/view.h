@@ -65,4 +65,18 @@ void ky_view_free(struct ky_view *view);
 int ky_view_answer(struct ky_view *view, const struct ky_view_request *request,
 		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 
+/* Two sets of traces beside each other. */
+struct ky_view_pair {
+	const char *paths
+		[2]; /* as the user names them; of several: the first; NULL: there is no pair */
+	/* Open the traces of both as one set. Any number of threads at the same time. */
+	int (*open)(void *data, struct ky_trace_set *set, struct kymo_error *err);
+	void *data;
+};
+
+/* The answer to a report that compares the two; @view is that of the side of @request. As ky_view_answer(). */
+int ky_view_compare(const struct ky_view_pair *pair, struct ky_view *view,
+		    const struct ky_view_request *request, const struct ky_view_stop *stop,
+		    struct ky_strbuf *out, struct kymo_error *err);
+
 #endif

@@ -47,6 +47,9 @@ static void try_target(const char *target, bool is_post)
 		abort();
 	if (request.what == KY_VIEW_ROWS && (!request.count || request.count > KY_VIEW_MAX_ROWS))
 		abort();
+	check_text(request.of, sizeof(request.of));
+	check_text(request.comm, sizeof(request.comm));
+	check_text(request.periods, sizeof(request.periods));
 	if (request.side > 2)
 		abort();
 	if (request.n_ids > KY_VIEW_MAX_IDS ||

@@ -28,7 +28,15 @@ export interface Info {
   range: Range | null; // null: no event has a time
   lost: number;
   traces: Trace[];
-  reports: { name: string; summary: string; of_thread: boolean }[];
+  reports: ReportInfo[];
+}
+
+export interface ReportInfo {
+  name: string;
+  summary: string;
+  of_thread: boolean; // it is about the selected thread
+  asks: "" | "of" | "may" | "periods" | "two"; // what it must, or may, be about
+  ignores: number; // enum ky_ignored
 }
 
 /** How far counting is. */
@@ -451,8 +459,19 @@ export async function program(place: number, range: Range, signal: AbortSignal):
   return (await ask("program", { row: place, ...range }, signal, "POST")) as unknown as Report;
 }
 
-/** @row: of the thread that the report is about. */
-export async function report(name: string, range: Range, filter: string, signal: AbortSignal, row?: number): Promise<Report> {
-  const words = row === undefined ? { name, ...range, filter } : { name, ...range, filter, row };
-  return (await ask("report", words, signal, "POST")) as unknown as Report;
+/** What a report is about; times in ns. */
+export interface ReportWords {
+  row?: number; // of a thread
+  ns?: bigint; // where the range of the other traces begins
+  of?: string;
+  comm?: string;
+  periods?: string;
+  least?: number;
+  most?: number;
+  cell?: string;
+}
+
+export async function report(name: string, range: Range, filter: string, signal: AbortSignal, more: ReportWords): Promise<Report> {
+  const given = Object.entries(more).filter(([, value]) => value !== undefined && value !== "") as [string, string | number | bigint][];
+  return (await ask("report", { name, ...range, filter, ...Object.fromEntries(given) }, signal, "POST")) as unknown as Report;
 }

@@ -24,7 +24,7 @@ const KINDS: [name: string, text: string][] = [
   ["spans", "spans"],
 ];
 
-interface Cell {
+export interface Cell {
   column: number; // -1: all of the class
   kind: number; // of duration
 }
@@ -82,7 +82,7 @@ function draw(canvas: HTMLCanvasElement, map: api.LatencyMap, width: number, hei
   else context.strokeRect(Math.floor(chosen.column * wide), y(chosen.kind), Math.ceil(wide), CELL);
 }
 
-function HeatMap({ map, chosen, choose }: { map: api.LatencyMap; chosen: Cell | null; choose: (cell: Cell | null) => void }) {
+export function HeatMap({ map, chosen, choose }: { map: api.LatencyMap; chosen: Cell | null; choose: (cell: Cell | null) => void }) {
   const [ref, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [tip, setTip] = useState("");

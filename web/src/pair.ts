@@ -9,6 +9,7 @@ interface Message {
   kymo: "pair";
   view: [string, string];
   whole: [string, string];
+  origin: string;
   asks: "all" | "times" | ""; // to show all of both traces; for the times of the other one; nothing
 }
 
@@ -21,7 +22,10 @@ function other(): Window | null {
   return null;
 }
 
-export const pair: { origin: bigint; align: () => void } = { origin: 0n, align: () => undefined };
+export const pair: { origin: bigint; other: bigint; align: () => void } = { origin: 0n, other: 0n, align: () => undefined };
+
+/** The same time in the other trace. */
+export const otherTime = (ns: bigint): bigint => ns - pair.origin + pair.other;
 
 /** "+1.25 ms" */
 export function relative(ns: bigint, step: bigint): string {
@@ -37,7 +41,7 @@ const isRange = (words: unknown): words is [string, string] =>
 
 function isMessage(data: unknown): data is Message {
   const one = data as Partial<Message> | null;
-  return one?.kymo === "pair" && isRange(one.view) && isRange(one.whole);
+  return one?.kymo === "pair" && isRange(one.view) && isRange(one.whole) && isRange([one.origin, "0"]);
 }
 
 const fromOrigin = ({ begin, end }: Range): [string, string] => [String(begin - pair.origin), String(end - pair.origin)];
@@ -56,7 +60,7 @@ export function usePair(store: Store): void {
     pair.origin = own.begin;
     const tell = (asks: Message["asks"]) => {
       shown = fromOrigin(store.state.view).join();
-      const message: Message = { kymo: "pair", view: fromOrigin(store.state.view), whole: fromOrigin(own), asks };
+      const message: Message = { kymo: "pair", view: fromOrigin(store.state.view), whole: fromOrigin(own), origin: String(pair.origin), asks };
       other()?.postMessage(message, window.location.origin);
     };
     const changed = () => {
@@ -64,6 +68,7 @@ export function usePair(store: Store): void {
     };
     const hear = (event: MessageEvent) => {
       if (event.origin !== window.location.origin || event.source !== other() || !isMessage(event.data)) return;
+      pair.other = BigInt(event.data.origin);
       store.whole = union(own, toRange(event.data.whole));
       if (event.data.asks === "all") {
         // The other page has just begun.

@@ -5,14 +5,18 @@ import * as api from "./api";
 import { show, type Json } from "./json";
 import { useSteady } from "./live";
 import { AREA, LATENCY, NOTES, PROGRAM, useLater, useStore, type Store } from "./store";
-import { clock, duration, span, type Range } from "./time";
+import { clock, duration, parseDuration, span, type Range } from "./time";
 import { traceName } from "./table";
 import { Causes, isStack, Stack } from "./cause";
 import { AreaPane } from "./area";
 import { LatencyPane } from "./latency";
 import { NotesPane } from "./notes";
 import { PATH, PATH_KEY, pathOf } from "./path";
+import { mapOf, ReportHeat } from "./heat-table";
+import { isPaired, otherTime } from "./pair";
+import { missing, ReportForm } from "./report-form";
 import { ReportTable } from "./report-table";
+import { isSaved } from "./saved";
 
 /** A report of the visible range, while that follows a recording, is as old as this at most. */
 const REPORT_MS = 10_000;
@@ -106,12 +110,28 @@ export function ReportPane({ store }: { store: Store }) {
 }
 
 /** Reports of other programs are about all events. */
-async function ask(store: Store, range: Range, signal: AbortSignal): Promise<api.Report> {
-  const { report, filter, of } = store.state;
-  if (report === PATH) return api.report(report, range, "", signal, Number(of ?? 0));
-  if (!report.startsWith(PROGRAM)) return api.report(report, range, filter, signal);
+async function ask(store: Store, range: Range, signal: AbortSignal, more: api.ReportWords = {}): Promise<api.Report> {
+  const { report, filter } = store.state;
+  if (!report.startsWith(PROGRAM)) return api.report(report, range, filter, signal, { ...wordsOf(store, range), ...more });
   return api.program(store.programs.indexOf(report.slice(PROGRAM.length)), range, signal);
 }
+
+/** What the report heeds of what was chosen. */
+function wordsOf(store: Store, range: Range): api.ReportWords {
+  const { report, of, choice } = store.state;
+  const asks = infoOf(store, report)?.asks ?? "";
+  const durations = { least: parseDuration(choice.least) ?? undefined, most: parseDuration(choice.most) ?? undefined };
+  if (report === PATH) return { row: Number(of ?? 0), ...durations };
+  if (asks === "two") return { comm: choice.comm, ns: isPaired ? otherTime(range.begin) : undefined };
+  return {
+    ...durations,
+    comm: choice.comm,
+    of: asks === "of" || asks === "may" ? choice.about : "",
+    periods: asks === "periods" || (asks !== "" && choice.about.startsWith("period")) ? choice.periods : "",
+  };
+}
+
+const infoOf = (store: Store, name: string) => store.info.reports.find((one) => one.name === name);
 
 /** Of another thread: while one looks at a path, selected rows change. */
 function OfThread({ store }: { store: Store }) {
@@ -130,11 +150,14 @@ function OneReport({ store }: { store: Store }) {
   // Not that of the report before, until the new one is asked for.
   const { found, error } = answer?.of === state.report ? answer : { found: null, error: "" };
   const { begin, end } = useSteady(store.range, state.follow && !state.selection, REPORT_MS);
+  const about = infoOf(store, state.report);
+  const lacks = about && !isSaved ? missing(about, state.choice) : "";
   useLater(
     async (signal) => {
       const of = state.report;
       setAnswer(null);
       store.setPath(null);
+      if (lacks) return;
       try {
         const found = await ask(store, { begin, end }, signal);
         setAnswer({ of, found, error: "" });
@@ -143,14 +166,15 @@ function OneReport({ store }: { store: Store }) {
         if (!signal.aborted) setAnswer({ of, found: null, error: (reason as Error).message });
       }
     },
-    [state.report, state.of, begin, end, state.filter],
+    [state.report, state.of, state.choice, begin, end, state.filter, lacks],
     400,
   );
   useEffect(() => () => store.setPath(null), []);
   const isProgram = state.report.startsWith(PROGRAM);
-  const summary = isProgram ? found?.reports[0].summary : store.info.reports.find((one) => one.name === state.report)?.summary;
+  const summary = isProgram ? found?.reports[0].summary : about?.summary;
+  const heat = found ? mapOf(found.reports[0]?.tables ?? []) : null;
   return (
-    <div class="report" data-ready={found !== null || error !== ""}>
+    <div class="report" data-ready={found !== null || error !== "" || lacks !== ""}>
       <h2>{isProgram ? state.report.slice(PROGRAM.length) : state.report}</h2>
       <p class="note">
         {summary && `${summary}. `}
@@ -159,14 +183,17 @@ function OneReport({ store }: { store: Store }) {
         {duration(span({ begin, end }))}).
       </p>
       {state.report === PATH && <OfThread store={store} />}
+      {about && <ReportForm store={store} report={about} />}
+      {lacks && <p class="note" role="status">{lacks}</p>}
       {error && <p class="note error" role="alert">{error}</p>}
-      {!found && !error && <p class="note">The report runs …</p>}
+      {!found && !error && !lacks && <p class="note">The report runs …</p>}
+      {heat && <ReportHeat store={store} map={heat} ask={(words, signal) => ask(store, { begin, end }, signal, words)} />}
       {found?.reports.map((report) => (
         <>
           {report.notes.map((note) => (
             <p class="note">{note}</p>
           ))}
-          {report.tables.map((table) => (
+          {report.tables.filter((table) => !heat || table.name !== "map").map((table) => (
             <ReportTable table={table} store={store} />
           ))}
         </>

@@ -20,6 +20,7 @@ export interface State {
   search: string; // as it was typed
   report: string; // "": the details of the event
   of: string | null; // the key of the thread that a report is about
+  choice: Choice; // of reports
   follow: boolean; // a recording that goes on: the graph ends at the present
   wanted: { row: number; ns: bigint } | null; // an event that the table is to select
   rows: RowsState;
@@ -35,6 +36,27 @@ export interface RowsState {
   pinned: readonly string[];
   selected: string | null;
   fields: readonly string[]; // of events, "EVENT.FIELD", as curves
+}
+
+/** What reports are about, as it was typed. */
+export interface Choice {
+  readonly about: string; // as --of
+  readonly comm: string;
+  readonly periods: string; // a definition in each line
+  readonly least: string; // durations
+  readonly most: string;
+}
+
+export const NO_CHOICE: Choice = { about: "", comm: "", periods: "", least: "", most: "" };
+
+function choiceFrom(words: URLSearchParams): Choice {
+  const text = (name: keyof Choice, most: number) => (words.get(name) ?? "").slice(0, most);
+  const choice = { about: text("about", 200), comm: text("comm", 200), periods: text("periods", 1300), least: text("least", 30), most: text("most", 30) };
+  return Object.values(choice).some(Boolean) ? choice : NO_CHOICE;
+}
+
+function choiceTo(choice: Choice, words: URLSearchParams): void {
+  for (const [name, text] of Object.entries(choice)) if (text) words.set(name, text as string);
 }
 
 /** In the place of a report: statistics of the range. */
@@ -105,6 +127,7 @@ export class Store {
       search: "",
       report: "",
       of: null,
+      choice: NO_CHOICE,
       follow: false,
       wanted: null,
       rows: rowsFrom(new URLSearchParams()),
@@ -232,7 +255,7 @@ export class Store {
   }
 
   address(): string {
-    const { view, selection, row, top, base, columns, search, report, of, cursor, rows } = this.state;
+    const { view, selection, row, top, base, columns, search, report, of, choice, cursor, rows } = this.state;
     const words = new URLSearchParams({ b: String(view.begin), e: String(view.end) });
     if (selection) words.set("s", `${selection.begin},${selection.end}`);
     if (this.state.follow) words.set("live", "1");
@@ -241,6 +264,7 @@ export class Store {
     if (search) words.set("q", search);
     if (report) words.set("r", report);
     if (of !== null) words.set("of", of);
+    choiceTo(choice, words);
     if (row !== null) words.set("row", String(row));
     if (cursor !== null) words.set("c", String(cursor));
     if (top >= 1) words.set("top", String(Math.floor(top)));
@@ -280,6 +304,7 @@ export class Store {
       search: words.get("q") ?? "",
       report: this.hasReport(report) ? report : "",
       of: words.get("of"),
+      choice: choiceFrom(words),
       wanted: null,
       rows: rowsFrom(words),
     };

@@ -39,6 +39,13 @@ export function duration(ns: number): string {
 
 const UNITS: Record<string, number> = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9 };
 
+/** "10ms" as ns; a number alone is ns. The function returns null for any other text. */
+export function parseDuration(text: string): number | null {
+  const found = /^(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|min|h)?$/.exec(text.trim());
+  const ns = found ? Math.round(Number(found[1]) * UNITS[found[2] ?? "ns"]) : NaN;
+  return Number.isSafeInteger(ns) ? ns : null;
+}
+
 /** "seconds[.fraction]" as ns, exactly. */
 function seconds(text: string): bigint | null {
   const found = /^(\d{1,11})(?:\.(\d{1,9}))?$/.exec(text);

@@ -16,7 +16,8 @@ struct ky_compare_values {
 /* Of one side. */
 struct ky_compare_side {
 	const char *path;
-	int64_t begin_ns, end_ns; /* INT64_MAX, INT64_MIN: it has no events */
+	int64_t from_ns, until_ns; /* what of the trace is compared */
+	int64_t begin_ns, end_ns;  /* of this, what it has events of; INT64_MAX, INT64_MIN: none */
 	uint64_t n_calls;
 };
 

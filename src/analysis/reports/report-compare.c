@@ -208,6 +208,10 @@ static void *report_compare_begin(struct ky_model *model, const struct ky_report
 	compare->focus = &options->focus;
 	compare->sides[0].path = options->sides[0] ? options->sides[0] : "";
 	compare->sides[1].path = options->sides[1] ? options->sides[1] : "";
+	for (int i = 0; i < 2; i++) {
+		compare->sides[i].from_ns = options->side_begin_ns[i];
+		compare->sides[i].until_ns = options->side_end_ns[i];
+	}
 	compare->causes = ky_causes_new(model);
 	if (compare->causes)
 		return compare;

@@ -15,6 +15,10 @@ void ky_report_options_init(struct ky_report_options *options)
 {
 	*options = (struct ky_report_options){
 		.limit = KY_LIMIT_DEFAULT, .for_people = true, .at_ns = INT64_MIN};
+	for (int i = 0; i < 2; i++) {
+		options->side_begin_ns[i] = INT64_MIN;
+		options->side_end_ns[i] = INT64_MAX;
+	}
 	ky_focus_init(&options->focus);
 }
 

@@ -40,6 +40,7 @@ struct ky_report_options {
 	uint64_t member; /* only the member with this number; 0: all */
 	/* The two traces of report compare, as the user names them, borrowed; NULL: none. */
 	const char *sides[2];
+	int64_t side_begin_ns[2], side_end_ns[2]; /* what of each; INT64_MIN and INT64_MAX: all */
 	uint64_t cell_column,
 		cell_row; /* only those in this cell of report heatmap; column 0: all */
 	/*

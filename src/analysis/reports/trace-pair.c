@@ -110,6 +110,14 @@ static int trace_pair_find_sides(struct ky_compare *compare)
 		if (cpu->seen_ns > side->end_ns)
 			side->end_ns = cpu->seen_ns;
 	}
+	for (int i = 0; i < 2; i++) {
+		struct ky_compare_side *side = &compare->sides[i];
+
+		if (side->from_ns > side->begin_ns)
+			side->begin_ns = side->from_ns;
+		if (side->until_ns < side->end_ns)
+			side->end_ns = side->until_ns;
+	}
 	return 0;
 }
 
@@ -211,7 +219,8 @@ static int trace_pair_add_calls(const struct adding *adding, const struct ky_tra
 		int slice = 0;
 
 		if (!call->done || call->unsure || call->begin_ns == INT64_MIN ||
-		    call->end_ns < call->begin_ns ||
+		    call->end_ns < call->begin_ns || call->end_ns < side->begin_ns ||
+		    call->end_ns > side->end_ns ||
 		    (!ky_focus_names_threads(compare->focus) &&
 		     ky_call_aspect(compare->causes, call->syscall) != KY_CALL_PLAIN))
 			continue;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/causes/of-span.h"
 #include "analysis/history/history.h"
 #include "analysis/render/render.h"
 #include "base/error.h"
@@ -363,28 +364,6 @@ static const char *cmd_report_span(const struct report_options *options)
 	return options->of && strncmp(options->of, "span:", 5) == 0 ? options->of + 5 : NULL;
 }
 
-/* A span of a thread is the period between two events with its name. */
-static void cmd_report_define_span(struct ky_strbuf *text, const char *name)
-{
-	static const char *const ends[][4] = {{"begin", "entry", "start", "enter"},
-					      {"end", "exit", "done", "leave"}};
-
-	ky_strbuf_adds(text, "span");
-	for (size_t i = 0; i < 2; i++) {
-		ky_strbuf_adds(text, " : ");
-		for (size_t j = 0; j < 4; j++) {
-			ky_strbuf_adds(text, j ? " || $event == \"" : "$event == \"");
-			for (const char *c = name; *c; c++) {
-				if (*c == '"' || *c == '\\')
-					ky_strbuf_addc(text, '\\');
-				ky_strbuf_addc(text, *c);
-			}
-			ky_strbuf_addf(text, "_%s\"", ends[i][j]);
-		}
-	}
-	ky_strbuf_adds(text, " : by $thread");
-}
-
 static int cmd_report_run_on_set(const struct selection *selection, const struct ky_trace_set *set,
 				 const struct report_options *options, struct ky_thread_pool *pool,
 				 struct kymo_error *err)
@@ -397,7 +376,7 @@ static int cmd_report_run_on_set(const struct selection *selection, const struct
 	int status;
 
 	if (cmd_report_span(options)) {
-		cmd_report_define_span(&span, cmd_report_span(options));
+		ky_of_define_span(&span, cmd_report_span(options));
 		spans[0] = ky_strbuf_text(&span);
 		focus.periods.items = spans;
 		focus.periods.len = 1;

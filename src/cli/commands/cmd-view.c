@@ -2,6 +2,7 @@
 /* kymo view: traces in the browser. */
 #include "cli/terminal/command.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "cli/reading/select-options.h"
 #include "cli/recording/record-child.h"
 #include "cli/terminal/output.h"
+#include "net/reader/live-feed.h"
 #include "os/event-loop.h"
 #include "view/save.h"
 #include "view/server.h"
@@ -27,8 +29,11 @@ struct view_options {
 	const char *save;
 	struct ky_select_options select; /* only its times */
 	struct ky_text_list beside;
-	struct ky_text_list lami;		    /* programs */
-	const char *trace;			    /* what they read; no option */
+	struct ky_text_list lami; /* programs */
+	const char *trace;	  /* what they read; no option */
+	char **args;		  /* no options */
+	int n_args;
+	pthread_mutex_t opening;		    /* no option: one set at a time */
 	struct ky_view_notes *notes, *beside_notes; /* no options */
 	struct ky_view *beside_view;
 	struct ky_input_options input;
@@ -99,7 +104,10 @@ static const struct ky_option_def view_option_defs[] = {
 
 static void view_defaults(void *data)
 {
-	ky_cli_select_defaults(&((struct view_options *)data)->select);
+	struct view_options *options = data;
+
+	ky_cli_select_defaults(&options->select);
+	pthread_mutex_init(&options->opening, NULL);
 }
 
 static int end_loop(void *data, const struct signalfd_siginfo *info, struct kymo_error *err)
@@ -135,8 +143,39 @@ int view_wait_for_end(struct kymo_error *err)
 	return ret;
 }
 
+/* Reports on both sides read them as one set. */
+static int cmd_view_open_both(void *data, struct ky_trace_set *set, struct kymo_error *err)
+{
+	struct view_options *options = data;
+	struct ky_input_options input = options->input;
+	KY_VEC(char *) paths = KY_VEC_INIT;
+	int ret = KYMO_OK;
+
+	input.is_again = true;
+	input.force_correlate = true; /* it compares times of each, and not with each other */
+	for (int i = 0; i < options->n_args && !ret; i++)
+		ret = ky_vec_push(&paths, options->args[i]);
+	for (size_t i = 0; i < options->beside.len && !ret; i++)
+		ret = ky_vec_push(&paths, (char *)(uintptr_t)options->beside.items[i]);
+	if (ret < 0)
+		ky_error_nomem(err);
+	for (size_t i = 0; i < paths.len && !ret; i++)
+		if (ky_live_address_is(paths.data[i]))
+			ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
+					   "cannot compare recordings at relays");
+	if (ret < 0) {
+		ky_vec_fini(&paths);
+		return ret;
+	}
+	pthread_mutex_lock(&options->opening);
+	ret = ky_cli_open(set, paths.data, (int)paths.len, &input, true, err);
+	pthread_mutex_unlock(&options->opening);
+	ky_vec_fini(&paths);
+	return ret;
+}
+
 static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
-			  const struct view_options *options, struct kymo_error *err)
+			  struct view_options *options, struct kymo_error *err)
 {
 	struct ky_open_link opened = KY_OPEN_LINK_INIT;
 	struct ky_view_server *server;
@@ -146,6 +185,10 @@ static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
 		.notes = options->notes,
 		.beside = options->beside_view,
 		.beside_notes = options->beside_notes,
+		.pair = {.paths = {options->trace,
+				   options->beside.len ? options->beside.items[0] : NULL},
+			 .open = options->beside.len ? cmd_view_open_both : NULL,
+			 .data = options},
 		.programs = {options->lami.items, options->lami.len, options->trace},
 		.beside_programs = {options->lami.items, options->lami.len,
 				    options->beside.len ? options->beside.items[0] : NULL}};
@@ -212,8 +255,8 @@ static int serve_tsp(struct ky_view *view, const struct view_options *options, c
 	return view_serve_tsp(&tsp, view, err);
 }
 
-static int view_set(struct ky_trace_set *set, const struct view_options *options, char **args,
-		    int n_args, struct kymo_error *err)
+static int view_set(struct ky_trace_set *set, struct view_options *options, char **args, int n_args,
+		    struct kymo_error *err)
 {
 	struct ky_view *view;
 	int ret = ky_view_new(set, &view, err);
@@ -275,6 +318,8 @@ static int view_paths(struct view_options *options, char **args, int n_args, str
 	if (!n_args)
 		return serve_tsp(NULL, options, args, n_args, err);
 	options->trace = args[0];
+	options->args = args;
+	options->n_args = n_args;
 	if (view_follows(options, args, n_args)) {
 		if (!options->lami.len)
 			return ky_view_live_run(args, n_args, &options->input, serve_live, options,
