@@ -80,6 +80,17 @@ void ky_bpf_switches_unload(struct ky_bpf_switches *switches)
 	(void)switches;
 }
 
+int ky_bpf_switches_fd(const struct ky_bpf_switches *switches)
+{
+	(void)switches;
+	return -1;
+}
+
+void ky_bpf_switches_heed(struct ky_bpf_switches *switches)
+{
+	(void)switches;
+}
+
 int ky_bpf_pids_load(struct ky_bpf_pids **pids, struct kymo_error *err)
 {
 	*pids = NULL;

@@ -6,15 +6,18 @@
  *	data	KY_SWITCHES_SLOTS slots; switch N is in slot N % KY_SWITCHES_SLOTS
  *
  * The program runs in the scheduler with interrupts off, and so never beside itself on one CPU. It does not wait for the
- * reader, who may be overtaken: where the head is more than all slots ahead, switches were lost.
+ * reader, who may be overtaken: where the head is more than all slots ahead, switches were lost. After each
+ * KY_SWITCHES_NOTICE switches of a CPU, the program wakes the reader by a notice in a BPF ring buffer: the CPU's number.
  */
 #ifndef KY_KERNEL_BPF_SWITCHES_LAYOUT_H
 #define KY_KERNEL_BPF_SWITCHES_LAYOUT_H
 
 #include <stdint.h>
 
-#define KY_SWITCHES_SLOTS	8192u /* a power of two */
-#define KY_SWITCHES_DATA_OFFSET 4096u
+#define KY_SWITCHES_SLOTS	  8192u /* a power of two */
+#define KY_SWITCHES_NOTICE	  (KY_SWITCHES_SLOTS / 2)
+#define KY_SWITCHES_DATA_OFFSET	  4096u
+#define KY_SWITCHES_NOTICES_BYTES 65536u /* a multiple of any page size */
 
 struct ky_switches_head {
 	uint64_t n;	/* switches until now */

@@ -15,6 +15,12 @@ struct {
 	__uint(max_entries, 1);
 } kymo_switches SEC(".maps");
 
+/* Notices: the slots of a CPU are half full. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, KY_SWITCHES_NOTICES_BYTES);
+} kymo_notices SEC(".maps");
+
 /* preempt, prev, next (and the previous state, since Linux 5.18): the verifier knows their types. */
 SEC("tp_btf/sched_switch")
 int kymo_switch(uint64_t *ctx)
@@ -40,5 +46,7 @@ int kymo_switch(uint64_t *ctx)
 	bpf_probe_read_kernel(slot->next_comm, sizeof(slot->next_comm), &next->comm);
 	/* The slot is whole before the recorder sees it, on every architecture. */
 	__sync_fetch_and_add(&head->n, 1);
+	if (head->n % KY_SWITCHES_NOTICE == 0)
+		(void)bpf_ringbuf_output(&kymo_notices, &cpu, sizeof(cpu), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }

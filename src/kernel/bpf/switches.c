@@ -26,6 +26,26 @@ static int bpf_switches_load(struct ky_bpf_switches *switches, struct ky_bpf_ope
 	return ret < 0 ? ret : ky_bpf_load(opening, skeleton->skeleton, err);
 }
 
+/* A notice only wakes the reader, which looks at all CPUs. */
+static int ignore_notice(void *ctx, void *data, size_t size)
+{
+	(void)ctx;
+	(void)data;
+	(void)size;
+	return 0;
+}
+
+static int bpf_switches_attach(struct ky_bpf_switches *switches, struct kymo_error *err)
+{
+	int fd = bpf_map__fd(switches->skeleton->maps.kymo_notices);
+
+	switches->notices = ring_buffer__new(fd, ignore_notice, NULL, NULL);
+	if (!switches->notices)
+		return ky_error_errno(err, errno, "cannot map a ring buffer of BPF");
+	switches->link = bpf_program__attach_trace(switches->skeleton->progs.kymo_switch);
+	return switches->link ? KYMO_OK : ky_bpf_refused(err, errno, "cannot attach a BPF program");
+}
+
 int ky_bpf_switches_load(struct ky_bpf_switches *switches, struct kymo_error *err)
 {
 	struct ky_bpf_opening opening;
@@ -39,17 +59,26 @@ int ky_bpf_switches_load(struct ky_bpf_switches *switches, struct kymo_error *er
 	if (!ret)
 		ret = bpf_switches_load(switches, &opening, err);
 	ky_bpf_end(&opening);
-	if (ret < 0)
-		return ret;
-	switches->link = bpf_program__attach_trace(switches->skeleton->progs.kymo_switch);
-	return switches->link ? KYMO_OK : ky_bpf_refused(err, errno, "cannot attach a BPF program");
+	return ret < 0 ? ret : bpf_switches_attach(switches, err);
 }
 
 void ky_bpf_switches_unload(struct ky_bpf_switches *switches)
 {
 	bpf_link__destroy(switches->link);
 	switches->link = NULL;
+	ring_buffer__free(switches->notices);
+	switches->notices = NULL;
 	ky_bpf_regions_unmap(&switches->regions);
 	switches_bpf__destroy(switches->skeleton);
 	switches->skeleton = NULL;
+}
+
+int ky_bpf_switches_fd(const struct ky_bpf_switches *switches)
+{
+	return switches->skeleton ? bpf_map__fd(switches->skeleton->maps.kymo_notices) : -1;
+}
+
+void ky_bpf_switches_heed(struct ky_bpf_switches *switches)
+{
+	(void)ring_buffer__consume(switches->notices);
 }

@@ -225,6 +225,16 @@ void ky_switches_end(struct ky_switches *switches)
 		switches_switches_switch_on(switches, cpu, false);
 }
 
+int ky_switches_fd(const struct ky_switches *switches)
+{
+	return ky_bpf_switches_fd(&switches->program);
+}
+
+void ky_switches_heed(struct ky_switches *switches)
+{
+	ky_bpf_switches_heed(&switches->program);
+}
+
 static void switches_switches_fetch(struct ky_switches *switches, uint32_t number, uint64_t head,
 				    const struct ky_os_clock_pair *now)
 {

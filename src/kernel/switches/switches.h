@@ -7,6 +7,7 @@
  *	ky_switches_open()	the program is attached, and off on all CPUs
  *	ky_switches_test()	which CPUs lack switches; off again
  *	ky_switches_begin()	on, for those CPUs
+ *	ky_switches_fd(), ky_switches_heed()	when to drain
  *	ky_switches_drain(), ky_switches_take(), ky_switches_in_ring()
  *	ky_switches_close()
  *
@@ -50,6 +51,10 @@ void ky_switches_begin(struct ky_switches *switches, const struct ky_os_clock *c
 /* No more. */
 void ky_switches_end(struct ky_switches *switches);
 
+/* Readable when many switches of a CPU wait to be fetched. Owned by @switches. */
+int ky_switches_fd(const struct ky_switches *switches);
+/* The descriptor is not readable until further switches wait; the caller drains next. */
+void ky_switches_heed(struct ky_switches *switches);
 /* Fetch what the program has written, and say when that was by the ring's clock. */
 void ky_switches_drain(struct ky_switches *switches);
 /*

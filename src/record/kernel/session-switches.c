@@ -3,6 +3,9 @@
  * Switches from the idle task, where a self-test shows that the kernel's tracing does not record those of some CPU: a BPF
  * program sees them. It does not know filters and chosen threads, and so is on only while there are none.
  */
+#include <errno.h>
+#include <sys/epoll.h>
+
 #include "base/error.h"
 #include "kernel/switches/switches.h"
 #include "record/kernel/session-internal.h"
@@ -28,6 +31,17 @@ static bool chooses_threads(const struct ky_session_threads *threads)
 	       threads->follow || threads->comm;
 }
 
+/* The session wakes for them when many wait. */
+static int watch_switches(struct ky_session *session, struct kymo_error *err)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = session->switches};
+	int fd = ky_switches_fd(session->switches);
+
+	if (epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+		return ky_error_errno(err, errno, "cannot wait for switches");
+	return KYMO_OK;
+}
+
 int ky_session_find_switches(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_switches_found found;
@@ -46,7 +60,7 @@ int ky_session_find_switches(struct ky_session *session, struct kymo_error *err)
 	if (found.n_lacking + found.n_unknown &&
 	    ky_convert_set_switches(&session->kernel.convert, find_switch(session)->id,
 				    session->switches))
-		return KYMO_OK;
+		return watch_switches(session, err);
 	ky_switches_close(session->switches);
 	session->switches = NULL;
 	return KYMO_OK;

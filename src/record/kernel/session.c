@@ -24,6 +24,12 @@
 /* How often content and counters are fetched: the kernel does not say when there are some. */
 #define CONTENT_MS 10
 
+/*
+ * How often switches from idle tasks are fetched. A notice says when there are many. Few are fetched, too, since their times
+ * are more exact the closer the two readings of the clocks are between which they lie.
+ */
+#define SWITCHES_MS 100
+
 /* How long a few full blocks wait for more of them, to be written together. */
 #define COMPANY_MS 50
 
@@ -135,14 +141,15 @@ static int timeout_without_readers(const struct ky_session *session)
 {
 	if (session->pauses.is_on)
 		return session->blocks && ky_block_writer_waits(session->blocks) ? COMPANY_MS : -1;
-	if (session->kernel.content || session->kernel.counters || session->watch.is_due ||
-	    (session->takes_switches && ky_switches_are_needed(session->switches)))
+	if (session->kernel.content || session->kernel.counters || session->watch.is_due)
 		return CONTENT_MS;
 	if (session->samples.rings)
 		return KY_SESSION_SAMPLES_MS;
 	if ((session->blocks && ky_block_writer_waits(session->blocks)) ||
 	    ky_session_dump_waits(session) || (session->hides_own && !session->options.prompt))
 		return COMPANY_MS;
+	if (session->takes_switches && ky_switches_are_needed(session->switches))
+		return SWITCHES_MS;
 	if (any_unpollable(session))
 		return UNPOLLABLE_MS;
 	return session->watch.uids.len ? USERS_MS : -1;
@@ -214,6 +221,8 @@ static int kernel_session_take_events(struct ky_session *session, bool *is_told,
 			session->samples.is_woken = true;
 		else if (events[i].data.ptr == &session->live)
 			ky_session_live_look(session);
+		else if (events[i].data.ptr == session->switches)
+			ky_switches_heed(session->switches);
 		else
 			take_ring_event(session, &events[i]);
 	}
