@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -99,6 +100,45 @@ def test_filters_changes_and_pauses(recordings, kymo):
     # A chunk is a trace with the group's streams.
     chunk, = os.listdir(record.out / "archives")
     assert any(name.startswith("rare_") for name in os.listdir(record.out / "archives" / chunk / "kernel"))
+
+
+def ask(record, *words):
+    """As kymo ctl does, without the time that a program takes to start."""
+    # Files that it closes meanwhile are none of them.
+    listed = subprocess.run(["ls", "-l", f"/proc/{record.process.pid}/fd"], capture_output=True, text=True, check=False)
+    own = {int(number) for number in re.findall(r"socket:\[(\d+)\]", listed.stdout)}
+    with open("/proc/net/unix", encoding="utf-8") as file:
+        paths = [line.split()[7] for line in file if "/kymo-recordings" in line and int(line.split()[6]) in own]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(paths[0])
+        yield
+        client.send(b"".join(word.encode() + b"\0" for word in words))
+        assert client.recv(65536).startswith(b"ok\0")
+
+
+@needs_kernel
+@pytest.mark.parametrize("options", [[], ["--context", "procname"], ["--overwrite"],
+                                     ["--overwrite", "--context", "procname"]])
+def test_clear_takes_the_last_moment(recordings, kymo, options, tmp_path):
+    """What happened right before it is not in the trace, though the newest events are held back for a while."""
+    record = recordings("-k", "sched_switch", "--group", RARE, *options)
+    for _ in range(5):
+        request = ask(record, "clear")
+        next(request)
+        pid = os.posix_spawn("/bin/true", ["true"], {})
+        os.waitpid(pid, 0)
+        assert next(request, None) is None
+        if "--overwrite" in options:
+            kymo("snapshot", "-o", tmp_path / f"snapshot-{pid}", record.out)
+            shown = kymo("convert", "--to", "json", tmp_path / f"snapshot-{pid}").out
+        else:
+            kymo("rotate", record.out)
+            chunk = max(os.listdir(record.out / "archives"), key=lambda name: int(name.rsplit("-", 1)[1]))
+            shown = kymo("convert", "--to", "json", record.out / "archives" / chunk).out
+        events = [json.loads(line) for line in shown.splitlines()]
+        assert events and not [e for e in events if e["event"] == "sched_process_exec" and e["fields"]["tid"] == pid]
+    kymo("ctl", record.out, "--stop")
+    record.process.communicate()
 
 
 @needs_kernel

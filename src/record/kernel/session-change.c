@@ -6,13 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "record/kernel/session-internal.h"
-
-/* Longer than session-read.c's slack. */
-#define SETTLE_US 3000
 
 /* 1: switched; 0: it stays on, since contexts are made of it. */
 static int switch_event(struct ky_session *session, struct ky_event_source *source, bool enables,
@@ -156,14 +152,9 @@ static int enable(struct ky_session *session, const char *rule, struct kymo_erro
 	return ret;
 }
 
-/*
- * In the order of time, the last moments are not read before they are known of all CPUs; so wait a little.
- */
 static int session_change_catch_up(struct ky_session *session, struct kymo_error *err)
 {
-	if (session->kernel.merge)
-		usleep(SETTLE_US);
-	return session->options.raw ? KYMO_OK : ky_kernel_trace_read_now(&session->kernel, err);
+	return session->options.raw ? KYMO_OK : ky_kernel_trace_read_past(&session->kernel, err);
 }
 
 int ky_session_change(struct ky_session *session, const char *rule, bool enables,

@@ -6,16 +6,12 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "ctf/tsdl/tsdl.h"
 #include "record/kernel/session-internal.h"
 #include "store/directory-store.h"
 #include "store/memory-trace.h"
-
-/* In the order of time, the newest events are held back for so long. */
-#define HELD_BACK_US 4000
 
 /* Readers know a kernel trace by the name of its directory. */
 static const struct ky_store_place trace_place = {.path = "kernel"};
@@ -135,11 +131,8 @@ int ky_session_renew_state(struct ky_session *session, uint64_t at_cycles, uint6
 /* All that was recorded until now goes to the sink. */
 static int read_until_now(struct ky_session *session, struct kymo_error *err)
 {
-	int ret;
+	int ret = ky_kernel_trace_read_past(&session->kernel, err);
 
-	if (session->kernel.merge)
-		usleep(HELD_BACK_US);
-	ret = ky_kernel_trace_read_now(&session->kernel, err);
 	for (size_t i = 0; i < session->cpus.len && !ret; i++) {
 		struct ky_convert_cpu *convert = &session->cpus.data[i]->kernel.convert;
 

@@ -361,6 +361,8 @@ int ky_session_live_timeout(const struct ky_session *session);
 int ky_session_live_step(struct ky_session *session, struct kymo_error *err);
 /* Reads and converts the available events. *until: all earlier events are converted; 0: not known. */
 int ky_session_read_now(struct ky_session *session, uint64_t *until, struct kymo_error *err);
+/* The same; all events from before the call are converted. */
+int ky_session_read_past(struct ky_session *session, uint64_t *until, struct kymo_error *err);
 /* session-flight.c: the place of packets: the trace in @path, or memory. */
 int ky_session_open_packets(struct ky_session *session, struct kymo_error *err);
 /* The place of a raw recording's state dump, which is not a trace by itself. */

@@ -116,6 +116,15 @@ int ky_session_read_now(struct ky_session *session, uint64_t *until, struct kymo
 	return ret < 0 ? ret : ky_session_flush_samples(session, until, err);
 }
 
+int ky_session_read_past(struct ky_session *session, uint64_t *until, struct kymo_error *err)
+{
+	uint64_t now = ky_os_clock_now(&session->kernel.clock);
+	int ret = ky_kernel_trace_read_past(&session->kernel, err);
+
+	*until = session_live_known_until(session, now);
+	return ret;
+}
+
 static int session_live_tell(struct ky_session *session, struct kymo_error *err)
 {
 	uint64_t until;

@@ -217,7 +217,7 @@ int ky_session_clear(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_session_dump_wait(session, err);
 	if (!ret)
-		ret = ky_kernel_trace_read_now(&session->kernel, err);
+		ret = ky_kernel_trace_read_past(&session->kernel, err);
 	cycles = ky_os_clock_now(&session->kernel.clock);
 	if (!ret)
 		ret = end_packets(session, cycles, err);

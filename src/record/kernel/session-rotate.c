@@ -30,7 +30,7 @@ static int session_rotate_complete(struct ky_session *session, uint64_t *until,
 	int ret = ky_session_dump_wait(session, err);
 
 	if (!ret)
-		ret = ky_session_read_now(session, until, err);
+		ret = ky_session_read_past(session, until, err);
 	if (ret < 0)
 		return ret;
 	/* The next trace begins before the first of its events. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "record/trace/kernel-trace-internal.h"
@@ -22,6 +23,9 @@
  * order to stop, when events come in as fast as they are read.
  */
 #define ROUND_PAGES 64
+
+/* Rounds that bring nothing, before the reader gives up. */
+#define STUCK_ROUNDS 100
 
 static int send_to(struct ky_kernel_trace *kernel, struct ky_store_trace *packets,
 		   struct ky_packet_writer *writer, int stream, struct ky_block *block,
@@ -354,6 +358,38 @@ int ky_kernel_trace_read_now(struct ky_kernel_trace *kernel, struct kymo_error *
 			return ret;
 	}
 	return KYMO_OK;
+}
+
+static void kernel_trace_read_sleep(int64_t ns)
+{
+	const struct timespec time = {0, (long)ns};
+
+	(void)nanosleep(&time, NULL);
+}
+
+/*
+ * In the order of time, a round stops where events of a CPU are not known yet, and after some pages. Each round goes on
+ * from there, since what is in the rings is finite.
+ */
+int ky_kernel_trace_read_past(struct ky_kernel_trace *kernel, struct kymo_error *err)
+{
+	uint64_t at = ky_os_clock_now(&kernel->clock), until = 0, before;
+	int ret;
+
+	kernel_trace_read_sleep(UNFINISHED_NS);
+	ret = ky_kernel_trace_read_now(kernel, err);
+	for (int n_stuck = 0; !ret && kernel->merge && n_stuck < STUCK_ROUNDS;) {
+		before = until;
+		until = ky_kernel_trace_merged_until(kernel, UINT64_MAX);
+		if (until >= at)
+			break;
+		if (until <= before) {
+			n_stuck++;
+			kernel_trace_read_sleep(UNFINISHED_NS / 2);
+		}
+		ret = ky_kernel_trace_read_now(kernel, err);
+	}
+	return ret;
 }
 
 int ky_kernel_trace_read_round(struct ky_kernel_trace *kernel, bool final, struct kymo_error *err)

@@ -191,6 +191,8 @@ void ky_kernel_cpu_fini(struct ky_kernel_cpu *cpu);
 int ky_kernel_trace_read_round(struct ky_kernel_trace *kernel, bool final, struct kymo_error *err);
 /* Reads and converts up to now, or shortly before, with recording on. */
 int ky_kernel_trace_read_now(struct ky_kernel_trace *kernel, struct kymo_error *err);
+/* Reads and converts all that was recorded before the call, which takes some milliseconds. */
+int ky_kernel_trace_read_past(struct ky_kernel_trace *kernel, struct kymo_error *err);
 /* The time up to which events are converted, in the order of time; at most @until_cycles. */
 uint64_t ky_kernel_trace_merged_until(const struct ky_kernel_trace *kernel, uint64_t until_cycles);
 /* Ends all streams at @end_cycles. */
