@@ -192,6 +192,20 @@ def test_one_report_is_the_same_alone(kymo, lttng_kernel, both):
     assert [r["name"] for r in json.loads(swapped.out)["reports"]] == ["syscalls", "cpu"]
 
 
+def test_every_report_is_the_same_alone(kymo, lttng_kernel):
+    """What one report asks of the trace's events does not depend on what others ask."""
+    trace = os.path.join(lttng_kernel, "kernel")
+    together = {one["name"]: one for one in json.loads(kymo("report", "all", "--json", trace).out)["reports"]}
+    assert len(together) > 12
+    assert next(table for table in together["cpu"]["tables"] if table["name"] == "migrations")["rows"]
+    for name, report in together.items():
+        done = kymo("report", name, "--json", trace, code=None)
+        if done.code == 0:
+            assert json.loads(done.out)["reports"] == [report]
+        else:
+            assert "needs" in done.err
+
+
 def test_limit(kymo, lttng_kernel, both):
     trace = os.path.join(lttng_kernel, "kernel")
     limited = json.loads(kymo("report", "cpu", "--json", "--limit", "3", trace).out)

@@ -94,7 +94,7 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_WAITS;
 	if (listener->waited)
 		subjects |= KY_ABOUT_RUNS;
-	if (listener->irq)
+	if (listener->irq || listener->migration) /* who moves a thread is an interrupt, at times */
 		subjects |= KY_ABOUT_IRQS;
 	if (listener->waited || listener->futex) /* who wakes is an interrupt, at times */
 		subjects |= KY_ABOUT_WAITS | KY_ABOUT_IRQS;
