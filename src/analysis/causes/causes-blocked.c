@@ -101,14 +101,14 @@ static int causes_blocked_tell_request(struct ky_teller *teller, struct causes_b
 {
 	struct ky_part part = wait->part;
 	int64_t issue = run->issue_ns == INT64_MIN ? run->end_ns : run->issue_ns;
+	int64_t queue = run->queue_ns == INT64_MIN ? issue : run->queue_ns;
 	int status;
 
 	part.cause = KY_CAUSE_DISK;
 	part.disk = run->disk;
-	status = run->queue_ns == INT64_MIN
-			 ? 0
-			 : ky_tell(teller, part, run->queue_ns < ns ? run->queue_ns : ns);
-	part.cause = run->queue_ns == INT64_MIN ? KY_CAUSE_DISK : KY_CAUSE_DISK_QUEUE;
+	/* What held the request back before it came to the queue, its events do not tell. */
+	status = ky_tell(teller, part, queue < ns ? queue : ns);
+	part.cause = KY_CAUSE_DISK_QUEUE;
 	part.who = run->thread != teller->thread ? run->thread : NULL;
 	if (status >= 0)
 		status = ky_tell(teller, part, issue < ns ? issue : ns);

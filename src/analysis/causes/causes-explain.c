@@ -332,6 +332,24 @@ int ky_causes_explain_irq(const struct ky_causes *causes, const struct ky_irq *i
 	return status < 0 ? status : ky_tell(&teller, part, teller.end_ns);
 }
 
+int ky_causes_steps(const struct ky_causes *causes, const struct ky_thread *thread,
+		    int64_t begin_ns, int64_t end_ns, ky_step_hook hook, void *data)
+{
+	const struct ky_track *track = ky_causes_track(causes, thread);
+	int status = 0;
+
+	for (size_t i = track ? ky_causes_find(&track->steps, end_ns, begin_ns) : 0;
+	     track && i < track->steps.len && status >= 0; i++) {
+		const struct ky_fs_seen *step = &track->steps.data[i];
+
+		if (step->end_ns > end_ns)
+			break;
+		if (step->begin_ns >= begin_ns)
+			status = hook(data, step);
+	}
+	return status;
+}
+
 void ky_causes_load(const struct ky_causes *causes, int64_t begin_ns, int64_t end_ns,
 		    uint64_t *busy_ns, uint64_t *idle_ns)
 {

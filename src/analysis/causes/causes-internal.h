@@ -85,6 +85,7 @@ struct ky_track {
 	struct ky_disk_lane requests; /* its own */
 	KY_VEC(int64_t) faults;
 	KY_VEC(struct ky_move) moves;
+	KY_VEC(struct ky_fs_seen) steps; /* in the order of their ends */
 };
 
 struct ky_lane_run {

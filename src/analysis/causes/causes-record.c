@@ -441,6 +441,16 @@ static int causes_record_on_tcp(void *data, const struct ky_tcp_seen *seen)
 	return causes_record_room(causes, seen->ns) ? ky_tcp_record(&causes->tcp, seen) : 0;
 }
 
+static int causes_record_on_fs(void *data, const struct ky_fs_seen *seen)
+{
+	struct ky_causes *causes = data;
+	struct ky_track *track = causes_record_track(causes, seen->thread);
+
+	if (!track)
+		return KYMO_E_MEMORY;
+	return causes_record_room(causes, seen->end_ns) ? ky_vec_push(&track->steps, *seen) : 0;
+}
+
 /* ---- the whole ---------------------------------------------------------------------------- */
 
 struct ky_causes *ky_causes_new(struct ky_model *model)
@@ -459,6 +469,7 @@ struct ky_causes *ky_causes_new(struct ky_model *model)
 		.request = causes_record_on_request,
 		.flush = causes_record_on_flush,
 		.tcp = causes_record_on_tcp,
+		.fs = causes_record_on_fs,
 		.memory = causes_record_on_memory,
 	};
 
@@ -484,6 +495,7 @@ void ky_causes_free(struct ky_causes *causes)
 		ky_vec_fini(&track->faults);
 		ky_vec_fini(&track->requests.places);
 		ky_vec_fini(&track->moves);
+		ky_vec_fini(&track->steps);
 	}
 	ky_vec_foreach(&causes->lanes, lane) {
 		ky_vec_fini(&lane->runs);

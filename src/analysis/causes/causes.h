@@ -111,6 +111,11 @@ int ky_causes_explain_request(const struct ky_causes *causes, const struct ky_re
 int ky_causes_explain_irq(const struct ky_causes *causes, const struct ky_irq *irq,
 			  ky_part_hook part, void *data);
 
+typedef int (*ky_step_hook)(void *data, const struct ky_fs_seen *step);
+/* The steps of file systems of @thread that lie between the two times, in the order of their ends. As ky_causes_explain(). */
+int ky_causes_steps(const struct ky_causes *causes, const struct ky_thread *thread,
+		    int64_t begin_ns, int64_t end_ns, ky_step_hook hook, void *data);
+
 /* How long CPUs were busy and idle between the two times, as far as that is known. */
 void ky_causes_load(const struct ky_causes *causes, int64_t begin_ns, int64_t end_ns,
 		    uint64_t *busy_ns, uint64_t *idle_ns);

@@ -22,7 +22,7 @@
 #define CALLS_RESTART_FIRST 512
 #define CALLS_RESTART_LAST  516
 
-enum calls_class { CALLS_PLAIN, CALLS_MOVES, CALLS_GIVES, CALLS_YIELD };
+enum calls_class { CALLS_PLAIN, CALLS_MOVES, CALLS_GIVES, CALLS_YIELD, CALLS_SYNCS };
 
 struct calls_counts {
 	uint64_t n, ns;
@@ -49,7 +49,8 @@ static enum calls_class habits_calls_class(const char *name)
 		{"pwrite64", CALLS_MOVES},    {"readv", CALLS_MOVES},	 {"writev", CALLS_MOVES},
 		{"sendto", CALLS_MOVES},      {"recvfrom", CALLS_MOVES}, {"munmap", CALLS_GIVES},
 		{"madvise", CALLS_GIVES},     {"brk", CALLS_GIVES},	 {"mremap", CALLS_GIVES},
-		{"sched_yield", CALLS_YIELD},
+		{"sched_yield", CALLS_YIELD}, {"fsync", CALLS_SYNCS},	 {"fdatasync", CALLS_SYNCS},
+		{"msync", CALLS_SYNCS},	      {"syncfs", CALLS_SYNCS},	 {"sync", CALLS_SYNCS},
 	};
 
 	name += strncmp(name, "compat_", 7) == 0 ? 7 : 0;
@@ -116,6 +117,10 @@ static bool habits_calls_judge(const struct calls_pass *pass, const struct ky_tr
 	if (class == CALLS_YIELD) {
 		habit->kind = KY_HABIT_EMPTY;
 		return ns < CALLS_AT_ONCE_NS;
+	}
+	if (class == CALLS_SYNCS) {
+		habit->kind = KY_HABIT_SYNCS;
+		return true;
 	}
 	if (class == CALLS_GIVES) {
 		*habit = (struct ky_habit){.kind = KY_HABIT_PAGES,

@@ -406,6 +406,8 @@ int ky_breakdown_finish(void *data, const struct ky_report_options *options,
 	breakdown_fill_causes(run, &result->tables[TABLE_CAUSES], n_slow, n_all);
 	breakdown_fill_parts(run, &result->tables[TABLE_PARTS], n_slow, by);
 	breakdown_fill_meanwhile(run, &result->tables[TABLE_MEANWHILE], by);
-	status = breakdown_fill_singles(run, options, result);
+	status = ky_breakdown_fill_levels(run, options, result);
+	if (status >= 0)
+		status = breakdown_fill_singles(run, options, result);
 	return status < 0 ? status : breakdown_note(run, result, n_all);
 }

@@ -30,7 +30,7 @@ enum {
 	TOP_PART
 };
 
-enum { TABLE_CAUSES, TABLE_PARTS, TABLE_MEANWHILE, TABLE_TOP, TABLE_MEMBERS, TABLE_LOG };
+enum { TABLE_CAUSES, TABLE_PARTS, TABLE_LEVELS, TABLE_MEANWHILE, TABLE_TOP, TABLE_MEMBERS, TABLE_LOG };
 
 /* A run of report breakdown, or of another one on members. */
 struct ky_breakdown {
@@ -52,6 +52,11 @@ int ky_breakdown_fill_members(struct ky_breakdown *run, struct ky_table *table,
 /* Explain the members that are wanted: into the sums of @run. Counts of the slowest 1 % and of all are added. */
 int ky_breakdown_sum(struct ky_breakdown *run, const struct ky_report_options *options,
 		     const struct ky_report_result *result, uint64_t *n_slow, uint64_t *n_all);
+
+/* Of system calls: their time from level to level, down to the device. 0 or a negative status. */
+extern const struct ky_table_def ky_breakdown_levels;
+int ky_breakdown_fill_levels(struct ky_breakdown *run, const struct ky_report_options *options,
+			     struct ky_report_result *result);
 
 /* Notes on what the report could not do. 0 or a negative status. */
 int ky_breakdown_note(const struct ky_breakdown *run, struct ky_report_result *result);

@@ -106,9 +106,10 @@ static const struct ky_table_def log_table =
 	KY_TABLE_DEF("log", "Parts in their order", "One row for each part of each member.",
 		     log_columns, KY_TABLE_LOG);
 
-static const struct ky_table_def *const tables[] = {
-	&cause_table, &who_table, &meanwhile_table, &ky_breakdown_top, &ky_breakdown_members,
-	&log_table,   NULL};
+static const struct ky_table_def *const tables[] = {&cause_table,	  &who_table,
+						    &ky_breakdown_levels, &meanwhile_table,
+						    &ky_breakdown_top,	  &ky_breakdown_members,
+						    &log_table,		  NULL};
 
 const struct ky_report ky_report_breakdown = {
 	.name = "breakdown",
@@ -135,12 +136,17 @@ const struct ky_report ky_report_breakdown = {
 		"The holder of a lock is the thread that released it next: while threads wait, each "
 		"release is a futex call. A lock is a futex with the lock word of a mutex "
 		"(2: contended, as glibc, musl and Rust have it) or a futex with priority inheritance; "
-		"other futexes are condition variables, semaphores and joins, and show the thread that woke.",
+		"other futexes are condition variables, semaphores and joins, and show the thread that woke.\n"
+		"\n"
+		"Of system calls that came to a file system or a block device, table levels has the way down: "
+		"the call, the steps of the file system, the queue of the block layer, driver and device, the "
+		"flush of its cache; also of a thread that the call waited for, such as the journal's.",
 	.events =
 		"sched_switch; for waits sched_waking, sched_wakeup and sched_migrate_task; "
 		"irq_handler_*, softirq_* (or irq_softirq_*) and irq_vectors for interrupts; "
 		"system calls with their arguments; block_rq_* for disks; exceptions_page_fault_* for page "
-		"faults. What an event would show that the trace lacks is 'running', 'blocked, "
+		"faults; for table levels the events of file systems (ext4_*, jbd2_*, xfs_*, btrfs_*, f2fs_*, nfs*): "
+		"pairs such as ext4_sync_file_enter and _exit are a step with a time, others count. What an event would show that the trace lacks is 'running', 'blocked, "
 		"reason unknown' or 'unknown'. Lost events make all states unknown until an "
 		"event shows them again.",
 	.reading =

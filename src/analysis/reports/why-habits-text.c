@@ -159,6 +159,18 @@ static void why_habits_text_delayed(struct ky_strbuf *out, const struct ky_why_h
 		     "for it (TCP_NODELAY, or one call for all pieces, avoids that).");
 }
 
+static void why_habits_text_syncs(struct ky_strbuf *out, const struct ky_why_habit *it,
+				  const char *call)
+{
+	ky_strbuf_addf(out, " called %s %" PRIu64 " times (", call, it->habit.n);
+	why_habits_text_rate(out, it->rate);
+	ky_strbuf_adds(out, "), ");
+	ky_render_duration(out, (double)it->habit.ns / (double)it->habit.n);
+	ky_strbuf_adds(out, " in the mean: ");
+	ky_why_add_share(out, it->habit.ns, it->seen_ns);
+	ky_strbuf_adds(out, " of its time. Each call waits until the data is durable.");
+}
+
 static void why_habits_text_sleeps(struct ky_strbuf *out, const struct ky_why_habit *it,
 				   const char *call)
 {
@@ -196,6 +208,8 @@ void ky_why_habit_say(struct ky_strbuf *out, const struct ky_model *model,
 		why_habits_text_signals(out, it);
 	else if (it->habit.kind == KY_HABIT_PAGES)
 		why_habits_text_pages(out, it);
+	else if (it->habit.kind == KY_HABIT_SYNCS)
+		why_habits_text_syncs(out, it, call);
 	else if (it->habit.kind == KY_HABIT_DELAYED)
 		why_habits_text_delayed(out, it, call);
 	else
@@ -233,6 +247,7 @@ void ky_why_habit_more(struct ky_strbuf *out, const struct ky_why_habit *it)
 		[KY_HABIT_SIGNALS] = "signals -t signals",
 		[KY_HABIT_PAGES] = "memory -t processes",
 		[KY_HABIT_DELAYED] = "syscalls -t threads",
+		[KY_HABIT_SYNCS] = "breakdown --of 'syscall:*sync*'",
 		[KY_HABIT_SLEEPS] = "critical-path",
 	};
 	bool is_of_thread = it->habit.kind == KY_HABIT_MOVES || it->habit.kind == KY_HABIT_SLEEPS ||

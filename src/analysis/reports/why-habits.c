@@ -13,6 +13,7 @@
 #define WHY_BUSY_LEAST	  1000
 #define WHY_HERD_LEAST	  20
 #define WHY_DELAYED_LEAST 5
+#define WHY_SYNCS_LEAST	  20
 #define WHY_SLEEPS_LEAST  20
 #define WHY_CALM_RATE	  10
 #define WHY_PAGES_LEAST	  4096 /* 16 MiB */
@@ -100,6 +101,9 @@ static bool why_habits_matters(const struct ky_why_habit *it, const struct ky_wh
 		       habit->more >= habit->n / 2 && it->rate >= WHY_PAGES_LEAST;
 	case KY_HABIT_DELAYED:
 		return habit->n >= WHY_DELAYED_LEAST;
+	case KY_HABIT_SYNCS:
+		return habit->n >= WHY_SYNCS_LEAST && ky_part(habit->ns, it->seen_ns) >= 0.2 &&
+		       it->rate >= WHY_CALM_RATE;
 	case KY_HABIT_SLEEPS:
 		return why_habits_sleeps(it);
 	default:

@@ -248,6 +248,14 @@ static void why_text_disk(struct ky_strbuf *out, const struct ky_breakdown *run,
 		why_text_ns(out, loss->flush_ns);
 		ky_strbuf_adds(out, " until it had flushed its cache");
 	}
+	if (loss->held_ns > loss->ns / 5) {
+		ky_strbuf_adds(out, ". In ");
+		why_text_ns(out, loss->held_ns);
+		ky_strbuf_adds(
+			out,
+			" of that its request was not at the device: something held it back, as a "
+			"limit of its control group does");
+	}
 	if (loss->culprits.list.len) {
 		ky_strbuf_adds(out, ". Meanwhile the device had requests of ");
 		why_text_culprits(out, loss);

@@ -150,6 +150,7 @@ static int why_add(struct ky_why_losses *losses, const struct ky_part_sum *sum, 
 	loss->longest_ns = loss->longest_ns < sum->longest_ns ? sum->longest_ns : loss->longest_ns;
 	loss->idle_ns += sum->like.idle ? sum->total_ns : 0;
 	loss->flush_ns += sum->like.cause == KY_CAUSE_DISK_FLUSH ? sum->total_ns : 0;
+	loss->held_ns += sum->like.cause == KY_CAUSE_DISK && sum->like.disk ? sum->total_ns : 0;
 	loss->doubtful_ns += sum->doubtful_ns;
 	loss->queue_ns += sum->like.cause == KY_CAUSE_DISK_QUEUE ? sum->total_ns : 0;
 	if (sum->total_ns > loss->syscall_ns) {

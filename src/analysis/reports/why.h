@@ -37,6 +37,7 @@ struct ky_why_loss {
 	uint64_t ns, longest_ns, count;
 	/* Of ns: the CPU was idle; requests were in the queue; the device flushed its cache. */
 	uint64_t idle_ns, queue_ns, flush_ns;
+	uint64_t held_ns; /* of a known device's: its request was not there */
 	uint64_t doubtful_ns; /* of ns: an interrupt may have woken, not the culprit */
 	uint32_t syscall;     /* in which the most of it was */
 	uint64_t syscall_ns;

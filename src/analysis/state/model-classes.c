@@ -100,6 +100,14 @@ static const struct class_row class_rows[] = {
 	/* LTTng before 2.8, and the kernel itself */
 	{"netif_receive_skb", EXACT, KY_ABOUT_NET, KY_CAN_NET, ky_on_net_received, "name len"},
 
+	{"ext4_", PREFIX, KY_ABOUT_FS, KY_CAN_FS, ky_on_fs, ""},
+	{"jbd2_", PREFIX, KY_ABOUT_FS, KY_CAN_FS, ky_on_fs, ""},
+	{"xfs_", PREFIX, KY_ABOUT_FS, KY_CAN_FS, ky_on_fs, ""},
+	{"btrfs_", PREFIX, KY_ABOUT_FS, KY_CAN_FS, ky_on_fs, ""},
+	{"f2fs_", PREFIX, KY_ABOUT_FS, KY_CAN_FS, ky_on_fs, ""},
+	{"fuse_", PREFIX, KY_ABOUT_FS, KY_CAN_FS, ky_on_fs, ""},
+	{"nfs_", PREFIX, KY_ABOUT_FS, KY_CAN_FS, ky_on_fs, ""},
+
 	{"tcp_probe", EXACT, KY_ABOUT_TCP, KY_CAN_TCP, ky_on_tcp_probe,
 	 "saddr daddr sport dport skaddr family data_len"},
 	{"tcp_rcv_space_adjust", EXACT, KY_ABOUT_TCP, 0, ky_on_tcp_socket, TCP_FIELDS},
@@ -424,6 +432,8 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 	}
 	if (row->ability == KY_CAN_SYSCALLS)
 		return resolve_syscall(model, info, row, rest, cls);
+	if (row->handle == ky_on_fs)
+		return ky_fs_resolve(model, info, name);
 	if (row->naming == VECTOR_ENTRY || row->naming == VECTOR_EXIT)
 		return resolve_vector(model, host, info, row, rest);
 	return 0;

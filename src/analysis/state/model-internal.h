@@ -31,6 +31,7 @@ enum ky_subject {
 	KY_ABOUT_TIMERS = 2048,
 	KY_ABOUT_CACHE = 4096,
 	KY_ABOUT_TCP = 8192,
+	KY_ABOUT_FS = 16384,
 };
 
 /* What the model needs to know of an event class; resolved once. */
@@ -47,6 +48,8 @@ struct ky_class_info {
 	unsigned int subject;		/* enum ky_subject: who must ask */
 	const struct ky_irq_line *line; /* of interrupt vectors: which */
 	const struct ky_call_row *row;	/* of calls: what they do to files; NULL: nothing */
+	const struct ky_fs_step *step;	/* of file systems */
+	enum { KY_FS_SINGLE, KY_FS_BEGIN, KY_FS_END } step_kind;
 	uint32_t syscall;    /* of entries and exits; KY_NO_SYSCALL: by its number field */
 	int32_t prio_offset; /* what takes its priorities to LTTng's scale */
 	bool compat;
@@ -131,6 +134,8 @@ struct ky_model {
 	KY_VEC(struct ky_file *) files;
 	KY_VEC(struct ky_disk *) disks;
 	KY_VEC(struct ky_netif *) netifs;
+	struct ky_names fs_steps; /* name -> struct ky_fs_step * */
+	struct ky_map fs_begins;  /* thread and step -> when it began, + 1 */
 	KY_VEC(struct ky_lock *) locks;
 	uint64_t n_lock_parts; /* of waits that go on */
 	uint32_t n_spaces;
@@ -345,6 +350,10 @@ int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns);
 /* It moves to CPU @cpu, and waits there if it does. */
 int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns);
 
+/* model-fs.c: which step an event of a file system, of this name, is of. 0 or KYMO_E_MEMORY. */
+int ky_fs_resolve(struct ky_model *model, struct ky_class_info *info, const char *name);
+void ky_fs_fini(struct ky_model *model);
+
 /* ---- model-irq.c --------------------------------------------------------------------------- */
 
 #define KY_IRQ_DEPTH 16
@@ -469,6 +478,7 @@ int ky_on_net_received(struct ky_feed *, const struct ky_event *, const struct k
 int ky_on_tcp_probe(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_tcp_socket(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_sock_sent(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_fs(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_timer_start(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_timer_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_hrtimer_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);

@@ -233,6 +233,7 @@ void ky_model_free(struct ky_model *model)
 	ky_vec_fini(&model->files);
 	ky_vec_fini(&model->disks);
 	ky_vec_fini(&model->netifs);
+	ky_fs_fini(model);
 	for (size_t i = 0; i < KY_HOOKS; i++)
 		ky_vec_fini(&model->hooked[i]);
 	ky_vec_fini(&model->hosts);

@@ -26,7 +26,7 @@
  * end, model-query.c queries of reports, model-focus.c the range and the selection, model-hindsight.c
  * corrections of earlier intervals; model-classes.c names of events and fields (only this file has
  * them); model-cpus.c, model-sched.c, model-wait.c, model-runs.c, model-syscalls.c, model-io.c, model-files.c,
- * model-locks.c, model-irq.c, model-block.c, model-tcp.c and model-misc.c the handlers; model-periods.c periods that users define.
+ * model-locks.c, model-irq.c, model-block.c, model-tcp.c, model-fs.c and model-misc.c the handlers; model-periods.c periods that users define.
  */
 #ifndef KY_ANALYSIS_STATE_MODEL_H
 #define KY_ANALYSIS_STATE_MODEL_H
@@ -508,6 +508,19 @@ struct ky_memory {
 	int64_t ns;
 };
 
+/* A step of a file system, by its events: NAME_enter and NAME_exit, or one event. */
+struct ky_fs_step {
+	uint32_t index;	  /* dense, over all hosts */
+	const char *name; /* "ext4_sync_file", "jbd2_commit" */
+};
+
+/* A thread went through a step. */
+struct ky_fs_seen {
+	const struct ky_fs_step *step;
+	const struct ky_thread *thread;
+	int64_t begin_ns, end_ns; /* the same of a single event */
+};
+
 /* Both ends of a TCP connection, as one of them sees it. IPv4 addresses are those of IPv6 that map them. */
 struct ky_tcp_pair {
 	uint8_t local[16], remote[16];
@@ -586,6 +599,8 @@ struct ky_listener {
 	int (*cached)(void *data, const struct ky_cached *cached);
 	int (*signal)(void *data, const struct ky_signal *signal);
 	int (*packet)(void *data, const struct ky_packet_seen *packet);
+	/* Of file systems, of all threads, in the order of their ends. */
+	int (*fs)(void *data, const struct ky_fs_seen *seen);
 	/* Of TCP, on all threads and CPUs. */
 	int (*tcp)(void *data, const struct ky_tcp_seen *seen);
 	int (*memory)(void *data, const struct ky_memory *memory);
@@ -712,6 +727,7 @@ enum ky_ability {
 	KY_CAN_RSS = 1024,	/* rss_stat */
 	KY_CAN_FAULT = 2048,	/* page faults */
 	KY_CAN_CACHE = 65536,	/* pages added to and removed from the page cache */
+	KY_CAN_FS = 262144,	/* steps of file systems */
 	KY_CAN_TCP = 131072,	/* data that came for a connection */
 	KY_CAN_TIMERS = 16384,	/* the runs of timers */
 	KY_CAN_VECTORS = 32768, /* vectors of the CPU, such as the local timer */
