@@ -13,6 +13,7 @@ struct net_device {
 
 struct sk_buff {
 	struct net_device *dev;
+	int skb_iif; /* it came in by this one; 0: by none */
 };
 
 struct pt_regs___latency {
@@ -98,10 +99,17 @@ int kymo_receive(uint64_t *ctx)
 	return 0;
 }
 
+/*
+ * Many kinds of sockets copy so. What is dropped is not told here, and a message of a local socket may take its place, at
+ * the same address: no device has received that one.
+ */
 SEC("tp_btf/skb_copy_datagram_iovec")
 int kymo_copy(uint64_t *ctx)
 {
-	packet_ends(ctx, &kymo_received, ctx[0], KY_LATENCY_NET_RECEIVE);
+	const struct sk_buff *skb = (void *)ctx[0];
+
+	if (skb->skb_iif)
+		packet_ends(ctx, &kymo_received, ctx[0], KY_LATENCY_NET_RECEIVE);
 	return 0;
 }
 

@@ -248,6 +248,38 @@ for _ in range(50):
 """
 
 
+# Packets that a full socket drops leave their memory to messages between programs.
+DROPPED = """
+import socket
+full, other = socket.socket(type=socket.SOCK_DGRAM), socket.socket(type=socket.SOCK_DGRAM)
+full.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 100000)
+full.bind(("127.0.0.1", 0))
+for _ in range(2000):
+    other.sendto(b"x" * 20000, full.getsockname())
+near, far = socket.socketpair(type=socket.SOCK_DGRAM)
+for _ in range(2000):
+    near.send(b"x" * 500)
+    far.recv(1000)
+full.setblocking(False)
+received = 0
+while True:
+    try:
+        full.recv(20000)
+        received += 1
+    except BlockingIOError:
+        break
+print(received, flush=True)
+"""
+
+
+def test_messages_of_local_sockets_are_no_packets(measure, loopback):
+    load = Load(DROPPED)
+    measured = measure("--pid", load.pid, "--layers", "net-receive")
+    expected = int(load.go())
+    received = now(measured.end(), "net-receive", "lo")
+    assert 0 < received["count"] == expected < 1000
+
+
 def test_packets(measure, loopback):
     load = Load(DATAGRAMS)
     measured = measure("--pid", load.pid, "--layers", "net-send")
