@@ -87,9 +87,12 @@ static void http_server_end_exchange(void *data, struct MHD_Connection *connecti
 {
 	struct ky_http_exchange *exchange = *own;
 
-	(void)data;
+	const struct ky_http_server *server = data;
+
 	(void)connection;
 	(void)why;
+	if (exchange && server->end)
+		server->end(exchange);
 	if (exchange) {
 		free(exchange->target);
 		ky_strbuf_fini(&exchange->body);

@@ -24,9 +24,10 @@ struct ky_http_exchange {
 
 /* What differs between servers. The server's memory holds it until its daemons have ended. */
 struct ky_http_server {
-	MHD_AccessHandlerCallback handle; /* its last argument has the exchange */
-	MHD_AcceptPolicyCallback accept;  /* NULL: all connections */
-	size_t exchange_bytes;		  /* of the struct that begins with the exchange */
+	MHD_AccessHandlerCallback handle;		/* its last argument has the exchange */
+	MHD_AcceptPolicyCallback accept;		/* NULL: all connections */
+	void (*end)(struct ky_http_exchange *exchange); /* what it holds; NULL: nothing */
+	size_t exchange_bytes; /* of the struct that begins with the exchange */
 	unsigned int max_connections;
 	void *server;
 };

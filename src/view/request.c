@@ -72,6 +72,10 @@ static const struct resource resources[] = {
 	 HAS_FILTER | HAS_ROW | HAS_NS | HAS_LEAST | HAS_MOST | HAS_OF | HAS_COMM | HAS_PERIODS |
 		 HAS_CELL,
 	 0},
+	{"drop", KY_VIEW_DROP, true, 0, 0, 0},
+	{"drop-file", KY_VIEW_DROP_FILE, true, HAS_ROW | HAS_TEXT, 0, 0},
+	{"drop-end", KY_VIEW_DROP_END, true, HAS_ROW, 0, 0},
+	{"drop-open", KY_VIEW_DROP_OPEN, true, HAS_ROW, 0, 0},
 	{"programs", KY_VIEW_PROGRAMS, false, 0, 0, 0},
 	{"program", KY_VIEW_PROGRAM, true, HAS_ROW | HAS_BEGIN | HAS_END, 0, 0},
 };
@@ -339,6 +343,22 @@ static bool request_is_token(const char *text, const char *token)
 	return !differs;
 }
 
+/* After "a/", "b/" or "d7/" at the begin of @path, which name a set of traces. */
+static const char *request_take_side(const char *path, struct ky_view_request *request)
+{
+	size_t digits = path[0] == 'd' ? strspn(path + 1, "0123456789") : 0;
+
+	if ((path[0] == 'a' || path[0] == 'b') && path[1] == '/') {
+		request->side = path[0] == 'a' ? 1 : 2;
+		return path + 2;
+	}
+	if (!digits || digits > 9 || path[1] == '0' || path[1 + digits] != '/')
+		return path;
+	for (size_t i = 0; i < digits; i++)
+		request->drop = request->drop * 10 + (uint64_t)(path[1 + i] - '0');
+	return path + digits + 2;
+}
+
 int ky_view_request_parse(const char *target, bool is_post, const char *token,
 			  struct ky_view_request *request, struct kymo_error *err)
 {
@@ -352,11 +372,7 @@ int ky_view_request_parse(const char *target, bool is_post, const char *token,
 	if (target[0] != '/' || !request_is_token(target + 1, token) ||
 	    target[1 + KY_VIEW_TOKEN_CHARS] != '/')
 		return ky_error_set(err, KYMO_E_PERMISSION, "wrong token");
-	path = target + 2 + KY_VIEW_TOKEN_CHARS;
-	if ((path[0] == 'a' || path[0] == 'b') && path[1] == '/') {
-		request->side = path[0] == 'a' ? 1 : 2;
-		path += 2;
-	}
+	path = request_take_side(target + 2 + KY_VIEW_TOKEN_CHARS, request);
 	len = strcspn(path, "?");
 	if (strncmp(path, "api/", 4) == 0)
 		resource = resource_of(path + 4, len - 4);

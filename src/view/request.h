@@ -46,22 +46,27 @@ enum ky_view_what {
 	KY_VIEW_ARROWS,	  /* api/arrows: wake-ups of one thread, by rows */
 	KY_VIEW_MOMENT,	  /* api/moment: the state of one row at a time */
 	KY_VIEW_CAUSE, /* api/cause: what a thread waits or waited for at a time, and who woke it */
-	KY_VIEW_LATENCY,  /* api/latency: durations in a range, as a map */
-	KY_VIEW_MEMBERS,  /* api/members: those of them with certain durations */
-	KY_VIEW_NOTES,	  /* api/notes: all notes */
-	KY_VIEW_NOTE,	  /* api/note (POST): add or change a note */
-	KY_VIEW_UNNOTE,	  /* api/unnote (POST): remove a note */
-	KY_VIEW_AREA,	  /* api/area: statistics of a range */
-	KY_VIEW_REPORT,	  /* api/report (POST): a report for a range */
-	KY_VIEW_PROGRAMS, /* api/programs: other programs with reports */
-	KY_VIEW_PROGRAM,  /* api/program (POST): the report of one of them for a range */
+	KY_VIEW_LATENCY,   /* api/latency: durations in a range, as a map */
+	KY_VIEW_MEMBERS,   /* api/members: those of them with certain durations */
+	KY_VIEW_NOTES,	   /* api/notes: all notes */
+	KY_VIEW_NOTE,	   /* api/note (POST): add or change a note */
+	KY_VIEW_UNNOTE,	   /* api/unnote (POST): remove a note */
+	KY_VIEW_AREA,	   /* api/area: statistics of a range */
+	KY_VIEW_REPORT,	   /* api/report (POST): a report for a range */
+	KY_VIEW_PROGRAMS,  /* api/programs: other programs with reports */
+	KY_VIEW_PROGRAM,   /* api/program (POST): the report of one of them for a range */
+	KY_VIEW_DROP,	   /* api/drop (POST): begin to drop a trace */
+	KY_VIEW_DROP_FILE, /* api/drop-file (POST): a file of it, the only request with a body */
+	KY_VIEW_DROP_END,  /* api/drop-end (POST): give it up */
+	KY_VIEW_DROP_OPEN, /* api/drop-open (POST): open it */
 };
 
 struct ky_view_request {
 	enum ky_view_what what;
 	bool is_post;
 	unsigned int
-		side; /* of two sets of traces beside each other: 1 or 2; 0: the path names none */
+		side;  /* of two sets of traces beside each other: 1 or 2; 0: the path names none */
+	uint64_t drop; /* the number of the dropped trace that the path names; 0: none */
 	char name[KY_VIEW_NAME_BYTES]; /* of the asset or the report */
 	int64_t begin_ns, end_ns;      /* from the clock's origin, both inclusive */
 	int64_t ns;
@@ -80,7 +85,7 @@ struct ky_view_request {
 };
 
 /*
- * /TOKEN/a/ and /TOKEN/b/ are the sides of a page with two sets of traces.
+ * /TOKEN/a/ and /TOKEN/b/ are the sides of a page with two sets of traces, /TOKEN/d7/ is the seventh dropped trace.
  *
  * Parse @target, the path and query of a request as they are on the wire: "/TOKEN/api/rows?row=7".
  *

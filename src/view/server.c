@@ -32,6 +32,9 @@ struct ky_view_server {
 struct exchange {
 	struct ky_http_exchange http;
 	struct ky_view_request request;
+	bool has_file; /* ->file is open: what comes goes there */
+	int file;
+	struct kymo_error failed; /* of a file: the answer once all of it has come */
 };
 
 /* ---- answers ----------------------------------------------------------------------------- */
@@ -120,6 +123,52 @@ static bool is_of_notes(const struct ky_view_request *request)
 	       request->what == KY_VIEW_UNNOTE;
 }
 
+static bool is_of_drops(const struct ky_view_request *request)
+{
+	return request->what == KY_VIEW_DROP || request->what == KY_VIEW_DROP_FILE ||
+	       request->what == KY_VIEW_DROP_END || request->what == KY_VIEW_DROP_OPEN;
+}
+
+/* Of traces that are dropped on the page. A file has come by now. */
+static int server_answer_drop(struct ky_view_drops *drops, const struct ky_view_request *request,
+			      struct ky_strbuf *out, struct kymo_error *err)
+{
+	uint64_t number = request->row, space_bytes;
+	int ret = KYMO_OK;
+
+	if (request->what == KY_VIEW_DROP)
+		ret = ky_view_drops_begin(drops, &number, &space_bytes, err);
+	else if (request->what == KY_VIEW_DROP_END)
+		ret = ky_view_drops_remove(drops, number, err);
+	else if (request->what == KY_VIEW_DROP_OPEN)
+		ret = ky_view_drops_finish(drops, number, err);
+	if (ret < 0)
+		return ret;
+	ky_strbuf_addf(out, "{\"drop\": %llu", (unsigned long long)number);
+	if (request->what == KY_VIEW_DROP)
+		ky_strbuf_addf(out, ", \"space\": %llu", (unsigned long long)space_bytes);
+	ky_strbuf_adds(out, "}\n");
+	return ky_strbuf_failed(out) ? ky_error_nomem(err) : KYMO_OK;
+}
+
+/* Of a dropped trace. */
+static int server_answer_dropped(struct ky_view_drops *drops, const struct ky_view_request *request,
+				 const struct ky_view_stop *stop, struct ky_strbuf *out,
+				 struct kymo_error *err)
+{
+	const struct ky_view_programs none = {0};
+	struct ky_view_notes *notes;
+	struct ky_view *view = ky_view_drops_view(drops, request->drop, &notes);
+
+	if (!view)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such drop");
+	if (is_of_notes(request))
+		return ky_view_notes_answer(notes, request, out, err);
+	if (request->what == KY_VIEW_PROGRAMS || request->what == KY_VIEW_PROGRAM)
+		return ky_view_programs_answer(&none, request, stop, out, err);
+	return ky_view_answer(view, request, stop, out, err);
+}
+
 /* The answer as JSON. */
 static int server_make_answer(struct ky_view_server *server, const struct ky_view_request *request,
 			      const struct ky_view_stop *stop, struct ky_strbuf *out,
@@ -129,6 +178,10 @@ static int server_make_answer(struct ky_view_server *server, const struct ky_vie
 	struct ky_view *view;
 	int ret;
 
+	if (is_of_drops(request))
+		return server_answer_drop(served->drops, request, out, err);
+	if (request->drop)
+		return server_answer_dropped(served->drops, request, stop, out, err);
 	if (is_of_notes(request))
 		return ky_view_notes_answer(request->side == 2 ? served->beside_notes
 							       : served->notes,
@@ -186,6 +239,35 @@ static const char *server_foreign(const struct exchange *exchange,
 	return NULL;
 }
 
+static int server_begin_file(struct exchange *exchange, struct kymo_error *err)
+{
+	const struct ky_view_server *server = exchange->http.server;
+	int fd = ky_view_drops_file(server->served.drops, exchange->request.row,
+				    exchange->request.filter, err);
+
+	exchange->has_file = fd >= 0;
+	exchange->file = fd;
+	return fd < 0 ? fd : KYMO_OK;
+}
+
+/* After an error, what still comes goes nowhere: browsers read the answer only when they have sent all. */
+static void server_take_file(struct exchange *exchange, const char *bytes, size_t len)
+{
+	const struct ky_view_server *server = exchange->http.server;
+
+	if (!exchange->failed.code)
+		(void)ky_view_drops_write(server->served.drops, exchange->request.row,
+					  exchange->file, bytes, len, &exchange->failed);
+}
+
+static void server_end(struct ky_http_exchange *http)
+{
+	struct exchange *exchange = (struct exchange *)http;
+
+	if (exchange->has_file)
+		close(exchange->file);
+}
+
 /* Check a request whose headers are there. MHD_YES with *done false: it may be answered. */
 static enum MHD_Result server_begin(struct exchange *exchange, struct MHD_Connection *connection,
 				    const char *method, bool *done)
@@ -202,14 +284,16 @@ static enum MHD_Result server_begin(struct exchange *exchange, struct MHD_Connec
 	why = server_foreign(exchange, connection);
 	if (why)
 		return server_refuse(connection, KYMO_E_PERMISSION, why);
-	if (ky_http_has_body(connection))
-		return server_refuse(connection, KYMO_E_INVALID, "requests have no body");
 	ky_error_clear(&err);
 	if (ky_view_request_parse(exchange->http.target, is_post, server->token, &exchange->request,
 				  &err) < 0)
 		return send_error(connection, &err);
+	if (exchange->request.what != KY_VIEW_DROP_FILE && ky_http_has_body(connection))
+		return server_refuse(connection, KYMO_E_INVALID, "the request has no body");
 	if (exchange->request.side && !server->served.beside)
 		return server_refuse(connection, KYMO_E_NOT_FOUND, "no such page");
+	if (exchange->request.what == KY_VIEW_DROP_FILE && server_begin_file(exchange, &err) < 0)
+		return send_error(connection, &err);
 	*done = false;
 	return MHD_YES;
 }
@@ -222,7 +306,8 @@ static const char *asset_of(const struct exchange *exchange)
 
 	if (request->name[0])
 		return request->name;
-	return server->served.beside && !request->side ? "pair.html" : "index.html";
+	return server->served.beside && !request->side && !request->drop ? "pair.html"
+									 : "index.html";
 }
 
 static enum MHD_Result server_handle(void *data, struct MHD_Connection *connection, const char *url,
@@ -236,8 +321,7 @@ static enum MHD_Result server_handle(void *data, struct MHD_Connection *connecti
 	(void)data;
 	(void)url;
 	(void)version;
-	(void)upload;
-	if (!exchange || !exchange->http.target || *n_upload)
+	if (!exchange || !exchange->http.target || (*n_upload && !exchange->has_file))
 		return MHD_NO;
 	if (!exchange->http.is_begun) {
 		exchange->http.is_begun = true;
@@ -245,6 +329,13 @@ static enum MHD_Result server_handle(void *data, struct MHD_Connection *connecti
 		if (done || exchange->request.is_post)
 			return ret; /* a POST comes again after its (empty) body */
 	}
+	if (*n_upload) {
+		server_take_file(exchange, upload, *n_upload);
+		*n_upload = 0;
+		return MHD_YES;
+	}
+	if (exchange->failed.code)
+		return send_error(connection, &exchange->failed);
 	if (exchange->request.what == KY_VIEW_ASSET)
 		return send_asset(connection, asset_of(exchange));
 	return server_answer(exchange, connection);
@@ -286,6 +377,7 @@ static int server_start(struct ky_view_server *server, int fd, struct kymo_error
 {
 	server->http = (struct ky_http_server){.handle = server_handle,
 					       .accept = server_accept,
+					       .end = server_end,
 					       .exchange_bytes = sizeof(struct exchange),
 					       .max_connections = MAX_CONNECTIONS,
 					       .server = server};

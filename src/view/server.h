@@ -3,7 +3,7 @@
  * The viewer's HTTP server: the page and the answers of view.h, on the loopback interface only.
  *
  * docs/security.md has the threat model. Memory is bounded: so many connections, so much for each
- * request, no bodies of requests, and a limit for each answer. A slow request costs its own
+ * request, no bodies of requests but files that are dropped (drops.h), and a limit for each answer. A slow request costs its own
  * connection only.
  *
  * Threads: open and close in one thread; the server has its own threads.
@@ -11,6 +11,7 @@
 #ifndef KY_VIEW_SERVER_H
 #define KY_VIEW_SERVER_H
 
+#include "view/drops.h"
 #include "view/live.h"
 #include "view/notes.h"
 #include "view/programs.h"
@@ -25,6 +26,7 @@ struct ky_view_served {
 	struct ky_view *beside; /* other traces in the same window; NULL: none */
 	struct ky_view_notes *beside_notes;
 	struct ky_view_pair pair;			   /* of both */
+	struct ky_view_drops *drops;			   /* traces that are dropped on the page */
 	struct ky_view_programs programs, beside_programs; /* with reports; ->n 0: none */
 };
 

@@ -405,6 +405,10 @@ static int view_answer(struct ky_view *view, const struct ky_view_request *reque
 	case KY_VIEW_UNNOTE:
 	case KY_VIEW_PROGRAMS:
 	case KY_VIEW_PROGRAM:
+	case KY_VIEW_DROP:
+	case KY_VIEW_DROP_FILE:
+	case KY_VIEW_DROP_END:
+	case KY_VIEW_DROP_OPEN:
 	case KY_VIEW_ASSET:
 		break;
 	}

@@ -132,13 +132,14 @@ DROP = """(d => { %s.forEach(n => d.items.add(new File(['x'], n))); document.bod
   new DragEvent('drop', {dataTransfer: d, bubbles: true, cancelable: true})); })(new DataTransfer())"""
 
 
-def test_dropped_files_are_explained(page):
-    """The browser knows no path: the page names the command."""
+def test_dropped_files_that_do_not_open_are_explained(page):
+    """The browser knows no path: the page names the command that may open them. What opens is in test_view_drop.py."""
     for names, command in ((["my-trace"], "kymo view my-trace"), (["it's <b>", "-x"], "kymo view 'it'\\''s <b>' ./-x"),
                            (["a b", "$(id)"], "kymo view 'a b' '$(id)'")):
         page.value(DROP % json.dumps(names))
         assert page.until("document.querySelector('dialog[open] #open-command')?.textContent") == command
         assert page.value("document.querySelectorAll('dialog b').length") == 0
+        assert "does not open" in page.value("document.querySelector('dialog [role=alert]').textContent")
         page.key("Escape")
         page.until("!document.querySelector('dialog')")
     page.value(DROP % '["slow.html"]')
@@ -146,3 +147,4 @@ def test_dropped_files_are_explained(page):
     page.key("Escape")
     page.until("!document.querySelector('dialog')")
     rows_of(page)
+    page.trouble.clear()  # the browser tells of the refusals

@@ -43,13 +43,16 @@ static void try_target(const char *target, bool is_post)
 	    request.end_ns < request.begin_ns || request.count > KY_VIEW_MAX_PIXELS ||
 	    request.is_post != is_post ||
 	    is_post != (request.what == KY_VIEW_REPORT || request.what == KY_VIEW_NOTE ||
-			request.what == KY_VIEW_UNNOTE || request.what == KY_VIEW_PROGRAM))
+			request.what == KY_VIEW_UNNOTE || request.what == KY_VIEW_PROGRAM ||
+			(request.what >= KY_VIEW_DROP && request.what <= KY_VIEW_DROP_OPEN)))
 		abort();
 	if (request.what == KY_VIEW_ROWS && (!request.count || request.count > KY_VIEW_MAX_ROWS))
 		abort();
 	check_text(request.of, sizeof(request.of));
 	check_text(request.comm, sizeof(request.comm));
 	check_text(request.periods, sizeof(request.periods));
+	if (request.drop && (request.side || request.drop > 999999999))
+		abort();
 	if (request.side > 2)
 		abort();
 	if (request.n_ids > KY_VIEW_MAX_IDS ||

@@ -459,6 +459,20 @@ export async function program(place: number, range: Range, signal: AbortSignal):
   return (await ask("program", { row: place, ...range }, signal, "POST")) as unknown as Report;
 }
 
+/** A trace that is dropped on the page: its number, and how many bytes it can have. */
+export const drop = async (signal: AbortSignal): Promise<{ drop: number; space: number }> =>
+  (await ask("drop", {}, signal, "POST")) as unknown as { drop: number; space: number };
+
+/** A file of it. */
+export async function dropFile(number: number, path: string, file: Blob, signal: AbortSignal): Promise<void> {
+  const query = new URLSearchParams({ row: String(number), text: path });
+  const answer = await fetch(`api/drop-file?${query}`, { method: "POST", body: file, signal });
+  if (!answer.ok) throw new Error(String(((await answer.json()) as Fields).error));
+}
+
+export const dropEnd = async (number: number): Promise<unknown> => ask("drop-end", { row: number }, undefined, "POST");
+export const dropOpen = async (number: number, signal: AbortSignal): Promise<unknown> => ask("drop-open", { row: number }, signal, "POST");
+
 /** What a report is about; times in ns. */
 export interface ReportWords {
   row?: number; // of a thread

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Graph, Overview } from "./graph";
 import { Recording, useRecording } from "./live";
-import { Drop } from "./drop";
+import { Drop, OPEN_HELP, openKeys } from "./drop";
 import { Find, FIND_HELP, findKeys } from "./find";
 import { NOTE_HELP, noteKeys, useNotes } from "./notes";
 import { PAIR_HELP, pairKeys, usePair } from "./pair";
@@ -31,6 +31,7 @@ const HELP: [keys: string, what: string][] = [
   ...FIND_HELP,
   ...NOTE_HELP,
   ...PAIR_HELP,
+  ...OPEN_HELP,
   ["Esc", "close this help; then: remove the selection"],
   ["Arrows, Page Up, Page Down, Home, End", "in the table: select another event"],
   ["Ctrl + wheel, two fingers", "zoom at the pointer, between the fingers"],
@@ -183,6 +184,7 @@ function keys(store: Store, help: () => void): (event: KeyboardEvent) => void {
     ...findKeys(),
     ...noteKeys(store),
     ...pairKeys(),
+    ...openKeys(),
     "?": help,
     escape: () => store.select(null),
   };
@@ -190,7 +192,7 @@ function keys(store: Store, help: () => void): (event: KeyboardEvent) => void {
     const target = event.target as HTMLElement;
     const key = event.key.toLowerCase();
     if (target.closest("dialog")) return;
-    if (target.matches("input, select")) {
+    if (target.matches("input, select, textarea")) {
       if (key === "escape") target.blur();
       return;
     }

@@ -2,7 +2,6 @@
 /* kymo view: traces in the browser. */
 #include "cli/terminal/command.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,8 @@
 #include "view/save.h"
 #include "view/server.h"
 
+#define DROP_SPACE_BYTES ((uint64_t)4 << 30)
+
 struct view_options {
 	uint64_t port;
 	bool no_browser, no_follow, tsp;
@@ -29,11 +30,11 @@ struct view_options {
 	const char *save;
 	struct ky_select_options select; /* only its times */
 	struct ky_text_list beside;
+	uint64_t drop_space;
 	struct ky_text_list lami; /* programs */
 	const char *trace;	  /* what they read; no option */
 	char **args;		  /* no options */
 	int n_args;
-	pthread_mutex_t opening;		    /* no option: one set at a time */
 	struct ky_view_notes *notes, *beside_notes; /* no options */
 	struct ky_view *beside_view;
 	struct ky_input_options input;
@@ -60,6 +61,12 @@ static const struct ky_option_def view_option_defs[] = {
 	 .help = "Show TRACE below the other traces, on one time axis; may be given again: these TRACEs "
 		 "are shown together. The key = aligns both at their selected events.",
 	 .at = offsetof(struct view_options, beside)},
+	{.name = "drop-space",
+	 .kind = KY_OPTION_SIZE,
+	 .arg = "SIZE",
+	 .help = "The most that copies of traces take that are dropped on the page, in $TMPDIR or /var/tmp; 0: "
+		 "none can be dropped. Default: 4G.",
+	 .at = offsetof(struct view_options, drop_space)},
 	{.name = "lami",
 	 .kind = KY_OPTION_LIST,
 	 .arg = "PROGRAM",
@@ -107,7 +114,7 @@ static void view_defaults(void *data)
 	struct view_options *options = data;
 
 	ky_cli_select_defaults(&options->select);
-	pthread_mutex_init(&options->opening, NULL);
+	options->drop_space = DROP_SPACE_BYTES;
 }
 
 static int end_loop(void *data, const struct signalfd_siginfo *info, struct kymo_error *err)
@@ -167,11 +174,21 @@ static int cmd_view_open_both(void *data, struct ky_trace_set *set, struct kymo_
 		ky_vec_fini(&paths);
 		return ret;
 	}
-	pthread_mutex_lock(&options->opening);
 	ret = ky_cli_open(set, paths.data, (int)paths.len, &input, true, err);
-	pthread_mutex_unlock(&options->opening);
 	ky_vec_fini(&paths);
 	return ret;
+}
+
+/* A trace that is dropped on the page; its paths are the server's own. */
+static int cmd_view_open_dropped(void *data, const char *const *paths, size_t n_paths,
+				 struct ky_trace_set *set, struct kymo_error *err)
+{
+	const struct view_options *options = data;
+	const struct ky_input_options input = {.recover = options->input.recover,
+					       .force_correlate = options->input.force_correlate,
+					       .is_again = true};
+
+	return ky_cli_open(set, (char **)(uintptr_t)paths, (int)n_paths, &input, true, err);
 }
 
 static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
@@ -179,7 +196,9 @@ static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
 {
 	struct ky_open_link opened = KY_OPEN_LINK_INIT;
 	struct ky_view_server *server;
-	const struct ky_view_served served = {
+	const struct ky_view_drop_source drops = {cmd_view_open_dropped, options,
+						  options->drop_space};
+	struct ky_view_served served = {
 		.view = view,
 		.live = live,
 		.notes = options->notes,
@@ -192,10 +211,14 @@ static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
 		.programs = {options->lami.items, options->lami.len, options->trace},
 		.beside_programs = {options->lami.items, options->lami.len,
 				    options->beside.len ? options->beside.items[0] : NULL}};
-	int ret = ky_view_server_open(&served, (uint16_t)options->port, &server, err);
+	int ret = ky_view_drops_open(&drops, &served.drops, err);
 
-	if (ret < 0)
+	if (ret == KYMO_OK)
+		ret = ky_view_server_open(&served, (uint16_t)options->port, &server, err);
+	if (ret < 0) {
+		ky_view_drops_close(served.drops);
 		return ret;
+	}
 	printf("%s\n", ky_view_server_link(server)); /* lint: own text */
 	fflush(stdout);
 	ky_log_info(&ky_cli_log, "the viewer runs until Ctrl-C");
@@ -204,6 +227,7 @@ static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
 	ret = view_wait_for_end(err);
 	ky_open_link_end(&opened);
 	ky_view_server_close(server);
+	ky_view_drops_close(served.drops);
 	return ret;
 }
 
@@ -420,7 +444,8 @@ const struct ky_command ky_command_view = {
 		"lttng-analyses. The server runs it with TRACE and the range, and shows its tables.\n"
 		"\n"
 		"The link contains a secret token. Programs and pages without it cannot read the traces. "
-		"The server opens only the traces of the command line, and ends with Ctrl-C.\n"
+		"The server opens only the traces of the command line, and copies of traces that are dropped on the page; "
+		"the copies end with it. Ctrl-C ends it.\n"
 		"\n"
 		"With --tsp the server speaks the Trace Server Protocol instead, which has no token: VS Code's "
 		"Trace Viewer expects it on port 8080. The server answers only programs of this user and of "

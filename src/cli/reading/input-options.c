@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/reading/input-options.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -16,12 +17,16 @@ static void free_imports(void)
 	ky_import_fini(&imports);
 }
 
-/* So do recordings that came from relays. */
-static struct ky_cli_remotes remotes;
+/* So do recordings that came from relays: of each opening. */
+static KY_VEC(struct ky_cli_remotes *) remotes;
 
 static void free_remotes(void)
 {
-	ky_cli_remotes_fini(&remotes);
+	ky_vec_foreach(&remotes, one) {
+		ky_cli_remotes_fini(*one);
+		free(*one);
+	}
+	ky_vec_fini(&remotes);
 }
 
 static int import(const struct ky_cli_remotes *from, const struct ky_input_options *options,
@@ -41,26 +46,28 @@ static int import(const struct ky_cli_remotes *from, const struct ky_input_optio
 	return ret;
 }
 
-/* The relays' recordings among the paths, which the first call brings. */
+/* The relays' recordings among the paths, unless the caller has brought them. */
 static int bring_remotes(char **args, int n_args, const struct ky_input_options *options,
 			 const struct ky_cli_remotes **from, struct kymo_error *err)
 {
+	const struct ky_cli_remote_options remote_options = {.key_path = options->relay_key,
+							     .space_bytes = options->relay_space};
+	struct ky_cli_remotes *own;
+
 	*from = options->remotes;
 	if (*from)
 		return KYMO_OK;
-	if (atexit(free_remotes) != 0)
+	own = calloc(1, sizeof(*own));
+	if (!own || (!remotes.len && atexit(free_remotes) != 0) || ky_vec_push(&remotes, own) < 0) {
+		free(own);
 		return ky_error_nomem(err);
-	free_remotes();
-	*from = &remotes;
-	return ky_cli_remotes_open(
-		&remotes, args, n_args,
-		&(struct ky_cli_remote_options){.key_path = options->relay_key,
-						.space_bytes = options->relay_space},
-		err);
+	}
+	*from = own;
+	return ky_cli_remotes_open(own, args, n_args, &remote_options, err);
 }
 
-int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
-		const struct ky_input_options *options, bool merge, struct kymo_error *err)
+static int input_open(struct ky_trace_set *set, char **args, int n_args,
+		      const struct ky_input_options *options, struct kymo_error *err)
 {
 	struct ky_trace_options trace_options = {
 		.recover = options->recover,
@@ -74,12 +81,22 @@ int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 
 	if (!ret)
 		ret = import(from, options, &trace_options, err);
+	if (!ret)
+		ret = ky_trace_set_open_with(set, (const char *const *)args, (size_t)n_args,
+					     &trace_options, options->is_again ? NULL : &ky_cli_log,
+					     err);
+	return ret;
+}
 
-	if (ret < 0)
-		return ret;
-	ret = ky_trace_set_open_with(set, (const char *const *)args, (size_t)n_args, &trace_options,
-				     options->is_again ? NULL : &ky_cli_log, err);
+int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
+		const struct ky_input_options *options, bool merge, struct kymo_error *err)
+{
+	static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* for what stays */
+	int ret;
 
+	pthread_mutex_lock(&turn);
+	ret = input_open(set, args, n_args, options, err);
+	pthread_mutex_unlock(&turn);
 	if (ret < 0 || !merge || options->force_correlate)
 		return ret;
 	ret = ky_clocks_correlate(set, err);

@@ -59,7 +59,7 @@ struct ky_input_options {
 
 /*
  * Open the traces at @args. @merge: they will be put in one order.
- * As ky_trace_set_open_with(); KYMO_E_INVALID is a usage error.
+ * As ky_trace_set_open_with(); KYMO_E_INVALID is a usage error. Threads: any; what is imported stays until the program ends.
  */
 int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 		const struct ky_input_options *options, bool merge, struct kymo_error *err);
