@@ -68,6 +68,16 @@ static __attribute__((noinline)) void three(uint64_t i)
 	__asm__ __volatile__("" ::"r"(i) : "memory");
 }
 
+/* Both ends of a pair. */
+static __attribute__((noinline)) void latency(uint64_t i)
+{
+	uint64_t key = i + (uint64_t)(uintptr_t)&i;
+
+	KYMO_LATENCY_BEGIN(bench, key);
+	KYMO_LATENCY_END(bench, key);
+	__asm__ __volatile__("" ::"r"(i) : "memory");
+}
+
 #ifdef HAVE_LTTNG
 static __attribute__((noinline)) void lttng_word(uint64_t i)
 {
@@ -101,7 +111,8 @@ static const struct {
 	const char *name;
 	void (*hit)(uint64_t i);
 } kinds[] = {
-	{"nothing", nothing},	    {"disabled", disabled},	  {"word", word}, {"three", three},
+	{"nothing", nothing},	    {"disabled", disabled},	  {"word", word},
+	{"three", three},	    {"latency", latency},
 #ifdef HAVE_LTTNG
 	{"lttng-word", lttng_word}, {"lttng-three", lttng_three},
 #endif

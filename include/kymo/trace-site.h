@@ -107,6 +107,22 @@ KYMO_TRACE_API int kymo_site_enabled(struct kymo_site *site);
 KYMO_TRACE_API int kymo_control_fd(void);
 KYMO_TRACE_API void kymo_control_fd_move(void);
 
+/* A call site of a tracker. */
+struct kymo_latency_site {
+	uint32_t number; /* for the library; 0: not registered */
+};
+
+KYMO_TRACE_HIT void kymo_latency_begin(struct kymo_latency_site *site, const char *tracker,
+				       uint64_t key);
+KYMO_TRACE_HIT void kymo_latency_end(struct kymo_latency_site *site, const char *tracker,
+				     uint64_t key);
+
+#define KYMO_LATENCY_(function, tracker, key)                             \
+	do {                                                              \
+		static struct kymo_latency_site kymo_latency_site_;       \
+		function(&kymo_latency_site_, #tracker, (uint64_t)(key)); \
+	} while (0)
+
 #ifndef KYMO_TRACE_LIBRARY /* the library itself has no events */
 
 /*

@@ -137,6 +137,23 @@
 #define KYMO_FILTER_ONLY(x) \
 	KYMO_FORM_(x, KYMO_FILTERED(KYMO_TYPE_PLAIN(x)), kymo_page, 1, KYMO_VALUE_PLAIN(x))
 
+/*
+ * KYMO_LATENCY_BEGIN(tracker, key), KYMO_LATENCY_END(tracker, key): measure the time from one to the other, for 'kymo
+ * latency'. Statements. The tracker is a plain word; its histogram always counts, and needs no recording. The key is an
+ * integer or a pointer that says which BEGIN and END belong together, such as a request's number. They may be in different
+ * functions, files and threads. A BEGIN whose key is open begins anew; an END without a BEGIN does nothing.
+ *
+ *	KYMO_LATENCY_BEGIN(request, request->id);
+ *	...
+ *	KYMO_LATENCY_END(request, request->id);
+ *
+ * A process has at most 64 trackers and about 16000 open pairs; further ones are counted as lost. The first BEGIN of a process
+ * makes a file in memory. All others make no system call (but each clock_gettime() where the kernel does not keep time
+ * by the processor's time stamp counter), take no lock and allocate no memory, also in signal handlers.
+ */
+#define KYMO_LATENCY_BEGIN(tracker, key) KYMO_LATENCY_(kymo_latency_begin, tracker, key)
+#define KYMO_LATENCY_END(tracker, key)	 KYMO_LATENCY_(kymo_latency_end, tracker, key)
+
 #ifdef __cplusplus
 extern "C" {
 #endif

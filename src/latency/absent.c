@@ -105,6 +105,18 @@ bool ky_latency_comm(const struct ky_latency *latency, uint32_t tgid,
 	return false;
 }
 
+bool ky_latency_has_programs(const struct ky_latency *latency)
+{
+	(void)latency;
+	return false;
+}
+
+int ky_latency_look(struct ky_latency *latency, struct kymo_error *err)
+{
+	(void)latency;
+	return ky_error_set(err, KYMO_E_UNSUPPORTED, "no BPF");
+}
+
 int ky_latency_read(struct ky_latency *latency, struct kymo_error *err)
 {
 	(void)latency;

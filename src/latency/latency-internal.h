@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "latency/latency.h"
+#include "latency/program-files.h"
 #include "latency/ring-turn.h"
 
 struct latency_bpf;
@@ -31,7 +32,28 @@ struct ky_latency {
 	struct ky_tracker *trackers[KY_TRACKERS_MAX];
 	size_t n_trackers;
 	struct ky_chain *chain; /* NULL: not wanted */
+	bool has_programs;	/* their own trackers are wanted */
+	struct ky_program_files programs;
+	const char *program_name; /* of the series that is being made */
+	size_t n_program_series;
+	uint64_t n_lost_programs; /* durations of programs without a series */
 };
+
+/* ---- latency.c ---------------------------------------------------------------------------- */
+
+/* The series of @key; a new one for a new key. NULL: out of memory. */
+struct ky_series *ky_latency_series_of(struct ky_latency *latency,
+				       const struct ky_latency_key *key);
+/* The same, but NULL for a new key. */
+struct ky_series *ky_latency_series_find(const struct ky_latency *latency,
+					 const struct ky_latency_key *key);
+
+/* ---- latency-programs.c ------------------------------------------------------------------- */
+
+/* Programs begin to count: what they have counted so far is not ours. 0, KYMO_E_MEMORY, KYMO_E_IO. */
+int ky_latency_begin_programs(struct ky_latency *latency, struct kymo_error *err);
+/* A period ends. Errors as above. */
+int ky_latency_read_programs(struct ky_latency *latency, struct kymo_error *err);
 
 /* ---- latency-load.c --------------------------------------------------------------------- */
 

@@ -2,8 +2,7 @@
 /*
  * What the BPF programs of kymo latency (latency.bpf.c) and the reader of their maps have in common.
  *
- * A cell is a histogram of durations. The buckets are log2-linear: eight of equal width up to 64 ns, and eight in every
- * octave from there on, so that a bucket is at most an eighth wide of what is in it. The last one has no end.
+ * A cell is a histogram of durations, with the buckets of abi/latency-buckets.h.
  *
  * Without keys (KY_LATENCY_BY_NONE) the cells of most layers are in an array per CPU, at places that are fixed here. All
  * others are in a hash table that CPUs share.
@@ -13,11 +12,8 @@
 
 #include <stdint.h>
 
-#define KY_LATENCY_SUB_BITS   3u
-#define KY_LATENCY_SUBS	      (1u << KY_LATENCY_SUB_BITS)
-#define KY_LATENCY_FIRST_LOG2 6u  /* the first octave begins at 64 ns */
-#define KY_LATENCY_LAST_LOG2  39u /* the last one: 9 to 18 minutes, and all that is longer */
-#define KY_LATENCY_BUCKETS    ((KY_LATENCY_LAST_LOG2 - KY_LATENCY_FIRST_LOG2 + 2) * KY_LATENCY_SUBS)
+#include "abi/latency-buckets.h"
+
 #define KY_LATENCY_COMM_BYTES 16
 
 enum ky_latency_layer {
@@ -32,6 +28,7 @@ enum ky_latency_layer {
 	KY_LATENCY_NET_SEND,	 /* sub: number of the interface */
 	KY_LATENCY_NET_RECEIVE,	 /* the same */
 	KY_LATENCY_FIRST_BYTE,
+	KY_LATENCY_PROGRAM, /* sub: what a process calls it, see program-cells.h; not of latency.bpf.c */
 	KY_LATENCY_TRACK, /* sub: number of the tracker; not of latency.bpf.c */
 	KY_LATENCY_CHAIN, /* sub: enum ky_chain_part; the same */
 	KY_LATENCY_LAYERS,
@@ -168,35 +165,5 @@ struct ky_latency_shared {
 	uint64_t n_lost_requests; /* the same of block requests in flight */
 	uint64_t n_lost_members;  /* members for which the ring had no room */
 };
-
-/* The bucket of a duration. */
-static inline __attribute__((always_inline)) uint32_t ky_latency_bucket(uint64_t ns)
-{
-	uint64_t v = ns;
-	uint32_t log2 = 0, step;
-
-	if (ns < (1u << KY_LATENCY_FIRST_LOG2))
-		return (uint32_t)(ns >> (KY_LATENCY_FIRST_LOG2 - KY_LATENCY_SUB_BITS));
-	if (ns >> (KY_LATENCY_LAST_LOG2 + 1))
-		return KY_LATENCY_BUCKETS - 1;
-	step = (uint32_t)(v > 0xffffffff) << 5;
-	v >>= step;
-	log2 |= step;
-	step = (uint32_t)(v > 0xffff) << 4;
-	v >>= step;
-	log2 |= step;
-	step = (uint32_t)(v > 0xff) << 3;
-	v >>= step;
-	log2 |= step;
-	step = (uint32_t)(v > 0xf) << 2;
-	v >>= step;
-	log2 |= step;
-	step = (uint32_t)(v > 0x3) << 1;
-	v >>= step;
-	log2 |= step;
-	log2 |= (uint32_t)(v >> 1);
-	return (log2 - KY_LATENCY_FIRST_LOG2 + 1) * KY_LATENCY_SUBS +
-	       ((uint32_t)(ns >> (log2 - KY_LATENCY_SUB_BITS)) & (KY_LATENCY_SUBS - 1));
-}
 
 #endif

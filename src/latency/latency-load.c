@@ -285,8 +285,9 @@ int ky_latency_cells_fd(const struct ky_latency *latency)
 bool ky_latency_comm(const struct ky_latency *latency, uint32_t tgid,
 		     char comm[KY_LATENCY_COMM_BYTES])
 {
-	return bpf_map_lookup_elem(bpf_map__fd(latency->skeleton->maps.kymo_names), &tgid, comm) ==
-	       0;
+	return latency->skeleton &&
+	       bpf_map_lookup_elem(bpf_map__fd(latency->skeleton->maps.kymo_names), &tgid, comm) ==
+		       0;
 }
 
 uint32_t ky_latency_cells_max(const struct ky_latency *latency)

@@ -34,6 +34,8 @@ static const struct {
 				    "from the interface to the program's memory"},
 	[KY_LATENCY_FIRST_BYTE] = {"first-byte", "Time to first byte",
 				   "from accept to the first write to the connection"},
+	[KY_LATENCY_PROGRAM] = {"program", "Program trackers",
+				"from KYMO_LATENCY_BEGIN to KYMO_LATENCY_END in a program"},
 	[KY_LATENCY_TRACK] = {"track", "Trackers", "from one event to another one"},
 	[KY_LATENCY_CHAIN] = {"chain", "From an interrupt to user space",
 			      "the parts of the whole, one after the other"},
@@ -157,6 +159,9 @@ void ky_latency_put_name(struct ky_strbuf *out, const struct ky_latency *latency
 	case KY_LATENCY_NET_RECEIVE:
 		put_interface(out, key->sub);
 		break;
+	case KY_LATENCY_PROGRAM:
+		ky_strbuf_adds(out, latency->program_name ? latency->program_name : "");
+		break;
 	case KY_LATENCY_CHAIN:
 		ky_strbuf_adds(out, chain_parts[key->sub % KY_CHAIN_PARTS]);
 		break;
@@ -228,7 +233,7 @@ static void put_process(struct ky_strbuf *out, const struct ky_latency *latency,
 {
 	char comm[KY_LATENCY_COMM_BYTES];
 
-	if (ky_latency_comm(latency, (uint32_t)tgid, comm)) {
+	if (ky_latency_comm(latency, (uint32_t)tgid, comm) || ky_program_comm((pid_t)tgid, comm)) {
 		ky_strbuf_add(out, comm, strnlen(comm, sizeof(comm)));
 		ky_strbuf_addc(out, ' ');
 	}
@@ -275,9 +280,12 @@ int ky_latency_name(const struct ky_latency *latency, struct ky_series *series)
 {
 	struct ky_strbuf name = KY_STRBUF_INIT, owner = KY_STRBUF_INIT;
 
-	ky_latency_put_name(&name, latency, &series->key);
-	if (!latency_names_replace(&series->name, &name))
-		return KYMO_E_MEMORY;
+	/* A program's tracker has its name from its first duration on. */
+	if (!series->name || series->key.layer != KY_LATENCY_PROGRAM) {
+		ky_latency_put_name(&name, latency, &series->key);
+		if (!latency_names_replace(&series->name, &name))
+			return KYMO_E_MEMORY;
+	}
 	if (!has_owner(latency, series))
 		return KYMO_OK;
 	put_owner(&owner, latency, series);

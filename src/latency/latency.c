@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "kernel/bpf/object.h"
 #include "latency/latency-internal.h"
+#include "latency/program-cells.h"
 #include "os/now.h"
 
 /* Of the table, at a time. */
@@ -53,11 +54,16 @@ int ky_latency_open(const struct ky_latency_options *options, struct ky_latency 
 	if (!latency)
 		return ky_error_nomem(err);
 	latency->options = *options;
+	/* These need no BPF. */
+	latency->has_programs = options->layers >> KY_LATENCY_PROGRAM & 1;
+	latency->options.layers &= ~(1u << KY_LATENCY_PROGRAM);
 	ret = latency_remember_calls(latency, options, err);
 	if (ret >= 0)
 		ret = latency_prepare(latency, err);
 	if (ret >= 0)
 		ret = ky_latency_load(latency, err);
+	if (ret >= 0)
+		ret = ky_latency_begin_programs(latency, err);
 	if (ret < 0) {
 		ky_latency_close(latency);
 		return ret;
@@ -78,6 +84,7 @@ void ky_latency_close(struct ky_latency *latency)
 	for (size_t i = 0; i < latency->n_trackers; i++)
 		ky_tracker_close(latency->trackers[i]);
 	ky_chain_close(latency->chain);
+	ky_program_files_fini(&latency->programs);
 	ky_vec_foreach(&latency->series, series)
 		ky_series_free(*series);
 	ky_vec_fini(&latency->series);
@@ -128,14 +135,22 @@ static bool is_key_equal(const struct ky_latency_key *a, const struct ky_latency
 	return a->layer == b->layer && a->sub == b->sub && a->who == b->who;
 }
 
-/* The series of @key; a new one for a new key. NULL: out of memory. */
-static struct ky_series *series_of(struct ky_latency *latency, const struct ky_latency_key *key)
+struct ky_series *ky_latency_series_find(const struct ky_latency *latency,
+					 const struct ky_latency_key *key)
 {
-	uint64_t hash = ky_hash_bytes(key, sizeof(*key));
-	struct ky_series *first = ky_map_get(&latency->by_hash, hash), *series = first;
+	struct ky_series *series = ky_map_get(&latency->by_hash, ky_hash_bytes(key, sizeof(*key)));
 
 	while (series && !is_key_equal(&series->key, key))
 		series = series->next_of_hash;
+	return series;
+}
+
+struct ky_series *ky_latency_series_of(struct ky_latency *latency, const struct ky_latency_key *key)
+{
+	uint64_t hash = ky_hash_bytes(key, sizeof(*key));
+	struct ky_series *first = ky_map_get(&latency->by_hash, hash);
+	struct ky_series *series = ky_latency_series_find(latency, key);
+
 	if (series)
 		return series;
 	series = ky_series_new(key);
@@ -178,6 +193,8 @@ static bool is_crowded(const struct ky_latency *latency)
 
 static void evict(struct ky_latency *latency, struct ky_series *series)
 {
+	if (series->key.layer == KY_LATENCY_PROGRAM)
+		return;
 	bpf_map_delete_elem(ky_latency_cells_fd(latency), &series->key);
 	memset(series->last.buckets, 0, sizeof(series->last.buckets));
 	series->last.sum_ns = 0;
@@ -212,6 +229,7 @@ static int latency_turn(struct ky_latency *latency, struct kymo_error *err)
 			continue;
 		}
 		evict(latency, series);
+		latency->n_program_series -= series->key.layer == KY_LATENCY_PROGRAM;
 		unchain(latency, series);
 		ky_series_free(series);
 	}
@@ -233,7 +251,7 @@ static int latency_take(struct ky_latency *latency, const struct ky_latency_key 
 			const struct ky_latency_cell *cell, uint64_t max_ns, bool is_keyed,
 			struct kymo_error *err)
 {
-	struct ky_series *series = series_of(latency, key);
+	struct ky_series *series = ky_latency_series_of(latency, key);
 
 	if (!series)
 		return ky_error_nomem(err);
@@ -390,6 +408,8 @@ int ky_latency_read(struct ky_latency *latency, struct kymo_error *err)
 		ret = read_cells(latency, period, err);
 	if (ret >= 0)
 		ret = read_trackers(latency, err);
+	if (ret >= 0)
+		ret = ky_latency_read_programs(latency, err);
 	return ret < 0 || !latency->chain ? ret : read_chain(latency, err);
 }
 
@@ -443,6 +463,7 @@ void ky_latency_losses(struct ky_latency *latency, struct ky_latency_losses *los
 		.requests =
 			shared ? __atomic_load_n(&shared->n_lost_requests, __ATOMIC_RELAXED) : 0,
 		.members = shared ? __atomic_load_n(&shared->n_lost_members, __ATOMIC_RELAXED) : 0,
+		.programs = latency->n_lost_programs + ky_program_cells_lost(&latency->programs),
 		.misses = ky_latency_misses(latency),
 		.absent_layers = latency->absent_layers};
 }

@@ -63,6 +63,13 @@ int ky_latency_add_chain(struct ky_latency *latency, const struct ky_chain_optio
 /* NULL: it was not added. */
 struct ky_chain *ky_latency_chain(const struct ky_latency *latency);
 
+/* Are trackers of programs' own wanted? */
+bool ky_latency_has_programs(const struct ky_latency *latency);
+/*
+ * Look for programs with trackers of their own, which may end before the period does: ten times a second. 0, KYMO_E_MEMORY,
+ * KYMO_E_IO.
+ */
+int ky_latency_look(struct ky_latency *latency, struct kymo_error *err);
 /* A period ends: take in what came in it. 0, KYMO_E_MEMORY, KYMO_E_IO. */
 int ky_latency_read(struct ky_latency *latency, struct kymo_error *err);
 
@@ -82,6 +89,7 @@ uint64_t ky_latency_window_ns(const struct ky_latency *latency, enum ky_past win
 struct ky_latency_losses {
 	uint64_t cells, requests; /* durations, or requests, for which a table had no room */
 	uint64_t members;	  /* for which the ring had no room */
+	uint64_t programs;	  /* pairs and trackers of programs for which a table had no room */
 	uint64_t misses; /* runs that the kernel skipped, as the same program ran on the CPU */
 	uint32_t absent_layers; /* asked for, but this kernel has not the tracepoints */
 };

@@ -69,6 +69,14 @@ void ky_series_take(struct ky_series *series, const struct ky_latency_cell *cell
 	series->changed_slot = slot;
 }
 
+void ky_series_add(struct ky_series *series, const struct ky_histogram *added, uint64_t slot)
+{
+	ky_histogram_add(&series->now, added);
+	ky_histogram_add(&series->present, added);
+	ky_histogram_add(&series->total, added);
+	series->changed_slot = slot;
+}
+
 static struct ky_series_slot *pack(const struct ky_histogram *histogram, uint64_t number)
 {
 	struct ky_series_slot *slot;

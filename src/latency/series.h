@@ -50,6 +50,8 @@ void ky_series_free(struct ky_series *series);
 /* @cell is what the kernel has now; @max_ns of the period. */
 void ky_series_take(struct ky_series *series, const struct ky_latency_cell *cell, uint64_t max_ns,
 		    uint64_t slot);
+/* The same of what was added, perhaps not all of the period. */
+void ky_series_add(struct ky_series *series, const struct ky_histogram *added, uint64_t slot);
 /* Slot @slot begins: put the present one away, forget what is too old. 0 or KYMO_E_MEMORY. */
 int ky_series_turn(struct ky_series *series, uint64_t slot);
 /* What was added in @window. @slot: the present one. */

@@ -18,7 +18,7 @@
 #define URETPROBE "uretprobe:"
 #define SDT	  "sdt:"
 
-static const char *behind(const char *pattern, const char *word)
+static const char *tracker_probe_behind(const char *pattern, const char *word)
 {
 	size_t len = strlen(word);
 
@@ -27,7 +27,8 @@ static const char *behind(const char *pattern, const char *word)
 
 bool ky_tracker_is_probe(const char *pattern)
 {
-	return behind(pattern, UPROBE) || behind(pattern, URETPROBE) || behind(pattern, SDT);
+	return tracker_probe_behind(pattern, UPROBE) || tracker_probe_behind(pattern, URETPROBE) ||
+	       tracker_probe_behind(pattern, SDT);
 }
 
 void ky_tracker_event_fini(struct ky_tracker_event *event)
@@ -40,13 +41,14 @@ void ky_tracker_event_fini(struct ky_tracker_event *event)
 /* Without a list, a function's fields are what registers have, and its result. */
 static int tracker_probe_add(struct ky_probes *probes, const char *pattern, struct kymo_error *err)
 {
-	const char *sdt = behind(pattern, SDT), *entry = behind(pattern, UPROBE);
+	const char *sdt = tracker_probe_behind(pattern, SDT),
+		   *entry = tracker_probe_behind(pattern, UPROBE);
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret;
 
 	if (sdt)
 		return ky_probes_add_sdt(probes, sdt, err);
-	ky_strbuf_adds(&text, entry ? entry : behind(pattern, URETPROBE));
+	ky_strbuf_adds(&text, entry ? entry : tracker_probe_behind(pattern, URETPROBE));
 	if (!strchr(ky_strbuf_text(&text), '('))
 		ky_strbuf_adds(&text, entry ? "(arg1,arg2,arg3,arg4,arg5,arg6)" : "($retval)");
 	ret = ky_strbuf_failed(&text) ? ky_error_nomem(err)
@@ -109,7 +111,7 @@ static int take_fields(const char *definition, struct ky_arena *arena,
 static int tracker_probe_choose(const struct ky_probes *probes, const char *pattern,
 				const struct ky_probe_event **event, struct kymo_error *err)
 {
-	char type = behind(pattern, URETPROBE) ? 'r' : 'p';
+	char type = tracker_probe_behind(pattern, URETPROBE) ? 'r' : 'p';
 	size_t n = 0;
 
 	ky_vec_foreach(&probes->events, it) {

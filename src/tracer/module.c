@@ -365,13 +365,15 @@ void kymo_module_add(struct kymo_module *module)
 	bool is_first, has_file = true;
 	uint64_t signals;
 
-	if (module->version != KYMO_SITE_VERSION ||
-	    module->site_bytes != sizeof(struct kymo_site) || module->sites >= module->sites_end)
+	if (module->version != KYMO_SITE_VERSION || module->site_bytes != sizeof(struct kymo_site))
 		return;
+	/* Also of a module without events, which may have trackers. */
 	if (!ky_trace_begin()) {
 		ky_trace.off = KY_OFF_MEMORY;
 		return;
 	}
+	if (module->sites >= module->sites_end)
+		return;
 	ky_notes_begin();
 	ky_notes_count();
 	signals = kymo_ring_signals_block();

@@ -18,6 +18,8 @@
  *	hit.c		an event is hit: the fast path
  *	straight-*.h	and its shortest one, by hand
  *	record.c	what else there is to record
+ *	latency.c	the program's own trackers: pairs that are open, histograms
+ *	latency-*.c	their clock, and the file with the histograms
  *
  * Memory that others can write to (the control file, ring files) is written to, and never believed: a forked
  * child that has given up its privileges has it, too. What the library needs to know stands in private
@@ -60,6 +62,9 @@ struct ky_process {
 	uint32_t lock;	      /* 1: a thread has it, and changes the structures */
 	uint32_t pid;	      /* 0: not known */
 	uint64_t ns_inode[8]; /* of namespaces, by kind - KY_CONTEXT_CGROUP_NS; 0: not known */
+	struct ky_latency_file *latency; /* of this process' own trackers; NULL: none so far */
+	bool has_no_latency;		 /* it could not be made */
+	bool is_correcting;		 /* a thread corrects the clock of these trackers */
 };
 
 struct ky_field {

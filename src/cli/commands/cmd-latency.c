@@ -59,9 +59,9 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, csv), NULL},
 	{"layers", 0, KY_OPTION_TEXT, "LIST",
 	 "Measure only these layers, separated by commas: syscall, wakeup, offcpu, block-queue, block-device, flush, irq, "
-	 "softirq, net-send, net-receive, first-byte. Default: all.",
+	 "softirq, net-send, net-receive, first-byte, program. Default: all.",
 	 offsetof(struct options, layers),
-	 "syscall wakeup offcpu block-queue block-device flush irq softirq net-send net-receive first-byte"},
+	 "syscall wakeup offcpu block-queue block-device flush irq softirq net-send net-receive first-byte program"},
 	{"by", 0, KY_OPTION_TEXT, "KEY",
 	 "A histogram for each process, user or cgroup; device: only the layers of block devices, which have one for each "
 	 "device anyway.",
@@ -284,7 +284,7 @@ static bool wants_screen(const struct run *run)
 	       isatty(STDOUT_FILENO);
 }
 
-/* How often trackers tell, and clients' limits of time are looked at. */
+/* How often trackers tell, programs are looked for, and clients' limits of time are looked at. */
 #define STEP_NS 100000000
 /* The longest time for what came before the end. */
 #define LAST_STEPS_NS 1000000000
@@ -322,6 +322,8 @@ static int cmd_latency_step(struct run *run, struct kymo_error *err)
 		ret = ky_chain_print(ky_latency_chain(run->view.latency), options->json, err);
 		more |= ret > 0;
 	}
+	if (ret >= 0)
+		ret = ky_latency_look(run->view.latency, err);
 	run->is_over |= ky_cli_pipe_closed();
 	return ret < 0 ? ret : more;
 }
@@ -330,7 +332,8 @@ static int cmd_latency_step(struct run *run, struct kymo_error *err)
 static int cmd_latency_wait(struct run *run, uint64_t until_ns, struct kymo_error *err)
 {
 	bool steps = run->tracks.n || run->server || run->options->chain ||
-		     run->options->members_ns || run->screen;
+		     run->options->members_ns || run->screen ||
+		     ky_latency_has_programs(run->view.latency);
 	int64_t left_ns, end_ns;
 	int ret = KYMO_OK;
 

@@ -128,6 +128,7 @@ static void metrics_put_losses(const struct writer *writer, struct ky_latency *l
 		uint64_t n;
 	} rows[] = {{"without_cell", (ky_latency_losses(latency, &losses), losses.cells)},
 		    {"requests", losses.requests},
+		    {"programs", losses.programs},
 		    {"skipped_runs", losses.misses}};
 
 	put_family(

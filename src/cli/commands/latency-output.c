@@ -93,10 +93,10 @@ static json_t *make_losses(const struct ky_latency_view *view)
 	for (uint32_t i = 0; i < KY_LATENCY_LAYERS; i++)
 		if (losses.absent_layers >> i & 1)
 			json_array_append_new(absent, json_string(ky_latency_layer_name(i)));
-	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "without_cell", (json_int_t)losses.cells,
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "without_cell", (json_int_t)losses.cells,
 			 "requests", (json_int_t)losses.requests, "members",
 			 (json_int_t)losses.members, "skipped_runs", (json_int_t)losses.misses,
-			 "absent_layers", absent);
+			 "programs", (json_int_t)losses.programs, "absent_layers", absent);
 }
 
 static json_t *make_trackers(const struct ky_latency_view *view)

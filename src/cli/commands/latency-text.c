@@ -129,6 +129,9 @@ static void put_losses(struct ky_strbuf *out, const struct ky_latency_view *view
 	if (losses.members)
 		ky_strbuf_addf(out, "Note: %llu long ones were too many to be told\n",
 			       (unsigned long long)losses.members);
+	if (losses.programs)
+		ky_strbuf_addf(out, "Note: %llu pairs or trackers of programs found no room\n",
+			       (unsigned long long)losses.programs);
 	if (losses.misses)
 		ky_strbuf_addf(out,
 			       "Note: the kernel skipped %llu runs of the programs, within other "

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "os/file.h"
+#include "os/memfd.h"
 #include "record/user/user-program.h"
 
 /* Control files of one process: its own, and one of each library that brings the tracer along. */
@@ -27,39 +27,6 @@
 #define PROGRAMS_MANY 256
 /* Of one user's programs: what they say of their events. */
 #define TABLES_BYTES_MAX (64u << 20)
-
-/*
- * Where the kernel keeps memfds: no other file is on that device, as nobody can mount it. 0: there are none.
- */
-static dev_t memfd_device(void)
-{
-	int fd = memfd_create("kymo-device", MFD_CLOEXEC);
-	struct stat st = {0};
-
-	if (fd < 0)
-		return 0;
-	(void)fstat(fd, &st);
-	close(fd);
-	return st.st_dev;
-}
-
-/*
- * A name that speaks of a memfd may be any file's: of a bind mount in a user namespace, say. So what it is
- * gets looked at before it is opened, which has effects on devices, and is not for files that others protect.
- */
-static int user_programs_open_control(dev_t device, int dir_fd, const char *name)
-{
-	int place = openat(dir_fd, name, O_PATH | O_CLOEXEC), fd = -1;
-	struct stat st;
-
-	if (place < 0)
-		return -1;
-	if (fstat(place, &st) == 0 && S_ISREG(st.st_mode) && st.st_dev == device &&
-	    st.st_nlink == 0 && st.st_size == KY_CONTROL_BYTES)
-		fd = ky_file_reopen(place, O_RDWR);
-	close(place);
-	return fd;
-}
 
 /* ---- finding them --------------------------------------------------------------------- */
 
@@ -228,7 +195,8 @@ static int scan_fds(struct ky_programs *programs, pid_t pid, int proc_fd, struct
 		if (len < (ssize_t)sizeof(MEMFD_PREFIX) - 1 ||
 		    memcmp(target, MEMFD_PREFIX, sizeof(MEMFD_PREFIX) - 1) != 0)
 			continue;
-		fd = user_programs_open_control(programs->memfd_device, dirfd(dir), entry->d_name);
+		fd = ky_memfd_open(programs->memfd_device, dirfd(dir), entry->d_name,
+				   KY_CONTROL_BYTES, O_RDWR);
 		if (fd < 0)
 			continue;
 		found++;
@@ -257,7 +225,7 @@ static int scan_maps(struct ky_programs *programs, pid_t pid, int proc_fd, struc
 		while (line > text.data && line[-1] != '\n')
 			line--;
 		snprintf(name, sizeof(name), "map_files/%.*s", (int)strcspn(line, " "), line);
-		fd = user_programs_open_control(programs->memfd_device, proc_fd, name);
+		fd = ky_memfd_open(programs->memfd_device, proc_fd, name, KY_CONTROL_BYTES, O_RDWR);
 		if (fd >= 0)
 			ret = add_program(programs, pid, proc_fd, fd, err);
 	}
@@ -307,7 +275,7 @@ int ky_programs_scan(struct ky_programs *programs, struct kymo_error *err)
 		return ky_error_errno(err, errno, "cannot look through /proc");
 	forget_gone(programs);
 	programs->n_denied = programs->n_refused = 0;
-	programs->memfd_device = memfd_device();
+	programs->memfd_device = ky_memfd_device();
 	ky_vec_foreach(&programs->list, it)
 		(*it)->is_seen = false;
 	while (ret == KYMO_OK && (entry = readdir(dir))) {
