@@ -77,7 +77,7 @@ bool ky_os_boot_id(uint8_t id[16]);
  */
 uint64_t ky_os_clock_now(const struct ky_os_clock *clock);
 
-/* The clock and CLOCK_MONOTONIC at one moment: the best of several tries. Takes less than 50 us. */
+/* The clock and CLOCK_MONOTONIC at one moment: the best of several tries. Takes less than 1 us. */
 void ky_os_clock_mono_pair(const struct ky_os_clock *clock, struct ky_os_clock_pair *pair);
 
 /* A time of CLOCK_MONOTONIC as cycles: the clock runs evenly between the two readings, and near them. */

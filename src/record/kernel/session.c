@@ -28,7 +28,7 @@
  * How often switches from idle tasks are fetched. A notice says when there are many. Few are fetched, too, since their times
  * are more exact the closer the two readings of the clocks are between which they lie.
  */
-#define SWITCHES_MS 100
+#define SWITCHES_MS 500
 
 /* How long a few full blocks wait for more of them, to be written together. */
 #define COMPANY_MS 50
