@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Recordings that go to a relay: every packet arrives once, whatever becomes of the relay and the connection."""
 
+import contextlib
 import glob
 import json
 import os
@@ -368,6 +369,45 @@ def test_no_relay(kymo, tmp_path):
         assert wrong in done.err or "is not a port" in done.err or "is not a name" in done.err, done
 
 
+def says(recorder, pattern):
+    """Its lines, until one matches."""
+    said = []
+    for line in recorder.stderr:
+        said.append(line)
+        if re.search(pattern, line):
+            return
+    raise AssertionError((pattern, said))
+
+
+def test_relay_that_is_slow(kymo_bin, relay):
+    """One that runs but does not answer is waited for, unless the user ends that."""
+    here = relay()
+    here.process.send_signal(signal.SIGSTOP)
+    options = ["--user", "modes:*", "--", MODES, "numbers", "500", "0"]
+    waits, ends = [record(kymo_bin, "-o", here.address(name), *options) for name in ("waits", "ends")]
+    for recorder in (waits, ends):
+        says(recorder, "waiting for the relay localhost")
+    ends.send_signal(signal.SIGINT)
+    _, said = ends.communicate(timeout=60)
+    assert ends.returncode == 1 and "does not answer" in said
+    here.process.send_signal(signal.SIGCONT)
+    _, said = waits.communicate(timeout=60)
+    assert waits.returncode == 0 and "; 0 lost" in said
+
+
+def test_relay_that_begins_later(kymo, kymo_bin, relay, tmp_path):
+    here = relay()
+    here.kill()
+    recorder = record(kymo_bin, "-o", here.address("early"), "--relay-wait", "1min", "--user", "modes:*", "--", MODES, "numbers",
+                      "500", "0")
+    says(recorder, "waiting for the relay localhost")
+    here.begin()
+    _, said = recorder.communicate(timeout=60)
+    assert recorder.returncode == 0 and "; 0 lost" in said
+    done = kymo("record", "-o", tmp_path / "t", "--relay-wait", "1s", "-d", "50ms", code=2)
+    assert "--relay-wait is for a recording at a relay" in done.err
+
+
 def test_quota(kymo, relay):
     here = relay("--quota", "200k")
     done = kymo("record", "-o", here.address("much"), "--user", "modes:*", "--", *keep_busy(100000), code=1)
@@ -599,11 +639,15 @@ def test_slow_and_silent_clients(kymo, relay):
 def test_hostile_relays(kymo_bin, answer, message):
     with socket.create_server(("127.0.0.1", 0)) as server:
         recorder = record(kymo_bin, "-o", f"kymo://localhost:{server.getsockname()[1]}/x", "-k", "sched_switch", "-d", "1s")
-        client, _ = server.accept()
-        client.sendall(answer)
-        client.shutdown(socket.SHUT_WR)
+        server.settimeout(0.1)
+        while recorder.poll() is None:
+            # A connection that ends without an answer is not the last one.
+            with contextlib.suppress(TimeoutError), server.accept()[0] as client:
+                client.sendall(answer)
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(4096):
+                    pass
         _, said = recorder.communicate(timeout=60)
-        client.close()
     assert recorder.returncode == 1 and message in said, said
 
 

@@ -128,7 +128,7 @@ def test_recorders_keep_their_place(kymo, kymo_bin, relay):  # noqa: F811
     wait_for(lambda: all(session_of(kymo, here.address(f"r{i}")) for i in range(3)))
     with Strangers(here.port, 20, [b"", hello()]):
         subprocess.run([MODES, "numbers", "5000", "0"], check=True, stdout=subprocess.DEVNULL)
-        refused = kymo("record", "-o", here.address("more"), "--user", "modes:*", "-d", "50ms", code=1)
+        refused = kymo("record", "-o", here.address("more"), "--relay-wait", "3s", "--user", "modes:*", "-d", "50ms", code=1)
         assert "does not answer" in refused.err
         for recorder in recorders:
             end_recording(recorder)
@@ -215,7 +215,7 @@ def test_few_descriptors(kymo, kymo_bin, relay):  # noqa: F811
             subprocess.run([MODES, "numbers", "5000", "0"], check=True, stdout=subprocess.DEVNULL)
         kymo("ctl", "--clear", "first")
         subprocess.run([MODES, "numbers", "7000", "0"], check=True, stdout=subprocess.DEVNULL)
-        waits = begin_recording(kymo_bin, "-o", here.address("second"), "--user", "modes:*")
+        waits = begin_recording(kymo_bin, "-o", here.address("second"), "--relay-wait", "5s", "--user", "modes:*")
         _, said = waits.communicate(timeout=120)
         assert waits.returncode == 1 and "does not answer" in said
     record_numbers(kymo, here.address("third"), 2000)
@@ -289,8 +289,8 @@ def test_limit_from_the_begin(kymo, kymo_bin, tmp_path, limit):
         try:
             assert "Listening" in process.stderr.readline()
             for i in range(3):
-                done = kymo("record", "-o", f"kymo://localhost:{number}/r{i}", "--user", "modes:*", "--", MODES, "numbers", "300", "0",
-                            code=None)
+                done = kymo("record", "-o", f"kymo://localhost:{number}/r{i}", "--relay-wait", "5s", "--user", "modes:*", "--", MODES,
+                            "numbers", "300", "0", code=None)
                 if limit > 16:
                     assert "; 0 lost" in done.err, done.err
             assert process.poll() is None

@@ -314,6 +314,10 @@ static const struct ky_option_def option_defs[] = {
 	{"insecure", 0, KY_OPTION_FLAG, NULL,
 	 "With -o kymo://HOST/NAME: send the recording to another machine without encryption, to a relay without a key.",
 	 offsetof(struct ky_record_options, insecure), NULL},
+	{"relay-wait", 0, KY_OPTION_DURATION, "TIME",
+	 "With -o kymo:// or ssh://: at the start, wait so long for the answer of the relay, and for a relay that does not run "
+	 "yet. Default: 30s for a relay that runs, and no time for another (ssh: 60s).",
+	 offsetof(struct ky_record_options, relay_wait_ns), NULL},
 	{"spill", 0, KY_OPTION_TEXT, "SIZE[:DIR]",
 	 "With -o kymo:// or ssh://: while the relay is away or slow and 64 MiB wait in memory, up to SIZE more wait in a file "
 	 "without a name in DIR (default: $TMPDIR or /var/tmp). Without it, events then stay in the buffers, which count "

@@ -18,9 +18,9 @@
 #define GROUPS_MAX  64
 
 /* Options that are the daemon's to give, or would be a way around its limits. */
-static const char *const refused[] = {"output",	   "name",     "background", "profile",
-				      "save",	   "ready-fd", "shm-path",   "on-rotate",
-				      "relay-key", "insecure", "policy",     "spill"};
+static const char *const refused[] = {"output",	  "name",     "background", "profile",	 "save",
+				      "ready-fd", "shm-path", "on-rotate",  "relay-key", "insecure",
+				      "policy",	  "spill",    "relay-wait"};
 /* These add up with the user. */
 static const char *const choices[] = {"pid", "tid", "cgroup", "container", "follow"};
 

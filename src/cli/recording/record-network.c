@@ -24,6 +24,15 @@ bool ky_record_is_network(const char *text)
 	return ky_net_address_is(text) || strncmp(text, SSH, strlen(SSH)) == 0;
 }
 
+/* Ctrl-C at the start, a further one at the end: all threads have these signals blocked. */
+static bool gives_up(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 &&
+	       (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1);
+}
+
 /* ssh://HOST/DIR: the directory is absolute, as in other URLs. */
 static int parse_ssh(const char *output, const char *name, struct ky_sender_options *options,
 		     struct kymo_error *err)
@@ -61,6 +70,9 @@ int ky_record_open_network(struct ky_record_network *network, const char *output
 {
 	struct ky_sender_options options = {.spill_bytes = network->spill_bytes,
 					    .spill_dir = network->spill_dir,
+					    .wait_ms = network->wait_ms,
+					    .waits_for_relay = network->wait_ms != 0,
+					    .gives_up = gives_up,
 					    .log = &ky_cli_log};
 	struct ky_relay_key key;
 	char host[256] = "";
@@ -139,15 +151,6 @@ static sigset_t end_signals(void)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	return signals;
-}
-
-/* A further Ctrl-C: all threads have these signals blocked. */
-static bool gives_up(void)
-{
-	sigset_t pending;
-
-	return sigpending(&pending) == 0 &&
-	       (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1);
 }
 
 int ky_record_finish_network(struct ky_packet_store *store, struct kymo_error *err)

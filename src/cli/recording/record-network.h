@@ -19,6 +19,7 @@ struct ky_record_network {
 	bool insecure;	       /* without a key also beyond this machine */
 	uint64_t spill_bytes;  /* limit of the spill file; 0: no spill file */
 	const char *spill_dir; /* NULL: the default */
+	uint64_t wait_ms;      /* for the relay, at the start; 0: the default */
 	struct ky_tls *tls;    /* NULL: none */
 };
 

@@ -431,6 +431,10 @@ static int check_rotation(const struct ky_command *command, const struct ky_reco
 	if (options->spill && !(options->output && ky_record_is_network(options->output)))
 		return ky_cli_usage(command,
 				    "--spill is for a recording at a relay: -o kymo://HOST/NAME");
+	run->network.wait_ms = options->relay_wait_ns / 1000000;
+	if (options->relay_wait_ns && !(options->output && ky_record_is_network(options->output)))
+		return ky_cli_usage(
+			command, "--relay-wait is for a recording at a relay: -o kymo://HOST/NAME");
 	if ((to->size_bytes || to->every_ns) && (options->overwrite || options->raw))
 		return ky_cli_usage(
 			command,

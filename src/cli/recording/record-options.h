@@ -29,7 +29,7 @@ struct ky_record_options {
 	struct ky_text_list probes, sdt, kprobes;
 	const char *syscall_content;
 	const char *clock;
-	uint64_t rotate_bytes, rotate_ns, keep, keep_chunk_bytes, keep_ns;
+	uint64_t rotate_bytes, rotate_ns, keep, keep_chunk_bytes, keep_ns, relay_wait_ns;
 	const char *on_rotate, *relay_key, *spill;
 	bool insecure;
 	struct ky_text_list triggers; /* --when and --do */

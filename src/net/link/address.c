@@ -17,8 +17,9 @@
 #include "base/error.h"
 #include "net/protocol/frame.h"
 
-#define SCHEME	"kymo://"
-#define BACKLOG 256
+#define SCHEME "kymo://"
+/* A fleet of recorders may begin at the same time. The kernel has a limit of its own: somaxconn. */
+#define BACKLOG 4096
 
 bool ky_net_address_is(const char *text)
 {
@@ -164,11 +165,12 @@ static int address_connect_to(const struct addrinfo *to, int timeout_ms)
 }
 
 int ky_net_connect(const struct ky_net_address *address, int timeout_ms, bool *is_loopback,
-		   struct kymo_error *err)
+		   int *errnum, struct kymo_error *err)
 {
 	struct addrinfo *found;
 	int ret = address_look_up(address, 0, &found, err), fd = -EHOSTUNREACH;
 
+	*errnum = 0;
 	if (ret < 0)
 		return ret;
 	for (const struct addrinfo *to = found; to && fd < 0; to = to->ai_next) {
@@ -178,6 +180,7 @@ int ky_net_connect(const struct ky_net_address *address, int timeout_ms, bool *i
 	freeaddrinfo(found);
 	if (fd >= 0)
 		return fd;
+	*errnum = -fd;
 	ky_error_errno(err, -fd, "cannot connect to %s, port %s", address->host, address->port);
 	if (err)
 		err->code = KYMO_E_IO;

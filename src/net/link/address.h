@@ -29,10 +29,11 @@ int ky_net_address_parse_host(const char *text, struct ky_net_address *address,
 
 /*
  * Connects within @timeout_ms. Returns a descriptor, which the caller closes, in non-blocking mode;
- * or KYMO_E_IO. *is_loopback: the peer is on this machine.
+ * or KYMO_E_IO. *is_loopback: the peer is on this machine. *errnum: why there is no connection; 0: the host is
+ * unknown.
  */
 int ky_net_connect(const struct ky_net_address *address, int timeout_ms, bool *is_loopback,
-		   struct kymo_error *err);
+		   int *errnum, struct kymo_error *err);
 /*
  * Listens at the first address of the host. Returns a descriptor in non-blocking mode. KYMO_E_IO:
  * the port is in use, or the host is not of this machine. *port: the number of the port (for port

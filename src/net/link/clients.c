@@ -371,9 +371,12 @@ static int clients_sweep(void *data, struct kymo_error *err)
 {
 	struct ky_clients *clients = data;
 	int64_t now = ky_os_now_s();
+	/* Without a CPU for long, the relay has not heard what they have said: it listens first. */
+	bool is_late = now - clients->swept_s > 2 * SWEEP_S;
 
 	(void)err;
-	for (size_t i = clients->list.len; i-- > 0;) {
+	clients->swept_s = now;
+	for (size_t i = is_late ? 0 : clients->list.len; i-- > 0;) {
 		/* The end of one may end others, too. */
 		struct ky_client *client = i < clients->list.len ? clients->list.data[i] : NULL;
 		bool since_begin = false;
@@ -396,7 +399,8 @@ int ky_clients_init(struct ky_clients *clients, struct ky_loop *loop, const stru
 {
 	int ret;
 
-	*clients = (struct ky_clients){.loop = loop, .log = log, .max = max};
+	*clients =
+		(struct ky_clients){.loop = loop, .log = log, .max = max, .swept_s = ky_os_now_s()};
 	clients->buffer = malloc(BUFFER_BYTES);
 	if (!clients->buffer)
 		return ky_error_nomem(err);

@@ -109,6 +109,7 @@ struct ky_clients {
 	const struct ky_log *log;
 	unsigned int max;
 	uint64_t n_added;
+	int64_t swept_s;	 /* CLOCK_MONOTONIC time of the last look for silent clients */
 	uint8_t *buffer, *spare; /* the latter for ky_client_read(); NULL: not needed yet */
 	struct ky_loop_source *timer, *pause_timer, *turn_timer, *gather_timer;
 	bool gather_is_due; /* its timer is set */

@@ -99,7 +99,7 @@ int ky_link_handshake(struct ky_link *link, int timeout_ms, struct kymo_error *e
 	ky_error_errno(err, -ret, "the relay does not answer with TLS");
 	if (err)
 		err->code = KYMO_E_IO;
-	return KYMO_E_IO;
+	return ret == -ETIMEDOUT ? KYMO_E_AGAIN : KYMO_E_IO;
 }
 
 void ky_link_free(struct ky_link *link)

@@ -26,8 +26,8 @@ int ky_link_new(int in_fd, int out_fd, struct ky_link **link, struct kymo_error 
 /* From now on everything goes through TLS. The context must outlive the link. KYMO_E_MEMORY. */
 int ky_link_use_tls(struct ky_link *link, struct ky_tls *tls, struct kymo_error *err);
 /*
- * The recorder's side of the handshake, within @timeout_ms. KYMO_E_IO: it failed, or the relay has
- * another certificate. Without TLS: no effect.
+ * The recorder's side of the handshake, within @timeout_ms. KYMO_E_AGAIN: it takes longer, and another call
+ * continues it; KYMO_E_IO: it failed, or the relay has another certificate. Without TLS: no effect.
  */
 int ky_link_handshake(struct ky_link *link, int timeout_ms, struct kymo_error *err);
 /* For a connection at the socket @fd: small answers go at once, and a peer that vanishes is noticed within two minutes. */

@@ -226,6 +226,8 @@ int ky_live_client_begin(int fd, const struct ky_live_client_options *options,
 		ret = ky_link_use_tls(client->link, options->tls, err);
 	if (!ret)
 		ret = ky_link_handshake(client->link, CONNECT_MS, err);
+	/* That means something else to readers. */
+	ret = ret == KYMO_E_AGAIN ? KYMO_E_IO : ret;
 	if (!ret && options->is_kymo)
 		ret = live_client_greet(client, options, err);
 	if (!ret)
@@ -242,7 +244,8 @@ int ky_live_client_open(const struct ky_live_client_options *options,
 			struct ky_live_client **client, struct kymo_error *err)
 {
 	bool is_loopback;
-	int fd = ky_net_connect(&options->address, CONNECT_MS, &is_loopback, err), ret;
+	int errnum, fd = ky_net_connect(&options->address, CONNECT_MS, &is_loopback, &errnum, err);
+	int ret;
 
 	*client = NULL;
 	if (fd < 0)

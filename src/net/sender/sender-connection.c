@@ -13,9 +13,17 @@
 #include "net/link/ssh.h"
 #include "os/now.h"
 
-#define CONNECT_MS	5000
-#define GREETING_MS	5000
-#define SSH_MS		60000 /* the user may have to enter a password */
+/* Of one try: a relay that takes no connections is asked again. */
+#define CONNECT_MS 5000
+/* While it waits, it looks that often whether that is still wanted. */
+#define STEP_MS 100
+/* At the start, between two tries. */
+#define PAUSE_FIRST_MS 100
+#define PAUSE_MOST_MS  1000
+/* After so long the user learns why nothing happens. */
+#define TELL_MS 3000
+/* At the start, so many connections may break: the relay may have been full, or is no relay. */
+#define CLOSED_MAX	3
 #define PARTS_AT_A_TIME 64
 /* So often the relay's answers are read before frames are sent: a relay can talk without end. */
 #define READS_AT_A_TIME 16
@@ -183,19 +191,44 @@ static int send_hello(struct ky_sender *sender)
 		       : -ECONNRESET;
 }
 
-/* Waits for the relay's answer. 0 or a negative errno. */
-static int sender_connection_greet(struct ky_sender *sender)
+/* Whether there is time to wait, and nobody wants the end. */
+static bool may_wait(struct ky_sender *sender, int64_t end_ms)
 {
-	int64_t end = ky_os_now_ms() + (sender->ssh_dir ? SSH_MS : GREETING_MS);
+	int64_t now_ms = ky_os_now_ms();
+	bool stops;
+
+	if (sender->tell_ms && now_ms >= sender->tell_ms) {
+		ky_log_info(sender->options.log, "waiting for the relay %s",
+			    sender->options.address.host);
+		sender->tell_ms = 0;
+	}
+	if (sender->is_first)
+		return now_ms < end_ms && !(sender->options.gives_up && sender->options.gives_up());
+	pthread_mutex_lock(&sender->lock);
+	stops = sender->stops;
+	pthread_mutex_unlock(&sender->lock);
+	return !stops && now_ms < end_ms;
+}
+
+/* A step of waiting, after which may_wait() is asked. */
+static int step_ms(int64_t end_ms)
+{
+	int64_t left_ms = end_ms - ky_os_now_ms();
+
+	return left_ms <= 0 ? 0 : left_ms < STEP_MS ? (int)left_ms : STEP_MS;
+}
+
+/* Waits for the relay's answer. 0 or a negative errno. */
+static int sender_connection_greet(struct ky_sender *sender, int64_t end_ms)
+{
 	int ret = send_hello(sender);
 
 	while (!ret && !sender->is_welcome) {
 		struct pollfd wanted = {ky_link_in_fd(sender->link), POLLIN, 0};
-		int64_t left = end - ky_os_now_ms();
 
-		if (left <= 0)
+		if (!may_wait(sender, end_ms))
 			return -ETIMEDOUT;
-		if (poll(&wanted, 1, (int)left) < 0 && errno != EINTR)
+		if (poll(&wanted, 1, step_ms(end_ms)) < 0 && errno != EINTR)
 			return -errno;
 		ret = ky_sender_receive(sender);
 	}
@@ -217,27 +250,44 @@ static int no_answer(struct ky_sender *sender, int errnum, struct kymo_error *er
 	return KYMO_E_IO;
 }
 
-int ky_sender_connect(struct ky_sender *sender, struct kymo_error *err)
+/* With TLS, if that is asked for. */
+static int open_link(struct ky_sender *sender, int64_t end_ms, struct kymo_error *err)
 {
+	int64_t left_ms = end_ms - ky_os_now_ms();
 	bool is_loopback;
-	int fd = sender->ssh_dir
-			 ? ky_ssh_connect(sender->options.address.host, sender->ssh_dir,
-					  &sender->ssh, err)
-			 : ky_net_connect(&sender->options.address, CONNECT_MS, &is_loopback, err),
-	    ret;
+	int fd, ret;
 
+	if (sender->ssh_dir)
+		fd = ky_ssh_connect(sender->options.address.host, sender->ssh_dir, &sender->ssh,
+				    err);
+	else
+		fd = ky_net_connect(&sender->options.address,
+				    left_ms < CONNECT_MS ? (int)left_ms : CONNECT_MS, &is_loopback,
+				    &sender->errnum, err);
 	if (fd < 0)
 		return fd;
 	ret = ky_link_new(fd, fd, &sender->link, err);
 	if (!ret && sender->options.tls)
 		ret = ky_link_use_tls(sender->link, sender->options.tls, err);
-	if (!ret)
-		ret = ky_link_handshake(sender->link, GREETING_MS, err);
+	if (ret < 0)
+		return ret;
+	do {
+		ret = ky_link_handshake(sender->link, step_ms(end_ms), err);
+	} while (ret == KYMO_E_AGAIN && may_wait(sender, end_ms));
+	return ret == KYMO_E_AGAIN ? KYMO_E_IO : ret;
+}
+
+int ky_sender_connect(struct ky_sender *sender, int64_t end_ms, struct kymo_error *err)
+{
+	int ret;
+
+	sender->errnum = 0;
+	ret = open_link(sender, end_ms, err);
 	if (ret < 0) {
 		ky_sender_disconnect(sender);
 		return ret;
 	}
-	ret = sender_connection_greet(sender);
+	ret = sender_connection_greet(sender, end_ms);
 	if (ret == 0) {
 		sender->acknowledged_ms = ky_os_now_ms();
 		return KYMO_OK;
@@ -248,5 +298,59 @@ int ky_sender_connect(struct ky_sender *sender, struct kymo_error *err)
 			*err = sender->err;
 		return sender->failed;
 	}
+	sender->errnum = -ret;
 	return no_answer(sender, -ret, err);
+}
+
+/* ---- the first time -------------------------------------------------------------------- */
+
+/* Whether the last try may have failed because the relay had too much to do, or begins just now. *n_closed: of such tries. */
+static bool may_try_again(const struct ky_sender *sender, unsigned int *n_closed)
+{
+	/* The user would have to enter the password again. */
+	if (sender->ssh_dir)
+		return false;
+	switch (sender->errnum) {
+	case ETIMEDOUT:
+		return true;
+	case ECONNRESET:
+	case EPIPE:
+		return ++*n_closed <= CLOSED_MAX;
+	case ECONNREFUSED:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+		return sender->options.waits_for_relay || *n_closed;
+	default:
+		return false;
+	}
+}
+
+static void sleep_ms(int ms)
+{
+	(void)poll(NULL, 0, ms);
+}
+
+int ky_sender_connect_first(struct ky_sender *sender, struct kymo_error *err)
+{
+	int64_t wait_ms = sender->options.wait_ms ? (int64_t)sender->options.wait_ms
+			  : sender->ssh_dir	  ? KY_SENDER_SSH_MS
+						  : KY_SENDER_WAIT_MS;
+	int64_t end_ms = ky_os_now_ms() + wait_ms;
+	unsigned int n_closed = 0;
+	int ret, pause_ms = PAUSE_FIRST_MS;
+
+	sender->is_first = true;
+	sender->tell_ms = ky_os_now_ms() + TELL_MS;
+	while ((ret = ky_sender_connect(sender, end_ms, err)) < 0) {
+		if (!may_try_again(sender, &n_closed))
+			break;
+		for (int ms = 0; ms < pause_ms && may_wait(sender, end_ms); ms += STEP_MS)
+			sleep_ms(step_ms(end_ms));
+		if (!may_wait(sender, end_ms))
+			break;
+		pause_ms = pause_ms * 2 < PAUSE_MOST_MS ? pause_ms * 2 : PAUSE_MOST_MS;
+	}
+	sender->is_first = false;
+	sender->tell_ms = 0;
+	return ret;
 }

@@ -18,6 +18,8 @@
 #include "net/sender/sender.h"
 #include "net/sender/spill.h"
 
+/* For the relay's answer through ssh: the user may have to enter a password. */
+#define KY_SENDER_SSH_MS 60000
 /* The most that the fixed part of a frame has. */
 #define KY_SENDER_FIXED_MAX 96
 
@@ -45,6 +47,10 @@ struct ky_sender {
 	uint64_t sent_bytes;  /* of the entry at `next` */
 	struct ky_answer_reader answers;
 	bool is_welcome;	 /* the relay has answered the greeting */
+	bool is_first;		 /* it connects for the first time, without the thread */
+	int64_t tell_ms;	 /* when the user learns that it waits; 0: not */
+	int errnum;		 /* why the last connection failed; 0: for good */
+	int patience_ms;	 /* for the answer to the greeting when it connects again */
 	uint64_t told_features;	 /* what it said before that */
 	int64_t acknowledged_ms; /* CLOCK_MONOTONIC */
 	int backoff_ms;
@@ -105,8 +111,13 @@ void ky_sender_free_queue(struct ky_sender *sender);
 
 /* ---- the connection ------------------------------------------------------------------- */
 
-/* Connects and greets the relay. KYMO_E_IO and other results of ky_net_connect(). The thread's, or before it starts. */
-int ky_sender_connect(struct ky_sender *sender, struct kymo_error *err);
+/*
+ * Connects and greets the relay until @end_ms (CLOCK_MONOTONIC) at most. KYMO_E_IO: it failed, and sender->errnum says whether
+ * another try makes sense. The thread's, or before it starts.
+ */
+int ky_sender_connect(struct ky_sender *sender, int64_t end_ms, struct kymo_error *err);
+/* The first time: waits for the relay as the options say. KYMO_E_IO, KYMO_E_MEMORY. */
+int ky_sender_connect_first(struct ky_sender *sender, struct kymo_error *err);
 /* Ends the connection, if there is one. The thread's, or after its end. */
 void ky_sender_disconnect(struct ky_sender *sender);
 /* Takes what the relay has sent until now, but not without end. 0; a negative errno: the connection is of no use any more. The thread's. */

@@ -24,6 +24,8 @@
 #define LOOK_MS		 100
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_MOST_MS	 2000
+/* For the relay's answer when the recorder connects again; it grows to KY_SENDER_WAIT_MS. */
+#define PATIENCE_FIRST_MS 5000
 
 void ky_sender_fail(struct ky_sender *sender, const struct kymo_error *err)
 {
@@ -171,11 +173,18 @@ static bool sender_look(struct ky_sender *sender, bool *has_unacknowledged)
 
 static void reconnect(struct ky_sender *sender)
 {
-	if (!sender->failed && ky_sender_connect(sender, NULL) == 0) {
+	int64_t end_ms =
+		ky_os_now_ms() + (sender->ssh_dir ? KY_SENDER_SSH_MS : sender->patience_ms);
+
+	if (!sender->failed && ky_sender_connect(sender, end_ms, NULL) == 0) {
+		sender->patience_ms = PATIENCE_FIRST_MS;
 		ky_log_info(sender->options.log, "connected to the relay %s again",
 			    sender->options.address.host);
 		return;
 	}
+	/* One that has too much to do would have ever more to do for recorders that do not wait. */
+	if (sender->errnum == ETIMEDOUT && sender->patience_ms < KY_SENDER_WAIT_MS)
+		sender->patience_ms += PATIENCE_FIRST_MS;
 	sender->backoff_ms =
 		sender->backoff_ms * 2 < BACKOFF_MOST_MS ? sender->backoff_ms * 2 : BACKOFF_MOST_MS;
 }
@@ -245,7 +254,7 @@ static int sender_start(struct ky_sender *sender, struct kymo_error *err)
 							  sender->options.spill_bytes, err)
 					  : KYMO_OK;
 	if (!ret)
-		ret = ky_sender_connect(sender, err);
+		ret = ky_sender_connect_first(sender, err);
 	if (ret < 0)
 		return ret;
 	errnum = pthread_create(&sender->thread, NULL, sender_run, sender);
@@ -274,6 +283,7 @@ int ky_sender_open(const struct ky_sender_options *options, struct ky_sender **o
 	sender->spill = (struct ky_spill)KY_SPILL_INIT;
 	sender->number = sender->acknowledged = 1;
 	sender->backoff_ms = BACKOFF_FIRST_MS;
+	sender->patience_ms = PATIENCE_FIRST_MS;
 	sender->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	sender->readers_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&sender->lock, NULL);

@@ -30,13 +30,19 @@ struct ky_sender_options {
 	uint64_t spill_bytes; /* how much more may wait in a file without a name; 0: nothing */
 	const char *spill_dir;	  /* where that file is; NULL: $TMPDIR, /var/tmp or /tmp */
 	const struct ky_log *log; /* may be NULL; must outlive the sender; any thread */
+	uint64_t wait_ms;	  /* at the start, for the relay's answer; 0: KY_SENDER_WAIT_MS */
+	bool waits_for_relay;	  /* so long also for one that does not run yet */
+	bool (*gives_up)(void);	  /* asked while it waits at the start; may be NULL */
 };
+
+/* A relay that runs may be busy with many others: the answer of one of 200 on a small machine takes seconds. */
+#define KY_SENDER_WAIT_MS 30000
 
 struct ky_sender;
 
 /*
- * Connects to the relay and begins a session. The options' texts are copied. KYMO_E_IO: no relay
- * answers, or it refuses; KYMO_E_MEMORY.
+ * Connects to the relay and begins a session, within options->wait_ms; a connection that breaks is tried again a few
+ * times. The options' texts are copied. KYMO_E_IO: no relay answers, or it refuses; KYMO_E_MEMORY.
  */
 int ky_sender_open(const struct ky_sender_options *options, struct ky_sender **sender,
 		   struct kymo_error *err);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder's end: it listens, and serves its clients side by side. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -67,6 +69,11 @@ static int control_socket_server_bind_name(struct ky_control_socket_server *serv
 /* What killed recorders left. */
 static int control_socket_server_clean(void *data, const struct ky_control_socket_place *place)
 {
+	pid_t pid = (pid_t)strtol(ky_control_socket_name(place->path), NULL, 10);
+
+	/* To ask wakes a recorder. Where its process lives, the socket is most likely in use. */
+	if (pid > 0 && kill(pid, 0) == 0)
+		return KYMO_OK;
 	if (place->is_own && control_socket_server_is_dead(place->path))
 		(void)unlink(place->path);
 	return KYMO_OK;

@@ -47,7 +47,7 @@ static int check_filter(struct ky_user *user, const struct ky_user_change *chang
 
 static int user_change_scan(struct ky_user *user, struct kymo_error *err)
 {
-	int ret = ky_user_scan(user, err);
+	int ret = ky_user_scan(user, true, err);
 
 	for (size_t i = 0; i < user->programs.list.len && !ret; i++) {
 		if (ky_programs_read_table(&user->programs, user->programs.list.data[i], NULL) < 0)
@@ -146,12 +146,13 @@ static int check_ids(const struct ky_user_change *change, struct kymo_error *err
 	return ret;
 }
 
-/* A recording that began with one user's programs meets the others now. */
+/* A recording that began with one user's programs, or with some processes, meets the others now. */
 static void follow_uids(struct ky_user *user)
 {
 	if (geteuid() != 0)
 		return;
 	__atomic_store_n(&user->follows_uids, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&user->newcomers.is_asked, true, __ATOMIC_RELAXED);
 	(void)eventfd_write(user->order_fd, 1);
 }
 

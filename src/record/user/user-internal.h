@@ -77,6 +77,7 @@ struct ky_user_newcomers {
 	bool has_new;	   /* the other users must learn of fresh */
 	bool is_listening; /* events_fd was opened, or cannot be */
 	bool is_due;	   /* the next search, as soon as the last one is old enough */
+	bool is_asked;	   /* the choice of programs has changed; atomic */
 	int events_fd; /* tells that a process has changed its user; -1: the kernel does not tell */
 	KY_VEC(uid_t) uids; /* the users that the task found; the task's while it is away */
 	size_t n_ignored;   /* of these, the kernel tells no changes */
@@ -97,6 +98,12 @@ struct ky_user_order {
 	struct ky_clock_record next; /* rotation: of the traces that begin */
 	int ret;
 	struct kymo_error err;
+};
+
+/* The session of a killed recorder, in which programs of the user may take part. */
+struct ky_user_left {
+	uint64_t cookie;
+	uid_t uid;
 };
 
 /* The last rotation; the reading thread's. */
@@ -179,7 +186,8 @@ struct ky_user {
 	uint64_t n_control_files; /* number of open control files; atomic */
 	bool is_full_told;	  /* the log has the warning about too many users */
 	bool is_short_told; /* the log has the warning about processes that could not be examined for lack of descriptors */
-	KY_VEC(uint64_t) old_cookies; /* of the session files before the last change */
+	KY_VEC(uint64_t) old_cookies;	  /* of the session files before the last change */
+	KY_VEC(struct ky_user_left) left; /* sessions of killed recorders */
 	pthread_mutex_t notes_lock;
 	KY_VEC(uint64_t) left_out; /* programs with a warning: pid and reason; under notes_lock */
 	/*
@@ -292,8 +300,20 @@ void ky_user_uids_told(struct ky_user *user);
 /* Handles the end of the search task. */
 void ky_user_newcomers_done(struct ky_user *user);
 
-/* user-session.c: searches all processes. The caller holds the lock, or no other thread runs. */
-int ky_user_scan(struct ky_user *user, struct kymo_error *err);
+/*
+ * user-scan.c: searches for programs: @all, or at least those that the recording chooses. The caller holds the lock, or
+ * no other thread runs.
+ */
+int ky_user_scan(struct ky_user *user, bool all, struct kymo_error *err);
+/* Only processes are chosen, by the options: no other program can have a part in the recording. */
+bool ky_user_has_pids_only(const struct ky_user *user);
+/* What has to be known of programs before the recording begins: the users of them; for a filter, their events. */
+int ky_user_scan_first(struct ky_user *user, struct kymo_error *err);
+/* Whether programs that no search has found take part in the recording. No thread reads the rings. */
+bool ky_user_has_strangers(const struct ky_user *user);
+/* Warns about what killed recorders left. And: programs that were found leave the sessions of those recorders. */
+void ky_user_look_for_leftovers(struct ky_user *user);
+void ky_user_free_left(struct ky_user *user);
 
 /* user-session.c: asks the program to join, if it is selected and has a selected event. */
 void ky_user_ask_program(struct ky_user *user, struct ky_program *program);

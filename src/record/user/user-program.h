@@ -45,10 +45,15 @@ struct ky_programs {
 };
 
 /*
- * Search /proc and add new programs to the list; is_seen is set for programs that were found. @own:
- * omit the recorder's own process. Returns 0, KYMO_E_IO (no /proc), KYMO_E_MEMORY.
+ * Search /proc and add new programs to the list; is_seen is set for programs that were found. The
+ * recorder's own process is omitted. Returns 0, KYMO_E_IO (no /proc), KYMO_E_MEMORY.
  */
 int ky_programs_scan(struct ky_programs *programs, struct kymo_error *err);
+/* The same of these processes only, which costs less. */
+int ky_programs_scan_pids(struct ky_programs *programs, const pid_t *pids, size_t n,
+			  struct kymo_error *err);
+/* Only adds the users with processes to uids. */
+int ky_programs_find_uids(struct ky_programs *programs, struct kymo_error *err);
 void ky_programs_fini(struct ky_programs *programs);
 /*
  * Copy the present event table of a program. When the programs of a user take too much memory, the

@@ -233,30 +233,28 @@ static int scan_maps(struct ky_programs *programs, pid_t pid, int proc_fd, struc
 	return ret;
 }
 
-static int add_uid(struct ky_programs *programs, int proc_fd, struct kymo_error *err)
+static int add_uid(struct ky_programs *programs, uid_t added, struct kymo_error *err)
 {
-	struct stat st;
-
-	if (fstat(proc_fd, &st) < 0)
-		return KYMO_OK;
 	ky_vec_foreach(&programs->uids, uid) {
-		if (*uid == st.st_uid)
+		if (*uid == added)
 			return KYMO_OK;
 	}
-	return ky_vec_push(&programs->uids, st.st_uid) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	return ky_vec_push(&programs->uids, added) < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
 static int user_programs_scan_process(struct ky_programs *programs, pid_t pid, int proc,
 				      struct kymo_error *err)
 {
+	int fd, ret = KYMO_OK;
+	struct stat st;
 	char name[16];
-	int fd, ret;
 
 	snprintf(name, sizeof(name), "%d", (int)pid);
 	fd = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return KYMO_OK;
-	ret = add_uid(programs, fd, err);
+	if (fstat(fd, &st) == 0)
+		ret = add_uid(programs, st.st_uid, err);
 	if (!ret)
 		ret = scan_fds(programs, pid, fd, err);
 	if (ret == 0)
@@ -265,26 +263,88 @@ static int user_programs_scan_process(struct ky_programs *programs, pid_t pid, i
 	return ret < 0 ? ret : KYMO_OK;
 }
 
-int ky_programs_scan(struct ky_programs *programs, struct kymo_error *err)
+static void begin_scan(struct ky_programs *programs)
 {
-	DIR *dir = ky_dir_open(AT_FDCWD, "/proc");
-	struct dirent *entry;
-	int ret = KYMO_OK;
-
-	if (!dir)
-		return ky_error_errno(err, errno, "cannot look through /proc");
 	forget_gone(programs);
 	programs->n_denied = programs->n_refused = 0;
 	programs->memfd_device = ky_memfd_device();
 	ky_vec_foreach(&programs->list, it)
 		(*it)->is_seen = false;
-	while (ret == KYMO_OK && (entry = readdir(dir))) {
+}
+
+/* 0: there are no more. */
+static pid_t next_process(DIR *dir)
+{
+	struct dirent *entry;
+
+	while ((entry = readdir(dir))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0])
 				    ? (pid_t)strtol(entry->d_name, NULL, 10)
 				    : 0;
 
-		if (pid > 0 && pid != getpid())
+		if (pid > 0)
+			return pid;
+	}
+	return 0;
+}
+
+static int open_processes(DIR **dir, struct kymo_error *err)
+{
+	*dir = ky_dir_open(AT_FDCWD, "/proc");
+	return *dir ? KYMO_OK : ky_error_errno(err, errno, "cannot look through /proc");
+}
+
+int ky_programs_scan(struct ky_programs *programs, struct kymo_error *err)
+{
+	DIR *dir;
+	int ret = open_processes(&dir, err);
+	pid_t pid;
+
+	if (ret < 0)
+		return ret;
+	begin_scan(programs);
+	while (ret == KYMO_OK && (pid = next_process(dir))) {
+		if (pid != getpid())
 			ret = user_programs_scan_process(programs, pid, dirfd(dir), err);
+	}
+	closedir(dir);
+	return ret;
+}
+
+int ky_programs_scan_pids(struct ky_programs *programs, const pid_t *pids, size_t n,
+			  struct kymo_error *err)
+{
+	DIR *dir;
+	int ret = open_processes(&dir, err);
+
+	if (ret < 0)
+		return ret;
+	begin_scan(programs);
+	for (size_t i = 0; i < n && !ret; i++)
+		ret = user_programs_scan_process(programs, pids[i], dirfd(dir), err);
+	closedir(dir);
+	/* A process that may not be examined belongs to root, as /proc has it. */
+	ky_vec_foreach(&programs->list, it) {
+		if (!ret && (*it)->is_seen)
+			ret = add_uid(programs, (*it)->uid, err);
+	}
+	return ret;
+}
+
+int ky_programs_find_uids(struct ky_programs *programs, struct kymo_error *err)
+{
+	DIR *dir;
+	int ret = open_processes(&dir, err);
+	struct stat st;
+	char name[16];
+	pid_t pid;
+
+	if (ret < 0)
+		return ret;
+	while (ret == KYMO_OK && (pid = next_process(dir))) {
+		snprintf(name, sizeof(name), "%d", (int)pid);
+		if (fstatat(dirfd(dir), name, &st, 0) == 0)
+			ret = add_uid(programs, st.st_uid, err);
 	}
 	closedir(dir);
 	return ret;

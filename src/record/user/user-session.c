@@ -96,74 +96,6 @@ static int add_owners(struct ky_user *user, struct kymo_error *err)
 
 /* ---- what is there already ------------------------------------------------------------ */
 
-int ky_user_scan(struct ky_user *user, struct kymo_error *err)
-{
-	uint64_t refusals = ky_file_refusals();
-	int ret = ky_programs_scan(&user->programs, err);
-
-	/* Partner: has_room(), which looks how many descriptors are left. */
-	__atomic_store_n(&user->n_control_files, user->programs.list.len, __ATOMIC_RELAXED);
-	refusals = ky_file_refusals() - refusals + user->programs.n_refused;
-	if (refusals && !user->is_short_told)
-		ky_log_warning(
-			user->options.log,
-			"running programs may be missing: %llu files of processes could not be "
-			"opened, because too many were open; raise the limit of open files (ulimit "
-			"-n)",
-			(unsigned long long)refusals);
-	user->is_short_told |= refusals != 0;
-	return ret;
-}
-
-/* What killed recorders left. */
-struct leftovers {
-	struct ky_user *user;
-	unsigned int n_told;
-	/* One line for other users' leftovers, and for those beyond LEFTOVERS_TOLD. */
-	unsigned int n_rings;
-	uint64_t bytes;
-};
-
-#define LEFTOVERS_TOLD 10
-
-static void take_stale(void *data, const struct ky_user_stale *stale)
-{
-	struct leftovers *leftovers = data;
-	struct ky_user *user = leftovers->user;
-
-	/* Programs that take part in it still let their rings go; that user's, who may have written any cookie. */
-	for (size_t i = 0; stale->cookie && i < user->programs.list.len; i++) {
-		if (user->programs.list.data[i]->uid == stale->uid)
-			ky_program_leave(user->programs.list.data[i], stale->cookie);
-	}
-	if (!stale->n_rings)
-		return;
-	if (stale->uid != geteuid() || leftovers->n_told++ >= LEFTOVERS_TOLD) {
-		leftovers->n_rings += stale->n_rings;
-		leftovers->bytes += stale->bytes;
-		return;
-	}
-	ky_log_warning(user->options.log,
-		       "%s: %u ring buffer%s of a recorder that was killed; "
-		       "'kymo recover %s' makes traces of them",
-		       stale->path, stale->n_rings, stale->n_rings == 1 ? "" : "s", stale->path);
-}
-
-static void look_for_leftovers(struct ky_user *user)
-{
-	struct leftovers leftovers = {.user = user};
-	char size[32];
-
-	ky_user_stale_scan(user->place[0] ? user->place : NULL, true, take_stale, &leftovers);
-	if (leftovers.n_rings)
-		ky_log_warning(user->options.log,
-			       "%u %sring buffer%s (%s) of recorders that were killed; "
-			       "kymo recover makes traces of them",
-			       leftovers.n_rings, leftovers.n_told ? "more " : "",
-			       leftovers.n_rings == 1 ? "" : "s",
-			       ky_format_bytes(size, leftovers.bytes));
-}
-
 /* What the ring files' place is worth, where that is not as on any disk. */
 static void tell_place(const struct ky_user *user)
 {
@@ -208,14 +140,14 @@ static int user_session_open_all(struct ky_user *user, struct kymo_error *err)
 	if (!ret)
 		ret = ky_user_request_init(&user->request, &user->options, err);
 	if (!ret)
-		ret = ky_user_scan(user, err);
+		ret = ky_user_scan_first(user, err);
 	if (!ret)
 		ret = ky_user_request_check(&user->request, &user->programs, err);
 	if (ret < 0)
 		return ret;
 	/* Groups come after the main recording, which tells the rest. */
 	if (!user->options.group)
-		look_for_leftovers(user);
+		ky_user_look_for_leftovers(user);
 	ret = add_owners(user, err);
 	if (!ret && user->place[0] && !user->options.group)
 		tell_place(user);
@@ -341,9 +273,10 @@ int ky_user_start(struct ky_user *user, struct kymo_error *err)
 		ret = user_session_publish(user, user->owners.data[i], err);
 	/* After that: who starts from now on finds the session; who ran before is found here. */
 	if (!ret)
-		ret = ky_user_scan(user, err);
+		ret = ky_user_scan(user, false, err);
 	if (ret < 0)
 		return ret;
+	ky_user_free_left(user);
 	ky_vec_foreach(&user->programs.list, program) {
 		if (ky_programs_read_table(&user->programs, *program, err) < 0)
 			return KYMO_E_MEMORY;
@@ -402,14 +335,14 @@ static void report_state(struct ky_user *user, const struct ky_program *program)
 			      state.os_error);
 }
 
-static void user_session_tell_programs(struct ky_user *user)
+static void user_session_tell_programs(struct ky_user *user, bool all)
 {
 	pthread_mutex_lock(&user->lock);
 	user->is_ending = true;
 	ky_vec_foreach(&user->owners, owner)
 		ky_user_dir_unpublish(&(*owner)->dir);
 	/* Programs that came by themselves are known only now. */
-	(void)ky_user_scan(user, NULL);
+	(void)ky_user_scan(user, all, NULL);
 	ky_vec_foreach(&user->programs.list, program) {
 		/* Of those that ended since, too: their memory is still ours. */
 		report_state(user, *program);
@@ -440,8 +373,10 @@ int ky_user_stop(struct ky_user *user, struct kymo_error *err)
 		return KYMO_OK;
 	user->is_stopped = true;
 	/* The thread still reads what programs write before they get the end. */
-	user_session_tell_programs(user);
+	user_session_tell_programs(user, false);
 	stop_thread(user);
+	if (ky_user_has_strangers(user))
+		user_session_tell_programs(user, true);
 	ret = user->result;
 	if (ret < 0 && err)
 		*err = user->err;
@@ -494,7 +429,7 @@ void ky_user_close(struct ky_user *user)
 	if (!user)
 		return;
 	if (user->started && !user->is_stopped)
-		user_session_tell_programs(user);
+		user_session_tell_programs(user, false);
 	stop_thread(user);
 	ky_user_beat_end(user);
 	ky_user_sentry_end(&user->sentry);
@@ -519,6 +454,7 @@ void ky_user_close(struct ky_user *user)
 	ky_vec_fini(&user->rings);
 	ky_programs_fini(&user->programs);
 	ky_vec_fini(&user->old_cookies);
+	ky_vec_fini(&user->left);
 	ky_vec_fini(&user->left_out);
 	ky_user_names_fini(&user->seen_names);
 	ky_user_request_fini(&user->request);

@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,21 +80,48 @@ static void meet(struct ky_user *user, uid_t uid)
 		ky_user_owner_free(owner);
 }
 
+static void look_at(struct ky_user *user, int proc_fd, const char *pid)
+{
+	struct stat st;
+
+	if (fstatat(proc_fd, pid, &st, 0) == 0 && !user_uids_is_known(&user->newcomers, st.st_uid))
+		meet(user, st.st_uid);
+}
+
+/* False: the recording is not of a few processes. */
+static bool look_at_chosen(struct ky_user *user, int proc_fd)
+{
+	KY_VEC(uint32_t) pids = {0};
+	bool ok;
+
+	pthread_mutex_lock(&user->lock);
+	ok = ky_user_has_pids_only(user);
+	ky_vec_foreach(&user->request.choice.pids, chosen)
+		ok = ok && ky_vec_push(&pids, chosen->pid) == 0;
+	pthread_mutex_unlock(&user->lock);
+	for (size_t i = 0; ok && i < pids.len; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "%u", pids.data[i]);
+		look_at(user, proc_fd, name);
+	}
+	ky_vec_fini(&pids);
+	return ok;
+}
+
 static void run_look(struct ky_user_task *task)
 {
 	struct ky_user *user = user_uids_user_of(task);
 	DIR *dir = ky_dir_open(AT_FDCWD, "/proc");
 	struct dirent *entry;
-	struct stat st;
 
-	while (dir && user->newcomers.fresh.len < AT_A_TIME && (entry = readdir(dir))) {
-		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
-		    !user_uids_is_known(&user->newcomers, st.st_uid))
-			meet(user, st.st_uid);
-	}
-	if (dir)
-		closedir(dir);
+	if (!dir)
+		return;
+	if (!look_at_chosen(user, dirfd(dir)))
+		while (user->newcomers.fresh.len < AT_A_TIME && (entry = readdir(dir)))
+			if (isdigit((unsigned char)entry->d_name[0]))
+				look_at(user, dirfd(dir), entry->d_name);
+	closedir(dir);
 }
 
 /* Programs of the new directories' users that ran before these were there. */
@@ -103,7 +131,7 @@ static void run_ask(struct ky_user_task *task)
 
 	pthread_mutex_lock(&user->lock);
 	if (!user->is_ending)
-		(void)ky_user_scan(user, NULL);
+		(void)ky_user_scan(user, false, NULL);
 	for (size_t i = 0; i < user->programs.list.len && !user->is_ending; i++) {
 		struct ky_program *program = user->programs.list.data[i];
 
@@ -210,6 +238,8 @@ void ky_user_look_for_uids(struct ky_user *user)
 	if (!ky_user_follows_uids(user) || newcomers->is_away)
 		return;
 	listen_for_uids(newcomers);
+	/* Partner: follow_uids(). */
+	newcomers->is_due |= __atomic_exchange_n(&newcomers->is_asked, false, __ATOMIC_RELAXED);
 	if (newcomers->has_new && (!introduce(user) || newcomers->is_away))
 		return;
 	if (ky_user_uids_wait_ms(user) != 0)
