@@ -291,13 +291,15 @@ static int import_archive_finish(struct reader *reader, int ret)
 	return ret;
 }
 
-static int open_archive(struct ky_import *imports, const char *path, struct kymo_error *err)
+static int open_archive(struct ky_import *imports, const char *path, const struct ky_log *log,
+			struct kymo_error *err)
 {
 	struct reader reader = {.path = path, .imports = imports, .err = err};
 	ZSTD_DStream *zstd;
 	int fd, ret = ky_zstd_library_load(err);
 	off_t size;
 
+	(void)log;
 	if (ret < 0)
 		return ret;
 	zstd = ky_zstd.ZSTD_createDStream();

@@ -11,4 +11,7 @@ struct ky_scratch_trace *ky_import_new_trace(struct ky_import *imports);
 int ky_import_add_place(struct ky_import *imports, const char *path, const char *name,
 			const struct ky_scratch_trace *trace, struct kymo_error *err);
 
+/* The file of @why is damaged from there on; what was good before is in the traces. */
+void ky_import_broken(struct ky_import *imports, const struct kymo_error *why);
+
 #endif

@@ -10,6 +10,7 @@
 static const struct ky_import_format *const formats[] = {
 	&ky_import_raw,
 	&ky_import_archive,
+	&ky_import_perf,
 };
 
 static const struct ky_import_format *import_find(const char *path)
@@ -31,6 +32,12 @@ struct ky_scratch_trace *ky_import_new_trace(struct ky_import *imports)
 		return trace;
 	free(trace);
 	return NULL;
+}
+
+void ky_import_broken(struct ky_import *imports, const struct kymo_error *why)
+{
+	if (!imports->broken.code)
+		imports->broken = *why;
 }
 
 int ky_import_add_place(struct ky_import *imports, const char *path, const char *name,
@@ -73,7 +80,7 @@ int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
 		const struct ky_import_format *format = import_find(paths[i]);
 
 		if (format && format->open)
-			ret = format->open(imports, paths[i], err);
+			ret = format->open(imports, paths[i], log, err);
 		else if (format)
 			ret = import_convert(imports, format, paths[i], log, says, err);
 	}

@@ -43,13 +43,19 @@ struct ky_import_format {
 	 * Instead of convert: adds any number of traces (import-internal.h). KYMO_E_FORMAT, KYMO_E_LIMIT;
 	 * the failure of reading or writing.
 	 */
-	int (*open)(struct ky_import *imports, const char *path, struct kymo_error *err);
+	int (*open)(struct ky_import *imports, const char *path, const struct ky_log *log,
+		    struct kymo_error *err);
 };
 
 struct ky_import {
 	KY_VEC(struct ky_scratch_trace *) traces;
 	KY_VEC(char *) names;
 	KY_VEC(struct ky_trace_at) places; /* for struct ky_trace_options; they borrow the paths */
+	/*
+	 * The first damage of a file whose events before the damage are in the traces: the caller reports it after it has
+	 * read them. code 0: no damage.
+	 */
+	struct kymo_error broken;
 };
 
 #define KY_IMPORT_INIT                                                             \
@@ -70,5 +76,7 @@ void ky_import_fini(struct ky_import *imports);
 extern const struct ky_import_format ky_import_raw;
 /* import-archive.c */
 extern const struct ky_import_format ky_import_archive;
+/* import-perf.c */
+extern const struct ky_import_format ky_import_perf;
 
 #endif

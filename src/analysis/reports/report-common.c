@@ -81,9 +81,33 @@ void ky_happenings_fini(struct ky_happenings *single)
 
 /* ---- cells ----------------------------------------------------------------------------- */
 
+static bool report_common_is_kernel(const struct ky_trace *trace)
+{
+	const struct ky_env *domain = ky_env_find(trace->cls, "domain");
+
+	return domain && domain->is_text && strcmp(domain->text, "kernel") == 0;
+}
+
+/* One kernel's trace, and traces of programs or of other tools of the same machine. */
+static bool report_common_is_one_machine(const struct ky_model *model)
+{
+	const struct ky_host *first = ky_model_host(model, 0);
+	size_t n_kernels = 0;
+
+	for (size_t i = 0; i < ky_model_n_hosts(model); i++) {
+		const struct ky_host *host = ky_model_host(model, i);
+
+		n_kernels += report_common_is_kernel(host->trace);
+		if (!host->name[0] || strcmp(host->name, first->name) != 0)
+			return false;
+	}
+	return n_kernels == 1;
+}
+
 const char *ky_report_host(const struct ky_model *model, const struct ky_host *host)
 {
-	return ky_model_n_hosts(model) < 2 ? NULL : host->label;
+	return ky_model_n_hosts(model) < 2 || report_common_is_one_machine(model) ? NULL
+										  : host->label;
 }
 
 void ky_cell_host(struct ky_table *table, struct ky_cell *cell, const struct ky_model *model,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The program: the table of commands, and what finds one and runs it. */
+#include "cli/reading/input-options.h"
 #include "cli/terminal/command.h"
 
 #include <limits.h>
@@ -212,5 +213,6 @@ int main(int argc, char **argv)
 	ky_cli_catch_sigpipe();
 	ky_cli_catch_sigxfsz();
 	code = run_as_analysis(argc, argv);
-	return ky_cli_finish(code < 0 ? dispatch(argc, argv) : code);
+	code = ky_cli_finish(code < 0 ? dispatch(argc, argv) : code);
+	return ky_cli_inputs_finish(code);
 }

@@ -107,3 +107,10 @@ int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 	ky_trace_set_close(set);
 	return ret;
 }
+
+int ky_cli_inputs_finish(int code)
+{
+	if (!imports.broken.code || ky_cli_pipe_closed())
+		return code;
+	return code ? code : ky_cli_error(&imports.broken);
+}

@@ -64,4 +64,10 @@ struct ky_input_options {
 int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 		const struct ky_input_options *options, bool merge, struct kymo_error *err);
 
+/*
+ * After a command: reports the damage of a file of another program whose good part the command has read. Returns @code, or the
+ * exit code of a failure.
+ */
+int ky_cli_inputs_finish(int code);
+
 #endif

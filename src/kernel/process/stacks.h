@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Call stacks of events, which the kernel writes as records of their own, behind the event: those of
- * programs by an option of the instance, of at most 8 frames; its own by a trigger of the event. They are
+ * programs by an option of the instance, of at most 8 frames (records of other tracers have more); its own by a trigger of the event. They are
  * put into the event's context, which then grows, in the packet in hand.
  *
  * What interrupts a thread between an event and its stack has its own stacks before the thread goes on. So
@@ -24,8 +24,8 @@ enum {
 	KY_STACK_USER = 2,
 };
 
-#define KY_STACK_KERNEL_FRAMES 256u /* at most; those beyond are left out */
-#define KY_STACK_USER_FRAMES   8u
+#define KY_STACK_KERNEL_FRAMES 512u /* at most; those beyond are left out */
+#define KY_STACK_USER_FRAMES   512u /* the kernel gives 8; other tracers give more */
 #define KY_STACK_PENDING       8
 
 /* Of one CPU; zeroed is empty. */

@@ -56,13 +56,17 @@ static int kernel_trace_classes_add_environment(struct ky_kernel_trace *kernel)
 	strftime(date, sizeof(date), "%Y%m%dT%H%M%S%z", localtime_r(&now, &tm));
 	if (uname(&un) < 0)
 		memset(&un, 0, sizeof(un));
-	ret = ky_env_add_text(trace, "hostname", un.nodename);
+	/* Of another machine, what is not known is not said. */
+	if (kernel->hostname || kernel->kernel_release)
+		un = (struct utsname){.sysname = "Linux"};
+	ret = ky_env_add_text(trace, "hostname", kernel->hostname ? kernel->hostname : un.nodename);
 	if (!ret)
 		ret = ky_env_add_text(trace, "domain", "kernel");
 	if (!ret)
 		ret = ky_env_add_text(trace, "sysname", un.sysname);
 	if (!ret)
-		ret = ky_env_add_text(trace, "kernel_release", un.release);
+		ret = ky_env_add_text(trace, "kernel_release",
+				      kernel->kernel_release ? kernel->kernel_release : un.release);
 	if (!ret)
 		ret = ky_env_add_text(trace, "kernel_version", un.version);
 	if (!ret)

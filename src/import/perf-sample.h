@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* What a record of perf.data says: who, where, when, and the sample's own parts. Threads: any. */
+#ifndef KY_IMPORT_PERF_SAMPLE_H
+#define KY_IMPORT_PERF_SAMPLE_H
+
+#include "import/perf-file.h"
+
+struct ky_perf_sample {
+	struct ky_perf_attr *attr; /* NULL: unknown */
+	uint32_t pid, tid, cpu;
+	uint64_t ns; /* 0: unknown */
+	uint64_t ip, address, period;
+	/* In the file's byte order, within the record. */
+	const uint8_t *chain, *raw;
+	uint32_t n_chain, raw_bytes;
+};
+
+/*
+ * Parse @head: a sample, or what every record of the kernel has at its end. False: the record is too short for what its event
+ * says; what was found before is set.
+ */
+bool ky_perf_sample_parse(struct ky_perf_file *perf, const struct ky_perf_head *head,
+			  struct ky_perf_sample *sample);
+
+#endif
