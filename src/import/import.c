@@ -11,6 +11,7 @@ static const struct ky_import_format *const formats[] = {
 	&ky_import_raw,
 	&ky_import_archive,
 	&ky_import_perf,
+	&ky_import_dat,
 };
 
 static const struct ky_import_format *import_find(const char *path)

@@ -76,6 +76,8 @@ void ky_import_fini(struct ky_import *imports);
 extern const struct ky_import_format ky_import_raw;
 /* import-archive.c */
 extern const struct ky_import_format ky_import_archive;
+/* import-dat.c */
+extern const struct ky_import_format ky_import_dat;
 /* import-perf.c */
 extern const struct ky_import_format ky_import_perf;
 
