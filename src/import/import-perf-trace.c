@@ -21,31 +21,41 @@
 #define MISC_KERNEL	 1u
 #define COMM_BYTES	 16u
 #define EXECUTABLE	 4u
+#define BUILD_ID_MAX	 20u
+#define SOURCES_MAX	 256u
 
+/* The layout of Kymo's own samples: docs/design/samples.md. */
 static const struct ky_maker_field context_fields[] = {
-	{"tid", KY_MAKER_S32},
-	{"pid", KY_MAKER_S32},
-	{"procname", KY_MAKER_COMM},
+	{.name = "tid", .kind = KY_MAKER_S32},
+	{.name = "pid", .kind = KY_MAKER_S32},
+	{.name = "procname", .kind = KY_MAKER_COMM},
+	{.name = "callstack_kernel", .kind = KY_MAKER_HEXES},
+	{.name = "callstack_user", .kind = KY_MAKER_HEXES},
 };
 
+/* The labels of the source are the file's events. */
 static const struct ky_maker_field sample_fields[] = {
-	{"ip", KY_MAKER_HEX},	   {"addr", KY_MAKER_HEX},	    {"period", KY_MAKER_U64},
-	{"callstack_kernel", KY_MAKER_HEXES}, {"callstack_user", KY_MAKER_HEXES},
+	{.name = "source", .kind = KY_MAKER_ENUM},
+	{.name = "period", .kind = KY_MAKER_U64},
+	{.name = "addr", .kind = KY_MAKER_HEX},
 };
-
-static const struct ky_maker_field comm_fields[] = {{"name", KY_MAKER_TEXT}, {"exec", KY_MAKER_U8}};
+static const struct ky_maker_field comm_fields[] = {{.name = "name", .kind = KY_MAKER_TEXT}};
+static const struct ky_maker_field exec_fields[] = {{.name = "tid", .kind = KY_MAKER_S32},
+						    {.name = "name", .kind = KY_MAKER_TEXT}};
 static const struct ky_maker_field fork_fields[] = {
-	{"parent_pid", KY_MAKER_S32},
-	{"parent_tid", KY_MAKER_S32},
-	{"child_pid", KY_MAKER_S32},
-	{"child_tid", KY_MAKER_S32},
+	{.name = "parent_pid", .kind = KY_MAKER_S32},
+	{.name = "parent_tid", .kind = KY_MAKER_S32},
+	{.name = "child_pid", .kind = KY_MAKER_S32},
+	{.name = "child_tid", .kind = KY_MAKER_S32},
 };
-static const struct ky_maker_field mmap_fields[] = {
-	{"baddr", KY_MAKER_HEX}, {"memsz", KY_MAKER_HEX}, {"offset", KY_MAKER_HEX},
-	{"path", KY_MAKER_TEXT}, {"build_id", KY_MAKER_BYTES},
+static const struct ky_maker_field map_fields[] = {
+	{.name = "pid", .kind = KY_MAKER_S32},	    {.name = "begin", .kind = KY_MAKER_HEX},
+	{.name = "end", .kind = KY_MAKER_HEX},	    {.name = "protection", .kind = KY_MAKER_U32},
+	{.name = "offset", .kind = KY_MAKER_HEX},   {.name = "build_id", .kind = KY_MAKER_TEXT},
+	{.name = "filename", .kind = KY_MAKER_TEXT},
 };
-static const struct ky_maker_field throttle_fields[] = {{"on", KY_MAKER_U8}};
-static const struct ky_maker_field switch_fields[] = {{"out", KY_MAKER_U8}};
+static const struct ky_maker_field throttle_fields[] = {{.name = "on", .kind = KY_MAKER_U8}};
+static const struct ky_maker_field switch_fields[] = {{.name = "out", .kind = KY_MAKER_U8}};
 
 #define FIELDS(list) list, sizeof(list) / sizeof((list)[0])
 
@@ -54,10 +64,12 @@ static const struct {
 	const struct ky_maker_field *fields;
 	size_t n;
 } kinds[KY_IMPORT_PERF_EVENTS] = {
+	[KY_IMPORT_PERF_SAMPLE] = {"sample", FIELDS(sample_fields)},
 	[KY_IMPORT_PERF_COMM] = {"perf_comm", FIELDS(comm_fields)},
+	[KY_IMPORT_PERF_EXEC] = {"perf_exec", FIELDS(exec_fields)},
 	[KY_IMPORT_PERF_FORK] = {"perf_fork", FIELDS(fork_fields)},
 	[KY_IMPORT_PERF_EXIT] = {"perf_exit", FIELDS(fork_fields)},
-	[KY_IMPORT_PERF_MMAP] = {"perf_mmap", FIELDS(mmap_fields)},
+	[KY_IMPORT_PERF_MMAP] = {"lttng_statedump_process_map", FIELDS(map_fields)},
 	[KY_IMPORT_PERF_THROTTLE] = {"perf_throttle", FIELDS(throttle_fields)},
 	[KY_IMPORT_PERF_SWITCH] = {"perf_switch", FIELDS(switch_fields)},
 };
@@ -141,26 +153,43 @@ static const char *import_perf_trace_event_name(const struct ky_perf_attr *attr,
 	return buf;
 }
 
-static int import_perf_trace_maker(struct ky_import_perf_trace *trace, struct ky_perf_file *perf,
-				   const struct ky_maker_about *about, struct kymo_error *err)
+/* The kinds of samples; each attribute that has some gets its number. */
+static int import_perf_trace_sources(struct ky_import_perf_trace *trace, struct ky_perf_file *perf,
+				     const char **labels, size_t *n, struct kymo_error *err)
 {
-	int ret = ky_maker_open(&trace->maker, trace->perf_store, about, err);
-
-	for (size_t i = 0; i < KY_IMPORT_PERF_EVENTS && ret >= 0; i++)
-		ret = trace->events[i] = ky_maker_event(trace->maker, kinds[i].name,
-							kinds[i].fields, kinds[i].n, err);
+	*n = 0;
 	ky_vec_foreach(&perf->attrs, attr) {
 		char buf[64];
 
-		if (ret < 0)
-			break;
 		if (attr->type == KY_PERF_TYPE_TRACEPOINT ||
-		    (attr->type == KY_PERF_TYPE_SOFTWARE && attr->config == KY_PERF_CONFIG_DUMMY))
+		    (attr->type == KY_PERF_TYPE_SOFTWARE && attr->config == KY_PERF_CONFIG_DUMMY) ||
+		    *n >= SOURCES_MAX)
 			continue;
-		ret = attr->event = ky_maker_event(trace->maker,
-						   import_perf_trace_event_name(attr, buf),
-						   FIELDS(sample_fields), err);
+		labels[*n] = ky_arena_strdup(&trace->arena, import_perf_trace_event_name(attr, buf));
+		if (!labels[*n])
+			return ky_error_nomem(err);
+		attr->event = (int)(*n)++;
 	}
+	return KYMO_OK;
+}
+
+static int import_perf_trace_maker(struct ky_import_perf_trace *trace, struct ky_perf_file *perf,
+				   const struct ky_maker_about *about, struct kymo_error *err)
+{
+	const char *labels[SOURCES_MAX];
+	struct ky_maker_field sample[sizeof(sample_fields) / sizeof(sample_fields[0])];
+	size_t n;
+	int ret = import_perf_trace_sources(trace, perf, labels, &n, err);
+
+	if (!ret)
+		ret = ky_maker_open(&trace->maker, trace->perf_store, about, err);
+	memcpy(sample, sample_fields, sizeof(sample));
+	sample[0].labels = labels;
+	sample[0].n_labels = n;
+	for (size_t i = 0; i < KY_IMPORT_PERF_EVENTS && ret >= 0; i++)
+		ret = trace->events[i] = ky_maker_event(
+			trace->maker, kinds[i].name,
+			i == KY_IMPORT_PERF_SAMPLE ? sample : kinds[i].fields, kinds[i].n, err);
 	return ret < 0 ? ret : KYMO_OK;
 }
 
@@ -238,16 +267,23 @@ static const char *record_text(const struct record *record, uint32_t at, size_t 
 	return at < record->size ? (const char *)record->bytes + at : "";
 }
 
-static void import_perf_trace_begin_event(struct ky_import_perf_trace *trace, int event,
+/* The event's context; of samples alone also with the call stacks at hand. */
+static void import_perf_trace_begin_event(struct ky_import_perf_trace *trace,
+					  enum ky_import_perf_event event,
 					  const struct ky_perf_sample *sample)
 {
 	const char *name = ky_map_get(&trace->names, sample->tid);
+	bool has_stacks = event == KY_IMPORT_PERF_SAMPLE;
 
-	ky_maker_begin(trace->maker, sample->cpu < KY_FOREIGN_CPUS_MAX ? sample->cpu : 0, event,
-		       sample->ns ? sample->ns : trace->begin_ns);
+	ky_maker_begin(trace->maker, sample->cpu < KY_FOREIGN_CPUS_MAX ? sample->cpu : 0,
+		       trace->events[event], sample->ns ? sample->ns : trace->begin_ns);
 	ky_maker_number(trace->maker, sample->tid);
 	ky_maker_number(trace->maker, sample->pid);
 	ky_maker_text(trace->maker, name ? name : "", name ? COMM_BYTES : 0);
+	ky_maker_numbers(trace->maker, trace->kernel_chain.data,
+			 has_stacks ? trace->kernel_chain.len : 0);
+	ky_maker_numbers(trace->maker, trace->user_chain.data,
+			 has_stacks ? trace->user_chain.len : 0);
 }
 
 /* Splits the chain into the kernel's part and the program's. */
@@ -257,9 +293,15 @@ static int import_perf_trace_chain(struct ky_import_perf_trace *trace,
 {
 	ky_vec_clear(&trace->kernel_chain);
 	ky_vec_clear(&trace->user_chain);
-	if (ky_vec_reserve(&trace->kernel_chain, sample->n_chain) < 0 ||
-	    ky_vec_reserve(&trace->user_chain, sample->n_chain) < 0)
+	if (ky_vec_reserve(&trace->kernel_chain, sample->n_chain + 1) < 0 ||
+	    ky_vec_reserve(&trace->user_chain, sample->n_chain + 1) < 0)
 		return ky_error_nomem(err);
+	if (!sample->n_chain && sample->ip) {
+		if (is_kernel)
+			(void)ky_vec_push(&trace->kernel_chain, sample->ip);
+		else
+			(void)ky_vec_push(&trace->user_chain, sample->ip);
+	}
 	for (uint32_t i = 0; i < sample->n_chain; i++) {
 		uint64_t ip = ky_foreign_u64(sample->chain + 8ull * i, swap);
 
@@ -304,12 +346,10 @@ static int import_perf_trace_sample(struct ky_import_perf_trace *trace, struct k
 		return import_perf_trace_tracepoint(trace, sample, err);
 	if (sample->attr->event < 0)
 		return KYMO_OK;
-	import_perf_trace_begin_event(trace, sample->attr->event, sample);
-	ky_maker_number(trace->maker, sample->ip);
-	ky_maker_number(trace->maker, sample->address);
+	import_perf_trace_begin_event(trace, KY_IMPORT_PERF_SAMPLE, sample);
+	ky_maker_number(trace->maker, (uint64_t)sample->attr->event);
 	ky_maker_number(trace->maker, sample->period);
-	ky_maker_numbers(trace->maker, trace->kernel_chain.data, trace->kernel_chain.len);
-	ky_maker_numbers(trace->maker, trace->user_chain.data, trace->user_chain.len);
+	ky_maker_number(trace->maker, sample->address);
 	return ky_maker_commit(trace->maker, err);
 }
 
@@ -338,9 +378,13 @@ static int import_perf_trace_comm(struct ky_import_perf_trace *trace,
 		if (ret < 0)
 			return ret;
 	}
-	import_perf_trace_begin_event(trace, trace->events[KY_IMPORT_PERF_COMM], &who);
+	if (head->misc & MISC_COMM_EXEC) {
+		import_perf_trace_begin_event(trace, KY_IMPORT_PERF_EXEC, &who);
+		ky_maker_number(trace->maker, who.tid);
+	} else {
+		import_perf_trace_begin_event(trace, KY_IMPORT_PERF_COMM, &who);
+	}
 	ky_maker_text(trace->maker, name, len);
-	ky_maker_number(trace->maker, head->misc & MISC_COMM_EXEC ? 1 : 0);
 	return ky_maker_commit(trace->maker, err);
 }
 
@@ -351,8 +395,8 @@ static int import_perf_trace_fork(struct ky_import_perf_trace *trace, bool is_ex
 	const char *name = ky_map_get(&trace->names, record_u32(record, 20));
 	char *kept;
 
-	import_perf_trace_begin_event(
-		trace, trace->events[is_exit ? KY_IMPORT_PERF_EXIT : KY_IMPORT_PERF_FORK], sample);
+	import_perf_trace_begin_event(trace, is_exit ? KY_IMPORT_PERF_EXIT : KY_IMPORT_PERF_FORK,
+				      sample);
 	ky_maker_number(trace->maker, record_u32(record, 12));
 	ky_maker_number(trace->maker, record_u32(record, 20));
 	ky_maker_number(trace->maker, record_u32(record, 8));
@@ -376,6 +420,7 @@ static int import_perf_trace_mmap(struct ky_import_perf_trace *trace,
 	bool has_id = is_2 && head->misc & MISC_MMAP_BUILD_ID && record->size >= 64;
 	uint8_t id_bytes = has_id ? record->bytes[40] : 0;
 	struct ky_perf_sample who = *sample;
+	char hex[2 * BUILD_ID_MAX + 1] = "";
 	size_t len;
 	const char *path;
 
@@ -385,13 +430,16 @@ static int import_perf_trace_mmap(struct ky_import_perf_trace *trace,
 	who.pid = record_u32(record, 8);
 	who.tid = record_u32(record, 12);
 	path = record_text(record, is_2 ? 72 : 40, &len);
-	import_perf_trace_begin_event(trace, trace->events[KY_IMPORT_PERF_MMAP], &who);
+	for (size_t i = 0; i < id_bytes && i < BUILD_ID_MAX; i++)
+		snprintf(hex + 2 * i, 3, "%02x", record->bytes[44 + i]);
+	import_perf_trace_begin_event(trace, KY_IMPORT_PERF_MMAP, &who);
+	ky_maker_number(trace->maker, who.pid);
 	ky_maker_number(trace->maker, record_u64(record, 16));
-	ky_maker_number(trace->maker, record_u64(record, 24));
+	ky_maker_number(trace->maker, record_u64(record, 16) + record_u64(record, 24));
+	ky_maker_number(trace->maker, is_2 ? record_u32(record, 64) : EXECUTABLE);
 	ky_maker_number(trace->maker, record_u64(record, 32));
+	ky_maker_text(trace->maker, hex, strlen(hex));
 	ky_maker_text(trace->maker, path, len);
-	ky_maker_bytes(trace->maker, has_id ? record->bytes + 44 : NULL,
-		       id_bytes <= 20 ? id_bytes : 0);
 	return ky_maker_commit(trace->maker, err);
 }
 
@@ -399,7 +447,7 @@ static int import_perf_trace_flag(struct ky_import_perf_trace *trace,
 				  enum ky_import_perf_event event, bool is_on,
 				  const struct ky_perf_sample *sample, struct kymo_error *err)
 {
-	import_perf_trace_begin_event(trace, trace->events[event], sample);
+	import_perf_trace_begin_event(trace, event, sample);
 	ky_maker_number(trace->maker, is_on);
 	return ky_maker_commit(trace->maker, err);
 }

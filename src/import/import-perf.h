@@ -11,7 +11,9 @@
 
 /* Kinds of events beside samples. */
 enum ky_import_perf_event {
+	KY_IMPORT_PERF_SAMPLE,
 	KY_IMPORT_PERF_COMM,
+	KY_IMPORT_PERF_EXEC,
 	KY_IMPORT_PERF_FORK,
 	KY_IMPORT_PERF_EXIT,
 	KY_IMPORT_PERF_MMAP,

@@ -93,6 +93,19 @@ static void trace_maker_name(const struct ky_field_class *st, const char *from,
 		snprintf(name + len, 16, "_%u", i);
 }
 
+static int trace_maker_add_enum(struct ky_trace_class *trace, struct ky_field_class *st,
+				const char *name, const struct ky_maker_field *field)
+{
+	struct ky_field_class *cls = ky_struct_add_enum(trace, st, name, 8, false);
+
+	if (!cls)
+		return KYMO_E_MEMORY;
+	for (size_t i = 0; i < field->n_labels; i++)
+		if (ky_enum_add(trace, cls, field->labels[i], (int64_t)i, (int64_t)i) < 0)
+			return KYMO_E_MEMORY;
+	return KYMO_OK;
+}
+
 static int trace_maker_add_field(struct ky_trace_class *trace, struct ky_field_class *st,
 				 const struct ky_maker_field *field)
 {
@@ -115,6 +128,8 @@ static int trace_maker_add_field(struct ky_trace_class *trace, struct ky_field_c
 				       ky_struct_add_sequence(trace, st, name, element, length)
 			       ? KYMO_OK
 			       : KYMO_E_MEMORY;
+	case KY_MAKER_ENUM:
+		return trace_maker_add_enum(trace, st, name, field);
 	default: {
 		struct ky_field_class *cls = trace_maker_class(trace, field->kind);
 
@@ -282,7 +297,7 @@ static void put_value(struct ky_maker *maker, enum ky_maker_kind kind, uint64_t 
 {
 	static const uint8_t sizes[] = {
 		[KY_MAKER_U8] = 1,  [KY_MAKER_U16] = 2, [KY_MAKER_U32] = 4, [KY_MAKER_U64] = 8,
-		[KY_MAKER_S32] = 4, [KY_MAKER_S64] = 8, [KY_MAKER_HEX] = 8, [KY_MAKER_DOUBLE] = 8,
+		[KY_MAKER_S32] = 4, [KY_MAKER_S64] = 8, [KY_MAKER_HEX] = 8, [KY_MAKER_ENUM] = 1, [KY_MAKER_DOUBLE] = 8,
 	};
 	uint8_t u8 = (uint8_t)value;
 	uint16_t u16 = (uint16_t)value;
@@ -367,7 +382,7 @@ void ky_maker_number(struct ky_maker *maker, uint64_t value)
 
 	if (!trace_maker_next(maker, &kind))
 		return;
-	if (kind <= KY_MAKER_HEX)
+	if (kind <= KY_MAKER_ENUM)
 		put_value(maker, kind, value);
 	else
 		put_nothing(maker, kind);

@@ -31,6 +31,7 @@ enum ky_maker_kind {
 	KY_MAKER_S32,
 	KY_MAKER_S64,
 	KY_MAKER_HEX,	  /* 64 bits */
+	KY_MAKER_ENUM,	  /* 8 bits, with labels from 0 on */
 	KY_MAKER_DOUBLE,  /* ky_maker_double() */
 	KY_MAKER_TEXT,	  /* of any length, cut at a NUL */
 	KY_MAKER_COMM,	  /* the name of a thread: 16 characters */
@@ -42,6 +43,8 @@ struct ky_maker_field {
 	/* As people see it; copied. What is no letter or digit of ASCII becomes '_'; a name that is taken gets a number. */
 	const char *name;
 	enum ky_maker_kind kind;
+	const char *const *labels; /* ENUM; copied */
+	size_t n_labels;
 };
 
 /* What the metadata says; the maker copies the texts, except ->clock and ->description. */

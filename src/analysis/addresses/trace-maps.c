@@ -39,6 +39,9 @@ static const struct {
 	{"lttng_statedump_process_state", KIND_THREAD, true},
 	{"sched_process_fork", KIND_FORK, false},
 	{"sched_process_exec", KIND_EXEC, false},
+	/* Of perf.data, which tells so of all threads, whatever it records. */
+	{"perf_fork", KIND_FORK, false},
+	{"perf_exec", KIND_EXEC, false},
 };
 
 /* A library that was loaded: the build ID may come in an event of its own. */
