@@ -12,6 +12,7 @@ static const struct ky_import_format *const formats[] = {
 	&ky_import_archive,
 	&ky_import_perf,
 	&ky_import_dat,
+	&ky_import_pcap,
 };
 
 static const struct ky_import_format *import_find(const char *path)

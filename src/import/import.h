@@ -78,6 +78,8 @@ extern const struct ky_import_format ky_import_raw;
 extern const struct ky_import_format ky_import_archive;
 /* import-dat.c */
 extern const struct ky_import_format ky_import_dat;
+/* import-pcap.c */
+extern const struct ky_import_format ky_import_pcap;
 /* import-perf.c */
 extern const struct ky_import_format ky_import_perf;
 

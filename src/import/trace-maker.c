@@ -48,7 +48,8 @@ struct ky_maker {
 	size_t field; /* the next one */
 	uint32_t body_bytes;
 	uint8_t *body; /* BODY_MAX_BYTES */
-	uint64_t n_events;
+	uint64_t n_events, n_moved;
+	bool reorders;
 };
 
 /* ---- the metadata --------------------------------------------------------------------- */
@@ -235,6 +236,7 @@ int ky_maker_open(struct ky_maker **out, struct ky_packet_store *store,
 		ret = ky_error_set(err, KYMO_E_IO, "no random numbers");
 	maker->uuid[6] = (maker->uuid[6] & 0x0f) | 0x40;
 	maker->uuid[8] = (maker->uuid[8] & 0x3f) | 0x80;
+	maker->reorders = about->reorders;
 	maker->body = malloc(BODY_MAX_BYTES);
 	if (!ret && (!maker->body || trace_maker_build(maker, about) < 0))
 		ret = ky_error_nomem(err);
@@ -511,10 +513,22 @@ static struct maker_stream *trace_maker_stream(struct ky_maker *maker, uint32_t 
 	return stream;
 }
 
+/* The first stream whose last event is not later; the last one where there is none. */
+static uint32_t trace_maker_order(const struct ky_maker *maker, uint64_t ns)
+{
+	uint32_t i = 0;
+
+	while (i < KY_MAKER_ORDERS - 1 && i < maker->streams.len && maker->streams.data[i] &&
+	       maker->streams.data[i]->writer.last_cycles > ns)
+		i++;
+	return i;
+}
+
 int ky_maker_commit(struct ky_maker *maker, struct kymo_error *err)
 {
-	struct maker_stream *stream =
-		trace_maker_stream(maker, maker->event_stream, maker->event_ns, err);
+	uint32_t number = maker->reorders ? trace_maker_order(maker, maker->event_ns)
+					  : maker->event_stream;
+	struct maker_stream *stream = trace_maker_stream(maker, number, maker->event_ns, err);
 	uint64_t ns = maker->event_ns;
 	enum ky_maker_kind kind;
 	uint8_t *at;
@@ -524,7 +538,10 @@ int ky_maker_commit(struct ky_maker *maker, struct kymo_error *err)
 		return err ? err->code : KYMO_E_MEMORY;
 	while (trace_maker_next(maker, &kind))
 		put_nothing(maker, kind);
-	ns = ns < stream->writer.last_cycles ? stream->writer.last_cycles : ns;
+	if (ns < stream->writer.last_cycles) {
+		ns = stream->writer.last_cycles;
+		maker->n_moved++;
+	}
 	at = ky_packet_writer_event(&stream->writer, maker->event_id, ns, maker->body_bytes);
 	if (!at) {
 		ret = trace_maker_send(maker, stream, stream->writer.last_cycles, err);
@@ -557,6 +574,11 @@ int ky_maker_lost(struct ky_maker *maker, uint32_t number, uint64_t n, struct ky
 uint64_t ky_maker_events(const struct ky_maker *maker)
 {
 	return maker->n_events;
+}
+
+uint64_t ky_maker_moved(const struct ky_maker *maker)
+{
+	return maker->n_moved;
 }
 
 static int trace_maker_finish(struct ky_maker *maker, struct kymo_error *err)

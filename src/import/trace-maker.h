@@ -61,8 +61,15 @@ struct ky_maker_about {
 	int64_t offset_ns; /* Unix time of the clock's 0 */
 	const struct ky_maker_field *context;
 	size_t n_context;
-	bool no_cpu; /* streams are no CPUs */
+	/*
+	 * Times in the file may go back: an event that is earlier than the one before it goes to another stream, in which it is
+	 * not. All events are then of stream 0.
+	 */
+	bool reorders;
 };
+
+/* With ->reorders, at most so many streams. */
+#define KY_MAKER_ORDERS 64
 
 struct ky_maker;
 
@@ -83,12 +90,15 @@ void ky_maker_numbers(struct ky_maker *maker, const uint64_t *values, size_t n);
 void ky_maker_bytes(struct ky_maker *maker, const uint8_t *bytes, size_t n);
 /*
  * Writes the event; missing fields become 0 or empty. An event that is earlier than the one before in its stream gets that one's
- * time. KYMO_E_LIMIT: the stream's number is too high.
+ * time; with ->reorders only where it is earlier than the last ones of KY_MAKER_ORDERS streams. KYMO_E_LIMIT: the stream's number
+ * is too high.
  */
 int ky_maker_commit(struct ky_maker *maker, struct kymo_error *err);
 /* @n events of @stream were lost before the next one. */
 int ky_maker_lost(struct ky_maker *maker, uint32_t stream, uint64_t n, struct kymo_error *err);
 uint64_t ky_maker_events(const struct ky_maker *maker);
+/* How many events got another time than their own. */
+uint64_t ky_maker_moved(const struct ky_maker *maker);
 
 /* Completes the trace and frees the maker, on failure too. NULL is allowed. */
 int ky_maker_close(struct ky_maker *maker, struct kymo_error *err);
