@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "import/import-internal.h"
@@ -13,6 +14,7 @@ static const struct ky_import_format *const formats[] = {
 	&ky_import_perf,
 	&ky_import_dat,
 	&ky_import_pcap,
+	&ky_import_logs, /* the last: it looks at the first lines of any file */
 };
 
 static const struct ky_import_format *import_find(const char *path)
@@ -73,15 +75,28 @@ static int import_convert(struct ky_import *imports, const struct ky_import_form
 	return ret;
 }
 
+/* A file that has no other format, where the user says how to read logs. */
+static bool import_is_users_log(const char *path, const struct ky_import_log_options *logs,
+				const struct ky_import_format *format)
+{
+	struct stat st;
+
+	return logs && logs->format && (!format || format == &ky_import_logs) &&
+	       stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
-		    const struct ky_log *log, bool says, struct kymo_error *err)
+		    const struct ky_import_log_options *logs, const struct ky_log *log, bool says,
+		    struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < n_paths && !ret; i++) {
 		const struct ky_import_format *format = import_find(paths[i]);
 
-		if (format && format->open)
+		if (import_is_users_log(paths[i], logs, format))
+			ret = ky_import_log(imports, paths[i], logs, log, err);
+		else if (format && format->open)
 			ret = format->open(imports, paths[i], log, err);
 		else if (format)
 			ret = import_convert(imports, format, paths[i], log, says, err);

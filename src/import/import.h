@@ -63,19 +63,36 @@ struct ky_import {
 		.traces = KY_VEC_INIT, .names = KY_VEC_INIT, .places = KY_VEC_INIT \
 	}
 
+/* How to read logs. */
+struct ky_import_log_options {
+	/*
+	 * The name of a format, or a regular expression with named groups: regular files that have no other format are such logs.
+	 * NULL: those of a format that is plain.
+	 */
+	const char *format;
+	const char *time_format; /* of strftime(), for times in it; NULL: usual ones */
+};
+
 /*
- * Converts those of @paths that have a known format; skips traces and unknown files. @says: the log
+ * Converts those of @paths that have a known format; @logs may be NULL; skips traces and unknown files. @says: the log
  * also gets notices about omitted data. Returns 0, KYMO_E_MEMORY, or the format's error; the caller
  * must call ky_import_fini() in any case.
  */
 int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
-		    const struct ky_log *log, bool says, struct kymo_error *err);
+		    const struct ky_import_log_options *logs, const struct ky_log *log, bool says,
+		    struct kymo_error *err);
 void ky_import_fini(struct ky_import *imports);
 
 /* import-raw.c */
 extern const struct ky_import_format ky_import_raw;
 /* import-archive.c */
 extern const struct ky_import_format ky_import_archive;
+/* import-log.c */
+extern const struct ky_import_format ky_import_logs;
+/* As ky_import_format.open, by the user's format. KYMO_E_INVALID: the format makes no sense. */
+int ky_import_log(struct ky_import *imports, const char *path,
+		  const struct ky_import_log_options *options, const struct ky_log *log,
+		  struct kymo_error *err);
 /* import-dat.c */
 extern const struct ky_import_format ky_import_dat;
 /* import-pcap.c */

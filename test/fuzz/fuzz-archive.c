@@ -38,7 +38,7 @@ static void use(const char *path)
 	const char *const paths[] = {path};
 	struct kymo_error err;
 
-	if (ky_import_paths(&imports, (char **)paths, 1, NULL, false, &err) == 0) {
+	if (ky_import_paths(&imports, (char **)paths, 1, NULL, NULL, false, &err) == 0) {
 		options.scratch = imports.places.data;
 		options.n_scratch = imports.places.len;
 		if (ky_trace_set_open_with(&set, paths, 1, &options, NULL, &err) == 0)

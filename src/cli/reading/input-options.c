@@ -32,6 +32,7 @@ static void free_remotes(void)
 static int import(const struct ky_cli_remotes *from, const struct ky_input_options *options,
 		  struct ky_trace_options *to, struct kymo_error *err)
 {
+	const struct ky_import_log_options logs = {options->log_format, options->log_time};
 	static bool is_registered;
 	int ret;
 
@@ -40,7 +41,7 @@ static int import(const struct ky_cli_remotes *from, const struct ky_input_optio
 	to->feeds = from->feeds.data;
 	to->n_feeds = from->feeds.len;
 	ret = ky_import_paths(&imports, (char **)(uintptr_t)from->local.data, from->local.len,
-			      &ky_cli_log, options->tell_raw, err);
+			      &logs, &ky_cli_log, options->tell_raw, err);
 	to->scratch = imports.places.data;
 	to->n_scratch = imports.places.len;
 	return ret;

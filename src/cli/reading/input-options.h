@@ -14,6 +14,7 @@ struct ky_input_options {
 	bool tell_raw;	      /* no option: say what is left out of raw recordings */
 	bool is_again; /* no option: the traces were opened before; warnings were given then */
 	struct ky_text_list clock_offsets;
+	const char *log_format, *log_time; /* NULL: found by the files */
 	const char *relay_key;
 	uint64_t relay_space;
 	/* No option: those of the paths that are at relays; NULL: opening connects to them. */
@@ -35,6 +36,19 @@ struct ky_input_options {
 		 "command line, a trace below it, the last part of either, or a wildcard. " \
 		 "Without TRACE, the offset applies to all traces. May be given again.",                                              \
 	 .at = offsetof(type, input.clock_offsets)},                                             \
+	{.name = "log-format",                                                                   \
+	 .kind = KY_OPTION_TEXT,                                                                 \
+	 .arg = "FORMAT",                                                                        \
+	 .help = "How to read files that are logs: the name of a format, or a regular expression " \
+		 "with named groups, of which 'time' is the time (docs/import.md). Without this " \
+		 "option, Kymo finds the format by the first lines.",                            \
+	 .at = offsetof(type, input.log_format)},                                                \
+	{.name = "log-time",                                                                     \
+	 .kind = KY_OPTION_TEXT,                                                                 \
+	 .arg = "FORMAT",                                                                        \
+	 .help = "With --log-format: how times are written, as for strftime(), such as "         \
+		 "'%Y-%m-%d %H:%M:%S.%f'; %f is a fraction of a second.",                        \
+	 .at = offsetof(type, input.log_time)},                                                  \
 	{.name = "relay-key",                                                                    \
 	 .kind = KY_OPTION_TEXT,                                                                 \
 	 .arg = "FILE",                                                                          \
