@@ -418,15 +418,16 @@ bool ky_foreign_call_format(uint32_t number, bool is_exit, struct ky_strbuf *tex
 
 	if (!call)
 		return false;
-	ky_strbuf_addf(text,
-		       "name: sys_%s_%s\nID: %u\nformat:\n"
-		       "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-		       "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-		       "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-		       "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-		       "\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n",
-		       is_exit ? "exit" : "enter", call->name,
-		       (is_exit ? KY_FOREIGN_EXIT_ID : KY_FOREIGN_ENTRY_ID) + number);
+	ky_strbuf_addf(
+		text,
+		"name: sys_%s_%s\nID: %u\nformat:\n"
+		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+		"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
+		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		"\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n",
+		is_exit ? "exit" : "enter", call->name,
+		(is_exit ? KY_FOREIGN_EXIT_ID : KY_FOREIGN_ENTRY_ID) + number);
 	if (is_exit)
 		ky_strbuf_adds(text, "\tfield:long ret;\toffset:16;\tsize:8;\tsigned:1;\n");
 	else

@@ -72,9 +72,9 @@ static int foreign_file_fill(struct ky_foreign_file *file, uint64_t offset, size
 	file->window_at = offset;
 	file->window_bytes = 0;
 	while (file->window_bytes < want) {
-		ssize_t got = pread(file->fd, file->window + file->window_bytes,
-				    want - file->window_bytes,
-				    (off_t)(offset + file->window_bytes));
+		ssize_t got =
+			pread(file->fd, file->window + file->window_bytes,
+			      want - file->window_bytes, (off_t)(offset + file->window_bytes));
 
 		if (got < 0 && errno == EINTR)
 			continue;

@@ -14,7 +14,7 @@
 #include "kernel/statedump/statedump.h"
 #include "kernel/tracefs/page.h"
 
-#define PAGE_BYTES   (64u << 10)
+#define PAGE_BYTES (64u << 10)
 /* The head, the length, and extensions of the time: 33 are enough for 64 bits. */
 #define RECORD_EXTRA (8u + 33 * 8)
 
@@ -169,20 +169,20 @@ static int foreign_kernel_add_stack(struct ky_foreign_kernel *foreign, const cha
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret;
 
-	ky_strbuf_addf(&text,
-		       "name: %s\nID: %u\nformat:\n"
-		       "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-		       "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-		       "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-		       "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-		       "\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n"
-		       "\tfield:unsigned long caller[%u];\toffset:16;\tsize:%u;\tsigned:0;\n\n"
-		       "print fmt: \"\"\n",
-		       name, id, STACK_FRAMES, STACK_FRAMES * 8);
+	ky_strbuf_addf(
+		&text,
+		"name: %s\nID: %u\nformat:\n"
+		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+		"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
+		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		"\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n"
+		"\tfield:unsigned long caller[%u];\toffset:16;\tsize:%u;\tsigned:0;\n\n"
+		"print fmt: \"\"\n",
+		name, id, STACK_FRAMES, STACK_FRAMES * 8);
 	ret = foreign_kernel_add_own(foreign, "ftrace", &text, err);
 	if (!ret) {
-		struct ky_event_source *source =
-			ky_vec_last(&foreign->kernel.catalogue.events);
+		struct ky_event_source *source = ky_vec_last(&foreign->kernel.catalogue.events);
 
 		source->selected = false;
 		source->hidden = true;
@@ -506,8 +506,7 @@ int ky_foreign_kernel_lost(struct ky_foreign_kernel *foreign, uint32_t number, u
 static int foreign_kernel_send_dump(struct ky_foreign_kernel *foreign, struct kymo_error *err)
 {
 	if (foreign->dump_stream < 0)
-		foreign->dump_stream =
-			ky_store_stream(foreign->kernel.packets, "statedump_0", err);
+		foreign->dump_stream = ky_store_stream(foreign->kernel.packets, "statedump_0", err);
 	if (foreign->dump_stream < 0)
 		return foreign->dump_stream;
 	return ky_kernel_trace_send(&foreign->kernel, &foreign->dump, foreign->dump_stream, NULL,
@@ -533,7 +532,8 @@ int ky_foreign_kernel_thread(struct ky_foreign_kernel *foreign, int32_t tid, int
 	struct ky_kernel_trace *kernel = &foreign->kernel;
 	uint32_t id = kernel->first_dump_id + KY_STATEDUMP_PROCESS_STATE;
 	/* Thread 0, and no call stacks: all zeros. */
-	uint32_t context = kernel->convert.context_bytes, len = context + sizeof(struct foreign_thread);
+	uint32_t context = kernel->convert.context_bytes,
+		 len = context + sizeof(struct foreign_thread);
 	struct foreign_thread thread = {
 		.tid = tid,
 		.pid = pid,

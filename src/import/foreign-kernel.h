@@ -25,14 +25,15 @@ struct ky_foreign_cpu;
 struct ky_foreign_swap;
 
 struct ky_foreign_kernel {
-	struct ky_kernel_trace kernel; /* the owner sets ->name, ->hostname, ->release and ->clock */
+	struct ky_kernel_trace
+		kernel; /* the owner sets ->name, ->hostname, ->release and ->clock */
 	struct ky_arena arena;
 	KY_VEC(struct ky_foreign_cpu *) cpus; /* by number; NULL: no record yet */
-	struct ky_foreign_swap **swaps;	      /* by common_type, of a file in the other byte order */
+	struct ky_foreign_swap **swaps; /* by common_type, of a file in the other byte order */
 	/* The owner sets these before the first event: */
-	bool swap;	/* records have the other byte order */
-	bool is_x86_64; /* numbers of system calls are that machine's */
-	bool has_stacks; /* records come with call stacks */
+	bool swap;			    /* records have the other byte order */
+	bool is_x86_64;			    /* numbers of system calls are that machine's */
+	bool has_stacks;		    /* records come with call stacks */
 	uint32_t raw_entry_id, raw_exit_id; /* of raw_syscalls; 0: none */
 	bool has_begun;
 	uint64_t last_ns;

@@ -30,8 +30,8 @@ struct dat_buffer {
 	struct ky_scratch_trace *scratch;
 	struct ky_packet_store *store;
 	uint8_t used[(UINT16_MAX + 1) / 8]; /* events, by common_type */
-	uint64_t first; /* the first time; UINT64_MAX: no event */
-	uint32_t cpu;	/* at hand */
+	uint64_t first;			    /* the first time; UINT64_MAX: no event */
+	uint32_t cpu;			    /* at hand */
 	bool by_records;
 	uint64_t n_bad_pages;
 	char *host, *release, *machine; /* of uname; NULL: unknown */
@@ -120,9 +120,9 @@ static int import_dat_convert(void *data, const uint8_t *bytes, uint32_t len,
 
 	if (ky_page_open(&buffer->import->layout, bytes, len, &page, NULL) < 0)
 		return KYMO_OK;
-	return buffer->by_records ? import_dat_records(buffer, &page, err)
-				  : ky_foreign_kernel_page(&buffer->foreign, buffer->cpu, &page,
-							   err);
+	return buffer->by_records
+		       ? import_dat_records(buffer, &page, err)
+		       : ky_foreign_kernel_page(&buffer->foreign, buffer->cpu, &page, err);
 }
 
 static int import_dat_pages(struct dat_buffer *buffer,
@@ -178,8 +178,8 @@ static int import_dat_events(struct dat_buffer *buffer, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	/* A file that does not say so is taken for one of x86-64, if it can be. */
-	buffer->foreign.is_x86_64 = buffer->machine ? strcmp(buffer->machine, "x86_64") == 0
-						    : tracing->long_bytes == 8;
+	buffer->foreign.is_x86_64 =
+		buffer->machine ? strcmp(buffer->machine, "x86_64") == 0 : tracing->long_bytes == 8;
 	ky_vec_foreach(&tracing->events, event) {
 		if (event->id == KY_TRACING_NO_ID ||
 		    !(buffer->used[event->id / 8] >> event->id % 8 & 1))
@@ -209,8 +209,8 @@ static int import_dat_begin(struct dat_buffer *buffer, struct kymo_error *err)
 	clock->offset_cycles = dat->offset_ns - clock->offset_s * second;
 	memcpy(clock->uuid, buffer->import->clock_uuid, sizeof(clock->uuid));
 	ret = import_dat_events(buffer, err);
-	buffer->by_records = dat->tsc_mult || buffer->foreign.raw_entry_id ||
-			     buffer->foreign.raw_exit_id;
+	buffer->by_records =
+		dat->tsc_mult || buffer->foreign.raw_entry_id || buffer->foreign.raw_exit_id;
 	if (!ret)
 		ret = ky_foreign_kernel_begin(&buffer->foreign, buffer->store,
 					      import_dat_ns(dat, buffer->first), err);

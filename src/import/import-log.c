@@ -90,8 +90,9 @@ static int import_log_finish(struct ky_log_file *log, int ret, const struct ky_l
 	else
 		ret = ky_maker_close(maker, err);
 	if (!ret && log->n_strange)
-		ky_log_warning(to, "%s: %" PRIu64 " of %" PRIu64
-				   " lines are not of the format \"%s\": they are events \"line\"",
+		ky_log_warning(to,
+			       "%s: %" PRIu64 " of %" PRIu64
+			       " lines are not of the format \"%s\": they are events \"line\"",
 			       log->file.path, log->n_strange, log->line_number, log->format->name);
 	if (!ret && log->n_cut)
 		ky_log_warning(to, "%s: %" PRIu64 " lines are longer than 1 MiB and were cut",

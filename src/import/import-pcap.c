@@ -22,11 +22,11 @@
 
 #include <pcap/pcap.h>
 
-#define PCAP_FUNCTIONS(X)                              \
-	X(pcap_fopen_offline_with_tstamp_precision)    \
-	X(pcap_next_ex)                                \
-	X(pcap_datalink)                               \
-	X(pcap_geterr)                                 \
+#define PCAP_FUNCTIONS(X)                           \
+	X(pcap_fopen_offline_with_tstamp_precision) \
+	X(pcap_next_ex)                             \
+	X(pcap_datalink)                            \
+	X(pcap_geterr)                              \
 	X(pcap_close)
 
 PCAP_FUNCTIONS(KY_LIBRARY_TYPE)
@@ -55,9 +55,21 @@ struct pcap_import {
 
 /* ---- events --------------------------------------------------------------------------- */
 
-#define LENGTHS {.name = "length", .kind = KY_MAKER_U32}, {.name = "captured", .kind = KY_MAKER_U32}
-#define HOSTS	{.name = "src", .kind = KY_MAKER_TEXT}, {.name = "dst", .kind = KY_MAKER_TEXT}
-#define PORTS	{.name = "sport", .kind = KY_MAKER_U16}, {.name = "dport", .kind = KY_MAKER_U16}
+#define LENGTHS                                          \
+	{.name = "length", .kind = KY_MAKER_U32},        \
+	{                                                \
+		.name = "captured", .kind = KY_MAKER_U32 \
+	}
+#define HOSTS                                        \
+	{.name = "src", .kind = KY_MAKER_TEXT},      \
+	{                                            \
+		.name = "dst", .kind = KY_MAKER_TEXT \
+	}
+#define PORTS                                         \
+	{.name = "sport", .kind = KY_MAKER_U16},      \
+	{                                             \
+		.name = "dport", .kind = KY_MAKER_U16 \
+	}
 
 static const struct ky_maker_field tcp_fields[] = {
 	LENGTHS,
@@ -77,9 +89,10 @@ static const struct ky_maker_field icmp_fields[] = {
 	{.name = "type", .kind = KY_MAKER_U8},
 	{.name = "code", .kind = KY_MAKER_U8},
 };
-static const struct ky_maker_field ip_fields[] = {
-	LENGTHS, HOSTS, {.name = "protocol", .kind = KY_MAKER_U8},
-	{.name = "fragment", .kind = KY_MAKER_U8}};
+static const struct ky_maker_field ip_fields[] = {LENGTHS,
+						  HOSTS,
+						  {.name = "protocol", .kind = KY_MAKER_U8},
+						  {.name = "fragment", .kind = KY_MAKER_U8}};
 static const struct ky_maker_field arp_fields[] = {
 	LENGTHS,
 	{.name = "operation", .kind = KY_MAKER_U16},

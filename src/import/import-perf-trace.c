@@ -14,15 +14,15 @@
 #define CONTEXT_KERNEL ((uint64_t)-128)
 #define CONTEXT_USER   ((uint64_t)-512)
 
-#define MISC_COMM_EXEC	 (1u << 13)
-#define MISC_SWITCH_OUT	 (1u << 13)
+#define MISC_COMM_EXEC	      (1u << 13)
+#define MISC_SWITCH_OUT	      (1u << 13)
 #define MISC_LOST_SAMPLES_BPF (1u << 15) /* a program decided so: no loss */
-#define MISC_CPUMODE	 7u
-#define MISC_KERNEL	 1u
-#define COMM_BYTES	 16u
-#define EXECUTABLE	 4u
-#define BUILD_ID_MAX	 20u
-#define SOURCES_MAX	 256u
+#define MISC_CPUMODE	      7u
+#define MISC_KERNEL	      1u
+#define COMM_BYTES	      16u
+#define EXECUTABLE	      4u
+#define BUILD_ID_MAX	      20u
+#define SOURCES_MAX	      256u
 
 /* The layout of Kymo's own samples: docs/design/samples.md. */
 static const struct ky_maker_field context_fields[] = {
@@ -49,9 +49,9 @@ static const struct ky_maker_field fork_fields[] = {
 	{.name = "child_tid", .kind = KY_MAKER_S32},
 };
 static const struct ky_maker_field map_fields[] = {
-	{.name = "pid", .kind = KY_MAKER_S32},	    {.name = "begin", .kind = KY_MAKER_HEX},
-	{.name = "end", .kind = KY_MAKER_HEX},	    {.name = "protection", .kind = KY_MAKER_U32},
-	{.name = "offset", .kind = KY_MAKER_HEX},   {.name = "build_id", .kind = KY_MAKER_TEXT},
+	{.name = "pid", .kind = KY_MAKER_S32},	     {.name = "begin", .kind = KY_MAKER_HEX},
+	{.name = "end", .kind = KY_MAKER_HEX},	     {.name = "protection", .kind = KY_MAKER_U32},
+	{.name = "offset", .kind = KY_MAKER_HEX},    {.name = "build_id", .kind = KY_MAKER_TEXT},
 	{.name = "filename", .kind = KY_MAKER_TEXT},
 };
 static const struct ky_maker_field throttle_fields[] = {{.name = "on", .kind = KY_MAKER_U8}};
@@ -137,9 +137,9 @@ static int import_perf_trace_tracepoints(struct ky_import_perf_trace *trace,
 /* Names for events whose file has none. */
 static const char *import_perf_trace_event_name(const struct ky_perf_attr *attr, char buf[64])
 {
-	static const char *const hardware[] = {"cycles", "instructions", "cache-references",
-					       "cache-misses", "branches", "branch-misses"};
-	static const char *const software[] = {"cpu-clock",   "task-clock",	  "page-faults",
+	static const char *const hardware[] = {"cycles",       "instructions", "cache-references",
+					       "cache-misses", "branches",     "branch-misses"};
+	static const char *const software[] = {"cpu-clock",	   "task-clock",     "page-faults",
 					       "context-switches", "cpu-migrations", "minor-faults",
 					       "major-faults"};
 
@@ -165,7 +165,8 @@ static int import_perf_trace_sources(struct ky_import_perf_trace *trace, struct 
 		    (attr->type == KY_PERF_TYPE_SOFTWARE && attr->config == KY_PERF_CONFIG_DUMMY) ||
 		    *n >= SOURCES_MAX)
 			continue;
-		labels[*n] = ky_arena_strdup(&trace->arena, import_perf_trace_event_name(attr, buf));
+		labels[*n] =
+			ky_arena_strdup(&trace->arena, import_perf_trace_event_name(attr, buf));
 		if (!labels[*n])
 			return ky_error_nomem(err);
 		attr->event = (int)(*n)++;
@@ -261,9 +262,7 @@ static uint64_t record_u64(const struct record *record, uint32_t at)
 
 static const char *record_text(const struct record *record, uint32_t at, size_t *len)
 {
-	*len = at < record->size
-		       ? strnlen((const char *)record->bytes + at, record->size - at)
-		       : 0;
+	*len = at < record->size ? strnlen((const char *)record->bytes + at, record->size - at) : 0;
 	return at < record->size ? (const char *)record->bytes + at : "";
 }
 
@@ -327,9 +326,9 @@ static int import_perf_trace_tracepoint(struct ky_import_perf_trace *trace,
 
 	if (!trace->has_kernel || !sample->raw)
 		return KYMO_OK;
-	return ky_foreign_kernel_record(&trace->kernel, sample->cpu,
-					(uint32_t)sample->attr->config, sample->ns, sample->raw,
-					sample->raw_bytes, sample->n_chain ? &stacks : NULL, err);
+	return ky_foreign_kernel_record(&trace->kernel, sample->cpu, (uint32_t)sample->attr->config,
+					sample->ns, sample->raw, sample->raw_bytes,
+					sample->n_chain ? &stacks : NULL, err);
 }
 
 static int import_perf_trace_sample(struct ky_import_perf_trace *trace, struct ky_perf_file *perf,

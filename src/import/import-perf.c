@@ -212,8 +212,9 @@ static int import_perf_run(struct perf_import *import, struct kymo_error *broken
 	if (!ret)
 		ret = ky_import_perf_end(&import->trace, err);
 	if (!ret && import->n_short)
-		ky_log_warning(import->log, "%s: %llu samples are shorter than their event says; "
-					    "they are left out",
+		ky_log_warning(import->log,
+			       "%s: %llu samples are shorter than their event says; "
+			       "they are left out",
 			       import->perf.file.path, (unsigned long long)import->n_short);
 	return ret;
 }

@@ -9,8 +9,8 @@
 #define FIRST_LINES_BYTES 8192
 
 static const struct ky_log_format *const formats[] = {
-	&ky_log_journal, &ky_log_syslog_5424, &ky_log_syslog, &ky_log_dmesg, &ky_log_strace,
-	&ky_log_ftrace,	 &ky_log_json,	      &ky_log_logfmt,
+	&ky_log_journal, &ky_log_syslog_5424, &ky_log_syslog, &ky_log_dmesg,
+	&ky_log_strace,	 &ky_log_ftrace,      &ky_log_json,   &ky_log_logfmt,
 };
 
 const struct ky_log_format *ky_log_format_at(size_t i)
@@ -141,8 +141,7 @@ static int log_format_new_class(struct ky_log_file *log, const char *name,
 
 	for (size_t i = 0; i < n; i++) {
 		fields[i] = (struct ky_maker_field){.kind = values[i].kind};
-		fields[i].name =
-			ky_arena_strndup(&log->arena, values[i].name, values[i].name_len);
+		fields[i].name = ky_arena_strndup(&log->arena, values[i].name, values[i].name_len);
 		if (!fields[i].name)
 			return ky_error_nomem(log->err);
 	}

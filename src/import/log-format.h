@@ -48,7 +48,7 @@ struct ky_log_file {
 	void *state;	 /* the format's */
 	uint32_t stream; /* of the next event: its CPU, where the format has CPUs */
 	struct ky_strbuf unescaped;
-	int64_t last_ns; /* of the last event: that of a line without a time */
+	int64_t last_ns;	 /* of the last event: that of a line without a time */
 	const char *time_format; /* of the user; NULL: none */
 	struct kymo_error *err;
 };
@@ -91,10 +91,8 @@ static inline struct ky_log_value ky_log_text(const char *name, const char *text
 
 static inline struct ky_log_value ky_log_number(const char *name, int64_t number)
 {
-	return (struct ky_log_value){.name = name,
-				     .name_len = strlen(name),
-				     .kind = KY_MAKER_S64,
-				     .number = number};
+	return (struct ky_log_value){
+		.name = name, .name_len = strlen(name), .kind = KY_MAKER_S64, .number = number};
 }
 
 /* "value" as a number where it is one, else as text. */

@@ -149,8 +149,9 @@ static int64_t state_of(const char *text, size_t len)
 static void ftrace_rename(struct ky_log_value *value)
 {
 	static const char *const names[][2] = {
-		{"pid", "tid"},		{"prev_pid", "prev_tid"},   {"next_pid", "next_tid"},
-		{"child_pid", "child_tid"}, {"orig_cpu", "orig_cpu"},
+		{"pid", "tid"},		  {"prev_pid", "prev_tid"},
+		{"next_pid", "next_tid"}, {"child_pid", "child_tid"},
+		{"orig_cpu", "orig_cpu"},
 	};
 
 	if (is(value, "prev_state") && value->kind == KY_MAKER_TEXT) {
@@ -193,9 +194,10 @@ static struct ky_log_value ftrace_value(const char *name, size_t name_len, const
 static size_t ftrace_fields(const struct ftrace_line *line, const char *end, bool is_sched,
 			    struct ky_log_value *values)
 {
-	const char *at = next_key(line->fields > line->name ? line->fields - 1 + (*line->fields != ' ')
-							    : line->fields,
-				  end);
+	const char *at =
+		next_key(line->fields > line->name ? line->fields - 1 + (*line->fields != ' ')
+						   : line->fields,
+			 end);
 	size_t n = 0;
 
 	while (at < end && n < KY_LOG_FIELDS_MAX) {

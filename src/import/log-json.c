@@ -72,8 +72,8 @@ static bool json_time(struct ky_log_file *log, const char *name, json_t *value, 
 			      : ky_log_time_number(json_real_value(value));
 		return true;
 	}
-	return json_is_string(value) && log_json_text_time(log, json_string_value(value),
-							   json_string_length(value), ns);
+	return json_is_string(value) &&
+	       log_json_text_time(log, json_string_value(value), json_string_length(value), ns);
 }
 
 /* The value as a field; texts that have to be made are added to @made. False: it is null. */
@@ -88,8 +88,8 @@ static bool json_field(const char *name, json_t *value, struct ky_log_value *fie
 		field->len = json_string_length(value);
 	} else if (json_is_integer(value) || json_is_boolean(value)) {
 		field->kind = KY_MAKER_S64;
-		field->number = json_is_boolean(value) ? json_is_true(value)
-						       : json_integer_value(value);
+		field->number =
+			json_is_boolean(value) ? json_is_true(value) : json_integer_value(value);
 	} else if (json_is_real(value)) {
 		field->kind = KY_MAKER_DOUBLE;
 		field->real = json_real_value(value);
@@ -112,7 +112,8 @@ static int put_object(struct ky_log_file *log, json_t *object)
 	int64_t ns = log->last_ns;
 	int ret;
 
-	json_object_foreach(object, name, value) {
+	json_object_foreach(object, name, value)
+	{
 		if (json_time(log, name, value, &ns))
 			continue;
 		if (n < KY_LOG_FIELDS_MAX && json_field(name, value, &values[n], &made[n]))

@@ -33,7 +33,8 @@ int ky_log_regex_open(const char *expression, struct ky_log_regex **out, struct 
 	*out = (struct ky_log_regex *)regex;
 	if (!regex)
 		return ky_error_nomem(err);
-	regex->code = pcre2_compile((PCRE2_SPTR)expression, PCRE2_ZERO_TERMINATED, 0, &code, &offset, NULL);
+	regex->code = pcre2_compile((PCRE2_SPTR)expression, PCRE2_ZERO_TERMINATED, 0, &code,
+				    &offset, NULL);
 	if (!regex->code) {
 		pcre2_get_error_message(code, why, sizeof(why));
 		ret = ky_error_set(err, KYMO_E_INVALID, "%s", (const char *)why);
@@ -87,8 +88,8 @@ static int regex_line(struct ky_log_file *log, const char *line, size_t len)
 	const PCRE2_SIZE *places;
 	int64_t ns = log->last_ns;
 	size_t n = 0;
-	int ret = pcre2_match(regex->code, (PCRE2_SPTR)line, len, 0, 0, regex->match,
-			      regex->context);
+	int ret =
+		pcre2_match(regex->code, (PCRE2_SPTR)line, len, 0, 0, regex->match, regex->context);
 
 	if (ret <= 0)
 		return 0;
@@ -99,7 +100,8 @@ static int regex_line(struct ky_log_file *log, const char *line, size_t len)
 		const char *text = "";
 		size_t text_len = 0;
 
-		if (places[2 * group] != PCRE2_UNSET && places[2 * group + 1] >= places[2 * group]) {
+		if (places[2 * group] != PCRE2_UNSET &&
+		    places[2 * group + 1] >= places[2 * group]) {
 			text = line + places[2 * group];
 			text_len = places[2 * group + 1] - places[2 * group];
 		}

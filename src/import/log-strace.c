@@ -103,9 +103,9 @@ static bool strace_call(struct strace_line *line, const char *at, const char *en
 		return false;
 	}
 	line->args = ++at;
-	line->is_unfinished = (size_t)(end - at) >= sizeof(unfinished) - 1 &&
-			      memcmp(end - (sizeof(unfinished) - 1), unfinished,
-				     sizeof(unfinished) - 1) == 0;
+	line->is_unfinished =
+		(size_t)(end - at) >= sizeof(unfinished) - 1 &&
+		memcmp(end - (sizeof(unfinished) - 1), unfinished, sizeof(unfinished) - 1) == 0;
 	equals = line->is_unfinished ? NULL : find_result(at, end);
 	stop = equals ? equals : line->is_unfinished ? end - (sizeof(unfinished) - 1) : end;
 	while (stop > at && (stop[-1] == ' ' || (equals && stop[-1] == ')')))
@@ -147,8 +147,8 @@ static bool strace_probe(const char *text, size_t len)
 static const char *strace_name(const struct strace_line *line, char name[NAME_MAX_BYTES])
 {
 	static const char *const pairs[][2] = {
-		{"stat", "newstat"},	   {"fstat", "newfstat"},  {"lstat", "newlstat"},
-		{"uname", "newuname"},	   {"sendfile", "sendfile64"}, {"umount2", "umount"},
+		{"stat", "newstat"},   {"fstat", "newfstat"},	   {"lstat", "newlstat"},
+		{"uname", "newuname"}, {"sendfile", "sendfile64"}, {"umount2", "umount"},
 	};
 
 	memcpy(name, line->name, line->name_len);
@@ -226,7 +226,8 @@ static int64_t strace_result(const char *at, const char *end, const char **error
 	at = stop;
 	at += at < end && *at == ' ';
 	*error = at;
-	while (at < end && (isupper((unsigned char)*at) || isdigit((unsigned char)*at) || *at == '_'))
+	while (at < end &&
+	       (isupper((unsigned char)*at) || isdigit((unsigned char)*at) || *at == '_'))
 		at++;
 	*error_len = (size_t)(at - *error);
 	value = -(int64_t)strace_errno(*error, *error_len);
@@ -282,10 +283,9 @@ static int strace_line(struct ky_log_file *log, const char *text, size_t len)
 			ret = strace_entry(log, &line);
 		/* A call that strace showed in one piece ends its duration after it began. */
 		if (!ret && line.rest)
-			ret = strace_exit(log, &line, end,
-					  line.ns + (line.is_resumed
-							     ? 0
-							     : strace_duration(line.rest, end)));
+			ret = strace_exit(
+				log, &line, end,
+				line.ns + (line.is_resumed ? 0 : strace_duration(line.rest, end)));
 		ret = ret < 0 ? ret : 1;
 	}
 	free(copy);

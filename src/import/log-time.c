@@ -180,15 +180,13 @@ bool ky_log_time_bsd(struct ky_log_clock *clock, const char **text, const char *
 	whole = log_time_from_local(clock, days_of(year, month, day) * 86400 + seconds);
 	/* A day of grace: files are written a moment after their last line, and clocks differ. */
 	if (whole > clock->now_s + 86400)
-		whole = log_time_from_local(clock,
-					    days_of(year - 1, month, day) * 86400 + seconds);
+		whole = log_time_from_local(clock, days_of(year - 1, month, day) * 86400 + seconds);
 	*ns += whole * SECOND;
 	*text = at;
 	return true;
 }
 
-bool ky_log_time_of_day(struct ky_log_clock *clock, const char **text, const char *end,
-			int64_t *ns)
+bool ky_log_time_of_day(struct ky_log_clock *clock, const char **text, const char *end, int64_t *ns)
 {
 	time_t now = (time_t)clock->now_s;
 	struct tm tm;
@@ -196,9 +194,9 @@ bool ky_log_time_of_day(struct ky_log_clock *clock, const char **text, const cha
 
 	if (!clock_time(text, end, &seconds, ns) || !localtime_r(&now, &tm))
 		return false;
-	*ns += log_time_from_local(clock, days_of(tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday) *
-							  86400 +
-						  seconds) *
+	*ns += log_time_from_local(clock,
+				   days_of(tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday) * 86400 +
+					   seconds) *
 	       SECOND;
 	return true;
 }
@@ -335,9 +333,8 @@ bool ky_log_time_format(struct ky_log_clock *clock, const char *format, const ch
 		return false;
 	if (parts.has_half)
 		parts.hour = parts.hour % 12 + (parts.is_pm ? 12 : 0);
-	seconds = parts.day_of_year
-			  ? days_of(parts.year, 1, 1) + parts.day_of_year - 1
-			  : days_of(parts.year, parts.month, parts.day);
+	seconds = parts.day_of_year ? days_of(parts.year, 1, 1) + parts.day_of_year - 1
+				    : days_of(parts.year, parts.month, parts.day);
 	seconds = seconds * 86400 + parts.hour * 3600 + parts.minute * 60 + parts.second;
 	if (parts.has_epoch)
 		seconds = parts.epoch_s;

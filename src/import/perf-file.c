@@ -233,11 +233,11 @@ static int perf_file_take(struct ky_perf_file *perf, const struct ky_perf_head *
 	case KY_PERF_EVENT_UPDATE:
 		return perf_file_take_update(perf, head, err);
 	case KY_PERF_FEATURE:
-		return head->size < 16 ? KYMO_OK
-				       : ky_perf_feature(perf,
-							 (unsigned int)ky_foreign_u64(
-								 head->bytes + 8, swap),
-							 at + 16, head->size - 16u, err);
+		return head->size < 16
+			       ? KYMO_OK
+			       : ky_perf_feature(
+					 perf, (unsigned int)ky_foreign_u64(head->bytes + 8, swap),
+					 at + 16, head->size - 16u, err);
 	case KY_PERF_AUXTRACE:
 		if (head->size >= 16)
 			extra = ky_foreign_u64(head->bytes + 8, swap);
@@ -272,9 +272,9 @@ static int perf_file_read_record(struct ky_perf_file *perf, struct ky_perf_head 
 
 	perf->record_at = perf->at;
 	if (perf->at >= perf->end && perf->is_cut)
-		return ky_foreign_bad(&perf->file, perf->at,
-				      "the file is cut, so the descriptions of its events are missing",
-				      err);
+		return ky_foreign_bad(
+			&perf->file, perf->at,
+			"the file is cut, so the descriptions of its events are missing", err);
 	if (perf->at >= perf->end)
 		return 0;
 	if (perf->end - perf->at < KY_PERF_HEAD_BYTES)

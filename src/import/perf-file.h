@@ -38,7 +38,7 @@ enum ky_perf_record {
 	KY_PERF_COMPRESSED2 = 83,
 };
 
-#define KY_PERF_HEAD_BYTES 8u
+#define KY_PERF_HEAD_BYTES	8u
 #define KY_PERF_TYPE_TRACEPOINT 2u
 /* perf_event_attr.config of an event that counts nothing: of PERF_TYPE_SOFTWARE. */
 #define KY_PERF_TYPE_SOFTWARE 1u
@@ -67,7 +67,8 @@ struct ky_perf_file {
 	uint64_t clock_ns, wall_ns;
 	/* Records. */
 	uint64_t at, end;
-	uint64_t record_at; /* of the record that was handed out last, or of the compressed one that has it */
+	uint64_t
+		record_at; /* of the record that was handed out last, or of the compressed one that has it */
 	struct ky_perf_unpack *unpack; /* NULL: nothing is compressed yet */
 };
 

@@ -79,8 +79,7 @@ static const char *dat_text(struct ky_dat *dat, struct dat_bytes *bytes)
 {
 	size_t room = (size_t)(bytes->end - bytes->at);
 	size_t len = strnlen((const char *)bytes->at, room);
-	const char *text =
-		ky_arena_strndup(&dat->tracing.arena, (const char *)bytes->at, len);
+	const char *text = ky_arena_strndup(&dat->tracing.arena, (const char *)bytes->at, len);
 
 	bytes->at += len < room ? len + 1 : len;
 	return text;
@@ -174,8 +173,7 @@ static int dat_take_buffer_7(struct ky_dat *dat, struct dat_bytes *bytes, struct
 	head = ky_foreign_bytes(&dat->file, at, SECTION_HEAD_BYTES, "a buffer", err);
 	if (!head)
 		return trace_dat_code(err);
-	buffer->is_compressed =
-		ky_foreign_u16(head + 2, dat->file.swap) & SECTION_COMPRESSED;
+	buffer->is_compressed = ky_foreign_u16(head + 2, dat->file.swap) & SECTION_COMPRESSED;
 	for (uint32_t i = 0; i < n && !bytes->is_short; i++) {
 		struct ky_dat_cpu cpu = {.number = dat_u32(bytes)};
 

@@ -34,8 +34,9 @@ struct ky_dat {
 	const char *uname; /* "Linux host 6.1.0 ... x86_64"; NULL: unknown */
 	uint32_t n_cpus;
 	int64_t offset_ns; /* to add to times */
-	uint32_t tsc_mult, tsc_shift; /* times are TSC: ns = value * mult >> shift; mult 0: they are ns */
-	bool has_text; /* a buffer of ftrace's latency tracers, as text, which is left out */
+	uint32_t tsc_mult,
+		tsc_shift; /* times are TSC: ns = value * mult >> shift; mult 0: they are ns */
+	bool has_text;	   /* a buffer of ftrace's latency tracers, as text, which is left out */
 };
 
 /* Whether @path is such a file, by its content. */
@@ -50,7 +51,8 @@ void ky_dat_close(struct ky_dat *dat);
  */
 int ky_dat_pages(struct ky_dat *dat, const struct ky_dat_buffer *buffer,
 		 const struct ky_dat_cpu *cpu,
-		 int (*page)(void *data, const uint8_t *bytes, uint32_t len, struct kymo_error *err),
+		 int (*page)(void *data, const uint8_t *bytes, uint32_t len,
+			     struct kymo_error *err),
 		 void *data, struct kymo_error *err);
 
 #endif

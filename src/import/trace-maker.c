@@ -125,8 +125,7 @@ static int trace_maker_add_field(struct ky_trace_class *trace, struct ky_field_c
 		length = ky_struct_add_int(trace, st, length_name, 32, false, 10);
 		element = field->kind == KY_MAKER_HEXES ? ky_int_new(trace, 64, false, 16)
 							: ky_int_new(trace, 8, false, 16);
-		return length && element &&
-				       ky_struct_add_sequence(trace, st, name, element, length)
+		return length && element && ky_struct_add_sequence(trace, st, name, element, length)
 			       ? KYMO_OK
 			       : KYMO_E_MEMORY;
 	case KY_MAKER_ENUM:
@@ -298,8 +297,9 @@ static size_t trace_maker_room(const struct ky_maker *maker)
 static void put_value(struct ky_maker *maker, enum ky_maker_kind kind, uint64_t value)
 {
 	static const uint8_t sizes[] = {
-		[KY_MAKER_U8] = 1,  [KY_MAKER_U16] = 2, [KY_MAKER_U32] = 4, [KY_MAKER_U64] = 8,
-		[KY_MAKER_S32] = 4, [KY_MAKER_S64] = 8, [KY_MAKER_HEX] = 8, [KY_MAKER_ENUM] = 1, [KY_MAKER_DOUBLE] = 8,
+		[KY_MAKER_U8] = 1,  [KY_MAKER_U16] = 2,	 [KY_MAKER_U32] = 4,
+		[KY_MAKER_U64] = 8, [KY_MAKER_S32] = 4,	 [KY_MAKER_S64] = 8,
+		[KY_MAKER_HEX] = 8, [KY_MAKER_ENUM] = 1, [KY_MAKER_DOUBLE] = 8,
 	};
 	uint8_t u8 = (uint8_t)value;
 	uint16_t u16 = (uint16_t)value;
@@ -526,8 +526,8 @@ static uint32_t trace_maker_order(const struct ky_maker *maker, uint64_t ns)
 
 int ky_maker_commit(struct ky_maker *maker, struct kymo_error *err)
 {
-	uint32_t number = maker->reorders ? trace_maker_order(maker, maker->event_ns)
-					  : maker->event_stream;
+	uint32_t number =
+		maker->reorders ? trace_maker_order(maker, maker->event_ns) : maker->event_stream;
 	struct maker_stream *stream = trace_maker_stream(maker, number, maker->event_ns, err);
 	uint64_t ns = maker->event_ns;
 	enum ky_maker_kind kind;

@@ -30,13 +30,13 @@ enum ky_maker_kind {
 	KY_MAKER_U64,
 	KY_MAKER_S32,
 	KY_MAKER_S64,
-	KY_MAKER_HEX,	  /* 64 bits */
-	KY_MAKER_ENUM,	  /* 8 bits, with labels from 0 on */
-	KY_MAKER_DOUBLE,  /* ky_maker_double() */
-	KY_MAKER_TEXT,	  /* of any length, cut at a NUL */
-	KY_MAKER_COMM,	  /* the name of a thread: 16 characters */
-	KY_MAKER_HEXES,	  /* an array of 64-bit addresses; the field NAME_length precedes it */
-	KY_MAKER_BYTES,	  /* an array of bytes; likewise */
+	KY_MAKER_HEX,	 /* 64 bits */
+	KY_MAKER_ENUM,	 /* 8 bits, with labels from 0 on */
+	KY_MAKER_DOUBLE, /* ky_maker_double() */
+	KY_MAKER_TEXT,	 /* of any length, cut at a NUL */
+	KY_MAKER_COMM,	 /* the name of a thread: 16 characters */
+	KY_MAKER_HEXES,	 /* an array of 64-bit addresses; the field NAME_length precedes it */
+	KY_MAKER_BYTES,	 /* an array of bytes; likewise */
 };
 
 struct ky_maker_field {
@@ -49,16 +49,16 @@ struct ky_maker_field {
 
 /* What the metadata says; the maker copies the texts, except ->clock and ->description. */
 struct ky_maker_about {
-	const char *path;	 /* in the store: "perf" */
-	const char *name;	 /* env trace_name */
-	const char *domain;	 /* env domain: "perf", "network", "log" */
-	const char *tracer;	 /* env tracer_name */
-	const char *hostname;	 /* NULL: unknown */
-	const char *release;	 /* of the kernel; NULL: unknown */
-	const char *clock;	 /* the clock's name */
-	const char *description; /* of the clock */
+	const char *path;	   /* in the store: "perf" */
+	const char *name;	   /* env trace_name */
+	const char *domain;	   /* env domain: "perf", "network", "log" */
+	const char *tracer;	   /* env tracer_name */
+	const char *hostname;	   /* NULL: unknown */
+	const char *release;	   /* of the kernel; NULL: unknown */
+	const char *clock;	   /* the clock's name */
+	const char *description;   /* of the clock */
 	const uint8_t *clock_uuid; /* 16 bytes; NULL: none */
-	int64_t offset_ns; /* Unix time of the clock's 0 */
+	int64_t offset_ns;	   /* Unix time of the clock's 0 */
 	const struct ky_maker_field *context;
 	size_t n_context;
 	/*

@@ -102,6 +102,7 @@ static const char *option_of(const char *text, const char **rest)
 {
 	static const char *const options[][2] = {
 		{"<filter>", "--filter"},
+		{"<log-format>", "--log-format"},
 		{"<kernel filter>", "--kernel ... if ..."},
 		{"<context>", "--context"},
 		{"<patterns>", "--user"},

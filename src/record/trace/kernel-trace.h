@@ -84,11 +84,11 @@ struct ky_kernel_trace_filter {
 
 struct ky_kernel_trace {
 	/* Settings; the owner sets them before build and keeps their memory. */
-	const char *name;     /* env trace_name */
+	const char *name;		       /* env trace_name */
 	const char *hostname, *kernel_release; /* of the machine of the events; NULL: this one */
-	bool identity_kymo;   /* env tracer_name = "kymo", not "lttng-modules" */
-	unsigned int context; /* KY_CONTEXT_* */
-	const char *comm;     /* only threads of this name, or events about them; NULL: all */
+	bool identity_kymo;		       /* env tracer_name = "kymo", not "lttng-modules" */
+	unsigned int context;		       /* KY_CONTEXT_* */
+	const char *comm; /* only threads of this name, or events about them; NULL: all */
 	const struct ky_tracefs *fs; /* source of the formats; NULL: each event has its own */
 	const struct ky_instance *instance; /* the kernel counts losses here; NULL: nowhere */
 	const struct ky_log *log;	    /* may be NULL */
