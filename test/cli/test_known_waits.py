@@ -192,8 +192,12 @@ def test_preemptor(record, kymo, program):
                row["who"] and row["who"]["name"] == "kw-hog")
     slack = 200_000 + ran // 100 + late(kymo, trace, "kw-hog")
     assert abs(lost - ran) <= slack, (lost, ran, slack)
-    finding = report(kymo, "why", trace, "--comm", "kw-victim")["findings"][0]
-    assert "waited" in finding["finding"] and "kw-hog" in finding["finding"], finding
+    findings = [row["finding"] for row in report(kymo, "why", trace, "--comm", "kw-victim")["findings"]]
+    assert "waited" in findings[0] and "kw-hog" in findings[0], findings
+    # What it computed, no event tells.
+    (ran,) = (text for text in findings if "outside of system calls" in text)
+    if int(re.search(r"(\d+) % of the time was running", ran).group(1)) > 51:
+        assert "events of the kernel do not tell" in ran
 
 
 @pytest.fixture

@@ -120,6 +120,13 @@ int ky_causes_steps(const struct ky_causes *causes, const struct ky_thread *thre
 void ky_causes_load(const struct ky_causes *causes, int64_t begin_ns, int64_t end_ns,
 		    uint64_t *busy_ns, uint64_t *idle_ns);
 
+/*
+ * How long @threads, of the first one's host, could run and waited, in the whole pass, while some CPU of their host was idle, and by which of
+ * them the most: @most. Times of several threads add up. 0 or KYMO_E_MEMORY.
+ */
+int ky_causes_beside_idle(const struct ky_causes *causes, const struct ky_thread *const *threads,
+			  size_t n, uint64_t *ns, const struct ky_thread **most);
+
 /* ---- the critical path ---------------------------------------------------------------- */
 
 /*

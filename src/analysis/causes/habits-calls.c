@@ -11,6 +11,8 @@
 
 /* A call that is over so soon has not waited. */
 #define CALLS_AT_ONCE_NS 100000
+/* Without data, a socket has waited so long for its timeout. */
+#define CALLS_TIMEOUT_NS 10000000
 /* Reads and writes of so many bytes are small. */
 #define CALLS_SMALL 64
 /* A futex() that wakes so many. */
@@ -22,7 +24,7 @@
 #define CALLS_RESTART_FIRST 512
 #define CALLS_RESTART_LAST  516
 
-enum calls_class { CALLS_PLAIN, CALLS_MOVES, CALLS_GIVES, CALLS_YIELD, CALLS_SYNCS };
+enum calls_class { CALLS_PLAIN, CALLS_MOVES, CALLS_GIVES, CALLS_YIELD, CALLS_SYNCS, CALLS_ACCEPTS };
 
 struct calls_counts {
 	uint64_t n, ns;
@@ -45,12 +47,13 @@ static enum calls_class habits_calls_class(const char *name)
 		const char *name;
 		enum calls_class class;
 	} known[] = {
-		{"read", CALLS_MOVES},	      {"write", CALLS_MOVES},	 {"pread64", CALLS_MOVES},
-		{"pwrite64", CALLS_MOVES},    {"readv", CALLS_MOVES},	 {"writev", CALLS_MOVES},
-		{"sendto", CALLS_MOVES},      {"recvfrom", CALLS_MOVES}, {"munmap", CALLS_GIVES},
-		{"madvise", CALLS_GIVES},     {"brk", CALLS_GIVES},	 {"mremap", CALLS_GIVES},
-		{"sched_yield", CALLS_YIELD}, {"fsync", CALLS_SYNCS},	 {"fdatasync", CALLS_SYNCS},
-		{"msync", CALLS_SYNCS},	      {"syncfs", CALLS_SYNCS},	 {"sync", CALLS_SYNCS},
+		{"read", CALLS_MOVES},	   {"write", CALLS_MOVES},     {"pread64", CALLS_MOVES},
+		{"pwrite64", CALLS_MOVES}, {"readv", CALLS_MOVES},     {"writev", CALLS_MOVES},
+		{"sendto", CALLS_MOVES},   {"recvfrom", CALLS_MOVES},  {"munmap", CALLS_GIVES},
+		{"madvise", CALLS_GIVES},  {"brk", CALLS_GIVES},       {"mremap", CALLS_GIVES},
+		{"accept", CALLS_ACCEPTS}, {"accept4", CALLS_ACCEPTS}, {"sched_yield", CALLS_YIELD},
+		{"fsync", CALLS_SYNCS},	   {"fdatasync", CALLS_SYNCS}, {"msync", CALLS_SYNCS},
+		{"syncfs", CALLS_SYNCS},   {"sync", CALLS_SYNCS},
 	};
 
 	name += strncmp(name, "compat_", 7) == 0 ? 7 : 0;
@@ -80,8 +83,10 @@ static bool habits_calls_failed(const struct calls_pass *pass, const struct ky_t
 		return true;
 	}
 	if (error == EAGAIN) {
-		habit->kind = KY_HABIT_EMPTY;
-		return ns < CALLS_AT_ONCE_NS &&
+		habit->kind = ns >= CALLS_TIMEOUT_NS			      ? KY_HABIT_TIMEOUTS
+			      : pass->classes[call->syscall] == CALLS_ACCEPTS ? KY_HABIT_ACCEPTS
+									      : KY_HABIT_EMPTY;
+		return (ns < CALLS_AT_ONCE_NS || ns >= CALLS_TIMEOUT_NS) &&
 		       ky_call_aspect(pass->causes, call->syscall) != KY_CALL_FUTEX;
 	}
 	habit->kind = KY_HABIT_FAILING;

@@ -13,16 +13,18 @@
 #include "base/hash.h"
 
 enum ky_habit_kind {
-	KY_HABIT_FAILING, /* calls that fail; @code: the error */
-	KY_HABIT_EMPTY,	  /* calls that ask without waiting, and get nothing */
-	KY_HABIT_SMALL,	  /* reads and writes of a few bytes; @more: bytes */
-	KY_HABIT_HERD,	  /* a futex() wakes many; @more: how many in all */
-	KY_HABIT_STARTS,  /* processes and threads; @more: threads among them; @by: one of them */
-	KY_HABIT_MOVES,	  /* to other CPUs; @code: enum ky_migration_cause; @by: who moves it */
-	KY_HABIT_SIGNALS, /* @code: the number; @by: the sender; NULL: the kernel or a timer */
-	KY_HABIT_PAGES,	  /* given back in calls; @more: got */
-	KY_HABIT_DELAYED, /* waits for a socket as long as TCP delays an acknowledgement */
-	KY_HABIT_SYNCS,	  /* calls that wait until data is durable */
+	KY_HABIT_FAILING,  /* calls that fail; @code: the error */
+	KY_HABIT_EMPTY,	   /* calls that ask without waiting, and get nothing */
+	KY_HABIT_ACCEPTS,  /* the same of accept(): another thread was faster */
+	KY_HABIT_TIMEOUTS, /* calls at sockets that waited, and got nothing */
+	KY_HABIT_SMALL,	   /* reads and writes of a few bytes; @more: bytes */
+	KY_HABIT_HERD,	   /* a futex() wakes many; @more: how many in all */
+	KY_HABIT_STARTS,   /* processes and threads; @more: threads among them; @by: one of them */
+	KY_HABIT_MOVES,	   /* to other CPUs; @code: enum ky_migration_cause; @by: who moves it */
+	KY_HABIT_SIGNALS,  /* @code: the number; @by: the sender; NULL: the kernel or a timer */
+	KY_HABIT_PAGES,	   /* given back in calls; @more: got */
+	KY_HABIT_DELAYED,  /* waits for a socket as long as TCP delays an acknowledgement */
+	KY_HABIT_SYNCS,	   /* calls that wait until data is durable */
 	KY_HABIT_SLEEPS, /* short sleeps, one after the other; @more: how long the thread was seen */
 	KY_HABIT_INTERRUPTED, /* calls that a signal ended */
 	KY_HABIT_CALLS,	      /* all calls of a name */

@@ -60,7 +60,8 @@ static bool breakdown_is_for_other(const struct ky_part *part)
 	return part->who && part->who != part->thread &&
 	       (part->cause == KY_CAUSE_LOCK || part->cause == KY_CAUSE_FUTEX ||
 		part->cause == KY_CAUSE_THREAD || part->cause == KY_CAUSE_PIPE ||
-		part->cause == KY_CAUSE_NETWORK);
+		part->cause == KY_CAUSE_NETWORK ||
+		(part->cause == KY_CAUSE_FAULT && part->who->pid == part->thread->pid));
 }
 
 static int breakdown_add(void *data, const struct ky_part *part)

@@ -262,7 +262,7 @@ static void report_why_add_running(struct why *why, struct ky_strbuf *text)
 
 	ky_vec_foreach(&losses->calls, ns)
 		in_calls_ns += *ns;
-	if (ky_part(losses->running_ns, losses->total_ns) < 0.01 || !in_calls_ns)
+	if (ky_part(losses->running_ns, losses->total_ns) < 0.01 || !losses->calls.len)
 		return;
 	ky_strbuf_adds(text, why->options->of  ? " Threads ran "
 			     : why->n_all == 1 ? " It ran "
@@ -288,6 +288,10 @@ static void report_why_add_running(struct why *why, struct ky_strbuf *text)
 			       ky_model_syscall_name(why->run->model, (uint32_t)most));
 	}
 	ky_strbuf_addc(text, '.');
+	if (losses->running_ns - in_calls_ns > losses->total_ns / 2)
+		ky_strbuf_adds(text,
+			       " What the code did there, events of the kernel do not tell: it may "
+			       "compute, spin, or wait for memory that other CPUs write.");
 }
 
 /* Facts on the selection: never in one sentence with those on the machine. */
@@ -435,8 +439,8 @@ const struct ky_report ky_report_why = {
 	.description =
 		"Says in sentences what slows threads down, who causes it, how sure that is, and which "
 		"command shows more. The findings are times that threads lost: waiting for a CPU while "
-		"others ran, for locks and their holders, for block devices, in page faults, to "
-		"interrupts. A finding loses at least 0.5 % of the whole, or 20 % of the time of its victims. Then come system calls with a tail: most are fast, and the slowest 1 % at "
+		"others ran (or none did: a limit of a control group), for locks and their holders, for block "
+		"devices, in page faults, for the address space of a process, to interrupts. A finding loses at least 0.5 % of the whole, or 20 % of the time of its victims. Then come system calls with a tail: most are fast, and the slowest 1 % at "
 		"least 10 times slower, for a reason that is not waiting for data.\n"
 		"\n"
 		"--tid, --pid, --comm and --span select; with a selection, waits for other threads, sleeps "

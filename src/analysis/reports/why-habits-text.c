@@ -58,6 +58,29 @@ static void why_habits_text_empty(struct ky_strbuf *out, const struct ky_why_hab
 	why_habits_text_cost(out, it);
 }
 
+static void why_habits_text_accepts(struct ky_strbuf *out, const struct ky_why_habit *it,
+				    const char *call)
+{
+	ky_strbuf_addf(out,
+		       " called %s %" PRIu64 " times, and %" PRIu64 " of the calls got nothing",
+		       call, it->calls, it->habit.n);
+	ky_strbuf_adds(
+		out,
+		": more threads wake for a connection than there are connections (EPOLLEXCLUSIVE "
+		"wakes one).");
+}
+
+static void why_habits_text_timeouts(struct ky_strbuf *out, const struct ky_why_habit *it,
+				     const char *call)
+{
+	ky_strbuf_addf(out, " waited %" PRIu64 " times in %s for what did not come, ", it->habit.n,
+		       call);
+	ky_render_duration(out, (double)it->habit.ns / (double)it->habit.n);
+	ky_strbuf_adds(out, " in the mean: ");
+	ky_why_add_share(out, it->habit.ns, it->seen_ns);
+	ky_strbuf_adds(out, " of its time. The calls ended with EAGAIN, by the socket's timeout.");
+}
+
 static void why_habits_text_small(struct ky_strbuf *out, const struct ky_why_habit *it,
 				  const char *call)
 {
@@ -196,6 +219,10 @@ void ky_why_habit_say(struct ky_strbuf *out, const struct ky_model *model,
 		why_habits_text_failing(out, it, call);
 	else if (it->habit.kind == KY_HABIT_EMPTY)
 		why_habits_text_empty(out, it, call);
+	else if (it->habit.kind == KY_HABIT_ACCEPTS)
+		why_habits_text_accepts(out, it, call);
+	else if (it->habit.kind == KY_HABIT_TIMEOUTS)
+		why_habits_text_timeouts(out, it, call);
 	else if (it->habit.kind == KY_HABIT_SMALL)
 		why_habits_text_small(out, it, call);
 	else if (it->habit.kind == KY_HABIT_HERD)
@@ -240,6 +267,8 @@ void ky_why_habit_more(struct ky_strbuf *out, const struct ky_why_habit *it)
 	static const char *const reports[KY_HABIT_KINDS] = {
 		[KY_HABIT_FAILING] = "syscalls -t syscalls -t log",
 		[KY_HABIT_EMPTY] = "syscalls -t threads",
+		[KY_HABIT_ACCEPTS] = "syscalls -t threads",
+		[KY_HABIT_TIMEOUTS] = "syscalls -t threads -t log",
 		[KY_HABIT_SMALL] = "io -t files",
 		[KY_HABIT_HERD] = "locks",
 		[KY_HABIT_STARTS] = "threads --group-by name",

@@ -5,18 +5,20 @@
 #include <stdlib.h>
 
 /* Fewer of a kind, in all or per second, do not stand out. */
-#define WHY_STARTS_LEAST  20
-#define WHY_MOVES_LEAST	  20
-#define WHY_BALANCED_RATE 100
-#define WHY_SIGNALS_LEAST 50
-#define WHY_FAILING_LEAST 100
-#define WHY_BUSY_LEAST	  1000
-#define WHY_HERD_LEAST	  20
-#define WHY_DELAYED_LEAST 5
-#define WHY_SYNCS_LEAST	  20
-#define WHY_SLEEPS_LEAST  20
-#define WHY_CALM_RATE	  10
-#define WHY_PAGES_LEAST	  4096 /* 16 MiB */
+#define WHY_STARTS_LEAST   20
+#define WHY_MOVES_LEAST	   20
+#define WHY_BALANCED_RATE  100
+#define WHY_SIGNALS_LEAST  50
+#define WHY_FAILING_LEAST  100
+#define WHY_BUSY_LEAST	   1000
+#define WHY_HERD_LEAST	   20
+#define WHY_DELAYED_LEAST  5
+#define WHY_TIMEOUTS_LEAST 2
+#define WHY_SYNCS_LEAST	   20
+#define WHY_SLEEPS_LEAST   20
+#define WHY_CALM_RATE	   10
+#define WHY_PAGES_LEAST	   4096	 /* 16 MiB */
+#define WHY_PAGES_RATE	   25600 /* 100 MiB per second */
 /* Parts of the whole, and of the threads' own time. */
 #define WHY_PART_LEAST 0.005
 #define WHY_OWN_LEAST  0.1
@@ -88,6 +90,10 @@ static bool why_habits_matters(const struct ky_why_habit *it, const struct ky_wh
 	case KY_HABIT_SMALL:
 		return habit->n >= WHY_BUSY_LEAST && habit->n >= it->calls / 2 &&
 		       why_habits_costs(it, losses);
+	case KY_HABIT_ACCEPTS:
+		return habit->n >= WHY_FAILING_LEAST && habit->n >= it->calls / 10;
+	case KY_HABIT_TIMEOUTS:
+		return habit->n >= WHY_TIMEOUTS_LEAST && ky_part(habit->ns, it->seen_ns) >= 0.2;
 	case KY_HABIT_HERD:
 		return habit->n >= WHY_HERD_LEAST && it->rate >= WHY_CALM_RATE;
 	case KY_HABIT_STARTS:
@@ -98,7 +104,7 @@ static bool why_habits_matters(const struct ky_why_habit *it, const struct ky_wh
 		return habit->n >= WHY_SIGNALS_LEAST && it->rate >= 2 * WHY_CALM_RATE;
 	case KY_HABIT_PAGES:
 		return habit->n >= WHY_PAGES_LEAST && habit->n >= habit->more / 2 &&
-		       habit->more >= habit->n / 2 && it->rate >= WHY_PAGES_LEAST;
+		       habit->more >= habit->n / 2 && it->rate >= WHY_PAGES_RATE;
 	case KY_HABIT_DELAYED:
 		return habit->n >= WHY_DELAYED_LEAST;
 	case KY_HABIT_SYNCS:

@@ -197,6 +197,32 @@ static void why_text_urgent(struct ky_strbuf *out, const struct ky_why_loss *los
 	}
 }
 
+/* Less of a loss than that does not stand out of it. */
+#define WHY_IDLE_LEAST	  5
+#define WHY_IDLE_LEAST_NS 10000000
+
+/* A CPU had nothing to do, and the threads did not run. */
+static void why_text_stopped(struct ky_strbuf *out, const struct ky_why_loss *loss)
+{
+	if (loss->stopped_ns > loss->ns / WHY_IDLE_LEAST && loss->stopped_ns > WHY_IDLE_LEAST_NS) {
+		ky_strbuf_adds(out, ". In ");
+		why_text_ns(out, loss->stopped_ns);
+		ky_strbuf_adds(
+			out,
+			" of that they had been taken off a CPU that had nothing else to do: a limit of "
+			"a control group (cpu.max) does that, and its events are not in the trace");
+	} else if (loss->beside && loss->beside_ns > loss->ns / 2 &&
+		   loss->beside_ns > WHY_IDLE_LEAST_NS) {
+		ky_strbuf_adds(out, ". In ");
+		why_text_ns(out, loss->beside_ns);
+		ky_strbuf_adds(out, " of that another CPU was idle, for ");
+		ky_why_add_thread(out, loss->beside);
+		ky_strbuf_adds(
+			out,
+			" the longest: they may be bound to their CPU (sched_setaffinity, cpusets)");
+	}
+}
+
 static void why_text_cpu(struct ky_strbuf *out, const struct ky_why_loss *loss)
 {
 	ky_strbuf_adds(out, " could run, but waited ");
@@ -207,6 +233,7 @@ static void why_text_cpu(struct ky_strbuf *out, const struct ky_why_loss *loss)
 		why_text_culprits(out, loss);
 		why_text_urgent(out, loss);
 	}
+	why_text_stopped(out, loss);
 	if (loss->idle_ns > loss->ns / 20) {
 		ky_strbuf_adds(out, ". In ");
 		why_text_ns(out, loss->idle_ns);
@@ -290,6 +317,19 @@ static void why_text_other(struct ky_strbuf *out, const struct ky_breakdown *run
 		ky_strbuf_adds(out, "; events do not tell for what");
 }
 
+static void why_text_space(struct ky_strbuf *out, const struct ky_breakdown *run,
+			   const struct ky_why_loss *loss)
+{
+	ky_strbuf_adds(out, " waited ");
+	why_text_ns(out, loss->ns);
+	ky_strbuf_addf(
+		out, " for the address space of process %d, in page faults or calls such as munmap",
+		(int)loss->partner->pid);
+	ky_strbuf_adds(out, ". They went on when other threads of it had changed it: ");
+	why_text_culprits(out, loss);
+	why_text_meanwhile(out, run, loss->culprits.list.data[0].thread, false);
+}
+
 static void why_text_irq(struct ky_strbuf *out, const struct ky_why_loss *loss)
 {
 	ky_strbuf_adds(out, " lost ");
@@ -316,6 +356,9 @@ void ky_why_say(struct ky_strbuf *out, const struct ky_breakdown *run,
 		break;
 	case KY_WHY_IRQ:
 		why_text_irq(out, loss);
+		break;
+	case KY_WHY_SPACE:
+		why_text_space(out, run, loss);
 		break;
 	default:
 		why_text_other(out, run, loss);
@@ -345,6 +388,9 @@ const char *ky_why_sure(const struct ky_breakdown *run, const struct ky_why_loss
 				 "completion, show it"
 			       : "likely: a block device's interrupt woke it; the request is not "
 				 "known";
+	case KY_WHY_SPACE:
+		return "likely: threads of the same process woke them; the kernel's lock (mmap_lock) is "
+		       "not in the trace";
 	case KY_WHY_FAULT:
 		return abilities & KY_CAN_FAULT
 			       ? "certain: page fault events show it"
@@ -389,7 +435,7 @@ void ky_why_more(struct ky_strbuf *out, const struct ky_why_loss *loss, const ch
 	else if (loss->why == KY_WHY_IRQ)
 		ky_strbuf_addf(out, "kymo report %s",
 			       loss->line && loss->line->kind == KY_IRQ_SOFT ? "softirq" : "irq");
-	else if (loss->why == KY_WHY_THREAD)
+	else if (loss->why == KY_WHY_THREAD || loss->why == KY_WHY_SPACE)
 		ky_strbuf_addf(out, "kymo report critical-path --tid %d", (int)victim->tid);
 	else
 		ky_strbuf_addf(out, "kymo report breakdown --tid %d", (int)victim->tid);

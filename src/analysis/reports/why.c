@@ -49,9 +49,36 @@ static void why_fini_sums(struct ky_why_sums *sums)
 
 /* ---- losses -------------------------------------------------------------------------------- */
 
-/* What a part is a loss to. False: to nothing; or it only counts where the user chose the thread. */
-static bool why_reason(const struct ky_part *part, bool chosen, enum ky_why *why)
+/* Another thread of the process ended a page fault, or a call that changes its mappings: that thread changed them, too. */
+static bool why_is_space(const struct ky_model *model, const struct ky_part *part)
 {
+	static const char *const calls[] = {"mmap",    "munmap", "mprotect",
+					    "madvise", "brk",	 "mremap"};
+	const char *name;
+
+	if (!part->who || part->who == part->thread || part->who->pid != part->thread->pid ||
+	    part->who->host != part->thread->host || part->thread->pid < 0)
+		return false;
+	if (part->cause == KY_CAUSE_FAULT)
+		return true;
+	if (part->cause != KY_CAUSE_THREAD || part->syscall == KY_NO_SYSCALL)
+		return false;
+	name = ky_model_syscall_name(model, part->syscall);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+		if (strcmp(name, calls[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What a part is a loss to. False: to nothing; or it only counts where the user chose the thread. */
+static bool why_reason(const struct ky_model *model, const struct ky_part *part, bool chosen,
+		       enum ky_why *why)
+{
+	if (why_is_space(model, part)) {
+		*why = KY_WHY_SPACE;
+		return true;
+	}
 	switch (part->cause) {
 	case KY_CAUSE_PREEMPTED:
 	case KY_CAUSE_CPU_WAIT:
@@ -97,6 +124,9 @@ static bool why_is_same(const struct ky_why_loss *loss, enum ky_why why, const s
 	switch (why) {
 	case KY_WHY_LOCK:
 		return loss->address == part->address && loss->partner->pid == part->thread->pid &&
+		       loss->partner->host == part->thread->host;
+	case KY_WHY_SPACE:
+		return loss->partner->pid == part->thread->pid &&
 		       loss->partner->host == part->thread->host;
 	case KY_WHY_DISK:
 		return loss->disk == part->disk;
@@ -148,7 +178,8 @@ static int why_add(struct ky_why_losses *losses, const struct ky_part_sum *sum, 
 	loss->ns += sum->total_ns;
 	loss->count += sum->count;
 	loss->longest_ns = loss->longest_ns < sum->longest_ns ? sum->longest_ns : loss->longest_ns;
-	loss->idle_ns += sum->like.idle ? sum->total_ns : 0;
+	loss->idle_ns += sum->like.idle && !preempted_ns ? sum->total_ns : 0;
+	loss->stopped_ns += sum->like.idle ? preempted_ns : 0;
 	loss->flush_ns += sum->like.cause == KY_CAUSE_DISK_FLUSH ? sum->total_ns : 0;
 	loss->held_ns += sum->like.cause == KY_CAUSE_DISK && sum->like.disk ? sum->total_ns : 0;
 	loss->doubtful_ns += sum->doubtful_ns;
@@ -208,13 +239,30 @@ static int why_compare(const void *a, const void *b)
 	return left->why < right->why ? -1 : left->why > right->why;
 }
 
+/* Did they wait beside an idle CPU? */
+static int why_look_beside(struct ky_why_loss *loss, const struct ky_breakdown *run)
+{
+	size_t n = loss->victims.list.len;
+	const struct ky_thread **threads = calloc(n + 1, sizeof(*threads));
+	int status;
+
+	if (!threads)
+		return KYMO_E_MEMORY;
+	for (size_t i = 0; i < n; i++)
+		threads[i] = loss->victims.list.data[i].thread;
+	status = ky_causes_beside_idle(run->members->causes, threads, n, &loss->beside_ns,
+				       &loss->beside);
+	free(threads);
+	return status;
+}
+
 int ky_why_find(struct ky_why_losses *losses, const struct ky_breakdown *run, bool chosen)
 {
 	int status = 0;
 
 	*losses = (struct ky_why_losses){.chosen = chosen};
 	ky_vec_foreach(&run->parts.list, sum) {
-		enum ky_why why;
+		enum ky_why why = KY_WHY_EVENT;
 		bool lost;
 
 		if (!sum->like.thread || (!chosen && sum->like.thread->ppid == 2))
@@ -224,7 +272,7 @@ int ky_why_find(struct ky_why_losses *losses, const struct ky_breakdown *run, bo
 		if (status >= 0)
 			status = why_add_running(losses, sum);
 		/* Without a choice, threads that wait for work have no part in the whole. */
-		lost = why_reason(&sum->like, chosen, &why);
+		lost = why_reason(run->model, &sum->like, chosen, &why);
 		if (!lost && !chosen && sum->like.cause > KY_CAUSE_RUN)
 			continue;
 		losses->total_ns += sum->total_ns;
@@ -239,6 +287,8 @@ int ky_why_find(struct ky_why_losses *losses, const struct ky_breakdown *run, bo
 		}
 		why_sort_sums(&loss->victims);
 		why_sort_sums(&loss->culprits);
+		if (loss->why == KY_WHY_CPU && status >= 0)
+			status = why_look_beside(loss, run);
 	}
 	why_sort_sums(&losses->threads);
 	why_sort_sums(&losses->runners);

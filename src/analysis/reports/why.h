@@ -10,6 +10,7 @@ enum ky_why {
 	KY_WHY_LOCK,   /* of one futex */
 	KY_WHY_DISK,   /* of one device */
 	KY_WHY_FAULT,  /* page faults */
+	KY_WHY_SPACE,  /* of one process: its address space, which other threads of it change */
 	KY_WHY_IRQ,    /* one interrupt */
 	KY_WHY_THREAD, /* other threads of one name: pipes, sockets, condition variables */
 	KY_WHY_SLEEP,  /* until a time */
@@ -37,7 +38,10 @@ struct ky_why_loss {
 	uint64_t ns, longest_ns, count;
 	/* Of ns: the CPU was idle; requests were in the queue; the device flushed its cache. */
 	uint64_t idle_ns, queue_ns, flush_ns;
-	uint64_t held_ns; /* of a known device's: its request was not there */
+	/* Of waits for a CPU: it was taken off, and nobody ran there; another CPU was idle, for @beside the most. */
+	uint64_t stopped_ns, beside_ns;
+	const struct ky_thread *beside;
+	uint64_t held_ns;     /* of a known device's: its request was not there */
 	uint64_t doubtful_ns; /* of ns: an interrupt may have woken, not the culprit */
 	uint32_t syscall;     /* in which the most of it was */
 	uint64_t syscall_ns;

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: MIT
+"""Report why on problems that docs/solve.md has not: it names the culprit, and says no more than events support."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile int over, jobs;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;
+
+static void doze(long ns)
+{
+	nanosleep(&(struct timespec){0, ns}, NULL);
+}
+
+/* So much CPU time. */
+static void work(long ns)
+{
+	struct timespec t;
+	long end;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	for (end = t.tv_sec * 1000000000L + t.tv_nsec + ns; t.tv_sec * 1000000000L + t.tv_nsec < end;)
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+}
+
+static void *piled(void *data)
+{
+	prctl(PR_SET_NAME, "kh-piled");
+	for (int i = 0; i < 20; i++) {
+		work(3000000);
+		doze(500000);
+	}
+	return data;
+}
+
+static void *waits(void *data)
+{
+	prctl(PR_SET_NAME, "kh-worker");
+	pthread_mutex_lock(&lock);
+	while (!over) {
+		while (!jobs && !over)
+			pthread_cond_wait(&ready, &lock);
+		jobs -= jobs > 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return data;
+}
+
+static void herd(void)
+{
+	prctl(PR_SET_NAME, "kh-boss");
+	for (int i = 0; i < 60; i++) {
+		pthread_mutex_lock(&lock);
+		jobs++;
+		over = i == 59;
+		pthread_cond_broadcast(&ready);
+		pthread_mutex_unlock(&lock);
+		doze(4000000);
+	}
+}
+
+/* One thread changes the address space for long; others for a moment, and again and again. */
+static void *space(void *data)
+{
+	bool is_large = data;
+	size_t bytes = is_large ? 16 << 20 : 1 << 16;
+
+	prctl(PR_SET_NAME, is_large ? "kh-mapper" : "kh-toucher");
+	for (int i = 0; is_large ? i < 20 : !over; i++) {
+		char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | (is_large ? MAP_POPULATE : 0), -1, 0);
+
+		if (map == MAP_FAILED)
+			exit(1);
+		memset(map, 1, 4096);
+		munmap(map, bytes);
+	}
+	over |= is_large;
+	return data;
+}
+
+static int timeouts(void)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct timeval after = {.tv_usec = 100000};
+	char answer[16];
+
+	prctl(PR_SET_NAME, "kh-resolver");
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &after, sizeof(after));
+	for (int i = 0; i < 3; i++)
+		if (recv(fd, answer, sizeof(answer), 0) >= 0 || errno != EAGAIN)
+			return 1;
+	return 0;
+}
+
+static void *serve(void *data)
+{
+	int fd = accept(*(int *)data, NULL, NULL);
+	char request[16];
+
+	prctl(PR_SET_NAME, "kh-server");
+	while (recv(fd, request, 16, MSG_WAITALL) == 16)
+		send(fd, "ok", 2, 0);
+	return data;
+}
+
+/* Two small pieces for each request: the second one waits until the first one is acknowledged. */
+static int pieces(void)
+{
+	int listener = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	pthread_t server;
+	char answer[2];
+
+	if (bind(listener, (void *)&at, len) || listen(listener, 1) || getsockname(listener, (void *)&at, &len))
+		return 77;
+	pthread_create(&server, NULL, serve, &listener);
+	prctl(PR_SET_NAME, "kh-client");
+	if (connect(fd, (void *)&at, len))
+		return 77;
+	for (int i = 0; i < 20; i++)
+		if (send(fd, "headhead", 8, 0) < 0 || send(fd, "bodybody", 8, 0) < 0 || recv(fd, answer, 2, 0) < 1)
+			return 1;
+	close(fd);
+	pthread_join(server, NULL);
+	return 0;
+}
+
+static void *compute(void *data)
+{
+	prctl(PR_SET_NAME, "kh-computer");
+	work(80000000);
+	return data;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argv[1];
+	void *(*run)(void *) = strcmp(what, "piled") == 0  ? piled
+			       : strcmp(what, "herd") == 0 ? waits
+			       : strcmp(what, "space") == 0 ? space
+							    : compute;
+	int n = run == waits ? 8 : run == compute ? 1 : 4;
+	pthread_t threads[8];
+	cpu_set_t one;
+
+	if (strcmp(what, "timeouts") == 0)
+		return timeouts();
+	if (strcmp(what, "pieces") == 0)
+		return pieces();
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	if (run == piled)
+		sched_setaffinity(0, sizeof(one), &one);
+	for (int i = 0; i < n; i++)
+		pthread_create(&threads[i], NULL, run, i ? NULL : threads);
+	if (run == waits)
+		herd();
+	for (int i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("why") / "kh"
+    subprocess.run(["cc", "-O1", "-pthread", "-x", "c", "-", "-o", path], input=PROGRAM, text=True, check=True)
+    return path
+
+
+@pytest.fixture
+def why(record, kymo, program):
+    """why(mode, *options, enter=[], events=) -> the sentences, of a recording of the program, which `enter` starts."""
+    def call(mode, *options, enter=(), events="default"):
+        trace, result = record("-k", events, command=[*enter, program, mode], code=None)
+        if result.code == 77:
+            pytest.skip("no TCP at 127.0.0.1")
+        assert result.code == 0, result.err
+        rows = json.loads(kymo("report", "why", "--json", "-n", "0", *options, trace).out)["reports"][0]["tables"][0]["rows"]
+        return [row["finding"] for row in rows]
+    return call
+
+
+def of(findings, pattern):
+    found = [text for text in findings if re.search(pattern, text)]
+    assert found, findings
+    return found[0]
+
+
+def busy(findings):
+    """The machine's load in percent: others may use the CPUs that would be idle."""
+    return float(re.search(r"busy in ([\d.]+) %", of(findings, "^The machine: ")).group(1))
+
+
+def test_piled_up(why):
+    if os.cpu_count() < 2:
+        pytest.skip("needs two CPUs")
+    findings = why("piled", "--comm", "kh-piled")
+    text = of(findings, r"^kh-piled .*waited .* for a CPU")
+    if busy(findings) < 75:
+        assert "another CPU was idle" in text and "may be bound" in text
+
+
+def test_limit_of_a_control_group(why):
+    group = f"/sys/fs/cgroup/cpu/kh{os.getpid()}"
+    if not os.access("/sys/fs/cgroup/cpu/cgroup.procs", os.W_OK):
+        pytest.skip("needs control groups of version 1")
+    os.mkdir(group)
+    try:
+        if not os.path.exists(f"{group}/cpu.cfs_quota_us"):
+            pytest.skip("the kernel does not limit CPU time")
+        with open(f"{group}/cpu.cfs_quota_us", "w", encoding="ascii") as file:
+            file.write("20000")  # of each 100 ms
+        findings = why("compute", "--comm", "kh-computer",
+                       enter=["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"])
+    finally:
+        os.rmdir(group)
+    text = of(findings, r"^kh-computer .*waited .* for a CPU")
+    if busy(findings) < 75:
+        assert "taken off a CPU that had nothing else to do" in text and "cpu.max" in text
+
+
+def test_herd(why):
+    text = of(why("herd"), r"^kh-boss .* woke ")
+    assert float(re.search(r"woke ([\d.]+) threads in the mean", text).group(1)) > 4
+
+
+def test_address_space(why):
+    text = of(why("space", events="sched_*,irq_softirq_*,syscalls"), r"waited .* for the address space of process ")
+    assert "kh-mapper" in text and "kh-" in text
+
+
+def test_timeouts(why):
+    assert re.search("waited [23] times in recvfrom for what did not come", of(why("timeouts"), "^kh-resolver"))
+
+
+def test_delayed_acknowledgement(why, loopback):
+    text = of(why("pieces"), r"^kh-(client|server) .*waited 39 ms to 48 ms in each of \d+ of \d+ calls of recv")
+    assert "TCP delays an acknowledgement" in text
