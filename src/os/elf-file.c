@@ -96,7 +96,7 @@ static bool read_section(const struct elf *elf, uint32_t i, Elf64_Shdr *section)
 
 /* ---- segments ------------------------------------------------------------------------- */
 
-static void find_build_id(const uint8_t *notes, size_t bytes, struct ky_elf_info *info)
+void ky_elf_note_build_id(const uint8_t *notes, size_t bytes, struct ky_elf_info *info)
 {
 	Elf64_Nhdr note; /* the same in 32-bit files */
 	size_t at = 0;
@@ -130,7 +130,7 @@ static void elf_file_read_notes(const struct elf *elf, const Elf64_Phdr *segment
 	uint8_t *notes = malloc(bytes + 1);
 
 	if (notes && elf_file_read_at(elf->fd, notes, bytes, segment->p_offset))
-		find_build_id(notes, bytes, info);
+		ky_elf_note_build_id(notes, bytes, info);
 	free(notes);
 }
 

@@ -10,6 +10,7 @@
 #define KY_OS_ELF_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define KY_ELF_BUILD_ID_MAX 64
@@ -26,5 +27,8 @@ struct ky_elf_info {
 
 /* Reads @fd, a regular file. Returns false when it is not an ELF file of a known form. */
 bool ky_elf_read(int fd, struct ky_elf_info *info);
+
+/* Sets @info's build ID to the one among the notes of a segment, if they have one; /sys/kernel/notes has such. */
+void ky_elf_note_build_id(const uint8_t *notes, size_t bytes, struct ky_elf_info *info);
 
 #endif

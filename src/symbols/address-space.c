@@ -10,7 +10,7 @@ void ky_address_space_fini(struct ky_address_space *space)
 }
 
 /* The first region that begins behind @address. */
-static size_t behind(const struct ky_address_space *space, uint64_t address)
+static size_t address_space_behind(const struct ky_address_space *space, uint64_t address)
 {
 	size_t low = 0, high = space->regions.len;
 
@@ -27,7 +27,7 @@ static size_t behind(const struct ky_address_space *space, uint64_t address)
 
 static int insert(struct ky_address_space *space, const struct ky_region *region)
 {
-	size_t at = behind(space, region->begin);
+	size_t at = address_space_behind(space, region->begin);
 
 	if (space->regions.len >= KY_ADDRESS_SPACE_MAX)
 		return KYMO_E_LIMIT;
@@ -70,7 +70,7 @@ static size_t find_overlap(const struct ky_address_space *space, uint64_t begin,
 {
 	uint64_t first = begin > space->longest ? begin - space->longest : 0;
 
-	for (size_t i = end ? behind(space, end - 1) : 0; i-- > 0;) {
+	for (size_t i = end ? address_space_behind(space, end - 1) : 0; i-- > 0;) {
 		const struct ky_region *region = &space->regions.data[i];
 
 		if (region->begin < first)

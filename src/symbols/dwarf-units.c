@@ -390,3 +390,71 @@ size_t ky_dwarf_units_find(struct ky_dwarf_units *units, uint64_t address,
 		return 0;
 	return unit_frames(units, &units->units.data[range->index], address, frames, max);
 }
+
+/* ---- all inlined functions -------------------------------------------------------------- */
+
+struct each {
+	int (*take)(void *data, const struct ky_dwarf_inlined *inlined);
+	void *data;
+	Dwarf_Die cu;
+};
+
+static int pass_function(const struct ky_dwarf_units *units, const struct unit *unit,
+			 const struct function *function, uint32_t depth, struct each *each)
+{
+	struct ky_dwarf_inlined inlined = {.depth = depth};
+	struct ky_dwarf_frame call = {0};
+	Dwarf_Die die;
+	int ret = KYMO_OK;
+
+	if (dwarf_offdie(units->dwarf, function->die, &die))
+		inlined.name = name_of(&die);
+	set_call(&call, &each->cu, function);
+	inlined.file = call.file;
+	inlined.line = call.line;
+	for (uint32_t i = 0; !ret && i < function->n_ranges; i++) {
+		inlined.begin = unit->inner.data[function->first_range + i].begin;
+		inlined.end = unit->inner.data[function->first_range + i].end;
+		ret = each->take(each->data, &inlined);
+	}
+	return ret;
+}
+
+/* The functions of a unit stand before those that are inlined in them. */
+static int pass_unit(const struct ky_dwarf_units *units, const struct unit *unit, struct each *each)
+{
+	uint32_t ends[DEPTH_MAX], depth = 0;
+	int ret = KYMO_OK;
+
+	if (!dwarf_offdie(units->dwarf, unit->die, &each->cu))
+		return KYMO_OK;
+	for (uint32_t i = 0; !ret && i < unit->functions.len; i++) {
+		const struct function *function = &unit->functions.data[i];
+
+		while (depth && i >= ends[depth - 1])
+			depth--;
+		if (depth)
+			ret = pass_function(units, unit, function, depth, each);
+		if (depth < DEPTH_MAX)
+			ends[depth++] = function->end;
+	}
+	return ret;
+}
+
+int ky_dwarf_units_each_inlined(struct ky_dwarf_units *units,
+				int (*take)(void *data, const struct ky_dwarf_inlined *inlined),
+				void *data)
+{
+	struct each each = {.take = take, .data = data};
+	int ret = KYMO_OK;
+
+	ky_vec_foreach(&units->units, unit) {
+		if (!ret)
+			ret = read_unit(units, unit);
+		if (!ret)
+			ret = pass_unit(units, unit, &each);
+		unit_fini(unit);
+		unit->is_read = false;
+	}
+	return ret;
+}

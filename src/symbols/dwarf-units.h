@@ -31,4 +31,16 @@ void ky_dwarf_units_free(struct ky_dwarf_units *units);
 size_t ky_dwarf_units_find(struct ky_dwarf_units *units, uint64_t address,
 			   struct ky_dwarf_frame *frames, size_t max);
 
+/* A function that is inlined in another one; one of its ranges, as the debug information has it. */
+struct ky_dwarf_inlined {
+	uint64_t begin, end;
+	const char *name, *file; /* of the call; NULL: not known */
+	uint32_t line, depth;	 /* 1: directly in a function */
+};
+
+/* Passes all of them to @take, outer ones before those in them, until it returns an error, which this returns. */
+int ky_dwarf_units_each_inlined(struct ky_dwarf_units *units,
+				int (*take)(void *data, const struct ky_dwarf_inlined *inlined),
+				void *data);
+
 #endif

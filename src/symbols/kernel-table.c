@@ -69,6 +69,9 @@ static int kernel_table_add_line(struct ky_kernel_table *kernel, const char *lin
 	module = memchr(name, '\t', (size_t)(end - name));
 	if (module && module + 2 < end)
 		symbol.group = module_group(kernel, module + 1, (size_t)(end - module - 1));
+	if (!module && ((len == digits + 8 && memcmp(name, "_text", 5) == 0) ||
+			(len == digits + 9 && memcmp(name, "_stext", 6) == 0 && !kernel->text)))
+		kernel->text = symbol.address;
 	if (len == digits + 9 && memcmp(name, "_etext", 6) == 0)
 		symbol.kind = KY_SYMBOL_END;
 	return ky_symbol_table_add(&kernel->table, &symbol, name,

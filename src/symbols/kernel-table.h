@@ -14,6 +14,7 @@ struct ky_kernel_table {
 	/* By the symbols' group, from 1 on: "[nf_tables]". 0 is the kernel itself. */
 	KY_VEC(char *) modules;
 	const char *problem; /* NULL: none */
+	uint64_t text;	     /* the address of _text, where the kernel begins; 0: not known */
 };
 
 /* 0 or KYMO_E_MEMORY; a file that cannot be read, or hides addresses, leaves an empty table with a problem. */

@@ -11,6 +11,7 @@
 
 #include "os/file.h"
 #include "symbols/dwarf-units.h"
+#include "symbols/kdi.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
 
@@ -38,6 +39,7 @@ void ky_object_fini(struct ky_object *object)
 	ky_object_close(object);
 	ky_symbol_table_fini(&object->table);
 	ky_vec_fini(&object->segments);
+	ky_kdi_close(object->kdi);
 	free(object->path);
 	free(object->also);
 }
@@ -61,18 +63,49 @@ static int open_path(const struct ky_object *object, const char *path)
 	return -1;
 }
 
+static void hex_of(const struct ky_object *object, char hex[2 * KY_ELF_BUILD_ID_MAX + 1])
+{
+	hex[0] = '\0';
+	for (uint32_t i = 0; i < object->build_id_bytes; i++)
+		snprintf(hex + 2 * i, 3, "%02x", object->build_id[i]);
+}
+
 static int open_by_id(const struct ky_object *object, const char *dir, const char *suffix)
 {
 	char path[4096], hex[2 * KY_ELF_BUILD_ID_MAX + 1];
 
 	if (object->build_id_bytes < 2)
 		return -1;
-	for (uint32_t i = 0; i < object->build_id_bytes; i++)
-		snprintf(hex + 2 * i, 3, "%02x", object->build_id[i]);
-	if (snprintf(path, sizeof(path), "%s%s/.build-id/%.2s/%s%s", *dir == '/' ? "" : "./", dir,
-		     hex, hex + 2, suffix) >= (int)sizeof(path))
+	hex_of(object, hex);
+	if (snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s%s", dir, hex, hex + 2, suffix) >=
+	    (int)sizeof(path))
 		return -1;
 	return ky_file_open_regular(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+}
+
+/* DIR/BUILD-ID.kdi, or the path itself. */
+static bool open_kdi(struct ky_object *object, const struct ky_object_search *search)
+{
+	char path[4096], hex[2 * KY_ELF_BUILD_ID_MAX + 1];
+	const char *dot = strrchr(object->path, '.');
+	const uint8_t *id;
+	size_t bytes;
+
+	if (dot && strcmp(dot, ".kdi") == 0)
+		return ky_kdi_open(object->path, &object->kdi, NULL) == 0;
+	hex_of(object, hex);
+	for (size_t i = 0; *hex && i < search->n_dirs && !object->kdi; i++) {
+		if (snprintf(path, sizeof(path), "%s/%s.kdi", search->dirs[i], hex) >=
+			    (int)sizeof(path) ||
+		    ky_kdi_open(path, &object->kdi, NULL) < 0)
+			continue;
+		id = ky_kdi_build_id(object->kdi, &bytes);
+		if (bytes == object->build_id_bytes && memcmp(id, object->build_id, bytes) == 0)
+			break;
+		ky_kdi_close(object->kdi);
+		object->kdi = NULL;
+	}
+	return object->kdi != NULL;
 }
 
 /* The kernel's code in every process, from this one. */
@@ -188,6 +221,9 @@ static int add_symbol(struct ky_object *object, const char *name, const GElf_Sym
 
 	if (!len || *name == '$')
 		return KYMO_OK;
+	/* The address of _text. It counts where there is a start_kernel, too. */
+	if (strcmp(name, "_text") == 0)
+		object->kernel_text = entry.address;
 	return ky_symbol_table_add(&object->table, &entry, name, len);
 }
 
@@ -226,6 +262,11 @@ bool ky_object_load(struct ky_object *object, const struct ky_object_search *sea
 	if (object->state != KY_OBJECT_NEW)
 		return object->state == KY_OBJECT_SYMBOLS;
 	object->state = KY_OBJECT_NONE;
+	if (open_kdi(object, search)) {
+		object->first_page = ky_kdi_first_page(object->kdi);
+		object->state = KY_OBJECT_SYMBOLS;
+		return true;
+	}
 	if (!ky_object_open(object, search))
 		return false;
 	if (object_read_segments(object) && object_read_table(object) != KYMO_E_MEMORY)
@@ -237,6 +278,8 @@ bool ky_object_load(struct ky_object *object, const struct ky_object_search *sea
 
 bool ky_object_address(const struct ky_object *object, uint64_t offset, uint64_t *address)
 {
+	if (object->kdi)
+		return ky_kdi_address(object->kdi, offset, address);
 	ky_vec_foreach(&object->segments, segment) {
 		/* The kernel maps whole pages. */
 		uint64_t begin = segment->offset & ~(uint64_t)4095;

@@ -17,6 +17,7 @@
 #include "symbols/symbol-table.h"
 
 struct ky_dwarf_units;
+struct ky_kdi;
 
 /* Where a part of the file is in memory. */
 struct ky_object_segment {
@@ -36,8 +37,10 @@ struct ky_object {
 	uint32_t build_id_bytes; /* 0: not known; any file at the path will do */
 	enum ky_object_state state;
 	KY_VEC(struct ky_object_segment) segments;
-	uint64_t first_page; /* the address of the first loaded page */
+	uint64_t first_page;  /* the address of the first loaded page */
+	uint64_t kernel_text; /* of a kernel's image: where it begins; else 0 */
 	struct ky_symbol_table table;
+	struct ky_kdi *kdi; /* instead of a table, and of lines; or NULL */
 	/* While it is open, for lines: */
 	Dwfl *dwfl;
 	Dwfl_Module *module;

@@ -5,6 +5,7 @@
 
 #include "symbols/demangle.h"
 #include "symbols/dwarf-units.h"
+#include "symbols/kdi.h"
 #include "symbols/symbols-internal.h"
 
 #define CACHED_MAX_BYTES (32u << 20)
@@ -105,21 +106,44 @@ static void set_frame(struct ky_symbols *symbols, struct ky_symbols_frame *frame
 }
 
 /* The function that is not inlined is called as its symbol: "f.cold", where the debug information says "f". */
-static void set_outermost(struct ky_symbols *symbols, struct ky_object *object,
-			  const struct ky_symbol *symbol, uint64_t begin,
-			  struct ky_symbols_entry *entry)
+static void set_outermost(struct ky_symbols *symbols, const struct ky_object *object,
+			  const char *name, uint64_t from, struct ky_symbols_entry *entry)
 {
 	struct ky_symbols_frame *last = &entry->frames[entry->n - 1];
-	uint64_t from = symbol ? symbol->address : begin;
 
-	if (symbol)
-		last->function = keep_function(symbols, ky_symbol_name(&object->table, symbol));
+	if (name)
+		last->function = keep_function(symbols, name);
 	for (uint32_t i = 0; i < entry->n; i++) {
 		entry->frames[i].offset = from ? entry->address - from : 0;
 		entry->frames[i].object = object->path;
 		entry->frames[i].object_offset = entry->address;
 		entry->frames[i].is_inlined = i + 1 < entry->n;
 	}
+}
+
+/* Of a file of Kymo's debug information. */
+static const struct ky_symbols_entry *kdi_entry(struct ky_symbols *symbols, uint32_t number,
+						uint64_t address)
+{
+	struct ky_object *object = symbols->objects.data[number];
+	struct ky_kdi_frame found[KY_SYMBOLS_FRAMES_MAX];
+	struct ky_symbols_entry *entry;
+	struct ky_kdi_found function;
+	size_t n = 0;
+	bool is_known = ky_kdi_find(object->kdi, address, &function);
+
+	if (is_known && symbols->options.want_lines)
+		n = ky_kdi_frames(object->kdi, &function, address, found, KY_SYMBOLS_FRAMES_MAX);
+	entry = entry_new(symbols, number, address, n ? n : 1);
+	for (size_t i = 0; entry && i < n; i++)
+		set_frame(symbols, &entry->frames[i],
+			  &(struct ky_dwarf_frame){.name = found[i].name,
+						   .file = found[i].file,
+						   .line = found[i].line});
+	if (entry)
+		set_outermost(symbols, object, is_known ? function.name : NULL,
+			      is_known ? function.address : 0, entry);
+	return entry;
 }
 
 static const struct ky_symbols_entry *object_entry(struct ky_symbols *symbols, uint32_t number,
@@ -130,11 +154,16 @@ static const struct ky_symbols_entry *object_entry(struct ky_symbols *symbols, u
 	const struct ky_symbol *symbol = ky_symbol_table_find(&object->table, address);
 	size_t n = resolve_find_lines(symbols, object, address, found);
 	struct ky_symbols_entry *entry = entry_new(symbols, number, address, n ? n : 1);
+	const char *name = symbol ? ky_symbol_name(&object->table, symbol) : NULL;
 
 	for (size_t i = 0; entry && i < n; i++)
 		set_frame(symbols, &entry->frames[i], &found[i]);
 	if (entry)
-		set_outermost(symbols, object, symbol, n ? found[n - 1].begin : 0, entry);
+		set_outermost(symbols, object, name,
+			      symbol ? symbol->address
+			      : n    ? found[n - 1].begin
+				     : 0,
+			      entry);
 	return entry;
 }
 
@@ -184,12 +213,24 @@ static size_t jit_frames(struct ky_symbols *symbols, struct ky_symbols_process *
 						   });
 }
 
+static size_t file_frames(struct ky_symbols *symbols, uint32_t number, uint64_t address)
+{
+	const struct ky_symbols_entry *entry = symbols_resolve_find_entry(symbols, number, address);
+
+	if (!entry)
+		entry = symbols->objects.data[number]->kdi ? kdi_entry(symbols, number, address)
+							   : object_entry(symbols, number, address);
+	if (!entry)
+		return 0;
+	memcpy(symbols->frames, entry->frames, entry->n * sizeof(entry->frames[0]));
+	return entry->n;
+}
+
 static size_t region_frames(struct ky_symbols *symbols, const struct ky_region *region,
 			    uint64_t address)
 {
 	struct ky_object *object = symbols->objects.data[region->object];
 	uint64_t offset = address - region->begin + region->offset;
-	const struct ky_symbols_entry *entry;
 
 	if (!ky_object_load(object, &symbols->search) ||
 	    !(region->is_image || ky_object_address(object, offset, &address)))
@@ -198,13 +239,17 @@ static size_t region_frames(struct ky_symbols *symbols, const struct ky_region *
 							    .object_offset = offset});
 	if (region->is_image)
 		address = offset + object->first_page;
-	entry = symbols_resolve_find_entry(symbols, region->object, address);
-	if (!entry)
-		entry = object_entry(symbols, region->object, address);
-	if (!entry)
+	return file_frames(symbols, region->object, address);
+}
+
+size_t ky_symbols_resolve_in(struct ky_symbols *symbols, uint32_t object, uint64_t address,
+			     const struct ky_symbols_frame **frames)
+{
+	*frames = symbols->frames;
+	if (object >= symbols->objects.len ||
+	    !ky_object_load(symbols->objects.data[object], &symbols->search))
 		return 0;
-	memcpy(symbols->frames, entry->frames, entry->n * sizeof(entry->frames[0]));
-	return entry->n;
+	return file_frames(symbols, object, address);
 }
 
 static size_t user_frames(struct ky_symbols *symbols, int64_t pid, uint64_t address,

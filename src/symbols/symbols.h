@@ -111,6 +111,10 @@ int ky_symbols_set_user(struct ky_symbols *symbols, int64_t pid, uint32_t uid);
 size_t ky_symbols_resolve(struct ky_symbols *symbols, const struct ky_symbols_query *query,
 			  const struct ky_symbols_frame **frames);
 
+/* The same of an address as file @object has it: without a process and its mappings. */
+size_t ky_symbols_resolve_in(struct ky_symbols *symbols, uint32_t object, uint64_t address,
+			     const struct ky_symbols_frame **frames);
+
 /* Why the kernel's functions are not known, for a message: "kernel.kptr_restrict hides ..."; NULL: they are, or nobody asked. */
 const char *ky_symbols_kernel_problem(const struct ky_symbols *symbols);
 

@@ -36,6 +36,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_latency,
 	&ky_command_count,
 	&ky_command_doctor,
+	&ky_command_debug_info,
 
 	/* help */
 	&ky_command_help,

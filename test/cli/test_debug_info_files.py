@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""kymo debug-info, against addr2line, eu-addr2line, gdb and bpftool, on real programs and this machine's kernel."""
+
+import os
+import random
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from test_user import KYMO
+
+LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+
+SOURCE = """
+struct node { struct node *next; int flags : 3; unsigned kind : 5; char name[8]; };
+enum colour { RED, GREEN = 5, BLUE };
+typedef int (*callback)(struct node *, enum colour);
+static inline __attribute__((always_inline)) int twice(int x) { return x * 2; }
+__attribute__((noinline)) int call(callback f, struct node *n) { return f(n, RED) + twice(n->kind); }
+__attribute__((noinline)) int other(const char *text, ...) { return twice(text[0]); }
+int main(int argc, char **argv) { struct node n = {0}; return other(argv[0], call((callback)other, &n)); }
+"""
+
+
+def run(*words, code=0, **more):
+    done = subprocess.run(words, capture_output=True, text=True, timeout=240, **more)
+    assert code is None or done.returncode == code, (words, done.returncode, done.stderr)
+    return done.stderr if code else done.stdout
+
+
+def debug_info(*words, **more):
+    return run(KYMO, "debug-info", *words, **more)
+
+
+def addresses(path, n):
+    """Within random functions of a file."""
+    found = []
+    for options in (["-S"], ["-D", "-S"]):
+        for line in run("nm", *options, "--defined-only", path, code=None).splitlines():
+            words = line.split()
+            if len(words) == 4 and words[2] in "tTwWi":
+                found.append((int(words[0], 16), int(words[1], 16)))
+    chosen = random.Random(7)
+    return [begin + chosen.randrange(max(size, 1)) for begin, size in chosen.choices(sorted(found), k=n)]
+
+
+def text_of(numbers):
+    return "".join(f"{number:#x}\n" for number in numbers)
+
+
+def ours(path, numbers, *options):
+    """For each address its frames, the innermost first: (function, base name of the file, line)."""
+    found = []
+    for line in debug_info(*options, "find", path, input=text_of(numbers)).splitlines():
+        frames = []
+        for frame in line.split(" ", 1)[1].split(" (inlined by) "):
+            name, file, number = re.fullmatch(r"(.*?)(?:\+0x[0-9a-f]+)? (\S+):(\d+)", frame).groups()
+            frames.append((name, os.path.basename(file), int(number)))
+        found.append(frames)
+    assert len(found) == len(numbers)
+    return found
+
+
+def addr2line(path, numbers, program="addr2line"):
+    out = run(program, "-a", "-f", "-i", "-e", path, input=text_of(numbers)).splitlines()
+    found = []
+    while out:
+        if out[0].startswith("0x"):
+            found.append([])
+            out = out[1:]
+            continue
+        name, place = out[0].split(" inlined at ")[0], out[1].split(" (disc")[0]
+        file, number = place.split(":")[:2]
+        found[-1].append((name, os.path.basename(file), int(number) if number.isdigit() else 0))
+        out = out[2:]
+    return found
+
+
+def plain(name):
+    return re.sub(r"\.(isra|constprop|part|cold|lto_priv)\b.*", "", name)
+
+
+def compare(path, n):
+    numbers = addresses(path, n)
+    mine, peer = ours(path, numbers), addr2line(path, numbers)
+    assert len(peer) == n
+    names = lines = 0
+    differ = []
+    for number, left, right in zip(numbers, mine, peer):
+        assert len(left) == len(right), (hex(number), left, right)
+        names += [plain(frame[0]) for frame in left[:-1]] == [frame[0] for frame in right[:-1]]
+        lines += left[0][1:] == right[0][1:]
+        if left[0][1:] != right[0][1:]:
+            differ.append((number, left))
+    # Names of frames that are inlined are those of the debug information for both.
+    assert names == n
+    # addr2line of binutils 2.40 takes the wrong file where code of an included file is compiled.
+    assert lines > n * 0.9
+    if shutil.which("eu-addr2line") and differ:
+        out = run("eu-addr2line", "-e", path, input=text_of(number for number, _ in differ)).splitlines()
+        for line, (number, left) in zip(out, differ):
+            file, at = line.split(":")[:2]
+            assert (os.path.basename(file), int(at)) == left[0][1:], (hex(number), line, left)
+
+
+def test_libc():
+    """Its symbols and lines are in a separate file, with parts in a file that is shared (dwz)."""
+    compare(LIBC, 400)
+
+
+def test_own_program():
+    """Thousands of inlined functions."""
+    compare(KYMO, 400)
+
+
+def made(tmp_path, path, *options):
+    out = tmp_path / (os.path.basename(path) + ".kdi")
+    debug_info("make", *options, path, "-o", str(out))
+    return str(out)
+
+
+@pytest.mark.parametrize("path", [LIBC, KYMO])
+def test_file_says_the_same(tmp_path, path):
+    """What is made of a file answers as the file itself."""
+    numbers = addresses(path, 400)
+    left, right = ours(path, numbers), ours(made(tmp_path, path, "--lines"), numbers)
+    same = sum(a == b for a, b in zip(left, right))
+    assert same == len(numbers), next((hex(n), a, b) for n, a, b in zip(numbers, left, right) if a != b)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("program")
+    (path / "small.c").write_text(SOURCE)
+    run("gcc", "-g", "-O2", "-w", "-o", "small", "small.c", cwd=path)
+    return str(path / "small")
+
+
+def test_types(tmp_path, program):
+    kdi = made(tmp_path, program)
+    text = debug_info("show", kdi, "node", "colour", "call", "other", "callback")
+    for line in ("struct node: 24 bytes", "0  struct node * next", "8.0  int flags : 3", "8.3  unsigned int kind : 5",
+                 "9  char[8] name", "enum colour: 4 bytes", "5  GREEN", "6  BLUE",
+                 "call: int (callback f, struct node *n)", "other: int (const char *text, ...)"):
+        assert re.search(r"(?m)(^|\s)" + re.escape(line) + "$", text), (line, text)
+    assert "callback = int (struct node *, enum colour) *" in text
+    only = debug_info("show", made(tmp_path, program, "--types", "signatures"), "call", "node")
+    assert "call: int (callback f, struct node *n)" in only and "next" not in only
+    assert debug_info("show", made(tmp_path, program, "--types", "none"), "call").endswith("  call\n")
+    id_ = re.search(r"Build ID: (\w+)", run("readelf", "-n", program))[1]
+    assert f"build id   {id_}\n" in debug_info("show", kdi)
+
+
+def test_types_as_gdb(tmp_path, program):
+    if not shutil.which("gdb"):
+        pytest.skip("no gdb")
+    text = run("gdb", "-q", "-batch", "-nx", "-ex", "ptype /o struct node", "-ex", "info line other", program)
+    mine = debug_info("show", made(tmp_path, program), "node")
+    theirs = re.findall(r"(?m)^/\*\s+(\d+)(?:: ?(\d+))?\s+\|\s+\d+ \*/ +\S.*?(\w+)(?:\[\d+\])?(?: : \d+)?;$", text)
+    assert [name for _, _, name in theirs] == ["next", "flags", "kind", "name"]
+    for at, bit, name in theirs:
+        assert re.search(rf"(?m)^ +{at}{'[.]' + bit if bit else ''}  .* {name}( : \d+)?$", mine), (at, bit, name, mine)
+    line, address = re.search(r"Line (\d+) .* starts at address 0x([0-9a-f]+)", text).groups()
+    frames = ours(program, [int(address, 16)])[0]
+    assert frames[-1][0] == "other" and frames[0][1:] == ("small.c", int(line))
+
+
+def test_kernel(tmp_path):
+    """Without a debug package: /proc/kallsyms and BTF."""
+    if not os.path.exists("/sys/kernel/btf/vmlinux") or os.geteuid():
+        pytest.skip("no BTF, or not root")
+    kdi = made(tmp_path, "kernel")
+    text = debug_info("show", kdi, "vfs_read", "file", "pid_type")
+    assert re.search(r"vfs_read: ssize_t \(struct file \*file, char \*buf, size_t count, loff_t \*pos\)", text)
+    assert "PIDTYPE_TGID" in text
+    raw = run("bpftool", "btf", "dump", "file", "/sys/kernel/btf/vmlinux", "format", "raw")
+    block = re.search(r"(?m)^\[\d+\] STRUCT 'file' size=(\d+) vlen=\d+\n((?:\t.*\n)+)", raw)
+    assert f"struct file: {block[1]} bytes" in text
+    for name, bits in re.findall(r"'(\w+)' type_id=\d+ bits_offset=(\d+)", block[2]):
+        assert re.search(rf"(?m)^ +{int(bits) // 8}(\.\d)?  .*\b{name}( : \d+)?$", text), name
+    assert os.path.getsize(kdi) < os.path.getsize("/sys/kernel/btf/vmlinux")
+
+
+def test_sizes(tmp_path):
+    out = subprocess.run(["zstd", "-19", "-c", made(tmp_path, LIBC)], capture_output=True, check=True).stdout
+    assert len(out) < 115_000
+
+
+def test_damage(tmp_path, program):
+    data = open(made(tmp_path, program, "--lines"), "rb").read()
+    path = tmp_path / "cut.kdi"
+    for length in (0, 10, 39, 60, 200, len(data) - 1):
+        path.write_bytes(data[:length])
+        assert "debug information" in debug_info("show", str(path), code=1)
+    path.write_bytes(data[:8] + b"\2" + data[9:])
+    assert "version 2" in debug_info("show", str(path), code=1)
+    chosen = random.Random(3)
+    for _ in range(20):
+        broken = bytearray(data)
+        for _ in range(8):
+            broken[chosen.randrange(len(broken))] = chosen.randrange(256)
+        path.write_bytes(broken)
+        for words in (("show", str(path), "node", "call"), ("find", str(path), "1180", "1170")):
+            done = subprocess.run([KYMO, "debug-info", *words], capture_output=True, timeout=20)
+            assert done.returncode in (0, 1), done
+
+
+def test_usage(tmp_path, program):
+    assert "not make, show or find" in debug_info("look", program, code=2)
+    assert "--types needs" in debug_info("make", program, "--types", "x", code=2)
+    assert "no such file" in debug_info("make", str(tmp_path / "none"), code=1)
+    assert "no function and no type 'nothing'" in debug_info("show", made(tmp_path, program), "nothing", code=1)
