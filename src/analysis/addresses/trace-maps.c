@@ -16,6 +16,7 @@ enum kind {
 	KIND_BUILD_ID, /* of the one at the same address */
 	KIND_UNLOAD,
 	KIND_MAP, /* the kernel's state dump */
+	KIND_BEGIN, /* of the mappings of a process, all that it has */
 	KIND_THREAD,
 	KIND_FORK,
 	KIND_EXEC,
@@ -36,6 +37,7 @@ static const struct {
 	{"lttng_ust_lib:build_id", KIND_BUILD_ID, false},
 	{"lttng_ust_lib:unload", KIND_UNLOAD, false},
 	{"lttng_statedump_process_map", KIND_MAP, true},
+	{"kymo_mappings_begin", KIND_BEGIN, true},
 	{"lttng_statedump_process_state", KIND_THREAD, true},
 	{"sched_process_fork", KIND_FORK, false},
 	{"sched_process_exec", KIND_EXEC, false},
@@ -56,6 +58,7 @@ struct maps {
 	struct ky_symbols *symbols;
 	struct ky_map *tids;
 	struct ky_map changed; /* processes that have changed in the trace */
+	struct ky_map begun;   /* those whose mappings the trace tells as a whole */
 	struct ky_map sizes;   /* of a program's libraries, by size_key() */
 	struct library last;
 	size_t trace;
@@ -248,6 +251,24 @@ static int map(struct maps *maps, const struct ky_event *event)
 	return ret == KYMO_E_MEMORY ? ret : KYMO_OK;
 }
 
+/* The first time, what follows was there before; later the process has begun, or executes another program. */
+static int begin_maps(struct maps *maps, const struct ky_event *event)
+{
+	uint64_t pid;
+	bool is_known;
+
+	if (!trace_maps_number(event, "pid", &pid))
+		return KYMO_OK;
+	is_known = ky_map_get(&maps->begun, (uint32_t)pid) ||
+		   ky_map_get(&maps->changed, (uint32_t)pid);
+	if (ky_map_set(&maps->begun, (uint32_t)pid, maps) < 0)
+		return KYMO_E_MEMORY;
+	if (!is_known)
+		return KYMO_OK;
+	ky_symbols_exec(maps->symbols, (int64_t)(uint32_t)pid, time_of(event));
+	return ky_map_set(&maps->changed, (uint32_t)pid, maps);
+}
+
 static int add_thread(struct maps *maps, uint64_t tid, uint64_t pid)
 {
 	return ky_map_set(maps->tids, (uint32_t)tid, (void *)(uintptr_t)((uint32_t)pid + 1ull));
@@ -275,7 +296,8 @@ static int exec(struct maps *maps, const struct ky_event *event)
 {
 	uint64_t tid;
 
-	if (!trace_maps_number(event, "tid", &tid))
+	/* sched_process_exec comes after the program's first mappings, of which samples tell. */
+	if (!trace_maps_number(event, "tid", &tid) || ky_map_get(&maps->begun, (uint32_t)tid))
 		return KYMO_OK;
 	ky_symbols_exec(maps->symbols, (int64_t)(uint32_t)tid, time_of(event));
 	return ky_map_set(&maps->changed, (uint32_t)tid, maps);
@@ -298,6 +320,8 @@ static int take_event(struct maps *maps, const struct ky_event *event)
 		return unload(maps, event);
 	case KIND_MAP:
 		return map(maps, event);
+	case KIND_BEGIN:
+		return begin_maps(maps, event);
 	case KIND_THREAD:
 		if (trace_maps_number(event, "tid", &tid) && trace_maps_number(event, "pid", &pid))
 			return add_thread(maps, tid, pid);
@@ -394,6 +418,7 @@ int ky_trace_maps_read(const struct ky_trace_set *set, struct ky_symbols *symbol
 	maps->symbols = symbols;
 	maps->tids = tids;
 	ky_map_init(&maps->changed);
+	ky_map_init(&maps->begun);
 	ky_map_init(&maps->sizes);
 	for (size_t i = 0; !ret && i < set->traces.len; i++) {
 		maps->trace = i;
@@ -401,6 +426,7 @@ int ky_trace_maps_read(const struct ky_trace_set *set, struct ky_symbols *symbol
 		ret = read_trace(maps, set->traces.data[i], err);
 	}
 	ky_map_fini(&maps->changed);
+	ky_map_fini(&maps->begun);
 	ky_map_fini(&maps->sizes);
 	free(maps);
 	return ret;

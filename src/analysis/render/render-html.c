@@ -281,6 +281,8 @@ static void render_html_add_result(struct ky_strbuf *out, const struct ky_report
 		ky_strbuf_adds(out, "</summary>\n");
 	}
 	render_html_add_notes(out, results, at);
+	if (result->stacks)
+		ky_html_flame(out, result->stacks);
 	for (size_t t = 0; t < result->n_tables; t++) {
 		if (!result->tables[t].hidden)
 			render_html_add_table(out, &result->tables[t]);
@@ -331,6 +333,14 @@ static void add_report(struct ky_strbuf *out, const struct ky_report_results *re
 	ky_strbuf_adds(out, "</section>\n");
 }
 
+static bool has_flame(const struct ky_report_results *results)
+{
+	ky_vec_foreach(&results->list, result)
+		if (result->stacks)
+			return true;
+	return false;
+}
+
 /* ---- the page -------------------------------------------------------------------------------- */
 
 static void add_head(struct ky_strbuf *out, const struct ky_report_results *results)
@@ -341,15 +351,18 @@ static void add_head(struct ky_strbuf *out, const struct ky_report_results *resu
 	ky_strbuf_adds(out,
 		       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 		       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-		       "style-src 'unsafe-inline'; script-src 'sha256-" PAGE_SCRIPT_HASH
-		       "'; base-uri 'none'; form-action 'none'\">\n"
-		       "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
+		       "style-src 'unsafe-inline'; script-src 'sha256-" PAGE_SCRIPT_HASH "'");
+	if (has_flame(results))
+		ky_strbuf_addf(out, " 'sha256-%s'", ky_html_flame_hash());
+	ky_strbuf_adds(out, "; base-uri 'none'; form-action 'none'\">\n"
+			    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
 	for (size_t i = 0; i < set->traces.len; i++) {
 		ky_html_text(out, set->traces.data[i]->path);
 		ky_strbuf_adds(out, i + 1 < set->traces.len ? ", " : "");
 	}
 	ky_strbuf_adds(out, "</title>\n<style>\n");
 	ky_strbuf_adds(out, page_style);
+	ky_strbuf_adds(out, has_flame(results) ? ky_html_flame_style() : "");
 	ky_strbuf_adds(out,
 		       "</style>\n</head>\n<body>\n<header>\n<input id=\"search\" type=\"search\" "
 		       "placeholder=\"rows with this text\" hidden>\n<h1>");
@@ -379,5 +392,9 @@ void ky_render_html(struct ky_strbuf *out, const struct ky_report_results *resul
 		add_report(out, results, i);
 	ky_strbuf_adds(out, "</main>\n<script>");
 	ky_strbuf_adds(out, page_script);
+	if (has_flame(results)) {
+		ky_strbuf_adds(out, "</script>\n<script>");
+		ky_strbuf_adds(out, ky_html_flame_script());
+	}
 	ky_strbuf_adds(out, "</script>\n</body>\n</html>\n");
 }

@@ -22,4 +22,10 @@ void ky_html_steps(struct ky_strbuf *out, const struct ky_table *table);
 void ky_html_intervals(struct ky_strbuf *out, const struct ky_report_results *results,
 		       size_t report_at, size_t table_at);
 
+/* render-html-flame.c: a flame graph, and what the page needs for it. */
+void ky_html_flame(struct ky_strbuf *out, const struct ky_stack_tree *tree);
+const char *ky_html_flame_style(void);
+const char *ky_html_flame_script(void);
+const char *ky_html_flame_hash(void); /* of the script */
+
 #endif

@@ -31,6 +31,7 @@
 	X(breakdown) \
 	X(critical_path) \
 	X(heatmap) \
+	X(flame) \
 	X(compare)
 /* clang-format on */
 

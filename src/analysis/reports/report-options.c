@@ -200,7 +200,7 @@ int ky_report_check_whole(const struct ky_report *const *reports, size_t n_repor
 				err, "report %s needs a thread", reports[i]->name,
 				"try --tid, --comm or --pid, or --of with a system call");
 	}
-	return ky_of_parse(options->of, &of, err);
+	return whole && whole->own_of ? 0 : ky_of_parse(options->of, &of, err);
 }
 
 int ky_report_note_ignored(const struct ky_report_options *options, struct ky_report_result *result)

@@ -455,6 +455,9 @@ static void clear_results(struct ky_report_results *results)
 		for (size_t i = 0; i < result->n_tables; i++)
 			ky_table_fini(&result->tables[i]);
 		free(result->tables);
+		if (result->stacks)
+			ky_stack_tree_fini(result->stacks);
+		free(result->stacks);
 		ky_vec_foreach(&result->notes, note)
 			free(*note);
 		ky_vec_fini(&result->notes);

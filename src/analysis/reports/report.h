@@ -10,6 +10,7 @@
 #define KY_ANALYSIS_REPORTS_REPORT_H
 
 #include "analysis/reports/aggregation.h"
+#include "analysis/stacks/stack-tree.h"
 #include "analysis/state/model.h"
 #include "analysis/tables/table.h"
 #include "base/strbuf.h"
@@ -38,6 +39,10 @@ struct ky_report_options {
 	const char *of;	 /* what reports on causes explain: ky_of_parse(); NULL: threads */
 	int64_t at_ns;	 /* only the members that contain this time; INT64_MIN: all */
 	uint64_t member; /* only the member with this number; 0: all */
+	/* Directories with debug files, for names of functions; borrowed. */
+	const char *const *symbol_dirs;
+	size_t n_symbol_dirs;
+	bool inlines; /* inlined functions are functions of their own */
 	/* The two traces of report compare, as the user names them, borrowed; NULL: none. */
 	const char *sides[2];
 	int64_t side_begin_ns[2], side_end_ns[2]; /* what of each; INT64_MIN and INT64_MAX: all */
@@ -85,6 +90,7 @@ struct ky_report {
 	 * selection and other reports, in intervals, or as events come.
 	 */
 	bool whole;
+	bool own_of;	   /* --of is its own */
 	bool wants_two;	   /* it compares options->sides */
 	bool wants_of;	   /* without --of it has nothing to tell */
 	bool wants_choice; /* it tells of some threads, or of what --of selects */
@@ -123,6 +129,7 @@ struct ky_report_result {
 	const struct ky_model *model;
 	struct ky_table *tables; /* as many as report->tables */
 	size_t n_tables;
+	struct ky_stack_tree *stacks; /* of report flame; else NULL */
 	KY_VEC(char *) notes; /* what the reader must know: losses, what is missing */
 	bool is_interval;
 	int64_t begin_ns, end_ns; /* what of the trace it is about; INT64_MIN: there was no event */

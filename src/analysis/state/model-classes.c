@@ -411,9 +411,17 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 
 	name = model_classes_plain_name(cls->name, &info->compat);
 	model_classes_find_context(info, cls);
+	ky_stacks_find(info, cls);
+	info->is_sample = info->has_stacks && strcmp(name, "sample") == 0;
+	if (info->is_sample) {
+		ky_handle_find(&info->fields[KY_SAMPLE_SOURCE], cls, KY_SCOPE_PAYLOAD, "source");
+		ky_handle_find(&info->fields[KY_SAMPLE_PERIOD], cls, KY_SCOPE_PAYLOAD, "period");
+	}
+	if (info->has_stacks)
+		host->abilities |= KY_CAN_STACKS;
 	info->of_before = ky_is_of_before(host->trace->cls, cls);
 	info->no_sign = info->of_before || strncmp(name, "lttng_statedump_", 16) == 0 ||
-			strncmp(name, "kymo_recording_", 15) == 0;
+			strncmp(name, "kymo_", 5) == 0 || info->is_sample;
 	if (info->tid.cls)
 		host->abilities |= KY_CAN_CONTEXT;
 	if (info->cgroup.cls)
@@ -439,6 +447,25 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 	return 0;
 }
 
+/* Programs' events tell nothing of the kernel's state; they may have call stacks. */
+static void resolve_programs(struct ky_host *host)
+{
+	for (size_t i = 0; i < host->trace->cls->events.len; i++) {
+		const struct ky_event_class *cls = host->trace->cls->events.data[i];
+		struct ky_class_info *info = &host->classes[cls->index];
+
+		ky_stacks_find(info, cls);
+		if (!info->has_stacks)
+			continue;
+		info->no_sign = true;
+		host->abilities |= KY_CAN_STACKS;
+		if (!ky_handle_find(&info->tid, cls, KY_SCOPE_STREAM_CONTEXT, "vtid"))
+			ky_handle_find(&info->tid, cls, KY_SCOPE_STREAM_CONTEXT, "vpid");
+		ky_handle_find(&info->pid, cls, KY_SCOPE_STREAM_CONTEXT, "vpid");
+		ky_handle_find(&info->comm, cls, KY_SCOPE_STREAM_CONTEXT, "procname");
+	}
+}
+
 int ky_model_resolve(struct ky_model *model, struct ky_host *host)
 {
 	const struct ky_trace_class *trace = host->trace->cls;
@@ -449,8 +476,10 @@ int ky_model_resolve(struct ky_model *model, struct ky_host *host)
 	host->classes = calloc(trace->events.len + 1, sizeof(*host->classes));
 	if (!host->classes)
 		return KYMO_E_MEMORY;
-	if (model_classes_env_is(host, "domain", "ust"))
+	if (model_classes_env_is(host, "domain", "ust")) {
+		resolve_programs(host);
 		return 0;
+	}
 	for (size_t i = 0; i < trace->events.len && !status; i++)
 		status = resolve_class(model, host, trace->events.data[i], lttng);
 	prefer_names(host);

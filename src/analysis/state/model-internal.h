@@ -32,6 +32,7 @@ enum ky_subject {
 	KY_ABOUT_CACHE = 4096,
 	KY_ABOUT_TCP = 8192,
 	KY_ABOUT_FS = 16384,
+	KY_ABOUT_STACKS = 32768,
 };
 
 /* What the model needs to know of an event class; resolved once. */
@@ -57,6 +58,8 @@ struct ky_class_info {
 	bool no_sign;	 /* says nothing of the CPU: recorders may write state dumps on their own */
 	/* By the handler's own enumeration. */
 	struct ky_handle fields[KY_CLASS_FIELDS];
+	bool has_stacks, is_sample;
+	struct ky_handle callstacks[2]; /* of the kernel, of the program */
 	/* The context of the thread that ran when the event happened. */
 	struct ky_handle tid, pid, comm, cgroup;
 	struct ky_handle cpu; /* where it happened, if the event says so itself */
@@ -119,6 +122,7 @@ struct ky_hooked {
 
 struct ky_model {
 	struct ky_arena arena;
+	struct ky_values values; /* of call stacks */
 	const struct ky_trace_set *set;
 	KY_VEC(struct ky_hooked) hooked[KY_HOOKS]; /* by hook: who listens */
 	KY_VEC(struct ky_host *) hosts;
@@ -256,6 +260,12 @@ int ky_cpu_cut(struct ky_model *model, struct ky_cpu *cpu, int64_t ns);
 				to_->data, __VA_ARGS__);                                      \
 		notified_;                                                                    \
 	})
+
+/* model-stacks.c: the call stacks of a class. */
+void ky_stacks_find(struct ky_class_info *info, const struct ky_event_class *cls);
+/* The event at hand has call stacks, and somebody listens to them. */
+int ky_stacks_see(struct ky_feed *feed, const struct ky_event *event,
+		  const struct ky_class_info *info);
 
 /* model-classes.c: fills host->classes and host->abilities. 0 or KYMO_E_MEMORY. */
 int ky_model_resolve(struct ky_model *model, struct ky_host *host);
@@ -561,6 +571,7 @@ enum { KY_PAGE_ORDER };
 enum { KY_TIMER_ADDRESS, KY_TIMER_FUNCTION };
 enum { KY_CACHE_DEV, KY_CACHE_INODE, KY_CACHE_ORDER };
 enum { KY_SIGNAL_NR, KY_SIGNAL_CODE, KY_SIGNAL_TID, KY_SIGNAL_COMM, KY_SIGNAL_RESULT };
+enum { KY_SAMPLE_SOURCE, KY_SAMPLE_PERIOD };
 enum { KY_RSS_MEMBER, KY_RSS_SIZE, KY_RSS_MM, KY_RSS_CURRENT };
 
 #endif

@@ -98,6 +98,7 @@ struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error 
 	if (!model)
 		goto fail;
 	ky_arena_init(&model->arena);
+	ky_values_init(&model->values);
 	ky_names_init(&model->syscall_ids);
 	ky_map_init(&model->syscall_numbers);
 	model->set = set;
@@ -229,6 +230,7 @@ void ky_model_free(struct ky_model *model)
 		for (int i = 0; i < KY_IRQ_KINDS; i++)
 			ky_map_fini(&(*host)->state->lines[i]);
 	}
+	ky_values_fini(&model->values);
 	ky_vec_fini(&model->lines);
 	ky_vec_fini(&model->files);
 	ky_vec_fini(&model->disks);

@@ -26,6 +26,11 @@ uint64_t ky_model_n_events(const struct ky_model *model)
 	return model->n_events;
 }
 
+const struct ky_trace_set *ky_model_traces(const struct ky_model *model)
+{
+	return model->set;
+}
+
 size_t ky_model_n_hosts(const struct ky_model *model)
 {
 	return model->hosts.len;

@@ -122,6 +122,8 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_PERIODS;
 	if (listener->memory)
 		subjects |= KY_ABOUT_MEMORY;
+	if (listener->stack)
+		subjects |= KY_ABOUT_STACKS;
 	return subjects;
 }
 

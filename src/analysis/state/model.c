@@ -216,6 +216,11 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 		if (status < 0)
 			return status;
 	}
+	if (info->has_stacks && feed->model->subjects & KY_ABOUT_STACKS) {
+		status = ky_stacks_see(feed, event, info);
+		if (status < 0)
+			return status;
+	}
 	/* First, as a switch is an event of the thread that it takes off. */
 	if (info->in_periods && feed->model->subjects & KY_ABOUT_PERIODS) {
 		status = ky_periods_see(feed, event, info);

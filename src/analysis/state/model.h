@@ -550,6 +550,20 @@ struct ky_tcp_seen {
  */
 #define KY_QUIET_NS 20000000
 
+/* An event with call stacks: addresses, the innermost first. */
+#define KY_STACK_FRAMES_MAX 512
+
+struct ky_stack_seen {
+	struct ky_thread *thread; /* NULL: idle or unknown */
+	const struct ky_host *host;
+	uint32_t cpu_id;
+	const struct ky_event *event; /* for ky_trace_symbols_resolve() */
+	const char *source;	      /* of a sample: "cpu-clock", "page-faults"; NULL: it is no sample */
+	uint64_t weight; /* of a sample: what it stands for, ns of a clock or a number of events; else 1 */
+	const uint64_t *kernel, *user;
+	uint32_t n_kernel, n_user;
+};
+
 struct ky_listener {
 	void *data;
 	/* @cpu was in @state from @begin_ns to @end_ns; @thread ran when BUSY, else NULL. */
@@ -604,6 +618,8 @@ struct ky_listener {
 	/* Of TCP, on all threads and CPUs. */
 	int (*tcp)(void *data, const struct ky_tcp_seen *seen);
 	int (*memory)(void *data, const struct ky_memory *memory);
+	/* Before the hooks of what the event tells. */
+	int (*stack)(void *data, const struct ky_stack_seen *stack);
 	/* A period of the user's is over. */
 	int (*period)(void *data, const struct ky_period *period);
 	/* Events were lost on @cpu (NULL: of no CPU) between the two times. */
@@ -726,6 +742,7 @@ enum ky_ability {
 	KY_CAN_PAGES = 512,	/* pages allocated and freed */
 	KY_CAN_RSS = 1024,	/* rss_stat */
 	KY_CAN_FAULT = 2048,	/* page faults */
+	KY_CAN_STACKS = 524288,	/* events with call stacks */
 	KY_CAN_CACHE = 65536,	/* pages added to and removed from the page cache */
 	KY_CAN_FS = 262144,	/* steps of file systems */
 	KY_CAN_TCP = 131072,	/* data that came for a connection */
@@ -742,6 +759,8 @@ int64_t ky_model_begin_ns(const struct ky_model *model);
 int64_t ky_model_end_ns(const struct ky_model *model);
 uint64_t ky_model_n_events(const struct ky_model *model); /* of the range */
 
+/* The traces. */
+const struct ky_trace_set *ky_model_traces(const struct ky_model *model);
 size_t ky_model_n_hosts(const struct ky_model *model);
 const struct ky_host *ky_model_host(const struct ky_model *model, size_t index);
 /* CPUs that were seen, by index. */

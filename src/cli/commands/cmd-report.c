@@ -30,6 +30,9 @@ struct report_options {
 	const char *archive, *event, *of, *at, *cell, *span;
 	bool wide;
 	bool list, json, csv, csv_raw, html, markdown;
+	const char *to;
+	bool inlines;
+	struct ky_text_list symbol_dirs;
 	uint64_t limit, refresh_ns, jobs, member;
 	struct ky_text_list tables;
 	struct ky_focus_options focus;
@@ -97,6 +100,25 @@ static const struct ky_option_def report_option_defs[] = {
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Write one HTML page with charts, for a browser. The page loads no other files.",
 	 .at = offsetof(struct report_options, html)},
+	{.name = "to",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "FORM",
+	 .help = "For report flame: write the stacks for other programs: folded (a line for each "
+		 "stack and its weight), speedscope (JSON, for speedscope.app), pprof (for go tool "
+		 "pprof).",
+	 .choices = "folded speedscope pprof",
+	 .at = offsetof(struct report_options, to)},
+	{.name = "inlines",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "For report flame: inlined functions are functions of their own. This reads the "
+		 "debug information of all programs and libraries in the stacks.",
+	 .at = offsetof(struct report_options, inlines)},
+	{.name = "symbol-dir",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "DIR",
+	 .help = "For report flame: look for debug files in DIR first, by build ID, as in "
+		 "/usr/lib/debug. May be given several times.",
+	 .at = offsetof(struct report_options, symbol_dirs)},
 	{.name = "wide",
 	 .letter = 'w',
 	 .kind = KY_OPTION_FLAG,
@@ -120,7 +142,9 @@ static const struct ky_option_def report_option_defs[] = {
 	{.name = "of",
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "WHAT",
-	 .help = "For reports on causes, such as breakdown: explain all syscall:NAME, wakeup, "
+	 .help = "For report flame: cpu (samples, the default), off-cpu, wakeup, page-faults, or the "
+		 "name of an event or counter with call stacks. "
+		 "For reports on causes, such as breakdown: explain all syscall:NAME, wakeup, "
 		 "preemption, block[:DEVICE], irq[:NAME], softirq[:NAME], period:NAME (with "
 		 "--period), or span:NAME (from the event NAME_begin, _entry, _start or _enter to "
 		 "NAME_end, _exit, _done or _leave of a thread). Other NAMEs may have wildcards. "
@@ -265,6 +289,7 @@ static struct ky_report_form form_of(const struct report_options *options)
 		.csv = options->csv || options->csv_raw,
 		.csv_raw = options->csv_raw,
 		.html = options->html,
+		.stacks = ky_stacks_form_find(options->to),
 		.wide = options->wide,
 		.is_temporary = options->command != NULL,
 	};
@@ -323,6 +348,9 @@ static void set_wanted(struct ky_report_options *to, const struct report_options
 	to->interval_ns = options->refresh_ns;
 	to->of = options->span ? "span" : options->of;
 	to->member = options->member;
+	to->symbol_dirs = (const char *const *)options->symbol_dirs.items;
+	to->n_symbol_dirs = options->symbol_dirs.len;
+	to->inlines = options->inlines;
 }
 
 /* "12,31" */
@@ -577,6 +605,11 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 
 	if (options->json + (options->csv || options->csv_raw) + options->html > 1)
 		return ky_cli_usage(command, "--json, --csv and --html exclude each other");
+	if (options->to && ky_stacks_form_find(options->to) == KY_STACKS_FORMS)
+		return ky_cli_usage(command, "--to: '%s' is no form; try folded, speedscope or pprof",
+				    options->to);
+	if (options->to && (options->json || options->csv || options->csv_raw || options->html))
+		return ky_cli_usage(command, "--to excludes --json, --csv and --html");
 	if (options->refresh_ns > INT64_MAX)
 		return ky_cli_usage(command, "--refresh: the interval is too long");
 	if (options->list) {
@@ -682,6 +715,10 @@ const struct ky_command ky_command_report = {
 		"== \"syscall_exit_fsync\" : fd' my-trace\n\n"
 		"# where the time of all reads goes, and who made the slow ones slow\n"
 		"kymo report breakdown --of syscall:read --comm 'post*' my-trace\n\n"
+		"# which functions take the CPU time: as text, and as a flame graph\n"
+		"kymo report flame my-trace\nkymo report flame --html my-trace >flame.html\n\n"
+		"# from where threads wait, for pprof\n"
+		"kymo report flame --of off-cpu --to pprof my-trace >off.pb.gz\n\n"
 		"# what has changed, beyond noise\nkymo report compare before after\n\n"
 		"# CPU usage now, like top, of a recording in another terminal\n"
 		"kymo report cpu --live my-trace\n\n"
@@ -699,7 +736,7 @@ const struct ky_command ky_command_report = {
 	.min_args = 0,
 	.max_args = -1,
 	.operands =
-		"all block breakdown compare cpu critical-path heatmap io io-latency io-log irq locks memory net periods sched softirq summary "
+		"all block breakdown compare cpu critical-path flame heatmap io io-latency io-log irq locks memory net periods sched softirq summary "
 		"syscall-rates syscalls threads why",
 	.run = run_report,
 	.topic_help = report_topic,

@@ -35,13 +35,27 @@ static void put_screen(struct ky_strbuf *out)
 	ky_strbuf_fini(&screen);
 }
 
+/* The stacks of the report that has them. */
+static int report_live_put_stacks(struct ky_strbuf *out, const struct ky_report_results *results,
+				  enum ky_stacks_form form, struct kymo_error *err)
+{
+	const char *name = results->set->traces.len ? results->set->traces.data[0]->path : "";
+
+	ky_vec_foreach(&results->list, result)
+		if (result->stacks)
+			return ky_stacks_export(out, result->stacks, name, form, err);
+	return ky_error_set(err, KYMO_E_INVALID, "--to is for report flame");
+}
+
 int ky_cli_show_reports(const struct ky_report_results *results, const struct ky_report_form *form,
 			struct kymo_error *err)
 {
 	struct ky_strbuf out = KY_STRBUF_INIT;
 	int status = 0;
 
-	if (form->json) {
+	if (form->stacks != KY_STACKS_FORMS) {
+		status = report_live_put_stacks(&out, results, form->stacks, err);
+	} else if (form->json) {
 		status = ky_render_json(&out, results, err);
 	} else if (form->csv || form->html) {
 		if (form->html)

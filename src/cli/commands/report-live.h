@@ -3,15 +3,17 @@
 #ifndef KY_CLI_COMMANDS_REPORT_LIVE_H
 #define KY_CLI_COMMANDS_REPORT_LIVE_H
 
+#include "analysis/export/stacks.h"
 #include "analysis/reports/report.h"
 #include "cli/reading/follow-run.h"
 
 /* All false: text for people. */
 struct ky_report_form {
 	bool json, csv, csv_raw, html;
-	bool wide;	   /* all columns, whatever their width */
-	bool is_temporary; /* the trace is gone afterwards: no hints at it */
-	bool is_screen;	   /* the text replaces what is on the terminal, as far as it fits */
+	enum ky_stacks_form stacks; /* only the stacks of report flame; KY_STACKS_FORMS: tables */
+	bool wide;		    /* all columns, whatever their width */
+	bool is_temporary;	    /* the trace is gone afterwards: no hints at it */
+	bool is_screen; /* the text replaces what is on the terminal, as far as it fits */
 };
 
 /* Writes @results to the standard output. 0 or a negative status. */

@@ -308,7 +308,9 @@ static void print_next(const char *output, const struct ky_recording_stats *stat
 	if (strstr(output, "://"))
 		return;
 	print_path("Next:  kymo info ", output);
-	if (has_kernel)
+	if (stats->kernel && stats->kernel->samples)
+		print_path("       kymo report flame ", output);
+	if (has_kernel && stats->kernel->events > stats->kernel->samples)
 		print_path("       kymo report why ", output);
 	print_path("       kymo print ", output);
 }

@@ -161,6 +161,8 @@ void ky_sample_processes_init(struct ky_sample_processes *table)
 	ky_map_init(&table->processes);
 	ky_map_init(&table->threads);
 	ky_map_init(&table->files);
+	memset(&table->exited, 0, sizeof(table->exited));
+	memset(&table->exiting, 0, sizeof(table->exiting));
 }
 
 void ky_sample_processes_fini(struct ky_sample_processes *table)
@@ -180,6 +182,8 @@ void ky_sample_processes_fini(struct ky_sample_processes *table)
 	ky_map_fini(&table->processes);
 	ky_map_fini(&table->threads);
 	ky_map_fini(&table->files);
+	ky_vec_fini(&table->exited);
+	ky_vec_fini(&table->exiting);
 }
 
 static void sample_thread_set_name(struct ky_sample_thread *thread, const char *comm, size_t len)
@@ -370,21 +374,49 @@ int ky_sample_processes_fork(struct ky_sample_processes *table, int32_t pid, int
 	if (!thread)
 		return KYMO_E_MEMORY;
 	thread->pid = pid;
+	thread->has_exited = false;
 	thread->is_chosen = parent->is_chosen;
 	memcpy(thread->comm, parent->comm, sizeof(thread->comm));
 	return pid == parent_pid ? KYMO_OK : sample_processes_inherit(table, pid, parent_pid);
 }
 
-void ky_sample_processes_exit(struct ky_sample_processes *table, int32_t pid, int32_t tid)
+static void sample_processes_remove(struct ky_sample_processes *table, int32_t tid)
 {
+	struct ky_sample_thread *thread = ky_map_get(&table->threads, (uint32_t)tid);
 	struct ky_sample_process *process;
 
-	free(ky_map_del(&table->threads, (uint32_t)tid));
+	/* Its id may be that of another by now. */
+	if (!thread || !thread->has_exited)
+		return;
+	(void)ky_map_del(&table->threads, (uint32_t)tid);
 	/* Where other threads are left, the maps are in /proc. */
-	process = tid == pid ? ky_map_del(&table->processes, (uint32_t)pid) : NULL;
+	process = tid == thread->pid ? ky_map_del(&table->processes, (uint32_t)tid) : NULL;
 	if (process)
 		sample_maps_release(process->maps);
 	free(process);
+	free(thread);
+}
+
+int ky_sample_processes_exit(struct ky_sample_processes *table, int32_t pid, int32_t tid)
+{
+	struct ky_sample_thread *thread = ky_map_get(&table->threads, (uint32_t)tid);
+
+	(void)pid;
+	if (!thread)
+		return KYMO_OK;
+	thread->has_exited = true;
+	return ky_vec_push(&table->exiting, tid);
+}
+
+void ky_sample_processes_forget(struct ky_sample_processes *table)
+{
+	struct ky_sample_tids done = table->exited;
+
+	ky_vec_foreach(&done, tid)
+		sample_processes_remove(table, *tid);
+	ky_vec_clear(&done);
+	table->exited = table->exiting;
+	table->exiting = done;
 }
 
 int ky_sample_processes_name(struct ky_sample_processes *table, int32_t pid, int32_t tid,
@@ -399,6 +431,7 @@ int ky_sample_processes_name(struct ky_sample_processes *table, int32_t pid, int
 	if (!thread)
 		return pid > 0 && tid > 0 ? KYMO_E_MEMORY : KYMO_OK;
 	thread->pid = pid;
+	thread->has_exited = false;
 	sample_thread_set_name(thread, comm, strnlen(comm, KY_SAMPLE_COMM_BYTES));
 	if (!is_exec)
 		return KYMO_OK;

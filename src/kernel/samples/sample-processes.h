@@ -43,12 +43,16 @@ struct ky_sample_process {
 
 struct ky_sample_thread {
 	int32_t tid, pid;
-	bool is_chosen;
+	bool is_chosen, has_exited;
 	char comm[KY_SAMPLE_COMM_BYTES];
 };
 
+KY_VEC_TYPE(ky_sample_tids, int32_t);
+
 struct ky_sample_processes {
 	struct ky_map processes, threads;
+	/* Threads whose end was read: in the kernel they go on for a while. Those of the last round, and of this one. */
+	struct ky_sample_tids exited, exiting;
 	struct ky_map files; /* build ids by device and inode: struct ky_sample_file */
 };
 
@@ -67,7 +71,10 @@ int ky_sample_process_find_maps(struct ky_sample_processes *table,
 /* Thread @tid of @pid, a child of @parent_tid of @parent_pid, begins. 0 or KYMO_E_MEMORY. */
 int ky_sample_processes_fork(struct ky_sample_processes *table, int32_t pid, int32_t tid,
 			     int32_t parent_pid, int32_t parent_tid);
-void ky_sample_processes_exit(struct ky_sample_processes *table, int32_t pid, int32_t tid);
+/* 0 or KYMO_E_MEMORY. */
+int ky_sample_processes_exit(struct ky_sample_processes *table, int32_t pid, int32_t tid);
+/* A round of reading is over: those that had ended before it are forgotten. */
+void ky_sample_processes_forget(struct ky_sample_processes *table);
 /* @is_exec: it runs another program, and has nothing mapped. 0 or KYMO_E_MEMORY. */
 int ky_sample_processes_name(struct ky_sample_processes *table, int32_t pid, int32_t tid,
 			     const char *comm, bool is_exec);

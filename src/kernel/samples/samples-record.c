@@ -211,12 +211,15 @@ static int samples_take_task(struct ky_samples *samples, const struct samples_ta
 {
 	struct ky_sample_processes *table = &samples->processes;
 
+	int status;
+
 	if (task->header.type == PERF_RECORD_EXIT)
-		ky_sample_processes_exit(table, (int32_t)task->pid, (int32_t)task->tid);
-	else if (ky_sample_processes_fork(table, (int32_t)task->pid, (int32_t)task->tid,
-					  (int32_t)task->parent_pid, (int32_t)task->parent_tid) < 0)
-		return ky_error_nomem(err);
-	return KYMO_OK;
+		status = ky_sample_processes_exit(table, (int32_t)task->pid, (int32_t)task->tid);
+	else
+		status = ky_sample_processes_fork(table, (int32_t)task->pid, (int32_t)task->tid,
+						  (int32_t)task->parent_pid,
+						  (int32_t)task->parent_tid);
+	return status < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
 static int samples_take_comm(struct ky_samples *samples, const struct samples_comm *comm,

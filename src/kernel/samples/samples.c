@@ -279,6 +279,7 @@ int ky_samples_read(struct ky_samples *samples, bool final,
 	samples->now = now;
 	until_ns = final ? UINT64_MAX : (uint64_t)now.ns - SETTLED_NS;
 	ret = samples_drain(samples, until_ns, listener, err);
+	ky_sample_processes_forget(&samples->processes);
 	samples->known_until = ky_samples_cycles(samples, (uint64_t)now.ns - SETTLED_NS);
 	if (now.ns - samples->before.ns > RATE_NS)
 		samples->before = now;

@@ -12,6 +12,7 @@
 
 #define PACKET_BYTES	    (256u * 1024)
 #define RING_BYTES	    (1u << 20)
+#define RING_MIN_BYTES	    (1u << 16)
 #define READ_NS		    (KY_SESSION_SAMPLES_MS * INT64_C(1000000))
 #define CONTEXT_FIXED_BYTES (4 + 4 + KY_SAMPLE_COMM_BYTES + 4 + 4)
 #define PATH_MAX_BYTES	    4096
@@ -53,6 +54,21 @@ static int session_samples_open_cpu(struct ky_session *session, uint32_t number,
 	return KYMO_OK;
 }
 
+/* So many a second need little room; of events there may be many at once. */
+static uint64_t session_samples_ring_bytes(const struct ky_session *session)
+{
+	uint64_t bytes = RING_MIN_BYTES;
+	bool has_events = false;
+
+	for (size_t i = 0; i < session->kernel.n_sources; i++)
+		has_events |= !session->samples.sources[i].frequency_hz;
+	if (!has_events)
+		return RING_BYTES;
+	while (bytes * 2 <= session->options.buffer_bytes)
+		bytes *= 2;
+	return bytes;
+}
+
 int ky_session_open_samples(struct ky_session *session, struct kymo_error *err)
 {
 	struct ky_session_samples *samples = &session->samples;
@@ -60,7 +76,7 @@ int ky_session_open_samples(struct ky_session *session, struct kymo_error *err)
 		.sources = samples->sources,
 		.n_sources = session->kernel.n_sources,
 		.clock = &session->kernel.clock,
-		.ring_bytes = RING_BYTES,
+		.ring_bytes = session_samples_ring_bytes(session),
 	};
 	int ret;
 

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef KY_ANALYSIS_EXPORT_STACKS_INTERNAL_H
+#define KY_ANALYSIS_EXPORT_STACKS_INTERNAL_H
+
+#include "analysis/export/stacks.h"
+
+#define KY_STACKS_DEPTH_MAX 2048
+
+/* The frames from node @at outwards, at most @max. Returns their number. */
+size_t ky_stacks_path(const struct ky_stack_tree *tree, uint32_t at, uint32_t *path, size_t max);
+
+/* stacks-pprof.c */
+void ky_stacks_pprof(struct ky_strbuf *out, const struct ky_stack_tree *tree);
+
+#endif

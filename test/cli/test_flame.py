@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""kymo report flame: trees of call stacks, their figures, and their forms for other programs."""
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from browser import Browser
+from test_sampling import spinner  # noqa: F401 (a fixture)
+
+# A thread's name is chosen by the program.
+HOSTILE = "</script><b>&"
+
+
+@pytest.fixture(scope="module")
+def trace(kymo, needs_root_tracefs, spinner, tmp_path_factory):
+    """Samples of the spinner, also under another name; and where threads left the CPU."""
+    place = tmp_path_factory.mktemp("flame")
+    (place / "hostile.py").write_text(
+        f"import ctypes, time\nctypes.CDLL(None).prctl(15, {HOSTILE.encode()!r}, 0, 0, 0)\n"
+        "while time.process_time() < 0.3:\n    pass\n")
+    script = f"{spinner} 0.5; {sys.executable} {place}/hostile.py; sleep 0.3"
+    kymo("record", "-o", place / "trace", "--sample", "cpu-clock:499Hz", "--sample", "context-switches", "-k",
+         "sched_switch,sched_waking,sched_process_*", "-b", "16M", "--", "sh", "-c", script)
+    return place / "trace"
+
+
+def tables(kymo, trace, *options):
+    report, = json.loads(kymo("report", "flame", "--json", *options, trace).out)["reports"]
+    return {table["name"]: table["rows"] for table in report["tables"]}
+
+
+def below(rows, *path):
+    """The row at that path of functions."""
+    at, depth = 0, 0
+    for name in path:
+        at = next(i for i in range(at, len(rows)) if rows[i]["function"] == name and rows[i]["depth"] >= depth)
+        depth = rows[at]["depth"] + 1
+    return rows[at]
+
+
+def test_figures(kymo, trace):
+    """The program's proportion and time; text, JSON and all exports agree."""
+    rows = tables(kymo, trace, "--limit", "0")["tree"]
+    hot, warm, whole = (below(rows, "spinner", "main", name) for name in ("hot", "warm", "inner"))
+    assert below(rows, "spinner", "main", "hot", "inner")["time"] >= 0.9 * hot["time"]
+    assert 0.6 < hot["time"] / (hot["time"] + warm["time"]) < 0.9
+    assert 0.3e9 < below(rows, "spinner")["time"] < 0.8e9
+    assert whole
+    # A row has at least what those below it have.
+    stack = []
+    for row in rows:
+        del stack[row["depth"]:]
+        if stack:
+            stack[-1][1] -= row["share"]
+            assert stack[-1][1] >= -1e-9
+        stack.append([row, row["share"] + 0.0])
+    shown = kymo("report", "flame", "-t", "tree", trace).out
+    assert re.search(r"^ +[\d.]+ % +[\d.]+ % +[\d.]+ ms +   hot\b", shown, re.M), shown
+
+
+def test_functions(kymo, trace):
+    found = {row["function"]: row for row in tables(kymo, trace, "--comm", "spinner", "--limit", "0")["functions"]}
+    assert found["inner"]["self"] > 0.8 and found["main"]["self"] < 0.05 and found["main"]["share"] > 0.8
+    assert found["inner"]["object"].endswith("/spinner")
+    # Kernel's functions are marked.
+    assert any(name.endswith("_[k]") for name in found)
+
+
+def test_folded(kymo, trace):
+    rows = tables(kymo, trace, "--limit", "0")["tree"]
+    lines = kymo("report", "flame", "--to", "folded", trace).out.splitlines()
+    stacks = [line.rsplit(" ", 1) for line in lines]
+    assert sum(int(weight) for _, weight in stacks) == sum(row["time"] for row in rows if row["depth"] == 0)
+    hot = sum(int(weight) for stack, weight in stacks if re.match(r"spinner;.*;main;hot(;|$)", stack))
+    assert hot == below(rows, "spinner", "main", "hot")["time"]
+
+
+def test_speedscope(kymo, trace):
+    made = json.loads(kymo("report", "flame", "--to", "speedscope", trace).out)
+    assert made["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    profile, = made["profiles"]
+    assert (profile["type"], profile["unit"], profile["startValue"]) == ("sampled", "nanoseconds", 0)
+    assert len(profile["samples"]) == len(profile["weights"])
+    assert sum(profile["weights"]) == profile["endValue"] == sum(
+        row["time"] for row in tables(kymo, trace, "--limit", "0")["tree"] if row["depth"] == 0)
+    names = [frame["name"] for frame in made["shared"]["frames"]]
+    assert ["spinner", "main", "hot", "inner"] in [
+        [names[frame] for frame in stack if names[frame] in ("spinner", "main", "hot", "inner")]
+        for stack in profile["samples"]]
+
+
+def messages(data):
+    """[(field, value)] of a protocol buffer message."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            value |= (data[at] & 127) << shift
+            at += 1
+            if data[at - 1] < 128:
+                return value
+            shift += 7
+
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            assert key & 7 == 2, key
+            length = varint()
+            at += length
+            assert at <= len(data)
+            yield key >> 3, data[at - length:at]
+
+
+def test_pprof(kymo, kymo_bin, trace, tmp_path):
+    folded = kymo("report", "flame", "--to", "folded", trace).out
+    path = tmp_path / "profile.pb.gz"
+    with open(path, "wb") as file:
+        subprocess.run([kymo_bin, "report", "flame", "--to", "pprof", trace],
+                       stdout=file, check=True)
+    fields = list(messages(gzip.decompress(path.read_bytes())))
+    strings = [value.decode() for field, value in fields if field == 6]
+    assert strings[0] == ""
+    functions = {message[1]: strings[message[2]] for message in
+                 (dict(messages(value)) for field, value in fields if field == 5)}
+    lines = {message[1]: functions[dict(messages(message[4]))[1]] for message in
+             (dict(messages(value)) for field, value in fields if field == 4)}
+    made = set()
+    for field, value in fields:
+        if field == 2:
+            sample = list(messages(value))
+            stack = [lines[number] for key, number in sample if key == 1]
+            made.add((";".join(reversed(stack)), [number for key, number in sample if key == 2][1]))
+    assert {(stack.replace("_[k]", ""), int(weight)) for stack, weight in
+            (line.rsplit(" ", 1) for line in folded.splitlines())} == made
+    if shutil.which("go"):
+        top = subprocess.run(["go", "tool", "pprof", "-top", path], capture_output=True, text=True, check=True).stdout
+        assert re.search(r"%.* inner$", top, re.M)
+
+
+def test_off_cpu(kymo, trace):
+    rows = tables(kymo, trace, "--of", "off-cpu", "--comm", "sleep", "--group-by", "process", "--limit", "0")["tree"]
+    # Other programs of the machine sleep, too.
+    slept = [row for row in rows if "nanosleep" in row["function"]]
+    assert any(0.28e9 < row["time"] < 2e9 for row in slept), slept
+    cut = tables(kymo, trace, "--of", "off-cpu", "--comm", "sleep", "--begin", "-100ms", "--group-by", "process")["tree"]
+    assert all(row["time"] <= 1.05e8 for row in cut)
+
+
+def test_choices(kymo, trace):
+    """Ranges, groups, CPUs, processes."""
+    whole = tables(kymo, trace, "--limit", "0")["tree"][0:]
+    total = sum(row["time"] for row in whole if row["depth"] == 0)
+    parts = [sum(row["time"] for row in tables(kymo, trace, "--limit", "0", "--cpu", str(cpu))["tree"]
+                 if row["depth"] == 0) for cpu in range(os.cpu_count())]
+    assert sum(parts) == total
+    halves = [sum(row["time"] for row in tables(kymo, trace, "--limit", "0", option, "50%")["tree"]
+                  if row["depth"] == 0) for option in ("--begin", "--end")]
+    assert total <= sum(halves) <= total + 3e7 and all(halves)
+    groups = [row["function"] for row in tables(kymo, trace, "--group-by", "process")["tree"] if row["depth"] == 0]
+    assert any(re.fullmatch(r"spinner \(\d+\)", group) for group in groups), groups
+
+
+def test_difference(kymo, trace):
+    same = kymo("report", "flame", "--json", "--limit", "0", trace, trace)
+    tree = json.loads(same.out)["reports"][0]["tables"][0]["rows"]
+    assert all(row["change"] is not None for row in tree)
+
+
+def test_any_event_with_a_stack(kymo, record, spinner):
+    trace, _ = record("-k", "sched_waking,sched_switch", "--callstack-kernel", "sched_waking", command=[str(spinner), "0.1"])
+    rows = tables(kymo, trace, "--of", "wakeup")["functions"]
+    assert any(re.match("try_to_wake_up|ttwu", row["function"]) for row in rows)
+    counts = {row["function"]: row["self_count"] for row in rows}
+    assert sum(counts.values()) > 0
+    assert rows == tables(kymo, trace, "--of", "sched_wak*")["functions"]
+    assert "no such stacks, only of other events" in kymo("report", "flame", trace).out
+
+
+def test_page(kymo, trace, tmp_path):
+    """The graph's data and script; a thread's name is text; in a browser it draws, zooms and searches."""
+    page = kymo("report", "flame", "--html", trace).out
+    scripts = re.findall(r"<script(?: type=\"(.*?)\")?>(.*?)</script>", page, re.S)
+    assert [kind for kind, _ in scripts] == ["application/json", "", ""]
+    data = json.loads(scripts[0][1])
+    assert HOSTILE in [frame[0] for frame in data["frames"]] and "<b>&" not in page
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    for _, script in scripts[1:]:
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" in policy
+    if not shutil.which("chromium"):
+        pytest.skip("no chromium to look at the page with")
+    (tmp_path / "page.html").write_text(page)
+    browser = Browser(tmp_path / "profile")
+    try:
+        browser.open(tmp_path / "page.html")
+        rows = "document.querySelectorAll('.flame svg g')"
+        assert browser.value(f"{rows}.length") > 20
+        named = f"Array.from({rows}).filter(g => g.textContent === 'spinner')"
+        assert browser.value(f"{named}.length") == 1
+        before = browser.value(f"{named}[0].querySelector('rect').getAttribute('width') * 1")
+        browser.value(f"{named}[0].dispatchEvent(new MouseEvent('click'))")
+        after = browser.value(f"{named}[0].querySelector('rect').getAttribute('width') * 1")
+        assert after > before * 1.2
+        browser.value("(() => { const i = document.querySelector('.flame input'); i.value = 'inner'; "
+                         "i.dispatchEvent(new Event('input')); })()")
+        assert re.fullmatch(r"marked: [\d.]+ %", browser.value("document.querySelector('.says').textContent"))
+        assert not browser.trouble
+    finally:
+        browser.close()
+
+
+def test_mistakes(kymo, trace, reference):
+    assert "'tree' is no form" in kymo("report", "flame", "--to", "tree", trace, code=2).err
+    assert "--to excludes" in kymo("report", "flame", "--to", "folded", "--json", trace, code=2).err
+    assert "--to is for report flame" in kymo("report", "cpu", "--to", "folded", trace, code=2).err
+    assert "needs events with call stacks" in kymo("report", "flame", reference, code=1).err
