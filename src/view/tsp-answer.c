@@ -100,20 +100,22 @@ int ky_tsp_ask(struct ky_tsp_answer *answer, const struct ky_view_request *reque
 struct ky_history *ky_tsp_begin_history(struct ky_tsp_answer *answer, struct kymo_error *err)
 {
 	struct ky_tsp_engine *engine = answer->experiment->engine;
+	struct ky_view *view = answer->view;
 	struct ky_history *history;
 
 	/* Clients keep what they got: so they get a complete history, or none. */
-	if (ky_view_take_history(engine->view, &history, err) == KYMO_OK && history &&
-	    ky_view_history_is_over(engine->view)) {
-		atomic_store_explicit(&engine->has_history, true, memory_order_relaxed);
+	if (ky_view_take_history(view, &history, err) == KYMO_OK && history &&
+	    ky_view_history_is_over(view)) {
+		if (!view->shared)
+			atomic_store_explicit(&engine->has_history, true, memory_order_relaxed);
 		return history;
 	}
-	ky_view_put_history(engine->view);
+	ky_view_put_history(view);
 	return NULL;
 }
 
 /* An answer may have the lock for seconds, but not before the history is there. */
-bool ky_tsp_history_is_over(struct ky_tsp_engine *engine)
+bool ky_tsp_history_is_over(struct ky_tsp_engine *engine, struct ky_view *view)
 {
 	struct ky_history *history;
 	struct kymo_error err;
@@ -122,11 +124,11 @@ bool ky_tsp_history_is_over(struct ky_tsp_engine *engine)
 	if (atomic_load_explicit(&engine->has_history, memory_order_relaxed))
 		return true;
 	ky_error_clear(&err);
-	is_over = ky_view_take_history(engine->view, &history, &err) < 0 ||
-		  (history && ky_view_history_is_over(engine->view));
-	if (is_over)
+	is_over = ky_view_take_history(view, &history, &err) < 0 ||
+		  (history && ky_view_history_is_over(view));
+	if (is_over && !view->shared)
 		atomic_store_explicit(&engine->has_history, true, memory_order_relaxed);
-	ky_view_put_history(engine->view);
+	ky_view_put_history(view);
 	return is_over;
 }
 
@@ -205,8 +207,9 @@ static int answer_of_experiment(struct ky_tsp_answer *answer, struct kymo_error 
 	answer->experiment = ky_tsp_take_experiment(tsp, answer->request->uuid[0]);
 	if (!answer->experiment)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such experiment");
-	answer->view = answer->experiment->engine->view;
+	answer->view = ky_tsp_take_view(answer->experiment->engine);
 	ret = answer_output(answer, err);
+	ky_tsp_put_view(answer->experiment->engine, answer->view);
 	pthread_mutex_lock(&tsp->lock);
 	unused = ky_tsp_put_experiment(answer->experiment);
 	pthread_mutex_unlock(&tsp->lock);

@@ -13,7 +13,7 @@
 static void put_experiment(struct ky_tsp *tsp, const struct ky_tsp_experiment *experiment,
 			   struct ky_strbuf *out)
 {
-	struct ky_view *view = experiment->engine->view;
+	struct ky_view *view = ky_tsp_take_view(experiment->engine);
 	bool has_times = view->begin_ns != INT64_MIN;
 	struct ky_counts_state state = {0};
 	struct ky_counts *counts;
@@ -30,8 +30,11 @@ static void put_experiment(struct ky_tsp *tsp, const struct ky_tsp_experiment *e
 	ky_strbuf_addi(out, has_times ? view->end_ns : 0);
 	ky_strbuf_addf(out, ", \"nbEvents\": %llu, \"indexingStatus\": \"%s\", \"traces\": ",
 		       (unsigned long long)state.n,
-		       ky_tsp_history_is_over(experiment->engine) && state.is_over ? "COMPLETED"
-										   : "RUNNING");
+		       !ky_tsp_is_growing(view) && state.is_over &&
+				       ky_tsp_history_is_over(experiment->engine, view)
+			       ? "COMPLETED"
+			       : "RUNNING");
+	ky_tsp_put_view(experiment->engine, view);
 	ky_tsp_put_traces(tsp, experiment->traces.data, experiment->traces.len, out);
 	ky_strbuf_adds(out, "}");
 }
@@ -108,6 +111,19 @@ static struct ky_tsp_engine *new_engine(const char *const *paths, size_t n,
 	return engine;
 }
 
+static int open_complete(const struct ky_tsp *tsp, const char *const *paths, size_t n,
+			 struct ky_tsp_engine *engine, struct kymo_error *err)
+{
+	int ret = ky_tsp_open(tsp, paths, n, false, &engine->set, err);
+
+	if (ret < 0)
+		return ret;
+	ret = ky_view_new(&engine->set, &engine->view, err);
+	if (ret < 0)
+		ky_trace_set_close(&engine->set);
+	return ret;
+}
+
 /* Opens the traces at @paths for an experiment. */
 static int open_engine(const struct ky_tsp *tsp, const char *const *paths, size_t n,
 		       struct ky_tsp_engine **made, struct kymo_error *err)
@@ -117,12 +133,9 @@ static int open_engine(const struct ky_tsp *tsp, const char *const *paths, size_
 
 	if (!engine)
 		return ky_error_nomem(err);
-	ret = ky_tsp_open(tsp, paths, n, &engine->set, err);
-	if (ret == KYMO_OK) {
-		ret = ky_view_new(&engine->set, &engine->view, err);
-		if (ret < 0)
-			ky_trace_set_close(&engine->set);
-	}
+	ret = tsp->is_recorded && tsp->is_recorded(paths, n)
+		      ? ky_tsp_follow(tsp, paths, n, engine, err)
+		      : open_complete(tsp, paths, n, engine, err);
 	if (ret == KYMO_OK) {
 		*made = engine;
 		return KYMO_OK;
@@ -262,12 +275,25 @@ static int tsp_experiments_create(struct ky_tsp_answer *answer, struct kymo_erro
 	return ret;
 }
 
-int ky_tsp_give_traces(struct ky_tsp *tsp, const char *const *paths, size_t n_paths,
-		       struct ky_view *view, struct kymo_error *err)
+/* Of the traces of the command line. */
+static struct ky_tsp_engine *give_engine(const struct ky_tsp_source *source)
 {
-	struct ky_tsp_experiment *experiment;
-	int ret = ky_tsp_give_list(tsp, paths, n_paths, view->set);
+	struct ky_tsp_engine *engine = new_engine(source->paths, source->n_paths, source->view);
 
+	if (engine)
+		engine->live = source->live;
+	return engine;
+}
+
+int ky_tsp_give_traces(struct ky_tsp *tsp, const struct ky_tsp_source *source,
+		       struct kymo_error *err)
+{
+	struct ky_view *view = source->live ? ky_view_live_take(source->live) : source->view;
+	struct ky_tsp_experiment *experiment;
+	int ret = ky_tsp_give_list(tsp, source->paths, source->n_paths, view->set);
+
+	if (source->live)
+		ky_view_live_put(source->live, view);
 	if (ret < 0)
 		return ky_error_nomem(err);
 	experiment = new_experiment(tsp->traces.data[0]->name);
@@ -277,8 +303,8 @@ int ky_tsp_give_traces(struct ky_tsp *tsp, const char *const *paths, size_t n_pa
 		if (ret == KYMO_OK)
 			ret = ky_vec_push(&experiment->traces, *trace);
 	}
-	experiment->engine = tsp->given = new_engine(paths, n_paths, view);
-	tsp->n_given = n_paths;
+	experiment->engine = tsp->given = give_engine(source);
+	tsp->n_given = source->n_paths;
 	if (tsp->given)
 		tsp->given->n_users++;
 	name_it(experiment);

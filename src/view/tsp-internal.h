@@ -27,10 +27,12 @@
 /* Opened traces, which experiments of the same traces share. */
 struct ky_tsp_engine {
 	struct ky_trace_set set; /* empty: ->view is borrowed */
-	struct ky_view *view;
-	struct ky_view_notes *notes; /* bookmarks */
+	struct ky_view *view;	 /* NULL: of ->live */
+	struct ky_view_live *live;
+	struct ky_tsp_following *following; /* NULL: ->live is borrowed */
+	struct ky_view_notes *notes;	    /* bookmarks */
 	bool is_borrowed;
-	/* The state history was there once. Relaxed: only so that nobody waits for its lock to ask again. */
+	/* The state history of complete traces was there once. Relaxed: only so that nobody waits for its lock to ask again. */
 	atomic_bool has_history;
 	unsigned int n_users;
 };
@@ -56,7 +58,8 @@ struct ky_tsp {
 	/* Immutable: */
 	char **roots; /* below which traces may be opened */
 	size_t n_roots;
-	bool is_limited;      /* to them */
+	bool is_limited; /* to them */
+	bool (*is_recorded)(const char *const *paths, size_t n_paths);
 	pthread_mutex_t lock; /* for what follows; no answer reads a trace under it */
 	KY_VEC(struct ky_tsp_trace *) traces;
 	KY_VEC(struct ky_tsp_experiment *) experiments;
@@ -71,7 +74,7 @@ struct ky_tsp_answer {
 	const struct ky_view_stop *stop;
 	struct ky_strbuf *out;
 	struct ky_tsp_experiment *experiment; /* or NULL */
-	struct ky_view *view;		      /* the experiment's */
+	struct ky_view *view;		      /* the experiment's; of a recording, as it is now */
 	unsigned int status;		      /* 0: as the error says */
 };
 
@@ -93,24 +96,41 @@ struct ky_tsp_experiment *ky_tsp_take_experiment(struct ky_tsp *tsp, const char 
 /* The caller has the lock. Returns an experiment that nobody uses any more, to free without the lock; or NULL. */
 struct ky_tsp_experiment *ky_tsp_put_experiment(struct ky_tsp_experiment *experiment);
 void ky_tsp_free_experiment(struct ky_tsp *tsp, struct ky_tsp_experiment *experiment);
+/* The view of @engine as it is now; the caller puts it back. */
+struct ky_view *ky_tsp_take_view(struct ky_tsp_engine *engine);
+void ky_tsp_put_view(struct ky_tsp_engine *engine, struct ky_view *view);
+/* Do the traces of @view still grow? */
+static inline bool ky_tsp_is_growing(const struct ky_view *view)
+{
+	return view->recording && view->recording->is_running &&
+	       !atomic_load_explicit(&view->recording->error, memory_order_acquire);
+}
+
+/*
+ * Follow the recording at @paths: engine->live and ->following, which ky_tsp_unfollow() frees. Errors: those of ky_tsp_open().
+ */
+int ky_tsp_follow(const struct ky_tsp *tsp, const char *const *paths, size_t n_paths,
+		  struct ky_tsp_engine *engine, struct kymo_error *err);
+void ky_tsp_unfollow(struct ky_tsp_engine *engine);
+
 /* The caller has no lock. NULL is allowed. */
 void ky_tsp_put_engine(struct ky_tsp *tsp, struct ky_tsp_engine *engine);
 void ky_tsp_free_trace(struct ky_tsp_trace *trace);
 /* An array, without hidden ones. The caller has the lock. */
 void ky_tsp_put_traces(struct ky_tsp *tsp, struct ky_tsp_trace *const *traces, size_t n,
 		       struct ky_strbuf *out);
-/* Make the traces of the command line, which @set has. 0 or KYMO_E_MEMORY. */
+/* Make the traces of the command line, which @set has now. 0 or KYMO_E_MEMORY. */
 int ky_tsp_give_list(struct ky_tsp *tsp, const char *const *paths, size_t n_paths,
 		     const struct ky_trace_set *set);
 /* The same, and their experiment. */
-int ky_tsp_give_traces(struct ky_tsp *tsp, const char *const *paths, size_t n_paths,
-		       struct ky_view *view, struct kymo_error *err);
+int ky_tsp_give_traces(struct ky_tsp *tsp, const struct ky_tsp_source *source,
+		       struct kymo_error *err);
 
 /*
- * Open the traces at @paths, if this server may. Returns 0; KYMO_E_PERMISSION; KYMO_E_NOT_FOUND; or the
+ * Open the traces at @paths, if this server may; @follows: they may be incomplete. Returns 0; KYMO_E_PERMISSION; KYMO_E_NOT_FOUND; or the
  * error of the reader.
  */
-int ky_tsp_open(const struct ky_tsp *tsp, const char *const *paths, size_t n_paths,
+int ky_tsp_open(const struct ky_tsp *tsp, const char *const *paths, size_t n_paths, bool follows,
 		struct ky_trace_set *set, struct kymo_error *err);
 /* @path without symbolic links, if this server may open it; the caller frees it. NULL and *err. */
 char *ky_tsp_allowed_path(const struct ky_tsp *tsp, const char *path, struct kymo_error *err);
@@ -140,8 +160,8 @@ unsigned int ky_tsp_row_kinds(const char *output);
  * yet, and the answer's status is RUNNING.
  */
 struct ky_history *ky_tsp_begin_history(struct ky_tsp_answer *answer, struct kymo_error *err);
-/* Is it complete, or has building failed? Begins to build it. */
-bool ky_tsp_history_is_over(struct ky_tsp_engine *engine);
+/* Is that of @view, the engine's, complete, or has building failed? Begins to build it. */
+bool ky_tsp_history_is_over(struct ky_tsp_engine *engine, struct ky_view *view);
 
 /* The tree of the output's rows with data, and all rows above them. 0 or KYMO_E_MEMORY. */
 int ky_tsp_put_tree(struct ky_tsp_answer *answer, struct ky_history *history,

@@ -79,6 +79,17 @@ void ky_tsp_free_trace(struct ky_tsp_trace *trace)
 	free(trace);
 }
 
+struct ky_view *ky_tsp_take_view(struct ky_tsp_engine *engine)
+{
+	return engine->live ? ky_view_live_take(engine->live) : engine->view;
+}
+
+void ky_tsp_put_view(struct ky_tsp_engine *engine, struct ky_view *view)
+{
+	if (engine->live)
+		ky_view_live_put(engine->live, view);
+}
+
 void ky_tsp_put_engine(struct ky_tsp *tsp, struct ky_tsp_engine *engine)
 {
 	bool is_last;
@@ -90,6 +101,7 @@ void ky_tsp_put_engine(struct ky_tsp *tsp, struct ky_tsp_engine *engine)
 	pthread_mutex_unlock(&tsp->lock);
 	if (!is_last)
 		return;
+	ky_tsp_unfollow(engine);
 	if (!engine->is_borrowed) {
 		ky_view_free(engine->view);
 		ky_trace_set_close(&engine->set);
@@ -140,8 +152,7 @@ static int add_roots(struct ky_tsp *tsp, const char *const *paths, size_t n_path
 	return tsp->roots ? KYMO_OK : KYMO_E_MEMORY;
 }
 
-int ky_tsp_new(const char *const *paths, size_t n_paths, struct ky_view *view, struct ky_tsp **made,
-	       struct kymo_error *err)
+int ky_tsp_new(const struct ky_tsp_source *source, struct ky_tsp **made, struct kymo_error *err)
 {
 	struct ky_tsp *tsp = calloc(1, sizeof(*tsp));
 	int ret;
@@ -149,11 +160,12 @@ int ky_tsp_new(const char *const *paths, size_t n_paths, struct ky_view *view, s
 	if (!tsp)
 		return ky_error_nomem(err);
 	pthread_mutex_init(&tsp->lock, NULL);
-	ret = add_roots(tsp, paths, n_paths);
+	tsp->is_recorded = source->is_recorded;
+	ret = add_roots(tsp, source->paths, source->n_paths);
 	if (ret < 0)
 		ky_error_nomem(err);
-	else if (n_paths)
-		ret = ky_tsp_give_traces(tsp, paths, n_paths, view, err);
+	else if (source->n_paths)
+		ret = ky_tsp_give_traces(tsp, source, err);
 	if (ret < 0)
 		ky_tsp_free(tsp);
 	else

@@ -153,15 +153,16 @@ char *ky_tsp_allowed_path(const struct ky_tsp *tsp, const char *path, struct kym
 	return NULL;
 }
 
-int ky_tsp_open(const struct ky_tsp *tsp, const char *const *paths, size_t n_paths,
+int ky_tsp_open(const struct ky_tsp *tsp, const char *const *paths, size_t n_paths, bool follows,
 		struct ky_trace_set *set, struct kymo_error *err)
 {
+	const struct ky_trace_options options = {.follow = follows, .leaves_out_late = follows};
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < n_paths && !tsp->is_limited && ret == KYMO_OK; i++)
 		ret = check_size(paths[i], err);
 	if (ret == KYMO_OK)
-		ret = ky_trace_set_open(set, paths, n_paths, NULL, err);
+		ret = ky_trace_set_open_with(set, paths, n_paths, &options, NULL, err);
 	if (ret < 0)
 		return ret;
 	if (!tsp->is_limited && !is_own_set(set))

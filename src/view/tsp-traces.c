@@ -75,27 +75,60 @@ static struct ky_tsp_trace *tsp_traces_new_trace(char *path, const char *name,
 	return trace;
 }
 
-/* An experiment of this trace alone knows how many events it has. The caller has the lock. */
-static void put_indexing(struct ky_tsp *tsp, const struct ky_tsp_trace *trace,
-			 struct ky_strbuf *out)
+/* An experiment of this trace alone knows how many events it has. The caller has the lock. NULL: no such one exists. */
+static struct ky_tsp_engine *engine_alone(struct ky_tsp *tsp, const struct ky_tsp_trace *trace)
 {
-	struct ky_tsp_experiment *alone = NULL;
-	struct ky_counts_state state = {0};
-	struct ky_counts *counts;
+	struct ky_tsp_engine *alone = NULL;
 
 	ky_vec_foreach(&tsp->experiments, one) {
 		if ((*one)->traces.len == 1 && (*one)->traces.data[0] == trace)
-			alone = *one;
+			alone = (*one)->engine;
 	}
-	if (alone && ky_view_take_counts(alone->engine->view, "", &counts, NULL) == KYMO_OK) {
+	return alone;
+}
+
+/* @view: of the trace alone, or NULL. */
+static void put_indexing(struct ky_view *view, struct ky_strbuf *out)
+{
+	struct ky_counts_state state = {0};
+	struct ky_counts *counts;
+
+	if (view && ky_view_take_counts(view, "", &counts, NULL) == KYMO_OK) {
 		ky_counts_state(counts, &state);
-		ky_view_put_counts(alone->engine->view, counts);
+		ky_view_put_counts(view, counts);
 	}
 	ky_strbuf_addf(out, ", \"nbEvents\": %llu, \"indexingStatus\": \"%s\"",
 		       (unsigned long long)state.n,
-		       !alone	       ? "CLOSED"
-		       : state.is_over ? "COMPLETED"
-				       : "RUNNING");
+		       !view					   ? "CLOSED"
+		       : state.is_over && !ky_tsp_is_growing(view) ? "COMPLETED"
+								   : "RUNNING");
+}
+
+/* "start", "end", "nbEvents", "indexingStatus", "properties". Those of a recording are what they are now. */
+static void tsp_traces_put_content(struct ky_tsp *tsp, const struct ky_tsp_trace *trace,
+				   struct ky_strbuf *out)
+{
+	struct ky_tsp_engine *alone = engine_alone(tsp, trace);
+	struct ky_tsp_engine *engine = !alone && trace->is_given ? tsp->given : alone;
+	struct ky_view *view = engine ? ky_tsp_take_view(engine) : NULL;
+	int64_t begin_ns = trace->begin_ns, end_ns = trace->end_ns;
+	char *properties = NULL;
+
+	if (view && engine->live && view->begin_ns != INT64_MIN) {
+		begin_ns = view->begin_ns;
+		end_ns = view->end_ns;
+		properties = properties_of(view->set);
+	}
+	ky_strbuf_adds(out, ", \"start\": ");
+	ky_strbuf_addi(out, begin_ns);
+	ky_strbuf_adds(out, ", \"end\": ");
+	ky_strbuf_addi(out, end_ns);
+	put_indexing(alone ? view : NULL, out);
+	ky_strbuf_adds(out, ", \"properties\": ");
+	ky_strbuf_adds(out, properties ? properties : trace->properties);
+	free(properties);
+	if (view)
+		ky_tsp_put_view(engine, view);
 }
 
 /* The caller has the lock. */
@@ -106,13 +139,7 @@ static void tsp_traces_put_trace(struct ky_tsp *tsp, const struct ky_tsp_trace *
 	ky_view_put_text(out, trace->name);
 	ky_strbuf_adds(out, ", \"path\": ");
 	ky_view_put_text(out, trace->path);
-	ky_strbuf_adds(out, ", \"start\": ");
-	ky_strbuf_addi(out, trace->begin_ns);
-	ky_strbuf_adds(out, ", \"end\": ");
-	ky_strbuf_addi(out, trace->end_ns);
-	put_indexing(tsp, trace, out);
-	ky_strbuf_adds(out, ", \"properties\": ");
-	ky_strbuf_adds(out, trace->properties);
+	tsp_traces_put_content(tsp, trace, out);
 	ky_strbuf_adds(out, "}");
 }
 
@@ -236,7 +263,9 @@ static int tsp_traces_open_trace(struct ky_tsp_answer *answer, struct kymo_error
 		free(path);
 		return KYMO_OK;
 	}
-	ret = ky_tsp_open(answer->tsp, paths, 1, &set, err);
+	ret = ky_tsp_open(answer->tsp, paths, 1,
+			  answer->tsp->is_recorded && answer->tsp->is_recorded(paths, 1), &set,
+			  err);
 	if (ret < 0) {
 		free(path);
 		answer->status = ret == KYMO_E_FORMAT ? 406 : 0; /* no trace that it can read */

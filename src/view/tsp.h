@@ -13,16 +13,23 @@
 #define KY_VIEW_TSP_H
 
 #include "view/tsp-request.h"
+#include "view/live.h"
 #include "view/view.h"
 
 struct ky_tsp;
 
-/*
- * @paths: of the command line, with @n_paths > 0 the traces of @view, which is borrowed. They are there
- * as traces and as one experiment. Returns 0 or KYMO_E_MEMORY.
- */
-int ky_tsp_new(const char *const *paths, size_t n_paths, struct ky_view *view, struct ky_tsp **tsp,
-	       struct kymo_error *err);
+/* What the command line names; all is borrowed. */
+struct ky_tsp_source {
+	const char *const *paths;
+	size_t n_paths;
+	struct ky_view *view; /* of the traces at ->paths, or: */
+	struct ky_view_live *live;
+	/* Does a recording at one of @paths go on? NULL: nobody knows. Any number of threads. */
+	bool (*is_recorded)(const char *const *paths, size_t n_paths);
+};
+
+/* The traces of @source are there as traces and as one experiment. Returns 0 or KYMO_E_MEMORY. */
+int ky_tsp_new(const struct ky_tsp_source *source, struct ky_tsp **tsp, struct kymo_error *err);
 /* No answer may be in progress. NULL is allowed. */
 void ky_tsp_free(struct ky_tsp *tsp);
 

@@ -183,7 +183,7 @@ static void make_trace(void)
 	    ky_view_new(&trace.set, &trace.view, &err) < 0 || atexit(remove_trace) != 0)
 		abort();
 	engine.view = trace.view;
-	while (!ky_tsp_history_is_over(&engine))
+	while (!ky_tsp_history_is_over(&engine, engine.view))
 		usleep(1000);
 	if (trace.view->begin_ns == INT64_MIN)
 		abort();
@@ -309,17 +309,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *const paths[] = {trace.directory};
 	const char *text = (const char *)data, *space, *end;
 	struct ky_strbuf target = KY_STRBUF_INIT, body = KY_STRBUF_INIT;
+	struct ky_tsp_source source = {.paths = paths, .n_paths = 1};
 	struct ky_tsp *tsp;
 	char method[16];
 
 	if (!trace.view)
 		make_trace();
+	source.view = trace.view;
 	space = memchr(text, ' ', size < 16 ? size : 16);
 	end = space ? memchr(space, '\n', (size_t)(text + size - space)) : NULL;
 	if (!end || size > 65536)
 		return 0;
 	snprintf(method, sizeof(method), "%.*s", (int)(space - text), text);
-	if (ky_tsp_new(paths, 1, trace.view, &tsp, NULL) < 0)
+	if (ky_tsp_new(&source, &tsp, NULL) < 0)
 		abort();
 	put_uuids(&target, tsp, space + 1, (size_t)(end - space - 1), false);
 	put_uuids(&body, tsp, end + 1, (size_t)(text + size - end - 1), true);

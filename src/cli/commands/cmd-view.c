@@ -266,21 +266,21 @@ static int save_range(struct ky_view *view, const struct ky_trace_set *set,
 	return ret;
 }
 
-/* @view: of the traces at @args; NULL without. */
-static int serve_tsp(struct ky_view *view, const struct view_options *options, char **args,
-		     int n_args, struct kymo_error *err)
+/* @view or @live: of the traces of the command line; NULL without. */
+static int serve_tsp(struct ky_view *view, struct ky_view_live *live,
+		     const struct view_options *options, struct kymo_error *err)
 {
-	const struct view_tsp tsp = {.paths = (const char *const *)args,
-				     .n_paths = (size_t)n_args,
+	const struct view_tsp tsp = {.paths = (const char *const *)options->args,
+				     .n_paths = (size_t)options->n_args,
 				     .origins = (const char *const *)options->origins.items,
 				     .n_origins = options->origins.len,
+				     .follows = !options->no_follow,
 				     .port = (uint16_t)options->port};
 
-	return view_serve_tsp(&tsp, view, err);
+	return view_serve_tsp(&tsp, view, live, err);
 }
 
-static int view_set(struct ky_trace_set *set, struct view_options *options, char **args, int n_args,
-		    struct kymo_error *err)
+static int view_set(struct ky_trace_set *set, struct view_options *options, struct kymo_error *err)
 {
 	struct ky_view *view;
 	int ret = ky_view_new(set, &view, err);
@@ -288,7 +288,7 @@ static int view_set(struct ky_trace_set *set, struct view_options *options, char
 	if (ret < 0)
 		return ret;
 	if (options->tsp)
-		ret = serve_tsp(view, options, args, n_args, err);
+		ret = serve_tsp(view, NULL, options, err);
 	else if (options->save)
 		ret = save_range(view, set, options, err);
 	else
@@ -325,12 +325,15 @@ static void close_beside(struct view_options *options, struct ky_trace_set *set)
 
 static int serve_live(void *data, struct ky_view_live *live, struct kymo_error *err)
 {
-	return cmd_view_serve(NULL, live, data, err);
+	struct view_options *options = data;
+
+	return options->tsp ? serve_tsp(NULL, live, options, err)
+			    : cmd_view_serve(NULL, live, options, err);
 }
 
 static bool view_follows(const struct view_options *options, char **args, int n_args)
 {
-	return !options->no_follow && !options->save && !options->tsp && !options->beside.len &&
+	return !options->no_follow && !options->save && !options->beside.len &&
 	       ky_view_live_is(args, n_args);
 }
 
@@ -340,7 +343,7 @@ static int view_paths(struct view_options *options, char **args, int n_args, str
 	int ret;
 
 	if (!n_args)
-		return serve_tsp(NULL, options, args, n_args, err);
+		return serve_tsp(NULL, NULL, options, err);
 	options->trace = args[0];
 	options->args = args;
 	options->n_args = n_args;
@@ -358,7 +361,7 @@ static int view_paths(struct view_options *options, char **args, int n_args, str
 		return ret;
 	ret = open_beside(options, &beside, err);
 	if (ret == KYMO_OK)
-		ret = view_set(&set, options, args, n_args, err);
+		ret = view_set(&set, options, err);
 	close_beside(options, &beside);
 	ky_trace_set_close(&set);
 	return ret;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "cli/recording/recordings.h"
 #include "cli/terminal/command.h"
 #include "view/tsp-server.h"
 
@@ -38,13 +39,21 @@ static int view_tsp_serve(struct ky_tsp *tsp, const struct view_tsp *options,
 	return ret;
 }
 
-int view_serve_tsp(const struct view_tsp *options, struct ky_view *view, struct kymo_error *err)
+static bool view_tsp_is_recorded(const char *const *paths, size_t n_paths)
 {
+	return ky_recordings_write((char **)(uintptr_t)paths, (int)n_paths);
+}
+
+int view_serve_tsp(const struct view_tsp *options, struct ky_view *view, struct ky_view_live *live,
+		   struct kymo_error *err)
+{
+	const struct ky_tsp_source source = {options->paths, options->n_paths, view, live,
+					     options->follows ? view_tsp_is_recorded : NULL};
 	struct ky_tsp *tsp;
 	int ret = check_origins(options, err);
 
 	if (ret == KYMO_OK)
-		ret = ky_tsp_new(options->paths, options->n_paths, view, &tsp, err);
+		ret = ky_tsp_new(&source, &tsp, err);
 	if (ret < 0)
 		return ret;
 	ret = view_tsp_serve(tsp, options, err);
