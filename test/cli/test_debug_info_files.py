@@ -156,7 +156,7 @@ def test_types(tmp_path, program):
 def test_types_as_gdb(tmp_path, program):
     if not shutil.which("gdb"):
         pytest.skip("no gdb")
-    text = run("gdb", "-q", "-batch", "-nx", "-ex", "ptype /o struct node", "-ex", "info line other", program)
+    text = run("gdb", "-q", "-batch", "-nx", "-ex", "ptype /o struct node", "-ex", "info line call", program)
     mine = debug_info("show", made(tmp_path, program), "node")
     theirs = re.findall(r"(?m)^/\*\s+(\d+)(?:: ?(\d+))?\s+\|\s+\d+ \*/ +\S.*?(\w+)(?:\[\d+\])?(?: : \d+)?;$", text)
     assert [name for _, _, name in theirs] == ["next", "flags", "kind", "name"]
@@ -164,7 +164,7 @@ def test_types_as_gdb(tmp_path, program):
         assert re.search(rf"(?m)^ +{at}{'[.]' + bit if bit else ''}  .* {name}( : \d+)?$", mine), (at, bit, name, mine)
     line, address = re.search(r"Line (\d+) .* starts at address 0x([0-9a-f]+)", text).groups()
     frames = ours(program, [int(address, 16)])[0]
-    assert frames[-1][0] == "other" and frames[0][1:] == ("small.c", int(line))
+    assert frames[-1][0] == "call" and frames[0][1:] == ("small.c", int(line))
 
 
 def test_kernel(tmp_path):
