@@ -12,14 +12,17 @@
 
 #define WINDOW_BYTES ((size_t)1 << 20)
 
-int ky_foreign_open(struct ky_foreign_file *file, const char *path, struct kymo_error *err)
+int ky_foreign_open(struct ky_foreign_file *file, const char *path, int fd, struct kymo_error *err)
 {
 	struct stat st;
 	int ret;
 
 	memset(file, 0, sizeof(*file));
 	file->path = path;
-	file->fd = ky_file_open_regular(AT_FDCWD, path, O_RDONLY);
+	file->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
+			   : ky_file_open_regular(AT_FDCWD, path, O_RDONLY);
+	if (fd >= 0 && file->fd < 0)
+		file->fd = -errno;
 	if (file->fd < 0) {
 		ret = ky_error_errno(err, -file->fd, "cannot read");
 		ky_error_path(err, path);

@@ -28,8 +28,11 @@ struct ky_foreign_file {
 	size_t window_bytes, window_cap;
 };
 
-/* Open the regular file @path, which must outlive @file. 0, KYMO_E_NOT_FOUND, KYMO_E_PERMISSION, KYMO_E_IO. */
-int ky_foreign_open(struct ky_foreign_file *file, const char *path, struct kymo_error *err);
+/*
+ * Open the regular file @path, which must outlive @file; @fd >= 0: its content is there, unpacked, and @path is only for messages; @fd stays
+ * the caller's. 0, KYMO_E_NOT_FOUND, KYMO_E_PERMISSION, KYMO_E_IO.
+ */
+int ky_foreign_open(struct ky_foreign_file *file, const char *path, int fd, struct kymo_error *err);
 /* All zeros are allowed. */
 void ky_foreign_close(struct ky_foreign_file *file);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Archives (.tar.zst) of kymo report --archive: their traces are unpacked into files without names. No name in an
- * archive becomes the name of a file, so that none can lead elsewhere, and all numbers in it have limits.
+ * Compressed files and archives, by libarchive: one file, compressed (gzip, xz, zstd, bzip2), is imported by its content; the traces in a tar or zip are
+ * unpacked into files without names. No name in an archive becomes the name of a file, so that none can lead elsewhere, and all numbers in
+ * it have limits. Filters that would run other programs are off.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <archive.h>
+#include <archive_entry.h>
+
 #include "base/error.h"
 #include "base/hash.h"
-#include "import/archive.h"
+#include "import/foreign-file.h"
 #include "import/import-internal.h"
-#include "import/zstd-library.h"
 #include "os/file.h"
+#include "os/library.h"
 
 #define METADATA_MAX_BYTES (64u << 20)
 #define TRACES_MAX	   4096
@@ -24,7 +28,7 @@
 /* Unpacked bytes per byte of the archive, and those that every archive may have. */
 #define RATIO_MAX  1024
 #define FREE_BYTES (UINT64_C(256) << 20)
-#define WINDOW_LOG 27
+#define READ_BYTES ((size_t)64 << 10)
 
 struct unpacked {
 	char *directory; /* of the trace, in the archive */
@@ -36,12 +40,10 @@ struct unpacked {
 struct reader {
 	const char *path;
 	struct ky_import *imports;
+	const struct ky_log *log;
 	struct kymo_error *err;
-	struct ky_archive_head head;
-	size_t head_bytes;  /* of head, so far */
-	uint64_t left, pad; /* of the member */
+	int raw_fd; /* of the unpacked file */
 	uint64_t n_members, n_streams, total, total_max;
-	bool is_over;
 	KY_VEC(struct unpacked) traces;
 	/* The member at hand. */
 	struct unpacked *trace; /* NULL: it is left out */
@@ -56,21 +58,6 @@ static int import_archive_bad(const struct reader *reader, int code, const char 
 }
 
 /* ---- members --------------------------------------------------------------------------- */
-
-static bool parse_octal(const char *text, size_t len, uint64_t *number)
-{
-	size_t at = 0;
-
-	*number = 0;
-	while (at < len && text[at] == ' ')
-		at++;
-	for (; at < len && text[at] && text[at] != ' '; at++) {
-		if (text[at] < '0' || text[at] > '7')
-			return false;
-		*number = *number << 3 | (uint64_t)(text[at] - '0');
-	}
-	return true;
-}
 
 static struct unpacked *find_trace(struct reader *reader, const char *directory)
 {
@@ -140,35 +127,6 @@ static int begin_file(struct reader *reader, char *path, uint64_t size_bytes)
 	return reader->stream < 0 ? reader->stream : KYMO_OK;
 }
 
-static int import_archive_take_head(struct reader *reader)
-{
-	static const struct ky_archive_head zeros;
-	const struct ky_archive_head *head = &reader->head;
-	char path[sizeof(head->prefix) + sizeof(head->name) + 2];
-	uint64_t sum, size;
-
-	if (memcmp(head, &zeros, sizeof(zeros)) == 0) {
-		reader->is_over = true;
-		return KYMO_OK;
-	}
-	if (memcmp(head->magic, "ustar", 5) != 0 ||
-	    !parse_octal(head->checksum, sizeof(head->checksum), &sum) ||
-	    sum != ky_archive_checksum(head) || !parse_octal(head->size, sizeof(head->size), &size))
-		return import_archive_bad(reader, KYMO_E_FORMAT,
-					  "the archive is damaged: no head of a member");
-	if (++reader->n_members > MEMBERS_MAX)
-		return import_archive_bad(reader, KYMO_E_LIMIT, "the archive has too many members");
-	reader->left = size;
-	reader->pad =
-		(KY_ARCHIVE_BLOCK_BYTES - size % KY_ARCHIVE_BLOCK_BYTES) % KY_ARCHIVE_BLOCK_BYTES;
-	reader->trace = NULL;
-	if (head->type != '0' && head->type != '\0')
-		return KYMO_OK;
-	snprintf(path, sizeof(path), "%.*s%s%.*s", (int)sizeof(head->prefix), head->prefix,
-		 head->prefix[0] ? "/" : "", (int)sizeof(head->name), head->name);
-	return begin_file(reader, path, size);
-}
-
 static int take_content(struct reader *reader, const uint8_t *data, size_t len)
 {
 	struct ky_packet_out out = {.data = data, .size_bytes = len};
@@ -185,85 +143,158 @@ static int take_content(struct reader *reader, const uint8_t *data, size_t len)
 	return ky_strbuf_failed(metadata) ? ky_error_nomem(reader->err) : KYMO_OK;
 }
 
-static int feed(struct reader *reader, const uint8_t *data, size_t len)
+/* ---- libarchive ----------------------------------------------------------------------- */
+
+#define ARCHIVE_FUNCTIONS(X)                 \
+	X(archive_read_new)                  \
+	X(archive_read_support_filter_gzip)  \
+	X(archive_read_support_filter_bzip2) \
+	X(archive_read_support_filter_xz)    \
+	X(archive_read_support_filter_lzma)  \
+	X(archive_read_support_filter_zstd)  \
+	X(archive_read_support_format_tar)   \
+	X(archive_read_support_format_zip)   \
+	X(archive_read_support_format_raw)   \
+	X(archive_read_open_fd)              \
+	X(archive_read_next_header)          \
+	X(archive_read_data_block)           \
+	X(archive_format)                    \
+	X(archive_error_string)              \
+	X(archive_read_free)                 \
+	X(archive_entry_pathname)            \
+	X(archive_entry_filetype)            \
+	X(archive_entry_size)
+
+ARCHIVE_FUNCTIONS(KY_LIBRARY_TYPE)
+
+static struct {
+	ARCHIVE_FUNCTIONS(KY_LIBRARY_MEMBER)
+} library;
+
+#define SYMBOL(name) {#name, offsetof(__typeof__(library), name)},
+static const struct ky_library_symbol symbols[] = {ARCHIVE_FUNCTIONS(SYMBOL){0}};
+
+static int import_archive_load(struct kymo_error *err)
 {
-	int ret = KYMO_OK;
-
-	while (len && !ret && !reader->is_over) {
-		size_t n;
-
-		if (reader->left) {
-			n = reader->left < len ? (size_t)reader->left : len;
-			ret = take_content(reader, data, n);
-			reader->left -= n;
-		} else if (reader->pad) {
-			n = reader->pad < len ? (size_t)reader->pad : len;
-			reader->pad -= n;
-		} else {
-			n = sizeof(reader->head) - reader->head_bytes;
-			n = n < len ? n : len;
-			memcpy((uint8_t *)&reader->head + reader->head_bytes, data, n);
-			reader->head_bytes += n;
-			if (reader->head_bytes == sizeof(reader->head)) {
-				reader->head_bytes = 0;
-				ret = import_archive_take_head(reader);
-			}
-		}
-		data += n;
-		len -= n;
-	}
-	return ret;
+	return library.archive_read_free ? KYMO_OK
+					 : ky_library_load("libarchive.so.13", "libarchive13",
+							   symbols, &library, err);
 }
 
-/* ---- the archive ----------------------------------------------------------------------- */
-
-static int decompress(struct reader *reader, ZSTD_DStream *zstd, ZSTD_inBuffer *in, uint8_t *to,
-		      size_t to_bytes, size_t *left)
+static int import_archive_failed(struct reader *reader, struct archive *archive)
 {
-	bool is_full = true;
-	int ret = KYMO_OK;
+	const char *why = library.archive_error_string(archive);
 
-	/* What does not fit into @to waits in the decompressor. */
-	while ((in->pos < in->size || is_full) && !ret && !reader->is_over) {
-		ZSTD_outBuffer out = {to, to_bytes, 0};
+	ky_error_set(reader->err, KYMO_E_FORMAT, "the archive is damaged: %s", why ? why : "");
+	ky_error_path(reader->err, reader->path);
+	return KYMO_E_FORMAT;
+}
 
-		*left = ky_zstd.ZSTD_decompressStream(zstd, &out, in);
-		if (ky_zstd.ZSTD_isError(*left))
-			return import_archive_bad(reader, KYMO_E_FORMAT, "the archive is damaged");
-		is_full = out.pos == out.size;
-		reader->total += out.pos;
+/* All bytes of the member at hand; @take gets them in order. Holes become zeros. */
+static int import_archive_data(struct reader *reader, struct archive *archive,
+			       int (*take)(struct reader *, const uint8_t *, size_t))
+{
+	static const uint8_t zeros[4096];
+	uint64_t at = 0;
+	const void *data;
+	size_t len;
+	la_int64_t offset;
+	int ret, got;
+
+	while ((got = library.archive_read_data_block(archive, &data, &len, &offset)) ==
+	       ARCHIVE_OK) {
+		uint64_t hole = offset > 0 && (uint64_t)offset > at ? (uint64_t)offset - at : 0;
+
+		reader->total += hole + len;
 		if (reader->total > reader->total_max)
 			return import_archive_bad(
 				reader, KYMO_E_LIMIT,
 				"the archive unpacks to more than an archive of traces has");
-		ret = feed(reader, to, out.pos);
+		for (at += hole; hole; hole -= hole < sizeof(zeros) ? hole : sizeof(zeros)) {
+			ret = take(reader, zeros,
+				   hole < sizeof(zeros) ? (size_t)hole : sizeof(zeros));
+			if (ret < 0)
+				return ret;
+		}
+		ret = take(reader, data, len);
+		if (ret < 0)
+			return ret;
+		at += len;
 	}
-	return ret;
+	return got == ARCHIVE_EOF ? KYMO_OK : import_archive_failed(reader, archive);
 }
 
-static int import_archive_unpack(struct reader *reader, ZSTD_DStream *zstd, int fd)
+static int import_archive_member(struct reader *reader, struct archive *archive,
+				 struct archive_entry *entry)
 {
-	size_t in_bytes = ky_zstd.ZSTD_DStreamInSize(), out_bytes = ky_zstd.ZSTD_DStreamOutSize(),
-	       left = 0;
-	uint8_t *in = malloc(in_bytes), *out = malloc(out_bytes);
-	int ret = in && out ? KYMO_OK : ky_error_nomem(reader->err);
+	const char *name = library.archive_entry_pathname(entry);
+	char path[512];
+	int ret;
 
-	while (!ret && !reader->is_over) {
-		ssize_t got = read(fd, in, in_bytes);
-		ZSTD_inBuffer part = {in, got > 0 ? (size_t)got : 0, 0};
+	if (++reader->n_members > MEMBERS_MAX)
+		return import_archive_bad(reader, KYMO_E_LIMIT, "the archive has too many members");
+	if (library.archive_entry_filetype(entry) != AE_IFREG || !name ||
+	    strlen(name) >= sizeof(path))
+		return KYMO_OK;
+	while (name[0] == '.' && name[1] == '/')
+		name += 2;
+	strcpy(path, name);
+	ret = begin_file(reader, path, (uint64_t)library.archive_entry_size(entry));
+	return ret < 0 ? ret : import_archive_data(reader, archive, take_content);
+}
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			ret = ky_error_errno(reader->err, errno, "cannot read the archive");
-		if (got <= 0)
-			break;
-		ret = decompress(reader, zstd, &part, out, out_bytes, &left);
+/* ---- one compressed file -------------------------------------------------------------- */
+
+static int import_archive_write(struct reader *reader, const uint8_t *data, size_t len)
+{
+	int ret = ky_write_all(reader->raw_fd, data, len);
+
+	return ret < 0 ? ky_error_errno(reader->err, -ret, "cannot write the unpacked file")
+		       : KYMO_OK;
+}
+
+static int import_archive_raw(struct reader *reader, struct archive *archive)
+{
+	const char *directory = getenv("TMPDIR");
+	int ret;
+
+	reader->raw_fd = ky_file_open_unnamed(directory ? directory : "/var/tmp");
+	if (reader->raw_fd < 0)
+		return ky_error_errno(reader->err, -reader->raw_fd,
+				      "cannot make a file to unpack to");
+	ret = import_archive_data(reader, archive, import_archive_write);
+	/* What could be unpacked before the damage is a file, too. */
+	if (ret == KYMO_E_FORMAT && reader->total) {
+		ky_import_broken(reader->imports, reader->err);
+		ky_error_clear(reader->err);
+		ret = KYMO_OK;
 	}
-	if (!ret && !reader->is_over)
-		ret = import_archive_bad(reader, KYMO_E_FORMAT, "the archive is cut off");
-	free(in);
-	free(out);
+	if (!ret)
+		ret = ky_import_unpacked(reader->imports, reader->path, reader->raw_fd, reader->log,
+					 reader->err);
+	close(reader->raw_fd);
+	return ret == 1 ? import_archive_bad(reader, KYMO_E_FORMAT,
+					     "the unpacked file is of no format that Kymo knows")
+			: ret;
+}
+
+static int import_archive_unpack(struct reader *reader, struct archive *archive)
+{
+	struct archive_entry *entry;
+	bool is_any = false;
+	int ret = KYMO_OK, got;
+
+	while (!ret && (got = library.archive_read_next_header(archive, &entry)) >= ARCHIVE_WARN &&
+	       got != ARCHIVE_EOF) {
+		is_any = true;
+		if (library.archive_format(archive) == ARCHIVE_FORMAT_RAW)
+			return import_archive_raw(reader, archive);
+		ret = import_archive_member(reader, archive, entry);
+	}
+	if (!ret && got != ARCHIVE_EOF)
+		ret = import_archive_failed(reader, archive);
+	else if (!ret && !is_any)
+		ret = import_archive_bad(reader, KYMO_E_FORMAT, "the archive is empty");
 	return ret;
 }
 
@@ -291,48 +322,90 @@ static int import_archive_finish(struct reader *reader, int ret)
 	return ret;
 }
 
+static struct archive *import_archive_new(void)
+{
+	struct archive *archive = library.archive_read_new();
+
+	if (!archive)
+		return NULL;
+	/* A filter that this build of libarchive lacks is not used. */
+	(void)library.archive_read_support_filter_gzip(archive);
+	(void)library.archive_read_support_filter_bzip2(archive);
+	(void)library.archive_read_support_filter_xz(archive);
+	(void)library.archive_read_support_filter_lzma(archive);
+	(void)library.archive_read_support_filter_zstd(archive);
+	(void)library.archive_read_support_format_tar(archive);
+	(void)library.archive_read_support_format_zip(archive);
+	(void)library.archive_read_support_format_raw(archive);
+	return archive;
+}
+
+static int import_archive_read(struct reader *reader)
+{
+	int fd = ky_file_open_regular(AT_FDCWD, reader->path, O_RDONLY), ret;
+	struct archive *archive;
+	off_t size;
+
+	if (fd < 0) {
+		ret = ky_error_errno(reader->err, -fd, "cannot read the archive");
+		ky_error_path(reader->err, reader->path);
+		return ret;
+	}
+	size = lseek(fd, 0, SEEK_END);
+	(void)lseek(fd, 0, SEEK_SET);
+	reader->total_max = FREE_BYTES + (uint64_t)(size > 0 ? size : 0) * RATIO_MAX;
+	archive = import_archive_new();
+	if (!archive)
+		ret = ky_error_nomem(reader->err);
+	else if (library.archive_read_open_fd(archive, fd, READ_BYTES) != ARCHIVE_OK)
+		ret = import_archive_failed(reader, archive);
+	else
+		ret = import_archive_unpack(reader, archive);
+	if (archive)
+		(void)library.archive_read_free(archive);
+	close(fd);
+	return ret;
+}
+
 static int open_archive(struct ky_import *imports, const char *path, const struct ky_log *log,
 			struct kymo_error *err)
 {
-	struct reader reader = {.path = path, .imports = imports, .err = err};
-	ZSTD_DStream *zstd;
-	int fd, ret = ky_zstd_library_load(err);
-	off_t size;
+	struct kymo_error own = {0};
+	struct reader reader = {.path = path, .imports = imports, .log = log, .err = &own};
+	int ret = import_archive_load(&own);
 
-	(void)log;
-	if (ret < 0)
-		return ret;
-	zstd = ky_zstd.ZSTD_createDStream();
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
-	if (!zstd || ky_zstd.ZSTD_isError(
-			     ky_zstd.ZSTD_DCtx_setParameter(zstd, ZSTD_d_windowLogMax, WINDOW_LOG)))
-		ret = ky_error_nomem(err);
-	else if (size < 0 || lseek(fd, 0, SEEK_SET) < 0)
-		ret = ky_error_errno(err, errno, "cannot read the archive");
-	reader.total_max = FREE_BYTES + (uint64_t)(size > 0 ? size : 0) * RATIO_MAX;
 	/* Each stream is an open file. */
 	ky_file_raise_limit();
 	if (!ret)
-		ret = import_archive_unpack(&reader, zstd, fd);
+		ret = import_archive_read(&reader);
 	ret = import_archive_finish(&reader, ret);
-	if (fd >= 0)
-		close(fd);
-	(void)ky_zstd.ZSTD_freeDStream(zstd);
+	if (ret < 0 && err)
+		*err = own;
 	return ret;
 }
 
 static bool probe(const char *path)
 {
-	static const uint8_t magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	uint8_t begin[4] = {0};
-	bool is = fd >= 0 && read(fd, begin, sizeof(begin)) == sizeof(begin) &&
-		  memcmp(begin, magic, sizeof(magic)) == 0;
+	static const struct {
+		uint64_t at;
+		const char *magic;
+		size_t len;
+	} magics[] = {
+		{0, "\x28\xb5\x2f\xfd", 4},
+		{0, "\x1f\x8b", 2},
+		{0,
+		 "\xfd"
+		 "7zXZ\0",
+		 6},
+		{0, "BZh", 3},
+		{0, "PK\3\4", 4},
+		{257, "ustar", 5},
+	};
 
-	if (fd >= 0)
-		close(fd);
-	return is;
+	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++)
+		if (ky_foreign_begins(path, magics[i].at, magics[i].magic, magics[i].len))
+			return true;
+	return false;
 }
 
 const struct ky_import_format ky_import_archive = {

@@ -320,7 +320,7 @@ static int import_dat_open(struct ky_import *imports, const char *path, const st
 {
 	struct dat_import import = {.imports = imports, .log = log};
 	struct kymo_error broken = {0};
-	int ret = ky_dat_open(&import.dat, path, err);
+	int ret = ky_dat_open(&import.dat, path, imports->unpacked_fd, err);
 
 	if (!ret)
 		ret = import_dat_prepare(&import, err);

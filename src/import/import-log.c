@@ -100,7 +100,7 @@ static int import_log_finish(struct ky_log_file *log, int ret, const struct ky_l
 	return ret;
 }
 
-static int import_log_file(const char *path, struct ky_packet_store *store,
+static int import_log_file(const char *path, int fd, struct ky_packet_store *store,
 			   const struct ky_log_format *format, struct ky_log_regex *regex,
 			   const struct ky_import_log_options *options, const struct ky_log *to,
 			   struct kymo_error *broken, struct kymo_error *err)
@@ -112,7 +112,7 @@ static int import_log_file(const char *path, struct ky_packet_store *store,
 	ky_map_init(&log.classes);
 	ky_strbuf_init(&log.unescaped);
 	log.state = regex;
-	ret = ky_foreign_open(&log.file, path, err);
+	ret = ky_foreign_open(&log.file, path, fd, err);
 	if (!ret)
 		ret = import_log_begin(&log, store, options);
 	if (!ret)
@@ -126,7 +126,8 @@ static int import_log_file(const char *path, struct ky_packet_store *store,
 	return ret;
 }
 
-static int import_log_choose(const char *path, const struct ky_import_log_options *options,
+static int import_log_choose(const struct ky_import *imports, const char *path,
+			     const struct ky_import_log_options *options,
 			     const struct ky_log_format **format, struct ky_log_regex **regex,
 			     struct kymo_error *err)
 {
@@ -134,7 +135,9 @@ static int import_log_choose(const char *path, const struct ky_import_log_option
 
 	*regex = NULL;
 	if (!wanted) {
-		*format = ky_log_format_of(path);
+		char content[32];
+
+		*format = ky_log_format_of(ky_import_content(imports, path, content));
 		return KYMO_OK;
 	}
 	*format = ky_log_format_find(wanted, strlen(wanted));
@@ -157,11 +160,12 @@ int ky_import_log(struct ky_import *imports, const char *path,
 
 	if (ret < 0)
 		return ret;
-	ret = import_log_choose(path, options, &format, &regex, &own);
+	ret = import_log_choose(imports, path, options, &format, &regex, &own);
 	if (!ret && !format)
 		ret = ky_error_set(&own, KYMO_E_FORMAT, "the format of this log is not plain");
 	if (!ret)
-		ret = import_log_file(path, store, format, regex, options, log, &broken, &own);
+		ret = import_log_file(path, imports->unpacked_fd, store, format, regex, options,
+				      log, &broken, &own);
 	ky_log_regex_close(regex);
 	ky_store_free(store);
 	if (!ret)

@@ -47,6 +47,7 @@ static int import_pcap_load(struct kymo_error *err)
 
 struct pcap_import {
 	const char *path;
+	int fd; /* of its unpacked content; -1: path has it */
 	FILE *file;
 	pcap_t *pcap;
 	struct ky_maker *maker;
@@ -220,13 +221,16 @@ static int import_pcap_run(struct pcap_import *import, struct kymo_error *broken
 static int import_pcap_open_file(struct pcap_import *import, struct kymo_error *err)
 {
 	char why[PCAP_ERRBUF_SIZE];
-	int fd = ky_file_open_regular(AT_FDCWD, import->path, O_RDONLY), ret;
+	int fd = import->fd >= 0 ? fcntl(import->fd, F_DUPFD_CLOEXEC, 0)
+				 : ky_file_open_regular(AT_FDCWD, import->path, O_RDONLY);
+	int ret;
 
 	if (fd < 0) {
 		ret = ky_error_errno(err, -fd, "cannot read");
 		ky_error_path(err, import->path);
 		return ret;
 	}
+	(void)lseek(fd, 0, SEEK_SET);
 	import->file = fdopen(fd, "r");
 	if (!import->file) {
 		close(fd);
@@ -267,7 +271,7 @@ static int import_pcap_open(struct ky_import *imports, const char *path, const s
 			    struct kymo_error *err)
 {
 	struct ky_scratch_trace *scratch = ky_import_new_trace(imports);
-	struct pcap_import import = {0};
+	struct pcap_import import = {.fd = imports->unpacked_fd};
 	struct kymo_error broken = {0};
 	struct ky_packet_store *store;
 	int ret;

@@ -224,7 +224,7 @@ static int import_perf_open(struct ky_import *imports, const char *path, const s
 {
 	struct perf_import import = {.log = log};
 	struct kymo_error broken = {0};
-	int ret = ky_perf_open(&import.perf, path, err);
+	int ret = ky_perf_open(&import.perf, path, imports->unpacked_fd, err);
 
 	if (!ret)
 		ret = ky_import_perf_init(&import.trace, imports, path, err);

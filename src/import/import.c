@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/import.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -81,12 +82,40 @@ static bool import_is_users_log(const char *path, const struct ky_import_log_opt
 	       stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+const char *ky_import_content(const struct ky_import *imports, const char *path, char content[32])
+{
+	if (imports->unpacked_fd < 0)
+		return path;
+	snprintf(content, 32, "/proc/self/fd/%d", imports->unpacked_fd);
+	return content;
+}
+
+int ky_import_unpacked(struct ky_import *imports, const char *path, int fd,
+		       const struct ky_log *log, struct kymo_error *err)
+{
+	const struct ky_import_log_options *logs = imports->logs;
+	const struct ky_import_format *format;
+	char content[32];
+	int ret = 1;
+
+	imports->unpacked_fd = fd;
+	ky_import_content(imports, path, content);
+	format = import_find(content);
+	if (import_is_users_log(content, logs, format))
+		ret = ky_import_log(imports, path, logs, log, err);
+	else if (format && format != &ky_import_archive && format->open)
+		ret = format->open(imports, path, log, err);
+	imports->unpacked_fd = -1;
+	return ret;
+}
+
 int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
 		    const struct ky_import_log_options *logs, const struct ky_log *log, bool says,
 		    struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
+	imports->logs = logs;
 	for (size_t i = 0; i < n_paths && !ret; i++) {
 		const struct ky_import_format *format = import_find(paths[i]);
 

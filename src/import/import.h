@@ -56,11 +56,14 @@ struct ky_import {
 	 * read them. code 0: no damage.
 	 */
 	struct kymo_error broken;
+	const struct ky_import_log_options *logs; /* during ky_import_paths() */
+	int unpacked_fd; /* while a compressed file is converted: its content; else -1 */
 };
 
-#define KY_IMPORT_INIT                                                             \
-	{                                                                          \
-		.traces = KY_VEC_INIT, .names = KY_VEC_INIT, .places = KY_VEC_INIT \
+#define KY_IMPORT_INIT                                                              \
+	{                                                                           \
+		.traces = KY_VEC_INIT, .names = KY_VEC_INIT, .places = KY_VEC_INIT, \
+		.unpacked_fd = -1                                                   \
 	}
 
 /* How to read logs. */

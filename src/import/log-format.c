@@ -65,7 +65,7 @@ const struct ky_log_format *ky_log_format_of(const char *path)
 	const uint8_t *bytes;
 	uint64_t len;
 
-	if (ky_foreign_open(&file, path, NULL) < 0)
+	if (ky_foreign_open(&file, path, -1, NULL) < 0)
 		return NULL;
 	len = file.size_bytes < FIRST_LINES_BYTES ? file.size_bytes : FIRST_LINES_BYTES;
 	bytes = len ? ky_foreign_bytes(&file, 0, len, "the first line", NULL) : NULL;

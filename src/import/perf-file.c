@@ -145,7 +145,7 @@ static int perf_file_read_header(struct ky_perf_file *perf, struct kymo_error *e
 	return ret || perf->is_cut ? ret : perf_file_read_features(perf, header + 72, err);
 }
 
-int ky_perf_open(struct ky_perf_file *perf, const char *path, struct kymo_error *err)
+int ky_perf_open(struct ky_perf_file *perf, const char *path, int fd, struct kymo_error *err)
 {
 	const uint8_t *bytes;
 	int ret;
@@ -154,7 +154,7 @@ int ky_perf_open(struct ky_perf_file *perf, const char *path, struct kymo_error 
 	ky_arena_init(&perf->arena);
 	ky_map_init(&perf->ids);
 	ky_tracing_data_init(&perf->tracing);
-	ret = ky_foreign_open(&perf->file, path, err);
+	ret = ky_foreign_open(&perf->file, path, fd, err);
 	if (ret < 0)
 		return ret;
 	bytes = ky_foreign_bytes(&perf->file, 0, PIPE_HEADER_BYTES, "the header of the file", err);

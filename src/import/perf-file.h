@@ -82,8 +82,8 @@ struct ky_perf_head {
 /* Whether @path is such a file, by its content. */
 bool ky_perf_is(const char *path);
 
-/* Open @path, which must outlive @perf, and read attributes and features. The caller must close it after failure too. */
-int ky_perf_open(struct ky_perf_file *perf, const char *path, struct kymo_error *err);
+/* Open @path (or @fd: ky_foreign_open()), which must outlive @perf, and read attributes and features. The caller must close it after failure too. */
+int ky_perf_open(struct ky_perf_file *perf, const char *path, int fd, struct kymo_error *err);
 void ky_perf_close(struct ky_perf_file *perf);
 
 /*

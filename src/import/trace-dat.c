@@ -426,7 +426,7 @@ static int dat_read_7(struct ky_dat *dat, uint64_t at, struct kymo_error *err)
 	return ret;
 }
 
-int ky_dat_open(struct ky_dat *dat, const char *path, struct kymo_error *err)
+int ky_dat_open(struct ky_dat *dat, const char *path, int fd, struct kymo_error *err)
 {
 	uint64_t at = sizeof(dat_magic);
 	const char *version;
@@ -434,7 +434,7 @@ int ky_dat_open(struct ky_dat *dat, const char *path, struct kymo_error *err)
 
 	memset(dat, 0, sizeof(*dat));
 	ky_tracing_data_init(&dat->tracing);
-	ret = ky_foreign_open(&dat->file, path, err);
+	ret = ky_foreign_open(&dat->file, path, fd, err);
 	if (ret < 0)
 		return ret;
 	version = ky_tracing_data_text(&dat->tracing, &dat->file, &at, 16, err);

@@ -41,8 +41,8 @@ struct ky_dat {
 
 /* Whether @path is such a file, by its content. */
 bool ky_dat_is(const char *path);
-/* Open @path, which must outlive @dat. The caller must close it after failure too. */
-int ky_dat_open(struct ky_dat *dat, const char *path, struct kymo_error *err);
+/* Open @path (or @fd: ky_foreign_open()), which must outlive @dat. The caller must close it after failure too. */
+int ky_dat_open(struct ky_dat *dat, const char *path, int fd, struct kymo_error *err);
 void ky_dat_close(struct ky_dat *dat);
 
 /*
