@@ -170,10 +170,39 @@ def test_snapshot_of_a_flight_recorder(kymo, track, tmp_path):
         kymo("stop", name)
 
 
+def test_actions_of_triggers_in_a_recording(kymo, kymo_bin, track, tmp_path):
+    """A mark in the recording's trace, a line for its watchers, and an archive with reports, of one long call."""
+    name, out = f"test-latency-act-{os.getpid()}", tmp_path / "out"
+    load = Load("import time\ntime.sleep(0.05)")
+    kymo("record", "--name", name, "--background", "-o", out, "-k", "syscall_exit_clock_nanosleep,sched_switch", code=0)
+    watch = subprocess.Popen([kymo_bin, "watch", name, "--json"], stdout=subprocess.PIPE, text=True)
+    try:
+        tracked = track("--track", f"nap: syscall:clock_nanosleep if $ctx.pid == {load.pid} -> syscall:clock_nanosleep", "--over", "40ms",
+                        "--do", f"mark:{name}", "--do", f"mark:{name}:a long nap", "--do", f"notify:{name}:too long",
+                        "--do", f"report:{name}:{tmp_path}/nap.tar.zst", "--do", f"run:touch {tmp_path}/done")
+        load.go()
+        long = tracked.next()
+        deadline = time.monotonic() + 60
+        while not ((tmp_path / "done").exists() and (tmp_path / "nap.tar.zst").exists()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        tracked.end()
+    finally:
+        kymo("stop", name, code=0)
+        told = [json.loads(line) for line in watch.communicate()[0].splitlines()]
+    [line] = [one for one in told if one.get("do") == "notify"]
+    assert line["result"] == "too long" and line["when"].startswith("nap: syscall:clock_nanosleep") and line["event"] == "end"
+    assert line["duration_ns"] == long["duration_ns"] and abs(line["time_ns"] - long["time_ns"]) < 10**7 and line["n"] == 1
+    assert line["fields"]["tid"] == line["fields"]["end_tid"] == line["fields"]["key_tid"] == load.pid
+    assert line["fields"]["procname"].startswith("python3")
+    marks = [one for one in kymo("print", out, code=0).out.splitlines() if "kymo:mark" in one]
+    assert len(marks) == 2 and 'name = "nap"' in marks[0] and 'name = "a long nap"' in marks[1]
+    assert all(f"duration_ns = {long['duration_ns']}" in one and "nap: syscall:clock_nanosleep" in one for one in marks)
+
+
 def test_warning_of_a_recording_that_does_not_run(kymo, tmp_path):
     args = ["latency", "--once", "--every", "100ms", "--track", "s: syscall:clock_nanosleep -> syscall:clock_nanosleep", "--over", "1h"]
     name = f"absent-{os.getpid()}"
-    for action in (f"snapshot:{name}", f"rotate:{name}", f"stop:{name}"):
+    for action in (f"snapshot:{name}", f"rotate:{name}", f"stop:{name}", f"mark:{name}:text", f"notify:{name}", f"report:{name}"):
         assert f"warning: --do '{action}' cannot work now: " in kymo(*args, "--do", action, code=0).err
     assert "warning" not in kymo(*args, "--do", f"run:echo {name}", code=0).err
     # A snapshot is of a flight recorder; any recording can rotate.

@@ -96,7 +96,7 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, tracks), NULL},
 	{"do", 0, KY_OPTION_RULES, "ACTION",
 	 "Of the last --track: what to do when it tells of something, at most once a second: snapshot:NAME, rotate:NAME, "
-	 "stop:NAME of a recording, start:PROFILE, run:COMMAND.",
+	 "stop:NAME, mark:NAME[:TEXT], notify:NAME[:TEXT], report:NAME[:FILE] of a recording, start:PROFILE, run:COMMAND.",
 	 offsetof(struct options, tracks), NULL},
 	{"chain", 0, KY_OPTION_FLAG, NULL,
 	 "Measure from an interrupt, by its handler and softirq, to the thread that they wake up, until its system call returns: "

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kymo latency does when a tracker tells of something: a snapshot, a rotation or the end of a recording that runs, the
- * start of one, or a command. A process beside this one carries out the actions of a tracker in their order.
+ * What kymo latency does when a tracker tells of something: a snapshot, a rotation or the end of a recording that runs, an
+ * action of its triggers, the start of one, or a command. A process beside this one carries out the actions of a tracker in their order.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cli/commands/latency-output.h"
 #include "cli/commands/latency-track.h"
 #include "cli/recording/recordings.h"
 #include "os/now.h"
@@ -19,17 +21,21 @@
 #define EVERY_NS	1000000000
 #define LAST_ACTIONS_NS 5000000000
 
-/* Actions that are commands of kymo, with their argument in the place of "%". */
+/* Actions that are commands of kymo, with their argument in the place of "%"; a command of the user's; and requests. */
 static const struct {
 	const char *name;
 	const char *words[6];
 	bool needs_recording, needs_flight; /* the argument is one that runs; a flight recorder */
+	bool is_request;		    /* of a trigger's action: "NAME", or "NAME:ARGUMENT" */
 } actions[] = {
-	{"run", {NULL}, false, false},
-	{"snapshot", {"snapshot", "%"}, true, true},
-	{"rotate", {"rotate", "%"}, true, false},
-	{"stop", {"stop", "%"}, true, false},
-	{"start", {"record", "--background", "--profile", "%"}, false, false},
+	{"run", {NULL}, false, false, false},
+	{"snapshot", {"snapshot", "%"}, true, true, false},
+	{"rotate", {"rotate", "%"}, true, false, false},
+	{"stop", {"stop", "%"}, true, false, false},
+	{"start", {"record", "--background", "--profile", "%"}, false, false, false},
+	{"mark", {NULL}, true, false, true},
+	{"notify", {NULL}, true, false, true},
+	{"report", {NULL}, true, false, true},
 };
 
 #define N_ACTIONS (sizeof(actions) / sizeof(actions[0]))
@@ -58,9 +64,19 @@ int ky_track_action_check(const char *text, struct kymo_error *err)
 	if (latency_actions_find(text, &row, &argument))
 		return KYMO_OK;
 	ret = ky_error_set(err, KYMO_E_INVALID, "--do: '%s' is not an action", text);
-	ky_error_hint(err, "use snapshot:NAME, rotate:NAME, stop:NAME (of a recording that runs), "
+	ky_error_hint(err, "use snapshot:NAME, rotate:NAME, stop:NAME, mark:NAME[:TEXT], "
+			   "notify:NAME[:TEXT], report:NAME[:FILE] (of a recording that runs), "
 			   "start:PROFILE or run:COMMAND");
 	return ret;
+}
+
+/* "NAME:ARGUMENT" -> the recording's name, and what follows it; "": nothing. */
+static const char *latency_actions_split(const char *argument, char name[NAME_MAX + 1])
+{
+	size_t len = strcspn(argument, ":");
+
+	snprintf(name, NAME_MAX + 1, "%.*s", (int)len, argument);
+	return argument[len] ? argument + len + 1 : "";
 }
 
 /* Actions of recordings that do not run now would fail only when something takes long. */
@@ -68,12 +84,17 @@ static void latency_actions_warn_of(const char *text)
 {
 	struct ky_control_socket_place place;
 	struct kymo_error err;
+	char name[NAME_MAX + 1];
 	const char *argument;
 	size_t row;
 
 	if (!latency_actions_find(text, &row, &argument) || !actions[row].needs_recording)
 		return;
 	ky_error_clear(&err);
+	if (actions[row].is_request) {
+		(void)latency_actions_split(argument, name);
+		argument = name;
+	}
 	if (ky_recordings_find(argument, actions[row].needs_flight, &place, &err) >= 0)
 		return;
 	fputs("kymo: warning: --do '", stderr);
@@ -142,22 +163,124 @@ static void latency_actions_environment(const char *name, const struct ky_tracke
 	setenv("KYMO_TRIGGER_FIELD_procname", comm, 1);
 }
 
-static void act_all(const struct ky_track *track)
+/* ---- actions of triggers, which a recording carries out -------------------------------------- */
+
+/* Fields are "NAME", "text" or "number", and a value. */
+static void latency_actions_add_number(struct ky_control_socket_message *request,
+				       const char *prefix, const char *name, int64_t number)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text), "%s%.60s", prefix, name);
+	ky_control_socket_add(request, text);
+	ky_control_socket_add(request, "number");
+	snprintf(text, sizeof(text), "%" PRId64, number);
+	ky_control_socket_add(request, text);
+}
+
+static void latency_actions_add_thread(struct ky_control_socket_message *request,
+				       const char *prefix, const struct ky_tracker_thread *thread)
+{
+	char text[KY_LATENCY_COMM_BYTES + 1] = "", name[32];
+
+	latency_actions_add_number(request, prefix, "tid", thread->tid);
+	latency_actions_add_number(request, prefix, "pid", thread->pid);
+	memcpy(text, thread->comm, KY_LATENCY_COMM_BYTES);
+	snprintf(name, sizeof(name), "%sprocname", prefix);
+	ky_control_socket_add(request, name);
+	ky_control_socket_add(request, "text");
+	ky_control_socket_add(request, text);
+}
+
+static void latency_actions_add_u64(struct ky_control_socket_message *request, uint64_t number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	ky_control_socket_add(request, text);
+}
+
+static void latency_actions_make(struct ky_control_socket_message *request, const char *action,
+				 const struct ky_track *track, const struct ky_tracker *tracker,
+				 const struct ky_tracker_news *news)
+{
+	const struct ky_tracker_report *report = news->report;
+
+	request->len = 0;
+	ky_control_socket_add(request, "act");
+	ky_control_socket_add(request, action);
+	ky_control_socket_add(request, track->options.text);
+	ky_control_socket_add(request, news->kind == KY_TRACKER_STILL_OPEN ? "open" : "end");
+	latency_actions_add_u64(request, track->n_told);
+	latency_actions_add_u64(request,
+				(uint64_t)ky_latency_wall_ns(report->begin_ns + news->duration_ns));
+	latency_actions_add_u64(request, news->duration_ns);
+	latency_actions_add_thread(request, "", &report->begin);
+	if (news->kind != KY_TRACKER_STILL_OPEN)
+		latency_actions_add_thread(request, "end_", &report->end);
+	for (size_t i = 0; ky_tracker_key_name(tracker, i); i++)
+		latency_actions_add_number(request, "key_", ky_tracker_key_name(tracker, i),
+					   (int64_t)report->key.values[i]);
+}
+
+/* "mark" of "NAME:TEXT" is the trigger's action "mark:TEXT"; without a text, a mark has the tracker's name. */
+static int latency_actions_ask(const struct ky_track *track, const struct ky_tracker *tracker,
+			       const struct ky_tracker_news *news, size_t row, const char *argument,
+			       struct kymo_error *err)
+{
+	struct ky_control_socket_message request, answer;
+	struct ky_control_socket_place place;
+	struct ky_strbuf action = KY_STRBUF_INIT;
+	char name[NAME_MAX + 1];
+	const char *rest = latency_actions_split(argument, name);
+	int ret;
+
+	if (!*rest && strcmp(actions[row].name, "mark") == 0)
+		rest = ky_tracker_name(tracker);
+	ky_strbuf_addf(&action, "%s%s%s", actions[row].name, *rest ? ":" : "", rest);
+	ret = ky_strbuf_failed(&action) ? ky_error_nomem(err)
+					: ky_recordings_find(name, false, &place, err);
+	if (ret >= 0) {
+		latency_actions_make(&request, ky_strbuf_text(&action), track, tracker, news);
+		ret = ky_control_socket_ask(&place, &request, 0, &answer, err);
+	}
+	ky_strbuf_fini(&action);
+	return ret;
+}
+
+/* ---- all of a tracker's ----------------------------------------------------------------------- */
+
+static void latency_actions_failed(const char *action, const struct kymo_error *err)
+{
+	fputs("kymo: warning: the action '", stderr);
+	ky_cli_put_text(stderr, action);
+	fputs("' has failed", stderr);
+	if (err->message[0]) {
+		fputs(": ", stderr);
+		ky_cli_put_text(stderr, err->message);
+	}
+	fputc('\n', stderr);
+}
+
+static void act_all(const struct ky_track *track, const struct ky_tracker *tracker,
+		    const struct ky_tracker_news *news)
 {
 	for (size_t i = 0; i < track->n_actions; i++) {
+		struct kymo_error err;
 		const char *argument;
 		size_t row;
 		int status;
 
+		ky_error_clear(&err);
 		if (!latency_actions_find(track->actions[i], &row, &argument))
 			continue;
-		status = actions[row].words[0] ? run_words(actions[row].words, argument)
-					       : run_shell(argument);
-		if (status == 0)
-			continue;
-		fputs("kymo: warning: the action '", stderr);
-		ky_cli_put_text(stderr, track->actions[i]);
-		fputs("' has failed\n", stderr);
+		if (actions[row].is_request)
+			status = latency_actions_ask(track, tracker, news, row, argument, &err);
+		else
+			status = actions[row].words[0] ? run_words(actions[row].words, argument)
+						       : run_shell(argument);
+		if (status != 0)
+			latency_actions_failed(track->actions[i], &err);
 	}
 }
 
@@ -168,8 +291,8 @@ static void reap(struct ky_tracks *tracks, int flags)
 			tracks->children[i] = tracks->children[--tracks->n_children];
 }
 
-bool ky_track_act(struct ky_tracks *tracks, struct ky_track *track, const char *name,
-		  const struct ky_tracker_news *news)
+bool ky_track_act(struct ky_tracks *tracks, struct ky_track *track,
+		  const struct ky_tracker *tracker, const struct ky_tracker_news *news)
 {
 	int64_t now_ns = ky_os_time_ns(CLOCK_MONOTONIC);
 	sigset_t none;
@@ -189,8 +312,8 @@ bool ky_track_act(struct ky_tracks *tracks, struct ky_track *track, const char *
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		close_range(3, ~0u, 0); /* the port of --listen, BPF links */
 		dup2(STDERR_FILENO, STDOUT_FILENO);
-		latency_actions_environment(name, news);
-		act_all(track);
+		latency_actions_environment(ky_tracker_name(tracker), news);
+		act_all(track, tracker, news);
 		_exit(0);
 	}
 	if (pid > 0)

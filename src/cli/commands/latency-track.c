@@ -278,7 +278,7 @@ static void latency_track_tell(void *data, const struct ky_tracker *tracker,
 	else
 		put_news(telling->tracks, tracker, news);
 	telling->track->n_told++;
-	if (!ky_track_act(telling->tracks, telling->track, ky_tracker_name(tracker), news))
+	if (!ky_track_act(telling->tracks, telling->track, tracker, news))
 		telling->track->n_held++;
 }
 

@@ -49,7 +49,7 @@ int ky_track_action_check(const char *text, struct kymo_error *err);
 /* Warn of those whose recording does not run. */
 void ky_track_actions_warn(const struct ky_track *track);
 /* All actions of @track, in a process beside this one. At most once a second; false: held back. */
-bool ky_track_act(struct ky_tracks *tracks, struct ky_track *track, const char *name,
-		  const struct ky_tracker_news *news);
+bool ky_track_act(struct ky_tracks *tracks, struct ky_track *track,
+		  const struct ky_tracker *tracker, const struct ky_tracker_news *news);
 
 #endif

@@ -222,6 +222,24 @@ int ky_recording_triggers_fd(const struct ky_recording *recording);
  * Requests. A trigger's condition and its actions; its number or "all"; the words of the answer:
  * number, condition, fired, held, lost, actions with a comma and a blank between them.
  */
+/*
+ * recording-triggers.c: one action of a trigger that fired, or of someone else's condition. @result: the trace that an earlier action
+ * of the firing has made, or "".
+ */
+int ky_recording_act(struct ky_recording *recording, const struct ky_trigger_action *action,
+		     const struct ky_trigger_firing *firing, char result[PATH_MAX],
+		     struct kymo_error *err);
+/* Whether the recording can do this at all. */
+int ky_recording_check_action(const struct ky_recording *recording,
+			      const struct ky_trigger_action *action, struct kymo_error *err);
+/*
+ * recording-act.c: a request for one action, from a process that watches a condition of its own (kymo latency): the words are
+ * the action, the condition, the event's name, how often it happened, its time and duration in ns, and fields of it: each
+ * a name, "text" or "number", and a value. The answer has the trace that the action has made, or "".
+ */
+int ky_recording_obey_act(struct ky_recording *recording,
+			  const struct ky_control_socket_message *request, size_t at,
+			  struct ky_control_socket_message *answer, struct kymo_error *err);
 int ky_recording_add_trigger(struct ky_recording *recording,
 			     const struct ky_control_socket_message *request, size_t at,
 			     struct ky_control_socket_message *answer, struct kymo_error *err);

@@ -411,6 +411,8 @@ static int recording_requests_obey(struct ky_recording *recording,
 				       err);
 	if (strcmp(word, "rotate") == 0)
 		return answer_rotation(recording, answer, err);
+	if (strcmp(word, "act") == 0)
+		return ky_recording_obey_act(recording, request, at, answer, err);
 	if (strcmp(word, "enable") == 0)
 		return change_user(recording, request, at, true, err);
 	if (strcmp(word, "disable") == 0)

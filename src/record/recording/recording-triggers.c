@@ -225,11 +225,9 @@ static void notify(struct ky_recording *recording, const struct ky_trigger_firin
 	ky_strbuf_fini(&json);
 }
 
-/* @result: the trace that an earlier action of the firing has made, or "". */
-static int recording_triggers_act(struct ky_recording *recording,
-				  const struct ky_trigger_action *action,
-				  const struct ky_trigger_firing *firing, char result[PATH_MAX],
-				  struct kymo_error *err)
+int ky_recording_act(struct ky_recording *recording, const struct ky_trigger_action *action,
+		     const struct ky_trigger_firing *firing, char result[PATH_MAX],
+		     struct kymo_error *err)
 {
 	int ret;
 
@@ -264,7 +262,7 @@ static int carry_out(struct ky_recording *recording, const struct ky_trigger_fir
 
 	for (size_t i = 0; rule && i < rule->actions.len; i++) {
 		const struct ky_trigger_action *action = &rule->actions.data[i];
-		int ret = recording_triggers_act(recording, action, firing, result, &why);
+		int ret = ky_recording_act(recording, action, firing, result, &why);
 
 		if (ret < 0)
 			ky_log_warning(recording->options.log, "trigger '%s': %s: %s%s%s",
@@ -305,9 +303,8 @@ static int unsuitable(const struct ky_trigger_action *action, const char *why,
 	return ky_error_set(err, KYMO_E_INVALID, "'%s': %s", action->text, why);
 }
 
-/* Whether the recording can do this at all. */
-static int check_action(const struct ky_recording *recording,
-			const struct ky_trigger_action *action, struct kymo_error *err)
+int ky_recording_check_action(const struct ky_recording *recording,
+			      const struct ky_trigger_action *action, struct kymo_error *err)
 {
 	bool is_flight = recording->options.user.overwrite;
 
@@ -352,7 +349,7 @@ static int recording_triggers_add_rule(struct ky_recording *recording, struct ky
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < rule->actions.len && !ret; i++)
-		ret = check_action(recording, &rule->actions.data[i], err);
+		ret = ky_recording_check_action(recording, &rule->actions.data[i], err);
 	if (!ret)
 		ret = ky_triggers_add(recording->triggers, rule, number, err);
 	ky_trigger_rule_fini(rule);

@@ -297,7 +297,11 @@ void ky_trigger_firing_text(struct ky_strbuf *out, const struct ky_trigger_firin
 	char text[KY_TRIGGER_TIME_BYTES];
 
 	ky_trigger_time(text, firing->hit.ns);
-	ky_strbuf_addf(out, "%s trigger %u: %s", text, firing->trigger, firing->condition);
+	/* Number 0: it is no trigger of the recording. */
+	if (firing->trigger)
+		ky_strbuf_addf(out, "%s trigger %u: %s", text, firing->trigger, firing->condition);
+	else
+		ky_strbuf_addf(out, "%s %s", text, firing->condition);
 	if (firing->hit.has_duration)
 		ky_strbuf_addf(out, ": %s", ky_format_duration(text, firing->hit.duration_ns));
 	if (!firing->event)
