@@ -11,15 +11,27 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
 
-# Sleeps on one CPU, which is idle meanwhile if nothing else runs there.
-SLEEP = "import os, sys, time; os.sched_setaffinity(0, {int(sys.argv[1])})\nfor _ in range(200): time.sleep(0.001)"
+# Sleeps on one CPU, which is idle meanwhile if nothing else runs there. Prints how often it was switched out to sleep: on a
+# loaded machine, some sleeps are over before that.
+SLEEP = """
+import os, resource, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+for _ in range(200):
+    time.sleep(0.001)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before)
+"""
 
 
 def sleep_on_all():
-    sleepers = [subprocess.Popen([sys.executable, "-c", SLEEP, str(cpu)]) for cpu in os.sched_getaffinity(0)]
-    for sleeper in sleepers:
-        assert sleeper.wait() == 0
-    return [sleeper.pid for sleeper in sleepers]
+    """{process ID: number of sleeps}"""
+    sleepers = [
+        subprocess.Popen([sys.executable, "-c", SLEEP, str(cpu)], stdout=subprocess.PIPE, text=True)
+        for cpu in os.sched_getaffinity(0)
+    ]
+    sleeps = {sleeper.pid: int(sleeper.communicate()[0]) for sleeper in sleepers}
+    assert min(sleeps.values()) > 0
+    return sleeps
 
 
 def switches_of(kymo, trace):
@@ -27,16 +39,27 @@ def switches_of(kymo, trace):
     return [(e["packet"]["cpu_id"], e["fields"]) for e in map(json.loads, lines) if e["event"] == "sched_switch"]
 
 
+def by_cpu(switches):
+    """{cpu: [(previous thread, next thread)]}"""
+    pairs = collections.defaultdict(list)
+    for cpu, fields in switches:
+        pairs[cpu].append((fields["prev_tid"], fields["next_tid"]))
+    return pairs
+
+
+def missing(pairs):
+    """How many switches between threads other than idle the kernel has left out, at least: it does so on a loaded machine."""
+    neighbours = (pair for of_cpu in pairs.values() for pair in zip(of_cpu, of_cpu[1:]))
+    return sum(to != from_ and to and from_ for (_, to), (from_, _) in neighbours)
+
+
 def test_each_switch_to_idle_is_followed_by_one_from_idle(kymo, recordings):
     record = recordings("-k", "sched_switch")
     pids = sleep_on_all()
     record.stop()
     came, left = collections.Counter(), collections.Counter()
-    by_cpu = collections.defaultdict(list)
     all_switches = switches_of(kymo, record.out)
-    for cpu, fields in all_switches:
-        by_cpu[cpu].append((fields["prev_tid"], fields["next_tid"]))
-    for cpu, switches in by_cpu.items():
+    for cpu, switches in by_cpu(all_switches).items():
         for (_, to), (from_, _) in zip(switches, switches[1:]):
             came[cpu] += to == 0
             left[cpu] += to == 0 and from_ == 0
@@ -60,8 +83,8 @@ def test_waits_are_measured(kymo, recordings):
     record.stop()
     report = json.loads(kymo("report", "sched", "--json", "--limit", "0", record.out).out)
     rows = {row["process"]["tid"]: row for row in report["reports"][0]["tables"][0]["rows"]}
-    for pid in pids:
-        assert rows[pid]["count"] >= 190
+    for pid, sleeps in pids.items():
+        assert rows[pid]["count"] >= 0.95 * sleeps - missing(by_cpu(switches_of(kymo, record.out)))
 
 
 @pytest.mark.parametrize("cpu", sorted(os.sched_getaffinity(0)))
@@ -75,11 +98,10 @@ def test_a_cpu_that_is_busy_at_first(kymo, recordings, cpu):
         hog.wait()
     pids = sleep_on_all()
     record.stop()
-    switches = collections.defaultdict(list)
-    for at, fields in switches_of(kymo, record.out):
-        switches[at].append((fields["prev_tid"], fields["next_tid"]))
+    switches = by_cpu(switches_of(kymo, record.out))
     woken = collections.Counter(to for of_cpu in switches.values() for _, to in of_cpu)
-    assert all(woken[pid] >= 190 for pid in pids), woken
+    least = {pid: 0.95 * sleeps - missing(switches) for pid, sleeps in pids.items()}
+    assert all(woken[pid] >= least[pid] for pid in pids), (least, woken)
     for of_cpu in switches.values():
         twice = sum(one == other and one[0] == 0 for one, other in zip(of_cpu, of_cpu[1:]))
         assert twice == 0
