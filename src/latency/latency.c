@@ -36,7 +36,10 @@ static int latency_remember_calls(struct ky_latency *latency,
 
 static int latency_prepare(struct ky_latency *latency, struct kymo_error *err)
 {
-	latency->n_cpus = (uint32_t)libbpf_num_possible_cpus();
+	int ret = ky_bpf_values_of_key(&latency->n_cpus, err);
+
+	if (ret < 0)
+		return ret;
 	latency->buffer_cells =
 		latency->n_cpus > BATCH_CELLS ? latency->n_cpus : (size_t)BATCH_CELLS;
 	latency->buffer = calloc(latency->buffer_cells, sizeof(*latency->buffer));

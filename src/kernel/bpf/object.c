@@ -13,6 +13,7 @@
 #include <bpf/btf.h>
 
 #include "base/error.h"
+#include "kernel/bpf/libbpf.h"
 #include "os/file.h"
 
 #define BTF_PATH "/sys/kernel/btf/vmlinux"
@@ -98,9 +99,14 @@ bool ky_bpf_has_helper(enum bpf_func_id helper)
 
 int ky_bpf_begin(struct ky_bpf_opening *opening, struct kymo_error *err)
 {
+	int ret;
+
 	memset(opening, 0, sizeof(*opening));
 	opening->btf_fd = -1;
 	opening->options.sz = sizeof(opening->options);
+	ret = ky_libbpf_load(err);
+	if (ret < 0)
+		return ret;
 	libbpf_set_print(hear);
 	said[0] = '\0';
 	opening->log = calloc(1, LOG_BYTES);
@@ -155,6 +161,19 @@ uint32_t ky_bpf_possible_cpus(void)
 	long n = sysconf(_SC_NPROCESSORS_CONF);
 
 	return n > 0 ? (uint32_t)n : 1;
+}
+
+int ky_bpf_values_of_key(uint32_t *n, struct kymo_error *err)
+{
+	int ret = ky_libbpf_load(err), cpus;
+
+	if (ret < 0)
+		return ret;
+	cpus = libbpf_num_possible_cpus();
+	if (cpus < 0)
+		return ky_error_errno(err, -cpus, "cannot count the CPUs");
+	*n = (uint32_t)cpus;
+	return KYMO_OK;
 }
 
 static int make_region_map(const struct ky_bpf_regions *regions, const struct bpf_map *map)

@@ -52,6 +52,8 @@ bool ky_bpf_has_helper(enum bpf_func_id helper);
 
 /* How many CPUs there may be. */
 uint32_t ky_bpf_possible_cpus(void);
+/* How many values a key of a map by CPU has. 0, KYMO_E_UNSUPPORTED (libbpf is missing) or KYMO_E_IO. */
+int ky_bpf_values_of_key(uint32_t *n, struct kymo_error *err);
 
 /*
  * Give array @map, of an object that is not loaded yet, the regions that @regions says, and map them here. Where the

@@ -222,6 +222,8 @@ static int count_prepare(struct ky_count *count, const struct ky_count_options *
 	uint32_t own = (uint32_t)ky_pid_this_process();
 	int ret = ky_count_plan_init(&count->plan, options, err);
 
+	if (!ret)
+		ret = ky_bpf_values_of_key(&count->n_cpus, err);
 	if (ret < 0)
 		return ret;
 	ky_vec_foreach(&count->plan.events, event) {
@@ -230,7 +232,6 @@ static int count_prepare(struct ky_count *count, const struct ky_count_options *
 	}
 	count->sums = options->sum != NULL;
 	count->max_keys = options->max_keys ? options->max_keys : KEYS_DEFAULT;
-	count->n_cpus = (uint32_t)libbpf_num_possible_cpus();
 	count->values = calloc(count->n_cpus, sizeof(*count->values));
 	/* Each event has a descriptor or two. */
 	ky_file_raise_limit();
