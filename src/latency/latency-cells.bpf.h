@@ -37,6 +37,9 @@ struct {
 struct thread {
 	uint64_t call_ns, waking_ns, off_ns; /* since when; 0: it is not */
 	uint32_t call, reason;
+	uint64_t lock, lock_ns; /* the lock that it waits for; 0: none */
+	uint64_t lock_kind;
+	uint64_t file_ns[KY_LATENCY_FILE_OPS];
 };
 
 struct {
@@ -45,6 +48,11 @@ struct {
 	__type(key, int);
 	__type(value, struct thread);
 } kymo_threads SEC(".maps");
+
+static __always_inline struct thread *thread_of(const void *task, uint64_t flags)
+{
+	return bpf_task_storage_get(&kymo_threads, (void *)task, NULL, flags);
+}
 
 /* Names of processes that have cells. */
 struct {
@@ -169,6 +177,9 @@ static __always_inline void tell_member(void *ctx, uint32_t layer, uint64_t sub,
 	if (config.stacks && layer == KY_LATENCY_SYSCALL)
 		member->user_bytes =
 			bpf_get_stack(ctx, member->user, sizeof(member->user), BPF_F_USER_STACK);
+	if (config.stacks && (layer == KY_LATENCY_LOCK || layer == KY_LATENCY_FILE))
+		member->kernel_bytes =
+			bpf_get_stack(ctx, member->kernel, sizeof(member->kernel), 0);
 	if (config.stacks && prev)
 		member->kernel_bytes =
 			bpf_get_task_stack((void *)task, member->kernel, sizeof(member->kernel), 0);

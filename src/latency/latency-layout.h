@@ -28,6 +28,8 @@ enum ky_latency_layer {
 	KY_LATENCY_NET_SEND,	 /* sub: number of the interface */
 	KY_LATENCY_NET_RECEIVE,	 /* the same */
 	KY_LATENCY_FIRST_BYTE,
+	KY_LATENCY_LOCK, /* sub: enum ky_latency_lock */
+	KY_LATENCY_FILE, /* sub: enum ky_latency_file_op */
 	KY_LATENCY_PROGRAM, /* sub: what a process calls it, see program-cells.h; not of latency.bpf.c */
 	KY_LATENCY_TRACK, /* sub: number of the tracker; not of latency.bpf.c */
 	KY_LATENCY_CHAIN, /* sub: enum ky_chain_part; the same */
@@ -80,6 +82,31 @@ enum ky_latency_reason {
 	KY_LATENCY_OFF_REASONS,
 };
 
+/* Kinds of the kernel's own locks. */
+enum ky_latency_lock {
+	KY_LATENCY_LOCK_SEMAPHORE,
+	KY_LATENCY_LOCK_SPIN,
+	KY_LATENCY_LOCK_SPIN_READ,
+	KY_LATENCY_LOCK_SPIN_WRITE,
+	KY_LATENCY_LOCK_MUTEX,
+	KY_LATENCY_LOCK_READ,
+	KY_LATENCY_LOCK_WRITE,
+	KY_LATENCY_LOCK_RT,
+	KY_LATENCY_LOCK_PERCPU_READ,
+	KY_LATENCY_LOCK_PERCPU_WRITE,
+	KY_LATENCY_LOCK_KINDS,
+};
+
+/* What a file system does. */
+enum ky_latency_file_op {
+	KY_LATENCY_FILE_SYNC,
+	KY_LATENCY_FILE_WRITE,
+	KY_LATENCY_FILE_TRUNCATE,
+	KY_LATENCY_FILE_ALLOCATE,
+	KY_LATENCY_FILE_UNLINK,
+	KY_LATENCY_FILE_OPS,
+};
+
 /* What a call is to a connection. */
 enum ky_latency_role {
 	KY_LATENCY_ROLE_NONE,
@@ -95,7 +122,9 @@ enum ky_latency_role {
 #define KY_LATENCY_AT_WAKEUP  (KY_LATENCY_AT_SYSCALL + KY_LATENCY_CALL_KINDS + KY_LATENCY_MAX_CHOSEN)
 #define KY_LATENCY_AT_OFFCPU  (KY_LATENCY_AT_WAKEUP + 1)
 #define KY_LATENCY_AT_SOFTIRQ (KY_LATENCY_AT_OFFCPU + KY_LATENCY_OFF_REASONS)
-#define KY_LATENCY_PLACES     (KY_LATENCY_AT_SOFTIRQ + KY_LATENCY_SOFTIRQS)
+#define KY_LATENCY_AT_LOCK    (KY_LATENCY_AT_SOFTIRQ + KY_LATENCY_SOFTIRQS)
+#define KY_LATENCY_AT_FILE    (KY_LATENCY_AT_LOCK + KY_LATENCY_LOCK_KINDS)
+#define KY_LATENCY_PLACES     (KY_LATENCY_AT_FILE + KY_LATENCY_FILE_OPS)
 
 /* A device, with the operation of its requests. */
 #define KY_LATENCY_DEVICE(major, minor, op) \

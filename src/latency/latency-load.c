@@ -26,8 +26,10 @@ static const struct {
 	uint32_t layers;	/* that need it */
 } needs[] = {
 #define LAYER(name) (1u << KY_LATENCY_##name)
-	{"kymo_seed", NULL, LAYER(SYSCALL) | LAYER(WAKEUP) | LAYER(OFFCPU)},
-	{"kymo_fork", "sched_process_fork", LAYER(WAKEUP) | LAYER(OFFCPU)},
+	{"kymo_seed", NULL,
+	 LAYER(SYSCALL) | LAYER(WAKEUP) | LAYER(OFFCPU) | LAYER(LOCK) | LAYER(FILE)},
+	{"kymo_fork", "sched_process_fork",
+	 LAYER(WAKEUP) | LAYER(OFFCPU) | LAYER(LOCK) | LAYER(FILE)},
 	{"kymo_rename", "task_rename", 0}, /* with keys only */
 	{"kymo_enter", "sys_enter", LAYER(SYSCALL) | LAYER(OFFCPU) | LAYER(FIRST_BYTE)},
 	{"kymo_exit", "sys_exit", LAYER(SYSCALL) | LAYER(OFFCPU) | LAYER(FIRST_BYTE)},
@@ -46,6 +48,26 @@ static const struct {
 	{"kymo_irq_exit", "irq_handler_exit", LAYER(IRQ)},
 	{"kymo_softirq_entry", "softirq_entry", LAYER(SOFTIRQ)},
 	{"kymo_softirq_exit", "softirq_exit", LAYER(SOFTIRQ)},
+	{"kymo_lock_begin", "contention_begin", LAYER(LOCK)},
+	{"kymo_lock_end", "contention_end", LAYER(LOCK)},
+#define FILE_EVENT(name)                          \
+	{                                         \
+		"kymo_" #name, #name, LAYER(FILE) \
+	}
+	FILE_EVENT(ext4_sync_file_enter),
+	FILE_EVENT(ext4_sync_file_exit),
+	FILE_EVENT(ext4_da_write_begin),
+	FILE_EVENT(ext4_da_write_end),
+	FILE_EVENT(ext4_write_begin),
+	FILE_EVENT(ext4_write_end),
+	FILE_EVENT(ext4_journalled_write_end),
+	FILE_EVENT(ext4_truncate_enter),
+	FILE_EVENT(ext4_truncate_exit),
+	FILE_EVENT(ext4_fallocate_enter),
+	FILE_EVENT(ext4_fallocate_exit),
+	FILE_EVENT(ext4_unlink_enter),
+	FILE_EVENT(ext4_unlink_exit),
+#undef FILE_EVENT
 #undef LAYER
 };
 

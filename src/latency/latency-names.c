@@ -34,6 +34,10 @@ static const struct {
 				    "from the interface to the program's memory"},
 	[KY_LATENCY_FIRST_BYTE] = {"first-byte", "Time to first byte",
 				   "from accept to the first write to the connection"},
+	[KY_LATENCY_LOCK] = {"lock", "Locks of the kernel",
+			     "from the first try until the thread has the lock"},
+	[KY_LATENCY_FILE] = {"file", "File system",
+			     "the file system's part of a call, from begin to end"},
 	[KY_LATENCY_PROGRAM] = {"program", "Program trackers",
 				"from KYMO_LATENCY_BEGIN to KYMO_LATENCY_END in a program"},
 	[KY_LATENCY_TRACK] = {"track", "Trackers", "from one event to another one"},
@@ -49,6 +53,16 @@ static const char *const reasons[KY_LATENCY_OFF_REASONS] = {
 	"none",	      "preempted", "yielded",	  "read",    "write",	"sync",
 	"poll",	      "futex",	   "sleep",	  "child",   "device",	"kernel",
 	"page fault", "stopped",   "system call", "kthread", "unknown",
+};
+
+/* As perf lock contention calls them. */
+static const char *const locks[KY_LATENCY_LOCK_KINDS] = {
+	"semaphore", "spinlock", "rwlock:R", "rwlock:W",   "mutex",
+	"rwsem:R",   "rwsem:W",	 "rt-mutex", "pcpu-sem:R", "pcpu-sem:W",
+};
+
+static const char *const file_ops[KY_LATENCY_FILE_OPS] = {
+	"ext4 sync", "ext4 write", "ext4 truncate", "ext4 allocate", "ext4 unlink",
 };
 
 static const char *const softirqs[] = {
@@ -143,6 +157,12 @@ void ky_latency_put_name(struct ky_strbuf *out, const struct ky_latency *latency
 		break;
 	case KY_LATENCY_OFFCPU:
 		ky_strbuf_adds(out, reasons[key->sub % KY_LATENCY_OFF_REASONS]);
+		break;
+	case KY_LATENCY_LOCK:
+		ky_strbuf_adds(out, locks[key->sub % KY_LATENCY_LOCK_KINDS]);
+		break;
+	case KY_LATENCY_FILE:
+		ky_strbuf_adds(out, file_ops[key->sub % KY_LATENCY_FILE_OPS]);
 		break;
 	case KY_LATENCY_BLOCK_QUEUE:
 	case KY_LATENCY_BLOCK_DEVICE:

@@ -6,14 +6,11 @@
  * is made where a program may allocate: of threads that exist by kymo_seed, of new ones when they are forked or call;
  * never in the scheduler.
  */
+#include "latency/latency-files.bpf.h"
+#include "latency/latency-locks.bpf.h"
 #include "latency/latency-net.bpf.h"
 
 char kymo_license[] SEC("license") = "Dual MIT/GPL";
-
-static __always_inline struct thread *thread_of(const void *task, uint64_t flags)
-{
-	return bpf_task_storage_get(&kymo_threads, (void *)task, NULL, flags);
-}
 
 /* Once for each thread, before the others run. */
 SEC("iter/task")

@@ -272,8 +272,13 @@ static struct ky_latency_key key_of_place(uint32_t place)
 	if (place < KY_LATENCY_AT_SOFTIRQ)
 		return (struct ky_latency_key){.layer = KY_LATENCY_OFFCPU,
 					       .sub = place - KY_LATENCY_AT_OFFCPU};
-	return (struct ky_latency_key){.layer = KY_LATENCY_SOFTIRQ,
-				       .sub = place - KY_LATENCY_AT_SOFTIRQ};
+	if (place < KY_LATENCY_AT_LOCK)
+		return (struct ky_latency_key){.layer = KY_LATENCY_SOFTIRQ,
+					       .sub = place - KY_LATENCY_AT_SOFTIRQ};
+	if (place < KY_LATENCY_AT_FILE)
+		return (struct ky_latency_key){.layer = KY_LATENCY_LOCK,
+					       .sub = place - KY_LATENCY_AT_LOCK};
+	return (struct ky_latency_key){.layer = KY_LATENCY_FILE, .sub = place - KY_LATENCY_AT_FILE};
 }
 
 /* The sum of what CPUs have counted at @place. False: nothing. */

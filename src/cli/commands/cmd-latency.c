@@ -59,9 +59,9 @@ static const struct ky_option_def option_defs[] = {
 	 offsetof(struct options, csv), NULL},
 	{"layers", 0, KY_OPTION_TEXT, "LIST",
 	 "Measure only these layers, separated by commas: syscall, wakeup, offcpu, block-queue, block-device, flush, irq, "
-	 "softirq, net-send, net-receive, first-byte, program. Default: all.",
+	 "softirq, net-send, net-receive, first-byte, lock, file, program. Default: all.",
 	 offsetof(struct options, layers),
-	 "syscall wakeup offcpu block-queue block-device flush irq softirq net-send net-receive first-byte program"},
+	 "syscall wakeup offcpu block-queue block-device flush irq softirq net-send net-receive first-byte lock file program"},
 	{"by", 0, KY_OPTION_TEXT, "KEY",
 	 "A histogram for each process, user or cgroup; device: only the layers of block devices, which have one for each "
 	 "device anyway.",
