@@ -167,6 +167,20 @@ bool ky_object_open(struct ky_object *object, const struct ky_object_search *sea
 
 /* ---- symbols ---------------------------------------------------------------------------- */
 
+static bool object_add_segment(struct ky_object *object, const GElf_Phdr *header)
+{
+	struct ky_object_segment segment = {
+		.offset = header->p_offset,
+		.address = header->p_vaddr,
+		.file_bytes = header->p_filesz,
+	};
+
+	if ((segment.address & ~(uint64_t)4095) < object->first_page)
+		object->first_page = segment.address & ~(uint64_t)4095;
+	return ky_vec_push(&object->segments, segment) == 0;
+}
+
+/* Those of code first: with lld, another one may lie in the same page of the file. */
 static bool object_read_segments(struct ky_object *object)
 {
 	GElf_Addr bias;
@@ -176,18 +190,13 @@ static bool object_read_segments(struct ky_object *object)
 	if (elf_getphdrnum(elf, &n) != 0)
 		return false;
 	object->first_page = UINT64_MAX;
-	for (size_t i = 0; i < n; i++) {
-		struct ky_object_segment segment;
+	for (size_t i = 0; i < 2 * n; i++) {
 		GElf_Phdr header;
 
-		if (!gelf_getphdr(elf, (int)i, &header) || header.p_type != PT_LOAD)
+		if (!gelf_getphdr(elf, (int)(i % n), &header) || header.p_type != PT_LOAD ||
+		    (i < n) != ((header.p_flags & PF_X) != 0))
 			continue;
-		segment.offset = header.p_offset;
-		segment.address = header.p_vaddr;
-		segment.file_bytes = header.p_filesz;
-		if ((segment.address & ~(uint64_t)4095) < object->first_page)
-			object->first_page = segment.address & ~(uint64_t)4095;
-		if (ky_vec_push(&object->segments, segment) < 0)
+		if (!object_add_segment(object, &header))
 			return false;
 	}
 	return true;

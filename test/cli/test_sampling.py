@@ -5,6 +5,7 @@ import bisect
 import collections
 import json
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -184,3 +185,62 @@ def test_mistakes(kymo, tmp_path):
         assert not (tmp_path / "t").exists()
     assert "--raw: no --sample" in kymo("record", "-o", tmp_path / "t", "--raw", "--sample", "9", "--", "true",
                                         code=2).err
+
+
+SORTER = r"""
+#include <stdlib.h>
+#include <time.h>
+
+static int values[10000];
+
+__attribute__((noinline)) int compare(const void *a, const void *b)
+{
+	const int *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+__attribute__((noinline)) void sort_all(void)
+{
+	for (int i = 0; i < 10000; i++)
+		values[i] = (int)(i * 2654435761u >> 7);
+	qsort(values, 10000, sizeof(values[0]), compare);
+	__asm__ volatile("");
+}
+
+int main(int argc, char **argv)
+{
+	struct timespec now;
+
+	do {
+		sort_all();
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	} while (now.tv_sec + now.tv_nsec / 1e9 < atof(argv[1]));
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("tools", [["cc"], ["clang", "-fuse-ld=lld"]])
+def test_dwarf(kymo, record, tmp_path, tools):
+    """Without frame pointers, through the C library; linkers may place segments apart from their place in the file."""
+    if not all(map(shutil.which, (tools[0], *(["ld.lld"] if len(tools) > 1 else [])))):
+        pytest.skip(f"no {' '.join(tools)}")
+    program = tmp_path / "sorter"
+    subprocess.run([*tools, "-x", "c", "-O2", "-fomit-frame-pointer", "-w", "-o", program, "-"], input=SORTER, text=True,
+                   check=True)
+    trace, _ = record("--sample", "cpu-clock:499Hz", "--stacks", "dwarf", "--follow", command=[str(program), "0.5"])
+    tree = json.loads(kymo("report", "flame", "--json", "--comm", "sorter", "--limit", "0", trace).out)
+    rows = tree["reports"][0]["tables"][0]["rows"]
+    of = collections.Counter()
+    for row in rows:
+        of[row["function"]] = max(of[row["function"]], row["share"])
+    assert of["main"] > 0.9 and of["sort_all"] > 0.85
+    path = []
+    for row in rows:
+        del path[row["depth"]:]
+        path.append(row["function"])
+        if row["function"] == "compare":
+            assert path[path.index("main"):path.index("main") + 2] == ["main", "sort_all"], path
+    assert of["compare"] > 0.005
+    assert "--stacks: 'x' is unknown" in kymo("record", "--sample", "9", "--stacks", "x", "--", "true", code=2).err

@@ -389,6 +389,12 @@ static const struct ky_option_def option_defs[] = {
 	 "again. 'kymo report flame' shows the samples. See docs/sampling.md.",
 	 offsetof(struct ky_record_options, samples),
 	 "99 999 page-faults context-switches cpu-clock:999Hz cycles:1000000 sched:sched_switch"},
+	{"stacks", 0, KY_OPTION_TEXT, "HOW",
+	 "How --sample finds the frames of programs: fp (default), by frame pointers; dwarf, by the call "
+	 "frame information of programs and libraries, which needs no frame pointers: the kernel copies "
+	 "registers and 16 KiB of the stack (dwarf:BYTES, up to 65528), and the recorder unwinds them. "
+	 "That costs more, some 100 us for each sample.",
+	 offsetof(struct ky_record_options, stacks), "fp dwarf dwarf:32k"},
 	{"callstack-kernel", 0, KY_OPTION_LIST, "EVENTS",
 	 "Add the kernel's call stack, as addresses, to the kernel events that match a pattern as "
 	 "for --kernel. May be given again.",

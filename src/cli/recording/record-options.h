@@ -26,7 +26,8 @@ struct ky_record_options {
 	struct ky_text_list kernel_stacks, user_stacks;
 	const char *identity;
 	struct ky_text_list samples;
-	struct ky_text_list probes, sdt, kprobes;
+	const char *stacks;
+struct ky_text_list probes, sdt, kprobes;
 	const char *syscall_content;
 	const char *clock;
 	uint64_t rotate_bytes, rotate_ns, keep, keep_chunk_bytes, keep_ns, relay_wait_ns;

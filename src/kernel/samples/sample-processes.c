@@ -161,6 +161,7 @@ void ky_sample_processes_init(struct ky_sample_processes *table)
 	ky_map_init(&table->processes);
 	ky_map_init(&table->threads);
 	ky_map_init(&table->files);
+	table->n_versions = 0;
 	memset(&table->exited, 0, sizeof(table->exited));
 	memset(&table->exiting, 0, sizeof(table->exiting));
 }
@@ -248,10 +249,12 @@ struct ky_sample_process *ky_sample_process(struct ky_sample_processes *table, i
 	return process;
 }
 
-static void sample_process_set_maps(struct ky_sample_process *process, struct ky_sample_maps *maps)
+static void sample_process_set_maps(struct ky_sample_processes *table,
+				    struct ky_sample_process *process, struct ky_sample_maps *maps)
 {
 	sample_maps_release(process->maps);
 	process->maps = maps;
+	process->version = ++table->n_versions;
 	process->told = 0;
 }
 
@@ -329,7 +332,7 @@ int ky_sample_process_find_maps(struct ky_sample_processes *table,
 
 	if (process->maps)
 		return KYMO_OK;
-	process->maps = sample_maps_new();
+	sample_process_set_maps(table, process, sample_maps_new());
 	if (!process->maps)
 		return KYMO_E_MEMORY;
 	snprintf(path, sizeof(path), "/proc/%" PRId32 "/maps", process->pid);
@@ -353,7 +356,7 @@ static int sample_processes_inherit(struct ky_sample_processes *table, int32_t p
 
 	if (!process)
 		return KYMO_E_MEMORY;
-	sample_process_set_maps(process, parent ? parent->maps : NULL);
+	sample_process_set_maps(table, process, parent ? parent->maps : NULL);
 	if (process->maps)
 		process->maps->n_users++;
 	return KYMO_OK;
@@ -439,7 +442,7 @@ int ky_sample_processes_name(struct ky_sample_processes *table, int32_t pid, int
 	maps = process ? sample_maps_new() : NULL;
 	if (!maps)
 		return KYMO_E_MEMORY;
-	sample_process_set_maps(process, maps);
+	sample_process_set_maps(table, process, maps);
 	return KYMO_OK;
 }
 
@@ -457,6 +460,8 @@ int ky_sample_processes_map(struct ky_sample_processes *table, int32_t pid,
 	maps = sample_maps_own(process);
 	if (!maps || sample_maps_add(maps, map) < 0)
 		return KYMO_E_MEMORY;
+	if (map->path[0] == '/')
+		process->version = ++table->n_versions;
 	*told = process->told == generation;
 	return KYMO_OK;
 }

@@ -38,6 +38,7 @@ struct ky_sample_maps {
 struct ky_sample_process {
 	int32_t pid;
 	struct ky_sample_maps *maps; /* NULL: not known yet */
+	uint64_t version;	     /* other maps of files have another one */
 	uint64_t told;		     /* the generation in which the trace got its maps; 0: never */
 };
 
@@ -51,6 +52,7 @@ KY_VEC_TYPE(ky_sample_tids, int32_t);
 
 struct ky_sample_processes {
 	struct ky_map processes, threads;
+	uint64_t n_versions;
 	/* Threads whose end was read: in the kernel they go on for a while. Those of the last round, and of this one. */
 	struct ky_sample_tids exited, exiting;
 	struct ky_map files; /* build ids by device and inode: struct ky_sample_file */

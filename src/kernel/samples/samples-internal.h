@@ -6,7 +6,7 @@
 #include "base/vec.h"
 #include "kernel/samples/perf-ring.h"
 #include "kernel/samples/samples.h"
-
+#include "kernel/samples/unwind.h"
 #define KY_SAMPLES_TYPE                                                                 \
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | \
 	 PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
@@ -26,6 +26,10 @@ struct ky_samples {
 	size_t n_sources;
 	const struct ky_os_clock *clock;
 	uint64_t ring_bytes;
+	uint32_t stack_bytes;
+	uint64_t registers;	  /* perf's mask of those that are copied with the stack */
+	struct ky_unwind *unwind; /* NULL: by frame pointers */
+	uint64_t frames[KY_UNWIND_FRAMES_MAX];
 	KY_VEC(struct samples_cpu) cpus;
 	struct ky_sample_processes processes;
 	uint64_t generation; /* of traces that need mappings anew */

@@ -175,18 +175,60 @@ static uint32_t samples_source(const struct ky_samples *samples, const struct sa
 	return 0;
 }
 
+/*
+ * Behind the call chain: the registers' form (0: there are none) and the registers; the stack's size, the stack, and how much of it
+ * is there.
+ */
+static bool samples_find_copy(const struct ky_samples *samples, const uint64_t *at,
+			      const uint64_t *end, struct ky_unwind_copy *copy)
+{
+	uint64_t n = (uint64_t)__builtin_popcountll(samples->registers), bytes;
+
+	if (end - at < 2 || !*at++ || (uint64_t)(end - at) < n + 1)
+		return false;
+	copy->registers = at;
+	copy->n_registers = (uint32_t)n;
+	at += n;
+	bytes = *at++;
+	if (bytes / 8 >= (uint64_t)(end - at))
+		return false;
+	copy->stack = (const uint8_t *)at;
+	copy->stack_bytes = at[bytes / 8] < bytes ? at[bytes / 8] : bytes;
+	return true;
+}
+
+/* The program's frames, from the copy of its stack. */
+static int samples_unwind(struct ky_samples *samples, const struct samples_head *head, uint64_t n,
+			  struct ky_sample *sample, struct kymo_error *err)
+{
+	const uint64_t *chain = (const uint64_t *)(head + 1);
+	const uint64_t *end = (const uint64_t *)((const uint8_t *)head + head->header.size);
+	struct ky_sample_process *process;
+	struct ky_unwind_copy copy;
+
+	if (!samples->unwind || !samples_find_copy(samples, chain + n, end, &copy))
+		return KYMO_OK;
+	process = ky_sample_process(&samples->processes, sample->thread->pid);
+	if (!process || ky_sample_process_find_maps(&samples->processes, process) < 0)
+		return ky_error_nomem(err);
+	sample->user = samples->frames;
+	sample->n_user = ky_unwind(samples->unwind, process, &copy, samples->frames);
+	return KYMO_OK;
+}
+
 static int samples_take_sample(struct ky_samples *samples, const struct samples_cpu *cpu,
 			       const struct samples_head *head,
 			       const struct ky_samples_listener *listener, struct kymo_error *err)
 {
 	uint64_t most = (head->header.size - sizeof(*head)) / sizeof(uint64_t);
+	uint64_t n = head->n_chain < most ? head->n_chain : most;
 	struct ky_sample sample = {
 		.source = samples_source(samples, cpu, head->id),
 		.cpu = cpu->number,
 		.cycles = ky_samples_cycles(samples, head->time_ns),
 		.period = head->period,
 	};
-	int ret = KYMO_OK;
+	int ret;
 
 	/* The idle task, and threads that have ended or are of other PID namespaces. */
 	if ((int32_t)head->tid <= 0)
@@ -197,9 +239,9 @@ static int samples_take_sample(struct ky_samples *samples, const struct samples_
 		return ky_error_nomem(err);
 	if (listener->wants && !listener->wants(listener->data, sample.thread))
 		return KYMO_OK;
-	samples_split_chain((const uint64_t *)(head + 1),
-			    head->n_chain < most ? head->n_chain : most, &sample);
-	if (sample.n_user)
+	samples_split_chain((const uint64_t *)(head + 1), n, &sample);
+	ret = samples_unwind(samples, head, n, &sample, err);
+	if (!ret && sample.n_user)
 		ret = samples_tell_maps(samples, cpu, sample.cycles, sample.thread, listener, err);
 	return ret < 0 ? ret : listener->sample(listener->data, &sample, err);
 }

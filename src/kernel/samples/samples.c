@@ -42,6 +42,12 @@ static struct perf_event_attr samples_attr(const struct ky_samples *samples, siz
 		.wakeup_watermark = (uint32_t)(samples->ring_bytes / 4),
 	};
 
+	if (samples->unwind) {
+		attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+		attr.sample_regs_user = samples->registers;
+		attr.sample_stack_user = samples->stack_bytes;
+		attr.exclude_callchain_user = 1;
+	}
 	if (source->frequency_hz)
 		attr.sample_freq = source->frequency_hz;
 	else
@@ -140,6 +146,17 @@ static int samples_open_cpus(struct ky_samples *samples, struct kymo_error *err)
 	return samples->cpus.len ? KYMO_OK : ky_error_set(err, KYMO_E_IO, "no CPU can be sampled");
 }
 
+static int samples_open_unwind(struct ky_samples *samples, struct kymo_error *err)
+{
+	if (!samples->stack_bytes)
+		return KYMO_OK;
+	if (!samples->registers)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "--stacks dwarf: not on this architecture");
+	samples->unwind = ky_unwind_new();
+	return samples->unwind ? KYMO_OK : ky_error_nomem(err);
+}
+
 int ky_samples_open(const struct ky_samples_options *options, struct ky_samples **out,
 		    struct kymo_error *err)
 {
@@ -155,8 +172,12 @@ int ky_samples_open(const struct ky_samples_options *options, struct ky_samples 
 	samples->clock = options->clock;
 	samples->ring_bytes = options->ring_bytes;
 	samples->generation = 1;
+	samples->stack_bytes = options->stack_bytes;
+	samples->registers = options->stack_bytes ? ky_unwind_registers() : 0;
 	ky_sample_processes_init(&samples->processes);
-	ret = samples_open_cpus(samples, err);
+	ret = samples_open_unwind(samples, err);
+	if (!ret)
+		ret = samples_open_cpus(samples, err);
 	if (ret < 0) {
 		ky_samples_close(samples);
 		return ret;
@@ -173,6 +194,7 @@ void ky_samples_close(struct ky_samples *samples)
 		samples_close_cpu(samples, cpu);
 	ky_vec_fini(&samples->cpus);
 	ky_sample_processes_fini(&samples->processes);
+	ky_unwind_free(samples->unwind);
 	free(samples);
 }
 

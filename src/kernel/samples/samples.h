@@ -32,6 +32,8 @@ struct ky_samples_options {
 	size_t n_sources;
 	const struct ky_os_clock *clock; /* of the trace; borrowed */
 	uint64_t ring_bytes;		 /* of each CPU */
+	/* Not 0: programs' frames by DWARF, in so many bytes of the stack; else by frame pointers. */
+	uint32_t stack_bytes;
 };
 
 struct ky_sample {

@@ -62,7 +62,7 @@ static uint64_t session_samples_ring_bytes(const struct ky_session *session)
 
 	for (size_t i = 0; i < session->kernel.n_sources; i++)
 		has_events |= !session->samples.sources[i].frequency_hz;
-	if (!has_events)
+	if (!has_events && !session->options.sample_stack_bytes)
 		return RING_BYTES;
 	while (bytes * 2 <= session->options.buffer_bytes)
 		bytes *= 2;
@@ -77,6 +77,7 @@ int ky_session_open_samples(struct ky_session *session, struct kymo_error *err)
 		.n_sources = session->kernel.n_sources,
 		.clock = &session->kernel.clock,
 		.ring_bytes = session_samples_ring_bytes(session),
+		.stack_bytes = session->options.sample_stack_bytes,
 	};
 	int ret;
 

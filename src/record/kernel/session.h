@@ -93,6 +93,7 @@ struct ky_session_options {
 	/* What samples are taken at; borrowed while opening. Not for a raw recording. */
 	const struct ky_sample_source *samples;
 	size_t n_samples;
+	uint32_t sample_stack_bytes; /* to unwind by DWARF; 0: frame pointers */
 	bool only_samples; /* no `events` means no other events, instead of the default set */
 	bool only_probes;	/* no `events` means no other events, instead of the default set */
 	bool syscall_content;	/* also records the content at system calls' arguments */

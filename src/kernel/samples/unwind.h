@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The frames of a program, found by the call frame information of its files (.eh_frame, DWARF) in a copy of its registers and of
+ * the top of its stack, which the kernel takes with a sample. elfutils (libdwfl) does the unwinding.
+ *
+ * Files belong to others: a damaged one ends the stack. The last KY_UNWIND_PROCESSES processes are kept open.
+ * Threads: one at a time per object.
+ */
+#ifndef KY_KERNEL_SAMPLES_UNWIND_H
+#define KY_KERNEL_SAMPLES_UNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel/samples/sample-processes.h"
+
+#define KY_UNWIND_PROCESSES  16u
+#define KY_UNWIND_FRAMES_MAX 256u
+
+/* Which registers the kernel is to copy: perf's mask. 0: this machine's are not known. */
+uint64_t ky_unwind_registers(void);
+
+struct ky_unwind;
+
+struct ky_unwind_copy {
+	const uint64_t *registers; /* those of the mask, in their order */
+	uint32_t n_registers;
+	const uint8_t *stack; /* from the stack pointer on */
+	uint64_t stack_bytes;
+};
+
+/* NULL: out of memory. */
+struct ky_unwind *ky_unwind_new(void);
+void ky_unwind_free(struct ky_unwind *unwind);
+
+/*
+ * The frames of a thread of @process, whose maps are known, at the time of @copy: the innermost first, at most
+ * KY_UNWIND_FRAMES_MAX. Returns their number.
+ */
+uint32_t ky_unwind(struct ky_unwind *unwind, const struct ky_sample_process *process,
+		   const struct ky_unwind_copy *copy, uint64_t *frames);
+#endif
