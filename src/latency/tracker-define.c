@@ -79,10 +79,11 @@ tracker_define_find(struct definer *definer, const struct ky_trigger_events *eve
 		if (tracker_define_is_named(source, name))
 			return source;
 	ky_error_set(definer->err, KYMO_E_NOT_FOUND, "this kernel has no event '%s'", name);
-	ky_error_hint(definer->err,
-		      events->of_programs ? "of programs, trackers follow uprobe:FILE:FUNCTION and "
-					    "sdt:FILE:NAME"
-					  : "'kymo list' shows the events");
+	ky_error_hint(
+		definer->err,
+		events->of_programs
+			? "both ends of a tracker are events of programs with libkymo-trace, or none of them"
+			: "'kymo list' shows the events");
 	return NULL;
 }
 
@@ -170,17 +171,37 @@ static int define_side(struct definer *definer, const struct ky_trigger_conditio
 static int copy_key_names(struct ky_tracker_definition *to,
 			  const struct ky_trigger_condition *condition, struct kymo_error *err)
 {
-	for (size_t i = 0; i < to->config.begin.n_keys; i++) {
-		const char *name = condition->n_keys ? condition->keys[i].begin : "$ctx.tid";
+	for (size_t i = 0; i < condition->n_keys && i < KY_TRACKER_KEYS; i++) {
+		const char *name = condition->keys[i].begin;
 
 		name += strncmp(name, "$ctx.", 5) == 0 ? 5 : 0;
 		/* Triggers have this one for programs. Here it is the same. */
-		name += strcmp(name, "vtid") == 0;
+		name += strcmp(name, "vtid") == 0 && !to->of_programs;
 		to->key_names[i] = strdup(name);
 		if (!to->key_names[i])
 			return ky_error_nomem(err);
 	}
 	return KYMO_OK;
+}
+
+/* Is it an event of programs with libkymo-trace? */
+static bool is_user_event(const struct definer *definer, const struct ky_trigger_events *events)
+{
+	if (!events->of_programs || ky_tracker_is_probe(events->pattern))
+		return false;
+	ky_vec_foreach(&definer->catalogue.events, source)
+		if (tracker_define_is_named(source, events->pattern))
+			return false;
+	return true;
+}
+
+/* What BPF programs do. */
+static int define_sides(struct definer *definer, const struct ky_trigger_condition *condition,
+			size_t offset)
+{
+	int ret = define_side(definer, condition, false, offset);
+
+	return ret < 0 ? ret : define_side(definer, condition, true, offset);
 }
 
 static int define_with(struct definer *definer, const struct ky_trigger_condition *condition,
@@ -192,9 +213,10 @@ static int define_with(struct definer *definer, const struct ky_trigger_conditio
 		return ret;
 	ret = ky_catalogue_load(&definer->catalogue, &definer->fs, definer->err);
 	if (!ret)
-		ret = define_side(definer, condition, false, offset);
-	if (!ret)
-		ret = define_side(definer, condition, true, offset);
+		definer->to->of_programs = is_user_event(definer, &condition->first) &&
+					   is_user_event(definer, &condition->second);
+	if (!ret && !definer->to->of_programs)
+		ret = define_sides(definer, condition, offset);
 	if (!ret)
 		ret = copy_key_names(definer->to, condition, definer->err);
 	ky_catalogue_fini(&definer->catalogue);
@@ -224,7 +246,7 @@ int ky_tracker_define(const char *text, const struct ky_log *log,
 		      struct ky_tracker_definition *definition, struct kymo_error *err)
 {
 	struct definer definer = {.to = definition, .log = log, .err = err};
-	struct ky_trigger_rule rule = {0};
+	struct ky_trigger_rule *rule = &definition->rule;
 	const char *rest;
 	int ret;
 
@@ -232,12 +254,12 @@ int ky_tracker_define(const char *text, const struct ky_log *log,
 	rest = take_label(text, definition, err);
 	if (!rest)
 		return err->code;
-	ret = parse_pair(&rule, rest, err);
+	definition->rule_at = (size_t)(rest - text);
+	ret = parse_pair(rule, rest, err);
 	if (ret < 0 && err->column)
 		ky_error_line(err, 1, err->column + (uint32_t)(rest - text));
 	if (!ret)
-		ret = define_with(&definer, &rule.condition, (size_t)(rest - text));
-	ky_trigger_rule_fini(&rule);
+		ret = define_with(&definer, &rule->condition, (size_t)(rest - text));
 	return ret;
 }
 
@@ -247,6 +269,7 @@ void ky_tracker_definition_fini(struct ky_tracker_definition *definition)
 		free(definition->key_names[i]);
 		definition->key_names[i] = NULL;
 	}
+	ky_trigger_rule_fini(&definition->rule);
 	ky_tracker_event_fini(&definition->begin);
 	ky_tracker_event_fini(&definition->end);
 }

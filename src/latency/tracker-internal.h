@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "latency/tracker.h"
+#include "record/triggers/trigger-rule.h"
 
 /* Where a probe is in programs' files. */
 struct ky_tracker_probe {
@@ -25,7 +26,10 @@ struct ky_tracker_definition {
 	char name[KY_TRACKER_NAME_BYTES];
 	struct ky_tracker_event begin, end;
 	char *key_names[KY_TRACKER_KEYS];
-	struct ky_tracker_config config;
+	struct ky_tracker_config config; /* for BPF programs */
+	bool of_programs;		 /* both are events of programs: only `rule` says which */
+	struct ky_trigger_rule rule;
+	size_t rule_at; /* where its condition begins in the definition's text */
 };
 
 /* Parse and bind @text to this kernel's events. Errors as of ky_tracker_open(). fini in every case. */

@@ -13,6 +13,7 @@
 #include "latency/ring-turn.h"
 #include "latency/tracker-internal.h"
 #include "latency/tracker-told.h"
+#include "latency/tracker-user.h"
 #include "latency/tracker.skel.h"
 #include "os/now.h"
 
@@ -22,6 +23,7 @@
 
 struct ky_tracker {
 	struct ky_tracker_definition definition;
+	struct ky_tracker_user *user; /* NULL: the kernel's programs do the work */
 	struct tracker_bpf *skeleton;
 	struct bpf_link *begin[KY_TRACKER_PLACES], *end[KY_TRACKER_PLACES];
 	struct ring_buffer *ring;
@@ -143,6 +145,20 @@ static int tracker_start(struct ky_tracker *tracker, struct kymo_error *err)
 	return ret < 0 ? ret : tracker_attach(tracker, false, err);
 }
 
+static int tracker_open_user(struct ky_tracker *tracker, const struct ky_tracker_options *options,
+			     struct kymo_error *err)
+{
+	int ret;
+
+	tracker->over_ns = options->over_ns;
+	tracker->over_worst = options->over_worst;
+	tracker->timeout_ns = options->timeout_ns;
+	ret = ky_tracker_user_open(&tracker->definition, options, &tracker->user, err);
+	if (ret < 0 && err->column)
+		ky_error_line(err, 1, err->column + (uint32_t)tracker->definition.rule_at);
+	return ret;
+}
+
 int ky_tracker_open(const struct ky_tracker_options *options, struct ky_tracker **result,
 		    struct kymo_error *err)
 {
@@ -158,8 +174,9 @@ int ky_tracker_open(const struct ky_tracker_options *options, struct ky_tracker 
 		ret = tracker->keys && tracker->open ? KYMO_OK : ky_error_nomem(err);
 	}
 	if (!ret)
-		ret = tracker_load(tracker, options, err);
-	if (!ret)
+		ret = tracker->definition.of_programs ? tracker_open_user(tracker, options, err)
+						      : tracker_load(tracker, options, err);
+	if (!ret && !tracker->user)
 		ret = tracker_start(tracker, err);
 	if (ret < 0)
 		ky_tracker_close(tracker);
@@ -178,6 +195,7 @@ void ky_tracker_close(struct ky_tracker *tracker)
 	}
 	ring_buffer__free(tracker->ring);
 	tracker_bpf__destroy(tracker->skeleton);
+	ky_tracker_user_close(tracker->user);
 	ky_tracker_definition_fini(&tracker->definition);
 	ky_told_fini(&tracker->told);
 	free(tracker->keys);
@@ -193,8 +211,9 @@ static void find_frames(const struct ky_tracker *tracker, int32_t stack,
 	uint32_t key = (uint32_t)stack;
 
 	frames->n = 0;
-	if (stack < 0 || bpf_map_lookup_elem(bpf_map__fd(tracker->skeleton->maps.kymo_stacks), &key,
-					     frames->addresses))
+	if (stack < 0 || tracker->user ||
+	    bpf_map_lookup_elem(bpf_map__fd(tracker->skeleton->maps.kymo_stacks), &key,
+				frames->addresses))
 		return;
 	while (frames->n < KY_TRACKER_FRAMES && frames->addresses[frames->n])
 		frames->n++;
@@ -224,21 +243,26 @@ static bool is_long(struct ky_tracker *tracker, uint64_t ns)
 	return true;
 }
 
-static int take_report(void *data, void *record, size_t size)
+static int tell_report(void *data, const struct ky_tracker_report *report)
 {
 	struct ky_tracker *tracker = data;
-	const struct ky_tracker_report *report = record;
-	uint64_t ns;
+	uint64_t ns = report->end_ns > report->begin_ns ? report->end_ns - report->begin_ns : 0;
 
-	if (size < sizeof(*report))
-		return ky_ring_turn_next(&tracker->turn);
-	ns = report->end_ns - report->begin_ns;
 	if (ky_told_end(&tracker->told, &report->key, report->begin_ns)) {
 		(void)is_long(tracker, ns);
 		tracker_tell(tracker, KY_TRACKER_ENDED, report, ns);
 	} else if (is_long(tracker, ns)) {
 		tracker_tell(tracker, KY_TRACKER_OVER, report, ns);
 	}
+	return KYMO_OK;
+}
+
+static int take_report(void *data, void *record, size_t size)
+{
+	struct ky_tracker *tracker = data;
+
+	if (size >= sizeof(struct ky_tracker_report))
+		(void)tell_report(tracker, record);
 	return ky_ring_turn_next(&tracker->turn);
 }
 
@@ -284,6 +308,23 @@ static int look_at_open(struct ky_tracker *tracker, struct kymo_error *err)
 	return KYMO_OK;
 }
 
+static int look_at_user_pair(void *data, const struct ky_tracker_key *key,
+			     const struct ky_tracker_open *open)
+{
+	return look_at_one(data, key, open, (uint64_t)ky_os_time_ns(CLOCK_MONOTONIC));
+}
+
+static int step_user(struct ky_tracker *tracker, struct kymo_error *err)
+{
+	tracker->n_open = 0;
+	ky_told_begin(&tracker->told);
+	if (ky_tracker_user_each(tracker->user, look_at_user_pair, tracker) < 0)
+		return ky_error_nomem(err);
+	ky_tracker_user_take(tracker->user, tell_report, tracker);
+	ky_told_sweep(&tracker->told);
+	return KYMO_OK;
+}
+
 int ky_tracker_step(struct ky_tracker *tracker, ky_tracker_tell tell, void *data,
 		    struct kymo_error *err)
 {
@@ -291,6 +332,8 @@ int ky_tracker_step(struct ky_tracker *tracker, ky_tracker_tell tell, void *data
 
 	tracker->tell = tell;
 	tracker->data = data;
+	if (tracker->user)
+		return step_user(tracker, err);
 	/* The table first: what ends meanwhile is in the ring after it. */
 	ret = look_at_open(tracker, err);
 	if (ret >= 0)
@@ -309,9 +352,15 @@ int ky_tracker_step(struct ky_tracker *tracker, ky_tracker_tell tell, void *data
 int ky_tracker_read(struct ky_tracker *tracker, struct ky_latency_cell *cells, uint64_t *period,
 		    struct kymo_error *err)
 {
-	struct ky_tracker_shared *shared = &tracker->skeleton->bss->shared;
+	struct ky_tracker_shared *shared;
 	uint32_t zero = 0;
 
+	if (tracker->user) {
+		memset(cells, 0, ky_bpf_possible_cpus() * sizeof(*cells));
+		ky_tracker_user_read(tracker->user, cells, period);
+		return KYMO_OK;
+	}
+	shared = &tracker->skeleton->bss->shared;
 	*period = shared->period;
 	__atomic_store_n(&shared->period, *period + 1, __ATOMIC_RELEASE);
 	if (bpf_map_lookup_elem(bpf_map__fd(tracker->skeleton->maps.kymo_cell), &zero, cells))
@@ -319,19 +368,38 @@ int ky_tracker_read(struct ky_tracker *tracker, struct ky_latency_cell *cells, u
 	return KYMO_OK;
 }
 
-void ky_tracker_state(const struct ky_tracker *tracker, struct ky_tracker_state *state)
+/* The counts of the kernel's programs. */
+static void tracker_shared(const struct ky_tracker *tracker, struct ky_tracker_shared *counts)
 {
 	const struct ky_tracker_shared *shared = &tracker->skeleton->bss->shared;
 
-	*state = (struct ky_tracker_state){
-		.open = tracker->n_open,
-		.full = __atomic_load_n(&shared->n_full, __ATOMIC_RELAXED),
-		.again = __atomic_load_n(&shared->n_again, __ATOMIC_RELAXED),
-		.lost = __atomic_load_n(&shared->n_lost, __ATOMIC_RELAXED),
-		.missed = ky_latency_program_misses(tracker_program(tracker, false)) +
-			  ky_latency_program_misses(tracker_program(tracker, true)),
-		.unread = __atomic_load_n(&shared->n_unread, __ATOMIC_RELAXED),
+	*counts = (struct ky_tracker_shared){
+		.n_full = __atomic_load_n(&shared->n_full, __ATOMIC_RELAXED),
+		.n_again = __atomic_load_n(&shared->n_again, __ATOMIC_RELAXED),
+		.n_lost = __atomic_load_n(&shared->n_lost, __ATOMIC_RELAXED),
+		.n_unread = __atomic_load_n(&shared->n_unread, __ATOMIC_RELAXED),
 		.worst_ns = __atomic_load_n(&shared->worst_ns, __ATOMIC_RELAXED)};
+}
+
+void ky_tracker_state(const struct ky_tracker *tracker, struct ky_tracker_state *state)
+{
+	struct ky_tracker_shared counts;
+	uint64_t missed = 0;
+
+	if (tracker->user) {
+		ky_tracker_user_shared(tracker->user, &counts);
+	} else {
+		tracker_shared(tracker, &counts);
+		missed = ky_latency_program_misses(tracker_program(tracker, false)) +
+			 ky_latency_program_misses(tracker_program(tracker, true));
+	}
+	*state = (struct ky_tracker_state){.open = tracker->n_open,
+					   .full = counts.n_full,
+					   .again = counts.n_again,
+					   .lost = counts.n_lost,
+					   .missed = missed,
+					   .unread = counts.n_unread,
+					   .worst_ns = counts.worst_ns};
 }
 
 const char *ky_tracker_name(const struct ky_tracker *tracker)

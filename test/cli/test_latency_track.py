@@ -199,6 +199,35 @@ def test_actions_of_triggers_in_a_recording(kymo, kymo_bin, track, tmp_path):
     assert all(f"duration_ns = {long['duration_ns']}" in one and "nap: syscall:clock_nanosleep" in one for one in marks)
 
 
+def test_events_of_programs(track):
+    """Both ends are events of a program: one that runs already, and one that starts later; across threads by a field."""
+    shop = os.path.join(os.environ.get("KYMO_BUILD") or "build", "examples", "shop")
+    tracked = track("--track", "checkout: shop:checkout_begin -> shop:checkout_end", "--over", "0s",
+                    "--track", "order: user shop:order_placed if total_cents > 1000 -> user shop:order_changed if state == \"SENT\" by id",
+                    "--over", "worst", "--track", "never: user shop:order_placed -> user shop:order_lost by id", "--timeout", "200ms",
+                    "--do", "run:true")
+    begin = time.monotonic_ns()
+    done = subprocess.Popen([shop, "40"], stdout=subprocess.DEVNULL)
+    assert done.wait() == 0
+    longest_ns = time.monotonic_ns() - begin
+    told = []
+    while sum(one["tracker"] == "checkout" for one in told) < 40 or sum(one["tracker"] == "never" for one in told) < 40:
+        told.append(tracked.next())
+    news, result = tracked.end()
+    told += news
+    checkouts = [one for one in told if one["tracker"] == "checkout"]
+    assert len(checkouts) == 40 == count_of(result, "checkout")
+    for one in checkouts:
+        # The program sleeps for 200 us within the span.
+        assert one["kind"] == "over" and 200000 <= one["duration_ns"] < longest_ns
+        assert one["begin"]["pid"] == one["end"]["pid"] == done.pid == one["key"]["vtid"] and one["end"]["comm"] == "shop"
+    assert count_of(result, "order") == sum(997 * (i % 7) > 1000 for i in range(40))
+    never = [one for one in told if one["tracker"] == "never"]
+    assert {one["key"]["id"] for one in never} == set(range(40)) and {one["kind"] for one in never} == {"still open"}
+    states = {one["name"]: one for one in result["trackers"]}
+    assert states["never"]["open"] == 40 and states["checkout"]["worst_ns"] == max(one["duration_ns"] for one in checkouts)
+
+
 def test_warning_of_a_recording_that_does_not_run(kymo, tmp_path):
     args = ["latency", "--once", "--every", "100ms", "--track", "s: syscall:clock_nanosleep -> syscall:clock_nanosleep", "--over", "1h"]
     name = f"absent-{os.getpid()}"
@@ -243,7 +272,8 @@ def test_wrong_definitions(kymo):
             "a: sched_waking -> sched_switch by comm": "the key of a tracker is a number",
             "a: sched_waking -> sched_switch by pid,prio,target_cpu": "a tracker has at most 2 keys",
             "a: sched_waking -> sched_switch by pid": "event sched_switch has no field 'pid'",
-            "a: shop:order -> shop:done": "of programs, trackers follow uprobe:FILE:FUNCTION and sdt:FILE:NAME",
+            "a: shop:order -> sched_switch": "both ends of a tracker are events of programs with libkymo-trace, or none of them",
+            "a: shop:order if id == -> shop:done": "column",
             "a b: sched_waking -> sched_switch": "begins with its name"}.items():
         done = kymo("latency", "--once", "--track", text, code=2)
         assert message in done.err, (text, done)
