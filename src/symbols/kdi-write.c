@@ -271,7 +271,7 @@ static void put_header(const struct ky_kdi_writer *writer, struct ky_strbuf *out
 	ky_kdi_put_u32(out, 0);
 }
 
-static int put_file(struct ky_kdi_writer *writer, struct ky_strbuf *out)
+static int kdi_write_put_file(struct ky_kdi_writer *writer, struct ky_strbuf *out)
 {
 	uint32_t n = 0;
 	uint64_t at;
@@ -330,7 +330,7 @@ int ky_kdi_write(struct ky_kdi_model *model, struct ky_strbuf *out, struct kymo_
 	if (!ret)
 		ret = ky_kdi_write_types(writer);
 	if (!ret)
-		ret = put_file(writer, out);
+		ret = kdi_write_put_file(writer, out);
 	writer_free(writer);
 	if (ret == KYMO_E_LIMIT)
 		return ky_error_set(err, KYMO_E_LIMIT, "the debug information is too large");

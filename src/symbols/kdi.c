@@ -151,6 +151,16 @@ const uint8_t *ky_kdi_build_id(const struct ky_kdi *kdi, size_t *bytes)
 	return part->bytes > 1 ? part->data + 1 : NULL;
 }
 
+const void *ky_kdi_bytes(const struct ky_kdi *kdi)
+{
+	return kdi->whole.data;
+}
+
+size_t ky_kdi_size(const struct ky_kdi *kdi)
+{
+	return kdi->whole.bytes;
+}
+
 bool ky_kdi_is_kernel(const struct ky_kdi *kdi)
 {
 	return kdi->parts[KY_KDI_IDENTITY].bytes && kdi->parts[KY_KDI_IDENTITY].data[0] & 1;

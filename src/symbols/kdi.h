@@ -53,6 +53,9 @@ int ky_kdi_open(const char *path, struct ky_kdi **kdi, struct kymo_error *err);
 int ky_kdi_open_bytes(const void *data, size_t bytes, struct ky_kdi **kdi, struct kymo_error *err);
 void ky_kdi_close(struct ky_kdi *kdi);
 
+/* The whole file. */
+const void *ky_kdi_bytes(const struct ky_kdi *kdi);
+size_t ky_kdi_size(const struct ky_kdi *kdi);
 const uint8_t *ky_kdi_build_id(const struct ky_kdi *kdi, size_t *bytes);
 /* Do addresses count from the kernel's _text, or a module's begin? */
 bool ky_kdi_is_kernel(const struct ky_kdi *kdi);

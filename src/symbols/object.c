@@ -17,13 +17,6 @@
 
 static char *debuginfo_path; /* libdw's default: .debug, /usr/lib/debug */
 
-static const Dwfl_Callbacks callbacks = {
-	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
-	.section_address = dwfl_offline_section_address,
-	.debuginfo_path = &debuginfo_path,
-};
-
 void ky_object_close(struct ky_object *object)
 {
 	ky_dwarf_units_free(object->units);
@@ -141,8 +134,37 @@ static int find_file(const struct ky_object *object, const struct ky_object_sear
 	return fd;
 }
 
+/* The caller's directories come before those of the machine. */
+static int find_debug_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+			   const char *file, const char *link, GElf_Word crc, char **found)
+{
+	const struct ky_object *object = *data;
+	struct ky_object by_id = {0};
+	const unsigned char *id;
+	GElf_Addr address;
+	int bytes = dwfl_module_build_id(module, &id, &address), fd = -1;
+
+	if (object && bytes > 0 && bytes <= KY_ELF_BUILD_ID_MAX) {
+		memcpy(by_id.build_id, id, (size_t)bytes);
+		by_id.build_id_bytes = (uint32_t)bytes;
+		for (size_t i = 0; fd < 0 && i < object->search->n_dirs; i++)
+			fd = open_by_id(&by_id, object->search->dirs[i], ".debug");
+	}
+	if (fd >= 0 || (object && object->search->only_dirs))
+		return fd;
+	return dwfl_standard_find_debuginfo(module, data, name, base, file, link, crc, found);
+}
+
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = dwfl_build_id_find_elf,
+	.find_debuginfo = find_debug_file,
+	.section_address = dwfl_offline_section_address,
+	.debuginfo_path = &debuginfo_path,
+};
+
 bool ky_object_open(struct ky_object *object, const struct ky_object_search *search)
 {
+	void **data;
 	int fd;
 
 	if (object->module)
@@ -155,10 +177,14 @@ bool ky_object_open(struct ky_object *object, const struct ky_object_search *sea
 	object->module = object->dwfl
 				 ? dwfl_report_offline(object->dwfl, object->path, object->path, fd)
 				 : NULL;
-	if (!object->module)
-		close(fd);
-	else
+	if (object->module) {
+		dwfl_module_info(object->module, &data, NULL, NULL, NULL, NULL, NULL, NULL);
+		*data = object;
+		object->search = search;
 		dwfl_report_end(object->dwfl, NULL, NULL);
+	} else {
+		close(fd);
+	}
 	if (object->module && dwfl_module_getelf(object->module, &object->bias))
 		return true;
 	ky_object_close(object);

@@ -16,6 +16,7 @@
 #include "os/elf-file.h"
 #include "symbols/symbol-table.h"
 
+struct ky_object_search;
 struct ky_dwarf_units;
 struct ky_kdi;
 
@@ -44,6 +45,8 @@ struct ky_object {
 	/* While it is open, for lines: */
 	Dwfl *dwfl;
 	Dwfl_Module *module;
+	const struct ky_object_search
+		*search; /* what it was opened with; borrowed until it closes */
 	GElf_Addr bias;
 	struct ky_dwarf_units *units;
 	bool has_no_lines;

@@ -118,6 +118,7 @@ static void set_outermost(struct ky_symbols *symbols, const struct ky_object *ob
 		entry->frames[i].object = object->path;
 		entry->frames[i].object_offset = entry->address;
 		entry->frames[i].is_inlined = i + 1 < entry->n;
+		entry->frames[i].number = entry->object;
 	}
 }
 
@@ -173,6 +174,8 @@ static size_t symbols_resolve_answer_one(struct ky_symbols *symbols,
 					 const struct ky_symbols_frame *frame)
 {
 	symbols->frames[0] = *frame;
+	if (frame->object[0] == '[' && !frame->object_offset)
+		symbols->frames[0].number = KY_SYMBOLS_NO_OBJECT;
 	return 1;
 }
 

@@ -201,15 +201,33 @@ static void read_dumps(struct ky_symbols *symbols, struct ky_symbols_process *pr
 	}
 }
 
+/* What a recording has stored. The file is as trusted as the trace. */
+static void read_stored(const struct ky_symbols *symbols, struct ky_symbols_process *process)
+{
+	for (size_t i = 0; i < symbols->options.n_dirs; i++) {
+		struct ky_strbuf text = KY_STRBUF_INIT;
+		char path[4200];
+
+		if (snprintf(path, sizeof(path), "%s/perf-%" PRId64 ".map",
+			     symbols->options.dirs[i], process->pid) < (int)sizeof(path) &&
+		    ky_read_regular(AT_FDCWD, path, KY_JIT_FILE_MAX_BYTES, &text) == 0)
+			ky_jit_table_read_map(&process->jit, ky_strbuf_text(&text), text.len);
+		ky_strbuf_fini(&text);
+	}
+}
+
 void ky_symbols_read_jit(struct ky_symbols *symbols, struct ky_symbols_process *process)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	char path[128];
 	int64_t pid = process->pid;
 
-	if (process->has_jit || !symbols->options.is_here || pid <= 0)
+	if (process->has_jit || pid <= 0)
 		return;
 	process->has_jit = true;
+	read_stored(symbols, process);
+	if (!symbols->options.is_here)
+		return;
 	if (!symbols_running_find_user(process))
 		return;
 	read_dumps(symbols, process);

@@ -58,6 +58,7 @@ struct ky_symbols_frame {
 	const char *file;	/* of the source; NULL: not known */
 	uint32_t line;		/* 0: not known */
 	bool is_inlined;	/* into the function of the next frame */
+	uint32_t number;	/* of the object; KY_SYMBOLS_NO_OBJECT for the kernel and [jit] */
 };
 
 struct ky_symbols_mapping {
@@ -114,6 +115,13 @@ size_t ky_symbols_resolve(struct ky_symbols *symbols, const struct ky_symbols_qu
 /* The same of an address as file @object has it: without a process and its mappings. */
 size_t ky_symbols_resolve_in(struct ky_symbols *symbols, uint32_t object, uint64_t address,
 			     const struct ky_symbols_frame **frames);
+
+/*
+ * Writes what the @n @addresses of @object need to BUILD-ID.kdi in directory @dir: their functions, with lines and inlined functions.
+ * Returns 1; 0: the object has no build ID, or no symbols; KYMO_E_MEMORY, KYMO_E_IO.
+ */
+int ky_symbols_store(struct ky_symbols *symbols, uint32_t object, const uint64_t *addresses,
+		     size_t n, int dir, struct kymo_error *err);
 
 /* Why the kernel's functions are not known, for a message: "kernel.kptr_restrict hides ..."; NULL: they are, or nobody asked. */
 const char *ky_symbols_kernel_problem(const struct ky_symbols *symbols);

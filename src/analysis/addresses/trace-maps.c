@@ -15,7 +15,7 @@ enum kind {
 	KIND_LOAD,     /* of a library, or what is loaded already */
 	KIND_BUILD_ID, /* of the one at the same address */
 	KIND_UNLOAD,
-	KIND_MAP, /* the kernel's state dump */
+	KIND_MAP,   /* the kernel's state dump */
 	KIND_BEGIN, /* of the mappings of a process, all that it has */
 	KIND_THREAD,
 	KIND_FORK,

@@ -5,8 +5,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "analysis/addresses/trace-maps.h"
+#include "analysis/addresses/trace-store.h"
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/foreign.h"
 #include "os/clock.h"
@@ -23,8 +27,11 @@ struct ky_trace_symbols {
 	const struct ky_trace_set *set;
 	struct ky_symbols *symbols;
 	struct ky_address_names names;
-	struct ky_map who;  /* event class -> struct who */
-	struct ky_map tids; /* of the kernel's threads -> process + 1 */
+	struct ky_map who;	   /* event class -> struct who */
+	struct ky_map tids;	   /* of the kernel's threads -> process + 1 */
+	KY_VEC(const char *) dirs; /* the caller's, then those of the traces */
+	struct ky_arena texts;
+	const char *kallsyms; /* that was stored; NULL: none */
 	pthread_mutex_t lock;
 };
 
@@ -91,14 +98,63 @@ static void trace_symbols_put(void *data, const struct ky_event *event, uint64_t
 	pthread_mutex_unlock(&symbols->lock);
 }
 
+static int add_store(struct ky_trace_symbols *symbols, const char *path, int len)
+{
+	char *dir = ky_arena_printf(&symbols->texts, "%.*s/" KY_TRACE_STORE, len, path), *list;
+	struct stat st;
+
+	if (!dir)
+		return KYMO_E_MEMORY;
+	/* A link could lead anywhere. */
+	if (lstat(dir, &st) != 0 || !S_ISDIR(st.st_mode))
+		return KYMO_OK;
+	ky_vec_foreach(&symbols->dirs, known)
+		if (strcmp(*known, dir) == 0)
+			return KYMO_OK;
+	list = ky_arena_printf(&symbols->texts, "%s/kallsyms", dir);
+	if (list && !symbols->kallsyms && access(list, R_OK) == 0)
+		symbols->kallsyms = list;
+	return list ? ky_vec_push(&symbols->dirs, (const char *)dir) : KYMO_E_MEMORY;
+}
+
+/* A trace's store is in its directory, or in one above it, up to what the user has named. */
+static int find_stores(struct ky_trace_symbols *symbols)
+{
+	int ret = KYMO_OK;
+
+	ky_vec_foreach(&symbols->set->traces, trace) {
+		const char *path = (*trace)->path;
+		size_t len = path ? strlen(path) : 0;
+
+		for (int up = 0; !ret && len && up < 8; up++) {
+			ret = add_store(symbols, path, (int)len);
+			if (len <= (*trace)->name_at)
+				break;
+			while (len && path[len - 1] != '/')
+				len--;
+			while (len > 1 && path[len - 1] == '/')
+				len--;
+		}
+	}
+	return ret;
+}
+
+static int take_dirs(struct ky_trace_symbols *symbols,
+		     const struct ky_trace_symbols_options *options)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; !ret && i < options->n_dirs; i++)
+		ret = ky_vec_push(&symbols->dirs, options->dirs[i]);
+	return ret || options->no_store ? ret : find_stores(symbols);
+}
+
 int ky_trace_symbols_open(const struct ky_trace_set *set,
 			  const struct ky_trace_symbols_options *options,
 			  struct ky_trace_symbols **symbols, struct kymo_error *err)
 {
 	struct ky_trace_symbols *s = calloc(1, sizeof(*s));
 	struct ky_symbols_options own = {
-		.dirs = options->dirs,
-		.n_dirs = options->n_dirs,
 		.want_lines = options->want_lines,
 		.is_here = is_of_this_boot(set),
 	};
@@ -111,7 +167,13 @@ int ky_trace_symbols_open(const struct ky_trace_set *set,
 	ky_map_init(&s->who);
 	ky_map_init(&s->tids);
 	pthread_mutex_init(&s->lock, NULL);
-	ret = ky_symbols_open(&own, &s->symbols, err);
+	ky_arena_init(&s->texts);
+	ret = take_dirs(s, options) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	own.dirs = s->dirs.data;
+	own.n_dirs = s->dirs.len;
+	own.kallsyms = s->kallsyms;
+	if (!ret)
+		ret = ky_symbols_open(&own, &s->symbols, err);
 	if (!ret && has_user_addresses(set))
 		ret = ky_trace_maps_read(set, s->symbols, &s->tids, err);
 	if (ret) {
@@ -135,6 +197,8 @@ void ky_trace_symbols_close(struct ky_trace_symbols *symbols)
 	ky_map_fini(&symbols->who);
 	ky_map_fini(&symbols->tids);
 	ky_symbols_close(symbols->symbols);
+	ky_vec_fini(&symbols->dirs);
+	ky_arena_fini(&symbols->texts);
 	pthread_mutex_destroy(&symbols->lock);
 	free(symbols);
 }
@@ -142,6 +206,11 @@ void ky_trace_symbols_close(struct ky_trace_symbols *symbols)
 const struct ky_address_names *ky_trace_symbols_names(struct ky_trace_symbols *symbols)
 {
 	return &symbols->names;
+}
+
+struct ky_symbols *ky_trace_symbols_all(struct ky_trace_symbols *symbols)
+{
+	return symbols->symbols;
 }
 
 /* ---- events ----------------------------------------------------------------------------- */
@@ -207,6 +276,16 @@ static bool trace_symbols_process_of(struct ky_trace_symbols *symbols, const str
 		value = (uintptr_t)ky_map_get(&symbols->tids, (uint32_t)value) - 1;
 	*pid = ky_trace_maps_process(who->trace, who->is_kernel, (uint32_t)value);
 	return true;
+}
+
+int64_t ky_trace_symbols_process(struct ky_trace_symbols *symbols, const struct ky_event *event,
+				 uint64_t address)
+{
+	int64_t pid;
+
+	if (address >> 63 || !trace_symbols_process_of(symbols, event, &pid))
+		return -1;
+	return pid;
 }
 
 size_t ky_trace_symbols_resolve(struct ky_trace_symbols *symbols, const struct ky_event *event,

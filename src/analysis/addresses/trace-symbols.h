@@ -23,6 +23,7 @@ struct ky_trace_symbols_options {
 	const char *const *dirs; /* see ky_symbols_options */
 	size_t n_dirs;
 	bool want_lines;
+	bool no_store; /* leave out what was stored with the traces (trace-store.h) */
 };
 
 /* Do events of @set have addresses of code? */
@@ -41,6 +42,12 @@ const struct ky_address_names *ky_trace_symbols_names(struct ky_trace_symbols *s
 size_t ky_trace_symbols_resolve(struct ky_trace_symbols *symbols, const struct ky_event *event,
 				uint64_t address, bool is_return,
 				const struct ky_symbols_frame **frames);
+
+/* The process of @event in struct ky_symbols; -1: @address is the kernel's, or no process is known. */
+int64_t ky_trace_symbols_process(struct ky_trace_symbols *symbols, const struct ky_event *event,
+				 uint64_t address);
+/* The symbols of all traces. */
+struct ky_symbols *ky_trace_symbols_all(struct ky_trace_symbols *symbols);
 
 /* Appends "inner shop.c:12, inlined in main+0x1c shop.c:34", or "libc.so.6+0x29d90" without a function. Names are escaped. */
 void ky_trace_symbols_text(struct ky_strbuf *out, const struct ky_symbols_frame *frames, size_t n);

@@ -11,6 +11,7 @@
 #include "base/strbuf.h"
 #include "cli/options/user-options.h"
 #include "cli/terminal/command.h"
+#include "cli/reading/symbol-store.h"
 #include "cli/recording/policy-client.h"
 #include "cli/recording/record-network.h"
 #include "cli/recording/record-options.h"
@@ -47,6 +48,22 @@ static void cmd_record_say_background(const struct ky_record_run *run)
 	fputc('\n', stderr);
 }
 
+/* Records; then what the recorded addresses need is still there. Without it, the trace is complete nevertheless. */
+static int record_and_store(struct ky_record_run *run)
+{
+	const struct ky_symbol_options none = {0};
+	int code = ky_record_run(run);
+	struct kymo_error err;
+
+	if (!run->stores_symbols || ky_record_is_network(run->options.output) ||
+	    access(run->options.output, W_OK) != 0)
+		return code;
+	ky_error_clear(&err);
+	if (ky_cli_symbols_store(run->options.output, &none, false, &err) < 0)
+		ky_log_warning(&ky_cli_log, "no symbols were stored: %s", err.message);
+	return code;
+}
+
 /* @run has an output. Returns an exit code. */
 static int run_there(struct ky_record_run *run)
 {
@@ -54,7 +71,7 @@ static int run_there(struct ky_record_run *run)
 	int code;
 
 	if (!run->background.is_wanted)
-		return ky_record_run(run);
+		return record_and_store(run);
 	/* There is no directory here for a recording that goes to a relay. */
 	if (ky_record_is_network(run->options.output))
 		snprintf(log_path, sizeof(log_path), "%s.log",
@@ -64,7 +81,7 @@ static int run_there(struct ky_record_run *run)
 	run->options.log_path = log_path;
 	code = ky_background_fork(&run->background);
 	if (code < 0)
-		return ky_record_run(run);
+		return record_and_store(run);
 	if (code == KY_EXIT_OK)
 		cmd_record_say_background(run);
 	return code;
@@ -143,6 +160,8 @@ static int check_and_run(const struct ky_command *command, const struct ky_recor
 		if (errnum)
 			return ky_child_error(args[0], errnum);
 	}
+	run->stores_symbols =
+		!options->raw && !options->no_symbols && (options->symbols || options->samples.len);
 	if (!options->output)
 		make_default_output(options->name ? options->name : "kymo", name);
 	run->options.output = options->output ? options->output : name;
@@ -199,6 +218,13 @@ static const struct ky_option_def option_defs[] = {
 	 "Write the options of this command line to FILE, as a profile for --profile. The "
 	 "recording starts as usual.",
 	 offsetof(struct ky_record_options, save), NULL},
+	{"symbols", 0, KY_OPTION_FLAG, NULL,
+	 "When the recording ends, store the functions and lines of recorded addresses (-c ip, call stacks, samples) in "
+	 "the directory symbols of the trace, so that they are known on other machines and later. Default with --sample. "
+	 "'kymo symbols add' does it later.",
+	 offsetof(struct ky_record_options, symbols), NULL},
+	{"no-symbols", 0, KY_OPTION_FLAG, NULL, "Do not store them with --sample either.",
+	 offsetof(struct ky_record_options, no_symbols), NULL},
 	{"kernel", 'k', KY_OPTION_LIST, "EVENTS",
 	 "Kernel events to record: names or globs, separated by commas, as in the trace "
 	 "(sched_switch, syscall_entry_open*) or in tracefs (sched:sched_switch, irq). 'syscalls' "

@@ -37,6 +37,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_count,
 	&ky_command_doctor,
 	&ky_command_debug_info,
+	&ky_command_symbols,
 
 	/* help */
 	&ky_command_help,

@@ -18,6 +18,7 @@ struct ky_record_options {
 	struct ky_text_list pid, tid, cgroups, containers;
 	bool follow;
 	struct ky_text_list groups;
+	bool symbols, no_symbols;
 	bool overwrite, raw, maps;
 	const char *statedump;
 	uint64_t keep_bytes;

@@ -101,6 +101,7 @@ extern const struct ky_command ky_command_list;
 extern const struct ky_command ky_command_recover;
 extern const struct ky_command ky_command_doctor;
 extern const struct ky_command ky_command_debug_info;
+extern const struct ky_command ky_command_symbols;
 extern const struct ky_command ky_command_help;
 extern const struct ky_command ky_command_completion;
 

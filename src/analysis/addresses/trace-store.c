@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/addresses/trace-store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "os/file.h"
+
+#define SEEN_MAX (4u << 20) /* different addresses; more are left out */
+
+struct file {
+	KY_VEC(uint64_t) addresses;
+};
+
+/* Functions of the kernel, or of a process's compiler at run time, by address. */
+struct code {
+	uint64_t begin;
+	int64_t pid; /* < 0: the kernel */
+	const char *name, *object;
+};
+
+struct store {
+	struct ky_trace_symbols *symbols;
+	struct ky_trace_stored *stored;
+	struct ky_map seen; /* hash of process and address -> anything */
+	struct ky_map code_seen;
+	KY_VEC(struct file) files; /* by number of the object */
+	KY_VEC(struct code) code;
+	struct ky_arena texts;
+	struct ky_values values;
+};
+
+/* ---- addresses -------------------------------------------------------------------------- */
+
+static int take_code(struct store *store, const struct ky_symbols_frame *frame, uint64_t address,
+		     int64_t pid)
+{
+	struct code code = {.begin = address - frame->offset, .pid = pid};
+	uint64_t key = ky_hash_u64(code.begin ^ (uint64_t)pid << 48);
+
+	if (ky_map_get(&store->code_seen, key))
+		return KYMO_OK;
+	code.name = ky_arena_strdup(&store->texts, frame->function);
+	code.object = ky_arena_strdup(&store->texts, frame->object);
+	if (!code.name || !code.object || ky_map_set(&store->code_seen, key, store) < 0)
+		return KYMO_E_MEMORY;
+	store->stored->kernel_functions += pid < 0;
+	return ky_vec_push(&store->code, code);
+}
+
+static int take_in_file(struct store *store, uint32_t number, uint64_t address)
+{
+	while (store->files.len <= number)
+		if (ky_vec_push(&store->files, (struct file){KY_VEC_INIT}) < 0)
+			return KYMO_E_MEMORY;
+	return ky_vec_push(&store->files.data[number].addresses, address);
+}
+
+static int take_address(struct store *store, const struct ky_event *event, uint64_t address,
+			bool is_return)
+{
+	const struct ky_symbols_frame *frames;
+	size_t n = ky_trace_symbols_resolve(store->symbols, event, address, is_return, &frames);
+	const struct ky_symbols_frame *last = n ? &frames[n - 1] : NULL;
+	uint64_t key;
+
+	if (!n)
+		return KYMO_OK;
+	key = ky_hash_u64(address * 2 + is_return) ^ ky_hash_u64(last->number + 1ull) ^
+	      ky_hash_u64(last->object_offset);
+	if (ky_map_get(&store->seen, key) || store->seen.len >= SEEN_MAX)
+		return KYMO_OK;
+	if (ky_map_set(&store->seen, key, store) < 0)
+		return KYMO_E_MEMORY;
+	store->stored->addresses++;
+	store->stored->unknown += !last->function;
+	if (last->number != KY_SYMBOLS_NO_OBJECT)
+		return last->function
+			       ? take_in_file(store, last->number, last->object_offset - is_return)
+			       : KYMO_OK;
+	if (!last->function)
+		return KYMO_OK;
+	return take_code(store, last, address,
+			 ky_trace_symbols_process(store->symbols, event, address));
+}
+
+/* ---- events ----------------------------------------------------------------------------- */
+
+static int take_value(struct store *store, const struct ky_event *event,
+		      const struct ky_value *value)
+{
+	int ret = KYMO_OK;
+
+	if (value->cls->kind != KY_FIELD_ARRAY)
+		return take_address(store, event, value->u, false);
+	for (uint32_t i = 0; !ret && i < value->n_below; i++)
+		ret = take_address(store, event, value[1 + i].u, i > 0);
+	return ret;
+}
+
+static int take_scope(struct store *store, const struct ky_event *event, enum ky_scope scope)
+{
+	int n = ky_address_in_scope(event->cls, scope)
+			? ky_values_decode(&store->values, event, scope, NULL)
+			: 0;
+	const struct ky_value *at = store->values.list.data + 1, *end;
+	int ret = KYMO_OK;
+
+	if (n <= 0)
+		return n == KYMO_E_MEMORY ? n : KYMO_OK;
+	end = at + at[-1].n_below;
+	for (; !ret && at < end; at += 1 + at->n_below)
+		if (ky_address_is_field(event->cls, scope, at->name, at->cls))
+			ret = take_value(store, event, at);
+	return ret;
+}
+
+static int trace_store_take_event(struct store *store, const struct ky_event *event)
+{
+	static const enum ky_scope scopes[] = {KY_SCOPE_STREAM_CONTEXT, KY_SCOPE_EVENT_CONTEXT,
+					       KY_SCOPE_PAYLOAD};
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; !ret && i < sizeof(scopes) / sizeof(scopes[0]); i++)
+		ret = take_scope(store, event, scopes[i]);
+	return ret;
+}
+
+static int trace_store_read_events(struct store *store, const struct ky_trace_set *set,
+				   struct kymo_error *err)
+{
+	struct ky_flow *flow;
+	struct ky_batch batch;
+	int ret = ky_flow_open_set(set, &flow, err);
+
+	if (ret < 0)
+		return ret;
+	while ((ret = ky_flow_next(flow, &batch, err)) > 0)
+		for (size_t i = 0; i < batch.n_events; i++)
+			if (trace_store_take_event(store, &batch.events[i]) < 0) {
+				ky_flow_close(flow);
+				return ky_error_nomem(err);
+			}
+	ky_flow_close(flow);
+	return ret == KYMO_E_FORMAT || ret == KYMO_E_LIMIT || ret == KYMO_E_AGAIN ? KYMO_OK : ret;
+}
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+static int by_process(const void *a, const void *b)
+{
+	const struct code *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Ends of functions are not known here; only recorded addresses are looked up. */
+static void trace_store_put_code(struct ky_strbuf *out, const struct code *code)
+{
+	bool is_module = code->object[0] == '[' && strcmp(code->object, "[kernel]") != 0;
+
+	if (code->pid < 0)
+		ky_strbuf_addf(out, "%016" PRIx64 " T %s%s%s\n", code->begin, code->name,
+			       is_module ? "\t" : "", is_module ? code->object : "");
+	else
+		ky_strbuf_addf(out, "%" PRIx64 " 100000 %s\n", code->begin, code->name);
+}
+
+static int write_code(const struct store *store, int dir, size_t first, size_t end,
+		      struct kymo_error *err)
+{
+	struct ky_strbuf out = KY_STRBUF_INIT;
+	int64_t pid = store->code.data[first].pid;
+	char name[64] = "kallsyms";
+	int code;
+
+	if (pid >= 0)
+		snprintf(name, sizeof(name), "perf-%" PRId64 ".map", pid);
+	for (size_t i = first; i < end; i++)
+		trace_store_put_code(&out, &store->code.data[i]);
+	code = ky_strbuf_failed(&out) ? -ENOMEM : ky_file_replace(dir, name, out.data, out.len);
+	ky_strbuf_fini(&out);
+	if (code >= 0)
+		return KYMO_OK;
+	ky_error_errno(err, -code, "cannot write symbols");
+	ky_error_path(err, name);
+	return KYMO_E_IO;
+}
+
+static int write_all_code(struct store *store, int dir, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (store->code.len)
+		qsort(store->code.data, store->code.len, sizeof(*store->code.data), by_process);
+	for (size_t first = 0, end; !ret && first < store->code.len; first = end) {
+		for (end = first + 1; end < store->code.len; end++)
+			if (store->code.data[end].pid != store->code.data[first].pid)
+				break;
+		ret = write_code(store, dir, first, end, err);
+	}
+	return ret;
+}
+
+/* A descriptor of @path/symbols, or an error. A link could lead anywhere. */
+static int trace_store_open_store(const char *path, struct kymo_error *err)
+{
+	char name[4096];
+	int dir = -1;
+
+	if (snprintf(name, sizeof(name), "%s/" KY_TRACE_STORE, path) >= (int)sizeof(name))
+		return ky_error_set(err, KYMO_E_LIMIT, "the trace's path is too long");
+	if (mkdir(name, 0755) == 0 || errno == EEXIST)
+		dir = open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir >= 0)
+		return dir;
+	ky_error_errno(err, errno, "cannot create a directory for symbols");
+	ky_error_path(err, name);
+	return KYMO_E_IO;
+}
+
+static int write_objects(struct store *store, int dir, struct kymo_error *err)
+{
+	struct ky_symbols *all = ky_trace_symbols_all(store->symbols);
+	int ret = KYMO_OK;
+
+	for (uint32_t i = 0; ret >= 0 && i < store->files.len; i++) {
+		if (!store->files.data[i].addresses.len)
+			continue;
+		ret = ky_symbols_store(all, i, store->files.data[i].addresses.data,
+				       store->files.data[i].addresses.len, dir, err);
+		store->stored->files += ret > 0;
+	}
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+static int trace_store_write_files(struct store *store, const char *path, struct kymo_error *err)
+{
+	int dir = trace_store_open_store(path, err), ret;
+
+	if (dir < 0)
+		return dir;
+	ret = write_objects(store, dir, err);
+	if (!ret)
+		ret = write_all_code(store, dir, err);
+	close(dir);
+	return ret;
+}
+
+int ky_trace_store(const struct ky_trace_set *set, struct ky_trace_symbols *symbols,
+		   const char *path, struct ky_trace_stored *stored, struct kymo_error *err)
+{
+	struct store store = {.symbols = symbols, .stored = stored};
+	int ret;
+
+	*stored = (struct ky_trace_stored){0};
+	ky_map_init(&store.seen);
+	ky_map_init(&store.code_seen);
+	ky_arena_init(&store.texts);
+	ky_values_init(&store.values);
+	ret = trace_store_read_events(&store, set, err);
+	if (!ret && stored->addresses)
+		ret = trace_store_write_files(&store, path, err);
+	stored->kernel_problem = ky_symbols_kernel_problem(ky_trace_symbols_all(symbols));
+	ky_vec_foreach(&store.files, file)
+		ky_vec_fini(&file->addresses);
+	ky_vec_fini(&store.files);
+	ky_vec_fini(&store.code);
+	ky_map_fini(&store.seen);
+	ky_map_fini(&store.code_seen);
+	ky_arena_fini(&store.texts);
+	ky_values_fini(&store.values);
+	return ret;
+}

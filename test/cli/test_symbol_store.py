@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""Symbols that are stored with a trace: the same names on another machine, without its programs."""
+
+import os
+import re
+import shutil
+import subprocess
+
+from test_symbols import run
+from test_user import TESTS, box, pytestmark  # noqa: F401
+
+
+def elsewhere(trace):
+    """A copy as another machine sees it: it has booted otherwise."""
+    boot = open("/proc/sys/kernel/random/boot_id").read().strip()
+    copy = trace + "-elsewhere"
+    shutil.copytree(trace, copy)
+    found = 0
+    for root, _, files in os.walk(copy):
+        for name in set(files) & {"metadata"}:
+            path = os.path.join(root, name)
+            data = open(path, "rb").read()
+            assert boot.encode() in data
+            open(path, "wb").write(data.replace(boot.encode(), b"11111111-2222-3333-4444-555555555555"))
+            found += 1
+    assert found
+    return copy
+
+
+def test_programs_and_peers(box, tmp_path):
+    """The program is gone. babeltrace, babeltrace2 and lttng-analyses read the trace as before."""
+    done = box("""cp $T/callers-static callers-copy
+kymo record --symbols -u 'callers:*' -k 'syscall:openat,timer_start,sched_*' -c vpid,ip --callstack-kernel syscall_entry_openat \
+  -o out -- ./callers-copy""")
+    assert re.search(r"symbols of \d+ addresses stored: [12] files?, \d+ functions? of the kernel", done.err), done.err
+    trace = str(tmp_path / "out")
+    here = run("print", "--symbols", trace)
+    assert "(by_number+0x" in here and re.search(r"timer_start: .*function = 0x[0-9A-F]+ \(\w", here)
+    there = elsewhere(trace)
+    os.remove(tmp_path / "callers-copy")
+    assert run("print", "--symbols", there) == here
+    # Without the store there are none; what adds it later gives the kernel's again.
+    shutil.rmtree(os.path.join(there, "symbols"))
+    assert "(by_number" not in run("print", "--symbols", there)
+    plain = {}
+    for peer in ("babeltrace", "babeltrace2"):
+        plain[peer] = subprocess.run([peer, trace], capture_output=True, text=True, check=True).stdout
+    shutil.rmtree(os.path.join(trace, "symbols"))
+    for peer, text in plain.items():
+        assert subprocess.run([peer, trace], capture_output=True, text=True, check=True).stdout == text
+    # In the directory of a single trace.
+    kernel = os.path.join(trace, "kernel")
+    run("symbols", "add", kernel)
+    assert os.path.exists(os.path.join(kernel, "symbols", "kallsyms"))
+    for peer in plain:
+        done = subprocess.run([peer, kernel], capture_output=True, text=True)
+        assert done.returncode == 0 and "timer_start" in done.stdout, done.stderr
+    done = subprocess.run(["lttng-cputop", "--no-progress", kernel], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names = re.findall(r"function = 0x[0-9A-F]+ \((\S+)\)", run("print", "--symbols", elsewhere(kernel)))
+    assert names and names == re.findall(r"function = 0x[0-9A-F]+ \((\S+)\)", here)
+
+
+def test_debug_files_later(box, tmp_path):
+    """Of a program without symbols, from a directory of debug files, and from a directory of .kdi files."""
+    box("""cp $T/callers-static program
+objcopy --only-keep-debug program program.debug; strip program
+id=$(readelf -n program | sed -n 's/.*Build ID: //p')
+mkdir -p debug/.build-id/$(echo $id | cut -c1-2)
+mkdir kdi; kymo debug-info make --lines program.debug -o kdi/$id.kdi
+mv program.debug debug/.build-id/$(echo $id | cut -c1-2)/$(echo $id | cut -c3-).debug
+kymo record -u 'callers:*' -c vpid,ip -o out -- ./program""")
+    trace = str(tmp_path / "out")
+    assert "(program+0x" in run("print", "--symbols", trace)
+    wanted = re.compile(r"\(by_number\+0x[0-9a-f]+ callers\.c:\d+\)")
+    for directory in ("debug", "kdi"):
+        assert wanted.search(run("print", "--symbols", "--symbol-dir", str(tmp_path / directory), trace))
+    there = elsewhere(trace)
+    os.remove(tmp_path / "program")
+    for directory in ("debug", "kdi"):
+        run("symbols", "add", "--symbol-dir", str(tmp_path / directory), there)
+        assert wanted.search(run("print", "--symbols", there))
+        assert [name[-4:] for name in os.listdir(os.path.join(there, "symbols"))] == [".kdi"]
+        shutil.rmtree(os.path.join(there, "symbols"))
+
+
+def test_samples_have_symbols(box, tmp_path):
+    """As a default; --no-symbols leaves them out."""
+    done = box("""kymo record --sample page-faults -o out -- cat /etc/passwd >/dev/null
+kymo record --sample page-faults --no-symbols -o none -- cat /etc/passwd >/dev/null""")
+    assert os.path.exists(tmp_path / "out" / "symbols") and not os.path.exists(tmp_path / "none" / "symbols"), done.err
+    there = elsewhere(str(tmp_path / "out"))
+    text = run("print", "--symbols", there)
+    assert re.search(r"callstack_kernel = \[ \[0\] = 0x[0-9A-F]+ \(\w+\+0x", text)
+    # libc and the dynamic linker, by their separate debug file.
+    assert len(re.findall(r"callstack_user = \[ \[0\] = 0x[0-9A-F]+ \([a-zA-Z_]\w*[+ ]", text)) > 3
+
+
+def test_refusals(box, tmp_path):
+    box("kymo record -u 'callers:*' -c vpid,ip -o out -- $T/callers; kymo record -u 'callers:*' -o plain -- $T/callers")
+    trace = str(tmp_path / "out")
+    os.symlink("/etc", os.path.join(trace, "symbols"))
+    assert "cannot create a directory for symbols" in run("symbols", "add", trace, code=1)
+    assert "(by_number" in run("print", "--symbols", trace)
+    os.remove(os.path.join(trace, "symbols"))
+    os.mkdir(os.path.join(trace, "symbols"))
+    for name in ("kallsyms", "perf-1.map"):
+        open(os.path.join(trace, "symbols", name), "wb").write(os.urandom(3000))
+    assert "(by_number" in run("print", "--symbols", trace)
+    done = subprocess.run([run.__globals__["KYMO"], "symbols", "add", str(tmp_path / "plain")], capture_output=True,
+                          text=True)
+    assert done.returncode == 0 and "no event has addresses of code" in done.stderr
+    assert "'remove' is not add" in run("symbols", "remove", trace, code=2)
