@@ -306,7 +306,7 @@ static int foreign_kernel_reserve(struct ky_foreign_cpu *cpu, uint32_t len, stru
 	return KYMO_OK;
 }
 
-static void put_word(struct ky_foreign_cpu *cpu, uint32_t word)
+static void foreign_kernel_put_word(struct ky_foreign_cpu *cpu, uint32_t word)
 {
 	memcpy(cpu->page + cpu->used, &word, sizeof(word));
 	cpu->used += (uint32_t)sizeof(word);
@@ -322,16 +322,16 @@ static void put_head(struct ky_foreign_cpu *cpu, uint64_t ns, uint32_t len)
 		uint64_t part = delta >> KY_RECORD_DELTA_BITS;
 
 		part = part > UINT32_MAX ? UINT32_MAX : part;
-		put_word(cpu, KY_RECORD_EXTEND);
-		put_word(cpu, (uint32_t)part);
+		foreign_kernel_put_word(cpu, KY_RECORD_EXTEND);
+		foreign_kernel_put_word(cpu, (uint32_t)part);
 		delta -= part << KY_RECORD_DELTA_BITS;
 	}
 	cpu->last_ns = ns > cpu->last_ns ? ns : cpu->last_ns;
 	if (words && words <= KY_RECORD_DATA_MAX && len % 4 == 0) {
-		put_word(cpu, (uint32_t)delta << 5 | words);
+		foreign_kernel_put_word(cpu, (uint32_t)delta << 5 | words);
 	} else {
-		put_word(cpu, (uint32_t)delta << 5 | KY_RECORD_LONG);
-		put_word(cpu, len + 4);
+		foreign_kernel_put_word(cpu, (uint32_t)delta << 5 | KY_RECORD_LONG);
+		foreign_kernel_put_word(cpu, len + 4);
 	}
 }
 

@@ -19,7 +19,7 @@ struct ftrace_line {
 	size_t name_len;
 };
 
-/* "[003]": where it begins, and the number. NULL: none. */
+/* "[003]": where it log_ftrace_begins, and the number. NULL: none. */
 static const char *find_cpu(const char *at, const char *end, int64_t *cpu)
 {
 	for (; at < end; at++) {
@@ -216,7 +216,7 @@ static size_t ftrace_fields(const struct ftrace_line *line, const char *end, boo
 	return n;
 }
 
-static bool begins(const char *text, size_t len, const char *with)
+static bool log_ftrace_begins(const char *text, size_t len, const char *with)
 {
 	return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
 }
@@ -232,10 +232,10 @@ static int ftrace_syscall(struct ky_log_file *log, const struct ftrace_line *lin
 	(void)log;
 	while (at < end && *at == ' ')
 		at++;
-	if (begins(call, len, "enter_")) {
+	if (log_ftrace_begins(call, len, "enter_")) {
 		call += 6;
 		len -= 6;
-	} else if (begins(call, len, "exit_")) {
+	} else if (log_ftrace_begins(call, len, "exit_")) {
 		is_exit = true;
 		call += 5;
 		len -= 5;
@@ -276,11 +276,12 @@ static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
 		return 1;
 	if (!ftrace_take(text, len, &line))
 		return 0;
-	if (begins(line.name, line.name_len, "sys_") && line.name_len > 5) {
+	if (log_ftrace_begins(line.name, line.name_len, "sys_") && line.name_len > 5) {
 		n = (size_t)ftrace_syscall(log, &line, text + len, name, values);
 	} else {
 		snprintf(name, sizeof(name), "%.*s", (int)line.name_len, line.name);
-		n = ftrace_fields(&line, text + len, begins(name, strlen(name), "sched_"), values);
+		n = ftrace_fields(&line, text + len,
+				  log_ftrace_begins(name, strlen(name), "sched_"), values);
 	}
 	if (!n) {
 		const char *at = line.fields;

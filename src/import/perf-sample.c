@@ -53,7 +53,7 @@ static void take_two(struct cursor *cursor, uint32_t *first, uint32_t *second)
 	cursor->at += 8;
 }
 
-static void skip(struct cursor *cursor, uint64_t bytes)
+static void perf_sample_skip(struct cursor *cursor, uint64_t bytes)
 {
 	if (bytes > (uint64_t)(cursor->end - cursor->at)) {
 		cursor->is_short = true;
@@ -73,7 +73,7 @@ static void skip_read(struct cursor *cursor, uint64_t format)
 		cursor->is_short = true;
 		return;
 	}
-	skip(cursor, 8 * (times + each * n));
+	perf_sample_skip(cursor, 8 * (times + each * n));
 }
 
 static void take_chain(struct cursor *cursor, struct ky_perf_sample *sample)

@@ -321,7 +321,7 @@ static void put_value(struct ky_maker *maker, enum ky_maker_kind kind, uint64_t 
 	}
 }
 
-static void put_text(struct ky_maker *maker, const char *text, size_t len)
+static void trace_maker_put_text(struct ky_maker *maker, const char *text, size_t len)
 {
 	size_t room = trace_maker_room(maker);
 
@@ -330,7 +330,7 @@ static void put_text(struct ky_maker *maker, const char *text, size_t len)
 	trace_maker_put(maker, "", 1);
 }
 
-static void put_comm(struct ky_maker *maker, const char *text, size_t len)
+static void trace_maker_put_comm(struct ky_maker *maker, const char *text, size_t len)
 {
 	char comm[COMM_BYTES] = {0};
 
@@ -338,7 +338,7 @@ static void put_comm(struct ky_maker *maker, const char *text, size_t len)
 	trace_maker_put(maker, comm, sizeof(comm));
 }
 
-static void put_array(struct ky_maker *maker, const void *data, size_t n, size_t each)
+static void trace_maker_put_array(struct ky_maker *maker, const void *data, size_t n, size_t each)
 {
 	size_t room = trace_maker_room(maker) / each;
 	uint32_t n32 = (uint32_t)(n < room ? n : room);
@@ -351,11 +351,11 @@ static void put_array(struct ky_maker *maker, const void *data, size_t n, size_t
 static void put_nothing(struct ky_maker *maker, enum ky_maker_kind kind)
 {
 	if (kind == KY_MAKER_TEXT)
-		put_text(maker, "", 0);
+		trace_maker_put_text(maker, "", 0);
 	else if (kind == KY_MAKER_COMM)
-		put_comm(maker, "", 0);
+		trace_maker_put_comm(maker, "", 0);
 	else if (kind == KY_MAKER_HEXES || kind == KY_MAKER_BYTES)
-		put_array(maker, NULL, 0, 1);
+		trace_maker_put_array(maker, NULL, 0, 1);
 	else
 		put_value(maker, kind, 0);
 }
@@ -411,9 +411,9 @@ void ky_maker_text(struct ky_maker *maker, const char *text, size_t len)
 	if (!trace_maker_next(maker, &kind))
 		return;
 	if (kind == KY_MAKER_TEXT)
-		put_text(maker, text, len);
+		trace_maker_put_text(maker, text, len);
 	else if (kind == KY_MAKER_COMM)
-		put_comm(maker, text, len);
+		trace_maker_put_comm(maker, text, len);
 	else
 		put_nothing(maker, kind);
 }
@@ -425,7 +425,7 @@ void ky_maker_numbers(struct ky_maker *maker, const uint64_t *values, size_t n)
 	if (!trace_maker_next(maker, &kind))
 		return;
 	if (kind == KY_MAKER_HEXES)
-		put_array(maker, values, n, sizeof(*values));
+		trace_maker_put_array(maker, values, n, sizeof(*values));
 	else
 		put_nothing(maker, kind);
 }
@@ -437,7 +437,7 @@ void ky_maker_bytes(struct ky_maker *maker, const uint8_t *bytes, size_t n)
 	if (!trace_maker_next(maker, &kind))
 		return;
 	if (kind == KY_MAKER_BYTES)
-		put_array(maker, bytes, n, 1);
+		trace_maker_put_array(maker, bytes, n, 1);
 	else
 		put_nothing(maker, kind);
 }

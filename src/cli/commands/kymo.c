@@ -35,6 +35,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_list,
 	&ky_command_latency,
 	&ky_command_count,
+	&ky_command_query,
 	&ky_command_doctor,
 	&ky_command_debug_info,
 	&ky_command_symbols,

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tables of events. A cursor is a graph over the selected events, which SQLite moves on row by row; a column is decoded when SQLite asks
+ * for it.
+ *
+ * The plan (xBestIndex) is a text, which EXPLAIN QUERY PLAN shows: "time>=;time<;prev_tid==;", one word for each constraint that the reader
+ * takes over.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "flow/sinks/json-value.h"
+#include "sql/sql-tables.h"
+
+#define PLAN_BYTES	1024
+#define ORDERED_BY_TIME 1
+
+struct sql_cursor {
+	sqlite3_vtab_cursor base;
+	struct ky_flow *flow;
+	struct ky_batch batch;
+	size_t at;
+	const struct ky_sql_class *cls;
+	const struct ky_event *event; /* NULL: the end */
+	int64_t row;
+	struct ky_strbuf filter;
+	char event_name[256];
+};
+
+static const struct ky_sql_table *table_of(const struct sql_cursor *cursor)
+{
+	return ((const struct ky_sql_vtab *)cursor->base.pVtab)->table;
+}
+
+/* ---- both kinds of tables ------------------------------------------------------------- */
+
+int ky_sql_fail(const struct ky_sql_table *table, const struct kymo_error *err)
+{
+	if (!table->sql->why.code)
+		table->sql->why = *err;
+	return SQLITE_ERROR;
+}
+
+const char *ky_sql_host(const struct ky_sql *sql, const struct ky_event *event)
+{
+	const char *host = ky_map_get(&sql->hosts, (uintptr_t)event->cls->stream->trace);
+
+	return host ? host : "";
+}
+
+int ky_sql_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **out,
+		   char **why)
+{
+	const struct ky_sql_table *table = aux;
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	struct ky_sql_vtab *vtab;
+	int ret;
+
+	(void)argc;
+	(void)argv;
+	(void)why;
+	ky_strbuf_adds(&text, "CREATE TABLE t(");
+	ky_vec_foreach(&table->columns, column)
+		/* Names are letters, digits and '_'. */
+		ky_strbuf_addf(&text, "%s\"%s\" %s", column == table->columns.data ? "" : ",",
+			       column->name, column->type);
+	ky_strbuf_adds(&text, ")");
+	vtab = ky_strbuf_failed(&text) ? NULL : ky_sqlite.sqlite3_malloc64(sizeof(*vtab));
+	ret = vtab ? ky_sqlite.sqlite3_declare_vtab(db, ky_strbuf_text(&text)) : SQLITE_NOMEM;
+	ky_strbuf_fini(&text);
+	if (ret != SQLITE_OK) {
+		ky_sqlite.sqlite3_free(vtab);
+		return ret;
+	}
+	memset(vtab, 0, sizeof(*vtab));
+	vtab->table = table;
+	*out = &vtab->base;
+	return SQLITE_OK;
+}
+
+int ky_sql_disconnect(sqlite3_vtab *vtab)
+{
+	ky_sqlite.sqlite3_free(vtab);
+	return SQLITE_OK;
+}
+
+/* ---- the plan ------------------------------------------------------------------------- */
+
+static const char *sql_events_operator(unsigned char op)
+{
+	switch (op) {
+	case SQLITE_INDEX_CONSTRAINT_EQ:
+		return "==";
+	case SQLITE_INDEX_CONSTRAINT_GT:
+		return ">";
+	case SQLITE_INDEX_CONSTRAINT_GE:
+		return ">=";
+	case SQLITE_INDEX_CONSTRAINT_LT:
+		return "<";
+	case SQLITE_INDEX_CONSTRAINT_LE:
+		return "<=";
+	default:
+		return NULL;
+	}
+}
+
+/* What the reader can do with a comparison of @column. */
+static bool sql_events_takes(const struct ky_sql_table *table, const struct ky_sql_column *column,
+			     const char *op)
+{
+	if (column->kind == KY_SQL_TIME)
+		return true;
+	if (column->kind == KY_SQL_NAME)
+		return strcmp(op, "==") == 0;
+	return column->is_filtered && table->shape == KY_SQL_EVENTS;
+}
+
+static int sql_events_best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
+{
+	const struct ky_sql_table *table = ((struct ky_sql_vtab *)vtab)->table;
+	char plan[PLAN_BYTES] = "";
+	double cost = table->shape == KY_SQL_ALL_EVENTS ? 1e9 : 1e8;
+	size_t len = 0;
+	int n = 0;
+
+	for (int i = 0; i < info->nConstraint; i++) {
+		const struct sqlite3_index_constraint *one = &info->aConstraint[i];
+		const char *op = sql_events_operator(one->op);
+		const struct ky_sql_column *column;
+
+		if (!one->usable || !op || one->iColumn < 0)
+			continue;
+		column = &table->columns.data[one->iColumn];
+		if (!sql_events_takes(table, column, op) ||
+		    len + strlen(column->name) + 8 > sizeof(plan))
+			continue;
+		len += (size_t)snprintf(plan + len, sizeof(plan) - len, "%s%s;", column->name, op);
+		/* SQLite compares again: the reader's words may mean less. */
+		info->aConstraintUsage[i].argvIndex = ++n;
+		cost /= column->kind == KY_SQL_TIME ? 4 : 10;
+	}
+	info->idxStr = ky_sqlite.sqlite3_mprintf("%s", plan);
+	if (!info->idxStr)
+		return SQLITE_NOMEM;
+	info->needToFreeIdxStr = 1;
+	info->estimatedCost = cost;
+	info->estimatedRows = (sqlite3_int64)(cost / 10) + 1;
+	info->orderByConsumed =
+		info->nOrderBy == 1 && info->aOrderBy[0].iColumn == 0 && !info->aOrderBy[0].desc;
+	return SQLITE_OK;
+}
+
+/* ---- the cursor ----------------------------------------------------------------------- */
+
+static int sql_events_open(sqlite3_vtab *vtab, sqlite3_vtab_cursor **out)
+{
+	struct sql_cursor *cursor = ky_sqlite.sqlite3_malloc64(sizeof(*cursor));
+
+	(void)vtab;
+	if (!cursor)
+		return SQLITE_NOMEM;
+	memset(cursor, 0, sizeof(*cursor));
+	ky_strbuf_init(&cursor->filter);
+	*out = &cursor->base;
+	return SQLITE_OK;
+}
+
+static int sql_events_close(sqlite3_vtab_cursor *base)
+{
+	struct sql_cursor *cursor = (struct sql_cursor *)base;
+
+	ky_flow_close(cursor->flow);
+	ky_strbuf_fini(&cursor->filter);
+	ky_sqlite.sqlite3_free(cursor);
+	return SQLITE_OK;
+}
+
+/* The bound of a time by @op @value: more than SQLite's own comparison lets through is no fault. */
+static void sql_events_bound(struct ky_selection *selection, const char *op, sqlite3_value *value)
+{
+	int type = ky_sqlite.sqlite3_value_type(value);
+	int64_t ns;
+
+	if (type == SQLITE_FLOAT) {
+		double real = ky_sqlite.sqlite3_value_double(value);
+
+		ns = real > 9.2e18 ? INT64_MAX : real < -9.2e18 ? INT64_MIN : (int64_t)real;
+	} else if (type == SQLITE_INTEGER) {
+		ns = ky_sqlite.sqlite3_value_int64(value);
+	} else {
+		return;
+	}
+	if (*op == '=' || *op == '>')
+		selection->begin_ns = ns > selection->begin_ns ? ns : selection->begin_ns;
+	/* A fraction cut off lies before it. */
+	if (*op == '=' || *op == '<')
+		selection->end_ns = ns < selection->end_ns ? ns : selection->end_ns;
+}
+
+static void sql_events_compare(struct sql_cursor *cursor, const struct ky_sql_column *column,
+			       const char *op, sqlite3_value *value)
+{
+	if (ky_sqlite.sqlite3_value_type(value) != SQLITE_INTEGER)
+		return;
+	ky_strbuf_addf(&cursor->filter, "%s%s.%s %.*s %" PRIi64, cursor->filter.len ? " && " : "",
+		       column->scope == KY_SCOPE_PAYLOAD ? "$payload" : "$ctx", column->field,
+		       (int)strcspn(op, ";"), op, (int64_t)ky_sqlite.sqlite3_value_int64(value));
+}
+
+static const struct ky_sql_column *sql_events_column(const struct ky_sql_table *table,
+						     const char *word, size_t len)
+{
+	ky_vec_foreach(&table->columns, column)
+		if (strlen(column->name) == len && memcmp(column->name, word, len) == 0)
+			return column;
+	return NULL;
+}
+
+/* What the plan says, with the statement's values. */
+static void sql_events_select(struct sql_cursor *cursor, struct ky_selection *selection,
+			      const char *plan, int argc, sqlite3_value **argv)
+{
+	const struct ky_sql_table *table = table_of(cursor);
+
+	for (int i = 0; i < argc && plan && *plan; i++) {
+		size_t len = strcspn(plan, "=<>");
+		const char *op = plan + len;
+		const struct ky_sql_column *column = sql_events_column(table, plan, len);
+
+		if (column && column->kind == KY_SQL_TIME) {
+			sql_events_bound(selection, op, argv[i]);
+		} else if (column && column->kind == KY_SQL_NAME) {
+			const char *name = (const char *)ky_sqlite.sqlite3_value_text(argv[i]);
+
+			if (name && strlen(name) < sizeof(cursor->event_name))
+				strcpy(cursor->event_name, name);
+		} else if (column) {
+			sql_events_compare(cursor, column, op, argv[i]);
+		}
+		plan = strchr(plan, ';');
+		plan += plan != NULL;
+	}
+}
+
+/* The next event of the table's classes. */
+static int sql_events_advance(struct sql_cursor *cursor)
+{
+	const struct ky_sql_table *table = table_of(cursor);
+	struct kymo_error err = {0};
+	int ret;
+
+	for (;;) {
+		while (cursor->at < cursor->batch.n_events) {
+			const struct ky_event *event = &cursor->batch.events[cursor->at++];
+			uintptr_t number =
+				(uintptr_t)ky_map_get(&table->by_class, (uintptr_t)event->cls);
+
+			if (table->shape == KY_SQL_EVENTS && !number)
+				continue;
+			cursor->cls = number ? &table->classes.data[number - 1] : NULL;
+			cursor->event = event;
+			cursor->row++;
+			return SQLITE_OK;
+		}
+		ret = ky_flow_next(cursor->flow, &cursor->batch, &err);
+		cursor->at = 0;
+		if (ret > 0)
+			continue;
+		cursor->event = NULL;
+		cursor->batch.n_events = 0;
+		return ret == 0 || ret == KYMO_E_AGAIN ? SQLITE_OK : ky_sql_fail(table, &err);
+	}
+}
+
+static int sql_events_none(struct sql_cursor *cursor)
+{
+	cursor->event = NULL;
+	return SQLITE_OK;
+}
+
+/* @name as a wildcard that means nothing but itself. False: it does not fit. */
+static bool sql_events_quote(const char *name, char *quoted, size_t size)
+{
+	size_t len = 0;
+
+	for (; *name; name++) {
+		if (len + 3 > size)
+			return false;
+		if (strchr("*?\\!", *name))
+			quoted[len++] = '\\';
+		quoted[len++] = *name;
+	}
+	quoted[len] = '\0';
+	return len;
+}
+
+static int sql_events_filter(sqlite3_vtab_cursor *base, int number, const char *plan, int argc,
+			     sqlite3_value **argv)
+{
+	struct sql_cursor *cursor = (struct sql_cursor *)base;
+	const struct ky_sql_table *table = table_of(cursor);
+	struct ky_selection selection;
+	struct kymo_error err = {0};
+	const char *name = table->event;
+	char quoted[600];
+	const char *const names[] = {quoted};
+
+	(void)number;
+	ky_flow_close(cursor->flow);
+	cursor->flow = NULL;
+	ky_strbuf_clear(&cursor->filter);
+	cursor->event_name[0] = '\0';
+	ky_selection_init(&selection);
+	sql_events_select(cursor, &selection, plan, argc, argv);
+	if (table->shape == KY_SQL_ALL_EVENTS && cursor->event_name[0]) {
+		name = cursor->event_name;
+		if (!ky_names_get(&table->sql->by_name, name))
+			return sql_events_none(cursor);
+	}
+	if (name && sql_events_quote(name, quoted, sizeof(quoted))) {
+		selection.events = names;
+		selection.n_events = 1;
+	}
+	if (ky_strbuf_failed(&cursor->filter))
+		return SQLITE_NOMEM;
+	if (cursor->filter.len)
+		selection.filter = ky_strbuf_text(&cursor->filter);
+	if (selection.begin_ns > selection.end_ns)
+		return sql_events_none(cursor);
+	cursor->batch.n_events = cursor->at = 0;
+	if (ky_flow_open_selected(table->sql->set, &selection, &cursor->flow, &err) < 0)
+		return ky_sql_fail(table, &err);
+	return sql_events_advance(cursor);
+}
+
+static int sql_events_next(sqlite3_vtab_cursor *base)
+{
+	return sql_events_advance((struct sql_cursor *)base);
+}
+
+static int sql_events_eof(sqlite3_vtab_cursor *base)
+{
+	return ((struct sql_cursor *)base)->event == NULL;
+}
+
+static int sql_events_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *row)
+{
+	*row = ((struct sql_cursor *)base)->row;
+	return SQLITE_OK;
+}
+
+/* ---- columns -------------------------------------------------------------------------- */
+
+static void sql_events_put_text(sqlite3_context *context, const char *text, size_t len)
+{
+	ky_sqlite.sqlite3_result_text(context, text ? text : "", (int)len, SQLITE_TRANSIENT);
+}
+
+/* What is more than a number or a text, as JSON. */
+static void sql_events_put_json(sqlite3_context *context, const struct ky_event *event,
+				const struct ky_handle *handle)
+{
+	struct ky_strbuf out = KY_STRBUF_INIT;
+	struct ky_values values;
+
+	ky_values_init(&values);
+	if (ky_handle_decode(&values, event, handle, NULL) > 0) {
+		ky_json_value(&out, values.list.data);
+		sql_events_put_text(context, ky_strbuf_text(&out), out.len);
+	} else {
+		ky_sqlite.sqlite3_result_null(context);
+	}
+	ky_values_fini(&values);
+	ky_strbuf_fini(&out);
+}
+
+static void sql_events_put_number(sqlite3_context *context, const struct ky_field_class *cls,
+				  uint64_t value)
+{
+	const char *label = cls->num.is_enum ? ky_enum_label(cls, value) : NULL;
+	char hex[24];
+
+	if (label) {
+		sql_events_put_text(context, label, strlen(label));
+	} else if (cls->kind == KY_FIELD_UINT && value > INT64_MAX) {
+		/* SQLite's numbers have a sign. */
+		snprintf(hex, sizeof(hex), "0x%" PRIx64, value);
+		sql_events_put_text(context, hex, strlen(hex));
+	} else {
+		ky_sqlite.sqlite3_result_int64(context, (sqlite3_int64)value);
+	}
+}
+
+void ky_sql_put_field(sqlite3_context *context, const struct ky_event *event,
+		      const struct ky_handle *handle)
+{
+	struct ky_place place;
+	uint64_t value;
+	double real;
+	const char *text;
+	size_t len;
+
+	if (!handle->cls || !ky_handle_place(event, handle, &place)) {
+		ky_sqlite.sqlite3_result_null(context);
+		return;
+	}
+	switch (place.cls->kind) {
+	case KY_FIELD_UINT:
+	case KY_FIELD_SINT:
+	case KY_FIELD_BOOL:
+	case KY_FIELD_VARUINT:
+	case KY_FIELD_VARSINT:
+		if (ky_place_number(event, &place, &value)) {
+			sql_events_put_number(context, place.cls, value);
+			return;
+		}
+		break;
+	case KY_FIELD_FLOAT:
+		if (ky_place_real(event, &place, &real)) {
+			ky_sqlite.sqlite3_result_double(context, real);
+			return;
+		}
+		break;
+	case KY_FIELD_STRING:
+	case KY_FIELD_TEXT:
+		text = ky_place_bytes(event, &place, &len);
+		if (text) {
+			sql_events_put_text(context, text, len);
+			return;
+		}
+		break;
+	default:
+		break;
+	}
+	sql_events_put_json(context, event, handle);
+}
+
+static void sql_events_put_all(sqlite3_context *context, const struct ky_event *event)
+{
+	static const enum ky_scope scopes[] = {KY_SCOPE_STREAM_CONTEXT, KY_SCOPE_EVENT_CONTEXT,
+					       KY_SCOPE_PAYLOAD};
+	struct ky_strbuf out = KY_STRBUF_INIT;
+	struct ky_values values;
+
+	ky_values_init(&values);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+		size_t from = out.len;
+
+		if (ky_values_decode(&values, event, scopes[i], NULL) <= 0)
+			continue;
+		ky_json_value(&out, values.list.data);
+		/* One object of all: "{...}{...}" */
+		if (from && out.len - from > 2 && from > 2) {
+			out.data[from - 1] = ',';
+			out.data[from] = ' ';
+		} else if (from) {
+			out.len = from > 2 ? from
+					   : (memmove(out.data, out.data + from, out.len - from),
+					      out.len - from);
+		}
+	}
+	if (out.len)
+		sql_events_put_text(context, ky_strbuf_text(&out), out.len);
+	else
+		sql_events_put_text(context, "{}", 2);
+	ky_values_fini(&values);
+	ky_strbuf_fini(&out);
+}
+
+static int sql_events_column_value(sqlite3_vtab_cursor *base, sqlite3_context *context, int number)
+{
+	const struct sql_cursor *cursor = (const struct sql_cursor *)base;
+	const struct ky_sql_table *table = table_of(cursor);
+	const struct ky_event *event = cursor->event;
+	const char *text;
+
+	switch (table->columns.data[number].kind) {
+	case KY_SQL_TIME:
+		if (event->ns == INT64_MIN)
+			ky_sqlite.sqlite3_result_null(context);
+		else
+			ky_sqlite.sqlite3_result_int64(context, event->ns);
+		break;
+	case KY_SQL_CPU:
+		if (event->cpu_id == UINT32_MAX)
+			ky_sqlite.sqlite3_result_null(context);
+		else
+			ky_sqlite.sqlite3_result_int64(context, event->cpu_id);
+		break;
+	case KY_SQL_HOST:
+		text = ky_sql_host(table->sql, event);
+		sql_events_put_text(context, text, strlen(text));
+		break;
+	case KY_SQL_STREAM:
+		text = event->packet->stream->name;
+		sql_events_put_text(context, text, strlen(text));
+		break;
+	case KY_SQL_NAME:
+		sql_events_put_text(context, event->cls->name, strlen(event->cls->name));
+		break;
+	case KY_SQL_FIELDS:
+		sql_events_put_all(context, event);
+		break;
+	default:
+		ky_sql_put_field(context, event, &cursor->cls->handles[number]);
+		break;
+	}
+	return SQLITE_OK;
+}
+
+const struct sqlite3_module ky_sql_event_module = {
+	.iVersion = 1,
+	.xConnect = ky_sql_connect,
+	.xBestIndex = sql_events_best_index,
+	.xDisconnect = ky_sql_disconnect,
+	.xDestroy = ky_sql_disconnect,
+	.xOpen = sql_events_open,
+	.xClose = sql_events_close,
+	.xFilter = sql_events_filter,
+	.xNext = sql_events_next,
+	.xEof = sql_events_eof,
+	.xColumn = sql_events_column_value,
+	.xRowid = sql_events_rowid,
+};

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "sql/sql-tables.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static const struct ky_sql_column base_columns[] = {
+	{"time", "INTEGER", "ns since 1970", KY_SQL_TIME, 0, NULL, false},
+	{"cpu", "INTEGER", "the CPU of the event's stream", KY_SQL_CPU, 0, NULL, false},
+	{"host", "TEXT", "the machine's name", KY_SQL_HOST, 0, NULL, false},
+	{"stream", "TEXT", "the data stream's file", KY_SQL_STREAM, 0, NULL, false},
+};
+
+static const struct ky_sql_column all_columns[] = {
+	{"name", "TEXT", "the event's name", KY_SQL_NAME, 0, NULL, false},
+	{"fields", "TEXT", "context and fields, as JSON", KY_SQL_FIELDS, 0, NULL, false},
+};
+
+#define MADE(name, type, about)                                \
+	{                                                      \
+		name, type, about, KY_SQL_MADE, 0, NULL, false \
+	}
+
+static const struct ky_sql_column call_columns[] = {
+	MADE("time", "INTEGER", "when the call began, ns since 1970"),
+	MADE("end", "INTEGER", "when it returned, ns since 1970"),
+	MADE("duration", "INTEGER", "ns"),
+	MADE("name", "TEXT", "the call's name, such as 'openat'"),
+	MADE("tid", "INTEGER", "the thread"),
+	MADE("cpu", "INTEGER", "the CPU where it began"),
+	MADE("ret", "INTEGER", "the result; below 0 the number of an error"),
+	MADE("host", "TEXT", "the machine's name"),
+};
+
+static const struct ky_sql_column slice_columns[] = {
+	MADE("time", "INTEGER", "when the thread came to the CPU, ns since 1970"),
+	MADE("end", "INTEGER", "when it left the CPU, ns since 1970"),
+	MADE("duration", "INTEGER", "ns"),
+	MADE("cpu", "INTEGER", "the CPU"),
+	MADE("tid", "INTEGER", "the thread; 0: the CPU was idle"),
+	MADE("comm", "TEXT", "the thread's name"),
+	MADE("prio", "INTEGER", "its priority, as LTTng counts"),
+	MADE("state", "INTEGER", "its state when it left; 0: it could have run on"),
+	MADE("host", "TEXT", "the machine's name"),
+};
+
+#define LETTERS	  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+#define LEN(list) (sizeof(list) / sizeof((list)[0]))
+
+static int sql_tables_add_columns(struct ky_sql_table *table, const struct ky_sql_column *columns,
+				  size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ky_vec_push(&table->columns, columns[i]) < 0)
+			return KYMO_E_MEMORY;
+	return KYMO_OK;
+}
+
+/* ---- names ---------------------------------------------------------------------------- */
+
+/* A name without quotes in SQL: letters, digits and '_'; others become '_'. */
+static char *sql_tables_name(struct ky_sql *sql, const char *from)
+{
+	char *name = ky_arena_printf(&sql->arena, "%s%s",
+				     isdigit((unsigned char)*from) || !*from ? "_" : "", from);
+
+	for (char *at = name; at && *at; at++)
+		if (!isalnum((unsigned char)*at) || !isascii((unsigned char)*at))
+			*at = '_';
+	return name;
+}
+
+static char *sql_tables_lower(struct ky_sql *sql, const char *from)
+{
+	char *name = ky_arena_strdup(&sql->arena, from);
+
+	for (char *at = name; at && *at; at++)
+		*at = (char)tolower((unsigned char)*at);
+	return name;
+}
+
+static char *sql_tables_free_name(struct ky_sql *sql, const char *from)
+{
+	char *name = sql_tables_name(sql, from), *key = name ? sql_tables_lower(sql, name) : NULL;
+
+	for (unsigned int i = 2; key && ky_names_get(&sql->taken, key); i++) {
+		name = ky_arena_printf(&sql->arena, "%s_%u", sql_tables_name(sql, from), i);
+		key = name ? sql_tables_lower(sql, name) : NULL;
+	}
+	return key && ky_names_set(&sql->taken, key, name) == 0 ? name : NULL;
+}
+
+static bool sql_tables_has(const struct ky_sql_table *table, const char *name)
+{
+	ky_vec_foreach(&table->columns, column)
+		if (strcasecmp(column->name, name) == 0)
+			return true;
+	return false;
+}
+
+static struct ky_sql_table *sql_tables_new(struct ky_sql *sql, const char *name,
+					   enum ky_sql_shape shape)
+{
+	struct ky_sql_table *table = ky_arena_new(&sql->arena, struct ky_sql_table);
+
+	if (!table)
+		return NULL;
+	table->sql = sql;
+	table->shape = shape;
+	table->name = sql_tables_free_name(sql, name);
+	ky_map_init(&table->by_class);
+	return table->name && ky_vec_push(&sql->tables, table) == 0 ? table : NULL;
+}
+
+/* ---- fields --------------------------------------------------------------------------- */
+
+static const char *sql_tables_type(const struct ky_field_class *cls, bool *is_number)
+{
+	*is_number = false;
+	switch (cls->kind) {
+	case KY_FIELD_UINT:
+	case KY_FIELD_SINT:
+		*is_number = !cls->num.is_enum && cls->num.length_bits < 64;
+		return cls->num.is_enum ? "TEXT" : "INTEGER";
+	case KY_FIELD_BOOL:
+	case KY_FIELD_BITS:
+	case KY_FIELD_VARUINT:
+	case KY_FIELD_VARSINT:
+		return "INTEGER";
+	case KY_FIELD_FLOAT:
+		return "REAL";
+	default:
+		return "TEXT";
+	}
+}
+
+/* What a payload's field is called where the context, or a column of all tables, has its name. */
+static const char *sql_tables_column_name(struct ky_sql_table *table, enum ky_scope scope,
+					  const char *display)
+{
+	struct ky_sql *sql = table->sql;
+	const char *name = sql_tables_name(sql, display);
+	const char *prefix = scope == KY_SCOPE_PAYLOAD ? "field" : "context";
+
+	if (name && sql_tables_has(table, name))
+		name = ky_arena_printf(&sql->arena, "%s_%s", prefix, name);
+	for (unsigned int i = 2; name && sql_tables_has(table, name); i++)
+		name = ky_arena_printf(&sql->arena, "%s_%s_%u", prefix,
+				       sql_tables_name(sql, display), i);
+	return name;
+}
+
+static int sql_tables_add_scope(struct ky_sql_table *table, const struct ky_event_class *cls,
+				enum ky_scope scope)
+{
+	const struct ky_field_class *root = ky_scope_root(cls, scope);
+
+	for (size_t i = 0; root && i < root->st.n_members; i++) {
+		const struct ky_member *member = &root->st.members[i];
+		struct ky_sql_column column = {
+			.kind = KY_SQL_FIELD, .scope = scope, .field = member->display};
+		bool is_known = false;
+
+		ky_vec_foreach(&table->columns, other)
+			is_known |= other->kind == KY_SQL_FIELD && other->scope == scope &&
+				    strcmp(other->field, member->display) == 0;
+		if (is_known)
+			continue;
+		column.name = sql_tables_column_name(table, scope, member->display);
+		column.type = sql_tables_type(member->cls, &column.is_filtered);
+		/* Others have no place in a filter without quotes. */
+		column.is_filtered &= strspn(column.field, LETTERS) == strlen(column.field);
+		column.about = scope == KY_SCOPE_PAYLOAD ? "field" : "context field";
+		if (!column.name || ky_vec_push(&table->columns, column) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return KYMO_OK;
+}
+
+/* Payload first: its fields have the plain names. */
+static int sql_tables_add_class(struct ky_sql_table *table, const struct ky_event_class *cls)
+{
+	struct ky_sql_class one = {.cls = cls};
+	int ret = sql_tables_add_scope(table, cls, KY_SCOPE_PAYLOAD);
+
+	if (!ret)
+		ret = sql_tables_add_scope(table, cls, KY_SCOPE_STREAM_CONTEXT);
+	if (!ret)
+		ret = sql_tables_add_scope(table, cls, KY_SCOPE_EVENT_CONTEXT);
+	return ret ? ret : ky_vec_push(&table->classes, one);
+}
+
+static int sql_tables_bind(struct ky_sql_table *table)
+{
+	for (size_t i = 0; i < table->classes.len; i++) {
+		struct ky_sql_class *one = &table->classes.data[i];
+
+		one->handles = ky_arena_array(&table->sql->arena, table->columns.len + 1,
+					      sizeof(*one->handles));
+		if (!one->handles || ky_map_set(&table->by_class, (uintptr_t)one->cls,
+						(void *)(uintptr_t)(i + 1)) < 0)
+			return KYMO_E_MEMORY;
+		for (size_t c = 0; c < table->columns.len; c++) {
+			const struct ky_sql_column *column = &table->columns.data[c];
+
+			if (column->kind == KY_SQL_FIELD)
+				ky_handle_find(&one->handles[c], one->cls, column->scope,
+					       column->field);
+		}
+	}
+	return KYMO_OK;
+}
+
+/* ---- all ------------------------------------------------------------------------------ */
+
+static int sql_tables_take(struct ky_sql *sql, const struct ky_event_class *cls)
+{
+	struct ky_sql_table *table = ky_names_get(&sql->by_name, cls->name);
+
+	if (!table) {
+		table = sql_tables_new(sql, cls->name, KY_SQL_EVENTS);
+		if (!table || sql_tables_add_columns(table, base_columns, LEN(base_columns)) < 0 ||
+		    ky_names_set(&sql->by_name, cls->name, table) < 0)
+			return KYMO_E_MEMORY;
+		table->event = cls->name;
+		table->about = ky_arena_printf(&sql->arena, "events \"%s\"", cls->name);
+		if (!table->about)
+			return KYMO_E_MEMORY;
+	}
+	return sql_tables_add_class(table, cls);
+}
+
+static int sql_tables_fixed(struct ky_sql *sql)
+{
+	struct ky_sql_table *all = sql_tables_new(sql, "event", KY_SQL_ALL_EVENTS);
+	struct ky_sql_table *calls = sql_tables_new(sql, "syscall", KY_SQL_CALLS);
+	struct ky_sql_table *slices = sql_tables_new(sql, "cpu_slice", KY_SQL_SLICES);
+
+	if (!all || !calls || !slices)
+		return KYMO_E_MEMORY;
+	all->about = "all events, in the order of time";
+	calls->about = "system calls that returned, in the order of their returns";
+	slices->about = "threads on CPUs, from a switch to the next, in the order of the ends";
+	if (sql_tables_add_columns(all, base_columns, LEN(base_columns)) < 0 ||
+	    sql_tables_add_columns(all, all_columns, LEN(all_columns)) < 0 ||
+	    sql_tables_add_columns(calls, call_columns, LEN(call_columns)) < 0)
+		return KYMO_E_MEMORY;
+	return sql_tables_add_columns(slices, slice_columns, LEN(slice_columns));
+}
+
+int ky_sql_find_tables(struct ky_sql *sql)
+{
+	int ret = sql_tables_fixed(sql);
+
+	ky_vec_foreach(&sql->set->traces, trace) {
+		const struct ky_trace_class *cls = (*trace)->cls;
+		const struct ky_env *host = ky_env_find(cls, "hostname");
+		const char *name = host && host->is_text ? host->text : "";
+
+		if (ret < 0 || ky_map_set(&sql->hosts, (uintptr_t)cls, (void *)(uintptr_t)name) < 0)
+			return KYMO_E_MEMORY;
+		ky_vec_foreach(&cls->events, event)
+			if (!ret)
+				ret = sql_tables_take(sql, *event);
+	}
+	ky_vec_foreach(&sql->tables, table)
+		if (!ret)
+			ret = sql_tables_bind(*table);
+	return ret;
+}
+
+bool ky_sql_table(const struct ky_sql *sql, size_t i, const char **name, const char **about)
+{
+	if (i >= sql->tables.len)
+		return false;
+	*name = sql->tables.data[i]->name;
+	*about = sql->tables.data[i]->about;
+	return true;
+}
+
+bool ky_sql_column(const struct ky_sql *sql, size_t table, size_t i, const char **name,
+		   const char **type, const char **about)
+{
+	const struct ky_sql_table *of = table < sql->tables.len ? sql->tables.data[table] : NULL;
+
+	if (!of || i >= of->columns.len)
+		return false;
+	*name = of->columns.data[i].name;
+	*type = of->columns.data[i].type;
+	*about = of->columns.data[i].about;
+	return true;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables: what the metadata of the traces has, and a few that are made of several kinds of events.
+ *
+ *	event		all events, with their fields as JSON
+ *	NAME		events of this name, with a column for each field
+ *	syscall		system calls: an entry and its exit
+ *	cpu_slice	a thread on a CPU, from a switch to the next
+ */
+#ifndef KY_SQL_SQL_TABLES_H
+#define KY_SQL_SQL_TABLES_H
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "ctf/decode/decode.h"
+#include "flow/graph/select.h"
+#include "sql/sql-library.h"
+#include "sql/sql.h"
+
+enum ky_sql_kind {
+	KY_SQL_TIME,
+	KY_SQL_CPU,
+	KY_SQL_HOST,
+	KY_SQL_STREAM,
+	KY_SQL_NAME,
+	KY_SQL_FIELDS,
+	KY_SQL_FIELD,
+	KY_SQL_MADE, /* of syscall and cpu_slice: by its number */
+};
+
+struct ky_sql_column {
+	const char *name; /* in SQL */
+	const char *type, *about;
+	enum ky_sql_kind kind;
+	enum ky_scope scope; /* FIELD */
+	const char *field;
+	bool is_filtered; /* its comparisons can become a part of the filter */
+};
+
+/* An event class with the fields of its table's columns. */
+struct ky_sql_class {
+	const struct ky_event_class *cls;
+	const char *host;
+	struct ky_handle *handles; /* by column */
+};
+
+enum ky_sql_shape {
+	KY_SQL_EVENTS,
+	KY_SQL_ALL_EVENTS,
+	KY_SQL_CALLS,
+	KY_SQL_SLICES,
+};
+
+struct ky_sql_table {
+	struct ky_sql *sql;
+	const char *name, *about;
+	const char *event; /* EVENTS: the events' name */
+	enum ky_sql_shape shape;
+	KY_VEC(struct ky_sql_column) columns;
+	KY_VEC(struct ky_sql_class) classes;
+	struct ky_map by_class; /* struct ky_event_class * -> number in classes plus 1 */
+};
+
+struct ky_sql {
+	const struct ky_trace_set *set;
+	sqlite3 *db;
+	struct ky_arena arena;
+	KY_VEC(struct ky_sql_table *) tables;
+	struct ky_names by_name; /* of an event -> struct ky_sql_table * */
+	struct ky_names taken;	 /* names of tables, in small letters */
+	struct ky_map hosts;	 /* struct ky_trace_class * -> name of the host */
+	struct kymo_error why;	 /* what a table failed with */
+};
+
+/* sql-tables.c: finds all tables. 0 or KYMO_E_MEMORY. */
+int ky_sql_find_tables(struct ky_sql *sql);
+/* sql-events.c: the module of the first two shapes; sql-made.c: of the others. */
+extern const struct sqlite3_module ky_sql_event_module, ky_sql_made_module;
+
+/* sql-events.c, for both: the table for SQLite, declared with its columns. */
+struct ky_sql_vtab {
+	sqlite3_vtab base;
+	const struct ky_sql_table *table;
+};
+int ky_sql_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+		   char **why);
+int ky_sql_disconnect(sqlite3_vtab *vtab);
+/* Keeps the first failure, for the caller of the statement. Returns SQLITE_ERROR. */
+int ky_sql_fail(const struct ky_sql_table *table, const struct kymo_error *err);
+/* The host of @event. */
+const char *ky_sql_host(const struct ky_sql *sql, const struct ky_event *event);
+/* Writes field @handle of @event to @context. */
+void ky_sql_put_field(sqlite3_context *context, const struct ky_event *event,
+		      const struct ky_handle *handle);
+
+#endif

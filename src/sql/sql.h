@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SQL over traces: SQLite's engine on virtual tables that read the traces while a statement runs. Nothing is imported.
+ *
+ *	ky_sql_open(&set, &sql, err);
+ *	ky_sql_run(sql, "SELECT count(*) FROM sched_switch", &sink, err);
+ *	ky_sql_close(sql);
+ *
+ * Tables: one for each kind of event, and those of sql-tables.h. Only events of the tables in a statement are decoded; bounds of the time and
+ * simple comparisons of fields become a part of the reader's selection.
+ *
+ * Statements come from the user; names and values in traces are foreign text and never become SQL without quotes. A statement can neither write a
+ * file nor open another database. Threads: one at a time per object.
+ */
+#ifndef KY_SQL_SQL_H
+#define KY_SQL_SQL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kymo/error.h>
+
+#include "store/trace.h"
+
+struct ky_sql;
+
+enum ky_sql_type {
+	KY_SQL_NULL,
+	KY_SQL_INTEGER,
+	KY_SQL_REAL,
+	KY_SQL_TEXT,
+	KY_SQL_BLOB,
+};
+
+struct ky_sql_value {
+	enum ky_sql_type type;
+	int64_t integer;
+	double real;
+	const char *text; /* TEXT, BLOB: valid during the call */
+	size_t len;
+};
+
+struct ky_sql_sink {
+	void *data;
+	/* The columns of the next statement's rows. 0 or what ends the run. */
+	int (*columns)(void *data, const char *const *names, size_t n, struct kymo_error *err);
+	int (*row)(void *data, const struct ky_sql_value *values, size_t n, struct kymo_error *err);
+};
+
+/* A parameter ":name" of the statements. */
+struct ky_sql_parameter {
+	const char *name, *value; /* a value that looks like a number is one */
+};
+
+/* @set must outlive it. KYMO_E_UNSUPPORTED: the library is missing; KYMO_E_MEMORY. */
+int ky_sql_open(const struct ky_trace_set *set, struct ky_sql **sql, struct kymo_error *err);
+void ky_sql_close(struct ky_sql *sql); /* NULL is allowed */
+
+/*
+ * Runs the statements of @text, one after the other. KYMO_E_INVALID: a statement makes no sense; the errors of reading, of a damaged trace
+ * after all rows before the damage; what the sink returned.
+ */
+int ky_sql_run(struct ky_sql *sql, const char *text, const struct ky_sql_parameter *parameters,
+	       size_t n_parameters, const struct ky_sql_sink *sink, struct kymo_error *err);
+/* Ends a run from a signal handler. */
+void ky_sql_interrupt(struct ky_sql *sql);
+
+/* Tables and their columns, for people: the @i-th table; false: there are no more. *about: one sentence. */
+bool ky_sql_table(const struct ky_sql *sql, size_t i, const char **name, const char **about);
+/* The @i-th column of table @table. *type: "INTEGER", "TEXT", ...; *about: what it is, with its unit. */
+bool ky_sql_column(const struct ky_sql *sql, size_t table, size_t i, const char **name,
+		   const char **type, const char **about);
+
+#endif

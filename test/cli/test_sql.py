@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""kymo query: the same rows as kymo print's events, whatever the statement; and no way out of the traces."""
+
+import json
+import os
+import pathlib
+
+import pytest
+
+import foreign_files
+
+
+@pytest.fixture(scope="module")
+def trace(shared):
+    return str(pathlib.Path(shared) / "traces" / "lttng-kernel" / "kernel")
+
+
+@pytest.fixture(scope="module")
+def printed(kymo, trace):
+    return [json.loads(line) for line in kymo("convert", "--to", "json", trace).out.splitlines()]
+
+
+@pytest.fixture
+def query(kymo, trace):
+    return lambda statement, *options: json.loads(kymo("query", "--json", *options, trace, statement).out)
+
+
+def test_every_table_has_its_events(query, printed):
+    names = sorted({event["event"] for event in printed})
+    statement = " UNION ALL ".join(f"SELECT '{name}' AS name, count(*) AS n, min(time) AS first FROM \"{name}\"" for name in names)
+    rows = {row["name"]: (row["n"], row["first"]) for row in query(statement)}
+    assert rows == {name: (sum(event["event"] == name for event in printed),
+                           min(event["timestamp_ns"] for event in printed if event["event"] == name)) for name in names}
+    rows = query("SELECT time, name, cpu, fields FROM event ORDER BY time LIMIT 500")
+    assert [(row["time"], row["name"], row["cpu"]) for row in rows] == [
+        (event["timestamp_ns"], event["event"], event["packet"]["cpu_id"]) for event in printed[:500]]
+    for row, event in zip(rows, printed):
+        fields = json.loads(row["fields"])
+        assert all(fields.get(name) == value for name, value in event["fields"].items() if name not in event.get("context", {}))
+
+
+def test_conditions_select_while_reading(kymo, trace, query, printed):
+    switches = [event for event in printed if event["event"] == "sched_switch"]
+    tid = switches[len(switches) // 2]["fields"]["next_tid"]
+    begin, end = switches[10]["timestamp_ns"], switches[-10]["timestamp_ns"]
+    rows = query("SELECT time, prev_comm, next_tid, prev_state FROM sched_switch WHERE next_tid = :tid AND time >= :begin "
+                 "AND time < :end ORDER BY time", "-p", f"tid={tid}", "-p", f"begin={begin}", "-p", f"end={end}")
+    expected = [event for event in switches if event["fields"]["next_tid"] == tid and begin <= event["timestamp_ns"] < end]
+    assert [(row["time"], row["prev_comm"]) for row in rows] == [
+        (event["timestamp_ns"], event["fields"]["prev_comm"]) for event in expected] and rows
+    plan = kymo("query", trace, "EXPLAIN QUERY PLAN SELECT * FROM sched_switch WHERE next_tid = 5 AND time > 7 ORDER BY time").out
+    assert "next_tid==;time>;" in plan and "TEMP B-TREE" not in plan
+    # What the reader cannot compare, SQLite does.
+    assert query("SELECT count(*) AS n FROM sched_switch WHERE next_comm LIKE 'SWAPPER%'")[0]["n"] == sum(
+        event["fields"]["next_comm"].startswith("swapper") for event in switches)
+    for condition in ("time > 1e300", "time < -1e300", "time = 'x'", "next_tid = 1.5", "next_tid = 'x'", "time IS NULL"):
+        assert query(f"SELECT count(*) AS n FROM sched_switch WHERE {condition}")[0]["n"] == 0
+    assert query("SELECT count(*) AS n FROM event WHERE name = 'no*' OR name = 'nothing'")[0]["n"] == 0
+
+
+def test_calls_and_slices(kymo, trace, query):
+    """Counts equal those of the reports, and slices of a CPU never overlap."""
+    rows = query("SELECT name, count(*) AS n FROM syscall GROUP BY name ORDER BY n DESC, name LIMIT 5")
+    table = kymo("report", "syscalls", "--limit", "0", trace).out
+    for row in rows:
+        line = next(line for line in table.splitlines() if line.split()[:1] == [row["name"]])
+        assert int(line.split()[1].replace(",", "")) == row["n"]
+    rows = query("SELECT cpu, time, \"end\", duration FROM cpu_slice ORDER BY cpu, time")
+    assert rows and all(row["end"] - row["time"] == row["duration"] >= 0 for row in rows)
+    assert all(a["end"] == b["time"] for a, b in zip(rows, rows[1:]) if a["cpu"] == b["cpu"])
+    joined = query("SELECT count(*) AS n FROM syscall s JOIN cpu_slice c ON s.tid = c.tid AND overlap(s.time, s.\"end\", c.time, "
+                   "c.\"end\") > 0 WHERE s.name = 'openat'")
+    assert joined[0]["n"] > 0
+
+
+def test_forms_and_functions(kymo, trace, tmp_path):
+    statement = "SELECT 1 AS a, NULL AS b, 'x,\"y\"' AS c, 1.5 AS d, time_text(1500000000123456789) AS t, duration_text(1250000) AS u"
+    assert kymo("query", "--csv", trace, statement).out == (
+        'a,b,c,d,t,u\n1,,"x,""y""",1.5,2017-07-14 02:40:00.123456789,1.250 ms\n')
+    assert kymo("query", trace, statement).out.splitlines()[1].split()[:2] == ["1", "-"]
+    (tmp_path / "a.sql").write_text("SELECT 2 AS two;\n-- a comment\nSELECT :x AS x;\n", encoding="ascii")
+    assert kymo("query", "-p", "x=y", trace, tmp_path / "a.sql").out == "two\n  2\n\nx\ny\n"
+    schema = kymo("query", "--schema", trace).out
+    assert "\nsched_switch: " in schema and "\n  prev_tid " in schema and "\nsyscall: " in schema
+
+
+def test_errors_and_limits(kymo, trace, tmp_path):
+    error = kymo("query", trace, "SELECT nothing\n  FRO event", code=2).err
+    assert "<query>:2:" in error or "<query>:1:" in error
+    assert "no value" in kymo("query", trace, "SELECT :x", code=2).err
+    for statement in (f"ATTACH '{tmp_path}/db' AS x", f"VACUUM INTO '{tmp_path}/db'", "SELECT load_extension('x')",
+                      "PRAGMA temp_store_directory = '/tmp'", "SELECT writefile('x', 'y')"):
+        assert kymo("query", trace, statement, code=None).code != 0
+    assert not os.listdir(tmp_path)
+    assert "cannot read" in kymo("query", trace, tmp_path / "no.sql", code=1).err
+
+
+def test_any_files(kymo, tmp_path):
+    """Also of imported files, whose damage is told after the rows before it."""
+    whole = foreign_files.perf_example(tmp_path / "a.data").read_bytes()
+    assert json.loads(kymo("query", "--json", tmp_path / "a.data", "SELECT name, ret, duration FROM syscall").out) == [
+        {"name": "openat", "ret": -2, "duration": 3000}]
+    (tmp_path / "cut.data").write_bytes(whole[:len(whole) - 4000])
+    done = kymo("query", tmp_path / "cut.data", "SELECT count(*) FROM event", code=1)
+    assert "cut" in done.err
