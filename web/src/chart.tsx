@@ -3,6 +3,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Column, Table } from "./api";
 import { cellText } from "./cells";
+import { Flame } from "./flame";
 import { begin, colour, useTheme, useWidth } from "./graph";
 import type { Json } from "./json";
 import { goToRow } from "./report-table";
@@ -173,6 +174,7 @@ function Series({ table, store, time, value }: { table: Table; store: Store; tim
 
 export function Chart({ table, store }: { table: Table; store: Store }) {
   const has = (name: string, kind: string) => table.columns.some((column) => column.name === name && column.class === kind);
+  if (has("depth", "number") && has("function", "text") && has("share", "ratio")) return <Flame table={table} />;
   if (has("from", "duration") && has("to", "duration") && has("count", "count")) return <Distribution table={table} />;
   const time = table.columns.find((column) => column.class === "timestamp");
   const kind = VALUES.find((one) => table.columns.some((column) => column.class === one));

@@ -7,6 +7,7 @@ import { isSaved } from "./saved";
 import { NO_CHOICE, useStore, type Choice, type Store } from "./store";
 import { parseDuration } from "./time";
 
+const FLAME = ["off-cpu", "wakeup", "page-faults", "sched_switch"];
 const OF = ["syscall:read", "syscall:*", "wakeup", "preemption", "block", "irq", "softirq", "span:NAME", "period:NAME"];
 const IGNORES_DURATION = 2;
 
@@ -70,10 +71,10 @@ export function ReportForm({ store, report }: { store: Store; report: ReportInfo
   };
   return (
     <form class="choice" id="report-choice" onSubmit={apply}>
-      {asksOf && <Field id="report-of" label="Of" hint={report.asks === "of" ? "syscall:read" : "threads"} list="report-ofs" value={own.about} set={(about) => change({ about })} />}
+      {asksOf && <Field id="report-of" label="Of" hint={report.name === "flame" ? "samples" : report.asks === "of" ? "syscall:read" : "threads"} list="report-ofs" value={own.about} set={(about) => change({ about })} />}
       {asksOf && (
         <datalist id="report-ofs">
-          {OF.map((one) => (
+          {(report.name === "flame" ? FLAME : OF).map((one) => (
             <option value={one} />
           ))}
         </datalist>
