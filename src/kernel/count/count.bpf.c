@@ -14,7 +14,22 @@ struct task_struct___count {
 	struct thread_info thread_info;
 	int pid, tgid;
 };
+
+/* Any struct that begins with a number of 8 bytes. */
+struct timespec64 {
+	int64_t tv_sec;
+};
 #pragma clang attribute pop
+
+/* What it gives is read without a call, and is 0 where there is nothing. Linux 6.2 has it, and is the first to have this helper. */
+extern void *bpf_rdonly_cast(const void *from, uint32_t type) __ksym __weak;
+
+enum bpf_func_id___count {
+	BPF_FUNC_cgrp_storage_get___count = 210,
+};
+
+#define HAS_CAST \
+	bpf_core_enum_value_exists(enum bpf_func_id___count, BPF_FUNC_cgrp_storage_get___count)
 
 /* The recorder says how large keys are. */
 struct {
@@ -71,19 +86,29 @@ struct {
 
 /* ---- values ----------------------------------------------------------------------------- */
 
-static __always_inline uint64_t integer_of(const uint8_t *at, uint32_t size, uint32_t is_signed)
+/* 8 bytes of the record, and what follows it where it ends before. @at: not behind KY_COUNT_RECORD_BYTES - 8. */
+static __always_inline uint64_t word_at(void *ctx, const struct scratch *scratch, uint32_t at)
+{
+	if (HAS_CAST) {
+		const struct timespec64 *word =
+			bpf_rdonly_cast(ctx + at, bpf_core_type_id_kernel(struct timespec64));
+
+		return word->tv_sec;
+	}
+	return *(const uint64_t *)(scratch->record + at);
+}
+
+static __always_inline uint64_t integer_of(uint64_t word, uint32_t size, uint32_t is_signed)
 {
 	switch (size) {
 	case 1:
-		return is_signed ? (uint64_t)(int64_t) * (const int8_t *)at : *at;
+		return is_signed ? (uint64_t)(int64_t)(int8_t)word : (uint8_t)word;
 	case 2:
-		return is_signed ? (uint64_t)(int64_t) * (const int16_t *)at
-				 : *(const uint16_t *)at;
+		return is_signed ? (uint64_t)(int64_t)(int16_t)word : (uint16_t)word;
 	case 4:
-		return is_signed ? (uint64_t)(int64_t) * (const int32_t *)at
-				 : *(const uint32_t *)at;
+		return is_signed ? (uint64_t)(int64_t)(int32_t)word : (uint32_t)word;
 	default:
-		return *(const uint64_t *)at;
+		return word;
 	}
 }
 
@@ -96,7 +121,7 @@ static __always_inline uint64_t number_of(void *ctx, const struct scratch *scrat
 	case KY_COUNT_INTEGER:
 		if (at > KY_COUNT_RECORD_BYTES - 8)
 			return 0;
-		return integer_of(scratch->record + at, field->size, field->is_signed) +
+		return integer_of(word_at(ctx, scratch, at), field->size, field->is_signed) +
 		       (int64_t)field->add;
 	case KY_COUNT_EVENT:
 		return config.calls ? scratch->event : bpf_get_attach_cookie(ctx);
@@ -136,14 +161,13 @@ static __always_inline void text_of(void *ctx, struct scratch *scratch,
 		bpf_probe_read_kernel_str(to, size, ctx + at);
 		break;
 	case KY_COUNT_DYNAMIC:
-		place = *(uint32_t *)(scratch->record + at) & 0xffff;
+		place = word_at(ctx, scratch, at) & 0xffff;
 		if (field->is_relative)
 			place += at + 4;
 		bpf_probe_read_kernel_str(to, KY_COUNT_TEXT_BYTES, ctx + place);
 		break;
 	case KY_COUNT_USER:
-		bpf_probe_read_user_str(to, KY_COUNT_TEXT_BYTES,
-					(void *)*(uint64_t *)(scratch->record + at));
+		bpf_probe_read_user_str(to, KY_COUNT_TEXT_BYTES, (void *)word_at(ctx, scratch, at));
 		break;
 	}
 }
@@ -340,7 +364,7 @@ int kymo_count(void *ctx)
 		return 0;
 	if (config.calls && !count_take_call(ctx, scratch))
 		return 0;
-	if (config.record_bytes && config.record_bytes <= KY_COUNT_RECORD_BYTES)
+	if (!HAS_CAST && config.record_bytes && config.record_bytes <= KY_COUNT_RECORD_BYTES)
 		bpf_probe_read_kernel(scratch->record, config.record_bytes, ctx);
 	if (config.n_steps && !count_is_wanted(ctx, scratch))
 		return 0;
