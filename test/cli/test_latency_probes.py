@@ -41,6 +41,12 @@ __attribute__((noinline)) long nap(int thread, long ns)
 	return -thread;
 }
 
+static long counter;
+__attribute__((noipa)) long many(long a, long b, long c, long d, long e, long f, long seventh, short eighth)
+{
+	return a + b + c + d + e + f + seventh + eighth;
+}
+
 static void *work(void *data)
 {
 	int thread = (int)(long)data;
@@ -58,6 +64,12 @@ static void *work(void *data)
 			handed[i] = (struct request){.id = (short)(-1 - i)};
 		if (thread)
 			begin_request(&handed[i]);
+	}
+	for (int i = 0; i < 10 && thread; i++) {
+		counter = 3 * i;
+		KEEP;
+		DTRACE_PROBE2(shop, global, counter, 42);
+		many(1, 2, 3, 4, 5, 6, i + 100, (short)-i);
 	}
 	pthread_barrier_wait(&both);
 	for (int i = 0; i < 30 && !thread; i++)
@@ -109,12 +121,19 @@ def test_functions_results_and_sdt_probes(track, server):
                     "--track", f"nap: uprobe:{server}:nap if arg1 & 1 == 1 -> uretprobe:{server}:nap if retval < 0", "--over", "1h",
                     "--track", f"sdt: sdt:{server}:begin(id=arg1, path=arg2:string) if path =~ \"/f*\" -> sdt:{server}:shop:end "
                     "by id=arg1", "--over", "1h",
+                    "--track", f"global: sdt:{server}:global if arg1 > 12 && arg2 == 42 -> uprobe:{server}:many", "--over", "1h",
+                    "--track", f"stack: uprobe:{server}:many(seventh, eighth) if seventh >= 104 && eighth <= -4 -> "
+                    f"uretprobe:{server}:many if retval == 121", "--over", "1h",
+                    "--track", f"raw: uprobe:{server}:many(x=arg7, y=$stack2:s16) if x >= 104 && y == -9 -> uretprobe:{server}:many",
+                    "--over", "1h",
                     "--track", f"mixed: uprobe:{server}:nap -> syscall_exit_clock_nanosleep", "--over", "1h")
     fast_shortest, fast_total, slow_shortest, slow_total = run(server)
     news, result = tracked.end()
     for name in ("slow", "fast", "handed", "nap", "sdt"):
         assert count_of(result, name) == 30, (name, result["trackers"])
     assert count_of(result, "mixed") == 60 and count_of(result, "cut") == 0
+    # A variable of the program, and arguments on the stack.
+    assert [count_of(result, name) for name in ("global", "stack", "raw")] == [5, 6, 1]
     # What is around the naps lasts as long as they do, and as little longer as the program does not see.
     for name, shortest, total in (("slow", slow_shortest, slow_total), ("nap", slow_shortest, slow_total),
                                   ("fast", fast_shortest, fast_total), ("sdt", fast_shortest, fast_total)):
@@ -156,7 +175,7 @@ def test_mistakes(kymo, server):
     wrong(f"a: uprobe:{server}:nap(nothing) {end}", "there is no parameter 'nothing'; the function has: thread, ns")
     wrong(f"a: uprobe:{server}:nap($retval) {end}", "has only a result; uprobe: has arguments, uretprobe: has $retval")
     wrong(f"a: uretprobe:{server}:nap(ns) {end}", "no result among its arguments")
-    wrong(f"a: sdt:{server}:* {end}", "is 2 probes")
+    wrong(f"a: sdt:{server}:* {end}", "is 3 probes")
     wrong(f"a: sdt:{server}:nothing {end}", "no probe matches")
     wrong(f"a: uprobe:{server}:nap(ns) if thread == 1 {end}", "has no field 'thread'")
     wrong(f"a: uprobe:{server}:begin_request(path=r->path) if path == 'sixteen letters.' {end}", "at most 16 bytes of a text")
