@@ -13,8 +13,8 @@ from terminal import on_terminal
 
 @pytest.fixture(scope="module")
 def commands(kymo):
-    lines = kymo("help").out.split("\nCommands\n")[1].split("\n\n")[0].splitlines()
-    return [line.split()[0] for line in lines[:-1]] + lines[-1].removeprefix("  also:").split()
+    commands, rare = kymo("help").out.split("\nCommands\n")[1].split("\n\n")[0].split("\n  also:")
+    return [line.split()[0] for line in commands.splitlines()] + rare.split()
 
 
 def test_version(kymo):
@@ -52,7 +52,7 @@ def test_see_also_names_commands(kymo, commands):
     for command in commands:
         out = kymo("help", command).out
         if "\nSee also\n" in out:
-            names = re.findall(r"kymo (\w+)", out.split("\nSee also\n")[1])
+            names = re.findall(r"kymo ([\w-]+)", out.split("\nSee also\n")[1])
             assert set(names) <= set(commands), command
 
 

@@ -188,6 +188,24 @@ int ky_help_command(FILE *out, const struct ky_command *command)
 	return KY_EXIT_OK;
 }
 
+/* The names alone, in lines of a screen's width. */
+static void put_rare(FILE *out)
+{
+	int column = fprintf(out, "  also:       ");
+
+	for (const struct ky_command *const *command = ky_commands; *command; command++) {
+		int len = (int)strlen((*command)->name) + 1;
+
+		if (!(*command)->is_rare)
+			continue;
+		if (column + len > 80)
+			column = fprintf(out, "\n              ") - 1;
+		column += len;
+		fprintf(out, " %s", (*command)->name);
+	}
+	fputc('\n', out);
+}
+
 int ky_help_overview(FILE *out)
 {
 	/* One screen of 24 lines holds it all. */
@@ -197,15 +215,10 @@ int ky_help_overview(FILE *out)
 	for (const struct ky_command *const *command = ky_commands; *command; command++)
 		if (!(*command)->is_rare)
 			fprintf(out, "  %-12s %s\n", (*command)->name, (*command)->summary);
-	fputs("  also:       ", out);
-	for (const struct ky_command *const *command = ky_commands; *command; command++)
-		if ((*command)->is_rare)
-			fprintf(out, " %s", (*command)->name);
-	fputc('\n', out);
+	put_rare(out);
 	heading(out, "To begin");
 	fputs("  kymo record -o trace -- sleep 1  record the kernel while a command runs\n"
-	      "  kymo report why trace            show what is slow, and who causes it\n"
-	      "  kymo help COMMAND                show the help of a command\n",
+	      "  kymo report why trace            show what is slow, and who causes it\n",
 	      out);
 	return KY_EXIT_OK;
 }

@@ -37,8 +37,6 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_count,
 	&ky_command_query,
 	&ky_command_doctor,
-	&ky_command_debug_info,
-	&ky_command_symbols,
 
 	/* help */
 	&ky_command_help,
@@ -52,6 +50,8 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_relay,
 	&ky_command_recover,
 	&ky_command_lami,
+	&ky_command_debug_info,
+	&ky_command_symbols,
 	&ky_command_completion,
 	NULL,
 };
