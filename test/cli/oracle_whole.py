@@ -5,6 +5,7 @@ out, and that no column of any table was left out by both."""
 import collections
 import errno
 import json
+import re
 import statistics
 
 import kernel_text
@@ -122,7 +123,9 @@ def more_syscalls(report, events):
     files = {(io.begin, io.tid): io.file for io in oracle_io.files_of(events).calls
              if io.kind in ("read", "write") and io.file}
     durations = collections.defaultdict(list)
+    entries = {(e.ns, e.context.get("tid")): e.fields for e in events if "syscall_entry_" in e.name}
     for row in report["log"]:
+        check_arguments(row["arguments"] or "", entries[row["begin"], row["process"]["tid"]])
         file = row["file"]
         if (row["begin"], row["process"]["tid"]) in files:
             assert file == files[row["begin"], row["process"]["tid"]], row
@@ -135,6 +138,18 @@ def more_syscalls(report, events):
     assert list(dict.fromkeys(row["syscall"] for row in report["freq"])) == ranked
     for call in ranked:
         oracle_figures.check_freq([row for row in report["freq"] if row["syscall"] == call], durations[call])
+
+
+def check_arguments(text, fields):
+    """The numbers of the entry, by name, in their order: decimal or hexadecimal."""
+    numbers = [(name, value) for name, value in fields.items()
+               if isinstance(value, int) and not name.endswith("_length") and name not in ("id", "nr")]
+    at = 0
+    for name, value in numbers[:4]:
+        found = re.compile(rf"(?:^|, ){re.escape(name)}=(-?\w+)").search(text, at)
+        assert found, (text, name)
+        assert int(found.group(1), 0) in (value, value & (1 << 64) - 1), (text, name, value)
+        at = found.start()
 
 
 def check_processes(rows, true, pids):

@@ -30,7 +30,15 @@ enum {
 	TOP_PART
 };
 
-enum { TABLE_CAUSES, TABLE_PARTS, TABLE_LEVELS, TABLE_MEANWHILE, TABLE_TOP, TABLE_MEMBERS, TABLE_LOG };
+enum {
+	TABLE_CAUSES,
+	TABLE_PARTS,
+	TABLE_LEVELS,
+	TABLE_MEANWHILE,
+	TABLE_TOP,
+	TABLE_MEMBERS,
+	TABLE_LOG
+};
 
 /* A run of report breakdown, or of another one on members. */
 struct ky_breakdown {

@@ -17,6 +17,7 @@ enum {
 	CALL_RET,
 	CALL_ERROR,
 	CALL_FILE,
+	CALL_ARGUMENTS,
 };
 
 static const struct ky_column call_columns[] = {
@@ -40,6 +41,12 @@ static const struct ky_column call_columns[] = {
 		 "what its descriptor refers to. Empty for calls without one, and where it is "
 		 "unknown.",
 		 .spare = 1},
+	[CALL_ARGUMENTS] =
+		{"arguments", "Arguments", KY_CELL_TEXT,
+		 "The arguments at the begin of the call, as far as the trace has them: numbers, "
+		 "addresses, and the first text or network address (of recordings with "
+		 "--syscall-content), up to 64 bytes.",
+		 .spare = 4},
 };
 
 const struct ky_table_def ky_calls_top =
@@ -68,6 +75,7 @@ struct one_call {
 	const char *file;
 	uint32_t syscall, cpu_id;
 	bool has_ret;
+	struct ky_call_args args;
 };
 
 void ky_calls_init(struct ky_calls *calls, const struct ky_report_options *options,
@@ -96,6 +104,8 @@ int ky_calls_add(struct ky_calls *calls, const struct ky_call *call)
 			       .cpu_id = call->cpu_id,
 			       .has_ret = call->has_ret};
 
+	if (call->thread->args && ky_happenings_wants(&calls->single, ns))
+		one.args = *call->thread->args;
 	while (calls->freqs.len <= call->syscall) {
 		if (ky_vec_push(&calls->freqs, (struct ky_freq){.n = 0}) < 0)
 			return KYMO_E_MEMORY;
@@ -111,6 +121,7 @@ static void report_calls_fill_call(const void *data, struct ky_table *table, str
 {
 	const struct ky_model *model = data;
 	const struct one_call *one = record;
+	struct ky_strbuf text = KY_STRBUF_INIT;
 
 	ky_cell_i64(&row[CALL_BEGIN], one->begin_ns);
 	ky_cell_i64(&row[CALL_END], one->end_ns);
@@ -121,6 +132,11 @@ static void report_calls_fill_call(const void *data, struct ky_table *table, str
 		ky_cell_u64(&row[CALL_CPU], one->cpu_id);
 	if (one->file)
 		ky_cell_text(table, &row[CALL_FILE], one->file);
+	ky_call_args_text(&text, &one->args);
+	if (ky_strbuf_text(&text)[0])
+		ky_cell_text(table, &row[CALL_ARGUMENTS], ky_strbuf_text(&text));
+	table->failed |= ky_strbuf_failed(&text);
+	ky_strbuf_fini(&text);
 	if (!one->has_ret)
 		return;
 	ky_cell_i64(&row[CALL_RET], one->ret);

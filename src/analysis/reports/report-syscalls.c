@@ -210,8 +210,10 @@ static void *report_syscalls_begin(struct ky_model *model, const struct ky_repor
 
 	/* What files the calls are about takes time to follow. */
 	if (ky_report_wants(options, &ky_report_syscalls, TABLE_TOP) ||
-	    ky_report_wants(options, &ky_report_syscalls, TABLE_LOG))
+	    ky_report_wants(options, &ky_report_syscalls, TABLE_LOG)) {
 		listener.io = report_syscalls_on_io;
+		listener.arguments = true;
+	}
 	run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (run)

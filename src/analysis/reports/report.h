@@ -230,6 +230,12 @@ void ky_happenings_init(struct ky_happenings *single, size_t size,
 			const struct ky_report_options *options, const struct ky_report *report,
 			size_t top, size_t log);
 void ky_happenings_fini(struct ky_happenings *single);
+/* May something that lasted @ns be kept? */
+static inline bool ky_happenings_wants(const struct ky_happenings *single, uint64_t ns)
+{
+	return (single->wants_log && !single->log.full) ||
+	       (single->wants_top && (!single->top.full || ns > single->top.least));
+}
 /* Something lasted @ns. 0 or KYMO_E_MEMORY. */
 static inline int ky_happenings_add(struct ky_happenings *single, uint64_t ns, const void *record)
 {

@@ -398,6 +398,10 @@ void ky_model_ask(struct ky_model *model, unsigned int subjects)
 			struct ky_class_info *info = &(*host)->classes[i];
 
 			info->handle = info->subject & ~subjects ? NULL : info->whole;
+			if (subjects & KY_ABOUT_ARGS && info->whole == ky_on_syscall_entry &&
+			    !info->args)
+				info->args = ky_args_plan_new(model,
+							      (*host)->trace->cls->events.data[i]);
 		}
 	}
 }

@@ -33,6 +33,7 @@ enum ky_subject {
 	KY_ABOUT_TCP = 8192,
 	KY_ABOUT_FS = 16384,
 	KY_ABOUT_STACKS = 32768,
+	KY_ABOUT_ARGS = 65536,
 };
 
 /* What the model needs to know of an event class; resolved once. */
@@ -45,11 +46,12 @@ struct ky_class_info {
 	 * does what can be done with it.
 	 */
 	bool of_before;
-	ky_event_handler before;	/* NULL: nothing */
-	unsigned int subject;		/* enum ky_subject: who must ask */
-	const struct ky_irq_line *line; /* of interrupt vectors: which */
-	const struct ky_call_row *row;	/* of calls: what they do to files; NULL: nothing */
-	const struct ky_fs_step *step;	/* of file systems */
+	ky_event_handler before;	 /* NULL: nothing */
+	unsigned int subject;		 /* enum ky_subject: who must ask */
+	const struct ky_irq_line *line;	 /* of interrupt vectors: which */
+	const struct ky_call_row *row;	 /* of calls: what they do to files; NULL: nothing */
+	const struct ky_args_plan *args; /* of entries of calls; NULL: nobody asked yet */
+	const struct ky_fs_step *step;	 /* of file systems */
 	enum { KY_FS_SINGLE, KY_FS_BEGIN, KY_FS_END } step_kind;
 	uint32_t syscall;    /* of entries and exits; KY_NO_SYSCALL: by its number field */
 	int32_t prio_offset; /* what takes its priorities to LTTng's scale */
@@ -359,6 +361,17 @@ int ky_wait_forget(struct ky_model *model, struct ky_thread *thread, int64_t ns)
 int ky_wait_flush(struct ky_model *model, struct ky_thread *thread, int64_t ns);
 /* It moves to CPU @cpu, and waits there if it does. */
 int ky_wait_move(struct ky_model *model, struct ky_thread *thread, int32_t cpu, int64_t ns);
+
+/* model-args.c: the arguments of calls that @cls is the entry of. NULL: it has none, or memory lacks. */
+const struct ky_args_plan *ky_args_plan_new(struct ky_model *model,
+					    const struct ky_event_class *cls);
+/* Keep them. 0 or KYMO_E_MEMORY. */
+int ky_args_keep(struct ky_feed *feed, const struct ky_event *event,
+		 const struct ky_class_info *info, struct ky_thread *thread);
+
+/* model-io.c: "127.0.0.1:7777", "[::1]:7777"; without @port (-1) the address alone. 0: the event does not tell. */
+int ky_address_format(const struct ky_event *event, const struct ky_handle *v4,
+		      const struct ky_handle *v6, int port, char *out, size_t size);
 
 /* model-fs.c: which step an event of a file system, of this name, is of. 0 or KYMO_E_MEMORY. */
 int ky_fs_resolve(struct ky_model *model, struct ky_class_info *info, const char *name);

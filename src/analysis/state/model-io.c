@@ -161,22 +161,24 @@ static bool has_elements(const struct ky_event *event, const struct ky_handle *a
 	return array->cls && ky_handle_place(event, array, &place) && place.length == n;
 }
 
-/* "127.0.0.1:7777", "[::1]:7777"; 0 where the event does not tell. */
-static int format_address(const struct ky_event *event, const struct ky_handle *v4,
-			  const struct ky_handle *v6, uint16_t port, char *out, size_t size)
+int ky_address_format(const struct ky_event *event, const struct ky_handle *v4,
+		      const struct ky_handle *v6, int port, char *out, size_t size)
 {
+	char behind[16] = "";
 	uint8_t b[16];
 	int at;
 
+	if (port >= 0)
+		snprintf(behind, sizeof(behind), ":%d", port);
 	if (has_elements(event, v4, 4) && model_io_get_bytes(event, v4, b, 4))
-		return snprintf(out, size, "%d.%d.%d.%d:%d", b[0], b[1], b[2], b[3], port);
+		return snprintf(out, size, "%d.%d.%d.%d%s", b[0], b[1], b[2], b[3], behind);
 	if (!v6 || !has_elements(event, v6, 16) || !model_io_get_bytes(event, v6, b, 16))
 		return 0;
 	at = snprintf(out, size, "[");
 	for (int i = 0; i < 8; i++)
 		at += snprintf(out + at, size - (size_t)at, "%s%x", i ? ":" : "",
 			       b[2 * i] << 8 | b[2 * i + 1]);
-	return at + snprintf(out + at, size - (size_t)at, "]:%d", port);
+	return at + snprintf(out + at, size - (size_t)at, "]%s", behind);
 }
 
 /* The file that connect() makes of a socket: its peer. */
@@ -185,8 +187,8 @@ static int name_peer(struct ky_feed *feed, const struct ky_event *event,
 {
 	const struct ky_handle *fields = &info->fields[KY_SYSCALL_ARGS];
 	char name[80];
-	int len = format_address(event, &fields[3], &fields[4], (uint16_t)thread->syscall.args[2],
-				 name, sizeof(name));
+	int len = ky_address_format(event, &fields[3], &fields[4],
+				    (uint16_t)thread->syscall.args[2], name, sizeof(name));
 
 	if (len <= 0)
 		return 0;
@@ -287,8 +289,8 @@ static int end_accept(struct ky_feed *feed, const struct ky_event *event,
 	const struct ky_handle *fields = &info->fields[KY_SYSCALL_ARGS];
 	enum ky_file_kind kind = begun->file ? begun->file->kind : KY_FILE_UNKNOWN;
 	char name[300];
-	int len = format_address(event, &fields[1], NULL, (uint16_t)ky_get_u64(event, fields, 0),
-				 name, sizeof(name));
+	int len = ky_address_format(event, &fields[1], NULL, (uint16_t)ky_get_u64(event, fields, 0),
+				    name, sizeof(name));
 
 	if (len <= 0)
 		snprintf(name, sizeof(name), "accepted on %.250s",

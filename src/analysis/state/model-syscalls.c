@@ -77,6 +77,8 @@ int ky_on_syscall_entry(struct ky_feed *feed, const struct ky_event *event,
 	thread->returned = true;
 	thread->syscall = (struct ky_syscall){
 		.id = syscall, .cpu_id = event->cpu_id, .begin_ns = event->ns, .row = info->row};
+	if (feed->model->subjects & KY_ABOUT_ARGS && ky_args_keep(feed, event, info, thread) < 0)
+		return KYMO_E_MEMORY;
 	if (info->row && feed->model->subjects & (KY_ABOUT_FILES | KY_ABOUT_FUTEX)) {
 		status = ky_io_begin(feed, event, info, thread);
 		if (status < 0)

@@ -112,6 +112,8 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_CACHE;
 	if (listener->signal)
 		subjects |= KY_ABOUT_SIGNALS;
+	if (listener->arguments)
+		subjects |= KY_ABOUT_ARGS;
 	if (listener->fs)
 		subjects |= KY_ABOUT_FS;
 	if (listener->tcp)

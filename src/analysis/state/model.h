@@ -25,7 +25,7 @@
  * Files: model.c the pass, model-tables.c threads, CPUs and listeners, model-make.c its begin and
  * end, model-query.c queries of reports, model-focus.c the range and the selection, model-hindsight.c
  * corrections of earlier intervals; model-classes.c names of events and fields (only this file has
- * them); model-cpus.c, model-sched.c, model-wait.c, model-runs.c, model-syscalls.c, model-io.c, model-files.c,
+ * them); model-cpus.c, model-sched.c, model-wait.c, model-runs.c, model-syscalls.c, model-args.c, model-io.c, model-files.c,
  * model-locks.c, model-irq.c, model-block.c, model-tcp.c, model-fs.c and model-misc.c the handlers; model-periods.c periods that users define.
  */
 #ifndef KY_ANALYSIS_STATE_MODEL_H
@@ -158,6 +158,7 @@ struct ky_thread {
 	struct ky_lock *waits_at;  /* the futex of its call, if that is a futex() that waits */
 	size_t waiter;		   /* its index there */
 	struct ky_offs *offs;	   /* its last times off the CPU */
+	struct ky_call_args *args; /* of its call, or the last one; NULL: nobody asks */
 	struct ky_cpu *queue;	   /* whose queue counts it; NULL: none */
 	struct ky_proc *proc;	   /* its process, once files matter */
 	uint64_t cgroup;	   /* its control group, of version 2; 0: unknown */
@@ -262,6 +263,20 @@ enum ky_call_outcome {
 	KY_CALL_EXITED,	   /* entry only: the thread ended in it (exit, exit_group) */
 	KY_CALL_UNENDED,   /* entry only: under way at the end of the trace */
 	KY_CALL_OUTCOMES,
+};
+
+/* So many arguments of a call are kept, and so many bytes of its first text or address. */
+#define KY_CALL_ARGS_MAX 8
+#define KY_CALL_TEXT_MAX 64
+
+struct ky_args_plan;
+
+/* The arguments of a system call, as its entry tells them. */
+struct ky_call_args {
+	const struct ky_args_plan *plan; /* NULL: the entry tells none */
+	uint64_t values[KY_CALL_ARGS_MAX];
+	uint32_t text_bytes;
+	char text[KY_CALL_TEXT_MAX];
 };
 
 struct ky_call {
@@ -566,6 +581,7 @@ struct ky_stack_seen {
 
 struct ky_listener {
 	void *data;
+	bool arguments; /* of calls are wanted: see ky_thread.args, in call() */
 	/* @cpu was in @state from @begin_ns to @end_ns; @thread ran when BUSY, else NULL. */
 	int (*ran)(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
 		   struct ky_thread *thread, int64_t begin_ns, int64_t end_ns);
@@ -808,6 +824,9 @@ const struct ky_lock *ky_model_lock(const struct ky_model *model, size_t index);
  * for lock_wait() or lock_hold(): of others, the model does not remember it.
  */
 struct ky_did ky_thread_did(const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns);
+/* "fd=3, count=100", as text of one line. */
+struct ky_strbuf;
+void ky_call_args_text(struct ky_strbuf *out, const struct ky_call_args *args);
 /* "openat", "compat_read", "syscall 334" (only its number is known). */
 size_t ky_model_n_syscalls(const struct ky_model *model);
 const char *ky_model_syscall_name(const struct ky_model *model, uint32_t syscall);

@@ -55,30 +55,22 @@ static void report_command_name_trace(struct ky_command_trace *made, const char 
 		 name[0] == '.' ? "trace" : name);
 }
 
-/*
- * In the child: kymo record. Its messages go to a file; those of the command, by descriptor 3, do not. The shell leaves the
- * command's process ID.
- */
+/* In the child: kymo record. Its messages go to a file; those of the command, by descriptor 3, do not. */
 static void __attribute__((noreturn))
 become_recorder(const struct ky_command_trace *made, char **command, size_t n, const char *log,
 		const char *pid)
 {
-	static const char script[] = "echo $$ >\"$0\"; exec \"$@\" 2>&3 3>&-";
-	const char *const head[] = {"kymo", "record", "-o", made->trace, "-k", "default",
-				    "--",   "sh",     "-c", script,	 pid};
+	const char *const head[] = {"kymo", "record", "-o", made->trace, "-k", "default", "--"};
 	size_t n_head = sizeof(head) / sizeof(head[0]);
 	const char **args = calloc(n_head + n + 1, sizeof(*args));
-	char file[PATH_MAX];
 	int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	fd = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 10);
-	if (!args || fd < 0 || dup2(STDERR_FILENO, 3) < 0 || dup2(fd, STDERR_FILENO) < 0)
+	if (!args || fd < 0 || dup2(STDERR_FILENO, 3) < 0 || dup2(fd, STDERR_FILENO) < 0 ||
+	    setenv(KY_CHILD_PID_FILE, pid, 1) < 0 || setenv(KY_CHILD_MESSAGES, "3", 1) < 0)
 		_exit(KY_EXIT_FAIL);
 	memcpy(args, head, sizeof(head));
 	memcpy(args + n_head, command, n * sizeof(*args));
-	/* Else the shell searches with an execve() for each directory, and all are in the recording. */
-	if (ky_child_find(command[0], file, sizeof(file)) == 0)
-		args[n_head] = file;
 	execv("/proc/self/exe", (char **)args);
 	_exit(KY_EXIT_FAIL);
 }

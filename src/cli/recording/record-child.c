@@ -57,6 +57,23 @@ int ky_child_error(const char *name, int errnum)
 	return ky_cli_error(&err);
 }
 
+/* What kymo report asks for. */
+static void record_child_obey(void)
+{
+	const char *file = getenv(KY_CHILD_PID_FILE), *messages = getenv(KY_CHILD_MESSAGES);
+	int fd = file ? open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+
+	if (fd >= 0) {
+		dprintf(fd, "%d\n", (int)getpid());
+		close(fd);
+	}
+	fd = messages ? atoi(messages) : -1;
+	if (fd > STDERR_FILENO && dup2(fd, STDERR_FILENO) >= 0)
+		close(fd);
+	unsetenv(KY_CHILD_PID_FILE);
+	unsetenv(KY_CHILD_MESSAGES);
+}
+
 /* In the child: wait for the word to go, become the command. */
 static void __attribute__((noreturn))
 become(const struct ky_child *command, int go_fd, int fail_fd, const sigset_t *mask)
@@ -67,6 +84,7 @@ become(const struct ky_child *command, int go_fd, int fail_fd, const sigset_t *m
 
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	(void)signal(SIGPIPE, SIG_DFL);
+	record_child_obey();
 	if (command->files.rlim_max)
 		(void)setrlimit(RLIMIT_NOFILE, &command->files);
 	/* End of file: the recorder gave up before it began. */

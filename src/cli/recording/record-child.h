@@ -28,6 +28,13 @@ int ky_child_check(const char *name);
 /* Say that @name cannot be run. Returns an exit code. */
 int ky_child_error(const char *name, int errnum);
 
+/*
+ * Environment of a recorder that kymo report starts: the file for the process ID of the command, and the descriptor that
+ * the command's messages go to. Both are done before the recording begins, and are not in the command's environment.
+ */
+#define KY_CHILD_PID_FILE "KYMO_COMMAND_PID_FILE"
+#define KY_CHILD_MESSAGES "KYMO_COMMAND_MESSAGES"
+
 /* Make the process, which waits. @mask: its signal mask. Returns an exit code. */
 int ky_child_fork(struct ky_child *command, const sigset_t *mask);
 
