@@ -33,6 +33,8 @@ static int import_log_run(struct ky_log_file *log)
 	size_t len;
 	int ret;
 
+	if (log->format->file)
+		return log->format->file(log);
 	while ((ret = ky_log_next_line(log, &line, &len)) > 0) {
 		ret = log->format->line(log, line, len);
 		if (ret == 0 && len)

@@ -9,8 +9,8 @@
 #define FIRST_LINES_BYTES 8192
 
 static const struct ky_log_format *const formats[] = {
-	&ky_log_journal, &ky_log_syslog_5424, &ky_log_syslog, &ky_log_dmesg,
-	&ky_log_strace,	 &ky_log_ftrace,      &ky_log_json,   &ky_log_logfmt,
+	&ky_log_chrome, &ky_log_journal, &ky_log_syslog_5424, &ky_log_syslog, &ky_log_dmesg,
+	&ky_log_strace, &ky_log_ftrace,	 &ky_log_json,	      &ky_log_logfmt,
 };
 
 const struct ky_log_format *ky_log_format_at(size_t i)
@@ -45,7 +45,8 @@ static const struct ky_log_format *log_format_of_text(const char *text, size_t l
 	for (int n = 0; text < end && n < 10 && !format; n++) {
 		const char *stop = memchr(text, '\n', (size_t)(end - text));
 
-		if (!stop && !is_whole)
+		/* A file of one long line is known by its begin. */
+		if (!stop && !is_whole && n)
 			break;
 		stop = stop ? stop : end;
 		/* Text has no NUL, but what follows journald's lines. */

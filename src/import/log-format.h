@@ -62,6 +62,8 @@ struct ky_log_format {
 	/* Is @line, the first or second that is not empty, of this format, plainly? NULL: only where the user says so. */
 	bool (*probe)(const char *line, size_t len);
 	int (*begin)(struct ky_log_file *log); /* may be NULL */
+	/* Instead of lines: all of the file, which the format reads. */
+	int (*file)(struct ky_log_file *log);
 	/* 1: it was one of its lines; 0: it was not; negative. */
 	int (*line)(struct ky_log_file *log, const char *line, size_t len);
 	void (*end)(struct ky_log_file *log); /* may be NULL: frees ->state */
@@ -100,8 +102,13 @@ struct ky_log_value ky_log_guess(const char *name, size_t name_len, const char *
 /* Words key=value and key="some words", from *@text on: the next one. False: none is left. */
 bool ky_log_pair(const char **text, const char *end, struct ky_log_value *value);
 
-extern const struct ky_log_format ky_log_syslog, ky_log_syslog_5424, ky_log_dmesg, ky_log_json,
-	ky_log_logfmt, ky_log_journal, ky_log_strace, ky_log_ftrace, ky_log_regex;
+/*
+ * A JSON value as a field; *@made gets a text that had to be made, for free(). False: it is null. (log-json.c; void *: a json_t)
+ */
+bool ky_log_json_value(const char *name, void *json, struct ky_log_value *field, char **made);
+
+extern const struct ky_log_format ky_log_chrome, ky_log_syslog, ky_log_syslog_5424, ky_log_dmesg,
+	ky_log_json, ky_log_logfmt, ky_log_journal, ky_log_strace, ky_log_ftrace, ky_log_regex;
 
 /* By the name that users give; NULL: unknown. */
 const struct ky_log_format *ky_log_format_find(const char *name, size_t len);

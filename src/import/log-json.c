@@ -77,9 +77,10 @@ static bool json_time(struct ky_log_file *log, const char *name, json_t *value, 
 }
 
 /* The value as a field; texts that have to be made are added to @made. False: it is null. */
-static bool log_json_json_field(const char *name, json_t *value, struct ky_log_value *field,
-				char **made)
+bool ky_log_json_value(const char *name, void *json, struct ky_log_value *field, char **made)
 {
+	json_t *value = json;
+
 	*field = (struct ky_log_value){.name = name, .name_len = strlen(name)};
 	if (json_is_null(value))
 		return false;
@@ -117,7 +118,7 @@ static int put_object(struct ky_log_file *log, json_t *object)
 	{
 		if (json_time(log, name, value, &ns))
 			continue;
-		if (n < KY_LOG_FIELDS_MAX && log_json_json_field(name, value, &values[n], &made[n]))
+		if (n < KY_LOG_FIELDS_MAX && ky_log_json_value(name, value, &values[n], &made[n]))
 			n++;
 	}
 	ret = ky_log_begin(log, "log", ns, values, n);

@@ -285,6 +285,9 @@ LOGS = {
                [("syscall_entry_openat", {"arguments": 'AT_FDCWD, "a = b)", O_RDONLY'}),
                 ("syscall_entry_read", {"arguments": "3,"}), (1795713893000005000, {"ret": -2, "error": "ENOENT"}),
                 ("signal", {"message": "--- SIGCHLD {si_pid=8} ---"}), (1795713893000009000, {"ret": 1, "error": ""})]),
+    "chrome": ('{"displayTimeUnit":"ns","traceEvents":[{"name":"load","ph":"X","ts":10.5,"dur":2,"pid":1,"tid":2,"args":{"n":3}},\n'
+               '{"name":"a\\"]}","ph":"i","ts":11,"pid":1,"tid":2,"s":"t"}, {"ph":"M","name":"process_name","args":{"name":"x"}}],"a":1}',
+               [("load_begin", {"n": 3}), (11000, {}), (12500, {})]),
     "ftrace": ("# tracer: nop\n          <idle>-0       [001] d..2.    12.000001: sched_switch: prev_comm=swapper/1 prev_pid=0 "
                "prev_prio=120 prev_state=R ==> next_comm=my app next_pid=7 next_prio=120\n"
                "            app-7       [001] .....    12.000005: sys_openat(dfd: ffffff9c, filename: 1)\n"
@@ -304,6 +307,17 @@ def test_logs(kymo, tmp_path, name):
     assert [event["fields"] for event in events] == [fields for _, fields in expected]
     for event, (what, _) in zip(events, expected):
         assert what in (event["event"], event["timestamp_ns"])
+
+
+def test_a_long_chrome_trace(kymo, tmp_path):
+    """One line of 3 MB, and cut: the events before the cut are there."""
+    events = [{"name": "a", "ph": "X", "ts": n, "dur": 0.5, "pid": 1, "tid": n % 3, "args": {"text": "x" * 100}} for n in range(20000)]
+    text = json.dumps(events, separators=(",", ":"))
+    (tmp_path / "a.json").write_text(text, encoding="ascii")
+    assert kymo("print", "--count", tmp_path / "a.json").out == "40000\n"
+    (tmp_path / "b.json").write_text(text[:len(text) // 2], encoding="ascii")
+    done = kymo("print", tmp_path / "b.json", code=1)
+    assert "cut" in done.err and len(done.out.splitlines()) > 19000
 
 
 def test_a_log_of_ones_own_format(kymo, tmp_path):
