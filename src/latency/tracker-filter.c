@@ -132,22 +132,6 @@ static int add_op(const struct compiler *compiler, const struct ky_node *node,
 	return add_step(compiler, node, &(struct ky_tracker_step){.op = (uint8_t)op});
 }
 
-/* A number, perhaps with a sign before it. */
-static bool take_number(const struct ky_node *node, uint64_t *number, bool *is_negative)
-{
-	if (node->op == KY_OP_NUMBER) {
-		*number = node->number.u;
-		*is_negative = node->number.negative;
-		return true;
-	}
-	if (node->op == KY_OP_NEGATE && take_number(node->left, number, is_negative)) {
-		*number = -*number;
-		*is_negative = !*is_negative && *number;
-		return true;
-	}
-	return false;
-}
-
 static enum ky_tracker_op tracker_filter_step(enum ky_op op)
 {
 	static const uint8_t ops[] = {
@@ -171,18 +155,18 @@ static int add_known(const struct compiler *compiler, const struct ky_node *node
 static int add_comparison(const struct compiler *compiler, const struct ky_node *node,
 			  enum ky_op op, const struct ky_node *side, const struct ky_node *constant)
 {
-	struct ky_tracker_step step = {.op = (uint8_t)tracker_filter_step(op), .mask = UINT64_MAX};
-	bool is_negative = false, unused;
+	struct ky_tracker_step step = {.op = (uint8_t)tracker_filter_step(op)};
+	__int128 number, mask = -1;
 	struct named named;
 	int ret;
 
 	if (side->op == KY_OP_BIT_AND) {
-		if (side->left->op != KY_OP_NAME || !take_number(side->right, &step.mask, &unused))
+		if (side->left->op != KY_OP_NAME || !ky_node_constant(side->right, &mask))
 			return ky_query_error(compiler->err, side->column,
 					      "a tracker knows only FIELD & NUMBER");
 		side = side->left;
 	}
-	if (side->op != KY_OP_NAME || !take_number(constant, &step.number, &is_negative))
+	if (side->op != KY_OP_NAME || !ky_node_constant(constant, &number))
 		return ky_query_error(compiler->err, node->column,
 				      "a tracker compares a field with a constant");
 	ret = take_name(compiler, side, &named);
@@ -192,12 +176,14 @@ static int add_comparison(const struct compiler *compiler, const struct ky_node 
 		return ky_query_error(compiler->err, node->column, "'%s' is a text",
 				      side->name.name);
 	step.value = named.value;
+	step.mask = (uint64_t)mask;
+	step.number = (uint64_t)number;
 	/* With a mask, what is left is bits. */
 	if (step.mask != UINT64_MAX)
 		step.value.is_signed = false;
-	if (!step.value.is_signed && is_negative)
+	if (number < (step.value.is_signed ? (__int128)INT64_MIN : 0))
 		return add_known(compiler, node, op, false);
-	if (step.value.is_signed && !is_negative && step.number > INT64_MAX)
+	if (number > (step.value.is_signed ? (__int128)INT64_MAX : (__int128)UINT64_MAX))
 		return add_known(compiler, node, op, true);
 	return add_step(compiler, node, &step);
 }

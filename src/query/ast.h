@@ -99,6 +99,9 @@ struct ky_node *ky_query_parse(const char *text, struct ky_arena *arena, struct 
 int ky_query_error(struct kymo_error *err, uint32_t column, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* The value of a number with signs before it, - or ~; false: it is something else. */
+bool ky_node_constant(const struct ky_node *node, __int128 *value);
+
 /* The operator as it is written: "==". */
 const char *ky_op_text(enum ky_op op);
 

@@ -439,3 +439,17 @@ struct ky_node *ky_query_parse(const char *text, struct ky_arena *arena, struct 
 		return parse_fail(&p, "an operator is expected here");
 	return node;
 }
+
+bool ky_node_constant(const struct ky_node *node, __int128 *value)
+{
+	if (node->op == KY_OP_NUMBER) {
+		*value = node->number.negative ? (__int128)(int64_t)node->number.u
+					       : (__int128)node->number.u;
+		return true;
+	}
+	if ((node->op != KY_OP_NEGATE && node->op != KY_OP_INVERT) ||
+	    !ky_node_constant(node->left, value))
+		return false;
+	*value = node->op == KY_OP_NEGATE ? -*value : ~*value;
+	return true;
+}

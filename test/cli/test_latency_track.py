@@ -284,3 +284,11 @@ def test_wrong_definitions(kymo):
             ("--track", "a: sched_waking -> sched_switch", "--do", "snapshot:"): "is not an action"}.items():
         done = kymo("latency", *args, code=2)
         assert message in done.err, done
+
+
+def test_constants_with_signs(kymo):
+    """~5 is -6, as in all filters."""
+    wakes = "w: sched_waking if tid >= ~5 && prio >= ~0x7fffffffffffffff -> sched_switch by tid=next_tid"
+    for text, found in ((wakes, True), (wakes.replace("tid >= ", "tid < "), False)):
+        done = kymo("latency", "--track", text, "--once", "--every", "500ms", "--json")
+        assert bool(count_of(json.loads(done.out.splitlines()[-1]), "w")) == found

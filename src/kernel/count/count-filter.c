@@ -42,20 +42,6 @@ static int count_filter_push_op(struct ky_count_event *event, enum ky_count_op o
 
 /* ---- constants and fields --------------------------------------------------------------- */
 
-static bool count_filter_constant(const struct ky_node *node, __int128 *value)
-{
-	if (node->op == KY_OP_NUMBER) {
-		*value = node->number.negative ? (__int128)(int64_t)node->number.u
-					       : (__int128)node->number.u;
-		return true;
-	}
-	if ((node->op != KY_OP_NEGATE && node->op != KY_OP_INVERT) ||
-	    !count_filter_constant(node->left, value))
-		return false;
-	*value = node->op == KY_OP_NEGATE ? -*value : ~*value;
-	return true;
-}
-
 /* A side of a comparison: FIELD or FIELD & MASK. */
 struct side {
 	bool is_there;
@@ -72,7 +58,7 @@ static bool take_side(const struct ky_count_event *event, const struct ky_node *
 
 	memset(side, 0, sizeof(*side));
 	if (node->op == KY_OP_BIT_AND && node->left->op == KY_OP_NAME) {
-		if (!count_filter_constant(node->right, &mask))
+		if (!ky_node_constant(node->right, &mask))
 			return false;
 		node = node->left;
 	}
@@ -167,7 +153,7 @@ static int count_filter_compare_value(struct ky_count_event *event, const struct
 		if (!count_filter_find_label(side, value->text, &number))
 			return ky_query_error(err, value->column, "no value is called '%s'",
 					      value->text);
-	} else if (!count_filter_constant(value, &number)) {
+	} else if (!ky_node_constant(value, &number)) {
 		return refuse(value, err);
 	}
 	return count_filter_is_text(&side->field)
