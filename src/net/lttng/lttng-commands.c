@@ -184,6 +184,7 @@ static int take_index(struct ky_lttng_control *control, struct kymo_error *err)
 {
 	struct ky_lttng_index index = {.stream_id = UINT64_MAX, .sequence = UINT64_MAX};
 	struct ky_lttng_stream *stream;
+	bool waits;
 	int ret = ky_lttng_take_fixed(control, &index,
 				      control->consumer->minor >= 8 ? sizeof(index)
 								    : KY_LTTNG_INDEX_BYTES_2_4,
@@ -203,9 +204,11 @@ static int take_index(struct ky_lttng_control *control, struct kymo_error *err)
 					     err);
 	if (!ret)
 		ret = ky_lttng_stream_index(stream, &index, err);
-	if (!ret)
-		ky_lttng_consumer_expect_data(control->consumer, stream->records.len != 0);
-	return ky_lttng_answer_status(control, ret, err);
+	waits = !ret && stream->records.len;
+	ret = ky_lttng_answer_status(control, ret, err);
+	return ret < 0 ? ret
+		       : ky_lttng_consumer_take_index(control->consumer,
+						      waits ? index.packet_bits / 8 : 0, err);
 }
 
 /* ---- data on the way ----------------------------------------------------------------- */
@@ -350,7 +353,7 @@ static const struct ky_lttng_handler handlers[] = {
 	[KY_LTTNG_QUIESCENT_CONTROL] = {take_quiescent_control, true, false, false},
 	[KY_LTTNG_BEGIN_DATA_PENDING] = {take_begin_data_pending, true, false, false},
 	[KY_LTTNG_END_DATA_PENDING] = {take_end_data_pending, true, false, true},
-	[KY_LTTNG_SEND_INDEX] = {take_index, true, false, true},
+	[KY_LTTNG_SEND_INDEX] = {take_index, true, false, false},
 	[KY_LTTNG_STREAMS_SENT] = {take_start_data, true, false, false},
 	[KY_LTTNG_RESET_METADATA] = {take_reset_metadata, true, false, false},
 	[KY_LTTNG_ROTATE_STREAMS] = {NULL, true, true, true},

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <time.h>
 
 #include "base/error.h"
@@ -21,7 +20,6 @@
 #define LINGER_MS 500
 /* A channel's name leaves room for the number of a file and ".idx". */
 #define CHANNEL_NAME_MAX 200
-#define WAKEUP_BYTES	 (256 << 10)
 
 /* No other daemon can guess it. */
 static int random_number(uint64_t *number, struct kymo_error *err)
@@ -94,23 +92,6 @@ static bool may_have_data(const struct ky_lttng_relay *relay)
 	return false;
 }
 
-/*
- * The relay reads the connection at the next index or at so many bytes, not for each piece of a packet. The kernel wakes
- * it earlier when its buffer is nearly full, or when the connection ends.
- */
-static void set_wakeup(const struct ky_client *data, int bytes)
-{
-	(void)setsockopt(ky_link_in_fd(data->link), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
-}
-
-void ky_lttng_consumer_expect_data(struct ky_lttng_consumer *consumer, bool expects)
-{
-	if (!consumer->data || consumer->expects_data == expects)
-		return;
-	consumer->expects_data = expects;
-	set_wakeup(consumer->data, expects ? 1 : WAKEUP_BYTES);
-}
-
 void ky_lttng_consumer_lose_control(struct ky_lttng_consumer *consumer)
 {
 	if (!consumer)
@@ -145,11 +126,6 @@ void ky_lttng_consumer_lose_data(struct ky_lttng_consumer *consumer, struct ky_c
 		consumer->data = NULL;
 	if (!consumer->n_data && !consumer->has_control)
 		ky_lttng_consumer_free(consumer);
-}
-
-int ky_lttng_consumer_take_data(struct ky_lttng_consumer *consumer, struct kymo_error *err)
-{
-	return consumer->data ? ky_client_read(consumer->data, err) : KYMO_OK;
 }
 
 static int take_lost(void *data, struct kymo_error *err)
@@ -194,6 +170,9 @@ int ky_lttng_relay_new(const struct ky_lttng_relay_options *options, struct ky_l
 	if (!ret)
 		ret = ky_loop_add_timer(options->clients->loop, take_lost, relay, &relay->timer,
 					err);
+	if (!ret)
+		ret = ky_loop_add_timer(options->clients->loop, ky_lttng_take_late, relay,
+					&relay->data_timer, err);
 	if (ret < 0) {
 		ky_lttng_relay_free(relay);
 		return ret;
@@ -213,6 +192,7 @@ void ky_lttng_relay_free(struct ky_lttng_relay *relay)
 	ky_lttng_traces_fini(&relay->traces);
 	ky_lttng_sessions_fini(&relay->sessions);
 	ky_loop_remove(relay->timer);
+	ky_loop_remove(relay->data_timer);
 	free(relay);
 }
 

@@ -33,6 +33,9 @@ struct ky_lttng_consumer {
 	bool expects_data;	/* any piece of a packet wakes the relay */
 	struct ky_client *data; /* one of them; NULL: none, or it has no index */
 	bool has_lost_data;	/* one of them has ended */
+	uint64_t unread_bytes;	/* of packets whose index came since the connection was read */
+	unsigned int n_unread;	/* number of these indexes */
+	bool is_due;		/* the relay looks soon which packets are late */
 	int64_t gone_ms;	/* when the control connection ended */
 };
 
@@ -45,10 +48,15 @@ void ky_lttng_consumer_lose_control(struct ky_lttng_consumer *consumer);
 void ky_lttng_consumer_gain_data(struct ky_lttng_consumer *consumer, struct ky_client *data);
 void ky_lttng_consumer_lose_data(struct ky_lttng_consumer *consumer, struct ky_client *data);
 /*
- * Takes the packets that the daemon has sent so far. Data connections need not wake the relay for each packet: the
- * daemon sends its index then. KYMO_E_MEMORY.
+ * lttng-arrival.c: takes the packets that the daemon has sent so far. Data connections need not wake the relay for each
+ * packet: the daemon sends its index then. KYMO_E_MEMORY.
  */
 int ky_lttng_consumer_take_data(struct ky_lttng_consumer *consumer, struct kymo_error *err);
+/* An index has come. @packet_bytes: of its packet, which is not here yet; 0: it is. Takes packets, if it is time. KYMO_E_MEMORY. */
+int ky_lttng_consumer_take_index(struct ky_lttng_consumer *consumer, uint64_t packet_bytes,
+				 struct kymo_error *err);
+/* The same when no further index has come for a while. @data: a struct ky_lttng_relay. */
+int ky_lttng_take_late(void *data, struct kymo_error *err);
 /* Whether a packet is late, so that the relay wants to know when it comes. */
 void ky_lttng_consumer_expect_data(struct ky_lttng_consumer *consumer, bool expects);
 /* Frees it with its streams. */

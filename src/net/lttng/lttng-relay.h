@@ -34,8 +34,10 @@ struct ky_lttng_relay {
 	struct ky_lttng_relay_options options;
 	struct ky_lttng_sessions sessions;
 	struct ky_lttng_traces traces;
-	struct ky_map streams;	      /* handle -> struct ky_lttng_stream */
-	struct ky_loop_source *timer; /* for consumers whose connections have ended */
+	struct ky_map streams;		   /* handle -> struct ky_lttng_stream */
+	struct ky_loop_source *timer;	   /* for consumers whose connections have ended */
+	struct ky_loop_source *data_timer; /* for packets whose index has come */
+	bool data_is_due;		   /* it is set */
 	KY_VEC(struct ky_lttng_consumer *) consumers;
 };
 
