@@ -130,7 +130,7 @@ struct ky_report_result {
 	struct ky_table *tables; /* as many as report->tables */
 	size_t n_tables;
 	struct ky_stack_tree *stacks; /* of report flame; else NULL */
-	KY_VEC(char *) notes; /* what the reader must know: losses, what is missing */
+	KY_VEC(char *) notes;	      /* what the reader must know: losses, what is missing */
 	bool is_interval;
 	int64_t begin_ns, end_ns; /* what of the trace it is about; INT64_MIN: there was no event */
 };

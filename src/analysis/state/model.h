@@ -573,8 +573,9 @@ struct ky_stack_seen {
 	const struct ky_host *host;
 	uint32_t cpu_id;
 	const struct ky_event *event; /* for ky_trace_symbols_resolve() */
-	const char *source;	      /* of a sample: "cpu-clock", "page-faults"; NULL: it is no sample */
-	uint64_t weight; /* of a sample: what it stands for, ns of a clock or a number of events; else 1 */
+	const char *source; /* of a sample: "cpu-clock", "page-faults"; NULL: it is no sample */
+	uint64_t
+		weight; /* of a sample: what it stands for, ns of a clock or a number of events; else 1 */
 	const uint64_t *kernel, *user;
 	uint32_t n_kernel, n_user;
 };
@@ -758,7 +759,7 @@ enum ky_ability {
 	KY_CAN_PAGES = 512,	/* pages allocated and freed */
 	KY_CAN_RSS = 1024,	/* rss_stat */
 	KY_CAN_FAULT = 2048,	/* page faults */
-	KY_CAN_STACKS = 524288,	/* events with call stacks */
+	KY_CAN_STACKS = 524288, /* events with call stacks */
 	KY_CAN_CACHE = 65536,	/* pages added to and removed from the page cache */
 	KY_CAN_FS = 262144,	/* steps of file systems */
 	KY_CAN_TCP = 131072,	/* data that came for a connection */

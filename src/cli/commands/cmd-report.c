@@ -606,7 +606,8 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 	if (options->json + (options->csv || options->csv_raw) + options->html > 1)
 		return ky_cli_usage(command, "--json, --csv and --html exclude each other");
 	if (options->to && ky_stacks_form_find(options->to) == KY_STACKS_FORMS)
-		return ky_cli_usage(command, "--to: '%s' is no form; try folded, speedscope or pprof",
+		return ky_cli_usage(command,
+				    "--to: '%s' is no form; try folded, speedscope or pprof",
 				    options->to);
 	if (options->to && (options->json || options->csv || options->csv_raw || options->html))
 		return ky_cli_usage(command, "--to excludes --json, --csv and --html");

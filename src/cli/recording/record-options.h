@@ -28,7 +28,7 @@ struct ky_record_options {
 	const char *identity;
 	struct ky_text_list samples;
 	const char *stacks;
-struct ky_text_list probes, sdt, kprobes;
+	struct ky_text_list probes, sdt, kprobes;
 	const char *syscall_content;
 	const char *clock;
 	uint64_t rotate_bytes, rotate_ns, keep, keep_chunk_bytes, keep_ns, relay_wait_ns;

@@ -25,7 +25,8 @@ struct ky_record_run {
 	struct ky_trigger_rules triggers;
 	bool stores_symbols; /* when the recording has ended */
 	struct ky_record_network network;
-	struct ky_sample_source samples[KY_SAMPLE_SOURCES_MAX]; /* what options.kernel.samples points to */
+	struct ky_sample_source
+		samples[KY_SAMPLE_SOURCES_MAX]; /* what options.kernel.samples points to */
 	/* What options.kernel.threads.pids and .tids point to. */
 	int32_t pids[KY_CHOICE_IDS_MAX], tids[KY_CHOICE_IDS_MAX];
 };

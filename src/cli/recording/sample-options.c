@@ -40,7 +40,7 @@ int ky_sample_options_parse(const struct ky_command *command,
 	for (size_t i = 0; i < options->samples.len; i++) {
 		ky_error_clear(&err);
 		if (ky_sample_source_parse(options->samples.items[i], &run->samples[i], &err) < 0)
-			return ky_cli_usage(command, "%s: %s", err.message, err.hint);
+			return ky_cli_usage(command, "--sample: %s; %s", err.message, err.hint);
 	}
 	if (options->stacks && sample_options_stacks(options->stacks, &to->sample_stack_bytes) < 0)
 		return ky_cli_usage(command,

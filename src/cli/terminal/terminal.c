@@ -105,6 +105,7 @@ static const char *option_of(const char *text, const char **rest)
 		{"<log-format>", "--log-format"},
 		{"<kernel filter>", "--kernel ... if ..."},
 		{"<context>", "--context"},
+		{"<samples>", "--sample"},
 		{"<patterns>", "--user"},
 		{"<comm>", "--comm"},
 		{"<period>", "--period"},

@@ -34,7 +34,7 @@ int ky_perf_ring_map(struct ky_perf_ring *ring, int fd, uint64_t bytes, struct k
 void ky_perf_ring_unmap(struct ky_perf_ring *ring);
 
 void ky_perf_ring_look(struct ky_perf_ring *ring);
-/* NULL: there is none. Valid until advance. */
+/* NULL: the kernel has written no more. Valid until advance. */
 const struct perf_event_header *ky_perf_ring_next(struct ky_perf_ring *ring);
 void ky_perf_ring_advance(struct ky_perf_ring *ring, const struct perf_event_header *record);
 void ky_perf_ring_release(struct ky_perf_ring *ring);

@@ -277,7 +277,7 @@ static void sample_file_read(struct sample_file *file, int32_t pid, const struct
 		close(fd);
 }
 
-/* Its build id, from the cache or the file; empty where there is none. */
+/* Its build id, from the cache or the file; empty where the file has none. */
 static struct sample_file sample_file_of(struct ky_sample_processes *table, int32_t pid,
 					 const struct ky_dump_map *map)
 {

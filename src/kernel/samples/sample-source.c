@@ -15,7 +15,8 @@
 
 static int sample_source_refuse(const char *text, const char *why, struct kymo_error *err)
 {
-	ky_error_set(err, KYMO_E_INVALID, "--sample: '%s': %s", text, why);
+	ky_error_set(err, KYMO_E_INVALID, "'%s': %s", text, why);
+	ky_error_input(err, "samples");
 	ky_error_hint(err, "give times a second (99), a counter and its period (page-faults:10, "
 			   "cpu-clock:999Hz), or an event (sched:sched_switch)");
 	return KYMO_E_INVALID;
@@ -41,7 +42,7 @@ static bool sample_source_rate(const char *text, struct ky_sample_source *source
 	return n && n <= INT64_MAX && source->frequency_hz <= KY_SAMPLE_HZ_MAX;
 }
 
-/* Of clocks and of what happens all the time, so many a second; of rare things each. */
+/* Clocks, and counters of what happens all the time, are sampled at a frequency; each rare event is a sample. */
 static void sample_source_default_rate(const struct ky_os_counter *counter,
 				       struct ky_sample_source *source)
 {
@@ -140,9 +141,11 @@ static int sample_source_find_tracepoint(struct ky_sample_source *source,
 	if (!ret)
 		source->config = strtoull(ky_strbuf_text(&text), NULL, 10);
 	ky_strbuf_fini(&text);
-	return ret < 0 ? ky_error_set(err, KYMO_E_NOT_FOUND,
-				      "--sample: the kernel has no event '%s'", source->name)
-		       : KYMO_OK;
+	if (!ret)
+		return KYMO_OK;
+	ky_error_set(err, KYMO_E_NOT_FOUND, "the kernel has no event '%s'", source->name);
+	ky_error_input(err, "samples");
+	return KYMO_E_NOT_FOUND;
 }
 
 static bool sample_source_opens(const struct ky_os_counter *counter)

@@ -67,8 +67,9 @@ static int samples_refused(const struct ky_sample_source *source, int errnum,
 
 	ky_error_set(err, status, "cannot sample at %s: %s", source->name, strerror(errnum));
 	if (status == KYMO_E_UNSUPPORTED)
-		ky_error_hint(err, "this machine has no such counter; 'kymo list --counters' lists "
-				   "those that it has");
+		ky_error_hint(err,
+			      "this machine has no such counter; try cpu-clock, page-faults or "
+			      "context-switches");
 	return status;
 }
 
@@ -152,7 +153,7 @@ static int samples_open_unwind(struct ky_samples *samples, struct kymo_error *er
 		return KYMO_OK;
 	if (!samples->registers)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
-				    "--stacks dwarf: not on this architecture");
+				    "stacks cannot be unwound by DWARF on this architecture");
 	samples->unwind = ky_unwind_new();
 	return samples->unwind ? KYMO_OK : ky_error_nomem(err);
 }

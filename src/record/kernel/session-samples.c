@@ -26,7 +26,8 @@ int ky_session_find_samples(struct ky_session *session, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	if (options->n_samples > KY_SAMPLE_SOURCES_MAX)
-		return ky_error_set(err, KYMO_E_LIMIT, "--sample: at most %d at a time",
+		return ky_error_set(err, KYMO_E_LIMIT,
+				    "at most %d counters and events can be sampled",
 				    KY_SAMPLE_SOURCES_MAX);
 	for (size_t i = 0; i < options->n_samples && !ret; i++) {
 		samples->sources[i] = options->samples[i];

@@ -94,7 +94,7 @@ struct ky_session_options {
 	const struct ky_sample_source *samples;
 	size_t n_samples;
 	uint32_t sample_stack_bytes; /* to unwind by DWARF; 0: frame pointers */
-	bool only_samples; /* no `events` means no other events, instead of the default set */
+	bool only_samples;	/* no `events` means no other events, instead of the default set */
 	bool only_probes;	/* no `events` means no other events, instead of the default set */
 	bool syscall_content;	/* also records the content at system calls' arguments */
 	uint32_t content_bytes; /* of buffers, maximum; 0: none */
@@ -127,7 +127,7 @@ struct ky_session_stats {
 	uint64_t events;
 	bool is_raw;
 	uint64_t dump_events;
-	uint64_t samples; /* a part of `events` */
+	uint64_t samples;      /* a part of `events` */
 	uint64_t samples_lost; /* records of the rings of samples; a part of `lost` */
 	uint64_t
 		dump_missing; /* files that the state dump could not open because no descriptor was left */

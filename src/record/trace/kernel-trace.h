@@ -45,7 +45,7 @@
 enum {
 	KY_KERNEL_SAMPLES_STREAM = 1,
 	KY_KERNEL_SAMPLE_EVENT = 0,
-	KY_KERNEL_SAMPLE_BEGIN, /* the mappings of a process that were told so far are gone */
+	KY_KERNEL_SAMPLE_BEGIN, /* the process has none of its earlier mappings any more */
 	KY_KERNEL_SAMPLE_MAP,
 };
 
