@@ -378,6 +378,9 @@ static const struct foreign_call *foreign_calls_find(uint64_t number)
 {
 	size_t low = 0, high = sizeof(calls) / sizeof(calls[0]);
 
+	/* The first numbers have no gap. */
+	if (number < high && calls[number].number == number)
+		return &calls[number];
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 

@@ -135,18 +135,18 @@ static int import_perf_wait(struct perf_import *import, const struct ky_perf_hea
 			    struct kymo_error *err)
 {
 	struct perf_waiting waiting;
-	struct ky_perf_sample sample;
 	struct perf_queue *queue;
+	uint64_t ns;
+	uint32_t cpu;
 
-	(void)ky_perf_sample_parse(&import->perf, head, &sample);
-	if (sample.cpu >= KY_FOREIGN_CPUS_MAX)
-		sample.cpu = 0;
-	while (import->queues.len <= sample.cpu)
+	ky_perf_sample_place(&import->perf, head, &ns, &cpu);
+	cpu = cpu < KY_FOREIGN_CPUS_MAX ? cpu : 0;
+	while (import->queues.len <= cpu)
 		if (ky_vec_push(&import->queues, (struct perf_queue){0}) < 0)
 			return ky_error_nomem(err);
-	queue = &import->queues.data[sample.cpu];
-	waiting = (struct perf_waiting){sample.ns, queue->bytes.len};
-	if (queue->records.len && sample.ns < ky_vec_last(&queue->records)->ns)
+	queue = &import->queues.data[cpu];
+	waiting = (struct perf_waiting){ns, queue->bytes.len};
+	if (queue->records.len && ns < ky_vec_last(&queue->records)->ns)
 		queue->is_unsorted = true;
 	if (ky_vec_reserve(&queue->bytes, head->size) < 0 ||
 	    ky_vec_push(&queue->records, waiting) < 0)
@@ -154,7 +154,7 @@ static int import_perf_wait(struct perf_import *import, const struct ky_perf_hea
 	memcpy(queue->bytes.data + queue->bytes.len, head->bytes, head->size);
 	queue->bytes.len += head->size;
 	import->waiting_bytes += head->size;
-	import->newest_ns = sample.ns > import->newest_ns ? sample.ns : import->newest_ns;
+	import->newest_ns = ns > import->newest_ns ? ns : import->newest_ns;
 	return KYMO_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "import/perf-file.h"
 
 #include "base/error.h"
+#include "import/perf-sample.h"
 
 #define HEADER_BYTES	  104u /* of a file: up to the bitmap of features and with it */
 #define PIPE_HEADER_BYTES 16u
@@ -26,8 +27,13 @@ static int perf_file_code(const struct kymo_error *err)
 
 struct ky_perf_attr *ky_perf_attr(struct ky_perf_file *perf, uint64_t id)
 {
-	uintptr_t number = (uintptr_t)ky_map_get(&perf->ids, id);
+	uintptr_t number = perf->last_number;
 
+	if (!number || id != perf->last_id) {
+		number = (uintptr_t)ky_map_get(&perf->ids, id);
+		perf->last_id = id;
+		perf->last_number = number;
+	}
 	if (number && number <= perf->attrs.len)
 		return &perf->attrs.data[number - 1];
 	return !id && perf->attrs.len ? &perf->attrs.data[0] : NULL;
@@ -60,6 +66,7 @@ static int perf_file_add_attr(struct ky_perf_file *perf, const uint8_t *bytes, s
 	if (!ky_perf_attr_parse(perf, bytes, size, &attr))
 		return ky_foreign_bad(&perf->file, at, "the description of an event makes no sense",
 				      err);
+	ky_perf_sample_prepare(&attr);
 	if (perf->attrs.len == ATTRS_MAX)
 		return ky_foreign_bad(&perf->file, at, "the file has too many events", err);
 	return ky_vec_push(&perf->attrs, attr) < 0 ? ky_error_nomem(err) : KYMO_OK;

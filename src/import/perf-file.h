@@ -51,12 +51,17 @@ struct ky_perf_attr {
 	bool sample_id_all;
 	char *name; /* "cpu-clock"; in the file's arena; NULL: the file has none */
 	int event;  /* for the owner; -1 at first */
+	/* Where the time and the CPU stand in a sample, in bytes; 0: it has none. */
+	uint16_t at_time, at_cpu;
 };
 
 struct ky_perf_file {
 	struct ky_foreign_file file;
 	struct ky_arena arena;
 	KY_VEC(struct ky_perf_attr) attrs;
+	uint64_t
+		last_id; /* the counter that was asked for last, and its attribute's number plus 1; 0: none */
+	uintptr_t last_number;
 	struct ky_map ids; /* id of a counter -> number of its attribute plus 1, as a pointer */
 	bool is_pipe, big_endian;
 	bool is_cut; /* or was never finished: without features, which come last */

@@ -201,3 +201,42 @@ bool ky_perf_sample_parse(struct ky_perf_file *perf, const struct ky_perf_head *
 	return head->type == KY_PERF_SAMPLE ? parse_sample(perf, head, sample)
 					    : parse_trailer(perf, head, sample);
 }
+
+void ky_perf_sample_prepare(struct ky_perf_attr *attr)
+{
+	/* All of 8 bytes, in this order. */
+	static const uint32_t order[] = {SAMPLE_IDENTIFIER, SAMPLE_IP,	 SAMPLE_TID,
+					 SAMPLE_TIME,	    SAMPLE_ADDR, SAMPLE_ID,
+					 SAMPLE_STREAM_ID,  SAMPLE_CPU};
+	uint16_t at = KY_PERF_HEAD_BYTES;
+
+	attr->at_time = attr->at_cpu = 0;
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		if (!(attr->sample_type & order[i]))
+			continue;
+		if (order[i] == SAMPLE_TIME)
+			attr->at_time = at;
+		if (order[i] == SAMPLE_CPU)
+			attr->at_cpu = at;
+		at = (uint16_t)(at + 8);
+	}
+}
+
+void ky_perf_sample_place(struct ky_perf_file *perf, const struct ky_perf_head *head, uint64_t *ns,
+			  uint32_t *cpu)
+{
+	const struct ky_perf_attr *attr = NULL;
+	struct ky_perf_sample sample;
+
+	if (head->type == KY_PERF_SAMPLE && perf->attrs.len)
+		attr = ky_perf_attr(perf, find_id(perf, head, perf->attrs.data[0].sample_type));
+	if (!attr || !attr->at_time || head->size < attr->at_time + 8 ||
+	    head->size < attr->at_cpu + 8) {
+		(void)ky_perf_sample_parse(perf, head, &sample);
+		*ns = sample.ns;
+		*cpu = sample.cpu;
+		return;
+	}
+	*ns = ky_foreign_u64(head->bytes + attr->at_time, perf->file.swap);
+	*cpu = attr->at_cpu ? ky_foreign_u32(head->bytes + attr->at_cpu, perf->file.swap) : 0;
+}

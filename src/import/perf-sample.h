@@ -15,6 +15,12 @@ struct ky_perf_sample {
 	uint32_t n_chain, raw_bytes;
 };
 
+/* The time and the CPU of @head alone, as ky_perf_sample_parse() finds them; 0: unknown. */
+void ky_perf_sample_place(struct ky_perf_file *perf, const struct ky_perf_head *head, uint64_t *ns,
+			  uint32_t *cpu);
+/* Sets ->at_time and ->at_cpu by the sample_type. */
+void ky_perf_sample_prepare(struct ky_perf_attr *attr);
+
 /*
  * Parse @head: a sample, or what every record of the kernel has at its end. False: the record is too short for what its event
  * says; what was found before is set.
