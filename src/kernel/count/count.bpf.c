@@ -87,7 +87,7 @@ struct {
 /* ---- values ----------------------------------------------------------------------------- */
 
 /* 8 bytes of the record, and what follows it where it ends before. @at: not behind KY_COUNT_RECORD_BYTES - 8. */
-static __always_inline uint64_t word_at(void *ctx, const struct scratch *scratch, uint32_t at)
+static __always_inline uint64_t count_word_at(void *ctx, const struct scratch *scratch, uint32_t at)
 {
 	if (HAS_CAST) {
 		const struct timespec64 *word =
@@ -121,7 +121,7 @@ static __always_inline uint64_t number_of(void *ctx, const struct scratch *scrat
 	case KY_COUNT_INTEGER:
 		if (at > KY_COUNT_RECORD_BYTES - 8)
 			return 0;
-		return integer_of(word_at(ctx, scratch, at), field->size, field->is_signed) +
+		return integer_of(count_word_at(ctx, scratch, at), field->size, field->is_signed) +
 		       (int64_t)field->add;
 	case KY_COUNT_EVENT:
 		return config.calls ? scratch->event : bpf_get_attach_cookie(ctx);
@@ -161,13 +161,14 @@ static __always_inline void text_of(void *ctx, struct scratch *scratch,
 		bpf_probe_read_kernel_str(to, size, ctx + at);
 		break;
 	case KY_COUNT_DYNAMIC:
-		place = word_at(ctx, scratch, at) & 0xffff;
+		place = count_word_at(ctx, scratch, at) & 0xffff;
 		if (field->is_relative)
 			place += at + 4;
 		bpf_probe_read_kernel_str(to, KY_COUNT_TEXT_BYTES, ctx + place);
 		break;
 	case KY_COUNT_USER:
-		bpf_probe_read_user_str(to, KY_COUNT_TEXT_BYTES, (void *)word_at(ctx, scratch, at));
+		bpf_probe_read_user_str(to, KY_COUNT_TEXT_BYTES,
+					(void *)count_word_at(ctx, scratch, at));
 		break;
 	}
 }
