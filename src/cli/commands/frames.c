@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/foreign.h"
@@ -12,66 +11,25 @@
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-static int frames_compare(const void *a, const void *b)
-{
-	const struct ky_frames_symbol *x = a, *y = b;
-
-	return x->address < y->address ? -1 : x->address > y->address;
-}
-
-static void frames_read(struct ky_frames *frames)
-{
-	FILE *file = fopen("/proc/kallsyms", "re");
-	char line[512], name[NAME_BYTES], type;
-	uint64_t at;
-
-	frames->is_read = true;
-	ky_arena_init(&frames->arena);
-	while (file && fgets(line, sizeof(line), file)) {
-		struct ky_frames_symbol symbol;
-
-		if (sscanf(line, "%" SCNx64 " %c %127s", &at, &type, name) != 3 || !at ||
-		    !strchr("tTwW", type))
-			continue;
-		symbol.address = at;
-		symbol.name = ky_arena_strdup(&frames->arena, name);
-		if (!symbol.name || ky_vec_push(&frames->symbols, symbol) < 0)
-			break;
-	}
-	if (file)
-		fclose(file);
-	if (frames->symbols.len)
-		qsort(frames->symbols.data, frames->symbols.len, sizeof(*frames->symbols.data),
-		      frames_compare);
-}
-
 void ky_frames_fini(struct ky_frames *frames)
 {
-	ky_vec_fini(&frames->symbols);
-	if (frames->is_read)
-		ky_arena_fini(&frames->arena);
-	frames->is_read = false;
+	ky_kernel_table_fini(&frames->kernel);
+	*frames = (struct ky_frames){0};
 }
 
 const char *ky_frames_name(struct ky_frames *frames, uint64_t address, uint64_t *offset)
 {
-	size_t low = 0, high;
+	const struct ky_symbol *symbol;
 
+	/* Without memory, with the symbols that it sufficed for. */
 	if (!frames->is_read)
-		frames_read(frames);
-	high = frames->symbols.len;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (frames->symbols.data[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+		(void)ky_kernel_table_read(&frames->kernel, "/proc/kallsyms");
+	frames->is_read = true;
+	symbol = ky_symbol_table_find(&frames->kernel.table, address);
+	if (!symbol)
 		return NULL;
-	*offset = address - frames->symbols.data[low - 1].address;
-	return frames->symbols.data[low - 1].name;
+	*offset = address - symbol->address;
+	return ky_symbol_name(&frames->kernel.table, symbol);
 }
 
 static void frames_put_one(struct ky_strbuf *out, const char *indent, uint64_t address,

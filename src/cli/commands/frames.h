@@ -11,19 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/strbuf.h"
-#include "base/vec.h"
-
-struct ky_frames_symbol {
-	uint64_t address;
-	const char *name;
-};
+#include "symbols/kernel-table.h"
 
 /* Zeroed is empty; the kernel's symbols are read when they are needed first. */
 struct ky_frames {
-	struct ky_arena arena;
-	KY_VEC(struct ky_frames_symbol) symbols; /* by address */
+	struct ky_kernel_table kernel;
 	bool is_read;
 };
 
