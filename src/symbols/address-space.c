@@ -119,6 +119,14 @@ int ky_address_space_copy(struct ky_address_space *space, const struct ky_addres
 	return KYMO_OK;
 }
 
+const struct ky_region *ky_address_space_overlap(const struct ky_address_space *space,
+						 uint64_t begin, uint64_t end, uint64_t time_ns)
+{
+	size_t at = find_overlap(space, begin, end, time_ns);
+
+	return at == SIZE_MAX ? NULL : &space->regions.data[at];
+}
+
 const struct ky_region *ky_address_space_find(const struct ky_address_space *space,
 					      uint64_t address, uint64_t time_ns)
 {

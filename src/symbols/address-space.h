@@ -36,6 +36,9 @@ int ky_address_space_add(struct ky_address_space *space, const struct ky_region 
 /* Adds what @from has at @time_ns to an empty space. 0 or KYMO_E_MEMORY. */
 int ky_address_space_copy(struct ky_address_space *space, const struct ky_address_space *from,
 			  uint64_t time_ns);
+/* One of the regions that overlap [begin, end) at @time_ns; NULL: nothing lay there. */
+const struct ky_region *ky_address_space_overlap(const struct ky_address_space *space,
+						 uint64_t begin, uint64_t end, uint64_t time_ns);
 /* NULL: nothing lay there then. */
 const struct ky_region *ky_address_space_find(const struct ky_address_space *space,
 					      uint64_t address, uint64_t time_ns);

@@ -42,8 +42,8 @@ static bool wants(void *data, uint64_t begin, uint64_t end)
 }
 
 /* DIR/BUILD-ID.kdi. */
-static int symbols_store_put_file(int dir, const uint8_t *id, uint32_t id_bytes, const void *data, size_t bytes,
-		    struct kymo_error *err)
+static int symbols_store_put_file(int dir, const uint8_t *id, uint32_t id_bytes, const void *data,
+				  size_t bytes, struct kymo_error *err)
 {
 	char name[2 * KY_ELF_BUILD_ID_MAX + 8] = "";
 	int code;
@@ -65,8 +65,8 @@ static int write_file(struct ky_kdi_model *model, int dir, struct kymo_error *er
 	int ret = ky_kdi_write(model, &bytes, err);
 
 	if (!ret)
-		ret = symbols_store_put_file(dir, model->build_id, model->build_id_bytes, bytes.data, bytes.len,
-			       err);
+		ret = symbols_store_put_file(dir, model->build_id, model->build_id_bytes,
+					     bytes.data, bytes.len, err);
 	ky_strbuf_fini(&bytes);
 	return ret;
 }
@@ -92,8 +92,8 @@ static int make_and_write(struct ky_symbols *symbols, struct ky_object *object,
 /* What another file of debug information knows goes along as a whole. */
 static int copy_kdi(const struct ky_object *object, int dir, struct kymo_error *err)
 {
-	int ret = symbols_store_put_file(dir, object->build_id, object->build_id_bytes, ky_kdi_bytes(object->kdi),
-			   ky_kdi_size(object->kdi), err);
+	int ret = symbols_store_put_file(dir, object->build_id, object->build_id_bytes,
+					 ky_kdi_bytes(object->kdi), ky_kdi_size(object->kdi), err);
 
 	return ret ? ret : 1;
 }

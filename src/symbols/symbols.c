@@ -170,6 +170,16 @@ int ky_symbols_map(struct ky_symbols *symbols, int64_t pid,
 	if (!process)
 		return KYMO_E_MEMORY;
 	process->is_known = true;
+	if (mapping->is_old) {
+		const struct ky_region *last = ky_address_space_overlap(
+			&process->space, region.begin, region.end, UINT64_MAX - 1);
+
+		if (last && last->begin == region.begin && last->end == region.end &&
+		    last->offset == region.offset && last->object == region.object)
+			return KYMO_OK;
+		if (!last)
+			region.from_ns = 0;
+	}
 	return ky_address_space_add(&process->space, &region);
 }
 

@@ -68,6 +68,8 @@ struct ky_symbols_mapping {
 	uint32_t object; /* of ky_symbols_object() */
 	bool is_image;
 	uint64_t time_ns; /* since when; 0: since ever */
+	/* At time_ns it was already there: since ever, where nothing else was before. */
+	bool is_old;
 };
 
 struct ky_symbols_query {

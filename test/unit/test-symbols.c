@@ -195,6 +195,16 @@ static void map(struct ky_symbols *symbols, int64_t pid, uint64_t begin, uint64_
 	assert_int_equal(ky_symbols_map(symbols, pid, &mapping), 0);
 }
 
+static void map_old(struct ky_symbols *symbols, int64_t pid, uint64_t begin, uint64_t end,
+		    const char *path, uint64_t time)
+{
+	struct ky_symbols_mapping mapping = {
+		.begin = begin, .end = end, .time_ns = time, .is_old = true};
+
+	mapping.object = ky_symbols_object(symbols, path, NULL, 0, pid);
+	assert_int_equal(ky_symbols_map(symbols, pid, &mapping), 0);
+}
+
 static void test_times(void **state)
 {
 	struct ky_symbols *symbols;
@@ -211,6 +221,12 @@ static void test_times(void **state)
 	assert_string_equal(name_at(symbols, 7, 0x5500, 200), "");
 	assert_string_equal(name_at(symbols, 7, 0x6000, 200), "/none/a");
 	assert_int_equal(ky_symbols_fork(symbols, 7, 8, 150), 0);
+	map_old(symbols, 6, 0x1000, 0x2000, "/none/a", 50);
+	map_old(symbols, 6, 0x1000, 0x2000, "/none/a", 60);
+	map_old(symbols, 6, 0x1800, 0x2000, "/none/b", 70);
+	assert_string_equal(name_at(symbols, 6, 0x1900, 1), "/none/a");
+	assert_string_equal(name_at(symbols, 6, 0x1900, 69), "/none/a");
+	assert_string_equal(name_at(symbols, 6, 0x1900, 70), "/none/b");
 	ky_symbols_exec(symbols, 7, 300);
 	assert_string_equal(name_at(symbols, 7, 0x3500, 299), "/none/b");
 	assert_string_equal(name_at(symbols, 7, 0x3500, 300), "");

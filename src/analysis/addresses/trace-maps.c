@@ -51,7 +51,7 @@ struct library {
 	int64_t pid;
 	uint64_t begin, bytes, time_ns;
 	char path[EVENT_PATH_MAX];
-	bool is_pending;
+	bool is_pending, is_old;
 };
 
 struct maps {
@@ -166,6 +166,7 @@ static int add_library(struct maps *maps, const uint8_t *id, size_t id_bytes)
 		.end = library->begin + library->bytes,
 		.is_image = true,
 		.time_ns = library->time_ns,
+		.is_old = library->is_old,
 	};
 	int ret;
 
@@ -192,7 +193,8 @@ static int trace_maps_load(struct maps *maps, const struct ky_event *event, bool
 	    !trace_maps_text(event, "path", library->path, sizeof(library->path)) ||
 	    library->bytes > UINT64_MAX - library->begin)
 		return ret;
-	library->time_ns = is_old ? 0 : time_of(event);
+	library->time_ns = time_of(event);
+	library->is_old = is_old;
 	library->is_pending = true;
 	trace_maps_number(event, "has_build_id", &has_id);
 	return has_id ? KYMO_OK : add_library(maps, NULL, 0);
@@ -243,8 +245,8 @@ static int map(struct maps *maps, const struct ky_event *event)
 		return KYMO_OK;
 	trace_maps_text(event, "build_id", hex, sizeof(hex));
 	id_bytes = from_hex(hex, id, sizeof(id));
-	if (ky_map_get(&maps->changed, pid))
-		mapping.time_ns = time_of(event);
+	mapping.time_ns = time_of(event);
+	mapping.is_old = !ky_map_get(&maps->changed, pid);
 	mapping.object =
 		ky_symbols_object(maps->symbols, path, id, id_bytes, (int64_t)(uint32_t)pid);
 	ret = ky_symbols_map(maps->symbols, (int64_t)(uint32_t)pid, &mapping);
