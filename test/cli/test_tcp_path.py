@@ -42,6 +42,8 @@ server.stdout.readline()
 sys.exit(start(0, "kt-client").wait() or server.wait())
 """
 
+# Few events, as others on a busy machine make many: then none is lost.
+FEW = "sched_*,irq_softirq_*,syscall:recvfrom,syscall:sendto,syscall:clock_nanosleep"
 TCP = "tcp_probe,sock_send_length,inet_sock_set_state"
 
 
@@ -73,12 +75,13 @@ def space():
 
 
 @pytest.fixture
-def hosts(record, space, tmp_path):
+def hosts(record, without_losses, space, tmp_path):
     """hosts(events) -> the traces of the client's and of the server's host."""
     def call(events):
         (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
         (tmp_path / "run.py").write_text(RUN, encoding="utf-8")
-        trace, _ = record("-k", events, command=[sys.executable, tmp_path / "run.py", space, tmp_path / "program.py"])
+        trace, _ = without_losses(record, "-k", events, command=[sys.executable, tmp_path / "run.py", space,
+                                                                 tmp_path / "program.py"])
         traces = []
         for cpu in (0, 1):
             host = tmp_path / f"host-{len(events)}-{cpu}"
@@ -102,7 +105,7 @@ def test_path_goes_to_the_other_host(kymo, hosts):
     for event in ("tcp/tcp_probe", "sock/sock_send_length"):
         if not os.path.isdir(f"/sys/kernel/tracing/events/{event}"):
             pytest.skip(f"this kernel has no event {event}")
-    traces = hosts(f"default,{TCP}")
+    traces = hosts(f"{FEW},{TCP}")
     both = path_of(kymo, traces)
     times = {row["process"]["name"]: row["time"] for row in both["threads"][:-1]}
     whole = both["threads"][-1]["time"]
@@ -121,4 +124,4 @@ def test_path_goes_to_the_other_host(kymo, hosts):
     # With one host alone, nobody can tell what the other one did.
     alone = path_of(kymo, traces[:1])
     assert {row["process"]["name"] for row in alone["threads"][:-1]} == {"kt-client"}
-    assert sum(row["duration"] for row in alone["log"] if row["cause"] == "blocked: network") > 0.8 * whole
+    assert sum(row["duration"] for row in alone["log"] if row["cause"] == "blocked: network") >= slept
