@@ -221,6 +221,12 @@ def test_page(kymo, trace, tmp_path):
         browser.close()
 
 
+def test_command(kymo, needs_root_tracefs, spinner):
+    report, = json.loads(kymo("report", "flame", "--json", "--", str(spinner), "0.3").out)["reports"]
+    found = {row["function"]: row["self"] for row in report["tables"][1]["rows"]}
+    assert found["inner"] > 0.5
+
+
 def test_mistakes(kymo, trace, reference):
     assert "'tree' is no form" in kymo("report", "flame", "--to", "tree", trace, code=2).err
     assert "--to excludes" in kymo("report", "flame", "--to", "folded", "--json", trace, code=2).err

@@ -588,7 +588,10 @@ static int cmd_report_run_command(const struct selection *selection,
 {
 	struct ky_command_trace made;
 	struct command_run run = {selection, options, &made};
-	int code = ky_command_trace_record(&made, options->command);
+	int code;
+
+	made.samples = selection->n == 1 && strcmp(selection->reports[0]->name, "flame") == 0;
+	code = ky_command_trace_record(&made, options->command);
 
 	if (code == KY_EXIT_OK)
 		code = ky_command_trace_run(cmd_report_on_command, &run);
@@ -688,7 +691,8 @@ const struct ky_command ky_command_report = {
 		"NAME --help' explains a report: its content, its events, the meaning of every "
 		"column and how to read it.\n"
 		"\n"
-		"With -- COMMAND, kymo report records the machine while COMMAND runs, reports on COMMAND "
+		"With -- COMMAND, kymo report records the machine (for report flame, 999 samples a "
+		"second) while COMMAND runs, reports on COMMAND "
 		"and its children, and removes the recording. This needs root. --pid, --tid, --comm and --cgroup "
 		"choose other threads. The exit code is that of COMMAND.\n"
 		"\n"

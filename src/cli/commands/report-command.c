@@ -60,8 +60,16 @@ static void __attribute__((noreturn))
 become_recorder(const struct ky_command_trace *made, char **command, size_t n, const char *log,
 		const char *pid)
 {
-	const char *const head[] = {"kymo", "record", "-o", made->trace, "-k", "default", "--"};
-	size_t n_head = sizeof(head) / sizeof(head[0]);
+	/* Forks tell which processes are the command's. */
+	const char *const head[] = {"kymo",
+				    "record",
+				    "-o",
+				    made->trace,
+				    "-k",
+				    made->samples ? "sched_process_*" : "default",
+				    made->samples ? "--sample=999" : "--",
+				    "--"};
+	size_t n_head = sizeof(head) / sizeof(head[0]) - !made->samples;
 	const char **args = calloc(n_head + n + 1, sizeof(*args));
 	int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
@@ -69,7 +77,7 @@ become_recorder(const struct ky_command_trace *made, char **command, size_t n, c
 	if (!args || fd < 0 || dup2(STDERR_FILENO, 3) < 0 || dup2(fd, STDERR_FILENO) < 0 ||
 	    setenv(KY_CHILD_PID_FILE, pid, 1) < 0 || setenv(KY_CHILD_MESSAGES, "3", 1) < 0)
 		_exit(KY_EXIT_FAIL);
-	memcpy(args, head, sizeof(head));
+	memcpy(args, head, n_head * sizeof(*head));
 	memcpy(args + n_head, command, n * sizeof(*args));
 	execv("/proc/self/exe", (char **)args);
 	_exit(KY_EXIT_FAIL);
@@ -128,7 +136,7 @@ int ky_command_trace_record(struct ky_command_trace *made, char **command)
 	size_t n = 0;
 	pid_t recorder;
 
-	*made = (struct ky_command_trace){.pids = KY_STRBUF_INIT};
+	*made = (struct ky_command_trace){.pids = KY_STRBUF_INIT, .samples = made->samples};
 	if (ky_child_check(command[0]))
 		return ky_child_error(command[0], ky_child_check(command[0]));
 	if (make_directory(made) != KY_EXIT_OK)

@@ -4,6 +4,7 @@
 #define KY_CLI_COMMANDS_REPORT_COMMAND_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "base/strbuf.h"
 #include "cli/reading/input-options.h"
@@ -13,6 +14,7 @@ struct ky_command_trace {
 	char trace[PATH_MAX];		/* in it */
 	struct ky_strbuf pids;		/* of the command and its children: "12,34" */
 	int code;			/* the command's exit code */
+	bool samples; /* of what the CPUs run, 999 a second, instead of the default events */
 };
 
 /*
