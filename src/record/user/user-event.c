@@ -186,9 +186,17 @@ const char *ky_user_field_name(const struct ky_user_event *event, unsigned int f
 	return (const char *)event->record + event->record->fields[field].name;
 }
 
+bool ky_user_field_is_float(const struct ky_field_record *field)
+{
+	bool has_elements = field->kind == KY_KIND_ARRAY || field->kind == KY_KIND_SEQUENCE;
+
+	return field->kind == KY_KIND_FLOAT ||
+	       (has_elements && (field->flags & KY_FIELD_FLOAT_ELEMENTS) != 0);
+}
+
 void ky_user_field_type(const struct ky_field_record *field, char type[48])
 {
-	bool is_float = field->kind == KY_KIND_FLOAT || field->flags & KY_FIELD_FLOAT_ELEMENTS;
+	bool is_float = ky_user_field_is_float(field);
 	const char *element = is_float ? "float" : field->flags & KY_FIELD_SIGNED ? "int" : "uint";
 	unsigned int bits = field->element_bytes * 8u;
 

@@ -35,6 +35,8 @@ void ky_user_event_name(const struct ky_user_event *event, char name[KY_USER_EVE
 
 /* The name of a field of a checked event. */
 const char *ky_user_field_name(const struct ky_user_event *event, unsigned int field);
+/* Whether the field of a checked event is a floating-point number, or has such elements: of others the flag says nothing. */
+bool ky_user_field_is_float(const struct ky_field_record *field);
 /* The type of a field for people: "int32", "string", "enum uint8", "float64[4]". */
 void ky_user_field_type(const struct ky_field_record *field, char type[48]);
 

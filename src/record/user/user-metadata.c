@@ -171,8 +171,7 @@ static int user_metadata_add_field(struct ky_trace_class *trace, struct ky_field
 				   const struct ky_user_event *event, unsigned int number)
 {
 	const struct ky_field_record *field = &event->record->fields[number];
-	bool is_float =
-		field->kind == KY_KIND_FLOAT || (field->flags & KY_FIELD_FLOAT_ELEMENTS) != 0;
+	bool is_float = ky_user_field_is_float(field);
 	struct ky_field_class *cls = NULL;
 	struct ky_field_record plain = {.element_bytes = 1};
 	char name[KY_NAME_MAX + 16];
