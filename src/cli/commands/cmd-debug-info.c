@@ -248,8 +248,8 @@ static int find_all(struct ky_symbols *symbols, uint32_t object, char **addresse
 	return ret;
 }
 
-static int cmd_debug_info_find(const struct debug_info_options *options, const char *file, char **addresses, int n,
-		struct kymo_error *err)
+static int cmd_debug_info_find(const struct debug_info_options *options, const char *file,
+			       char **addresses, int n, struct kymo_error *err)
 {
 	const struct ky_symbols_options own = {
 		.dirs = options->dirs.items, .n_dirs = options->dirs.len, .want_lines = true};

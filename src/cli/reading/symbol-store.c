@@ -20,7 +20,7 @@ static void tell(const struct ky_trace_stored *stored)
 }
 
 static int symbol_store_store(const struct ky_trace_set *set, const char *path,
-		 const struct ky_symbol_options *options, struct kymo_error *err)
+			      const struct ky_symbol_options *options, struct kymo_error *err)
 {
 	const struct ky_trace_symbols_options own = {
 		.dirs = options->dirs.items,
