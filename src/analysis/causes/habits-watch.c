@@ -71,7 +71,7 @@ static int habits_watch_on_signal(void *data, const struct ky_signal *signal)
 				 .code = signal->nr,
 				 .n = 1};
 
-	/* The end of a child is told by its birth. */
+	/* The birth of a child tells of its end as well. */
 	if (signal->nr == SIGCHLD || !habits_watch_wants(watch, habit.thread, signal->ns))
 		return 0;
 	return ky_habits_add(&watch->habits, &habit);

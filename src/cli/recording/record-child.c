@@ -67,7 +67,7 @@ static void record_child_obey(void)
 		dprintf(fd, "%d\n", (int)getpid());
 		close(fd);
 	}
-	fd = messages ? atoi(messages) : -1;
+	fd = messages ? (int)strtol(messages, NULL, 10) : -1;
 	if (fd > STDERR_FILENO && dup2(fd, STDERR_FILENO) >= 0)
 		close(fd);
 	unsetenv(KY_CHILD_PID_FILE);
