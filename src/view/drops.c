@@ -169,7 +169,7 @@ int ky_view_drops_begin(struct ky_view_drops *drops, uint64_t *number, uint64_t 
 
 	if (!drops->source.space_bytes) {
 		ky_error_set(err, KYMO_E_UNSUPPORTED, "this viewer takes no copies of traces");
-		ky_error_hint(err, "--drop-space gives them space");
+		ky_error_hint(err, "start kymo view with space for copies");
 		return KYMO_E_UNSUPPORTED;
 	}
 	pthread_mutex_lock(&drops->lock);
@@ -203,7 +203,7 @@ static int drops_charge(struct ky_view_drops *drops, uint64_t number, uint64_t b
 	} else if (bytes > drops->source.space_bytes - drops->bytes) {
 		ky_error_set(err, KYMO_E_LIMIT, "what is dropped needs more than %llu bytes",
 			     (unsigned long long)drops->source.space_bytes);
-		ky_error_hint(err, "try --drop-space, or give the trace to kymo view");
+		ky_error_hint(err, "start kymo view with more space for copies, or with the trace");
 		ret = KYMO_E_LIMIT;
 	} else {
 		drop->bytes += bytes;

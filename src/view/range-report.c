@@ -58,7 +58,7 @@ int ky_view_report(struct ky_view *view, const struct ky_view_request *request,
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such report");
 	if (report->wants_two) {
 		ky_error_set(err, KYMO_E_UNSUPPORTED, "report %s needs two traces", report->name);
-		ky_error_hint(err, "show the other one beside it: kymo view --beside A B");
+		ky_error_hint(err, "start kymo view with the other one beside it");
 		return KYMO_E_UNSUPPORTED;
 	}
 	ret = range_report_run(view, report, request, stop, &results, err);

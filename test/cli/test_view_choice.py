@@ -54,10 +54,9 @@ def test_heat_map_of_chosen_members(page, view, kymo, reference, part):
     choose(page, "report", "heatmap")
     assert "such as syscall:read" in page.until(f"document.querySelector('{REPORT} [role=status]')?.textContent")
     fill(page, of="syscall:*", least="2us")
-    label = page.until(f"document.querySelector('{REPORT} .heat canvas')?.getAttribute('aria-label')")
     wanted = command(kymo, "heatmap", part, reference, "--of", "syscall:*", "--min", "2us")
-    assert label == (f"{wanted['axis'][0]['count']} durations in {sum(1 for row in wanted['map'] if row['count'])} classes "
-                     "and 48 columns of time")
+    label = f"{wanted['axis'][0]['count']} durations in {sum(1 for row in wanted['map'] if row['count'])} classes and 48 columns of time"
+    page.until(f"document.querySelector('{REPORT} .heat canvas')?.getAttribute('aria-label') === {json.dumps(label)}")
     page.until(f"document.querySelectorAll('{REPORT} [data-table=top] tbody tr').length === {len(wanted['top'])}")
     page.value("document.querySelector('.heat').focus()")
     for key in ("ArrowUp", "ArrowRight"):
@@ -116,7 +115,7 @@ def test_requests_are_checked(view, info):
                   {"name": "periods", "periods": "x"}, {"name": "periods", "periods": "\n".join([SYNC] * 65)},
                   {"name": "cpu", "comm": "x" * 300}):
         view.get("report", "POST", code=400, **words, **whole)
-    assert "--beside" in view.get("report", "POST", code=422, name="compare", **whole)["error"]
+    assert "beside" in view.get("report", "POST", code=422, name="compare", **whole)["error"]
     span = view.get("report", "POST", name="breakdown", of='span:a"b\\', **whole)["reports"][0]
     assert span["notes"] and not any(table["rows"] for table in span["tables"] if table["name"] == "top")
 

@@ -145,7 +145,7 @@ def test_requests_of_others(viewer, trace):
     assert sorted(str(one.relative_to(view.copies)).split("/", 1)[1] for one in view.copies.rglob("*") if one.parent != view.copies) == [
         "1", "1/dir", "1/dir/file", "2"]
     # Only the header of a size that is too large: the answer comes when the bytes do.
-    assert "--drop-space" in post(view, "drop-file", bytes(1 << 20), 503, row=first, text="large")["error"]
+    assert "more space" in post(view, "drop-file", bytes(1 << 20), 503, row=first, text="large")["error"]
     # Its end gives all back; a client that stops in the middle costs nothing after that.
     post(view, "drop-end", row=first)
     with socket.create_connection(("127.0.0.1", view.port)) as raw:
@@ -177,5 +177,5 @@ def test_requests_of_others(viewer, trace):
 
 def test_viewer_that_takes_no_copies(viewer):
     view = viewer("--drop-space", "0")
-    assert "--drop-space" in post(view, "drop", code=422)["error"]
+    assert "space for copies" in post(view, "drop", code=422)["error"]
     post(view, "drop-file", b"x", 404, row=1, text="a")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a report is about: members, periods, threads, durations. The words are those of the options of kymo report.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { ReportInfo } from "./api";
 import { isPaired } from "./pair";
 import { isSaved } from "./saved";
@@ -55,19 +55,21 @@ function Periods({ value, set }: { value: string; set: (text: string) => void })
 export function ReportForm({ store, report }: { store: Store; report: ReportInfo }) {
   const { choice } = useStore(store);
   const [own, setOwn] = useState(choice);
-  useEffect(() => setOwn(choice), [choice]);
+  const latest = useRef(choice); // also before the next picture
+  const take = (next: Choice) => setOwn((latest.current = next));
+  useEffect(() => take(choice), [choice]);
   if (isSaved) return null;
   const asksOf = report.asks === "of" || report.asks === "may";
-  const change = (one: Partial<Choice>) => setOwn({ ...own, ...one });
+  const change = (one: Partial<Choice>) => take({ ...latest.current, ...one });
   const apply = (event: Event) => {
     event.preventDefault();
-    for (const [id, text] of [["report-least", own.least], ["report-most", own.most]] as const) {
+    for (const [id, text] of [["report-least", latest.current.least], ["report-most", latest.current.most]] as const) {
       const input = document.getElementById(id) as HTMLInputElement | null;
       const wrong = input !== null && text.trim() !== "" && parseDuration(text) === null;
       input?.setCustomValidity(wrong ? "Not a duration: try 10ms, 250us or 2s" : "");
       if (wrong) return void input?.reportValidity();
     }
-    store.set({ choice: own });
+    store.set({ choice: latest.current });
   };
   return (
     <form class="choice" id="report-choice" onSubmit={apply}>

@@ -107,6 +107,7 @@ export class Store {
   private readonly listeners = new Set<() => void>();
   private readonly views: Range[] = []; // for undo
   private saved = 0;
+  private written = window.location.hash; // in the address, by this page
   private length: bigint | null = 10n * S; // of the graph while it follows a recording; null: all of it
 
   constructor(
@@ -134,6 +135,7 @@ export class Store {
     };
     this.restore();
     window.addEventListener("hashchange", () => {
+      this.written = window.location.hash;
       if (window.location.hash.slice(1) !== this.address()) {
         this.restore();
         this.tell();
@@ -153,8 +155,15 @@ export class Store {
   set(change: Partial<State>): void {
     this.state = { ...this.state, ...change };
     window.clearTimeout(this.saved);
-    this.saved = window.setTimeout(() => window.history.replaceState(null, "", `#${this.address()}`), 200);
+    this.saved = window.setTimeout(() => this.save(), 200);
     this.tell();
+  }
+
+  /** Unless the user has just changed the address: that comes first. */
+  private save(): void {
+    if (window.location.hash !== this.written) return;
+    window.history.replaceState(null, "", `#${this.address()}`);
+    this.written = window.location.hash;
   }
 
   setRows(change: Partial<RowsState>): void {
