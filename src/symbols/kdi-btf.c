@@ -83,7 +83,7 @@ static uint32_t type_kind(const struct btf_type *type)
 	return kinds[BTF_INFO_KIND(type->info)];
 }
 
-static uint32_t word_at(const uint8_t *at)
+static uint32_t kdi_btf_word_at(const uint8_t *at)
 {
 	uint32_t word;
 
@@ -99,7 +99,7 @@ static void set_encoding(struct ky_kdi_type *out, const struct btf_type *type,
 	if (kind == BTF_KIND_FLOAT) {
 		out->encoding = KY_KDI_FLOAT;
 	} else if (kind == BTF_KIND_INT) {
-		uint32_t bits = BTF_INT_ENCODING(word_at(behind));
+		uint32_t bits = BTF_INT_ENCODING(kdi_btf_word_at(behind));
 
 		out->encoding = bits & BTF_INT_BOOL	? KY_KDI_BOOL
 				: bits & BTF_INT_CHAR	? KY_KDI_CHAR
@@ -125,7 +125,7 @@ static int add_record(struct reader *reader, const uint8_t *record)
 	    out.kind == KY_KDI_BASE)
 		out.bytes = type.size;
 	if (kind == BTF_KIND_ARRAY)
-		out.bytes = word_at(record + sizeof(type) + 8);
+		out.bytes = kdi_btf_word_at(record + sizeof(type) + 8);
 	set_encoding(&out, &type, record + sizeof(type));
 	if (out.kind) {
 		number = ky_kdi_model_type(reader->model, &out);
@@ -158,10 +158,10 @@ static int add_btf_members(struct reader *reader, const struct btf_type *type, c
 	int ret = KYMO_OK;
 
 	for (uint32_t i = 0; !ret && i < BTF_INFO_VLEN(type->info); i++, at += 12) {
-		uint32_t offset = word_at(at + 8);
+		uint32_t offset = kdi_btf_word_at(at + 8);
 		struct ky_kdi_member member = {
-			.name = btf_name(reader, word_at(at)),
-			.type = kdi_btf_number_of(reader, word_at(at + 4)),
+			.name = btf_name(reader, kdi_btf_word_at(at)),
+			.type = kdi_btf_number_of(reader, kdi_btf_word_at(at + 4)),
 			.at = BTF_INFO_KFLAG(type->info) ? BTF_MEMBER_BIT_OFFSET(offset) : offset,
 			.bits = BTF_INFO_KFLAG(type->info) ? BTF_MEMBER_BITFIELD_SIZE(offset) : 0,
 		};
@@ -177,11 +177,12 @@ static int add_values(struct reader *reader, const struct btf_type *type, const 
 	int ret = KYMO_OK;
 
 	for (uint32_t i = 0; !ret && i < BTF_INFO_VLEN(type->info); i++, at += is_wide ? 12 : 8) {
-		struct ky_kdi_member value = {.name = btf_name(reader, word_at(at))};
+		struct ky_kdi_member value = {.name = btf_name(reader, kdi_btf_word_at(at))};
 
-		value.at = is_wide ? (int64_t)((uint64_t)word_at(at + 8) << 32 | word_at(at + 4))
-			   : BTF_INFO_KFLAG(type->info) ? (int64_t)(int32_t)word_at(at + 4)
-							: (int64_t)word_at(at + 4);
+		value.at = is_wide ? (int64_t)((uint64_t)kdi_btf_word_at(at + 8) << 32 |
+					       kdi_btf_word_at(at + 4))
+			   : BTF_INFO_KFLAG(type->info) ? (int64_t)(int32_t)kdi_btf_word_at(at + 4)
+							: (int64_t)kdi_btf_word_at(at + 4);
 		ret = ky_kdi_model_member(reader->model, &value);
 	}
 	return ret;
@@ -194,10 +195,10 @@ static int add_parameters(struct reader *reader, struct ky_kdi_type *out,
 
 	for (uint32_t i = 0; !ret && i < BTF_INFO_VLEN(type->info); i++, at += 8) {
 		struct ky_kdi_member argument = {
-			.name = btf_name(reader, word_at(at)),
-			.type = kdi_btf_number_of(reader, word_at(at + 4))};
+			.name = btf_name(reader, kdi_btf_word_at(at)),
+			.type = kdi_btf_number_of(reader, kdi_btf_word_at(at + 4))};
 
-		if (!word_at(at) && !word_at(at + 4)) {
+		if (!kdi_btf_word_at(at) && !kdi_btf_word_at(at + 4)) {
 			out->encoding = 1; /* ... */
 			break;
 		}
@@ -227,7 +228,7 @@ static int fill_type(struct reader *reader, uint32_t id)
 		ret = add_values(reader, &type, record);
 		break;
 	case KY_KDI_ARRAY:
-		out->target = kdi_btf_number_of(reader, word_at(record));
+		out->target = kdi_btf_number_of(reader, kdi_btf_word_at(record));
 		break;
 	case KY_KDI_FUNCTION:
 		ret = add_parameters(reader, out, &type, record);

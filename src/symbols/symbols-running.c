@@ -38,7 +38,7 @@ static bool parse_line(const char *text, size_t len, struct line *line)
 		   &line->end, permissions, &line->offset, &path) < 4 ||
 	    !path || permissions[2] != 'x' || strlen(copy + path) >= sizeof(line->path))
 		return false;
-	strcpy(line->path, copy + path);
+	memcpy(line->path, copy + path, strlen(copy + path) + 1);
 	return line->path[0] == '/' || !strcmp(line->path, "[vdso]");
 }
 
