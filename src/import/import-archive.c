@@ -238,7 +238,7 @@ static int import_archive_member(struct reader *reader, struct archive *archive,
 		return KYMO_OK;
 	while (name[0] == '.' && name[1] == '/')
 		name += 2;
-	strcpy(path, name);
+	memcpy(path, name, strlen(name) + 1);
 	ret = begin_file(reader, path, (uint64_t)library.archive_entry_size(entry));
 	return ret < 0 ? ret : import_archive_data(reader, archive, take_content);
 }

@@ -101,7 +101,7 @@ static int import_perf_flush_queue(struct perf_import *import, struct perf_queue
 	return ret;
 }
 
-/* The first time in all queues that is known; 0: there is none. */
+/* The first time in all queues that is known; 0: no record has a time. */
 static uint64_t import_perf_first(struct perf_import *import)
 {
 	uint64_t first = 0;

@@ -40,7 +40,7 @@ struct ky_import_perf_trace {
 
 int ky_import_perf_init(struct ky_import_perf_trace *trace, struct ky_import *imports,
 			const char *path, struct kymo_error *err);
-/* Attributes and descriptions are known: begins both traces. @first_ns: of the first record; 0: there is none. */
+/* Attributes and descriptions are known: begins both traces. @first_ns: of the first record; 0: the file has no record. */
 int ky_import_perf_begin(struct ky_import_perf_trace *trace, struct ky_perf_file *perf,
 			 uint64_t first_ns, struct kymo_error *err);
 /* A record of the kernel, in the order of time on its CPU. */

@@ -118,7 +118,7 @@ struct ky_perf_unpack;
 /* Adds the @len bytes at @data, which are zstd. @at: for errors. */
 int ky_perf_unpack_add(struct ky_perf_file *perf, const uint8_t *data, size_t len, uint64_t at,
 		       struct kymo_error *err);
-/* The next whole record of those. False: there is none. KYMO_E_FORMAT in *ret: it makes no sense. */
+/* The next whole record of those. False: no whole record is left. KYMO_E_FORMAT in *ret: it makes no sense. */
 bool ky_perf_unpack_next(struct ky_perf_file *perf, struct ky_perf_head *head, int *ret,
 			 struct kymo_error *err);
 void ky_perf_unpack_free(struct ky_perf_unpack *unpack);

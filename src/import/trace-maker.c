@@ -513,7 +513,7 @@ static struct maker_stream *trace_maker_stream(struct ky_maker *maker, uint32_t 
 	return stream;
 }
 
-/* The first stream whose last event is not later; the last one where there is none. */
+/* The first stream whose last event is not later; else the last one. */
 static uint32_t trace_maker_order(const struct ky_maker *maker, uint64_t ns)
 {
 	uint32_t i = 0;

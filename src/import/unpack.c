@@ -49,6 +49,6 @@ int ky_unpack(enum ky_unpack_kind kind, const uint8_t *from, size_t from_bytes, 
 	default:
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "data is compressed in a way that Kymo does not know; "
-				    "try: trace-cmd convert --compression none");
+				    "try: unpack the file with trace-cmd first");
 	}
 }

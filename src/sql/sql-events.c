@@ -235,7 +235,7 @@ static void sql_events_select(struct sql_cursor *cursor, struct ky_selection *se
 			const char *name = (const char *)ky_sqlite.sqlite3_value_text(argv[i]);
 
 			if (name && strlen(name) < sizeof(cursor->event_name))
-				strcpy(cursor->event_name, name);
+				memcpy(cursor->event_name, name, strlen(name) + 1);
 		} else if (column) {
 			sql_events_compare(cursor, column, op, argv[i]);
 		}

@@ -185,7 +185,6 @@ static int sql_invalid(struct ky_sql *sql, const char *text, const char *part,
 		}
 		ky_error_line(err, line, column);
 	}
-	ky_error_hint(err, "kymo query --schema TRACE lists tables and columns");
 	return KYMO_E_INVALID;
 }
 

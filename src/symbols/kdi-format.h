@@ -77,7 +77,8 @@ static inline const char *ky_kdi_text(struct ky_kdi_cursor *cursor)
 {
 	const uint8_t *from = cursor->at;
 	const uint8_t *nul =
-		from < cursor->end ? memchr(from, 0, (size_t)(cursor->end - from)) : NULL;
+		from < cursor->end ? (const uint8_t *)memchr(from, 0, (size_t)(cursor->end - from))
+				   : NULL;
 
 	if (!nul) {
 		cursor->failed = true;

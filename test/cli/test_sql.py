@@ -96,7 +96,7 @@ def test_errors_and_limits(kymo, trace, tmp_path):
 
 
 def test_any_files(kymo, tmp_path):
-    """Also of imported files, whose damage is told after the rows before it."""
+    """Also of imported files, whose damage kymo reports after the rows before it."""
     whole = foreign_files.perf_example(tmp_path / "a.data").read_bytes()
     assert json.loads(kymo("query", "--json", tmp_path / "a.data", "SELECT name, ret, duration FROM syscall").out) == [
         {"name": "openat", "ret": -2, "duration": 3000}]

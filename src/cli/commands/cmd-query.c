@@ -306,7 +306,8 @@ static int on_row(void *data, const struct ky_sql_value *values, size_t n, struc
 	int ret = KYMO_OK;
 
 	if (ky_cli_pipe_closed())
-		return ky_error_set(err, KYMO_E_INTERRUPTED, "nobody reads the output");
+		return ky_error_set(err, KYMO_E_INTERRUPTED,
+				    "the reader of the output has closed it");
 	if (output->form == FORM_JSON)
 		cmd_query_json(output, values, n);
 	else if (output->form == FORM_CSV)
@@ -324,11 +325,18 @@ static void put_schema(const struct ky_sql *sql)
 	const char *name, *about, *type;
 
 	for (size_t i = 0; ky_sql_table(sql, i, &name, &about); i++) {
-		printf("%s%s: ", i ? "\n" : "", name);
+		fputs(i ? "\n" : "", stdout);
+		ky_cli_put_text(stdout, name);
+		fputs(": ", stdout);
 		ky_cli_put_text(stdout, about);
 		putchar('\n');
-		for (size_t c = 0; ky_sql_column(sql, i, c, &name, &type, &about); c++)
-			printf("  %-24s %-8s %s\n", name, type, about);
+		for (size_t c = 0; ky_sql_column(sql, i, c, &name, &type, &about); c++) {
+			fputs("  ", stdout);
+			ky_cli_put_padded(stdout, name, 25);
+			ky_cli_put_padded(stdout, type, 9);
+			ky_cli_put_text(stdout, about);
+			putchar('\n');
+		}
 	}
 }
 
@@ -427,6 +435,8 @@ static int run_query(const struct ky_command *command, void *data, int n_args, c
 			   &err);
 	if (ret == KYMO_OK || ky_cli_pipe_closed())
 		return KY_EXIT_OK;
+	if (ret == KYMO_E_INVALID && !err.hint[0])
+		ky_error_hint(&err, "kymo query --schema TRACE lists tables and columns");
 	ky_cli_error(&err);
 	return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
 }

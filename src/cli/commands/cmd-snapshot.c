@@ -134,6 +134,7 @@ const struct ky_command ky_command_snapshot = {
 	.examples = "# the events before an error\nkymo snapshot -o what-happened\n"
 		    "kymo print what-happened\n\n"
 		    "# one of several recordings\nkymo snapshot 4711",
+	.is_rare = true,
 	.see_also = "record list ctl print",
 	.names_recording = true,
 	.options = option_defs,

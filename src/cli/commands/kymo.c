@@ -22,20 +22,19 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_record,
 	&ky_command_sessions,
 	&ky_command_stop,
-	&ky_command_snapshot,
 
 	/* read */
 	&ky_command_print,
 	&ky_command_convert,
 	&ky_command_info,
 	&ky_command_report,
+	&ky_command_query,
 	&ky_command_view,
 
 	/* this machine */
 	&ky_command_list,
 	&ky_command_latency,
 	&ky_command_count,
-	&ky_command_query,
 	&ky_command_doctor,
 
 	/* help */
@@ -45,6 +44,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_timeline,
 	&ky_command_ctl,
 	&ky_command_watch,
+	&ky_command_snapshot,
 	&ky_command_rotate,
 	&ky_command_daemon,
 	&ky_command_relay,
