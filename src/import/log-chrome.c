@@ -239,22 +239,16 @@ static int chrome_file(struct ky_log_file *log)
 	return ret;
 }
 
-/* Not inlined: the branches of UBSan's checks would pass memmem() a NULL, which gcc refuses. */
-__attribute__((noinline)) static bool chrome_has(const char *line, size_t len, const char *member)
-{
-	return memmem(line, len, member, strlen(member)) != NULL;
-}
-
 static bool chrome_probe(const char *line, size_t len)
 {
 	while (len && isspace((unsigned char)*line)) {
 		line++;
 		len--;
 	}
-	if (len > 13 && *line == '{' && chrome_has(line, len, "\"traceEvents\""))
+	if (len > 13 && *line == '{' && memmem(line, len, "\"traceEvents\"", 13))
 		return true;
-	return len > 2 && *line == '[' && chrome_has(line, len, "\"ph\"") &&
-	       chrome_has(line, len, "\"ts\"");
+	return len > 2 && *line == '[' && memmem(line, len, "\"ph\"", 4) &&
+	       memmem(line, len, "\"ts\"", 4);
 }
 
 const struct ky_log_format ky_log_chrome = {

@@ -183,8 +183,7 @@ static int make_kernel(struct ky_kdi_model *model, const char *module,
 	return ret;
 }
 
-/* Inlined, with UBSan's checks of strcmp()'s arguments around, gcc would warn of a name that is NULL. */
-__attribute__((noinline)) static bool is_module(const char *name)
+static bool is_module(const char *name)
 {
 	char path[200];
 
