@@ -42,10 +42,14 @@ def read(path):
 
 
 def libraries(program):
-    """What ldd says that it loads; a static program has none."""
+    """What ldd says that it loads, and what kymo loads when it needs it; a static program has none."""
     done = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           check=False)
-    return re.findall(r"(/\S+) \(0x", done.stdout.decode())
+    found = re.findall(r"(/\S+) \(0x", done.stdout.decode())
+    if os.path.basename(program) == "kymo":
+        done = subprocess.run(["/sbin/ldconfig", "-p"], stdout=subprocess.PIPE, check=False)
+        found += re.findall(r"libbpf\.so\.1 \(libc6,x86-64\) => (/\S+)", done.stdout.decode())
+    return found
 
 
 def image(programs, texts):

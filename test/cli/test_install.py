@@ -47,8 +47,8 @@ def test_program_runs_from_there(tree, kymo):
 
 
 def test_every_command_has_its_man_page(tree, kymo):
-    lines = kymo("help").out.split("\nCommands\n")[1].split("\n\n")[0].splitlines()
-    commands = [line.split()[0] for line in lines[:-1]] + lines[-1].removeprefix("  also:").split()
+    named, also = kymo("help").out.split("\nCommands\n")[1].split("\n\n")[0].split("  also:")
+    commands = [line.split()[0] for line in named.splitlines()] + also.split()
     expected = {"kymo.1"} | {f"kymo-{command}.1" for command in commands}
     assert set(os.listdir(f"{tree}/share/man/man1")) == expected
     for page in expected:
