@@ -5,6 +5,7 @@ or a note says that the figure is unknown."""
 import glob
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -138,4 +139,6 @@ def test_trace_that_does_not_name_its_cpus(kymo, reference, tmp_path):
     tables = {table["name"]: table["rows"] for report in found["reports"] if report["name"] == "syscalls"
               for table in report["tables"]}
     assert tables["top"] and not any(row.get("cpu") is not None for row in tables["top"])
-    assert "4294967295" not in json.dumps(found)
+    # An argument of a call may be this number.
+    text = re.sub(r'"arguments": "[^"]*"', "", json.dumps(found))
+    assert "4294967295" not in text
