@@ -24,6 +24,7 @@ static bool is_time_name(const char *name, size_t len)
 static bool log_json_text_time(struct ky_log_file *log, const char *text, size_t len, int64_t *ns)
 {
 	const char *at = text, *end = text + len;
+	int64_t seconds;
 
 	if (log->time_format)
 		return ky_log_time_format(&log->clock, log->time_format, &at, end, ns);
@@ -32,8 +33,9 @@ static bool log_json_text_time(struct ky_log_file *log, const char *text, size_t
 	at = text;
 	if (!ky_log_time_seconds(&at, end, ns) || at != end)
 		return false;
-	if (*ns / 1000000000 > 100000000000)
-		*ns = ky_log_time_number((double)(*ns / 1000000000));
+	seconds = *ns / 1000000000;
+	if (seconds > 100000000000)
+		*ns = ky_log_time_number((double)seconds);
 	return true;
 }
 

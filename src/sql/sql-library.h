@@ -46,7 +46,6 @@
 	X(sqlite3_malloc64)             \
 	X(sqlite3_free)                 \
 	X(sqlite3_mprintf)              \
-	X(sqlite3_interrupt)            \
 	X(sqlite3_set_authorizer)       \
 	X(sqlite3_hard_heap_limit64)    \
 	X(sqlite3_limit)                \

@@ -162,11 +162,6 @@ void ky_sql_close(struct ky_sql *sql)
 	free(sql);
 }
 
-void ky_sql_interrupt(struct ky_sql *sql)
-{
-	ky_sqlite.sqlite3_interrupt(sql->db);
-}
-
 /* ---- statements ----------------------------------------------------------------------- */
 
 static int sql_invalid(struct ky_sql *sql, const char *text, const char *part,
@@ -255,8 +250,6 @@ static int sql_failed(struct ky_sql *sql, int code, struct kymo_error *err)
 		return ky_error_set(err, KYMO_E_MEMORY,
 				    "the statement needs more memory than 2 GiB; try: a WHERE "
 				    "with bounds of time, or fewer groups");
-	if (code == SQLITE_INTERRUPT)
-		return ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
 	ky_error_set(err, KYMO_E_INVALID, "%s", ky_sqlite.sqlite3_errmsg(sql->db));
 	ky_error_input(err, "query");
 	return KYMO_E_INVALID;

@@ -63,8 +63,6 @@ void ky_sql_close(struct ky_sql *sql); /* NULL is allowed */
  */
 int ky_sql_run(struct ky_sql *sql, const char *text, const struct ky_sql_parameter *parameters,
 	       size_t n_parameters, const struct ky_sql_sink *sink, struct kymo_error *err);
-/* Ends a run from a signal handler. */
-void ky_sql_interrupt(struct ky_sql *sql);
 
 /* Tables and their columns, for people: the @i-th table; false: there are no more. *about: one sentence. */
 bool ky_sql_table(const struct ky_sql *sql, size_t i, const char **name, const char **about);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,15 +65,6 @@ struct output {
 	KY_VEC(struct cell) cells;
 	int *widths; /* NULL: not known yet */
 };
-
-static struct ky_sql *volatile running;
-
-static void on_interrupt(int number)
-{
-	(void)number;
-	if (running)
-		ky_sql_interrupt(running);
-}
 
 /* ---- values as text ------------------------------------------------------------------- */
 
@@ -379,13 +369,10 @@ static int query_run_text(struct ky_sql *sql, const struct query_options *option
 		if (equals)
 			*equals = '\0';
 	}
-	running = sql;
-	(void)signal(SIGINT, on_interrupt);
 	if (!ret)
 		ret = ky_sql_run(sql, text, parameters.data, parameters.len, &sink, err);
 	if (end_statement(&output) < 0 && !ret)
 		ret = ky_error_nomem(err);
-	running = NULL;
 	ky_vec_foreach(&output.cells, cell)
 		free(cell->text);
 	ky_vec_fini(&output.cells);
