@@ -207,6 +207,14 @@ int ky_log_put(struct ky_log_file *log, const struct ky_log_value *values, size_
 	return ky_maker_commit(log->maker, log->err);
 }
 
+int ky_log_event(struct ky_log_file *log, const char *name, int64_t ns,
+		 const struct ky_log_value *values, size_t n)
+{
+	int ret = ky_log_begin(log, name, ns, values, n);
+
+	return ret < 0 ? ret : ky_log_put(log, values, n);
+}
+
 /* ---- words ---------------------------------------------------------------------------- */
 
 static bool is_decimal(const char *text, size_t len, int64_t *number)

@@ -82,6 +82,10 @@ int ky_log_begin(struct ky_log_file *log, const char *name, int64_t ns,
 		 const struct ky_log_value *values, size_t n);
 int ky_log_put(struct ky_log_file *log, const struct ky_log_value *values, size_t n);
 
+/* Both, for formats without a context. 0 or negative. */
+int ky_log_event(struct ky_log_file *log, const char *name, int64_t ns,
+		 const struct ky_log_value *values, size_t n);
+
 static inline struct ky_log_value ky_log_text(const char *name, const char *text, size_t len)
 {
 	return (struct ky_log_value){.name = name,

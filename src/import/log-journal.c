@@ -51,9 +51,7 @@ static int journal_flush(struct ky_log_file *log)
 						   texts + field->value, field->len);
 	if (!n)
 		return KYMO_OK;
-	ret = ky_log_begin(log, "log", journal->ns ? journal->ns : log->last_ns, values, n);
-	if (!ret)
-		ret = ky_log_put(log, values, n);
+	ret = ky_log_event(log, "log", journal->ns ? journal->ns : log->last_ns, values, n);
 	ky_vec_clear(&journal->fields);
 	ky_strbuf_clear(&journal->texts);
 	journal->ns = 0;

@@ -123,9 +123,7 @@ static int put_object(struct ky_log_file *log, json_t *object)
 		if (n < KY_LOG_FIELDS_MAX && ky_log_json_value(name, value, &values[n], &made[n]))
 			n++;
 	}
-	ret = ky_log_begin(log, "log", ns, values, n);
-	if (!ret)
-		ret = ky_log_put(log, values, n);
+	ret = ky_log_event(log, "log", ns, values, n);
 	for (size_t i = 0; i < KY_LOG_FIELDS_MAX; i++)
 		free(made[i]);
 	return ret;
@@ -188,9 +186,7 @@ static int logfmt_line(struct ky_log_file *log, const char *line, size_t len)
 	}
 	if (!n)
 		return 0;
-	ret = ky_log_begin(log, "log", ns, values, n);
-	if (!ret)
-		ret = ky_log_put(log, values, n);
+	ret = ky_log_event(log, "log", ns, values, n);
 	return ret < 0 ? ret : 1;
 }
 

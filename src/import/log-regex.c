@@ -149,9 +149,7 @@ static int regex_line(struct ky_log_file *log, const char *line, size_t len)
 		}
 		values[n++] = ky_log_guess(entry + 2, strlen(entry + 2), text, text_len);
 	}
-	ret = ky_log_begin(log, "log", ns, values, n);
-	if (!ret)
-		ret = ky_log_put(log, values, n);
+	ret = ky_log_event(log, "log", ns, values, n);
 	return ret < 0 ? ret : 1;
 }
 

@@ -110,7 +110,6 @@ static int put_message(struct ky_log_file *log, const struct message *message)
 {
 	struct ky_log_value values[6];
 	size_t n = 0;
-	int ret;
 
 	values[n++] = ky_log_text("host", message->host, message->host_len);
 	values[n++] = ky_log_text("program", message->program, message->program_len);
@@ -123,8 +122,7 @@ static int put_message(struct ky_log_file *log, const struct message *message)
 		values[n++] = ky_log_text("severity", severity, strlen(severity));
 	}
 	values[n++] = ky_log_text("message", message->text, message->text_len);
-	ret = ky_log_begin(log, "log", message->ns, values, n);
-	return ret < 0 ? ret : ky_log_put(log, values, n);
+	return ky_log_event(log, "log", message->ns, values, n);
 }
 
 static int syslog_line(struct ky_log_file *log, const char *line, size_t len)
@@ -220,9 +218,7 @@ static int syslog_5424_line(struct ky_log_file *log, const char *line, size_t le
 	if (end - at >= 3 && memcmp(at, bom, 3) == 0)
 		at += 3;
 	values[n++] = ky_log_text("message", at, (size_t)(end - at));
-	ret = ky_log_begin(log, "log", ns, values, n);
-	if (!ret)
-		ret = ky_log_put(log, values, n);
+	ret = ky_log_event(log, "log", ns, values, n);
 	return ret < 0 ? ret : 1;
 }
 
@@ -278,9 +274,7 @@ static int dmesg_line(struct ky_log_file *log, const char *line, size_t len)
 		values[n++] = ky_log_text("severity", severity, strlen(severity));
 	}
 	values[n++] = ky_log_text("message", text, (size_t)(line + len - text));
-	ret = ky_log_begin(log, "kernel", ns, values, n);
-	if (!ret)
-		ret = ky_log_put(log, values, n);
+	ret = ky_log_event(log, "kernel", ns, values, n);
 	return ret < 0 ? ret : 1;
 }
 

@@ -127,6 +127,17 @@ static uint64_t find_id(const struct ky_perf_file *perf, const struct ky_perf_he
 	return ky_foreign_u64(head->bytes + KY_PERF_HEAD_BYTES + 8u * before, perf->file.swap);
 }
 
+/* The counter's ids and the CPU, which samples and trailers have in the same order. */
+static void take_origin(struct cursor *cursor, uint64_t type, struct ky_perf_sample *sample)
+{
+	if (type & SAMPLE_ID)
+		(void)take_u64(cursor);
+	if (type & SAMPLE_STREAM_ID)
+		(void)take_u64(cursor);
+	if (type & SAMPLE_CPU)
+		take_two(cursor, &sample->cpu, NULL);
+}
+
 static bool parse_sample(struct ky_perf_file *perf, const struct ky_perf_head *head,
 			 struct ky_perf_sample *sample)
 {
@@ -148,12 +159,7 @@ static bool parse_sample(struct ky_perf_file *perf, const struct ky_perf_head *h
 		sample->ns = take_u64(&cursor);
 	if (type & SAMPLE_ADDR)
 		sample->address = take_u64(&cursor);
-	if (type & SAMPLE_ID)
-		(void)take_u64(&cursor);
-	if (type & SAMPLE_STREAM_ID)
-		(void)take_u64(&cursor);
-	if (type & SAMPLE_CPU)
-		take_two(&cursor, &sample->cpu, NULL);
+	take_origin(&cursor, type, sample);
 	sample->period = type & SAMPLE_PERIOD ? take_u64(&cursor) : sample->attr->period;
 	if (type & SAMPLE_READ)
 		skip_read(&cursor, sample->attr->read_format);
@@ -183,12 +189,7 @@ static bool parse_trailer(struct ky_perf_file *perf, const struct ky_perf_head *
 		take_two(&cursor, &sample->pid, &sample->tid);
 	if (type & SAMPLE_TIME)
 		sample->ns = take_u64(&cursor);
-	if (type & SAMPLE_ID)
-		(void)take_u64(&cursor);
-	if (type & SAMPLE_STREAM_ID)
-		(void)take_u64(&cursor);
-	if (type & SAMPLE_CPU)
-		take_two(&cursor, &sample->cpu, NULL);
+	take_origin(&cursor, type, sample);
 	return true;
 }
 

@@ -218,8 +218,8 @@ static int tracing_data_read_begin(struct ky_tracing_data *data, struct ky_forei
 	if (!bytes)
 		return err ? err->code : KYMO_E_FORMAT;
 	if (memcmp(bytes, magic, sizeof(magic)) != 0)
-		return ky_foreign_bad(file, *at, "the description of the kernel's events is none",
-				      err);
+		return ky_foreign_bad(file, *at,
+				      "no description of the kernel's events begins here", err);
 	*at += sizeof(magic);
 	version = ky_tracing_data_text(data, file, at, 16, err);
 	if (!version)

@@ -193,7 +193,7 @@ static int add_kernel_functions(struct ky_kdi_model *model, const struct ky_kern
 			continue;
 		if (!base)
 			base = symbols[i].address;
-		/* What stands before a function for the sake of indirect calls is none. */
+		/* The compiler puts code for indirect calls before a function; that code is no function. */
 		if (symbols[i].kind == KY_SYMBOL_END || symbols[i].address < base || !base ||
 		    strncmp(name, "__pfx_", 6) == 0)
 			continue;

@@ -246,7 +246,7 @@ static int request_take_cell(char *text, struct ky_view_request *request)
 	return KYMO_OK;
 }
 
-/* Parameters that are texts. NULL: the parameter is none. */
+/* Parameters that are texts. NULL: the parameter is not a text. */
 static char *request_text(unsigned int key, struct ky_view_request *request, size_t *size)
 {
 	switch (key) {
