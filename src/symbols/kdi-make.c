@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "symbols/kernel-table.h"
+#include "symbols/libdw.h"
 
 #define FUNCTION_BYTES_MAX (64u << 20) /* of one whose size only the next symbol tells */
 
@@ -151,8 +152,10 @@ int ky_kdi_make_object(struct ky_kdi_model *model, struct ky_object *object,
 		       const struct ky_object_search *search, const struct ky_kdi_options *options,
 		       struct kymo_error *err)
 {
-	int ret;
+	int ret = ky_libdw_load(err);
 
+	if (ret < 0)
+		return ret;
 	if (!ky_object_load(object, search) || !ky_object_open(object, search)) {
 		ret = ky_error_set(err, KYMO_E_NOT_FOUND,
 				   "there is no such program, library or kernel");

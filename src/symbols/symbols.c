@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "symbols/libdw.h"
 #include "symbols/symbols-internal.h"
 
 #define OBJECTS_MAX (1u << 20)
@@ -15,8 +16,12 @@
 int ky_symbols_open(const struct ky_symbols_options *options, struct ky_symbols **symbols,
 		    struct kymo_error *err)
 {
-	struct ky_symbols *s = calloc(1, sizeof(*s));
+	struct ky_symbols *s;
+	int ret = ky_libdw_load(err);
 
+	if (ret < 0)
+		return ret;
+	s = calloc(1, sizeof(*s));
 	if (!s)
 		return ky_error_nomem(err);
 	s->options = *options;

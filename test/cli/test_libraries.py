@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Commands that need no OpenSSL, libmicrohttpd and libbpf run without them; the others say which package is missing."""
+"""Commands that need no OpenSSL, libmicrohttpd, libbpf and elfutils run without them; the others say which package is missing."""
 
 import glob
 import os
@@ -24,6 +24,8 @@ def without(library, program, *args, cwd):
     ("libcrypto.so.3", "libssl3", ["relay", "--init", "--dir", "relay"]),
     ("libmicrohttpd.so.12", "libmicrohttpd12", ["view", "--no-browser", TRACE]),
     ("libbpf.so.1", "libbpf1", ["count", "--duration", "1", "sched_switch"]),
+    ("libdw.so.1", "libdw1", ["debug-info", "make", "/bin/true", "-o", "true.kdi"]),
+    ("libelf.so.1", "libelf1", ["debug-info", "make", "/bin/true", "-o", "true.kdi"]),
 ])
 def test_a_missing_library_costs_only_its_command(kymo_bin, tmp_path, library, package, args):
     done = without(library, kymo_bin, "print", "--count", TRACE, cwd=tmp_path)

@@ -40,7 +40,9 @@ static void probe_functions(const struct ky_probe_file *file)
 		struct ky_probe_addresses addresses = KY_VEC_INIT;
 		struct ky_strbuf fetch = KY_STRBUF_INIT;
 		GElf_Sym symbol;
-		const char *name = dwfl_module_getsym(file->module, i, &symbol, NULL);
+		GElf_Addr address;
+		const char *name = dwfl_module_getsym_info(file->module, i, &symbol, &address, NULL,
+							   NULL, NULL);
 
 		if (name && *name)
 			find(file, name, &addresses);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "kernel/probe/probe-name.h"
 #include "symbols/demangle.h"
+#include "symbols/libdw.h"
 
 /* ---- finding -------------------------------------------------------------------------- */
 
@@ -143,6 +144,9 @@ int ky_probe_file_open(struct ky_probe_file *file, const char *path, struct kymo
 	int fd, ret;
 
 	memset(file, 0, sizeof(*file));
+	ret = ky_libdw_load(err);
+	if (ret < 0)
+		return ret;
 	snprintf(file->path, sizeof(file->path), "%s", path);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || !is_file(path)) {

@@ -12,7 +12,9 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "os/file.h"
+#include "symbols/libdw.h"
 
 /* ---- registers ---------------------------------------------------------------------------- */
 
@@ -77,9 +79,14 @@ struct ky_unwind {
 	uint64_t n_used;
 };
 
-struct ky_unwind *ky_unwind_new(void)
+int ky_unwind_new(struct ky_unwind **unwind, struct kymo_error *err)
 {
-	return calloc(1, sizeof(struct ky_unwind));
+	int ret = ky_libdw_load(err);
+
+	if (ret < 0)
+		return ret;
+	*unwind = calloc(1, sizeof(**unwind));
+	return *unwind ? KYMO_OK : ky_error_nomem(err);
 }
 
 static void unwind_end(struct unwind_process *process)

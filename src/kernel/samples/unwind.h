@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <kymo/error.h>
+
 #include "kernel/samples/sample-processes.h"
 
 #define KY_UNWIND_PROCESSES  16u
@@ -30,8 +32,8 @@ struct ky_unwind_copy {
 	uint64_t stack_bytes;
 };
 
-/* NULL: out of memory. */
-struct ky_unwind *ky_unwind_new(void);
+/* KYMO_E_UNSUPPORTED: libdw is missing. */
+int ky_unwind_new(struct ky_unwind **unwind, struct kymo_error *err);
 void ky_unwind_free(struct ky_unwind *unwind);
 
 /*
