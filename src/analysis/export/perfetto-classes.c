@@ -2,45 +2,12 @@
 /* Which event becomes what in a Perfetto trace. */
 #include "analysis/export/perfetto-internal.h"
 
-/* Two events whose names end so are a span, where the trace has both. */
-static const struct {
-	const char *begin, *end;
-	bool per_cpu; /* in the kernel: what does not sleep in between */
-} pairs[] = {
-	{"_begin", "_end", false},
-	{"_entry", "_exit", true},
-};
-
-#define N_PAIRS (sizeof(pairs) / sizeof(*pairs))
-
 /* @name without perf's "sched:". */
 static const char *perfetto_classes_plain_name(const char *name)
 {
 	const char *colon = strrchr(name, ':');
 
 	return colon ? colon + 1 : name;
-}
-
-static bool perfetto_classes_ends_with(const char *name, const char *suffix, size_t *len)
-{
-	size_t name_len = strlen(name), suffix_len = strlen(suffix);
-
-	if (name_len <= suffix_len || strcmp(name + name_len - suffix_len, suffix) != 0)
-		return false;
-	*len = name_len - suffix_len;
-	return true;
-}
-
-/* Is there an event called as the first @len bytes of @name, with @suffix? */
-static bool perfetto_classes_has_event(const struct ky_trace_class *trace, const char *name,
-				       size_t len, const char *suffix)
-{
-	ky_vec_foreach(&trace->events, cls) {
-		if (strncmp((*cls)->name, name, len) == 0 &&
-		    strcmp((*cls)->name + len, suffix) == 0)
-			return true;
-	}
-	return false;
 }
 
 static bool has_plain_event(const struct ky_trace_class *trace, const char *name)
@@ -56,45 +23,18 @@ static bool has_plain_event(const struct ky_trace_class *trace, const char *name
 static int resolve_span(struct ky_pf *pf, const struct ky_event_class *cls, bool is_kernel,
 			struct ky_pf_class *info)
 {
-	const struct ky_trace_class *trace = cls->stream->trace;
+	bool per_cpu;
+	size_t len;
+	enum ky_span_part part = ky_span_part(cls, &len, &per_cpu);
 
-	for (size_t i = 0; i < N_PAIRS; i++) {
-		bool begins, ends;
-		size_t len;
-
-		begins = perfetto_classes_ends_with(cls->name, pairs[i].begin, &len) &&
-			 perfetto_classes_has_event(trace, cls->name, len, pairs[i].end);
-		ends = !begins && perfetto_classes_ends_with(cls->name, pairs[i].end, &len) &&
-		       perfetto_classes_has_event(trace, cls->name, len, pairs[i].begin);
-		if (!begins && !ends)
-			continue;
-		info->name = ky_arena_strndup(&pf->arena, cls->name, len);
-		info->handle = begins ? ky_pf_on_span_begin : ky_pf_on_span_end;
-		info->track = !is_kernel	 ? KY_PF_TRACK_OF_USER
-			      : pairs[i].per_cpu ? KY_PF_TRACK_OF_CPU
-						 : KY_PF_TRACK_OF_THREAD;
-		return info->name ? 1 : KYMO_E_MEMORY;
-	}
-	return 0;
-}
-
-static void perfetto_classes_find_context(struct ky_pf_class *info,
-					  const struct ky_event_class *cls)
-{
-	static const char *const names[][3] = {
-		{"vtid", "tid", "perf_tid"},
-		{"vpid", "pid", "perf_pid"},
-		{"procname", "comm", NULL},
-	};
-	static const enum ky_scope scopes[] = {KY_SCOPE_EVENT_CONTEXT, KY_SCOPE_STREAM_CONTEXT};
-	struct ky_handle *const handles[] = {&info->tid, &info->pid, &info->comm};
-
-	for (int i = 0; i < 3; i++) {
-		for (int j = 0; j < 3 && names[i][j]; j++) {
-			for (int k = 0; k < 2 && !handles[i]->cls; k++)
-				ky_handle_find(handles[i], cls, scopes[k], names[i][j]);
-		}
-	}
+	if (part == KY_SPAN_NONE)
+		return 0;
+	info->name = ky_arena_strndup(&pf->arena, cls->name, len);
+	info->handle = part == KY_SPAN_BEGIN ? ky_pf_on_span_begin : ky_pf_on_span_end;
+	info->track = !is_kernel ? KY_PF_TRACK_OF_USER
+		      : per_cpu	 ? KY_PF_TRACK_OF_CPU
+				 : KY_PF_TRACK_OF_THREAD;
+	return info->name ? 1 : KYMO_E_MEMORY;
 }
 
 static int resolve_user(struct ky_pf *pf, const struct ky_event_class *cls,
@@ -103,7 +43,7 @@ static int resolve_user(struct ky_pf *pf, const struct ky_event_class *cls,
 	int ret;
 
 	info->category = "user";
-	perfetto_classes_find_context(info, cls);
+	ky_event_thread_find(&info->thread, cls);
 	ret = resolve_span(pf, cls, false, info);
 	if (ret)
 		return ret;
@@ -154,21 +94,11 @@ static int resolve_kernel(struct ky_pf *pf, const struct ky_host *host,
 	return 0;
 }
 
-/* A kernel's trace says so, or has what only kernels tell. */
-static bool is_kernel(const struct ky_host *host)
-{
-	const struct ky_env *env = ky_env_find(host->trace->cls, "domain");
-
-	if (env && env->is_text && strcmp(env->text, "kernel") == 0)
-		return true;
-	return host->abilities & (KY_CAN_SWITCH | KY_CAN_SYSCALLS | KY_CAN_MIGRATE);
-}
-
 int ky_pf_resolve(struct ky_pf *pf, const struct ky_host *host, struct ky_pf_host *own)
 {
 	const struct ky_trace_class *trace = host->trace->cls;
 
-	own->is_kernel = is_kernel(host);
+	own->is_kernel = ky_host_is_kernel(host);
 	own->has_newtask = has_plain_event(trace, "task_newtask");
 	own->has_rename = has_plain_event(trace, "task_rename");
 	own->classes = ky_arena_array(&pf->arena, trace->events.len + 1, sizeof(*own->classes));

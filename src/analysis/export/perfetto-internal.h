@@ -4,6 +4,7 @@
 #define KY_ANALYSIS_EXPORT_PERFETTO_INTERNAL_H
 
 #include "analysis/state/model-internal.h"
+#include "analysis/export/event-kind.h"
 #include "analysis/export/perfetto.h"
 #include "analysis/export/protobuf.h"
 
@@ -160,7 +161,7 @@ struct ky_pf_class {
 	enum ky_pf_track_of track;
 	int32_t prio_offset; /* what takes its priorities to the kernel's scale */
 	struct ky_handle fields[KY_PF_FIELDS];
-	struct ky_handle tid, pid, comm; /* user space: the thread */
+	struct ky_event_thread thread; /* of user space */
 };
 
 /* A thread of the state model. */

@@ -296,8 +296,8 @@ static uint64_t stream_track(struct ky_pf *pf, const struct ky_pf_at *at)
 
 uint64_t ky_pf_user_track(struct ky_pf *pf, const struct ky_pf_at *at)
 {
-	int32_t tid = (int32_t)ky_get_i64(at->event, &at->cls->tid, 0);
-	int32_t pid = (int32_t)ky_get_i64(at->event, &at->cls->pid, 0);
+	int32_t tid = (int32_t)ky_get_i64(at->event, &at->cls->thread.tid, 0);
+	int32_t pid = (int32_t)ky_get_i64(at->event, &at->cls->thread.pid, 0);
 	uint64_t key = (uint64_t)(uint32_t)pid << 32 | (uint32_t)tid;
 	char comm[COMM_BYTES] = "";
 	struct ky_pf_user *user;
@@ -314,7 +314,7 @@ uint64_t ky_pf_user_track(struct ky_pf *pf, const struct ky_pf_at *at)
 		pf->out.failed = true;
 		return 0;
 	}
-	text = ky_get_text(at->event, &at->cls->comm, &len);
+	text = ky_get_text(at->event, &at->cls->thread.comm, &len);
 	snprintf(comm, sizeof(comm), "%.*s", (int)(len < COMM_BYTES ? len : COMM_BYTES - 1), text);
 	if (pid > 0)
 		user->uuid = put_thread_track(pf, at->machine, at->event->ns, pid, tid, comm);

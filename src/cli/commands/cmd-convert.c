@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include "analysis/export/perfetto.h"
+#include "analysis/export/perf-script.h"
+#include "analysis/export/stacks.h"
+#include "analysis/export/tracks.h"
 #include "base/error.h"
 #include "cli/commands/print-live.h"
 #include "cli/reading/convert-ctf.h"
@@ -33,7 +36,15 @@ struct convert_options {
 	const char *output, *to;
 	uint64_t jobs;
 	bool csv_raw;
+	struct ky_trace_symbols
+		*trace_symbols; /* while a format with call stacks is written; else NULL */
 };
+
+/* The names in formats[]. */
+#define FORMAT_CHOICES \
+	"text json csv ctf1.8 ctf2 perfetto chrome-json perf-script folded speedscope pprof details"
+#define FORMAT_NAMES \
+	"text, json, csv, ctf1.8, ctf2, perfetto, chrome-json, perf-script, folded, speedscope, pprof or details"
 
 /* What a format is, and which options say something about it. */
 enum {
@@ -43,6 +54,7 @@ enum {
 	FORMAT_HAS_STYLE = 1 << 3, /* names, colours, times as people read them */
 	FORMAT_IS_CSV = 1 << 4,
 	FORMAT_HAS_SYMBOLS = 1 << 5,
+	FORMAT_NAMES_STACKS = 1 << 6, /* symbols are wanted unless the user says otherwise */
 };
 
 struct format {
@@ -73,10 +85,9 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .letter = 't',
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "FORMAT",
-	 .help = "The format to write: text, json, csv, ctf1.8, ctf2, perfetto or "
-		 "details.",
+	 .help = "The format to write: " FORMAT_NAMES ".",
 	 .at = offsetof(struct convert_options, to),
-	 .choices = "text json csv ctf1.8 ctf2 perfetto details"},
+	 .choices = FORMAT_CHOICES},
 	{.name = "fields",
 	 .kind = KY_OPTION_LIST,
 	 .arg = "LIST",
@@ -191,6 +202,30 @@ static int open_perfetto(const struct ky_trace_set *set, const struct convert_op
 {
 	(void)options;
 	return ky_perfetto_sink_open(set, output->fd, sink, err);
+}
+
+static int open_chrome(const struct ky_trace_set *set, const struct convert_options *options,
+		       const struct ky_cli_output *output, struct ky_sink **sink,
+		       struct kymo_error *err)
+{
+	(void)options;
+	return ky_tracks_open(set, output->fd, &ky_tracks_chrome, NULL, sink, err);
+}
+
+static int open_stacks(const struct ky_trace_set *set, const struct convert_options *options,
+		       const struct ky_cli_output *output, struct ky_sink **sink,
+		       struct kymo_error *err)
+{
+	return ky_stacks_sink_open(set, output->fd, ky_stacks_form_find(options->to),
+				   (const char *const *)options->symbols.dirs.items,
+				   options->symbols.dirs.len, sink, err);
+}
+
+static int open_perf_script(const struct ky_trace_set *set, const struct convert_options *options,
+			    const struct ky_cli_output *output, struct ky_sink **sink,
+			    struct kymo_error *err)
+{
+	return ky_perf_script_open(set, output->fd, options->trace_symbols, sink, err);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -310,13 +345,20 @@ static int convert_to_sink(const struct ky_trace_set *set, const struct format *
 			   const struct ky_cli_output *output, struct ky_thread_pool *pool,
 			   struct kymo_error *err)
 {
+	struct convert_options own = *options;
 	struct ky_sink *sink;
-	int ret = format->open(set, options, output, &sink, err);
+	int ret = KYMO_OK;
 
+	if (format->flags & FORMAT_NAMES_STACKS)
+		ret = ky_cli_symbols_open(set, &own.symbols, true, &own.trace_symbols, err);
 	if (ret < 0)
 		return ret;
-	ret = format->write(set, options, pool, sink, err);
-	ky_sink_free(sink);
+	ret = format->open(set, &own, output, &sink, err);
+	if (ret >= 0) {
+		ret = format->write(set, &own, pool, sink, err);
+		ky_sink_free(sink);
+	}
+	ky_trace_symbols_close(own.trace_symbols);
 	return ret;
 }
 
@@ -342,6 +384,23 @@ static const struct format formats[] = {
 	{.name = "ctf2", .flags = FORMAT_IS_DIRECTORY, .open = open_ctf2, .write = convert_to_ctf},
 	{.name = "details", .open = open_details, .write = convert_events},
 	{.name = "perfetto", .open = open_perfetto, .write = convert_events},
+	{.name = "chrome-json", .open = open_chrome, .write = convert_events},
+	{.name = "perf-script",
+	 .flags = FORMAT_HAS_SYMBOLS | FORMAT_NAMES_STACKS,
+	 .open = open_perf_script,
+	 .write = convert_events},
+	{.name = "folded",
+	 .flags = FORMAT_HAS_SYMBOLS,
+	 .open = open_stacks,
+	 .write = convert_events},
+	{.name = "speedscope",
+	 .flags = FORMAT_HAS_SYMBOLS,
+	 .open = open_stacks,
+	 .write = convert_events},
+	{.name = "pprof",
+	 .flags = FORMAT_HAS_SYMBOLS,
+	 .open = open_stacks,
+	 .write = convert_events},
 };
 
 static const struct format *find_format(const struct convert_options *options)
@@ -532,7 +591,9 @@ static int cmd_convert_check_options(const struct ky_command *command, const str
 	if (options->words.fields.len && !(format->flags & FORMAT_HAS_FIELDS))
 		return ky_cli_usage(command, "--fields needs --to csv or --to text");
 	if (options->symbols.on && !(format->flags & FORMAT_HAS_SYMBOLS))
-		return ky_cli_usage(command, "--symbols needs --to text or --to json");
+		return ky_cli_usage(
+			command,
+			"--symbols needs --to text, json, perf-script, folded, speedscope or pprof");
 	if (options->symbols.on && options->live.on)
 		return ky_cli_usage(command, "--live and --symbols exclude each other");
 	if (options->csv_raw && !(format->flags & FORMAT_IS_CSV))
@@ -565,15 +626,10 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 	int ret = KYMO_OK;
 
 	if (!options->to)
-		return ky_cli_usage(command,
-				    "no output format; give --to text, json, csv, ctf1.8, ctf2, "
-				    "perfetto or details");
+		return ky_cli_usage(command, "no output format; give --to " FORMAT_NAMES);
 	format = find_format(options);
 	if (!format)
-		return ky_cli_usage(command,
-				    "unknown format '%s'; try text, json, csv, ctf1.8, "
-				    "ctf2, perfetto or details",
-				    options->to);
+		return ky_cli_usage(command, "unknown format '%s'; try " FORMAT_NAMES, options->to);
 	if (cmd_convert_check_options(command, format, options) ||
 	    ky_cli_check_live(command, &options->live))
 		return KY_EXIT_USAGE;
@@ -616,6 +672,9 @@ const struct ky_command ky_command_convert = {
 		"  ctf1.8  a CTF 1.8 trace, in the directory OUT\n"
 		"  ctf2    a CTF 2 trace, in the directory OUT\n"
 		"  perfetto a trace for ui.perfetto.dev; see docs/perfetto.md\n"
+		"  chrome-json a trace for chrome://tracing and others\n"
+		"  perf-script the text of perf script, with the kernel's names of events\n"
+		"  folded, speedscope, pprof the call stacks of samples, as kymo report flame --to\n"
 		"  details everything: metadata as trees, packets, events with all their fields\n"
 		"\n"
 		"A conversion from CTF to CTF keeps every event, field, clock and loss. Without a "
