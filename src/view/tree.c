@@ -9,8 +9,7 @@
 #define MAX_TREE_ROWS 65536u
 #define COARSE_PIXELS ((size_t)64)
 
-/* [id, parent or null, kind, number, name, origin, has states] */
-static void tree_put_row(struct ky_strbuf *out, const struct ky_history_row *row, bool any)
+void ky_view_put_row(struct ky_strbuf *out, const struct ky_history_row *row, bool any)
 {
 	ky_strbuf_addf(out, "%s[%u,", any ? ",\n" : "", row->id);
 	if (row->parent == KY_HISTORY_NO_ROW)
@@ -19,7 +18,14 @@ static void tree_put_row(struct ky_strbuf *out, const struct ky_history_row *row
 		ky_strbuf_addu(out, row->parent);
 	ky_strbuf_addf(out, ",\"%s\",%lld,", ky_row_kind_text(row->kind), (long long)row->number);
 	ky_view_put_text(out, row->name);
-	ky_strbuf_addf(out, ",%lld,%d]", (long long)row->origin, row->begin_ns != INT64_MIN);
+	ky_strbuf_addf(out, ",%lld,", (long long)row->origin);
+}
+
+/* [id, parent or null, kind, number, name, origin, has states] */
+static void tree_put_row(struct ky_strbuf *out, const struct ky_history_row *row, bool any)
+{
+	ky_view_put_row(out, row, any);
+	ky_strbuf_addf(out, "%d]", row->begin_ns != INT64_MIN);
 }
 
 /* Of more rows than an answer can have, threads are left out that came late. */

@@ -88,6 +88,9 @@ uint64_t ky_view_total(const struct ky_view *view, struct ky_counts *counts,
 void ky_view_put_state(const struct ky_view *view, struct ky_counts *counts,
 		       const struct ky_counts_state *state, struct ky_strbuf *out);
 void ky_view_put_text(struct ky_strbuf *out, const char *text);
+struct ky_history_row;
+/* The begin of a row's array: "[id, parent or null, kind, number, name, origin,". @any: rows are before it. */
+void ky_view_put_row(struct ky_strbuf *out, const struct ky_history_row *row, bool any);
 /* The message of @err with its path and hint, as one text. */
 void ky_view_put_error(struct ky_strbuf *out, const struct kymo_error *err);
 

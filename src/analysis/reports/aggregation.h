@@ -67,6 +67,18 @@ static inline struct ky_entry *ky_aggregation_get(struct ky_aggregation *aggrega
 		       : ky_aggregation_find(aggregation, thread, what);
 }
 
+/* Adds @value to the sum with number @sum of the entry of @thread. KYMO_E_MEMORY: there is no room for the entry. */
+static inline int ky_aggregation_add(struct ky_aggregation *aggregation,
+				     const struct ky_thread *thread, int sum, uint64_t value)
+{
+	struct ky_entry *entry = ky_aggregation_get(aggregation, thread, 0);
+
+	if (!entry)
+		return KYMO_E_MEMORY;
+	entry->sums[sum] += value;
+	return 0;
+}
+
 /*
  * Add up @from into @to, which is empty: its threads @by, and all whats of each, unless @keep_what.
  * Sorts the entries of @from. 0 or KYMO_E_MEMORY.

@@ -54,6 +54,28 @@ int ky_fill_groups(struct ky_table *table, struct ky_aggregation *aggregation, e
 	return status;
 }
 
+static void report_common_fill_pair(const void *data, struct ky_table *table,
+				    const struct ky_entry *entry, enum ky_by by)
+{
+	const struct ky_model *model = data;
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[KY_PAIR_THREAD], model, entry->thread, by);
+	ky_cell_who(table, &row[KY_PAIR_OTHER], model, ky_model_thread(model, entry->what), by);
+	ky_fill_stats(&row[KY_PAIR_STATS], &entry->stats);
+}
+
+int ky_fill_pairs(struct ky_table *table, struct ky_aggregation *pairs,
+		  const struct ky_model *model, enum ky_by by)
+{
+	int status;
+
+	ky_aggregation_unite(pairs, model, by);
+	status = ky_fill_groups(table, pairs, by, true, report_common_fill_pair, model);
+	ky_table_sort(table, KY_PAIR_STATS + KY_STATS_TOTAL, false);
+	return status;
+}
+
 void ky_fill_records(struct ky_table *table, struct ky_records *records, ky_record_filler fill,
 		     const void *run)
 {

@@ -53,17 +53,15 @@ static const struct ky_table_def who_table = KY_DETAIL_TABLE_DEF(
 	"threads", "Waits of each thread",
 	"One row for each thread, the largest sum of waits first.", who_columns, KY_TABLE_RANK);
 
-enum { PAIR_WAITER, PAIR_WAKER, PAIR_STATS };
-
 static const struct ky_column pair_columns[] = {
-	[PAIR_WAITER] = {"waiter", "Waited", KY_CELL_PROCESS, "The thread that waited.",
-			 .second = true},
-	[PAIR_WAKER] =
+	[KY_PAIR_THREAD] = {"waiter", "Waited", KY_CELL_PROCESS, "The thread that waited.",
+			    .second = true},
+	[KY_PAIR_OTHER] =
 		{"waker", "Woken by", KY_CELL_PROCESS,
 		 "The thread that ran at the waiter's wake-up: of a lock, the last holder. Table "
 		 "holders has those that held it for long.",
 		 .second = true},
-	KY_STATS_COLUMN_DEFS(PAIR_STATS, "waits that it ended"),
+	KY_STATS_COLUMN_DEFS(KY_PAIR_STATS, "waits that it ended"),
 };
 
 static const struct ky_table_def pair_table = KY_DETAIL_TABLE_DEF(
@@ -433,28 +431,6 @@ static int report_locks_fill_threads(struct run *run, struct ky_table *table, en
 	return status;
 }
 
-static void fill_pair(const void *data, struct ky_table *table, const struct ky_entry *entry,
-		      enum ky_by by)
-{
-	const struct run *run = data;
-	struct ky_cell *row = ky_table_row(table);
-
-	ky_cell_who(table, &row[PAIR_WAITER], run->model, entry->thread, by);
-	ky_cell_who(table, &row[PAIR_WAKER], run->model, ky_model_thread(run->model, entry->what),
-		    by);
-	ky_fill_stats(&row[PAIR_STATS], &entry->stats);
-}
-
-static int fill_pairs(struct run *run, struct ky_table *table, enum ky_by by)
-{
-	int status;
-
-	ky_aggregation_unite(&run->pairs, run->model, by);
-	status = ky_fill_groups(table, &run->pairs, by, true, fill_pair, run);
-	ky_table_sort(table, PAIR_STATS + KY_STATS_TOTAL, false);
-	return status;
-}
-
 static void fill_holder(const void *data, struct ky_table *table, const struct ky_entry *entry,
 			enum ky_by by)
 {
@@ -532,8 +508,8 @@ static int report_locks_finish(void *data, const struct ky_report_options *optio
 	if (status >= 0)
 		status = fill_locks(run, &result->tables[TABLE_LOCKS]);
 	if (status >= 0)
-		status = fill_pairs(run, &result->tables[TABLE_PAIRS],
-				    ky_report_by(options, KY_BY_THREAD));
+		status = ky_fill_pairs(&result->tables[TABLE_PAIRS], &run->pairs, run->model,
+				       ky_report_by(options, KY_BY_THREAD));
 	if (status >= 0)
 		status = fill_holders(run, &result->tables[TABLE_HOLDERS],
 				      ky_report_by(options, KY_BY_THREAD));

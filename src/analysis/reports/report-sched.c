@@ -112,15 +112,14 @@ static const struct ky_column kind_columns[] = {
 static const struct ky_table_def kind_table = KY_TABLE_DEF(
 	"total", "Waits by kind", "One row for each kind of wait.", kind_columns, KY_TABLE_FIXED);
 
-enum { PAIR_PROCESS, PAIR_BY, PAIR_STATS };
-
 static const struct ky_column pair_columns[] = {
-	[PAIR_PROCESS] = {"process", "Preempted", KY_CELL_PROCESS,
-			  "The thread that was taken off the CPU; with --group-by, the process or "
-			  "the name."},
-	[PAIR_BY] = {"by", "By", KY_CELL_PROCESS, "The thread that got the CPU instead.",
-		     .second = true},
-	KY_STATS_COLUMN_DEFS(PAIR_STATS, "waits after these preemptions"),
+	[KY_PAIR_THREAD] =
+		{"process", "Preempted", KY_CELL_PROCESS,
+		 "The thread that was taken off the CPU; with --group-by, the process or "
+		 "the name."},
+	[KY_PAIR_OTHER] = {"by", "By", KY_CELL_PROCESS, "The thread that got the CPU instead.",
+			   .second = true},
+	KY_STATS_COLUMN_DEFS(KY_PAIR_STATS, "waits after these preemptions"),
 };
 
 static const struct ky_table_def pair_table =
@@ -482,27 +481,6 @@ static int fill_bounds(const struct run *run, struct ky_cell *row, int kind)
 	return 0;
 }
 
-static void report_sched_fill_pair(const void *data, struct ky_table *table,
-				   const struct ky_entry *entry, enum ky_by by)
-{
-	const struct run *run = data;
-	struct ky_cell *row = ky_table_row(table);
-
-	ky_cell_who(table, &row[PAIR_PROCESS], run->model, entry->thread, by);
-	ky_cell_who(table, &row[PAIR_BY], run->model, ky_model_thread(run->model, entry->what), by);
-	ky_fill_stats(&row[PAIR_STATS], &entry->stats);
-}
-
-static int report_sched_fill_pairs(struct run *run, struct ky_table *table, enum ky_by by)
-{
-	int status;
-
-	ky_aggregation_unite(&run->pairs, run->model, by);
-	status = ky_fill_groups(table, &run->pairs, by, true, report_sched_fill_pair, run);
-	ky_table_sort(table, PAIR_STATS + KY_STATS_TOTAL, false);
-	return status;
-}
-
 static void report_sched_fill_wait(const void *data, struct ky_table *table, struct ky_cell *row,
 				   const void *record)
 {
@@ -552,8 +530,8 @@ static int report_sched_finish(void *data, const struct ky_report_options *optio
 	ky_fill_records(&result->tables[TABLE_TOP], &run->single.top, report_sched_fill_wait, run);
 	ky_fill_records(&result->tables[TABLE_LOG], &run->single.log, report_sched_fill_wait, run);
 	if (status >= 0)
-		status = report_sched_fill_pairs(run, &result->tables[TABLE_PAIRS],
-						 ky_report_by(options, KY_BY_THREAD));
+		status = ky_fill_pairs(&result->tables[TABLE_PAIRS], &run->pairs, run->model,
+				       ky_report_by(options, KY_BY_THREAD));
 	if (status >= 0)
 		status = ky_migrations_fill(&run->migrations, run->model,
 					    &result->tables[TABLE_MIGRATIONS],

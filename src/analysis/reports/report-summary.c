@@ -43,17 +43,6 @@ static void report_summary_keep(struct ky_summary_longest *longest, uint64_t ns,
 			(struct ky_summary_longest){.ns = ns, .end_ns = end_ns, .thread = thread};
 }
 
-static int report_summary_add(struct ky_summary *run, const struct ky_thread *thread, int sum,
-			      uint64_t value)
-{
-	struct ky_entry *entry = ky_aggregation_get(&run->threads, thread, 0);
-
-	if (!entry)
-		return KYMO_E_MEMORY;
-	entry->sums[sum] += value;
-	return 0;
-}
-
 static int report_summary_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
 				 struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
 {
@@ -66,8 +55,9 @@ static int report_summary_on_ran(void *data, const struct ky_cpu *cpu, enum ky_c
 	if (state != KY_CPU_BUSY)
 		return 0;
 	run->busy_ns += ns;
-	return ky_model_in_focus(run->model, thread) ? report_summary_add(run, thread, SUM_CPU, ns)
-						     : 0;
+	return ky_model_in_focus(run->model, thread)
+		       ? ky_aggregation_add(&run->threads, thread, SUM_CPU, ns)
+		       : 0;
 }
 
 static int report_summary_on_waited(void *data, const struct ky_waited *waited)
@@ -81,7 +71,7 @@ static int report_summary_on_waited(void *data, const struct ky_waited *waited)
 			ns == run->preemption.ns ? waited->wait.by : run->preemption.by;
 		if (ky_stats_add(&run->preempted, ns) < 0)
 			return KYMO_E_MEMORY;
-		return report_summary_add(run, waited->thread, SUM_PREEMPTED, ns);
+		return ky_aggregation_add(&run->threads, waited->thread, SUM_PREEMPTED, ns);
 	}
 	report_summary_keep(&run->wait, ns, waited->end_ns, waited->thread);
 	return ky_stats_add(&run->waits, ns);
@@ -117,7 +107,7 @@ static int report_summary_on_call(void *data, const struct ky_call *call)
 	entry->sums[SUM_CALLS]++;
 	if (!is_idle_call(run, call->syscall) && ky_stats_add(&entry->stats, ns) < 0)
 		return KYMO_E_MEMORY;
-	return report_summary_add(run, call->thread, SUM_CALLS, 1);
+	return ky_aggregation_add(&run->threads, call->thread, SUM_CALLS, 1);
 }
 
 static int report_summary_on_io(void *data, const struct ky_io *io)
@@ -140,7 +130,7 @@ static int report_summary_on_io(void *data, const struct ky_io *io)
 			longest->file = io->file ? io->file->name : NULL;
 		}
 	}
-	return report_summary_add(run, io->call->thread, SUM_BYTES, io->bytes);
+	return ky_aggregation_add(&run->threads, io->call->thread, SUM_BYTES, io->bytes);
 }
 
 static int report_summary_on_migrated(void *data, struct ky_thread *thread, int64_t ns)
@@ -149,7 +139,7 @@ static int report_summary_on_migrated(void *data, struct ky_thread *thread, int6
 
 	(void)ns;
 	run->migrations++;
-	return report_summary_add(run, thread, SUM_MOVES, 1);
+	return ky_aggregation_add(&run->threads, thread, SUM_MOVES, 1);
 }
 
 static int report_summary_on_signal(void *data, const struct ky_signal *signal)
@@ -160,7 +150,7 @@ static int report_summary_on_signal(void *data, const struct ky_signal *signal)
 	if (!ky_model_in_focus(run->model, signal->receiver))
 		return 0;
 	run->signals++;
-	return report_summary_add(run, signal->receiver, SUM_SIGNALS, 1);
+	return ky_aggregation_add(&run->threads, signal->receiver, SUM_SIGNALS, 1);
 }
 
 static int report_summary_on_flush(void *data, const struct ky_request *flush)
@@ -176,9 +166,11 @@ static int report_summary_on_flush(void *data, const struct ky_request *flush)
 
 static int report_summary_on_hold(void *data, const struct ky_lock_hold *hold)
 {
-	return ky_lock_is_lock(hold->lock)
-		       ? report_summary_add(data, hold->thread, SUM_DELAY, hold->delay_ns)
-		       : 0;
+	struct ky_summary *run = data;
+
+	if (!ky_lock_is_lock(hold->lock))
+		return 0;
+	return ky_aggregation_add(&run->threads, hold->thread, SUM_DELAY, hold->delay_ns);
 }
 
 static int report_summary_on_irq(void *data, const struct ky_irq *irq)

@@ -84,15 +84,11 @@ struct run {
 	struct ky_aggregation threads;
 };
 
-static int report_threads_add(struct run *run, const struct ky_thread *thread, int sum,
-			      uint64_t value)
+static int report_threads_add(void *data, const struct ky_thread *thread, int sum, uint64_t value)
 {
-	struct ky_entry *entry = ky_aggregation_get(&run->threads, thread, 0);
+	struct run *run = data;
 
-	if (!entry)
-		return KYMO_E_MEMORY;
-	entry->sums[sum] += value;
-	return 0;
+	return ky_aggregation_add(&run->threads, thread, sum, value);
 }
 
 static int report_threads_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
@@ -103,7 +99,7 @@ static int report_threads_on_ran(void *data, const struct ky_cpu *cpu, enum ky_c
 	(void)cpu;
 	if (state != KY_CPU_BUSY || !ky_model_in_focus(run->model, thread))
 		return 0;
-	return report_threads_add(run, thread, SUM_CPU, ky_ns_between(begin_ns, end_ns));
+	return ky_aggregation_add(&run->threads, thread, SUM_CPU, ky_ns_between(begin_ns, end_ns));
 }
 
 static int report_threads_on_off(void *data, const struct ky_time_off *time)

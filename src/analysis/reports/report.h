@@ -215,6 +215,13 @@ typedef void (*ky_record_filler)(const void *run, struct ky_table *table, struct
 /* @fill for each group of @aggregation, as ky_aggregation_group() makes them. 0 or KYMO_E_MEMORY. */
 int ky_fill_groups(struct ky_table *table, struct ky_aggregation *aggregation, enum ky_by by,
 		   bool keep_what, ky_group_filler fill, const void *run);
+/*
+ * The rows of pairs of threads: the entry's thread, the thread with the number `what`, and the statistics, the longest time
+ * first. 0 or KYMO_E_MEMORY.
+ */
+enum { KY_PAIR_THREAD, KY_PAIR_OTHER, KY_PAIR_STATS };
+int ky_fill_pairs(struct ky_table *table, struct ky_aggregation *pairs,
+		  const struct ky_model *model, enum ky_by by);
 /* @fill for each of @records, in their order; nothing may be added to them after it. */
 void ky_fill_records(struct ky_table *table, struct ky_records *records, ky_record_filler fill,
 		     const void *run);

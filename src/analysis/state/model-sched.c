@@ -164,6 +164,22 @@ static struct ky_migration model_sched_why(struct ky_feed *feed, const struct ky
 	return migration;
 }
 
+/* The thread that a wake-up or a migration names, and its CPU. 1; 0: it names none; KYMO_E_MEMORY. */
+static int model_sched_task(struct ky_feed *feed, const struct ky_event *event,
+			    const struct ky_class_info *info, struct ky_thread **thread,
+			    int32_t *cpu)
+{
+	if (get_thread(feed, event, info, KY_TASK_TID, thread) < 0)
+		return KYMO_E_MEMORY;
+	if (!*thread)
+		return 0;
+	take_comm(*thread, event, &info->fields[KY_TASK_COMM]);
+	take_prio(*thread, event, info, KY_TASK_PRIO);
+	*cpu = (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN);
+	see_cpu(feed->host, *thread, *cpu, event->ns);
+	return 1;
+}
+
 int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 		  const struct ky_class_info *info)
 {
@@ -172,14 +188,9 @@ int ky_on_migrate(struct ky_feed *feed, const struct ky_event *event,
 	bool stays;
 	int status;
 
-	if (get_thread(feed, event, info, KY_TASK_TID, &thread) < 0)
-		return KYMO_E_MEMORY;
-	if (!thread)
-		return 0;
-	take_comm(thread, event, &info->fields[KY_TASK_COMM]);
-	take_prio(thread, event, info, KY_TASK_PRIO);
-	cpu = (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN);
-	see_cpu(feed->host, thread, cpu, event->ns);
+	status = model_sched_task(feed, event, info, &thread, &cpu);
+	if (status <= 0)
+		return status;
 	status = ky_wait_move(feed->model, thread, cpu, event->ns);
 	/* The kernel says so before it knows whether the thread stays where it is. */
 	stays = ky_get_i64(event, &info->fields[KY_TASK_FROM_CPU], -1) == cpu;
@@ -212,16 +223,12 @@ static int on_wake(struct ky_feed *feed, const struct ky_event *event,
 {
 	struct ky_thread *thread;
 	int32_t cpu;
+	int status;
 	bool whole;
 
-	if (get_thread(feed, event, info, KY_TASK_TID, &thread) < 0)
-		return KYMO_E_MEMORY;
-	if (!thread)
-		return 0;
-	take_comm(thread, event, &info->fields[KY_TASK_COMM]);
-	take_prio(thread, event, info, KY_TASK_PRIO);
-	cpu = (int32_t)ky_get_i64(event, &info->fields[KY_TASK_CPU], KY_UNKNOWN);
-	see_cpu(feed->host, thread, cpu, event->ns);
+	status = model_sched_task(feed, event, info, &thread, &cpu);
+	if (status <= 0)
+		return status;
 	/* Records of two CPUs: of the same time, what came first may stand second. */
 	if (wake == WAKING && thread->unannounced && thread->left_ns == event->ns) {
 		feed->host->announces = true;
