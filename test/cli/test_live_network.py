@@ -269,6 +269,20 @@ def test_relay_that_is_right(kymo):
             "[0.000000010", "[0.000000020", "[0.000000030"]
 
 
+def test_packet_without_bytes(kymo):
+    """A relay says so that there are new streams; the reader asks for these, and goes on."""
+    def index(state, _request):
+        state["index"] += 1
+        if state["index"] == 1:
+            return FakeRelay.index_of(b"", flags=2)
+        return FakeRelay.index_of(*((FakeRelay.PACKET, 1, 0, 30) if state["index"] == 2 else (b"", 3)))
+
+    for options in ([], ["--live"]):
+        assert kymo("print", *options, FakeRelay(index=index).address).out.count("tick") == 3
+    endless = FakeRelay(index=lambda s, r: FakeRelay.index_of(b"", flags=2))
+    assert "packets without bytes" in kymo("print", endless.address, code=1).err
+
+
 def hang_up(_state, _request):
     return None
 

@@ -15,7 +15,8 @@ struct ky_live_feed_channel {
 	struct ky_live_feed_trace *trace;
 	struct ky_live_index index; /* of a packet that must wait; has_index */
 	bool has_index;
-	bool has_all; /* of a feed that is not live: the stream had nothing more */
+	unsigned int n_empty; /* packets without bytes since the last one with bytes */
+	bool has_all;	      /* of a feed that is not live: the stream had nothing more */
 };
 
 struct ky_live_feed_trace {

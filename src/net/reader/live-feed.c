@@ -18,6 +18,8 @@
 #define LIST_MS 1000
 /* Received bytes of a stream that readers have not reached. */
 #define UNREAD_MAX ((uint64_t)1 << 20)
+/* Packets without bytes after each other, of a stream. */
+#define EMPTY_MAX 1000
 /* Between two rounds that bring nothing. */
 #define PAUSE_MS 30
 
@@ -175,6 +177,7 @@ static int bring_packet(struct ky_live_feed *feed, struct ky_live_feed_channel *
 	if (ret < 0 || (!ret && !channel->index.is_gone))
 		return ret;
 	channel->has_index = false;
+	channel->n_empty = 0;
 	/* The stream's next answer tells its end. */
 	if (channel->index.is_gone)
 		return KYMO_OK;
@@ -217,7 +220,14 @@ static int ask_channel(struct ky_live_feed *feed, struct ky_live_feed_channel *c
 	}
 	switch (channel->index.status) {
 	case KY_VIEWER_INDEX_OK:
-		return bring_packet(feed, channel, progress, err);
+		if (channel->index.packet_bytes)
+			return bring_packet(feed, channel, progress, err);
+		/* The reader has the new streams now, and asks again. */
+		*progress = true;
+		return ++channel->n_empty > EMPTY_MAX
+			       ? ky_error_set(err, KYMO_E_FORMAT,
+					      "the relay sends too many packets without bytes")
+			       : KYMO_OK;
 	case KY_VIEWER_INDEX_INACTIVE:
 		note_inactive(channel->stream, channel->index.end_cycles, progress);
 		channel->has_all = !feed->base.is_live;

@@ -218,7 +218,9 @@ int ky_live_client_index(struct ky_live_client *client, uint64_t id, struct ky_l
 		.has_metadata = be32toh(answer.flags) & KY_VIEWER_NEW_METADATA,
 		.has_streams = be32toh(answer.flags) & KY_VIEWER_NEW_STREAM,
 	};
-	if (index->status == KY_VIEWER_INDEX_OK && (!bits || bits % 8 || bits / 8 > PACKET_MAX))
+	/* A relay names a packet without bytes for viewers that read the flags of packets only. */
+	if (index->status == KY_VIEWER_INDEX_OK &&
+	    ((!bits && !index->has_streams) || bits % 8 || bits / 8 > PACKET_MAX))
 		return ky_live_client_malformed("a packet has an impossible size", err);
 	if (index->status == KY_VIEWER_INDEX_ERROR)
 		return ky_error_set(err, KYMO_E_IO, "the relay cannot read the session's files");
