@@ -158,3 +158,107 @@ def test_stacks_are_those_of_the_report(kymo, kymo_bin, convert, samples, form):
 def test_stacks_need_samples(kymo, shared, tmp_path):
     result = kymo("convert", "--to", "folded", "-o", tmp_path / "x", f"{shared}/traces/lttng-kernel/kernel", code=1)
     assert "no event of the trace is a sample" in result.err and not (tmp_path / "x").exists()
+
+
+# ---- the Firefox profiler -------------------------------------------------------------------------
+
+
+def check_firefox(profile):
+    """The format's own rules: columns as long as their table, and indices that are in theirs."""
+    categories = len(profile["meta"]["categories"])
+    schemas = {schema["name"] for schema in profile["meta"]["markerSchema"]}
+    for thread in profile["threads"]:
+        strings = len(thread["stringArray"])
+        for name in ("samples", "markers", "stackTable", "frameTable", "funcTable", "resourceTable", "nativeSymbols"):
+            for column, values in thread[name].items():
+                assert not isinstance(values, list) or len(values) == thread[name]["length"], (name, column)
+        stacks, frames, funcs = thread["stackTable"], thread["frameTable"], thread["funcTable"]
+        assert all(s is None or s < stacks["length"] for s in thread["samples"]["stack"])
+        assert all(p is None or p < i for i, p in enumerate(stacks["prefix"]))
+        assert all(f < frames["length"] for f in stacks["frame"]) and all(f < funcs["length"] for f in frames["func"])
+        assert all(n < strings for n in funcs["name"] + thread["resourceTable"]["name"] + thread["markers"]["name"])
+        assert all(r < thread["resourceTable"]["length"] for r in funcs["resource"])
+        assert all(c < categories for c in thread["markers"]["category"] + frames["category"])
+        assert {data["type"] for data in thread["markers"]["data"]} <= schemas
+        for phase, begin, end in zip(*(thread["markers"][c] for c in ("phase", "startTime", "endTime"))):
+            assert (begin is not None) == (phase != 3) and (end is not None) == (phase in (1, 3))
+
+
+def test_firefox_of_a_kernel(kymo, convert, shared):
+    trace = f"{shared}/traces/lttng-kernel/kernel"
+    profile = json.loads(convert("firefox", trace).read_text())
+    check_firefox(profile)
+    calls = collections.Counter()
+    for thread in profile["threads"]:
+        for name, phase, data in zip(*(thread["markers"][c] for c in ("name", "phase", "data"))):
+            if phase == 3 and "outcome" not in data:
+                calls[thread["stringArray"][name]] += 1
+    assert calls == {r["syscall"]: r["count"] for r in table(kymo, trace, "syscalls", "syscalls") if r["count"]}
+
+
+@needs_root
+def test_firefox_of_samples(convert, query, samples):
+    """Perfetto reads these profiles, too: as many samples, and their functions."""
+    out = convert("firefox", samples)
+    profile = json.loads(out.read_text())
+    check_firefox(profile)
+    complaints, found, names = query(out, COMPLAINTS, "SELECT COUNT(*) AS n FROM cpu_profile_stack_sample",
+                                     "SELECT DISTINCT name FROM stack_profile_frame")
+    n = sum(s is not None for thread in profile["threads"] for s in thread["samples"]["stack"])
+    assert not complaints and found == [{"n": n}] and n
+    ours = {thread["stringArray"][i] for thread in profile["threads"] for i in thread["funcTable"]["name"]}
+    assert {row["name"] for row in names} == ours
+
+
+# ---- OpenTelemetry --------------------------------------------------------------------------------
+
+
+def spans_of(text):
+    """Checked by the rules of OTLP's JSON: ids of 32 and 16 hexadecimal digits, 64-bit numbers as texts."""
+    spans = {}
+    for line in text.splitlines():
+        for resource in json.loads(line)["resourceSpans"]:
+            keys = {a["key"] for a in resource["resource"]["attributes"]}
+            assert "service.name" in keys
+            for span in resource["scopeSpans"][0]["spans"]:
+                assert re.fullmatch("[0-9a-f]{32}", span["traceId"]) and int(span["traceId"], 16)
+                assert re.fullmatch("[0-9a-f]{16}", span["spanId"]) and int(span["spanId"], 16)
+                assert span["spanId"] not in spans and int(span["endTimeUnixNano"]) >= int(span["startTimeUnixNano"])
+                for attribute in span["attributes"] + [a for e in span["events"] for a in e["attributes"]]:
+                    ((kind, value),) = attribute["value"].items()
+                    assert kind in ("stringValue", "intValue", "doubleValue", "boolValue")
+                    assert kind != "intValue" or re.fullmatch("-?[0-9]+", value)
+                spans[span["spanId"]] = span
+    for span in spans.values():
+        parent = spans.get(span.get("parentSpanId"))
+        assert ("parentSpanId" in span) == (parent is not None)
+        if parent:
+            assert parent["traceId"] == span["traceId"]
+            assert int(parent["startTimeUnixNano"]) <= int(span["startTimeUnixNano"])
+            assert int(span["endTimeUnixNano"]) <= int(parent["endTimeUnixNano"])
+    return list(spans.values())
+
+
+def attribute(span, key):
+    return next((next(iter(a["value"].values())) for a in span["attributes"] if a["key"] == key), None)
+
+
+@needs_root
+def test_spans_of_a_program(kymo, kymo_bin, tmp_path):
+    """Spans of a program, with its system calls in them, under the program's own trace ids."""
+    trace = tmp_path / "shop"
+    shop = os.path.join(os.path.dirname(kymo_bin), "../../examples/shop")
+    kymo("record", "-o", trace, "-u", "shop:*", "-k", "syscall:*,sched_switch", "--", shop, "4")
+    spans = spans_of(kymo("convert", "--to", "otlp", trace).out)
+    checkouts = [span for span in spans if span["name"] == "shop:checkout"]
+    orders = sorted(e["fields"]["id"] for e in events(kymo, "--event", "shop:checkout_begin", trace))
+    assert sorted(int(attribute(span, "id")) for span in checkouts) == orders and orders
+    assert all("shop:order_placed" in {e["name"] for e in span["events"]} for span in checkouts)
+    spans = spans_of(kymo("convert", "--to", "otlp", "--with-syscalls", "--trace-id", "id", trace).out)
+    checkouts = {span["spanId"]: span for span in spans if span["name"] == "shop:checkout"}
+    assert all(int(span["traceId"], 16) == int(attribute(span, "id")) for span in checkouts.values()
+               if attribute(span, "id") != "0")
+    inside = collections.Counter(span.get("parentSpanId") for span in spans)
+    assert all(inside[span] for span in checkouts)
+    result = kymo("convert", "--to", "csv", "--trace-id", "x", "--fields", "id", trace, code=2)
+    assert "--trace-id needs --to otlp" in result.err

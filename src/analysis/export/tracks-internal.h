@@ -27,6 +27,8 @@ struct ky_track *ky_tracks_of_thread(struct ky_tracks *tracks, const struct ky_t
 /* Of a program's event; NULL, too, when the event tells no thread. */
 struct ky_track *ky_tracks_of_user(struct ky_tracks *tracks, const struct ky_host *host,
 				   const struct ky_event *event, const struct ky_tracks_class *cls);
+/* Of the process whose trace it is, as its first thread; NULL, too, when the trace does not tell it. */
+struct ky_track *ky_tracks_of_process(struct ky_tracks *tracks, const struct ky_host *host);
 struct ky_track *ky_tracks_of_cpu(struct ky_tracks *tracks, const struct ky_host *host,
 				  enum ky_track_kind kind, uint32_t cpu_id);
 /* For a request from @begin_ns to @end_ns: requests come in the order of their ends. */

@@ -74,6 +74,23 @@ struct ky_track *ky_tracks_of_thread(struct ky_tracks *tracks, const struct ky_t
 	return track;
 }
 
+struct ky_track *ky_tracks_of_process(struct ky_tracks *tracks, const struct ky_host *host)
+{
+	const struct ky_env *pid = ky_env_find(host->trace->cls, "vpid");
+	const struct ky_env *name = ky_env_find(host->trace->cls, "procname");
+	struct ky_track *track;
+
+	if (!pid || pid->is_text || pid->number <= 0 || pid->number > INT32_MAX)
+		return NULL;
+	track = tracks_rows_thread(tracks, host, (int32_t)pid->number, (int32_t)pid->number);
+	if (track && name && name->is_text && !track->process[0]) {
+		snprintf(track->process, sizeof(track->process), "%s", name->text);
+		if (!track->name[0])
+			snprintf(track->name, sizeof(track->name), "%s", name->text);
+	}
+	return track;
+}
+
 struct ky_track *ky_tracks_of_user(struct ky_tracks *tracks, const struct ky_host *host,
 				   const struct ky_event *event, const struct ky_tracks_class *cls)
 {

@@ -39,7 +39,9 @@ static int tracks_resolve(struct ky_tracks *tracks, const struct ky_host *host,
 		return 0;
 	if (!is_kernel)
 		ky_event_thread_find(&own->thread, cls);
-	if (tracks->form->wants_stacks && host->classes[cls->index].is_sample)
+	/* Samples are told by the model; what perf tells of threads and mappings is no happening. */
+	if (host->classes[cls->index].of_before ||
+	    (tracks->form->wants_stacks && host->classes[cls->index].is_sample))
 		return 0;
 	own->name = cls->name;
 	part = ky_span_part(cls, &len, &own->on_cpu);
@@ -122,6 +124,30 @@ static const struct ky_thread *tracks_current(const struct ky_tracks *tracks,
 	return cpu && cpu->state == KY_CPU_BUSY ? cpu->current : NULL;
 }
 
+/*
+ * A program's events without a thread in their context: of the thread that ran on the CPU, where the kernel's trace tells it and it
+ * is one of that process; else of the process.
+ */
+static struct ky_track *tracks_of_process(struct ky_tracks *tracks, const struct ky_host *host,
+					  uint32_t cpu_id)
+{
+	const struct ky_env *pid = ky_env_find(host->trace->cls, "vpid");
+
+	for (size_t i = 0; pid && !pid->is_text && i < ky_model_n_hosts(tracks->model); i++) {
+		const struct ky_host *kernel = ky_model_host(tracks->model, i);
+		const struct ky_cpu *cpu;
+
+		if (!tracks->hosts[i].is_kernel ||
+		    tracks->hosts[i].machine != tracks->hosts[host->index].machine)
+			continue;
+		cpu = ky_map_get(&kernel->cpus, cpu_id);
+		if (cpu && cpu->state == KY_CPU_BUSY && cpu->current &&
+		    cpu->current->pid == pid->number)
+			return ky_tracks_of_thread(tracks, cpu->current);
+	}
+	return ky_tracks_of_process(tracks, host);
+}
+
 static struct ky_track *tracks_place(struct ky_tracks *tracks, const struct ky_host *host,
 				     const struct ky_stream *stream, const struct ky_event *event,
 				     const struct ky_tracks_class *cls)
@@ -132,6 +158,8 @@ static struct ky_track *tracks_place(struct ky_tracks *tracks, const struct ky_h
 
 	if (!tracks->hosts[host->index].is_kernel) {
 		track = ky_tracks_of_user(tracks, host, event, cls);
+		if (!track)
+			track = tracks_of_process(tracks, host, cpu_id);
 	} else {
 		thread = cls->on_cpu && cls->what != KY_TRACK_INSTANT
 				 ? NULL

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/export/firefox.h"
+#include "analysis/export/otlp.h"
 #include "analysis/export/perfetto.h"
 #include "analysis/export/perf-script.h"
 #include "analysis/export/stacks.h"
@@ -36,15 +38,16 @@ struct convert_options {
 	const char *output, *to;
 	uint64_t jobs;
 	bool csv_raw;
+	struct ky_otlp_options otlp;
 	struct ky_trace_symbols
 		*trace_symbols; /* while a format with call stacks is written; else NULL */
 };
 
 /* The names in formats[]. */
 #define FORMAT_CHOICES \
-	"text json csv ctf1.8 ctf2 perfetto chrome-json perf-script folded speedscope pprof details"
+	"text json csv ctf1.8 ctf2 perfetto chrome-json perf-script folded speedscope pprof firefox otlp details"
 #define FORMAT_NAMES \
-	"text, json, csv, ctf1.8, ctf2, perfetto, chrome-json, perf-script, folded, speedscope, pprof or details"
+	"text, json, csv, ctf1.8, ctf2, perfetto, chrome-json, perf-script, folded, speedscope, pprof, firefox, otlp or details"
 
 /* What a format is, and which options say something about it. */
 enum {
@@ -100,6 +103,15 @@ static const struct ky_option_def convert_option_defs[] = {
 		 "text that begins with = + - or @, because spreadsheets evaluate it as a formula "
 		 "and traced programs choose their texts.",
 	 .at = offsetof(struct convert_options, csv_raw)},
+	{.name = "trace-id",
+	 .kind = KY_OPTION_TEXT,
+	 .arg = "FIELD",
+	 .help = "For otlp: the field of spans that has the trace's id.",
+	 .at = offsetof(struct convert_options, otlp.trace_id)},
+	{.name = "with-syscalls",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "For otlp: system calls are spans, too.",
+	 .at = offsetof(struct convert_options, otlp.calls)},
 	KY_SELECT_OPTION_DEFS(struct convert_options, select),
 	KY_TEXT_OPTION_DEFS(struct convert_options, text, words),
 	KY_SYMBOL_OPTION_DEFS(struct convert_options, symbols),
@@ -210,6 +222,20 @@ static int open_chrome(const struct ky_trace_set *set, const struct convert_opti
 {
 	(void)options;
 	return ky_tracks_open(set, output->fd, &ky_tracks_chrome, NULL, sink, err);
+}
+
+static int open_otlp(const struct ky_trace_set *set, const struct convert_options *options,
+		     const struct ky_cli_output *output, struct ky_sink **sink,
+		     struct kymo_error *err)
+{
+	return ky_otlp_open(set, output->fd, &options->otlp, sink, err);
+}
+
+static int open_firefox(const struct ky_trace_set *set, const struct convert_options *options,
+			const struct ky_cli_output *output, struct ky_sink **sink,
+			struct kymo_error *err)
+{
+	return ky_firefox_open(set, output->fd, options->trace_symbols, sink, err);
 }
 
 static int open_stacks(const struct ky_trace_set *set, const struct convert_options *options,
@@ -389,6 +415,11 @@ static const struct format formats[] = {
 	 .flags = FORMAT_HAS_SYMBOLS | FORMAT_NAMES_STACKS,
 	 .open = open_perf_script,
 	 .write = convert_events},
+	{.name = "firefox",
+	 .flags = FORMAT_HAS_SYMBOLS | FORMAT_NAMES_STACKS,
+	 .open = open_firefox,
+	 .write = convert_events},
+	{.name = "otlp", .open = open_otlp, .write = convert_events},
 	{.name = "folded",
 	 .flags = FORMAT_HAS_SYMBOLS,
 	 .open = open_stacks,
@@ -593,11 +624,14 @@ static int cmd_convert_check_options(const struct ky_command *command, const str
 	if (options->symbols.on && !(format->flags & FORMAT_HAS_SYMBOLS))
 		return ky_cli_usage(
 			command,
-			"--symbols needs --to text, json, perf-script, folded, speedscope or pprof");
+			"--symbols needs --to text, json, perf-script, folded, speedscope, pprof or firefox");
 	if (options->symbols.on && options->live.on)
 		return ky_cli_usage(command, "--live and --symbols exclude each other");
 	if (options->csv_raw && !(format->flags & FORMAT_IS_CSV))
 		return ky_cli_usage(command, "--csv-raw needs --to csv");
+	if ((options->otlp.trace_id || options->otlp.calls) && strcmp(format->name, "otlp") != 0)
+		return ky_cli_usage(command, "--%s needs --to otlp",
+				    options->otlp.calls ? "with-syscalls" : "trace-id");
 	if ((options->words.names.len || options->words.color) &&
 	    !(format->flags & FORMAT_HAS_STYLE))
 		return ky_cli_usage(command, "--%s needs --to text",
@@ -675,6 +709,8 @@ const struct ky_command ky_command_convert = {
 		"  chrome-json a trace for chrome://tracing and others\n"
 		"  perf-script the text of perf script, with the kernel's names of events\n"
 		"  folded, speedscope, pprof the call stacks of samples, as kymo report flame --to\n"
+		"  firefox a profile for profiler.firefox.com, with samples and markers\n"
+		"  otlp    spans of programs, as lines of OTLP/JSON for OpenTelemetry's collectors\n"
 		"  details everything: metadata as trees, packets, events with all their fields\n"
 		"\n"
 		"A conversion from CTF to CTF keeps every event, field, clock and loss. Without a "
