@@ -54,6 +54,14 @@ static __always_inline struct thread *thread_of(const void *task, uint64_t flags
 	return bpf_task_storage_get(&kymo_threads, (void *)task, NULL, flags);
 }
 
+/* Who was the first to want a place: of CPUs that do so at the same time, one may tell its owner. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, uint32_t);
+	__type(value, uint64_t);
+	__uint(max_entries, KY_LATENCY_OWNED);
+} kymo_owners SEC(".maps");
+
 /* Names of processes that have cells. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -199,6 +207,31 @@ static __always_inline void add_keyed(uint32_t layer, uint64_t sub, uint64_t who
 		add_shared(cell, ns);
 	else
 		__sync_fetch_and_add(&shared.n_lost_cells, 1);
+}
+
+/* The cell of this CPU that belongs to @sub alone. NULL: it has none, or not yet. */
+static __always_inline struct ky_latency_cell *owned_cell(uint32_t layer, uint64_t sub)
+{
+	uint64_t owner = KY_LATENCY_OWNER(layer, sub);
+	uint32_t at = KY_LATENCY_OWNED_PLACE(owner), place = KY_LATENCY_AT_OWNED + at;
+	uint64_t is = shared.owners[at & (KY_LATENCY_OWNED - 1)];
+
+	if (!is && !bpf_map_update_elem(&kymo_owners, &at, &owner, BPF_NOEXIST))
+		is = shared.owners[at & (KY_LATENCY_OWNED - 1)] = owner;
+	return is == owner ? bpf_map_lookup_elem(&kymo_places, &place) : NULL;
+}
+
+/* A duration of what is nobody's, or of @who. Only one program adds to a layer. */
+static __always_inline void add_owned(uint32_t layer, uint64_t sub, uint64_t who,
+				      const struct task_struct___latency *task, uint64_t ns)
+{
+	struct ky_latency_cell *cell =
+		config.by == KY_LATENCY_BY_NONE ? owned_cell(layer, sub) : NULL;
+
+	if (cell)
+		add_here(cell, ns);
+	else
+		add_keyed(layer, sub, who, task, ns);
 }
 
 /* The same, of @task; without keys its cell is at @place. */

@@ -26,8 +26,9 @@ struct ky_latency {
 	struct ky_latency_cell *buffer; /* for readings of maps */
 	struct ky_latency_key *keys;
 	size_t buffer_cells;
-	uint32_t n_cells;      /* in the table, at the last reading */
-	struct ky_map by_hash; /* of key -> struct ky_series, chained by next_of_hash */
+	uint64_t owners[KY_LATENCY_OWNED]; /* of places, at the last reading */
+	uint32_t n_cells;		   /* in the table, at the last reading */
+	struct ky_map by_hash;		   /* of key -> struct ky_series, chained by next_of_hash */
 	KY_VEC(struct ky_series *) series;
 	struct ky_tracker *trackers[KY_TRACKERS_MAX];
 	size_t n_trackers;
@@ -47,6 +48,23 @@ struct ky_series *ky_latency_series_of(struct ky_latency *latency,
 /* The same, but NULL for a new key. */
 struct ky_series *ky_latency_series_find(const struct ky_latency *latency,
 					 const struct ky_latency_key *key);
+
+/* @cell is what the kernel has of @key by now, @max_ns the longest of the period. 0 or KYMO_E_MEMORY. */
+int ky_latency_take(struct ky_latency *latency, const struct ky_latency_key *key,
+		    const struct ky_latency_cell *cell, uint64_t max_ns, bool is_keyed,
+		    struct kymo_error *err);
+
+/* ---- latency-places.c --------------------------------------------------------------------- */
+
+/* The longest of period @period; 0: there was none. */
+uint64_t ky_latency_peak(const struct ky_latency_cell *cell, uint64_t period);
+/* The sum of what CPUs have counted, of which the buffer has a cell each. False: nothing. */
+bool ky_latency_sum_place(const struct ky_latency *latency, uint64_t period,
+			  struct ky_latency_cell *sum, uint64_t *max_ns);
+/* Take all places, with what the table has of their keys. 0, KYMO_E_MEMORY or KYMO_E_IO. */
+int ky_latency_read_places(struct ky_latency *latency, uint64_t period, struct kymo_error *err);
+/* Was the cell of @key in the table taken with its place? */
+bool ky_latency_has_place(const struct ky_latency *latency, const struct ky_latency_key *key);
 
 /* ---- latency-programs.c ------------------------------------------------------------------- */
 

@@ -124,7 +124,18 @@ enum ky_latency_role {
 #define KY_LATENCY_AT_SOFTIRQ (KY_LATENCY_AT_OFFCPU + KY_LATENCY_OFF_REASONS)
 #define KY_LATENCY_AT_LOCK    (KY_LATENCY_AT_SOFTIRQ + KY_LATENCY_SOFTIRQS)
 #define KY_LATENCY_AT_FILE    (KY_LATENCY_AT_LOCK + KY_LATENCY_LOCK_KINDS)
-#define KY_LATENCY_PLACES     (KY_LATENCY_AT_FILE + KY_LATENCY_FILE_OPS)
+#define KY_LATENCY_AT_OWNED   (KY_LATENCY_AT_FILE + KY_LATENCY_FILE_OPS)
+#define KY_LATENCY_PLACES     (KY_LATENCY_AT_OWNED + KY_LATENCY_OWNED)
+
+/*
+ * Places for the first devices, interrupts and interfaces. Each may be at one place only, which belongs to the first that wants
+ * it; all others of this place, and durations from before it was theirs, are in the table.
+ */
+#define KY_LATENCY_OWNED_BITS	     6u
+#define KY_LATENCY_OWNED	     (1u << KY_LATENCY_OWNED_BITS)
+#define KY_LATENCY_OWNER(layer, sub) ((uint64_t)(layer) << 60 | (uint64_t)(sub))
+#define KY_LATENCY_OWNED_PLACE(owner) \
+	((uint32_t)((owner)*0x9e3779b97f4a7c15u >> (64u - KY_LATENCY_OWNED_BITS)))
 
 /* A device, with the operation of its requests. */
 #define KY_LATENCY_DEVICE(major, minor, op) \
@@ -193,6 +204,8 @@ struct ky_latency_shared {
 	uint64_t n_lost_cells;	  /* durations without a cell: the table was full */
 	uint64_t n_lost_requests; /* the same of block requests in flight */
 	uint64_t n_lost_members;  /* members for which the ring had no room */
+	uint64_t owners
+		[KY_LATENCY_OWNED]; /* KY_LATENCY_OWNER() of what is at a place; 0: nothing yet */
 };
 
 #endif

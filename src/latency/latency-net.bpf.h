@@ -68,7 +68,7 @@ static __always_inline void packet_ends(void *ctx, void *packets, uint64_t skb, 
 	bpf_map_delete_elem(packets, &skb);
 	if (!is_wanted_task(task))
 		return;
-	add_keyed(layer, interface, who_of(task), task, ns);
+	add_owned(layer, interface, who_of(task), task, ns);
 	if (ns > config.members_ns)
 		tell_member(ctx, layer, interface, NULL, NULL, ns);
 }

@@ -284,7 +284,7 @@ static __always_inline void fill_slot(struct open_request *slot, const struct re
 static __always_inline void add_request(void *ctx, uint32_t layer, const struct open_request *slot,
 					uint64_t ns)
 {
-	add_keyed(layer, slot->device, slot->who, NULL, ns);
+	add_owned(layer, slot->device, slot->who, NULL, ns);
 	if (ns > config.members_ns)
 		tell_member(ctx, layer, slot->device, NULL, NULL, ns);
 }
@@ -393,7 +393,7 @@ int kymo_irq_exit(uint64_t *ctx)
 		return 0;
 	ns = bpf_ktime_get_ns() - running->irq_ns;
 	running->irq_ns = 0;
-	add_keyed(KY_LATENCY_IRQ, (uint32_t)ctx[0], 0, NULL, ns);
+	add_owned(KY_LATENCY_IRQ, (uint32_t)ctx[0], 0, NULL, ns);
 	if (ns > config.members_ns)
 		tell_member(ctx, KY_LATENCY_IRQ, (uint32_t)ctx[0], NULL, NULL, ns);
 	return 0;

@@ -242,17 +242,9 @@ static int latency_turn(struct ky_latency *latency, struct kymo_error *err)
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-/* The longest of period @period; 0: there was none. */
-static uint64_t latency_peak(const struct ky_latency_cell *cell, uint64_t period)
-{
-	const struct ky_latency_peak *peak = &cell->peaks[period & 1];
-
-	return peak->period == period ? peak->ns : 0;
-}
-
-static int latency_take(struct ky_latency *latency, const struct ky_latency_key *key,
-			const struct ky_latency_cell *cell, uint64_t max_ns, bool is_keyed,
-			struct kymo_error *err)
+int ky_latency_take(struct ky_latency *latency, const struct ky_latency_key *key,
+		    const struct ky_latency_cell *cell, uint64_t max_ns, bool is_keyed,
+		    struct kymo_error *err)
 {
 	struct ky_series *series = ky_latency_series_of(latency, key);
 
@@ -263,67 +255,6 @@ static int latency_take(struct ky_latency *latency, const struct ky_latency_key 
 	return KYMO_OK;
 }
 
-static struct ky_latency_key key_of_place(uint32_t place)
-{
-	if (place < KY_LATENCY_AT_WAKEUP)
-		return (struct ky_latency_key){.layer = KY_LATENCY_SYSCALL, .sub = place};
-	if (place < KY_LATENCY_AT_OFFCPU)
-		return (struct ky_latency_key){.layer = KY_LATENCY_WAKEUP};
-	if (place < KY_LATENCY_AT_SOFTIRQ)
-		return (struct ky_latency_key){.layer = KY_LATENCY_OFFCPU,
-					       .sub = place - KY_LATENCY_AT_OFFCPU};
-	if (place < KY_LATENCY_AT_LOCK)
-		return (struct ky_latency_key){.layer = KY_LATENCY_SOFTIRQ,
-					       .sub = place - KY_LATENCY_AT_SOFTIRQ};
-	if (place < KY_LATENCY_AT_FILE)
-		return (struct ky_latency_key){.layer = KY_LATENCY_LOCK,
-					       .sub = place - KY_LATENCY_AT_LOCK};
-	return (struct ky_latency_key){.layer = KY_LATENCY_FILE, .sub = place - KY_LATENCY_AT_FILE};
-}
-
-/* The sum of what CPUs have counted at @place. False: nothing. */
-static bool sum_place(const struct ky_latency *latency, uint64_t period,
-		      struct ky_latency_cell *sum, uint64_t *max_ns)
-{
-	uint64_t any = 0;
-
-	memset(sum, 0, sizeof(*sum));
-	*max_ns = 0;
-	for (uint32_t cpu = 0; cpu < latency->n_cpus; cpu++) {
-		const struct ky_latency_cell *cell = &latency->buffer[cpu];
-		uint64_t peak = latency_peak(cell, period);
-
-		*max_ns = peak > *max_ns ? peak : *max_ns;
-		sum->sum_ns += cell->sum_ns;
-		for (uint32_t i = 0; i < KY_LATENCY_BUCKETS; i++) {
-			sum->buckets[i] += cell->buckets[i];
-			any |= cell->buckets[i];
-		}
-	}
-	return any;
-}
-
-static int read_places(struct ky_latency *latency, uint64_t period, struct kymo_error *err)
-{
-	struct ky_latency_cell sum;
-	uint64_t max_ns;
-	int ret = KYMO_OK;
-
-	if (latency->options.by || !latency->skeleton)
-		return KYMO_OK;
-	for (uint32_t place = 0; place < KY_LATENCY_PLACES && ret >= 0; place++) {
-		struct ky_latency_key key = key_of_place(place);
-
-		if (!(latency->options.layers >> key.layer & 1))
-			continue;
-		if (bpf_map_lookup_elem(ky_latency_places_fd(latency), &place, latency->buffer))
-			return ky_error_errno(err, errno, "cannot read a BPF map");
-		if (sum_place(latency, period, &sum, &max_ns))
-			ret = latency_take(latency, &key, &sum, max_ns, false, err);
-	}
-	return ret;
-}
-
 static int take_batch(struct ky_latency *latency, uint32_t n, uint64_t period,
 		      struct kymo_error *err)
 {
@@ -331,8 +262,10 @@ static int take_batch(struct ky_latency *latency, uint32_t n, uint64_t period,
 
 	latency->n_cells += n;
 	for (uint32_t i = 0; i < n && ret >= 0; i++)
-		ret = latency_take(latency, &latency->keys[i], &latency->buffer[i],
-				   latency_peak(&latency->buffer[i], period), true, err);
+		if (!ky_latency_has_place(latency, &latency->keys[i]))
+			ret = ky_latency_take(latency, &latency->keys[i], &latency->buffer[i],
+					      ky_latency_peak(&latency->buffer[i], period), true,
+					      err);
 	return ret;
 }
 
@@ -369,8 +302,8 @@ static int read_trackers(struct ky_latency *latency, struct kymo_error *err)
 		uint64_t period, max_ns;
 
 		ret = ky_tracker_read(latency->trackers[i], latency->buffer, &period, err);
-		if (ret >= 0 && sum_place(latency, period, &sum, &max_ns))
-			ret = latency_take(latency, &key, &sum, max_ns, false, err);
+		if (ret >= 0 && ky_latency_sum_place(latency, period, &sum, &max_ns))
+			ret = ky_latency_take(latency, &key, &sum, max_ns, false, err);
 	}
 	return ret;
 }
@@ -386,8 +319,8 @@ static int read_chain(struct ky_latency *latency, struct kymo_error *err)
 		struct ky_latency_cell sum;
 
 		ret = ky_chain_read(latency->chain, part, latency->buffer, err);
-		if (ret >= 0 && sum_place(latency, period, &sum, &max_ns))
-			ret = latency_take(latency, &key, &sum, max_ns, false, err);
+		if (ret >= 0 && ky_latency_sum_place(latency, period, &sum, &max_ns))
+			ret = ky_latency_take(latency, &key, &sum, max_ns, false, err);
 	}
 	return ret;
 }
@@ -411,7 +344,7 @@ int ky_latency_read(struct ky_latency *latency, struct kymo_error *err)
 	ky_vec_foreach(&latency->series, series)
 		memset(&(*series)->now, 0, sizeof((*series)->now));
 	if (ret >= 0)
-		ret = read_places(latency, period, err);
+		ret = ky_latency_read_places(latency, period, err);
 	if (ret >= 0)
 		ret = read_cells(latency, period, err);
 	if (ret >= 0)
