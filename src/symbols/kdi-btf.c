@@ -7,11 +7,11 @@
 #include "symbols/kdi-make.h"
 
 struct reader {
-	struct ky_kdi_model *model;
+	struct ky_kdi_info *info;
 	const uint8_t *types, *types_end;
 	const char *strings, *base_strings;
 	size_t string_bytes, base_string_bytes;
-	KY_VEC(uint32_t) numbers; /* of BTF's types in the model; 0: none */
+	KY_VEC(uint32_t) numbers; /* of BTF's types in the debug information; 0: none */
 	KY_VEC(const uint8_t *) records;
 	struct ky_names functions; /* name -> signature's number in BTF */
 };
@@ -128,7 +128,7 @@ static int add_record(struct reader *reader, const uint8_t *record)
 		out.bytes = kdi_btf_word_at(record + sizeof(type) + 8);
 	set_encoding(&out, &type, record + sizeof(type));
 	if (out.kind) {
-		number = ky_kdi_model_type(reader->model, &out);
+		number = ky_kdi_info_type(reader->info, &out);
 		if (!number)
 			return KYMO_E_MEMORY;
 	}
@@ -137,7 +137,7 @@ static int add_record(struct reader *reader, const uint8_t *record)
 	return ky_vec_push(&reader->records, record);
 }
 
-/* The model's number of BTF's type @id; tags stand for what they are on. */
+/* The number of BTF's type @id; tags stand for what they are on. */
 static uint32_t kdi_btf_number_of(const struct reader *reader, uint32_t id)
 {
 	for (int depth = 0; depth < 32 && id < reader->numbers.len; depth++) {
@@ -166,7 +166,7 @@ static int add_btf_members(struct reader *reader, const struct btf_type *type, c
 			.bits = BTF_INFO_KFLAG(type->info) ? BTF_MEMBER_BITFIELD_SIZE(offset) : 0,
 		};
 
-		ret = ky_kdi_model_member(reader->model, &member);
+		ret = ky_kdi_info_member(reader->info, &member);
 	}
 	return ret;
 }
@@ -183,7 +183,7 @@ static int add_values(struct reader *reader, const struct btf_type *type, const 
 					       kdi_btf_word_at(at + 4))
 			   : BTF_INFO_KFLAG(type->info) ? (int64_t)(int32_t)kdi_btf_word_at(at + 4)
 							: (int64_t)kdi_btf_word_at(at + 4);
-		ret = ky_kdi_model_member(reader->model, &value);
+		ret = ky_kdi_info_member(reader->info, &value);
 	}
 	return ret;
 }
@@ -202,7 +202,7 @@ static int add_parameters(struct reader *reader, struct ky_kdi_type *out,
 			out->encoding = 1; /* ... */
 			break;
 		}
-		ret = ky_kdi_model_member(reader->model, &argument);
+		ret = ky_kdi_info_member(reader->info, &argument);
 	}
 	return ret;
 }
@@ -211,12 +211,12 @@ static int fill_type(struct reader *reader, uint32_t id)
 {
 	const uint8_t *record = reader->records.data[id];
 	struct btf_type type = kdi_btf_head_of(record);
-	struct ky_kdi_type *out = &reader->model->types.data[reader->numbers.data[id]];
-	uint32_t first = (uint32_t)reader->model->members.len;
+	struct ky_kdi_type *out = &reader->info->types.data[reader->numbers.data[id]];
+	uint32_t first = (uint32_t)reader->info->members.len;
 	int ret = KYMO_OK;
 
 	record += sizeof(type);
-	if (reader->model->is_signatures_only && out->kind >= KY_KDI_STRUCT &&
+	if (reader->info->is_signatures_only && out->kind >= KY_KDI_STRUCT &&
 	    out->kind <= KY_KDI_ENUM)
 		return KYMO_OK;
 	switch (out->kind) {
@@ -244,7 +244,7 @@ static int fill_type(struct reader *reader, uint32_t id)
 		break;
 	}
 	out->first_member = first;
-	out->n_members = (uint32_t)reader->model->members.len - first;
+	out->n_members = (uint32_t)reader->info->members.len - first;
 	return ret;
 }
 
@@ -295,21 +295,21 @@ static int read_records(struct reader *reader)
 
 static void set_signatures(struct reader *reader)
 {
-	ky_vec_foreach(&reader->model->functions, function) {
+	ky_vec_foreach(&reader->info->functions, function) {
 		uintptr_t id = (uintptr_t)ky_names_get(&reader->functions, function->name);
 
 		if (!id)
 			continue;
 		function->signature = kdi_btf_number_of(reader, (uint32_t)(id - 1));
-		if (reader->model->types.data[function->signature].kind != KY_KDI_FUNCTION)
+		if (reader->info->types.data[function->signature].kind != KY_KDI_FUNCTION)
 			function->signature = 0;
 	}
 }
 
-int ky_kdi_read_btf(struct ky_kdi_model *model, const void *btf, size_t bytes, const void *base,
+int ky_kdi_read_btf(struct ky_kdi_info *info, const void *btf, size_t bytes, const void *base,
 		    size_t base_bytes)
 {
-	struct reader reader = {.model = model};
+	struct reader reader = {.info = info};
 	int ret = ky_vec_push(&reader.numbers, 0u);
 
 	ky_names_init(&reader.functions);

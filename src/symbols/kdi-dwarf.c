@@ -15,7 +15,7 @@
 #define DEPTH_MAX 200 /* of types in types; more are void */
 
 struct reader {
-	struct ky_kdi_model *model;
+	struct ky_kdi_info *info;
 	struct ky_map by_die;	  /* address of an entry -> number + 1 */
 	struct ky_map by_key;	  /* what makes a type the same -> number + 1 */
 	struct ky_map by_address; /* of functions -> number + 1 */
@@ -139,7 +139,7 @@ static uint32_t number_for(struct reader *reader, uint64_t key, const struct ky_
 
 	*is_new = !number;
 	if (!number) {
-		number = ky_kdi_model_type(reader->model, type) + (uintptr_t)1;
+		number = ky_kdi_info_type(reader->info, type) + (uintptr_t)1;
 		if (number > 1)
 			ky_map_set(&reader->by_key, key, (void *)number);
 	}
@@ -151,17 +151,17 @@ static uint32_t number_for(struct reader *reader, uint64_t key, const struct ky_
 
 KY_VEC_TYPE(members, struct ky_kdi_member);
 
-/* Members come to the model together, after what they need. */
+/* Members are added together, after what they need. */
 static void take_members(struct reader *reader, uint32_t number, struct members *members)
 {
-	struct ky_kdi_type *type = &reader->model->types.data[number];
-	uint32_t first = (uint32_t)reader->model->members.len;
+	struct ky_kdi_type *type = &reader->info->types.data[number];
+	uint32_t first = (uint32_t)reader->info->members.len;
 
 	ky_vec_foreach(members, member)
-		if (ky_kdi_model_member(reader->model, member) < 0)
+		if (ky_kdi_info_member(reader->info, member) < 0)
 			break;
 	type->first_member = first;
-	type->n_members = (uint32_t)reader->model->members.len - first;
+	type->n_members = (uint32_t)reader->info->members.len - first;
 	ky_vec_fini(members);
 }
 
@@ -211,7 +211,7 @@ static uint32_t convert_struct(struct reader *reader, Dwarf_Die *die, uint8_t ki
 	}
 	kdi_dwarf_constant(die, DW_AT_byte_size, &type.bytes);
 	number = number_for(reader, key_of_members(die, key_of_type(&type)), &type, die, &is_new);
-	if (is_new && number && !reader->model->is_signatures_only)
+	if (is_new && number && !reader->info->is_signatures_only)
 		add_members(reader, die, number);
 	return number;
 }
@@ -224,7 +224,7 @@ static uint32_t convert_enum(struct reader *reader, Dwarf_Die *die)
 
 	kdi_dwarf_constant(die, DW_AT_byte_size, &type.bytes);
 	number = number_for(reader, key_of_members(die, key_of_type(&type)), &type, die, &is_new);
-	if (is_new && number && !reader->model->is_signatures_only)
+	if (is_new && number && !reader->info->is_signatures_only)
 		add_members(reader, die, number);
 	return number;
 }
@@ -377,11 +377,11 @@ static uint32_t convert(struct reader *reader, Dwarf_Die *die)
 
 static int index_functions(struct reader *reader)
 {
-	struct ky_kdi_model *model = reader->model;
+	struct ky_kdi_info *info = reader->info;
 	int ret = KYMO_OK;
 
-	for (size_t i = 0; !ret && i < model->functions.len; i++)
-		ret = ky_map_set(&reader->by_address, model->functions.data[i].address,
+	for (size_t i = 0; !ret && i < info->functions.len; i++)
+		ret = ky_map_set(&reader->by_address, info->functions.data[i].address,
 				 (void *)(uintptr_t)(i + 1));
 	return ret;
 }
@@ -401,7 +401,7 @@ static void set_signature(struct reader *reader, Dwarf_Die *die, GElf_Addr shift
 	/* The abstract function has all arguments, also those that the compiler has removed. */
 	if (dwarf_attr(die, DW_AT_abstract_origin, &attribute))
 		dwarf_formref_die(&attribute, &origin);
-	reader->model->functions.data[number - 1].signature = convert_function(reader, &origin);
+	reader->info->functions.data[number - 1].signature = convert_function(reader, &origin);
 }
 
 static bool is_named_type(Dwarf_Die *die)
@@ -425,14 +425,14 @@ static void read_unit_types(struct reader *reader, Dwarf_Die *unit, GElf_Addr sh
 	for (bool is = step(unit, &child, true); is; is = step(unit, &child, false)) {
 		if (dwarf_tag(&child) == DW_TAG_subprogram)
 			set_signature(reader, &child, shift);
-		else if (!reader->model->is_signatures_only && is_named_type(&child))
+		else if (!reader->info->is_signatures_only && is_named_type(&child))
 			(void)convert(reader, &child);
 	}
 }
 
-int ky_kdi_read_dwarf(struct ky_kdi_model *model, Dwarf *dwarf, GElf_Addr bias)
+int ky_kdi_read_dwarf(struct ky_kdi_info *info, Dwarf *dwarf, GElf_Addr bias)
 {
-	struct reader reader = {.model = model};
+	struct reader reader = {.info = info};
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
 	int ret;

@@ -17,7 +17,7 @@ KY_VEC_TYPE(rows, struct row);
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-static int add_row(struct ky_kdi_model *model, struct rows *rows, Dwarf_Line *line, uint64_t shift)
+static int add_row(struct ky_kdi_info *info, struct rows *rows, Dwarf_Line *line, uint64_t shift)
 {
 	struct row row = {.order = (uint32_t)rows->len};
 	const char *file = dwarf_linesrc(line, NULL, NULL);
@@ -29,13 +29,13 @@ static int add_row(struct ky_kdi_model *model, struct rows *rows, Dwarf_Line *li
 	row.address += shift;
 	dwarf_lineendsequence(line, &is_end);
 	if (!is_end && file && dwarf_lineno(line, &number) == 0 && number > 0) {
-		row.file = ky_kdi_model_file(model, file);
+		row.file = ky_kdi_info_file(info, file);
 		row.line = (uint32_t)number;
 	}
 	return row.file == UINT32_MAX ? KYMO_E_MEMORY : ky_vec_push(rows, row);
 }
 
-static int read_rows(struct ky_kdi_model *model, Dwarf *dwarf, uint64_t shift, struct rows *rows)
+static int read_rows(struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift, struct rows *rows)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
@@ -48,7 +48,7 @@ static int read_rows(struct ky_kdi_model *model, Dwarf *dwarf, uint64_t shift, s
 		if (dwarf_getsrclines(&die, &lines, &n) != 0)
 			continue;
 		for (size_t i = 0; !ret && i < n; i++)
-			ret = add_row(model, rows, dwarf_onesrcline(lines, i), shift);
+			ret = add_row(info, rows, dwarf_onesrcline(lines, i), shift);
 	}
 	return ret;
 }
@@ -66,14 +66,14 @@ static int kdi_lines_by_address(const void *a, const void *b)
 }
 
 /* The lines of a function: @i is the first row that is not before it. */
-static int set_lines(struct ky_kdi_model *model, struct ky_kdi_function *function,
+static int set_lines(struct ky_kdi_info *info, struct ky_kdi_function *function,
 		     const struct rows *rows, size_t i)
 {
 	uint64_t end = function->address + function->bytes;
 	struct ky_kdi_line last = {0};
 	int ret = KYMO_OK;
 
-	function->first_line = (uint32_t)model->lines.len;
+	function->first_line = (uint32_t)info->lines.len;
 	if (i && i < rows->len && rows->data[i].address > function->address &&
 	    rows->data[i - 1].line)
 		i--;
@@ -88,23 +88,23 @@ static int set_lines(struct ky_kdi_model *model, struct ky_kdi_function *functio
 
 		if (!row->line || !is_last || (line.file == last.file && line.line == last.line))
 			continue;
-		ret = ky_vec_push(&model->lines, line);
+		ret = ky_vec_push(&info->lines, line);
 		last = line;
 	}
-	function->n_lines = (uint32_t)model->lines.len - function->first_line;
+	function->n_lines = (uint32_t)info->lines.len - function->first_line;
 	return ret;
 }
 
-static int add_lines(struct ky_kdi_model *model, const struct rows *rows)
+static int add_lines(struct ky_kdi_info *info, const struct rows *rows)
 {
 	size_t at = 0;
 	int ret = KYMO_OK;
 
-	ky_vec_foreach(&model->functions, function) {
+	ky_vec_foreach(&info->functions, function) {
 		while (at < rows->len && rows->data[at].address < function->address)
 			at++;
 		if (!ret)
-			ret = set_lines(model, function, rows, at);
+			ret = set_lines(info, function, rows, at);
 	}
 	return ret;
 }
@@ -117,26 +117,26 @@ struct place {
 };
 
 struct places {
-	struct ky_kdi_model *model;
+	struct ky_kdi_info *info;
 	uint64_t shift;
 	KY_VEC(struct place) list;
 };
 
 /* The last function that begins at or before @address, if it reaches up to there. */
-static size_t function_at(const struct ky_kdi_model *model, uint64_t address)
+static size_t function_at(const struct ky_kdi_info *info, uint64_t address)
 {
-	size_t low = 0, high = model->functions.len;
+	size_t low = 0, high = info->functions.len;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (model->functions.data[middle].address <= address)
+		if (info->functions.data[middle].address <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (!low || address - model->functions.data[low - 1].address >=
-			    model->functions.data[low - 1].bytes)
+	if (!low ||
+	    address - info->functions.data[low - 1].address >= info->functions.data[low - 1].bytes)
 		return SIZE_MAX;
 	return low - 1;
 }
@@ -144,7 +144,7 @@ static size_t function_at(const struct ky_kdi_model *model, uint64_t address)
 static int kdi_lines_take_place(void *data, const struct ky_dwarf_inlined *found)
 {
 	struct places *places = data;
-	size_t function = function_at(places->model, found->begin + places->shift);
+	size_t function = function_at(places->info, found->begin + places->shift);
 	struct ky_kdi_inlined inlined = {
 		.begin = found->begin + places->shift,
 		.end = found->end + places->shift,
@@ -154,8 +154,8 @@ static int kdi_lines_take_place(void *data, const struct ky_dwarf_inlined *found
 
 	if (function == SIZE_MAX)
 		return KYMO_OK;
-	inlined.name = ky_kdi_model_text(places->model, found->name);
-	inlined.file = ky_kdi_model_file(places->model, found->file ? found->file : "");
+	inlined.name = ky_kdi_info_text(places->info, found->name);
+	inlined.file = ky_kdi_info_file(places->info, found->file ? found->file : "");
 	if (!inlined.name || inlined.file == UINT32_MAX)
 		return KYMO_E_MEMORY;
 	return ky_vec_push(&places->list,
@@ -173,35 +173,35 @@ static int by_function(const void *a, const void *b)
 
 static int add_inlined(struct places *places)
 {
-	struct ky_kdi_model *model = places->model;
+	struct ky_kdi_info *info = places->info;
 
 	if (places->list.len)
 		qsort(places->list.data, places->list.len, sizeof(*places->list.data), by_function);
 	ky_vec_foreach(&places->list, place) {
-		struct ky_kdi_function *function = &model->functions.data[place->function];
+		struct ky_kdi_function *function = &info->functions.data[place->function];
 
 		if (!function->n_inlined)
-			function->first_inlined = (uint32_t)model->inlined.len;
+			function->first_inlined = (uint32_t)info->inlined.len;
 		function->n_inlined++;
-		if (ky_vec_push(&model->inlined, place->inlined) < 0)
+		if (ky_vec_push(&info->inlined, place->inlined) < 0)
 			return KYMO_E_MEMORY;
 	}
 	return KYMO_OK;
 }
 
-int ky_kdi_read_lines(struct ky_kdi_model *model, Dwfl_Module *module, GElf_Addr bias)
+int ky_kdi_read_lines(struct ky_kdi_info *info, Dwfl_Module *module, GElf_Addr bias)
 {
 	GElf_Addr dwarf_bias = 0;
 	Dwarf *dwarf = dwfl_module_getdwarf(module, &dwarf_bias);
-	struct places places = {.model = model, .shift = dwarf_bias - bias};
+	struct places places = {.info = info, .shift = dwarf_bias - bias};
 	struct ky_dwarf_units *units = dwarf ? ky_dwarf_units_new(module) : NULL;
 	struct rows rows = KY_VEC_INIT;
-	int ret = dwarf ? read_rows(model, dwarf, places.shift, &rows) : KYMO_OK;
+	int ret = dwarf ? read_rows(info, dwarf, places.shift, &rows) : KYMO_OK;
 
 	if (rows.len)
 		qsort(rows.data, rows.len, sizeof(*rows.data), kdi_lines_by_address);
 	if (!ret)
-		ret = add_lines(model, &rows);
+		ret = add_lines(info, &rows);
 	ky_vec_fini(&rows);
 	if (!ret && units)
 		ret = ky_dwarf_units_each_inlined(units, kdi_lines_take_place, &places);

@@ -8,7 +8,7 @@
 
 /* Numbers of types or texts in the file: what is used several times by frequency, the rest in the order of its use. */
 struct ky_kdi_ranks {
-	uint32_t *number; /* by number in the model; UINT32_MAX: none yet */
+	uint32_t *number; /* by number in the debug information; UINT32_MAX: none yet */
 	uint32_t *uses;
 	uint32_t *order; /* what has each number */
 	uint32_t n;	 /* in the file */
@@ -16,11 +16,11 @@ struct ky_kdi_ranks {
 };
 
 struct ky_kdi_writer {
-	struct ky_kdi_model *model;
+	struct ky_kdi_info *info;
 	struct ky_strbuf sections[KY_KDI_SECTIONS]; /* by enum ky_kdi_section */
 	/* Types: */
 	struct ky_kdi_ranks types, texts;
-	struct ky_map string_ids; /* text -> number in the model + 1 */
+	struct ky_map string_ids; /* text -> number in the debug information + 1 */
 	KY_VEC(const char *) all_strings;
 };
 

@@ -71,7 +71,7 @@ static void put_use(struct ky_strbuf *out, struct ky_kdi_ranks *ranks, uint32_t 
 
 /* ---- texts ------------------------------------------------------------------------------ */
 
-/* Texts are the model's own, so that the address tells them apart. */
+/* The texts are those of @info, so equal texts have equal addresses. */
 static uint32_t text_id(struct ky_kdi_writer *writer, const char *text)
 {
 	uintptr_t id = *text ? (uintptr_t)ky_map_get(&writer->string_ids, (uintptr_t)text) : 1;
@@ -102,13 +102,13 @@ static bool kdi_write_types_has_target(uint8_t kind)
 
 static int collect_texts(struct ky_kdi_writer *writer)
 {
-	const struct ky_kdi_model *model = writer->model;
+	const struct ky_kdi_info *info = writer->info;
 	int ret = ky_vec_push(&writer->all_strings, "");
 
-	ky_vec_foreach(&model->types, type)
+	ky_vec_foreach(&info->types, type)
 		if (!ret && kdi_write_types_has_name(type->kind))
 			ret = collect_text(writer, type->name);
-	ky_vec_foreach(&model->members, member)
+	ky_vec_foreach(&info->members, member)
 		if (!ret)
 			ret = collect_text(writer, member->name);
 	return ret ? ret : ranks_init(&writer->texts, writer->all_strings.len);
@@ -116,7 +116,7 @@ static int collect_texts(struct ky_kdi_writer *writer)
 
 static void count_uses_of(struct ky_kdi_writer *writer, const struct ky_kdi_type *type)
 {
-	const struct ky_kdi_member *members = writer->model->members.data + type->first_member;
+	const struct ky_kdi_member *members = writer->info->members.data + type->first_member;
 
 	if (kdi_write_types_has_name(type->kind))
 		writer->texts.uses[text_id(writer, type->name)]++;
@@ -132,12 +132,12 @@ static void count_uses_of(struct ky_kdi_writer *writer, const struct ky_kdi_type
 /* @is_reached: by type; others are not in the file. */
 static void count_uses(struct ky_kdi_writer *writer, const bool *is_reached)
 {
-	const struct ky_kdi_model *model = writer->model;
+	const struct ky_kdi_info *info = writer->info;
 
-	for (size_t i = 0; i < model->types.len; i++)
+	for (size_t i = 0; i < info->types.len; i++)
 		if (is_reached[i])
-			count_uses_of(writer, &model->types.data[i]);
-	ky_vec_foreach(&model->functions, function)
+			count_uses_of(writer, &info->types.data[i]);
+	ky_vec_foreach(&info->functions, function)
 		if (function->signature)
 			writer->types.uses[function->signature]++;
 }
@@ -153,7 +153,7 @@ static void kdi_write_types_put_text(struct ky_kdi_writer *writer, struct ky_str
 static void kdi_write_types_put_members(struct ky_kdi_writer *writer, struct ky_strbuf *out,
 					const struct ky_kdi_type *type)
 {
-	const struct ky_kdi_member *members = writer->model->members.data + type->first_member;
+	const struct ky_kdi_member *members = writer->info->members.data + type->first_member;
 	int64_t before = 0;
 
 	for (uint32_t i = 0; i < type->n_members; i++) {
@@ -172,7 +172,7 @@ static void kdi_write_types_put_members(struct ky_kdi_writer *writer, struct ky_
 static void put_values(struct ky_kdi_writer *writer, struct ky_strbuf *out,
 		       const struct ky_kdi_type *type)
 {
-	const struct ky_kdi_member *members = writer->model->members.data + type->first_member;
+	const struct ky_kdi_member *members = writer->info->members.data + type->first_member;
 	uint64_t next = 0;
 
 	for (uint32_t i = 0; i < type->n_members; i++) {
@@ -185,7 +185,7 @@ static void put_values(struct ky_kdi_writer *writer, struct ky_strbuf *out,
 static void put_arguments(struct ky_kdi_writer *writer, struct ky_strbuf *out,
 			  const struct ky_kdi_type *type)
 {
-	const struct ky_kdi_member *members = writer->model->members.data + type->first_member;
+	const struct ky_kdi_member *members = writer->info->members.data + type->first_member;
 
 	for (uint32_t i = 0; i < type->n_members; i++) {
 		kdi_write_types_put_text(writer, out, members[i].name);
@@ -249,7 +249,7 @@ static void put_signatures(struct ky_kdi_writer *writer)
 	struct blocks blocks = {KY_STRBUF_INIT, KY_STRBUF_INIT};
 	size_t i = 0;
 
-	ky_vec_foreach(&writer->model->functions, function) {
+	ky_vec_foreach(&writer->info->functions, function) {
 		if (i++ % KY_KDI_BLOCK == 0) {
 			ky_kdi_put_u32(&blocks.table, (uint32_t)blocks.bytes.len);
 			ky_kdi_put_u32(&blocks.table, writer->types.n);
@@ -261,7 +261,7 @@ static void put_signatures(struct ky_kdi_writer *writer)
 
 static void put_types(struct ky_kdi_writer *writer)
 {
-	const struct ky_kdi_model *model = writer->model;
+	const struct ky_kdi_info *info = writer->info;
 	struct blocks blocks = {KY_STRBUF_INIT, KY_STRBUF_INIT};
 
 	/* Their number grows while they use further ones. */
@@ -272,7 +272,7 @@ static void put_types(struct ky_kdi_writer *writer)
 			ky_kdi_put_u32(&blocks.table, writer->texts.n);
 		}
 		kdi_write_types_put_type(writer, &blocks.bytes,
-					 &model->types.data[writer->types.order[i]]);
+					 &info->types.data[writer->types.order[i]]);
 	}
 	blocks_join(&blocks, &writer->sections[KY_KDI_TYPES]);
 }
@@ -298,7 +298,7 @@ static bool is_found_by_name(const struct ky_kdi_type *type)
 
 static int put_type_names(struct ky_kdi_writer *writer)
 {
-	const struct ky_kdi_model *model = writer->model;
+	const struct ky_kdi_info *info = writer->info;
 	uint32_t total = writer->types.n, n = 0;
 	uint32_t *hashes = calloc((size_t)total * 2 + 1, sizeof(*hashes)), *blocks = hashes + total;
 	int ret;
@@ -306,7 +306,7 @@ static int put_type_names(struct ky_kdi_writer *writer)
 	if (!hashes)
 		return KYMO_E_MEMORY;
 	for (uint32_t i = 0; i < total; i++) {
-		const struct ky_kdi_type *type = &model->types.data[writer->types.order[i]];
+		const struct ky_kdi_type *type = &info->types.data[writer->types.order[i]];
 
 		if (!is_found_by_name(type))
 			continue;
@@ -334,17 +334,17 @@ static int reach(bool *is_reached, struct list *list, uint32_t type)
 
 static int reach_below(const struct ky_kdi_writer *writer, bool *is_reached, struct list *list)
 {
-	const struct ky_kdi_model *model = writer->model;
+	const struct ky_kdi_info *info = writer->info;
 	int ret = KYMO_OK;
 
 	while (!ret && list->len) {
-		const struct ky_kdi_type *type = &model->types.data[list->data[--list->len]];
+		const struct ky_kdi_type *type = &info->types.data[list->data[--list->len]];
 
 		if (kdi_write_types_has_target(type->kind))
 			ret = reach(is_reached, list, type->target);
 		for (uint32_t i = 0; !ret && type->kind != KY_KDI_ENUM && i < type->n_members; i++)
 			ret = reach(is_reached, list,
-				    model->members.data[type->first_member + i].type);
+				    info->members.data[type->first_member + i].type);
 	}
 	return ret;
 }
@@ -354,7 +354,7 @@ static int reach_from_functions(const struct ky_kdi_writer *writer, bool *is_rea
 	struct list list = KY_VEC_INIT;
 	int ret = KYMO_OK;
 
-	ky_vec_foreach(&writer->model->functions, function)
+	ky_vec_foreach(&writer->info->functions, function)
 		if (!ret && function->signature)
 			ret = reach(is_reached, &list, function->signature);
 	if (!ret)
@@ -366,7 +366,7 @@ static int reach_from_functions(const struct ky_kdi_writer *writer, bool *is_rea
 /* Types that nothing else leads to, but each other in a circle, get numbers as if they were used more often. */
 static int free_circles(struct ky_kdi_writer *writer)
 {
-	size_t n = writer->model->types.len;
+	size_t n = writer->info->types.len;
 	bool *is_reached = calloc(n + 1, 1);
 	struct list list = KY_VEC_INIT;
 	int ret = is_reached ? reach_from_functions(writer, is_reached) : KYMO_E_MEMORY;
@@ -392,8 +392,8 @@ static int free_circles(struct ky_kdi_writer *writer)
 /* Numbers types and texts. */
 static int kdi_write_types_number_all(struct ky_kdi_writer *writer)
 {
-	size_t n = writer->model->types.len;
-	bool is_part = writer->model->is_signatures_only;
+	size_t n = writer->info->types.len;
+	bool is_part = writer->info->is_signatures_only;
 	bool *is_reached = calloc(n + 1, 1);
 	int ret = is_reached ? KYMO_OK : KYMO_E_MEMORY;
 
@@ -413,7 +413,7 @@ static int kdi_write_types_number_all(struct ky_kdi_writer *writer)
 
 int ky_kdi_write_types(struct ky_kdi_writer *writer)
 {
-	size_t n = writer->model->types.len;
+	size_t n = writer->info->types.len;
 	int ret = collect_texts(writer);
 
 	if (n <= 1)

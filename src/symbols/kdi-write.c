@@ -107,18 +107,18 @@ static int kdi_write_by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-static void sort_functions(struct ky_kdi_model *model)
+static void sort_functions(struct ky_kdi_info *info)
 {
 	size_t kept = 0;
 
-	if (!model->functions.len)
+	if (!info->functions.len)
 		return;
-	qsort(model->functions.data, model->functions.len, sizeof(*model->functions.data),
+	qsort(info->functions.data, info->functions.len, sizeof(*info->functions.data),
 	      kdi_write_by_address);
-	ky_vec_foreach(&model->functions, function)
-		if (!kept || model->functions.data[kept - 1].address != function->address)
-			model->functions.data[kept++] = *function;
-	model->functions.len = kept;
+	ky_vec_foreach(&info->functions, function)
+		if (!kept || info->functions.data[kept - 1].address != function->address)
+			info->functions.data[kept++] = *function;
+	info->functions.len = kept;
 }
 
 /* Where the next function is expected: aligned behind this one. */
@@ -157,10 +157,10 @@ static void kdi_write_put_names(struct ky_strbuf *out, const struct ky_kdi_funct
 }
 
 /* Each function: the number of lines, then address, file and line of each, as differences. */
-static void kdi_write_put_lines(const struct ky_kdi_model *model, struct ky_strbuf *out,
+static void kdi_write_put_lines(const struct ky_kdi_info *info, struct ky_strbuf *out,
 				const struct ky_kdi_function *function)
 {
-	const struct ky_kdi_line *lines = model->lines.data + function->first_line;
+	const struct ky_kdi_line *lines = info->lines.data + function->first_line;
 	uint64_t address = function->address;
 	uint32_t file = 0, line = 0;
 
@@ -178,10 +178,10 @@ static void kdi_write_put_lines(const struct ky_kdi_model *model, struct ky_strb
 	}
 }
 
-static void put_inlined(const struct ky_kdi_model *model, struct ky_strbuf *out,
+static void put_inlined(const struct ky_kdi_info *info, struct ky_strbuf *out,
 			const struct ky_kdi_function *function)
 {
-	const struct ky_kdi_inlined *inlined = model->inlined.data + function->first_inlined;
+	const struct ky_kdi_inlined *inlined = info->inlined.data + function->first_inlined;
 
 	ky_kdi_put_varint(out, function->n_inlined);
 	for (uint32_t i = 0; i < function->n_inlined; i++) {
@@ -196,7 +196,7 @@ static void put_inlined(const struct ky_kdi_model *model, struct ky_strbuf *out,
 
 static void put_block(struct ky_kdi_writer *writer, const struct ky_kdi_function *first, size_t n)
 {
-	const struct ky_kdi_model *model = writer->model;
+	const struct ky_kdi_info *info = writer->info;
 	struct ky_strbuf *s = writer->sections;
 
 	ky_kdi_put_u64(&s[KY_KDI_INDEX], first->address);
@@ -207,22 +207,22 @@ static void put_block(struct ky_kdi_writer *writer, const struct ky_kdi_function
 	put_functions(&s[KY_KDI_FUNCTIONS], first, n);
 	kdi_write_put_names(&s[KY_KDI_NAMES], first, n);
 	for (size_t i = 0; i < n; i++) {
-		if (model->lines.len)
-			kdi_write_put_lines(model, &s[KY_KDI_LINES], &first[i]);
-		if (model->inlined.len)
-			put_inlined(model, &s[KY_KDI_INLINED], &first[i]);
+		if (info->lines.len)
+			kdi_write_put_lines(info, &s[KY_KDI_LINES], &first[i]);
+		if (info->inlined.len)
+			put_inlined(info, &s[KY_KDI_INLINED], &first[i]);
 	}
 }
 
 static int put_function_names(struct ky_kdi_writer *writer)
 {
-	const struct ky_kdi_model *model = writer->model;
-	uint32_t n = (uint32_t)model->functions.len;
+	const struct ky_kdi_info *info = writer->info;
+	uint32_t n = (uint32_t)info->functions.len;
 	uint32_t *hashes = calloc((size_t)n * 2 + 1, sizeof(*hashes)), *blocks = hashes + n;
 	int ret = hashes ? KYMO_OK : KYMO_E_MEMORY;
 
 	for (uint32_t i = 0; !ret && i < n; i++) {
-		hashes[i] = ky_kdi_hash(model->functions.data[i].name);
+		hashes[i] = ky_kdi_hash(info->functions.data[i].name);
 		blocks[i] = i / KY_KDI_BLOCK;
 	}
 	if (!ret)
@@ -234,24 +234,24 @@ static int put_function_names(struct ky_kdi_writer *writer)
 
 static int write_functions(struct ky_kdi_writer *writer)
 {
-	const struct ky_kdi_model *model = writer->model;
+	const struct ky_kdi_info *info = writer->info;
 	struct ky_strbuf *s = writer->sections;
-	size_t n = model->functions.len;
+	size_t n = info->functions.len;
 
-	ky_strbuf_add(&s[KY_KDI_IDENTITY], model->is_kernel ? "\1" : "\0", 1);
-	ky_strbuf_add(&s[KY_KDI_IDENTITY], (const char *)model->build_id, model->build_id_bytes);
-	ky_vec_foreach(&model->segments, segment) {
+	ky_strbuf_add(&s[KY_KDI_IDENTITY], info->is_kernel ? "\1" : "\0", 1);
+	ky_strbuf_add(&s[KY_KDI_IDENTITY], (const char *)info->build_id, info->build_id_bytes);
+	ky_vec_foreach(&info->segments, segment) {
 		ky_kdi_put_u64(&s[KY_KDI_SEGMENTS], segment->offset);
 		ky_kdi_put_u64(&s[KY_KDI_SEGMENTS], segment->address);
 		ky_kdi_put_u64(&s[KY_KDI_SEGMENTS], segment->bytes);
 	}
 	for (size_t i = 0; i < n; i += KY_KDI_BLOCK)
-		put_block(writer, model->functions.data + i,
+		put_block(writer, info->functions.data + i,
 			  n - i < KY_KDI_BLOCK ? n - i : KY_KDI_BLOCK);
-	ky_kdi_put_u32(&s[KY_KDI_FILES], (uint32_t)model->files.len);
-	for (size_t i = 0, at = 0; i < model->files.len; at += strlen(model->files.data[i++]) + 1)
+	ky_kdi_put_u32(&s[KY_KDI_FILES], (uint32_t)info->files.len);
+	for (size_t i = 0, at = 0; i < info->files.len; at += strlen(info->files.data[i++]) + 1)
 		ky_kdi_put_u32(&s[KY_KDI_FILES], (uint32_t)at);
-	ky_vec_foreach(&model->files, file)
+	ky_vec_foreach(&info->files, file)
 		ky_strbuf_add(&s[KY_KDI_FILES], *file, strlen(*file) + 1);
 	return put_function_names(writer);
 }
@@ -265,7 +265,7 @@ static void put_header(const struct ky_kdi_writer *writer, struct ky_strbuf *out
 	ky_kdi_put_u32(out, KY_KDI_VERSION);
 	ky_kdi_put_u32(out, sections);
 	ky_kdi_put_u64(out, bytes);
-	ky_kdi_put_u32(out, (uint32_t)writer->model->functions.len);
+	ky_kdi_put_u32(out, (uint32_t)writer->info->functions.len);
 	ky_kdi_put_u32(out, writer->types.n);
 	ky_kdi_put_u32(out, writer->texts.n);
 	ky_kdi_put_u32(out, 0);
@@ -316,16 +316,16 @@ static void writer_free(struct ky_kdi_writer *writer)
 	free(writer);
 }
 
-int ky_kdi_write(struct ky_kdi_model *model, struct ky_strbuf *out, struct kymo_error *err)
+int ky_kdi_write(struct ky_kdi_info *info, struct ky_strbuf *out, struct kymo_error *err)
 {
 	struct ky_kdi_writer *writer = calloc(1, sizeof(*writer));
 	int ret;
 
 	if (!writer)
 		return ky_error_nomem(err);
-	writer->model = model;
+	writer->info = info;
 	ky_map_init(&writer->string_ids);
-	sort_functions(model);
+	sort_functions(info);
 	ret = write_functions(writer);
 	if (!ret)
 		ret = ky_kdi_write_types(writer);

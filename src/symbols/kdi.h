@@ -16,7 +16,7 @@
 
 #include "base/strbuf.h"
 #include "symbols/kdi-format.h"
-#include "symbols/kdi-model.h"
+#include "symbols/kdi-info.h"
 
 #define KY_KDI_NAME_BYTES 512
 

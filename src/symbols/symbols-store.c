@@ -59,14 +59,14 @@ static int symbols_store_put_file(int dir, const uint8_t *id, uint32_t id_bytes,
 	return KYMO_E_IO;
 }
 
-static int write_file(struct ky_kdi_model *model, int dir, struct kymo_error *err)
+static int write_file(struct ky_kdi_info *info, int dir, struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
-	int ret = ky_kdi_write(model, &bytes, err);
+	int ret = ky_kdi_write(info, &bytes, err);
 
 	if (!ret)
-		ret = symbols_store_put_file(dir, model->build_id, model->build_id_bytes,
-					     bytes.data, bytes.len, err);
+		ret = symbols_store_put_file(dir, info->build_id, info->build_id_bytes, bytes.data,
+					     bytes.len, err);
 	ky_strbuf_fini(&bytes);
 	return ret;
 }
@@ -75,17 +75,17 @@ static int make_and_write(struct ky_symbols *symbols, struct ky_object *object,
 			  struct wanted *wanted, int dir, struct kymo_error *err)
 {
 	const struct ky_kdi_options options = {.want_lines = true, .wants = wants, .data = wanted};
-	struct ky_kdi_model model;
-	int ret = ky_kdi_model_init(&model);
+	struct ky_kdi_info info;
+	int ret = ky_kdi_info_init(&info);
 
 	if (ret)
 		return ky_error_nomem(err);
-	ret = ky_kdi_make_object(&model, object, &symbols->search, &options, err);
-	if (!ret && model.build_id_bytes && model.functions.len)
-		ret = write_file(&model, dir, err);
+	ret = ky_kdi_make_object(&info, object, &symbols->search, &options, err);
+	if (!ret && info.build_id_bytes && info.functions.len)
+		ret = write_file(&info, dir, err);
 	if (!ret)
-		ret = model.build_id_bytes && model.functions.len;
-	ky_kdi_model_fini(&model);
+		ret = info.build_id_bytes && info.functions.len;
+	ky_kdi_info_fini(&info);
 	return ret == KYMO_E_NOT_FOUND || ret == KYMO_E_LIMIT ? 0 : ret;
 }
 

@@ -57,14 +57,14 @@ static void read_btf(const uint8_t *data, size_t bytes)
 {
 	struct ky_kdi_function function = {.address = 16, .bytes = 16, .name = "f"};
 	struct ky_strbuf out = KY_STRBUF_INIT;
-	struct ky_kdi_model model;
+	struct ky_kdi_info info;
 
-	if (ky_kdi_model_init(&model) == 0 && ky_vec_push(&model.functions, function) == 0 &&
-	    ky_kdi_read_btf(&model, data, bytes, NULL, 0) == 0 &&
-	    ky_kdi_write(&model, &out, NULL) == 0)
+	if (ky_kdi_info_init(&info) == 0 && ky_vec_push(&info.functions, function) == 0 &&
+	    ky_kdi_read_btf(&info, data, bytes, NULL, 0) == 0 &&
+	    ky_kdi_write(&info, &out, NULL) == 0)
 		look(out.data, out.len);
 	ky_strbuf_fini(&out);
-	ky_kdi_model_fini(&model);
+	ky_kdi_info_fini(&info);
 }
 
 static void read_jit(const uint8_t *data, size_t bytes)

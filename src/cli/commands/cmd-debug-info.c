@@ -78,11 +78,11 @@ static bool types_are(const struct debug_info_options *options, const char *word
 
 /* ---- make ------------------------------------------------------------------------------- */
 
-static int write_model(struct ky_kdi_model *model, const char *path, struct kymo_error *err)
+static int write_model(struct ky_kdi_info *info, const char *path, struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
 	struct ky_cli_output output;
-	int ret = ky_kdi_write(model, &bytes, err);
+	int ret = ky_kdi_write(info, &bytes, err);
 
 	if (!ret && !path && isatty(STDOUT_FILENO))
 		ret = ky_error_set(err, KYMO_E_INVALID,
@@ -102,7 +102,7 @@ static int write_model(struct ky_kdi_model *model, const char *path, struct kymo
 	return ret;
 }
 
-static int make_file(struct ky_kdi_model *model, const char *path,
+static int make_file(struct ky_kdi_info *info, const char *path,
 		     const struct debug_info_options *options, struct kymo_error *err)
 {
 	struct ky_object object = {.path = realpath(path, NULL)};
@@ -118,7 +118,7 @@ static int make_file(struct ky_kdi_model *model, const char *path,
 		ky_error_path(err, path);
 		return ret;
 	}
-	ret = ky_kdi_make_object(model, &object, &search, &own, err);
+	ret = ky_kdi_make_object(info, &object, &search, &own, err);
 	ky_object_fini(&object);
 	return ret;
 }
@@ -136,23 +136,23 @@ static int read_btf(const char *path, bool is_needed, struct ky_strbuf *text,
 	return code;
 }
 
-static void read_build_id(struct ky_kdi_model *model, const char *module)
+static void read_build_id(struct ky_kdi_info *info, const char *module)
 {
 	struct ky_strbuf notes = KY_STRBUF_INIT;
-	struct ky_elf_info info = {0};
+	struct ky_elf_info elf = {0};
 	char path[200];
 
 	snprintf(path, sizeof(path),
 		 module ? "/sys/module/%s/notes/.note.gnu.build-id" : "/sys/kernel/notes", module);
 	if (ky_read_file(AT_FDCWD, path, 65536, &notes) == 0)
-		ky_elf_note_build_id((const uint8_t *)ky_strbuf_text(&notes), notes.len, &info);
-	memcpy(model->build_id, info.build_id, info.build_id_bytes);
-	model->build_id_bytes = info.build_id_bytes;
+		ky_elf_note_build_id((const uint8_t *)ky_strbuf_text(&notes), notes.len, &elf);
+	memcpy(info->build_id, elf.build_id, elf.build_id_bytes);
+	info->build_id_bytes = elf.build_id_bytes;
 	ky_strbuf_fini(&notes);
 }
 
 /* @module: NULL for the kernel itself. */
-static int make_kernel(struct ky_kdi_model *model, const char *module,
+static int make_kernel(struct ky_kdi_info *info, const char *module,
 		       const struct debug_info_options *options, struct kymo_error *err)
 {
 	struct ky_strbuf btf = KY_STRBUF_INIT, base = KY_STRBUF_INIT;
@@ -165,7 +165,7 @@ static int make_kernel(struct ky_kdi_model *model, const char *module,
 	if (options->kallsyms)
 		kernel.kallsyms = options->kallsyms;
 	else
-		read_build_id(model, module);
+		read_build_id(info, module);
 	snprintf(path, sizeof(path), BTF_DIR "%s", module ? module : "vmlinux");
 	ret = read_btf(options->btf ? options->btf : path, options->btf != NULL, &btf, err);
 	if (!ret && module)
@@ -177,7 +177,7 @@ static int make_kernel(struct ky_kdi_model *model, const char *module,
 		kernel.base_bytes = base.len;
 	}
 	if (!ret)
-		ret = ky_kdi_make_kernel(model, &kernel, err);
+		ret = ky_kdi_make_kernel(info, &kernel, err);
 	ky_strbuf_fini(&btf);
 	ky_strbuf_fini(&base);
 	return ret;
@@ -193,20 +193,20 @@ static bool is_module(const char *name)
 
 static int make(const struct debug_info_options *options, const char *what, struct kymo_error *err)
 {
-	struct ky_kdi_model model;
-	int ret = ky_kdi_model_init(&model);
+	struct ky_kdi_info info;
+	int ret = ky_kdi_info_init(&info);
 
 	if (ret)
 		return ky_error_nomem(err);
 	if (strcmp(what, "kernel") == 0)
-		ret = make_kernel(&model, NULL, options, err);
+		ret = make_kernel(&info, NULL, options, err);
 	else if (access(what, F_OK) != 0 && is_module(what))
-		ret = make_kernel(&model, what, options, err);
+		ret = make_kernel(&info, what, options, err);
 	else
-		ret = make_file(&model, what, options, err);
+		ret = make_file(&info, what, options, err);
 	if (!ret)
-		ret = write_model(&model, options->output, err);
-	ky_kdi_model_fini(&model);
+		ret = write_model(&info, options->output, err);
+	ky_kdi_info_fini(&info);
 	return ret;
 }
 

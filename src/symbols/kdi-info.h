@@ -2,10 +2,10 @@
 /*
  * Debug information in memory, from which kdi-write.h makes a file: functions, lines, inlined functions, types.
  *
- * Threads: one at a time per model.
+ * Threads: one at a time per struct ky_kdi_info.
  */
-#ifndef KY_SYMBOLS_KDI_MODEL_H
-#define KY_SYMBOLS_KDI_MODEL_H
+#ifndef KY_SYMBOLS_KDI_INFO_H
+#define KY_SYMBOLS_KDI_INFO_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,7 +83,7 @@ struct ky_kdi_segment {
 	uint64_t offset, address, bytes;
 };
 
-struct ky_kdi_model {
+struct ky_kdi_info {
 	uint8_t build_id[KY_ELF_BUILD_ID_MAX];
 	uint32_t build_id_bytes;
 	bool is_kernel;		 /* addresses count from _text, or from the module's begin */
@@ -101,15 +101,15 @@ struct ky_kdi_model {
 };
 
 /* 0 or KYMO_E_MEMORY. */
-int ky_kdi_model_init(struct ky_kdi_model *model);
-void ky_kdi_model_fini(struct ky_kdi_model *model);
-/* The model's copy of a text; NULL: memory is out. */
-const char *ky_kdi_model_text(struct ky_kdi_model *model, const char *text);
+int ky_kdi_info_init(struct ky_kdi_info *info);
+void ky_kdi_info_fini(struct ky_kdi_info *info);
+/* The copy of a text in @info; NULL: memory is out. */
+const char *ky_kdi_info_text(struct ky_kdi_info *info, const char *text);
 /* The number of a source file. UINT32_MAX: memory is out. */
-uint32_t ky_kdi_model_file(struct ky_kdi_model *model, const char *path);
+uint32_t ky_kdi_info_file(struct ky_kdi_info *info, const char *path);
 /* Adds a type, with no members yet. Its number; 0: memory is out, or there are too many. */
-uint32_t ky_kdi_model_type(struct ky_kdi_model *model, const struct ky_kdi_type *type);
+uint32_t ky_kdi_info_type(struct ky_kdi_info *info, const struct ky_kdi_type *type);
 /* Appends a member to the list of all; those of one type stand together. 0, KYMO_E_LIMIT or KYMO_E_MEMORY. */
-int ky_kdi_model_member(struct ky_kdi_model *model, const struct ky_kdi_member *member);
+int ky_kdi_info_member(struct ky_kdi_info *info, const struct ky_kdi_member *member);
 
 #endif
