@@ -108,8 +108,8 @@ struct ky_log_value ky_log_guess(const char *name, size_t name_len, const char *
 bool ky_log_pair(const char **text, const char *end, struct ky_log_value *value);
 
 /*
- * The JSON text as a json_t of the caller's; NULL: it is none. Integers beyond 64 bits with a sign become floats: then all of them
- * do. (log-json.c)
+ * The JSON text as a json_t of the caller's; NULL: the text is not JSON. If an integer does not fit into 64 bits with a sign, all
+ * integers become floats. (log-json.c)
  */
 void *ky_log_json_load(const char *text, size_t len);
 /*

@@ -14,7 +14,7 @@ import pytest
 import critical_schedule
 import kernel_trace
 from oracle_figures import Event, tables
-from test_perfetto import convert, query  # pylint: disable=unused-import
+from test_perfetto import convert  # pylint: disable=unused-import
 
 OFS = ["syscall", "syscall:read*", "wakeup", "preemption", "block", "irq", "softirq", "thread"]
 

@@ -10,7 +10,7 @@
 #include "analysis/export/tracks.h"
 #include "flow/sinks/json-value.h"
 
-/* Numbers of processes that are none: no kernel gives such. Those of another machine come so many later. */
+/* The first process number of a machine's own tracks, above all numbers that a kernel gives; and the distance between the numbers of two machines. */
 #define MACHINE_PIDS 10000000
 
 static const struct {
