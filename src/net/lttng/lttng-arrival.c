@@ -42,10 +42,22 @@ static bool has_late(const struct ky_lttng_consumer *consumer)
 	return false;
 }
 
+/*
+ * The daemon sends a packet's head and then its content, and its kernel holds the content back until the head is
+ * acknowledged (Nagle's algorithm). To read the head is to acknowledge it, so the second read finds the rest.
+ */
+static int read_arrived(struct ky_lttng_consumer *consumer, struct kymo_error *err)
+{
+	int ret = ky_lttng_consumer_take_data(consumer, err);
+
+	return !ret && has_late(consumer) ? ky_lttng_consumer_take_data(consumer, err) : ret;
+}
+
 /* Packets that are late wake the relay, until the next time that it looks. */
 static int read_all(struct ky_lttng_consumer *consumer, struct kymo_error *err)
 {
-	int ret = consumer->n_unread ? ky_lttng_consumer_take_data(consumer, err) : KYMO_OK;
+	int ret = consumer->n_unread || consumer->expects_data ? read_arrived(consumer, err)
+							       : KYMO_OK;
 
 	consumer->is_due = false;
 	/* While it has its control connection, the end of another one does not free it. */
@@ -82,6 +94,6 @@ int ky_lttng_consumer_take_index(struct ky_lttng_consumer *consumer, uint64_t pa
 		ky_loop_set_timer(relay->data_timer, KY_CLIENTS_GATHER_NS);
 	}
 	if (consumer->unread_bytes >= READ_BYTES || consumer->n_unread >= READ_INDEXES)
-		return ky_lttng_consumer_take_data(consumer, err);
+		return read_arrived(consumer, err);
 	return KYMO_OK;
 }
