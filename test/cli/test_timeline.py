@@ -269,3 +269,17 @@ def test_cpu_time_agrees_with_the_report(kymo, timeline, reference):
 def test_usage(kymo, cache, tmp_path, args, message):
     done = kymo("timeline", *args, make_kernel(tmp_path / "t"), code=2, env=cache)
     assert message in done.err
+
+
+def test_recordings_agree_with_a_slow_computation(kymo, kymo_bin, record, without_losses, tmp_path):
+    """At the time of each of 10,000 events of the kernel: test/unit/test-history-oracle.c."""
+    oracle = os.path.join(os.path.dirname(kymo_bin), "..", "..", "test", "unit", "test-history-oracle")
+    if not os.path.exists(oracle):
+        pytest.skip(f"no {oracle}")
+    recorded, _ = without_losses(record, command=("ls", "-lR", "/usr/share/perl5"))
+    whole = kymo("convert", "--to", "json", recorded).out.splitlines()
+    end = json.loads(whole[min(len(whole), 10000) - 1])["timestamp_ns"]
+    part = tmp_path / "part"
+    kymo("convert", "--to", "ctf2", "--end", f"{end // 10**9}.{end % 10**9:09}", "-o", part, recorded)
+    done = subprocess.run([oracle, part], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and " rows at " in done.stdout + done.stderr, done

@@ -279,8 +279,9 @@ struct ky_history_pixel {
 };
 
 /*
- * @row from @begin_ns to @end_ns (at least @n ns later) in @n pixels. A pixel with less than some eight intervals is exact. In a larger one,
- * the state is the one with the largest sum over parts of the pixel in which it fills most.
+ * @row from @begin_ns to @end_ns (at least @n ns later) in @n pixels. Where the index is read to its intervals (leaves wider than 64 pixels),
+ * they are exact. Elsewhere the state is the one with the largest sum over cells in which it fills most; a cell that lies in
+ * two pixels counts in both.
  */
 int ky_history_pixels(struct ky_history *history, uint32_t row, int64_t begin_ns, int64_t end_ns,
 		      size_t n, struct ky_history_pixel *pixels, struct kymo_error *err);
