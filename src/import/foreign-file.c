@@ -126,6 +126,21 @@ const uint8_t *ky_foreign_bytes(struct ky_foreign_file *file, uint64_t offset, u
 	return NULL;
 }
 
+int ky_foreign_unpack(struct ky_foreign_file *file, uint64_t offset, uint64_t bytes,
+		      struct kymo_error *err)
+{
+	uint64_t max = KY_FOREIGN_FREE_BYTES + file->size_bytes * KY_FOREIGN_RATIO_MAX;
+
+	if (bytes > max || file->unpacked_bytes > max - bytes) {
+		ky_error_set(err, KYMO_E_LIMIT, "the file unpacks to more than a trace has");
+		ky_error_path(err, file->path);
+		ky_error_offset(err, offset);
+		return KYMO_E_LIMIT;
+	}
+	file->unpacked_bytes += bytes;
+	return KYMO_OK;
+}
+
 bool ky_foreign_begins(const char *path, uint64_t offset, const void *magic, size_t len)
 {
 	uint8_t bytes[32];

@@ -26,7 +26,12 @@ struct ky_foreign_file {
 	uint8_t *window;     /* the bytes from window_at on */
 	uint64_t window_at;
 	size_t window_bytes, window_cap;
+	uint64_t unpacked_bytes; /* out of compressed parts so far */
 };
+
+/* Unpacked bytes per byte of a file, and those that every file may have. */
+#define KY_FOREIGN_RATIO_MAX  1024u
+#define KY_FOREIGN_FREE_BYTES (UINT64_C(256) << 20)
 
 /*
  * Open the regular file @path, which must outlive @file; @fd >= 0: its content is there, unpacked, and @path is only for messages; @fd stays
@@ -42,6 +47,10 @@ void ky_foreign_close(struct ky_foreign_file *file);
  */
 const uint8_t *ky_foreign_bytes(struct ky_foreign_file *file, uint64_t offset, uint64_t len,
 				const char *what, struct kymo_error *err);
+
+/* Counts @bytes that are unpacked from byte @offset. 0, or KYMO_E_LIMIT: the file unpacks to more than a trace has. */
+int ky_foreign_unpack(struct ky_foreign_file *file, uint64_t offset, uint64_t bytes,
+		      struct kymo_error *err);
 
 /* Sets KYMO_E_FORMAT for byte @offset: "@what". Returns it. */
 int ky_foreign_bad(const struct ky_foreign_file *file, uint64_t offset, const char *what,

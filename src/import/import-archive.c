@@ -25,10 +25,7 @@
 #define TRACES_MAX	   4096
 #define STREAMS_MAX	   65536
 #define MEMBERS_MAX	   1000000
-/* Unpacked bytes per byte of the archive, and those that every archive may have. */
-#define RATIO_MAX  1024
-#define FREE_BYTES (UINT64_C(256) << 20)
-#define READ_BYTES ((size_t)64 << 10)
+#define READ_BYTES	   ((size_t)64 << 10)
 
 struct unpacked {
 	char *directory; /* of the trace, in the archive */
@@ -306,8 +303,24 @@ static const char *import_archive_name_of(const char *directory)
 	return slash ? slash + 1 : directory;
 }
 
+/* What could be unpacked before the damage are traces, too. */
+static int import_archive_keep(struct reader *reader, int ret)
+{
+	if (ret != KYMO_E_FORMAT)
+		return ret;
+	ky_vec_foreach(&reader->traces, trace) {
+		if (!trace->trace->metadata.len)
+			continue;
+		ky_import_broken(reader->imports, reader->err);
+		ky_error_clear(reader->err);
+		return KYMO_OK;
+	}
+	return ret;
+}
+
 static int import_archive_finish(struct reader *reader, int ret)
 {
+	ret = import_archive_keep(reader, ret);
 	ky_vec_foreach(&reader->traces, trace) {
 		(void)ky_store_close(trace->to, NULL);
 		ky_store_free(trace->store);
@@ -353,7 +366,8 @@ static int import_archive_read(struct reader *reader)
 	}
 	size = lseek(fd, 0, SEEK_END);
 	(void)lseek(fd, 0, SEEK_SET);
-	reader->total_max = FREE_BYTES + (uint64_t)(size > 0 ? size : 0) * RATIO_MAX;
+	reader->total_max =
+		KY_FOREIGN_FREE_BYTES + (uint64_t)(size > 0 ? size : 0) * KY_FOREIGN_RATIO_MAX;
 	archive = import_archive_new();
 	if (!archive)
 		ret = ky_error_nomem(reader->err);

@@ -44,8 +44,9 @@ static int perf_file_add_ids(struct ky_perf_file *perf, uint64_t at, uint64_t si
 {
 	void *number = (void *)(uintptr_t)perf->attrs.len;
 
-	if (size / 8 > IDS_MAX)
-		return ky_foreign_bad(&perf->file, at, "an event has too many counters", err);
+	perf->n_ids += size / 8 > IDS_MAX ? IDS_MAX + 1 : size / 8;
+	if (perf->n_ids > IDS_MAX)
+		return ky_foreign_bad(&perf->file, at, "the events have too many counters", err);
 	for (uint64_t i = 0; i < size / 8; i++) {
 		const uint8_t *bytes =
 			ky_foreign_bytes(&perf->file, at + 8 * i, 8, "the list of counters", err);

@@ -62,6 +62,7 @@ struct ky_perf_file {
 	uint64_t
 		last_id; /* the counter that was asked for last, and its attribute's number plus 1; 0: none */
 	uintptr_t last_number;
+	uint64_t n_ids;	   /* that the file names */
 	struct ky_map ids; /* id of a counter -> number of its attribute plus 1, as a pointer */
 	bool is_pipe, big_endian;
 	bool is_cut; /* or was never finished: without features, which come last */

@@ -88,6 +88,7 @@ int ky_perf_unpack_add(struct ky_perf_file *perf, const uint8_t *bytes, size_t l
 		if (ky_zstd.ZSTD_isError(got))
 			return ky_foreign_bad(&perf->file, at, "a compressed record is damaged",
 					      err);
+		ret = ky_foreign_unpack(&perf->file, at, out.pos - unpack->len, err);
 		unpack->len = out.pos;
 		is_full = out.pos == out.size;
 	}

@@ -26,7 +26,8 @@ enum dat_option {
 #define BUFFERS_MAX	   4096u
 #define OPTIONS_MAX	   65536u
 #define OPTION_MAX_BYTES   (16u << 20)
-#define SECTION_MAX_BYTES  (256u << 20)
+#define SECTION_MAX_BYTES  (256u << 20) /* of all together, too */
+#define PLACES_MAX	   (1u << 20)
 #define SECTION_HEAD_BYTES 16u
 #define SECTION_COMPRESSED 1u
 
@@ -111,6 +112,20 @@ static struct ky_dat_buffer *dat_new_buffer(struct ky_dat *dat)
 	return ky_vec_last(&dat->buffers);
 }
 
+/* Pages of two CPUs do not overlap: otherwise a small file would be a long trace. */
+static int dat_add_cpu(struct ky_dat *dat, struct ky_dat_buffer *buffer,
+		       const struct ky_dat_cpu *cpu, struct kymo_error *err)
+{
+	uint64_t size = dat->file.size_bytes;
+
+	if (cpu->at < size)
+		dat->places_bytes +=
+			cpu->size_bytes < size - cpu->at ? cpu->size_bytes : size - cpu->at;
+	if (dat->places_bytes > size || ++dat->n_places > PLACES_MAX)
+		return ky_foreign_bad(&dat->file, cpu->at, "the pages of CPUs overlap", err);
+	return ky_vec_push(&buffer->cpus, *cpu) < 0 ? ky_error_nomem(err) : KYMO_OK;
+}
+
 /* Version 6: "flyrecord", then the place of each CPU's pages, at byte @at of the file. */
 static int dat_read_flyrecord(struct ky_dat *dat, struct ky_dat_buffer *buffer, uint64_t at,
 			      struct kymo_error *err)
@@ -128,14 +143,16 @@ static int dat_read_flyrecord(struct ky_dat *dat, struct ky_dat_buffer *buffer, 
 	at += 10;
 	for (uint32_t i = 0; i < dat->n_cpus; i++, at += 16) {
 		struct ky_dat_cpu cpu = {.number = i};
+		int ret;
 
 		bytes = ky_foreign_bytes(&dat->file, at, 16, "the list of CPUs", err);
 		if (!bytes)
 			return trace_dat_code(err);
 		cpu.at = ky_foreign_u64(bytes, dat->file.swap);
 		cpu.size_bytes = ky_foreign_u64(bytes + 8, dat->file.swap);
-		if (ky_vec_push(&buffer->cpus, cpu) < 0)
-			return ky_error_nomem(err);
+		ret = dat_add_cpu(dat, buffer, &cpu, err);
+		if (ret < 0)
+			return ret;
 	}
 	return KYMO_OK;
 }
@@ -160,6 +177,7 @@ static int dat_take_buffer_7(struct ky_dat *dat, struct dat_bytes *bytes, struct
 	struct ky_dat_buffer *buffer = dat_new_buffer(dat);
 	uint64_t at = dat_u64(bytes);
 	const uint8_t *head;
+	int ret = KYMO_OK;
 	uint32_t n;
 
 	if (!buffer)
@@ -174,15 +192,15 @@ static int dat_take_buffer_7(struct ky_dat *dat, struct dat_bytes *bytes, struct
 	if (!head)
 		return trace_dat_code(err);
 	buffer->is_compressed = ky_foreign_u16(head + 2, dat->file.swap) & SECTION_COMPRESSED;
-	for (uint32_t i = 0; i < n && !bytes->is_short; i++) {
+	for (uint32_t i = 0; i < n && !bytes->is_short && !ret; i++) {
 		struct ky_dat_cpu cpu = {.number = dat_u32(bytes)};
 
 		cpu.at = dat_u64(bytes);
 		cpu.size_bytes = dat_u64(bytes);
-		if (!bytes->is_short && ky_vec_push(&buffer->cpus, cpu) < 0)
-			return ky_error_nomem(err);
+		if (!bytes->is_short)
+			ret = dat_add_cpu(dat, buffer, &cpu, err);
 	}
-	return KYMO_OK;
+	return ret;
 }
 
 /* ---- sections of version 7 ------------------------------------------------------------ */
@@ -210,8 +228,10 @@ static int dat_open_section(struct ky_dat *dat, uint64_t at, struct ky_foreign_f
 		size = ky_foreign_u32(bytes + 4, swap);
 		content += 8;
 	}
-	if (size > SECTION_MAX_BYTES)
-		return ky_foreign_bad(&dat->file, at, "a section is too long", err);
+	/* A section can be named again and again. */
+	if (size > SECTION_MAX_BYTES || dat->section_bytes > SECTION_MAX_BYTES - size)
+		return ky_foreign_bad(&dat->file, at, "the sections are too long", err);
+	dat->section_bytes += size;
 	bytes = ky_foreign_bytes(&dat->file, content, is_compressed ? packed : size, "a section",
 				 err);
 	if (!bytes)
@@ -249,6 +269,19 @@ static int dat_read_section(struct ky_dat *dat, enum dat_option option, uint64_t
 	return ret;
 }
 
+static int dat_add_offset(struct ky_dat *dat, const char *text, enum dat_option option,
+			  struct kymo_error *err)
+{
+	int64_t offset = strtoll(text, NULL, 0);
+
+	/* A date counts microseconds. */
+	if (option == OPTION_DATE && __builtin_mul_overflow(offset, INT64_C(1000), &offset))
+		return ky_foreign_bad(&dat->file, 0, "the date makes no sense", err);
+	if (__builtin_add_overflow(dat->offset_ns, offset, &dat->offset_ns))
+		return ky_foreign_bad(&dat->file, 0, "the offset of times makes no sense", err);
+	return KYMO_OK;
+}
+
 static int dat_take_option(struct ky_dat *dat, enum dat_option option, struct dat_bytes *bytes,
 			   const char **clock, struct kymo_error *err)
 {
@@ -260,10 +293,7 @@ static int dat_take_option(struct ky_dat *dat, enum dat_option option, struct da
 		text = dat_text(dat, bytes);
 		if (!text)
 			return ky_error_nomem(err);
-		/* A date counts microseconds. */
-		dat->offset_ns +=
-			strtoll(text, NULL, 0) * (option == OPTION_DATE ? INT64_C(1000) : 1);
-		return KYMO_OK;
+		return dat_add_offset(dat, text, option, err);
 	case OPTION_BUFFER:
 		return dat->version == 6 ? dat_take_buffer_6(dat, bytes, err)
 					 : dat_take_buffer_7(dat, bytes, err);
@@ -491,6 +521,9 @@ static int dat_chunk(struct ky_dat *dat, uint32_t page_bytes, uint64_t at, uint6
 	size = ky_foreign_u32(bytes + 4, dat->file.swap);
 	if (size > SECTION_MAX_BYTES || packed > end - at)
 		return ky_foreign_bad(&dat->file, at, "the size of a chunk makes no sense", err);
+	ret = ky_foreign_unpack(&dat->file, at, size, err);
+	if (ret < 0)
+		return ret;
 	*next = at + 8 + packed;
 	bytes = ky_foreign_bytes(&dat->file, at + 8, packed, "a compressed chunk", err);
 	if (!bytes)

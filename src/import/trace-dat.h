@@ -33,7 +33,9 @@ struct ky_dat {
 	KY_VEC(struct ky_dat_buffer) buffers;
 	const char *uname; /* "Linux host 6.1.0 ... x86_64"; NULL: unknown */
 	uint32_t n_cpus;
-	int64_t offset_ns; /* to add to times */
+	uint64_t n_places, places_bytes; /* of the CPUs' pages, of all buffers */
+	uint64_t section_bytes;		 /* of all sections, unpacked */
+	int64_t offset_ns;		 /* to add to times */
 	uint32_t tsc_mult,
 		tsc_shift; /* times are TSC: ns = value * mult >> shift; mult 0: they are ns */
 	bool has_text;	   /* a buffer of ftrace's latency tracers, as text, which is left out */
