@@ -262,3 +262,26 @@ def test_spans_of_a_program(kymo, kymo_bin, tmp_path):
     assert all(inside[span] for span in checkouts)
     result = kymo("convert", "--to", "csv", "--trace-id", "x", "--fields", "id", trace, code=2)
     assert "--trace-id needs --to otlp" in result.err
+
+
+# ---- Graphviz -------------------------------------------------------------------------------------
+
+
+def test_dot_of_waits(kymo, convert, shared, tmp_path):
+    """Graphviz draws it; the arrows are of wake-ups in the trace."""
+    trace = f"{shared}/traces/lttng-kernel/kernel"
+    out = convert("dot", trace)
+    text = out.read_text()
+    threads = {node: int(tid) for node, tid in re.findall(r"^  (t\d+) \[label=\".*\\n(\d+)\"\];$", text, re.M)}
+    arrows = re.findall(r"^  (\w+) -> (t\d+) \[penwidth=.*\\n(\d+) times\"\];$", text, re.M)
+    woken = collections.Counter(e["fields"]["tid"] for e in events(kymo, "--event", "sched_waking", trace))
+    n = collections.Counter()
+    for _, to, times in arrows:
+        n[threads[to]] += int(times)
+    assert n and all(n[tid] <= woken[tid] for tid in n)
+    dot = shutil.which("dot")
+    if not dot:
+        pytest.skip("Graphviz is not installed: tools/install-deps test")
+    picture = tmp_path / "waits.svg"
+    subprocess.run([dot, "-Tsvg", "-o", picture, out], check=True, timeout=100)
+    assert picture.read_text().count('class="edge"') == len(arrows)

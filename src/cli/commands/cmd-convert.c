@@ -12,6 +12,7 @@
 #include "analysis/export/perf-script.h"
 #include "analysis/export/stacks.h"
 #include "analysis/export/tracks.h"
+#include "analysis/export/waits-dot.h"
 #include "base/error.h"
 #include "cli/commands/print-live.h"
 #include "cli/reading/convert-ctf.h"
@@ -45,9 +46,9 @@ struct convert_options {
 
 /* The names in formats[]. */
 #define FORMAT_CHOICES \
-	"text json csv ctf1.8 ctf2 perfetto chrome-json perf-script folded speedscope pprof firefox otlp details"
+	"text json csv ctf1.8 ctf2 perfetto chrome-json perf-script folded speedscope pprof firefox otlp dot details"
 #define FORMAT_NAMES \
-	"text, json, csv, ctf1.8, ctf2, perfetto, chrome-json, perf-script, folded, speedscope, pprof, firefox, otlp or details"
+	"text, json, csv, ctf1.8, ctf2, perfetto, chrome-json, perf-script, folded, speedscope, pprof, firefox, otlp, dot or details"
 
 /* What a format is, and which options say something about it. */
 enum {
@@ -238,6 +239,14 @@ static int open_firefox(const struct ky_trace_set *set, const struct convert_opt
 	return ky_firefox_open(set, output->fd, options->trace_symbols, sink, err);
 }
 
+static int open_dot(const struct ky_trace_set *set, const struct convert_options *options,
+		    const struct ky_cli_output *output, struct ky_sink **sink,
+		    struct kymo_error *err)
+{
+	(void)options;
+	return ky_waits_dot_open(set, output->fd, sink, err);
+}
+
 static int open_stacks(const struct ky_trace_set *set, const struct convert_options *options,
 		       const struct ky_cli_output *output, struct ky_sink **sink,
 		       struct kymo_error *err)
@@ -419,6 +428,7 @@ static const struct format formats[] = {
 	 .flags = FORMAT_HAS_SYMBOLS | FORMAT_NAMES_STACKS,
 	 .open = open_firefox,
 	 .write = convert_events},
+	{.name = "dot", .open = open_dot, .write = convert_events},
 	{.name = "otlp", .open = open_otlp, .write = convert_events},
 	{.name = "folded",
 	 .flags = FORMAT_HAS_SYMBOLS,
@@ -711,6 +721,7 @@ const struct ky_command ky_command_convert = {
 		"  folded, speedscope, pprof the call stacks of samples, as kymo report flame --to\n"
 		"  firefox a profile for profiler.firefox.com, with samples and markers\n"
 		"  otlp    spans of programs, as lines of OTLP/JSON for OpenTelemetry's collectors\n"
+		"  dot     a graph of who waits for whom, for Graphviz\n"
 		"  details everything: metadata as trees, packets, events with all their fields\n"
 		"\n"
 		"A conversion from CTF to CTF keeps every event, field, clock and loss. Without a "
