@@ -46,7 +46,7 @@ static int import_log_run(struct ky_log_file *log)
 }
 
 static int import_log_begin(struct ky_log_file *log, struct ky_packet_store *store,
-			    const struct ky_import_log_options *options)
+			    const struct ky_import_options *options)
 {
 	const struct ky_maker_about about = {
 		.path = "log",
@@ -104,7 +104,7 @@ static int import_log_finish(struct ky_log_file *log, int ret, const struct ky_l
 
 static int import_log_file(const char *path, int fd, struct ky_packet_store *store,
 			   const struct ky_log_format *format, struct ky_log_regex *regex,
-			   const struct ky_import_log_options *options, const struct ky_log *to,
+			   const struct ky_import_options *options, const struct ky_log *to,
 			   struct kymo_error *broken, struct kymo_error *err)
 {
 	struct ky_log_file log = {.format = format, .err = err};
@@ -129,7 +129,7 @@ static int import_log_file(const char *path, int fd, struct ky_packet_store *sto
 }
 
 static int import_log_choose(const struct ky_import *imports, const char *path,
-			     const struct ky_import_log_options *options,
+			     const struct ky_import_options *options,
 			     const struct ky_log_format **format, struct ky_log_regex **regex,
 			     struct kymo_error *err)
 {
@@ -150,7 +150,7 @@ static int import_log_choose(const struct ky_import *imports, const char *path,
 }
 
 int ky_import_log(struct ky_import *imports, const char *path,
-		  const struct ky_import_log_options *options, const struct ky_log *log,
+		  const struct ky_import_options *options, const struct ky_log *log,
 		  struct kymo_error *err)
 {
 	struct ky_scratch_trace *scratch = ky_import_new_trace(imports);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pcap and pcapng: packets become events with addresses, ports, lengths and TCP's numbers. libpcap reads the files. Bytes of packets are
- * not kept: they hold what programs say to each other.
+ * kept only on request: they hold what programs say to each other.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -52,6 +52,7 @@ struct pcap_import {
 	pcap_t *pcap;
 	struct ky_maker *maker;
 	int events[KY_PACKET_KINDS];
+	bool keeps_data;
 };
 
 /* ---- events --------------------------------------------------------------------------- */
@@ -106,6 +107,15 @@ static const struct ky_maker_field frame_fields[] = {
 	{.name = "ether_type", .kind = KY_MAKER_HEX},
 };
 
+/* Behind the others, on request. */
+static const struct ky_maker_field data_fields[] = {
+	{.name = "data_link", .kind = KY_MAKER_U32},
+	{.name = "data", .kind = KY_MAKER_BYTES},
+};
+
+#define N_DATA_FIELDS (sizeof(data_fields) / sizeof(data_fields[0]))
+#define N_FIELDS_MAX  16
+
 #define FIELDS(list) list, sizeof(list) / sizeof((list)[0])
 
 static const struct {
@@ -136,47 +146,69 @@ static void import_pcap_address(struct ky_maker *maker, const uint8_t *address, 
 	}
 }
 
+static void import_pcap_facts(struct ky_maker *maker, const struct ky_packet_facts *facts,
+			      int link_type)
+{
+	char flags[KY_PACKET_FLAGS_BYTES];
+
+	if (facts->kind == KY_PACKET_FRAME) {
+		ky_maker_number(maker, (uint64_t)link_type);
+		ky_maker_number(maker, facts->ether_type);
+		return;
+	}
+	if (facts->kind == KY_PACKET_ARP)
+		ky_maker_number(maker, facts->type);
+	import_pcap_address(maker, facts->src, facts->is_6);
+	import_pcap_address(maker, facts->dst, facts->is_6);
+	if (facts->kind == KY_PACKET_TCP || facts->kind == KY_PACKET_UDP) {
+		ky_maker_number(maker, facts->sport);
+		ky_maker_number(maker, facts->dport);
+	}
+	if (facts->kind == KY_PACKET_TCP) {
+		ky_maker_text(maker, flags, ky_packet_put_flags(facts->flags, flags));
+		ky_maker_number(maker, facts->seq);
+		ky_maker_number(maker, facts->ack);
+		ky_maker_number(maker, facts->window);
+	}
+	if (facts->kind == KY_PACKET_TCP || facts->kind == KY_PACKET_UDP) {
+		ky_maker_number(maker, facts->payload);
+	} else if (facts->kind != KY_PACKET_ARP) {
+		ky_maker_number(maker, facts->type);
+		ky_maker_number(maker, facts->code);
+	}
+}
+
 static int import_pcap_packet(struct pcap_import *import, const struct pcap_pkthdr *head,
 			      const uint8_t *bytes, int link_type, struct kymo_error *err)
 {
 	uint64_t ns = (uint64_t)head->ts.tv_sec * 1000000000 + (uint64_t)head->ts.tv_usec;
 	struct ky_maker *maker = import->maker;
 	struct ky_packet_facts facts;
-	char flags[KY_PACKET_FLAGS_BYTES];
 
 	ky_packet_decode(bytes, head->caplen, link_type, &facts);
 	ky_maker_begin(maker, 0, import->events[facts.kind], ns);
 	ky_maker_number(maker, head->len);
 	ky_maker_number(maker, head->caplen);
-	if (facts.kind == KY_PACKET_FRAME) {
+	import_pcap_facts(maker, &facts, link_type);
+	if (import->keeps_data) {
 		ky_maker_number(maker, (uint64_t)link_type);
-		ky_maker_number(maker, facts.ether_type);
-		return ky_maker_commit(maker, err);
-	}
-	if (facts.kind == KY_PACKET_ARP)
-		ky_maker_number(maker, facts.type);
-	import_pcap_address(maker, facts.src, facts.is_6);
-	import_pcap_address(maker, facts.dst, facts.is_6);
-	if (facts.kind == KY_PACKET_TCP || facts.kind == KY_PACKET_UDP) {
-		ky_maker_number(maker, facts.sport);
-		ky_maker_number(maker, facts.dport);
-	}
-	if (facts.kind == KY_PACKET_TCP) {
-		ky_maker_text(maker, flags, ky_packet_put_flags(facts.flags, flags));
-		ky_maker_number(maker, facts.seq);
-		ky_maker_number(maker, facts.ack);
-		ky_maker_number(maker, facts.window);
-	}
-	if (facts.kind == KY_PACKET_TCP || facts.kind == KY_PACKET_UDP) {
-		ky_maker_number(maker, facts.payload);
-	} else if (facts.kind != KY_PACKET_ARP) {
-		ky_maker_number(maker, facts.type);
-		ky_maker_number(maker, facts.code);
+		ky_maker_bytes(maker, bytes, head->caplen);
 	}
 	return ky_maker_commit(maker, err);
 }
 
 /* ---- the file ------------------------------------------------------------------------- */
+
+static int import_pcap_kind(struct pcap_import *import, size_t kind, struct kymo_error *err)
+{
+	struct ky_maker_field fields[N_FIELDS_MAX + N_DATA_FIELDS];
+	size_t n = kinds[kind].n;
+
+	memcpy(fields, kinds[kind].fields, n * sizeof(*fields));
+	memcpy(fields + n, data_fields, sizeof(data_fields));
+	return ky_maker_event(import->maker, kinds[kind].name, fields,
+			      import->keeps_data ? n + N_DATA_FIELDS : n, err);
+}
 
 static int import_pcap_begin(struct pcap_import *import, struct ky_packet_store *store,
 			     struct kymo_error *err)
@@ -193,8 +225,7 @@ static int import_pcap_begin(struct pcap_import *import, struct ky_packet_store 
 	int ret = ky_maker_open(&import->maker, store, &about, err);
 
 	for (size_t i = 0; i < KY_PACKET_KINDS && ret >= 0; i++)
-		ret = import->events[i] = ky_maker_event(import->maker, kinds[i].name,
-							 kinds[i].fields, kinds[i].n, err);
+		ret = import->events[i] = import_pcap_kind(import, i, err);
 	return ret < 0 ? ret : KYMO_OK;
 }
 
@@ -271,7 +302,10 @@ static int import_pcap_open(struct ky_import *imports, const char *path, const s
 			    struct kymo_error *err)
 {
 	struct ky_scratch_trace *scratch = ky_import_new_trace(imports);
-	struct pcap_import import = {.fd = imports->unpacked_fd};
+	struct pcap_import import = {
+		.fd = imports->unpacked_fd,
+		.keeps_data = imports->options && imports->options->packet_data,
+	};
 	struct kymo_error broken = {0};
 	struct ky_packet_store *store;
 	int ret;

@@ -73,7 +73,7 @@ static int import_convert(struct ky_import *imports, const struct ky_import_form
 }
 
 /* A file that has no other format, where the user says how to read logs. */
-static bool import_is_users_log(const char *path, const struct ky_import_log_options *logs,
+static bool import_is_users_log(const char *path, const struct ky_import_options *logs,
 				const struct ky_import_format *format)
 {
 	struct stat st;
@@ -93,7 +93,7 @@ const char *ky_import_content(const struct ky_import *imports, const char *path,
 int ky_import_unpacked(struct ky_import *imports, const char *path, int fd,
 		       const struct ky_log *log, struct kymo_error *err)
 {
-	const struct ky_import_log_options *logs = imports->logs;
+	const struct ky_import_options *logs = imports->options;
 	const struct ky_import_format *format;
 	char content[32];
 	int ret = 1;
@@ -110,12 +110,12 @@ int ky_import_unpacked(struct ky_import *imports, const char *path, int fd,
 }
 
 int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
-		    const struct ky_import_log_options *logs, const struct ky_log *log, bool says,
+		    const struct ky_import_options *logs, const struct ky_log *log, bool says,
 		    struct kymo_error *err)
 {
 	int ret = KYMO_OK;
 
-	imports->logs = logs;
+	imports->options = logs;
 	for (size_t i = 0; i < n_paths && !ret; i++) {
 		const struct ky_import_format *format = import_find(paths[i]);
 

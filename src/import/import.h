@@ -56,7 +56,7 @@ struct ky_import {
 	 * read them. code 0: no damage.
 	 */
 	struct kymo_error broken;
-	const struct ky_import_log_options *logs; /* during ky_import_paths() */
+	const struct ky_import_options *options; /* during ky_import_paths() */
 	int unpacked_fd; /* while a compressed file is converted: its content; else -1 */
 };
 
@@ -66,14 +66,15 @@ struct ky_import {
 		.unpacked_fd = -1                                                   \
 	}
 
-/* How to read logs. */
-struct ky_import_log_options {
+/* How to read some formats. */
+struct ky_import_options {
 	/*
 	 * The name of a format, or a regular expression with named groups: regular files that have no other format are such logs.
 	 * NULL: those of a format that is plain.
 	 */
 	const char *format;
 	const char *time_format; /* of strftime(), for times in it; NULL: usual ones */
+	bool packet_data;	 /* events of packets have the packets' bytes, too */
 };
 
 /*
@@ -82,7 +83,7 @@ struct ky_import_log_options {
  * must call ky_import_fini() in any case.
  */
 int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
-		    const struct ky_import_log_options *logs, const struct ky_log *log, bool says,
+		    const struct ky_import_options *logs, const struct ky_log *log, bool says,
 		    struct kymo_error *err);
 void ky_import_fini(struct ky_import *imports);
 
@@ -94,7 +95,7 @@ extern const struct ky_import_format ky_import_archive;
 extern const struct ky_import_format ky_import_logs;
 /* As ky_import_format.open, by the user's format. KYMO_E_INVALID: the format makes no sense. */
 int ky_import_log(struct ky_import *imports, const char *path,
-		  const struct ky_import_log_options *options, const struct ky_log *log,
+		  const struct ky_import_options *options, const struct ky_log *log,
 		  struct kymo_error *err);
 /* import-dat.c */
 extern const struct ky_import_format ky_import_dat;

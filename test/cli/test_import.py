@@ -253,6 +253,16 @@ def test_captured_packets(kymo, peer, tmp_path, loopback):  # pylint: disable=un
     theirs = peer("tcpdump", "-nr", path).out.splitlines()
     ours = [event for event in events_of(kymo, path) if event["event"] == "udp"]
     assert theirs and len(ours) == len(theirs) and {event["fields"]["payload"] for event in ours} == {5}
+    assert "data" not in ours[0]["fields"]
+    # The same packets again, of the capture itself and of a trace with its bytes.
+    whole = peer("tcpdump", "-r", path, "-nvvXX").out
+    kymo("convert", "--to", "pcap", "-o", tmp_path / "again.pcap", path)
+    kymo("convert", "--to", "ctf1.8", "--packet-data", "-o", tmp_path / "trace", path)
+    kymo("convert", "--to", "pcap", "-o", tmp_path / "third.pcap", tmp_path / "trace")
+    for made in ("again.pcap", "third.pcap"):
+        assert peer("tcpdump", "-r", tmp_path / made, "-nvvXX").out == whole
+    assert "no event has a packet's bytes" in kymo("convert", "--to", "pcap", foreign_files.perf_example(tmp_path / "p"),
+                                                   code=1).err
 
 
 # ---- logs ---------------------------------------------------------------------------------

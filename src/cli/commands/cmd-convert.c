@@ -28,6 +28,7 @@
 #include "flow/sinks/ctf-sink.h"
 #include "store/directory-store.h"
 #include "flow/sinks/details.h"
+#include "flow/sinks/pcap.h"
 
 struct convert_options {
 	struct ky_text_options text;
@@ -46,9 +47,9 @@ struct convert_options {
 
 /* The names in formats[]. */
 #define FORMAT_CHOICES \
-	"text json csv ctf1.8 ctf2 perfetto chrome-json perf-script folded speedscope pprof firefox otlp dot details"
+	"text json csv ctf1.8 ctf2 perfetto chrome-json perf-script folded speedscope pprof firefox otlp dot pcap details"
 #define FORMAT_NAMES \
-	"text, json, csv, ctf1.8, ctf2, perfetto, chrome-json, perf-script, folded, speedscope, pprof, firefox, otlp, dot or details"
+	"text, json, csv, ctf1.8, ctf2, perfetto, chrome-json, perf-script, folded, speedscope, pprof, firefox, otlp, dot, pcap or details"
 
 /* What a format is, and which options say something about it. */
 enum {
@@ -113,6 +114,11 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .kind = KY_OPTION_FLAG,
 	 .help = "For otlp: system calls are spans, too.",
 	 .at = offsetof(struct convert_options, otlp.calls)},
+	{.name = "packet-data",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Of pcap files: keep the bytes of packets, as fields data_link and data. "
+		 "--to pcap does that.",
+	 .at = offsetof(struct convert_options, input.packet_data)},
 	KY_SELECT_OPTION_DEFS(struct convert_options, select),
 	KY_TEXT_OPTION_DEFS(struct convert_options, text, words),
 	KY_SYMBOL_OPTION_DEFS(struct convert_options, symbols),
@@ -245,6 +251,16 @@ static int open_dot(const struct ky_trace_set *set, const struct convert_options
 {
 	(void)options;
 	return ky_waits_dot_open(set, output->fd, sink, err);
+}
+
+static int open_pcap(const struct ky_trace_set *set, const struct convert_options *options,
+		     const struct ky_cli_output *output, struct ky_sink **sink,
+		     struct kymo_error *err)
+{
+	(void)set;
+	(void)options;
+	*sink = ky_pcap_sink_new(output->fd);
+	return *sink ? KYMO_OK : ky_error_nomem(err);
 }
 
 static int open_stacks(const struct ky_trace_set *set, const struct convert_options *options,
@@ -429,6 +445,7 @@ static const struct format formats[] = {
 	 .open = open_firefox,
 	 .write = convert_events},
 	{.name = "dot", .open = open_dot, .write = convert_events},
+	{.name = "pcap", .open = open_pcap, .write = convert_events},
 	{.name = "otlp", .open = open_otlp, .write = convert_events},
 	{.name = "folded",
 	 .flags = FORMAT_HAS_SYMBOLS,
@@ -680,6 +697,8 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 	if (options->live.on && ky_cli_unfit_for_live(&options->select))
 		return ky_cli_usage(command, "--live and %s exclude each other",
 				    ky_cli_unfit_for_live(&options->select));
+	if (strcmp(format->name, "pcap") == 0)
+		options->input.packet_data = true;
 	ky_error_clear(&err);
 	ky_cli_catch_signals();
 	if (format->flags & FORMAT_HAS_STYLE)
@@ -722,6 +741,7 @@ const struct ky_command ky_command_convert = {
 		"  firefox a profile for profiler.firefox.com, with samples and markers\n"
 		"  otlp    spans of programs, as lines of OTLP/JSON for OpenTelemetry's collectors\n"
 		"  dot     a graph of who waits for whom, for Graphviz\n"
+		"  pcap    packets whose bytes the trace has, as of a pcap file\n"
 		"  details everything: metadata as trees, packets, events with all their fields\n"
 		"\n"
 		"A conversion from CTF to CTF keeps every event, field, clock and loss. Without a "

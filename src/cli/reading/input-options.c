@@ -32,7 +32,11 @@ static void free_remotes(void)
 static int import(const struct ky_cli_remotes *from, const struct ky_input_options *options,
 		  struct ky_trace_options *to, struct kymo_error *err)
 {
-	const struct ky_import_log_options logs = {options->log_format, options->log_time};
+	const struct ky_import_options logs = {
+		.format = options->log_format,
+		.time_format = options->log_time,
+		.packet_data = options->packet_data,
+	};
 	static bool is_registered;
 	int ret;
 
