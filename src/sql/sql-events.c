@@ -2,20 +2,15 @@
 /*
  * Tables of events. A cursor is a graph over the selected events, which SQLite moves on row by row; a column is decoded when SQLite asks
  * for it.
- *
- * The plan (xBestIndex) is a text, which EXPLAIN QUERY PLAN shows: "time>=;time<;prev_tid==;", one word for each constraint that the reader
- * takes over.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "flow/graph/select.h"
 #include "flow/sinks/json-value.h"
-#include "sql/sql-tables.h"
-
-#define PLAN_BYTES	1024
-#define ORDERED_BY_TIME 1
+#include "sql/sql-plan.h"
 
 struct sql_cursor {
 	sqlite3_vtab_cursor base;
@@ -64,8 +59,9 @@ int ky_sql_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sq
 	ky_strbuf_adds(&text, "CREATE TABLE t(");
 	ky_vec_foreach(&table->columns, column)
 		/* Names are letters, digits and '_'. */
-		ky_strbuf_addf(&text, "%s\"%s\" %s", column == table->columns.data ? "" : ",",
-			       column->name, column->type);
+		ky_strbuf_addf(&text, "%s\"%s\" %s%s", column == table->columns.data ? "" : ",",
+			       column->name, column->type,
+			       column->kind == KY_SQL_ARGUMENT ? " HIDDEN" : "");
 	ky_strbuf_adds(&text, ")");
 	vtab = ky_strbuf_failed(&text) ? NULL : ky_sqlite.sqlite3_malloc64(sizeof(*vtab));
 	ret = vtab ? ky_sqlite.sqlite3_declare_vtab(db, ky_strbuf_text(&text)) : SQLITE_NOMEM;
@@ -88,24 +84,6 @@ int ky_sql_disconnect(sqlite3_vtab *vtab)
 
 /* ---- the plan ------------------------------------------------------------------------- */
 
-static const char *sql_events_operator(unsigned char op)
-{
-	switch (op) {
-	case SQLITE_INDEX_CONSTRAINT_EQ:
-		return "==";
-	case SQLITE_INDEX_CONSTRAINT_GT:
-		return ">";
-	case SQLITE_INDEX_CONSTRAINT_GE:
-		return ">=";
-	case SQLITE_INDEX_CONSTRAINT_LT:
-		return "<";
-	case SQLITE_INDEX_CONSTRAINT_LE:
-		return "<=";
-	default:
-		return NULL;
-	}
-}
-
 /* What the reader can do with a comparison of @column. */
 static bool sql_events_takes(const struct ky_sql_table *table, const struct ky_sql_column *column,
 			     const char *op)
@@ -120,36 +98,12 @@ static bool sql_events_takes(const struct ky_sql_table *table, const struct ky_s
 static int sql_events_best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 {
 	const struct ky_sql_table *table = ((struct ky_sql_vtab *)vtab)->table;
-	char plan[PLAN_BYTES] = "";
-	double cost = table->shape == KY_SQL_ALL_EVENTS ? 1e9 : 1e8;
-	size_t len = 0;
-	int n = 0;
+	int ret = ky_sql_plan(table, info, sql_events_takes,
+			      table->shape == KY_SQL_ALL_EVENTS ? 1e9 : 1e8);
 
-	for (int i = 0; i < info->nConstraint; i++) {
-		const struct sqlite3_index_constraint *one = &info->aConstraint[i];
-		const char *op = sql_events_operator(one->op);
-		const struct ky_sql_column *column;
-
-		if (!one->usable || !op || one->iColumn < 0)
-			continue;
-		column = &table->columns.data[one->iColumn];
-		if (!sql_events_takes(table, column, op) ||
-		    len + strlen(column->name) + 8 > sizeof(plan))
-			continue;
-		len += (size_t)snprintf(plan + len, sizeof(plan) - len, "%s%s;", column->name, op);
-		/* SQLite compares again: the reader's words may mean less. */
-		info->aConstraintUsage[i].argvIndex = ++n;
-		cost /= column->kind == KY_SQL_TIME ? 4 : 10;
-	}
-	info->idxStr = ky_sqlite.sqlite3_mprintf("%s", plan);
-	if (!info->idxStr)
-		return SQLITE_NOMEM;
-	info->needToFreeIdxStr = 1;
-	info->estimatedCost = cost;
-	info->estimatedRows = (sqlite3_int64)(cost / 10) + 1;
 	info->orderByConsumed =
 		info->nOrderBy == 1 && info->aOrderBy[0].iColumn == 0 && !info->aOrderBy[0].desc;
-	return SQLITE_OK;
+	return ret;
 }
 
 /* ---- the cursor ----------------------------------------------------------------------- */
@@ -209,15 +163,6 @@ static void sql_events_compare(struct sql_cursor *cursor, const struct ky_sql_co
 		       (int)strcspn(op, ";"), op, (int64_t)ky_sqlite.sqlite3_value_int64(value));
 }
 
-static const struct ky_sql_column *sql_events_column(const struct ky_sql_table *table,
-						     const char *word, size_t len)
-{
-	ky_vec_foreach(&table->columns, column)
-		if (strlen(column->name) == len && memcmp(column->name, word, len) == 0)
-			return column;
-	return NULL;
-}
-
 /* What the plan says, with the statement's values. */
 static void sql_events_select(struct sql_cursor *cursor, struct ky_selection *selection,
 			      const char *plan, int argc, sqlite3_value **argv)
@@ -225,9 +170,8 @@ static void sql_events_select(struct sql_cursor *cursor, struct ky_selection *se
 	const struct ky_sql_table *table = table_of(cursor);
 
 	for (int i = 0; i < argc && plan && *plan; i++) {
-		size_t len = strcspn(plan, "=<>");
-		const char *op = plan + len;
-		const struct ky_sql_column *column = sql_events_column(table, plan, len);
+		const char *op;
+		const struct ky_sql_column *column = ky_sql_plan_next(table, &plan, &op);
 
 		if (column && column->kind == KY_SQL_TIME) {
 			sql_events_bound(selection, op, argv[i]);
@@ -239,8 +183,6 @@ static void sql_events_select(struct sql_cursor *cursor, struct ky_selection *se
 		} else if (column) {
 			sql_events_compare(cursor, column, op, argv[i]);
 		}
-		plan = strchr(plan, ';');
-		plan += plan != NULL;
 	}
 }
 
@@ -437,36 +379,55 @@ void ky_sql_put_field(sqlite3_context *context, const struct ky_event *event,
 	sql_events_put_json(context, event, handle);
 }
 
-static void sql_events_put_all(sqlite3_context *context, const struct ky_event *event)
+void ky_sql_fields_json(struct ky_strbuf *out, const struct ky_event *event)
 {
 	static const enum ky_scope scopes[] = {KY_SCOPE_STREAM_CONTEXT, KY_SCOPE_EVENT_CONTEXT,
 					       KY_SCOPE_PAYLOAD};
-	struct ky_strbuf out = KY_STRBUF_INIT;
 	struct ky_values values;
 
 	ky_values_init(&values);
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-		size_t from = out.len;
+		size_t from = out->len;
 
 		if (ky_values_decode(&values, event, scopes[i], NULL) <= 0)
 			continue;
-		ky_json_value(&out, values.list.data);
+		ky_json_value(out, values.list.data);
 		/* One object of all: "{...}{...}" */
-		if (from && out.len - from > 2 && from > 2) {
-			out.data[from - 1] = ',';
-			out.data[from] = ' ';
+		if (from && out->len - from > 2 && from > 2) {
+			out->data[from - 1] = ',';
+			out->data[from] = ' ';
+		} else if (from && from > 2) {
+			out->len = from;
 		} else if (from) {
-			out.len = from > 2 ? from
-					   : (memmove(out.data, out.data + from, out.len - from),
-					      out.len - from);
+			memmove(out->data, out->data + from, out->len - from);
+			out->len -= from;
 		}
 	}
-	if (out.len)
-		sql_events_put_text(context, ky_strbuf_text(&out), out.len);
-	else
-		sql_events_put_text(context, "{}", 2);
+	if (!out->len)
+		ky_strbuf_adds(out, "{}");
+	else if (!ky_strbuf_failed(out))
+		out->data[out->len] = '\0';
 	ky_values_fini(&values);
+}
+
+static void sql_events_put_all(sqlite3_context *context, const struct ky_event *event)
+{
+	struct ky_strbuf out = KY_STRBUF_INIT;
+
+	ky_sql_fields_json(&out, event);
+	sql_events_put_text(context, ky_strbuf_text(&out), out.len);
 	ky_strbuf_fini(&out);
+}
+
+static void sql_events_put_tid(sqlite3_context *context, const struct ky_sql *sql,
+			       const struct ky_event *event)
+{
+	const struct ky_handle *handle = ky_map_get(&sql->tids, (uintptr_t)event->cls);
+
+	if (handle)
+		ky_sql_put_field(context, event, handle);
+	else
+		ky_sqlite.sqlite3_result_null(context);
 }
 
 static int sql_events_column_value(sqlite3_vtab_cursor *base, sqlite3_context *context, int number)
@@ -496,6 +457,9 @@ static int sql_events_column_value(sqlite3_vtab_cursor *base, sqlite3_context *c
 	case KY_SQL_STREAM:
 		text = event->packet->stream->name;
 		sql_events_put_text(context, text, strlen(text));
+		break;
+	case KY_SQL_TID:
+		sql_events_put_tid(context, table->sql, event);
 		break;
 	case KY_SQL_NAME:
 		sql_events_put_text(context, event->cls->name, strlen(event->cls->name));

@@ -33,6 +33,7 @@
 	X(sqlite3_create_module_v2)     \
 	X(sqlite3_create_function_v2)   \
 	X(sqlite3_declare_vtab)         \
+	X(sqlite3_vtab_collation)       \
 	X(sqlite3_result_int64)         \
 	X(sqlite3_result_double)        \
 	X(sqlite3_result_text)          \

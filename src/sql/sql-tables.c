@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sql/sql-tables.h"
+#include "sql/sql-sources.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -15,36 +15,13 @@ static const struct ky_sql_column base_columns[] = {
 
 static const struct ky_sql_column all_columns[] = {
 	{"name", "TEXT", "the event's name", KY_SQL_NAME, 0, NULL, false},
+	{"tid", "INTEGER", "the thread, by the event's context", KY_SQL_TID, 0, NULL, false},
 	{"fields", "TEXT", "context and fields, as JSON", KY_SQL_FIELDS, 0, NULL, false},
 };
 
-#define MADE(name, type, about)                                \
-	{                                                      \
-		name, type, about, KY_SQL_MADE, 0, NULL, false \
-	}
-
-static const struct ky_sql_column call_columns[] = {
-	MADE("time", "INTEGER", "when the call began, ns since 1970"),
-	MADE("end", "INTEGER", "when it returned, ns since 1970"),
-	MADE("duration", "INTEGER", "ns"),
-	MADE("name", "TEXT", "the call's name, such as 'openat'"),
-	MADE("tid", "INTEGER", "the thread"),
-	MADE("cpu", "INTEGER", "the CPU where it began"),
-	MADE("ret", "INTEGER", "the result; below 0 the number of an error"),
-	MADE("host", "TEXT", "the machine's name"),
-};
-
-static const struct ky_sql_column slice_columns[] = {
-	MADE("time", "INTEGER", "when the thread came to the CPU, ns since 1970"),
-	MADE("end", "INTEGER", "when it left the CPU, ns since 1970"),
-	MADE("duration", "INTEGER", "ns"),
-	MADE("cpu", "INTEGER", "the CPU"),
-	MADE("tid", "INTEGER", "the thread; 0: the CPU was idle"),
-	MADE("comm", "TEXT", "the thread's name"),
-	MADE("prio", "INTEGER", "its priority, as LTTng counts"),
-	MADE("state", "INTEGER", "its state when it left; 0: it could have run on"),
-	MADE("host", "TEXT", "the machine's name"),
-};
+#define SOURCE(name) &ky_sql_source_##name,
+static const struct ky_sql_source *const sources[] = {KY_SQL_SOURCES(SOURCE)};
+#undef SOURCE
 
 #define LETTERS	  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 #define LEN(list) (sizeof(list) / sizeof((list)[0]))
@@ -213,6 +190,20 @@ static int sql_tables_bind(struct ky_sql_table *table)
 	return KYMO_OK;
 }
 
+/* The field of the thread in the context of events of a class. */
+static int sql_tables_add_tid(struct ky_sql *sql, const struct ky_event_class *cls)
+{
+	static const char *const names[] = {"tid", "vtid", "perf_tid"};
+	static const enum ky_scope scopes[] = {KY_SCOPE_STREAM_CONTEXT, KY_SCOPE_EVENT_CONTEXT};
+	struct ky_handle *handle = ky_arena_new(&sql->arena, struct ky_handle);
+
+	if (!handle)
+		return KYMO_E_MEMORY;
+	for (size_t i = 0; i < 2 * LEN(names) && !handle->cls; i++)
+		(void)ky_handle_find(handle, cls, scopes[i & 1], names[i >> 1]);
+	return handle->cls ? ky_map_set(&sql->tids, (uintptr_t)cls, handle) : KYMO_OK;
+}
+
 /* ---- all ------------------------------------------------------------------------------ */
 
 static int sql_tables_take(struct ky_sql *sql, const struct ky_event_class *cls)
@@ -229,25 +220,29 @@ static int sql_tables_take(struct ky_sql *sql, const struct ky_event_class *cls)
 		if (!table->about)
 			return KYMO_E_MEMORY;
 	}
+	if (sql_tables_add_tid(sql, cls) < 0)
+		return KYMO_E_MEMORY;
 	return sql_tables_add_class(table, cls);
 }
 
 static int sql_tables_fixed(struct ky_sql *sql)
 {
 	struct ky_sql_table *all = sql_tables_new(sql, "event", KY_SQL_ALL_EVENTS);
-	struct ky_sql_table *calls = sql_tables_new(sql, "syscall", KY_SQL_CALLS);
-	struct ky_sql_table *slices = sql_tables_new(sql, "cpu_slice", KY_SQL_SLICES);
 
-	if (!all || !calls || !slices)
+	if (!all || sql_tables_add_columns(all, base_columns, LEN(base_columns)) < 0 ||
+	    sql_tables_add_columns(all, all_columns, LEN(all_columns)) < 0)
 		return KYMO_E_MEMORY;
 	all->about = "all events, in the order of time";
-	calls->about = "system calls that returned, in the order of their returns";
-	slices->about = "threads on CPUs, from a switch to the next, in the order of the ends";
-	if (sql_tables_add_columns(all, base_columns, LEN(base_columns)) < 0 ||
-	    sql_tables_add_columns(all, all_columns, LEN(all_columns)) < 0 ||
-	    sql_tables_add_columns(calls, call_columns, LEN(call_columns)) < 0)
-		return KYMO_E_MEMORY;
-	return sql_tables_add_columns(slices, slice_columns, LEN(slice_columns));
+	for (size_t i = 0; i < LEN(sources); i++) {
+		const struct ky_sql_source *source = sources[i];
+		struct ky_sql_table *table = sql_tables_new(sql, source->name, KY_SQL_PASS);
+
+		if (!table || sql_tables_add_columns(table, source->columns, source->n_columns) < 0)
+			return KYMO_E_MEMORY;
+		table->about = source->about;
+		table->source = source;
+	}
+	return KYMO_OK;
 }
 
 int ky_sql_find_tables(struct ky_sql *sql)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables: what the metadata of the traces has, and a few that are made of several kinds of events.
+ * The tables: what the metadata of the traces has, and those that a pass over the events makes.
  *
  *	event		all events, with their fields as JSON
  *	NAME		events of this name, with a column for each field
- *	syscall		system calls: an entry and its exit
- *	cpu_slice	a thread on a CPU, from a switch to the next
+ *	syscall, ...	sql-sources.h
  */
 #ifndef KY_SQL_SQL_TABLES_H
 #define KY_SQL_SQL_TABLES_H
@@ -15,7 +14,7 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "ctf/decode/decode.h"
-#include "flow/graph/select.h"
+#include "flow/graph/flow.h"
 #include "sql/sql-library.h"
 #include "sql/sql.h"
 
@@ -25,9 +24,11 @@ enum ky_sql_kind {
 	KY_SQL_HOST,
 	KY_SQL_STREAM,
 	KY_SQL_NAME,
+	KY_SQL_TID, /* of event */
 	KY_SQL_FIELDS,
 	KY_SQL_FIELD,
-	KY_SQL_MADE, /* of syscall and cpu_slice: by its number */
+	KY_SQL_MADE,	 /* of tables that a pass makes: by its number */
+	KY_SQL_ARGUMENT, /* hidden: an argument of the table */
 };
 
 struct ky_sql_column {
@@ -49,15 +50,17 @@ struct ky_sql_class {
 enum ky_sql_shape {
 	KY_SQL_EVENTS,
 	KY_SQL_ALL_EVENTS,
-	KY_SQL_CALLS,
-	KY_SQL_SLICES,
+	KY_SQL_PASS,
 };
+
+struct ky_sql_source;
 
 struct ky_sql_table {
 	struct ky_sql *sql;
 	const char *name, *about;
 	const char *event; /* EVENTS: the events' name */
 	enum ky_sql_shape shape;
+	const struct ky_sql_source *source; /* PASS */
 	KY_VEC(struct ky_sql_column) columns;
 	KY_VEC(struct ky_sql_class) classes;
 	struct ky_map by_class; /* struct ky_event_class * -> number in classes plus 1 */
@@ -70,14 +73,15 @@ struct ky_sql {
 	KY_VEC(struct ky_sql_table *) tables;
 	struct ky_names by_name; /* of an event -> struct ky_sql_table * */
 	struct ky_names taken;	 /* names of tables, in small letters */
+	struct ky_map tids;	 /* struct ky_event_class * -> struct ky_handle *, of the thread */
 	struct ky_map hosts;	 /* struct ky_trace_class * -> name of the host */
 	struct kymo_error why;	 /* what a table failed with */
 };
 
 /* sql-tables.c: finds all tables. 0 or KYMO_E_MEMORY. */
 int ky_sql_find_tables(struct ky_sql *sql);
-/* sql-events.c: the module of the first two shapes; sql-made.c: of the others. */
-extern const struct sqlite3_module ky_sql_event_module, ky_sql_made_module;
+/* sql-events.c: the module of the first two shapes; that of the others is in sql-pass.h. */
+extern const struct sqlite3_module ky_sql_event_module;
 
 /* sql-events.c, for both: the table for SQLite, declared with its columns. */
 struct ky_sql_vtab {
@@ -91,6 +95,8 @@ int ky_sql_disconnect(sqlite3_vtab *vtab);
 int ky_sql_fail(const struct ky_sql_table *table, const struct kymo_error *err);
 /* The host of @event. */
 const char *ky_sql_host(const struct ky_sql *sql, const struct ky_event *event);
+/* Appends context and fields of @event as one JSON object. */
+void ky_sql_fields_json(struct ky_strbuf *out, const struct ky_event *event);
 /* Writes field @handle of @event to @context. */
 void ky_sql_put_field(sqlite3_context *context, const struct ky_event *event,
 		      const struct ky_handle *handle);

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "sql/sql-tables.h"
+#include "sql/sql-pass.h"
 
 /* What SQLite may use for sorting and grouping. */
 #define HEAP_MAX_BYTES ((sqlite3_int64)2 << 30)
@@ -106,12 +106,11 @@ static int sql_prepare(struct ky_sql *sql)
 							   SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
 							   functions[i].call, NULL, NULL, NULL);
 	ky_vec_foreach(&sql->tables, table) {
-		bool is_made = (*table)->shape == KY_SQL_CALLS || (*table)->shape == KY_SQL_SLICES;
-
 		if (ret == SQLITE_OK)
 			ret = ky_sqlite.sqlite3_create_module_v2(
 				sql->db, (*table)->name,
-				is_made ? &ky_sql_made_module : &ky_sql_event_module, *table, NULL);
+				(*table)->source ? &ky_sql_pass_module : &ky_sql_event_module,
+				*table, NULL);
 	}
 	if (ret != SQLITE_OK)
 		return KYMO_E_MEMORY;
@@ -136,6 +135,7 @@ int ky_sql_open(const struct ky_trace_set *set, struct ky_sql **out, struct kymo
 	ky_names_init(&sql->by_name);
 	ky_names_init(&sql->taken);
 	ky_map_init(&sql->hosts);
+	ky_map_init(&sql->tids);
 	if (ky_sql_find_tables(sql) < 0 || sql_prepare(sql) < 0) {
 		ky_sql_close(sql);
 		return ky_error_nomem(err);
@@ -158,6 +158,7 @@ void ky_sql_close(struct ky_sql *sql)
 	ky_names_fini(&sql->by_name);
 	ky_names_fini(&sql->taken);
 	ky_map_fini(&sql->hosts);
+	ky_map_fini(&sql->tids);
 	ky_arena_fini(&sql->arena);
 	free(sql);
 }

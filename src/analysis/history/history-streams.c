@@ -9,26 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/state/span-pairs.h"
+
 /* Threads of a machine that have rows without spans or states. */
 #define USERS_MAX 65536
 
-static const struct {
-	const char *begin, *end;
-} pairs[] = {
-	{"_begin", "_end"},
-	{"_entry", "_exit"},
-};
-
 /* ---- which events are spans --------------------------------------------------------------------- */
-
-static size_t without(const char *name, const char *suffix)
-{
-	size_t len = strlen(name), suffix_len = strlen(suffix);
-
-	if (len <= suffix_len || strcmp(name + len - suffix_len, suffix) != 0)
-		return 0;
-	return len - suffix_len;
-}
 
 static void history_streams_find_context(struct ky_span_class *own,
 					 const struct ky_event_class *cls)
@@ -44,37 +30,20 @@ static void history_streams_find_context(struct ky_span_class *own,
 	}
 }
 
-/* Has the trace the other event of a pair? */
-static bool has_partner(const struct ky_names *known, const char *name, size_t len,
-			const char *suffix)
-{
-	char partner[256];
-
-	if (len + strlen(suffix) >= sizeof(partner))
-		return false;
-	snprintf(partner, sizeof(partner), "%.*s%s", (int)len, name, suffix);
-	return ky_names_get(known, partner) != NULL;
-}
-
 static int find_span(struct ky_history_builder *builder, const struct ky_names *known,
 		     const struct ky_event_class *cls, struct ky_span_class *own)
 {
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs) && !own->what; i++) {
-		size_t begins = without(cls->name, pairs[i].begin);
-		size_t len = begins ? begins : without(cls->name, pairs[i].end);
-		char name[256];
+	bool begins = false;
+	size_t len = ky_span_pair(known, cls->name, &begins);
+	char name[256];
 
-		if (!len ||
-		    !has_partner(known, cls->name, len, begins ? pairs[i].end : pairs[i].begin))
-			continue;
-		snprintf(name, sizeof(name), "%.*s", (int)len, cls->name);
-		own->what = begins ? KY_SPAN_BEGINS : KY_SPAN_ENDS;
-		own->name = ky_history_writer_name(&builder->writer, name);
-		history_streams_find_context(own, cls);
-		if (own->name == UINT64_MAX)
-			return KYMO_E_MEMORY;
-	}
-	return 0;
+	if (!len)
+		return 0;
+	snprintf(name, sizeof(name), "%.*s", (int)len, cls->name);
+	own->what = begins ? KY_SPAN_BEGINS : KY_SPAN_ENDS;
+	own->name = ky_history_writer_name(&builder->writer, name);
+	history_streams_find_context(own, cls);
+	return own->name == UINT64_MAX ? KYMO_E_MEMORY : 0;
 }
 
 /* Events of programs without a span: their threads are rows, for the marks of a picture. */

@@ -383,15 +383,15 @@ int ky_model_end(struct ky_model *model, struct kymo_error *err)
 	return status < 0 ? ky_error_set(err, status, "%s", kymo_status_text(status)) : 0;
 }
 
-int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err)
+int ky_model_step(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err)
 {
 	struct ky_batch batch;
-	int status, fed = 0, ended;
+	int status = ky_flow_next(flow, &batch, err), fed = 0, ended;
 
-	while (!fed && (status = ky_flow_next(flow, &batch, err)) > 0)
+	if (status > 0)
 		fed = ky_model_feed(model, &batch, err);
-	if (fed < 0)
-		return fed;
+	if (fed < 0 || (status > 0 && !fed))
+		return fed < 0 ? fed : 1;
 	if (fed >
 	    0) /* Other streams may have ended too early: that is not known to who stops here. */
 		status = ky_model_lose_damaged(model, flow, err);
@@ -399,4 +399,13 @@ int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error
 		return ky_error_nomem(err);
 	ended = ky_model_end(model, status < 0 ? NULL : err);
 	return status < 0 ? status : ended;
+}
+
+int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err)
+{
+	int status;
+
+	while ((status = ky_model_step(model, flow, err)) > 0)
+		;
+	return status;
 }

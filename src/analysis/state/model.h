@@ -133,6 +133,8 @@ int ky_model_end(struct ky_model *model, struct kymo_error *err);
  * it can be read: then the model has ended and the error is returned.
  */
 int ky_model_run(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err);
+/* One batch of such a pass. 1: there may be more; else what ky_model_run() returns, and the model has ended. */
+int ky_model_step(struct ky_model *model, struct ky_flow *flow, struct kymo_error *err);
 
 /* What the traces can tell, by their metadata: a report that needs more says so. */
 enum ky_ability {

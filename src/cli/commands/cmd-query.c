@@ -435,14 +435,17 @@ const struct ky_command ky_command_query = {
 		 "       kymo query --schema TRACE...",
 	.description =
 		"Runs SQL statements of SQLite over traces, without importing anything first. Each kind of event is a table with a "
-		"column for each field; event has all events, syscall the system calls with their durations, and cpu_slice the "
-		"threads on CPUs. --schema lists the tables of the traces. docs/sql.md explains them with examples.\n"
+		"column for each field, and event has all events. thread, process, thread_state, cpu_state, syscall, irq, "
+		"block_request, network, lock_wait, counter, sample and stack come from the state model, with the figures of the "
+		"reports; span, log, loss, host and clock from the traces. --schema lists the tables with their columns and "
+		"units. docs/sql.md answers questions with them.\n"
 		"\n"
 		"Times are ns since 1970. The functions time_text(ns) and duration_text(ns) show them, and overlap(begin, end, "
 		"begin2, end2) gives the ns that two intervals have in common.\n"
 		"\n"
 		"kymo decodes only the kinds of events that a statement names. Bounds of time in WHERE, and comparisons of a "
-		"field with a number, select events while the trace is read: EXPLAIN QUERY PLAN shows them.",
+		"field with a number, select events while the trace is read: EXPLAIN QUERY PLAN shows them. "
+		"thread_state(BEGIN, END) has the states in a range, cut at its ends.",
 	.examples =
 		"# which tables and columns are there?\n"
 		"kymo query --schema my-trace\n\n"

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tables whose rows a pass over the events makes: those of the state model, and others that more than one event tells of.
+ *
+ * A table is a struct ky_sql_source: its columns, and what makes its rows. A cursor is a pass that stands still between two batches.
+ * A statement that reads a table again (a join) gets its rows from memory, as far as they fit (sql-cache.h).
+ */
+#ifndef KY_SQL_SQL_PASS_H
+#define KY_SQL_SQL_PASS_H
+
+#include "analysis/state/model.h"
+#include "sql/sql-cache.h"
+
+struct ky_sql_pass;
+
+struct ky_sql_source {
+	const char *name, *about;
+	const struct ky_sql_column *columns;
+	size_t n_columns;
+	/* With the model: what the table listens to. May be NULL. 0 or a status with @err. */
+	int (*listen)(struct ky_sql_pass *pass, struct ky_listener *listener,
+		      struct kymo_error *err);
+	/* The pass is over. May be NULL. */
+	int (*finish)(struct ky_sql_pass *pass, struct kymo_error *err);
+	/* Without the model: opens, and makes some rows; 1: there may be more; 0: that was all. */
+	int (*open)(struct ky_sql_pass *pass, struct kymo_error *err);
+	int (*next)(struct ky_sql_pass *pass, struct kymo_error *err);
+	void (*close)(struct ky_sql_pass *pass); /* frees ->own; may be NULL */
+	/* Its column "end" grows, or no row has an earlier one than the events at hand: a bound of it ends the pass. */
+	bool by_end;
+};
+
+struct ky_sql_pass {
+	sqlite3_vtab_cursor base;
+	const struct ky_sql_table *table;
+	const struct ky_sql_source *source;
+	struct ky_sql_rows rows;
+	struct ky_model *model;
+	struct ky_flow *flow;
+	struct ky_focus focus;
+	bool *only; /* streams that are read; NULL: all */
+	KY_VEC(const char *) names;
+	struct ky_arena arena;	  /* of names */
+	void *own;		  /* the source's */
+	int64_t begin_ns, end_ns; /* rows that end before, or after, are not wanted */
+	int64_t row;
+	bool is_over;
+	struct kymo_error damage; /* that ends the rows */
+	uint64_t n_filters;
+	int64_t last_begin_ns, last_end_ns; /* the last range */
+	struct ky_sql_cache cache;
+	const struct ky_sql_cell *cached; /* the row; NULL: the end */
+};
+
+extern const struct sqlite3_module ky_sql_pass_module;
+
+/* Does the pass need events of @cls? */
+typedef bool (*ky_sql_wants)(const struct ky_sql_pass *pass, const struct ky_event_class *cls);
+
+/* sql-pass-open.c */
+/*
+ * Opens the graph for the events that @wanted needs. NULL: all, for the model: the context of any event may prove a state, and the first
+ * and the last one are the range. 0, with ->flow NULL: there are none.
+ */
+int ky_sql_pass_flow(struct ky_sql_pass *pass, ky_sql_wants wanted, struct kymo_error *err);
+int ky_sql_pass_begin(struct ky_sql_pass *pass, struct kymo_error *err);
+void ky_sql_pass_end(struct ky_sql_pass *pass);
+
+/* What all tables with threads have. @columns: the first of tid, pid, comm. */
+void ky_sql_put_thread(struct ky_sql_rows *rows, struct ky_sql_cell *cells,
+		       const struct ky_thread *thread);
+void ky_sql_put_host(struct ky_sql_cell *cell, const struct ky_host *host);
+
+/* clang-format off */
+#define KY_SQL_COL(name, type, about) {name, type, about, KY_SQL_MADE, 0, NULL, false}
+#define KY_SQL_BEGIN_COL(about) {"time", "INTEGER", about, KY_SQL_TIME, 0, NULL, false}
+#define KY_SQL_THREAD_COLS(prefix, of)                                   \
+	KY_SQL_COL(prefix "tid", "INTEGER", of ": its thread id"),       \
+	KY_SQL_COL(prefix "pid", "INTEGER", of ": its process id"),      \
+	KY_SQL_COL(prefix "comm", "TEXT", of ": its name")
+#define KY_SQL_HOST_COL {"host", "TEXT", "the machine's name", KY_SQL_HOST, 0, NULL, false}
+#define KY_SQL_RANGE_COLS                                                                                     \
+	{"range_begin", "INTEGER", "argument: the begin of the range, ns since 1970", KY_SQL_ARGUMENT, 0, NULL, false}, \
+	{"range_end", "INTEGER", "argument: the end of the range, ns since 1970", KY_SQL_ARGUMENT, 0, NULL, false}
+/* clang-format on */
+
+#endif
