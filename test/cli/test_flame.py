@@ -231,5 +231,5 @@ def test_command(kymo, needs_root_tracefs, spinner):
 def test_mistakes(kymo, trace, reference):
     assert "'tree' is no form" in kymo("report", "flame", "--to", "tree", trace, code=2).err
     assert "--to excludes" in kymo("report", "flame", "--to", "folded", "--json", trace, code=2).err
-    assert "--to is for report flame" in kymo("report", "cpu", "--to", "folded", trace, code=2).err
+    assert "--to is for reports flame and calls" in kymo("report", "cpu", "--to", "folded", trace, code=2).err
     assert "needs events with call stacks" in kymo("report", "flame", reference, code=1).err

@@ -23,7 +23,7 @@ def names(kymo_names):
 @pytest.fixture(scope="session")
 def kymo_names(kymo):
     listed = kymo("report", "--list").out
-    return [name for name in re.findall(r"^  (\S+) ", listed, re.M) if name not in ("periods", "breakdown", "critical-path", "flame", "heatmap", "why")]
+    return [name for name in re.findall(r"^  (\S+) ", listed, re.M) if name not in ("periods", "breakdown", "calls", "critical-path", "flame", "heatmap", "why")]
 
 
 def test_default_output_fits_a_screen(kymo, trace, names):

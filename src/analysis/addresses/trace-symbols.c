@@ -52,13 +52,15 @@ bool ky_trace_has_addresses(const struct ky_trace_set *set)
 	return false;
 }
 
-/* Contexts are of programs, too; fields of the kernel's events are of the kernel. */
+/* Contexts are of programs, too; fields of the kernel's events are of the kernel, those of programs' events of programs. */
 static bool has_user_addresses(const struct ky_trace_set *set)
 {
 	ky_vec_foreach(&set->traces, trace)
 		ky_vec_foreach(&(*trace)->cls->events, event)
 			if (ky_address_in_scope(*event, KY_SCOPE_STREAM_CONTEXT) ||
-			    ky_address_in_scope(*event, KY_SCOPE_EVENT_CONTEXT))
+			    ky_address_in_scope(*event, KY_SCOPE_EVENT_CONTEXT) ||
+			    (!ky_trace_maps_is_kernel((*trace)->cls) &&
+			     ky_address_in_scope(*event, KY_SCOPE_PAYLOAD)))
 				return true;
 	return false;
 }

@@ -9,6 +9,9 @@
 /* The frames from node @at outwards, at most @max. Returns their number. */
 size_t ky_stacks_path(const struct ky_stack_tree *tree, uint32_t at, uint32_t *path, size_t max);
 
+/* speedscope's file format, up to the list of profiles. */
+void ky_stacks_speedscope_begin(struct ky_strbuf *out, const struct ky_stack_tree *tree,
+				const char *name);
 /* stacks-pprof.c */
 void ky_stacks_pprof(struct ky_strbuf *out, const struct ky_stack_tree *tree);
 

@@ -12,6 +12,7 @@ static const char *const names[KY_STACKS_FORMS] = {
 	[KY_STACKS_FOLDED] = "folded",
 	[KY_STACKS_SPEEDSCOPE] = "speedscope",
 	[KY_STACKS_PPROF] = "pprof",
+	[KY_STACKS_CHROME] = "chrome",
 };
 
 enum ky_stacks_form ky_stacks_form_find(const char *name)
@@ -128,8 +129,8 @@ static void stacks_speedscope_profile(struct ky_strbuf *out, const struct ky_sta
 	ky_strbuf_adds(out, "]}");
 }
 
-static void stacks_speedscope(struct ky_strbuf *out, const struct ky_stack_tree *tree,
-			      const char *name)
+void ky_stacks_speedscope_begin(struct ky_strbuf *out, const struct ky_stack_tree *tree,
+				const char *name)
 {
 	ky_strbuf_adds(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
 			    "\"exporter\":\"kymo\",\"name\":");
@@ -137,6 +138,12 @@ static void stacks_speedscope(struct ky_strbuf *out, const struct ky_stack_tree 
 	ky_strbuf_adds(out, ",\"activeProfileIndex\":0,\"shared\":{\"frames\":[");
 	stacks_speedscope_frames(out, tree);
 	ky_strbuf_adds(out, "]},\n\"profiles\":[");
+}
+
+static void stacks_speedscope(struct ky_strbuf *out, const struct ky_stack_tree *tree,
+			      const char *name)
+{
+	ky_stacks_speedscope_begin(out, tree, name);
 	stacks_speedscope_profile(out, tree, tree->has_two ? "before" : name, 0);
 	if (tree->has_two) {
 		ky_strbuf_adds(out, ",\n");
@@ -153,6 +160,9 @@ int ky_stacks_export(struct ky_strbuf *out, const struct ky_stack_tree *tree, co
 			err, KYMO_E_UNSUPPORTED,
 			"pprof: one trace at a time, please; compare with: go tool pprof "
 			"-base");
+	if (form == KY_STACKS_CHROME)
+		return ky_error_set(err, KYMO_E_UNSUPPORTED,
+				    "--to chrome is for single calls: kymo report calls");
 	switch (form) {
 	case KY_STACKS_FOLDED:
 		stacks_folded(out, tree);

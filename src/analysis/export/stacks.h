@@ -19,6 +19,7 @@ enum ky_stacks_form {
 	KY_STACKS_FOLDED,
 	KY_STACKS_SPEEDSCOPE,
 	KY_STACKS_PPROF,
+	KY_STACKS_CHROME, /* a flame chart of single calls (chart.h); stacks have no such form */
 	KY_STACKS_FORMS,
 };
 

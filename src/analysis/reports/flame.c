@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "analysis/addresses/trace-symbols.h"
+#include "analysis/reports/stack-groups.h"
+#include "analysis/stacks/stack-names.h"
 #include "base/error.h"
 
 /* Stacks that were looked up already; beyond, all are looked up again. */
@@ -147,31 +149,6 @@ static int flame_open_symbols(struct ky_flame *flame)
 		       : KYMO_OK;
 }
 
-static const char *flame_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
-/* A frame of one function at an address, or of what is known of it. */
-static uint32_t flame_frame(struct ky_flame *flame, const struct ky_symbols_frame *found,
-			    bool is_kernel)
-{
-	enum ky_stack_frame_kind kind = is_kernel ? KY_STACK_FRAME_KERNEL : KY_STACK_FRAME_USER;
-	char name[160];
-
-	if (found && found->function)
-		return ky_stack_tree_frame(flame->tree, kind, found->function,
-					   found->object ? found->object : "");
-	snprintf(name, sizeof(name), "[%s]",
-		 found && found->object && *found->object ? flame_base_name(found->object)
-		 : is_kernel				  ? "kernel"
-							  : "unknown");
-	return ky_stack_tree_frame(flame->tree, kind, name,
-				   found && found->object ? found->object : "");
-}
-
 /* The frames at @address, the outermost first, below *@node. */
 static int flame_put_address(struct ky_flame *flame, const struct ky_stack_seen *seen,
 			     uint64_t address, bool is_return, bool is_kernel, uint32_t *node)
@@ -182,7 +159,8 @@ static int flame_put_address(struct ky_flame *flame, const struct ky_stack_seen 
 				  : 0;
 
 	do {
-		uint32_t frame = flame_frame(flame, n ? &frames[n - 1] : NULL, is_kernel);
+		uint32_t frame =
+			ky_stack_tree_symbol(flame->tree, n ? &frames[n - 1] : NULL, is_kernel);
 
 		if (frame == KY_STACK_TREE_NONE)
 			return KYMO_E_MEMORY;
@@ -206,39 +184,12 @@ static int flame_put_stack(struct ky_flame *flame, const struct ky_stack_seen *s
 
 /* ---- groups -------------------------------------------------------------------------------- */
 
-static void flame_group_name(const struct ky_flame *flame, const struct ky_thread *thread,
-			     char name[128])
-{
-	char comm[KY_COMM_SIZE + 1];
-
-	snprintf(comm, sizeof(comm), "%s", thread && thread->comm[0] ? thread->comm : "(unknown)");
-	switch (ky_report_by(flame->options, KY_BY_NAME)) {
-	case KY_BY_THREAD:
-		snprintf(name, 128, "%s (%d)", comm, thread ? thread->tid : 0);
-		break;
-	case KY_BY_PROCESS:
-		snprintf(name, 128, "%s (%d)", comm,
-			 thread && thread->pid != KY_UNKNOWN ? thread->pid : 0);
-		break;
-	case KY_BY_CGROUP:
-		snprintf(name, 128, "%s",
-			 thread && ky_model_cgroup_path(thread) ? ky_model_cgroup_path(thread)
-								: "(unknown)");
-		break;
-	default:
-		snprintf(name, 128, "%s", comm);
-		break;
-	}
-}
-
 /* The node of the thread's group; @idle: nothing runs there. */
 static uint32_t flame_group(struct ky_flame *flame, const struct ky_thread *thread)
 {
-	char name[128];
-	uint32_t frame;
+	uint32_t frame =
+		ky_stack_group_frame(flame->tree, thread, ky_report_by(flame->options, KY_BY_NAME));
 
-	flame_group_name(flame, thread, name);
-	frame = ky_stack_tree_frame(flame->tree, KY_STACK_FRAME_GROUP, name, "");
 	return frame == KY_STACK_TREE_NONE
 		       ? frame
 		       : ky_stack_tree_child(flame->tree, KY_STACK_TREE_ROOT, frame);

@@ -136,23 +136,6 @@ static void report_flame_add_node(struct ky_table *table, const struct ky_stack_
 	ky_strbuf_fini(&name);
 }
 
-/* The next node in the order of rows; @down: with those below @at. */
-static uint32_t report_flame_next(const struct ky_stack_tree *tree, uint32_t at, bool down,
-				  uint32_t *depth)
-{
-	const struct ky_stack_node *nodes = tree->nodes.data;
-
-	if (down && nodes[at].first != KY_STACK_TREE_NONE) {
-		++*depth;
-		return nodes[at].first;
-	}
-	while (at != KY_STACK_TREE_ROOT && nodes[at].next == KY_STACK_TREE_NONE) {
-		at = nodes[at].parent;
-		--*depth;
-	}
-	return at == KY_STACK_TREE_ROOT ? KY_STACK_TREE_NONE : nodes[at].next;
-}
-
 static void report_flame_fill_tree(struct ky_table *table, const struct ky_stack_tree *tree,
 				   const struct ky_report_options *options)
 {
@@ -167,7 +150,7 @@ static void report_flame_fill_tree(struct ky_table *table, const struct ky_stack
 
 		if (is_large)
 			report_flame_add_node(table, tree, node, depth, options->for_people);
-		at = report_flame_next(tree, at, is_large, &depth);
+		at = ky_stack_tree_next(tree, at, is_large, &depth);
 	}
 }
 

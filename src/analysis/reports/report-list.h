@@ -32,6 +32,7 @@
 	X(critical_path) \
 	X(heatmap) \
 	X(flame) \
+	X(calls) \
 	X(compare)
 /* clang-format on */
 

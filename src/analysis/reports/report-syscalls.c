@@ -2,7 +2,7 @@
 /* Report syscalls: which system calls were made, how long they took, which failed. */
 #include "analysis/reports/report-list.h"
 
-#include "analysis/reports/report-calls.h"
+#include "analysis/reports/single-calls.h"
 #include "analysis/reports/syscall-counts.h"
 
 /* ---- documentation --------------------------------------------------------------------- */

@@ -458,6 +458,9 @@ static void clear_results(struct ky_report_results *results)
 		if (result->stacks)
 			ky_stack_tree_fini(result->stacks);
 		free(result->stacks);
+		if (result->chart)
+			ky_call_chart_fini(result->chart);
+		free(result->chart);
 		ky_vec_foreach(&result->notes, note)
 			free(*note);
 		ky_vec_fini(&result->notes);

@@ -10,6 +10,7 @@
 #define KY_ANALYSIS_REPORTS_REPORT_H
 
 #include "analysis/reports/aggregation.h"
+#include "analysis/stacks/call-chart.h"
 #include "analysis/stacks/stack-tree.h"
 #include "analysis/state/model.h"
 #include "analysis/tables/table.h"
@@ -43,6 +44,7 @@ struct ky_report_options {
 	const char *const *symbol_dirs;
 	size_t n_symbol_dirs;
 	bool inlines; /* inlined functions are functions of their own */
+	bool chart;   /* report calls: its single calls, for an export */
 	/* The two traces of report compare, as the user names them, borrowed; NULL: none. */
 	const char *sides[2];
 	int64_t side_begin_ns[2], side_end_ns[2]; /* what of each; INT64_MIN and INT64_MAX: all */
@@ -129,8 +131,10 @@ struct ky_report_result {
 	const struct ky_model *model;
 	struct ky_table *tables; /* as many as report->tables */
 	size_t n_tables;
-	struct ky_stack_tree *stacks; /* of report flame; else NULL */
-	KY_VEC(char *) notes;	      /* what the reader must know: losses, what is missing */
+	struct ky_stack_tree *stacks; /* of reports flame and calls; else NULL */
+	struct ky_call_chart
+		*chart;	      /* of report calls, with names in @stacks, by threads; else NULL */
+	KY_VEC(char *) notes; /* what the reader must know: losses, what is missing */
 	bool is_interval;
 	int64_t begin_ns, end_ns; /* what of the trace it is about; INT64_MIN: there was no event */
 };

@@ -173,3 +173,19 @@ void ky_stack_tree_sum(struct ky_stack_tree *tree)
 	ky_vec_foreach(&tree->nodes, node)
 		node->first = stack_tree_sort(tree, node->first);
 }
+
+uint32_t ky_stack_tree_next(const struct ky_stack_tree *tree, uint32_t at, bool down,
+			    uint32_t *depth)
+{
+	const struct ky_stack_node *nodes = tree->nodes.data;
+
+	if (down && nodes[at].first != KY_STACK_TREE_NONE) {
+		++*depth;
+		return nodes[at].first;
+	}
+	while (at != KY_STACK_TREE_ROOT && nodes[at].next == KY_STACK_TREE_NONE) {
+		at = nodes[at].parent;
+		--*depth;
+	}
+	return at == KY_STACK_TREE_ROOT ? KY_STACK_TREE_NONE : nodes[at].next;
+}

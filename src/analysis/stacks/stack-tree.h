@@ -72,6 +72,12 @@ void ky_stack_tree_add(struct ky_stack_tree *tree, uint32_t node, uint64_t weigh
 		       unsigned int side);
 /* Sums up, and puts children into order. */
 void ky_stack_tree_sum(struct ky_stack_tree *tree);
+/*
+ * The node after @at, callers before what they called; @down: with those below @at. *depth changes with it. After the last one:
+ * KY_STACK_TREE_NONE.
+ */
+uint32_t ky_stack_tree_next(const struct ky_stack_tree *tree, uint32_t at, bool down,
+			    uint32_t *depth);
 
 static inline const struct ky_stack_frame *ky_stack_node_frame(const struct ky_stack_tree *tree,
 							       const struct ky_stack_node *node)

@@ -451,22 +451,27 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 	return 0;
 }
 
-/* Programs' events tell nothing of the kernel's state; they may have call stacks. */
+/* Programs' events tell nothing of the kernel's state; they may have call stacks, and tell of their functions. */
 static void resolve_programs(struct ky_host *host)
 {
 	for (size_t i = 0; i < host->trace->cls->events.len; i++) {
 		const struct ky_event_class *cls = host->trace->cls->events.data[i];
 		struct ky_class_info *info = &host->classes[cls->index];
 
+		bool is_call = ky_functions_find(info, cls);
+
 		ky_stacks_find(info, cls);
-		if (!info->has_stacks)
+		if (!info->has_stacks && !is_call)
 			continue;
 		info->no_sign = true;
-		host->abilities |= KY_CAN_STACKS;
+		if (info->has_stacks)
+			host->abilities |= KY_CAN_STACKS;
 		if (!ky_handle_find(&info->tid, cls, KY_SCOPE_STREAM_CONTEXT, "vtid"))
 			ky_handle_find(&info->tid, cls, KY_SCOPE_STREAM_CONTEXT, "vpid");
 		ky_handle_find(&info->pid, cls, KY_SCOPE_STREAM_CONTEXT, "vpid");
 		ky_handle_find(&info->comm, cls, KY_SCOPE_STREAM_CONTEXT, "procname");
+		if (is_call && info->tid.cls)
+			host->abilities |= KY_CAN_FUNCTIONS;
 	}
 }
 

@@ -34,6 +34,7 @@ enum ky_subject {
 	KY_ABOUT_FS = 16384,
 	KY_ABOUT_STACKS = 32768,
 	KY_ABOUT_ARGS = 65536,
+	KY_ABOUT_FUNCTIONS = 131072,
 };
 
 /* What the model needs to know of an event class; resolved once. */
@@ -146,6 +147,7 @@ struct ky_model {
 	uint64_t n_lock_parts; /* of waits that go on */
 	uint32_t n_spaces;
 	struct ky_open_periods *periods; /* model-periods.c; NULL: none are defined */
+	struct ky_functions *functions;	 /* model-functions.c; NULL: none was seen */
 	int64_t first_ns;		 /* of the first event at all */
 	int64_t earliest_ns, latest_ns;	 /* what is further from that becomes this: ky_near_ns() */
 	int64_t range_ns;		 /* the begin of the range; INT64_MIN: not yet reached */
@@ -265,6 +267,9 @@ int ky_cpu_cut(struct ky_model *model, struct ky_cpu *cpu, int64_t ns);
 
 /* model-stacks.c: the call stacks of a class. */
 void ky_stacks_find(struct ky_class_info *info, const struct ky_event_class *cls);
+/* @thread has the name that the event's context tells. */
+void ky_stacks_rename(struct ky_thread *thread, const struct ky_event *event,
+		      const struct ky_class_info *info);
 /* The event at hand has call stacks, and somebody listens to them. */
 int ky_stacks_see(struct ky_feed *feed, const struct ky_event *event,
 		  const struct ky_class_info *info);
@@ -339,6 +344,20 @@ int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_ca
 /* The thread that the event happened in, without conclusions on the CPU. NULL: none, or unknown. */
 struct ky_thread *ky_feed_thread(struct ky_feed *feed, const struct ky_event *event,
 				 const struct ky_class_info *info);
+
+/* ---- model-functions.c: calls of functions in programs ------------------------------------ */
+
+/* Is it a call or a return? */
+bool ky_functions_find(struct ky_class_info *info, const struct ky_event_class *cls);
+int ky_on_function_entry(struct ky_feed *feed, const struct ky_event *event,
+			 const struct ky_class_info *info);
+int ky_on_function_exit(struct ky_feed *feed, const struct ky_event *event,
+			const struct ky_class_info *info);
+/* Events of @host were lost. 0 or negative. */
+int ky_functions_lose(struct ky_model *model, const struct ky_host *host);
+/* No more events. */
+int ky_functions_end(struct ky_model *model);
+void ky_functions_fini(struct ky_model *model);
 
 /* ---- model-wait.c: what threads do off the CPU -------------------------------------------- */
 
@@ -584,6 +603,7 @@ enum { KY_PAGE_ORDER };
 enum { KY_TIMER_ADDRESS, KY_TIMER_FUNCTION };
 enum { KY_CACHE_DEV, KY_CACHE_INODE, KY_CACHE_ORDER };
 enum { KY_SIGNAL_NR, KY_SIGNAL_CODE, KY_SIGNAL_TID, KY_SIGNAL_COMM, KY_SIGNAL_RESULT };
+enum { KY_FUNCTION_ADDRESS, KY_FUNCTION_SITE };
 enum { KY_SAMPLE_SOURCE, KY_SAMPLE_PERIOD };
 enum { KY_RSS_MEMBER, KY_RSS_SIZE, KY_RSS_MM, KY_RSS_CURRENT };
 

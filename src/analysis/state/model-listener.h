@@ -84,6 +84,10 @@ struct ky_listener {
 	int (*memory)(void *data, const struct ky_memory *memory);
 	/* Before the hooks of what the event tells. */
 	int (*stack)(void *data, const struct ky_stack_seen *stack);
+	/* A new path; @event is for ky_trace_symbols_resolve(). Whatever the focus is. */
+	int (*function_path)(void *data, uint32_t number, const struct ky_function_path *path,
+			     const struct ky_event *event);
+	int (*function_call)(void *data, const struct ky_function_call *call);
 	/* A period of the user's is over. */
 	int (*period)(void *data, const struct ky_period *period);
 	/* Events were lost on @cpu (NULL: of no CPU) between the two times. */

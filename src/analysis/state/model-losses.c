@@ -62,6 +62,9 @@ int ky_model_lose(struct ky_feed *feed, const struct ky_batch *batch)
 	if (end == INT64_MIN)
 		return 0;
 	ky_periods_lose(model, feed->host, end);
+	status = ky_functions_lose(model, feed->host);
+	if (status < 0)
+		return status;
 	if (feed->stream->has_syscalls && end > feed->host->torn_until_ns)
 		feed->host->torn_until_ns = end;
 	if (feed->stream->has_switch && end > feed->host->blind_until_ns)

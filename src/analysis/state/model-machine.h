@@ -131,6 +131,8 @@ struct ky_thread {
 	size_t waiter;		   /* its index there */
 	struct ky_offs *offs;	   /* its last times off the CPU */
 	struct ky_call_args *args; /* of its call, or the last one; NULL: nobody asks */
+	struct ky_function_stack
+		*functions;	   /* that it is in (model-functions.c); NULL: none seen */
 	struct ky_cpu *queue;	   /* whose queue counts it; NULL: none */
 	struct ky_proc *proc;	   /* its process, once files matter */
 	uint64_t cgroup;	   /* its control group, of version 2; 0: unknown */

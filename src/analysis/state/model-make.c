@@ -212,6 +212,7 @@ void ky_model_free(struct ky_model *model)
 		return;
 	ky_locks_fini(model);
 	ky_periods_fini(model);
+	ky_functions_fini(model);
 	ky_files_fini(model);
 	ky_vec_foreach(&model->disks, disk)
 		ky_map_fini(&(*disk)->requests);

@@ -287,4 +287,43 @@ struct ky_tcp_seen {
 	int64_t begin_ns, ns;		/* of KY_TCP_SENT: where its call began */
 };
 
+/*
+ * A function of a program and the calls around it, to the thread's first one. Paths have numbers from 1 on; 0 is that of no
+ * function, and of calls beyond KY_FUNCTION_PATHS_MAX paths.
+ */
+#define KY_FUNCTION_PATHS_MAX (1u << 21)
+
+struct ky_function_path {
+	uint64_t address; /* in the function, mostly its begin */
+	uint32_t parent;  /* a path */
+	uint32_t depth;	  /* 1: a thread's first function */
+};
+
+enum ky_function_end {
+	KY_FUNCTION_RETURNED,
+	KY_FUNCTION_LEFT, /* without a return, before its caller returned: a time too long */
+	KY_FUNCTION_LOST, /* events were lost: a time too short */
+	KY_FUNCTION_OPEN, /* it goes on at the trace's end, or its process ended in it: the same */
+	KY_FUNCTION_ENDS
+};
+
+/* A call of a function of a program is over. */
+struct ky_function_call {
+	struct ky_thread *thread;
+	uint32_t cpu_id; /* of its end */
+	uint32_t path;
+	uint32_t depth; /* 0: a thread's first function; counted beyond the depth of paths, too */
+	int64_t begin_ns, end_ns;
+	uint64_t self_ns; /* without the calls in it */
+	uint64_t number;  /* in the order of begins, of all threads */
+	enum ky_function_end end;
+};
+
+/* Of all calls of a trace. */
+struct ky_function_counts {
+	uint64_t ends[KY_FUNCTION_ENDS]; /* how many ended so; not of those that returned */
+	uint64_t stray;			 /* returns that fit no call */
+	uint64_t deeper;		 /* calls that are only counted, as they are too deep */
+};
+
 #endif

@@ -34,8 +34,8 @@ static int stacks_read(struct ky_values *values, const struct ky_event *event,
 }
 
 /* A sample's stream has no other events that could tell a new name. */
-static void stacks_rename(struct ky_thread *thread, const struct ky_event *event,
-			  const struct ky_class_info *info)
+void ky_stacks_rename(struct ky_thread *thread, const struct ky_event *event,
+		      const struct ky_class_info *info)
 {
 	size_t len;
 	const char *comm = info->comm.cls ? ky_get_text(event, &info->comm, &len) : NULL;
@@ -82,7 +82,7 @@ int ky_stacks_see(struct ky_feed *feed, const struct ky_event *event,
 		seen.source = stacks_source(event, info);
 		seen.weight = ky_get_u64(event, &info->fields[KY_SAMPLE_PERIOD], 1);
 		if (seen.thread)
-			stacks_rename(seen.thread, event, info);
+			ky_stacks_rename(seen.thread, event, info);
 	}
 	if (!ky_model_tells(feed->model, seen.thread, event->cpu_id))
 		return 0;

@@ -126,6 +126,8 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_MEMORY;
 	if (listener->stack)
 		subjects |= KY_ABOUT_STACKS;
+	if (listener->function_path || listener->function_call)
+		subjects |= KY_ABOUT_FUNCTIONS;
 	return subjects;
 }
 

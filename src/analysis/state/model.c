@@ -377,6 +377,8 @@ int ky_model_end(struct ky_model *model, struct kymo_error *err)
 			status = ky_call_abandon(model, *thread, KY_CALL_UNENDED, INT64_MIN);
 	}
 	if (status >= 0)
+		status = ky_functions_end(model);
+	if (status >= 0)
 		status = ky_locks_end(model);
 	if (status >= 0)
 		status = ky_periods_end(model);

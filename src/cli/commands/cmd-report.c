@@ -103,10 +103,11 @@ static const struct ky_option_def report_option_defs[] = {
 	{.name = "to",
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "FORM",
-	 .help = "For report flame: write the stacks for other programs: folded (a line for each "
-		 "stack and its weight), speedscope (JSON, for speedscope.app), pprof (for go tool "
-		 "pprof).",
-	 .choices = "folded speedscope pprof",
+	 .help = "For reports flame and calls: write the stacks for other programs: folded (a line for "
+		 "each stack and its weight), speedscope (JSON, for speedscope.app), pprof (for go tool "
+		 "pprof), chrome (calls only: JSON, for chrome://tracing and ui.perfetto.dev). Of calls, "
+		 "speedscope and chrome have each single call in its place in time.",
+	 .choices = "folded speedscope pprof chrome",
 	 .at = offsetof(struct report_options, to)},
 	{.name = "inlines",
 	 .kind = KY_OPTION_FLAG,
@@ -116,7 +117,7 @@ static const struct ky_option_def report_option_defs[] = {
 	{.name = "symbol-dir",
 	 .kind = KY_OPTION_LIST,
 	 .arg = "DIR",
-	 .help = "For report flame: look for debug files in DIR first, by build ID, as in "
+	 .help = "For reports flame and calls: look for debug files in DIR first, by build ID, as in "
 		 "/usr/lib/debug. May be given several times.",
 	 .at = offsetof(struct report_options, symbol_dirs)},
 	{.name = "wide",
@@ -351,6 +352,8 @@ static void set_wanted(struct ky_report_options *to, const struct report_options
 	to->symbol_dirs = (const char *const *)options->symbol_dirs.items;
 	to->n_symbol_dirs = options->symbol_dirs.len;
 	to->inlines = options->inlines;
+	to->chart = options->to &&
+		    (strcmp(options->to, "speedscope") == 0 || strcmp(options->to, "chrome") == 0);
 }
 
 /* "12,31" */
@@ -609,9 +612,9 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 	if (options->json + (options->csv || options->csv_raw) + options->html > 1)
 		return ky_cli_usage(command, "--json, --csv and --html exclude each other");
 	if (options->to && ky_stacks_form_find(options->to) == KY_STACKS_FORMS)
-		return ky_cli_usage(command,
-				    "--to: '%s' is no form; try folded, speedscope or pprof",
-				    options->to);
+		return ky_cli_usage(
+			command, "--to: '%s' is no form; try folded, speedscope, pprof or chrome",
+			options->to);
 	if (options->to && (options->json || options->csv || options->csv_raw || options->html))
 		return ky_cli_usage(command, "--to excludes --json, --csv and --html");
 	if (options->refresh_ns > INT64_MAX)
@@ -724,6 +727,8 @@ const struct ky_command ky_command_report = {
 		"kymo report flame my-trace\nkymo report flame --html my-trace >flame.html\n\n"
 		"# from where threads wait, for pprof\n"
 		"kymo report flame --of off-cpu --to pprof my-trace >off.pb.gz\n\n"
+		"# how often functions were called, and a flame chart of all calls\n"
+		"kymo report calls my-trace\nkymo report calls --to chrome my-trace >calls.json\n\n"
 		"# what has changed, beyond noise\nkymo report compare before after\n\n"
 		"# CPU usage now, like top, of a recording in another terminal\n"
 		"kymo report cpu --live my-trace\n\n"
@@ -741,7 +746,7 @@ const struct ky_command ky_command_report = {
 	.min_args = 0,
 	.max_args = -1,
 	.operands =
-		"all block breakdown compare cpu critical-path flame heatmap io io-latency io-log irq locks memory net periods sched softirq summary "
+		"all block breakdown calls compare cpu critical-path flame heatmap io io-latency io-log irq locks memory net periods sched softirq summary "
 		"syscall-rates syscalls threads why",
 	.run = run_report,
 	.topic_help = report_topic,

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "analysis/export/chart.h"
 #include "analysis/render/render.h"
 #include "base/error.h"
 #include "cli/reading/run-flow.h"
@@ -42,9 +43,13 @@ static int report_live_put_stacks(struct ky_strbuf *out, const struct ky_report_
 	const char *name = results->set->traces.len ? results->set->traces.data[0]->path : "";
 
 	ky_vec_foreach(&results->list, result)
-		if (result->stacks)
+		if (result->chart && form == KY_STACKS_CHROME)
+			return ky_chart_chrome(out, result->chart, result->stacks, err);
+		else if (result->chart && form == KY_STACKS_SPEEDSCOPE)
+			return ky_chart_speedscope(out, result->chart, result->stacks, name, err);
+		else if (result->stacks)
 			return ky_stacks_export(out, result->stacks, name, form, err);
-	return ky_error_set(err, KYMO_E_INVALID, "--to is for report flame");
+	return ky_error_set(err, KYMO_E_INVALID, "--to is for reports flame and calls");
 }
 
 int ky_cli_show_reports(const struct ky_report_results *results, const struct ky_report_form *form,

@@ -3,15 +3,26 @@
 
 #include <string.h>
 
-/* Fields with functions of the kernel: the beginning of the events' names, and the field. */
+/* Fields with functions, of the kernel mostly: the beginning of the events' names, and the field. */
 static const struct {
 	const char *event, *field;
-} kernel_fields[] = {
-	{"timer_", "function"},	       {"hrtimer_", "function"},  {"workqueue_", "function"},
-	{"kmem_", "call_site"},	       {"kmalloc", "call_site"},  {"kfree", "call_site"},
-	{"skb_", "location"},	       {"kfree_skb", "location"}, {"consume_skb", "location"},
-	{"kmem_cache_", "caller"},     {"x86_exceptions_", "ip"}, {"page_fault_", "ip"},
-	{"power_suspend", "callback"}, {"rpm_", "callback"},
+} function_fields[] = {
+	{"timer_", "function"},
+	{"hrtimer_", "function"},
+	{"workqueue_", "function"},
+	{"kmem_", "call_site"},
+	{"kmalloc", "call_site"},
+	{"kfree", "call_site"},
+	{"skb_", "location"},
+	{"kfree_skb", "location"},
+	{"consume_skb", "location"},
+	{"kmem_cache_", "caller"},
+	{"x86_exceptions_", "ip"},
+	{"page_fault_", "ip"},
+	{"power_suspend", "callback"},
+	{"rpm_", "callback"},
+	{"lttng_ust_cyg_profile", "addr"},
+	{"lttng_ust_cyg_profile", "call_site"},
 };
 
 static const char *plain(const char *name)
@@ -25,11 +36,11 @@ static bool is_word(const struct ky_field_class *field)
 	       field->num.length_bits >= 32 && field->num.length_bits <= 64;
 }
 
-static bool is_kernel_field(const char *event, const char *name)
+static bool is_function_field(const char *event, const char *name)
 {
-	for (size_t i = 0; i < sizeof(kernel_fields) / sizeof(kernel_fields[0]); i++)
-		if (strcmp(name, kernel_fields[i].field) == 0 &&
-		    strncmp(event, kernel_fields[i].event, strlen(kernel_fields[i].event)) == 0)
+	for (size_t i = 0; i < sizeof(function_fields) / sizeof(function_fields[0]); i++)
+		if (strcmp(name, function_fields[i].field) == 0 &&
+		    strncmp(event, function_fields[i].event, strlen(function_fields[i].event)) == 0)
 			return true;
 	return false;
 }
@@ -45,7 +56,7 @@ bool ky_address_is_field(const struct ky_event_class *event, enum ky_scope scope
 		return false;
 	if (scope != KY_SCOPE_PAYLOAD)
 		return strcmp(name, "ip") == 0;
-	return is_kernel_field(event->name ? event->name : "", name);
+	return is_function_field(event->name ? event->name : "", name);
 }
 
 bool ky_address_in_scope(const struct ky_event_class *event, enum ky_scope scope)

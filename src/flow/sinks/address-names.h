@@ -3,7 +3,7 @@
  * Names of addresses in the output of sinks: which fields hold addresses of code, and the source of their names.
  *
  * Fields: the contexts ip, callstack_kernel and callstack_user of LTTng and Kymo, and fields with the kernel's functions (the
- * function of a timer, the caller of an allocation).
+ * function of a timer, the caller of an allocation), and the functions of libkymo-cyg-profile.
  */
 #ifndef KY_FLOW_SINKS_ADDRESS_NAMES_H
 #define KY_FLOW_SINKS_ADDRESS_NAMES_H

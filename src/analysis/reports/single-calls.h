@@ -5,8 +5,8 @@
  *
  * Threads: one at a time per object.
  */
-#ifndef KY_ANALYSIS_REPORTS_REPORT_CALLS_H
-#define KY_ANALYSIS_REPORTS_REPORT_CALLS_H
+#ifndef KY_ANALYSIS_REPORTS_SINGLE_CALLS_H
+#define KY_ANALYSIS_REPORTS_SINGLE_CALLS_H
 
 #include "analysis/reports/report.h"
 

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: MIT
+"""kymo report calls: calls of functions in programs, counted, timed, and as trees and flame charts."""
+
+import gzip
+import json
+import os
+import re
+import struct
+import subprocess
+
+import pytest
+
+import make_trace
+from test_flame import messages
+
+# Of test/tracer/functions.c with 10 times: calls of each function.
+TIMES = 10
+COUNTS = {"main": 1, "worker": 3, "middle": 3 * TIMES, "larger": 3 * TIMES, "leaf": 3 * TIMES * 4 + 5 + 7,
+          "fibonacci": 177, "catcher": 5, "jumper": 20, "handler": 7}
+
+
+def library(kymo_bin, name):
+    return os.path.join(os.path.dirname(kymo_bin), "..", "tracer", "preload", f"libkymo-{name}.so")
+
+
+def build(root_dir, path, *options, source="functions.c", compiler="gcc"):
+    subprocess.run([compiler, "-g", "-O1", *options, "-o", path, os.path.join(root_dir, "test", "tracer", source),
+                    "-lpthread"], check=True)
+    return path
+
+
+def tables(kymo, trace, *options):
+    report, = json.loads(kymo("report", "calls", "--json", "--limit", "0", *options, trace).out)["reports"]
+    found = {table["name"]: table["rows"] for table in report["tables"]}
+    return found, [note.removeprefix("calls: ") for note in report["notes"]]
+
+
+def counts(rows):
+    return {row["function"]: row["calls"] for row in rows}
+
+
+@pytest.fixture(scope="module", params=["cyg-profile", "cyg-profile-fast"])
+def trace(request, kymo, kymo_bin, root_dir, tmp_path_factory):
+    place = tmp_path_factory.mktemp("calls")
+    program = build(root_dir, place / "functions", "-finstrument-functions")
+    kymo("record", "-u", "lttng_ust_cyg_profile*", "-u", "lttng_ust_statedump*", "-c", "vpid,vtid,procname", "-o",
+         place / "trace", "--", "env", f"LD_PRELOAD={library(kymo_bin, request.param)}", program, str(TIMES))
+    return place / "trace", request.param
+
+
+def test_counts(kymo, trace):
+    """Exactly as often as the program says, by function, caller and thread; times add up."""
+    path, name = trace
+    found, notes = tables(kymo, path, "-t", "functions", "-t", "tree", "-t", "callers")
+    by_name = {row["function"]: row for row in found["functions"]}
+    left = {"main": 0, "jumper": 20} if name == "cyg-profile" else None
+    assert counts(found["functions"]) == COUNTS
+    edges = {(row["caller"], row["function"]): row["calls"] for row in found["callers"]}
+    if not left:
+        # Nobody knows which call a return without fields is of: after longjmp(), callers are wrong.
+        assert notes
+        return
+    assert notes == ["20 calls were left without a return, as by longjmp(): their time ends with their callers'"]
+    assert {function: row["cut"] for function, row in by_name.items() if row["cut"]} == {"jumper": 20}
+    # After longjmp(), the next call seems to be one of the function that was left.
+    assert edges == {(None, "main"): 1, (None, "worker"): 3, ("worker", "middle"): 30, ("worker", "larger"): 30,
+                     ("middle", "leaf"): 120, ("main", "fibonacci"): 1, ("fibonacci", "fibonacci"): 176,
+                     ("main", "catcher"): 5, ("catcher", "jumper"): 5, ("jumper", "jumper"): 15,
+                     ("jumper", "leaf"): 5, ("main", "handler"): 7, ("handler", "leaf"): 7}
+    whole = by_name["main"]["total"] + by_name["worker"]["total"]
+    assert sum(row["self"] for row in found["functions"]) == whole
+    assert sum(row["total"] for row in found["tree"] if row["depth"] == 0) == whole
+    for row in found["functions"]:
+        assert row["self"] <= row["total"]
+        assert row["calls"] == row["cut"] or row["min"] <= row["p50"] <= row["p99"] * 1.01 <= row["max"] * 1.02
+    # Recursion counts once.
+    assert by_name["fibonacci"]["total"] == by_name["fibonacci"]["max"] == by_name["fibonacci"]["self"]
+
+
+def test_threads(kymo, trace):
+    found, _ = tables(kymo, trace[0], "-t", "functions", "-t", "tree", "--group-by", "thread")
+    middle = [row["calls"] for row in found["functions"] if row["function"] == "middle"]
+    assert middle == [TIMES] * 3
+    assert len({row["process"]["tid"] for row in found["functions"]}) == 4
+    groups = [row for row in found["tree"] if row["depth"] == 0]
+    assert len(groups) == 4 and all(re.fullmatch(r"functions \(\d+\)", row["function"]) for row in groups)
+    one = groups[0]["function"].split("(")[1].rstrip(")")
+    alone, _ = tables(kymo, trace[0], "-t", "functions", "--tid", one)
+    assert counts(alone["functions"]) == {row["function"]: row["calls"] for row in found["functions"]
+                                          if row["process"]["tid"] == int(one)}
+
+
+def test_chart(kymo, trace):
+    """Single calls lie within their callers, as a table and in the formats of other programs."""
+    log = tables(kymo, trace[0], "-t", "log")[0]["log"]
+    assert len(log) == sum(COUNTS.values())
+    assert [row["begin"] for row in log] == sorted(row["begin"] for row in log)
+    open_calls = {}
+    for row in log:
+        stack = open_calls.setdefault(row["process"]["tid"], [])
+        del stack[row["depth"]:]
+        assert len(stack) == row["depth"]
+        assert not stack or row["begin"] + row["duration"] <= stack[-1]
+        stack.append(row["begin"] + row["duration"])
+    chrome = json.loads(kymo("report", "calls", "--to", "chrome", trace[0]).out)["traceEvents"]
+    spans = [event for event in chrome if event["ph"] == "X"]
+    first = log[0]["begin"]
+    assert sorted((e["name"], e["tid"], round(e["ts"] * 1000), round(e["dur"] * 1000)) for e in spans) == sorted(
+        (row["function"], row["process"]["tid"], row["begin"] - first, row["duration"]) for row in log)
+    made = json.loads(kymo("report", "calls", "--to", "speedscope", trace[0]).out)
+    assert len(made["profiles"]) == 4
+    seen = dict.fromkeys(COUNTS, 0)
+    for profile in made["profiles"]:
+        stack, last = [], profile["startValue"]
+        assert profile["type"] == "evented"
+        for event in profile["events"]:
+            assert last <= event["at"] <= profile["endValue"]
+            last = event["at"]
+            if event["type"] == "O":
+                stack.append(event["frame"])
+                seen[made["shared"]["frames"][event["frame"]]["name"]] += 1
+            else:
+                assert stack.pop() == event["frame"]
+        assert not stack
+    assert seen == COUNTS
+
+
+def test_stacks(kymo, kymo_bin, trace):
+    """The call graph for programs that show stacks, and as a page."""
+    if trace[1] != "cyg-profile":
+        return
+    folded = dict(line.rsplit(" ", 1) for line in kymo("report", "calls", "--to", "folded", trace[0]).out.splitlines())
+    tree = tables(kymo, trace[0], "-t", "tree")[0]["tree"]
+    assert sum(map(int, folded.values())) == sum(row["self"] for row in tree)
+    assert "main;fibonacci;fibonacci" in folded and "worker;middle;leaf" in folded
+    profile = subprocess.run([kymo_bin, "report", "calls", "--to", "pprof", trace[0]], stdout=subprocess.PIPE, check=True).stdout
+    assert len([1 for field, _ in messages(gzip.decompress(profile)) if field == 2]) == len(folded)
+    page = kymo("report", "calls", "--html", trace[0]).out
+    assert '<div class="flame">' in page and '"fibonacci"' in page
+    assert kymo("report", "flame", "--to", "chrome", trace[0], code=1).err
+
+
+def test_a_call_belongs_to_its_end(kymo, trace):
+    log = tables(kymo, trace[0], "-t", "log")[0]["log"]
+    middle = sorted(row["begin"] + row["duration"] for row in log)[len(log) // 2]
+    parts = [tables(kymo, trace[0], "-t", "functions", *options)[0]["functions"] for options in
+             (("--end", f"{middle // 10**9}.{middle % 10**9:09}"), ("--begin", f"{(middle + 1) // 10**9}.{(middle + 1) % 10**9:09}"))]
+    assert all(parts)
+    both = {function: sum(counts(part).get(function, 0) for part in parts) for function in COUNTS}
+    assert both == COUNTS
+    long = tables(kymo, trace[0], "-t", "functions", "--min", "1us")[0]["functions"]
+    assert counts(long) == {name: n for name in COUNTS if (n := sum(
+        1 for row in log if row["function"] == name and row["duration"] >= 1000))}
+
+
+# ---- traces made by hand ----
+
+HEAD, _, TAIL = make_trace.METADATA.partition("    event.context := struct { integer { size = 32; align = 8; signed = true; } _tid; };")
+METADATA = HEAD.replace('domain = "test"', 'domain = "ust"') + """
+    event.context := struct { uint32_t _vtid; };
+};
+""" + "".join(f"""
+event {{
+    name = "lttng_ust_cyg_profile{kind}:func_{what}"; id = {number}; stream_id = 0;
+    fields := struct {{ {"".join(f"uint64_t _{field};" for field in fields)} }};
+}};
+""" for number, (kind, what, fields) in enumerate([
+    ("", "entry", ["addr", "call_site"]), ("", "exit", ["addr", "call_site"]), ("_fast", "entry", ["addr"]),
+    ("_fast", "exit", [])]))
+
+
+class Packet(make_trace.Packet):
+    def put(self, number, time, tid, *values):
+        self.body += struct.pack("<I", number | (time & (1 << 27) - 1) << 5) + struct.pack("<I", tid)
+        self.body += b"".join(struct.pack("<Q", value) for value in values)
+        self.last = time
+
+    def enter(self, time, function, tid=1):
+        self.put(0, time, tid, function, 0)
+
+    def leave(self, time, function, tid=1):
+        self.put(1, time, tid, function, 0)
+
+
+def made(tmp_path, *packets):
+    return make_trace.write(tmp_path / "made", {"stream_0": list(packets)}, METADATA)
+
+
+def test_losses(kymo, tmp_path):
+    """A loss ends what threads were in; returns of earlier calls count for themselves."""
+    before, after = Packet(100), Packet(2000, seq=1, discarded=7)
+    before.enter(110, 0xA)
+    before.enter(120, 0xB)
+    before.leave(150, 0xB)
+    before.enter(160, 0xB)
+    before.enter(170, 0xC, tid=2)
+    after.leave(2010, 0xB)
+    after.leave(2020, 0xA)
+    after.enter(2030, 0xD)
+    after.enter(2040, 0xE)
+    after.leave(2050, 0xE)
+    trace = made(tmp_path, before, after)
+    found, notes = tables(kymo, trace, "-t", "log", "-t", "tree", "-t", "functions")
+    log = [(row["begin"] % 10**9, row["duration"], row["self"], row["process"]["tid"], row["depth"], row["cut"])
+           for row in found["log"]]
+    assert log == [(110, 50, 20, 1, 0, 1), (120, 30, 30, 1, 1, None), (160, 0, 0, 1, 1, 1), (170, 0, 0, 2, 0, 1),
+                   (2030, 20, 10, 1, 0, 1), (2040, 10, 10, 1, 1, None)]
+    assert any("3 calls were cut where events were lost" in note for note in notes), notes
+    assert any("1 calls had not returned at the end" in note for note in notes)
+    assert any("2 returns are of calls that the trace does not have" in note for note in notes)
+    assert any("7 events" in note for note in notes)
+    # Nothing tells the names, or which process it is.
+    assert {row["function"] for row in found["functions"]} == {"[unknown]"}
+
+
+def test_hostile(kymo, tmp_path):
+    """Very deep recursion, and as many returns of nothing, take no more than their events."""
+    packets, time = [], 100
+    for i in range(80):
+        packet = Packet(time, seq=i)
+        for _ in range(1000):
+            time += 1
+            packet.enter(time, 0xA)
+        for _ in range(100):
+            time += 1
+            packet.leave(time, 0xB)
+        packets.append(packet)
+    trace = made(tmp_path, *packets)
+    found, notes = tables(kymo, trace, "-t", "functions", "-t", "tree")
+    row, = found["functions"]
+    assert row["calls"] == 65536 and any(f"{80000 - 65536} calls are deeper" in note for note in notes)
+    assert max(row["depth"] for row in found["tree"]) <= 1024
+    text = kymo("report", "calls", "--limit", "0", "-t", "tree", "-t", "log", trace).out
+    assert len(text) < 20 << 20
+
+
+def test_without_the_events(kymo, tmp_path):
+    done = kymo("report", "calls", make_trace.sample(tmp_path / "sample"), code=1)
+    assert "function calls" in done.err and "kymo record" in done.err
