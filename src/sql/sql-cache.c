@@ -49,6 +49,32 @@ static int sql_cache_order(const void *left, const void *right, void *data)
 	return order ? order : a < b ? -1 : a > b;
 }
 
+/* The rows outlive the pass whose names they have. */
+static int sql_cache_own_names(struct ky_sql_cache *cache)
+{
+	struct ky_map copies;
+	int ret = 0;
+
+	ky_map_init(&copies);
+	ky_vec_foreach(&cache->rows.cells, cell) {
+		const char *copy;
+
+		if (!cell->is_borrowed || ret < 0)
+			continue;
+		copy = ky_map_get(&copies, (uintptr_t)cell->text);
+		if (!copy) {
+			copy = ky_arena_strndup(&cache->rows.texts, cell->text, cell->len);
+			ret = copy ? ky_map_set(&copies, (uintptr_t)cell->text,
+						(void *)(uintptr_t)copy)
+				   : KYMO_E_MEMORY;
+		}
+		cell->text = copy;
+		cell->is_borrowed = false;
+	}
+	ky_map_fini(&copies);
+	return ret;
+}
+
 int ky_sql_cache_build(struct ky_sql_cache *cache, struct ky_sql_rows *rows, uint32_t key,
 		       uint32_t time)
 {
@@ -64,6 +90,8 @@ int ky_sql_cache_build(struct ky_sql_cache *cache, struct ky_sql_rows *rows, uin
 	cache->time = time;
 	for (size_t i = 0; i < n; i++)
 		cache->order.data[cache->order.len++] = (uint32_t)i;
+	if (sql_cache_own_names(cache) < 0)
+		return KYMO_E_MEMORY;
 	qsort_r(cache->order.data, n, sizeof(uint32_t), sql_cache_order, cache);
 	return 0;
 }

@@ -130,6 +130,7 @@ void ky_sql_put_name(struct ky_sql_cell *cell, const char *text)
 	if (!text || !*text)
 		return;
 	cell->type = KY_SQL_TEXT;
+	cell->is_borrowed = true;
 	cell->len = (uint32_t)strlen(text);
 	cell->text = text;
 }

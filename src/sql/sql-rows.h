@@ -12,8 +12,9 @@
 #include "sql/sql-tables.h"
 
 struct ky_sql_cell {
-	enum ky_sql_type type; /* NULL: empty */
-	uint32_t len;	       /* of a text */
+	uint8_t type;	  /* enum ky_sql_type; NULL: empty */
+	bool is_borrowed; /* a text that lives as long as the pass */
+	uint32_t len;	  /* of a text */
 	union {
 		int64_t integer;
 		double real;

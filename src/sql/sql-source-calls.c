@@ -238,7 +238,7 @@ static int sql_calls_put_slice(struct ky_sql_pass *pass, const struct slice_open
 	if (ky_sql_rows_uses(&pass->rows, SLICE_COMM))
 		ky_sql_put_text(&pass->rows, &row[SLICE_COMM], open->comm, strlen(open->comm));
 	ky_sql_put(&row[SLICE_STATE], ky_get_i64(event, &cls->prev_state, 0));
-	row[SLICE_HOST] = (struct ky_sql_cell){.type = KY_SQL_TEXT};
+	row[SLICE_HOST] = (struct ky_sql_cell){.type = KY_SQL_TEXT, .is_borrowed = true};
 	row[SLICE_HOST].len = (uint32_t)strlen(cls->host);
 	row[SLICE_HOST].text = cls->host;
 	return ky_sql_rows_keep(&pass->rows);

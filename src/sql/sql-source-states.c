@@ -22,8 +22,8 @@ void ky_sql_put_thread(struct ky_sql_rows *rows, struct ky_sql_cell *cells,
 
 void ky_sql_put_host(struct ky_sql_cell *cell, const struct ky_host *host)
 {
-	ky_sql_put_name(cell, host->name);
-	cell->type = KY_SQL_TEXT;
+	*cell = (struct ky_sql_cell){.type = KY_SQL_TEXT, .is_borrowed = true};
+	cell->len = (uint32_t)strlen(host->name);
 	cell->text = host->name;
 }
 
