@@ -10,6 +10,8 @@ import subprocess
 
 import pytest
 
+import foreign_files
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 COMPLAINTS = ("SELECT name, idx, value FROM stats "
@@ -285,3 +287,36 @@ def test_dot_of_waits(kymo, convert, shared, tmp_path):
     picture = tmp_path / "waits.svg"
     subprocess.run([dot, "-Tsvg", "-o", picture, out], check=True, timeout=100)
     assert picture.read_text().count('class="edge"') == len(arrows)
+
+
+# ---- trace.dat ------------------------------------------------------------------------------------
+
+
+def test_trace_dat_of_a_kernel(kymo, peer, convert, shared):
+    """trace-cmd report has the same events at the same times, and Kymo's importer the same reports."""
+    trace = f"{shared}/traces/lttng-kernel/kernel"
+    out = convert("trace.dat", trace)
+    text = peer("trace-cmd", "report", "-t", out).out
+    lines = re.findall(r"^\s*(\S.*)-(\d+)\s+\[(\d+)\] (\d+)\.(\d{9}): (\w+):[ ]*(.*)$", text, re.M)
+    told = [e for e in events(kymo, trace) if not e["event"].startswith("lttng_statedump_")]
+    assert sorted((int(s + ns), int(cpu)) for _, _, cpu, s, ns, _, _ in lines) == \
+        sorted((e["timestamp_ns"], e["packet"]["cpu_id"]) for e in told)
+    switches = {(int(s + ns), int(cpu)): (comm, int(tid), rest) for comm, tid, cpu, s, ns, name, rest in lines
+                if name == "sched_switch"}
+    for event in told:
+        if event["event"] == "sched_switch":
+            comm, tid, rest = switches[event["timestamp_ns"], event["packet"]["cpu_id"]]
+            fields = event["fields"]
+            assert tid == fields["prev_tid"] and comm in (fields["prev_comm"], "<idle>")
+            assert f"==> {fields['next_comm']}:{fields['next_tid']} [{fields['next_prio'] + 100}]" in rest
+    assert table(kymo, out, "syscalls", "syscalls") == table(kymo, trace, "syscalls", "syscalls")
+    assert table(kymo, out, "irq", "irqs")
+
+
+def test_trace_dat_of_perf(kymo, peer, convert, tmp_path, shared):
+    """What is imported can be exported; text longer than a page is cut, and programs have no such file."""
+    path = foreign_files.perf_example(tmp_path / "perf.data")
+    text = peer("trace-cmd", "report", convert("trace.dat", path)).out
+    assert text.count("sched_switch:") == len(events(kymo, "--event", "sched_switch", path)) > 0
+    result = kymo("convert", "--to", "trace.dat", "-o", tmp_path / "no", f"{shared}/traces/lttng-ust", code=1)
+    assert "events of the kernel" in result.err and not (tmp_path / "no").exists()

@@ -6,24 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/export/event-kind.h"
-#include "analysis/export/kernel-words.h"
+#include "analysis/export/event-words.h"
 #include "analysis/state/model-internal.h"
 #include "base/error.h"
 #include "flow/sinks/json-value.h"
 #include "os/file.h"
 
 #define WRITE_BYTES ((size_t)256 << 10)
-#define COMM_BYTES  64
 #define TEXT_BYTES  4096
-
-struct perf_script_class {
-	struct ky_kernel_words words;
-	struct ky_event_thread thread;
-	bool is_kernel, is_dump, is_switch, is_sample;
-	struct ky_handle prev_tid, prev_comm;
-	int32_t prio_offset;
-};
 
 struct perf_script {
 	struct ky_sink sink;
@@ -34,34 +24,13 @@ struct perf_script {
 	struct ky_arena arena;
 	struct ky_values values;
 	struct ky_strbuf out, stack;
-	struct perf_script_class **classes; /* by host, then event class */
-	uint64_t period;		    /* of the sample at hand */
-	const char *source;		    /* likewise */
+	struct ky_event_words **classes; /* by host, then event class */
+	uint64_t period;		 /* of the sample at hand */
+	const char *source;		 /* likewise */
 	bool failed;
 };
 
 /* ---- classes ------------------------------------------------------------------------------ */
-
-static void perf_script_resolve(const struct ky_host *host, const struct ky_event_class *cls,
-				struct perf_script_class *own)
-{
-	const struct ky_class_info *info = &host->classes[cls->index];
-
-	own->is_kernel = ky_host_is_kernel(host);
-	own->is_sample = info->is_sample;
-	/* perf script shows no threads and mappings, either. */
-	own->is_dump = info->of_before || strncmp(cls->name, "lttng_statedump_", 16) == 0;
-	own->prio_offset = info->prio_offset + 100;
-	ky_kernel_words(&own->words, cls->name);
-	if (!own->is_kernel)
-		ky_event_thread_find(&own->thread, cls);
-	own->is_switch = own->is_kernel && info->whole == ky_on_switch;
-	if (strcmp(own->words.event, "sched_switch") == 0) {
-		own->is_switch = true;
-		ky_handle_find(&own->prev_tid, cls, KY_SCOPE_PAYLOAD, "prev_tid");
-		ky_handle_find(&own->prev_comm, cls, KY_SCOPE_PAYLOAD, "prev_comm");
-	}
-}
 
 static int perf_script_classes(struct perf_script *script)
 {
@@ -79,7 +48,7 @@ static int perf_script_classes(struct perf_script *script)
 		if (!script->classes[i])
 			return KYMO_E_MEMORY;
 		for (size_t j = 0; j < trace->events.len; j++)
-			perf_script_resolve(host, trace->events.data[j], &script->classes[i][j]);
+			ky_event_words_find(&script->classes[i][j], host, trace->events.data[j]);
 	}
 	return 0;
 }
@@ -142,7 +111,7 @@ static void perf_script_state(struct ky_strbuf *out, uint64_t state)
 	ky_strbuf_adds(out, any ? "" : "R");
 }
 
-static void perf_script_field(struct ky_strbuf *out, const struct perf_script_class *cls,
+static void perf_script_field(struct ky_strbuf *out, const struct ky_event_words *cls,
 			      const struct ky_value *v)
 {
 	bool is_prio = ky_kernel_field_is_prio(&cls->words, v->name);
@@ -154,7 +123,7 @@ static void perf_script_field(struct ky_strbuf *out, const struct perf_script_cl
 		perf_script_value(out, v, is_prio ? cls->prio_offset : 0);
 }
 
-static int perf_script_fields(struct perf_script *script, const struct perf_script_class *cls,
+static int perf_script_fields(struct perf_script *script, const struct ky_event_words *cls,
 			      const struct ky_event *event, struct kymo_error *err)
 {
 	int n = ky_values_decode(&script->values, event, KY_SCOPE_PAYLOAD, err);
@@ -180,59 +149,6 @@ static int perf_script_fields(struct perf_script *script, const struct perf_scri
 		perf_script_field(&script->out, cls, at);
 	}
 	return 0;
-}
-
-/* ---- threads ------------------------------------------------------------------------------ */
-
-struct perf_script_who {
-	int64_t tid;
-	char comm[COMM_BYTES];
-};
-
-static void perf_script_copy(char *comm, const char *text, size_t len)
-{
-	size_t n = 0;
-
-	for (; n < len && n < COMM_BYTES - 1 && text[n]; n++)
-		comm[n] = (unsigned char)text[n] < ' ' || text[n] == 127 ? '?' : text[n];
-	comm[n] = '\0';
-}
-
-/* Whose event it is: before the model knows of it, so that a switch is of the thread that leaves. */
-static void perf_script_who(const struct perf_script *script, const struct ky_host *host,
-			    const struct ky_stream *stream, const struct ky_event *event,
-			    const struct perf_script_class *cls, struct perf_script_who *who)
-{
-	const struct ky_class_info *info = &host->classes[event->cls->index];
-	const struct ky_cpu *cpu = script->model->streams[stream->index].cpu;
-	const struct ky_thread *thread = NULL;
-	const char *text;
-	size_t len;
-
-	who->tid = 0;
-	perf_script_copy(who->comm, "swapper", 7);
-	if (cls->is_switch && cls->prev_tid.cls) {
-		who->tid = ky_get_i64(event, &cls->prev_tid, 0);
-		text = ky_get_text(event, &cls->prev_comm, &len);
-		perf_script_copy(who->comm, text, len);
-		return;
-	}
-	if (!cls->is_kernel) {
-		who->tid = ky_get_i64(event, &cls->thread.tid, 0);
-		text = ky_get_text(event, &cls->thread.comm, &len);
-		perf_script_copy(who->comm, len ? text : ":-1", len ? len : 3);
-		return;
-	}
-	if (info->tid.cls)
-		who->tid = ky_get_i64(event, &info->tid, 0);
-	else if (cpu && cpu->state == KY_CPU_BUSY && cpu->current)
-		who->tid = cpu->current->tid;
-	if (who->tid > 0)
-		thread = ky_map_get(&host->threads, (uint32_t)who->tid);
-	if (thread && thread->comm[0])
-		perf_script_copy(who->comm, thread->comm, strlen(thread->comm));
-	else if (who->tid)
-		snprintf(who->comm, sizeof(who->comm), ":%" PRId64, who->tid);
 }
 
 /* ---- stacks ------------------------------------------------------------------------------- */
@@ -292,9 +208,9 @@ static int perf_script_write(struct perf_script *script, struct kymo_error *err)
 		       : KYMO_OK;
 }
 
-static void perf_script_head(struct perf_script *script, const struct perf_script_class *cls,
+static void perf_script_head(struct perf_script *script, const struct ky_event_words *cls,
 			     const struct ky_event *event, uint32_t cpu_id,
-			     const struct perf_script_who *who)
+			     const struct ky_event_who *who)
 {
 	struct ky_strbuf *out = &script->out;
 	uint64_t ns = event->ns < 0 ? 0 : (uint64_t)event->ns;
@@ -307,8 +223,8 @@ static void perf_script_head(struct perf_script *script, const struct perf_scrip
 }
 
 static int perf_script_put(struct perf_script *script, const struct ky_host *host,
-			   const struct perf_script_class *cls, const struct ky_event *event,
-			   const struct perf_script_who *who, struct kymo_error *err)
+			   const struct ky_event_words *cls, const struct ky_event *event,
+			   const struct ky_event_who *who, struct kymo_error *err)
 {
 	const struct ky_class_info *info = &host->classes[event->cls->index];
 	struct ky_strbuf *out = &script->out;
@@ -336,14 +252,14 @@ static int perf_script_event(struct perf_script *script, struct ky_host *host,
 			     const struct ky_stream *stream, const struct ky_event *event,
 			     const struct ky_loss *loss, struct kymo_error *err)
 {
-	const struct perf_script_class *cls = &script->classes[host->index][event->cls->index];
+	const struct ky_event_words *cls = &script->classes[host->index][event->cls->index];
 	const struct ky_batch one = {
 		.stream = stream, .events = event, .n_events = 1, .loss = loss};
 	size_t whole = script->out.len;
-	struct perf_script_who who;
+	struct ky_event_who who;
 	int ret;
 
-	perf_script_who(script, host, stream, event, cls, &who);
+	ky_event_who(&who, script->model, stream, event, cls);
 	ky_strbuf_clear(&script->stack);
 	script->period = 1;
 	script->source = NULL;

@@ -11,6 +11,7 @@
 #include "analysis/export/perfetto.h"
 #include "analysis/export/perf-script.h"
 #include "analysis/export/stacks.h"
+#include "analysis/export/trace-dat.h"
 #include "analysis/export/tracks.h"
 #include "analysis/export/waits-dot.h"
 #include "base/error.h"
@@ -47,9 +48,9 @@ struct convert_options {
 
 /* The names in formats[]. */
 #define FORMAT_CHOICES \
-	"text json csv ctf1.8 ctf2 perfetto chrome-json perf-script folded speedscope pprof firefox otlp dot pcap details"
+	"text json csv ctf1.8 ctf2 perfetto chrome-json perf-script folded speedscope pprof firefox otlp dot pcap trace.dat details"
 #define FORMAT_NAMES \
-	"text, json, csv, ctf1.8, ctf2, perfetto, chrome-json, perf-script, folded, speedscope, pprof, firefox, otlp, dot, pcap or details"
+	"text, json, csv, ctf1.8, ctf2, perfetto, chrome-json, perf-script, folded, speedscope, pprof, firefox, otlp, dot, pcap, trace.dat or details"
 
 /* What a format is, and which options say something about it. */
 enum {
@@ -263,6 +264,16 @@ static int open_pcap(const struct ky_trace_set *set, const struct convert_option
 	return *sink ? KYMO_OK : ky_error_nomem(err);
 }
 
+static int open_trace_dat(const struct ky_trace_set *set, const struct convert_options *options,
+			  const struct ky_cli_output *output, struct ky_sink **sink,
+			  struct kymo_error *err)
+{
+	const char *directory = getenv("TMPDIR");
+
+	(void)options;
+	return ky_trace_dat_open(set, output->fd, directory ? directory : "/var/tmp", sink, err);
+}
+
 static int open_stacks(const struct ky_trace_set *set, const struct convert_options *options,
 		       const struct ky_cli_output *output, struct ky_sink **sink,
 		       struct kymo_error *err)
@@ -446,6 +457,7 @@ static const struct format formats[] = {
 	 .write = convert_events},
 	{.name = "dot", .open = open_dot, .write = convert_events},
 	{.name = "pcap", .open = open_pcap, .write = convert_events},
+	{.name = "trace.dat", .open = open_trace_dat, .write = convert_events},
 	{.name = "otlp", .open = open_otlp, .write = convert_events},
 	{.name = "folded",
 	 .flags = FORMAT_HAS_SYMBOLS,
@@ -742,6 +754,7 @@ const struct ky_command ky_command_convert = {
 		"  otlp    spans of programs, as lines of OTLP/JSON for OpenTelemetry's collectors\n"
 		"  dot     a graph of who waits for whom, for Graphviz\n"
 		"  pcap    packets whose bytes the trace has, as of a pcap file\n"
+		"  trace.dat events of the kernel, for trace-cmd and KernelShark\n"
 		"  details everything: metadata as trees, packets, events with all their fields\n"
 		"\n"
 		"A conversion from CTF to CTF keeps every event, field, clock and loss. Without a "
