@@ -241,7 +241,7 @@ void kymo_hit(struct kymo_site *site, const uint64_t *values)
 	hit(site, values, CALLER);
 }
 
-/* One number, one session: as little as it takes. False: it takes more. */
+/* One session, which does not want it, or whose record is one number: as little as it takes. False: it takes more. */
 INLINE bool hit_at_once(struct kymo_site *site, const uint64_t *value)
 {
 	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
@@ -251,11 +251,14 @@ INLINE bool hit_at_once(struct kymo_site *site, const uint64_t *value)
 	if (__builtin_expect(!reservation ||
 				     __atomic_load_n(event->enable, __ATOMIC_RELAXED) !=
 					     reservation->bit ||
-				     reservation->fast_bytes != 8 || !is_on(reservation),
+				     !is_on(reservation),
 			     0))
 		return false;
-	if (!reservation->filter || test_holds(&reservation->filter->tests[0], value))
-		kymo_ring_write(&ky_ring_tsc, &reservation->ring, &reservation->id, value, 8);
+	if (reservation->has_one_test && !test_holds(&reservation->filter->tests[0], value))
+		return true;
+	if (__builtin_expect(reservation->fast_bytes != 8, 0))
+		return false;
+	kymo_ring_write(&ky_ring_tsc, &reservation->ring, &reservation->id, value, 8);
 	return true;
 }
 

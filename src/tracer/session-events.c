@@ -68,13 +68,17 @@ static int session_events_make_ring(struct ky_slot *slot)
 	return result;
 }
 
+static bool has_one_test(const struct ky_event *event, const struct ky_filter_linked *filter)
+{
+	return filter && filter->n_tests == 1 && !filter->next && event->kind != KY_EVENT_QUERY;
+}
+
 /* The bytes of an event that is one number, where there is nothing else to do than one test. */
 static uint8_t fast_bytes(const struct ky_slot *slot, const struct ky_event *event,
 			  const struct ky_reservation *reservation)
 {
 	bool is_one = event->shape == KY_SHAPE_FIXED && event->n_fields == 1;
-	bool is_easy = !reservation->filter ||
-		       (reservation->filter->n_tests == 1 && !reservation->filter->next);
+	bool is_easy = !reservation->filter || reservation->has_one_test;
 
 	if (!is_one || !is_easy || slot->n_contexts || slot->clock != KY_CLOCK_RECORD_TSC ||
 	    reservation->id > KY_HEADER_ID_MAX || event->kind == KY_EVENT_QUERY)
@@ -122,6 +126,7 @@ static int want(struct ky_slot *slot, struct ky_event *event, struct ky_filter_l
 	reservation->cookie = slot->cookie;
 	reservation->id = event->ids[slot->number];
 	reservation->bit = session_events_bit_of(slot);
+	reservation->has_one_test = has_one_test(event, filter);
 	reservation->fast_bytes = fast_bytes(slot, event, reservation);
 	session_events_publish(event, slot->number, reservation);
 	__atomic_fetch_or(&event->mask, reservation->bit, __ATOMIC_RELEASE);

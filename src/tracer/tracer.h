@@ -128,8 +128,9 @@ struct ky_reservation {
 	uint8_t bit; /* the slot's */
 	/* Payload of an event of one number that can be written at once; 0: the long way. */
 	uint8_t fast_bytes;
-	uint32_t clock;			 /* KY_CLOCK_RECORD_* */
-	uint64_t room;			 /* from there, at most, 12 bytes fit into a sub-buffer */
+	bool has_one_test; /* the filter is one test of a field, and nobody else's decision */
+	uint32_t clock;	   /* KY_CLOCK_RECORD_* */
+	uint64_t room;	   /* from there, at most, 12 bytes fit into a sub-buffer */
 	struct ky_filter_linked *filter; /* NULL: always */
 	struct ky_slot *slot;
 	struct kymo_site *site;
