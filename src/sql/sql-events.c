@@ -206,6 +206,8 @@ static int sql_events_advance(struct sql_cursor *cursor)
 			cursor->row++;
 			return SQLITE_OK;
 		}
+		if (ky_sql_is_stopped(table->sql, &err))
+			return ky_sql_fail(table, &err);
 		ret = ky_flow_next(cursor->flow, &cursor->batch, &err);
 		cursor->at = 0;
 		if (ret > 0)

@@ -15,6 +15,11 @@
 	X(sqlite3_prepare_v2)           \
 	X(sqlite3_step)                 \
 	X(sqlite3_finalize)             \
+	X(sqlite3_reset)                \
+	X(sqlite3_bind_null)            \
+	X(sqlite3_bind_blob)            \
+	X(sqlite3_bind_parameter_index) \
+	X(sqlite3_progress_handler)     \
 	X(sqlite3_errmsg)               \
 	X(sqlite3_error_offset)         \
 	X(sqlite3_column_count)         \

@@ -69,6 +69,20 @@ int ky_sql_pass_flow(struct ky_sql_pass *pass, ky_sql_wants wanted, struct kymo_
 	return ky_flow_open_selected(pass->table->sql->set, &selection, &pass->flow, err);
 }
 
+int ky_sql_pass_before(struct ky_sql_pass *pass, struct ky_model *model, struct kymo_error *err)
+{
+	int ret = 1;
+
+	while (ret > 0) {
+		if (ky_sql_is_stopped(pass->table->sql, err))
+			return KYMO_E_INTERRUPTED;
+		ret = ky_model_step(model, pass->flow, err);
+	}
+	ky_flow_close(pass->flow);
+	pass->flow = NULL;
+	return ret == KYMO_E_MEMORY ? ret : 0;
+}
+
 /* With an index of the states, the pass begins shortly before the first row that matters. */
 static int sql_pass_resume(struct ky_sql_pass *pass, struct kymo_error *err)
 {

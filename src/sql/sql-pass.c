@@ -155,13 +155,19 @@ static int sql_pass_conditions(struct ky_sql_pass *pass, const char *plan, int a
 /* More rows, or the end. 0, or what the pass failed with. */
 static int sql_pass_more(struct ky_sql_pass *pass, struct kymo_error *err)
 {
-	int ret = pass->source->next ? pass->source->next(pass, err)
-				     : ky_model_step(pass->model, pass->flow, err);
+	int ret;
+
+	if (ky_sql_is_stopped(pass->table->sql, err))
+		return KYMO_E_INTERRUPTED;
+	ret = pass->source->next ? pass->source->next(pass, err)
+				 : ky_model_step(pass->model, pass->flow, err);
 
 	/* Rows that come from here on end later. */
 	if (ret > 0 && pass->model && ky_model_end_ns(pass->model) != INT64_MIN &&
-	    ky_model_end_ns(pass->model) > pass->end_ns)
-		ret = 0, pass->is_over = true;
+	    ky_model_end_ns(pass->model) > pass->end_ns) {
+		pass->is_over = true;
+		ret = 0;
+	}
 	if (ret > 0 || ret == KYMO_E_MEMORY)
 		return ret < 0 ? ret : 0;
 	/* A trace that is still being written: that is what there is of it. */

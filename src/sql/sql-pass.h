@@ -63,6 +63,8 @@ typedef bool (*ky_sql_wants)(const struct ky_sql_pass *pass, const struct ky_eve
  * and the last one are the range. 0, with ->flow NULL: there are none.
  */
 int ky_sql_pass_flow(struct ky_sql_pass *pass, ky_sql_wants wanted, struct kymo_error *err);
+/* Runs @model over ->flow to its end, and closes the flow: a pass before the one that makes rows. Damage ends it, without an error. */
+int ky_sql_pass_before(struct ky_sql_pass *pass, struct ky_model *model, struct kymo_error *err);
 int ky_sql_pass_begin(struct ky_sql_pass *pass, struct kymo_error *err);
 void ky_sql_pass_end(struct ky_sql_pass *pass);
 

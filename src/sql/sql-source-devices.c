@@ -319,13 +319,7 @@ static int sql_devices_find_locks(struct ky_sql_pass *pass, struct kymo_error *e
 	}
 	ret = ky_sql_pass_flow(pass, NULL, err);
 	pass->model = model;
-	if (ret < 0 || !pass->flow)
-		return ret;
-	ret = ky_model_run(pass->own, pass->flow, err);
-	ky_flow_close(pass->flow);
-	pass->flow = NULL;
-	/* Damage is an error of the pass that makes the rows. */
-	return ret == KYMO_E_MEMORY ? ret : 0;
+	return ret < 0 ? ret : ky_sql_pass_before(pass, pass->own, err);
 }
 
 static int sql_devices_listen_locks(struct ky_sql_pass *pass, struct ky_listener *listener,

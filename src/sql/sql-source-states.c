@@ -81,6 +81,12 @@ static const char *const off_texts[KY_OFF_KINDS] = {
 	[KY_OFF_DISK] = "disk",	      [KY_OFF_OTHER] = "other",
 };
 
+/* What an earlier pass, over all events, knows of causes. */
+struct states_causes {
+	struct ky_model *model;
+	struct ky_causes *causes;
+};
+
 static bool sql_states_wants_causes(const struct ky_sql_pass *pass)
 {
 	for (uint32_t i = STATE_CAUSE; i <= STATE_WHO_COMM; i++)
@@ -101,17 +107,16 @@ static int sql_states_longest(void *data, const struct ky_part *part)
 static int sql_states_put_cause(struct ky_sql_pass *pass, struct ky_sql_cell *row,
 				const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
 {
-	const struct ky_causes_pass *causes = pass->own;
+	const struct states_causes *own = pass->own;
 	struct ky_part longest = {.cause = KY_CAUSE_UNKNOWN};
 	int ret;
 
-	if (!causes)
+	if (!own)
 		return 0;
-	thread = ky_causes_thread(causes->causes, thread->host->index, thread->tid, begin_ns,
-				  end_ns);
+	thread = ky_causes_thread(own->causes, thread->host->index, thread->tid, begin_ns, end_ns);
 	if (!thread)
 		return 0;
-	ret = ky_causes_explain(causes->causes, thread, begin_ns, end_ns, sql_states_longest,
+	ret = ky_causes_explain(own->causes, thread, begin_ns, end_ns, sql_states_longest,
 				&longest);
 	if (ret < 0)
 		return ret;
@@ -186,23 +191,23 @@ static int sql_states_no_irq(void *data, const struct ky_irq *irq)
 	return 0;
 }
 
-/* An earlier pass, over all events, tells why. */
 static int sql_states_find_causes(struct ky_sql_pass *pass, struct kymo_error *err)
 {
-	struct ky_causes_pass *causes = calloc(1, sizeof(*causes));
-	struct ky_flow *flow;
+	struct states_causes *own = calloc(1, sizeof(*own));
+	struct ky_model *model = pass->model;
 	int ret;
 
-	if (!causes)
+	pass->own = own;
+	if (!own)
 		return ky_error_nomem(err);
-	pass->own = causes;
-	ret = ky_flow_open_set(pass->table->sql->set, &flow, err);
-	if (ret < 0)
-		return ret;
-	ret = ky_causes_pass_run(causes, pass->table->sql->set, flow, INT64_MAX, err);
-	ky_flow_close(flow);
-	/* Damage is an error of the pass that makes the rows. */
-	return ret == KYMO_E_MEMORY ? ret : 0;
+	own->model = ky_model_new(pass->table->sql->set, err);
+	own->causes = own->model ? ky_causes_new(own->model) : NULL;
+	if (!own->causes)
+		return ky_error_nomem(err);
+	pass->model = own->model;
+	ret = ky_sql_pass_flow(pass, NULL, err);
+	pass->model = model;
+	return ret < 0 ? ret : ky_sql_pass_before(pass, own->model, err);
 }
 
 static int sql_states_listen(struct ky_sql_pass *pass, struct ky_listener *listener,
@@ -218,10 +223,13 @@ static int sql_states_listen(struct ky_sql_pass *pass, struct ky_listener *liste
 
 static void sql_states_close(struct ky_sql_pass *pass)
 {
-	if (!pass->own)
+	struct states_causes *own = pass->own;
+
+	if (!own)
 		return;
-	ky_causes_pass_fini(pass->own);
-	free(pass->own);
+	ky_causes_free(own->causes);
+	ky_model_free(own->model);
+	free(own);
 }
 
 const struct ky_sql_source ky_sql_source_thread_state = {

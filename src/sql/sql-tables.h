@@ -71,11 +71,13 @@ struct ky_sql {
 	sqlite3 *db;
 	struct ky_arena arena;
 	KY_VEC(struct ky_sql_table *) tables;
-	struct ky_names by_name; /* of an event -> struct ky_sql_table * */
-	struct ky_names taken;	 /* names of tables, in small letters */
-	struct ky_map tids;	 /* struct ky_event_class * -> struct ky_handle *, of the thread */
-	struct ky_map hosts;	 /* struct ky_trace_class * -> name of the host */
-	struct kymo_error why;	 /* what a table failed with */
+	struct ky_names by_name;  /* of an event -> struct ky_sql_table * */
+	struct ky_names taken;	  /* names of tables, in small letters */
+	struct ky_map tids;	  /* struct ky_event_class * -> struct ky_handle *, of the thread */
+	struct ky_map hosts;	  /* struct ky_trace_class * -> name of the host */
+	struct kymo_error why;	  /* what a table failed with */
+	bool (*stop)(void *data); /* NULL: nobody stops statements */
+	void *stop_data;
 };
 
 /* sql-tables.c: finds all tables. 0 or KYMO_E_MEMORY. */
@@ -93,6 +95,8 @@ int ky_sql_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sq
 int ky_sql_disconnect(sqlite3_vtab *vtab);
 /* Keeps the first failure, for the caller of the statement. Returns SQLITE_ERROR. */
 int ky_sql_fail(const struct ky_sql_table *table, const struct kymo_error *err);
+/* Does someone stop the statement? Then @err says so. */
+bool ky_sql_is_stopped(const struct ky_sql *sql, struct kymo_error *err);
 /* The host of @event. */
 const char *ky_sql_host(const struct ky_sql *sql, const struct ky_event *event);
 /* Appends context and fields of @event as one JSON object. */

@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "sql/sql-pass.h"
 
-/* What SQLite may use for sorting and grouping. */
-#define HEAP_MAX_BYTES ((sqlite3_int64)2 << 30)
+/* Of SQLite's machine, between two looks at the clock. */
+#define STOP_STEPS 10000
 
 /* ---- functions ------------------------------------------------------------------------ */
 
@@ -115,7 +115,6 @@ static int sql_prepare(struct ky_sql *sql)
 	if (ret != SQLITE_OK)
 		return KYMO_E_MEMORY;
 	(void)ky_sqlite.sqlite3_set_authorizer(sql->db, sql_authorize, NULL);
-	(void)ky_sqlite.sqlite3_hard_heap_limit64(HEAP_MAX_BYTES);
 	return KYMO_OK;
 }
 
@@ -163,142 +162,30 @@ void ky_sql_close(struct ky_sql *sql)
 	free(sql);
 }
 
-/* ---- statements ----------------------------------------------------------------------- */
+/* ---- limits --------------------------------------------------------------------------- */
 
-static int sql_invalid(struct ky_sql *sql, const char *text, const char *part,
-		       struct kymo_error *err)
+bool ky_sql_is_stopped(const struct ky_sql *sql, struct kymo_error *err)
 {
-	int offset = ky_sqlite.sqlite3_error_offset(sql->db);
-
-	ky_error_set(err, KYMO_E_INVALID, "%s", ky_sqlite.sqlite3_errmsg(sql->db));
-	ky_error_input(err, "query");
-	if (offset >= 0) {
-		uint32_t line = 1, column = 1;
-
-		for (const char *at = text; at < part + offset && *at; at++) {
-			column = *at == '\n' ? 1 : column + 1;
-			line += *at == '\n';
-		}
-		ky_error_line(err, line, column);
-	}
-	return KYMO_E_INVALID;
+	if (!sql->stop || !sql->stop(sql->stop_data))
+		return false;
+	ky_error_set(err, KYMO_E_INTERRUPTED, "the statement was stopped");
+	return true;
 }
 
-static int sql_bind(struct ky_sql *sql, sqlite3_stmt *statement,
-		    const struct ky_sql_parameter *parameters, size_t n, struct kymo_error *err)
+static int sql_progress(void *data)
 {
-	int wanted = ky_sqlite.sqlite3_bind_parameter_count(statement);
-
-	(void)sql;
-	for (int i = 1; i <= wanted; i++) {
-		const char *name = ky_sqlite.sqlite3_bind_parameter_name(statement, i);
-		const char *value = NULL;
-		char *end;
-		long long number;
-
-		for (size_t p = 0; p < n && name; p++)
-			if (strcmp(parameters[p].name, name + 1) == 0)
-				value = parameters[p].value;
-		if (!value)
-			return ky_error_set(err, KYMO_E_INVALID,
-					    "the statement's parameter %s has no value",
-					    name ? name : "?");
-		number = strtoll(value, &end, 0);
-		if (*value && !*end)
-			(void)ky_sqlite.sqlite3_bind_int64(statement, i, number);
-		else
-			(void)ky_sqlite.sqlite3_bind_text(statement, i, value, -1,
-							  SQLITE_TRANSIENT);
-	}
-	return KYMO_OK;
+	return ky_sql_is_stopped(data, NULL);
 }
 
-static void sql_value(sqlite3_stmt *statement, int i, struct ky_sql_value *value)
+void ky_sql_set_stop(struct ky_sql *sql, bool (*stop)(void *data), void *data)
 {
-	*value = (struct ky_sql_value){.type = KY_SQL_NULL};
-	switch (ky_sqlite.sqlite3_column_type(statement, i)) {
-	case SQLITE_INTEGER:
-		value->type = KY_SQL_INTEGER;
-		value->integer = ky_sqlite.sqlite3_column_int64(statement, i);
-		break;
-	case SQLITE_FLOAT:
-		value->type = KY_SQL_REAL;
-		value->real = ky_sqlite.sqlite3_column_double(statement, i);
-		break;
-	case SQLITE_TEXT:
-		value->type = KY_SQL_TEXT;
-		value->text = (const char *)ky_sqlite.sqlite3_column_text(statement, i);
-		value->len = (size_t)ky_sqlite.sqlite3_column_bytes(statement, i);
-		break;
-	case SQLITE_BLOB:
-		value->type = KY_SQL_BLOB;
-		value->text = ky_sqlite.sqlite3_column_blob(statement, i);
-		value->len = (size_t)ky_sqlite.sqlite3_column_bytes(statement, i);
-		break;
-	default:
-		break;
-	}
+	sql->stop = stop;
+	sql->stop_data = data;
+	ky_sqlite.sqlite3_progress_handler(sql->db, stop ? STOP_STEPS : 0,
+					   stop ? sql_progress : NULL, sql);
 }
 
-static int sql_failed(struct ky_sql *sql, int code, struct kymo_error *err)
+void ky_sql_limit_memory(uint64_t bytes)
 {
-	if (sql->why.code) {
-		if (err)
-			*err = sql->why;
-		return sql->why.code;
-	}
-	if (code == SQLITE_NOMEM)
-		return ky_error_set(err, KYMO_E_MEMORY,
-				    "the statement needs more memory than 2 GiB; try: a WHERE "
-				    "with bounds of time, or fewer groups");
-	ky_error_set(err, KYMO_E_INVALID, "%s", ky_sqlite.sqlite3_errmsg(sql->db));
-	ky_error_input(err, "query");
-	return KYMO_E_INVALID;
-}
-
-static int sql_rows(struct ky_sql *sql, sqlite3_stmt *statement, const struct ky_sql_sink *sink,
-		    struct kymo_error *err)
-{
-	int n = ky_sqlite.sqlite3_column_count(statement), code, ret = KYMO_OK;
-	const char **names = calloc((size_t)n + 1, sizeof(*names));
-	struct ky_sql_value *values = calloc((size_t)n + 1, sizeof(*values));
-
-	if (!names || !values)
-		ret = ky_error_nomem(err);
-	for (int i = 0; i < n && !ret; i++)
-		names[i] = ky_sqlite.sqlite3_column_name(statement, i);
-	if (!ret && n)
-		ret = sink->columns(sink->data, names, (size_t)n, err);
-	while (!ret && (code = ky_sqlite.sqlite3_step(statement)) == SQLITE_ROW) {
-		for (int i = 0; i < n; i++)
-			sql_value(statement, i, &values[i]);
-		ret = sink->row(sink->data, values, (size_t)n, err);
-	}
-	if (!ret && code != SQLITE_DONE)
-		ret = sql_failed(sql, code, err);
-	free(names);
-	free(values);
-	return ret;
-}
-
-int ky_sql_run(struct ky_sql *sql, const char *text, const struct ky_sql_parameter *parameters,
-	       size_t n_parameters, const struct ky_sql_sink *sink, struct kymo_error *err)
-{
-	const char *at = text, *rest;
-	sqlite3_stmt *statement;
-	int ret = KYMO_OK;
-
-	memset(&sql->why, 0, sizeof(sql->why));
-	while (*at && !ret) {
-		if (ky_sqlite.sqlite3_prepare_v2(sql->db, at, -1, &statement, &rest) != SQLITE_OK)
-			return sql_invalid(sql, text, at, err);
-		if (statement) {
-			ret = sql_bind(sql, statement, parameters, n_parameters, err);
-			if (!ret)
-				ret = sql_rows(sql, statement, sink, err);
-			(void)ky_sqlite.sqlite3_finalize(statement);
-		}
-		at = rest;
-	}
-	return ret;
+	(void)ky_sqlite.sqlite3_hard_heap_limit64((sqlite3_int64)bytes);
 }

@@ -64,6 +64,47 @@ void ky_sql_close(struct ky_sql *sql); /* NULL is allowed */
 int ky_sql_run(struct ky_sql *sql, const char *text, const struct ky_sql_parameter *parameters,
 	       size_t n_parameters, const struct ky_sql_sink *sink, struct kymo_error *err);
 
+/* ---- statements, one by one ----------------------------------------------------------------- */
+
+struct ky_sql_statement;
+
+/*
+ * The first statement of @text; *@rest: what follows it. *@statement is NULL where only blanks and comments are left. KYMO_E_INVALID: it
+ * makes no sense. All statements of a ky_sql are to be finished before it is closed.
+ */
+int ky_sql_prepare(struct ky_sql *sql, const char *text, const char **rest,
+		   struct ky_sql_statement **statement, struct kymo_error *err);
+void ky_sql_finish(struct ky_sql_statement *statement); /* NULL is allowed */
+size_t ky_sql_n_columns(const struct ky_sql_statement *statement);
+/* Valid until the statement is finished. */
+const char *ky_sql_column_name(const struct ky_sql_statement *statement, size_t i);
+/* The @i-th parameter's name, without ':'; NULL: there are no more. "": it has none. */
+const char *ky_sql_parameter_name(const struct ky_sql_statement *statement, size_t i);
+/*
+ * The value of the parameter @name, or of the @i-th one with @name NULL. KYMO_E_NOT_FOUND: there is none. Texts are copied. A statement that
+ * has begun starts again.
+ */
+int ky_sql_bind(struct ky_sql_statement *statement, const char *name, size_t i,
+		const struct ky_sql_value *value, struct kymo_error *err);
+/* Parameters of which @parameters has values. KYMO_E_INVALID: one has none. */
+int ky_sql_bind_all(struct ky_sql_statement *statement, const struct ky_sql_parameter *parameters,
+		    size_t n, struct kymo_error *err);
+/* The next row. 1; 0: there are no more; the errors of ky_sql_run(). */
+int ky_sql_step(struct ky_sql_statement *statement, struct kymo_error *err);
+/* Column @i of the row; texts are valid until the next call on the statement. */
+void ky_sql_get(struct ky_sql_statement *statement, size_t i, struct ky_sql_value *value);
+/* Begins again, with the same parameters. */
+void ky_sql_reset(struct ky_sql_statement *statement);
+
+/* ---- limits --------------------------------------------------------------------------------- */
+
+/* Statements end with KYMO_E_INTERRUPTED when @stop says so, which is asked many times a second. NULL: nobody stops them. */
+void ky_sql_set_stop(struct ky_sql *sql, bool (*stop)(void *data), void *data);
+/* SQLite has no more than that in this process, for sorting and grouping. After ky_sql_open(). */
+void ky_sql_limit_memory(uint64_t bytes);
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
 /* Tables and their columns, for people: the @i-th table; false: there are no more. *about: one sentence. */
 bool ky_sql_table(const struct ky_sql *sql, size_t i, const char **name, const char **about);
 /* The @i-th column of table @table. *type: "INTEGER", "TEXT", ...; *about: what it is, with its unit. */

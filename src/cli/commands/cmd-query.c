@@ -16,6 +16,8 @@
 #include "sql/sql.h"
 
 #define STATEMENT_MAX_BYTES (1u << 20)
+/* What SQLite may use for sorting and grouping. */
+#define MEMORY_MAX_BYTES ((uint64_t)2 << 30)
 /* A table's columns are as wide as the first rows need. */
 #define WIDTH_ROWS     1000
 #define CELL_MAX_WIDTH 60
@@ -396,6 +398,8 @@ static int query_traces(const struct query_options *options, char **args, int n_
 		return ret;
 	}
 	ret = ky_sql_open(&set, &sql, err);
+	if (!ret)
+		ky_sql_limit_memory(MEMORY_MAX_BYTES);
 	if (!ret && statement)
 		ret = query_run_text(sql, options, ky_strbuf_text(&text), err);
 	else if (!ret)

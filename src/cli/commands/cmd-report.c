@@ -15,6 +15,7 @@
 #include "cli/commands/report-archive.h"
 #include "cli/commands/report-command.h"
 #include "cli/commands/report-live.h"
+#include "cli/commands/report-own.h"
 #include "cli/reading/input-options.h"
 #include "cli/reading/jobs.h"
 #include "cli/options/report-options.h"
@@ -34,7 +35,7 @@ struct report_options {
 	bool inlines;
 	struct ky_text_list symbol_dirs;
 	uint64_t limit, refresh_ns, jobs, member;
-	struct ky_text_list tables;
+	struct ky_text_list tables, parameters;
 	struct ky_focus_options focus;
 	struct ky_select_options select; /* filter and times only */
 	struct ky_input_options input;
@@ -46,6 +47,7 @@ struct selection {
 	const struct ky_report *reports[MAX_REPORTS];
 	size_t n;
 	const char *sides[2]; /* of two traces: as the user names them */
+	const char *own;      /* a file of SQL instead of reports; NULL: none */
 };
 
 static void report_defaults(void *data)
@@ -176,6 +178,12 @@ static const struct ky_option_def report_option_defs[] = {
 		 "map.",
 	 .at = offsetof(struct report_options, cell)},
 	KY_FOCUS_OPTION_DEFS(struct report_options, focus),
+	{.name = "param",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "NAME=VALUE",
+	 .help = "For a report of your own (FILE.sql): the value of its parameter :NAME. May be given "
+		 "several times.",
+	 .at = offsetof(struct report_options, parameters)},
 	{.name = "refresh",
 	 .letter = 'r',
 	 .kind = KY_OPTION_DURATION,
@@ -261,6 +269,10 @@ static int select_reports(const struct ky_command *command, char *names, bool wi
 {
 	char *rest = names, *name;
 
+	if (ky_own_report_is(names)) {
+		selection->own = names;
+		return KY_EXIT_OK;
+	}
 	if (strcmp(names, "all") == 0) {
 		for (size_t i = 0; ky_reports[i] && selection->n < MAX_REPORTS; i++) {
 			if ((with_periods || !ky_reports[i]->wants_periods) &&
@@ -432,6 +444,25 @@ static int cmd_report_run_on_set(const struct selection *selection, const struct
 	return status;
 }
 
+/* A file of SQL is a report like others. */
+static int cmd_report_run_own(const struct selection *selection, const struct ky_trace_set *set,
+			      const struct report_options *options, struct ky_thread_pool *pool,
+			      struct kymo_error *err)
+{
+	struct selection with = *selection;
+	struct ky_own_report own;
+	int status = ky_own_report_open(&own, selection->own, &options->parameters, set, err);
+
+	if (!status) {
+		with.reports[with.n++] = ky_sql_report(own.report);
+		status = cmd_report_run_on_set(&with, set, options, pool, err);
+		if (status < 0 && ky_sql_report_error(own.report)->code)
+			*err = *ky_sql_report_error(own.report);
+	}
+	ky_own_report_close(&own);
+	return status;
+}
+
 static int cmd_report_run_reports(const struct selection *selection, char **paths, int n_paths,
 				  const struct report_options *options)
 {
@@ -446,7 +477,11 @@ static int cmd_report_run_reports(const struct selection *selection, char **path
 		status = ky_thread_pool_new(ky_cli_jobs(options->jobs, &set), &pool, &err);
 		if (status >= 0)
 			status = ky_cli_damage_end(
-				cmd_report_run_on_set(selection, &set, options, pool, &err), &err);
+				selection->own
+					? cmd_report_run_own(selection, &set, options, pool, &err)
+					: cmd_report_run_on_set(selection, &set, options, pool,
+								&err),
+				&err);
 		ky_thread_pool_free(pool);
 		ky_trace_set_close(&set);
 	}
@@ -654,6 +689,8 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 				    "command after --");
 	if (ky_cli_check_live(command, &options->live))
 		return KY_EXIT_USAGE;
+	if (options->live.on && selection.own)
+		return ky_cli_usage(command, "--live and a report of your own exclude each other");
 	if (options->live.on && cmd_report_unfit_for_live(options))
 		return ky_cli_usage(command, "--live and %s exclude each other",
 				    cmd_report_unfit_for_live(options));
@@ -684,7 +721,7 @@ static int report_topic(const struct ky_command *command, FILE *out, char *topic
 const struct ky_command ky_command_report = {
 	.name = "report",
 	.summary = "analyse a trace: CPUs, threads, system calls, I/O",
-	.usage = "[OPTIONS] NAME[,NAME...] TRACE...|-- COMMAND [ARGS...]",
+	.usage = "[OPTIONS] NAME[,NAME...]|FILE.sql TRACE...|-- COMMAND [ARGS...]",
 	.description =
 		"Computes tables from kernel events. Several reports take one pass over the trace. "
 		"TRACE is a directory that holds a trace, or traces below it; the name of a running recording; or an address: kymo://HOST/NAME of kymo relay, net://HOST/host/MACHINE/SESSION of lttng-relayd. Threads of different "
@@ -698,6 +735,9 @@ const struct ky_command ky_command_report = {
 		"second) while COMMAND runs, reports on COMMAND "
 		"and its children, and removes the recording. This needs root. --pid, --tid, --comm and --cgroup "
 		"choose other threads. The exit code is that of COMMAND.\n"
+		"\n"
+		"FILE.sql is a report of your own: each SELECT is a table, and comments at the head of the file tell its title and "
+		"the classes of columns. docs/sql.md explains it.\n"
 		"\n"
 		"Tables fit the terminal's width; in a file or pipe they fit 100 columns. The output "
 		"leaves out the least important columns, names them under the table, and cuts long "
@@ -729,6 +769,7 @@ const struct ky_command ky_command_report = {
 		"kymo report flame --of off-cpu --to pprof my-trace >off.pb.gz\n\n"
 		"# how often functions were called, and a flame chart of all calls\n"
 		"kymo report calls my-trace\nkymo report calls --to chrome my-trace >calls.json\n\n"
+		"# a report of your own\nkymo report ./slow-calls.sql --param least=1000000 my-trace\n\n"
 		"# what has changed, beyond noise\nkymo report compare before after\n\n"
 		"# CPU usage now, like top, of a recording in another terminal\n"
 		"kymo report cpu --live my-trace\n\n"
