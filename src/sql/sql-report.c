@@ -437,21 +437,17 @@ static const char *sql_report_name(struct ky_arena *arena, const char *path)
 	return ky_arena_strndup(arena, name, len);
 }
 
-/* What the user says comes before what the file says; the range is always there. */
+/* The last value of a parameter counts: the range is always there, then comes the file, then the user. */
 static int sql_report_parameters(struct ky_sql_report *own,
 				 const struct ky_sql_parameter *parameters, size_t n)
 {
-	static const struct ky_sql_parameter range[] = {{"begin", "0"}, {"end", "0"}};
-	struct ky_sql_parameter *to;
-
-	if (ky_vec_reserve(&own->parameters, n + 2) < 0)
+	if (ky_vec_reserve(&own->parameters, n) < 0)
 		return KYMO_E_MEMORY;
-	for (size_t i = 0; i < n + 2; i++) {
-		const struct ky_sql_parameter *from = i < n ? &parameters[i] : &range[i - n];
+	for (size_t i = 0; i < n; i++) {
+		struct ky_sql_parameter *to = &own->parameters.data[own->parameters.len++];
 
-		to = &own->parameters.data[own->parameters.len++];
-		to->name = ky_arena_strdup(&own->arena, from->name);
-		to->value = ky_arena_strdup(&own->arena, from->value);
+		to->name = ky_arena_strdup(&own->arena, parameters[i].name);
+		to->value = ky_arena_strdup(&own->arena, parameters[i].value);
 		if (!to->name || !to->value)
 			return KYMO_E_MEMORY;
 	}
@@ -483,6 +479,7 @@ int ky_sql_report_new(struct ky_sql *sql, const char *path, const char *text,
 		      const struct ky_sql_parameter *parameters, size_t n,
 		      struct ky_sql_report **out, struct kymo_error *err)
 {
+	static const struct ky_sql_parameter range[] = {{"begin", "0"}, {"end", "0"}};
 	struct ky_sql_report *own = calloc(1, sizeof(*own));
 	int ret;
 
@@ -491,9 +488,11 @@ int ky_sql_report_new(struct ky_sql *sql, const char *path, const char *text,
 		return ky_error_nomem(err);
 	own->sql = sql;
 	ky_arena_init(&own->arena);
-	ret = sql_report_parameters(own, parameters, n) < 0 ? ky_error_nomem(err) : 0;
+	ret = sql_report_parameters(own, range, 2) < 0 ? ky_error_nomem(err) : 0;
 	if (!ret)
 		ret = sql_report_head(own, text, err);
+	if (!ret && sql_report_parameters(own, parameters, n) < 0)
+		ret = ky_error_nomem(err);
 	if (!ret)
 		ret = sql_report_fill_in(own, path, err);
 	if (!ret)
