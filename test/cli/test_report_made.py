@@ -284,3 +284,21 @@ def test_resident_sizes_outlast_intervals_and_other_threads(kymo, tmp_path):
                                             (45056, 49152, 49152, *last)]
     assert sizes("--begin", "+6500us") == [(49152, 49152, 49152, *last)]
     assert sizes("--tid", "10") == [(4096, 69632, 49152, *last)]
+
+
+def test_events_between_sched_switch_and_the_switch(kymo, tmp_path):
+    """
+    After sched_switch the kernel changes registers and address space, and events of that still have the thread that leaves. They
+    are no sign of a switch that was not recorded; once one is missing, all events are looked at.
+    """
+    events, ns = [], 0
+    for i in range(1000):
+        prev, to = (11, 12) if i % 2 else (12, 11)
+        if i != 500:
+            events.append(switch(ns, 0, prev, to))
+        events += [event(ns + 1 + n, 0, prev, "tlb_flush", pages=0) for n in range(2 if i != 500 else 0)]
+        events.append(event(ns + 10, 0, to, "syscall_entry_getppid"))
+        ns += 1000
+    trace = write(tmp_path / "trace", events)
+    (notes,) = [r["notes"] for r in json.loads(kymo("report", "cpu", "--json", trace).out)["reports"]]
+    assert [note for note in notes if note.startswith("1 switch of 1 CPU was not recorded")], notes

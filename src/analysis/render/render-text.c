@@ -26,6 +26,7 @@ struct shown {
 	bool left;
 	int width;
 	uint8_t spare;
+	bool is_cut; /* texts are longer */
 };
 
 struct layout {
@@ -108,7 +109,7 @@ static void render_text_show(struct layout *layout, size_t column, enum part par
 	if (layout->n_shown == MAX_SHOWN)
 		return;
 	layout->shown[layout->n_shown++] = (struct shown){
-		column, part, heading, left, render_text_width_of(heading), def->spare};
+		column, part, heading, left, render_text_width_of(heading), def->spare, false};
 }
 
 static bool has_host(const struct ky_table *table, size_t column)
@@ -260,6 +261,25 @@ static void fit_columns(struct layout *layout, struct ky_strbuf *left_out)
 		memmove(&layout->shown[worst], &layout->shown[worst + 1],
 			(layout->n_shown - worst) * sizeof(*layout->shown));
 	}
+}
+
+/* What still does not fit is a long text within the line: the widest one gives way. */
+static void narrow_texts(struct layout *layout)
+{
+	int over =
+		layout->options->columns ? total_width(layout, true) - layout->options->columns : 0;
+	struct shown *widest = NULL;
+
+	for (size_t i = 0; over > 0 && i + 1 < layout->n_shown; i++) {
+		struct shown *shown = &layout->shown[i];
+
+		if (shown->left && (!widest || shown->width > widest->width))
+			widest = shown;
+	}
+	if (!widest || widest->width <= LAST_MIN)
+		return;
+	widest->is_cut = true;
+	widest->width = widest->width - over > LAST_MIN ? widest->width - over : LAST_MIN;
 }
 
 static void size_bar(struct layout *layout)
@@ -453,8 +473,8 @@ static void render_text_add_row(struct ky_strbuf *out, const struct layout *layo
 				    total_width(layout, false) - shown->width);
 			continue;
 		}
-		if (last_room(layout, i))
-			cut_text(&text, last_room(layout, i),
+		if (last_room(layout, i) || shown->is_cut)
+			cut_text(&text, shown->is_cut ? shown->width : last_room(layout, i),
 				 layout->table->def->columns[shown->column].cls == KY_CELL_PATH);
 		add_aligned(out, shown, ky_strbuf_text(&text));
 	}
@@ -566,6 +586,7 @@ void ky_render_table(struct ky_strbuf *out, const struct ky_table *table,
 	choose_columns(&layout);
 	measure_columns(&layout);
 	fit_columns(&layout, &left_out);
+	narrow_texts(&layout);
 	size_bar(&layout);
 	add_headings(out, &layout);
 	for (size_t i = 0; i < ky_table_n_rows(table); i++) {

@@ -65,9 +65,9 @@ static const struct ky_column who_columns[] = {
 };
 
 static const struct ky_table_def who_table =
-	KY_TABLE_DEF("processes", "Requests of each process",
-		     "One row for each process with requests, the most bytes first.", who_columns,
-		     KY_TABLE_RANK);
+	KY_SHORT_TABLE_DEF("processes", "Requests of each process",
+			   "One row for each process with requests, the most bytes first.",
+			   who_columns, KY_TABLE_RANK);
 
 enum { FLUSH_PROCESS, FLUSH_DISK, FLUSH_ERRORS, FLUSH_STATS };
 
@@ -153,9 +153,9 @@ static const struct ky_column rq_columns[] = {
 };
 
 static const struct ky_table_def top_table =
-	KY_TABLE_DEF("top", "The longest requests",
-		     "One row for each request, the longest time in the device first.", rq_columns,
-		     KY_TABLE_TOP);
+	KY_SHORT_TABLE_DEF("top", "The longest requests",
+			   "One row for each request, the longest time in the device first.",
+			   rq_columns, KY_TABLE_TOP);
 
 static const struct ky_table_def log_table = KY_TABLE_DEF(
 	"log", "Requests", "One row for each request, in the order of their completion.",

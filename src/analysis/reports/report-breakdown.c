@@ -38,7 +38,7 @@ static const struct ky_column who_columns[] = {
 	[WHO_SLOW] = {"slow", "Slowest 1 %", KY_CELL_DURATION, SLOW_HELP, .spare = 8},
 };
 
-static const struct ky_table_def who_table = KY_TABLE_DEF(
+static const struct ky_table_def who_table = KY_SHORT_TABLE_DEF(
 	"parts", "Parts, with authors and calls",
 	"One row for each cause, its author and the system call, the largest sum first.",
 	who_columns, KY_TABLE_RANK);
@@ -70,7 +70,7 @@ static const struct ky_column meanwhile_columns[] = {
 			.bar = KY_BAR_ROOM},
 };
 
-static const struct ky_table_def meanwhile_table = KY_TABLE_DEF(
+static const struct ky_table_def meanwhile_table = KY_SHORT_TABLE_DEF(
 	"meanwhile", "What the threads did that were waited for",
 	"One row for each thread that others waited for, and each of its parts in that time, the "
 	"largest sum first.",
@@ -92,8 +92,8 @@ static const struct ky_column top_columns[] = {
 };
 
 const struct ky_table_def ky_breakdown_top =
-	KY_TABLE_DEF("top", "The longest", "One row for each member, the longest first.",
-		     top_columns, KY_TABLE_TOP);
+	KY_SHORT_TABLE_DEF("top", "The longest", "One row for each member, the longest first.",
+			   top_columns, KY_TABLE_TOP);
 const struct ky_table_def ky_breakdown_members =
 	KY_TABLE_DEF("members", "All", "One row for each member, in the order of their ends.",
 		     top_columns, KY_TABLE_LOG);
@@ -191,6 +191,8 @@ const struct ky_report ky_report_breakdown = {
 		"   21  94.49 ms  27674  27653  worker-2  futex  blocked: lock  27672  holder\n"
 		"  20 more rows: --limit 0 shows all\n"
 		"  columns that do not fit: Part, End, Begin\n",
+	.next = "report critical-path --tid TID|the threads that a thread waited for, one by one\n"
+		"report why|what stands out in the whole trace",
 	.tables = tables,
 	KY_CAUSES_NEEDS,
 	.whole = true,

@@ -293,6 +293,7 @@ const struct ky_report ky_report_compare = {
 		   "  kc-load  clock_gettime    653.4 ns  669.4 ns  1.431 us    747 ns  98.80 ms\n"
 		   "  kc-load  getppid          384.8 ns  404.6 ns    731 ns    449 ns  59.60 ms\n"
 		   "  --wide shows: Calls/s A, Calls/s B, Time/s A\n",
+	.next = "report why|what stands out in one of them",
 	.tables = tables,
 	KY_CAUSES_NEEDS,
 	.ignores = KY_IGNORES_BY | KY_IGNORES_DURATION,

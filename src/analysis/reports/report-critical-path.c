@@ -403,6 +403,7 @@ const struct ky_report ky_report_critical_path = {
 		"  27672  holder    preempted       27716  load  37.69 ms   8.03 %\n"
 		"  187 more rows: --limit 0 shows all\n"
 		"  columns that do not fit: Longest, Count, In call\n",
+	.next = "report breakdown --tid TID|what one of these threads waited for",
 	.tables = tables,
 	.needs = KY_CAN_SWITCH | KY_CAN_WAKE,
 	.needs_text = "sched_switch and sched_waking events",

@@ -194,6 +194,7 @@ const struct ky_report ky_report_heatmap = {
 		"   55  14:45:17.523060067  94.49 ms  27674  27653  worker-2  futex  blocked: lock  27672  holder\n"
 		"  57 more rows: --limit 0 shows all\n"
 		"  --wide shows: Part, End\n",
+	.next = "report breakdown --of WHAT|what these durations consist of, and who caused it",
 	.tables = tables,
 	KY_CAUSES_NEEDS,
 	.ignores = KY_IGNORES_BY,

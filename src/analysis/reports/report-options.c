@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 
 #define LIMIT_PEOPLE 10
+#define LIMIT_SHORT  5
 #define LIMIT_GROUP  3
 
 void ky_report_options_init(struct ky_report_options *options)
@@ -69,6 +70,15 @@ bool ky_report_is_by_length(const struct ky_report_options *options)
 	return strcmp(options->sort, "duration") == 0 && !options->ascending;
 }
 
+uint64_t ky_report_table_limit(const struct ky_report_options *options,
+			       const struct ky_table_def *def)
+{
+	if (def->is_one_of_many && options->for_people && options->limit == KY_LIMIT_DEFAULT &&
+	    !options->n_tables)
+		return LIMIT_SHORT;
+	return ky_report_limit(options, def->kind);
+}
+
 /* Of each of several groups, people get fewer. */
 static uint64_t report_options_limit(const struct ky_report_options *options,
 				     const struct ky_table_def *def)
@@ -76,7 +86,7 @@ static uint64_t report_options_limit(const struct ky_report_options *options,
 	if (options->for_people && options->limit == KY_LIMIT_DEFAULT && !options->n_tables &&
 	    def->kind == KY_TABLE_TOP && def->columns[0].group)
 		return LIMIT_GROUP;
-	return ky_report_limit(options, def->kind);
+	return ky_report_table_limit(options, def);
 }
 
 uint64_t ky_report_keep(const struct ky_report_options *options, const struct ky_report *report,

@@ -51,7 +51,7 @@ static uint64_t max_kept(const struct ky_table_def *def, const struct ky_report_
 {
 	bool sorts = options->sort && ky_table_column(def, options->sort) >= 0;
 
-	return def->kind == KY_TABLE_RANK && !sorts ? ky_report_limit(options, def->kind) : 0;
+	return def->kind == KY_TABLE_RANK && !sorts ? ky_report_table_limit(options, def) : 0;
 }
 
 /* Where the range begins; reports that see more than that show this. */
@@ -170,9 +170,9 @@ static void arrange(struct ky_table *table, const struct ky_report_options *opti
 	else if (column >= 0)
 		ky_table_sort(table, (size_t)column, options->ascending);
 	if (def->kind == KY_TABLE_RANK)
-		ky_table_limit(table, ky_report_limit(options, def->kind));
+		ky_table_limit(table, ky_report_table_limit(options, def));
 	else if (column >= 0) /* else no more were kept */
-		ky_table_limit_rows(table, ky_report_limit(options, def->kind));
+		ky_table_limit_rows(table, ky_report_table_limit(options, def));
 	ky_table_limit_groups(table, table->max_groups);
 }
 

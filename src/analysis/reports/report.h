@@ -260,6 +260,9 @@ bool ky_report_wants(const struct ky_report_options *options, const struct ky_re
 		     size_t table);
 /* How many rows of a table of this kind are wanted at most; 0: all. */
 uint64_t ky_report_limit(const struct ky_report_options *options, enum ky_table_kind kind);
+/* The same of a table. */
+uint64_t ky_report_table_limit(const struct ky_report_options *options,
+			       const struct ky_table_def *def);
 /*
  * How many occurrences have to be kept for a table of them; 0: all, as those that are wanted are known
  * when all are sorted.

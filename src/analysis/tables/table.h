@@ -82,7 +82,8 @@ struct ky_table_def {
 	const struct ky_column *columns;
 	size_t n_columns;
 	enum ky_table_kind kind;
-	bool is_detail; /* people see it when they ask for it by name */
+	bool is_detail;	     /* people see it when they ask for it by name */
+	bool is_one_of_many; /* people see only its first rows unless they ask for it by name */
 };
 
 /* An initialiser; @columns is an array. */
@@ -95,6 +96,13 @@ struct ky_table_def {
 #define KY_DETAIL_TABLE_DEF(name, title, help, columns, kind)                                \
 	{                                                                                    \
 		name, title, help, columns, sizeof(columns) / sizeof(*(columns)), kind, true \
+	}
+
+/* The same of a report that has many tables. */
+#define KY_SHORT_TABLE_DEF(name, title, help, columns, kind)                                   \
+	{                                                                                      \
+		name, title, help, columns, sizeof(columns) / sizeof(*(columns)), kind, false, \
+			true                                                                   \
 	}
 
 enum ky_cell_type {
