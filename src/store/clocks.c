@@ -68,11 +68,7 @@ static bool matches_end(const char *path, const char *pattern)
 	return found;
 }
 
-/*
- * Does @pattern match the trace's path, the one that was given, or one between them? Of each, or of what stands behind any
- * '/' of it.
- */
-static bool clocks_is_meant(const struct ky_trace *trace, const char *pattern)
+bool ky_clocks_is_meant(const struct ky_trace *trace, const char *pattern)
 {
 	char *path = strdup(trace->path);
 	size_t end = path ? strlen(path) : 0;
@@ -110,7 +106,7 @@ static int shift_matching(struct ky_trace_set *set, const char *pattern, int64_t
 	int ret = KYMO_OK;
 
 	ky_vec_foreach(&set->traces, trace) {
-		if (ret < 0 || (pattern && !clocks_is_meant(*trace, pattern)))
+		if (ret < 0 || (pattern && !ky_clocks_is_meant(*trace, pattern)))
 			continue;
 		any = true;
 		ret = shift_trace(*trace, ns, offset, err);

@@ -16,6 +16,12 @@ int ky_clocks_shift(struct ky_trace_set *set, const char *const *offsets, size_t
 		    struct kymo_error *err);
 
 /*
+ * Does @pattern match the trace's path, the one that was given, or one between them? Of each, or of what stands behind any
+ * '/' of it.
+ */
+bool ky_clocks_is_meant(const struct ky_trace *trace, const char *pattern);
+
+/*
  * Check whether times of different traces of @set can be compared. They can when the clocks count
  * from the Unix epoch, name the same origin (CTF 2), or have the same UUID (CTF 1.8), or when both
  * have neither and their names are equal.

@@ -45,6 +45,7 @@ const struct ky_command *const ky_commands[] = {
 	&ky_command_ctl,
 	&ky_command_watch,
 	&ky_command_snapshot,
+	&ky_command_mark,
 	&ky_command_rotate,
 	&ky_command_daemon,
 	&ky_command_relay,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "cli/reading/join-marks.h"
 #include "cli/terminal/command.h"
 #include "import/import.h"
 #include "store/clocks.h"
@@ -71,6 +72,39 @@ static int bring_remotes(char **args, int n_args, const struct ky_input_options 
 	return ky_cli_remotes_open(own, args, n_args, &remote_options, err);
 }
 
+static int input_open_set(struct ky_trace_set *set, char **args, int n_args,
+			  const struct ky_input_options *options,
+			  const struct ky_trace_options *trace_options, struct kymo_error *err)
+{
+	return ky_trace_set_open_with(set, (const char *const *)args, (size_t)n_args, trace_options,
+				      options->is_again ? NULL : &ky_cli_log, err);
+}
+
+/* First without the offsets that marks give, which are in the events. */
+static int input_open_joined(struct ky_trace_set *set, char **args, int n_args,
+			     const struct ky_input_options *options,
+			     struct ky_trace_options *trace_options, struct kymo_error *err)
+{
+	struct ky_joined_offsets known = {.items = KY_VEC_INIT}, all = {.items = KY_VEC_INIT};
+	int ret = ky_join_marks(NULL, &options->clock_offsets, &known, err);
+
+	trace_options->clock_offsets = (const char *const *)known.items.data;
+	trace_options->n_clock_offsets = known.items.len;
+	if (ret == KYMO_OK)
+		ret = input_open_set(set, args, n_args, options, trace_options, err);
+	if (ret == KYMO_OK) {
+		ret = ky_join_marks(set, &options->clock_offsets, &all, err);
+		ky_trace_set_close(set);
+		trace_options->clock_offsets = (const char *const *)all.items.data;
+		trace_options->n_clock_offsets = all.items.len;
+		if (ret == KYMO_OK)
+			ret = input_open_set(set, args, n_args, options, trace_options, err);
+	}
+	ky_joined_offsets_fini(&known);
+	ky_joined_offsets_fini(&all);
+	return ret;
+}
+
 static int input_open(struct ky_trace_set *set, char **args, int n_args,
 		      const struct ky_input_options *options, struct kymo_error *err)
 {
@@ -86,11 +120,11 @@ static int input_open(struct ky_trace_set *set, char **args, int n_args,
 
 	if (!ret)
 		ret = import(from, options, &trace_options, err);
-	if (!ret)
-		ret = ky_trace_set_open_with(set, (const char *const *)args, (size_t)n_args,
-					     &trace_options, options->is_again ? NULL : &ky_cli_log,
-					     err);
-	return ret;
+	if (ret)
+		return ret;
+	return ky_join_has_marks(&options->clock_offsets)
+		       ? input_open_joined(set, args, n_args, options, &trace_options, err)
+		       : input_open_set(set, args, n_args, options, &trace_options, err);
 }
 
 int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,

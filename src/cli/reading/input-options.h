@@ -35,7 +35,8 @@ struct ky_input_options {
 	 .arg = "[TRACE:]NS",                                                                    \
 	 .help = "Add this many nanoseconds (or -3ms, 2s) to the times of TRACE: a path of the " \
 		 "command line, a trace below it, the last part of either, or a wildcard. " \
-		 "Without TRACE, the offset applies to all traces. May be given again.",                                              \
+		 "Without TRACE, the offset applies to all traces. 'mark' instead of NS: shift it so " \
+		 "that marks of kymo mark are at their times. May be given again.",                                              \
 	 .at = offsetof(type, input.clock_offsets)},                                             \
 	{.name = "log-format",                                                                   \
 	 .kind = KY_OPTION_TEXT,                                                                 \

@@ -84,6 +84,7 @@ extern const struct ky_command ky_command_sessions;
 extern const struct ky_command ky_command_stop;
 extern const struct ky_command ky_command_daemon;
 extern const struct ky_command ky_command_relay;
+extern const struct ky_command ky_command_mark;
 extern const struct ky_command ky_command_rotate;
 extern const struct ky_command ky_command_watch;
 extern const struct ky_command ky_command_snapshot;

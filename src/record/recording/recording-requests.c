@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/mark.h"
 #include "record/common/choice.h"
 #include "record/recording/recording-internal.h"
 #include "record/user/user-rules.h"
@@ -254,6 +255,23 @@ static int no_kernel(struct kymo_error *err)
 	return ky_error_set(err, KYMO_E_STATE, "this recording does not record the kernel");
 }
 
+/* kymo mark: its time, which the mark's line has, and its text. */
+static int obey_mark(struct ky_recording *recording,
+		     const struct ky_control_socket_message *request, size_t at,
+		     struct kymo_error *err)
+{
+	const char *ns = ky_control_socket_next(request, &at);
+	const char *text = ns ? ky_control_socket_next(request, &at) : NULL;
+	char line[KY_MARK_BYTES];
+	struct ky_trigger_firing firing = {.condition = line, .cpu = UINT32_MAX};
+
+	if (!text)
+		return ky_error_set(err, KYMO_E_INVALID, "a mark has a time and a text");
+	firing.hit.ns = strtoll(ns, NULL, 10);
+	ky_mark_put(line, sizeof(line), firing.hit.ns, "");
+	return ky_recording_mark(recording, &firing, text, err);
+}
+
 static int change_kernel(struct ky_recording *recording, const char *pattern, bool enables,
 			 struct kymo_error *err)
 {
@@ -409,6 +427,8 @@ static int recording_requests_obey(struct ky_recording *recording,
 	if (strcmp(word, "snapshot") == 0)
 		return answer_snapshot(recording, ky_control_socket_next(request, &at), answer,
 				       err);
+	if (strcmp(word, "mark") == 0)
+		return obey_mark(recording, request, at, err);
 	if (strcmp(word, "rotate") == 0)
 		return answer_rotation(recording, answer, err);
 	if (strcmp(word, "act") == 0)
