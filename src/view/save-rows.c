@@ -15,6 +15,7 @@ struct rows {
 	int64_t begin_ns, end_ns; /* the end is exclusive */
 	int64_t unknown_ns;	  /* after the begin: the end of what does not end */
 	struct ky_strbuf *out, names;
+	struct ky_saved_threads *threads;
 	struct ky_names numbers; /* of names */
 	size_t n_names, n_rows, n_states;
 };
@@ -160,6 +161,21 @@ static bool save_rows_has_states(const struct rows *rows, const struct ky_histor
 	       row->begin_ns < rows->end_ns;
 }
 
+/* A thread that has states here. */
+static int save_rows_add_thread(struct rows *rows, const struct ky_history_row *row,
+				struct kymo_error *err)
+{
+	struct ky_saved_thread thread = {.tid = (int32_t)row->number};
+	struct ky_history_height height;
+	int ret = ky_history_heights(rows->history, row->id, rows->begin_ns, rows->end_ns, 1,
+				     &height, err);
+
+	if (ret < 0)
+		return ret;
+	thread.ran_ns = height.sum_ns;
+	return ky_vec_push(rows->threads, thread) < 0 ? ky_error_nomem(err) : KYMO_OK;
+}
+
 /* [id, parent or null, kind, number, name, origin, states]. Threads and the like without states in the range are left out. */
 static int save_rows_put_row(struct rows *rows, const struct ky_history_row *row,
 			     struct kymo_error *err)
@@ -178,6 +194,8 @@ static int save_rows_put_row(struct rows *rows, const struct ky_history_row *row
 			      ? save_rows_put_point(rows, row, err)
 			      : save_rows_put_states(rows, row, err);
 	ky_strbuf_adds(out, "]]");
+	if (ret == KYMO_OK && row->kind == KY_ROW_THREAD && save_rows_has_states(rows, row))
+		ret = save_rows_add_thread(rows, row, err);
 	return ret;
 }
 
@@ -210,13 +228,14 @@ static int64_t save_rows_unknown(const struct rows *rows)
 }
 
 int ky_saved_rows(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
-		  const struct ky_broken_list *broken, struct ky_strbuf *out,
-		  struct kymo_error *err)
+		  const struct ky_broken_list *broken, struct ky_saved_threads *threads,
+		  struct ky_strbuf *out, struct kymo_error *err)
 {
 	const struct ky_history_source source = {.open = save_rows_open_events};
 	struct rows rows = {.begin_ns = begin_ns,
 			    .end_ns = end_ns < INT64_MAX ? end_ns + 1 : INT64_MAX,
 			    .out = out,
+			    .threads = threads,
 			    .names = KY_STRBUF_INIT};
 	struct kymo_error damage;
 	bool built;

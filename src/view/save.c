@@ -20,6 +20,7 @@ struct save {
 	size_t block_at; /* where the block of events begins */
 	struct kymo_error damage;
 	struct ky_broken_list broken;
+	struct ky_saved_threads threads;
 };
 
 static bool never(void *data)
@@ -157,9 +158,44 @@ static int save_add_rows(struct save *save, struct kymo_error *err)
 {
 	size_t at = save->data.len;
 	int ret = ky_saved_rows(save->view, save->begin_ns, save->end_ns, &save->broken,
-				&save->data, err);
+				&save->threads, &save->data, err);
 
 	return ret < 0 ? ret : end_section(save, "rows", UINT64_MAX, at, err);
+}
+
+static int save_add_section(struct save *save, const char *name, const struct ky_strbuf *text,
+			    struct kymo_error *err)
+{
+	size_t at = save->data.len;
+
+	if (!text->len)
+		return KYMO_OK;
+	ky_strbuf_add(&save->data, ky_strbuf_text(text), text->len);
+	return end_section(save, name, UINT64_MAX, at, err);
+}
+
+/* Where there is room for them. */
+static int save_add_causes(struct save *save, struct kymo_error *err)
+{
+	struct ky_saved_causes causes = {KY_STRBUF_INIT, KY_STRBUF_INIT, KY_STRBUF_INIT};
+	const struct ky_view_range range = {save->begin_ns, save->end_ns};
+	int ret = ky_saved_causes(save->view, &range, &no_stop, &save->threads, &causes, err);
+
+	if (ret == KYMO_OK && (ky_strbuf_failed(&causes.reports) || ky_strbuf_failed(&causes.path)))
+		ret = ky_error_nomem(err);
+	if (save->data.len + causes.reports.len + causes.path.len + causes.ofs.len <=
+	    KY_SAVED_MAX_BYTES) {
+		if (ret == KYMO_OK)
+			ret = save_add_section(save, "causes", &causes.reports, err);
+		if (ret == KYMO_OK)
+			ret = save_add_section(save, "ofs", &causes.ofs, err);
+		if (ret == KYMO_OK)
+			ret = save_add_section(save, "path", &causes.path, err);
+	}
+	ky_strbuf_fini(&causes.reports);
+	ky_strbuf_fini(&causes.path);
+	ky_strbuf_fini(&causes.ofs);
+	return ret;
 }
 
 static int save_add_fields(struct save *save, struct kymo_error *err)
@@ -253,6 +289,8 @@ int ky_view_save(struct ky_view *view, struct ky_view_notes *notes, int64_t begi
 	if (ret == KYMO_OK)
 		ret = save_add_reports(&save, err);
 	if (ret == KYMO_OK)
+		ret = save_add_causes(&save, err);
+	if (ret == KYMO_OK)
 		ret = save_put_head(&save, &head, err);
 	if (ret == KYMO_OK)
 		ret = ky_saved_page(&head, &save.data, fd, err);
@@ -261,5 +299,6 @@ int ky_view_save(struct ky_view *view, struct ky_view_notes *notes, int64_t begi
 	ky_strbuf_fini(&save.sections);
 	ky_strbuf_fini(&save.times);
 	ky_vec_fini(&save.broken);
+	ky_vec_fini(&save.threads);
 	return ret;
 }

@@ -12,6 +12,8 @@
  *		its last wait and the begin of its call. And lost events and damage, by stream, with their rows.
  *	fields	JSON: names of numeric fields
  *	reports	JSON as of kymo report
+ *	causes	the same of reports on causes, of each for what it can be about; a report's "--of" is in the list "ofs", in the same
+ *		order, which ends with that of "path": the report critical-path of all threads that the page has paths of
  *
  * compressed (gzip) and in base64, so that no text of a trace is ever markup. web/src/saved.ts reads them.
  */

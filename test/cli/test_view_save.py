@@ -243,3 +243,67 @@ def test_page_has_curves_of_fields(browser, saved, server):
     words = f"b={begin}&e={end}&rows=next_prio"
     ours, theirs = answers_of(browser, (f"{server.link}#{words}", f"{path}#{words}"), look)
     assert ours == theirs
+
+
+REPORT = "document.querySelector('.report[data-ready=true]')"
+
+
+def tables_of(page):
+    """The tables of the report, as the values of the cells that are shown."""
+    return page.value(f"Array.from({REPORT}.querySelectorAll('table')).map(t => [t.dataset.table, Array.from(t.querySelectorAll('tbody tr')).map("
+                      "r => Array.from(r.children).map(c => c.title))])")
+
+
+def test_page_has_reports_on_causes(browser, saved, server):
+    """What stands out, the breakdown, the map, its members, and the path of a thread, as the server has them; and a choice."""
+    path, begin, end = saved
+
+    def look(page, report, more=""):
+        page.value(f"location.hash = 'b={begin}&e={end}&r={report}{more}'")
+        page.until(f"{REPORT}?.querySelector('h2').textContent === '{report}' && {REPORT}.querySelector('tbody tr')")
+        return tables_of(page)
+
+    both = {}
+    row = next(row[0] for row in ready(server)["rows"] if row[2] == "thread" and row[3] == 326)
+    for name in (str(path), f"{server.link}#b={begin}&e={end}"):
+        open_page(browser, name)
+        found = [look(browser, "why"), look(browser, "breakdown"), look(browser, "heatmap", "&about=syscall:*")]
+        canvas = browser.value(f"{REPORT}.querySelector('.heat canvas').getAttribute('aria-label')")
+        found.append(look(browser, "critical-path", f"&of={row}&track={row}&rows=tcp-server"))
+        browser.until("(t => / % /.test(t))(document.getElementById('row-path')?.getAttribute('aria-label') ?? '')")
+        both[name] = found[:2] + [dict(found[2])["axis"], canvas] + [
+            {table: sorted(rows) if table == "parts" else rows for table, rows in found[3]}]
+    ours, theirs = both.values()
+    for one, other in zip(ours, theirs):
+        assert one == other
+    assert len(ours[4]["log"]) > 20 and len(ours[4]["threads"]) > 1
+    # In the saved page: another choice, and the members of a cell.
+    open_page(browser, path)
+    look(browser, "heatmap")
+    choices = browser.value("Array.from(document.getElementById('report-of').options).map(o => o.value)")
+    assert choices[0] == "syscall:*" and "softirq" in choices
+    before = browser.value(f"{REPORT}.querySelector('.heat canvas').getAttribute('aria-label')")
+    choose(browser, "report-of", "softirq")
+    browser.until(f"({REPORT}?.querySelector('.heat canvas')?.getAttribute('aria-label') ?? {json.dumps(before)}) !== {json.dumps(before)}")
+    browser.value("document.querySelector('.heat').focus()")
+    browser.key("ArrowUp")
+    browser.until(f"/longest of/.test({REPORT}.textContent)")
+    # A thread without a path says so.
+    browser.value(f"location.hash = 'b={begin}&e={end}&r=critical-path&of=0'")
+    assert "select one" in browser.until(f"{REPORT}?.querySelector('.error')?.textContent")
+    is_quiet(browser, path)
+
+
+def test_page_has_the_flame_graph(kymo, browser, tmp_path):
+    trace, page = tmp_path / "trace", tmp_path / "page.html"
+    done = kymo("record", "--sample", "999", "--duration", "300ms", "-o", trace, code=None)
+    if done.code:
+        pytest.skip(f"no samples: {done.err.strip()[:200]}")
+    tree = json.loads(kymo("report", "flame", "--json", trace).out)["reports"][0]["tables"][0]["rows"]
+    kymo("view", "--save", page, trace)
+    open_page(browser, page)
+    browser.value("location.hash = 'r=flame'")
+    deepest = max(row["depth"] for row in tree) + 1
+    assert browser.until(f"{REPORT}?.querySelector('.flame canvas')?.getAttribute('aria-label')") == \
+        f"Flame graph: {len(tree)} functions, up to {deepest} deep"
+    is_quiet(browser, page)

@@ -37,6 +37,7 @@ export interface ReportInfo {
   of_thread: boolean; // it is about the selected thread
   asks: "" | "of" | "may" | "periods" | "two"; // what it must, or may, be about
   ignores: number; // enum ky_ignored
+  choices?: string[]; // of a saved page: what it can be about there
 }
 
 /** How far counting is. */

@@ -5,6 +5,7 @@ import * as api from "./api";
 import type { Json } from "./json";
 import { HeatMap, type Cell } from "./latency";
 import { ReportTable } from "./report-table";
+import { isSaved } from "./saved";
 import { useLater, type Store } from "./store";
 
 type Row = { [key: string]: Json };
@@ -58,6 +59,7 @@ export function ReportHeat({ store, map, ask }: Props) {
       <HeatMap map={map} chosen={cell} choose={setCell} />
       {error && <p class="note error" role="alert">{error}</p>}
       {cell && !found && !error && <p class="note">…</p>}
+      {isSaved && found?.reports[0].notes.map((note) => <p class="note">{note}</p>)}
       {found?.reports[0].tables.filter((table) => table.name === "members" || table.name === "top").map((table) => (
         <ReportTable table={table} store={store} />
       ))}

@@ -52,13 +52,31 @@ function Periods({ value, set }: { value: string; set: (text: string) => void })
   );
 }
 
+/** A saved page has the report of some things only. */
+function SavedChoice({ store, report }: { store: Store; report: ReportInfo }) {
+  const { choice } = useStore(store);
+  const choices = report.choices ?? [];
+  if (choices.length < 2) return null;
+  const first = report.name === "flame" ? "samples" : "threads";
+  return (
+    <label class="choice">
+      Of{" "}
+      <select id="report-of" value={choices.includes(choice.about) ? choice.about : choices[0]} onChange={(event) => store.set({ choice: { ...NO_CHOICE, about: event.currentTarget.value } })}>
+        {choices.map((one) => (
+          <option value={one}>{one || first}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
 export function ReportForm({ store, report }: { store: Store; report: ReportInfo }) {
   const { choice } = useStore(store);
   const [own, setOwn] = useState(choice);
   const latest = useRef(choice); // also before the next picture
   const take = (next: Choice) => setOwn((latest.current = next));
   useEffect(() => take(choice), [choice]);
-  if (isSaved) return null;
+  if (isSaved) return <SavedChoice store={store} report={report} />;
   const asksOf = report.asks === "of" || report.asks === "may";
   const change = (one: Partial<Choice>) => take({ ...latest.current, ...one });
   const apply = (event: Event) => {

@@ -211,6 +211,12 @@ export class SavedRows {
     return undefined;
   }
 
+  /** The thread of a row. */
+  tidOf(id: number): number | null {
+    const head = this.rows.get(id)?.head;
+    return head?.[2] === "thread" ? Number(head[3]) : null;
+  }
+
   tree(): Fields {
     return { ...READY, rows: [...this.rows.values()].map(({ head, states }) => [...head, states.length ? 1 : 0]), omitted: 0 };
   }

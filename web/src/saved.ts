@@ -8,6 +8,7 @@ import { savedField } from "./saved-fields";
 import { savedLatency, savedMembers } from "./saved-latency";
 import { savedLosses } from "./saved-losses";
 import { savedMarks, type Source } from "./saved-marks";
+import { SavedReports } from "./saved-reports";
 import { SavedRows } from "./saved-rows";
 
 type Fields = { [key: string]: Json };
@@ -71,7 +72,7 @@ class Saved {
   private readonly found = new Map<string, Promise<Uint32Array>>(); // by text: numbers of events
   private rowsOf: SavedRows | null = null;
   private streams: Fields[] = []; // with losses
-  private reportsOf: Fields | null = null;
+  private readonly reports = new SavedReports((name) => (this.head.sections[name] ? this.json(name) : null));
   readonly begin: bigint;
   readonly end: bigint;
 
@@ -216,12 +217,6 @@ class Saved {
     return { ...this.history.area(words), counted: true, events: n, names: list };
   }
 
-  private report(name: string): Fields {
-    this.reportsOf ??= this.json("reports") as Fields;
-    const all = this.reportsOf.reports as Fields[];
-    return { ...this.reportsOf, reports: all.filter((one) => one.name === name) };
-  }
-
   private get history(): SavedRows {
     if (!this.rowsOf) {
       const found = this.json("rows") as unknown as { rows: Json[][]; names: string[]; streams: Fields[] };
@@ -234,10 +229,8 @@ class Saved {
 
   private info(): Fields {
     const lost = this.head.lost.reduce((sum, [, , n]) => sum + Number(n), 0);
-    const reports = (this.json("reports") as Fields).reports as Fields[];
-    const known = new Set(reports.map((one) => one.name));
-    const listed = (this.head.info.reports as Fields[]).filter((one) => known.has(one.name));
-    return { ...this.head.info, begin: this.head.begin, end: this.head.end, lost, reports: listed, recording: null };
+    const reports = this.reports.listed(this.head.info.reports as Fields[]);
+    return { ...this.head.info, begin: this.head.begin, end: this.head.end, lost, reports, recording: null };
   }
 
   async answer(path: string, words: Words): Promise<Fields> {
@@ -290,7 +283,7 @@ class Saved {
       case "area":
         return this.area(words);
       case "report":
-        return this.report(String(words.name));
+        return this.reports.report(words, (row) => this.history.tidOf(row));
       default:
         throw new Error("a saved page does not have that");
     }

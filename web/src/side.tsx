@@ -149,7 +149,9 @@ function OneReport({ store }: { store: Store }) {
   const [answer, setAnswer] = useState<{ of: string; found: api.Report | null; error: string } | null>(null);
   // Not that of the report before, until the new one is asked for.
   const { found, error } = answer?.of === state.report ? answer : { found: null, error: "" };
-  const { begin, end } = useSteady(store.range, state.follow && !state.selection, REPORT_MS);
+  const steady = useSteady(store.range, state.follow && !state.selection, REPORT_MS);
+  // The reports of a saved page are about all of it.
+  const { begin, end } = isSaved && store.info.range ? store.info.range : steady;
   const about = infoOf(store, state.report);
   const lacks = about && !isSaved ? missing(about, state.choice) : "";
   useLater(
@@ -179,7 +181,7 @@ function OneReport({ store }: { store: Store }) {
       <p class="note">
         {summary && `${summary}. `}
         {isProgram && state.filter && "The program does not know the filter. "}
-        {state.selection ? "Selected range" : "Visible range"}: {clock(begin)} – {clock(end)} (
+        {isSaved ? "The range of this page" : state.selection ? "Selected range" : "Visible range"}: {clock(begin)} – {clock(end)} (
         {duration(span({ begin, end }))}).
       </p>
       {state.report === PATH && <OfThread store={store} />}

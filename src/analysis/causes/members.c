@@ -182,8 +182,8 @@ static int members_on_period(void *data, const struct ky_period *period)
 	return members_add(members, &member, period->cpu_id);
 }
 
-struct ky_cause_members *ky_cause_members_new(struct ky_model *model, const struct ky_of *of,
-					      const struct ky_focus *focus)
+struct ky_cause_members *ky_cause_members_new(struct ky_model *model, struct ky_causes *causes,
+					      const struct ky_of *of, const struct ky_focus *focus)
 {
 	struct ky_cause_members *members = calloc(1, sizeof(*members));
 	struct ky_listener listener = {
@@ -202,7 +202,8 @@ struct ky_cause_members *ky_cause_members_new(struct ky_model *model, const stru
 	members->model = model;
 	members->of = *of;
 	members->focus = focus;
-	members->causes = ky_causes_new(model);
+	members->borrows = causes;
+	members->causes = causes ? causes : ky_causes_new(model);
 	if (members->causes && ky_model_listen(model, &listener) == 0)
 		return members;
 	ky_cause_members_free(members);
@@ -256,7 +257,8 @@ void ky_cause_members_free(struct ky_cause_members *members)
 {
 	if (!members)
 		return;
-	ky_causes_free(members->causes);
+	if (!members->borrows)
+		ky_causes_free(members->causes);
 	ky_vec_fini(&members->names);
 	ky_vec_fini(&members->list);
 	free(members);

@@ -53,6 +53,7 @@ struct ky_cause_member {
 struct ky_cause_members {
 	struct ky_model *model;
 	struct ky_causes *causes;
+	bool borrows;		      /* the causes */
 	const struct ky_focus *focus; /* that chooses them */
 	struct ky_of of;
 	KY_VEC(uint8_t)
@@ -62,9 +63,12 @@ struct ky_cause_members {
 	uint64_t unmeasured;		     /* calls without begin or end, or with losses */
 };
 
-/* Listens to @model, as ky_causes_new() does. @focus and what @of borrows outlive it. NULL: out of memory. */
-struct ky_cause_members *ky_cause_members_new(struct ky_model *model, const struct ky_of *of,
-					      const struct ky_focus *focus);
+/*
+ * Listens to @model, as ky_causes_new() does. @causes of the model, @focus and what @of borrows outlive it; NULL: it has causes of its
+ * own. NULL: out of memory.
+ */
+struct ky_cause_members *ky_cause_members_new(struct ky_model *model, struct ky_causes *causes,
+					      const struct ky_of *of, const struct ky_focus *focus);
 /* The pass is over: members that are threads have their times now. 0 or KYMO_E_MEMORY. */
 int ky_cause_members_end(struct ky_cause_members *members);
 void ky_cause_members_free(struct ky_cause_members *members); /* NULL is fine */

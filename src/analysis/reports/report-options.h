@@ -32,6 +32,9 @@ int ky_report_check_names(const struct ky_report *const *reports, size_t n_repor
  */
 int ky_report_check_whole(const struct ky_report *const *reports, size_t n_reports,
 			  const struct ky_report_options *options, struct kymo_error *err);
+/* report-parts.c: what reports on causes share, as ky_causes_new() and ky_causes_free(). */
+struct ky_causes *ky_report_causes_new(struct ky_model *model);
+void ky_report_causes_free(struct ky_causes *causes);
 /* Whether rows come in the order of their length: those that stay are known before the end. */
 bool ky_report_is_by_length(const struct ky_report_options *options);
 

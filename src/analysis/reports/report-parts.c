@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/reports/report-options.h"
 #include "analysis/tables/duration-class.h"
 #include "analysis/tables/render-cell.h"
 
@@ -185,7 +186,7 @@ struct ky_cause_members *ky_report_members_new(struct ky_model *model,
 	struct ky_of of;
 
 	(void)ky_of_parse(options->of, &of, NULL); /* it was checked */
-	return ky_cause_members_new(model, &of, &options->focus);
+	return ky_cause_members_new(model, options->causes, &of, &options->focus);
 }
 
 void ky_fill_part_log(struct ky_table *table, const struct ky_model *model, uint64_t number,
@@ -202,4 +203,14 @@ void ky_fill_part_log(struct ky_table *table, const struct ky_model *model, uint
 	ky_fill_part(table, &row[KY_PART_LOG_PARTS], model, part, KY_BY_THREAD);
 	if (part->cpu >= 0)
 		ky_cell_u64(&row[KY_PART_LOG_CPU], (uint64_t)part->cpu);
+}
+
+struct ky_causes *ky_report_causes_new(struct ky_model *model)
+{
+	return ky_causes_new(model);
+}
+
+void ky_report_causes_free(struct ky_causes *causes)
+{
+	ky_causes_free(causes);
 }

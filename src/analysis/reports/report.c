@@ -43,8 +43,15 @@ struct pass {
 	struct ky_focus
 		whole; /* of reports that choose by themselves: everything, to the end of the range */
 	const struct ky_report_options *options;
+	struct ky_report_options *own; /* by report: instead of these; NULL: none has its own */
+	struct ky_causes *causes;      /* that reports with their own options share; NULL: none */
 	struct kymo_error *err;
 };
+
+static const struct ky_report_options *report_options_of(const struct pass *pass, size_t i)
+{
+	return pass->own ? &pass->own[i] : pass->options;
+}
 
 /* How many rows of those that @def's report thinks are the first ones will be kept; 0: all. */
 static uint64_t max_kept(const struct ky_table_def *def, const struct ky_report_options *options)
@@ -66,7 +73,8 @@ static int64_t report_begin_ns(const struct pass *pass)
 		       : begin;
 }
 
-static int report_add_result(struct pass *pass, const struct ky_report *report)
+static int report_add_result(struct pass *pass, const struct ky_report *report,
+			     const struct ky_report_options *options)
 {
 	struct ky_report_result result = {
 		.report = report,
@@ -85,8 +93,8 @@ static int report_add_result(struct pass *pass, const struct ky_report *report)
 	result.n_tables = n;
 	for (size_t i = 0; i < n; i++) {
 		ky_table_init(&result.tables[i], report->tables[i]);
-		result.tables[i].hidden = !ky_report_wants(pass->options, report, i);
-		result.tables[i].max_kept = max_kept(report->tables[i], pass->options);
+		result.tables[i].hidden = !ky_report_wants(options, report, i);
+		result.tables[i].max_kept = max_kept(report->tables[i], options);
 	}
 	if (ky_vec_push(&pass->results->list, result) == 0)
 		return 0;
@@ -213,6 +221,7 @@ static int finish_report(void *data, size_t i, struct kymo_error *err)
 {
 	struct pass *pass = data;
 	const struct ky_report *report = pass->reports[i];
+	const struct ky_report_options *options = report_options_of(pass, i);
 	struct ky_report_result *result = &pass->results->list.data[pass->first_result + i];
 	int status = 0;
 
@@ -224,13 +233,13 @@ static int finish_report(void *data, size_t i, struct kymo_error *err)
 	if (status >= 0 && is_empty_range(pass))
 		return pass->first_result + i == 0 ? note_empty_range(pass, result) : 0;
 	if (status >= 0 && pass->first_result + i == 0)
-		status = ky_report_note_nobody(pass->options, result);
+		status = ky_report_note_nobody(options, result);
 	if (status >= 0)
-		status = ky_report_note_ignored(pass->options, result);
+		status = ky_report_note_ignored(options, result);
 	if (status >= 0)
-		status = report->finish(pass->runs[i], pass->options, result);
+		status = report->finish(pass->runs[i], options, result);
 	for (size_t t = 0; status >= 0 && t < result->n_tables; t++) {
-		arrange(&result->tables[t], pass->options, report);
+		arrange(&result->tables[t], options, report);
 		status = ky_table_status(&result->tables[t]);
 	}
 	return status;
@@ -249,6 +258,15 @@ static int finish_reports(struct pass *pass)
 	return status;
 }
 
+static bool report_sees_whole(const struct pass *pass)
+{
+	for (size_t i = 0; i < pass->n_reports; i++) {
+		if (pass->reports[i]->whole)
+			return true;
+	}
+	return false;
+}
+
 static void free_runs(struct pass *pass)
 {
 	for (size_t i = 0; i < pass->n_reports; i++) {
@@ -256,12 +274,26 @@ static void free_runs(struct pass *pass)
 			pass->reports[i]->free(pass->runs[i]);
 		pass->runs[i] = NULL;
 	}
+	ky_report_causes_free(pass->causes);
+	pass->causes = NULL;
+}
+
+/* What happened is kept once, and not by each report. */
+static int report_share_causes(struct pass *pass)
+{
+	pass->causes = ky_report_causes_new(pass->results->model);
+	for (size_t i = 0; i < pass->n_reports && pass->causes; i++)
+		pass->own[i].causes = pass->causes;
+	return pass->causes ? 0 : KYMO_E_MEMORY;
 }
 
 static int begin_runs(struct pass *pass)
 {
+	if (pass->own && report_sees_whole(pass) && report_share_causes(pass) < 0)
+		return KYMO_E_MEMORY;
 	for (size_t i = 0; i < pass->n_reports; i++) {
-		pass->runs[i] = pass->reports[i]->begin(pass->results->model, pass->options);
+		pass->runs[i] =
+			pass->reports[i]->begin(pass->results->model, report_options_of(pass, i));
 		if (!pass->runs[i])
 			return KYMO_E_MEMORY;
 	}
@@ -277,7 +309,7 @@ static int finish_runs(struct pass *pass)
 	pass->results->end_ns = ky_model_end_ns(pass->results->model);
 	pass->first_result = pass->results->list.len;
 	for (size_t i = 0; i < pass->n_reports && status >= 0; i++)
-		status = report_add_result(pass, pass->reports[i]);
+		status = report_add_result(pass, pass->reports[i], report_options_of(pass, i));
 	return status < 0 ? status : finish_reports(pass);
 }
 
@@ -299,15 +331,6 @@ static int tick(void *data)
 }
 
 static int report_run_pass(struct pass *pass, struct ky_flow *flow, struct kymo_error *err);
-
-static bool report_sees_whole(const struct pass *pass)
-{
-	for (size_t i = 0; i < pass->n_reports; i++) {
-		if (pass->reports[i]->whole)
-			return true;
-	}
-	return false;
-}
 
 /*
  * A range begins with a state of the history, if that has all that the reports need. 0: the flow and the model are ready;
@@ -415,6 +438,53 @@ static int run_again(struct pass *pass, struct ky_flow *flow, int status, struct
 	return report_run_pass(pass, flow, err);
 }
 
+/* Does each report support what is asked of it? */
+static int report_check(const struct pass *pass, struct kymo_error *err)
+{
+	size_t n = pass->own ? 1 : pass->n_reports;
+	int status = 0;
+
+	for (size_t i = 0; i < pass->n_reports && status >= 0; i += n) {
+		const struct ky_report_options *options = report_options_of(pass, i);
+		const struct ky_report *const *reports = pass->reports + i;
+
+		status = ky_report_check_names(reports, n, options, err);
+		if (status >= 0)
+			status = ky_report_check_heeded(reports, n, options, err);
+		if (status >= 0)
+			status = ky_report_check_whole(reports, n, options, err);
+	}
+	return status;
+}
+
+static int report_run_all(struct pass *pass, const struct ky_trace_set *set, struct ky_flow *flow,
+			  struct kymo_error *err)
+{
+	struct ky_report_results *results = pass->results;
+	int status;
+
+	*results =
+		(struct ky_report_results){.set = set, .begin_ns = INT64_MIN, .end_ns = INT64_MIN};
+	status = report_check(pass, err);
+	if (status < 0)
+		return status;
+	results->model = ky_model_new(set, err);
+	pass->runs = calloc(pass->n_reports + 1, sizeof(*pass->runs));
+	if (!pass->runs || !results->model) {
+		free(pass->runs);
+		return ky_error_nomem(err);
+	}
+	status = check_needs(pass->reports, pass->n_reports, results->model, set, pass->options,
+			     err);
+	if (status >= 0)
+		status = report_run_pass(pass, flow, err);
+	if (status != KYMO_E_MEMORY && ky_model_hindsight(results->model))
+		status = run_again(pass, flow, status, err);
+	free_runs(pass);
+	free(pass->runs);
+	return status;
+}
+
 int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 		   const struct ky_trace_set *set, struct ky_flow *flow,
 		   const struct ky_report_options *options, struct ky_report_results *results,
@@ -422,30 +492,25 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 {
 	struct pass pass = {
 		.results = results, .reports = reports, .n_reports = n_reports, .options = options};
+
+	return report_run_all(&pass, set, flow, err);
+}
+
+int ky_reports_run_each(const struct ky_report *const *reports,
+			const struct ky_report_options *options, size_t n_reports,
+			const struct ky_trace_set *set, struct ky_flow *flow,
+			struct ky_report_results *results, struct kymo_error *err)
+{
+	struct pass pass = {
+		.results = results, .reports = reports, .n_reports = n_reports, .options = options};
 	int status;
 
-	*results =
-		(struct ky_report_results){.set = set, .begin_ns = INT64_MIN, .end_ns = INT64_MIN};
-	status = ky_report_check_names(reports, n_reports, options, err);
-	if (status >= 0)
-		status = ky_report_check_heeded(reports, n_reports, options, err);
-	if (status >= 0)
-		status = ky_report_check_whole(reports, n_reports, options, err);
-	if (status < 0)
-		return status;
-	results->model = ky_model_new(set, err);
-	pass.runs = calloc(n_reports + 1, sizeof(*pass.runs));
-	if (!pass.runs || !results->model) {
-		free(pass.runs);
+	pass.own = calloc(n_reports, sizeof(*pass.own));
+	if (!pass.own)
 		return ky_error_nomem(err);
-	}
-	status = check_needs(reports, n_reports, results->model, set, options, err);
-	if (status >= 0)
-		status = report_run_pass(&pass, flow, err);
-	if (status != KYMO_E_MEMORY && ky_model_hindsight(results->model))
-		status = run_again(&pass, flow, status, err);
-	free_runs(&pass);
-	free(pass.runs);
+	memcpy(pass.own, options, n_reports * sizeof(*pass.own));
+	status = report_run_all(&pass, set, flow, err);
+	free(pass.own);
 	return status;
 }
 

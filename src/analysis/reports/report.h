@@ -21,6 +21,7 @@
 struct ky_thread_pool;
 
 struct ky_history;
+struct ky_causes;
 
 struct ky_report_options {
 	/*
@@ -55,6 +56,8 @@ struct ky_report_options {
 	 * is enough. NULL: with the first event.
 	 */
 	struct ky_history *history;
+	/* What reports on causes use instead of one of their own, borrowed; of ky_reports_run_each(). */
+	struct ky_causes *causes;
 	struct ky_thread_pool
 		*pool; /* finishes several reports at once, borrowed; NULL: one after the other */
 };
@@ -170,6 +173,14 @@ int ky_reports_run(const struct ky_report *const *reports, size_t n_reports,
 		   const struct ky_trace_set *set, struct ky_flow *flow,
 		   const struct ky_report_options *options, struct ky_report_results *results,
 		   struct kymo_error *err);
+/*
+ * The same with options for each of @n_reports, which may have the same report several times: results are in this order. All have
+ * the range of the first options, no intervals and no periods. Reports on causes keep what happened once.
+ */
+int ky_reports_run_each(const struct ky_report *const *reports,
+			const struct ky_report_options *options, size_t n_reports,
+			const struct ky_trace_set *set, struct ky_flow *flow,
+			struct ky_report_results *results, struct kymo_error *err);
 void ky_report_results_fini(struct ky_report_results *results);
 /* ---- reports of traces that are still being written ------------------------------------ */
 
