@@ -19,7 +19,6 @@ struct sql_cursor {
 	size_t at;
 	const struct ky_sql_class *cls;
 	const struct ky_event *event; /* NULL: the end */
-	int64_t row;
 	struct ky_strbuf filter;
 	char event_name[256];
 };
@@ -203,7 +202,6 @@ static int sql_events_advance(struct sql_cursor *cursor)
 				continue;
 			cursor->cls = number ? &table->classes.data[number - 1] : NULL;
 			cursor->event = event;
-			cursor->row++;
 			return SQLITE_OK;
 		}
 		if (ky_sql_is_stopped(table->sql, &err))
@@ -289,9 +287,13 @@ static int sql_events_eof(sqlite3_vtab_cursor *base)
 	return ((struct sql_cursor *)base)->event == NULL;
 }
 
+/* The same event has the same number in each scan: SQLite finds rows again by it that two sides of an OR select. */
 static int sql_events_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *row)
 {
-	*row = ((struct sql_cursor *)base)->row;
+	const struct ky_event *event = ((struct sql_cursor *)base)->event;
+	uint64_t bits = event->packet->file_offset_bytes * 8 + event->begin_bits;
+
+	*row = (sqlite3_int64)ky_hash_u64(ky_hash_u64(event->packet->stream->index + 1) ^ bits);
 	return SQLITE_OK;
 }
 

@@ -220,8 +220,12 @@ static int sql_pass_remember(struct ky_sql_pass *pass, const char *plan)
 {
 	struct ky_sql_cache *cache = &pass->cache;
 	struct kymo_error err = {0};
-	int ret = ky_sql_pass_begin(pass, &err);
+	int ret;
 
+	/* The bounds of the last reading are not those of all rows. */
+	pass->begin_ns = INT64_MIN;
+	pass->end_ns = INT64_MAX;
+	ret = ky_sql_pass_begin(pass, &err);
 	while (ret >= 0 && !pass->is_over && !cache->is_refused) {
 		ret = sql_pass_more(pass, &err);
 		cache->is_refused =
@@ -293,7 +297,6 @@ static int sql_pass_next(sqlite3_vtab_cursor *base)
 {
 	struct ky_sql_pass *pass = (struct ky_sql_pass *)base;
 
-	pass->row++;
 	if (pass->cache.is_built) {
 		pass->cached = ky_sql_cache_next(&pass->cache, &pass->rows);
 		return SQLITE_OK;
@@ -309,18 +312,33 @@ static int sql_pass_eof(sqlite3_vtab_cursor *base)
 	return pass->cache.is_built ? !pass->cached : pass->rows.at >= pass->rows.n;
 }
 
+static const struct ky_sql_cell *sql_pass_row(const struct ky_sql_pass *pass)
+{
+	return pass->cache.is_built ? pass->cached
+				    : pass->rows.cells.data + pass->rows.at * pass->rows.n_columns;
+}
+
+/*
+ * The same row has the same number in each scan: SQLite finds rows again by it that two sides of an OR select. Rows with equal values
+ * share a number: both sides then select all of them.
+ */
 static int sql_pass_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *row)
 {
-	*row = ((struct ky_sql_pass *)base)->row;
+	const struct ky_sql_pass *pass = (const struct ky_sql_pass *)base;
+	const struct ky_sql_cell *cells = sql_pass_row(pass);
+	uint64_t hash = 0;
+
+	for (uint32_t i = 0; i < pass->rows.n_columns; i++)
+		if (ky_sql_rows_uses(&pass->rows, i))
+			hash = ky_hash_u64(hash ^ ky_sql_cell_hash(&cells[i]));
+	*row = (sqlite3_int64)hash;
 	return SQLITE_OK;
 }
 
 static int sql_pass_value(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
 {
 	const struct ky_sql_pass *pass = (const struct ky_sql_pass *)base;
-	const struct ky_sql_cell *row =
-		pass->cache.is_built ? pass->cached
-				     : pass->rows.cells.data + pass->rows.at * pass->rows.n_columns;
+	const struct ky_sql_cell *row = sql_pass_row(pass);
 
 	if (column >= 0 && (uint32_t)column < pass->rows.n_columns)
 		ky_sql_cell_result(context, &row[column]);

@@ -43,7 +43,6 @@ struct ky_sql_pass {
 	struct ky_arena arena;	  /* of names */
 	void *own;		  /* the source's */
 	int64_t begin_ns, end_ns; /* rows that end before, or after, are not wanted */
-	int64_t row;
 	bool is_over;
 	struct kymo_error damage; /* that ends the rows */
 	uint64_t n_filters;

@@ -156,6 +156,14 @@ void ky_sql_put_uuid(struct ky_sql_rows *rows, struct ky_sql_cell *cell, const u
 	ky_sql_put_text(rows, cell, text, strlen(text));
 }
 
+uint64_t ky_sql_cell_hash(const struct ky_sql_cell *cell)
+{
+	if (cell->type == KY_SQL_NULL)
+		return 0;
+	return cell->type == KY_SQL_TEXT ? ky_hash_bytes(cell->text, cell->len)
+					 : ky_hash_u64((uint64_t)cell->integer + 1);
+}
+
 void ky_sql_cell_result(sqlite3_context *context, const struct ky_sql_cell *cell)
 {
 	if (cell->type == KY_SQL_INTEGER)

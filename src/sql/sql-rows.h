@@ -81,6 +81,7 @@ void ky_sql_put_name(struct ky_sql_cell *cell, const char *text);
 void ky_sql_put_text(struct ky_sql_rows *rows, struct ky_sql_cell *cell, const char *text,
 		     size_t len);
 void ky_sql_put_uuid(struct ky_sql_rows *rows, struct ky_sql_cell *cell, const uint8_t *uuid);
+uint64_t ky_sql_cell_hash(const struct ky_sql_cell *cell);
 /* For SQLite. */
 void ky_sql_cell_result(sqlite3_context *context, const struct ky_sql_cell *cell);
 
