@@ -12,6 +12,7 @@
 #define KY_HTTP_FUNCTIONS(X)               \
 	X(MHD_add_response_header)         \
 	X(MHD_create_response_from_buffer) \
+	X(MHD_create_response_from_fd_at_offset64) \
 	X(MHD_destroy_response)            \
 	X(MHD_get_connection_info)         \
 	X(MHD_lookup_connection_value)     \

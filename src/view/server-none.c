@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The server of a build without libmicrohttpd. */
+#include <unistd.h>
+
 #include "base/error.h"
+#include "view/file-server.h"
 #include "view/server.h"
 #include "view/tsp-server.h"
 
@@ -52,6 +55,28 @@ const char *ky_tsp_server_link(const struct ky_tsp_server *server)
 }
 
 void ky_tsp_server_close(struct ky_tsp_server *server)
+{
+	(void)server;
+}
+
+int ky_file_server_open(int fd, const char *suffix, const char *origin, uint16_t port,
+			struct ky_file_server **server, struct kymo_error *err)
+{
+	(void)suffix;
+	(void)origin;
+	(void)port;
+	(void)server;
+	close(fd);
+	return server_none_refuse(err);
+}
+
+const char *ky_file_server_link(const struct ky_file_server *server)
+{
+	(void)server;
+	return "";
+}
+
+void ky_file_server_close(struct ky_file_server *server)
 {
 	(void)server;
 }

@@ -2,8 +2,10 @@
 """kymo convert --to perfetto, judged by Perfetto's own trace_processor (docs/perfetto.md)."""
 
 import collections
+import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -290,3 +292,46 @@ def test_no_times(kymo, tmp_path):
     result = kymo("convert", "--to", "perfetto", "-o", tmp_path / "out", trace, code=1)
     assert "no event has a time" in result.err
     assert not (tmp_path / "out").exists()
+
+
+# ---- kymo view --perfetto ---------------------------------------------------------------------
+
+
+def fetch(port, path, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(headers.pop("method", "GET"), path, headers=headers)
+    answer = connection.getresponse()
+    found = answer.status, dict(answer.getheaders()), answer.read()
+    connection.close()
+    return found
+
+
+def test_view_serves_perfettos_page(kymo_bin, query, shared, tmp_path):
+    """The page's link, and the trace behind it: for that page only."""
+    trace = f"{shared}/traces/lttng-kernel/kernel"
+    page = "https://ui.perfetto.dev"
+    with subprocess.Popen([kymo_bin, "view", "--perfetto", "--no-browser", trace], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as viewer:
+        try:
+            link = viewer.stdout.readline().strip()
+            if not link and "has this port" in viewer.stderr.read():
+                pytest.skip("another program has port 9001")
+            match = re.fullmatch(page + r"/#!/\?url=http://127\.0\.0\.1:9001(/[0-9a-f]{32}\.pftrace)", link)
+            assert match
+            path = match[1]
+            status, headers, data = fetch(9001, path, Origin=page)
+            assert status == 200 and headers["Access-Control-Allow-Origin"] == page
+            assert fetch(9001, path, method="OPTIONS", Origin=page)[0] == 204
+            assert fetch(9001, path, Origin="https://elsewhere.example")[0] == 403
+            assert fetch(9001, path, Host="elsewhere.example:9001")[0] == 403
+            assert fetch(9001, "/trace.pftrace", Origin=page)[0] == 404
+            assert fetch(9001, path, method="POST", Origin=page)[0] == 405
+        finally:
+            viewer.send_signal(signal.SIGINT)
+            viewer.communicate(timeout=60)
+    assert viewer.returncode == 0
+    out = tmp_path / "served.pftrace"
+    out.write_bytes(data)
+    complaints, sched = query(out, COMPLAINTS, "SELECT COUNT(*) AS n FROM sched")
+    assert not complaints and sched[0]["n"] > 100

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands/view-live.h"
+#include "cli/commands/view-perfetto.h"
 #include "cli/commands/view-tsp.h"
 #include "cli/reading/input-options.h"
 #include "cli/reading/open-link.h"
@@ -25,7 +26,7 @@
 
 struct view_options {
 	uint64_t port;
-	bool no_browser, no_follow, tsp;
+	bool no_browser, no_follow, tsp, perfetto;
 	struct ky_text_list origins; /* with ->tsp */
 	const char *save;
 	struct ky_select_options select; /* only its times */
@@ -93,6 +94,11 @@ static const struct ky_option_def view_option_defs[] = {
 	 .arg = "TIME",
 	 .help = "With --save: the range ends at TIME.",
 	 .at = offsetof(struct view_options, select.end)},
+	{.name = "perfetto",
+	 .kind = KY_OPTION_FLAG,
+	 .help = "Show the trace in ui.perfetto.dev instead, whose page reads it from a server on port 9001 of "
+		 "127.0.0.1; no byte of it leaves this machine.",
+	 .at = offsetof(struct view_options, perfetto)},
 	{.name = "tsp",
 	 .kind = KY_OPTION_FLAG,
 	 .help = "Serve VS Code's Trace Viewer and other clients of the Trace Server Protocol instead of the "
@@ -347,7 +353,7 @@ static int view_paths(struct view_options *options, char **args, int n_args, str
 	options->trace = args[0];
 	options->args = args;
 	options->n_args = n_args;
-	if (view_follows(options, args, n_args)) {
+	if (!options->perfetto && view_follows(options, args, n_args)) {
 		if (!options->lami.len)
 			return ky_view_live_run(args, n_args, &options->input, serve_live, options,
 						err);
@@ -359,6 +365,11 @@ static int view_paths(struct view_options *options, char **args, int n_args, str
 	ret = ky_cli_open(&set, args, n_args, &options->input, true, err);
 	if (ret < 0)
 		return ret;
+	if (options->perfetto) {
+		ret = view_serve_perfetto(&set, !options->no_browser, err);
+		ky_trace_set_close(&set);
+		return ret;
+	}
 	ret = open_beside(options, &beside, err);
 	if (ret == KYMO_OK)
 		ret = view_set(&set, options, err);
@@ -400,6 +411,10 @@ static int run_view(const struct ky_command *command, void *data, int n_args, ch
 		return ky_cli_usage(command, "--lami needs the viewer's page, of one TRACE");
 	if (options->beside.len && (options->save || options->tsp))
 		return ky_cli_usage(command, "--beside shows pages of the viewer only");
+	if (options->perfetto && (options->save || options->tsp || options->port ||
+				  options->beside.len || options->lami.len))
+		return ky_cli_usage(command, "--perfetto is for traces alone: not with --save, "
+					     "--tsp, --port, --beside or --lami");
 	ret = cmd_view_check_programs(&options->lami);
 	if (ret != KY_EXIT_OK)
 		return ret;
@@ -463,6 +478,8 @@ const struct ky_command ky_command_view = {
 		    "kymo view --beside good-run bad-run\n\n"
 		    "# with a report of lttng-analyses\n"
 		    "kymo view --lami lttng-cputop-mi my-trace\n\n"
+		    "# in Perfetto's page\n"
+		    "kymo view --perfetto my-trace\n\n"
 		    "# on another machine: print the link, and reach it through ssh\n"
 		    "kymo view --no-browser --port 8123 my-trace\n"
 		    "ssh -L 8123:127.0.0.1:8123 that-machine\n\n"
