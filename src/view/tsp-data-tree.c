@@ -173,15 +173,43 @@ static uint64_t put_table_entry(struct tree *tree, const struct ky_json *table)
 	return id;
 }
 
+/* Rows of call stacks are a tree: each is below the last one before it with a smaller depth. */
+#define DEPTH_MAX 1024u
+
+struct parents {
+	int64_t ids[DEPTH_MAX + 1]; /* by depth */
+	size_t n;
+};
+
+static int64_t tsp_data_tree_parent(struct parents *parents, const struct ky_json *row)
+{
+	const struct ky_json *depth = ky_json_get(row, "depth");
+
+	if (depth && depth->kind == KY_JSON_INTEGER && depth->integer.u + 1 < parents->n)
+		parents->n = (size_t)depth->integer.u + 1;
+	else if (!depth)
+		parents->n = 1;
+	return parents->ids[parents->n - 1];
+}
+
+static void tsp_data_tree_opened(struct parents *parents, uint64_t id)
+{
+	if (parents->n <= DEPTH_MAX)
+		parents->ids[parents->n++] = (int64_t)id;
+}
+
 static void put_table(struct tree *tree, const struct ky_json *table)
 {
-	int64_t parent = tree->is_single ? -1 : (int64_t)put_table_entry(tree, table);
+	struct parents parents = {.n = 1};
 	const struct ky_json *rows = ky_json_get(table, "rows");
+
+	parents.ids[0] = tree->is_single ? -1 : (int64_t)put_table_entry(tree, table);
 
 	for (const struct ky_json *row = rows ? rows->list.first : NULL; row; row = row->next) {
 		size_t n = 0;
 
-		begin_entry(tree, parent);
+		tsp_data_tree_opened(&parents,
+				     begin_entry(tree, tsp_data_tree_parent(&parents, row)));
 		for (const struct ky_json *column = columns_of(table); column;
 		     column = column->next, n++) {
 			ky_strbuf_adds(tree->out, n ? ", " : "");
@@ -228,7 +256,8 @@ static const struct ky_json *tables_of(const struct ky_json *root)
 
 int ky_tsp_data_tree(struct ky_tsp_answer *answer, struct kymo_error *err)
 {
-	const struct ky_report *report = ky_tsp_report(answer->request->output);
+	const char *of;
+	const struct ky_report *report = ky_tsp_report(answer->request->output, &of);
 	struct ky_view_request *request = calloc(1, sizeof(*request));
 	struct tree tree = {.out = answer->out};
 	const struct ky_json *root = NULL;
@@ -245,6 +274,7 @@ int ky_tsp_data_tree(struct ky_tsp_answer *answer, struct kymo_error *err)
 		request->begin_ns = has_range ? answer->request->begin_ns : answer->view->begin_ns;
 		request->end_ns = has_range ? answer->request->end_ns : answer->view->end_ns;
 		snprintf(request->name, sizeof(request->name), "%s", report->name);
+		snprintf(request->of, sizeof(request->of), "%s", of);
 		ret = ky_tsp_ask(answer, request, &arena, &root, err);
 	}
 	tree.tables = ret == KYMO_OK ? tables_of(root) : NULL;

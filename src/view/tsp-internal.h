@@ -149,7 +149,8 @@ int ky_tsp_styles(struct ky_tsp_answer *answer, struct kymo_error *err);
 int ky_tsp_annotations(struct ky_tsp_answer *answer, struct kymo_error *err);
 
 /* The report of an output; NULL: the output has another type. */
-const struct ky_report *ky_tsp_report(const char *output);
+/* *@of: what a report on causes is about, as --of. */
+const struct ky_report *ky_tsp_report(const char *output, const char **of);
 /* 0, or KYMO_E_NOT_FOUND if there is no output @id of type @type (NULL: any). */
 int ky_tsp_check_output(const char *id, const char *type, struct kymo_error *err);
 /* The rows with data of an output: bits of enum ky_row_kind; 0: the output has others. */

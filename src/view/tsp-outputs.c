@@ -44,15 +44,56 @@ unsigned int ky_tsp_row_kinds(const char *id)
 	return 0;
 }
 
-/* The report of an output; NULL: the output has another type. */
-const struct ky_report *ky_tsp_report(const char *id)
-{
-	const struct ky_report *report;
+/* Reports on causes are about something: an output for each. */
+static const struct about {
+	const char *name; /* of the output, after KY_TSP_REPORT */
+	const char *report, *of, *title;
+} abouts[] = {
+	{"why", "why", "", "why"},
+	{"breakdown", "breakdown", "", "breakdown of threads"},
+	{"breakdown.syscalls", "breakdown", "syscall:*", "breakdown of system calls"},
+	{"breakdown.wakeups", "breakdown", "wakeup", "breakdown of waits for a CPU"},
+	{"flame", "flame", "", "flame, of samples"},
+	{"flame.off-cpu", "flame", "off-cpu", "flame, of time off the CPU"},
+	{"heatmap.syscalls", "heatmap", "syscall:*", "heatmap of system calls"},
+	{"heatmap.wakeups", "heatmap", "wakeup", "heatmap of waits for a CPU"},
+	{"heatmap.block", "heatmap", "block", "heatmap of disk requests"},
+	{"heatmap.softirqs", "heatmap", "softirq", "heatmap of softirqs"},
+};
 
+#define ABOUTS (sizeof(abouts) / sizeof(*abouts))
+
+static const struct about *tsp_outputs_about(const char *name)
+{
+	for (size_t i = 0; i < ABOUTS; i++) {
+		if (strcmp(abouts[i].name, name) == 0)
+			return &abouts[i];
+	}
+	return NULL;
+}
+
+static bool tsp_outputs_is_plain(const struct ky_report *report)
+{
+	return !report->wants_periods && !report->whole;
+}
+
+/* The report of an output; NULL: the output has another type. */
+const struct ky_report *ky_tsp_report(const char *id, const char **of)
+{
+	const char *name = id + sizeof(KY_TSP_REPORT) - 1;
+	const struct ky_report *report;
+	const struct about *about;
+
+	*of = "";
 	if (strncmp(id, KY_TSP_REPORT, sizeof(KY_TSP_REPORT) - 1) != 0)
 		return NULL;
-	report = ky_report_find(id + sizeof(KY_TSP_REPORT) - 1);
-	return report && !report->wants_periods && !report->whole ? report : NULL;
+	about = tsp_outputs_about(name);
+	if (about) {
+		*of = about->of;
+		return ky_report_find(about->report);
+	}
+	report = ky_report_find(name);
+	return report && tsp_outputs_is_plain(report) ? report : NULL;
 }
 
 static void put_output(struct ky_strbuf *out, const struct output *output)
@@ -65,13 +106,16 @@ static void put_output(struct ky_strbuf *out, const struct output *output)
 	ky_strbuf_adds(out, "}");
 }
 
-static void put_report(struct ky_strbuf *out, const struct ky_report *report)
+/* @name: of a report, or of what it is about. */
+static void put_report(struct ky_strbuf *out, const char *name)
 {
-	char id[KY_TSP_OUTPUT_BYTES], name[KY_TSP_NAME_BYTES];
-	const struct output output = {id, name, report->summary, "DATA_TREE", 0};
+	const struct about *about = tsp_outputs_about(name);
+	const struct ky_report *report = ky_report_find(about ? about->report : name);
+	char id[KY_TSP_OUTPUT_BYTES], title[KY_TSP_NAME_BYTES];
+	const struct output output = {id, title, report->summary, "DATA_TREE", 0};
 
-	snprintf(id, sizeof(id), KY_TSP_REPORT "%s", report->name);
-	snprintf(name, sizeof(name), "Report: %s", report->name);
+	snprintf(id, sizeof(id), KY_TSP_REPORT "%s", name);
+	snprintf(title, sizeof(title), "Report: %s", about ? about->title : name);
 	put_output(out, &output);
 }
 
@@ -82,11 +126,15 @@ static void tsp_outputs_put_all(struct ky_strbuf *out)
 		ky_strbuf_adds(out, i ? ", " : "");
 		put_output(out, &outputs[i]);
 	}
+	for (size_t i = 0; i < ABOUTS; i++) {
+		ky_strbuf_adds(out, ", ");
+		put_report(out, abouts[i].name);
+	}
 	for (const struct ky_report *const *report = ky_reports; *report; report++) {
-		if ((*report)->wants_periods || (*report)->whole)
+		if (!tsp_outputs_is_plain(*report))
 			continue;
 		ky_strbuf_adds(out, ", ");
-		put_report(out, *report);
+		put_report(out, (*report)->name);
 	}
 	ky_strbuf_adds(out, "]");
 }
@@ -103,7 +151,7 @@ static const struct output *tsp_outputs_find(const char *id)
 int ky_tsp_check_output(const char *id, const char *type, struct kymo_error *err)
 {
 	const struct output *output = tsp_outputs_find(id);
-	const char *own = ky_tsp_report(id) ? "DATA_TREE" : output ? output->type : "";
+	const char *of, *own = ky_tsp_report(id, &of) ? "DATA_TREE" : output ? output->type : "";
 
 	if (*own && (!type || strcmp(own, type) == 0))
 		return KYMO_OK;
@@ -129,7 +177,7 @@ int ky_tsp_outputs(struct ky_tsp_answer *answer, struct kymo_error *err)
 	else if (output)
 		put_output(answer->out, output);
 	else
-		put_report(answer->out, ky_tsp_report(id));
+		put_report(answer->out, id + sizeof(KY_TSP_REPORT) - 1);
 	return KYMO_OK;
 }
 

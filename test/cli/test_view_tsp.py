@@ -622,6 +622,50 @@ def test_reports_are_trees(client, experiment, kymo, reference):
     assert len(part["entries"]) < len(tree["entries"])
 
 
+def test_reports_on_causes_are_trees(client, experiment, kymo, reference):
+    uuid = experiment["UUID"]
+    begin, end = experiment["start"] + 10**8, experiment["start"] + 5 * 10**8
+    span = [word for option, ns in (("--begin", begin), ("--end", end)) for word in (option, f"{ns // 10**9}.{ns % 10**9:09}")]
+    offered = {output["id"]: output["name"] for output in client.call("experimentOutputs", uuid)}
+    for name, command, title in (("why", ["why"], "why"), ("breakdown", ["breakdown", "--comm", "*"], "breakdown of threads"),
+                                 ("heatmap.syscalls", ["heatmap", "--of", "syscall:*"], "heatmap of system calls")):
+        assert offered[f"kymo.report.{name}"] == f"Report: {title}"
+        tree = client.model("fetchDataTree", uuid, f"kymo.report.{name}", query(begin, end))
+        wanted = json.loads(kymo("report", *command, "--json", *span, reference).out)["reports"][0]["tables"]
+        tops = [entry for entry in tree["entries"] if entry["parentId"] == -1]
+        if len(wanted) == 1:
+            assert len(tops) == len(wanted[0]["rows"]) > 0
+            continue
+        assert [top["labels"][0].split(": ")[0] for top in tops] == [table["title"] for table in wanted]
+        for top, table in zip(tops, wanted):
+            assert sum(entry["parentId"] == top["id"] for entry in tree["entries"]) == len(table["rows"])
+
+
+def test_call_stacks_are_a_tree(serve, kymo, tmp_path):
+    trace = tmp_path / "trace"
+    done = kymo("record", "--sample", "999", "--duration", "300ms", "-o", trace, code=None)
+    if done.code:
+        pytest.skip(f"no samples: {done.err.strip()[:200]}")
+    _, client = serve(trace)
+    until = time.monotonic() + PATIENCE_S
+    while (experiment := client.call("fetchExperiments")[0])["indexingStatus"] != "COMPLETED" and time.monotonic() < until:
+        time.sleep(0.05)
+    tree = client.model("fetchDataTree", experiment["UUID"], "kymo.report.flame", query())
+    tables = json.loads(kymo("report", "flame", "--json", trace).out)["reports"][0]["tables"]
+    ids = {entry["id"]: entry for entry in tree["entries"]}
+    top = next(entry for entry in tree["entries"] if entry["parentId"] == -1)
+    last = next(entry["id"] for entry in tree["entries"] if entry["parentId"] == -1 and entry is not top) if len(tables) > 1 else 10**9
+    own = [entry for entry in tree["entries"] if top["id"] < entry["id"] < last]
+    depths = []
+    for entry in own:
+        depth = 0
+        while ids[entry["parentId"]] is not top:
+            entry, depth = ids[entry["parentId"]], depth + 1
+        depths.append(depth)
+    wanted = next(table for table in tables if table["name"] == "tree")["rows"]
+    assert depths == [row["depth"] for row in wanted] and max(depths) > 1
+
+
 def test_annotations_are_losses_and_marks(serve, tmp_path):
     trace = make_trace.sample(tmp_path / "t", packets=3)
     _, client = serve(trace)
