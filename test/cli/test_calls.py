@@ -153,6 +153,98 @@ def test_a_call_belongs_to_its_end(kymo, trace):
         1 for row in log if row["function"] == name and row["duration"] >= 1000))}
 
 
+# ---- programs that compilers instrument in other ways ----
+
+WAYS = {
+    "pg": ("gcc", "-pg"),
+    "mfentry": ("gcc", "-pg", "-mfentry"),
+    "patchable": ("gcc", "-fpatchable-function-entry=5"),
+    "clang": ("clang", "-fpatchable-function-entry=16"),
+    "instrumented": ("gcc", "-finstrument-functions"),
+}
+needs_hooks = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the hooks are for x86-64")
+
+
+def record(kymo, place, program, *options, pattern="*", args=(str(TIMES),)):
+    done = kymo("record", "--calls", pattern, *options, "-o", place, "--", program, *args)
+    return done.out
+
+
+def gprof_counts(program, place):
+    """gprof's call graph: how often each function was called, with none of Kymo's code. Recursive calls are apart: 1+176."""
+    subprocess.run([program, str(TIMES)], cwd=place, check=True, stdout=subprocess.DEVNULL)
+    graph = subprocess.run(["gprof", "-b", "-q", program, "gmon.out"], cwd=place, capture_output=True, text=True, check=True).stdout
+    return {name: int(calls) + int(inner or 0) for calls, inner, name in
+            re.findall(r"^\[\d+\] +[\d.]+ +[\d.]+ +[\d.]+ +(\d+)(?:\+(\d+))? +(\w+)", graph, re.M)}
+
+
+@needs_hooks
+@pytest.mark.parametrize("way", WAYS)
+def test_ways(kymo, root_dir, tmp_path, way):
+    """Arguments, results, signals and longjmp() survive the hooks; all calls are counted, and callers are right."""
+    compiler, *options = WAYS[way]
+    program = build(root_dir, tmp_path / "functions", *options, compiler=compiler)
+    assert record(kymo, tmp_path / "trace", program).split()[0] == "132"
+    found, notes = tables(kymo, tmp_path / "trace", "-t", "functions", "-t", "callers")
+    assert counts(found["functions"]) == COUNTS
+    if way == "instrumented":
+        return
+    assert not [note for note in notes if "name" not in note]
+    edges = {(row["caller"], row["function"]): row["calls"] for row in found["callers"]}
+    assert edges == {(None, "main"): 1, (None, "worker"): 3, ("worker", "middle"): 30, ("worker", "larger"): 30,
+                     ("middle", "leaf"): 120, ("main", "fibonacci"): 1, ("fibonacci", "fibonacci"): 176,
+                     ("main", "catcher"): 5, ("catcher", "jumper"): 5, ("jumper", "jumper"): 15,
+                     ("catcher", "leaf"): 5, ("main", "handler"): 7, ("handler", "leaf"): 7}
+    if way == "pg":
+        assert not os.path.exists("gmon.out")
+        truth = gprof_counts(program, tmp_path)
+        assert truth == {name: n for name, n in COUNTS.items() if name in truth} and {"fibonacci", "jumper", "larger"} <= set(truth)
+
+
+@needs_hooks
+@pytest.mark.parametrize("way", ["pg", "patchable", "instrumented"])
+def test_exceptions(kymo, root_dir, tmp_path, way):
+    """Exceptions, destructors on their way, a thread that ends in a function, a stack that is switched."""
+    program = build(root_dir, tmp_path / "exceptions", *WAYS[way][1:], source="exceptions.cc", compiler="g++")
+    plain = build(root_dir, tmp_path / "plain", source="exceptions.cc", compiler="g++")
+    says = subprocess.run([plain], capture_output=True, text=True, check=True).stdout
+    assert record(kymo, tmp_path / "trace", program, args=()).splitlines()[0] + "\n" == says
+    found, notes = tables(kymo, tmp_path / "trace", "-t", "functions")
+    assert counts(found["functions"]) == {
+        "main": 1, "shop::order": 10, "shop::again": 10, "shop::thrower": 30, "shop::guard::~guard": int(says.split()[0]),
+        "ends": 1, "leave": 1, "switches": 10, "switched": 1, "inner": 9}
+    # Without hooks of returns, nobody sees that a stack was switched.
+    assert way == "instrumented" or not any("return" in note for note in notes), notes
+
+
+@needs_hooks
+@pytest.mark.parametrize("way", ["patchable", "instrumented"])
+def test_patterns(kymo, root_dir, tmp_path, way):
+    program = build(root_dir, tmp_path / "functions", *WAYS[way][1:])
+    record(kymo, tmp_path / "one", program, pattern="m*,larger,fib*,!middle")
+    found, _ = tables(kymo, tmp_path / "one", "-t", "functions")
+    assert counts(found["functions"]) == {name: COUNTS[name] for name in ("main", "larger", "fibonacci")}
+    program = build(root_dir, tmp_path / "exceptions", *WAYS[way][1:], source="exceptions.cc", compiler="g++")
+    record(kymo, tmp_path / "two", program, pattern="shop::*,!*guard*", args=())
+    found, _ = tables(kymo, tmp_path / "two", "-t", "functions")
+    assert counts(found["functions"]) == {"shop::order": 10, "shop::again": 10, "shop::thrower": 30}
+
+
+@needs_hooks
+def test_command(kymo, root_dir, tmp_path):
+    """A report without a trace; a program that is not compiled for it; mistakes."""
+    program = build(root_dir, tmp_path / "functions", "-fpatchable-function-entry=5")
+    done = kymo("report", "calls", "-t", "functions", "--json", "--", program, str(TIMES))
+    rows, = [table["rows"] for table in json.loads(done.out[done.out.index("{"):])["reports"][0]["tables"]]
+    assert counts(rows) == COUNTS
+    assert "--calls needs a COMMAND" in kymo("record", "--calls", "*", "-o", tmp_path / "none", code=2).err
+    # Names are stored with the trace: it tells them without the program.
+    record(kymo, tmp_path / "trace", program)
+    os.unlink(program)
+    found, _ = tables(kymo, tmp_path / "trace", "-t", "functions")
+    assert counts(found["functions"]) == COUNTS
+
+
 # ---- traces made by hand ----
 
 HEAD, _, TAIL = make_trace.METADATA.partition("    event.context := struct { integer { size = 32; align = 8; signed = true; } _tid; };")

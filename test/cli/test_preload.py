@@ -449,6 +449,9 @@ def test_only_what_it_should():
                         "pthread_mutex_clocklock pthread_mutex_unlock"),
             ("cyg-profile", "__cyg_profile_func_enter __cyg_profile_func_exit"),
             ("cyg-profile-fast", "__cyg_profile_func_enter __cyg_profile_func_exit"),
+            *([("mcount", "mcount _mcount __fentry__ __monstartup _mcleanup _Unwind_RaiseException _Unwind_Resume "
+                          "_Unwind_Resume_or_Rethrow _Unwind_ForcedUnwind _Unwind_Backtrace __cxa_begin_catch pthread_exit")]
+              if os.uname().machine == "x86_64" else []),
             ("fd", "close close_range closefrom dup2 dup3")]:
         library = preload(name).split("=")[1]
         out = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True,

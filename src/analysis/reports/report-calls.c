@@ -462,8 +462,9 @@ const struct ky_report ky_report_calls = {
 		"function to its return: how often each function was called, how long that took, and "
 		"who called whom.\n"
 		"\n"
-		"gcc and clang compile programs so with -finstrument-functions; "
-		"libkymo-cyg-profile then records the calls. docs/calls.md explains how.\n"
+		"gcc and clang compile programs so with -pg, -pg -mfentry, -fpatchable-function-entry=5 or "
+		"-finstrument-functions; kymo record --calls then records the calls. docs/calls.md explains "
+		"how.\n"
 		"\n"
 		"A call belongs to its end, as far as --begin and --end choose. Times are those of the "
 		"clock: they contain the time in which the thread waited, and the time that the "
@@ -497,9 +498,7 @@ const struct ky_report ky_report_calls = {
 	.tables = tables,
 	.needs = KY_CAN_FUNCTIONS,
 	.needs_text = "function calls with context vtid",
-	.needs_hint =
-		"record them with: kymo record -u 'lttng_ust_cyg_profile*' -c vpid,vtid,procname "
-		"-- env LD_PRELOAD=libkymo-cyg-profile.so ./program",
+	.needs_hint = "record them with: kymo record --calls '*' -- ./program",
 	.whole = true,
 	.begin = report_calls_begin,
 	.finish = report_calls_finish,

@@ -178,6 +178,19 @@ static int functions_cut(struct ky_model *model, struct ky_function_stack *stack
 	return status < 0 ? status : 0;
 }
 
+/* What contexts do not tell, the trace of a single process tells. */
+static void functions_describe(const struct ky_feed *feed, struct ky_thread *thread)
+{
+	const struct ky_trace_class *cls = feed->host->trace->cls;
+	const struct ky_env *name = thread->comm[0] ? NULL : ky_env_find(cls, "procname");
+	const struct ky_env *pid = thread->pid == KY_UNKNOWN ? ky_env_find(cls, "vpid") : NULL;
+
+	if (name && name->is_text)
+		ky_thread_name(thread, name->text, strlen(name->text));
+	if (pid && !pid->is_text && pid->number > 0 && pid->number <= INT32_MAX)
+		thread->pid = (int32_t)pid->number;
+}
+
 /* The thread of the event; NULL: no context tells which. *status is negative when out of memory. */
 static struct ky_function_stack *functions_of(struct ky_feed *feed, const struct ky_event *event,
 					      const struct ky_class_info *info, int *status)
@@ -190,6 +203,7 @@ static struct ky_function_stack *functions_of(struct ky_feed *feed, const struct
 	if (!functions || !thread)
 		return NULL;
 	ky_stacks_rename(thread, event, info);
+	functions_describe(feed, thread);
 	stack = functions_stack(functions, thread);
 	if (!stack) {
 		*status = KYMO_E_MEMORY;

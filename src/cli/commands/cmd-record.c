@@ -14,6 +14,7 @@
 #include "cli/reading/symbol-store.h"
 #include "cli/recording/policy-client.h"
 #include "cli/recording/record-network.h"
+#include "cli/recording/calls-options.h"
 #include "cli/recording/record-options.h"
 #include "cli/recording/recordings.h"
 
@@ -176,11 +177,16 @@ static int run_record(const struct ky_command *command, void *data, int n_args, 
 {
 	const struct ky_record_options *options = data;
 	struct ky_record_run run = KY_RECORD_RUN_INIT;
+	struct ky_calls_options calls;
 	int code;
 
 	if (options->policy)
 		return run_policy(command, options, n_args);
-	code = check_and_run(command, options, &run, n_args, args);
+	code = ky_calls_options_init(command, options, n_args > 0, &calls);
+	ky_calls_options_child(&calls, &run.command);
+	if (!code)
+		code = check_and_run(command, &calls.options, &run, n_args, args);
+	ky_calls_options_fini(&calls);
 	ky_trigger_rules_fini(&run.triggers);
 	ky_group_options_fini(&run.groups);
 	return code;
@@ -218,9 +224,15 @@ static const struct ky_option_def option_defs[] = {
 	 "Write the options of this command line to FILE, as a profile for --profile. The "
 	 "recording starts as usual.",
 	 offsetof(struct ky_record_options, save), NULL},
+	{"calls", 0, KY_OPTION_TEXT, "PATTERN",
+	 "Record the calls of the functions of COMMAND that match PATTERN, for 'kymo report calls': '*' all of them; "
+	 "'parse*,shop::*,!*log*' some, '!' leaves out. COMMAND must be compiled with -pg, -pg -mfentry, "
+	 "-fpatchable-function-entry=5 or -finstrument-functions; it needs no other change. Adds libraries to LD_PRELOAD, the context "
+	 "vtid, and --symbols. See docs/calls.md.",
+	 offsetof(struct ky_record_options, calls), NULL},
 	{"symbols", 0, KY_OPTION_FLAG, NULL,
 	 "When the recording ends, store the functions and lines of recorded addresses (-c ip, call stacks, samples) in "
-	 "the directory symbols of the trace, so that they are known on other machines and later. Default with --sample. "
+	 "the directory symbols of the trace, so that they are known on other machines and later. Default with --sample and --calls. "
 	 "'kymo symbols add' does it later.",
 	 offsetof(struct ky_record_options, symbols), NULL},
 	{"no-symbols", 0, KY_OPTION_FLAG, NULL, "Do not store them with --sample either.",

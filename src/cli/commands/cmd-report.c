@@ -610,7 +610,8 @@ static int cmd_report_on_command(void *data)
 	struct kymo_error err;
 	const char *pids;
 
-	if (!cmd_report_has_focus(&options.focus)) {
+	/* Only the command and its children have the libraries that record calls. */
+	if (!cmd_report_has_focus(&options.focus) && !run->made->calls) {
 		ky_error_clear(&err);
 		if (ky_command_trace_find_pids(run->made, &options.input, &err) < 0)
 			return ky_cli_error(&err);
@@ -629,6 +630,7 @@ static int cmd_report_run_command(const struct selection *selection,
 	int code;
 
 	made.samples = selection->n == 1 && strcmp(selection->reports[0]->name, "flame") == 0;
+	made.calls = selection->n == 1 && strcmp(selection->reports[0]->name, "calls") == 0;
 	code = ky_command_trace_record(&made, options->command);
 
 	if (code == KY_EXIT_OK)
@@ -732,7 +734,7 @@ const struct ky_command ky_command_report = {
 		"column and how to read it.\n"
 		"\n"
 		"With -- COMMAND, kymo report records the machine (for report flame, 999 samples a "
-		"second) while COMMAND runs, reports on COMMAND "
+		"second; for report calls, the command's functions) while COMMAND runs, reports on COMMAND "
 		"and its children, and removes the recording. This needs root. --pid, --tid, --comm and --cgroup "
 		"choose other threads. The exit code is that of COMMAND.\n"
 		"\n"

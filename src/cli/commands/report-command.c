@@ -65,8 +65,9 @@ become_recorder(const struct ky_command_trace *made, char **command, size_t n, c
 				    "record",
 				    "-o",
 				    made->trace,
-				    "-k",
-				    made->samples ? "sched_process_*" : "default",
+				    made->calls	    ? "--calls=*"
+				    : made->samples ? "--kernel=sched_process_*"
+						    : "--kernel=default",
 				    made->samples ? "--sample=999" : "--",
 				    "--"};
 	size_t n_head = sizeof(head) / sizeof(head[0]) - !made->samples;
@@ -136,7 +137,8 @@ int ky_command_trace_record(struct ky_command_trace *made, char **command)
 	size_t n = 0;
 	pid_t recorder;
 
-	*made = (struct ky_command_trace){.pids = KY_STRBUF_INIT, .samples = made->samples};
+	*made = (struct ky_command_trace){
+		.pids = KY_STRBUF_INIT, .samples = made->samples, .calls = made->calls};
 	if (ky_child_check(command[0]))
 		return ky_child_error(command[0], ky_child_check(command[0]));
 	if (make_directory(made) != KY_EXIT_OK)

@@ -15,6 +15,7 @@ struct ky_command_trace {
 	struct ky_strbuf pids;		/* of the command and its children: "12,34" */
 	int code;			/* the command's exit code */
 	bool samples; /* of what the CPUs run, 999 a second, instead of the default events */
+	bool calls;   /* of functions of the command, instead of events of the kernel */
 };
 
 /*

@@ -87,6 +87,9 @@ become(const struct ky_child *command, int go_fd, int fail_fd, const sigset_t *m
 	record_child_obey();
 	if (command->files.rlim_max)
 		(void)setrlimit(RLIMIT_NOFILE, &command->files);
+	if (command->preload && (setenv("LD_PRELOAD", command->preload, 1) < 0 ||
+				 setenv("KYMO_CALLS", command->calls, 1) < 0))
+		_exit(126);
 	/* End of file: the recorder gave up before it began. */
 	if (read(go_fd, &go, 1) != 1)
 		_exit(127);

@@ -15,7 +15,9 @@ struct ky_child {
 	int go_fd;   /* a byte here starts it */
 	int fail_fd; /* its errno, when it cannot be executed */
 	bool exited;
-	int status;	     /* of waitpid() */
+	int status; /* of waitpid() */
+	const char *preload,
+		*calls;	     /* its LD_PRELOAD and KYMO_CALLS; NULL: as this process has them */
 	struct rlimit files; /* how many it may have open: the recorder takes more for itself */
 };
 

@@ -28,6 +28,7 @@ struct ky_record_options {
 	const char *identity;
 	struct ky_text_list samples;
 	const char *stacks;
+	const char *calls; /* calls-options.h */
 	struct ky_text_list probes, sdt, kprobes;
 	const char *syscall_content;
 	const char *clock;

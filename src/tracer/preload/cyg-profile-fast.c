@@ -3,6 +3,7 @@
  * As cyg-profile.c, with half of the bytes or less: who called, and what returns, follows from the
  * order of the events of a thread, as long as none is lost.
  */
+#include "tracer/preload/call-filter.h"
 #include "tracer/preload/preload.h"
 
 KY_PRELOAD_API void __cyg_profile_func_enter(void *addr, void *call_site);
@@ -15,12 +16,18 @@ KY_PRELOAD_API void __cyg_profile_func_exit(void *addr, void *call_site);
 void __cyg_profile_func_enter(void *addr, void *call_site) // NOLINT: the compilers' name
 {
 	(void)call_site;
-	EVENT(func_entry, addr);
+	if (ky_call_filter_chooses((uintptr_t)addr))
+		EVENT(func_entry, addr);
 }
 
 void __cyg_profile_func_exit(void *addr, void *call_site) // NOLINT
 {
-	(void)addr;
 	(void)call_site;
-	EVENT(func_exit);
+	if (ky_call_filter_chooses((uintptr_t)addr))
+		EVENT(func_exit);
+}
+
+static __attribute__((constructor)) void cyg_profile_fast_load(void)
+{
+	ky_call_filter_init();
 }

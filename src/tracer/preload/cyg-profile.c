@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What gcc and clang call from functions that are compiled with -finstrument-functions. */
+#include "tracer/preload/call-filter.h"
 #include "tracer/preload/preload.h"
 
 KY_PRELOAD_API void __cyg_profile_func_enter(void *addr, void *call_site);
@@ -10,10 +11,17 @@ KY_PRELOAD_API void __cyg_profile_func_exit(void *addr, void *call_site);
 
 void __cyg_profile_func_enter(void *addr, void *call_site) // NOLINT: the compilers' name
 {
-	EVENT(func_entry, addr, call_site);
+	if (ky_call_filter_chooses((uintptr_t)addr))
+		EVENT(func_entry, addr, call_site);
 }
 
 void __cyg_profile_func_exit(void *addr, void *call_site) // NOLINT
 {
-	EVENT(func_exit, addr, call_site);
+	if (ky_call_filter_chooses((uintptr_t)addr))
+		EVENT(func_exit, addr, call_site);
+}
+
+static __attribute__((constructor)) void cyg_profile_load(void)
+{
+	ky_call_filter_init();
 }

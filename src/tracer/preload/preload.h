@@ -5,6 +5,7 @@
  *	libc.c		libkymo-libc: malloc(), free() and their relatives
  *	pthread.c	libkymo-pthread: mutexes
  *	cyg-profile.c	libkymo-cyg-profile, -fast: functions compiled with -finstrument-functions
+ *	mcount.c	libkymo-mcount: functions compiled with -pg, -mfentry, or patchable entries (mcount.h)
  *	fd.c		libkymo-fd: the tracer's descriptor is kept from programs that close all
  *
  * Providers, events and fields are LTTng-UST's, so that what analyses its traces analyses these.
