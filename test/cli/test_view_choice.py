@@ -7,6 +7,7 @@ import urllib.parse
 
 import pytest
 
+from test_live_viewer import relay  # noqa: F401: a fixture
 from test_view import Viewer, address, browser, cache, info, page, view  # noqa: F401: fixtures
 from test_view_links import choose
 from test_view_save import at
@@ -152,3 +153,25 @@ def test_compare_of_two_traces(kymo_bin, kymo, reference, cache, tmp_path, brows
     finally:
         viewer.end()
     shutil.rmtree(other)
+
+
+def test_compare_of_recordings_at_a_relay(relay, kymo, kymo_bin, cache):  # noqa: F811
+    """Two recordings at a relay; and one beside a directory: what the command says of the same traces."""
+    one = relay()
+    for name, times in (("few", 20), ("many", 60)):
+        done = kymo("record", "-o", one.address(name), "-k", "default", "-b", "8M", "--", "sh", "-c",
+                    f"for i in $(seq {times}); do /bin/true; done", code=None)
+        if done.code:
+            pytest.skip(f"no recording of the kernel: {done.err.strip()[:200]}")
+    for own, other in ((one.address("few"), one.address("many")), (one.address("few"), one.trace("many"))):
+        viewer = Viewer(kymo_bin, "--no-browser", "--beside", other, own, env=cache)
+        try:
+            times = json.loads(viewer.ask(f"/{viewer.token}/a/api/info")[2])
+            wanted = tables(kymo("report", "compare", "--json", one.trace("few"), one.trace("many")).out)
+            for _ in range(2):  # the second report reads what came for the first one
+                report = compare(viewer, "a", begin=times["begin"], end=times["end"])
+                found = {table["name"]: table["rows"] for table in report["tables"]}
+                assert [side["calls"] for side in found["sides"]] == [side["calls"] for side in wanted["sides"]]
+                assert [side["duration"] for side in found["sides"]] == [side["duration"] for side in wanted["sides"]]
+        finally:
+            viewer.end()

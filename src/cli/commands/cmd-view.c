@@ -24,6 +24,12 @@
 
 #define DROP_SPACE_BYTES ((uint64_t)4 << 30)
 
+/* Recordings at relays, of two pages: brought once. */
+struct view_remotes {
+	struct ky_cli_remotes own, beside;
+	struct ky_cli_remotes all; /* of both, borrowed */
+};
+
 struct view_options {
 	uint64_t port;
 	bool no_browser, no_follow, tsp, perfetto;
@@ -38,6 +44,7 @@ struct view_options {
 	int n_args;
 	struct ky_view_notes *notes, *beside_notes; /* no options */
 	struct ky_view *beside_view;
+	struct view_remotes both;
 	struct ky_input_options input;
 };
 
@@ -172,15 +179,9 @@ static int cmd_view_open_both(void *data, struct ky_trace_set *set, struct kymo_
 		ret = ky_vec_push(&paths, (char *)(uintptr_t)options->beside.items[i]);
 	if (ret < 0)
 		ky_error_nomem(err);
-	for (size_t i = 0; i < paths.len && !ret; i++)
-		if (ky_live_address_is(paths.data[i]))
-			ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
-					   "cannot compare recordings at relays");
-	if (ret < 0) {
-		ky_vec_fini(&paths);
-		return ret;
-	}
-	ret = ky_cli_open(set, paths.data, (int)paths.len, &input, true, err);
+	input.remotes = &options->both.all;
+	if (!ret)
+		ret = ky_cli_open(set, paths.data, (int)paths.len, &input, true, err);
 	ky_vec_fini(&paths);
 	return ret;
 }
@@ -303,17 +304,58 @@ static int view_set(struct ky_trace_set *set, struct view_options *options, stru
 	return ret;
 }
 
+static int view_remotes_add(struct ky_cli_remotes *all, const struct ky_cli_remotes *some)
+{
+	int ret = 0;
+
+	ky_vec_foreach(&some->feeds, feed)
+		if (!ret)
+			ret = ky_vec_push(&all->feeds, *feed);
+	ky_vec_foreach(&some->local, path)
+		if (!ret)
+			ret = ky_vec_push(&all->local, *path);
+	return ret;
+}
+
+/* Reports on both pages open the traces again and again, so what is at relays is brought before. */
+static int view_remotes_open(struct view_options *options, struct kymo_error *err)
+{
+	const struct ky_cli_remote_options how = {.key_path = options->input.relay_key,
+						  .space_bytes = options->input.relay_space};
+	struct view_remotes *both = &options->both;
+	int ret = ky_cli_remotes_open(&both->own, options->args, options->n_args, &how, err);
+
+	if (ret == KYMO_OK)
+		ret = ky_cli_remotes_open(&both->beside, (char **)(uintptr_t)options->beside.items,
+					  (int)options->beside.len, &how, err);
+	if (ret == KYMO_OK && (view_remotes_add(&both->all, &both->own) < 0 ||
+			       view_remotes_add(&both->all, &both->beside) < 0))
+		ret = ky_error_nomem(err);
+	return ret;
+}
+
+/* After the close of the sets. */
+static void view_remotes_fini(struct view_remotes *both)
+{
+	ky_cli_remotes_fini(&both->own);
+	ky_cli_remotes_fini(&both->beside);
+	ky_vec_fini(&both->all.feeds);
+	ky_vec_fini(&both->all.local);
+}
+
 /* The traces of --beside; without it, none. */
 static int open_beside(struct view_options *options, struct ky_trace_set *set,
 		       struct kymo_error *err)
 {
 	const struct ky_text_list *paths = &options->beside;
+	struct ky_input_options input = options->input;
 	int ret;
 
 	if (!paths->len)
 		return KYMO_OK;
-	ret = ky_cli_open(set, (char **)(uintptr_t)paths->items, (int)paths->len, &options->input,
-			  true, err);
+	input.remotes = &options->both.beside;
+	ret = ky_cli_open(set, (char **)(uintptr_t)paths->items, (int)paths->len, &input, true,
+			  err);
 	if (ret == KYMO_OK)
 		ret = ky_view_new(set, &options->beside_view, err);
 	if (ret == KYMO_OK)
@@ -343,9 +385,29 @@ static bool view_follows(const struct view_options *options, char **args, int n_
 	       ky_view_live_is(args, n_args);
 }
 
+/* Two pages. */
+static int view_pair(struct view_options *options, struct kymo_error *err)
+{
+	struct ky_input_options input = options->input;
+	struct ky_trace_set set, beside = {0};
+	int ret = view_remotes_open(options, err);
+
+	input.remotes = &options->both.own;
+	if (ret == KYMO_OK)
+		ret = ky_cli_open(&set, options->args, options->n_args, &input, true, err);
+	if (ret < 0)
+		return ret;
+	ret = open_beside(options, &beside, err);
+	if (ret == KYMO_OK)
+		ret = view_set(&set, options, err);
+	close_beside(options, &beside);
+	ky_trace_set_close(&set);
+	return ret;
+}
+
 static int view_paths(struct view_options *options, char **args, int n_args, struct kymo_error *err)
 {
-	struct ky_trace_set set, beside = {0};
+	struct ky_trace_set set;
 	int ret;
 
 	if (!n_args)
@@ -362,18 +424,18 @@ static int view_paths(struct view_options *options, char **args, int n_args, str
 		ky_error_hint(err, "wait for its end, or try --no-follow");
 		return KYMO_E_UNSUPPORTED;
 	}
+	if (options->beside.len) {
+		ret = view_pair(options, err);
+		view_remotes_fini(&options->both);
+		return ret;
+	}
 	ret = ky_cli_open(&set, args, n_args, &options->input, true, err);
 	if (ret < 0)
 		return ret;
-	if (options->perfetto) {
+	if (options->perfetto)
 		ret = view_serve_perfetto(&set, !options->no_browser, err);
-		ky_trace_set_close(&set);
-		return ret;
-	}
-	ret = open_beside(options, &beside, err);
-	if (ret == KYMO_OK)
+	else
 		ret = view_set(&set, options, err);
-	close_beside(options, &beside);
 	ky_trace_set_close(&set);
 	return ret;
 }
