@@ -15,6 +15,7 @@
 	X(sqlite3_prepare_v2)           \
 	X(sqlite3_step)                 \
 	X(sqlite3_finalize)             \
+	X(sqlite3_complete)             \
 	X(sqlite3_reset)                \
 	X(sqlite3_bind_null)            \
 	X(sqlite3_bind_blob)            \

@@ -240,6 +240,11 @@ void ky_sql_reset(struct ky_sql_statement *statement)
 	statement->has_begun = false;
 }
 
+bool ky_sql_is_complete(const char *text)
+{
+	return ky_sqlite.sqlite3_complete(text) != 0;
+}
+
 /* ---- all of a text -------------------------------------------------------------------- */
 
 static int sql_statement_rows(struct ky_sql_statement *statement, const struct ky_sql_sink *sink,

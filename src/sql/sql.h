@@ -96,6 +96,9 @@ void ky_sql_get(struct ky_sql_statement *statement, size_t i, struct ky_sql_valu
 /* Begins again, with the same parameters. */
 void ky_sql_reset(struct ky_sql_statement *statement);
 
+/* Does @text end with a whole statement? */
+bool ky_sql_is_complete(const char *text);
+
 /* ---- limits --------------------------------------------------------------------------------- */
 
 /* Statements end with KYMO_E_INTERRUPTED when @stop says so, which is asked many times a second. NULL: nobody stops them. */
