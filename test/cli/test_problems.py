@@ -63,6 +63,7 @@ FOUND = {
     "bouncing-thread": r"solver \(tid \d+\) moved to another CPU \d+ times .* sched_setaffinity\(\) of bouncing-thread ",
     "busy-poller": r"watcher \(tid \d+\) called poll \d+ times .* without waiting, and got nothing",
     "late-frames": r"waited .* for a CPU.* real-time priority, ran .*indexer ",
+    "leaky-server": r"leaky-server \(tid \d+\) called accept \d+ times, and 200 of the calls failed with EMFILE: .*RLIMIT_NOFILE",
     "lock-convoy": r"for the lock at 0x.* held by saver .* slept in clock_nanosleep",
     "missing-files": r"missing-files \(tid \d+\) called openat \d+ times, and 2\d{3} of the calls failed with ENOENT",
     "page-churn": r"page-churn \(tid \d+\) got 3\d\d\.\d MiB of memory, and gave 3\d\d\.\d MiB back",
@@ -72,6 +73,7 @@ FOUND = {
     "sleepy-consumer": r"consumer \(tid \d+\) slept 100 times, .* in clock_nanosleep.* look for work",
     "slow-commits": r"slow-commits \(tid \d+\) .*called fsync 60 times ",
     "small-writes": r"small-writes \(tid \d+\) called write 20\d{3} times for 1\.0 bytes",
+    "starved-writer": r"updater \(tid \d+\) waited .* for the lock .* the last to let it go was scanner .* slept in clock_nanosleep",
 }
 
 
@@ -138,6 +140,21 @@ def test_missing_files(problem, rows):
     trace = problem("missing-files")
     first = rows("syscalls -t syscalls --comm missing-files", trace)[0]
     assert first["syscall"] == "openat" and first["errors"]["ENOENT"] >= 2000
+
+
+def test_leaky_server(problem, rows):
+    trace = problem("leaky-server")
+    calls = {row["syscall"]: row for row in rows("syscalls -t syscalls --comm leaky-server", trace)}
+    assert calls["accept"]["errors"]["EMFILE"] == 200 and calls["accept"]["failed"] == 200
+    assert calls["accept"]["count"] - 200 >= 10
+
+
+def test_starved_writer(problem, rows):
+    """Each pair of the writer and a reader that let the lock go; a reader never waits for the lock."""
+    trace = problem("starved-writer")
+    pairs = [row for row in rows("locks -t pairs --comm starved-writer", trace) if row["waiter"]["name"] == "updater"]
+    assert pairs and {row["waker"]["name"] for row in pairs} == {"scanner"}
+    assert 1 <= sum(row["count"] for row in pairs) <= 8
 
 
 def test_slow_commits(problem, rows, kymo):

@@ -21,7 +21,8 @@ static int causes_futex_holders(struct ky_teller *teller, const struct ky_part *
 		status = ky_tell(teller, part, lock->begin_ns);
 		if (ky_lock_is_lock(lock->lock)) {
 			part.cause = KY_CAUSE_LOCK;
-			part.who = lock->is_free ? part.waker : lock->holder;
+			part.shared = !lock->holder && ky_lock_is_shared(lock->lock);
+			part.who = lock->is_free || part.shared ? part.waker : lock->holder;
 		}
 		if (status >= 0)
 			status = ky_tell(teller, part, lock->end_ns < ns ? lock->end_ns : ns);

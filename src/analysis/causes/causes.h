@@ -84,6 +84,7 @@ struct ky_part {
 	uint32_t syscall;		/* that the thread was in; KY_NO_SYSCALL: none */
 	int32_t cpu;   /* where it ran, or waited; KY_UNKNOWN: nowhere, or unknown */
 	bool idle;     /* the CPU that it waited for was idle: on its way out of sleep */
+	bool shared;   /* several threads may have held the lock: @who was the last of them */
 	bool in_fault; /* a wait in a page fault, outside of calls */
 	/* An interrupt that was not recorded may have ended the wait, on top of @waker. */
 	bool doubtful;

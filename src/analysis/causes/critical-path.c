@@ -24,7 +24,7 @@ static bool critical_path_continues(const struct ky_part *last, const struct ky_
 	       last->file == part->file && last->cpu == part->cpu && last->idle == part->idle &&
 	       last->waker == part->waker && last->woken_ns == part->woken_ns &&
 	       last->address == part->address && last->in_fault == part->in_fault &&
-	       last->doubtful == part->doubtful;
+	       last->doubtful == part->doubtful && last->shared == part->shared;
 }
 
 static int critical_path_add(struct ky_path *path, const struct ky_part *part)

@@ -21,6 +21,7 @@ static struct ky_part part_sums_like(const struct ky_part_sums *sums, const stru
 		like.line = part->line;
 		like.disk = part->disk;
 		like.address = part->address;
+		like.shared = part->shared;
 	} else
 		like.idle = false;
 	if (sums->details & KY_PART_CALL) {
@@ -36,7 +37,7 @@ static bool part_sums_equal(const struct ky_part *a, const struct ky_part *b)
 	return a->cause == b->cause && a->thread == b->thread && a->who == b->who &&
 	       a->line == b->line && a->disk == b->disk && a->file == b->file &&
 	       a->address == b->address && a->syscall == b->syscall && a->idle == b->idle &&
-	       a->in_fault == b->in_fault;
+	       a->in_fault == b->in_fault && a->shared == b->shared;
 }
 
 static uint64_t part_sums_mix(uint64_t hash, uint64_t value)

@@ -2,6 +2,7 @@
 /* Report why: habits as sentences. */
 #include "analysis/reports/why-habits.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -31,6 +32,29 @@ static void why_habits_text_cost(struct ky_strbuf *out, const struct ky_why_habi
 	ky_strbuf_addc(out, '.');
 }
 
+/* What has run out. NULL: nothing that the error tells. */
+static const char *why_habits_text_short(int error)
+{
+	switch (error) {
+	case EMFILE:
+		return "the process has as many files open as it may (RLIMIT_NOFILE): it may not "
+		       "close them all";
+	case ENFILE:
+		return "the machine has as many files open as it can (fs.file-max)";
+	case ENOSPC:
+		return "no space is left";
+	case EDQUOT:
+		return "the user's quota is used up";
+	case ENOMEM:
+		return "the kernel has no memory for that, or a limit is reached";
+	case ENOBUFS:
+		return "the network has no buffers left";
+	case EIO:
+		return "the device failed";
+	}
+	return NULL;
+}
+
 static void why_habits_text_failing(struct ky_strbuf *out, const struct ky_why_habit *it,
 				    const char *call)
 {
@@ -43,6 +67,8 @@ static void why_habits_text_failing(struct ky_strbuf *out, const struct ky_why_h
 		ky_strbuf_adds(out, error);
 	else
 		ky_strbuf_addf(out, "error %d", (int)it->habit.code);
+	if (why_habits_text_short(it->habit.code))
+		ky_strbuf_addf(out, ": %s", why_habits_text_short(it->habit.code));
 	why_habits_text_cost(out, it);
 }
 

@@ -2,6 +2,7 @@
 /* Report why: which habits stand out. */
 #include "analysis/reports/why-habits.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* Fewer of a kind, in all or per second, do not stand out. */
@@ -10,6 +11,7 @@
 #define WHY_BALANCED_RATE  100
 #define WHY_SIGNALS_LEAST  50
 #define WHY_FAILING_LEAST  100
+#define WHY_SHORT_LEAST	   10
 #define WHY_BUSY_LEAST	   1000
 #define WHY_HERD_LEAST	   20
 #define WHY_DELAYED_LEAST  5
@@ -59,6 +61,21 @@ static bool why_habits_costs(const struct ky_why_habit *it, const struct ky_why_
 	       ky_part(it->habit.ns, losses->total_ns) >= WHY_PART_LEAST;
 }
 
+/* Something has run out: that matters, however little time the calls take. */
+static bool why_habits_is_short(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOSPC || error == EDQUOT ||
+	       error == ENOMEM || error == ENOBUFS || error == EIO;
+}
+
+static bool why_habits_fails(const struct ky_why_habit *it, const struct ky_why_losses *losses)
+{
+	if (why_habits_is_short(it->habit.code))
+		return it->habit.n >= WHY_SHORT_LEAST;
+	return it->habit.n >= WHY_FAILING_LEAST && it->habit.n >= it->calls / 2 &&
+	       why_habits_costs(it, losses);
+}
+
 static bool why_habits_moves(const struct ky_why_habit *it)
 {
 	switch ((enum ky_migration_cause)it->habit.code) {
@@ -84,8 +101,7 @@ static bool why_habits_matters(const struct ky_why_habit *it, const struct ky_wh
 
 	switch (habit->kind) {
 	case KY_HABIT_FAILING:
-		return habit->n >= WHY_FAILING_LEAST && habit->n >= it->calls / 2 &&
-		       why_habits_costs(it, losses);
+		return why_habits_fails(it, losses);
 	case KY_HABIT_EMPTY:
 	case KY_HABIT_SMALL:
 		return habit->n >= WHY_BUSY_LEAST && habit->n >= it->calls / 2 &&

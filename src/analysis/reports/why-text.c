@@ -252,7 +252,11 @@ static void why_text_lock(struct ky_strbuf *out, const struct ky_breakdown *run,
 		ky_strbuf_adds(out, ". Who held it is not known");
 		return;
 	}
-	ky_strbuf_adds(out, ". It was held by ");
+	ky_strbuf_adds(out,
+		       loss->shared_ns > loss->ns / 2
+			       ? ". Several threads may hold it at once, as readers do; the last "
+				 "to let it go was "
+			       : ". It was held by ");
 	why_text_culprits(out, loss);
 	why_text_meanwhile(out, run, loss->culprits.list.data[0].thread, true);
 }
@@ -378,6 +382,9 @@ const char *ky_why_sure(const struct ky_breakdown *run, const struct ky_why_loss
 	case KY_WHY_CPU:
 		return "certain: switches and wake-ups show it";
 	case KY_WHY_LOCK:
+		if (loss->shared_ns > loss->ns / 2)
+			return "certain that it waited, and who let it go on; how long each thread "
+			       "had held the lock, events do not tell";
 		return loss->culprits.list.len
 			       ? "certain that it waited; the holder follows from the futex calls "
 				 "that release the lock"
@@ -429,7 +436,9 @@ void ky_why_more(struct ky_strbuf *out, const struct ky_why_loss *loss, const ch
 			       worst->preempted_ns > worst->ns / 2 ? "preemption" : "wakeup",
 			       (int)victim->tid);
 	else if (loss->why == KY_WHY_LOCK)
-		ky_strbuf_addf(out, "kymo report locks --pid %d", (int)loss->partner->pid);
+		ky_strbuf_addf(out, "kymo report locks%s --pid %d",
+			       loss->shared_ns > loss->ns / 2 ? " -t pairs" : "",
+			       (int)loss->partner->pid);
 	else if (loss->why == KY_WHY_DISK)
 		ky_strbuf_adds(out, "kymo report block");
 	else if (loss->why == KY_WHY_IRQ)

@@ -182,6 +182,7 @@ static int why_add(struct ky_why_losses *losses, const struct ky_part_sum *sum, 
 	loss->stopped_ns += sum->like.idle ? preempted_ns : 0;
 	loss->flush_ns += sum->like.cause == KY_CAUSE_DISK_FLUSH ? sum->total_ns : 0;
 	loss->held_ns += sum->like.cause == KY_CAUSE_DISK && sum->like.disk ? sum->total_ns : 0;
+	loss->shared_ns += sum->like.shared ? sum->total_ns : 0;
 	loss->doubtful_ns += sum->doubtful_ns;
 	loss->queue_ns += sum->like.cause == KY_CAUSE_DISK_QUEUE ? sum->total_ns : 0;
 	if (sum->total_ns > loss->syscall_ns) {

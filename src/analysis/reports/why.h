@@ -41,6 +41,8 @@ struct ky_why_loss {
 	/* Of waits for a CPU: it was taken off, and nobody ran there; another CPU was idle, for @beside the most. */
 	uint64_t stopped_ns, beside_ns;
 	const struct ky_thread *beside;
+	uint64_t
+		shared_ns; /* of a lock: several threads may have held it, and the culprit was the last */
 	uint64_t held_ns;     /* of a known device's: its request was not there */
 	uint64_t doubtful_ns; /* of ns: an interrupt may have woken, not the culprit */
 	uint32_t syscall;     /* in which the most of it was */

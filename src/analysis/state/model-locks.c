@@ -26,6 +26,8 @@
 #define OP_WAKE_BITSET 10
 #define OP_LOCK_PI2    13
 #define LOCKED_WAITED  2 /* a mutex's word that others wait for, of glibc, Rust and Go */
+#define WRITER_WAITED \
+	3 /* the word of glibc's read-write lock that a writer has, with waiters; of readers it is 2 */
 
 /* A thread that waits. */
 struct waiter {
@@ -43,7 +45,7 @@ struct lock {
 	int64_t released_ns; /* INT64_MIN: never */
 	int64_t given_ns;    /* the release that woke the owner */
 	int64_t busy_ns;     /* since when there is a waiter */
-	bool has_pi, has_handed, has_mutex, has_other, has_bitset;
+	bool has_pi, has_handed, has_mutex, has_writer, has_other, has_bitset, has_all;
 };
 
 /* A hold, while waits know of it. */
@@ -177,8 +179,15 @@ bool ky_lock_is_lock(const struct ky_lock *pub)
 {
 	const struct lock *lock = (const struct lock *)pub;
 
-	return lock->has_pi || (lock->has_mutex && !lock->has_other) ||
-	       (lock->has_handed && !lock->has_bitset);
+	return lock->has_pi || (lock->has_mutex && !lock->has_other && !lock->has_writer) ||
+	       (lock->has_handed && !lock->has_bitset) || ky_lock_is_shared(pub);
+}
+
+bool ky_lock_is_shared(const struct ky_lock *pub)
+{
+	const struct lock *lock = (const struct lock *)pub;
+
+	return lock->has_all && (lock->has_mutex || lock->has_writer) && !lock->has_other;
 }
 
 size_t ky_model_n_locks(const struct ky_model *model)
@@ -323,6 +332,12 @@ static bool releases(int64_t op, int64_t n)
 	return op == OP_UNLOCK_PI || ((op == OP_WAKE || op == OP_WAKE_BITSET) && n == 1);
 }
 
+static bool wakes_all(int64_t op, int64_t n)
+{
+	op &= OP_MASK;
+	return (op == OP_WAKE || op == OP_WAKE_BITSET) && n > 1;
+}
+
 static void note_kind(struct lock *lock, int64_t op, int64_t value)
 {
 	op &= OP_MASK;
@@ -330,6 +345,8 @@ static void note_kind(struct lock *lock, int64_t op, int64_t value)
 		lock->has_pi = true;
 	else if ((uint32_t)value == LOCKED_WAITED)
 		lock->has_mutex = true;
+	else if ((uint32_t)value == WRITER_WAITED)
+		lock->has_writer = true;
 	else
 		lock->has_other = true;
 	lock->has_bitset |= op != OP_WAIT && op != OP_LOCK_PI && op != OP_LOCK_PI2;
@@ -347,6 +364,9 @@ int ky_lock_begin(struct ky_model *model, struct ky_thread *thread)
 		lock = find(thread, address);
 		return lock ? release(model, lock, thread, call->begin_ns) : 0;
 	}
+	lock = wakes_all(call->args[1], call->args[2]) ? find(thread, address) : NULL;
+	if (lock && lock->waiters.len)
+		lock->has_all = true;
 	if (!ky_futex_waits(call->args[1]))
 		return 0;
 	lock = get(model, thread, address);

@@ -211,6 +211,8 @@ bool ky_futex_waits(int64_t op);
  * operations and values of mutexes. Condition variables, semaphores and barriers are not. Known at the end.
  */
 bool ky_lock_is_lock(const struct ky_lock *lock);
+/* A lock that several threads may hold at once, as readers do: who wakes all its waiters was the last of them. Known at the end. */
+bool ky_lock_is_shared(const struct ky_lock *lock);
 size_t ky_model_n_locks(const struct ky_model *model);
 const struct ky_lock *ky_model_lock(const struct ky_model *model, size_t index); /* by its index */
 /*
