@@ -330,7 +330,8 @@ static void sql_events_put_number(sqlite3_context *context, const struct ky_fiel
 
 	if (label) {
 		sql_events_put_text(context, label, strlen(label));
-	} else if (cls->kind == KY_FIELD_UINT && value > INT64_MAX) {
+	} else if ((cls->kind == KY_FIELD_UINT || cls->kind == KY_FIELD_VARUINT) &&
+		   value > INT64_MAX) {
 		/* SQLite's numbers have a sign. */
 		snprintf(hex, sizeof(hex), "0x%" PRIx64, value);
 		sql_events_put_text(context, hex, strlen(hex));

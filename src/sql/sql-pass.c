@@ -229,7 +229,8 @@ static int sql_pass_remember(struct ky_sql_pass *pass, const char *plan)
 	while (ret >= 0 && !pass->is_over && !cache->is_refused) {
 		ret = sql_pass_more(pass, &err);
 		cache->is_refused =
-			pass->rows.cells.len * sizeof(struct ky_sql_cell) > CACHE_MAX_BYTES ||
+			pass->rows.cells.len * sizeof(struct ky_sql_cell) + pass->rows.text_bytes >
+				CACHE_MAX_BYTES ||
 			pass->rows.n > UINT32_MAX / 2;
 	}
 	if (ret < 0)

@@ -39,6 +39,7 @@ void ky_sql_rows_drain(struct ky_sql_rows *rows)
 	ky_arena_fini(&rows->texts);
 	ky_arena_init(&rows->texts);
 	rows->has_texts = false;
+	rows->text_bytes = 0;
 }
 
 struct ky_sql_cell *ky_sql_rows_new(struct ky_sql_rows *rows)
@@ -141,6 +142,7 @@ void ky_sql_put_text(struct ky_sql_rows *rows, struct ky_sql_cell *cell, const c
 	const char *copy = ky_arena_strndup(&rows->texts, text, len);
 
 	rows->has_texts = true;
+	rows->text_bytes += len + 1;
 	if (!copy || len > INT32_MAX)
 		return;
 	cell->type = KY_SQL_TEXT;

@@ -36,6 +36,7 @@ struct ky_sql_rows {
 	size_t at; /* the first row that was not read */
 	size_t n;
 	struct ky_arena texts; /* of the rows that wait */
+	size_t text_bytes;     /* in @texts */
 	bool has_texts;
 	KY_VEC(struct ky_sql_condition) conditions;
 	struct ky_arena values; /* texts of conditions */

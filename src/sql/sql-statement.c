@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Statements: prepared, with values for their parameters, row by row. */
+#include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "sql/sql-tables.h"
@@ -40,6 +43,8 @@ int ky_sql_prepare(struct ky_sql *sql, const char *text, const char **rest,
 	sqlite3_stmt *own;
 
 	*out = NULL;
+	if (rest)
+		*rest = text;
 	if (ky_sqlite.sqlite3_prepare_v2(sql->db, text, -1, &own, &tail) != SQLITE_OK)
 		return sql_statement_invalid(sql, text, err);
 	if (rest)
@@ -134,16 +139,26 @@ int ky_sql_bind(struct ky_sql_statement *statement, const char *name, size_t i,
 									     : ky_error_nomem(err);
 }
 
-/* A text that looks like a number is one. */
+/* A text that looks like a number is one: decimal, or hexadecimal with 0x. An integer of more than 64 bits with a sign stays a text. */
 static struct ky_sql_value sql_statement_value(const char *text)
 {
 	struct ky_sql_value value = {.type = KY_SQL_TEXT, .text = text, .len = strlen(text)};
+	const char *digits = text + (*text == '-');
+	bool is_hex = strncasecmp(digits, "0x", 2) == 0;
 	char *end;
-	long long number = strtoll(text, &end, 0);
+	long long number;
+	double real;
 
-	if (!*text || *end)
+	if (!isdigit((unsigned char)*digits))
 		return value;
-	return (struct ky_sql_value){.type = KY_SQL_INTEGER, .integer = number};
+	errno = 0;
+	number = strtoll(text, &end, is_hex ? 16 : 10);
+	if (!*end && !errno)
+		return (struct ky_sql_value){.type = KY_SQL_INTEGER, .integer = number};
+	real = strtod(text, &end);
+	if (*end || is_hex || !strpbrk(text, ".eE"))
+		return value;
+	return (struct ky_sql_value){.type = KY_SQL_REAL, .real = real};
 }
 
 int ky_sql_bind_all(struct ky_sql_statement *statement, const struct ky_sql_parameter *parameters,

@@ -129,6 +129,16 @@ static const char *sql_tables_column_name(struct ky_sql_table *table, enum ky_sc
 	return name;
 }
 
+static struct ky_sql_column *sql_tables_find(struct ky_sql_table *table, enum ky_scope scope,
+					     const char *field)
+{
+	ky_vec_foreach(&table->columns, column)
+		if (column->kind == KY_SQL_FIELD && column->scope == scope &&
+		    strcmp(column->field, field) == 0)
+			return column;
+	return NULL;
+}
+
 static int sql_tables_add_scope(struct ky_sql_table *table, const struct ky_event_class *cls,
 				enum ky_scope scope)
 {
@@ -138,17 +148,20 @@ static int sql_tables_add_scope(struct ky_sql_table *table, const struct ky_even
 		const struct ky_member *member = &root->st.members[i];
 		struct ky_sql_column column = {
 			.kind = KY_SQL_FIELD, .scope = scope, .field = member->display};
-		bool is_known = false;
+		struct ky_sql_column *known = sql_tables_find(table, scope, member->display);
+		const char *type = sql_tables_type(member->cls, &column.is_filtered);
 
-		ky_vec_foreach(&table->columns, other)
-			is_known |= other->kind == KY_SQL_FIELD && other->scope == scope &&
-				    strcmp(other->field, member->display) == 0;
-		if (is_known)
+		/* Other names have no place in a filter without quotes; and a filter does not distinguish the contexts. */
+		column.is_filtered &=
+			strspn(column.field, LETTERS) == strlen(column.field) &&
+			(scope != KY_SCOPE_EVENT_CONTEXT ||
+			 !sql_tables_find(table, KY_SCOPE_STREAM_CONTEXT, column.field));
+		if (known) {
+			known->is_filtered &= column.is_filtered;
 			continue;
+		}
 		column.name = sql_tables_column_name(table, scope, member->display);
-		column.type = sql_tables_type(member->cls, &column.is_filtered);
-		/* Others have no place in a filter without quotes. */
-		column.is_filtered &= strspn(column.field, LETTERS) == strlen(column.field);
+		column.type = type;
 		column.about = scope == KY_SCOPE_PAYLOAD ? "field" : "context field";
 		if (!column.name || ky_vec_push(&table->columns, column) < 0)
 			return KYMO_E_MEMORY;
@@ -227,8 +240,15 @@ static int sql_tables_take(struct ky_sql *sql, const struct ky_event_class *cls)
 
 static int sql_tables_fixed(struct ky_sql *sql)
 {
+	/* SQLite's own: statements use them beside those of traces. */
+	static const char *const others[] = {
+		"json_each",	   "json_tree",		 "sqlite_master",     "sqlite_schema",
+		"sqlite_sequence", "sqlite_temp_master", "sqlite_temp_schema"};
 	struct ky_sql_table *all = sql_tables_new(sql, "event", KY_SQL_ALL_EVENTS);
 
+	for (size_t i = 0; i < LEN(others); i++)
+		if (ky_names_set(&sql->taken, others[i], sql) < 0)
+			return KYMO_E_MEMORY;
 	if (!all || sql_tables_add_columns(all, base_columns, LEN(base_columns)) < 0 ||
 	    sql_tables_add_columns(all, all_columns, LEN(all_columns)) < 0)
 		return KYMO_E_MEMORY;

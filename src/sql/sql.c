@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "base/error.h"
@@ -13,13 +14,17 @@
 /* Of SQLite's machine, between two looks at the clock. */
 #define STOP_STEPS 10000
 
+/* Of a text in a row. */
+#define VALUE_MAX_BYTES (256 << 20)
+
 /* ---- functions ------------------------------------------------------------------------ */
 
 /* time_text(ns): "2026-11-26 18:24:53.123456789", UTC. */
 static void sql_time_text(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	int64_t ns = ky_sqlite.sqlite3_value_int64(argv[0]);
-	time_t seconds = (time_t)(ns / 1000000000 - (ns % 1000000000 < 0));
+	bool is_before = ns % 1000000000 < 0; /* the second began earlier */
+	time_t seconds = (time_t)(ns / 1000000000 - is_before);
 	char text[64];
 	struct tm tm;
 	size_t len;
@@ -31,7 +36,7 @@ static void sql_time_text(sqlite3_context *context, int argc, sqlite3_value **ar
 	}
 	len = strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
 	snprintf(text + len, sizeof(text) - len, ".%09lld",
-		 (long long)(ns - (int64_t)seconds * 1000000000));
+		 (long long)(ns % 1000000000 + (is_before ? 1000000000 : 0)));
 	ky_sqlite.sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
 }
 
@@ -50,17 +55,26 @@ static void sql_duration_text(sqlite3_context *context, int argc, sqlite3_value 
 	ky_sqlite.sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
 }
 
-/* overlap(begin, end, begin2, end2): how many ns both intervals have in common; 0: none. */
+/* overlap(begin, end, begin2, end2): how many ns both intervals have in common; 0: none. NULL: one of the times is unknown. */
 static void sql_overlap(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
-	int64_t at[4];
+	int64_t at[4], both;
 
 	(void)argc;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++) {
+		if (ky_sqlite.sqlite3_value_type(argv[i]) == SQLITE_NULL) {
+			ky_sqlite.sqlite3_result_null(context);
+			return;
+		}
 		at[i] = ky_sqlite.sqlite3_value_int64(argv[i]);
+	}
 	at[0] = at[0] > at[2] ? at[0] : at[2];
 	at[1] = at[1] < at[3] ? at[1] : at[3];
-	ky_sqlite.sqlite3_result_int64(context, at[1] > at[0] ? at[1] - at[0] : 0);
+	if (at[1] <= at[0])
+		both = 0;
+	else if (__builtin_sub_overflow(at[1], at[0], &both))
+		both = INT64_MAX;
+	ky_sqlite.sqlite3_result_int64(context, both);
 }
 
 static const struct {
@@ -75,7 +89,10 @@ static const struct {
 
 /* ---- opening -------------------------------------------------------------------------- */
 
-/* Statements read; they attach no files, load no code and change nothing outside of this database. */
+/*
+ * Statements read; they attach no files, load no code and change nothing outside of this database. SQLite's other virtual tables are more
+ * code that a statement could attack, and of no use here.
+ */
 static int sql_authorize(void *data, int action, const char *first, const char *second,
 			 const char *third, const char *fourth)
 {
@@ -83,16 +100,33 @@ static int sql_authorize(void *data, int action, const char *first, const char *
 	(void)second;
 	(void)third;
 	(void)fourth;
-	if (action == SQLITE_ATTACH || action == SQLITE_DETACH)
+	if (action == SQLITE_ATTACH || action == SQLITE_DETACH || action == SQLITE_CREATE_VTABLE)
 		return SQLITE_DENY;
 	if (action == SQLITE_PRAGMA)
 		return first && (strcmp(first, "table_list") == 0 ||
 				 strcmp(first, "table_info") == 0)
 			       ? SQLITE_OK
 			       : SQLITE_DENY;
-	if (action == SQLITE_FUNCTION && second && strcmp(second, "load_extension") == 0)
+	if (action == SQLITE_FUNCTION && second &&
+	    (strcasecmp(second, "load_extension") == 0 ||
+	     strcasecmp(second, "fts3_tokenizer") == 0))
 		return SQLITE_DENY;
 	return SQLITE_OK;
+}
+
+/* Sorting stays in memory, too: no statement fills a disk. */
+static void sql_confine(sqlite3 *db)
+{
+	sqlite3_stmt *statement = NULL;
+
+	if (ky_sqlite.sqlite3_prepare_v2(db, "PRAGMA temp_store = MEMORY", -1, &statement, NULL) ==
+	    SQLITE_OK)
+		(void)ky_sqlite.sqlite3_step(statement);
+	(void)ky_sqlite.sqlite3_finalize(statement);
+	(void)ky_sqlite.sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_MAX_BYTES);
+	(void)ky_sqlite.sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+	(void)ky_sqlite.sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	(void)ky_sqlite.sqlite3_set_authorizer(db, sql_authorize, NULL);
 }
 
 static int sql_prepare(struct ky_sql *sql)
@@ -114,7 +148,7 @@ static int sql_prepare(struct ky_sql *sql)
 	}
 	if (ret != SQLITE_OK)
 		return KYMO_E_MEMORY;
-	(void)ky_sqlite.sqlite3_set_authorizer(sql->db, sql_authorize, NULL);
+	sql_confine(sql->db);
 	return KYMO_OK;
 }
 

@@ -4,10 +4,12 @@
 import json
 import os
 import pathlib
+import subprocess
 
 import pytest
 
 import foreign_files
+import make_trace
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +124,33 @@ def test_conditions_are_those_of_sqlite(kymo, trace, table):
     out = kymo("query", "--csv", trace, f"CREATE TABLE copied AS SELECT * FROM {table};" + ";".join(
         "SELECT " + ", ".join(f"{count} AS c" for count in counts).format(source) for source in (table, "copied"))).out.splitlines()
     assert out[1] == out[3] and set(out[1].split(",")) != {"0"}
+
+
+def test_values_at_their_limits(kymo, trace):
+    out = kymo("query", "--csv", trace, "-p", "a=010", "-p", "b=0x10", "-p", "c=99999999999999999999", "-p", "d=1.5",
+               "SELECT time_text(-9223372036854775808), time_text(-1), overlap(-9223372036854775808, 9223372036854775807, "
+               "-9223372036854775808, 9223372036854775807), overlap(1, NULL, 2, 3), overlap(1, 5, 3, 9), :a + 0, :b + 0, typeof(:c), "
+               "typeof(:d), x'00ff', 0.1 + 0.2").out.splitlines()
+    assert out[1].split(",") == ["1677-09-21 00:12:43.145224192", "1969-12-31 23:59:59.999999999", "9223372036854775807", "", "2", "10",
+                                 "16", "text", "real", "00ff", "0.30000000000000004"]
+
+
+def test_sorting_stays_in_memory(kymo_bin, trace, tmp_path):
+    done = subprocess.run(["strace", "-f", "-e", "trace=openat,unlink,unlinkat", "-o", tmp_path / "calls", kymo_bin, "query", "--csv", trace,
+                           "SELECT fields FROM event ORDER BY fields"], stdout=subprocess.DEVNULL, timeout=120, check=False)
+    calls = (tmp_path / "calls").read_text()
+    assert done.returncode == 0 and calls and "etilqs" not in calls and "O_CREAT" not in calls
+
+
+def test_names_of_events_are_not_those_of_sqlite(kymo, tmp_path):
+    """A trace cannot take the place of SQLite's own tables, nor one event of another."""
+    names = ["json_each", "sqlite_master", "select", "Event", "x'; DROP TABLE event;--", "a;b=<c", "*", "", "9", "_"]
+    path = str(make_trace.write(tmp_path / "t", {"c": [make_trace.Packet(1000)]}, make_trace.METADATA + "".join(
+        f'event {{ name = "{name}"; id = {50 + i}; stream_id = 0; fields := struct {{ uint32_t _in; uint32_t _order; }}; }};\n'
+        for i, name in enumerate(names))))
+    assert [line.split(",") for line in kymo("query", "--csv", path, "SELECT value FROM json_each('[4, 5]')").out.splitlines()] == [
+        ["value"], ["4"], ["5"]]
+    tables = [line.split(":")[0] for line in kymo("query", "--schema", path).out.splitlines() if line and line[0] != " "]
+    assert len({name.lower() for name in tables}) == len(tables) and {"json_each_2", "Event_2", "sqlite_master_2"} <= set(tables)
+    for name in tables[-len(names):]:
+        assert kymo("query", "--csv", path, f'SELECT count(*) FROM "{name}" WHERE "in" = 5 OR "order" > -1').out.splitlines()[1] == "0"

@@ -16,6 +16,7 @@
 
 /* A table's columns are as wide as the first rows need. */
 #define WIDTH_ROWS     1000
+#define WIDTH_BYTES    (4u << 20) /* of texts that wait for them */
 #define CELL_MAX_WIDTH 60
 
 #define STATEMENT_MAX_BYTES (1u << 20)
@@ -33,17 +34,37 @@ struct output {
 	bool is_open;		/* a JSON array */
 	/* Of a table: rows that wait for the widths of the columns. */
 	KY_VEC(struct cell) cells;
-	int *widths; /* NULL: not known yet */
+	size_t waiting_bytes; /* of their texts */
+	int *widths;	      /* NULL: not known yet */
 };
 
 /* ---- values as text ------------------------------------------------------------------- */
+
+/* As short as it can be without another value. */
+static void put_real(struct ky_strbuf *out, double real)
+{
+	char text[40];
+
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, real);
+		if (strtod(text, NULL) == real)
+			break;
+	}
+	ky_strbuf_adds(out, text);
+}
+
+static void put_hex(struct ky_strbuf *out, const struct ky_sql_value *blob)
+{
+	for (size_t i = 0; i < blob->len; i++)
+		ky_strbuf_addf(out, "%02x", (uint8_t)blob->text[i]);
+}
 
 static void put_number(struct ky_strbuf *out, const struct ky_sql_value *value)
 {
 	if (value->type == KY_SQL_INTEGER)
 		ky_strbuf_addi(out, value->integer);
 	else if (isfinite(value->real))
-		ky_strbuf_addf(out, "%.15g", value->real);
+		put_real(out, value->real);
 	else
 		ky_strbuf_adds(out, "null");
 }
@@ -56,6 +77,17 @@ static bool is_number(const struct ky_sql_value *value)
 static const char *query_output_next_name(const char *name)
 {
 	return name + strlen(name) + 1;
+}
+
+static void query_output_json_text(struct ky_strbuf *out, const struct ky_sql_value *value)
+{
+	if (value->type != KY_SQL_BLOB) {
+		ky_json_text(out, value->text, value->len);
+		return;
+	}
+	ky_strbuf_addc(out, '"');
+	put_hex(out, value);
+	ky_strbuf_addc(out, '"');
 }
 
 static void query_output_json(const struct output *output, const struct ky_sql_value *values,
@@ -74,7 +106,7 @@ static void query_output_json(const struct output *output, const struct ky_sql_v
 		else if (is_number(&values[i]))
 			put_number(&out, &values[i]);
 		else
-			ky_json_text(&out, values[i].text, values[i].len);
+			query_output_json_text(&out, &values[i]);
 	}
 	ky_strbuf_addc(&out, '}');
 	ky_cli_write(&out);
@@ -105,6 +137,8 @@ static void query_output_csv(const struct ky_sql_value *values, size_t n)
 		ky_strbuf_adds(&out, i ? "," : "");
 		if (is_number(&values[i]))
 			put_number(&out, &values[i]);
+		else if (values[i].type == KY_SQL_BLOB)
+			put_hex(&out, &values[i]);
 		else if (values[i].type != KY_SQL_NULL)
 			query_output_csv_text(&out, values[i].text, values[i].len);
 	}
@@ -184,8 +218,7 @@ static char *cell_text(const struct ky_sql_value *value)
 	if (is_number(value))
 		put_number(&out, value);
 	else if (value->type == KY_SQL_BLOB)
-		for (size_t i = 0; i < value->len; i++)
-			ky_strbuf_addf(&out, "%02x", (uint8_t)value->text[i]);
+		put_hex(&out, value);
 	else if (value->type == KY_SQL_TEXT)
 		ky_strbuf_add(&out, value->text, value->len);
 	else
@@ -204,9 +237,12 @@ static int query_output_table(struct output *output, const struct ky_sql_value *
 			free(cell.text);
 			return KYMO_E_MEMORY;
 		}
+		output->waiting_bytes += output->widths ? 0 : strlen(cell.text);
 	}
 	if (!output->widths)
-		return output->n_rows + 1 >= WIDTH_ROWS ? flush_table(output) : KYMO_OK;
+		return output->n_rows + 1 >= WIDTH_ROWS || output->waiting_bytes > WIDTH_BYTES
+			       ? flush_table(output)
+			       : KYMO_OK;
 	query_output_put_cells(output, &output->cells.data[first]);
 	for (size_t i = first; i < output->cells.len; i++)
 		free(output->cells.data[i].text);
@@ -227,6 +263,7 @@ static int end_statement(struct output *output)
 	output->widths = NULL;
 	output->n_columns = 0;
 	output->n_rows = 0;
+	output->waiting_bytes = 0;
 	return ret;
 }
 
