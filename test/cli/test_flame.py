@@ -228,6 +228,37 @@ def test_command(kymo, needs_root_tracefs, spinner):
     assert found["inner"] > 0.5
 
 
+ALLOCATIONS = """
+#include <stdlib.h>
+static void *volatile last;
+__attribute__((noinline)) void big(void) { last = malloc(1000); free(last); }
+__attribute__((noinline)) void small(void) { last = calloc(5, 2); free(last); last = realloc(NULL, 7); free(last); }
+int main(void)
+{
+	for (int i = 0; i < 100; i++)
+		big();
+	for (int i = 0; i < 50; i++)
+		small();
+	return 0;
+}
+"""
+
+
+def test_allocations(kymo, kymo_bin, tmp_path):
+    """Where a program allocates memory, by bytes and by calls."""
+    program, library = tmp_path / "allocations", os.path.join(os.path.dirname(kymo_bin), "../tracer/preload/libkymo-libc.so")
+    subprocess.run(["cc", "-x", "c", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-builtin", "-o",
+                    program, "-"], input=ALLOCATIONS, text=True, check=True)
+    kymo("record", "-u", "lttng_ust_libc:*", "-c", "vtid,callstack-user", "-o", tmp_path / "trace", "--", "env",
+         f"LD_PRELOAD={library}", program)
+    rows = tables(kymo, tmp_path / "trace", "--of", "allocations", "--limit", "0")["functions"]
+    found = {row["function"]: round(row["share"] * sum(other["self_count"] for other in rows)) for row in rows}
+    assert (found["big"], found["small"]) == (100 * 1000, 50 * (10 + 7))
+    rows = tables(kymo, tmp_path / "trace", "--of", "lttng_ust_libc:*alloc", "--limit", "0")["functions"]
+    found = {row["function"]: round(row["share"] * sum(other["self_count"] for other in rows)) for row in rows}
+    assert (found["big"], found["small"]) == (100, 100)
+
+
 def test_mistakes(kymo, trace, reference):
     assert "'tree' is no form" in kymo("report", "flame", "--to", "tree", trace, code=2).err
     assert "--to excludes" in kymo("report", "flame", "--to", "folded", "--json", trace, code=2).err

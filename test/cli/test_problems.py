@@ -242,6 +242,9 @@ def test_timers(problem, kymo):
               json.loads(kymo("report", "timers", "--json", trace).out)["reports"][0]["tables"]}
     mine = [row for row in tables["timers"] if (row["owner"] or {}).get("name") == "consumer" and row["kind"] == "high"]
     assert 100 <= sum(row["count"] for row in mine) <= 110, mine
+    with open("/proc/kallsyms", encoding="utf-8") as file:
+        kernel = {(float(int(line.split()[0], 16)), line.split()[2]) for line in file}
+    assert all((float(row["function"]), row["name"]) in kernel for row in tables["timers"])
     runs, under_way, on_top = [], {}, {}
     for line in kymo("convert", "--to", "json", trace).out.splitlines():
         event = json.loads(line)

@@ -7,7 +7,7 @@ import { isSaved } from "./saved";
 import { NO_CHOICE, useStore, type Choice, type Store } from "./store";
 import { parseDuration } from "./time";
 
-const FLAME = ["off-cpu", "wakeup", "page-faults", "sched_switch"];
+const FLAME = ["off-cpu", "wakeup", "page-faults", "allocations", "sched_switch"];
 const OF = ["syscall:read", "syscall:*", "wakeup", "preemption", "block", "irq", "softirq", "span:NAME", "period:NAME"];
 const IGNORES_DURATION = 2;
 

@@ -41,6 +41,7 @@ enum ky_flame_of ky_flame_of(const char *text)
 		[KY_FLAME_OF_OFF_CPU] = "off-cpu",
 		[KY_FLAME_OF_WAKEUP] = "wakeup",
 		[KY_FLAME_OF_FAULTS] = "page-faults",
+		[KY_FLAME_OF_MEMORY] = "allocations",
 	};
 
 	for (size_t i = 0; text && i < KY_FLAME_OF_EVENTS; i++) {
@@ -78,6 +79,39 @@ static bool flame_matches(const struct ky_stack_seen *seen, const char *pattern)
 	return fnmatch(pattern, seen->event->cls->name, 0) == 0;
 }
 
+static bool flame_is_allocation(const struct ky_stack_seen *seen)
+{
+	static const char provider[] = "lttng_ust_libc:";
+	const char *name = seen->event->cls->name;
+
+	return !seen->source && strncmp(name, provider, sizeof(provider) - 1) == 0 &&
+	       (strstr(name, "alloc") || strstr(name, "memalign"));
+}
+
+static uint64_t flame_field(const struct ky_stack_seen *seen, const char *name, uint64_t other)
+{
+	struct ky_handle handle;
+	uint64_t value;
+
+	return ky_handle_find(&handle, seen->event->cls, KY_SCOPE_PAYLOAD, name) &&
+			       ky_get_number(seen->event, &handle, &value)
+		       ? value
+		       : other;
+}
+
+/* What a stack stands for. */
+static uint64_t flame_weight(const struct ky_flame *flame, const struct ky_stack_seen *seen)
+{
+	uint64_t bytes;
+
+	if (flame->of != KY_FLAME_OF_MEMORY)
+		return seen->weight;
+	return __builtin_mul_overflow(flame_field(seen, "size", 0), flame_field(seen, "nmemb", 1),
+				      &bytes)
+		       ? 0
+		       : bytes;
+}
+
 static bool flame_chooses(const struct ky_flame *flame, const struct ky_stack_seen *seen)
 {
 	switch (flame->of) {
@@ -91,6 +125,8 @@ static bool flame_chooses(const struct ky_flame *flame, const struct ky_stack_se
 		return flame_is_event(seen, "sched_waking");
 	case KY_FLAME_OF_FAULTS:
 		return flame_matches(seen, "*page_fault*") || flame_matches(seen, "*-faults");
+	case KY_FLAME_OF_MEMORY:
+		return flame_is_allocation(seen);
 	case KY_FLAME_OF_EVENTS:
 		break;
 	}
@@ -273,7 +309,8 @@ static int flame_on_stack(void *data, const struct ky_stack_seen *seen)
 	flame_note_source(flame, seen);
 	if (is_off)
 		return flame_leave(flame, seen->thread, node);
-	ky_stack_tree_add(flame->tree, node, seen->weight, flame_side(flame, seen->host));
+	ky_stack_tree_add(flame->tree, node, flame_weight(flame, seen),
+			  flame_side(flame, seen->host));
 	return 0;
 }
 
@@ -354,10 +391,11 @@ struct ky_stack_tree *ky_flame_take(struct ky_flame *flame)
 	tree->is_time =
 		flame->of == KY_FLAME_OF_OFF_CPU ||
 		(flame->source && !flame->has_many_sources && flame_is_clock(flame->source));
-	tree->what = flame->of == KY_FLAME_OF_OFF_CPU ? "off-cpu"
-		     : !flame->source		      ? ""
-		     : flame->has_many_sources	      ? "events"
-						      : flame->source;
+	tree->what = flame->of == KY_FLAME_OF_MEMORY	? "bytes"
+		     : flame->of == KY_FLAME_OF_OFF_CPU ? "off-cpu"
+		     : !flame->source			? ""
+		     : flame->has_many_sources		? "events"
+							: flame->source;
 	return tree;
 }
 

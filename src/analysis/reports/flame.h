@@ -12,6 +12,7 @@ enum ky_flame_of {
 	KY_FLAME_OF_OFF_CPU, /* stacks of switches: how long threads were off the CPU from there */
 	KY_FLAME_OF_WAKEUP,  /* stacks of wake-ups */
 	KY_FLAME_OF_FAULTS,  /* page faults */
+	KY_FLAME_OF_MEMORY,  /* allocations of libkymo-libc, by their bytes */
 	KY_FLAME_OF_EVENTS,  /* events, or sources of samples, that match a pattern */
 };
 

@@ -25,7 +25,9 @@ static const struct ky_column tree_columns[] = {
 		       "stands for the time since the one before.",
 		       .spare = 1},
 	[TREE_COUNT] = {"count", "Count", KY_CELL_COUNT,
-			"The same where stacks are of events that are counted.", .spare = 1},
+			"The same where stacks are of events that are counted; bytes with --of "
+			"allocations.",
+			.spare = 1},
 	[TREE_DEPTH] =
 		{"depth", "Depth", KY_CELL_NUMBER,
 		 "How many functions are around it, the thread's row included; 0 for threads.",
@@ -246,6 +248,8 @@ static int report_flame_note_none(const struct ky_flame *flame, struct ky_report
 		[KY_FLAME_OF_OFF_CPU] = "--sample context-switches -k sched_switch,sched_waking",
 		[KY_FLAME_OF_WAKEUP] = "--sample sched:sched_waking",
 		[KY_FLAME_OF_FAULTS] = "--sample page-faults",
+		[KY_FLAME_OF_MEMORY] = "-u 'lttng_ust_libc:*' -c callstack-user -- env "
+				       "LD_PRELOAD=libkymo-libc.so PROGRAM",
 		[KY_FLAME_OF_EVENTS] = "--sample EVENT",
 	};
 
@@ -285,7 +289,8 @@ const struct ky_report ky_report_flame = {
 		"\n"
 		"--of off-cpu: the time that threads were off the CPU, from where they left it; "
 		"'waits for a CPU' is the part of that in which they could have run. --of wakeup: who "
-		"wakes others, from where. --of page-faults: where pages are missing. --of with the "
+		"wakes others, from where. --of page-faults: where pages are missing. --of "
+		"allocations: from where libkymo-libc saw memory allocated, by bytes. --of with the "
 		"name of an event or of a counter of samples, with wildcards: any event that has call "
 		"stacks, each as often as it happened.\n"
 		"\n"

@@ -2,9 +2,11 @@
 /* Report timers: whose timers run, how often, and the threads below them. */
 #include "analysis/reports/report-list.h"
 
+#include "analysis/reports/kernel-names.h"
+
 /* ---- documentation --------------------------------------------------------------------- */
 
-enum { OWNER_PROCESS, OWNER_KIND, OWNER_FUNCTION, OWNER_RATE, OWNER_STATS };
+enum { OWNER_PROCESS, OWNER_KIND, OWNER_NAME, OWNER_FUNCTION, OWNER_RATE, OWNER_STATS };
 
 static const struct ky_column owner_columns[] = {
 	[OWNER_PROCESS] =
@@ -16,10 +18,12 @@ static const struct ky_column owner_columns[] = {
 		 "'high': a high-resolution timer (sleeps, timeouts of calls, interval timers, "
 		 "the tick), which runs in the interrupt; 'wheel': a coarse one (network, "
 		 "devices), which runs in a softirq."},
-	[OWNER_FUNCTION] =
-		{"function", "Function", KY_CELL_ADDRESS,
-		 "The address of the kernel's function that runs: /proc/kallsyms has its "
-		 "name."},
+	[OWNER_NAME] =
+		{"name", "Function", KY_CELL_TEXT,
+		 "The kernel's function that runs; empty where its name is not known: the trace is of "
+		 "another boot and has no symbols (kymo record --symbols, kymo symbols add)."},
+	[OWNER_FUNCTION] = {"function", "Address", KY_CELL_ADDRESS, "The function's address.",
+			    .spare = 9},
 	[OWNER_RATE] = {"rate", "Per second", KY_CELL_RATE, "Runs per second of the range."},
 	KY_STATS_COLUMN_DEFS(OWNER_STATS, "runs"),
 };
@@ -106,6 +110,8 @@ static void report_timers_fill_owner(const void *data, struct ky_table *table,
 
 	ky_cell_who(table, &row[OWNER_PROCESS], run->model, entry->thread, by);
 	ky_cell_text(table, &row[OWNER_KIND], entry->what % 2 ? "high" : "wheel");
+	ky_cell_kernel_function(table, &row[OWNER_NAME], run->model,
+				run->functions.data[entry->what / 2]);
 	ky_cell_u64(&row[OWNER_FUNCTION], run->functions.data[entry->what / 2]);
 	if (range_ns)
 		ky_cell_f64(&row[OWNER_RATE], (double)count * 1e9 / (double)range_ns);
@@ -163,9 +169,9 @@ const struct ky_report ky_report_timers = {
 		   "       331.0 ms, 44076 events\n"
 		   "\n"
 		   "Timers by owner and function\n"
-		   "  TID  PID  Name  Kind   Function            Per second  Count      Time\n"
-		   "    -    -  -     high   0xffffffff814332e0      498.49    165  1.204 ms\n"
-		   "  724  724  sshd  high   0xffffffff813c5a00       24.17      8  38.11 us\n",
+		   "  TID  PID  Name  Kind  Function           Per second  Count      Time\n"
+		   "    -    -  -     high  tick_nohz_handler      498.49    165  1.204 ms\n"
+		   "  724  724  sshd  high  hrtimer_wakeup          24.17      8  38.11 us\n",
 	.next = "report signals|signals of timers\n"
 		"report irq|the time of interrupts",
 	.tables = tables,

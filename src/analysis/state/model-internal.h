@@ -146,12 +146,13 @@ struct ky_model {
 	KY_VEC(struct ky_lock *) locks;
 	uint64_t n_lock_parts; /* of waits that go on */
 	uint32_t n_spaces;
-	struct ky_open_periods *periods; /* model-periods.c; NULL: none are defined */
-	struct ky_functions *functions;	 /* model-functions.c; NULL: none was seen */
-	int64_t first_ns;		 /* of the first event at all */
-	int64_t earliest_ns, latest_ns;	 /* what is further from that becomes this: ky_near_ns() */
-	int64_t range_ns;		 /* the begin of the range; INT64_MIN: not yet reached */
-	int64_t begin_ns, end_ns;	 /* of the range, or of the interval */
+	struct ky_open_periods *periods;  /* model-periods.c; NULL: none are defined */
+	struct ky_trace_symbols *symbols; /* ky_model_symbols() */
+	struct ky_functions *functions;	  /* model-functions.c; NULL: none was seen */
+	int64_t first_ns;		  /* of the first event at all */
+	int64_t earliest_ns, latest_ns;	  /* what is further from that becomes this: ky_near_ns() */
+	int64_t range_ns;		  /* the begin of the range; INT64_MIN: not yet reached */
+	int64_t begin_ns, end_ns;	  /* of the range, or of the interval */
 	uint64_t n_events;
 	unsigned int subjects; /* enum ky_subject: what listeners ask for */
 	/* The range and the selection of notifications (model-focus.c). */

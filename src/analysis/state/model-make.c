@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/addresses/trace-symbols.h"
 #include "base/error.h"
 
 /* The traces of a host are closed: nothing more comes from it. */
@@ -186,6 +187,8 @@ int ky_model_rebind(struct ky_model *model, const struct ky_trace_set *set)
 		return KYMO_E_MEMORY;
 	}
 	model->n_streams = set->streams.len;
+	ky_trace_symbols_close(model->symbols);
+	model->symbols = NULL;
 	leave_hosts(model, set);
 	model->set = set;
 	ky_vec_foreach(&set->traces, trace) {
@@ -213,6 +216,7 @@ void ky_model_free(struct ky_model *model)
 	ky_locks_fini(model);
 	ky_periods_fini(model);
 	ky_functions_fini(model);
+	ky_trace_symbols_close(model->symbols);
 	ky_files_fini(model);
 	ky_vec_foreach(&model->disks, disk)
 		ky_map_fini(&(*disk)->requests);
@@ -257,4 +261,9 @@ void ky_model_free(struct ky_model *model)
 	free(model->streams);
 	ky_arena_fini(&model->arena);
 	free(model);
+}
+
+struct ky_trace_symbols **ky_model_symbols(struct ky_model *model)
+{
+	return &model->symbols;
 }

@@ -169,6 +169,12 @@ int64_t ky_model_begin_ns(const struct ky_model *model);
 int64_t ky_model_end_ns(const struct ky_model *model);
 uint64_t ky_model_n_events(const struct ky_model *model); /* of the range */
 
+/*
+ * A place for the names of addresses in the traces: NULL until somebody opens them there, under a lock of its own. The model closes them.
+ */
+struct ky_trace_symbols;
+struct ky_trace_symbols **ky_model_symbols(struct ky_model *model);
+
 /* The traces. */
 const struct ky_trace_set *ky_model_traces(const struct ky_model *model);
 size_t ky_model_n_hosts(const struct ky_model *model);

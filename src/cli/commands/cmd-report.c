@@ -145,7 +145,7 @@ static const struct ky_option_def report_option_defs[] = {
 	{.name = "of",
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "WHAT",
-	 .help = "For report flame: cpu (samples, the default), off-cpu, wakeup, page-faults, or the "
+	 .help = "For report flame: cpu (samples, the default), off-cpu, wakeup, page-faults, allocations, or the "
 		 "name of an event or counter with call stacks. "
 		 "For reports on causes, such as breakdown: explain all syscall:NAME, wakeup, "
 		 "preemption, block[:DEVICE], irq[:NAME], softirq[:NAME], period:NAME (with "
