@@ -99,6 +99,8 @@ int ky_import_log(struct ky_import *imports, const char *path,
 		  struct kymo_error *err);
 /* import-dat.c */
 extern const struct ky_import_format ky_import_dat;
+/* import-perfetto.c */
+extern const struct ky_import_format ky_import_perfetto;
 /* import-pcap.c */
 extern const struct ky_import_format ky_import_pcap;
 /* import-perf.c */
