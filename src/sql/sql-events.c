@@ -384,6 +384,50 @@ void ky_sql_put_field(sqlite3_context *context, const struct ky_event *event,
 	sql_events_put_json(context, event, handle);
 }
 
+static bool sql_events_has_member(const struct ky_event_class *cls, enum ky_scope scope,
+				  const char *name)
+{
+	const struct ky_field_class *root = ky_scope_root(cls, scope);
+
+	for (size_t i = 0; root && i < root->st.n_members; i++)
+		if (strcmp(root->st.members[i].display, name) == 0)
+			return true;
+	return false;
+}
+
+/* As the columns of the tables: a context field with the name of another field begins with "context_". */
+static bool sql_events_is_taken(const struct ky_event_class *cls, enum ky_scope scope,
+				const char *name)
+{
+	if (scope == KY_SCOPE_PAYLOAD)
+		return false;
+	return sql_events_has_member(cls, KY_SCOPE_PAYLOAD, name) ||
+	       (scope == KY_SCOPE_EVENT_CONTEXT &&
+		sql_events_has_member(cls, KY_SCOPE_STREAM_CONTEXT, name));
+}
+
+static void sql_events_scope_json(struct ky_strbuf *out, const struct ky_event *event,
+				  enum ky_scope scope, const struct ky_value *root)
+{
+	const struct ky_value *member = root + 1;
+
+	for (uint32_t i = 0; i < root->n_children; i++) {
+		const char *name = member->name ? member->name : "";
+
+		ky_strbuf_adds(out, out->len > 1 ? ", " : "");
+		if (sql_events_is_taken(event->cls, scope, name)) {
+			char longer[300];
+
+			snprintf(longer, sizeof(longer), "context_%s", name);
+			ky_json_text(out, longer, strlen(longer));
+		} else {
+			ky_json_text(out, name, strlen(name));
+		}
+		ky_strbuf_adds(out, ": ");
+		member = ky_json_value(out, member);
+	}
+}
+
 void ky_sql_fields_json(struct ky_strbuf *out, const struct ky_event *event)
 {
 	static const enum ky_scope scopes[] = {KY_SCOPE_STREAM_CONTEXT, KY_SCOPE_EVENT_CONTEXT,
@@ -391,27 +435,11 @@ void ky_sql_fields_json(struct ky_strbuf *out, const struct ky_event *event)
 	struct ky_values values;
 
 	ky_values_init(&values);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-		size_t from = out->len;
-
-		if (ky_values_decode(&values, event, scopes[i], NULL) <= 0)
-			continue;
-		ky_json_value(out, values.list.data);
-		/* One object of all: "{...}{...}" */
-		if (from && out->len - from > 2 && from > 2) {
-			out->data[from - 1] = ',';
-			out->data[from] = ' ';
-		} else if (from && from > 2) {
-			out->len = from;
-		} else if (from) {
-			memmove(out->data, out->data + from, out->len - from);
-			out->len -= from;
-		}
-	}
-	if (!out->len)
-		ky_strbuf_adds(out, "{}");
-	else if (!ky_strbuf_failed(out))
-		out->data[out->len] = '\0';
+	ky_strbuf_addc(out, '{');
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
+		if (ky_values_decode(&values, event, scopes[i], NULL) > 0)
+			sql_events_scope_json(out, event, scopes[i], values.list.data);
+	ky_strbuf_addc(out, '}');
 	ky_values_fini(&values);
 }
 

@@ -209,10 +209,11 @@ static int sql_calls_open_slices(struct ky_sql_pass *pass, struct kymo_error *er
 	return ret < 0 ? ret : pass->flow != NULL;
 }
 
-static struct slice_open *sql_calls_slot(struct slices *slices, const struct slice_class *cls,
-					 uint32_t cpu)
+static struct slice_open *sql_calls_slot(struct slices *slices, const struct ky_event *event)
 {
-	uint64_t key = ky_hash_u64(cpu ^ ky_hash_u64((uintptr_t)cls->host));
+	/* Traces without a host's name have CPUs of their own, too. */
+	uint64_t key =
+		ky_hash_u64(event->cpu_id ^ ky_hash_u64((uintptr_t)event->cls->stream->trace));
 	struct slice_open *open = ky_map_get(&slices->open, key);
 
 	if (open)
@@ -230,7 +231,7 @@ static int sql_calls_put_slice(struct ky_sql_pass *pass, const struct slice_open
 		return KYMO_E_MEMORY;
 	ky_sql_put(&row[SLICE_TIME], open->begin_ns);
 	ky_sql_put(&row[SLICE_END], event->ns);
-	ky_sql_put(&row[SLICE_DURATION], event->ns - open->begin_ns);
+	ky_sql_put(&row[SLICE_DURATION], (int64_t)((uint64_t)event->ns - (uint64_t)open->begin_ns));
 	if (event->cpu_id != UINT32_MAX)
 		ky_sql_put(&row[SLICE_CPU], event->cpu_id);
 	ky_sql_put(&row[SLICE_TID], open->tid);
@@ -247,7 +248,7 @@ static int sql_calls_put_slice(struct ky_sql_pass *pass, const struct slice_open
 static int sql_calls_switch(struct ky_sql_pass *pass, const struct slice_class *cls,
 			    const struct ky_event *event)
 {
-	struct slice_open *open = sql_calls_slot(pass->own, cls, event->cpu_id);
+	struct slice_open *open = sql_calls_slot(pass->own, event);
 	const char *comm;
 	size_t len;
 

@@ -196,7 +196,7 @@ static int sql_spans_put(struct ky_sql_pass *pass, const struct span_stack *stac
 		return KYMO_E_MEMORY;
 	ky_sql_put(&row[SPAN_TIME], open->begin_ns);
 	ky_sql_put(&row[SPAN_END], event->ns);
-	ky_sql_put(&row[SPAN_DURATION], event->ns - open->begin_ns);
+	ky_sql_put(&row[SPAN_DURATION], (int64_t)((uint64_t)event->ns - (uint64_t)open->begin_ns));
 	ky_sql_put_name(&row[SPAN_NAME], open->name);
 	ky_sql_put(&row[SPAN_DEPTH], stack->depth);
 	if (tid > 0)
@@ -422,7 +422,9 @@ static int sql_spans_next_counters(struct ky_sql_pass *pass, struct kymo_error *
 	for (size_t i = 0; ret > 0 && i < batch.n_events && fed >= 0; i++)
 		if (sql_spans_is_frequency(batch.events[i].cls))
 			fed = sql_spans_put_frequency(pass, &batch.events[i]);
-	return fed < 0 ? ky_error_nomem(err) : ret;
+	if (fed == KYMO_E_MEMORY)
+		return ky_error_nomem(err);
+	return fed < 0 ? fed : ret;
 }
 
 const struct ky_sql_source ky_sql_source_counter = {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/reports/aggregation.h"
+#include "analysis/reports/report.h"
 #include "base/error.h"
 #include "sql/sql-sources.h"
 
@@ -82,14 +83,14 @@ struct threads {
 /* ---- the pass ------------------------------------------------------------------------- */
 
 static int sql_threads_add(struct ky_sql_pass *pass, const struct ky_thread *thread, int sum,
-			   int64_t value)
+			   uint64_t value)
 {
 	struct threads *threads = pass->own;
 	struct ky_entry *entry = ky_aggregation_get(&threads->times, thread, 0);
 
 	if (!entry)
 		return KYMO_E_MEMORY;
-	entry->sums[sum] += (uint64_t)value;
+	entry->sums[sum] += value;
 	return 0;
 }
 
@@ -98,14 +99,14 @@ static int sql_threads_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_
 {
 	(void)cpu;
 	return state == KY_CPU_BUSY && thread
-		       ? sql_threads_add(data, thread, SUM_RUNNING, end_ns - begin_ns)
+		       ? sql_threads_add(data, thread, SUM_RUNNING, ky_ns_between(begin_ns, end_ns))
 		       : 0;
 }
 
 static int sql_threads_on_off(void *data, const struct ky_time_off *off)
 {
 	return sql_threads_add(data, off->thread, SUM_OFF + (int)off->kind,
-			       off->end_ns - off->begin_ns);
+			       ky_ns_between(off->begin_ns, off->end_ns));
 }
 
 static int sql_threads_on_switched(void *data, struct ky_thread *thread, int64_t ns)

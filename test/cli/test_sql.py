@@ -38,7 +38,8 @@ def test_every_table_has_its_events(query, printed):
         (event["timestamp_ns"], event["event"], event["packet"]["cpu_id"]) for event in printed[:500]]
     for row, event in zip(rows, printed):
         fields = json.loads(row["fields"])
-        assert all(fields.get(name) == value for name, value in event["fields"].items() if name not in event.get("context", {}))
+        context = {(f"context_{name}" if name in event["fields"] else name): value for name, value in event.get("context", {}).items()}
+        assert fields == context | event["fields"]
 
 
 def test_conditions_select_while_reading(kymo, trace, query, printed):
