@@ -98,7 +98,8 @@ def test_what_perfetto_writes(kymo, query, tmp_path):
     # Perfetto's own reading of it.
     complaints, slices, switches = query(
         path, "SELECT name FROM stats WHERE value > 0 AND severity = 'error'",
-        "SELECT s.name, ts, dur, tid FROM slice s JOIN thread_track t ON s.track_id = t.id JOIN thread USING (utid)",
+        "SELECT s.name, ts, dur, tid FROM slice s JOIN thread_track t ON s.track_id = t.id JOIN thread USING (utid) "
+        "WHERE s.name = 'query'",
         "SELECT ts, ucpu AS cpu, tid FROM sched JOIN thread USING (utid) ORDER BY ts")
     assert not complaints
     assert [(s["name"], int(s["ts"]) - BOOT, int(s["dur"]), s["tid"]) for s in slices] == [("query", 10_000, 5000, 8)]
