@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "store/sync-file.h"
 
 #define NS_PER_S 1000000000
 
@@ -86,6 +87,19 @@ bool ky_clocks_is_meant(const struct ky_trace *trace, const char *pattern)
 	return found;
 }
 
+/* Times are corrected as before the shift. */
+static void move_sync(struct ky_trace *trace, int64_t ns)
+{
+	struct ky_sync *sync = trace->sync;
+
+	ky_vec_foreach(&trace->cls->clocks, clock)
+		(void)__builtin_add_overflow((*clock)->line.at_ns, ns, &(*clock)->line.at_ns);
+	(void)__builtin_add_overflow(sync->at_ns, ns, &sync->at_ns);
+	if (__builtin_add_overflow(sync->begin_ns, ns, &sync->begin_ns) ||
+	    __builtin_add_overflow(sync->end_ns, ns, &sync->end_ns))
+		sync->begin_ns = sync->end_ns = 0;
+}
+
 static int shift_trace(struct ky_trace *trace, int64_t ns, const char *offset,
 		       struct kymo_error *err)
 {
@@ -95,6 +109,8 @@ static int shift_trace(struct ky_trace *trace, int64_t ns, const char *offset,
 			return ky_error_set(err, KYMO_E_INVALID,
 					    "the clock offset '%s' is too large", offset);
 	}
+	if (trace->sync)
+		move_sync(trace, ns);
 	return KYMO_OK;
 }
 
@@ -166,6 +182,12 @@ static bool same_origin(const struct ky_clock_class *a, const struct ky_clock_cl
 	return !a->has_uuid && !b->has_uuid && strcmp(a->name, b->name) == 0;
 }
 
+/* One run of `kymo sync` corrected both. */
+static bool clocks_are_synced(const struct ky_trace *a, const struct ky_trace *b)
+{
+	return a->sync && b->sync && a->sync->group == b->sync->group;
+}
+
 int ky_clocks_correlate(const struct ky_trace_set *set, struct kymo_error *err)
 {
 	const struct ky_stream *first = NULL;
@@ -179,6 +201,7 @@ int ky_clocks_correlate(const struct ky_trace_set *set, struct kymo_error *err)
 		if (!first)
 			first = stream;
 		if (stream->trace == first->trace ||
+		    clocks_are_synced(stream->trace, first->trace) ||
 		    same_origin(stream->cls->clock, first->cls->clock))
 			continue;
 		ky_error_set(

@@ -22,6 +22,7 @@
 #include "store/follow.h"
 #include "store/scratch-trace.h"
 #include "store/stream.h"
+#include "store/sync-file.h"
 
 /* Deeper directories are not searched. */
 #define SEARCH_DEPTH_MAX 32
@@ -81,6 +82,7 @@ void ky_trace_free(struct ky_trace *trace)
 		ky_stream_free(*stream);
 	ky_vec_fini(&trace->streams);
 	ky_trace_class_free(trace->cls);
+	ky_sync_free(trace->sync);
 	ky_live_state_fini(&trace->live.state);
 	free(trace->path);
 	free(trace->metadata_path);
@@ -529,6 +531,8 @@ int ky_trace_set_open_with(struct ky_trace_set *set, const char *const *paths, s
 		ret = ky_trace_set_join(set, err);
 	if (ret == KYMO_OK && number_streams(set) < 0)
 		ret = ky_error_nomem(err);
+	if (ret == KYMO_OK && !options->leaves_clocks)
+		ret = ky_sync_apply(set, err);
 	if (ret == KYMO_OK)
 		ret = ky_clocks_shift(set, options->clock_offsets, options->n_clock_offsets, err);
 	if (ret < 0)

@@ -16,6 +16,7 @@
 #include "store/live-file.h"
 
 struct ky_scratch_trace;
+struct ky_sync;
 struct ky_feed;
 struct ky_feed_trace;
 
@@ -102,6 +103,7 @@ struct ky_trace {
 	struct ky_feed_trace *feed; /* that ->scratch belongs to; NULL: none */
 	struct ky_trace_live live;
 	bool leaves_out_late; /* as the options say */
+	struct ky_sync *sync; /* what corrects its clocks (sync-file.h), or NULL */
 };
 
 /* Whether @stream may get more packets. All future events are at ->live.until_ns or later. */
@@ -148,6 +150,8 @@ struct ky_trace_options {
 	bool follow;
 	/* Leave out streams of buffers that overwrite (live-file.h), and traces that have no others but a state dump. */
 	bool leaves_out_late;
+	/* Leave the clocks as they are, whatever `kymo sync` found. */
+	bool leaves_clocks;
 	const char *const *clock_offsets; /* see ky_clocks_shift() */
 	size_t n_clock_offsets;
 	/*

@@ -189,7 +189,8 @@ static bool are_clocks_same(const struct ky_trace_class *a, const struct ky_trac
 		const struct ky_clock_class *one = a->clocks.data[i], *other = b->clocks.data[i];
 
 		if (ky_clock_to_ns(one, 0) != ky_clock_to_ns(other, 0) ||
-		    one->frequency_hz != other->frequency_hz)
+		    one->frequency_hz != other->frequency_hz ||
+		    one->line.drift != other->line.drift)
 			return false;
 	}
 	return true;

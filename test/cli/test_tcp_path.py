@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The critical path over two hosts: two network namespaces, each with a CPU of its own, which is a trace of its own."""
 
+import json
 import os
 import re
 import shutil
@@ -125,3 +126,33 @@ def test_path_goes_to_the_other_host(kymo, hosts):
     alone = path_of(kymo, traces[:1])
     assert {row["process"]["name"] for row in alone["threads"][:-1]} == {"kt-client"}
     assert sum(row["duration"] for row in alone["log"] if row["cause"] == "blocked: network") >= slept
+
+
+def test_clocks_of_hosts(kymo, hosts):
+    """kymo sync by the kernel's events of TCP, where the server's clock is 250 us behind and drifts; the path goes by its result."""
+    traces = hosts(f"{FEW},{TCP}")
+    true = [json.loads(line)["timestamp_ns"] for line in kymo("convert", "--to", "json", traces[1]).out.splitlines()]
+    before = path_of(kymo, traces)
+    metadata = (traces[1] / "metadata").read_text(encoding="utf-8")
+    clock = dict(re.findall(r"(freq|offset_s|offset) = (\d+);", metadata[metadata.index("clock {"):]))
+    freq, begin = int(clock["freq"]), true[0]
+    # At the first event it is 250 us behind; then it gains 30 us a second.
+    faster = round(freq * (1 - 30e-6))
+    cycles = (begin - int(clock["offset_s"]) * 10**9) * freq // 10**9 - int(clock["offset"])
+    origin = begin - 250_000 - cycles * 10**9 // faster
+    for name, value in (("freq", faster), ("offset_s", origin // 10**9), ("offset", origin % 10**9 * faster // 10**9)):
+        metadata = metadata.replace(f"{name} = {clock[name]};", f"{name} = {value};", 1)
+    (traces[1] / "metadata").write_text(metadata, encoding="utf-8")
+    result = json.loads(kymo("sync", "--json", *traces).out)
+    [pair] = result["pairs"]
+    machine = result["machines"][1]
+    assert pair["quality"] in ("ACCURATE", "APPROXIMATE") and pair["messages_ab"] >= N_REQUESTS
+    read = [json.loads(line)["timestamp_ns"] for line in kymo("convert", "--to", "json", traces[1]).out.splitlines()]
+    for ns, right in zip(read, true):
+        beyond = max(0, machine["begin_ns"] + 250_000 - right, right - machine["end_ns"] - 250_000)
+        bound = max(machine["begin_bound_ns"], machine["end_bound_ns"]) + beyond * machine["drift_bound"] // 10**18
+        assert abs(int(ns) - int(right)) <= bound + 5
+    both = path_of(kymo, traces)
+    arrows = [len([row for row in path["arrows"] if row["process"]["name"] == "kt-client" and
+                   row["waker"]["name"] == "kt-server"]) for path in (before, both)]
+    assert arrows[1] >= N_REQUESTS

@@ -120,6 +120,34 @@ static void test_origin_wraps(void **state)
 	assert_int_equal(clock.base_ns, 0);
 }
 
+/* A correction keeps the order of times, and is undone exactly. */
+static void test_line(void **state)
+{
+	const int64_t drifts[] = {
+		0, 1, -1, KY_CLOCK_DRIFT_MAX, -KY_CLOCK_DRIFT_MAX, INT64_C(461168601842738)};
+	struct ky_clock_class clock = clock_of(2596124114, 1795690870, 697828396);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(drifts) / sizeof(drifts[0]); i++) {
+		uint64_t cycles = UINT64_C(99181254611999);
+		int64_t before;
+
+		clock.line.is_set = false;
+		before = ky_clock_to_ns(&clock, cycles);
+		clock.line = (struct ky_clock_line){true, before - 1000, -3200000136, drifts[i]};
+		assert_int_equal(ky_clock_to_ns(&clock, cycles),
+				 before - 3200000136 + (int64_t)((__int128)1000 * drifts[i] >> 62));
+		for (int n = 0; n < 1000; n++, cycles += UINT64_C(7777777777)) {
+			int64_t ns = ky_clock_to_ns(&clock, cycles);
+			uint64_t back = ky_clock_from_ns(&clock, ns);
+
+			assert_true(ky_clock_to_ns(&clock, cycles + 1) >= ns);
+			assert_true(back <= cycles && ky_clock_to_ns(&clock, back) == ns);
+			assert_true(ky_clock_to_ns(&clock, back - 1) < ns);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -131,6 +159,7 @@ int main(void)
 		cmocka_unit_test(test_exact_multiples),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_origin_wraps),
+		cmocka_unit_test(test_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

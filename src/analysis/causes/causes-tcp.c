@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "store/sync-file.h"
+
 static uint64_t causes_tcp_mix(uint64_t hash, const void *bytes, size_t n)
 {
 	const uint8_t *from = bytes;
@@ -124,17 +126,39 @@ void ky_tcp_fini(struct ky_tcp *tcp)
 
 /* ---- after the pass -------------------------------------------------------------------- */
 
-/* The last send at an end that began before @ns. NULL: none. */
+/* How far the clocks of two hosts may be apart at @ns, as `kymo sync` knows. */
+static int64_t causes_tcp_slack(const struct ky_host *a, const struct ky_host *b, int64_t ns)
+{
+	uint64_t slack = a == b ? 0
+				: ky_sync_bound_after(a->trace->sync, ns) +
+					  ky_sync_bound_after(b->trace->sync, ns);
+
+	return slack > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)slack;
+}
+
+/*
+ * The last send at an end that began before @ns, by the clock of @host. By the clocks of two hosts, a send may come after its receipt: then the
+ * one that is near counts, unless one before is as near. NULL: none.
+ */
 static const struct ky_tcp_send *causes_tcp_last(const struct ky_tcp *tcp,
-						 const struct ky_tcp_end *end, int64_t ns)
+						 const struct ky_tcp_end *end,
+						 const struct ky_host *host, int64_t ns)
 {
 	const struct ky_tcp_socket *socket = &tcp->sockets.data[end->socket - 1];
+	const struct ky_tcp_send *sends = socket->sends.data;
 	size_t i = ky_causes_find(&socket->sends, end_ns, ns);
+	int64_t slack;
 
 	/* The data may come while the call is not yet over. */
-	if (i < socket->sends.len && socket->sends.data[i].begin_ns <= ns)
+	if (i < socket->sends.len && sends[i].begin_ns <= ns)
 		i++;
-	return i > end->first ? &socket->sends.data[i - 1] : NULL;
+	if (i < socket->sends.len && i >= end->first) {
+		slack = causes_tcp_slack(host, sends[i].thread->host, ns);
+		if (sends[i].begin_ns - ns <= slack &&
+		    (i == end->first || ns - sends[i - 1].begin_ns > slack))
+			i++;
+	}
+	return i > end->first ? &sends[i - 1] : NULL;
 }
 
 /* The connection as the other side sees it, + 1; 0: it was not seen. */
@@ -164,8 +188,8 @@ const struct ky_tcp_send *ky_tcp_sender(const struct ky_causes *causes, const st
 		return NULL;
 	peer = causes_tcp_peer(tcp, tcp->receipts.data[i - 1].link);
 	for (size_t e = 0; peer && e < tcp->links.data[peer - 1].ends.len; e++) {
-		const struct ky_tcp_send *send =
-			causes_tcp_last(tcp, &tcp->links.data[peer - 1].ends.data[e], ns);
+		const struct ky_tcp_send *send = causes_tcp_last(
+			tcp, &tcp->links.data[peer - 1].ends.data[e], cpu->host, ns);
 
 		if (send && (!last || send->end_ns > last->end_ns))
 			last = send;

@@ -140,6 +140,7 @@ static int history_place_add_trace(struct ky_strbuf *text, const struct ky_trace
 		ky_vec_foreach(&trace->cls->clocks, clock) {
 			history_place_add_number(text, (uint64_t)ky_clock_to_ns(*clock, 0));
 			history_place_add_number(text, (*clock)->frequency_hz);
+			history_place_add_number(text, (uint64_t)(*clock)->line.drift);
 		}
 		ky_vec_foreach(&trace->streams, stream) {
 			ky_vec_foreach(&(*stream)->parts, part)

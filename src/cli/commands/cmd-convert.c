@@ -352,6 +352,7 @@ static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 		.data = maker,
 		.fd = maker->fd,
 		.gmt = options.text.clock_gmt,
+		.alone = options.text.uncertain,
 	};
 	struct ky_flow_run run = run_for(set, &options);
 	int ret = ky_cli_symbols_open(set, &options.symbols, is_for_people(maker), &symbols, err);
@@ -386,6 +387,7 @@ static int convert_to_csv_files(const struct ky_trace_set *set,
 		.data = &raw,
 		.fd = -1,
 		.gmt = options->text.clock_gmt,
+		.alone = options->text.uncertain,
 		.sink = sink,
 		.write = ky_csv_directory_sink_add,
 	};

@@ -71,6 +71,7 @@ static int print_events(const struct ky_trace_set *set, struct print_options *op
 		.data = options,
 		.fd = STDOUT_FILENO,
 		.gmt = options->text.clock_gmt,
+		.alone = options->text.uncertain,
 	};
 	struct ky_flow_run run = {.times = &options->text};
 	struct ky_trace_symbols *symbols;

@@ -112,6 +112,7 @@ static int input_open(struct ky_trace_set *set, char **args, int n_args,
 		.recover = options->recover,
 		.follow = options->follow,
 		.leaves_out_late = options->leaves_out_late,
+		.leaves_clocks = options->no_sync,
 		.clock_offsets = (const char *const *)options->clock_offsets.items,
 		.n_clock_offsets = options->clock_offsets.len,
 	};

@@ -8,7 +8,7 @@
 #include "store/trace.h"
 
 struct ky_input_options {
-	bool recover, force_correlate;
+	bool recover, force_correlate, no_sync;
 	bool follow;	      /* no option: traces may still be written */
 	bool leaves_out_late; /* no option: see struct ky_trace_options */
 	bool tell_raw;	      /* no option: say what is left out of raw recordings */
@@ -38,6 +38,10 @@ struct ky_input_options {
 		 "Without TRACE, the offset applies to all traces. 'mark' instead of NS: shift it so " \
 		 "that marks of kymo mark are at their times. May be given again.",                                              \
 	 .at = offsetof(type, input.clock_offsets)},                                             \
+	{.name = "no-sync",                                                                      \
+	 .kind = KY_OPTION_FLAG,                                                                 \
+	 .help = "Read times as they were recorded, without what 'kymo sync' found about the clocks.", \
+	 .at = offsetof(type, input.no_sync)},                                                   \
 	{.name = "log-format",                                                                   \
 	 .kind = KY_OPTION_TEXT,                                                                 \
 	 .arg = "FORMAT",                                                                        \

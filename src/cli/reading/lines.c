@@ -51,7 +51,9 @@ static int run_merge(const struct ky_lines *lines, const struct ky_trace_set *se
 
 	if (ret < 0)
 		return ret;
-	sink = lines->sink ? NULL : ky_parallel_sink_new(pool, lines->make, lines->data);
+	sink = lines->sink    ? NULL
+	       : lines->alone ? lines->make(lines->data)
+			      : ky_parallel_sink_new(pool, lines->make, lines->data);
 	ret = sink || lines->sink ? ky_cli_run_flow(run, flow, sink ? sink : lines->sink, err)
 				  : ky_error_nomem(err);
 	ky_sink_free(sink);
@@ -66,7 +68,7 @@ int ky_cli_lines(const struct ky_lines *lines, const struct ky_trace_set *set,
 	struct ky_selection selection;
 	int ret = ky_cli_select_resolve(set, options, lines->gmt, pool, &selection, err);
 
-	if (ret == KYMO_OK && ky_slices_fit(pool, set, &selection))
+	if (ret == KYMO_OK && !lines->alone && ky_slices_fit(pool, set, &selection))
 		ret = run_slices(lines, set, &selection, pool, run, err);
 	else if (ret == KYMO_OK)
 		ret = run_merge(lines, set, &selection, pool, run, err);

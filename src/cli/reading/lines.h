@@ -8,6 +8,7 @@
 #include "os/thread-pool.h"
 
 struct ky_lines {
+	bool alone; /* a line depends on all lines before: one thread makes them */
 	/* Makes a sink of lines (sink.h), which writes to @fd; several work at the same time. */
 	struct ky_sink *(*make)(void *data);
 	void *data;

@@ -44,6 +44,11 @@ struct ky_text_words {
 	 .kind = KY_OPTION_FLAG,                                                                 \
 	 .help = "Leave out the time since the previous event.",                                   \
 	 .at = offsetof(type, text.no_delta)},                                                   \
+	{.name = "uncertain",                                                                    \
+	 .kind = KY_OPTION_FLAG,                                                                 \
+	 .help = "After 'kymo sync': begin a line with '~' when an event of another machine in a line " \
+		 "before may have happened after this one, because the clocks are not known that well.", \
+	 .at = offsetof(type, text.uncertain)},                                                  \
 	{.name = "raw-values",                                                                   \
 	 .kind = KY_OPTION_FLAG,                                                                 \
 	 .help = "On a terminal: do not add what numbers of signals, devices, advice and kinds " \

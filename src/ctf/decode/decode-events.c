@@ -98,7 +98,7 @@ static inline int64_t decode_events_to_ns(const struct ky_clock_class *clock, ui
 
 	if (!clock)
 		return INT64_MIN;
-	if (clock->frequency_hz == 1000000000 &&
+	if (clock->frequency_hz == 1000000000 && !clock->line.is_set &&
 	    !__builtin_add_overflow(clock->base_ns, cycles, &ns))
 		return ns;
 	return ky_clock_to_ns(clock, cycles);

@@ -68,14 +68,42 @@ int64_t ky_clock_to_ns(const struct ky_clock_class *clock, uint64_t cycles)
 		ns = scale_up(cycles, clock->frequency_hz);
 	/* Mixed signs are fine for the builtin: it computes with infinite precision. */
 	if (__builtin_add_overflow(clock->base_ns, ns, &sum))
-		return INT64_MAX;
-	return sum;
+		sum = INT64_MAX;
+	return clock->line.is_set ? ky_clock_line_apply(&clock->line, sum) : sum;
+}
+
+int64_t ky_clock_line_apply(const struct ky_clock_line *line, int64_t ns)
+{
+	__int128 moved = ((__int128)ns - line->at_ns) * line->drift >> 62;
+
+	moved += (__int128)ns + line->shift_ns;
+	return moved < INT64_MIN ? INT64_MIN : moved > INT64_MAX ? INT64_MAX : (int64_t)moved;
+}
+
+/* The first time that the line corrects to @ns or later. */
+static int64_t undo_line(const struct ky_clock_line *line, int64_t ns)
+{
+	__int128 near = (__int128)ns - line->shift_ns;
+	int64_t first;
+
+	/* Drift moves it on from there, by 1 % at most. */
+	near = near < INT64_MIN ? INT64_MIN : near > INT64_MAX ? INT64_MAX : near;
+	first = (int64_t)near;
+	for (int64_t step = INT64_C(1) << 57; step; step /= 2) {
+		while (first < INT64_MAX - step && ky_clock_line_apply(line, first + step) < ns)
+			first += step;
+		while (first > INT64_MIN + step && ky_clock_line_apply(line, first - step) >= ns)
+			first -= step;
+	}
+	return ky_clock_line_apply(line, first) < ns && first < INT64_MAX ? first + 1 : first;
 }
 
 uint64_t ky_clock_from_ns(const struct ky_clock_class *clock, int64_t ns)
 {
 	unsigned __int128 cycles;
 
+	if (clock->line.is_set)
+		ns = undo_line(&clock->line, ns);
 	if (ns <= clock->base_ns)
 		return 0;
 	cycles = (uint64_t)ns - (uint64_t)clock->base_ns;

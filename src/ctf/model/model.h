@@ -228,6 +228,19 @@ struct ky_identity {
 	const char *uid;
 };
 
+/*
+ * What a clock's times are corrected by, so that they agree with the clock of another machine:
+ * t + shift_ns + (t - at_ns) * drift / 2^62, rounded down. Times stay in their order.
+ */
+struct ky_clock_line {
+	bool is_set;
+	int64_t at_ns, shift_ns;
+	int64_t drift; /* at most KY_CLOCK_DRIFT_MAX, or its negative */
+};
+
+/* 1 %, in 2^-62. */
+#define KY_CLOCK_DRIFT_MAX ((INT64_C(1) << 62) / 100)
+
 struct ky_clock_class {
 	const char *name;	 /* CTF 2: its id */
 	const char *description; /* may be NULL */
@@ -249,7 +262,12 @@ struct ky_clock_class {
 	int64_t base_ns;
 	bool origin_wraps; /* base_ns is the origin's lowest 64 bits only */
 	uint64_t mult;	   /* floor(2^64 * 1e9 / frequency) when frequency > 1e9, else 0 */
+	/* No part of the metadata: whoever opened the trace may set it. ky_clock_to_ns() applies it. */
+	struct ky_clock_line line;
 };
+
+/* @ns as @line corrects it; saturates. */
+int64_t ky_clock_line_apply(const struct ky_clock_line *line, int64_t ns);
 
 /* env, and tracer-specific attributes. */
 struct ky_env {

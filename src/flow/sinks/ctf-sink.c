@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "store/sync-file.h"
 #include "flow/sinks/ctf-metadata.h"
 #include "flow/sinks/ctf-stream.h"
 
@@ -189,8 +190,9 @@ static int ctf_sink_open_trace(struct ctf_sink *sink, size_t number, const char 
 			       uint32_t major, struct kymo_error *err)
 {
 	struct ky_store_place place = {.path = below};
+	const struct ky_trace *trace = sink->set->traces.data[number];
+	char *text, *dir = NULL;
 	size_t len_bytes;
-	char *text;
 	int ret;
 
 	while (*place.path == '/')
@@ -198,11 +200,16 @@ static int ctf_sink_open_trace(struct ctf_sink *sink, size_t number, const char 
 	ret = ky_store_open(sink->store, &place, &sink->files[number], err);
 	if (ret < 0)
 		return ret;
-	ret = ky_ctf_metadata(sink->set->traces.data[number], major, &text, &len_bytes,
-			      &sink->as[number], err);
+	ret = ky_ctf_metadata(trace, major, &text, &len_bytes, &sink->as[number], err);
 	if (ret < 0)
 		return ret;
 	ret = ky_store_metadata(sink->files[number], text, len_bytes, err);
+	/* The events keep the times of their clock. */
+	if (!ret && trace->sync && asprintf(&dir, "%s/%s", sink->store->name, place.path) < 0)
+		ret = ky_error_nomem(err);
+	else if (!ret && trace->sync)
+		ret = ky_sync_copy(trace->sync, dir, text, len_bytes, err);
+	free(dir);
 	free(text);
 	return ret;
 }

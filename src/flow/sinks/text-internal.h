@@ -107,6 +107,12 @@ struct text_packet {
 	struct ky_strbuf text;
 };
 
+/* The last event of a machine. */
+struct text_order {
+	const struct ky_sync *sync; /* of the first of its traces */
+	int64_t until_ns;	    /* it may have happened up to then */
+};
+
 struct ky_text {
 	int fd;
 	struct ky_text_options options;
@@ -126,6 +132,7 @@ struct ky_text {
 	struct ky_map traces;		    /* trace class -> struct text_trace */
 	struct text_trace *trace;	    /* of the last batch */
 	KY_VEC(struct text_packet) packets; /* by stream index */
+	KY_VEC(struct text_order) order;    /* with the option: by machine */
 	struct ky_values values;
 	/* The time stamp up to the second, as text, valid during this second. */
 	int64_t second_ns;
@@ -184,6 +191,13 @@ struct text_plan *ky_text_plan_new(struct ky_arena *arena, const struct ky_event
 /* Writes everything after the packet context. NULL: @err. */
 char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *plan,
 		       const struct ky_event *event, struct kymo_error *err);
+
+/*
+ * Whether an event of another machine, in a line before, may have happened after @event: the clocks are not known that well. Remembers
+ * @event. Returns 1, 0 or KYMO_E_MEMORY.
+ */
+int ky_text_is_uncertain(struct ky_text *text, const struct ky_event *event,
+			 const struct ky_trace *trace);
 
 /* ---- names and colours --------------------------------------------------------------- */
 

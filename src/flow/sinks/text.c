@@ -84,6 +84,7 @@ void ky_text_free(struct ky_text *text)
 	ky_vec_fini(&text->packets);
 	ky_values_fini(&text->values);
 	ky_map_fini(&text->traces);
+	ky_vec_fini(&text->order);
 	ky_arena_fini(&text->arena);
 	free(text->data);
 	free(text);
@@ -429,8 +430,21 @@ static const struct text_packet *sinks_text_packet_context(struct ky_text *text,
 	return packet;
 }
 
+/* "~ " or "  " before the line. NULL: memory is out. */
+static char *put_order(struct ky_text *text, char *at, const struct ky_event *event,
+		       const struct ky_stream *stream)
+{
+	int is_uncertain = ky_text_is_uncertain(text, event, stream->trace);
+
+	if (is_uncertain < 0)
+		return NULL;
+	*at++ = is_uncertain ? '~' : ' ';
+	*at++ = ' ';
+	return at;
+}
+
 static char *sinks_text_put_event(struct ky_text *text, char *at, struct text_trace *trace,
-				  const struct ky_event *event, uint32_t stream_index,
+				  const struct ky_event *event, const struct ky_stream *stream,
 				  struct kymo_error *err)
 {
 	const struct text_plan *plan = sinks_text_plan_of(text, trace, event);
@@ -443,10 +457,17 @@ static char *sinks_text_put_event(struct ky_text *text, char *at, struct text_tr
 	at = ky_text_room(text, at, LINE_HEAD_BYTES + plan->head_len, err);
 	if (!at)
 		return NULL;
+	if (__builtin_expect(text->options.uncertain, 0)) {
+		at = put_order(text, at, event, stream);
+		if (!at) {
+			ky_error_nomem(err);
+			return NULL;
+		}
+	}
 	at = sinks_text_put_stamp(text, at, event);
 	at = ky_text_put_padded(at, plan->head, plan->head_len);
 	if (plan->packet_context) {
-		context = sinks_text_packet_context(text, event, stream_index, &at, err);
+		context = sinks_text_packet_context(text, event, stream->index, &at, err);
 		if (context)
 			at = ky_text_room(text, at, context->len, err);
 		if (!context || !at)
@@ -487,7 +508,7 @@ int ky_text_batch(struct ky_text *text, const struct ky_batch *batch, struct kym
 		if (__builtin_expect(!trace, 0))
 			return ky_error_nomem(err);
 		at = sinks_text_put_event(text, text->data + text->len, trace, &batch->events[i],
-					  stream->index, err);
+					  stream, err);
 		if (__builtin_expect(!at, 0)) {
 			ky_sink_place(stream, err);
 			return err->code;

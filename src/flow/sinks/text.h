@@ -58,6 +58,7 @@ struct ky_text_options {
 	bool clock_seconds; /* seconds since the clock's origin instead of the time of day */
 	bool clock_cycles;  /* the clock's raw value; takes precedence over the others */
 	bool decode;	    /* add what the numbers of some fields mean */
+	bool uncertain;	    /* mark events whose order is uncertain: see text-order.c */
 	bool no_delta;	    /* omit the difference to the event before */
 	uint8_t names;	    /* of enum ky_text_names */
 	uint8_t fields;	    /* of enum ky_text_fields */
