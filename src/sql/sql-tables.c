@@ -139,6 +139,20 @@ static struct ky_sql_column *sql_tables_find(struct ky_sql_table *table, enum ky
 	return NULL;
 }
 
+/* A filter does not distinguish the contexts of stream and event: neither field of one name becomes a part of it. */
+static bool sql_tables_is_of_both(struct ky_sql_table *table, const struct ky_sql_column *column)
+{
+	enum ky_scope other = column->scope == KY_SCOPE_STREAM_CONTEXT ? KY_SCOPE_EVENT_CONTEXT
+								       : KY_SCOPE_STREAM_CONTEXT;
+	struct ky_sql_column *of_other = NULL;
+
+	if (column->scope != KY_SCOPE_PAYLOAD)
+		of_other = sql_tables_find(table, other, column->field);
+	if (of_other)
+		of_other->is_filtered = false;
+	return of_other != NULL;
+}
+
 static int sql_tables_add_scope(struct ky_sql_table *table, const struct ky_event_class *cls,
 				enum ky_scope scope)
 {
@@ -151,11 +165,9 @@ static int sql_tables_add_scope(struct ky_sql_table *table, const struct ky_even
 		struct ky_sql_column *known = sql_tables_find(table, scope, member->display);
 		const char *type = sql_tables_type(member->cls, &column.is_filtered);
 
-		/* Other names have no place in a filter without quotes; and a filter does not distinguish the contexts. */
-		column.is_filtered &=
-			strspn(column.field, LETTERS) == strlen(column.field) &&
-			(scope != KY_SCOPE_EVENT_CONTEXT ||
-			 !sql_tables_find(table, KY_SCOPE_STREAM_CONTEXT, column.field));
+		/* Other names have no place in a filter without quotes. */
+		column.is_filtered &= strspn(column.field, LETTERS) == strlen(column.field) &&
+				      !sql_tables_is_of_both(table, &column);
 		if (known) {
 			known->is_filtered &= column.is_filtered;
 			continue;

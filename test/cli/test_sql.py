@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import struct
 import subprocess
 
 import pytest
@@ -155,3 +156,15 @@ def test_names_of_events_are_not_those_of_sqlite(kymo, tmp_path):
     assert len({name.lower() for name in tables}) == len(tables) and {"json_each_2", "Event_2", "sqlite_master_2"} <= set(tables)
     for name in tables[-len(names):]:
         assert kymo("query", "--csv", path, f'SELECT count(*) FROM "{name}" WHERE "in" = 5 OR "order" > -1').out.splitlines()[1] == "0"
+
+
+def test_both_contexts_have_one_name(kymo, tmp_path):
+    """Stream and event have a context field of one name: each is compared with its own values."""
+    packet = make_trace.Packet(1000)
+    for i in range(6):
+        packet.last = 1000 + 10 * i
+        packet.body += struct.pack("<BIQIiII", 31, 60, packet.last, i, 1000, 5 - i, i)
+    metadata = make_trace.METADATA.replace("event.context := struct {", "event.context := struct { uint32_t _who;")
+    path = str(make_trace.write(tmp_path / "t", {"c": [packet]}, metadata + (
+        'event { name = "both"; id = 60; stream_id = 0; context := struct { uint32_t _who; }; fields := struct { uint32_t _x; }; };\n')))
+    assert kymo("query", "--csv", path, "SELECT x FROM both WHERE who = 1; SELECT x FROM both WHERE context_who = 1").out == "x\n1\nx\n4\n"
