@@ -75,8 +75,8 @@ bool ky_clocks_is_meant(const struct ky_trace *trace, const char *pattern)
 	size_t end = path ? strlen(path) : 0;
 	bool found = path && matches_end(path, pattern);
 
-	while (!found && end > trace->name_at) {
-		while (end > trace->name_at && path[end - 1] != '/')
+	while (!found && end > trace->given_bytes) {
+		while (end > trace->given_bytes && path[end - 1] != '/')
 			end--;
 		while (end > 1 && path[end - 1] == '/')
 			end--;

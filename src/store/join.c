@@ -122,6 +122,12 @@ static int take_streams(struct ky_trace *to, struct ky_trace *from, struct kymo_
 	return KYMO_OK;
 }
 
+/* Chunks of one recording are below one path that was given. */
+static bool is_same_place(const struct ky_trace *a, const struct ky_trace *b)
+{
+	return a->given_bytes == b->given_bytes && strncmp(a->path, b->path, a->given_bytes) == 0;
+}
+
 /* Join trace @late into @early: the metadata that knows more is kept, and the earlier path. */
 static int join_pair(struct ky_trace **early, struct ky_trace *late, struct kymo_error *err)
 {
@@ -130,11 +136,14 @@ static int join_pair(struct ky_trace **early, struct ky_trace *late, struct kymo
 	int ret;
 
 	first->name_at = strlen(path);
+	if (!is_same_place(first, late))
+		first->given_bytes = first->name_at;
 	if (ky_join_covers(first->cls, late->cls))
 		return take_streams(first, late, err);
 	first->path = late->path;
 	late->path = path;
 	late->name_at = first->name_at;
+	late->given_bytes = first->given_bytes;
 	ret = take_streams(late, first, err);
 	if (ret == KYMO_OK) {
 		*early = late;

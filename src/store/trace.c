@@ -269,6 +269,7 @@ static int trace_open(const struct search *search, const char *path, const struc
 	trace->path = strdup(path);
 	trace->name_at = search->given_len;
 	trace->name_at += strspn(path + trace->name_at, "/");
+	trace->given_bytes = trace->name_at;
 	ret = trace->path ? KYMO_OK : ky_error_nomem(err);
 	if (ret == KYMO_OK && search->options->follow && !scratch)
 		ret = ky_follow_begin(trace, err);

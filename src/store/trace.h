@@ -91,6 +91,7 @@ struct ky_trace_live {
 struct ky_trace {
 	char *path;	/* the directory of the trace */
 	size_t name_at; /* offset in ->path of the part below the user's path; its end after joining */
+	size_t given_bytes; /* the same, but where all joined places are below one such path, it stays */
 	char *metadata_path; /* source of ->cls; of a joined trace maybe another directory */
 	struct ky_trace_class *cls;
 	KY_VEC(struct ky_stream *) streams;

@@ -134,6 +134,39 @@ kymo stop on || exit 97
         assert complaints.read() == ""
 
 
+def objects_of(path):
+    """The objects of a file, one behind another."""
+    with open(path, encoding="utf-8") as file:
+        text, at, found = file.read().strip(), 0, []
+    while at < len(text):
+        one, at = json.JSONDecoder().raw_decode(text, at)
+        at += len(text[at:]) - len(text[at:].lstrip())
+        found.append(one)
+    return found
+
+
+def test_chunks_are_one_machine(box):
+    """A report that follows a recording knows the machine's CPUs once, and their time; a clock's offset is that of all chunks."""
+    done = box(PRELUDE + """
+reported() { [ "$(grep -c '"kymo"' live.json)" -ge "$1" ]; }
+kymo record --kernel sched_switch --statedump=none -o out --name on --background || exit 95
+kymo report cpu --live --json out >live.json 2>live.txt & reader=$!
+wait_for "reported 1"; kymo rotate on || exit 95
+wait_for "reported 2"; kymo rotate on || exit 95
+wait_for "reported 4"; kymo stop on; wait $reader || exit 97
+""" + nothing_left())
+    for interval in objects_of(os.path.join(done.cwd, "live.json")):
+        tables = {table["name"]: table for table in interval["reports"][0]["tables"]}
+        cpus = [row["cpu"] for row in tables["cpus"]["rows"]]
+        total, = tables["total"]["rows"]
+        assert len(set(cpus)) == len(cpus) == total["cpus"], interval
+        assert total["busy"] <= (interval["range"]["end_ns"] - interval["range"]["begin_ns"]) * len(cpus)
+    out = os.path.join(done.cwd, "out")
+    begin, moved = (json.loads(run([KYMO, "info", "--json", *options, out]).out)["begin_ns"]
+                    for options in ((), ("--clock-offset", "out:-3ms")))
+    assert moved == begin - 3000000
+
+
 def test_losses_belong_to_the_chunk_of_their_time(box):
     """The losses before a rotation are the first chunk's, and a second chunk without losses has none."""
     done = box(PRELUDE + """

@@ -7,6 +7,7 @@
 
 #include "analysis/addresses/trace-symbols.h"
 #include "base/error.h"
+#include "store/join-classes.h"
 
 /* The traces of a host are closed: nothing more comes from it. */
 static struct ky_trace_class no_class;
@@ -40,8 +41,8 @@ static struct ky_host *model_make_add_host(struct ky_model *model, const struct 
 	return bind_host(model, host, trace) < 0 ? NULL : host;
 }
 
-/* The streams of one host; a CPU that records switches exists even if nothing happens there. */
-static int add_streams(struct ky_model *model, struct ky_host *host)
+/* The streams of a trace of the host; a CPU that records switches exists even if nothing happens there. */
+static int add_streams(struct ky_model *model, struct ky_host *host, const struct ky_trace *trace)
 {
 	bool any = false, all = true;
 
@@ -49,7 +50,7 @@ static int add_streams(struct ky_model *model, struct ky_host *host)
 		const struct ky_stream *stream = *it;
 		struct ky_stream_state *state = &model->streams[stream->index];
 
-		if (stream->trace != host->trace)
+		if (stream->trace != trace)
 			continue;
 		*state = (struct ky_stream_state){.host = host, .last_ns = INT64_MIN};
 		for (size_t i = 0; stream->cls && i < stream->cls->events.len; i++) {
@@ -70,6 +71,52 @@ static int add_streams(struct ky_model *model, struct ky_host *host)
 	}
 	host->knows_cpus = any && all;
 	return 0;
+}
+
+/* ---- chunks ------------------------------------------------------------------------------ */
+
+/* Whether @a's classes are @b's, at the same indexes, and maybe further ones. */
+static bool has_classes_of(const struct ky_trace *a, const struct ky_trace *b)
+{
+	if (!ky_join_has_identity(a->cls) || memcmp(a->cls->uuid, b->cls->uuid, 16) != 0 ||
+	    a->cls->events.len < b->cls->events.len || !ky_join_covers(a->cls, b->cls))
+		return false;
+	for (size_t i = 0; i < b->cls->events.len; i++) {
+		const struct ky_event_class *one = a->cls->events.data[i],
+					    *other = b->cls->events.data[i];
+
+		if (one->id != other->id || one->stream->id != other->stream->id)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The host of the recording of which @trace is a chunk. A reader that follows a recording has its chunks as traces of their
+ * own: the later ones continue what the earlier ones tell.
+ */
+static struct ky_host *host_of_chunk(const struct ky_model *model, const struct ky_trace *trace)
+{
+	ky_vec_foreach(&model->hosts, host)
+		if (has_classes_of((*host)->trace, trace) || has_classes_of(trace, (*host)->trace))
+			return *host;
+	return NULL;
+}
+
+/* One more chunk of the host; the metadata that knows more describes both. */
+static int add_chunk(struct ky_model *model, struct ky_host *host, const struct ky_trace *trace)
+{
+	int ret = has_classes_of(host->trace, trace) ? 0 : bind_host(model, host, trace);
+
+	return ret < 0 ? ret : add_streams(model, host, trace);
+}
+
+static bool is_followed(const struct ky_trace_set *set)
+{
+	ky_vec_foreach(&set->traces, trace)
+		if ((*trace)->live.is_written)
+			return true;
+	return false;
 }
 
 /* A host's name where no other one has it, else the trace's path. 0 or KYMO_E_MEMORY. */
@@ -112,9 +159,11 @@ struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error 
 		goto fail;
 	model->n_streams = set->streams.len;
 	ky_vec_foreach(&set->traces, trace) {
-		struct ky_host *host = model_make_add_host(model, *trace);
+		struct ky_host *host = is_followed(set) ? host_of_chunk(model, *trace) : NULL;
 
-		if (!host || add_streams(model, host) < 0)
+		if (!host)
+			host = model_make_add_host(model, *trace);
+		if (!host || add_chunk(model, host, *trace) < 0)
 			goto fail;
 	}
 	if (label_hosts(model) < 0)
@@ -137,7 +186,7 @@ static struct ky_host *host_of(const struct ky_model *model, const char *path)
 	return NULL;
 }
 
-/* What was known of streams goes to the streams of the same trace and name. */
+/* What was known of streams goes to the streams of the same host and name; of several chunks, that of the latest. */
 static void carry_streams(struct ky_model *model, const struct ky_trace_set *before,
 			  struct ky_stream_state *known)
 {
@@ -148,8 +197,10 @@ static void carry_streams(struct ky_model *model, const struct ky_trace_set *bef
 		ky_vec_foreach(&before->streams, old) {
 			struct ky_stream_state *from = &known[(*old)->index];
 
-			if (from->host != to->host || strcmp((*old)->name, stream->name) != 0)
+			if (from->host != to->host || from->last_ns < to->last_ns ||
+			    strcmp((*old)->name, stream->name) != 0)
 				continue;
+			ky_map_fini(&to->cpus);
 			to->begun = from->begun;
 			to->cpu_id = from->cpu_id;
 			to->cpu = from->cpu;
@@ -162,45 +213,66 @@ static void carry_streams(struct ky_model *model, const struct ky_trace_set *bef
 		ky_map_fini(&known[(*old)->index].cpus);
 }
 
-/* Hosts of traces that are not in @set must not lead to them. */
-static void leave_hosts(struct ky_model *model, const struct ky_trace_set *set)
+/* Hosts whose traces are gone must not lead to them. */
+static void leave_hosts(const struct ky_model *model, const bool *is_bound)
 {
-	ky_vec_foreach(&model->hosts, host) {
-		bool stays = false;
-
-		ky_vec_foreach(&set->traces, trace)
-			stays |= strcmp((*trace)->path, (*host)->trace->path) == 0;
-		if (!stays)
+	ky_vec_foreach(&model->hosts, host)
+		if (!is_bound[(*host)->index])
 			(*host)->trace = &no_trace;
-	}
+}
+
+/* What was known of the host goes on with @trace. */
+static int rebind_host(struct ky_model *model, struct ky_host *host, const struct ky_trace *trace,
+		       bool *is_bound)
+{
+	int ret = 0;
+
+	/* A trace of the set before must go. */
+	if (!is_bound[host->index] || !has_classes_of(host->trace, trace))
+		ret = bind_host(model, host, trace);
+	is_bound[host->index] = true;
+	return ret < 0 ? ret : add_streams(model, host, trace);
+}
+
+/* First traces at their places; then the @others: chunks of a host's recording, and traces that have just begun. */
+static int rebind_trace(struct ky_model *model, const struct ky_trace *trace, bool others,
+			bool *is_bound)
+{
+	struct ky_host *host = host_of(model, trace->path);
+
+	if (others == (host != NULL))
+		return 0;
+	if (others)
+		host = host_of_chunk(model, trace);
+	if (!host)
+		host = model_make_add_host(model, trace);
+	return host ? rebind_host(model, host, trace, is_bound) : KYMO_E_MEMORY;
 }
 
 int ky_model_rebind(struct ky_model *model, const struct ky_trace_set *set)
 {
 	const struct ky_trace_set *before = model->set;
 	struct ky_stream_state *known = model->streams;
+	bool *is_bound = calloc(model->hosts.len + set->traces.len + 1, sizeof(*is_bound));
 	int status = 0;
 
 	model->streams = calloc(set->streams.len + 1, sizeof(*model->streams));
-	if (!model->streams) {
+	if (!model->streams || !is_bound) {
+		free(model->streams);
 		model->streams = known;
+		free(is_bound);
 		return KYMO_E_MEMORY;
 	}
 	model->n_streams = set->streams.len;
 	ky_trace_symbols_close(model->symbols);
 	model->symbols = NULL;
-	leave_hosts(model, set);
 	model->set = set;
-	ky_vec_foreach(&set->traces, trace) {
-		struct ky_host *host = host_of(model, (*trace)->path);
-
-		if (host && bind_host(model, host, *trace) < 0)
-			status = KYMO_E_MEMORY;
-		else if (!host)
-			host = model_make_add_host(model, *trace);
-		if (!host || add_streams(model, host) < 0)
-			status = KYMO_E_MEMORY;
-	}
+	for (int others = 0; others < 2; others++)
+		ky_vec_foreach(&set->traces, trace)
+			if (rebind_trace(model, *trace, others, is_bound) < 0)
+				status = KYMO_E_MEMORY;
+	leave_hosts(model, is_bound);
+	free(is_bound);
 	carry_streams(model, before, known);
 	free(known);
 	if (label_hosts(model) < 0)
