@@ -22,7 +22,8 @@ static inline struct ky_kdi_cursor ky_kdi_at(const struct ky_kdi *kdi, enum ky_k
 					     uint64_t at)
 {
 	const struct ky_kdi_part *part = &kdi->parts[section];
-	struct ky_kdi_cursor cursor = {part->data, part->data + part->bytes, false};
+	struct ky_kdi_cursor cursor = {part->data, part->data ? part->data + part->bytes : NULL,
+				       false};
 
 	if (at > part->bytes) {
 		cursor.at = cursor.end;

@@ -114,9 +114,15 @@ static int collect_texts(struct ky_kdi_writer *writer)
 	return ret ? ret : ranks_init(&writer->texts, writer->all_strings.len);
 }
 
+static const struct ky_kdi_member *kdi_write_types_members(const struct ky_kdi_writer *writer,
+							   const struct ky_kdi_type *type)
+{
+	return type->n_members ? &writer->info->members.data[type->first_member] : NULL;
+}
+
 static void count_uses_of(struct ky_kdi_writer *writer, const struct ky_kdi_type *type)
 {
-	const struct ky_kdi_member *members = writer->info->members.data + type->first_member;
+	const struct ky_kdi_member *members = kdi_write_types_members(writer, type);
 
 	if (kdi_write_types_has_name(type->kind))
 		writer->texts.uses[text_id(writer, type->name)]++;
@@ -153,7 +159,7 @@ static void kdi_write_types_put_text(struct ky_kdi_writer *writer, struct ky_str
 static void kdi_write_types_put_members(struct ky_kdi_writer *writer, struct ky_strbuf *out,
 					const struct ky_kdi_type *type)
 {
-	const struct ky_kdi_member *members = writer->info->members.data + type->first_member;
+	const struct ky_kdi_member *members = kdi_write_types_members(writer, type);
 	int64_t before = 0;
 
 	for (uint32_t i = 0; i < type->n_members; i++) {
@@ -172,7 +178,7 @@ static void kdi_write_types_put_members(struct ky_kdi_writer *writer, struct ky_
 static void put_values(struct ky_kdi_writer *writer, struct ky_strbuf *out,
 		       const struct ky_kdi_type *type)
 {
-	const struct ky_kdi_member *members = writer->info->members.data + type->first_member;
+	const struct ky_kdi_member *members = kdi_write_types_members(writer, type);
 	uint64_t next = 0;
 
 	for (uint32_t i = 0; i < type->n_members; i++) {
@@ -185,7 +191,7 @@ static void put_values(struct ky_kdi_writer *writer, struct ky_strbuf *out,
 static void put_arguments(struct ky_kdi_writer *writer, struct ky_strbuf *out,
 			  const struct ky_kdi_type *type)
 {
-	const struct ky_kdi_member *members = writer->info->members.data + type->first_member;
+	const struct ky_kdi_member *members = kdi_write_types_members(writer, type);
 
 	for (uint32_t i = 0; i < type->n_members; i++) {
 		kdi_write_types_put_text(writer, out, members[i].name);

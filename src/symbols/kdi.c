@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include "os/elf-file.h"
 #include "symbols/kdi.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -128,6 +131,39 @@ int ky_kdi_open(const char *path, struct ky_kdi **kdi, struct kymo_error *err)
 	}
 	(*kdi)->is_mapped = true;
 	return KYMO_OK;
+}
+
+static struct ky_kdi *kdi_open_in(const char *dir, const char *hex, const uint8_t *id,
+				  size_t id_bytes)
+{
+	struct ky_kdi *kdi = NULL;
+	char path[4096];
+	const uint8_t *own;
+	size_t bytes;
+
+	if (snprintf(path, sizeof(path), "%s/%s.kdi", dir, hex) >= (int)sizeof(path) ||
+	    ky_kdi_open(path, &kdi, NULL) < 0)
+		return NULL;
+	own = ky_kdi_build_id(kdi, &bytes);
+	if (bytes == id_bytes && memcmp(own, id, bytes) == 0)
+		return kdi;
+	ky_kdi_close(kdi);
+	return NULL;
+}
+
+struct ky_kdi *ky_kdi_open_id(const uint8_t *id, size_t id_bytes, const char *const *dirs,
+			      size_t n_dirs, bool is_standard)
+{
+	char hex[2 * KY_ELF_BUILD_ID_MAX + 1] = "";
+	struct ky_kdi *kdi = NULL;
+
+	if (!id_bytes || id_bytes > KY_ELF_BUILD_ID_MAX)
+		return NULL;
+	for (size_t i = 0; i < id_bytes; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	for (size_t i = 0; i < n_dirs && !kdi; i++)
+		kdi = kdi_open_in(dirs[i], hex, id, id_bytes);
+	return kdi || !is_standard ? kdi : kdi_open_in(KY_KDI_PLACE, hex, id, id_bytes);
 }
 
 void ky_kdi_close(struct ky_kdi *kdi)

@@ -19,6 +19,8 @@
 #include "symbols/kdi-info.h"
 
 #define KY_KDI_NAME_BYTES 512
+#define KY_KDI_PLACE \
+	"/usr/lib/debug/kymo" /* where BUILD-ID.kdi files are, beside what the user names */
 
 struct ky_kdi;
 
@@ -47,6 +49,9 @@ struct ky_kdi_view {
 	uint32_t next_type, next_text; /* numbers of what is used once */
 };
 
+/* BUILD-ID.kdi for the file with this build ID, in one of @dirs, else, if @is_standard, in KY_KDI_PLACE. NULL: there is none. */
+struct ky_kdi *ky_kdi_open_id(const uint8_t *id, size_t id_bytes, const char *const *dirs,
+			      size_t n_dirs, bool is_standard);
 /* Maps @path. 0, KYMO_E_IO, KYMO_E_FORMAT, KYMO_E_MEMORY. */
 int ky_kdi_open(const char *path, struct ky_kdi **kdi, struct kymo_error *err);
 /* The same of bytes in memory, which are borrowed. */

@@ -79,25 +79,12 @@ static int open_by_id(const struct ky_object *object, const char *dir, const cha
 /* DIR/BUILD-ID.kdi, or the path itself. */
 static bool open_kdi(struct ky_object *object, const struct ky_object_search *search)
 {
-	char path[4096], hex[2 * KY_ELF_BUILD_ID_MAX + 1];
 	const char *dot = strrchr(object->path, '.');
-	const uint8_t *id;
-	size_t bytes;
 
 	if (dot && strcmp(dot, ".kdi") == 0)
 		return ky_kdi_open(object->path, &object->kdi, NULL) == 0;
-	hex_of(object, hex);
-	for (size_t i = 0; *hex && i < search->n_dirs && !object->kdi; i++) {
-		if (snprintf(path, sizeof(path), "%s/%s.kdi", search->dirs[i], hex) >=
-			    (int)sizeof(path) ||
-		    ky_kdi_open(path, &object->kdi, NULL) < 0)
-			continue;
-		id = ky_kdi_build_id(object->kdi, &bytes);
-		if (bytes == object->build_id_bytes && memcmp(id, object->build_id, bytes) == 0)
-			break;
-		ky_kdi_close(object->kdi);
-		object->kdi = NULL;
-	}
+	object->kdi = ky_kdi_open_id(object->build_id, object->build_id_bytes, search->dirs,
+				     search->n_dirs, !search->only_dirs);
 	return object->kdi != NULL;
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """kymo debug-info, against addr2line, eu-addr2line, gdb and bpftool, on real programs and this machine's kernel."""
 
+import json
 import os
 import random
 import re
@@ -128,6 +129,63 @@ def test_file_says_the_same(tmp_path, path):
     left, right = ours(path, numbers), ours(made(tmp_path, path, "--lines"), numbers)
     same = sum(a == b for a, b in zip(left, right))
     assert same == len(numbers), next((hex(n), a, b) for n, a, b in zip(numbers, left, right) if a != b)
+
+
+SERVER = """
+#include <stdio.h>
+#include <string.h>
+enum state { IDLE, BUSY = 3 };
+struct inner { short a; char name[12]; };
+struct request { int id; const char *path; unsigned flag : 3, rest : 5; struct inner *in; enum state state; double d; };
+__attribute__((noinline, noclone)) int handle(volatile struct request *request, const char *who, unsigned long long big,
+					      float f, short small)
+{
+	return request->id + (int)strlen(who) + (int)big + (int)f + small;
+}
+int main(void)
+{
+	volatile struct inner in = {-7, "inside"};
+	volatile struct request r = {17, "/index", 5, 9, (struct inner *)&in, BUSY, 1.5};
+	printf("%d\\n", handle(&r, "somebody", 1ULL << 33, 2.5f, -4));
+	return 0;
+}
+"""
+PROBE = ("{}:handle(request->id, request->path, request->flag, request->rest, request->in->name, request->in->a, "
+         "request->state, who, big, small, $retval)")
+
+
+def probed(place, program, *options):
+    """The fields of the events of a probe with names of parameters."""
+    run(KYMO, "record", *options, "--probe", PROBE.format(program), "-o", place, "--", program)
+    lines = map(json.loads, run(KYMO, "convert", "--to", "json", place).splitlines())
+    return [{name: value for name, value in line["fields"].items() if name not in ("ip", "func", "ret_ip")}
+            for line in lines if line["event"].endswith((":handle", ":handle_return"))]
+
+
+def test_probes(tmp_path, needs_root_tracefs):
+    """Names and types of parameters come from a directory, or from the default place, as from the full debug information."""
+    program, bare = tmp_path / "server", tmp_path / "bare" / "server"
+    bare.parent.mkdir()
+    subprocess.run(["gcc", "-O2", "-g", "-x", "c", "-", "-o", program], input=SERVER, text=True, check=True)
+    number = re.search(r"Build ID: (\w+)", run("readelf", "-n", program))[1]
+    made = tmp_path / "kdi" / f"{number}.kdi"
+    made.parent.mkdir()
+    debug_info("make", program, "-o", made)
+    run("objcopy", "--strip-debug", program, bare)
+    true = probed(tmp_path / "full", program)
+    assert true[0] == {"request_id": 17, "request_path": "/index", "request_flag": 5, "request_rest": 9,
+                       "request_in_name": "inside", "request_in_a": -7, "request_state": true[0]["request_state"],
+                       "who": "somebody", "big": 1 << 33, "small": -4}
+    assert "needs debug information" in run(KYMO, "record", "--probe", PROBE.format(bare), "-o", tmp_path / "none", "--", bare,
+                                            code=None) or not os.path.exists(tmp_path / "none" / "kernel")
+    assert probed(tmp_path / "dir", bare, "--symbol-dir", made.parent) == true
+    place = f"/usr/lib/debug/kymo/{number}.kdi"
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    shutil.copy(made, place)
+    try:
+        assert probed(tmp_path / "place", bare) == true
+    finally:
+        os.unlink(place)
 
 
 @pytest.fixture(scope="module")

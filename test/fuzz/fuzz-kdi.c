@@ -5,6 +5,7 @@
 
 #include "symbols/jit-table.h"
 #include "symbols/kdi-make.h"
+#include "symbols/kdi-to-dwarf.h"
 #include "symbols/kdi-write.h"
 #include "symbols/kdi.h"
 
@@ -44,12 +45,16 @@ static void look_at_types(const struct ky_kdi *kdi)
 
 static void look(const void *data, size_t bytes)
 {
+	const struct ky_kdi_image image = {.type = 3, .bytes = 1 << 20, .alignment = 4096};
+	struct ky_strbuf dwarf = KY_STRBUF_INIT;
 	struct ky_kdi *kdi;
 
 	if (ky_kdi_open_bytes(data, bytes, &kdi, NULL) < 0)
 		return;
 	look_at_functions(kdi);
 	look_at_types(kdi);
+	ky_kdi_to_dwarf(kdi, &image, &dwarf);
+	ky_strbuf_fini(&dwarf);
 	ky_kdi_close(kdi);
 }
 

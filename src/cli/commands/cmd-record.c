@@ -15,6 +15,7 @@
 #include "cli/recording/policy-client.h"
 #include "cli/recording/record-network.h"
 #include "cli/recording/calls-options.h"
+#include "kernel/probe/probe-file.h"
 #include "cli/recording/record-options.h"
 #include "cli/recording/recordings.h"
 
@@ -52,7 +53,7 @@ static void cmd_record_say_background(const struct ky_record_run *run)
 /* Records; then what the recorded addresses need is still there. Without it, the trace is complete nevertheless. */
 static int record_and_store(struct ky_record_run *run)
 {
-	const struct ky_symbol_options none = {0};
+	const struct ky_symbol_options symbols = {.dirs = run->symbol_dirs};
 	int code = ky_record_run(run);
 	struct kymo_error err;
 
@@ -60,7 +61,7 @@ static int record_and_store(struct ky_record_run *run)
 	    access(run->options.output, W_OK) != 0)
 		return code;
 	ky_error_clear(&err);
-	if (ky_cli_symbols_store(run->options.output, &none, false, &err) < 0)
+	if (ky_cli_symbols_store(run->options.output, &symbols, false, &err) < 0)
 		ky_log_warning(&ky_cli_log, "no symbols were stored: %s", err.message);
 	return code;
 }
@@ -161,6 +162,9 @@ static int check_and_run(const struct ky_command *command, const struct ky_recor
 		if (errnum)
 			return ky_child_error(args[0], errnum);
 	}
+	run->symbol_dirs = options->symbol_dirs;
+	ky_probe_file_set_dirs((const char *const *)options->symbol_dirs.items,
+			       options->symbol_dirs.len);
 	run->stores_symbols =
 		!options->raw && !options->no_symbols && (options->symbols || options->samples.len);
 	if (!options->output)
@@ -235,6 +239,11 @@ static const struct ky_option_def option_defs[] = {
 	 "the directory symbols of the trace, so that they are known on other machines and later. Default with --sample and --calls. "
 	 "'kymo symbols add' does it later.",
 	 offsetof(struct ky_record_options, symbols), NULL},
+	{"symbol-dir", 0, KY_OPTION_LIST, "DIR",
+	 "Look in DIR first for debug information: BUILD-ID.kdi (kymo debug-info make), and debug files as in /usr/lib/debug. "
+	 "--probe takes names of parameters from there, and --symbols the functions. May be given several times. "
+	 "Kymo always looks in /usr/lib/debug/kymo for BUILD-ID.kdi.",
+	 offsetof(struct ky_record_options, symbol_dirs), NULL},
 	{"no-symbols", 0, KY_OPTION_FLAG, NULL, "Do not store them with --sample either.",
 	 offsetof(struct ky_record_options, no_symbols), NULL},
 	{"kernel", 'k', KY_OPTION_LIST, "EVENTS",

@@ -19,6 +19,7 @@ struct ky_record_options {
 	bool follow;
 	struct ky_text_list groups;
 	bool symbols, no_symbols;
+	struct ky_text_list symbol_dirs;
 	bool overwrite, raw, maps;
 	const char *statedump;
 	uint64_t keep_bytes;

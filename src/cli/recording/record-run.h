@@ -23,7 +23,8 @@ struct ky_record_run {
 	struct ky_tasks tasks;		/* of triggers */
 	struct ky_group_options groups; /* what options.kernel.groups and .user_groups point to */
 	struct ky_trigger_rules triggers;
-	bool stores_symbols; /* when the recording has ended */
+	bool stores_symbols;		 /* when the recording has ended */
+	struct ky_text_list symbol_dirs; /* where to look for them first */
 	struct ky_record_network network;
 	struct ky_sample_source
 		samples[KY_SAMPLE_SOURCES_MAX]; /* what options.kernel.samples points to */

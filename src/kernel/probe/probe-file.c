@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "kernel/probe/probe-name.h"
 #include "symbols/demangle.h"
+#include "symbols/kdi-to-dwarf.h"
 #include "symbols/libdw.h"
 
 /* ---- finding -------------------------------------------------------------------------- */
@@ -114,9 +115,29 @@ int ky_probe_library_find(const char *stem, char *path)
 
 static char *debuginfo_path; /* libdw's default: .debug, /usr/lib/debug */
 
+/* Directories with BUILD-ID.kdi files. */
+static const char *const *kdi_dirs;
+static size_t n_kdi_dirs;
+
+void ky_probe_file_set_dirs(const char *const *dirs, size_t n)
+{
+	kdi_dirs = dirs;
+	n_kdi_dirs = n;
+}
+
+/* What libdw finds by itself has more; else Kymo's compact form. */
+static int probe_file_find_debuginfo(Dwfl_Module *module, void **data, const char *name,
+				     Dwarf_Addr base, const char *path, const char *link,
+				     GElf_Word crc, char **found)
+{
+	int fd = dwfl_standard_find_debuginfo(module, data, name, base, path, link, crc, found);
+
+	return fd < 0 && path ? ky_kdi_debug_file(path, kdi_dirs, n_kdi_dirs) : fd;
+}
+
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.find_debuginfo = probe_file_find_debuginfo,
 	.section_address = dwfl_offline_section_address,
 	.debuginfo_path = &debuginfo_path,
 };

@@ -38,6 +38,8 @@ int ky_probe_file_find(const char *name, char *path, struct kymo_error *err);
 /* The library whose name begins with lib@stem or @stem, with any version; "libc" -> libc.so.6. */
 int ky_probe_library_find(const char *stem, char *path);
 
+/* Where to look for BUILD-ID.kdi files, before KY_KDI_PLACE; borrowed. Before files are opened. */
+void ky_probe_file_set_dirs(const char *const *dirs, size_t n);
 /* 0, KYMO_E_FORMAT (no ELF file, or of another machine), KYMO_E_IO, KYMO_E_MEMORY. */
 int ky_probe_file_open(struct ky_probe_file *file, const char *path, struct kymo_error *err);
 void ky_probe_file_close(struct ky_probe_file *file);
