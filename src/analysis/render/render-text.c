@@ -668,13 +668,20 @@ static void render_text_add_notes(struct ky_strbuf *out, const struct ky_report_
 
 /* ---- what else there is ------------------------------------------------------------------ */
 
-/* "More:  -t pairs, -t freq" */
-static void add_more(struct ky_strbuf *out, const struct ky_report_result *result)
+/* One of many tables, and nothing in it: nobody asked for it by name. */
+static bool is_spare(const struct ky_report_results *results, const struct ky_table *table)
 {
+	return table->def->is_one_of_many && !results->tables_chosen && !ky_table_n_rows(table);
+}
+
+/* "More:  -t pairs, -t freq" */
+static void add_more(struct ky_strbuf *out, const struct ky_report_results *results)
+{
+	const struct ky_report_result *result = &results->list.data[0];
 	const char *before = "More:  ";
 
 	for (size_t i = 0; i < result->n_tables; i++) {
-		if (!result->tables[i].hidden)
+		if (!result->tables[i].hidden && !is_spare(results, &result->tables[i]))
 			continue;
 		ky_strbuf_addf(out, "%s-t %s", before, result->tables[i].def->name);
 		before = ", ";
@@ -715,7 +722,7 @@ static void add_hints(struct ky_strbuf *out, const struct ky_report_results *res
 
 	if (results->list.len != 1 || results->tables_chosen || results->list.data[0].is_interval)
 		return;
-	add_more(&text, &results->list.data[0]);
+	add_more(&text, results);
 	if (results->list.data[0].report->next)
 		add_next(&text, results, results->list.data[0].report->next);
 	if (text.len) {
@@ -742,7 +749,7 @@ void ky_render_text(struct ky_strbuf *out, const struct ky_report_results *resul
 			add_interval(out, result, options);
 		render_text_add_notes(out, results, i, options);
 		for (size_t t = 0; t < result->n_tables; t++) {
-			if (!result->tables[t].hidden)
+			if (!result->tables[t].hidden && !is_spare(results, &result->tables[t]))
 				ky_render_table(out, &result->tables[t], options);
 		}
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Report locks: the waits of threads at futexes, and the threads that woke them. */
+#include "analysis/reports/locks-kernel.h"
 #include "analysis/reports/report-list.h"
 
 #include "analysis/state/errno-name.h"
@@ -103,9 +104,9 @@ static const struct ky_column holder_columns[] = {
 };
 
 static const struct ky_table_def holder_table =
-	KY_TABLE_DEF("holders", "Who held the locks that others waited for",
-		     "One row for each thread and lock, the largest delay of others first.",
-		     holder_columns, KY_TABLE_RANK);
+	KY_SHORT_TABLE_DEF("holders", "Who held the locks that others waited for",
+			   "One row for each thread and lock, the largest delay of others first.",
+			   holder_columns, KY_TABLE_RANK);
 
 enum {
 	HOLD_BEGIN,
@@ -148,7 +149,7 @@ static const struct ky_column hold_columns[] = {
 		      "a CPU."},
 };
 
-static const struct ky_table_def hold_table = KY_TABLE_DEF(
+static const struct ky_table_def hold_table = KY_SHORT_TABLE_DEF(
 	"holds", "The holds that delayed others most (convoys)",
 	"One row for each time that a thread held a lock and others waited, the largest delay "
 	"first. With several threads, it is a convoy: they queue behind its first holder.",
@@ -210,9 +211,11 @@ static const struct ky_table_def freq_table = KY_TABLE_DEF(
 	"One row for each step of duration, for each of the two results, from the shortest.",
 	freq_columns, KY_TABLE_FREQ);
 
-static const struct ky_table_def *const tables[] = {&lock_table, &holder_table, &hold_table,
-						    &who_table,	 &pair_table,	&top_table,
-						    &freq_table, &log_table,	NULL};
+static const struct ky_table_def *const tables[] = {
+	&lock_table, &holder_table, &hold_table,
+	&who_table,  &pair_table,   &top_table,
+	&freq_table, &log_table,    &ky_kernel_locks_table,
+	NULL};
 
 enum {
 	TABLE_LOCKS,
@@ -222,7 +225,8 @@ enum {
 	TABLE_PAIRS,
 	TABLE_TOP,
 	TABLE_FREQ,
-	TABLE_LOG
+	TABLE_LOG,
+	TABLE_KERNEL
 };
 
 /* ---- the run --------------------------------------------------------------------------- */
@@ -250,6 +254,7 @@ struct run {
 	KY_VEC(uint64_t) addresses;
 	struct ky_freq freqs[2];
 	struct ky_happenings single;
+	struct ky_kernel_locks kernel;
 };
 
 /* The index of an address, in whatever process. */
@@ -355,6 +360,13 @@ static int report_locks_on_hold(void *data, const struct ky_lock_hold *hold)
 	return run->wants_holds ? ky_records_add(&run->holds, hold->delay_ns, hold) : 0;
 }
 
+static int report_locks_on_contention(void *data, const struct ky_contention *wait)
+{
+	struct run *run = data;
+
+	return ky_kernel_locks_add(&run->kernel, wait);
+}
+
 static void report_locks_free_run(void *data)
 {
 	struct run *run = data;
@@ -367,13 +379,15 @@ static void report_locks_free_run(void *data)
 	ky_map_fini(&run->by_address);
 	ky_vec_fini(&run->addresses);
 	ky_happenings_fini(&run->single);
+	ky_kernel_locks_fini(&run->kernel);
 	free(run);
 }
 
 static void *report_locks_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {.lock_wait = report_locks_on_wait,
-				       .lock_hold = report_locks_on_hold};
+				       .lock_hold = report_locks_on_hold,
+				       .contention = report_locks_on_contention};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (!run)
@@ -508,6 +522,9 @@ static int report_locks_finish(void *data, const struct ky_report_options *optio
 	if (status >= 0)
 		status = fill_locks(run, &result->tables[TABLE_LOCKS]);
 	if (status >= 0)
+		status = ky_kernel_locks_fill(&run->kernel, run->model,
+					      &result->tables[TABLE_KERNEL]);
+	if (status >= 0)
 		status = ky_fill_pairs(&result->tables[TABLE_PAIRS], &run->pairs, run->model,
 				       ky_report_by(options, KY_BY_THREAD));
 	if (status >= 0)
@@ -527,7 +544,7 @@ static int report_locks_finish(void *data, const struct ky_report_options *optio
 
 const struct ky_report ky_report_locks = {
 	.name = "locks",
-	.summary = "locks of programs: waits at futexes, with waiters and wakers",
+	.summary = "locks of programs and the kernel, with waiters and holders",
 	.description =
 		"Measures futex() calls that wait. Mutexes, condition variables, semaphores, "
 		"barriers and joins of threads use futexes. A thread takes a free lock without a "
@@ -544,9 +561,15 @@ const struct ky_report ky_report_locks = {
 		"\n"
 		"The waker is the thread that ran on the CPU where the waiter's wake-up happened "
 		"during the call. The report measures calls with entry and exit in the trace. "
-		"Report syscalls counts calls that wait for the whole trace as active.",
+		"Report syscalls counts calls that wait for the whole trace as active.\n"
+		"\n"
+		"Locks of the kernel (table kernel) are those of its own code: a thread waits for them in "
+		"the kernel, mostly in a system call or a page fault. Their events tell who waits, but not "
+		"who gives a lock back. So a holder is known only if it had waited as well: it got the lock "
+		"while others went on waiting.",
 	.events = "syscall_entry_futex and syscall_exit_futex with their arguments; for the wakers "
-		  "sched_switch and sched_waking.",
+		  "sched_switch and sched_waking; for table kernel lock_contention_begin and "
+		  "lock_contention_end (Linux 5.19 and later: kymo record -k default -k 'lock_*').",
 	.reading =
 		"Long waits of several threads at one futex are normal for an idle pool of "
 		"threads: the threads wait for work. A problem shows as waits of busy threads at one "
@@ -556,7 +579,12 @@ const struct ky_report ky_report_locks = {
 		"needs a higher priority, or fewer competitors (kymo report sched -t preempted). "
 		"The last waker is often not the culprit: in a convoy, each thread wakes the next. 'EAGAIN' means that the lock changed while "
 		"the thread went to sleep, which is also contention. A debugger shows the lock of "
-		"an address: info symbol 0x....",
+		"an address: info symbol 0x....\n"
+		"\n"
+		"A lock of the kernel that many threads wait for belongs to something that they share: one "
+		"directory, one file, one address space (rwsem of mmap, with many page faults or calls of mmap). "
+		"The callers tell which: kymo record -k default -k 'lock_*' --callstack-kernel "
+		"lock_contention_begin, then kymo report flame --of lock_contention_begin.",
 	.example = "$ kymo report locks -n 3 -t locks -t holders -t holds my-trace\n"
 		   "Trace  my-trace\n"
 		   "Range  2026-11-21 05:30:38.865245630 to 2026-11-21 05:30:42.616398100\n"

@@ -190,6 +190,8 @@ int ky_on_hrtimer_entry(struct ky_feed *, const struct ky_event *, const struct 
 int ky_on_timer_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_cache_add(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_cache_delete(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_contention_begin(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_contention_end(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_signal(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_page_alloc(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_page_free(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
@@ -264,6 +266,8 @@ enum {
 enum { KY_SOCK_SENT_SOCKET, KY_SOCK_SENT_PROTOCOL, KY_SOCK_SENT_RET };
 enum { KY_PAGE_ORDER };
 enum { KY_TIMER_ADDRESS, KY_TIMER_FUNCTION };
+/* Of the begin, and of the end. */
+enum { KY_CONTENTION_ADDRESS, KY_CONTENTION_FLAGS, KY_CONTENTION_RET = KY_CONTENTION_FLAGS };
 enum { KY_CACHE_DEV, KY_CACHE_INODE, KY_CACHE_ORDER };
 enum { KY_SIGNAL_NR, KY_SIGNAL_CODE, KY_SIGNAL_TID, KY_SIGNAL_COMM, KY_SIGNAL_RESULT };
 enum { KY_FUNCTION_ADDRESS, KY_FUNCTION_SITE };

@@ -35,6 +35,7 @@ enum ky_subject {
 	KY_ABOUT_STACKS = 32768,
 	KY_ABOUT_ARGS = 65536,
 	KY_ABOUT_FUNCTIONS = 131072,
+	KY_ABOUT_CONTENTION = 262144,
 };
 
 /* What the model needs to know of an event class; resolved once. */
@@ -188,6 +189,7 @@ struct ky_host_state {
 	struct ky_map lines[KY_IRQ_KINDS]; /* number -> struct ky_irq_line * */
 	struct ky_map spaces;		   /* mm_id -> struct ky_space * */
 	struct ky_map timers;		   /* address -> struct ky_timer_state * */
+	struct ky_map contended;	   /* address -> struct contended * (model-contention.c) */
 	struct ky_map locks;		   /* address -> the first struct lock * (model-locks.c) */
 	uint32_t n_dumps;		   /* state dumps that have begun */
 };

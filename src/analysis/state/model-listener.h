@@ -75,6 +75,8 @@ struct ky_listener {
 	int (*quiet)(void *data, const struct ky_cpu *cpu, struct ky_thread *thread,
 		     int64_t begin_ns, int64_t end_ns);
 	int (*cached)(void *data, const struct ky_cached *cached);
+	/* A wait for a lock of the kernel is over. */
+	int (*contention)(void *data, const struct ky_contention *contention);
 	int (*signal)(void *data, const struct ky_signal *signal);
 	int (*packet)(void *data, const struct ky_packet_seen *packet);
 	/* Of file systems, of all threads, in the order of their ends. */

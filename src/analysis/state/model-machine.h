@@ -127,9 +127,10 @@ struct ky_thread {
 	int64_t left_ns;      /* since when, whatever intervals there are */
 	int64_t stray_ns;     /* the last sign of it on a CPU without a record; INT64_MIN: never */
 	/* Of model-locks.c; NULL: none, or nobody asks. */
-	struct ky_lock *waits_at;  /* the futex of its call, if that is a futex() that waits */
-	size_t waiter;		   /* its index there */
-	struct ky_offs *offs;	   /* its last times off the CPU */
+	struct ky_lock *waits_at; /* the futex of its call, if that is a futex() that waits */
+	size_t waiter;		  /* its index there */
+	struct ky_offs *offs;	  /* its last times off the CPU */
+	struct ky_contention_waits *contentions; /* for locks of the kernel; NULL: none seen */
 	struct ky_call_args *args; /* of its call, or the last one; NULL: nobody asks */
 	struct ky_function_stack
 		*functions;	   /* that it is in (model-functions.c); NULL: none seen */

@@ -301,6 +301,7 @@ void ky_model_free(struct ky_model *model)
 		ky_map_fini(&(*host)->state->cgroups);
 		ky_map_fini(&(*host)->state->disks);
 		ky_map_fini(&(*host)->state->spaces);
+		ky_map_fini(&(*host)->state->contended);
 		ky_map_fini(&(*host)->state->locks);
 		ky_map_fini(&(*host)->state->timers);
 		ky_names_fini(&(*host)->state->netifs);

@@ -186,6 +186,17 @@ struct ky_cached {
 	int64_t ns;
 };
 
+/* A thread, or an interrupt on top of it, waited for a lock of the kernel. */
+struct ky_contention {
+	struct ky_thread *thread;
+	uint64_t address, flags; /* of the lock; its kind: ky_contention_kind() */
+	int64_t begin_ns, end_ns;
+	bool failed; /* a signal ended it */
+	/* Who got the lock meanwhile, as the last one, and how long before the end; NULL: unknown. */
+	const struct ky_thread *holder;
+	uint64_t held_ns;
+};
+
 /* A signal was sent. */
 struct ky_signal {
 	int32_t nr, code; /* the number; si_code: 0 kill(), -6 tgkill(), -2 a timer, ... */

@@ -111,6 +111,8 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_TIMERS | KY_ABOUT_IRQS;
 	if (listener->cached)
 		subjects |= KY_ABOUT_CACHE;
+	if (listener->contention)
+		subjects |= KY_ABOUT_CONTENTION;
 	if (listener->signal)
 		subjects |= KY_ABOUT_SIGNALS;
 	if (listener->arguments)

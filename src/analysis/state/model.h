@@ -26,7 +26,7 @@
  * end, model-query.c queries of reports, model-focus.c the range and the selection, model-hindsight.c
  * corrections of earlier intervals; model-classes.c names of events and fields (only this file has
  * them); model-cpus.c, model-sched.c, model-wait.c, model-runs.c, model-syscalls.c, model-args.c, model-io.c, model-files.c,
- * model-locks.c, model-irq.c, model-block.c, model-tcp.c, model-fs.c and model-misc.c the handlers; model-periods.c periods that users define.
+ * model-locks.c, model-contention.c, model-irq.c, model-block.c, model-tcp.c, model-fs.c and model-misc.c the handlers; model-periods.c periods that users define.
  */
 #ifndef KY_ANALYSIS_STATE_MODEL_H
 #define KY_ANALYSIS_STATE_MODEL_H
@@ -153,6 +153,7 @@ enum ky_ability {
 	KY_CAN_STACKS = 524288,	    /* events with call stacks */
 	KY_CAN_FUNCTIONS = 1048576, /* calls of functions of programs, with their threads */
 	KY_CAN_CACHE = 65536,	    /* pages added to and removed from the page cache */
+	KY_CAN_CONTENTION = 2097152, /* waits for locks of the kernel */
 	KY_CAN_FS = 262144,	    /* steps of file systems */
 	KY_CAN_TCP = 131072,	    /* data that came for a connection */
 	KY_CAN_TIMERS = 16384,	    /* the runs of timers */
@@ -210,6 +211,8 @@ size_t ky_model_n_disks(const struct ky_model *model);
 const struct ky_disk *ky_model_disk(const struct ky_model *model, size_t index);
 size_t ky_model_n_netifs(const struct ky_model *model);
 const struct ky_netif *ky_model_netif(const struct ky_model *model, size_t index);
+/* "mutex", "rwsem:R", "spinlock": what perf lock contention calls it; static. */
+const char *ky_contention_kind(uint64_t flags);
 /* Does a futex() with this operation wait? */
 bool ky_futex_waits(int64_t op);
 /*
