@@ -20,6 +20,7 @@ struct ky_history {
 	KY_VEC(const char *) names;
 	KY_VEC(struct ky_saved_state) states; /* in the order of time */
 	uint64_t leaf_at;		      /* the record of ->leaf; 0: none */
+	uint32_t leaf_row;		      /* its row + 1, if ->leaf is one; 0: it is not */
 	struct ky_leaf leaf;
 };
 

@@ -18,6 +18,7 @@ static int read_leaf(struct ky_history *history, uint32_t row, const struct ky_e
 	if (history->leaf_at == entry->offset && history->leaf_at)
 		return 0;
 	history->leaf_at = 0;
+	history->leaf_row = 0;
 	status = ky_history_record(history, entry->offset, KY_RECORD_LEAF, row, 0, &bytes, err);
 	if (status < 0)
 		return status;
@@ -25,6 +26,7 @@ static int read_leaf(struct ky_history *history, uint32_t row, const struct ky_e
 	    history->leaf.begin_ns != entry->begin_ns || history->leaf.end_ns != entry->end_ns)
 		return ky_history_damaged(history, entry->offset, "malformed intervals", err);
 	history->leaf_at = entry->offset;
+	history->leaf_row = row + 1;
 	return 0;
 }
 
@@ -155,15 +157,32 @@ static int find_in_row(struct ky_history *history, const struct ky_row_top *top,
 						     err);
 	}
 	find_in_leaf(&top->leaf, ns, interval);
+	history->leaf = top->leaf;
+	history->leaf_at = 0;
+	history->leaf_row = row->id + 1;
 	return 0;
+}
+
+/* Whoever goes from interval to interval asks for the same leaf again and again. */
+static bool history_query_has_leaf(const struct ky_history *history, uint32_t row, int64_t ns)
+{
+	const struct ky_leaf *leaf = &history->leaf;
+
+	return history->leaf_row == (uint64_t)row + 1 && leaf->n && leaf->begin_ns <= ns &&
+	       ns < leaf->end_ns;
 }
 
 int ky_history_at(struct ky_history *history, uint32_t row, int64_t ns,
 		  struct ky_history_interval *interval, struct kymo_error *err)
 {
 	struct ky_row_top *top;
-	int status = read_top(history, row, NULL, &top, err);
+	int status;
 
+	if (history_query_has_leaf(history, row, ns)) {
+		find_in_leaf(&history->leaf, ns, interval);
+		return 0;
+	}
+	status = read_top(history, row, NULL, &top, err);
 	if (status >= 0)
 		status = find_in_row(history, top, ns, interval, err);
 	free(top);
