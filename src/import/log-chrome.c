@@ -54,11 +54,14 @@ static int64_t chrome_id(json_t *object, const char *name)
 	return *text && !*end ? value : (int64_t)(ky_hash_bytes(text, strlen(text)) & INT32_MAX);
 }
 
-/* Microseconds, with a fraction. */
+/* Microseconds, with a fraction. Times beyond the years of 64 bits, and what is no number, are 0. */
 static int64_t chrome_ns(double us)
 {
-	int64_t whole = us > -9e12 && us < 9e12 ? (int64_t)us : 0;
+	int64_t whole;
 
+	if (!(us > -9e15 && us < 9e15))
+		return 0;
+	whole = (int64_t)us;
 	return whole * 1000 + (int64_t)((us - (double)whole) * 1000 + (us < 0 ? -0.5 : 0.5));
 }
 
@@ -108,8 +111,9 @@ static int chrome_event(struct ky_log_file *log, json_t *object)
 	case 'X':
 		chrome_number(object, "dur", &duration_us);
 		ret = chrome_put(log, object, "_begin", ns, true);
-		return ret ? ret
-			   : chrome_put(log, object, "_end", ns + chrome_ns(duration_us), false);
+		if (!ret && __builtin_add_overflow(ns, chrome_ns(duration_us), &ns))
+			ns = INT64_MAX;
+		return ret ? ret : chrome_put(log, object, "_end", ns, false);
 	case 'B':
 	case 'b':
 	case 'S':
@@ -149,9 +153,10 @@ static size_t chrome_object_end(const uint8_t *text, size_t len)
 	size_t depth = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		if (is_quoted) {
-			i += text[i] == '\\';
-			is_quoted = i >= len || text[i] != '"' || text[i - 1] == '\\';
+		if (is_quoted && text[i] == '\\') {
+			i++; /* of any character: "C:\\" ends here */
+		} else if (is_quoted) {
+			is_quoted = text[i] != '"';
 		} else if (text[i] == '"') {
 			is_quoted = true;
 		} else if (text[i] == '{' || text[i] == '[') {

@@ -61,8 +61,8 @@ static bool json_probe(const char *line, size_t len)
 static bool json_time(struct ky_log_file *log, const char *name, json_t *value, int64_t *ns)
 {
 	if (strcmp(name, JOURNAL_TIME) == 0 && json_is_string(value)) {
-		*ns = strtoll(json_string_value(value), NULL, 10) * 1000;
-		return true;
+		return !__builtin_mul_overflow(strtoll(json_string_value(value), NULL, 10), 1000,
+					       ns);
 	}
 	if (!is_time_name(name, strlen(name)))
 		return false;

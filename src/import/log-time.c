@@ -43,6 +43,15 @@ static int64_t log_time_from_local(struct ky_log_clock *clock, int64_t seconds)
 	return seconds - clock->local_offset_s;
 }
 
+/* False: the time is beyond the years of 64 bits (1678 to 2262). */
+static bool log_time_add(int64_t *ns, int64_t seconds)
+{
+	int64_t whole;
+
+	return !__builtin_mul_overflow(seconds, SECOND, &whole) &&
+	       !__builtin_add_overflow(*ns, whole, ns);
+}
+
 /* @n digits at most, @min at least. */
 static bool digits(const char **text, const char *end, int min, int n, int *value)
 {
@@ -142,9 +151,8 @@ bool ky_log_time_iso(struct ky_log_clock *clock, const char **text, const char *
 		return false;
 	day_s = days_of(year, month, day) * 86400 + seconds;
 	day_s = zone(&at, end, &offset_s) ? day_s - offset_s : log_time_from_local(clock, day_s);
-	*ns += day_s * SECOND;
 	*text = at;
-	return true;
+	return log_time_add(ns, day_s);
 }
 
 static int month_of(const char *at)
@@ -181,9 +189,8 @@ bool ky_log_time_bsd(struct ky_log_clock *clock, const char **text, const char *
 	/* A day of grace: files are written a moment after their last line, and clocks differ. */
 	if (whole > clock->now_s + 86400)
 		whole = log_time_from_local(clock, days_of(year - 1, month, day) * 86400 + seconds);
-	*ns += whole * SECOND;
 	*text = at;
-	return true;
+	return log_time_add(ns, whole);
 }
 
 bool ky_log_time_of_day(struct ky_log_clock *clock, const char **text, const char *end, int64_t *ns)
@@ -194,11 +201,10 @@ bool ky_log_time_of_day(struct ky_log_clock *clock, const char **text, const cha
 
 	if (!clock_time(text, end, &seconds, ns) || !localtime_r(&now, &tm))
 		return false;
-	*ns += log_time_from_local(clock,
-				   days_of(tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday) * 86400 +
-					   seconds) *
-	       SECOND;
-	return true;
+	return log_time_add(
+		ns, log_time_from_local(
+			    clock, days_of(tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday) * 86400 +
+					   seconds));
 }
 
 bool ky_log_time_seconds(const char **text, const char *end, int64_t *ns)
@@ -341,9 +347,9 @@ bool ky_log_time_format(struct ky_log_clock *clock, const char *format, const ch
 	else
 		seconds = parts.has_zone ? seconds - parts.offset_s
 					 : log_time_from_local(clock, seconds);
-	*ns = seconds * SECOND + parts.fraction_ns;
+	*ns = parts.fraction_ns;
 	*text = at;
-	return true;
+	return log_time_add(ns, seconds);
 }
 
 int64_t ky_log_time_number(double value)

@@ -353,6 +353,11 @@ static int dat_read_options(struct ky_dat *dat, struct ky_foreign_file *file, ui
 		*at += 4;
 		if (size > OPTION_MAX_BYTES)
 			return ky_foreign_bad(file, *at - 4, "an option is too long", err);
+		/* Those of version 7 are in a section, which counts. */
+		if (dat->version == 6)
+			dat->section_bytes += size;
+		if (dat->section_bytes > SECTION_MAX_BYTES)
+			return ky_foreign_bad(file, *at - 4, "the options are too long", err);
 		bytes = ky_foreign_bytes(file, *at, size ? size : 1, "an option", err);
 		if (!bytes)
 			return trace_dat_code(err);

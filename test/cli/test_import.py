@@ -412,3 +412,15 @@ def test_file_that_grows_without_end(kymo, tmp_path):
     options = struct.pack("<HI", 3, len(buffer)) + buffer + struct.pack("<HIQ", 0, 8, 0)
     (tmp_path / "overlap").write_bytes(head + struct.pack("<QHHIQ", at, 0, 0, 0, len(options)) + options)
     assert "overlap" in kymo("info", tmp_path / "overlap", code=1).err
+
+
+def test_texts_and_times_at_their_limits(kymo, tmp_path):
+    """A text that ends with a backslash does not swallow the next event; times beyond 64 bits are no times."""
+    (tmp_path / "c.json").write_text('{"traceEvents":[{"ph":"X","ts":1700000000000000.5,"dur":2.5,"name":"a","args":{"path":"C:\\\\"}},'
+                                     '{"ph":"X","ts":1e300,"dur":1e300,"name":"b"},{"ph":"i","ts":"nan","name":"c"}]}')
+    out = kymo("print", str(tmp_path / "c.json")).out
+    assert [out.count(f" {name}: ") for name in ("a_begin", "a_end", "b_begin", "b_end", "c")] == [1] * 5
+    assert 'path = "C:\\\\"' in out and "(+0.000002500) a_end" in out
+    (tmp_path / "l.log").write_text("9999-12-31T00:00:00Z host p[1]: a\n2026-11-26T00:00:00Z host p[1]: b\n")
+    done = kymo("convert", "--to", "json", "--log-format", "syslog", str(tmp_path / "l.log"))
+    assert [json.loads(line)["event"] for line in done.out.splitlines()] == ["line", "log"]
