@@ -35,6 +35,7 @@ struct unpacked {
 };
 
 struct reader {
+	int fd; /* of the archive */
 	const char *path;
 	struct ky_import *imports;
 	const struct ky_log *log;
@@ -181,9 +182,14 @@ static int import_archive_load(struct kymo_error *err)
 static int import_archive_failed(struct reader *reader, struct archive *archive)
 {
 	const char *why = library.archive_error_string(archive);
+	off_t at;
 
 	ky_error_set(reader->err, KYMO_E_FORMAT, "the archive is damaged: %s", why ? why : "");
 	ky_error_path(reader->err, reader->path);
+	/* What was read until then: the damage lies before, by a block at most. */
+	at = lseek(reader->fd, 0, SEEK_CUR);
+	if (at >= 0)
+		ky_error_offset(reader->err, (uint64_t)at);
 	return KYMO_E_FORMAT;
 }
 
@@ -364,6 +370,7 @@ static int import_archive_read(struct reader *reader)
 		ky_error_path(reader->err, reader->path);
 		return ret;
 	}
+	reader->fd = fd;
 	size = lseek(fd, 0, SEEK_END);
 	(void)lseek(fd, 0, SEEK_SET);
 	reader->total_max =

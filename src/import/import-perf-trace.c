@@ -214,10 +214,13 @@ int ky_import_perf_begin(struct ky_import_perf_trace *trace, struct ky_perf_file
 		.context = context_fields,
 		.n_context = sizeof(context_fields) / sizeof(context_fields[0]),
 	};
+	char boot_id[64] = "";
 	int ret;
 
 	trace->begin_ns = first_ns;
 	trace->has_begun = true;
+	if (ky_perf_kernel_is_here(perf) && ky_os_boot_id_text(boot_id, sizeof(boot_id)))
+		about.boot_id = boot_id;
 	if (getrandom(uuid, sizeof(uuid), 0) != (ssize_t)sizeof(uuid))
 		return ky_error_set(err, KYMO_E_IO, "no random numbers");
 	clock->name = about.clock;

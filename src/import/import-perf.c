@@ -165,6 +165,8 @@ static int import_perf_take(struct perf_import *import, const struct ky_perf_hea
 {
 	int ret;
 
+	if (head->type == KY_PERF_MMAP && !import->perf.kernel_at)
+		ky_perf_take_map(&import->perf, head);
 	if (head->type != KY_PERF_FINISHED_ROUND) {
 		if (head->type >= KY_PERF_USER)
 			return KYMO_OK;

@@ -323,7 +323,8 @@ static int import_perfetto_events(struct ky_perfetto *perfetto,
 	if (packet->ftrace.data)
 		ret = ky_perfetto_ftrace(perfetto, packet->ftrace.data, packet->ftrace.len);
 	if (ret == KYMO_OK && packet->processes.data)
-		ret = ky_perfetto_processes(perfetto, packet->processes.data, packet->processes.len);
+		ret = ky_perfetto_processes(perfetto, packet->processes.data,
+					    packet->processes.len);
 	if (ret == KYMO_OK && packet->track.data)
 		ret = ky_perfetto_describe(perfetto, packet->track.data, packet->track.len);
 	if (ret == KYMO_OK && packet->event.data && packet->has_time)

@@ -5,6 +5,7 @@
 
 enum {
 	FEATURE_TRACING_DATA = 1,
+	FEATURE_BUILD_ID = 2,
 	FEATURE_HOSTNAME = 3,
 	FEATURE_OSRELEASE = 4,
 	FEATURE_ARCH = 6,
@@ -159,6 +160,9 @@ int ky_perf_feature(struct ky_perf_file *perf, unsigned int number, uint64_t at,
 	switch (number) {
 	case FEATURE_TRACING_DATA:
 		return take_tracing(perf, at, err);
+	case FEATURE_BUILD_ID:
+		ky_perf_take_build_ids(perf, at, size);
+		return KYMO_OK;
 	case FEATURE_HOSTNAME:
 	case FEATURE_OSRELEASE:
 	case FEATURE_ARCH:

@@ -69,6 +69,10 @@ struct ky_perf_file {
 	bool has_tracing;
 	struct ky_tracing_data tracing;
 	const char *hostname, *release, *arch; /* NULL: the file does not say */
+	/* Of the kernel: its build ID, a symbol of it and that one's address; 0: the file does not say. */
+	uint8_t kernel_id[20], kernel_id_next[20];
+	char kernel_symbol[32];
+	uint64_t kernel_at;
 	/* The clock's value and wall time at one moment, ns; wall_ns 0: the file does not say. */
 	uint64_t clock_ns, wall_ns;
 	/* Records. */
@@ -97,6 +101,12 @@ void ky_perf_close(struct ky_perf_file *perf);
  * the other records of perf. Returns 1, 0 at the end, KYMO_E_FORMAT with the offset, KYMO_E_LIMIT, ...
  */
 int ky_perf_next(struct ky_perf_file *perf, struct ky_perf_head *head, struct kymo_error *err);
+
+/* perf-kernel.c: what a feature with build IDs says; what a record of kind MMAP says. */
+void ky_perf_take_build_ids(struct ky_perf_file *perf, uint64_t at, uint64_t size);
+void ky_perf_take_map(struct ky_perf_file *perf, const struct ky_perf_head *head);
+/* Does the kernel of the file run here, at the same addresses? */
+bool ky_perf_kernel_is_here(const struct ky_perf_file *perf);
 
 /* The attribute of the counter with @id; without one (@id 0), the first. NULL: unknown. */
 struct ky_perf_attr *ky_perf_attr(struct ky_perf_file *perf, uint64_t id);

@@ -159,6 +159,8 @@ static int trace_maker_environment(struct ky_trace_class *trace, const struct ky
 		ret = ky_env_add_text(trace, "hostname", about->hostname);
 	if (!ret && about->release)
 		ret = ky_env_add_text(trace, "kernel_release", about->release);
+	if (!ret && about->boot_id)
+		ret = ky_env_add_text(trace, "boot_id", about->boot_id);
 	if (!ret)
 		ret = ky_env_add_text(trace, "tracer_name", about->tracer);
 	if (!ret && name)

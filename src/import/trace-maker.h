@@ -49,12 +49,14 @@ struct ky_maker_field {
 
 /* What the metadata says; the maker copies the texts, except ->clock and ->description. */
 struct ky_maker_about {
-	const char *path;	   /* in the store: "perf" */
-	const char *name;	   /* env trace_name */
-	const char *domain;	   /* env domain: "perf", "network", "log" */
-	const char *tracer;	   /* env tracer_name */
-	const char *hostname;	   /* NULL: unknown */
-	const char *release;	   /* of the kernel; NULL: unknown */
+	const char *path;     /* in the store: "perf" */
+	const char *name;     /* env trace_name */
+	const char *domain;   /* env domain: "perf", "network", "log" */
+	const char *tracer;   /* env tracer_name */
+	const char *hostname; /* NULL: unknown */
+	const char *release;  /* of the kernel; NULL: unknown */
+	const char
+		*boot_id; /* of this machine, if its kernel is here as it was then; NULL: unknown */
 	const char *clock;	   /* the clock's name */
 	const char *description;   /* of the clock */
 	const uint8_t *clock_uuid; /* 16 bytes; NULL: none */

@@ -183,17 +183,27 @@ int64_t ky_os_clock_to_ns(const struct ky_os_clock *clock, uint64_t cycles)
 	       cycles_to_ns(cycles, clock->frequency_hz);
 }
 
-bool ky_os_boot_id(uint8_t id[16])
+bool ky_os_boot_id_text(char *text, size_t size)
 {
-	struct ky_strbuf text = KY_STRBUF_INIT;
+	struct ky_strbuf read = KY_STRBUF_INIT;
 	bool is_known;
 
-	if (ky_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &text) == 0)
-		text.data[strcspn(text.data, "\n")] = '\0';
-	is_known = text.len && ky_parse_uuid(text.data, id);
+	if (ky_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &read) == 0)
+		read.data[strcspn(read.data, "\n")] = '\0';
+	is_known = read.len && strlen(read.data) < size;
+	if (is_known)
+		memcpy(text, read.data, strlen(read.data) + 1);
+	ky_strbuf_fini(&read);
+	return is_known;
+}
+
+bool ky_os_boot_id(uint8_t id[16])
+{
+	char text[64];
+	bool is_known = ky_os_boot_id_text(text, sizeof(text)) && ky_parse_uuid(text, id);
+
 	if (!is_known)
 		memset(id, 0, 16);
-	ky_strbuf_fini(&text);
 	return is_known;
 }
 

@@ -23,6 +23,7 @@
 #define KY_OS_CLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <kymo/error.h>
@@ -71,6 +72,8 @@ int ky_os_clock_init(struct ky_os_clock *clock, enum ky_os_clock_kind kind, stru
  * kernel does not give it (no /proc).
  */
 bool ky_os_boot_id(uint8_t id[16]);
+/* The same as text: "2b3ad1ee-...". */
+bool ky_os_boot_id_text(char *text, size_t size);
 
 /*
  * The clock's value now, in cycles. The CPU does not move the reading before earlier instructions.

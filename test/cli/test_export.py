@@ -146,6 +146,26 @@ def test_perf_script_has_perfs_stacks(peer, convert, samples):
     assert stacks_of(convert("perf-script", samples).read_text()) == theirs and theirs
 
 
+@needs_root
+def test_kernel_functions_of_this_boot(kymo, peer, convert, samples, tmp_path):
+    """Of a file whose kernel runs here, the kernel's functions have perf's names; of another kernel they have none."""
+
+    def functions(text):
+        return re.findall(r"^\s+(f{8}[0-9a-f]{8}) (.+?)\+0x([0-9a-f]+) ", text, re.M)
+
+    theirs = functions(peer("perf", "script", "-i", samples).out)
+    ours = functions(convert("perf-script", samples).read_text())
+    if not theirs or not any(int(line.split()[0], 16) for line in open("/proc/kallsyms", encoding="ascii")):
+        pytest.skip("the kernel hides its symbols")
+    assert set(ours) == set(theirs)
+    data = bytearray(samples.read_bytes())
+    at = data.rindex(b"[kernel.kallsyms]\0") - 24
+    data[at] ^= 1
+    other = tmp_path / "other.data"
+    other.write_bytes(data)
+    assert not functions(kymo("convert", "--to", "perf-script", other).out)
+
+
 # ---- call stacks ----------------------------------------------------------------------------------
 
 

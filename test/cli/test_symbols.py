@@ -135,5 +135,5 @@ def test_usage(box):
     done = box("kymo record -u '*' -c vpid,ip -o out -- $T/callers")
     trace = done.traces()[0]
     assert "exclude each other" in run("print", "--symbols", "--no-symbols", trace, code=2)
-    assert "--to text or --to json" in run("convert", "--symbols", "--to", "ctf2", "-o", trace + "-2", trace, code=2)
+    assert "--symbols needs --to text, json" in run("convert", "--symbols", "--to", "ctf2", "-o", trace + "-2", trace, code=2)
     assert "--live and --symbols" in run("print", "--symbols", "--live", trace, code=2)

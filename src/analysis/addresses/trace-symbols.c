@@ -65,12 +65,30 @@ static bool has_user_addresses(const struct ky_trace_set *set)
 	return false;
 }
 
+/* A file of another tracer, whose importer knows that: "boot_id". Its traces have one clock. */
+static bool is_clock_of_boot(const struct ky_trace_set *set, const uint8_t uuid[16],
+			     const char *boot)
+{
+	ky_vec_foreach(&set->traces, trace) {
+		const struct ky_env *env = ky_env_find((*trace)->cls, "boot_id");
+
+		if (!env || !env->is_text || strcmp(env->text, boot) != 0)
+			continue;
+		ky_vec_foreach(&(*trace)->cls->clocks, clock) {
+			if ((*clock)->has_uuid && memcmp((*clock)->uuid, uuid, 16) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
 /* Were all traces recorded on this machine, since it booted? A trace's clock has the boot's ID. */
 static bool is_of_this_boot(const struct ky_trace_set *set)
 {
+	char text[64] = "";
 	uint8_t boot[16];
 
-	if (!ky_os_boot_id(boot))
+	if (!ky_os_boot_id(boot) || !ky_os_boot_id_text(text, sizeof(text)))
 		return false;
 	ky_vec_foreach(&set->traces, trace) {
 		const struct ky_trace_class *cls = (*trace)->cls;
@@ -78,7 +96,8 @@ static bool is_of_this_boot(const struct ky_trace_set *set)
 
 		ky_vec_foreach(&cls->clocks, clock)
 			is_here |= (*clock)->has_uuid &&
-				   memcmp((*clock)->uuid, boot, sizeof(boot)) == 0;
+				   (memcmp((*clock)->uuid, boot, sizeof(boot)) == 0 ||
+				    is_clock_of_boot(set, (*clock)->uuid, text));
 		if (!is_here)
 			return false;
 	}
