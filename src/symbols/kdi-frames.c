@@ -34,7 +34,7 @@ static void take_lines(const struct ky_kdi *kdi, struct ky_kdi_cursor *cursor, u
 		if (frame && begin > address)
 			break;
 		file = step & 1 ? ky_kdi_varint(cursor) : file;
-		line += ky_kdi_signed(cursor);
+		line = (int64_t)((uint64_t)line + (uint64_t)ky_kdi_signed(cursor));
 	}
 	if (is_found && !cursor->failed) {
 		frame->file = file_name(kdi, file);
