@@ -43,12 +43,15 @@ def read(path):
 
 def libraries(program):
     """What ldd says that it loads, and what kymo loads when it needs it; a static program has none."""
-    done = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          check=False)
-    found = re.findall(r"(/\S+) \(0x", done.stdout.decode())
+    def loaded(path):
+        done = subprocess.run(["ldd", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        return re.findall(r"(/\S+) \(0x", done.stdout.decode())
+
+    found = loaded(program)
     if os.path.basename(program) == "kymo":
         done = subprocess.run(["/sbin/ldconfig", "-p"], stdout=subprocess.PIPE, check=False)
-        found += re.findall(r"libbpf\.so\.1 \(libc6,x86-64\) => (/\S+)", done.stdout.decode())
+        for later in re.findall(r"(?:libbpf\.so\.1|libdw\.so\.1|libelf\.so\.1) \(libc6,x86-64\) => (/\S+)", done.stdout.decode()):
+            found += [later, *loaded(later)]
     return found
 
 
