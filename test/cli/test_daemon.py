@@ -73,11 +73,13 @@ def test_life(kymo, daemon):
     assert re.fullmatch(rf"{re.escape(str(daemon.out))}/always/\d{{8}}T\d{{6}}Z", first["always"]["output"])
     assert first["other"]["output"] == f"{daemon.out}-other"
     assert os.stat(daemon.out).st_mode & 0o777 == 0o700
-    os.kill(first["always"]["pid"], signal.SIGKILL)
+    for name in first:
+        os.kill(first[name]["pid"], signal.SIGKILL)
     end = time.monotonic() + 60
-    while daemon.sessions().get("always", first["always"])["pid"] == first["always"]["pid"]:
+    while any(daemon.sessions().get(name, first[name])["pid"] == first[name]["pid"] for name in first):
         assert time.monotonic() < end
         time.sleep(0.1)
+    assert daemon.sessions()["other"]["output"] == f"{daemon.out}-other-2"
     assert "always: the recording has ended; it begins again" in daemon.said()
     # Another profile, a changed one, and one that is gone.
     daemon.profile("third", KERNEL)
@@ -93,7 +95,7 @@ def test_life(kymo, daemon):
     assert daemon.process.wait(timeout=60) == 0
     assert not daemon.sessions()
     # The traces are complete.
-    for trace in [f"{daemon.out}-other", *glob.glob(f"{daemon.out}/third/*")]:
+    for trace in [f"{daemon.out}-other-2", *glob.glob(f"{daemon.out}/third/*")]:
         assert kymo("info", trace).err == ""
 
 

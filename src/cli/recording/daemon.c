@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +68,7 @@ static void daemon_say(const struct unit *unit, const char *what)
 
 /* What the daemon looks for in a profile. */
 struct words {
-	bool has_output;
+	const char *output; /* NULL: it names none */
 	const char *refusal;
 };
 
@@ -75,10 +76,9 @@ static int daemon_take_word(void *data, char *name, char *value, struct kymo_err
 {
 	struct words *words = data;
 
-	(void)value;
 	(void)err;
 	if (strcmp(name, "output") == 0)
-		words->has_output = true;
+		words->output = value;
 	if (strcmp(name, "background") == 0)
 		words->refusal =
 			"a profile of the daemon cannot have 'background'; remove the line";
@@ -109,17 +109,43 @@ static bool make_output(const struct unit *unit, char path[PATH_MAX])
 	return strftime(path + len, (size_t)(PATH_MAX - len), "/%Y%m%dT%H%M%SZ", &tm) > 0;
 }
 
+/* A recording can go there: the path does not exist, or is an empty directory. What is wrong otherwise, the recorder says. */
+static bool is_free(const char *path)
+{
+	DIR *dir = opendir(path);
+	bool is_empty = true;
+	struct dirent *entry;
+
+	while (dir && is_empty && (entry = readdir(dir)))
+		is_empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+	if (dir)
+		closedir(dir);
+	return is_empty;
+}
+
+/* The profile's output, or with a number: the trace of an earlier time is there, which ended when the machine did. */
+static bool number_output(const char *wanted, char path[PATH_MAX])
+{
+	int len = (int)strlen(wanted);
+
+	while (len > 1 && wanted[len - 1] == '/')
+		len--;
+	for (int i = 1; i < INT_MAX; i++) {
+		int used = i == 1 ? snprintf(path, PATH_MAX, "%.*s", len, wanted)
+				  : snprintf(path, PATH_MAX, "%.*s-%d", len, wanted, i);
+
+		if (used < 0 || used >= PATH_MAX)
+			return false;
+		if (is_free(path))
+			return true;
+	}
+	return false;
+}
+
 static void __attribute__((noreturn)) become(const struct unit *unit, const char *output)
 {
-	const char *args[] = {"kymo",
-			      "record",
-			      "--profile",
-			      unit->path,
-			      "--name",
-			      unit->name,
-			      output ? "--output" : NULL,
-			      output,
-			      NULL};
+	const char *args[] = {"kymo",	  "record",   "--profile", unit->path, "--name",
+			      unit->name, "--output", output,	   NULL};
 
 	sigprocmask(SIG_SETMASK, &unit->daemon->old_mask, NULL);
 	/* The recordings of a killed daemon end, too. */
@@ -138,20 +164,22 @@ static void try_later(struct unit *unit)
 
 static void daemon_start(struct unit *unit)
 {
-	struct words words = {.has_output = false};
+	struct words words = {.output = NULL};
 	struct kymo_error err;
 	char output[PATH_MAX], *text = NULL;
 	int ret;
 
 	ky_loop_set_timer(unit->timer, 0);
 	ret = ky_profile_read(unit->path, &text, daemon_take_word, &words, &err);
-	free(text);
 	if (ret < 0) {
 		(void)ky_cli_error(&err);
-		return;
-	}
-	if (!words.refusal && !words.has_output && !make_output(unit, output))
+	} else if (!words.refusal && !(words.output ? number_output(words.output, output)
+						    : make_output(unit, output))) {
 		words.refusal = "the path of the output is too long";
+	}
+	free(text);
+	if (ret < 0)
+		return;
 	if (words.refusal) {
 		daemon_say(unit, words.refusal);
 		return;
@@ -159,7 +187,7 @@ static void daemon_start(struct unit *unit)
 	unit->began_s = ky_os_now_s();
 	unit->pid = fork();
 	if (unit->pid == 0)
-		become(unit, words.has_output ? NULL : output);
+		become(unit, output);
 	if (unit->pid < 0) {
 		unit->pid = 0;
 		daemon_say(unit, "cannot begin");
