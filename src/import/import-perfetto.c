@@ -16,6 +16,9 @@
 #define CLOCK_BOOT  6
 #define OWN_CLOCKS  64 /* from there on, clocks are of sequences */
 #define FIRST_BYTES ((uint64_t)4 << 20)
+/* A recording has a sequence for each thread that writes, and a sequence a few clocks. */
+#define SEQUENCES_MAX 65536u
+#define CLOCKS_MAX    256
 
 enum {
 	PACKET_FTRACE = 1,
@@ -90,6 +93,12 @@ static struct ky_perfetto_sequence *import_perfetto_sequence(struct ky_perfetto 
 
 	if (sequence)
 		return sequence;
+	if (perfetto->all_sequences.len == SEQUENCES_MAX) {
+		ky_error_set(perfetto->err, KYMO_E_LIMIT,
+			     "%s has more than %u sequences of packets", perfetto->file.path,
+			     SEQUENCES_MAX);
+		return NULL;
+	}
 	sequence = ky_arena_new(&perfetto->arena, struct ky_perfetto_sequence);
 	if (!sequence || ky_vec_push(&perfetto->all_sequences, sequence) < 0 ||
 	    ky_map_set(&perfetto->sequences, id + 1, sequence) < 0) {
@@ -179,9 +188,9 @@ static int import_perfetto_snapshot(struct ky_perfetto *perfetto,
 		known = import_perfetto_clock(perfetto, sequence, clock.id);
 		if (known)
 			*known = clock;
-		else if (clock.id >= OWN_CLOCKS)
+		else if (clock.id >= OWN_CLOCKS && sequence->clocks.len < CLOCKS_MAX)
 			ret = ky_vec_push(&sequence->clocks, clock);
-		else
+		else if (clock.id < OWN_CLOCKS)
 			ret = ky_vec_push(&perfetto->clocks, clock);
 	}
 	return ret < 0 ? ky_error_nomem(perfetto->err) : KYMO_OK;
@@ -501,8 +510,11 @@ static void import_perfetto_fini(struct ky_perfetto *perfetto)
 			ky_map_fini(&(*sequence)->names[i]);
 		ky_vec_fini(&(*sequence)->clocks);
 	}
-	ky_vec_foreach(&perfetto->all_tracks, track)
+	ky_vec_foreach(&perfetto->all_tracks, track) {
+		ky_vec_foreach(&(*track)->open, name)
+			free(*name);
 		ky_vec_fini(&(*track)->open);
+	}
 	ky_vec_fini(&perfetto->all_sequences);
 	ky_vec_fini(&perfetto->all_tracks);
 	ky_vec_fini(&perfetto->clocks);
@@ -514,6 +526,7 @@ static void import_perfetto_fini(struct ky_perfetto *perfetto)
 	ky_map_fini(&perfetto->calls);
 	ky_strbuf_fini(&perfetto->scratch);
 	ky_arena_fini(&perfetto->arena);
+	ky_arena_fini(&perfetto->of_event);
 	ky_foreign_close(&perfetto->file);
 }
 
@@ -563,6 +576,7 @@ static int import_perfetto_open(struct ky_import *imports, const char *path,
 	int ret = ky_foreign_open(&perfetto.file, path, imports->unpacked_fd, err);
 
 	ky_arena_init(&perfetto.arena);
+	ky_arena_init(&perfetto.of_event);
 	for (int i = 0; i < 2 && ret == KYMO_OK; i++) {
 		scratch[i] = ky_import_new_trace(imports);
 		ret = scratch[i] ? ky_scratch_store_open(scratch[i], &stores[i], err)

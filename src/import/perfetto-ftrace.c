@@ -305,6 +305,8 @@ static int perfetto_ftrace_number(struct column *column, uint64_t value)
 {
 	uint64_t *grown = column->values;
 
+	if (column->n >= BUNDLE_EVENTS)
+		return KYMO_E_MEMORY;
 	/* Powers of two. */
 	if (!(column->n & (column->n - 1))) {
 		grown = realloc(grown, (column->n ? column->n * 2 : 1) * sizeof(*grown));
@@ -369,7 +371,8 @@ static int perfetto_ftrace_read_compact(struct bundle *bundle, const struct ky_p
 
 	while (ret == KYMO_OK && ky_pb_next(&reader, &field)) {
 		if (field.number == COMMS && field.has_bytes)
-			ret = ky_vec_push(&bundle->comms, field);
+			ret = bundle->comms.len < BUNDLE_EVENTS ? ky_vec_push(&bundle->comms, field)
+								: KYMO_E_MEMORY;
 		else if (field.number && field.number < N_COLUMNS && field.number != COMMS)
 			ret = perfetto_ftrace_column(&bundle->columns[field.number], &field);
 	}
@@ -546,6 +549,7 @@ static int perfetto_ftrace_one(struct ky_perfetto *perfetto, const struct ky_pb_
 	struct ky_perfetto_thread thread = {.name = ""};
 	struct ky_pb_field field;
 	int64_t numbers[4] = {0};
+	void *pid;
 
 	while (ky_pb_next(&reader, &field)) {
 		if (!field.has_bytes && field.number <= 3)
@@ -559,11 +563,10 @@ static int perfetto_ftrace_one(struct ky_perfetto *perfetto, const struct ky_pb_
 	thread.pid = is_thread ? numbers[3] : numbers[1];
 	thread.ppid = is_thread ? 0 : numbers[2];
 	/* Traces tell the same again and again. */
-	if (thread.tid <= 0 || ky_map_get(&perfetto->told, (uint64_t)thread.tid) ==
-				       (void *)(uintptr_t)(thread.pid + 1))
+	pid = (void *)((uintptr_t)(uint32_t)thread.pid + 1);
+	if (thread.tid <= 0 || ky_map_get(&perfetto->told, (uint64_t)thread.tid) == pid)
 		return KYMO_OK;
-	if (ky_map_set(&perfetto->told, (uint64_t)thread.tid, (void *)(uintptr_t)(thread.pid + 1)) <
-	    0)
+	if (ky_map_set(&perfetto->told, (uint64_t)thread.tid, pid) < 0)
 		return KYMO_E_MEMORY;
 	return ky_vec_push(&perfetto->threads, thread);
 }

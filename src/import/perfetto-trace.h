@@ -37,7 +37,7 @@ struct ky_perfetto_track {
 	uint64_t parent;
 	int64_t pid, tid;
 	const char *name;
-	KY_VEC(const char *) open; /* names of slices */
+	KY_VEC(char *) open; /* names of slices */
 	uint32_t n_deeper;
 };
 
@@ -69,6 +69,8 @@ struct ky_perfetto {
 	KY_VEC(struct ky_perfetto_track *) all_tracks;
 	KY_VEC(struct ky_perfetto_clock) clocks; /* of all sequences */
 	struct ky_strbuf scratch;
+	struct ky_arena of_event; /* texts of the event at hand */
+	bool has_event_texts;
 	uint64_t n_unknown; /* ftrace events of kinds that are not known here */
 	uint64_t n_damaged; /* packets that contradict themselves */
 	struct kymo_error *err;

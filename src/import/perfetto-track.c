@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Track events: slices become pairs NAME_begin and NAME_end, as those of Kymo's own programs; counters have their value. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 #include "import/perfetto-trace.h"
@@ -219,9 +220,9 @@ static void perfetto_track_add(struct ky_perfetto *perfetto,
 	ky_strbuf_clear(&perfetto->scratch);
 	perfetto_track_annotation(perfetto, sequence, field, value, 0);
 	if (value->kind == KY_MAKER_BYTES) {
-		/* It stays with the trace: nested values are rare. */
-		text = ky_arena_strndup(&perfetto->arena, ky_strbuf_text(&perfetto->scratch),
+		text = ky_arena_strndup(&perfetto->of_event, ky_strbuf_text(&perfetto->scratch),
 					perfetto->scratch.len);
+		perfetto->has_event_texts = true;
 		value->kind = KY_MAKER_TEXT;
 		value->text = text ? text : "";
 		value->len = strlen(value->text);
@@ -270,7 +271,8 @@ static void perfetto_track_field(struct ky_perfetto *perfetto,
 static int perfetto_track_title(struct ky_perfetto *perfetto, struct ky_perfetto_track *track,
 				const struct track_event *event, char *title, size_t size)
 {
-	const char *name = event->name, *kept;
+	const char *name = event->name;
+	char *kept = NULL;
 	int len = (int)(event->name_len < NAME_MAX_BYTES ? event->name_len : NAME_MAX_BYTES);
 
 	if (!name || !len) {
@@ -279,22 +281,35 @@ static int perfetto_track_title(struct ky_perfetto *perfetto, struct ky_perfetto
 		len = len < NAME_MAX_BYTES ? len : NAME_MAX_BYTES;
 	}
 	if (event->type == TYPE_BEGIN && track->open.len < KY_PERFETTO_DEPTH_MAX) {
-		kept = ky_arena_strndup(&perfetto->arena, name, (size_t)len);
-		if (!kept || ky_vec_push(&track->open, kept) < 0)
+		kept = strndup(name, (size_t)len);
+		if (!kept || ky_vec_push(&track->open, kept) < 0) {
+			free(kept);
 			return ky_error_nomem(perfetto->err);
+		}
+		kept = NULL;
 	} else if (event->type == TYPE_BEGIN) {
 		track->n_deeper++;
 	} else if (event->type == TYPE_END && track->n_deeper) {
 		track->n_deeper--;
 	} else if (event->type == TYPE_END && track->open.len) {
-		name = track->open.data[--track->open.len];
+		name = kept = track->open.data[--track->open.len];
 		len = (int)strlen(name);
 	}
 	snprintf(title, size, "%.*s%s", len, name,
 		 event->type == TYPE_BEGIN ? "_begin"
 		 : event->type == TYPE_END ? "_end"
 					   : "");
+	free(kept);
 	return KYMO_OK;
+}
+
+static void perfetto_track_forget_texts(struct ky_perfetto *perfetto)
+{
+	if (!perfetto->has_event_texts)
+		return;
+	ky_arena_fini(&perfetto->of_event);
+	ky_arena_init(&perfetto->of_event);
+	perfetto->has_event_texts = false;
 }
 
 int ky_perfetto_event(struct ky_perfetto *perfetto, struct ky_perfetto_sequence *sequence,
@@ -323,5 +338,7 @@ int ky_perfetto_event(struct ky_perfetto *perfetto, struct ky_perfetto_sequence 
 	perfetto_track_who(perfetto, track, &tid, &pid);
 	ky_maker_number(perfetto->user.maker, (uint64_t)tid);
 	ky_maker_number(perfetto->user.maker, (uint64_t)pid);
-	return ky_log_put(&perfetto->user, event.values, event.n);
+	ret = ky_log_put(&perfetto->user, event.values, event.n);
+	perfetto_track_forget_texts(perfetto);
+	return ret;
 }

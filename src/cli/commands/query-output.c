@@ -41,7 +41,7 @@ struct output {
 /* ---- values as text ------------------------------------------------------------------- */
 
 /* As short as it can be without another value. */
-static void put_real(struct ky_strbuf *out, double real)
+static void query_output_put_real(struct ky_strbuf *out, double real)
 {
 	char text[40];
 
@@ -53,7 +53,7 @@ static void put_real(struct ky_strbuf *out, double real)
 	ky_strbuf_adds(out, text);
 }
 
-static void put_hex(struct ky_strbuf *out, const struct ky_sql_value *blob)
+static void query_output_put_hex(struct ky_strbuf *out, const struct ky_sql_value *blob)
 {
 	for (size_t i = 0; i < blob->len; i++)
 		ky_strbuf_addf(out, "%02x", (uint8_t)blob->text[i]);
@@ -64,7 +64,7 @@ static void put_number(struct ky_strbuf *out, const struct ky_sql_value *value)
 	if (value->type == KY_SQL_INTEGER)
 		ky_strbuf_addi(out, value->integer);
 	else if (isfinite(value->real))
-		put_real(out, value->real);
+		query_output_put_real(out, value->real);
 	else
 		ky_strbuf_adds(out, "null");
 }
@@ -86,7 +86,7 @@ static void query_output_json_text(struct ky_strbuf *out, const struct ky_sql_va
 		return;
 	}
 	ky_strbuf_addc(out, '"');
-	put_hex(out, value);
+	query_output_put_hex(out, value);
 	ky_strbuf_addc(out, '"');
 }
 
@@ -138,7 +138,7 @@ static void query_output_csv(const struct ky_sql_value *values, size_t n)
 		if (is_number(&values[i]))
 			put_number(&out, &values[i]);
 		else if (values[i].type == KY_SQL_BLOB)
-			put_hex(&out, &values[i]);
+			query_output_put_hex(&out, &values[i]);
 		else if (values[i].type != KY_SQL_NULL)
 			query_output_csv_text(&out, values[i].text, values[i].len);
 	}
@@ -218,7 +218,7 @@ static char *cell_text(const struct ky_sql_value *value)
 	if (is_number(value))
 		put_number(&out, value);
 	else if (value->type == KY_SQL_BLOB)
-		put_hex(&out, value);
+		query_output_put_hex(&out, value);
 	else if (value->type == KY_SQL_TEXT)
 		ky_strbuf_add(&out, value->text, value->len);
 	else
