@@ -232,9 +232,9 @@ static void to_dwarf_base(struct dwarf_writer *writer, const struct ky_kdi_view 
 	ky_strbuf_addc(&writer->info, (char)encoding);
 }
 
+/* void has no arrays: such a type is one behind pointers. */
 static void to_dwarf_array(struct dwarf_writer *writer, const struct ky_kdi_view *view)
 {
-	/* Of void there is none: it is of pointers then. */
 	to_dwarf_uleb(&writer->info, view->target ? A_ARRAY : A_SUBROUTINE);
 	if (!view->target)
 		return;

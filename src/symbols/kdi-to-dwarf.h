@@ -20,7 +20,7 @@ struct ky_kdi_image {
 int ky_kdi_to_dwarf(const struct ky_kdi *kdi, const struct ky_kdi_image *image,
 		    struct ky_strbuf *out);
 
-/* A file in memory with the DWARF for the program or library @path, from ky_kdi_open_id(). Its descriptor; -1: there is none. */
+/* A file in memory with the DWARF for the program or library @path, from ky_kdi_open_id(). Its descriptor; -1: no such file. */
 int ky_kdi_debug_file(const char *path, const char *const *dirs, size_t n_dirs);
 
 #endif

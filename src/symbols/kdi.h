@@ -49,7 +49,7 @@ struct ky_kdi_view {
 	uint32_t next_type, next_text; /* numbers of what is used once */
 };
 
-/* BUILD-ID.kdi for the file with this build ID, in one of @dirs, else, if @is_standard, in KY_KDI_PLACE. NULL: there is none. */
+/* BUILD-ID.kdi for the file with this build ID, in one of @dirs, else, if @is_standard, in KY_KDI_PLACE. NULL: no such file. */
 struct ky_kdi *ky_kdi_open_id(const uint8_t *id, size_t id_bytes, const char *const *dirs,
 			      size_t n_dirs, bool is_standard);
 /* Maps @path. 0, KYMO_E_IO, KYMO_E_FORMAT, KYMO_E_MEMORY. */

@@ -7,6 +7,7 @@ import os
 import re
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -243,6 +244,24 @@ def test_command(kymo, root_dir, tmp_path):
     os.unlink(program)
     found, _ = tables(kymo, tmp_path / "trace", "-t", "functions")
     assert counts(found["functions"]) == COUNTS
+
+
+def test_names_while_recording(kymo_bin, needs_root_tracefs, tmp_path):
+    """kymo print --live has names of the kernel's functions."""
+    recorder = subprocess.Popen([kymo_bin, "record", "-k", "timer_hrtimer_expire_entry", "-d", "60s", "-o", tmp_path / "trace"],
+                                stderr=subprocess.DEVNULL)
+    reader = None
+    try:
+        while not os.path.exists(tmp_path / "trace" / "kernel" / "metadata"):
+            assert recorder.poll() is None
+            time.sleep(0.05)
+        reader = subprocess.Popen([kymo_bin, "print", "--live", "--symbols", tmp_path / "trace"], stdout=subprocess.PIPE, text=True)
+        assert any(re.search(r"function = 0x\w+ \(\w+\+0x0\)", line) for line in reader.stdout)
+    finally:
+        for process in (reader, recorder):
+            if process:
+                process.terminate()
+                process.communicate(timeout=240)
 
 
 # ---- traces made by hand ----

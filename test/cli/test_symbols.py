@@ -136,4 +136,3 @@ def test_usage(box):
     trace = done.traces()[0]
     assert "exclude each other" in run("print", "--symbols", "--no-symbols", trace, code=2)
     assert "--symbols needs --to text, json" in run("convert", "--symbols", "--to", "ctf2", "-o", trace + "-2", trace, code=2)
-    assert "--live and --symbols" in run("print", "--symbols", "--live", trace, code=2)

@@ -195,7 +195,7 @@ int ky_trace_symbols_open(const struct ky_trace_set *set,
 	own.kallsyms = s->kallsyms;
 	if (!ret)
 		ret = ky_symbols_open(&own, &s->symbols, err);
-	if (!ret && has_user_addresses(set))
+	if (!ret && !options->is_live && has_user_addresses(set))
 		ret = ky_trace_maps_read(set, s->symbols, &s->tids, err);
 	if (ret) {
 		ky_trace_symbols_close(s);

@@ -23,6 +23,8 @@ struct ky_trace_symbols_options {
 	const char *const *dirs; /* see ky_symbols_options */
 	size_t n_dirs;
 	bool want_lines;
+	/* The traces are still being written: no pass over them. Programs that run tell themselves what they have loaded. */
+	bool is_live;
 	bool no_store; /* leave out what was stored with the traces (trace-store.h) */
 };
 

@@ -162,7 +162,7 @@ int ky_stacks_export(struct ky_strbuf *out, const struct ky_stack_tree *tree, co
 			"-base");
 	if (form == KY_STACKS_CHROME)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
-				    "--to chrome is for single calls: kymo report calls");
+				    "chrome: stacks have no such form; it is for single calls: kymo report calls");
 	switch (form) {
 	case KY_STACKS_FOLDED:
 		stacks_folded(out, tree);

@@ -460,7 +460,7 @@ const struct ky_report ky_report_calls = {
 	.description =
 		"Measures calls of functions in programs that were compiled for it, from the entry of a "
 		"function to its return: how often each function was called, how long that took, and "
-		"who called whom.\n"
+		"which function called which.\n"
 		"\n"
 		"gcc and clang compile programs so with -pg, -pg -mfentry, -fpatchable-function-entry=5 or "
 		"-finstrument-functions; kymo record --calls then records the calls. docs/calls.md explains "

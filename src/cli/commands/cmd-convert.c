@@ -355,7 +355,8 @@ static int convert_to_lines(const struct ky_trace_set *set, struct maker *maker,
 		.alone = options.text.uncertain,
 	};
 	struct ky_flow_run run = run_for(set, &options);
-	int ret = ky_cli_symbols_open(set, &options.symbols, is_for_people(maker), &symbols, err);
+	int ret = ky_cli_symbols_open(set, &options.symbols, is_for_people(maker), false, &symbols,
+				      err);
 
 	if (ret < 0)
 		return ret;
@@ -414,7 +415,7 @@ static int convert_to_sink(const struct ky_trace_set *set, const struct format *
 	int ret = KYMO_OK;
 
 	if (format->flags & FORMAT_NAMES_STACKS)
-		ret = ky_cli_symbols_open(set, &own.symbols, true, &own.trace_symbols, err);
+		ret = ky_cli_symbols_open(set, &own.symbols, true, false, &own.trace_symbols, err);
 	if (ret < 0)
 		return ret;
 	ret = format->open(set, &own, output, &sink, err);

@@ -22,6 +22,7 @@ struct print_options {
 	struct ky_input_options input;
 	struct ky_live_options live;
 	struct ky_symbol_options symbols;
+	struct ky_trace_symbols *live_symbols;
 	bool no_output, count;
 	uint64_t jobs;
 };
@@ -75,7 +76,8 @@ static int print_events(const struct ky_trace_set *set, struct print_options *op
 	};
 	struct ky_flow_run run = {.times = &options->text};
 	struct ky_trace_symbols *symbols;
-	int ret = ky_cli_symbols_open(set, &options->symbols, isatty(STDOUT_FILENO), &symbols, err);
+	int ret = ky_cli_symbols_open(set, &options->symbols, isatty(STDOUT_FILENO), false,
+				      &symbols, err);
 
 	if (ret < 0)
 		return ret;
@@ -156,9 +158,23 @@ static const char *cmd_print_unfit_for_live(const struct print_options *options)
 		return "--count";
 	if (options->no_output)
 		return "--no-output";
-	if (options->symbols.on)
-		return "--symbols";
 	return ky_cli_unfit_for_live(&options->select);
+}
+
+/* The names of the set that is open now. */
+static int cmd_print_open_live(void *data, const struct ky_trace_set *set, struct kymo_error *err)
+{
+	struct print_options *options = data;
+	int ret;
+
+	ky_trace_symbols_close(options->live_symbols);
+	options->live_symbols = NULL;
+	options->text.addresses = NULL;
+	ret = ky_cli_symbols_open(set, &options->symbols, isatty(STDOUT_FILENO), true,
+				  &options->live_symbols, err);
+	if (ret == KYMO_OK && options->live_symbols)
+		options->text.addresses = ky_trace_symbols_names(options->live_symbols);
+	return ret;
 }
 
 static int cmd_print_run_live(const struct ky_command *command, struct print_options *options,
@@ -172,6 +188,7 @@ static int cmd_print_run_live(const struct ky_command *command, struct print_opt
 			.select = &options->select,
 			.times = &options->text,
 			.is_recorded = ky_recordings_write},
+		.open = cmd_print_open_live,
 		.make = cmd_print_make_sink,
 		.data = options,
 	};
@@ -185,6 +202,7 @@ static int cmd_print_run_live(const struct ky_command *command, struct print_opt
 	ret = ky_cli_text_style(&options->words, true, &options->text, &err);
 	if (ret == KYMO_OK)
 		ret = ky_cli_damage_end(ky_print_live(&live, &err), &err);
+	ky_trace_symbols_close(options->live_symbols);
 	if (ret == KYMO_OK)
 		return KY_EXIT_OK;
 	ky_cli_error(&err);

@@ -30,6 +30,8 @@ static int open_sink(void *data, const struct ky_trace_set *set, struct kymo_err
 
 	if (!ret && !p->has_begun && p->live->begin)
 		ret = p->live->begin(p->live->data, set, err);
+	if (!ret && p->live->open)
+		ret = p->live->open(p->live->data, set, err);
 	if (ret < 0)
 		return ret;
 	p->has_begun = true;

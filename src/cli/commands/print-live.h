@@ -9,6 +9,8 @@
 struct ky_print_live {
 	/* Its functions and data are those of this module. */
 	struct ky_follow_run run;
+	/* A set of traces is open, as the first one or in place of the last one; NULL: nothing to do. As ky_follow_run.open. */
+	int (*open)(void *data, const struct ky_trace_set *set, struct kymo_error *err);
 	/* The sink for the events. NULL: out of memory. */
 	struct ky_sink *(*make)(void *data);
 	/* What comes before the lines; NULL: nothing. As ky_follow_run.open. */

@@ -4,12 +4,14 @@
 #include "base/error.h"
 
 int ky_cli_symbols_open(const struct ky_trace_set *set, const struct ky_symbol_options *options,
-			bool to_people, struct ky_trace_symbols **symbols, struct kymo_error *err)
+			bool to_people, bool is_live, struct ky_trace_symbols **symbols,
+			struct kymo_error *err)
 {
 	const struct ky_trace_symbols_options own = {
 		.dirs = options->dirs.items,
 		.n_dirs = options->dirs.len,
 		.want_lines = true,
+		.is_live = is_live,
 	};
 
 	*symbols = NULL;

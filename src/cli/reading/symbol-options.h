@@ -34,9 +34,10 @@ struct ky_symbol_options {
 
 /*
  * The names of the addresses in @set; *symbols is NULL where they are not wanted or there are no addresses. @to_people: the
- * output is for a terminal. 0, KYMO_E_INVALID for options that exclude each other, or an error of ky_trace_symbols_open().
+ * output is for a terminal. @is_live: see ky_trace_symbols_options. 0, KYMO_E_INVALID for options that exclude each other, or an error of ky_trace_symbols_open().
  */
 int ky_cli_symbols_open(const struct ky_trace_set *set, const struct ky_symbol_options *options,
-			bool to_people, struct ky_trace_symbols **symbols, struct kymo_error *err);
+			bool to_people, bool is_live, struct ky_trace_symbols **symbols,
+			struct kymo_error *err);
 
 #endif

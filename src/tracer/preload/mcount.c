@@ -243,7 +243,7 @@ static size_t mcount_find(const struct thread_calls *thread, const uintptr_t *pl
 		at--;
 	/* The stack is damaged: nobody knows where to go. */
 	if (!at)
-		abort();
+		__builtin_trap();
 	return at - 1;
 }
 
