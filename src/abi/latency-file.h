@@ -5,7 +5,8 @@
  * in /proc/PID/map_files, which takes root. The kernel removes it with the process. A forked child makes a file of its
  * own at its first BEGIN or END, and has its parent's still mapped, whose pid is another one.
  *
- * Counts only grow. Each tracker has several histograms, which CPUs share out among themselves; the whole is their sum.
+ * Counts only grow. Each tracker has several histograms, the whole is their sum. Threads on one of the first CPUs add to that CPU's own
+ * histogram, in restartable sequences. All others share out some among themselves.
  *
  * Trust. Check: a regular file on the kernel's device for memfds, of this size. A reader copies by pread(), which a file that
  * shrinks does not kill, and checks all of the copy: any number can be there, and can be less than before.
@@ -19,9 +20,11 @@
 
 #define KY_LATENCY_MEMFD	"kymo-latency"
 #define KY_LATENCY_FILE_MAGIC	UINT64_C(0x31746c6f6d796b00)
-#define KY_LATENCY_FILE_VERSION 1
+#define KY_LATENCY_FILE_VERSION 2
 #define KY_LATENCY_TRACKERS_MAX 64
-#define KY_LATENCY_STRIPES	8
+#define KY_LATENCY_SHARED	8 /* stripes that CPUs share: atomic additions */
+#define KY_LATENCY_OWN		8 /* stripes of one CPU each, the first ones: behind the shared ones */
+#define KY_LATENCY_STRIPES	(KY_LATENCY_SHARED + KY_LATENCY_OWN)
 #define KY_LATENCY_NAME_BYTES	64 /* of a tracker, with its NUL: letters, digits, '_' */
 
 struct ky_latency_stripe {

@@ -178,27 +178,73 @@ void kymo_latency_begin(struct kymo_latency_site *site, const char *tracker, uin
 
 /* ---- histograms ---------------------------------------------------------------------------- */
 
-/* CPUs share out the stripes, so that few of them write to the same memory. */
-static inline uint32_t latency_stripe(void)
+/* Restartable sequences that add are there for x86-64; elsewhere all stripes are shared. */
+#if KYMO_RING_HAS_RSEQ && defined(__x86_64__)
+static inline bool latency_add(uint64_t cpu, uint64_t *counter, uint64_t n)
+{
+	__asm__ __volatile__ goto(KYMO_RING_RSEQ_BEGIN
+				  "cmpl %k[cpu], %%fs:4(%[area])\n\t"
+				  "jne %l[not_done]\n\t"
+				  "addq %[n], (%[counter])\n" KYMO_RING_RSEQ_END
+				  :
+				  : [area] "r"(ky_latency_clock.rseq_area), [cpu] "r"(cpu),
+				    [counter] "r"(counter), [n] "r"(n)
+				  : "rax", "memory", "cc"
+				  : not_done);
+	return true;
+not_done:
+	return false;
+}
+#else
+static inline bool latency_add(uint64_t cpu, uint64_t *counter, uint64_t n)
+{
+	(void)cpu, (void)counter, (void)n;
+	return false;
+}
+#endif
+
+/* UINT32_MAX: it is not known, or the thread shares its struct rseq (vfork). */
+static inline uint64_t latency_cpu(void)
 {
 #if KYMO_RING_HAS_RSEQ
 	if (__builtin_expect(ky_latency_clock.rseq_area != 0, 1))
-		return (uint32_t)kymo_ring_rseq_cpu(ky_latency_clock.rseq_area) %
-		       KY_LATENCY_STRIPES;
+		return kymo_ring_rseq_cpu(ky_latency_clock.rseq_area);
 #endif
-	return 0;
+	return UINT32_MAX;
 }
 
-static inline void latency_count(struct ky_latency_tracker *tracker, uint64_t ns)
+static inline void latency_longest(struct ky_latency_stripe *stripe, uint64_t ns)
 {
-	struct ky_latency_stripe *stripe = &tracker->stripes[latency_stripe()];
 	uint64_t max = __atomic_load_n(&stripe->max_ns, __ATOMIC_RELAXED);
 
-	__atomic_fetch_add(&stripe->buckets[ky_latency_bucket(ns)], 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&stripe->sum_ns, ns, __ATOMIC_RELAXED);
 	while (ns > max && !__atomic_compare_exchange_n(&stripe->max_ns, &max, ns, true,
 							__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
+}
+
+/*
+ * A sequence that was interrupted has added nothing: the thread may be on another CPU by now. Then the shared stripes take what is
+ * left, since only threads on a CPU write to its own stripe.
+ */
+static inline void latency_count(struct ky_latency_tracker *tracker, uint64_t ns)
+{
+	uint64_t cpu = latency_cpu();
+	struct ky_latency_stripe *stripe = &tracker->stripes[cpu % KY_LATENCY_SHARED];
+	uint32_t bucket = ky_latency_bucket(ns);
+	bool is_summed = false;
+
+	if (__builtin_expect(cpu < KY_LATENCY_OWN, 1)) {
+		struct ky_latency_stripe *own = &tracker->stripes[KY_LATENCY_SHARED + cpu];
+
+		latency_longest(own, ns);
+		is_summed = latency_add(cpu, &own->sum_ns, ns);
+		if (__builtin_expect(is_summed && latency_add(cpu, &own->buckets[bucket], 1), 1))
+			return;
+	}
+	latency_longest(stripe, ns);
+	if (!is_summed)
+		__atomic_fetch_add(&stripe->sum_ns, ns, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&stripe->buckets[bucket], 1, __ATOMIC_RELAXED);
 }
 
 static inline uint64_t latency_ns(uint64_t ticks)

@@ -95,7 +95,9 @@ def test_durations_are_those_of_the_program(start, measure):
     assert nap["count"] == count == 160
     # The program measures around the pairs, with another clock: a little more.
     assert 0.98 * sum_ns - 160 * 50000 < nap["sum_ns"] <= 1.001 * sum_ns
-    assert 160 * 2000000 <= 1.001 * nap["sum_ns"] and nap["max_ns"] <= 1.001 * max_ns
+    assert 160 * 2000000 <= 1.001 * nap["sum_ns"]
+    # If one of the sleeps before was longer, it is the end of a bucket, which is an eighth wide.
+    assert nap["max_ns"] <= 1.126 * max_ns
     assert all(begin > 1700000 for begin, _, _ in nap["buckets"])
     assert found["pairs hand"]["count"] == handed == 50 and 0 < found["pairs hand"]["sum_ns"] <= 1.001 * handed_ns
     # Signals interrupt pairs at any place, in the library as well.
