@@ -101,6 +101,8 @@ int ky_import_log(struct ky_import *imports, const char *path,
 extern const struct ky_import_format ky_import_dat;
 /* import-perfetto.c */
 extern const struct ky_import_format ky_import_perfetto;
+/* import-uftrace.c */
+extern const struct ky_import_format ky_import_uftrace;
 /* import-pcap.c */
 extern const struct ky_import_format ky_import_pcap;
 /* import-perf.c */
