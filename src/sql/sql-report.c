@@ -310,44 +310,97 @@ static void sql_report_cell(struct ky_table *table, struct ky_cell *cell,
 	free(text);
 }
 
-/* A timestamp is a number with a sign; texts have no unit. */
-static void sql_report_fit(struct ky_table *table, struct ky_cell *cell, enum ky_cell_class cls)
-{
-	char text[40];
+/* Times since 1970 are larger than any duration. */
+#define TIME_LEAST_NS INT64_C(100000000000000000)
 
-	if (cls == KY_CELL_TIMESTAMP && cell->type == KY_VALUE_U64)
-		ky_cell_i64(cell, (int64_t)cell->u);
-	if ((cls == KY_CELL_TEXT || cls == KY_CELL_PATH) && cell->type != KY_VALUE_TEXT &&
-	    cell->type != KY_VALUE_NONE) {
-		if (cell->type == KY_VALUE_F64)
-			snprintf(text, sizeof(text), "%.15g", cell->f);
-		else
-			snprintf(text, sizeof(text), "%lld", (long long)cell->s);
-		ky_cell_text(table, cell, text);
-	} else if (cls != KY_CELL_TEXT && cls != KY_CELL_PATH && cell->type == KY_VALUE_TEXT) {
-		*cell = (struct ky_cell){.type = KY_VALUE_NONE};
+/* What columns of Kymo's own tables are, by their names; others are numbers. */
+static enum ky_cell_class sql_report_guess(const char *name, const struct ky_table *table,
+					   size_t column)
+{
+	static const struct {
+		const char *name;
+		enum ky_cell_class cls;
+	} known[] = {{"duration", KY_CELL_DURATION}, {"bytes", KY_CELL_SIZE},
+		     {"cpu", KY_CELL_CPU},	     {"tid", KY_CELL_PROCESS},
+		     {"time", KY_CELL_TIMESTAMP},    {"end", KY_CELL_TIMESTAMP},
+		     {"woken", KY_CELL_TIMESTAMP},   {"queued", KY_CELL_TIMESTAMP},
+		     {"issued", KY_CELL_TIMESTAMP},  {"raised", KY_CELL_TIMESTAMP}};
+	enum ky_cell_class cls = KY_CELL_NUMBER;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (strcmp(known[i].name, name) == 0)
+			cls = known[i].cls;
+	for (size_t r = 0; r < ky_table_n_rows(table); r++) {
+		const struct ky_cell *cell = &ky_table_cells(table, r)[column];
+
+		if (cell->type == KY_VALUE_NONE)
+			continue;
+		if (cls != KY_CELL_NUMBER && cell->type != KY_VALUE_U64)
+			return KY_CELL_NUMBER;
+		if (cls == KY_CELL_TIMESTAMP && cell->s < TIME_LEAST_NS)
+			return KY_CELL_NUMBER;
 	}
+	return cls;
 }
 
 /* Without a word of the file: a column of numbers has numbers. */
+static void sql_report_choose_class(struct report_table *own, const struct ky_table *table,
+				    size_t column)
+{
+	bool has_text = own->is_declared[column], has_number = false;
+
+	for (size_t r = 0; r < ky_table_n_rows(table); r++) {
+		enum ky_cell_type type = ky_table_cells(table, r)[column].type;
+
+		has_text |= type == KY_VALUE_TEXT;
+		has_number |= type != KY_VALUE_NONE;
+	}
+	if (has_number && !has_text)
+		own->columns[column].cls =
+			sql_report_guess(own->columns[column].name, table, column);
+}
+
+static void sql_report_fit_text(struct ky_table *table, struct ky_cell *cell)
+{
+	char text[40];
+
+	if (cell->type == KY_VALUE_F64)
+		snprintf(text, sizeof(text), "%.15g", cell->f);
+	else
+		snprintf(text, sizeof(text), "%lld", (long long)cell->s);
+	ky_cell_text(table, cell, text);
+}
+
+/* A timestamp is a number with a sign; texts have no unit. */
+static void sql_report_fit(struct ky_table *table, struct ky_cell *cell, enum ky_cell_class cls,
+			   const char *comm)
+{
+	bool is_text = cls == KY_CELL_TEXT || cls == KY_CELL_PATH;
+
+	if (cls == KY_CELL_TIMESTAMP && cell->type == KY_VALUE_U64)
+		ky_cell_i64(cell, (int64_t)cell->u);
+	else if (cls == KY_CELL_PROCESS && cell->type == KY_VALUE_U64)
+		ky_cell_process(table, cell, (int32_t)cell->u, -1, comm, NULL);
+	else if (is_text && cell->type != KY_VALUE_TEXT && cell->type != KY_VALUE_NONE)
+		sql_report_fit_text(table, cell);
+	else if (!is_text && cell->type == KY_VALUE_TEXT)
+		*cell = (struct ky_cell){.type = KY_VALUE_NONE};
+}
+
 static void sql_report_finish_columns(struct report_table *own, struct ky_table *table)
 {
-	size_t n = own->def.n_columns, rows = ky_table_n_rows(table);
+	int comm = ky_table_column(&own->def, "comm");
+	size_t n = own->def.n_columns;
 
-	for (size_t c = 0; c < n; c++) {
-		bool has_text = own->is_declared[c], has_number = false;
+	for (size_t c = 0; c < n; c++)
+		sql_report_choose_class(own, table, c);
+	for (size_t i = 0; i < table->cells.len; i++) {
+		const struct ky_cell *name =
+			comm < 0 ? NULL : &table->cells.data[i - i % n + (size_t)comm];
 
-		for (size_t r = 0; r < rows; r++) {
-			enum ky_cell_type type = ky_table_cells(table, r)[c].type;
-
-			has_text |= type == KY_VALUE_TEXT;
-			has_number |= type != KY_VALUE_NONE;
-		}
-		if (has_number && !has_text)
-			own->columns[c].cls = KY_CELL_NUMBER;
+		sql_report_fit(table, &table->cells.data[i], own->columns[i % n].cls,
+			       name && name->type == KY_VALUE_TEXT ? name->text : "");
 	}
-	for (size_t i = 0; i < table->cells.len; i++)
-		sql_report_fit(table, &table->cells.data[i], own->columns[i % n].cls);
 }
 
 static int sql_report_rows(struct ky_sql_report *own, struct ky_sql_statement *statement,

@@ -72,6 +72,7 @@ static const struct resource resources[] = {
 	 HAS_FILTER | HAS_ROW | HAS_NS | HAS_LEAST | HAS_MOST | HAS_OF | HAS_COMM | HAS_PERIODS |
 		 HAS_CELL,
 	 0},
+	{"query", KY_VIEW_QUERY, true, HAS_TEXT | HAS_BEGIN | HAS_END, 0, 0},
 	{"drop", KY_VIEW_DROP, true, 0, 0, 0},
 	{"drop-file", KY_VIEW_DROP_FILE, true, HAS_ROW | HAS_TEXT, 0, 0},
 	{"drop-end", KY_VIEW_DROP_END, true, HAS_ROW, 0, 0},

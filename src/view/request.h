@@ -53,6 +53,7 @@ enum ky_view_what {
 	KY_VIEW_UNNOTE,	   /* api/unnote (POST): remove a note */
 	KY_VIEW_AREA,	   /* api/area: statistics of a range */
 	KY_VIEW_REPORT,	   /* api/report (POST): a report for a range */
+	KY_VIEW_QUERY,	   /* api/query (POST): a statement of SQL */
 	KY_VIEW_PROGRAMS,  /* api/programs: other programs with reports */
 	KY_VIEW_PROGRAM,   /* api/program (POST): the report of one of them for a range */
 	KY_VIEW_DROP,	   /* api/drop (POST): begin to drop a trace */

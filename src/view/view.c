@@ -9,6 +9,7 @@
 #include "flow/sinks/json-value.h"
 #include "view/area.h"
 #include "view/latency.h"
+#include "view/query.h"
 #include "view/view-internal.h"
 
 /* More losses than a picture can show. */
@@ -401,6 +402,8 @@ static int view_answer(struct ky_view *view, const struct ky_view_request *reque
 		return ky_view_area(view, request, stop, out, err);
 	case KY_VIEW_REPORT:
 		return ky_view_report(view, request, stop, out, err);
+	case KY_VIEW_QUERY:
+		return ky_view_query(view, request, stop, out, err);
 	case KY_VIEW_NOTES:
 	case KY_VIEW_NOTE:
 	case KY_VIEW_UNNOTE:

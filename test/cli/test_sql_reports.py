@@ -42,7 +42,7 @@ def test_reports_without_a_head_and_with_errors(kymo, trace, tmp_path):
     own = tmp_path / "own.sql"
     own.write_text("SELECT cpu, sum(duration) / 2.0 AS half, state FROM cpu_state GROUP BY cpu, state; SELECT -1 AS x, NULL AS y", encoding="ascii")
     found = tables(kymo, own, trace)
-    assert [column["class"] for column in found["rows"]["columns"]] == ["number", "number", "text"]
+    assert [column["class"] for column in found["rows"]["columns"]] == ["cpu", "number", "text"]
     assert found["rows2"]["rows"] == [{"x": -1, "y": None}]
     for text, error in (("SELECT x FROM y", "no such table: y"), ("-- column a kilo: x\nSELECT 1 AS a", "a class such as"),
                         ("SELECT :none", ":none has no value"), ("", "has no SELECT"), ("ATTACH 'x' AS y", "not authorized")):

@@ -490,3 +490,8 @@ export async function report(name: string, range: Range, filter: string, signal:
   const given = Object.entries(more).filter(([, value]) => value !== undefined && value !== "") as [string, string | number | bigint][];
   return (await ask("report", { name, ...range, filter, ...Object.fromEntries(given) }, signal, "POST")) as unknown as Report;
 }
+
+/** A statement of SQL, as a report. */
+export async function query(text: string, range: Range, signal: AbortSignal): Promise<Report> {
+  return (await ask("query", { text, ...range }, signal, "POST")) as unknown as Report;
+}

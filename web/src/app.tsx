@@ -6,6 +6,7 @@ import { Graph, Overview } from "./graph";
 import { Recording, useRecording } from "./live";
 import { Drop, OPEN_HELP, openKeys } from "./drop";
 import { Find, FIND_HELP, findKeys } from "./find";
+import { QUERY } from "./query";
 import { NOTE_HELP, noteKeys, useNotes } from "./notes";
 import { PAIR_HELP, pairKeys, usePair } from "./pair";
 import { isSaved } from "./saved";
@@ -134,6 +135,7 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
           <option value={AREA}>statistics of the range</option>
           <option value={LATENCY}>durations</option>
           <option value={NOTES}>bookmarks and notes</option>
+          {!isSaved && <option value={QUERY}>SQL</option>}
           {store.info.reports.map((report) => (
             <option value={report.name} title={report.summary}>
               {report.name}

@@ -15,6 +15,7 @@ import { PATH, PATH_KEY, pathOf } from "./path";
 import { mapOf, ReportHeat } from "./heat-table";
 import { isPaired, otherTime } from "./pair";
 import { missing, ReportForm } from "./report-form";
+import { QUERY, QueryPane } from "./query";
 import { ReportTable } from "./report-table";
 import { isSaved } from "./saved";
 
@@ -106,6 +107,7 @@ export function ReportPane({ store }: { store: Store }) {
   const { report } = useStore(store);
   if (report === LATENCY) return <LatencyPane store={store} />;
   if (report === NOTES) return <NotesPane store={store} />;
+  if (report === QUERY) return <QueryPane store={store} />;
   return report === AREA ? <AreaPane store={store} /> : <OneReport store={store} />;
 }
 

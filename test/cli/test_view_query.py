@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""SQL in the viewer: the rows of kymo query for the range, no way out of the traces, and a click that leads to the picture."""
+
+import http.client
+import json
+import os
+import time
+import urllib.parse
+
+from test_view import address, browser, cache, info, page, shown, view  # noqa: F401: fixtures
+from test_view_path import choose
+
+SLOW = "SELECT count(*) FROM event a, event b, event c WHERE a.cpu + b.cpu + c.cpu < 0"
+
+
+def test_rows_of_statements(view, info, kymo, reference, tmp_path):  # noqa: F811
+    whole = {"begin": info["begin"], "end": info["end"]}
+    statement = "SELECT time, duration, name, tid, comm, ret FROM syscall WHERE time BETWEEN :begin AND :end ORDER BY duration DESC LIMIT 20"
+    found = view.get("query", "POST", text=statement, **whole)["reports"][0]["tables"][0]
+    expected = json.loads(kymo("query", "--json", "-p", f"begin={info['begin']}", "-p", f"end={info['end']}", reference, statement).out)
+    assert [(row["time"], row["duration"], row["name"], row["tid"]["tid"], row["ret"]) for row in found["rows"]] == [
+        (row["time"], row["duration"], row["name"], row["tid"], row["ret"]) for row in expected]
+    assert {column["name"]: column["class"] for column in found["columns"]} == {
+        "time": "timestamp", "duration": "duration", "name": "text", "tid": "process", "comm": "text", "ret": "number"}
+    middle = (info["begin"] + info["end"]) // 2
+    some = view.get("query", "POST", text=statement.replace(" LIMIT 20", ""), begin=info["begin"], end=middle)["reports"][0]["tables"][0]
+    assert all(row["time"] <= middle for row in some["rows"]) and len(some["rows"]) == 1000 and some["omitted"] > 0
+    # Only traces, only with the page's method, in bounds.
+    for text in (f"ATTACH '{tmp_path}/x' AS x", "SELECT load_extension('x')", f"VACUUM INTO '{tmp_path}/x'", "SELECT x", "", "DROP TABLE event"):
+        answer = view.get("query", "POST", text=text or "--", code=400, **whole)
+        assert answer["error"] and not os.listdir(tmp_path)
+    assert view.ask(f"/{view.token}/api/query?" + urllib.parse.urlencode({"text": "SELECT 1", **whole}), "GET")[0] == 403
+    assert view.ask(f"/{view.token}/api/query?" + urllib.parse.urlencode({"text": "SELECT 1 " + "x" * 5000, **whole}), "POST")[0] == 400
+
+
+def ticks(view):  # noqa: F811
+    """CPU time of the server."""
+    with open(f"/proc/{view.process.pid}/stat", encoding="ascii") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
+
+
+def test_a_statement_ends_with_its_page(view, info):  # noqa: F811
+    path = f"/{view.token}/api/query?" + urllib.parse.urlencode({"text": SLOW, "begin": info["begin"], "end": info["end"]})
+    deadline, before = time.monotonic() + 100, ticks(view)
+    connection = http.client.HTTPConnection("127.0.0.1", view.port, timeout=120)
+    connection.request("POST", path, headers={"Origin": f"http://127.0.0.1:{view.port}"})
+    while ticks(view) < before + 100:
+        assert time.monotonic() < deadline, "the statement does not run"
+        time.sleep(0.05)
+    connection.close()
+    last = None
+    while last != ticks(view):
+        assert time.monotonic() < deadline, "the statement of a page that has gone runs on"
+        last = ticks(view)
+        time.sleep(1)
+    assert view.get("query", "POST", text="SELECT 1 AS one", begin=info["begin"], end=info["end"])["reports"][0]["tables"][0]["rows"]
+
+
+def test_rows_lead_to_the_picture(page, info, kymo, reference):  # noqa: F811
+    choose(page, "report", "?sql")
+    page.until("document.querySelector('#sql')")
+    page.value("document.getElementById('sql').focus(), document.getElementById('sql').select()")
+    page.call("Input.insertText", text="SELECT time, tid, comm, name, duration FROM syscall WHERE name = 'fsync' ORDER BY duration DESC")
+    page.value("document.getElementById('run-sql').click()")
+    page.until("document.querySelectorAll('.report[data-ready=true] tbody tr.goes').length > 3")
+    first = json.loads(kymo("query", "--json", reference, "SELECT time_text(time) AS time FROM syscall WHERE name = 'fsync' ORDER BY duration DESC LIMIT 1").out)
+    page.value("document.querySelector('.report tbody tr').click()")
+    clock = first[0]["time"].split()[1]
+    page.until(f"document.querySelector('.line[aria-selected=true]')?.children[1].textContent === '{clock}'")
