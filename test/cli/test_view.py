@@ -84,7 +84,8 @@ def as_line(row):
     return f"[{clock}.{ns % 10**9:09}] {name}: {text}"
 
 
-def test_pictures_come_while_the_trace_is_read(kymo_bin, tmp_path):
+def test_pictures_come_while_the_trace_is_read(kymo_bin, tmp_path, browser):
+    """And the table has ten million rows, by keyboard and by its bar."""
     trace = tmp_path / "trace"
     subprocess.run([os.path.join(BUILD, "bench", "make-trace"), "-n", "10000000", trace], check=True)
     viewer = Viewer(kymo_bin, "--no-browser", trace, env={"XDG_CACHE_HOME": str(tmp_path)})
@@ -99,6 +100,20 @@ def test_pictures_come_while_the_trace_is_read(kymo_bin, tmp_path):
         # Some rows before all is read, all of them in the end.
         assert any(n and read < 9000000 for read, n in numbers), numbers
         assert numbers[-1][1] > 500
+        browser.go(viewer.link)
+        browser.until("document.querySelector('#total')?.textContent === '10000000 events'")
+        browser.until("document.querySelector('.body .line')")
+        browser.value("document.querySelector('.body').focus()")
+        browser.key("End")
+        last = "Array.from(document.querySelectorAll('.body .line')).map(e => e.children[0].textContent)"
+        browser.until(f"({last}).includes('10000000')")
+        (line,) = viewer.get("rows", row=10000000 - 1, count=1)["rows"]
+        assert rows_of(browser)[-1][3:5] == line[3:5]
+        browser.value("(b => { b.scrollTop = (b.scrollHeight - b.clientHeight) / 2; })(document.querySelector('.bar'))")
+        browser.until(f"(n => n > 4990000 && n < 5010000)(Number(({last})[0]))")
+        row = rows_of(browser)[0]
+        (line,) = viewer.get("rows", row=int(row[0]) - 1, count=1)["rows"]
+        assert row[3:5] == line[3:5]
     finally:
         viewer.end()
 

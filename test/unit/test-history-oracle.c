@@ -634,7 +634,7 @@ static void free_oracle(struct oracle *oracle)
 	ky_trace_set_close(&oracle->set);
 }
 
-/* A thread id that was used again has several rows: what the lists here do not tell apart. */
+/* A thread id that was used again has several rows; the lists here have one for both. */
 static bool is_unique(const struct oracle *oracle, const struct ky_history_row *row)
 {
 	for (uint32_t i = 0; i < ky_history_n_rows(oracle->history); i++) {

@@ -163,7 +163,7 @@ static int find_in_row(struct ky_history *history, const struct ky_row_top *top,
 	return 0;
 }
 
-/* Whoever goes from interval to interval asks for the same leaf again and again. */
+/* Loops over intervals ask for the same leaf again and again. */
 static bool history_query_has_leaf(const struct ky_history *history, uint32_t row, int64_t ns)
 {
 	const struct ky_leaf *leaf = &history->leaf;
