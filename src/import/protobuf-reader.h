@@ -29,7 +29,9 @@ struct ky_pb_field {
 
 static inline struct ky_pb_reader ky_pb_reader(const void *data, size_t len)
 {
-	return (struct ky_pb_reader){data, (const uint8_t *)data + len, false};
+	const uint8_t *at = (const uint8_t *)data;
+
+	return (struct ky_pb_reader){at, at + len, false};
 }
 
 /* A number of variable length at *at; false: it is cut, or too long. */

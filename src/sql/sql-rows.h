@@ -22,10 +22,18 @@ struct ky_sql_cell {
 	};
 };
 
+enum ky_sql_operator {
+	KY_SQL_EQ,
+	KY_SQL_LT,
+	KY_SQL_LE,
+	KY_SQL_GT,
+	KY_SQL_GE,
+};
+
 /* A comparison that the statement needs: rows that fail it are not kept. */
 struct ky_sql_condition {
 	uint32_t column;
-	enum ky_sql_operator { KY_SQL_EQ, KY_SQL_LT, KY_SQL_LE, KY_SQL_GT, KY_SQL_GE } op;
+	enum ky_sql_operator op;
 	struct ky_sql_cell value; /* INTEGER or TEXT; TEXT only with EQ */
 };
 
