@@ -12,8 +12,14 @@
 #include "os/elf-file.h"
 #include "os/file.h"
 
-#define BYTES_MAX ((size_t)256 << 20)
+#define BYTES_MAX ((size_t)128 << 20)
 #define UNIT_HEAD 11 /* u32 length, u16 version, u32 abbreviations, u8 bytes of an address */
+
+/* A function or type has at least one byte in the file, whatever number the file claims. */
+static uint32_t to_dwarf_bound(const struct ky_kdi *kdi, uint32_t claimed)
+{
+	return claimed < ky_kdi_size(kdi) ? claimed : (uint32_t)ky_kdi_size(kdi);
+}
 
 /* ---- abbreviations ----------------------------------------------------------------------- */
 
@@ -308,7 +314,8 @@ static void to_dwarf_function(struct dwarf_writer *writer, const struct ky_kdi_f
 
 static void to_dwarf_functions(struct dwarf_writer *writer)
 {
-	for (uint32_t i = 0; i < ky_kdi_functions(writer->kdi) && writer->info.len < BYTES_MAX;
+	for (uint32_t i = 0; i < to_dwarf_bound(writer->kdi, ky_kdi_functions(writer->kdi)) &&
+			     writer->info.len < BYTES_MAX;
 	     i++) {
 		struct ky_kdi_view signature;
 		struct ky_kdi_found found;
@@ -325,7 +332,7 @@ static uint8_t to_dwarf_language(const struct ky_kdi *kdi)
 {
 	struct ky_kdi_found found;
 
-	for (uint32_t i = 0; i < ky_kdi_functions(kdi); i++)
+	for (uint32_t i = 0; i < to_dwarf_bound(kdi, ky_kdi_functions(kdi)); i++)
 		if (ky_kdi_function(kdi, i, &found) && strstr(found.name, "::"))
 			return DW_LANG_C_plus_plus;
 	return DW_LANG_C99;
@@ -334,7 +341,7 @@ static uint8_t to_dwarf_language(const struct ky_kdi *kdi)
 static void to_dwarf_info(struct dwarf_writer *writer, const struct ky_kdi_image *image)
 {
 	struct ky_strbuf *out = &writer->info;
-	uint32_t n_types = ky_kdi_types(writer->kdi), length;
+	uint32_t n_types = to_dwarf_bound(writer->kdi, ky_kdi_types(writer->kdi)), length;
 
 	to_dwarf_number(out, 0, 4);
 	to_dwarf_number(out, 4, 2);
@@ -349,8 +356,9 @@ static void to_dwarf_info(struct dwarf_writer *writer, const struct ky_kdi_image
 		struct ky_kdi_view view;
 
 		writer->places[i] = (uint32_t)out->len;
-		if (ky_kdi_type(writer->kdi, i, &view))
-			to_dwarf_type(writer, &view);
+		if (!ky_kdi_type(writer->kdi, i, &view))
+			break;
+		to_dwarf_type(writer, &view);
 	}
 	to_dwarf_uleb(out, A_END);
 	if (ky_strbuf_failed(out) || out->len >= BYTES_MAX)
@@ -428,7 +436,8 @@ int ky_kdi_to_dwarf(const struct ky_kdi *kdi, const struct ky_kdi_image *image,
 		.kdi = kdi, .abbreviations = KY_STRBUF_INIT, .info = KY_STRBUF_INIT};
 	int ret = KYMO_OK;
 
-	writer.places = calloc(ky_kdi_types(kdi) + 1ull, sizeof(*writer.places));
+	writer.places =
+		calloc(to_dwarf_bound(kdi, ky_kdi_types(kdi)) + 1ull, sizeof(*writer.places));
 	if (writer.places) {
 		to_dwarf_abbreviations(&writer.abbreviations);
 		to_dwarf_info(&writer, image);

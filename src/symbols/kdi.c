@@ -65,6 +65,9 @@ static int check(struct ky_kdi *kdi, struct kymo_error *err)
 	kdi->n_blocks = kdi->n_functions / KY_KDI_BLOCK + (kdi->n_functions % KY_KDI_BLOCK > 0);
 	if (kdi->parts[KY_KDI_INDEX].bytes / KY_KDI_BLOCK_BYTES < kdi->n_blocks)
 		return kdi_malformed(err, "its index of functions is too short");
+	/* Each type has a byte at least; void has none. */
+	if (kdi->n_types && kdi->n_types - 1 > kdi->parts[KY_KDI_TYPES].bytes)
+		return kdi_malformed(err, "its list of types is too short");
 	return KYMO_OK;
 }
 
