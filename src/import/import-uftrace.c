@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/strbuf.h"
 #include "import/foreign-file.h"
 #include "import/import-internal.h"
@@ -50,6 +51,8 @@ struct uftrace {
 	struct ky_maker *maker;
 	int events[N_EVENTS];
 	KY_VEC(struct uftrace_thread *) threads;
+	struct ky_map tids; /* that task.txt names, with a file or without */
+	uint64_t map_bytes; /* that were read: sessions can name one map again and again */
 	struct kymo_error *err, *broken;
 };
 
@@ -191,10 +194,10 @@ static int import_uftrace_add_thread(struct uftrace *uftrace, int64_t tid, int64
 	struct uftrace_thread *thread;
 	char path[PATH_MAX];
 
-	ky_vec_foreach(&uftrace->threads, known) {
-		if ((*known)->tid == tid)
-			return KYMO_OK;
-	}
+	if (ky_map_get(&uftrace->tids, (uint64_t)tid))
+		return KYMO_OK;
+	if (ky_map_set(&uftrace->tids, (uint64_t)tid, uftrace) < 0)
+		return ky_error_nomem(uftrace->err);
 	if (uftrace->threads.len >= THREADS_MAX ||
 	    snprintf(path, sizeof(path), "%s/%" PRId64 ".dat", uftrace->path, tid) >=
 		    (int)sizeof(path))
@@ -211,11 +214,16 @@ static int import_uftrace_add_thread(struct uftrace *uftrace, int64_t tid, int64
 	thread->path = strdup(path);
 	if (!thread->path)
 		return ky_error_nomem(uftrace->err);
-	/* A thread that called nothing has no file. */
-	if (ky_foreign_open(&thread->file, thread->path, -1, uftrace->err) < 0)
-		ky_error_clear(uftrace->err);
-	else
+	if (ky_foreign_open(&thread->file, thread->path, -1, uftrace->err) == 0) {
 		import_uftrace_load(uftrace, thread);
+		return KYMO_OK;
+	}
+	/* A thread that called nothing has no file. */
+	ky_error_clear(uftrace->err);
+	uftrace->threads.len--;
+	ky_foreign_close(&thread->file);
+	free(thread->path);
+	free(thread);
 	return KYMO_OK;
 }
 
@@ -247,11 +255,13 @@ static int import_uftrace_map(struct uftrace *uftrace, const char *line, int64_t
 	size_t len = strcspn(line, "\n");
 	const char *end = line + len, *path = memchr(line, '/', len), *id, *path_end;
 	uint64_t begin, stop, offset;
-	char mode[8];
+	char mode[8] = "", head[128];
 	int ret;
 
+	/* sscanf() looks at the whole text, of which this is a line. */
+	(void)snprintf(head, sizeof(head), "%.*s", (int)(len < 127 ? len : 127), line);
 	if (!path ||
-	    sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64, &begin, &stop, mode, &offset) !=
+	    sscanf(head, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64, &begin, &stop, mode, &offset) !=
 		    4 ||
 	    mode[2] != 'x' || stop <= begin)
 		return KYMO_OK;
@@ -276,19 +286,27 @@ static int import_uftrace_map(struct uftrace *uftrace, const char *line, int64_t
 
 static int import_uftrace_maps(struct uftrace *uftrace, const char *line)
 {
-	const char *sid = strstr(line, " sid="), *stamp = strstr(line, "timestamp=");
+	size_t line_len = strcspn(line, "\n");
+	const char *sid = memmem(line, line_len, " sid=", 5);
+	const char *stamp = memmem(line, line_len, "timestamp=", 10);
 	size_t len = sid ? strspn(sid + 5, "0123456789abcdef") : 0;
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	uint64_t s = 0, ns = 0;
-	char path[PATH_MAX];
+	char path[PATH_MAX], times[64];
 	int ret = KYMO_OK;
 
-	if (!len || len > 32 || !stamp || sid - line > (ptrdiff_t)strcspn(line, "\n") ||
-	    sscanf(stamp, "timestamp=%" SCNu64 ".%" SCNu64, &s, &ns) != 2 || s > INT32_MAX ||
+	(void)snprintf(times, sizeof(times), "%.*s", 63, stamp ? stamp : "");
+	if (!len || len > 32 || !stamp ||
+	    sscanf(times, "timestamp=%" SCNu64 ".%" SCNu64, &s, &ns) != 2 || s > INT32_MAX ||
 	    snprintf(path, sizeof(path), "%s/sid-%.*s.map", uftrace->path, (int)len, sid + 5) >=
 		    (int)sizeof(path))
 		return KYMO_OK;
 	if (ky_read_file(AT_FDCWD, path, TEXT_BYTES, &text) == 0) {
+		uftrace->map_bytes += text.len;
+		if (uftrace->map_bytes > 4 * TEXT_BYTES)
+			ret = ky_error_set(uftrace->err, KYMO_E_LIMIT,
+					   "%s: the maps of sessions have more than 256 MiB",
+					   uftrace->path);
 		for (const char *at = ky_strbuf_text(&text); *at && ret == KYMO_OK;) {
 			ret = import_uftrace_map(uftrace, at, import_uftrace_word(line, "pid"),
 						 s * 1000000000 + ns % 1000000000);
@@ -373,6 +391,7 @@ static void import_uftrace_fini(struct uftrace *uftrace)
 		free(*thread);
 	}
 	ky_vec_fini(&uftrace->threads);
+	ky_map_fini(&uftrace->tids);
 }
 
 static int import_uftrace_convert(struct uftrace *uftrace, struct ky_packet_store *store)
