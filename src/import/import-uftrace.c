@@ -40,7 +40,7 @@ struct uftrace_thread {
 	char *path;
 	int64_t tid, pid;
 	uint64_t at;   /* of the record at hand */
-	uint64_t time; /* of it; UINT64_MAX: there is none */
+	uint64_t time; /* of it; UINT64_MAX: the file is over */
 	uint64_t word;
 	uint64_t callers[DEPTH_MAX];
 };
@@ -77,7 +77,7 @@ static const struct ky_maker_field build_fields[] = {
 
 /* ---- records ------------------------------------------------------------------------------ */
 
-/* What is broken of one thread ends that thread; the first such place is told. */
+/* What is broken of one thread ends that thread; the error names the first such place. */
 static void import_uftrace_broken(struct uftrace *uftrace, struct uftrace_thread *thread)
 {
 	if (!uftrace->broken->code)
@@ -140,7 +140,7 @@ static int import_uftrace_take(struct uftrace *uftrace, struct uftrace_thread *t
 		ky_foreign_bad(&thread->file, thread->at,
 			       "arguments follow, whose form only uftrace knows", uftrace->err);
 		ky_error_hint(uftrace->err, "try uftrace record without -A, -R and -a, or uftrace "
-					    "dump --chrome, which Kymo reads, too");
+					    "dump in Chrome's format, which Kymo reads, too");
 		import_uftrace_broken(uftrace, thread);
 		return KYMO_OK;
 	}

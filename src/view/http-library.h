@@ -9,15 +9,15 @@
 
 #include "os/library.h"
 
-#define KY_HTTP_FUNCTIONS(X)               \
-	X(MHD_add_response_header)         \
-	X(MHD_create_response_from_buffer) \
+#define KY_HTTP_FUNCTIONS(X)                       \
+	X(MHD_add_response_header)                 \
+	X(MHD_create_response_from_buffer)         \
 	X(MHD_create_response_from_fd_at_offset64) \
-	X(MHD_destroy_response)            \
-	X(MHD_get_connection_info)         \
-	X(MHD_lookup_connection_value)     \
-	X(MHD_queue_response)              \
-	X(MHD_start_daemon)                \
+	X(MHD_destroy_response)                    \
+	X(MHD_get_connection_info)                 \
+	X(MHD_lookup_connection_value)             \
+	X(MHD_queue_response)                      \
+	X(MHD_start_daemon)                        \
 	X(MHD_stop_daemon)
 
 KY_HTTP_FUNCTIONS(KY_LIBRARY_TYPE)

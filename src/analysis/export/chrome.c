@@ -28,13 +28,13 @@ struct chrome_own {
 	bool any;
 };
 
-static void chrome_time(struct ky_strbuf *out, int64_t ns)
+static void export_chrome_time(struct ky_strbuf *out, int64_t ns)
 {
 	ky_strbuf_addf(out, "%s%" PRIu64 ".%03" PRIu64, ns < 0 ? "-" : "",
 		       (uint64_t)(ns < 0 ? -ns : ns) / 1000, (uint64_t)(ns < 0 ? -ns : ns) % 1000);
 }
 
-static void chrome_place(struct ky_tracks *tracks, const struct ky_track *track)
+static void export_chrome_place(struct ky_tracks *tracks, const struct ky_track *track)
 {
 	int64_t pid = track->kind == KY_TRACK_THREAD ? track->pid : processes[track->kind].pid;
 
@@ -42,14 +42,14 @@ static void chrome_place(struct ky_tracks *tracks, const struct ky_track *track)
 		       pid + (int64_t)track->machine * MACHINE_PIDS, track->tid);
 }
 
-static void chrome_text(struct ky_strbuf *out, const char *name, const char *text)
+static void export_chrome_text(struct ky_strbuf *out, const char *name, const char *text)
 {
 	ky_strbuf_addf(out, ",\"%s\":", name);
 	ky_json_text(out, text, strlen(text));
 }
 
 /* The first item tells when everything began. */
-static void chrome_next(struct ky_tracks *tracks)
+static void export_chrome_next(struct ky_tracks *tracks)
 {
 	struct chrome_own *own = tracks->own;
 
@@ -63,7 +63,7 @@ static void chrome_next(struct ky_tracks *tracks)
 	own->any = true;
 }
 
-static void chrome_args(struct ky_strbuf *out, const struct ky_track_item *item)
+static void export_chrome_args(struct ky_strbuf *out, const struct ky_track_item *item)
 {
 	size_t begun;
 
@@ -83,8 +83,8 @@ static void chrome_args(struct ky_strbuf *out, const struct ky_track_item *item)
 	ky_strbuf_adds(out, "}}");
 }
 
-static int chrome_item(struct ky_tracks *tracks, const struct ky_track_item *item,
-		       struct kymo_error *err)
+static int export_chrome_item(struct ky_tracks *tracks, const struct ky_track_item *item,
+			      struct kymo_error *err)
 {
 	static const char *const phases[] = {
 		[KY_TRACK_BEGIN] = "B",
@@ -95,35 +95,35 @@ static int chrome_item(struct ky_tracks *tracks, const struct ky_track_item *ite
 	struct ky_strbuf *out = &tracks->out;
 
 	(void)err;
-	chrome_next(tracks);
+	export_chrome_next(tracks);
 	ky_strbuf_addf(out, "{\"ph\":\"%s\",", phases[item->what]);
-	chrome_place(tracks, item->track);
+	export_chrome_place(tracks, item->track);
 	ky_strbuf_adds(out, ",\"ts\":");
-	chrome_time(out, item->ns - tracks->origin_ns);
+	export_chrome_time(out, item->ns - tracks->origin_ns);
 	if (item->what == KY_TRACK_WHOLE) {
 		ky_strbuf_adds(out, ",\"dur\":");
-		chrome_time(out, item->end_ns - item->ns);
+		export_chrome_time(out, item->end_ns - item->ns);
 	}
 	if (item->what == KY_TRACK_INSTANT)
 		ky_strbuf_adds(out, ",\"s\":\"t\"");
-	chrome_text(out, "name", item->name);
-	chrome_text(out, "cat", item->category);
-	chrome_args(out, item);
+	export_chrome_text(out, "name", item->name);
+	export_chrome_text(out, "cat", item->category);
+	export_chrome_args(out, item);
 	return 0;
 }
 
-static void chrome_name(struct ky_tracks *tracks, const struct ky_track *track, const char *what,
-			const char *name)
+static void export_chrome_name(struct ky_tracks *tracks, const struct ky_track *track,
+			       const char *what, const char *name)
 {
-	chrome_next(tracks);
+	export_chrome_next(tracks);
 	ky_strbuf_addf(&tracks->out, "{\"ph\":\"M\",\"name\":\"%s\",", what);
-	chrome_place(tracks, track);
+	export_chrome_place(tracks, track);
 	ky_strbuf_adds(&tracks->out, ",\"args\":{\"name\":");
 	ky_json_text(&tracks->out, name, strlen(name));
 	ky_strbuf_adds(&tracks->out, "}}");
 }
 
-static void chrome_names(struct ky_tracks *tracks, const struct ky_track *track)
+static void export_chrome_names(struct ky_tracks *tracks, const struct ky_track *track)
 {
 	char name[2 * KY_TRACK_NAME_SIZE + 64];
 	const char *process = processes[track->kind].name;
@@ -135,27 +135,27 @@ static void chrome_names(struct ky_tracks *tracks, const struct ky_track *track)
 	else
 		snprintf(name, sizeof(name), "%s", process);
 	if (name[0])
-		chrome_name(tracks, track, "process_name", name);
+		export_chrome_name(tracks, track, "process_name", name);
 	if (track->name[0])
-		chrome_name(tracks, track, "thread_name", track->name);
+		export_chrome_name(tracks, track, "thread_name", track->name);
 }
 
-static int chrome_begin(struct ky_tracks *tracks, struct kymo_error *err)
+static int export_chrome_begin(struct ky_tracks *tracks, struct kymo_error *err)
 {
 	(void)tracks;
 	(void)err;
 	return 0;
 }
 
-static int chrome_end(struct ky_tracks *tracks, struct kymo_error *err)
+static int export_chrome_end(struct ky_tracks *tracks, struct kymo_error *err)
 {
 	struct chrome_own *own = tracks->own;
 
 	(void)err;
 	ky_vec_foreach(&tracks->list, track)
-		chrome_names(tracks, *track);
+		export_chrome_names(tracks, *track);
 	if (!own->any)
-		chrome_next(tracks);
+		export_chrome_next(tracks);
 	ky_strbuf_adds(&tracks->out, "\n]}\n");
 	return 0;
 }
@@ -165,7 +165,7 @@ const struct ky_tracks_form ky_tracks_chrome = {
 	.wants_model = true,
 	.wants_calls = true,
 	.own_bytes = sizeof(struct chrome_own),
-	.begin = chrome_begin,
-	.item = chrome_item,
-	.end = chrome_end,
+	.begin = export_chrome_begin,
+	.item = export_chrome_item,
+	.end = export_chrome_end,
 };

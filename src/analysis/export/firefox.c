@@ -329,7 +329,9 @@ static int firefox_item(struct ky_tracks *tracks, const struct ky_track_item *it
 		return 0;
 	ky_error_set(err, KYMO_E_UNSUPPORTED,
 		     "the Firefox profiler's format would take more than 1 GiB of memory");
-	ky_error_hint(err, "choose less with --timerange or --event, or try --to perfetto");
+	ky_error_hint(
+		err,
+		"choose a shorter range or fewer events, or another format, such as Perfetto's");
 	return KYMO_E_UNSUPPORTED;
 }
 

@@ -151,7 +151,7 @@ static bool otlp_hex(const char *text, size_t len, uint64_t id[2])
 	return digits == 32 && (id[0] | id[1]);
 }
 
-/* What the field that the user names says. False: there is none. */
+/* What the field that the user names says. False: the event has no such field. */
 static bool otlp_told_id(const struct otlp_own *own, const struct ky_value *fields, uint64_t id[2])
 {
 	const char *name = own->options->trace_id;
@@ -394,8 +394,8 @@ static int otlp_end(struct ky_tracks *tracks, struct kymo_error *err)
 
 	if (!own->n_spans) {
 		ky_error_set(err, KYMO_E_UNSUPPORTED, "the trace has no span of a program");
-		ky_error_hint(err, "a program records them with KYMO_SPAN; --with-syscalls makes "
-				   "spans of system calls");
+		ky_error_hint(err, "a program records them with KYMO_SPAN; system calls can "
+				   "be spans, too");
 		return KYMO_E_UNSUPPORTED;
 	}
 	ky_vec_foreach(&own->threads, thread) {

@@ -53,8 +53,8 @@ static int stacks_sink_finish(struct ky_sink *sink, struct kymo_error *err)
 		ky_error_set(err, KYMO_E_UNSUPPORTED,
 			     "no event of the trace is a sample with a "
 			     "call stack");
-		ky_error_hint(err, "record them with: kymo record --sample; other stacks are in "
-				   "kymo report flame --of ... --to ...");
+		ky_error_hint(err, "record samples; report flame has the stacks of other "
+				   "events");
 		return KYMO_E_UNSUPPORTED;
 	}
 	tree = ky_flame_take(stacks->flame);

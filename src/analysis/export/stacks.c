@@ -161,8 +161,9 @@ int ky_stacks_export(struct ky_strbuf *out, const struct ky_stack_tree *tree, co
 			"pprof: one trace at a time, please; compare with: go tool pprof "
 			"-base");
 	if (form == KY_STACKS_CHROME)
-		return ky_error_set(err, KYMO_E_UNSUPPORTED,
-				    "chrome: stacks have no such form; it is for single calls: kymo report calls");
+		return ky_error_set(
+			err, KYMO_E_UNSUPPORTED,
+			"chrome: stacks have no such form; it is for single calls: kymo report calls");
 	switch (form) {
 	case KY_STACKS_FOLDED:
 		stacks_folded(out, tree);

@@ -39,7 +39,7 @@ static int tracks_resolve(struct ky_tracks *tracks, const struct ky_host *host,
 		return 0;
 	if (!is_kernel)
 		ky_event_thread_find(&own->thread, cls);
-	/* Samples are told by the model; what perf tells of threads and mappings is no happening. */
+	/* The model tells of samples; what perf tells of threads and mappings is no happening. */
 	if (host->classes[cls->index].of_before ||
 	    (tracks->form->wants_stacks && host->classes[cls->index].is_sample))
 		return 0;

@@ -148,7 +148,7 @@ static void waits_dot_graph(struct ky_strbuf *out, struct waits_dot *dot)
 	qsort(dot->arrows.data, dot->arrows.len, sizeof(*dot->arrows.data), waits_dot_compare);
 	ky_vec_foreach(&dot->arrows, arrow)
 		sum_ns += arrow->wait_ns;
-	ky_strbuf_addf(out, "digraph waits {\n  // who woke whom; %zu of %zu arrows\n", n,
+	ky_strbuf_addf(out, "digraph waits {\n  // wake-ups; %zu of %zu arrows\n", n,
 		       dot->arrows.len);
 	ky_strbuf_adds(out, "  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n"
 			    "  edge [fontname=\"sans-serif\", fontsize=10];\n");

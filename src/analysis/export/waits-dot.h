@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who waits for whom, as a graph for Graphviz: threads and interrupts, and an arrow from each that woke a thread to that thread, with
- * how often, and how long the thread had waited. An arrow's width tells its part of all waits.
+ * Waits of threads, as a graph for Graphviz: threads and interrupts, and an arrow from each that woke a thread to that thread, with
+ * the number of wake-ups and the time that the thread had waited. An arrow's width tells its part of all waits.
  */
 #ifndef KY_ANALYSIS_EXPORT_WAITS_DOT_H
 #define KY_ANALYSIS_EXPORT_WAITS_DOT_H

@@ -755,7 +755,7 @@ const struct ky_command ky_command_convert = {
 		"  folded, speedscope, pprof the call stacks of samples, as kymo report flame --to\n"
 		"  firefox a profile for profiler.firefox.com, with samples and markers\n"
 		"  otlp    spans of programs, as lines of OTLP/JSON for OpenTelemetry's collectors\n"
-		"  dot     a graph of who waits for whom, for Graphviz\n"
+		"  dot     a graph of waits and wake-ups of threads, for Graphviz\n"
 		"  pcap    packets whose bytes the trace has, as of a pcap file\n"
 		"  trace.dat events of the kernel, for trace-cmd and KernelShark\n"
 		"  details everything: metadata as trees, packets, events with all their fields\n"

@@ -6,7 +6,7 @@
 #include "cli/terminal/command.h"
 #include "store/trace.h"
 
-/* Until a signal ends it. Damage in a trace is told at the end: what is good is shown. */
+/* Until a signal ends it. The page shows what is good of a damaged trace; the error comes at the end. */
 int view_serve_perfetto(const struct ky_trace_set *set, bool opens_browser, struct kymo_error *err);
 
 #endif

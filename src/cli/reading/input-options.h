@@ -15,7 +15,7 @@ struct ky_input_options {
 	bool is_again; /* no option: the traces were opened before; warnings were given then */
 	struct ky_text_list clock_offsets;
 	const char *log_format, *log_time; /* NULL: found by the files */
-	bool packet_data; /* no option: see struct ky_import_options */
+	bool packet_data;		   /* no option: see struct ky_import_options */
 	const char *relay_key;
 	uint64_t relay_space;
 	/* No option: those of the paths that are at relays; NULL: opening connects to them. */

@@ -93,7 +93,7 @@ static int join_marks_stream(struct join_found *found, const struct ky_stream *s
 
 		wanted[cls->index] = join_marks_may_have(cls);
 	}
-	/* Damage is told when the events are read. */
+	/* The command that reads the events reports damage. */
 	if (ky_source_open(stream, &flow, &ignored) == 0) {
 		ky_source_want(flow, wanted);
 		while (ky_flow_next(flow, &batch, &ignored) > 0) {

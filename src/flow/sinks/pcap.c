@@ -133,8 +133,9 @@ static int pcap_finish(struct ky_sink *sink, struct kymo_error *err)
 	if (pcap->begun)
 		return pcap_write(pcap, err);
 	ky_error_set(err, KYMO_E_UNSUPPORTED, "no event has a packet's bytes");
-	ky_error_hint(err, "packets come from pcap and pcapng files, or from traces that "
-			   "kymo convert --packet-data made of them");
+	ky_error_hint(err,
+		      "packets come from pcap and pcapng files, or from traces that were made of "
+		      "them with their bytes");
 	return KYMO_E_UNSUPPORTED;
 }
 
