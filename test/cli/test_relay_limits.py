@@ -305,7 +305,7 @@ def test_viewer_of_many_traces(kymo, kymo_bin, relay, tmp_path, reader):  # noqa
     """A relay that shows a recording of many programs does not hold their traces open, and shows all of them in order."""
     here = relay()
     name = f"many{os.getpid()}"
-    kymo("record", "--name", name, "--background", "-o", here.address("many"), "--user", "modes:number")
+    kymo("record", "--name", name, "--background", "-o", here.address("many"), "--user", "modes:number", cwd=tmp_path)
     for i in range(6):
         subprocess.run(["sh", "-c", f"for i in $(seq 25); do {MODES} numbers 3 0; done"], check=True, stdout=subprocess.DEVNULL)
         if i % 2:
