@@ -104,14 +104,15 @@ static struct ky_host *host_of_chunk(const struct ky_model *model, const struct 
 }
 
 /* One more chunk of the host; the metadata that knows more describes both. */
-static int add_chunk(struct ky_model *model, struct ky_host *host, const struct ky_trace *trace)
+static int model_make_add_chunk(struct ky_model *model, struct ky_host *host,
+				const struct ky_trace *trace)
 {
 	int ret = has_classes_of(host->trace, trace) ? 0 : bind_host(model, host, trace);
 
 	return ret < 0 ? ret : add_streams(model, host, trace);
 }
 
-static bool is_followed(const struct ky_trace_set *set)
+static bool model_make_is_followed(const struct ky_trace_set *set)
 {
 	ky_vec_foreach(&set->traces, trace)
 		if ((*trace)->live.is_written)
@@ -159,11 +160,12 @@ struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error 
 		goto fail;
 	model->n_streams = set->streams.len;
 	ky_vec_foreach(&set->traces, trace) {
-		struct ky_host *host = is_followed(set) ? host_of_chunk(model, *trace) : NULL;
+		struct ky_host *host =
+			model_make_is_followed(set) ? host_of_chunk(model, *trace) : NULL;
 
 		if (!host)
 			host = model_make_add_host(model, *trace);
-		if (!host || add_chunk(model, host, *trace) < 0)
+		if (!host || model_make_add_chunk(model, host, *trace) < 0)
 			goto fail;
 	}
 	if (label_hosts(model) < 0)
