@@ -129,10 +129,13 @@ static void sql_confine(sqlite3 *db)
 	(void)ky_sqlite.sqlite3_set_authorizer(db, sql_authorize, NULL);
 }
 
-static int sql_prepare(struct ky_sql *sql)
+/* @path: a file; NULL: a data base in memory, for the tables of traces. */
+static int sql_prepare(struct ky_sql *sql, const char *path)
 {
-	int ret = ky_sqlite.sqlite3_open_v2(":memory:", &sql->db,
-					    SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL);
+	int ret =
+		path ? ky_sqlite.sqlite3_open_v2(path, &sql->db, SQLITE_OPEN_READONLY, NULL)
+		     : ky_sqlite.sqlite3_open_v2(":memory:", &sql->db,
+						 SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL);
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]) && ret == SQLITE_OK; i++)
 		ret = ky_sqlite.sqlite3_create_function_v2(sql->db, functions[i].name,
@@ -152,7 +155,8 @@ static int sql_prepare(struct ky_sql *sql)
 	return KYMO_OK;
 }
 
-int ky_sql_open(const struct ky_trace_set *set, struct ky_sql **out, struct kymo_error *err)
+static int sql_open(const struct ky_trace_set *set, const char *path, struct ky_sql **out,
+		    struct kymo_error *err)
 {
 	struct ky_sql *sql;
 	int ret = ky_sqlite_load(err);
@@ -169,12 +173,27 @@ int ky_sql_open(const struct ky_trace_set *set, struct ky_sql **out, struct kymo
 	ky_names_init(&sql->taken);
 	ky_map_init(&sql->hosts);
 	ky_map_init(&sql->tids);
-	if (ky_sql_find_tables(sql) < 0 || sql_prepare(sql) < 0) {
+	if ((set && ky_sql_find_tables(sql) < 0) || sql_prepare(sql, path) < 0) {
 		ky_sql_close(sql);
-		return ky_error_nomem(err);
+		return path ? ky_error_set(err, KYMO_E_IO, "cannot open the data base")
+			    : ky_error_nomem(err);
 	}
 	*out = sql;
 	return KYMO_OK;
+}
+
+int ky_sql_open(const struct ky_trace_set *set, struct ky_sql **out, struct kymo_error *err)
+{
+	return sql_open(set, NULL, out, err);
+}
+
+int ky_sql_open_file(const char *path, struct ky_sql **out, struct kymo_error *err)
+{
+	int ret = sql_open(NULL, path, out, err);
+
+	if (ret < 0)
+		ky_error_path(err, path);
+	return ret;
 }
 
 void ky_sql_close(struct ky_sql *sql)

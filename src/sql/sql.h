@@ -55,6 +55,8 @@ struct ky_sql_parameter {
 
 /* @set must outlive it. KYMO_E_UNSUPPORTED: the library is missing; KYMO_E_MEMORY. */
 int ky_sql_open(const struct ky_trace_set *set, struct ky_sql **sql, struct kymo_error *err);
+/* A data base in the file @path, instead of traces: statements can only read. KYMO_E_NOT_FOUND, KYMO_E_IO. */
+int ky_sql_open_file(const char *path, struct ky_sql **sql, struct kymo_error *err);
 void ky_sql_close(struct ky_sql *sql); /* NULL is allowed */
 
 /*

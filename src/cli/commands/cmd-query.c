@@ -11,6 +11,7 @@
 #include "cli/commands/query-shell.h"
 #include "cli/reading/input-options.h"
 #include "cli/terminal/command.h"
+#include "fleet/fleet.h"
 #include "sql/sql.h"
 
 /* What SQLite may use for sorting and grouping. */
@@ -19,6 +20,7 @@
 struct query_options {
 	struct ky_input_options input;
 	bool json, csv, schema;
+	const char *fleet;
 	struct ky_text_list parameters;
 };
 
@@ -33,6 +35,9 @@ static const struct ky_option_def query_option_defs[] = {
 	{"param", 'p', KY_OPTION_LIST, "NAME=VALUE",
 	 "The value of the parameter :NAME of the statement. May be given again.",
 	 offsetof(struct query_options, parameters), NULL},
+	{"fleet", 0, KY_OPTION_TEXT, "DIR|URL",
+	 "Ask the store that 'kymo fleet load' fills, instead of traces: the statement is the only operand.",
+	 offsetof(struct query_options, fleet), NULL},
 	{"schema", 0, KY_OPTION_FLAG, NULL,
 	 "List the tables that the traces have, with their columns and units.",
 	 offsetof(struct query_options, schema), NULL},
@@ -103,6 +108,25 @@ static int query_traces(const struct query_options *options, char **args, int n_
 	return ret;
 }
 
+static int query_fleet(const struct query_options *options, const char *statement,
+		       struct kymo_error *err)
+{
+	enum ky_query_form form = options->json	 ? KY_QUERY_JSON
+				  : options->csv ? KY_QUERY_CSV
+						 : KY_QUERY_TABLE;
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	struct ky_fleet *store = NULL;
+	int ret = ky_query_read_statement(statement, &text, err);
+
+	if (!ret)
+		ret = ky_fleet_open(options->fleet, false, &store, err);
+	if (!ret)
+		ret = ky_query_run_fleet(store, form, ky_strbuf_text(&text), err);
+	ky_fleet_close(store);
+	ky_strbuf_fini(&text);
+	return ret;
+}
+
 /* The last operand, unless it is a trace. NULL: there is none. */
 static const char *query_statement(const struct query_options *options, int n_args, char **args)
 {
@@ -120,18 +144,21 @@ static int run_query(const struct ky_command *command, void *data, int n_args, c
 {
 	const struct query_options *options = data;
 	struct kymo_error err;
-	const char *statement = query_statement(options, n_args, args);
+	const char *statement = options->fleet ? args[0] : query_statement(options, n_args, args);
 	int ret, n_traces = statement ? n_args - 1 : n_args;
 
 	if (options->json && options->csv)
 		return ky_cli_usage(command, "--json and --csv exclude each other");
-	if (n_traces < 1)
+	if (options->fleet && (n_args != 1 || options->schema || options->parameters.len))
+		return ky_cli_usage(command, "with --fleet, one statement is expected");
+	if (!options->fleet && n_traces < 1)
 		return ky_cli_usage(command, "a trace is expected before the statement");
 	ky_error_clear(&err);
-	ret = query_traces(options, args, n_traces, statement, &err);
+	ret = options->fleet ? query_fleet(options, statement, &err)
+			     : query_traces(options, args, n_traces, statement, &err);
 	if (ret == KYMO_OK || ky_cli_pipe_closed())
 		return KY_EXIT_OK;
-	if (ret == KYMO_E_INVALID && !err.hint[0])
+	if (ret == KYMO_E_INVALID && !err.hint[0] && !options->fleet)
 		ky_error_hint(&err, "kymo query --schema TRACE lists tables and columns");
 	ky_cli_error(&err);
 	return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
@@ -141,7 +168,8 @@ const struct ky_command ky_command_query = {
 	.name = "query",
 	.summary = "ask traces in SQL",
 	.usage = "[OPTIONS] TRACE... [STATEMENT | FILE.sql]\n"
-		 "       kymo query --schema TRACE...",
+		 "       kymo query --schema TRACE...\n"
+		 "       kymo query --fleet DIR|URL STATEMENT",
 	.description =
 		"Runs SQL statements of SQLite over traces, without importing anything first. Each kind of event is a table with a "
 		"column for each field, and event has all events. thread, process, thread_state, cpu_state, syscall, irq, "
@@ -169,6 +197,8 @@ const struct ky_command ky_command_query = {
 		"# the slowest reads of a thread\n"
 		"kymo query my-trace -p tid=1234 \"SELECT time_text(time), duration_text(duration), ret FROM syscall "
 		"WHERE name = 'read' AND tid = :tid ORDER BY duration DESC LIMIT 5\"\n\n"
+		"# many machines: docs/fleet.md\n"
+		"kymo query --fleet fleet 'SELECT host, avg(duration) AS ns FROM block_request GROUP BY host'\n\n"
 		"# events per second, as CSV\n"
 		"kymo query --csv my-trace 'SELECT time / 1000000000 AS second, count(*) AS events FROM event GROUP BY second'",
 	.see_also = "report print convert",

@@ -43,6 +43,7 @@ const struct ky_command *const ky_commands[] = {
 	/* rare */
 	&ky_command_timeline,
 	&ky_command_sync,
+	&ky_command_fleet,
 	&ky_command_ctl,
 	&ky_command_watch,
 	&ky_command_snapshot,

@@ -11,6 +11,7 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "cli/terminal/command.h"
+#include "fleet/fleet.h"
 #include "flow/sinks/json-value.h"
 #include "os/file.h"
 
@@ -355,21 +356,34 @@ bool ky_query_put_schema(const struct ky_sql *sql, const char *only)
 
 /* ---- running -------------------------------------------------------------------------- */
 
+static int query_output_end(struct output *output, int ret, struct kymo_error *err)
+{
+	if (end_statement(output) < 0 && !ret)
+		ret = ky_error_nomem(err);
+	ky_vec_foreach(&output->cells, cell)
+		free(cell->text);
+	ky_vec_fini(&output->cells);
+	ky_strbuf_fini(&output->names);
+	return ret;
+}
+
 int ky_query_run(struct ky_sql *sql, enum ky_query_form form,
 		 const struct ky_sql_parameter *parameters, size_t n, const char *text,
 		 struct kymo_error *err)
 {
 	struct output output = {.form = form};
 	const struct ky_sql_sink sink = {&output, on_columns, on_row};
-	int ret = ky_sql_run(sql, text, parameters, n, &sink, err);
 
-	if (end_statement(&output) < 0 && !ret)
-		ret = ky_error_nomem(err);
-	ky_vec_foreach(&output.cells, cell)
-		free(cell->text);
-	ky_vec_fini(&output.cells);
-	ky_strbuf_fini(&output.names);
-	return ret;
+	return query_output_end(&output, ky_sql_run(sql, text, parameters, n, &sink, err), err);
+}
+
+int ky_query_run_fleet(struct ky_fleet *store, enum ky_query_form form, const char *text,
+		       struct kymo_error *err)
+{
+	struct output output = {.form = form};
+	const struct ky_sql_sink sink = {&output, on_columns, on_row};
+
+	return query_output_end(&output, ky_fleet_query(store, text, &sink, err), err);
 }
 
 int ky_query_read_statement(const char *operand, struct ky_strbuf *text, struct kymo_error *err)

@@ -100,6 +100,7 @@ extern const struct ky_command ky_command_latency;
 extern const struct ky_command ky_command_count;
 extern const struct ky_command ky_command_query;
 extern const struct ky_command ky_command_sync;
+extern const struct ky_command ky_command_fleet;
 extern const struct ky_command ky_command_list;
 extern const struct ky_command ky_command_recover;
 extern const struct ky_command ky_command_doctor;

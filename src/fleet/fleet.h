@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Traces of many machines in one store: the tables of src/sql, filled batch by batch. A store is a SQLite file in a directory, or a ClickHouse server.
+ *
+ *	ky_fleet_open("DIR" or "http://HOST:8123", true, &store, err);
+ *	ky_fleet_load(store, &set, &options, &result, err);
+ *	ky_fleet_query(store, "SELECT ...", &sink, err);
+ *	ky_fleet_close(store);
+ *
+ * Exactly once: a batch is known by trace, table and number, and goes in as a whole or not at all. Names of tables and columns are quoted
+ * identifiers, values are bound or binary: traced text never becomes a part of a statement. Threads: one at a time per object.
+ */
+#ifndef KY_FLEET_FLEET_H
+#define KY_FLEET_FLEET_H
+
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "sql/sql.h"
+
+/* Rows of a batch, at most; fewer, if their texts are long, or at the end of a day. */
+#define KY_FLEET_BATCH_ROWS  262144
+#define KY_FLEET_BATCH_BYTES ((size_t)64 << 20)
+
+struct ky_fleet_column {
+	const char *name;
+	bool is_text; /* else an integer, or a real number that is rounded */
+};
+
+struct ky_fleet_table {
+	const char *name;
+	KY_VEC(struct ky_fleet_column) columns;
+	int time; /* the column "time", or -1 */
+};
+
+/* Rows: for each cell a byte, and what it says follows. */
+enum ky_fleet_cell {
+	KY_FLEET_NULL,
+	KY_FLEET_INTEGER, /* 8 bytes, native */
+	KY_FLEET_TEXT,	  /* 4 bytes of length, native, and the text */
+};
+
+struct ky_fleet_batch {
+	const struct ky_fleet_table *table;
+	const char *trace; /* 16 hexadecimal digits */
+	uint64_t number;
+	uint64_t n_rows;
+	struct ky_strbuf cells;
+};
+
+struct ky_fleet;
+
+struct ky_fleet_ops {
+	/* Makes the table, or adds columns that it lacks. */
+	int (*table)(struct ky_fleet *store, const struct ky_fleet_table *table,
+		     struct kymo_error *err);
+	/* *n_rows: of the batch in the store. */
+	int (*find)(struct ky_fleet *store, const struct ky_fleet_batch *batch, uint64_t *n_rows,
+		    struct kymo_error *err);
+	/* As a whole; in place of rows of the same batch. */
+	int (*put)(struct ky_fleet *store, const struct ky_fleet_batch *batch, bool replaces,
+		   struct kymo_error *err);
+	/* Removes the rows of @trace from @table. */
+	int (*drop)(struct ky_fleet *store, const struct ky_fleet_table *table, const char *trace,
+		    struct kymo_error *err);
+	/* Removes rows of @table before @ns, or whole days of them. */
+	int (*expire)(struct ky_fleet *store, const char *table, int64_t ns,
+		      struct kymo_error *err);
+	int (*query)(struct ky_fleet *store, const char *text, const struct ky_sql_sink *sink,
+		     struct kymo_error *err);
+	void (*close)(struct ky_fleet *store);
+};
+
+struct ky_fleet {
+	const struct ky_fleet_ops *ops;
+	bool is_clickhouse;
+};
+
+/*
+ * @place: a directory, or http://[USER:PASSWORD@]HOST[:PORT][/DATABASE]. @writes: the directory or data base is made if need be.
+ * KYMO_E_NOT_FOUND, KYMO_E_IO, KYMO_E_INVALID, KYMO_E_UNSUPPORTED.
+ */
+int ky_fleet_open(const char *place, bool writes, struct ky_fleet **store, struct kymo_error *err);
+void ky_fleet_close(struct ky_fleet *store); /* NULL is allowed */
+
+struct ky_fleet_options {
+	/* Wildcards of the names of tables; none: those of intervals and the small ones. */
+	const char *const *tables;
+	size_t n_tables;
+	/* Wildcards of kinds of events, whose tables are loaded, too. */
+	const char *const *events;
+	size_t n_events;
+	bool with_texts;  /* also texts that may hold secrets */
+	bool again;	  /* remove what is there of the traces first */
+	const char *host; /* in place of the traces' host names; NULL: not */
+	bool (*stop)(void);
+	void (*progress)(void *data, uint64_t n_rows);
+	void *data;
+};
+
+struct ky_fleet_result {
+	uint64_t n_rows, n_batches; /* new ones */
+	uint64_t n_known;	    /* rows that were there */
+	uint64_t n_tables;
+};
+
+int ky_fleet_load(struct ky_fleet *store, const struct ky_trace_set *set,
+		  const struct ky_fleet_options *options, struct ky_fleet_result *result,
+		  struct kymo_error *err);
+
+static inline int ky_fleet_query(struct ky_fleet *store, const char *text,
+				 const struct ky_sql_sink *sink, struct kymo_error *err)
+{
+	return store->ops->query(store, text, sink, err);
+}
+
+/* fleet-local.c, fleet-clickhouse.c. */
+int ky_fleet_open_local(const char *dir, bool writes, struct ky_fleet **store,
+			struct kymo_error *err);
+int ky_fleet_open_clickhouse(const char *url, bool writes, struct ky_fleet **store,
+			     struct kymo_error *err);
+
+/* Appends @name as an identifier that both engines read: in double quotes. */
+void ky_fleet_put_name(struct ky_strbuf *out, const char *name);
+
+#endif

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: MIT
+"""kymo fleet: rows of many machines in one store, of SQLite and of a real ClickHouse server."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+
+import pytest
+
+TABLES = ("syscall", "cpu_slice", "thread_state", "irq", "block_request", "counter", "host")
+
+CONFIG = """<yandex><logger><level>error</level><log>{dir}/log</log><errorlog>{dir}/errors</errorlog></logger>
+<http_port>{http}</http_port><tcp_port>{tcp}</tcp_port><listen_host>127.0.0.1</listen_host><path>{dir}/data/</path>
+<tmp_path>{dir}/tmp/</tmp_path><users_config>{dir}/users.xml</users_config><default_profile>default</default_profile>
+<default_database>default</default_database><mark_cache_size>67108864</mark_cache_size><timezone>UTC</timezone></yandex>"""
+USERS = """<yandex><profiles><default/></profiles><quotas><default/></quotas><users><kymo><password>se:cr%t</password>
+<networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></kymo></users></yandex>"""
+
+
+class Server:
+    """A ClickHouse server of our own, which may be killed and started again."""
+
+    def __init__(self, program, folder):
+        self.program, self.folder, self.process = program, folder, None
+        with socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", 0))
+            other.bind(("127.0.0.1", 0))
+            self.port = one.getsockname()[1]
+            config = CONFIG.format(dir=folder, http=self.port, tcp=other.getsockname()[1])
+        (folder / "config.xml").write_text(config, encoding="utf-8")
+        (folder / "users.xml").write_text(USERS, encoding="utf-8")
+        for name in ("data", "tmp"):
+            (folder / name).mkdir()
+        self.url = f"http://kymo:se:cr%t@127.0.0.1:{self.port}"
+
+    def start(self):
+        self.process = subprocess.Popen([self.program, f"--config-file={self.folder}/config.xml"], cwd=self.folder,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + 100
+        while time.monotonic() < until:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{self.port}/ping", timeout=5).read()
+                return
+            except OSError:
+                assert self.process.poll() is None, (self.folder / "errors").read_text(encoding="utf-8")[-2000:]
+                time.sleep(0.1)
+        pytest.fail("the server does not start")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    program = shutil.which("clickhouse-server", path=os.environ["PATH"] + ":/usr/sbin")
+    if not program:
+        pytest.skip("clickhouse-server is not installed: tools/install-deps test")
+    own = Server(program, tmp_path_factory.mktemp("clickhouse"))
+    own.start()
+    yield own
+    own.kill()
+
+
+def ask(kymo, store, statement):
+    return json.loads(kymo("query", "--json", "--fleet", store, statement).out)
+
+
+def count(kymo, store, table):
+    return int(ask(kymo, store, f"SELECT count(*) AS n FROM {table}")[0]["n"])
+
+
+def load(kymo, store, *args):
+    return json.loads(kymo("fleet", "load", "--json", "--to", store, *args).out)
+
+
+def check_same(kymo, store, trace):
+    """The store has what the trace has."""
+    for table in TABLES:
+        [there] = json.loads(kymo("query", "--json", trace, f"SELECT count(*) AS n FROM {table}").out)
+        assert count(kymo, store, table) == there["n"], table
+    question = "SELECT name, count(*) AS n, sum(duration) AS ns FROM syscall GROUP BY name ORDER BY name"
+    asked = [(row["name"], int(row["n"]), int(row["ns"])) for row in ask(kymo, store, question)]
+    assert asked == [tuple(row.values()) for row in json.loads(kymo("query", "--json", trace, question).out)]
+
+
+def check_once(kymo, store, trace):
+    first = load(kymo, store, trace)
+    assert first["rows"] > 1000 and not first["known_rows"]
+    check_same(kymo, store, trace)
+    assert load(kymo, store, trace) == {"rows": 0, "batches": 0, "known_rows": first["rows"]}
+    assert load(kymo, store, "--again", trace)["rows"] == first["rows"]
+    check_same(kymo, store, trace)
+
+
+def check_texts(kymo, store, trace):
+    """Paths and arguments stay out, until somebody asks for them."""
+    load(kymo, store, "-t", "syscall", "-e", "syscall_entry_openat", "--host", "quiet", trace)
+    for statement in ("SELECT args FROM syscall", "SELECT filename FROM syscall_entry_openat"):
+        assert kymo("query", "--fleet", store, statement, code=None).code != 0
+    load(kymo, store, "-t", "syscall", "-e", "syscall_entry_openat", "--host", "open", "--with-texts", trace)
+    files = ask(kymo, store, "SELECT host, count(filename) AS n FROM syscall_entry_openat GROUP BY host ORDER BY host")
+    assert [row["host"] for row in files] == ["open", "quiet"]
+    assert int(files[0]["n"]) > 0 and not int(files[1]["n"])
+
+
+def check_hostile(kymo, store, tmp_path):
+    """Names of hosts, events and fields that want to be statements."""
+    evil = ["a\"); DROP TABLE host; --", "'); DROP TABLE host; --", "b\\'", "c`", "\\\");", "x\ty\nz"]
+    log = tmp_path / "evil.json"
+    lines = [json.dumps({"time": 1795000000 + i, "message": name, name: name, "event": name}) for i, name in enumerate(evil)]
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for name in evil:
+        load(kymo, store, "--host", name, "-t", "log", "-t", "host", "-e", "*", "--with-texts", log)
+    hosts = {row["host"] for row in ask(kymo, store, "SELECT host, count(*) AS n FROM host GROUP BY host")}
+    assert set(evil) <= hosts
+    messages = {row["message"] for row in ask(kymo, store, "SELECT DISTINCT message FROM log")}
+    assert set(evil) <= messages
+
+
+@pytest.fixture(scope="session")
+def small(lttng_kernel):
+    return lttng_kernel
+
+
+def test_local_store(kymo, small, tmp_path):
+    store = tmp_path / "fleet"
+    check_once(kymo, store, small)
+    # Statements can only read.
+    for statement in ("DELETE FROM syscall", "DROP TABLE host", f"ATTACH '{tmp_path}/x.db' AS x", "PRAGMA journal_mode = DELETE"):
+        assert kymo("query", "--fleet", store, statement, code=None).code != 0
+    assert "cannot open" in kymo("query", "--fleet", tmp_path / "nothing", "SELECT 1", code=1).err
+    check_texts(kymo, tmp_path / "texts", small)
+    check_hostile(kymo, tmp_path / "hostile", tmp_path)
+    # All of it is old.
+    load(kymo, store, "--keep", "1h", small)
+    assert count(kymo, store, "syscall") == 0 and count(kymo, store, "host") == 1
+
+
+def test_killed_while_loading(kymo, kymo_bin, small, tmp_path):
+    store = tmp_path / "fleet"
+    dice = random.Random(7)
+    for _ in range(8):
+        one = subprocess.Popen([kymo_bin, "fleet", "load", "--to", store, small], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+        try:
+            one.wait(dice.uniform(0, 0.3))
+        except subprocess.TimeoutExpired:
+            one.send_signal(signal.SIGKILL)
+            one.wait()
+    load(kymo, store, small)
+    check_same(kymo, store, small)
+
+
+def slower(trace, folder, times):
+    """The same machine, where everything takes longer: its clock has fewer cycles in a second."""
+    shutil.copytree(trace, folder)
+    for metadata in folder.rglob("metadata"):
+        text = metadata.read_bytes()
+        # Its packets keep their sizes.
+        metadata.write_bytes(re.sub(rb"freq = (\d+);", lambda m: (b"freq = %d" % (int(m[1]) // times)).ljust(len(m[0]) - 1) + b";", text))
+    return folder
+
+
+def check_why(kymo, store, small, tmp_path):
+    sick = slower(small, tmp_path / f"sick-{len(str(store))}", 3)
+    for number in range(4):
+        load(kymo, store, "--host", f"web-{number}", small)
+    assert json.loads(kymo("fleet", "why", "--json", "--since", "100000h", "--from", store).out)["findings"] == []
+    load(kymo, store, "--host", "db-1", sick)
+    why = json.loads(kymo("fleet", "why", "--json", "--since", "1000000h", "--from", store).out)
+    assert why["hosts"] == 5 and why["measures"] >= 2
+    assert {row["name"] for row in why["findings"]} == {"db-1"}
+    calls = [row for row in why["findings"] if row["measure"] == "latency of system calls"]
+    assert len(calls) == 1 and 2.5 < calls[0]["value"] / calls[0]["usual"] < 3.5
+    assert "db-1" in kymo("fleet", "why", "--since", "1000000h", "--from", store).out
+
+
+def test_why_of_a_local_store(kymo, small, tmp_path):
+    check_why(kymo, tmp_path / "fleet", small, tmp_path)
+
+
+def test_server(kymo, server, small, tmp_path):
+    check_once(kymo, f"{server.url}/once", small)
+    check_texts(kymo, f"{server.url}/texts", small)
+    check_hostile(kymo, f"{server.url}/hostile", tmp_path)
+    check_why(kymo, f"{server.url}/why", small, tmp_path)
+    load(kymo, f"{server.url}/once", "--keep", "1h", small)
+    assert count(kymo, f"{server.url}/once", "syscall") == 0
+    wrong = f"http://nobody:x@127.0.0.1:{server.port}"
+    assert "nobody" in kymo("query", "--fleet", wrong, "SELECT 1", code=1).err
+    assert "Syntax error" in kymo("query", "--fleet", f"{server.url}/once", "SELEC 1", code=1).err
+    assert "not supported" in kymo("query", "--fleet", "https://localhost", "SELECT 1", code=1).err
+    for place in ("http://", "http://a:b:c/d", "http://localhost/a'b", "http://localhost:99x"):
+        assert kymo("query", "--fleet", place, "SELECT 1", code=None).code != 0
+
+
+def test_server_killed_while_loading(kymo, kymo_bin, server, small):
+    url, dice = f"{server.url}/killed", random.Random(5)
+    for _ in range(2):
+        one = subprocess.Popen([kymo_bin, "fleet", "load", "--to", url, small], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+        time.sleep(dice.uniform(0, 0.4))
+        server.kill()
+        assert one.wait(60) in (0, 1)
+        server.start()
+    load(kymo, url, small)
+    check_same(kymo, url, small)
