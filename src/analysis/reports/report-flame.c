@@ -248,8 +248,8 @@ static int report_flame_note_none(const struct ky_flame *flame, struct ky_report
 		[KY_FLAME_OF_OFF_CPU] = "--sample context-switches -k sched_switch,sched_waking",
 		[KY_FLAME_OF_WAKEUP] = "--sample sched:sched_waking",
 		[KY_FLAME_OF_FAULTS] = "--sample page-faults",
-		[KY_FLAME_OF_MEMORY] = "-u 'lttng_ust_libc:*' -c callstack-user -- env "
-				       "LD_PRELOAD=libkymo-libc.so PROGRAM",
+		[KY_FLAME_OF_MEMORY] = ("-u 'lttng_ust_libc:*' -c callstack-user -- env "
+					"LD_PRELOAD=libkymo-libc.so PROGRAM"),
 		[KY_FLAME_OF_EVENTS] = "--sample EVENT",
 	};
 

@@ -17,7 +17,7 @@
 static const char *const libraries[] = {"libkymo-cyg-profile.so", "libkymo-mcount.so"};
 
 /* Where libraries are, as seen from the directory of kymo: in the build, installed; else the dynamic linker looks for them. */
-static const char *const places[] = {"../tracer/preload", "../" KY_LIBDIR, "../lib"};
+static const char *const places[] = {"../tracer/preload", ("../" KY_LIBDIR), "../lib"};
 
 static bool calls_options_find(const char *library, char path[PATH_MAX])
 {
