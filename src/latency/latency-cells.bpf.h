@@ -40,6 +40,7 @@ struct thread {
 	uint64_t lock, lock_ns; /* the lock that it waits for; 0: none */
 	uint64_t lock_kind;
 	uint64_t file_ns[KY_LATENCY_FILE_OPS];
+	uint64_t in_call; /* bits: which of these end with the system call */
 };
 
 struct {

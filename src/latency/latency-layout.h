@@ -104,6 +104,11 @@ enum ky_latency_file_op {
 	KY_LATENCY_FILE_TRUNCATE,
 	KY_LATENCY_FILE_ALLOCATE,
 	KY_LATENCY_FILE_UNLINK,
+	/* These end with the system call: there are events of the begin only. */
+	KY_LATENCY_FILE_XFS_SYNC,
+	KY_LATENCY_FILE_XFS_READ,
+	KY_LATENCY_FILE_XFS_WRITE,
+	KY_LATENCY_FILE_BTRFS_SYNC,
 	KY_LATENCY_FILE_OPS,
 };
 
@@ -173,8 +178,8 @@ struct ky_latency_config {
 	uint32_t by;	  /* enum ky_latency_by */
 	int32_t tgid;	  /* only of this process; 0: all but own_tgid */
 	int32_t own_tgid; /* of the program that measures */
-	uint32_t syscall, wakeup, offcpu, first_byte; /* are they wanted? */
-	uint32_t stacks;			      /* members have call stacks */
+	uint32_t syscall, wakeup, offcpu, first_byte, file; /* are they wanted? */
+	uint32_t stacks;				    /* members have call stacks */
 	uint64_t
 		members_ns; /* what takes longer leaves the kernel one by one; UINT64_MAX: nothing */
 	uint32_t has_prev_state; /* sched_switch tells the previous state (Linux 5.18) */

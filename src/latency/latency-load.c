@@ -32,7 +32,7 @@ static const struct {
 	 LAYER(WAKEUP) | LAYER(OFFCPU) | LAYER(LOCK) | LAYER(FILE)},
 	{"kymo_rename", "task_rename", 0}, /* with keys only */
 	{"kymo_enter", "sys_enter", LAYER(SYSCALL) | LAYER(OFFCPU) | LAYER(FIRST_BYTE)},
-	{"kymo_exit", "sys_exit", LAYER(SYSCALL) | LAYER(OFFCPU) | LAYER(FIRST_BYTE)},
+	{"kymo_exit", "sys_exit", LAYER(SYSCALL) | LAYER(OFFCPU) | LAYER(FIRST_BYTE) | LAYER(FILE)},
 	{"kymo_waking", "sched_waking", LAYER(WAKEUP)},
 	{"kymo_wakeup_new", "sched_wakeup_new", LAYER(WAKEUP)},
 	{"kymo_switch", "sched_switch", LAYER(WAKEUP) | LAYER(OFFCPU)},
@@ -67,6 +67,12 @@ static const struct {
 	FILE_EVENT(ext4_fallocate_exit),
 	FILE_EVENT(ext4_unlink_enter),
 	FILE_EVENT(ext4_unlink_exit),
+	FILE_EVENT(xfs_file_fsync),
+	FILE_EVENT(xfs_file_buffered_read),
+	FILE_EVENT(xfs_file_direct_read),
+	FILE_EVENT(xfs_file_buffered_write),
+	FILE_EVENT(xfs_file_direct_write),
+	FILE_EVENT(btrfs_sync_file),
 #undef FILE_EVENT
 #undef LAYER
 };
@@ -87,13 +93,39 @@ uint32_t ky_latency_arguments(const struct btf *btf, const char *tracepoint)
 	return type && btf_is_func_proto(type) ? btf_vlen(type) : 0;
 }
 
-/* Layers whose tracepoints are not all there go. */
+#define FILE_LAYER (1u << KY_LATENCY_FILE)
+
+/* Layers whose tracepoints are not all there go; that of file systems, if it has none of its own. */
 static void find_absent(struct ky_latency *latency, const struct btf *btf)
 {
-	for (size_t i = 0; i < N_NEEDS; i++)
-		if (needs[i].tracepoint && !ky_latency_arguments(btf, needs[i].tracepoint))
-			latency->absent_layers |= needs[i].layers & latency->options.layers;
+	uint32_t absent = FILE_LAYER;
+
+	for (size_t i = 0; i < N_NEEDS; i++) {
+		bool is_there =
+			!needs[i].tracepoint || ky_latency_arguments(btf, needs[i].tracepoint);
+
+		if (is_there && needs[i].layers == FILE_LAYER)
+			absent &= ~FILE_LAYER;
+		else if (!is_there && needs[i].layers != FILE_LAYER)
+			absent |= needs[i].layers;
+	}
+	latency->absent_layers |= absent & latency->options.layers;
 	latency->options.layers &= ~latency->absent_layers;
+}
+
+/* Programs of the layers; of file systems, those whose tracepoints this kernel has. */
+static void choose_wanted(struct ky_latency *latency, const struct btf *btf)
+{
+	for (size_t i = 0; i < N_NEEDS; i++) {
+		struct bpf_program *program =
+			bpf_object__find_program_by_name(latency->skeleton->obj, needs[i].program);
+		bool wanted = needs[i].layers & latency->options.layers;
+
+		if (needs[i].layers == FILE_LAYER)
+			wanted = wanted && ky_latency_arguments(btf, needs[i].tracepoint);
+		if (program)
+			bpf_program__set_autoload(program, wanted);
+	}
 }
 
 static int choose_programs(struct ky_latency *latency, struct kymo_error *err)
@@ -106,18 +138,11 @@ static int choose_programs(struct ky_latency *latency, struct kymo_error *err)
 	/* The first argument is the tracer's own. */
 	latency->skeleton->rodata->config.has_prev_state =
 		ky_latency_arguments(btf, "sched_switch") >= 5;
+	choose_wanted(latency, btf);
 	btf__free(btf);
 	if (!latency->options.layers)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "this kernel has not the tracepoints of these layers");
-	for (size_t i = 0; i < N_NEEDS; i++) {
-		struct bpf_program *program =
-			bpf_object__find_program_by_name(latency->skeleton->obj, needs[i].program);
-
-		if (program)
-			bpf_program__set_autoload(program,
-						  needs[i].layers & latency->options.layers);
-	}
 	bpf_program__set_autoload(latency->skeleton->progs.kymo_rename,
 				  latency->options.by == KY_LATENCY_BY_PROCESS);
 	return KYMO_OK;
@@ -141,6 +166,7 @@ static int latency_load_configure(struct ky_latency *latency, struct kymo_error 
 	config->own_tgid = ky_pid_this_process();
 	config->syscall = options->layers >> KY_LATENCY_SYSCALL & 1;
 	config->first_byte = options->layers >> KY_LATENCY_FIRST_BYTE & 1;
+	config->file = options->layers >> KY_LATENCY_FILE & 1;
 	config->wakeup = options->layers >> KY_LATENCY_WAKEUP & 1;
 	config->offcpu = options->layers >> KY_LATENCY_OFFCPU & 1;
 	config->stacks = options->stacks;

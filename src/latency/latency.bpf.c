@@ -90,7 +90,11 @@ int kymo_exit(uint64_t *ctx)
 	struct thread *thread = thread_of(task, 0);
 	uint64_t begin_ns;
 
-	if (!thread || !thread->call_ns)
+	if (!thread)
+		return 0;
+	if (config.file && thread->in_call)
+		file_calls_end(ctx, thread);
+	if (!thread->call_ns)
 		return 0;
 	begin_ns = thread->call_ns;
 	thread->call_ns = 0;

@@ -180,7 +180,7 @@ void kymo_latency_begin(struct kymo_latency_site *site, const char *tracker, uin
 
 /* Restartable sequences that add are there for x86-64; elsewhere all stripes are shared. */
 #if KYMO_RING_HAS_RSEQ && defined(__x86_64__)
-static inline bool latency_add(uint64_t cpu, uint64_t *counter, uint64_t n)
+static inline bool latency_add_own(uint64_t cpu, uint64_t *counter, uint64_t n)
 {
 	__asm__ __volatile__ goto(KYMO_RING_RSEQ_BEGIN
 				  "cmpl %k[cpu], %%fs:4(%[area])\n\t"
@@ -196,7 +196,7 @@ not_done:
 	return false;
 }
 #else
-static inline bool latency_add(uint64_t cpu, uint64_t *counter, uint64_t n)
+static inline bool latency_add_own(uint64_t cpu, uint64_t *counter, uint64_t n)
 {
 	(void)cpu, (void)counter, (void)n;
 	return false;
@@ -237,8 +237,9 @@ static inline void latency_count(struct ky_latency_tracker *tracker, uint64_t ns
 		struct ky_latency_stripe *own = &tracker->stripes[KY_LATENCY_SHARED + cpu];
 
 		latency_longest(own, ns);
-		is_summed = latency_add(cpu, &own->sum_ns, ns);
-		if (__builtin_expect(is_summed && latency_add(cpu, &own->buckets[bucket], 1), 1))
+		is_summed = latency_add_own(cpu, &own->sum_ns, ns);
+		if (__builtin_expect(is_summed && latency_add_own(cpu, &own->buckets[bucket], 1),
+				     1))
 			return;
 	}
 	latency_longest(stripe, ns);

@@ -61,6 +61,54 @@ def test_file_system(measure, ext4):  # noqa: F811
     assert call["sum_ns"] / 4 < inside["sum_ns"] < call["sum_ns"]
 
 
+CALLS = """
+import os
+name = os.path.join(sys.argv[1], "file")
+fd = os.open(name, os.O_RDWR | os.O_CREAT)
+for i in range(40):
+    os.pwrite(fd, b"x" * 3000, i * 4096)
+for _ in range(7):
+    os.fsync(fd)
+for i in range(30):
+    os.pread(fd, 1000, i * 4096)
+"""
+OTHERS = {"xfs": ("mkfs.xfs -q -f", {"xfs write": 40, "xfs sync": 7, "xfs read": 30}), "btrfs": ("mkfs.btrfs -q -f", {"btrfs sync": 7})}
+
+
+@pytest.fixture(name="other")
+def other_file_system(request, tmp_path):
+    """(name, where it is mounted)"""
+    command = OTHERS[request.param][0].split()
+    mkfs = shutil.which(command[0], path=SBIN)
+    if not mkfs:
+        pytest.skip(f"{command[0]} is not installed: tools/install-deps test")
+    image, where = tmp_path / "image", tmp_path / "mounted"
+    with open(image, "wb") as file:
+        file.truncate(400 << 20)
+    where.mkdir()
+    subprocess.run([mkfs, *command[1:], str(image)], check=True, capture_output=True)
+    if subprocess.run(["mount", "-o", "loop", image, where], capture_output=True, check=False).returncode:
+        pytest.skip(f"needs {request.param}")
+    yield request.param, where
+    subprocess.run(["umount", where], check=True)
+
+
+@pytest.mark.parametrize("other", OTHERS, indirect=True)
+def test_file_systems_with_begins_only(measure, other):  # noqa: F811
+    """Their part ends with the call."""
+    name, where = other
+    load = Load(CALLS, where)
+    measured = measure("--pid", load.pid, "--layers", "file,syscall", "--syscalls", "fsync")
+    load.go()
+    result = measured.end()
+    found = {one["name"]: one["windows"]["now"] for one in series(result, "file") if one["name"].startswith(name)}
+    assert {op: one["count"] for op, one in found.items()} == OTHERS[name][1]
+    for one in found.values():
+        check(one)
+    call = now(result, "syscall", "fsync")
+    assert call["count"] == 7 and 0 < found[f"{name} sync"]["sum_ns"] < call["sum_ns"]
+
+
 # While a file system is frozen, who writes to it waits for a lock of the kernel.
 FROZEN = """
 import fcntl, os, threading, time

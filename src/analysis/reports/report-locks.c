@@ -564,8 +564,8 @@ const struct ky_report ky_report_locks = {
 		"Report syscalls counts calls that wait for the whole trace as active.\n"
 		"\n"
 		"Locks of the kernel (table kernel) are those of its own code: a thread waits for them in "
-		"the kernel, mostly in a system call or a page fault. Their events tell who waits, but not "
-		"who gives a lock back. So a holder is known only if it had waited as well: it got the lock "
+		"the kernel, mostly in a system call or a page fault. Their events name the waiting thread, but "
+		"not the release of a lock. So a holder is known only if it had waited as well: it got the lock "
 		"while others went on waiting.",
 	.events = "syscall_entry_futex and syscall_exit_futex with their arguments; for the wakers "
 		  "sched_switch and sched_waking; for table kernel lock_contention_begin and "

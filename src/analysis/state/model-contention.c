@@ -2,7 +2,7 @@
 /*
  * The state model: waits for locks of the kernel (lock:contention_begin and contention_end, since Linux 5.19).
  *
- * Events tell who waits, and when the wait ends; they do not tell when a lock is released. So a holder is known only while others
+ * Events name the waiting thread, and the end of its wait; they do not tell when a lock is released. So a holder is known only while others
  * wait: a thread that got the lock after another one had begun to wait for it held it then, until it gave it on.
  */
 #include "analysis/state/model-internal.h"

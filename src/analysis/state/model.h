@@ -145,21 +145,21 @@ enum ky_ability {
 	KY_CAN_WAKE = 16,    /* sched_waking, sched_wakeup */
 	KY_CAN_IRQ = 32,     /* interrupt handlers, or vectors */
 	KY_CAN_SOFTIRQ = 64,
-	KY_CAN_BLOCK = 128,	    /* requests of block devices */
-	KY_CAN_NET = 256,	    /* packets of network interfaces */
-	KY_CAN_PAGES = 512,	    /* pages allocated and freed */
-	KY_CAN_RSS = 1024,	    /* rss_stat */
-	KY_CAN_FAULT = 2048,	    /* page faults */
-	KY_CAN_STACKS = 524288,	    /* events with call stacks */
-	KY_CAN_FUNCTIONS = 1048576, /* calls of functions of programs, with their threads */
-	KY_CAN_CACHE = 65536,	    /* pages added to and removed from the page cache */
+	KY_CAN_BLOCK = 128,	     /* requests of block devices */
+	KY_CAN_NET = 256,	     /* packets of network interfaces */
+	KY_CAN_PAGES = 512,	     /* pages allocated and freed */
+	KY_CAN_RSS = 1024,	     /* rss_stat */
+	KY_CAN_FAULT = 2048,	     /* page faults */
+	KY_CAN_STACKS = 524288,	     /* events with call stacks */
+	KY_CAN_FUNCTIONS = 1048576,  /* calls of functions of programs, with their threads */
+	KY_CAN_CACHE = 65536,	     /* pages added to and removed from the page cache */
 	KY_CAN_CONTENTION = 2097152, /* waits for locks of the kernel */
-	KY_CAN_FS = 262144,	    /* steps of file systems */
-	KY_CAN_TCP = 131072,	    /* data that came for a connection */
-	KY_CAN_TIMERS = 16384,	    /* the runs of timers */
-	KY_CAN_VECTORS = 32768,	    /* vectors of the CPU, such as the local timer */
-	KY_CAN_SIGNALS = 8192,	    /* signal_generate */
-	KY_CAN_CGROUP = 4096,	    /* events tell which control group a thread is in */
+	KY_CAN_FS = 262144,	     /* steps of file systems */
+	KY_CAN_TCP = 131072,	     /* data that came for a connection */
+	KY_CAN_TIMERS = 16384,	     /* the runs of timers */
+	KY_CAN_VECTORS = 32768,	     /* vectors of the CPU, such as the local timer */
+	KY_CAN_SIGNALS = 8192,	     /* signal_generate */
+	KY_CAN_CGROUP = 4096,	     /* events tell which control group a thread is in */
 };
 unsigned int ky_model_abilities(const struct ky_model *model);
 struct ky_function_counts ky_model_function_counts(const struct ky_model *model);
