@@ -96,6 +96,8 @@ begin --user 'shop:depth' -o out
 kymo ctl && exit 94
 kymo ctl --disable-event x --filter x && exit 94
 kymo ctl --enable-event shop && exit 94
+kymo ctl --enable-event 'shop:* if depth > 1' && exit 94
+kymo record --user 'shop:* if depth > 1' -o none && exit 94
 kymo ctl --enable-event 'shop:*' --filter 'nonsense >' && exit 94
 kymo ctl --enable-event 'shop:order_placed' --filter 'no_such > 1' && exit 94
 kymo ctl --enable-event 'shop:*' --loglevel LOUD && exit 94
@@ -107,7 +109,7 @@ land
 """)
     assert set(names(done.traces()[0])) == {"shop:depth"}
     for message in ("say what is to be changed", "'shop:*' matches all events of a provider", "no_such",
-                    "'LOUD' is not a log level", "does not record the kernel",
+                    "option of its own for 'depth > 1': filter", "'LOUD' is not a log level", "does not record the kernel",
                     "no recording 'nobody' is running", "--filter and --loglevel need --enable-event"):
         assert message in done.err, message
 

@@ -70,24 +70,37 @@ static int user_rules_push(struct ky_user_rules *rules, struct ky_user_rule *rul
 	return ret;
 }
 
+static int user_rules_check(const char *pattern, struct kymo_error *err)
+{
+	const char *condition = strstr(pattern, " if ");
+
+	if (condition)
+		ky_error_set(
+			err, KYMO_E_INVALID,
+			"'%s' is a pattern with a filter; programs' events have an option of its "
+			"own for '%s': filter",
+			pattern, condition + 4);
+	else if (!strchr(pattern, ':') && !strchr(pattern, '*'))
+		ky_error_set(err, KYMO_E_INVALID,
+			     "'%s' matches no event: an event's name is PROVIDER:NAME; '%s:*' "
+			     "matches all events of a provider",
+			     pattern, pattern);
+	else
+		return KYMO_OK;
+	ky_error_input(err, "patterns");
+	return KYMO_E_INVALID;
+}
+
 int ky_user_rules_add(struct ky_user_rules *rules, const struct ky_user_rule_text *text,
 		      struct kymo_error *err)
 {
 	struct ky_user_rule rule = {.level_min = text->level_min, .level_max = text->level_max};
 	struct ky_user_filter alone = {0};
 	char *condition = NULL;
-	int ret = KYMO_OK;
+	int ret = user_rules_check(text->pattern, err);
 
-	if (!strchr(text->pattern, ':') && !strchr(text->pattern, '*')) {
-		ky_error_set(err, KYMO_E_INVALID,
-			     "'%s' matches no event: an event's name is PROVIDER:NAME; '%s:*' "
-			     "matches all events of a provider",
-			     text->pattern, text->pattern);
-		ky_error_input(err, "patterns");
-		return KYMO_E_INVALID;
-	}
 	/* Compile it alone, so that an error's position is one of the user's text. */
-	if (text->filter)
+	if (!ret && text->filter)
 		ret = ky_user_filter_compile(text->filter, &alone, err);
 	ky_user_filter_fini(&alone);
 	if (!ret && (text->comm || text->filter)) {
