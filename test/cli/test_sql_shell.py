@@ -7,6 +7,7 @@ import pty
 import select
 import signal
 import subprocess
+import termios
 import time
 
 import pytest
@@ -38,15 +39,33 @@ class Shell:
                     break
         return out.decode()
 
-    def type(self, text, until="kymo> "):
+    def press(self, text, seconds=60):
+        """Keys, once the shell reads single keys: it prints its prompt before."""
+        end = time.monotonic() + seconds
+        while termios.tcgetattr(self.fd)[3] & termios.ICANON:
+            assert time.monotonic() < end, "the shell does not read keys"
+            time.sleep(0.01)
         os.write(self.fd, text.encode())
+
+    def type(self, text, until="kymo> "):
+        self.press(text)
         return self.until(until)
 
-    def end(self):
-        os.write(self.fd, b"\x04")
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self.fd)
-        return os.waitstatus_to_exitcode(status)
+    def end(self, keys, seconds=60):
+        """The exit code, after keys that end the shell."""
+        self.press(keys)
+        end = time.monotonic() + seconds
+        while True:
+            assert time.monotonic() < end, "the shell does not end"
+            if select.select([self.fd], [], [], 0.05)[0]:
+                try:
+                    os.read(self.fd, 65536)
+                except OSError:
+                    pass
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                os.close(self.fd)
+                return os.waitstatus_to_exitcode(status)
 
     def kill(self):
         try:
@@ -86,7 +105,7 @@ def test_statements_and_commands(shell, tmp_path):
     assert "answer" in one.type(f".read {tmp_path}/a.sql\n")
     assert "there is no such table" in one.type(".schema x\n")
     # Ctrl-C ends the statement, not the shell.
-    os.write(one.fd, b"SELECT count(*) FROM event a, event b, event c;\n")
+    one.press("SELECT count(*) FROM event a, event b, event c;\n")
     one.until("event c;")
     deadline = time.monotonic() + 60
     while True:
@@ -97,26 +116,26 @@ def test_statements_and_commands(shell, tmp_path):
         except AssertionError:
             assert time.monotonic() < deadline
     one.type("SELECT 'it goes' || ' on' AS x;\n", "it goes on")
-    assert one.end() == 0
+    assert one.end(".quit\n") == 0
 
 
 def test_completion_and_history(shell, tmp_path):
     one = shell()
-    os.write(one.fd, b"SELECT count(*) AS n FROM thread_sta\t")
+    one.press("SELECT count(*) AS n FROM thread_sta\t")
     one.until("te")
-    os.write(one.fd, b"WHERE waker_c\t")
+    one.press("WHERE waker_c\t")
     one.until("omm")
-    os.write(one.fd, b"IS NOT NULL;\n")
+    one.press("IS NOT NULL;\n")
     assert "368" in one.until("kymo> ")
-    assert one.end() == 0
+    assert one.end("\x04") == 0
     path = tmp_path / "kymo" / "query-history"
     assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
     # The arrow up brings it back in the next shell.
     two = shell()
-    os.write(two.fd, b"\x1b[A")
+    two.press("\x1b[A")
     two.until("IS NOT NULL;")
     assert "368" in two.type("\n")
-    assert two.end() == 0
+    assert two.end("\x04") == 0
 
 
 def test_the_standard_input(kymo_bin, trace):
