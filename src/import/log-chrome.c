@@ -32,7 +32,7 @@ static bool chrome_number(json_t *object, const char *name, double *value)
 	return json_is_number(member);
 }
 
-static const char *chrome_text(json_t *object, const char *name)
+static const char *log_chrome_text(json_t *object, const char *name)
 {
 	const char *text = json_string_value(json_object_get(object, name));
 
@@ -70,13 +70,14 @@ static int chrome_put(struct ky_log_file *log, json_t *object, const char *suffi
 {
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
 	char name[NAME_MAX_BYTES + 16], *args = NULL;
-	const char *category = chrome_text(object, "cat"), *key;
+	const char *category = log_chrome_text(object, "cat"), *key;
 	json_t *members = json_object_get(object, "args"), *value;
 	char *made[KY_LOG_FIELDS_MAX] = {0};
 	size_t n = 0;
 	int ret;
 
-	snprintf(name, sizeof(name), "%.*s%s", NAME_MAX_BYTES, chrome_text(object, "name"), suffix);
+	snprintf(name, sizeof(name), "%.*s%s", NAME_MAX_BYTES, log_chrome_text(object, "name"),
+		 suffix);
 	if (has_fields && *category)
 		values[n++] = ky_log_text("cat", category, strlen(category));
 	if (has_fields)
@@ -98,7 +99,7 @@ static int chrome_put(struct ky_log_file *log, json_t *object, const char *suffi
 
 static int chrome_event(struct ky_log_file *log, json_t *object)
 {
-	const char *phase = chrome_text(object, "ph");
+	const char *phase = log_chrome_text(object, "ph");
 	double us, duration_us = 0;
 	int64_t ns;
 	int ret;
@@ -200,7 +201,7 @@ static int chrome_array(struct ky_log_file *log)
 }
 
 /* The next object of the array. 1, 0: it is over; negative. */
-static int chrome_next(struct ky_log_file *log)
+static int log_chrome_next(struct ky_log_file *log)
 {
 	for (;;) {
 		uint64_t left = log->file.size_bytes - log->at;
@@ -249,7 +250,7 @@ static int chrome_file(struct ky_log_file *log)
 	int ret = chrome_array(log);
 
 	while (!ret) {
-		ret = chrome_next(log);
+		ret = log_chrome_next(log);
 		if (ret == 0)
 			return KYMO_OK;
 		ret = ret < 0 ? ret : KYMO_OK;

@@ -22,7 +22,7 @@ int ky_sql_cache_build(struct ky_sql_cache *cache, struct ky_sql_rows *rows, uin
 		       uint32_t time);
 /* The rows of @conditions, to be read by ky_sql_cache_next(). */
 void ky_sql_cache_find(struct ky_sql_cache *cache, const struct ky_sql_rows *conditions);
-/* The next row; NULL: there is none. */
+/* The next row; NULL: the rows are over. */
 const struct ky_sql_cell *ky_sql_cache_next(struct ky_sql_cache *cache,
 					    const struct ky_sql_rows *conditions);
 

@@ -265,7 +265,7 @@ static int sql_calls_switch(struct ky_sql_pass *pass, const struct slice_class *
 	return 0;
 }
 
-/* Lost events: who is on the CPUs is unknown from there on. */
+/* Lost events: the threads on the CPUs are unknown from there on. */
 static void sql_calls_forget(struct slices *slices)
 {
 	ky_map_fini(&slices->open);

@@ -94,7 +94,7 @@ const char *ky_sql_parameter_name(const struct ky_sql_statement *statement, size
 	return name && *name ? name + 1 : "";
 }
 
-/* The number of a parameter, from 1; 0: there is none. */
+/* The number of a parameter, from 1; 0: the statement has no such parameter. */
 static int sql_statement_parameter(const struct ky_sql_statement *statement, const char *name,
 				   size_t i)
 {

@@ -83,7 +83,7 @@ const char *ky_sql_column_name(const struct ky_sql_statement *statement, size_t 
 /* The @i-th parameter's name, without ':'; NULL: there are no more. "": it has none. */
 const char *ky_sql_parameter_name(const struct ky_sql_statement *statement, size_t i);
 /*
- * The value of the parameter @name, or of the @i-th one with @name NULL. KYMO_E_NOT_FOUND: there is none. Texts are copied. A statement that
+ * The value of the parameter @name, or of the @i-th one with @name NULL. KYMO_E_NOT_FOUND: the statement has no such parameter. Texts are copied. A statement that
  * has begun starts again.
  */
 int ky_sql_bind(struct ky_sql_statement *statement, const char *name, size_t i,

@@ -99,7 +99,7 @@ static int latency_keep(struct latency *latency, const struct member *member)
 }
 
 /* What ended in the range counts. */
-static int latency_add(struct latency *latency, const struct member *member)
+static int view_latency_add(struct latency *latency, const struct member *member)
 {
 	const struct ky_view_request *request = latency->request;
 	uint64_t ns = (uint64_t)member->end_ns - (uint64_t)member->begin_ns;
@@ -189,7 +189,7 @@ static int latency_walk(struct latency *latency, const struct ky_history_row *ro
 		if (ret < 0 || found.end_ns <= ns)
 			break;
 		if (is_asked_for(latency->what, ky_state_kind(found.state)))
-			ret = latency_add(
+			ret = view_latency_add(
 				latency,
 				&(struct member){found.begin_ns, found.end_ns, row->id,
 						 latency_name_of(latency, row, found.state)});
@@ -248,7 +248,7 @@ struct call {
 
 static int end_call(struct latency *latency, struct call *call)
 {
-	int ret = call->name ? latency_add(latency, &call->member) : KYMO_OK;
+	int ret = call->name ? view_latency_add(latency, &call->member) : KYMO_OK;
 
 	call->name = 0;
 	return ret;

@@ -23,7 +23,7 @@ int ky_query_run_fleet(struct ky_fleet *store, enum ky_query_form form, const ch
 		       struct kymo_error *err);
 /* The statement itself, or the content of a file *.sql. 0 or a status with @err. */
 int ky_query_read_statement(const char *operand, struct ky_strbuf *text, struct kymo_error *err);
-/* Tables with their columns and units; @only: that one. False: there is none. */
+/* Tables with their columns and units; @only: that one. False: the traces have no such table. */
 bool ky_query_put_schema(const struct ky_sql *sql, const char *only);
 
 #endif
