@@ -140,14 +140,15 @@ export function HeatMap({ map, chosen, choose }: { map: api.LatencyMap; chosen: 
 }
 
 function Members({ store, map, kind, name, cell }: { store: Store; map: api.LatencyMap; kind: string; name: string; cell: Cell }) {
-  const [found, setFound] = useState<{ n: number; members: api.Member[] } | null>(null);
+  const [found, setFound] = useState<{ of: string; n: number; members: api.Member[] } | null>(null);
+  const of = JSON.stringify([kind, name, cell.column, cell.kind]);
   const [error, setError] = useState("");
   useLater(
     async (signal) => {
       setFound(null);
       setError("");
       try {
-        setFound(await api.members(kind, timesOf(map, cell.column), durationsOf(map, cell.kind), name, MOST_MEMBERS, signal));
+        setFound({ of, ...(await api.members(kind, timesOf(map, cell.column), durationsOf(map, cell.kind), name, MOST_MEMBERS, signal)) });
       } catch (reason) {
         if (!signal.aborted) setError((reason as Error).message);
       }
@@ -163,7 +164,8 @@ function Members({ store, map, kind, name, cell }: { store: Store; map: api.Late
     void showEvent(store, member.begin).catch(() => undefined);
   };
   if (error) return <p class="note error" role="alert">{error}</p>;
-  if (!found) return <p class="note">…</p>;
+  // Not those of the cell before, until the new ones are asked for.
+  if (found?.of !== of) return <p class="note">…</p>;
   return (
     <table data-members={found.n}>
       <caption>
