@@ -295,7 +295,7 @@ static struct names names_at(const struct ky_kdi *kdi, uint32_t block, char *nam
 	names.same = names.cursor.at;
 	if ((size_t)(names.cursor.end - names.cursor.at) < n)
 		names.same = NULL;
-	else
+	else if (n)
 		names.cursor.at += n;
 	return names;
 }
@@ -309,7 +309,8 @@ static void kdi_next_name(struct names *names, char name[KY_KDI_NAME_BYTES])
 	more = strnlen(rest, KY_KDI_NAME_BYTES - 1 - keep);
 	memcpy(name + keep, rest, more);
 	name[keep + more] = '\0';
-	names->same += names->same != NULL;
+	if (names->same)
+		names->same++;
 }
 
 static void kdi_read_name(const struct ky_kdi *kdi, uint32_t block, uint32_t i,
