@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/commands/view-perfetto.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,13 +51,31 @@ static int view_perfetto_convert(const struct ky_trace_set *set, struct kymo_err
 	return ret < 0 ? ret : fd;
 }
 
+/* The command waits with these signals blocked; they end a conversion. */
+static int view_perfetto_interruptible(const struct ky_trace_set *set, struct kymo_error *damage,
+				       struct kymo_error *err)
+{
+	sigset_t ends, before;
+	int fd;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	ky_cli_catch_signals();
+	pthread_sigmask(SIG_UNBLOCK, &ends, &before);
+	fd = view_perfetto_convert(set, damage, err);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return fd;
+}
+
 int view_serve_perfetto(const struct ky_trace_set *set, bool opens_browser, struct kymo_error *err)
 {
 	struct ky_open_link opened = KY_OPEN_LINK_INIT;
 	struct ky_file_server *server;
 	struct kymo_error damage = {0};
 	char link[256];
-	int fd = view_perfetto_convert(set, &damage, err), ret;
+	int fd = view_perfetto_interruptible(set, &damage, err), ret;
 
 	if (fd < 0)
 		return fd;
