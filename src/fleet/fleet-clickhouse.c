@@ -153,8 +153,8 @@ static bool has_column(const struct ky_fleet_table *table, const char *name)
 	return false;
 }
 
-static int take_column(void *data, const struct ky_sql_value *values, size_t n,
-		       struct kymo_error *err)
+static int fleet_clickhouse_take_column(void *data, const struct ky_sql_value *values, size_t n,
+					struct kymo_error *err)
 {
 	struct ky_strbuf *names = data;
 
@@ -178,7 +178,7 @@ static int add_columns(struct fleet_clickhouse *ch, const struct ky_fleet_table 
 		       struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT, names = KY_STRBUF_INIT;
-	const struct ky_sql_sink sink = {&names, take_names, take_column};
+	const struct ky_sql_sink sink = {&names, take_names, fleet_clickhouse_take_column};
 	int ret;
 
 	ky_strbuf_addf(&text, "SELECT name FROM system.columns WHERE database = '%s' AND table = '",

@@ -64,8 +64,8 @@ static int query_find_parameters(const struct query_options *options,
 }
 
 /* The statement, the schema, or what the user types. */
-static int query_run(struct ky_sql *sql, const struct query_options *options, const char *text,
-		     struct kymo_error *err)
+static int cmd_query_run(struct ky_sql *sql, const struct query_options *options, const char *text,
+			 struct kymo_error *err)
 {
 	struct query_parameters parameters = KY_VEC_INIT;
 	enum ky_query_form form = options->json	 ? KY_QUERY_JSON
@@ -101,7 +101,7 @@ static int query_traces(const struct query_options *options, char **args, int n_
 	if (!ret)
 		ky_sql_limit_memory(MEMORY_MAX_BYTES);
 	if (!ret)
-		ret = query_run(sql, options, statement ? ky_strbuf_text(&text) : NULL, err);
+		ret = cmd_query_run(sql, options, statement ? ky_strbuf_text(&text) : NULL, err);
 	ky_sql_close(sql);
 	ky_trace_set_close(&set);
 	ky_strbuf_fini(&text);
@@ -127,7 +127,7 @@ static int query_fleet(const struct query_options *options, const char *statemen
 	return ret;
 }
 
-/* The last operand, unless it is a trace. NULL: there is none. */
+/* The last operand, unless it is a trace. NULL: the command line has no statement. */
 static const char *query_statement(const struct query_options *options, int n_args, char **args)
 {
 	const char *last = args[n_args - 1];
