@@ -233,6 +233,9 @@ def test_packets(kymo, peer, tmp_path):
                              "sport": 53, "dport": 5353, "payload": 3}
     assert arp["fields"] == {"length": 42, "captured": 42, "operation": 1, "sender": "10.0.0.1", "target": "10.0.0.2"}
     assert len(peer("tcpdump", "-nr", path).out.splitlines()) == 3
+    # A trace of it, as the command without a format makes one.
+    kymo("convert", path, "-o", tmp_path / "trace")
+    assert len(peer("babeltrace2", tmp_path / "trace").out.splitlines()) == 3
 
 
 @needs_root

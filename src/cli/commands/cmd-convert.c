@@ -91,7 +91,7 @@ static const struct ky_option_def convert_option_defs[] = {
 	 .letter = 't',
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "FORMAT",
-	 .help = "The format to write: " FORMAT_NAMES ".",
+	 .help = "The format to write: " FORMAT_NAMES ". Default, with -o: ctf1.8.",
 	 .at = offsetof(struct convert_options, to),
 	 .choices = FORMAT_CHOICES},
 	{.name = "fields",
@@ -701,6 +701,9 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 	struct kymo_error err;
 	int ret = KYMO_OK;
 
+	/* A trace of traces and files, as its name tells. */
+	if (!options->to && !is_stdout(options))
+		options->to = "ctf1.8";
 	if (!options->to)
 		return ky_cli_usage(command, "no output format; give --to " FORMAT_NAMES);
 	format = find_format(options);
@@ -738,7 +741,7 @@ static int run_convert(const struct ky_command *command, void *data, int n_args,
 const struct ky_command ky_command_convert = {
 	.name = "convert",
 	.summary = "convert traces to other formats",
-	.usage = "[OPTIONS] --to FORMAT [-o OUT] TRACE...",
+	.usage = "[OPTIONS] [--to FORMAT] [-o OUT] TRACE...",
 	.description =
 		"Writes the events of one or more traces, or the events that the options select, "
 		"in another format. TRACE is a directory that holds a trace, or traces below it; the name of a running recording; or an address: kymo://HOST/NAME of kymo relay, net://HOST/host/MACHINE/SESSION of lttng-relayd. The formats are:\n"
