@@ -493,7 +493,9 @@ static int search_path(struct search *search, const char *given, struct kymo_err
 	search->found = false;
 	search->given_len = len;
 	if (!has && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
-		ret = not_a_trace(path, "not a directory, so not a trace", err);
+		ret = not_a_trace(path,
+				  "not a directory, so not a trace, and no file of a known format",
+				  err);
 	else
 		ret = has ? visit_scratch(search, given, path, err)
 			  : store_trace_visit(search, path, 0, err);
