@@ -171,10 +171,11 @@ def slower(trace, folder, times):
 
 def check_why(kymo, store, small, tmp_path):
     sick = slower(small, tmp_path / f"sick-{len(str(store))}", 3)
+    tables = ["-t", "syscall", "-t", "cpu_slice", "-t", "host"]
     for number in range(4):
-        load(kymo, store, "--host", f"web-{number}", small)
+        load(kymo, store, *tables, "--host", f"web-{number}", small)
     assert json.loads(kymo("fleet", "why", "--json", "--since", "100000h", "--from", store).out)["findings"] == []
-    load(kymo, store, "--host", "db-1", sick)
+    load(kymo, store, *tables, "--host", "db-1", sick)
     why = json.loads(kymo("fleet", "why", "--json", "--since", "1000000h", "--from", store).out)
     assert why["hosts"] == 5 and why["measures"] >= 2
     assert {row["name"] for row in why["findings"]} == {"db-1"}
