@@ -194,8 +194,6 @@ static int get_cpu(struct restoring *from, uint64_t *current)
 	cpu->begin_ns = get_time(from);
 	cpu->lost_until_ns = get_time(from);
 	cpu->lost_ns = (int64_t)get_number(from, INT64_MAX);
-	cpu->left_ns = get_time(from);
-	cpu->left_tid = (int32_t)get_number(from, INT32_MAX);
 	cpu->missing = ky_bytes_varint(from->bytes);
 	cpu->unnamed = get_number(from, 1);
 	cpu->n_waiting = (uint32_t)get_number(from, UINT32_MAX);

@@ -177,8 +177,6 @@ static void history_save_put_cpu(const struct ky_history_saving *saving, const s
 	put_time(saving, cpu->begin_ns);
 	put_time(saving, cpu->lost_until_ns);
 	ky_put_varint(out, (uint64_t)cpu->lost_ns);
-	put_time(saving, cpu->left_ns);
-	ky_put_varint(out, (uint32_t)cpu->left_tid);
 	ky_put_varint(out, cpu->missing);
 	ky_put_varint(out, cpu->unnamed);
 	ky_put_varint(out, cpu->n_waiting);

@@ -412,6 +412,15 @@ void ky_model_ask(struct ky_model *model, unsigned int subjects)
 	}
 }
 
+/*
+ * Between sched_switch and the switch itself the kernel changes the address space and the registers: events of that still have
+ * the thread that leaves.
+ */
+static bool is_of_switch(const char *name)
+{
+	return strcmp(name, "tlb_flush") == 0 || strncmp(name, "x86_fpu_", 8) == 0;
+}
+
 static int resolve_class(struct ky_model *model, struct ky_host *host,
 			 const struct ky_event_class *cls, bool lttng)
 {
@@ -431,7 +440,7 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 		host->abilities |= KY_CAN_STACKS;
 	info->of_before = ky_is_of_before(host->trace->cls, cls);
 	info->no_sign = info->of_before || strncmp(name, "lttng_statedump_", 16) == 0 ||
-			strncmp(name, "kymo_", 5) == 0 || info->is_sample;
+			strncmp(name, "kymo_", 5) == 0 || info->is_sample || is_of_switch(name);
 	if (info->tid.cls)
 		host->abilities |= KY_CAN_CONTEXT;
 	if (info->cgroup.cls)

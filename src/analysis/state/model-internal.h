@@ -59,7 +59,7 @@ struct ky_class_info {
 	int32_t prio_offset; /* what takes its priorities to LTTng's scale */
 	bool compat;
 	bool in_periods; /* it may begin or end one */
-	bool no_sign;	 /* says nothing of the CPU: recorders may write state dumps on their own */
+	bool no_sign;	 /* says nothing of the CPU: state dumps, or a switch under way */
 	/* By the handler's own enumeration. */
 	struct ky_handle fields[KY_CLASS_FIELDS];
 	bool has_stacks, is_sample;

@@ -175,8 +175,6 @@ struct ky_cpu {
 	struct ky_thread *current; /* when BUSY */
 	int64_t since_ns; /* the state holds from here; when UNKNOWN: the record is whole from here */
 	int64_t seen_ns;	 /* the last sign of the state, at or after since_ns */
-	int64_t left_ns;	 /* its last switch ... */
-	int32_t left_tid;	 /* ... and whom it took off */
 	uint64_t missing;	 /* switches that must have been there but were not recorded */
 	uint64_t missing_before; /* the range or interval: so many of them */
 	bool unnamed;		 /* the process of @current is not known */

@@ -90,8 +90,6 @@ int ky_on_switch(struct ky_feed *feed, const struct ky_event *event,
 				       ky_get_u64(event, &info->fields[KY_SWITCH_PREV_STATE], 1),
 				       event->ns);
 	ky_cpu_set_state(cpu, next, event->ns);
-	cpu->left_ns = event->ns;
-	cpu->left_tid = prev ? prev->tid : 0;
 	if (next && status >= 0)
 		status = ky_wait_run(feed->model, next, cpu, event->ns, true);
 	if (next && status >= 0) {

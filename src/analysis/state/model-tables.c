@@ -75,7 +75,6 @@ struct ky_cpu *ky_model_cpu_get(struct ky_model *model, struct ky_host *host, ui
 		.since_ns = INT64_MIN,
 		.begin_ns = INT64_MIN,
 		.lost_until_ns = INT64_MIN,
-		.left_ns = INT64_MIN,
 		.cut_ns = INT64_MIN,
 		.event_ns = INT64_MIN,
 	};

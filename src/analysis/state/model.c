@@ -58,15 +58,6 @@ struct ky_thread *ky_feed_thread(struct ky_feed *feed, const struct ky_event *ev
 	return tid < 0 && cpu && cpu->state == KY_CPU_BUSY ? cpu->current : NULL;
 }
 
-/*
- * Between sched_switch and the switch itself, the kernel changes the address space and the registers: events of that
- * (tlb_flush, x86_fpu_regs_deactivated) still have the thread that leaves.
- */
-static bool is_leaving(const struct ky_cpu *cpu, int32_t tid)
-{
-	return cpu->state != KY_CPU_UNKNOWN && cpu->left_tid == tid && cpu->left_ns == cpu->seen_ns;
-}
-
 /* As ky_model_current(), of an event whose context does not tell what is known. */
 static int look_closer(struct ky_feed *feed, const struct ky_event *event,
 		       const struct ky_class_info *info, int32_t tid)
@@ -83,7 +74,7 @@ static int look_closer(struct ky_feed *feed, const struct ky_event *event,
 		if (!feed->thread)
 			return KYMO_E_MEMORY;
 	}
-	if (cpu && feed->stream->has_switch && !is_leaving(cpu, tid))
+	if (cpu && feed->stream->has_switch)
 		return ky_cpu_learn(feed->model, cpu, feed->thread, event->ns);
 	return 0;
 }
