@@ -18,7 +18,7 @@ static void call(const struct sockaddr_in *address)
 	for (int i = 0; i < N_CLIENTS; i++) {
 		int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-		connect(fd, (const struct sockaddr *)address, sizeof(*address));
+		(void)connect(fd, (const struct sockaddr *)address, sizeof(*address));
 		close(fd);
 	}
 }
