@@ -5,7 +5,7 @@
 #include <time.h>
 
 #define N_READERS 4
-#define N_WRITES  8
+#define N_WRITES  4
 
 static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
 static uint32_t done;

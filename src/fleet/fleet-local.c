@@ -3,10 +3,12 @@
 #include "fleet/fleet.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "sql/sql-library.h"
@@ -301,6 +303,20 @@ static const struct ky_fleet_ops fleet_local_ops = {
 	.close = fleet_local_close,
 };
 
+/* SQLite would let everybody read it; its other files get the rights of this one. */
+static int fleet_local_create(const struct fleet_local *local, struct kymo_error *err)
+{
+	int fd = open(local->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), ret;
+
+	if (fd >= 0) {
+		close(fd);
+		return KYMO_OK;
+	}
+	ret = ky_error_errno(err, errno, "cannot make the store");
+	ky_error_path(err, local->path);
+	return ret;
+}
+
 static int fleet_local_prepare(struct fleet_local *local, const char *dir, struct kymo_error *err)
 {
 	static const char *const first[] = {
@@ -317,6 +333,9 @@ static int fleet_local_prepare(struct fleet_local *local, const char *dir, struc
 		ky_error_path(err, dir);
 		return ret;
 	}
+	ret = fleet_local_create(local, err);
+	if (ret < 0)
+		return ret;
 	if (ky_sqlite.sqlite3_open_v2(local->path, &local->db,
 				      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
 					      SQLITE_OPEN_NOFOLLOW,

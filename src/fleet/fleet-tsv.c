@@ -84,6 +84,7 @@ static int on_names(struct ky_fleet_tsv *tsv, struct kymo_error *err)
 
 	if (!names)
 		return ky_error_nomem(err);
+	tsv->n_columns = tsv->at.len;
 	for (size_t i = 0; i < tsv->at.len; i++)
 		names[i] = fleet_tsv_text_of(tsv, i);
 	ret = tsv->sink->columns(tsv->sink->data, names, tsv->at.len, err);
@@ -134,12 +135,13 @@ static int on_line(struct ky_fleet_tsv *tsv, const char *line, size_t n, struct 
 		return ky_error_nomem(err);
 	if (tsv->n_lines++ == 0)
 		return on_names(tsv, err);
-	if (tsv->n_lines == 2)
-		return on_types(tsv, err);
-	if (tsv->at.len != tsv->types.len)
+	/* The sink has room for as many as there are names. */
+	if (tsv->at.len != tsv->n_columns)
 		return ky_error_set(err, KYMO_E_FORMAT,
 				    "a row of the server's answer has %zu columns instead of %zu",
-				    tsv->at.len, tsv->types.len);
+				    tsv->at.len, tsv->n_columns);
+	if (tsv->n_lines == 2)
+		return on_types(tsv, err);
 	ky_vec_clear(&tsv->row);
 	for (size_t i = 0; i < tsv->at.len; i++)
 		if (ky_vec_push(&tsv->row, value_of(tsv, i)) < 0)

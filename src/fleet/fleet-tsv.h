@@ -14,6 +14,7 @@ struct ky_fleet_tsv {
 	KY_VEC(size_t) at;	/* where they begin there; SIZE_MAX: NULL */
 	KY_VEC(uint8_t) types;	/* enum ky_sql_type, by column */
 	KY_VEC(struct ky_sql_value) row;
+	size_t n_columns; /* as the names tell */
 	uint64_t n_lines;
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """kymo fleet: rows of many machines in one store, of SQLite and of a real ClickHouse server."""
 
+import http.server
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 
@@ -133,6 +135,7 @@ def small(lttng_kernel):
 def test_local_store(kymo, small, tmp_path):
     store = tmp_path / "fleet"
     check_once(kymo, store, small)
+    assert (store / "fleet.db").stat().st_mode & 0o777 == 0o600
     # Statements can only read.
     for statement in ("DELETE FROM syscall", "DROP TABLE host", f"ATTACH '{tmp_path}/x.db' AS x", "PRAGMA journal_mode = DELETE"):
         assert kymo("query", "--fleet", store, statement, code=None).code != 0
@@ -142,6 +145,29 @@ def test_local_store(kymo, small, tmp_path):
     # All of it is old.
     load(kymo, store, "--keep", "1h", small)
     assert count(kymo, store, "syscall") == 0 and count(kymo, store, "host") == 1
+
+
+def test_server_that_lies(kymo):
+    """A row of more columns than there are names, and an answer without an end."""
+    answers = ["a\nString" + "\tString" * 500 + "\n" + "x\t" * 500 + "x\n", "a\nString\nx\ty\n", "a\nString\nx"]
+
+    class Liar(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answers[0].encode())
+
+        def log_message(self, *_args):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Liar) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        while answers:
+            done = kymo("query", "--fleet", f"http://127.0.0.1:{server.server_port}", "SELECT 1", code=1)
+            assert "columns instead of 1" in done.err or "is cut" in done.err
+            answers.pop(0)
+        server.shutdown()
 
 
 def test_killed_while_loading(kymo, kymo_bin, small, tmp_path):

@@ -73,7 +73,7 @@ FOUND = {
     "sleepy-consumer": r"consumer \(tid \d+\) slept 100 times, .* in clock_nanosleep.* look for work",
     "slow-commits": r"slow-commits \(tid \d+\) .*called fsync 60 times ",
     "small-writes": r"small-writes \(tid \d+\) called write 20\d{3} times for 1\.0 bytes",
-    "starved-writer": r"updater \(tid \d+\) waited .* for the lock .* the last to let it go was scanner .* slept in clock_nanosleep",
+    "starved-writer": r"updater \(tid \d+\)(?: and \d+ other threads?)? waited .* for the lock .* the last to let it go was scanner .* slept in clock_nanosleep",
 }
 
 
