@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Problem: one thread hardly gets on. Four readers hold a read-write lock in turns that overlap, and the writer waits for a gap. */
+/* Problem: one thread hardly gets on. Three readers hold a read-write lock in turns that overlap, and the writer waits for a gap. */
 #include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
-#define N_READERS 4
-#define N_WRITES  4
+#define N_READERS 3
+#define N_WRITES  6
 
 static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
 static uint32_t done;
