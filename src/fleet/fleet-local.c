@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "sql/sql-library.h"
 
-#define MAKE_BATCHES                                                                   \
-	"CREATE TABLE IF NOT EXISTS kymo_batch (trace TEXT, of TEXT, number INTEGER, " \
-	"n_rows INTEGER, PRIMARY KEY (trace, of, number)) WITHOUT ROWID"
+static const char make_batches[] =
+	"CREATE TABLE IF NOT EXISTS kymo_batch (trace TEXT, of TEXT, number INTEGER, "
+	"n_rows INTEGER, PRIMARY KEY (trace, of, number)) WITHOUT ROWID";
 
 struct fleet_local {
 	struct ky_fleet base;
@@ -324,7 +324,7 @@ static int fleet_local_prepare(struct fleet_local *local, const char *dir, struc
 		"PRAGMA journal_mode = WAL",
 		"PRAGMA synchronous = NORMAL",
 		"PRAGMA cache_size = -65536",
-		MAKE_BATCHES,
+		make_batches,
 	};
 	int ret = KYMO_OK;
 
