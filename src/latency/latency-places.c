@@ -33,7 +33,7 @@ static struct ky_latency_key latency_places_key(uint32_t place)
 	return (struct ky_latency_key){.layer = KY_LATENCY_FILE, .sub = place - KY_LATENCY_AT_FILE};
 }
 
-/* Whose is @place of the shared ones? False: nobody's. */
+/* *key: the key that owns shared place @place. False: the place is free. */
 static bool latency_places_owner(const struct ky_latency *latency, uint32_t place,
 				 struct ky_latency_key *key)
 {

@@ -32,23 +32,6 @@ int ky_pf_call_begin(void *data, struct ky_thread *thread, int64_t ns)
 	return ret;
 }
 
-/* Why a call has no duration of its own, for people. */
-static const char *outcome_text(const struct ky_call *call)
-{
-	switch (call->outcome) {
-	case KY_CALL_HEADLESS:
-		return "began before the trace";
-	case KY_CALL_TORN:
-		return "events were lost";
-	case KY_CALL_NO_RETURN:
-		return "did not return";
-	case KY_CALL_EXITED:
-		return "the thread ended";
-	default:
-		return NULL;
-	}
-}
-
 /* What its exit tells, when that is the event at hand. */
 static int annotate_exit(struct ky_pf *pf, const struct ky_call *call)
 {
@@ -83,7 +66,7 @@ int ky_pf_call(void *data, const struct ky_call *call)
 				  ky_pf_thread_track(pf, call->thread, ns), syscall_category,
 				  call_name(pf, call->syscall));
 	ret = annotate_exit(pf, call);
-	outcome = outcome_text(call);
+	outcome = ky_call_outcome_text(call->outcome);
 	if (outcome)
 		ky_pf_annotate_text(pf, pf->now->machine, "outcome", outcome);
 	ky_pf_event_end(pf, event);

@@ -103,22 +103,6 @@ static int tracks_model_call_begin(void *data, struct ky_thread *thread, int64_t
 	return ret < 0 || !tracks->now ? ret : tracks->form->item(tracks, &item, tracks->err);
 }
 
-static const char *tracks_model_outcome(enum ky_call_outcome outcome)
-{
-	switch (outcome) {
-	case KY_CALL_HEADLESS:
-		return "began before the trace";
-	case KY_CALL_TORN:
-		return "events were lost";
-	case KY_CALL_NO_RETURN:
-		return "did not return";
-	case KY_CALL_EXITED:
-		return "the thread ended";
-	default:
-		return NULL;
-	}
-}
-
 static int tracks_model_call(void *data, const struct ky_call *call)
 {
 	struct ky_tracks *tracks = data;
@@ -128,7 +112,7 @@ static int tracks_model_call(void *data, const struct ky_call *call)
 		.name = ky_model_syscall_name(tracks->model, call->syscall),
 		.category = "syscall",
 		.ns = call->end_ns,
-		.outcome = tracks_model_outcome(call->outcome),
+		.outcome = ky_call_outcome_text(call->outcome),
 	};
 	int ret = KYMO_OK;
 

@@ -17,6 +17,9 @@ enum ky_call_outcome {
 	KY_CALL_OUTCOMES,
 };
 
+/* What exports say of a call without a duration of its own: static text. NULL: nothing is to be said. */
+const char *ky_call_outcome_text(enum ky_call_outcome outcome);
+
 /* So many arguments of a call are kept, and so many bytes of its first text or address. */
 #define KY_CALL_ARGS_MAX 8
 #define KY_CALL_TEXT_MAX 64

@@ -150,3 +150,19 @@ int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
 		status = ky_io_end(feed, event, info, &thread->syscall, &call);
 	return status < 0 ? status : ky_lock_lose(feed->model, thread);
 }
+
+const char *ky_call_outcome_text(enum ky_call_outcome outcome)
+{
+	switch (outcome) {
+	case KY_CALL_HEADLESS:
+		return "began before the trace";
+	case KY_CALL_TORN:
+		return "events were lost";
+	case KY_CALL_NO_RETURN:
+		return "did not return";
+	case KY_CALL_EXITED:
+		return "the thread ended";
+	default:
+		return NULL;
+	}
+}
