@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The bytes of api/timeline, as src/view/view.h describes them."""
+"""The bytes of api/timeline, as src/view/answers/answer.h describes them."""
 
 
 class Reader:

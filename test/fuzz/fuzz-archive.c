@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <zstd.h>
 
-#include "import/archive.h"
-#include "import/import.h"
+#include "import/archive/archive.h"
+#include "import/common/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "flow/graph/flow.h"
-#include "import/import.h"
+#include "import/common/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

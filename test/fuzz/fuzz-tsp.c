@@ -18,8 +18,8 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "ctf/json/json.h"
-#include "view/tsp-internal.h"
-#include "view/tsp-pattern.h"
+#include "view/tsp/tsp-internal.h"
+#include "view/tsp/tsp-pattern.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

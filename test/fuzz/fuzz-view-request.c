@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "view/request.h"
+#include "view/page/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

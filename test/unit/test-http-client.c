@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "view/http-server.h"
+#include "view/http/http-server.h"
 
 #define PATIENCE_MS 60000
 

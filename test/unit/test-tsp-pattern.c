@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "view/tsp-pattern.h"
+#include "view/tsp/tsp-pattern.h"
 
 static bool finds(const char *pattern, const char *text)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Wake-ups of a thread of a saved page, as the server's (src/view/wakings.c).
+// Wake-ups of a thread of a saved page, as the server's (src/view/answers/wakings.c).
 import type { Json } from "./json";
 import { cpuOf } from "./saved-cause";
 import type { Source } from "./saved-marks";

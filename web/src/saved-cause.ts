@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a thread of a saved page waited for and who woke it, as the server's (src/view/cause.c).
+// What a thread of a saved page waited for and who woke it, as the server's (src/view/answers/cause.c).
 import type { Json } from "./json";
 import type { Source } from "./saved-marks";
 import type { Row, SavedRows, State } from "./saved-rows";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Curves of fields of a saved page, as the server's (src/view/field.c).
+// Curves of fields of a saved page, as the server's (src/view/answers/field.c).
 import type { Json } from "./json";
 import type { Source } from "./saved-marks";
 

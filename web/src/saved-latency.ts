@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Durations of a saved page, as the server's (src/view/latency.c).
+// Durations of a saved page, as the server's (src/view/answers/latency.c).
 import type { Json } from "./json";
 import type { Row, SavedRows, State } from "./saved-rows";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lost events and damage of a saved page, by stream, as the server's (src/view/losses.c).
+// Lost events and damage of a saved page, by stream, as the server's (src/view/answers/losses.c).
 import { big, type Json } from "./json";
 
 type Fields = { [key: string]: Json };
@@ -7,7 +7,7 @@ type Fields = { [key: string]: Json };
 /** Of packets that nobody counted: more than none. */
 const UNKNOWN = 1e-9;
 
-/** @streams: {"stream", "rows", "lost": begin, end, events and so on, "broken"}, as src/view/save-losses.c writes them. */
+/** @streams: {"stream", "rows", "lost": begin, end, events and so on, "broken"}, as src/view/save/save-losses.c writes them. */
 export function savedLosses(streams: Fields[], words: Fields): Fields {
   const [begin, end, count] = [words.begin as bigint, words.end as bigint, Number(words.count)];
   const size = Number(end - begin) + 1;

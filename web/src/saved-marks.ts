@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Marks of a saved page: events of programs on the rows of their threads, as the server's (src/view/marks.c).
+// Marks of a saved page: events of programs on the rows of their threads, as the server's (src/view/answers/marks.c).
 import type { Json } from "./json";
 
 type Fields = { [key: string]: Json };

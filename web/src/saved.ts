@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A page of kymo view --save: its data are in it, and this is the server. src/view/save.h has the format.
+// A page of kymo view --save: its data are in it, and this is the server. src/view/save/save.h has the format.
 import { big, parse, type Json } from "./json";
 import { splitText } from "./filters";
 import { savedArrows } from "./saved-arrows";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The bytes of api/timeline: src/view/view.h has their layout. What an answer says of its own size is checked against the bytes that are there.
+// The bytes of api/timeline: src/view/answers/answer.h has their layout. What an answer says of its own size is checked against the bytes that are there.
 
 /** One answer: rows as runs of pixels, with four numbers for each: from, to, kind, detail. */
 export interface Bytes {

@@ -19,8 +19,8 @@
 #include "cli/terminal/output.h"
 #include "net/reader/live-feed.h"
 #include "os/event-loop.h"
-#include "view/save.h"
-#include "view/server.h"
+#include "view/save/save.h"
+#include "view/server/server.h"
 
 #define DROP_SPACE_BYTES ((uint64_t)4 << 30)
 

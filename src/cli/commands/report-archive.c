@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "cli/commands/report-stacks.h"
 #include "cli/terminal/command.h"
-#include "import/archive.h"
+#include "import/archive/archive.h"
 #include "os/file.h"
 
 #define FACT_BYTES_MAX (256u << 10)

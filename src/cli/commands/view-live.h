@@ -4,7 +4,7 @@
 #define KY_CLI_COMMANDS_VIEW_LIVE_H
 
 #include "cli/reading/input-options.h"
-#include "view/live.h"
+#include "view/session/live.h"
 
 /* Whether one of @paths is a running recording, or at a relay. */
 bool ky_view_live_is(char **paths, int n_paths);

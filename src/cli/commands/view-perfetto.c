@@ -14,7 +14,7 @@
 #include "cli/reading/run-flow.h"
 #include "cli/reading/open-link.h"
 #include "os/file.h"
-#include "view/file-server.h"
+#include "view/server/file-server.h"
 
 /* The only address of a machine that the page's policy lets it read from. */
 #define PERFETTO_PORT	9001

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "cli/recording/recordings.h"
 #include "cli/terminal/command.h"
-#include "view/tsp-server.h"
+#include "view/server/tsp-server.h"
 
 static int check_origins(const struct view_tsp *options, struct kymo_error *err)
 {

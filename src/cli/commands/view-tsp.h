@@ -3,7 +3,7 @@
 #ifndef KY_CLI_COMMANDS_VIEW_TSP_H
 #define KY_CLI_COMMANDS_VIEW_TSP_H
 
-#include "view/live.h"
+#include "view/session/live.h"
 
 struct view_tsp {
 	const char *const *paths; /* of the command line */

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "cli/reading/join-marks.h"
 #include "cli/terminal/command.h"
-#include "import/import.h"
+#include "import/common/import.h"
 #include "store/clocks.h"
 
 /* Imported traces stay until the program ends: readers keep pointers to them. */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/common/import.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "import/common/import-internal.h"
+
+static const struct ky_import_format *const formats[] =
+	{
+		&ky_import_raw,	    &ky_import_archive, &ky_import_perf,
+		&ky_import_dat,	    &ky_import_pcap,	&ky_import_perfetto,
+		&ky_import_uftrace, &ky_import_logs, /* the last: it looks at the first lines of any file */
+};
+
+static const struct ky_import_format *import_find(const char *path)
+{
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+		if (formats[i]->probe(path))
+			return formats[i];
+	return NULL;
+}
+
+struct ky_scratch_trace *ky_import_new_trace(struct ky_import *imports)
+{
+	struct ky_scratch_trace *trace = calloc(1, sizeof(*trace));
+
+	if (!trace)
+		return NULL;
+	ky_strbuf_init(&trace->metadata);
+	if (ky_vec_push(&imports->traces, trace) == 0)
+		return trace;
+	free(trace);
+	return NULL;
+}
+
+void ky_import_broken(struct ky_import *imports, const struct kymo_error *why)
+{
+	if (!imports->broken.code)
+		imports->broken = *why;
+}
+
+int ky_import_add_place(struct ky_import *imports, const char *path, const char *name,
+			const struct ky_scratch_trace *trace, struct kymo_error *err)
+{
+	struct ky_trace_at at = {path, strdup(name), trace};
+
+	if (!at.name || ky_vec_push(&imports->names, (char *)at.name) < 0) {
+		free((char *)at.name);
+		return ky_error_nomem(err);
+	}
+	return ky_vec_push(&imports->places, at) < 0 ? ky_error_nomem(err) : KYMO_OK;
+}
+
+static int import_convert(struct ky_import *imports, const struct ky_import_format *format,
+			  const char *path, const struct ky_log *log, bool says,
+			  struct kymo_error *err)
+{
+	struct ky_scratch_trace *trace = ky_import_new_trace(imports);
+	struct ky_trace_at at = {path, "kernel", trace};
+	struct ky_packet_store *store;
+	int ret;
+
+	if (!trace || ky_vec_push(&imports->places, at) < 0)
+		return ky_error_nomem(err);
+	ret = ky_scratch_store_open(trace, &store, err);
+	if (ret < 0)
+		return ret;
+	ret = format->convert(path, store, log, says, err);
+	ky_store_free(store);
+	return ret;
+}
+
+/* A file that has no other format, where the user says how to read logs. */
+static bool import_is_users_log(const char *path, const struct ky_import_options *logs,
+				const struct ky_import_format *format)
+{
+	struct stat st;
+
+	return logs && logs->format && (!format || format == &ky_import_logs) &&
+	       stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+const char *ky_import_content(const struct ky_import *imports, const char *path, char content[32])
+{
+	if (imports->unpacked_fd < 0)
+		return path;
+	snprintf(content, 32, "/proc/self/fd/%d", imports->unpacked_fd);
+	return content;
+}
+
+int ky_import_unpacked(struct ky_import *imports, const char *path, int fd,
+		       const struct ky_log *log, struct kymo_error *err)
+{
+	const struct ky_import_options *logs = imports->options;
+	const struct ky_import_format *format;
+	char content[32];
+	int ret = 1;
+
+	imports->unpacked_fd = fd;
+	ky_import_content(imports, path, content);
+	format = import_find(content);
+	if (import_is_users_log(content, logs, format))
+		ret = ky_import_log(imports, path, logs, log, err);
+	else if (format && format != &ky_import_archive && format->open)
+		ret = format->open(imports, path, log, err);
+	imports->unpacked_fd = -1;
+	return ret;
+}
+
+int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
+		    const struct ky_import_options *logs, const struct ky_log *log, bool says,
+		    struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	imports->options = logs;
+	for (size_t i = 0; i < n_paths && !ret; i++) {
+		const struct ky_import_format *format = import_find(paths[i]);
+
+		if (import_is_users_log(paths[i], logs, format))
+			ret = ky_import_log(imports, paths[i], logs, log, err);
+		else if (format && format->open)
+			ret = format->open(imports, paths[i], log, err);
+		else if (format)
+			ret = import_convert(imports, format, paths[i], log, says, err);
+	}
+	return ret;
+}
+
+void ky_import_fini(struct ky_import *imports)
+{
+	ky_vec_foreach(&imports->traces, trace) {
+		ky_scratch_trace_fini(*trace);
+		free(*trace);
+	}
+	ky_vec_foreach(&imports->names, name)
+		free(*name);
+	ky_vec_fini(&imports->names);
+	ky_vec_fini(&imports->traces);
+	ky_vec_fini(&imports->places);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Logs: the lines of a file, by the format that the user names or that is plain. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "import/common/import-internal.h"
+#include "import/common/import.h"
+#include "import/logs/log-format.h"
+#include "import/logs/log-regex.h"
+
+static int import_log_stray(struct ky_log_file *log, const char *line, size_t len)
+{
+	const struct ky_log_value text = ky_log_text("message", line, len);
+	int ret;
+
+	log->n_strange++;
+	ret = ky_log_begin(log, "line", log->last_ns, &text, 1);
+	if (ret < 0)
+		return ret;
+	/* The context's numbers are unknown. */
+	for (size_t i = 0; i < log->format->n_context; i++)
+		ky_maker_number(log->maker, 0);
+	return ky_log_put(log, &text, 1);
+}
+
+/* A later line may be the continuation of the one before it; before the first event, such lines say nothing. */
+static int import_log_run(struct ky_log_file *log)
+{
+	const char *line;
+	size_t len;
+	int ret;
+
+	if (log->format->file)
+		return log->format->file(log);
+	while ((ret = ky_log_next_line(log, &line, &len)) > 0) {
+		ret = log->format->line(log, line, len);
+		if (ret == 0 && len)
+			ret = import_log_stray(log, line, len);
+		if (ret < 0)
+			break;
+	}
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+static int import_log_begin(struct ky_log_file *log, struct ky_packet_store *store,
+			    const struct ky_import_options *options)
+{
+	const struct ky_maker_about about = {
+		.path = "log",
+		.name = log->file.path,
+		.domain = log->format->domain ? log->format->domain : "log",
+		.tracer = log->format->name,
+		.clock = "log",
+		.description = "times as the log's lines have them",
+		.context = log->format->context,
+		.n_context = log->format->n_context,
+		.reorders = !log->format->has_cpus,
+	};
+	struct stat st;
+	int ret;
+
+	log->time_format = options ? options->time_format : NULL;
+	log->clock.now_s =
+		fstat(log->file.fd, &st) == 0 ? (int64_t)st.st_mtime : (int64_t)time(NULL);
+	ret = ky_maker_open(&log->maker, store, &about, log->err);
+	if (!ret && log->format->begin)
+		ret = log->format->begin(log);
+	return ret;
+}
+
+static int import_log_finish(struct ky_log_file *log, int ret, const struct ky_log *to,
+			     struct kymo_error *broken)
+{
+	struct ky_maker *maker = log->maker;
+	uint64_t n_events = maker ? ky_maker_events(maker) : 0;
+	struct kymo_error *err = log->err;
+
+	/* Lines before the break are events. */
+	if ((ret == KYMO_E_FORMAT || ret == KYMO_E_LIMIT) && n_events) {
+		*broken = *err;
+		ky_error_clear(err);
+		ret = KYMO_OK;
+	}
+	if (log->format->end)
+		log->format->end(log);
+	log->maker = NULL;
+	if (ret < 0)
+		(void)ky_maker_close(maker, NULL);
+	else
+		ret = ky_maker_close(maker, err);
+	if (!ret && log->n_strange)
+		ky_log_warning(to,
+			       "%s: %" PRIu64 " of %" PRIu64
+			       " lines are not of the format \"%s\": they are events \"line\"",
+			       log->file.path, log->n_strange, log->line_number, log->format->name);
+	if (!ret && log->n_cut)
+		ky_log_warning(to, "%s: %" PRIu64 " lines are longer than 1 MiB and were cut",
+			       log->file.path, log->n_cut);
+	return ret;
+}
+
+static int import_log_file(const char *path, int fd, struct ky_packet_store *store,
+			   const struct ky_log_format *format, struct ky_log_regex *regex,
+			   const struct ky_import_options *options, const struct ky_log *to,
+			   struct kymo_error *broken, struct kymo_error *err)
+{
+	struct ky_log_file log = {.format = format, .err = err};
+	int ret;
+
+	ky_arena_init(&log.arena);
+	ky_map_init(&log.classes);
+	ky_strbuf_init(&log.unescaped);
+	log.state = regex;
+	ret = ky_foreign_open(&log.file, path, fd, err);
+	if (!ret)
+		ret = import_log_begin(&log, store, options);
+	if (!ret)
+		ret = import_log_run(&log);
+	if (log.file.path)
+		ret = import_log_finish(&log, ret, to, broken);
+	ky_foreign_close(&log.file);
+	ky_map_fini(&log.classes);
+	ky_arena_fini(&log.arena);
+	ky_strbuf_fini(&log.unescaped);
+	return ret;
+}
+
+static int import_log_choose(const struct ky_import *imports, const char *path,
+			     const struct ky_import_options *options,
+			     const struct ky_log_format **format, struct ky_log_regex **regex,
+			     struct kymo_error *err)
+{
+	const char *wanted = options ? options->format : NULL;
+
+	*regex = NULL;
+	if (!wanted) {
+		char content[32];
+
+		*format = ky_log_format_of(ky_import_content(imports, path, content));
+		return KYMO_OK;
+	}
+	*format = ky_log_format_find(wanted, strlen(wanted));
+	if (*format)
+		return KYMO_OK;
+	*format = &ky_log_regex;
+	return ky_log_regex_open(wanted, regex, err);
+}
+
+int ky_import_log(struct ky_import *imports, const char *path,
+		  const struct ky_import_options *options, const struct ky_log *log,
+		  struct kymo_error *err)
+{
+	struct ky_scratch_trace *scratch = ky_import_new_trace(imports);
+	struct kymo_error broken = {0}, own = {0};
+	const struct ky_log_format *format;
+	struct ky_packet_store *store;
+	struct ky_log_regex *regex;
+	int ret = scratch ? ky_scratch_store_open(scratch, &store, err) : ky_error_nomem(err);
+
+	if (ret < 0)
+		return ret;
+	ret = import_log_choose(imports, path, options, &format, &regex, &own);
+	if (!ret && !format)
+		ret = ky_error_set(&own, KYMO_E_FORMAT, "the format of this log is not plain");
+	if (!ret)
+		ret = import_log_file(path, imports->unpacked_fd, store, format, regex, options,
+				      log, &broken, &own);
+	ky_log_regex_close(regex);
+	ky_store_free(store);
+	if (!ret)
+		ret = ky_import_add_place(imports, path, "log", scratch, &own);
+	if (!ret && broken.code)
+		ky_import_broken(imports, &broken);
+	if (ret < 0 && err)
+		*err = own;
+	return ret;
+}
+
+static int import_log_open(struct ky_import *imports, const char *path, const struct ky_log *log,
+			   struct kymo_error *err)
+{
+	return ky_import_log(imports, path, NULL, log, err);
+}
+
+static bool import_log_is(const char *path)
+{
+	return ky_log_format_of(path);
+}
+
+const struct ky_import_format ky_import_logs = {
+	.name = "log",
+	.probe = import_log_is,
+	.open = import_log_open,
+};

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Logs: text whose lines are events. Each format takes a line, or a few, and gives events to the trace with the functions here. All
+ * text is foreign.
+ *
+ * Threads: one at a time per log.
+ */
+#ifndef KY_IMPORT_LOG_FORMAT_H
+#define KY_IMPORT_LOG_FORMAT_H
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "import/common/foreign-file.h"
+#include "import/logs/log-time.h"
+#include "import/common/trace-maker.h"
+
+/* A longer line is cut. */
+#define KY_LOG_LINE_MAX (1u << 20)
+/* An event has at most so many fields of its own. */
+#define KY_LOG_FIELDS_MAX 256
+
+struct ky_log_value {
+	const char *name;
+	size_t name_len;
+	enum ky_maker_kind kind; /* TEXT, S64 or DOUBLE */
+	const char *text;
+	size_t len;
+	bool is_escaped; /* TEXT: with backslashes, which the trace does not get */
+	int64_t number;
+	double real;
+};
+
+struct ky_log_format;
+
+struct ky_log_file {
+	struct ky_foreign_file file;
+	uint64_t at;	  /* the next line */
+	uint64_t line_at; /* the line at hand */
+	uint64_t line_number;
+	uint64_t n_cut, n_strange; /* lines that were cut; that the format does not know */
+	struct ky_log_clock clock;
+	struct ky_maker *maker;
+	struct ky_arena arena;
+	struct ky_map classes; /* hash of an event's name and fields -> number plus 1 */
+	const struct ky_log_format *format;
+	void *state;	 /* the format's */
+	uint32_t stream; /* of the next event: its CPU, where the format has CPUs */
+	struct ky_strbuf unescaped;
+	int64_t origin_ns;	 /* of a format whose times count from a time that it tells */
+	int64_t last_ns;	 /* of the last event: that of a line without a time */
+	const char *time_format; /* of the user; NULL: none */
+	struct kymo_error *err;
+};
+
+struct ky_log_format {
+	const char *name, *description;
+	const char *domain; /* env domain of the trace; NULL: "log" */
+	const struct ky_maker_field *context;
+	size_t n_context;
+	bool has_cpus; /* each CPU has a stream */
+	/* Is @line, the first or second that is not empty, of this format, plainly? NULL: only where the user says so. */
+	bool (*probe)(const char *line, size_t len);
+	int (*begin)(struct ky_log_file *log); /* may be NULL */
+	/* Instead of lines: all of the file, which the format reads. */
+	int (*file)(struct ky_log_file *log);
+	/* 1: it was one of its lines; 0: it was not; negative. */
+	int (*line)(struct ky_log_file *log, const char *line, size_t len);
+	void (*end)(struct ky_log_file *log); /* may be NULL: frees ->state */
+};
+
+/* The next line without its line feed. 1, 0 at the end, negative. Valid until the next call. */
+int ky_log_next_line(struct ky_log_file *log, const char **line, size_t *len);
+/* @len bytes after the line at hand, as some formats have; moves on. NULL: log->err. */
+const char *ky_log_bytes(struct ky_log_file *log, uint64_t len);
+
+/*
+ * Begin event @name at @ns with these fields of its own. The format then adds the context's values, and calls ky_log_put(). 0 or
+ * negative.
+ */
+int ky_log_begin(struct ky_log_file *log, const char *name, int64_t ns,
+		 const struct ky_log_value *values, size_t n);
+int ky_log_put(struct ky_log_file *log, const struct ky_log_value *values, size_t n);
+
+/* Both, for formats without a context. 0 or negative. */
+int ky_log_event(struct ky_log_file *log, const char *name, int64_t ns,
+		 const struct ky_log_value *values, size_t n);
+
+static inline struct ky_log_value ky_log_text(const char *name, const char *text, size_t len)
+{
+	return (struct ky_log_value){.name = name,
+				     .name_len = strlen(name),
+				     .kind = KY_MAKER_TEXT,
+				     .text = text,
+				     .len = len};
+}
+
+static inline struct ky_log_value ky_log_number(const char *name, int64_t number)
+{
+	return (struct ky_log_value){
+		.name = name, .name_len = strlen(name), .kind = KY_MAKER_S64, .number = number};
+}
+
+/* "value" as a number where it is one, else as text. */
+struct ky_log_value ky_log_guess(const char *name, size_t name_len, const char *text, size_t len);
+/* Words key=value and key="some words", from *@text on: the next one. False: none is left. */
+bool ky_log_pair(const char **text, const char *end, struct ky_log_value *value);
+
+/*
+ * The JSON text as a json_t of the caller's; NULL: the text is not JSON. If an integer does not fit into 64 bits with a sign, all
+ * integers become floats. (log-json.c)
+ */
+void *ky_log_json_load(const char *text, size_t len);
+/*
+ * A JSON value as a field; *@made gets a text that had to be made, for free(). False: it is null. (log-json.c; void *: a json_t)
+ */
+bool ky_log_json_value(const char *name, void *json, struct ky_log_value *field, char **made);
+
+extern const struct ky_log_format ky_log_chrome, ky_log_syslog, ky_log_syslog_5424, ky_log_dmesg,
+	ky_log_json, ky_log_logfmt, ky_log_journal, ky_log_strace, ky_log_ftrace, ky_log_regex;
+
+/* By the name that users give; NULL: unknown. */
+const struct ky_log_format *ky_log_format_find(const char *name, size_t len);
+/* The @i-th; NULL: there are no more. */
+const struct ky_log_format *ky_log_format_at(size_t i);
+/* The format of the file @path, by its first lines; NULL: none is plain. */
+const struct ky_log_format *ky_log_format_of(const char *path);
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text of ftrace's file "trace", of trace-cmd report and of perf script: a task, a CPU, a time, an event and its fields. Events of
+ * the scheduler get the names and numbers of Kymo's recordings, so that reports read them.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "import/logs/log-format.h"
+
+static const struct ky_maker_field context[] = {
+	{.name = "tid", .kind = KY_MAKER_S32},
+};
+
+struct ftrace_line {
+	int64_t tid, cpu, ns;
+	const char *name, *fields;
+	size_t name_len;
+};
+
+/* "[003]": where it log_ftrace_begins, and the number. NULL: none. */
+static const char *find_cpu(const char *at, const char *end, int64_t *cpu)
+{
+	for (; at < end; at++) {
+		const char *from = at + 1;
+		int64_t number = 0;
+
+		if (*at != '[')
+			continue;
+		while (from < end && isdigit((unsigned char)*from) && from - at < 6)
+			number = number * 10 + (*from++ - '0');
+		if (from - at == 4 && from < end && *from == ']') {
+			*cpu = number;
+			return at;
+		}
+	}
+	return NULL;
+}
+
+/* The digits before @end: "bash-1977   ", "bash 1977 ", "bash  1977/1978 ", "bash-1977 ( 1977)". */
+static bool take_tid(const char *begin, const char *end, int64_t *tid)
+{
+	const char *from;
+	char *stop;
+
+	while (end > begin && end[-1] == ' ')
+		end--;
+	if (end > begin && end[-1] == ')') {
+		while (end > begin && *end != '(')
+			end--;
+		while (end > begin && end[-1] == ' ')
+			end--;
+	}
+	from = end;
+	while (from > begin && isdigit((unsigned char)from[-1]))
+		from--;
+	if (from == end || from == begin || (from[-1] != '-' && from[-1] != ' ' && from[-1] != '/'))
+		return false;
+	*tid = strtoll(from, &stop, 10);
+	return true;
+}
+
+static bool ftrace_take(const char *text, size_t len, struct ftrace_line *line)
+{
+	const char *end = text + len, *at = find_cpu(text, end, &line->cpu), *word;
+
+	if (!at || !take_tid(text, at, &line->tid))
+		return false;
+	at += 5;
+	/* Flags, if any, then the time, with a colon behind it. */
+	for (;;) {
+		while (at < end && *at == ' ')
+			at++;
+		word = at;
+		while (at < end && *at != ' ')
+			at++;
+		if (at == word)
+			return false;
+		if (at[-1] == ':' && ky_log_time_seconds(&word, at, &line->ns) && word == at - 1)
+			break;
+	}
+	while (at < end && *at == ' ')
+		at++;
+	line->name = at;
+	while (at < end && *at != ':' && *at != ' ' && *at != '(')
+		at++;
+	/* perf script: "sched:sched_switch:", and system calls as "sys_openat(dfd: ..." or "sys_openat -> 0x3". */
+	if (at + 1 < end && *at == ':' && at[1] != ' ') {
+		line->name = ++at;
+		while (at < end && *at != ':' && *at != ' ')
+			at++;
+	}
+	line->name_len = (size_t)(at - line->name);
+	line->fields = at + (at < end && *at == ':');
+	return line->name_len > 1 && line->name_len < 128;
+}
+
+static bool ftrace_probe(const char *text, size_t len)
+{
+	static const char head[] = "# tracer:";
+	struct ftrace_line line;
+
+	return (len >= sizeof(head) - 1 && memcmp(text, head, sizeof(head) - 1) == 0) ||
+	       ftrace_take(text, len, &line);
+}
+
+/* ---- fields --------------------------------------------------------------------------- */
+
+/* Where "key=" begins that follows @at; @end: none does. Values may have blanks. */
+static const char *next_key(const char *at, const char *end)
+{
+	const char *word = NULL;
+
+	for (; at < end; at++) {
+		if (*at == ' ')
+			word = at + 1;
+		else if (*at == '=' && word && at > word && at[1] != '=' && at[-1] != '=')
+			return word;
+		else if (word && !isalnum((unsigned char)*at) && *at != '_')
+			word = NULL;
+	}
+	return end;
+}
+
+static bool is(const struct ky_log_value *value, const char *name)
+{
+	return strlen(name) == value->name_len && memcmp(value->name, name, value->name_len) == 0;
+}
+
+/* What the kernel's text shows of a thread's state. */
+static int64_t state_of(const char *text, size_t len)
+{
+	static const char letters[] = "SDTtXZPI";
+	int64_t state = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		const char *at = strchr(letters, text[i]);
+
+		if (text[i] && at && text[i] != 'I')
+			state |= INT64_C(1) << (at - letters);
+		else if (text[i] == 'I')
+			state |= 0x402;
+	}
+	return state;
+}
+
+/* LTTng's names and numbers: threads are tids, and priorities count from 0. */
+static void ftrace_rename(struct ky_log_value *value)
+{
+	static const char *const names[][2] = {
+		{"pid", "tid"},		  {"prev_pid", "prev_tid"},
+		{"next_pid", "next_tid"}, {"child_pid", "child_tid"},
+		{"orig_cpu", "orig_cpu"},
+	};
+
+	if (is(value, "prev_state") && value->kind == KY_MAKER_TEXT) {
+		value->number = state_of(value->text, value->len);
+		value->kind = KY_MAKER_S64;
+	} else if ((is(value, "prio") || is(value, "prev_prio") || is(value, "next_prio")) &&
+		   value->kind == KY_MAKER_S64) {
+		value->number -= 100;
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (is(value, names[i][0])) {
+			value->name = names[i][1];
+			value->name_len = strlen(names[i][1]);
+			return;
+		}
+}
+
+static struct ky_log_value ftrace_value(const char *name, size_t name_len, const char *text,
+					size_t len)
+{
+	struct ky_log_value value;
+
+	while (len && (text[len - 1] == ' ' || text[len - 1] == ','))
+		len--;
+	/* "prev_state=S ==> next_comm=bash" */
+	if (len > 3 && memcmp(text + len - 3, "==>", 3) == 0)
+		len -= 4;
+	/* "000" of a CPU is a number here. */
+	while (len > 1 && *text == '0' && isdigit((unsigned char)text[1])) {
+		text++;
+		len--;
+	}
+	value = ky_log_guess(name, name_len, text, len);
+	/* Names of threads may look like numbers. */
+	if (name_len >= 4 && memcmp(name + name_len - 4, "comm", 4) == 0)
+		value.kind = KY_MAKER_TEXT;
+	return value;
+}
+
+static size_t ftrace_fields(const struct ftrace_line *line, const char *end, bool is_sched,
+			    struct ky_log_value *values)
+{
+	const char *at =
+		next_key(line->fields > line->name ? line->fields - 1 + (*line->fields != ' ')
+						   : line->fields,
+			 end);
+	size_t n = 0;
+
+	while (at < end && n < KY_LOG_FIELDS_MAX) {
+		const char *equals = memchr(at, '=', (size_t)(end - at));
+		const char *next = equals ? next_key(equals + 1, end) : end;
+
+		if (!equals)
+			break;
+		values[n] = ftrace_value(at, (size_t)(equals - at), equals + 1,
+					 (size_t)(next - equals - 1));
+		if (is_sched)
+			ftrace_rename(&values[n]);
+		n++;
+		at = next;
+	}
+	return n;
+}
+
+static bool log_ftrace_begins(const char *text, size_t len, const char *with)
+{
+	return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
+}
+
+/* "sys_openat(dfd: ffffff9c, ...)", "sys_openat -> 0x3", trace-cmd's "sys_enter_openat: dfd: ..." and "sys_exit_openat: 0x3" */
+static int ftrace_syscall(struct ky_log_file *log, const struct ftrace_line *line, const char *end,
+			  char name[192], struct ky_log_value *value)
+{
+	const char *call = line->name + 4, *at = line->fields;
+	size_t len = line->name_len - 4;
+	bool is_exit = false;
+
+	(void)log;
+	while (at < end && *at == ' ')
+		at++;
+	if (log_ftrace_begins(call, len, "enter_")) {
+		call += 6;
+		len -= 6;
+	} else if (log_ftrace_begins(call, len, "exit_")) {
+		is_exit = true;
+		call += 5;
+		len -= 5;
+	} else if (end - at > 3 && memcmp(at, "-> ", 3) == 0) {
+		is_exit = true;
+		at += 3;
+	}
+	snprintf(name, 192, "syscall_%s_%.*s", is_exit ? "exit" : "entry", (int)len, call);
+	if (is_exit)
+		*value = ky_log_number("ret", (int64_t)strtoull(at, NULL, 0));
+	else
+		*value = ky_log_text("arguments", at, (size_t)(end - at));
+	return 1;
+}
+
+static int ftrace_put(struct ky_log_file *log, const struct ftrace_line *line, const char *name,
+		      const struct ky_log_value *values, size_t n)
+{
+	int ret;
+
+	log->stream = (uint32_t)line->cpu;
+	ret = ky_log_begin(log, name, line->ns, values, n);
+	if (ret < 0)
+		return ret;
+	ky_maker_number(log->maker, (uint64_t)line->tid);
+	ret = ky_log_put(log, values, n);
+	return ret < 0 ? ret : 1;
+}
+
+static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
+{
+	struct ky_log_value values[KY_LOG_FIELDS_MAX];
+	struct ftrace_line line;
+	char name[192];
+	size_t n;
+
+	if (len && *text == '#')
+		return 1;
+	if (!ftrace_take(text, len, &line))
+		return 0;
+	if (log_ftrace_begins(line.name, line.name_len, "sys_") && line.name_len > 5) {
+		n = (size_t)ftrace_syscall(log, &line, text + len, name, values);
+	} else {
+		snprintf(name, sizeof(name), "%.*s", (int)line.name_len, line.name);
+		n = ftrace_fields(&line, text + len,
+				  log_ftrace_begins(name, strlen(name), "sched_"), values);
+	}
+	if (!n) {
+		const char *at = line.fields;
+
+		while (at < text + len && *at == ' ')
+			at++;
+		values[n++] = ky_log_text("message", at, (size_t)(text + len - at));
+	}
+	return ftrace_put(log, &line, name, values, n);
+}
+
+const struct ky_log_format ky_log_ftrace = {
+	.name = "ftrace",
+	.description = "ftrace's text, also that of trace-cmd report and perf script",
+	.domain = "kernel",
+	.context = context,
+	.n_context = 1,
+	.has_cpus = true,
+	.probe = ftrace_probe,
+	.line = ftrace_line,
+};

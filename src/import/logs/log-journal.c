@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * journald's export format: entries of lines FIELD=value, or FIELD and, behind a line feed, a length of 64 bits (little-endian) and
+ * that many bytes; an empty line ends an entry.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "import/logs/log-format.h"
+
+/* A field of an entry, as places in `texts`, which grows. */
+struct journal_field {
+	size_t name, name_len, value, len;
+};
+
+struct journal {
+	struct ky_strbuf texts;
+	KY_VEC(struct journal_field) fields;
+	int64_t ns;
+};
+
+static bool journal_probe(const char *line, size_t len)
+{
+	return len > 9 && memcmp(line, "__CURSOR=", 9) == 0;
+}
+
+static int journal_begin(struct ky_log_file *log)
+{
+	struct journal *journal = calloc(1, sizeof(*journal));
+
+	log->state = journal;
+	if (!journal)
+		return ky_error_nomem(log->err);
+	ky_strbuf_init(&journal->texts);
+	return KYMO_OK;
+}
+
+static int journal_flush(struct ky_log_file *log)
+{
+	struct ky_log_value values[KY_LOG_FIELDS_MAX];
+	struct journal *journal = log->state;
+	const char *texts = ky_strbuf_text(&journal->texts);
+	size_t n = 0;
+	int ret;
+
+	ky_vec_foreach(&journal->fields, field)
+		if (n < KY_LOG_FIELDS_MAX)
+			values[n++] = ky_log_guess(texts + field->name, field->name_len,
+						   texts + field->value, field->len);
+	if (!n)
+		return KYMO_OK;
+	ret = ky_log_event(log, "log", journal->ns ? journal->ns : log->last_ns, values, n);
+	ky_vec_clear(&journal->fields);
+	ky_strbuf_clear(&journal->texts);
+	journal->ns = 0;
+	return ret;
+}
+
+static int journal_add(struct ky_log_file *log, const char *name, size_t name_len,
+		       const char *value, size_t len)
+{
+	struct journal *journal = log->state;
+	struct journal_field field = {.name = journal->texts.len, .name_len = name_len};
+
+	if (name_len == 20 && memcmp(name, "__REALTIME_TIMESTAMP", 20) == 0) {
+		char number[24] = "";
+
+		memcpy(number, value, len < sizeof(number) - 1 ? len : sizeof(number) - 1);
+		journal->ns = strtoll(number, NULL, 10) * 1000;
+		return KYMO_OK;
+	}
+	ky_strbuf_add(&journal->texts, name, name_len);
+	field.value = journal->texts.len;
+	field.len = len;
+	ky_strbuf_add(&journal->texts, value, len);
+	if (ky_strbuf_failed(&journal->texts) || ky_vec_push(&journal->fields, field) < 0)
+		return ky_error_nomem(log->err);
+	return KYMO_OK;
+}
+
+/* The line was a name alone: its value's length and bytes follow, and a line feed. */
+static int journal_binary(struct ky_log_file *log, const char *line, size_t name_len)
+{
+	char name[256];
+	const char *bytes;
+	uint64_t len = 0;
+	int ret;
+
+	if (name_len >= sizeof(name))
+		return 0;
+	memcpy(name, line, name_len);
+	bytes = ky_log_bytes(log, 8);
+	if (!bytes)
+		return log->err->code;
+	for (int i = 7; i >= 0; i--)
+		len = len << 8 | (uint8_t)bytes[i];
+	if (len > KY_FOREIGN_PIECE_MAX - 1)
+		return ky_foreign_bad(&log->file, log->at - 8, "a field is too long", log->err);
+	bytes = ky_log_bytes(log, len + 1);
+	if (!bytes)
+		return log->err->code;
+	ret = journal_add(log, name, name_len, bytes, (size_t)len);
+	return ret < 0 ? ret : 1;
+}
+
+static int journal_line(struct ky_log_file *log, const char *line, size_t len)
+{
+	const char *equals = memchr(line, '=', len);
+	int ret;
+
+	if (!len)
+		ret = journal_flush(log);
+	else if (equals)
+		ret = journal_add(log, line, (size_t)(equals - line), equals + 1,
+				  (size_t)(line + len - equals - 1));
+	else
+		return journal_binary(log, line, len);
+	return ret < 0 ? ret : 1;
+}
+
+static void journal_end(struct ky_log_file *log)
+{
+	struct journal *journal = log->state;
+
+	if (!journal)
+		return;
+	/* The last entry may have no empty line behind it. */
+	if (log->maker)
+		(void)journal_flush(log);
+	ky_strbuf_fini(&journal->texts);
+	ky_vec_fini(&journal->fields);
+	free(journal);
+}
+
+const struct ky_log_format ky_log_journal = {
+	.name = "journal",
+	.description = "what journalctl -o export prints",
+	.probe = journal_probe,
+	.begin = journal_begin,
+	.line = journal_line,
+	.end = journal_end,
+};

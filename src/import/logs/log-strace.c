@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * strace -f -ttt -T: calls become the events of a kernel trace, so that reports of system calls read them. Times of the day (-tt) are
+ * of the day when the file was written.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "import/logs/log-format.h"
+
+#define NAME_MAX_BYTES 64u
+
+static const struct ky_maker_field context[] = {{.name = "tid", .kind = KY_MAKER_S32}};
+
+struct strace_line {
+	int64_t tid, ns;
+	const char *name; /* of the call; NULL: none */
+	size_t name_len;
+	const char *args, *rest; /* behind '(': to ')', or to the end; behind "= " */
+	size_t args_len;
+	bool is_resumed, is_unfinished;
+	const char *note; /* "--- SIGCHLD ... ---", "+++ exited with 0 +++" */
+};
+
+static bool strace_time(struct ky_log_clock *clock, const char **at, const char *end, int64_t *ns)
+{
+	const char *from = *at;
+
+	if (ky_log_time_seconds(at, end, ns) && *at < end && **at == ' ' &&
+	    memchr(from, '.', (size_t)(*at - from)))
+		return true;
+	*at = from;
+	return ky_log_time_of_day(clock, at, end, ns) && *at < end && **at == ' ';
+}
+
+static bool strace_pid(const char **at, const char *end, int64_t *tid)
+{
+	const char *from = *at;
+	bool bracket = end - from > 5 && memcmp(from, "[pid ", 5) == 0;
+	int64_t value = 0;
+	int n = 0;
+
+	if (bracket)
+		from += 5;
+	while (from < end && *from == ' ')
+		from++;
+	for (; from < end && isdigit((unsigned char)*from) && n < 10; from++, n++)
+		value = value * 10 + (*from - '0');
+	if (!n || from >= end || *from != (bracket ? ']' : ' '))
+		return false;
+	from += bracket;
+	while (from < end && *from == ' ')
+		from++;
+	*tid = value;
+	*at = from;
+	return true;
+}
+
+/* Where " = " is that ends the call: the last one outside of quotes. */
+static const char *find_result(const char *at, const char *end)
+{
+	const char *found = NULL;
+	bool is_quoted = false;
+
+	for (; at < end; at++) {
+		if (*at == '\\')
+			at++;
+		else if (*at == '"')
+			is_quoted = !is_quoted;
+		else if (!is_quoted && *at == '=' && at[-1] == ' ' && at + 1 < end && at[1] == ' ')
+			found = at;
+	}
+	return found;
+}
+
+static bool is_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+static bool strace_call(struct strace_line *line, const char *at, const char *end)
+{
+	static const char unfinished[] = " <unfinished ...>";
+	const char *equals, *stop;
+
+	if (end - at > 5 && memcmp(at, "<... ", 5) == 0) {
+		line->is_resumed = true;
+		at += 5;
+	}
+	line->name = at;
+	while (at < end && is_name(*at))
+		at++;
+	line->name_len = (size_t)(at - line->name);
+	if (!line->name_len || line->name_len >= NAME_MAX_BYTES || at >= end)
+		return false;
+	if (line->is_resumed) {
+		at = memchr(at, '>', (size_t)(end - at));
+		if (!at)
+			return false;
+	} else if (*at != '(') {
+		return false;
+	}
+	line->args = ++at;
+	line->is_unfinished =
+		(size_t)(end - at) >= sizeof(unfinished) - 1 &&
+		memcmp(end - (sizeof(unfinished) - 1), unfinished, sizeof(unfinished) - 1) == 0;
+	equals = line->is_unfinished ? NULL : find_result(at, end);
+	stop = equals ? equals : line->is_unfinished ? end - (sizeof(unfinished) - 1) : end;
+	while (stop > at && (stop[-1] == ' ' || (equals && stop[-1] == ')')))
+		if (*--stop == ')')
+			break;
+	line->args_len = (size_t)(stop - at);
+	line->rest = equals ? equals + 2 : NULL;
+	return equals || line->is_unfinished;
+}
+
+static bool strace_take(struct ky_log_clock *clock, const char *text, size_t len,
+			struct strace_line *line)
+{
+	const char *at = text, *end = text + len;
+
+	*line = (struct strace_line){.tid = 1};
+	/* A number with a blank behind it may be the time of a line without a pid. */
+	if (strace_pid(&at, end, &line->tid) && !strace_time(clock, &at, end, &line->ns))
+		return false;
+	if (at == text && !strace_time(clock, &at, end, &line->ns))
+		return false;
+	at += at < end && *at == ' ';
+	if (end - at > 4 && (memcmp(at, "--- ", 4) == 0 || memcmp(at, "+++ ", 4) == 0)) {
+		line->note = at;
+		return true;
+	}
+	return strace_call(line, at, end);
+}
+
+static bool strace_probe(const char *text, size_t len)
+{
+	struct ky_log_clock clock = {.now_s = 0};
+	struct strace_line line;
+
+	return strace_take(&clock, text, len, &line) && line.name;
+}
+
+/* Names of the kernel's functions, which differ from those of the C library. */
+static const char *strace_name(const struct strace_line *line, char name[NAME_MAX_BYTES])
+{
+	static const char *const pairs[][2] = {
+		{"stat", "newstat"},   {"fstat", "newfstat"},	   {"lstat", "newlstat"},
+		{"uname", "newuname"}, {"sendfile", "sendfile64"}, {"umount2", "umount"},
+	};
+
+	memcpy(name, line->name, line->name_len);
+	name[line->name_len] = '\0';
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		if (strcmp(name, pairs[i][0]) == 0)
+			return pairs[i][1];
+	return name;
+}
+
+static int strace_put(struct ky_log_file *log, const char *prefix, const struct strace_line *line,
+		      int64_t ns, const struct ky_log_value *values, size_t n)
+{
+	char event[NAME_MAX_BYTES + 32], name[NAME_MAX_BYTES];
+	int ret;
+
+	snprintf(event, sizeof(event), "%s%s", prefix, strace_name(line, name));
+	ret = ky_log_begin(log, event, ns, values, n);
+	if (ret < 0)
+		return ret;
+	ky_maker_number(log->maker, (uint64_t)line->tid);
+	return ky_log_put(log, values, n);
+}
+
+/* " 3</etc/passwd> <0.000012>", "-1 ENOENT (No such file or directory) <0.000009>", "?" */
+static int64_t strace_duration(const char *at, const char *end)
+{
+	const char *from = end;
+	int64_t ns = 0;
+
+	if (end == at || end[-1] != '>')
+		return 0;
+	while (from > at && *from != '<')
+		from--;
+	from++;
+	return ky_log_time_seconds(&from, end, &ns) ? ns : 0;
+}
+
+/* The number of an error's name, also of those that only the kernel and its tracers see; 0: unknown. */
+static int strace_errno(const char *name, size_t len)
+{
+	static const struct {
+		const char *name;
+		int number;
+	} restarts[] = {{"ERESTARTSYS", 512},
+			{"ERESTARTNOINTR", 513},
+			{"ERESTARTNOHAND", 514},
+			{"ERESTART_RESTARTBLOCK", 516}};
+
+	for (size_t i = 0; i < sizeof(restarts) / sizeof(restarts[0]); i++)
+		if (strlen(restarts[i].name) == len && memcmp(restarts[i].name, name, len) == 0)
+			return restarts[i].number;
+	for (int i = 1; i < 200; i++) {
+		const char *known = strerrorname_np(i);
+
+		if (known && strlen(known) == len && memcmp(known, name, len) == 0)
+			return i;
+	}
+	return 0;
+}
+
+/* What the kernel returned: -ERRNO is shown as -1 and a name. */
+static int64_t strace_result(const char *at, const char *end, const char **error, size_t *error_len)
+{
+	char *stop;
+	int64_t value;
+
+	*error = "";
+	*error_len = 0;
+	while (at < end && *at == ' ')
+		at++;
+	value = at < end && *at != '?' ? strtoll(at, &stop, 0) : 0;
+	if (value != -1 || at >= end)
+		return value;
+	at = stop;
+	at += at < end && *at == ' ';
+	*error = at;
+	while (at < end &&
+	       (isupper((unsigned char)*at) || isdigit((unsigned char)*at) || *at == '_'))
+		at++;
+	*error_len = (size_t)(at - *error);
+	value = -(int64_t)strace_errno(*error, *error_len);
+	return value ? value : -1;
+}
+
+static int strace_entry(struct ky_log_file *log, const struct strace_line *line)
+{
+	const struct ky_log_value args = ky_log_text("arguments", line->args, line->args_len);
+
+	return strace_put(log, "syscall_entry_", line, line->ns, &args, 1);
+}
+
+static int strace_exit(struct ky_log_file *log, const struct strace_line *line, const char *end,
+		       int64_t ns)
+{
+	struct ky_log_value values[2];
+	const char *error;
+	size_t error_len;
+
+	values[0] = ky_log_number("ret", strace_result(line->rest, end, &error, &error_len));
+	values[1] = ky_log_text("error", error, error_len);
+	return strace_put(log, "syscall_exit_", line, ns, values, 2);
+}
+
+static int strace_note(struct ky_log_file *log, const struct strace_line *line, const char *end)
+{
+	const struct ky_log_value text =
+		ky_log_text("message", line->note, (size_t)(end - line->note));
+	int ret = ky_log_begin(log, line->note[0] == '-' ? "signal" : "exit", line->ns, &text, 1);
+
+	if (ret < 0)
+		return ret;
+	ky_maker_number(log->maker, (uint64_t)line->tid);
+	return ky_log_put(log, &text, 1);
+}
+
+static int strace_line(struct ky_log_file *log, const char *text, size_t len)
+{
+	struct strace_line line;
+	/* strtoll() must not go beyond the line. */
+	char *copy = strndup(text, len);
+	int ret = 0;
+
+	if (!copy)
+		return ky_error_nomem(log->err);
+	if (strace_take(&log->clock, copy, strlen(copy), &line)) {
+		const char *end = copy + strlen(copy);
+
+		if (line.note)
+			ret = strace_note(log, &line, end);
+		else if (!line.is_resumed)
+			ret = strace_entry(log, &line);
+		/* A call that strace showed in one piece ends its duration after it began. */
+		if (!ret && line.rest)
+			ret = strace_exit(
+				log, &line, end,
+				line.ns + (line.is_resumed ? 0 : strace_duration(line.rest, end)));
+		ret = ret < 0 ? ret : 1;
+	}
+	free(copy);
+	return ret;
+}
+
+const struct ky_log_format ky_log_strace = {
+	.name = "strace",
+	.description = "strace -f -ttt -T (or -tt): entries and exits of system calls",
+	.domain = "kernel",
+	.context = context,
+	.n_context = 1,
+	.probe = strace_probe,
+	.line = strace_line,
+};

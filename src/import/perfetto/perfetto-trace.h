@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the import of Perfetto's traces share: two traces, "kernel" and "perfetto", and what packets say to later ones. */
+#ifndef KY_IMPORT_PERFETTO_TRACE_H
+#define KY_IMPORT_PERFETTO_TRACE_H
+
+#include "import/logs/log-format.h"
+#include "import/perfetto/protobuf-reader.h"
+
+/* Open slices of a track: further ones have no names at their ends. */
+#define KY_PERFETTO_DEPTH_MAX 256
+
+enum ky_perfetto_names {
+	KY_PERFETTO_CATEGORIES,
+	KY_PERFETTO_EVENTS,
+	KY_PERFETTO_ANNOTATIONS,
+	KY_PERFETTO_TEXTS,
+	KY_PERFETTO_TABLES,
+};
+
+/* A clock of a sequence, or of all of them: its relation to the trace's clock. */
+struct ky_perfetto_clock {
+	uint32_t id;
+	bool is_incremental;
+	uint64_t unit_ns;
+	uint64_t at, last; /* its time at the snapshot; of the last packet */
+	int64_t trace_ns;  /* the trace's time at the snapshot */
+};
+
+struct ky_perfetto_sequence {
+	struct ky_map names[KY_PERFETTO_TABLES]; /* id -> text */
+	KY_VEC(struct ky_perfetto_clock) clocks;
+	uint32_t clock; /* of packets that tell none; 0: the trace's */
+	uint64_t track; /* of events that tell none */
+};
+
+struct ky_perfetto_track {
+	uint64_t parent;
+	int64_t pid, tid;
+	const char *name;
+	KY_VEC(char *) open; /* names of slices */
+	uint32_t n_deeper;
+};
+
+/* The thread that the last compact switch of a CPU went to. */
+struct ky_perfetto_cpu {
+	bool is_known;
+	int32_t tid, prio;
+	char comm[64];
+	size_t comm_len;
+};
+
+/* A thread that a tree of processes tells of. */
+struct ky_perfetto_thread {
+	int64_t tid, pid, ppid;
+	const char *name;
+};
+
+struct ky_perfetto {
+	struct ky_foreign_file file;
+	struct ky_log_file kernel, user;
+	struct ky_arena arena;
+	struct ky_map sequences; /* id + 1 -> struct ky_perfetto_sequence * */
+	struct ky_map cpus;	 /* number + 1 -> struct ky_perfetto_cpu * */
+	struct ky_map told;	 /* tid -> pid + 1, as the kernel's trace has it */
+	KY_VEC(struct ky_perfetto_thread) threads; /* that the next bundle tells of */
+	struct ky_map calls;			   /* number * 2 + is an exit + 1 -> name */
+	struct ky_map tracks;			   /* uuid -> struct ky_perfetto_track * */
+	KY_VEC(struct ky_perfetto_sequence *) all_sequences;
+	KY_VEC(struct ky_perfetto_track *) all_tracks;
+	KY_VEC(struct ky_perfetto_clock) clocks; /* of all sequences */
+	struct ky_strbuf scratch;
+	struct ky_arena of_event; /* texts of the event at hand */
+	bool has_event_texts;
+	uint64_t n_unknown; /* ftrace events of kinds that are not known here */
+	uint64_t n_damaged; /* packets that contradict themselves */
+	struct kymo_error *err;
+};
+
+/* Text of the file that stays. NULL: out of memory. */
+static inline const char *ky_perfetto_text(struct ky_perfetto *perfetto,
+					   const struct ky_pb_field *field)
+{
+	return ky_arena_strndup(&perfetto->arena, (const char *)field->data, field->len);
+}
+
+/* perfetto-ftrace.c: an FtraceEventBundle. 0 or negative. */
+int ky_perfetto_ftrace(struct ky_perfetto *perfetto, const uint8_t *data, size_t len);
+/* A ProcessTree. */
+int ky_perfetto_processes(struct ky_perfetto *perfetto, const uint8_t *data, size_t len);
+
+/* perfetto-track.c: a TrackDescriptor; a TrackEvent at @ns. 0 or negative. */
+int ky_perfetto_describe(struct ky_perfetto *perfetto, const uint8_t *data, size_t len);
+int ky_perfetto_event(struct ky_perfetto *perfetto, struct ky_perfetto_sequence *sequence,
+		      const uint8_t *data, size_t len, int64_t ns);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * api/query: a statement of SQL for a range (:begin, :end), as the JSON of a report, so that its rows lead to the picture.
+ *
+ * The statement can read the traces and nothing else. It ends when the page has gone, or after a time; its rows, and what SQLite needs for
+ * sorting, have limits. A few run at the same time. Threads: any.
+ */
+#ifndef KY_VIEW_QUERY_H
+#define KY_VIEW_QUERY_H
+
+#include "view/answers/answer-internal.h"
+
+int ky_view_query(struct ky_view *view, const struct ky_view_request *request,
+		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+
+#endif

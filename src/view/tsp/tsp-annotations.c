@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Marks over the graphs: lost events, and marks of triggers. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "view/tsp/tsp-internal.h"
+
+#define LOST	      "Lost events"
+#define MARKS	      "Marks"
+#define MARK_EVENT    "kymo:mark"
+#define MAX_ENTRIES   10000
+#define USUAL_SAMPLES 1000
+
+struct marks {
+	struct ky_tsp_answer *answer;
+	uint64_t width_ns; /* of a sample: one mark in each is enough */
+	int64_t last_ns;
+	size_t n;
+	bool is_running;
+};
+
+static bool tsp_annotations_is_wanted(const struct ky_tsp_request *request, const char *category)
+{
+	for (size_t i = 0; i < request->categories.len; i++) {
+		if (strcmp(request->categories.data[i], category) == 0)
+			return true;
+	}
+	return !request->has_categories;
+}
+
+static bool has_marks(const struct ky_view *view)
+{
+	ky_vec_foreach(&view->set->traces, trace) {
+		ky_vec_foreach(&(*trace)->cls->events, event) {
+			if (strcmp((*event)->name, MARK_EVENT) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void put_mark(struct marks *marks, int64_t ns, int64_t duration_ns, const char *label,
+		     const char *colour)
+{
+	struct ky_strbuf *out = marks->answer->out;
+
+	ky_strbuf_addf(out,
+		       "%s{\"entryId\": -1, \"type\": \"CHART\", \"time\": %lld, "
+		       "\"duration\": %lld, \"label\": ",
+		       marks->n++ ? ",\n" : "", (long long)ns, (long long)duration_ns);
+	ky_view_put_text(out, label);
+	ky_strbuf_addf(out, ", \"style\": {\"values\": {\"color\": \"%s\", \"opacity\": 0.4}}}",
+		       colour);
+	marks->last_ns = ns;
+}
+
+static bool is_due(const struct marks *marks, int64_t ns)
+{
+	return marks->n < MAX_ENTRIES &&
+	       (!marks->n || (uint64_t)ns - (uint64_t)marks->last_ns >= marks->width_ns);
+}
+
+static void tsp_annotations_put_losses(struct marks *marks)
+{
+	const struct ky_tsp_request *request = marks->answer->request;
+	char label[64];
+
+	ky_vec_foreach(&marks->answer->view->losses, loss) {
+		int64_t end_ns = loss->end_ns > loss->begin_ns ? loss->end_ns : loss->begin_ns;
+
+		if (end_ns < request->begin_ns || loss->begin_ns > request->end_ns ||
+		    !is_due(marks, loss->begin_ns))
+			continue;
+		if (loss->events)
+			snprintf(label, sizeof(label), "%llu lost events",
+				 (unsigned long long)loss->events);
+		else
+			snprintf(label, sizeof(label), "lost packets");
+		put_mark(marks, loss->begin_ns, end_ns - loss->begin_ns, label, "#e69f00");
+	}
+}
+
+/* [time, trace, CPU, name, text] */
+static void tsp_annotations_put_row(struct marks *marks, const struct ky_json *row)
+{
+	const struct ky_tsp_request *request = marks->answer->request;
+	const struct ky_json *time = row->kind == KY_JSON_ARRAY ? row->list.first : NULL,
+			     *text = time;
+	int64_t ns;
+
+	for (size_t i = 0; text && i < 4; i++)
+		text = text->next;
+	if (!text || text->kind != KY_JSON_STRING || time->kind != KY_JSON_INTEGER)
+		return;
+	ns = (int64_t)time->integer.u;
+	if (ns >= request->begin_ns && ns <= request->end_ns && is_due(marks, ns))
+		put_mark(marks, ns, 0, text->string.data, "#cc79a7");
+}
+
+/* The engine counts marks once for all answers. */
+static int tsp_annotations_put_events(struct marks *marks, struct kymo_error *err)
+{
+	struct ky_view_request *request = calloc(1, sizeof(*request));
+	const struct ky_json *root, *rows;
+	struct ky_arena arena;
+	int ret = KYMO_OK;
+
+	if (!request)
+		return ky_error_nomem(err);
+	request->what = KY_VIEW_ROWS;
+	request->count = KY_VIEW_MAX_ROWS;
+	snprintf(request->filter, sizeof(request->filter), "$event == \"" MARK_EVENT "\"");
+	do {
+		const struct ky_json *progress;
+
+		ky_arena_init(&arena);
+		ret = ky_tsp_ask(marks->answer, request, &arena, &root, err);
+		rows = ret == KYMO_OK ? ky_json_get(root, "rows") : NULL;
+		progress = rows ? ky_json_get(root, "progress") : NULL;
+		marks->is_running = progress && progress->kind == KY_JSON_REAL &&
+				    strtod(progress->number, NULL) < 1;
+		rows = rows && rows->kind == KY_JSON_ARRAY ? rows->list.first : NULL;
+		request->row += KY_VIEW_MAX_ROWS;
+		for (const struct ky_json *row = rows; row; row = row->next)
+			tsp_annotations_put_row(marks, row);
+		ky_arena_fini(&arena);
+	} while (rows && request->row < MAX_ENTRIES);
+	free(request);
+	return ret;
+}
+
+static int put_annotations(struct ky_tsp_answer *answer, struct kymo_error *err)
+{
+	const struct ky_tsp_request *request = answer->request;
+	size_t n = request->n_times ? request->n_times : USUAL_SAMPLES, head = answer->out->len;
+	struct marks marks = {
+		.answer = answer,
+		.width_ns = ((uint64_t)request->end_ns - (uint64_t)request->begin_ns) / n};
+	bool with_losses = tsp_annotations_is_wanted(request, LOST);
+	int ret = KYMO_OK;
+
+	ky_tsp_put_head(answer->out, false);
+	ky_strbuf_adds(answer->out, "{\"annotations\": {");
+	if (with_losses) {
+		ky_strbuf_adds(answer->out, "\"" LOST "\": [");
+		tsp_annotations_put_losses(&marks);
+		ky_strbuf_adds(answer->out, "]");
+	}
+	marks.n = 0;
+	if (tsp_annotations_is_wanted(request, MARKS) && has_marks(answer->view)) {
+		ky_strbuf_adds(answer->out,
+			       with_losses ? ", \"" MARKS "\": [" : "\"" MARKS "\": [");
+		ret = tsp_annotations_put_events(&marks, err);
+		ky_strbuf_adds(answer->out, "]");
+	}
+	ky_strbuf_adds(answer->out, "}}}\n");
+	if (ret == KYMO_OK && marks.is_running) {
+		/* Counting is not over: the client asks again. */
+		answer->out->len = head;
+		ky_tsp_put_head(answer->out, true);
+		ky_strbuf_adds(answer->out, "{\"annotations\": {}}}\n");
+	}
+	return ret;
+}
+
+int ky_tsp_annotations(struct ky_tsp_answer *answer, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (answer->request->what == KY_TSP_MARKER_SETS) {
+		ky_tsp_put_head(answer->out, false);
+		ky_strbuf_adds(answer->out, "[]}\n");
+		return KYMO_OK;
+	}
+	ret = ky_tsp_check_output(answer->request->output, NULL, err);
+	if (ret < 0)
+		return ret;
+	if (answer->request->what == KY_TSP_ANNOTATIONS)
+		return put_annotations(answer, err);
+	ky_tsp_put_head(answer->out, false);
+	ky_strbuf_adds(answer->out, "{\"annotationCategories\": [\"" LOST "\"");
+	ky_strbuf_adds(answer->out, has_marks(answer->view) ? ", \"" MARKS "\"]}}\n" : "]}}\n");
+	return KYMO_OK;
+}
