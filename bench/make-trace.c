@@ -16,7 +16,7 @@
 #include "ctf/resolve/lttng-layout.h"
 #include "ctf/encode/packet-writer.h"
 #include "ctf/tsdl/tsdl.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 
 #define PACKET_BYTES   (1u << 20)
 #define PACKET_MIN     (1u << 12)

@@ -13,7 +13,7 @@
 #include <kymo/model.h>
 
 #include "ctf/decode/decode.h"
-#include "store/trace.h"
+#include "store/read/trace.h"
 
 #define KY_API_CAST(name, public_type, internal_type)                                     \
 	static inline const struct internal_type *name##_in(const struct public_type *p)  \

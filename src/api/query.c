@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "sql/sql.h"
-#include "store/clocks.h"
+#include "store/read/clocks.h"
 
 struct kymo_query {
 	struct ky_trace_set set;

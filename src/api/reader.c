@@ -9,7 +9,7 @@
 #include "flow/graph/parallel.h"
 #include "flow/graph/range.h"
 #include "flow/graph/select.h"
-#include "store/clocks.h"
+#include "store/read/clocks.h"
 
 _Static_assert(offsetof(struct kymo_event, event_class) == offsetof(struct ky_event, cls), "cls");
 _Static_assert(offsetof(struct kymo_event, time_ns) == offsetof(struct ky_event, ns), "ns");

@@ -12,7 +12,7 @@
 #include "ctf/ctf2/ctf2-write.h"
 #include "ctf/resolve/lttng-layout.h"
 #include "ctf/tsdl/tsdl.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 
 /* The size of the first version's options. */
 #define OPTIONS_MIN offsetof(struct kymo_writer_options, atomic)

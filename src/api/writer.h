@@ -14,7 +14,7 @@
 #include "base/vec.h"
 #include "ctf/model/model.h"
 #include "ctf/encode/packet-writer.h"
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 /* No trace needs deeper structures; recursion stays bounded. */
 #define KY_DEFINE_MAX_DEPTH 16

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "store/sync-file.h"
+#include "store/read/sync-file.h"
 
 #define DAY_NS (INT64_C(86400) * 1000000000)
 

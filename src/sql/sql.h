@@ -21,7 +21,7 @@
 
 #include <kymo/error.h>
 
-#include "store/trace.h"
+#include "store/read/trace.h"
 
 struct ky_sql;
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "kernel/probe/probe-name.h"
-#include "symbols/demangle.h"
+#include "symbols/demangle/demangle.h"
 #include "kernel/probe/probe-name.h"
-#include "symbols/demangle.h"
+#include "symbols/demangle/demangle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/jit-table.h"
-#include "symbols/kdi-make.h"
-#include "symbols/kdi-to-dwarf.h"
-#include "symbols/kdi-write.h"
-#include "symbols/kdi.h"
+#include "symbols/tables/jit-table.h"
+#include "symbols/make/kdi-make.h"
+#include "symbols/kdi/kdi-to-dwarf.h"
+#include "symbols/kdi/kdi-write.h"
+#include "symbols/kdi/kdi.h"
 
 static void look_at_functions(const struct ky_kdi *kdi)
 {

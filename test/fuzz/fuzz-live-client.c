@@ -11,7 +11,7 @@
 
 #include "flow/graph/flow.h"
 #include "net/reader/live-feed.h"
-#include "store/follow.h"
+#include "store/read/follow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/live-file.h"
+#include "store/live/live-file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

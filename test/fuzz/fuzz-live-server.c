@@ -21,7 +21,7 @@
 #include "net/protocol/frame.h"
 #include "net/viewer/viewer-client.h"
 #include "os/file.h"
-#include "store/index.h"
+#include "store/read/index.h"
 
 #define STREAM_BYTES 4096
 #define STEPS_MAX    20000

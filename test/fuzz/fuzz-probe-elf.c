@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "symbols/demangle.h"
+#include "symbols/demangle/demangle.h"
 #include "kernel/probe/probe-sdt.h"
 #include "os/file.h"
 

@@ -10,7 +10,7 @@
 
 #include "ctf/tsdl/tsdl.h"
 #include "flow/graph/summary.h"
-#include "store/quirks.h"
+#include "store/read/quirks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/sync-file.h"
+#include "store/read/sync-file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

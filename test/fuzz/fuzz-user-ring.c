@@ -23,7 +23,7 @@
 #include "os/file.h"
 #include "record/user/user-dump.h"
 #include "record/user/user-ring.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "failing-store.h"
-#include "store/trace.h"
+#include "store/read/trace.h"
 
 struct failing_store {
 	struct ky_packet_store base;

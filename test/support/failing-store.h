@@ -7,7 +7,7 @@
 #ifndef TEST_SUPPORT_FAILING_STORE_H
 #define TEST_SUPPORT_FAILING_STORE_H
 
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 #define FAILING_STORE_MESSAGE "the store fails as the test told it to"
 

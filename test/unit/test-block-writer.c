@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/block-writer.h"
+#include "store/packets/block-writer.h"
 
 static struct ky_block_writer *writer;
 

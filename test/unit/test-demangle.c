@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernel/probe/probe-name.h"
-#include "symbols/demangle.h"
+#include "symbols/demangle/demangle.h"
 
 static void names(void **state)
 {

@@ -21,7 +21,7 @@
 #include "base/bits.h"
 #include "ctf/encode/packet-writer.h"
 #include "os/file.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 
 static char top[64], trace[96];
 static struct ky_strbuf text;

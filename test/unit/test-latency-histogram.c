@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "latency/series.h"
+#include "latency/series/series.h"
 
 /* Each bucket begins where the last one ends, and has what is within its bounds. */
 static void test_buckets(void **state)

@@ -13,8 +13,8 @@
 
 #include "abi/packet.h"
 #include "os/file.h"
-#include "store/directory-store.h"
-#include "store/memory-trace.h"
+#include "store/directory/directory-store.h"
+#include "store/packets/memory-trace.h"
 
 #define PACKET_BYTES 1000
 

@@ -15,7 +15,7 @@
 #include "flow/sinks/ctf-sink.h"
 #include "os/file.h"
 #include "record/kernel/session.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 
 static struct ky_packet_store *store_at(const char *path, uint64_t fail_at, bool plain)
 {

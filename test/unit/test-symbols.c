@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Addresses of this process and of this kernel, and what a process maps over time. */
-#include "symbols/symbols.h"
+#include "symbols/lookup/symbols.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "symbols/jit-table.h"
+#include "symbols/tables/jit-table.h"
 #include "unit.h"
 
 static struct ky_symbols *open_here(bool want_lines)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "analysis/sync/sync-hull.h"
-#include "store/sync-file.h"
+#include "store/read/sync-file.h"
 
 #define DRIFT_MAX (INT64_C(100) * 1000000000000)
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "store/index.h"
+#include "store/read/index.h"
 
 #define OK(name)  KY_TEST_DATA "/ok/traces/" name
 #define BAD(name) KY_TEST_DATA "/bad/traces/" name

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "latency/tracker-told.h"
+#include "latency/tracker/tracker-told.h"
 
 static struct ky_tracker_key told_key(uint64_t i)
 {

@@ -23,7 +23,7 @@
 #include "os/elf-file.h"
 #include "record/user/user-request.h"
 #include "record/user/user-ring.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 
 /* ---- filters ---- */
 

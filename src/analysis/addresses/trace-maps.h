@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "flow/graph/flow.h"
-#include "symbols/symbols.h"
+#include "symbols/lookup/symbols.h"
 
 /* The number of process @pid of a trace in struct ky_symbols: programs may count in a namespace of their own. */
 static inline int64_t ky_trace_maps_process(size_t trace, bool is_kernel, uint32_t pid)

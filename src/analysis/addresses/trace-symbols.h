@@ -15,7 +15,7 @@
 #include "base/strbuf.h"
 #include "flow/graph/flow.h"
 #include "flow/sinks/address-names.h"
-#include "symbols/symbols.h"
+#include "symbols/lookup/symbols.h"
 
 struct ky_trace_symbols;
 

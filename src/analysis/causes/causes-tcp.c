@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "store/sync-file.h"
+#include "store/read/sync-file.h"
 
 static uint64_t causes_tcp_mix(uint64_t hash, const void *bytes, size_t n)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "flow/graph/range.h"
-#include "store/quirks.h"
+#include "store/read/quirks.h"
 
 enum naming {
 	EXACT,

@@ -7,7 +7,7 @@
 
 #include "analysis/addresses/trace-symbols.h"
 #include "base/error.h"
-#include "store/join-classes.h"
+#include "store/read/join-classes.h"
 
 /* The traces of a host are closed: nothing more comes from it. */
 static struct ky_trace_class no_class;

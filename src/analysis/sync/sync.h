@@ -14,8 +14,8 @@
 
 #include "analysis/sync/sync-hull.h"
 #include "base/hash.h"
-#include "store/sync-file.h"
-#include "store/trace.h"
+#include "store/read/sync-file.h"
+#include "store/read/trace.h"
 
 #define KY_SYNC_MACHINES_MAX 10000
 

@@ -27,7 +27,7 @@
 #include "cli/recording/recordings.h"
 #include "flow/sinks/csv.h"
 #include "flow/sinks/ctf-sink.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 #include "flow/sinks/details.h"
 #include "flow/sinks/pcap.h"
 

@@ -13,9 +13,9 @@
 #include "cli/commands/debug-info-show.h"
 #include "cli/terminal/output.h"
 #include "os/file.h"
-#include "symbols/kdi-make.h"
-#include "symbols/kdi-write.h"
-#include "symbols/symbols.h"
+#include "symbols/make/kdi-make.h"
+#include "symbols/kdi/kdi-write.h"
+#include "symbols/lookup/symbols.h"
 
 #define BTF_DIR	      "/sys/kernel/btf/"
 #define BTF_MAX_BYTES (256u << 20)

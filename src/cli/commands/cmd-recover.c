@@ -23,7 +23,7 @@
 #include "record/user/user-group.h"
 #include "record/user/user-ring.h"
 #include "record/user/user-runtime.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 
 /* Directories within directories: a runtime directory has sessions', those have ring files. */
 #define DEPTH_MAX 3

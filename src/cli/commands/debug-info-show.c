@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/foreign.h"
-#include "symbols/kdi.h"
-#include "symbols/symbols.h"
+#include "symbols/kdi/kdi.h"
+#include "symbols/lookup/symbols.h"
 
 static void put_foreign(struct ky_strbuf *out, const struct ky_strbuf *text)
 {

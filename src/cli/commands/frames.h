@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "symbols/kernel-table.h"
+#include "symbols/tables/kernel-table.h"
 
 /* Zeroed is empty; the kernel's symbols are read when they are needed first. */
 struct ky_frames {

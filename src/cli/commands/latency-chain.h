@@ -3,7 +3,7 @@
 #ifndef KY_CLI_COMMANDS_LATENCY_CHAIN_H
 #define KY_CLI_COMMANDS_LATENCY_CHAIN_H
 
-#include "latency/latency.h"
+#include "latency/layers/latency.h"
 
 /* Print what the chain tells, as lines or as JSON, for a moment. 1: there is more; 0; KYMO_E_IO. */
 int ky_chain_print(struct ky_chain *chain, bool json, struct kymo_error *err);

@@ -4,7 +4,7 @@
 #define KY_CLI_COMMANDS_LATENCY_MEMBERS_H
 
 #include "cli/commands/frames.h"
-#include "latency/latency.h"
+#include "latency/layers/latency.h"
 
 #define KY_MEMBERS_KEPT	  32
 #define KY_MEMBERS_SERIES 256

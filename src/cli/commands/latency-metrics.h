@@ -9,7 +9,7 @@
 #include <poll.h>
 
 #include "base/strbuf.h"
-#include "latency/latency.h"
+#include "latency/layers/latency.h"
 
 /* All histograms since the beginning. @open_metrics: else the format 0.0.4. */
 void ky_metrics_put(struct ky_strbuf *out, struct ky_latency *latency, bool open_metrics);

@@ -4,7 +4,7 @@
 #define KY_CLI_COMMANDS_LATENCY_OUTPUT_H
 
 #include "base/strbuf.h"
-#include "latency/latency.h"
+#include "latency/layers/latency.h"
 
 struct ky_latency_view {
 	struct ky_latency *latency;

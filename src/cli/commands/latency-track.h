@@ -5,7 +5,7 @@
 
 #include "cli/commands/frames.h"
 #include "cli/terminal/command.h"
-#include "latency/latency.h"
+#include "latency/layers/latency.h"
 
 #define KY_TRACK_ACTIONS_MAX  8
 #define KY_TRACK_CHILDREN_MAX 4

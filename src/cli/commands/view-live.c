@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "cli/recording/recordings.h"
 #include "net/reader/live-feed.h"
-#include "store/feed.h"
+#include "store/read/feed.h"
 
 #define DELAY_MS 250
 

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "cli/reading/run-flow.h"
-#include "store/feed.h"
-#include "store/follow.h"
+#include "store/read/feed.h"
+#include "store/read/follow.h"
 
 /* A writer that has died is found after this time. */
 #define WAIT_MS 500

@@ -8,7 +8,7 @@
 #include "cli/reading/join-marks.h"
 #include "cli/terminal/command.h"
 #include "import/common/import.h"
-#include "store/clocks.h"
+#include "store/read/clocks.h"
 
 /* Imported traces stay until the program ends: readers keep pointers to them. */
 static struct ky_import imports = KY_IMPORT_INIT;

@@ -5,7 +5,7 @@
 
 #include "cli/reading/remotes.h"
 #include "cli/terminal/command.h"
-#include "store/trace.h"
+#include "store/read/trace.h"
 
 struct ky_input_options {
 	bool recover, force_correlate, no_sync;

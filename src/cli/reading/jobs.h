@@ -4,7 +4,7 @@
 #define KY_CLI_READING_JOBS_H
 
 #include "cli/terminal/command.h"
-#include "store/trace.h"
+#include "store/read/trace.h"
 
 /* A row for a table over struct @type, whose uint64_t is member @jobs (0: not given). */
 /* clang-format off */

@@ -10,7 +10,7 @@
 #include "base/mark.h"
 #include "base/strbuf.h"
 #include "flow/graph/flow.h"
-#include "store/clocks.h"
+#include "store/read/clocks.h"
 
 #define SUFFIX "mark"
 

@@ -5,7 +5,7 @@
 
 #include "base/vec.h"
 #include "cli/terminal/command.h"
-#include "store/trace.h"
+#include "store/read/trace.h"
 
 struct ky_joined_offsets {
 	KY_VEC(char *) items; /* as of --clock-offset, without marks */

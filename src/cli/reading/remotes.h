@@ -5,7 +5,7 @@
 
 #include "base/vec.h"
 #include "net/relay/relay-key.h"
-#include "store/trace.h"
+#include "store/read/trace.h"
 
 struct ky_cli_remotes {
 	KY_VEC(struct ky_trace_at_feed) feeds;

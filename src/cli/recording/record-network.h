@@ -7,7 +7,7 @@
 
 #include <kymo/error.h>
 
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 /* Whether the output @text is at a relay. */
 bool ky_record_is_network(const char *text);

@@ -11,7 +11,7 @@
 #ifndef KY_FLOW_GRAPH_FLOW_H
 #define KY_FLOW_GRAPH_FLOW_H
 
-#include "store/trace.h"
+#include "store/read/trace.h"
 
 /*
  * A loss before an event: records that the tracer discarded between two packets of a stream, or, in

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "store/walk.h"
+#include "store/read/walk.h"
 
 #define NS_PER_S INT64_C(1000000000)
 

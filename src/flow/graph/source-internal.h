@@ -5,7 +5,7 @@
 
 #include "flow/graph/loss.h"
 #include "flow/graph/source.h"
-#include "store/walk.h"
+#include "store/read/walk.h"
 
 struct source {
 	struct ky_flow flow;

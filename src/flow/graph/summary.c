@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "flow/graph/loss.h"
 #include "flow/graph/range.h"
-#include "store/walk.h"
+#include "store/read/walk.h"
 
 /* Packets that were counted are given back in steps of so many bytes. */
 #define RELEASE_BYTES ((uint64_t)4 << 20)

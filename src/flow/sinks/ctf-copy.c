@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "flow/sinks/ctf-sink.h"
 #include "flow/graph/parallel.h"
-#include "store/walk.h"
+#include "store/read/walk.h"
 
 struct copying {
 	struct ky_sink *sink;

@@ -2,7 +2,7 @@
 #ifndef KY_FLOW_SINKS_CTF_METADATA_H
 #define KY_FLOW_SINKS_CTF_METADATA_H
 
-#include "store/trace.h"
+#include "store/read/trace.h"
 
 /*
  * The metadata of @trace in CTF version @major (1: 1.8, or 2) for the same bytes. When the trace

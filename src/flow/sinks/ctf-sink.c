@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "store/sync-file.h"
+#include "store/read/sync-file.h"
 #include "flow/sinks/ctf-metadata.h"
 #include "flow/sinks/ctf-stream.h"
 

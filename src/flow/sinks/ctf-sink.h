@@ -14,7 +14,7 @@
 #include "flow/graph/parallel.h"
 #include "flow/graph/sink.h"
 #include "os/thread-pool.h"
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 /*
  * @set: the source of the batches (borrowed).

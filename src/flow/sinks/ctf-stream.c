@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "ctf/encode/repack.h"
-#include "store/walk.h"
+#include "store/read/walk.h"
 
 #define NONE SIZE_MAX
 

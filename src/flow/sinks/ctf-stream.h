@@ -4,7 +4,7 @@
 #define KY_FLOW_SINKS_CTF_STREAM_H
 
 #include "flow/graph/flow.h"
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 struct ky_ctf_stream;
 

@@ -2,7 +2,7 @@
 /* The order of events of several machines, as far as `kymo sync` knows their clocks. */
 #include "flow/sinks/text-internal.h"
 
-#include "store/sync-file.h"
+#include "store/read/sync-file.h"
 
 /* Traces of one machine have one line. */
 static bool text_order_is_same(const struct ky_sync *a, const struct ky_sync *b)

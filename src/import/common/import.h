@@ -22,9 +22,9 @@
 
 #include "base/log.h"
 #include "base/vec.h"
-#include "store/packet-store.h"
-#include "store/scratch-trace.h"
-#include "store/trace.h"
+#include "store/packets/packet-store.h"
+#include "store/packets/scratch-trace.h"
+#include "store/read/trace.h"
 
 struct ky_import;
 

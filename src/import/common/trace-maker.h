@@ -21,7 +21,7 @@
 
 #include <kymo/error.h>
 
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 enum ky_maker_kind {
 	KY_MAKER_U8,

@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "kernel/probe/probe-name.h"
-#include "symbols/demangle.h"
-#include "symbols/kdi-to-dwarf.h"
-#include "symbols/libdw.h"
+#include "symbols/demangle/demangle.h"
+#include "symbols/kdi/kdi-to-dwarf.h"
+#include "symbols/dwarf/libdw.h"
 
 /* ---- finding -------------------------------------------------------------------------- */
 

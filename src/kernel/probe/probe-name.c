@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "symbols/demangle.h"
+#include "symbols/demangle/demangle.h"
 
 bool ky_probe_name_is_piece(const char *rest)
 {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "kernel/probe/probe-name.h"
-#include "symbols/demangle.h"
+#include "symbols/demangle/demangle.h"
 
 /* "setjmp@@GLIBC_2.2.5" is called setjmp. */
 static bool is_called(const char *symbol, const char *name, size_t len)

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
-#include "symbols/libdw.h"
+#include "symbols/dwarf/libdw.h"
 
 /* ---- registers ---------------------------------------------------------------------------- */
 

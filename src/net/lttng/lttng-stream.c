@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "net/files/relay-files.h"
 #include "os/file.h"
-#include "store/live-file.h"
+#include "store/live/live-file.h"
 
 #define METADATA "metadata"
 /* Packets and records that wait for the other half, of a stream. */

@@ -21,7 +21,7 @@
 #include "base/vec.h"
 #include "net/lttng/lttng-protocol.h"
 #include "net/lttng/lttng-trace.h"
-#include "store/index-record.h"
+#include "store/directory/index-record.h"
 
 /* A packet that is in its file, but not in the index. */
 struct ky_lttng_packet {

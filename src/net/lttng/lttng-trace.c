@@ -13,7 +13,7 @@
 #include "net/files/relay-files.h"
 #include "os/file.h"
 #include "os/now.h"
-#include "store/live-file.h"
+#include "store/live/live-file.h"
 
 #define INDEX_DIR     "index"
 #define METADATA      "metadata"

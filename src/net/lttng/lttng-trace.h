@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directory of one LTTng trace in a chunk: its metadata, and its file `.live` (store/live-file.h).
+ * The directory of one LTTng trace in a chunk: its metadata, and its file `.live` (store/live/live-file.h).
  *
  * Metadata comes in pieces, which a hidden file collects. Readers see it whole: the file `metadata` is replaced when the
  * trace is published, before its file `.live` tells of later packets.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings at a relay (live-address.h), as traces of a feed (store/feed.h).
+ * Recordings at a relay (live-address.h), as traces of a feed (store/read/feed.h).
  *
  * Threads: one at a time per feed.
  */
@@ -9,7 +9,7 @@
 
 #include "net/reader/live-address.h"
 #include "net/reader/live-client.h"
-#include "store/feed.h"
+#include "store/read/feed.h"
 
 struct ky_live_feed_options {
 	bool is_live; /* they are brought while they are read; else the call brings what the relay has now, all of it */

@@ -18,7 +18,7 @@
 #include "base/hash.h"
 #include "net/files/relay-files.h"
 #include "os/file.h"
-#include "store/live-file.h"
+#include "store/live/live-file.h"
 
 #define STATE_DIR   ".kymo"
 #define STATE_MAGIC "KYMORLY1"

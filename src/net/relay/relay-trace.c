@@ -15,8 +15,8 @@
 #include "base/strbuf.h"
 #include "net/files/relay-files.h"
 #include "os/file.h"
-#include "store/index-record.h"
-#include "store/live-file.h"
+#include "store/directory/index-record.h"
+#include "store/live/live-file.h"
 
 #define STREAMS_MAX    65536	  /* of a trace */
 #define STREAMS_OF_ALL (1u << 20) /* of all traces that the session has open */

@@ -18,7 +18,7 @@
 #include "net/relay/relay-readers.h"
 #include "net/relay/relay-session.h"
 #include "os/file.h"
-#include "store/live-file.h"
+#include "store/live/live-file.h"
 
 #define CLIENTS_MAX 1000
 /* What files may have ahead: so much, and this part of a quota. */

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/vec.h"
-#include "store/index-record.h"
+#include "store/directory/index-record.h"
 
 /* Metadata of a recording with all events is a few megabytes. */
 #define METADATA_MAX (64u << 20)

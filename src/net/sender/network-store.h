@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A packet store at a relay (store/packet-store.h): packets go through a sender (net/sender.h).
+ * A packet store at a relay (store/packets/packet-store.h): packets go through a sender (net/sender.h).
  *
  * The calls never wait for the network. While the relay is slow or away, packets wait in the sender's
  * queue, and ky_store_is_full() asks the recording to leave further events in its buffers.
@@ -9,7 +9,7 @@
 #define KY_NET_SENDER_NETWORK_STORE_H
 
 #include "net/sender/sender.h"
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 /*
  * Connects to a relay. @name: what messages call the store, kymo://HOST/NAME. Errors: those of

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "net/link/address.h"
 #include "net/protocol/frame.h"
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 struct ky_sender_options {
 	struct ky_net_address address;

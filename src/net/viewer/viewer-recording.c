@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "os/now.h"
-#include "store/follow.h"
+#include "store/read/follow.h"
 
 /* Between two looks at the same thing. */
 #define LOOK_NS 20000000

@@ -21,8 +21,8 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
-#include "store/index-record.h"
-#include "store/live-file.h"
+#include "store/directory/index-record.h"
+#include "store/live/live-file.h"
 
 #define KY_VIEWER_UNTILS 16
 

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "record/kernel/session-internal.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 
 /* Whole pages, as many as the ring has room for. Without them it does too. */
 static int begin_with_last(struct ky_session_cpu *cpu, struct kymo_error *err)

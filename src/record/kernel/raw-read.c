@@ -15,7 +15,7 @@
 #include "os/file.h"
 #include "record/common/record-dir.h"
 #include "record/kernel/raw-replay.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 
 #define METADATA_MAX_BYTES (256u << 20)
 

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "record/kernel/session-internal.h"
-#include "store/trace-dir.h"
+#include "store/directory/trace-dir.h"
 
 /* Of a CPU, before others get their turn. */
 #define ROUND_BYTES (4u << 20)

@@ -19,7 +19,7 @@
 #include <kymo/error.h>
 
 #include "base/log.h"
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 struct ky_raw_stats {
 	uint64_t events, lost, bad;

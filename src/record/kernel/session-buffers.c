@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "record/kernel/session-internal.h"
-#include "store/memory-trace.h"
+#include "store/packets/memory-trace.h"
 
 const struct ky_instance *ky_session_instance_at(const struct ky_session *session, size_t i)
 {

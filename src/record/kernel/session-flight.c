@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "ctf/tsdl/tsdl.h"
 #include "record/kernel/session-internal.h"
-#include "store/directory-store.h"
-#include "store/memory-trace.h"
+#include "store/directory/directory-store.h"
+#include "store/packets/memory-trace.h"
 
 /* Readers know a kernel trace by the name of its directory. */
 static const struct ky_store_place trace_place = {.path = "kernel"};

@@ -12,7 +12,7 @@
 #include "kernel/statedump/statedump.h"
 #include "record/kernel/session.h"
 #include "record/trace/kernel-trace.h"
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 /*
  * The size of raw pages: the largest sub-buffers that Linux has, since each page costs a write. One

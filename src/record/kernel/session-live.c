@@ -11,7 +11,7 @@
 
 #include "os/now.h"
 #include "record/kernel/session-internal.h"
-#include "store/live-file.h"
+#include "store/live/live-file.h"
 
 /*
  * Between two updates: a part of the delay that the readers want, as the reader and a relay need the rest. Without events, the

@@ -16,7 +16,7 @@
 #include "os/file.h"
 #include "record/common/record-dir.h"
 #include "record/kernel/session-internal.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 
 /* Of patterns that are about programs too, those of no kernel event are no mistake; nor those of the state dump. */
 static int session_open_exclude(struct ky_session *session, struct kymo_error *err)

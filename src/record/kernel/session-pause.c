@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "ctf/resolve/lttng-layout.h"
 #include "record/kernel/session-internal.h"
-#include "store/memory-trace.h"
+#include "store/packets/memory-trace.h"
 
 /* Readers know them by these names. */
 #define BEGIN_NAME "kymo_recording_paused"

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "record/kernel/session-internal.h"
-#include "store/memory-trace.h"
+#include "store/packets/memory-trace.h"
 
 /* Of @cpu: events that are in the trace, or that a flight recorder keeps for it. */
 static uint64_t events_of(const struct ky_session *session, const struct ky_session_cpu *cpu)

@@ -23,7 +23,7 @@
 #include "kernel/samples/sample-source.h"
 #include "kernel/tracefs/cpu-ring.h"
 #include "os/clock.h"
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 /* The extent of the state dump. */
 enum ky_session_state {

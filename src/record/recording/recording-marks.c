@@ -15,8 +15,8 @@
 #include "ctf/resolve/lttng-layout.h"
 #include "ctf/tsdl/tsdl.h"
 #include "record/recording/recording-internal.h"
-#include "store/directory-store.h"
-#include "store/memory-trace.h"
+#include "store/directory/directory-store.h"
+#include "store/packets/memory-trace.h"
 
 /* The newest marks stay. */
 #define KEEP_BYTES   (1u << 20)

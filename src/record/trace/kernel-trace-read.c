@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "record/trace/kernel-trace-internal.h"
-#include "store/live-file.h"
+#include "store/live/live-file.h"
 
 /* An event may be stamped before the ring was found empty and yet be finished after that. */
 #define UNFINISHED_NS 2000000

@@ -36,8 +36,8 @@
 #include "kernel/tracefs/tracefs.h"
 #include "os/clock.h"
 #include "query/filter.h"
-#include "store/block-writer.h"
-#include "store/packet-store.h"
+#include "store/packets/block-writer.h"
+#include "store/packets/packet-store.h"
 
 #define KY_KERNEL_TRACE_PACKET_BYTES KY_BLOCK_BYTES
 

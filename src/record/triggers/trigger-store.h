@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "ctf/decode/decode.h"
 #include "record/triggers/trigger-rule.h"
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 struct ky_trigger_store_options {
 	const struct ky_trigger_condition *condition; /* must outlive the store */

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "record/user/user-dump.h"
 #include "record/user/user-internal.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 
 /* Each takes a descriptor, a mapping, and a description of its events. */
 #define ENDED_MAX 1000u

@@ -13,7 +13,7 @@
 #include "os/tsc.h"
 #include "os/now.h"
 #include "record/user/user-internal.h"
-#include "store/live-file.h"
+#include "store/live/live-file.h"
 
 /*
  * Between two beacons: a part of the delay that readers want, and more while there are no events. Between two looks for

@@ -15,7 +15,7 @@
 #include "os/now.h"
 #include "record/user/user-context.h"
 #include "record/user/user-internal.h"
-#include "store/directory-store.h"
+#include "store/directory/directory-store.h"
 
 /* ---- setting up ----------------------------------------------------------------------- */
 

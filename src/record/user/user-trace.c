@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
-#include "store/live-file.h"
+#include "store/live/live-file.h"
 
 /* Of the state dump. */
 #define DUMP_PACKET_BYTES 65536u

@@ -16,7 +16,7 @@
 #include "ctf/encode/packet-writer.h"
 #include "record/user/user-metadata.h"
 #include "record/user/user.h"
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 /* A stream of the trace: one per buffer, and the state dump's. */
 struct ky_user_stream {

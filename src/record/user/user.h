@@ -25,7 +25,7 @@
 #include "base/log.h"
 #include "os/clock.h"
 #include "record/user/user-group.h"
-#include "store/packet-store.h"
+#include "store/packets/packet-store.h"
 
 struct ky_user_options {
 	const char *output; /* traces go to OUTPUT/ust/pid/...; the directory must exist */

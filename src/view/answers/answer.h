@@ -15,7 +15,7 @@
 #define KY_VIEW_ANSWER_H
 
 #include "base/strbuf.h"
-#include "store/trace.h"
+#include "store/read/trace.h"
 #include "view/page/request.h"
 #include "view/traces/view.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
-#include "store/feed.h"
+#include "store/read/feed.h"
 #include "view/answers/answer-internal.h"
 
 /* A recorder has this time from an event to its packet. */

@@ -2,7 +2,7 @@
 /*
  * A recording that goes on, for the viewer: a sequence of views, each of the whole packets that there were at one time.
  *
- * A thread follows the recording (store/follow.h). When there is more, it opens the traces again, and makes a view of them, which
+ * A thread follows the recording (store/read/follow.h). When there is more, it opens the traces again, and makes a view of them, which
  * takes over what the last one had counted. Answers in progress keep the view that they began with. The same thread feeds the
  * state history, as events come. When the recording has ended, the last view is that of the complete traces.
  *
@@ -13,7 +13,7 @@
 #ifndef KY_VIEW_LIVE_H
 #define KY_VIEW_LIVE_H
 
-#include "store/follow.h"
+#include "store/read/follow.h"
 #include "view/traces/view.h"
 
 struct ky_view_live;

@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-#include "store/trace.h"
+#include "store/read/trace.h"
 
 #define KY_COUNT_BUCKETS ((size_t)1 << 20)
 

@@ -8,7 +8,7 @@
 #define KY_VIEW_VIEW_H
 
 #include "base/strbuf.h"
-#include "store/trace.h"
+#include "store/read/trace.h"
 
 struct ky_view;
 

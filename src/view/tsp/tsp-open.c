@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "store/clocks.h"
+#include "store/read/clocks.h"
 #include "view/tsp/tsp-internal.h"
 
 /* The search for traces below a path of a client ends here. */

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/packets/scratch-trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "os/file.h"
+
+struct scratch_writer {
+	struct ky_store_trace base;
+	struct ky_scratch_trace *trace;
+	char directory[PATH_MAX];
+};
+
+static struct scratch_writer *scratch_writer(struct ky_store_trace *base)
+{
+	return (struct scratch_writer *)base;
+}
+
+void ky_scratch_trace_fini(struct ky_scratch_trace *trace)
+{
+	ky_vec_foreach(&trace->streams, stream) {
+		close((*stream)->fd);
+		free((*stream)->name);
+		free(*stream);
+	}
+	ky_vec_fini(&trace->streams);
+	ky_strbuf_fini(&trace->metadata);
+}
+
+/* The traces may be larger than memory, which /tmp often is. */
+static void choose_directory(char directory[PATH_MAX])
+{
+	const char *choices[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
+	const char *chosen = choices[0];
+
+	for (size_t i = 1; (!chosen || !*chosen) && i < sizeof(choices) / sizeof(choices[0]); i++)
+		chosen = access(choices[i], W_OK | X_OK) == 0 ? choices[i] : NULL;
+	snprintf(directory, PATH_MAX, "%s", chosen ? chosen : "/tmp");
+}
+
+static int scratch_error(const char *directory, int errnum, const char *what,
+			 struct kymo_error *err)
+{
+	int code = ky_error_errno(err, errnum, "cannot %s", what);
+
+	if (errnum == EMFILE || errnum == ENFILE) {
+		ky_error_hint(err, "each data stream takes one; raise the limit (ulimit -n)");
+		return code;
+	}
+	ky_error_path(err, directory);
+	ky_error_hint(
+		err,
+		errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG
+			? "no space for the converted trace; set TMPDIR to a directory on another "
+			  "disk"
+			: "set TMPDIR to another directory");
+	return code;
+}
+
+static int scratch_trace_add_stream(struct ky_scratch_trace *trace, const char *name,
+				    const char *directory, struct kymo_error *err)
+{
+	struct ky_scratch_stream *stream = calloc(1, sizeof(*stream));
+	int errnum = ENOMEM;
+
+	if (!stream)
+		return ky_error_nomem(err);
+	*stream = (struct ky_scratch_stream){
+		.name = strdup(name), .fd = -1, .passed_bytes = UINT64_MAX};
+	if (stream->name) {
+		stream->fd = directory ? ky_file_open_unnamed(directory)
+				       : memfd_create("kymo-packets", MFD_CLOEXEC);
+		errnum = directory ? -stream->fd : errno;
+	}
+	if (stream->fd >= 0 && ky_vec_push(&trace->streams, stream) == 0)
+		return (int)trace->streams.len - 1;
+	if (stream->fd >= 0) {
+		close(stream->fd);
+		errnum = ENOMEM;
+	}
+	free(stream->name);
+	free(stream);
+	return errnum == ENOMEM ? ky_error_nomem(err)
+				: scratch_error(directory ? directory : "", errnum,
+						"create a temporary file", err);
+}
+
+int ky_scratch_trace_add(struct ky_scratch_trace *trace, const char *name, bool in_memory,
+			 struct kymo_error *err)
+{
+	char directory[PATH_MAX];
+	int ret;
+
+	choose_directory(directory);
+	ret = scratch_trace_add_stream(trace, name, in_memory ? NULL : directory, err);
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+static int scratch_stream(struct ky_store_trace *base, const char *name, struct kymo_error *err)
+{
+	struct scratch_writer *writer = scratch_writer(base);
+
+	return scratch_trace_add_stream(writer->trace, name, writer->directory, err);
+}
+
+static int scratch_packet(struct ky_store_trace *base, int number,
+			  const struct ky_packet_out *packet, struct kymo_error *err)
+{
+	struct scratch_writer *writer = scratch_writer(base);
+	struct iovec parts[] = {
+		{(void *)packet->head, packet->head_bytes},
+		{(void *)packet->data, packet->size_bytes - packet->head_bytes},
+	};
+	struct ky_scratch_stream *stream;
+	int ret;
+
+	if (number < 0 || (size_t)number >= writer->trace->streams.len)
+		return ky_error_set(err, KYMO_E_INVALID, "there is no stream %d", number);
+	stream = writer->trace->streams.data[number];
+	ret = ky_writev_all(stream->fd, parts, 2);
+	if (ret < 0) {
+		/* Half a packet would be damage for its reader. */
+		(void)!ftruncate(stream->fd, (off_t)stream->size_bytes);
+		return scratch_error(writer->directory, -ret, "write a temporary file", err);
+	}
+	stream->size_bytes += packet->size_bytes;
+	base->bytes_written += packet->size_bytes;
+	return KYMO_OK;
+}
+
+static int scratch_metadata(struct ky_store_trace *base, const char *text, size_t len_bytes,
+			    struct kymo_error *err)
+{
+	struct ky_strbuf *metadata = &scratch_writer(base)->trace->metadata;
+
+	ky_strbuf_clear(metadata);
+	ky_strbuf_add(metadata, text, len_bytes);
+	return ky_strbuf_failed(metadata) ? ky_error_nomem(err) : KYMO_OK;
+}
+
+static int scratch_close(struct ky_store_trace *base, struct kymo_error *err)
+{
+	(void)err;
+	free(base);
+	return KYMO_OK;
+}
+
+static const struct ky_store_trace_ops scratch_ops = {
+	.stream = scratch_stream,
+	.packet = scratch_packet,
+	.metadata = scratch_metadata,
+	.close = scratch_close,
+};
+
+/* ---- the store ------------------------------------------------------------------------ */
+
+struct scratch_store {
+	struct ky_packet_store base;
+	struct ky_scratch_trace *trace;
+};
+
+static int scratch_open(struct ky_packet_store *base, const struct ky_store_place *place,
+			struct ky_store_trace **out, struct kymo_error *err)
+{
+	struct scratch_writer *writer = calloc(1, sizeof(*writer));
+
+	(void)place;
+	*out = NULL;
+	if (!writer)
+		return ky_error_nomem(err);
+	writer->base.ops = &scratch_ops;
+	writer->trace = ((struct scratch_store *)base)->trace;
+	choose_directory(writer->directory);
+	*out = &writer->base;
+	return KYMO_OK;
+}
+
+static void scratch_store_free(struct ky_packet_store *base)
+{
+	free(base);
+}
+
+static const struct ky_packet_store_ops scratch_store_ops = {
+	.open = scratch_open,
+	.free = scratch_store_free,
+};
+
+int ky_scratch_store_open(struct ky_scratch_trace *trace, struct ky_packet_store **out,
+			  struct kymo_error *err)
+{
+	struct scratch_store *store = calloc(1, sizeof(*store));
+
+	*out = NULL;
+	if (!store)
+		return ky_error_nomem(err);
+	store->base.ops = &scratch_store_ops;
+	store->base.name = (char *)"temporary files";
+	store->trace = trace;
+	*out = &store->base;
+	return KYMO_OK;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A temporary trace: its streams are files without a name, which the file system frees at their
+ * close, however the process ends. A packet store writes it; readers find it at a path of their
+ * choice (struct ky_trace_options).
+ *
+ * Threads: one at a time per trace.
+ */
+#ifndef KY_STORE_SCRATCH_TRACE_H
+#define KY_STORE_SCRATCH_TRACE_H
+
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "store/packets/packet-store.h"
+
+struct ky_scratch_stream {
+	char *name; /* "channel0_1" */
+	int fd;
+	uint64_t size_bytes;
+	uint64_t first_bytes;  /* where its first packet is; what lies before it is gone */
+	uint64_t passed_bytes; /* the packet that its reader is in; UINT64_MAX: it has none */
+};
+
+struct ky_scratch_trace {
+	struct ky_strbuf metadata;
+	KY_VEC(struct ky_scratch_stream *) streams;
+};
+
+#define KY_SCRATCH_TRACE_INIT                                      \
+	{                                                          \
+		.metadata = KY_STRBUF_INIT, .streams = KY_VEC_INIT \
+	}
+
+/* Adds a stream with an empty file: @in_memory, or in a directory as below. KYMO_E_MEMORY, KYMO_E_IO. */
+int ky_scratch_trace_add(struct ky_scratch_trace *trace, const char *name, bool in_memory,
+			 struct kymo_error *err);
+
+/* Closes the files. Their mappings stay valid until they are unmapped. */
+void ky_scratch_trace_fini(struct ky_scratch_trace *trace);
+
+/*
+ * A store for one trace, at any path: its packets become @trace's, which must outlive the store.
+ * The files are in the directory of TMPDIR, else in /var/tmp (or /tmp). Returns 0 or KYMO_E_MEMORY.
+ * On a full disk, the packet that does not fit gets the error.
+ */
+int ky_scratch_store_open(struct ky_scratch_trace *trace, struct ky_packet_store **store,
+			  struct kymo_error *err);
+
+#endif

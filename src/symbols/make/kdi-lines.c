@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines and inlined functions of a file's functions (kdi-make.h). */
+#include <elfutils/libdw.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/dwarf/dwarf-units.h"
+#include "symbols/make/kdi-make.h"
+
+/* A row of a line table; line 0: the code ends there. */
+struct row {
+	uint64_t address;
+	uint32_t file, line, order;
+};
+
+KY_VEC_TYPE(rows, struct row);
+
+/* ---- lines ------------------------------------------------------------------------------ */
+
+static int add_row(struct ky_kdi_info *info, struct rows *rows, Dwarf_Line *line, uint64_t shift)
+{
+	struct row row = {.order = (uint32_t)rows->len};
+	const char *file = dwarf_linesrc(line, NULL, NULL);
+	int number = 0;
+	bool is_end = false;
+
+	if (dwarf_lineaddr(line, &row.address) != 0 || !row.address)
+		return KYMO_OK;
+	row.address += shift;
+	dwarf_lineendsequence(line, &is_end);
+	if (!is_end && file && dwarf_lineno(line, &number) == 0 && number > 0) {
+		row.file = ky_kdi_info_file(info, file);
+		row.line = (uint32_t)number;
+	}
+	return row.file == UINT32_MAX ? KYMO_E_MEMORY : ky_vec_push(rows, row);
+}
+
+static int read_rows(struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift, struct rows *rows)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	int ret = KYMO_OK;
+
+	while (!ret && dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0) {
+		Dwarf_Lines *lines;
+		size_t n;
+
+		if (dwarf_getsrclines(&die, &lines, &n) != 0)
+			continue;
+		for (size_t i = 0; !ret && i < n; i++)
+			ret = add_row(info, rows, dwarf_onesrcline(lines, i), shift);
+	}
+	return ret;
+}
+
+/* An end comes before what begins at the same address. */
+static int kdi_lines_by_address(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	if (!x->line != !y->line)
+		return x->line ? 1 : -1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* The lines of a function: @i is the first row that is not before it. */
+static int set_lines(struct ky_kdi_info *info, struct ky_kdi_function *function,
+		     const struct rows *rows, size_t i)
+{
+	uint64_t end = function->address + function->bytes;
+	struct ky_kdi_line last = {0};
+	int ret = KYMO_OK;
+
+	function->first_line = (uint32_t)info->lines.len;
+	if (i && i < rows->len && rows->data[i].address > function->address &&
+	    rows->data[i - 1].line)
+		i--;
+	for (; !ret && i < rows->len && rows->data[i].address < end; i++) {
+		const struct row *row = &rows->data[i];
+		struct ky_kdi_line line = {.address = row->address < function->address
+							      ? function->address
+							      : row->address,
+					   .file = row->file,
+					   .line = row->line};
+		bool is_last = i + 1 == rows->len || rows->data[i + 1].address != row->address;
+
+		if (!row->line || !is_last || (line.file == last.file && line.line == last.line))
+			continue;
+		ret = ky_vec_push(&info->lines, line);
+		last = line;
+	}
+	function->n_lines = (uint32_t)info->lines.len - function->first_line;
+	return ret;
+}
+
+static int add_lines(struct ky_kdi_info *info, const struct rows *rows)
+{
+	size_t at = 0;
+	int ret = KYMO_OK;
+
+	ky_vec_foreach(&info->functions, function) {
+		while (at < rows->len && rows->data[at].address < function->address)
+			at++;
+		if (!ret)
+			ret = set_lines(info, function, rows, at);
+	}
+	return ret;
+}
+
+/* ---- inlined functions ------------------------------------------------------------------ */
+
+struct place {
+	uint32_t function, order;
+	struct ky_kdi_inlined inlined;
+};
+
+struct places {
+	struct ky_kdi_info *info;
+	uint64_t shift;
+	KY_VEC(struct place) list;
+};
+
+/* The last function that begins at or before @address, if it reaches up to there. */
+static size_t function_at(const struct ky_kdi_info *info, uint64_t address)
+{
+	size_t low = 0, high = info->functions.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (info->functions.data[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low ||
+	    address - info->functions.data[low - 1].address >= info->functions.data[low - 1].bytes)
+		return SIZE_MAX;
+	return low - 1;
+}
+
+static int kdi_lines_take_place(void *data, const struct ky_dwarf_inlined *found)
+{
+	struct places *places = data;
+	size_t function = function_at(places->info, found->begin + places->shift);
+	struct ky_kdi_inlined inlined = {
+		.begin = found->begin + places->shift,
+		.end = found->end + places->shift,
+		.depth = found->depth,
+		.line = found->line,
+	};
+
+	if (function == SIZE_MAX)
+		return KYMO_OK;
+	inlined.name = ky_kdi_info_text(places->info, found->name);
+	inlined.file = ky_kdi_info_file(places->info, found->file ? found->file : "");
+	if (!inlined.name || inlined.file == UINT32_MAX)
+		return KYMO_E_MEMORY;
+	return ky_vec_push(&places->list,
+			   (struct place){(uint32_t)function, (uint32_t)places->list.len, inlined});
+}
+
+static int by_function(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->function != y->function)
+		return x->function < y->function ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+static int add_inlined(struct places *places)
+{
+	struct ky_kdi_info *info = places->info;
+
+	if (places->list.len)
+		qsort(places->list.data, places->list.len, sizeof(*places->list.data), by_function);
+	ky_vec_foreach(&places->list, place) {
+		struct ky_kdi_function *function = &info->functions.data[place->function];
+
+		if (!function->n_inlined)
+			function->first_inlined = (uint32_t)info->inlined.len;
+		function->n_inlined++;
+		if (ky_vec_push(&info->inlined, place->inlined) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return KYMO_OK;
+}
+
+int ky_kdi_read_lines(struct ky_kdi_info *info, Dwfl_Module *module, GElf_Addr bias)
+{
+	GElf_Addr dwarf_bias = 0;
+	Dwarf *dwarf = dwfl_module_getdwarf(module, &dwarf_bias);
+	struct places places = {.info = info, .shift = dwarf_bias - bias};
+	struct ky_dwarf_units *units = dwarf ? ky_dwarf_units_new(module) : NULL;
+	struct rows rows = KY_VEC_INIT;
+	int ret = dwarf ? read_rows(info, dwarf, places.shift, &rows) : KYMO_OK;
+
+	if (rows.len)
+		qsort(rows.data, rows.len, sizeof(*rows.data), kdi_lines_by_address);
+	if (!ret)
+		ret = add_lines(info, &rows);
+	ky_vec_fini(&rows);
+	if (!ret && units)
+		ret = ky_dwarf_units_each_inlined(units, kdi_lines_take_place, &places);
+	if (!ret)
+		ret = add_inlined(&places);
+	ky_vec_fini(&places.list);
+	ky_dwarf_units_free(units);
+	return ret;
+}
