@@ -309,6 +309,34 @@ def test_dot_of_waits(kymo, convert, shared, tmp_path):
     assert picture.read_text().count('class="edge"') == len(arrows)
 
 
+# ---- hostile names --------------------------------------------------------------------------------
+
+HOSTILE = r"""
+import ctypes, threading, time
+def run(name):
+    ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+    time.sleep(.05)
+names = [b'"]};<b>', b"a'b\\", b'\xff\xfe\x01', b'</script>', b'%s%n{}', b'a;b c', b'a\tb->"', b'=cmd()']
+threads = [threading.Thread(target=run, args=(name,)) for name in names]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_names_of_threads_are_no_syntax(kymo, convert, tmp_path):
+    """A traced program chooses its threads' names: each format stays well-formed, in UTF-8."""
+    trace = tmp_path / "hostile"
+    kymo("record", "-k", "sched_switch,sched_waking", "-o", trace, "--", "/usr/bin/python3", "-c",
+         HOSTILE)
+    for form in ("chrome-json", "firefox"):
+        assert "</script>" in str(json.loads(convert(form, trace).read_bytes().decode("utf-8")))
+    text = convert("dot", trace).read_bytes().decode("utf-8")
+    labels = re.findall(r'^  t\d+ \[label="((?:[^"\\]|\\.)*)\\n\d+"\];$', text, re.M)
+    assert "???" in labels and '\\"]};<b>' in labels and "a'b\\\\" in labels
+
+
 # ---- trace.dat ------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@
 
 #include "analysis/state/model.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "os/file.h"
 
 /* More arrows are no picture: the longest waits stay. */
@@ -59,12 +60,21 @@ static int waits_dot_off(void *data, const struct ky_time_off *off)
 
 /* ---- the picture ---------------------------------------------------------------------------- */
 
+/* dot takes a label that is not UTF-8 for Latin-1: each malformed byte becomes '?', as control characters do. */
 static void waits_dot_text(struct ky_strbuf *out, const char *text)
 {
-	for (; *text; text++) {
+	for (size_t left = strlen(text), n; left; text += n, left -= n) {
+		bool is_plain;
+
+		n = ky_utf8_length((const uint8_t *)text, left);
+		is_plain = n && (unsigned char)*text >= ' ' && *text != 127;
 		if (*text == '"' || *text == '\\')
 			ky_strbuf_addc(out, '\\');
-		ky_strbuf_addc(out, (unsigned char)*text < ' ' || *text == 127 ? '?' : *text);
+		n = n ? n : 1;
+		if (is_plain)
+			ky_strbuf_add(out, text, n);
+		else
+			ky_strbuf_addc(out, '?');
 	}
 }
 
