@@ -346,6 +346,16 @@ static int fleet_local_prepare(struct fleet_local *local, const char *dir, struc
 	return ret;
 }
 
+static int fleet_local_missing(const struct fleet_local *local, const char *dir,
+			       struct kymo_error *err)
+{
+	int ret = ky_error_errno(err, errno, "cannot open the store");
+
+	ky_error_path(err, local->path);
+	ky_error_hint(err, "kymo fleet load --to %s TRACE makes a store", dir);
+	return ret;
+}
+
 int ky_fleet_open_local(const char *dir, bool writes, struct ky_fleet **out, struct kymo_error *err)
 {
 	struct fleet_local *local = calloc(1, sizeof(*local));
@@ -359,6 +369,8 @@ int ky_fleet_open_local(const char *dir, bool writes, struct ky_fleet **out, str
 	local->base.ops = &fleet_local_ops;
 	if (!ret && writes)
 		ret = fleet_local_prepare(local, dir, err);
+	else if (!ret && access(local->path, R_OK) < 0)
+		ret = fleet_local_missing(local, dir, err);
 	if (ret < 0)
 		fleet_local_close(&local->base);
 	else

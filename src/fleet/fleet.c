@@ -15,6 +15,16 @@ void ky_fleet_close(struct ky_fleet *store)
 		store->ops->close(store);
 }
 
+const char *ky_fleet_schema(const struct ky_fleet *store)
+{
+	return store->is_clickhouse
+		       ? "SELECT table, name AS column, type FROM system.columns WHERE database = "
+			 "currentDatabase() AND table NOT LIKE 'kymo%'"
+		       : "SELECT m.name AS \"table\", c.name AS column, lower(c.type) AS type FROM "
+			 "sqlite_master AS m JOIN pragma_table_info(m.name) AS c WHERE m.type = "
+			 "'table' AND m.name NOT LIKE 'kymo%' ORDER BY m.name, c.cid";
+}
+
 void ky_fleet_put_name(struct ky_strbuf *out, const char *name)
 {
 	ky_strbuf_addc(out, '"');

@@ -76,7 +76,7 @@ struct ky_fleet {
 };
 
 /*
- * @place: a directory, or http://[USER:PASSWORD@]HOST[:PORT][/DATABASE]. @writes: the directory or data base is made if need be.
+ * @place: a directory, or http[s]://[USER@]HOST[:PORT][/DATABASE]. @writes: the directory or data base is made if need be.
  * KYMO_E_NOT_FOUND, KYMO_E_IO, KYMO_E_INVALID, KYMO_E_UNSUPPORTED.
  */
 int ky_fleet_open(const char *place, bool writes, struct ky_fleet **store, struct kymo_error *err);
@@ -112,6 +112,9 @@ static inline int ky_fleet_query(struct ky_fleet *store, const char *text,
 {
 	return store->ops->query(store, text, sink, err);
 }
+
+/* The statement that lists the tables of @store, with their columns and types. */
+const char *ky_fleet_schema(const struct ky_fleet *store);
 
 /* fleet-local.c, fleet-clickhouse.c. */
 int ky_fleet_open_local(const char *dir, bool writes, struct ky_fleet **store,

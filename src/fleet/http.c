@@ -2,21 +2,19 @@
 #include "fleet/http.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "base/error.h"
+#include "fleet/http-connection.h"
+#include "fleet/http-key.h"
 
-#define CONNECT_MS	5000
-#define IDLE_MS		600000 /* a server that merges can be slow */
 #define HEAD_MAX_BYTES	65536
 #define WORDS_MAX_BYTES 400
 #define PIECE_BYTES	65536
 #define DEFAULT_PORT	"8123"
+#define TLS_PORT	"8443"
 #define GZIP_WINDOW	31 /* zlib's way to say gzip */
 
 /* ---- addresses ------------------------------------------------------------------------ */
@@ -30,17 +28,11 @@ static int http_copy(char *to, size_t bytes, const char *from, size_t len)
 	return KYMO_OK;
 }
 
-/* USER:PASSWORD */
 static int http_parse_user(const char *text, size_t len, struct ky_http_url *url)
 {
-	const char *colon = memchr(text, ':', len);
-	size_t n = colon ? (size_t)(colon - text) : len;
-
-	if (memchr(text, '\r', len) || memchr(text, '\n', len) ||
-	    http_copy(url->user, sizeof(url->user), text, n) < 0)
+	if (memchr(text, '\r', len) || memchr(text, '\n', len))
 		return KYMO_E_INVALID;
-	return colon ? http_copy(url->password, sizeof(url->password), colon + 1, len - n - 1)
-		     : KYMO_OK;
+	return http_copy(url->user, sizeof(url->user), text, len);
 }
 
 /* HOST[:PORT], [IPV6]:PORT */
@@ -55,8 +47,8 @@ static int http_parse_host(const char *text, size_t len, struct ky_http_url *url
 	if (!n || http_copy(url->address.host, sizeof(url->address.host), from, n) < 0)
 		return KYMO_E_INVALID;
 	if (!colon)
-		return http_copy(url->address.port, sizeof(url->address.port), DEFAULT_PORT,
-				 strlen(DEFAULT_PORT));
+		return http_copy(url->address.port, sizeof(url->address.port),
+				 url->is_tls ? TLS_PORT : DEFAULT_PORT, strlen(DEFAULT_PORT));
 	n = len - (size_t)(colon + 1 - text);
 	if (!n || strspn(colon + 1, "0123456789") < n)
 		return KYMO_E_INVALID;
@@ -76,27 +68,41 @@ static int http_parse_database(const char *text, struct ky_http_url *url)
 		   : http_copy(url->database, sizeof(url->database), "kymo", 4);
 }
 
+static int http_malformed(struct kymo_error *err)
+{
+	ky_error_set(err, KYMO_E_INVALID, "the address of the server is malformed");
+	ky_error_hint(err, "http://USER@HOST:8123/DATABASE or https://USER@HOST:8443/DATABASE");
+	return KYMO_E_INVALID;
+}
+
+/* All users of a machine see the command lines of its processes. */
+static int http_refuse_password(struct kymo_error *err)
+{
+	ky_error_set(err, KYMO_E_INVALID, "an address has no password: others would see it");
+	ky_error_hint(err, "write it into ~/.config/kymo/fleet-key (a line 'password TEXT', mode "
+			   "0600), or into the environment: KYMO_FLEET_PASSWORD");
+	return KYMO_E_INVALID;
+}
+
 int ky_http_parse(const char *text, struct ky_http_url *url, struct kymo_error *err)
 {
-	const char *host = text + strlen("http://"), *slash, *at;
+	const char *host = strstr(text, "://"), *slash, *at;
 	size_t len;
 	int ret = KYMO_OK;
 
 	memset(url, 0, sizeof(*url));
-	if (strncmp(text, "https://", 8) == 0) {
-		ky_error_set(err, KYMO_E_UNSUPPORTED, "https is not supported");
-		ky_error_hint(err, "reach the server through 'ssh -L 8123:localhost:8123 HOST'");
-		return KYMO_E_UNSUPPORTED;
-	}
-	if (strncmp(text, "http://", 7) != 0)
+	url->is_tls = strncmp(text, "https://", 8) == 0;
+	if (!url->is_tls && strncmp(text, "http://", 7) != 0)
 		return ky_error_set(err, KYMO_E_INVALID, "'%s' is not an address of a server",
 				    text);
+	host += 3;
 	slash = host + strcspn(host, "/");
 	len = (size_t)(slash - host);
 	at = memrchr(host, '@', len);
-	if (at)
-		ret = http_parse_user(host, (size_t)(at - host), url);
+	if (at && memchr(host, ':', (size_t)(at - host)))
+		return http_refuse_password(err);
 	if (at) {
+		ret = http_parse_user(host, (size_t)(at - host), url);
 		len -= (size_t)(at + 1 - host);
 		host = at + 1;
 	}
@@ -104,12 +110,7 @@ int ky_http_parse(const char *text, struct ky_http_url *url, struct kymo_error *
 		ret = http_parse_host(host, len, url);
 	if (!ret)
 		ret = http_parse_database(*slash ? slash + 1 : slash, url);
-	if (ret < 0) {
-		/* Without the password. */
-		ky_error_set(err, KYMO_E_INVALID, "the address of the server is malformed");
-		ky_error_hint(err, "http://USER:PASSWORD@HOST:8123/DATABASE");
-	}
-	return ret;
+	return ret < 0 ? http_malformed(err) : ky_http_key_find(url, err);
 }
 
 void ky_http_put_encoded(struct ky_strbuf *out, const char *text, size_t len)
@@ -126,48 +127,6 @@ void ky_http_put_encoded(struct ky_strbuf *out, const char *text, size_t len)
 }
 
 /* ---- the request ---------------------------------------------------------------------- */
-
-static int http_fail(const struct ky_http_url *url, int errnum, struct kymo_error *err)
-{
-	int ret = ky_error_errno(err, errnum, "the connection to the server broke");
-
-	ky_error_path(err, url->address.host);
-	return ret;
-}
-
-static int http_wait(const struct ky_http_url *url, int fd, short events, struct kymo_error *err)
-{
-	struct pollfd poll_fd = {fd, events, 0};
-	int n;
-
-	do {
-		n = poll(&poll_fd, 1, IDLE_MS);
-	} while (n < 0 && errno == EINTR);
-	return n > 0 ? KYMO_OK : http_fail(url, n ? errno : ETIMEDOUT, err);
-}
-
-/* A server that does not want all of it may have said why. */
-static int http_send(const struct ky_http_url *url, int fd, const char *data, size_t n,
-		     bool *is_cut, struct kymo_error *err)
-{
-	int ret = KYMO_OK;
-
-	while (n && !ret && !*is_cut) {
-		ssize_t sent = send(fd, data, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (sent > 0) {
-			data += sent;
-			n -= (size_t)sent;
-		} else if (errno == EPIPE || errno == ECONNRESET) {
-			*is_cut = true;
-		} else if (errno == EAGAIN || errno == EINTR) {
-			ret = http_wait(url, fd, POLLOUT, err);
-		} else {
-			ret = http_fail(url, errno, err);
-		}
-	}
-	return ret;
-}
 
 static int http_pack(const char *data, size_t n, struct ky_strbuf *out, struct kymo_error *err)
 {
@@ -188,7 +147,7 @@ static int http_pack(const char *data, size_t n, struct ky_strbuf *out, struct k
 	return ret == Z_STREAM_END && !ky_strbuf_failed(out) ? KYMO_OK : ky_error_nomem(err);
 }
 
-static int http_request(const struct ky_http_url *url, int fd,
+static int http_request(const struct ky_http_url *url, struct ky_http_connection *connection,
 			const struct ky_http_request *request, struct kymo_error *err)
 {
 	struct ky_strbuf head = KY_STRBUF_INIT, packed = KY_STRBUF_INIT;
@@ -212,9 +171,9 @@ static int http_request(const struct ky_http_url *url, int fd,
 	if (!ret && ky_strbuf_failed(&head))
 		ret = ky_error_nomem(err);
 	if (!ret)
-		ret = http_send(url, fd, ky_strbuf_text(&head), head.len, &is_cut, err);
+		ret = ky_http_put(connection, ky_strbuf_text(&head), head.len, &is_cut, err);
 	if (!ret)
-		ret = http_send(url, fd, body, n, &is_cut, err);
+		ret = ky_http_put(connection, body, n, &is_cut, err);
 	ky_strbuf_fini(&head);
 	ky_strbuf_fini(&packed);
 	return ret;
@@ -276,31 +235,27 @@ static int http_refused(struct http_answer *answer, struct kymo_error *err)
 	return KYMO_E_IO;
 }
 
-static int http_answer(struct http_answer *answer, int fd, struct kymo_error *err)
+static int http_answer(struct http_answer *answer, struct ky_http_connection *connection,
+		       struct kymo_error *err)
 {
 	char piece[PIECE_BYTES];
-	ssize_t n = 1;
+	size_t n = 1;
 	int ret = KYMO_OK;
 
 	while (!ret && n) {
-		ret = http_wait(answer->url, fd, POLLIN, err);
-		if (ret < 0)
-			break;
-		n = recv(fd, piece, sizeof(piece), MSG_DONTWAIT);
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return http_fail(answer->url, errno, err);
-		if (n <= 0)
+		ret = ky_http_get(connection, piece, sizeof(piece), &n, err);
+		if (ret || !n)
 			continue;
 		if (answer->has_head) {
-			ret = http_body(answer, piece, (size_t)n, err);
+			ret = http_body(answer, piece, n, err);
 			continue;
 		}
-		ky_strbuf_add(&answer->head, piece, (size_t)n);
+		ky_strbuf_add(&answer->head, piece, n);
 		ret = ky_strbuf_failed(&answer->head) ? ky_error_nomem(err)
 						      : http_head(answer, err);
 	}
 	if (!ret && !answer->has_head)
-		return http_fail(answer->url, ECONNRESET, err);
+		return ky_http_broke(answer->url, ECONNRESET, err);
 	return !ret && answer->is_refused ? http_refused(answer, err) : ret;
 }
 
@@ -309,18 +264,14 @@ int ky_http_post(const struct ky_http_url *url, const struct ky_http_request *re
 		 void *data, struct kymo_error *err)
 {
 	struct http_answer answer = {.url = url, .take = take, .data = data};
-	bool is_loopback;
-	int errnum, ret, fd = ky_net_connect(&url->address, CONNECT_MS, &is_loopback, &errnum, err);
+	struct ky_http_connection connection;
+	int ret = ky_http_connect(url, &connection, err);
 
-	if (fd < 0) {
-		ky_error_hint(err, "is the server running, and is its port for HTTP %s?",
-			      url->address.port);
-		return fd;
-	}
-	ret = http_request(url, fd, request, err);
 	if (!ret)
-		ret = http_answer(&answer, fd, err);
+		ret = http_request(url, &connection, request, err);
+	if (!ret)
+		ret = http_answer(&answer, &connection, err);
 	ky_strbuf_fini(&answer.head);
-	close(fd);
+	ky_http_disconnect(&connection);
 	return ret;
 }

@@ -14,14 +14,16 @@
 #include "base/strbuf.h"
 #include "net/link/address.h"
 
-/* http://[USER:PASSWORD@]HOST[:PORT][/DATABASE] */
+/* http[s]://[USER@]HOST[:PORT][/DATABASE] */
 struct ky_http_url {
 	struct ky_net_address address;
 	char user[128], password[256];
 	char database[128];
+	char authorities[512]; /* a file of those that sign its certificate; "": the system's */
+	bool is_tls;
 };
 
-/* KYMO_E_INVALID; KYMO_E_UNSUPPORTED: https. */
+/* KYMO_E_INVALID: also for an address with a password, which ky_http_key_find() has. */
 int ky_http_parse(const char *text, struct ky_http_url *url, struct kymo_error *err);
 
 struct ky_http_request {

@@ -19,11 +19,35 @@ import pytest
 TABLES = ("syscall", "cpu_slice", "thread_state", "irq", "block_request", "counter", "host")
 
 CONFIG = """<yandex><logger><level>error</level><log>{dir}/log</log><errorlog>{dir}/errors</errorlog></logger>
-<http_port>{http}</http_port><tcp_port>{tcp}</tcp_port><listen_host>127.0.0.1</listen_host><path>{dir}/data/</path>
+<http_port>{http}</http_port><https_port>{https}</https_port><tcp_port>{tcp}</tcp_port>
+<openSSL><server><certificateFile>{dir}/server.pem</certificateFile><privateKeyFile>{dir}/server.key</privateKeyFile>
+<verificationMode>none</verificationMode><loadDefaultCAFile>false</loadDefaultCAFile></server></openSSL><listen_host>127.0.0.1</listen_host>
+<listen_host>127.0.0.2</listen_host><path>{dir}/data/</path>
 <tmp_path>{dir}/tmp/</tmp_path><users_config>{dir}/users.xml</users_config><default_profile>default</default_profile>
 <default_database>default</default_database><mark_cache_size>67108864</mark_cache_size><timezone>UTC</timezone></yandex>"""
 USERS = """<yandex><profiles><default/></profiles><quotas><default/></quotas><users><kymo><password>se:cr%t</password>
-<networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></kymo></users></yandex>"""
+<networks><ip>127.0.0.0/8</ip></networks><profile>default</profile><quota>default</quota></kymo></users></yandex>"""
+
+
+def free_ports(n):
+    sockets = [socket.socket() for _ in range(n)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def make_certificates(folder):
+    """An authority of our own, ca.pem, and a certificate for localhost and 127.0.0.1 that it signs."""
+    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n", encoding="ascii")
+    new = ["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj"]
+    for step in ([*new, "/CN=authority", "-x509", "-keyout", "ca.key", "-out", "ca.pem"],
+                 [*new, "/CN=server", "-keyout", "server.key", "-out", "server.csr"],
+                 ["openssl", "x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                  "-extfile", "names", "-out", "server.pem"]):
+        subprocess.run(step, cwd=folder, check=True, capture_output=True, timeout=60)
 
 
 class Server:
@@ -31,16 +55,17 @@ class Server:
 
     def __init__(self, program, folder):
         self.program, self.folder, self.process = program, folder, None
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            other.bind(("127.0.0.1", 0))
-            self.port = one.getsockname()[1]
-            config = CONFIG.format(dir=folder, http=self.port, tcp=other.getsockname()[1])
+        self.port, self.tls_port, self.tcp_port = free_ports(3)
+        config = CONFIG.format(dir=folder, http=self.port, https=self.tls_port, tcp=self.tcp_port)
         (folder / "config.xml").write_text(config, encoding="utf-8")
+        make_certificates(folder)
         (folder / "users.xml").write_text(USERS, encoding="utf-8")
         for name in ("data", "tmp"):
             (folder / name).mkdir()
-        self.url = f"http://kymo:se:cr%t@127.0.0.1:{self.port}"
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.key = folder / "fleet-key"
+        self.key.write_text("user kymo\npassword se:cr%t\n", encoding="utf-8")
+        self.key.chmod(0o600)
 
     def start(self):
         self.process = subprocess.Popen([self.program, f"--config-file={self.folder}/config.xml"], cwd=self.folder,
@@ -67,7 +92,9 @@ def server(tmp_path_factory):
         pytest.skip("clickhouse-server is not installed: tools/install-deps test")
     own = Server(program, tmp_path_factory.mktemp("clickhouse"))
     own.start()
+    os.environ["KYMO_FLEET_KEY"] = str(own.key)
     yield own
+    del os.environ["KYMO_FLEET_KEY"]
     own.kill()
 
 
@@ -221,12 +248,49 @@ def test_server(kymo, server, small, tmp_path):
     check_why(kymo, f"{server.url}/why", small, tmp_path)
     load(kymo, f"{server.url}/once", "--keep", "1h", small)
     assert count(kymo, f"{server.url}/once", "syscall") == 0
-    wrong = f"http://nobody:x@127.0.0.1:{server.port}"
+    wrong = f"http://nobody@127.0.0.1:{server.port}"
     assert "nobody" in kymo("query", "--fleet", wrong, "SELECT 1", code=1).err
     assert "Syntax error" in kymo("query", "--fleet", f"{server.url}/once", "SELEC 1", code=1).err
-    assert "not supported" in kymo("query", "--fleet", "https://localhost", "SELECT 1", code=1).err
     for place in ("http://", "http://a:b:c/d", "http://localhost/a'b", "http://localhost:99x"):
         assert kymo("query", "--fleet", place, "SELECT 1", code=None).code != 0
+
+
+def test_tls_and_users(kymo, server, small, tmp_path, monkeypatch):
+    """Certificates are checked, by authority and name; a password is never in a command line, nor in a file that others can read."""
+    store, key = f"https://localhost:{server.tls_port}/tls", tmp_path / "key"
+
+    def refused(place=store):
+        return kymo("query", "--fleet", place, "SELECT 1", code=None)
+
+    def write(text):
+        key.write_text(text, encoding="utf-8")
+        key.chmod(0o600)
+
+    assert "not trusted" in refused().err
+    monkeypatch.setenv("KYMO_FLEET_CA", str(server.folder / "ca.pem"))
+    assert load(kymo, store, "-t", "syscall", small)["rows"] > 1000
+    assert count(kymo, store, "syscall") == count(kymo, f"https://127.0.0.1:{server.tls_port}/tls", "syscall") > 1000
+    assert "not trusted: IP address mismatch" in refused(f"https://127.0.0.2:{server.tls_port}").err
+    assert "does not speak TLS" in refused(f"https://localhost:{server.port}").err
+    assert refused(f"http://localhost:{server.tls_port}").code == 1
+    monkeypatch.delenv("KYMO_FLEET_CA")
+    # One file for several servers.
+    monkeypatch.setenv("KYMO_FLEET_KEY", str(key))
+    write(f"# ours\nserver elsewhere\nuser x\npassword y\nserver localhost:{server.tls_port}\nuser kymo\npassword se:cr%t\n"
+          f"ca {server.folder}/ca.pem\n")
+    assert count(kymo, store, "syscall") > 1000
+    assert "default" in refused(server.url).err
+    key.chmod(0o640)
+    done = refused()
+    assert done.code == 2 and "other users can read" in done.err and "chmod 600" in done.err
+    write("pasword x\n")
+    assert f"{key}:1: the line makes no sense" in refused().err
+    write("password wrong\nuser kymo\n")
+    assert refused(server.url).code == 1
+    monkeypatch.setenv("KYMO_FLEET_PASSWORD", "se:cr%t")
+    assert refused(f"{server.url}/tls").code == 0
+    done = refused("http://kymo:secret@localhost")
+    assert done.code == 2 and "others would see it" in done.err and "secret" not in done.err
 
 
 def test_server_killed_while_loading(kymo, kymo_bin, server, small):

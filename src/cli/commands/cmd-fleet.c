@@ -27,7 +27,7 @@ struct fleet_cli_options {
 /* clang-format off */
 static const struct ky_option_def fleet_option_defs[] = {
 	{"to", 0, KY_OPTION_TEXT, "DIR|URL",
-	 "load: the store, a directory or http://[USER:PASSWORD@]HOST[:8123][/DATABASE] of a ClickHouse server. It is made if need be.",
+	 "load: the store, a directory or http[s]://[USER@]HOST[:PORT][/DATABASE] of a ClickHouse server. It is made if need be.",
 	 offsetof(struct fleet_cli_options, to), NULL},
 	{"from", 0, KY_OPTION_TEXT, "DIR|URL", "why: the store.",
 	 offsetof(struct fleet_cli_options, from), NULL},
@@ -155,8 +155,12 @@ static void fleet_put_why(const struct ky_fleet_why *why)
 {
 	char text[64];
 
-	printf("%" PRIu64 " hosts, %" PRIu64 " measures compared\n", why->n_hosts, why->n_measures);
-	if (!why->findings.len)
+	printf("%" PRIu64 " host%s, %" PRIu64 " measures compared\n", why->n_hosts,
+	       why->n_hosts == 1 ? "" : "s", why->n_measures);
+	if (why->n_hosts < 3)
+		puts("Three hosts are needed to tell what stands out. Machines of the same name are "
+		     "one host: kymo fleet load --host NAME names them.");
+	else if (!why->findings.len)
 		puts("No host, kernel or tracer stands out.");
 	ky_vec_foreach(&why->findings, finding) {
 		printf("%-7s ", finding->kind); /* lint: own text */
@@ -246,6 +250,9 @@ const struct ky_command ky_command_fleet = {
 		"Each row goes in exactly once: a load that was interrupted, or that is repeated, continues. Texts that may hold "
 		"secrets (paths, arguments, messages, texts of events) stay out, unless --with-texts is given.\n"
 		"\n"
+		"A server's user and password come from ~/.config/kymo/fleet-key (lines 'user NAME', 'password TEXT', 'ca FILE'), or "
+		"from KYMO_FLEET_USER, KYMO_FLEET_PASSWORD and KYMO_FLEET_CA, never from the command line.\n"
+		"\n"
 		"kymo fleet why says which hosts, kernels and tracers stand out from the others in latency, CPU, errors and losses. "
 		"docs/fleet.md explains it.",
 	.examples =
@@ -253,7 +260,7 @@ const struct ky_command ky_command_fleet = {
 		"kymo fleet load --to fleet web-1 web-2 db-1\n"
 		"kymo query --fleet fleet \"SELECT host, count(*) AS calls FROM syscall GROUP BY host\"\n"
 		"kymo fleet why --from fleet\n\n"
-		"# a server, with a user\nkymo fleet load --to http://kymo:secret@server:8123 web-1",
+		"# a server; its user and password are in ~/.config/kymo/fleet-key\nkymo fleet load --to https://server:8443 web-1",
 	.see_also = "query sync relay",
 	.is_rare = true,
 	.operands = "load why",

@@ -116,12 +116,14 @@ static int query_fleet(const struct query_options *options, const char *statemen
 						 : KY_QUERY_TABLE;
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	struct ky_fleet *store = NULL;
-	int ret = ky_query_read_statement(statement, &text, err);
+	int ret = statement ? ky_query_read_statement(statement, &text, err) : KYMO_OK;
 
 	if (!ret)
 		ret = ky_fleet_open(options->fleet, false, &store, err);
 	if (!ret)
-		ret = ky_query_run_fleet(store, form, ky_strbuf_text(&text), err);
+		ret = ky_query_run_fleet(store, form,
+					 statement ? ky_strbuf_text(&text) : ky_fleet_schema(store),
+					 err);
 	ky_fleet_close(store);
 	ky_strbuf_fini(&text);
 	return ret;
@@ -130,7 +132,7 @@ static int query_fleet(const struct query_options *options, const char *statemen
 /* The last operand, unless it is a trace. NULL: the command line has no statement. */
 static const char *query_statement(const struct query_options *options, int n_args, char **args)
 {
-	const char *last = args[n_args - 1];
+	const char *last = n_args ? args[n_args - 1] : "";
 	size_t len = strlen(last);
 	bool is_file = len > 4 && strcmp(last + len - 4, ".sql") == 0;
 	bool is_address = strstr(last, "://") && !strchr(last, ' ');
@@ -144,13 +146,14 @@ static int run_query(const struct ky_command *command, void *data, int n_args, c
 {
 	const struct query_options *options = data;
 	struct kymo_error err;
-	const char *statement = options->fleet ? args[0] : query_statement(options, n_args, args);
+	const char *statement =
+		options->fleet ? (n_args ? args[0] : NULL) : query_statement(options, n_args, args);
 	int ret, n_traces = statement ? n_args - 1 : n_args;
 
 	if (options->json && options->csv)
 		return ky_cli_usage(command, "--json and --csv exclude each other");
-	if (options->fleet && (n_args != 1 || options->schema || options->parameters.len))
-		return ky_cli_usage(command, "with --fleet, one statement is expected");
+	if (options->fleet && (n_args != !options->schema || options->parameters.len))
+		return ky_cli_usage(command, "with --fleet, one statement or --schema is expected");
 	if (!options->fleet && n_traces < 1)
 		return ky_cli_usage(command, "a trace is expected before the statement");
 	ky_error_clear(&err);
@@ -205,7 +208,6 @@ const struct ky_command ky_command_query = {
 	.first_trace = 1,
 	.options = query_option_defs,
 	.options_size = sizeof(struct query_options),
-	.min_args = 1,
 	.max_args = -1,
 	.run = run_query,
 };

@@ -268,8 +268,9 @@ static int check_operands(const struct parser *p)
 	const struct ky_parsed *parsed = p->parsed;
 
 	if (parsed->n_args < command->min_args)
-		return ky_error_set(p->err, KYMO_E_INVALID, "an operand is missing: kymo %s %s",
-				    command->name, command->usage);
+		return ky_error_set(p->err, KYMO_E_INVALID, "an operand is missing: kymo %s %.*s",
+				    command->name, (int)strcspn(command->usage, "\n"),
+				    command->usage);
 	if (command->max_args >= 0 && parsed->n_args > command->max_args)
 		return ky_error_set(p->err, KYMO_E_INVALID, "one operand too many: '%s'",
 				    parsed->args[command->max_args]);

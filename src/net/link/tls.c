@@ -17,7 +17,7 @@
 
 struct ky_tls {
 	SSL_CTX *context;
-	bool is_recorder;
+	bool is_recorder, is_client;
 	uint8_t fingerprint[KY_TLS_FINGERPRINT_BYTES];
 };
 
@@ -206,6 +206,30 @@ int ky_tls_recorder(const uint8_t fingerprint[KY_TLS_FINGERPRINT_BYTES], struct 
 	return KYMO_OK;
 }
 
+int ky_tls_client(const char *authorities, struct ky_tls **out, struct kymo_error *err)
+{
+	int ret = ky_tls_library_load(err);
+	struct ky_tls *tls;
+
+	*out = NULL;
+	if (ret)
+		return ret;
+	*out = tls = tls_new(ky_openssl.TLS_client_method());
+	if (!tls)
+		return ky_error_nomem(err);
+	tls->is_client = true;
+	(void)set_option(tls, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION);
+	ky_openssl.SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
+	if ((authorities ? ky_openssl.SSL_CTX_load_verify_file(tls->context, authorities)
+			 : ky_openssl.SSL_CTX_set_default_verify_paths(tls->context)) == 1)
+		return KYMO_OK;
+	ky_tls_free(tls);
+	*out = NULL;
+	tls_error("cannot use the certificates of authorities", err);
+	ky_error_path(err, authorities);
+	return KYMO_E_IO;
+}
+
 void ky_tls_free(struct ky_tls *tls)
 {
 	if (!tls)
@@ -228,11 +252,37 @@ struct ky_tls_session *ky_tls_begin(struct ky_tls *tls, int fd)
 		ky_tls_end(session);
 		return NULL;
 	}
-	if (tls->is_recorder)
+	if (tls->is_recorder || tls->is_client)
 		ky_openssl.SSL_set_connect_state(session->ssl);
 	else
 		ky_openssl.SSL_set_accept_state(session->ssl);
 	return session;
+}
+
+struct ky_tls_session *ky_tls_begin_with(struct ky_tls *tls, int fd, const char *host)
+{
+	struct ky_tls_session *session = ky_tls_begin(tls, fd);
+	X509_VERIFY_PARAM *param;
+
+	if (!session)
+		return NULL;
+	param = ky_openssl.SSL_get0_param(session->ssl);
+	if (ky_openssl.X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1)
+		return session;
+	ky_openssl.ERR_clear_error();
+	/* The server may have certificates of several names. */
+	if (ky_openssl.SSL_set1_host(session->ssl, host) == 1 &&
+	    ky_openssl.SSL_ctrl(session->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME,
+				TLSEXT_NAMETYPE_host_name, (void *)(uintptr_t)host) == 1)
+		return session;
+	ky_tls_end(session);
+	return NULL;
+}
+
+const char *ky_tls_refusal(const struct ky_tls_session *session)
+{
+	return ky_openssl.X509_verify_cert_error_string(
+		ky_openssl.SSL_get_verify_result(session->ssl));
 }
 
 void ky_tls_end(struct ky_tls_session *session)
@@ -279,7 +329,10 @@ int ky_tls_handshake(struct ky_tls_session *session)
 		return errno ? -errno : -ECONNRESET;
 	default:
 		ky_openssl.ERR_clear_error();
-		return -EPROTO;
+		return session->tls->is_client &&
+				       ky_openssl.SSL_get_verify_result(session->ssl) != X509_V_OK
+			       ? -EPERM
+			       : -EPROTO;
 	}
 }
 
