@@ -219,7 +219,8 @@ static int record_run_finish(struct driver *driver, int ret, struct kymo_error *
 	ky_recording_stats(driver->recording, &stats);
 	has_kernel = stats.kernel != NULL;
 	if (driver->is_started)
-		ky_record_summary(run->options.output, &stats, !ret);
+		ky_record_summary(run->options.output, &stats, driver->run->command.calls != NULL,
+				  !ret);
 	ky_recording_take_waiters(driver->recording, &waiters);
 	closed = ky_recording_close(driver->recording, &next);
 	driver->recording = NULL;

@@ -293,10 +293,11 @@ static void print_path(const char *before, const char *path)
 	fputc('\n', stderr);
 }
 
-static void print_next(const char *output, const struct ky_recording_stats *stats, bool has_kernel,
-		       bool is_raw)
+static void print_next(const char *output, const struct ky_recording_stats *stats, bool has_calls)
 {
-	if (is_raw)
+	const struct ky_session_stats *kernel = stats->kernel;
+
+	if (kernel && kernel->is_raw)
 		fputs("Not every raw record becomes an event: 'kymo convert' leaves out records of "
 		      "Kymo itself, and prints their number\n",
 		      stderr);
@@ -308,9 +309,11 @@ static void print_next(const char *output, const struct ky_recording_stats *stat
 	if (strstr(output, "://"))
 		return;
 	print_path("Next:  kymo info ", output);
-	if (stats->kernel && stats->kernel->samples)
+	if (has_calls)
+		print_path("       kymo report calls ", output);
+	if (kernel && kernel->samples)
 		print_path("       kymo report flame ", output);
-	if (has_kernel && stats->kernel->events > stats->kernel->samples)
+	if (kernel && kernel->events > kernel->samples)
 		print_path("       kymo report why ", output);
 	print_path("       kymo print ", output);
 }
@@ -330,7 +333,8 @@ static void print_control(const struct ky_recording_stats *stats)
 			stats->cleared_events);
 }
 
-void ky_record_summary(const char *output, const struct ky_recording_stats *stats, bool is_whole)
+void ky_record_summary(const char *output, const struct ky_recording_stats *stats, bool has_calls,
+		       bool is_whole)
 {
 	const struct ky_session_stats *kernel = stats->kernel;
 	const struct ky_user_stats *user = stats->user;
@@ -390,5 +394,5 @@ void ky_record_summary(const char *output, const struct ky_recording_stats *stat
 		fputs("kymo: warning: no program with matching events ran; 'kymo list --user' "
 		      "shows the running programs\n",
 		      stderr);
-	print_next(output, stats, kernel != NULL, kernel && kernel->is_raw);
+	print_next(output, stats, has_calls);
 }

@@ -9,9 +9,11 @@
 #include "record/recording/recording.h"
 
 /*
- * To stderr: events, losses and their causes, per CPU of the kernel and per program. @is_whole: nothing failed; else the caller
+ * To stderr: events, losses and their causes, per CPU of the kernel and per program; and the commands to use next.
+ * @has_calls: it has functions' calls (--calls). @is_whole: nothing failed; else the caller
  * has printed what did.
  */
-void ky_record_summary(const char *output, const struct ky_recording_stats *stats, bool is_whole);
+void ky_record_summary(const char *output, const struct ky_recording_stats *stats, bool has_calls,
+		       bool is_whole);
 
 #endif
