@@ -293,15 +293,22 @@ static int count_rows(struct fleet_clickhouse *ch, const struct ky_fleet_batch *
 	return fleet_clickhouse_number(ch, &text, (int64_t *)n_rows, err);
 }
 
-static int note(struct fleet_clickhouse *ch, const struct ky_fleet_batch *batch,
-		struct kymo_error *err)
+static int fleet_clickhouse_note(struct ky_fleet *store, const char *trace, const char *of,
+				 uint64_t number, uint64_t n_rows, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
-	ky_strbuf_addf(&text, "INSERT INTO kymo_batch VALUES ('%s', '", batch->trace);
-	ky_fleet_tsv_put_quoted(&text, batch->table->name);
-	ky_strbuf_addf(&text, "', %" PRIu64 ", %" PRIu64 ")", batch->number, batch->n_rows);
-	return fleet_clickhouse_run(ch, &text, err);
+	ky_strbuf_addf(&text, "INSERT INTO kymo_batch VALUES ('%s', '", trace);
+	ky_fleet_tsv_put_quoted(&text, of);
+	ky_strbuf_addf(&text, "', %" PRIu64 ", %" PRIu64 ")", number, n_rows);
+	return fleet_clickhouse_run((struct fleet_clickhouse *)store, &text, err);
+}
+
+static int note(struct fleet_clickhouse *ch, const struct ky_fleet_batch *batch,
+		struct kymo_error *err)
+{
+	return fleet_clickhouse_note(&ch->base, batch->trace, batch->table->name, batch->number,
+				     batch->n_rows, err);
 }
 
 static int fleet_clickhouse_find(struct ky_fleet *store, const struct ky_fleet_batch *batch,
@@ -529,6 +536,7 @@ static const struct ky_fleet_ops fleet_clickhouse_ops = {
 	.table = fleet_clickhouse_table,
 	.find = fleet_clickhouse_find,
 	.put = fleet_clickhouse_put,
+	.note = fleet_clickhouse_note,
 	.drop = fleet_clickhouse_drop,
 	.expire = fleet_clickhouse_expire,
 	.query = fleet_clickhouse_query,

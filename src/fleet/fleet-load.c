@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of traces' tables, cut into batches that are the same each time. */
-#include "fleet/fleet.h"
+#include "fleet/fleet-load.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,21 +11,10 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "fleet/fleet-tsv.h"
 #include "store/read/sync-file.h"
 
 #define DAY_NS (INT64_C(86400) * 1000000000)
-
-/* Of all traces that are loaded together. */
-#define TRACE_BYTES 17
-
-struct fleet_load {
-	struct ky_fleet *store;
-	const struct ky_trace_set *set;
-	const struct ky_fleet_options *options;
-	struct ky_fleet_result *result;
-	struct ky_sql *sql;
-	char trace[TRACE_BYTES];
-};
 
 /* Without a wish: intervals, and what is small. */
 static const char *const usual_tables[] = {
@@ -59,8 +48,8 @@ static bool is_of_events(const char *about)
 }
 
 /* Columns of an event type are what programs wrote, but for the names of threads. */
-static bool fleet_load_is_wanted(const struct fleet_load *load, const char *name, const char *type,
-				 const char *about)
+static bool fleet_load_is_wanted(const struct ky_fleet_load *load, const char *name,
+				 const char *type, const char *about)
 {
 	bool is_field = strncmp(about, "field", 5) == 0 || strncmp(about, "context field", 13) == 0;
 	size_t len = strlen(name);
@@ -74,12 +63,12 @@ static bool fleet_load_is_wanted(const struct fleet_load *load, const char *name
 	return is_among(name, plain_texts, sizeof(plain_texts) / sizeof(plain_texts[0]));
 }
 
-static int fleet_load_find_columns(const struct fleet_load *load, size_t number,
+static int fleet_load_find_columns(const struct ky_fleet_load *load, size_t number,
 				   struct ky_fleet_table *table)
 {
 	const char *name, *type, *about;
 
-	table->time = -1;
+	table->time = table->end = -1;
 	for (size_t c = 0; ky_sql_column(load->sql, number, c, &name, &type, &about); c++) {
 		struct ky_fleet_column column = {name, strcmp(type, "TEXT") == 0};
 
@@ -87,13 +76,16 @@ static int fleet_load_find_columns(const struct fleet_load *load, size_t number,
 			continue;
 		if (strcmp(name, "time") == 0)
 			table->time = (int)table->columns.len;
+		if (strcmp(name, "end") == 0)
+			table->end = (int)table->columns.len;
 		if (ky_vec_push(&table->columns, column) < 0)
 			return KYMO_E_MEMORY;
 	}
 	return KYMO_OK;
 }
 
-static bool fleet_load_is_chosen(const struct fleet_load *load, const char *name, const char *about)
+static bool fleet_load_is_chosen(const struct ky_fleet_load *load, const char *name,
+				 const char *about)
 {
 	const struct ky_fleet_options *options = load->options;
 
@@ -144,7 +136,7 @@ static void fleet_load_add_cell(struct ky_strbuf *out, const struct ky_fleet_col
 		ky_strbuf_addc(out, KY_FLEET_NULL);
 }
 
-static void fleet_load_add_row(const struct fleet_load *load, struct ky_fleet_batch *batch,
+static void fleet_load_add_row(const struct ky_fleet_load *load, struct ky_fleet_batch *batch,
 			       const struct ky_sql_value *row)
 {
 	const char *host = load->options->host;
@@ -161,7 +153,7 @@ static void fleet_load_add_row(const struct fleet_load *load, struct ky_fleet_ba
 }
 
 /* A batch that is there has all of its rows, unless the trace has grown. */
-static int flush(struct fleet_load *load, struct ky_fleet_batch *batch, struct kymo_error *err)
+static int flush(struct ky_fleet_load *load, struct ky_fleet_batch *batch, struct kymo_error *err)
 {
 	uint64_t there;
 	int ret;
@@ -194,7 +186,26 @@ static int64_t day_of(const struct ky_sql_value *value)
 	return value->type == KY_SQL_INTEGER ? value->integer / DAY_NS : 0;
 }
 
-static int load_rows(struct fleet_load *load, struct ky_sql_statement *statement,
+/* Rows without times are of a whole trace: those of machines come with the first slice, those of threads with the last. */
+static bool fleet_load_is_in_slice(const struct ky_fleet_load *load,
+				   const struct ky_fleet_table *table,
+				   const struct ky_sql_value *row)
+{
+	const struct ky_fleet_slice *slice = load->slice;
+	int at = table->end >= 0 ? table->end : table->time;
+
+	if (!slice)
+		return true;
+	if (strcmp(table->name, "thread") == 0 || strcmp(table->name, "process") == 0)
+		return slice->until_ns == INT64_MAX;
+	if (at < 0)
+		return slice->number == 1;
+	return row[at].type == KY_SQL_INTEGER
+		       ? row[at].integer > slice->after_ns && row[at].integer <= slice->until_ns
+		       : slice->until_ns == INT64_MAX;
+}
+
+static int load_rows(struct ky_fleet_load *load, struct ky_sql_statement *statement,
 		     struct ky_fleet_batch *batch, struct kymo_error *err)
 {
 	const struct ky_fleet_table *table = batch->table;
@@ -206,6 +217,8 @@ static int load_rows(struct fleet_load *load, struct ky_sql_statement *statement
 		ret = KYMO_OK;
 		for (size_t i = 0; i < table->columns.len; i++)
 			ky_sql_get(statement, i, &row[i]);
+		if (!fleet_load_is_in_slice(load, table, row))
+			continue;
 		/* Whole batches are of one day, so that the server puts each into one partition. */
 		if (batch->n_rows >= KY_FLEET_BATCH_ROWS ||
 		    batch->cells.len >= KY_FLEET_BATCH_BYTES ||
@@ -220,18 +233,48 @@ static int load_rows(struct fleet_load *load, struct ky_sql_statement *statement
 	return ret ? ret : flush(load, batch, err);
 }
 
-static int load_table(struct fleet_load *load, const struct ky_fleet_table *table,
+/* A trace that a relay has loaded while it grew. */
+static int find_slices(struct ky_fleet_load *load, const struct ky_fleet_table *table,
+		       bool *is_known, struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	int64_t n = 0;
+	int ret;
+
+	ky_strbuf_addf(&text, "SELECT sum(n_rows) FROM kymo_batch WHERE trace = '%s' AND of = '",
+		       load->trace);
+	ky_fleet_tsv_put_quoted(&text, table->name);
+	ky_strbuf_addf(&text, "' AND number >= %lld", 1LL << KY_FLEET_SLICE_SHIFT);
+	ret = ky_strbuf_failed(&text)
+		      ? ky_error_nomem(err)
+		      : ky_fleet_number(load->store, ky_strbuf_text(&text), &n, err);
+	ky_strbuf_fini(&text);
+	*is_known = n > 0;
+	load->result->n_known += (uint64_t)n;
+	return ret;
+}
+
+static int load_table(struct ky_fleet_load *load, const struct ky_fleet_table *table,
 		      struct kymo_error *err)
 {
 	struct ky_fleet_batch batch = {
-		.table = table, .trace = load->trace, .cells = KY_STRBUF_INIT};
+		.table = table,
+		.trace = load->trace,
+		.number = load->slice ? (uint64_t)load->slice->number << KY_FLEET_SLICE_SHIFT : 0,
+		.cells = KY_STRBUF_INIT,
+	};
 	struct ky_sql_statement *statement = NULL;
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	const char *rest;
+	bool is_known = false;
 	int ret = load->store->ops->table(load->store, table, err);
 
 	if (!ret && load->options->again)
 		ret = load->store->ops->drop(load->store, table, load->trace, err);
+	else if (!ret && !load->slice)
+		ret = find_slices(load, table, &is_known, err);
+	if (ret < 0 || is_known)
+		return ret;
 	ky_strbuf_adds(&text, "SELECT ");
 	for (size_t i = 0; i < table->columns.len; i++) {
 		ky_strbuf_adds(&text, i ? ", " : "");
@@ -251,7 +294,7 @@ static int load_table(struct fleet_load *load, const struct ky_fleet_table *tabl
 	return ret;
 }
 
-static int load_tables(struct fleet_load *load, struct kymo_error *err)
+int ky_fleet_load_tables(struct ky_fleet_load *load, struct kymo_error *err)
 {
 	const char *name, *about;
 	int ret = KYMO_OK;
@@ -270,7 +313,37 @@ static int load_tables(struct fleet_load *load, struct kymo_error *err)
 	return ret;
 }
 
-static void fleet_load_name_trace(struct fleet_load *load)
+static int load_take_names(void *data, const char *const *names, size_t n, struct kymo_error *err)
+{
+	(void)data;
+	(void)names;
+	(void)n;
+	(void)err;
+	return KYMO_OK;
+}
+
+static int load_take_time(void *data, const struct ky_sql_value *values, size_t n,
+			  struct kymo_error *err)
+{
+	int64_t *ns = data;
+
+	(void)err;
+	if (n && values[0].type == KY_SQL_INTEGER)
+		*ns = values[0].integer;
+	return KYMO_OK;
+}
+
+int64_t ky_fleet_load_time(struct ky_fleet_load *load, const char *text)
+{
+	int64_t ns = 0;
+	const struct ky_sql_sink sink = {&ns, load_take_names, load_take_time};
+
+	(void)ky_sql_run(load->sql, text, NULL, 0, &sink, NULL);
+	return ns;
+}
+
+/* The chunks of a rotated recording have all else in common, but not their first event. */
+static void fleet_load_name_trace(struct ky_fleet_load *load)
 {
 	uint64_t hash = load->options->host
 				? ky_hash_bytes(load->options->host, strlen(load->options->host))
@@ -283,20 +356,30 @@ static void fleet_load_name_trace(struct fleet_load *load)
 		if (env && env->is_text)
 			hash = ky_hash_u64(hash ^ ky_hash_bytes(env->text, strlen(env->text)));
 	}
+	hash = ky_hash_u64(hash ^
+			   (uint64_t)ky_fleet_load_time(load, "SELECT time FROM event LIMIT 1"));
 	(void)snprintf(load->trace, sizeof(load->trace), "%016" PRIx64, hash);
+}
+
+int ky_fleet_load_begin(struct ky_fleet_load *load, struct kymo_error *err)
+{
+	int ret = ky_sql_open(load->set, &load->sql, err);
+
+	if (!ret)
+		fleet_load_name_trace(load);
+	return ret;
 }
 
 int ky_fleet_load(struct ky_fleet *store, const struct ky_trace_set *set,
 		  const struct ky_fleet_options *options, struct ky_fleet_result *result,
 		  struct kymo_error *err)
 {
-	struct fleet_load load = {.store = store, .set = set, .options = options, .result = result};
-	int ret;
+	struct ky_fleet_load load = {
+		.store = store, .set = set, .options = options, .result = result};
+	int ret = ky_fleet_load_begin(&load, err);
 
-	fleet_load_name_trace(&load);
-	ret = ky_sql_open(set, &load.sql, err);
 	if (!ret)
-		ret = load_tables(&load, err);
+		ret = ky_fleet_load_tables(&load, err);
 	ky_sql_close(load.sql);
 	return ret;
 }

@@ -208,18 +208,18 @@ static int fleet_local_remove(struct fleet_local *local, const struct ky_fleet_t
 			       trace, table->name, number, NULL, err);
 }
 
-static int fleet_local_note(struct fleet_local *local, const struct ky_fleet_batch *batch,
-			    struct kymo_error *err)
+static int fleet_local_note(struct ky_fleet *store, const char *trace, const char *of,
+			    uint64_t number, uint64_t n_rows, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret;
 
 	ky_strbuf_addf(&text, "INSERT INTO kymo_batch VALUES (?1, ?2, ?3, %llu)",
-		       (unsigned long long)batch->n_rows);
+		       (unsigned long long)n_rows);
 	ret = ky_strbuf_failed(&text)
 		      ? ky_error_nomem(err)
-		      : fleet_local_run(local, ky_strbuf_text(&text), batch->trace,
-					batch->table->name, &batch->number, NULL, err);
+		      : fleet_local_run((struct fleet_local *)store, ky_strbuf_text(&text), trace,
+					of, &number, NULL, err);
 	ky_strbuf_fini(&text);
 	return ret;
 }
@@ -240,7 +240,9 @@ static int fleet_local_put(struct ky_fleet *store, const struct ky_fleet_batch *
 			ret = fleet_local_remove(local, batch->table, batch->trace, &batch->number,
 						 err);
 		ret = ret ? ret : fleet_local_rows(local, batch, err);
-		ret = ret ? ret : fleet_local_note(local, batch, err);
+		ret = ret ? ret
+			  : fleet_local_note(store, batch->trace, batch->table->name, batch->number,
+					     batch->n_rows, err);
 	}
 	if (ret < 0) {
 		(void)fleet_local_simple(local, "ROLLBACK", NULL);
@@ -297,6 +299,7 @@ static const struct ky_fleet_ops fleet_local_ops = {
 	.table = fleet_local_table,
 	.find = fleet_local_find,
 	.put = fleet_local_put,
+	.note = fleet_local_note,
 	.drop = fleet_local_drop,
 	.expire = fleet_local_expire,
 	.query = fleet_local_query,

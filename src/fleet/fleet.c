@@ -15,6 +15,35 @@ void ky_fleet_close(struct ky_fleet *store)
 		store->ops->close(store);
 }
 
+static int fleet_take_names(void *data, const char *const *names, size_t n, struct kymo_error *err)
+{
+	(void)data;
+	(void)names;
+	(void)n;
+	(void)err;
+	return KYMO_OK;
+}
+
+static int fleet_take_number(void *data, const struct ky_sql_value *values, size_t n,
+			     struct kymo_error *err)
+{
+	int64_t *number = data;
+
+	(void)err;
+	if (n && values[0].type == KY_SQL_INTEGER)
+		*number = values[0].integer;
+	return KYMO_OK;
+}
+
+int ky_fleet_number(struct ky_fleet *store, const char *text, int64_t *number,
+		    struct kymo_error *err)
+{
+	const struct ky_sql_sink sink = {number, fleet_take_names, fleet_take_number};
+
+	*number = 0;
+	return ky_fleet_query(store, text, &sink, err);
+}
+
 const char *ky_fleet_schema(const struct ky_fleet *store)
 {
 	return store->is_clickhouse

@@ -29,7 +29,7 @@ struct ky_fleet_column {
 struct ky_fleet_table {
 	const char *name;
 	KY_VEC(struct ky_fleet_column) columns;
-	int time; /* the column "time", or -1 */
+	int time, end; /* the columns "time" and "end", or -1 */
 };
 
 /* Rows: for each cell a byte, and what it says follows. */
@@ -59,6 +59,9 @@ struct ky_fleet_ops {
 	/* As a whole; in place of rows of the same batch. */
 	int (*put)(struct ky_fleet *store, const struct ky_fleet_batch *batch, bool replaces,
 		   struct kymo_error *err);
+	/* Says in kymo_batch: batch @number of @of has @n_rows rows; or what number @number of KY_FLEET_SLICE means. */
+	int (*note)(struct ky_fleet *store, const char *trace, const char *of, uint64_t number,
+		    uint64_t n_rows, struct kymo_error *err);
 	/* Removes the rows of @trace from @table. */
 	int (*drop)(struct ky_fleet *store, const struct ky_fleet_table *table, const char *trace,
 		    struct kymo_error *err);
@@ -97,6 +100,14 @@ struct ky_fleet_options {
 	void *data;
 };
 
+/*
+ * A trace that grows is loaded slice by slice: the rows that end after the slice before, and not after this one. kymo_batch has a line
+ * (trace, KY_FLEET_SLICE, number, end in ns) before the slice's rows, and one of KY_FLEET_SLICE_DONE after them, so that a slice that was begun
+ * is loaded again with the same bounds. Its batches have the numbers from number << 32 on.
+ */
+#define KY_FLEET_SLICE	    "kymo_slice"
+#define KY_FLEET_SLICE_DONE "kymo_slice_done"
+
 struct ky_fleet_result {
 	uint64_t n_rows, n_batches; /* new ones */
 	uint64_t n_known;	    /* rows that were there */
@@ -107,11 +118,22 @@ int ky_fleet_load(struct ky_fleet *store, const struct ky_trace_set *set,
 		  const struct ky_fleet_options *options, struct ky_fleet_result *result,
 		  struct kymo_error *err);
 
+/*
+ * The same for a trace that grows. @until_ns: all events before it are there; INT64_MAX: the trace is complete. *is_whole: the store has all of it.
+ */
+int ky_fleet_load_growing(struct ky_fleet *store, const struct ky_trace_set *set,
+			  const struct ky_fleet_options *options, int64_t until_ns, bool *is_whole,
+			  struct ky_fleet_result *result, struct kymo_error *err);
+
 static inline int ky_fleet_query(struct ky_fleet *store, const char *text,
 				 const struct ky_sql_sink *sink, struct kymo_error *err)
 {
 	return store->ops->query(store, text, sink, err);
 }
+
+/* The integer that @text selects; 0: it selects no row. */
+int ky_fleet_number(struct ky_fleet *store, const char *text, int64_t *number,
+		    struct kymo_error *err);
 
 /* The statement that lists the tables of @store, with their columns and types. */
 const char *ky_fleet_schema(const struct ky_fleet *store);

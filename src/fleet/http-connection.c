@@ -42,7 +42,7 @@ static int http_connection_refuse(struct ky_http_connection *connection, int sta
 			     ky_tls_refusal(connection->session));
 		ky_error_hint(err, "name the authority that signed it: KYMO_FLEET_CA=FILE, or 'ca "
 				   "FILE' in ~/.config/kymo/fleet-key");
-	} else if (status == -EPROTO) {
+	} else if (status == -EPROTO || status == -ECONNRESET || status == -EPIPE) {
 		ky_error_set(err, KYMO_E_IO, "the server does not speak TLS 1.2 or later here");
 		ky_error_hint(err, "is port %s the server's https_port?",
 			      connection->url->address.port);

@@ -304,3 +304,15 @@ def test_server_killed_while_loading(kymo, kymo_bin, server, small):
         server.start()
     load(kymo, url, small)
     check_same(kymo, url, small)
+
+
+def test_chunks_of_one_recording(kymo, record, tmp_path):
+    """Chunks have one identity, and are loaded one by one."""
+    record("--rotate-every", "200ms", "-k", "sched_switch", output=tmp_path / "rotated")
+    chunks = [*(tmp_path / "rotated" / "archives").iterdir(), tmp_path / "rotated" / "kernel"]
+    assert len(chunks) > 1
+    for again in (False, True):
+        for chunk in chunks:
+            loaded = load(kymo, tmp_path / "fleet", "-t", "cpu_slice", chunk)
+            rows = json.loads(kymo("query", "--json", chunk, "SELECT count(*) AS n FROM cpu_slice").out)[0]["n"]
+            assert loaded["known_rows" if again else "rows"] == rows
