@@ -308,7 +308,7 @@ def test_server_killed_while_loading(kymo, kymo_bin, server, small):
 
 def test_chunks_of_one_recording(kymo, record, tmp_path):
     """Chunks have one identity, and are loaded one by one."""
-    record("--rotate-every", "200ms", "-k", "sched_switch", output=tmp_path / "rotated")
+    record("--rotate-every", "1s", "-k", "sched_switch", output=tmp_path / "rotated", command=("sleep", "2"))
     chunks = [*(tmp_path / "rotated" / "archives").iterdir(), tmp_path / "rotated" / "kernel"]
     assert len(chunks) > 1
     for again in (False, True):
