@@ -1,38 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Records become pages of a ring again, which the converter of Kymo's recordings reads: a page of each CPU is filled,
- * and converted when it is full.
- */
+/* Records of the kernel, which the converter of Kymo's recordings reads, one at a time or a page of them. */
 #include "import/ftrace/foreign-kernel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "import/ftrace/foreign-calls.h"
 #include "kernel/events/events.h"
 #include "kernel/statedump/statedump.h"
 #include "kernel/tracefs/page.h"
 
 #define PAGE_BYTES (64u << 10)
-/* The head, the length, and extensions of the time: 33 are enough for 64 bits. */
-#define RECORD_EXTRA (8u + 33 * 8)
-
 /* ftrace's records of call stacks, as they are made here. */
 #define KERNEL_STACK_ID 0xbffeu
 #define USER_STACK_ID	0xbfffu
 #define STACK_FRAMES	512u
-#define STACK_BYTES	(8u + 16 + 8 * STACK_FRAMES) /* with the record's head */
+#define STACK_BYTES	(16u + 8 * STACK_FRAMES)
 
 /* No CPU has this number. */
 #define DUMP_STREAM_ID 0x10000u
 
 struct ky_foreign_cpu {
 	struct ky_kernel_cpu cpu;
-	uint8_t *page;
-	uint32_t used, cap;
-	uint64_t page_ns, last_ns; /* before the first record of the page; of the last record */
-	uint64_t lost;		   /* before the page, and not told yet */
+	uint64_t last_ns; /* of the last record */
+	uint64_t lost;	  /* before the next page, and not told yet */
 };
 
 void ky_foreign_kernel_init(struct ky_foreign_kernel *foreign)
@@ -52,12 +43,12 @@ void ky_foreign_kernel_fini(struct ky_foreign_kernel *foreign)
 		if (!*cpu)
 			continue;
 		ky_kernel_cpu_fini(&(*cpu)->cpu);
-		free((*cpu)->page);
 		free(*cpu);
 	}
 	ky_vec_fini(&foreign->cpus);
 	ky_packet_writer_fini(&foreign->dump);
 	free(foreign->swaps);
+	free(foreign->record);
 	(void)ky_store_close(foreign->kernel.packets, NULL);
 	ky_kernel_trace_fini(&foreign->kernel);
 	ky_arena_fini(&foreign->arena);
@@ -156,8 +147,10 @@ static int foreign_kernel_add_calls(struct ky_foreign_kernel *foreign, struct ky
 
 		ky_strbuf_clear(&text);
 		if ((is_exit ? foreign->raw_exit_id : foreign->raw_entry_id) &&
-		    ky_foreign_call_format(i / 2, is_exit, &text))
+		    ky_foreign_call_format(i / 2, is_exit, &text)) {
+			foreign->known_calls[i / 2 / 64] |= UINT64_C(1) << i / 2 % 64;
 			ret = foreign_kernel_add_own(foreign, "syscalls", &text, err);
+		}
 	}
 	ky_strbuf_fini(&text);
 	return ret;
@@ -232,20 +225,22 @@ static int foreign_kernel_new_cpu(struct ky_foreign_kernel *foreign, uint32_t nu
 				  struct kymo_error *err)
 {
 	struct ky_foreign_cpu *cpu = calloc(1, sizeof(*cpu));
+	const struct ky_page nothing = {.cycles = foreign->kernel.start_cycles};
+	int ret;
 
 	if (!cpu)
 		return ky_error_nomem(err);
 	ky_kernel_cpu_init(&cpu->cpu, &foreign->kernel, number);
-	cpu->page_ns = cpu->last_ns = foreign->kernel.start_cycles;
+	cpu->last_ns = foreign->kernel.start_cycles;
 	foreign->cpus.data[number] = cpu;
 	if (ky_vec_push(&foreign->kernel.cpus, &cpu->cpu) < 0)
 		return ky_error_nomem(err);
-	return ky_kernel_cpu_begin(&cpu->cpu, err);
+	ret = ky_kernel_cpu_begin(&cpu->cpu, err);
+	return ret < 0 ? ret : ky_convert_page(&cpu->cpu.convert, &nothing, err);
 }
 
-/* CPU @number, a new one if need be. NULL: @err. */
-static struct ky_foreign_cpu *foreign_kernel_cpu(struct ky_foreign_kernel *foreign, uint32_t number,
-						 struct kymo_error *err)
+static struct ky_foreign_cpu *foreign_kernel_add_cpu(struct ky_foreign_kernel *foreign,
+						     uint32_t number, struct kymo_error *err)
 {
 	if (number >= KY_FOREIGN_CPUS_MAX) {
 		ky_error_set(err, KYMO_E_LIMIT, "CPU %u is above the limit of %u CPUs", number,
@@ -257,82 +252,43 @@ static struct ky_foreign_cpu *foreign_kernel_cpu(struct ky_foreign_kernel *forei
 			ky_error_nomem(err);
 			return NULL;
 		}
-	if (!foreign->cpus.data[number] && foreign_kernel_new_cpu(foreign, number, err) < 0)
+	if (foreign_kernel_new_cpu(foreign, number, err) < 0)
 		return NULL;
 	return foreign->cpus.data[number];
 }
 
-/* Converts the page so far. */
-static int foreign_kernel_flush(struct ky_foreign_cpu *cpu, struct kymo_error *err)
+/* CPU @number, a new one if need be. NULL: @err. */
+static inline struct ky_foreign_cpu *foreign_kernel_cpu(struct ky_foreign_kernel *foreign,
+							uint32_t number, struct kymo_error *err)
 {
-	struct ky_page page = {
-		.records = cpu->page,
-		.end = cpu->used,
-		.cycles = cpu->page_ns,
-		.missed = cpu->lost != 0,
-		.lost = cpu->lost,
-	};
-	int ret;
+	if (__builtin_expect(number < foreign->cpus.len && foreign->cpus.data[number], 1))
+		return foreign->cpus.data[number];
+	return foreign_kernel_add_cpu(foreign, number, err);
+}
 
-	if (!cpu->used && !cpu->lost)
-		return KYMO_OK;
+/* Tells what was lost before the next record. */
+static int foreign_kernel_tell_lost(struct ky_foreign_cpu *cpu, struct kymo_error *err)
+{
+	const struct ky_page page = {.cycles = cpu->last_ns, .missed = true, .lost = cpu->lost};
+
 	cpu->lost = 0;
-	ret = ky_convert_page(&cpu->cpu.convert, &page, err);
-	if (!ret)
-		ret = ky_convert_run(&cpu->cpu.convert, UINT64_MAX, err);
-	cpu->used = 0;
-	cpu->page_ns = cpu->last_ns;
-	return ret < 0 ? ret : KYMO_OK;
+	return ky_convert_page(&cpu->cpu.convert, &page, err);
 }
 
-static int foreign_kernel_reserve(struct ky_foreign_cpu *cpu, uint32_t len, struct kymo_error *err)
+/* Room for a copy of a record. */
+static inline uint8_t *foreign_kernel_reserve(struct ky_foreign_kernel *foreign, uint32_t len)
 {
-	uint8_t *page;
+	uint8_t *record;
 
-	if (len <= cpu->cap - cpu->used)
-		return KYMO_OK;
-	if (cpu->used) {
-		int ret = foreign_kernel_flush(cpu, err);
-
-		if (ret < 0 || len <= cpu->cap)
-			return ret;
-	}
-	len = len < PAGE_BYTES ? PAGE_BYTES : len;
-	page = realloc(cpu->page, len);
-	if (!page)
-		return ky_error_nomem(err);
-	cpu->page = page;
-	cpu->cap = len;
-	return KYMO_OK;
-}
-
-static void foreign_kernel_put_word(struct ky_foreign_cpu *cpu, uint32_t word)
-{
-	memcpy(cpu->page + cpu->used, &word, sizeof(word));
-	cpu->used += (uint32_t)sizeof(word);
-}
-
-/* The head of a record of @len bytes at @ns; what lies before it in time is set to the record before. */
-static void put_head(struct ky_foreign_cpu *cpu, uint64_t ns, uint32_t len)
-{
-	uint64_t delta = ns > cpu->last_ns ? ns - cpu->last_ns : 0;
-	uint32_t words = (len + 3) / 4;
-
-	while (delta >> KY_RECORD_DELTA_BITS) {
-		uint64_t part = delta >> KY_RECORD_DELTA_BITS;
-
-		part = part > UINT32_MAX ? UINT32_MAX : part;
-		foreign_kernel_put_word(cpu, KY_RECORD_EXTEND);
-		foreign_kernel_put_word(cpu, (uint32_t)part);
-		delta -= part << KY_RECORD_DELTA_BITS;
-	}
-	cpu->last_ns = ns > cpu->last_ns ? ns : cpu->last_ns;
-	if (words && words <= KY_RECORD_DATA_MAX && len % 4 == 0) {
-		foreign_kernel_put_word(cpu, (uint32_t)delta << 5 | words);
-	} else {
-		foreign_kernel_put_word(cpu, (uint32_t)delta << 5 | KY_RECORD_LONG);
-		foreign_kernel_put_word(cpu, len + 4);
-	}
+	if (__builtin_expect(len <= foreign->record_cap, 1))
+		return foreign->record;
+	len = len < STACK_BYTES ? STACK_BYTES : len;
+	record = realloc(foreign->record, len);
+	if (!record)
+		return NULL;
+	foreign->record = record;
+	foreign->record_cap = len;
+	return record;
 }
 
 /* ---- the other byte order ------------------------------------------------------------- */
@@ -381,55 +337,71 @@ static void turn_record(const struct ky_format *format, uint8_t *record, uint32_
 		turn_field(&format->fields[i], record, len);
 }
 
+/* A copy of a record, in this machine's byte order. */
+static const uint8_t *foreign_kernel_turned(struct ky_foreign_kernel *foreign, uint32_t id,
+					    const uint8_t *data, uint32_t len)
+{
+	uint8_t *record = foreign_kernel_reserve(foreign, len);
+
+	if (!record)
+		return NULL;
+	memcpy(record, data, len);
+	turn_record(foreign->swaps[id]->format, record, len);
+	return record;
+}
+
 /* ---- records -------------------------------------------------------------------------- */
 
 /* A system call of raw_syscalls becomes the event of that call. */
-static void foreign_kernel_name_call(const struct ky_foreign_kernel *foreign, uint32_t id,
-				     uint8_t *record, uint32_t len)
+static inline uint16_t foreign_kernel_type(const struct ky_foreign_kernel *foreign, uint32_t id,
+					   const uint8_t *record, uint32_t len)
 {
 	bool is_entry = id == foreign->raw_entry_id;
-	uint64_t number;
 	uint16_t type;
+	uint64_t number;
 
+	memcpy(&type, record, sizeof(type));
 	if (!id || (!is_entry && id != foreign->raw_exit_id) || len < (is_entry ? 64u : 24u))
-		return;
+		return type;
 	number = ky_record_long(record + 8);
-	if (!ky_foreign_call_is_known(number))
-		return;
-	type = (uint16_t)((is_entry ? KY_FOREIGN_ENTRY_ID : KY_FOREIGN_EXIT_ID) + number);
-	memcpy(record, &type, sizeof(type));
+	if (number >= KY_FOREIGN_CALLS || !(foreign->known_calls[number / 64] >> number % 64 & 1))
+		return type;
+	return (uint16_t)((is_entry ? KY_FOREIGN_ENTRY_ID : KY_FOREIGN_EXIT_ID) + number);
 }
 
 /* Behind the record of its event, at the same time: with the event's thread and level. */
-static void foreign_kernel_put_stack(struct ky_foreign_cpu *cpu, const uint8_t common[8],
-				     uint16_t id, const uint64_t *frames, size_t n)
+static int foreign_kernel_put_stack(struct ky_foreign_kernel *foreign, struct ky_foreign_cpu *cpu,
+				    const uint8_t common[8], uint16_t id, const uint64_t *frames,
+				    size_t n, struct kymo_error *err)
 {
-	uint32_t len = 16 + 8 * STACK_FRAMES, size = (uint32_t)n;
-	uint8_t *at;
+	uint32_t size = (uint32_t)(n < STACK_FRAMES ? n : STACK_FRAMES);
+	uint8_t *at = n ? foreign_kernel_reserve(foreign, STACK_BYTES) : NULL;
 
-	put_head(cpu, cpu->last_ns, len);
-	at = cpu->page + cpu->used;
-	memset(at, 0, len);
+	if (!n)
+		return KYMO_OK;
+	if (!at)
+		return ky_error_nomem(err);
+	memset(at, 0, STACK_BYTES);
 	memcpy(at, common, 8);
 	memcpy(at, &id, sizeof(id));
 	memcpy(at + 8, &size, sizeof(size));
-	memcpy(at + 16, frames, n * sizeof(*frames));
-	cpu->used += len;
+	memcpy(at + 16, frames, size * sizeof(*frames));
+	return ky_convert_one(&cpu->cpu.convert, cpu->last_ns, id, at, STACK_BYTES, err);
 }
 
-static void foreign_kernel_put_stacks(struct ky_foreign_cpu *cpu, const uint8_t *record,
-				      const struct ky_foreign_stacks *stacks)
+static int foreign_kernel_put_stacks(struct ky_foreign_kernel *foreign, struct ky_foreign_cpu *cpu,
+				     const uint8_t *record, const struct ky_foreign_stacks *stacks,
+				     struct kymo_error *err)
 {
-	size_t n_kernel = stacks->n_kernel, n_user = stacks->n_user;
 	uint8_t common[8];
+	int ret;
 
 	memcpy(common, record, sizeof(common));
-	if (n_kernel)
-		foreign_kernel_put_stack(cpu, common, KERNEL_STACK_ID, stacks->kernel,
-					 n_kernel < STACK_FRAMES ? n_kernel : STACK_FRAMES);
-	if (n_user)
-		foreign_kernel_put_stack(cpu, common, USER_STACK_ID, stacks->user,
-					 n_user < STACK_FRAMES ? n_user : STACK_FRAMES);
+	ret = foreign_kernel_put_stack(foreign, cpu, common, KERNEL_STACK_ID, stacks->kernel,
+				       stacks->n_kernel, err);
+	return ret < 0 ? ret
+		       : foreign_kernel_put_stack(foreign, cpu, common, USER_STACK_ID, stacks->user,
+						  stacks->n_user, err);
 }
 
 int ky_foreign_kernel_record(struct ky_foreign_kernel *foreign, uint32_t number, uint32_t id,
@@ -437,10 +409,7 @@ int ky_foreign_kernel_record(struct ky_foreign_kernel *foreign, uint32_t number,
 			     const struct ky_foreign_stacks *stacks, struct kymo_error *err)
 {
 	struct ky_foreign_cpu *cpu = foreign_kernel_cpu(foreign, number, err);
-	uint32_t padded = (len + 3) & ~3u;
-	uint32_t most = padded + RECORD_EXTRA + (stacks ? 2 * STACK_BYTES : 0);
-	uint8_t *record;
-	int ret;
+	int ret = KYMO_OK;
 
 	if (!cpu)
 		return err ? err->code : KYMO_E_MEMORY;
@@ -449,21 +418,21 @@ int ky_foreign_kernel_record(struct ky_foreign_kernel *foreign, uint32_t number,
 	/* The bytes of its type would be taken for another event's. */
 	if (foreign->swap && (!foreign->swaps || !foreign->swaps[id]))
 		return KYMO_OK;
-	ret = foreign_kernel_reserve(cpu, most, err);
-	if (ret < 0)
-		return ret;
-	put_head(cpu, ns, len);
-	record = cpu->page + cpu->used;
-	memcpy(record, data, len);
-	memset(record + len, 0, padded - len);
-	if (foreign->swap)
-		turn_record(foreign->swaps[id]->format, record, len);
-	foreign_kernel_name_call(foreign, id, record, len);
-	cpu->used += padded;
+	if (foreign->swap) {
+		data = foreign_kernel_turned(foreign, id, data, len);
+		if (!data)
+			return ky_error_nomem(err);
+	}
+	if (cpu->lost)
+		ret = foreign_kernel_tell_lost(cpu, err);
+	cpu->last_ns = ns > cpu->last_ns ? ns : cpu->last_ns;
 	foreign->last_ns = ns > foreign->last_ns ? ns : foreign->last_ns;
-	if (stacks && foreign->has_stacks)
-		foreign_kernel_put_stacks(cpu, record, stacks);
-	return KYMO_OK;
+	if (!ret)
+		ret = ky_convert_one(&cpu->cpu.convert, cpu->last_ns,
+				     foreign_kernel_type(foreign, id, data, len), data, len, err);
+	if (!ret && stacks && foreign->has_stacks)
+		ret = foreign_kernel_put_stacks(foreign, cpu, data, stacks, err);
+	return ret;
 }
 
 int ky_foreign_kernel_page(struct ky_foreign_kernel *foreign, uint32_t number,
@@ -492,13 +461,11 @@ int ky_foreign_kernel_lost(struct ky_foreign_kernel *foreign, uint32_t number, u
 			   struct kymo_error *err)
 {
 	struct ky_foreign_cpu *cpu = foreign_kernel_cpu(foreign, number, err);
-	int ret;
 
 	if (!cpu)
 		return err ? err->code : KYMO_E_MEMORY;
-	ret = foreign_kernel_flush(cpu, err);
 	cpu->lost += n;
-	return ret;
+	return KYMO_OK;
 }
 
 /* ---- the state dump ------------------------------------------------------------------- */
@@ -575,7 +542,7 @@ int ky_foreign_kernel_end(struct ky_foreign_kernel *foreign, uint64_t *n_events,
 	ky_vec_foreach(&foreign->cpus, cpu) {
 		if (!*cpu || ret < 0)
 			continue;
-		ret = foreign_kernel_flush(*cpu, err);
+		ret = (*cpu)->lost ? foreign_kernel_tell_lost(*cpu, err) : KYMO_OK;
 		*n_events += (*cpu)->cpu.convert.events;
 		*n_bad += (*cpu)->cpu.convert.bad;
 	}

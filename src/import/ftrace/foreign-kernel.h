@@ -16,6 +16,7 @@
 #define KY_IMPORT_FOREIGN_KERNEL_H
 
 #include "base/arena.h"
+#include "import/ftrace/foreign-calls.h"
 #include "record/trace/kernel-trace.h"
 
 /* CPUs have numbers below this. */
@@ -35,8 +36,11 @@ struct ky_foreign_kernel {
 	bool is_x86_64;			    /* numbers of system calls are that machine's */
 	bool has_stacks;		    /* records come with call stacks */
 	uint32_t raw_entry_id, raw_exit_id; /* of raw_syscalls; 0: none */
+	uint64_t known_calls[KY_FOREIGN_CALLS / 64]; /* a bit for each call with a name */
 	bool has_begun;
 	uint64_t last_ns;
+	uint8_t *record; /* the copy of one */
+	uint32_t record_cap;
 	struct ky_packet_writer dump; /* the stream of the state dump */
 	int dump_stream;	      /* the store's number of it; -1: no packet yet */
 };

@@ -15,52 +15,48 @@
 #include "import/ftrace/foreign-kernel.h"
 #include "import/common/import-internal.h"
 #include "import/perf/import-perf.h"
+#include "import/perf/perf-queue.h"
 
 /* A file without rounds: so much waits. */
 #define WAITING_MAX_BYTES ((size_t)256 << 20)
 #define CPU_NONE	  UINT32_MAX
 
-struct perf_waiting {
-	uint64_t ns;
-	size_t at; /* of the record in the queue's bytes */
-};
-
-struct perf_queue {
-	KY_VEC(struct perf_waiting) records;
-	KY_VEC(uint8_t) bytes;
-	bool is_unsorted;
-};
-
 struct perf_import {
 	struct ky_perf_file perf;
 	struct ky_import_perf_trace trace;
-	KY_VEC(struct perf_queue) queues; /* by CPU */
-	size_t waiting_bytes;
-	uint64_t round_ns, newest_ns; /* the newest of the last round, and so far */
+	struct ky_perf_queues queues;
+	uint64_t round_ns; /* the newest record of the last round */
 	uint64_t n_short;
+	uint16_t at_id; /* where the counter's id stands in samples; 0: take all records singly */
 	const struct ky_log *log;
 };
 
 /* ---- the queues ----------------------------------------------------------------------- */
 
-static int perf_compare(const void *a, const void *b)
+/* Nothing but a tracepoint's record is looked at. */
+static int import_perf_emit_plain(struct perf_import *import, const struct ky_perf_waiting *waiting,
+				  uint32_t cpu, struct kymo_error *err)
 {
-	const struct perf_waiting *x = a, *y = b;
+	const struct ky_perf_attr *attr = &import->perf.attrs.data[waiting->attr - 1];
+	const uint8_t *raw = waiting->bytes + attr->at_raw;
+	uint32_t len = ky_foreign_u32(raw, false);
 
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
+	if (len > (uint32_t)waiting->size - attr->at_raw - 4) {
+		import->n_short++;
+		return KYMO_OK;
+	}
+	return ky_foreign_kernel_record(&import->trace.kernel, cpu, (uint32_t)attr->config,
+					waiting->ns, raw + 4, len, NULL, err);
 }
 
-static int import_perf_emit(struct perf_import *import, const uint8_t *bytes,
+static int import_perf_emit(struct perf_import *import, const struct ky_perf_waiting *waiting,
 			    struct kymo_error *err)
 {
-	struct ky_perf_head head = {.bytes = bytes};
+	struct ky_perf_head head = {.bytes = waiting->bytes, .size = waiting->size};
 	struct ky_perf_sample sample;
 
-	head.type = ky_foreign_u32(bytes, import->perf.file.swap);
-	head.misc = ky_foreign_u16(bytes + 4, import->perf.file.swap);
-	head.size = ky_foreign_u16(bytes + 6, import->perf.file.swap);
+	head.type = ky_foreign_u32(head.bytes, import->perf.file.swap);
+	head.misc = ky_foreign_u16(head.bytes + 4, import->perf.file.swap);
 	if (!ky_perf_sample_parse(&import->perf, &head, &sample) && head.type == KY_PERF_SAMPLE) {
 		import->n_short++;
 		return KYMO_OK;
@@ -68,36 +64,23 @@ static int import_perf_emit(struct perf_import *import, const uint8_t *bytes,
 	return ky_import_perf_record(&import->trace, &import->perf, &head, &sample, err);
 }
 
-/* What waited and was handed on makes room. */
-static void import_perf_drop(struct perf_import *import, struct perf_queue *queue, size_t n)
-{
-	size_t left = queue->records.len - n, first = queue->bytes.len;
-
-	for (size_t i = n; i < queue->records.len; i++)
-		first = queue->records.data[i].at < first ? queue->records.data[i].at : first;
-	import->waiting_bytes -= first;
-	memmove(queue->bytes.data, queue->bytes.data + first, queue->bytes.len - first);
-	queue->bytes.len -= first;
-	memmove(queue->records.data, queue->records.data + n, left * sizeof(*queue->records.data));
-	queue->records.len = left;
-	ky_vec_foreach(&queue->records, record)
-		record->at -= first;
-}
-
-static int import_perf_flush_queue(struct perf_import *import, struct perf_queue *queue,
+static int import_perf_flush_queue(struct perf_import *import, struct ky_perf_queue *queue,
 				   uint64_t until_ns, struct kymo_error *err)
 {
+	uint32_t cpu = (uint32_t)(queue - import->queues.cpus.data);
+	bool has_kernel = import->trace.has_kernel;
 	size_t n = 0;
 	int ret = KYMO_OK;
 
-	if (queue->is_unsorted)
-		qsort(queue->records.data, queue->records.len, sizeof(*queue->records.data),
-		      perf_compare);
-	queue->is_unsorted = false;
-	for (; n < queue->records.len && queue->records.data[n].ns <= until_ns && !ret; n++)
-		ret = import_perf_emit(import, queue->bytes.data + queue->records.data[n].at, err);
-	if (n)
-		import_perf_drop(import, queue, n);
+	ky_perf_queue_sort(queue);
+	for (; n < queue->records.len && queue->records.data[n].ns <= until_ns && !ret; n++) {
+		const struct ky_perf_waiting *waiting = &queue->records.data[n];
+
+		ret = waiting->attr && has_kernel
+			      ? import_perf_emit_plain(import, waiting, cpu, err)
+			      : import_perf_emit(import, waiting, err);
+	}
+	ky_perf_queue_drop(&import->queues, queue, n);
 	return ret;
 }
 
@@ -106,7 +89,7 @@ static uint64_t import_perf_first(struct perf_import *import)
 {
 	uint64_t first = 0;
 
-	ky_vec_foreach(&import->queues, queue)
+	ky_vec_foreach(&import->queues.cpus, queue)
 		ky_vec_foreach(&queue->records, record)
 			if (record->ns && (!first || record->ns < first))
 				first = record->ns;
@@ -125,43 +108,31 @@ static int import_perf_flush(struct perf_import *import, uint64_t until_ns, stru
 			return KYMO_OK;
 		ret = ky_import_perf_begin(&import->trace, &import->perf, first, err);
 	}
-	ky_vec_foreach(&import->queues, queue)
+	ky_vec_foreach(&import->queues.cpus, queue)
 		if (!ret)
 			ret = import_perf_flush_queue(import, queue, until_ns, err);
 	return ret;
 }
 
+/* @is_kept: the record's bytes are in a block of the queues. */
 static int import_perf_wait(struct perf_import *import, const struct ky_perf_head *head,
-			    struct kymo_error *err)
+			    bool is_kept, struct kymo_error *err)
 {
-	struct perf_waiting waiting;
-	struct perf_queue *queue;
-	uint64_t ns;
+	struct ky_perf_waiting waiting = {.size = head->size, .bytes = head->bytes};
 	uint32_t cpu;
 
-	ky_perf_sample_place(&import->perf, head, &ns, &cpu);
-	cpu = cpu < KY_FOREIGN_CPUS_MAX ? cpu : 0;
-	while (import->queues.len <= cpu)
-		if (ky_vec_push(&import->queues, (struct perf_queue){0}) < 0)
-			return ky_error_nomem(err);
-	queue = &import->queues.data[cpu];
-	waiting = (struct perf_waiting){ns, queue->bytes.len};
-	if (queue->records.len && ns < ky_vec_last(&queue->records)->ns)
-		queue->is_unsorted = true;
-	if (ky_vec_reserve(&queue->bytes, head->size) < 0 ||
-	    ky_vec_push(&queue->records, waiting) < 0)
+	ky_perf_sample_place(&import->perf, head, &waiting.ns, &cpu);
+	if (!is_kept)
+		waiting.bytes = ky_perf_queue_copy(&import->queues, head->bytes, head->size);
+	if (!waiting.bytes || ky_perf_queue_add(&import->queues, cpu, &waiting) < 0)
 		return ky_error_nomem(err);
-	memcpy(queue->bytes.data + queue->bytes.len, head->bytes, head->size);
-	queue->bytes.len += head->size;
-	import->waiting_bytes += head->size;
-	import->newest_ns = ns > import->newest_ns ? ns : import->newest_ns;
 	return KYMO_OK;
 }
 
 /* ---- the file ------------------------------------------------------------------------- */
 
 static int import_perf_take(struct perf_import *import, const struct ky_perf_head *head,
-			    struct kymo_error *err)
+			    bool is_kept, struct kymo_error *err)
 {
 	int ret;
 
@@ -170,23 +141,102 @@ static int import_perf_take(struct perf_import *import, const struct ky_perf_hea
 	if (head->type != KY_PERF_FINISHED_ROUND) {
 		if (head->type >= KY_PERF_USER)
 			return KYMO_OK;
-		ret = import_perf_wait(import, head, err);
-		if (ret < 0 || import->waiting_bytes < WAITING_MAX_BYTES)
+		ret = import_perf_wait(import, head, is_kept, err);
+		if (ret < 0 || import->queues.waiting_bytes < WAITING_MAX_BYTES)
 			return ret;
-		import->round_ns = import->newest_ns;
+		import->round_ns = import->queues.newest_ns;
 	}
 	ret = import_perf_flush(import, import->round_ns, err);
-	import->round_ns = import->newest_ns;
+	import->round_ns = import->queues.newest_ns;
 	return ret;
+}
+
+/* A sample of @size bytes with a tracepoint's record in a fixed place. False: it is another one. */
+static inline bool import_perf_is_plain(const struct perf_import *import, const uint8_t *bytes,
+					uint32_t size, struct ky_perf_waiting *waiting,
+					uint32_t *cpu)
+{
+	const struct ky_perf_file *perf = &import->perf;
+	const struct ky_perf_attr *attr;
+	uintptr_t number;
+
+	if (size < import->at_id + 8u)
+		return false;
+	number = ky_perf_known_id(perf, ky_foreign_u64(bytes + import->at_id, false));
+	if (!number || number > perf->attrs.len || number > UINT16_MAX)
+		return false;
+	attr = &perf->attrs.data[number - 1];
+	if (!attr->at_raw || attr->at_id != import->at_id || size < attr->at_raw + 4u)
+		return false;
+	*waiting = (struct ky_perf_waiting){
+		.ns = ky_foreign_u64(bytes + attr->at_time, false),
+		.bytes = bytes,
+		.size = (uint16_t)size,
+		.attr = (uint16_t)number,
+	};
+	*cpu = attr->at_cpu ? ky_foreign_u32(bytes + attr->at_cpu, false) : 0;
+	return true;
+}
+
+/* The record at @bytes, of @have, if it is one of the kernel, or ends a round. 1: it is taken; 0: it is not. */
+static int import_perf_take_next(struct perf_import *import, const uint8_t *bytes, uint64_t have,
+				 struct kymo_error *err)
+{
+	struct ky_perf_head head = {
+		.bytes = bytes,
+		.type = ky_foreign_u32(bytes, false),
+		.misc = ky_foreign_u16(bytes + 4, false),
+		.size = ky_foreign_u16(bytes + 6, false),
+	};
+	struct ky_perf_waiting waiting;
+	uint32_t cpu;
+	int ret;
+
+	if (head.size < KY_PERF_HEAD_BYTES || head.size > have ||
+	    (head.type >= KY_PERF_USER && head.type != KY_PERF_FINISHED_ROUND))
+		return 0;
+	import->perf.at += head.size;
+	if (__builtin_expect(head.type == KY_PERF_SAMPLE &&
+				     import_perf_is_plain(import, bytes, head.size, &waiting, &cpu),
+			     1))
+		ret = ky_perf_queue_add(&import->queues, cpu, &waiting) < 0 ? ky_error_nomem(err)
+									    : KYMO_OK;
+	else
+		ret = import_perf_take(import, &head, true, err);
+	return ret < 0 ? ret : 1;
+}
+
+/*
+ * Records in a row, of a file in this machine's byte order, without compressed ones: most of all records. Those that are not taken
+ * here, and errors, are found in the usual way.
+ */
+static int import_perf_take_row(struct perf_import *import, struct kymo_error *err)
+{
+	struct ky_perf_file *perf = &import->perf;
+	int taken = 1;
+
+	import->at_id = perf->attrs.len ? perf->attrs.data[0].at_id : 0;
+	if (perf->file.swap || perf->unpack || !import->at_id)
+		return KYMO_OK;
+	while (taken > 0 && perf->at < perf->end &&
+	       import->queues.waiting_bytes < WAITING_MAX_BYTES) {
+		uint64_t left = perf->end - perf->at, have;
+		uint32_t want = left < UINT16_MAX ? (uint32_t)left : UINT16_MAX;
+		const uint8_t *bytes =
+			want < KY_PERF_HEAD_BYTES
+				? NULL
+				: ky_perf_queue_read(&import->queues, perf, want, &have);
+
+		if (!bytes)
+			return KYMO_OK;
+		taken = import_perf_take_next(import, bytes, have < left ? have : left, err);
+	}
+	return taken < 0 ? taken : KYMO_OK;
 }
 
 static void import_perf_fini(struct perf_import *import)
 {
-	ky_vec_foreach(&import->queues, queue) {
-		ky_vec_fini(&queue->records);
-		ky_vec_fini(&queue->bytes);
-	}
-	ky_vec_fini(&import->queues);
+	ky_perf_queues_fini(&import->queues);
 	ky_import_perf_fini(&import->trace);
 	ky_perf_close(&import->perf);
 }
@@ -199,13 +249,15 @@ static int import_perf_run(struct perf_import *import, struct kymo_error *broken
 	int ret, next;
 
 	while ((next = ky_perf_next(&import->perf, &head, broken)) > 0) {
-		ret = import_perf_take(import, &head, err);
+		ret = import_perf_take(import, &head, false, err);
+		if (!ret)
+			ret = import_perf_take_row(import, err);
 		if (ret < 0)
 			return ret;
 	}
 	/* What was good before is read all the same; an error of reading ends it. */
 	if (next < 0 && ((next != KYMO_E_FORMAT && next != KYMO_E_LIMIT) ||
-			 (!import->trace.has_begun && !import->waiting_bytes))) {
+			 (!import->trace.has_begun && !import->queues.waiting_bytes))) {
 		if (err)
 			*err = *broken;
 		return next;

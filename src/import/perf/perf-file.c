@@ -27,12 +27,12 @@ static int perf_file_code(const struct kymo_error *err)
 
 struct ky_perf_attr *ky_perf_attr(struct ky_perf_file *perf, uint64_t id)
 {
-	uintptr_t number = perf->last_number;
+	uintptr_t number = ky_perf_known_id(perf, id);
 
-	if (!number || id != perf->last_id) {
+	if (!number) {
 		number = (uintptr_t)ky_map_get(&perf->ids, id);
-		perf->last_id = id;
-		perf->last_number = number;
+		perf->known[id % KY_PERF_KNOWN_IDS].id = id;
+		perf->known[id % KY_PERF_KNOWN_IDS].number = number;
 	}
 	if (number && number <= perf->attrs.len)
 		return &perf->attrs.data[number - 1];
@@ -44,6 +44,7 @@ static int perf_file_add_ids(struct ky_perf_file *perf, uint64_t at, uint64_t si
 {
 	void *number = (void *)(uintptr_t)perf->attrs.len;
 
+	memset(perf->known, 0, sizeof(perf->known));
 	perf->n_ids += size / 8 > IDS_MAX ? IDS_MAX + 1 : size / 8;
 	if (perf->n_ids > IDS_MAX)
 		return ky_foreign_bad(&perf->file, at, "the events have too many counters", err);

@@ -39,6 +39,7 @@ enum ky_perf_record {
 };
 
 #define KY_PERF_HEAD_BYTES	8u
+#define KY_PERF_KNOWN_IDS	512u
 #define KY_PERF_TYPE_TRACEPOINT 2u
 /* perf_event_attr.config of an event that counts nothing: of PERF_TYPE_SOFTWARE. */
 #define KY_PERF_TYPE_SOFTWARE 1u
@@ -51,19 +52,23 @@ struct ky_perf_attr {
 	bool sample_id_all;
 	char *name; /* "cpu-clock"; in the file's arena; NULL: the file has none */
 	int event;  /* for the owner; -1 at first */
-	/* Where the time and the CPU stand in a sample, in bytes; 0: it has none. */
-	uint16_t at_time, at_cpu;
+	/* Where the counter's id, the time and the CPU stand in a sample, in bytes; 0: it has none. */
+	uint16_t at_id, at_time, at_cpu;
+	/* Where the length of a tracepoint's record stands; 0: it has none, or not always at the same place. */
+	uint16_t at_raw;
 };
 
 struct ky_perf_file {
 	struct ky_foreign_file file;
 	struct ky_arena arena;
 	KY_VEC(struct ky_perf_attr) attrs;
-	uint64_t
-		last_id; /* the counter that was asked for last, and its attribute's number plus 1; 0: none */
-	uintptr_t last_number;
 	uint64_t n_ids;	   /* that the file names */
 	struct ky_map ids; /* id of a counter -> number of its attribute plus 1, as a pointer */
+	/* Some of these, by the id's last bits; number 0: none. */
+	struct {
+		uint64_t id;
+		uintptr_t number;
+	} known[KY_PERF_KNOWN_IDS];
 	bool is_pipe, big_endian;
 	bool is_cut; /* or was never finished: without features, which come last */
 	bool has_tracing;
@@ -107,6 +112,14 @@ void ky_perf_take_build_ids(struct ky_perf_file *perf, uint64_t at, uint64_t siz
 void ky_perf_take_map(struct ky_perf_file *perf, const struct ky_perf_head *head);
 /* Does the kernel of the file run here, at the same addresses? */
 bool ky_perf_kernel_is_here(const struct ky_perf_file *perf);
+
+/* The number of the attribute of the counter with @id, plus 1; 0: it is not in the cache. */
+static inline uintptr_t ky_perf_known_id(const struct ky_perf_file *perf, uint64_t id)
+{
+	size_t at = id % KY_PERF_KNOWN_IDS;
+
+	return perf->known[at].id == id ? perf->known[at].number : 0;
+}
 
 /* The attribute of the counter with @id; without one (@id 0), the first. NULL: unknown. */
 struct ky_perf_attr *ky_perf_attr(struct ky_perf_file *perf, uint64_t id);

@@ -208,19 +208,26 @@ void ky_perf_sample_prepare(struct ky_perf_attr *attr)
 	/* All of 8 bytes, in this order. */
 	static const uint32_t order[] = {SAMPLE_IDENTIFIER, SAMPLE_IP,	 SAMPLE_TID,
 					 SAMPLE_TIME,	    SAMPLE_ADDR, SAMPLE_ID,
-					 SAMPLE_STREAM_ID,  SAMPLE_CPU};
+					 SAMPLE_STREAM_ID,  SAMPLE_CPU,	 SAMPLE_PERIOD};
 	uint16_t at = KY_PERF_HEAD_BYTES;
 
-	attr->at_time = attr->at_cpu = 0;
+	attr->at_id = attr->at_time = attr->at_cpu = 0;
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
 		if (!(attr->sample_type & order[i]))
 			continue;
+		if (order[i] == SAMPLE_IDENTIFIER || (order[i] == SAMPLE_ID && !attr->at_id))
+			attr->at_id = at;
 		if (order[i] == SAMPLE_TIME)
 			attr->at_time = at;
 		if (order[i] == SAMPLE_CPU)
 			attr->at_cpu = at;
 		at = (uint16_t)(at + 8);
 	}
+	attr->at_raw = attr->type == KY_PERF_TYPE_TRACEPOINT && attr->at_time &&
+				       (attr->sample_type & SAMPLE_RAW) &&
+				       !(attr->sample_type & (SAMPLE_READ | SAMPLE_CALLCHAIN))
+			       ? at
+			       : 0;
 }
 
 void ky_perf_sample_place(struct ky_perf_file *perf, const struct ky_perf_head *head, uint64_t *ns,

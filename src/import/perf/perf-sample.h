@@ -18,7 +18,7 @@ struct ky_perf_sample {
 /* The time and the CPU of @head alone, as ky_perf_sample_parse() finds them; 0: unknown. */
 void ky_perf_sample_place(struct ky_perf_file *perf, const struct ky_perf_head *head, uint64_t *ns,
 			  uint32_t *cpu);
-/* Sets ->at_time and ->at_cpu by the sample_type. */
+/* Sets the places of parts in a sample by the sample_type. */
 void ky_perf_sample_prepare(struct ky_perf_attr *attr);
 
 /*

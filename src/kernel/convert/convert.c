@@ -232,20 +232,15 @@ static const uint64_t *take_counters(const struct ky_convert_cpu *cpu,
 				cpu->cycles, record->data[2] & IN_INTERRUPT);
 }
 
-static inline int convert_record(struct ky_convert_cpu *cpu, const uint8_t *data, uint32_t len,
-				 struct kymo_error *err)
+/* A record of at least 8 bytes. */
+static inline int convert_record(struct ky_convert_cpu *cpu, uint16_t type, const uint8_t *data,
+				 uint32_t len, struct kymo_error *err)
 {
 	const struct ky_convert *convert = cpu->convert;
 	const struct ky_convert_plan *plan;
 	struct ky_convert_record record = {.data = data, .len = len};
-	uint16_t type;
 	int ret = KYMO_OK;
 
-	if (len < 8) {
-		cpu->bad++;
-		return KYMO_OK;
-	}
-	memcpy(&type, data, 2);
 	record.tid = ky_record_word(data + 4);
 	plan = type < convert->n_plans ? convert->plans[type] : NULL;
 	if (!plan || len < plan->src_bytes) {
@@ -318,6 +313,13 @@ int ky_convert_foreign(struct ky_convert_cpu *cpu, const struct ky_convert_plan 
 	return ret;
 }
 
+int ky_convert_one(struct ky_convert_cpu *cpu, uint64_t cycles, uint16_t type, const uint8_t *data,
+		   uint32_t len, struct kymo_error *err)
+{
+	cpu->cycles = cycles;
+	return convert_record(cpu, type, data, len, err);
+}
+
 /* ---- pages ---------------------------------------------------------------------------- */
 
 int ky_convert_flush(struct ky_convert_cpu *cpu, uint64_t end_cycles, struct kymo_error *err)
@@ -379,6 +381,7 @@ int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kym
 	uint64_t call_cycles = ky_convert_next_call(cpu);
 	enum ky_record_kind kind;
 	struct ky_record record;
+	uint16_t type;
 	int ret = KYMO_OK;
 
 	for (;; at = record.next) {
@@ -404,7 +407,12 @@ int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kym
 			return 1;
 		}
 		cpu->cycles = cycles;
-		ret = convert_record(cpu, records + record.data, record.len, err);
+		if (__builtin_expect(record.len < 8, 0)) {
+			cpu->bad++;
+			continue;
+		}
+		memcpy(&type, records + record.data, sizeof(type));
+		ret = convert_record(cpu, type, records + record.data, record.len, err);
 		if (ret < 0)
 			break;
 	}

@@ -237,6 +237,13 @@ int ky_convert_page(struct ky_convert_cpu *cpu, const struct ky_page *page, stru
 int ky_convert_run(struct ky_convert_cpu *cpu, uint64_t until_cycles, struct kymo_error *err);
 
 /*
+ * Convert a record alone, of no page, as an event of @type, whatever its own bytes say; @len is at least 8. @cycles is not before that of
+ * the record before. ky_convert_page() came once.
+ */
+int ky_convert_one(struct ky_convert_cpu *cpu, uint64_t cycles, uint16_t type, const uint8_t *data,
+		   uint32_t len, struct kymo_error *err);
+
+/*
  * 32-bit calls and switches of this CPU, which are in no page but in `content` and `switches`. ky_convert_run() writes those before its
  * records; where there is no page, write them up to and including @until_cycles. 0, or what `packet` returned.
  */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/perf/perf-queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "import/ftrace/foreign-kernel.h"
+
+/* A block begins at a multiple of its size, so that its head is found by any byte in it. No record is longer than 64 KiB. */
+#define BLOCK_BYTES ((size_t)256 << 10)
+#define ROOM_BYTES  (BLOCK_BYTES - sizeof(struct ky_perf_block))
+
+struct ky_perf_block {
+	struct ky_perf_block *next; /* in the list of unused ones */
+	uint32_t n_waiting;	    /* records in it */
+	uint32_t used;
+	uint8_t bytes[] __attribute__((aligned(64)));
+};
+
+static struct ky_perf_block *perf_queue_block(struct ky_perf_queues *queues)
+{
+	struct ky_perf_block *block = queues->unused;
+
+	if (block)
+		queues->unused = block->next;
+	else
+		block = aligned_alloc(BLOCK_BYTES, BLOCK_BYTES);
+	if (block)
+		block->n_waiting = block->used = 0;
+	return block;
+}
+
+static void perf_queue_give_back(struct ky_perf_queues *queues, struct ky_perf_block *block)
+{
+	block->next = queues->unused;
+	queues->unused = block;
+}
+
+/* Nothing is added to @block any more. */
+static void perf_queue_leave(struct ky_perf_queues *queues, struct ky_perf_block **block)
+{
+	if (*block && !(*block)->n_waiting)
+		perf_queue_give_back(queues, *block);
+	*block = NULL;
+}
+
+static struct ky_perf_block *perf_queue_block_of(const uint8_t *bytes)
+{
+	return (struct ky_perf_block *)((uintptr_t)bytes & ~(BLOCK_BYTES - 1));
+}
+
+static inline void perf_queue_done(struct ky_perf_queues *queues, const uint8_t *bytes)
+{
+	struct ky_perf_block *block = perf_queue_block_of(bytes);
+
+	if (!--block->n_waiting && block != queues->part && block != queues->copies)
+		perf_queue_give_back(queues, block);
+}
+
+void ky_perf_queues_fini(struct ky_perf_queues *queues)
+{
+	ky_vec_foreach(&queues->cpus, queue) {
+		ky_perf_queue_drop(queues, queue, queue->records.len);
+		ky_vec_fini(&queue->records);
+	}
+	ky_vec_fini(&queues->cpus);
+	perf_queue_leave(queues, &queues->part);
+	perf_queue_leave(queues, &queues->copies);
+	while (queues->unused) {
+		struct ky_perf_block *next = queues->unused->next;
+
+		free(queues->unused);
+		queues->unused = next;
+	}
+}
+
+/* ---- bytes ---------------------------------------------------------------------------- */
+
+const uint8_t *ky_perf_queue_read(struct ky_perf_queues *queues, const struct ky_perf_file *perf,
+				  uint32_t len, uint64_t *have)
+{
+	uint64_t in = perf->at - queues->part_at;
+	ssize_t got;
+
+	if (queues->part && perf->at >= queues->part_at && in <= queues->part_bytes &&
+	    len <= queues->part_bytes - in) {
+		*have = queues->part_bytes - in;
+		return queues->part->bytes + in;
+	}
+	perf_queue_leave(queues, &queues->part);
+	queues->part = perf_queue_block(queues);
+	if (!queues->part)
+		return NULL;
+	do
+		got = pread(perf->file.fd, queues->part->bytes, ROOM_BYTES, (off_t)perf->at);
+	while (got < 0 && errno == EINTR);
+	queues->part_at = perf->at;
+	queues->part_bytes = got > 0 ? (uint32_t)got : 0;
+	*have = queues->part_bytes;
+	return len <= queues->part_bytes ? queues->part->bytes : NULL;
+}
+
+const uint8_t *ky_perf_queue_copy(struct ky_perf_queues *queues, const uint8_t *bytes,
+				  uint16_t size)
+{
+	uint8_t *copy;
+
+	if (!queues->copies || size > ROOM_BYTES - queues->copies->used) {
+		perf_queue_leave(queues, &queues->copies);
+		queues->copies = perf_queue_block(queues);
+		if (!queues->copies)
+			return NULL;
+	}
+	copy = queues->copies->bytes + queues->copies->used;
+	memcpy(copy, bytes, size);
+	queues->copies->used += (size + 7u) & ~7u;
+	if (queues->copies->used > ROOM_BYTES)
+		queues->copies->used = ROOM_BYTES;
+	return copy;
+}
+
+/* ---- records -------------------------------------------------------------------------- */
+
+static struct ky_perf_queue *perf_queue_of(struct ky_perf_queues *queues, uint32_t cpu)
+{
+	cpu = cpu < KY_FOREIGN_CPUS_MAX ? cpu : 0;
+	while (queues->cpus.len <= cpu)
+		if (ky_vec_push(&queues->cpus, (struct ky_perf_queue){0}) < 0)
+			return NULL;
+	return &queues->cpus.data[cpu];
+}
+
+int ky_perf_queue_add(struct ky_perf_queues *queues, uint32_t cpu, struct ky_perf_waiting *waiting)
+{
+	struct ky_perf_queue *queue = perf_queue_of(queues, cpu);
+
+	if (!queue)
+		return KYMO_E_MEMORY;
+	waiting->order = queue->order++;
+	if (queue->records.len && waiting->ns < ky_vec_last(&queue->records)->ns)
+		queue->is_unsorted = true;
+	if (ky_vec_push(&queue->records, *waiting) < 0)
+		return KYMO_E_MEMORY;
+	perf_queue_block_of(waiting->bytes)->n_waiting++;
+	queues->waiting_bytes += waiting->size;
+	queues->newest_ns = waiting->ns > queues->newest_ns ? waiting->ns : queues->newest_ns;
+	return KYMO_OK;
+}
+
+static int perf_queue_compare(const void *a, const void *b)
+{
+	const struct ky_perf_waiting *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+void ky_perf_queue_sort(struct ky_perf_queue *queue)
+{
+	if (queue->is_unsorted)
+		qsort(queue->records.data, queue->records.len, sizeof(*queue->records.data),
+		      perf_queue_compare);
+	queue->is_unsorted = false;
+}
+
+void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *queue, size_t n)
+{
+	size_t left = queue->records.len - n;
+
+	if (!n)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		queues->waiting_bytes -= queue->records.data[i].size;
+		perf_queue_done(queues, queue->records.data[i].bytes);
+	}
+	memmove(queue->records.data, queue->records.data + n, left * sizeof(*queue->records.data));
+	queue->records.len = left;
+	if (!left)
+		queue->order = 0;
+}
