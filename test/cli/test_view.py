@@ -17,7 +17,7 @@ import urllib.parse
 import pytest
 
 import make_trace
-import view_timeline
+import view_columns
 from browser import Browser
 from view_server import PATIENCE_S, ViewServer
 
@@ -42,7 +42,7 @@ class Viewer(ViewServer):
         query = urllib.parse.urlencode(words)
         status, headers, body = self.ask(f"/{self.token}/api/{resource}?{query}", method)
         assert status == code, (resource, words, status, body)
-        return json.loads(body) if headers["Content-Type"] == "application/json" else view_timeline.decode(body)
+        return json.loads(body) if headers["Content-Type"] == "application/json" else view_columns.decode(resource, body)
 
     def counted(self, **words):
         """The answer with all rows of the begin, once counting is over."""

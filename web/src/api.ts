@@ -1,236 +1,38 @@
 // SPDX-License-Identifier: MIT
 // What the server answers. Paths are relative: the secret token is in the page's own address.
+import { Columns, type Fields } from "./answer-bytes";
+import * as answers from "./answers";
 import { big, parse, type Json } from "./json";
 import { answer as savedAnswer, isSaved } from "./saved";
+import { savedActivity, savedArea, savedMembersOf, savedRow, savedRowsOf, savedTree } from "./saved-answers";
 import type { Range } from "./time";
-import { decode } from "./timeline-bytes";
+import type {
+  Area,
+  Arrows,
+  Cause,
+  Curves,
+  Density,
+  Details,
+  FieldCurve,
+  Info,
+  LatencyMap,
+  Losses,
+  Marks,
+  Member,
+  Moment,
+  Note,
+  Notes,
+  Report,
+  ReportWords,
+  Rows,
+  Stay,
+  Timeline,
+  Tree,
+  Waker,
+} from "./types";
 
-export interface Trace {
-  path: string;
-  name: string;
-  hostname?: string;
-  domain?: string;
-  procname?: string;
-  vpid?: number;
-  streams: number;
-}
+export type * from "./types";
 
-/** A recording that the server follows; null: the traces were complete from the begin. */
-export interface Recording {
-  generation: number; // of what can be seen; it grows
-  running: boolean;
-  error: string | null; // why it is not followed any more
-}
-
-export interface Info {
-  kymo: string;
-  recording: Recording | null;
-  range: Range | null; // null: no event has a time
-  lost: number;
-  traces: Trace[];
-  reports: ReportInfo[];
-}
-
-export interface ReportInfo {
-  name: string;
-  summary: string;
-  of_thread: boolean; // it is about the selected thread
-  asks: "" | "of" | "may" | "periods" | "two"; // what it must, or may, be about
-  ignores: number; // enum ky_ignored
-  choices?: string[]; // of a saved page: what it can be about there
-}
-
-/** How far counting is. */
-export interface Progress {
-  total: number;
-  progress: number; // 1: it is over
-  error: string | null;
-}
-
-export interface Density extends Progress {
-  range: Range;
-  exact: number; // the first pixels
-  events: number[];
-  lost: number[];
-}
-
-export interface Row {
-  ns: bigint | null;
-  trace: number;
-  cpu: number | null;
-  name: string;
-  text: string;
-}
-
-export interface Rows extends Progress {
-  row: number;
-  exact: boolean;
-  rows: Row[];
-}
-
-export interface Details {
-  row: number;
-  line: Row;
-  event: { [key: string]: Json };
-}
-
-/** How far the pass is that builds the state history. */
-export interface Ready {
-  ready: boolean; // else @read events of the trace were read for it
-  read: number;
-}
-
-/** A row of the state history. */
-export interface TreeRow {
-  id: number;
-  parent: number | null;
-  kind: string;
-  number: number;
-  name: string;
-  origin: number; // of a process: who made it; 0: unknown
-  states: boolean; // it has some
-}
-
-export interface Tree extends Ready {
-  rows: TreeRow[];
-  omitted: number;
-}
-
-/** Rows as pixels. @runs has four numbers for each run of pixels with the same state: from, to, kind, detail. */
-export interface Timeline extends Ready {
-  range: Range;
-  count: number; // pixels
-  names: string[]; // details of states with a name are numbers of them, from 1 on
-  rows: { id: number; runs: number[] }[];
-}
-
-/** Rows as curves. @runs has five numbers for each run of pixels: from, to, the least, the mean, the greatest value. */
-export interface Curves extends Ready {
-  range: Range;
-  count: number;
-  rows: { id: number; runs: number[] }[];
-}
-
-/** Events on rows. @marks: row, pixel, events, name; @triggers, on no row: pixel, events, name; and so on. */
-export interface Marks {
-  range: Range;
-  count: number;
-  until: number | null; // there are more after that
-  marks: number[];
-  triggers: number[];
-  names: string[];
-}
-
-/** Lost events of streams. @rows are those that lack them; @runs: from, to, events, whether the stream is damaged. */
-export interface Losses {
-  range: Range;
-  count: number;
-  streams: { stream: string; rows: number[]; runs: number[] }[];
-}
-
-export interface FieldCurve {
-  range: Range;
-  count: number;
-  values: number;
-  runs: number[];
-}
-
-/** What a row does at a time. */
-export interface Moment {
-  begin: bigint | null; // null: since ever
-  end: bigint | null;
-  kind: number;
-  value: number;
-  name: string;
-}
-
-export interface Stay {
-  begin: bigint | null;
-  end: bigint;
-  kind: number;
-  name: string;
-}
-
-/** What ended a wait: a thread, or an interrupt (row -1: of the idle CPU). */
-export interface Waker {
-  ns: bigint;
-  cpu: number;
-  event: string;
-  handler: string; // of the interrupt that it was in; "": none
-  row: number;
-  tid: number;
-  name: string;
-}
-
-/** What a thread waits or waited for at a time, and who woke it. */
-export interface Cause {
-  row: number;
-  tid: number;
-  name: string;
-  state: Stay | null;
-  waited: Stay | null;
-  ready: Stay | null;
-  waker: Waker | null;
-}
-
-/** What a person wrote about a time. */
-export interface Note {
-  id: number;
-  begin: bigint;
-  end: bigint;
-  text: string;
-}
-
-export interface Notes {
-  file: string;
-  directory: string;
-  notes: Note[];
-}
-
-export interface AreaSum {
-  name: string;
-  n: number;
-  ns: number;
-  waiting: number;
-  longest: number;
-}
-
-/** Statistics of a range. */
-export interface Area extends Ready {
-  range: Range;
-  exact: boolean; // else times are estimates
-  counted: boolean; // else there are no names of events
-  events: number;
-  names: AreaSum[];
-  threads: { id: number; tid: number; name: string; active: number; states: number[] }[]; // ns by kind of state
-  calls: AreaSum[];
-  spans: AreaSum[];
-  irqs: AreaSum[];
-  requests: AreaSum[];
-  counters: { id: number; kind: string; number: number; name: string; low: number; mean: number; high: number }[];
-}
-
-export interface Column {
-  name: string;
-  title: string;
-  class: string;
-  spare?: number; // what a narrow table leaves out: the highest numbers first
-}
-
-export interface Table {
-  name: string;
-  title: string;
-  columns: Column[];
-  rows: { [key: string]: Json }[];
-  omitted: number;
-}
-
-export interface Report {
-  events: number;
-  reports: { name: string; summary: string; notes: string[]; tables: Table[] }[];
-}
-
-type Fields = { [key: string]: Json };
 type Words = { [key: string]: string | number | bigint };
 
 let asked = 0;
@@ -238,17 +40,20 @@ let asked = 0;
 /** How many answers the page waits for, reports left out. */
 export const pending = (): number => asked;
 
-/** @exact: numbers may be larger than a double holds. The browser's own parser is quicker, for answers without such numbers. */
-async function ask(path: string, words: Words, signal?: AbortSignal, method = "GET", exact = true): Promise<Fields> {
-  if (isSaved) return savedAnswer(path, words);
+function addressOf(path: string, words: Words): string {
   const query = new URLSearchParams();
-  const one = method === "GET" ? 1 : 0;
   for (const [key, value] of Object.entries(words)) if (value !== "" || key === "text") query.set(key, String(value));
+  return `api/${path}?${String(query).replace(/%2C/g, ",")}`;
+}
+
+/** What an answer of JSON has. */
+async function ask(path: string, words: Words, signal?: AbortSignal, method = "GET"): Promise<Fields> {
+  if (isSaved) return savedAnswer(path, words);
+  const one = method === "GET" ? 1 : 0;
   asked += one;
   try {
-    const answer = await fetch(`api/${path}?${query}`, { method, signal });
-    const text = await answer.text();
-    const fields = (exact ? parse(text) : JSON.parse(text)) as Fields;
+    const answer = await fetch(addressOf(path, words), { method, signal });
+    const fields = parse(await answer.text()) as Fields;
     if (!answer.ok) throw new Error(String(fields.error ?? answer.statusText));
     return fields;
   } finally {
@@ -256,13 +61,25 @@ async function ask(path: string, words: Words, signal?: AbortSignal, method = "G
   }
 }
 
-const toRow = ([ns, trace, cpu, name, text]: Json[]): Row => ({
-  ns: ns === null ? null : big(ns),
-  trace: trace as number,
-  cpu: cpu as number | null,
-  name: name as string,
-  text: text as string,
-});
+/** An answer of columns, or the JSON of a saved page. */
+async function askColumns<T>(path: string, words: Words, of: (columns: Columns) => T, saved: (fields: Fields) => T, signal?: AbortSignal): Promise<T> {
+  if (isSaved) return saved(await savedAnswer(path, words));
+  const answer = await fetch(addressOf(path, words), { signal });
+  if (!answer.ok) throw new Error(((await answer.json()) as { error?: string }).error ?? answer.statusText);
+  return of(new Columns(new Uint8Array(await answer.arrayBuffer())));
+}
+
+/** The same, while pending() tells of it. */
+async function counted<T>(asking: Promise<T>): Promise<T> {
+  asked++;
+  try {
+    return await asking;
+  } finally {
+    asked--;
+  }
+}
+
+const asIs = <T>(fields: Fields): T => fields as unknown as T;
 
 export async function info(): Promise<Info> {
   const fields = await ask("info", {});
@@ -271,75 +88,40 @@ export async function info(): Promise<Info> {
 }
 
 export async function density(range: Range, count: number, filter: string, signal: AbortSignal): Promise<Density> {
-  const fields = await ask("density", { ...range, count, filter }, signal);
-  return { ...(fields as unknown as Density), range };
+  const of = (columns: Columns) => answers.densityOf(columns, count);
+  return { ...(await counted(askColumns<Omit<Density, "range">>("density", { ...range, count, filter }, of, asIs, signal))), range };
 }
 
-export async function tree(signal: AbortSignal): Promise<Tree> {
-  const fields = await ask("tree", {}, signal, "GET", false);
-  const rows = (fields.rows as Json[][]).map(
-    ([id, parent, kind, number, name, origin, states]): TreeRow => ({
-      id: id as number,
-      parent: parent as number | null,
-      kind: kind as string,
-      number: Number(number as number),
-      name: name as string,
-      origin: Number(origin as number),
-      states: states === 1,
-    }),
-  );
-  return { ...(fields as unknown as Tree), rows };
-}
+export const tree = (signal: AbortSignal): Promise<Tree> => counted(askColumns("tree", {}, answers.treeOf, savedTree, signal));
 
 /** How long each row was active, ns. Rows without states in the range are not there. */
-export async function activity(range: Range, signal: AbortSignal): Promise<Map<number, number>> {
-  return new Map((await ask("activity", { ...range }, signal, "GET", false)).rows as unknown as [number, number][]);
+export const activity = (range: Range, signal: AbortSignal): Promise<Map<number, number>> =>
+  counted(askColumns("activity", { ...range }, answers.activityOf, savedActivity, signal));
+
+/** What is drawn for a range. */
+async function picture<T>(path: string, range: Range, count: number, words: Words, of: (columns: Columns) => T): Promise<T & { range: Range }> {
+  return { ...(await askColumns<T>(path, { ...range, count, ...words }, of, asIs)), range };
 }
 
-/** Without times, numbers are small: the browser's own parser, which is faster. */
-async function picture<T>(path: string, range: Range, count: number, words: Words): Promise<T & { range: Range }> {
-  if (isSaved) return { ...((await savedAnswer(path, { ...range, count, ...words })) as unknown as T), range };
-  const query = new URLSearchParams({ begin: String(range.begin), end: String(range.end), count: String(count) });
-  for (const [key, value] of Object.entries(words)) if (value !== "") query.set(key, String(value));
-  const answer = await fetch(`api/${path}?${String(query).replace(/%2C/g, ",")}`);
-  const fields = (await answer.json()) as T & { error?: string };
-  if (!answer.ok) throw new Error(fields.error ?? answer.statusText);
-  return { ...fields, range };
-}
-
-/** The largest answer is in bytes. */
-export async function timeline(range: Range, count: number, ids: number[]): Promise<Timeline> {
-  if (isSaved) return picture("timeline", range, count, { ids: ids.join(",") });
-  const answer = await fetch(`api/timeline?begin=${range.begin}&end=${range.end}&count=${count}&ids=${ids.join(",")}`);
-  if (!answer.ok) throw new Error(((await answer.json()) as { error?: string }).error ?? answer.statusText);
-  return { ...decode(new Uint8Array(await answer.arrayBuffer())), range };
-}
+export const timeline = (range: Range, count: number, ids: number[]): Promise<Timeline> =>
+  picture("timeline", range, count, { ids: ids.join(",") }, answers.timelineOf);
 
 export const curves = (range: Range, count: number, ids: number[]): Promise<Curves> =>
-  picture("curves", range, count, { ids: ids.join(",") });
+  picture("curves", range, count, { ids: ids.join(",") }, answers.curvesOf);
 
 /** Of machines: how many threads wait for their CPUs. */
 export const queues = (range: Range, count: number, ids: number[]): Promise<Curves> =>
-  picture("curves", range, count, { ids: ids.join(","), name: "queues" });
+  picture("curves", range, count, { ids: ids.join(","), name: "queues" }, answers.curvesOf);
 
-export const marks = (range: Range, count: number, filter: string): Promise<Marks> => picture("marks", range, count, { filter });
+export const marks = (range: Range, count: number, filter: string): Promise<Marks> => picture("marks", range, count, { filter }, answers.marksOf);
 
-/** Wake-ups of a thread. @arrows: the rows from and to which, and pixels of the waking and of the run after it, and so on. */
-export interface Arrows {
-  range: Range;
-  count: number;
-  arrows: number[];
-  more: boolean; // than an answer has
-}
+export const arrows = (range: Range, count: number, row: number): Promise<Arrows> => picture("arrows", range, count, { row }, answers.arrowsOf);
 
-export const arrows = (range: Range, count: number, row: number): Promise<Arrows> => picture("arrows", range, count, { row });
-
-export const losses = (range: Range, count: number): Promise<Losses> => picture("losses", range, count, {});
+export const losses = (range: Range, count: number): Promise<Losses> => picture("losses", range, count, {}, answers.lossesOf);
 
 /** A field of an event, "EVENT.FIELD". */
-export async function field(range: Range, count: number, name: string, filter: string): Promise<FieldCurve> {
-  return picture("field", range, count, { field: name, filter });
-}
+export const field = (range: Range, count: number, name: string, filter: string): Promise<FieldCurve> =>
+  picture("field", range, count, { field: name, filter }, answers.fieldOf);
 
 export async function fields(signal: AbortSignal): Promise<string[]> {
   return (await ask("fields", {}, signal)).fields as string[];
@@ -355,14 +137,12 @@ export async function rank(ns: bigint, filter: string, signal?: AbortSignal): Pr
   return (await ask("rank", { ns, filter }, signal)).row as number;
 }
 
-export async function rows(row: number, count: number, filter: string, signal?: AbortSignal): Promise<Rows> {
-  const fields = await ask("rows", { row, count, filter }, signal);
-  return { ...(fields as unknown as Rows), rows: (fields.rows as Json[][]).map(toRow) };
-}
+export const rows = (row: number, count: number, filter: string, signal?: AbortSignal): Promise<Rows> =>
+  counted(askColumns("rows", { row, count, filter }, answers.rowsOf, savedRowsOf, signal));
 
 export async function event(row: number, filter: string, signal: AbortSignal): Promise<Details> {
   const fields = await ask("event", { row, filter }, signal);
-  return { ...(fields as unknown as Details), line: toRow(fields.line as Json[]) };
+  return { ...(fields as unknown as Details), line: savedRow(fields.line as Json[]) };
 }
 
 export async function cause(row: number, ns: bigint, signal?: AbortSignal): Promise<Cause> {
@@ -381,25 +161,11 @@ export async function cause(row: number, ns: bigint, signal?: AbortSignal): Prom
   };
 }
 
-export interface LatencyMap extends Ready {
-  range: Range;
-  n: number;
-  columns: number;
-  classes: number[]; // lower ends of durations, ns
-  cells: [column: number, kind: number, count: number][];
-  names: [name: string, n: number, ns: number][];
-}
-
-export interface Member {
-  begin: bigint;
-  end: bigint;
-  row: number;
-  name: string;
-}
-
 export async function latency(name: string, range: Range, columns: number, text: string, signal: AbortSignal): Promise<LatencyMap> {
-  const fields = await ask("latency", { name, ...range, count: columns, text }, signal);
-  return { ...(fields as unknown as LatencyMap), columns, range };
+  const of = (found: Columns) => answers.latencyOf(found, columns);
+  const saved = (fields: Fields) => ({ ...asIs<LatencyMap>(fields), columns });
+  const words = { name, ...range, count: columns, text };
+  return { ...(await counted(askColumns<Omit<LatencyMap, "range">>("latency", words, of, saved, signal))), range };
 }
 
 /** Those of @range with durations from @least to below @most, the longest first. */
@@ -412,9 +178,8 @@ export async function members(
   signal: AbortSignal,
 ): Promise<{ n: number; members: Member[] }> {
   const limit = Number.isFinite(most) ? BigInt(Math.ceil(most)) : 2n ** 63n - 1n;
-  const fields = await ask("members", { name, ...range, least: Math.ceil(least), most: limit, text, count }, signal);
-  const list = (fields.members as Json[][]).map(([begin, end, row, one]) => ({ begin: big(begin), end: big(end), row, name: one }));
-  return { n: fields.n as number, members: list as Member[] };
+  const words = { name, ...range, least: Math.ceil(least), most: limit, text, count };
+  return counted(askColumns("members", words, answers.membersOf, savedMembersOf, signal));
 }
 
 async function notesFrom(path: string, words: Words): Promise<Notes> {
@@ -431,23 +196,8 @@ export const note = ({ id, begin, end, text }: Omit<Note, "id"> & { id: number |
 
 export const unnote = (id: number): Promise<Notes> => notesFrom("unnote", { row: id });
 
-const toSum = ([name, n, ns, waiting, longest]: Json[]): AreaSum =>
-  ({ name, n, ns: Number(ns), waiting: Number(waiting), longest: Number(longest) }) as AreaSum;
-
 export async function area(range: Range, filter: string, signal: AbortSignal): Promise<Area> {
-  const fields = await ask("area", { ...range, filter }, signal);
-  const lists = ["names", "calls", "spans", "irqs", "requests"].map((key) => [key, (fields[key] as Json[][]).map(toSum)]);
-  const threads = (fields.threads as Json[][]).map(([id, tid, name, active, states]) => ({ id, tid, name, active, states }));
-  const counters = (fields.counters as Json[][]).map(([id, kind, number, name, low, mean, high]) => ({
-    id,
-    kind,
-    number,
-    name,
-    low,
-    mean,
-    high,
-  }));
-  return { ...(fields as unknown as Area), ...Object.fromEntries(lists), threads, counters, range } as Area;
+  return { ...(await counted(askColumns("area", { ...range, filter }, answers.areaOf, savedArea, signal))), range };
 }
 
 /** Other programs with reports, by their names. */
@@ -473,18 +223,6 @@ export async function dropFile(number: number, path: string, file: Blob, signal:
 
 export const dropEnd = async (number: number): Promise<unknown> => ask("drop-end", { row: number }, undefined, "POST");
 export const dropOpen = async (number: number, signal: AbortSignal): Promise<unknown> => ask("drop-open", { row: number }, signal, "POST");
-
-/** What a report is about; times in ns. */
-export interface ReportWords {
-  row?: number; // of a thread
-  ns?: bigint; // where the range of the other traces begins
-  of?: string;
-  comm?: string;
-  periods?: string;
-  least?: number;
-  most?: number;
-  cell?: string;
-}
 
 export async function report(name: string, range: Range, filter: string, signal: AbortSignal, more: ReportWords): Promise<Report> {
   const given = Object.entries(more).filter(([, value]) => value !== undefined && value !== "") as [string, string | number | bigint][];

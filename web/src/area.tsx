@@ -56,8 +56,8 @@ function List<Item>({ title, heads, items, cells, go }: {
 }
 
 /** The states of a thread as one bar, from the longest to the shortest. */
-function States({ states, whole }: { states: number[]; whole: number }) {
-  const parts = states
+function States({ states, whole }: { states: api.Numbers; whole: number }) {
+  const parts = Array.from(states)
     .map((ns, kind) => ({ ns, kind }))
     .filter(({ ns, kind }) => ns > 0 && STATES[kind])
     .sort((a, b) => b.ns - a.ns);

@@ -122,8 +122,8 @@ export function begin(canvas: HTMLCanvasElement, width: number, height: number):
 
 function describe(what: string, range: Range, density: api.Density | null): string {
   if (!density) return `${what}: loading`;
-  const sum = density.events.reduce((a, b) => a + b, 0);
-  const lost = density.lost.reduce((a, b) => a + b, 0);
+  const sum = Array.from(density.events).reduce((a, b) => a + b, 0);
+  const lost = Array.from(density.lost).reduce((a, b) => a + b, 0);
   const most = density.events.indexOf(Math.max(...density.events));
   const peak = clock(timeAt(most / density.events.length, density.range), 6);
   return (

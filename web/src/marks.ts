@@ -80,7 +80,7 @@ export function countMarks(picture: Picture | undefined, track: Track, view: Ran
 
 // ---- losses ---------------------------------------------------------------------------------
 
-function* lossesOf(picture: Picture, track: Track): Generator<number[]> {
+function* lossesOf(picture: Picture, track: Track): Generator<api.Numbers> {
   for (const { rows, runs } of picture.extra as api.Losses["streams"])
     if (rows.some((row) => track.sources.includes(row))) yield runs;
 }

@@ -4,6 +4,7 @@
 import type { Picture } from "./pictures";
 import { BRIGHT, EDGES, LOW, PALE, PIXELS } from "./states";
 import { span, type Range } from "./time";
+import type { Numbers } from "./types";
 
 const LINES = 3; // of a row: bars, thin lines, edges of bars
 const LOW_HIGH = 4;
@@ -27,7 +28,7 @@ export function scaleOf(picture: Picture, view: Range, width: number): { left: n
 const scratch = document.createElement("canvas");
 
 /** The first run that ends after @pixel of the picture, as an index. */
-function firstIn(runs: number[], pixel: number): number {
+function firstIn(runs: Numbers, pixel: number): number {
   let [low, high] = [0, runs.length >> 2];
   while (low < high) {
     const middle = (low + high) >> 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Pictures of rows from the server: only those in sight are asked for, one question at a time.
 import { span, type Range } from "./time";
+import type { Numbers } from "./types";
 
 const MOST_PIXELS = 4096;
 const MOST_IDS = 256;
@@ -13,7 +14,7 @@ export interface Picture {
   range: Range;
   count: number;
   names: string[];
-  runs: number[];
+  runs: Numbers;
   extra?: unknown; // what else the answer has
 }
 
@@ -21,7 +22,7 @@ export interface Answer<K> {
   range: Range;
   count: number;
   names?: string[];
-  rows: { id: K; runs: number[]; extra?: unknown }[];
+  rows: { id: K; runs: Numbers; extra?: unknown }[];
 }
 
 interface Wanted<K> {

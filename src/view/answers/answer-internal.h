@@ -10,9 +10,6 @@
 void ky_view_put_state(const struct ky_view *view, struct ky_counts *counts,
 		       const struct ky_counts_state *state, struct ky_strbuf *out);
 void ky_view_put_text(struct ky_strbuf *out, const char *text);
-struct ky_history_row;
-/* The begin of a row's array: "[id, parent or null, kind, number, name, origin,". @any: rows are before it. */
-void ky_view_put_row(struct ky_strbuf *out, const struct ky_history_row *row, bool any);
 /* The message of @err with its path and hint, as one text. */
 void ky_view_put_error(struct ky_strbuf *out, const struct kymo_error *err);
 
@@ -21,8 +18,8 @@ size_t ky_view_n_pixels(const struct ky_view_request *request, int64_t *end_ns);
 /* The pixel of @ns in a picture of @n pixels from @begin_ns to @end_ns, both inclusive. Other times are in the first or last. */
 size_t ky_view_pixel_of(int64_t begin_ns, int64_t end_ns, size_t n, int64_t ns);
 /*
- * Takes the history, and begins an answer of @n pixels for rows: "{..., \"rows\": [". The caller must put the history back, after an
- * error, too. *@history may be NULL.
+ * Takes the history, and begins an answer of columns: how far the pass is, and "count": @n pixels. The caller must put the history
+ * back, after an error, too. *@history may be NULL.
  */
 int ky_view_begin_rows(struct ky_view *view, size_t n, struct ky_history **history,
 		       struct ky_strbuf *out, struct kymo_error *err);
@@ -42,16 +39,22 @@ int ky_view_activity(struct ky_view *view, const struct ky_view_request *request
 		     struct kymo_error *err);
 int ky_view_curves(struct ky_view *view, const struct ky_view_request *request,
 		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
-/* Pixels of a curve, as an answer has them: from, to, low, mean, high, and so on. */
-void ky_view_put_curve(struct ky_strbuf *out, const struct ky_history_height *heights, size_t n);
+struct ky_view_column;
+struct ky_view_runs;
+/*
+ * Add the @n pixels of a row to @runs, and to @values, of type KY_VIEW_REALS. Code 0: one value, which is the lowest, the mean and the
+ * highest one; 1: these three.
+ */
+void ky_view_add_curve(struct ky_view_runs *runs, struct ky_view_column *values,
+		       const struct ky_history_height *heights, size_t n);
 int ky_view_fields(const struct ky_view *view, struct ky_strbuf *out);
 int ky_view_field(struct ky_view *view, const struct ky_view_request *request,
 		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_marks(struct ky_view *view, const struct ky_view_request *request,
 		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
-/* The rows of @history that lack the lost events of @stream, as numbers of a JSON list. */
-void ky_view_put_stream_rows(struct ky_strbuf *out, const struct ky_row_index *index,
-			     const struct ky_history *history, const struct ky_stream *stream);
+/* The rows of @history that lack the lost events of @stream. Returns how many. */
+size_t ky_view_stream_rows(const struct ky_row_index *index, const struct ky_history *history,
+			   const struct ky_stream *stream, uint32_t rows[2]);
 int ky_view_losses(struct ky_view *view, const struct ky_view_request *request,
 		   struct ky_strbuf *out, struct kymo_error *err);
 /* From, to (rows), begin, end (pixels) of each wake-up of a thread's row. */

@@ -106,6 +106,28 @@ static int answer_dispatch(struct ky_view *view, const struct ky_view_request *r
 	return ky_error_set(err, KYMO_E_NOT_FOUND, "no such page");
 }
 
+bool ky_view_is_columns(enum ky_view_what what)
+{
+	switch (what) {
+	case KY_VIEW_DENSITY:
+	case KY_VIEW_ROWS:
+	case KY_VIEW_TREE:
+	case KY_VIEW_ACTIVITY:
+	case KY_VIEW_TIMELINE:
+	case KY_VIEW_CURVES:
+	case KY_VIEW_FIELD:
+	case KY_VIEW_MARKS:
+	case KY_VIEW_LOSSES:
+	case KY_VIEW_ARROWS:
+	case KY_VIEW_LATENCY:
+	case KY_VIEW_MEMBERS:
+	case KY_VIEW_AREA:
+		return true;
+	default:
+		return false;
+	}
+}
+
 int ky_view_answer(struct ky_view *view, const struct ky_view_request *request,
 		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
 {

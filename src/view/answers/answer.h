@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The answers of the viewer: what the page asks of a set of traces, as JSON.
+ * The answers of the viewer: what the page asks of a set of traces.
  *
  * No answer needs a pass over the whole trace. Counting goes on behind them, in threads of its own
  * (view/traces/counts.h): an answer has exact numbers as far as counting has come, and estimates from the
  * packets' headers beyond it.
  *
  * Times are integers of ns from the clock's origin; they exceed what a double can hold, so the page
- * parses them with care. Text of the traces is foreign: it is data in JSON strings, never markup.
+ * parses them with care. Text of the traces is foreign: it is data in strings, never markup.
  *
  * Threads: any number of answers at the same time.
  */
@@ -20,19 +20,8 @@
 #include "view/traces/view.h"
 
 /*
- * Add the answer to @request, one JSON value, to @out. @request->what is not KY_VIEW_ASSET. The answer to KY_VIEW_TIMELINE, the largest and most
- * frequent one, is bytes. Numbers have seven bits in each byte, the lowest first; the eighth bit of a byte says that more follow.
- *
- *	"KT", byte	version: 1
- *	byte		whether the history is complete
- *	number		events read for it until now
- *	number		pixels
- *	number, names	each: number of bytes, UTF-8
- *	number, states	each: byte, the kind; number, the detail: of a name from 1 on, or a value
- *	number, rows	each: number, the id; number, runs of pixels
- *
- * and a run is a number: place of the state from 0 on << 2 | has several pixels << 1 | is behind others; if so, a number, how many these are, which
- * are unknown; if so, a number, how many pixels it has.
+ * Add the answer to @request to @out: columns (view/answers/columns.h) if it grows with pixels, rows or events, else one JSON value.
+ * @request->what is not KY_VIEW_ASSET.
  *
  * Returns 0; KYMO_E_INVALID for a malformed filter; KYMO_E_NOT_FOUND for a row or a report that does
  * not exist; KYMO_E_UNSUPPORTED for a report without its events; KYMO_E_LIMIT for an answer that is
@@ -40,6 +29,8 @@
  */
 int ky_view_answer(struct ky_view *view, const struct ky_view_request *request,
 		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
+/* Whether the answer to such a request is columns. */
+bool ky_view_is_columns(enum ky_view_what what);
 
 /* Two sets of traces beside each other. */
 struct ky_view_pair {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "view/answers/columns.h"
 
 /* Longer lists end here. */
 #define MAX_NAMES   256
@@ -16,7 +17,16 @@
 #define MAX_STATES ((size_t)300000)
 #define PIXELS	   ((size_t)1024)
 
+static uint64_t area_rounded(double ns)
+{
+	return (uint64_t)(ns + 0.5);
+}
+
 /* ---- lists of names ------------------------------------------------------------------------ */
+
+#define TITLES(NAME)                                                                 \
+	((const char *const[]){NAME ".name", NAME ".n", NAME ".ns", NAME ".waiting", \
+			       NAME ".longest"})
 
 struct sum {
 	const char *name;
@@ -53,22 +63,29 @@ static int by_weight(const void *a, const void *b)
 	return strcmp(one->name, other->name);
 }
 
-static void put_sums(struct ky_strbuf *out, const char *title, struct sums *sums)
+/* @titles: names of the columns: names, numbers, times, times of waits, longest times. */
+static void area_put_sums(struct ky_strbuf *out, const char *const titles[5], struct sums *sums)
 {
 	size_t n = sums->list.len < MAX_NAMES ? sums->list.len : MAX_NAMES;
+	struct ky_view_column names = KY_VIEW_COLUMN(titles[0], KY_VIEW_TEXTS);
+	struct ky_view_column columns[4];
 
 	if (sums->list.len)
 		qsort(sums->list.data, sums->list.len, sizeof(*sums->list.data), by_weight);
-	ky_strbuf_addf(out, ", \"%s\": [", title);
+	for (size_t i = 0; i < 4; i++)
+		columns[i] = (struct ky_view_column)KY_VIEW_COLUMN(titles[i + 1], KY_VIEW_NUMBERS);
 	for (size_t i = 0; i < n; i++) {
 		const struct sum *sum = &sums->list.data[i];
 
-		ky_strbuf_adds(out, i ? ",\n[" : "[");
-		ky_view_put_text(out, sum->name);
-		ky_strbuf_addf(out, ",%llu,%.0f,%.0f,%.0f]", (unsigned long long)sum->n, sum->ns,
-			       sum->wait_ns, sum->max_ns);
+		ky_view_add_text(&names, sum->name, strlen(sum->name));
+		ky_view_add_number(&columns[0], sum->n);
+		ky_view_add_number(&columns[1], area_rounded(sum->ns));
+		ky_view_add_number(&columns[2], area_rounded(sum->wait_ns));
+		ky_view_add_number(&columns[3], area_rounded(sum->max_ns));
 	}
-	ky_strbuf_adds(out, "]");
+	ky_view_put_column(out, &names);
+	for (size_t i = 0; i < 4; i++)
+		ky_view_put_column(out, &columns[i]);
 	ky_names_fini(&sums->places);
 	ky_vec_fini(&sums->list);
 }
@@ -265,38 +282,71 @@ static int area_by_activity(const void *a, const void *b)
 	return one->row->id < other->row->id ? -1 : 1;
 }
 
-/* [id, tid, name, active ns, [ns by kind of state]] */
+/* Of each thread, "states" has its times by kind of state. */
 static void put_threads(struct area *area, struct ky_strbuf *out)
 {
 	size_t n = area->threads.len < MAX_THREADS ? area->threads.len : MAX_THREADS;
+	struct ky_view_column ids = KY_VIEW_COLUMN("threads.id", KY_VIEW_STEPS);
+	struct ky_view_column tids = KY_VIEW_COLUMN("threads.tid", KY_VIEW_STEPS);
+	struct ky_view_column names = KY_VIEW_COLUMN("threads.name", KY_VIEW_TEXTS);
+	struct ky_view_column active = KY_VIEW_COLUMN("threads.active", KY_VIEW_NUMBERS);
+	struct ky_view_column states = KY_VIEW_COLUMN("threads.states", KY_VIEW_NUMBERS);
 
 	if (area->threads.len)
 		qsort(area->threads.data, area->threads.len, sizeof(*area->threads.data),
 		      area_by_activity);
-	ky_strbuf_addf(out, ", \"n_threads\": %zu, \"threads\": [", area->threads.len);
 	for (size_t i = 0; i < n; i++) {
 		const struct thread *thread = &area->threads.data[i];
 
-		ky_strbuf_addf(out, "%s[%u,%lld,", i ? ",\n" : "", thread->row->id,
-			       (long long)thread->row->number);
-		ky_view_put_text(out, thread->row->name);
-		ky_strbuf_addf(out, ",%.0f,[", thread->active_ns);
+		ky_view_add_step(&ids, thread->row->id);
+		ky_view_add_step(&tids, thread->row->number);
+		ky_view_add_text(&names, thread->row->name, strlen(thread->row->name));
+		ky_view_add_number(&active, area_rounded(thread->active_ns));
 		for (int kind = 0; kind < KY_STATE_KINDS; kind++)
-			ky_strbuf_addf(out, kind ? ",%.0f" : "%.0f", thread->ns[kind]);
-		ky_strbuf_adds(out, "]]");
+			ky_view_add_number(&states, area_rounded(thread->ns[kind]));
 	}
-	ky_strbuf_adds(out, "]");
+	ky_view_put_column(out, &ids);
+	ky_view_put_column(out, &tids);
+	ky_view_put_column(out, &names);
+	ky_view_put_column(out, &active);
+	ky_view_put_column(out, &states);
 }
 
-/* [id, kind, number, name, lowest, mean, highest] */
-static int put_curves(struct area *area, struct ky_strbuf *out)
+struct counters {
+	struct ky_view_column ids, numbers, texts, low, mean, high;
+	struct ky_view_names kinds;
+};
+
+static void area_add_counter(struct counters *counters, const struct ky_history_row *row,
+			     const struct ky_history_height *height)
 {
-	size_t n_rows = ky_history_n_rows(area->history), n = 0;
+	ky_view_add_step(&counters->ids, row->id);
+	ky_view_add_name(&counters->kinds, ky_row_kind_text(row->kind));
+	ky_view_add_step(&counters->numbers, row->number);
+	ky_view_add_text(&counters->texts, row->name, strlen(row->name));
+	ky_view_add_real(&counters->low, height->low);
+	ky_view_add_real(&counters->mean, height->sum_ns / height->ns);
+	ky_view_add_real(&counters->high, height->high);
+}
+
+static void area_put_counters(struct counters *counters, struct ky_strbuf *out)
+{
+	ky_view_put_column(out, &counters->ids);
+	ky_view_put_names(out, &counters->kinds);
+	ky_view_put_column(out, &counters->numbers);
+	ky_view_put_column(out, &counters->texts);
+	ky_view_put_column(out, &counters->low);
+	ky_view_put_column(out, &counters->mean);
+	ky_view_put_column(out, &counters->high);
+}
+
+static int area_add_counters(struct area *area, struct counters *counters)
+{
+	size_t n_rows = ky_history_n_rows(area->history);
 	struct ky_history_height height;
 	int ret = KYMO_OK;
 
-	ky_strbuf_adds(out, ", \"counters\": [");
-	for (size_t i = 0; i < n_rows && n < MAX_CURVES && ret == KYMO_OK; i++) {
+	for (size_t i = 0; i < n_rows && counters->ids.n < MAX_CURVES && ret == KYMO_OK; i++) {
 		const struct ky_history_row *row = ky_history_row(area->history, (uint32_t)i);
 
 		if (!ky_row_holds_values(row->kind) || !area_is_there(area, row))
@@ -305,37 +355,47 @@ static int put_curves(struct area *area, struct ky_strbuf *out)
 					 &height, area->err);
 		if (ret < 0 || height.ns <= 0)
 			continue;
-		ky_strbuf_addf(out, "%s[%u,\"%s\",%lld,", n++ ? ",\n" : "", row->id,
-			       ky_row_kind_text(row->kind), (long long)row->number);
-		ky_view_put_text(out, row->name);
-		ky_strbuf_addf(out, ",%.12g,%.12g,%.12g]", height.low, height.sum_ns / height.ns,
-			       height.high);
+		area_add_counter(counters, row, &height);
 	}
-	ky_strbuf_adds(out, "]");
 	return ret;
 }
 
-static int area_put_states(struct area *area, struct ky_strbuf *out)
+static int put_curves(struct area *area, struct ky_strbuf *out)
+{
+	struct counters counters = {.ids = KY_VIEW_COLUMN("counters.id", KY_VIEW_STEPS),
+				    .numbers = KY_VIEW_COLUMN("counters.number", KY_VIEW_STEPS),
+				    .texts = KY_VIEW_COLUMN("counters.name", KY_VIEW_TEXTS),
+				    .low = KY_VIEW_COLUMN("counters.low", KY_VIEW_DOUBLES),
+				    .mean = KY_VIEW_COLUMN("counters.mean", KY_VIEW_DOUBLES),
+				    .high = KY_VIEW_COLUMN("counters.high", KY_VIEW_DOUBLES)};
+	int ret;
+
+	ky_view_names_init(&counters.kinds, "counters.kinds", "counters.kind");
+	ret = area->history ? area_add_counters(area, &counters) : KYMO_OK;
+	area_put_counters(&counters, out);
+	return ret;
+}
+
+static int area_put_states(struct area *area, struct ky_strbuf *head, struct ky_strbuf *out)
 {
 	int ret = area->history ? area_add_rows(area) : KYMO_OK;
 
 	put_threads(area, out);
-	put_sums(out, "calls", &area->calls);
-	put_sums(out, "spans", &area->spans);
-	put_sums(out, "irqs", &area->irqs);
-	put_sums(out, "requests", &area->requests);
-	if (ret == KYMO_OK && area->history)
+	area_put_sums(out, TITLES("calls"), &area->calls);
+	area_put_sums(out, TITLES("spans"), &area->spans);
+	area_put_sums(out, TITLES("irqs"), &area->irqs);
+	area_put_sums(out, TITLES("requests"), &area->requests);
+	if (ret == KYMO_OK)
 		ret = put_curves(area, out);
-	else
-		ky_strbuf_adds(out, ", \"counters\": []");
-	ky_strbuf_adds(out, area->is_exact ? ", \"exact\": true" : ", \"exact\": false");
+	ky_strbuf_addf(head, ", \"exact\": %s, \"n_threads\": %zu",
+		       area->is_exact ? "true" : "false", area->threads.len);
 	ky_vec_fini(&area->threads);
 	return ret;
 }
 
 static int area_answer_states(struct ky_view *view, const struct ky_view_request *request,
-			      const struct ky_view_stop *stop, struct ky_strbuf *out,
-			      struct kymo_error *err)
+			      const struct ky_view_stop *stop, struct ky_strbuf *head,
+			      struct ky_strbuf *out, struct kymo_error *err)
 {
 	struct area *area = calloc(1, sizeof(*area));
 	int ret;
@@ -351,8 +411,8 @@ static int area_answer_states(struct ky_view *view, const struct ky_view_request
 	/* Without a history, there are still events. */
 	if (ret < 0)
 		area->history = NULL;
-	ky_view_put_ready(view, out);
-	ret = area_put_states(area, out);
+	ky_view_put_ready(view, head);
+	ret = area_put_states(area, head, out);
 	ky_view_put_history(view);
 	free(area);
 	return ret;
@@ -361,17 +421,21 @@ static int area_answer_states(struct ky_view *view, const struct ky_view_request
 int ky_view_area(struct ky_view *view, const struct ky_view_request *request,
 		 const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
 {
+	struct ky_strbuf head = KY_STRBUF_INIT;
 	struct sums names = {0};
 	uint64_t n = 0;
 	bool is_counted = ky_view_bits(view, request->begin_ns, request->end_ns) < KY_AREA_MAX_BITS;
 	int ret = is_counted ? read_events(view, request, stop, &names, &n, err) : KYMO_OK;
 
-	ky_strbuf_adds(out, "{");
+	ky_view_begin_columns(out);
+	ky_strbuf_adds(&head, "{");
 	if (ret == KYMO_OK)
-		ret = area_answer_states(view, request, stop, out, err);
-	ky_strbuf_addf(out, ", \"counted\": %s, \"events\": %llu", is_counted ? "true" : "false",
+		ret = area_answer_states(view, request, stop, &head, out, err);
+	ky_strbuf_addf(&head, ", \"counted\": %s, \"events\": %llu}", is_counted ? "true" : "false",
 		       (unsigned long long)n);
-	put_sums(out, "names", &names);
-	ky_strbuf_adds(out, "}\n");
+	area_put_sums(out, TITLES("names"), &names);
+	ky_view_put_head(out, &head);
+	ky_view_end_columns(out);
+	ky_strbuf_fini(&head);
 	return ret;
 }

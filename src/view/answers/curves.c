@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "view/answers/answer-internal.h"
+#include "view/answers/columns.h"
 
 /* Of a process: more threads would take too long. */
 #define MAX_MEMBERS 4096
@@ -18,7 +19,8 @@ struct picture {
 	size_t n;
 	struct ky_history_height *heights, *sum;
 	double *events;
-	struct ky_strbuf *out;
+	struct ky_view_column ids, numbers, values; /* rows, their runs, and numbers of these */
+	struct ky_view_runs runs;
 };
 
 /* ---- numbers ----------------------------------------------------------------------------- */
@@ -36,10 +38,10 @@ static bool curves_is_same(const struct ky_history_height *a, const struct ky_hi
 }
 
 /* Pixels with the same numbers are together. Those without a value are left out. */
-void ky_view_put_curve(struct ky_strbuf *out, const struct ky_history_height *heights, size_t n)
+void ky_view_add_curve(struct ky_view_runs *runs, struct ky_view_column *values,
+		       const struct ky_history_height *heights, size_t n)
 {
-	bool any = false;
-
+	ky_view_runs_restart(runs);
 	for (size_t x = 0, to; x < n; x = to) {
 		const struct ky_history_height *height = &heights[x];
 
@@ -47,9 +49,12 @@ void ky_view_put_curve(struct ky_strbuf *out, const struct ky_history_height *he
 			to++;
 		if (height->ns <= 0)
 			continue;
-		ky_strbuf_addf(out, "%s%zu,%zu,%.6g,%.6g,%.6g", any ? "," : "", x, to, height->low,
-			       mean_of(height), height->high);
-		any = true;
+		ky_view_add_run(runs, x, to, height->low < height->high);
+		ky_view_add_real(values, height->low);
+		if (!(height->low < height->high))
+			continue;
+		ky_view_add_real(values, mean_of(height));
+		ky_view_add_real(values, height->high);
 	}
 }
 
@@ -179,12 +184,14 @@ static int curves_draw(struct picture *picture, const struct ky_view_request *re
 	if (!picture->heights || !picture->sum || !picture->events)
 		ret = ky_error_nomem(err);
 	for (size_t i = 0; i < request->n_ids && ret == KYMO_OK; i++) {
+		size_t before = picture->runs.codes.n;
+
 		ret = curves_find(picture, request->ids[i], request->name[0] != '\0', err);
-		ky_strbuf_addf(picture->out, "%s{\"id\": %u, \"runs\": [", i ? ",\n" : "",
-			       request->ids[i]);
-		if (ret == KYMO_OK)
-			ky_view_put_curve(picture->out, picture->heights, picture->n);
-		ky_strbuf_adds(picture->out, "]}");
+		if (ret < 0)
+			break;
+		ky_view_add_curve(&picture->runs, &picture->values, picture->heights, picture->n);
+		ky_view_add_step(&picture->ids, request->ids[i]);
+		ky_view_add_number(&picture->numbers, picture->runs.codes.n - before);
 	}
 	free(picture->heights);
 	free(picture->sum);
@@ -195,18 +202,25 @@ static int curves_draw(struct picture *picture, const struct ky_view_request *re
 int ky_view_curves(struct ky_view *view, const struct ky_view_request *request,
 		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
 {
-	struct picture picture = {.stop = stop, .begin_ns = request->begin_ns, .out = out};
+	struct picture picture = {.stop = stop,
+				  .begin_ns = request->begin_ns,
+				  .ids = KY_VIEW_COLUMN("id", KY_VIEW_STEPS),
+				  .numbers = KY_VIEW_COLUMN("runs", KY_VIEW_NUMBERS),
+				  .values = KY_VIEW_COLUMN("value", KY_VIEW_REALS)};
 	int ret;
 
 	if (request->name[0] && strcmp(request->name, "queues") != 0)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there are no curves of that name");
+	ky_view_runs_init(&picture.runs, "code", "extent");
 	picture.n = ky_view_n_pixels(request, &picture.end_ns);
 	ret = ky_view_begin_rows(view, picture.n, &picture.history, out, err);
-	if (ret == KYMO_OK) {
-		if (picture.history && picture.end_ns > request->begin_ns)
-			ret = curves_draw(&picture, request, err);
-		ky_strbuf_adds(out, "]}\n");
-	}
+	if (ret == KYMO_OK && picture.history && picture.end_ns > request->begin_ns)
+		ret = curves_draw(&picture, request, err);
 	ky_view_put_history(view);
+	ky_view_put_column(out, &picture.ids);
+	ky_view_put_column(out, &picture.numbers);
+	ky_view_put_runs(out, &picture.runs);
+	ky_view_put_column(out, &picture.values);
+	ky_view_end_columns(out);
 	return ret;
 }

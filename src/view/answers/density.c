@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "view/answers/answer-internal.h"
+#include "view/answers/columns.h"
 
 /* A range with packets of fewer bits is read for its picture: some tenths of a second. */
 #define MAX_READ_BITS 4e8
@@ -104,25 +105,57 @@ static int density_draw(const struct ky_view *view, const char *filter, struct k
 
 /* ---- the answer -------------------------------------------------------------------------- */
 
-static void put_numbers(struct ky_strbuf *out, const double *numbers, size_t n)
+static uint64_t density_rounded(double number)
 {
-	for (size_t i = 0; i < n; i++) {
-		ky_strbuf_adds(out, i ? "," : "");
-		ky_strbuf_addu(out, (uint64_t)(numbers[i] + 0.5));
-	}
+	return (uint64_t)(number + 0.5);
 }
 
-static void put_picture(const struct picture *picture, struct ky_strbuf *out)
+static void density_put_events(const struct picture *picture, struct ky_strbuf *out)
 {
-	ky_strbuf_adds(out, "{\"begin\": ");
-	ky_strbuf_addi(out, picture->begin_ns);
-	ky_strbuf_adds(out, ", \"end\": ");
-	ky_strbuf_addi(out, picture->end_ns);
-	ky_strbuf_addf(out, ", \"exact\": %zu, \"events\": [", picture->n_exact);
-	put_numbers(out, picture->events, picture->n);
-	ky_strbuf_adds(out, "], \"lost\": [");
-	put_numbers(out, picture->lost, picture->n);
-	ky_strbuf_adds(out, "], ");
+	struct ky_view_column events = KY_VIEW_COLUMN("events", KY_VIEW_NUMBERS);
+
+	for (size_t i = 0; i < picture->n; i++)
+		ky_view_add_number(&events, density_rounded(picture->events[i]));
+	ky_view_put_column(out, &events);
+}
+
+/* Most pixels lack none. */
+static void density_put_losses(const struct picture *picture, struct ky_strbuf *out)
+{
+	struct ky_view_column lost = KY_VIEW_COLUMN("lost", KY_VIEW_NUMBERS);
+	struct ky_view_runs runs;
+
+	ky_view_runs_init(&runs, "code", "extent");
+	for (size_t x = 0, to; x < picture->n; x = to) {
+		uint64_t n = density_rounded(picture->lost[x]);
+
+		for (to = x + 1; to < picture->n && density_rounded(picture->lost[to]) == n;)
+			to++;
+		if (!n)
+			continue;
+		ky_view_add_run(&runs, x, to, 0);
+		ky_view_add_number(&lost, n);
+	}
+	ky_view_put_runs(out, &runs);
+	ky_view_put_column(out, &lost);
+}
+
+static void put_picture(const struct picture *picture, const struct ky_view *view,
+			struct ky_counts *counts, const struct ky_counts_state *state,
+			struct ky_strbuf *out)
+{
+	struct ky_strbuf head = KY_STRBUF_INIT;
+
+	ky_strbuf_addf(&head, "{\"begin\": %lld, \"end\": %lld, \"exact\": %zu, ",
+		       (long long)picture->begin_ns, (long long)picture->end_ns, picture->n_exact);
+	ky_view_put_state(view, counts, state, &head);
+	ky_strbuf_adds(&head, "}");
+	ky_view_begin_columns(out);
+	ky_view_put_head(out, &head);
+	density_put_events(picture, out);
+	density_put_losses(picture, out);
+	ky_view_end_columns(out);
+	ky_strbuf_fini(&head);
 }
 
 int ky_view_density(struct ky_view *view, const struct ky_view_request *request,
@@ -145,9 +178,7 @@ int ky_view_density(struct ky_view *view, const struct ky_view_request *request,
 		ret = ky_error_nomem(err);
 	if (ret == KYMO_OK) {
 		density_add_losses(view, &picture);
-		put_picture(&picture, out);
-		ky_view_put_state(view, counts, &state, out);
-		ky_strbuf_adds(out, "}\n");
+		put_picture(&picture, view, counts, &state, out);
 	}
 	ky_view_put_counts(view, counts);
 	free(picture.events);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "view/answers/answer-internal.h"
+#include "view/answers/columns.h"
 
 /* A range with packets of more bits takes too long: some seconds. */
 #define MAX_READ_BITS 8e9
@@ -182,6 +183,24 @@ static int view_field_read_range(const struct ky_view *view, const struct ky_vie
 	return ret;
 }
 
+static void view_field_put_curve(const struct values *values, struct ky_strbuf *out)
+{
+	struct ky_view_column numbers = KY_VIEW_COLUMN("value", KY_VIEW_REALS);
+	struct ky_strbuf head = KY_STRBUF_INIT;
+	struct ky_view_runs runs;
+
+	ky_view_runs_init(&runs, "code", "extent");
+	ky_strbuf_addf(&head, "{\"count\": %zu, \"values\": %llu}", values->n,
+		       (unsigned long long)values->n_values);
+	ky_view_begin_columns(out);
+	ky_view_put_head(out, &head);
+	ky_view_add_curve(&runs, &numbers, values->heights, values->n);
+	ky_view_put_runs(out, &runs);
+	ky_view_put_column(out, &numbers);
+	ky_view_end_columns(out);
+	ky_strbuf_fini(&head);
+}
+
 static void values_fini(struct values *values)
 {
 	size_t pos = 0;
@@ -210,12 +229,8 @@ int ky_view_field(struct ky_view *view, const struct ky_view_request *request,
 		ret = ky_error_nomem(err);
 	if (ret == KYMO_OK)
 		ret = view_field_read_range(view, request, stop, &values, err);
-	if (ret == KYMO_OK) {
-		ky_strbuf_addf(out, "{\"count\": %zu, \"values\": %llu, \"runs\": [", values.n,
-			       (unsigned long long)values.n_values);
-		ky_view_put_curve(out, values.heights, values.n);
-		ky_strbuf_adds(out, "]}\n");
-	}
+	if (ret == KYMO_OK)
+		view_field_put_curve(&values, out);
 	values_fini(&values);
 	return ret;
 }

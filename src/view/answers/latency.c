@@ -14,6 +14,7 @@
 #include "analysis/tables/duration-class.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "view/answers/columns.h"
 
 /* That many states are read in about a second. */
 #define MAX_STATES  ((size_t)1000000)
@@ -331,33 +332,49 @@ static int by_number(const void *a, const void *b)
 	return strcmp(one->name, other->name);
 }
 
-/* "classes": lower ends, "cells": [column, class, count], "names": [name, count, ns]. */
-static void put_map(struct latency *latency, struct ky_strbuf *out)
+static void latency_put_cells(const struct latency *latency, struct ky_strbuf *out)
 {
-	const char *mark = "";
+	struct ky_view_column columns = KY_VIEW_COLUMN("column", KY_VIEW_STEPS);
+	struct ky_view_column classes = KY_VIEW_COLUMN("class", KY_VIEW_STEPS);
+	struct ky_view_column counts = KY_VIEW_COLUMN("count", KY_VIEW_NUMBERS);
 
-	ky_strbuf_adds(out, ", \"classes\": [");
-	for (size_t i = 0; i < CLASSES; i++)
-		ky_strbuf_addf(out, i ? ",%.3g" : "%.3g", ky_duration_class_ns(i));
-	ky_strbuf_adds(out, "], \"cells\": [");
 	for (size_t i = 0; i < (size_t)latency->request->count * CLASSES; i++) {
 		if (!latency->cells[i])
 			continue;
-		ky_strbuf_addf(out, "%s[%zu,%zu,%u]", mark, i / CLASSES, i % CLASSES,
-			       latency->cells[i]);
-		mark = ",";
+		ky_view_add_step(&columns, (int64_t)(i / CLASSES));
+		ky_view_add_step(&classes, (int64_t)(i % CLASSES));
+		ky_view_add_number(&counts, latency->cells[i]);
 	}
-	ky_strbuf_adds(out, "], \"names\": [");
+	ky_view_put_column(out, &columns);
+	ky_view_put_column(out, &classes);
+	ky_view_put_column(out, &counts);
+}
+
+/* Lower ends of classes; cells; names with their numbers and times. */
+static void put_map(struct latency *latency, struct ky_strbuf *out)
+{
+	struct ky_view_column classes = KY_VIEW_COLUMN("classes", KY_VIEW_REALS);
+	struct ky_view_column names = KY_VIEW_COLUMN("name", KY_VIEW_TEXTS);
+	struct ky_view_column counts = KY_VIEW_COLUMN("n", KY_VIEW_NUMBERS);
+	struct ky_view_column times = KY_VIEW_COLUMN("ns", KY_VIEW_NUMBERS);
+
+	for (size_t i = 0; i < CLASSES; i++)
+		ky_view_add_real(&classes, ky_duration_class_ns(i));
 	if (latency->names.len)
 		qsort(latency->names.data, latency->names.len, sizeof(*latency->names.data),
 		      by_number);
 	for (size_t i = 0; i < latency->names.len && i < MAX_NAMES; i++) {
-		ky_strbuf_adds(out, i ? ",[" : "[");
-		ky_view_put_text(out, latency->names.data[i].name);
-		ky_strbuf_addf(out, ",%llu,%.0f]", (unsigned long long)latency->names.data[i].n,
-			       latency->names.data[i].ns);
+		const struct name *name = &latency->names.data[i];
+
+		ky_view_add_text(&names, name->name, strlen(name->name));
+		ky_view_add_number(&counts, name->n);
+		ky_view_add_number(&times, (uint64_t)(name->ns + 0.5));
 	}
-	ky_strbuf_adds(out, "]");
+	ky_view_put_column(out, &classes);
+	latency_put_cells(latency, out);
+	ky_view_put_column(out, &names);
+	ky_view_put_column(out, &counts);
+	ky_view_put_column(out, &times);
 }
 
 static int by_duration(const void *a, const void *b)
@@ -370,31 +387,44 @@ static int by_duration(const void *a, const void *b)
 	return one->begin_ns < other->begin_ns ? -1 : one->begin_ns > other->begin_ns;
 }
 
-/* "members": [begin, end, row, name], the longest first. */
+/* The longest first. */
 static void latency_put_members(struct latency *latency, struct ky_strbuf *out)
 {
+	struct ky_view_column begins = KY_VIEW_COLUMN("begin", KY_VIEW_TIMES);
+	struct ky_view_column ends = KY_VIEW_COLUMN("end", KY_VIEW_TIMES);
+	struct ky_view_column rows = KY_VIEW_COLUMN("row", KY_VIEW_NUMBERS);
+	struct ky_view_names names;
+
+	ky_view_names_init(&names, "names", "name");
 	if (latency->members.len)
 		qsort(latency->members.data, latency->members.len, sizeof(*latency->members.data),
 		      by_duration);
-	ky_strbuf_adds(out, ", \"members\": [");
 	ky_vec_foreach(&latency->members, member) {
-		ky_strbuf_addf(out, "%s[%lld,%lld,%u,", member == latency->members.data ? "" : ",",
-			       (long long)member->begin_ns, (long long)member->end_ns, member->row);
-		ky_view_put_text(out, member->name);
-		ky_strbuf_adds(out, "]");
+		ky_view_add_step(&begins, member->begin_ns);
+		ky_view_add_step(&ends, member->end_ns);
+		ky_view_add_number(&rows, member->row);
+		ky_view_add_name(&names, member->name);
 	}
-	ky_strbuf_adds(out, "]");
+	ky_view_put_column(out, &begins);
+	ky_view_put_column(out, &ends);
+	ky_view_put_column(out, &rows);
+	ky_view_put_names(out, &names);
 }
 
-static int latency_find_and_put(struct latency *latency, struct ky_strbuf *out)
+/* @head: of the answer, without its end. */
+static int latency_find_and_put(struct latency *latency, struct ky_strbuf *head,
+				struct ky_strbuf *out)
 {
 	int ret = latency->history ? walk_all(latency) : KYMO_OK;
 
-	ky_strbuf_addf(out, ", \"n\": %llu", (unsigned long long)latency->n);
+	ky_strbuf_addf(head, ", \"n\": %llu}", (unsigned long long)latency->n);
+	ky_view_begin_columns(out);
+	ky_view_put_head(out, head);
 	if (latency->cells)
 		put_map(latency, out);
 	else
 		latency_put_members(latency, out);
+	ky_view_end_columns(out);
 	return ret;
 }
 
@@ -417,6 +447,7 @@ int ky_view_latency(struct ky_view *view, const struct ky_view_request *request,
 				  .end_ns = request->end_ns < INT64_MAX ? request->end_ns + 1
 									: INT64_MAX,
 				  .err = err};
+	struct ky_strbuf head = KY_STRBUF_INIT;
 	int ret = latency_choose(request->name, &latency.what, err);
 
 	if (ret < 0)
@@ -428,12 +459,12 @@ int ky_view_latency(struct ky_view *view, const struct ky_view_request *request,
 	}
 	ky_names_init(&latency.places);
 	ret = ky_view_take_history(view, &latency.history, err);
-	ky_strbuf_adds(out, "{");
-	ky_view_put_ready(view, out);
+	ky_strbuf_adds(&head, "{");
+	ky_view_put_ready(view, &head);
 	if (ret == KYMO_OK)
-		ret = latency_find_and_put(&latency, out);
-	ky_strbuf_adds(out, "}\n");
+		ret = latency_find_and_put(&latency, &head, out);
 	ky_view_put_history(view);
+	ky_strbuf_fini(&head);
 	ky_names_fini(&latency.places);
 	ky_vec_fini(&latency.names);
 	ky_vec_fini(&latency.members);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Lost events and damage, by stream, with the rows that lack them. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "view/answers/row-index.h"
 #include "view/answers/answer-internal.h"
+#include "view/answers/columns.h"
 
 /* Of packets that nobody counted: more than none. */
 #define UNKNOWN 1e-9
@@ -18,8 +20,8 @@ struct picture {
 	size_t n;
 	double *lost;	 /* events */
 	uint8_t *damage; /* whether the stream has ended there */
-	struct ky_strbuf *out;
-	size_t n_put;
+	struct ky_view_column streams, n_rows, rows, n_runs, events;
+	struct ky_view_runs runs; /* code 1: the stream is damaged there */
 };
 
 static size_t losses_pixel_of(const struct picture *picture, int64_t ns)
@@ -66,22 +68,24 @@ static bool add_damage(struct picture *picture, uint32_t stream)
 }
 
 /* The row of the stream itself, and its CPU's or its process'. */
-void ky_view_put_stream_rows(struct ky_strbuf *out, const struct ky_row_index *index,
-			     const struct ky_history *history, const struct ky_stream *stream)
+size_t ky_view_stream_rows(const struct ky_row_index *index, const struct ky_history *history,
+			   const struct ky_stream *stream, uint32_t rows[2])
 {
 	const struct ky_env *vpid = ky_env_find(stream->trace->cls, "vpid");
 	uint32_t machine = ky_row_machine(history, stream->trace);
 	uint32_t own = ky_row_find(index, KY_ROW_STREAM, machine, stream->index, INT64_MAX);
 	uint32_t other = KY_HISTORY_NO_ROW;
+	size_t n = 0;
 
 	if (ky_is_kernel_trace(stream->trace) && stream->has_cpu_id)
 		other = ky_row_find(index, KY_ROW_CPU, machine, stream->cpu_id, INT64_MAX);
 	else if (vpid && !vpid->is_text)
 		other = ky_row_find(index, KY_ROW_PROCESS, machine, vpid->number, INT64_MAX);
 	if (own != KY_HISTORY_NO_ROW)
-		ky_strbuf_addu(out, own);
+		rows[n++] = own;
 	if (other != KY_HISTORY_NO_ROW)
-		ky_strbuf_addf(out, "%s%u", own != KY_HISTORY_NO_ROW ? "," : "", other);
+		rows[n++] = other;
+	return n;
 }
 
 static bool losses_is_same(const struct picture *picture, size_t a, size_t b)
@@ -89,24 +93,35 @@ static bool losses_is_same(const struct picture *picture, size_t a, size_t b)
 	return picture->lost[a] == picture->lost[b] && picture->damage[a] == picture->damage[b];
 }
 
-/* from, to, events (0: none), whether the stream is damaged, and so on. */
+/* Events: 0: none. */
 static void losses_put_runs(struct picture *picture)
 {
-	bool any = false;
-
+	ky_view_runs_restart(&picture->runs);
 	for (size_t x = 0, to; x < picture->n; x = to) {
 		for (to = x + 1; to < picture->n && losses_is_same(picture, x, to);)
 			to++;
 		if (picture->lost[x] <= 0 && !picture->damage[x])
 			continue;
-		ky_strbuf_addf(picture->out, "%s%zu,%zu,%.6g,%d", any ? "," : "", x, to,
-			       picture->lost[x], picture->damage[x]);
-		any = true;
+		ky_view_add_run(&picture->runs, x, to, picture->damage[x]);
+		ky_view_add_real(&picture->events, picture->lost[x]);
 	}
+}
+
+static void losses_put_rows(struct picture *picture, const struct ky_stream *stream)
+{
+	uint32_t rows[2];
+	size_t n = picture->history
+			   ? ky_view_stream_rows(&picture->index, picture->history, stream, rows)
+			   : 0;
+
+	ky_view_add_number(&picture->n_rows, n);
+	for (size_t i = 0; i < n; i++)
+		ky_view_add_number(&picture->rows, rows[i]);
 }
 
 static void losses_put_stream(struct picture *picture, const struct ky_stream *stream)
 {
+	size_t before = picture->runs.codes.n;
 	bool any = false;
 
 	for (size_t x = 0; x < picture->n; x++) {
@@ -117,14 +132,10 @@ static void losses_put_stream(struct picture *picture, const struct ky_stream *s
 	any |= add_damage(picture, stream->index);
 	if (!any)
 		return;
-	ky_strbuf_addf(picture->out, "%s{\"stream\": ", picture->n_put++ ? ",\n" : "");
-	ky_view_put_text(picture->out, stream->name);
-	ky_strbuf_adds(picture->out, ", \"rows\": [");
-	if (picture->history)
-		ky_view_put_stream_rows(picture->out, &picture->index, picture->history, stream);
-	ky_strbuf_adds(picture->out, "], \"runs\": [");
+	ky_view_add_text(&picture->streams, stream->name, strlen(stream->name));
+	losses_put_rows(picture, stream);
 	losses_put_runs(picture);
-	ky_strbuf_adds(picture->out, "]}");
+	ky_view_add_number(&picture->n_runs, picture->runs.codes.n - before);
 }
 
 static int losses_draw(struct picture *picture, struct kymo_error *err)
@@ -148,6 +159,23 @@ static int losses_draw(struct picture *picture, struct kymo_error *err)
 	return ret;
 }
 
+static void losses_put_answer(struct picture *picture, struct ky_strbuf *out)
+{
+	struct ky_strbuf head = KY_STRBUF_INIT;
+
+	ky_strbuf_addf(&head, "{\"count\": %zu}", picture->n);
+	ky_view_begin_columns(out);
+	ky_view_put_head(out, &head);
+	ky_view_put_column(out, &picture->streams);
+	ky_view_put_column(out, &picture->n_rows);
+	ky_view_put_column(out, &picture->rows);
+	ky_view_put_column(out, &picture->n_runs);
+	ky_view_put_runs(out, &picture->runs);
+	ky_view_put_column(out, &picture->events);
+	ky_view_end_columns(out);
+	ky_strbuf_fini(&head);
+}
+
 int ky_view_losses(struct ky_view *view, const struct ky_view_request *request,
 		   struct ky_strbuf *out, struct kymo_error *err)
 {
@@ -155,7 +183,11 @@ int ky_view_losses(struct ky_view *view, const struct ky_view_request *request,
 				  .begin_ns = request->begin_ns,
 				  .end_ns = request->end_ns,
 				  .n = request->count,
-				  .out = out};
+				  .streams = KY_VIEW_COLUMN("stream", KY_VIEW_TEXTS),
+				  .n_rows = KY_VIEW_COLUMN("rows", KY_VIEW_NUMBERS),
+				  .rows = KY_VIEW_COLUMN("row", KY_VIEW_NUMBERS),
+				  .n_runs = KY_VIEW_COLUMN("runs", KY_VIEW_NUMBERS),
+				  .events = KY_VIEW_COLUMN("events", KY_VIEW_REALS)};
 	int ret = ky_view_take_counts(view, "", &picture.counts, err);
 
 	if (ret < 0)
@@ -163,9 +195,9 @@ int ky_view_losses(struct ky_view *view, const struct ky_view_request *request,
 	/* Without a history there are the streams. */
 	if (ky_view_take_history(view, &picture.history, NULL) < 0)
 		picture.history = NULL;
-	ky_strbuf_addf(out, "{\"count\": %zu, \"streams\": [", picture.n);
+	ky_view_runs_init(&picture.runs, "code", "extent");
 	ret = losses_draw(&picture, err);
-	ky_strbuf_adds(out, "]}\n");
+	losses_put_answer(&picture, out);
 	ky_view_put_history(view);
 	ky_view_put_counts(view, picture.counts);
 	return ret;

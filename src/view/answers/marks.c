@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "view/answers/row-index.h"
 #include "view/answers/answer-internal.h"
+#include "view/answers/columns.h"
 
 #define MAX_EVENTS 4000000 /* a second, or less */
 #define MAX_MARKS  20000
@@ -37,10 +38,7 @@ struct marks {
 	struct ky_map classes; /* event class -> struct class * */
 	struct ky_map places;  /* row << 32 | pixel -> place in ->list + 1 */
 	KY_VEC(struct mark) list;
-	struct ky_names numbers;
-	struct ky_arena texts; /* of names */
-	struct ky_strbuf names;
-	size_t n_names;
+	struct ky_view_names names;
 	uint64_t n_events;
 	int64_t until_ns; /* what is later was not read; INT64_MAX: everything was */
 };
@@ -48,23 +46,7 @@ struct marks {
 /* Marks of triggers are on no row. */
 #define TRIGGERS (KY_HISTORY_NO_ROW - 1)
 
-/* ---- names and classes ----------------------------------------------------------------------- */
-
-static int marks_number_of(struct marks *marks, const char *name, size_t len, size_t *number)
-{
-	char *copy;
-
-	*number = (uintptr_t)ky_names_getn(&marks->numbers, name, len);
-	if (*number)
-		return KYMO_OK;
-	copy = ky_arena_strndup(&marks->texts, name, len);
-	if (!copy)
-		return KYMO_E_MEMORY;
-	*number = ++marks->n_names;
-	ky_strbuf_adds(&marks->names, *number > 1 ? "," : "");
-	ky_view_put_text(&marks->names, copy);
-	return ky_names_set(&marks->numbers, copy, (void *)(uintptr_t)*number);
-}
+/* ---- classes --------------------------------------------------------------------------------- */
 
 static struct class *marks_class_of(struct marks *marks, const struct ky_event_class *cls)
 {
@@ -92,7 +74,7 @@ static struct class *marks_class_of(struct marks *marks, const struct ky_event_c
 static int add_mark(struct marks *marks, uint32_t row, int64_t ns, const char *name, size_t len)
 {
 	double place = (double)((uint64_t)ns - (uint64_t)marks->begin_ns) / marks->span_ns;
-	size_t pixel = (size_t)(place * (double)marks->n), number;
+	size_t pixel = (size_t)(place * (double)marks->n);
 	struct mark mark = {.row = row, .n = 1};
 	uintptr_t at;
 	uint64_t key;
@@ -108,10 +90,8 @@ static int add_mark(struct marks *marks, uint32_t row, int64_t ns, const char *n
 		marks->until_ns = ns;
 		return KYMO_OK;
 	}
-	if (marks_number_of(marks, name, len, &number) < 0)
-		return KYMO_E_MEMORY;
-	mark.name = number;
-	if (ky_vec_push(&marks->list, mark) < 0)
+	mark.name = ky_view_number_of(&marks->names, name, len);
+	if (!mark.name || ky_vec_push(&marks->list, mark) < 0)
 		return KYMO_E_MEMORY;
 	return ky_map_set(&marks->places, key, (void *)(uintptr_t)marks->list.len);
 }
@@ -251,9 +231,7 @@ static void marks_fini(struct marks *marks)
 		free(class);
 	ky_map_fini(&marks->classes);
 	ky_map_fini(&marks->places);
-	ky_names_fini(&marks->numbers);
-	ky_arena_fini(&marks->texts);
-	ky_strbuf_fini(&marks->names);
+	ky_view_names_fini(&marks->names);
 	ky_row_index_fini(&marks->index);
 	ky_vec_fini(&marks->list);
 	free(marks->machines);
@@ -261,36 +239,42 @@ static void marks_fini(struct marks *marks)
 
 /* ---- the answer -------------------------------------------------------------------------------- */
 
-/* @triggers: pixel, events, name; else row, pixel, events, name; and so on. */
-static void put_list(const struct marks *marks, bool triggers, struct ky_strbuf *out)
+static void marks_put_list(const struct marks *marks, struct ky_strbuf *out)
 {
-	bool any = false;
+	struct ky_view_column rows = KY_VIEW_COLUMN("row", KY_VIEW_NUMBERS);
+	struct ky_view_column pixels = KY_VIEW_COLUMN("pixel", KY_VIEW_STEPS);
+	struct ky_view_column events = KY_VIEW_COLUMN("events", KY_VIEW_NUMBERS);
+	struct ky_view_column names = KY_VIEW_COLUMN("name", KY_VIEW_NUMBERS);
 
 	ky_vec_foreach(&marks->list, mark) {
-		if ((mark->row == TRIGGERS) != triggers)
-			continue;
-		ky_strbuf_adds(out, any ? "," : "");
-		if (!triggers)
-			ky_strbuf_addf(out, "%u,", mark->row);
-		ky_strbuf_addf(out, "%zu,%u,%zu", mark->pixel, mark->n, mark->name);
-		any = true;
+		ky_view_add_number(&rows, mark->row == TRIGGERS ? 0 : (uint64_t)mark->row + 1);
+		ky_view_add_step(&pixels, (int64_t)mark->pixel);
+		ky_view_add_number(&events, mark->n);
+		ky_view_add_number(&names, mark->name);
 	}
+	ky_view_put_column(out, &rows);
+	ky_view_put_column(out, &pixels);
+	ky_view_put_column(out, &events);
+	ky_view_put_column(out, &names);
 }
 
-static void put_answer(const struct marks *marks, struct ky_strbuf *out)
+/* Row 0: of a trigger; else the row's number and one. */
+static void put_answer(struct marks *marks, struct ky_strbuf *out)
 {
-	ky_strbuf_addf(out, "{\"count\": %zu, \"until\": ", marks->n);
+	struct ky_strbuf head = KY_STRBUF_INIT;
+
+	ky_strbuf_addf(&head, "{\"count\": %zu, \"until\": ", marks->n);
 	if (marks->until_ns == INT64_MAX)
-		ky_strbuf_adds(out, "null");
+		ky_strbuf_adds(&head, "null");
 	else
-		ky_strbuf_addi(out, marks->until_ns);
-	ky_strbuf_adds(out, ", \"marks\": [");
-	put_list(marks, false, out);
-	ky_strbuf_adds(out, "], \"triggers\": [");
-	put_list(marks, true, out);
-	ky_strbuf_adds(out, "], \"names\": [");
-	ky_strbuf_add(out, marks->names.data, marks->names.len);
-	ky_strbuf_adds(out, "]}\n");
+		ky_strbuf_addi(&head, marks->until_ns);
+	ky_strbuf_adds(&head, "}");
+	ky_view_begin_columns(out);
+	ky_view_put_head(out, &head);
+	marks_put_list(marks, out);
+	ky_view_put_column(out, &marks->names.texts);
+	ky_view_end_columns(out);
+	ky_strbuf_fini(&head);
 }
 
 static int marks_answer(struct marks *marks, struct ky_view *view,
@@ -329,8 +313,7 @@ int ky_view_marks(struct ky_view *view, const struct ky_view_request *request,
 	if (span && span < marks.n)
 		marks.n = (size_t)span;
 	marks.span_ns = (double)(span - 1) + 1;
-	ky_arena_init(&marks.texts);
-	ky_names_init(&marks.numbers);
+	ky_view_names_init(&marks.names, "names", "name");
 	ky_map_init(&marks.classes);
 	ky_map_init(&marks.places);
 	ret = take_rows(&marks, view, err);
@@ -338,8 +321,6 @@ int ky_view_marks(struct ky_view *view, const struct ky_view_request *request,
 		ret = marks_answer(&marks, view, request, stop, err);
 	if (ret == KYMO_OK)
 		put_answer(&marks, out);
-	if (ret == KYMO_OK && ky_strbuf_failed(&marks.names))
-		ret = ky_error_nomem(err);
 	marks_fini(&marks);
 	return ret;
 }

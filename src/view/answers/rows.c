@@ -9,15 +9,23 @@
 #include "flow/sinks/json-value.h"
 #include "flow/sinks/text.h"
 #include "view/answers/answer-internal.h"
+#include "view/answers/columns.h"
 
 /* A row shows the begin of a longer text; the details of the event have all of it. */
 #define MAX_TEXT_BYTES	 ((size_t)16 << 10)
 #define MAX_ANSWER_BYTES ((size_t)64 << 20)
 
+/* Rows of an answer. Time INT64_MIN: none; a CPU's number and one, 0: none. */
+struct columns {
+	struct ky_view_column times, traces, cpus, texts;
+	struct ky_view_names names;
+};
+
 /* Writes single events. */
 struct writer {
 	const struct ky_view *view;
-	struct ky_strbuf *out;
+	struct ky_strbuf *out; /* JSON, or: */
+	struct columns *columns;
 	struct ky_text *text;
 	struct ky_sink *json; /* or NULL: only rows */
 	uint64_t n;	      /* written */
@@ -52,12 +60,20 @@ static const char *after_name(const char *line, size_t *len, const struct ky_eve
 	return at;
 }
 
-static void rows_put_text(struct ky_strbuf *out, const char *text, size_t len)
+/* How much of a text a row shows. */
+static size_t rows_shown_of(const char *text, size_t len)
 {
 	size_t n = len < MAX_TEXT_BYTES ? len : MAX_TEXT_BYTES;
 
 	while (n < len && n && ((unsigned char)text[n] & 0xc0) == 0x80)
 		n--;
+	return n;
+}
+
+static void rows_put_text(struct ky_strbuf *out, const char *text, size_t len)
+{
+	size_t n = rows_shown_of(text, len);
+
 	ky_json_text(out, text, n);
 	if (n < len) {
 		out->len--; /* the quote */
@@ -118,6 +134,39 @@ static int rows_put_row(struct writer *writer, const struct ky_batch *one, struc
 	return ret;
 }
 
+static int rows_add_line(struct columns *columns, struct writer *writer, const struct ky_batch *one,
+			 struct kymo_error *err)
+{
+	struct ky_strbuf shown = KY_STRBUF_INIT;
+	const char *text;
+	size_t len, n;
+	int ret = ky_view_line(writer->text, one, &text, &len, err);
+
+	if (ret < 0)
+		return ret;
+	n = rows_shown_of(text, len);
+	ky_strbuf_add(&shown, text, n);
+	if (n < len)
+		ky_strbuf_adds(&shown, "\xe2\x80\xa6");
+	ky_view_add_text(&columns->texts, ky_strbuf_text(&shown), shown.len);
+	columns->texts.bytes.failed |= shown.failed;
+	ky_strbuf_fini(&shown);
+	return KYMO_OK;
+}
+
+static int rows_add_row(struct writer *writer, const struct ky_batch *one, struct kymo_error *err)
+{
+	struct columns *columns = writer->columns;
+	const struct ky_event *event = one->events;
+
+	ky_view_add_step(&columns->times, event->ns);
+	ky_view_add_number(&columns->traces, rows_trace_of(writer->view, one->stream));
+	ky_view_add_number(&columns->cpus,
+			   event->cpu_id == UINT32_MAX ? 0 : (uint64_t)event->cpu_id + 1);
+	ky_view_add_name(&columns->names, event->cls->name);
+	return rows_add_line(columns, writer, one, err);
+}
+
 /* The same, with the event as JSON: all fields, with their types. */
 static int put_details(struct writer *writer, const struct ky_batch *one, struct kymo_error *err)
 {
@@ -147,8 +196,7 @@ static int put_one(struct writer *writer, const struct ky_batch *batch, size_t i
 	one.n_events = 1;
 	one.loss = NULL;
 	one.stream = ky_batch_stream(batch, one.events);
-	ky_strbuf_adds(writer->out, writer->n ? ",\n" : "");
-	ret = rows_put_row(writer, &one, err);
+	ret = writer->columns ? rows_add_row(writer, &one, err) : rows_put_row(writer, &one, err);
 	if (ret == KYMO_OK && writer->json)
 		ret = put_details(writer, &one, err);
 	if (ret < 0)
@@ -264,7 +312,6 @@ static int walk_batch(struct walk *walk, const struct ky_batch *batch, struct ky
 
 	for (size_t i = 0; i < batch->n_events && ret == KYMO_OK; i++) {
 		ky_strbuf_clear(&walk->text);
-		walk->writer.n = 0; /* no separator */
 		ky_strbuf_adds(&walk->text, "{\"line\": ");
 		ret = put_one(&walk->writer, batch, i, err);
 		ky_strbuf_adds(&walk->text, "}");
@@ -309,13 +356,13 @@ int ky_view_walk(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
+/* "{\"row\": ..., \"exact\": ..." and how far counting is, to @head. */
 static int rows_read_rows(struct writer *writer, struct ky_counts *counts,
 			  const struct ky_view_request *request, const struct ky_view_stop *stop,
-			  struct kymo_error *err)
+			  struct ky_strbuf *head, struct kymo_error *err)
 {
 	bool is_event = request->what == KY_VIEW_EVENT;
 	uint64_t n = is_event ? 1 : request->count, before;
-	struct ky_strbuf *out = writer->out;
 	struct ky_counts_state state;
 	size_t bucket;
 	bool is_exact;
@@ -323,33 +370,64 @@ static int rows_read_rows(struct writer *writer, struct ky_counts *counts,
 
 	ky_counts_state(counts, &state);
 	is_exact = ky_counts_find(counts, request->row, &bucket, &before);
-	ky_strbuf_addf(out, "{\"row\": %llu, \"exact\": %s, ", (unsigned long long)request->row,
+	ky_strbuf_addf(head, "{\"row\": %llu, \"exact\": %s, ", (unsigned long long)request->row,
 		       is_exact || state.is_over ? "true" : "false");
-	ky_view_put_state(writer->view, counts, &state, out);
-	ky_strbuf_adds(out, is_event ? ", \"line\": " : ", \"rows\": [");
+	ky_view_put_state(writer->view, counts, &state, head);
+	ky_strbuf_adds(head, is_event ? ", \"line\": " : "}");
 	if (is_exact)
 		ret = read_counted(writer, counts, bucket, request->row - before, n, stop, err);
 	else
 		ret = read_estimated(writer, counts, &state, request->row, n, stop, err);
 	if (ret == KYMO_OK && is_event && !writer->n)
 		ret = ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such event");
-	ky_strbuf_adds(out, is_event ? "}\n" : "]}\n");
+	if (is_event)
+		ky_strbuf_adds(head, "}\n");
 	return ret;
+}
+
+static void rows_columns_init(struct columns *columns)
+{
+	*columns = (struct columns){.times = KY_VIEW_COLUMN("ns", KY_VIEW_TIMES),
+				    .traces = KY_VIEW_COLUMN("trace", KY_VIEW_NUMBERS),
+				    .cpus = KY_VIEW_COLUMN("cpu", KY_VIEW_NUMBERS),
+				    .texts = KY_VIEW_COLUMN("text", KY_VIEW_TEXTS)};
+	ky_view_names_init(&columns->names, "names", "name");
+}
+
+static void rows_columns_put(struct columns *columns, const struct ky_strbuf *head,
+			     struct ky_strbuf *out)
+{
+	ky_view_begin_columns(out);
+	ky_view_put_head(out, head);
+	ky_view_put_column(out, &columns->times);
+	ky_view_put_column(out, &columns->traces);
+	ky_view_put_column(out, &columns->cpus);
+	ky_view_put_names(out, &columns->names);
+	ky_view_put_column(out, &columns->texts);
+	ky_view_end_columns(out);
 }
 
 int ky_view_rows(struct ky_view *view, const struct ky_view_request *request,
 		 const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
 {
+	bool is_event = request->what == KY_VIEW_EVENT;
+	struct ky_strbuf head = KY_STRBUF_INIT;
 	struct ky_counts *counts;
+	struct columns columns;
 	struct writer writer;
 	int ret = ky_view_take_counts(view, request->filter, &counts, err);
 
 	if (ret < 0)
 		return ret;
-	ret = rows_writer_init(&writer, view, out, request->what == KY_VIEW_EVENT, err);
+	rows_columns_init(&columns);
+	ret = rows_writer_init(&writer, view, out, is_event, err);
+	writer.columns = is_event ? NULL : &columns;
 	if (ret == KYMO_OK)
-		ret = rows_read_rows(&writer, counts, request, stop, err);
+		ret = rows_read_rows(&writer, counts, request, stop, is_event ? out : &head, err);
+	if (!is_event)
+		rows_columns_put(&columns, &head, out);
 	writer_fini(&writer);
+	ky_strbuf_fini(&head);
 	ky_view_put_counts(view, counts);
 	return ret;
 }

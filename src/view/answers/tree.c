@@ -4,28 +4,50 @@
 
 #include "base/error.h"
 #include "view/answers/answer-internal.h"
+#include "view/answers/columns.h"
 
 /* More than a person can look through. */
 #define MAX_TREE_ROWS 65536u
 #define COARSE_PIXELS ((size_t)64)
 
-void ky_view_put_row(struct ky_strbuf *out, const struct ky_history_row *row, bool any)
+struct tree {
+	struct ky_view_column ids, parents, numbers, origins, states, texts;
+	struct ky_view_names kinds;
+};
+
+static void tree_init(struct tree *tree)
 {
-	ky_strbuf_addf(out, "%s[%u,", any ? ",\n" : "", row->id);
-	if (row->parent == KY_HISTORY_NO_ROW)
-		ky_strbuf_adds(out, "null");
-	else
-		ky_strbuf_addu(out, row->parent);
-	ky_strbuf_addf(out, ",\"%s\",%lld,", ky_row_kind_text(row->kind), (long long)row->number);
-	ky_view_put_text(out, row->name);
-	ky_strbuf_addf(out, ",%lld,", (long long)row->origin);
+	*tree = (struct tree){.ids = KY_VIEW_COLUMN("id", KY_VIEW_STEPS),
+			      .parents = KY_VIEW_COLUMN("parent", KY_VIEW_STEPS),
+			      .numbers = KY_VIEW_COLUMN("number", KY_VIEW_STEPS),
+			      .origins = KY_VIEW_COLUMN("origin", KY_VIEW_STEPS),
+			      .states = KY_VIEW_COLUMN("states", KY_VIEW_NUMBERS),
+			      .texts = KY_VIEW_COLUMN("name", KY_VIEW_TEXTS)};
+	ky_view_names_init(&tree->kinds, "kinds", "kind");
 }
 
-/* [id, parent or null, kind, number, name, origin, has states] */
-static void tree_put_row(struct ky_strbuf *out, const struct ky_history_row *row, bool any)
+/* Its parent is -1: none. */
+static void tree_add_row(struct tree *tree, const struct ky_history_row *row)
 {
-	ky_view_put_row(out, row, any);
-	ky_strbuf_addf(out, "%d]", row->begin_ns != INT64_MIN);
+	ky_view_add_step(&tree->ids, row->id);
+	ky_view_add_step(&tree->parents,
+			 row->parent == KY_HISTORY_NO_ROW ? -1 : (int64_t)row->parent);
+	ky_view_add_name(&tree->kinds, ky_row_kind_text(row->kind));
+	ky_view_add_step(&tree->numbers, row->number);
+	ky_view_add_step(&tree->origins, row->origin);
+	ky_view_add_number(&tree->states, row->begin_ns != INT64_MIN);
+	ky_view_add_text(&tree->texts, row->name, strlen(row->name));
+}
+
+static void tree_put(struct tree *tree, struct ky_strbuf *out)
+{
+	ky_view_put_column(out, &tree->ids);
+	ky_view_put_column(out, &tree->parents);
+	ky_view_put_names(out, &tree->kinds);
+	ky_view_put_column(out, &tree->numbers);
+	ky_view_put_column(out, &tree->origins);
+	ky_view_put_column(out, &tree->states);
+	ky_view_put_column(out, &tree->texts);
 }
 
 /* Of more rows than an answer can have, threads are left out that came late. */
@@ -36,37 +58,39 @@ static bool tree_fits(const struct ky_history_row *row)
 		 row->kind == KY_ROW_PROCESS);
 }
 
-static void tree_put_rows(const struct ky_history *history, struct ky_strbuf *out)
+/* Returns how many are left out. */
+static size_t tree_add_rows(struct tree *tree, const struct ky_history *history)
 {
-	size_t n = ky_history_n_rows(history), n_put = 0;
+	size_t n = history ? ky_history_n_rows(history) : 0;
 
-	for (size_t i = 0; i < n && n_put < 2 * MAX_TREE_ROWS; i++) {
+	for (size_t i = 0; i < n && tree->ids.n < 2 * MAX_TREE_ROWS; i++) {
 		const struct ky_history_row *row = ky_history_row(history, (uint32_t)i);
 
-		if (!tree_fits(row))
-			continue;
-		tree_put_row(out, row, n_put != 0);
-		n_put++;
+		if (tree_fits(row))
+			tree_add_row(tree, row);
 	}
-	ky_strbuf_addf(out, "], \"omitted\": %zu", n - n_put);
+	return n - tree->ids.n;
 }
 
 int ky_view_tree(struct ky_view *view, struct ky_strbuf *out, struct kymo_error *err)
 {
+	struct ky_strbuf head = KY_STRBUF_INIT;
 	struct ky_history *history;
+	struct tree tree;
+	size_t n_omitted;
 	int ret = ky_view_take_history(view, &history, err);
 
-	if (ret == KYMO_OK) {
-		ky_strbuf_adds(out, "{");
-		ky_view_put_ready(view, out);
-		ky_strbuf_adds(out, ", \"rows\": [");
-		if (history)
-			tree_put_rows(history, out);
-		else
-			ky_strbuf_adds(out, "], \"omitted\": 0");
-		ky_strbuf_adds(out, "}\n");
-	}
+	tree_init(&tree);
+	n_omitted = tree_add_rows(&tree, history);
+	ky_strbuf_adds(&head, "{");
+	ky_view_put_ready(view, &head);
+	ky_strbuf_addf(&head, ", \"omitted\": %zu}", n_omitted);
 	ky_view_put_history(view);
+	ky_view_begin_columns(out);
+	ky_view_put_head(out, &head);
+	tree_put(&tree, out);
+	ky_view_end_columns(out);
+	ky_strbuf_fini(&head);
 	return ret;
 }
 
@@ -92,27 +116,27 @@ static int active_ns(struct ky_history *history, uint32_t row, int64_t begin_ns,
 	return ret;
 }
 
-/* [id, ns]: rows with states in the range. */
-static int put_activity(struct ky_history *history, int64_t begin_ns, int64_t end_ns,
-			const struct ky_view_stop *stop, struct ky_strbuf *out,
-			struct kymo_error *err)
+/* Rows with states in the range. */
+static int tree_add_activity(struct ky_history *history, int64_t begin_ns, int64_t end_ns,
+			     const struct ky_view_stop *stop, struct ky_view_column *ids,
+			     struct ky_view_column *times, struct kymo_error *err)
 {
-	size_t n_rows = ky_history_n_rows(history), n_put = 0;
+	size_t n_rows = ky_history_n_rows(history);
 	double sum_ns;
 	int ret = KYMO_OK;
 
-	for (size_t i = 0; i < n_rows && n_put < 2 * MAX_TREE_ROWS && ret == KYMO_OK; i++) {
+	for (size_t i = 0; i < n_rows && ids->n < 2 * MAX_TREE_ROWS && ret == KYMO_OK; i++) {
 		const struct ky_history_row *row = ky_history_row(history, (uint32_t)i);
 
 		if (!can_be_active(row->kind) || row->begin_ns == INT64_MIN ||
 		    row->end_ns <= begin_ns || row->begin_ns >= end_ns)
 			continue;
-		if (n_put % 256 == 255 && stop->is_over(stop->data))
+		if (ids->n % 256 == 255 && stop->is_over(stop->data))
 			return ky_error_set(err, KYMO_E_INTERRUPTED,
 					    "the client has closed the connection");
 		ret = active_ns(history, row->id, begin_ns, end_ns, &sum_ns, err);
-		ky_strbuf_addf(out, "%s[%u,%.0f]", n_put ? "," : "", row->id, sum_ns);
-		n_put++;
+		ky_view_add_step(ids, row->id);
+		ky_view_add_number(times, (uint64_t)(sum_ns + 0.5));
 	}
 	return ret;
 }
@@ -121,18 +145,25 @@ int ky_view_activity(struct ky_view *view, const struct ky_view_request *request
 		     const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
 {
 	int64_t end_ns = request->end_ns < INT64_MAX ? request->end_ns + 1 : INT64_MAX;
+	struct ky_view_column ids = KY_VIEW_COLUMN("id", KY_VIEW_STEPS);
+	struct ky_view_column times = KY_VIEW_COLUMN("ns", KY_VIEW_NUMBERS);
+	struct ky_strbuf head = KY_STRBUF_INIT;
 	struct ky_history *history;
 	int ret = ky_view_take_history(view, &history, err);
 
-	if (ret == KYMO_OK) {
-		ky_strbuf_adds(out, "{");
-		ky_view_put_ready(view, out);
-		ky_strbuf_adds(out, ", \"rows\": [");
-		if (history && end_ns > request->begin_ns)
-			ret = put_activity(history, request->begin_ns, end_ns, stop, out, err);
-		ky_strbuf_adds(out, "]}\n");
-	}
+	ky_strbuf_adds(&head, "{");
+	ky_view_put_ready(view, &head);
+	ky_strbuf_adds(&head, "}");
+	if (ret == KYMO_OK && history && end_ns > request->begin_ns)
+		ret = tree_add_activity(history, request->begin_ns, end_ns, stop, &ids, &times,
+					err);
 	ky_view_put_history(view);
+	ky_view_begin_columns(out);
+	ky_view_put_head(out, &head);
+	ky_view_put_column(out, &ids);
+	ky_view_put_column(out, &times);
+	ky_view_end_columns(out);
+	ky_strbuf_fini(&head);
 	return ret;
 }
 

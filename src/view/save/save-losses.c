@@ -41,6 +41,16 @@ static const struct ky_broken *save_losses_broken(const struct saved_losses *los
 	return NULL;
 }
 
+static void save_losses_put_rows(struct ky_strbuf *out, const struct ky_row_index *index,
+				 const struct ky_history *history, const struct ky_stream *stream)
+{
+	uint32_t rows[2];
+	size_t n = ky_view_stream_rows(index, history, stream, rows);
+
+	for (size_t i = 0; i < n; i++)
+		ky_strbuf_addf(out, i ? ",%u" : "%u", rows[i]);
+}
+
 static void save_losses_put_stream(struct saved_losses *losses, const struct ky_row_index *index,
 				   const struct ky_history *history, const struct ky_stream *stream,
 				   const struct ky_broken *broken)
@@ -52,7 +62,7 @@ static void save_losses_put_stream(struct saved_losses *losses, const struct ky_
 		ky_strbuf_adds(out, losses->n++ ? ",\n{\"stream\": " : "{\"stream\": ");
 		ky_view_put_text(out, stream->name);
 		ky_strbuf_adds(out, ", \"rows\": [");
-		ky_view_put_stream_rows(out, index, history, stream);
+		save_losses_put_rows(out, index, history, stream);
 		ky_strbuf_adds(out, "], \"lost\": [");
 		ky_strbuf_add(out, ky_strbuf_text(&lost), lost.len);
 		ky_strbuf_adds(out, "], \"broken\": ");

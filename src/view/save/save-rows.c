@@ -176,6 +176,19 @@ static int save_rows_add_thread(struct rows *rows, const struct ky_history_row *
 	return ky_vec_push(rows->threads, thread) < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
+/* "[id, parent or null, kind, number, name, origin,". @any: rows are before it. */
+static void save_rows_put_head(struct ky_strbuf *out, const struct ky_history_row *row, bool any)
+{
+	ky_strbuf_addf(out, "%s[%u,", any ? ",\n" : "", row->id);
+	if (row->parent == KY_HISTORY_NO_ROW)
+		ky_strbuf_adds(out, "null");
+	else
+		ky_strbuf_addu(out, row->parent);
+	ky_strbuf_addf(out, ",\"%s\",%lld,", ky_row_kind_text(row->kind), (long long)row->number);
+	ky_view_put_text(out, row->name);
+	ky_strbuf_addf(out, ",%lld,", (long long)row->origin);
+}
+
 /* [id, parent or null, kind, number, name, origin, states]. Threads and the like without states in the range are left out. */
 static int save_rows_put_row(struct rows *rows, const struct ky_history_row *row,
 			     struct kymo_error *err)
@@ -187,7 +200,7 @@ static int save_rows_put_row(struct rows *rows, const struct ky_history_row *row
 	    row->kind != KY_ROW_PROCESS && row->kind != KY_ROW_CPU && row->kind != KY_ROW_DISK &&
 	    (row->kind != KY_ROW_THREAD || row->begin_ns != INT64_MIN))
 		return KYMO_OK;
-	ky_view_put_row(out, row, rows->n_rows++ != 0);
+	save_rows_put_head(out, row, rows->n_rows++ != 0);
 	ky_strbuf_adds(out, "[");
 	if (save_rows_has_states(rows, row))
 		ret = row->kind == KY_ROW_STREAM && row->begin_ns == row->end_ns

@@ -169,7 +169,7 @@ static int server_answer_dropped(struct ky_view_drops *drops, const struct ky_vi
 	return ky_view_answer(view, request, stop, out, err);
 }
 
-/* The answer as JSON. */
+/* The answer: JSON, or columns. */
 static int server_make_answer(struct ky_view_server *server, const struct ky_view_request *request,
 			      const struct ky_view_stop *stop, struct ky_strbuf *out,
 			      struct kymo_error *err)
@@ -217,7 +217,7 @@ static enum MHD_Result server_answer(struct exchange *exchange, struct MHD_Conne
 		result = send_error(connection, &err);
 	else
 		result = send_answer(connection, MHD_HTTP_OK,
-				     exchange->request.what == KY_VIEW_TIMELINE
+				     ky_view_is_columns(exchange->request.what)
 					     ? ky_http_data(&out, "application/octet-stream")
 					     : ky_http_json(&out));
 	ky_strbuf_fini(&out);

@@ -82,51 +82,36 @@ static void tsp_annotations_put_losses(struct marks *marks)
 	}
 }
 
-/* [time, trace, CPU, name, text] */
-static void tsp_annotations_put_row(struct marks *marks, const struct ky_json *row)
+static void tsp_annotations_put_row(struct marks *marks, int64_t ns, const char *text)
 {
 	const struct ky_tsp_request *request = marks->answer->request;
-	const struct ky_json *time = row->kind == KY_JSON_ARRAY ? row->list.first : NULL,
-			     *text = time;
-	int64_t ns;
 
-	for (size_t i = 0; text && i < 4; i++)
-		text = text->next;
-	if (!text || text->kind != KY_JSON_STRING || time->kind != KY_JSON_INTEGER)
-		return;
-	ns = (int64_t)time->integer.u;
-	if (ns >= request->begin_ns && ns <= request->end_ns && is_due(marks, ns))
-		put_mark(marks, ns, 0, text->string.data, "#cc79a7");
+	if (ns != INT64_MIN && ns >= request->begin_ns && ns <= request->end_ns &&
+	    is_due(marks, ns))
+		put_mark(marks, ns, 0, text, "#cc79a7");
 }
 
 /* The engine counts marks once for all answers. */
 static int tsp_annotations_put_events(struct marks *marks, struct kymo_error *err)
 {
 	struct ky_view_request *request = calloc(1, sizeof(*request));
-	const struct ky_json *root, *rows;
+	struct ky_tsp_rows rows;
 	struct ky_arena arena;
 	int ret = KYMO_OK;
 
 	if (!request)
 		return ky_error_nomem(err);
-	request->what = KY_VIEW_ROWS;
 	request->count = KY_VIEW_MAX_ROWS;
 	snprintf(request->filter, sizeof(request->filter), "$event == \"" MARK_EVENT "\"");
 	do {
-		const struct ky_json *progress;
-
 		ky_arena_init(&arena);
-		ret = ky_tsp_ask(marks->answer, request, &arena, &root, err);
-		rows = ret == KYMO_OK ? ky_json_get(root, "rows") : NULL;
-		progress = rows ? ky_json_get(root, "progress") : NULL;
-		marks->is_running = progress && progress->kind == KY_JSON_REAL &&
-				    strtod(progress->number, NULL) < 1;
-		rows = rows && rows->kind == KY_JSON_ARRAY ? rows->list.first : NULL;
+		ret = ky_tsp_ask_rows(marks->answer, request, &arena, &rows, err);
+		marks->is_running = ret == KYMO_OK && !ky_tsp_is_counted(&rows.columns);
 		request->row += KY_VIEW_MAX_ROWS;
-		for (const struct ky_json *row = rows; row; row = row->next)
-			tsp_annotations_put_row(marks, row);
+		for (size_t i = 0; ret == KYMO_OK && i < rows.n; i++)
+			tsp_annotations_put_row(marks, rows.times[i], rows.texts[i].data);
 		ky_arena_fini(&arena);
-	} while (rows && request->row < MAX_ENTRIES);
+	} while (ret == KYMO_OK && rows.n && request->row < MAX_ENTRIES);
 	free(request);
 	return ret;
 }

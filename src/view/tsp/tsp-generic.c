@@ -49,26 +49,23 @@ static void generic_put_tree(struct ky_tsp_answer *answer)
 
 /* ---- counts -------------------------------------------------------------------------------- */
 
-/* Of an answer of the engine: lower ends of classes, and [column, class, count] for each cell. */
-static void generic_take(struct generic_chart *chart, size_t series, const struct ky_json *root)
+/* Of an answer of the engine: lower ends of classes, and the classes and counts of cells. */
+static void generic_take(struct generic_chart *chart, size_t series,
+			 const struct ky_view_columns *found)
 {
-	const struct ky_json *classes = ky_json_get(root, "classes");
-	const struct ky_json *cells = ky_json_get(root, "cells");
-	const struct ky_json *ready = ky_json_get(root, "ready");
+	const struct ky_view_values *ends = ky_view_find_column(found, "classes", KY_VIEW_REALS);
+	const struct ky_view_values *cells = ky_view_find_column(found, "class", KY_VIEW_STEPS);
+	const int64_t *counts = cells ? ky_tsp_numbers(found, "count", cells->n) : NULL;
 
-	chart->is_running |= ready && ready->kind == KY_JSON_BOOL && !ready->boolean;
+	chart->is_running |= !ky_tsp_flag(found, "ready");
 	chart->n_classes = 0;
-	for (const struct ky_json *one = classes ? classes->list.first : NULL;
-	     one && chart->n_classes < MAX_CLASSES; one = one->next)
-		chart->classes[chart->n_classes++] = one->kind == KY_JSON_INTEGER
-							     ? (double)one->integer.u
-							     : strtod(one->number, NULL);
-	for (const struct ky_json *cell = cells ? cells->list.first : NULL; cell;
-	     cell = cell->next) {
-		const struct ky_json *class = cell->list.first->next;
+	for (size_t i = 0; ends && i < ends->n && chart->n_classes < MAX_CLASSES; i++)
+		chart->classes[chart->n_classes++] = ends->reals[i];
+	for (size_t i = 0; counts && i < cells->n; i++) {
+		uint64_t class = (uint64_t)cells->numbers[i];
 
-		if (class->integer.u < chart->n_classes)
-			chart->counts[series][class->integer.u] += class->next->integer.u;
+		if (class < chart->n_classes)
+			chart->counts[series][class] += (uint64_t)counts[i];
 	}
 }
 
@@ -76,7 +73,7 @@ static int generic_count(struct generic_chart *chart, size_t series, struct kymo
 {
 	const struct ky_tsp_request *asked = chart->answer->request;
 	struct ky_view_request *request = calloc(1, sizeof(*request));
-	const struct ky_json *root;
+	struct ky_view_columns found;
 	struct ky_arena arena;
 	int ret;
 
@@ -88,10 +85,10 @@ static int generic_count(struct generic_chart *chart, size_t series, struct kymo
 	request->end_ns = asked->end_ns;
 	request->count = 1;
 	memcpy(request->name, generic_series[series].name, strlen(generic_series[series].name) + 1);
-	ret = ky_tsp_ask(chart->answer, request, &arena, &root, err);
+	ret = ky_tsp_ask_columns(chart->answer, request, &arena, &found, err);
 	if (ret == KYMO_OK) {
 		chart->is_there[series] = true;
-		generic_take(chart, series, root);
+		generic_take(chart, series, &found);
 	}
 	ky_arena_fini(&arena);
 	free(request);

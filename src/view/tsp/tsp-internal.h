@@ -7,6 +7,7 @@
 #include "view/session/notes.h"
 #include "view/tsp/tsp.h"
 #include "view/answers/answer-internal.h"
+#include "view/answers/columns-read.h"
 
 #define KY_TSP_TRACES_MAX      64
 #define KY_TSP_EXPERIMENTS_MAX 32
@@ -188,6 +189,36 @@ bool ky_tsp_matches(const struct ky_tsp_texts *expressions, const char *const *t
  */
 int ky_tsp_ask(struct ky_tsp_answer *answer, const struct ky_view_request *request,
 	       struct ky_arena *arena, const struct ky_json **root, struct kymo_error *err);
+/* The same for an answer in columns, which lives in @arena. */
+int ky_tsp_ask_columns(struct ky_tsp_answer *answer, const struct ky_view_request *request,
+		       struct ky_arena *arena, struct ky_view_columns *columns,
+		       struct kymo_error *err);
+/* Of an answer: the values of a column of numbers, if there are @n; else NULL. */
+const int64_t *ky_tsp_numbers(const struct ky_view_columns *columns, const char *name, size_t n);
+/* A member of an answer's head: is it true? */
+bool ky_tsp_flag(const struct ky_view_columns *columns, const char *name);
+/* Is counting over, as far as the answer tells? */
+bool ky_tsp_is_counted(const struct ky_view_columns *columns);
+
+/* Events of an answer. A time can be INT64_MIN: none. CPUs: a number and one; 0: none. */
+struct ky_tsp_rows {
+	struct ky_view_columns columns;
+	size_t n;
+	const int64_t *times, *traces, *cpus;
+	const struct ky_view_value_text *texts;
+	const struct ky_view_values *names; /* of ->name_numbers */
+	const int64_t *name_numbers;	    /* from 1 on */
+};
+
+/* Ask for events; @request->what is set. As ky_tsp_ask_columns(). */
+int ky_tsp_ask_rows(struct ky_tsp_answer *answer, struct ky_view_request *request,
+		    struct ky_arena *arena, struct ky_tsp_rows *rows, struct kymo_error *err);
+/* The name of an event, foreign text. */
+static inline const struct ky_view_value_text *ky_tsp_name(const struct ky_tsp_rows *rows, size_t i)
+{
+	return &rows->names->texts[rows->name_numbers[i] - 1];
+}
+
 /* The JSON tree of @text lives in @arena. 0, KYMO_E_FORMAT or KYMO_E_MEMORY. */
 int ky_tsp_parse(const struct ky_strbuf *text, struct ky_arena *arena, const struct ky_json **root,
 		 struct kymo_error *err);

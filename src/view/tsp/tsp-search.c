@@ -123,23 +123,19 @@ static int wait_for_rank(struct jump *jump, const char *filter, int64_t ns, uint
 static int tsp_search_time_of(struct jump *jump, const char *filter, uint64_t row, int64_t *ns,
 			      bool *is_there, struct kymo_error *err)
 {
-	const struct ky_json *root, *rows, *time = NULL;
+	struct ky_tsp_rows rows;
 	struct ky_arena arena;
 	int ret;
 
-	jump->ask->what = KY_VIEW_ROWS;
 	jump->ask->row = row;
 	jump->ask->count = 1;
 	snprintf(jump->ask->filter, sizeof(jump->ask->filter), "%s", filter);
 	ky_arena_init(&arena);
-	ret = ky_tsp_ask(jump->answer, jump->ask, &arena, &root, err);
-	rows = ret == KYMO_OK ? ky_json_get(root, "rows") : NULL;
-	jump->is_known = rows && tsp_search_is_exact(root);
-	*is_there = rows && rows->kind == KY_JSON_ARRAY && rows->list.first;
-	if (*is_there && rows->list.first->kind == KY_JSON_ARRAY)
-		time = rows->list.first->list.first;
-	if (time && time->kind == KY_JSON_INTEGER)
-		*ns = (int64_t)time->integer.u;
+	ret = ky_tsp_ask_rows(jump->answer, jump->ask, &arena, &rows, err);
+	jump->is_known = ret == KYMO_OK && ky_tsp_flag(&rows.columns, "exact");
+	*is_there = ret == KYMO_OK && rows.n;
+	if (*is_there && rows.times[0] != INT64_MIN)
+		*ns = rows.times[0];
 	else
 		jump->is_known &= !*is_there;
 	ky_arena_fini(&arena);

@@ -77,43 +77,33 @@ static int check_columns(const struct ky_tsp_request *request, struct kymo_error
 
 /* ---- cells ------------------------------------------------------------------------------- */
 
-static void set_text(struct ky_strbuf *cell, const struct ky_json *value)
-{
-	if (value && value->kind == KY_JSON_STRING)
-		ky_strbuf_add(cell, value->string.data, value->string.len);
-}
-
-static void set_trace(struct lines *lines, const struct ky_json *value)
+static void set_trace(struct lines *lines, int64_t number)
 {
 	const struct ky_trace_set *set = lines->answer->view->set;
 	const struct ky_trace *trace;
 
-	if (!value || value->kind != KY_JSON_INTEGER || value->integer.u >= set->traces.len)
+	if (number < 0 || (uint64_t)number >= set->traces.len)
 		return;
-	trace = set->traces.data[value->integer.u];
+	trace = set->traces.data[number];
 	ky_strbuf_adds(&lines->cells[TRACE],
 		       *ky_trace_name(trace) || !trace->path ? ky_trace_name(trace) : trace->path);
 }
 
-/* [time, trace, CPU, name, text] */
-static void set_cells(struct lines *lines, const struct ky_json *row)
+static void set_cells(struct lines *lines, const struct ky_tsp_rows *rows, size_t row)
 {
-	const struct ky_json *one = row->kind == KY_JSON_ARRAY ? row->list.first : NULL;
+	const struct ky_view_value_text *name = ky_tsp_name(rows, row);
 
 	for (size_t i = 0; i < N_COLUMNS; i++)
 		ky_strbuf_clear(&lines->cells[i]);
-	if (one && one->kind == KY_JSON_INTEGER) {
-		ky_tsp_time(&lines->cells[TIMESTAMP], (int64_t)one->integer.u);
-		ky_strbuf_addi(&lines->cells[TIMESTAMP_NS], (int64_t)one->integer.u);
+	if (rows->times[row] != INT64_MIN) {
+		ky_tsp_time(&lines->cells[TIMESTAMP], rows->times[row]);
+		ky_strbuf_addi(&lines->cells[TIMESTAMP_NS], rows->times[row]);
 	}
-	one = one ? one->next : NULL;
-	set_trace(lines, one);
-	one = one ? one->next : NULL;
-	if (one && one->kind == KY_JSON_INTEGER)
-		ky_strbuf_addu(&lines->cells[CPU], one->integer.u);
-	one = one ? one->next : NULL;
-	set_text(&lines->cells[TYPE], one);
-	set_text(&lines->cells[CONTENTS], one ? one->next : NULL);
+	set_trace(lines, rows->traces[row]);
+	if (rows->cpus[row])
+		ky_strbuf_addi(&lines->cells[CPU], rows->cpus[row] - 1);
+	ky_strbuf_add(&lines->cells[TYPE], name->data, name->len);
+	ky_strbuf_add(&lines->cells[CONTENTS], rows->texts[row].data, rows->texts[row].len);
 }
 
 /* Does each pattern find something in its column? */
@@ -160,42 +150,23 @@ static void tsp_table_put_line(struct lines *lines, uint64_t index, bool is_matc
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-static bool flag(const struct ky_json *root, const char *name)
-{
-	const struct ky_json *value = ky_json_get(root, name);
-
-	return value && value->kind == KY_JSON_BOOL && value->boolean;
-}
-
-/* Whole numbers are written with a point, too. */
-static bool is_counted(const struct ky_json *root)
-{
-	const struct ky_json *progress = ky_json_get(root, "progress");
-
-	if (!progress || progress->kind != KY_JSON_REAL)
-		return progress && progress->kind == KY_JSON_INTEGER && progress->integer.u == 1;
-	return strtod(progress->number, NULL) >= 1;
-}
-
-/* Up to @n rows from @index on. NULL rows: the engine knows them only about. */
+/* Up to @n rows from @index on: none if the engine knows them only about. */
 static int ask_rows(struct lines *lines, uint64_t index, uint64_t n, struct ky_arena *arena,
-		    const struct ky_json **rows, struct kymo_error *err)
+		    struct ky_tsp_rows *rows, struct kymo_error *err)
 {
-	const struct ky_json *root, *total;
+	const struct ky_json *total;
 	int ret;
 
-	lines->ask->what = KY_VIEW_ROWS;
 	lines->ask->row = index;
 	lines->ask->count = n;
-	ret = ky_tsp_ask(lines->answer, lines->ask, arena, &root, err);
+	ret = ky_tsp_ask_rows(lines->answer, lines->ask, arena, rows, err);
 	if (ret < 0)
 		return ret;
-	total = ky_json_get(root, "total");
+	total = ky_view_head(&rows->columns, "total");
 	lines->size = total && total->kind == KY_JSON_INTEGER ? total->integer.u : 0;
-	lines->is_running = !is_counted(root);
-	*rows = flag(root, "exact") ? ky_json_get(root, "rows") : NULL;
-	if (*rows && ((*rows)->kind != KY_JSON_ARRAY || !(*rows)->list.first))
-		*rows = NULL;
+	lines->is_running = !ky_tsp_is_counted(&rows->columns);
+	if (!ky_tsp_flag(&rows->columns, "exact"))
+		rows->n = 0;
 	return KYMO_OK;
 }
 
@@ -222,18 +193,18 @@ static uint64_t n_searched(const struct lines *lines)
 static int read_some(struct lines *lines, uint64_t *index, uint64_t n, bool *is_search,
 		     bool *is_end, struct kymo_error *err)
 {
-	const struct ky_json *rows;
+	struct ky_tsp_rows rows;
 	struct ky_arena arena;
 	int ret;
 
 	ky_arena_init(&arena);
 	ret = ask_rows(lines, *index, n, &arena, &rows, err);
-	*is_end = ret < 0 || !rows;
-	for (const struct ky_json *row = *is_end ? NULL : rows->list.first;
-	     row && lines->n < lines->answer->request->count; row = row->next, ++*index) {
+	*is_end = ret < 0 || !rows.n;
+	for (size_t i = 0; !*is_end && i < rows.n && lines->n < lines->answer->request->count;
+	     i++, ++*index) {
 		bool is_match;
 
-		set_cells(lines, row);
+		set_cells(lines, &rows, i);
 		is_match = tsp_table_search(lines);
 		*is_search &= !is_match;
 		if (!*is_search)
@@ -266,15 +237,14 @@ static int read_forward(struct lines *lines, uint64_t index, bool is_search, str
 static int find_last(struct lines *lines, uint64_t from, uint64_t n, uint64_t *index,
 		     bool *is_found, struct kymo_error *err)
 {
-	const struct ky_json *rows;
+	struct ky_tsp_rows rows;
 	struct ky_arena arena;
 	int ret;
 
 	ky_arena_init(&arena);
 	ret = ask_rows(lines, from, n, &arena, &rows, err);
-	for (const struct ky_json *row = ret == KYMO_OK && rows ? rows->list.first : NULL; row && n;
-	     row = row->next, from++, n--) {
-		set_cells(lines, row);
+	for (size_t i = 0; ret == KYMO_OK && i < rows.n && n; i++, from++, n--) {
+		set_cells(lines, &rows, i);
 		if (!tsp_table_search(lines))
 			continue;
 		*index = from;
@@ -346,7 +316,7 @@ static int read_lines(struct lines *lines, struct kymo_error *err)
 	const struct ky_tsp_request *request = lines->answer->request;
 	bool is_search = lines->n_patterns && request->has_direction, is_there = true;
 	uint64_t index = request->index;
-	const struct ky_json *rows;
+	struct ky_tsp_rows rows;
 	struct ky_arena arena;
 	int ret;
 

@@ -110,37 +110,26 @@ static bool tsp_xy_is_wanted(const struct ky_tsp_request *request, int64_t id)
 
 /* ---- the histogram ----------------------------------------------------------------------- */
 
-static int take_numbers(const struct ky_json *array, double *values, size_t n,
-			struct kymo_error *err)
-{
-	const struct ky_json *one = array ? array->list.first : NULL;
-	size_t i = 0;
-
-	for (; one && i < n; one = one->next)
-		values[i++] = (double)one->integer.u;
-	return i == n ? KYMO_OK : ky_error_set(err, KYMO_E_STATE, "the density has no samples");
-}
-
-static int put_histogram(struct chart *chart, const struct ky_json *root, double *values,
+static int put_histogram(struct chart *chart, const struct ky_view_columns *found, double *values,
 			 struct kymo_error *err)
 {
 	const struct ky_tsp_request *request = chart->answer->request;
-	int ret = KYMO_OK;
+	const int64_t *events = ky_tsp_numbers(found, "events", chart->n);
 
-	if (tsp_xy_is_wanted(request, TOTAL)) {
-		ret = take_numbers(ky_json_get(root, "events"), values, chart->n, err);
+	for (size_t i = 0; events && i < chart->n; i++)
+		values[i] = (double)events[i];
+	if (events && tsp_xy_is_wanted(request, TOTAL))
 		put_series(chart, TOTAL, "Total", &events_axis, values);
-	}
-	if (ret == KYMO_OK && tsp_xy_is_wanted(request, LOST)) {
-		ret = take_numbers(ky_json_get(root, "lost"), values, chart->n, err);
+	if (!events || !ky_view_fill_runs(found, "lost", values, chart->n))
+		return ky_error_set(err, KYMO_E_STATE, "the density has no samples");
+	if (tsp_xy_is_wanted(request, LOST))
 		put_series(chart, LOST, "Lost events", &events_axis, values);
-	}
-	return ret;
+	return KYMO_OK;
 }
 
-static bool tsp_xy_is_exact(const struct ky_json *root, size_t n)
+static bool tsp_xy_is_exact(const struct ky_view_columns *found, size_t n)
 {
-	const struct ky_json *exact = ky_json_get(root, "exact");
+	const struct ky_json *exact = ky_view_head(found, "exact");
 
 	return exact && exact->kind == KY_JSON_INTEGER && exact->integer.u >= n;
 }
@@ -149,7 +138,7 @@ static int answer_histogram(struct chart *chart, struct kymo_error *err)
 {
 	struct ky_view_request *request = calloc(1, sizeof(*request));
 	double *values = calloc(chart->n, sizeof(*values));
-	const struct ky_json *root;
+	struct ky_view_columns found;
 	struct ky_arena arena;
 	int ret = KYMO_OK;
 
@@ -159,14 +148,14 @@ static int answer_histogram(struct chart *chart, struct kymo_error *err)
 		request->begin_ns = chart->begin_ns;
 		request->end_ns = (int64_t)((uint64_t)chart->begin_ns + chart->span_ns - 1);
 		request->count = chart->n;
-		ret = ky_tsp_ask(chart->answer, request, &arena, &root, err);
+		ret = ky_tsp_ask_columns(chart->answer, request, &arena, &found, err);
 	} else {
 		ret = ky_error_nomem(err);
 	}
 	if (ret == KYMO_OK) {
-		ky_tsp_put_head(chart->answer->out, !tsp_xy_is_exact(root, chart->n));
+		ky_tsp_put_head(chart->answer->out, !tsp_xy_is_exact(&found, chart->n));
 		ky_strbuf_adds(chart->answer->out, "{\"title\": \"Histogram\", \"series\": [");
-		ret = put_histogram(chart, root, values, err);
+		ret = put_histogram(chart, &found, values, err);
 		ky_strbuf_adds(chart->answer->out, "]}}\n");
 	}
 	ky_arena_fini(&arena);
