@@ -11,9 +11,9 @@
 #include "import/logs/log-format.h"
 #include "import/logs/log-regex.h"
 
-static int import_log_stray(struct ky_log_file *log, const char *line, size_t len)
+int ky_log_stray(struct ky_log_file *log, const char *line, size_t len)
 {
-	const struct ky_log_value text = ky_log_text("message", line, len);
+	struct ky_log_value text = ky_log_text("message", line, len);
 	int ret;
 
 	log->n_strange++;
@@ -38,7 +38,7 @@ static int import_log_run(struct ky_log_file *log)
 	while ((ret = ky_log_next_line(log, &line, &len)) > 0) {
 		ret = log->format->line(log, line, len);
 		if (ret == 0 && len)
-			ret = import_log_stray(log, line, len);
+			ret = ky_log_stray(log, line, len);
 		if (ret < 0)
 			break;
 	}
@@ -113,6 +113,7 @@ static int import_log_file(const char *path, int fd, struct ky_packet_store *sto
 	ky_arena_init(&log.arena);
 	ky_map_init(&log.classes);
 	ky_strbuf_init(&log.unescaped);
+	ky_strbuf_init(&log.joined);
 	log.state = regex;
 	ret = ky_foreign_open(&log.file, path, fd, err);
 	if (!ret)
@@ -125,6 +126,7 @@ static int import_log_file(const char *path, int fd, struct ky_packet_store *sto
 	ky_map_fini(&log.classes);
 	ky_arena_fini(&log.arena);
 	ky_strbuf_fini(&log.unescaped);
+	ky_strbuf_fini(&log.joined);
 	return ret;
 }
 

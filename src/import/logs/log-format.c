@@ -7,6 +7,8 @@
 #include "base/error.h"
 
 #define FIRST_LINES_BYTES 8192
+/* A log whose lines have more sets of fields than this has no sets, but chance: a trace of so many kinds of events helps nobody. */
+#define SHAPES_MAX 8192
 
 static const struct ky_log_format *const formats[] = {
 	&ky_log_chrome, &ky_log_journal, &ky_log_syslog_5424, &ky_log_syslog, &ky_log_dmesg,
@@ -113,6 +115,17 @@ found:
 	return 1;
 }
 
+const char *ky_log_window(const struct ky_log_file *log, size_t *len)
+{
+	const struct ky_foreign_file *file = &log->file;
+
+	*len = 0;
+	if (log->at < file->window_at || log->at > file->window_at + file->window_bytes)
+		return NULL;
+	*len = (size_t)(file->window_at + file->window_bytes - log->at);
+	return (const char *)file->window + (log->at - file->window_at);
+}
+
 const char *ky_log_bytes(struct ky_log_file *log, uint64_t len)
 {
 	const uint8_t *bytes =
@@ -125,51 +138,140 @@ const char *ky_log_bytes(struct ky_log_file *log, uint64_t len)
 
 /* ---- events --------------------------------------------------------------------------- */
 
+/* The same for the same fields in any order: some formats write them as a hash table has them. */
 static uint64_t log_format_hash(const char *name, const struct ky_log_value *values, size_t n)
 {
 	uint64_t hash = ky_hash_bytes(name, strlen(name));
 
 	for (size_t i = 0; i < n; i++)
-		hash = ky_hash_u64(hash ^ ky_hash_bytes(values[i].name, values[i].name_len) ^
-				   (uint64_t)values[i].kind << 56);
+		hash += ky_hash_u64(ky_hash_bytes(values[i].name, values[i].name_len) ^
+				    (uint64_t)values[i].kind << 56);
 	return hash;
+}
+
+static inline bool log_format_is_field(const struct ky_log_shape_field *field,
+				       const struct ky_log_value *value)
+{
+	return field->kind == value->kind && field->name_len == value->name_len &&
+	       (field->name == value->name ||
+		memcmp(field->name, value->name, field->name_len) == 0);
+}
+
+/* Puts the values into the shape's order. False: they are other fields; then the order is undefined. */
+static inline bool log_format_fits(const struct ky_log_shape *shape, const char *name,
+				   struct ky_log_value *values, size_t n)
+{
+	if (!shape || shape->n != n || (shape->event != name && strcmp(shape->event, name) != 0))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		struct ky_log_value value = values[i];
+		size_t j = i;
+
+		if (__builtin_expect(log_format_is_field(&shape->fields[i], &values[i]), 1))
+			continue;
+		while (++j < n && !log_format_is_field(&shape->fields[i], &values[j]))
+			;
+		if (j >= n)
+			return false;
+		values[i] = values[j];
+		values[j] = value;
+	}
+	return true;
+}
+
+static struct ky_log_shape *log_format_new_shape(struct ky_log_file *log, const char *name,
+						 const struct ky_log_value *values, size_t n)
+{
+	struct ky_log_shape *shape =
+		ky_arena_alloc(&log->arena, sizeof(*shape) + n * sizeof(shape->fields[0]));
+
+	if (!shape)
+		return NULL;
+	shape->event = ky_arena_strdup(&log->arena, name);
+	shape->n = n;
+	for (size_t i = 0; i < n; i++) {
+		shape->fields[i].name =
+			ky_arena_strndup(&log->arena, values[i].name, values[i].name_len);
+		shape->fields[i].name_len = values[i].name_len;
+		shape->fields[i].kind = values[i].kind;
+		if (!shape->fields[i].name)
+			return NULL;
+	}
+	return shape->event ? shape : NULL;
 }
 
 static int log_format_new_class(struct ky_log_file *log, const char *name,
 				const struct ky_log_value *values, size_t n)
 {
+	struct ky_log_shape *shape = log_format_new_shape(log, name, values, n);
 	struct ky_maker_field fields[KY_LOG_FIELDS_MAX];
 
-	for (size_t i = 0; i < n; i++) {
-		fields[i] = (struct ky_maker_field){.kind = values[i].kind};
-		fields[i].name = ky_arena_strndup(&log->arena, values[i].name, values[i].name_len);
-		if (!fields[i].name)
-			return ky_error_nomem(log->err);
-	}
-	return ky_maker_event(log->maker, name, fields, n, log->err);
+	if (!shape)
+		return ky_error_nomem(log->err);
+	for (size_t i = 0; i < n; i++)
+		fields[i] = (struct ky_maker_field){.kind = values[i].kind,
+						    .name = shape->fields[i].name};
+	shape->number = ky_maker_event(log->maker, name, fields, n, log->err);
+	if (shape->number < 0)
+		return shape->number;
+	if (ky_map_set(&log->classes, log_format_hash(name, values, n), shape) < 0)
+		return ky_error_nomem(log->err);
+	log->shape = shape;
+	return KYMO_OK;
 }
 
-int ky_log_begin(struct ky_log_file *log, const char *name, int64_t ns,
-		 const struct ky_log_value *values, size_t n)
+/* One text of all fields, instead of a shape of its own. */
+static void log_format_join(struct ky_log_file *log, struct ky_log_value *values, size_t n)
 {
-	uint64_t hash;
-	uintptr_t known;
-	int event;
+	struct ky_strbuf *text = &log->joined;
+
+	ky_strbuf_clear(text);
+	for (size_t i = 0; i < n; i++) {
+		ky_strbuf_adds(text, i ? " " : "");
+		ky_strbuf_add(text, values[i].name, values[i].name_len);
+		if (values[i].kind == KY_MAKER_TEXT) {
+			ky_strbuf_adds(text, "=\"");
+			ky_strbuf_add(text, values[i].text, values[i].len);
+			ky_strbuf_adds(text, "\"");
+		} else if (values[i].kind == KY_MAKER_DOUBLE) {
+			ky_strbuf_addf(text, "=%.17g", values[i].real);
+		} else {
+			ky_strbuf_addf(text, "=%lld", (long long)values[i].number);
+		}
+	}
+	values[0] = ky_log_text("fields", ky_strbuf_text(text), text->len);
+}
+
+/* The shape of other fields than the last event had. */
+static int log_format_find_shape(struct ky_log_file *log, const char *name,
+				 struct ky_log_value *values, size_t *n)
+{
+	log->shape = ky_map_get(&log->classes, log_format_hash(name, values, *n));
+	if (log_format_fits(log->shape, name, values, *n))
+		return KYMO_OK;
+	if (log->classes.len < SHAPES_MAX || *n < 2)
+		return log_format_new_class(log, name, values, *n);
+	log_format_join(log, values, *n);
+	*n = 1;
+	log->shape = ky_map_get(&log->classes, log_format_hash(name, values, *n));
+	return log_format_fits(log->shape, name, values, *n)
+		       ? KYMO_OK
+		       : log_format_new_class(log, name, values, *n);
+}
+
+int ky_log_begin(struct ky_log_file *log, const char *name, int64_t ns, struct ky_log_value *values,
+		 size_t n)
+{
+	int ret = KYMO_OK;
 
 	n = n < KY_LOG_FIELDS_MAX ? n : KY_LOG_FIELDS_MAX;
-	hash = log_format_hash(name, values, n);
-	known = (uintptr_t)ky_map_get(&log->classes, hash);
-	event = (int)known - 1;
-	if (!known) {
-		event = log_format_new_class(log, name, values, n);
-		if (event < 0)
-			return event;
-		if (ky_map_set(&log->classes, hash, (void *)(uintptr_t)(event + 1)) < 0)
-			return ky_error_nomem(log->err);
-	}
+	if (!log_format_fits(log->shape, name, values, n))
+		ret = log_format_find_shape(log, name, values, &n);
+	if (ret < 0)
+		return ret;
 	/* The clock counts from 1970 on. */
 	log->last_ns = ns < 0 ? 0 : ns;
-	ky_maker_begin(log->maker, log->stream, event, (uint64_t)log->last_ns);
+	ky_maker_begin(log->maker, log->stream, log->shape->number, (uint64_t)log->last_ns);
 	return KYMO_OK;
 }
 
@@ -207,8 +309,8 @@ int ky_log_put(struct ky_log_file *log, const struct ky_log_value *values, size_
 	return ky_maker_commit(log->maker, log->err);
 }
 
-int ky_log_event(struct ky_log_file *log, const char *name, int64_t ns,
-		 const struct ky_log_value *values, size_t n)
+int ky_log_event(struct ky_log_file *log, const char *name, int64_t ns, struct ky_log_value *values,
+		 size_t n)
 {
 	int ret = ky_log_begin(log, name, ns, values, n);
 
@@ -217,7 +319,7 @@ int ky_log_event(struct ky_log_file *log, const char *name, int64_t ns,
 
 /* ---- words ---------------------------------------------------------------------------- */
 
-static bool is_decimal(const char *text, size_t len, int64_t *number)
+bool ky_log_is_number(const char *text, size_t len, int64_t *number)
 {
 	bool is_negative = len && *text == '-';
 	uint64_t value = 0;
@@ -228,9 +330,11 @@ static bool is_decimal(const char *text, size_t len, int64_t *number)
 	if (!len || len > 18 || (len > 1 && *text == '0'))
 		return false;
 	for (size_t i = 0; i < len; i++) {
-		if (!isdigit((unsigned char)text[i]))
+		unsigned int digit = (unsigned int)(unsigned char)text[i] - '0';
+
+		if (digit > 9)
 			return false;
-		value = value * 10 + (uint64_t)(text[i] - '0');
+		value = value * 10 + digit;
 	}
 	*number = is_negative ? -(int64_t)value : (int64_t)value;
 	return true;
@@ -246,7 +350,7 @@ struct ky_log_value ky_log_guess(const char *name, size_t name_len, const char *
 		.len = len,
 	};
 
-	if (is_decimal(text, len, &value.number))
+	if (ky_log_is_number(text, len, &value.number))
 		value.kind = KY_MAKER_S64;
 	return value;
 }

@@ -34,6 +34,18 @@ struct ky_log_value {
 
 struct ky_log_format;
 
+/* An event's name and the fields of its own: a class of the trace. */
+struct ky_log_shape {
+	const char *event;
+	int number; /* of the class */
+	size_t n;
+	struct ky_log_shape_field {
+		const char *name;
+		size_t name_len;
+		enum ky_maker_kind kind;
+	} fields[];
+};
+
 struct ky_log_file {
 	struct ky_foreign_file file;
 	uint64_t at;	  /* the next line */
@@ -43,11 +55,15 @@ struct ky_log_file {
 	struct ky_log_clock clock;
 	struct ky_maker *maker;
 	struct ky_arena arena;
-	struct ky_map classes; /* hash of an event's name and fields -> number plus 1 */
+	struct ky_map classes; /* hash of an event's name and fields -> its shape */
+	const struct ky_log_shape
+		*shape; /* of the last event: mostly also of the next; may be NULL */
 	const struct ky_log_format *format;
 	void *state;	 /* the format's */
 	uint32_t stream; /* of the next event: its CPU, where the format has CPUs */
 	struct ky_strbuf unescaped;
+	struct ky_strbuf
+		joined; /* all fields of an event with a shape of its own, where there are too many */
 	int64_t origin_ns;	 /* of a format whose times count from a time that it tells */
 	int64_t last_ns;	 /* of the last event: that of a line without a time */
 	const char *time_format; /* of the user; NULL: none */
@@ -76,16 +92,16 @@ int ky_log_next_line(struct ky_log_file *log, const char **line, size_t *len);
 const char *ky_log_bytes(struct ky_log_file *log, uint64_t len);
 
 /*
- * Begin event @name at @ns with these fields of its own. The format then adds the context's values, and calls ky_log_put(). 0 or
- * negative.
+ * Begin event @name at @ns with these fields of its own, which are put into the order in which they first came. The format then adds the
+ * context's values, and calls ky_log_put(). 0 or negative.
  */
-int ky_log_begin(struct ky_log_file *log, const char *name, int64_t ns,
-		 const struct ky_log_value *values, size_t n);
+int ky_log_begin(struct ky_log_file *log, const char *name, int64_t ns, struct ky_log_value *values,
+		 size_t n);
 int ky_log_put(struct ky_log_file *log, const struct ky_log_value *values, size_t n);
 
 /* Both, for formats without a context. 0 or negative. */
-int ky_log_event(struct ky_log_file *log, const char *name, int64_t ns,
-		 const struct ky_log_value *values, size_t n);
+int ky_log_event(struct ky_log_file *log, const char *name, int64_t ns, struct ky_log_value *values,
+		 size_t n);
 
 static inline struct ky_log_value ky_log_text(const char *name, const char *text, size_t len)
 {
@@ -104,6 +120,12 @@ static inline struct ky_log_value ky_log_number(const char *name, int64_t number
 
 /* "value" as a number where it is one, else as text. */
 struct ky_log_value ky_log_guess(const char *name, size_t name_len, const char *text, size_t len);
+/* The number that @text is: at most 18 digits, without a zero in front. */
+bool ky_log_is_number(const char *text, size_t len, int64_t *number);
+/* A line that the format does not know becomes an event "line". (import-log.c) */
+int ky_log_stray(struct ky_log_file *log, const char *line, size_t len);
+/* What the window has of the file, from log->at on, without reading; *len: how much. */
+const char *ky_log_window(const struct ky_log_file *log, size_t *len);
 /* Words key=value and key="some words", from *@text on: the next one. False: none is left. */
 bool ky_log_pair(const char **text, const char *end, struct ky_log_value *value);
 
@@ -112,6 +134,12 @@ bool ky_log_pair(const char **text, const char *end, struct ky_log_value *value)
  * integers become floats. (log-json.c)
  */
 void *ky_log_json_load(const char *text, size_t len);
+/*
+ * The members of a line that is one JSON object without others in it, as fields; an escaped text is kept in @texts. The number of
+ * fields; negative: the line is not that simple, or no JSON at all. (log-json-flat.c)
+ */
+int ky_log_json_flat(const char *line, size_t len, struct ky_strbuf *texts,
+		     struct ky_log_value values[KY_LOG_FIELDS_MAX]);
 /*
  * A JSON value as a field; *@made gets a text that had to be made, for free(). False: it is null. (log-json.c; void *: a json_t)
  */

@@ -252,7 +252,7 @@ static int ftrace_syscall(struct ky_log_file *log, const struct ftrace_line *lin
 }
 
 static int ftrace_put(struct ky_log_file *log, const struct ftrace_line *line, const char *name,
-		      const struct ky_log_value *values, size_t n)
+		      struct ky_log_value *values, size_t n)
 {
 	int ret;
 

@@ -16,6 +16,7 @@ struct journal_field {
 };
 
 struct journal {
+	struct ky_log_value values[KY_LOG_FIELDS_MAX];
 	struct ky_strbuf texts;
 	KY_VEC(struct journal_field) fields;
 	int64_t ns;
@@ -39,8 +40,8 @@ static int journal_begin(struct ky_log_file *log)
 
 static int journal_flush(struct ky_log_file *log)
 {
-	struct ky_log_value values[KY_LOG_FIELDS_MAX];
 	struct journal *journal = log->state;
+	struct ky_log_value *values = journal->values;
 	const char *texts = ky_strbuf_text(&journal->texts);
 	size_t n = 0;
 	int ret;
@@ -58,17 +59,31 @@ static int journal_flush(struct ky_log_file *log)
 	return ret;
 }
 
+/* Microseconds. */
+static int64_t journal_time(const char *value, size_t len)
+{
+	char number[24] = "";
+	int64_t us;
+
+	if (ky_log_is_number(value, len, &us) && us < INT64_MAX / 1000)
+		return us * 1000;
+	memcpy(number, value, len < sizeof(number) - 1 ? len : sizeof(number) - 1);
+	return __builtin_mul_overflow(strtoll(number, NULL, 10), 1000, &us) ? 0 : us;
+}
+
+static bool journal_is_time(const char *name, size_t name_len)
+{
+	return name_len == 20 && memcmp(name, "__REALTIME_TIMESTAMP", 20) == 0;
+}
+
 static int journal_add(struct ky_log_file *log, const char *name, size_t name_len,
 		       const char *value, size_t len)
 {
 	struct journal *journal = log->state;
 	struct journal_field field = {.name = journal->texts.len, .name_len = name_len};
 
-	if (name_len == 20 && memcmp(name, "__REALTIME_TIMESTAMP", 20) == 0) {
-		char number[24] = "";
-
-		memcpy(number, value, len < sizeof(number) - 1 ? len : sizeof(number) - 1);
-		journal->ns = strtoll(number, NULL, 10) * 1000;
+	if (journal_is_time(name, name_len)) {
+		journal->ns = journal_time(value, len);
 		return KYMO_OK;
 	}
 	ky_strbuf_add(&journal->texts, name, name_len);
@@ -120,6 +135,96 @@ static int journal_line(struct ky_log_file *log, const char *line, size_t len)
 	return ret < 0 ? ret : 1;
 }
 
+/* ---- entries in one piece ------------------------------------------------------------- */
+
+/* The length of the name that the line at @at begins with; 0: the line is no FIELD=value. The next field of the last entry's is likely. */
+static inline size_t journal_name(const struct ky_log_shape *shape, size_t i, const char *at,
+				  const char *stop, const char **name)
+{
+	size_t likely = shape && i < shape->n ? shape->fields[i].name_len : 0;
+	const char *equals;
+
+	if (likely && (size_t)(stop - at) > likely && at[likely] == '=' &&
+	    memcmp(at, shape->fields[i].name, likely) == 0) {
+		*name = shape->fields[i].name;
+		return likely;
+	}
+	equals = memchr(at, '=', (size_t)(stop - at));
+	*name = at;
+	return equals ? (size_t)(equals - at) : 0;
+}
+
+static inline void journal_put(struct ky_log_value *value, const char *name, size_t name_len,
+			       const char *text, size_t len)
+{
+	value->name = name;
+	value->name_len = name_len;
+	value->text = text;
+	value->len = len;
+	value->kind = ky_log_is_number(text, len, &value->number) ? KY_MAKER_S64 : KY_MAKER_TEXT;
+}
+
+/* The next entry, if it is whole in the window and has nothing but lines. 1: it is an event; 0: it is not that simple. */
+static int journal_entry(struct ky_log_file *log)
+{
+	struct journal *journal = log->state;
+	size_t left, n = 0, n_lines = 0, name_len;
+	const char *begin = ky_log_window(log, &left), *at = begin, *end = at + left, *stop, *name;
+	int64_t ns = log->last_ns;
+	int ret = KYMO_OK;
+
+	for (; at < end && (stop = memchr(at, '\n', (size_t)(end - at)));
+	     at = stop + 1, n_lines++) {
+		if (stop == at) {
+			if (n)
+				ret = ky_log_event(log, "log", ns, journal->values, n);
+			log->at += (size_t)(stop + 1 - begin);
+			log->line_number += n_lines + 1;
+			return ret < 0 ? ret : 1;
+		}
+		name_len = journal_name(log->shape, n, at, stop, &name);
+		if (!name_len || n == KY_LOG_FIELDS_MAX || stop[-1] == '\r' ||
+		    stop - at > KY_LOG_LINE_MAX)
+			return 0;
+		at += name_len + 1;
+		if (journal_is_time(name, name_len))
+			ns = journal_time(at, (size_t)(stop - at));
+		else
+			journal_put(&journal->values[n++], name, name_len, at, (size_t)(stop - at));
+	}
+	return 0;
+}
+
+/* The lines of one entry. 1; 0: the file has none. */
+static int journal_lines(struct ky_log_file *log)
+{
+	const char *line;
+	size_t len;
+	int ret;
+
+	do {
+		ret = ky_log_next_line(log, &line, &len);
+		if (ret <= 0)
+			return ret;
+		ret = journal_line(log, line, len);
+		if (ret == 0 && len)
+			ret = ky_log_stray(log, line, len);
+	} while (ret >= 0 && len);
+	return ret < 0 ? ret : 1;
+}
+
+static int journal_file(struct ky_log_file *log)
+{
+	int ret;
+
+	do {
+		ret = journal_entry(log);
+		if (ret == 0)
+			ret = journal_lines(log);
+	} while (ret > 0);
+	return ret;
+}
+
 static void journal_end(struct ky_log_file *log)
 {
 	struct journal *journal = log->state;
@@ -139,6 +244,6 @@ const struct ky_log_format ky_log_journal = {
 	.description = "what journalctl -o export prints",
 	.probe = journal_probe,
 	.begin = journal_begin,
-	.line = journal_line,
+	.file = journal_file,
 	.end = journal_end,
 };

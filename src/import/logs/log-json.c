@@ -7,8 +7,18 @@
 #include "base/error.h"
 #include "import/logs/log-format.h"
 
-static const char *const time_names[] = {"time", "timestamp", "ts",   "@timestamp", "t",
-					 "date", "datetime",  "when", "eventTime"};
+#define NAME(text)                     \
+	{                              \
+		text, sizeof(text) - 1 \
+	}
+
+static const struct {
+	const char *text;
+	size_t len;
+} time_names[] = {
+	NAME("time"), NAME("timestamp"), NAME("ts"),   NAME("@timestamp"), NAME("t"),
+	NAME("date"), NAME("datetime"),	 NAME("when"), NAME("eventTime"),
+};
 
 /* journald: microseconds as a text. */
 #define JOURNAL_TIME "__REALTIME_TIMESTAMP"
@@ -16,7 +26,7 @@ static const char *const time_names[] = {"time", "timestamp", "ts",   "@timestam
 static bool is_time_name(const char *name, size_t len)
 {
 	for (size_t i = 0; i < sizeof(time_names) / sizeof(time_names[0]); i++)
-		if (strlen(time_names[i]) == len && memcmp(time_names[i], name, len) == 0)
+		if (time_names[i].len == len && memcmp(time_names[i].text, name, len) == 0)
 			return true;
 	return false;
 }
@@ -136,11 +146,54 @@ static int put_object(struct ky_log_file *log, json_t *object)
 	return ret;
 }
 
+/* The same for a field of a simple line. */
+static bool json_flat_time(struct ky_log_file *log, const struct ky_log_value *value, int64_t *ns)
+{
+	int64_t us;
+
+	if (value->name_len == sizeof(JOURNAL_TIME) - 1 && value->kind == KY_MAKER_TEXT &&
+	    memcmp(value->name, JOURNAL_TIME, sizeof(JOURNAL_TIME) - 1) == 0)
+		return ky_log_is_number(value->text, value->len, &us) &&
+		       !__builtin_mul_overflow(us, 1000, ns);
+	if (!is_time_name(value->name, value->name_len))
+		return false;
+	if (value->kind == KY_MAKER_TEXT)
+		return log_json_text_time(log, value->text, value->len, ns);
+	if (value->kind == KY_MAKER_DOUBLE)
+		*ns = ky_log_time_number(value->real);
+	else
+		*ns = value->number > 100000000000000000
+			      ? value->number
+			      : ky_log_time_number((double)value->number);
+	return true;
+}
+
+static int put_flat(struct ky_log_file *log, struct ky_log_value *values, size_t n)
+{
+	int64_t ns = log->last_ns;
+	size_t kept = 0;
+	int ret;
+
+	for (size_t i = 0; i < n; i++) {
+		if (json_flat_time(log, &values[i], &ns))
+			continue;
+		if (kept != i)
+			values[kept] = values[i];
+		kept++;
+	}
+	ret = ky_log_event(log, "log", ns, values, kept);
+	return ret < 0 ? ret : 1;
+}
+
 static int json_line(struct ky_log_file *log, const char *line, size_t len)
 {
-	json_t *object = ky_log_json_load(line, len);
-	int ret = 0;
+	struct ky_log_value values[KY_LOG_FIELDS_MAX];
+	int n = ky_log_json_flat(line, len, &log->unescaped, values), ret = 0;
+	json_t *object;
 
+	if (n >= 0)
+		return put_flat(log, values, (size_t)n);
+	object = ky_log_json_load(line, len);
 	if (json_is_object(object)) {
 		ret = put_object(log, object);
 		ret = ret < 0 ? ret : 1;

@@ -160,7 +160,7 @@ static const char *strace_name(const struct strace_line *line, char name[NAME_MA
 }
 
 static int strace_put(struct ky_log_file *log, const char *prefix, const struct strace_line *line,
-		      int64_t ns, const struct ky_log_value *values, size_t n)
+		      int64_t ns, struct ky_log_value *values, size_t n)
 {
 	char event[NAME_MAX_BYTES + 32], name[NAME_MAX_BYTES];
 	int ret;
@@ -236,7 +236,7 @@ static int64_t strace_result(const char *at, const char *end, const char **error
 
 static int strace_entry(struct ky_log_file *log, const struct strace_line *line)
 {
-	const struct ky_log_value args = ky_log_text("arguments", line->args, line->args_len);
+	struct ky_log_value args = ky_log_text("arguments", line->args, line->args_len);
 
 	return strace_put(log, "syscall_entry_", line, line->ns, &args, 1);
 }
@@ -255,8 +255,7 @@ static int strace_exit(struct ky_log_file *log, const struct strace_line *line, 
 
 static int strace_note(struct ky_log_file *log, const struct strace_line *line, const char *end)
 {
-	const struct ky_log_value text =
-		ky_log_text("message", line->note, (size_t)(end - line->note));
+	struct ky_log_value text = ky_log_text("message", line->note, (size_t)(end - line->note));
 	int ret = ky_log_begin(log, line->note[0] == '-' ? "signal" : "exit", line->ns, &text, 1);
 
 	if (ret < 0)

@@ -128,7 +128,7 @@ struct bundle {
 /* ---- events ----------------------------------------------------------------------------- */
 
 static int perfetto_ftrace_put(struct ky_perfetto *perfetto, const char *name, int64_t ns,
-			       int64_t tid, const struct ky_log_value *values, size_t n)
+			       int64_t tid, struct ky_log_value *values, size_t n)
 {
 	int ret = ky_log_begin(&perfetto->kernel, name, ns, values, n);
 
@@ -384,7 +384,7 @@ static int perfetto_ftrace_read_compact(struct bundle *bundle, const struct ky_p
 static int perfetto_ftrace_waking(struct bundle *bundle, const struct bundle_event *event)
 {
 	struct ky_pb_field comm = perfetto_ftrace_comm(bundle, WAKING_COMM, event->index);
-	const struct ky_log_value values[] = {
+	struct ky_log_value values[] = {
 		ky_log_text("comm", (const char *)comm.data, comm.len),
 		ky_log_number("tid", (int32_t)perfetto_ftrace_at(bundle, WAKING_TID, event->index)),
 		ky_log_number("prio",
@@ -404,7 +404,7 @@ static int perfetto_ftrace_switch(struct bundle *bundle, const struct bundle_eve
 	struct ky_perfetto_cpu *cpu = bundle->cpu;
 	int32_t tid = (int32_t)perfetto_ftrace_at(bundle, SWITCH_TID, event->index);
 	int32_t prio = (int32_t)perfetto_ftrace_at(bundle, SWITCH_PRIO, event->index);
-	const struct ky_log_value values[] = {
+	struct ky_log_value values[] = {
 		ky_log_text("prev_comm", cpu->comm, cpu->comm_len),
 		ky_log_number("prev_tid", cpu->tid),
 		ky_log_number("prev_prio", cpu->prio - 100),
@@ -472,7 +472,7 @@ static int perfetto_ftrace_threads(struct ky_perfetto *perfetto, int64_t ns)
 	int ret = KYMO_OK;
 
 	ky_vec_foreach(&perfetto->threads, thread) {
-		const struct ky_log_value values[] = {
+		struct ky_log_value values[] = {
 			ky_log_number("tid", thread->tid),
 			ky_log_number("pid", thread->pid),
 			ky_log_number("ppid", thread->ppid),

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""Logs whose lines have fields by name: any order, any set, any JSON; journald's own tool judges."""
+
+import json
+import random
+
+from test_import import events_of
+
+
+def test_fields_in_any_order_and_any_set(kymo, tmp_path):
+    """journald writes the fields of JSON in the order of a hash table: the same fields are the same kind of event."""
+    chance = random.Random(7)
+    names = [f"field{i}" for i in range(9)]
+    with open(tmp_path / "a.json", "w", encoding="ascii") as file:
+        for i in range(66000):
+            chance.shuffle(names)
+            file.write('{"time":%d,%s}\n' % (1764181493 + i, ",".join(f'"{name}":"{name}{i}"' for name in names)))
+    done = kymo("convert", "--to", "json", tmp_path / "a.json")
+    events = [json.loads(line) for line in done.out.splitlines()]
+    assert len(events) == 66000
+    assert all(event["fields"] == {f"field{n}": f"field{n}{i}" for n in range(9)} for i, event in enumerate(events))
+    # Any set of twenty fields: more sets than a trace has kinds of events.
+    with open(tmp_path / "b.json", "w", encoding="ascii") as file:
+        for i in range(9000):
+            file.write('{"time":%d,%s}\n' % (1764181493 + i, ",".join(f'"f{n}":{n}' for n in range(20) if (i * 7919 + 1) >> n % 16 & 1)))
+    events = events_of(kymo, tmp_path / "b.json")
+    assert len(events) == 9000
+    for i, event in enumerate(events):
+        expected = {f"f{n}": n for n in range(20) if (i * 7919 + 1) >> n % 16 & 1}
+        assert event["fields"] in (expected, {"fields": " ".join(f"{name}={n}" for name, n in expected.items())})
+
+
+JSON_LINES = [
+    r'{"a":"x\ny\"\/\u00e9","b":-1,"c":0.25,"d":true,"e":null,"f":1e3}', '{ "a" : "\u00fc" , "b":[1,2], "c":{} }',
+    '{"a":1,"a":2}', '{"a":null,"a":2}', '{"a":12345678901234567890}', '{"a":"\xff"}', '{"a":"x\ty"}', "{}", '{"a":1} x', '{"a":01}',
+    '{"a":-0}', '{"a":0.5,"b":"' + "x" * 300 + r'\tz"}', '{"a":tru}', '{"a":"' + r'\\' + '"}',
+]
+
+
+def test_lines_of_json_are_what_python_says(kymo, tmp_path):
+    """The fast way for simple lines, and jansson for all others."""
+    path = tmp_path / "a.json"
+    path.write_bytes(b"".join(line.encode("latin-1" if "\xff" in line else "utf-8") + b"\n" for line in JSON_LINES))
+    for line, event in zip(JSON_LINES, events_of(kymo, path, "--log-format", "json")):
+        try:
+            value = json.loads(line, strict=True)
+            assert "\xff" not in line
+        except (AssertionError, ValueError):
+            assert event["event"] == "line", line
+            continue
+        expected = {name: json.dumps(one, separators=(",", ":")) if isinstance(one, (list, dict)) else
+                    float(one) if isinstance(one, int) and one > 2**63 else one
+                    for name, one in value.items() if one is not None}
+        assert event["fields"] == expected, line
