@@ -136,19 +136,24 @@ static void fleet_load_add_cell(struct ky_strbuf *out, const struct ky_fleet_col
 		ky_strbuf_addc(out, KY_FLEET_NULL);
 }
 
+static void fleet_load_add_column(struct ky_fleet_batch *batch, const struct ky_sql_value *row,
+				  const char *host, size_t i)
+{
+	const struct ky_fleet_column *column = &batch->table->columns.data[i];
+
+	if (host && strcmp(column->name, "host") == 0)
+		fleet_load_add_text(&batch->cells, host, strlen(host));
+	else
+		fleet_load_add_cell(&batch->cells, column, &row[i]);
+}
+
 static void fleet_load_add_row(const struct ky_fleet_load *load, struct ky_fleet_batch *batch,
 			       const struct ky_sql_value *row)
 {
 	const char *host = load->options->host;
 
-	for (size_t i = 0; i < batch->table->columns.len; i++) {
-		const struct ky_fleet_column *column = &batch->table->columns.data[i];
-
-		if (host && strcmp(column->name, "host") == 0)
-			fleet_load_add_text(&batch->cells, host, strlen(host));
-		else
-			fleet_load_add_cell(&batch->cells, column, &row[i]);
-	}
+	for (size_t i = 0; i < batch->table->columns.len; i++)
+		fleet_load_add_column(batch, row, host, i);
 	batch->n_rows++;
 }
 

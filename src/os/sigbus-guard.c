@@ -226,21 +226,23 @@ int ky_sigbus_guard_add(const void *data, size_t size_bytes)
 	return slot ? KYMO_OK : KYMO_E_MEMORY;
 }
 
+static void unguard_slot(struct slot *slot)
+{
+	(void)tdelete(slot, &by_begin, compare_slots);
+	atomic_store_explicit(&slot->end, 0, memory_order_release);
+	(void)ky_vec_push(&unused, slot);
+	if (!--n_guards)
+		uninstall();
+}
+
 void ky_sigbus_guard_remove(const void *data, size_t size_bytes)
 {
 	const struct range range = {.begin = (uintptr_t)data, .size_bytes = size_bytes};
 	struct slot *const *node;
 
 	pthread_mutex_lock(&lock);
-	while ((node = tfind(&range, &by_begin, compare_range))) {
-		struct slot *slot = *node;
-
-		(void)tdelete(slot, &by_begin, compare_slots);
-		atomic_store_explicit(&slot->end, 0, memory_order_release);
-		(void)ky_vec_push(&unused, slot);
-		if (!--n_guards)
-			uninstall();
-	}
+	while ((node = tfind(&range, &by_begin, compare_range)))
+		unguard_slot(*node);
 	pthread_mutex_unlock(&lock);
 }
 

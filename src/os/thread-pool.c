@@ -66,18 +66,22 @@ static bool thread_pool_run_one(struct ky_thread_pool *pool)
 	return true;
 }
 
+static void thread_pool_run_or_wait(struct ky_thread_pool *pool)
+{
+	if (thread_pool_run_one(pool))
+		return;
+	pool->n_sleeping++;
+	pthread_cond_wait(&pool->work, &pool->lock);
+	pool->n_sleeping--;
+}
+
 static void *thread_pool_thread_main(void *data)
 {
 	struct ky_thread_pool *pool = data;
 
 	ky_thread_pool_lock(pool);
-	while (!pool->ending) {
-		if (thread_pool_run_one(pool))
-			continue;
-		pool->n_sleeping++;
-		pthread_cond_wait(&pool->work, &pool->lock);
-		pool->n_sleeping--;
-	}
+	while (!pool->ending)
+		thread_pool_run_or_wait(pool);
 	ky_thread_pool_unlock(pool);
 	return NULL;
 }

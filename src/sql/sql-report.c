@@ -387,6 +387,15 @@ static void sql_report_fit(struct ky_table *table, struct ky_cell *cell, enum ky
 		*cell = (struct ky_cell){.type = KY_VALUE_NONE};
 }
 
+static void sql_report_fit_cell(struct report_table *own, struct ky_table *table, int comm,
+				size_t n, size_t i)
+{
+	const struct ky_cell *name = comm < 0 ? NULL : &table->cells.data[i - i % n + (size_t)comm];
+
+	sql_report_fit(table, &table->cells.data[i], own->columns[i % n].cls,
+		       name && name->type == KY_VALUE_TEXT ? name->text : "");
+}
+
 static void sql_report_finish_columns(struct report_table *own, struct ky_table *table)
 {
 	int comm = ky_table_column(&own->def, "comm");
@@ -394,13 +403,8 @@ static void sql_report_finish_columns(struct report_table *own, struct ky_table 
 
 	for (size_t c = 0; c < n; c++)
 		sql_report_choose_class(own, table, c);
-	for (size_t i = 0; i < table->cells.len; i++) {
-		const struct ky_cell *name =
-			comm < 0 ? NULL : &table->cells.data[i - i % n + (size_t)comm];
-
-		sql_report_fit(table, &table->cells.data[i], own->columns[i % n].cls,
-			       name && name->type == KY_VALUE_TEXT ? name->text : "");
-	}
+	for (size_t i = 0; i < table->cells.len; i++)
+		sql_report_fit_cell(own, table, comm, n, i);
 }
 
 static int sql_report_rows(struct ky_sql_report *own, struct ky_sql_statement *statement,

@@ -110,20 +110,24 @@ static bool try_sync(void)
 	return is_done;
 }
 
+static void hit_lost_joining(uint32_t i)
+{
+	/* Partner: the release in enter(). */
+	struct ky_slot *slot = __atomic_load_n(&ky_trace.slots[i], __ATOMIC_ACQUIRE);
+	struct ky_blob *blob = slot ? __atomic_load_n(&slot->blob, __ATOMIC_ACQUIRE) : NULL;
+
+	if (blob)
+		__atomic_fetch_add(&blob->lost_joining, 1, __ATOMIC_RELAXED);
+}
+
 /* A recorder has set a bit of an unknown session. False: the hit is lost, and counted. */
 static __attribute__((noinline, cold)) bool sync(void)
 {
 	if (!ky_trace_is_locked() && try_sync())
 		return true;
 	/* Another thread is at it, or this one was interrupted there. */
-	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++) {
-		/* Partner: the release in enter(). */
-		struct ky_slot *slot = __atomic_load_n(&ky_trace.slots[i], __ATOMIC_ACQUIRE);
-		struct ky_blob *blob = slot ? __atomic_load_n(&slot->blob, __ATOMIC_ACQUIRE) : NULL;
-
-		if (blob)
-			__atomic_fetch_add(&blob->lost_joining, 1, __ATOMIC_RELAXED);
-	}
+	for (uint32_t i = 0; i < KY_CONTROL_SLOTS; i++)
+		hit_lost_joining(i);
 	return false;
 }
 

@@ -164,20 +164,25 @@ static uint32_t byte_of(const struct ky_event *event)
 	return (uint32_t)((uintptr_t)event->enable % KY_ENABLE_BYTES);
 }
 
+static void session_events_expect(const struct ky_module *module, unsigned char bit,
+				  const uint8_t *wanted, struct ky_event *event)
+{
+	uint32_t byte;
+
+	if (event->module != module || event->is_gone)
+		return;
+	byte = byte_of(event);
+	if (wanted[byte / 8] >> byte % 8 & 1)
+		__atomic_fetch_or(&event->expected, bit, __ATOMIC_RELEASE);
+	else
+		__atomic_fetch_and(&event->expected, (unsigned char)~bit, __ATOMIC_RELEASE);
+}
+
 /* Hits that find other bits than these in their byte ask. */
 static void expect(const struct ky_module *module, unsigned char bit, const uint8_t *wanted)
 {
-	for (struct ky_event *event = ky_trace.events; event; event = event->next) {
-		uint32_t byte;
-
-		if (event->module != module || event->is_gone)
-			continue;
-		byte = byte_of(event);
-		if (wanted[byte / 8] >> byte % 8 & 1)
-			__atomic_fetch_or(&event->expected, bit, __ATOMIC_RELEASE);
-		else
-			__atomic_fetch_and(&event->expected, (unsigned char)~bit, __ATOMIC_RELEASE);
-	}
+	for (struct ky_event *event = ky_trace.events; event; event = event->next)
+		session_events_expect(module, bit, wanted, event);
 }
 
 void ky_session_correct_enable_bytes(const struct ky_slot *slot)
@@ -271,16 +276,21 @@ void ky_sessions_new_events(void)
 	}
 }
 
+static void session_event_forget(uint32_t number, bool keep_ids, unsigned char keep,
+				 struct ky_event *event)
+{
+	/* First of all: a hit from now on asks. Partner: wanted_by(). */
+	__atomic_fetch_and(&event->expected, keep, __ATOMIC_RELEASE);
+	__atomic_fetch_and(&event->mask, keep, __ATOMIC_RELEASE);
+	event->known &= keep;
+	event->has_id &= keep_ids ? 0xff : keep;
+	session_events_publish(event, number, NULL);
+}
+
 void ky_session_forget_events(uint32_t number, bool keep_ids)
 {
 	unsigned char keep = (unsigned char)~(1u << number);
 
-	for (struct ky_event *event = ky_trace.events; event; event = event->next) {
-		/* First of all: a hit from now on asks. Partner: wanted_by(). */
-		__atomic_fetch_and(&event->expected, keep, __ATOMIC_RELEASE);
-		__atomic_fetch_and(&event->mask, keep, __ATOMIC_RELEASE);
-		event->known &= keep;
-		event->has_id &= keep_ids ? 0xff : keep;
-		session_events_publish(event, number, NULL);
-	}
+	for (struct ky_event *event = ky_trace.events; event; event = event->next)
+		session_event_forget(number, keep_ids, keep, event);
 }

@@ -105,18 +105,22 @@ static void otlp_attribute_text(struct ky_strbuf *out, const char *key, const ch
 	ky_strbuf_adds(out, "}}");
 }
 
+static void otlp_attribute(struct ky_strbuf *out, const struct ky_value *at)
+{
+	ky_strbuf_addf(out, "%s{\"key\":", out->len ? "," : "");
+	otlp_text(out, at->name);
+	ky_strbuf_adds(out, ",\"value\":");
+	otlp_value(out, at);
+	ky_strbuf_addc(out, '}');
+}
+
 static void otlp_attributes(struct ky_strbuf *out, const struct ky_value *fields)
 {
 	const struct ky_value *at = fields ? fields + 1 : NULL;
 	const struct ky_value *end = at ? at + fields->n_below : NULL;
 
-	for (int i = 0; at < end && i < ATTRIBUTES_MAX; i++, at += 1 + at->n_below) {
-		ky_strbuf_addf(out, "%s{\"key\":", out->len ? "," : "");
-		otlp_text(out, at->name);
-		ky_strbuf_adds(out, ",\"value\":");
-		otlp_value(out, at);
-		ky_strbuf_addc(out, '}');
-	}
+	for (int i = 0; at < end && i < ATTRIBUTES_MAX; i++, at += 1 + at->n_below)
+		otlp_attribute(out, at);
 }
 
 /* ---- ids ---------------------------------------------------------------------------------- */
@@ -411,17 +415,21 @@ static int otlp_end(struct ky_tracks *tracks, struct kymo_error *err)
 	return 0;
 }
 
+static void otlp_free_thread(struct otlp_thread *thread)
+{
+	ky_vec_foreach(&thread->open, span) {
+		ky_strbuf_fini(&span->attributes);
+		ky_strbuf_fini(&span->events);
+	}
+	ky_vec_fini(&thread->open);
+}
+
 static void otlp_free(struct ky_tracks *tracks)
 {
 	struct otlp_own *own = tracks->own;
 
-	ky_vec_foreach(&own->threads, thread) {
-		ky_vec_foreach(&(*thread)->open, span) {
-			ky_strbuf_fini(&span->attributes);
-			ky_strbuf_fini(&span->events);
-		}
-		ky_vec_fini(&(*thread)->open);
-	}
+	ky_vec_foreach(&own->threads, thread)
+		otlp_free_thread(*thread);
 	ky_vec_foreach(&own->list, process)
 		ky_strbuf_fini(&(*process)->spans);
 	ky_vec_fini(&own->threads);

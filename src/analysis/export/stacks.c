@@ -72,18 +72,23 @@ static void stacks_folded(struct ky_strbuf *out, const struct ky_stack_tree *tre
 
 /* ---- speedscope ---------------------------------------------------------------------------- */
 
+static void stacks_speedscope_frame(struct ky_strbuf *out, const struct ky_stack_tree *tree,
+				    struct ky_stack_frame *frame)
+{
+	ky_strbuf_adds(out, frame == tree->frames.data ? "\n" : ",\n");
+	ky_strbuf_adds(out, "{\"name\":");
+	ky_stacks_json_text(out, frame->function);
+	if (frame->object[0]) {
+		ky_strbuf_adds(out, ",\"file\":");
+		ky_stacks_json_text(out, frame->object);
+	}
+	ky_strbuf_addc(out, '}');
+}
+
 static void stacks_speedscope_frames(struct ky_strbuf *out, const struct ky_stack_tree *tree)
 {
-	ky_vec_foreach(&tree->frames, frame) {
-		ky_strbuf_adds(out, frame == tree->frames.data ? "\n" : ",\n");
-		ky_strbuf_adds(out, "{\"name\":");
-		ky_stacks_json_text(out, frame->function);
-		if (frame->object[0]) {
-			ky_strbuf_adds(out, ",\"file\":");
-			ky_stacks_json_text(out, frame->object);
-		}
-		ky_strbuf_addc(out, '}');
-	}
+	ky_vec_foreach(&tree->frames, frame)
+		stacks_speedscope_frame(out, tree, frame);
 }
 
 static void stacks_speedscope_stack(struct ky_strbuf *out, const struct ky_stack_tree *tree,

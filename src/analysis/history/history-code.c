@@ -176,18 +176,22 @@ bool ky_code_table(struct ky_code_table *table, const struct ky_code *code)
 	return true;
 }
 
+static void put_code_bits(const struct ky_code *code, char bytes[256], uint32_t i)
+{
+	if (i & 1)
+		bytes[i / 2] = (char)(bytes[i / 2] | code->bits[i] << 4);
+	else
+		bytes[i / 2] = (char)code->bits[i];
+}
+
 void ky_code_put(struct ky_strbuf *out, const struct ky_code *code)
 {
 	char bytes[KY_CODE_SYMBOLS / 2];
 
 	if (code->n < 2)
 		return;
-	for (uint32_t i = 0; i < code->n; i++) {
-		if (i & 1)
-			bytes[i / 2] = (char)(bytes[i / 2] | code->bits[i] << 4);
-		else
-			bytes[i / 2] = (char)code->bits[i];
-	}
+	for (uint32_t i = 0; i < code->n; i++)
+		put_code_bits(code, bytes, i);
 	ky_strbuf_add(out, bytes, (code->n + 1) / 2);
 }
 

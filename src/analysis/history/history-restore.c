@@ -69,23 +69,26 @@ static int history_restore_is_good(const struct restoring *from)
 
 /* ---- names ------------------------------------------------------------------------------------- */
 
+static void restore_host(struct restoring *from, struct ky_host *host)
+{
+	uint64_t flags;
+
+	host->torn_until_ns = get_time(from);
+	host->blind_until_ns = get_time(from);
+	host->absent_cpus = ky_bytes_varint(from->bytes);
+	flags = get_number(from, 3);
+	host->announces = flags & 1;
+	host->lacks_cpus = flags >> 1;
+}
+
 static int get_hosts(struct restoring *from)
 {
 	uint64_t n = ky_bytes_varint(from->bytes);
 
 	if (!n || n != from->model->hosts.len)
 		return KYMO_E_FORMAT;
-	ky_vec_foreach(&from->model->hosts, it) {
-		struct ky_host *host = *it;
-		uint64_t flags;
-
-		host->torn_until_ns = get_time(from);
-		host->blind_until_ns = get_time(from);
-		host->absent_cpus = ky_bytes_varint(from->bytes);
-		flags = get_number(from, 3);
-		host->announces = flags & 1;
-		host->lacks_cpus = flags >> 1;
-	}
+	ky_vec_foreach(&from->model->hosts, it)
+		restore_host(from, *it);
 	return history_restore_is_good(from);
 }
 

@@ -91,18 +91,20 @@ int ky_history_writer_init(struct ky_history_writer *writer, int fd,
 	return history_writer_write_at(writer, begin, sizeof(begin), 0);
 }
 
+static void free_open_row(struct ky_open_row *row)
+{
+	free(row->durations);
+	free(row->codes);
+	free(row->states);
+	free(row->slots);
+	for (uint32_t i = 0; i < KY_LEVELS; i++)
+		free(row->levels[i]);
+}
+
 void ky_history_writer_fini(struct ky_history_writer *writer)
 {
-	ky_vec_foreach(&writer->rows, it) {
-		struct ky_open_row *row = *it;
-
-		free(row->durations);
-		free(row->codes);
-		free(row->states);
-		free(row->slots);
-		for (uint32_t i = 0; i < KY_LEVELS; i++)
-			free(row->levels[i]);
-	}
+	ky_vec_foreach(&writer->rows, it)
+		free_open_row(*it);
 	ky_vec_fini(&writer->rows);
 	ky_vec_fini(&writer->names);
 	ky_vec_fini(&writer->states);

@@ -131,21 +131,25 @@ static double full_bar(const struct ky_table *table, int bar)
 	return full;
 }
 
+static void render_html_heat_cell(struct ky_strbuf *out, const struct ky_heat *heat, size_t i)
+{
+	unsigned int level = ky_heat_level(heat, i);
+
+	if (level)
+		ky_strbuf_addf(out,
+			       "<rect x=\"%zu\" y=\"0\" width=\"12\" height=\"14\" "
+			       "fill-opacity=\"%.1f\"><title>%llu</title></rect>",
+			       i * 12, 0.2 * level, (unsigned long long)heat->counts[i]);
+}
+
 /* A line of a heat map: a square for each count that is not 0. */
 static void render_html_add_heat(struct ky_strbuf *out, const struct ky_heat *heat)
 {
 	ky_strbuf_addf(out,
 		       "<td class=\"t\"><svg viewBox=\"0 0 %zu 14\" width=\"%zu\" height=\"14\">",
 		       heat->n * 12, heat->n * 12);
-	for (size_t i = 0; i < heat->n; i++) {
-		unsigned int level = ky_heat_level(heat, i);
-
-		if (level)
-			ky_strbuf_addf(out,
-				       "<rect x=\"%zu\" y=\"0\" width=\"12\" height=\"14\" "
-				       "fill-opacity=\"%.1f\"><title>%llu</title></rect>",
-				       i * 12, 0.2 * level, (unsigned long long)heat->counts[i]);
-	}
+	for (size_t i = 0; i < heat->n; i++)
+		render_html_heat_cell(out, heat, i);
 	ky_strbuf_adds(out, "</svg></td>");
 }
 

@@ -28,17 +28,21 @@ static json_t *render_json_process_json(const struct ky_process *process)
 	return object;
 }
 
+static void render_json_tally_item(const struct ky_tally *tally, json_t *object, size_t i)
+{
+	json_t *name = ky_jansson_text(tally->items[i].name);
+
+	json_object_set_new(object, json_string_value(name),
+			    render_json_u64_json(tally->items[i].count));
+	json_decref(name);
+}
+
 static json_t *render_json_tally_json(const struct ky_tally *tally)
 {
 	json_t *object = json_object();
 
-	for (size_t i = 0; i < tally->n_items; i++) {
-		json_t *name = ky_jansson_text(tally->items[i].name);
-
-		json_object_set_new(object, json_string_value(name),
-				    render_json_u64_json(tally->items[i].count));
-		json_decref(name);
-	}
+	for (size_t i = 0; i < tally->n_items; i++)
+		render_json_tally_item(tally, object, i);
 	return object;
 }
 
@@ -86,36 +90,43 @@ static json_t *render_json_cell_json(const struct ky_cell *cell)
 	return json_null();
 }
 
+static void render_json_column(const struct ky_column *column, json_t *array)
+{
+	json_t *json = json_pack("{s:s, s:s, s:s}", "name", column->name, "title", column->title,
+				 "class", ky_cell_class_text(column->cls));
+
+	if (column->spare)
+		json_object_set_new(json, "spare", json_integer(column->spare));
+	json_array_append_new(array, json);
+}
+
 /* "spare": a column that people can do without: the highest numbers first. */
 static json_t *render_json_columns_json(const struct ky_table_def *def)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < def->n_columns; i++) {
-		const struct ky_column *column = &def->columns[i];
-		json_t *json = json_pack("{s:s, s:s, s:s}", "name", column->name, "title",
-					 column->title, "class", ky_cell_class_text(column->cls));
-
-		if (column->spare)
-			json_object_set_new(json, "spare", json_integer(column->spare));
-		json_array_append_new(array, json);
-	}
+	for (size_t i = 0; i < def->n_columns; i++)
+		render_json_column(&def->columns[i], array);
 	return array;
+}
+
+static void render_json_row(const struct ky_table *table, json_t *array, size_t i)
+{
+	const struct ky_cell *cells = ky_table_cells(table, i);
+	json_t *row = json_object();
+
+	for (size_t c = 0; c < table->def->n_columns; c++)
+		json_object_set_new(row, table->def->columns[c].name,
+				    render_json_cell_json(&cells[c]));
+	json_array_append_new(array, row);
 }
 
 static json_t *rows_json(const struct ky_table *table)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
-		const struct ky_cell *cells = ky_table_cells(table, i);
-		json_t *row = json_object();
-
-		for (size_t c = 0; c < table->def->n_columns; c++)
-			json_object_set_new(row, table->def->columns[c].name,
-					    render_json_cell_json(&cells[c]));
-		json_array_append_new(array, row);
-	}
+	for (size_t i = 0; i < ky_table_n_rows(table); i++)
+		render_json_row(table, array, i);
 	return array;
 }
 

@@ -295,21 +295,23 @@ static void add_tables(json_t *array, const struct ky_report_result *result,
 		json_array_append_new(array, render_lami_table_json(result, table, &row));
 }
 
+static void render_lami_result(const struct ky_report_result *result, json_t *array)
+{
+	/* The range is beside the trace: there are no tables of no time. */
+	if (result->begin_ns == INT64_MIN || result->end_ns < result->begin_ns)
+		return;
+	for (size_t t = 0; t < result->n_tables; t++) {
+		if (!result->tables[t].hidden)
+			add_tables(array, result, &result->tables[t]);
+	}
+}
+
 static json_t *render_lami_results_json(const struct ky_report_results *results)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < results->list.len; i++) {
-		const struct ky_report_result *result = &results->list.data[i];
-
-		/* The range is beside the trace: there are no tables of no time. */
-		if (result->begin_ns == INT64_MIN || result->end_ns < result->begin_ns)
-			continue;
-		for (size_t t = 0; t < result->n_tables; t++) {
-			if (!result->tables[t].hidden)
-				add_tables(array, result, &result->tables[t]);
-		}
-	}
+	for (size_t i = 0; i < results->list.len; i++)
+		render_lami_result(&results->list.data[i], array);
 	return json_pack("{s:o}", "results", array);
 }
 

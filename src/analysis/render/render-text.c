@@ -407,22 +407,26 @@ static int last_room(const struct layout *layout, size_t i)
 	return room < LAST_LEAST ? LAST_LEAST : room;
 }
 
-/* A line of a heat map: blocks, and colours that become warmer with more. */
-static void render_text_add_heat(struct ky_strbuf *out, const struct ky_render_options *options,
-				 const struct ky_heat *heat)
+/* Blocks, and colours that become warmer with more. */
+static void render_text_heat_cell(struct ky_strbuf *out, const struct ky_render_options *options,
+				  const struct ky_heat *heat, size_t i)
 {
 	static const char *const blocks[KY_HEAT_LEVELS] = {" ", "░", "░", "▒", "▓", "█"};
 	static const char *const colours[KY_HEAT_LEVELS] = {"0",	"38;5;25",  "38;5;37",
 							    "38;5;220", "38;5;208", "38;5;196"};
+	unsigned int level = ky_heat_level(heat, i);
 
-	for (size_t i = 0; i < heat->n; i++) {
-		unsigned int level = ky_heat_level(heat, i);
+	if (!level || !options->colour)
+		ky_strbuf_adds(out, blocks[level]);
+	else
+		add_styled(out, options, colours[level], blocks[level]);
+}
 
-		if (!level || !options->colour)
-			ky_strbuf_adds(out, blocks[level]);
-		else
-			add_styled(out, options, colours[level], blocks[level]);
-	}
+static void render_text_add_heat(struct ky_strbuf *out, const struct ky_render_options *options,
+				 const struct ky_heat *heat)
+{
+	for (size_t i = 0; i < heat->n; i++)
+		render_text_heat_cell(out, options, heat, i);
 }
 
 /* Adds @text in lines of @width columns, those after the first behind @indent blanks. */

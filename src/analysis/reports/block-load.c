@@ -48,21 +48,38 @@ void ky_loads_fini(struct ky_loads *loads)
 	ky_vec_fini(&loads->devices);
 }
 
+static void block_load_sum_steps(struct ky_device_load *load, int i)
+{
+	typeof(load->steps[0]) sum = {0};
+
+	for (int j = 2 * i; j < 2 * i + 2 && j < KY_LOAD_STEPS; j++) {
+		sum.ns += load->steps[j].ns;
+		sum.busy_ns += load->steps[j].busy_ns;
+		if (load->steps[j].most > sum.most)
+			sum.most = load->steps[j].most;
+	}
+	load->steps[i] = sum;
+}
+
 /* Steps of twice the length: each of them has two of the old ones. */
 static void block_load_double(struct ky_device_load *load)
 {
-	for (int i = 0; i < KY_LOAD_STEPS; i++) {
-		typeof(load->steps[0]) sum = {0};
-
-		for (int j = 2 * i; j < 2 * i + 2 && j < KY_LOAD_STEPS; j++) {
-			sum.ns += load->steps[j].ns;
-			sum.busy_ns += load->steps[j].busy_ns;
-			if (load->steps[j].most > sum.most)
-				sum.most = load->steps[j].most;
-		}
-		load->steps[i] = sum;
-	}
+	for (int i = 0; i < KY_LOAD_STEPS; i++)
+		block_load_sum_steps(load, i);
 	load->step_ns *= 2;
+}
+
+static void block_load_add_step(struct ky_device_load *load, int64_t ns)
+{
+	int64_t i = (load->since_ns - load->begin_ns) / load->step_ns;
+	int64_t end = load->begin_ns + (i + 1) * load->step_ns;
+	uint64_t part = ky_ns_between(load->since_ns, end < ns ? end : ns);
+
+	load->steps[i].ns += part * load->n_issued;
+	load->steps[i].busy_ns += load->n_issued ? part : 0;
+	if (load->n_issued > load->steps[i].most)
+		load->steps[i].most = load->n_issued;
+	load->since_ns = end < ns ? end : ns;
 }
 
 /* The device had n_issued requests up to @ns. */
@@ -70,17 +87,8 @@ static void block_load_add(struct ky_device_load *load, int64_t ns)
 {
 	while (ky_ns_between(load->begin_ns, ns) > (uint64_t)load->step_ns * KY_LOAD_STEPS)
 		block_load_double(load);
-	while (load->since_ns < ns) {
-		int64_t i = (load->since_ns - load->begin_ns) / load->step_ns;
-		int64_t end = load->begin_ns + (i + 1) * load->step_ns;
-		uint64_t part = ky_ns_between(load->since_ns, end < ns ? end : ns);
-
-		load->steps[i].ns += part * load->n_issued;
-		load->steps[i].busy_ns += load->n_issued ? part : 0;
-		if (load->n_issued > load->steps[i].most)
-			load->steps[i].most = load->n_issued;
-		load->since_ns = end < ns ? end : ns;
-	}
+	while (load->since_ns < ns)
+		block_load_add_step(load, ns);
 }
 
 int ky_loads_see(struct ky_loads *loads, const struct ky_disk *disk, int64_t begin_ns, int64_t ns)

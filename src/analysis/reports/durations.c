@@ -85,6 +85,19 @@ void ky_freq_add(struct ky_freq *freq, uint64_t ns)
 	freq->n++;
 }
 
+static void fill_freq_step(struct ky_table *table, const struct ky_freq *freq,
+			   const struct ky_cell *what, int i)
+{
+	struct ky_cell *row = ky_table_row(table);
+
+	row[KY_FREQ_WHAT] = *what;
+	ky_cell_u64(&row[KY_FREQ_FROM], step_begins[i]);
+	if (i + 1 < KY_FREQ_STEPS)
+		ky_cell_u64(&row[KY_FREQ_TO], step_begins[i + 1]);
+	ky_cell_u64(&row[KY_FREQ_COUNT], freq->counts[i]);
+	ky_cell_f64(&row[KY_FREQ_SHARE], (double)freq->counts[i] / (double)freq->n);
+}
+
 void ky_fill_freq(struct ky_table *table, const struct ky_freq *freq, const struct ky_cell *what)
 {
 	int first = 0, last = KY_FREQ_STEPS - 1;
@@ -93,16 +106,8 @@ void ky_fill_freq(struct ky_table *table, const struct ky_freq *freq, const stru
 		first++;
 	while (last > first && !freq->counts[last])
 		last--;
-	for (int i = first; i <= last && i < KY_FREQ_STEPS; i++) {
-		struct ky_cell *row = ky_table_row(table);
-
-		row[KY_FREQ_WHAT] = *what;
-		ky_cell_u64(&row[KY_FREQ_FROM], step_begins[i]);
-		if (i + 1 < KY_FREQ_STEPS)
-			ky_cell_u64(&row[KY_FREQ_TO], step_begins[i + 1]);
-		ky_cell_u64(&row[KY_FREQ_COUNT], freq->counts[i]);
-		ky_cell_f64(&row[KY_FREQ_SHARE], (double)freq->counts[i] / (double)freq->n);
-	}
+	for (int i = first; i <= last && i < KY_FREQ_STEPS; i++)
+		fill_freq_step(table, freq, what, i);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */

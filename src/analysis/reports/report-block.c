@@ -358,17 +358,21 @@ static void fill_disk(const struct run *run, struct ky_table *table, struct ky_c
 	ky_cell_text(table, &row[DISK_OP], op_texts[entry->what % N_OPS]);
 }
 
+static void report_block_fill_disk_bytes(const struct run *run, struct ky_table *table,
+					 const struct ky_entry *entry)
+{
+	struct ky_cell *row = ky_table_row(table);
+
+	fill_disk(run, table, row, entry);
+	ky_cell_u64(&row[DISK_BYTES], entry->sums[SUM_BYTES]);
+	ky_cell_u64(&row[DISK_ERRORS], entry->sums[SUM_ERRORS]);
+	ky_fill_stats(&row[DISK_STATS], &entry->stats);
+}
+
 static void report_block_fill_disks(const struct run *run, struct ky_table *table)
 {
-	ky_vec_foreach(&run->devices.entries, it) {
-		const struct ky_entry *entry = *it;
-		struct ky_cell *row = ky_table_row(table);
-
-		fill_disk(run, table, row, entry);
-		ky_cell_u64(&row[DISK_BYTES], entry->sums[SUM_BYTES]);
-		ky_cell_u64(&row[DISK_ERRORS], entry->sums[SUM_ERRORS]);
-		ky_fill_stats(&row[DISK_STATS], &entry->stats);
-	}
+	ky_vec_foreach(&run->devices.entries, it)
+		report_block_fill_disk_bytes(run, table, *it);
 	ky_table_sort_then(table, DISK_NAME, true, DISK_OP, true);
 }
 
@@ -456,23 +460,26 @@ static int fill_flushes(struct run *run, struct ky_table *table, enum ky_by by)
 	return status;
 }
 
-static void fill_bytes(const struct run *run, struct ky_table *table)
+static void report_block_fill_way(const struct run *run, struct ky_table *table, int i)
 {
 	static const char *const names[] = {"read", "written"};
+	struct ky_cell *row = ky_table_row(table);
 
+	ky_cell_text(table, &row[BYTES_WAY], names[i]);
+	ky_cell_u64(&row[BYTES_PROGRAMS], run->ways[i].programs);
+	ky_cell_u64(&row[BYTES_UNKNOWN], run->ways[i].unknown);
+	ky_cell_u64(&row[BYTES_DEVICE], run->ways[i].device);
+	if (run->ways[i].programs)
+		ky_cell_f64(&row[BYTES_FACTOR],
+			    ky_part(run->ways[i].device, run->ways[i].programs));
+}
+
+static void fill_bytes(const struct run *run, struct ky_table *table)
+{
 	if (!(ky_model_abilities(run->model) & KY_CAN_SYSCALLS))
 		return;
-	for (int i = 0; i < 2; i++) {
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_text(table, &row[BYTES_WAY], names[i]);
-		ky_cell_u64(&row[BYTES_PROGRAMS], run->ways[i].programs);
-		ky_cell_u64(&row[BYTES_UNKNOWN], run->ways[i].unknown);
-		ky_cell_u64(&row[BYTES_DEVICE], run->ways[i].device);
-		if (run->ways[i].programs)
-			ky_cell_f64(&row[BYTES_FACTOR],
-				    ky_part(run->ways[i].device, run->ways[i].programs));
-	}
+	for (int i = 0; i < 2; i++)
+		report_block_fill_way(run, table, i);
 }
 
 static int report_block_finish(void *data, const struct ky_report_options *options,

@@ -120,6 +120,18 @@ static void report_compare_fill_time(struct ky_table *table, const struct ky_com
 		ky_cell_f64(&row[TIME_FACTOR], b / a);
 }
 
+static void report_compare_fill_side(const struct ky_compare_item *item, struct ky_cell *row, int i)
+{
+	const struct ky_moments moments = ky_stats_moments(&item->stats[i]);
+
+	ky_cell_f64(&row[CALL_RATE_A + i], ky_compare_mean(&item->counts[i]));
+	ky_cell_f64(&row[CALL_TIME_A + i], ky_compare_mean(&item->times[i]));
+	if (!moments.count)
+		return;
+	ky_cell_f64(&row[CALL_MEAN_A + i], ky_moments_mean(&moments));
+	ky_cell_u64(&row[CALL_P99_A + i], ky_stats_percentile(&item->stats[i], 99));
+}
+
 static void report_compare_fill_call(const struct ky_compare *compare, struct ky_table *table,
 				     const struct ky_compare_item *item)
 {
@@ -128,16 +140,8 @@ static void report_compare_fill_call(const struct ky_compare *compare, struct ky
 	ky_cell_text(table, &row[CALL_NAME], item->name);
 	ky_cell_text(table, &row[CALL_SYSCALL],
 		     ky_model_syscall_name(compare->model, item->syscall));
-	for (int i = 0; i < 2; i++) {
-		const struct ky_moments moments = ky_stats_moments(&item->stats[i]);
-
-		ky_cell_f64(&row[CALL_RATE_A + i], ky_compare_mean(&item->counts[i]));
-		ky_cell_f64(&row[CALL_TIME_A + i], ky_compare_mean(&item->times[i]));
-		if (!moments.count)
-			continue;
-		ky_cell_f64(&row[CALL_MEAN_A + i], ky_moments_mean(&moments));
-		ky_cell_u64(&row[CALL_P99_A + i], ky_stats_percentile(&item->stats[i], 99));
-	}
+	for (int i = 0; i < 2; i++)
+		report_compare_fill_side(item, row, i);
 }
 
 static bool report_compare_is_shown(const struct ky_compare_item *item)

@@ -265,19 +265,24 @@ static int report_path_fill_threads(struct run *run, struct ky_table *table,
 	return 0;
 }
 
+static void report_path_fill_part(struct run *run, struct ky_table *table, enum ky_by by,
+				  struct ky_part_sum *sum)
+{
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_who(table, &row[PART_PROCESS], run->model, sum->like.thread, by);
+	ky_fill_part(table, &row[PART_PARTS], run->model, &sum->like, by);
+	ky_cell_u64(&row[PART_TIME], sum->total_ns);
+	ky_cell_f64(&row[PART_SHARE], ky_part(sum->total_ns, run->parts.total_ns));
+	ky_cell_u64(&row[PART_COUNT], sum->count);
+	ky_cell_u64(&row[PART_LONGEST], sum->longest_ns);
+}
+
 static void report_path_fill_parts(struct run *run, struct ky_table *table, enum ky_by by)
 {
 	ky_part_sums_sort(&run->parts);
-	ky_vec_foreach(&run->parts.list, sum) {
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_who(table, &row[PART_PROCESS], run->model, sum->like.thread, by);
-		ky_fill_part(table, &row[PART_PARTS], run->model, &sum->like, by);
-		ky_cell_u64(&row[PART_TIME], sum->total_ns);
-		ky_cell_f64(&row[PART_SHARE], ky_part(sum->total_ns, run->parts.total_ns));
-		ky_cell_u64(&row[PART_COUNT], sum->count);
-		ky_cell_u64(&row[PART_LONGEST], sum->longest_ns);
-	}
+	ky_vec_foreach(&run->parts.list, sum)
+		report_path_fill_part(run, table, by, sum);
 }
 
 static int report_path_note(struct run *run, struct ky_report_result *result)

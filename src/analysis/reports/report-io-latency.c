@@ -287,33 +287,41 @@ static void *begin_log(struct ky_model *model, const struct ky_report_options *o
 
 /* ---- the tables ------------------------------------------------------------------------ */
 
+static void fill_kind(const struct run *run, struct ky_table *table, struct ky_table *freqs, int i)
+{
+	struct ky_cell kind = {0}, *row;
+
+	if (!run->stats[i].count)
+		return;
+	row = ky_table_row(table);
+	ky_cell_text(table, &row[KIND_TEXT], ky_io_kind_text((enum ky_io_kind)i));
+	ky_fill_stats(&row[KIND_STATS], &run->stats[i]);
+	ky_cell_text(freqs, &kind, ky_io_kind_text((enum ky_io_kind)i));
+	ky_fill_freq(freqs, &run->freqs[i], &kind);
+}
+
 static void fill_kinds(const struct run *run, struct ky_table *table, struct ky_table *freqs)
 {
-	for (int i = KY_IO_OPEN; i < KY_IO_KINDS; i++) {
-		struct ky_cell kind = {0}, *row;
+	for (int i = KY_IO_OPEN; i < KY_IO_KINDS; i++)
+		fill_kind(run, table, freqs, i);
+}
 
-		if (!run->stats[i].count)
-			continue;
-		row = ky_table_row(table);
-		ky_cell_text(table, &row[KIND_TEXT], ky_io_kind_text((enum ky_io_kind)i));
-		ky_fill_stats(&row[KIND_STATS], &run->stats[i]);
-		ky_cell_text(freqs, &kind, ky_io_kind_text((enum ky_io_kind)i));
-		ky_fill_freq(freqs, &run->freqs[i], &kind);
-	}
+static void report_io_latency_fill_disk(const struct run *run, struct ky_table *table,
+					const struct ky_entry *entry)
+{
+	const struct ky_disk *disk = ky_model_disk(run->model, entry->what / N_STAGES);
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_text(table, &row[DISK_NAME], disk->name);
+	ky_cell_host(table, &row[DISK_HOST], run->model, disk->host);
+	ky_cell_text(table, &row[DISK_STAGE], stage_texts[entry->what % N_STAGES]);
+	ky_fill_stats(&row[DISK_STATS], &entry->stats);
 }
 
 static void report_io_latency_fill_disks(const struct run *run, struct ky_table *table)
 {
-	ky_vec_foreach(&run->disks.entries, it) {
-		const struct ky_entry *entry = *it;
-		const struct ky_disk *disk = ky_model_disk(run->model, entry->what / N_STAGES);
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_text(table, &row[DISK_NAME], disk->name);
-		ky_cell_host(table, &row[DISK_HOST], run->model, disk->host);
-		ky_cell_text(table, &row[DISK_STAGE], stage_texts[entry->what % N_STAGES]);
-		ky_fill_stats(&row[DISK_STATS], &entry->stats);
-	}
+	ky_vec_foreach(&run->disks.entries, it)
+		report_io_latency_fill_disk(run, table, *it);
 	ky_table_sort_then(table, DISK_NAME, true, DISK_STAGE, false);
 }
 
@@ -337,18 +345,21 @@ static int report_io_latency_fill_threads(struct run *run, struct ky_table *tabl
 	return status;
 }
 
+static void report_io_latency_fill_file(const struct run *run, struct ky_table *table,
+					const struct ky_entry *entry)
+{
+	enum ky_io_kind kind = (enum ky_io_kind)(entry->what % KY_IO_KINDS);
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_file(table, &row[FILE_PATH], ky_model_file(run->model, entry->what / KY_IO_KINDS));
+	ky_cell_text(table, &row[FILE_KIND], ky_io_kind_text(kind));
+	ky_fill_stats(&row[FILE_STATS], &entry->stats);
+}
+
 static void report_io_latency_fill_files(const struct run *run, struct ky_table *table)
 {
-	ky_vec_foreach(&run->files.entries, it) {
-		const struct ky_entry *entry = *it;
-		enum ky_io_kind kind = (enum ky_io_kind)(entry->what % KY_IO_KINDS);
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_file(table, &row[FILE_PATH],
-			     ky_model_file(run->model, entry->what / KY_IO_KINDS));
-		ky_cell_text(table, &row[FILE_KIND], ky_io_kind_text(kind));
-		ky_fill_stats(&row[FILE_STATS], &entry->stats);
-	}
+	ky_vec_foreach(&run->files.entries, it)
+		report_io_latency_fill_file(run, table, *it);
 	ky_table_sort(table, FILE_STATS + KY_STATS_TOTAL, false);
 }
 

@@ -397,18 +397,22 @@ static void report_io_fill_disks(const struct run *run, struct ky_table *table)
 	ky_table_sort(table, DISK_NAME, true);
 }
 
+static void report_io_fill_netif(const struct run *run, struct ky_table *table,
+				 const struct ky_entry *entry)
+{
+	const struct ky_netif *netif = ky_model_netif(run->model, entry->what);
+	struct ky_cell *row = ky_table_row(table);
+
+	ky_cell_text(table, &row[NET_NAME], netif->name);
+	ky_cell_host(table, &row[NET_HOST], run->model, netif->host);
+	for (int i = SUM_RECEIVED; i <= SUM_PACKETS_OUT; i++)
+		ky_cell_u64(&row[NET_RECEIVED + i], entry->sums[i]);
+}
+
 static void fill_netifs(const struct run *run, struct ky_table *table)
 {
-	ky_vec_foreach(&run->netifs.entries, it) {
-		const struct ky_entry *entry = *it;
-		const struct ky_netif *netif = ky_model_netif(run->model, entry->what);
-		struct ky_cell *row = ky_table_row(table);
-
-		ky_cell_text(table, &row[NET_NAME], netif->name);
-		ky_cell_host(table, &row[NET_HOST], run->model, netif->host);
-		for (int i = SUM_RECEIVED; i <= SUM_PACKETS_OUT; i++)
-			ky_cell_u64(&row[NET_RECEIVED + i], entry->sums[i]);
-	}
+	ky_vec_foreach(&run->netifs.entries, it)
+		report_io_fill_netif(run, table, *it);
 	ky_table_sort(table, NET_NAME, true);
 }
 

@@ -205,18 +205,22 @@ static void *report_memory_begin(struct ky_model *model, const struct ky_report_
 
 /* ---- the tables ------------------------------------------------------------------------ */
 
+static void report_memory_fill_pages(const struct run *run, struct ky_cell *row)
+{
+	ky_cell_u64(&row[TOTAL_ALLOC], run->sums[SUM_ALLOC]);
+	ky_cell_u64(&row[TOTAL_FREE], run->sums[SUM_FREE]);
+	ky_cell_i64(&row[TOTAL_NET], run->net);
+	ky_cell_i64(&row[TOTAL_MAX], run->max);
+	ky_cell_i64(&row[TOTAL_MIN], run->min);
+}
+
 static void report_memory_fill_total(const struct run *run, struct ky_table *table)
 {
 	unsigned int abilities = ky_model_abilities(run->model);
 	struct ky_cell *row = ky_table_row(table);
 
-	if (abilities & KY_CAN_PAGES) {
-		ky_cell_u64(&row[TOTAL_ALLOC], run->sums[SUM_ALLOC]);
-		ky_cell_u64(&row[TOTAL_FREE], run->sums[SUM_FREE]);
-		ky_cell_i64(&row[TOTAL_NET], run->net);
-		ky_cell_i64(&row[TOTAL_MAX], run->max);
-		ky_cell_i64(&row[TOTAL_MIN], run->min);
-	}
+	if (abilities & KY_CAN_PAGES)
+		report_memory_fill_pages(run, row);
 	if (abilities & KY_CAN_FAULT) {
 		ky_cell_u64(&row[TOTAL_USER], run->sums[SUM_USER]);
 		ky_cell_u64(&row[TOTAL_KERNEL], run->sums[SUM_KERNEL]);

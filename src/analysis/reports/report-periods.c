@@ -321,19 +321,22 @@ static int report_periods_fill_threads(struct run *run, struct ky_table *table, 
 	return status;
 }
 
+static void fill_capture(struct ky_table *table, const struct captured *captured)
+{
+	struct ky_cell *row;
+
+	if (!captured->def->captures.len)
+		return;
+	row = ky_table_row(table);
+	ky_cell_text(table, &row[CAPTURE_NAME], captured->def->name);
+	ky_cell_text(table, &row[CAPTURE_TEXT], captured->text);
+	ky_fill_stats(&row[CAPTURE_STATS], &captured->stats);
+}
+
 static void fill_captured(const struct run *run, struct ky_table *table)
 {
-	ky_vec_foreach(&run->captured, it) {
-		const struct captured *captured = *it;
-		struct ky_cell *row;
-
-		if (!captured->def->captures.len)
-			continue;
-		row = ky_table_row(table);
-		ky_cell_text(table, &row[CAPTURE_NAME], captured->def->name);
-		ky_cell_text(table, &row[CAPTURE_TEXT], captured->text);
-		ky_fill_stats(&row[CAPTURE_STATS], &captured->stats);
-	}
+	ky_vec_foreach(&run->captured, it)
+		fill_capture(table, *it);
 	ky_table_sort(table, CAPTURE_STATS + KY_STATS_TOTAL, false);
 }
 

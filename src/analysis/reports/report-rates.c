@@ -206,20 +206,24 @@ static void widen_series(struct series *series)
 	series->first = first;
 }
 
+static void report_rates_sum_steps(struct run *run, int i)
+{
+	struct step sum = {0};
+
+	for (int k = 2 * i; k < 2 * i + 2 && k < MAX_STEPS; k++) {
+		sum.count += run->steps[k].count;
+		sum.failed += run->steps[k].failed;
+		sum.ns += run->steps[k].ns;
+	}
+	run->steps[i] = sum;
+}
+
 /* Steps of twice the length. */
 static void report_rates_widen(struct run *run)
 {
 	run->step_ns *= 2;
-	for (int i = 0; i < MAX_STEPS; i++) {
-		struct step sum = {0};
-
-		for (int k = 2 * i; k < 2 * i + 2 && k < MAX_STEPS; k++) {
-			sum.count += run->steps[k].count;
-			sum.failed += run->steps[k].failed;
-			sum.ns += run->steps[k].ns;
-		}
-		run->steps[i] = sum;
-	}
+	for (int i = 0; i < MAX_STEPS; i++)
+		report_rates_sum_steps(run, i);
 	ky_vec_foreach(&run->series, it)
 		widen_series(*it);
 }

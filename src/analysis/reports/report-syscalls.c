@@ -388,20 +388,23 @@ static void report_syscalls_fill_processes(const struct run *run, struct ky_tabl
 	ky_table_sort_then(table, PROCESS_COUNT, false, PROCESS_ID, true);
 }
 
+static void report_syscalls_add_usage(const struct ky_syscall_count *usage, struct thread_sum *sums)
+{
+	struct thread_sum *sum = &sums[usage->thread->index];
+
+	sum->thread = usage->thread;
+	sum->threads = 1;
+	sum->count += usage->stats.count;
+	sum->failed += usage->failed;
+	sum->ns += ky_stats_moments(&usage->stats).sum;
+}
+
 static struct thread_sum *sum_threads(const struct run *run)
 {
 	struct thread_sum *sums = calloc(ky_model_n_threads(run->model) + 1, sizeof(*sums));
 
-	for (size_t i = 0; sums && i < run->usages.list.len; i++) {
-		const struct ky_syscall_count *usage = run->usages.list.data[i];
-		struct thread_sum *sum = &sums[usage->thread->index];
-
-		sum->thread = usage->thread;
-		sum->threads = 1;
-		sum->count += usage->stats.count;
-		sum->failed += usage->failed;
-		sum->ns += ky_stats_moments(&usage->stats).sum;
-	}
+	for (size_t i = 0; sums && i < run->usages.list.len; i++)
+		report_syscalls_add_usage(run->usages.list.data[i], sums);
 	return sums;
 }
 

@@ -100,17 +100,21 @@ static const char *why_text_verb(enum ky_cause cause)
 	}
 }
 
+static void why_text_by(struct ky_strbuf *out, const struct ky_part_sum *sum)
+{
+	ky_strbuf_adds(out, " (by ");
+	ky_why_add_thread(out, sum->like.who);
+	ky_strbuf_addc(out, ')');
+}
+
 static void why_text_did(struct ky_strbuf *out, const struct ky_breakdown *run,
 			 const struct ky_part_sum *sum)
 {
 	ky_strbuf_adds(out, why_text_verb(sum->like.cause));
 	if (sum->like.cause != KY_CAUSE_PREEMPTED)
 		why_text_call(out, run, sum->like.syscall);
-	if (sum->like.who) {
-		ky_strbuf_adds(out, " (by ");
-		ky_why_add_thread(out, sum->like.who);
-		ky_strbuf_addc(out, ')');
-	}
+	if (sum->like.who)
+		why_text_by(out, sum);
 	ky_strbuf_addc(out, ' ');
 	why_text_ns(out, sum->total_ns);
 }

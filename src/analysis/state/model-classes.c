@@ -377,6 +377,15 @@ static bool model_classes_env_is(const struct ky_host *host, const char *name, c
 	return env && env->is_text && strcmp(env->text, text) == 0;
 }
 
+static void prefer_name(struct ky_host *host, size_t i)
+{
+	const char *name = host->trace->cls->events.data[i]->name;
+
+	if (strcmp(name, "raw_syscalls:sys_enter") == 0 ||
+	    strcmp(name, "raw_syscalls:sys_exit") == 0)
+		host->classes[i].whole = NULL;
+}
+
 /* Calls by name make the kernel's raw_syscalls events, which tell numbers, superfluous. */
 static void prefer_names(struct ky_host *host)
 {
@@ -385,13 +394,18 @@ static void prefer_names(struct ky_host *host)
 	for (size_t i = 0; i < host->trace->cls->events.len; i++)
 		named = named || (host->classes[i].whole == ky_on_syscall_entry &&
 				  host->classes[i].syscall != KY_NO_SYSCALL);
-	for (size_t i = 0; named && i < host->trace->cls->events.len; i++) {
-		const char *name = host->trace->cls->events.data[i]->name;
+	for (size_t i = 0; named && i < host->trace->cls->events.len; i++)
+		prefer_name(host, i);
+}
 
-		if (strcmp(name, "raw_syscalls:sys_enter") == 0 ||
-		    strcmp(name, "raw_syscalls:sys_exit") == 0)
-			host->classes[i].whole = NULL;
-	}
+static void model_classes_choose(struct ky_model *model, unsigned int subjects,
+				 struct ky_host *host, size_t i)
+{
+	struct ky_class_info *info = &host->classes[i];
+
+	info->handle = info->subject & ~subjects ? NULL : info->whole;
+	if (subjects & KY_ABOUT_ARGS && info->whole == ky_on_syscall_entry && !info->args)
+		info->args = ky_args_plan_new(model, host->trace->cls->events.data[i]);
 }
 
 void ky_model_ask(struct ky_model *model, unsigned int subjects)
@@ -400,15 +414,8 @@ void ky_model_ask(struct ky_model *model, unsigned int subjects)
 	ky_vec_foreach(&model->hosts, host) {
 		size_t n = (*host)->trace->cls->events.len;
 
-		for (size_t i = 0; i < n; i++) {
-			struct ky_class_info *info = &(*host)->classes[i];
-
-			info->handle = info->subject & ~subjects ? NULL : info->whole;
-			if (subjects & KY_ABOUT_ARGS && info->whole == ky_on_syscall_entry &&
-			    !info->args)
-				info->args = ky_args_plan_new(model,
-							      (*host)->trace->cls->events.data[i]);
-		}
+		for (size_t i = 0; i < n; i++)
+			model_classes_choose(model, subjects, *host, i);
 	}
 }
 

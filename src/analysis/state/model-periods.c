@@ -246,23 +246,29 @@ static void model_periods_add_value(struct ky_strbuf *text, const struct ky_oper
 	}
 }
 
+static void model_periods_capture_one(struct ky_feed *feed, const struct ky_event *event,
+				      bool at_end, struct ky_strbuf *text,
+				      struct ky_capture *capture)
+{
+	struct ky_operand value;
+
+	if (capture->at_end != at_end || text->len >= MAX_CAPTURED_BYTES)
+		return;
+	value = ky_filter_value(capture->value, feed->host->index, event);
+	if (value.type == KY_TYPE_TEXT && value.text.len > MAX_KEY_TEXT)
+		value.text.len = MAX_KEY_TEXT;
+	ky_strbuf_addf(text, "%s%s=", text->len ? " " : "", capture->name);
+	model_periods_add_value(text, &value);
+}
+
 /* Those of the begin or the end, behind what open->text has. */
 static void model_periods_capture(struct ky_feed *feed, const struct ky_event *event,
 				  const struct ky_period_def *def, bool at_end)
 {
 	struct ky_strbuf *text = &feed->model->periods->text;
 
-	ky_vec_foreach(&def->captures, it) {
-		struct ky_operand value;
-
-		if (it->at_end != at_end || text->len >= MAX_CAPTURED_BYTES)
-			continue;
-		value = ky_filter_value(it->value, feed->host->index, event);
-		if (value.type == KY_TYPE_TEXT && value.text.len > MAX_KEY_TEXT)
-			value.text.len = MAX_KEY_TEXT;
-		ky_strbuf_addf(text, "%s%s=", text->len ? " " : "", it->name);
-		model_periods_add_value(text, &value);
-	}
+	ky_vec_foreach(&def->captures, it)
+		model_periods_capture_one(feed, event, at_end, text, it);
 }
 
 /* ---- beginning and ending --------------------------------------------------------------- */

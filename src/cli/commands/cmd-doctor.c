@@ -84,18 +84,20 @@ static void cmd_doctor_print_text(const struct ky_doctor *doctor)
 		puts("\nkymo record does not work here: see 'fail' above.");
 }
 
+static void cmd_doctor_put_check(const struct ky_check *check, json_t *checks)
+{
+	json_array_append_new(checks, json_pack("{s:s, s:s, s:o, s:o}", "name", check->name,
+						"status", status_names[check->status], "text",
+						ky_jansson_text(check->text), "advice",
+						ky_jansson_text(check->advice)));
+}
+
 static int cmd_doctor_print_json(const struct ky_doctor *doctor, struct kymo_error *err)
 {
 	json_t *root = json_object(), *checks = json_array();
 
-	for (size_t i = 0; i < doctor->checks.len; i++) {
-		const struct ky_check *check = &doctor->checks.data[i];
-
-		json_array_append_new(checks, json_pack("{s:s, s:s, s:o, s:o}", "name", check->name,
-							"status", status_names[check->status],
-							"text", ky_jansson_text(check->text),
-							"advice", ky_jansson_text(check->advice)));
-	}
+	for (size_t i = 0; i < doctor->checks.len; i++)
+		cmd_doctor_put_check(&doctor->checks.data[i], checks);
 	json_object_set_new(root, "recording_possible", json_boolean(recording_possible(doctor)));
 	json_object_set_new(root, "checks", checks);
 	return ky_cli_put_json(root, 2, err);

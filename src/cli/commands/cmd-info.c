@@ -158,17 +158,21 @@ static int cmd_info_collect(struct info *info, const struct ky_trace_set *set,
 	return ret;
 }
 
+static void info_free_trace(struct info *info, size_t i)
+{
+	const struct ky_trace *trace = info->traces[i].trace;
+
+	for (size_t s = 0; info->traces[i].streams && s < trace->streams.len; s++)
+		ky_stream_summary_fini(&info->traces[i].streams[s]);
+	free(info->traces[i].streams);
+	free(info->traces[i].counts);
+	free(info->traces[i].classes);
+}
+
 static void info_fini(struct info *info)
 {
-	for (size_t i = 0; i < info->n_traces; i++) {
-		const struct ky_trace *trace = info->traces[i].trace;
-
-		for (size_t s = 0; info->traces[i].streams && s < trace->streams.len; s++)
-			ky_stream_summary_fini(&info->traces[i].streams[s]);
-		free(info->traces[i].streams);
-		free(info->traces[i].counts);
-		free(info->traces[i].classes);
-	}
+	for (size_t i = 0; i < info->n_traces; i++)
+		info_free_trace(info, i);
 	free(info->traces);
 }
 

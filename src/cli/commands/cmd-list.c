@@ -152,19 +152,23 @@ static bool is_argument(const struct ky_format_field *field)
 	return strcmp(field->name, "__syscall_nr") != 0 && strcmp(field->name, "nr") != 0;
 }
 
+static void cmd_list_print_field(const struct item *item, int i)
+{
+	char type[48];
+
+	cmd_list_field_type(&item->fields[i], type);
+	printf("      %-10s ", type); /* lint: own text */
+	ky_cli_put_text(stdout, item->fields[i].name);
+	putchar('\n');
+}
+
 static void cmd_list_print_event(const struct listing *listing, const struct item *item)
 {
 	printf("%c ", item->is_default ? '*' : ' ');
 	ky_cli_put_text(stdout, item->source->name);
 	putchar('\n');
-	for (int i = 0; listing->options->fields && i < item->n_fields; i++) {
-		char type[48];
-
-		cmd_list_field_type(&item->fields[i], type);
-		printf("      %-10s ", type); /* lint: own text */
-		ky_cli_put_text(stdout, item->fields[i].name);
-		putchar('\n');
-	}
+	for (int i = 0; listing->options->fields && i < item->n_fields; i++)
+		cmd_list_print_field(item, i);
 }
 
 /* openat(dfd, filename, flags, mode), with --fields as C declares it. */
@@ -198,32 +202,38 @@ static json_t *json_field(const char *name, const char *type)
 			 ky_jansson_text(type));
 }
 
+static void cmd_list_put_field(const struct item *item, json_t *fields, int i)
+{
+	char type[48];
+
+	cmd_list_field_type(&item->fields[i], type);
+	json_array_append_new(fields, json_field(item->fields[i].name, type));
+}
+
 static json_t *cmd_list_event_json(const struct item *item)
 {
 	json_t *fields = json_array();
 
-	for (int i = 0; i < item->n_fields; i++) {
-		char type[48];
-
-		cmd_list_field_type(&item->fields[i], type);
-		json_array_append_new(fields, json_field(item->fields[i].name, type));
-	}
+	for (int i = 0; i < item->n_fields; i++)
+		cmd_list_put_field(item, fields, i);
 	return json_pack("{s:o, s:o, s:o, s:b, s:o}", "name", ky_jansson_text(item->source->name),
 			 "system", ky_jansson_text(item->source->system), "event",
 			 ky_jansson_text(item->source->event), "default", item->is_default,
 			 "fields", fields);
 }
 
+static void cmd_list_put_argument(const struct ky_format_field *field, json_t *arguments)
+{
+	if (is_argument(field))
+		json_array_append_new(arguments, json_field(field->name, field->type));
+}
+
 static json_t *syscall_json(const struct item *item)
 {
 	json_t *arguments = json_array();
 
-	for (size_t i = 0; i < item->format.n_fields; i++) {
-		const struct ky_format_field *field = &item->format.fields[i];
-
-		if (is_argument(field))
-			json_array_append_new(arguments, json_field(field->name, field->type));
-	}
+	for (size_t i = 0; i < item->format.n_fields; i++)
+		cmd_list_put_argument(&item->format.fields[i], arguments);
 	return json_pack("{s:o, s:b, s:o}", "name", ky_jansson_text(item->syscall), "default",
 			 item->is_default, "arguments", arguments);
 }

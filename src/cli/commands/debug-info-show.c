@@ -124,6 +124,18 @@ int ky_debug_info_show(struct ky_strbuf *out, const char *path, char **names, in
 	return ret;
 }
 
+static void debug_info_put_frame(struct ky_strbuf *out, const struct ky_symbols_frame *frames,
+				 size_t i)
+{
+	ky_strbuf_adds(out, i ? " (inlined by) " : " ");
+	ky_foreign_adds(out, frames[i].function ? frames[i].function : "??");
+	if (frames[i].function && !frames[i].is_inlined)
+		ky_strbuf_addf(out, "+0x%" PRIx64, frames[i].offset);
+	ky_strbuf_addc(out, ' ');
+	ky_foreign_adds(out, frames[i].file ? frames[i].file : "??");
+	ky_strbuf_addf(out, ":%" PRIu32, frames[i].line);
+}
+
 void ky_debug_info_look(struct ky_strbuf *out, struct ky_symbols *symbols, uint32_t object,
 			uint64_t address)
 {
@@ -131,14 +143,7 @@ void ky_debug_info_look(struct ky_strbuf *out, struct ky_symbols *symbols, uint3
 	size_t n = ky_symbols_resolve_in(symbols, object, address, &frames);
 
 	ky_strbuf_addf(out, "0x%" PRIx64, address);
-	for (size_t i = 0; i < n; i++) {
-		ky_strbuf_adds(out, i ? " (inlined by) " : " ");
-		ky_foreign_adds(out, frames[i].function ? frames[i].function : "??");
-		if (frames[i].function && !frames[i].is_inlined)
-			ky_strbuf_addf(out, "+0x%" PRIx64, frames[i].offset);
-		ky_strbuf_addc(out, ' ');
-		ky_foreign_adds(out, frames[i].file ? frames[i].file : "??");
-		ky_strbuf_addf(out, ":%" PRIu32, frames[i].line);
-	}
+	for (size_t i = 0; i < n; i++)
+		debug_info_put_frame(out, frames, i);
 	ky_strbuf_adds(out, n ? "\n" : " ?? ??:0\n");
 }

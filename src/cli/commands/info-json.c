@@ -51,18 +51,22 @@ static json_t *clock_json(const struct ky_clock_class *clock)
 	return json;
 }
 
+static void info_json_put_env(json_t *json, struct ky_env *env)
+{
+	json_t *name = info_json_text_or_null(env->name);
+
+	json_object_set_new(json, json_string_value(name),
+			    env->is_text ? info_json_text_or_null(env->text)
+					 : json_integer(env->number));
+	json_decref(name);
+}
+
 static json_t *environment_json(const struct ky_trace_class *cls)
 {
 	json_t *json = json_object();
 
-	ky_vec_foreach(&cls->env, env) {
-		json_t *name = info_json_text_or_null(env->name);
-
-		json_object_set_new(json, json_string_value(name),
-				    env->is_text ? info_json_text_or_null(env->text)
-						 : json_integer(env->number));
-		json_decref(name);
-	}
+	ky_vec_foreach(&cls->env, env)
+		info_json_put_env(json, env);
 	return json;
 }
 

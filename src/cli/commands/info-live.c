@@ -156,19 +156,23 @@ static struct counter total_of(const struct info_live *info)
 	return total;
 }
 
+static void info_live_put_row(int64_t interval_ns, struct counter *counter)
+{
+	if (!counter->events && !counter->lost_events)
+		return;
+	printf("  %12llu %12llu %8llu  ", (unsigned long long)counter->events,
+	       (unsigned long long)rate_of(counter, interval_ns),
+	       (unsigned long long)counter->lost_events);
+	ky_cli_put_text(stdout, counter->name);
+	putchar('\n');
+}
+
 static void info_live_put_rows(const char *title, const struct counters *counters,
 			       int64_t interval_ns)
 {
 	printf("\n  %12s %12s %8s  %s\n", "events", "events/s", "lost", title);
-	ky_vec_foreach(&counters->list, counter) {
-		if (!counter->events && !counter->lost_events)
-			continue;
-		printf("  %12llu %12llu %8llu  ", (unsigned long long)counter->events,
-		       (unsigned long long)rate_of(counter, interval_ns),
-		       (unsigned long long)counter->lost_events);
-		ky_cli_put_text(stdout, counter->name);
-		putchar('\n');
-	}
+	ky_vec_foreach(&counters->list, counter)
+		info_live_put_row(interval_ns, counter);
 }
 
 static void info_live_put_text(const struct info_live *info, int64_t interval_ns)

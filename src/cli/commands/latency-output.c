@@ -28,19 +28,24 @@ int64_t ky_latency_wall_ns(uint64_t ns)
 
 /* ---- JSON --------------------------------------------------------------------------------- */
 
+static void latency_output_put_bucket(const struct ky_histogram *histogram, json_t *list,
+				      uint32_t i)
+{
+	if (!histogram->buckets[i])
+		return;
+	json_array_append_new(
+		list,
+		json_pack("[I, I, I]", (json_int_t)ky_bucket_begin_ns(i),
+			  i + 1 < KY_LATENCY_BUCKETS ? (json_int_t)ky_bucket_end_ns(i) : INT64_MAX,
+			  (json_int_t)histogram->buckets[i]));
+}
+
 static json_t *make_buckets(const struct ky_histogram *histogram)
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; i < KY_LATENCY_BUCKETS; i++) {
-		if (!histogram->buckets[i])
-			continue;
-		json_array_append_new(
-			list, json_pack("[I, I, I]", (json_int_t)ky_bucket_begin_ns(i),
-					i + 1 < KY_LATENCY_BUCKETS ? (json_int_t)ky_bucket_end_ns(i)
-								   : INT64_MAX,
-					(json_int_t)histogram->buckets[i]));
-	}
+	for (uint32_t i = 0; i < KY_LATENCY_BUCKETS; i++)
+		latency_output_put_bucket(histogram, list, i);
 	return list;
 }
 

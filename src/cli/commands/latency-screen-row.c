@@ -12,19 +12,22 @@ struct octaves {
 	uint32_t first, last; /* with something in them */
 };
 
+static void count_octave(struct octaves *octaves, uint32_t i)
+{
+	if (!octaves->counts[i])
+		return;
+	octaves->most = octaves->counts[i] > octaves->most ? octaves->counts[i] : octaves->most;
+	octaves->first = i < octaves->first ? i : octaves->first;
+	octaves->last = i;
+}
+
 static void count_octaves(const struct ky_histogram *histogram, struct octaves *octaves)
 {
 	*octaves = (struct octaves){.most = 1, .first = OCTAVES - 1};
 	for (uint32_t i = 0; i < KY_LATENCY_BUCKETS; i++)
 		octaves->counts[i / KY_LATENCY_SUBS] += histogram->buckets[i];
-	for (uint32_t i = 0; i < OCTAVES; i++) {
-		if (!octaves->counts[i])
-			continue;
-		octaves->most =
-			octaves->counts[i] > octaves->most ? octaves->counts[i] : octaves->most;
-		octaves->first = i < octaves->first ? i : octaves->first;
-		octaves->last = i;
-	}
+	for (uint32_t i = 0; i < OCTAVES; i++)
+		count_octave(octaves, i);
 	if (octaves->first > octaves->last)
 		octaves->first = octaves->last;
 }

@@ -21,21 +21,23 @@ static int list_sdt_compare(const void *a, const void *b)
 	return order ? order : x->address < y->address ? -1 : x->address > y->address;
 }
 
+static void list_sdt_print_probe(const struct ky_sdt_probe *probe)
+{
+	fputs("  ", stdout);
+	ky_cli_put_text(stdout, probe->provider);
+	fputc(':', stdout);
+	ky_cli_put_text(stdout, probe->name);
+	fputs(*probe->arguments ? "  " : "", stdout);
+	ky_cli_put_text(stdout, probe->arguments);
+	puts(probe->semaphore ? "  (with a semaphore)" : "");
+}
+
 static void print(const char *path, const struct ky_sdt_probes *probes)
 {
 	ky_cli_put_text(stdout, path);
 	puts(probes->len ? ":" : ": no SDT probes");
-	for (size_t i = 0; i < probes->len; i++) {
-		const struct ky_sdt_probe *probe = &probes->data[i];
-
-		fputs("  ", stdout);
-		ky_cli_put_text(stdout, probe->provider);
-		fputc(':', stdout);
-		ky_cli_put_text(stdout, probe->name);
-		fputs(*probe->arguments ? "  " : "", stdout);
-		ky_cli_put_text(stdout, probe->arguments);
-		puts(probe->semaphore ? "  (with a semaphore)" : "");
-	}
+	for (size_t i = 0; i < probes->len; i++)
+		list_sdt_print_probe(&probes->data[i]);
 }
 
 static bool add_json(json_t *all, const char *path, const struct ky_sdt_probes *probes)

@@ -98,21 +98,25 @@ static void print_program(const struct listing *listing, const struct ky_program
 
 /* ---- JSON ----------------------------------------------------------------------------- */
 
+static void list_user_put_field(const struct ky_user_event *event, json_t *fields, char type[48],
+				unsigned int i)
+{
+	const struct ky_field_record *field = &event->record->fields[i];
+
+	ky_user_field_type(field, type);
+	json_array_append_new(fields,
+			      json_pack("{s:o, s:s, s:b}", "name",
+					ky_jansson_text(ky_user_field_name(event, i)), "type", type,
+					"filter_only", !!(field->flags & KY_FIELD_FILTER_ONLY)));
+}
+
 static json_t *fields_json(const struct ky_user_event *event)
 {
 	json_t *fields = json_array();
 	char type[48];
 
-	for (unsigned int i = 0; i < event->record->n_fields; i++) {
-		const struct ky_field_record *field = &event->record->fields[i];
-
-		ky_user_field_type(field, type);
-		json_array_append_new(fields,
-				      json_pack("{s:o, s:s, s:b}", "name",
-						ky_jansson_text(ky_user_field_name(event, i)),
-						"type", type, "filter_only",
-						!!(field->flags & KY_FIELD_FILTER_ONLY)));
-	}
+	for (unsigned int i = 0; i < event->record->n_fields; i++)
+		list_user_put_field(event, fields, type, i);
 	return fields;
 }
 

@@ -320,6 +320,15 @@ static int on_row(void *data, const struct ky_sql_value *values, size_t n, struc
 
 /* ---- the schema ----------------------------------------------------------------------- */
 
+static void query_output_put_column(const char *name, const char *about, const char *type)
+{
+	fputs("  ", stdout);
+	ky_cli_put_padded(stdout, name, 25);
+	ky_cli_put_padded(stdout, type, 9);
+	ky_cli_put_text(stdout, about);
+	putchar('\n');
+}
+
 static void query_output_put_table(const struct ky_sql *sql, size_t table)
 {
 	const char *name, *about, *type;
@@ -329,13 +338,8 @@ static void query_output_put_table(const struct ky_sql *sql, size_t table)
 	fputs(": ", stdout);
 	ky_cli_put_text(stdout, about);
 	putchar('\n');
-	for (size_t c = 0; ky_sql_column(sql, table, c, &name, &type, &about); c++) {
-		fputs("  ", stdout);
-		ky_cli_put_padded(stdout, name, 25);
-		ky_cli_put_padded(stdout, type, 9);
-		ky_cli_put_text(stdout, about);
-		putchar('\n');
-	}
+	for (size_t c = 0; ky_sql_column(sql, table, c, &name, &type, &about); c++)
+		query_output_put_column(name, about, type);
 }
 
 bool ky_query_put_schema(const struct ky_sql *sql, const char *only)

@@ -406,20 +406,22 @@ void ky_policy_recording_remove(struct ky_policy_recording *recording)
 	ky_policy_recording_free(recording);
 }
 
+static void look_at_recording(struct ky_policy_recording *recording, int64_t now)
+{
+	if (!ky_policy_is_active(recording)) {
+		if (now - recording->ended_s > KEEP_S && !recording->is_fetched)
+			ky_policy_recording_remove(recording);
+	} else if (ky_policy_tree_bytes(recording->path) > recording->max_bytes) {
+		ky_policy_recording_end(recording);
+	}
+}
+
 void ky_policy_recordings_look(struct ky_policies *policies)
 {
 	int64_t now = ky_os_now_s();
 
-	for (size_t i = policies->recordings.len; i-- > 0;) {
-		struct ky_policy_recording *recording = policies->recordings.data[i];
-
-		if (!ky_policy_is_active(recording)) {
-			if (now - recording->ended_s > KEEP_S && !recording->is_fetched)
-				ky_policy_recording_remove(recording);
-		} else if (ky_policy_tree_bytes(recording->path) > recording->max_bytes) {
-			ky_policy_recording_end(recording);
-		}
-	}
+	for (size_t i = policies->recordings.len; i-- > 0;)
+		look_at_recording(policies->recordings.data[i], now);
 }
 
 /* NAME of NAME-UID-NUMBER. */

@@ -13,18 +13,22 @@
 
 /* ---- the kernel ----------------------------------------------------------------------- */
 
+static void print_cpu(const struct ky_session_stats *stats, uint32_t i)
+{
+	fprintf(stderr, "%8" PRIu32 " %14" PRIu64 " %14" PRIu64, stats->cpus[i].cpu,
+		stats->cpus[i].events, stats->cpus[i].lost);
+	if (stats->cpus[i].group) {
+		fputs("  group ", stderr);
+		ky_cli_put_text(stderr, stats->cpus[i].group);
+	}
+	fputc('\n', stderr);
+}
+
 static void print_kernel(const struct ky_session_stats *stats)
 {
 	fprintf(stderr, "%8s %14s %14s\n", "CPU", stats->is_raw ? "records" : "events", "lost");
-	for (uint32_t i = 0; i < stats->n_cpus; i++) {
-		fprintf(stderr, "%8" PRIu32 " %14" PRIu64 " %14" PRIu64, stats->cpus[i].cpu,
-			stats->cpus[i].events, stats->cpus[i].lost);
-		if (stats->cpus[i].group) {
-			fputs("  group ", stderr);
-			ky_cli_put_text(stderr, stats->cpus[i].group);
-		}
-		fputc('\n', stderr);
-	}
+	for (uint32_t i = 0; i < stats->n_cpus; i++)
+		print_cpu(stats, i);
 	fprintf(stderr, "%8s %14" PRIu64 "\n", "state", stats->dump_events);
 }
 

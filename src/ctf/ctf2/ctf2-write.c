@@ -111,16 +111,20 @@ static void end_fragment(struct ky_ctf2_writer *w)
 	ky_strbuf_addc(&w->out, '\n');
 }
 
+static void write_uuid(struct ky_ctf2_writer *w)
+{
+	ky_ctf2_put_key(w, "uuid");
+	for (int i = 0; i < 16; i++)
+		ky_strbuf_addf(&w->out, "%s%u", i ? ", " : "[", w->trace->uuid[i]);
+	ky_strbuf_addc(&w->out, ']');
+}
+
 static void write_preamble(struct ky_ctf2_writer *w)
 {
 	begin_fragment(w, "preamble");
 	ky_ctf2_put_uint(w, "version", 2);
-	if (w->trace->has_uuid) {
-		ky_ctf2_put_key(w, "uuid");
-		for (int i = 0; i < 16; i++)
-			ky_strbuf_addf(&w->out, "%s%u", i ? ", " : "[", w->trace->uuid[i]);
-		ky_strbuf_addc(&w->out, ']');
-	}
+	if (w->trace->has_uuid)
+		write_uuid(w);
 	ky_ctf2_put_attributes(w, w->trace->preamble_attributes);
 	end_fragment(w);
 }

@@ -21,18 +21,20 @@ const struct ky_stream_class *ky_repack_stream(const struct ky_trace_class *as,
 	return as->streams.data[n];
 }
 
+static void repack_find_event(struct ky_repacker *r, const struct ky_event_class *event)
+{
+	if (ky_event_class_is_used(event))
+		r->as_events[event->index] = ky_map_get(
+			&ky_repack_stream(r->as, event->stream)->events_by_id, event->id);
+}
+
 static bool repack_find_events(struct ky_repacker *r, const struct ky_trace_class *trace)
 {
 	r->as_events = calloc(trace->events.len + 1, sizeof(*r->as_events));
 	if (!r->as_events)
 		return false;
-	for (size_t i = 0; i < trace->events.len; i++) {
-		const struct ky_event_class *event = trace->events.data[i];
-
-		if (ky_event_class_is_used(event))
-			r->as_events[event->index] = ky_map_get(
-				&ky_repack_stream(r->as, event->stream)->events_by_id, event->id);
-	}
+	for (size_t i = 0; i < trace->events.len; i++)
+		repack_find_event(r, trace->events.data[i]);
 	return true;
 }
 

@@ -7,19 +7,23 @@
 #include "base/deep.h"
 #include "ctf/json/json.h"
 
+static void json_write_char(struct ky_strbuf *out, const char *text, size_t i)
+{
+	unsigned char c = (unsigned char)text[i];
+
+	if (c == '"' || c == '\\')
+		ky_strbuf_addf(out, "\\%c", c);
+	else if (c < 0x20 || c == 0x7f)
+		ky_strbuf_addf(out, "\\u%04x", c);
+	else
+		ky_strbuf_addc(out, (char)c);
+}
+
 void ky_json_put_text(struct ky_strbuf *out, const char *text, size_t len)
 {
 	ky_strbuf_addc(out, '"');
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if (c == '"' || c == '\\')
-			ky_strbuf_addf(out, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			ky_strbuf_addf(out, "\\u%04x", c);
-		else
-			ky_strbuf_addc(out, (char)c);
-	}
+	for (size_t i = 0; i < len; i++)
+		json_write_char(out, text, i);
 	ky_strbuf_addc(out, '"');
 }
 

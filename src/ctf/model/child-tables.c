@@ -26,18 +26,20 @@ void ky_child_tables_init(struct ky_child_tables *tables)
 	ky_map_init(&tables->places);
 }
 
+static void child_tables_free_table(struct table *table)
+{
+	ky_names_fini(&table->names);
+	ky_names_fini(&table->displays);
+}
+
 void ky_child_tables_fini(struct ky_child_tables *tables)
 {
 	uint64_t key;
 	size_t pos = 0;
 	void *value;
 
-	while (ky_map_next(&tables->tables, &pos, &key, &value)) {
-		struct table *table = value;
-
-		ky_names_fini(&table->names);
-		ky_names_fini(&table->displays);
-	}
+	while (ky_map_next(&tables->tables, &pos, &key, &value))
+		child_tables_free_table(value);
 	ky_map_fini(&tables->tables);
 	ky_map_fini(&tables->places);
 	ky_arena_fini(&tables->arena);

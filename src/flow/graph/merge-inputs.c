@@ -28,6 +28,13 @@ static size_t most_ahead(size_t n_inputs)
 	return n > AHEAD_TOTAL ? n : AHEAD_TOTAL;
 }
 
+static void inputs_init_one(struct ky_inputs *in, struct ky_flow **flows, size_t i)
+{
+	ky_queue_init(&in->inputs[i].queue, flows[i]);
+	in->inputs[i].ahead = KY_PREFETCH_MIN;
+	in->inputs[i].number = i;
+}
+
 int ky_inputs_init(struct ky_inputs *in, struct ky_flow **flows, size_t n)
 {
 	*in = (struct ky_inputs){.ahead_total = n * KY_PREFETCH_MIN, .ahead_most = most_ahead(n)};
@@ -35,11 +42,8 @@ int ky_inputs_init(struct ky_inputs *in, struct ky_flow **flows, size_t n)
 	in->live = calloc(n + 1, sizeof(*in->live));
 	if (!in->inputs || !in->live)
 		return KYMO_E_MEMORY;
-	for (size_t i = 0; i < n; i++) {
-		ky_queue_init(&in->inputs[i].queue, flows[i]);
-		in->inputs[i].ahead = KY_PREFETCH_MIN;
-		in->inputs[i].number = i;
-	}
+	for (size_t i = 0; i < n; i++)
+		inputs_init_one(in, flows, i);
 	in->n = n;
 	return KYMO_OK;
 }

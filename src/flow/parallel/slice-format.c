@@ -108,22 +108,26 @@ static void slice_format_write_lines(struct run *run, struct slice *slice)
 		slice_format_fail(run, ret, &err);
 }
 
+static void write_done_slices(struct run *run)
+{
+	run->has_writer = true;
+	while (!run->wrong && run->slices[run->writing].state == SLICE_DONE) {
+		struct slice *oldest = &run->slices[run->writing];
+
+		slice_format_write_lines(run, oldest);
+		slice_format_note_end(run, oldest);
+		ky_thread_pool_tell(run->how->pool);
+	}
+	run->has_writer = false;
+}
+
 /* @slice was formatted as far as it could be: write it when its turn has come, and those behind it. */
 static void hand_in(struct run *run, struct slice *slice)
 {
 	ky_thread_pool_lock(run->how->pool);
 	slice->state = SLICE_DONE;
-	if (!run->has_writer) {
-		run->has_writer = true;
-		while (!run->wrong && run->slices[run->writing].state == SLICE_DONE) {
-			struct slice *oldest = &run->slices[run->writing];
-
-			slice_format_write_lines(run, oldest);
-			slice_format_note_end(run, oldest);
-			ky_thread_pool_tell(run->how->pool);
-		}
-		run->has_writer = false;
-	}
+	if (!run->has_writer)
+		write_done_slices(run);
 	ky_thread_pool_unlock(run->how->pool);
 }
 

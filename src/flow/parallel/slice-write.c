@@ -48,6 +48,15 @@ static void slice_write_forget(struct ky_slice_lines *lines)
 	ky_vec_clear(&lines->warnings);
 }
 
+static void slice_lines_init_source(struct ky_slice_lines *lines, struct ky_flow *const *sources,
+				    size_t i)
+{
+	lines->logs[i] =
+		(struct ky_slice_log){{keep_warning, &lines->logs[i]}, lines, sources[i], i};
+	ky_source_log(sources[i], &lines->logs[i].log);
+	ky_source_keep(sources[i]);
+}
+
 int ky_slice_lines_init(struct ky_slice_lines *lines, struct ky_sink *sink,
 			struct ky_flow *const *sources, size_t n)
 {
@@ -56,12 +65,8 @@ int ky_slice_lines_init(struct ky_slice_lines *lines, struct ky_sink *sink,
 	if (!sink || !lines->logs)
 		return KYMO_E_MEMORY;
 	sink->ops->hold(sink);
-	for (size_t i = 0; i < n; i++) {
-		lines->logs[i] = (struct ky_slice_log){
-			{keep_warning, &lines->logs[i]}, lines, sources[i], i};
-		ky_source_log(sources[i], &lines->logs[i].log);
-		ky_source_keep(sources[i]);
-	}
+	for (size_t i = 0; i < n; i++)
+		slice_lines_init_source(lines, sources, i);
 	return KYMO_OK;
 }
 

@@ -199,19 +199,21 @@ static bool has_duty(void *data)
 	return run->duty != DUTY_NONE;
 }
 
+static void correct_slice(struct slice *slice)
+{
+	if (slice->workspace)
+		ky_slice_leave_workspace(slice);
+	slice->state = SLICE_FREE;
+	slice->bytes = 0;
+}
+
 /* A slice ended somewhere else: what was read behind it counts for nothing. */
 static void correct(struct run *run)
 {
 	ky_thread_pool_wait(run->how->pool, slices_is_idle, run);
 	ky_cutter_correct(&run->cutter, run->wrong->workspace->copy);
-	for (size_t i = 0; i < run->n_slices; i++) {
-		struct slice *slice = &run->slices[i];
-
-		if (slice->workspace)
-			ky_slice_leave_workspace(slice);
-		slice->state = SLICE_FREE;
-		slice->bytes = 0;
-	}
+	for (size_t i = 0; i < run->n_slices; i++)
+		correct_slice(&run->slices[i]);
 	run->filling = run->writing;
 	run->ended = run->cutter.ended;
 	run->wrong = NULL;

@@ -292,19 +292,23 @@ static void details_metadata_put_clock(struct ky_strbuf *out, const struct ky_cl
 	ky_strbuf_addc(out, '\n');
 }
 
+static void details_metadata_put_variable(struct ky_strbuf *out, struct ky_env *env)
+{
+	put_part(out, "    ", env->name);
+	ky_strbuf_adds(out, " = ");
+	if (env->is_text)
+		details_metadata_put_quoted(out, env->text);
+	else
+		ky_strbuf_addi(out, env->number);
+	ky_strbuf_addc(out, '\n');
+}
+
 static void details_metadata_put_env(struct ky_strbuf *out, const struct ky_trace_class *cls)
 {
 	if (cls->env.len)
 		ky_strbuf_adds(out, "  environment\n");
-	ky_vec_foreach(&cls->env, env) {
-		put_part(out, "    ", env->name);
-		ky_strbuf_adds(out, " = ");
-		if (env->is_text)
-			details_metadata_put_quoted(out, env->text);
-		else
-			ky_strbuf_addi(out, env->number);
-		ky_strbuf_addc(out, '\n');
-	}
+	ky_vec_foreach(&cls->env, env)
+		details_metadata_put_variable(out, env);
 }
 
 void ky_details_trace(struct ky_strbuf *out, const struct ky_trace *trace)

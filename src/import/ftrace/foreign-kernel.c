@@ -37,14 +37,18 @@ void ky_foreign_kernel_init(struct ky_foreign_kernel *foreign)
 	foreign->dump_stream = -1;
 }
 
+static void foreign_kernel_free_cpu(struct ky_foreign_cpu *cpu)
+{
+	if (!cpu)
+		return;
+	ky_kernel_cpu_fini(&cpu->cpu);
+	free(cpu);
+}
+
 void ky_foreign_kernel_fini(struct ky_foreign_kernel *foreign)
 {
-	ky_vec_foreach(&foreign->cpus, cpu) {
-		if (!*cpu)
-			continue;
-		ky_kernel_cpu_fini(&(*cpu)->cpu);
-		free(*cpu);
-	}
+	ky_vec_foreach(&foreign->cpus, cpu)
+		foreign_kernel_free_cpu(*cpu);
 	ky_vec_fini(&foreign->cpus);
 	ky_packet_writer_fini(&foreign->dump);
 	free(foreign->swaps);

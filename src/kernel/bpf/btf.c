@@ -191,18 +191,21 @@ bool ky_btf_constant(struct ky_btf *btf, const char *name, size_t len, int64_t *
 	return true;
 }
 
+static void btf_put_constant(struct ky_strbuf *text, const char *name,
+			     const struct constant *constant)
+{
+	if (constant->is_asked)
+		ky_strbuf_addf(text, "constant %s %" PRId64 "\n", name, constant->value);
+}
+
 void ky_btf_asked(const struct ky_btf *btf, struct ky_strbuf *text)
 {
 	size_t pos = 0;
 	const char *name;
 	void *value;
 
-	while (ky_names_next(&btf->constants, &pos, &name, &value)) {
-		const struct constant *constant = value;
-
-		if (constant->is_asked)
-			ky_strbuf_addf(text, "constant %s %" PRId64 "\n", name, constant->value);
-	}
+	while (ky_names_next(&btf->constants, &pos, &name, &value))
+		btf_put_constant(text, name, value);
 }
 
 bool ky_btf_know(struct ky_btf *btf, const char *text)

@@ -56,20 +56,23 @@ static void select_unknown(struct ky_content *content, uint8_t bit, bool on)
 	}
 }
 
+static void select_multiplexed(struct ky_content *content, uint32_t number,
+			       struct ky_content_descriptor same, uint32_t i)
+{
+	if (ky_content_multiplexed(i, &same) != number || !number)
+		return;
+	content->descriptors[KY_CONTENT_MULTIPLEXED_AT + i] = same;
+	ky_content_tell(content, KY_CONTENT_MULTIPLEXED_AT + i);
+}
+
 static void select_number(struct ky_content *content, uint32_t number, uint8_t bit, bool on)
 {
 	struct ky_content_descriptor *to = &content->descriptors[KY_CONTENT_MAX_CALLS + number];
 
 	set_whole(to, bit, on);
 	ky_content_tell(content, KY_CONTENT_MAX_CALLS + number);
-	for (uint32_t i = 0; i < KY_CONTENT_MULTIPLEXED; i++) {
-		struct ky_content_descriptor same = *to;
-
-		if (ky_content_multiplexed(i, &same) != number || !number)
-			continue;
-		content->descriptors[KY_CONTENT_MULTIPLEXED_AT + i] = same;
-		ky_content_tell(content, KY_CONTENT_MULTIPLEXED_AT + i);
-	}
+	for (uint32_t i = 0; i < KY_CONTENT_MULTIPLEXED; i++)
+		select_multiplexed(content, number, *to, i);
 }
 
 void ky_content_select_call(struct ky_content *content, const char *system, const char *event,

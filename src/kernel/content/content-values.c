@@ -311,20 +311,25 @@ static uint8_t content_values_status_of(const struct ky_content_plan *plan,
 	return status;
 }
 
+static void content_values_put_place(struct writer *w, const struct ky_content_plan *plan,
+				     const struct ky_content_record *record, unsigned int place)
+{
+	struct ky_content_part part = {0};
+
+	if (plan->places & (1u << place)) {
+		const uint8_t *data = find_part(record, place, &part);
+
+		put_item(w, plan, &plan->call->items[place], &part, data);
+	}
+}
+
 static void put_tail(struct writer *w, const struct ky_content_plan *plan,
 		     const struct ky_content_record *record)
 {
 	uint8_t status = content_values_status_of(plan, record);
 
-	for (unsigned int place = 0; place < KY_CONTENT_PLACES; place++) {
-		struct ky_content_part part = {0};
-
-		if (plan->places & (1u << place)) {
-			const uint8_t *data = find_part(record, place, &part);
-
-			put_item(w, plan, &plan->call->items[place], &part, data);
-		}
-	}
+	for (unsigned int place = 0; place < KY_CONTENT_PLACES; place++)
+		content_values_put_place(w, plan, record, place);
 	content_values_put(w, &status, 1);
 }
 

@@ -277,6 +277,16 @@ static void set_frames(struct ky_convert_plan *plan, const struct ky_format *for
 	plan->src_bytes = frames->offset;
 }
 
+static void convert_plan_try_role(const struct ky_convert *convert, struct ky_convert_plan *plan,
+				  enum ky_event_role role, const struct ky_format *format,
+				  const struct role_fields *fields)
+{
+	if (fields->role != role || (fields->context && !(fields->context & convert->context)))
+		return;
+	if (bind_role(plan, fields, format))
+		plan->role = (uint8_t)role;
+}
+
 /* A kernel's event of another format gives no names of threads; the recorder records it all the same. */
 static void convert_plan_set_role(const struct ky_convert *convert, struct ky_convert_plan *plan,
 				  enum ky_event_role role, const struct ky_format *format)
@@ -286,15 +296,8 @@ static void convert_plan_set_role(const struct ky_convert *convert, struct ky_co
 		plan->role = KY_EVENT_SYSCALL;
 	plan->learns_ids = role == KY_EVENT_SYSCALL && (convert->context & KY_CONTEXT_OF_IDS) &&
 			   changes_ids(format->name);
-	for (size_t i = 0; i < sizeof(role_fields) / sizeof(role_fields[0]); i++) {
-		const struct role_fields *fields = &role_fields[i];
-
-		if (fields->role != role ||
-		    (fields->context && !(fields->context & convert->context)))
-			continue;
-		if (bind_role(plan, fields, format))
-			plan->role = (uint8_t)role;
-	}
+	for (size_t i = 0; i < sizeof(role_fields) / sizeof(role_fields[0]); i++)
+		convert_plan_try_role(convert, plan, role, format, &role_fields[i]);
 	if (plan->role == KY_EVENT_KERNEL_STACK || plan->role == KY_EVENT_USER_STACK)
 		set_frames(plan, format);
 }

@@ -89,6 +89,14 @@ static void counters_readings_end_run(const struct ky_counters_queue *queue, uin
 	}
 }
 
+static void end_older_in_queue(uint32_t number, uint64_t after_ns, uint64_t newest_ns,
+			       const struct ky_counters_queue *queue)
+{
+	for (struct ky_counters_reading *r = queue->first; r; r = r->next)
+		if (r->cpu == number && r->time_ns <= newest_ns && r->over_ns > after_ns)
+			r->over_ns = after_ns;
+}
+
 /*
  * A reading of CPU @number was lost that was taken after @after_ns: its event has none, and must not be given those of
  * up to @newest_ns that wait.
@@ -100,13 +108,8 @@ static void end_older(struct ky_counters *counters, uint32_t number, uint64_t af
 	uint64_t thread;
 	void *value;
 
-	while (ky_map_next(&counters->threads, &pos, &thread, &value)) {
-		const struct ky_counters_queue *queue = value;
-
-		for (struct ky_counters_reading *r = queue->first; r; r = r->next)
-			if (r->cpu == number && r->time_ns <= newest_ns && r->over_ns > after_ns)
-				r->over_ns = after_ns;
-	}
+	while (ky_map_next(&counters->threads, &pos, &thread, &value))
+		end_older_in_queue(number, after_ns, newest_ns, value);
 }
 
 /* Readings of a CPU were lost behind the last one that was taken. */
@@ -120,17 +123,22 @@ static void counters_readings_note_loss(struct ky_counters *counters, uint32_t n
 	end_older(counters, number, cpu->lost_ns, UINT64_MAX);
 }
 
+static void take_place_in_run(struct ky_counters_cpu *cpu, uint32_t number,
+			      struct ky_counters_queue *queue, struct ky_counters_reading *r)
+{
+	if (cpu->queue && cpu->queue != queue)
+		counters_readings_end_run(cpu->queue, number, cpu->run, r->time_ns);
+	cpu->run += cpu->queue != queue;
+	cpu->queue = queue;
+	cpu->last_ns = r->time_ns;
+}
+
 /* One that was being written when those after it were taken comes @late. */
 static void place_in_run(struct ky_counters_cpu *cpu, uint32_t number,
 			 struct ky_counters_queue *queue, struct ky_counters_reading *r, bool late)
 {
-	if (!late) {
-		if (cpu->queue && cpu->queue != queue)
-			counters_readings_end_run(cpu->queue, number, cpu->run, r->time_ns);
-		cpu->run += cpu->queue != queue;
-		cpu->queue = queue;
-		cpu->last_ns = r->time_ns;
-	}
+	if (!late)
+		take_place_in_run(cpu, number, queue, r);
 	r->cpu = number;
 	r->run = cpu->run;
 	r->over_ns = late && cpu->queue != queue && !is_of_syscall(r) ? cpu->last_ns : UINT64_MAX;

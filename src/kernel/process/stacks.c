@@ -59,6 +59,12 @@ void ky_stacks_event(struct ky_stacks *stacks, const uint8_t *record, unsigned i
 	};
 }
 
+static void stacks_move_event(struct ky_stacks_event *event, uint32_t at, uint32_t bytes)
+{
+	event->at_kernel += event->at_kernel > at ? bytes : 0;
+	event->at_user += event->at_user > at ? bytes : 0;
+}
+
 /* Put @n frames behind the length at @at. What stands behind that, and is waited for, has moved. */
 static void stacks_insert(struct ky_stacks *stacks, struct ky_packet_writer *writer, uint32_t at,
 			  const uint8_t *frames, uint32_t n)
@@ -70,12 +76,8 @@ static void stacks_insert(struct ky_stacks *stacks, struct ky_packet_writer *wri
 	memmove(to + 4 + bytes, to + 4, writer->used_bytes - at - 4);
 	memcpy(to + 4, frames, bytes);
 	writer->used_bytes += bytes;
-	for (uint32_t i = 0; i < stacks->n; i++) {
-		struct ky_stacks_event *event = &stacks->pending[i];
-
-		event->at_kernel += event->at_kernel > at ? bytes : 0;
-		event->at_user += event->at_user > at ? bytes : 0;
-	}
+	for (uint32_t i = 0; i < stacks->n; i++)
+		stacks_move_event(&stacks->pending[i], at, bytes);
 }
 
 void ky_stacks_take(struct ky_stacks *stacks, struct ky_packet_writer *writer,

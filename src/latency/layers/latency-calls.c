@@ -69,18 +69,22 @@ static void set_group(struct ky_latency_config *config, size_t group)
 	}
 }
 
+static void set_role_of(struct ky_latency_config *config, size_t i)
+{
+	const char *at = roles[i].names;
+
+	while (*at) {
+		int number = next_call(&at);
+
+		if (number >= 0)
+			config->role[number] = roles[i].role;
+	}
+}
+
 static void set_roles(struct ky_latency_config *config)
 {
-	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
-		const char *at = roles[i].names;
-
-		while (*at) {
-			int number = next_call(&at);
-
-			if (number >= 0)
-				config->role[number] = roles[i].role;
-		}
-	}
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+		set_role_of(config, i);
 }
 
 int ky_latency_choose_calls(const struct ky_latency_options *options,

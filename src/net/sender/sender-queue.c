@@ -89,20 +89,24 @@ static void append_late(struct ky_sender *sender, struct ky_sender_entry *entry)
 	sender->queued_bytes += entry->bytes + entry->head_bytes;
 }
 
+static void append_first_late(struct ky_sender *sender)
+{
+	struct ky_sender_entry *entry = sender->late_first;
+
+	sender->late_first = entry->next;
+	if (!entry->next)
+		sender->late_last = NULL;
+	entry->next = NULL;
+	sender->late_bytes -= entry->bytes + entry->head_bytes;
+	sender->queued_bytes -= entry->bytes + entry->head_bytes;
+	sender_queue_append(sender, entry);
+}
+
 /* What came after the frames in the spill file follows when the file is empty. Under the lock. */
 static void append_all_late(struct ky_sender *sender)
 {
-	while (sender->late_first && !sender->spill.n) {
-		struct ky_sender_entry *entry = sender->late_first;
-
-		sender->late_first = entry->next;
-		if (!entry->next)
-			sender->late_last = NULL;
-		entry->next = NULL;
-		sender->late_bytes -= entry->bytes + entry->head_bytes;
-		sender->queued_bytes -= entry->bytes + entry->head_bytes;
-		sender_queue_append(sender, entry);
-	}
+	while (sender->late_first && !sender->spill.n)
+		append_first_late(sender);
 }
 
 void ky_sender_enqueue(struct ky_sender *sender, struct ky_sender_entry *entry)

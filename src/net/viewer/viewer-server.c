@@ -96,19 +96,23 @@ static bool is_connected(void *data, const char *below)
 	return recorder_of(data, below) != KY_VIEWER_RECORDER_GONE;
 }
 
+static void drop_note_if_old(struct ky_viewer_server *server, int64_t at, size_t i)
+{
+	const struct note *note = &server->notes.data[i];
+
+	if (note->recorder != KY_VIEWER_RECORDER_AWAY ||
+	    at - note->since_ns < (int64_t)AWAY_S * NS_PER_S)
+		return;
+	free(note->below);
+	server->notes.data[i] = *ky_vec_last(&server->notes);
+	server->notes.len--;
+}
+
 /* Recorders that stay away make room: nobody asks for them any more. */
 static void drop_old_notes(struct ky_viewer_server *server, int64_t at)
 {
-	for (size_t i = server->notes.len; i-- > 0;) {
-		const struct note *note = &server->notes.data[i];
-
-		if (note->recorder != KY_VIEWER_RECORDER_AWAY ||
-		    at - note->since_ns < (int64_t)AWAY_S * NS_PER_S)
-			continue;
-		free(note->below);
-		server->notes.data[i] = *ky_vec_last(&server->notes);
-		server->notes.len--;
-	}
+	for (size_t i = server->notes.len; i-- > 0;)
+		drop_note_if_old(server, at, i);
 }
 
 void ky_viewer_server_note(struct ky_viewer_server *server, const char *below,
@@ -264,6 +268,16 @@ static const int patience_s[] = {
 	[KY_VIEWER_IS_STUCK] = STUCK_S,
 };
 
+static void viewer_server_sweep_client(struct ky_viewer_server *server, int64_t at,
+				       struct ky_viewer_client *client)
+{
+	enum ky_viewer_idle idle;
+	int64_t since = ky_viewer_client_idle_since_ns(client, &idle);
+
+	if (since && at - since > (int64_t)patience_s[idle] * NS_PER_S)
+		viewer_server_drop(server, client, "silent for too long");
+}
+
 static void viewer_server_sweep(struct ky_viewer_server *server)
 {
 	int64_t at = ky_os_now_ns();
@@ -271,14 +285,8 @@ static void viewer_server_sweep(struct ky_viewer_server *server)
 	if (at - server->swept_ns < (int64_t)SWEEP_MS * 1000000)
 		return;
 	server->swept_ns = at;
-	for (size_t i = server->hub.clients.len; i-- > 0;) {
-		struct ky_viewer_client *client = server->hub.clients.data[i];
-		enum ky_viewer_idle idle;
-		int64_t since = ky_viewer_client_idle_since_ns(client, &idle);
-
-		if (since && at - since > (int64_t)patience_s[idle] * NS_PER_S)
-			viewer_server_drop(server, client, "silent for too long");
-	}
+	for (size_t i = server->hub.clients.len; i-- > 0;)
+		viewer_server_sweep_client(server, at, server->hub.clients.data[i]);
 }
 
 static void viewer_server_take_turns(struct ky_viewer_server *server)

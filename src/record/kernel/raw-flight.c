@@ -164,6 +164,18 @@ static uint64_t raw_flight_begin_of(const struct ky_session_cpu *cpu)
 		       : 0;
 }
 
+static void raw_flight_keep_cpu(bool counts, struct ky_session_flight *flight,
+				struct ky_session_cpu *cpu)
+{
+	uint64_t begin = cpu->raw_bytes ? raw_flight_begin_of(cpu) : UINT64_MAX;
+
+	if (begin < flight->oldest_cycles)
+		flight->oldest_cycles = begin;
+	flight->events += counts ? cpu->raw_flight.events : 0;
+	flight->bytes += cpu->raw_bytes;
+	keep_file(cpu);
+}
+
 /* What was taken is counted, and is the last now. */
 static void keep_files(struct ky_session *session, bool counts)
 {
@@ -171,15 +183,8 @@ static void keep_files(struct ky_session *session, bool counts)
 
 	flight->events = flight->bytes = 0;
 	flight->oldest_cycles = UINT64_MAX;
-	ky_vec_foreach(&session->cpus, cpu) {
-		uint64_t begin = (*cpu)->raw_bytes ? raw_flight_begin_of(*cpu) : UINT64_MAX;
-
-		if (begin < flight->oldest_cycles)
-			flight->oldest_cycles = begin;
-		flight->events += counts ? (*cpu)->raw_flight.events : 0;
-		flight->bytes += (*cpu)->raw_bytes;
-		keep_file(*cpu);
-	}
+	ky_vec_foreach(&session->cpus, cpu)
+		raw_flight_keep_cpu(counts, flight, *cpu);
 }
 
 int ky_raw_snapshot(struct ky_session *session, const char *output, struct kymo_error *err)

@@ -148,23 +148,25 @@ int ky_raw_round(struct ky_session *session, bool final, struct kymo_error *err)
 
 /* ---- what is needed to read it -------------------------------------------------------- */
 
+static void describe_thread(struct ky_strbuf *text, const struct ky_thread *thread)
+{
+	ky_strbuf_addf(text, "thread %d %d %d %d ", thread->tid, thread->pid, thread->ppid,
+		       thread->prio);
+	for (int i = 0; i < KY_COMM_BYTES; i++)
+		ky_strbuf_addf(text, "%02x", (unsigned char)thread->comm[i]);
+	ky_strbuf_addc(text, '\n');
+	if (thread->nice != ky_thread_nice(thread->prio, 0))
+		ky_strbuf_addf(text, "nice %d %d\n", thread->tid, thread->nice);
+}
+
 static void describe_threads(struct ky_session *session, struct ky_strbuf *text)
 {
 	size_t pos = 0;
 	uint64_t key;
 	void *value;
 
-	while (ky_map_next(&session->kernel.threads.map, &pos, &key, &value)) {
-		const struct ky_thread *thread = value;
-
-		ky_strbuf_addf(text, "thread %d %d %d %d ", thread->tid, thread->pid, thread->ppid,
-			       thread->prio);
-		for (int i = 0; i < KY_COMM_BYTES; i++)
-			ky_strbuf_addf(text, "%02x", (unsigned char)thread->comm[i]);
-		ky_strbuf_addc(text, '\n');
-		if (thread->nice != ky_thread_nice(thread->prio, 0))
-			ky_strbuf_addf(text, "nice %d %d\n", thread->tid, thread->nice);
-	}
+	while (ky_map_next(&session->kernel.threads.map, &pos, &key, &value))
+		describe_thread(text, value);
 }
 
 /* "NAME LEN LEN", then both texts on lines of their own. */

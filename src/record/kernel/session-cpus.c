@@ -129,19 +129,23 @@ int ky_session_open_cpus(struct ky_session *session, struct kymo_error *err)
 	return ret;
 }
 
+static void session_close_cpu(struct ky_session_cpu *cpu)
+{
+	ky_kernel_cpu_fini(&cpu->kernel);
+	(void)ky_block_file_close(cpu->raw_file, NULL);
+	if (cpu->raw_fd >= 0)
+		close(cpu->raw_fd);
+	if (cpu->direct_fd >= 0)
+		close(cpu->direct_fd);
+	if (cpu->raw_flight.fd >= 0)
+		close(cpu->raw_flight.fd);
+	free(cpu);
+}
+
 void ky_session_close_cpus(struct ky_session *session)
 {
-	ky_vec_foreach(&session->cpus, cpu) {
-		ky_kernel_cpu_fini(&(*cpu)->kernel);
-		(void)ky_block_file_close((*cpu)->raw_file, NULL);
-		if ((*cpu)->raw_fd >= 0)
-			close((*cpu)->raw_fd);
-		if ((*cpu)->direct_fd >= 0)
-			close((*cpu)->direct_fd);
-		if ((*cpu)->raw_flight.fd >= 0)
-			close((*cpu)->raw_flight.fd);
-		free(*cpu);
-	}
+	ky_vec_foreach(&session->cpus, cpu)
+		session_close_cpu(*cpu);
 	ky_vec_fini(&session->cpus);
 }
 

@@ -41,18 +41,21 @@ int ky_session_live_open(struct ky_session *session, struct kymo_error *err)
 	return ky_error_errno(err, errno, "cannot wait for readers");
 }
 
+static void session_live_wake_cpu(struct ky_session *session, struct ky_session_cpu *cpu)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = cpu};
+
+	if (!cpu->unpollable)
+		(void)epoll_ctl(session->epoll_fd, EPOLL_CTL_MOD, cpu->kernel.ring.fd, &event);
+}
+
 /* The kernel asks for the fill only when a ring is added or changed. */
 static bool wake_at(struct ky_session *session, uint64_t percent)
 {
 	if (ky_instance_write_u64(&session->instance, "buffer_percent", percent, NULL) < 0)
 		return false;
-	ky_vec_foreach(&session->cpus, it) {
-		struct epoll_event event = {.events = EPOLLIN, .data.ptr = *it};
-
-		if (!(*it)->unpollable)
-			(void)epoll_ctl(session->epoll_fd, EPOLL_CTL_MOD, (*it)->kernel.ring.fd,
-					&event);
-	}
+	ky_vec_foreach(&session->cpus, it)
+		session_live_wake_cpu(session, *it);
 	return true;
 }
 

@@ -19,19 +19,22 @@ static uint64_t events_of(const struct ky_session *session, const struct ky_sess
 		       : cpu->kernel.convert.events;
 }
 
+static void count_overwritten_of(struct ky_session *session, const struct ky_session_cpu *cpu)
+{
+	uint64_t gone;
+
+	if (!cpu->kernel.packets || cpu->kernel.stream < 0)
+		return;
+	gone = cpu->kernel.convert.events - events_of(session, cpu);
+	session->stats.overwritten += gone;
+	session->stats.events -= gone;
+}
+
 /* Groups that overwrite, beside main buffers that do not. */
 static void count_overwritten(struct ky_session *session)
 {
-	ky_vec_foreach(&session->cpus, it) {
-		const struct ky_session_cpu *cpu = *it;
-		uint64_t gone;
-
-		if (!cpu->kernel.packets || cpu->kernel.stream < 0)
-			continue;
-		gone = cpu->kernel.convert.events - events_of(session, cpu);
-		session->stats.overwritten += gone;
-		session->stats.events -= gone;
-	}
+	ky_vec_foreach(&session->cpus, it)
+		count_overwritten_of(session, *it);
 }
 
 /* @kept: by a flight recorder. */

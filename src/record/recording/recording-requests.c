@@ -204,6 +204,14 @@ static int answer_details(struct ky_recording *recording, struct ky_control_sock
 /* The status has the last changes. */
 #define CHANGES_MAX 32
 
+static void forget_oldest_change(struct ky_recording *recording)
+{
+	free(recording->changes.data[0]);
+	recording->changes.len--;
+	memmove(recording->changes.data, recording->changes.data + 1,
+		recording->changes.len * sizeof(recording->changes.data[0]));
+}
+
 /* After a change has been made: "@what@how @text", as an option of kymo ctl has it. */
 static void note_change(struct ky_recording *recording, const char *what, const char *how,
 			const char *text)
@@ -212,12 +220,8 @@ static void note_change(struct ky_recording *recording, const char *what, const 
 
 	if (asprintf(&change, "%s%s %s", what, how, text) < 0)
 		return;
-	if (recording->changes.len == CHANGES_MAX) {
-		free(recording->changes.data[0]);
-		recording->changes.len--;
-		memmove(recording->changes.data, recording->changes.data + 1,
-			recording->changes.len * sizeof(recording->changes.data[0]));
-	}
+	if (recording->changes.len == CHANGES_MAX)
+		forget_oldest_change(recording);
 	if (ky_vec_push(&recording->changes, change) < 0)
 		free(change);
 }

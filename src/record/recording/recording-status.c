@@ -106,6 +106,13 @@ static void recording_status_add_group(struct ky_control_socket_message *answer,
 			     overwrite ? ":overwrite" : "", events);
 }
 
+static void recording_status_add_user_group(const struct ky_recording_user_group *group,
+					    struct ky_control_socket_message *answer)
+{
+	recording_status_add_group(answer, group->name, group->buffer_bytes, group->overwrite,
+				   group->events);
+}
+
 void ky_recording_add_groups(const struct ky_recording *recording,
 			     struct ky_control_socket_message *answer)
 {
@@ -115,10 +122,6 @@ void ky_recording_add_groups(const struct ky_recording *recording,
 		recording_status_add_group(answer, kernel->groups[i].name,
 					   kernel->groups[i].buffer_bytes,
 					   kernel->groups[i].overwrite, kernel->groups[i].events);
-	for (size_t i = 0; i < recording->options.n_user_groups; i++) {
-		const struct ky_recording_user_group *group = &recording->options.user_groups[i];
-
-		recording_status_add_group(answer, group->name, group->buffer_bytes,
-					   group->overwrite, group->events);
-	}
+	for (size_t i = 0; i < recording->options.n_user_groups; i++)
+		recording_status_add_user_group(&recording->options.user_groups[i], answer);
 }

@@ -63,18 +63,22 @@ static bool has_two(const struct ky_trigger_condition *condition)
 
 /* ---- the condition, for one trace's metadata ------------------------------------------- */
 
+static void forget_leg(struct trace *trace, int leg)
+{
+	ky_filter_free(trace->filters[leg]);
+	trace->filters[leg] = NULL;
+	for (int i = 0; i < KY_TRIGGER_KEYS_MAX; i++) {
+		ky_filter_free(trace->keys[leg][i]);
+		trace->keys[leg][i] = NULL;
+	}
+}
+
 static void forget_class(struct trace *trace)
 {
 	ky_decoder_free(trace->decoder);
 	trace->decoder = NULL;
-	for (int leg = 0; leg < 2; leg++) {
-		ky_filter_free(trace->filters[leg]);
-		trace->filters[leg] = NULL;
-		for (int i = 0; i < KY_TRIGGER_KEYS_MAX; i++) {
-			ky_filter_free(trace->keys[leg][i]);
-			trace->keys[leg][i] = NULL;
-		}
-	}
+	for (int leg = 0; leg < 2; leg++)
+		forget_leg(trace, leg);
 	free(trace->legs);
 	trace->legs = NULL;
 	ky_trace_class_free(trace->cls);

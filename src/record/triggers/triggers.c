@@ -470,18 +470,20 @@ static void step_all(struct ky_triggers *set)
 	}
 }
 
+static void triggers_step_one(struct trigger *trigger)
+{
+	if (trigger && trigger->has_source)
+		step_source(trigger);
+}
+
 void ky_triggers_step(struct ky_triggers *set)
 {
 	struct epoll_event events[KY_TRIGGERS_MAX + 2];
 	int n = epoll_wait(set->epoll_fd, events, KY_TRIGGERS_MAX + 2, 0);
 
 	take_counts(set);
-	for (int i = 0; i < n; i++) {
-		struct trigger *trigger = events[i].data.ptr;
-
-		if (trigger && trigger->has_source)
-			step_source(trigger);
-	}
+	for (int i = 0; i < n; i++)
+		triggers_step_one(events[i].data.ptr);
 	step_all(set);
 	triggers_set_timer(set);
 }
@@ -497,18 +499,22 @@ bool ky_triggers_want_amounts(const struct ky_triggers *set)
 	return false;
 }
 
+static void triggers_report_to(const struct ky_triggers_amounts *amounts, struct trigger *trigger)
+{
+	enum ky_trigger_kind kind = trigger->rule.condition.kind;
+	uint64_t amount = kind == KY_TRIGGER_FILL   ? amounts->fill_percent
+			  : kind == KY_TRIGGER_LOSS ? amounts->lost
+						    : amounts->bytes;
+	const struct ky_trigger_hit hit = {.ns = now_of(trigger)};
+
+	if (ky_trigger_match_amount(&trigger->match, amount, hit.ns))
+		fire(trigger, &hit, NULL);
+}
+
 void ky_triggers_report(struct ky_triggers *set, const struct ky_triggers_amounts *amounts)
 {
 	pthread_mutex_lock(&set->lock);
-	ky_vec_foreach(&set->list, it) {
-		enum ky_trigger_kind kind = (*it)->rule.condition.kind;
-		uint64_t amount = kind == KY_TRIGGER_FILL   ? amounts->fill_percent
-				  : kind == KY_TRIGGER_LOSS ? amounts->lost
-							    : amounts->bytes;
-		const struct ky_trigger_hit hit = {.ns = now_of(*it)};
-
-		if (ky_trigger_match_amount(&(*it)->match, amount, hit.ns))
-			fire(*it, &hit, NULL);
-	}
+	ky_vec_foreach(&set->list, it)
+		triggers_report_to(amounts, *it);
 	pthread_mutex_unlock(&set->lock);
 }

@@ -56,18 +56,21 @@ static int user_change_scan(struct ky_user *user, struct kymo_error *err)
 	return ret;
 }
 
+static void user_change_tell_program(struct ky_user *user, struct ky_program *program)
+{
+	const struct ky_user_owner *owner = ky_user_owner_of(user, program->uid);
+
+	if (!program->is_seen || (owner && owner->has_old_rules))
+		return;
+	for (size_t i = 0; i < user->old_cookies.len; i++)
+		ky_program_replace(program, user->old_cookies.data[i], user->request.cookie);
+	ky_user_ask_program(user, program);
+}
+
 static void user_change_tell_programs(struct ky_user *user)
 {
-	ky_vec_foreach(&user->programs.list, program) {
-		const struct ky_user_owner *owner = ky_user_owner_of(user, (*program)->uid);
-
-		if (!(*program)->is_seen || (owner && owner->has_old_rules))
-			continue;
-		for (size_t i = 0; i < user->old_cookies.len; i++)
-			ky_program_replace(*program, user->old_cookies.data[i],
-					   user->request.cookie);
-		ky_user_ask_program(user, *program);
-	}
+	ky_vec_foreach(&user->programs.list, program)
+		user_change_tell_program(user, *program);
 }
 
 static int change_files(struct ky_user *user, struct kymo_error *err)

@@ -286,21 +286,25 @@ static bool parse_uid(const char *name, const char *prefix, uid_t *uid)
 	return strcmp(again, name + skip) == 0;
 }
 
+static void look_in_runtime(struct search *search, size_t kind, DIR *parent, struct dirent *entry)
+{
+	char name[NAME_MAX + 8], path[NAME_MAX + 64];
+
+	if (!parse_uid(entry->d_name, runtimes[kind].prefix, &search->uid))
+		return;
+	snprintf(name, sizeof(name), "%s%s", entry->d_name, runtimes[kind].suffix);
+	snprintf(path, sizeof(path), "%s/%s", runtimes[kind].parent, name);
+	look_in(search, dirfd(parent), name, path);
+}
+
 /* All users' directories of one kind. */
 static void look_in_all(struct search *search, size_t kind)
 {
 	DIR *parent = ky_dir_open(AT_FDCWD, runtimes[kind].parent);
 	struct dirent *entry;
 
-	while (parent && (entry = readdir(parent))) {
-		char name[NAME_MAX + 8], path[NAME_MAX + 64];
-
-		if (!parse_uid(entry->d_name, runtimes[kind].prefix, &search->uid))
-			continue;
-		snprintf(name, sizeof(name), "%s%s", entry->d_name, runtimes[kind].suffix);
-		snprintf(path, sizeof(path), "%s/%s", runtimes[kind].parent, name);
-		look_in(search, dirfd(parent), name, path);
-	}
+	while (parent && (entry = readdir(parent)))
+		look_in_runtime(search, kind, parent, entry);
 	if (parent)
 		closedir(parent);
 }

@@ -254,22 +254,25 @@ int ky_program_join(struct ky_program *program, uint64_t cookie, const char *dir
 			  : KYMO_OK;
 }
 
+static void program_replace_slot(struct ky_program *program, uint64_t cookie, uint64_t other, int i)
+{
+	struct ky_control_slot *slot = &program->control->slots[i];
+	uint64_t expected = cookie;
+
+	if (program->is_sandboxed && __atomic_load_n(&slot->cookie, __ATOMIC_RELAXED) == cookie)
+		__atomic_store_n(&slot->flags, KY_SLOT_NO_CALLS, __ATOMIC_RELAXED);
+	/* Release: the flags are there. Partner: the program's acquire. */
+	__atomic_compare_exchange_n(&program->control->slots[i].cookie, &expected, other, false,
+				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
 void ky_program_replace(struct ky_program *program, uint64_t cookie, uint64_t other)
 {
 	/* To look at the session anew takes system calls. */
 	if (other && program->is_sandboxed)
 		return;
-	for (int i = 0; i < KY_CONTROL_SLOTS; i++) {
-		struct ky_control_slot *slot = &program->control->slots[i];
-		uint64_t expected = cookie;
-
-		if (program->is_sandboxed &&
-		    __atomic_load_n(&slot->cookie, __ATOMIC_RELAXED) == cookie)
-			__atomic_store_n(&slot->flags, KY_SLOT_NO_CALLS, __ATOMIC_RELAXED);
-		/* Release: the flags are there. Partner: the program's acquire. */
-		__atomic_compare_exchange_n(&program->control->slots[i].cookie, &expected, other,
-					    false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-	}
+	for (int i = 0; i < KY_CONTROL_SLOTS; i++)
+		program_replace_slot(program, cookie, other, i);
 }
 
 void ky_program_leave(struct ky_program *program, uint64_t cookie)

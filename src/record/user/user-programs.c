@@ -117,6 +117,16 @@ static void forget_gone(struct ky_programs *programs)
 	programs->list.len = n;
 }
 
+static void refuse_tables(struct ky_program *program)
+{
+	free(program->table);
+	program->table = NULL;
+	program->table_bytes = 0;
+	if (!program->blocked)
+		program->blocked = "the programs of its user have too many descriptions of "
+				   "events";
+}
+
 int ky_programs_read_table(struct ky_programs *programs, struct ky_program *program,
 			   struct kymo_error *err)
 {
@@ -125,14 +135,8 @@ int ky_programs_read_table(struct ky_programs *programs, struct ky_program *prog
 
 	ky_vec_foreach(&programs->list, it)
 		bytes += (*it)->uid == program->uid ? (*it)->table_bytes : 0;
-	if (bytes > TABLES_BYTES_MAX) {
-		free(program->table);
-		program->table = NULL;
-		program->table_bytes = 0;
-		if (!program->blocked)
-			program->blocked = "the programs of its user have too many descriptions of "
-					   "events";
-	}
+	if (bytes > TABLES_BYTES_MAX)
+		refuse_tables(program);
 	return ret == KYMO_E_MEMORY ? ret : KYMO_OK;
 }
 

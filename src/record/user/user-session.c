@@ -335,6 +335,15 @@ static void report_state(struct ky_user *user, const struct ky_program *program)
 			      state.os_error);
 }
 
+static void user_session_tell_program(struct ky_user *user, struct ky_program *program)
+{
+	/* Of those that ended since, too: their memory is still ours. */
+	report_state(user, program);
+	ky_program_leave(program, user->request.cookie);
+	for (size_t i = 0; i < user->old_cookies.len; i++)
+		ky_program_leave(program, user->old_cookies.data[i]);
+}
+
 static void user_session_tell_programs(struct ky_user *user, bool all)
 {
 	pthread_mutex_lock(&user->lock);
@@ -343,13 +352,8 @@ static void user_session_tell_programs(struct ky_user *user, bool all)
 		ky_user_dir_unpublish(&(*owner)->dir);
 	/* Programs that came by themselves are known only now. */
 	(void)ky_user_scan(user, all, NULL);
-	ky_vec_foreach(&user->programs.list, program) {
-		/* Of those that ended since, too: their memory is still ours. */
-		report_state(user, *program);
-		ky_program_leave(*program, user->request.cookie);
-		for (size_t i = 0; i < user->old_cookies.len; i++)
-			ky_program_leave(*program, user->old_cookies.data[i]);
-	}
+	ky_vec_foreach(&user->programs.list, program)
+		user_session_tell_program(user, *program);
 	pthread_mutex_unlock(&user->lock);
 }
 

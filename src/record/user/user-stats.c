@@ -78,6 +78,19 @@ void ky_user_count_archived(struct ky_user *user, const struct ky_user_ring *rin
 	user_stats_add(&to->lost_unread, of.lost_unread);
 }
 
+static void user_count_ring(struct ky_user *user, struct ky_user_stats *stats,
+			    struct ky_user_ring_file *file)
+{
+	struct ky_user_program_stats *to;
+
+	/* A task that does not end has it. */
+	if (file->is_away)
+		return;
+	to = &user->program_stats[stats->n_programs++];
+	*to = stats_of(file->ring);
+	user_stats_add_totals(stats, file->ring, to);
+}
+
 int ky_user_count_rings(struct ky_user *user, struct kymo_error *err)
 {
 	struct ky_user_stats *stats = &user->stats;
@@ -86,16 +99,8 @@ int ky_user_count_rings(struct ky_user *user, struct kymo_error *err)
 	if (!user->program_stats)
 		return ky_error_nomem(err);
 	stats->programs = user->program_stats;
-	ky_vec_foreach(&user->rings, it) {
-		struct ky_user_program_stats *to;
-
-		/* A task that does not end has it. */
-		if ((*it)->is_away)
-			continue;
-		to = &user->program_stats[stats->n_programs++];
-		*to = stats_of((*it)->ring);
-		user_stats_add_totals(stats, (*it)->ring, to);
-	}
+	ky_vec_foreach(&user->rings, it)
+		user_count_ring(user, stats, *it);
 	return KYMO_OK;
 }
 

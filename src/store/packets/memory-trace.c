@@ -116,15 +116,19 @@ static int memory_metadata(struct ky_store_trace *base, const char *text, size_t
 	return KYMO_OK;
 }
 
+static void memory_close_stream(struct stream *stream)
+{
+	while (stream->oldest)
+		drop_oldest(stream);
+	free(stream->name);
+}
+
 static int memory_close(struct ky_store_trace *base, struct kymo_error *err)
 {
 	struct memory_trace *trace = memory_trace(base);
 
-	ky_vec_foreach(&trace->streams, stream) {
-		while (stream->oldest)
-			drop_oldest(stream);
-		free(stream->name);
-	}
+	ky_vec_foreach(&trace->streams, stream)
+		memory_close_stream(stream);
 	ky_vec_fini(&trace->streams);
 	free(trace->metadata);
 	free(trace);

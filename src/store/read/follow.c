@@ -319,6 +319,14 @@ static int update_trace(struct ky_trace *trace, bool *changed, struct kymo_error
 	return ret;
 }
 
+static void follow_drop_old_of(int64_t until_ns, struct ky_trace *trace)
+{
+	const struct ky_clock_class *clock = trace->feed ? follow_clock_of(trace) : NULL;
+
+	if (clock)
+		ky_feed_drop(trace->feed, ky_clock_from_ns(clock, until_ns));
+}
+
 /* The readers have no event in hand that is earlier than all traces' bounds until now. */
 static void drop_old(const struct ky_trace_set *set)
 {
@@ -329,12 +337,8 @@ static void drop_old(const struct ky_trace_set *set)
 			until_ns = ky_trace_live_until(*trace);
 	if (until_ns == INT64_MAX || until_ns == INT64_MIN)
 		return;
-	ky_vec_foreach(&set->traces, it) {
-		const struct ky_clock_class *clock = (*it)->feed ? follow_clock_of(*it) : NULL;
-
-		if (clock)
-			ky_feed_drop((*it)->feed, ky_clock_from_ns(clock, until_ns));
-	}
+	ky_vec_foreach(&set->traces, it)
+		follow_drop_old_of(until_ns, *it);
 }
 
 static bool feeds_have_news(const struct ky_follow *follow)

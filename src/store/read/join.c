@@ -101,22 +101,24 @@ static int join_streams(struct ky_trace *trace, struct kymo_error *err)
 
 /* ---- one trace in several places ---------------------------------------------------------- */
 
+static void join_take_stream(struct ky_trace *to, struct ky_stream *stream)
+{
+	if (!stream->cls) {
+		ky_stream_free(stream);
+		return;
+	}
+	stream->trace = to;
+	stream->cls = ky_map_get(&to->cls->streams_by_id, stream->cls->id);
+	(void)ky_vec_push(&to->streams, stream);
+}
+
 /* All streams of @from become @to's, but for empty files; and @from goes. */
 static int take_streams(struct ky_trace *to, struct ky_trace *from, struct kymo_error *err)
 {
 	if (ky_vec_reserve(&to->streams, from->streams.len) < 0)
 		return ky_error_nomem(err);
-	ky_vec_foreach(&from->streams, it) {
-		struct ky_stream *stream = *it;
-
-		if (!stream->cls) {
-			ky_stream_free(stream);
-			continue;
-		}
-		stream->trace = to;
-		stream->cls = ky_map_get(&to->cls->streams_by_id, stream->cls->id);
-		(void)ky_vec_push(&to->streams, stream);
-	}
+	ky_vec_foreach(&from->streams, it)
+		join_take_stream(to, *it);
 	ky_vec_clear(&from->streams);
 	ky_trace_free(from);
 	return KYMO_OK;

@@ -15,16 +15,20 @@
 #include "store/packets/scratch-trace.h"
 #include "store/read/walk.h"
 
+static void stream_unmap(struct ky_stream *stream)
+{
+	uint64_t bytes = stream->reserved_bytes ?: stream->file.size_bytes;
+
+	ky_sigbus_guard_remove(stream->file.data, bytes);
+	munmap((void *)(uintptr_t)stream->file.data, bytes);
+}
+
 void ky_stream_free(struct ky_stream *stream)
 {
 	if (!stream)
 		return;
-	if (stream->file.data) {
-		uint64_t bytes = stream->reserved_bytes ?: stream->file.size_bytes;
-
-		ky_sigbus_guard_remove(stream->file.data, bytes);
-		munmap((void *)(uintptr_t)stream->file.data, bytes);
-	}
+	if (stream->file.data)
+		stream_unmap(stream);
 	ky_vec_foreach(&stream->parts, part)
 		free(part->path);
 	ky_vec_fini(&stream->parts);

@@ -89,18 +89,20 @@ void ky_trace_free(struct ky_trace *trace)
 	free(trace);
 }
 
+static void warn_of_clock(const struct ky_trace *trace, const struct ky_clock_class *clock)
+{
+	if (clock->origin_wraps)
+		ky_log_warning(
+			trace->log,
+			"%s: clock \"%s\": its origin, %lld s, is out of the range of 64-bit "
+			"nanoseconds; times of day mean nothing, their differences do",
+			trace->metadata_path, clock->name, (long long)clock->offset_s);
+}
+
 static void warn_of_clocks(const struct ky_trace *trace)
 {
-	ky_vec_foreach(&trace->cls->clocks, it) {
-		const struct ky_clock_class *clock = *it;
-
-		if (clock->origin_wraps)
-			ky_log_warning(
-				trace->log,
-				"%s: clock \"%s\": its origin, %lld s, is out of the range of 64-bit "
-				"nanoseconds; times of day mean nothing, their differences do",
-				trace->metadata_path, clock->name, (long long)clock->offset_s);
-	}
+	ky_vec_foreach(&trace->cls->clocks, it)
+		warn_of_clock(trace, *it);
 }
 
 char *ky_trace_real_path(const struct ky_trace *trace)

@@ -210,6 +210,15 @@ static bool all_zero(const uint8_t *data, uint64_t size_bytes)
 	return !size_bytes || (!data[0] && !memcmp(data, data + 1, size_bytes - 1));
 }
 
+static void zeros_error(const struct ky_walk *walk, struct kymo_error *err, uint64_t rest)
+{
+	ky_error_set(err, KYMO_E_FORMAT, "the file ends in %llu zero bytes, not in packets",
+		     (unsigned long long)rest);
+	ky_error_offset(err, walk->at_bytes);
+	ky_error_hint(err, "the recorder stopped before it wrote them; the earlier packets "
+			   "are complete");
+}
+
 /*
  * Complete the error of a packet header that cannot be read: adds the path, and says so
  * plainly when only zero bytes follow (a recorder that was killed).
@@ -219,13 +228,8 @@ static int header_error(const struct ky_walk *walk, const struct ky_stream_part 
 {
 	uint64_t rest = part->at_bytes + part->size_bytes - walk->at_bytes;
 
-	if (all_zero(walk->stream->file.data + walk->at_bytes, rest)) {
-		ky_error_set(err, KYMO_E_FORMAT, "the file ends in %llu zero bytes, not in packets",
-			     (unsigned long long)rest);
-		ky_error_offset(err, walk->at_bytes);
-		ky_error_hint(err, "the recorder stopped before it wrote them; the earlier packets "
-				   "are complete");
-	}
+	if (all_zero(walk->stream->file.data + walk->at_bytes, rest))
+		zeros_error(walk, err, rest);
 	ky_stream_place(walk->stream, err);
 	tell_packet(walk, err);
 	return KYMO_E_FORMAT;

@@ -312,19 +312,23 @@ static void to_dwarf_function(struct dwarf_writer *writer, const struct ky_kdi_f
 	to_dwarf_uleb(out, A_END);
 }
 
+static void to_dwarf_function_at(struct dwarf_writer *writer, uint32_t i)
+{
+	struct ky_kdi_view signature;
+	struct ky_kdi_found found;
+	uint32_t type = ky_kdi_signature(writer->kdi, i);
+
+	if (type && ky_kdi_type(writer->kdi, type, &signature) &&
+	    signature.kind == KY_KDI_FUNCTION && ky_kdi_function(writer->kdi, i, &found))
+		to_dwarf_function(writer, &found, &signature);
+}
+
 static void to_dwarf_functions(struct dwarf_writer *writer)
 {
 	for (uint32_t i = 0; i < to_dwarf_bound(writer->kdi, ky_kdi_functions(writer->kdi)) &&
 			     writer->info.len < BYTES_MAX;
-	     i++) {
-		struct ky_kdi_view signature;
-		struct ky_kdi_found found;
-		uint32_t type = ky_kdi_signature(writer->kdi, i);
-
-		if (type && ky_kdi_type(writer->kdi, type, &signature) &&
-		    signature.kind == KY_KDI_FUNCTION && ky_kdi_function(writer->kdi, i, &found))
-			to_dwarf_function(writer, &found, &signature);
-	}
+	     i++)
+		to_dwarf_function_at(writer, i);
 }
 
 /* C++ has objects that are passed by their addresses. */

@@ -178,20 +178,25 @@ static void kdi_write_put_lines(const struct ky_kdi_info *info, struct ky_strbuf
 	}
 }
 
+static void put_inlined_function(struct ky_strbuf *out, const struct ky_kdi_function *function,
+				 const struct ky_kdi_inlined *inlined, uint32_t i)
+{
+	ky_kdi_put_varint(out, inlined[i].depth);
+	ky_kdi_put_signed(out, (int64_t)(inlined[i].begin - function->address));
+	ky_kdi_put_varint(out, inlined[i].end - inlined[i].begin);
+	ky_kdi_put_varint(out, inlined[i].file);
+	ky_kdi_put_varint(out, inlined[i].line);
+	ky_strbuf_add(out, inlined[i].name, strlen(inlined[i].name) + 1);
+}
+
 static void put_inlined(const struct ky_kdi_info *info, struct ky_strbuf *out,
 			const struct ky_kdi_function *function)
 {
 	const struct ky_kdi_inlined *inlined = info->inlined.data + function->first_inlined;
 
 	ky_kdi_put_varint(out, function->n_inlined);
-	for (uint32_t i = 0; i < function->n_inlined; i++) {
-		ky_kdi_put_varint(out, inlined[i].depth);
-		ky_kdi_put_signed(out, (int64_t)(inlined[i].begin - function->address));
-		ky_kdi_put_varint(out, inlined[i].end - inlined[i].begin);
-		ky_kdi_put_varint(out, inlined[i].file);
-		ky_kdi_put_varint(out, inlined[i].line);
-		ky_strbuf_add(out, inlined[i].name, strlen(inlined[i].name) + 1);
-	}
+	for (uint32_t i = 0; i < function->n_inlined; i++)
+		put_inlined_function(out, function, inlined, i);
 }
 
 static void put_block(struct ky_kdi_writer *writer, const struct ky_kdi_function *first, size_t n)

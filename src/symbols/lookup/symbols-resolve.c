@@ -105,6 +105,16 @@ static void set_frame(struct ky_symbols *symbols, struct ky_symbols_frame *frame
 	frame->line = frame->file ? found->line : 0;
 }
 
+static void set_outermost_frame(const struct ky_object *object, uint64_t from,
+				struct ky_symbols_entry *entry, uint32_t i)
+{
+	entry->frames[i].offset = from ? entry->address - from : 0;
+	entry->frames[i].object = object->path;
+	entry->frames[i].object_offset = entry->address;
+	entry->frames[i].is_inlined = i + 1 < entry->n;
+	entry->frames[i].number = entry->object;
+}
+
 /* The function that is not inlined is called as its symbol: "f.cold", where the debug information says "f". */
 static void set_outermost(struct ky_symbols *symbols, const struct ky_object *object,
 			  const char *name, uint64_t from, struct ky_symbols_entry *entry)
@@ -113,13 +123,8 @@ static void set_outermost(struct ky_symbols *symbols, const struct ky_object *ob
 
 	if (name)
 		last->function = keep_function(symbols, name);
-	for (uint32_t i = 0; i < entry->n; i++) {
-		entry->frames[i].offset = from ? entry->address - from : 0;
-		entry->frames[i].object = object->path;
-		entry->frames[i].object_offset = entry->address;
-		entry->frames[i].is_inlined = i + 1 < entry->n;
-		entry->frames[i].number = entry->object;
-	}
+	for (uint32_t i = 0; i < entry->n; i++)
+		set_outermost_frame(object, from, entry, i);
 }
 
 /* Of a file of Kymo's debug information. */

@@ -201,19 +201,24 @@ static void read_dumps(struct ky_symbols *symbols, struct ky_symbols_process *pr
 	}
 }
 
+static void read_stored_map(const struct ky_symbols *symbols, struct ky_symbols_process *process,
+			    size_t i)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	char path[4200];
+
+	if (snprintf(path, sizeof(path), "%s/perf-%" PRId64 ".map", symbols->options.dirs[i],
+		     process->pid) < (int)sizeof(path) &&
+	    ky_read_regular(AT_FDCWD, path, KY_JIT_FILE_MAX_BYTES, &text) == 0)
+		ky_jit_table_read_map(&process->jit, ky_strbuf_text(&text), text.len);
+	ky_strbuf_fini(&text);
+}
+
 /* What a recording has stored. The file is as trusted as the trace. */
 static void read_stored(const struct ky_symbols *symbols, struct ky_symbols_process *process)
 {
-	for (size_t i = 0; i < symbols->options.n_dirs; i++) {
-		struct ky_strbuf text = KY_STRBUF_INIT;
-		char path[4200];
-
-		if (snprintf(path, sizeof(path), "%s/perf-%" PRId64 ".map",
-			     symbols->options.dirs[i], process->pid) < (int)sizeof(path) &&
-		    ky_read_regular(AT_FDCWD, path, KY_JIT_FILE_MAX_BYTES, &text) == 0)
-			ky_jit_table_read_map(&process->jit, ky_strbuf_text(&text), text.len);
-		ky_strbuf_fini(&text);
-	}
+	for (size_t i = 0; i < symbols->options.n_dirs; i++)
+		read_stored_map(symbols, process, i);
 }
 
 void ky_symbols_read_jit(struct ky_symbols *symbols, struct ky_symbols_process *process)

@@ -41,19 +41,21 @@ int ky_symbols_open(const struct ky_symbols_options *options, struct ky_symbols 
 	return KYMO_OK;
 }
 
+static void process_free(struct ky_symbols_process *process)
+{
+	ky_address_space_fini(&process->space);
+	ky_jit_table_fini(&process->jit);
+	free(process);
+}
+
 static void processes_free(struct ky_symbols *symbols)
 {
 	size_t at = 0;
 	uint64_t pid;
 	void *value;
 
-	while (ky_map_next(&symbols->processes, &at, &pid, &value)) {
-		struct ky_symbols_process *process = value;
-
-		ky_address_space_fini(&process->space);
-		ky_jit_table_fini(&process->jit);
-		free(process);
-	}
+	while (ky_map_next(&symbols->processes, &at, &pid, &value))
+		process_free(value);
 	ky_map_fini(&symbols->processes);
 }
 

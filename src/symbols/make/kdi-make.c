@@ -17,6 +17,14 @@ static int kdi_make_by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
+static void set_size(struct ky_kdi_function *function)
+{
+	uint64_t bytes = function[1].address - function->address;
+
+	if (!function->bytes && bytes < FUNCTION_BYTES_MAX)
+		function->bytes = bytes;
+}
+
 /* Functions without a size reach up to the next one. */
 static void set_sizes(struct ky_kdi_info *info)
 {
@@ -24,13 +32,8 @@ static void set_sizes(struct ky_kdi_info *info)
 
 	if (n)
 		qsort(info->functions.data, n, sizeof(*info->functions.data), kdi_make_by_address);
-	for (size_t i = 0; i + 1 < n; i++) {
-		struct ky_kdi_function *function = &info->functions.data[i];
-		uint64_t bytes = function[1].address - function->address;
-
-		if (!function->bytes && bytes < FUNCTION_BYTES_MAX)
-			function->bytes = bytes;
-	}
+	for (size_t i = 0; i + 1 < n; i++)
+		set_size(&info->functions.data[i]);
 }
 
 static int kdi_make_add(struct ky_kdi_info *info, const char *name, uint64_t address,

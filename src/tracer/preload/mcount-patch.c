@@ -172,6 +172,14 @@ static void mcount_patch_call(const struct object *object, uintptr_t at, size_t 
 	memset(code + CALL_BYTES, NOP, room - CALL_BYTES);
 }
 
+static void mcount_patch_entry(struct object *object, uintptr_t at)
+{
+	size_t room = ky_call_filter_chooses(at) ? mcount_patch_room(object, at) : 0;
+
+	if (room)
+		mcount_patch_call(object, at, room);
+}
+
 static void mcount_patch_entries(struct object *object)
 {
 	size_t bytes = object->text_end - object->text;
@@ -180,13 +188,8 @@ static void mcount_patch_entries(struct object *object)
 	if (object->end - object->begin > NEAR || !mcount_patch_make_jump(object) ||
 	    mprotect(text, bytes, PROT_READ | PROT_WRITE) != 0)
 		return;
-	for (size_t i = 0; i < object->n_entries; i++) {
-		uintptr_t at = object->entries[i];
-		size_t room = ky_call_filter_chooses(at) ? mcount_patch_room(object, at) : 0;
-
-		if (room)
-			mcount_patch_call(object, at, room);
-	}
+	for (size_t i = 0; i < object->n_entries; i++)
+		mcount_patch_entry(object, object->entries[i]);
 	(void)mprotect(text, bytes, PROT_READ | PROT_EXEC);
 }
 

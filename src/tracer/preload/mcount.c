@@ -81,17 +81,19 @@ static __attribute__((noinline)) bool mcount_make(struct thread_calls *thread)
 	return true;
 }
 
+static void mcount_end_call(const struct call *call)
+{
+	if (call->place != NOWHERE)
+		mcount_tell_exit(call->function, call->site);
+}
+
 /* At the end of a thread: it is in no function any more. */
 static void mcount_end_thread(void *memory)
 {
 	struct thread_calls *thread = &own;
 
-	while (thread->n) {
-		const struct call *call = &thread->calls[--thread->n];
-
-		if (call->place != NOWHERE)
-			mcount_tell_exit(call->function, call->site);
-	}
+	while (thread->n)
+		mcount_end_call(&thread->calls[--thread->n]);
 	thread->calls = NULL;
 	munmap(memory, CALLS_MAX * sizeof(struct call));
 }

@@ -60,6 +60,14 @@ void ky_view_add_curve(struct ky_view_runs *runs, struct ky_view_column *values,
 
 /* ---- the kinds of rows ------------------------------------------------------------------- */
 
+static void curves_find_activity_at(struct ky_history_height *height, double pixel_ns)
+{
+	/* What is unknown, was not active. */
+	if (height->ns > 0)
+		height->ns = pixel_ns;
+	height->low = height->high = mean_of(height);
+}
+
 /* How much of a pixel a row was active. */
 static int find_activity(struct picture *picture, uint32_t id, struct kymo_error *err)
 {
@@ -68,14 +76,8 @@ static int find_activity(struct picture *picture, uint32_t id, struct kymo_error
 	int ret = ky_history_heights(picture->history, id, picture->begin_ns, picture->end_ns,
 				     picture->n, picture->heights, err);
 
-	for (size_t x = 0; x < picture->n && ret == KYMO_OK; x++) {
-		struct ky_history_height *height = &picture->heights[x];
-
-		/* What is unknown, was not active. */
-		if (height->ns > 0)
-			height->ns = pixel_ns;
-		height->low = height->high = mean_of(height);
-	}
+	for (size_t x = 0; x < picture->n && ret == KYMO_OK; x++)
+		curves_find_activity_at(&picture->heights[x], pixel_ns);
 	return ret;
 }
 

@@ -235,22 +235,26 @@ int ky_counts_new(const struct ky_trace_set *set, int64_t begin_ns, int64_t end_
 
 /* ---- later states of a recording --------------------------------------------------------- */
 
+static void counts_halve(struct ky_counts *counts, uint32_t *buckets)
+{
+	for (size_t i = 0; i < KY_COUNT_BUCKETS / 2; i++) {
+		uint64_t sum = (uint64_t)buckets[2 * i] + buckets[2 * i + 1];
+
+		buckets[i] = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+	}
+	memset(buckets + KY_COUNT_BUCKETS / 2, 0, KY_COUNT_BUCKETS / 2 * sizeof(*buckets));
+	counts->width_ns *= 2;
+	counts->state.n_exact /= 2;
+}
+
 /* Two buckets become one until the last one reaches @end_ns. */
 static void counts_widen(struct ky_counts *counts, int64_t end_ns)
 {
 	uint64_t span = (uint64_t)end_ns - (uint64_t)counts->begin_ns;
 	uint32_t *buckets = counts->buckets;
 
-	while (end_ns > counts->begin_ns && span / KY_COUNT_BUCKETS >= counts->width_ns) {
-		for (size_t i = 0; i < KY_COUNT_BUCKETS / 2; i++) {
-			uint64_t sum = (uint64_t)buckets[2 * i] + buckets[2 * i + 1];
-
-			buckets[i] = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
-		}
-		memset(buckets + KY_COUNT_BUCKETS / 2, 0, KY_COUNT_BUCKETS / 2 * sizeof(*buckets));
-		counts->width_ns *= 2;
-		counts->state.n_exact /= 2;
-	}
+	while (end_ns > counts->begin_ns && span / KY_COUNT_BUCKETS >= counts->width_ns)
+		counts_halve(counts, buckets);
 }
 
 /* A file keeps its identity when a rotation moves it. */

@@ -64,20 +64,24 @@ static bool tsp_graph_has_states(const struct tree *tree, const struct ky_histor
 	return (tree->kinds & 1U << row->kind) && row->begin_ns != INT64_MIN;
 }
 
+static void tsp_graph_show(struct tree *tree, size_t i)
+{
+	const struct ky_history_row *row = ky_history_row(tree->history, (uint32_t)i);
+
+	if (!tsp_graph_has_states(tree, row))
+		return;
+	tree->is_shown[row->id] = true;
+	while (row->parent < tree->n) {
+		row = ky_history_row(tree->history, row->parent);
+		tree->is_shown[row->id] = true;
+	}
+}
+
 /* Rows with states, and all above them. A parent has a smaller kind, so the way up ends. */
 static void tsp_graph_choose(struct tree *tree)
 {
-	for (size_t i = 0; i < tree->n; i++) {
-		const struct ky_history_row *row = ky_history_row(tree->history, (uint32_t)i);
-
-		if (!tsp_graph_has_states(tree, row))
-			continue;
-		tree->is_shown[row->id] = true;
-		while (row->parent < tree->n) {
-			row = ky_history_row(tree->history, row->parent);
-			tree->is_shown[row->id] = true;
-		}
-	}
+	for (size_t i = 0; i < tree->n; i++)
+		tsp_graph_show(tree, i);
 }
 
 static void tsp_graph_put_metadata(struct ky_strbuf *out, const struct ky_history_row *row)

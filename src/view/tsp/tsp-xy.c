@@ -201,6 +201,12 @@ static void put_row_series(struct chart *chart, const struct curves *curves,
 	ky_strbuf_fini(&label);
 }
 
+static void put_cpu_usage(struct curves *curves, double usage, size_t i)
+{
+	curves->values[i] = usage < 100 ? usage : 100;
+	curves->total[i] += curves->values[i];
+}
+
 /* The part of each sample in which a CPU ran a thread. */
 static int put_cpu(struct chart *chart, struct curves *curves, const struct ky_history_row *row,
 		   struct kymo_error *err)
@@ -208,12 +214,8 @@ static int put_cpu(struct chart *chart, struct curves *curves, const struct ky_h
 	double sample_ns = (double)chart->span_ns / (double)chart->n;
 	int ret = take_curve(chart, curves, row->id, err);
 
-	for (size_t i = 0; i < chart->n && ret == KYMO_OK; i++) {
-		double usage = curves->heights[i].sum_ns / sample_ns * 100;
-
-		curves->values[i] = usage < 100 ? usage : 100;
-		curves->total[i] += curves->values[i];
-	}
+	for (size_t i = 0; i < chart->n && ret == KYMO_OK; i++)
+		put_cpu_usage(curves, curves->heights[i].sum_ns / sample_ns * 100, i);
 	curves->n_rows++;
 	if (ret == KYMO_OK && tsp_xy_is_wanted(chart->answer->request, (int64_t)row->id + 2))
 		put_row_series(chart, curves, row, (unsigned long long)row->id + 2, &usage_axis);
