@@ -334,6 +334,29 @@ def test_a_long_chrome_trace(kymo, tmp_path):
     assert "cut" in done.err and len(done.out.splitlines()) > 19000
 
 
+CHROME = [{"ph": "X", "name": "load", "ts": 0, "dur": 2, "pid": 1, "tid": 2},
+          {"ph": "B", "name": "parse", "ts": 1, "pid": 1, "tid": 3},
+          {"ph": "E", "name": "parse", "ts": "1.5", "pid": 1, "tid": 3},
+          {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "browser"}},
+          {"ph": "M", "name": "thread_name", "pid": 1, "tid": 3, "args": {"name": "worker"}}]
+
+
+def test_chrome_json_as_tools_write_it(kymo, tmp_path):
+    """On one line or many, alone or in an object with much before it, and without the end of a program that was killed."""
+    whole, lines = json.dumps(CHROME, indent=2), ",\n".join(map(json.dumps, CHROME))
+    forms = {"one": json.dumps(CHROME), "many": whole, "lines": f"\n[\n{lines}\n]\n", "killed": f"[\n{lines}", "comma": f"[{lines},\n",
+             "late": json.dumps({"metadata": "x" * 20000, "traceEvents": CHROME}, indent=1)}
+    expected = [("load_begin", 0, "browser"), ("parse_begin", 1000, "worker"), ("parse_end", 1500, "worker"), ("load_end", 2000, "browser")]
+    for name, text in forms.items():
+        path = tmp_path / f"{name}.json"
+        path.write_text(text, encoding="ascii")
+        events = events_of(kymo, path)
+        assert [(event["event"], event["timestamp_ns"], event["context"]["comm"]) for event in events] == expected, name
+    path.write_text(forms["late"].rsplit("]", 1)[0], encoding="ascii")
+    done = kymo("print", path, code=1)
+    assert "the list of events is cut" in done.err and len(done.out.splitlines()) == 4
+
+
 def test_a_log_of_ones_own_format(kymo, tmp_path):
     path = tmp_path / "access"
     path.write_text("10/Oct/2000:13:55:36.25 +0000 GET /x 200\nnonsense\n", encoding="ascii")

@@ -14,9 +14,18 @@
 static const struct ky_maker_field context[] = {
 	{.name = "tid", .kind = KY_MAKER_S64},
 	{.name = "pid", .kind = KY_MAKER_S64},
+	{.name = "comm", .kind = KY_MAKER_TEXT},
 };
 
 #define NAME_MAX_BYTES 200
+/* Threads and processes beyond have no names. */
+#define NAMES_MAX 65536
+
+/* Names of threads and processes, which may stand anywhere in the file. */
+struct chrome_names {
+	struct ky_map threads, processes; /* hash of the ids -> name, in the log's arena */
+	size_t n;
+};
 
 /* ---- objects -------------------------------------------------------------------------- */
 
@@ -65,6 +74,56 @@ static int64_t chrome_ns(double us)
 	return whole * 1000 + (int64_t)((us - (double)whole) * 1000 + (us < 0 ? -0.5 : 0.5));
 }
 
+/* ---- names ---------------------------------------------------------------------------- */
+
+static uint64_t chrome_thread_key(int64_t pid, int64_t tid)
+{
+	return ky_hash_u64((uint64_t)pid) ^ (uint64_t)tid;
+}
+
+static int chrome_keep_name(struct ky_log_file *log, json_t *object)
+{
+	struct chrome_names *names = log->state;
+	const char *what = log_chrome_text(object, "name");
+	const char *name = log_chrome_text(json_object_get(object, "args"), "name");
+	int64_t pid = chrome_id(object, "pid"), tid = chrome_id(object, "tid");
+	bool is_thread = strcmp(what, "thread_name") == 0;
+	char *kept;
+
+	if (!*name || names->n >= NAMES_MAX || (!is_thread && strcmp(what, "process_name") != 0))
+		return KYMO_OK;
+	kept = ky_arena_strndup(&log->arena, name, strnlen(name, NAME_MAX_BYTES));
+	if (!kept)
+		return ky_error_nomem(log->err);
+	names->n++;
+	if (is_thread)
+		return ky_map_set(&names->threads, chrome_thread_key(pid, tid), kept);
+	return ky_map_set(&names->processes, (uint64_t)pid, kept);
+}
+
+/* The thread's name, or else the process'. */
+static const char *chrome_name(const struct ky_log_file *log, int64_t pid, int64_t tid)
+{
+	const struct chrome_names *names = log->state;
+	const char *name = ky_map_get(&names->threads, chrome_thread_key(pid, tid));
+
+	if (!name)
+		name = ky_map_get(&names->processes, (uint64_t)pid);
+	return name ? name : "";
+}
+
+/* ---- events --------------------------------------------------------------------------- */
+
+static void chrome_put_context(struct ky_log_file *log, json_t *object)
+{
+	int64_t pid = chrome_id(object, "pid"), tid = chrome_id(object, "tid");
+	const char *name = chrome_name(log, pid, tid);
+
+	ky_maker_number(log->maker, (uint64_t)tid);
+	ky_maker_number(log->maker, (uint64_t)pid);
+	ky_maker_text(log->maker, name, strlen(name));
+}
+
 static int chrome_put(struct ky_log_file *log, json_t *object, const char *suffix, int64_t ns,
 		      bool has_fields)
 {
@@ -87,8 +146,7 @@ static int chrome_put(struct ky_log_file *log, json_t *object, const char *suffi
 			n++;
 	ret = ky_log_begin(log, name, ns, values, n);
 	if (!ret) {
-		ky_maker_number(log->maker, (uint64_t)chrome_id(object, "tid"));
-		ky_maker_number(log->maker, (uint64_t)chrome_id(object, "pid"));
+		chrome_put_context(log, object);
 		ret = ky_log_put(log, values, n);
 	}
 	for (size_t i = 0; i < KY_LOG_FIELDS_MAX; i++)
@@ -125,7 +183,7 @@ static int chrome_event(struct ky_log_file *log, json_t *object)
 		return chrome_put(log, object, "_end", ns, true);
 	case 'M':
 	case '\0':
-		/* Names of processes and threads have no time. */
+		/* Names of processes and threads: chrome_keep_name(). */
 		return KYMO_OK;
 	default:
 		return chrome_put(log, object, "", ns, true);
@@ -180,8 +238,8 @@ static void chrome_origin(struct ky_log_file *log, const uint8_t *head, size_t l
 		log->origin_ns = strtoll(at + sizeof(name) - 1, NULL, 10);
 }
 
-/* To the array of events: the first byte behind its '['. */
-static int chrome_array(struct ky_log_file *log)
+/* To the array of events: the first byte behind its '['. @is_bare: it is not in an object. */
+static int chrome_array(struct ky_log_file *log, bool *is_bare)
 {
 	static const char name[] = "\"traceEvents\"";
 	uint64_t left = log->file.size_bytes - log->at;
@@ -196,78 +254,142 @@ static int chrome_array(struct ky_log_file *log)
 	at = memchr(at ? at : text, '[', (size_t)(text + want - (at ? at : text)));
 	if (!at)
 		return ky_foreign_bad(&log->file, 0, "the file has no traceEvents", log->err);
+	*is_bare = !memchr(text, '{', (size_t)(at - text));
 	log->at += (uint64_t)(at - text) + 1;
 	return KYMO_OK;
 }
 
-/* The next object of the array. 1, 0: it is over; negative. */
-static int log_chrome_next(struct ky_log_file *log)
+/* To the next character that matters, with the bytes in the file's window from there on. 1, 0 at the file's end, negative. */
+static int chrome_skip(struct ky_log_file *log, const uint8_t **text, size_t *have)
 {
-	for (;;) {
-		uint64_t left = log->file.size_bytes - log->at;
-		size_t want = left < KY_LOG_LINE_MAX ? (size_t)left : KY_LOG_LINE_MAX, end;
-		const uint8_t *text;
-		size_t have, skip = 0;
-		int ret;
+	while (log->at < log->file.size_bytes) {
+		const uint8_t *bytes =
+			ky_foreign_bytes(&log->file, log->at, 1, "an event", log->err);
+		size_t in, skip = 0;
 
-		if (!left)
-			return ky_foreign_bad(&log->file, log->at, "the list of events is cut",
-					      log->err);
-		text = ky_foreign_bytes(&log->file, log->at, 1, "an event", log->err);
-		if (!text)
+		if (!bytes)
 			return log->err->code;
-		have = (size_t)(log->file.window_at + log->file.window_bytes - log->at);
-		while (skip < have && (isspace(text[skip]) || text[skip] == ','))
+		in = (size_t)(log->file.window_at + log->file.window_bytes - log->at);
+		while (skip < in && (isspace(bytes[skip]) || bytes[skip] == ','))
 			skip++;
 		log->at += skip;
-		if (skip == have)
-			continue;
-		if (text[skip] != '{')
-			return text[skip] == ']' ? 0
-						 : ky_foreign_bad(&log->file, log->at,
-								  "this is no event", log->err);
-		end = chrome_object_end(text + skip, have - skip);
-		if (!end) {
-			left = log->file.size_bytes - log->at;
-			want = left < KY_LOG_LINE_MAX ? (size_t)left : KY_LOG_LINE_MAX;
-			text = ky_foreign_bytes(&log->file, log->at, want, "an event", log->err);
-			if (!text)
-				return log->err->code;
-			skip = 0;
-			end = chrome_object_end(text, want);
-		}
-		if (!end)
-			return ky_foreign_bad(&log->file, log->at,
-					      "an event is cut, or longer than 1 MiB", log->err);
-		ret = chrome_object(log, text + skip, end);
-		log->at += end;
-		return ret < 0 ? ret : 1;
+		*text = bytes + skip;
+		*have = in - skip;
+		if (*have)
+			return 1;
 	}
+	return 0;
 }
 
-static int chrome_file(struct ky_log_file *log)
+/* The next object of the array, behind which log->at is then. 1, 0: the array is over; negative. */
+static int chrome_next(struct ky_log_file *log, const uint8_t **object, size_t *len)
 {
-	int ret = chrome_array(log);
+	const uint8_t *text = NULL;
+	size_t have = 0;
+	int ret = chrome_skip(log, &text, &have);
 
-	while (!ret) {
-		ret = log_chrome_next(log);
-		if (ret == 0)
-			return KYMO_OK;
-		ret = ret < 0 ? ret : KYMO_OK;
+	if (ret <= 0 || *text == ']')
+		return ret < 0 ? ret : 0;
+	if (*text != '{')
+		return ky_foreign_bad(&log->file, log->at, "this is no event", log->err);
+	*len = chrome_object_end(text, have);
+	if (!*len) {
+		uint64_t left = log->file.size_bytes - log->at;
+
+		have = left < KY_LOG_LINE_MAX ? (size_t)left : KY_LOG_LINE_MAX;
+		text = ky_foreign_bytes(&log->file, log->at, have, "an event", log->err);
+		if (!text)
+			return log->err->code;
+		*len = chrome_object_end(text, have);
+	}
+	if (!*len)
+		return ky_foreign_bad(&log->file, log->at, "an event is cut, or longer than 1 MiB",
+				      log->err);
+	*object = text;
+	log->at += *len;
+	return 1;
+}
+
+/* A pass over the array for names; it ends silently where the next pass will tell what is wrong. */
+static int chrome_find_names(struct ky_log_file *log)
+{
+	static const char phase[] = "\"M\"";
+	struct kymo_error ignored = {0}, *err = log->err;
+	uint64_t begin = log->at;
+	const uint8_t *text;
+	size_t len;
+	int ret = KYMO_OK;
+
+	log->err = &ignored;
+	while (!ret && chrome_next(log, &text, &len) > 0) {
+		json_t *object;
+
+		if (!memmem(text, len, phase, sizeof(phase) - 1))
+			continue;
+		object = ky_log_json_load((const char *)text, len);
+		if (json_is_object(object) && strcmp(log_chrome_text(object, "ph"), "M") == 0)
+			ret = chrome_keep_name(log, object);
+		json_decref(object);
+	}
+	log->err = err;
+	log->at = begin;
+	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
+}
+
+static int chrome_events(struct ky_log_file *log)
+{
+	const uint8_t *text;
+	size_t len;
+	int ret;
+
+	while ((ret = chrome_next(log, &text, &len)) > 0) {
+		uint64_t end = log->at;
+
+		log->at -= len; /* where an error is */
+		ret = chrome_object(log, text, len);
+		if (ret < 0)
+			return ret;
+		log->at = end;
 	}
 	return ret;
 }
 
-static bool chrome_probe(const char *line, size_t len)
+static int chrome_file(struct ky_log_file *log)
 {
-	while (len && isspace((unsigned char)*line)) {
-		line++;
-		len--;
-	}
-	if (len > 13 && *line == '{' && memmem(line, len, "\"traceEvents\"", 13))
-		return true;
-	return len > 2 && *line == '[' && memmem(line, len, "\"ph\"", 4) &&
-	       memmem(line, len, "\"ts\"", 4);
+	struct chrome_names names = {.n = 0};
+	bool is_bare = false;
+	int ret = chrome_array(log, &is_bare);
+
+	ky_map_init(&names.threads);
+	ky_map_init(&names.processes);
+	log->state = &names;
+	if (!ret)
+		ret = chrome_find_names(log);
+	if (!ret)
+		ret = chrome_events(log);
+	/* The format allows a bare array without its end, as a program that was killed leaves it. */
+	if (!ret && !is_bare && log->at == log->file.size_bytes)
+		ret = ky_foreign_bad(&log->file, log->at, "the list of events is cut", log->err);
+	log->state = NULL;
+	ky_map_fini(&names.threads);
+	ky_map_fini(&names.processes);
+	return ret;
+}
+
+static bool chrome_probe(const char *head, size_t len)
+{
+	const char *end = head + len;
+
+	while (head < end && isspace((unsigned char)*head))
+		head++;
+	if (head == end || (*head != '{' && *head != '['))
+		return false;
+	if (*head == '{')
+		return memmem(head, (size_t)(end - head), "\"traceEvents\"", 13);
+	for (head++; head < end && isspace((unsigned char)*head); head++)
+		;
+	return head < end && *head == '{' && memmem(head, (size_t)(end - head), "\"ph\"", 4) &&
+	       memmem(head, (size_t)(end - head), "\"pid\"", 5);
 }
 
 const struct ky_log_format ky_log_chrome = {
@@ -275,7 +397,7 @@ const struct ky_log_format ky_log_chrome = {
 	.description = "Chrome's JSON trace format",
 	.domain = "chrome",
 	.context = context,
-	.n_context = 2,
-	.probe = chrome_probe,
+	.n_context = 3,
+	.probe_head = chrome_probe,
 	.file = chrome_file,
 };

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 
+#define HEAD_BYTES	  65536
 #define FIRST_LINES_BYTES 8192
 /* A log whose lines have more sets of fields than this has no sets, but chance: a trace of so many kinds of events helps nobody. */
 #define SHAPES_MAX 8192
@@ -34,6 +35,14 @@ static const struct ky_log_format *log_format_probe(const char *line, size_t len
 {
 	for (size_t i = 0; ky_log_format_at(i); i++)
 		if (formats[i]->probe && formats[i]->probe(line, len))
+			return formats[i];
+	return NULL;
+}
+
+static const struct ky_log_format *log_format_of_head(const char *head, size_t len)
+{
+	for (size_t i = 0; ky_log_format_at(i); i++)
+		if (formats[i]->probe_head && formats[i]->probe_head(head, len))
 			return formats[i];
 	return NULL;
 }
@@ -70,9 +79,13 @@ const struct ky_log_format *ky_log_format_of(const char *path)
 
 	if (ky_foreign_open(&file, path, -1, NULL) < 0)
 		return NULL;
-	len = file.size_bytes < FIRST_LINES_BYTES ? file.size_bytes : FIRST_LINES_BYTES;
-	bytes = len ? ky_foreign_bytes(&file, 0, len, "the first line", NULL) : NULL;
+	len = file.size_bytes < HEAD_BYTES ? file.size_bytes : HEAD_BYTES;
+	bytes = len ? ky_foreign_bytes(&file, 0, len, "the head", NULL) : NULL;
 	if (bytes)
+		format = log_format_of_head((const char *)bytes, (size_t)len);
+	if (bytes && len > FIRST_LINES_BYTES)
+		len = FIRST_LINES_BYTES;
+	if (bytes && !format)
 		format = log_format_of_text((const char *)bytes, (size_t)len,
 					    len == file.size_bytes);
 	ky_foreign_close(&file);

@@ -78,6 +78,8 @@ struct ky_log_format {
 	bool has_cpus; /* each CPU has a stream */
 	/* Is @line, the first or second that is not empty, of this format, plainly? NULL: only where the user says so. */
 	bool (*probe)(const char *line, size_t len);
+	/* Likewise of a format without lines: @head is the file's beginning. */
+	bool (*probe_head)(const char *head, size_t len);
 	int (*begin)(struct ky_log_file *log); /* may be NULL */
 	/* Instead of lines: all of the file, which the format reads. */
 	int (*file)(struct ky_log_file *log);
