@@ -599,12 +599,13 @@ def test_table_by_time_search_and_filter(client, experiment, events, kymo, refer
 def test_reports_are_trees(client, experiment, kymo, reference):
     uuid = experiment["UUID"]
     outputs = client.call("experimentOutputs", uuid)
-    assert {output["type"] for output in outputs} == {"TABLE", "TREE_TIME_XY", "TREE_GENERIC_XY", "TIME_GRAPH", "DATA_TREE"}
+    assert {output["type"] for output in outputs} == {"TABLE", "TREE_TIME_XY", "TREE_GENERIC_XY", "TIME_GRAPH", "DATA_TREE", "NONE"}
     reports = [output["id"] for output in outputs if output["type"] == "DATA_TREE"]
     assert {"kymo.report.cpu", "kymo.report.sched", "kymo.report.syscalls"} <= set(reports)
     for output in outputs:
         assert client.call("rest", "get", f"/experiments/{uuid}/outputs/{output['id']}") == output
-        assert client.call("fetchOutputConfigurationTypes", uuid, output["id"]) == []
+        types = client.call("fetchOutputConfigurationTypes", uuid, output["id"])
+        assert [one["id"] for one in types] == (["kymo.thread"] if output["id"] == "kymo.critical-path" else [])
     wanted = json.loads(kymo("report", "syscalls", "--json", reference).out)["reports"][0]["tables"]
     tree = client.model("fetchDataTree", uuid, "kymo.report.syscalls", query())
     tops = [entry for entry in tree["entries"] if entry["parentId"] == -1]

@@ -182,6 +182,11 @@ static int answer_output(struct ky_tsp_answer *answer, struct kymo_error *err)
 		return ky_tsp_table(answer, err);
 	case KY_TSP_DATA_TREE:
 		return ky_tsp_data_tree(answer, err);
+	case KY_TSP_OUTPUT_CONFIG_TYPES:
+	case KY_TSP_OUTPUT_CONFIG_TYPE:
+	case KY_TSP_OUTPUT_DERIVE:
+	case KY_TSP_OUTPUT_REMOVE:
+		return ky_tsp_derive(answer, err);
 	case KY_TSP_STYLES:
 		return ky_tsp_styles(answer, err);
 	case KY_TSP_MARKER_SETS:

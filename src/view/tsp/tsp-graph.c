@@ -454,6 +454,8 @@ int ky_tsp_graph(struct ky_tsp_answer *answer, struct kymo_error *err)
 
 	if (ret < 0)
 		return ret;
+	if (ky_tsp_is_path(answer->request->output))
+		return ky_tsp_path_graph(answer, err);
 	history = ky_tsp_begin_history(answer, err);
 	if (!history && err->code)
 		return err->code;

@@ -18,6 +18,8 @@
 #define KY_TSP_CPU_USAGE "kymo.cpu-usage"
 #define KY_TSP_COUNTERS	 "kymo.counters"
 #define KY_TSP_DURATIONS "kymo.durations"
+/* Clients make outputs from it: "kymo.critical-path.1234". */
+#define KY_TSP_PATH "kymo.critical-path"
 #define KY_TSP_HISTOGRAM \
 	"org.eclipse.tracecompass.internal.tmf.core.histogram.HistogramDataProvider"
 #define KY_TSP_EVENTS_TABLE \
@@ -38,6 +40,8 @@ struct ky_tsp_engine {
 	unsigned int n_users;
 };
 
+struct ky_tsp_path;
+
 struct ky_tsp_trace {
 	char uuid[KY_TSP_UUID_BYTES];
 	char *name, *path; /* without symbolic links, if it is a file */
@@ -52,7 +56,8 @@ struct ky_tsp_experiment {
 	char *name;
 	KY_VEC(struct ky_tsp_trace *) traces; /* valid while it is in the list */
 	struct ky_tsp_engine *engine;
-	unsigned int n_users; /* the list, and answers in progress */
+	unsigned int n_users;		    /* the list, and answers in progress */
+	KY_VEC(struct ky_tsp_path *) paths; /* outputs that clients made */
 };
 
 struct ky_tsp {
@@ -142,6 +147,13 @@ char *ky_tsp_allowed_path(const struct ky_tsp *tsp, const char *path, struct kym
 int ky_tsp_outputs(struct ky_tsp_answer *answer, struct kymo_error *err);
 int ky_tsp_graph(struct ky_tsp_answer *answer, struct kymo_error *err);
 int ky_tsp_arrows(struct ky_tsp_answer *answer, struct kymo_error *err);
+/* Of outputs that clients made: all answers of a time graph. */
+int ky_tsp_path_graph(struct ky_tsp_answer *answer, struct kymo_error *err);
+/* Types of configurations, making and removing an output. */
+int ky_tsp_derive(struct ky_tsp_answer *answer, struct kymo_error *err);
+void ky_tsp_path_free(struct ky_tsp_path *path);
+/* Is it the id of a path? */
+bool ky_tsp_is_path(const char *id);
 int ky_tsp_xy(struct ky_tsp_answer *answer, struct kymo_error *err);
 int ky_tsp_generic(struct ky_tsp_answer *answer, struct kymo_error *err);
 int ky_tsp_table(struct ky_tsp_answer *answer, struct kymo_error *err);

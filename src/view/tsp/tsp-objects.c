@@ -115,6 +115,9 @@ void ky_tsp_free_experiment(struct ky_tsp *tsp, struct ky_tsp_experiment *experi
 	if (!experiment)
 		return;
 	ky_tsp_put_engine(tsp, experiment->engine);
+	ky_vec_foreach(&experiment->paths, path)
+		ky_tsp_path_free(*path);
+	ky_vec_fini(&experiment->paths);
 	ky_vec_fini(&experiment->traces);
 	free(experiment->name);
 	free(experiment);

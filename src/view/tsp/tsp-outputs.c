@@ -5,7 +5,7 @@
 
 #include "analysis/reports/report.h"
 #include "base/error.h"
-#include "view/tsp/tsp-internal.h"
+#include "view/tsp/tsp-path.h"
 
 #define KINDS_OF_CPUS	  (1U << KY_ROW_CPU | 1U << KY_ROW_IRQ | 1U << KY_ROW_QUEUE)
 #define KINDS_OF_THREADS  (1U << KY_ROW_THREAD | 1U << KY_ROW_SPANS)
@@ -33,6 +33,8 @@ static const struct output outputs[] = {
 	{"kymo.threads", "Threads and Spans", "What threads did, and the spans of programs",
 	 "TIME_GRAPH", KINDS_OF_THREADS},
 	{"kymo.disks", "Disks", "Requests of block devices", "TIME_GRAPH", KINDS_OF_DISKS},
+	{KY_TSP_PATH, "Critical Path",
+	 "Over which threads and causes the time of a thread went; choose a thread", "NONE", 0},
 };
 
 unsigned int ky_tsp_row_kinds(const char *id)
@@ -103,7 +105,9 @@ static void put_output(struct ky_strbuf *out, const struct output *output)
 	ky_view_put_text(out, output->name);
 	ky_strbuf_adds(out, ", \"description\": ");
 	ky_view_put_text(out, output->description);
-	ky_strbuf_adds(out, "}");
+	ky_strbuf_adds(out, strcmp(output->id, KY_TSP_PATH) == 0
+				    ? ", \"capabilities\": {\"canCreate\": true}}"
+				    : "}");
 }
 
 /* @name: of a report, or of what it is about. */
@@ -119,8 +123,10 @@ static void put_report(struct ky_strbuf *out, const char *name)
 	put_output(out, &output);
 }
 
-static void tsp_outputs_put_all(struct ky_strbuf *out)
+static void tsp_outputs_put_all(struct ky_tsp_answer *answer)
 {
+	struct ky_strbuf *out = answer->out;
+
 	ky_strbuf_adds(out, "[");
 	for (size_t i = 0; i < sizeof(outputs) / sizeof(*outputs); i++) {
 		ky_strbuf_adds(out, i ? ", " : "");
@@ -136,7 +142,13 @@ static void tsp_outputs_put_all(struct ky_strbuf *out)
 		ky_strbuf_adds(out, ", ");
 		put_report(out, (*report)->name);
 	}
+	ky_tsp_path_put_outputs(answer);
 	ky_strbuf_adds(out, "]");
+}
+
+bool ky_tsp_is_path(const char *id)
+{
+	return strncmp(id, KY_TSP_PATH ".", sizeof(KY_TSP_PATH)) == 0;
 }
 
 static const struct output *tsp_outputs_find(const char *id)
@@ -151,12 +163,27 @@ static const struct output *tsp_outputs_find(const char *id)
 int ky_tsp_check_output(const char *id, const char *type, struct kymo_error *err)
 {
 	const struct output *output = tsp_outputs_find(id);
-	const char *of, *own = ky_tsp_report(id, &of) ? "DATA_TREE" : output ? output->type : "";
+	const char *of, *own = ky_tsp_report(id, &of) ? "DATA_TREE"
+			       : ky_tsp_is_path(id)   ? "TIME_GRAPH"
+			       : output		      ? output->type
+						      : "";
 
 	if (*own && (!type || strcmp(own, type) == 0))
 		return KYMO_OK;
 	return ky_error_set(err, KYMO_E_NOT_FOUND,
 			    *own ? "the output has another type" : "there is no such output");
+}
+
+/* One that a client made. */
+static int tsp_outputs_put_path(struct ky_tsp_answer *answer, struct kymo_error *err)
+{
+	struct ky_tsp_path *path = ky_tsp_path_take(answer);
+
+	if (!path)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such output");
+	ky_tsp_path_put_output(answer->out, path);
+	ky_tsp_path_put(answer, path);
+	return KYMO_OK;
 }
 
 int ky_tsp_outputs(struct ky_tsp_answer *answer, struct kymo_error *err)
@@ -166,15 +193,15 @@ int ky_tsp_outputs(struct ky_tsp_answer *answer, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	if (answer->request->what == KY_TSP_OUTPUTS) {
-		tsp_outputs_put_all(answer->out);
+		tsp_outputs_put_all(answer);
 		return KYMO_OK;
 	}
 	ret = ky_tsp_check_output(id, NULL, err);
 	if (ret < 0)
 		return ret;
-	if (answer->request->what == KY_TSP_OUTPUT_CONFIG_TYPES)
-		ky_strbuf_adds(answer->out, "[]");
-	else if (output)
+	if (ky_tsp_is_path(id))
+		return tsp_outputs_put_path(answer, err);
+	if (output)
 		put_output(answer->out, output);
 	else
 		put_report(answer->out, id + sizeof(KY_TSP_REPORT) - 1);

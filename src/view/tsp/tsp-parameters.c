@@ -230,9 +230,13 @@ static int tsp_parameters_take_number(struct take *take, const struct ky_json *v
 	int64_t number = 0;
 	int ret;
 
-	if (bit == KY_TSP_HAS_START)
+	request->has_start |= bit == KY_TSP_HAS_PATH_START;
+	request->has_end |= bit == KY_TSP_HAS_PATH_END;
+	if (bit == KY_TSP_HAS_TID)
+		return take_int(take, value, 0, INT32_MAX, &request->tid);
+	if (bit == KY_TSP_HAS_START || bit == KY_TSP_HAS_PATH_START)
 		return take_int(take, value, -MAX_NS, MAX_NS, &request->begin_ns);
-	if (bit == KY_TSP_HAS_END)
+	if (bit == KY_TSP_HAS_END || bit == KY_TSP_HAS_PATH_END)
 		return take_int(take, value, -MAX_NS, MAX_NS, &request->end_ns);
 	ret = take_int(take, value, 0, bit == KY_TSP_HAS_COUNT ? KY_TSP_LINES : INT64_MAX, &number);
 	if (bit == KY_TSP_HAS_COUNT) {
@@ -285,6 +289,9 @@ static int take_one(struct take *take, const struct ky_json *value, unsigned int
 		return take_element(take, value);
 	case KY_TSP_HAS_STATE_FILTER:
 		return take_state_filter(take, value);
+	case KY_TSP_HAS_TID:
+	case KY_TSP_HAS_PATH_START:
+	case KY_TSP_HAS_PATH_END:
 	case KY_TSP_HAS_START:
 	case KY_TSP_HAS_END:
 	case KY_TSP_HAS_INDEX:
@@ -304,6 +311,9 @@ static const struct {
 	{"traces", KY_TSP_HAS_TRACES},
 	{"start", KY_TSP_HAS_START},
 	{"end", KY_TSP_HAS_END},
+	{"tid", KY_TSP_HAS_TID},
+	{"start", KY_TSP_HAS_PATH_START},
+	{"end", KY_TSP_HAS_PATH_END},
 	{"requested_timerange", KY_TSP_HAS_RANGE},
 	{"requested_items", KY_TSP_HAS_ITEMS},
 	{"requested_times", KY_TSP_HAS_TIMES},
@@ -339,6 +349,24 @@ static int tsp_parameters_take_all(struct take *take, const struct ky_json *obje
 	return ret;
 }
 
+/* A configuration's name and type are beside its parameters. */
+static int tsp_parameters_take_configuration(struct take *take, const struct ky_json *root)
+{
+	const struct ky_json *name = ky_json_get(root, "name");
+	const struct ky_json *type = ky_json_get(root, "sourceTypeId");
+	int ret = KYMO_OK;
+
+	take->request->has_range = take->request->has_start && take->request->has_end;
+	take->name = "name";
+	if (name)
+		ret = tsp_parameters_take_text(take, name, KY_TSP_NAME_BYTES, &take->request->name);
+	take->name = "sourceTypeId";
+	if (ret == KYMO_OK && type)
+		ret = tsp_parameters_take_text(take, type, KY_TSP_NAME_BYTES,
+					       &take->request->source_type);
+	return ret;
+}
+
 /* ---- the body ---------------------------------------------------------------------------- */
 
 int ky_tsp_parameters(const char *body, size_t len, unsigned int needs, unsigned int may,
@@ -361,6 +389,8 @@ int ky_tsp_parameters(const char *body, size_t len, unsigned int needs, unsigned
 	if (!object || object->kind != KY_JSON_OBJECT)
 		return tsp_parameters_refuse(&take, "an object");
 	if (tsp_parameters_take_all(&take, object, needs, may) < 0)
+		return err && err->code ? err->code : KYMO_E_INVALID;
+	if (needs & KY_TSP_HAS_TID && tsp_parameters_take_configuration(&take, root) < 0)
 		return err && err->code ? err->code : KYMO_E_INVALID;
 	if (needs & KY_TSP_HAS_START && request->end_ns < request->begin_ns)
 		return ky_error_set(err, KYMO_E_INVALID, "the bookmark ends before its begin");

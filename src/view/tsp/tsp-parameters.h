@@ -24,6 +24,9 @@ enum {
 	KY_TSP_HAS_STATE_FILTER = 1 << 14,
 	KY_TSP_HAS_CATEGORIES = 1 << 15,
 	KY_TSP_HAS_FILTER = 1 << 16,
+	KY_TSP_HAS_TID = 1 << 17, /* of a configuration, as the next two */
+	KY_TSP_HAS_PATH_START = 1 << 18,
+	KY_TSP_HAS_PATH_END = 1 << 19,
 };
 
 /*

@@ -64,6 +64,10 @@ static const struct route routes[] = {
 	{"POST", OUTPUTS "/*/annotations", KY_TSP_ANNOTATIONS, KY_TSP_HAS_RANGE,
 	 KY_TSP_HAS_CATEGORIES},
 	{"GET", OUTPUTS "/*/configTypes", KY_TSP_OUTPUT_CONFIG_TYPES, 0, 0},
+	{"GET", OUTPUTS "/*/configTypes/*", KY_TSP_OUTPUT_CONFIG_TYPE, 0, 0},
+	{"POST", OUTPUTS "/*", KY_TSP_OUTPUT_DERIVE, KY_TSP_HAS_TID,
+	 KY_TSP_HAS_PATH_START | KY_TSP_HAS_PATH_END},
+	{"DELETE", OUTPUTS "/*/*", KY_TSP_OUTPUT_REMOVE, 0, 0},
 	{"GET", "config/types", KY_TSP_CONFIG_TYPES, 0, 0},
 };
 
@@ -104,7 +108,7 @@ static bool tsp_request_fits(const struct route *route, const char *text, size_t
 			     struct ky_tsp_request *request)
 {
 	const char *want = route->path, *end = text + len;
-	size_t n_uuids = 0, part, wanted;
+	size_t n_uuids = 0, n_outputs = 0, part, wanted;
 	bool good = true;
 
 	while (good) {
@@ -114,7 +118,8 @@ static bool tsp_request_fits(const struct route *route, const char *text, size_t
 		if (*want == '%')
 			good = take_uuid(text, part, request->uuid[n_uuids++]);
 		else if (*want == '*')
-			good = take_output(text, part, request->output);
+			good = take_output(text, part,
+					   n_outputs++ ? request->derived : request->output);
 		else
 			good = wanted == part && memcmp(want, text, part) == 0;
 		want += wanted;

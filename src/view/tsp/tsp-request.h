@@ -63,6 +63,9 @@ enum ky_tsp_what {
 	KY_TSP_ANNOTATIONS,
 	KY_TSP_CONFIG_TYPES,
 	KY_TSP_OUTPUT_CONFIG_TYPES,
+	KY_TSP_OUTPUT_CONFIG_TYPE,
+	KY_TSP_OUTPUT_DERIVE,
+	KY_TSP_OUTPUT_REMOVE,
 };
 
 enum ky_tsp_element {
@@ -87,6 +90,10 @@ struct ky_tsp_request {
 	enum ky_tsp_what what;
 	char uuid[2][KY_TSP_UUID_BYTES]; /* of the path, in small letters */
 	char output[KY_TSP_OUTPUT_BYTES];
+	char derived[KY_TSP_OUTPUT_BYTES]; /* the second id of the path: of an output or a type */
+	const char *source_type;	   /* of a configuration */
+	int64_t tid;
+	bool has_start, has_end; /* ->begin_ns, ->end_ns of a configuration were given */
 	const char *uri, *name, *filter;
 	struct ky_tsp_texts traces, categories;
 	struct ky_tsp_texts dim, exclude; /* what states must match */
