@@ -15,32 +15,48 @@
 #define KY_LATENCY_LAST_LOG2  39u /* the last one: 9 to 18 minutes, and all that is longer */
 #define KY_LATENCY_BUCKETS    ((KY_LATENCY_LAST_LOG2 - KY_LATENCY_FIRST_LOG2 + 2) * KY_LATENCY_SUBS)
 
+/* Of what is below 2^(LAST_LOG2 + 1) and not 0. BPF has no instruction for it; most durations are below 65 us. */
+static inline __attribute__((always_inline)) uint32_t ky_latency_log2(uint64_t v)
+{
+#ifdef __bpf__
+	uint32_t log2 = 0;
+
+	if (v >> 16) {
+		log2 = 16;
+		v >>= 16;
+		if (v >> 16) {
+			log2 = 32;
+			v >>= 16;
+		}
+	}
+	if (v >> 8) {
+		log2 += 8;
+		v >>= 8;
+	}
+	if (v >> 4) {
+		log2 += 4;
+		v >>= 4;
+	}
+	if (v >> 2) {
+		log2 += 2;
+		v >>= 2;
+	}
+	return log2 + (uint32_t)(v >> 1);
+#else
+	return 63u - (uint32_t)__builtin_clzll(v);
+#endif
+}
+
 /* The bucket of a duration. */
 static inline __attribute__((always_inline)) uint32_t ky_latency_bucket(uint64_t ns)
 {
-	uint64_t v = ns;
-	uint32_t log2 = 0, step;
+	uint32_t log2;
 
 	if (ns < (1u << KY_LATENCY_FIRST_LOG2))
 		return (uint32_t)(ns >> (KY_LATENCY_FIRST_LOG2 - KY_LATENCY_SUB_BITS));
 	if (ns >> (KY_LATENCY_LAST_LOG2 + 1))
 		return KY_LATENCY_BUCKETS - 1;
-	step = (uint32_t)(v > 0xffffffff) << 5;
-	v >>= step;
-	log2 |= step;
-	step = (uint32_t)(v > 0xffff) << 4;
-	v >>= step;
-	log2 |= step;
-	step = (uint32_t)(v > 0xff) << 3;
-	v >>= step;
-	log2 |= step;
-	step = (uint32_t)(v > 0xf) << 2;
-	v >>= step;
-	log2 |= step;
-	step = (uint32_t)(v > 0x3) << 1;
-	v >>= step;
-	log2 |= step;
-	log2 |= (uint32_t)(v >> 1);
+	log2 = ky_latency_log2(ns);
 	return (log2 - KY_LATENCY_FIRST_LOG2 + 1) * KY_LATENCY_SUBS +
 	       ((uint32_t)(ns >> (log2 - KY_LATENCY_SUB_BITS)) & (KY_LATENCY_SUBS - 1));
 }

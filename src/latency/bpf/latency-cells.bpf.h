@@ -33,10 +33,20 @@ struct {
 	__uint(max_entries, 1);
 } kymo_empty_cell SEC(".maps");
 
+/* A system call that has begun. */
+struct open_call {
+	uint64_t registers; /* of the thread: whose this is; 0: nobody's yet */
+	uint64_t begin_ns;  /* 0: it is over; of an unwanted one any other value */
+	uint32_t number;    /* KY_LATENCY_CALL_COUNT: one without a number below */
+	uint32_t is_unwanted;
+	uint64_t reserved; /* never in two cache lines */
+};
+
 /* What is open of a thread. */
 struct thread {
-	uint64_t call_ns, waking_ns, off_ns; /* since when; 0: it is not */
-	uint32_t call, reason;
+	struct open_call call;	    /* if it has no slot */
+	uint64_t waking_ns, off_ns; /* since when; 0: it is not */
+	uint64_t reason;
 	uint64_t lock, lock_ns; /* the lock that it waits for; 0: none */
 	uint64_t lock_kind;
 	uint64_t file_ns[KY_LATENCY_FILE_OPS];

@@ -45,11 +45,13 @@ static __always_inline void file_ends(void *ctx, uint32_t op)
 		tell_member(ctx, KY_LATENCY_FILE, op, task, NULL, ns);
 }
 
-/* The call of the current thread is over. */
+/* The call of the current thread is over. NULL: it has no storage. */
 static __always_inline void file_calls_end(void *ctx, struct thread *thread)
 {
-	uint64_t ops = thread->in_call;
+	uint64_t ops = thread ? thread->in_call : 0;
 
+	if (!ops)
+		return;
 	thread->in_call = 0;
 #pragma clang loop unroll(full)
 	for (uint32_t op = KY_LATENCY_FILE_XFS_SYNC; op < KY_LATENCY_FILE_OPS; op++)

@@ -25,6 +25,7 @@ struct sched_entity___delayed {
 
 struct task_struct___latency {
 	unsigned int __state; /* Linux 5.14 */
+	void *stack;
 	unsigned int flags;
 	int on_cpu, on_rq;
 	int pid, tgid;

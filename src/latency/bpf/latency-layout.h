@@ -179,7 +179,9 @@ struct ky_latency_config {
 	int32_t tgid;	  /* only of this process; 0: all but own_tgid */
 	int32_t own_tgid; /* of the program that measures */
 	uint32_t syscall, wakeup, offcpu, first_byte, file; /* are they wanted? */
-	uint32_t stacks;				    /* members have call stacks */
+	uint32_t calls, threads; /* are there calls in slots, and storage of all threads? */
+	uint32_t exits[2];	 /* system calls that never return */
+	uint32_t stacks;	 /* members have call stacks */
 	uint64_t
 		members_ns; /* what takes longer leaves the kernel one by one; UINT64_MAX: nothing */
 	uint32_t has_prev_state; /* sched_switch tells the previous state (Linux 5.18) */
@@ -204,7 +206,9 @@ struct ky_latency_member {
 
 /* What changes: memory that both sides map. */
 struct ky_latency_shared {
-	uint64_t period;	  /* the reader counts them */
+	uint64_t period; /* the reader counts them */
+	uint64_t
+		registers_offset; /* of each thread's registers in a call, from its stack's begin */
 	uint64_t any_accepted;	  /* a connection, since the start */
 	uint64_t n_lost_cells;	  /* durations without a cell: the table was full */
 	uint64_t n_lost_requests; /* the same of block requests in flight */

@@ -17,7 +17,7 @@ struct sk_buff {
 };
 
 struct pt_regs___latency {
-	unsigned long di;
+	unsigned long di, cs;
 };
 
 #pragma clang attribute pop

@@ -2,13 +2,12 @@
 /*
  * Durations of all layers of the kernel, measured where they happen: only histograms leave the kernel.
  *
- * What is open of a thread is in storage that the kernel keeps with the thread, which costs less than a table. Storage
- * is made where a program may allocate: of threads that exist by kymo_seed, of new ones when they are forked or call;
- * never in the scheduler.
+ * What is open of a thread is in storage that the kernel keeps with the thread, which costs less than a table by ID; its system
+ * call is in a slot (latency-calls.bpf.h). Storage is made where a program may allocate: of threads that exist by kymo_seed,
+ * of new ones when they are forked or call; never in the scheduler.
  */
-#include "latency/bpf/latency-files.bpf.h"
+#include "latency/bpf/latency-calls.bpf.h"
 #include "latency/bpf/latency-locks.bpf.h"
-#include "latency/bpf/latency-net.bpf.h"
 
 char kymo_license[] SEC("license") = "Dual MIT/GPL";
 
@@ -26,7 +25,10 @@ int kymo_seed(struct bpf_iter__task *ctx)
 SEC("tp_btf/sched_process_fork")
 int kymo_fork(uint64_t *ctx)
 {
-	thread_of((void *)ctx[1], BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (config.calls)
+		forget_slot((void *)ctx[1]);
+	if (config.threads)
+		thread_of((void *)ctx[1], BPF_LOCAL_STORAGE_GET_F_CREATE);
 	return 0;
 }
 
@@ -42,66 +44,6 @@ int kymo_rename(uint64_t *ctx)
 		return 0;
 	bpf_probe_read_kernel_str(name, sizeof(name), (void *)ctx[1]);
 	bpf_map_update_elem(&kymo_names, &tgid, name, BPF_ANY);
-	return 0;
-}
-
-/* ---- system calls ----------------------------------------------------------------------- */
-
-/* in_ia32_syscall(): their numbers are those of other calls. */
-#define TS_COMPAT 2
-
-static __always_inline bool is_compat(const struct task_struct *task)
-{
-	return bpf_core_field_exists(task->thread_info.status) &&
-	       task->thread_info.status & TS_COMPAT;
-}
-
-SEC("tp_btf/sys_enter")
-int kymo_enter(uint64_t *ctx)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_of(task, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	uint32_t call =
-		ctx[1] < KY_LATENCY_CALL_COUNT && !is_compat(task) ? ctx[1] : KY_LATENCY_CALL_COUNT;
-
-	if (!thread)
-		return 0;
-	if (config.first_byte)
-		connection_enter(ctx, call, (void *)ctx[0]);
-	thread->call = call;
-	thread->call_ns = bpf_ktime_get_ns();
-	return 0;
-}
-
-static __always_inline void latency_add_call(void *ctx, const struct task_struct___latency *task,
-					     uint32_t call, uint64_t ns)
-{
-	uint32_t kind = call < KY_LATENCY_CALL_COUNT ? config.kind[call] : KY_LATENCY_CALL_OTHER;
-
-	add(KY_LATENCY_SYSCALL, kind, KY_LATENCY_AT_SYSCALL + kind, task, ns);
-	if (ns > config.members_ns)
-		tell_member(ctx, KY_LATENCY_SYSCALL, kind, task, NULL, ns);
-}
-
-SEC("tp_btf/sys_exit")
-int kymo_exit(uint64_t *ctx)
-{
-	const struct task_struct___latency *task = (void *)bpf_get_current_task_btf();
-	struct thread *thread = thread_of(task, 0);
-	uint64_t begin_ns;
-
-	if (!thread)
-		return 0;
-	if (config.file && thread->in_call)
-		file_calls_end(ctx, thread);
-	if (!thread->call_ns)
-		return 0;
-	begin_ns = thread->call_ns;
-	thread->call_ns = 0;
-	if (config.first_byte)
-		connection_exit(thread->call, ctx[1]);
-	if (config.syscall && is_wanted_task(task))
-		latency_add_call(ctx, task, thread->call, bpf_ktime_get_ns() - begin_ns);
 	return 0;
 }
 
@@ -140,19 +82,21 @@ int kymo_wakeup_new(uint64_t *ctx)
 	return 0;
 }
 
-static __always_inline uint32_t call_reason(const struct thread *thread)
+static __always_inline uint32_t call_reason(const struct open_call *call)
 {
-	if (!thread->call_ns || thread->call >= KY_LATENCY_CALL_COUNT)
+	if (!call->begin_ns || call->number >= KY_LATENCY_CALL_COUNT)
 		return KY_LATENCY_OFF_UNKNOWN;
-	return config.reason[thread->call];
+	return config.reason[call->number];
 }
 
-static __always_inline uint32_t off_reason(const struct thread *thread,
+static __always_inline uint32_t off_reason(struct thread *thread,
 					   const struct task_struct___latency *task, uint32_t state)
 {
+	const struct open_call *call = open_call_of(task, thread);
+
 	if (!state)
-		return call_reason(thread) == KY_LATENCY_OFF_YIELD ? KY_LATENCY_OFF_YIELD
-								   : KY_LATENCY_OFF_PREEMPTED;
+		return call_reason(call) == KY_LATENCY_OFF_YIELD ? KY_LATENCY_OFF_YIELD
+								 : KY_LATENCY_OFF_PREEMPTED;
 	if (state & TASK_GONE)
 		return KY_LATENCY_OFF_NONE;
 	if (state & TASK_STOPPED_TRACED)
@@ -164,8 +108,8 @@ static __always_inline uint32_t off_reason(const struct thread *thread,
 			       ? KY_LATENCY_OFF_KERNEL
 			       : KY_LATENCY_OFF_KTHREAD;
 	if (state & TASK_UNINTERRUPTIBLE)
-		return thread->call_ns ? KY_LATENCY_OFF_KERNEL : KY_LATENCY_OFF_FAULT;
-	return call_reason(thread);
+		return call->begin_ns ? KY_LATENCY_OFF_KERNEL : KY_LATENCY_OFF_FAULT;
+	return call_reason(call);
 }
 
 static __always_inline void switch_out(const struct task_struct___latency *task, uint32_t state,
@@ -260,7 +204,7 @@ static __always_inline uint64_t device_of(const struct request *request)
 	return KY_LATENCY_DEVICE(disk->major, disk->first_minor, request->cmd_flags & 0xff);
 }
 
-static __always_inline struct open_request *slot_of(const struct request *request)
+static __always_inline struct open_request *request_slot(const struct request *request)
 {
 	struct open_request *slot, empty = {};
 	uint64_t key = (uint64_t)request;
@@ -296,7 +240,7 @@ static __always_inline void add_request(void *ctx, uint32_t layer, const struct 
 SEC("tp_btf/block_rq_insert")
 int kymo_insert(uint64_t *ctx)
 {
-	struct open_request *slot = slot_of((void *)ctx[0]);
+	struct open_request *slot = request_slot((void *)ctx[0]);
 
 	if (!slot)
 		return 0;
@@ -310,7 +254,7 @@ int kymo_insert(uint64_t *ctx)
 SEC("tp_btf/block_rq_issue")
 int kymo_issue(uint64_t *ctx)
 {
-	struct open_request *slot = slot_of((void *)ctx[0]);
+	struct open_request *slot = request_slot((void *)ctx[0]);
 	uint64_t now_ns = bpf_ktime_get_ns();
 
 	if (!slot)

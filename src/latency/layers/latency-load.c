@@ -2,6 +2,7 @@
 /* The BPF programs: which are loaded, with which constants, and their maps. */
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -19,19 +20,20 @@
 /* Of the ring in which members come: some thousand. */
 #define MEMBERS_BYTES (4u << 20)
 
+#define LAYER(name)   (1u << KY_LATENCY_##name)
+#define CALL_LAYERS   (LAYER(SYSCALL) | LAYER(OFFCPU) | LAYER(FIRST_BYTE))
+#define THREAD_LAYERS (LAYER(WAKEUP) | LAYER(OFFCPU) | LAYER(LOCK) | LAYER(FILE))
+
 static const struct {
 	const char *program;
 	const char *tracepoint; /* NULL: none, it is an iterator */
 	uint32_t layers;	/* that need it */
 } needs[] = {
-#define LAYER(name) (1u << KY_LATENCY_##name)
-	{"kymo_seed", NULL,
-	 LAYER(SYSCALL) | LAYER(WAKEUP) | LAYER(OFFCPU) | LAYER(LOCK) | LAYER(FILE)},
-	{"kymo_fork", "sched_process_fork",
-	 LAYER(WAKEUP) | LAYER(OFFCPU) | LAYER(LOCK) | LAYER(FILE)},
+	{"kymo_seed", NULL, THREAD_LAYERS},
+	{"kymo_fork", "sched_process_fork", CALL_LAYERS | THREAD_LAYERS},
 	{"kymo_rename", "task_rename", 0}, /* with keys only */
-	{"kymo_enter", "sys_enter", LAYER(SYSCALL) | LAYER(OFFCPU) | LAYER(FIRST_BYTE)},
-	{"kymo_exit", "sys_exit", LAYER(SYSCALL) | LAYER(OFFCPU) | LAYER(FIRST_BYTE) | LAYER(FILE)},
+	{"kymo_enter", "sys_enter", CALL_LAYERS},
+	{"kymo_exit", "sys_exit", CALL_LAYERS | LAYER(FILE)},
 	{"kymo_waking", "sched_waking", LAYER(WAKEUP)},
 	{"kymo_wakeup_new", "sched_wakeup_new", LAYER(WAKEUP)},
 	{"kymo_switch", "sched_switch", LAYER(WAKEUP) | LAYER(OFFCPU)},
@@ -73,25 +75,23 @@ static const struct {
 	FILE_EVENT(xfs_file_direct_write),
 	FILE_EVENT(btrfs_sync_file),
 #undef FILE_EVENT
-#undef LAYER
 };
 
 #define N_NEEDS (sizeof(needs) / sizeof(needs[0]))
 
-#define FILE_LAYER (1u << KY_LATENCY_FILE)
 
 /* Layers whose tracepoints are not all there go; that of file systems, if it has none of its own. */
 static void find_absent(struct ky_latency *latency, const struct btf *btf)
 {
-	uint32_t absent = FILE_LAYER;
+	uint32_t absent = LAYER(FILE);
 
 	for (size_t i = 0; i < N_NEEDS; i++) {
 		bool is_there =
 			!needs[i].tracepoint || ky_latency_arguments(btf, needs[i].tracepoint);
 
-		if (is_there && needs[i].layers == FILE_LAYER)
-			absent &= ~FILE_LAYER;
-		else if (!is_there && needs[i].layers != FILE_LAYER)
+		if (is_there && needs[i].layers == LAYER(FILE))
+			absent &= ~LAYER(FILE);
+		else if (!is_there && needs[i].layers != LAYER(FILE))
 			absent |= needs[i].layers;
 	}
 	latency->absent_layers |= absent & latency->options.layers;
@@ -106,7 +106,7 @@ static void choose_wanted(struct ky_latency *latency, const struct btf *btf)
 			bpf_object__find_program_by_name(latency->skeleton->obj, needs[i].program);
 		bool wanted = needs[i].layers & latency->options.layers;
 
-		if (needs[i].layers == FILE_LAYER)
+		if (needs[i].layers == LAYER(FILE))
 			wanted = wanted && ky_latency_arguments(btf, needs[i].tracepoint);
 		if (program)
 			bpf_program__set_autoload(program, wanted);
@@ -149,11 +149,15 @@ static int latency_load_configure(struct ky_latency *latency, struct kymo_error 
 	config->by = options->by;
 	config->tgid = options->pid;
 	config->own_tgid = ky_pid_this_process();
-	config->syscall = options->layers >> KY_LATENCY_SYSCALL & 1;
-	config->first_byte = options->layers >> KY_LATENCY_FIRST_BYTE & 1;
-	config->file = options->layers >> KY_LATENCY_FILE & 1;
-	config->wakeup = options->layers >> KY_LATENCY_WAKEUP & 1;
-	config->offcpu = options->layers >> KY_LATENCY_OFFCPU & 1;
+	config->calls = (options->layers & CALL_LAYERS) != 0;
+	config->threads = (options->layers & THREAD_LAYERS) != 0;
+	config->exits[0] = SYS_exit;
+	config->exits[1] = SYS_exit_group;
+	config->syscall = (options->layers & LAYER(SYSCALL)) != 0;
+	config->first_byte = (options->layers & LAYER(FIRST_BYTE)) != 0;
+	config->file = (options->layers & LAYER(FILE)) != 0;
+	config->wakeup = (options->layers & LAYER(WAKEUP)) != 0;
+	config->offcpu = (options->layers & LAYER(OFFCPU)) != 0;
 	config->stacks = options->stacks;
 	config->members_ns = options->members_ns ? options->members_ns : UINT64_MAX;
 	if (options->members_ns)
