@@ -21,14 +21,10 @@ struct {
 	__uint(max_entries, 1u << SLOT_BITS);
 } kymo_calls SEC(".maps");
 
-/* @registers may be a pointer, of which the verifier takes 32 bits for a number. */
 static __always_inline struct open_call *slot_of(uint64_t registers)
 {
-	uint64_t low;
-	uint32_t at;
+	uint32_t at = ADDRESS_BITS(registers, SLOT_BITS);
 
-	asm volatile("r0 = %1\n w0 = w0\n %0 = r0" : "=r"(low) : "r"(registers) : "r0");
-	at = (uint32_t)low * 0x9e3779b9u >> (32 - SLOT_BITS);
 	return bpf_map_lookup_elem(&kymo_calls, &at);
 }
 

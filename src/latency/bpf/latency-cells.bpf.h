@@ -9,6 +9,17 @@
 const volatile struct ky_latency_config config = {};
 struct ky_latency_shared shared = {};
 
+/* Of an address, BITS bits that tell it from others. The verifier takes 32 bits of a pointer for a number. */
+#define ADDRESS_BITS(address, bits)                             \
+	({                                                      \
+		uint64_t low_;                                  \
+		asm volatile("r0 = %1\n w0 = w0\n %0 = r0"      \
+			     : "=r"(low_)                       \
+			     : "r"((uint64_t)(address))         \
+			     : "r0");                           \
+		(uint32_t) low_ * 0x9e3779b9u >> (32 - (bits)); \
+	})
+
 /* Cells at fixed places, for each CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -220,16 +231,29 @@ static __always_inline void add_keyed(uint32_t layer, uint64_t sub, uint64_t who
 		__sync_fetch_and_add(&shared.n_lost_cells, 1);
 }
 
+/* Does the place belong to @owner? It does, if nobody has had it. */
+static __noinline bool owns_place(uint64_t owner, uint32_t at)
+{
+	uint64_t is = shared.owners[at & (KY_LATENCY_OWNED - 1)];
+
+	if (!is && !bpf_map_update_elem(&kymo_owners, &at, &owner, BPF_NOEXIST))
+		is = shared.owners[at & (KY_LATENCY_OWNED - 1)] = owner;
+	return is == owner;
+}
+
 /* The cell of this CPU that belongs to @sub alone. NULL: it has none, or not yet. */
 static __always_inline struct ky_latency_cell *owned_cell(uint32_t layer, uint64_t sub)
 {
 	uint64_t owner = KY_LATENCY_OWNER(layer, sub);
 	uint32_t at = KY_LATENCY_OWNED_PLACE(owner), place = KY_LATENCY_AT_OWNED + at;
-	uint64_t is = shared.owners[at & (KY_LATENCY_OWNED - 1)];
+	struct ky_latency_cell *cell = bpf_map_lookup_elem(&kymo_places, &place);
 
-	if (!is && !bpf_map_update_elem(&kymo_owners, &at, &owner, BPF_NOEXIST))
-		is = shared.owners[at & (KY_LATENCY_OWNED - 1)] = owner;
-	return is == owner ? bpf_map_lookup_elem(&kymo_places, &place) : NULL;
+	if (!cell || cell->owner == owner)
+		return cell;
+	if (cell->owner || !owns_place(owner, at))
+		return NULL;
+	cell->owner = owner;
+	return cell;
 }
 
 /* A duration of what is nobody's, or of @who. Only one program adds to a layer. */

@@ -168,6 +168,7 @@ struct ky_latency_peak {
 };
 
 struct ky_latency_cell {
+	uint64_t owner; /* KY_LATENCY_OWNER() of cells that have one; 0: none, or not yet */
 	uint64_t sum_ns;
 	struct ky_latency_peak peaks[2]; /* period P is at P & 1 */
 	uint64_t buckets[KY_LATENCY_BUCKETS];

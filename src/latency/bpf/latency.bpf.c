@@ -175,15 +175,27 @@ int kymo_switch(uint64_t *ctx)
 /* ---- block devices ---------------------------------------------------------------------- */
 
 struct open_request {
+	uint64_t request;	      /* its address; 0: nobody's yet */
 	uint64_t insert_ns, issue_ns; /* since when it is there; 0: it is not */
 	uint64_t device, who;
 	uint64_t is_unwanted; /* of another process */
+	uint64_t reserved[2]; /* never in two cache lines */
 };
 
 /*
- * Requests by their address. The kernel has a fixed number of them for each device and uses them again, so they stay
- * here: a change in place costs less than a deletion and an insertion.
+ * Requests by their address, of which the kernel has a fixed number for each device and uses them again. Each is in a slot, as
+ * system calls are, or in the table while its slot has an open one. There it stays: a change in place costs less than a
+ * deletion and an insertion.
  */
+#define REQUEST_BITS 13u
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, uint32_t);
+	__type(value, struct open_request);
+	__uint(max_entries, 1u << REQUEST_BITS);
+} kymo_request_slots SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, uint64_t);
@@ -204,26 +216,68 @@ static __always_inline uint64_t device_of(const struct request *request)
 	return KY_LATENCY_DEVICE(disk->major, disk->first_minor, request->cmd_flags & 0xff);
 }
 
-static __always_inline struct open_request *request_slot(const struct request *request)
+static __always_inline struct open_request *request_slot(uint64_t request)
 {
-	struct open_request *slot, empty = {};
-	uint64_t key = (uint64_t)request;
+	uint32_t at = ADDRESS_BITS(request, REQUEST_BITS);
 
-	slot = bpf_map_lookup_elem(&kymo_requests, &key);
-	if (slot)
-		return slot;
-	bpf_map_update_elem(&kymo_requests, &key, &empty, BPF_NOEXIST);
-	slot = bpf_map_lookup_elem(&kymo_requests, &key);
-	if (!slot)
-		__sync_fetch_and_add(&shared.n_lost_requests, 1);
-	return slot;
+	return bpf_map_lookup_elem(&kymo_request_slots, &at);
 }
 
+static __noinline struct open_request *request_in_table(uint64_t request)
+{
+	return bpf_map_lookup_elem(&kymo_requests, &request);
+}
+
+/* Where a request is. NULL: nowhere. */
+static __always_inline struct open_request *find_request(uint64_t request)
+{
+	struct open_request *slot = request_slot(request);
+
+	return slot && slot->request == request ? slot : request_in_table(request);
+}
+
+static __always_inline bool is_open(const struct open_request *request)
+{
+	return request->insert_ns || request->issue_ns;
+}
+
+/* Of a request whose slot is not its own: @slot, if that may become so. */
+static __noinline struct open_request *other_place(struct open_request *slot, uint64_t request)
+{
+	struct open_request *entry = request_in_table(request), empty = {};
+
+	if (entry && is_open(entry))
+		return entry;
+	if (slot && !is_open(slot)) {
+		slot->request = request;
+		return slot;
+	}
+	if (entry)
+		return entry;
+	bpf_map_update_elem(&kymo_requests, &request, &empty, BPF_NOEXIST);
+	entry = request_in_table(request);
+	if (!entry)
+		__sync_fetch_and_add(&shared.n_lost_requests, 1);
+	return entry;
+}
+
+/* The same; where it is nowhere, it gets a place. */
+static __always_inline struct open_request *take_request(uint64_t request)
+{
+	struct open_request *slot = request_slot(request);
+
+	return slot && slot->request == request ? slot : other_place(slot, request);
+}
+
+/* Without an owner and a process, whose it is does not matter: the process that measures reads nothing from a disk. */
 static __always_inline void fill_slot(struct open_request *slot, const struct request *request)
 {
-	const struct task_struct___latency *task = (void *)bpf_get_current_task_btf();
+	const struct task_struct___latency *task;
 
 	slot->device = device_of(request);
+	if (config.by == KY_LATENCY_BY_NONE && !config.tgid)
+		return;
+	task = (void *)bpf_get_current_task_btf();
 	slot->who = who_of(task);
 	slot->is_unwanted = !is_wanted_task(task);
 	remember_name(task);
@@ -240,7 +294,7 @@ static __always_inline void add_request(void *ctx, uint32_t layer, const struct 
 SEC("tp_btf/block_rq_insert")
 int kymo_insert(uint64_t *ctx)
 {
-	struct open_request *slot = request_slot((void *)ctx[0]);
+	struct open_request *slot = take_request(ctx[0]);
 
 	if (!slot)
 		return 0;
@@ -254,12 +308,12 @@ int kymo_insert(uint64_t *ctx)
 SEC("tp_btf/block_rq_issue")
 int kymo_issue(uint64_t *ctx)
 {
-	struct open_request *slot = request_slot((void *)ctx[0]);
+	struct open_request *slot = take_request(ctx[0]);
 	uint64_t now_ns = bpf_ktime_get_ns();
 
 	if (!slot)
 		return 0;
-	if (!slot->insert_ns && !slot->issue_ns)
+	if (!is_open(slot))
 		fill_slot(slot, (void *)ctx[0]);
 	if (slot->insert_ns && !slot->is_unwanted)
 		add_request(ctx, KY_LATENCY_BLOCK_QUEUE, slot, now_ns - slot->insert_ns);
@@ -272,8 +326,7 @@ int kymo_issue(uint64_t *ctx)
 SEC("tp_btf/block_rq_merge")
 int kymo_merge(uint64_t *ctx)
 {
-	uint64_t key = ctx[0];
-	struct open_request *slot = bpf_map_lookup_elem(&kymo_requests, &key);
+	struct open_request *slot = find_request(ctx[0]);
 
 	if (slot)
 		slot->insert_ns = slot->issue_ns = 0;
@@ -284,8 +337,7 @@ SEC("tp_btf/block_rq_complete")
 int kymo_complete(uint64_t *ctx)
 {
 	const struct request *request = (void *)ctx[0];
-	uint64_t key = ctx[0];
-	struct open_request *slot = bpf_map_lookup_elem(&kymo_requests, &key);
+	struct open_request *slot = find_request(ctx[0]);
 
 	if (!slot || (uint32_t)ctx[2] < request->__data_len)
 		return 0;
