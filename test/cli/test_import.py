@@ -302,7 +302,7 @@ LOGS = {
     "chrome": ('{"displayTimeUnit":"ns","traceEvents":[{"name":"load","ph":"X","ts":10.5,"dur":2,"pid":1,"tid":2,"args":{"n":3}},\n'
                '{"name":"a\\"]}","ph":"i","ts":11,"pid":1,"tid":2,"s":"t"}, {"ph":"M","name":"process_name","args":{"name":"x"}}],"a":1}',
                [("load_begin", {"n": 3}), (11000, {}), (12500, {})]),
-    "ftrace": ("# tracer: nop\n          <idle>-0       [001] d..2.    12.000001: sched_switch: prev_comm=swapper/1 prev_pid=0 "
+    "ftrace": ("# tracer: nop\nversion = 6\nCPU 3 is empty\ncpus=2\n          <idle>-0       [001] d..2.    12.000001: sched_switch: prev_comm=swapper/1 prev_pid=0 "
                "prev_prio=120 prev_state=R ==> next_comm=my app next_pid=7 next_prio=120\n"
                "            app-7       [001] .....    12.000005: sys_openat(dfd: ffffff9c, filename: 1)\n"
                "            app-7       [001] .....    12.000009: sys_openat -> 0x3\n",
@@ -409,6 +409,23 @@ def test_compressed_files(kymo, tmp_path, packing):
     assert "syscall_exit_read" in kymo("print", compressed(tmp_path / "b.log", packing)).out
     (tmp_path / "c").write_text("nothing\n", encoding="ascii")
     assert "no format that Kymo knows" in kymo("print", compressed(tmp_path / "c", packing), code=1).err
+
+
+@pytest.mark.parametrize("form", ["zip", "xztar"])
+def test_archives_of_other_files(kymo, tmp_path, form):
+    """Without a trace in it, an archive is its files of known formats."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "README").write_text("not a trace\n", encoding="ascii")
+    (folder / "a.json").write_text(json.dumps(CHROME), encoding="ascii")
+    (folder / "b.log").write_text(LOGS["syslog"][0], encoding="latin-1")
+    path = shutil.make_archive(str(tmp_path / "a"), form, root_dir=folder)
+    n = [len(events_of(kymo, folder / name)) for name in ("a.json", "b.log")]
+    assert all(n) and len(events_of(kymo, path)) == sum(n)
+    (folder / "a.json").unlink()
+    (folder / "b.log").unlink()
+    path = shutil.make_archive(str(tmp_path / "b"), form, root_dir=folder)
+    assert "no file of a format" in kymo("print", path, code=1).err
 
 
 @pytest.mark.parametrize("form", ["tar", "gztar", "xztar", "zip"])

@@ -265,6 +265,17 @@ static int ftrace_put(struct ky_log_file *log, const struct ftrace_line *line, c
 	return ret < 0 ? ret : 1;
 }
 
+/* What trace-cmd report says before the events. */
+static bool ftrace_is_head(const char *text, size_t len)
+{
+	static const char empty[] = " is empty";
+	size_t n = sizeof(empty) - 1;
+
+	return log_ftrace_begins(text, len, "version = ") || log_ftrace_begins(text, len, "cpus=") ||
+	       (log_ftrace_begins(text, len, "CPU ") && len > n &&
+		memcmp(text + len - n, empty, n) == 0);
+}
+
 static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
 {
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
@@ -275,7 +286,7 @@ static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
 	if (len && *text == '#')
 		return 1;
 	if (!ftrace_take(text, len, &line))
-		return 0;
+		return ftrace_is_head(text, len);
 	if (log_ftrace_begins(line.name, line.name_len, "sys_") && line.name_len > 5) {
 		n = (size_t)ftrace_syscall(log, &line, text + len, name, values);
 	} else {
