@@ -201,7 +201,7 @@ int ky_import_perf_begin(struct ky_import_perf_trace *trace, struct ky_perf_file
 	uint8_t uuid[16];
 	struct ky_maker_about about = {
 		.path = "perf",
-		.name = perf->file.path,
+		.name = perf->path,
 		.domain = "perf",
 		.tracer = "perf",
 		.hostname = perf->hostname,
@@ -236,11 +236,11 @@ int ky_import_perf_begin(struct ky_import_perf_trace *trace, struct ky_perf_file
 	if (!ret && trace->has_kernel)
 		ret = ky_foreign_kernel_begin(&trace->kernel, trace->kernel_store, first_ns, err);
 	if (!ret && trace->has_kernel)
-		ret = ky_import_add_place(trace->imports, perf->file.path, "kernel",
+		ret = ky_import_add_place(trace->imports, perf->path, "kernel",
 					  trace->kernel_scratch, err);
 	if (!ret)
-		ret = ky_import_add_place(trace->imports, perf->file.path, "perf",
-					  trace->perf_scratch, err);
+		ret = ky_import_add_place(trace->imports, perf->path, "perf", trace->perf_scratch,
+					  err);
 	return ret;
 }
 

@@ -15,6 +15,7 @@
 #include "import/ftrace/foreign-kernel.h"
 #include "import/common/import-internal.h"
 #include "import/perf/import-perf.h"
+#include "import/perf/perf-parts.h"
 #include "import/perf/perf-queue.h"
 
 /* A file without rounds: so much waits. */
@@ -24,6 +25,8 @@
 struct perf_import {
 	struct ky_perf_file perf;
 	struct ky_import_perf_trace trace;
+	struct ky_perf_parts parts;
+	bool round_is_over; /* of a part */
 	struct ky_perf_queues queues;
 	uint64_t round_ns; /* the newest record of the last round */
 	uint64_t n_short;
@@ -145,6 +148,9 @@ static int import_perf_take(struct perf_import *import, const struct ky_perf_hea
 		if (ret < 0 || import->queues.waiting_bytes < WAITING_MAX_BYTES)
 			return ret;
 		import->round_ns = import->queues.newest_ns;
+	} else if (import->parts.path) {
+		import->round_is_over = true;
+		return KYMO_OK;
 	}
 	ret = import_perf_flush(import, import->round_ns, err);
 	import->round_ns = import->queues.newest_ns;
@@ -218,7 +224,7 @@ static int import_perf_take_row(struct perf_import *import, struct kymo_error *e
 	import->at_id = perf->attrs.len ? perf->attrs.data[0].at_id : 0;
 	if (perf->file.swap || perf->unpack || !import->at_id)
 		return KYMO_OK;
-	while (taken > 0 && perf->at < perf->end &&
+	while (taken > 0 && perf->at < perf->end && !import->round_is_over &&
 	       import->queues.waiting_bytes < WAITING_MAX_BYTES) {
 		uint64_t left = perf->end - perf->at, have;
 		uint32_t want = left < UINT16_MAX ? (uint32_t)left : UINT16_MAX;
@@ -237,24 +243,32 @@ static int import_perf_take_row(struct perf_import *import, struct kymo_error *e
 static void import_perf_fini(struct perf_import *import)
 {
 	ky_perf_queues_fini(&import->queues);
+	ky_perf_parts_fini(&import->parts);
 	ky_import_perf_fini(&import->trace);
 	ky_perf_close(&import->perf);
 }
 
-/* Everything up to the break; @broken gets that. */
-static int import_perf_run(struct perf_import *import, struct kymo_error *broken,
-			   struct kymo_error *err)
+/* All records of a file, up to the break: @broken gets that; of a part, those of a round. 1: there are more; 0; negative. */
+static int import_perf_read(struct perf_import *import, bool is_part, struct kymo_error *broken,
+			    struct kymo_error *err)
 {
+	struct kymo_error why;
 	struct ky_perf_head head;
 	int ret, next;
 
-	while ((next = ky_perf_next(&import->perf, &head, broken)) > 0) {
+	import->round_is_over = false;
+	while ((next = ky_perf_next(&import->perf, &head, &why)) > 0) {
 		ret = import_perf_take(import, &head, false, err);
 		if (!ret)
 			ret = import_perf_take_row(import, err);
 		if (ret < 0)
 			return ret;
+		if (import->round_is_over && is_part)
+			return 1;
+		import->round_is_over = false;
 	}
+	if (next < 0 && !broken->code)
+		*broken = why;
 	/* What was good before is read all the same; an error of reading ends it. */
 	if (next < 0 && ((next != KYMO_E_FORMAT && next != KYMO_E_LIMIT) ||
 			 (!import->trace.has_begun && !import->queues.waiting_bytes))) {
@@ -262,14 +276,61 @@ static int import_perf_run(struct perf_import *import, struct kymo_error *broken
 			*err = *broken;
 		return next;
 	}
-	ret = import_perf_flush(import, UINT64_MAX, err);
+	return KYMO_OK;
+}
+
+static int import_perf_read_part(struct perf_import *import, struct ky_perf_part *part,
+				 struct kymo_error *broken, struct kymo_error *err)
+{
+	int ret;
+
+	ky_perf_queue_leave(&import->queues);
+	ky_perf_part_swap(part, &import->perf);
+	import->queues.newest_ns = 0;
+	ret = import_perf_read(import, true, broken, err);
+	ky_perf_part_swap(part, &import->perf);
+	part->is_done = ret != 1;
+	part->round_ns = part->newest_ns;
+	if (import->queues.newest_ns > part->newest_ns)
+		part->newest_ns = import->queues.newest_ns;
+	return ret < 0 ? ret : KYMO_OK;
+}
+
+/* A round of each, again and again: what is older than all their rounds is in order. */
+static int import_perf_read_parts(struct perf_import *import, struct kymo_error *broken,
+				  struct kymo_error *err)
+{
+	uint64_t until = 0;
+	int ret = KYMO_OK;
+
+	import->perf.is_cut = false;
+	while (until != UINT64_MAX && !ret) {
+		ky_vec_foreach(&import->parts.parts, part)
+			if (!part->is_done && !ret)
+				ret = import_perf_read_part(import, part, broken, err);
+		until = ky_perf_parts_until(&import->parts);
+		if (!ret && until && until != UINT64_MAX)
+			ret = import_perf_flush(import, until, err);
+	}
+	return ret;
+}
+
+static int import_perf_run(struct perf_import *import, struct kymo_error *broken,
+			   struct kymo_error *err)
+{
+	int ret = import_perf_read(import, false, broken, err);
+
+	if (!ret && import->parts.path)
+		ret = import_perf_read_parts(import, broken, err);
+	if (!ret)
+		ret = import_perf_flush(import, UINT64_MAX, err);
 	if (!ret)
 		ret = ky_import_perf_end(&import->trace, err);
 	if (!ret && import->n_short)
 		ky_log_warning(import->log,
 			       "%s: %llu samples are shorter than their event says; "
 			       "they are left out",
-			       import->perf.file.path, (unsigned long long)import->n_short);
+			       import->perf.path, (unsigned long long)import->n_short);
 	return ret;
 }
 
@@ -278,8 +339,14 @@ static int import_perf_open(struct ky_import *imports, const char *path, const s
 {
 	struct perf_import import = {.log = log};
 	struct kymo_error broken = {0};
-	int ret = ky_perf_open(&import.perf, path, imports->unpacked_fd, err);
+	bool is_directory =
+		imports->unpacked_fd < 0 && ky_perf_parts_find(path, &import.parts.path);
+	int ret = ky_perf_open(&import.perf, is_directory ? import.parts.path : path,
+			       imports->unpacked_fd, err);
 
+	import.perf.path = path;
+	if (!ret && is_directory)
+		ret = ky_perf_parts_open(&import.parts, path, &import.perf, err);
 	if (!ret)
 		ret = ky_import_perf_init(&import.trace, imports, path, err);
 	if (!ret)

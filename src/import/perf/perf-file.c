@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/perf/perf-file.h"
 
+#include <stdlib.h>
+
 #include "base/error.h"
+#include "import/perf/perf-parts.h"
 #include "import/perf/perf-sample.h"
 
 #define HEADER_BYTES	  104u /* of a file: up to the bitmap of features and with it */
@@ -13,9 +16,21 @@
 static const char magic[] = "PERFILE2";
 static const char turned_magic[] = "2ELIFREP";
 
-bool ky_perf_is(const char *path)
+static bool perf_file_begins(const char *path)
 {
 	return ky_foreign_begins(path, 0, magic, 8) || ky_foreign_begins(path, 0, turned_magic, 8);
+}
+
+bool ky_perf_is(const char *path)
+{
+	char *data;
+	bool is = perf_file_begins(path);
+
+	if (!is && ky_perf_parts_find(path, &data)) {
+		is = perf_file_begins(data);
+		free(data);
+	}
+	return is;
 }
 
 static int perf_file_code(const struct kymo_error *err)
@@ -163,6 +178,7 @@ int ky_perf_open(struct ky_perf_file *perf, const char *path, int fd, struct kym
 	ky_arena_init(&perf->arena);
 	ky_map_init(&perf->ids);
 	ky_tracing_data_init(&perf->tracing);
+	perf->path = path;
 	ret = ky_foreign_open(&perf->file, path, fd, err);
 	if (ret < 0)
 		return ret;

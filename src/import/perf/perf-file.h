@@ -60,6 +60,7 @@ struct ky_perf_attr {
 
 struct ky_perf_file {
 	struct ky_foreign_file file;
+	const char *path; /* that the user gave: the file's, or that of the directory with it */
 	struct ky_arena arena;
 	KY_VEC(struct ky_perf_attr) attrs;
 	uint64_t n_ids;	   /* that the file names */

@@ -103,6 +103,11 @@ const uint8_t *ky_perf_queue_read(struct ky_perf_queues *queues, const struct ky
 	return len <= queues->part_bytes ? queues->part->bytes : NULL;
 }
 
+void ky_perf_queue_leave(struct ky_perf_queues *queues)
+{
+	perf_queue_leave(queues, &queues->part);
+}
+
 const uint8_t *ky_perf_queue_copy(struct ky_perf_queues *queues, const uint8_t *bytes,
 				  uint16_t size)
 {

@@ -48,6 +48,8 @@ void ky_perf_queues_fini(struct ky_perf_queues *queues);
  */
 const uint8_t *ky_perf_queue_read(struct ky_perf_queues *queues, const struct ky_perf_file *perf,
 				  uint32_t len, uint64_t *have);
+/* Another file is read from here on. */
+void ky_perf_queue_leave(struct ky_perf_queues *queues);
 /* A copy of @bytes in a block; NULL: memory is out. */
 const uint8_t *ky_perf_queue_copy(struct ky_perf_queues *queues, const uint8_t *bytes,
 				  uint16_t size);
