@@ -13,6 +13,7 @@
 #include "ctf/decode/decode.h"
 #include "ctf/decode/plan.h"
 #include "ctf/decode/plan-interpreter.h"
+#include "ctf/decode/stored-stacks.h"
 #include "ctf/model/walk.h"
 
 /* Handles read without an allocation; traces that need more slots take the heap. */
@@ -255,6 +256,9 @@ int ky_handle_decode(struct ky_values *values, const struct ky_event *event,
 		ky_error_offset(err, event->packet->file_offset_bytes + s.c.at_bits / 8);
 		return ret;
 	}
+	if (handle->scope == KY_SCOPE_STREAM_CONTEXT &&
+	    ky_stored_stacks_are_in(event->cls->stream) && ky_stored_stacks_fill(values, event) < 0)
+		return ky_error_nomem(err);
 	return (int)values->list.len;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctf/decode/plan.h"
+#include "ctf/decode/stored-stacks.h"
 
 #include <string.h>
 
@@ -347,6 +348,8 @@ int ky_plans_build(struct ky_trace_class *trace, struct kymo_error *err)
 		ret = build_stream(trace, *stream, err);
 		if (ret < 0)
 			return ret;
+		if (ky_stored_stacks_find(trace, *stream, &(*stream)->plan->stacks) < 0)
+			return ky_error_nomem(err);
 	}
 	return KYMO_OK;
 }

@@ -56,6 +56,8 @@ struct ky_by_id {
 	uint32_t context_bits, payload_bits;
 };
 
+struct ky_stack_fields;
+
 struct ky_stream_plan {
 	struct ky_scope_plan packet_context;
 	struct ky_scope_plan event_header;
@@ -64,6 +66,7 @@ struct ky_stream_plan {
 	struct ky_event_class *only_event; /* when the header has no id and there is one class */
 	struct ky_by_id *by_id;
 	uint32_t n_by_id;
+	const struct ky_stack_fields *stacks; /* stored-stacks.h; NULL: none */
 };
 
 /* Build the plans of everything in a linked trace; ky_trace_class_finish() calls it. */

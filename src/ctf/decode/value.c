@@ -7,6 +7,7 @@
 #include "ctf/decode/decode.h"
 #include "ctf/decode/plan.h"
 #include "ctf/decode/plan-interpreter.h"
+#include "ctf/decode/stored-stacks.h"
 
 void ky_values_init(struct ky_values *values)
 {
@@ -59,5 +60,8 @@ int ky_values_decode(struct ky_values *values, const struct ky_event *event, enu
 		ky_error_offset(err, event->packet->file_offset_bytes + c.at_bits / 8);
 		return ret;
 	}
+	if (scope == KY_SCOPE_STREAM_CONTEXT && ky_stored_stacks_are_in(event->cls->stream) &&
+	    ky_stored_stacks_fill(values, event) < 0)
+		return ky_error_nomem(err);
 	return (int)values->list.len;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "ctf/decode/plan.h"
+#include "ctf/decode/stored-stacks.h"
 #include "ctf/encode/repack-internal.h"
 #include "ctf/decode/running-clock.h"
 
@@ -248,7 +249,8 @@ static uint64_t repack_max_align(struct ky_repacker *r, const struct ky_event_cl
 
 static bool can_copy(struct ky_repacker *r, const struct ky_event *event)
 {
-	return !r->as && !(event->begin_bits % 8) && !(event->end_bits % 8) &&
+	return !r->as && !ky_stored_stacks_miss(event) && !(event->begin_bits % 8) &&
+	       !(event->end_bits % 8) &&
 	       !((event->begin_bits - r->e.at_bits) & (repack_max_align(r, event->cls) - 1));
 }
 

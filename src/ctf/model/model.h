@@ -313,6 +313,8 @@ struct ky_stream_class {
 	struct ky_stream_plan *plan;
 };
 
+struct ky_stored_stacks;
+
 struct ky_trace_class {
 	struct ky_arena arena;
 	uint32_t major, minor; /* 1, 8 or 2, 0 */
@@ -334,6 +336,8 @@ struct ky_trace_class {
 	struct ky_map streams_by_id;
 	KY_VEC(struct ky_event_class *) events; /* all, by index */
 	uint32_t n_slots;
+	struct ky_stored_stacks
+		*stacks;   /* of its events (decode/stored-stacks.h), borrowed; NULL: none */
 	bool is_draft;	   /* read from a draft of CTF 2: its text is no CTF 2.0 */
 	bool mixes_orders; /* a byte order could change inside a byte, which is an error */
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "ctf/decode/stored-stacks.h"
 #include "store/read/sync-file.h"
 #include "flow/sinks/ctf-metadata.h"
 #include "flow/sinks/ctf-stream.h"
@@ -43,6 +44,9 @@ bool ky_ctf_sink_copies(const struct ky_sink *base, const struct ky_stream *stre
 	const struct ctf_sink *sink = (const struct ctf_sink *)base;
 	size_t number = ctf_sink_trace_number(sink, stream);
 
+	/* A copy for other readers has each stack where it is. */
+	if (stream->cls && ky_stored_stacks_are_in(stream->cls))
+		return false;
 	return !sink->as[number] && ky_store_can_copy(sink->files[number]);
 }
 

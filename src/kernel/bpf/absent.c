@@ -7,6 +7,7 @@
 #include "kernel/bpf/content.h"
 #include "kernel/bpf/counters.h"
 #include "kernel/bpf/pids.h"
+#include "kernel/bpf/stacks.h"
 #include "kernel/bpf/switches.h"
 
 static int absent(struct kymo_error *err)
@@ -106,4 +107,35 @@ int ky_bpf_pids_read(struct ky_bpf_pids *pids, struct kymo_error *err)
 {
 	(void)pids;
 	return absent(err);
+}
+
+int ky_bpf_stacks_load(struct ky_bpf_stacks *stacks, bool has_events, bool has_counters,
+		       struct kymo_error *err)
+{
+	(void)has_events, (void)has_counters;
+	*stacks = (struct ky_bpf_stacks){0};
+	return absent(err);
+}
+
+void ky_bpf_stacks_unload(struct ky_bpf_stacks *stacks)
+{
+	(void)stacks;
+}
+
+int ky_bpf_stacks_ring(struct ky_bpf_stacks *stacks, uint32_t cpu, int fd, struct kymo_error *err)
+{
+	(void)stacks, (void)cpu, (void)fd;
+	return absent(err);
+}
+
+int ky_bpf_stacks_program(const struct ky_bpf_stacks *stacks, bool is_event, uint32_t source,
+			  struct kymo_error *err)
+{
+	(void)stacks, (void)is_event, (void)source;
+	return absent(err);
+}
+
+void ky_bpf_stacks_turn(struct ky_bpf_stacks *stacks, bool is_on)
+{
+	(void)stacks, (void)is_on;
 }

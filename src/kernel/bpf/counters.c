@@ -2,7 +2,6 @@
 #include "kernel/bpf/counters.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -121,37 +120,13 @@ int ky_bpf_counters_set(struct ky_bpf_counters *counters, uint32_t cpu, size_t i
 
 /* ---- a program for each kind of event --------------------------------------------------- */
 
-/*
- * Before Linux 6.10, a program at a raw tracepoint does not know the tracepoint. So each kind of event has a copy of
- * the program that libbpf has loaded, with another number.
- */
-static int load_copy(const struct bpf_program *program, uint32_t key)
-{
-	size_t n = bpf_program__insn_cnt(program), n_found = 0;
-	struct bpf_insn *insns = malloc(n * sizeof(*insns));
-	int fd;
-
-	if (!insns)
-		return -ENOMEM;
-	memcpy(insns, bpf_program__insns(program), n * sizeof(*insns));
-	for (size_t i = 0; i < n; i++) {
-		if (insns[i].code != (BPF_ALU64 | BPF_MOV | BPF_K) ||
-		    insns[i].imm != KY_COUNTERS_ANY_KEY)
-			continue;
-		insns[i].imm = (int32_t)key;
-		n_found++;
-	}
-	fd = n_found != 1 ? -EINVAL
-			  : bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "kymo_counters",
-					  "Dual MIT/GPL", insns, n, NULL);
-	free(insns);
-	return fd;
-}
-
+/* Before Linux 6.10, a program at a raw tracepoint does not know the tracepoint. So each kind of event has a copy of it. */
 int ky_bpf_counters_attach(struct ky_bpf_counters *counters, const char *tracepoint, uint32_t key,
 			   struct kymo_error *err)
 {
-	int program = load_copy(counters->skeleton->progs.kymo_read_counters, key), link;
+	int program = ky_bpf_load_copy(counters->skeleton->progs.kymo_read_counters,
+				       BPF_PROG_TYPE_RAW_TRACEPOINT, KY_COUNTERS_ANY_KEY, key),
+	    link;
 
 	if (program < 0)
 		return ky_bpf_refused(err, -program, "cannot load a BPF program");

@@ -232,3 +232,25 @@ int ky_bpf_attach_raw(int prog_fd, const char *name, struct kymo_error *err)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no tracepoint %s", name);
 	return fd < 0 ? ky_bpf_refused(err, -fd, "cannot attach a BPF program") : fd;
 }
+
+int ky_bpf_load_copy(const struct bpf_program *program, enum bpf_prog_type type, int32_t any,
+		     uint32_t number)
+{
+	size_t n = bpf_program__insn_cnt(program), n_found = 0;
+	struct bpf_insn *insns = malloc(n * sizeof(*insns));
+	int fd;
+
+	if (!insns)
+		return -ENOMEM;
+	memcpy(insns, bpf_program__insns(program), n * sizeof(*insns));
+	for (size_t i = 0; i < n; i++) {
+		if (insns[i].code != (BPF_ALU64 | BPF_MOV | BPF_K) || insns[i].imm != any)
+			continue;
+		insns[i].imm = (int32_t)number;
+		n_found++;
+	}
+	fd = n_found != 1 ? -EINVAL
+			  : bpf_prog_load(type, "kymo_copy", "Dual MIT/GPL", insns, n, NULL);
+	free(insns);
+	return fd;
+}

@@ -42,6 +42,13 @@ int ky_bpf_load(struct ky_bpf_opening *opening, struct bpf_object_skeleton *skel
 		struct kymo_error *err);
 void ky_bpf_end(struct ky_bpf_opening *opening);
 
+/*
+ * Load a copy of @program, which libbpf has loaded, with @number in the place of @any, which it has once. Its descriptor, or a
+ * negative errno.
+ */
+int ky_bpf_load_copy(const struct bpf_program *program, enum bpf_prog_type type, int32_t any,
+		     uint32_t number);
+
 /* Say that the kernel has refused @what with @errnum. Returns the status. */
 int ky_bpf_refused(struct kymo_error *err, int errnum, const char *what);
 

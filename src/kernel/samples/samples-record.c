@@ -13,6 +13,16 @@ struct samples_head {
 	uint64_t time_ns, period, n_chain;
 };
 
+/* Of what a BPF program has written. */
+struct samples_program {
+	struct perf_event_header header;
+	uint64_t id;
+	uint32_t pid, tid;
+	uint64_t time_ns;
+	uint32_t n_raw;
+	uint8_t raw[4];
+};
+
 /* Behind all other records. */
 struct samples_tail {
 	uint32_t pid, tid;
@@ -54,12 +64,21 @@ uint64_t ky_samples_cycles(const struct ky_samples *samples, uint64_t time_ns)
 	return ky_os_clock_between(&samples->before, &samples->now, time_ns);
 }
 
-uint64_t ky_samples_time(const struct ky_samples *samples, const struct perf_event_header *record,
+static bool samples_is_of_program(const struct samples_cpu *cpu,
+				  const struct perf_event_header *record)
+{
+	const struct samples_program *head = (const void *)record;
+
+	return cpu->output_fd >= 0 && record->size >= sizeof(*head) && head->id == cpu->output_id;
+}
+
+uint64_t ky_samples_time(const struct samples_cpu *cpu, const struct perf_event_header *record,
 			 uint64_t before)
 {
 	struct samples_tail tail;
 
-	(void)samples;
+	if (record->type == PERF_RECORD_SAMPLE && samples_is_of_program(cpu, record))
+		return ((const struct samples_program *)record)->time_ns;
 	if (record->type == PERF_RECORD_SAMPLE)
 		return record->size >= sizeof(struct samples_head)
 			       ? ((const struct samples_head *)record)->time_ns
@@ -216,6 +235,34 @@ static int samples_unwind(struct ky_samples *samples, const struct samples_head 
 	return KYMO_OK;
 }
 
+/* Frames of the kernel, and of the process. */
+static void samples_number(struct ky_samples *samples, struct ky_sample *sample)
+{
+	struct ky_sample_stacks *stacks = &samples->stacks;
+	uint32_t pid = (uint32_t)sample->thread->pid;
+
+	if (sample->n_kernel)
+		sample->kernel_stack = ky_sample_stacks_add(
+			stacks, ky_sample_stacks_hash(0, sample->kernel, sample->n_kernel),
+			sample->kernel, sample->n_kernel);
+	if (sample->n_user)
+		sample->user_stack = ky_sample_stacks_add(
+			stacks, ky_sample_stacks_hash(pid, sample->user, sample->n_user),
+			sample->user, sample->n_user);
+}
+
+static int samples_give(struct ky_samples *samples, const struct samples_cpu *cpu,
+			struct ky_sample *sample, const struct ky_samples_listener *listener,
+			struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (sample->n_user)
+		ret = samples_tell_maps(samples, cpu, sample->cycles, sample->thread, listener,
+					err);
+	return ret < 0 ? ret : listener->sample(listener->data, sample, err);
+}
+
 static int samples_take_sample(struct ky_samples *samples, const struct samples_cpu *cpu,
 			       const struct samples_head *head,
 			       const struct ky_samples_listener *listener, struct kymo_error *err)
@@ -241,9 +288,37 @@ static int samples_take_sample(struct ky_samples *samples, const struct samples_
 		return KYMO_OK;
 	samples_split_chain((const uint64_t *)(head + 1), n, &sample);
 	ret = samples_unwind(samples, head, n, &sample, err);
-	if (!ret && sample.n_user)
-		ret = samples_tell_maps(samples, cpu, sample.cycles, sample.thread, listener, err);
-	return ret < 0 ? ret : listener->sample(listener->data, &sample, err);
+	if (ret < 0)
+		return ret;
+	samples_number(samples, &sample);
+	return samples_give(samples, cpu, &sample, listener, err);
+}
+
+/* As a sample of perf; the stacks have come before. */
+static int samples_take_program(struct ky_samples *samples, const struct samples_cpu *cpu,
+				const struct samples_program *head,
+				const struct ky_samples_listener *listener, struct kymo_error *err)
+{
+	size_t most = head->header.size - offsetof(struct samples_program, raw);
+	size_t n = head->n_raw < most ? head->n_raw : most;
+	struct ky_sample sample = {
+		.cpu = cpu->number,
+		.cycles = ky_samples_cycles(samples, head->time_ns),
+	};
+	uint32_t kind = 0;
+
+	memcpy(&kind, head->raw, n < sizeof(kind) ? n : sizeof(kind));
+	if (kind == KY_BPF_STACKS_STACK)
+		return ky_samples_bpf_stack(samples, head->raw, n);
+	if ((int32_t)head->tid <= 0 || !ky_samples_bpf_sample(samples, head->raw, n, &sample))
+		return KYMO_OK;
+	sample.thread =
+		ky_sample_thread(&samples->processes, (int32_t)head->tid, (int32_t)head->pid);
+	if (!sample.thread)
+		return ky_error_nomem(err);
+	if (listener->wants && !listener->wants(listener->data, sample.thread))
+		return KYMO_OK;
+	return samples_give(samples, cpu, &sample, listener, err);
 }
 
 /* ---- all ---------------------------------------------------------------------------------- */
@@ -294,6 +369,9 @@ int ky_samples_take(struct ky_samples *samples, struct samples_cpu *cpu,
 
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
+		if (samples_is_of_program(cpu, record))
+			return samples_take_program(samples, cpu, (const void *)record, listener,
+						    err);
 		return record->size < sizeof(struct samples_head)
 			       ? KYMO_OK
 			       : samples_take_sample(samples, cpu, (const void *)record, listener,

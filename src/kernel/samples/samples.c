@@ -52,6 +52,7 @@ static struct perf_event_attr samples_attr(const struct ky_samples *samples, siz
 		attr.sample_freq = source->frequency_hz;
 	else
 		attr.sample_period = source->period;
+	ky_samples_bpf_attr(samples, number, &attr);
 	/* One event of a CPU tells of processes. */
 	if (!number)
 		attr.mmap = attr.mmap2 = attr.build_id = attr.comm = attr.comm_exec = attr.task = 1;
@@ -111,15 +112,19 @@ static int samples_open_cpu(struct ky_samples *samples, struct samples_cpu *cpu,
 			: ky_perf_ring_map(&cpu->ring, cpu->fds[0], samples->ring_bytes, err);
 		if (!ret)
 			ret = samples_join(cpu, i, err);
+		if (!ret)
+			ret = ky_samples_bpf_attach(samples, i, cpu->fds[i], err);
 		if (ret < 0)
 			return ret;
 	}
-	return KYMO_OK;
+	return ky_samples_bpf_ring(samples, cpu, err);
 }
 
 static void samples_close_cpu(struct ky_samples *samples, struct samples_cpu *cpu)
 {
 	ky_perf_ring_unmap(&cpu->ring);
+	if (cpu->output_fd >= 0)
+		close(cpu->output_fd);
 	for (size_t i = samples->n_sources; i-- > 0;)
 		if (cpu->fds[i] >= 0)
 			close(cpu->fds[i]);
@@ -130,7 +135,7 @@ static int samples_open_cpus(struct ky_samples *samples, struct kymo_error *err)
 	long n = sysconf(_SC_NPROCESSORS_CONF);
 
 	for (uint32_t i = 0; i < (uint32_t)(n > 0 ? n : 1); i++) {
-		struct samples_cpu cpu = {.number = i};
+		struct samples_cpu cpu = {.number = i, .output_fd = -1};
 		int ret;
 
 		memset(cpu.fds, 0xff, sizeof(cpu.fds));
@@ -175,9 +180,14 @@ int ky_samples_open(const struct ky_samples_options *options, struct ky_samples 
 	samples->stack_bytes = options->stack_bytes;
 	samples->registers = options->stack_bytes ? ky_unwind_registers() : 0;
 	ky_sample_processes_init(&samples->processes);
+	ky_sample_stacks_init(&samples->stacks);
+	memset(samples->programs, 0xff, sizeof(samples->programs));
+	memset(samples->watches, 0xff, sizeof(samples->watches));
+	ky_samples_bpf_load(samples);
 	ret = samples_open_unwind(samples, err);
 	if (!ret)
 		ret = samples_open_cpus(samples, err);
+	samples->stacks.n_writers = (uint32_t)samples->cpus.len;
 	if (ret < 0) {
 		ky_samples_close(samples);
 		return ret;
@@ -192,8 +202,10 @@ void ky_samples_close(struct ky_samples *samples)
 		return;
 	ky_vec_foreach(&samples->cpus, cpu)
 		samples_close_cpu(samples, cpu);
+	ky_samples_bpf_unload(samples);
 	ky_vec_fini(&samples->cpus);
 	ky_sample_processes_fini(&samples->processes);
+	ky_sample_stacks_fini(&samples->stacks);
 	ky_unwind_free(samples->unwind);
 	free(samples);
 }
@@ -233,11 +245,13 @@ int ky_samples_begin(struct ky_samples *samples, struct kymo_error *err)
 		for (size_t i = 0; i < samples->n_sources; i++)
 			if (ioctl(cpu->fds[i], PERF_EVENT_IOC_ENABLE, 0) < 0)
 				return ky_error_errno(err, errno, "cannot begin to sample");
+	ky_samples_bpf_turn(samples, true);
 	return KYMO_OK;
 }
 
 void ky_samples_pause(struct ky_samples *samples)
 {
+	ky_samples_bpf_turn(samples, false);
 	ky_vec_foreach(&samples->cpus, cpu)
 		for (size_t i = 0; i < samples->n_sources; i++)
 			(void)ioctl(cpu->fds[i], PERF_EVENT_IOC_DISABLE, 0);
@@ -257,11 +271,11 @@ static struct samples_cpu *samples_oldest(struct ky_samples *samples, uint64_t u
 	return oldest;
 }
 
-static void samples_next(const struct ky_samples *samples, struct samples_cpu *cpu)
+static void samples_next(struct samples_cpu *cpu)
 {
 	cpu->record = ky_perf_ring_next(&cpu->ring);
 	if (cpu->record)
-		cpu->record_ns = ky_samples_time(samples, cpu->record, cpu->record_ns);
+		cpu->record_ns = ky_samples_time(cpu, cpu->record, cpu->record_ns);
 }
 
 /* How many records the ring gives before the kernel gets room. */
@@ -275,14 +289,14 @@ static int samples_drain(struct ky_samples *samples, uint64_t until_ns,
 
 	ky_vec_foreach(&samples->cpus, it) {
 		ky_perf_ring_look(&it->ring);
-		samples_next(samples, it);
+		samples_next(it);
 	}
 	while (!ret && (cpu = samples_oldest(samples, until_ns))) {
 		ret = ky_samples_take(samples, cpu, listener, err);
 		ky_perf_ring_advance(&cpu->ring, cpu->record);
 		if (++cpu->n_done % RELEASE_RECORDS == 0)
 			ky_perf_ring_release(&cpu->ring);
-		samples_next(samples, cpu);
+		samples_next(cpu);
 	}
 	ky_vec_foreach(&samples->cpus, it)
 		ky_perf_ring_release(&it->ring);

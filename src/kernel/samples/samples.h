@@ -25,6 +25,7 @@
 
 #include "kernel/samples/sample-processes.h"
 #include "kernel/samples/sample-source.h"
+#include "kernel/samples/sample-stacks.h"
 #include "os/clock.h"
 
 struct ky_samples_options {
@@ -44,6 +45,8 @@ struct ky_sample {
 	/* Addresses, the innermost first. */
 	const uint64_t *kernel, *user;
 	uint32_t n_kernel, n_user;
+	/* The same, which have numbers; NULL: without a number. */
+	struct ky_sample_stack *kernel_stack, *user_stack;
 };
 
 struct ky_sample_mapping {

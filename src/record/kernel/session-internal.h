@@ -139,6 +139,8 @@ struct ky_session_sampled {
 	struct ky_packet_writer writer;
 	int stream; /* the store's number; -1: no packet yet */
 	uint64_t samples;
+	uint32_t part; /* of the output, from 1: each part has its stacks' addresses */
+	uint64_t packets;
 };
 
 struct ky_session_samples {
@@ -147,6 +149,7 @@ struct ky_session_samples {
 	KY_VEC(struct ky_session_sampled) cpus; /* as the rings have them */
 	struct ky_map left_out;			/* threads that the user removed */
 	uint64_t read_ns;			/* CLOCK_MONOTONIC time of the last reading */
+	uint64_t told_ns; /* the same, when a live recording began to have all stacks anew */
 	bool is_woken;
 };
 

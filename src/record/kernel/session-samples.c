@@ -14,8 +14,11 @@
 #define RING_BYTES	    (1u << 20)
 #define RING_MIN_BYTES	    (1u << 16)
 #define READ_NS		    (KY_SESSION_SAMPLES_MS * INT64_C(1000000))
-#define CONTEXT_FIXED_BYTES (4 + 4 + KY_SAMPLE_COMM_BYTES + 4 + 4)
+#define CONTEXT_FIXED_BYTES (4 + 4 + KY_SAMPLE_COMM_BYTES + 4 + 4 + 4 + 4)
+#define PAYLOAD_BYTES	    (1 + 8)
 #define PATH_MAX_BYTES	    4096
+/* How often a live recording has each stack anew. */
+#define TELL_AGAIN_NS UINT64_C(10000000000)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
@@ -41,7 +44,7 @@ int ky_session_find_samples(struct ky_session *session, struct kymo_error *err)
 static int session_samples_open_cpu(struct ky_session *session, uint32_t number,
 				    struct kymo_error *err)
 {
-	struct ky_session_sampled cpu = {.stream = -1};
+	struct ky_session_sampled cpu = {.stream = -1, .part = 1};
 	/* Behind those of all groups. */
 	uint64_t id = (uint64_t)(KY_SESSION_GROUPS_MAX + 1) << 32 | number;
 
@@ -173,9 +176,12 @@ static int session_samples_send(struct ky_session *session, size_t index, uint64
 	ret = ky_kernel_trace_send(&session->kernel, &cpu->writer, cpu->stream, NULL, end_cycles,
 				   ky_samples_lost(session->samples.rings, index), err);
 	ky_packet_writer_begin(&cpu->writer, end_cycles);
-	/* A flight recorder may drop the packet, and the mappings in it. */
-	if (session->options.overwrite)
+	cpu->packets++;
+	/* A flight recorder may drop the packet, and the mappings and stacks in it. */
+	if (session->options.overwrite) {
 		ky_samples_renew(session->samples.rings);
+		cpu->part++;
+	}
 	return ret;
 }
 
@@ -206,39 +212,105 @@ static uint8_t *session_samples_put(uint8_t *at, const void *data, size_t bytes)
 	return at + bytes;
 }
 
-/* @sample: NULL: without call stacks. */
+/* A stack as an event has it: with its addresses the first time in the part of the output at hand. */
+struct session_stack {
+	uint32_t id, n;
+	const uint64_t *addresses;
+};
+
+static const struct session_stack no_stacks[2];
+
 static uint8_t *session_samples_put_context(struct ky_session *session, uint8_t *at,
 					    const struct ky_sample_thread *thread,
-					    const struct ky_sample *sample)
+					    const struct session_stack stacks[2])
 {
 	int32_t tid = ky_pid_to_kernel(&session->view, thread->tid);
 	int32_t pid = ky_pid_to_kernel(&session->view, thread->pid);
-	uint32_t n_kernel = sample ? sample->n_kernel : 0, n_user = sample ? sample->n_user : 0;
 
 	at = session_samples_put(at, &tid, sizeof(tid));
 	at = session_samples_put(at, &pid, sizeof(pid));
 	at = session_samples_put(at, thread->comm, sizeof(thread->comm));
-	at = session_samples_put(at, &n_kernel, sizeof(n_kernel));
-	at = session_samples_put(at, sample ? sample->kernel : NULL, n_kernel * sizeof(uint64_t));
-	at = session_samples_put(at, &n_user, sizeof(n_user));
-	return session_samples_put(at, sample ? sample->user : NULL, n_user * sizeof(uint64_t));
+	for (int i = 0; i < 2; i++)
+		at = session_samples_put(at, &stacks[i].id, sizeof(stacks[i].id));
+	for (int i = 0; i < 2; i++) {
+		at = session_samples_put(at, &stacks[i].n, sizeof(stacks[i].n));
+		at = session_samples_put(at, stacks[i].addresses, stacks[i].n * sizeof(uint64_t));
+	}
+	return at;
+}
+
+/*
+ * A flight recorder keeps some packets of each CPU: each packet has its stacks, so that all of the sample must fit into one. Other
+ * recordings have each stack once; again where another CPU has it before that packet is written.
+ */
+static int session_samples_settle(struct ky_session *session, size_t index,
+				  const struct ky_sample *sample, struct kymo_error *err)
+{
+	const struct ky_packet_writer *writer = &session->samples.cpus.data[index].writer;
+	uint32_t bytes = KY_EVENT_HEADER_MAX_BYTES + CONTEXT_FIXED_BYTES + PAYLOAD_BYTES +
+			 (sample->n_kernel + sample->n_user) * (uint32_t)sizeof(uint64_t);
+
+	return session->options.overwrite && writer->size_bytes - writer->used_bytes < bytes
+		       ? session_samples_send(session, index, writer->last_cycles, err)
+		       : KYMO_OK;
+}
+
+/* Readers of what is written now have the addresses, too, also after a kill of the recorder before it writes the other CPUs' packets. */
+static bool session_samples_has(const struct ky_session *session, size_t index,
+				const struct ky_sample_stack *stack)
+{
+	const struct ky_session_sampled *cpus = session->samples.cpus.data;
+
+	if (stack->told[index] == cpus[index].part)
+		return true;
+	return !session->options.overwrite && stack->first_part == cpus[index].part &&
+	       stack->first_packet < cpus[stack->first_writer].packets;
+}
+
+static struct session_stack session_samples_stack(struct ky_session *session, size_t index,
+						  struct ky_sample_stack *stack,
+						  const uint64_t *addresses, uint32_t n)
+{
+	const struct ky_session_sampled *cpu = &session->samples.cpus.data[index];
+
+	if (!stack)
+		return (struct session_stack){.n = n, .addresses = addresses};
+	if (session_samples_has(session, index, stack))
+		return (struct session_stack){.id = stack->id};
+	if (stack->first_part != cpu->part) {
+		stack->first_writer = (uint32_t)index;
+		stack->first_part = cpu->part;
+		stack->first_packet = cpu->packets;
+	}
+	stack->told[index] = cpu->part;
+	return (struct session_stack){.id = stack->id, .n = n, .addresses = addresses};
 }
 
 static int session_samples_write(void *data, const struct ky_sample *sample, struct kymo_error *err)
 {
 	struct ky_session *session = data;
-	uint32_t bytes = CONTEXT_FIXED_BYTES +
-			 (sample->n_kernel + sample->n_user) * (uint32_t)sizeof(uint64_t) + 1 + 8;
+	size_t index = session_samples_index(session, sample->cpu);
+	struct session_stack stacks[2];
 	uint8_t source = (uint8_t)sample->source;
-	uint8_t *at = session_samples_reserve(session, sample->cpu, KY_KERNEL_SAMPLE_EVENT,
-					      sample->cycles, bytes, err);
+	uint8_t *at;
 
+	if (session_samples_settle(session, index, sample, err) < 0)
+		return KYMO_E_IO;
+	stacks[0] = session_samples_stack(session, index, sample->kernel_stack, sample->kernel,
+					  sample->n_kernel);
+	stacks[1] = session_samples_stack(session, index, sample->user_stack, sample->user,
+					  sample->n_user);
+	at = session_samples_reserve(session, sample->cpu, KY_KERNEL_SAMPLE_EVENT, sample->cycles,
+				     CONTEXT_FIXED_BYTES + PAYLOAD_BYTES +
+					     (stacks[0].n + stacks[1].n) *
+						     (uint32_t)sizeof(uint64_t),
+				     err);
 	if (!at)
 		return KYMO_E_IO;
-	at = session_samples_put_context(session, at, sample->thread, sample);
+	at = session_samples_put_context(session, at, sample->thread, stacks);
 	at = session_samples_put(at, &source, sizeof(source));
 	(void)session_samples_put(at, &sample->period, sizeof(sample->period));
-	session->samples.cpus.data[session_samples_index(session, sample->cpu)].samples++;
+	session->samples.cpus.data[index].samples++;
 	return KYMO_OK;
 }
 
@@ -253,7 +325,7 @@ static int session_samples_begin_maps(struct ky_session *session,
 
 	if (!at)
 		return KYMO_E_IO;
-	at = session_samples_put_context(session, at, mapping->thread, NULL);
+	at = session_samples_put_context(session, at, mapping->thread, no_stacks);
 	(void)session_samples_put(at, &pid, sizeof(pid));
 	return KYMO_OK;
 }
@@ -281,7 +353,7 @@ static int session_samples_map(void *data, const struct ky_sample_mapping *mappi
 				     err);
 	if (!at)
 		return KYMO_E_IO;
-	at = session_samples_put_context(session, at, mapping->thread, NULL);
+	at = session_samples_put_context(session, at, mapping->thread, no_stacks);
 	at = session_samples_put(at, &pid, sizeof(pid));
 	at = session_samples_put(at, &map->begin, sizeof(map->begin));
 	at = session_samples_put(at, &map->end, sizeof(map->end));
@@ -334,6 +406,18 @@ int ky_session_step_samples(struct ky_session *session, struct kymo_error *err)
 	return session_samples_read(session, false, err);
 }
 
+/* A reader that comes later knows nothing of packets before. */
+static void session_samples_tell_again(struct ky_session_samples *samples)
+{
+	uint64_t now = ky_os_now_ns();
+
+	if (now - samples->told_ns < TELL_AGAIN_NS)
+		return;
+	samples->told_ns = now;
+	ky_vec_foreach(&samples->cpus, cpu)
+		cpu->part++;
+}
+
 int ky_session_flush_samples(struct ky_session *session, uint64_t *until, struct kymo_error *err)
 {
 	struct ky_session_samples *samples = &session->samples;
@@ -345,6 +429,7 @@ int ky_session_flush_samples(struct ky_session *session, uint64_t *until, struct
 	for (size_t i = 0; i < samples->cpus.len && !ret; i++)
 		if (samples->cpus.data[i].writer.events)
 			ret = session_samples_send(session, i, 0, err);
+	session_samples_tell_again(samples);
 	if (ky_samples_known_until(samples->rings) < *until)
 		*until = ky_samples_known_until(samples->rings);
 	return ret;
@@ -377,6 +462,7 @@ int ky_session_split_samples(struct ky_session *session, uint64_t end_cycles,
 
 		ret = session_samples_send(session, i, end_cycles < least ? least : end_cycles,
 					   err);
+		session->samples.cpus.data[i].part++;
 	}
 	return ret;
 }

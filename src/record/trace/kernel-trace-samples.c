@@ -5,9 +5,27 @@
 #include "kernel/statedump/statedump.h"
 #include "record/trace/kernel-trace-internal.h"
 
-#define CONTEXT                                                               \
-	(KY_CONTEXT_PID | KY_CONTEXT_PROCNAME | KY_CONTEXT_CALLSTACK_KERNEL | \
-	 KY_CONTEXT_CALLSTACK_USER)
+/* Stacks are in the trace once: ctf/decode/stored-stacks.h. */
+static struct ky_field_class *kernel_trace_samples_context(struct ky_trace_class *trace)
+{
+	const struct ky_convert convert = {.context = KY_CONTEXT_PID | KY_CONTEXT_PROCNAME};
+	static const char *const stacks[][2] = {
+		{"__callstack_kernel_length", "_callstack_kernel"},
+		{"__callstack_user_length", "_callstack_user"},
+	};
+	struct ky_field_class *st = ky_convert_context_class(&convert, trace), *length;
+
+	if (!st || !ky_struct_add_int(trace, st, "_callstack_kernel_id", 32, false, 10) ||
+	    !ky_struct_add_int(trace, st, "_callstack_user_id", 32, false, 10))
+		return NULL;
+	for (size_t i = 0; i < 2; i++) {
+		length = ky_struct_add_int(trace, st, stacks[i][0], 32, false, 10);
+		if (!length || !ky_struct_add_sequence(trace, st, stacks[i][1],
+						       ky_int_new(trace, 64, false, 16), length))
+			return NULL;
+	}
+	return st;
+}
 
 static int kernel_trace_samples_event(struct ky_kernel_trace *kernel,
 				      struct ky_stream_class *stream)
@@ -49,7 +67,6 @@ static int kernel_trace_samples_begin(struct ky_kernel_trace *kernel,
 
 int ky_kernel_trace_add_samples(struct ky_kernel_trace *kernel, struct kymo_error *err)
 {
-	const struct ky_convert convert = {.context = CONTEXT};
 	struct ky_stream_class *stream;
 
 	if (!kernel->n_sources)
@@ -58,7 +75,7 @@ int ky_kernel_trace_add_samples(struct ky_kernel_trace *kernel, struct kymo_erro
 					kernel->clock_class, true);
 	if (!stream)
 		return ky_error_nomem(err);
-	stream->event_context = ky_convert_context_class(&convert, kernel->trace);
+	stream->event_context = kernel_trace_samples_context(kernel->trace);
 	if (!stream->event_context || kernel_trace_samples_event(kernel, stream) < 0 ||
 	    kernel_trace_samples_begin(kernel, stream) < 0)
 		return ky_error_nomem(err);

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "ctf/decode/stored-stacks.h"
 #include "ctf/ctf2/attributes.h"
 #include "ctf/tsdl/tsdl.h"
 #include "os/file.h"
@@ -23,6 +24,7 @@
 #include "store/packets/scratch-trace.h"
 #include "store/read/stream.h"
 #include "store/read/sync-file.h"
+#include "store/read/trace-stacks.h"
 
 /* Deeper directories are not searched. */
 #define SEARCH_DEPTH_MAX 32
@@ -82,6 +84,7 @@ void ky_trace_free(struct ky_trace *trace)
 		ky_stream_free(*stream);
 	ky_vec_fini(&trace->streams);
 	ky_trace_class_free(trace->cls);
+	ky_stored_stacks_free(trace->stacks);
 	ky_sync_free(trace->sync);
 	ky_live_state_fini(&trace->live.state);
 	free(trace->path);
@@ -540,6 +543,9 @@ int ky_trace_set_open_with(struct ky_trace_set *set, const char *const *paths, s
 		ret = ky_sync_apply(set, err);
 	if (ret == KYMO_OK)
 		ret = ky_clocks_shift(set, options->clock_offsets, options->n_clock_offsets, err);
+	for (size_t i = 0; i < set->traces.len && ret == KYMO_OK; i++)
+		if (ky_trace_stacks_attach(set->traces.data[i], options->follow) < 0)
+			ret = ky_error_nomem(err);
 	if (ret < 0)
 		ky_trace_set_close(set);
 	return ret;

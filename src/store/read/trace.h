@@ -104,6 +104,8 @@ struct ky_trace {
 	struct ky_feed_trace *feed; /* that ->scratch belongs to; NULL: none */
 	struct ky_trace_live live;
 	bool leaves_out_late; /* as the options say */
+	struct ky_stored_stacks
+		*stacks;      /* of ->cls, which has them once (trace-stacks.h), or NULL */
 	struct ky_sync *sync; /* what corrects its clocks (sync-file.h), or NULL */
 };
 
