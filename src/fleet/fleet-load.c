@@ -1,390 +1,426 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of traces' tables, cut into batches that are the same each time. */
+/* Rows of traces' tables, cut into batches that are the same each time: one pass over the events fills the batches of all tables. */
 #include "fleet/fleet-load.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "fleet/fleet-queue.h"
 #include "fleet/fleet-tsv.h"
-#include "store/read/sync-file.h"
+#include "flow/graph/range.h"
+#include "sql/sql-scan.h"
 
 #define DAY_NS (INT64_C(86400) * 1000000000)
 
-/* Without a wish: intervals, and what is small. */
-static const char *const usual_tables[] = {
-	"syscall",	 "cpu_slice", "thread_state", "thread",	 "cpu_state", "irq",
-	"block_request", "network",   "lock_wait",    "counter", "loss",      "host",
+/* Memory of batches that are not full. Beyond it, tables wait for another pass. */
+#define OPEN_MAX_BYTES ((size_t)512 << 20)
+/* Of a cell: its number and its mark of NULL. */
+#define CELL_BYTES 9
+
+struct load_table {
+	struct ky_fleet_table table;
+	KY_VEC(uint32_t) columns; /* in SQL */
+	size_t number;		  /* of the table in SQL */
+	int host;		  /* the column, or -1 */
+	struct ky_fleet_batch *open;
+	struct ky_fleet_task *task; /* the batch before, on its way */
+	uint64_t next;		    /* number of the open batch */
+	uint64_t n_skip;	    /* rows that an earlier pass has handed over */
+	uint64_t n_sent;
+	int64_t day;
+	bool is_made;	      /* in the store; tables of events with the first one */
+	bool is_done, is_off; /* waits for the next pass */
 };
 
-/* Texts that are names of machines, programs and things, and never content. */
-static const char *const plain_texts[] = {
-	"host",	       "name",		 "comm",      "waker_comm", "who_comm",
-	"holder_comm", "stream",	 "domain",    "sysname",    "kernel_release",
-	"tracer",      "tracer_version", "state",     "cause",	    "syscall",
-	"irq",	       "disk",		 "interface", "direction",  "operation",
-	"error",       "unit",		 "level",     "event",	    "source",
-	"kind",	       "prev_comm",	 "next_comm", "uuid",
+/* Loading of the chosen tables. */
+struct fleet_pass {
+	struct ky_fleet_load *load;
+	struct ky_fleet_queue *queue;
+	KY_VEC(struct load_table *) tables;
+	KY_VEC(struct load_table *) active; /* of this reading of the events */
+	size_t open_bytes;
+	int64_t end_ns;	 /* of the trace */
+	bool has_slices; /* the store has slices of it */
 };
-
-static bool is_among(const char *name, const char *const *names, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	return false;
-}
 
 /* ---- tables --------------------------------------------------------------------------- */
 
-static bool is_of_events(const char *about)
+static int fleet_load_find_columns(const struct fleet_pass *pass, struct load_table *of)
 {
-	return strncmp(about, "events \"", 8) == 0;
-}
-
-/* Columns of an event type are what programs wrote, but for the names of threads. */
-static bool fleet_load_is_wanted(const struct ky_fleet_load *load, const char *name,
-				 const char *type, const char *about)
-{
-	bool is_field = strncmp(about, "field", 5) == 0 || strncmp(about, "context field", 13) == 0;
-	size_t len = strlen(name);
-
-	if (strncmp(about, "argument:", 9) == 0 || strcmp(type, "BLOB") == 0)
-		return false;
-	if (strcmp(type, "TEXT") != 0 || load->options->with_texts)
-		return true;
-	if (is_field)
-		return len >= 4 && strcmp(name + len - 4, "comm") == 0;
-	return is_among(name, plain_texts, sizeof(plain_texts) / sizeof(plain_texts[0]));
-}
-
-static int fleet_load_find_columns(const struct ky_fleet_load *load, size_t number,
-				   struct ky_fleet_table *table)
-{
+	struct ky_fleet_table *table = &of->table;
 	const char *name, *type, *about;
 
-	table->time = table->end = -1;
-	for (size_t c = 0; ky_sql_column(load->sql, number, c, &name, &type, &about); c++) {
+	table->time = table->end = of->host = -1;
+	for (size_t c = 0; ky_sql_column(pass->load->sql, of->number, c, &name, &type, &about);
+	     c++) {
 		struct ky_fleet_column column = {name, strcmp(type, "TEXT") == 0};
 
-		if (!fleet_load_is_wanted(load, name, type, about))
+		if (!ky_fleet_wants_column(pass->load->options, name, type, about))
 			continue;
-		if (strcmp(name, "time") == 0)
+		/* A thread that was there before the trace has no begin. */
+		if (strcmp(name, "time") == 0 && strcmp(table->name, "thread") != 0)
 			table->time = (int)table->columns.len;
 		if (strcmp(name, "end") == 0)
 			table->end = (int)table->columns.len;
-		if (ky_vec_push(&table->columns, column) < 0)
+		if (strcmp(name, "host") == 0)
+			of->host = (int)table->columns.len;
+		if (ky_vec_push(&table->columns, column) < 0 ||
+		    ky_vec_push(&of->columns, (uint32_t)c) < 0)
 			return KYMO_E_MEMORY;
 	}
 	return KYMO_OK;
 }
 
-static bool fleet_load_is_chosen(const struct ky_fleet_load *load, const char *name,
-				 const char *about)
+static void load_table_free(struct load_table *of)
 {
-	const struct ky_fleet_options *options = load->options;
-
-	if (is_of_events(about))
-		return options->n_events &&
-		       ky_glob_choose(options->events, options->n_events, name);
-	if (options->n_tables)
-		return ky_glob_choose(options->tables, options->n_tables, name);
-	return is_among(name, usual_tables, sizeof(usual_tables) / sizeof(usual_tables[0]));
+	if (!of)
+		return;
+	ky_vec_fini(&of->table.columns);
+	ky_vec_fini(&of->columns);
+	if (of->open)
+		ky_fleet_batch_fini(of->open);
+	free(of->open);
+	free(of);
 }
 
-/* ---- batches -------------------------------------------------------------------------- */
-
-static void add_integer(struct ky_strbuf *out, int64_t value)
+/* A sum of the store's lines of the trace. @of NULL: of all tables. */
+static int fleet_load_count_slices(struct fleet_pass *pass, const char *of, int64_t *n,
+				   struct kymo_error *err)
 {
-	ky_strbuf_addc(out, KY_FLEET_INTEGER);
-	ky_strbuf_add(out, (const char *)&value, sizeof(value));
-}
-
-static void fleet_load_add_text(struct ky_strbuf *out, const char *text, size_t len)
-{
-	uint32_t bytes = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len;
-
-	ky_strbuf_addc(out, KY_FLEET_TEXT);
-	ky_strbuf_add(out, (const char *)&bytes, sizeof(bytes));
-	ky_strbuf_add(out, text, bytes);
-}
-
-/* Numbers in a column of texts are texts, and what no integer can be is NULL. */
-static void fleet_load_add_cell(struct ky_strbuf *out, const struct ky_fleet_column *column,
-				const struct ky_sql_value *value)
-{
-	char number[32];
-
-	if (value->type == KY_SQL_NULL)
-		ky_strbuf_addc(out, KY_FLEET_NULL);
-	else if (column->is_text && (value->type == KY_SQL_TEXT || value->type == KY_SQL_BLOB))
-		fleet_load_add_text(out, value->text, value->len);
-	else if (column->is_text)
-		fleet_load_add_text(
-			out, number,
-			(size_t)snprintf(number, sizeof(number), "%" PRId64, value->integer));
-	else if (value->type == KY_SQL_INTEGER)
-		add_integer(out, value->integer);
-	else if (value->type == KY_SQL_REAL && fabs(value->real) < 9e18)
-		add_integer(out, (int64_t)value->real);
-	else
-		ky_strbuf_addc(out, KY_FLEET_NULL);
-}
-
-static void fleet_load_add_column(struct ky_fleet_batch *batch, const struct ky_sql_value *row,
-				  const char *host, size_t i)
-{
-	const struct ky_fleet_column *column = &batch->table->columns.data[i];
-
-	if (host && strcmp(column->name, "host") == 0)
-		fleet_load_add_text(&batch->cells, host, strlen(host));
-	else
-		fleet_load_add_cell(&batch->cells, column, &row[i]);
-}
-
-static void fleet_load_add_row(const struct ky_fleet_load *load, struct ky_fleet_batch *batch,
-			       const struct ky_sql_value *row)
-{
-	const char *host = load->options->host;
-
-	for (size_t i = 0; i < batch->table->columns.len; i++)
-		fleet_load_add_column(batch, row, host, i);
-	batch->n_rows++;
-}
-
-/* A batch that is there has all of its rows, unless the trace has grown. */
-static int flush(struct ky_fleet_load *load, struct ky_fleet_batch *batch, struct kymo_error *err)
-{
-	uint64_t there;
+	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret;
 
-	if (!batch->n_rows)
-		return KYMO_OK;
-	if (ky_strbuf_failed(&batch->cells))
-		return ky_error_nomem(err);
-	ret = load->store->ops->find(load->store, batch, &there, err);
-	if (!ret && there == batch->n_rows) {
-		load->result->n_known += there;
-	} else if (!ret) {
-		ret = load->store->ops->put(load->store, batch, there != 0, err);
-		load->result->n_rows += batch->n_rows;
-		load->result->n_batches++;
+	ky_strbuf_addf(
+		&text,
+		"SELECT sum(n_rows) FROM kymo_batch WHERE trace = '%s' AND number >= %lld AND of != ''",
+		pass->load->trace, 1LL << KY_FLEET_SLICE_SHIFT);
+	if (of) {
+		ky_strbuf_adds(&text, " AND of = '");
+		ky_fleet_tsv_put_quoted(&text, of);
+		ky_strbuf_adds(&text, "'");
 	}
-	ky_strbuf_clear(&batch->cells);
-	batch->number++;
-	batch->n_rows = 0;
-	if (load->options->progress)
-		load->options->progress(load->options->data,
-					load->result->n_rows + load->result->n_known);
-	if (!ret && load->options->stop && load->options->stop())
-		ret = ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
+	ret = ky_strbuf_failed(&text)
+		      ? ky_error_nomem(err)
+		      : ky_fleet_number(pass->load->store, ky_strbuf_text(&text), n, err);
+	ky_strbuf_fini(&text);
 	return ret;
-}
-
-static int64_t day_of(const struct ky_sql_value *value)
-{
-	return value->type == KY_SQL_INTEGER ? value->integer / DAY_NS : 0;
-}
-
-/* Rows without times are of a whole trace: those of machines come with the first slice, those of threads with the last. */
-static bool fleet_load_is_in_slice(const struct ky_fleet_load *load,
-				   const struct ky_fleet_table *table,
-				   const struct ky_sql_value *row)
-{
-	const struct ky_fleet_slice *slice = load->slice;
-	int at = table->end >= 0 ? table->end : table->time;
-
-	if (!slice)
-		return true;
-	if (strcmp(table->name, "thread") == 0 || strcmp(table->name, "process") == 0)
-		return slice->until_ns == INT64_MAX;
-	if (at < 0)
-		return slice->number == 1;
-	return row[at].type == KY_SQL_INTEGER
-		       ? row[at].integer > slice->after_ns && row[at].integer <= slice->until_ns
-		       : slice->until_ns == INT64_MAX;
-}
-
-static int load_rows(struct ky_fleet_load *load, struct ky_sql_statement *statement,
-		     struct ky_fleet_batch *batch, struct kymo_error *err)
-{
-	const struct ky_fleet_table *table = batch->table;
-	struct ky_sql_value *row = calloc(table->columns.len + 1, sizeof(*row));
-	int64_t day = INT64_MIN;
-	int ret = row ? KYMO_OK : ky_error_nomem(err);
-
-	while (!ret && (ret = ky_sql_step(statement, err)) == 1) {
-		ret = KYMO_OK;
-		for (size_t i = 0; i < table->columns.len; i++)
-			ky_sql_get(statement, i, &row[i]);
-		if (!fleet_load_is_in_slice(load, table, row))
-			continue;
-		/* Whole batches are of one day, so that the server puts each into one partition. */
-		if (batch->n_rows >= KY_FLEET_BATCH_ROWS ||
-		    batch->cells.len >= KY_FLEET_BATCH_BYTES ||
-		    (table->time >= 0 && batch->n_rows && day_of(&row[table->time]) != day))
-			ret = flush(load, batch, err);
-		if (table->time >= 0)
-			day = day_of(&row[table->time]);
-		if (!ret)
-			fleet_load_add_row(load, batch, row);
-	}
-	free(row);
-	return ret ? ret : flush(load, batch, err);
 }
 
 /* A trace that a relay has loaded while it grew. */
-static int find_slices(struct ky_fleet_load *load, const struct ky_fleet_table *table,
-		       bool *is_known, struct kymo_error *err)
+static int fleet_load_find_slices(struct fleet_pass *pass, struct load_table *of,
+				  struct kymo_error *err)
 {
-	struct ky_strbuf text = KY_STRBUF_INIT;
 	int64_t n = 0;
+	int ret = fleet_load_count_slices(pass, of->table.name, &n, err);
+
+	of->is_done = n > 0;
+	pass->load->result->n_known += (uint64_t)n;
+	return ret;
+}
+
+static int fleet_load_add_table(struct fleet_pass *pass, size_t number, const char *name,
+				bool is_of_events, struct kymo_error *err)
+{
+	struct load_table *of = calloc(1, sizeof(*of));
 	int ret;
 
-	ky_strbuf_addf(&text, "SELECT sum(n_rows) FROM kymo_batch WHERE trace = '%s' AND of = '",
-		       load->trace);
-	ky_fleet_tsv_put_quoted(&text, table->name);
-	ky_strbuf_addf(&text, "' AND number >= %lld", 1LL << KY_FLEET_SLICE_SHIFT);
-	ret = ky_strbuf_failed(&text)
-		      ? ky_error_nomem(err)
-		      : ky_fleet_number(load->store, ky_strbuf_text(&text), &n, err);
-	ky_strbuf_fini(&text);
-	*is_known = n > 0;
-	load->result->n_known += (uint64_t)n;
-	return ret;
-}
-
-static int load_table(struct ky_fleet_load *load, const struct ky_fleet_table *table,
-		      struct kymo_error *err)
-{
-	struct ky_fleet_batch batch = {
-		.table = table,
-		.trace = load->trace,
-		.number = load->slice ? (uint64_t)load->slice->number << KY_FLEET_SLICE_SHIFT : 0,
-		.cells = KY_STRBUF_INIT,
-	};
-	struct ky_sql_statement *statement = NULL;
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	const char *rest;
-	bool is_known = false;
-	int ret = load->store->ops->table(load->store, table, err);
-
-	if (!ret && load->options->again)
-		ret = load->store->ops->drop(load->store, table, load->trace, err);
-	else if (!ret && !load->slice)
-		ret = find_slices(load, table, &is_known, err);
-	if (ret < 0 || is_known)
-		return ret;
-	ky_strbuf_adds(&text, "SELECT ");
-	for (size_t i = 0; i < table->columns.len; i++) {
-		ky_strbuf_adds(&text, i ? ", " : "");
-		ky_fleet_put_name(&text, table->columns.data[i].name);
+	if (!of || ky_vec_push(&pass->tables, of) < 0) {
+		free(of);
+		return ky_error_nomem(err);
 	}
-	ky_strbuf_adds(&text, " FROM ");
-	ky_fleet_put_name(&text, table->name);
-	if (!ret && ky_strbuf_failed(&text))
-		ret = ky_error_nomem(err);
-	if (!ret)
-		ret = ky_sql_prepare(load->sql, ky_strbuf_text(&text), &rest, &statement, err);
-	if (!ret)
-		ret = load_rows(load, statement, &batch, err);
-	ky_sql_finish(statement);
-	ky_strbuf_fini(&text);
-	ky_strbuf_fini(&batch.cells);
+	of->number = number;
+	of->table.name = name;
+	of->day = INT64_MIN;
+	if (fleet_load_find_columns(pass, of) < 0)
+		return ky_error_nomem(err);
+	if (!of->table.columns.len) {
+		load_table_free(of);
+		pass->tables.len--;
+		return KYMO_OK;
+	}
+	of->next =
+		pass->load->slice ? (uint64_t)pass->load->slice->number << KY_FLEET_SLICE_SHIFT : 0;
+	of->is_made = !is_of_events;
+	ret = is_of_events ? KYMO_OK
+			   : pass->load->store->ops->table(pass->load->store, &of->table, err);
+	if (!ret && pass->load->options->again)
+		ret = pass->load->store->ops->drop(pass->load->store, &of->table, pass->load->trace,
+						   err);
+	else if (!ret && !pass->load->slice && pass->has_slices)
+		ret = fleet_load_find_slices(pass, of, err);
 	return ret;
 }
 
-int ky_fleet_load_tables(struct ky_fleet_load *load, struct kymo_error *err)
+static int fleet_load_add_tables(struct fleet_pass *pass, struct kymo_error *err)
 {
 	const char *name, *about;
 	int ret = KYMO_OK;
 
-	for (size_t i = 0; !ret && ky_sql_table(load->sql, i, &name, &about); i++) {
-		struct ky_fleet_table table = {.name = name};
-
-		if (!fleet_load_is_chosen(load, name, about))
-			continue;
-		ret = fleet_load_find_columns(load, i, &table) < 0 ? ky_error_nomem(err) : KYMO_OK;
-		if (!ret && table.columns.len)
-			ret = load_table(load, &table, err);
-		load->result->n_tables += !ret;
-		ky_vec_fini(&table.columns);
-	}
+	for (size_t i = 0; !ret && ky_sql_table(pass->load->sql, i, &name, &about); i++)
+		if (ky_fleet_wants_table(pass->load->options, name, about))
+			ret = fleet_load_add_table(pass, i, name,
+						   strncmp(about, "events \"", 8) == 0, err);
 	return ret;
 }
 
-static int load_take_names(void *data, const char *const *names, size_t n, struct kymo_error *err)
+/* ---- batches -------------------------------------------------------------------------- */
+
+static int fleet_load_open(struct fleet_pass *pass, struct load_table *of, struct kymo_error *err)
 {
-	(void)data;
-	(void)names;
-	(void)n;
-	(void)err;
+	int ret = KYMO_OK;
+
+	if (!of->is_made)
+		ret = pass->load->store->ops->table(pass->load->store, &of->table, err);
+	if (ret < 0)
+		return ret;
+	of->is_made = true;
+	of->open = calloc(1, sizeof(*of->open));
+	if (!of->open || ky_fleet_batch_init(of->open, &of->table) < 0)
+		return ky_error_nomem(err);
+	memcpy(of->open->trace, pass->load->trace, sizeof(of->open->trace));
+	of->open->number = of->next;
+	of->open->last_ns = pass->end_ns;
 	return KYMO_OK;
 }
 
-static int load_take_time(void *data, const struct ky_sql_value *values, size_t n,
+/* The open batch goes its way. */
+static int fleet_load_send(struct fleet_pass *pass, struct load_table *of, bool is_last,
+			   struct kymo_error *err)
+{
+	struct ky_fleet_batch *batch = of->open;
+	size_t bytes = batch ? ky_fleet_batch_bytes(batch) : 0;
+	int ret;
+
+	if (!batch || !batch->n_rows)
+		return KYMO_OK;
+	if (batch->failed)
+		return ky_error_nomem(err);
+	of->open = NULL;
+	pass->open_bytes -= bytes < pass->open_bytes ? bytes : pass->open_bytes;
+	of->next++;
+	of->n_sent += batch->n_rows;
+	batch->is_last = is_last;
+	ret = ky_fleet_queue_put(pass->queue, &of->task, batch, err);
+	ky_fleet_queue_result(pass->queue, pass->load->result);
+	if (pass->load->options->progress)
+		pass->load->options->progress(pass->load->options->data,
+					      pass->load->result->n_rows +
+						      pass->load->result->n_known);
+	if (!ret && pass->load->options->stop && pass->load->options->stop())
+		ret = ky_error_set(err, KYMO_E_INTERRUPTED, "interrupted");
+	return ret;
+}
+
+/* Half of the tables lose what they have, and begin again in another pass, so that the others have room. */
+static void fleet_load_put_off(struct fleet_pass *pass)
+{
+	size_t n = 0, keep;
+
+	ky_vec_foreach(&pass->active, of)
+		n += !(*of)->is_off;
+	keep = (n + 1) / 2;
+	ky_vec_foreach(&pass->active, of) {
+		if ((*of)->is_off || keep) {
+			keep -= !(*of)->is_off;
+			continue;
+		}
+		(*of)->is_off = true;
+		if ((*of)->open) {
+			pass->open_bytes -= ky_fleet_batch_bytes((*of)->open);
+			ky_fleet_batch_fini((*of)->open);
+		}
+		free((*of)->open);
+		(*of)->open = NULL;
+	}
+}
+
+/* Rows without times are of a whole trace: those of machines come with the first slice, those of threads with the last. */
+static bool fleet_load_is_in_slice(const struct fleet_pass *pass, const struct load_table *of,
+				   const struct ky_sql_cell *cells)
+{
+	const struct ky_fleet_slice *slice = pass->load->slice;
+	int at = of->table.end >= 0 ? of->table.end : of->table.time;
+	const struct ky_sql_cell *cell;
+
+	if (!slice)
+		return true;
+	if (strcmp(of->table.name, "thread") == 0 || strcmp(of->table.name, "process") == 0)
+		return slice->until_ns == INT64_MAX;
+	if (at < 0)
+		return slice->number == 1;
+	cell = &cells[of->columns.data[at]];
+	return cell->type == KY_SQL_INTEGER
+		       ? cell->integer > slice->after_ns && cell->integer <= slice->until_ns
+		       : slice->until_ns == INT64_MAX;
+}
+
+/* Whole batches are of one day, so that the server puts each into one partition. */
+static bool fleet_load_is_full(const struct load_table *of, const struct ky_sql_cell *time)
+{
+	if (!of->open)
+		return false;
+	return of->open->n_rows >= KY_FLEET_BATCH_ROWS ||
+	       ky_fleet_batch_bytes(of->open) >= KY_FLEET_BATCH_BYTES ||
+	       (time && time->integer / DAY_NS != of->day);
+}
+
+static void fleet_load_add(struct fleet_pass *pass, struct load_table *of,
+			   const struct ky_sql_cell *cells)
+{
+	struct ky_fleet_batch *batch = of->open;
+	size_t text_bytes = batch->text_bytes;
+
+	for (size_t i = 0; i < of->columns.len; i++) {
+		const struct ky_sql_cell *cell = &cells[of->columns.data[i]];
+		struct ky_sql_cell host = {.type = KY_SQL_TEXT, .is_borrowed = true};
+
+		if (pass->load->options->host && (int)i == of->host) {
+			host.text = pass->load->options->host;
+			host.len = (uint32_t)strlen(host.text);
+			cell = &host;
+		}
+		ky_fleet_batch_add(batch, i, cell);
+	}
+	ky_fleet_batch_end_row(batch);
+	pass->open_bytes += of->columns.len * CELL_BYTES + batch->text_bytes - text_bytes;
+}
+
+static int fleet_load_row(void *data, size_t i, const struct ky_sql_cell *cells,
 			  struct kymo_error *err)
 {
-	int64_t *ns = data;
+	struct fleet_pass *pass = data;
+	struct load_table *of = pass->active.data[i];
+	const struct ky_sql_cell *time =
+		of->table.time >= 0 ? &cells[of->columns.data[of->table.time]] : NULL;
+	static const struct ky_sql_cell none = {.type = KY_SQL_INTEGER};
+	int ret = KYMO_OK;
 
-	(void)err;
-	if (n && values[0].type == KY_SQL_INTEGER)
-		*ns = values[0].integer;
+	if (of->is_off || !fleet_load_is_in_slice(pass, of, cells))
+		return KYMO_OK;
+	if (time && time->type != KY_SQL_INTEGER)
+		time = &none;
+	if (fleet_load_is_full(of, time))
+		ret = fleet_load_send(pass, of, false, err);
+	of->day = time ? time->integer / DAY_NS : 0;
+	if (ret < 0)
+		return ret;
+	if (of->n_skip) {
+		of->n_skip--;
+		return KYMO_OK;
+	}
+	if (!of->open && (ret = fleet_load_open(pass, of, err)) < 0)
+		return ret;
+	fleet_load_add(pass, of, cells);
+	if (pass->open_bytes > OPEN_MAX_BYTES)
+		fleet_load_put_off(pass);
 	return KYMO_OK;
 }
 
-int64_t ky_fleet_load_time(struct ky_fleet_load *load, const char *text)
+/* ---- passes --------------------------------------------------------------------------- */
+
+KY_VEC_TYPE(load_scan, struct ky_sql_scan_table);
+
+static int fleet_load_begin_pass(struct fleet_pass *pass, struct load_scan *scan)
 {
-	int64_t ns = 0;
-	const struct ky_sql_sink sink = {&ns, load_take_names, load_take_time};
+	ky_vec_clear(&pass->active);
+	ky_vec_clear(scan);
+	pass->open_bytes = 0;
+	ky_vec_foreach(&pass->tables, of) {
+		struct ky_sql_scan_table one = {(*of)->number, (*of)->columns.data,
+						(*of)->columns.len};
 
-	(void)ky_sql_run(load->sql, text, NULL, 0, &sink, NULL);
-	return ns;
-}
-
-/* The chunks of a rotated recording have all else in common, but not their first event. */
-static void fleet_load_name_trace(struct ky_fleet_load *load)
-{
-	uint64_t hash = load->options->host
-				? ky_hash_bytes(load->options->host, strlen(load->options->host))
-				: 0;
-
-	ky_vec_foreach(&load->set->traces, trace) {
-		const struct ky_env *env = ky_env_find((*trace)->cls, "hostname");
-
-		hash = ky_hash_u64(hash ^ ky_sync_identity(*trace));
-		if (env && env->is_text)
-			hash = ky_hash_u64(hash ^ ky_hash_bytes(env->text, strlen(env->text)));
+		if ((*of)->is_done)
+			continue;
+		(*of)->is_off = false;
+		(*of)->n_skip = (*of)->n_sent;
+		if (ky_vec_push(scan, one) < 0 || ky_vec_push(&pass->active, *of) < 0)
+			return KYMO_E_MEMORY;
 	}
-	hash = ky_hash_u64(hash ^
-			   (uint64_t)ky_fleet_load_time(load, "SELECT time FROM event LIMIT 1"));
-	(void)snprintf(load->trace, sizeof(load->trace), "%016" PRIx64, hash);
+	return KYMO_OK;
 }
 
-int ky_fleet_load_begin(struct ky_fleet_load *load, struct kymo_error *err)
+static int fleet_load_end_pass(struct fleet_pass *pass, struct kymo_error *err)
 {
-	int ret = ky_sql_open(load->set, &load->sql, err);
+	int ret = KYMO_OK;
 
-	if (!ret)
-		fleet_load_name_trace(load);
+	for (size_t i = 0; i < pass->active.len && !ret; i++) {
+		struct load_table *of = pass->active.data[i];
+
+		if (of->is_off)
+			continue;
+		of->is_done = true;
+		pass->load->result->n_tables++;
+		ret = fleet_load_send(pass, of, true, err);
+	}
 	return ret;
 }
 
-int ky_fleet_load(struct ky_fleet *store, const struct ky_trace_set *set,
-		  const struct ky_fleet_options *options, struct ky_fleet_result *result,
-		  struct kymo_error *err)
+/* Mostly one pass is enough. */
+static int fleet_load_run(struct fleet_pass *pass, struct kymo_error *err)
 {
-	struct ky_fleet_load load = {
-		.store = store, .set = set, .options = options, .result = result};
-	int ret = ky_fleet_load_begin(&load, err);
+	const struct ky_sql_scan_sink sink = {pass, fleet_load_row};
+	struct load_scan scan = KY_VEC_INIT;
+	int ret = fleet_load_begin_pass(pass, &scan) < 0 ? ky_error_nomem(err) : KYMO_OK;
+
+	while (!ret && scan.len) {
+		ret = ky_sql_scan(pass->load->sql, scan.data, scan.len, &sink, err);
+		if (!ret)
+			ret = fleet_load_end_pass(pass, err);
+		if (!ret && fleet_load_begin_pass(pass, &scan) < 0)
+			ret = ky_error_nomem(err);
+	}
+	ky_vec_fini(&scan);
+	return ret;
+}
+
+/* What was handed over goes to its end, whatever happened. */
+static int fleet_load_finish(struct fleet_pass *pass, int status, struct kymo_error *err)
+{
+	struct kymo_error other = {0};
+	int ret = ky_fleet_queue_wait(pass->queue, status ? &other : err);
+
+	ky_vec_foreach(&pass->tables, of)
+		ky_fleet_task_free((*of)->task);
+	ky_fleet_queue_result(pass->queue, pass->load->result);
+	ky_fleet_queue_free(pass->queue);
+	if (!status && !ret)
+		ret = pass->load->store->ops->end(pass->load->store, err);
+	else
+		(void)pass->load->store->ops->end(pass->load->store, &other);
+	return status ? status : ret;
+}
+
+/* ---- all ------------------------------------------------------------------------------ */
+
+/* ---- all ------------------------------------------------------------------------------ */
+
+static int fleet_load_prepare(struct fleet_pass *pass, struct kymo_error *err)
+{
+	struct ky_fleet *store = pass->load->store;
+	int64_t begin_ns, n_slices = 0;
+	int ret = ky_set_range(pass->load->set, &begin_ns, &pass->end_ns, err);
 
 	if (!ret)
-		ret = ky_fleet_load_tables(&load, err);
-	ky_sql_close(load.sql);
+		ret = store->ops->begin(store, pass->load->trace, err);
+	if (!ret && !pass->load->slice)
+		ret = fleet_load_count_slices(pass, NULL, &n_slices, err);
+	pass->has_slices = n_slices != 0;
+	return ret ? ret : fleet_load_add_tables(pass, err);
+}
+
+int ky_fleet_load_tables(struct ky_fleet_load *load, struct kymo_error *err)
+{
+	struct fleet_pass pass = {.load = load};
+	int ret = fleet_load_prepare(&pass, err);
+
+	if (!ret)
+		ret = ky_fleet_queue_new(load->store, &pass.queue, err);
+	if (!ret)
+		ret = fleet_load_finish(&pass, fleet_load_run(&pass, err), err);
+	ky_vec_foreach(&pass.tables, of)
+		load_table_free(*of);
+	ky_vec_fini(&pass.tables);
+	ky_vec_fini(&pass.active);
 	return ret;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A store of one machine: DIR/fleet.db, a file of SQLite. A batch is a transaction. */
-#include "fleet/fleet.h"
+#include "fleet/fleet-local.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,20 +10,24 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "sql/sql-library.h"
+#include "fleet/fleet-block.h"
 
-static const char make_batches[] =
-	"CREATE TABLE IF NOT EXISTS kymo_batch (trace TEXT, of TEXT, number INTEGER, "
-	"n_rows INTEGER, PRIMARY KEY (trace, of, number)) WITHOUT ROWID";
+/* ---- statements ----------------------------------------------------------------------- */
 
-struct fleet_local {
-	struct ky_fleet base;
-	sqlite3 *db;	    /* for loading */
-	struct ky_sql *sql; /* for asking */
-	char *path;
+/* A value of a statement. */
+struct local_value {
+	const char *text; /* else a number */
+	size_t len;
+	int64_t number;
+	bool is_blob, is_null;
 };
 
-static int fleet_local_fail(const struct fleet_local *local, struct kymo_error *err)
+#define TEXT(value)                                   \
+	{                                             \
+		.text = (value), .len = strlen(value) \
+	}
+
+static int fleet_local_fail(const struct ky_fleet_local *local, struct kymo_error *err)
 {
 	ky_error_set(err, KYMO_E_IO, "the store cannot take it: %s",
 		     ky_sqlite.sqlite3_errmsg(local->db));
@@ -32,9 +35,23 @@ static int fleet_local_fail(const struct fleet_local *local, struct kymo_error *
 	return KYMO_E_IO;
 }
 
-/* A statement with up to three values, to its end. *value: the first column of its row, if it has one. */
-static int fleet_local_run(struct fleet_local *local, const char *text, const char *first,
-			   const char *second, const uint64_t *third, int64_t *value,
+static void fleet_local_bind(sqlite3_stmt *statement, int at, const struct local_value *value)
+{
+	if (value->is_null)
+		(void)ky_sqlite.sqlite3_bind_null(statement, at);
+	else if (value->is_blob)
+		(void)ky_sqlite.sqlite3_bind_blob(statement, at, value->text, (int)value->len,
+						  SQLITE_STATIC);
+	else if (value->text)
+		(void)ky_sqlite.sqlite3_bind_text(statement, at, value->text, (int)value->len,
+						  SQLITE_STATIC);
+	else
+		(void)ky_sqlite.sqlite3_bind_int64(statement, at, value->number);
+}
+
+/* A statement to its end. *result: the first column of its row, if it has one. */
+static int fleet_local_run(struct ky_fleet_local *local, const char *text,
+			   const struct local_value *values, int n, int64_t *result,
 			   struct kymo_error *err)
 {
 	sqlite3_stmt *statement;
@@ -42,235 +59,284 @@ static int fleet_local_run(struct fleet_local *local, const char *text, const ch
 
 	if (ret != SQLITE_OK)
 		return fleet_local_fail(local, err);
-	if (first)
-		(void)ky_sqlite.sqlite3_bind_text(statement, 1, first, -1, SQLITE_STATIC);
-	if (second)
-		(void)ky_sqlite.sqlite3_bind_text(statement, 2, second, -1, SQLITE_STATIC);
-	if (third)
-		(void)ky_sqlite.sqlite3_bind_int64(statement, 3, (sqlite3_int64)*third);
+	for (int i = 0; i < n; i++)
+		fleet_local_bind(statement, i + 1, &values[i]);
 	while ((ret = ky_sqlite.sqlite3_step(statement)) == SQLITE_ROW)
-		if (value)
-			*value = ky_sqlite.sqlite3_column_int64(statement, 0);
+		if (result)
+			*result = ky_sqlite.sqlite3_column_int64(statement, 0);
+	if (ret != SQLITE_DONE)
+		(void)fleet_local_fail(local, err);
 	(void)ky_sqlite.sqlite3_finalize(statement);
-	return ret == SQLITE_DONE ? KYMO_OK : fleet_local_fail(local, err);
+	return ret == SQLITE_DONE ? KYMO_OK : KYMO_E_IO;
 }
 
-static int fleet_local_simple(struct fleet_local *local, const char *text, struct kymo_error *err)
+static int fleet_local_simple(struct ky_fleet_local *local, const char *text,
+			      struct kymo_error *err)
 {
-	return fleet_local_run(local, text, NULL, NULL, NULL, NULL, err);
+	return fleet_local_run(local, text, NULL, 0, NULL, err);
 }
 
-static int fleet_local_add_column(struct fleet_local *local, const struct ky_fleet_table *table,
-				  const struct ky_fleet_column *column, struct kymo_error *err)
+static int fleet_local_begin_change(struct ky_fleet_local *local, struct kymo_error *err)
 {
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	int64_t n = 0;
-	int ret =
-		fleet_local_run(local, "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2",
-				table->name, column->name, NULL, &n, err);
+	return fleet_local_simple(local, "BEGIN IMMEDIATE", err);
+}
 
-	if (ret < 0 || n)
-		return ret;
-	ky_strbuf_adds(&text, "ALTER TABLE ");
-	ky_fleet_put_name(&text, table->name);
-	ky_strbuf_adds(&text, " ADD COLUMN ");
-	ky_fleet_put_name(&text, column->name);
-	ky_strbuf_adds(&text, column->is_text ? " TEXT" : " INTEGER");
-	ret = ky_strbuf_failed(&text) ? ky_error_nomem(err)
-				      : fleet_local_simple(local, ky_strbuf_text(&text), err);
-	ky_strbuf_fini(&text);
+/* What succeeded stays, and else nothing of it. */
+static int fleet_local_end_change(struct ky_fleet_local *local, int status, struct kymo_error *err)
+{
+	if (!status)
+		status = fleet_local_simple(local, "COMMIT", err);
+	if (status < 0)
+		(void)fleet_local_simple(local, "ROLLBACK", NULL);
+	return status;
+}
+
+/* ---- tables --------------------------------------------------------------------------- */
+
+/* The number of a column, which it gets with its first batch. */
+static int fleet_local_column(struct ky_fleet_local *local, const struct ky_fleet_table *table,
+			      const struct ky_fleet_column *column, int64_t *number,
+			      struct kymo_error *err)
+{
+	const struct local_value values[] = {
+		TEXT(table->name), TEXT(column->name), {.number = column->is_text}};
+	int ret = fleet_local_run(
+		local,
+		"INSERT INTO kymo_column SELECT ?1, (SELECT count(*) FROM kymo_column WHERE of = ?1), "
+		"?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM kymo_column WHERE of = ?1 AND name = ?2)",
+		values, 3, NULL, err);
+
+	*number = -1;
+	if (!ret)
+		ret = fleet_local_run(local,
+				      "SELECT number FROM kymo_column WHERE of = ?1 AND name = ?2",
+				      values, 2, number, err);
+	if (!ret && (*number < 0 || *number >= KY_FLEET_COLUMNS_MAX))
+		ret = ky_error_set(err, KYMO_E_LIMIT, "the table '%s' has too many columns",
+				   table->name);
 	return ret;
 }
 
 static int fleet_local_table(struct ky_fleet *store, const struct ky_fleet_table *table,
 			     struct kymo_error *err)
 {
-	struct fleet_local *local = (struct fleet_local *)store;
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	int ret;
+	struct ky_fleet_local *local = (struct ky_fleet_local *)store;
+	int64_t number;
+	int ret = fleet_local_begin_change(local, err);
 
-	ky_strbuf_adds(&text, "CREATE TABLE IF NOT EXISTS ");
-	ky_fleet_put_name(&text, table->name);
-	ky_strbuf_adds(&text, " (\"trace\" TEXT NOT NULL, \"batch\" INTEGER NOT NULL)");
-	ret = ky_strbuf_failed(&text) ? ky_error_nomem(err)
-				      : fleet_local_simple(local, ky_strbuf_text(&text), err);
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < table->columns.len && !ret; i++)
-		ret = fleet_local_add_column(local, table, &table->columns.data[i], err);
-	ky_strbuf_fini(&text);
+		ret = fleet_local_column(local, table, &table->columns.data[i], &number, err);
+	return fleet_local_end_change(local, ret, err);
+}
+
+/* ---- batches -------------------------------------------------------------------------- */
+
+static int fleet_local_find(struct ky_fleet_local *local, const struct ky_fleet_batch *batch,
+			    int64_t *n_rows, struct kymo_error *err)
+{
+	const struct local_value values[] = {
+		TEXT(batch->trace), TEXT(batch->table->name), {.number = (int64_t)batch->number}};
+
+	*n_rows = 0;
+	return fleet_local_run(
+		local, "SELECT n_rows FROM kymo_batch WHERE trace = ?1 AND of = ?2 AND number = ?3",
+		values, 3, n_rows, err);
+}
+
+/* @number NULL: all batches of the table. */
+static int fleet_local_remove(struct ky_fleet_local *local, const struct ky_fleet_table *table,
+			      const char *trace, const uint64_t *number, struct kymo_error *err)
+{
+	const struct local_value values[] = {
+		TEXT(trace),
+		TEXT(table->name),
+		{.number = number ? (int64_t)*number : 0, .is_null = !number}};
+	int ret = fleet_local_run(
+		local,
+		"DELETE FROM kymo_cells WHERE id IN (SELECT b.id * 4096 + c.number FROM kymo_batch AS b "
+		"JOIN kymo_column AS c ON c.of = b.of WHERE b.trace = ?1 AND b.of = ?2 AND "
+		"(?3 IS NULL OR b.number = ?3))",
+		values, 3, NULL, err);
+
+	return ret ? ret
+		   : fleet_local_run(local,
+				     "DELETE FROM kymo_batch WHERE trace = ?1 AND of = ?2 AND "
+				     "(?3 IS NULL OR number = ?3)",
+				     values, 3, NULL, err);
+}
+
+/* The only host of a batch; else NULL. */
+static const char *fleet_local_host(const struct ky_fleet_batch *batch, size_t *len)
+{
+	for (size_t i = 0; i < batch->table->columns.len; i++) {
+		const struct ky_fleet_vector *vector = &batch->vectors.data[i];
+
+		if (strcmp(batch->table->columns.data[i].name, "host") == 0)
+			return vector->ends.len == 1 && !vector->nulls.len
+				       ? ky_fleet_text(vector, 0, len)
+				       : NULL;
+	}
+	return NULL;
+}
+
+/* The batch's line, with its number in *id. */
+static int fleet_local_note(struct ky_fleet_local *local, const struct ky_fleet_batch *batch,
+			    int64_t *id, struct kymo_error *err)
+{
+	int time = batch->table->time;
+	int64_t first = 0, last = batch->last_ns;
+	size_t host_len = 0;
+	const char *host = fleet_local_host(batch, &host_len);
+	bool is_timed = time >= 0 && !batch->vectors.data[time].nulls.len &&
+			ky_fleet_batch_bounds(batch, (size_t)time, &first, &last);
+	const struct local_value values[] = {TEXT(batch->trace),
+					     TEXT(batch->table->name),
+					     {.number = (int64_t)batch->number},
+					     {.number = (int64_t)batch->n_rows},
+					     {.number = first, .is_null = !is_timed},
+					     {.number = last},
+					     {.text = host, .len = host_len, .is_null = !host}};
+
+	return fleet_local_run(
+		local,
+		"INSERT INTO kymo_batch (trace, of, number, n_rows, n_left, first_ns, "
+		"last_ns, host) VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7) RETURNING id",
+		values, 7, id, err);
+}
+
+static int fleet_local_insert(struct ky_fleet_local *local, const struct ky_fleet_batch *batch,
+			      const struct ky_strbuf *cells, struct kymo_error *err)
+{
+	int64_t id = 0, number;
+	int ret = fleet_local_note(local, batch, &id, err);
+
+	for (size_t i = 0; i < batch->table->columns.len && !ret; i++) {
+		struct local_value values[2] = {
+			{.number = 0},
+			{.text = ky_strbuf_text(&cells[i]), .len = cells[i].len, .is_blob = true}};
+
+		ret = fleet_local_column(local, batch->table, &batch->table->columns.data[i],
+					 &number, err);
+		values[0].number = id * KY_FLEET_COLUMNS_MAX + number;
+		if (!ret)
+			ret = fleet_local_run(local, "INSERT INTO kymo_cells VALUES (?1, ?2)",
+					      values, 2, NULL, err);
+	}
 	return ret;
 }
 
-static int fleet_local_find(struct ky_fleet *store, const struct ky_fleet_batch *batch,
-			    uint64_t *n_rows, struct kymo_error *err)
+/* Another process may load the same trace: looks again. */
+static int fleet_local_put_cells(struct ky_fleet_local *local, const struct ky_fleet_batch *batch,
+				 const struct ky_strbuf *cells, bool *is_known,
+				 struct kymo_error *err)
 {
-	*n_rows = 0;
-	return fleet_local_run((struct fleet_local *)store,
-			       "SELECT n_rows FROM kymo_batch WHERE trace = ?1 AND of = ?2 AND "
-			       "number = ?3",
-			       batch->trace, batch->table->name, &batch->number, (int64_t *)n_rows,
-			       err);
+	int64_t there = 0;
+	int ret = fleet_local_begin_change(local, err);
+
+	if (ret < 0)
+		return ret;
+	ret = fleet_local_find(local, batch, &there, err);
+	*is_known = !ret && there == (int64_t)batch->n_rows;
+	if (!ret && !*is_known) {
+		if (there)
+			ret = fleet_local_remove(local, batch->table, batch->trace, &batch->number,
+						 err);
+		ret = ret ? ret : fleet_local_insert(local, batch, cells, err);
+	}
+	return fleet_local_end_change(local, ret, err);
 }
 
-/* ---- rows ----------------------------------------------------------------------------- */
-
-static const char *fleet_local_bind(sqlite3_stmt *statement, int at, const char *cell)
+/* Packing takes most of the time: several threads do it at once. */
+static int fleet_local_put(struct ky_fleet *store, const struct ky_fleet_batch *batch,
+			   bool *is_known, struct kymo_error *err)
 {
-	uint32_t bytes;
-	int64_t number;
+	struct ky_fleet_local *local = (struct ky_fleet_local *)store;
+	struct ky_strbuf *cells;
+	int64_t there = 0;
+	int ret;
 
-	switch ((enum ky_fleet_cell) * cell++) {
-	case KY_FLEET_NULL:
-		(void)ky_sqlite.sqlite3_bind_null(statement, at);
-		return cell;
-	case KY_FLEET_INTEGER:
-		memcpy(&number, cell, sizeof(number));
-		(void)ky_sqlite.sqlite3_bind_int64(statement, at, number);
-		return cell + sizeof(number);
-	case KY_FLEET_TEXT:
-		break;
-	}
-	memcpy(&bytes, cell, sizeof(bytes));
-	cell += sizeof(bytes);
-	(void)ky_sqlite.sqlite3_bind_text(statement, at, cell, (int)bytes, SQLITE_STATIC);
-	return cell + bytes;
+	pthread_mutex_lock(&local->lock);
+	ret = fleet_local_find(local, batch, &there, err);
+	pthread_mutex_unlock(&local->lock);
+	*is_known = !ret && there == (int64_t)batch->n_rows;
+	if (ret < 0 || *is_known)
+		return ret;
+	cells = calloc(batch->table->columns.len, sizeof(*cells));
+	if (!cells)
+		return ky_error_nomem(err);
+	for (size_t i = 0; i < batch->table->columns.len && !ret; i++)
+		ret = ky_fleet_block_encode(batch, i, &cells[i], err);
+	pthread_mutex_lock(&local->lock);
+	ret = ret ? ret : fleet_local_put_cells(local, batch, cells, is_known, err);
+	pthread_mutex_unlock(&local->lock);
+	for (size_t i = 0; i < batch->table->columns.len; i++)
+		ky_strbuf_fini(&cells[i]);
+	free(cells);
+	return ret;
 }
 
-static int fleet_local_insert(struct fleet_local *local, const struct ky_fleet_batch *batch,
-			      sqlite3_stmt *statement, struct kymo_error *err)
+/* A line without rows. */
+static int fleet_local_say(struct ky_fleet *store, const char *trace, const char *of,
+			   uint64_t number, uint64_t n_rows, struct kymo_error *err)
 {
-	const char *cell = ky_strbuf_text(&batch->cells);
-	int n = (int)batch->table->columns.len;
+	const struct local_value values[] = {
+		TEXT(trace), TEXT(of), {.number = (int64_t)number}, {.number = (int64_t)n_rows}};
 
-	(void)ky_sqlite.sqlite3_bind_text(statement, n + 1, batch->trace, -1, SQLITE_STATIC);
-	(void)ky_sqlite.sqlite3_bind_int64(statement, n + 2, (sqlite3_int64)batch->number);
-	for (uint64_t row = 0; row < batch->n_rows; row++) {
-		for (int i = 0; i < n; i++)
-			cell = fleet_local_bind(statement, i + 1, cell);
-		if (ky_sqlite.sqlite3_step(statement) != SQLITE_DONE)
-			return fleet_local_fail(local, err);
-		(void)ky_sqlite.sqlite3_reset(statement);
-	}
+	return fleet_local_run(
+		(struct ky_fleet_local *)store,
+		"INSERT OR REPLACE INTO kymo_batch (trace, of, number, n_rows, n_left) "
+		"VALUES (?1, ?2, ?3, ?4, 0)",
+		values, 4, NULL, err);
+}
+
+static int fleet_local_begin(struct ky_fleet *store, const char *trace, struct kymo_error *err)
+{
+	(void)store;
+	(void)trace;
+	(void)err;
 	return KYMO_OK;
 }
 
-static int fleet_local_rows(struct fleet_local *local, const struct ky_fleet_batch *batch,
-			    struct kymo_error *err)
+static int fleet_local_end(struct ky_fleet *store, struct kymo_error *err)
 {
-	const struct ky_fleet_table *table = batch->table;
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	sqlite3_stmt *statement = NULL;
-	int ret = KYMO_OK;
-
-	ky_strbuf_adds(&text, "INSERT INTO ");
-	ky_fleet_put_name(&text, table->name);
-	ky_strbuf_adds(&text, " (");
-	for (size_t i = 0; i < table->columns.len; i++) {
-		ky_fleet_put_name(&text, table->columns.data[i].name);
-		ky_strbuf_adds(&text, ", ");
-	}
-	ky_strbuf_adds(&text, "\"trace\", \"batch\") VALUES (?");
-	for (size_t i = 0; i < table->columns.len + 1; i++)
-		ky_strbuf_adds(&text, ", ?");
-	ky_strbuf_addc(&text, ')');
-	if (ky_strbuf_failed(&text))
-		ret = ky_error_nomem(err);
-	else if (ky_sqlite.sqlite3_prepare_v2(local->db, ky_strbuf_text(&text), -1, &statement,
-					      NULL) != SQLITE_OK)
-		ret = fleet_local_fail(local, err);
-	if (!ret)
-		ret = fleet_local_insert(local, batch, statement, err);
-	(void)ky_sqlite.sqlite3_finalize(statement);
-	ky_strbuf_fini(&text);
-	return ret;
-}
-
-static int fleet_local_remove(struct fleet_local *local, const struct ky_fleet_table *table,
-			      const char *trace, const uint64_t *number, struct kymo_error *err)
-{
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	int ret;
-
-	ky_strbuf_adds(&text, "DELETE FROM ");
-	ky_fleet_put_name(&text, table->name);
-	/* ?2 is the table's name, which kymo_batch needs. */
-	ky_strbuf_adds(&text, " WHERE trace = ?1 AND ?2 = ?2");
-	ky_strbuf_adds(&text, number ? " AND batch = ?3" : "");
-	ret = ky_strbuf_failed(&text) ? ky_error_nomem(err)
-				      : fleet_local_run(local, ky_strbuf_text(&text), trace,
-							table->name, number, NULL, err);
-	ky_strbuf_fini(&text);
-	if (ret < 0)
-		return ret;
-	return fleet_local_run(local,
-			       number ? "DELETE FROM kymo_batch WHERE trace = ?1 AND of = ?2 AND "
-					"number = ?3"
-				      : "DELETE FROM kymo_batch WHERE trace = ?1 AND of = ?2",
-			       trace, table->name, number, NULL, err);
-}
-
-static int fleet_local_note(struct ky_fleet *store, const char *trace, const char *of,
-			    uint64_t number, uint64_t n_rows, struct kymo_error *err)
-{
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	int ret;
-
-	ky_strbuf_addf(&text, "INSERT INTO kymo_batch VALUES (?1, ?2, ?3, %llu)",
-		       (unsigned long long)n_rows);
-	ret = ky_strbuf_failed(&text)
-		      ? ky_error_nomem(err)
-		      : fleet_local_run((struct fleet_local *)store, ky_strbuf_text(&text), trace,
-					of, &number, NULL, err);
-	ky_strbuf_fini(&text);
-	return ret;
-}
-
-static int fleet_local_put(struct ky_fleet *store, const struct ky_fleet_batch *batch,
-			   bool replaces, struct kymo_error *err)
-{
-	struct fleet_local *local = (struct fleet_local *)store;
-	uint64_t there = 0;
-	int ret = fleet_local_simple(local, "BEGIN IMMEDIATE", err);
-
-	if (ret < 0)
-		return ret;
-	/* Another process may load the same trace. */
-	ret = fleet_local_find(store, batch, &there, err);
-	if (!ret && there != batch->n_rows) {
-		if (there || replaces)
-			ret = fleet_local_remove(local, batch->table, batch->trace, &batch->number,
-						 err);
-		ret = ret ? ret : fleet_local_rows(local, batch, err);
-		ret = ret ? ret
-			  : fleet_local_note(store, batch->trace, batch->table->name, batch->number,
-					     batch->n_rows, err);
-	}
-	if (ret < 0) {
-		(void)fleet_local_simple(local, "ROLLBACK", NULL);
-		return ret;
-	}
-	return fleet_local_simple(local, "COMMIT", err);
+	(void)store;
+	(void)err;
+	return KYMO_OK;
 }
 
 static int fleet_local_drop(struct ky_fleet *store, const struct ky_fleet_table *table,
 			    const char *trace, struct kymo_error *err)
 {
-	return fleet_local_remove((struct fleet_local *)store, table, trace, NULL, err);
+	struct ky_fleet_local *local = (struct ky_fleet_local *)store;
+	int ret = fleet_local_begin_change(local, err);
+
+	if (!ret)
+		ret = fleet_local_end_change(
+			local, fleet_local_remove(local, table, trace, NULL, err), err);
+	return ret;
 }
 
-static int fleet_local_expire(struct ky_fleet *store, const char *table, int64_t ns,
-			      struct kymo_error *err)
+/* Batches that are older; of those that begin before, the older rows are not seen from now on. */
+static int fleet_local_expire(struct ky_fleet *store, int64_t ns, struct kymo_error *err)
 {
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	int ret;
+	static const char *const steps[] = {
+		"DELETE FROM kymo_cells WHERE id IN (SELECT b.id * 4096 + c.number FROM kymo_batch AS b "
+		"JOIN kymo_column AS c ON c.of = b.of WHERE b.last_ns < ?1 AND b.n_left > 0)",
+		"UPDATE kymo_batch SET n_left = 0 WHERE last_ns < ?1",
+		"UPDATE kymo_batch SET from_ns = ?1 WHERE first_ns < ?1 AND last_ns >= ?1 AND "
+		"(from_ns IS NULL OR from_ns < ?1)",
+	};
+	struct ky_fleet_local *local = (struct ky_fleet_local *)store;
+	const struct local_value before = {.number = ns};
+	int ret = fleet_local_begin_change(local, err);
 
-	ky_strbuf_adds(&text, "DELETE FROM ");
-	ky_fleet_put_name(&text, table);
-	ky_strbuf_addf(&text, " WHERE \"time\" < %lld", (long long)ns);
-	ret = ky_strbuf_failed(&text)
-		      ? ky_error_nomem(err)
-		      : fleet_local_simple((struct fleet_local *)store, ky_strbuf_text(&text), err);
-	ky_strbuf_fini(&text);
-	return ret;
+	if (ret < 0)
+		return ret;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && !ret; i++)
+		ret = fleet_local_run(local, steps[i], &before, 1, NULL, err);
+	return fleet_local_end_change(local, ret, err);
 }
 
 /* ---- opening -------------------------------------------------------------------------- */
@@ -278,28 +344,30 @@ static int fleet_local_expire(struct ky_fleet *store, const char *table, int64_t
 static int fleet_local_query(struct ky_fleet *store, const char *text,
 			     const struct ky_sql_sink *sink, struct kymo_error *err)
 {
-	struct fleet_local *local = (struct fleet_local *)store;
-	int ret = local->sql ? KYMO_OK : ky_sql_open_file(local->path, &local->sql, err);
+	struct ky_fleet_local *local = (struct ky_fleet_local *)store;
+	int ret = local->sql ? KYMO_OK : ky_fleet_local_open_sql(local, err);
 
 	return ret ? ret : ky_sql_run(local->sql, text, NULL, 0, sink, err);
 }
 
 static void fleet_local_close(struct ky_fleet *store)
 {
-	struct fleet_local *local = (struct fleet_local *)store;
+	struct ky_fleet_local *local = (struct ky_fleet_local *)store;
 
 	if (local->db)
 		(void)ky_sqlite.sqlite3_close_v2(local->db);
 	ky_sql_close(local->sql);
+	pthread_mutex_destroy(&local->lock);
 	free(local->path);
 	free(local);
 }
 
 static const struct ky_fleet_ops fleet_local_ops = {
 	.table = fleet_local_table,
-	.find = fleet_local_find,
+	.begin = fleet_local_begin,
+	.end = fleet_local_end,
 	.put = fleet_local_put,
-	.note = fleet_local_note,
+	.note = fleet_local_say,
 	.drop = fleet_local_drop,
 	.expire = fleet_local_expire,
 	.query = fleet_local_query,
@@ -307,7 +375,7 @@ static const struct ky_fleet_ops fleet_local_ops = {
 };
 
 /* SQLite would let everybody read it; its other files get the rights of this one. */
-static int fleet_local_create(const struct fleet_local *local, struct kymo_error *err)
+static int fleet_local_create(const struct ky_fleet_local *local, struct kymo_error *err)
 {
 	int fd = open(local->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), ret;
 
@@ -320,15 +388,43 @@ static int fleet_local_create(const struct fleet_local *local, struct kymo_error
 	return ret;
 }
 
-static int fleet_local_prepare(struct fleet_local *local, const char *dir, struct kymo_error *err)
+static int fleet_local_make_tables(struct ky_fleet_local *local, struct kymo_error *err)
+{
+	static const char *const steps[] = {
+		"CREATE TABLE IF NOT EXISTS kymo_batch (id INTEGER PRIMARY KEY, trace TEXT, of TEXT COLLATE NOCASE, "
+		"number INTEGER, n_rows INTEGER, n_left INTEGER, first_ns INTEGER, last_ns INTEGER, "
+		"from_ns INTEGER, host TEXT, UNIQUE (trace, of, number))",
+		"CREATE TABLE IF NOT EXISTS kymo_column (of TEXT COLLATE NOCASE, number INTEGER, name TEXT "
+		"COLLATE NOCASE, is_text INTEGER, PRIMARY KEY (of, number), UNIQUE (of, name)) WITHOUT ROWID",
+		"CREATE TABLE IF NOT EXISTS kymo_cells (id INTEGER PRIMARY KEY, data BLOB)",
+	};
+	int64_t is_old = 0;
+	int ret = fleet_local_run(
+		local,
+		"SELECT (SELECT count(*) FROM sqlite_master WHERE name = 'kymo_batch') "
+		"> (SELECT count(*) FROM sqlite_master WHERE name = 'kymo_cells')",
+		NULL, 0, &is_old, err);
+
+	if (!ret && is_old) {
+		ret = ky_error_set(err, KYMO_E_UNSUPPORTED, "an earlier version made this store");
+		ky_error_path(err, local->path);
+		ky_error_hint(err, "load into a new directory");
+	}
+	if (!ret)
+		ret = fleet_local_begin_change(local, err);
+	if (ret < 0)
+		return ret;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && !ret; i++)
+		ret = fleet_local_simple(local, steps[i], err);
+	return fleet_local_end_change(local, ret, err);
+}
+
+static int fleet_local_prepare(struct ky_fleet_local *local, const char *dir,
+			       struct kymo_error *err)
 {
 	static const char *const first[] = {
-		"PRAGMA busy_timeout = 60000",
-		"PRAGMA journal_mode = WAL",
-		"PRAGMA synchronous = NORMAL",
-		"PRAGMA cache_size = -65536",
-		make_batches,
-	};
+		"PRAGMA busy_timeout = 60000", "PRAGMA journal_mode = WAL",
+		"PRAGMA synchronous = NORMAL", "PRAGMA cache_size = -16384"};
 	int ret = KYMO_OK;
 
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST) {
@@ -341,15 +437,15 @@ static int fleet_local_prepare(struct fleet_local *local, const char *dir, struc
 		return ret;
 	if (ky_sqlite.sqlite3_open_v2(local->path, &local->db,
 				      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
-					      SQLITE_OPEN_NOFOLLOW,
+					      SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_FULLMUTEX,
 				      NULL) != SQLITE_OK)
 		return fleet_local_fail(local, err);
 	for (size_t i = 0; i < sizeof(first) / sizeof(first[0]) && !ret; i++)
 		ret = fleet_local_simple(local, first[i], err);
-	return ret;
+	return ret ? ret : fleet_local_make_tables(local, err);
 }
 
-static int fleet_local_missing(const struct fleet_local *local, const char *dir,
+static int fleet_local_missing(const struct ky_fleet_local *local, const char *dir,
 			       struct kymo_error *err)
 {
 	int ret = ky_error_errno(err, errno, "cannot open the store");
@@ -361,7 +457,7 @@ static int fleet_local_missing(const struct fleet_local *local, const char *dir,
 
 int ky_fleet_open_local(const char *dir, bool writes, struct ky_fleet **out, struct kymo_error *err)
 {
-	struct fleet_local *local = calloc(1, sizeof(*local));
+	struct ky_fleet_local *local = calloc(1, sizeof(*local));
 	int ret = ky_sqlite_load(err);
 
 	*out = NULL;
@@ -370,6 +466,7 @@ int ky_fleet_open_local(const char *dir, bool writes, struct ky_fleet **out, str
 		return ky_error_nomem(err);
 	}
 	local->base.ops = &fleet_local_ops;
+	pthread_mutex_init(&local->lock, NULL);
 	if (!ret && writes)
 		ret = fleet_local_prepare(local, dir, err);
 	else if (!ret && access(local->path, R_OK) < 0)

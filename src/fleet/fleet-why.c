@@ -315,13 +315,19 @@ static int why_begin(struct why_run *run, uint64_t since_ns, struct kymo_error *
 	ky_strbuf_adds(&text, run->store->is_clickhouse
 				      ? "SELECT name FROM system.tables WHERE database = "
 					"currentDatabase()"
-				      : "SELECT name FROM sqlite_master WHERE type = 'table'");
+				      : "SELECT DISTINCT of FROM kymo_column");
 	ret = why_ask(run, &text, on_table, err);
 	for (size_t i = 0; i < sizeof(measures) / sizeof(measures[0]) && !ret; i++) {
 		if (!why_has(run, measures[i].table))
 			continue;
 		text = (struct ky_strbuf)KY_STRBUF_INIT;
-		ky_strbuf_addf(&text, "SELECT max(\"time\") FROM %s", measures[i].table);
+		/* A directory's store knows the times of its batches. */
+		ky_strbuf_addf(&text,
+			       run->store->is_clickhouse
+				       ? "SELECT max(\"time\") FROM %s"
+				       : "SELECT max(last_ns) FROM kymo_batch WHERE of = '%s' AND "
+					 "n_left > 0 AND first_ns IS NOT NULL",
+			       measures[i].table);
 		ret = why_ask(run, &text, on_newest, err);
 	}
 	run->why->begin_ns =

@@ -49,9 +49,8 @@ const char *ky_fleet_schema(const struct ky_fleet *store)
 	return store->is_clickhouse
 		       ? "SELECT table, name AS column, type FROM system.columns WHERE database = "
 			 "currentDatabase() AND table NOT LIKE 'kymo%'"
-		       : "SELECT m.name AS \"table\", c.name AS column, lower(c.type) AS type FROM "
-			 "sqlite_master AS m JOIN pragma_table_info(m.name) AS c WHERE m.type = "
-			 "'table' AND m.name NOT LIKE 'kymo%' ORDER BY m.name, c.cid";
+		       : "SELECT of AS \"table\", name AS column, CASE WHEN is_text THEN 'text' "
+			 "ELSE 'integer' END AS type FROM kymo_column ORDER BY of, number";
 }
 
 void ky_fleet_put_name(struct ky_strbuf *out, const char *name)

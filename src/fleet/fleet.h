@@ -15,37 +15,12 @@
 
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "fleet/fleet-batch.h"
 #include "sql/sql.h"
 
 /* Rows of a batch, at most; fewer, if their texts are long, or at the end of a day. */
 #define KY_FLEET_BATCH_ROWS  262144
 #define KY_FLEET_BATCH_BYTES ((size_t)64 << 20)
-
-struct ky_fleet_column {
-	const char *name;
-	bool is_text; /* else an integer, or a real number that is rounded */
-};
-
-struct ky_fleet_table {
-	const char *name;
-	KY_VEC(struct ky_fleet_column) columns;
-	int time, end; /* the columns "time" and "end", or -1 */
-};
-
-/* Rows: for each cell a byte, and what it says follows. */
-enum ky_fleet_cell {
-	KY_FLEET_NULL,
-	KY_FLEET_INTEGER, /* 8 bytes, native */
-	KY_FLEET_TEXT,	  /* 4 bytes of length, native, and the text */
-};
-
-struct ky_fleet_batch {
-	const struct ky_fleet_table *table;
-	const char *trace; /* 16 hexadecimal digits */
-	uint64_t number;
-	uint64_t n_rows;
-	struct ky_strbuf cells;
-};
 
 struct ky_fleet;
 
@@ -53,11 +28,14 @@ struct ky_fleet_ops {
 	/* Makes the table, or adds columns that it lacks. */
 	int (*table)(struct ky_fleet *store, const struct ky_fleet_table *table,
 		     struct kymo_error *err);
-	/* *n_rows: of the batch in the store. */
-	int (*find)(struct ky_fleet *store, const struct ky_fleet_batch *batch, uint64_t *n_rows,
-		    struct kymo_error *err);
-	/* As a whole; in place of rows of the same batch. */
-	int (*put)(struct ky_fleet *store, const struct ky_fleet_batch *batch, bool replaces,
+	/* Before the first batch of @trace, and after the last one. */
+	int (*begin)(struct ky_fleet *store, const char *trace, struct kymo_error *err);
+	int (*end)(struct ky_fleet *store, struct kymo_error *err);
+	/*
+	 * As a whole, unless the store has it: *is_known. In place of rows of the same batch of a trace that has grown. Any thread; the
+	 * batches of one table one after the other.
+	 */
+	int (*put)(struct ky_fleet *store, const struct ky_fleet_batch *batch, bool *is_known,
 		   struct kymo_error *err);
 	/* Says in kymo_batch: batch @number of @of has @n_rows rows; or what number @number of KY_FLEET_SLICE means. */
 	int (*note)(struct ky_fleet *store, const char *trace, const char *of, uint64_t number,
@@ -65,9 +43,8 @@ struct ky_fleet_ops {
 	/* Removes the rows of @trace from @table. */
 	int (*drop)(struct ky_fleet *store, const struct ky_fleet_table *table, const char *trace,
 		    struct kymo_error *err);
-	/* Removes rows of @table before @ns, or whole days of them. */
-	int (*expire)(struct ky_fleet *store, const char *table, int64_t ns,
-		      struct kymo_error *err);
+	/* Removes rows before @ns, or whole days of them; of tables without times, those of traces that ended before. */
+	int (*expire)(struct ky_fleet *store, int64_t ns, struct kymo_error *err);
 	int (*query)(struct ky_fleet *store, const char *text, const struct ky_sql_sink *sink,
 		     struct kymo_error *err);
 	void (*close)(struct ky_fleet *store);
@@ -113,6 +90,12 @@ struct ky_fleet_result {
 	uint64_t n_known;	    /* rows that were there */
 	uint64_t n_tables;
 };
+
+/* fleet-choose.c: which tables and columns of ky_sql_table() and ky_sql_column() are loaded. */
+bool ky_fleet_wants_table(const struct ky_fleet_options *options, const char *name,
+			  const char *about);
+bool ky_fleet_wants_column(const struct ky_fleet_options *options, const char *name,
+			   const char *type, const char *about);
 
 int ky_fleet_load(struct ky_fleet *store, const struct ky_trace_set *set,
 		  const struct ky_fleet_options *options, struct ky_fleet_result *result,

@@ -4,18 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/error.h"
+#include "fleet/http-answer.h"
 #include "fleet/http-connection.h"
 #include "fleet/http-key.h"
 
-#define HEAD_MAX_BYTES	65536
-#define WORDS_MAX_BYTES 400
-#define PIECE_BYTES	65536
-#define DEFAULT_PORT	"8123"
-#define TLS_PORT	"8443"
-#define GZIP_WINDOW	31 /* zlib's way to say gzip */
+#define PIECE_BYTES  65536
+#define DEFAULT_PORT "8123"
+#define TLS_PORT     "8443"
 
 /* ---- addresses ------------------------------------------------------------------------ */
 
@@ -128,150 +125,57 @@ void ky_http_put_encoded(struct ky_strbuf *out, const char *text, size_t len)
 
 /* ---- the request ---------------------------------------------------------------------- */
 
-static int http_pack(const char *data, size_t n, struct ky_strbuf *out, struct kymo_error *err)
-{
-	static const int level = 1; /* the network is mostly faster than more */
-	z_stream stream = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)n};
-	char piece[PIECE_BYTES];
-	int ret;
-
-	if (deflateInit2(&stream, level, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return ky_error_nomem(err);
-	do {
-		stream.next_out = (Bytef *)piece;
-		stream.avail_out = sizeof(piece);
-		ret = deflate(&stream, Z_FINISH);
-		ky_strbuf_add(out, piece, sizeof(piece) - stream.avail_out);
-	} while (ret == Z_OK);
-	(void)deflateEnd(&stream);
-	return ret == Z_STREAM_END && !ky_strbuf_failed(out) ? KYMO_OK : ky_error_nomem(err);
-}
-
 static int http_request(const struct ky_http_url *url, struct ky_http_connection *connection,
 			const struct ky_http_request *request, struct kymo_error *err)
 {
-	struct ky_strbuf head = KY_STRBUF_INIT, packed = KY_STRBUF_INIT;
-	const char *body = request->body;
-	size_t n = request->body_bytes;
+	struct ky_strbuf head = KY_STRBUF_INIT;
 	bool is_cut = false;
 	int ret = KYMO_OK;
 
-	if (request->compresses) {
-		ret = http_pack(body, n, &packed, err);
-		body = ky_strbuf_text(&packed);
-		n = packed.len;
-	}
-	ky_strbuf_addf(&head, "POST %s HTTP/1.0\r\nHost: %s\r\n", request->target,
-		       url->address.host);
-	ky_strbuf_addf(&head, "User-Agent: kymo\r\nContent-Length: %zu\r\n", n);
+	ky_strbuf_addf(&head, "POST %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n",
+		       request->target, url->address.host);
+	ky_strbuf_addf(&head, "User-Agent: kymo\r\nContent-Length: %zu\r\n", request->body_bytes);
 	if (url->user[0])
 		ky_strbuf_addf(&head, "X-ClickHouse-User: %s\r\nX-ClickHouse-Key: %s\r\n",
 			       url->user, url->password);
-	ky_strbuf_adds(&head, request->compresses ? "Content-Encoding: gzip\r\n\r\n" : "\r\n");
-	if (!ret && ky_strbuf_failed(&head))
+	ky_strbuf_adds(&head, "\r\n");
+	if (ky_strbuf_failed(&head))
 		ret = ky_error_nomem(err);
 	if (!ret)
 		ret = ky_http_put(connection, ky_strbuf_text(&head), head.len, &is_cut, err);
 	if (!ret)
-		ret = ky_http_put(connection, body, n, &is_cut, err);
+		ret = ky_http_put(connection, request->body, request->body_bytes, &is_cut, err);
 	ky_strbuf_fini(&head);
-	ky_strbuf_fini(&packed);
 	return ret;
 }
 
 /* ---- the answer ----------------------------------------------------------------------- */
 
-struct http_answer {
-	const struct ky_http_url *url;
-	struct ky_strbuf head; /* up to the empty line; of a refusal, its words */
-	bool has_head, is_refused;
-	int (*take)(void *data, const char *bytes, size_t n, struct kymo_error *err);
-	void *data;
-};
-
-static int http_body(struct http_answer *answer, const char *bytes, size_t n,
-		     struct kymo_error *err)
-{
-	if (!n)
-		return KYMO_OK;
-	if (!answer->is_refused)
-		return answer->take ? answer->take(answer->data, bytes, n, err) : KYMO_OK;
-	if (answer->head.len < WORDS_MAX_BYTES)
-		ky_strbuf_add(&answer->head, bytes, n);
-	return KYMO_OK;
-}
-
-static int http_head(struct http_answer *answer, struct kymo_error *err)
-{
-	const char *text = ky_strbuf_text(&answer->head);
-	const char *end = memmem(text, answer->head.len, "\r\n\r\n", 4);
-	struct ky_strbuf rest = KY_STRBUF_INIT;
-	int ret;
-
-	if (!end && answer->head.len < HEAD_MAX_BYTES)
-		return KYMO_OK;
-	if (!end || strncmp(text, "HTTP/1.", 7) != 0)
-		return ky_error_set(err, KYMO_E_IO, "the answer is not one of an HTTP server");
-	answer->has_head = true;
-	answer->is_refused = strncmp(text + 8, " 200", 4) != 0;
-	ky_strbuf_add(&rest, end + 4, answer->head.len - (size_t)(end + 4 - text));
-	ky_strbuf_clear(&answer->head);
-	ret = ky_strbuf_failed(&rest) ? ky_error_nomem(err)
-				      : http_body(answer, ky_strbuf_text(&rest), rest.len, err);
-	ky_strbuf_fini(&rest);
-	return ret;
-}
-
-static int http_refused(struct http_answer *answer, struct kymo_error *err)
-{
-	const char *text = ky_strbuf_text(&answer->head);
-	size_t len = answer->head.len;
-
-	len = len > WORDS_MAX_BYTES ? WORDS_MAX_BYTES : len;
-	while (len && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-		len--;
-	ky_error_set(err, KYMO_E_IO, "the server says: %.*s", (int)len, text);
-	ky_error_path(err, answer->url->address.host);
-	return KYMO_E_IO;
-}
-
-static int http_answer(struct http_answer *answer, struct ky_http_connection *connection,
-		       struct kymo_error *err)
-{
-	char piece[PIECE_BYTES];
-	size_t n = 1;
-	int ret = KYMO_OK;
-
-	while (!ret && n) {
-		ret = ky_http_get(connection, piece, sizeof(piece), &n, err);
-		if (ret || !n)
-			continue;
-		if (answer->has_head) {
-			ret = http_body(answer, piece, n, err);
-			continue;
-		}
-		ky_strbuf_add(&answer->head, piece, n);
-		ret = ky_strbuf_failed(&answer->head) ? ky_error_nomem(err)
-						      : http_head(answer, err);
-	}
-	if (!ret && !answer->has_head)
-		return ky_http_broke(answer->url, ECONNRESET, err);
-	return !ret && answer->is_refused ? http_refused(answer, err) : ret;
-}
-
 int ky_http_post(const struct ky_http_url *url, const struct ky_http_request *request,
 		 int (*take)(void *data, const char *bytes, size_t n, struct kymo_error *err),
 		 void *data, struct kymo_error *err)
 {
-	struct http_answer answer = {.url = url, .take = take, .data = data};
+	struct ky_http_answer answer;
 	struct ky_http_connection connection;
+	char piece[PIECE_BYTES];
+	size_t n = 1;
 	int ret = ky_http_connect(url, &connection, err);
 
+	ky_http_answer_init(&answer, take, data);
 	if (!ret)
 		ret = http_request(url, &connection, request, err);
+	while (!ret && n && !answer.is_over) {
+		ret = ky_http_get(&connection, piece, sizeof(piece), &n, err);
+		if (!ret && n)
+			ret = ky_http_answer_take(&answer, piece, n, err);
+	}
+	if (!ret && !answer.has_head)
+		ret = ky_http_broke(url, ECONNRESET, err);
 	if (!ret)
-		ret = http_answer(&answer, &connection, err);
-	ky_strbuf_fini(&answer.head);
+		ret = ky_http_answer_end(&answer, err);
+	if (ret < 0 && answer.has_head)
+		ky_error_path(err, url->address.host);
+	ky_http_answer_fini(&answer);
 	ky_http_disconnect(&connection);
 	return ret;
 }

@@ -30,7 +30,6 @@ struct ky_http_request {
 	const char *target; /* path and query, encoded */
 	const char *body;
 	size_t body_bytes;
-	bool compresses; /* the body, with gzip */
 };
 
 /*

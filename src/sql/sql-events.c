@@ -4,13 +4,12 @@
  * for it.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "flow/graph/select.h"
-#include "flow/sinks/json-value.h"
 #include "sql/sql-plan.h"
+#include "sql/sql-rows.h"
 
 struct sql_cursor {
 	sqlite3_vtab_cursor base;
@@ -20,6 +19,7 @@ struct sql_cursor {
 	const struct ky_sql_class *cls;
 	const struct ky_event *event; /* NULL: the end */
 	struct ky_strbuf filter;
+	struct ky_sql_rows texts; /* of the column at hand */
 	char event_name[256];
 };
 
@@ -116,6 +116,7 @@ static int sql_events_open(sqlite3_vtab *vtab, sqlite3_vtab_cursor **out)
 		return SQLITE_NOMEM;
 	memset(cursor, 0, sizeof(*cursor));
 	ky_strbuf_init(&cursor->filter);
+	ky_sql_rows_init(&cursor->texts, 0);
 	*out = &cursor->base;
 	return SQLITE_OK;
 }
@@ -126,6 +127,7 @@ static int sql_events_close(sqlite3_vtab_cursor *base)
 
 	ky_flow_close(cursor->flow);
 	ky_strbuf_fini(&cursor->filter);
+	ky_sql_rows_fini(&cursor->texts);
 	ky_sqlite.sqlite3_free(cursor);
 	return SQLITE_OK;
 }
@@ -297,213 +299,16 @@ static int sql_events_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *row)
 	return SQLITE_OK;
 }
 
-/* ---- columns -------------------------------------------------------------------------- */
-
-static void sql_events_put_text(sqlite3_context *context, const char *text, size_t len)
-{
-	ky_sqlite.sqlite3_result_text(context, text ? text : "", (int)len, SQLITE_TRANSIENT);
-}
-
-/* What is more than a number or a text, as JSON. */
-static void sql_events_put_json(sqlite3_context *context, const struct ky_event *event,
-				const struct ky_handle *handle)
-{
-	struct ky_strbuf out = KY_STRBUF_INIT;
-	struct ky_values values;
-
-	ky_values_init(&values);
-	if (ky_handle_decode(&values, event, handle, NULL) > 0) {
-		ky_json_value(&out, values.list.data);
-		sql_events_put_text(context, ky_strbuf_text(&out), out.len);
-	} else {
-		ky_sqlite.sqlite3_result_null(context);
-	}
-	ky_values_fini(&values);
-	ky_strbuf_fini(&out);
-}
-
-static void sql_events_put_number(sqlite3_context *context, const struct ky_field_class *cls,
-				  uint64_t value)
-{
-	const char *label = cls->num.is_enum ? ky_enum_label(cls, value) : NULL;
-	char hex[24];
-
-	if (label) {
-		sql_events_put_text(context, label, strlen(label));
-	} else if ((cls->kind == KY_FIELD_UINT || cls->kind == KY_FIELD_VARUINT) &&
-		   value > INT64_MAX) {
-		/* SQLite's numbers have a sign. */
-		snprintf(hex, sizeof(hex), "0x%" PRIx64, value);
-		sql_events_put_text(context, hex, strlen(hex));
-	} else {
-		ky_sqlite.sqlite3_result_int64(context, (sqlite3_int64)value);
-	}
-}
-
-void ky_sql_put_field(sqlite3_context *context, const struct ky_event *event,
-		      const struct ky_handle *handle)
-{
-	struct ky_place place;
-	uint64_t value;
-	double real;
-	const char *text;
-	size_t len;
-
-	if (!handle->cls || !ky_handle_place(event, handle, &place)) {
-		ky_sqlite.sqlite3_result_null(context);
-		return;
-	}
-	switch (place.cls->kind) {
-	case KY_FIELD_UINT:
-	case KY_FIELD_SINT:
-	case KY_FIELD_BOOL:
-	case KY_FIELD_VARUINT:
-	case KY_FIELD_VARSINT:
-		if (ky_place_number(event, &place, &value)) {
-			sql_events_put_number(context, place.cls, value);
-			return;
-		}
-		break;
-	case KY_FIELD_FLOAT:
-		if (ky_place_real(event, &place, &real)) {
-			ky_sqlite.sqlite3_result_double(context, real);
-			return;
-		}
-		break;
-	case KY_FIELD_STRING:
-	case KY_FIELD_TEXT:
-		text = ky_place_bytes(event, &place, &len);
-		if (text) {
-			sql_events_put_text(context, text, len);
-			return;
-		}
-		break;
-	default:
-		break;
-	}
-	sql_events_put_json(context, event, handle);
-}
-
-static bool sql_events_has_member(const struct ky_event_class *cls, enum ky_scope scope,
-				  const char *name)
-{
-	const struct ky_field_class *root = ky_scope_root(cls, scope);
-
-	for (size_t i = 0; root && i < root->st.n_members; i++)
-		if (strcmp(root->st.members[i].display, name) == 0)
-			return true;
-	return false;
-}
-
-/* As the columns of the tables: a context field with the name of another field begins with "context_". */
-static bool sql_events_is_taken(const struct ky_event_class *cls, enum ky_scope scope,
-				const char *name)
-{
-	if (scope == KY_SCOPE_PAYLOAD)
-		return false;
-	return sql_events_has_member(cls, KY_SCOPE_PAYLOAD, name) ||
-	       (scope == KY_SCOPE_EVENT_CONTEXT &&
-		sql_events_has_member(cls, KY_SCOPE_STREAM_CONTEXT, name));
-}
-
-static void sql_events_scope_json(struct ky_strbuf *out, const struct ky_event *event,
-				  enum ky_scope scope, const struct ky_value *root)
-{
-	const struct ky_value *member = root + 1;
-
-	for (uint32_t i = 0; i < root->n_children; i++) {
-		const char *name = member->name ? member->name : "";
-
-		ky_strbuf_adds(out, out->len > 1 ? ", " : "");
-		if (sql_events_is_taken(event->cls, scope, name)) {
-			char longer[300];
-
-			snprintf(longer, sizeof(longer), "context_%s", name);
-			ky_json_text(out, longer, strlen(longer));
-		} else {
-			ky_json_text(out, name, strlen(name));
-		}
-		ky_strbuf_adds(out, ": ");
-		member = ky_json_value(out, member);
-	}
-}
-
-void ky_sql_fields_json(struct ky_strbuf *out, const struct ky_event *event)
-{
-	static const enum ky_scope scopes[] = {KY_SCOPE_STREAM_CONTEXT, KY_SCOPE_EVENT_CONTEXT,
-					       KY_SCOPE_PAYLOAD};
-	struct ky_values values;
-
-	ky_values_init(&values);
-	ky_strbuf_addc(out, '{');
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		if (ky_values_decode(&values, event, scopes[i], NULL) > 0)
-			sql_events_scope_json(out, event, scopes[i], values.list.data);
-	ky_strbuf_addc(out, '}');
-	ky_values_fini(&values);
-}
-
-static void sql_events_put_all(sqlite3_context *context, const struct ky_event *event)
-{
-	struct ky_strbuf out = KY_STRBUF_INIT;
-
-	ky_sql_fields_json(&out, event);
-	sql_events_put_text(context, ky_strbuf_text(&out), out.len);
-	ky_strbuf_fini(&out);
-}
-
-static void sql_events_put_tid(sqlite3_context *context, const struct ky_sql *sql,
-			       const struct ky_event *event)
-{
-	const struct ky_handle *handle = ky_map_get(&sql->tids, (uintptr_t)event->cls);
-
-	if (handle)
-		ky_sql_put_field(context, event, handle);
-	else
-		ky_sqlite.sqlite3_result_null(context);
-}
-
 static int sql_events_column_value(sqlite3_vtab_cursor *base, sqlite3_context *context, int number)
 {
-	const struct sql_cursor *cursor = (const struct sql_cursor *)base;
-	const struct ky_sql_table *table = table_of(cursor);
-	const struct ky_event *event = cursor->event;
-	const char *text;
+	struct sql_cursor *cursor = (struct sql_cursor *)base;
+	struct ky_sql_cell cell;
 
-	switch (table->columns.data[number].kind) {
-	case KY_SQL_TIME:
-		if (event->ns == INT64_MIN)
-			ky_sqlite.sqlite3_result_null(context);
-		else
-			ky_sqlite.sqlite3_result_int64(context, event->ns);
-		break;
-	case KY_SQL_CPU:
-		if (event->cpu_id == UINT32_MAX)
-			ky_sqlite.sqlite3_result_null(context);
-		else
-			ky_sqlite.sqlite3_result_int64(context, event->cpu_id);
-		break;
-	case KY_SQL_HOST:
-		text = ky_sql_host(table->sql, event);
-		sql_events_put_text(context, text, strlen(text));
-		break;
-	case KY_SQL_STREAM:
-		text = event->packet->stream->name;
-		sql_events_put_text(context, text, strlen(text));
-		break;
-	case KY_SQL_TID:
-		sql_events_put_tid(context, table->sql, event);
-		break;
-	case KY_SQL_NAME:
-		sql_events_put_text(context, event->cls->name, strlen(event->cls->name));
-		break;
-	case KY_SQL_FIELDS:
-		sql_events_put_all(context, event);
-		break;
-	default:
-		ky_sql_put_field(context, event, &cursor->cls->handles[number]);
-		break;
-	}
+	ky_sql_event_cell(table_of(cursor), cursor->cls, cursor->event, (uint32_t)number,
+			  &cursor->texts, &cell);
+	ky_sql_cell_result(context, &cell);
+	if (cursor->texts.has_texts)
+		ky_sql_rows_drain(&cursor->texts);
 	return SQLITE_OK;
 }
 

@@ -8,8 +8,7 @@
 #include "flow/graph/select.h"
 #include "sql/sql-pass.h"
 
-/* A name as a wildcard that means nothing but itself. */
-static const char *sql_pass_quote(struct ky_arena *arena, const char *name)
+const char *ky_sql_quote_name(struct ky_arena *arena, const char *name)
 {
 	char *quoted = ky_arena_alloc(arena, 2 * strlen(name) + 1), *at = quoted;
 
@@ -33,7 +32,7 @@ static int sql_pass_names(struct ky_sql_pass *pass, ky_sql_wants wanted)
 			if (ret < 0 || ky_names_get(&known, (*event)->name) ||
 			    !wanted(pass, *event))
 				continue;
-			name = sql_pass_quote(&pass->arena, (*event)->name);
+			name = ky_sql_quote_name(&pass->arena, (*event)->name);
 			if (!name || ky_names_set(&known, (*event)->name, &known) < 0 ||
 			    ky_vec_push(&pass->names, name) < 0)
 				ret = KYMO_E_MEMORY;
@@ -55,7 +54,12 @@ static bool sql_pass_can_choose(const struct ky_sql_pass *pass)
 int ky_sql_pass_flow(struct ky_sql_pass *pass, ky_sql_wants wanted, struct kymo_error *err)
 {
 	struct ky_selection selection;
+	int ret;
 
+	pass->wants_events = true;
+	pass->wanted = wanted;
+	if (pass->is_fed)
+		return 1;
 	ky_selection_init(&selection);
 	if (wanted && sql_pass_names(pass, wanted) < 0)
 		return ky_error_nomem(err);
@@ -66,22 +70,21 @@ int ky_sql_pass_flow(struct ky_sql_pass *pass, ky_sql_wants wanted, struct kymo_
 		selection.n_events = pass->names.len;
 	}
 	selection.only = pass->only;
-	return ky_flow_open_selected(pass->table->sql->set, &selection, &pass->flow, err);
+	ret = ky_flow_open_selected(pass->table->sql->set, &selection, &pass->flow, err);
+	return ret < 0 ? ret : pass->flow != NULL;
 }
 
-int ky_sql_pass_before(struct ky_sql_pass *pass, struct ky_model *model, struct kymo_error *err)
+int ky_sql_open_all(const struct ky_sql *sql, const bool *only, struct ky_flow **flow,
+		    struct kymo_error *err)
 {
-	int ret = 1;
+	struct ky_selection selection;
 
-	while (ret > 0) {
-		if (ky_sql_is_stopped(pass->table->sql, err))
-			return KYMO_E_INTERRUPTED;
-		ret = ky_model_step(model, pass->flow, err);
-	}
-	ky_flow_close(pass->flow);
-	pass->flow = NULL;
-	return ret == KYMO_E_MEMORY ? ret : 0;
+	ky_selection_init(&selection);
+	selection.only = only;
+	return ky_flow_open_selected(sql->set, &selection, flow, err);
 }
+
+/* ---- the begin ------------------------------------------------------------------------ */
 
 /* With an index of the states, the pass begins shortly before the first row that matters. */
 static int sql_pass_resume(struct ky_sql_pass *pass, struct kymo_error *err)
@@ -118,9 +121,7 @@ static int sql_pass_begin_model(struct ky_sql_pass *pass, struct kymo_error *err
 		return ky_error_nomem(err);
 	ky_model_set_focus(pass->model, &pass->focus);
 	ret = ky_sql_pass_flow(pass, NULL, err);
-	if (ret < 0 || pass->flow)
-		return ret < 0 ? ret : sql_pass_resume(pass, err);
-	return KYMO_OK;
+	return ret <= 0 ? ret : sql_pass_resume(pass, err);
 }
 
 int ky_sql_pass_begin(struct ky_sql_pass *pass, struct kymo_error *err)
@@ -149,8 +150,12 @@ void ky_sql_pass_end(struct ky_sql_pass *pass)
 	pass->own = NULL;
 	ky_flow_close(pass->flow);
 	pass->flow = NULL;
-	ky_model_free(pass->model);
+	if (!pass->is_fed)
+		ky_model_free(pass->model);
 	pass->model = NULL;
+	ky_sql_before_fini(&pass->own_before);
+	pass->before = NULL;
+	pass->wants_events = false;
 	ky_focus_fini(&pass->focus);
 	ky_focus_init(&pass->focus);
 	ky_vec_fini(&pass->names);

@@ -152,6 +152,24 @@ static int sql_pass_conditions(struct ky_sql_pass *pass, const char *plan, int a
 	return ret;
 }
 
+/* The next batch. 1; 0: the end. */
+static int sql_pass_step(struct ky_sql_pass *pass, struct kymo_error *err)
+{
+	struct ky_batch batch;
+	int ret, status = 0;
+
+	if (pass->source->next)
+		return pass->source->next(pass, err);
+	if (!pass->source->take)
+		return ky_model_step(pass->model, pass->flow, err);
+	ret = ky_flow_next(pass->flow, &batch, err);
+	if (ret > 0 && pass->model)
+		status = ky_model_feed(pass->model, &batch, err);
+	if (ret > 0 && status >= 0)
+		status = pass->source->take(pass, &batch, err);
+	return status < 0 ? status : ret;
+}
+
 /* More rows, or the end. 0, or what the pass failed with. */
 static int sql_pass_more(struct ky_sql_pass *pass, struct kymo_error *err)
 {
@@ -159,9 +177,7 @@ static int sql_pass_more(struct ky_sql_pass *pass, struct kymo_error *err)
 
 	if (ky_sql_is_stopped(pass->table->sql, err))
 		return KYMO_E_INTERRUPTED;
-	ret = pass->source->next ? pass->source->next(pass, err)
-				 : ky_model_step(pass->model, pass->flow, err);
-
+	ret = sql_pass_step(pass, err);
 	/* Rows that come from here on end later. */
 	if (ret > 0 && pass->model && ky_model_end_ns(pass->model) != INT64_MIN &&
 	    ky_model_end_ns(pass->model) > pass->end_ns) {
@@ -225,6 +241,7 @@ static int sql_pass_remember(struct ky_sql_pass *pass, const char *plan)
 	/* The bounds of the last reading are not those of all rows. */
 	pass->begin_ns = INT64_MIN;
 	pass->end_ns = INT64_MAX;
+	pass->is_remembered = true;
 	ret = ky_sql_pass_begin(pass, &err);
 	while (ret >= 0 && !pass->is_over && !cache->is_refused) {
 		ret = sql_pass_more(pass, &err);
@@ -241,6 +258,7 @@ static int sql_pass_remember(struct ky_sql_pass *pass, const char *plan)
 						     sql_pass_column(pass, "time")) < 0)
 		return SQLITE_NOMEM;
 	ky_sql_pass_end(pass);
+	pass->is_remembered = false;
 	ky_sql_rows_drain(&pass->rows);
 	return SQLITE_OK;
 }

@@ -24,11 +24,25 @@ struct ky_sql_source {
 	int (*finish)(struct ky_sql_pass *pass, struct kymo_error *err);
 	/* Without the model: opens, and makes some rows; 1: there may be more; 0: that was all. */
 	int (*open)(struct ky_sql_pass *pass, struct kymo_error *err);
+	/* Makes rows of events; with the model, after it. May be NULL. 0 or a status with @err. */
+	int (*take)(struct ky_sql_pass *pass, const struct ky_batch *batch, struct kymo_error *err);
+	/* In place of events: some more rows; 1: there may be more; 0: that was all. */
 	int (*next)(struct ky_sql_pass *pass, struct kymo_error *err);
 	void (*close)(struct ky_sql_pass *pass); /* frees ->own; may be NULL */
 	/* Its column "end" grows, or no row has an earlier one than the events at hand: a bound of it ends the pass. */
 	bool by_end;
 };
+
+struct ky_causes;
+
+/* What an earlier pass, over all events, found out. */
+struct ky_sql_before {
+	struct ky_model *model;
+	struct ky_causes *causes; /* NULL: nobody asks */
+};
+
+/* Does the pass need events of @cls? */
+typedef bool (*ky_sql_wants)(const struct ky_sql_pass *pass, const struct ky_event_class *cls);
 
 struct ky_sql_pass {
 	sqlite3_vtab_cursor base;
@@ -44,6 +58,13 @@ struct ky_sql_pass {
 	void *own;		  /* the source's */
 	int64_t begin_ns, end_ns; /* rows that end before, or after, are not wanted */
 	bool is_over;
+	bool is_remembered; /* all rows stay, for being read again: their texts, too */
+	/* A scan of several tables (sql-scan.h) gives it events and the model. */
+	bool is_fed;
+	bool wants_events;
+	ky_sql_wants wanted;		    /* NULL: all */
+	const struct ky_sql_before *before; /* NULL: not known */
+	struct ky_sql_before own_before;
 	struct kymo_error damage; /* that ends the rows */
 	uint64_t n_filters;
 	int64_t last_begin_ns, last_end_ns; /* the last range */
@@ -53,17 +74,27 @@ struct ky_sql_pass {
 
 extern const struct sqlite3_module ky_sql_pass_module;
 
-/* Does the pass need events of @cls? */
-typedef bool (*ky_sql_wants)(const struct ky_sql_pass *pass, const struct ky_event_class *cls);
-
 /* sql-pass-open.c */
+/* A name as a wildcard that means nothing but itself, in @arena. NULL: memory is out. */
+const char *ky_sql_quote_name(struct ky_arena *arena, const char *name);
 /*
  * Opens the graph for the events that @wanted needs. NULL: all, for the model: the context of any event may prove a state, and the first
- * and the last one are the range. 0, with ->flow NULL: there are none.
+ * and the last one are the range. 1; 0: there are none.
  */
 int ky_sql_pass_flow(struct ky_sql_pass *pass, ky_sql_wants wanted, struct kymo_error *err);
-/* Runs @model over ->flow to its end, and closes the flow: a pass before the one that makes rows. Damage ends it, without an error. */
-int ky_sql_pass_before(struct ky_sql_pass *pass, struct ky_model *model, struct kymo_error *err);
+/* All events; of the streams of @only, unless it is NULL. */
+int ky_sql_open_all(const struct ky_sql *sql, const bool *only, struct ky_flow **flow,
+		    struct kymo_error *err);
+/* sql-before.c */
+/*
+ * A pass over all events before the one that makes rows: with @causes, for what threads wait; with @locks, what is a lock. Damage ends it, without an
+ * error.
+ */
+int ky_sql_before_run(struct ky_sql_before *before, const struct ky_sql *sql, const bool *only,
+		      bool causes, bool locks, struct kymo_error *err);
+void ky_sql_before_fini(struct ky_sql_before *before);
+/* That of @pass alone, unless a scan has made it. */
+int ky_sql_pass_before(struct ky_sql_pass *pass, bool causes, bool locks, struct kymo_error *err);
 int ky_sql_pass_begin(struct ky_sql_pass *pass, struct kymo_error *err);
 void ky_sql_pass_end(struct ky_sql_pass *pass);
 

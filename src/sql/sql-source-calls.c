@@ -205,8 +205,7 @@ static int sql_calls_open_slices(struct ky_sql_pass *pass, struct kymo_error *er
 				ret = sql_calls_add_class(pass, *event);
 	if (ret < 0)
 		return ky_error_nomem(err);
-	ret = ky_sql_pass_flow(pass, sql_calls_wants, err);
-	return ret < 0 ? ret : pass->flow != NULL;
+	return ky_sql_pass_flow(pass, sql_calls_wants, err);
 }
 
 static struct slice_open *sql_calls_slot(struct slices *slices, const struct ky_event *event)
@@ -274,24 +273,21 @@ static void sql_calls_forget(struct slices *slices)
 	ky_arena_init(&slices->open_arena);
 }
 
-static int sql_calls_next_slices(struct ky_sql_pass *pass, struct kymo_error *err)
+static int sql_calls_take_slices(struct ky_sql_pass *pass, const struct ky_batch *batch,
+				 struct kymo_error *err)
 {
 	struct slices *slices = pass->own;
-	struct ky_batch batch;
-	int ret = ky_flow_next(pass->flow, &batch, err);
 
-	if (ret <= 0)
-		return ret;
-	if (batch.loss)
+	if (batch->loss)
 		sql_calls_forget(slices);
-	for (size_t i = 0; i < batch.n_events; i++) {
-		const struct ky_event *event = &batch.events[i];
+	for (size_t i = 0; i < batch->n_events; i++) {
+		const struct ky_event *event = &batch->events[i];
 		const struct slice_class *cls = ky_map_get(&slices->classes, (uintptr_t)event->cls);
 
 		if (cls && sql_calls_switch(pass, cls, event) < 0)
 			return ky_error_nomem(err);
 	}
-	return 1;
+	return KYMO_OK;
 }
 
 static void sql_calls_close_slices(struct ky_sql_pass *pass)
@@ -313,6 +309,6 @@ const struct ky_sql_source ky_sql_source_cpu_slice = {
 	.columns = slice_columns,
 	.n_columns = sizeof(slice_columns) / sizeof(*slice_columns),
 	.open = sql_calls_open_slices,
-	.next = sql_calls_next_slices,
+	.take = sql_calls_take_slices,
 	.close = sql_calls_close_slices,
 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Interrupts, requests of block devices, packets, waits at locks: what the state model tells of them. */
-#include <stdlib.h>
-
 #include "base/error.h"
 #include "sql/sql-sources.h"
 
@@ -264,17 +262,10 @@ static const struct ky_sql_column lock_columns[] = {
 	KY_SQL_RANGE_COLS,
 };
 
-static int sql_devices_no_wait(void *data, const struct ky_lock_wait *wait)
-{
-	(void)data;
-	(void)wait;
-	return 0;
-}
-
 /* Only the end of the trace tells what is a lock: an earlier pass. */
 static bool sql_devices_is_lock(const struct ky_sql_pass *pass, const struct ky_lock *lock)
 {
-	const struct ky_model *before = pass->own;
+	const struct ky_model *before = pass->before ? pass->before->model : NULL;
 
 	return before && lock->index < ky_model_n_locks(before) &&
 	       ky_lock_is_lock(ky_model_lock(before, lock->index));
@@ -306,32 +297,13 @@ static int sql_devices_on_wait(void *data, const struct ky_lock_wait *wait)
 	return ky_sql_rows_keep(&pass->rows);
 }
 
-static int sql_devices_find_locks(struct ky_sql_pass *pass, struct kymo_error *err)
-{
-	const struct ky_listener listener = {.data = pass, .lock_wait = sql_devices_no_wait};
-	struct ky_model *model = pass->model;
-	int ret;
-
-	pass->model = pass->own = ky_model_new(pass->table->sql->set, err);
-	if (!pass->own || ky_model_listen(pass->own, &listener) < 0) {
-		pass->model = model;
-		return ky_error_nomem(err);
-	}
-	ret = ky_sql_pass_flow(pass, NULL, err);
-	pass->model = model;
-	return ret < 0 ? ret : ky_sql_pass_before(pass, pass->own, err);
-}
-
 static int sql_devices_listen_locks(struct ky_sql_pass *pass, struct ky_listener *listener,
 				    struct kymo_error *err)
 {
 	listener->lock_wait = sql_devices_on_wait;
-	return ky_sql_rows_uses(&pass->rows, LOCK_IS_LOCK) ? sql_devices_find_locks(pass, err) : 0;
-}
-
-static void sql_devices_close_locks(struct ky_sql_pass *pass)
-{
-	ky_model_free(pass->own);
+	return ky_sql_rows_uses(&pass->rows, LOCK_IS_LOCK)
+		       ? ky_sql_pass_before(pass, false, true, err)
+		       : 0;
 }
 
 const struct ky_sql_source ky_sql_source_lock_wait = {
@@ -340,5 +312,4 @@ const struct ky_sql_source ky_sql_source_lock_wait = {
 	.columns = lock_columns,
 	.n_columns = sizeof(lock_columns) / sizeof(*lock_columns),
 	.listen = sql_devices_listen_locks,
-	.close = sql_devices_close_locks,
 };

@@ -126,6 +126,7 @@ static bool sql_spans_wants(const struct ky_sql_pass *pass, const struct ky_even
 static int sql_spans_open(struct ky_sql_pass *pass, struct kymo_error *err)
 {
 	struct spans *spans = calloc(1, sizeof(*spans));
+	struct ky_model *model;
 	int ret = 0;
 
 	if (!spans)
@@ -134,19 +135,17 @@ static int sql_spans_open(struct ky_sql_pass *pass, struct kymo_error *err)
 	ky_map_init(&spans->classes);
 	ky_map_init(&spans->stacks);
 	ky_arena_init(&spans->arena);
-	pass->model = ky_model_new(pass->table->sql->set, err);
-	if (!pass->model)
+	model = ky_model_new(pass->table->sql->set, err);
+	if (!model)
 		return ky_error_nomem(err);
-	for (size_t i = 0; i < ky_model_n_hosts(pass->model) && ret >= 0; i++)
-		ret = sql_spans_add_trace(pass, ky_model_host(pass->model, i));
-	ky_model_free(pass->model);
-	pass->model = NULL;
+	for (size_t i = 0; i < ky_model_n_hosts(model) && ret >= 0; i++)
+		ret = sql_spans_add_trace(pass, ky_model_host(model, i));
+	ky_model_free(model);
 	if (ret < 0)
 		return ky_error_nomem(err);
 	if (!spans->classes.len)
 		return 0;
-	ret = ky_sql_pass_flow(pass, sql_spans_wants, err);
-	return ret < 0 ? ret : pass->flow != NULL;
+	return ky_sql_pass_flow(pass, sql_spans_wants, err);
 }
 
 static struct span_stack *sql_spans_stack(struct spans *spans, const struct ky_event *event,
@@ -240,14 +239,14 @@ static int sql_spans_end(struct ky_sql_pass *pass, struct span_stack *stack,
 	return ret;
 }
 
-static int sql_spans_next(struct ky_sql_pass *pass, struct kymo_error *err)
+static int sql_spans_take(struct ky_sql_pass *pass, const struct ky_batch *batch,
+			  struct kymo_error *err)
 {
 	struct spans *spans = pass->own;
-	struct ky_batch batch;
-	int ret = ky_flow_next(pass->flow, &batch, err), status = 0;
+	int status = 0;
 
-	for (size_t i = 0; ret > 0 && i < batch.n_events && status >= 0; i++) {
-		const struct ky_event *event = &batch.events[i];
+	for (size_t i = 0; i < batch->n_events && status >= 0; i++) {
+		const struct ky_event *event = &batch->events[i];
 		const struct span_class *cls = ky_map_get(&spans->classes, (uintptr_t)event->cls);
 		struct span_stack *stack;
 		int32_t tid;
@@ -260,7 +259,7 @@ static int sql_spans_next(struct ky_sql_pass *pass, struct kymo_error *err)
 			 : cls->begins ? sql_spans_begin(pass, stack, cls, event)
 				       : sql_spans_end(pass, stack, cls, event, tid);
 	}
-	return status < 0 ? ky_error_nomem(err) : ret;
+	return status < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
 static void sql_spans_close(struct ky_sql_pass *pass)
@@ -285,7 +284,7 @@ const struct ky_sql_source ky_sql_source_span = {
 	.columns = span_columns,
 	.n_columns = sizeof(span_columns) / sizeof(*span_columns),
 	.open = sql_spans_open,
-	.next = sql_spans_next,
+	.take = sql_spans_take,
 	.close = sql_spans_close,
 };
 
@@ -397,34 +396,25 @@ static int sql_spans_put_frequency(struct ky_sql_pass *pass, const struct ky_eve
 	return ky_sql_rows_keep(&pass->rows);
 }
 
-static int sql_spans_open_counters(struct ky_sql_pass *pass, struct kymo_error *err)
+static int sql_spans_listen_counters(struct ky_sql_pass *pass, struct ky_listener *listener,
+				     struct kymo_error *err)
 {
-	const struct ky_listener listener = {.data = pass,
-					     .queued = sql_spans_on_queued,
-					     .issued = sql_spans_on_issued,
-					     .memory = sql_spans_on_memory};
-	int ret;
-
-	pass->model = ky_model_new(pass->table->sql->set, err);
-	if (!pass->model || ky_model_listen(pass->model, &listener) < 0)
-		return ky_error_nomem(err);
-	ret = ky_sql_pass_flow(pass, NULL, err);
-	return ret < 0 ? ret : pass->flow != NULL;
+	(void)pass;
+	(void)err;
+	listener->queued = sql_spans_on_queued;
+	listener->issued = sql_spans_on_issued;
+	listener->memory = sql_spans_on_memory;
+	return 0;
 }
 
-static int sql_spans_next_counters(struct ky_sql_pass *pass, struct kymo_error *err)
+static int sql_spans_take_counters(struct ky_sql_pass *pass, const struct ky_batch *batch,
+				   struct kymo_error *err)
 {
-	struct ky_batch batch;
-	int ret = ky_flow_next(pass->flow, &batch, err), fed = 0;
-
-	if (ret > 0)
-		fed = ky_model_feed(pass->model, &batch, err);
-	for (size_t i = 0; ret > 0 && i < batch.n_events && fed >= 0; i++)
-		if (sql_spans_is_frequency(batch.events[i].cls))
-			fed = sql_spans_put_frequency(pass, &batch.events[i]);
-	if (fed == KYMO_E_MEMORY)
-		return ky_error_nomem(err);
-	return fed < 0 ? fed : ret;
+	for (size_t i = 0; i < batch->n_events; i++)
+		if (sql_spans_is_frequency(batch->events[i].cls) &&
+		    sql_spans_put_frequency(pass, &batch->events[i]) < 0)
+			return ky_error_nomem(err);
+	return KYMO_OK;
 }
 
 const struct ky_sql_source ky_sql_source_counter = {
@@ -432,6 +422,6 @@ const struct ky_sql_source ky_sql_source_counter = {
 	.about = "quantities that change: frequencies, waiting threads, memory, requests",
 	.columns = counter_columns,
 	.n_columns = sizeof(counter_columns) / sizeof(*counter_columns),
-	.open = sql_spans_open_counters,
-	.next = sql_spans_next_counters,
+	.listen = sql_spans_listen_counters,
+	.take = sql_spans_take_counters,
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What threads and CPUs do: closed intervals of the state model. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/causes/causes-pass.h"
@@ -81,12 +80,6 @@ static const char *const off_texts[KY_OFF_KINDS] = {
 	[KY_OFF_DISK] = "disk",	      [KY_OFF_OTHER] = "other",
 };
 
-/* What an earlier pass, over all events, knows of causes. */
-struct states_causes {
-	struct ky_model *model;
-	struct ky_causes *causes;
-};
-
 static bool sql_states_wants_causes(const struct ky_sql_pass *pass)
 {
 	for (uint32_t i = STATE_CAUSE; i <= STATE_WHO_COMM; i++)
@@ -107,17 +100,16 @@ static int sql_states_longest(void *data, const struct ky_part *part)
 static int sql_states_put_cause(struct ky_sql_pass *pass, struct ky_sql_cell *row,
 				const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
 {
-	const struct states_causes *own = pass->own;
+	struct ky_causes *causes = pass->before ? pass->before->causes : NULL;
 	struct ky_part longest = {.cause = KY_CAUSE_UNKNOWN};
 	int ret;
 
-	if (!own)
+	if (!causes)
 		return 0;
-	thread = ky_causes_thread(own->causes, thread->host->index, thread->tid, begin_ns, end_ns);
+	thread = ky_causes_thread(causes, thread->host->index, thread->tid, begin_ns, end_ns);
 	if (!thread)
 		return 0;
-	ret = ky_causes_explain(own->causes, thread, begin_ns, end_ns, sql_states_longest,
-				&longest);
+	ret = ky_causes_explain(causes, thread, begin_ns, end_ns, sql_states_longest, &longest);
 	if (ret < 0)
 		return ret;
 	ky_sql_put_name(&row[STATE_CAUSE], ky_cause_key(longest.cause));
@@ -191,25 +183,6 @@ static int sql_states_no_irq(void *data, const struct ky_irq *irq)
 	return 0;
 }
 
-static int sql_states_find_causes(struct ky_sql_pass *pass, struct kymo_error *err)
-{
-	struct states_causes *own = calloc(1, sizeof(*own));
-	struct ky_model *model = pass->model;
-	int ret;
-
-	pass->own = own;
-	if (!own)
-		return ky_error_nomem(err);
-	own->model = ky_model_new(pass->table->sql->set, err);
-	own->causes = own->model ? ky_causes_new(own->model) : NULL;
-	if (!own->causes)
-		return ky_error_nomem(err);
-	pass->model = own->model;
-	ret = ky_sql_pass_flow(pass, NULL, err);
-	pass->model = model;
-	return ret < 0 ? ret : ky_sql_pass_before(pass, own->model, err);
-}
-
 static int sql_states_listen(struct ky_sql_pass *pass, struct ky_listener *listener,
 			     struct kymo_error *err)
 {
@@ -218,18 +191,7 @@ static int sql_states_listen(struct ky_sql_pass *pass, struct ky_listener *liste
 	for (uint32_t i = STATE_WOKEN; i <= STATE_IRQ; i++)
 		if (ky_sql_rows_uses(&pass->rows, i))
 			listener->irq = sql_states_no_irq;
-	return sql_states_wants_causes(pass) ? sql_states_find_causes(pass, err) : 0;
-}
-
-static void sql_states_close(struct ky_sql_pass *pass)
-{
-	struct states_causes *own = pass->own;
-
-	if (!own)
-		return;
-	ky_causes_free(own->causes);
-	ky_model_free(own->model);
-	free(own);
+	return sql_states_wants_causes(pass) ? ky_sql_pass_before(pass, true, false, err) : 0;
 }
 
 const struct ky_sql_source ky_sql_source_thread_state = {
@@ -238,7 +200,6 @@ const struct ky_sql_source ky_sql_source_thread_state = {
 	.columns = state_columns,
 	.n_columns = sizeof(state_columns) / sizeof(*state_columns),
 	.listen = sql_states_listen,
-	.close = sql_states_close,
 	.by_end = true,
 };
 

@@ -99,8 +99,7 @@ static int sql_streams_open_logs(struct ky_sql_pass *pass, struct kymo_error *er
 				ret = sql_streams_add_log(logs, *event);
 	if (ret < 0)
 		return ky_error_nomem(err);
-	ret = ky_sql_pass_flow(pass, sql_streams_wants_log, err);
-	return ret < 0 ? ret : pass->flow != NULL;
+	return ky_sql_pass_flow(pass, sql_streams_wants_log, err);
 }
 
 static void sql_streams_close_logs(struct ky_sql_pass *pass)
@@ -173,20 +172,19 @@ static int sql_streams_put_log(struct ky_sql_pass *pass, const struct ky_event *
 	return ky_sql_rows_keep(&pass->rows);
 }
 
-static int sql_streams_next_logs(struct ky_sql_pass *pass, struct kymo_error *err)
+static int sql_streams_take_logs(struct ky_sql_pass *pass, const struct ky_batch *batch,
+				 struct kymo_error *err)
 {
-	struct ky_batch batch;
-	int ret = ky_flow_next(pass->flow, &batch, err), status = 0;
+	const struct logs *logs = pass->own;
 
-	for (size_t i = 0; ret > 0 && i < batch.n_events && status >= 0; i++) {
-		const struct logs *logs = pass->own;
-		const struct log_class *cls =
-			ky_map_get(&logs->classes, (uintptr_t)batch.events[i].cls);
+	for (size_t i = 0; i < batch->n_events; i++) {
+		const struct ky_event *event = &batch->events[i];
+		const struct log_class *cls = ky_map_get(&logs->classes, (uintptr_t)event->cls);
 
-		if (cls)
-			status = sql_streams_put_log(pass, &batch.events[i], cls);
+		if (cls && sql_streams_put_log(pass, event, cls) < 0)
+			return ky_error_nomem(err);
 	}
-	return status < 0 ? ky_error_nomem(err) : ret;
+	return KYMO_OK;
 }
 
 const struct ky_sql_source ky_sql_source_log = {
@@ -195,7 +193,7 @@ const struct ky_sql_source ky_sql_source_log = {
 	.columns = log_columns,
 	.n_columns = sizeof(log_columns) / sizeof(*log_columns),
 	.open = sql_streams_open_logs,
-	.next = sql_streams_next_logs,
+	.take = sql_streams_take_logs,
 	.close = sql_streams_close_logs,
 };
 

@@ -298,6 +298,20 @@ int ky_sql_find_tables(struct ky_sql *sql)
 	return ret;
 }
 
+int ky_sql_add_table(struct ky_sql *sql, const struct ky_sql_source *source)
+{
+	struct ky_sql_table *table = sql_tables_new(sql, source->name, KY_SQL_PASS);
+
+	if (!table || sql_tables_add_columns(table, source->columns, source->n_columns) < 0)
+		return KYMO_E_MEMORY;
+	table->about = source->about;
+	table->source = source;
+	return ky_sqlite.sqlite3_create_module_v2(sql->db, table->name, &ky_sql_pass_module, table,
+						  NULL) == SQLITE_OK
+		       ? KYMO_OK
+		       : KYMO_E_MEMORY;
+}
+
 bool ky_sql_table(const struct ky_sql *sql, size_t i, const char **name, const char **about)
 {
 	if (i >= sql->tables.len)

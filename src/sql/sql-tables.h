@@ -82,6 +82,8 @@ struct ky_sql {
 
 /* sql-tables.c: finds all tables. 0 or KYMO_E_MEMORY. */
 int ky_sql_find_tables(struct ky_sql *sql);
+/* One more, after opening; @source outlives @sql. 0 or KYMO_E_MEMORY. */
+int ky_sql_add_table(struct ky_sql *sql, const struct ky_sql_source *source);
 /* sql-events.c: the module of the first two shapes; that of the others is in sql-pass.h. */
 extern const struct sqlite3_module ky_sql_event_module;
 
@@ -101,8 +103,14 @@ bool ky_sql_is_stopped(const struct ky_sql *sql, struct kymo_error *err);
 const char *ky_sql_host(const struct ky_sql *sql, const struct ky_event *event);
 /* Appends context and fields of @event as one JSON object. */
 void ky_sql_fields_json(struct ky_strbuf *out, const struct ky_event *event);
-/* Writes field @handle of @event to @context. */
-void ky_sql_put_field(sqlite3_context *context, const struct ky_event *event,
-		      const struct ky_handle *handle);
+/*
+ * sql-fields.c: the value of a column of @table for @event, of @cls (of the table of all events: NULL). Texts belong to the event, or are in
+ * @texts.
+ */
+struct ky_sql_rows;
+struct ky_sql_cell;
+void ky_sql_event_cell(const struct ky_sql_table *table, const struct ky_sql_class *cls,
+		       const struct ky_event *event, uint32_t column, struct ky_sql_rows *texts,
+		       struct ky_sql_cell *cell);
 
 #endif

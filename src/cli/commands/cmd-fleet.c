@@ -105,17 +105,10 @@ static int fleet_load_all(struct fleet_cli_options *options, struct ky_fleet *st
 
 static int fleet_expire(struct ky_fleet *store, uint64_t keep_ns, struct kymo_error *err)
 {
-	static const char *const tables[] = {
-		"syscall",	 "cpu_slice", "thread_state", "cpu_state", "irq",
-		"block_request", "network",   "lock_wait",    "counter",   "loss"};
 	struct timespec now;
-	int ret = KYMO_OK;
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !ret; i++)
-		ret = store->ops->expire(store, tables[i],
-					 (int64_t)now.tv_sec * 1000000000 - (int64_t)keep_ns, err);
-	return ret;
+	return store->ops->expire(store, (int64_t)now.tv_sec * 1000000000 - (int64_t)keep_ns, err);
 }
 
 static int run_load(struct fleet_cli_options *options, int n_args, char **args,

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "import/common/zstd-library.h"
+#include "os/zstd-library.h"
 #include "os/file.h"
 
 #define SIZE_LIMIT	  (UINT64_C(1) << 33)

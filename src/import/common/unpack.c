@@ -4,7 +4,7 @@
 #include <zlib.h>
 
 #include "base/error.h"
-#include "import/common/zstd-library.h"
+#include "os/zstd-library.h"
 
 static int unpack_zstd(const uint8_t *from, size_t from_bytes, uint8_t *to, size_t to_bytes,
 		       struct kymo_error *err)

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "import/perf/perf-file.h"
-#include "import/common/zstd-library.h"
+#include "os/zstd-library.h"
 
 /* Of one compressed record: perf's own buffers are smaller. */
 #define UNPACKED_MAX_BYTES ((size_t)64 << 20)

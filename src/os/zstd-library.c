@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/common/zstd-library.h"
+#include "os/zstd-library.h"
 
 #include <pthread.h>
 #include <stddef.h>

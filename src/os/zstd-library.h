@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of libzstd that archives need. They are loaded with the first archive: no other command needs them. */
-#ifndef KY_IMPORT_ZSTD_LIBRARY_H
-#define KY_IMPORT_ZSTD_LIBRARY_H
+/* The functions of libzstd that archives and stores of fleets need. They are loaded with the first of these. */
+#ifndef KY_OS_ZSTD_LIBRARY_H
+#define KY_OS_ZSTD_LIBRARY_H
 
 #include <zstd.h>
 
@@ -15,6 +15,9 @@
 	X(ZSTD_DCtx_setParameter) \
 	X(ZSTD_DStreamInSize)     \
 	X(ZSTD_DStreamOutSize)    \
+	X(ZSTD_compress)          \
+	X(ZSTD_compressBound)     \
+	X(ZSTD_decompress)        \
 	X(ZSTD_compressStream2)   \
 	X(ZSTD_createCStream)     \
 	X(ZSTD_createDStream)     \
