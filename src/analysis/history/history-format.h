@@ -15,6 +15,8 @@
 #define KY_CELLS	  64u
 #define KY_LEVELS	  16u /* of entries; 8^16 leaves are more than fit into a file */
 #define KY_ROW_NAME_BYTES 255u
+/* Shares and heights of entries are parts of this. */
+#define KY_SHARE_FULL 255u
 #define KY_ROWS_MAX	  (1u << 24)
 
 /* ---- the head of the file ---------------------------------------------------------------- */

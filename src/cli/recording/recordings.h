@@ -37,6 +37,8 @@ uint64_t ky_recordings_number(const struct ky_control_socket_message *status, co
 /* Print a status as text; or the same as JSON, which is the caller's. */
 void ky_recordings_print_one(const struct ky_control_socket_place *place,
 			     const struct ky_control_socket_message *status);
+/* " of USER": another user's recording, which only root sees. */
+void ky_recordings_print_owner(const struct ky_control_socket_place *place);
 json_t *ky_recordings_json(const struct ky_control_socket_place *place,
 			   const struct ky_control_socket_message *status);
 

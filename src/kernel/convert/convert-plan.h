@@ -81,4 +81,8 @@ void ky_convert_context_sizes(struct ky_convert *convert);
 uint8_t *ky_convert_put_record_context(const struct ky_convert *convert, uint8_t flags,
 				       uint8_t counts, const uint64_t *counters, uint8_t *out);
 
+/* convert-role.c: what @plan learns from an event of @format beside its fields. */
+void ky_convert_set_role(const struct ky_convert *convert, struct ky_convert_plan *plan,
+			 enum ky_event_role role, const struct ky_format *format);
+
 #endif

@@ -86,4 +86,7 @@ int ky_sample_processes_name(struct ky_sample_processes *table, int32_t pid, int
 int ky_sample_processes_map(struct ky_sample_processes *table, int32_t pid,
 			    const struct ky_sample_map *map, uint64_t generation, bool *told);
 
+/* sample-maps.c: add a mapping, whose path is copied; it replaces what was there. 0 or KYMO_E_MEMORY. */
+int ky_sample_maps_add(struct ky_sample_maps *maps, const struct ky_sample_map *map);
+
 #endif

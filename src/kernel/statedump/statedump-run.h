@@ -113,4 +113,7 @@ void ky_dump_note_build_id(const uint8_t *notes, size_t len, char id[2 * KY_ELF_
 /* Block devices, network interfaces, interrupts, CPUs. What is missing is left out. */
 int ky_dump_devices(struct ky_dump_run *run);
 
+/* statedump-ids.c: the ids of @thread, and the namespaces that it is in. */
+int ky_dump_namespaces(struct ky_dump_run *run, const struct ky_proc_thread *thread);
+
 #endif

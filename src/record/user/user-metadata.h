@@ -93,4 +93,11 @@ int ky_user_clock_values(const struct ky_clock_record *clock, char *text, size_t
 #define KY_USER_TRACE_NAME_BYTES 64
 void ky_user_trace_name(const struct ky_blob *blob, char name[KY_USER_TRACE_NAME_BYTES]);
 
+/*
+ * user-metadata-events.c: the classes of the events that @blob describes. Its first record is the contexts'; each of the others has an id.
+ * *n_bad: as ky_user_metadata(). 0 or KYMO_E_MEMORY.
+ */
+int ky_user_metadata_events(struct ky_stream_class *stream, const struct ky_user_blob *blob,
+			    uint32_t *n_bad);
+
 #endif
