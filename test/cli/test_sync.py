@@ -258,6 +258,31 @@ def test_headers_of_lttng(kymo, lttng_kernel, tmp_path):
     assert pair["messages_ab"] > 300 and not pair["messages_ba"]
 
 
+def test_addon_events_of_lttng(kymo, tmp_path):
+    """inet_sock_local_out and _in: the events that Trace Compass knows packets by."""
+    lines = {"a": [], "b": []}
+
+    def see(machine, event, ns, seq):
+        ns = ns if machine == "a" else ns + 80_000_000 + ns * 30_000 // S  # 30 ppm
+        lines[machine].append(f"   app-7 [000] ..... {ns // S}.{ns % S:09d}: inet_sock_local_{event}: seq={seq} ack_seq=5 flags=24")
+
+    for i in range(300):
+        begin = 100 * S + i * S // 50
+        for k, (sender, receiver) in enumerate((("a", "b"), ("b", "a"))):
+            see(sender, "out", begin, 2 * i + k)
+            begin += 50_000 + (i + k) * 7919 % 100_000
+            see(receiver, "in", begin, 2 * i + k)
+            begin += 30_000
+    for name, text in lines.items():
+        (tmp_path / name).write_text("# tracer: nop\n" + "\n".join(text) + "\n", encoding="ascii")
+    result = sync(kymo, tmp_path / "a", tmp_path / "b")
+    [pair] = result["pairs"]
+    assert (pair["quality"], pair["messages_ab"], pair["messages_ba"]) == ("ACCURATE", 300, 300)
+    machine = result["machines"][1]
+    truth = -80_000_000 - (machine["at_ns"] - 80_000_000) * 30_000 // S
+    assert abs(machine["shift_ns"] - truth) <= pair["bound_ns"] + 100 and pair["bound_ns"] < 100_000
+
+
 def test_a_hundred_machines(kymo, captures, tmp_path):
     """Machine 0 talks to some, and these to the others."""
     client, server = packets(captures[0]), packets(captures[1])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The events that tell of packets and marks: "tcp" of imported captures, LTTng's net_dev_queue and net_if_receive_skb with the packets'
- * headers, and whatever event the user calls a mark.
+ * headers, the events of LTTng's add-on modules that Trace Compass' users record, and whatever event the user calls a mark.
  */
 #include "analysis/sync/sync.h"
 
@@ -19,6 +19,8 @@ enum sync_read_kind {
 	SYNC_READ_CAPTURE,
 	SYNC_READ_QUEUE,
 	SYNC_READ_RECEIVE,
+	SYNC_READ_LOCAL_OUT,
+	SYNC_READ_LOCAL_IN,
 	SYNC_READ_MARK,
 	SYNC_READ_STREAMS,
 };
@@ -30,6 +32,8 @@ static const struct {
 	{"tcp", SYNC_READ_CAPTURE},
 	{"net_dev_queue", SYNC_READ_QUEUE},
 	{"net_if_receive_skb", SYNC_READ_RECEIVE},
+	{"inet_sock_local_out", SYNC_READ_LOCAL_OUT},
+	{"inet_sock_local_in", SYNC_READ_LOCAL_IN},
 };
 
 enum {
@@ -41,6 +45,9 @@ enum {
 	CAPTURE_ACK,
 	CAPTURE_FIELDS,
 };
+
+/* These events have no addresses: Trace Compass knows packets by the same three numbers. */
+enum { LOCAL_SEQ, LOCAL_ACK, LOCAL_FLAGS, LOCAL_FIELDS };
 
 struct sync_read_class {
 	enum sync_read_kind kind;
@@ -71,6 +78,16 @@ static bool find_capture(struct sync_read_class *cls, const struct ky_event_clas
 	return found;
 }
 
+static bool find_local(struct sync_read_class *cls, const struct ky_event_class *event)
+{
+	static const char *const names[LOCAL_FIELDS] = {"seq", "ack_seq", "flags"};
+	bool found = true;
+
+	for (int i = 0; i < LOCAL_FIELDS; i++)
+		found &= ky_handle_find(&cls->fields[i], event, KY_SCOPE_PAYLOAD, names[i]);
+	return found;
+}
+
 static bool sync_read_find_mark(const struct ky_sync_options *options, struct sync_read_class *cls,
 				const struct ky_event_class *event)
 {
@@ -93,6 +110,8 @@ static bool sync_read_find_kind(struct sync_reader *reader, struct sync_read_cla
 		if (strcmp(sync_read_events[i].event, event->name) != 0)
 			continue;
 		cls->kind = sync_read_events[i].kind;
+		if (cls->kind == SYNC_READ_LOCAL_OUT || cls->kind == SYNC_READ_LOCAL_IN)
+			return find_local(cls, event);
 		return cls->kind == SYNC_READ_CAPTURE
 			       ? find_capture(cls, event)
 			       : ky_handle_find(&cls->fields[0], event, KY_SCOPE_PAYLOAD,
@@ -233,6 +252,19 @@ static int on_headers(struct sync_reader *reader, const struct sync_read_class *
 			   event->ns);
 }
 
+static int on_local(struct sync_reader *reader, const struct sync_read_class *cls,
+		    const struct ky_event *event)
+{
+	uint64_t words[LOCAL_FIELDS];
+
+	for (int i = 0; i < LOCAL_FIELDS; i++)
+		words[i] = ky_get_u64(event, &cls->fields[i], 0);
+	reader->run->machines.data[cls->machine].n_packets++;
+	return ky_sync_see(reader->run, cls->machine, ky_hash_bytes(words, sizeof(words)),
+			   cls->kind == SYNC_READ_LOCAL_OUT ? KY_SYNC_SENT : KY_SYNC_RECEIVED, 0,
+			   event->ns);
+}
+
 static int on_mark(struct sync_reader *reader, const struct sync_read_class *cls,
 		   const struct ky_event *event)
 {
@@ -268,6 +300,8 @@ static int on_event(struct sync_reader *reader, const struct ky_event *event)
 		return on_mark(reader, cls, event);
 	if (cls->kind == SYNC_READ_STREAMS)
 		return ky_streams_see(&reader->streams, cls->stream, cls->machine, event);
+	if (cls->kind == SYNC_READ_LOCAL_OUT || cls->kind == SYNC_READ_LOCAL_IN)
+		return on_local(reader, cls, event);
 	return on_headers(reader, cls, event);
 }
 

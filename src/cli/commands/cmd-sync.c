@@ -231,7 +231,7 @@ const struct ky_command ky_command_sync = {
 		 "       kymo sync --show | --remove TRACE...",
 	.description =
 		"Finds out how far the clocks of machines are apart, and how fast they go apart, from what was seen on both "
-		"sides: packets of TCP (captures of tcpdump; LTTng's net_dev_queue and net_if_receive_skb; the kernel's tcp_probe, "
+		"sides: packets of TCP (captures of tcpdump; LTTng's net_dev_queue and net_if_receive_skb, or inet_sock_local_out and inet_sock_local_in; the kernel's tcp_probe, "
 		"sock_send_length and inet_sock_set_state), or marks (--mark). Each TRACE is one machine; below one path, "
 		"traces with different host names are several.\n"
 		"\n"
