@@ -10,6 +10,7 @@ const MOST_NUMBER = 2 ** 53 - 1;
 const HAS_GAP = 1;
 const IS_LONG = 2;
 const BITS = 2;
+const MOST_CODE = 2 ** 32;
 const MOST_PIXELS = 4096;
 
 export function fail(): never {
@@ -42,15 +43,24 @@ class Reader {
     return next < 128 && number <= MOST_NUMBER ? number : fail();
   }
 
+  /** Numbers of one byte, into @found from @i on. Returns how many. */
+  small(found: Float64Array, i = 0): number {
+    const { bytes } = this;
+    let [at, k] = [this.at, i];
+    while (k < found.length && at < bytes.length && bytes[at] < 128) found[k++] = bytes[at++];
+    this.at = at;
+    return k - i;
+  }
+
   /** Any number of 64 bits. */
-  wide(): bigint {
+  wide(): number | bigint {
     let [low, next, shift] = [0, this.byte(), 0];
     for (; next >= 128 && shift < 42; next = this.byte()) {
       low += (next & 127) * 2 ** shift;
       shift += 7;
     }
     low += (next & 127) * 2 ** shift;
-    if (next < 128) return BigInt(low);
+    if (next < 128) return low;
     let number = BigInt(low);
     for (shift += 7; next >= 128; shift += 7) {
       next = this.byte();
@@ -73,30 +83,31 @@ class Reader {
 
 function numbers(reader: Reader, n: number): Float64Array {
   const found = new Float64Array(n);
-  for (let i = 0; i < n; i++) found[i] = reader.number();
+  // Most numbers have one byte.
+  for (let i = reader.small(found); i < n; i++) {
+    found[i] = reader.number();
+    i += reader.small(found, i + 1);
+  }
   return found;
 }
 
 function steps(reader: Reader, n: number): Float64Array {
   const found = new Float64Array(n);
-  for (let i = 0, last = 0; i < n; i++) {
-    // Twice the difference of two numbers may be larger than what is exact.
+  let last = 0;
+  for (let i = 0; i < n; i++) {
     const word = reader.wide();
-    last = word <= BigInt(MOST_NUMBER) ? last + (word & 1n ? -(Number(word) + 1) / 2 : Number(word) / 2) : last + Number(word & 1n ? -((word + 1n) >> 1n) : word >> 1n);
+    last += typeof word === "number" ? (word % 2 ? -(word + 1) / 2 : word / 2) : Number(signed(word));
     if (Math.abs(last) > MOST_NUMBER) fail();
     found[i] = last;
   }
   return found;
 }
 
+const signed = (word: bigint): bigint => (word & 1n ? -((word + 1n) >> 1n) : word >> 1n);
+
 function times(reader: Reader, n: number): BigInt64Array {
   const found = new BigInt64Array(n);
-  let last = 0n;
-  for (let i = 0; i < n; i++) {
-    const word = reader.wide();
-    found[i] = last + (word & 1n ? -((word + 1n) >> 1n) : word >> 1n);
-    last = found[i];
-  }
+  for (let i = 0; i < n; i++) found[i] = (i ? found[i - 1] : 0n) + signed(BigInt(reader.wide()));
   return found;
 }
 
@@ -216,21 +227,24 @@ export class Runs {
     return this.codes.length - this.i;
   }
 
-  /** The next @n runs. @put: of each its place, the pixels from and to, and its code. */
-  take(n: number, put: (i: number, from: number, to: number, code: number) => void): void {
+  /** The next @n runs, with @width numbers each: the pixels from and to, the code, and room. */
+  take(n: number, width: number): Float64Array {
+    const { codes, extents, count } = this;
     if (n > this.left) fail();
-    for (let i = 0, x = 0; i < n; i++) {
-      const code = this.codes[this.i++];
-      if (code & HAS_GAP) x += this.extent();
-      const to = x + (code & IS_LONG ? this.extent() : 1);
-      if (to > this.count || to <= x) fail();
-      put(i, x, to, Math.floor(code / (1 << BITS)));
-      x = to;
+    const found = new Float64Array(width * n);
+    let [i, k] = [this.i, this.k];
+    for (let at = 0, x = 0; at < found.length; at += width) {
+      const code = codes[i++];
+      // Behind the end of the extents there is NaN, which no comparison finds good.
+      if (code & HAS_GAP) x += extents[k++];
+      found[at] = x;
+      const to = code & IS_LONG ? x + extents[k++] : x + 1;
+      if (!(to <= count && to > x && code < MOST_CODE)) fail();
+      found[at + 1] = x = to;
+      found[at + 2] = code >>> BITS;
     }
-  }
-
-  private extent(): number {
-    return this.k < this.extents.length ? this.extents[this.k++] : fail();
+    [this.i, this.k] = [i, k];
+    return found;
   }
 
   end(): void {

@@ -21,12 +21,13 @@ export function timelineOf(columns: Columns): Told<Timeline> {
   const lengths = columns.numbers("runs", ids.length);
   const all = new Runs(columns);
   const rows = Array.from(ids, (id, i) => {
-    if (lengths[i] > all.left) fail();
-    const runs = new Float64Array(4 * lengths[i]);
-    all.take(lengths[i], (k, from, to, place) => {
+    const runs = all.take(lengths[i], 4);
+    for (let at = 2; at < runs.length; at += 4) {
+      const place = runs[at];
       if (place >= kinds.length) fail();
-      runs.set([from, to, kinds[place], details[place]], 4 * k);
-    });
+      runs[at] = kinds[place];
+      runs[at + 1] = details[place];
+    }
     return { id, runs };
   });
   all.end();
@@ -49,15 +50,13 @@ class Heights {
   }
 
   take(n: number): Float64Array {
-    if (n > this.left) fail();
-    const found = new Float64Array(5 * n);
-    this.runs.take(n, (i, from, to, code) => {
-      const three = code ? 1 : 0;
-      if (code > 1 || this.at + 2 * three >= this.values.length) fail();
-      const [low, mean, high] = [0, three, 2 * three].map((k) => this.values[this.at + k]);
-      found.set([from, to, low, mean, high], 5 * i);
-      this.at += 1 + 2 * three;
-    });
+    const found = this.runs.take(n, 5);
+    for (let at = 2; at < found.length; at += 5) {
+      const step = found[at];
+      if (step > 1 || this.at + 2 * step >= this.values.length) fail();
+      for (let k = 0; k < 3; k++) found[at + k] = this.values[this.at + k * step];
+      this.at += 1 + 2 * step;
+    }
     return found;
   }
 
@@ -88,7 +87,8 @@ export function densityOf(columns: Columns, count: number): Told<Density> {
   const values = columns.numbers("lost");
   const lost = new Float64Array(count);
   const runs = new Runs(columns, count);
-  runs.take(values.length, (i, from, to) => lost.fill(values[i], from, to));
+  const places = runs.take(values.length, 3);
+  for (let i = 0; i < values.length; i++) lost.fill(values[i], places[3 * i], places[3 * i + 1]);
   runs.end();
   return { ...headOf<Told<Density>>(columns), events, lost };
 }
@@ -124,9 +124,9 @@ export function lossesOf(columns: Columns): Told<Losses> {
   const events = columns.reals("events", all.left);
   let [row, run] = [0, 0];
   const streams = names.map((stream, i) => {
-    if (rowsOf[i] > rows.length - row || runsOf[i] > all.left) fail();
-    const runs = new Float64Array(4 * runsOf[i]);
-    all.take(runsOf[i], (k, from, to, damaged) => runs.set([from, to, events[run++], damaged], 4 * k));
+    if (rowsOf[i] > rows.length - row) fail();
+    const runs = all.take(runsOf[i], 4);
+    for (let at = 2; at < runs.length; at += 4) [runs[at], runs[at + 1]] = [events[run++], runs[at]];
     row += rowsOf[i];
     return { stream, rows: rows.subarray(row - rowsOf[i], row), runs };
   });
