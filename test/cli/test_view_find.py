@@ -148,3 +148,25 @@ def test_dropped_files_that_do_not_open_are_explained(page):
     page.until("!document.querySelector('dialog')")
     rows_of(page)
     page.trouble.clear()  # the browser tells of the refusals
+
+
+def test_causes_of_waits_come_with_the_rows(page, view, info):
+    """The tree of rows may come long after the event that an address selects."""
+    view.counted()
+    ready(view)
+    switches = {"filter": '$event == "sched_switch" && next_tid > 0'}
+    view.counted(**switches)
+    row = view.get("rows", row=5, count=1, **switches)["rows"][0]
+    tid = row[4].split("next_tid = ")[1].split(",")[0]
+    late = """(() => { const real = window.fetch; window.held = []; window.fetch = (path, more) => /api.tree/.test(path) && !window.free
+      ? new Promise(done => window.held.push(() => done(real(path, more)))) : real(path, more); })()"""
+    script = page.call("Page.addScriptToEvaluateOnNewDocument", source=late)["identifier"]
+    try:
+        page.go("about:blank")
+        page.go(f"{view.link}#b={info['begin']}&e={info['end']}&c={row[0]}&row={view.get('rank', ns=row[0])['row']}")
+        page.until("window.held.length && /next_tid/.test(document.querySelector('.details')?.textContent ?? '')")
+        assert page.value("document.querySelectorAll('.cause').length") == 0
+        page.value("window.free = true; window.held.forEach(go => go()); true")
+        page.until(f"Array.from(document.querySelectorAll('.cause')).some(e => e.textContent.includes('({tid})'))")
+    finally:
+        page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)

@@ -55,13 +55,15 @@ function Time({ store, ns }: { store: Store; ns: bigint }) {
 
 function Thread({ store, subject }: { store: Store; subject: Subject }) {
   const [found, setFound] = useState<api.Cause | null>(null);
+  // The rows may come after the event.
+  const key = chosen.find("thread", subject.tid);
   useLater(
     async (signal) => {
       setFound(null);
-      const key = chosen.find("thread", subject.tid);
-      if (key !== null) setFound(await api.cause(Number(key), subject.ns, signal).catch(() => null));
+      const cause = key === null ? null : await api.cause(Number(key), subject.ns, signal).catch(() => null);
+      if (!signal.aborted) setFound(cause);
     },
-    [subject.tid, subject.ns],
+    [key, subject.ns],
     50,
   );
   if (!found) return null;

@@ -286,6 +286,8 @@ export function RowsPane({ store }: { store: Store }) {
       return null;
     };
   }, [found, rows.selected]);
+  // What waits for rows can find them now.
+  useEffect(() => store.tell(), [found]);
   // The selected row stays in sight, and where it was when the rows get another order.
   const before = useRef({ key: rows.selected, y: 0 });
   useLayoutEffect(() => {
