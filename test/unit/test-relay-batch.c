@@ -135,12 +135,42 @@ static void test_failure(void **state)
 	close_file(&bad);
 }
 
+/* Data is written before the records, which come later, together; without its data a packet has no record. */
+static void test_data_first(void **state)
+{
+	struct ky_relay_stream_file good = new_file(),
+				    bad = {open("/dev/full", O_WRONLY), temporary(), 0},
+				    *failed = NULL;
+	uint8_t data[3] = "abc", got[6];
+
+	(void)state;
+	put(&good, data, 3, 0);
+	put_record(&good, 1, 0);
+	assert_int_equal(ky_relay_batch_write_data(&batch, &failed), 0);
+	memcpy(data, "def", 3);
+	put(&good, data, 3, 3);
+	put_record(&good, 2, 1);
+	put(&bad, data, 3, 0);
+	put_record(&bad, 1, 0);
+	assert_int_equal(ky_relay_batch_write_data(&batch, &failed), -ENOSPC);
+	assert_ptr_equal(failed, &bad);
+	assert_int_equal(pread(good.fd, got, sizeof(got), 0), sizeof(got));
+	assert_memory_equal(got, "abcdef", sizeof(got));
+	assert_int_equal(lseek(good.index_fd, 0, SEEK_END), 0);
+	write_now();
+	assert_int_equal(lseek(good.index_fd, 0, SEEK_END), 2 * KY_RELAY_RECORD_BYTES);
+	assert_int_equal(lseek(bad.index_fd, 0, SEEK_END), 0);
+	close_file(&good);
+	close_file(&bad);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_many_files),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_data_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

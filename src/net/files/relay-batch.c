@@ -83,10 +83,21 @@ static int relay_batch_write_parts(struct ky_relay_batch_file *part)
 	return 0;
 }
 
+/* Without its data, a packet gets no record. */
+static int relay_batch_write_data(struct ky_relay_batch_file *part)
+{
+	int ret = relay_batch_write_parts(part);
+
+	part->n_parts = 0;
+	if (ret < 0)
+		part->n_records = 0;
+	return ret;
+}
+
 /* The records come last: each is of a packet that is there. */
 static int relay_batch_write_file(struct ky_relay_batch_file *part)
 {
-	int ret = relay_batch_write_parts(part);
+	int ret = relay_batch_write_data(part);
 
 	if (ret < 0 || !part->n_records)
 		return ret;
@@ -94,19 +105,33 @@ static int relay_batch_write_file(struct ky_relay_batch_file *part)
 			      part->n_records * KY_RELAY_RECORD_BYTES, part->record_at_bytes);
 }
 
-int ky_relay_batch_write(struct ky_relay_batch *batch, struct ky_relay_stream_file **failed)
+/* All of the batch. Returns the first error, with its file in *failed. */
+static int relay_batch_for_each(struct ky_relay_batch *batch,
+				int (*write)(struct ky_relay_batch_file *part),
+				struct ky_relay_stream_file **failed)
 {
-	size_t n = batch->n;
 	int ret = 0;
 
-	batch->n = 0;
-	for (size_t i = 0; i < n; i++) {
-		int done = relay_batch_write_file(&batch->files[i]);
+	for (size_t i = 0; i < batch->n; i++) {
+		int done = write(&batch->files[i]);
 
 		if (done == 0 || ret < 0)
 			continue;
 		ret = done;
 		*failed = batch->files[i].file;
 	}
+	return ret;
+}
+
+int ky_relay_batch_write_data(struct ky_relay_batch *batch, struct ky_relay_stream_file **failed)
+{
+	return relay_batch_for_each(batch, relay_batch_write_data, failed);
+}
+
+int ky_relay_batch_write(struct ky_relay_batch *batch, struct ky_relay_stream_file **failed)
+{
+	int ret = relay_batch_for_each(batch, relay_batch_write_file, failed);
+
+	batch->n = 0;
 	return ret;
 }

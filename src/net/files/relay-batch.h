@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes to files of streams that wait for the end of a turn: packets that follow each other in a file are one
- * write, and so are their index records.
+ * Writes to files of streams: packets that follow each other in a file are one write, and so are their index
+ * records, which wait for the end of a turn.
  *
  *	ky_relay_batch_data(&batch, &file, data, bytes, at_bytes);
  *	ky_relay_batch_record(&batch, &file, record, at_bytes);
+ *	...
+ *	ret = ky_relay_batch_write_data(&batch, &failed);
  *	...
  *	ret = ky_relay_batch_write(&batch, &failed);
  *
@@ -54,6 +56,8 @@ bool ky_relay_batch_data(struct ky_relay_batch *batch, struct ky_relay_stream_fi
 /* The same for a record of the index, which is copied. */
 bool ky_relay_batch_record(struct ky_relay_batch *batch, struct ky_relay_stream_file *file,
 			   const uint8_t record[KY_RELAY_RECORD_BYTES], uint64_t at_bytes);
+/* Writes the data, which is the caller's again; the records stay. Returns as ky_relay_batch_write(). */
+int ky_relay_batch_write_data(struct ky_relay_batch *batch, struct ky_relay_stream_file **failed);
 /*
  * Writes all; then the batch is empty, after a failure, too. Returns 0 or -errno; then *failed is the first file that could
  * not be written.

@@ -11,21 +11,29 @@
 #include "base/error.h"
 #include "os/now.h"
 
-#define BUFFER_BYTES (256u << 10)
+/* A block of a file, and the heads of what comes in it. */
+#define BUFFER_BYTES ((256u + 16u) << 10)
 /* So often a client is read before the others get their turn. */
 #define READS_AT_A_TIME 4
 /* Nor does it get more time than that, apart from the end of what it has begun. */
 #define TURN_NS 5000000
 #define SWEEP_S 5
-/* So many bytes wake the server before the timer does. */
-#define GATHER_BYTES (512 << 10)
+/* So many bytes wake the server before the timer does: a turn. */
+#define GATHER_BYTES (int)(READS_AT_A_TIME * BUFFER_BYTES)
 /* A client with so many turns in the time that data may wait is one that sends much. */
 #define GATHER_TURNS 3
 
 /* ---- clients come and go -------------------------------------------------------------- */
 
+static void clients_note_gathering(struct ky_client *client, bool gathers)
+{
+	client->clients->n_gathering += (size_t)gathers - (size_t)client->is_gathering;
+	client->is_gathering = gathers;
+}
+
 static void client_free(struct ky_client *client)
 {
+	clients_note_gathering(client, false);
 	client->calls->end(client);
 	ky_loop_remove(client->source);
 	ky_link_free(client->link);
@@ -211,7 +219,7 @@ static void set_gathering(struct ky_client *client, bool gathers)
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes)) < 0)
 		return;
-	client->is_gathering = gathers;
+	clients_note_gathering(client, gathers);
 	if (gathers)
 		gather_again(client->clients);
 }
@@ -229,35 +237,72 @@ static void count_turn(struct ky_client *client)
 		set_gathering(client, true);
 }
 
+static size_t clients_best_bytes(const struct ky_client *client)
+{
+	return client->is_gathering && client->calls->best_bytes
+		       ? client->calls->best_bytes(client, BUFFER_BYTES)
+		       : BUFFER_BYTES;
+}
+
+/* One read. *is_full: there may be more; then the result is 0. Otherwise it is the loop's, and the client may be *gone. */
+static int clients_read_some(struct ky_client *client, uint8_t *buffer, bool *is_full, bool *gone)
+{
+	size_t wanted = clients_best_bytes(client);
+	ssize_t got = ky_link_receive(client->link, buffer, wanted);
+	int ret;
+
+	*is_full = false;
+	if (got == -EAGAIN)
+		return KYMO_OK;
+	if (got <= 0) {
+		log_end(client, (int)-got);
+		*gone = true;
+		return clients_drop(client);
+	}
+	client->heard_s = ky_os_now_s();
+	client->has_sent = true;
+	ret = take_data(client, buffer, (size_t)got, gone);
+	*is_full = !*gone && !client->kept && (size_t)got == wanted;
+	return ret;
+}
+
+/* A look at the only one that gathers is needed later, when a turn was a whole one. */
+static void note_much(struct ky_client *client, bool has_much)
+{
+	bool is_only = client->is_gathering && client->clients->n_gathering == 1;
+
+	client->has_much = has_much && !is_only;
+	if (has_much && is_only)
+		ky_loop_set_timer(client->clients->gather_timer, KY_CLIENTS_GATHER_NS);
+}
+
+/* The turn is over. Returns what the loop's call is to return, @ret unless the client is gone. */
+static int clients_rest(struct ky_client *client, int ret)
+{
+	struct kymo_error err = {.code = KYMO_OK};
+
+	if (!client->calls->rest || client->calls->rest(client, &err) == KYMO_OK)
+		return ret;
+	return drop_with(client, &err);
+}
+
 /* Returns what the loop's call is to return: the client may be gone. */
 static int read_client(struct ky_client *client, uint8_t *buffer)
 {
-	bool gone = false;
+	bool gone = false, is_full = true;
 	int ret = KYMO_OK;
 
 	client->turn_end_ns = ky_os_now_ns() + TURN_NS;
 	if (client->kept)
 		ret = take_kept(client, &gone);
-	for (int i = 0; i < READS_AT_A_TIME && !gone && !client->kept; i++) {
-		ssize_t got = ky_link_receive(client->link, buffer, BUFFER_BYTES);
-
-		if (got == -EAGAIN)
-			break;
-		if (got <= 0) {
-			log_end(client, (int)-got);
-			return clients_drop(client);
-		}
-		client->heard_s = ky_os_now_s();
-		client->has_sent = true;
-		ret = take_data(client, buffer, (size_t)got, &gone);
-		if ((size_t)got < BUFFER_BYTES)
-			break;
-	}
-	if (!gone && client->calls->rest)
-		client->calls->rest(client);
-	if (!gone && client->calls->gathers)
+	for (int i = 0; i < READS_AT_A_TIME && is_full && !gone && !client->kept; i++)
+		ret = clients_read_some(client, buffer, &is_full, &gone);
+	if (gone)
+		return ret;
+	note_much(client, is_full && !client->kept);
+	if (client->calls->gathers)
 		count_turn(client);
-	return ret;
+	return clients_rest(client, ret);
 }
 
 /* The next turn of clients that have kept data. */
@@ -275,7 +320,27 @@ static int clients_take_turns(void *data, struct kymo_error *err)
 	return ret;
 }
 
-/* What has come since from those that send much. One that has sent nothing lately wakes the server again with any byte. */
+/*
+ * What has come since from one that sends much. One that has sent nothing lately wakes the server again with any byte. What
+ * a whole turn has left comes with the next turn, or with the next look.
+ */
+static int clients_look(struct ky_client *client)
+{
+	struct ky_clients *clients = client->clients;
+
+	if (!client->has_sent) {
+		set_gathering(client, false);
+		return KYMO_OK;
+	}
+	gather_again(clients);
+	if (client->has_much) {
+		client->has_much = false;
+		return KYMO_OK;
+	}
+	client->has_sent = false;
+	return client->kept ? KYMO_OK : read_client(client, clients->buffer);
+}
+
 static int clients_take_gathered(void *data, struct kymo_error *err)
 {
 	struct ky_clients *clients = data;
@@ -284,21 +349,10 @@ static int clients_take_gathered(void *data, struct kymo_error *err)
 	(void)err;
 	ky_loop_set_timer(clients->gather_timer, 0);
 	clients->gather_is_due = false;
-	for (size_t i = clients->list.len; i-- > 0 && !ret;) {
-		/* The turn of one may end others. */
-		struct ky_client *client = i < clients->list.len ? clients->list.data[i] : NULL;
-
-		if (!client || !client->is_gathering)
-			continue;
-		if (!client->has_sent) {
-			set_gathering(client, false);
-			continue;
-		}
-		client->has_sent = false;
-		gather_again(clients);
-		if (!client->kept)
-			ret = read_client(client, clients->buffer);
-	}
+	/* The turn of one may end others. */
+	for (size_t i = clients->list.len; i-- > 0 && !ret;)
+		if (i < clients->list.len && clients->list.data[i]->is_gathering)
+			ret = clients_look(clients->list.data[i]);
 	return ret;
 }
 

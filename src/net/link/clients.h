@@ -40,8 +40,8 @@ struct ky_client_calls {
 	 */
 	int (*take)(struct ky_client *client, const uint8_t *data, size_t bytes,
 		    struct kymo_error *err);
-	/* The client has no more data at present, or other clients get their turn. Optional. */
-	void (*rest)(struct ky_client *client);
+	/* The client has no more data at present, or other clients get their turn. An error ends the connection. Optional. */
+	int (*rest)(struct ky_client *client, struct kymo_error *err);
 	/* Tells the client why its connection ends. Optional. */
 	void (*refuse)(struct ky_client *client, const struct kymo_error *err);
 	/*
@@ -70,6 +70,8 @@ struct ky_client_calls {
 	 * more to do. Nobody waits for answers to a part of what such clients send.
 	 */
 	bool gathers;
+	/* Of clients that gather: how many bytes the next read takes best, @most at most. Optional. */
+	size_t (*best_bytes)(const struct ky_client *client, size_t most);
 	/*
 	 * Of clients that come again: how many descriptors the client's files take. When descriptors are short, the one with the
 	 * most loses its connection for a while. Optional.
@@ -96,6 +98,7 @@ struct ky_client {
 	unsigned int n_turns;	  /* since then */
 	bool is_gathering; /* the server looks at it when there is much data, or at the timer */
 	bool has_sent;	   /* since the last look */
+	bool has_much;	   /* the same: as much as a turn takes */
 	uint8_t *kept;	   /* data for the next turn; NULL: none */
 	size_t kept_bytes;
 	bool is_only;	 /* the loop ends with it */
@@ -113,6 +116,7 @@ struct ky_clients {
 	uint8_t *buffer, *spare; /* the latter for ky_client_read(); NULL: not needed yet */
 	struct ky_loop_source *timer, *pause_timer, *turn_timer, *gather_timer;
 	bool gather_is_due; /* its timer is set */
+	size_t n_gathering; /* clients that the timer looks at */
 	bool is_short;	    /* of descriptors or memory: the log has it */
 	KY_VEC(struct ky_link *)
 	pausing; /* of clients that come again; closed with the pause's end */

@@ -56,6 +56,7 @@ struct ky_relay_session {
 	bool is_skipped; /* it was carried out before */
 	uint64_t taken;	 /* bytes of the payload */
 	struct ky_relay_trace *trace;
+	struct ky_relay_place place; /* of the last packet; of the next one, once that has ended */
 	uint8_t fixed[KY_NET_TEXT_MAX + 16]; /* the beginning of the payload, or all of it */
 };
 
@@ -219,6 +220,11 @@ const struct ky_relay_use *ky_relay_session_use(const struct ky_relay_session *s
 	return &session->use;
 }
 
+const struct ky_relay_place *ky_relay_session_place(const struct ky_relay_session *session)
+{
+	return &session->place;
+}
+
 bool ky_relay_session_is_complete(const struct ky_relay_session *session)
 {
 	return session->is_complete;
@@ -347,6 +353,9 @@ static int relay_session_begin_packet(struct ky_relay_session *session, struct k
 	data.index_bytes = le32toh(data.index_bytes);
 	data.offset_bytes = le64toh(data.offset_bytes);
 	data.entry = le64toh(data.entry);
+	session->place =
+		(struct ky_relay_place){data.offset_bytes, KY_FRAME_HEAD_BYTES + sizeof(data),
+					session->frame.bytes - sizeof(data)};
 	return ky_relay_trace_packet(session->trace, &data, session->frame.bytes - sizeof(data),
 				     err);
 }
@@ -454,6 +463,7 @@ static int relay_session_end_frame(struct ky_relay_session *session, struct kymo
 	case KY_FRAME_STREAM:
 		return end_definition(session, err);
 	case KY_FRAME_DATA:
+		session->place.offset_bytes += session->place.data_bytes;
 		return ky_relay_trace_packet_end(trace, err);
 	case KY_FRAME_METADATA:
 		return ky_relay_trace_metadata_end(trace, err);
@@ -501,6 +511,14 @@ int ky_relay_session_end(struct ky_relay_session *session, struct kymo_error *er
 	if (session->frame.type != KY_FRAME_DATA)
 		session->state->next = session->next;
 	return KYMO_OK;
+}
+
+int ky_relay_session_flush_data(struct ky_relay_session *session, struct kymo_error *err)
+{
+	int ret = ky_relay_trace_flush_data(session->batch, err);
+
+	session->has_failed |= ret < 0;
+	return ret;
 }
 
 int ky_relay_session_flush(struct ky_relay_session *session, struct kymo_error *err)

@@ -17,6 +17,7 @@
 
 #include <kymo/error.h>
 
+#include "net/files/relay-block.h"
 #include "net/protocol/frame.h"
 #include "net/relay/relay-trace.h"
 
@@ -68,8 +69,15 @@ int ky_relay_session_take(struct ky_relay_session *session, const uint8_t *data,
 			  struct kymo_error *err);
 int ky_relay_session_end(struct ky_relay_session *session, struct kymo_error *err);
 /*
- * Packets are carried out only with this: the caller calls it when the bytes that ky_relay_session_take() got go away, after an
- * error, too.
+ * Where the frame that is coming in, or the next one, is likely to be in a file: behind the last packet. Zeroed
+ * before the first packet.
+ */
+const struct ky_relay_place *ky_relay_session_place(const struct ky_relay_session *session);
+/* The bytes that ky_relay_session_take() got are no longer needed. */
+int ky_relay_session_flush_data(struct ky_relay_session *session, struct kymo_error *err);
+/*
+ * Packets are carried out only with this. The caller calls it before another session takes something, and before the close,
+ * after an error, too.
  */
 int ky_relay_session_flush(struct ky_relay_session *session, struct kymo_error *err);
 

@@ -279,22 +279,32 @@ int ky_relay_trace_packet(struct ky_relay_trace *trace, const struct ky_net_data
 	return KYMO_OK;
 }
 
-int ky_relay_trace_flush(struct ky_relay_batch *batch, struct kymo_error *err)
+/* The quota has counted what was to come. */
+static int relay_trace_failed(struct stream *stream, int errnum, struct kymo_error *err)
 {
-	struct ky_relay_stream_file *failed;
-	int ret = ky_relay_batch_write(batch, &failed);
-	struct stream *stream = (struct stream *)failed;
-	uint64_t bytes;
+	uint64_t bytes = size_of(stream->file.fd);
 
-	if (!ret)
-		return KYMO_OK;
-	/* The quota has counted what was to come. */
-	bytes = size_of(stream->file.fd);
 	if (bytes < stream->file_bytes) {
 		stream->trace->use->removed_bytes += stream->file_bytes - bytes;
 		stream->file_bytes = bytes;
 	}
-	return io_error(stream->trace, stream->name, -ret, "write what came", err);
+	return io_error(stream->trace, stream->name, errnum, "write what came", err);
+}
+
+int ky_relay_trace_flush_data(struct ky_relay_batch *batch, struct kymo_error *err)
+{
+	struct ky_relay_stream_file *failed;
+	int ret = ky_relay_batch_write_data(batch, &failed);
+
+	return ret ? relay_trace_failed((struct stream *)failed, -ret, err) : KYMO_OK;
+}
+
+int ky_relay_trace_flush(struct ky_relay_batch *batch, struct kymo_error *err)
+{
+	struct ky_relay_stream_file *failed;
+	int ret = ky_relay_batch_write(batch, &failed);
+
+	return ret ? relay_trace_failed((struct stream *)failed, -ret, err) : KYMO_OK;
 }
 
 static int relay_trace_write_packet(struct ky_relay_trace *trace, const uint8_t *data, size_t bytes,

@@ -40,9 +40,10 @@ void ky_relay_trace_free(struct ky_relay_trace *trace);
 /* Stream number @number has the name @name. KYMO_E_LIMIT: the session has too many. */
 int ky_relay_trace_stream(struct ky_relay_trace *trace, uint32_t number, const char *name,
 			  struct kymo_error *err);
-/* Writes the batch of some traces. */
+/* Writes the data of a batch, or all of it. */
+int ky_relay_trace_flush_data(struct ky_relay_batch *batch, struct kymo_error *err);
 int ky_relay_trace_flush(struct ky_relay_batch *batch, struct kymo_error *err);
-/* A packet of @bytes begins; its bytes come by ky_relay_trace_write(), and must stay until the batch is written. */
+/* A packet of @bytes begins; its bytes come by ky_relay_trace_write(), and must stay until the batch's data is written. */
 int ky_relay_trace_packet(struct ky_relay_trace *trace, const struct ky_net_data *data,
 			  uint64_t bytes, struct kymo_error *err);
 /* The metadata begins; its bytes come by ky_relay_trace_write(). */

@@ -18,6 +18,7 @@
 #include "net/relay/relay-readers.h"
 #include "net/relay/relay-session.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "store/live/live-file.h"
 
 #define CLIENTS_MAX 1000
@@ -29,7 +30,7 @@
 #define SILENCE_S  60
 #define SETTLE_S   5 /* until the first look at old sessions */
 #define CLEAN_S	   600
-/* A recorder gets an acknowledgement after so many bytes, and after this time in any case. */
+/* A recorder gets an acknowledgement after so many bytes, with a turn after this time, and after twice the time in any case. */
 #define ACK_BYTES (4u << 20)
 #define ACK_NS	  UINT64_C(20000000)
 
@@ -53,8 +54,9 @@ struct client {
 	size_t n_output;
 	uint64_t acknowledged;
 	uint64_t acknowledged_bytes; /* of the session, when it was acknowledged */
-	bool owes_ack;		     /* the timer acknowledges */
-	uint32_t reader_delay_ms;    /* that a reader wishes, which leaves */
+	int64_t acknowledged_ns;
+	bool owes_ack;		  /* the timer acknowledges */
+	uint32_t reader_delay_ms; /* that a reader wishes, which leaves */
 };
 
 struct ky_relay {
@@ -62,7 +64,7 @@ struct ky_relay {
 	struct ky_loop *loop;
 	int dir_fd;
 	struct ky_loop_source *timer, *ack_timer;
-	bool acks_are_due; /* the second timer is set */
+	size_t n_owing; /* clients that the second timer acknowledges; it is set while there are some */
 	struct ky_relay_hosts hosts;
 	struct ky_relay_readers readers;
 	struct ky_relay_batch batch; /* of the client whose turn it is */
@@ -102,16 +104,29 @@ static bool relay_answer(struct client *client, enum ky_frame_type type, uint64_
 	return true;
 }
 
+static void relay_set_owing(struct client *client, bool owes)
+{
+	struct ky_relay *relay = client->relay;
+
+	if (client->owes_ack == owes)
+		return;
+	client->owes_ack = owes;
+	relay->n_owing += owes ? 1 : -1;
+	if (relay->n_owing == owes)
+		ky_loop_set_timer(relay->ack_timer, owes ? 2 * ACK_NS : 0);
+}
+
 static void acknowledge(struct client *client, bool is_asked)
 {
 	uint64_t next = client->session ? ky_relay_session_next(client->session) : 0;
 
-	client->owes_ack = false;
+	relay_set_owing(client, false);
 	if ((next == client->acknowledged && !is_asked) ||
 	    !relay_answer(client, KY_FRAME_ACK, next))
 		return;
 	client->acknowledged = next;
 	client->acknowledged_bytes = ky_relay_session_bytes(client->session);
+	client->acknowledged_ns = ky_os_now_ns();
 }
 
 /*
@@ -120,20 +135,14 @@ static void acknowledge(struct client *client, bool is_asked)
  */
 static void acknowledge_soon(struct client *client)
 {
-	struct ky_relay *relay = client->relay;
-
 	if (!client->session || ky_relay_session_next(client->session) == client->acknowledged)
 		return;
 	if (ky_relay_session_is_complete(client->session) ||
-	    ky_relay_session_bytes(client->session) - client->acknowledged_bytes >= ACK_BYTES) {
+	    ky_relay_session_bytes(client->session) - client->acknowledged_bytes >= ACK_BYTES ||
+	    ky_os_now_ns() - client->acknowledged_ns >= (int64_t)ACK_NS)
 		acknowledge(client, false);
-		return;
-	}
-	client->owes_ack = true;
-	if (relay->acks_are_due)
-		return;
-	relay->acks_are_due = true;
-	ky_loop_set_timer(relay->ack_timer, ACK_NS);
+	else
+		relay_set_owing(client, true);
 }
 
 static int take_acks(void *data, struct kymo_error *err)
@@ -142,7 +151,6 @@ static int take_acks(void *data, struct kymo_error *err)
 
 	(void)err;
 	ky_loop_set_timer(relay->ack_timer, 0);
-	relay->acks_are_due = false;
 	ky_vec_foreach(&relay->clients.list, it)
 		if ((*it)->calls == &calls && ((struct client *)*it)->owes_ack)
 			acknowledge((struct client *)*it, false);
@@ -214,13 +222,16 @@ static void end_client(struct ky_client *base)
 {
 	struct client *client = (struct client *)base;
 
-	/* First: a watch takes long to close, and a viewer that comes now is to find a complete recording. */
+	if (client->session)
+		(void)ky_relay_session_flush(client->session, NULL);
+	/* Then this: a watch takes long to close, and a viewer that comes now is to find a complete recording. */
 	if (client->session)
 		note_recorder(client, ky_relay_session_is_complete(client->session)
 					      ? KY_VIEWER_RECORDER_GONE
 					      : KY_VIEWER_RECORDER_AWAY);
 	if (client->session)
 		ky_relay_readers_forget(&client->relay->readers, client->watch);
+	relay_set_owing(client, false);
 	/* A part of a packet takes room, too. */
 	if (client->session)
 		count_use(client);
@@ -523,8 +534,21 @@ static int relay_take(struct ky_client *base, const uint8_t *data, size_t bytes,
 
 	if (!client->session)
 		return ret;
-	flushed = ky_relay_session_flush(client->session, ret < 0 ? NULL : err);
+	flushed = ky_relay_session_flush_data(client->session, ret < 0 ? NULL : err);
 	return ret < 0 ? ret : flushed;
+}
+
+/* Packets of a recorder are written in whole blocks, as far as they follow each other. */
+static size_t relay_best_bytes(const struct ky_client *base, size_t most)
+{
+	const struct client *client = (const struct client *)base;
+	uint64_t came = client->n_head;
+
+	if (!client->session)
+		return most;
+	if (came == KY_FRAME_HEAD_BYTES)
+		came += client->frame.bytes - client->left_bytes;
+	return ky_relay_block_bytes(ky_relay_session_place(client->session), came, most);
 }
 
 static void relay_leave(struct ky_client *base, struct ky_link *link)
@@ -534,16 +558,21 @@ static void relay_leave(struct ky_client *base, struct ky_link *link)
 	ky_viewer_server_take(client->relay->options.viewers, link, client->reader_delay_ms);
 }
 
-static void rest(struct ky_client *base)
+static int relay_rest(struct ky_client *base, struct kymo_error *err)
 {
-	acknowledge_soon((struct client *)base);
+	struct client *client = (struct client *)base;
+	int ret = client->session ? ky_relay_session_flush(client->session, err) : KYMO_OK;
+
+	if (!ret)
+		acknowledge_soon(client);
+	return ret;
 }
 
 static const struct ky_client_calls calls = {
 	.struct_bytes = sizeof(struct client),
 	.begin = begin_client,
 	.take = relay_take,
-	.rest = rest,
+	.rest = relay_rest,
 	.refuse = relay_refuse,
 	.leave = relay_leave,
 	.end = end_client,
@@ -552,6 +581,7 @@ static const struct ky_client_calls calls = {
 	.patience_s = patience_of,
 	.comes_again = true,
 	.gathers = true,
+	.best_bytes = relay_best_bytes,
 	.files = relay_files_of,
 };
 
