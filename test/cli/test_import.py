@@ -352,6 +352,15 @@ CHROME = [{"ph": "X", "name": "load", "ts": 0, "dur": 2, "pid": 1, "tid": 2},
           {"ph": "M", "name": "thread_name", "pid": 1, "tid": 3, "args": {"name": "worker"}}]
 
 
+def test_losses_in_the_text_of_ftrace(kymo, tmp_path):
+    event = "  a-7 [001] ..... 12.{:06d}: sched_waking: comm=b pid=3 prio=120 target_cpu=001\n"
+    path = tmp_path / "a.txt"
+    path.write_text("# tracer: nop\n" + event.format(5) + "CPU:1 [LOST 34 EVENTS]\n" + event.format(9) +
+                    "CPU:1 [LOST EVENTS]\nCPU:1 [12 EVENTS DROPPED]\n" + event.format(11), encoding="ascii")
+    done = kymo("print", path)
+    assert len(done.out.splitlines()) == 3 and all(f" {n} lost by" in done.err for n in ("34 events", "1 event", "12 events")) and "are not of the format" not in done.err
+
+
 def test_chrome_json_as_tools_write_it(kymo, tmp_path):
     """On one line or many, alone or in an object with much before it, and without the end of a program that was killed."""
     whole, lines = json.dumps(CHROME, indent=2), ",\n".join(map(json.dumps, CHROME))

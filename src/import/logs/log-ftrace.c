@@ -271,9 +271,34 @@ static bool ftrace_is_head(const char *text, size_t len)
 	static const char empty[] = " is empty";
 	size_t n = sizeof(empty) - 1;
 
-	return log_ftrace_begins(text, len, "version = ") || log_ftrace_begins(text, len, "cpus=") ||
+	return log_ftrace_begins(text, len, "version = ") ||
+	       log_ftrace_begins(text, len, "cpus=") ||
 	       (log_ftrace_begins(text, len, "CPU ") && len > n &&
 		memcmp(text + len - n, empty, n) == 0);
+}
+
+/*
+ * "CPU:1 [LOST 34 EVENTS]" of the kernel, "CPU:1 [34 EVENTS DROPPED]" of trace-cmd; the number may be missing. 1: it was such a line; 0: it was not;
+ * negative.
+ */
+static int ftrace_lost(struct ky_log_file *log, const char *text, size_t len)
+{
+	char line[64], *at;
+	unsigned long cpu;
+	uint64_t n;
+
+	if (!log_ftrace_begins(text, len, "CPU:") || len >= sizeof(line))
+		return 0;
+	memcpy(line, text, len);
+	line[len] = '\0';
+	cpu = strtoul(line + 4, &at, 10);
+	if (strncmp(at, " [", 2) != 0 || cpu > UINT32_MAX ||
+	    (!strstr(at, "LOST") && !strstr(at, "EVENTS DROPPED")))
+		return 0;
+	at += strcspn(at, "0123456789]");
+	n = strtoull(at, NULL, 10);
+	return ky_maker_lost(log->maker, (uint32_t)cpu, n ? n : 1, log->err) < 0 ? log->err->code
+										 : 1;
 }
 
 static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
@@ -286,7 +311,7 @@ static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
 	if (len && *text == '#')
 		return 1;
 	if (!ftrace_take(text, len, &line))
-		return ftrace_is_head(text, len);
+		return ftrace_is_head(text, len) ? 1 : ftrace_lost(log, text, len);
 	if (log_ftrace_begins(line.name, line.name_len, "sys_") && line.name_len > 5) {
 		n = (size_t)ftrace_syscall(log, &line, text + len, name, values);
 	} else {
