@@ -57,6 +57,22 @@ static const struct ky_maker_field map_fields[] = {
 static const struct ky_maker_field throttle_fields[] = {{.name = "on", .kind = KY_MAKER_U8}};
 static const struct ky_maker_field switch_fields[] = {{.name = "out", .kind = KY_MAKER_U8}};
 
+static const struct ky_maker_field aux_fields[] = {
+	{.name = "offset", .kind = KY_MAKER_HEX},
+	{.name = "size", .kind = KY_MAKER_U64},
+	{.name = "flags", .kind = KY_MAKER_HEX},
+};
+static const struct ky_maker_field auxtrace_fields[] = {
+	{.name = "kind", .kind = KY_MAKER_TEXT},     {.name = "index", .kind = KY_MAKER_U32},
+	{.name = "offset", .kind = KY_MAKER_HEX},    {.name = "size", .kind = KY_MAKER_U64},
+	{.name = "reference", .kind = KY_MAKER_HEX},
+};
+static const struct ky_maker_field auxtrace_data_fields[] = {
+	{.name = "index", .kind = KY_MAKER_U32},
+	{.name = "offset", .kind = KY_MAKER_HEX},
+	{.name = "data", .kind = KY_MAKER_BYTES},
+};
+
 #define FIELDS(list) list, sizeof(list) / sizeof((list)[0])
 
 static const struct {
@@ -72,6 +88,9 @@ static const struct {
 	[KY_IMPORT_PERF_MMAP] = {"lttng_statedump_process_map", FIELDS(map_fields)},
 	[KY_IMPORT_PERF_THROTTLE] = {"perf_throttle", FIELDS(throttle_fields)},
 	[KY_IMPORT_PERF_SWITCH] = {"perf_switch", FIELDS(switch_fields)},
+	[KY_IMPORT_PERF_AUX] = {"perf_aux", FIELDS(aux_fields)},
+	[KY_IMPORT_PERF_AUXTRACE] = {"perf_auxtrace", FIELDS(auxtrace_fields)},
+	[KY_IMPORT_PERF_AUXTRACE_DATA] = {"perf_auxtrace_data", FIELDS(auxtrace_data_fields)},
 };
 
 int ky_import_perf_init(struct ky_import_perf_trace *trace, struct ky_import *imports,
@@ -103,6 +122,7 @@ void ky_import_perf_fini(struct ky_import_perf_trace *trace)
 	if (!trace->has_init)
 		return;
 	(void)ky_maker_close(trace->maker, NULL);
+	ky_perf_stacks_fini(&trace->stacks);
 	ky_foreign_kernel_fini(&trace->kernel);
 	ky_store_free(trace->kernel_store);
 	ky_store_free(trace->perf_store);
@@ -317,6 +337,21 @@ static int import_perf_trace_chain(struct ky_import_perf_trace *trace,
 	return KYMO_OK;
 }
 
+/* The program's part, where perf has copied the stack. */
+static int import_perf_trace_unwind(struct ky_import_perf_trace *trace, struct ky_perf_file *perf,
+				    const struct ky_perf_sample *sample, struct kymo_error *err)
+{
+	uint32_t n = sample->stack ? ky_perf_stacks_unwind(&trace->stacks, perf, sample) : 0;
+
+	if (!n)
+		return KYMO_OK;
+	ky_vec_clear(&trace->user_chain);
+	for (uint32_t i = 0; i < n; i++)
+		if (ky_vec_push(&trace->user_chain, trace->stacks.frames[i]) < 0)
+			return ky_error_nomem(err);
+	return KYMO_OK;
+}
+
 static int import_perf_trace_tracepoint(struct ky_import_perf_trace *trace,
 					const struct ky_perf_sample *sample, struct kymo_error *err)
 {
@@ -331,7 +366,7 @@ static int import_perf_trace_tracepoint(struct ky_import_perf_trace *trace,
 		return KYMO_OK;
 	return ky_foreign_kernel_record(&trace->kernel, sample->cpu, (uint32_t)sample->attr->config,
 					sample->ns, sample->raw, sample->raw_bytes,
-					sample->n_chain ? &stacks : NULL, err);
+					sample->n_chain || stacks.n_user ? &stacks : NULL, err);
 }
 
 static int import_perf_trace_sample(struct ky_import_perf_trace *trace, struct ky_perf_file *perf,
@@ -342,6 +377,8 @@ static int import_perf_trace_sample(struct ky_import_perf_trace *trace, struct k
 
 	ret = import_perf_trace_chain(trace, sample, perf->file.swap,
 				      (head->misc & MISC_CPUMODE) == MISC_KERNEL, err);
+	if (!ret)
+		ret = import_perf_trace_unwind(trace, perf, sample, err);
 	if (ret < 0)
 		return ret;
 	if (sample->attr->type == KY_PERF_TYPE_TRACEPOINT)
@@ -469,6 +506,8 @@ int ky_import_perf_record(struct ky_import_perf_trace *trace, struct ky_perf_fil
 {
 	const struct record record = {head->bytes, head->size, perf->file.swap};
 
+	if (ky_perf_stacks_record(&trace->stacks, perf, head) < 0)
+		return ky_error_nomem(err);
 	switch (head->type) {
 	case KY_PERF_SAMPLE:
 		return import_perf_trace_sample(trace, perf, head, sample, err);
@@ -489,6 +528,11 @@ int ky_import_perf_record(struct ky_import_perf_trace *trace, struct ky_perf_fil
 	case KY_PERF_SWITCH_CPU_WIDE:
 		return import_perf_trace_flag(trace, KY_IMPORT_PERF_SWITCH,
 					      head->misc & MISC_SWITCH_OUT, sample, err);
+	case KY_PERF_AUX:
+		import_perf_trace_begin_event(trace, KY_IMPORT_PERF_AUX, sample);
+		for (uint32_t at = 8; at < 32; at += 8)
+			ky_maker_number(trace->maker, record_u64(&record, at));
+		return ky_maker_commit(trace->maker, err);
 	case KY_PERF_LOST:
 		trace->n_lost += record_u64(&record, 16);
 		return import_perf_trace_lost(trace, record_u64(&record, 16), sample, err);

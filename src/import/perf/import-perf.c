@@ -29,6 +29,7 @@ struct perf_import {
 	bool round_is_over; /* of a part */
 	struct ky_perf_queues queues;
 	uint64_t round_ns; /* the newest record of the last round */
+	uint64_t last_ns;  /* of all */
 	uint64_t n_short;
 	uint16_t at_id; /* where the counter's id stands in samples; 0: take all records singly */
 	const struct ky_log *log;
@@ -72,10 +73,9 @@ static int import_perf_flush_queue(struct perf_import *import, struct ky_perf_qu
 {
 	uint32_t cpu = (uint32_t)(queue - import->queues.cpus.data);
 	bool has_kernel = import->trace.has_kernel;
-	size_t n = 0;
+	size_t n = queue->n_done;
 	int ret = KYMO_OK;
 
-	ky_perf_queue_sort(queue);
 	for (; n < queue->records.len && queue->records.data[n].ns <= until_ns && !ret; n++) {
 		const struct ky_perf_waiting *waiting = &queue->records.data[n];
 
@@ -83,7 +83,20 @@ static int import_perf_flush_queue(struct perf_import *import, struct ky_perf_qu
 			      ? import_perf_emit_plain(import, waiting, cpu, err)
 			      : import_perf_emit(import, waiting, err);
 	}
-	ky_perf_queue_drop(&import->queues, queue, n);
+	queue->n_done = n;
+	return ret;
+}
+
+/* All CPUs in the order of time: a copy of a stack is unwound with mappings that another CPU may have told of. */
+static int import_perf_flush_merged(struct perf_import *import, uint64_t until_ns,
+				    struct kymo_error *err)
+{
+	struct ky_perf_queue *queue;
+	uint64_t second_ns;
+	int ret = KYMO_OK;
+
+	while (!ret && (queue = ky_perf_queue_first(&import->queues, until_ns, &second_ns)))
+		ret = import_perf_flush_queue(import, queue, second_ns, err);
 	return ret;
 }
 
@@ -103,6 +116,8 @@ static int import_perf_flush(struct perf_import *import, uint64_t until_ns, stru
 {
 	int ret = KYMO_OK;
 
+	if (import->queues.newest_ns > import->last_ns)
+		import->last_ns = import->queues.newest_ns;
 	if (!import->trace.has_begun) {
 		uint64_t first = import_perf_first(import);
 
@@ -112,8 +127,14 @@ static int import_perf_flush(struct perf_import *import, uint64_t until_ns, stru
 		ret = ky_import_perf_begin(&import->trace, &import->perf, first, err);
 	}
 	ky_vec_foreach(&import->queues.cpus, queue)
+		ky_perf_queue_sort(queue);
+	if (!ret && import->perf.has_user_stacks)
+		ret = import_perf_flush_merged(import, until_ns, err);
+	ky_vec_foreach(&import->queues.cpus, queue) {
 		if (!ret)
 			ret = import_perf_flush_queue(import, queue, until_ns, err);
+		ky_perf_queue_drop(&import->queues, queue);
+	}
 	return ret;
 }
 
@@ -315,6 +336,28 @@ static int import_perf_read_parts(struct perf_import *import, struct kymo_error 
 	return ret;
 }
 
+static void import_perf_say(const struct perf_import *import)
+{
+	const char *path = import->perf.path;
+
+	if (import->n_short)
+		ky_log_warning(import->log,
+			       "%s: %llu samples are shorter than their event says; "
+			       "they are left out",
+			       path, (unsigned long long)import->n_short);
+	if (import->trace.stacks.n_left_out)
+		ky_log_warning(import->log,
+			       "%s: %llu copies of stacks are not unwound: the file is of another "
+			       "kind of machine, or says nothing of the processes, or libdw is not "
+			       "installed",
+			       path, (unsigned long long)import->trace.stacks.n_left_out);
+	if (import->perf.n_aux_left_out)
+		ky_log_warning(import->log,
+			       "%s: %llu pieces of AUX data are left out: perf recorded them with "
+			       "several threads",
+			       path, (unsigned long long)import->perf.n_aux_left_out);
+}
+
 static int import_perf_run(struct perf_import *import, struct kymo_error *broken,
 			   struct kymo_error *err)
 {
@@ -325,12 +368,11 @@ static int import_perf_run(struct perf_import *import, struct kymo_error *broken
 	if (!ret)
 		ret = import_perf_flush(import, UINT64_MAX, err);
 	if (!ret)
+		ret = ky_import_perf_aux(&import->trace, &import->perf, import->last_ns, err);
+	if (!ret)
 		ret = ky_import_perf_end(&import->trace, err);
-	if (!ret && import->n_short)
-		ky_log_warning(import->log,
-			       "%s: %llu samples are shorter than their event says; "
-			       "they are left out",
-			       import->perf.path, (unsigned long long)import->n_short);
+	if (!ret)
+		import_perf_say(import);
 	return ret;
 }
 

@@ -7,6 +7,7 @@
 #include "import/common/import.h"
 #include "import/perf/perf-file.h"
 #include "import/perf/perf-sample.h"
+#include "import/perf/perf-stacks.h"
 #include "import/common/trace-maker.h"
 
 /* Kinds of events beside samples. */
@@ -19,6 +20,9 @@ enum ky_import_perf_event {
 	KY_IMPORT_PERF_MMAP,
 	KY_IMPORT_PERF_THROTTLE,
 	KY_IMPORT_PERF_SWITCH,
+	KY_IMPORT_PERF_AUX,
+	KY_IMPORT_PERF_AUXTRACE,
+	KY_IMPORT_PERF_AUXTRACE_DATA,
 	KY_IMPORT_PERF_EVENTS,
 };
 
@@ -36,6 +40,7 @@ struct ky_import_perf_trace {
 	struct ky_map names; /* tid -> name, in the arena; of threads */
 	struct ky_arena arena;
 	KY_VEC(uint64_t) kernel_chain, user_chain;
+	struct ky_perf_stacks stacks;
 };
 
 int ky_import_perf_init(struct ky_import_perf_trace *trace, struct ky_import *imports,
@@ -47,6 +52,9 @@ int ky_import_perf_begin(struct ky_import_perf_trace *trace, struct ky_perf_file
 int ky_import_perf_record(struct ky_import_perf_trace *trace, struct ky_perf_file *perf,
 			  const struct ky_perf_head *head, const struct ky_perf_sample *sample,
 			  struct kymo_error *err);
+/* What the tracing hardware has written: events at @ns, at the end. */
+int ky_import_perf_aux(struct ky_import_perf_trace *trace, struct ky_perf_file *perf, uint64_t ns,
+		       struct kymo_error *err);
 int ky_import_perf_end(struct ky_import_perf_trace *trace, struct kymo_error *err);
 void ky_import_perf_fini(struct ky_import_perf_trace *trace);
 

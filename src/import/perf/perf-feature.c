@@ -37,6 +37,8 @@ bool ky_perf_attr_parse(const struct ky_perf_file *perf, const uint8_t *bytes, s
 	attr->period = ky_foreign_u64(bytes + 16, swap);
 	attr->sample_type = ky_foreign_u64(bytes + 24, swap);
 	attr->read_format = ky_foreign_u64(bytes + 32, swap);
+	attr->branch_type = size >= 80 ? ky_foreign_u64(bytes + 72, swap) : 0;
+	attr->user_registers = size >= 88 ? ky_foreign_u64(bytes + 80, swap) : 0;
 	attr->sample_id_all = perf_feature_flag(perf, bytes + 40, FLAG_SAMPLE_ID_ALL);
 	return true;
 }
@@ -161,8 +163,7 @@ int ky_perf_feature(struct ky_perf_file *perf, unsigned int number, uint64_t at,
 	case FEATURE_TRACING_DATA:
 		return take_tracing(perf, at, err);
 	case FEATURE_BUILD_ID:
-		ky_perf_take_build_ids(perf, at, size);
-		return KYMO_OK;
+		return ky_perf_take_build_ids(perf, at, size) < 0 ? ky_error_nomem(err) : KYMO_OK;
 	case FEATURE_HOSTNAME:
 	case FEATURE_OSRELEASE:
 	case FEATURE_ARCH:

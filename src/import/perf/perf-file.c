@@ -84,6 +84,7 @@ static int perf_file_add_attr(struct ky_perf_file *perf, const uint8_t *bytes, s
 		return ky_foreign_bad(&perf->file, at, "the description of an event makes no sense",
 				      err);
 	ky_perf_sample_prepare(&attr);
+	perf->has_user_stacks |= ky_perf_has_user_stack(&attr);
 	if (perf->attrs.len == ATTRS_MAX)
 		return ky_foreign_bad(&perf->file, at, "the file has too many events", err);
 	return ky_vec_push(&perf->attrs, attr) < 0 ? ky_error_nomem(err) : KYMO_OK;
@@ -177,6 +178,7 @@ int ky_perf_open(struct ky_perf_file *perf, const char *path, int fd, struct kym
 	memset(perf, 0, sizeof(*perf));
 	ky_arena_init(&perf->arena);
 	ky_map_init(&perf->ids);
+	ky_names_init(&perf->build_ids);
 	ky_tracing_data_init(&perf->tracing);
 	perf->path = path;
 	ret = ky_foreign_open(&perf->file, path, fd, err);
@@ -201,7 +203,9 @@ void ky_perf_close(struct ky_perf_file *perf)
 	ky_perf_unpack_free(perf->unpack);
 	ky_foreign_close(&perf->file);
 	ky_vec_fini(&perf->attrs);
+	ky_vec_fini(&perf->aux);
 	ky_map_fini(&perf->ids);
+	ky_names_fini(&perf->build_ids);
 	ky_tracing_data_fini(&perf->tracing);
 	ky_arena_fini(&perf->arena);
 }
@@ -245,6 +249,27 @@ static int perf_file_take_update(struct ky_perf_file *perf, const struct ky_perf
 	return attr->name ? KYMO_OK : ky_error_nomem(err);
 }
 
+/* PERF_RECORD_AUXTRACE: {u64 bytes, offset, reference, u32 index, tid, cpu}; the bytes are at @at. */
+static int perf_file_keep_aux(struct ky_perf_file *perf, const struct ky_perf_head *head,
+			      uint64_t at, uint64_t bytes)
+{
+	const struct ky_perf_aux aux = {
+		.at = at,
+		.bytes = bytes < perf->end - at ? bytes : perf->end - at,
+		.offset = ky_foreign_u64(head->bytes + 16, perf->file.swap),
+		.reference = ky_foreign_u64(head->bytes + 24, perf->file.swap),
+		.index = ky_foreign_u32(head->bytes + 32, perf->file.swap),
+		.tid = ky_foreign_u32(head->bytes + 36, perf->file.swap),
+		.cpu = ky_foreign_u32(head->bytes + 40, perf->file.swap),
+	};
+
+	if (perf->is_in_part) {
+		perf->n_aux_left_out++;
+		return KYMO_OK;
+	}
+	return ky_vec_push(&perf->aux, aux);
+}
+
 /* Moves perf->at behind the record, and what belongs to it but is not in its size. */
 static int perf_file_take(struct ky_perf_file *perf, const struct ky_perf_head *head, uint64_t at,
 			  struct kymo_error *err)
@@ -263,9 +288,15 @@ static int perf_file_take(struct ky_perf_file *perf, const struct ky_perf_head *
 			       : ky_perf_feature(
 					 perf, (unsigned int)ky_foreign_u64(head->bytes + 8, swap),
 					 at + 16, head->size - 16u, err);
+	case KY_PERF_AUXTRACE_INFO:
+		if (head->size >= 12)
+			perf->aux_kind = ky_foreign_u32(head->bytes + 8, swap);
+		break;
 	case KY_PERF_AUXTRACE:
 		if (head->size >= 16)
 			extra = ky_foreign_u64(head->bytes + 8, swap);
+		if (head->size >= 44 && perf_file_keep_aux(perf, head, begin, extra) < 0)
+			return ky_error_nomem(err);
 		break;
 	case KY_PERF_TRACING_DATA:
 		if (head->size < 12)

@@ -24,6 +24,7 @@ enum ky_perf_record {
 	KY_PERF_FORK = 7,
 	KY_PERF_SAMPLE = 9,
 	KY_PERF_MMAP2 = 10,
+	KY_PERF_AUX = 11,
 	KY_PERF_LOST_SAMPLES = 13,
 	KY_PERF_SWITCH = 14,
 	KY_PERF_SWITCH_CPU_WIDE = 15,
@@ -31,6 +32,7 @@ enum ky_perf_record {
 	KY_PERF_HEADER_ATTR = 64,
 	KY_PERF_TRACING_DATA = 66,
 	KY_PERF_FINISHED_ROUND = 68,
+	KY_PERF_AUXTRACE_INFO = 70,
 	KY_PERF_AUXTRACE = 71,
 	KY_PERF_EVENT_UPDATE = 78,
 	KY_PERF_FEATURE = 80,
@@ -49,6 +51,7 @@ enum ky_perf_record {
 struct ky_perf_attr {
 	uint32_t type;
 	uint64_t config, period, sample_type, read_format;
+	uint64_t branch_type, user_registers;
 	bool sample_id_all;
 	char *name; /* "cpu-clock"; in the file's arena; NULL: the file has none */
 	int event;  /* for the owner; -1 at first */
@@ -56,6 +59,17 @@ struct ky_perf_attr {
 	uint16_t at_id, at_time, at_cpu;
 	/* Where the length of a tracepoint's record stands; 0: it has none, or not always at the same place. */
 	uint16_t at_raw;
+};
+
+/* What a CPU's tracing hardware has written, as perf has copied it. */
+struct ky_perf_aux {
+	uint64_t at, bytes; /* in the file */
+	uint64_t offset, reference;
+	uint32_t index, tid, cpu;
+};
+
+struct ky_perf_build_id {
+	uint8_t n, bytes[20];
 };
 
 struct ky_perf_file {
@@ -76,16 +90,22 @@ struct ky_perf_file {
 	struct ky_tracing_data tracing;
 	const char *hostname, *release, *arch; /* NULL: the file does not say */
 	/* Of the kernel: its build ID, a symbol of it and that one's address; 0: the file does not say. */
-	uint8_t kernel_id[20], kernel_id_next[20];
+	uint8_t kernel_id[20];
 	char kernel_symbol[32];
 	uint64_t kernel_at;
 	/* The clock's value and wall time at one moment, ns; wall_ns 0: the file does not say. */
 	uint64_t clock_ns, wall_ns;
+	bool has_user_stacks; /* samples have copies of stacks */
+	bool is_in_part;      /* a file of a directory is read: perf-parts.h */
+	uint32_t aux_kind;    /* of the hardware, as perf numbers it; 0: the file does not say */
+	KY_VEC(struct ky_perf_aux) aux;
+	uint64_t n_aux_left_out; /* in parts */
 	/* Records. */
 	uint64_t at, end;
 	uint64_t
 		record_at; /* of the record that was handed out last, or of the compressed one that has it */
 	struct ky_perf_unpack *unpack; /* NULL: nothing is compressed yet */
+	struct ky_names build_ids;     /* of files, by path: struct ky_perf_build_id */
 };
 
 /* A record: its head, and all bytes with the head. */
@@ -108,8 +128,8 @@ void ky_perf_close(struct ky_perf_file *perf);
  */
 int ky_perf_next(struct ky_perf_file *perf, struct ky_perf_head *head, struct kymo_error *err);
 
-/* perf-kernel.c: what a feature with build IDs says; what a record of kind MMAP says. */
-void ky_perf_take_build_ids(struct ky_perf_file *perf, uint64_t at, uint64_t size);
+/* perf-kernel.c: what a feature with build IDs says, 0 or KYMO_E_MEMORY; what a record of kind MMAP says. */
+int ky_perf_take_build_ids(struct ky_perf_file *perf, uint64_t at, uint64_t size);
 void ky_perf_take_map(struct ky_perf_file *perf, const struct ky_perf_head *head);
 /* Does the kernel of the file run here, at the same addresses? */
 bool ky_perf_kernel_is_here(const struct ky_perf_file *perf);
@@ -122,6 +142,9 @@ static inline uintptr_t ky_perf_known_id(const struct ky_perf_file *perf, uint64
 	return perf->known[at].id == id ? perf->known[at].number : 0;
 }
 
+/* Was the file recorded on this machine, since it was started? Its build ID may be missing: perf writes it only if a sample was in the kernel. */
+bool ky_perf_boot_is_here(const struct ky_perf_file *perf);
+
 /* The attribute of the counter with @id; without one (@id 0), the first. NULL: unknown. */
 struct ky_perf_attr *ky_perf_attr(struct ky_perf_file *perf, uint64_t id);
 
@@ -129,6 +152,12 @@ struct ky_perf_attr *ky_perf_attr(struct ky_perf_file *perf, uint64_t id);
 static inline bool ky_perf_has_chain(const struct ky_perf_attr *attr)
 {
 	return attr->sample_type & (1u << 5);
+}
+
+/* Whether its samples have copies of registers and of the stack. */
+static inline bool ky_perf_has_user_stack(const struct ky_perf_attr *attr)
+{
+	return (attr->sample_type & (3u << 12)) == 3u << 12;
 }
 
 /* perf-feature.c: parse the struct perf_event_attr at @bytes, of @size. False: it makes no sense. */

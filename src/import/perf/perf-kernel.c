@@ -8,40 +8,59 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "base/strbuf.h"
 #include "import/perf/perf-file.h"
 #include "os/file.h"
 
-#define NOTES_BYTES   65536
-#define SYMBOLS_BYTES 65536 /* the first symbols are those of the kernel's begin */
-#define GNU_BUILD_ID  3
+#define NOTES_BYTES	   65536
+#define SYMBOLS_BYTES	   65536 /* the first symbols are those of the kernel's begin */
+#define GNU_BUILD_ID	   3
+#define MISC_BUILD_ID_SIZE (1u << 15)
 
 static const char map_name[] = "[kernel.kallsyms]";
 
 /* ---- what the file says ------------------------------------------------------------------- */
 
+/* What the file says of @name. 0 or KYMO_E_MEMORY. */
+static int perf_kernel_keep_id(struct ky_perf_file *perf, const char *name,
+			       const struct ky_perf_build_id *id)
+{
+	struct ky_perf_build_id *kept = ky_arena_memdup(&perf->arena, id, sizeof(*id));
+	char *path = ky_arena_strdup(&perf->arena, name);
+
+	if (!kept || !path)
+		return KYMO_E_MEMORY;
+	if (strcmp(name, map_name) == 0)
+		memcpy(perf->kernel_id, id->bytes, sizeof(perf->kernel_id));
+	return ky_names_set(&perf->build_ids, path, kept);
+}
+
 /* {header, s32 pid, u8 id[20], u8 id_bytes, padding, name} */
-void ky_perf_take_build_ids(struct ky_perf_file *perf, uint64_t at, uint64_t size)
+int ky_perf_take_build_ids(struct ky_perf_file *perf, uint64_t at, uint64_t size)
 {
 	uint64_t end = at + size;
 
 	while (end - at >= 8 + 4 + 24 + 1) {
 		const uint8_t *bytes = ky_foreign_bytes(&perf->file, at, 36, "a build ID", NULL);
 		uint16_t len = bytes ? ky_foreign_u16(bytes + 6, perf->file.swap) : 0;
-		const uint8_t *name;
+		struct ky_perf_build_id id = {.n = sizeof(id.bytes)};
+		const char *name;
 
 		if (len < 37 || len > end - at)
-			return;
-		memcpy(perf->kernel_id_next, bytes + 12, sizeof(perf->kernel_id_next));
-		name = ky_foreign_bytes(&perf->file, at + 36, len - 36u, "a build ID", NULL);
-		if (name && strnlen((const char *)name, len - 36u) < len - 36u &&
-		    strcmp((const char *)name, map_name) == 0) {
-			memcpy(perf->kernel_id, perf->kernel_id_next, sizeof(perf->kernel_id));
-			return;
-		}
+			return KYMO_OK;
+		memcpy(id.bytes, bytes + 12, sizeof(id.bytes));
+		if (ky_foreign_u16(bytes + 4, perf->file.swap) & MISC_BUILD_ID_SIZE)
+			id.n = bytes[32] < sizeof(id.bytes) ? bytes[32] : sizeof(id.bytes);
+		name = (const char *)ky_foreign_bytes(&perf->file, at + 36, len - 36u, "a build ID",
+						      NULL);
+		if (name && strnlen(name, len - 36u) < len - 36u &&
+		    perf_kernel_keep_id(perf, name, &id) < 0)
+			return KYMO_E_MEMORY;
 		at += len;
 	}
+	return KYMO_OK;
 }
 
 /* {header, pid, tid, u64 address, length, offset, name}: the kernel's has the address of a symbol as its offset. */
@@ -111,6 +130,16 @@ static uint64_t perf_kernel_own_address(const char *symbol)
 	}
 	ky_strbuf_fini(&text);
 	return address;
+}
+
+bool ky_perf_boot_is_here(const struct ky_perf_file *perf)
+{
+	struct utsname name;
+
+	return perf->kernel_at && !perf->file.swap && perf->release && perf->hostname &&
+	       uname(&name) == 0 && strcmp(name.release, perf->release) == 0 &&
+	       strcmp(name.nodename, perf->hostname) == 0 &&
+	       perf_kernel_own_address(perf->kernel_symbol) == perf->kernel_at;
 }
 
 bool ky_perf_kernel_is_here(const struct ky_perf_file *perf)

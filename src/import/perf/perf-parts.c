@@ -74,6 +74,7 @@ void ky_perf_part_swap(struct ky_perf_part *part, struct ky_perf_file *perf)
 	SWAP(part->at, perf->at);
 	SWAP(part->end, perf->end);
 	SWAP(part->unpack, perf->unpack);
+	perf->is_in_part = !perf->is_in_part;
 }
 
 uint64_t ky_perf_parts_until(const struct ky_perf_parts *parts)

@@ -63,7 +63,8 @@ static inline void perf_queue_done(struct ky_perf_queues *queues, const uint8_t 
 void ky_perf_queues_fini(struct ky_perf_queues *queues)
 {
 	ky_vec_foreach(&queues->cpus, queue) {
-		ky_perf_queue_drop(queues, queue, queue->records.len);
+		queue->n_done = queue->records.len;
+		ky_perf_queue_drop(queues, queue);
 		ky_vec_fini(&queue->records);
 	}
 	ky_vec_fini(&queues->cpus);
@@ -172,9 +173,9 @@ void ky_perf_queue_sort(struct ky_perf_queue *queue)
 	queue->is_unsorted = false;
 }
 
-void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *queue, size_t n)
+void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *queue)
 {
-	size_t left = queue->records.len - n;
+	size_t n = queue->n_done, left = queue->records.len - n;
 
 	if (!n)
 		return;
@@ -184,6 +185,31 @@ void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *que
 	}
 	memmove(queue->records.data, queue->records.data + n, left * sizeof(*queue->records.data));
 	queue->records.len = left;
+	queue->n_done = 0;
 	if (!left)
 		queue->order = 0;
+}
+
+struct ky_perf_queue *ky_perf_queue_first(struct ky_perf_queues *queues, uint64_t until_ns,
+					  uint64_t *second_ns)
+{
+	struct ky_perf_queue *first = NULL;
+	uint64_t first_ns = until_ns;
+
+	*second_ns = until_ns;
+	ky_vec_foreach(&queues->cpus, queue) {
+		uint64_t ns;
+
+		if (queue->n_done == queue->records.len)
+			continue;
+		ns = queue->records.data[queue->n_done].ns;
+		if (ns <= first_ns && (!first || ns < first_ns)) {
+			*second_ns = first ? first_ns : until_ns;
+			first = queue;
+			first_ns = ns;
+		} else if (ns < *second_ns) {
+			*second_ns = ns;
+		}
+	}
+	return first;
 }

@@ -25,6 +25,7 @@ struct ky_perf_waiting {
 
 struct ky_perf_queue {
 	KY_VEC(struct ky_perf_waiting) records;
+	size_t n_done;	/* of the first records */
 	uint32_t order; /* of the next record */
 	bool is_unsorted;
 };
@@ -58,7 +59,13 @@ const uint8_t *ky_perf_queue_copy(struct ky_perf_queues *queues, const uint8_t *
 int ky_perf_queue_add(struct ky_perf_queues *queues, uint32_t cpu, struct ky_perf_waiting *waiting);
 /* Puts the records of a queue into the order of time; those of one time stay in the order of their arrival. */
 void ky_perf_queue_sort(struct ky_perf_queue *queue);
-/* The first @n records of a queue are done. */
-void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *queue, size_t n);
+/* Frees the records of a queue that are done. */
+void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *queue);
+/*
+ * The queue whose next record is the first of all, up to @until_ns; *second_ns: the time of the next queue's, or @until_ns. NULL: there is
+ * none.
+ */
+struct ky_perf_queue *ky_perf_queue_first(struct ky_perf_queues *queues, uint64_t until_ns,
+					  uint64_t *second_ns);
 
 #endif

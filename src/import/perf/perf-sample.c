@@ -14,6 +14,13 @@
 #define SAMPLE_READ	  (1u << 4)
 #define SAMPLE_CALLCHAIN  (1u << 5)
 #define SAMPLE_RAW	  (1u << 10)
+#define SAMPLE_BRANCHES	  (1u << 11)
+#define SAMPLE_REGISTERS  (1u << 12)
+#define SAMPLE_STACK	  (1u << 13)
+
+#define BRANCH_HW_INDEX (1u << 17)
+#define BRANCH_BYTES	24u
+#define ABI_64		2u
 
 #define READ_TIME_ENABLED (1u << 0)
 #define READ_TIME_RUNNING (1u << 1)
@@ -108,6 +115,58 @@ static void take_raw(struct cursor *cursor, struct ky_perf_sample *sample)
 	cursor->at += len;
 }
 
+static void skip_branches(struct cursor *cursor, uint64_t type)
+{
+	uint64_t n = take_u64(cursor);
+
+	if (type & BRANCH_HW_INDEX)
+		(void)take_u64(cursor);
+	if (n > UINT16_MAX)
+		cursor->is_short = true;
+	else
+		perf_sample_skip(cursor, n * BRANCH_BYTES);
+}
+
+static void take_registers(struct cursor *cursor, struct ky_perf_sample *sample)
+{
+	uint64_t abi = take_u64(cursor);
+
+	if (!abi)
+		return;
+	if (abi == ABI_64)
+		sample->registers = cursor->at;
+	perf_sample_skip(cursor,
+			 8ull * (unsigned int)__builtin_popcountll(sample->attr->user_registers));
+}
+
+/* Its size, the bytes, and how many of these the kernel has filled. */
+static void take_stack(struct cursor *cursor, struct ky_perf_sample *sample)
+{
+	uint64_t size = take_u64(cursor), filled;
+
+	if (!size)
+		return;
+	sample->stack = cursor->at;
+	perf_sample_skip(cursor, size);
+	filled = take_u64(cursor);
+	sample->stack_bytes = filled < size ? filled : size;
+}
+
+/* What stands behind the tracepoint's record, up to the copies. */
+static void take_copies(struct cursor *cursor, struct ky_perf_sample *sample)
+{
+	uint64_t type = sample->attr->sample_type;
+
+	if (!ky_perf_has_user_stack(sample->attr) || cursor->is_short)
+		return;
+	if (type & SAMPLE_BRANCHES)
+		skip_branches(cursor, sample->attr->branch_type);
+	take_registers(cursor, sample);
+	take_stack(cursor, sample);
+	if (cursor->is_short)
+		sample->registers = sample->stack = NULL;
+}
+
 /* Without IDENTIFIER all events of a file have the same sample_type, so the first one's tells where the id is. */
 static uint64_t find_id(const struct ky_perf_file *perf, const struct ky_perf_head *head,
 			uint64_t type)
@@ -167,6 +226,7 @@ static bool parse_sample(struct ky_perf_file *perf, const struct ky_perf_head *h
 		take_chain(&cursor, sample);
 	if (type & SAMPLE_RAW)
 		take_raw(&cursor, sample);
+	take_copies(&cursor, sample);
 	return !cursor.is_short;
 }
 

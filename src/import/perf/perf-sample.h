@@ -13,6 +13,9 @@ struct ky_perf_sample {
 	/* In the file's byte order, within the record. */
 	const uint8_t *chain, *raw;
 	uint32_t n_chain, raw_bytes;
+	/* Copies: the registers of attr->user_registers, of a program of 64 bits; the stack, and how much of it is there. NULL: none. */
+	const uint8_t *registers, *stack;
+	uint64_t stack_bytes;
 };
 
 /* The time and the CPU of @head alone, as ky_perf_sample_parse() finds them; 0: unknown. */

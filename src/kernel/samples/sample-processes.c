@@ -139,7 +139,7 @@ struct ky_sample_thread *ky_sample_thread(struct ky_sample_processes *table, int
 	bool is_new;
 	struct ky_sample_thread *thread = sample_thread_get(table, tid, pid, &is_new);
 
-	if (thread && is_new)
+	if (thread && is_new && !table->is_foreign)
 		sample_thread_read_name(thread);
 	return thread;
 }
@@ -356,6 +356,22 @@ int ky_sample_processes_name(struct ky_sample_processes *table, int32_t pid, int
 	return KYMO_OK;
 }
 
+/* A process of which no record has told before. */
+static int sample_processes_begin(struct ky_sample_processes *table, int32_t pid,
+				  struct ky_sample_process **process)
+{
+	struct ky_sample_maps *maps;
+
+	*process = ky_sample_process(table, pid);
+	if (!*process || (*process)->maps)
+		return *process ? KYMO_OK : KYMO_E_MEMORY;
+	maps = sample_maps_new();
+	if (!maps)
+		return KYMO_E_MEMORY;
+	sample_process_set_maps(table, *process, maps);
+	return KYMO_OK;
+}
+
 int ky_sample_processes_map(struct ky_sample_processes *table, int32_t pid,
 			    const struct ky_sample_map *map, uint64_t generation, bool *told)
 {
@@ -364,6 +380,8 @@ int ky_sample_processes_map(struct ky_sample_processes *table, int32_t pid,
 	struct ky_sample_maps *maps;
 
 	*told = false;
+	if (pid > 0 && table->is_foreign && sample_processes_begin(table, pid, &process) < 0)
+		return KYMO_E_MEMORY;
 	/* The others have it in /proc, when they are sampled. */
 	if (!process || !process->maps)
 		return KYMO_OK;

@@ -51,6 +51,7 @@ struct ky_sample_thread {
 KY_VEC_TYPE(ky_sample_tids, int32_t);
 
 struct ky_sample_processes {
+	bool is_foreign; /* of another time or machine: /proc says nothing of them */
 	struct ky_map processes, threads;
 	uint64_t n_versions;
 	/* Threads whose end was read: in the kernel they go on for a while. Those of the last round, and of this one. */

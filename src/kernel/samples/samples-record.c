@@ -205,6 +205,7 @@ static bool samples_find_copy(const struct ky_samples *samples, const uint64_t *
 
 	if (end - at < 2 || !*at++ || (uint64_t)(end - at) < n + 1)
 		return false;
+	copy->mask = samples->registers;
 	copy->registers = at;
 	copy->n_registers = (uint32_t)n;
 	at += n;

@@ -159,7 +159,7 @@ static int samples_open_unwind(struct ky_samples *samples, struct kymo_error *er
 	if (!samples->registers)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "stacks cannot be unwound by DWARF on this architecture");
-	return ky_unwind_new(&samples->unwind, err);
+	return ky_unwind_new(&samples->unwind, false, true, err);
 }
 
 int ky_samples_open(const struct ky_samples_options *options, struct ky_samples **out,

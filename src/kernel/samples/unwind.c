@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/elf-file.h"
 #include "os/file.h"
 #include "symbols/dwarf/libdw.h"
 
@@ -56,7 +57,7 @@ uint64_t ky_unwind_registers(void)
 /* Register @number of the copy, which has those of the mask alone. */
 static uint64_t unwind_register(const struct ky_unwind_copy *copy, unsigned int number)
 {
-	uint64_t below = ky_unwind_registers() & ((UINT64_C(1) << number) - 1);
+	uint64_t below = copy->mask & ((UINT64_C(1) << number) - 1);
 	unsigned int at = (unsigned int)__builtin_popcountll(below);
 
 	return at < copy->n_registers ? copy->registers[at] : 0;
@@ -66,6 +67,7 @@ static uint64_t unwind_register(const struct ky_unwind_copy *copy, unsigned int 
 
 struct unwind_process {
 	int32_t pid; /* 0: free */
+	const struct ky_unwind *owner;
 	uint64_t version, used;
 	Dwfl *dwfl;
 	/* Of the stack in hand: */
@@ -77,16 +79,22 @@ struct unwind_process {
 struct ky_unwind {
 	struct unwind_process processes[KY_UNWIND_PROCESSES];
 	uint64_t n_used;
+	bool is_foreign, trusts_paths;
 };
 
-int ky_unwind_new(struct ky_unwind **unwind, struct kymo_error *err)
+int ky_unwind_new(struct ky_unwind **unwind, bool is_foreign, bool trusts_paths,
+		  struct kymo_error *err)
 {
 	int ret = ky_libdw_load(err);
 
 	if (ret < 0)
 		return ret;
 	*unwind = calloc(1, sizeof(**unwind));
-	return *unwind ? KYMO_OK : ky_error_nomem(err);
+	if (!*unwind)
+		return ky_error_nomem(err);
+	(*unwind)->is_foreign = is_foreign;
+	(*unwind)->trusts_paths = trusts_paths;
+	return KYMO_OK;
 }
 
 static void unwind_end(struct unwind_process *process)
@@ -166,11 +174,14 @@ static int unwind_no_debug(Dwfl_Module *module, void **data, const char *name, D
 }
 
 /* As the process sees it, while it runs. */
-static int unwind_open_file(int32_t pid, const char *path)
+static int unwind_open_file(const struct unwind_process *process, const char *path)
 {
+	int32_t pid = process->pid;
 	char place[4200];
 	int fd;
 
+	if (process->owner->is_foreign)
+		return ky_file_open_regular(AT_FDCWD, path, O_RDONLY);
 	snprintf(place, sizeof(place), "/proc/%" PRId32 "/root%s", pid, path);
 	fd = ky_file_open_regular(AT_FDCWD, place, O_RDONLY);
 	return fd >= 0 ? fd : ky_file_open_regular(AT_FDCWD, path, O_RDONLY);
@@ -195,7 +206,7 @@ static int unwind_find_elf(Dwfl_Module *module, void **data, const char *name, D
 	(void)module, (void)base;
 	if (strcmp(name, "[vdso]") == 0)
 		return unwind_find_vdso(elf);
-	fd = process ? unwind_open_file(process->pid, name) : -1;
+	fd = process ? unwind_open_file(process, name) : -1;
 	*file = fd >= 0 ? strdup(name) : NULL;
 	return fd >= 0 ? fd : -1;
 }
@@ -243,6 +254,19 @@ static uint64_t unwind_base(int fd, const struct ky_sample_map *map)
 	return found ? bias + (first & ~UINT64_C(4095)) : 0;
 }
 
+/* Is the file at the path the one that was mapped? */
+static bool unwind_is_file(const struct unwind_process *process, int fd,
+			   const struct ky_sample_map *map)
+{
+	struct ky_elf_info info;
+
+	if (!process->owner->is_foreign || (!map->build_id_bytes && process->owner->trusts_paths))
+		return true;
+	return map->build_id_bytes && ky_elf_read(fd, &info) &&
+	       info.build_id_bytes == map->build_id_bytes &&
+	       memcmp(info.build_id, map->build_id, map->build_id_bytes) == 0;
+}
+
 static void unwind_report(struct unwind_process *process, const struct ky_sample_map *map)
 {
 	uint64_t base = map->begin;
@@ -251,11 +275,11 @@ static void unwind_report(struct unwind_process *process, const struct ky_sample
 	int fd;
 
 	if (map->path[0] == '/') {
-		fd = unwind_open_file(process->pid, map->path);
-		base = fd >= 0 ? unwind_base(fd, map) : 0;
+		fd = unwind_open_file(process, map->path);
+		base = fd >= 0 && unwind_is_file(process, fd, map) ? unwind_base(fd, map) : 0;
 		if (fd >= 0)
 			close(fd);
-	} else if (strcmp(map->path, "[vdso]") != 0) {
+	} else if (strcmp(map->path, "[vdso]") != 0 || !process->owner->trusts_paths) {
 		return;
 	}
 	module = base && base < map->end
@@ -299,6 +323,7 @@ static struct unwind_process *unwind_process(struct ky_unwind *unwind,
 	}
 	if (found->pid != process->pid || found->version != process->version) {
 		unwind_end(found);
+		found->owner = unwind;
 		if (!unwind_begin(found, process) && found->dwfl) {
 			dwfl_end(found->dwfl);
 			found->dwfl = NULL;

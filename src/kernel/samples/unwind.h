@@ -26,14 +26,19 @@ uint64_t ky_unwind_registers(void);
 struct ky_unwind;
 
 struct ky_unwind_copy {
+	uint64_t mask; /* perf's, of the registers; it has those of ky_unwind_registers() */
 	const uint64_t *registers; /* those of the mask, in their order */
 	uint32_t n_registers;
 	const uint8_t *stack; /* from the stack pointer on */
 	uint64_t stack_bytes;
 };
 
-/* KYMO_E_UNSUPPORTED: libdw is missing. */
-int ky_unwind_new(struct ky_unwind **unwind, struct kymo_error *err);
+/*
+ * @is_foreign: the processes are of another time: their files are opened by their paths alone, and only those with the mapping's build ID, or
+ * without one if @trusts_paths. KYMO_E_UNSUPPORTED: libdw is missing.
+ */
+int ky_unwind_new(struct ky_unwind **unwind, bool is_foreign, bool trusts_paths,
+		  struct kymo_error *err);
 void ky_unwind_free(struct ky_unwind *unwind);
 
 /*

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""perf.data: copied stacks are unwound, AUX data are kept; perf judges."""
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import foreign_files
+from test_import import events_of, needs_root
+
+PROGRAM = r"""
+volatile long sum;
+__attribute__((noinline)) long leaf(long n) { for (long i = 0; i < n; i++) sum += i; return sum; }
+__attribute__((noinline)) long middle(long n) { return leaf(n) + 1; }
+__attribute__((noinline)) long outer(long n) { return middle(n) + 1; }
+int main(void) { for (int i = 0; i < 3000; i++) outer(100000); return 0; }
+"""
+STACK = ["leaf", "middle", "outer", "main"]
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory):
+    """A program without frame pointers, and perf's copies of its stack: as a file, and as what perf writes to a pipe."""
+    place = tmp_path_factory.mktemp("deep")
+    (place / "deep.c").write_text(PROGRAM)
+    subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-o", place / "deep", place / "deep.c"], check=True)
+    if not shutil.which("perf"):
+        pytest.skip("perf is not installed: tools/install-deps test")
+    for name in ("file", "pipe"):
+        options = ["perf", "record", "-q", "--call-graph", "dwarf,2048", "-F", "499", "-e", "cpu-clock", "-o"]
+        for _ in range(5):
+            with open(place / "pipe", "wb") as pipe:
+                done = subprocess.run([*options, "-" if name == "pipe" else place / name, "--", place / "deep"],
+                                      stdout=pipe, stderr=subprocess.PIPE, check=False)
+            if done.returncode == 0:
+                break
+        if done.returncode:
+            pytest.skip(f"perf cannot record here: {done.stderr[-300:]}")
+    return place
+
+
+def stacks(kymo, path):
+    """{names of the program's functions, the innermost first: how many samples}"""
+    found = collections.Counter()
+    for line in kymo("print", "--symbols", "--event", "sample", path).out.splitlines():
+        chain = re.search(r" callstack_user = \[(.*?) \], ?\}? ?,? ?\{? ?source|callstack_user = \[(.*)\] \}, \{", line)
+        found[tuple(name for name in re.findall(r"\((\w+)", chain[0]) if name in STACK)] += 1
+    return found
+
+
+@needs_root
+@pytest.mark.parametrize("name", ["file", "pipe"])
+def test_copied_stacks_are_unwound(kymo, peer, deep, name):
+    ours = stacks(kymo, deep / name)
+    whole = ours[tuple(STACK)]
+    assert whole > 0.8 * sum(ours.values()) > 8, ours
+    done = peer("perf", "script", "-F", "ip,sym", "-i", deep / name)
+    if done.code == 0:
+        theirs = len(re.findall(r" leaf\n.* middle\n.* outer\n.* main\n", done.out))
+        assert whole >= 0.9 * theirs > 0, (whole, theirs)
+
+
+@needs_root
+def test_stacks_of_another_program_are_not_unwound(kymo, deep):
+    """The file at the path is another one by now: its build ID says so. The sample's own address is left."""
+    kept = (deep / "deep").read_bytes()
+    os.rename(deep / "deep", deep / "kept")
+    try:
+        subprocess.run(["gcc", "-O0", "-o", deep / "deep", deep / "deep.c"], check=True)
+        lengths = collections.Counter(len(event["context"]["callstack_user"]) for event in events_of(kymo, deep / "file")
+                                      if event["event"] == "sample")
+        # Others are of the loader, whose file is the same.
+        assert lengths[1] > 0.8 * sum(lengths.values()) > 8
+    finally:
+        os.rename(deep / "kept", deep / "deep")
+    assert (deep / "deep").read_bytes() == kept
+
+
+@pytest.mark.parametrize("big", [False, True], ids=["little-endian", "big-endian"])
+def test_aux_data_is_kept(kymo, peer, tmp_path, big):
+    perf, data = foreign_files.Perf(big), bytes(n * 7 & 255 for n in range(10000))
+    perf.attr(1, 9, foreign_files.IDENTIFIER | foreign_files.TID | foreign_files.TIME | foreign_files.CPU, "dummy:u")
+    pack = perf.order.pack
+    perf.record(70, 0, pack("IIQ", 1, 0, 0))
+    perf.record(11, 0, pack("QQQ", 0x1000, len(data), 1) + perf.trailer(30, 5000, 1))
+    perf.finish_round()
+    perf.record(71, 0, pack("QQQIIII", len(data), 0x1000, 77, 3, 30, 1, 0))
+    perf.records.append(data)
+    path = perf.write(tmp_path / "aux.data")
+    events = events_of(kymo, path)
+    aux, head, *pieces = [event for event in events if event["event"].startswith("perf_aux")]
+    assert (aux["event"], aux["timestamp_ns"], aux["fields"]) == ("perf_aux", 5000, {"offset": 0x1000, "size": 10000, "flags": 1})
+    assert head["fields"] == {"kind": "intel_pt", "index": 3, "offset": 0x1000, "size": 10000, "reference": 77}
+    assert head["context"]["tid"] == 30 and head["packet"]["cpu_id"] == 1
+    assert [piece["fields"]["offset"] for piece in pieces] == [0x1000, 0x2000, 0x3000]
+    assert bytes(byte for piece in pieces for byte in piece["fields"]["data"]) == data
+    # perf shows what it reads, but wants to know more of the hardware than these files say.
+    perf.records.pop(0)
+    dump = peer("perf", "script", "-D", "-i", perf.write(tmp_path / "without-kind.data")).out
+    assert "PERF_RECORD_AUXTRACE size: 0x2710  offset: 0x1000  ref: 0x4d  idx: 3  tid: 30  cpu: 1" in dump
+    del perf.records[-2:]
+    dump = peer("perf", "script", "-D", "-i", perf.write(tmp_path / "without-data.data")).out
+    assert "PERF_RECORD_AUX offset: 0x1000 size: 0x2710" in dump
+    kymo("convert", path, "-o", tmp_path / "trace")
+    assert kymo("print", "--count", "--event", "perf_auxtrace*", tmp_path / "trace").out == "4\n"
