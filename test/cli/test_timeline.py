@@ -111,7 +111,9 @@ def test_text(kymo, cache, tmp_path):
     assert "t7" not in only.split("\n\n")[1] and "|" + "A" * 20 + "|" in only
 
 
-def test_spans(timeline, tmp_path):
+@pytest.mark.parametrize("begin, end", [("work_begin", "work_end"), ("work_start", "work_done"), ("work.enter", "work.leave"),
+                                        ("workStart", "workStop")])
+def test_spans(timeline, tmp_path, begin, end):
     """Spans nest; an end without a begin is left out, and one that does not end goes to the last event."""
     packet = make_trace.Packet(1000)
     packet.tick(1000, 1, b"outer")
@@ -121,7 +123,7 @@ def test_spans(timeline, tmp_path):
         packet.body += (0).to_bytes(4, "little")
     packet.tick(1090, 1)
     packet.odd(1099)
-    found = timeline("--width", 100, make_trace.write(str(tmp_path / "t"), {"c": [packet]}, SPANS))
+    found = timeline("--width", 100, make_trace.write(str(tmp_path / "t"), {"c": [packet]}, SPANS.replace("work_begin", begin).replace("work_end", end)))
     spans = {r["number"]: runs(r) for r in found["rows"] if r["kind"] == "spans"}
     assert spans == {0: [(0, 60, "span", "work"), (90, 99, "span", "work")], 1: [(20, 40, "span", "work")]}
     assert all(r["parent"] == row(found, "thread", 1000)["id"]

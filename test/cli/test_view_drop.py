@@ -10,6 +10,7 @@ import urllib.parse
 import pytest
 
 import make_trace
+from foreign_files import dat_example, pcapng_example, perf_example
 from test_view import Viewer, browser, cache  # noqa: F401: fixtures
 from view_server import PATIENCE_S
 
@@ -98,6 +99,29 @@ def test_files_and_archives_are_chosen_by_keyboard(viewer, browser, kymo, trace,
         browser.call("DOM.setFileInputFiles", nodeId=node, files=[str(path) for path in files])
         browser.until(f"location.pathname.endsWith('/d{number}/') && /^40 events/.test({TOTAL})")
     assert info_of(view, 2)["begin"] == view.get("info")["begin"]
+    browser.requests.clear()
+
+
+STRACE = """42 1700000000.000100 openat(AT_FDCWD, "/etc/passwd", O_RDONLY) = 3 <0.000050>
+42 1700000000.000300 read(3, "root:x:0:0"..., 4096) = 1200 <0.000020>
+42 1700000000.000400 close(3) = 0 <0.000010>
+"""
+
+
+def test_files_of_other_tracers_open(viewer, browser, kymo, tmp_path):
+    """Each alone, as with the mouse: their events, and rows where they have states."""
+    view = viewer()
+    strace = tmp_path / "calls.strace"
+    strace.write_text(STRACE)
+    files = [perf_example(tmp_path / "perf.data"), dat_example(tmp_path / "trace.dat"), pcapng_example(tmp_path / "net.pcapng"), strace]
+    for number, path in enumerate(files, start=1):
+        browser.go(view.link)
+        browser.until(f"/^40 events/.test({TOTAL})")
+        n = len(kymo("print", path).out.splitlines())
+        drop(browser, path)
+        browser.until(f"location.pathname.endsWith('/d{number}/') && /^{n} events/.test({TOTAL})")
+        browser.until("document.querySelectorAll('[role=treeitem]').length")
+        browser.until("document.querySelector('.body .line')")
     browser.requests.clear()
 
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which events begin and end spans: two whose names end in _begin and _end, or _entry and _exit, where a trace has both. */
+/*
+ * Which events begin and end spans: two whose names differ in their last word, where a trace has both: X_begin and X_end; entry and exit,
+ * start and end, stop, finish or done, enter and exit or leave; behind '_', '-', '.' or ':', or with a capital letter (XBegin).
+ */
 #ifndef KY_ANALYSIS_STATE_SPAN_PAIRS_H
 #define KY_ANALYSIS_STATE_SPAN_PAIRS_H
 
