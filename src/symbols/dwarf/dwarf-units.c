@@ -442,6 +442,7 @@ static int pass_unit(const struct ky_dwarf_units *units, const struct unit *unit
 }
 
 int ky_dwarf_units_each_inlined(struct ky_dwarf_units *units,
+				bool (*wants)(void *data, Dwarf_Die *cu),
 				int (*take)(void *data, const struct ky_dwarf_inlined *inlined),
 				void *data)
 {
@@ -449,6 +450,8 @@ int ky_dwarf_units_each_inlined(struct ky_dwarf_units *units,
 	int ret = KYMO_OK;
 
 	ky_vec_foreach(&units->units, unit) {
+		if (!dwarf_offdie(units->dwarf, unit->die, &each.cu) || !wants(data, &each.cu))
+			continue;
 		if (!ret)
 			ret = read_unit(units, unit);
 		if (!ret)

@@ -8,6 +8,7 @@
 #ifndef KY_SYMBOLS_DWARF_UNITS_H
 #define KY_SYMBOLS_DWARF_UNITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,8 +39,9 @@ struct ky_dwarf_inlined {
 	uint32_t line, depth;	 /* 1: directly in a function */
 };
 
-/* Passes all of them to @take, outer ones before those in them, until it returns an error, which this returns. */
+/* Passes those of the units that @wants says to @take, outer ones before those in them, until it returns an error, which this returns. */
 int ky_dwarf_units_each_inlined(struct ky_dwarf_units *units,
+				bool (*wants)(void *data, Dwarf_Die *cu),
 				int (*take)(void *data, const struct ky_dwarf_inlined *inlined),
 				void *data);
 

@@ -15,9 +15,61 @@ struct row {
 
 KY_VEC_TYPE(rows, struct row);
 
+/* ---- units ------------------------------------------------------------------------------ */
+
+/* The first function that ends behind @address. */
+static size_t kdi_lines_first_behind(const struct ky_kdi_info *info, uint64_t address)
+{
+	size_t low = 0, high = info->functions.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct ky_kdi_function *function = &info->functions.data[middle];
+
+		if (function->address + function->bytes <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Has the unit code of a function that is kept? Most units of a large program have none. */
+static bool kdi_lines_has_unit(const struct ky_kdi_info *info, Dwarf_Die *cu, uint64_t shift)
+{
+	Dwarf_Addr base, begin, end;
+	ptrdiff_t at = 0;
+	bool has_ranges = false;
+
+	while ((at = dwarf_ranges(cu, at, &base, &begin, &end)) > 0) {
+		size_t i = kdi_lines_first_behind(info, begin + shift);
+
+		has_ranges = true;
+		if (i < info->functions.len && info->functions.data[i].address < end + shift)
+			return true;
+	}
+	return !has_ranges;
+}
+
 /* ---- lines ------------------------------------------------------------------------------ */
 
-static int add_row(struct ky_kdi_info *info, struct rows *rows, Dwarf_Line *line, uint64_t shift)
+/* The file of the row before, which most rows have, too. */
+struct last_file {
+	const char *path;
+	uint32_t number;
+};
+
+static uint32_t kdi_lines_file(struct ky_kdi_info *info, struct last_file *last, const char *path)
+{
+	if (path != last->path) {
+		last->path = path;
+		last->number = ky_kdi_info_file(info, path);
+	}
+	return last->number;
+}
+
+static int add_row(struct ky_kdi_info *info, struct rows *rows, Dwarf_Line *line, uint64_t shift,
+		   struct last_file *last)
 {
 	struct row row = {.order = (uint32_t)rows->len};
 	const char *file = dwarf_linesrc(line, NULL, NULL);
@@ -29,7 +81,7 @@ static int add_row(struct ky_kdi_info *info, struct rows *rows, Dwarf_Line *line
 	row.address += shift;
 	dwarf_lineendsequence(line, &is_end);
 	if (!is_end && file && dwarf_lineno(line, &number) == 0 && number > 0) {
-		row.file = ky_kdi_info_file(info, file);
+		row.file = kdi_lines_file(info, last, file);
 		row.line = (uint32_t)number;
 	}
 	return row.file == UINT32_MAX ? KYMO_E_MEMORY : ky_vec_push(rows, row);
@@ -42,13 +94,15 @@ static int read_rows(struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift, str
 	int ret = KYMO_OK;
 
 	while (!ret && dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0) {
+		struct last_file last = {NULL, 0};
 		Dwarf_Lines *lines;
 		size_t n;
 
-		if (dwarf_getsrclines(&die, &lines, &n) != 0)
+		if (!kdi_lines_has_unit(info, &die, shift) ||
+		    dwarf_getsrclines(&die, &lines, &n) != 0)
 			continue;
 		for (size_t i = 0; !ret && i < n; i++)
-			ret = add_row(info, rows, dwarf_onesrcline(lines, i), shift);
+			ret = add_row(info, rows, dwarf_onesrcline(lines, i), shift, &last);
 	}
 	return ret;
 }
@@ -141,6 +195,13 @@ static size_t function_at(const struct ky_kdi_info *info, uint64_t address)
 	return low - 1;
 }
 
+static bool kdi_lines_wants(void *data, Dwarf_Die *cu)
+{
+	const struct places *places = data;
+
+	return kdi_lines_has_unit(places->info, cu, places->shift);
+}
+
 static int kdi_lines_take_place(void *data, const struct ky_dwarf_inlined *found)
 {
 	struct places *places = data;
@@ -204,7 +265,8 @@ int ky_kdi_read_lines(struct ky_kdi_info *info, Dwfl_Module *module, GElf_Addr b
 		ret = add_lines(info, &rows);
 	ky_vec_fini(&rows);
 	if (!ret && units)
-		ret = ky_dwarf_units_each_inlined(units, kdi_lines_take_place, &places);
+		ret = ky_dwarf_units_each_inlined(units, kdi_lines_wants, kdi_lines_take_place,
+						  &places);
 	if (!ret)
 		ret = add_inlined(&places);
 	ky_vec_fini(&places.list);

@@ -47,16 +47,31 @@ static int kdi_make_add(struct ky_kdi_info *info, const char *name, uint64_t add
 
 /* ---- a file ----------------------------------------------------------------------------- */
 
+/* Their names are the object's, until the functions that are kept get copies. */
 static int add_functions(struct ky_kdi_info *info, const struct ky_object *object)
 {
-	int ret = KYMO_OK;
+	int ret = ky_vec_reserve(&info->functions, object->table.symbols.len);
 
 	ky_vec_foreach(&object->table.symbols, symbol)
 		if (!ret)
-			ret = kdi_make_add(info, ky_symbol_name(&object->table, symbol),
-					   symbol->address, symbol->bytes);
+			ret = ky_vec_push(&info->functions,
+					  (struct ky_kdi_function){
+						  .name = ky_symbol_name(&object->table, symbol),
+						  .address = symbol->address,
+						  .bytes = symbol->bytes,
+					  });
 	set_sizes(info);
 	return ret;
+}
+
+static int kdi_make_copy_names(struct ky_kdi_info *info)
+{
+	ky_vec_foreach(&info->functions, function) {
+		function->name = ky_kdi_info_text(info, function->name);
+		if (!function->name)
+			return KYMO_E_MEMORY;
+	}
+	return KYMO_OK;
 }
 
 /* Between a kernel's functions lie only bytes for alignment. A size that is rounded up takes less room in the file. */
@@ -141,6 +156,8 @@ static int make_object(struct ky_kdi_info *info, const struct ky_object *object,
 	if (is_kernel)
 		kdi_make_close_gaps(info);
 	keep_wanted(info, options);
+	if (!ret)
+		ret = kdi_make_copy_names(info);
 	if (!ret && dwarf)
 		ret = ky_kdi_read_dwarf(info, dwarf, bias - object->bias);
 	if (!ret && options->want_lines)

@@ -62,12 +62,16 @@ static int by_address(const void *a, const void *b, void *data)
 
 void ky_symbol_table_finish(struct ky_symbol_table *table)
 {
+	bool is_sorted = true;
 	size_t kept = 0;
 
-	if (!table->symbols.len)
-		return;
-	qsort_r(table->symbols.data, table->symbols.len, sizeof(*table->symbols.data), by_address,
-		table);
+	/* The kernel's list is in order already. */
+	for (size_t i = 1; i < table->symbols.len && is_sorted; i++)
+		is_sorted = by_address(&table->symbols.data[i - 1], &table->symbols.data[i],
+				       table) <= 0;
+	if (!is_sorted)
+		qsort_r(table->symbols.data, table->symbols.len, sizeof(*table->symbols.data),
+			by_address, table);
 	ky_vec_foreach(&table->symbols, symbol) {
 		if (kept && table->symbols.data[kept - 1].address == symbol->address)
 			continue;
