@@ -241,6 +241,51 @@ def test_kernel(tmp_path):
     assert os.path.getsize(kdi) < os.path.getsize("/sys/kernel/btf/vmlinux")
 
 
+MODULE = r"""
+struct ring { int head; unsigned long tail; const char *name; };
+struct module { char name[56]; };
+struct module __this_module __attribute__((section(".gnu.linkonce.this_module"))) = { "toy" };
+static const char license[] __attribute__((section(".modinfo"), used)) = "license=GPL";
+static int count;
+int toy_push(struct ring *ring, unsigned long value, int flags)
+{
+	count += flags;
+	ring->tail = value;
+	return ring->head++;
+}
+__attribute__((section(".init.text"))) int toy_init(void)
+{
+	struct ring ring = {1, 2, "toy"};
+	return toy_push(&ring, 3, 4);
+}
+__attribute__((section(".exit.text"))) void toy_exit(void) { count = 0; }
+"""
+
+
+def test_module(tmp_path):
+    """A file of a kernel module is not linked: its sections of code lie one behind the other, those of the start are forgotten."""
+    part, module = tmp_path / "toy.o", tmp_path / "toy.ko"
+    subprocess.run(["cc", "-x", "c", "-g", "-O2", "-ffreestanding", "-fno-pic", "-fno-asynchronous-unwind-tables", "-c", "-o", part, "-"],
+                   input=MODULE, text=True, check=True)
+    subprocess.run(["ld", "-r", "--build-id", "-o", module, part], check=True)
+    kdi = made(tmp_path, module, "--lines")
+    text = debug_info("show", kdi, "toy_push", "toy_exit", "ring")
+    build_id = re.search(r"Build ID: (\w+)", run("readelf", "-n", module))[1]
+    assert re.search(rf"build id +{build_id}\nfunctions +2\n", debug_info("show", kdi))
+    sections = {name: (int(size, 16), 1 << int(align)) for name, size, align in re.findall(
+        r"^ +\d+ (\S+) +(\w+) +\w+ +\w+ +\w+ +2\*\*(\d+)", run("objdump", "-h", module), re.M)}
+    size, align = sections[".text"][0], sections[".exit.text"][1]
+    exit_at = (size + align - 1) // align * align
+    sizes = {line.split()[3]: int(line.split()[1], 16) for line in run("nm", "-S", module).splitlines() if len(line.split()) == 4}
+    assert f"{0:016x} {sizes['toy_push']:6d}  toy_push: int (struct ring *ring, long unsigned int value, int flags)\n" in text
+    assert f"{exit_at:016x} {sizes['toy_exit']:6d}  toy_exit: void (void)\n" in text
+    assert "struct ring: 24 bytes" in text and re.search(r"(?m)^ +8 +long unsigned int tail$", text)
+    for section, base in ((".text", 0), (".exit.text", exit_at)):
+        last = sections[section][0] - 1
+        line = run("addr2line", "-j", section, "-e", module, hex(last)).split(":")[-1].split()[0]
+        assert re.search(rf"^{hex(base + last)} toy_\w+\+0x\w+ \S+:{line}$", debug_info("find", kdi, hex(base + last)), re.M)
+
+
 def test_sizes(tmp_path):
     out = subprocess.run(["zstd", "-19", "-c", made(tmp_path, LIBC)], capture_output=True, check=True).stdout
     assert len(out) < 115_000

@@ -100,7 +100,8 @@ static void show_whole(struct ky_strbuf *out, const struct ky_kdi *kdi)
 	ky_strbuf_addf(out, "%s\nfunctions  %" PRIu32 "\ntypes      %" PRIu32 "\n",
 		       bytes ? "" : "none", ky_kdi_functions(kdi), ky_kdi_types(kdi));
 	if (ky_kdi_is_kernel(kdi))
-		ky_strbuf_adds(out, "addresses  from the kernel's _text on\n");
+		ky_strbuf_adds(
+			out, "addresses  from the kernel's _text, or from the module's code on\n");
 }
 
 int ky_debug_info_show(struct ky_strbuf *out, const char *path, char **names, int n_names,

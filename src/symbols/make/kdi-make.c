@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "symbols/tables/kernel-table.h"
 #include "symbols/dwarf/libdw.h"
+#include "symbols/make/kdi-module.h"
 
 #define FUNCTION_BYTES_MAX (64u << 20) /* of one whose size only the next symbol tells */
 
@@ -147,7 +148,7 @@ static int make_object(struct ky_kdi_info *info, const struct ky_object *object,
 	GElf_Addr bias = 0;
 	Dwarf *dwarf = options->want_types ? dwfl_module_getdwarf(object->module, &bias) : NULL;
 	int ret = add_identity(info, object);
-	bool is_kernel;
+	bool is_kernel, is_module = ky_kdi_is_module(object);
 
 	info->is_signatures_only = options->no_members;
 	if (!ret)
@@ -155,6 +156,8 @@ static int make_object(struct ky_kdi_info *info, const struct ky_object *object,
 	is_kernel = kdi_make_is_kernel(info, object);
 	if (is_kernel)
 		kdi_make_close_gaps(info);
+	if (!ret && is_module)
+		ret = ky_kdi_module_keep(info, object);
 	keep_wanted(info, options);
 	if (!ret)
 		ret = kdi_make_copy_names(info);
@@ -164,6 +167,8 @@ static int make_object(struct ky_kdi_info *info, const struct ky_object *object,
 		ret = ky_kdi_read_lines(info, object->module, object->bias);
 	if (!ret && is_kernel)
 		move_kernel(info, object->kernel_text);
+	if (!ret && is_module)
+		ret = ky_kdi_module_move(info, object);
 	return ret;
 }
 

@@ -215,13 +215,13 @@ static bool object_read_segments(struct ky_object *object)
 	return true;
 }
 
-static bool object_is_code(const GElf_Sym *symbol)
+static bool object_is_code(const GElf_Sym *symbol, GElf_Addr address)
 {
 	int type = GELF_ST_TYPE(symbol->st_info);
 
 	return (type == STT_FUNC || type == STT_GNU_IFUNC ||
 		(type == STT_NOTYPE && symbol->st_shndx < SHN_LORESERVE)) &&
-	       symbol->st_shndx != SHN_UNDEF && symbol->st_value;
+	       symbol->st_shndx != SHN_UNDEF && address;
 }
 
 /* "setjmp@@GLIBC_2.2.5" is called setjmp. "$x" marks code in files for ARM. */
@@ -269,7 +269,7 @@ static int object_read_table(struct ky_object *object)
 		const char *name = dwfl_module_getsym_info(object->module, i, &symbol, &address,
 							   &section, &elf, &bias);
 
-		if (!name || !object_is_code(&symbol) ||
+		if (!name || !object_is_code(&symbol, address) ||
 		    (GELF_ST_TYPE(symbol.st_info) == STT_NOTYPE &&
 		     !is_executable(object, section, elf)))
 			continue;
