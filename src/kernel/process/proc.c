@@ -25,7 +25,7 @@ int ky_proc_open(struct ky_proc *proc, struct kymo_error *err)
 {
 	int code;
 
-	ky_strbuf_init(&proc->text);
+	*proc = (struct ky_proc){.text = KY_STRBUF_INIT};
 	proc->fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (proc->fd < 0 && errno != ENOENT && errno != ENOTDIR) {
 		code = ky_error_errno(err, errno, "cannot open the process file system");

@@ -25,6 +25,9 @@
 struct ky_proc {
 	int fd; /* of /proc */
 	struct ky_strbuf text;
+	/* Control groups of version 2 (thread-ids.h), which are looked for once. */
+	bool has_cgroup_root;
+	const char *cgroup_root; /* static; NULL: there are none */
 };
 
 /* From /proc/PID/task/TID/stat. */

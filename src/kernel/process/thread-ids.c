@@ -15,7 +15,7 @@
 #define CGROUP_TEXT_BYTES 16384
 
 /* Where version 2 is mounted: alone, or beside version 1. NULL: nowhere. */
-static const char *cgroup_root(void)
+static const char *find_cgroup_root(void)
 {
 	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 	struct statfs fs;
@@ -26,9 +26,17 @@ static const char *cgroup_root(void)
 	return NULL;
 }
 
+static const char *cgroup_root(struct ky_proc *proc)
+{
+	if (!proc->has_cgroup_root)
+		proc->cgroup_root = find_cgroup_root();
+	proc->has_cgroup_root = true;
+	return proc->cgroup_root;
+}
+
 uint64_t ky_thread_cgroup(struct ky_proc *proc, int32_t pid, int32_t tid, const char **path)
 {
-	const char *root = cgroup_root();
+	const char *root = cgroup_root(proc);
 	char file[PATH_MAX], *line;
 	struct stat st;
 

@@ -18,9 +18,11 @@
 #define SWITCH_EVENT "events/sched/sched_switch/"
 /* A CPU that is busy with something else is given several chances. */
 #define TEST_SLEEPS	3
-#define TEST_TRIES	100 /* a busy CPU is seldom idle: some 10 ms at most */
-#define TEST_SLEEPS_MIN 2   /* fewer say nothing about a CPU */
+#define TEST_TRIES	32 /* a busy CPU is seldom idle: some 10 ms at most */
+#define TEST_SLEEPS_MIN 2  /* fewer say nothing about a CPU */
 #define TEST_SLEEP_NS	60000
+#define TEST_LONG_NS	400000 /* later ones: a CPU that was busy so far will be for longer */
+#define TEST_SHORTS	8
 
 /* Does the ring have the CPU's switches from idle? */
 enum verdict {
@@ -82,7 +84,7 @@ void ky_switches_close(struct ky_switches *switches)
 	free(switches);
 }
 
-static void switches_switches_switch_on(struct ky_switches *switches, uint32_t cpu, bool on)
+static void switches_switch_on(struct ky_switches *switches, uint32_t cpu, bool on)
 {
 	struct ky_switches_head *head = head_of(switches, cpu);
 
@@ -96,11 +98,19 @@ static uint64_t switched(const struct ky_switches *switches, uint32_t cpu)
 	return __atomic_load_n(&head_of(switches, cpu)->n, __ATOMIC_ACQUIRE);
 }
 
+static void sleep_on(const struct ky_switches *switches, uint32_t cpu)
+{
+	struct timespec pause = {0, TEST_SLEEP_NS};
+
+	for (int i = 0; i < TEST_TRIES && switched(switches, cpu) < TEST_SLEEPS; i++) {
+		pause.tv_nsec = i < TEST_SHORTS ? TEST_SLEEP_NS : TEST_LONG_NS;
+		nanosleep(&pause, NULL);
+	}
+}
+
 /* This thread sleeps on each CPU that it may run on: a CPU with nothing else to do switches to idle and back. */
 static void make_switches(const struct ky_switches *switches, const cpu_set_t *allowed)
 {
-	const struct timespec pause = {0, TEST_SLEEP_NS};
-
 	for (uint32_t cpu = 0; cpu < CPU_SETSIZE && cpu < switches->program.regions.n; cpu++) {
 		cpu_set_t one;
 
@@ -110,8 +120,7 @@ static void make_switches(const struct ky_switches *switches, const cpu_set_t *a
 		CPU_SET(cpu, &one);
 		if (sched_setaffinity(0, sizeof(one), &one) < 0)
 			continue;
-		for (int i = 0; i < TEST_TRIES && switched(switches, cpu) < TEST_SLEEPS; i++)
-			nanosleep(&pause, NULL);
+		sleep_on(switches, cpu);
 	}
 	(void)sched_setaffinity(0, sizeof(*allowed), allowed);
 }
@@ -144,12 +153,11 @@ static int end_test(const struct ky_instance *instance, int ret, struct kymo_err
  * Before the ring stops: what the program has seen by then, the ring has, too. A ring either has all
  * of a CPU's switches from idle or none.
  */
-static void switches_switches_compare(struct ky_switches *switches,
-				      const struct ky_instance *instance,
-				      struct ky_switches_found *found)
+static void switches_compare(struct ky_switches *switches, const struct ky_instance *instance,
+			     struct ky_switches_found *found)
 {
 	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++)
-		switches_switches_switch_on(switches, cpu, false);
+		switches_switch_on(switches, cpu, false);
 	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++) {
 		uint64_t n = switched(switches, cpu);
 		struct ky_cpu_ring_stats stats;
@@ -174,7 +182,7 @@ static void switches_switches_compare(struct ky_switches *switches,
 }
 
 /* What the test recorded goes: opening the file so empties the rings. */
-static int switches_switches_clear(const struct ky_instance *instance, struct kymo_error *err)
+static int switches_clear(const struct ky_instance *instance, struct kymo_error *err)
 {
 	int fd = openat(instance->fd, "trace", O_WRONLY | O_TRUNC | O_CLOEXEC);
 
@@ -197,13 +205,13 @@ int ky_switches_test(struct ky_switches *switches, const struct ky_instance *ins
 	ret = start_test(instance, err);
 	if (!ret) {
 		for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++)
-			switches_switches_switch_on(switches, cpu, true);
+			switches_switch_on(switches, cpu, true);
 		make_switches(switches, &allowed);
 	}
 	if (!ret)
-		switches_switches_compare(switches, instance, found);
+		switches_compare(switches, instance, found);
 	ret = end_test(instance, ret, err);
-	return ret < 0 ? ret : switches_switches_clear(instance, err);
+	return ret < 0 ? ret : switches_clear(instance, err);
 }
 
 /* ---- recording -------------------------------------------------------------------------- */
@@ -214,7 +222,7 @@ void ky_switches_begin(struct ky_switches *switches, const struct ky_os_clock *c
 	ky_os_clock_mono_pair(clock, &switches->before);
 	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++) {
 		switches->cpus[cpu].tail = head_of(switches, cpu)->n;
-		switches_switches_switch_on(switches, cpu, switches->cpus[cpu].verdict != HAS);
+		switches_switch_on(switches, cpu, switches->cpus[cpu].verdict != HAS);
 	}
 }
 
@@ -222,7 +230,7 @@ void ky_switches_end(struct ky_switches *switches)
 {
 	ky_switches_drain(switches);
 	for (uint32_t cpu = 0; cpu < switches->program.regions.n; cpu++)
-		switches_switches_switch_on(switches, cpu, false);
+		switches_switch_on(switches, cpu, false);
 }
 
 int ky_switches_fd(const struct ky_switches *switches)
@@ -235,8 +243,8 @@ void ky_switches_heed(struct ky_switches *switches)
 	ky_bpf_switches_heed(&switches->program);
 }
 
-static void switches_switches_fetch(struct ky_switches *switches, uint32_t number, uint64_t head,
-				    const struct ky_os_clock_pair *now)
+static void switches_fetch(struct ky_switches *switches, uint32_t number, uint64_t head,
+			   const struct ky_os_clock_pair *now)
 {
 	const struct ky_switches_slot *slots =
 		(const void *)((uint8_t *)head_of(switches, number) + KY_SWITCHES_DATA_OFFSET);
@@ -274,7 +282,7 @@ static void switches_switches_fetch(struct ky_switches *switches, uint32_t numbe
 }
 
 /* What was taken makes room. */
-static void switches_switches_shift(struct cpu *cpu)
+static void switches_shift(struct cpu *cpu)
 {
 	if (!cpu->first)
 		return;
@@ -296,9 +304,9 @@ void ky_switches_drain(struct ky_switches *switches)
 		/* After the head, so that no switch is younger. */
 		if (!now.ns)
 			ky_os_clock_mono_pair(switches->clock, &now);
-		switches_switches_shift(&switches->cpus[i]);
+		switches_shift(&switches->cpus[i]);
 		if (now.ns > switches->before.ns)
-			switches_switches_fetch(switches, i, head, &now);
+			switches_fetch(switches, i, head, &now);
 	}
 	/* A longer way makes the rate more exact. */
 	if (now.ns && now.ns - switches->before.ns > 1000000)
@@ -312,7 +320,7 @@ void ky_switches_in_ring(struct ky_switches *switches, uint32_t number)
 	if (number >= switches->program.regions.n || cpu->verdict != UNKNOWN)
 		return;
 	cpu->verdict = HAS;
-	switches_switches_switch_on(switches, number, false);
+	switches_switch_on(switches, number, false);
 	cpu->first = cpu->slots.len;
 }
 
