@@ -272,6 +272,23 @@ static int fleet_clickhouse_table(struct ky_fleet *store, const struct ky_fleet_
 
 /* ---- opening -------------------------------------------------------------------------- */
 
+static int fleet_clickhouse_query_with(struct ky_fleet *store, const char *text,
+				       const struct ky_sql_parameter *parameters, size_t n,
+				       const struct ky_sql_sink *sink, struct kymo_error *err)
+{
+	struct ky_strbuf own = KY_STRBUF_INIT;
+	int ret;
+
+	if (!n)
+		return ky_fleet_clickhouse_query(store, text, sink, err);
+	ky_fleet_put_parameters(&own, text, parameters, n);
+	ret = ky_strbuf_failed(&own)
+		      ? ky_error_nomem(err)
+		      : ky_fleet_clickhouse_query(store, ky_strbuf_text(&own), sink, err);
+	ky_strbuf_fini(&own);
+	return ret;
+}
+
 static void fleet_clickhouse_close(struct ky_fleet *store)
 {
 	struct ky_fleet_clickhouse *ch = (struct ky_fleet_clickhouse *)store;
@@ -292,7 +309,7 @@ static const struct ky_fleet_ops fleet_clickhouse_ops = {
 	.note = ky_fleet_clickhouse_note,
 	.drop = ky_fleet_clickhouse_drop,
 	.expire = ky_fleet_clickhouse_expire,
-	.query = ky_fleet_clickhouse_query,
+	.query = fleet_clickhouse_query_with,
 	.close = fleet_clickhouse_close,
 };
 

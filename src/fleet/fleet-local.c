@@ -342,12 +342,13 @@ static int fleet_local_expire(struct ky_fleet *store, int64_t ns, struct kymo_er
 /* ---- opening -------------------------------------------------------------------------- */
 
 static int fleet_local_query(struct ky_fleet *store, const char *text,
+			     const struct ky_sql_parameter *parameters, size_t n,
 			     const struct ky_sql_sink *sink, struct kymo_error *err)
 {
 	struct ky_fleet_local *local = (struct ky_fleet_local *)store;
 	int ret = local->sql ? KYMO_OK : ky_fleet_local_open_sql(local, err);
 
-	return ret ? ret : ky_sql_run(local->sql, text, NULL, 0, sink, err);
+	return ret ? ret : ky_sql_run(local->sql, text, parameters, n, sink, err);
 }
 
 static void fleet_local_close(struct ky_fleet *store)

@@ -45,8 +45,9 @@ struct ky_fleet_ops {
 		    struct kymo_error *err);
 	/* Removes rows before @ns, or whole days of them; of tables without times, those of traces that ended before. */
 	int (*expire)(struct ky_fleet *store, int64_t ns, struct kymo_error *err);
-	int (*query)(struct ky_fleet *store, const char *text, const struct ky_sql_sink *sink,
-		     struct kymo_error *err);
+	int (*query)(struct ky_fleet *store, const char *text,
+		     const struct ky_sql_parameter *parameters, size_t n,
+		     const struct ky_sql_sink *sink, struct kymo_error *err);
 	void (*close)(struct ky_fleet *store);
 };
 
@@ -111,8 +112,15 @@ int ky_fleet_load_growing(struct ky_fleet *store, const struct ky_trace_set *set
 static inline int ky_fleet_query(struct ky_fleet *store, const char *text,
 				 const struct ky_sql_sink *sink, struct kymo_error *err)
 {
-	return store->ops->query(store, text, sink, err);
+	return store->ops->query(store, text, NULL, 0, sink, err);
 }
+
+/*
+ * fleet-parameters.c: appends @text with the values of @parameters in place of ":NAME", as literals of ClickHouse: numbers, or texts in quotes.
+ * What stands in quotes or comments stays, and names that have no value.
+ */
+void ky_fleet_put_parameters(struct ky_strbuf *out, const char *text,
+			     const struct ky_sql_parameter *parameters, size_t n);
 
 /* The integer that @text selects; 0: it selects no row. */
 int ky_fleet_number(struct ky_fleet *store, const char *text, int64_t *number,

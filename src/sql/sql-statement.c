@@ -139,8 +139,7 @@ int ky_sql_bind(struct ky_sql_statement *statement, const char *name, size_t i,
 									     : ky_error_nomem(err);
 }
 
-/* A text that looks like a number is one: decimal, or hexadecimal with 0x. An integer of more than 64 bits with a sign stays a text. */
-static struct ky_sql_value sql_statement_value(const char *text)
+struct ky_sql_value ky_sql_parameter_value(const char *text)
 {
 	struct ky_sql_value value = {.type = KY_SQL_TEXT, .text = text, .len = strlen(text)};
 	const char *digits = text + (*text == '-');
@@ -178,7 +177,7 @@ int ky_sql_bind_all(struct ky_sql_statement *statement, const struct ky_sql_para
 			return ky_error_set(err, KYMO_E_INVALID,
 					    "the statement's parameter :%s has no value",
 					    *name ? name : "?");
-		value = sql_statement_value(text);
+		value = ky_sql_parameter_value(text);
 		ret = ky_sql_bind(statement, NULL, i, &value, err);
 	}
 	return ret;

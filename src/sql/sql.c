@@ -14,6 +14,9 @@
 /* Of SQLite's machine, between two looks at the clock. */
 #define STOP_STEPS 10000
 
+/* 64 MiB of rows in memory, of those that a statement sorts. */
+#define CACHE_SIZE "PRAGMA cache_size = -65536"
+
 /* Of a text in a row. */
 #define VALUE_MAX_BYTES (256 << 20)
 
@@ -114,15 +117,23 @@ static int sql_authorize(void *data, int action, const char *first, const char *
 	return SQLITE_OK;
 }
 
-/* Sorting stays in memory, too: no statement fills a disk. */
-static void sql_confine(sqlite3 *db)
+static void sql_set(sqlite3 *db, const char *text)
 {
 	sqlite3_stmt *statement = NULL;
 
-	if (ky_sqlite.sqlite3_prepare_v2(db, "PRAGMA temp_store = MEMORY", -1, &statement, NULL) ==
-	    SQLITE_OK)
+	if (ky_sqlite.sqlite3_prepare_v2(db, text, -1, &statement, NULL) == SQLITE_OK)
 		(void)ky_sqlite.sqlite3_step(statement);
 	(void)ky_sqlite.sqlite3_finalize(statement);
+}
+
+/*
+ * What a statement sorts, groups and compares beyond the cache goes to files of $TMPDIR or /var/tmp, of mode 0600 and without a name: they end with the
+ * statement, also with that of a killed process.
+ */
+static void sql_confine(sqlite3 *db)
+{
+	sql_set(db, "PRAGMA temp_store = FILE");
+	sql_set(db, CACHE_SIZE);
 	(void)ky_sqlite.sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_MAX_BYTES);
 	(void)ky_sqlite.sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
 	(void)ky_sqlite.sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);

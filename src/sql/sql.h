@@ -53,6 +53,9 @@ struct ky_sql_parameter {
 	const char *name, *value; /* a value that looks like a number is one */
 };
 
+/* A text that looks like a number is one: decimal, or hexadecimal with 0x. An integer of more than 64 bits with a sign stays a text. */
+struct ky_sql_value ky_sql_parameter_value(const char *text);
+
 /* @set must outlive it. KYMO_E_UNSUPPORTED: the library is missing; KYMO_E_MEMORY. */
 int ky_sql_open(const struct ky_trace_set *set, struct ky_sql **sql, struct kymo_error *err);
 /* A data base in the file @path, instead of traces: statements can only read. KYMO_E_NOT_FOUND, KYMO_E_IO. */

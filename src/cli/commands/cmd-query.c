@@ -115,16 +115,22 @@ static int query_fleet(const struct query_options *options, const char *statemen
 				  : options->csv ? KY_QUERY_CSV
 						 : KY_QUERY_TABLE;
 	struct ky_strbuf text = KY_STRBUF_INIT;
+	struct query_parameters parameters = KY_VEC_INIT;
 	struct ky_fleet *store = NULL;
 	int ret = statement ? ky_query_read_statement(statement, &text, err) : KYMO_OK;
 
 	if (!ret)
-		ret = ky_fleet_open(options->fleet, false, &store, err);
+		ret = query_find_parameters(options, &parameters, err);
 	if (!ret)
-		ret = ky_query_run_fleet(store, form,
+		ret = ky_fleet_open(options->fleet, false, &store, err);
+	if (!ret && !store->is_clickhouse)
+		ky_sql_limit_memory(MEMORY_MAX_BYTES);
+	if (!ret)
+		ret = ky_query_run_fleet(store, form, parameters.data, parameters.len,
 					 statement ? ky_strbuf_text(&text) : ky_fleet_schema(store),
 					 err);
 	ky_fleet_close(store);
+	ky_vec_fini(&parameters);
 	ky_strbuf_fini(&text);
 	return ret;
 }
@@ -152,7 +158,7 @@ static int run_query(const struct ky_command *command, void *data, int n_args, c
 
 	if (options->json && options->csv)
 		return ky_cli_usage(command, "--json and --csv exclude each other");
-	if (options->fleet && (n_args != !options->schema || options->parameters.len))
+	if (options->fleet && n_args != !options->schema)
 		return ky_cli_usage(command, "with --fleet, one statement or --schema is expected");
 	if (!options->fleet && n_traces < 1)
 		return ky_cli_usage(command, "a trace is expected before the statement");

@@ -381,13 +381,15 @@ int ky_query_run(struct ky_sql *sql, enum ky_query_form form,
 	return query_output_end(&output, ky_sql_run(sql, text, parameters, n, &sink, err), err);
 }
 
-int ky_query_run_fleet(struct ky_fleet *store, enum ky_query_form form, const char *text,
+int ky_query_run_fleet(struct ky_fleet *store, enum ky_query_form form,
+		       const struct ky_sql_parameter *parameters, size_t n, const char *text,
 		       struct kymo_error *err)
 {
 	struct output output = {.form = form};
 	const struct ky_sql_sink sink = {&output, on_columns, on_row};
 
-	return query_output_end(&output, ky_fleet_query(store, text, &sink, err), err);
+	return query_output_end(&output, store->ops->query(store, text, parameters, n, &sink, err),
+				err);
 }
 
 int ky_query_read_statement(const char *operand, struct ky_strbuf *text, struct kymo_error *err)

@@ -19,7 +19,8 @@ int ky_query_run(struct ky_sql *sql, enum ky_query_form form,
 struct ky_fleet;
 
 /* The same, by a store of many machines (fleet.h). */
-int ky_query_run_fleet(struct ky_fleet *store, enum ky_query_form form, const char *text,
+int ky_query_run_fleet(struct ky_fleet *store, enum ky_query_form form,
+		       const struct ky_sql_parameter *parameters, size_t n, const char *text,
 		       struct kymo_error *err);
 /* The statement itself, or the content of a file *.sql. 0 or a status with @err. */
 int ky_query_read_statement(const char *operand, struct ky_strbuf *text, struct kymo_error *err);
