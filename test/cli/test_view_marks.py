@@ -129,6 +129,12 @@ def test_page_shows_marks_and_losses(browser, marked):
     browser.until("document.querySelector('#graph .legend').textContent.includes('<i>here')")
     assert browser.value("document.querySelectorAll('#app b, #app i:not([class])').length") == 0
     assert not [one for one in browser.trouble if not isinstance(one, dict) or one.get("source") != "rendering"]
+    # Figures of the range say that they lack events.
+    for report, kind in (("latency", "latency"), ("area", "area"), ("cpu", "report")):
+        browser.value(f"location.hash = 'r={report}'")
+        browser.until(f"/100\\d events were lost here, and the damaged streams? .*stream_1/.test(document.querySelector('.{kind} .losses')?.textContent)")
+    browser.value(f"location.hash = 'r=area&s={ORIGIN + 50},{ORIGIN + 90}'")
+    browser.until("document.querySelector('.area[data-ready=true] h2')?.textContent === 'Selected area' && !document.querySelector('.losses')")
 
 
 def test_threads_of_programs_alone_have_rows_with_marks(kymo_bin, kymo, shared, browser, tmp_path):

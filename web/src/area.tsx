@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import * as api from "./api";
 import { CURVES, quantity } from "./curves";
 import { useSteady } from "./live";
+import { LossNote } from "./loss-note";
 import { STATES } from "./states";
 import { useLater, useStore, type Store } from "./store";
 import { clock, duration, span } from "./time";
@@ -179,6 +180,7 @@ export function AreaPane({ store }: { store: Store }) {
         </p>
       )}
       {!found && !error && <p class="note">…</p>}
+      <LossNote store={store} range={range} />
       {found && <Found store={store} area={found} whole={span(found.range) + 1} />}
     </div>
   );

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { begin as beginCanvas, colour, useTheme, useWidth } from "./graph";
 import { useSteady } from "./live";
+import { LossNote } from "./loss-note";
 import { showEvent } from "./row-keys";
 import { useLater, useStore, type Store } from "./store";
 import { clock, duration, span, type Range } from "./time";
@@ -262,6 +263,7 @@ export function LatencyPane({ store }: { store: Store }) {
         ))}
       </select>
       {error && <p class="note error" role="alert">{error}</p>}
+      <LossNote store={store} range={range} />
       {map && !map.ready && <p class="note">The states of CPUs and threads are being read: {map.read} events.</p>}
       {map?.ready && !map.n && <p class="note">None ended in the range.</p>}
       {map && map.n > 0 && <HeatMap map={map} chosen={cell} choose={choose} />}

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import * as api from "./api";
 import { show, type Json } from "./json";
 import { useSteady } from "./live";
+import { LossNote } from "./loss-note";
 import { AREA, LATENCY, NOTES, PROGRAM, useLater, useStore, type Store } from "./store";
 import { clock, duration, parseDuration, span, type Range } from "./time";
 import { traceName } from "./table";
@@ -191,6 +192,7 @@ function OneReport({ store }: { store: Store }) {
       {lacks && <p class="note" role="status">{lacks}</p>}
       {error && <p class="note error" role="alert">{error}</p>}
       {!found && !error && !lacks && <p class="note">The report runs …</p>}
+      <LossNote store={store} range={{ begin, end }} />
       {heat && <ReportHeat store={store} map={heat} ask={(words, signal) => ask(store, { begin, end }, signal, words)} />}
       {found?.reports.map((report) => (
         <>
