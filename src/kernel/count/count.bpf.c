@@ -13,6 +13,7 @@ const volatile struct ky_count_config config = {};
 struct task_struct___count {
 	struct thread_info thread_info;
 	int pid, tgid;
+	char comm[16];
 };
 
 /* Any struct that begins with a number of 8 bytes. */
@@ -75,6 +76,7 @@ struct scratch {
 	uint8_t key[KY_COUNT_KEY_MAX + 8];
 	uint8_t text[KY_COUNT_TEXT_BYTES];
 	uint64_t event; /* of a system call */
+	uint64_t task;	/* the current one */
 };
 
 struct {
@@ -96,6 +98,33 @@ static __always_inline uint64_t count_word_at(void *ctx, const struct scratch *s
 		return word->tv_sec;
 	}
 	return *(const uint64_t *)(scratch->record + at);
+}
+
+/* Ids of the current thread, as bpf_get_current_pid_tgid() has them: a call of a helper costs as much as the rest of a short key. */
+static __always_inline uint64_t count_ids(const struct scratch *scratch)
+{
+	if (HAS_CAST) {
+		const struct task_struct___count *task = bpf_rdonly_cast(
+			(void *)scratch->task, bpf_core_type_id_kernel(struct task_struct___count));
+
+		return (uint64_t)(uint32_t)task->tgid << 32 | (uint32_t)task->pid;
+	}
+	return bpf_get_current_pid_tgid();
+}
+
+static __always_inline void count_comm(const struct scratch *scratch, uint64_t *to)
+{
+	if (HAS_CAST) {
+		const uint64_t *comm;
+		const struct task_struct___count *task = bpf_rdonly_cast(
+			(void *)scratch->task, bpf_core_type_id_kernel(struct task_struct___count));
+
+		comm = (const uint64_t *)task->comm;
+		to[0] = comm[0];
+		to[1] = comm[1];
+	} else {
+		bpf_get_current_comm(to, 16);
+	}
 }
 
 static __always_inline uint64_t integer_of(uint64_t word, uint32_t size, uint32_t is_signed)
@@ -128,9 +157,9 @@ static __always_inline uint64_t number_of(void *ctx, const struct scratch *scrat
 	case KY_COUNT_CPU:
 		return bpf_get_smp_processor_id();
 	case KY_COUNT_TID:
-		return (uint32_t)bpf_get_current_pid_tgid();
+		return (uint32_t)count_ids(scratch);
 	case KY_COUNT_PID:
-		return bpf_get_current_pid_tgid() >> 32;
+		return count_ids(scratch) >> 32;
 	case KY_COUNT_UID:
 		return (uint32_t)bpf_get_current_uid_gid();
 	case KY_COUNT_KERNEL_STACK:
@@ -149,7 +178,7 @@ static __always_inline void text_of(void *ctx, struct scratch *scratch,
 	uint32_t place;
 
 	if (field->source == KY_COUNT_COMM) {
-		bpf_get_current_comm(to, 16);
+		count_comm(scratch, to);
 		return;
 	}
 	if (at > KY_COUNT_RECORD_BYTES - 8)
@@ -320,9 +349,9 @@ static __always_inline void count_add(void *ctx, struct scratch *scratch)
 	value->sum += summand;
 }
 
-static __always_inline bool is_of_interest(void)
+static __always_inline bool is_of_interest(const struct scratch *scratch)
 {
-	uint32_t tgid = bpf_get_current_pid_tgid() >> 32;
+	uint32_t tgid = count_ids(scratch) >> 32;
 
 	if (config.follows)
 		return bpf_map_lookup_elem(&kymo_followed, &tgid);
@@ -332,9 +361,9 @@ static __always_inline bool is_of_interest(void)
 /* in_ia32_syscall(): their numbers are those of other calls. */
 #define TS_COMPAT 2
 
-static __always_inline bool count_is_compat(void)
+static __always_inline bool count_is_compat(const struct scratch *scratch)
 {
-	const struct task_struct___count *task = (void *)bpf_get_current_task();
+	const struct task_struct___count *task = (void *)scratch->task;
 
 	return bpf_core_field_exists(task->thread_info.status) &&
 	       BPF_CORE_READ(task, thread_info.status) & TS_COMPAT;
@@ -348,7 +377,7 @@ static __always_inline bool count_take_call(const uint64_t *ctx, struct scratch 
 	const uint32_t *call =
 		number < KY_COUNT_CALLS ? bpf_map_lookup_elem(&kymo_calls, &at) : NULL;
 
-	if (!call || *call >> 16 != config.program || count_is_compat())
+	if (!call || *call >> 16 != config.program || count_is_compat(scratch))
 		return false;
 	scratch->event = *call & 0xffff;
 	return true;
@@ -361,7 +390,11 @@ int kymo_count(void *ctx)
 	const uint64_t *is_on = bpf_map_lookup_elem(&kymo_shared, &at);
 	struct scratch *scratch = bpf_map_lookup_elem(&kymo_scratch, &zero);
 
-	if (!is_on || !*is_on || !scratch || !is_of_interest())
+	if (!is_on || !*is_on || !scratch)
+		return 0;
+	if (HAS_CAST || config.calls)
+		scratch->task = bpf_get_current_task();
+	if (!is_of_interest(scratch))
 		return 0;
 	if (config.calls && !count_take_call(ctx, scratch))
 		return 0;
