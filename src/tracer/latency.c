@@ -97,11 +97,11 @@ static inline bool latency_claim(struct ky_latency_slot *slot, uint64_t state, u
 }
 
 /* The slot with the key in a group, taken; NULL. @free: one that is free, if that is NULL. */
-static inline struct ky_latency_slot *latency_find_in(struct ky_latency_group *group,
-						      uint64_t number, uint64_t key,
-						      uint64_t *state,
-						      struct ky_latency_slot **free)
+static inline __attribute__((always_inline)) struct ky_latency_slot *
+latency_find_in(struct ky_latency_group *group, uint64_t number, uint64_t key, uint64_t *state,
+		struct ky_latency_slot **free)
 {
+#pragma GCC unroll 4
 	for (uint32_t i = 0; i < KY_LATENCY_GROUP_SLOTS; i++) {
 		struct ky_latency_slot *slot = &group->slots[i];
 		/* Partner: the release of who filled the slot. */
@@ -120,8 +120,9 @@ static inline struct ky_latency_slot *latency_find_in(struct ky_latency_group *g
 }
 
 /* The same in all groups where it may be. @away: it, or the free slot, is not in its own group. */
-static inline struct ky_latency_slot *latency_find(uint64_t number, uint64_t key, uint64_t *state,
-						   struct ky_latency_slot **free, bool *away)
+static inline __attribute__((always_inline)) struct ky_latency_slot *
+latency_find(uint64_t number, uint64_t key, uint64_t *state, struct ky_latency_slot **free,
+	     bool *away)
 {
 	struct ky_latency_table *table = ky_latency_table;
 	uint32_t home = latency_home(number, key);
