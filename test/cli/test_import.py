@@ -313,6 +313,16 @@ LOGS = {
     "chrome": ('{"displayTimeUnit":"ns","traceEvents":[{"name":"load","ph":"X","ts":10.5,"dur":2,"pid":1,"tid":2,"args":{"n":3}},\n'
                '{"name":"a\\"]}","ph":"i","ts":11,"pid":1,"tid":2,"s":"t"}, {"ph":"M","name":"process_name","args":{"name":"x"}}],"a":1}',
                [("load_begin", {"n": 3}), (11000, {}), (12500, {})]),
+    "program": ("2026-11-26 18:24:53,123 INFO [main] shop.Order: begins\n\tat shop.Order(Order.java:7)\n[2026-11-26 18:24:54,5: WARNING/Worker] late\n",
+                [("log", {"level": "INFO", "message": "INFO [main] shop.Order: begins"}), ("line", {"message": "\tat shop.Order(Order.java:7)"}),
+                 ("log", {"level": "WARNING", "message": "WARNING/Worker] late"})]),
+    "apache": ("[Sun Dec 04 04:47:44.25 2005] [core:error] [pid 7] mod_jk: no\n[Sun Dec 04 04:47:45 2005] [notice] yes\n",
+               [("log", {"level": "error", "message": "[core:error] [pid 7] mod_jk: no"}), ("log", {"level": "notice", "message": "[notice] yes"})]),
+    "access": ('127.0.0.1 - ann [10/Oct/2000:13:55:36 -0700] "GET /a b HTTP/1.0" 200 2326\n'
+               '::1 - - [10/Oct/2000:13:55:37 -0700] "\\x16\\x03" 400 - "http://x/\\"y" "A/5 (X)"\n',
+               [(971211336000000000, {"client": "127.0.0.1", "user": "ann", "method": "GET", "path": "/a b", "protocol": "HTTP/1.0", "status": 200, "bytes": 2326}),
+                ("request", {"client": "::1", "user": "-", "method": "", "path": "\\x16\\x03", "protocol": "", "status": 400, "bytes": 0,
+                             "referer": 'http://x/\\"y', "agent": "A/5 (X)"})]),
     "ftrace": ("# tracer: nop\nversion = 6\nCPU 3 is empty\ncpus=2\n          <idle>-0       [001] d..2.    12.000001: sched_switch: prev_comm=swapper/1 prev_pid=0 "
                "prev_prio=120 prev_state=R ==> next_comm=my app next_pid=7 next_prio=120\n"
                "            app-7       [001] .....    12.000005: sys_openat(dfd: ffffff9c, filename: 1)\n"

@@ -124,6 +124,8 @@ static inline struct ky_log_value ky_log_number(const char *name, int64_t number
 struct ky_log_value ky_log_guess(const char *name, size_t name_len, const char *text, size_t len);
 /* The number that @text is: at most 18 digits, without a zero in front. */
 bool ky_log_is_number(const char *text, size_t len, int64_t *number);
+/* Whether one of the first words of @text is a level of a message, such as INFO or [error]. (log-program.c) */
+bool ky_log_has_level(const char *text, size_t len);
 /* A line that the format does not know becomes an event "line". (import-log.c) */
 int ky_log_stray(struct ky_log_file *log, const char *line, size_t len);
 /* What the window has of the file, from log->at on, without reading; *len: how much. */
@@ -148,7 +150,8 @@ int ky_log_json_flat(const char *line, size_t len, struct ky_strbuf *texts,
 bool ky_log_json_value(const char *name, void *json, struct ky_log_value *field, char **made);
 
 extern const struct ky_log_format ky_log_chrome, ky_log_syslog, ky_log_syslog_5424, ky_log_dmesg,
-	ky_log_json, ky_log_logfmt, ky_log_journal, ky_log_strace, ky_log_ftrace, ky_log_regex;
+	ky_log_json, ky_log_logfmt, ky_log_journal, ky_log_strace, ky_log_ftrace, ky_log_regex,
+	ky_log_program, ky_log_access;
 
 /* By the name that users give; NULL: unknown. */
 const struct ky_log_format *ky_log_format_find(const char *name, size_t len);

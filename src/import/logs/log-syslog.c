@@ -102,8 +102,9 @@ static bool syslog_probe(const char *line, size_t len)
 	struct ky_log_clock clock = {.now_s = 0};
 	struct message message;
 
-	/* A tag is what makes it plain: other logs begin with a time, too. */
-	return take_line(&clock, line, len, &message) && message.program_len;
+	/* A tag is what makes it plain, and no level in the host's place: other logs begin with a time, too. */
+	return take_line(&clock, line, len, &message) && message.program_len &&
+	       !ky_log_has_level(message.host, message.host_len);
 }
 
 static int put_message(struct ky_log_file *log, const struct message *message)
