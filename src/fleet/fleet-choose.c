@@ -8,18 +8,20 @@
 
 /* Without a wish: intervals, and what is small. */
 static const char *const usual_tables[] = {
-	"syscall",	 "cpu_slice", "thread_state", "thread",	 "cpu_state", "irq",
-	"block_request", "network",   "lock_wait",    "counter", "loss",      "host",
+	"syscall", "cpu_slice", "thread_state", "thread", "cpu_state", "irq",	    "block_request",
+	"network", "lock_wait", "counter",	"loss",	  "host",      "histogram",
 };
 
 /* Texts that are names of machines, programs and things, and never content. */
 static const char *const plain_texts[] = {
-	"host",	       "name",		 "comm",      "waker_comm", "who_comm",
-	"holder_comm", "stream",	 "domain",    "sysname",    "kernel_release",
-	"tracer",      "tracer_version", "state",     "cause",	    "syscall",
-	"irq",	       "disk",		 "interface", "direction",  "operation",
-	"error",       "unit",		 "level",     "event",	    "source",
-	"kind",	       "prev_comm",	 "next_comm", "uuid",
+	"host",	     "name",	       "comm",	    "waker_comm",
+	"who_comm",  "holder_comm",    "stream",    "domain",
+	"sysname",   "kernel_release", "tracer",    "tracer_version",
+	"state",     "cause",	       "syscall",   "irq",
+	"disk",	     "interface",      "direction", "operation",
+	"error",     "unit",	       "level",	    "event",
+	"source",    "kind",	       "of",	    "prev_comm",
+	"next_comm", "uuid",
 };
 
 static bool is_among(const char *name, const char *const *names, size_t n)

@@ -29,5 +29,7 @@ int ky_fleet_load_begin(struct ky_fleet_load *load, struct kymo_error *err);
 /* The time that @text selects; 0: there is none. What is damaged is told when the tables are read. */
 int64_t ky_fleet_load_time(struct ky_fleet_load *load, const char *text);
 int ky_fleet_load_tables(struct ky_fleet_load *load, struct kymo_error *err);
+/* fleet-report.c: rows of options->reports. */
+int ky_fleet_load_reports(struct ky_fleet_load *load, struct kymo_error *err);
 
 #endif

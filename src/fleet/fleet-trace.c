@@ -76,6 +76,8 @@ int ky_fleet_load(struct ky_fleet *store, const struct ky_trace_set *set,
 
 	if (!ret)
 		ret = ky_fleet_load_tables(&load, err);
+	if (!ret && options->n_reports)
+		ret = ky_fleet_load_reports(&load, err);
 	ky_sql_close(load.sql);
 	return ret;
 }

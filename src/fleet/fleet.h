@@ -70,6 +70,9 @@ struct ky_fleet_options {
 	/* Wildcards of kinds of events, whose tables are loaded, too. */
 	const char *const *events;
 	size_t n_events;
+	/* Reports whose rows are loaded, too: ky_fleet_check_reports(). */
+	const char *const *reports;
+	size_t n_reports;
 	bool with_texts;  /* also texts that may hold secrets */
 	bool again;	  /* remove what is there of the traces first */
 	const char *host; /* in place of the traces' host names; NULL: not */
@@ -92,6 +95,8 @@ struct ky_fleet_result {
 	uint64_t n_tables;
 };
 
+/* KYMO_E_INVALID: one of them is no report, or needs more than traces. */
+int ky_fleet_check_reports(const char *const *names, size_t n, struct kymo_error *err);
 /* fleet-choose.c: which tables and columns of ky_sql_table() and ky_sql_column() are loaded. */
 bool ky_fleet_wants_table(const struct ky_fleet_options *options, const char *name,
 			  const char *about);

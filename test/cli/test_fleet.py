@@ -103,6 +103,10 @@ def ask(kymo, store, statement):
     return json.loads(kymo("query", "--json", "--fleet", store, statement).out)
 
 
+def ask_schema(kymo, store):
+    return json.loads(kymo("query", "--json", "--fleet", store, "--schema").out)
+
+
 def count(kymo, store, table):
     return int(ask(kymo, store, f"SELECT count(*) AS n FROM {table}")[0]["n"])
 
@@ -139,6 +143,20 @@ def check_texts(kymo, store, trace):
     files = ask(kymo, store, "SELECT host, count(filename) AS n FROM syscall_entry_openat GROUP BY host ORDER BY host")
     assert [row["host"] for row in files] == ["open", "quiet"]
     assert int(files[0]["n"]) > 0 and not int(files[1]["n"])
+
+
+def check_reports(kymo, store, trace):
+    """Rows of reports have the figures of the reports, once."""
+    args = ["-t", "host", "--report", "syscalls", "--report", "cpu", trace]
+    first = load(kymo, store, *args)
+    assert load(kymo, store, *args) == {"rows": 0, "batches": 0, "known_rows": first["rows"] + first["known_rows"]}
+    [shown] = json.loads(kymo("report", "syscalls", "--json", "-t", "syscalls", "--limit", "0", trace).out)["reports"]
+    [table] = [table for table in shown["tables"] if table["name"] == "syscalls"]
+    there = ask(kymo, store, "SELECT syscall, count, total FROM report_syscalls_syscalls ORDER BY syscall")
+    assert [(row["syscall"], int(row["count"]), row["total"] and int(row["total"])) for row in there] == sorted(
+        (row["syscall"], row["count"], row["total"]) for row in table["rows"])
+    columns = {row["column"] for row in ask_schema(kymo, store) if row["table"] == "report_cpu_threads"}
+    assert {"time", "end", "host", "process_tid", "process_comm", "usage_ppm"} <= columns
 
 
 def check_parameters(kymo, store):
@@ -181,6 +199,8 @@ def test_local_store(kymo, small, tmp_path):
     check_texts(kymo, tmp_path / "texts", small)
     check_hostile(kymo, tmp_path / "hostile", tmp_path)
     check_parameters(kymo, store)
+    check_reports(kymo, store, small)
+    assert "no report" in kymo("fleet", "load", "--to", store, "--report", "nothing", small, code=2).err
     # All of it is old.
     load(kymo, store, "--keep", "1h", small)
     assert {table: count(kymo, store, table) for table in ALL_TABLES} == dict.fromkeys(ALL_TABLES, 0)
@@ -262,6 +282,7 @@ def test_server(kymo, server, small, tmp_path):
     check_hostile(kymo, f"{server.url}/hostile", tmp_path)
     check_why(kymo, f"{server.url}/why", small, tmp_path)
     check_parameters(kymo, f"{server.url}/once")
+    check_reports(kymo, f"{server.url}/once", small)
     load(kymo, f"{server.url}/once", "--keep", "1h", small)
     once = f"{server.url}/once"
     assert {table: count(kymo, once, table) for table in ALL_TABLES} == dict.fromkeys(ALL_TABLES, 0)

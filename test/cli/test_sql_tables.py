@@ -48,6 +48,16 @@ def test_threads_and_processes(query, report):
     assert [row["rest"] for row in sums] == [0, 0, 0]
 
 
+def test_histograms(query):
+    """They have all calls, waits for CPUs, requests and interrupts of the other tables, each within the bounds of its row."""
+    for of, table in (("syscall", "syscall"), ("ready", "thread_state WHERE state = 'ready'"), ("block_request", "block_request"), ("irq", "irq")):
+        [counts] = query(f"SELECT sum(count) AS n, sum(sum) AS ns FROM histogram WHERE of = '{of}'")
+        assert [counts] == query(f"SELECT count(*) AS n, sum(duration) AS ns FROM {table}") and counts["n"]
+    assert query("SELECT count(*) AS n FROM histogram WHERE NOT (count * low <= sum AND sum < count * high AND \"end\" = time + 60000000000)") == [{"n": 0}]
+    [slow] = query("SELECT sum(count) AS n FROM histogram WHERE of = 'syscall' AND name = 'read' AND low >= 1048576")
+    assert [slow] == query("SELECT count(*) AS n FROM syscall WHERE name = 'read' AND duration >= 1048576")
+
+
 def test_states_of_cpus_and_threads(query, report):
     rows = {row["cpu"]: row for row in report("cpu", "cpus")}
     for row in query("SELECT cpu, state, sum(duration) AS time FROM cpu_state GROUP BY cpu, state"):

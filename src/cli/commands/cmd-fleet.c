@@ -19,7 +19,7 @@
 struct fleet_cli_options {
 	struct ky_input_options input;
 	const char *to, *from, *host;
-	struct ky_text_list tables, events;
+	struct ky_text_list tables, events, reports;
 	bool with_texts, again, json;
 	uint64_t since_ns, keep_ns;
 };
@@ -37,6 +37,9 @@ static const struct ky_option_def fleet_option_defs[] = {
 	{"event", 'e', KY_OPTION_LIST, "NAME",
 	 "load: also the tables of these kinds of events (wildcards), such as 'sched_switch'.",
 	 offsetof(struct fleet_cli_options, events), NULL},
+	{"report", 0, KY_OPTION_LIST, "NAME",
+	 "load: also the rows of this report, as tables report_NAME_TABLE. May be given again.",
+	 offsetof(struct fleet_cli_options, reports), NULL},
 	{"with-texts", 0, KY_OPTION_FLAG, NULL,
 	 "load: also columns of texts that may hold secrets: paths, arguments, messages, texts of events.",
 	 offsetof(struct fleet_cli_options, with_texts), NULL},
@@ -73,6 +76,8 @@ static int fleet_load_set(const struct fleet_cli_options *options, struct ky_fle
 		.n_tables = options->tables.len,
 		.events = options->events.items,
 		.n_events = options->events.len,
+		.reports = options->reports.items,
+		.n_reports = options->reports.len,
 		.with_texts = options->with_texts,
 		.again = options->again,
 		.host = options->host,
@@ -116,8 +121,10 @@ static int run_load(struct fleet_cli_options *options, int n_args, char **args,
 {
 	struct ky_fleet_result result = {0};
 	struct ky_fleet *store;
-	int ret = ky_fleet_open(options->to, true, &store, err);
+	int ret = ky_fleet_check_reports(options->reports.items, options->reports.len, err);
 
+	if (!ret)
+		ret = ky_fleet_open(options->to, true, &store, err);
 	if (ret < 0)
 		return ret;
 	ret = fleet_load_all(options, store, n_args, args, &result, err);
