@@ -2,6 +2,7 @@
 """kymo report flame: trees of call stacks, their figures, and their forms for other programs."""
 
 import base64
+import collections
 import gzip
 import hashlib
 import json
@@ -149,6 +150,25 @@ def test_pprof(kymo, kymo_bin, trace, tmp_path):
     if shutil.which("go"):
         top = subprocess.run(["go", "tool", "pprof", "-top", path], capture_output=True, text=True, check=True).stdout
         assert re.search(r"%.* inner$", top, re.M)
+
+
+def test_pprof_in_trace_processor(kymo, kymo_bin, trace, tmp_path, query):
+    """Perfetto's trace_processor reads the profile: the same time of each innermost function."""
+    path = tmp_path / "profile.pb.gz"
+    with open(path, "wb") as file:
+        subprocess.run([kymo_bin, "report", "flame", "--to", "pprof", trace], stdout=file, check=True)
+    rows, complaints = query(path, """
+        SELECT f.name, SUM(s.value) AS ns FROM __intrinsic_aggregate_sample s
+        JOIN __intrinsic_aggregate_profile p ON p.id = s.aggregate_profile_id
+        JOIN stack_profile_callsite c ON c.id = s.callsite_id JOIN stack_profile_frame f ON f.id = c.frame_id
+        WHERE p.sample_type_type = 'cpu' GROUP BY 1""",
+        "SELECT name FROM stats WHERE value > 0 AND severity IN ('error', 'data_loss')")
+    ours = collections.Counter()
+    for line in kymo("report", "flame", "--to", "folded", trace).out.splitlines():
+        stack, weight = line.rsplit(" ", 1)
+        ours[stack.split(";")[-1].replace("_[k]", "")] += int(weight)
+    assert not complaints and ours["inner"] > 0.2e9
+    assert {row["name"]: int(row["ns"]) for row in rows} == ours
 
 
 def test_off_cpu(kymo, trace):
