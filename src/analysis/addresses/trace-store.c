@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "ctf/decode/stored-stacks.h"
 #include "os/file.h"
 
 #define SEEN_MAX (4u << 20) /* different addresses; more are left out */
@@ -129,6 +130,9 @@ static int trace_store_take_event(struct store *store, const struct ky_event *ev
 					       KY_SCOPE_PAYLOAD};
 	int ret = KYMO_OK;
 
+	/* The first event with a stack has been, or will be, here. */
+	if (ky_stored_stacks_are_elsewhere(event))
+		return KYMO_OK;
 	for (size_t i = 0; !ret && i < sizeof(scopes) / sizeof(scopes[0]); i++)
 		ret = take_scope(store, event, scopes[i]);
 	return ret;

@@ -126,6 +126,18 @@ bool ky_stored_stacks_miss(const struct ky_event *event)
 	return false;
 }
 
+bool ky_stored_stacks_are_elsewhere(const struct ky_event *event)
+{
+	const struct ky_stack_fields *fields = event->cls->stream->plan->stacks;
+	struct ky_place place;
+
+	for (size_t i = 0; fields && i < 2; i++)
+		if (fields->of[i].array.cls &&
+		    ky_handle_place(event, &fields->of[i].array, &place) && place.length)
+			return false;
+	return fields != NULL;
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const struct stack *stored_stacks_get(struct ky_stored_stacks *stacks, uint64_t id)

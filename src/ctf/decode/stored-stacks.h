@@ -41,6 +41,9 @@ int ky_stored_stacks_take(struct ky_stored_stacks *stacks, const struct ky_event
 /* Has @event a number without the addresses? The bytes of such an event are not complete without the trace. */
 bool ky_stored_stacks_miss(const struct ky_event *event);
 
+/* Are all stacks of @event in earlier events, or in later ones? A reader that wants each stack once need not read its values. */
+bool ky_stored_stacks_are_elsewhere(const struct ky_event *event);
+
 /* For the readers of values. Put the stacks of @event that its bytes do not have into @values, which were read of it. 0 or KYMO_E_MEMORY. */
 int ky_stored_stacks_fill(struct ky_values *values, const struct ky_event *event);
 /* Find the fields when the plans are built; *fields is NULL where @stream has none. 0 or KYMO_E_MEMORY. */

@@ -234,7 +234,7 @@ static int add_symbol(struct ky_object *object, const char *name, const GElf_Sym
 		[STB_WEAK] = KY_SYMBOL_WEAK,
 	};
 	unsigned int bind = GELF_ST_BIND(symbol->st_info);
-	size_t len = strcspn(name, "@");
+	size_t len = (size_t)(strchrnul(name, '@') - name);
 	struct ky_symbol entry = {
 		.address = address - object->bias,
 		.bytes = symbol->st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)symbol->st_size,
