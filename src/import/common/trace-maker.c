@@ -281,7 +281,7 @@ int ky_maker_event(struct ky_maker *maker, const char *name, const struct ky_mak
 
 static void trace_maker_put(struct ky_maker *maker, const void *data, size_t len)
 {
-	if (len > BODY_MAX_BYTES - maker->body_bytes)
+	if (!len || len > BODY_MAX_BYTES - maker->body_bytes)
 		return;
 	memcpy(maker->body + maker->body_bytes, data, len);
 	maker->body_bytes += (uint32_t)len;

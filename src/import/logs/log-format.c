@@ -134,8 +134,9 @@ const char *ky_log_window(const struct ky_log_file *log, size_t *len)
 	const struct ky_foreign_file *file = &log->file;
 
 	*len = 0;
-	if (log->at < file->window_at || log->at > file->window_at + file->window_bytes)
-		return NULL;
+	if (!file->window || log->at < file->window_at ||
+	    log->at > file->window_at + file->window_bytes)
+		return "";
 	*len = (size_t)(file->window_at + file->window_bytes - log->at);
 	return (const char *)file->window + (log->at - file->window_at);
 }
@@ -291,10 +292,10 @@ int ky_log_begin(struct ky_log_file *log, const char *name, int64_t ns, struct k
 
 static void log_format_put_text(struct ky_log_file *log, const struct ky_log_value *value)
 {
-	const char *at = value->text, *end = at + value->len;
+	const char *at = value->text ? value->text : "", *end = at + value->len;
 
 	if (!value->is_escaped) {
-		ky_maker_text(log->maker, at ? at : "", value->len);
+		ky_maker_text(log->maker, at, value->len);
 		return;
 	}
 	ky_strbuf_clear(&log->unescaped);

@@ -320,11 +320,12 @@ static int perfetto_ftrace_number(struct column *column, uint64_t value)
 
 static int perfetto_ftrace_column(struct column *column, const struct ky_pb_field *field)
 {
-	const uint8_t *at = field->data, *end = at + field->len;
+	const uint8_t *at = field->data, *end;
 	uint64_t value;
 
-	if (!field->has_bytes)
-		return perfetto_ftrace_number(column, field->value);
+	if (!field->has_bytes || !at)
+		return field->has_bytes ? KYMO_OK : perfetto_ftrace_number(column, field->value);
+	end = at + field->len;
 	while (at < end && ky_pb_varint(&at, end, &value)) {
 		if (perfetto_ftrace_number(column, value) < 0)
 			return KYMO_E_MEMORY;
