@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/error.h"
 
-#define FIRST_BYTES ((uint64_t)2048) /* of a record: most records are smaller */
+#define AROUND_BYTES ((uint64_t)128 << 10) /* of a record that is not in the cache */
+#define FIRST_BYTES  ((uint64_t)2048)	   /* of a record: most records are smaller */
 
 int ky_history_damaged(const struct ky_history *history, uint64_t offset, const char *what,
 		       struct kymo_error *err)
@@ -30,6 +32,22 @@ static bool is_inside(const struct ky_history *history, uint64_t offset)
 	       history->slot.end_bytes - offset >= sizeof(struct ky_record_head);
 }
 
+/*
+ * A read at @offset that the kernel's cache can serve. Else the cache gets what is around, too: a picture's records are near each other, and
+ * one large read is cheaper than many small ones.
+ */
+static ssize_t history_file_read_cached(struct ky_history *history, uint64_t offset, void *to,
+					size_t len)
+{
+	struct iovec iov = {to, len};
+	ssize_t n = preadv2(history->fd, &iov, 1, (off_t)offset, RWF_NOWAIT);
+
+	if (n < 0 && errno == EAGAIN)
+		(void)posix_fadvise(history->fd, (off_t)(offset & ~(AROUND_BYTES - 1)),
+				    (off_t)AROUND_BYTES, POSIX_FADV_WILLNEED);
+	return n;
+}
+
 /* ->buffer gets @len bytes, which the file has at @offset. */
 static int history_file_read(struct ky_history *history, uint64_t offset, uint64_t len,
 			     struct kymo_error *err)
@@ -39,7 +57,11 @@ static int history_file_read(struct ky_history *history, uint64_t offset, uint64
 	if (ky_vec_reserve(&history->buffer, len) < 0)
 		return ky_error_nomem(err);
 	while (done < len) {
-		ssize_t n = pread(history->fd, history->buffer.data + done, (size_t)(len - done),
+		ssize_t n = history_file_read_cached(
+			history, offset + done, history->buffer.data + done, (size_t)(len - done));
+
+		if (n < 0)
+			n = pread(history->fd, history->buffer.data + done, (size_t)(len - done),
 				  (off_t)(offset + done));
 
 		if (n < 0 && errno == EINTR)
