@@ -103,6 +103,8 @@ extern const struct ky_import_format ky_import_dat;
 extern const struct ky_import_format ky_import_perfetto;
 /* import-uftrace.c */
 extern const struct ky_import_format ky_import_uftrace;
+/* import-crash.c */
+extern const struct ky_import_format ky_import_crash;
 /* import-pcap.c */
 extern const struct ky_import_format ky_import_pcap;
 /* import-perf.c */

@@ -11,9 +11,9 @@
 
 static const struct ky_import_format *const formats[] =
 	{
-		&ky_import_raw,	    &ky_import_archive, &ky_import_perf,
-		&ky_import_dat,	    &ky_import_pcap,	&ky_import_perfetto,
-		&ky_import_uftrace, &ky_import_logs, /* the last: it looks at the first lines of any file */
+		&ky_import_raw,	 &ky_import_archive,  &ky_import_perf,	  &ky_import_dat,
+		&ky_import_pcap, &ky_import_perfetto, &ky_import_uftrace, &ky_import_crash,
+		&ky_import_logs, /* the last: it looks at the first lines of any file */
 };
 
 static const struct ky_import_format *import_find(const char *path)

@@ -169,11 +169,13 @@ static int journal_entry(struct ky_log_file *log)
 {
 	struct journal *journal = log->state;
 	size_t left, n = 0, n_lines = 0, name_len;
-	const char *begin = ky_log_window(log, &left), *at = begin, *end = at + left, *stop, *name;
+	const char *begin = ky_log_window(log, &left), *at = begin, *end, *stop, *name;
 	int64_t ns = log->last_ns;
 	int ret = KYMO_OK;
 
-	for (; at < end && (stop = memchr(at, '\n', (size_t)(end - at)));
+	if (!begin)
+		return 0;
+	for (end = at + left; at < end && (stop = memchr(at, '\n', (size_t)(end - at)));
 	     at = stop + 1, n_lines++) {
 		if (stop == at) {
 			if (n)

@@ -133,7 +133,7 @@ uint8_t *ky_convert_put_fields(const struct ky_convert_cpu *cpu, const struct ky
 			       const struct ky_convert_record *record, const uint32_t *lens,
 			       uint8_t *out)
 {
-	const struct ky_convert_op *op = plan->ops, *end = op + plan->n_ops;
+	const struct ky_convert_op *op = plan->ops, *end = plan->n_ops ? op + plan->n_ops : op;
 	const uint8_t *from = record->data;
 	uint32_t value, ignored;
 

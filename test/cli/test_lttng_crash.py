@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""The buffers of LTTng-UST after everything was killed: what lttng-crash gets out of them, Kymo reads where they are."""
+
+import glob
+import os
+import random
+import shutil
+import signal
+import struct
+import time
+
+import pytest
+
+from test_lttng_ust import WAIT_FILES, Lab, numbers
+
+SESSIONS = {
+    "discard": ("--subbuf-size=4096", "--num-subbuf=8"),
+    "overwrite": ("--subbuf-size=4096", "--num-subbuf=4", "--overwrite"),
+    "process": ("--subbuf-size=16384", "--num-subbuf=2", "--buffers-pid"),
+}
+
+
+def wait(condition, what):
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+def children(pid):
+    """Of all threads, and their children."""
+    found = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        with open(path, encoding="ascii") as file:
+            for child in map(int, file.read().split()):
+                found += [child, *children(child)]
+    return found
+
+
+def positions(directory):
+    """Of each buffer: how far its writer is, and its reader; the head of the file tells where these numbers stand."""
+    found = [(0, 0)]
+    for path in glob.glob(str(directory / "**" / "ch_*"), recursive=True):
+        with open(path, "rb") as file:
+            data = file.read(65536)
+        if len(data) > 128:
+            found.append(tuple(struct.unpack_from("<Q", data, at)[0] for at in struct.unpack_from("<II", data, 32)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """Directories of buffers by session; nobody consumes them any more when the program, and then the daemons, are killed."""
+    for program in ("lttng", "lttng-sessiond", "lttng-crash", "gcc"):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed: tools/install-deps test")
+    before = set(glob.glob(WAIT_FILES))
+    lab = Lab(tmp_path_factory.mktemp("c"))
+    if os.system("echo '#include <lttng/tracepoint.h>' | gcc -E -xc - >/dev/null 2>&1"):
+        pytest.skip("no headers of lttng-ust: tools/install-deps test")
+    lab.build()
+    try:
+        lab.start()
+        for name, channel in SESSIONS.items():
+            create = ["--snapshot"] if name == "overwrite" else []
+            lab.session(name, *channel, create=[*create, f"--output={lab.path / name}", f"--shm-path={lab.path / 'shm' / name}"])
+        program = lab.popen("./prog", 0, 1 << 30, 1000)
+        # Then the program has been told of all sessions.
+        wait(lambda: all(max(position[0] for position in positions(lab.path / "shm" / name)) > 5000 for name in SESSIONS),
+             "the program writes nothing")
+        # What "enter" starts is nsenter, which becomes the daemon.
+        daemons = [*children(lab.daemon.pid), lab.daemon.pid]
+        for pid in daemons:
+            os.kill(pid, signal.SIGSTOP)
+        wait(lambda: all(max(end - begin for end, begin in positions(lab.path / "shm" / name)) > 8000 for name in SESSIONS),
+             "the program writes nothing more")
+        program.kill()
+        program.wait()
+        for pid in daemons:
+            os.kill(pid, signal.SIGKILL)
+        lab.daemon.wait()
+        yield lab
+    finally:
+        lab.stop()
+        for path in set(glob.glob(WAIT_FILES)) - before:
+            os.unlink(path)
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_the_same_events_as_lttng_crash(kymo, peer, killed, name):
+    shm, out = killed.path / "shm" / name, killed.path / f"out-{name}"
+    kept = {path: path.read_bytes() for path in shm.rglob("*") if path.is_file()}
+    killed.run("lttng-crash", "-x", out, shm)
+    theirs, ours = peer("babeltrace2", out), kymo("print", shm)
+    assert theirs.code == 0 and len(numbers(theirs.out)) > 100
+    assert ours.raw == theirs.shown
+    # The directory of one trace, and a trace of it.
+    trace = next(path.parent for path in shm.rglob("metadata"))
+    assert len(numbers(kymo("print", trace).out)) == len(numbers(ours.out))
+    kymo("convert", shm, "-o", killed.path / f"trace-{name}")
+    assert numbers(kymo("print", killed.path / f"trace-{name}").out) == numbers(ours.out)
+    assert {path: path.read_bytes() for path in kept} == kept
+
+
+def test_damaged_buffers(kymo, killed, tmp_path):
+    source = next(path.parent for path in (killed.path / "shm" / "discard").rglob("metadata"))
+    chance = random.Random(5)
+    for n in range(60):
+        place = tmp_path / f"d{n}"
+        shutil.copytree(source, place)
+        longest = max(place.glob("ch_*"), key=lambda path: path.stat().st_size)
+        data = bytearray(longest.read_bytes())
+        if n % 3 == 0:
+            data = data[:chance.randrange(len(data))]
+        else:
+            for _ in range(n):
+                data[chance.randrange(16, 600 if n % 3 == 1 else len(data))] = chance.choice((0, 255, 128, chance.randrange(256)))
+        longest.write_bytes(data)
+        done = kymo("print", place, code=None)
+        assert done.code in (0, 1), done
+        assert done.code == 0 or "error" in done.err or "kymo" in done.err, done
+    data = (source / longest.name).read_bytes()
+    (place / longest.name).write_bytes(data[:24] + b"\xff\xff" + data[26:])
+    assert "this version of the buffer is not known" in kymo("print", place, code=1).err
