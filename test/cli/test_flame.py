@@ -190,6 +190,13 @@ def test_choices(kymo, trace):
     halves = [sum(row["time"] for row in tables(kymo, trace, "--limit", "0", option, "50%")["tree"]
                   if row["depth"] == 0) for option in ("--begin", "--end")]
     assert total <= sum(halves) <= total + 3e7 and all(halves)
+    cpus = {row["function"]: row["time"] for row in tables(kymo, trace, "--group-by", "cpu", "--limit", "0")["tree"] if row["depth"] == 0}
+    ours = collections.Counter()
+    for event in map(json.loads, kymo("convert", "--to", "json", "--event", "sample", trace).out.splitlines()):
+        if event["fields"]["source"]["labels"] == ["cpu-clock"]:
+            ours[f"CPU {event['packet']['cpu_id']}"] += event["fields"]["period"]
+    assert cpus == ours
+    assert "no groups by CPU" in kymo("report", "cpu", "--group-by", "cpu", trace, code=2).err
     groups = [row["function"] for row in tables(kymo, trace, "--group-by", "process")["tree"] if row["depth"] == 0]
     assert any(re.fullmatch(r"spinner \(\d+\)", group) for group in groups), groups
 

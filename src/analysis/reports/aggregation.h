@@ -20,6 +20,7 @@ enum ky_by {
 	KY_BY_PROCESS,
 	KY_BY_NAME,    /* all threads of the same name */
 	KY_BY_CGROUP,  /* all threads that are in the same control group at the end */
+	KY_BY_CPU,     /* no threads, but CPUs: for ky_report.has_cpu_groups */
 	KY_BY_NOTHING, /* everybody */
 };
 

@@ -2,6 +2,7 @@
 #include "analysis/reports/flame.h"
 
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,11 +221,21 @@ static int flame_put_stack(struct ky_flame *flame, const struct ky_stack_seen *s
 
 /* ---- groups -------------------------------------------------------------------------------- */
 
-/* The node of the thread's group; @idle: nothing runs there. */
-static uint32_t flame_group(struct ky_flame *flame, const struct ky_thread *thread)
+static uint32_t flame_group_frame(struct ky_flame *flame, const struct ky_stack_seen *seen)
 {
-	uint32_t frame =
-		ky_stack_group_frame(flame->tree, thread, ky_report_by(flame->options, KY_BY_NAME));
+	enum ky_by by = ky_report_by(flame->options, KY_BY_NAME);
+	char name[KY_STACK_GROUP_BYTES];
+
+	if (by != KY_BY_CPU)
+		return ky_stack_group_frame(flame->tree, seen->thread, by);
+	snprintf(name, sizeof(name), "CPU %" PRIu32, seen->cpu_id);
+	return ky_stack_tree_frame(flame->tree, KY_STACK_FRAME_GROUP, name, "");
+}
+
+/* The node of the group that the stack is of. */
+static uint32_t flame_group(struct ky_flame *flame, const struct ky_stack_seen *seen)
+{
+	uint32_t frame = flame_group_frame(flame, seen);
 
 	return frame == KY_STACK_TREE_NONE
 		       ? frame
@@ -244,7 +255,7 @@ static uint64_t flame_hash(const struct ky_stack_seen *seen, uint32_t group)
 /* The node at which the stack ends. */
 static int flame_node(struct ky_flame *flame, const struct ky_stack_seen *seen, uint32_t *node)
 {
-	uint32_t group = flame_group(flame, seen->thread);
+	uint32_t group = flame_group(flame, seen);
 	uint64_t hash;
 	void *known;
 	int status;

@@ -330,6 +330,7 @@ const struct ky_report ky_report_flame = {
 	.ignores = KY_IGNORES_DURATION,
 	.whole = true,
 	.own_of = true,
+	.has_cpu_groups = true,
 	.begin = report_flame_begin,
 	.finish = report_flame_finish,
 	.free = report_flame_free,

@@ -201,6 +201,11 @@ int ky_report_check_whole(const struct ky_report *const *reports, size_t n_repor
 					      "choose a range: --begin, --end");
 	if (report_options_check_two(reports, n_reports, options, err) < 0)
 		return KYMO_E_INVALID;
+	for (size_t i = 0; i < n_reports && options->by == KY_BY_CPU; i++)
+		if (!reports[i]->has_cpu_groups)
+			return report_options_invalid(err, "report %s has no groups by CPU",
+						      reports[i]->name,
+						      "try --group-by thread, process or name");
 	for (size_t i = 0; i < n_reports && !options->of; i++) {
 		if (reports[i]->wants_of)
 			return report_options_invalid(err, "report %s needs --of", reports[i]->name,

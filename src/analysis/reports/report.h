@@ -95,10 +95,11 @@ struct ky_report {
 	 * selection and other reports, in intervals, or as events come.
 	 */
 	bool whole;
-	bool own_of;	   /* --of is its own */
-	bool wants_two;	   /* it compares options->sides */
-	bool wants_of;	   /* without --of it has nothing to tell */
-	bool wants_choice; /* it tells of some threads, or of what --of selects */
+	bool own_of;	     /* --of is its own */
+	bool has_cpu_groups; /* --group-by cpu */
+	bool wants_two;	     /* it compares options->sides */
+	bool wants_of;	     /* without --of it has nothing to tell */
+	bool wants_choice;   /* it tells of some threads, or of what --of selects */
 
 	/*
 	 * State of one run: subscribes to @model. NULL: out of memory. @options outlive it. The run of

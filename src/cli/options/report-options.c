@@ -132,10 +132,12 @@ static int set_by(struct ky_report_options *to, const char *text, struct kymo_er
 		to->by = KY_BY_NAME;
 	else if (strcmp(text, "cgroup") == 0)
 		to->by = KY_BY_CGROUP;
+	else if (strcmp(text, "cpu") == 0)
+		to->by = KY_BY_CPU;
 	else
-		return ky_error_set(err, KYMO_E_INVALID,
-				    "--group-by needs thread, process, name or cgroup, not '%s'",
-				    text);
+		return ky_error_set(
+			err, KYMO_E_INVALID,
+			"--group-by needs thread, process, name, cgroup or cpu, not '%s'", text);
 	return 0;
 }
 

@@ -28,7 +28,7 @@ struct ky_focus_options {
 	 .kind = KY_OPTION_TEXT, \
 	 .arg = "WHAT", \
 	 .help = "Group the rows of threads by thread, process, name (of the thread) or cgroup " \
-		 "(the thread's control group of version 2 at the end). Default: see the help of " \
+		 "(the thread's control group of version 2 at the end); the stacks of report flame also by cpu. Default: see the help of " \
 		 "each report.", \
 	 .choices = "thread process name cgroup", \
 	 .at = offsetof(type, focus.by)}, \
