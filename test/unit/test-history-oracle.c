@@ -194,7 +194,7 @@ static int on_request(void *data, const struct ky_request *request)
 {
 	bool writes = request->rwbs & KY_RWBS_WRITE, reads = request->rwbs & KY_RWBS_READ;
 	enum ky_state_kind kind = writes ? KY_STATE_WRITE : reads ? KY_STATE_READ : KY_STATE_OTHER;
-	struct span_list *list;
+	struct span_list *list = NULL;
 
 	if (writes || reads)
 		brought(list_of(data, "counter %d disk %u",
@@ -208,6 +208,10 @@ static int on_request(void *data, const struct ky_request *request)
 		return put(list, request->issue_ns, request->end_ns,
 			   ky_state(kind, request->n_sectors), -1);
 	}
+	/* More at the same time: the last lane has what is left of it. */
+	if (request->issue_ns != INT64_MIN && request->end_ns > list->data[list->len - 1].end_ns)
+		return put(list, list->data[list->len - 1].end_ns, request->end_ns,
+			   ky_state(kind, request->n_sectors), -1);
 	return 0;
 }
 
