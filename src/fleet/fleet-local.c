@@ -117,18 +117,21 @@ static int fleet_local_column(struct ky_fleet_local *local, const struct ky_flee
 	return ret;
 }
 
+/* Batches of other tables may be on their way. */
 static int fleet_local_table(struct ky_fleet *store, const struct ky_fleet_table *table,
 			     struct kymo_error *err)
 {
 	struct ky_fleet_local *local = (struct ky_fleet_local *)store;
 	int64_t number;
-	int ret = fleet_local_begin_change(local, err);
+	int ret;
 
-	if (ret < 0)
-		return ret;
+	pthread_mutex_lock(&local->lock);
+	ret = fleet_local_begin_change(local, err);
 	for (size_t i = 0; i < table->columns.len && !ret; i++)
 		ret = fleet_local_column(local, table, &table->columns.data[i], &number, err);
-	return fleet_local_end_change(local, ret, err);
+	ret = fleet_local_end_change(local, ret, err);
+	pthread_mutex_unlock(&local->lock);
+	return ret;
 }
 
 /* ---- batches -------------------------------------------------------------------------- */

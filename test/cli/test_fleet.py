@@ -236,15 +236,18 @@ def test_killed_while_loading(kymo, kymo_bin, small, tmp_path):
     store = tmp_path / "fleet"
     dice = random.Random(7)
     for _ in range(8):
-        one = subprocess.Popen([kymo_bin, "fleet", "load", "--to", store, small], stdout=subprocess.DEVNULL,
+        one = subprocess.Popen([kymo_bin, "fleet", "load", "-e", "*", "--to", store, small], stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
         try:
             one.wait(dice.uniform(0, 0.3))
         except subprocess.TimeoutExpired:
             one.send_signal(signal.SIGKILL)
             one.wait()
-    load(kymo, store, small)
+    both = [subprocess.Popen([kymo_bin, "fleet", "load", "-e", "*", "--to", store, small], stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [one.wait(120) for one in both] == [0, 0]
     check_same(kymo, store, small)
+    events = json.loads(kymo("query", "--json", small, "SELECT name, count(*) AS n FROM event WHERE name LIKE 's%' GROUP BY name").out)
+    assert events and [count(kymo, store, row["name"]) for row in events] == [row["n"] for row in events]
 
 
 def slower(trace, folder, times):
