@@ -177,6 +177,13 @@ int ky_symbols_map(struct ky_symbols *symbols, int64_t pid,
 	if (!process)
 		return KYMO_E_MEMORY;
 	process->is_known = true;
+	if (pid > 0 && pid <= INT32_MAX && !mapping->is_image) {
+		struct ky_object *object = symbols->objects.data[mapping->object];
+
+		object->mapped_by = pid;
+		object->mapped_begin = mapping->begin;
+		object->mapped_end = mapping->end;
+	}
 	if (mapping->is_old) {
 		const struct ky_region *last = ky_address_space_overlap(
 			&process->space, region.begin, region.end, UINT64_MAX - 1);

@@ -2,6 +2,7 @@
 #include "symbols/object/object.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,18 @@ static int open_path(const struct ky_object *object, const char *path)
 		return fd;
 	close(fd);
 	return -1;
+}
+
+/* The file itself, while a process has it mapped. Only its build ID tells that the process still has it there. */
+static int open_mapped(const struct ky_object *object)
+{
+	char path[96];
+
+	if (!object->mapped_by || !object->build_id_bytes)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/%" PRId64 "/map_files/%" PRIx64 "-%" PRIx64,
+		 object->mapped_by, object->mapped_begin, object->mapped_end);
+	return open_path(object, path);
 }
 
 static void hex_of(const struct ky_object *object, char hex[2 * KY_ELF_BUILD_ID_MAX + 1])
@@ -112,6 +125,8 @@ static int find_file(const struct ky_object *object, const struct ky_object_sear
 		return open_vdso();
 	if (fd < 0 && !search->only_dirs)
 		fd = open_path(object, object->path);
+	if (fd < 0 && search->is_here && !search->only_dirs)
+		fd = open_mapped(object);
 	for (size_t k = 0; k < 2; k++) {
 		for (size_t i = 0; fd < 0 && i < search->n_dirs; i++)
 			fd = open_by_id(object, search->dirs[i], suffixes[k]);

@@ -34,6 +34,9 @@ enum ky_object_state {
 struct ky_object {
 	char *path;
 	char *also; /* a second path to look at, such as /proc/PID/root/...; NULL: none */
+	/* A process of this machine that has it mapped there, perhaps deleted, or where no path leads; 0: none. */
+	int64_t mapped_by;
+	uint64_t mapped_begin, mapped_end;
 	uint8_t build_id[KY_ELF_BUILD_ID_MAX];
 	uint32_t build_id_bytes; /* 0: not known; any file at the path will do */
 	enum ky_object_state state;

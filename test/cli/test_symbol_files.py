@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Where the files of sampled programs are: deleted, replaced, where only the program sees them, and with symbols in a section of their own."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from test_sampling import spinner  # noqa: F401 (a fixture)
+
+
+def wait_for(program, process):
+    """Until the process executes @program."""
+    while os.path.basename(os.readlink(f"/proc/{process.pid}/exe")).split()[0] != program:
+        assert process.poll() is None
+        time.sleep(0.01)
+
+
+def test_gone(kymo, record, spinner, tmp_path):  # noqa: F811
+    """A recording keeps the functions of running programs whose files are deleted, replaced, or in another mount namespace."""
+    place, hidden = tmp_path / "place", tmp_path / "hidden"
+    place.mkdir()
+    hidden.mkdir()
+    # The last one lies in a file system that only it has, and sees it at another path.
+    script = (f"mount -t tmpfs none {hidden} && cp {spinner} {hidden}/inside && mkdir {hidden}/lib {hidden}/lib64 && "
+              f"for file in $(ldd {spinner} | grep -o '/[^ ]*'); do mkdir -p {hidden}$(dirname $file) && cp $file {hidden}$file; done && "
+              f"exec chroot {hidden} /inside 60")
+    for name in ("deleted", "replaced"):
+        shutil.copy(spinner, place / name)
+    commands = {"deleted": [place / "deleted", "60"], "replaced": [place / "replaced", "60"],
+                "inside": ["unshare", "-m", "sh", "-c", script]}
+    running = {name: subprocess.Popen(words) for name, words in commands.items()}
+    try:
+        for name, process in running.items():
+            wait_for(name, process)
+        for name in ("deleted", "replaced"):
+            (place / name).unlink()
+        shutil.copy("/bin/true", place / "replaced")
+        chosen = [word for process in running.values() for word in ("--pid", process.pid)]
+        # As long as it takes on a busy machine until each has run.
+        trace, done = record("--sample", "199", *chosen, "-d", "2s", command=None)
+        assert "symbols of" in done.err
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait()
+    found = json.loads(kymo("report", "flame", "--json", "-t", "tree", "--limit", 0, trace).out)
+    rows = next(table["rows"] for report in found["reports"] for table in report["tables"] if table["name"] == "tree")
+    functions, at = {}, None
+    for row in rows:
+        if row["depth"] == 0:
+            at = row["function"]
+        functions.setdefault(at, set()).add(row["function"])
+    for name in running:
+        assert {"main", "inner"} <= functions[name], functions
+
+
+def test_minidebuginfo(kymo, spinner, tmp_path):  # noqa: F811
+    """Functions that only .gnu_debugdata has: eu-addr2line finds the same."""
+    if not shutil.which("xz") or not shutil.which("eu-addr2line"):
+        pytest.skip("needs xz and eu-addr2line")
+    symbols, small = tmp_path / "symbols", tmp_path / "small"
+    subprocess.run(["objcopy", "-S", *(f"--keep-symbol={name}" for name in ("inner", "hot", "warm", "main")), spinner, symbols], check=True)
+    subprocess.run(["xz", symbols], check=True)
+    shutil.copy(spinner, small)
+    subprocess.run(["strip", "-s", small], check=True)
+    subprocess.run(["objcopy", "--add-section", f".gnu_debugdata={symbols}.xz", small], check=True)
+    lines = subprocess.run(["nm", spinner], capture_output=True, text=True, check=True).stdout.splitlines()
+    places = {line.split()[2]: line.split()[0] for line in lines if line.split()[-1] in ("inner", "hot", "warm")}
+    assert len(places) == 3
+    for name, place in places.items():
+        theirs = subprocess.run(["eu-addr2line", "-f", "-e", small, f"0x{place}"], capture_output=True, text=True, check=True).stdout
+        assert theirs.splitlines()[0] == name
+        assert f" {name}+0x0 " in kymo("debug-info", "find", small, f"0x{place}").out
