@@ -185,39 +185,65 @@ def perf_example(path, big=False):
 
 
 def dat_page(order, ns, records):
-    """A page of the ring: [(ns, record)]."""
+    """A page of the ring: [(ns, record)]. Bit fields of a big-endian machine begin with the highest bit."""
+    def head(kind, delta):
+        return order.pack("I", kind << 27 | delta if order.big else delta << 5 | kind)
+
     data = b""
     for at, record in records:
         delta, ns = at - ns, at
         if delta >= 1 << 27:
-            data += order.pack("II", (delta & ((1 << 27) - 1)) << 5 | 30, delta >> 27)
+            data += head(30, delta & ((1 << 27) - 1)) + order.pack("I", delta >> 27)
             delta = 0
         record += b"\0" * (-len(record) % 4)
-        data += order.pack("I", delta << 5 | len(record) // 4) + record
+        if len(record) > 28 * 4 or len(record) == 0:
+            data += head(0, delta) + order.pack("I", len(record) + 4) + record
+        else:
+            data += head(len(record) // 4, delta) + record
     return data
 
 
-def dat_example(path, version=6):
-    """trace.dat of two CPUs with the events of perf_example()."""
-    order = Order(False)
-    start = 1_000_000_000_000
-    cpus = [
+DAT_START = 1_000_000_000_000
+
+
+def dat_records(order, start=DAT_START):
+    """Of two CPUs, the events of perf_example()."""
+    return [
         [(start + 3000, switch(order, ("one", 10), ("two", 20))), (start + 9000, switch(order, ("two", 20), ("one", 10)))],
         [(start + 1000, switch(order, ("swapper/1", 0), ("three", 30))),
          (start + 2000, raw_enter(order, 30, 257, 0xffffff9c, 0x1234, 0, 0)), (start + 5000, raw_exit(order, 30, 257, -2))],
     ]
-    pages = []
-    for records in cpus:
-        data = dat_page(order, start, records)
-        pages.append((order.pack("QQ", start, len(data)) + data).ljust(4096, b"\0"))
-    head = tracing_data(order, str(version)) + order.pack("I", len(cpus)) + b"options  \0"
-    uname = b"Linux made 6.1.0-made #1 SMP x86_64\0"
-    head += order.pack("HI", 5, len(uname)) + uname + order.pack("H", 0) + b"flyrecord\0"
-    at = (len(head) + 16 * len(cpus) + 4095) // 4096 * 4096
-    head += b"".join(order.pack("QQ", at + 4096 * number, 4096) for number in range(len(cpus)))
+
+
+def dat_write(path, order, buffers, options=()):
+    """trace.dat, version 6. @buffers: (name, records of each CPU), the top one first; options: (number, bytes)."""
+    n_cpus, uname = len(buffers[0][1]), b"Linux made 6.1.0-made #1 SMP x86_64\0"
+    head = tracing_data(order, "6") + order.pack("I", n_cpus) + b"options  \0"
+    for number, data in ((5, uname), *options):
+        head += order.pack("HI", number, len(data)) + data
+    places = len(head) + sum(6 + 8 + len(name) + 1 for name, _ in buffers[1:]) + 2
+    section = 10 + 16 * n_cpus
+    for i, (name, _) in enumerate(buffers[1:]):
+        head += order.pack("HIQ", 3, 8 + len(name) + 1, places + section * (i + 1)) + name.encode() + b"\0"
+    head += order.pack("H", 0)
+    at = (len(head) + section * len(buffers) + 4095) // 4096 * 4096
+    pages = b""
+    for _, cpus in buffers:
+        head += b"flyrecord\0"
+        for records in cpus:
+            start = records[0][0] - 1000 if records else 0
+            data = dat_page(order, start, records)
+            head += order.pack("QQ", at + len(pages), 4096)
+            pages += (order.pack("QQ", start, len(data)) + data).ljust(4096, b"\0")
     with open(path, "wb") as file:
-        file.write(head.ljust(at, b"\0") + b"".join(pages))
+        file.write(head.ljust(at, b"\0") + pages)
     return path
+
+
+def dat_example(path, big=False):
+    """trace.dat of two CPUs with the events of perf_example()."""
+    order = Order(big)
+    return dat_write(path, order, [("", dat_records(order))])
 
 
 def pcapng_example(path):

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "base/error.h"
+#include "import/ftrace/dat-turn.h"
 #include "import/ftrace/foreign-kernel.h"
 #include "import/common/import-internal.h"
 #include "import/common/import.h"
@@ -33,24 +34,64 @@ struct dat_buffer {
 	uint64_t first;			    /* the first time; UINT64_MAX: no event */
 	uint32_t cpu;			    /* at hand */
 	bool by_records;
+	uint8_t *turned; /* a page of the other byte order, in this machine's */
+	uint32_t turned_bytes;
 	uint64_t n_bad_pages;
 	char *host, *release, *machine; /* of uname; NULL: unknown */
 };
 
 /* ---- the first pass ------------------------------------------------------------------- */
 
+/* 1: it is open; 0: it makes no sense; KYMO_E_MEMORY. */
+static int import_dat_page(struct dat_buffer *buffer, const uint8_t *bytes, uint32_t len,
+			   struct ky_page *page, struct kymo_error *err)
+{
+	const struct ky_dat *dat = &buffer->import->dat;
+
+	if (dat->file.swap) {
+		if (len > buffer->turned_bytes) {
+			free(buffer->turned);
+			buffer->turned_bytes = len;
+			buffer->turned = malloc(len);
+		}
+		if (!buffer->turned) {
+			buffer->turned_bytes = 0;
+			return ky_error_nomem(err);
+		}
+		ky_dat_turn_page(&buffer->import->layout, dat->tracing.big_endian, bytes, len,
+				 buffer->turned);
+		bytes = buffer->turned;
+	}
+	return ky_page_open(&buffer->import->layout, bytes, len, page, NULL) == 0;
+}
+
+static uint64_t import_dat_ns(const struct ky_dat *dat, uint32_t cpu, uint64_t time)
+{
+	if (dat->shift.n_cpus)
+		time = ky_dat_shift_time(&dat->shift, cpu, time);
+	return dat->tsc_mult ? (uint64_t)((unsigned __int128)time * dat->tsc_mult >>
+					  (dat->tsc_shift & 63))
+			     : time;
+}
+
+static uint16_t import_dat_type(const struct ky_dat *dat, const uint8_t *record)
+{
+	return ky_foreign_u16(record, dat->file.swap);
+}
+
 static int import_dat_scan(void *data, const uint8_t *bytes, uint32_t len, struct kymo_error *err)
 {
 	struct dat_buffer *buffer = data;
+	const struct ky_dat *dat = &buffer->import->dat;
 	struct ky_page page;
 	struct ky_record record;
 	enum ky_record_kind kind;
-	uint64_t cycles;
+	uint64_t cycles, ns;
+	int ret = import_dat_page(buffer, bytes, len, &page, err);
 
-	(void)err;
-	if (ky_page_open(&buffer->import->layout, bytes, len, &page, NULL) < 0) {
-		buffer->n_bad_pages++;
-		return KYMO_OK;
+	if (ret <= 0) {
+		buffer->n_bad_pages += !ret;
+		return ret;
 	}
 	cycles = page.cycles;
 	for (uint32_t at = page.at;; at = record.next) {
@@ -64,21 +105,15 @@ static int import_dat_scan(void *data, const uint8_t *bytes, uint32_t len, struc
 		cycles += record.delta;
 		if (record.len < 2)
 			continue;
-		buffer->first = cycles < buffer->first ? cycles : buffer->first;
-		memcpy(&type, page.records + record.data, sizeof(type));
+		ns = import_dat_ns(dat, buffer->cpu, cycles);
+		buffer->first = ns < buffer->first ? ns : buffer->first;
+		type = import_dat_type(dat, page.records + record.data);
 		buffer->used[type / 8] |= (uint8_t)(1u << type % 8);
 	}
 	return KYMO_OK;
 }
 
 /* ---- the second pass ------------------------------------------------------------------ */
-
-static uint64_t import_dat_ns(const struct ky_dat *dat, uint64_t time)
-{
-	return dat->tsc_mult ? (uint64_t)((unsigned __int128)time * dat->tsc_mult >>
-					  (dat->tsc_shift & 63))
-			     : time;
-}
 
 /* Each record on its own: where times are no ns, or calls get names of their own. */
 static int import_dat_records(struct dat_buffer *buffer, const struct ky_page *page,
@@ -104,9 +139,9 @@ static int import_dat_records(struct dat_buffer *buffer, const struct ky_page *p
 		cycles += record.delta;
 		if (record.len < 8)
 			continue;
-		memcpy(&type, page->records + record.data, sizeof(type));
+		type = import_dat_type(dat, page->records + record.data);
 		ret = ky_foreign_kernel_record(&buffer->foreign, buffer->cpu, type,
-					       import_dat_ns(dat, cycles),
+					       import_dat_ns(dat, buffer->cpu, cycles),
 					       page->records + record.data, record.len, NULL, err);
 	}
 	return ret;
@@ -117,9 +152,10 @@ static int import_dat_convert(void *data, const uint8_t *bytes, uint32_t len,
 {
 	struct dat_buffer *buffer = data;
 	struct ky_page page;
+	int ret = import_dat_page(buffer, bytes, len, &page, err);
 
-	if (ky_page_open(&buffer->import->layout, bytes, len, &page, NULL) < 0)
-		return KYMO_OK;
+	if (ret <= 0)
+		return ret;
 	return buffer->by_records
 		       ? import_dat_records(buffer, &page, err)
 		       : ky_foreign_kernel_page(&buffer->foreign, buffer->cpu, &page, err);
@@ -208,12 +244,12 @@ static int import_dat_begin(struct dat_buffer *buffer, struct kymo_error *err)
 	clock->offset_s = dat->offset_ns / second - (dat->offset_ns % second < 0);
 	clock->offset_cycles = dat->offset_ns - clock->offset_s * second;
 	memcpy(clock->uuid, buffer->import->clock_uuid, sizeof(clock->uuid));
+	buffer->foreign.swap = dat->file.swap;
 	ret = import_dat_events(buffer, err);
-	buffer->by_records =
-		dat->tsc_mult || buffer->foreign.raw_entry_id || buffer->foreign.raw_exit_id;
+	buffer->by_records = dat->file.swap || dat->shift.n_cpus || dat->tsc_mult ||
+			     buffer->foreign.raw_entry_id || buffer->foreign.raw_exit_id;
 	if (!ret)
-		ret = ky_foreign_kernel_begin(&buffer->foreign, buffer->store,
-					      import_dat_ns(dat, buffer->first), err);
+		ret = ky_foreign_kernel_begin(&buffer->foreign, buffer->store, buffer->first, err);
 	return ret;
 }
 
@@ -280,6 +316,7 @@ static int import_dat_buffer(struct dat_import *import, const struct ky_dat_buff
 	free(buffer->host);
 	free(buffer->release);
 	free(buffer->machine);
+	free(buffer->turned);
 	free(buffer);
 	return ret;
 }
@@ -293,13 +330,6 @@ static int import_dat_prepare(struct dat_import *import, struct kymo_error *err)
 
 	if (!dat->tracing.header_page)
 		return ky_foreign_bad(&dat->file, 0, "the format of pages is missing", err);
-	if (dat->file.swap) {
-		ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
-				   "the pages have the byte order of another machine; try: "
-				   "kymo convert on a machine of that kind");
-		ky_error_path(err, dat->file.path);
-		return ret;
-	}
 	if (!dat->buffers.len && dat->has_text)
 		return ky_foreign_bad(&dat->file, 0,
 				      "the file has only text of a latency tracer; try: "

@@ -15,6 +15,7 @@ enum dat_option {
 	OPTION_UNAME = 5,
 	OPTION_OFFSET = 7,
 	OPTION_CPUCOUNT = 8,
+	OPTION_TIME_SHIFT = 12,
 	OPTION_TSC2NSEC = 14,
 	OPTION_HEADER_INFO = 16,
 	OPTION_FTRACE_EVENTS = 17,
@@ -282,6 +283,16 @@ static int dat_add_offset(struct ky_dat *dat, const char *text, enum dat_option 
 	return KYMO_OK;
 }
 
+static int dat_take_shift(struct ky_dat *dat, const struct dat_bytes *bytes, struct kymo_error *err)
+{
+	int ret = ky_dat_shift_parse(&dat->shift, &dat->tracing.arena, bytes->at,
+				     (uint64_t)(bytes->end - bytes->at), bytes->swap);
+
+	if (ret == KYMO_E_FORMAT)
+		return ky_foreign_bad(&dat->file, 0, "the shift to the host's clock is cut", err);
+	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
+}
+
 static int dat_take_option(struct ky_dat *dat, enum dat_option option, struct dat_bytes *bytes,
 			   const char **clock, struct kymo_error *err)
 {
@@ -307,6 +318,8 @@ static int dat_take_option(struct ky_dat *dat, enum dat_option option, struct da
 		if (dat->version == 7)
 			dat->n_cpus = dat_u32(bytes);
 		return KYMO_OK;
+	case OPTION_TIME_SHIFT:
+		return dat_take_shift(dat, bytes, err);
 	case OPTION_TSC2NSEC:
 		dat->tsc_mult = dat_u32(bytes);
 		dat->tsc_shift = dat_u32(bytes);

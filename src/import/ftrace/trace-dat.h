@@ -9,6 +9,7 @@
 #define KY_IMPORT_TRACE_DAT_H
 
 #include "base/vec.h"
+#include "import/ftrace/dat-shift.h"
 #include "import/ftrace/tracing-data.h"
 #include "import/common/unpack.h"
 
@@ -36,6 +37,7 @@ struct ky_dat {
 	uint64_t n_places, places_bytes; /* of the CPUs' pages, of all buffers */
 	uint64_t section_bytes;		 /* of all sections, unpacked */
 	int64_t offset_ns;		 /* to add to times */
+	struct ky_dat_shift shift;	 /* of a guest: to the clock of its host */
 	uint32_t tsc_mult,
 		tsc_shift; /* times are TSC: ns = value * mult >> shift; mult 0: they are ns */
 	bool has_text;	   /* a buffer of ftrace's latency tracers, as text, which is left out */
