@@ -86,39 +86,76 @@ def test_counts_and_buckets(listen):
     assert all((round(le * 1e9) + 1).bit_count() == 1 for le, _ in buckets[:-1])
 
 
-def test_prometheus_scrapes_it(listen, tmp_path):
-    prometheus = shutil.which("prometheus")
-    if not prometheus:
+@pytest.fixture
+def prometheus(tmp_path):
+    """prometheus(url, *args) -> query(text) of a Prometheus that scrapes url."""
+    binary = shutil.which("prometheus")
+    if not binary:
         pytest.skip("prometheus is not installed")
-    url = listen("--track", "s: syscall:clock_nanosleep -> syscall:clock_nanosleep", "--over", "1h", "--layers", "syscall,wakeup")
-    assert get(url, Accept=OPEN_METRICS)[1].endswith("# EOF\n")
-    (tmp_path / "config.yml").write_text(
-        "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n"
-        f"- job_name: kymo\n  static_configs: [{{targets: ['{urllib.parse.urlsplit(url).netloc}']}}]\n")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with open(tmp_path / "log", "w", encoding="utf-8") as log:
-        server = subprocess.Popen([prometheus, f"--config.file={tmp_path}/config.yml", f"--storage.tsdb.path={tmp_path}/data",
-                                   f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
+    running = []
 
-    def query(text):
-        try:
-            answer = get(f"http://127.0.0.1:{port}/api/v1/query?query={urllib.parse.quote(text)}")[1]
-        except OSError:
-            assert server.poll() is None, (tmp_path / "log").read_text()
-            return None
-        return json.loads(answer)["data"]["result"]
+    def begin(url, *args):
+        (tmp_path / "config.yml").write_text(
+            "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n"
+            f"- job_name: kymo\n  static_configs: [{{targets: ['{urllib.parse.urlsplit(url).netloc}']}}]\n")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        with open(tmp_path / "log", "w", encoding="utf-8") as log:
+            server = subprocess.Popen([binary, f"--config.file={tmp_path}/config.yml", f"--storage.tsdb.path={tmp_path}/data",
+                                       f"--web.listen-address=127.0.0.1:{port}", *args], stdout=log, stderr=log)
+        running.append(server)
 
-    try:
-        found = wait_for(lambda: query('kymo_latency_seconds_count{layer="syscall",name="read"}'), 120)
-        assert float(found[0]["value"][1]) > 0
-        assert query("up")[0]["value"][1] == "1"
-        assert wait_for(lambda: query('histogram_quantile(0.99, rate(kymo_latency_seconds_bucket{layer="wakeup"}[5s]))'))
-        assert query("kymo_latency_tracker_open")
-        assert not query("kymo_latency_lost_total{what='requests'} > 0")
-    finally:
+        def query(text):
+            try:
+                answer = get(f"http://127.0.0.1:{port}/api/v1/query?query={urllib.parse.quote(text)}")[1]
+            except OSError:
+                assert server.poll() is None, (tmp_path / "log").read_text()
+                return None
+            return json.loads(answer)["data"]["result"]
+        return query
+
+    yield begin
+    for server in running:
         server.kill()
         server.wait()
+
+
+def test_prometheus_scrapes_it(listen, prometheus):
+    url = listen("--track", "s: syscall:clock_nanosleep -> syscall:clock_nanosleep", "--over", "1h", "--layers", "syscall,wakeup")
+    assert get(url, Accept=OPEN_METRICS)[1].endswith("# EOF\n")
+    query = prometheus(url)
+    found = wait_for(lambda: query('kymo_latency_seconds_count{layer="syscall",name="read"}'), 120)
+    assert float(found[0]["value"][1]) > 0
+    assert query("up")[0]["value"][1] == "1"
+    assert wait_for(lambda: query('histogram_quantile(0.99, rate(kymo_latency_seconds_bucket{layer="wakeup"}[5s]))'))
+    assert query("kymo_latency_tracker_open")
+    assert not query("kymo_latency_lost_total{what='requests'} > 0")
+
+
+def test_prometheus_scrapes_native_histograms(listen, prometheus):
+    load = Load("import os, time\nfor _ in range(1000): os.getppid()\nfor i in range(40): time.sleep(0.001 + 0.0005 * (i % 4))")
+    url = listen("--pid", load.pid, "--layers", "syscall", "--syscalls", "getppid,clock_nanosleep", "--track",
+                 "s: syscall:clock_nanosleep -> syscall:clock_nanosleep", "--over", "1h")
+    query = prometheus(url, "--enable-feature=native-histograms")
+    load.go()
+    series = 'kymo_latency_seconds{layer="syscall",name="%s"}'
+    of = {name: wait_for(lambda name=name, n=n: [one for one in query(f"histogram_count({series % name})") or () if
+                                                 float(one["value"][1]) == n], 120)
+          for name, n in {"getppid": 1000, "clock_nanosleep": 40}.items()}
+    assert of["getppid"][0]["metric"]["job"] == "kymo"
+    # Native: there are no series of buckets, and quantiles are within a bucket of ours and a bucket of theirs.
+    assert not query("kymo_latency_seconds_bucket")
+    with_text = samples(get(url)[1])
+    assert float(query(f"histogram_sum({series % 'clock_nanosleep'})")[0]["value"][1]) == pytest.approx(
+        with_text['kymo_latency_seconds_sum{layer="syscall",name="clock_nanosleep"}'])
+    assert float(query(f"histogram_quantile(0.01, {series % 'clock_nanosleep'})")[0]["value"][1]) > 0.001 / 1.2
+    for name in of:
+        longest = with_text[f'kymo_latency_longest_seconds{{layer="syscall",name="{name}"}}']
+        highest = float(query(f"histogram_quantile(1, {series % name})")[0]["value"][1])
+        assert longest / 1.2 < highest < longest * 1.2, name
+    assert query("kymo_latency_tracker_open")[0]["metric"]["tracker"] == "s"
+    assert len(query("kymo_latency_lost_total")) == 4
+    assert query("up")[0]["value"][1] == "1"
 
 
 def test_hostile_names_stay_labels(listen):

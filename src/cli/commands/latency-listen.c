@@ -176,13 +176,27 @@ static bool is_loopback_host(const char *head)
 	return false;
 }
 
-static bool wants_open_metrics(const char *head)
+static const struct {
+	const char *asked_by, *type;
+} formats[] = {
+	[KY_METRICS_TEXT] = {NULL, "text/plain; version=0.0.4; charset=utf-8"},
+	[KY_METRICS_OPEN] = {"application/openmetrics-text",
+			     "application/openmetrics-text; version=1.0.0; charset=utf-8"},
+	[KY_METRICS_PROTOBUF] = {"proto=io.prometheus.client.MetricFamily",
+				 "application/vnd.google.protobuf; "
+				 "proto=io.prometheus.client.MetricFamily; encoding=delimited"},
+};
+
+/* Who can read messages asks for them only where it wants native histograms, and names other formats, too. */
+static enum ky_metrics_format asked_format(const char *head)
 {
-	static const char type[] = "application/openmetrics-text";
 	size_t len;
 	const char *accept = find_header(head, "Accept", &len);
 
-	return accept && memmem(accept, len, type, sizeof(type) - 1);
+	for (int i = KY_METRICS_PROTOBUF; accept && i > KY_METRICS_TEXT; i--)
+		if (memmem(accept, len, formats[i].asked_by, strlen(formats[i].asked_by)))
+			return (enum ky_metrics_format)i;
+	return KY_METRICS_TEXT;
 }
 
 static void answer(struct client *client, const char *status, const char *type,
@@ -217,7 +231,7 @@ static void latency_listen_answer(struct client *client, struct ky_latency *late
 {
 	struct ky_strbuf body = KY_STRBUF_INIT;
 	const char *head = client->in;
-	bool open_metrics = wants_open_metrics(head);
+	enum ky_metrics_format format = asked_format(head);
 
 	if (!is_loopback_host(head)) {
 		answer_plain(client, "403 Forbidden");
@@ -226,15 +240,11 @@ static void latency_listen_answer(struct client *client, struct ky_latency *late
 	} else if (!latency_listen_is_target(head, "/metrics")) {
 		answer_plain(client, "404 Not Found");
 	} else {
-		ky_metrics_put(&body, latency, open_metrics);
+		ky_metrics_put(&body, latency, format);
 		if (ky_strbuf_failed(&body))
 			answer_plain(client, "503 Service Unavailable");
 		else
-			answer(client, "200 OK",
-			       open_metrics ? "application/openmetrics-text; version=1.0.0; "
-					      "charset=utf-8"
-					    : "text/plain; version=0.0.4; charset=utf-8",
-			       &body);
+			answer(client, "200 OK", formats[format].type, &body);
 		ky_strbuf_fini(&body);
 	}
 }

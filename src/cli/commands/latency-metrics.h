@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The histograms of kymo latency for Prometheus and others: OpenMetrics 1.0, or its predecessor, the text format 0.0.4, over
- * HTTP on the loopback interface. One thread: the caller waits for descriptors.
+ * The histograms of kymo latency for Prometheus and others: OpenMetrics 1.0, its predecessor, the text format 0.0.4, or
+ * Prometheus' messages of protocol buffers, which alone have native histograms, over HTTP on the loopback interface. One thread: the
+ * caller waits for descriptors.
  */
 #ifndef KY_CLI_COMMANDS_LATENCY_METRICS_H
 #define KY_CLI_COMMANDS_LATENCY_METRICS_H
@@ -10,9 +11,58 @@
 
 #include "base/strbuf.h"
 #include "latency/layers/latency.h"
+#include "latency/series/histogram.h"
 
-/* All histograms since the beginning. @open_metrics: else the format 0.0.4. */
-void ky_metrics_put(struct ky_strbuf *out, struct ky_latency *latency, bool open_metrics);
+enum ky_metrics_format {
+	KY_METRICS_TEXT, /* 0.0.4 */
+	KY_METRICS_OPEN,
+	KY_METRICS_PROTOBUF,
+};
+
+/* All histograms since the beginning. */
+void ky_metrics_put(struct ky_strbuf *out, struct ky_latency *latency,
+		    enum ky_metrics_format format);
+
+/* ---- the formats ---------------------------------------------------------------------------- */
+
+enum ky_metrics_type { KY_METRICS_COUNTER, KY_METRICS_GAUGE, KY_METRICS_HISTOGRAM };
+
+#define KY_METRICS_LABELS_MAX 4
+
+struct ky_metrics_labels {
+	struct {
+		const char *name, *value; /* a value may be foreign text */
+	} all[KY_METRICS_LABELS_MAX];
+	size_t n;
+};
+
+struct ky_metrics_writer {
+	struct ky_strbuf *out;
+	enum ky_metrics_format format;
+	/* The family at hand. */
+	const char *name;
+	enum ky_metrics_type type;
+	bool is_ns;
+	struct ky_strbuf message; /* of protobuf: what it has so far */
+};
+
+/* A family begins, after what the last one has. A name without "_total". @is_ns: its numbers are ns, which readers get as seconds. */
+void ky_metrics_family(struct ky_metrics_writer *writer, const char *name,
+		       enum ky_metrics_type type, bool is_ns, const char *help);
+void ky_metrics_number(struct ky_metrics_writer *writer, const struct ky_metrics_labels *labels,
+		       uint64_t number);
+void ky_metrics_histogram(struct ky_metrics_writer *writer, const struct ky_metrics_labels *labels,
+			  const struct ky_histogram *histogram);
+
+/* latency-metrics-protobuf.c: the same in messages of protocol buffers. */
+void ky_metrics_pb_family(struct ky_metrics_writer *writer, const char *help);
+void ky_metrics_pb_number(struct ky_metrics_writer *writer, const struct ky_metrics_labels *labels,
+			  uint64_t number);
+void ky_metrics_pb_histogram(struct ky_metrics_writer *writer,
+			     const struct ky_metrics_labels *labels,
+			     const struct ky_histogram *histogram);
+/* The family at hand, if any, goes to the output. */
+void ky_metrics_pb_end(struct ky_metrics_writer *writer);
 
 /* ---- latency-listen.c ----------------------------------------------------------------------- */
 
