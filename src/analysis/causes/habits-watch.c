@@ -97,6 +97,19 @@ static bool habits_watch_gives(struct ky_habits_watch *watch, uint32_t syscall)
 	return watch->gives.data[syscall] == 2;
 }
 
+static int habits_watch_on_reclaim(struct ky_habits_watch *watch, const struct ky_memory *memory)
+{
+	const struct ky_habit habit = {.kind = KY_HABIT_RECLAIMS,
+				       .thread = memory->thread,
+				       .syscall = KY_NO_SYSCALL,
+				       .code = memory->by_limit,
+				       .n = 1,
+				       .more = memory->value,
+				       .ns = (uint64_t)(memory->ns - memory->begin_ns)};
+
+	return ky_habits_add(&watch->habits, &habit);
+}
+
 static int habits_watch_on_memory(void *data, const struct ky_memory *memory)
 {
 	struct ky_habits_watch *watch = data;
@@ -105,6 +118,8 @@ static int habits_watch_on_memory(void *data, const struct ky_memory *memory)
 
 	if (!habits_watch_wants(watch, memory->thread, memory->ns))
 		return 0;
+	if (memory->kind == KY_MEMORY_RECLAIM)
+		return habits_watch_on_reclaim(watch, memory);
 	if (memory->kind == KY_MEMORY_ALLOC)
 		habit.more = memory->value;
 	else if (memory->kind == KY_MEMORY_FREE &&

@@ -23,8 +23,9 @@ enum ky_habit_kind {
 	KY_HABIT_MOVES,	   /* to other CPUs; @code: enum ky_migration_cause; @by: who moves it */
 	KY_HABIT_SIGNALS,  /* @code: the number; @by: the sender; NULL: the kernel or a timer */
 	KY_HABIT_PAGES,	   /* given back in calls; @more: got */
-	KY_HABIT_DELAYED,  /* waits for a socket as long as TCP delays an acknowledgement */
-	KY_HABIT_SYNCS,	   /* calls that wait until data is durable */
+	KY_HABIT_RECLAIMS, /* frees memory itself; @code: 1 by a control group's limit; @more: pages */
+	KY_HABIT_DELAYED, /* waits for a socket as long as TCP delays an acknowledgement */
+	KY_HABIT_SYNCS,	  /* calls that wait until data is durable */
 	KY_HABIT_SLEEPS, /* short sleeps, one after the other; @more: how long the thread was seen */
 	KY_HABIT_INTERRUPTED, /* calls that a signal ended */
 	KY_HABIT_CALLS,	      /* all calls of a name */

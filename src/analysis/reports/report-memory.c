@@ -183,6 +183,8 @@ static int set_rss(struct run *run, const struct ky_memory *memory)
 
 static int on_memory(void *data, const struct ky_memory *memory)
 {
+	if (memory->kind == KY_MEMORY_RECLAIM)
+		return 0;
 	return memory->kind == KY_MEMORY_RSS ? set_rss(data, memory) : add_pages(data, memory);
 }
 

@@ -195,6 +195,22 @@ static void why_habits_text_pages(struct ky_strbuf *out, const struct ky_why_hab
 	ky_strbuf_addc(out, '.');
 }
 
+static void why_habits_text_reclaims(struct ky_strbuf *out, const struct ky_why_habit *it)
+{
+	ky_strbuf_addf(out, " had to free memory itself %" PRIu64 " times (", it->habit.n);
+	why_habits_text_rate(out, it->rate);
+	ky_strbuf_adds(out, "), ");
+	why_habits_text_mib(out, it->habit.more);
+	ky_strbuf_adds(out, " in all, before the kernel gave it some: ");
+	ky_strbuf_adds(out, it->habit.code ? "its control group has reached its limit (memory.max)"
+					   : "the machine has no free memory");
+	ky_strbuf_adds(out, ". That took ");
+	ky_render_duration(out, (double)it->habit.ns);
+	ky_strbuf_adds(out, ", with its waits; the thread ran ");
+	ky_render_duration(out, (double)it->ran_ns);
+	ky_strbuf_adds(out, " in all.");
+}
+
 static void why_habits_text_delayed(struct ky_strbuf *out, const struct ky_why_habit *it,
 				    const char *call)
 {
@@ -261,6 +277,8 @@ void ky_why_habit_say(struct ky_strbuf *out, const struct ky_model *model,
 		why_habits_text_signals(out, it);
 	else if (it->habit.kind == KY_HABIT_PAGES)
 		why_habits_text_pages(out, it);
+	else if (it->habit.kind == KY_HABIT_RECLAIMS)
+		why_habits_text_reclaims(out, it);
 	else if (it->habit.kind == KY_HABIT_SYNCS)
 		why_habits_text_syncs(out, it, call);
 	else if (it->habit.kind == KY_HABIT_DELAYED)
@@ -279,6 +297,8 @@ const char *ky_why_habit_sure(const struct ky_why_habit *it)
 		return "certain: events of signals show it";
 	case KY_HABIT_PAGES:
 		return "certain: events of pages show it; that it is the same memory, they do not";
+	case KY_HABIT_RECLAIMS:
+		return "certain: events of the kernel's memory show it";
 	case KY_HABIT_DELAYED:
 		return "possible: only the length of the waits says so";
 	case KY_HABIT_SLEEPS:
@@ -301,6 +321,7 @@ void ky_why_habit_more(struct ky_strbuf *out, const struct ky_why_habit *it)
 		[KY_HABIT_MOVES] = "cpu -t migrations",
 		[KY_HABIT_SIGNALS] = "signals -t signals",
 		[KY_HABIT_PAGES] = "memory -t processes",
+		[KY_HABIT_RECLAIMS] = "memory -t processes",
 		[KY_HABIT_DELAYED] = "syscalls -t threads",
 		[KY_HABIT_SYNCS] = "breakdown --of 'syscall:*sync*'",
 		[KY_HABIT_SLEEPS] = "critical-path",

@@ -16,6 +16,7 @@
 #define WHY_HERD_LEAST	   20
 #define WHY_DELAYED_LEAST  5
 #define WHY_TIMEOUTS_LEAST 2
+#define WHY_RECLAIMS_LEAST 20
 #define WHY_SYNCS_LEAST	   20
 #define WHY_SLEEPS_LEAST   20
 #define WHY_CALM_RATE	   10
@@ -121,6 +122,8 @@ static bool why_habits_matters(const struct ky_why_habit *it, const struct ky_wh
 	case KY_HABIT_PAGES:
 		return habit->n >= WHY_PAGES_LEAST && habit->n >= habit->more / 2 &&
 		       habit->more >= habit->n / 2 && it->rate >= WHY_PAGES_RATE;
+	case KY_HABIT_RECLAIMS:
+		return habit->n >= WHY_RECLAIMS_LEAST && why_habits_costs(it, losses);
 	case KY_HABIT_DELAYED:
 		return habit->n >= WHY_DELAYED_LEAST;
 	case KY_HABIT_SYNCS:

@@ -195,6 +195,10 @@ int ky_on_contention_end(struct ky_feed *, const struct ky_event *, const struct
 int ky_on_signal(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_page_alloc(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_page_free(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_reclaim_begin(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_reclaim_end(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_limit_reclaim_end(struct ky_feed *, const struct ky_event *,
+			    const struct ky_class_info *);
 int ky_on_fault_user(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_fault_kernel(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_rss(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
@@ -265,6 +269,7 @@ enum {
 };
 enum { KY_SOCK_SENT_SOCKET, KY_SOCK_SENT_PROTOCOL, KY_SOCK_SENT_RET };
 enum { KY_PAGE_ORDER };
+enum { KY_RECLAIM_PAGES };
 enum { KY_TIMER_ADDRESS, KY_TIMER_FUNCTION };
 /* Of the begin, and of the end. */
 enum { KY_CONTENTION_ADDRESS, KY_CONTENTION_FLAGS, KY_CONTENTION_RET = KY_CONTENTION_FLAGS };

@@ -136,6 +136,7 @@ struct ky_thread {
 		*functions;	   /* that it is in (model-functions.c); NULL: none seen */
 	struct ky_cpu *queue;	   /* whose queue counts it; NULL: none */
 	struct ky_proc *proc;	   /* its process, once files matter */
+	int64_t reclaim_ns;	   /* since when it frees memory itself; 0: it does not */
 	uint64_t cgroup;	   /* its control group, of version 2; 0: unknown */
 	char comm[KY_COMM_SIZE];   /* the last seen; "" when never seen */
 	char before[KY_COMM_SIZE]; /* the name before that; "" when it had none */

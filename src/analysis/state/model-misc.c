@@ -88,6 +88,42 @@ int ky_on_page_free(struct ky_feed *feed, const struct ky_event *event,
 	return on_pages(feed, event, info, KY_MEMORY_FREE);
 }
 
+int ky_on_reclaim_begin(struct ky_feed *feed, const struct ky_event *event,
+			const struct ky_class_info *info)
+{
+	struct ky_thread *thread = ky_feed_thread(feed, event, info);
+
+	if (thread)
+		thread->reclaim_ns = event->ns;
+	return 0;
+}
+
+static int model_misc_on_reclaim_end(struct ky_feed *feed, const struct ky_event *event,
+				     const struct ky_class_info *info, bool by_limit)
+{
+	struct ky_thread *thread = ky_feed_thread(feed, event, info);
+	struct ky_memory memory = {.kind = KY_MEMORY_RECLAIM, .by_limit = by_limit};
+
+	if (!thread || !thread->reclaim_ns)
+		return 0;
+	memory.value = ky_get_u64(event, &info->fields[KY_RECLAIM_PAGES], 0);
+	memory.begin_ns = thread->reclaim_ns;
+	thread->reclaim_ns = 0;
+	return model_misc_tell(feed, event, info, &memory);
+}
+
+int ky_on_reclaim_end(struct ky_feed *feed, const struct ky_event *event,
+		      const struct ky_class_info *info)
+{
+	return model_misc_on_reclaim_end(feed, event, info, false);
+}
+
+int ky_on_limit_reclaim_end(struct ky_feed *feed, const struct ky_event *event,
+			    const struct ky_class_info *info)
+{
+	return model_misc_on_reclaim_end(feed, event, info, true);
+}
+
 int ky_on_fault_user(struct ky_feed *feed, const struct ky_event *event,
 		     const struct ky_class_info *info)
 {

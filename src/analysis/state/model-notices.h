@@ -254,6 +254,7 @@ enum ky_memory_kind {
 	KY_MEMORY_FREE,
 	KY_MEMORY_FAULT, /* value: 1 for a fault of user space, 0 of the kernel */
 	KY_MEMORY_RSS,	 /* of @space */
+	KY_MEMORY_RECLAIM, /* value: pages that the thread freed itself before it got some, from begin_ns to ns */
 };
 
 struct ky_memory {
@@ -262,7 +263,8 @@ struct ky_memory {
 	const struct ky_host *host;
 	uint64_t value;
 	const struct ky_space *space; /* as it is now */
-	int64_t ns;
+	int64_t begin_ns, ns;
+	bool by_limit; /* of KY_MEMORY_RECLAIM: a control group's limit was reached */
 };
 
 /* A step of a file system, by its events: NAME_enter and NAME_exit, or one event. */

@@ -22,6 +22,7 @@ const char ky_catalogue_default_text[] =
 	"block_bio_remap,block_bio_frontmerge,block_bio_backmerge,"
 	"net_dev_queue,net_dev_xmit,net_if_receive_skb,net_if_rx,"
 	"kmem_mm_page_alloc,kmem_mm_page_free,"
+	"mm_vmscan_direct_reclaim_*,mm_vmscan_memcg_reclaim_*,"
 	"signal_*,power_cpu_frequency,"
 	"syscalls";
 
