@@ -156,7 +156,7 @@ int ky_program_read_table(struct ky_program *program, struct kymo_error *err)
 bool ky_program_next_event(const struct ky_program *program, size_t *at,
 			   struct ky_user_event *event)
 {
-	const uint8_t *end = program->table + program->table_bytes;
+	const uint8_t *end = program->table ? program->table + program->table_bytes : NULL;
 	bool is_good = false;
 
 	while (*at < program->table_bytes) {
