@@ -395,11 +395,11 @@ static int fleet_local_create(const struct ky_fleet_local *local, struct kymo_er
 static int fleet_local_make_tables(struct ky_fleet_local *local, struct kymo_error *err)
 {
 	static const char *const steps[] = {
-		"CREATE TABLE IF NOT EXISTS kymo_batch (id INTEGER PRIMARY KEY, trace TEXT, of TEXT COLLATE NOCASE, "
-		"number INTEGER, n_rows INTEGER, n_left INTEGER, first_ns INTEGER, last_ns INTEGER, "
-		"from_ns INTEGER, host TEXT, UNIQUE (trace, of, number))",
-		"CREATE TABLE IF NOT EXISTS kymo_column (of TEXT COLLATE NOCASE, number INTEGER, name TEXT "
-		"COLLATE NOCASE, is_text INTEGER, PRIMARY KEY (of, number), UNIQUE (of, name)) WITHOUT ROWID",
+		("CREATE TABLE IF NOT EXISTS kymo_batch (id INTEGER PRIMARY KEY, trace TEXT, of TEXT COLLATE NOCASE, "
+		 "number INTEGER, n_rows INTEGER, n_left INTEGER, first_ns INTEGER, last_ns INTEGER, "
+		 "from_ns INTEGER, host TEXT, UNIQUE (trace, of, number))"),
+		("CREATE TABLE IF NOT EXISTS kymo_column (of TEXT COLLATE NOCASE, number INTEGER, name TEXT "
+		 "COLLATE NOCASE, is_text INTEGER, PRIMARY KEY (of, number), UNIQUE (of, name)) WITHOUT ROWID"),
 		"CREATE TABLE IF NOT EXISTS kymo_cells (id INTEGER PRIMARY KEY, data BLOB)",
 	};
 	int64_t is_old = 0;
