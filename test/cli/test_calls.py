@@ -13,6 +13,7 @@ import pytest
 
 import make_trace
 from test_flame import messages
+from test_view import PATIENCE_S, Viewer
 
 # Of test/tracer/functions.c with 10 times: calls of each function.
 TIMES = 10
@@ -76,6 +77,33 @@ def test_counts(kymo, trace):
         assert row["calls"] == row["cut"] or row["min"] <= row["p50"] <= row["p99"] * 1.01 <= row["max"] * 1.02
     # Recursion counts once.
     assert by_name["fibonacci"]["total"] == by_name["fibonacci"]["max"] == by_name["fibonacci"]["self"]
+
+
+def test_rows_of_the_viewer(kymo, kymo_bin, trace, tmp_path):
+    """Calls are rows below their thread, one for each depth, with the names of functions."""
+    path, name = trace
+    viewer = Viewer(kymo_bin, "--no-browser", path, env={"XDG_CACHE_HOME": str(tmp_path)})
+    try:
+        until = time.monotonic() + PATIENCE_S
+        while not (tree := viewer.get("tree"))["ready"] and time.monotonic() < until:
+            time.sleep(0.05)
+        rows = {row[0]: row for row in tree["rows"]}
+        spans = [row for row in tree["rows"] if row[2] == "spans" and row[6]]
+        threads = {rows[row[1]][3] for row in spans}
+        assert len(threads) == 4 and all(rows[row[1]][2] == "thread" for row in spans)
+        times = viewer.get("info")
+        found = viewer.get("members", name="spans", begin=times["begin"], end=times["end"], least=0, most=2**63 - 1, text="", count=512)
+        assert {one[3] for one in found["members"]} <= set(COUNTS)
+        log = tables(kymo, path, "-t", "log")[0]["log"]
+        begins = {(row["function"], row["process"]["tid"], row["begin"]): (row["depth"], row["duration"]) for row in log}
+        if name == "cyg-profile":
+            # All calls that returned, with the report's times, each in the row of its depth.
+            assert found["n"] == sum(COUNTS.values()) - COUNTS["jumper"]
+        for begin, end, row, function in found["members"]:
+            depth, duration = begins[function, rows[rows[row][1]][3], begin]
+            assert name != "cyg-profile" or (rows[row][3], end - begin) == (depth, duration), function
+    finally:
+        viewer.end()
 
 
 def test_threads(kymo, trace):

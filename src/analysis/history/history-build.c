@@ -93,6 +93,7 @@ int ky_history_builder_open(const struct ky_trace_set *set,
 			    const struct ky_history_identity *identity, int fd,
 			    struct ky_history_builder **out, struct kymo_error *err)
 {
+	static const struct ky_history_identity none;
 	struct ky_history_builder *builder = calloc(1, sizeof(*builder));
 	int status;
 
@@ -100,6 +101,7 @@ int ky_history_builder_open(const struct ky_trace_set *set,
 	if (!builder)
 		return ky_error_nomem(err);
 	builder->set = set;
+	builder->is_live = memcmp(identity, &none, sizeof(none)) == 0;
 	builder->begin_ns = builder->end_ns = INT64_MIN;
 	builder->model = ky_model_new(set, err);
 	if (!builder->model) {

@@ -59,6 +59,7 @@ struct ky_disk_row {
 struct ky_span {
 	uint64_t name;
 	int64_t begin_ns;
+	bool is_call; /* of a function */
 };
 
 #define KY_SPAN_DEPTH 64u
@@ -79,10 +80,13 @@ struct ky_span_class {
 		KY_SPAN_ENDS,
 		KY_SPAN_THREAD, /* none: its thread has a row, without states */
 		KY_SPAN_FREQUENCY,
+		KY_SPAN_CALLS, /* a function; its name is that of ->address */
+		KY_SPAN_RETURNS,
 	} what;
 	uint64_t name;
 	struct ky_handle tid, pid, comm;
 	struct ky_handle khz, cpu; /* of KY_SPAN_FREQUENCY */
+	struct ky_handle address;  /* of functions; of a return, it may be unknown */
 };
 
 struct ky_stream_row {
@@ -100,6 +104,7 @@ struct ky_history_builder {
 	struct ky_history_writer writer;
 	struct ky_model *model;
 	const struct ky_trace_set *set;
+	bool is_live;		     /* the traces are still written */
 	struct ky_machine *machines; /* by their first host */
 	size_t n_machines;
 	struct ky_machine **machine_of; /* by ky_host.index */
@@ -117,11 +122,21 @@ struct ky_history_builder {
 	struct ky_map irqs;	   /* line << 32 | CPU -> struct ky_open_row * */
 	struct ky_stream_row *streams;
 	struct ky_span_class **span_classes; /* by host */
+	struct ky_function_names *functions; /* NULL: no calls of functions */
 	int64_t begin_ns, end_ns;	     /* of events; INT64_MIN: none yet */
 	uint64_t n_events, n_unsettled;
 	uint64_t saved_at, saved_bytes, saved_events; /* of the last state of the model */
 	struct ky_history_pace pace;
 };
+
+/* history-functions.c: names of functions. @is_live: the traces are still written. NULL: out of memory. */
+struct ky_function_names *ky_function_names_new(const struct ky_trace_set *set, bool is_live);
+void ky_function_names_free(struct ky_function_names *names);
+/* The name of the function at @address, a field of @event, as the writer's number; UINT64_MAX: out of memory. */
+uint64_t ky_function_name(struct ky_function_names *names, struct ky_history_writer *writer,
+			  const struct ky_event *event, int64_t pid, uint64_t address);
+/* Is it an event of a function that begins (or *@begins false: ends)? */
+bool ky_is_function_event(const char *name, bool *begins);
 
 /* history-linux.c: listens to builder->model. 0 or KYMO_E_MEMORY. */
 int ky_history_listen(struct ky_history_builder *builder);

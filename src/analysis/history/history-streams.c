@@ -37,6 +37,12 @@ static int find_span(struct ky_history_builder *builder, const struct ky_names *
 	size_t len = ky_span_pair(known, cls->name, &begins);
 	char name[256];
 
+	if (ky_is_function_event(cls->name, &begins)) {
+		own->what = begins ? KY_SPAN_CALLS : KY_SPAN_RETURNS;
+		ky_handle_find(&own->address, cls, KY_SCOPE_PAYLOAD, "addr");
+		history_streams_find_context(own, cls);
+		return 0;
+	}
 	if (!len)
 		return 0;
 	snprintf(name, sizeof(name), "%.*s", (int)len, cls->name);
@@ -105,6 +111,12 @@ static int find_spans(struct ky_history_builder *builder, const struct ky_host *
 		any |= (*classes)[cls->index].what != KY_SPAN_NOT;
 	}
 	ky_names_fini(&known);
+	for (size_t i = 0; status >= 0 && i < trace->events.len && !builder->functions; i++) {
+		if ((*classes)[i].what != KY_SPAN_CALLS)
+			continue;
+		builder->functions = ky_function_names_new(builder->set, builder->is_live);
+		status = builder->functions ? status : KYMO_E_MEMORY;
+	}
 	if (!any) {
 		free(*classes);
 		*classes = NULL;
@@ -159,6 +171,7 @@ void ky_history_streams_fini(struct ky_history_builder *builder)
 		free(builder->span_classes[i]);
 	free(builder->span_classes);
 	free(builder->streams);
+	ky_function_names_free(builder->functions);
 }
 
 /* ---- spans ------------------------------------------------------------------------------------------- */
@@ -235,27 +248,53 @@ static int end_span(struct ky_history_builder *builder, struct ky_span_row *span
 			       ky_state(KY_STATE_SPAN, span->name));
 }
 
+/* Of a function: that of its address; 0: the event does not tell. UINT64_MAX: out of memory. */
+static uint64_t history_streams_name(struct ky_history_builder *builder,
+				     const struct ky_event *event, const struct ky_span_class *cls)
+{
+	uint64_t address;
+
+	if (cls->what != KY_SPAN_CALLS && cls->what != KY_SPAN_RETURNS)
+		return cls->name;
+	if (!cls->address.cls || !ky_get_number(event, &cls->address, &address))
+		return 0;
+	return ky_function_name(builder->functions, &builder->writer, event,
+				ky_get_i64(event, &cls->pid, 0), address);
+}
+
+/* A return without an address is that of the last call. */
+static bool history_streams_is_end(const struct ky_span *span, const struct ky_span_class *cls,
+				   uint64_t name)
+{
+	bool returns = cls->what == KY_SPAN_RETURNS;
+
+	return span->is_call == returns && (span->name == name || (returns && !cls->address.cls));
+}
+
 static int on_span(struct ky_history_builder *builder, struct ky_stream_row *stream,
 		   const struct ky_event *event, const struct ky_span_class *cls)
 {
 	struct ky_span_row *spans = spans_of(builder, stream, event, cls);
+	bool is_call = cls->what == KY_SPAN_CALLS;
+	uint64_t name = history_streams_name(builder, event, cls);
 	uint32_t at;
 
-	if (!spans)
+	if (!spans || name == UINT64_MAX)
 		return KYMO_E_MEMORY;
-	if (cls->what == KY_SPAN_BEGINS) {
+	if (cls->what == KY_SPAN_BEGINS || is_call) {
 		if (spans->depth == KY_SPAN_DEPTH)
 			spans->beyond++;
 		else
-			spans->open[spans->depth++] = (struct ky_span){cls->name, event->ns};
+			spans->open[spans->depth++] = (struct ky_span){name, event->ns, is_call};
 		return 0;
 	}
 	if (spans->beyond) {
 		spans->beyond--;
 		return 0;
 	}
-	for (at = spans->depth; at > 0 && spans->open[at - 1].name != cls->name; at--)
-		;
+	at = spans->depth;
+	while (at > 0 && !history_streams_is_end(&spans->open[at - 1], cls, name))
+		at--;
 	/* An end without a begin; or the ends of those above it are missing: it is unknown when they ended. */
 	if (!at)
 		return 0;

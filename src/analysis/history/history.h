@@ -160,7 +160,7 @@ int ky_history_identify(const struct ky_trace_set *set, struct ky_history_identi
 struct ky_history_builder;
 
 /*
- * Begin an index of the events of @set, which must outlive the builder. @fd is a new, empty file, open
+ * Begin an index of the events of @set, which must outlive the builder. @identity: all zero: the traces are still written. @fd is a new, empty file, open
  * for reading and writing; the builder borrows it. 0, KYMO_E_IO, KYMO_E_MEMORY.
  */
 int ky_history_builder_open(const struct ky_trace_set *set,

@@ -64,6 +64,10 @@ static size_t span_pairs_find(const struct ky_names *known, const char *name, si
 
 size_t ky_span_pair(const struct ky_names *known, const char *name, bool *begins)
 {
+	static const char dump[] = "lttng_ust_statedump:"; /* the tracer's work, of no thread */
+
+	if (strncmp(name, dump, sizeof(dump) - 1) == 0)
+		return 0;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
 		for (size_t k = 0; k < sizeof(separators); k++) { /* the last one is 0 */
 			size_t len = span_pairs_find(known, name, i, separators[k], begins);

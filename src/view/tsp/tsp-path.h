@@ -58,7 +58,7 @@ struct ky_tsp_path *ky_tsp_path_new(const struct ky_tsp_request *request);
 int ky_tsp_path_make(struct ky_tsp_answer *answer, struct ky_tsp_path *path, bool *is_running,
 		     struct kymo_error *err);
 
-/* The path that the answer's output is; the caller puts it back. NULL: there is none. */
+/* The path that the answer's output is; the caller puts it back. NULL: the experiment has none. */
 struct ky_tsp_path *ky_tsp_path_take(struct ky_tsp_answer *answer);
 void ky_tsp_path_put(struct ky_tsp_answer *answer, struct ky_tsp_path *path);
 /* As JSON: the descriptor of the output. */
