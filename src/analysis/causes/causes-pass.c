@@ -31,18 +31,35 @@ void ky_causes_pass_fini(struct ky_causes_pass *pass)
 	*pass = (struct ky_causes_pass){.model = NULL};
 }
 
+static bool causes_pass_overlaps(const struct ky_causes *causes, const struct ky_thread *thread,
+				 int64_t begin_ns, int64_t end_ns)
+{
+	const struct ky_track *track;
+	size_t first;
+
+	if (thread->index >= causes->tracks.len)
+		return false;
+	track = &causes->tracks.data[thread->index];
+	first = ky_track_find(track, begin_ns);
+	return first < track->stretches.len && track->stretches.data[first].begin_ns < end_ns;
+}
+
+/* The last thread with an id is found at once: ids come again seldom, and there may be many threads. */
 const struct ky_thread *ky_causes_thread(const struct ky_causes *causes, size_t host, int32_t tid,
 					 int64_t begin_ns, int64_t end_ns)
 {
+	const struct ky_thread *last =
+		host < ky_model_n_hosts(causes->model)
+			? ky_map_get(&ky_model_host(causes->model, host)->threads, (uint32_t)tid)
+			: NULL;
+
+	if (last && causes_pass_overlaps(causes, last, begin_ns, end_ns))
+		return last;
 	for (size_t i = 0; i < causes->tracks.len; i++) {
 		const struct ky_thread *thread = ky_model_thread(causes->model, i);
-		const struct ky_track *track = &causes->tracks.data[i];
-		size_t first;
 
-		if (thread->tid != tid || thread->host->index != host)
-			continue;
-		first = ky_track_find(track, begin_ns);
-		if (first < track->stretches.len && track->stretches.data[first].begin_ns < end_ns)
+		if (thread->tid == tid && thread->host->index == host &&
+		    causes_pass_overlaps(causes, thread, begin_ns, end_ns))
 			return thread;
 	}
 	return NULL;
