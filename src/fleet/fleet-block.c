@@ -373,5 +373,7 @@ int ky_fleet_block_decode(const char *data, size_t len, uint64_t n_rows,
 	if (is_right)
 		return KYMO_OK;
 	block_empty(vector);
-	return ky_error_set(err, KYMO_E_FORMAT, "the store is damaged: a column has other bytes");
+	ky_error_set(err, KYMO_E_FORMAT, "the store is damaged: a column has other bytes");
+	ky_error_hint(err, "load the traces into a new directory");
+	return KYMO_E_FORMAT;
 }

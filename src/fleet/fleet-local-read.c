@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables of a store for statements: they read batch by batch, of these the columns that a statement needs. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,8 +156,10 @@ static int fleet_local_read_column(struct ky_sql_pass *pass, int i, struct kymo_
 	if (time && reader->end >= 0 && i != reader->end)
 		end = &columns[reader->end].vector;
 	(void)ky_sqlite.sqlite3_reset(reader->cells);
-	(void)ky_sqlite.sqlite3_bind_int64(reader->cells, 1,
-					   reader->id * KY_FLEET_COLUMNS_MAX + column->number);
+	(void)ky_sqlite.sqlite3_bind_int64(
+		reader->cells, 1,
+		(sqlite3_int64)((uint64_t)reader->id * KY_FLEET_COLUMNS_MAX +
+				(uint64_t)column->number));
 	step = ky_sqlite.sqlite3_step(reader->cells);
 	if (step == SQLITE_DONE)
 		return fleet_local_read_nulls(reader, &column->vector, err);
@@ -340,12 +343,23 @@ static int fleet_local_read_add(struct ky_sql *sql, const char *name,
 						       : KYMO_E_MEMORY;
 }
 
+/* A store may come from elsewhere: a name that is no word becomes one. */
+static char *fleet_local_read_word(struct ky_sql *sql, const char *name)
+{
+	char *word = ky_arena_strdup(&sql->arena, name ? name : "");
+
+	for (char *at = word; at && *at; at++)
+		if (!isalnum((unsigned char)*at) || !isascii((unsigned char)*at))
+			*at = '_';
+	return word;
+}
+
 static int fleet_local_read_line(struct ky_sql *sql, sqlite3_stmt *lines,
 				 struct local_columns *columns, struct local_numbers *numbers)
 {
 	const char *name = (const char *)ky_sqlite.sqlite3_column_text(lines, 2);
 	struct ky_sql_column column = {
-		.name = ky_arena_strdup(&sql->arena, name ? name : ""),
+		.name = fleet_local_read_word(sql, name),
 		.type = ky_sqlite.sqlite3_column_int64(lines, 3) ? "TEXT" : "INTEGER",
 		.about = "",
 		.kind = name && strcmp(name, "time") == 0 ? KY_SQL_TIME : KY_SQL_MADE,
