@@ -14,6 +14,8 @@ import shutil
 import make_trace
 import pytest
 
+import test_stored_stacks
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 OK = os.path.join(ROOT, "test", "data", "ok")
 ROUNDS = int(os.environ.get("KYMO_MUTATIONS", "12"))
@@ -21,7 +23,7 @@ SEED = int(os.environ.get("KYMO_MUTATION_SEED", "1"))
 DATA_MAX_BYTES = 256 << 20
 
 # Traces of one data file.
-TRACES = {"sample": None, "kinds": "traces", "losses": "traces", "big-endian": "traces",
+TRACES = {"sample": None, "stacks": None, "kinds": "traces", "losses": "traces", "big-endian": "traces",
           "compact-header": "rules", "scope-paths": "rules", "bit-fields": "rules",
           "quirk-ust": "rules", "padding": "rules", "ctf2-locations": "rules", "ctf2-texts": "rules",
           "ctf2-optionals": "rules", "ctf2-clock-leb128": "rules", "ctf2-several-roles": "rules"}
@@ -58,6 +60,8 @@ def trace(request, tmp_path_factory):
     if request.param == "sample":
         make_trace.sample(path, packets=3, per_packet=12)
         (path / "channel_1").unlink()
+    elif request.param == "stacks":
+        test_stored_stacks.sample(path)
     else:
         shutil.copytree(os.path.join(OK, TRACES[request.param], request.param), path)
     for other in sorted(path.iterdir())[:-1]:

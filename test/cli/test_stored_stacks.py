@@ -219,6 +219,16 @@ class Packet(make_trace.Packet):
             self.body += struct.pack(f"<I{len(stack)}Q", len(stack), *stack)
 
 
+def sample(path):
+    """Three packets, whose samples have stacks of those before."""
+    packets = [Packet(1000 * number, seq=number - 1) for number in (1, 2, 3)]
+    for packet in packets:
+        for i in range(1, 13):
+            first = i < 4 and packet is packets[0]
+            packet.sample(packet.begin + i, 2 * i % 7, i % 4, range(16, 16 + 3 * first), range(64, 64 + 2 * first))
+    return make_trace.write(path, {"c_0": packets}, make_trace.METADATA.replace(CONTEXT, STACKS))
+
+
 def test_deceit(kymo, tmp_path):
     """A number without addresses is empty, the first of two stacks with a number counts, and no event becomes long by a number."""
     metadata = make_trace.METADATA
