@@ -26,7 +26,7 @@ struct ky_fleet_load {
 
 /* Opens ->sql, which the caller closes in any case, and names the trace. */
 int ky_fleet_load_begin(struct ky_fleet_load *load, struct kymo_error *err);
-/* The time that @text selects; 0: there is none. What is damaged is told when the tables are read. */
+/* The time that @text selects; 0: it selects no row. Reading the tables tells what is damaged. */
 int64_t ky_fleet_load_time(struct ky_fleet_load *load, const char *text);
 int ky_fleet_load_tables(struct ky_fleet_load *load, struct kymo_error *err);
 /* fleet-report.c: rows of options->reports. */

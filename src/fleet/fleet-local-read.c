@@ -193,7 +193,7 @@ static int fleet_local_read_columns(struct ky_sql_pass *pass, struct kymo_error 
 	return ret;
 }
 
-/* The next batch. 1; 0: there is none. */
+/* The next batch. 1; 0: the last one is over. */
 static int fleet_local_read_batch(struct ky_sql_pass *pass, struct kymo_error *err)
 {
 	struct local_reader *reader = pass->own;

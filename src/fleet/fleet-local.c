@@ -449,13 +449,12 @@ static int fleet_local_prepare(struct ky_fleet_local *local, const char *dir,
 	return ret ? ret : fleet_local_make_tables(local, err);
 }
 
-static int fleet_local_missing(const struct ky_fleet_local *local, const char *dir,
-			       struct kymo_error *err)
+static int fleet_local_missing(const struct ky_fleet_local *local, struct kymo_error *err)
 {
 	int ret = ky_error_errno(err, errno, "cannot open the store");
 
 	ky_error_path(err, local->path);
-	ky_error_hint(err, "kymo fleet load --to %s TRACE makes a store", dir);
+	ky_error_hint(err, "kymo fleet load makes a store");
 	return ret;
 }
 
@@ -474,7 +473,7 @@ int ky_fleet_open_local(const char *dir, bool writes, struct ky_fleet **out, str
 	if (!ret && writes)
 		ret = fleet_local_prepare(local, dir, err);
 	else if (!ret && access(local->path, R_OK) < 0)
-		ret = fleet_local_missing(local, dir, err);
+		ret = fleet_local_missing(local, err);
 	if (ret < 0)
 		fleet_local_close(&local->base);
 	else
