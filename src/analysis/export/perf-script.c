@@ -27,6 +27,7 @@ struct perf_script {
 	struct ky_event_words **classes; /* by host, then event class */
 	uint64_t period;		 /* of the sample at hand */
 	const char *source;		 /* likewise */
+	bool has_stacks; /* the trace has: then times are those that perf prints, in microseconds */
 	bool failed;
 };
 
@@ -47,8 +48,10 @@ static int perf_script_classes(struct perf_script *script)
 						    sizeof(**script->classes));
 		if (!script->classes[i])
 			return KYMO_E_MEMORY;
-		for (size_t j = 0; j < trace->events.len; j++)
+		for (size_t j = 0; j < trace->events.len; j++) {
 			ky_event_words_find(&script->classes[i][j], host, trace->events.data[j]);
+			script->has_stacks |= host->classes[j].has_stacks;
+		}
 	}
 	return 0;
 }
@@ -215,9 +218,16 @@ static void perf_script_head(struct perf_script *script, const struct ky_event_w
 	struct ky_strbuf *out = &script->out;
 	uint64_t ns = event->ns < 0 ? 0 : (uint64_t)event->ns;
 
-	ky_strbuf_addf(out, "%16s %7" PRId64 " [%03u] %5" PRIu64 ".%09" PRIu64 ": ", who->comm,
-		       who->tid, cpu_id == UINT32_MAX ? 0 : cpu_id % 1000, ns / 1000000000,
-		       ns % 1000000000);
+	/* As perf: before a call stack, the name has no spaces in front. By this, readers know it from text of ftrace. */
+	ky_strbuf_addf(out,
+		       script->stack.len ? "%s %7" PRId64 " [%03u] " : "%16s %7" PRId64 " [%03u] ",
+		       who->comm, who->tid, cpu_id == UINT32_MAX ? 0 : cpu_id % 1000);
+	if (script->has_stacks)
+		ky_strbuf_addf(out, "%5" PRIu64 ".%06" PRIu64 ": ", ns / 1000000000,
+			       ns % 1000000000 / 1000);
+	else
+		ky_strbuf_addf(out, "%5" PRIu64 ".%09" PRIu64 ": ", ns / 1000000000,
+			       ns % 1000000000);
 	if (cls->is_sample)
 		ky_strbuf_addf(out, "%10" PRIu64 " ", script->period);
 }
