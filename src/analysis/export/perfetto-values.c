@@ -174,8 +174,8 @@ static void perfetto_values_put_field(struct ky_pf *pf, struct ky_strbuf *out,
 }
 
 /* Structs and arrays become "a.b" and "a[1]"; @name has @len bytes and room up to NAME_BYTES. */
-static void put_flat(struct ky_pf *pf, struct ky_strbuf *out, const struct ky_value *v, char *name,
-		     size_t len, int depth)
+static void perfetto_values_put_flat(struct ky_pf *pf, struct ky_strbuf *out,
+				     const struct ky_value *v, char *name, size_t len, int depth)
 {
 	const struct ky_value *value = inner(v), *child, *end;
 	uint32_t at = 0;
@@ -194,7 +194,7 @@ static void put_flat(struct ky_pf *pf, struct ky_strbuf *out, const struct ky_va
 
 		at++;
 		if (n > 0 && (size_t)n < NAME_BYTES - len)
-			put_flat(pf, out, child, name, len + (size_t)n, depth + 1);
+			perfetto_values_put_flat(pf, out, child, name, len + (size_t)n, depth + 1);
 		name[len] = '\0';
 	}
 }
@@ -213,7 +213,7 @@ int ky_pf_generic_fields(struct ky_pf *pf, struct ky_strbuf *out, const struct k
 		int len = snprintf(name, sizeof(name), "%s", v->name);
 
 		if (len > 0 && (size_t)len < sizeof(name))
-			put_flat(pf, out, v, name, (size_t)len, 0);
+			perfetto_values_put_flat(pf, out, v, name, (size_t)len, 0);
 	}
 	return 0;
 }

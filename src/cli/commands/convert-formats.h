@@ -75,7 +75,7 @@ struct ky_sink *ky_convert_make_sink(void *data);
 struct ky_flow_run ky_convert_flow_run(const struct ky_trace_set *set,
 				       const struct convert_options *options);
 
-/* NULL: there is none of the name that the options have. */
+/* NULL: no format has the name that the options have. */
 const struct convert_format *ky_convert_find_format(const struct convert_options *options);
 bool ky_convert_is_stdout(const struct convert_options *options);
 /* Damage: everything before it was converted, and is kept. */

@@ -284,8 +284,8 @@ static int take_status(struct ky_policy_client *client, const char *id, struct k
 			   client, &client->status, err);
 }
 
-static int take_request(struct ky_policy_client *client, const struct ky_daemon_request *request,
-			struct kymo_error *err)
+static int daemon_requests_take(struct ky_policy_client *client,
+				const struct ky_daemon_request *request, struct kymo_error *err)
 {
 	if (client->policies->ends)
 		return ky_error_set(err, KYMO_E_STATE, "the daemon ends");
@@ -344,7 +344,7 @@ int ky_policy_take_client(void *data, struct kymo_error *loop_err)
 	}
 	if (!ret) {
 		client->until_s = ky_os_now_s() + KY_POLICY_SILENCE_S;
-		ret = take_request(client, &request, &err);
+		ret = daemon_requests_take(client, &request, &err);
 	}
 	if (ret < 0)
 		ky_policy_client_refuse(client, &err);

@@ -140,7 +140,7 @@ static void take_registers(struct cursor *cursor, struct ky_perf_sample *sample)
 }
 
 /* Its size, the bytes, and how many of these the kernel has filled. */
-static void take_stack(struct cursor *cursor, struct ky_perf_sample *sample)
+static void perf_sample_take_stack(struct cursor *cursor, struct ky_perf_sample *sample)
 {
 	uint64_t size = take_u64(cursor), filled;
 
@@ -162,7 +162,7 @@ static void take_copies(struct cursor *cursor, struct ky_perf_sample *sample)
 	if (type & SAMPLE_BRANCHES)
 		skip_branches(cursor, sample->attr->branch_type);
 	take_registers(cursor, sample);
-	take_stack(cursor, sample);
+	perf_sample_take_stack(cursor, sample);
 	if (cursor->is_short)
 		sample->registers = sample->stack = NULL;
 }
