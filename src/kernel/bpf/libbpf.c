@@ -77,8 +77,6 @@
 	VALUE(struct bpf_link *, NULL, bpf_program__attach_iter,                                   \
 	      (const struct bpf_program *prog, const struct bpf_iter_attach_opts *opts),           \
 	      (prog, opts))                                                                        \
-	VALUE(struct bpf_link *, NULL, bpf_program__attach_trace,                                  \
-	      (const struct bpf_program *prog), (prog))                                            \
 	VALUE(struct bpf_link *, NULL, bpf_program__attach_tracepoint,                             \
 	      (const struct bpf_program *prog, const char *tp_category, const char *tp_name),      \
 	      (prog, tp_category, tp_name))                                                        \
@@ -104,6 +102,18 @@
 	VALUE(int32_t, -ENOSYS, btf__find_by_name_kind,                                            \
 	      (const struct btf *btf, const char *type_name, uint32_t kind),                       \
 	      (btf, type_name, kind))                                                              \
+	VALUE(int, -ENOSYS, btf__add_array,                                                        \
+	      (struct btf * btf, int index_type_id, int elem_type_id, __u32 nr_elems),             \
+	      (btf, index_type_id, elem_type_id, nr_elems))                                        \
+	VALUE(int, -ENOSYS, btf__add_field,                                                        \
+	      (struct btf * btf, const char *name, int field_type_id, __u32 bit_offset,            \
+	       __u32 bit_size),                                                                    \
+	      (btf, name, field_type_id, bit_offset, bit_size))                                    \
+	VALUE(int, -ENOSYS, btf__add_int,                                                          \
+	      (struct btf * btf, const char *name, size_t byte_sz, int encoding),                  \
+	      (btf, name, byte_sz, encoding))                                                      \
+	VALUE(int, -ENOSYS, btf__add_struct, (struct btf * btf, const char *name, __u32 sz),       \
+	      (btf, name, sz))                                                                     \
 	NOTHING(btf__free, (struct btf * btf), (btf))                                              \
 	VALUE(struct btf *, NULL, btf__load_vmlinux_btf, (void), ())                               \
 	VALUE(struct btf *, NULL, btf__new_empty, (void), ())                                      \

@@ -67,10 +67,8 @@ bool ky_bpf_has_btf(void)
 	return magic == BTF_MAGIC;
 }
 
-/* Types of nothing: to programs that ask, this kernel has no such struct. Else libbpf would not load them. */
-static int make_empty_btf(struct ky_bpf_opening *opening, struct kymo_error *err)
+int ky_bpf_use_btf(struct ky_bpf_opening *opening, struct btf *btf, struct kymo_error *err)
 {
-	struct btf *btf = btf__new_empty();
 	uint32_t size = 0;
 	const void *data = btf ? btf__raw_data(btf, &size) : NULL;
 	int ret = 0;
@@ -114,7 +112,8 @@ int ky_bpf_begin(struct ky_bpf_opening *opening, struct kymo_error *err)
 		return ky_error_nomem(err);
 	opening->options.kernel_log_buf = opening->log;
 	opening->options.kernel_log_size = LOG_BYTES;
-	return ky_bpf_has_btf() ? KYMO_OK : make_empty_btf(opening, err);
+	/* Types of nothing: to programs that ask, this kernel has no such struct. Else libbpf would not load them. */
+	return ky_bpf_has_btf() ? KYMO_OK : ky_bpf_use_btf(opening, btf__new_empty(), err);
 }
 
 /* The verifier's last line but its statistics says what it did not like. */

@@ -34,6 +34,9 @@ struct ky_bpf_opening {
 
 /* 0 or KYMO_E_MEMORY, KYMO_E_IO. In any case ky_bpf_end() follows. */
 int ky_bpf_begin(struct ky_bpf_opening *opening, struct kymo_error *err);
+struct btf;
+/* The types of @btf, which is freed, stand for the kernel's; NULL: memory was out. 0, KYMO_E_MEMORY, KYMO_E_IO: the kernel's are used. */
+int ky_bpf_use_btf(struct ky_bpf_opening *opening, struct btf *btf, struct kymo_error *err);
 /*
  * @skeleton: NULL: it could not be opened, errno says why. 0, KYMO_E_PERMISSION, KYMO_E_UNSUPPORTED (a kernel without
  * BPF, or whose verifier refuses a program: its last words are in the hint), KYMO_E_MEMORY or KYMO_E_IO.

@@ -2,20 +2,27 @@
 #include "kernel/bpf/switches.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 
 #include "base/error.h"
 #include "kernel/bpf/object.h"
 #include "kernel/bpf/switches.skel.h"
+#include "kernel/bpf/task-btf.h"
 
 static int bpf_switches_load(struct ky_bpf_switches *switches, struct ky_bpf_opening *opening,
 			     struct kymo_error *err)
 {
-	struct switches_bpf *skeleton = switches_bpf__open_opts(&opening->options);
 	uint64_t data = (uint64_t)KY_SWITCHES_SLOTS * sizeof(struct ky_switches_slot);
+	struct btf *task = ky_bpf_task_btf();
+	struct switches_bpf *skeleton;
 	int ret;
 
+	/* Without it, libbpf reads all types of the kernel. */
+	if (task)
+		(void)ky_bpf_use_btf(opening, task, NULL);
+	skeleton = switches_bpf__open_opts(&opening->options);
 	switches->skeleton = skeleton;
 	if (!skeleton)
 		return ky_bpf_load(opening, NULL, err);
@@ -42,8 +49,9 @@ static int bpf_switches_attach(struct ky_bpf_switches *switches, struct kymo_err
 	switches->notices = ring_buffer__new(fd, ignore_notice, NULL, NULL);
 	if (!switches->notices)
 		return ky_error_errno(err, errno, "cannot map a ring buffer of BPF");
-	switches->link = bpf_program__attach_trace(switches->skeleton->progs.kymo_switch);
-	return switches->link ? KYMO_OK : ky_bpf_refused(err, errno, "cannot attach a BPF program");
+	switches->link_fd = ky_bpf_attach_raw(
+		bpf_program__fd(switches->skeleton->progs.kymo_switch), "sched_switch", err);
+	return switches->link_fd < 0 ? switches->link_fd : KYMO_OK;
 }
 
 int ky_bpf_switches_load(struct ky_bpf_switches *switches, struct kymo_error *err)
@@ -51,7 +59,7 @@ int ky_bpf_switches_load(struct ky_bpf_switches *switches, struct kymo_error *er
 	struct ky_bpf_opening opening;
 	int ret;
 
-	*switches = (struct ky_bpf_switches){0};
+	*switches = (struct ky_bpf_switches){.link_fd = -1};
 	if (!ky_bpf_has_btf())
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
 				    "this kernel's BTF does not describe its structs");
@@ -64,8 +72,9 @@ int ky_bpf_switches_load(struct ky_bpf_switches *switches, struct kymo_error *er
 
 void ky_bpf_switches_unload(struct ky_bpf_switches *switches)
 {
-	bpf_link__destroy(switches->link);
-	switches->link = NULL;
+	if (switches->link_fd >= 0)
+		close(switches->link_fd);
+	switches->link_fd = -1;
 	ring_buffer__free(switches->notices);
 	switches->notices = NULL;
 	ky_bpf_regions_unmap(&switches->regions);

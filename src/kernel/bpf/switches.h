@@ -8,14 +8,13 @@
 #include "kernel/bpf/regions.h"
 #include "kernel/bpf/switches-layout.h"
 
-struct bpf_link;
 struct ring_buffer;
 struct switches_bpf;
 
 struct ky_bpf_switches {
 	struct switches_bpf *skeleton;
 	struct ky_bpf_regions regions; /* by CPU; all off */
-	struct bpf_link *link;	       /* NULL: not attached */
+	int link_fd;		       /* -1: not attached */
 	struct ring_buffer *notices;   /* the program's, that the slots of a CPU are half full */
 };
 
