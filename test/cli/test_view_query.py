@@ -7,7 +7,7 @@ import os
 import time
 import urllib.parse
 
-from test_view import address, browser, cache, info, page, shown, view  # noqa: F401: fixtures
+from test_view import Viewer, address, browser, cache, info, page, shown, view  # noqa: F401: fixtures
 from test_view_path import choose
 
 SLOW = "SELECT count(*) FROM event a, event b, event c WHERE a.cpu + b.cpu + c.cpu < 0"
@@ -67,3 +67,41 @@ def test_rows_lead_to_the_picture(page, info, kymo, reference):  # noqa: F811
     page.value("document.querySelector('.report tbody tr').click()")
     clock = first[0]["time"].split()[1]
     page.until(f"document.querySelector('.line[aria-selected=true]')?.children[1].textContent === '{clock}'")
+
+
+def test_own_reports_are_in_the_list(kymo_bin, kymo, reference, cache, browser, root_dir, tmp_path):  # noqa: F811
+    """A file of SQL, for the range that the page shows; what is changed in it is there the next time."""
+    own = tmp_path / "slow-calls.sql"
+    text = open(os.path.join(root_dir, "examples", "slow-calls.sql"), encoding="utf-8").read()
+    own.write_text(text.replace("least=10000000", "least=1000"))
+    viewer = Viewer(kymo_bin, "--no-browser", "--report", own, reference, env=cache)
+    try:
+        times = viewer.get("info")
+        assert viewer.get("programs") == {"programs": ["slow-calls.sql"]}
+        begin, end = times["begin"], (times["begin"] + times["end"]) // 2
+        report = viewer.get("program", "POST", row=0, begin=begin, end=end)["reports"][0]
+        span = [word for option, ns in (("--begin", begin), ("--end", end)) for word in (option, f"{ns // 10**9}.{ns % 10**9:09}")]
+        wanted = json.loads(kymo("report", own, "--json", "--limit", "1000", *span, reference).out)["reports"][0]
+        assert [table["title"] for table in report["tables"]] == ["Calls, the slowest first", "Slow calls of each program"]
+        assert [table["rows"] for table in report["tables"]] == [table["rows"] for table in wanted["tables"]] and report["tables"][0]["rows"]
+        # On the page, a click on a call goes to it.
+        browser.go("about:blank")
+        browser.go(viewer.link)
+        browser.until("document.querySelector('#report option[value=\"program/slow-calls.sql\"]')")
+        choose(browser, "report", "program/slow-calls.sql")
+        first = browser.until("document.querySelector('.report[data-ready=true] [data-table=calls] tbody tr td')?.title")
+        browser.value("document.querySelector('.report [data-table=calls] tbody tr').click()")
+        browser.until(f"new URLSearchParams(location.hash.slice(1)).get('c') === '{first}'")
+        own.write_text("-- title: Another one\n-- table one: One\nSELECT 1 AS one;\n")
+        choose(browser, "report", "")
+        choose(browser, "report", "program/slow-calls.sql")
+        browser.until("document.querySelector('.report[data-ready=true] [data-table=one] caption')?.textContent === 'One'")
+        own.write_text("SELECT x FROM nowhere;\n")
+        assert "nowhere" in viewer.get("program", "POST", row=0, begin=begin, end=end, code=400)["error"]
+        own.unlink()
+        assert "slow-calls.sql" in viewer.get("program", "POST", row=0, begin=begin, end=end, code=422)["error"]
+        viewer.get("program", "POST", row=1, begin=begin, end=end, code=404)
+    finally:
+        viewer.end()
+    assert "cannot read the report" in kymo("view", "--no-browser", "--report", tmp_path / "none.sql", reference, code=1).err
+    assert "--report" in kymo("view", "--tsp", "--report", own, reference, code=2).err

@@ -142,7 +142,7 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
             </option>
           ))}
           {store.programs.length > 0 && (
-            <optgroup label="other programs">
+            <optgroup label="own reports and other programs">
               {store.programs.map((name) => (
                 <option value={PROGRAM + name}>{name}</option>
               ))}

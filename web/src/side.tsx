@@ -183,7 +183,7 @@ function OneReport({ store }: { store: Store }) {
       <h2>{isProgram ? state.report.slice(PROGRAM.length) : state.report}</h2>
       <p class="note">
         {summary && `${summary}. `}
-        {isProgram && state.filter && "The program does not know the filter. "}
+        {isProgram && state.filter && "This report does not know the filter. "}
         {isSaved ? "The range of this page" : state.selection ? "Selected range" : "Visible range"}: {clock(begin)} – {clock(end)} (
         {duration(span({ begin, end }))}).
       </p>

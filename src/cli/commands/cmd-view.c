@@ -2,9 +2,11 @@
 /* kymo view: traces in the browser. */
 #include "cli/terminal/command.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
@@ -39,6 +41,7 @@ struct view_options {
 	struct ky_text_list beside;
 	uint64_t drop_space;
 	struct ky_text_list lami; /* programs */
+	struct ky_text_list own;  /* reports: files of SQL */
 	const char *trace;	  /* what they read; no option */
 	char **args;		  /* no options */
 	int n_args;
@@ -81,6 +84,12 @@ static const struct ky_option_def view_option_defs[] = {
 	 .help = "Offer the report of PROGRAM, which speaks LAMI 1.0, for the range that the page shows; may "
 		 "be given again. PROGRAM reads TRACE itself.",
 	 .at = offsetof(struct view_options, lami)},
+	{.name = "report",
+	 .kind = KY_OPTION_LIST,
+	 .arg = "FILE.sql",
+	 .help = "Offer a report of your own among the page's, for the range that the page shows, as kymo report "
+		 "FILE.sql; may be given again. The file is read again each time.",
+	 .at = offsetof(struct view_options, own)},
 	{.name = "save",
 	 .kind = KY_OPTION_TEXT,
 	 .arg = "FILE",
@@ -215,9 +224,11 @@ static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
 				   options->beside.len ? options->beside.items[0] : NULL},
 			 .open = options->beside.len ? cmd_view_open_both : NULL,
 			 .data = options},
-		.programs = {options->lami.items, options->lami.len, options->trace},
+		.programs = {options->lami.items, options->lami.len, options->trace,
+			     options->own.items, options->own.len},
 		.beside_programs = {options->lami.items, options->lami.len,
-				    options->beside.len ? options->beside.items[0] : NULL}};
+				    options->beside.len ? options->beside.items[0] : NULL,
+				    options->own.items, options->own.len}};
 	int ret = ky_view_drops_open(&drops, &served.drops, err);
 
 	if (ret == KYMO_OK)
@@ -452,6 +463,21 @@ static int cmd_view_check_programs(const struct ky_text_list *programs)
 	return KY_EXIT_OK;
 }
 
+static int cmd_view_check_own(const struct ky_text_list *files)
+{
+	for (size_t i = 0; i < files->len; i++) {
+		struct kymo_error err;
+
+		if (access(files->items[i], R_OK) == 0)
+			continue;
+		ky_error_errno(&err, errno, "cannot read the report");
+		ky_error_path(&err, files->items[i]);
+		ky_cli_error(&err);
+		return KY_EXIT_FAIL;
+	}
+	return KY_EXIT_OK;
+}
+
 static int run_view(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	struct view_options *options = data;
@@ -471,13 +497,17 @@ static int run_view(const struct ky_command *command, void *data, int n_args, ch
 	if (options->lami.len &&
 	    (options->save || options->tsp || n_args > 1 || options->beside.len > 1))
 		return ky_cli_usage(command, "--lami needs the viewer's page, of one TRACE");
+	if (options->own.len && (options->save || options->tsp || options->perfetto))
+		return ky_cli_usage(command, "--report needs the viewer's page");
 	if (options->beside.len && (options->save || options->tsp))
 		return ky_cli_usage(command, "--beside shows pages of the viewer only");
 	if (options->perfetto && (options->save || options->tsp || options->port ||
 				  options->beside.len || options->lami.len))
 		return ky_cli_usage(command, "--perfetto is for traces alone: not with --save, "
 					     "--tsp, --port, --beside or --lami");
-	ret = cmd_view_check_programs(&options->lami);
+	ret = cmd_view_check_own(&options->own);
+	if (ret == KY_EXIT_OK)
+		ret = cmd_view_check_programs(&options->lami);
 	if (ret != KY_EXIT_OK)
 		return ret;
 	/* Before any thread begins: all inherit it. */
@@ -520,6 +550,8 @@ const struct ky_command ky_command_view = {
 		"Notes on times or areas (key B) stay in TRACE.kymo-notes.json beside the trace, or, where others "
 		"can write to that directory, in ~/.local/share/kymo/notes.\n"
 		"\n"
+		"--report FILE.sql adds a report of your own, whose statements are about the range (:begin, :end).\n"
+		"\n"
 		"--lami PROGRAM adds the report of another program to the list of reports, such as those of "
 		"lttng-analyses. The server runs it with TRACE and the range, and shows its tables.\n"
 		"\n"
@@ -540,6 +572,8 @@ const struct ky_command ky_command_view = {
 		    "kymo view --beside good-run bad-run\n\n"
 		    "# with a report of lttng-analyses\n"
 		    "kymo view --lami lttng-cputop-mi my-trace\n\n"
+		    "# with a report of your own\n"
+		    "kymo view --report ./slow-calls.sql my-trace\n\n"
 		    "# in Perfetto's page\n"
 		    "kymo view --perfetto my-trace\n\n"
 		    "# on another machine: print the link, and reach it through ssh\n"

@@ -2,6 +2,7 @@
 #include "view/answers/query.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "analysis/render/render.h"
 #include "base/error.h"
@@ -88,8 +89,9 @@ static int query_run(struct ky_view *view, const struct ky_view_request *request
 	return ret < 0 ? ret : KYMO_OK;
 }
 
-int ky_view_query(struct ky_view *view, const struct ky_view_request *request,
-		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
+int ky_view_statements(struct ky_view *view, const char *path, const char *text,
+		       const struct ky_view_request *request, const struct ky_view_stop *stop,
+		       struct ky_strbuf *out, struct kymo_error *err)
 {
 	struct view_query query = {.stop = stop, .until_ns = ky_os_now_ns() + TIME_MAX_NS};
 	struct ky_sql_report *own;
@@ -99,10 +101,7 @@ int ky_view_query(struct ky_view *view, const struct ky_view_request *request,
 	if (ret < 0)
 		return ret;
 	ky_sql_set_stop(sql, query_is_over, &query);
-	ret = ky_sql_report_new(sql, "query", request->filter, NULL, 0, &own, err);
-	/* The statement is the page's: no file is wrong. */
-	if (ret < 0)
-		err->path[0] = '\0';
+	ret = ky_sql_report_new(sql, path, text, NULL, 0, &own, err);
 	if (!ret)
 		ret = query_run(view, request, stop, own, out, err);
 	ky_sql_report_free(own);
@@ -113,5 +112,16 @@ int ky_view_query(struct ky_view *view, const struct ky_view_request *request,
 				    "range, and use :begin and :end");
 	if (!ret && out->len > ANSWER_MAX_BYTES)
 		return ky_error_set(err, KYMO_E_LIMIT, "the answer is too large to show");
+	return ret;
+}
+
+int ky_view_query(struct ky_view *view, const struct ky_view_request *request,
+		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
+{
+	int ret = ky_view_statements(view, "query", request->filter, request, stop, out, err);
+
+	/* The statement is the page's: no file is wrong. */
+	if (ret < 0 && strcmp(err->path, "query") == 0)
+		err->path[0] = '\0';
 	return ret;
 }

@@ -10,6 +10,10 @@
 
 #include "view/answers/answer-internal.h"
 
+/* The same for the statements of @text, of a file @path: its comments tell what its tables are (sql/sql-report.h). */
+int ky_view_statements(struct ky_view *view, const char *path, const char *text,
+		       const struct ky_view_request *request, const struct ky_view_stop *stop,
+		       struct ky_strbuf *out, struct kymo_error *err);
 int ky_view_query(struct ky_view *view, const struct ky_view_request *request,
 		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 

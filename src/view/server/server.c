@@ -151,6 +151,16 @@ static int server_answer_drop(struct ky_view_drops *drops, const struct ky_view_
 	return ky_strbuf_failed(out) ? ky_error_nomem(err) : KYMO_OK;
 }
 
+static int server_answer_view(const struct ky_view_programs *programs, struct ky_view *view,
+			      const struct ky_view_request *request,
+			      const struct ky_view_stop *stop, struct ky_strbuf *out,
+			      struct kymo_error *err)
+{
+	if (request->what == KY_VIEW_PROGRAMS || request->what == KY_VIEW_PROGRAM)
+		return ky_view_programs_answer(programs, view, request, stop, out, err);
+	return ky_view_answer(view, request, stop, out, err);
+}
+
 /* Of a dropped trace. */
 static int server_answer_dropped(struct ky_view_drops *drops, const struct ky_view_request *request,
 				 const struct ky_view_stop *stop, struct ky_strbuf *out,
@@ -164,9 +174,7 @@ static int server_answer_dropped(struct ky_view_drops *drops, const struct ky_vi
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such drop");
 	if (is_of_notes(request))
 		return ky_view_notes_answer(notes, request, out, err);
-	if (request->what == KY_VIEW_PROGRAMS || request->what == KY_VIEW_PROGRAM)
-		return ky_view_programs_answer(&none, request, stop, out, err);
-	return ky_view_answer(view, request, stop, out, err);
+	return server_answer_view(&none, view, request, stop, out, err);
 }
 
 /* The answer: JSON, or columns. */
@@ -186,18 +194,15 @@ static int server_make_answer(struct ky_view_server *server, const struct ky_vie
 		return ky_view_notes_answer(request->side == 2 ? served->beside_notes
 							       : served->notes,
 					    request, out, err);
-	if (request->what == KY_VIEW_PROGRAMS || request->what == KY_VIEW_PROGRAM)
-		return ky_view_programs_answer(request->side == 2 ? &served->beside_programs
-								  : &served->programs,
-					       request, stop, out, err);
 	if (served->pair.open && ky_view_is_of_two(request))
 		return ky_view_compare(&served->pair,
 				       request->side == 2 ? served->beside : served->view, request,
 				       stop, out, err);
 	if (request->side == 2)
-		return ky_view_answer(served->beside, request, stop, out, err);
+		return server_answer_view(&served->beside_programs, served->beside, request, stop,
+					  out, err);
 	view = served->live ? ky_view_live_take(served->live) : served->view;
-	ret = ky_view_answer(view, request, stop, out, err);
+	ret = server_answer_view(&served->programs, view, request, stop, out, err);
 	if (served->live)
 		ky_view_live_put(served->live, view);
 	return ret;

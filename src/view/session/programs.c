@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "view/session/programs.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,10 +9,13 @@
 
 #include "base/error.h"
 #include "os/child.h"
+#include "os/file.h"
 #include "view/answers/answer-internal.h"
+#include "view/answers/query.h"
 
 #define WAIT_NS	      50000000
 #define MESSAGE_BYTES ((size_t)300)
+#define OWN_MAX_BYTES (1u << 20)
 
 static pthread_mutex_t programs_turn = PTHREAD_MUTEX_INITIALIZER;
 
@@ -91,20 +95,43 @@ static int programs_report(const struct ky_view_programs *programs,
 	return ret;
 }
 
-/* ["lttng-cputop-mi", ...]: without their directories. */
+/* A report of the user's own. */
+static int programs_own(const char *path, struct ky_view *view,
+			const struct ky_view_request *request, const struct ky_view_stop *stop,
+			struct ky_strbuf *out, struct kymo_error *err)
+{
+	struct ky_strbuf text = KY_STRBUF_INIT;
+	int ret = ky_read_file(AT_FDCWD, path, OWN_MAX_BYTES, &text);
+
+	if (ret < 0) {
+		ky_error_errno(err, -ret, "cannot read");
+		ky_error_path(err, path);
+		ret = KYMO_E_UNSUPPORTED;
+		err->code = ret;
+	} else {
+		ret = ky_view_statements(view, path, ky_strbuf_text(&text), request, stop, out,
+					 err);
+	}
+	ky_strbuf_fini(&text);
+	return ret;
+}
+
+/* ["lttng-cputop-mi", ..., "slow-calls.sql"]: without their directories. */
 static void programs_put_list(const struct ky_view_programs *programs, struct ky_strbuf *out)
 {
 	ky_strbuf_adds(out, "{\"programs\": [");
-	for (size_t i = 0; programs && i < programs->n; i++) {
-		const char *slash = strrchr(programs->names[i], '/');
+	for (size_t i = 0; i < programs->n + programs->n_own; i++) {
+		const char *name =
+			i < programs->n ? programs->names[i] : programs->own[i - programs->n];
+		const char *slash = strrchr(name, '/');
 
 		ky_strbuf_adds(out, i ? ", " : "");
-		ky_view_put_text(out, slash ? slash + 1 : programs->names[i]);
+		ky_view_put_text(out, slash ? slash + 1 : name);
 	}
 	ky_strbuf_adds(out, "]}\n");
 }
 
-int ky_view_programs_answer(const struct ky_view_programs *programs,
+int ky_view_programs_answer(const struct ky_view_programs *programs, struct ky_view *view,
 			    const struct ky_view_request *request, const struct ky_view_stop *stop,
 			    struct ky_strbuf *out, struct kymo_error *err)
 {
@@ -114,8 +141,11 @@ int ky_view_programs_answer(const struct ky_view_programs *programs,
 		programs_put_list(programs, out);
 		return KYMO_OK;
 	}
-	if (!programs || request->row >= programs->n)
+	if (request->row >= programs->n + programs->n_own)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "there is no such program");
+	if (request->row >= programs->n)
+		return programs_own(programs->own[request->row - programs->n], view, request, stop,
+				    out, err);
 	ret = programs_wait(stop, err);
 	if (ret < 0)
 		return ret;
