@@ -168,7 +168,7 @@ static bool json_flat_time(struct ky_log_file *log, const struct ky_log_value *v
 	return true;
 }
 
-static int put_flat(struct ky_log_file *log, struct ky_log_value *values, size_t n)
+static int log_json_put_flat(struct ky_log_file *log, struct ky_log_value *values, size_t n)
 {
 	int64_t ns = log->last_ns;
 	size_t kept = 0;
@@ -192,7 +192,7 @@ static int json_line(struct ky_log_file *log, const char *line, size_t len)
 	json_t *object;
 
 	if (n >= 0)
-		return put_flat(log, values, (size_t)n);
+		return log_json_put_flat(log, values, (size_t)n);
 	object = ky_log_json_load(line, len);
 	if (json_is_object(object)) {
 		ret = put_object(log, object);
