@@ -85,11 +85,11 @@ int ky_fleet_clickhouse_begin(struct ky_fleet *store, const char *trace, struct 
 }
 
 static void fleet_clickhouse_put_note(struct ky_strbuf *text, const char *trace, const char *of,
-				      uint64_t number, uint64_t n_rows, int64_t last_ns)
+				      uint64_t number, int64_t n_rows, int64_t last_ns)
 {
 	ky_strbuf_addf(text, "%s('%s', '", text->len ? ", " : "", trace);
 	ky_fleet_tsv_put_quoted(text, of);
-	ky_strbuf_addf(text, "', %" PRIu64 ", %" PRIu64 ", %" PRId64 ")", number, n_rows, last_ns);
+	ky_strbuf_addf(text, "', %" PRIu64 ", %" PRId64 ", %" PRId64 ")", number, n_rows, last_ns);
 }
 
 static int fleet_clickhouse_write_notes(struct ky_fleet_clickhouse *ch, struct ky_strbuf *notes,
@@ -107,7 +107,7 @@ static int fleet_clickhouse_write_notes(struct ky_fleet_clickhouse *ch, struct k
 }
 
 int ky_fleet_clickhouse_note(struct ky_fleet *store, const char *trace, const char *of,
-			     uint64_t number, uint64_t n_rows, struct kymo_error *err)
+			     uint64_t number, int64_t n_rows, struct kymo_error *err)
 {
 	struct ky_strbuf notes = KY_STRBUF_INIT;
 
@@ -130,12 +130,12 @@ static int fleet_clickhouse_note_batch(struct ky_fleet_clickhouse *ch,
 
 	if (!batch->is_last) {
 		fleet_clickhouse_put_note(&notes, batch->trace, batch->table->name, batch->number,
-					  batch->n_rows, batch->last_ns);
+					  (int64_t)batch->n_rows, batch->last_ns);
 		return fleet_clickhouse_write_notes(ch, &notes, err);
 	}
 	pthread_mutex_lock(&ch->lock);
 	fleet_clickhouse_put_note(&ch->notes, batch->trace, batch->table->name, batch->number,
-				  batch->n_rows, batch->last_ns);
+				  (int64_t)batch->n_rows, batch->last_ns);
 	pthread_mutex_unlock(&ch->lock);
 	return KYMO_OK;
 }

@@ -60,7 +60,7 @@ int ky_fleet_clickhouse_end(struct ky_fleet *store, struct kymo_error *err);
 int ky_fleet_clickhouse_put(struct ky_fleet *store, const struct ky_fleet_batch *batch,
 			    bool *is_known, struct kymo_error *err);
 int ky_fleet_clickhouse_note(struct ky_fleet *store, const char *trace, const char *of,
-			     uint64_t number, uint64_t n_rows, struct kymo_error *err);
+			     uint64_t number, int64_t n_rows, struct kymo_error *err);
 int ky_fleet_clickhouse_drop(struct ky_fleet *store, const struct ky_fleet_table *table,
 			     const char *trace, struct kymo_error *err);
 void ky_fleet_clickhouse_forget(struct ky_fleet_clickhouse *ch);

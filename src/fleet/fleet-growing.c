@@ -2,6 +2,7 @@
 /* Traces that grow, slice by slice. */
 #include "base/error.h"
 #include "fleet/fleet-load.h"
+#include "store/read/follow.h"
 
 static int slice_number(struct ky_fleet_load *load, const char *what, const char *of,
 			int64_t *number, struct kymo_error *err)
@@ -60,8 +61,7 @@ static int load_slice(struct ky_fleet_load *load, struct ky_fleet_slice *slice,
 	ret = ky_fleet_load_tables(load, err);
 	if (!ret)
 		ret = load->store->ops->note(load->store, load->trace, KY_FLEET_SLICE_DONE,
-					     (uint64_t)slice->number, (uint64_t)slice->until_ns,
-					     err);
+					     (uint64_t)slice->number, slice->until_ns, err);
 	return ret;
 }
 
@@ -74,7 +74,7 @@ static int fleet_load_is_loaded(struct ky_fleet_load *load, bool *is_loaded, str
 
 	ky_strbuf_addf(&text,
 		       "SELECT count(*) FROM kymo_batch WHERE trace = '%s' AND number < %lld AND "
-		       "of != '" KY_FLEET_SLICE "' AND of != '" KY_FLEET_SLICE_DONE "'",
+		       "of NOT LIKE 'kymo%%'",
 		       load->trace, 1LL << KY_FLEET_SLICE_SHIFT);
 	ret = ky_strbuf_failed(&text)
 		      ? ky_error_nomem(err)
@@ -84,44 +84,84 @@ static int fleet_load_is_loaded(struct ky_fleet_load *load, bool *is_loaded, str
 	return ret;
 }
 
-static int grow(struct ky_fleet_load *load, int64_t until_ns, bool *is_whole,
+static int64_t growing_until(const struct ky_trace_set *set)
+{
+	int64_t until_ns = INT64_MAX;
+
+	ky_vec_foreach(&set->traces, trace)
+		if ((*trace)->live.state.is_told && ky_follow_told_ns(*trace) < until_ns)
+			until_ns = ky_follow_told_ns(*trace);
+	return until_ns;
+}
+
+/* The next one. Not before the first event: without it, the trace has no name yet. */
+static int growing_next(struct ky_fleet_load *load, struct ky_fleet_slice *slice, int64_t until_ns,
+			struct kymo_error *err)
+{
+	int ret;
+
+	*slice = (struct ky_fleet_slice){slice->number + 1, slice->until_ns,
+					 slice_end(load, until_ns), false};
+	if (slice->until_ns <= slice->after_ns ||
+	    (until_ns < INT64_MAX &&
+	     ky_fleet_load_time(load, "SELECT time FROM event LIMIT 1") >= until_ns))
+		return KYMO_OK;
+	ret = load->store->ops->note(load->store, load->trace, KY_FLEET_SLICE,
+				     (uint64_t)slice->number, slice->until_ns, err);
+	return ret ? ret : load_slice(load, slice, err);
+}
+
+static int grow(struct ky_fleet_load *load, bool is_complete, bool *is_whole,
 		struct kymo_error *err)
 {
 	struct ky_fleet_slice slice = {0};
-	int ret = fleet_load_is_loaded(load, is_whole, err);
+	int ret;
 
+	*is_whole = !load->has_events && is_complete;
+	if (!load->has_events)
+		return KYMO_OK;
+	ret = fleet_load_is_loaded(load, is_whole, err);
 	if (!ret && !*is_whole)
 		ret = find_slice(load, &slice, err);
+	if (!ret && !*is_whole && slice.is_done && slice.until_ns == INT64_MAX)
+		*is_whole = true;
 	if (ret < 0 || *is_whole)
 		return ret;
-	if (slice.number && !slice.is_done)
-		ret = load_slice(load, &slice, err);
-	*is_whole = slice.until_ns == INT64_MAX;
-	if (ret < 0 || *is_whole)
-		return ret;
-	slice = (struct ky_fleet_slice){slice.number + 1, slice.until_ns, slice_end(load, until_ns),
-					false};
-	if (slice.until_ns <= slice.after_ns)
-		return KYMO_OK;
-	ret = load->store->ops->note(load->store, load->trace, KY_FLEET_SLICE,
-				     (uint64_t)slice.number, (uint64_t)slice.until_ns, err);
+	ret = ky_fleet_clocks_keep(load, err);
 	if (!ret)
+		ret = ky_fleet_load_open(load, err);
+	if (!ret && slice.number && !slice.is_done)
 		ret = load_slice(load, &slice, err);
+	if (!ret && slice.until_ns < INT64_MAX)
+		ret = growing_next(load, &slice, is_complete ? INT64_MAX : growing_until(load->set),
+				   err);
 	*is_whole = !ret && slice.until_ns == INT64_MAX;
 	return ret;
 }
 
+int ky_fleet_load_rest(struct ky_fleet_load *load, struct kymo_error *err)
+{
+	int64_t number = 0;
+	bool is_whole;
+	int ret = slice_number(load, "number", KY_FLEET_SLICE, &number, err);
+
+	if (!ret && number)
+		ret = grow(load, true, &is_whole, err);
+	load->slice = NULL;
+	return ret;
+}
+
 int ky_fleet_load_growing(struct ky_fleet *store, const struct ky_trace_set *set,
-			  const struct ky_fleet_options *options, int64_t until_ns, bool *is_whole,
+			  const struct ky_fleet_options *options, bool is_complete, bool *is_whole,
 			  struct ky_fleet_result *result, struct kymo_error *err)
 {
 	struct ky_fleet_load load = {
 		.store = store, .set = set, .options = options, .result = result};
-	int ret = ky_fleet_load_begin(&load, err);
+	int ret = ky_fleet_key_find(&load, err);
 
 	*is_whole = false;
 	if (!ret)
-		ret = grow(&load, until_ns, is_whole, err);
+		ret = grow(&load, is_complete, is_whole, err);
 	ky_sql_close(load.sql);
 	return ret;
 }

@@ -393,8 +393,6 @@ static int fleet_load_finish(struct fleet_pass *pass, int status, struct kymo_er
 
 /* ---- all ------------------------------------------------------------------------------ */
 
-/* ---- all ------------------------------------------------------------------------------ */
-
 static int fleet_load_prepare(struct fleet_pass *pass, struct kymo_error *err)
 {
 	struct ky_fleet *store = pass->load->store;

@@ -20,14 +20,24 @@ struct ky_fleet_load {
 	const struct ky_fleet_options *options;
 	struct ky_fleet_result *result;
 	struct ky_sql *sql;
-	char trace[17];			    /* of all traces that are loaded together */
+	bool has_events;
+	char trace[17];			    /* its name in the store: ky_fleet_key_find() */
 	const struct ky_fleet_slice *slice; /* NULL: all rows */
 };
 
-/* Opens ->sql, which the caller closes in any case, and names the trace. */
-int ky_fleet_load_begin(struct ky_fleet_load *load, struct kymo_error *err);
+/* Names the trace. */
+int ky_fleet_key_find(struct ky_fleet_load *load, struct kymo_error *err);
+/*
+ * A recorder learns the frequency of its clock better while it records. All slices have the clock of the first one, which the store keeps: else
+ * a row at the border of two slices would be in both, or in none.
+ */
+int ky_fleet_clocks_keep(struct ky_fleet_load *load, struct kymo_error *err);
+/* Opens ->sql, which the caller closes in any case. */
+int ky_fleet_load_open(struct ky_fleet_load *load, struct kymo_error *err);
 /* The time that @text selects; 0: it selects no row. Reading the tables tells what is damaged. */
 int64_t ky_fleet_load_time(struct ky_fleet_load *load, const char *text);
+/* Of a trace that has slices: the rest of it. */
+int ky_fleet_load_rest(struct ky_fleet_load *load, struct kymo_error *err);
 int ky_fleet_load_tables(struct ky_fleet_load *load, struct kymo_error *err);
 /* fleet-report.c: rows of options->reports. */
 int ky_fleet_load_reports(struct ky_fleet_load *load, struct kymo_error *err);

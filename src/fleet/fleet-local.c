@@ -282,10 +282,10 @@ static int fleet_local_put(struct ky_fleet *store, const struct ky_fleet_batch *
 
 /* A line without rows. */
 static int fleet_local_say(struct ky_fleet *store, const char *trace, const char *of,
-			   uint64_t number, uint64_t n_rows, struct kymo_error *err)
+			   uint64_t number, int64_t n_rows, struct kymo_error *err)
 {
 	const struct local_value values[] = {
-		TEXT(trace), TEXT(of), {.number = (int64_t)number}, {.number = (int64_t)n_rows}};
+		TEXT(trace), TEXT(of), {.number = (int64_t)number}, {.number = n_rows}};
 
 	return fleet_local_run(
 		(struct ky_fleet_local *)store,

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace that is loaded: its tables are opened, and it gets its name in the store. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
+/* A trace that is loaded. */
 
-#include "base/error.h"
-#include "base/hash.h"
 #include "fleet/fleet-load.h"
-#include "store/read/sync-file.h"
 
 static int load_take_names(void *data, const char *const *names, size_t n, struct kymo_error *err)
 {
@@ -38,32 +32,9 @@ int64_t ky_fleet_load_time(struct ky_fleet_load *load, const char *text)
 	return ns;
 }
 
-/* The chunks of a rotated recording have all else in common, but not their first event. */
-static void fleet_load_name_trace(struct ky_fleet_load *load)
+int ky_fleet_load_open(struct ky_fleet_load *load, struct kymo_error *err)
 {
-	uint64_t hash = load->options->host
-				? ky_hash_bytes(load->options->host, strlen(load->options->host))
-				: 0;
-
-	ky_vec_foreach(&load->set->traces, trace) {
-		const struct ky_env *env = ky_env_find((*trace)->cls, "hostname");
-
-		hash = ky_hash_u64(hash ^ ky_sync_identity(*trace));
-		if (env && env->is_text)
-			hash = ky_hash_u64(hash ^ ky_hash_bytes(env->text, strlen(env->text)));
-	}
-	hash = ky_hash_u64(hash ^
-			   (uint64_t)ky_fleet_load_time(load, "SELECT time FROM event LIMIT 1"));
-	(void)snprintf(load->trace, sizeof(load->trace), "%016" PRIx64, hash);
-}
-
-int ky_fleet_load_begin(struct ky_fleet_load *load, struct kymo_error *err)
-{
-	int ret = ky_sql_open(load->set, &load->sql, err);
-
-	if (!ret)
-		fleet_load_name_trace(load);
-	return ret;
+	return ky_sql_open(load->set, &load->sql, err);
 }
 
 int ky_fleet_load(struct ky_fleet *store, const struct ky_trace_set *set,
@@ -72,10 +43,18 @@ int ky_fleet_load(struct ky_fleet *store, const struct ky_trace_set *set,
 {
 	struct ky_fleet_load load = {
 		.store = store, .set = set, .options = options, .result = result};
-	int ret = ky_fleet_load_begin(&load, err);
+	uint64_t n_rest = result->n_rows;
+	int ret = ky_fleet_key_find(&load, err);
 
+	/* What a relay has begun comes to its end. */
+	if (!ret && !options->again)
+		ret = ky_fleet_load_rest(&load, err);
+	n_rest = result->n_rows - n_rest;
+	if (!ret && !load.sql)
+		ret = ky_fleet_load_open(&load, err);
 	if (!ret)
 		ret = ky_fleet_load_tables(&load, err);
+	result->n_known -= n_rest < result->n_known ? n_rest : result->n_known;
 	if (!ret && options->n_reports)
 		ret = ky_fleet_load_reports(&load, err);
 	ky_sql_close(load.sql);

@@ -39,7 +39,7 @@ struct ky_fleet_ops {
 		   struct kymo_error *err);
 	/* Says in kymo_batch: batch @number of @of has @n_rows rows; or what number @number of KY_FLEET_SLICE means. */
 	int (*note)(struct ky_fleet *store, const char *trace, const char *of, uint64_t number,
-		    uint64_t n_rows, struct kymo_error *err);
+		    int64_t n_rows, struct kymo_error *err);
 	/* Removes the rows of @trace from @table. */
 	int (*drop)(struct ky_fleet *store, const struct ky_fleet_table *table, const char *trace,
 		    struct kymo_error *err);
@@ -88,6 +88,8 @@ struct ky_fleet_options {
  */
 #define KY_FLEET_SLICE	    "kymo_slice"
 #define KY_FLEET_SLICE_DONE "kymo_slice_done"
+/* What else a growing trace has there: its clocks. */
+#define KY_FLEET_CLOCK "kymo_clock"
 
 struct ky_fleet_result {
 	uint64_t n_rows, n_batches; /* new ones */
@@ -108,10 +110,10 @@ int ky_fleet_load(struct ky_fleet *store, const struct ky_trace_set *set,
 		  struct kymo_error *err);
 
 /*
- * The same for a trace that grows. @until_ns: all events before it are there; INT64_MAX: the trace is complete. *is_whole: the store has all of it.
+ * The same for a trace that grows, which is open with `follow`. @is_complete: it grows no more. Its clocks may change. *is_whole: the store has all of it.
  */
 int ky_fleet_load_growing(struct ky_fleet *store, const struct ky_trace_set *set,
-			  const struct ky_fleet_options *options, int64_t until_ns, bool *is_whole,
+			  const struct ky_fleet_options *options, bool is_complete, bool *is_whole,
 			  struct ky_fleet_result *result, struct kymo_error *err);
 
 static inline int ky_fleet_query(struct ky_fleet *store, const char *text,

@@ -22,7 +22,7 @@ struct http_key {
 };
 
 /* The path of the file, or "". */
-static void find_path(char path[PATH_MAX])
+static void http_key_find_path(char path[PATH_MAX])
 {
 	const char *home = getenv("HOME"), *config = getenv("XDG_CONFIG_HOME");
 	const char *named = getenv("KYMO_FLEET_KEY");
@@ -67,7 +67,7 @@ static bool http_key_put(char *to, size_t bytes, const char *value)
 }
 
 /* False: the line makes no sense. */
-static bool take_line(struct http_key *key, const char *line)
+static bool http_key_take_line(struct http_key *key, const char *line)
 {
 	struct ky_http_url *url = key->url;
 
@@ -89,12 +89,13 @@ static bool take_line(struct http_key *key, const char *line)
 	return false;
 }
 
-static int take_lines(struct http_key *key, char *text, const char *path, struct kymo_error *err)
+static int http_key_take_lines(struct http_key *key, char *text, const char *path,
+			       struct kymo_error *err)
 {
 	char *line;
 
 	for (unsigned int number = 1; (line = strsep(&text, "\n")); number++)
-		if (!take_line(key, line))
+		if (!http_key_take_line(key, line))
 			return http_key_fail(path, number, "the line makes no sense", err);
 	return KYMO_OK;
 }
@@ -143,14 +144,14 @@ int ky_http_key_find(struct ky_http_url *url, struct kymo_error *err)
 	char path[PATH_MAX];
 	int ret = KYMO_OK;
 
-	find_path(path);
+	http_key_find_path(path);
 	if (path[0]) {
 		ret = read_key(path, &text, err);
 		ky_strbuf_addc(&text, '\0');
 		if (!ret && ky_strbuf_failed(&text))
 			ret = ky_error_nomem(err);
 		if (!ret)
-			ret = take_lines(&key, text.data, path, err);
+			ret = http_key_take_lines(&key, text.data, path, err);
 		if (text.data)
 			explicit_bzero(text.data, text.len);
 	}

@@ -15,6 +15,7 @@ import time
 import urllib.request
 
 import pytest
+import relays
 
 ALL_TABLES = ("syscall", "cpu_slice", "thread_state", "thread", "cpu_state", "irq", "block_request", "network", "lock_wait", "counter", "host")
 TABLES = ("syscall", "cpu_slice", "thread_state", "irq", "block_request", "counter", "host")
@@ -357,3 +358,67 @@ def test_chunks_of_one_recording(kymo, record, tmp_path):
             loaded = load(kymo, tmp_path / "fleet", "-t", "cpu_slice", chunk)
             rows = json.loads(kymo("query", "--json", chunk, "SELECT count(*) AS n FROM cpu_slice").out)[0]["n"]
             assert loaded["known_rows" if again else "rows"] == rows
+
+
+def wait_for(what, seconds=200):
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def slices(kymo, store):
+    """The ends of the slices that are in the store."""
+    done = kymo("query", "--json", "--fleet", store, "SELECT n_rows FROM kymo_batch WHERE of = 'kymo_slice_done'", code=None)
+    return [int(row["n_rows"]) for row in json.loads(done.out)] if done.code == 0 else []
+
+
+def check_growing(kymo, store, trace, whole):
+    wait_for(lambda: max(slices(kymo, store), default=0) == 2 ** 63 - 1)
+    assert whole or len(slices(kymo, store)) > 1
+    check_same(kymo, store, trace)
+    for table in ("cpu_state", "thread", "counter"):
+        [there] = json.loads(kymo("query", "--json", trace, f"SELECT count(*) AS n FROM {table}").out)
+        assert count(kymo, store, table) == there["n"], table
+    loaded = load(kymo, store, trace)
+    assert loaded["rows"] == 0 and loaded["known_rows"] > 100
+
+
+@pytest.mark.usefixtures("loopback", "needs_root_tracefs")
+def test_relay_fills_a_server(kymo, kymo_bin, server, tmp_path):
+    """While a recording arrives, the server is killed, and then the relay: in the end each row is there once."""
+    store = f"{server.url}/relay"
+    with relays.relays(kymo_bin, tmp_path / "relay", "--clickhouse", store) as begin:
+        relay = begin()
+        with subprocess.Popen([kymo_bin, "record", "-k", "sched_*", "-o", relay.address("web"), "--", "sh", "-c", "read line"],
+                              stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recorder:
+            wait_for(lambda: slices(kymo, store))
+            server.kill()
+            relay.kill()
+            relay.begin()
+            wait_for(lambda: any("does not answer" in line for line in relay.said))
+            server.start()
+            wait_for(lambda: any("answers again" in line for line in relay.said))
+            relay.kill()
+            relay.begin()
+            recorder.communicate(b"\n", timeout=200)
+        check_growing(kymo, store, relay.trace("web"), False)
+
+
+@pytest.mark.usefixtures("loopback", "needs_root_tracefs")
+def test_relay_fills_a_directory(kymo, kymo_bin, tmp_path):
+    """Chunks of a rotated recording are loaded one by one; a loader that is killed begins again."""
+    store = tmp_path / "fleet"
+    with relays.relays(kymo_bin, tmp_path / "relay", "--clickhouse", store) as begin:
+        relay = begin()
+        children = f"/proc/{relay.process.pid}/task/{relay.process.pid}/children"
+        with open(children, encoding="ascii") as file:
+            loader = int(file.read())
+        kymo("record", "-k", "sched_switch", "-o", relay.address("web"), "--rotate-every", "1s", "--", "sleep", "2.2")
+        os.kill(loader, signal.SIGKILL)
+        trace = relay.trace("web")
+        chunks = [*(os.path.join(trace, "archives", name) for name in os.listdir(f"{trace}/archives")), f"{trace}/kernel"]
+        rows = [json.loads(kymo("query", "--json", chunk, "SELECT count(*) AS n FROM cpu_slice").out)[0]["n"] for chunk in chunks]
+        wait_for(lambda: slices(kymo, store).count(2 ** 63 - 1) == sum(n > 0 for n in rows))
+        assert count(kymo, store, "cpu_slice") == sum(rows)
+        wait_for(lambda: any("starts again" in line for line in relay.said))

@@ -11,17 +11,20 @@
 #include "cli/reading/run-flow.h"
 #include "cli/terminal/command.h"
 #include "cli/terminal/json-output.h"
+#include "fleet/fleet-follow.h"
 #include "fleet/fleet-why.h"
 #include "fleet/fleet.h"
 
 #define SINCE_NS UINT64_C(3600000000000)
+#define EVERY_NS UINT64_C(10000000000)
 
 struct fleet_cli_options {
 	struct ky_input_options input;
 	const char *to, *from, *host;
 	struct ky_text_list tables, events, reports;
 	bool with_texts, again, json;
-	uint64_t since_ns, keep_ns;
+	uint64_t since_ns, keep_ns, every_ns;
+	bool once;
 };
 
 /* clang-format off */
@@ -53,6 +56,11 @@ static const struct ky_option_def fleet_option_defs[] = {
 	 offsetof(struct fleet_cli_options, keep_ns), NULL},
 	{"since", 0, KY_OPTION_DURATION, "TIME", "why: the last TIME before the newest row (default: 1h).",
 	 offsetof(struct fleet_cli_options, since_ns), NULL},
+	{"every", 0, KY_OPTION_DURATION, "TIME",
+	 "follow: the least time between two loads of a recording that grows (default: 10s).",
+	 offsetof(struct fleet_cli_options, every_ns), NULL},
+	{"once", 0, KY_OPTION_FLAG, NULL, "follow: end when all recordings are loaded, instead of waiting for more.",
+	 offsetof(struct fleet_cli_options, once), NULL},
 	{"json", 0, KY_OPTION_FLAG, NULL, "Print JSON.", offsetof(struct fleet_cli_options, json), NULL},
 	KY_INPUT_OPTION_DEFS(struct fleet_cli_options, input),
 	{0},
@@ -67,11 +75,9 @@ static void fleet_tell_progress(void *data, uint64_t n_rows)
 	ky_cli_progress("loading rows", n_rows, 0);
 }
 
-static int fleet_load_set(const struct fleet_cli_options *options, struct ky_fleet *store,
-			  const struct ky_trace_set *set, struct ky_fleet_result *result,
-			  struct kymo_error *err)
+static struct ky_fleet_options fleet_how(const struct fleet_cli_options *options)
 {
-	const struct ky_fleet_options how = {
+	return (struct ky_fleet_options){
 		.tables = options->tables.items,
 		.n_tables = options->tables.len,
 		.events = options->events.items,
@@ -82,9 +88,18 @@ static int fleet_load_set(const struct fleet_cli_options *options, struct ky_fle
 		.again = options->again,
 		.host = options->host,
 		.stop = ky_cli_interrupted,
-		.progress = fleet_tell_progress,
 	};
-	int ret = ky_fleet_load(store, set, &how, result, err);
+}
+
+static int fleet_load_set(const struct fleet_cli_options *options, struct ky_fleet *store,
+			  const struct ky_trace_set *set, struct ky_fleet_result *result,
+			  struct kymo_error *err)
+{
+	struct ky_fleet_options how = fleet_how(options);
+	int ret;
+
+	how.progress = fleet_tell_progress;
+	ret = ky_fleet_load(store, set, &how, result, err);
 
 	ky_cli_progress_end();
 	return ret;
@@ -139,6 +154,24 @@ static int run_load(struct fleet_cli_options *options, int n_args, char **args,
 		printf("%" PRIu64 " new rows, %" PRIu64 " were there\n", result.n_rows,
 		       result.n_known);
 	return ret;
+}
+
+/* ---- follow --------------------------------------------------------------------------- */
+
+static int fleet_run_follow(const struct fleet_cli_options *options, const char *dir,
+			    struct kymo_error *err)
+{
+	const struct ky_fleet_follow_options how = {
+		.place = options->to,
+		.dir = dir,
+		.every_ns = options->every_ns ? options->every_ns : EVERY_NS,
+		.ends_when_whole = options->once,
+		.how = fleet_how(options),
+		.log = &ky_cli_log,
+	};
+
+	ky_cli_catch_signals();
+	return ky_fleet_follow(&how, err);
 }
 
 /* ---- why ------------------------------------------------------------------------------ */
@@ -216,21 +249,39 @@ static int run_why(const struct fleet_cli_options *options, struct kymo_error *e
 	return ret;
 }
 
+/* NULL, or what is wrong with the command line. */
+static const char *fleet_check(const struct fleet_cli_options *options, const char *what,
+			       int n_args)
+{
+	if (strcmp(what, "load") == 0)
+		return options->to && n_args > 1
+			       ? NULL
+			       : "kymo fleet load needs a trace, and --to DIR or URL";
+	if (strcmp(what, "follow") == 0)
+		return options->to && n_args == 2
+			       ? NULL
+			       : "kymo fleet follow needs a relay's directory, and --to DIR or URL";
+	if (strcmp(what, "why") != 0)
+		return "'load', 'follow' or 'why' is expected";
+	return options->from && n_args == 1 ? NULL : "kymo fleet why needs --from DIR or URL";
+}
+
 static int run_fleet(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	struct fleet_cli_options *options = data;
-	bool loads = strcmp(args[0], "load") == 0;
+	const char *wrong = fleet_check(options, args[0], n_args);
 	struct kymo_error err;
 	int ret;
 
-	if (!loads && strcmp(args[0], "why") != 0)
-		return ky_cli_usage(command, "'load' or 'why' is expected");
-	if (loads && (!options->to || n_args < 2))
-		return ky_cli_usage(command, "kymo fleet load needs a trace, and --to DIR or URL");
-	if (!loads && (!options->from || n_args > 1))
-		return ky_cli_usage(command, "kymo fleet why needs --from DIR or URL");
+	if (wrong)
+		return ky_cli_usage(command, "%s", wrong);
 	ky_error_clear(&err);
-	ret = loads ? run_load(options, n_args - 1, args + 1, &err) : run_why(options, &err);
+	if (strcmp(args[0], "load") == 0)
+		ret = run_load(options, n_args - 1, args + 1, &err);
+	else if (strcmp(args[0], "follow") == 0)
+		ret = fleet_run_follow(options, args[1], &err);
+	else
+		ret = run_why(options, &err);
 	if (ret < 0)
 		ky_cli_error(&err);
 	return ky_cli_inputs_finish(!ret		    ? KY_EXIT_OK
@@ -242,6 +293,7 @@ const struct ky_command ky_command_fleet = {
 	.name = "fleet",
 	.summary = "keep traces of many machines in one store, and compare them",
 	.usage = "load [OPTIONS] --to DIR|URL TRACE...\n"
+		 "       kymo fleet follow [OPTIONS] --to DIR|URL DIR\n"
 		 "       kymo fleet why [OPTIONS] --from DIR|URL",
 	.description =
 		"kymo fleet load puts rows of traces into a store: a directory, or a ClickHouse server. The tables are those of "
@@ -253,6 +305,9 @@ const struct ky_command ky_command_fleet = {
 		"A server's user and password come from ~/.config/kymo/fleet-key (lines 'user NAME', 'password TEXT', 'ca FILE'), or "
 		"from KYMO_FLEET_USER, KYMO_FLEET_PASSWORD and KYMO_FLEET_CA, never from the command line.\n"
 		"\n"
+		"kymo fleet follow loads what a relay takes into the directory DIR, while it arrives; kymo relay --clickhouse starts it. "
+		"The relay's files are the queue: a server that is away holds up nothing, and gets later what it missed.\n"
+		"\n"
 		"kymo fleet why says which hosts, kernels and tracers stand out from the others in latency, CPU, errors and losses. "
 		"docs/fleet.md explains it.",
 	.examples =
@@ -263,7 +318,7 @@ const struct ky_command ky_command_fleet = {
 		"# a server; its user and password are in ~/.config/kymo/fleet-key\nkymo fleet load --to https://server:8443 web-1",
 	.see_also = "query sync relay",
 	.is_rare = true,
-	.operands = "load why",
+	.operands = "load follow why",
 	.options = fleet_option_defs,
 	.options_size = sizeof(struct fleet_cli_options),
 	.min_args = 1,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo relay: takes in the recordings of other machines. */
+#include "cli/recording/relay-loader.h"
 #include "cli/terminal/command.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include "os/event-loop.h"
 
 struct options {
-	const char *dir, *listen, *lttng, *live;
+	const char *dir, *listen, *lttng, *live, *clickhouse;
 	uint64_t quota_bytes, clients;
 	bool uses_stdio, init, insecure;
 };
@@ -40,7 +41,7 @@ static int cmd_relay_end(void *data, const struct signalfd_siginfo *info, struct
 	return KY_LOOP_END;
 }
 
-static int add_signals(struct ky_loop *loop, struct kymo_error *err)
+static int add_signals(struct ky_loop *loop, sigset_t *before, struct kymo_error *err)
 {
 	sigset_t set;
 
@@ -48,7 +49,7 @@ static int add_signals(struct ky_loop *loop, struct kymo_error *err)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, before);
 	(void)signal(SIGPIPE, SIG_IGN);
 	return ky_loop_add_signals(loop, &set, cmd_relay_end, NULL, NULL, err);
 }
@@ -240,8 +241,22 @@ static int cmd_relay_run(const struct options *options, struct ky_relay_options 
 	return ret;
 }
 
+static int cmd_relay_run_loading(const struct options *options, struct ky_relay_options *to,
+				 struct ky_loop *loop, const sigset_t *before,
+				 struct kymo_error *err)
+{
+	struct ky_relay_loader loader = {
+		.store = options->clickhouse, .dir = to->dir, .loop = loop, .mask = *before};
+	int ret = options->clickhouse ? ky_relay_loader_begin(&loader, err) : KYMO_OK;
+
+	if (!ret)
+		ret = cmd_relay_run(options, to, loop, err);
+	ky_relay_loader_end(&loader);
+	return ret;
+}
+
 static int cmd_relay_serve(const struct options *options, struct ky_loop *loop,
-			   struct kymo_error *err)
+			   const sigset_t *before, struct kymo_error *err)
 {
 	struct ky_relay_options to = {
 		.dir = options->dir,
@@ -263,7 +278,7 @@ static int cmd_relay_serve(const struct options *options, struct ky_loop *loop,
 	to.token = to.tls ? key.token : NULL;
 	to.reader_token = to.tls && key.reader_token[0] ? key.reader_token : NULL;
 	if (!ret)
-		ret = cmd_relay_run(options, &to, loop, err);
+		ret = cmd_relay_run_loading(options, &to, loop, before, err);
 	ky_tls_free(to.tls);
 	return ret;
 }
@@ -273,6 +288,7 @@ static int run_relay(const struct ky_command *command, void *data, int n_args, c
 	const struct options *options = data;
 	struct ky_loop *loop;
 	struct kymo_error err;
+	sigset_t before;
 	int ret;
 
 	(void)n_args;
@@ -282,9 +298,9 @@ static int run_relay(const struct ky_command *command, void *data, int n_args, c
 	ret = ky_loop_new(&loop, &err);
 	if (ret < 0)
 		return ky_cli_error(&err);
-	ret = add_signals(loop, &err);
+	ret = add_signals(loop, &before, &err);
 	if (!ret)
-		ret = cmd_relay_serve(options, loop, &err);
+		ret = cmd_relay_serve(options, loop, &before, &err);
 	ky_loop_free(loop);
 	return ret < 0 ? ky_cli_error(&err) : KY_EXIT_OK;
 }
@@ -305,6 +321,10 @@ static const struct ky_option_def option_defs[] = {
 	 "Show the recordings below DIR to viewers that speak LTTng's live protocol: babeltrace2, Trace Compass. LTTng's port is "
 	 "5344. Port 0 takes a free port. The protocol has no keys; beyond this machine it needs --insecure, or a tunnel of ssh.",
 	 offsetof(struct options, live), NULL},
+	{"clickhouse", 0, KY_OPTION_TEXT, "URL|DIR",
+	 "Load the recordings into a ClickHouse server, or into a store in the directory DIR, while they arrive: kymo fleet follow. "
+	 "The relay never waits for it.",
+	 offsetof(struct options, clickhouse), NULL},
 	{"quota", 0, KY_OPTION_SIZE, "SIZE",
 	 "The most that the recordings of one host may take. The relay refuses further packets of a host that exceeds it. "
 	 "Default: no limit.",
@@ -355,6 +375,8 @@ const struct ky_command ky_command_relay = {
 		"lttng create web --set-url=net://localhost\n"
 		"lttng enable-event --userspace --all; lttng start; sleep 10; lttng destroy\n"
 		"kymo print /var/tmp/recordings/*/web\n\n"
+		"# many machines in one ClickHouse server: docs/fleet.md\n"
+		"kymo relay --dir /var/tmp/recordings --clickhouse https://server:8443/fleet\n\n"
 		"# watch recordings of this machine in babeltrace2 and Trace Compass\n"
 		"kymo relay --dir /var/tmp/recordings --live 5344 &\n"
 		"babeltrace2 -i lttng-live net://localhost/host/$(hostname)/web\n\n"

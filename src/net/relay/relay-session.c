@@ -235,22 +235,45 @@ uint32_t ky_relay_session_delay_ms(const struct ky_relay_session *session)
 	return ky_live_delay_ms(session->dir_fd);
 }
 
-/* The state of a complete session that its recorder asks for no more. */
-static bool is_old(int dir_fd, const char *name)
+static bool read_state(int dir_fd, const char *name, struct state *state, struct stat *st)
 {
 	int fd = ky_file_open(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
-	struct state state = {.next = 0};
-	struct stat st;
-	bool is_complete;
+	bool is_state;
 
 	if (fd < 0)
 		return false;
-	is_complete = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-		      pread(fd, &state, sizeof(state), 0) == sizeof(state) &&
-		      memcmp(state.magic, STATE_MAGIC, sizeof(state.magic)) == 0 &&
-		      state.is_complete && time(NULL) - st.st_mtime > KEEP_S;
+	is_state = fstat(fd, st) == 0 && S_ISREG(st->st_mode) &&
+		   pread(fd, state, sizeof(*state), 0) == sizeof(*state) &&
+		   memcmp(state->magic, STATE_MAGIC, sizeof(state->magic)) == 0;
 	close(fd);
-	return is_complete;
+	return is_state;
+}
+
+/* The state of a complete session that its recorder asks for no more. */
+static bool is_old(int dir_fd, const char *name)
+{
+	struct state state;
+	struct stat st;
+
+	return read_state(dir_fd, name, &state, &st) && state.is_complete &&
+	       time(NULL) - st.st_mtime > KEEP_S;
+}
+
+int ky_relay_session_list_open(int dir_fd, int (*take)(void *data, const char *path), void *data)
+{
+	DIR *dir = ky_dir_open(dir_fd, STATE_DIR);
+	struct dirent *entry;
+	struct state state;
+	struct stat st;
+	int ret = KYMO_OK;
+
+	while (dir && !ret && (entry = readdir(dir)))
+		if (read_state(dirfd(dir), entry->d_name, &state, &st) && !state.is_complete &&
+		    memchr(state.path, '\0', sizeof(state.path)))
+			ret = take(data, state.path);
+	if (dir)
+		closedir(dir);
+	return ret;
 }
 
 void ky_relay_session_clean(int dir_fd)

@@ -43,6 +43,12 @@ void ky_relay_session_close(struct ky_relay_session *session);
 /* Removes what is left in the relay's directory of sessions that have been complete for long. */
 void ky_relay_session_clean(int dir_fd);
 
+/*
+ * Calls @take with the path of each session below the relay's directory that its recorder has not ended, also of those that no recorder is
+ * connected to. Returns what @take ended it with.
+ */
+int ky_relay_session_list_open(int dir_fd, int (*take)(void *data, const char *path), void *data);
+
 const uint8_t *ky_relay_session_id(const struct ky_relay_session *session);
 /* Its path below DIR. */
 const char *ky_relay_session_path(const struct ky_relay_session *session);

@@ -228,16 +228,22 @@ static const struct ky_clock_class *follow_clock_of(const struct ky_trace *trace
 /* After this time without news, a writer no longer holds up the events of other writers. */
 #define LATE_NS 2000000000u
 
+int64_t ky_follow_told_ns(const struct ky_trace *trace)
+{
+	const struct ky_clock_class *clock = follow_clock_of(trace);
+
+	return trace->live.state.is_told && clock
+		       ? ky_clock_to_ns(clock, trace->live.state.until_cycles)
+		       : INT64_MIN;
+}
+
 /* @before_ns: the bound until now. */
 static void set_bound(struct ky_trace *trace, int64_t before_ns)
 {
-	const struct ky_clock_class *clock = follow_clock_of(trace);
 	struct ky_trace_live *live = &trace->live;
 	uint64_t now = ky_os_now_ns();
 
-	live->until_ns = live->state.is_told && clock
-				 ? ky_clock_to_ns(clock, live->state.until_cycles)
-				 : INT64_MIN;
+	live->until_ns = ky_follow_told_ns(trace);
 	if (live->until_ns != before_ns || !live->moved_ns) {
 		live->moved_ns = now;
 		live->is_late = false;

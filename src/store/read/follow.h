@@ -52,6 +52,9 @@ bool ky_follow_has_news(struct ky_follow *follow);
 /* Whether a writer is still writing any trace of @set. */
 bool ky_follow_is_live(const struct ky_trace_set *set);
 
+/* All events of @trace, which is open with `follow`, before this time are there, as its writer said at the opening. INT64_MIN: it did not say. */
+int64_t ky_follow_told_ns(const struct ky_trace *trace);
+
 /* For trace.c: finds out how much of @trace, whose path is set, can be read now. */
 int ky_follow_begin(struct ky_trace *trace, struct kymo_error *err);
 
