@@ -239,6 +239,20 @@ static int units_find_paths(struct ky_fleet_units *units, const struct ky_fleet_
 	return KYMO_E_MEMORY;
 }
 
+/*
+ * What the writer has told must be of all streams that there are: a relay that begins again hears of them one after the other. INT64_MIN: it is not.
+ */
+static int64_t units_told(const struct ky_trace *trace)
+{
+	struct stat st;
+
+	ky_vec_foreach(&trace->streams, stream)
+		if (!ky_live_size(&trace->live.state, (*stream)->name) &&
+		    stat((*stream)->file.path, &st) == 0 && st.st_size > 0)
+			return INT64_MIN;
+	return ky_follow_told_ns(trace);
+}
+
 /* @is_open: the relay expects more. */
 static int64_t units_until(struct ky_fleet_unit *unit, const struct ky_trace_set *set, bool is_open,
 			   uint64_t now_ns)
@@ -248,8 +262,8 @@ static int64_t units_until(struct ky_fleet_unit *unit, const struct ky_trace_set
 	if (unit->is_chunk)
 		return INT64_MAX;
 	ky_vec_foreach(&set->traces, trace)
-		if ((*trace)->live.is_written && ky_follow_told_ns(*trace) < until_ns)
-			until_ns = ky_follow_told_ns(*trace);
+		if ((*trace)->live.is_written && units_told(*trace) < until_ns)
+			until_ns = units_told(*trace);
 	if (until_ns < INT64_MAX)
 		unit->written_ns = now_ns;
 	else if (is_open && now_ns - unit->written_ns < AWAY_NS)

@@ -4,6 +4,7 @@
 import http.server
 import json
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -116,14 +117,17 @@ def load(kymo, store, *args):
     return json.loads(kymo("fleet", "load", "--json", "--to", store, *args).out)
 
 
-def check_same(kymo, store, trace):
+def check_same(kymo, store, trace, is_exact=True):
     """The store has what the trace has."""
     for table in TABLES:
         [there] = json.loads(kymo("query", "--json", trace, f"SELECT count(*) AS n FROM {table}").out)
         assert count(kymo, store, table) == there["n"], table
     question = "SELECT name, count(*) AS n, sum(duration) AS ns FROM syscall GROUP BY name ORDER BY name"
-    asked = [(row["name"], int(row["n"]), int(row["ns"])) for row in ask(kymo, store, question)]
-    assert asked == [tuple(row.values()) for row in json.loads(kymo("query", "--json", trace, question).out)]
+    there = json.loads(kymo("query", "--json", trace, question).out)
+    # A recording that grows has a slightly other clock.
+    for ours, theirs in zip(ask(kymo, store, question), there, strict=True):
+        assert (ours["name"], int(ours["n"])) == (theirs["name"], theirs["n"])
+        assert int(ours["ns"]) == (theirs["ns"] if is_exact else pytest.approx(theirs["ns"], rel=1e-3))
 
 
 def check_once(kymo, store, trace):
@@ -360,11 +364,20 @@ def test_chunks_of_one_recording(kymo, record, tmp_path):
             assert loaded["known_rows" if again else "rows"] == rows
 
 
-def wait_for(what, seconds=200):
+# Events that a busy machine has few of, and who makes some.
+FEW = "syscall:execve,syscall:wait4,sched_process_*"
+WORK = "while ! read -t 0.1 line; do date; done"
+
+
+def wait_for(what, said=None, seconds=200):
     until = time.monotonic() + seconds
     while not what():
-        assert time.monotonic() < until
+        assert time.monotonic() < until, said
         time.sleep(0.1)
+
+
+def wait_said(relay, words):
+    wait_for(lambda: any(words in line for line in relay.said), relay.said)
 
 
 def slices(kymo, store):
@@ -376,12 +389,12 @@ def slices(kymo, store):
 def check_growing(kymo, store, trace, whole):
     wait_for(lambda: max(slices(kymo, store), default=0) == 2 ** 63 - 1)
     assert whole or len(slices(kymo, store)) > 1
-    check_same(kymo, store, trace)
+    check_same(kymo, store, trace, False)
     for table in ("cpu_state", "thread", "counter"):
         [there] = json.loads(kymo("query", "--json", trace, f"SELECT count(*) AS n FROM {table}").out)
         assert count(kymo, store, table) == there["n"], table
     loaded = load(kymo, store, trace)
-    assert loaded["rows"] == 0 and loaded["known_rows"] > 100
+    assert loaded["rows"] == 0 and loaded["known_rows"] > 10
 
 
 @pytest.mark.usefixtures("loopback", "needs_root_tracefs")
@@ -390,17 +403,15 @@ def test_relay_fills_a_server(kymo, kymo_bin, server, tmp_path):
     store = f"{server.url}/relay"
     with relays.relays(kymo_bin, tmp_path / "relay", "--clickhouse", store) as begin:
         relay = begin()
-        with subprocess.Popen([kymo_bin, "record", "-k", "sched_*", "-o", relay.address("web"), "--", "sh", "-c", "read line"],
+        with subprocess.Popen([kymo_bin, "record", "-k", FEW, "-o", relay.address("web"), "--", "bash", "-c", WORK],
                               stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recorder:
-            wait_for(lambda: slices(kymo, store))
+            wait_for(lambda: slices(kymo, store), relay.said)
             server.kill()
             relay.kill()
             relay.begin()
-            wait_for(lambda: any("does not answer" in line for line in relay.said))
+            wait_said(relay, "does not answer")
             server.start()
-            wait_for(lambda: any("answers again" in line for line in relay.said))
-            relay.kill()
-            relay.begin()
+            wait_said(relay, "answers again")
             recorder.communicate(b"\n", timeout=200)
         check_growing(kymo, store, relay.trace("web"), False)
 
@@ -412,13 +423,13 @@ def test_relay_fills_a_directory(kymo, kymo_bin, tmp_path):
     with relays.relays(kymo_bin, tmp_path / "relay", "--clickhouse", store) as begin:
         relay = begin()
         children = f"/proc/{relay.process.pid}/task/{relay.process.pid}/children"
-        with open(children, encoding="ascii") as file:
-            loader = int(file.read())
-        kymo("record", "-k", "sched_switch", "-o", relay.address("web"), "--rotate-every", "1s", "--", "sleep", "2.2")
+        wait_for(lambda: pathlib.Path(children).read_text(encoding="ascii"))
+        loader = int(pathlib.Path(children).read_text(encoding="ascii"))
+        kymo("record", "-k", FEW, "-o", relay.address("web"), "--rotate-every", "1s", "--", "sh", "-c", "sleep 1; date; sleep 1.2; date")
         os.kill(loader, signal.SIGKILL)
         trace = relay.trace("web")
         chunks = [*(os.path.join(trace, "archives", name) for name in os.listdir(f"{trace}/archives")), f"{trace}/kernel"]
-        rows = [json.loads(kymo("query", "--json", chunk, "SELECT count(*) AS n FROM cpu_slice").out)[0]["n"] for chunk in chunks]
-        wait_for(lambda: slices(kymo, store).count(2 ** 63 - 1) == sum(n > 0 for n in rows))
-        assert count(kymo, store, "cpu_slice") == sum(rows)
-        wait_for(lambda: any("starts again" in line for line in relay.said))
+        rows = [json.loads(kymo("query", "--json", chunk, "SELECT count(*) AS n FROM syscall").out)[0]["n"] for chunk in chunks]
+        wait_for(lambda: slices(kymo, store).count(2 ** 63 - 1) == len(chunks), relay.said)
+        assert count(kymo, store, "syscall") == sum(rows) > 0
+        wait_said(relay, "starts again")

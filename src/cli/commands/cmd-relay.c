@@ -207,8 +207,10 @@ static int cmd_relay_make_key(const struct options *options, struct kymo_error *
 }
 
 static int cmd_relay_run_with(const struct options *options, const struct ky_relay_options *to,
-			      struct ky_loop *loop, struct kymo_error *err)
+			      struct ky_loop *loop, const sigset_t *before, struct kymo_error *err)
 {
+	struct ky_relay_loader loader = {
+		.store = options->clickhouse, .dir = to->dir, .loop = loop, .mask = *before};
 	struct ky_relay *relay;
 	int ret = ky_relay_open(to, loop, &relay, err);
 
@@ -222,36 +224,26 @@ static int cmd_relay_run_with(const struct options *options, const struct ky_rel
 		ret = listen_lttng(relay, options, err);
 	if (!ret && options->live)
 		ret = show_live(to->viewers, options, err);
+	/* After the lines about addresses, which the loader's are not to come into. */
+	if (!ret && options->clickhouse)
+		ret = ky_relay_loader_begin(&loader, err);
 	if (!ret)
 		ret = ky_loop_run(loop, err);
+	ky_relay_loader_end(&loader);
 	ky_relay_close(relay);
 	return ret;
 }
 
 static int cmd_relay_run(const struct options *options, struct ky_relay_options *to,
-			 struct ky_loop *loop, struct kymo_error *err)
+			 struct ky_loop *loop, const sigset_t *before, struct kymo_error *err)
 {
 	const struct ky_viewer_server_options viewers = {to->dir, to->clients_max, to->log};
 	int ret =
 		options->uses_stdio ? KYMO_OK : ky_viewer_server_start(&viewers, &to->viewers, err);
 
 	if (!ret)
-		ret = cmd_relay_run_with(options, to, loop, err);
+		ret = cmd_relay_run_with(options, to, loop, before, err);
 	ky_viewer_server_stop(to->viewers);
-	return ret;
-}
-
-static int cmd_relay_run_loading(const struct options *options, struct ky_relay_options *to,
-				 struct ky_loop *loop, const sigset_t *before,
-				 struct kymo_error *err)
-{
-	struct ky_relay_loader loader = {
-		.store = options->clickhouse, .dir = to->dir, .loop = loop, .mask = *before};
-	int ret = options->clickhouse ? ky_relay_loader_begin(&loader, err) : KYMO_OK;
-
-	if (!ret)
-		ret = cmd_relay_run(options, to, loop, err);
-	ky_relay_loader_end(&loader);
 	return ret;
 }
 
@@ -278,7 +270,7 @@ static int cmd_relay_serve(const struct options *options, struct ky_loop *loop,
 	to.token = to.tls ? key.token : NULL;
 	to.reader_token = to.tls && key.reader_token[0] ? key.reader_token : NULL;
 	if (!ret)
-		ret = cmd_relay_run_loading(options, &to, loop, before, err);
+		ret = cmd_relay_run(options, &to, loop, before, err);
 	ky_tls_free(to.tls);
 	return ret;
 }

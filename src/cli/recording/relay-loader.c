@@ -41,13 +41,17 @@ static int relay_loader_again(void *data, struct kymo_error *err)
 	return relay_loader_start(data, err);
 }
 
-static void __attribute__((noreturn)) become(const struct ky_relay_loader *loader)
+static void __attribute__((noreturn)) become(const struct ky_relay_loader *loader, pid_t relay)
 {
 	const char *args[] = {"kymo",	     "fleet", "follow",	   "--to",
 			      loader->store, "--",    loader->dir, NULL};
 
+	/* A relay that is killed now, and begins again, needs its port. */
+	(void)close_range(STDERR_FILENO + 1, ~0U, 0);
 	sigprocmask(SIG_SETMASK, &loader->mask, NULL);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != relay)
+		_exit(1);
 	/* The relay comes first. */
 	(void)!nice(LESS_URGENT);
 	execv("/proc/self/exe", (char *const *)args);
@@ -56,9 +60,11 @@ static void __attribute__((noreturn)) become(const struct ky_relay_loader *loade
 
 static int relay_loader_start(struct ky_relay_loader *loader, struct kymo_error *err)
 {
+	pid_t relay = getpid();
+
 	loader->pid = fork();
 	if (loader->pid == 0)
-		become(loader);
+		become(loader, relay);
 	if (loader->pid > 0)
 		return ky_loop_add_child(loader->loop, loader->pid, relay_loader_ended, loader,
 					 &loader->child, err);
