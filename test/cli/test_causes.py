@@ -381,9 +381,9 @@ def union(intervals, begin, end):
     return covered
 
 
-def test_disk(record, kymo, program, tmp_path):
+def test_disk(record, without_losses, kymo, program, tmp_path):
     """What a direct write waits for is its requests, to the nanosecond."""
-    trace, result = record(command=[program, "disk", str(tmp_path / "file")], code=None)
+    trace, result = without_losses(record, command=[program, "disk", str(tmp_path / "file")], code=None)
     if result.code:
         pytest.skip("no direct I/O here")
     found = check_sums(kymo, trace, "syscall:pwrite64")
@@ -399,7 +399,7 @@ def test_disk(record, kymo, program, tmp_path):
         device = sum(row["duration"] for row in parts if row["cause"] == "blocked: disk, in the device")
         awake = sum(row["duration"] for row in parts if not row["cause"].startswith("blocked"))
         issued = union(requests, member["begin"], member["end"])
-        assert issued - awake <= device <= issued
+        assert issued - awake <= device <= issued, (member, parts, requests)
     parts = report(kymo, "breakdown", trace, "--comm", "kc-disk")["parts"]
     assert any(row["syscall"] == "fsync" and row["cause"].startswith("blocked: disk") for row in parts)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The layer of file systems of latency.bpf.c: ext4, whose tracepoints tell begin and end; xfs and btrfs, whose tracepoints tell the
+ * The layer of file systems of latency.bpf.c: ext4, f2fs and nfs, whose tracepoints tell begin and end; xfs and btrfs, whose tracepoints tell the
  * begin of the file system's part of a call. That part ends with the call.
  */
 #ifndef KY_LATENCY_LATENCY_FILES_BPF_H
@@ -98,6 +98,14 @@ BEGINS(ext4_fallocate_enter, FILE_ALLOCATE)
 ENDS(ext4_fallocate_exit, FILE_ALLOCATE)
 BEGINS(ext4_unlink_enter, FILE_UNLINK)
 ENDS(ext4_unlink_exit, FILE_UNLINK)
+BEGINS(f2fs_sync_file_enter, FILE_F2FS_SYNC)
+ENDS(f2fs_sync_file_exit, FILE_F2FS_SYNC)
+BEGINS(f2fs_write_begin, FILE_F2FS_WRITE)
+ENDS(f2fs_write_end, FILE_F2FS_WRITE)
+BEGINS(f2fs_unlink_enter, FILE_F2FS_UNLINK)
+ENDS(f2fs_unlink_exit, FILE_F2FS_UNLINK)
+BEGINS(nfs_fsync_enter, FILE_NFS_SYNC)
+ENDS(nfs_fsync_exit, FILE_NFS_SYNC)
 
 BEGINS_IN_CALL(xfs_file_fsync, FILE_XFS_SYNC)
 BEGINS_IN_CALL(xfs_file_buffered_read, FILE_XFS_READ)

@@ -68,6 +68,14 @@ static const struct {
 	FILE_EVENT(ext4_fallocate_exit),
 	FILE_EVENT(ext4_unlink_enter),
 	FILE_EVENT(ext4_unlink_exit),
+	FILE_EVENT(f2fs_sync_file_enter),
+	FILE_EVENT(f2fs_sync_file_exit),
+	FILE_EVENT(f2fs_write_begin),
+	FILE_EVENT(f2fs_write_end),
+	FILE_EVENT(f2fs_unlink_enter),
+	FILE_EVENT(f2fs_unlink_exit),
+	FILE_EVENT(nfs_fsync_enter),
+	FILE_EVENT(nfs_fsync_exit),
 	FILE_EVENT(xfs_file_fsync),
 	FILE_EVENT(xfs_file_buffered_read),
 	FILE_EVENT(xfs_file_direct_read),
@@ -78,7 +86,6 @@ static const struct {
 };
 
 #define N_NEEDS (sizeof(needs) / sizeof(needs[0]))
-
 
 /* Layers whose tracepoints are not all there go; that of file systems, if it has none of its own. */
 static void find_absent(struct ky_latency *latency, const struct btf *btf)

@@ -63,7 +63,8 @@ static const char *const locks[KY_LATENCY_LOCK_KINDS] = {
 
 static const char *const file_ops[KY_LATENCY_FILE_OPS] = {
 	"ext4 sync", "ext4 write", "ext4 truncate", "ext4 allocate", "ext4 unlink",
-	"xfs sync",  "xfs read",   "xfs write",	    "btrfs sync",
+	"f2fs sync", "f2fs write", "f2fs unlink",   "nfs sync",	     "xfs sync",
+	"xfs read",  "xfs write",  "btrfs sync",
 };
 
 static const char *const softirqs[] = {
