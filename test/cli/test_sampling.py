@@ -4,6 +4,7 @@
 import bisect
 import collections
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -150,10 +151,10 @@ def test_chosen(kymo, record, spinner):
     assert len({event["context"]["pid"] for event, names in found if "inner" in names}) == 2
 
 
-def test_beside_events(kymo, record, spinner):
+def test_beside_events(kymo, record, without_losses, spinner):
     """On the clock of the kernel's events: a sampled thread runs on the CPU then, as switches tell."""
-    trace, _ = record("--sample", "499", "--sample", "context-switches", "-k", "sched_switch", "-b", "8M",
-                      command=[str(spinner), "0.3"])
+    trace, _ = without_losses(record, "--sample", "499", "--sample", "context-switches", "-k", "sched_switch",
+                              command=[str(spinner), "0.3"])
     running, checked, wrong, switches = {}, 0, 0, collections.Counter()
     for event in map(json.loads, kymo("convert", "--to", "json", trace).out.splitlines()):
         cpu = event["packet"]["cpu_id"]
@@ -178,6 +179,19 @@ def test_rotation(kymo, record, spinner):
     assert len(chunks) >= 2
     for chunk in chunks[:2]:
         assert any("inner" in names for _, names in samples(kymo, chunk, spinner)), chunk
+
+
+def test_each_nth(kymo, record, spinner):
+    """One sample at each tenth event, which stands for ten; of tracepoints and of counters."""
+    options = [word for source in ("context-switches", "context-switches:10", "sched:sched_waking", "sched:sched_waking:10")
+               for word in ("--sample", source)]
+    script = f"for i in $(seq 300); do sleep 0.001; done; {spinner} 0.1"
+    trace, _ = record(*options, "-b", "16M", command=["sh", "-c", script])
+    found = collections.Counter((source(event), event["fields"]["period"]) for event, _ in samples(kymo, trace, spinner))
+    for name in ("context-switches", "sched:sched_waking"):
+        each, tenth = found[name, 1], found[name, 10]
+        assert each > 500 and abs(10 * tenth - each) < 0.1 * each + 20 * os.cpu_count(), found
+    assert {period for _, period in found} == {1, 10}
 
 
 def test_mistakes(kymo, tmp_path):

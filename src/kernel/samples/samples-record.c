@@ -278,6 +278,9 @@ static int samples_take_sample(struct ky_samples *samples, const struct samples_
 	};
 	int ret;
 
+	if (samples->sources[sample.source].period > 1)
+		sample.period = samples->sources[sample.source].period;
+
 	/* The idle task, and threads that have ended or are of other PID namespaces. */
 	if ((int32_t)head->tid <= 0)
 		return KYMO_OK;
