@@ -77,6 +77,7 @@ struct ky_sender {
 	uint64_t acknowledged; /* the relay wants this one next */
 	uint64_t sent;	 /* the first that the relay does not have whole, by this connection */
 	bool is_waiting; /* the thread sleeps, and has nothing to send */
+	bool is_ending;	 /* somebody waits for the last acknowledgement */
 	bool stops;
 	int failed; /* no frame is taken any more: a negative status */
 	struct kymo_error err;

@@ -16,6 +16,8 @@
 #include "os/now.h"
 
 #define QUEUE_BYTES (64u << 20)
+/* With less in the queue, the relay's answers wait for the next frame while there is a reader: then beacons come. */
+#define LITTLE_BYTES (1u << 20)
 /* Without an acknowledgement for so long, the connection counts as broken. */
 #define SILENCE_MS 5000
 /* An idle connection says that often that it is alive. */
@@ -143,12 +145,25 @@ static void connection_broke(struct ky_sender *sender, int errnum)
 			    sender->options.address.host, strerror(errnum));
 }
 
+/* Whether an answer may wait: an idle recorder with a live reader wakes for its beacons only. */
+static bool sender_hears_later(struct ky_sender *sender)
+{
+	uint32_t delay_ms = ky_sender_readers_delay_ms(sender);
+	bool is_patient;
+
+	pthread_mutex_lock(&sender->lock);
+	is_patient = !sender->is_ending && sender->queued_bytes < LITTLE_BYTES;
+	pthread_mutex_unlock(&sender->lock);
+	return is_patient && delay_ms && delay_ms <= KY_NET_DELAY_USUAL_MS;
+}
+
 /* Sleeps until there is something to do. */
 static void wait_awake(struct ky_sender *sender, bool is_slow, bool has_unacknowledged)
 {
+	short answers = sender_hears_later(sender) ? POLLRDHUP : POLLIN;
 	struct pollfd wanted[] = {
 		{sender->wake_fd, POLLIN, 0},
-		{sender->link ? ky_link_in_fd(sender->link) : -1, POLLIN, 0},
+		{sender->link ? ky_link_in_fd(sender->link) : -1, answers, 0},
 		{sender->link && is_slow ? ky_link_out_fd(sender->link) : -1, POLLOUT, 0},
 	};
 	int timeout_ms = !sender->link ? sender->backoff_ms : has_unacknowledged ? 1000 : PING_MS;
@@ -192,7 +207,7 @@ static void reconnect(struct ky_sender *sender)
 /* One round of receiving and sending. 1: the peer is slow; 0; a negative errno. */
 static int exchange(struct ky_sender *sender, bool has_unacknowledged)
 {
-	int64_t silence_ms = ky_os_now_ms() - sender->acknowledged_ms;
+	int64_t now_ms = ky_os_now_ms(), silence_ms;
 	int ret;
 
 	do {
@@ -202,6 +217,8 @@ static int exchange(struct ky_sender *sender, bool has_unacknowledged)
 		if (!ret)
 			ret = ky_sender_send(sender);
 	} while (!ret && ky_sender_can_refill(sender));
+	/* Answers that have just been read count, however long this thread had no CPU. */
+	silence_ms = now_ms - sender->acknowledged_ms;
 	if (ret >= 0 && has_unacknowledged && silence_ms > SILENCE_MS)
 		return -ETIMEDOUT;
 	if (ret == 0 && !has_unacknowledged && silence_ms >= PING_MS) {
@@ -336,9 +353,13 @@ static int not_all(const struct ky_sender *sender, bool is_given_up, struct kymo
 int ky_sender_finish(struct ky_sender *sender, int patience_ms, bool (*gives_up)(void),
 		     struct kymo_error *err)
 {
-	int ret = ky_sender_put(sender, KY_FRAME_BYE, 0, NULL, 0, NULL, 0, err);
 	bool is_given_up = false;
+	int ret;
 
+	pthread_mutex_lock(&sender->lock);
+	sender->is_ending = true;
+	pthread_mutex_unlock(&sender->lock);
+	ret = ky_sender_put(sender, KY_FRAME_BYE, 0, NULL, 0, NULL, 0, err);
 	if (ret < 0)
 		return ret;
 	pthread_mutex_lock(&sender->lock);
