@@ -354,6 +354,10 @@ def test_periods(kymo_bin):
 def test_text_and_csv(kymo):
     done = kymo("latency", "--once", "--every", "300ms", "--layers", "syscall,wakeup,softirq", code=0)
     assert "System calls" in done.out and "Wake-ups" in done.out and "p99.9" in done.out
+    too_wide = [line for line in done.out.splitlines() if line.startswith("  ") and len(line) > 100]
+    assert not too_wide and "--wide shows: " in done.out
+    done = kymo("latency", "--once", "--every", "300ms", "--layers", "syscall", "--wide", code=0)
+    assert "p99 15m" in done.out and "--wide shows: " not in done.out
     done = kymo("latency", "--once", "--every", "300ms", "--csv", code=0)
     rows = list(csv.DictReader(io.StringIO(done.out, newline="")))
     assert {"syscall", "wakeup", "offcpu"} <= {row["layer"] for row in rows}

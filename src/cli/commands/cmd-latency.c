@@ -24,7 +24,7 @@
 #include "os/now.h"
 
 struct options {
-	bool once, json, csv, stacks, chain, plain;
+	bool once, json, csv, stacks, chain, plain, wide;
 	const char *by, *layers, *window, *syscalls, *comm, *listen;
 	uint64_t every_ns, pid, tid, members_ns, keys, limit, max_open;
 	struct ky_text_list tracks;
@@ -52,6 +52,8 @@ static const struct ky_option_def option_defs[] = {
 	{"plain", 0, KY_OPTION_FLAG, NULL,
 	 "Print tables on a terminal, too, not a screen with keys.",
 	 offsetof(struct options, plain), NULL},
+	{"wide", 'w', KY_OPTION_FLAG, NULL, "Show all columns of tables, however wide they are.",
+	 offsetof(struct options, wide), NULL},
 	{"json", 0, KY_OPTION_FLAG, NULL,
 	 "Print JSON with the buckets of all histograms: an object on one line for each period.",
 	 offsetof(struct options, json), NULL},
@@ -450,7 +452,8 @@ static int run_latency(const struct ky_command *command, void *data, int n_args,
 {
 	const struct options *options = data;
 	struct ky_latency_options wanted = {0};
-	struct run run = {.options = options, .view.limit = options->limit};
+	struct run run = {.options = options,
+			  .view = {.limit = options->limit, .wide = options->wide}};
 	struct words syscalls = {0};
 	struct kymo_error err;
 	int ret;

@@ -11,6 +11,7 @@ struct ky_latency_view {
 	enum ky_latency_by by;
 	enum ky_past window; /* of text */
 	uint64_t limit;	     /* rows of a layer in text; 0: all */
+	bool wide;	     /* text has all columns */
 };
 
 /* What a table shows of a series. */

@@ -32,6 +32,9 @@ enum {
 		.name = id, .title = text, .cls = KY_CELL_##kind, .spare = rank, .help = meaning \
 	}
 
+/* Of output that no terminal shows, as of reports. */
+#define PIPE_COLUMNS 100
+
 static const struct ky_column columns[] = {
 	{.name = "layer",
 	 .title = "Layer",
@@ -190,10 +193,12 @@ static void put_chain_state(struct ky_strbuf *out, const struct ky_chain *chain)
 int ky_latency_put_text(struct ky_strbuf *out, const struct ky_latency_view *view,
 			struct kymo_error *err)
 {
-	struct ky_render_options options = {
-		.columns = isatty(STDOUT_FILENO) ? ky_cli_columns(stdout) : 0,
-		.colour = ky_cli_colour(stdout),
-		.utf8 = ky_cli_locale_is_utf8()};
+	struct ky_render_options options = {.columns = view->wide ? 0
+						       : isatty(STDOUT_FILENO)
+							       ? ky_cli_columns(stdout)
+							       : PIPE_COLUMNS,
+					    .colour = ky_cli_colour(stdout),
+					    .utf8 = ky_cli_locale_is_utf8()};
 	struct ky_strbuf title = KY_STRBUF_INIT;
 	struct ky_table table;
 	struct ky_latency_rows rows;
