@@ -102,8 +102,8 @@ void ky_samples_bpf_attr(const struct ky_samples *samples, size_t i, struct perf
 {
 	if (samples->programs[i] < 0)
 		return;
-	/* Of the program's samples; perf makes none. */
-	attr->sample_type = PERF_SAMPLE_IDENTIFIER;
+	/* perf makes no samples, but the records about processes have the other fields at their end. */
+	attr->sample_type &= ~(uint64_t)(PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_PERIOD);
 	if (!samples->sources[i].is_tracepoint)
 		return;
 	/* The program is at the tracepoint itself. */

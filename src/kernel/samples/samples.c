@@ -49,11 +49,11 @@ static struct perf_event_attr samples_attr(const struct ky_samples *samples, siz
 		attr.exclude_callchain_user = 1;
 	}
 	/*
-	 * With a period in its samples, the kernel makes one of each event of software, whatever the period is. The CPU has the
-	 * same room.
+	 * With a period in its samples, the kernel makes one of each event of software, whatever the period is. An address
+	 * has the same room, and is not in other records.
 	 */
 	if (source->period > 1)
-		attr.sample_type ^= PERF_SAMPLE_PERIOD | PERF_SAMPLE_CPU;
+		attr.sample_type ^= PERF_SAMPLE_PERIOD | PERF_SAMPLE_ADDR;
 	if (source->frequency_hz)
 		attr.sample_freq = source->frequency_hz;
 	else
