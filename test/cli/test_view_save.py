@@ -213,7 +213,8 @@ def test_page_has_causes_of_waits(browser, saved, server):
 
         def look():
             browser.value("document.querySelector('.body').focus()")
-            text = browser.until(f"Array.from(document.querySelectorAll('.cause')).map(e => e.textContent).find(t => t.includes('({tid})'))")
+            text = browser.until(f"Array.from(document.querySelectorAll('.cause')).map(e => e.textContent).find("
+                                 f"t => t.startsWith('The next thread') && t.includes('({tid})'))")
             browser.value(f"location.hash = 'b={begin}&e={end}&c={max(middle, begin)}&track={threads[tid]}'")
             return text, browser.until("(t => t.includes('oken by') && t)(document.getElementById('row-tip')?.textContent ?? '')")
 

@@ -134,7 +134,12 @@ export async function moment(row: number, ns: bigint, signal?: AbortSignal): Pro
 }
 
 export async function rank(ns: bigint, filter: string, signal?: AbortSignal): Promise<number> {
-  return (await ask("rank", { ns, filter }, signal)).row as number;
+  return (await rankOf(ns, filter, signal)).row;
+}
+
+/** @exact: else the events of the filter are still being counted up to there, and the row is about the right one. */
+export async function rankOf(ns: bigint, filter: string, signal?: AbortSignal): Promise<{ row: number; exact: boolean }> {
+  return (await ask("rank", { ns, filter }, signal)) as unknown as { row: number; exact: boolean };
 }
 
 export const rows = (row: number, count: number, filter: string, signal?: AbortSignal): Promise<Rows> =>

@@ -59,9 +59,20 @@ export const findKeys = (): Record<string, () => void> => ({
   "<": () => finding.step(false),
 });
 
-/** Row @k of the matches; null: the search has fewer matches. */
-async function go(store: Store, filter: string, k: number): Promise<boolean> {
-  const found = k < 0 ? null : await api.rows(k, 1, filter);
+/** The first exact answer: the matches up to there are counted meanwhile. Null: @goes on no longer. */
+async function exact<T extends { exact: boolean }>(ask: () => Promise<T>, goes: () => boolean): Promise<T | null> {
+  for (;;) {
+    const found = await ask();
+    if (!goes()) return null;
+    if (found.exact) return found;
+    await new Promise((next) => window.setTimeout(next, POLL_MS));
+  }
+}
+
+/** Row @k of the matches. False: the search has fewer matches. */
+async function go(store: Store, filter: string, k: number, goes: () => boolean): Promise<boolean> {
+  const found = k < 0 ? null : await exact(() => api.rows(k, 1, filter), goes);
+  if (!goes()) return true;
   const ns = found?.rows[0]?.ns ?? null;
   if (ns === null) return false;
   const { view } = store.state;
@@ -78,6 +89,7 @@ export function Find({ store }: { store: Store }) {
   const [text, setText] = useState(search);
   const [note, setNote] = useState("");
   const [round, setRound] = useState(0);
+  const turns = useRef(0); // a new step ends the one before
   useEffect(() => setText(search), [search]);
   // How many there are.
   useLater(
@@ -99,12 +111,15 @@ export function Find({ store }: { store: Store }) {
   const step = async (forward: boolean, words: string) => {
     const filter = toFilter(words);
     const { cursor, view } = store.state;
+    const turn = ++turns.current;
+    const goes = () => turns.current === turn;
     try {
       const from = cursor ?? view.begin;
-      const k = forward ? await api.rank(cursor === null ? from : from + 1n, filter) : (await api.rank(from, filter)) - 1;
-      if (filter && !(await go(store, filter, k))) setNote(forward ? "no later match" : "no earlier match");
+      const ns = forward && cursor !== null ? from + 1n : from;
+      const rank = filter ? await exact(() => api.rankOf(ns, filter), goes) : null;
+      if (rank && !(await go(store, filter, forward ? rank.row : rank.row - 1, goes))) setNote(forward ? "no later match" : "no earlier match");
     } catch (error) {
-      setNote((error as Error).message);
+      if (goes()) setNote((error as Error).message);
     }
   };
   useEffect(() => {

@@ -17,7 +17,7 @@
 #define KY_ROW_NAME_BYTES 255u
 /* Shares and heights of entries are parts of this. */
 #define KY_SHARE_FULL 255u
-#define KY_ROWS_MAX	  (1u << 24)
+#define KY_ROWS_MAX   (1u << 24)
 
 /* ---- the head of the file ---------------------------------------------------------------- */
 

@@ -9,7 +9,9 @@ static inline uint64_t history_paint_part_of(uint64_t ns, uint8_t part)
 {
 	if (__builtin_expect(ns < UINT64_C(1) << 56, 1))
 		return ns * part / KY_SHARE_FULL;
-	return part == KY_SHARE_FULL ? ns : ns / KY_SHARE_FULL * part + ns % KY_SHARE_FULL * part / KY_SHARE_FULL;
+	return part == KY_SHARE_FULL
+		       ? ns
+		       : ns / KY_SHARE_FULL * part + ns % KY_SHARE_FULL * part / KY_SHARE_FULL;
 }
 
 /* Pixel i ends at begin + step * (i + 1) + rest * (i + 1) / n: the remainder of that division goes along. */
