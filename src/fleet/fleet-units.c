@@ -23,6 +23,8 @@
 #define DELAY_MS 1000
 /* A recorder that was away for so long does not come again. */
 #define AWAY_NS (UINT64_C(3600) * 1000000000)
+/* What is new, and nobody writes yet, may be written soon. */
+#define BEGIN_NS UINT64_C(3000000000)
 
 /* ---- the list ------------------------------------------------------------------------- */
 
@@ -153,12 +155,13 @@ int ky_fleet_units_scan(struct ky_fleet_units *units, uint64_t now_ns)
 	size_t n = 0;
 	int ret;
 
-	units_forget_open(units);
-	ret = ky_relay_session_list_open(units->dir_fd, units_take_open, units);
 	ky_vec_foreach(&units->list, unit)
 		unit->is_seen = false;
+	ret = units_each(units, ".", now_ns, units_see_host);
+	/* After the directories, which the relay makes first. */
+	units_forget_open(units);
 	if (!ret)
-		ret = units_each(units, ".", now_ns, units_see_host);
+		ret = ky_relay_session_list_open(units->dir_fd, units_take_open, units);
 	for (size_t i = 0; i < units->list.len; i++) {
 		if (units->list.data[i].is_seen || ret)
 			units->list.data[n++] = units->list.data[i];
@@ -173,6 +176,8 @@ int ky_fleet_units_scan(struct ky_fleet_units *units, uint64_t now_ns)
 		/* What is complete waits no more. */
 		if (was_open && !unit->is_open)
 			unit->next_ns = 0;
+		if (!was_open && unit->is_open)
+			unit->is_whole = false;
 	}
 	return ret;
 }
@@ -266,7 +271,7 @@ static int64_t units_until(struct ky_fleet_unit *unit, const struct ky_trace_set
 			until_ns = units_told(*trace);
 	if (until_ns < INT64_MAX)
 		unit->written_ns = now_ns;
-	else if (is_open && now_ns - unit->written_ns < AWAY_NS)
+	else if (now_ns - unit->written_ns < (is_open ? AWAY_NS : BEGIN_NS))
 		until_ns = INT64_MIN;
 	return until_ns;
 }
