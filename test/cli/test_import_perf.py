@@ -80,6 +80,18 @@ def test_stacks_of_another_program_are_not_unwound(kymo, deep):
     assert (deep / "deep").read_bytes() == kept
 
 
+def test_a_device_is_no_build_id(kymo, tmp_path):
+    """Linux says that mappings have build IDs to all who record, as soon as one of them wants such."""
+    perf = foreign_files.Perf()
+    perf.attr(1, 0, foreign_files.IDENTIFIER | foreign_files.TID | foreign_files.TIME | foreign_files.CPU, "cpu-clock")
+    pack = perf.order.pack
+    perf.record(10, 1 << 14 | 2, pack("IIQQQ", 30, 30, 0x1000, 0x2000, 0) + pack("IIQQ", 8, 1, 77, 0) + pack("II", 5, 2) + b"/bin/cat".ljust(16, b"\0") +
+                perf.trailer(30, 5000, 1))
+    perf.finish_round()
+    event, = events_of(kymo, perf.write(tmp_path / "made.data"))
+    assert event["fields"]["build_id"] == "" and event["fields"]["filename"] == "/bin/cat" and event["fields"]["end"] == 0x3000
+
+
 @pytest.mark.parametrize("big", [False, True], ids=["little-endian", "big-endian"])
 def test_aux_data_is_kept(kymo, peer, tmp_path, big):
     perf, data = foreign_files.Perf(big), bytes(n * 7 & 255 for n in range(10000))

@@ -206,15 +206,13 @@ static int import_perf_trace_fork(struct ky_import_perf_trace *trace, bool is_ex
 	return ky_maker_commit(trace->maker, err);
 }
 
-#define MISC_MMAP_BUILD_ID (1u << 14)
-
 static int import_perf_trace_mmap(struct ky_import_perf_trace *trace,
-				  const struct ky_perf_head *head, const struct record *record,
-				  const struct ky_perf_sample *sample, struct kymo_error *err)
+				  const struct ky_perf_file *perf, const struct ky_perf_head *head,
+				  const struct record *record, const struct ky_perf_sample *sample,
+				  struct kymo_error *err)
 {
 	bool is_2 = head->type == KY_PERF_MMAP2;
-	bool has_id = is_2 && head->misc & MISC_MMAP_BUILD_ID && record->size >= 64;
-	uint8_t id_bytes = has_id ? record->bytes[40] : 0;
+	uint8_t id_bytes = ky_perf_map_build_id(perf, head);
 	struct ky_perf_sample who = *sample;
 	char hex[2 * BUILD_ID_MAX + 1] = "";
 	size_t len;
@@ -276,7 +274,7 @@ int ky_import_perf_record(struct ky_import_perf_trace *trace, struct ky_perf_fil
 					      err);
 	case KY_PERF_MMAP:
 	case KY_PERF_MMAP2:
-		return import_perf_trace_mmap(trace, head, &record, sample, err);
+		return import_perf_trace_mmap(trace, perf, head, &record, sample, err);
 	case KY_PERF_THROTTLE:
 	case KY_PERF_UNTHROTTLE:
 		return import_perf_trace_flag(trace, KY_IMPORT_PERF_THROTTLE,

@@ -24,6 +24,7 @@ static bool perf_feature_flag(const struct ky_perf_file *perf, const uint8_t *fl
 }
 
 #define FLAG_SAMPLE_ID_ALL 18
+#define FLAG_BUILD_ID	   34
 
 bool ky_perf_attr_parse(const struct ky_perf_file *perf, const uint8_t *bytes, size_t size,
 			struct ky_perf_attr *attr)
@@ -40,6 +41,7 @@ bool ky_perf_attr_parse(const struct ky_perf_file *perf, const uint8_t *bytes, s
 	attr->branch_type = size >= 80 ? ky_foreign_u64(bytes + 72, swap) : 0;
 	attr->user_registers = size >= 88 ? ky_foreign_u64(bytes + 80, swap) : 0;
 	attr->sample_id_all = perf_feature_flag(perf, bytes + 40, FLAG_SAMPLE_ID_ALL);
+	attr->build_id = perf_feature_flag(perf, bytes + 40, FLAG_BUILD_ID);
 	return true;
 }
 

@@ -85,6 +85,7 @@ static int perf_file_add_attr(struct ky_perf_file *perf, const uint8_t *bytes, s
 				      err);
 	ky_perf_sample_prepare(&attr);
 	perf->has_user_stacks |= ky_perf_has_user_stack(&attr);
+	perf->has_map_build_ids |= attr.build_id;
 	if (perf->attrs.len == ATTRS_MAX)
 		return ky_foreign_bad(&perf->file, at, "the file has too many events", err);
 	return ky_vec_push(&perf->attrs, attr) < 0 ? ky_error_nomem(err) : KYMO_OK;

@@ -52,7 +52,7 @@ struct ky_perf_attr {
 	uint32_t type;
 	uint64_t config, period, sample_type, read_format;
 	uint64_t branch_type, user_registers;
-	bool sample_id_all;
+	bool sample_id_all, build_id;
 	char *name; /* "cpu-clock"; in the file's arena; NULL: the file has none */
 	int event;  /* for the owner; -1 at first */
 	/* Where the counter's id, the time and the CPU stand in a sample, in bytes; 0: it has none. */
@@ -95,9 +95,10 @@ struct ky_perf_file {
 	uint64_t kernel_at;
 	/* The clock's value and wall time at one moment, ns; wall_ns 0: the file does not say. */
 	uint64_t clock_ns, wall_ns;
-	bool has_user_stacks; /* samples have copies of stacks */
-	bool is_in_part;      /* a file of a directory is read: perf-parts.h */
-	uint32_t aux_kind;    /* of the hardware, as perf numbers it; 0: the file does not say */
+	bool has_user_stacks;	/* samples have copies of stacks */
+	bool has_map_build_ids; /* mappings have build IDs */
+	bool is_in_part;	/* a file of a directory is read: perf-parts.h */
+	uint32_t aux_kind;	/* of the hardware, as perf numbers it; 0: the file does not say */
 	KY_VEC(struct ky_perf_aux) aux;
 	uint64_t n_aux_left_out; /* in parts */
 	/* Records. */
@@ -141,6 +142,9 @@ static inline uintptr_t ky_perf_known_id(const struct ky_perf_file *perf, uint64
 
 	return perf->known[at].id == id ? perf->known[at].number : 0;
 }
+
+/* perf-kernel.c: the bytes of the build ID in a record of kind MMAP2, which begin at byte 44; 0: it has none. */
+uint8_t ky_perf_map_build_id(const struct ky_perf_file *perf, const struct ky_perf_head *head);
 
 /* Was the file recorded on this machine, since it was started? Its build ID may be missing: perf writes it only if a sample was in the kernel. */
 bool ky_perf_boot_is_here(const struct ky_perf_file *perf);

@@ -77,6 +77,20 @@ void ky_perf_take_map(struct ky_perf_file *perf, const struct ky_perf_head *head
 		 name + sizeof(map_name) - 1);
 }
 
+#define MISC_MMAP_BUILD_ID (1u << 14)
+
+/*
+ * Linux sets the flag for all who record as soon as one of them wants build IDs; the others get the device's number where the length
+ * would be.
+ */
+uint8_t ky_perf_map_build_id(const struct ky_perf_file *perf, const struct ky_perf_head *head)
+{
+	bool has = perf->has_map_build_ids && head->type == KY_PERF_MMAP2 && head->size >= 64 &&
+		   head->misc & MISC_MMAP_BUILD_ID;
+
+	return has && head->bytes[40] <= 20 ? head->bytes[40] : 0;
+}
+
 /* ---- what this machine says ----------------------------------------------------------------- */
 
 static bool perf_kernel_own_id(uint8_t id[20])

@@ -6,9 +6,8 @@
 
 #include "base/error.h"
 
-#define MISC_COMM_EXEC	   (1u << 13)
-#define MISC_MMAP_BUILD_ID (1u << 14)
-#define EXECUTABLE	   4u
+#define MISC_COMM_EXEC (1u << 13)
+#define EXECUTABLE     4u
 
 void ky_perf_stacks_fini(struct ky_perf_stacks *stacks)
 {
@@ -55,8 +54,8 @@ static int perf_stacks_map(struct ky_perf_stacks *stacks, struct ky_perf_file *p
 	map.offset = ky_foreign_u64(head->bytes + 32, swap);
 	map.path = (char *)(uintptr_t)path;
 	id = ky_names_get(&perf->build_ids, path);
-	if (is_2 && head->misc & MISC_MMAP_BUILD_ID && head->bytes[40] <= sizeof(map.build_id)) {
-		map.build_id_bytes = head->bytes[40];
+	map.build_id_bytes = ky_perf_map_build_id(perf, head);
+	if (map.build_id_bytes) {
 		memcpy(map.build_id, head->bytes + 44, map.build_id_bytes);
 	} else if (id) {
 		map.build_id_bytes = id->n;
