@@ -74,8 +74,8 @@ static int add_with_copies(struct ky_downgrade *l, const struct ky_field_class *
 			   const struct ky_member *member, size_t first,
 			   struct ky_downgrade_members *done, struct ky_downgrade_names *names)
 {
-	const struct ky_downgrade_copy *copies = l->copies.data + first;
 	size_t n = l->copies.len - first, at = done->len;
+	const struct ky_downgrade_copy *copies = n ? l->copies.data + first : NULL;
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < n && ret == KYMO_OK; i++)

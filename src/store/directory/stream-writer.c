@@ -134,7 +134,7 @@ static int stream_writer_write_bytes(struct ky_stream_writer *stream,
 	if (ret == 0) {
 		struct iovec parts[] = {
 			{(void *)bytes->head, bytes->head_bytes},
-			{(char *)bytes->data + copied,
+			{(char *)bytes->data + (bytes->data ? copied : 0),
 			 bytes->size_bytes - bytes->head_bytes - copied},
 		};
 
