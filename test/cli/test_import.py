@@ -52,7 +52,7 @@ OUR_NAME = {"sys_enter_openat": "syscall_entry_openat", "sys_exit_openat": "sysc
 
 
 def in_perf_words(peer, path):
-    """{(ns, cpu, event): how many} of tracepoints and samples. None: perf has died of a build ID that is none: Linux marks mappings so for all as soon as one recorder wants build IDs."""
+    """{(ns, cpu, event): how many} of tracepoints and samples. None: perf has died: Linux marks mappings as ones with build IDs for all recorders as soon as one wants build IDs."""
     done = peer("perf", "script", "--ns", "-F", "comm,tid,cpu,time,event", "-i", path)
     if done.code < 0:
         return None
