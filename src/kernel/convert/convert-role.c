@@ -89,7 +89,7 @@ static void convert_role_try_role(const struct ky_convert *convert, struct ky_co
 
 /* A kernel's event of another format gives no names of threads; the recorder records it all the same. */
 void ky_convert_set_role(const struct ky_convert *convert, struct ky_convert_plan *plan,
-				  enum ky_event_role role, const struct ky_format *format)
+			 enum ky_event_role role, const struct ky_format *format)
 {
 	plan->role = KY_EVENT_PLAIN;
 	if (role == KY_EVENT_SYSCALL)

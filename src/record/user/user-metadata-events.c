@@ -228,7 +228,7 @@ static int user_metadata_add_event(struct ky_stream_class *stream,
 }
 
 int ky_user_metadata_events(struct ky_stream_class *stream, const struct ky_user_blob *blob,
-				    uint32_t *n_bad)
+			    uint32_t *n_bad)
 {
 	uint64_t is_used[KY_EVENTS_MAX / 64] = {0};
 	struct ky_user_event event;
