@@ -27,7 +27,8 @@ CONFIG = """<yandex><logger><level>error</level><log>{dir}/log</log><errorlog>{d
 <verificationMode>none</verificationMode><loadDefaultCAFile>false</loadDefaultCAFile></server></openSSL><listen_host>127.0.0.1</listen_host>
 <listen_host>127.0.0.2</listen_host><path>{dir}/data/</path>
 <tmp_path>{dir}/tmp/</tmp_path><users_config>{dir}/users.xml</users_config><default_profile>default</default_profile>
-<default_database>default</default_database><mark_cache_size>67108864</mark_cache_size><timezone>UTC</timezone></yandex>"""
+<default_database>default</default_database><mark_cache_size>67108864</mark_cache_size><timezone>UTC</timezone>{shards}</yandex>"""
+SHARD = """<shard><replica><host>127.0.0.1</host><port>{port}</port><user>kymo</user><password>se:cr%t</password></replica></shard>"""
 USERS = """<yandex><profiles><default/></profiles><quotas><default/></quotas><users><kymo><password>se:cr%t</password>
 <networks><ip>127.0.0.0/8</ip></networks><profile>default</profile><quota>default</quota></kymo></users></yandex>"""
 
@@ -56,10 +57,13 @@ def make_certificates(folder):
 class Server:
     """A ClickHouse server of our own, which may be killed and started again."""
 
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, ports=None, others=()):
+        """@ports: HTTP, HTTPS and the native protocol; @others: of all servers of a cluster, the last of these."""
         self.program, self.folder, self.process = program, folder, None
-        self.port, self.tls_port, self.tcp_port = free_ports(3)
-        config = CONFIG.format(dir=folder, http=self.port, https=self.tls_port, tcp=self.tcp_port)
+        self.port, self.tls_port, self.tcp_port = ports or free_ports(3)
+        shards = "".join(SHARD.format(port=port) for port in others)
+        config = CONFIG.format(dir=folder, http=self.port, https=self.tls_port, tcp=self.tcp_port,
+                               shards=f"<remote_servers><fleet>{shards}</fleet></remote_servers>" if others else "")
         (folder / "config.xml").write_text(config, encoding="utf-8")
         make_certificates(folder)
         (folder / "users.xml").write_text(USERS, encoding="utf-8")
@@ -176,7 +180,7 @@ def check_parameters(kymo, store):
 
 def check_hostile(kymo, store, tmp_path):
     """Names of hosts, events and fields that want to be statements."""
-    evil = ["a\"); DROP TABLE host; --", "'); DROP TABLE host; --", "b\\'", "c`", "\\\");", "x\ty\nz"]
+    evil = ["syscall", "kymo_batch", "ünï\u202e", "a\"); DROP TABLE host; --", "'); DROP TABLE host; --", "b\\'", "c`", "\\\");", "x\ty\nz"]
     log = tmp_path / "evil.json"
     lines = [json.dumps({"time": 1795000000 + i, "message": name, name: name, "event": name}) for i, name in enumerate(evil)]
     log.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -350,6 +354,37 @@ def test_server_killed_while_loading(kymo, kymo_bin, server, small):
         server.start()
     load(kymo, url, small)
     check_same(kymo, url, small)
+
+
+def test_two_shards(kymo, server, small, tmp_path):
+    """As docs/fleet.md has it: each server has its own rows, and both answer for all."""
+    ports = free_ports(6)
+    pair = []
+    for number in (0, 1):
+        folder = tmp_path / f"shard-{number}"
+        folder.mkdir()
+        pair.append(Server(server.program, folder, ports[number * 3:number * 3 + 3], (ports[2], ports[5])))
+    try:
+        for one in pair:
+            one.start()
+        for number, one in enumerate(pair):
+            load(kymo, f"{one.url}/fleet", "--host", f"web-{number}", small)
+        for one in pair:
+            kymo("query", "--fleet", f"{one.url}/default", "CREATE DATABASE all_hosts")
+            for row in ask(kymo, f"{one.url}/fleet", "SHOW TABLES"):
+                kymo("query", "--fleet", f"{one.url}/fleet",
+                     f"CREATE TABLE all_hosts.{row['name']} AS fleet.{row['name']} ENGINE = Distributed(fleet, fleet, {row['name']})")
+        n = count(kymo, f"{pair[0].url}/fleet", "syscall")
+        for one in pair:
+            question = "SELECT host, count(*) AS n, sum(duration) AS ns FROM syscall GROUP BY host ORDER BY host"
+            rows = ask(kymo, f"{one.url}/all_hosts", question)
+            assert [(row["host"], int(row["n"])) for row in rows] == [("web-0", n), ("web-1", n)]
+            assert rows[0]["ns"] == rows[1]["ns"]
+            assert json.loads(kymo("fleet", "why", "--json", "--since", "100000h", "--from", f"{one.url}/all_hosts").out)["hosts"] == 2
+    finally:
+        for one in pair:
+            if one.process:
+                one.kill()
 
 
 def test_chunks_of_one_recording(kymo, record, tmp_path):
