@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "ctf/decode/stored-stacks.h"
 
 /* A call for less would cost more than the memory is worth. */
 #define DROP_BYTES ((uint64_t)256 << 10)
@@ -25,6 +26,7 @@ static void free_trace(struct ky_feed_trace *trace)
 	}
 	ky_vec_fini(&trace->streams);
 	ky_scratch_trace_fini(&trace->files);
+	ky_stored_stacks_free(trace->stacks);
 	free(trace->name);
 	free(trace);
 }

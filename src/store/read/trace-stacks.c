@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "ctf/decode/stored-stacks.h"
+#include "store/read/feed.h"
 #include "store/read/walk.h"
 
 #define EVENTS_MAX 64
@@ -58,7 +59,13 @@ int ky_trace_stacks_attach(struct ky_trace *trace, bool grows)
 		any |= ky_stored_stacks_are_in(*stream);
 	if (!any)
 		return KYMO_OK;
-	trace->stacks = ky_stored_stacks_new(trace->feed ? NULL : trace_stacks_load, trace, grows);
+	if (trace->feed) {
+		if (!trace->feed->stacks)
+			trace->feed->stacks = ky_stored_stacks_new(NULL, NULL, true);
+		trace->cls->stacks = trace->feed->stacks;
+		return trace->cls->stacks ? KYMO_OK : KYMO_E_MEMORY;
+	}
+	trace->stacks = ky_stored_stacks_new(trace_stacks_load, trace, grows);
 	trace->cls->stacks = trace->stacks;
 	return trace->stacks ? KYMO_OK : KYMO_E_MEMORY;
 }
