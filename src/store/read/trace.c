@@ -333,7 +333,7 @@ static bool has_metadata(const char *path)
 }
 
 /* 1 when @path is to be searched, 0 when it was before, or negative. */
-static int first_visit(struct search *search, const char *path, struct kymo_error *err)
+static int first_visit(struct search *search, const char *path, int depth, struct kymo_error *err)
 {
 	struct stat st;
 	uint64_t key;
@@ -342,6 +342,9 @@ static int first_visit(struct search *search, const char *path, struct kymo_erro
 	if (stat(path, &st) < 0) {
 		int errnum = errno;
 
+		/* Somebody has just removed it. */
+		if (errnum == ENOENT && depth)
+			return 0;
 		ret = ky_error_errno(err, errnum, "cannot open the trace");
 		ky_error_path(err, path);
 		if (errnum == ENOENT)
@@ -360,7 +363,7 @@ static int store_trace_visit(struct search *search, const char *path, int depth,
 {
 	struct listing listing;
 	bool is_trace;
-	int ret = first_visit(search, path, err);
+	int ret = first_visit(search, path, depth, err);
 
 	if (ret <= 0) {
 		/* By another way: what is there has been opened. */
@@ -369,8 +372,9 @@ static int store_trace_visit(struct search *search, const char *path, int depth,
 	}
 	ret = listing_init(&listing, path);
 	if (ret < 0 && depth) {
-		ky_log_warning(search->log, "%s: cannot search it for traces: %s", path,
-			       strerror(-ret));
+		if (ret != -ENOENT)
+			ky_log_warning(search->log, "%s: cannot search it for traces: %s", path,
+				       strerror(-ret));
 		return KYMO_OK;
 	}
 	if (ret < 0) {
@@ -427,7 +431,7 @@ static int visit_scratch(struct search *search, const char *given, const char *p
 			 struct kymo_error *err)
 {
 	char *programs = NULL;
-	int ret = first_visit(search, path, err);
+	int ret = first_visit(search, path, 0, err);
 
 	search->found |= ret >= 0;
 	if (ret <= 0)
