@@ -15,7 +15,7 @@ struct fleet_follow {
 	const struct ky_fleet_follow_options *options;
 	struct ky_fleet_units units;
 	struct ky_fleet *store; /* NULL: it is to be opened again */
-	bool is_away;		/* the server does not answer, which was told */
+	bool is_away;		/* the server does not answer, and the log says so */
 	uint64_t backoff_ns;
 };
 

@@ -18,7 +18,7 @@ struct ky_fleet_follow_options {
 	const struct ky_log *log;
 };
 
-/* Until how.stop says so. Errors are told, and tried again; KYMO_E_MEMORY, or KYMO_E_NOT_FOUND: no directory. */
+/* Until how.stop says so. The log tells errors, which are tried again; KYMO_E_MEMORY, or KYMO_E_NOT_FOUND: no directory. */
 int ky_fleet_follow(const struct ky_fleet_follow_options *options, struct kymo_error *err);
 
 #endif

@@ -40,7 +40,7 @@ static int key_first(struct ky_fleet_load *load, const struct ky_trace **trace, 
 	ret = ky_flow_open_selected(load->set, &selection, &flow, err);
 	if (ret < 0)
 		return ret;
-	/* What is damaged is told when the tables are read. */
+	/* Reading the tables tells of damage. */
 	while (!batch.n_events && ky_flow_next(flow, &batch, NULL) > 0)
 		;
 	if (batch.n_events) {
