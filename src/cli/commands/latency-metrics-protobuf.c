@@ -40,7 +40,7 @@ enum {
 
 #define LABEL_BYTES_MAX 4096
 
-static void add_text(struct ky_strbuf *out, uint32_t field, const char *text)
+static void metrics_protobuf_text(struct ky_strbuf *out, uint32_t field, const char *text)
 {
 	ky_pb_text(out, field, text, strlen(text), LABEL_BYTES_MAX);
 }
@@ -58,8 +58,8 @@ void ky_metrics_pb_family(struct ky_metrics_writer *writer, const char *help)
 
 	ky_strbuf_addf(&name, "%s%s", writer->name,
 		       writer->type == KY_METRICS_COUNTER ? "_total" : "");
-	add_text(&writer->message, FAMILY_NAME, ky_strbuf_text(&name));
-	add_text(&writer->message, FAMILY_HELP, help);
+	metrics_protobuf_text(&writer->message, FAMILY_NAME, ky_strbuf_text(&name));
+	metrics_protobuf_text(&writer->message, FAMILY_HELP, help);
 	ky_pb_uint(&writer->message, FAMILY_TYPE, types[writer->type]);
 	ky_strbuf_fini(&name);
 }
@@ -79,15 +79,15 @@ void ky_metrics_pb_end(struct ky_metrics_writer *writer)
 	ky_strbuf_clear(&writer->message);
 }
 
-static void add_labels(struct ky_strbuf *out, const struct ky_metrics_labels *labels)
+static void metrics_protobuf_labels(struct ky_strbuf *out, const struct ky_metrics_labels *labels)
 {
 	for (size_t i = 0; i < labels->n; i++) {
 		struct ky_strbuf safe = KY_STRBUF_INIT;
 		size_t label = ky_pb_begin(out, METRIC_LABEL);
 
 		ky_foreign_adds(&safe, labels->all[i].value);
-		add_text(out, LABEL_NAME, labels->all[i].name);
-		add_text(out, LABEL_VALUE, ky_strbuf_text(&safe));
+		metrics_protobuf_text(out, LABEL_NAME, labels->all[i].name);
+		metrics_protobuf_text(out, LABEL_VALUE, ky_strbuf_text(&safe));
 		ky_pb_end(out, label);
 		ky_strbuf_fini(&safe);
 	}
@@ -99,7 +99,7 @@ void ky_metrics_pb_number(struct ky_metrics_writer *writer, const struct ky_metr
 	struct ky_strbuf *out = &writer->message;
 	size_t metric = ky_pb_begin(out, FAMILY_METRIC), value;
 
-	add_labels(out, labels);
+	metrics_protobuf_labels(out, labels);
 	value = ky_pb_begin(out,
 			    writer->type == KY_METRICS_COUNTER ? METRIC_COUNTER : METRIC_GAUGE);
 	ky_pb_double(out, NUMBER_VALUE, writer->is_ns ? (double)number / 1e9 : (double)number);
@@ -208,7 +208,7 @@ void ky_metrics_pb_histogram(struct ky_metrics_writer *writer,
 	struct ky_strbuf *out = &writer->message;
 	size_t metric = ky_pb_begin(out, FAMILY_METRIC), value;
 
-	add_labels(out, labels);
+	metrics_protobuf_labels(out, labels);
 	value = ky_pb_begin(out, METRIC_HISTOGRAM);
 	ky_pb_uint(out, HISTOGRAM_COUNT, histogram->count);
 	ky_pb_double(out, HISTOGRAM_SUM, (double)histogram->sum_ns / 1e9);
