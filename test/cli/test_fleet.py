@@ -93,7 +93,7 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory):
+def one_server(tmp_path_factory):
     program = shutil.which("clickhouse-server", path=os.environ["PATH"] + ":/usr/sbin")
     if not program:
         pytest.skip("clickhouse-server is not installed: tools/install-deps test")
@@ -103,6 +103,14 @@ def server(tmp_path_factory):
     yield own
     del os.environ["KYMO_FLEET_KEY"]
     own.kill()
+
+
+@pytest.fixture
+def server(one_server):
+    """What a test starts ends with it: also a server that it killed and started again."""
+    if one_server.process.poll() is not None:
+        one_server.start()
+    return one_server
 
 
 def ask(kymo, store, statement):
