@@ -41,7 +41,7 @@ struct ky_feed_trace {
 	KY_VEC(struct ky_feed_stream *) streams; /* as many as files.streams, in the same order */
 	bool is_written;			 /* there may be more */
 	bool is_live;				 /* what its readers have passed is dropped */
-	/* That were told in what is dropped (trace-stacks.h); NULL: none. Sets that are opened later have them, too. */
+	/* The stacks of dropped packets (trace-stacks.h); NULL: no packet had a stack. Sets that are opened later have them, too. */
 	struct ky_stored_stacks *stacks;
 };
 
