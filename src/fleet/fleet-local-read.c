@@ -149,6 +149,7 @@ static int fleet_local_read_column(struct ky_sql_pass *pass, int i, struct kymo_
 	struct local_reader *reader = pass->own;
 	struct local_column *column = &reader->columns[i], *columns = reader->columns;
 	const struct ky_fleet_vector *time = NULL, *end = NULL;
+	uint64_t cells = (uint64_t)reader->id * KY_FLEET_COLUMNS_MAX + (uint64_t)column->number;
 	int ret, step;
 
 	if (reader->time >= 0 && i != reader->time)
@@ -156,10 +157,7 @@ static int fleet_local_read_column(struct ky_sql_pass *pass, int i, struct kymo_
 	if (time && reader->end >= 0 && i != reader->end)
 		end = &columns[reader->end].vector;
 	(void)ky_sqlite.sqlite3_reset(reader->cells);
-	(void)ky_sqlite.sqlite3_bind_int64(
-		reader->cells, 1,
-		(sqlite3_int64)((uint64_t)reader->id * KY_FLEET_COLUMNS_MAX +
-				(uint64_t)column->number));
+	(void)ky_sqlite.sqlite3_bind_int64(reader->cells, 1, (sqlite3_int64)cells);
 	step = ky_sqlite.sqlite3_step(reader->cells);
 	if (step == SQLITE_DONE)
 		return fleet_local_read_nulls(reader, &column->vector, err);

@@ -23,6 +23,8 @@
 #define LAYER(name)   (1u << KY_LATENCY_##name)
 #define CALL_LAYERS   (LAYER(SYSCALL) | LAYER(OFFCPU) | LAYER(FIRST_BYTE))
 #define THREAD_LAYERS (LAYER(WAKEUP) | LAYER(OFFCPU) | LAYER(LOCK) | LAYER(FILE))
+/* Both of the above. */
+#define FORK_LAYERS (CALL_LAYERS | LAYER(WAKEUP) | LAYER(LOCK) | LAYER(FILE))
 
 static const struct {
 	const char *program;
@@ -30,7 +32,7 @@ static const struct {
 	uint32_t layers;	/* that need it */
 } needs[] = {
 	{"kymo_seed", NULL, THREAD_LAYERS},
-	{"kymo_fork", "sched_process_fork", CALL_LAYERS | THREAD_LAYERS},
+	{"kymo_fork", "sched_process_fork", FORK_LAYERS},
 	{"kymo_rename", "task_rename", 0}, /* with keys only */
 	{"kymo_enter", "sys_enter", CALL_LAYERS},
 	{"kymo_exit", "sys_exit", CALL_LAYERS | LAYER(FILE)},
