@@ -109,8 +109,9 @@ def test_pictures_come_while_the_trace_is_read(kymo_bin, tmp_path, browser):
         browser.until(f"({last}).includes('10000000')")
         (line,) = viewer.get("rows", row=10000000 - 1, count=1)["rows"]
         assert rows_of(browser)[-1][3:5] == line[3:5]
-        browser.value("(b => { b.scrollTop = (b.scrollHeight - b.clientHeight) / 2; })(document.querySelector('.bar'))")
-        browser.until(f"(n => n > 4990000 && n < 5010000)(Number(({last})[0]))")
+        # As somebody who drags the bar: the page may still move it to the end, where it was asked to go.
+        middle = "(b => { b.scrollTop = (b.scrollHeight - b.clientHeight) / 2; return false; })(document.querySelector('.bar'))"
+        browser.until(f"(n => n > 4990000 && n < 5010000)(Number(({last})[0])) || {middle}")
         row = rows_of(browser)[0]
         (line,) = viewer.get("rows", row=int(row[0]) - 1, count=1)["rows"]
         assert row[3:5] == line[3:5]

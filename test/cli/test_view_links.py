@@ -53,6 +53,8 @@ def test_link_restores_range_selection_filter_report_and_event(page, view, info)
     begin = info["begin"] + 10**8
     page.go(f"{view.link}#b={begin}&e={begin + 10**9}")
     page.type("filter", "prev_tid != 0")
+    # The text counts a moment after its last character.
+    page.until("new URLSearchParams(location.hash.slice(1)).get('f') === 'prev_tid != 0'")
     page.until("/^\\d+ events/.test(document.querySelector('#total').textContent)")
     page.value("document.activeElement.blur()")
     for key in "wwm":  # a selection, and a view that is wider
