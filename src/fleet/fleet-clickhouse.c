@@ -289,6 +289,12 @@ static int fleet_clickhouse_query_with(struct ky_fleet *store, const char *text,
 	return ret;
 }
 
+/* It has passwords. Apart, as compilers take the store that callers see for all of it. */
+static __attribute__((noinline)) void fleet_clickhouse_wipe(struct ky_fleet_clickhouse *ch)
+{
+	explicit_bzero(ch, sizeof(*ch));
+}
+
 static void fleet_clickhouse_close(struct ky_fleet *store)
 {
 	struct ky_fleet_clickhouse *ch = (struct ky_fleet_clickhouse *)store;
@@ -297,7 +303,7 @@ static void fleet_clickhouse_close(struct ky_fleet *store)
 	pthread_mutex_destroy(&ch->lock);
 	ky_names_fini(&ch->known);
 	ky_arena_fini(&ch->arena);
-	explicit_bzero(ch, sizeof(*ch));
+	fleet_clickhouse_wipe(ch);
 	free(ch);
 }
 

@@ -121,8 +121,13 @@ static int sql_report_add_table(struct ky_sql_report *own, const char *words, si
 	return 0;
 }
 
+#define ABOUT_MAX_BYTES 4096
+
 static int sql_report_add_about(struct ky_sql_report *own, const char *text, struct kymo_error *err)
 {
+	/* Each line copies those before. */
+	if (own->about && strlen(own->about) > ABOUT_MAX_BYTES)
+		return ky_error_set(err, KYMO_E_LIMIT, "the description has more than 4096 bytes");
 	own->about = own->about ? ky_arena_printf(&own->arena, "%s %s", own->about, text) : text;
 	return text && own->about ? 0 : ky_error_nomem(err);
 }
@@ -407,10 +412,14 @@ static void sql_report_finish_columns(struct report_table *own, struct ky_table 
 		sql_report_fit_cell(own, table, comm, n, i);
 }
 
+/* Rows of a report are in memory together. */
+#define ROWS_MAX_BYTES (UINT64_C(256) << 20)
+
 static int sql_report_rows(struct ky_sql_report *own, struct ky_sql_statement *statement,
 			   struct ky_table *table)
 {
 	size_t n = ky_sql_n_columns(statement);
+	uint64_t bytes = 0;
 	int ret;
 
 	while ((ret = ky_sql_step(statement, &own->error)) > 0) {
@@ -426,7 +435,15 @@ static int sql_report_rows(struct ky_sql_report *own, struct ky_sql_statement *s
 
 			ky_sql_get(statement, i, &value);
 			sql_report_cell(table, &row[i], &value);
+			bytes += sizeof(*row) + value.len;
 		}
+		if (table->failed)
+			return ky_error_nomem(&own->error);
+		if (bytes > ROWS_MAX_BYTES)
+			return ky_error_set(
+				&own->error, KYMO_E_LIMIT,
+				"the rows of a report have more than 256 MiB; try LIMIT "
+				"or fewer columns");
 	}
 	return ret;
 }

@@ -253,3 +253,8 @@ void ky_sql_limit_memory(uint64_t bytes)
 {
 	(void)ky_sqlite.sqlite3_hard_heap_limit64((sqlite3_int64)bytes);
 }
+
+void ky_sql_limit_values(struct ky_sql *sql, uint32_t bytes)
+{
+	(void)ky_sqlite.sqlite3_limit(sql->db, SQLITE_LIMIT_LENGTH, (int)bytes);
+}

@@ -106,6 +106,17 @@ def test_rows_of_the_viewer(kymo, kymo_bin, trace, tmp_path):
         viewer.end()
 
 
+def test_rows_of_two_programs(kymo, tmp_path):
+    """Programs with functions at the same addresses have names of their own."""
+    for name in ("alpha", "gamma"):
+        (tmp_path / f"{name}.c").write_text(f"#include <unistd.h>\n__attribute__((noinline)) void {name}_work(void) {{ usleep(50000); }}\n"
+                                            f"int main(void) {{ {name}_work(); }}\n", encoding="ascii")
+        subprocess.run(["gcc", "-O1", "-no-pie", "-finstrument-functions", "-o", tmp_path / name, tmp_path / f"{name}.c"], check=True)
+    kymo("record", "--calls", "*_work", "-o", tmp_path / "trace", "--", "sh", "-c", f"{tmp_path}/alpha; {tmp_path}/gamma")
+    found = kymo("timeline", "--rows", "spans", "--json", tmp_path / "trace", env={"XDG_CACHE_HOME": str(tmp_path)}).out
+    assert '"alpha_work"' in found and '"gamma_work"' in found
+
+
 def test_threads(kymo, trace):
     found, _ = tables(kymo, trace[0], "-t", "functions", "-t", "tree", "--group-by", "thread")
     middle = [row["calls"] for row in found["functions"] if row["function"] == "middle"]

@@ -69,6 +69,14 @@ def test_rows_lead_to_the_picture(page, info, kymo, reference):  # noqa: F811
     page.until(f"document.querySelector('.line[aria-selected=true]')?.children[1].textContent === '{clock}'")
 
 
+def test_rows_in_memory_have_a_limit(view, info):  # noqa: F811
+    """A value has 1 MiB at most, since SQLite's functions cannot be stopped, and the rows of a report 256 MiB."""
+    many = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 1000) SELECT x, hex(zeroblob({})) AS h FROM c"
+    whole = {"begin": info["begin"], "end": info["end"]}
+    assert "too big" in view.get("query", "POST", text=many.format(1000000), code=400, **whole)["error"]
+    assert "256 MiB" in view.get("query", "POST", text=many.format(500000), code=503, **whole)["error"]
+
+
 def test_own_reports_are_in_the_list(kymo_bin, kymo, reference, cache, browser, root_dir, tmp_path):  # noqa: F811
     """A file of SQL, for the range that the page shows; what is changed in it is there the next time."""
     own = tmp_path / "slow-calls.sql"

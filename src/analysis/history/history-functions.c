@@ -81,7 +81,10 @@ static void function_names_text(struct ky_function_names *names, const struct ky
 uint64_t ky_function_name(struct ky_function_names *names, struct ky_history_writer *writer,
 			  const struct ky_event *event, int64_t pid, uint64_t address)
 {
-	const uint64_t key[] = {(uint64_t)pid, address};
+	int64_t process =
+		names->symbols ? ky_trace_symbols_process(names->symbols, event, address) : -1;
+	/* Where no process is known, the number that the event has. */
+	const uint64_t key[] = {(uint64_t)process, process < 0 ? (uint64_t)pid : 0, address};
 	uint64_t place = ky_hash_bytes(key, sizeof(key)), name;
 	uintptr_t known = (uintptr_t)ky_map_get(&names->known, place);
 	struct ky_strbuf text = KY_STRBUF_INIT;

@@ -33,6 +33,9 @@ static bool query_is_over(void *data)
 	return query->is_late || query->stop->is_over(query->stop->data);
 }
 
+/* instr() of two such texts ends in half a minute at most. */
+#define VALUE_MAX_BYTES (1u << 20)
+
 static int query_enter(const struct ky_view *view, struct ky_sql **sql, struct kymo_error *err)
 {
 	int ret;
@@ -45,8 +48,10 @@ static int query_enter(const struct ky_view *view, struct ky_sql **sql, struct k
 		ret = ky_sql_open(view->set, sql, err);
 		running += ret == KYMO_OK;
 	}
-	if (!ret)
+	if (!ret) {
 		ky_sql_limit_memory(MEMORY_MAX_BYTES);
+		ky_sql_limit_values(*sql, VALUE_MAX_BYTES);
+	}
 	pthread_mutex_unlock(&lock);
 	return ret;
 }

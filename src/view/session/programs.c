@@ -101,7 +101,7 @@ static int programs_own(const char *path, struct ky_view *view,
 			struct ky_strbuf *out, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
-	int ret = ky_read_file(AT_FDCWD, path, OWN_MAX_BYTES, &text);
+	int ret = ky_read_regular(AT_FDCWD, path, OWN_MAX_BYTES, &text);
 
 	if (ret < 0) {
 		ky_error_errno(err, -ret, "cannot read");

@@ -199,6 +199,8 @@ static int take_element(struct take *take, const struct ky_json *value)
 		       : ret;
 }
 
+#define FILTERS_MAX 64
+
 /* {"filter_expressions_map": {"1": dim what does not match, "4": exclude it}} */
 static int take_state_filter(struct take *take, const struct ky_json *value)
 {
@@ -219,6 +221,9 @@ static int take_state_filter(struct take *take, const struct ky_json *value)
 		if (strcmp(one->key, "1") != 0 && strcmp(one->key, "4") != 0)
 			return tsp_parameters_refuse(take, "an object with the keys 1 and 4");
 		ret = take_texts(take, one, KY_TSP_FILTER_BYTES, texts);
+		/* Each state is compared with each. */
+		if (!ret && texts->len > FILTERS_MAX)
+			ret = tsp_parameters_refuse(take, "at most 64 expressions");
 	}
 	return ret;
 }

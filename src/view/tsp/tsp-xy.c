@@ -226,7 +226,10 @@ static int put_usage(struct chart *chart, struct curves *curves, struct kymo_err
 {
 	int ret = KYMO_OK;
 
-	for (size_t i = 0; i < ky_history_n_rows(curves->history) && ret == KYMO_OK; i++) {
+	/* An answer that is too long is refused when it is complete. */
+	for (size_t i = 0; i < ky_history_n_rows(curves->history) && ret == KYMO_OK &&
+			   chart->answer->out->len <= KY_TSP_ANSWER_BYTES;
+	     i++) {
 		const struct ky_history_row *row = ky_history_row(curves->history, (uint32_t)i);
 
 		if (row->kind == KY_ROW_CPU && row->begin_ns != INT64_MIN)
