@@ -108,8 +108,8 @@ def test_rows_of_the_viewer(kymo, kymo_bin, trace, tmp_path):
 
 def test_rows_of_two_programs(kymo, tmp_path):
     """Programs with functions at the same addresses have names of their own."""
-    for name in ("alpha", "gamma"):
-        (tmp_path / f"{name}.c").write_text(f"#include <unistd.h>\n__attribute__((noinline)) void {name}_work(void) {{ usleep(50000); }}\n"
+    for name, pause_us in (("alpha", 50000), ("gamma", 50001)):  # so that their build ids differ
+        (tmp_path / f"{name}.c").write_text(f"#include <unistd.h>\n__attribute__((noinline)) void {name}_work(void) {{ usleep({pause_us}); }}\n"
                                             f"int main(void) {{ {name}_work(); }}\n", encoding="ascii")
         subprocess.run(["gcc", "-O1", "-no-pie", "-finstrument-functions", "-o", tmp_path / name, tmp_path / f"{name}.c"], check=True)
     kymo("record", "--calls", "*_work", "-o", tmp_path / "trace", "--", "sh", "-c", f"{tmp_path}/alpha; {tmp_path}/gamma")
