@@ -644,7 +644,8 @@ def test_reports_on_causes_are_trees(client, experiment, kymo, reference):
 
 def test_call_stacks_are_a_tree(serve, kymo, tmp_path):
     trace = tmp_path / "trace"
-    done = kymo("record", "--sample", "999", "--duration", "300ms", "-o", trace, code=None)
+    work = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; ls -lR /etc >/dev/null"
+    done = kymo("record", "--sample", "999", "-o", trace, "--", "sh", "-c", work, code=None)
     if done.code:
         pytest.skip(f"no samples: {done.err.strip()[:200]}")
     _, client = serve(trace)
