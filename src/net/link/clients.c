@@ -237,11 +237,14 @@ static void count_turn(struct ky_client *client)
 		set_gathering(client, true);
 }
 
+/* The numbers behind it come from the network: the buffer is the limit in any case. */
 static size_t clients_best_bytes(const struct ky_client *client)
 {
-	return client->is_gathering && client->calls->best_bytes
-		       ? client->calls->best_bytes(client, BUFFER_BYTES)
-		       : BUFFER_BYTES;
+	size_t best = client->is_gathering && client->calls->best_bytes
+			      ? client->calls->best_bytes(client, BUFFER_BYTES)
+			      : BUFFER_BYTES;
+
+	return best && best < BUFFER_BYTES ? best : BUFFER_BYTES;
 }
 
 /* One read. *is_full: there may be more; then the result is 0. Otherwise it is the loop's, and the client may be *gone. */
