@@ -166,7 +166,7 @@ static void wait_awake(struct ky_sender *sender, bool is_slow, bool has_unacknow
 		{sender->link ? ky_link_in_fd(sender->link) : -1, answers, 0},
 		{sender->link && is_slow ? ky_link_out_fd(sender->link) : -1, POLLOUT, 0},
 	};
-	int timeout_ms = !sender->link ? sender->backoff_ms : has_unacknowledged ? 1000 : PING_MS;
+	int timeout_ms = !sender->link ? sender->backoff_ms : has_unacknowledged ? 1500 : PING_MS;
 	eventfd_t count;
 
 	if (poll(wanted, 3, timeout_ms) > 0 && wanted[0].revents)

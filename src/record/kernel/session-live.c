@@ -18,7 +18,7 @@
  * time of a beacon can wait longer.
  */
 #define UPDATE_MS(delay_ms) ((int64_t)(delay_ms)*2 / 5)
-#define IDLE_MS		    600
+#define IDLE_MS		    1000
 
 /*
  * What was stamped so long ago is in the rings, whole. In the order of time, a call waits for its content, and events of

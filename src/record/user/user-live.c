@@ -20,7 +20,7 @@
  * readers, where nothing tells that one has come.
  */
 #define BEACON_NS(delay_ms) ((uint64_t)(delay_ms)*400000)
-#define IDLE_NS		    600000000u
+#define IDLE_NS		    1000000000u
 #define LOOK_NS		    500000000u
 /* A record takes less than this from its time stamp to its end, unless the thread is interrupted. */
 #define SETTLED_NS 5000000u
