@@ -48,7 +48,7 @@ def test_page_searches(page, lines, info):
     for place in ("overview", "graph"):
         page.until(MATCHES % place + " > 20")
     # All other events stay, and Enter goes from match to match.
-    assert page.value("document.querySelector('.body').getAttribute('aria-rowcount')") == str(len(lines))
+    page.until(f"document.querySelector('.body').getAttribute('aria-rowcount') === '{len(lines)}'")
     times = [int(line[1:3]) * 3600 + int(line[4:6]) * 60 + float(line[7:19]) for line in wanted]
     first = wanted[0][1:19]
     page.until(f"document.querySelector('.line[aria-selected=true]')?.children[1].textContent === '{first}'")
