@@ -91,13 +91,14 @@ static int sql_pass_resume(struct ky_sql_pass *pass, struct kymo_error *err)
 {
 	int64_t from =
 		pass->begin_ns > pass->focus.begin_ns ? pass->begin_ns : pass->focus.begin_ns;
+	const struct ky_trace_set *set = pass->table->sql->set;
 	struct ky_history *history;
 	int64_t ns;
 	int ret;
 
 	if (from == INT64_MIN || pass->only)
 		return KYMO_OK;
-	history = ky_history_find(pass->table->sql->set);
+	history = ky_history_find(set, set->traces.len ? set->traces.data[0]->log : NULL);
 	if (!history)
 		return KYMO_OK;
 	ret = ky_history_resume(history, pass->model, from, &ns, err);

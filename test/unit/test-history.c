@@ -457,11 +457,11 @@ static void readers_see_what_is_published(void **unused)
 	make_intervals(&made, 5000);
 	begin_file(&made);
 	assert_int_equal(ky_history_open_fd(made.fd, &identity, true, &history, &err),
-			 KYMO_E_NOT_FOUND);
+			 KYMO_E_AGAIN);
 	add_intervals(&made, 0, 3);
 	publish(&made, 3, false);
 	assert_int_equal(ky_history_open_fd(made.fd, &identity, false, &history, &err),
-			 KYMO_E_NOT_FOUND);
+			 KYMO_E_AGAIN);
 	history = open_file(made.fd, true);
 	for (size_t n = 4; n <= made.n; n += n / 3 + 1) {
 		const struct ky_history_interval *last = &made.intervals[n - 1];

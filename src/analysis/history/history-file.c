@@ -15,10 +15,10 @@
 #define AROUND_BYTES ((uint64_t)128 << 10) /* of a record that is not in the cache */
 #define FIRST_BYTES  ((uint64_t)2048)	   /* of a record: most records are smaller */
 
-int ky_history_damaged(const struct ky_history *history, uint64_t offset, const char *what,
+int ky_history_damaged(struct ky_history *history, uint64_t offset, const char *what,
 		       struct kymo_error *err)
 {
-	(void)history;
+	history->is_damaged = true;
 	ky_error_set(err, KYMO_E_FORMAT, "damaged state history: %s", what);
 	ky_error_offset(err, offset);
 	return KYMO_E_FORMAT;
@@ -172,10 +172,10 @@ static int history_file_read_head(struct ky_history *history, struct kymo_error 
 	if (status < 0)
 		return status;
 	memcpy(head, history->buffer.data, sizeof(*head));
-	if (head->magic != KY_HISTORY_MAGIC || head->bytes != sizeof(*head) ||
-	    head->version != KY_HISTORY_VERSION)
-		return ky_error_set(err, KYMO_E_FORMAT,
-				    "no state history of this version and byte order");
+	if (head->magic != KY_HISTORY_MAGIC)
+		return ky_history_damaged(history, 0, "it is none, or has another byte order", err);
+	if (head->bytes != sizeof(*head) || head->version != KY_HISTORY_VERSION)
+		return ky_error_set(err, KYMO_E_NOT_FOUND, "the state history has another version");
 	if (head->checksum !=
 	    ky_history_checksum(0, head, offsetof(struct ky_history_head, checksum)))
 		return ky_history_damaged(history, 0, "the checksum does not agree", err);
@@ -198,7 +198,7 @@ static int read_slot(struct ky_history *history, struct kymo_error *err)
 	history->slot = best;
 	return best.generation
 		       ? 0
-		       : ky_error_set(err, KYMO_E_NOT_FOUND, "the state history is not complete");
+		       : ky_error_set(err, KYMO_E_AGAIN, "the state history is not complete");
 }
 
 /* ---- names and rows ------------------------------------------------------------------------------ */
@@ -244,7 +244,7 @@ static int read_row(struct ky_history *history, uint64_t offset, struct ky_row_t
 }
 
 /* Parents have smaller kinds, so that no row is below itself. */
-static int check_parents(const struct ky_history *history, struct kymo_error *err)
+static int check_parents(struct ky_history *history, struct kymo_error *err)
 {
 	ky_vec_foreach(&history->rows, row) {
 		if (row->parent == KY_HISTORY_NO_ROW)
@@ -355,14 +355,12 @@ static int history_file_own(struct ky_history *history, int fd, struct kymo_erro
 }
 
 static int history_file_check_identity(const struct ky_history *history,
-				       const struct ky_history_identity *identity, bool partial,
+				       const struct ky_history_identity *identity,
 				       struct kymo_error *err)
 {
 	if (identity && memcmp(identity, &history->head.identity, sizeof(*identity)) != 0)
 		return ky_error_set(err, KYMO_E_NOT_FOUND,
 				    "the state history is of other traces, or they have changed");
-	if (!partial && !history->slot.is_complete)
-		return ky_error_set(err, KYMO_E_NOT_FOUND, "the state history is not complete");
 	return 0;
 }
 
@@ -381,9 +379,11 @@ int ky_history_open_fd(int fd, const struct ky_history_identity *identity, bool 
 	if (status >= 0)
 		status = history_file_read_head(history, err);
 	if (status >= 0)
-		status = read_slot(history, err);
+		status = history_file_check_identity(history, identity, err);
 	if (status >= 0)
-		status = history_file_check_identity(history, identity, partial, err);
+		status = read_slot(history, err);
+	if (status >= 0 && !partial && !history->slot.is_complete)
+		status = ky_error_set(err, KYMO_E_AGAIN, "the state history is not complete");
 	if (status >= 0)
 		status = read_root(history, err);
 	if (status < 0) {
@@ -398,6 +398,8 @@ void ky_history_close(struct ky_history *history)
 {
 	if (!history)
 		return;
+	if (history->is_kept && history->is_damaged)
+		ky_history_discard(history);
 	if (history->fd >= 0)
 		close(history->fd);
 	ky_vec_fini(&history->buffer);
@@ -428,6 +430,11 @@ int ky_history_refresh(struct ky_history *history, int fd, struct kymo_error *er
 }
 
 /* ---- facts ---------------------------------------------------------------------------------------- */
+
+bool ky_history_is_damaged(const struct ky_history *history)
+{
+	return history->is_damaged;
+}
 
 bool ky_history_is_complete(const struct ky_history *history)
 {

@@ -9,7 +9,10 @@
 struct ky_history {
 	int fd;
 	uint64_t file_bytes;
-	KY_VEC(uint8_t) buffer; /* the record that was read last */
+	bool is_kept;		  /* in the directory of indexes */
+	bool is_damaged;	  /* says a question */
+	const struct ky_log *log; /* that is told of it; may be NULL */
+	KY_VEC(uint8_t) buffer;	  /* the record that was read last */
 	struct ky_history_head head;
 	struct ky_history_slot slot;
 	int64_t begin_ns, end_ns;
@@ -37,8 +40,10 @@ void ky_history_evict(int dir, const char *keep);
  */
 int ky_history_record(struct ky_history *history, uint64_t offset, enum ky_record_kind kind,
 		      uint32_t row, uint32_t level, struct ky_bytes *bytes, struct kymo_error *err);
-/* The file says something that cannot be. KYMO_E_FORMAT. */
-int ky_history_damaged(const struct ky_history *history, uint64_t offset, const char *what,
+/* The index is in the directory of indexes no longer, unless another file has its name now. */
+void ky_history_discard(const struct ky_history *history);
+/* The file says something that cannot be: ->is_damaged. KYMO_E_FORMAT. */
+int ky_history_damaged(struct ky_history *history, uint64_t offset, const char *what,
 		       struct kymo_error *err);
 
 /* The top of a row: entries of its levels, and the last intervals. */

@@ -126,6 +126,7 @@ struct pass {
 	int fd; /* of the index */
 	const struct ky_trace_set *set;
 	const struct ky_history_source *source;
+	const struct ky_log *log; /* may be NULL */
 	struct ky_history_identity identity;
 	struct kymo_error *damage, *err;
 };
@@ -209,20 +210,27 @@ static int history_place_build(struct pass *pass, int fd)
 
 /* ---- finding ------------------------------------------------------------------------------------------ */
 
-/* An index that is right and complete. 0 or a negative status. */
-static int open_kept(const struct pass *pass, int dir, const char *name,
-		     struct ky_history **history, struct kymo_error *err)
+/* The directory of indexes, or -1. */
+static int open_directory(void)
 {
-	int fd = ky_file_open_regular(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), status;
+	struct kymo_error ignored;
+	char *directory = ky_history_directory(&ignored);
+	int dir = -1;
 
-	if (fd < 0)
-		return ky_error_errno(err, -fd, "cannot open the state history");
-	status = ky_history_open_fd(fd, &pass->identity, false, history, err);
-	/* The time of its last use. */
-	if (status >= 0)
-		(void)futimens(fd, NULL);
-	close(fd);
-	return status;
+	if (directory)
+		dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(directory);
+	return dir;
+}
+
+static void history_place_name(const struct ky_history_identity *identity, const char *suffix,
+			       char name[KY_HISTORY_NAME_BYTES])
+{
+	char hex[33];
+
+	for (size_t i = 0; i < 16; i++)
+		snprintf(hex + 2 * i, 3, "%02x", identity->place[i]);
+	snprintf(name, KY_HISTORY_NAME_BYTES, "%s.%s", hex, suffix);
 }
 
 /* Is @fd still the file of that name? */
@@ -232,6 +240,49 @@ static bool is_still(int fd, int dir, const char *name)
 
 	return fstat(fd, &a) == 0 && fstatat(dir, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+/* A damaged file is not believed again. */
+static void discard_in(int dir, int fd, const char *name, const struct ky_log *log)
+{
+	if (is_still(fd, dir, name) && unlinkat(dir, name, 0) == 0)
+		ky_log_warning(log,
+			       "the state history on disk was damaged: kymo has removed it, and "
+			       "builds it again where it is needed");
+}
+
+void ky_history_discard(const struct ky_history *history)
+{
+	char name[KY_HISTORY_NAME_BYTES];
+	int dir = open_directory();
+
+	if (dir < 0)
+		return;
+	history_place_name(&history->head.identity, "history", name);
+	discard_in(dir, history->fd, name, history->log);
+	close(dir);
+}
+
+/* An index that is right and complete. 0 or a negative status. */
+static int open_kept(const struct pass *pass, int dir, const char *name,
+		     struct ky_history **history, struct kymo_error *err)
+{
+	int fd = ky_file_open_regular(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), status;
+
+	if (fd < 0)
+		return ky_error_errno(err, -fd, "cannot open the state history");
+	status = ky_history_open_fd(fd, &pass->identity, false, history, err);
+	/* Only complete ones have this name. */
+	if (status == KYMO_E_FORMAT || status == KYMO_E_AGAIN)
+		discard_in(dir, fd, name, pass->log);
+	if (status >= 0) {
+		(*history)->is_kept = true;
+		(*history)->log = pass->log;
+		/* The time of its last use. */
+		(void)futimens(fd, NULL);
+	}
+	close(fd);
+	return status;
 }
 
 /* Lock the file that becomes the index: one process builds, others wait. A descriptor or -errno. */
@@ -269,21 +320,13 @@ static int build_locked(struct pass *pass, int dir, int fd, const char *part, co
 		status = ky_history_open_fd(fd, &pass->identity, true, history, pass->err);
 	/* What a damaged trace lacks may come back. */
 	if (status >= 0 && !pass->damage->code && renameat(dir, part, dir, name) == 0) {
+		(*history)->is_kept = true;
+		(*history)->log = pass->log;
 		ky_history_evict(dir, name);
 		return 0;
 	}
 	(void)unlinkat(dir, part, 0);
 	return status;
-}
-
-static void history_place_name(const struct ky_history_identity *identity, const char *suffix,
-			       char name[KY_HISTORY_NAME_BYTES])
-{
-	char hex[33];
-
-	for (size_t i = 0; i < 16; i++)
-		snprintf(hex + 2 * i, 3, "%02x", identity->place[i]);
-	snprintf(name, KY_HISTORY_NAME_BYTES, "%s.%s", hex, suffix);
 }
 
 static int get_kept(struct pass *pass, int dir, struct ky_history **history, bool *built)
@@ -335,22 +378,9 @@ static bool is_lasting(const struct ky_trace_set *set)
 	return true;
 }
 
-/* The directory of indexes, or -1. */
-static int open_directory(void)
+struct ky_history *ky_history_find(const struct ky_trace_set *set, const struct ky_log *log)
 {
-	struct kymo_error ignored;
-	char *directory = ky_history_directory(&ignored);
-	int dir = -1;
-
-	if (directory)
-		dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	free(directory);
-	return dir;
-}
-
-struct ky_history *ky_history_find(const struct ky_trace_set *set)
-{
-	struct pass pass = {.set = set};
+	struct pass pass = {.set = set, .log = log};
 	char name[KY_HISTORY_NAME_BYTES];
 	struct ky_history *history = NULL;
 	struct kymo_error ignored;
@@ -372,7 +402,8 @@ int ky_history_get(const struct ky_trace_set *set, const struct ky_history_sourc
 		   struct ky_history **history, bool *built, struct kymo_error *damage,
 		   struct kymo_error *err)
 {
-	struct pass pass = {.set = set, .source = source, .damage = damage, .err = err};
+	struct pass pass = {
+		.set = set, .source = source, .log = source->log, .damage = damage, .err = err};
 	int dir = -1, status;
 
 	*history = NULL;

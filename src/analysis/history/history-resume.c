@@ -41,7 +41,7 @@ int ky_history_resume(struct ky_history *history, struct ky_model *model, int64_
 		return 0;
 	status = ky_history_record(history, state->offset, KY_RECORD_STATE, 0, 0, &bytes, err);
 	if (status < 0)
-		return status;
+		return status == KYMO_E_FORMAT ? 0 : status;
 	status = ky_history_restore(model, &bytes, ns);
 	if (status == KYMO_E_MEMORY)
 		return ky_error_nomem(err);

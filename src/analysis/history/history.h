@@ -207,12 +207,18 @@ struct ky_history;
  * Read the index in @fd, which stays the caller's and may be closed afterwards. @identity: whose index it must be;
  * NULL: any. @partial: an index that is still being built will do.
  *
- * KYMO_E_FORMAT: no index, damaged, of another version or byte order; KYMO_E_NOT_FOUND: of other traces, of another state of them, or not
- * complete; KYMO_E_IO, KYMO_E_MEMORY.
+ * KYMO_E_FORMAT: no index, damaged, of another byte order; KYMO_E_NOT_FOUND: of another version, of other traces, or of another state of
+ * them; KYMO_E_AGAIN: not complete; KYMO_E_IO, KYMO_E_MEMORY.
  */
 int ky_history_open_fd(int fd, const struct ky_history_identity *identity, bool partial,
 		       struct ky_history **history, struct kymo_error *err);
-void ky_history_close(struct ky_history *history); /* NULL is allowed */
+/*
+ * NULL is allowed. An index of the directory of indexes, in which a question has found damage, is removed there, with a
+ * warning to the log that it was opened with. The next ky_history_get() builds it again.
+ */
+void ky_history_close(struct ky_history *history);
+/* Has a question found damage (KYMO_E_FORMAT)? What other questions get is right all the same. */
+bool ky_history_is_damaged(const struct ky_history *history);
 /*
  * See what the builder has published meanwhile. 1: there is more; 0: there is not; or as ky_history_open_fd(),
  * and the earlier state stays. @fd: the same file.
@@ -229,6 +235,8 @@ struct ky_history_source {
 	/* From time to time: what there is of the index until now, owned by the callee. May be NULL. */
 	void (*partial)(void *data, struct ky_history *history);
 	void *data;
+	const struct ky_log
+		*log; /* that is told of a damaged index; outlives the history; may be NULL */
 };
 
 /*
@@ -240,13 +248,16 @@ int ky_history_get(const struct ky_trace_set *set, const struct ky_history_sourc
 		   struct ky_history **history, bool *built, struct kymo_error *damage,
 		   struct kymo_error *err);
 
-/* The index of @set, if it is on disk, complete and right; else NULL. Nothing is built. */
-struct ky_history *ky_history_find(const struct ky_trace_set *set);
+/*
+ * The index of @set, if it is on disk, complete and right; else NULL. Nothing is built. A damaged one is removed. @log: as of
+ * struct ky_history_source.
+ */
+struct ky_history *ky_history_find(const struct ky_trace_set *set, const struct ky_log *log);
 
 /*
  * For a report of a range that begins at @begin_ns: @model, which is new and knows its listeners and its focus, becomes what it would be
- * after all events before *@ns, which is at most @begin_ns. 1; 0: the index has no such state, or not all of what the listeners ask
- * for; KYMO_E_FORMAT, KYMO_E_IO, KYMO_E_MEMORY: @model must not be used.
+ * after all events before *@ns, which is at most @begin_ns. 1; 0: the index has no such state, a damaged one, or not all of what the
+ * listeners ask for; KYMO_E_FORMAT, KYMO_E_IO, KYMO_E_MEMORY: @model must not be used.
  */
 int ky_history_resume(struct ky_history *history, struct ky_model *model, int64_t begin_ns,
 		      int64_t *ns, struct kymo_error *err);

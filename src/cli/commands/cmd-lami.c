@@ -276,7 +276,7 @@ static int analyse(const struct choice *choice, const struct ky_trace_set *set,
 	if (!status)
 		status = set_limit(to, options->limit, err);
 	if (!status && options->begin_ns)
-		to->history = ky_history_find(set);
+		to->history = ky_history_find(set, &ky_cli_log);
 	if (!status)
 		status = cmd_lami_run_with(choice, set, options, to, out, err);
 	ky_history_close(to->history);

@@ -435,7 +435,7 @@ static int cmd_report_run_on_set(const struct selection *selection, const struct
 	if (!status)
 		status = cmd_report_set_at(set, options, to, err);
 	if (!status && !options->select.filter && to->focus.begin_ns != INT64_MIN)
-		to->history = ky_history_find(set);
+		to->history = ky_history_find(set, &ky_cli_log);
 	if (!status)
 		status = cmd_report_run_with(selection, set, options, to, pool, err);
 	ky_history_close(to->history);

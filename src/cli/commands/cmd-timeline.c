@@ -353,11 +353,13 @@ static int cmd_timeline_show(struct timeline *timeline, const struct ky_trace_se
 	return status;
 }
 
-static int cmd_timeline_run_on_set(const struct ky_trace_set *set,
-				   const struct timeline_options *options, struct kymo_error *err)
+/* @again: the history on disk was damaged; it is no longer there. */
+static int cmd_timeline_run_once(const struct ky_trace_set *set,
+				 const struct timeline_options *options, bool *again,
+				 struct kymo_error *err)
 {
-	struct ky_history_source source = {.open = cmd_timeline_open_events,
-					   .progress = show_events};
+	struct ky_history_source source = {
+		.open = cmd_timeline_open_events, .progress = show_events, .log = &ky_cli_log};
 	struct timeline timeline = {0};
 	struct ky_thread_pool *pool;
 	struct kymo_error damage;
@@ -371,12 +373,26 @@ static int cmd_timeline_run_on_set(const struct ky_trace_set *set,
 	ky_thread_pool_free(pool);
 	if (status >= 0)
 		status = cmd_timeline_show(&timeline, set, options, err);
+	*again = status == KYMO_E_FORMAT && timeline.history && !timeline.built &&
+		 ky_history_is_damaged(timeline.history);
 	ky_history_close(timeline.history);
 	if (status >= 0 && damage.code) {
 		*err = damage;
 		return damage.code;
 	}
 	return status;
+}
+
+static int cmd_timeline_run_on_set(const struct ky_trace_set *set,
+				   const struct timeline_options *options, struct kymo_error *err)
+{
+	bool again = false;
+	int status = cmd_timeline_run_once(set, options, &again, err);
+
+	if (!again)
+		return status;
+	ky_error_clear(err);
+	return cmd_timeline_run_once(set, options, &again, err);
 }
 
 static int run_timeline(const struct ky_command *command, void *data, int n_args, char **args)

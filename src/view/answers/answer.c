@@ -131,7 +131,14 @@ bool ky_view_is_columns(enum ky_view_what what)
 int ky_view_answer(struct ky_view *view, const struct ky_view_request *request,
 		   const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err)
 {
+	bool is_whole = !out->len;
 	int ret = answer_dispatch(view, request, stop, out, err);
 
+	/* What a damaged history cannot tell comes from the next one, as far as that is. */
+	if (ret == KYMO_E_FORMAT && is_whole && ky_view_renew_history(view)) {
+		ky_strbuf_clear(out);
+		ky_error_clear(err);
+		ret = answer_dispatch(view, request, stop, out, err);
+	}
 	return ret == KYMO_OK && ky_strbuf_failed(out) ? ky_error_nomem(err) : ret;
 }

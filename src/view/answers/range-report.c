@@ -38,7 +38,7 @@ static int range_report_run(struct ky_view *view, const struct ky_report *report
 	if (ret == KYMO_OK) {
 		/* Its own: the one of the pictures is another thread's. */
 		if (!*request->filter)
-			options->history = ky_history_find(view->set);
+			options->history = ky_history_find(view->set, view->log);
 		ret = ky_reports_run(&report, 1, view->set, flow, options, results, err);
 		ky_history_close(options->history);
 		ky_flow_close(flow);

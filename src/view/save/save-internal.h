@@ -22,11 +22,11 @@ KY_VEC_TYPE(ky_saved_threads, struct ky_saved_thread);
 
 /*
  * save-rows.c: the section "rows", from @begin_ns to @end_ns; @broken: streams that damage ended. @threads gets those that have
- * states in the range.
+ * states in the range. @again: the history on disk was damaged, and is no longer there: a second try builds it again.
  */
 int ky_saved_rows(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 		  const struct ky_broken_list *broken, struct ky_saved_threads *threads,
-		  struct ky_strbuf *out, struct kymo_error *err);
+		  struct ky_strbuf *out, bool *again, struct kymo_error *err);
 
 /* Reports on causes: the ones of all but paths, the paths, and what each report is of, as a list of texts. */
 struct ky_saved_causes {

@@ -242,9 +242,9 @@ static int64_t save_rows_unknown(const struct rows *rows)
 
 int ky_saved_rows(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 		  const struct ky_broken_list *broken, struct ky_saved_threads *threads,
-		  struct ky_strbuf *out, struct kymo_error *err)
+		  struct ky_strbuf *out, bool *again, struct kymo_error *err)
 {
-	const struct ky_history_source source = {.open = save_rows_open_events};
+	const struct ky_history_source source = {.open = save_rows_open_events, .log = view->log};
 	struct rows rows = {.begin_ns = begin_ns,
 			    .end_ns = end_ns < INT64_MAX ? end_ns + 1 : INT64_MAX,
 			    .out = out,
@@ -262,6 +262,7 @@ int ky_saved_rows(const struct ky_view *view, int64_t begin_ns, int64_t end_ns,
 	if (ret == KYMO_OK)
 		ret = ky_saved_losses(view, rows.history, begin_ns, end_ns, broken, out, err);
 	ky_strbuf_adds(out, "}");
+	*again = ret == KYMO_E_FORMAT && ky_history_is_damaged(rows.history) && !built;
 	ky_history_close(rows.history);
 	return ret;
 }

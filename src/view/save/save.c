@@ -157,9 +157,17 @@ static int save_add_reports(struct save *save, struct kymo_error *err)
 static int save_add_rows(struct save *save, struct kymo_error *err)
 {
 	size_t at = save->data.len;
+	bool again = false;
 	int ret = ky_saved_rows(save->view, save->begin_ns, save->end_ns, &save->broken,
-				&save->threads, &save->data, err);
+				&save->threads, &save->data, &again, err);
 
+	if (again) {
+		save->data.len = at;
+		ky_vec_fini(&save->threads);
+		ky_error_clear(err);
+		ret = ky_saved_rows(save->view, save->begin_ns, save->end_ns, &save->broken,
+				    &save->threads, &save->data, &again, err);
+	}
 	return ret < 0 ? ret : end_section(save, "rows", UINT64_MAX, at, err);
 }
 

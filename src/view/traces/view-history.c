@@ -39,7 +39,8 @@ static void *view_history_build(void *data)
 	const struct ky_history_source source = {.open = view_history_open_events,
 						 .progress = view_history_note_progress,
 						 .partial = view_history_take_partial,
-						 .data = own};
+						 .data = own,
+						 .log = view->log};
 	struct ky_history *history = NULL;
 	struct kymo_error damage, err;
 	bool built;
@@ -77,13 +78,39 @@ static int view_history_begin(struct ky_view *view, struct kymo_error *err)
 {
 	int status;
 
-	if (view->shared || view->history.is_started)
+	if (view->shared || view->history.is_started || view->history.error.code)
 		return KYMO_OK;
 	status = pthread_create(&view->history.thread, NULL, view_history_build, view);
 	if (status)
 		return ky_error_errno(err, status, "cannot start a thread that builds the history");
 	view->history.is_started = true;
 	return KYMO_OK;
+}
+
+/* A disk that damages each of them is not asked for ever. */
+#define DAMAGED_MAX 8
+
+/*
+ * A history in which an answer found damage is closed, which removes it from the disk. The next one begins like the first one. The caller
+ * has the lock. Returns whether there was any damage.
+ */
+static bool view_history_drop_damaged(struct ky_view_history *own)
+{
+	if (!own->history || !ky_history_is_damaged(own->history))
+		return false;
+	ky_history_close(own->history);
+	own->history = NULL;
+	if (!own->is_over || !own->is_started)
+		return true; /* the pass goes on, and publishes another one */
+	pthread_join(own->thread, NULL);
+	own->is_started = own->is_over = false;
+	atomic_store_explicit(&own->n_events, 0, memory_order_relaxed);
+	if (++own->n_damaged >= DAMAGED_MAX) {
+		ky_error_set(&own->error, KYMO_E_IO,
+			     "the state history was damaged again and again");
+		ky_error_hint(&own->error, "look for faults of the disk or of the memory");
+	}
+	return true;
 }
 
 int ky_view_take_history(struct ky_view *view, struct ky_history **history, struct kymo_error *err)
@@ -93,6 +120,7 @@ int ky_view_take_history(struct ky_view *view, struct ky_history **history, stru
 
 	*history = NULL;
 	pthread_mutex_lock(&own->lock);
+	(void)view_history_drop_damaged(own);
 	ret = view_history_begin(view, err);
 	if (ret < 0)
 		return ret;
@@ -105,6 +133,17 @@ int ky_view_take_history(struct ky_view *view, struct ky_history **history, stru
 void ky_view_put_history(struct ky_view *view)
 {
 	pthread_mutex_unlock(&ky_view_history_of(view)->lock);
+}
+
+bool ky_view_renew_history(struct ky_view *view)
+{
+	struct ky_view_history *own = ky_view_history_of(view);
+	bool was_damaged;
+
+	pthread_mutex_lock(&own->lock);
+	was_damaged = view_history_drop_damaged(own);
+	pthread_mutex_unlock(&own->lock);
+	return was_damaged;
 }
 
 bool ky_view_history_is_over(struct ky_view *view)

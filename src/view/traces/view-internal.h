@@ -39,6 +39,7 @@ struct ky_view_history {
 	atomic_uint_least64_t n_events; /* that the thread has read */
 	pthread_mutex_t lock;		/* for what follows, and for questions to ->history */
 	bool is_started, is_over;
+	unsigned int n_damaged;	    /* histories in which damage was found */
 	struct ky_history *history; /* NULL: not yet, or ->error */
 	struct kymo_error error;
 };
@@ -54,6 +55,7 @@ struct ky_view_recording {
 struct ky_view {
 	const struct ky_trace_set *set;
 	int64_t begin_ns, end_ns; /* INT64_MIN: no event has a time */
+	const struct ky_log *log; /* for what is no matter of one answer; may be NULL */
 	/* Immutable after ky_view_new(): bits of packets by time, and losses by begin. */
 	double *bits;
 	KY_VEC(struct ky_view_loss) losses;
@@ -116,10 +118,13 @@ static inline struct ky_view_history *ky_view_history_of(struct ky_view *view)
 void ky_view_history_init(struct ky_view_history *own);
 /*
  * Take the state history for questions: *@history is NULL at first, and incomplete while the pass that builds it goes on. The
- * first call begins this pass. The caller must put the history back, after an error, too. 0 or a negative status: the pass has failed.
+ * first call begins this pass, and so does the first one after damage was found in the history. The caller must put the history
+ * back, after an error, too. 0 or a negative status: the pass has failed.
  */
 int ky_view_take_history(struct ky_view *view, struct ky_history **history, struct kymo_error *err);
 void ky_view_put_history(struct ky_view *view);
+/* After an answer with KYMO_E_FORMAT: was it the history that is damaged? Then it is built again from now on. */
+bool ky_view_renew_history(struct ky_view *view);
 /* Nothing more will come of it, for the time being. The caller has the history. */
 bool ky_view_history_is_over(struct ky_view *view);
 /* "ready": ..., "read": ...: how far the pass is. The caller has the history. */

@@ -156,6 +156,7 @@ int ky_view_new(struct ky_trace_set *set, struct ky_view **made, struct kymo_err
 	pthread_mutex_init(&view->lock, NULL);
 	ky_view_history_init(&view->history);
 	view->set = set;
+	view->log = set->traces.len ? set->traces.data[0]->log : NULL;
 	ky_vec_foreach(&set->traces, trace)
 		(*trace)->log = NULL;
 	ret = survey(view, err);
