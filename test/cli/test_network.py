@@ -516,7 +516,7 @@ def test_other_machines_need_a_key(kymo, relay, tmp_path):
 
 # ---- hostile peers -------------------------------------------------------------------------------
 
-HELLO, OPEN, STREAM, PING, DATA, METADATA, PATCH, ROTATE, FEATURES, REMOVE = 1, 2, 3, 4, 9, 10, 11, 16, 19, 20
+HELLO, OPEN, STREAM, PING, DATA, METADATA, PATCH, ROTATE, FEATURES, REMOVE, FILE = 1, 2, 3, 4, 9, 10, 11, 16, 19, 20, 21
 
 
 def frame(kind, payload=b"", trace=0, number=0, claimed=None):
@@ -530,6 +530,10 @@ def hello(host=b"evil", name=b"session", token=b"", session=b"x" * 16, version=1
 
 def data(stream, offset, entry, payload, number):
     return frame(DATA, struct.pack("<IIQQ", stream, 72, offset, entry) + b"i" * 72 + payload, 1, number)
+
+
+def symbols(name, content=b"", number=1, place=b"", claimed=None):
+    return frame(FILE, place.ljust(192, b"\0") + name.ljust(64, b"\0") + content, 0, number, claimed)
 
 
 def talk(port, *messages):
@@ -578,6 +582,14 @@ OPENED = hello() + frame(OPEN, struct.pack("<I", 0) + b"kernel", 1) + frame(STRE
     ([OPENED, frame(REMOVE, b"/etc", 0, 1)], b"path"),
     ([OPENED, frame(REMOVE, b"", 0, 1)], b"bytes"),
     ([OPENED, frame(REMOVE, b"x", 0, 0)], b"number"),
+    *[([OPENED, symbols(name)], b"a file of symbols has a name") for name in (
+        b"", b"..", b"../x.kdi", b"a/b.kdi", b"/etc/x.kdi", b"kallsyms/..", b".new", b"metadata", b"x.kdi", b"ABC.kdi",
+        b"perf-.map", b"perf-1.map.kdi", b"a" * 64, b"a" * 57 + b".kdi")],
+    *[([OPENED, symbols(b"kallsyms", place=place)], b"place of symbols") for place in (
+        b"..", b"/etc", b"kernel/../..", b"kernel/", b".kymo", b"x" * 192)],
+    ([OPENED, symbols(b"kallsyms", number=0)], b"number"),
+    ([OPENED, frame(FILE, b"kallsyms", 0, 1)], b"bytes"),
+    ([OPENED, symbols(b"kallsyms", claimed=256 + (16 << 20) + 1)], b"bytes"),
     ([OPENED, frame(FEATURES, bytes(8), 0, 0)], b"not for this side"),
     ([OPENED, frame(DATA, b"", 1, 1, claimed=1 << 62)], b"bytes"),
     ([frame(HELLO, claimed=1 << 40)], b"bytes"),
@@ -591,6 +603,26 @@ def test_hostile_clients(kymo, relay, tmp_path, messages, reason):
     assert all(place in (".", ".kymo", "evil") or place.startswith("evil/session") for place in inside), inside
     assert sorted(os.listdir(tmp_path)) == ["relay"]
     kymo("record", "-o", here.address("good"), "-k", "sched_switch", "-d", "50ms")
+
+
+def test_symbols_of_a_client(relay):
+    """They are only in its own session, below no link; an archive that is gone has none, and half a file is none."""
+    here = relay()
+    place = f"{here.dir}/evil/session"
+    talk(here.port, OPENED, data(0, 0, 0, b"p" * 100, 1), frame(ROTATE, struct.pack("<II", 1, 0) + b"archives/1/kernel", 1, 2),
+         symbols(b"kallsyms", b"one", 3), symbols(b"0af0.kdi", b"two", 4, b"archives/1"), symbols(b"perf-7.map", b"three", 5, b"gone"),
+         symbols(b"kallsyms", b"four", 6), symbols(b"perf-7.map", b"five" * 1000, 7)[:-1])
+    found = {os.path.relpath(os.path.join(root, name), place): open(os.path.join(root, name), "rb").read()
+             for root, _, names in os.walk(place) for name in names if root.endswith("symbols")}
+    assert found == {"symbols/kallsyms": b"four", "archives/1/symbols/0af0.kdi": b"two"}
+    assert sorted(os.listdir(place)) == ["archives", "kernel", "symbols"]
+    os.rename(f"{place}/symbols", f"{place}/moved")
+    for number, link in ((7, f"{place}/symbols"), (8, f"{place}/archives/2")):
+        os.symlink(f"{place}/moved", link)
+        assert b"cannot write symbols" in talk(here.port, hello(), symbols(b"kallsyms", b"x", 7, b"archives/2" if number == 8 else b""))
+        os.remove(link)
+    assert os.listdir(f"{place}/moved") == ["kallsyms"] and open(f"{place}/moved/kallsyms", "rb").read() == b"four"
+    here.end()
 
 
 def test_a_client_deletes_only_of_its_own_session(relay):
@@ -705,6 +737,7 @@ def test_ssh(kymo, ssh, tmp_path):
                "kymo record -o \"ssh://archive$PWD/it's here\" --name far --user 'modes:*' -- $T numbers 20000 0")
     assert done.returncode == 0 and "; 0 lost" in done.stderr, done
     trace, = glob.glob(f"{tmp_path}/it's here/*/far")
+    assert not os.path.exists(f"{trace}/symbols")
     assert f"Next:  kymo info {trace} (on archive)" in done.stderr
     assert numbers(events(kymo, trace)) == list(range(20000))
 

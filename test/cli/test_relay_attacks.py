@@ -19,7 +19,7 @@ import pytest
 
 from lttng_daemon import Daemon
 from relays import relays
-from test_network import METADATA, MODES, OPEN, OPENED, PATCH, REMOVE, STREAM, data, frame, hello, talk
+from test_network import METADATA, MODES, OPEN, OPENED, PATCH, REMOVE, STREAM, data, frame, hello, symbols, talk
 from viewer import OK, Viewer
 
 pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
@@ -241,9 +241,12 @@ def test_streams_of_an_lttng_daemon_take_little_memory(kymo_bin, tmp_path):
     # Far away, with a hole in front.
     [data(0, 1 << 40, 0, b"x", 1), frame(REMOVE, b"kernel", 0, 2)],
     [data(0, 0, 1 << 30, b"x", 1), frame(REMOVE, b"kernel", 0, 2)],
+    # Symbols.
+    [symbols(b"%d.kdi" % i, b"", i) for i in range(1, 100)],
+    [symbols(b"kallsyms", b"x" * 200000, 1), symbols(b"kallsyms", b"x", 2)],
     # Metadata that grows by changes.
     [frame(METADATA, b"x", 1, 1)] + [frame(PATCH, struct.pack("<Q", 1 + 4000 * i) + b"x" * 4000, 1, i + 2) for i in range(30)],
-], ids=["index", "hole", "hole in the index", "changes"])
+], ids=["index", "hole", "hole in the index", "files of symbols", "symbols", "changes"])
 def test_quota_counts_whatever_takes_room(kymo_bin, tmp_path, frames):
     with relays(kymo_bin, tmp_path / "relay", "--quota", "100k") as begin:
         here = begin()

@@ -4,8 +4,12 @@
 import os
 import re
 import shutil
+import socket
+import struct
 import subprocess
 
+from relays import relays
+from test_network import ssh  # noqa: F401
 from test_symbols import run
 from test_user import TESTS, box, pytestmark  # noqa: F401
 
@@ -111,3 +115,58 @@ def test_refusals(box, tmp_path):
                           text=True)
     assert done.returncode == 0 and "no event has addresses of code" in done.stderr
     assert "'remove' is not add" in run("symbols", "remove", trace, code=2)
+
+
+# ---- on another machine ---------------------------------------------------------------------------
+
+RECORD = ("record --name far --sample page-faults -u 'callers:*' -k 'syscall:openat' -c vpid,ip --callstack-kernel syscall_entry_openat")
+
+
+def check_far(trace):
+    """Of a program that is gone: functions of it, of libc and of the kernel."""
+    text = run("print", "--symbols", elsewhere(trace))
+    assert re.search(r" ip = 0x[0-9A-F]+ \(by_number\+0x", text)
+    assert re.search(r"callstack_kernel = \[ \[0\] = 0x[0-9A-F]+ \(\w+\+0x", text)
+    assert len(re.findall(r"callstack_user = \[ \[0\] = 0x[0-9A-F]+ \([a-zA-Z_]\w*[+ ]", text)) > 3
+    assert "by_number" in run("report", "flame", "--of", "page-faults", trace) or "main" in run(
+        "report", "flame", "--of", "page-faults", trace)
+    assert not os.path.exists(trace + "/symbols/.new")
+
+
+def test_at_a_relay(box, kymo_bin, tmp_path):
+    """Programs that are gone when the relay's trace is read. The recorder leaves nothing behind, and removes what a killed one has left."""
+    os.makedirs(tmp_path / "tmp" / "kymo-symbols-killed" / "kernel")
+    with relays(kymo_bin, tmp_path / "relay") as begin:
+        here = begin()
+        done = box(f"""export TMPDIR=$PWD/tmp
+cp $T/callers-static copy; kymo {RECORD} -o {here.address("far")} -- ./copy; rm copy
+kymo record -u 'callers:*' -c vpid,ip -o {here.address("none")} -- $T/callers
+kymo record --no-symbols --sample page-faults -o {here.address("no-symbols")} -- cat /etc/passwd >/dev/null""")
+        assert done.err.count("symbols of ") == 1, done.err
+        assert os.listdir(tmp_path / "tmp") == []
+        check_far(here.trace("far"))
+        for name in ("none", "no-symbols"):
+            assert not os.path.exists(here.trace(name) + "/symbols")
+
+
+def test_over_ssh(box, ssh, tmp_path):  # noqa: F811
+    shutil.copy(os.path.join(TESTS, "callers-static"), tmp_path / "copy")
+    done = ssh(f"$BIN/kymo {RECORD} -o ssh://archive$PWD/there -- ./copy")
+    assert done.returncode == 0 and "symbols of " in done.stderr, done
+    os.remove(tmp_path / "copy")
+    trace, = (tmp_path / "there").glob("*/far")
+    check_far(str(trace))
+
+
+def test_at_an_older_relay(box, kymo_bin, tmp_path):
+    """A relay that says nothing of its features takes the recording without symbols."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        recorder = subprocess.Popen([kymo_bin, "record", "-o", f"kymo://localhost:{server.getsockname()[1]}/x", "--sample", "page-faults",
+                                     "--", "cat", "/etc/passwd"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        client, _ = server.accept()
+        client.sendall(struct.pack("<IIQQ", 5, 0, 0, 8) + struct.pack("<Q", 1))
+        line = recorder.stderr.readline()
+        recorder.kill()
+        recorder.communicate()
+        client.close()
+    assert "no symbols will be stored: the relay's version of kymo is too old" in line

@@ -15,12 +15,13 @@ struct ky_tls;
 
 /* The options of a recording at a relay, and what it needs. */
 struct ky_record_network {
-	const char *key_path;  /* NULL: the user's, if there is one */
-	bool insecure;	       /* without a key also beyond this machine */
-	uint64_t spill_bytes;  /* limit of the spill file; 0: no spill file */
-	const char *spill_dir; /* NULL: the default */
-	uint64_t wait_ms;      /* for the relay, at the start; 0: the default */
-	struct ky_tls *tls;    /* NULL: none */
+	const char *key_path;	       /* NULL: the user's, if there is one */
+	bool insecure;		       /* without a key also beyond this machine */
+	uint64_t spill_bytes;	       /* limit of the spill file; 0: no spill file */
+	const char *spill_dir;	       /* NULL: the default */
+	uint64_t wait_ms;	       /* for the relay, at the start; 0: the default */
+	struct ky_tls *tls;	       /* NULL: none */
+	struct ky_packet_store *store; /* the one that sends */
 };
 
 /*

@@ -226,7 +226,9 @@ static int record_run_finish(struct driver *driver, int ret, struct kymo_error *
 	driver->recording = NULL;
 	/* The end of each trace is on its way now. */
 	if (closed >= 0 && run->options.store) {
-		closed = ky_record_finish_network(run->options.store, &next);
+		ky_record_symbols_send(&driver->run->symbols,
+				       &(struct ky_symbol_options){.dirs = run->symbol_dirs});
+		closed = ky_record_finish_network(run->network.store, &next);
 		if (closed >= 0 && driver->is_started)
 			ky_record_say_next_there(&run->network, run->options.output,
 						 run->options.name ? run->options.name : "kymo",
@@ -240,6 +242,18 @@ static int record_run_finish(struct driver *driver, int ret, struct kymo_error *
 	return closed < 0 ? KY_EXIT_FAIL : exit_code(driver);
 }
 
+static int open_network(struct ky_record_run *run, struct kymo_error *err)
+{
+	int ret = ky_record_open_network(&run->network, run->options.output,
+					 run->options.name ? run->options.name : "kymo",
+					 &run->network.store, err);
+
+	run->options.store = run->network.store;
+	if (!ret && run->stores_symbols)
+		ky_record_symbols_begin(&run->symbols, &run->options.store);
+	return ret;
+}
+
 static int run_driver(struct driver *driver)
 {
 	struct ky_record_run *run = driver->run;
@@ -247,9 +261,7 @@ static int run_driver(struct driver *driver)
 	int ret = ky_loop_new(&driver->loop, &err), code;
 
 	if (!ret && ky_record_is_network(run->options.output))
-		ret = ky_record_open_network(&run->network, run->options.output,
-					     run->options.name ? run->options.name : "kymo",
-					     &run->options.store, &err);
+		ret = open_network(run, &err);
 	if (!ret)
 		ret = ky_recording_open(&run->options, &driver->recording, &err);
 	if (ret < 0)
@@ -284,6 +296,7 @@ int ky_record_run(struct ky_record_run *run)
 	ky_child_end(&run->command);
 	(void)ky_recording_close(driver.recording, NULL);
 	ky_store_free(run->options.store);
+	ky_record_symbols_fini(&run->symbols);
 	ky_tls_free(run->network.tls);
 	ky_loop_free(driver.loop);
 	return code;

@@ -89,7 +89,7 @@ static bool relay_files_is_one_of(const char *name, const char *const *names, si
 static bool is_taken_name(const char *name)
 {
 	static const char *const taken[] = {"metadata", "archives", "kernel", "ust",
-					    "index",	"pid",	    "uid"};
+					    "index",	"pid",	    "uid",    "symbols"};
 
 	return relay_files_is_one_of(name, taken, sizeof(taken) / sizeof(taken[0]));
 }
@@ -97,7 +97,7 @@ static bool is_taken_name(const char *name)
 /* The same of a host alone: no recording in it has a name that is taken. */
 static bool is_taken_host(const char *name)
 {
-	static const char *const taken[] = {"metadata", "archives"};
+	static const char *const taken[] = {"metadata", "archives", "symbols"};
 
 	return relay_files_is_one_of(name, taken, sizeof(taken) / sizeof(taken[0]));
 }
@@ -196,8 +196,7 @@ uint64_t ky_relay_remove_tree(const char *path)
 	return bytes;
 }
 
-/* The directory of the last name of @path, reached without links; -1: none. @path is the same afterwards. */
-static int open_above(int dir_fd, char *path, const char **name)
+int ky_relay_open_above(int dir_fd, char *path, const char **name)
 {
 	int fd = openat(dir_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC), next;
 	char *slash;
@@ -233,7 +232,7 @@ uint64_t ky_relay_remove_below(int dir_fd, const char *path)
 	bool goes_on = true;
 
 	for (int i = 0; slash && goes_on; i++) {
-		int fd = open_above(dir_fd, copy, &name);
+		int fd = ky_relay_open_above(dir_fd, copy, &name);
 
 		if (fd < 0)
 			break;

@@ -32,6 +32,11 @@ int ky_relay_io_error(const char *path, int errnum, const char *what, struct kym
  */
 int ky_relay_make_parents(int dir_fd, const char *path, uint64_t *made_bytes,
 			  struct kymo_error *err);
+/*
+ * Opens the directory above the last name of @path (O_PATH), below @dir_fd and without links; *name: the last name. @path is
+ * the same afterwards. Returns a descriptor, or -1 with errno.
+ */
+int ky_relay_open_above(int dir_fd, char *path, const char **name);
 /* Opens directory @name in @dir_fd, and creates it if need be; *made_bytes: as above. Returns a descriptor, or -1 with errno. */
 int ky_relay_open_directory(int dir_fd, const char *name, uint64_t *made_bytes);
 /* The same of a file, with @flags but for O_CREAT. */

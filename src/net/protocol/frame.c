@@ -9,8 +9,12 @@
 _Static_assert(sizeof(struct ky_frame) == KY_FRAME_HEAD_BYTES, "no padding");
 _Static_assert(sizeof(struct ky_net_hello) == 40, "no padding");
 _Static_assert(sizeof(struct ky_net_data) == 96, "no padding");
+_Static_assert(sizeof(struct ky_net_file) == 256, "no padding");
 
 #define NAME_MAX_BYTES 200
+/* Digits in names of files of symbols. */
+#define BUILD_ID_MAX   56
+#define PID_DIGITS_MAX 19
 
 void ky_frame_put(const struct ky_frame *frame, uint8_t to[KY_FRAME_HEAD_BYTES])
 {
@@ -64,6 +68,8 @@ static const struct limits {
 			     sizeof(struct ky_net_hello) + KY_NET_TEXT_MAX},
 	[KY_FRAME_FEATURES] = {true, false, 8, 8},
 	[KY_FRAME_REMOVE] = {false, true, 1, KY_NET_TEXT_MAX},
+	[KY_FRAME_FILE] = {false, true, sizeof(struct ky_net_file),
+			   sizeof(struct ky_net_file) + KY_NET_FILE_MAX},
 };
 
 int ky_frame_check(const struct ky_frame *frame, bool from_relay, struct kymo_error *err)
@@ -106,4 +112,22 @@ bool ky_net_is_path(const char *path, size_t len)
 		at = end + 1;
 	}
 	return len < KY_NET_TEXT_MAX;
+}
+
+/* One to @most characters of @set, then @tail. */
+static bool frame_has_form(const char *text, const char *set, size_t most, const char *tail)
+{
+	size_t n = strspn(text, set);
+
+	return n && n <= most && strcmp(text + n, tail) == 0;
+}
+
+bool ky_net_is_symbols_name(const char *name)
+{
+	static const char perf[] = "perf-";
+
+	return strcmp(name, "kallsyms") == 0 ||
+	       frame_has_form(name, "0123456789abcdef", BUILD_ID_MAX, ".kdi") ||
+	       (strncmp(name, perf, sizeof(perf) - 1) == 0 &&
+		frame_has_form(name + sizeof(perf) - 1, "0123456789", PID_DIGITS_MAX, ".map"));
 }

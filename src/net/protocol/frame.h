@@ -23,6 +23,7 @@
 #define KY_NET_VERSION	    1
 #define KY_NET_TEXT_MAX	    4096	 /* of a path, a name, an error */
 #define KY_NET_PACKET_MAX   (256u << 20) /* of the payload of other frames */
+#define KY_NET_FILE_MAX	    (16u << 20)	 /* of a file of symbols */
 #define KY_NET_INDEX_BYTES  72
 #define KY_FRAME_HEAD_BYTES 24
 /* Bounds of the delay from an event to a live reader, and the delay of readers that wish none. */
@@ -64,6 +65,8 @@ enum ky_frame_type {
 	KY_FRAME_FEATURES,
 	/* With a number, from the recorder, to a relay with KY_NET_FEATURE_REMOVE: path in the session, which goes with all below. */
 	KY_FRAME_REMOVE,
+	/* With a number, from the recorder, to a relay with KY_NET_FEATURE_FILE: struct ky_net_file, the bytes of the file. */
+	KY_FRAME_FILE,
 	KY_FRAME_TYPES,
 };
 
@@ -82,6 +85,7 @@ enum {
 /* What a later version of the relay can do beside the frames that all have. */
 enum ky_net_feature {
 	KY_NET_FEATURE_REMOVE = 1,
+	KY_NET_FEATURE_FILE = 2,
 };
 
 /* In the greeting of a recorder. */
@@ -111,6 +115,16 @@ struct ky_net_data {
 	uint8_t index[KY_NET_INDEX_BYTES];
 };
 
+/*
+ * Fixed part of KY_FRAME_FILE: a file of symbols. The relay chooses its directory, "symbols" in the session's directory or
+ * in that of an archive, and replaces a file with the same name. Without the archive, the frame has no effect.
+ */
+struct ky_net_file {
+	char place
+		[192]; /* path of the archive in the session, or ""; it ends with NUL, as the name does */
+	char name[64]; /* as ky_net_is_symbols_name() has it */
+};
+
 /* The delay @wish_ms of a peer, within the bounds; 0: the usual one. */
 static inline uint32_t ky_net_delay_ms(uint64_t wish_ms)
 {
@@ -138,5 +152,7 @@ int ky_frame_check(const struct ky_frame *frame, bool from_relay, struct kymo_er
 bool ky_net_is_path(const char *path, size_t len);
 /* The same for one component of 200 bytes at most, such as a host's or a session's name. */
 bool ky_net_is_name(const char *name, size_t len);
+/* Whether @name is one of a file of symbols: BUILD-ID.kdi, kallsyms, perf-PID.map. */
+bool ky_net_is_symbols_name(const char *name);
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "net/files/relay-files.h"
+#include "net/files/relay-symbols.h"
 #include "os/file.h"
 #include "store/live/live-file.h"
 
@@ -56,6 +57,7 @@ struct ky_relay_session {
 	bool is_skipped; /* it was carried out before */
 	uint64_t taken;	 /* bytes of the payload */
 	struct ky_relay_trace *trace;
+	struct ky_relay_symbols symbols;
 	struct ky_relay_place place; /* of the last packet; of the next one, once that has ended */
 	uint8_t fixed[KY_NET_TEXT_MAX + 16]; /* the beginning of the payload, or all of it */
 };
@@ -162,6 +164,7 @@ int ky_relay_session_open(int dir_fd, const struct ky_relay_session_spec *spec,
 		return ky_error_nomem(err);
 	session->relay_fd = dir_fd;
 	session->dir_fd = -1;
+	session->symbols = (struct ky_relay_symbols)KY_RELAY_SYMBOLS_INIT;
 	session->batch = batch;
 	memcpy(session->id, spec->id, sizeof(session->id));
 	at = snprintf(session->state_name, sizeof(session->state_name), STATE_DIR "/");
@@ -185,6 +188,7 @@ void ky_relay_session_close(struct ky_relay_session *session)
 
 	if (!session)
 		return;
+	ky_relay_symbols_fini(&session->symbols);
 	while (ky_map_next(&session->traces, &at, &number, &trace))
 		ky_relay_trace_free(trace);
 	ky_map_fini(&session->traces);
@@ -331,6 +335,8 @@ static size_t fixed_bytes(const struct ky_frame *frame)
 {
 	if (frame->type == KY_FRAME_DATA)
 		return sizeof(struct ky_net_data);
+	if (frame->type == KY_FRAME_FILE)
+		return sizeof(struct ky_net_file);
 	return frame->type == KY_FRAME_METADATA ? 0 : (size_t)frame->bytes;
 }
 
@@ -383,6 +389,28 @@ static int relay_session_begin_packet(struct ky_relay_session *session, struct k
 				     err);
 }
 
+/* The fixed part of a frame whose other bytes go to a file is here. */
+static int relay_session_begin_bytes(struct ky_relay_session *session, struct kymo_error *err)
+{
+	struct ky_net_file file;
+
+	if (session->frame.type == KY_FRAME_DATA)
+		return relay_session_begin_packet(session, err);
+	if (session->frame.type != KY_FRAME_FILE)
+		return KYMO_OK;
+	memcpy(&file, session->fixed, sizeof(file));
+	return ky_relay_symbols_begin(&session->symbols, session->dir_fd, &file,
+				      &session->use.added_bytes, err);
+}
+
+static int relay_session_write(struct ky_relay_session *session, const uint8_t *data, size_t bytes,
+			       struct kymo_error *err)
+{
+	return session->frame.type == KY_FRAME_FILE
+		       ? ky_relay_symbols_write(&session->symbols, data, bytes, err)
+		       : ky_relay_trace_write(session->trace, data, bytes, err);
+}
+
 int ky_relay_session_take(struct ky_relay_session *session, const uint8_t *data, size_t bytes,
 			  struct kymo_error *err)
 {
@@ -397,13 +425,13 @@ int ky_relay_session_take(struct ky_relay_session *session, const uint8_t *data,
 		session->taken += part;
 		data += part;
 		bytes -= part;
-		if (session->taken == fixed && session->frame.type == KY_FRAME_DATA)
-			ret = relay_session_begin_packet(session, err);
+		if (session->taken == fixed)
+			ret = relay_session_begin_bytes(session, err);
 	}
 	session->taken += bytes;
 	session->bytes += bytes;
 	if (!ret && bytes)
-		ret = ky_relay_trace_write(session->trace, data, bytes, err);
+		ret = relay_session_write(session, data, bytes, err);
 	session->has_failed |= ret < 0;
 	return ret;
 }
@@ -510,6 +538,9 @@ static int relay_session_end_frame(struct ky_relay_session *session, struct kymo
 		return relay_session_end_rotation(session, err);
 	case KY_FRAME_REMOVE:
 		return end_removal(session, err);
+	case KY_FRAME_FILE:
+		return ky_relay_symbols_end(&session->symbols, &session->use.added_bytes,
+					    &session->use.removed_bytes, err);
 	case KY_FRAME_BYE:
 		session->is_complete = true;
 		session->state->is_complete = 1;

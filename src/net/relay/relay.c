@@ -334,7 +334,8 @@ static int relay_begin_session(struct client *client, const struct ky_net_hello 
 	note_recorder(client, KY_VIEWER_RECORDER_HERE);
 	client->acknowledged = ky_relay_session_next(client->session);
 	if (le32toh(hello->wishes) & KY_NET_TAKES_FEATURES)
-		(void)relay_answer(client, KY_FRAME_FEATURES, KY_NET_FEATURE_REMOVE);
+		(void)relay_answer(client, KY_FRAME_FEATURES,
+				   KY_NET_FEATURE_REMOVE | KY_NET_FEATURE_FILE);
 	(void)relay_answer(client, KY_FRAME_WELCOME, client->acknowledged);
 	watch_readers(client);
 	return KYMO_OK;
@@ -434,7 +435,8 @@ static bool is_greeting(const struct ky_frame *frame)
 
 static bool relay_takes_room(uint32_t type)
 {
-	return type == KY_FRAME_DATA || type == KY_FRAME_METADATA || type == KY_FRAME_PATCH;
+	return type == KY_FRAME_DATA || type == KY_FRAME_METADATA || type == KY_FRAME_PATCH ||
+	       type == KY_FRAME_FILE;
 }
 
 static int begin_frame(struct client *client, struct kymo_error *err)

@@ -322,6 +322,27 @@ static int network_remove(struct ky_packet_store *base, const char *path, struct
 			     err);
 }
 
+static bool network_can_attach(struct ky_packet_store *base)
+{
+	return ky_sender_features(network_store(base)->sender) & KY_NET_FEATURE_FILE;
+}
+
+static int network_attach(struct ky_packet_store *base, const struct ky_store_file *file,
+			  struct kymo_error *err)
+{
+	struct ky_net_file fixed = {0};
+	const struct ky_sender_part parts[] = {{&fixed, sizeof(fixed)},
+					       {file->data, file->size_bytes}};
+
+	if (file->size_bytes > KY_NET_FILE_MAX || strlen(file->place) >= sizeof(fixed.place) ||
+	    strlen(file->name) >= sizeof(fixed.name))
+		return ky_error_set(err, KYMO_E_LIMIT,
+				    "the symbols in %s are too large for a relay", file->name);
+	memcpy(fixed.place, file->place, strlen(file->place));
+	memcpy(fixed.name, file->name, strlen(file->name));
+	return ky_sender_put(network_store(base)->sender, KY_FRAME_FILE, 0, NULL, 0, parts, 2, err);
+}
+
 static void network_free(struct ky_packet_store *base)
 {
 	struct network_store *store = network_store(base);
@@ -341,6 +362,8 @@ static const struct ky_packet_store_ops network_store_ops = {
 	.backlog = network_backlog,
 	.can_remove = network_can_remove,
 	.remove = network_remove,
+	.can_attach = network_can_attach,
+	.attach = network_attach,
 	.free = network_free,
 };
 

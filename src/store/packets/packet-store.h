@@ -109,6 +109,14 @@ struct ky_store_backlog {
 	uint64_t spilled_bytes; /* that have been in the file so far */
 };
 
+/* A file of symbols that belongs to the traces of a store, or to those that a rotation has moved to @place. */
+struct ky_store_file {
+	const char *place; /* "": the store itself */
+	const char *name;  /* as stored symbols have it, "kallsyms" */
+	const void *data;
+	size_t size_bytes;
+};
+
 struct ky_packet_store_ops {
 	/* Optional. */
 	uint32_t (*readers_delay_ms)(struct ky_packet_store *store);
@@ -117,6 +125,9 @@ struct ky_packet_store_ops {
 	void (*backlog)(struct ky_packet_store *store, struct ky_store_backlog *backlog);
 	bool (*can_remove)(struct ky_packet_store *store);
 	int (*remove)(struct ky_packet_store *store, const char *path, struct kymo_error *err);
+	bool (*can_attach)(struct ky_packet_store *store);
+	int (*attach)(struct ky_packet_store *store, const struct ky_store_file *file,
+		      struct kymo_error *err);
 	/* Required. */
 	int (*open)(struct ky_packet_store *store, const struct ky_store_place *place,
 		    struct ky_store_trace **trace, struct kymo_error *err);
@@ -194,6 +205,22 @@ static inline int ky_store_remove(struct ky_packet_store *store, const char *pat
 				  struct kymo_error *err)
 {
 	return store->ops->remove(store, path, err);
+}
+
+/* Whether the store takes files of symbols to where it has the traces. */
+static inline bool ky_store_can_attach(struct ky_packet_store *store)
+{
+	return store->ops->can_attach && store->ops->can_attach(store);
+}
+
+/*
+ * Puts @file into the directory of symbols at its place, where it replaces one with the same name. Without effect when the place is
+ * gone. The caller has asked ky_store_can_attach(). KYMO_E_LIMIT: it is too large.
+ */
+static inline int ky_store_attach(struct ky_packet_store *store, const struct ky_store_file *file,
+				  struct kymo_error *err)
+{
+	return store->ops->attach(store, file, err);
 }
 
 /* Frees the store. The caller must have closed its traces. NULL is allowed. */
