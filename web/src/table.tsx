@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Columns } from "./columns";
+import { RowText } from "./row-text";
 import { useStore, type Store } from "./store";
 import { clock, span } from "./time";
 
@@ -267,9 +268,7 @@ export function EventTable({ store }: { store: Store }) {
                 {several && <span role="gridcell">{row && traceName(store.info.traces[row.trace])}</span>}
                 <span role="gridcell">{row?.cpu}</span>
                 <span role="gridcell">{row?.name}</span>
-                <span role="gridcell" title={row?.text.slice(0, 2000)}>
-                  {row?.text.slice(0, 2000)}
-                </span>
+                <RowText text={row?.text} />
               </div>
             );
           })}
