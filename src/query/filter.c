@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "query/filter-internal.h"
+#include "query/nearest.h"
 
 struct class_filter {
 	enum ky_verdict verdict;
@@ -21,30 +21,6 @@ struct ky_filter {
 };
 
 /* ---- names that no event has ------------------------------------------------------------------- */
-
-struct nearest {
-	const char *name;
-	const char *best[3];
-	size_t distance[3];
-};
-
-static void query_filter_offer(struct nearest *n, const char *name)
-{
-	size_t distance = ky_edit_distance(n->name, name);
-
-	for (int i = 0; i < 3; i++) {
-		if (n->best[i] && strcmp(n->best[i], name) == 0)
-			return;
-		if (n->best[i] && n->distance[i] <= distance)
-			continue;
-		memmove(&n->best[i + 1], &n->best[i], (size_t)(2 - i) * sizeof(n->best[0]));
-		memmove(&n->distance[i + 1], &n->distance[i],
-			(size_t)(2 - i) * sizeof(n->distance[0]));
-		n->best[i] = name;
-		n->distance[i] = distance;
-		return;
-	}
-}
 
 /* Is @scope one of those that the name is looked for in? */
 static bool is_looked_in(const struct ky_node *node, enum ky_scope scope)
@@ -61,7 +37,7 @@ static bool is_looked_in(const struct ky_node *node, enum ky_scope scope)
 	}
 }
 
-static void offer_fields(struct nearest *n, const struct ky_node *node,
+static void offer_fields(struct ky_nearest *n, const struct ky_node *node,
 			 const struct ky_event_class *cls)
 {
 	for (int s = KY_SCOPE_PACKET_CONTEXT; s < KY_SCOPE_COUNT; s++) {
@@ -70,7 +46,7 @@ static void offer_fields(struct nearest *n, const struct ky_node *node,
 		if (!is_looked_in(node, (enum ky_scope)s))
 			continue;
 		for (size_t i = 0; root && i < root->st.n_members; i++)
-			query_filter_offer(n, root->st.members[i].display);
+			ky_nearest_offer(n, root->st.members[i].display);
 	}
 }
 
@@ -88,7 +64,7 @@ static bool is_recorded_on_demand(const char *name)
 static int unknown_name(const struct ky_node *node, const struct ky_trace_class *const *traces,
 			size_t n_traces, struct kymo_error *err)
 {
-	struct nearest n = {.name = node->name.name};
+	struct ky_nearest n = {.name = node->name.name};
 
 	for (size_t t = 0; t < n_traces; t++)
 		for (size_t e = 0; e < traces[t]->events.len; e++)
@@ -97,10 +73,8 @@ static int unknown_name(const struct ky_node *node, const struct ky_trace_class 
 		       node->name.kind == KY_NAME_CONTEXT ? "context " : "", node->name.name);
 	if (is_recorded_on_demand(node->name.name))
 		ky_error_hint(err, "a recording with the context field %s has it", node->name.name);
-	else if (n.best[0])
-		ky_error_hint(err, "the nearest names are: %s%s%s%s%s", n.best[0],
-			      n.best[1] ? ", " : "", n.best[1] ? n.best[1] : "",
-			      n.best[2] ? ", " : "", n.best[2] ? n.best[2] : "");
+	else
+		ky_nearest_hint(&n, err);
 	return KYMO_E_INVALID;
 }
 

@@ -178,5 +178,5 @@ def test_mistakes(kymo, server):
     wrong(f"a: sdt:{server}:* {end}", "is 3 probes")
     wrong(f"a: sdt:{server}:nothing {end}", "no probe matches")
     wrong(f"a: uprobe:{server}:nap(ns) if thread == 1 {end}", "has no field 'thread'")
-    wrong(f"a: uprobe:{server}:begin_request(path=r->path) if path == 'sixteen letters.' {end}", "at most 16 bytes of a text")
+    wrong(f"a: uprobe:{server}:begin_request(path=r->path) if path == 'sixteen letters.' {end}", "the text is too long: at most 15 bytes")
     wrong(f"a: uprobe:{server}:begin_request(path=r->path) {end} by path=arg1", "the key of a tracker is a number")

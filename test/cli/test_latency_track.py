@@ -72,7 +72,7 @@ def test_every_fsync(track, tmp_path):
 
 def test_wake_up_with_both_stacks(track):
     load = Load("import time\nfor _ in range(30): time.sleep(0.002)")
-    wake = f"sched_waking if pid == {load.pid} -> sched_switch by tid=next_tid"
+    wake = f"sched_waking if tid == {load.pid} -> sched_switch by tid=next_tid"
     tracked = track("--track", f"wake: {wake}", "--over", "0s", "--track", f"worst: {wake}", "--over", "worst",
                     "--stacks", "--layers", "wakeup", "--pid", load.pid)
     load.go()
@@ -264,16 +264,16 @@ def test_wrong_definitions(kymo):
             "sched_waking -> sched_switch": "a tracker begins with its name and ':'",
             "a: sched_waking": "'sched_waking' is not the end of a known pair of events; name both: BEGIN -> END by KEY",
             "a: nothing -> sched_switch": "this kernel has no event 'nothing'",
-            "a: sched_waking if colour == 3 -> sched_switch": "column 20: event sched_waking has no field 'colour'",
-            "a: sched_waking if prio == 'x' -> sched_switch": "'prio' is a number",
-            "a: sched_waking if comm < 3 -> sched_switch": "'comm' is a text",
-            "a: sched_waking if prio + 3 == 3 -> sched_switch": "a tracker compares a field with a constant",
-            "a: sched_waking if comm =~ 'a*b' -> sched_switch": "patterns with '*' at the end",
+            "a: sched_waking if colour == 3 -> sched_switch": ":1:20: event sched_waking has no field 'colour'",
+            "a: sched_waking if prio == 'x' -> sched_switch": "'==' does not go with a number and a text",
+            "a: sched_waking if comm < 3 -> sched_switch": ":1:25: '<' does not go with a text and a number",
+            "a: sched_waking if prio + 3 == 3 -> sched_switch": ":1:29: the kernel cannot evaluate this part of the condition",
+            "a: sched_waking if comm =~ 'a*b' -> sched_switch": ":1:28: the kernel evaluates patterns of the form",
             "a: sched_waking -> sched_switch by comm": "the key of a tracker is a number",
-            "a: sched_waking -> sched_switch by pid,prio,target_cpu": "a tracker has at most 2 keys",
-            "a: sched_waking -> sched_switch by pid": "event sched_switch has no field 'pid'",
+            "a: sched_waking -> sched_switch by tid,prio,target_cpu=prev_prio": "a tracker has at most 2 keys",
+            "a: sched_waking -> sched_switch by pid": "event sched_waking has no field 'pid'; the nearest names are: ",
             "a: shop:order -> sched_switch": "both ends of a tracker are events of programs with libkymo-trace, or none of them",
-            "a: shop:order if id == -> shop:done": "column",
+            "a: shop:order if id == -> shop:done": ":1:23: ",
             "a b: sched_waking -> sched_switch": "begins with its name"}.items():
         done = kymo("latency", "--once", "--track", text, code=2)
         assert message in done.err, (text, done)

@@ -239,6 +239,18 @@ static int cmd_count_run(struct counting *counting, const struct ky_count_option
 	return ret < 0 ? ret : code;
 }
 
+/* A mistake in the command line, with its place in the rule. */
+static int cmd_count_blame(const struct ky_command *command, const char *rule,
+			   const struct kymo_error *err)
+{
+	char place[300] = "";
+
+	if (err->column)
+		snprintf(place, sizeof(place), "'%.200s':%u:%u: ", rule, err->line, err->column);
+	return err->hint[0] ? ky_cli_usage(command, "%s%s; %s", place, err->message, err->hint)
+			    : ky_cli_usage(command, "%s%s", place, err->message);
+}
+
 static int run_count(const struct ky_command *command, void *data, int n_args, char **args)
 {
 	const struct options *options = data;
@@ -268,13 +280,13 @@ static int run_count(const struct ky_command *command, void *data, int n_args, c
 	counting.view.limit = options->limit;
 	if (ret == KYMO_OK)
 		ret = cmd_count_run(&counting, &wanted, &err);
+	if (ret < 0)
+		ret = ret == KYMO_E_INVALID ? cmd_count_blame(command, wanted.rule, &err)
+					    : ky_cli_error(&err);
 	ky_vec_fini(&fields.list);
 	ky_strbuf_fini(&fields.text);
 	ky_strbuf_fini(&rule);
-	if (ret == KYMO_E_INVALID)
-		return err.hint[0] ? ky_cli_usage(command, "%s; %s", err.message, err.hint)
-				   : ky_cli_usage(command, "%s", err.message);
-	return ret < 0 ? ky_cli_error(&err) : ret;
+	return ret;
 }
 
 const struct ky_command ky_command_count = {

@@ -107,8 +107,8 @@ static int blame_definition(const char *text, struct kymo_error *err)
 	char place[32] = "";
 
 	if (found.column)
-		snprintf(place, sizeof(place), "column %u: ", found.column);
-	ky_error_set(err, KYMO_E_INVALID, "--track '%.200s': %s%s", text, place, found.message);
+		snprintf(place, sizeof(place), ":%u:%u", found.line, found.column);
+	ky_error_set(err, KYMO_E_INVALID, "--track '%.200s'%s: %s", text, place, found.message);
 	if (found.hint[0])
 		ky_error_hint(err, "%s", found.hint);
 	return KYMO_E_INVALID;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of count.h: which events with which config (count-plan.c), their filters (count-filter.c), the programs (count.c). */
+/* The parts of count.h: which events with which config (count-plan.c), and the programs (count.c). */
 #ifndef KY_KERNEL_COUNT_COUNT_INTERNAL_H
 #define KY_KERNEL_COUNT_COUNT_INTERNAL_H
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "kernel/condition/condition.h"
 #include "kernel/count/count-layout.h"
 #include "kernel/count/count.h"
 #include "kernel/events/catalogue.h"
@@ -35,18 +36,9 @@ int ky_count_plan_init(struct ky_count_plan *plan, const struct ky_count_options
 		       struct kymo_error *err);
 void ky_count_plan_fini(struct ky_count_plan *plan);
 
-/*
- * The field @name of an event, without its place in a key. NULL @source: what it is in the trace, if a field of the event. False: the event
- * has no such field, or none that can be counted.
- */
+/* The field @name of an event, without its place in a key. As ky_condition_find_field(), and the stacks and the event itself. */
 bool ky_count_find_field(const struct ky_count_event *event, enum ky_name_kind kind,
-			 const char *name, struct ky_count_field *field,
+			 const char *name, struct ky_condition_field *field,
 			 const struct ky_event_field **source);
-/* The program must see the record up to the end of @field. False: the field lies too far. */
-bool ky_count_need_record(struct ky_count_config *config, const struct ky_count_field *field);
-
-/* Append the steps for @node to the event's config. 0 or KYMO_E_INVALID, KYMO_E_LIMIT. */
-int ky_count_compile(struct ky_count_event *event, const struct ky_node *node,
-		     struct kymo_error *err);
 
 #endif

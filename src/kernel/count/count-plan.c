@@ -36,16 +36,16 @@ static enum ky_name_kind count_plan_kind_of(const char **name)
 	return KY_NAME_FIELD;
 }
 
-static uint32_t text_bytes_of(const struct ky_count_field *field)
+static uint32_t text_bytes_of(const struct ky_condition_field *field)
 {
 	switch (field->source) {
-	case KY_COUNT_CHARS:
+	case KY_CONDITION_CHARS:
 		return field->size < KY_COUNT_TEXT_BYTES ? (field->size + 7) & ~7u
 							 : KY_COUNT_TEXT_BYTES;
-	case KY_COUNT_DYNAMIC:
-	case KY_COUNT_USER:
+	case KY_CONDITION_DYNAMIC:
+	case KY_CONDITION_USER:
 		return KY_COUNT_TEXT_BYTES;
-	case KY_COUNT_COMM:
+	case KY_CONDITION_COMM:
 		return KY_EVENT_COMM_BYTES;
 	default:
 		return 0;
@@ -155,15 +155,15 @@ static int take_column(struct ky_count_plan *plan, size_t i, struct ky_count_eve
 		       struct kymo_error *err)
 {
 	struct ky_count_column *column = &plan->columns[i];
-	struct ky_count_field *field = &event->config.fields[i];
+	struct ky_condition_field *field = &event->config.fields[i].value;
 	const struct ky_event_field *source;
 	const char *name = column->name;
 	enum ky_name_kind kind = count_plan_kind_of(&name);
 	uint32_t text_bytes;
 
 	if (!ky_count_find_field(event, kind, name, field, &source) ||
-	    !ky_count_need_record(&event->config, field)) {
-		*field = (struct ky_count_field){0};
+	    !ky_condition_reach(field, &event->config.condition.record_bytes)) {
+		*field = (struct ky_condition_field){0};
 		event->config.missing |= 1u << i;
 		return KYMO_OK;
 	}
@@ -246,10 +246,11 @@ static int choose_sum(struct ky_count_plan *plan, const char *sum, struct kymo_e
 		return KYMO_OK;
 	kind = count_plan_kind_of(&sum);
 	ky_vec_foreach(&plan->events, event) {
-		struct ky_count_field *field = &event->config.sum;
+		struct ky_condition_field *field = &event->config.sum;
 
 		if (ky_count_find_field(event, kind, sum, field, &source) &&
-		    !text_bytes_of(field) && ky_count_need_record(&event->config, field))
+		    field->source < KY_CONDITION_SOURCES && !text_bytes_of(field) &&
+		    ky_condition_reach(field, &event->config.condition.record_bytes))
 			n++;
 		else
 			event->is_never = true;
@@ -259,25 +260,35 @@ static int choose_sum(struct ky_count_plan *plan, const char *sum, struct kymo_e
 				"none of these events has a number '%s' to add up", sum);
 }
 
-static int compile_filter(struct ky_count_plan *plan, const char *filter, struct kymo_error *err)
+/* The place of a mistake is that in the rule, of which the condition is the end. */
+static int compile_condition(struct ky_count_plan *plan, const char *rule, const char *condition,
+			     struct kymo_error *err)
 {
-	const struct ky_node *root;
-	size_t n = 0;
-	int ret = KYMO_OK;
+	struct ky_condition_event *events;
+	size_t n = 0, i = 0;
+	int ret;
 
-	if (!filter)
+	if (!condition)
 		return KYMO_OK;
-	root = ky_query_parse(filter, &plan->arena, err);
-	if (!root)
-		return err ? err->code : KYMO_E_INVALID;
-	ky_vec_foreach(&plan->events, event) {
-		if (ret == KYMO_OK)
-			ret = ky_count_compile(event, root, err);
-		n += !event->is_never;
+	events = ky_arena_array(&plan->arena, plan->events.len, sizeof(*events));
+	if (!events)
+		return ky_error_nomem(err);
+	ky_vec_foreach(&plan->events, event)
+		events[i++] = (struct ky_condition_event){.name = event->name,
+							  .fields = event->fields,
+							  .n_fields = event->n_fields,
+							  .to = &event->config.condition};
+	ret = ky_condition_compile(condition, events, i, &plan->arena, err);
+	for (i = 0; i < plan->events.len; i++) {
+		plan->events.data[i].is_never |= events[i].is_never;
+		n += !events[i].is_never;
 	}
+	if (ret < 0 && err->column)
+		ky_error_line(err, 1, err->column + (uint32_t)(strlen(rule) - strlen(condition)));
 	return ret == KYMO_OK && !n
 		       ? ky_error_set(err, KYMO_E_INVALID,
-				      "the condition '%s' is true of none of these events", filter)
+				      "the condition '%s' is true of none of these events",
+				      condition)
 		       : ret;
 }
 
@@ -300,7 +311,7 @@ int ky_count_plan_init(struct ky_count_plan *plan, const struct ky_count_options
 	if (ret == KYMO_OK)
 		ret = find_columns(plan, err);
 	if (ret == KYMO_OK)
-		ret = compile_filter(plan, filter, err);
+		ret = compile_condition(plan, options->rule, filter, err);
 	if (ret == KYMO_OK)
 		ret = choose_sum(plan, options->sum, err);
 	if (ret == KYMO_OK)

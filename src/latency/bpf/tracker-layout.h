@@ -8,48 +8,12 @@
 
 #include <stdint.h>
 
+#include "kernel/condition/condition-layout.h"
 #include "latency/bpf/latency-layout.h"
 
-#define KY_TRACKER_STEPS      24
 #define KY_TRACKER_KEYS	      2
-#define KY_TRACKER_TEXT_BYTES 16
+#define KY_TRACKER_TEXT_BYTES 16 /* of a text that a probe fetches */
 #define KY_TRACKER_FRAMES     64
-
-enum ky_tracker_source {
-	KY_TRACKER_FIELD, /* of the event */
-	KY_TRACKER_TID,	  /* of the current thread */
-	KY_TRACKER_PID,
-	KY_TRACKER_CPU,
-	KY_TRACKER_COMM, /* a text */
-};
-
-struct ky_tracker_value {
-	uint16_t offset; /* of a field */
-	uint8_t source, size, is_signed, reserved[3];
-};
-
-/* A filter is these steps in turn, on a stack of truth values. */
-enum ky_tracker_op {
-	KY_TRACKER_EQ,
-	KY_TRACKER_NE,
-	KY_TRACKER_LT,
-	KY_TRACKER_LE,
-	KY_TRACKER_GT,
-	KY_TRACKER_GE,
-	KY_TRACKER_TEXT, /* the first text_len bytes are equal */
-	KY_TRACKER_TRUE,
-	KY_TRACKER_FALSE,
-	KY_TRACKER_NOT,
-	KY_TRACKER_AND,
-	KY_TRACKER_OR,
-};
-
-struct ky_tracker_step {
-	struct ky_tracker_value value;
-	uint8_t op, text_len, reserved[6];
-	uint64_t mask, number; /* (value & mask) OP number */
-	char text[KY_TRACKER_TEXT_BYTES];
-};
 
 /*
  * Probes in programs have no record: a program makes one, of fields that it fetches from registers and the program's memory.
@@ -84,11 +48,11 @@ struct ky_tracker_place {
 };
 
 struct ky_tracker_side {
-	uint32_t n_steps, n_keys;
+	uint32_t n_keys;
 	uint32_t n_places; /* 0: an event of the kernel */
-	uint32_t used;	   /* bits of fetches that keys and steps need */
-	struct ky_tracker_value keys[KY_TRACKER_KEYS];
-	struct ky_tracker_step steps[KY_TRACKER_STEPS];
+	uint32_t used;	   /* bits of fetches that keys and condition need */
+	struct ky_condition_field keys[KY_TRACKER_KEYS];
+	struct ky_condition condition;
 	struct ky_tracker_place places[KY_TRACKER_PLACES];
 };
 

@@ -4,6 +4,7 @@
  * such a record themselves. All of config is constant when they are loaded, so nothing is left in them of what a
  * tracker does not ask for.
  */
+#include "kernel/condition/condition.bpf.h"
 #include "latency/bpf/latency-kernel.bpf.h"
 #include "latency/bpf/tracker-layout.h"
 
@@ -38,120 +39,13 @@ struct {
 	__uint(max_entries, 256 * 1024);
 } kymo_reports SEC(".maps");
 
-/* ---- values ----------------------------------------------------------------------------- */
+/* ---- keys and threads -------------------------------------------------------------------- */
 
-static __always_inline uint64_t load_field(const void *ctx,
-					   const volatile struct ky_tracker_value *v)
-{
-	const void *at = ctx + v->offset;
-	uint64_t raw = 0;
-
-	switch (v->size) {
-	case 1:
-		bpf_probe_read_kernel(&raw, 1, at);
-		return v->is_signed ? (uint64_t)(int64_t)(int8_t)raw : (uint8_t)raw;
-	case 2:
-		bpf_probe_read_kernel(&raw, 2, at);
-		return v->is_signed ? (uint64_t)(int64_t)(int16_t)raw : (uint16_t)raw;
-	case 4:
-		bpf_probe_read_kernel(&raw, 4, at);
-		return v->is_signed ? (uint64_t)(int64_t)(int32_t)raw : (uint32_t)raw;
-	}
-	bpf_probe_read_kernel(&raw, 8, at);
-	return raw;
-}
-
-static __always_inline uint64_t load_value(const void *ctx,
-					   const volatile struct ky_tracker_value *v)
-{
-	switch (v->source) {
-	case KY_TRACKER_TID:
-		return (uint32_t)bpf_get_current_pid_tgid();
-	case KY_TRACKER_PID:
-		return bpf_get_current_pid_tgid() >> 32;
-	case KY_TRACKER_CPU:
-		return bpf_get_smp_processor_id();
-	}
-	return load_field(ctx, v);
-}
-
-static __always_inline bool compare(const void *ctx, const volatile struct ky_tracker_step *step)
-{
-	uint64_t value = load_value(ctx, &step->value) & step->mask, number = step->number;
-	bool is_signed = step->value.is_signed;
-	bool is_less = is_signed ? (int64_t)value < (int64_t)number : value < number;
-
-	switch (step->op) {
-	case KY_TRACKER_EQ:
-		return value == number;
-	case KY_TRACKER_NE:
-		return value != number;
-	case KY_TRACKER_LT:
-		return is_less;
-	case KY_TRACKER_LE:
-		return is_less || value == number;
-	case KY_TRACKER_GT:
-		return !is_less && value != number;
-	}
-	return !is_less;
-}
-
-static __always_inline bool is_text(const void *ctx, const volatile struct ky_tracker_step *step)
-{
-	char text[KY_TRACKER_TEXT_BYTES] = {};
-
-	if (step->value.source == KY_TRACKER_COMM)
-		bpf_get_current_comm(text, sizeof(text));
-	else
-		bpf_probe_read_kernel(text, sizeof(text), ctx + step->value.offset);
-#pragma clang loop unroll(full)
-	for (uint32_t i = 0; i < KY_TRACKER_TEXT_BYTES; i++)
-		if (i < step->text_len && text[i] != step->text[i])
-			return false;
-	return true;
-}
-
-/* Is the filter true? The lowest bit of the stack is its top. */
-static __always_inline bool passes(const void *ctx, const volatile struct ky_tracker_side *side)
-{
-	uint32_t stack = 1;
-
-#pragma clang loop unroll(full)
-	for (uint32_t i = 0; i < KY_TRACKER_STEPS; i++) {
-		const volatile struct ky_tracker_step *step = &side->steps[i];
-		uint32_t top = stack & 1, under = stack >> 1 & 1;
-
-		if (i >= side->n_steps)
-			break;
-		switch (step->op) {
-		case KY_TRACKER_NOT:
-			stack ^= 1;
-			break;
-		case KY_TRACKER_AND:
-			stack = (stack >> 2 << 1) | (top & under);
-			break;
-		case KY_TRACKER_OR:
-			stack = (stack >> 2 << 1) | (top | under);
-			break;
-		case KY_TRACKER_TRUE:
-		case KY_TRACKER_FALSE:
-			stack = stack << 1 | (step->op == KY_TRACKER_TRUE);
-			break;
-		case KY_TRACKER_TEXT:
-			stack = stack << 1 | is_text(ctx, step);
-			break;
-		default:
-			stack = stack << 1 | compare(ctx, step);
-		}
-	}
-	return stack & 1;
-}
-
-static __always_inline void make_key(struct ky_tracker_key *key, const void *ctx,
+static __always_inline void make_key(struct ky_tracker_key *key, const struct ky_record *record,
 				     const volatile struct ky_tracker_side *side)
 {
-	key->values[0] = load_value(ctx, &side->keys[0]);
-	key->values[1] = side->n_keys > 1 ? load_value(ctx, &side->keys[1]) : 0;
+	key->values[0] = record_number(record, &side->keys[0]);
+	key->values[1] = side->n_keys > 1 ? record_number(record, &side->keys[1]) : 0;
 }
 
 static __always_inline void see_thread(struct ky_tracker_thread *thread, void *ctx, bool stacks)
@@ -171,8 +65,17 @@ static __always_inline void see_thread(struct ky_tracker_thread *thread, void *c
 
 /* ---- begin and end ---------------------------------------------------------------------- */
 
-/* @record: of the event, as the fields of its format lie in it. */
-static __always_inline int begin(void *ctx, const void *record)
+/* Does the condition of @side pass the event? */
+static __always_inline bool passes(struct ky_record *record,
+				   const volatile struct ky_tracker_side *side)
+{
+	uint64_t text[KY_CONDITION_TEXT_BYTES / 8];
+
+	record->text = text;
+	return !side->condition.n_steps || condition_is_true(record, &side->condition);
+}
+
+static __always_inline int begin(void *ctx, struct ky_record *record)
 {
 	struct ky_tracker_open open = {};
 	struct ky_tracker_key key;
@@ -235,7 +138,7 @@ static __always_inline bool is_worst(uint64_t ns)
 	return true;
 }
 
-static __always_inline int end(void *ctx, const void *record)
+static __always_inline int end(void *ctx, struct ky_record *record)
 {
 	struct ky_tracker_open *open, copy;
 	uint64_t now_ns = bpf_ktime_get_ns(), ns;
@@ -258,16 +161,25 @@ static __always_inline int end(void *ctx, const void *record)
 	return 0;
 }
 
+static __always_inline uint64_t current_task(void)
+{
+	return HAS_CAST ? bpf_get_current_task() : 0;
+}
+
 SEC("tp")
 int kymo_begin(void *ctx)
 {
-	return begin(ctx, ctx);
+	struct ky_record record = {.ctx = ctx, .task = current_task()};
+
+	return begin(ctx, &record);
 }
 
 SEC("tp")
 int kymo_end(void *ctx)
 {
-	return end(ctx, ctx);
+	struct ky_record record = {.ctx = ctx, .task = current_task()};
+
+	return end(ctx, &record);
 }
 
 /* ---- probes in programs ------------------------------------------------------------------ */
@@ -344,15 +256,17 @@ static __always_inline bool fetch_all(const void *ctx, const volatile struct ky_
 SEC("kprobe")
 int kymo_begin_probe(void *ctx)
 {
-	uint64_t record[KY_TRACKER_RECORD_WORDS] = {};
+	uint64_t fields[KY_TRACKER_RECORD_WORDS] = {};
+	struct ky_record record = {.copy = (uint8_t *)fields, .task = current_task()};
 
-	return fetch_all(ctx, &config.begin, (uint8_t *)record) ? begin(ctx, record) : 0;
+	return fetch_all(ctx, &config.begin, (uint8_t *)fields) ? begin(ctx, &record) : 0;
 }
 
 SEC("kprobe")
 int kymo_end_probe(void *ctx)
 {
-	uint64_t record[KY_TRACKER_RECORD_WORDS] = {};
+	uint64_t fields[KY_TRACKER_RECORD_WORDS] = {};
+	struct ky_record record = {.copy = (uint8_t *)fields, .task = current_task()};
 
-	return fetch_all(ctx, &config.end, (uint8_t *)record) ? end(ctx, record) : 0;
+	return fetch_all(ctx, &config.end, (uint8_t *)fields) ? end(ctx, &record) : 0;
 }

@@ -89,12 +89,12 @@ tracker_define_find(struct definer *definer, const struct ky_trigger_events *eve
 
 /* ---- one event with its filter and keys --------------------------------------------------- */
 
-static int tracker_define_filter(struct definer *definer, const struct ky_trigger_events *events,
-				 const struct ky_format *format, struct ky_tracker_side *side,
-				 size_t offset)
+static int define_condition(struct definer *definer, const struct ky_trigger_events *events,
+			    struct ky_condition_event *event, struct ky_arena *arena, size_t offset)
 {
-	int ret = events->filter ? ky_tracker_filter(events->filter, format, side, definer->err)
-				 : KYMO_OK;
+	int ret = events->filter
+			  ? ky_condition_compile(events->filter, event, 1, arena, definer->err)
+			  : KYMO_OK;
 
 	if (ret < 0 && definer->err->column)
 		ky_error_line(definer->err, 1,
@@ -104,44 +104,78 @@ static int tracker_define_filter(struct definer *definer, const struct ky_trigge
 
 static int tracker_define_keys(struct definer *definer,
 			       const struct ky_trigger_condition *condition, bool is_end,
-			       const struct ky_format *format, struct ky_tracker_side *side)
+			       const struct ky_condition_event *event, struct ky_arena *arena,
+			       struct ky_tracker_side *side)
 {
 	int ret = KYMO_OK;
 
 	if (!condition->n_keys)
-		return ky_tracker_key("$ctx.tid", format, side, definer->err);
+		return ky_tracker_key("$ctx.tid", event, arena, side, definer->err);
 	for (size_t i = 0; i < condition->n_keys && !ret; i++)
 		ret = ky_tracker_key(is_end ? condition->keys[i].end : condition->keys[i].begin,
-				     format, side, definer->err);
+				     event, arena, side, definer->err);
 	if (ret < 0)
 		ky_error_line(definer->err, 0, 0); /* it counts in the key, not in the definition */
 	return ret;
 }
 
-/* Where @events happen, and what their fields are. */
-static int define_event(struct definer *definer, const struct ky_trigger_events *events,
-			bool is_end, struct ky_arena *arena, struct ky_format *format)
+/* The event as traces have it. */
+static int describe_event(struct ky_arena *arena, const char *system, const char *name,
+			  const struct ky_format *format, struct ky_condition_event *event,
+			  struct kymo_error *err)
 {
-	struct ky_tracker_side *side =
-		is_end ? &definer->to->config.end : &definer->to->config.begin;
+	struct ky_event_field *fields = NULL;
+	int n = ky_event_fields(arena, system, format, &fields);
+
+	event->name = ky_arena_strdup(arena, name);
+	event->fields = fields;
+	event->n_fields = n < 0 ? 0 : (size_t)n;
+	return n < 0 || !event->name ? ky_error_nomem(err) : KYMO_OK;
+}
+
+/* An event of tracefs. */
+static int define_traced(struct definer *definer, const struct ky_trigger_events *events,
+			 bool is_end, struct ky_arena *arena, struct ky_condition_event *described)
+{
+	const struct ky_event_source *source = tracker_define_find(definer, events, is_end);
 	struct ky_tracker_event *event = is_end ? &definer->to->end : &definer->to->begin;
 	struct ky_strbuf text = KY_STRBUF_INIT;
-	const struct ky_event_source *source;
+	struct ky_format format = {0};
 	int ret;
 
-	if (ky_tracker_is_probe(events->pattern))
-		return ky_tracker_probe_find(events->pattern, definer->log, arena, event, side,
-					     format, definer->err);
-	source = tracker_define_find(definer, events, is_end);
 	if (!source)
 		return definer->err->code;
 	snprintf(event->system, sizeof(event->system), "%s", source->system);
 	snprintf(event->event, sizeof(event->event), "%s", source->event);
 	ret = ky_event_source_format(source, &definer->fs, &text, definer->err);
 	if (!ret)
-		ret = ky_format_parse(arena, ky_strbuf_text(&text), text.len, format, definer->err);
+		ret = ky_format_parse(arena, ky_strbuf_text(&text), text.len, &format,
+				      definer->err);
+	if (!ret)
+		ret = describe_event(arena, source->system, source->name, &format, described,
+				     definer->err);
 	ky_strbuf_fini(&text);
 	return ret;
+}
+
+/* Where @events happen, and what their fields are. */
+static int define_event(struct definer *definer, const struct ky_trigger_events *events,
+			bool is_end, struct ky_arena *arena, struct ky_condition_event *described)
+{
+	struct ky_tracker_side *side =
+		is_end ? &definer->to->config.end : &definer->to->config.begin;
+	struct ky_tracker_event *event = is_end ? &definer->to->end : &definer->to->begin;
+	struct ky_format format = {0};
+	int ret;
+
+	described->to = &side->condition;
+	if (!ky_tracker_is_probe(events->pattern))
+		return define_traced(definer, events, is_end, arena, described);
+	described->cuts_texts = true;
+	ret = ky_tracker_probe_find(events->pattern, definer->log, arena, event, side, &format,
+				    definer->err);
+	return ret < 0 ? ret
+		       : describe_event(arena, "", format.name, &format, described, definer->err);
 }
 
 static int define_side(struct definer *definer, const struct ky_trigger_condition *condition,
@@ -150,16 +184,16 @@ static int define_side(struct definer *definer, const struct ky_trigger_conditio
 	const struct ky_trigger_events *events = is_end ? &condition->second : &condition->first;
 	struct ky_tracker_side *side =
 		is_end ? &definer->to->config.end : &definer->to->config.begin;
-	struct ky_format format = {0};
+	struct ky_condition_event event = {0};
 	struct ky_arena arena;
 	int ret;
 
 	ky_arena_init(&arena);
-	ret = define_event(definer, events, is_end, &arena, &format);
+	ret = define_event(definer, events, is_end, &arena, &event);
 	if (!ret)
-		ret = tracker_define_filter(definer, events, &format, side, offset);
+		ret = define_condition(definer, events, &event, &arena, offset);
 	if (!ret)
-		ret = tracker_define_keys(definer, condition, is_end, &format, side);
+		ret = tracker_define_keys(definer, condition, is_end, &event, &arena, side);
 	if (!ret && side->n_places)
 		ky_tracker_probe_settle(side);
 	ky_arena_fini(&arena);

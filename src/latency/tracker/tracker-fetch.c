@@ -144,12 +144,12 @@ static bool tracker_fetch_type(const char *type, struct ky_tracker_fetch *fetch,
 	char *end;
 
 	field->kind = KY_FORMAT_INT;
+	field->type = "";
 	field->size = 8;
 	if (strcmp(type, "string") == 0 || strcmp(type, "ustring") == 0) {
 		fetch->is_text = 1;
 		field->kind = KY_FORMAT_TEXT;
-		/* A longer one is cut: so a filter's text that is too long for the comparison is an error. */
-		field->size = UINT16_MAX;
+		field->size = KY_TRACKER_TEXT_BYTES + 1;
 		return fetch->in_memory;
 	}
 	if (type[0] == 'b')

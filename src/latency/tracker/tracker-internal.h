@@ -3,6 +3,7 @@
 #define KY_LATENCY_TRACKER_INTERNAL_H
 
 #include "base/hash.h"
+#include "kernel/condition/condition.h"
 #include "latency/tracker/tracker.h"
 #include "record/triggers/trigger-rule.h"
 
@@ -53,7 +54,7 @@ int ky_tracker_probe_find(const char *pattern, const struct ky_log *log, struct 
 			  struct ky_tracker_event *event, struct ky_tracker_side *side,
 			  struct ky_format *format, struct kymo_error *err);
 void ky_tracker_event_fini(struct ky_tracker_event *event);
-/* When @side has its keys and steps: which fetches they need. */
+/* When @side has its keys and its condition: which fetches they need. */
 void ky_tracker_probe_settle(struct ky_tracker_side *side);
 
 struct ky_format_field;
@@ -66,13 +67,10 @@ int ky_tracker_fetch(const char *text, size_t len, struct ky_tracker_fetch *fetc
 		     struct ky_format_field *field, struct kymo_error *err);
 
 /*
- * tracker-filter.c: the steps of filter @text, over the event that @format describes. KYMO_E_INVALID with the column in
- * @text, KYMO_E_MEMORY.
+ * tracker-key.c: one more key of @side, an expression that is a name of @event's. KYMO_E_INVALID with the column in @text,
+ * KYMO_E_MEMORY.
  */
-int ky_tracker_filter(const char *text, const struct ky_format *format,
-		      struct ky_tracker_side *side, struct kymo_error *err);
-/* One more key, an expression that is a name. Errors as above. */
-int ky_tracker_key(const char *text, const struct ky_format *format, struct ky_tracker_side *side,
-		   struct kymo_error *err);
+int ky_tracker_key(const char *text, const struct ky_condition_event *event, struct ky_arena *arena,
+		   struct ky_tracker_side *side, struct kymo_error *err);
 
 #endif

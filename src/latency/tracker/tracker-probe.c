@@ -178,13 +178,16 @@ int ky_tracker_probe_find(const char *pattern, const struct ky_log *log, struct 
 	return ret;
 }
 
+static void tracker_probe_use(struct ky_tracker_side *side, const struct ky_condition_field *field)
+{
+	if (field->source == KY_CONDITION_INTEGER || field->source == KY_CONDITION_CHARS)
+		side->used |= 1u << field->offset / KY_TRACKER_FETCH_BYTES;
+}
+
 void ky_tracker_probe_settle(struct ky_tracker_side *side)
 {
 	for (uint32_t i = 0; i < side->n_keys; i++)
-		if (side->keys[i].source == KY_TRACKER_FIELD)
-			side->used |= 1u << side->keys[i].offset / KY_TRACKER_FETCH_BYTES;
-	for (uint32_t i = 0; i < side->n_steps; i++)
-		if (side->steps[i].op <= KY_TRACKER_TEXT &&
-		    side->steps[i].value.source == KY_TRACKER_FIELD)
-			side->used |= 1u << side->steps[i].value.offset / KY_TRACKER_FETCH_BYTES;
+		tracker_probe_use(side, &side->keys[i]);
+	for (uint32_t i = 0; i < side->condition.n_steps; i++)
+		tracker_probe_use(side, &side->condition.steps[i].field);
 }
