@@ -56,6 +56,9 @@
 	X(sqlite3_set_authorizer)       \
 	X(sqlite3_hard_heap_limit64)    \
 	X(sqlite3_limit)                \
+	X(sqlite3_vfs_find)             \
+	X(sqlite3_vfs_register)         \
+	X(sqlite3_vfs_unregister)       \
 	X(sqlite3_db_config)
 
 KY_SQLITE_FUNCTIONS(KY_LIBRARY_TYPE)

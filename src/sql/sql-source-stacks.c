@@ -17,7 +17,9 @@ struct stacks {
 
 static int sql_stacks_begin(struct ky_sql_pass *pass, bool names, struct kymo_error *err)
 {
-	const struct ky_trace_symbols_options options = {.want_lines = true};
+	const struct ky_sql *sql = pass->table->sql;
+	const struct ky_trace_symbols_options options = {
+		.want_lines = true, .is_over = sql->stop, .over_data = sql->stop_data};
 	struct stacks *stacks = calloc(1, sizeof(*stacks));
 	int ret;
 
@@ -28,7 +30,7 @@ static int sql_stacks_begin(struct ky_sql_pass *pass, bool names, struct kymo_er
 	if (!names)
 		return 0;
 	/* Without symbols, addresses have no names: no reason to stop. */
-	ret = ky_trace_symbols_open(pass->table->sql->set, &options, &stacks->symbols, err);
+	ret = ky_trace_symbols_open(sql->set, &options, &stacks->symbols, err);
 	if (ret == KYMO_E_MEMORY)
 		return ret;
 	ky_error_clear(err);

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "sql/sql-tables.h"
 
 struct ky_sql_statement {
@@ -185,6 +186,27 @@ int ky_sql_bind_all(struct ky_sql_statement *statement, const struct ky_sql_para
 
 /* ---- rows ----------------------------------------------------------------------------- */
 
+/* Temporary files are the only ones that statements write. */
+static int sql_statement_no_room(struct ky_sql *sql, int code, struct kymo_error *err)
+{
+	char size[32];
+
+	if (!sql->temporary.is_full) {
+		ky_error_set(err, KYMO_E_IO,
+			     "cannot write what the statement sorts to temporary files: %s",
+			     code == SQLITE_FULL ? "no space is left"
+						 : ky_sqlite.sqlite3_errmsg(sql->db));
+		ky_error_hint(err, "choose another directory with TMPDIR");
+		return KYMO_E_IO;
+	}
+	ky_error_set(err, KYMO_E_LIMIT, "the statement sorts or groups more than %s of rows",
+		     ky_format_bytes(size, sql->temporary.max_bytes));
+	ky_error_hint(
+		err,
+		"bounds of time in WHERE, or fewer columns, need less; --query-space allows more");
+	return KYMO_E_LIMIT;
+}
+
 static int sql_statement_failed(struct ky_sql *sql, int code, struct kymo_error *err)
 {
 	if (sql->why.code) {
@@ -198,6 +220,8 @@ static int sql_statement_failed(struct ky_sql *sql, int code, struct kymo_error 
 		return ky_error_set(err, KYMO_E_MEMORY,
 				    "the statement needs more memory than it may use; try: a WHERE "
 				    "with bounds of time, or fewer groups");
+	if (code == SQLITE_FULL || code == SQLITE_IOERR)
+		return sql_statement_no_room(sql, code, err);
 	ky_error_set(err, KYMO_E_INVALID, "%s", ky_sqlite.sqlite3_errmsg(sql->db));
 	ky_error_input(err, "query");
 	return KYMO_E_INVALID;
@@ -210,6 +234,7 @@ int ky_sql_step(struct ky_sql_statement *statement, struct kymo_error *err)
 
 	if (!statement->has_begun)
 		memset(&sql->why, 0, sizeof(sql->why));
+	sql->temporary.is_full = false;
 	statement->has_begun = true;
 	code = ky_sqlite.sqlite3_step(statement->own);
 	if (code == SQLITE_ROW)

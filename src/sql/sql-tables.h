@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "ctf/decode/decode.h"
 #include "flow/graph/flow.h"
-#include "sql/sql-library.h"
+#include "sql/sql-temporary.h"
 #include "sql/sql.h"
 
 enum ky_sql_kind {
@@ -69,6 +69,7 @@ struct ky_sql_table {
 struct ky_sql {
 	const struct ky_trace_set *set;
 	sqlite3 *db;
+	struct ky_sql_temporary temporary;
 	struct ky_arena arena;
 	KY_VEC(struct ky_sql_table *) tables;
 	struct ky_names by_name;  /* of an event -> struct ky_sql_table * */

@@ -143,10 +143,11 @@ static void sql_confine(sqlite3 *db)
 /* @path: a file; NULL: a data base in memory, for the tables of traces. */
 static int sql_prepare(struct ky_sql *sql, const char *path)
 {
-	int ret =
-		path ? ky_sqlite.sqlite3_open_v2(path, &sql->db, SQLITE_OPEN_READONLY, NULL)
-		     : ky_sqlite.sqlite3_open_v2(":memory:", &sql->db,
-						 SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL);
+	int flags = path ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY;
+	int ret = ky_sql_temporary_init(&sql->temporary) < 0
+			  ? SQLITE_NOMEM
+			  : ky_sqlite.sqlite3_open_v2(path ? path : ":memory:", &sql->db, flags,
+						      sql->temporary.name);
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]) && ret == SQLITE_OK; i++)
 		ret = ky_sqlite.sqlite3_create_function_v2(sql->db, functions[i].name,
@@ -212,6 +213,7 @@ void ky_sql_close(struct ky_sql *sql)
 	if (!sql)
 		return;
 	(void)ky_sqlite.sqlite3_close_v2(sql->db);
+	ky_sql_temporary_fini(&sql->temporary);
 	ky_vec_foreach(&sql->tables, table) {
 		ky_vec_fini(&(*table)->columns);
 		ky_vec_fini(&(*table)->classes);
@@ -252,6 +254,11 @@ void ky_sql_set_stop(struct ky_sql *sql, bool (*stop)(void *data), void *data)
 void ky_sql_limit_memory(uint64_t bytes)
 {
 	(void)ky_sqlite.sqlite3_hard_heap_limit64((sqlite3_int64)bytes);
+}
+
+void ky_sql_limit_temporary(struct ky_sql *sql, uint64_t bytes)
+{
+	sql->temporary.max_bytes = bytes;
 }
 
 void ky_sql_limit_values(struct ky_sql *sql, uint32_t bytes)

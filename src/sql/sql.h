@@ -110,6 +110,9 @@ bool ky_sql_is_complete(const char *text);
 void ky_sql_set_stop(struct ky_sql *sql, bool (*stop)(void *data), void *data);
 /* SQLite has no more than that in this process, for sorting and grouping. After ky_sql_open(). */
 void ky_sql_limit_memory(uint64_t bytes);
+#define KY_SQL_TEMPORARY_BYTES ((uint64_t)8 << 30)
+/* The temporary files of this data base, with what statements sort and group, have no more than that together. Default: the above. */
+void ky_sql_limit_temporary(struct ky_sql *sql, uint64_t bytes);
 /* No text or BLOB of this data base is longer. Functions such as instr() cannot be stopped, and take time in proportion to the square. */
 void ky_sql_limit_values(struct ky_sql *sql, uint32_t bytes);
 

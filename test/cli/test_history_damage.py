@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A state history on disk that becomes damaged is not believed: it is removed, and built again, also while a viewer shows it."""
 
+import fcntl
 import json
 import os
 import random
@@ -111,3 +112,22 @@ def test_commands_build_it_again(kymo, trace, cache, tmp_path):
     flip(index_in(cache), range(500, len(right), 1000))
     assert WARNING in kymo("view", "--save", page, trace, env=env).err
     assert page.read_bytes() == saved
+
+
+def test_a_viewer_does_not_wait_for_another_at_its_end(kymo_bin, trace, cache):
+    """Another process has the lock of the index, as while it builds it."""
+    env = {"XDG_CACHE_HOME": str(cache.parent)}
+    first = Viewer(kymo_bin, "--no-browser", trace, env=env)
+    good = ready(first)["rows"]
+    part = index_in(cache).with_suffix(".part")
+    os.unlink(index_in(cache))
+    first.end()
+    with open(part, "w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        other = Viewer(kymo_bin, "--no-browser", trace, env=env)
+        assert not other.get("tree")["ready"]
+        other.end()
+        third = Viewer(kymo_bin, "--no-browser", trace, env=env)
+        assert not third.get("tree")["ready"]
+    assert ready(third)["rows"] == good
+    third.end()

@@ -4,6 +4,7 @@
 import http.client
 import json
 import os
+import signal
 import time
 import urllib.parse
 
@@ -113,3 +114,38 @@ def test_own_reports_are_in_the_list(kymo_bin, kymo, reference, cache, browser, 
         viewer.end()
     assert "cannot read the report" in kymo("view", "--no-browser", "--report", tmp_path / "none.sql", reference, code=1).err
     assert "--report" in kymo("view", "--tsp", "--report", own, reference, code=2).err
+
+
+def test_temporary_files_have_a_limit(kymo, kymo_bin, reference, tmp_path):
+    many = "SELECT count(*) FROM (SELECT a.time, b.time AS c FROM event a, (SELECT time FROM event LIMIT 400) b ORDER BY a.time * 7919 % 10007)"
+    words = "the statement sorts or groups more than 1.0 MiB of rows"
+    found = kymo("query", "--query-space", "1M", reference, many, code=1)
+    assert words in found.err and "--query-space" in found.err
+    report = tmp_path / "many.sql"
+    report.write_text(many)
+    assert words in kymo("report", "--query-space", "1M", report, reference, code=1).err
+    assert kymo("query", "--query-space", "1M", reference, "SELECT count(*) FROM event").out
+    viewer = Viewer(kymo_bin, "--no-browser", "--query-space", "1M", reference, env={"XDG_CACHE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)})
+    ends = viewer.get("info")
+    answer = viewer.get("query", "POST", text=many, begin=ends["begin"], end=ends["end"], code=503)
+    assert words in answer["error"]
+    assert viewer.get("query", "POST", text="SELECT 1 AS one", begin=ends["begin"], end=ends["end"])["reports"]
+    viewer.end()
+
+
+def test_a_second_signal_ends_the_viewer_at_once(kymo_bin, reference, tmp_path):
+    """While a function of SQLite computes, which nothing can stop."""
+    viewer = Viewer(kymo_bin, "--no-browser", reference, env={"XDG_CACHE_HOME": str(tmp_path)})
+    ends, before = viewer.get("info"), ticks(viewer)
+    text = "SELECT instr(hex(zeroblob(500000)), hex(zeroblob(250000)) || '1')"
+    path = f"/{viewer.token}/api/query?" + urllib.parse.urlencode({"text": text, "begin": ends["begin"], "end": ends["end"]})
+    connection = http.client.HTTPConnection("127.0.0.1", viewer.port, timeout=120)
+    connection.request("POST", path, headers={"Origin": f"http://127.0.0.1:{viewer.port}"})
+    while ticks(viewer) < before + 20:
+        time.sleep(0.02)
+    # Two signals that come before the first one is handled are one.
+    while viewer.process.poll() is None:
+        viewer.process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    connection.close()
+    assert viewer.process.returncode == -signal.SIGINT, viewer.process.communicate()

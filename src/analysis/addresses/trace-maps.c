@@ -63,6 +63,8 @@ struct maps {
 	struct library last;
 	size_t trace;
 	bool is_kernel;
+	bool (*is_over)(void *data); /* NULL: never */
+	void *over_data;
 };
 
 bool ky_trace_maps_is_kernel(const struct ky_trace_class *cls)
@@ -355,8 +357,8 @@ static uint8_t *wanted_of(const struct ky_trace_class *cls, bool *any)
 }
 
 /* The events of @trace that are wanted, in the order of time. */
-static int open_trace(const struct ky_trace *trace, const uint8_t *wanted, struct ky_flow **flow,
-		      struct kymo_error *err)
+static int open_trace(const struct maps *maps, const struct ky_trace *trace, const uint8_t *wanted,
+		      struct ky_flow **flow, struct kymo_error *err)
 {
 	struct ky_flow **inputs = calloc(trace->streams.len + 1, sizeof(struct ky_flow *));
 	size_t n = 0;
@@ -364,8 +366,10 @@ static int open_trace(const struct ky_trace *trace, const uint8_t *wanted, struc
 
 	while (!ret && n < trace->streams.len) {
 		ret = ky_source_open(trace->streams.data[n], &inputs[n], err);
-		if (!ret)
-			ky_source_want(inputs[n++], wanted);
+		if (ret)
+			break;
+		ky_source_want(inputs[n], wanted);
+		ky_source_stop(inputs[n++], maps->is_over, maps->over_data);
 	}
 	if (ret)
 		for (size_t i = 0; i < n; i++)
@@ -397,7 +401,7 @@ static int read_trace(struct maps *maps, const struct ky_trace *trace, struct ky
 	int ret = wanted ? KYMO_OK : ky_error_nomem(err);
 
 	if (!ret && any && trace->streams.len) {
-		ret = open_trace(trace, wanted, &flow, err);
+		ret = open_trace(maps, trace, wanted, &flow, err);
 		if (!ret) {
 			ret = read_flow(maps, flow, err);
 			ky_flow_close(flow);
@@ -410,7 +414,8 @@ static int read_trace(struct maps *maps, const struct ky_trace *trace, struct ky
 }
 
 int ky_trace_maps_read(const struct ky_trace_set *set, struct ky_symbols *symbols,
-		       struct ky_map *tids, struct kymo_error *err)
+		       struct ky_map *tids, bool (*is_over)(void *data), void *over_data,
+		       struct kymo_error *err)
 {
 	struct maps *maps = calloc(1, sizeof(*maps));
 	int ret = maps ? KYMO_OK : ky_error_nomem(err);
@@ -419,6 +424,8 @@ int ky_trace_maps_read(const struct ky_trace_set *set, struct ky_symbols *symbol
 		return ret;
 	maps->symbols = symbols;
 	maps->tids = tids;
+	maps->is_over = is_over;
+	maps->over_data = over_data;
 	ky_map_init(&maps->changed);
 	ky_map_init(&maps->begun);
 	ky_map_init(&maps->sizes);

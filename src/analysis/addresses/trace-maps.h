@@ -16,8 +16,12 @@ static inline int64_t ky_trace_maps_process(size_t trace, bool is_kernel, uint32
 /* Has the trace events of the kernel? */
 bool ky_trace_maps_is_kernel(const struct ky_trace_class *cls);
 
-/* Reads @set into @symbols; @tids gets the process of each of the kernel's threads, + 1. 0, or an error other than damage. */
+/*
+ * Reads @set into @symbols; @tids gets the process of each of the kernel's threads, + 1. @is_over: as of struct ky_trace_symbols_options. 0, or an
+ * error other than damage.
+ */
 int ky_trace_maps_read(const struct ky_trace_set *set, struct ky_symbols *symbols,
-		       struct ky_map *tids, struct kymo_error *err);
+		       struct ky_map *tids, bool (*is_over)(void *data), void *over_data,
+		       struct kymo_error *err);
 
 #endif

@@ -196,7 +196,8 @@ int ky_trace_symbols_open(const struct ky_trace_set *set,
 	if (!ret)
 		ret = ky_symbols_open(&own, &s->symbols, err);
 	if (!ret && !options->is_live && has_user_addresses(set))
-		ret = ky_trace_maps_read(set, s->symbols, &s->tids, err);
+		ret = ky_trace_maps_read(set, s->symbols, &s->tids, options->is_over,
+					 options->over_data, err);
 	if (ret) {
 		ky_trace_symbols_close(s);
 		return ret;

@@ -89,6 +89,13 @@ static int explain(const struct ky_history_builder *builder, int status, struct 
 /* Reports of a range begin there, so the events between two of them take a tenth of a second or so. */
 static const struct ky_history_pace usual_pace = {.events = 1u << 18, .times = 100};
 
+void ky_history_builder_set_stop(struct ky_history_builder *builder, bool (*is_over)(void *data),
+				 void *data)
+{
+	builder->is_over = is_over;
+	builder->over_data = data;
+}
+
 int ky_history_builder_open(const struct ky_trace_set *set,
 			    const struct ky_history_identity *identity, int fd,
 			    struct ky_history_builder **out, struct kymo_error *err)

@@ -104,7 +104,10 @@ struct ky_history_builder {
 	struct ky_history_writer writer;
 	struct ky_model *model;
 	const struct ky_trace_set *set;
-	bool is_live;		     /* the traces are still written */
+	bool is_live; /* the traces are still written */
+	bool (*is_over)(
+		void *data); /* nobody wants the history any more; NULL: somebody always does */
+	void *over_data;
 	struct ky_machine *machines; /* by their first host */
 	size_t n_machines;
 	struct ky_machine **machine_of; /* by ky_host.index */
@@ -122,15 +125,15 @@ struct ky_history_builder {
 	struct ky_map irqs;	   /* line << 32 | CPU -> struct ky_open_row * */
 	struct ky_stream_row *streams;
 	struct ky_span_class **span_classes; /* by host */
-	struct ky_function_names *functions; /* NULL: no calls of functions */
+	struct ky_function_names *functions; /* NULL: no calls of functions yet */
 	int64_t begin_ns, end_ns;	     /* of events; INT64_MIN: none yet */
 	uint64_t n_events, n_unsettled;
 	uint64_t saved_at, saved_bytes, saved_events; /* of the last state of the model */
 	struct ky_history_pace pace;
 };
 
-/* history-functions.c: names of functions. @is_live: the traces are still written. NULL: out of memory. */
-struct ky_function_names *ky_function_names_new(const struct ky_trace_set *set, bool is_live);
+/* history-functions.c: names of functions, for the traces of @builder. NULL: out of memory. */
+struct ky_function_names *ky_function_names_new(const struct ky_history_builder *builder);
 void ky_function_names_free(struct ky_function_names *names);
 /* The name of the function at @address, a field of @event, as the writer's number; UINT64_MAX: out of memory. */
 uint64_t ky_function_name(struct ky_function_names *names, struct ky_history_writer *writer,

@@ -20,16 +20,18 @@ struct ky_function_names {
 	struct ky_map known;		  /* process and address -> the writer's number and one */
 };
 
-struct ky_function_names *ky_function_names_new(const struct ky_trace_set *set, bool is_live)
+struct ky_function_names *ky_function_names_new(const struct ky_history_builder *builder)
 {
-	const struct ky_trace_symbols_options options = {.is_live = is_live};
+	const struct ky_trace_symbols_options options = {.is_live = builder->is_live,
+							 .is_over = builder->is_over,
+							 .over_data = builder->over_data};
 	struct ky_function_names *names = calloc(1, sizeof(*names));
 	struct kymo_error err;
 
 	if (!names)
 		return NULL;
 	ky_map_init(&names->known);
-	if (ky_trace_symbols_open(set, &options, &names->symbols, &err) < 0)
+	if (ky_trace_symbols_open(builder->set, &options, &names->symbols, &err) < 0)
 		names->symbols = NULL;
 	return names;
 }

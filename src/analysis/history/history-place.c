@@ -21,6 +21,8 @@
 #define SECOND_NS    INT64_C(1000000000)
 /* Publishing takes at most one of so many parts of the time. */
 #define PUBLISH_PART 20
+/* Between two looks at an index that another process builds. */
+#define WAIT_NS 20000000
 
 static void history_place_digest(uint8_t to[16], const struct ky_strbuf *text)
 {
@@ -131,6 +133,13 @@ struct pass {
 	struct kymo_error *damage, *err;
 };
 
+static bool history_place_is_over(void *data)
+{
+	const struct pass *pass = data;
+
+	return pass->source->progress && pass->source->progress(pass->source->data, 0) < 0;
+}
+
 static int history_place_publish(const struct pass *pass, struct ky_history_builder *builder)
 {
 	int status = ky_history_builder_publish(builder, pass->err);
@@ -199,6 +208,7 @@ static int history_place_build(struct pass *pass, int fd)
 		return status;
 	status = ky_history_builder_open(pass->set, &pass->identity, fd, &builder, pass->err);
 	if (status >= 0) {
+		ky_history_builder_set_stop(builder, history_place_is_over, pass);
 		status = feed_all(pass, builder, flow);
 		if (status >= 0)
 			status = ky_history_builder_end(builder, pass->err);
@@ -285,21 +295,34 @@ static int open_kept(const struct pass *pass, int dir, const char *name,
 	return status;
 }
 
+/* Another process may need minutes: waiting ends when nobody wants the index any more. 0 or -errno. */
+static int lock_or_end(struct pass *pass, int fd)
+{
+	const struct timespec pause = {.tv_nsec = WAIT_NS};
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		if (history_place_is_over(pass))
+			return -EINTR;
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 /* Lock the file that becomes the index: one process builds, others wait. A descriptor or -errno. */
-static int lock_part(int dir, const char *name)
+static int lock_part(struct pass *pass, int dir, const char *name)
 {
 	for (;;) {
 		int fd = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
 				0600);
 
-		if (fd < 0)
-			return -errno;
-		if (flock(fd, LOCK_EX) < 0) {
-			int status = -errno;
+		int status = fd < 0 ? -errno : lock_or_end(pass, fd);
 
+		if (status < 0 && fd >= 0)
 			close(fd);
+		if (status < 0)
 			return status;
-		}
 		/* Another process has finished it meanwhile. */
 		if (is_still(fd, dir, name))
 			return fd;
@@ -339,7 +362,10 @@ static int get_kept(struct pass *pass, int dir, struct ky_history **history, boo
 	history_place_name(&pass->identity, "part", part);
 	if (open_kept(pass, dir, name, history, &ignored) >= 0)
 		return 0;
-	fd = lock_part(dir, part);
+	fd = lock_part(pass, dir, part);
+	if (fd == -EINTR)
+		return ky_error_set(pass->err, KYMO_E_INTERRUPTED,
+				    "the state history is not needed any more");
 	if (fd < 0)
 		return ky_error_errno(pass->err, -fd, "cannot write the state history");
 	if (open_kept(pass, dir, name, history, &ignored) >= 0) {

@@ -111,12 +111,6 @@ static int find_spans(struct ky_history_builder *builder, const struct ky_host *
 		any |= (*classes)[cls->index].what != KY_SPAN_NOT;
 	}
 	ky_names_fini(&known);
-	for (size_t i = 0; status >= 0 && i < trace->events.len && !builder->functions; i++) {
-		if ((*classes)[i].what != KY_SPAN_CALLS)
-			continue;
-		builder->functions = ky_function_names_new(builder->set, builder->is_live);
-		status = builder->functions ? status : KYMO_E_MEMORY;
-	}
 	if (!any) {
 		free(*classes);
 		*classes = NULL;
@@ -258,6 +252,10 @@ static uint64_t history_streams_name(struct ky_history_builder *builder,
 		return cls->name;
 	if (!cls->address.cls || !ky_get_number(event, &cls->address, &address))
 		return 0;
+	if (!builder->functions)
+		builder->functions = ky_function_names_new(builder);
+	if (!builder->functions)
+		return UINT64_MAX;
 	return ky_function_name(builder->functions, &builder->writer, event,
 				ky_get_i64(event, &cls->pid, 0), address);
 }

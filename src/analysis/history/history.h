@@ -166,6 +166,12 @@ struct ky_history_builder;
 int ky_history_builder_open(const struct ky_trace_set *set,
 			    const struct ky_history_identity *identity, int fd,
 			    struct ky_history_builder **builder, struct kymo_error *err);
+/*
+ * Names of functions need a pass of their own over the traces, with their first call. The pass ends when @is_over says that nobody wants the
+ * history any more. @data is borrowed.
+ */
+void ky_history_builder_set_stop(struct ky_history_builder *builder, bool (*is_over)(void *data),
+				 void *data);
 /* The next events, in the order of the merge. 0 or a negative status. */
 int ky_history_builder_feed(struct ky_history_builder *builder, const struct ky_batch *batch,
 			    struct kymo_error *err);
@@ -230,7 +236,7 @@ struct ky_history_source {
 	/* All events of @set, merged. Owned by the caller after success. */
 	int (*open)(void *data, const struct ky_trace_set *set, struct ky_flow **flow,
 		    struct kymo_error *err);
-	/* After some events each time; may be NULL. Negative ends the pass. */
+	/* After some events each time, or 0 of them while names are looked for; may be NULL. Negative ends the pass. */
 	int (*progress)(void *data, uint64_t n_events);
 	/* From time to time: what there is of the index until now, owned by the callee. May be NULL. */
 	void (*partial)(void *data, struct ky_history *history);

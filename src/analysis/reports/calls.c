@@ -14,6 +14,8 @@ static int calls_open_symbols(struct ky_calls *calls)
 	const struct ky_trace_symbols_options options = {
 		.dirs = calls->options->symbol_dirs,
 		.n_dirs = calls->options->n_symbol_dirs,
+		.is_over = calls->options->is_over,
+		.over_data = calls->options->over_data,
 	};
 
 	if (calls->has_symbols)

@@ -174,6 +174,8 @@ static int flame_open_symbols(struct ky_flame *flame)
 	const struct ky_trace_symbols_options options = {
 		.dirs = flame->options->symbol_dirs,
 		.n_dirs = flame->options->n_symbol_dirs,
+		.is_over = flame->options->is_over,
+		.over_data = flame->options->over_data,
 		.want_lines = flame->options->inlines,
 	};
 

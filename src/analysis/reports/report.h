@@ -46,6 +46,9 @@ struct ky_report_options {
 	size_t n_symbol_dirs;
 	bool inlines; /* inlined functions are functions of their own */
 	bool chart;   /* report calls: its single calls, for an export */
+	bool (*is_over)(
+		void *data); /* of the pass for names, as struct ky_trace_symbols_options has it */
+	void *over_data;
 	/* The two traces of report compare, as the user names them, borrowed; NULL: none. */
 	const char *sides[2];
 	int64_t side_begin_ns[2], side_end_ns[2]; /* what of each; INT64_MIN and INT64_MAX: all */

@@ -22,7 +22,15 @@ struct query_options {
 	bool json, csv, schema;
 	const char *fleet;
 	struct ky_text_list parameters;
+	uint64_t space;
 };
+
+static void query_defaults(void *data)
+{
+	struct query_options *options = data;
+
+	options->space = KY_SQL_TEMPORARY_BYTES;
+}
 
 /* clang-format off */
 static const struct ky_option_def query_option_defs[] = {
@@ -35,6 +43,7 @@ static const struct ky_option_def query_option_defs[] = {
 	{"param", 'p', KY_OPTION_LIST, "NAME=VALUE",
 	 "The value of the parameter :NAME of the statement. May be given again.",
 	 offsetof(struct query_options, parameters), NULL},
+	KY_QUERY_SPACE_OPTION_DEF(struct query_options, space),
 	{"fleet", 0, KY_OPTION_TEXT, "DIR|URL",
 	 "Ask the store that 'kymo fleet load' fills, instead of traces: the statement is the only operand.",
 	 offsetof(struct query_options, fleet), NULL},
@@ -98,8 +107,10 @@ static int query_traces(const struct query_options *options, char **args, int n_
 		return ret;
 	}
 	ret = ky_sql_open(&set, &sql, err);
-	if (!ret)
+	if (!ret) {
 		ky_sql_limit_memory(MEMORY_MAX_BYTES);
+		ky_sql_limit_temporary(sql, options->space);
+	}
 	if (!ret)
 		ret = cmd_query_run(sql, options, statement ? ky_strbuf_text(&text) : NULL, err);
 	ky_sql_close(sql);
@@ -214,6 +225,7 @@ const struct ky_command ky_command_query = {
 	.first_trace = 1,
 	.options = query_option_defs,
 	.options_size = sizeof(struct query_options),
+	.defaults = query_defaults,
 	.max_args = -1,
 	.run = run_query,
 };

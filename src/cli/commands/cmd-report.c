@@ -15,6 +15,7 @@
 #include "cli/commands/report-archive.h"
 #include "cli/commands/report-command.h"
 #include "cli/commands/report-live.h"
+#include "cli/commands/query-output.h"
 #include "cli/commands/report-own.h"
 #include "cli/reading/input-options.h"
 #include "cli/reading/jobs.h"
@@ -34,7 +35,7 @@ struct report_options {
 	const char *to;
 	bool inlines;
 	struct ky_text_list symbol_dirs;
-	uint64_t limit, refresh_ns, jobs, member;
+	uint64_t limit, refresh_ns, jobs, member, space;
 	struct ky_text_list tables, parameters;
 	struct ky_focus_options focus;
 	struct ky_select_options select; /* filter and times only */
@@ -55,6 +56,7 @@ static void report_defaults(void *data)
 	struct report_options *options = data;
 
 	options->limit = KY_LIMIT_DEFAULT;
+	options->space = KY_SQL_TEMPORARY_BYTES;
 	ky_cli_focus_defaults(&options->focus);
 	ky_cli_select_defaults(&options->select);
 }
@@ -184,6 +186,7 @@ static const struct ky_option_def report_option_defs[] = {
 	 .help = "For a report of your own (FILE.sql): the value of its parameter :NAME. May be given "
 		 "several times.",
 	 .at = offsetof(struct report_options, parameters)},
+	KY_QUERY_SPACE_OPTION_DEF(struct report_options, space),
 	{.name = "refresh",
 	 .letter = 'r',
 	 .kind = KY_OPTION_DURATION,
@@ -451,7 +454,8 @@ static int cmd_report_run_own(const struct selection *selection, const struct ky
 {
 	struct selection with = *selection;
 	struct ky_own_report own;
-	int status = ky_own_report_open(&own, selection->own, &options->parameters, set, err);
+	int status = ky_own_report_open(&own, selection->own, &options->parameters, options->space,
+					set, err);
 
 	if (!status) {
 		with.reports[with.n++] = ky_sql_report(own.report);

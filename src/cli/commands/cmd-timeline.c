@@ -107,7 +107,8 @@ static int cmd_timeline_open_events(void *data, const struct ky_trace_set *set,
 static int show_events(void *data, uint64_t n_events)
 {
 	(void)data;
-	ky_cli_progress("building the state history: events", n_events, 0);
+	if (n_events)
+		ky_cli_progress("building the state history: events", n_events, 0);
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/commands/query-output.h"
 #include "cli/commands/view-live.h"
 #include "cli/commands/view-perfetto.h"
 #include "cli/commands/view-tsp.h"
@@ -21,6 +22,7 @@
 #include "cli/terminal/output.h"
 #include "net/reader/live-feed.h"
 #include "os/event-loop.h"
+#include "view/answers/query.h"
 #include "view/save/save.h"
 #include "view/server/server.h"
 
@@ -39,7 +41,7 @@ struct view_options {
 	const char *save;
 	struct ky_select_options select; /* only its times */
 	struct ky_text_list beside;
-	uint64_t drop_space;
+	uint64_t drop_space, query_space;
 	struct ky_text_list lami; /* programs */
 	struct ky_text_list own;  /* reports: files of SQL */
 	const char *trace;	  /* what they read; no option */
@@ -78,6 +80,7 @@ static const struct ky_option_def view_option_defs[] = {
 	 .help = "The most that copies of traces take that are dropped on the page, in $TMPDIR or /var/tmp; 0: "
 		 "none can be dropped. Default: 4G.",
 	 .at = offsetof(struct view_options, drop_space)},
+	KY_QUERY_SPACE_OPTION_DEF(struct view_options, query_space),
 	{.name = "lami",
 	 .kind = KY_OPTION_LIST,
 	 .arg = "PROGRAM",
@@ -137,6 +140,7 @@ static void view_defaults(void *data)
 
 	ky_cli_select_defaults(&options->select);
 	options->drop_space = DROP_SPACE_BYTES;
+	options->query_space = KY_SQL_TEMPORARY_BYTES;
 }
 
 static int end_loop(void *data, const struct signalfd_siginfo *info, struct kymo_error *err)
@@ -155,6 +159,15 @@ static void signals_of_end(sigset_t *set)
 	sigaddset(set, SIGHUP);
 }
 
+/* The end may take a while. A second signal does not wait for it. */
+static void let_signals_kill(const sigset_t *set)
+{
+	for (int number = 1; number < NSIG; number++)
+		if (sigismember(set, number) == 1)
+			(void)signal(number, SIG_DFL);
+	(void)pthread_sigmask(SIG_UNBLOCK, set, NULL);
+}
+
 /* Until a signal. */
 int view_wait_for_end(struct kymo_error *err)
 {
@@ -169,6 +182,7 @@ int view_wait_for_end(struct kymo_error *err)
 	if (ret == KYMO_OK)
 		ret = ky_loop_run(loop, err);
 	ky_loop_free(loop);
+	let_signals_kill(&set);
 	return ret;
 }
 
@@ -231,6 +245,7 @@ static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
 				    options->own.items, options->own.len}};
 	int ret = ky_view_drops_open(&drops, &served.drops, err);
 
+	ky_view_limit_statements(options->query_space);
 	if (ret == KYMO_OK)
 		ret = ky_view_server_open(&served, (uint16_t)options->port, &server, err);
 	if (ret < 0) {
@@ -243,6 +258,7 @@ static int cmd_view_serve(struct ky_view *view, struct ky_view_live *live,
 	if (!options->no_browser)
 		ky_open_link(&opened, ky_view_server_link(server));
 	ret = view_wait_for_end(err);
+	ky_view_drops_forget(served.drops);
 	ky_open_link_end(&opened);
 	ky_view_server_close(server);
 	ky_view_drops_close(served.drops);

@@ -6,6 +6,15 @@
 #include "base/strbuf.h"
 #include "sql/sql.h"
 
+/* How much room statements have, for commands that run them: a number, KY_SQL_TEMPORARY_BYTES by default. */
+#define KY_QUERY_SPACE_OPTION_DEF(type, member)                                                                     \
+	{                                                                                                           \
+		.name = "query-space", .kind = KY_OPTION_SIZE, .arg = "SIZE",                                       \
+		.help = "The most that a statement of SQL has in temporary files in $TMPDIR or /var/tmp, for what " \
+			"it sorts and groups. Default: 8G.",                                                        \
+		.at = offsetof(type, member)                                                                        \
+	}
+
 enum ky_query_form {
 	KY_QUERY_TABLE,
 	KY_QUERY_JSON,

@@ -58,8 +58,8 @@ static int report_own_make(struct ky_own_report *own, const char *path, const ch
 }
 
 int ky_own_report_open(struct ky_own_report *own, const char *path,
-		       const struct ky_text_list *parameters, const struct ky_trace_set *set,
-		       struct kymo_error *err)
+		       const struct ky_text_list *parameters, uint64_t space_bytes,
+		       const struct ky_trace_set *set, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret = ky_read_file(AT_FDCWD, path, FILE_MAX_BYTES, &text);
@@ -74,6 +74,7 @@ int ky_own_report_open(struct ky_own_report *own, const char *path,
 	ret = ky_sql_open(set, &own->sql, err);
 	if (!ret) {
 		ky_sql_limit_memory(MEMORY_MAX_BYTES);
+		ky_sql_limit_temporary(own->sql, space_bytes);
 		ret = report_own_make(own, path, ky_strbuf_text(&text), parameters, err);
 	}
 	ky_strbuf_fini(&text);

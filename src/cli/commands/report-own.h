@@ -13,10 +13,10 @@ struct ky_own_report {
 
 /* Is @name a file with a report? */
 bool ky_own_report_is(const char *name);
-/* @parameters: "NAME=VALUE". @set must outlive it. Close it in any case. */
+/* @parameters: "NAME=VALUE". @space_bytes: of its temporary files. @set must outlive it. Close it in any case. */
 int ky_own_report_open(struct ky_own_report *own, const char *path,
-		       const struct ky_text_list *parameters, const struct ky_trace_set *set,
-		       struct kymo_error *err);
+		       const struct ky_text_list *parameters, uint64_t space_bytes,
+		       const struct ky_trace_set *set, struct kymo_error *err);
 void ky_own_report_close(struct ky_own_report *own);
 
 #endif

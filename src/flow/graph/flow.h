@@ -166,6 +166,8 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
  * all. @source is a stage from ky_source_open(); @wanted is borrowed.
  */
 void ky_source_want(struct ky_flow *source, const uint8_t *wanted);
+/* Ask @is_over before each packet: true ends @source with KYMO_E_INTERRUPTED. @data is borrowed. */
+void ky_source_stop(struct ky_flow *source, bool (*is_over)(void *data), void *data);
 
 /* The number of sources that are read in turns: each limits its memory accordingly. */
 void ky_source_share(struct ky_flow *source, size_t n);

@@ -31,6 +31,8 @@ struct source {
 	struct ky_loss loss;
 	struct ky_packet_list packets;
 	bool has_packets;
+	bool (*is_over)(void *data); /* see ky_source_stop(); NULL: never */
+	void *over_data;
 	struct kymo_error
 		damage; /* for loss.damage; 2 KiB, so it lies after the members that are read often */
 };

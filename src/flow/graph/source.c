@@ -232,6 +232,8 @@ static int source_read_packet(struct source *s, struct ky_batch *batch, struct k
 	int n, max, ret;
 
 	if (!s->in_packet) {
+		if (s->is_over && s->is_over(s->over_data))
+			return ky_error_set(err, KYMO_E_INTERRUPTED, "the reading was stopped");
 		ret = source_next_packet(s, batch, err);
 		if (ret == KYMO_E_AGAIN)
 			return ret;
@@ -397,6 +399,12 @@ int ky_source_open(const struct ky_stream *stream, struct ky_flow **flow, struct
 void ky_source_want(struct ky_flow *source, const uint8_t *wanted)
 {
 	ky_decoder_want(ky_source_of(source)->walk.decoder, wanted);
+}
+
+void ky_source_stop(struct ky_flow *source, bool (*is_over)(void *data), void *data)
+{
+	ky_source_of(source)->is_over = is_over;
+	ky_source_of(source)->over_data = data;
 }
 
 void ky_source_log(struct ky_flow *source, const struct ky_log *log)

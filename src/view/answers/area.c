@@ -16,6 +16,8 @@
 /* Intervals that are read one by one; rows beyond that are measured by pixels. */
 #define MAX_STATES ((size_t)300000)
 #define PIXELS	   ((size_t)1024)
+/* Of questions to the history, in intervals, between two questions to the client. */
+#define ASK_COST ((size_t)4096)
 
 static uint64_t area_rounded(double ns)
 {
@@ -149,7 +151,7 @@ struct area {
 	struct ky_history *history;
 	int64_t begin_ns, end_ns; /* the end is exclusive */
 	const struct ky_view_stop *stop;
-	size_t n_states;
+	size_t n_states, cost; /* of questions to the history, since the last one to ->stop */
 	bool is_exact;
 	KY_VEC(struct thread) threads;
 	struct sums calls, spans, irqs, requests;
@@ -205,12 +207,27 @@ static int add_state(struct area *area, const struct ky_history_row *row, uint64
 	return KYMO_OK;
 }
 
+/* Before each question to the history, with what it costs. */
+static int area_go_on(struct area *area, size_t cost)
+{
+	area->cost += cost;
+	if (area->cost < ASK_COST)
+		return KYMO_OK;
+	area->cost = 0;
+	if (!area->stop->is_over(area->stop->data))
+		return KYMO_OK;
+	return ky_error_set(area->err, KYMO_E_INTERRUPTED, "the client has closed the connection");
+}
+
 static int add_pixels(struct area *area, const struct ky_history_row *row)
 {
 	uint64_t span = (uint64_t)area->end_ns - (uint64_t)area->begin_ns;
 	size_t n = span < PIXELS ? (size_t)span : PIXELS;
-	int ret = ky_history_pixels(area->history, row->id, area->begin_ns, area->end_ns, n,
-				    area->pixels, area->err);
+	int ret = area_go_on(area, PIXELS);
+
+	if (ret == KYMO_OK)
+		ret = ky_history_pixels(area->history, row->id, area->begin_ns, area->end_ns, n,
+					area->pixels, area->err);
 
 	area->is_exact = false;
 	for (size_t i = 0; i < n && ret == KYMO_OK; i++)
@@ -229,12 +246,12 @@ static int area_add_row(struct area *area, const struct ky_history_row *row)
 	for (int64_t ns = area->begin_ns; ns < area->end_ns && ret == KYMO_OK; ns = found.end_ns) {
 		int64_t from_ns, to_ns;
 
-		ret = ky_history_at(area->history, row->id, ns, &found, area->err);
+		ret = area_go_on(area, 1);
+		if (ret == KYMO_OK)
+			ret = ky_history_at(area->history, row->id, ns, &found, area->err);
 		if (ret < 0 || found.end_ns <= ns)
 			break;
-		if (area->n_states++ % 4096 == 4095 && area->stop->is_over(area->stop->data))
-			return ky_error_set(area->err, KYMO_E_INTERRUPTED,
-					    "the client has closed the connection");
+		area->n_states++;
 		from_ns = found.begin_ns > ns ? found.begin_ns : ns;
 		to_ns = found.end_ns < area->end_ns ? found.end_ns : area->end_ns;
 		ret = add_state(area, row, found.state,
@@ -351,8 +368,10 @@ static int area_add_counters(struct area *area, struct counters *counters)
 
 		if (!ky_row_holds_values(row->kind) || !area_is_there(area, row))
 			continue;
-		ret = ky_history_heights(area->history, row->id, area->begin_ns, area->end_ns, 1,
-					 &height, area->err);
+		ret = area_go_on(area, 64);
+		if (ret == KYMO_OK)
+			ret = ky_history_heights(area->history, row->id, area->begin_ns,
+						 area->end_ns, 1, &height, area->err);
 		if (ret < 0 || height.ns <= 0)
 			continue;
 		area_add_counter(counters, row, &height);

@@ -24,6 +24,7 @@ struct view_query {
 /* SQLite is loaded by one thread, and few statements run at once. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int running;
+static uint64_t space_bytes = KY_SQL_TEMPORARY_BYTES;
 
 static bool query_is_over(void *data)
 {
@@ -51,9 +52,15 @@ static int query_enter(const struct ky_view *view, struct ky_sql **sql, struct k
 	if (!ret) {
 		ky_sql_limit_memory(MEMORY_MAX_BYTES);
 		ky_sql_limit_values(*sql, VALUE_MAX_BYTES);
+		ky_sql_limit_temporary(*sql, space_bytes);
 	}
 	pthread_mutex_unlock(&lock);
 	return ret;
+}
+
+void ky_view_limit_statements(uint64_t bytes)
+{
+	space_bytes = bytes;
 }
 
 static void query_leave(struct ky_sql *sql)

@@ -14,6 +14,8 @@
 int ky_view_statements(struct ky_view *view, const char *path, const char *text,
 		       const struct ky_view_request *request, const struct ky_view_stop *stop,
 		       struct ky_strbuf *out, struct kymo_error *err);
+/* Of temporary files of each of them; before the first one. */
+void ky_view_limit_statements(uint64_t bytes);
 int ky_view_query(struct ky_view *view, const struct ky_view_request *request,
 		  const struct ky_view_stop *stop, struct ky_strbuf *out, struct kymo_error *err);
 

@@ -31,6 +31,8 @@ static int range_report_run(struct ky_view *view, const struct ky_report *report
 
 	options->focus.begin_ns = request->begin_ns;
 	options->focus.end_ns = request->end_ns;
+	options->is_over = stop->is_over;
+	options->over_data = stop->data;
 	/* Reports on causes need all events. */
 	if (ret == KYMO_OK)
 		ret = ky_view_flow(view, report->whole ? "" : request->filter, INT64_MIN, INT64_MAX,

@@ -84,6 +84,14 @@ static void drops_end(struct ky_view_drops *drops, struct drop *drop)
 	*drop = (struct drop){.state = DROP_FREE};
 }
 
+void ky_view_drops_forget(struct ky_view_drops *drops)
+{
+	pthread_mutex_lock(&drops->lock);
+	if (drops->top)
+		ky_tree_remove(drops->top);
+	pthread_mutex_unlock(&drops->lock);
+}
+
 void ky_view_drops_close(struct ky_view_drops *drops)
 {
 	if (!drops)

@@ -26,7 +26,9 @@ struct ky_view_drop_source {
 /* The directory comes with the first drop. 0 or KYMO_E_MEMORY. */
 int ky_view_drops_open(const struct ky_view_drop_source *source, struct ky_view_drops **drops,
 		       struct kymo_error *err);
-/* Removes all copies. No view may be in use. NULL is allowed. */
+/* Removes all copies from the disk; views that are in use keep what they have open. */
+void ky_view_drops_forget(struct ky_view_drops *drops);
+/* The same, and ends them. No view may be in use. NULL is allowed. */
 void ky_view_drops_close(struct ky_view_drops *drops);
 
 /*

@@ -17,7 +17,8 @@ static int view_history_note_progress(void *data, uint64_t n_events)
 {
 	struct ky_view_history *own = data;
 
-	atomic_store_explicit(&own->n_events, n_events, memory_order_relaxed);
+	if (n_events)
+		atomic_store_explicit(&own->n_events, n_events, memory_order_relaxed);
 	return atomic_load_explicit(&own->stop, memory_order_relaxed) ? KYMO_E_INTERRUPTED : 0;
 }
 

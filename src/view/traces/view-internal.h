@@ -129,7 +129,7 @@ bool ky_view_renew_history(struct ky_view *view);
 bool ky_view_history_is_over(struct ky_view *view);
 /* "ready": ..., "read": ...: how far the pass is. The caller has the history. */
 void ky_view_put_ready(struct ky_view *view, struct ky_strbuf *out);
-/* Ends the thread. A history that another process builds is waited for. */
+/* Ends the thread. */
 void ky_view_history_fini(struct ky_view_history *own);
 
 #endif
