@@ -21,7 +21,8 @@ static const char *const plain_texts[] = {
 	"disk",	     "interface",      "direction", "operation",
 	"error",     "unit",	       "level",	    "event",
 	"source",    "kind",	       "of",	    "prev_comm",
-	"next_comm", "uuid",
+	"next_comm", "uuid",	       "op",	    "outcome",
+	"stage",     "signal",	       "way",
 };
 
 static bool is_among(const char *name, const char *const *names, size_t n)

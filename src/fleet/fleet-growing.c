@@ -59,6 +59,9 @@ static int load_slice(struct ky_fleet_load *load, struct ky_fleet_slice *slice,
 
 	load->slice = slice;
 	ret = ky_fleet_load_tables(load, err);
+	/* Reports are of a whole trace. */
+	if (!ret && slice->until_ns == INT64_MAX && load->options->n_reports)
+		ret = ky_fleet_load_reports(load, err);
 	if (!ret)
 		ret = load->store->ops->note(load->store, load->trace, KY_FLEET_SLICE_DONE,
 					     (uint64_t)slice->number, slice->until_ns, err);
@@ -74,7 +77,7 @@ static int fleet_load_is_loaded(struct ky_fleet_load *load, bool *is_loaded, str
 
 	ky_strbuf_addf(&text,
 		       "SELECT count(*) FROM kymo_batch WHERE trace = '%s' AND number < %lld AND "
-		       "of NOT LIKE 'kymo%%'",
+		       "of NOT LIKE 'kymo%%' AND of NOT LIKE 'report%%'",
 		       load->trace, 1LL << KY_FLEET_SLICE_SHIFT);
 	ret = ky_strbuf_failed(&text)
 		      ? ky_error_nomem(err)

@@ -17,8 +17,11 @@ static uint64_t key_of_trace(const struct ky_trace *trace, uint64_t hash)
 {
 	const struct ky_env *env = ky_env_find(trace->cls, "hostname");
 
-	/* The clock of a recording that has not ended gets better: it is no part of the name. */
-	if (trace->cls->has_uuid && !trace->scratch)
+	/*
+	 * The clock of a recording that has not ended gets better: it is no part of the name. Traces that were made of others' files have a new UUID
+	 * each time; those of relays have that of the recording.
+	 */
+	if (trace->cls->has_uuid && (!trace->scratch || trace->feed))
 		hash = ky_hash_u64(hash ^
 				   ky_hash_bytes(trace->cls->uuid, sizeof(trace->cls->uuid)));
 	else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables of a store for statements: they read batch by batch, of these the columns that a statement needs. */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +13,13 @@
 /* Rows that wait for SQLite. */
 #define PIECE_ROWS 4096
 
+/* Columns of which a batch has one value. */
+#define COLUMN_TRACE (-1)
+#define COLUMN_BATCH (-2)
+
 /* A column that is read. */
 struct local_column {
-	int64_t number; /* in the store */
+	int64_t number; /* in the store, or one of these */
 	bool is_read, is_text;
 	struct ky_fleet_vector vector;
 };
@@ -23,8 +28,10 @@ struct local_reader {
 	sqlite3_stmt *batches, *cells;
 	struct local_column *columns; /* by column of the table */
 	size_t n_columns;
-	int time, end; /* columns; -1: there are none */
-	int64_t id;    /* of the batch */
+	int time, end;	/* columns; -1: there are none */
+	int64_t id;	/* of the batch */
+	int64_t number; /* its "batch" */
+	char trace[17];
 	uint64_t n_rows, at;
 	int64_t from_ns; /* earlier rows are gone; INT64_MIN: none */
 };
@@ -101,7 +108,7 @@ static int fleet_local_read_open(struct ky_sql_pass *pass, struct kymo_error *er
 	/* Batches without bounds have rows of any time. */
 	reader->batches = fleet_local_read_prepare(
 		pass,
-		"SELECT id, n_rows, from_ns FROM kymo_batch WHERE of = ?1 AND n_left > 0 AND "
+		"SELECT id, n_rows, from_ns, number, trace FROM kymo_batch WHERE of = ?1 AND n_left > 0 AND "
 		"(first_ns IS NULL OR (last_ns >= ?2 AND first_ns <= ?3)) AND "
 		"(?4 IS NULL OR host IS NULL OR host = ?4) ORDER BY id",
 		err);
@@ -171,6 +178,11 @@ static int fleet_local_read_column(struct ky_sql_pass *pass, int i, struct kymo_
 	return ret;
 }
 
+static bool local_is_stored(const struct local_column *column)
+{
+	return column->is_read && column->number >= 0;
+}
+
 /* The begin of intervals first, and their end: others may be differences to them. */
 static int fleet_local_read_columns(struct ky_sql_pass *pass, struct kymo_error *err)
 {
@@ -179,14 +191,15 @@ static int fleet_local_read_columns(struct ky_sql_pass *pass, struct kymo_error 
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; i < reader->n_columns; i++)
-		others |= reader->columns[i].is_read && (int)i != reader->time;
+		others |= local_is_stored(&reader->columns[i]) && (int)i != reader->time;
 	if (reader->time >= 0 &&
 	    (others || reader->columns[reader->time].is_read || reader->from_ns != INT64_MIN))
 		ret = fleet_local_read_column(pass, reader->time, err);
 	if (!ret && reader->end >= 0 && others)
 		ret = fleet_local_read_column(pass, reader->end, err);
 	for (size_t i = 0; i < reader->n_columns && !ret; i++)
-		if (reader->columns[i].is_read && (int)i != reader->time && (int)i != reader->end)
+		if (local_is_stored(&reader->columns[i]) && (int)i != reader->time &&
+		    (int)i != reader->end)
 			ret = fleet_local_read_column(pass, (int)i, err);
 	return ret;
 }
@@ -196,6 +209,7 @@ static int fleet_local_read_batch(struct ky_sql_pass *pass, struct kymo_error *e
 {
 	struct local_reader *reader = pass->own;
 	int ret = ky_sqlite.sqlite3_step(reader->batches);
+	const unsigned char *trace;
 	int64_t n_rows;
 
 	if (ret == SQLITE_DONE)
@@ -203,6 +217,7 @@ static int fleet_local_read_batch(struct ky_sql_pass *pass, struct kymo_error *e
 	if (ret != SQLITE_ROW)
 		return fleet_local_read_fail(pass, err);
 	reader->id = ky_sqlite.sqlite3_column_int64(reader->batches, 0);
+	trace = ky_sqlite.sqlite3_column_text(reader->batches, 4);
 	n_rows = ky_sqlite.sqlite3_column_int64(reader->batches, 1);
 	reader->from_ns = ky_sqlite.sqlite3_column_type(reader->batches, 2) == SQLITE_NULL
 				  ? INT64_MIN
@@ -211,6 +226,9 @@ static int fleet_local_read_batch(struct ky_sql_pass *pass, struct kymo_error *e
 		return ky_error_set(err, KYMO_E_FORMAT,
 				    "the store is damaged: a batch is too large");
 	reader->n_rows = (uint64_t)n_rows;
+	reader->number = ky_sqlite.sqlite3_column_int64(reader->batches, 3);
+	(void)snprintf(reader->trace, sizeof(reader->trace), "%s",
+		       trace ? (const char *)trace : "");
 	reader->at = 0;
 	ret = fleet_local_read_columns(pass, err);
 	return ret < 0 ? ret : 1;
@@ -251,7 +269,7 @@ static bool fleet_local_read_wants(const struct ky_sql_pass *pass, uint64_t row)
 	    reader->columns[reader->time].vector.numbers.data[row] < reader->from_ns)
 		return false;
 	ky_vec_foreach(&pass->rows.conditions, condition)
-		if (reader->columns[condition->column].is_read &&
+		if (local_is_stored(&reader->columns[condition->column]) &&
 		    !fleet_local_read_passes(&reader->columns[condition->column], row, condition))
 			return false;
 	return true;
@@ -261,10 +279,18 @@ static bool fleet_local_read_wants(const struct ky_sql_pass *pass, uint64_t row)
 static void fleet_local_read_cell(struct ky_sql_pass *pass, struct ky_sql_cell *cell,
 				  const struct local_column *column, uint64_t row)
 {
-	int64_t value = column->vector.numbers.data[row];
+	const struct local_reader *reader = pass->own;
 	const char *text;
+	int64_t value;
 	size_t len;
 
+	if (column->number == COLUMN_BATCH)
+		ky_sql_put(cell, reader->number);
+	else if (column->number == COLUMN_TRACE)
+		ky_sql_put_text(&pass->rows, cell, reader->trace, strlen(reader->trace));
+	if (column->number < 0)
+		return;
+	value = column->vector.numbers.data[row];
 	if (ky_fleet_is_null(&column->vector, row))
 		return;
 	if (!column->is_text) {
@@ -369,6 +395,19 @@ static int fleet_local_read_line(struct ky_sql *sql, sqlite3_stmt *lines,
 		       : KYMO_E_MEMORY;
 }
 
+/* What ClickHouse's tables have, too. */
+static int fleet_local_read_own(struct local_columns *columns, struct local_numbers *numbers)
+{
+	const struct ky_sql_column trace = {.name = "trace", .type = "TEXT", .about = ""};
+	const struct ky_sql_column batch = {.name = "batch", .type = "INTEGER", .about = ""};
+
+	return ky_vec_push(columns, trace) == 0 && ky_vec_push(numbers, COLUMN_TRACE) == 0 &&
+			       ky_vec_push(columns, batch) == 0 &&
+			       ky_vec_push(numbers, COLUMN_BATCH) == 0
+		       ? KYMO_OK
+		       : KYMO_E_MEMORY;
+}
+
 static int fleet_local_read_tables(struct ky_sql *sql, sqlite3_stmt *lines)
 {
 	struct local_columns columns = KY_VEC_INIT;
@@ -385,8 +424,10 @@ static int fleet_local_read_tables(struct ky_sql *sql, sqlite3_stmt *lines)
 			ky_vec_clear(&columns);
 			ky_vec_clear(&numbers);
 		}
-		if (!columns.len)
+		if (!columns.len) {
 			name = ky_arena_strdup(&sql->arena, of);
+			ret = ret ? ret : fleet_local_read_own(&columns, &numbers);
+		}
 		if (!ret)
 			ret = name ? fleet_local_read_line(sql, lines, &columns, &numbers)
 				   : KYMO_E_MEMORY;

@@ -1,30 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of reports in a store: a table report_NAME_TABLE for each one that a report has. */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "analysis/reports/report.h"
 #include "base/error.h"
 #include "fleet/fleet-load.h"
+#include "fleet/fleet-report-fields.h"
 
-/* Ratios are integers here: 1 is a million. */
-#define PPM 1e6
-
-/* Columns of a thread. */
-enum { PART_TID, PART_PID, PART_COMM };
-
-/* A column of the store. */
-struct report_field {
-	uint32_t column; /* of the report's table */
-	int part;	 /* of a thread */
-};
+#define REPORTS_MAX 32 /* of one reading */
 
 struct report_load {
 	struct ky_fleet_load *load;
 	struct ky_arena arena; /* of names */
 	struct ky_fleet_table table;
-	KY_VEC(struct report_field) fields; /* beside the first three columns */
+	struct ky_fleet_fields fields; /* beside the first three columns */
 	const struct ky_report_result *result;
 	const char *host;
 };
@@ -33,59 +23,29 @@ enum { REPORT_TIME, REPORT_END, REPORT_HOST, REPORT_FIELDS };
 
 /* ---- columns -------------------------------------------------------------------------- */
 
-static char *report_word(struct ky_arena *arena, const char *prefix, const char *name,
-			 const char *suffix)
+/* Texts that may hold secrets need a wish. */
+static bool report_wants(const struct report_load *report, const struct ky_column *column)
 {
-	char *word = ky_arena_printf(arena, "%s%s%s", prefix, name, suffix);
-
-	for (char *at = word; at && *at; at++)
-		if (!isalnum((unsigned char)*at) || !isascii((unsigned char)*at))
-			*at = '_';
-	return word;
+	if (column->cls != KY_CELL_TEXT && column->cls != KY_CELL_PATH)
+		return true;
+	return ky_fleet_wants_column(report->load->options, column->name, "TEXT", "");
 }
 
-static int report_add(struct report_load *report, uint32_t column, int part, const char *name,
-		      const char *suffix, bool is_text)
+static int report_choose_columns(struct report_load *report, const struct ky_table_def *def)
 {
-	bool is_taken =
-		strcmp(name, "time") == 0 || strcmp(name, "end") == 0 || strcmp(name, "host") == 0;
-	const struct ky_fleet_column own = {
-		report_word(&report->arena, is_taken ? "row_" : "", name, suffix), is_text};
+	struct ky_fleet_fields all = KY_VEC_INIT;
+	int ret = ky_fleet_report_fields(&report->arena, def, &all);
 
-	if (!own.name || ky_vec_push(&report->table.columns, own) < 0)
-		return KYMO_E_MEMORY;
-	return ky_vec_push(&report->fields, (struct report_field){column, part});
-}
+	for (size_t i = 0; i < all.len && !ret; i++) {
+		const struct ky_fleet_column column = {all.data[i].name, all.data[i].is_text};
 
-static int report_add_column(struct report_load *report, uint32_t number,
-			     const struct ky_column *column)
-{
-	int ret;
-
-	switch (column->cls) {
-	case KY_CELL_PROCESS:
-		ret = report_add(report, number, PART_TID, column->name, "_tid", false);
-		ret = ret ? ret : report_add(report, number, PART_PID, column->name, "_pid", false);
-		return ret ? ret
-			   : report_add(report, number, PART_COMM, column->name, "_comm", true);
-	case KY_CELL_RATIO:
-		return report_add(report, number, 0, column->name, "_ppm", false);
-	case KY_CELL_SYSCALL:
-	case KY_CELL_IRQ:
-	case KY_CELL_DISK:
-	case KY_CELL_NETIF:
-		return report_add(report, number, 0, column->name, "", true);
-	case KY_CELL_TEXT:
-	case KY_CELL_PATH:
-	case KY_CELL_TALLY:
-		if (!ky_fleet_wants_column(report->load->options, column->name, "TEXT", ""))
-			return KYMO_OK;
-		return report_add(report, number, 0, column->name, "", true);
-	case KY_CELL_HEAT:
-		return KYMO_OK;
-	default:
-		return report_add(report, number, 0, column->name, "", false);
+		if (!report_wants(report, &def->columns[all.data[i].column]))
+			continue;
+		ret = ky_vec_push(&report->fields, all.data[i]);
+		ret = ret ? ret : ky_vec_push(&report->table.columns, column);
 	}
+	ky_vec_fini(&all);
+	return ret;
 }
 
 static int report_find_columns(struct report_load *report, const struct ky_table *table)
@@ -100,13 +60,9 @@ static int report_find_columns(struct report_load *report, const struct ky_table
 		ret = ky_vec_push(&report->table.columns, first[i]);
 	report->table.time = REPORT_TIME;
 	report->table.end = REPORT_END;
-	for (uint32_t i = 0; i < table->def->n_columns && !ret; i++)
-		ret = report_add_column(report, i, &table->def->columns[i]);
-	report->table.name =
-		report_word(&report->arena, "report_", report->result->report->name, "_");
-	if (!ret && report->table.name)
-		report->table.name =
-			report_word(&report->arena, report->table.name, table->def->name, "");
+	ret = ret ? ret : report_choose_columns(report, table->def);
+	report->table.name = ky_fleet_report_table_name(&report->arena,
+							report->result->report->name, table->def);
 	return ret || !report->table.name ? KYMO_E_MEMORY : KYMO_OK;
 }
 
@@ -121,14 +77,24 @@ static void report_put_text(struct ky_sql_cell *to, const char *text)
 	to->len = (uint32_t)strlen(text);
 }
 
-static void report_put_thread(struct ky_sql_cell *to, const struct ky_process *process, int part)
+static void report_put_thread(struct ky_sql_cell *to, const struct ky_process *process,
+			      enum ky_fleet_part part)
 {
-	int32_t id = part == PART_TID ? process->tid : process->pid;
+	int32_t id = part == KY_FLEET_TID ? process->tid : process->pid;
 
-	if (part == PART_COMM)
+	if (part == KY_FLEET_COMM)
 		report_put_text(to, process->comm);
 	else if (id >= 0)
 		ky_sql_put(to, id);
+}
+
+static void report_put_irq(struct ky_sql_cell *to, const struct ky_irq_id *irq,
+			   enum ky_fleet_part part)
+{
+	if (part == KY_FLEET_NR && irq->nr >= 0)
+		ky_sql_put(to, irq->nr);
+	else if (part != KY_FLEET_NR)
+		report_put_text(to, part == KY_FLEET_KIND ? irq->kind : irq->name);
 }
 
 static void report_put_tally(struct ky_sql_rows *texts, struct ky_sql_cell *to,
@@ -145,17 +111,19 @@ static void report_put_tally(struct ky_sql_rows *texts, struct ky_sql_cell *to,
 }
 
 static void report_put(struct ky_sql_rows *texts, struct ky_sql_cell *to,
-		       const struct ky_cell *cell, enum ky_cell_class cls, int part)
+		       const struct ky_cell *cell, enum ky_cell_class cls, enum ky_fleet_part part)
 {
+	bool is_real = cls == KY_CELL_RATIO || cls == KY_CELL_RATE;
+
 	*to = (struct ky_sql_cell){.type = KY_SQL_NULL};
 	switch (cell->type) {
 	case KY_VALUE_U64:
 	case KY_VALUE_I64:
-		ky_sql_put(to, cls == KY_CELL_RATIO ? cell->s * (int64_t)PPM : cell->s);
+		ky_sql_put(to, is_real ? cell->s * (int64_t)KY_FLEET_MILLION : cell->s);
 		break;
 	case KY_VALUE_F64:
 		to->type = KY_SQL_REAL;
-		to->real = cls == KY_CELL_RATIO ? cell->f * PPM : cell->f;
+		to->real = is_real ? cell->f * KY_FLEET_MILLION : cell->f;
 		break;
 	case KY_VALUE_TEXT:
 		report_put_text(to, cell->text);
@@ -164,7 +132,7 @@ static void report_put(struct ky_sql_rows *texts, struct ky_sql_cell *to,
 		report_put_thread(to, cell->process, part);
 		break;
 	case KY_VALUE_IRQ:
-		report_put_text(to, cell->irq->name);
+		report_put_irq(to, cell->irq, part);
 		break;
 	case KY_VALUE_TALLY:
 		report_put_tally(texts, to, cell->tally);
@@ -172,6 +140,20 @@ static void report_put(struct ky_sql_rows *texts, struct ky_sql_cell *to,
 	default:
 		break;
 	}
+}
+
+/* Where a trace has several hosts, the row says of which one it is. */
+static const char *report_host_of(const struct report_load *report, const struct ky_table *table,
+				  const struct ky_cell *cells)
+{
+	for (size_t i = 0; i < table->def->n_columns && !report->load->options->host; i++) {
+		if (cells[i].type == KY_VALUE_TEXT &&
+		    ky_fleet_report_is_host(&table->def->columns[i]) && cells[i].text[0])
+			return cells[i].text;
+		if (cells[i].type == KY_VALUE_PROCESS && cells[i].process->host)
+			return cells[i].process->host;
+	}
+	return report->host;
 }
 
 static void report_put_row(struct report_load *report, struct ky_fleet_batch *batch,
@@ -185,10 +167,10 @@ static void report_put_row(struct report_load *report, struct ky_fleet_batch *ba
 	ky_sql_put_time(&cell, report->result->end_ns);
 	ky_fleet_batch_add(batch, REPORT_END, &cell);
 	cell = (struct ky_sql_cell){.type = KY_SQL_NULL};
-	report_put_text(&cell, report->host);
+	report_put_text(&cell, report_host_of(report, table, cells));
 	ky_fleet_batch_add(batch, REPORT_HOST, &cell);
 	for (size_t i = 0; i < report->fields.len; i++) {
-		const struct report_field *field = &report->fields.data[i];
+		const struct ky_fleet_field *field = &report->fields.data[i];
 
 		report_put(texts, &cell, &cells[field->column],
 			   table->def->columns[field->column].cls, field->part);
@@ -199,47 +181,62 @@ static void report_put_row(struct report_load *report, struct ky_fleet_batch *ba
 		ky_sql_rows_drain(texts);
 }
 
+/* Rows from @row on. */
 static int report_fill(struct report_load *report, struct ky_fleet_batch *batch,
-		       const struct ky_table *table)
+		       const struct ky_table *table, size_t row)
 {
+	size_t n_rows = ky_table_n_rows(table);
 	struct ky_sql_rows texts;
 
 	ky_sql_rows_init(&texts, 0);
-	for (size_t row = 0; row < ky_table_n_rows(table) && row < KY_FLEET_BATCH_ROWS; row++)
+	for (; row < n_rows && batch->n_rows < KY_FLEET_BATCH_ROWS; row++)
 		report_put_row(report, batch, table, row, &texts);
 	ky_sql_rows_fini(&texts);
 	memcpy(batch->trace, report->load->trace, sizeof(batch->trace));
 	batch->last_ns = report->result->end_ns;
-	batch->is_last = true;
+	batch->is_last = row == n_rows;
 	return batch->failed ? KYMO_E_MEMORY : KYMO_OK;
+}
+
+static int report_store_batch(struct report_load *report, const struct ky_table *table,
+			      uint64_t number, struct kymo_error *err)
+{
+	struct ky_fleet_load *load = report->load;
+	struct ky_fleet_batch batch;
+	bool is_known = false;
+	int ret = ky_fleet_batch_init(&batch, &report->table);
+
+	batch.number = number;
+	if (!ret)
+		ret = report_fill(report, &batch, table, number * KY_FLEET_BATCH_ROWS);
+	if (ret < 0)
+		ret = ky_error_nomem(err);
+	if (!ret)
+		ret = load->store->ops->put(load->store, &batch, &is_known, err);
+	if (!ret)
+		*(is_known ? &load->result->n_known : &load->result->n_rows) += batch.n_rows;
+	load->result->n_batches += !ret && !is_known;
+	ky_fleet_batch_fini(&batch);
+	return ret;
 }
 
 static int report_store(struct report_load *report, const struct ky_table *table,
 			struct kymo_error *err)
 {
 	struct ky_fleet_load *load = report->load;
-	struct ky_fleet *store = load->store;
-	struct ky_fleet_batch batch;
-	bool is_known = false;
-	int ret = report_find_columns(report, table) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	size_t n_rows = ky_table_n_rows(table);
+	int ret;
 
+	/* Many machines lack what most reports tell of: tables without rows are none. */
+	if (!n_rows && !load->options->again)
+		return KYMO_OK;
+	ret = report_find_columns(report, table) < 0 ? ky_error_nomem(err) : KYMO_OK;
 	if (!ret)
-		ret = store->ops->table(store, &report->table, err);
+		ret = load->store->ops->table(load->store, &report->table, err);
 	if (!ret && load->options->again)
-		ret = store->ops->drop(store, &report->table, load->trace, err);
-	if (ret < 0)
-		return ret;
-	ret = ky_fleet_batch_init(&batch, &report->table);
-	if (!ret)
-		ret = report_fill(report, &batch, table);
-	if (ret < 0)
-		ret = ky_error_nomem(err);
-	if (!ret && batch.n_rows)
-		ret = store->ops->put(store, &batch, &is_known, err);
-	if (!ret)
-		*(is_known ? &load->result->n_known : &load->result->n_rows) += batch.n_rows;
-	load->result->n_batches += !ret && batch.n_rows && !is_known;
-	ky_fleet_batch_fini(&batch);
+		ret = load->store->ops->drop(load->store, &report->table, load->trace, err);
+	for (uint64_t i = 0; i * KY_FLEET_BATCH_ROWS < n_rows && !ret; i++)
+		ret = report_store_batch(report, table, i, err);
 	return ret;
 }
 
@@ -291,19 +288,57 @@ static const char *report_host(const struct ky_fleet_load *load)
 	return load->options->host ? load->options->host : env && env->is_text ? env->text : "";
 }
 
+/* Sentences for people, of one trace, are no rows. */
+static bool report_fills_a_store(const struct ky_report *report)
+{
+	bool has_rows = false;
+
+	for (size_t i = 0; report->tables[i]; i++)
+		has_rows |= report->tables[i]->kind != KY_TABLE_PROSE;
+	return has_rows && !report->wants_periods && !report->wants_two && !report->wants_of &&
+	       !report->wants_choice;
+}
+
 int ky_fleet_check_reports(const char *const *names, size_t n, struct kymo_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct ky_report *report = ky_report_find(names[i]);
 
-		if (!report || report->wants_periods || report->wants_two || report->wants_of ||
-		    report->wants_choice) {
-			ky_error_set(err, KYMO_E_INVALID, "no report '%s' fills a store", names[i]);
-			ky_error_hint(err, "kymo report lists the reports");
-			return KYMO_E_INVALID;
-		}
+		if (strcmp(names[i], "all") == 0 || (report && report_fills_a_store(report)))
+			continue;
+		ky_error_set(err, KYMO_E_INVALID, "no report '%s' fills a store", names[i]);
+		ky_error_hint(err, "kymo report --list lists the reports");
+		return KYMO_E_INVALID;
 	}
 	return KYMO_OK;
+}
+
+static bool report_is_wanted(const struct ky_fleet_options *options, const struct ky_report *report)
+{
+	for (size_t i = 0; i < options->n_reports; i++)
+		if (strcmp(options->reports[i], report->name) == 0 ||
+		    (strcmp(options->reports[i], "all") == 0 && !report->whole &&
+		     report->tables[0]->kind != KY_TABLE_LOG && report_fills_a_store(report)))
+			return true;
+	return false;
+}
+
+/* Most reports share one reading of the trace; those that need all threads do not. */
+static int report_run_all(struct report_load *report, struct kymo_error *err)
+{
+	const struct ky_report *together[REPORTS_MAX];
+	size_t n = 0;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; ky_reports[i] && !ret; i++) {
+		if (!report_is_wanted(report->load->options, ky_reports[i]))
+			continue;
+		if (ky_reports[i]->whole || n == REPORTS_MAX)
+			ret = report_run(report, &ky_reports[i], 1, err);
+		else
+			together[n++] = ky_reports[i];
+	}
+	return ret || !n ? ret : report_run(report, together, n, err);
 }
 
 int ky_fleet_load_reports(struct ky_fleet_load *load, struct kymo_error *err)
@@ -314,12 +349,8 @@ int ky_fleet_load_reports(struct ky_fleet_load *load, struct kymo_error *err)
 
 	ky_arena_init(&report.arena);
 	ret = load->store->ops->begin(load->store, load->trace, err);
-	for (size_t i = 0; i < load->options->n_reports && !ret; i++) {
-		const struct ky_report *const one[] = {ky_report_find(load->options->reports[i])};
-
-		if (one[0])
-			ret = report_run(&report, one, 1, err);
-	}
+	if (!ret)
+		ret = report_run_all(&report, err);
 	if (!ret)
 		ret = load->store->ops->end(load->store, err);
 	else

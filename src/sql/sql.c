@@ -137,6 +137,9 @@ static void sql_confine(sqlite3 *db)
 	(void)ky_sqlite.sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_MAX_BYTES);
 	(void)ky_sqlite.sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
 	(void)ky_sqlite.sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	/* A name in double quotes that no column has is an error, and no text. */
+	(void)ky_sqlite.sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+	(void)ky_sqlite.sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
 	(void)ky_sqlite.sqlite3_set_authorizer(db, sql_authorize, NULL);
 }
 

@@ -176,6 +176,82 @@ def check_reports(kymo, store, trace):
     assert {"time", "end", "host", "process_tid", "process_comm", "usage_ppm"} <= columns
 
 
+def report(kymo, *args):
+    """The rows of each table: {"syscalls.threads": [...]}, and what else is said."""
+    said = json.loads(kymo("report", "--json", "--limit", "0", *args).out)
+    return {f"{one['name']}.{table['name']}": table["rows"] for one in said["reports"] for table in one["tables"]}, said
+
+
+def check_reports_of_hosts(kymo, store, places, small, tmp_path, prepare=lambda: None):
+    """@places load web-0, which has two traces, and db-1, which has one; @store has both, after @prepare."""
+    names = ["syscalls", "sched", "cpu", "irq", "block"]
+    halves = [tmp_path / "first", tmp_path / "second"]
+    kymo("convert", "--end", "50%", "-o", halves[0], small)
+    kymo("convert", "--begin", "50%", "-o", halves[1], small)
+    loads = [argument for name in names for argument in ("--report", name)]
+    load(kymo, places[0], "-t", "host", *loads, "--host", "web-0", *halves)
+    load(kymo, places[1], "-t", "host", *loads, "--host", "db-1", small)
+    prepare()
+    alone, first, second = (report(kymo, ",".join(names), trace)[0] for trace in (small, *halves))
+    fleet, said = report(kymo, ",".join(names), "--fleet", store)
+    assert (said["hosts"], said["stored_traces"], said["traces"]) == (2, 3, [])
+    assert any("several traces" in note for one in said["reports"] for note in one["notes"])
+
+    # Of one trace, the figures are those of the report.
+    for name in ("syscalls.syscalls", "syscalls.freq", "sched.total", "sched.cpus", "cpu.cpus", "irq.irqs", "block.disks"):
+        key = next(iter(alone[name][0]))
+        theirs = {json.dumps([row[key], row.get("from"), row.get("op"), row.get("kind")]): row for row in alone[name]}
+        ours = [row for row in fleet[name] if row["host"] == "db-1"]
+        assert len(ours) == len(theirs), name
+        for row in ours:
+            other = theirs[json.dumps([row[key], row.get("from"), row.get("op"), row.get("kind")])]
+            for column in set(row) - {"host"}:
+                # The store has integers.
+                wanted = other[column]
+                if isinstance(wanted, (int, float)):
+                    wanted = pytest.approx(wanted, abs=2e-6 if abs(wanted) < 1000 and "mean" in column else 1)
+                assert row[column] == wanted, (name, column)
+
+    # Of several ones, sums, maxima and means are made anew, and percentiles are not.
+    calls = {row["syscall"]: row for row in fleet["syscalls.syscalls"] if row["host"] == "web-0"}
+    others = {row["syscall"]: row for row in second["syscalls.syscalls"]}
+    for row in first["syscalls.syscalls"]:
+        ours, other = calls[row["syscall"]], others.get(row["syscall"])
+        if not other:
+            assert ours["p99"] == row["p99"]
+            continue
+        assert ours["count"] == row["count"] + other["count"] and ours["failed"] == row["failed"] + other["failed"]
+        if row["count"] and other["count"]:
+            assert (ours["max"], ours["min"]) == (max(row["max"], other["max"]), min(row["min"], other["min"]))
+            assert ours["total"] == row["total"] + other["total"]
+            assert ours["avg"] == pytest.approx(ours["total"] / ours["count"], abs=1)
+            assert ours["p99"] is None
+    [busy] = [row for row in fleet["cpu.cpus"] if (row["host"], row["cpu"]) == ("web-0", 1)]
+    pair = [row for one in (first, second) for row in one["cpu.cpus"] if row["cpu"] == 1]
+    assert busy["busy"] == sum(row["busy"] for row in pair)
+    assert busy["usage"] == pytest.approx(sum(row["usage"] * (row["busy"] + row["idle"]) for row in pair) / sum(row["busy"] + row["idle"] for row in pair), rel=1e-3)
+    tops = [row["duration"] for row in fleet["syscalls.top"]]
+    assert tops == sorted(tops, reverse=True) and {row["host"] for row in fleet["syscalls.top"]} == {"web-0", "db-1"}
+
+    merged, _ = report(kymo, "syscalls,cpu", "--merge-hosts", "--fleet", store)
+    both = {row["syscall"]: row for row in merged["syscalls.syscalls"]}
+    for name in ("syscalls.syscalls", "syscalls.threads"):
+        assert sum(row["count"] for row in merged[name]) == sum(row["count"] for one in (alone, first, second) for row in one[name]) > 1000
+    assert {row["hosts"] for row in both.values()} <= {1, 2} and both["read"]["hosts"] == 2
+    assert all(row["process"]["tid"] is None for row in merged["cpu.threads"])
+
+    def hosts(*args):
+        return {row["host"] for row in report(kymo, "syscalls", "-t", "syscalls", "--fleet", store, *args)[0]["syscalls.syscalls"]}
+
+    assert hosts("--hosts", "web-?") == {"web-0"} and hosts("--hosts", "!web*") == {"db-1"}
+    assert report(kymo, "cpu", "--since", "1ns", "--fleet", store)[1]["stored_traces"] == 2
+    assert hosts("--hosts", "*", "--hosts", "!*1", "--hosts", "db-1") == {"web-0", "db-1"} and hosts("--hosts", "*'\\%_[") == set()
+    text = kymo("report", "syscalls", "--fleet", store, "-n", "2", "--sort", "count").out
+    assert "2 hosts, 3 traces" in text and "Host " in text and "more rows" in text
+    assert "no rows of report locks" in kymo("report", "locks", "--fleet", store, code=1).err
+    assert "exclude each other" in kymo("report", "cpu", "--fleet", store, "--comm", "a", code=2).err
+
+
 def check_parameters(kymo, store):
     """Values that want to be more than values; what stands in quotes or comments is no parameter."""
     values = {"a": "x' OR 1 = 1 --", "b": "\\' OR 1 --", "c": "-12", "d": "1.5", "n": "openat"}
@@ -296,6 +372,14 @@ def test_why_of_a_local_store(kymo, small, tmp_path):
     check_why(kymo, tmp_path / "fleet", small, tmp_path)
 
 
+def test_reports_of_hosts(kymo, small, tmp_path):
+    store = tmp_path / "fleet"
+    check_reports_of_hosts(kymo, store, (store, store), small, tmp_path)
+    [row] = ask(kymo, store, "SELECT count(DISTINCT trace) AS n FROM report_cpu_cpus")
+    assert row["n"] == 3
+    assert "no such column" in kymo("query", "--fleet", store, 'SELECT "traec" FROM report_cpu_cpus', code=2).err
+
+
 def test_server(kymo, server, small, tmp_path):
     check_once(kymo, f"{server.url}/once", small)
     check_texts(kymo, f"{server.url}/texts", small)
@@ -364,6 +448,13 @@ def test_server_killed_while_loading(kymo, kymo_bin, server, small):
     check_same(kymo, url, small)
 
 
+def distribute(kymo, server, own, every):
+    kymo("query", "--fleet", f"{server.url}/default", f"CREATE DATABASE {every}")
+    for row in ask(kymo, f"{server.url}/{own}", "SHOW TABLES"):
+        kymo("query", "--fleet", f"{server.url}/{own}",
+             f"CREATE TABLE {every}.{row['name']} AS {own}.{row['name']} ENGINE = Distributed(fleet, {own}, {row['name']})")
+
+
 def test_two_shards(kymo, server, small, tmp_path):
     """As docs/fleet.md has it: each server has its own rows, and both answer for all."""
     ports = free_ports(6)
@@ -377,11 +468,11 @@ def test_two_shards(kymo, server, small, tmp_path):
             one.start()
         for number, one in enumerate(pair):
             load(kymo, f"{one.url}/fleet", "--host", f"web-{number}", small)
+        places = [f"{one.url}/reports" for one in pair]
+        check_reports_of_hosts(kymo, f"{pair[0].url}/all_reports", places, small, tmp_path,
+                               lambda: distribute(kymo, pair[0], "reports", "all_reports"))
         for one in pair:
-            kymo("query", "--fleet", f"{one.url}/default", "CREATE DATABASE all_hosts")
-            for row in ask(kymo, f"{one.url}/fleet", "SHOW TABLES"):
-                kymo("query", "--fleet", f"{one.url}/fleet",
-                     f"CREATE TABLE all_hosts.{row['name']} AS fleet.{row['name']} ENGINE = Distributed(fleet, fleet, {row['name']})")
+            distribute(kymo, one, "fleet", "all_hosts")
         n = count(kymo, f"{pair[0].url}/fleet", "syscall")
         for one in pair:
             question = "SELECT host, count(*) AS n, sum(duration) AS ns FROM syscall GROUP BY host ORDER BY host"
@@ -476,3 +567,15 @@ def test_relay_fills_a_directory(kymo, kymo_bin, tmp_path):
         wait_for(lambda: slices(kymo, store).count(2 ** 63 - 1) == len(chunks), relay.said)
         assert count(kymo, store, "syscall") == sum(rows) > 0
         wait_said(relay, "starts again")
+        # The relay's address is another way to the same recording.
+        there = [json.loads(kymo("query", "--json", place, "SELECT count(*) AS n FROM syscall").out)[0]["n"] for place in (relay.address("web"), trace)]
+        for place in (relay.address("web"), trace):
+            loaded = load(kymo, tmp_path / "address", "-t", "syscall", place)
+            assert loaded["rows"] + loaded["known_rows"] == there[0] == there[1] >= sum(rows)
+        assert loaded["rows"] == 0
+    # Reports come with the last slice.
+    for _ in range(2):
+        kymo("fleet", "follow", "--once", "--to", tmp_path / "reports", "--report", "syscalls", tmp_path / "relay")
+        rows = report(kymo, "syscalls", "-t", "syscalls", "--fleet", tmp_path / "reports")[0]["syscalls.syscalls"]
+        alone = [report(kymo, "syscalls", "-t", "syscalls", chunk)[0]["syscalls.syscalls"] for chunk in chunks]
+        assert sum(row["count"] for row in rows) == sum(row["count"] for one in alone for row in one) > 0

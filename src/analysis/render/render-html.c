@@ -347,10 +347,22 @@ static bool has_flame(const struct ky_report_results *results)
 
 /* ---- the page -------------------------------------------------------------------------------- */
 
-static void add_head(struct ky_strbuf *out, const struct ky_report_results *results)
+/* What the page is about. */
+static void add_names(struct ky_strbuf *out, const struct ky_report_results *results,
+		      const char *between)
 {
 	const struct ky_trace_set *set = results->set;
 
+	if (results->store)
+		ky_html_text(out, results->store);
+	for (size_t i = 0; i < set->traces.len; i++) {
+		ky_html_text(out, set->traces.data[i]->path);
+		ky_strbuf_adds(out, i + 1 < set->traces.len ? between : ""); /* lint: own text */
+	}
+}
+
+static void add_head(struct ky_strbuf *out, const struct ky_report_results *results)
+{
 	/* Nothing is loaded, and no script runs but the page's own. */
 	ky_strbuf_adds(out,
 		       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -360,24 +372,22 @@ static void add_head(struct ky_strbuf *out, const struct ky_report_results *resu
 		ky_strbuf_addf(out, " 'sha256-%s'", ky_html_flame_hash());
 	ky_strbuf_adds(out, "; base-uri 'none'; form-action 'none'\">\n"
 			    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
-	for (size_t i = 0; i < set->traces.len; i++) {
-		ky_html_text(out, set->traces.data[i]->path);
-		ky_strbuf_adds(out, i + 1 < set->traces.len ? ", " : "");
-	}
+	add_names(out, results, ", ");
 	ky_strbuf_adds(out, "</title>\n<style>\n");
 	ky_strbuf_adds(out, page_style);
 	ky_strbuf_adds(out, has_flame(results) ? ky_html_flame_style() : "");
 	ky_strbuf_adds(out,
 		       "</style>\n</head>\n<body>\n<header>\n<input id=\"search\" type=\"search\" "
 		       "placeholder=\"rows with this text\" hidden>\n<h1>");
-	for (size_t i = 0; i < set->traces.len; i++) {
-		ky_html_text(out, set->traces.data[i]->path);
-		ky_strbuf_adds(out, i + 1 < set->traces.len ? "<br>" : "");
-	}
+	add_names(out, results, "<br>");
 	ky_strbuf_adds(out, "</h1>\n<p>");
 	render_html_add_range(out, results->begin_ns, results->end_ns, true);
-	ky_strbuf_addf(out, ", %" PRIu64 " events; kymo " KYMO_VERSION "</p>\n</header>\n<nav>",
-		       results->n_events);
+	if (results->store)
+		ky_strbuf_addf(out, ", %" PRIu64 " hosts, %" PRIu64 " traces", results->n_hosts,
+			       results->n_traces);
+	else
+		ky_strbuf_addf(out, ", %" PRIu64 " events", results->n_events);
+	ky_strbuf_adds(out, "; kymo " KYMO_VERSION "</p>\n</header>\n<nav>");
 }
 
 void ky_render_html(struct ky_strbuf *out, const struct ky_report_results *results)

@@ -169,7 +169,13 @@ static json_t *render_json_results_json(const struct ky_report_results *results)
 		json_array_append_new(reports, report_json(&results->list.data[i]));
 	json_object_set_new(root, "kymo", json_string(KYMO_VERSION));
 	json_object_set_new(root, "traces", traces);
-	json_object_set_new(root, "events", render_json_u64_json(results->n_events));
+	if (results->store) {
+		json_object_set_new(root, "store", ky_jansson_text(results->store));
+		json_object_set_new(root, "hosts", render_json_u64_json(results->n_hosts));
+		json_object_set_new(root, "stored_traces", render_json_u64_json(results->n_traces));
+	} else {
+		json_object_set_new(root, "events", render_json_u64_json(results->n_events));
+	}
 	if (results->begin_ns == INT64_MIN)
 		json_object_set_new(root, "range", json_null());
 	else

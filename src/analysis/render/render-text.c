@@ -623,8 +623,13 @@ static void add_header(struct ky_strbuf *out, const struct ky_report_results *re
 		ky_strbuf_adds(out, i ? "       " : "Trace  ");
 		render_text_add_trace(out, results->set->traces.data[i]);
 	}
+	if (results->store) {
+		ky_strbuf_adds(out, "Store  ");
+		ky_foreign_adds(out, results->store);
+		ky_strbuf_addc(out, '\n');
+	}
 	if (results->begin_ns == INT64_MIN) {
-		ky_strbuf_adds(out, "Range  no events\n");
+		ky_strbuf_adds(out, results->store ? "Range  no traces\n" : "Range  no events\n");
 		return;
 	}
 	ky_strbuf_adds(out, "Range  ");
@@ -633,7 +638,13 @@ static void add_header(struct ky_strbuf *out, const struct ky_report_results *re
 	ky_render_time(out, results->end_ns, true);
 	ky_strbuf_adds(out, "\n       ");
 	ky_render_duration(out, (double)results->end_ns - (double)results->begin_ns);
-	ky_strbuf_addf(out, ", %llu events\n", (unsigned long long)results->n_events);
+	if (results->store)
+		ky_strbuf_addf(
+			out, ", %llu host%s, %llu trace%s\n", (unsigned long long)results->n_hosts,
+			results->n_hosts == 1 ? "" : "s", (unsigned long long)results->n_traces,
+			results->n_traces == 1 ? "" : "s");
+	else
+		ky_strbuf_addf(out, ", %llu events\n", (unsigned long long)results->n_events);
 }
 
 static void add_interval(struct ky_strbuf *out, const struct ky_report_result *result,

@@ -159,6 +159,9 @@ struct ky_report_results {
 	const struct ky_trace_set *set;
 	int64_t begin_ns, end_ns; /* INT64_MIN: there was no event */
 	uint64_t n_events;
+	/* Where the rows come from, if not from traces that are here: a store of many hosts; borrowed. NULL: from @set. */
+	const char *store;
+	uint64_t n_hosts, n_traces;	      /* of the store: those that have rows */
 	bool tables_chosen;		      /* by their names */
 	bool resumed;			      /* they began with a state of options->history */
 	KY_VEC(struct ky_report_result) list; /* of intervals: one after the other */

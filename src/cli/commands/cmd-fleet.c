@@ -41,7 +41,7 @@ static const struct ky_option_def fleet_option_defs[] = {
 	 "load: also the tables of these kinds of events (wildcards), such as 'sched_switch'.",
 	 offsetof(struct fleet_cli_options, events), NULL},
 	{"report", 0, KY_OPTION_LIST, "NAME",
-	 "load: also the rows of this report, as tables report_NAME_TABLE. May be given again.",
+	 "load: also the rows of this report, or of all, as tables report_NAME_TABLE, for kymo report --fleet. May be given again.",
 	 offsetof(struct fleet_cli_options, reports), NULL},
 	{"with-texts", 0, KY_OPTION_FLAG, NULL,
 	 "load: also columns of texts that may hold secrets: paths, arguments, messages, texts of events.",
@@ -170,8 +170,10 @@ static int fleet_run_follow(const struct fleet_cli_options *options, const char 
 		.log = &ky_cli_log,
 	};
 
+	int ret = ky_fleet_check_reports(options->reports.items, options->reports.len, err);
+
 	ky_cli_catch_signals();
-	return ky_fleet_follow(&how, err);
+	return ret ? ret : ky_fleet_follow(&how, err);
 }
 
 /* ---- why ------------------------------------------------------------------------------ */
@@ -297,7 +299,7 @@ const struct ky_command ky_command_fleet = {
 		 "       kymo fleet why [OPTIONS] --from DIR|URL",
 	.description =
 		"kymo fleet load puts rows of traces into a store: a directory, or a ClickHouse server. The tables are those of "
-		"kymo query, with the same names; kymo query --fleet asks them.\n"
+		"kymo query, with the same names; kymo query --fleet asks them. kymo report --fleet shows the rows of reports.\n"
 		"\n"
 		"Each row goes in exactly once: a load that was interrupted, or that is repeated, continues. Texts that may hold "
 		"secrets (paths, arguments, messages, texts of events) stay out, unless --with-texts is given.\n"
@@ -312,11 +314,11 @@ const struct ky_command ky_command_fleet = {
 		"docs/fleet.md explains it.",
 	.examples =
 		"# three machines in one store, which needs no server\n"
-		"kymo fleet load --to fleet web-1 web-2 db-1\n"
+		"kymo fleet load --to fleet --report all web-1 web-2 db-1\n"
 		"kymo query --fleet fleet \"SELECT host, count(*) AS calls FROM syscall GROUP BY host\"\n"
-		"kymo fleet why --from fleet\n\n"
+		"kymo report syscalls --fleet fleet\nkymo fleet why --from fleet\n\n"
 		"# a server; its user and password are in ~/.config/kymo/fleet-key\nkymo fleet load --to https://server:8443 web-1",
-	.see_also = "query sync relay",
+	.see_also = "query report sync relay",
 	.is_rare = true,
 	.operands = "load follow why",
 	.options = fleet_option_defs,

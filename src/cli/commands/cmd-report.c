@@ -14,6 +14,7 @@
 #include "cli/reading/filter-hint.h"
 #include "cli/commands/report-archive.h"
 #include "cli/commands/report-command.h"
+#include "cli/commands/report-fleet.h"
 #include "cli/commands/report-live.h"
 #include "cli/commands/query-output.h"
 #include "cli/commands/report-own.h"
@@ -41,6 +42,7 @@ struct report_options {
 	struct ky_select_options select; /* filter and times only */
 	struct ky_input_options input;
 	struct ky_live_options live;
+	struct ky_report_fleet_options fleet;
 	char **command;
 };
 
@@ -230,6 +232,7 @@ static const struct ky_option_def report_option_defs[] = {
 		struct report_options, live,
 		"show the tables of each interval when it is over; on a terminal, new tables "
 		"replace the earlier ones"),
+	KY_REPORT_FLEET_OPTION_DEFS(struct report_options, fleet),
 	KY_JOBS_OPTION_DEF(struct report_options, jobs),
 	KY_INPUT_OPTION_DEFS(struct report_options, input),
 	KY_CORRELATE_OPTION_DEF(struct report_options, input),
@@ -532,6 +535,60 @@ static int cmd_report_run_live(const struct selection *selection, char **paths, 
 	return status == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;
 }
 
+/* What is for traces only; NULL: no option asks for it. */
+static const char *cmd_report_unfit_for_fleet(const struct report_options *options)
+{
+	const struct {
+		const char *name;
+		bool is_given;
+	} given[] = {
+		{"--archive", options->archive != NULL},
+		{"--of", options->of != NULL},
+		{"--span", options->span != NULL},
+		{"--at", options->at != NULL},
+		{"--cell", options->cell != NULL},
+		{"--member", options->member != 0},
+		{"--to", options->to != NULL},
+		{"--refresh", options->refresh_ns != 0},
+		{"--begin", options->select.begin != NULL},
+		{"--end", options->select.end != NULL},
+		{"--timerange", options->select.timerange != NULL},
+		{"--filter", options->select.filter != NULL},
+		{"--live", options->live.on},
+		{"-- COMMAND", options->command != NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(given) / sizeof(*given); i++)
+		if (given[i].is_given)
+			return given[i].name;
+	return ky_report_fleet_unfit_focus(&options->focus);
+}
+
+/* The hosts of a store, instead of traces. */
+static int cmd_report_run_fleet(const struct ky_command *command, const struct selection *selection,
+				int n_traces, const struct report_options *options)
+{
+	const char *unfit = cmd_report_unfit_for_fleet(options);
+	struct ky_report_options wanted = {.limit = options->limit};
+
+	if (unfit)
+		return ky_cli_usage(command, "--fleet and %s exclude each other", unfit);
+	if (n_traces)
+		return ky_cli_usage(command, "a trace and --fleet exclude each other");
+	if (selection->own)
+		return ky_cli_usage(command, "--fleet: a report of your own is for traces; try "
+					     "kymo query --fleet DIR|URL FILE.sql");
+	set_wanted(&wanted, options);
+	return ky_report_fleet(&(struct ky_report_fleet){
+		.options = &options->fleet,
+		.reports = selection->reports,
+		.n_reports = selection->n,
+		.focus = &options->focus,
+		.wanted = &wanted,
+		.form = form_of(options),
+	});
+}
+
 /* What --live cannot do; NULL: no option asks for it. */
 static const char *cmd_report_unfit_for_live(const struct report_options *options)
 {
@@ -682,6 +739,10 @@ static int run_report(const struct ky_command *command, void *data, int n_args, 
 				    wants_periods(&selection, options->of));
 	if (code != KY_EXIT_OK)
 		return code;
+	if (options->fleet.place)
+		return cmd_report_run_fleet(command, &selection, n_args, options);
+	if (options->fleet.hosts.len || options->fleet.since_ns || options->fleet.merges_hosts)
+		return ky_cli_usage(command, "--hosts, --since and --merge-hosts need --fleet");
 	if (options->command && n_args)
 		return ky_cli_usage(command, "a trace and a command exclude each other");
 	if (options->command && cmd_report_unfit_for_command(options))
@@ -727,7 +788,8 @@ static int report_topic(const struct ky_command *command, FILE *out, char *topic
 const struct ky_command ky_command_report = {
 	.name = "report",
 	.summary = "analyse a trace: CPUs, threads, system calls, I/O",
-	.usage = "[OPTIONS] NAME[,NAME...]|FILE.sql TRACE...|-- COMMAND [ARGS...]",
+	.usage = "[OPTIONS] NAME[,NAME...]|FILE.sql TRACE...|-- COMMAND [ARGS...]\n"
+		 "       kymo report [OPTIONS] --fleet DIR|URL NAME[,NAME...]",
 	.description =
 		"Computes tables from kernel events. Several reports take one pass over the trace. "
 		"TRACE is a directory that holds a trace, or traces below it; the name of a running recording; or an address: kymo://HOST/NAME of kymo relay, net://HOST/host/MACHINE/SESSION of lttng-relayd. Threads of different "
@@ -744,6 +806,10 @@ const struct ky_command ky_command_report = {
 		"\n"
 		"FILE.sql is a report of your own: each SELECT is a table, and comments at the head of the file tell its title and "
 		"the classes of columns. docs/sql.md explains it.\n"
+		"\n"
+		"With --fleet, the tables are of many hosts: of the rows that 'kymo fleet load --report NAME' put into a store. Each row "
+		"is of one host, or of all with --merge-hosts. Counts and times of several traces are added up, maxima are the largest "
+		"one. Percentiles are those of a single trace.\n"
 		"\n"
 		"Tables fit the terminal's width; in a file or pipe they fit 100 columns. The output "
 		"leaves out the least important columns, names them under the table, and cuts long "
@@ -776,6 +842,8 @@ const struct ky_command ky_command_report = {
 		"# how often functions were called, and a flame chart of all calls\n"
 		"kymo report calls my-trace\nkymo report calls --to chrome my-trace >calls.json\n\n"
 		"# a report of your own\nkymo report ./slow-calls.sql --param least=1000000 my-trace\n\n"
+		"# many machines: the system calls of the web servers in the last hour of a store\n"
+		"kymo report syscalls --fleet fleet --hosts 'web-*' --since 1h\n\n"
 		"# what has changed, beyond noise\nkymo report compare before after\n\n"
 		"# CPU usage now, like top, of a recording in another terminal\n"
 		"kymo report cpu --live my-trace\n\n"
