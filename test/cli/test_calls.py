@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import time
@@ -115,6 +116,30 @@ def test_rows_of_two_programs(kymo, tmp_path):
     kymo("record", "--calls", "*_work", "-o", tmp_path / "trace", "--", "sh", "-c", f"{tmp_path}/alpha; {tmp_path}/gamma")
     found = kymo("timeline", "--rows", "spans", "--json", tmp_path / "trace", env={"XDG_CACHE_HOME": str(tmp_path)}).out
     assert '"alpha_work"' in found and '"gamma_work"' in found
+
+
+def test_symbols_that_come_after_the_history(kymo, tmp_path):
+    """The index on disk has the addresses, so that later symbols name the functions without another pass."""
+    program, debug, trace = tmp_path / "alpha", tmp_path / "debug", tmp_path / "trace"
+    program.with_suffix(".c").write_text("#include <unistd.h>\n__attribute__((noinline)) void alpha_work(void) { usleep(50000); }\n"
+                                         "int main(void) { alpha_work(); }\n", encoding="ascii")
+    subprocess.run(["gcc", "-O1", "-g", "-no-pie", "-finstrument-functions", "-o", program, program.with_suffix(".c")], check=True)
+    kymo("record", "--calls", "alpha_work", "-o", trace, "--", program)
+    build_id = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", program], check=True, capture_output=True, text=True).stdout)[1]
+    (debug / ".build-id" / build_id[:2]).mkdir(parents=True)
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"], check=True)
+    subprocess.run(["strip", program], check=True)
+    shutil.rmtree(trace / "symbols")  # which the recorder has stored, because of --calls
+
+    def names():
+        found = json.loads(kymo("timeline", "--rows", "spans", "--json", trace, env={"XDG_CACHE_HOME": str(tmp_path)}).out)
+        return found["index_built"], {run["name"] for row in found["rows"] for run in row["runs"] if run["state"] == "span"}
+
+    built, before = names()
+    assert built and len(before) == 1 and re.fullmatch(r"alpha\+0x[0-9a-f]+", *before), before
+    assert names() == (False, before)
+    kymo("symbols", "add", "--symbol-dir", debug, trace)
+    assert names() == (False, {"alpha_work"})
 
 
 def test_threads(kymo, trace):

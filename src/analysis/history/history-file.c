@@ -203,6 +203,64 @@ static int read_slot(struct ky_history *history, struct kymo_error *err)
 
 /* ---- names and rows ------------------------------------------------------------------------------ */
 
+/* A length and so many bytes. NULL: out of memory; @bytes->bad: "". */
+static const char *read_text(struct ky_history *history, struct ky_bytes *bytes)
+{
+	uint64_t len = ky_bytes_varint(bytes);
+	const char *text;
+
+	if (bytes->bad || len > (uint64_t)(bytes->end - bytes->at)) {
+		bytes->bad = true;
+		return "";
+	}
+	text = ky_arena_strndup(&history->arena, (const char *)bytes->at, (size_t)len);
+	bytes->at += len;
+	return text;
+}
+
+static int read_objects(struct ky_history *history, struct ky_bytes *bytes)
+{
+	uint64_t n = ky_bytes_varint(bytes);
+
+	for (uint64_t i = 0; i < n && !bytes->bad; i++) {
+		struct ky_unnamed_object object = {.path = read_text(history, bytes)};
+		uint64_t len = ky_bytes_varint(bytes);
+
+		bytes->bad |= len > (uint64_t)(bytes->end - bytes->at);
+		if (bytes->bad)
+			break;
+		/* Bytes of any value. */
+		object.build_id = (const uint8_t *)ky_arena_strndup(
+			&history->arena, (const char *)bytes->at, (size_t)len);
+		object.build_id_bytes = (uint32_t)len;
+		bytes->at += len;
+		if (!object.path || !object.build_id)
+			return KYMO_E_MEMORY;
+		if (ky_vec_push(&history->objects, object) < 0)
+			return KYMO_E_MEMORY;
+	}
+	return 0;
+}
+
+static int read_unnamed(struct ky_history *history, struct ky_bytes *bytes)
+{
+	int status = read_objects(history, bytes);
+	uint64_t n = ky_bytes_varint(bytes);
+
+	for (uint64_t i = 0; i < n && status >= 0 && !bytes->bad; i++) {
+		struct ky_unnamed one = {.name = ky_bytes_varint(bytes)};
+		uint64_t object = ky_bytes_varint(bytes);
+
+		one.object = (uint32_t)object;
+		one.address = ky_bytes_varint(bytes);
+		if (object >= history->objects.len || one.name >= history->names.len)
+			bytes->bad = true;
+		else if (ky_vec_push(&history->unnamed, one) < 0)
+			status = KYMO_E_MEMORY;
+	}
+	return status;
+}
+
 static int read_names(struct ky_history *history, uint64_t offset, struct kymo_error *err)
 {
 	struct ky_bytes bytes;
@@ -212,18 +270,18 @@ static int read_names(struct ky_history *history, uint64_t offset, struct kymo_e
 	if (status < 0)
 		return status;
 	n = ky_bytes_varint(&bytes);
-	for (uint64_t i = 0; i < n; i++) {
-		uint64_t len = ky_bytes_varint(&bytes);
-		char *name;
+	for (uint64_t i = 0; i < n && !bytes.bad; i++) {
+		const char *name = read_text(history, &bytes);
 
-		if (bytes.bad || len > (uint64_t)(bytes.end - bytes.at))
-			return ky_history_damaged(history, offset, "malformed names", err);
-		name = ky_arena_strndup(&history->arena, (const char *)bytes.at, (size_t)len);
 		if (!name || ky_vec_push(&history->names, name) < 0)
 			return ky_error_nomem(err);
-		bytes.at += len;
 	}
-	return 0;
+	status = read_unnamed(history, &bytes);
+	if (status < 0)
+		return ky_error_nomem(err);
+	return bytes.bad || bytes.at != bytes.end
+		       ? ky_history_damaged(history, offset, "malformed names", err)
+		       : 0;
 }
 
 static int read_row(struct ky_history *history, uint64_t offset, struct ky_row_top *top,
@@ -406,6 +464,8 @@ void ky_history_close(struct ky_history *history)
 	ky_vec_fini(&history->rows);
 	ky_vec_fini(&history->records);
 	ky_vec_fini(&history->names);
+	ky_vec_fini(&history->objects);
+	ky_vec_fini(&history->unnamed);
 	ky_vec_fini(&history->states);
 	ky_arena_fini(&history->arena);
 	free(history);

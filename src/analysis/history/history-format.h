@@ -7,7 +7,7 @@
 #include "base/strbuf.h"
 
 #define KY_HISTORY_MAGIC   UINT64_C(0x315349484f4d594b) /* "KYMOHIS1" */
-#define KY_HISTORY_VERSION 11u
+#define KY_HISTORY_VERSION 12u
 
 #define KY_LEAF_INTERVALS 512u /* of a leaf, at most */
 #define KY_LEAF_STATES	  255u /* different ones of a leaf, at most */
@@ -149,6 +149,21 @@ struct ky_wanted {
 /* @entries has room for KY_NODE_ENTRIES. @wanted: NULL: no cells, only places and times. False: malformed. */
 bool ky_entries_get(struct ky_bytes *bytes, const struct ky_wanted *wanted,
 		    struct ky_entry *entries, uint32_t *n);
+
+/* ---- functions without a name ---------------------------------------------------------------------- */
+
+/* A program or library, whose symbols may come later. */
+struct ky_unnamed_object {
+	const char *path;
+	const uint8_t *build_id;
+	uint32_t build_id_bytes;
+};
+
+/* A function in it: the name has the number @name, and is the address until symbols tell more. */
+struct ky_unnamed {
+	uint64_t name, address;
+	uint32_t object; /* its place in the list of objects */
+};
 
 /* ---- painting ------------------------------------------------------------------------------------ */
 

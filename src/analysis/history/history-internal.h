@@ -21,11 +21,17 @@ struct ky_history {
 	KY_VEC(struct ky_history_row) rows;
 	KY_VEC(uint64_t) records; /* of rows: offsets */
 	KY_VEC(const char *) names;
+	KY_VEC(struct ky_unnamed_object) objects;
+	KY_VEC(struct ky_unnamed) unnamed;
 	KY_VEC(struct ky_saved_state) states; /* in the order of time */
 	uint64_t leaf_at;		      /* the record of ->leaf; 0: none */
 	uint32_t leaf_row;		      /* its row + 1, if ->leaf is one; 0: it is not */
 	struct ky_leaf leaf;
 };
+
+/* history-later.c: names of functions that symbols of @set tell by now. 0 or KYMO_E_MEMORY. */
+int ky_history_name_functions(struct ky_history *history, const struct ky_trace_set *set,
+			      struct kymo_error *err);
 
 #define KY_HISTORY_NAME_BYTES 64 /* of an index file, or the part of one */
 

@@ -352,6 +352,18 @@ static int build_locked(struct pass *pass, int dir, int fd, const char *part, co
 	return status;
 }
 
+/* For pictures, which show names. */
+static int use_kept(struct pass *pass, struct ky_history **history)
+{
+	int status = ky_history_name_functions(*history, pass->set, pass->err);
+
+	if (status >= 0)
+		return 0;
+	ky_history_close(*history);
+	*history = NULL;
+	return status;
+}
+
 static int get_kept(struct pass *pass, int dir, struct ky_history **history, bool *built)
 {
 	char name[KY_HISTORY_NAME_BYTES], part[KY_HISTORY_NAME_BYTES];
@@ -361,7 +373,7 @@ static int get_kept(struct pass *pass, int dir, struct ky_history **history, boo
 	history_place_name(&pass->identity, "history", name);
 	history_place_name(&pass->identity, "part", part);
 	if (open_kept(pass, dir, name, history, &ignored) >= 0)
-		return 0;
+		return use_kept(pass, history);
 	fd = lock_part(pass, dir, part);
 	if (fd == -EINTR)
 		return ky_error_set(pass->err, KYMO_E_INTERRUPTED,
@@ -371,7 +383,7 @@ static int get_kept(struct pass *pass, int dir, struct ky_history **history, boo
 	if (open_kept(pass, dir, name, history, &ignored) >= 0) {
 		(void)unlinkat(dir, part, 0);
 		close(fd);
-		return 0;
+		return use_kept(pass, history);
 	}
 	*built = true;
 	status = build_locked(pass, dir, fd, part, name, history);

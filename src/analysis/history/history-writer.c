@@ -107,6 +107,8 @@ void ky_history_writer_fini(struct ky_history_writer *writer)
 		free_open_row(*it);
 	ky_vec_fini(&writer->rows);
 	ky_vec_fini(&writer->names);
+	ky_vec_fini(&writer->objects);
+	ky_vec_fini(&writer->unnamed);
 	ky_vec_fini(&writer->states);
 	ky_names_fini(&writer->numbers);
 	ky_strbuf_fini(&writer->out);
@@ -162,6 +164,36 @@ uint64_t ky_history_writer_name(struct ky_history_writer *writer, const char *na
 	    ky_names_set(&writer->numbers, copy, (void *)known) < 0)
 		return UINT64_MAX;
 	return known;
+}
+
+uint32_t ky_history_writer_object(struct ky_history_writer *writer,
+				  const struct ky_unnamed_object *object)
+{
+	struct ky_unnamed_object copy = *object;
+	uint8_t *id = ky_arena_alloc(&writer->arena, object->build_id_bytes + 1);
+
+	copy.path = ky_arena_strdup(&writer->arena, object->path);
+	if (!copy.path || !id)
+		return UINT32_MAX;
+	memcpy(id, object->build_id, object->build_id_bytes);
+	copy.build_id = id;
+	if (ky_vec_push(&writer->objects, copy) < 0)
+		return UINT32_MAX;
+	return (uint32_t)writer->objects.len - 1;
+}
+
+uint64_t ky_history_writer_unnamed(struct ky_history_writer *writer, const char *text,
+				   uint32_t object, uint64_t address)
+{
+	const struct ky_unnamed one = {
+		.name = writer->names.len, .address = address, .object = object};
+	char *copy = ky_arena_strdup(&writer->arena, text);
+
+	/* Not in ->numbers: another file may have the same name, and another function at this address. */
+	if (!copy || ky_vec_push(&writer->names, copy) < 0 ||
+	    ky_vec_push(&writer->unnamed, one) < 0)
+		return UINT64_MAX;
+	return one.name;
 }
 
 /* ---- leaves and nodes ---------------------------------------------------------------- */
@@ -292,6 +324,25 @@ static int history_writer_put_row(struct ky_history_writer *writer, struct ky_op
 	return status;
 }
 
+static void put_unnamed(struct ky_history_writer *writer)
+{
+	struct ky_strbuf *out = &writer->scratch;
+
+	ky_put_varint(out, writer->objects.len);
+	ky_vec_foreach(&writer->objects, object) {
+		ky_put_varint(out, strlen(object->path));
+		ky_strbuf_adds(out, object->path);
+		ky_put_varint(out, object->build_id_bytes);
+		ky_strbuf_add(out, (const char *)object->build_id, object->build_id_bytes);
+	}
+	ky_put_varint(out, writer->unnamed.len);
+	ky_vec_foreach(&writer->unnamed, one) {
+		ky_put_varint(out, one->name);
+		ky_put_varint(out, one->object);
+		ky_put_varint(out, one->address);
+	}
+}
+
 static int put_names(struct ky_history_writer *writer)
 {
 	if (writer->names_at && writer->n_names_written == writer->names.len)
@@ -301,6 +352,7 @@ static int put_names(struct ky_history_writer *writer)
 		ky_put_varint(&writer->scratch, strlen(*name));
 		ky_strbuf_adds(&writer->scratch, *name);
 	}
+	put_unnamed(writer);
 	writer->n_names_written = writer->names.len;
 	return put_record(writer, KY_RECORD_NAMES, 0, 0, &writer->names_at);
 }

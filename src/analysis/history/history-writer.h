@@ -47,6 +47,8 @@ struct ky_history_writer {
 	KY_VEC(struct ky_open_row *) rows;
 	KY_VEC(const char *) names; /* number 0 is "" */
 	struct ky_names numbers;    /* name -> number */
+	KY_VEC(struct ky_unnamed_object) objects;
+	KY_VEC(struct ky_unnamed) unnamed;
 	size_t n_names_written;
 	uint64_t names_at;
 	struct ky_strbuf out; /* not written yet */
@@ -82,6 +84,13 @@ static inline void ky_open_row_origin(struct ky_open_row *row, int64_t origin)
 
 /* The number of a name; @name is copied. UINT64_MAX: out of memory. */
 uint64_t ky_history_writer_name(struct ky_history_writer *writer, const char *name);
+
+/* A program or library: its place in the list; UINT32_MAX: out of memory. Path and build ID are copied. */
+uint32_t ky_history_writer_object(struct ky_history_writer *writer,
+				  const struct ky_unnamed_object *object);
+/* The number of a new name @text, which is that of the function at @address of @object until symbols tell more. UINT64_MAX: out of memory. */
+uint64_t ky_history_writer_unnamed(struct ky_history_writer *writer, const char *text,
+				   uint32_t object, uint64_t address);
 
 /*
  * @row was in @state from @begin_ns to @end_ns. What is earlier than the row's last end is left out. 0 or a negative status.

@@ -139,6 +139,16 @@ uint32_t ky_symbols_object(struct ky_symbols *symbols, const char *path, const u
 	return (uint32_t)(symbols->objects.len - 1);
 }
 
+size_t ky_symbols_build_id(const struct ky_symbols *symbols, uint32_t object,
+			   const uint8_t **build_id)
+{
+	*build_id = NULL;
+	if (object >= symbols->objects.len)
+		return 0;
+	*build_id = symbols->objects.data[object]->build_id;
+	return symbols->objects.data[object]->build_id_bytes;
+}
+
 /* ---- processes -------------------------------------------------------------------------- */
 
 struct ky_symbols_process *ky_symbols_process(struct ky_symbols *symbols, int64_t pid)

@@ -92,6 +92,10 @@ void ky_symbols_close(struct ky_symbols *symbols);
 uint32_t ky_symbols_object(struct ky_symbols *symbols, const char *path, const uint8_t *build_id,
 			   size_t build_id_bytes, int64_t pid);
 
+/* The build ID of @object; 0 bytes: it has none, or there is no such object. Valid until close. */
+size_t ky_symbols_build_id(const struct ky_symbols *symbols, uint32_t object,
+			   const uint8_t **build_id);
+
 /* A later mapping replaces what it covers. 0, KYMO_E_LIMIT, KYMO_E_INVALID (no such object, empty) or KYMO_E_MEMORY. */
 int ky_symbols_map(struct ky_symbols *symbols, int64_t pid,
 		   const struct ky_symbols_mapping *mapping);
