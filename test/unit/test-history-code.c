@@ -129,7 +129,8 @@ static void check_leaf(const struct made_leaf *made)
 	for (uint32_t i = 0; i < leaf.n; i++) {
 		assert_true(leaf.durations[i] == made->durations[i]);
 		assert_true(leaf.states[leaf.codes[i]] == made->states[made->codes[i]]);
-		ns += (int64_t)made->durations[i];
+		ns = (int64_t)((uint64_t)ns +
+			       made->durations[i]); /* it wraps, as the leaf's does */
 	}
 	assert_true(leaf.end_ns == ns);
 	/* Each shorter text is malformed, or ends elsewhere. */
