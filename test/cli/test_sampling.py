@@ -260,3 +260,59 @@ def test_dwarf(kymo, record, tmp_path, tools):
             assert path[path.index("main"):path.index("main") + 2] == ["main", "sort_all"], path
     assert of["compare"] > 0.005
     assert "--stacks: 'x' is unknown" in kymo("record", "--sample", "9", "--stacks", "x", "--", "true", code=2).err
+
+
+LIBRARY = "void run(void (*call)(void)) { volatile char room[64]; room[3] = 1; call(); room[4] = room[3]; }"
+TRUNCATER = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *library;
+static volatile unsigned long sink;
+
+static void busy(void)
+{
+	struct timespec begin, now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+	do {
+		for (int i = 0; i < 1000; i++)
+			sink += i;
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	} while (now.tv_sec - begin.tv_sec + (now.tv_nsec - begin.tv_nsec) / 1e9 < 0.5);
+}
+
+/* The caller's code is gone, so there is no way back. */
+static void call(void)
+{
+	busy();
+	if (truncate(library, 0) < 0)
+		_exit(1);
+	busy();
+	_exit(7);
+}
+
+int main(int argc, char **argv)
+{
+	void (*run)(void (*)(void));
+
+	library = argv[1];
+	run = (void (*)(void (*)(void)))dlsym(dlopen(library, RTLD_NOW), "run");
+	run(call);
+	return 1;
+}
+"""
+
+
+def test_file_that_is_truncated(kymo_bin, needs_root_tracefs, tmp_path):
+    """A program truncates a library in which the recorder looks for frames: the recording goes on."""
+    program, library = tmp_path / "truncater", tmp_path / "library.so"
+    subprocess.run(["cc", "-x", "c", "-O2", "-w", "-o", program, "-"], input=TRUNCATER, text=True, check=True)
+    subprocess.run(["cc", "-x", "c", "-O2", "-fPIC", "-shared", "-fomit-frame-pointer", "-o", library, "-"], input=LIBRARY, text=True,
+                   check=True)
+    done = subprocess.run([kymo_bin, "record", "-o", tmp_path / "trace", "--sample", "cpu-clock:499Hz", "--stacks",
+                           "dwarf", "--follow", "--", program, library], capture_output=True, text=True)
+    assert done.returncode == 7 and "Recorded " in done.stderr, done
+    assert os.path.getsize(library) == 0

@@ -74,7 +74,7 @@ static void remove_left(const char *parent)
 		closedir(dir);
 }
 
-static int make_directory(struct ky_record_symbols *symbols, struct kymo_error *err)
+static int record_symbols_make_directory(struct ky_record_symbols *symbols, struct kymo_error *err)
 {
 	const char *parent = choose_parent();
 	int len;
@@ -103,7 +103,7 @@ void ky_record_symbols_begin(struct ky_record_symbols *symbols, struct ky_packet
 			       "no symbols will be stored: the relay's version of kymo is too old");
 		return;
 	}
-	ret = make_directory(symbols, &err);
+	ret = record_symbols_make_directory(symbols, &err);
 	if (!ret)
 		ret = ky_directory_store_open(symbols->dir, &copy, &err);
 	if (!ret)
@@ -128,8 +128,8 @@ void ky_record_symbols_fini(struct ky_record_symbols *symbols)
 
 /* ---- the end -------------------------------------------------------------------------- */
 
-static int send_file(struct ky_packet_store *store, int dir_fd, const char *name,
-		     struct kymo_error *err)
+static int record_symbols_send_file(struct ky_packet_store *store, int dir_fd, const char *name,
+				    struct kymo_error *err)
 {
 	struct ky_strbuf data = KY_STRBUF_INIT;
 	int ret = ky_read_regular(dir_fd, name, FILE_BYTES, &data);
@@ -157,7 +157,7 @@ static void send_files(const struct ky_record_symbols *symbols)
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.' &&
-		    send_file(symbols->store, dirfd(dir), entry->d_name, &err) < 0)
+		    record_symbols_send_file(symbols->store, dirfd(dir), entry->d_name, &err) < 0)
 			ky_log_warning(&ky_cli_log, "%s", err.message);
 	if (dir)
 		closedir(dir);

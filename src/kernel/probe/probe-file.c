@@ -188,11 +188,13 @@ int ky_probe_file_open(struct ky_probe_file *file, const char *path, struct kymo
 		close(fd);
 	dwfl_report_end(file->dwfl, NULL, NULL);
 	file->elf = file->module ? dwfl_module_getelf(file->module, &file->bias) : NULL;
+	ky_elf_guards_add(&file->guards, file->elf);
 	return probe_file_is_ours(file->elf) ? KYMO_OK : not_elf(file, err);
 }
 
 void ky_probe_file_close(struct ky_probe_file *file)
 {
+	ky_elf_guards_fini(&file->guards);
 	if (file->dwfl)
 		dwfl_end(file->dwfl);
 	file->dwfl = NULL;

@@ -21,12 +21,14 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "kernel/probe/probe-spec.h"
+#include "symbols/dwarf/elf-guard.h"
 
 struct ky_probe_file {
 	char path[4096];
 	Dwfl *dwfl;
 	Dwfl_Module *module;
-	Elf *elf;	/* of the file itself */
+	Elf *elf; /* of the file itself */
+	struct ky_elf_guards guards;
 	GElf_Addr bias; /* addresses of the module are those of the file, plus this */
 };
 

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "os/elf-file.h"
 #include "os/file.h"
+#include "symbols/dwarf/elf-guard.h"
 #include "symbols/dwarf/libdw.h"
 
 /* ---- registers ---------------------------------------------------------------------------- */
@@ -70,6 +71,7 @@ struct unwind_process {
 	const struct ky_unwind *owner;
 	uint64_t version, used;
 	Dwfl *dwfl;
+	struct ky_elf_guards guards; /* of its files */
 	/* Of the stack in hand: */
 	const struct ky_unwind_copy *copy;
 	uint64_t *frames;
@@ -99,6 +101,7 @@ int ky_unwind_new(struct ky_unwind **unwind, bool is_foreign, bool trusts_paths,
 
 static void unwind_end(struct unwind_process *process)
 {
+	ky_elf_guards_fini(&process->guards);
 	if (process->dwfl)
 		dwfl_end(process->dwfl);
 	*process = (struct unwind_process){0};
@@ -200,15 +203,21 @@ static int unwind_find_vdso(Elf **elf)
 static int unwind_find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 			   char **file, Elf **elf)
 {
-	const struct unwind_process *process = *data;
+	struct unwind_process *process = *data;
 	int fd;
 
 	(void)module, (void)base;
 	if (strcmp(name, "[vdso]") == 0)
 		return unwind_find_vdso(elf);
 	fd = process ? unwind_open_file(process, name) : -1;
-	*file = fd >= 0 ? strdup(name) : NULL;
-	return fd >= 0 ? fd : -1;
+	if (fd < 0)
+		return -1;
+	*elf = ky_elf_guards_open(&process->guards, fd);
+	*file = *elf ? strdup(name) : NULL;
+	if (*elf)
+		return fd;
+	close(fd);
+	return -1;
 }
 
 static const Dwfl_Callbacks callbacks = {
@@ -325,6 +334,7 @@ static struct unwind_process *unwind_process(struct ky_unwind *unwind,
 		unwind_end(found);
 		found->owner = unwind;
 		if (!unwind_begin(found, process) && found->dwfl) {
+			ky_elf_guards_fini(&found->guards);
 			dwfl_end(found->dwfl);
 			found->dwfl = NULL;
 		}

@@ -31,7 +31,7 @@ static int relay_symbols_check(const struct ky_net_file *file, struct kymo_error
 }
 
 /* The directory of the recording, or of an archive in it; -1: it is gone. */
-static int open_place(int session_fd, const char *place)
+static int relay_symbols_open_place(int session_fd, const char *place)
 {
 	char path[sizeof(((struct ky_net_file *)0)->place) + sizeof(DIRECTORY)];
 	const char *name;
@@ -49,7 +49,7 @@ int ky_relay_symbols_begin(struct ky_relay_symbols *symbols, int session_fd,
 	ky_relay_symbols_fini(symbols);
 	if (ret < 0)
 		return ret;
-	place_fd = open_place(session_fd, file->place);
+	place_fd = relay_symbols_open_place(session_fd, file->place);
 	if (place_fd < 0)
 		return errno == ENOENT ? KYMO_OK : relay_symbols_error(errno, err);
 	symbols->dir_fd = ky_relay_open_directory(place_fd, DIRECTORY, added_bytes);

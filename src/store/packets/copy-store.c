@@ -178,7 +178,7 @@ static const struct ky_store_trace_ops copy_trace_ops = {
 
 /* ---- the store ------------------------------------------------------------------------ */
 
-static void open_copy(struct copy_trace *trace)
+static void copy_store_open_copy(struct copy_trace *trace)
 {
 	const struct ky_store_place place = {.path = trace->base.path};
 
@@ -212,7 +212,7 @@ static int copy_open(struct ky_packet_store *base, const struct ky_store_place *
 	if (!ky_store_can_patch(trace->trace))
 		trace->ops.patch_metadata = NULL;
 	trace->base.ops = &trace->ops;
-	open_copy(trace);
+	copy_store_open_copy(trace);
 	*out = &trace->base;
 	return KYMO_OK;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "symbols/dwarf/elf-guard.h"
 
 #define DEPTH_MAX     128
 #define FUNCTIONS_MAX (4u << 20) /* of one unit, with inlined ones */
@@ -38,6 +39,7 @@ struct unit {
 struct ky_dwarf_units {
 	Dwarf *dwarf;
 	GElf_Addr bias;
+	struct ky_elf_guards guards;
 	KY_VEC(struct unit) units;
 	struct ranges ranges; /* sorted */
 };
@@ -107,13 +109,19 @@ struct ky_dwarf_units *ky_dwarf_units_new(Dwfl_Module *module)
 {
 	struct ky_dwarf_units *units = calloc(1, sizeof(*units));
 	Dwarf_CU *cu = NULL;
+	GElf_Addr bias;
 	Dwarf_Die die;
+	Elf *elf;
 	uint8_t type;
 	int ret = KYMO_OK;
 
 	if (!units)
 		return NULL;
 	units->dwarf = dwfl_module_getdwarf(module, &units->bias);
+	elf = units->dwarf ? dwarf_getelf(units->dwarf) : NULL;
+	/* What opened the file itself guards it. */
+	if (elf != dwfl_module_getelf(module, &bias))
+		ky_elf_guards_add(&units->guards, elf);
 	while (units->dwarf && !ret &&
 	       dwarf_get_units(units->dwarf, cu, &cu, NULL, &type, &die, NULL) == 0)
 		if (type == DW_UT_compile || type == DW_UT_skeleton)
@@ -141,6 +149,7 @@ void ky_dwarf_units_free(struct ky_dwarf_units *units)
 		unit_fini(unit);
 	ky_vec_fini(&units->units);
 	ky_vec_fini(&units->ranges);
+	ky_elf_guards_fini(&units->guards);
 	free(units);
 }
 

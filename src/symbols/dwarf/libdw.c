@@ -50,6 +50,7 @@
 	      (Dwarf * dwarf, Dwarf_CU * cu, Dwarf_CU * *next_cu, Dwarf_Half * version,            \
 	       uint8_t * unit_type, Dwarf_Die * cudie, Dwarf_Die * subdie),                        \
 	      (dwarf, cu, next_cu, version, unit_type, cudie, subdie))                             \
+	VALUE(Elf *, dwarf_getelf, (Dwarf * dwarf), (dwarf))                                       \
 	VALUE(int, dwarf_getlocation,                                                              \
 	      (Dwarf_Attribute * attr, Dwarf_Op * *expr, size_t * exprlen), (attr, expr, exprlen)) \
 	VALUE(int, dwarf_getlocation_addr,                                                         \
@@ -149,12 +150,15 @@
 	      (thread, firstreg, nregs, regs))
 
 #define ELF_FUNCTIONS(VALUE, NOTHING)                                                             \
+	VALUE(Elf *, elf_begin, (int fd, Elf_Cmd cmd, Elf *ref), (fd, cmd, ref))                  \
 	VALUE(Elf_Data *, elf_getdata, (Elf_Scn * scn, Elf_Data * data), (scn, data))             \
 	VALUE(int, elf_getphdrnum, (Elf * elf, size_t * dst), (elf, dst))                         \
 	VALUE(Elf_Scn *, elf_getscn, (Elf * elf, size_t index), (elf, index))                     \
 	VALUE(int, elf_getshdrstrndx, (Elf * elf, size_t * dst), (elf, dst))                      \
 	VALUE(Elf_Scn *, elf_nextscn, (Elf * elf, Elf_Scn * scn), (elf, scn))                     \
+	VALUE(char *, elf_rawfile, (Elf * elf, size_t * nbytes), (elf, nbytes))                   \
 	VALUE(char *, elf_strptr, (Elf * elf, size_t index, size_t offset), (elf, index, offset)) \
+	VALUE(unsigned int, elf_version, (unsigned int version), (version))                       \
 	VALUE(GElf_Ehdr *, gelf_getehdr, (Elf * elf, GElf_Ehdr * dest), (elf, dest))              \
 	VALUE(size_t, gelf_getnote,                                                               \
 	      (Elf_Data * data, size_t offset, GElf_Nhdr * result, size_t * name_offset,          \

@@ -22,6 +22,7 @@ void ky_object_close(struct ky_object *object)
 {
 	ky_dwarf_units_free(object->units);
 	object->units = NULL;
+	ky_elf_guards_fini(&object->guards);
 	if (object->dwfl)
 		dwfl_end(object->dwfl);
 	object->dwfl = NULL;
@@ -167,6 +168,7 @@ static const Dwfl_Callbacks callbacks = {
 bool ky_object_open(struct ky_object *object, const struct ky_object_search *search)
 {
 	void **data;
+	Elf *elf;
 	int fd;
 
 	if (object->module)
@@ -187,7 +189,9 @@ bool ky_object_open(struct ky_object *object, const struct ky_object_search *sea
 	} else {
 		close(fd);
 	}
-	if (object->module && dwfl_module_getelf(object->module, &object->bias))
+	elf = object->module ? dwfl_module_getelf(object->module, &object->bias) : NULL;
+	ky_elf_guards_add(&object->guards, elf);
+	if (elf)
 		return true;
 	ky_object_close(object);
 	return false;

@@ -14,6 +14,7 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "os/elf-file.h"
+#include "symbols/dwarf/elf-guard.h"
 #include "symbols/tables/symbol-table.h"
 
 struct ky_object_search;
@@ -48,6 +49,7 @@ struct ky_object {
 	/* While it is open, for lines: */
 	Dwfl *dwfl;
 	Dwfl_Module *module;
+	struct ky_elf_guards guards;
 	const struct ky_object_search
 		*search; /* what it was opened with; borrowed until it closes */
 	GElf_Addr bias;
