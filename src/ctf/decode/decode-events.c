@@ -242,6 +242,30 @@ static inline uint32_t short_header(const uint8_t *at, uint64_t room, bool large
 	return 13;
 }
 
+/* A payload of strings, in a body that begins at byte @at: the body's size in bytes, or -1 when it is damaged. */
+static int64_t skip_strings(const struct ky_decoder *d, struct ky_event *event, uint64_t at)
+{
+	const struct ky_event_plan *plan = event->cls->plan;
+	const uint8_t *body = d->packet.data + at;
+	uint64_t room = d->avail_bits / 8 - at;
+	uint64_t n_bytes = (uint64_t)plan->payload_bits / 8 + plan->strings.part_bytes[0];
+
+	for (uint32_t i = 1; i <= plan->strings.n; i++) {
+		const uint8_t *nul =
+			n_bytes < room ? memchr(body + n_bytes, 0, room - n_bytes) : NULL;
+
+		if (!nul)
+			return -1;
+		n_bytes = (uint64_t)(nul - body) + 1 + plan->strings.part_bytes[i];
+	}
+	if (n_bytes > room || n_bytes >= UINT32_MAX / 8)
+		return -1;
+	event->stream_context_bits = (uint32_t)(at * 8 - event->begin_bits);
+	event->event_context_bits = event->stream_context_bits + plan->context_bits;
+	event->payload_bits = event->stream_context_bits + plan->payload_bits;
+	return (int64_t)n_bytes;
+}
+
 /* A body whose size varies: its size in bytes, or -1 when it is damaged or no whole bytes. */
 static int64_t skip_varying(struct ky_decoder *d, struct ky_event *event, uint64_t at_bits)
 {
@@ -252,6 +276,8 @@ static int64_t skip_varying(struct ky_decoder *d, struct ky_event *event, uint64
 		.slots = d->slots,
 	};
 
+	if (event->cls->plan->strings.n)
+		return skip_strings(d, event, at_bits / 8);
 	if (skip_body(&c, event, NULL) < 0 || c.at_bits % 8)
 		return -1;
 	return (int64_t)((c.at_bits - at_bits) / 8);

@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "base/deep.h"
 #include "base/error.h"
+#include "ctf/decode/plan-interpreter.h"
 #include "ctf/model/walk.h"
 
 /* Members in one run at most: longer structs take more jumps, building stays linear. */
@@ -241,6 +242,35 @@ static int64_t plan_add_fixed(int64_t bits, const struct ky_scope_plan *plan)
 	return bits < UINT32_MAX ? bits : -1;
 }
 
+/* Add a member of a payload. False: it is neither a string of bytes nor whole bytes of fixed size. */
+static bool plan_add_part(struct ky_strings_plan *strings, const struct ky_step *step)
+{
+	const struct ky_field_class *cls = step->cls;
+
+	if (cls->align_bits > 8)
+		return false;
+	if (cls->kind == KY_FIELD_STRING) {
+		strings->n++;
+		return strings->n <= KY_PLAN_STRINGS_MAX &&
+		       ky_code_unit_bytes(cls->text.encoding) == 1;
+	}
+	if (!step->run_next || cls->fixed_bits < 0 || cls->fixed_bits % 8)
+		return false;
+	return !__builtin_add_overflow(strings->part_bytes[strings->n], cls->fixed_bits / 8,
+				       &strings->part_bytes[strings->n]);
+}
+
+static void plan_find_strings(struct ky_strings_plan *strings, const struct ky_scope_plan *plan)
+{
+	bool fits =
+		plan->root && plan->root->kind == KY_FIELD_STRUCT && plan->root->align_bits <= 8;
+
+	for (uint32_t i = 1; fits && i < plan->n_steps; i = plan->steps[i].next)
+		fits = plan_add_part(strings, &plan->steps[i]);
+	if (!fits)
+		strings->n = 0;
+}
+
 static int build_event(struct ky_trace_class *trace, struct ky_event_class *event,
 		       struct kymo_error *err)
 {
@@ -262,6 +292,8 @@ static int build_event(struct ky_trace_class *trace, struct ky_event_class *even
 	bits = plan_add_fixed(bits, &plan->context);
 	plan->payload_bits = bits < 0 ? 0 : (uint32_t)bits;
 	plan->body_bits = plan_add_fixed(bits, &plan->payload);
+	if (bits >= 0)
+		plan_find_strings(&plan->strings, &plan->payload);
 	/* A field of the body refers to header fields: the short plans would miss their values. */
 	if ((plan->context.outer_scopes | plan->payload.outer_scopes) &
 	    (1u << KY_SCOPE_EVENT_HEADER))

@@ -37,12 +37,22 @@ enum ky_header_kind {
 	KY_HEADER_LARGE,   /* LTTng: 16-bit id, 32-bit timestamp, little-endian, packed */
 };
 
+/* A payload of strings of bytes, with parts of fixed size before, between and after them. */
+#define KY_PLAN_STRINGS_MAX 3
+
+struct ky_strings_plan {
+	uint32_t n; /* strings; 0: the payload is something else */
+	uint32_t part_bytes[KY_PLAN_STRINGS_MAX + 1];
+};
+
 struct ky_event_plan {
 	struct ky_scope_plan context;
 	struct ky_scope_plan payload;
 	/* Stream context, context and payload together if their size never varies, else -1. */
 	int64_t body_bits;
 	uint32_t context_bits, payload_bits; /* where they begin in a fixed body */
+	/* The payload after contexts of fixed size, which begins at payload_bits. */
+	struct ky_strings_plan strings;
 };
 
 /* Event ids below this are found in a table, others in the stream class' map. */

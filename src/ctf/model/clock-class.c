@@ -55,7 +55,7 @@ static uint64_t scale_up(uint64_t cycles, uint64_t freq)
 	return ns;
 }
 
-int64_t ky_clock_to_ns(const struct ky_clock_class *clock, uint64_t cycles)
+int64_t ky_clock_to_ns_exactly(const struct ky_clock_class *clock, uint64_t cycles)
 {
 	uint64_t ns;
 	int64_t sum;

@@ -420,7 +420,25 @@ int ky_clock_finish(struct ky_clock_class *clock, struct kymo_error *err);
  * parts apart is what babeltrace does, so that both tools print the same digits.
  * Saturates at the ends of int64_t.
  */
-int64_t ky_clock_to_ns(const struct ky_clock_class *clock, uint64_t cycles);
+int64_t ky_clock_to_ns_exactly(const struct ky_clock_class *clock, uint64_t cycles);
+
+/*
+ * The same, mostly by one multiplication: the multiplier is short of the true factor by less than 2^-64, so
+ * the product is short by less than @cycles * 2^-64. Where its fraction has room for that, its integer is exact.
+ */
+static inline int64_t ky_clock_to_ns(const struct ky_clock_class *clock, uint64_t cycles)
+{
+	unsigned __int128 product = (unsigned __int128)cycles * clock->mult;
+	int64_t sum;
+
+	if (__builtin_expect(!clock->mult || (uint64_t)product > UINT64_MAX - cycles ||
+				     clock->line.is_set,
+			     0) ||
+	    __builtin_add_overflow(clock->base_ns, (uint64_t)(product >> 64), &sum))
+		return ky_clock_to_ns_exactly(clock, cycles);
+	return sum;
+}
+
 /* The first clock value that is @ns or later; UINT64_MAX when none exists. */
 uint64_t ky_clock_from_ns(const struct ky_clock_class *clock, int64_t ns);
 
