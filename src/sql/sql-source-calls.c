@@ -43,10 +43,12 @@ static void sql_calls_put_args(struct ky_sql_pass *pass, struct ky_sql_cell *cel
 			       const struct ky_thread *thread)
 {
 	struct ky_strbuf out = KY_STRBUF_INIT;
+	struct ky_call_args args;
 
-	if (!thread->args || !thread->args->plan)
+	ky_call_args_get(thread, &args);
+	if (!args.plan)
 		return;
-	ky_call_args_text(&out, thread->args);
+	ky_call_args_text(&out, &args);
 	if (!ky_strbuf_failed(&out))
 		ky_sql_put_text(&pass->rows, cell, ky_strbuf_text(&out), out.len);
 	ky_strbuf_fini(&out);

@@ -188,6 +188,7 @@ static int sql_states_listen(struct ky_sql_pass *pass, struct ky_listener *liste
 {
 	listener->ran = sql_states_on_ran;
 	listener->off = sql_states_on_off;
+	listener->calls = true;
 	for (uint32_t i = STATE_WOKEN; i <= STATE_IRQ; i++)
 		if (ky_sql_rows_uses(&pass->rows, i))
 			listener->irq = sql_states_no_irq;

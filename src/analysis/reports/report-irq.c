@@ -233,7 +233,6 @@ static int add_latency(struct run *run, struct line_state *state, const struct k
 static int report_irq_on_irq(void *data, const struct ky_irq *irq)
 {
 	struct run *run = data;
-	struct irq_record record = {*irq, irq->cpu->id};
 	struct line_state *state;
 	struct ky_entry *entry;
 	uint64_t ns;
@@ -251,7 +250,13 @@ static int report_irq_on_irq(void *data, const struct ky_irq *irq)
 	    count_cpu(run, state, irq, ns) < 0 || add_latency(run, state, irq) < 0)
 		return KYMO_E_MEMORY;
 	ky_freq_add(&state->freq, ns);
-	return ky_happenings_add(&run->single, ns, &record);
+	if (ky_happenings_wants(&run->single, ns)) {
+		struct irq_record record = {*irq, irq->cpu->id};
+
+		return ky_happenings_add(&run->single, ns, &record);
+	}
+	ky_happenings_skip(&run->single);
+	return 0;
 }
 
 static void report_irq_free_run(void *data)

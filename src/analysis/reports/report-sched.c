@@ -242,6 +242,7 @@ struct run {
 	struct ky_aggregation pairs;   /* what: the index of the thread that got the CPU, + 1 */
 	struct ky_aggregation migrations;
 	struct ky_happenings single;
+	bool wants_pairs, wants_freq; /* these tables take time, and are seldom shown */
 };
 
 static struct cpu_queue *report_sched_queue_of(struct run *run, const struct ky_cpu *cpu)
@@ -270,7 +271,7 @@ static int report_sched_on_migration(void *data, const struct ky_migration *migr
 	return ky_migrations_add(&run->migrations, migration);
 }
 
-static int keep_records(struct run *run, const struct ky_waited *waited, int kind, uint64_t ns)
+static int report_sched_keep(struct run *run, const struct ky_waited *waited, int kind, uint64_t ns)
 {
 	struct wait_record record = {
 		.begin_ns = waited->wait.begin_ns,
@@ -284,9 +285,7 @@ static int keep_records(struct run *run, const struct ky_waited *waited, int kin
 		.kind = kind,
 	};
 
-	/* That takes time: only of those that will be shown. */
-	if (run->single.wants_log || !run->single.top.full || ns > run->single.top.least)
-		find_runner(waited, &record);
+	find_runner(waited, &record);
 	return ky_happenings_add(&run->single, ns, &record);
 }
 
@@ -299,7 +298,7 @@ static int add_pair(struct run *run, const struct ky_waited *waited, uint64_t ns
 {
 	struct ky_entry *entry;
 
-	if (!waited->wait.by)
+	if (!waited->wait.by || !run->wants_pairs)
 		return 0;
 	entry = ky_aggregation_get(&run->pairs, waited->thread, waited->wait.by->index);
 	return entry ? ky_stats_add(&entry->stats, ns) : KYMO_E_MEMORY;
@@ -326,10 +325,14 @@ static int report_sched_on_waited(void *data, const struct ky_waited *waited)
 	} else if (ky_stats_add(&entry->stats, ns) < 0) {
 		return KYMO_E_MEMORY;
 	}
-	ky_freq_add(&run->freqs[kind], ns);
+	if (run->wants_freq)
+		ky_freq_add(&run->freqs[kind], ns);
 	if (ky_stats_add(&run->stats[kind], ns) < 0)
 		return KYMO_E_MEMORY;
-	return keep_records(run, waited, kind, ns);
+	if (ky_happenings_wants(&run->single, ns))
+		return report_sched_keep(run, waited, kind, ns);
+	ky_happenings_skip(&run->single);
+	return 0;
 }
 
 static int on_wait_bounded(void *data, const struct ky_waited *waited)
@@ -379,12 +382,16 @@ static void *report_sched_begin(struct ky_model *model, const struct ky_report_o
 		.waited = report_sched_on_waited,
 		.wait_bounded = on_wait_bounded,
 		.queued = report_sched_on_queued,
-		.migration = report_sched_on_migration,
 	};
-	struct run *run = ky_report_run(model, sizeof(*run), &listener);
+	struct run *run;
 
+	if (ky_report_wants(options, &ky_report_sched, TABLE_MIGRATIONS))
+		listener.migration = report_sched_on_migration;
+	run = ky_report_run(model, sizeof(*run), &listener);
 	if (!run)
 		return NULL;
+	run->wants_pairs = ky_report_wants(options, &ky_report_sched, TABLE_PAIRS);
+	run->wants_freq = ky_report_wants(options, &ky_report_sched, TABLE_FREQ);
 	ky_happenings_init(&run->single, sizeof(struct wait_record), options, &ky_report_sched,
 			   TABLE_TOP, TABLE_LOG);
 	return run;

@@ -77,35 +77,49 @@ static int report_summary_on_waited(void *data, const struct ky_waited *waited)
 	return ky_stats_add(&run->waits, ns);
 }
 
-static bool is_idle_call(struct ky_summary *run, uint32_t syscall)
+static bool report_summary_is_idle(const char *name)
 {
-	while (run->idle.len <= syscall) {
-		const char *name = ky_model_syscall_name(run->model, (uint32_t)run->idle.len);
-		bool idle = false;
-
-		for (size_t i = 0; i < sizeof(idle_calls) / sizeof(*idle_calls); i++)
-			idle |= strcmp(name, idle_calls[i]) == 0;
-		if (ky_vec_push(&run->idle, idle) < 0)
+	for (size_t i = 0; i < sizeof(idle_calls) / sizeof(*idle_calls); i++) {
+		if (strcmp(name, idle_calls[i]) == 0)
 			return true;
 	}
-	return run->idle.data[syscall];
+	return false;
+}
+
+/* What is known of @syscall. NULL: out of memory. */
+static const struct ky_summary_call *report_summary_call_get(struct ky_summary *run,
+							     uint32_t syscall)
+{
+	struct ky_summary_call *known;
+
+	while (run->by_call.len <= syscall) {
+		const char *name = ky_model_syscall_name(run->model, (uint32_t)run->by_call.len);
+
+		if (ky_vec_push(&run->by_call, (struct ky_summary_call){
+						       .waits = report_summary_is_idle(name)}) < 0)
+			return NULL;
+	}
+	known = &run->by_call.data[syscall];
+	if (!known->entry)
+		known->entry = ky_aggregation_get(&run->calls, NULL, syscall);
+	return known->entry ? known : NULL;
 }
 
 static int report_summary_on_call(void *data, const struct ky_call *call)
 {
 	struct ky_summary *run = data;
 	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns);
-	struct ky_entry *entry;
+	const struct ky_summary_call *known;
 
 	if (call->outcome != KY_CALL_DONE)
 		return 0;
 	run->calls_done++;
 	run->failed += call->has_ret && ky_is_error(call->ret);
-	entry = ky_aggregation_get(&run->calls, NULL, call->syscall);
-	if (!entry)
+	known = report_summary_call_get(run, call->syscall);
+	if (!known)
 		return KYMO_E_MEMORY;
-	entry->sums[SUM_CALLS]++;
-	if (!is_idle_call(run, call->syscall) && ky_stats_add(&entry->stats, ns) < 0)
+	known->entry->sums[SUM_CALLS]++;
+	if (!known->waits && ky_stats_add(&known->entry->stats, ns) < 0)
 		return KYMO_E_MEMORY;
 	return ky_aggregation_add(&run->threads, call->thread, SUM_CALLS, 1);
 }
@@ -239,7 +253,7 @@ static void report_summary_free_run(void *data)
 	ky_stats_fini(&run->waits);
 	ky_stats_fini(&run->device);
 	ky_stats_fini(&run->preempted);
-	ky_vec_fini(&run->idle);
+	ky_vec_fini(&run->by_call);
 	free(run);
 }
 

@@ -195,14 +195,6 @@ static int report_syscalls_on_call(void *data, const struct ky_call *call)
 	return ky_calls_add(&run->calls, call);
 }
 
-/* The model follows files for those that ask. */
-static int report_syscalls_on_io(void *data, const struct ky_io *io)
-{
-	(void)data;
-	(void)io;
-	return 0;
-}
-
 static void *report_syscalls_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {.call = report_syscalls_on_call};
@@ -211,13 +203,14 @@ static void *report_syscalls_begin(struct ky_model *model, const struct ky_repor
 	/* What files the calls are about takes time to follow. */
 	if (ky_report_wants(options, &ky_report_syscalls, TABLE_TOP) ||
 	    ky_report_wants(options, &ky_report_syscalls, TABLE_LOG)) {
-		listener.io = report_syscalls_on_io;
+		listener.files = true;
 		listener.arguments = true;
 	}
 	run = ky_report_run(model, sizeof(*run), &listener);
 
 	if (run)
-		ky_calls_init(&run->calls, options, &ky_report_syscalls, TABLE_TOP, TABLE_LOG);
+		ky_calls_init(&run->calls, options, &ky_report_syscalls, TABLE_TOP, TABLE_LOG,
+			      TABLE_FREQ);
 	return run;
 }
 

@@ -265,6 +265,12 @@ static inline bool ky_happenings_wants(const struct ky_happenings *single, uint6
 	return (single->wants_log && !single->log.full) ||
 	       (single->wants_top && (!single->top.full || ns > single->top.least));
 }
+/* Count something that ky_happenings_wants() refused. */
+static inline void ky_happenings_skip(struct ky_happenings *single)
+{
+	single->log.seen += single->wants_log;
+	single->top.seen += single->wants_top;
+}
 /* Something lasted @ns. 0 or KYMO_E_MEMORY. */
 static inline int ky_happenings_add(struct ky_happenings *single, uint64_t ns, const void *record)
 {

@@ -79,9 +79,9 @@ struct one_call {
 };
 
 void ky_calls_init(struct ky_calls *calls, const struct ky_report_options *options,
-		   const struct ky_report *report, size_t top, size_t log)
+		   const struct ky_report *report, size_t top, size_t log, size_t freq)
 {
-	*calls = (struct ky_calls){0};
+	*calls = (struct ky_calls){.wants_freqs = ky_report_wants(options, report, freq)};
 	ky_happenings_init(&calls->single, sizeof(struct one_call), options, report, top, log);
 }
 
@@ -91,9 +91,19 @@ void ky_calls_fini(struct ky_calls *calls)
 	ky_vec_fini(&calls->freqs);
 }
 
-int ky_calls_add(struct ky_calls *calls, const struct ky_call *call)
+static int single_calls_count(struct ky_calls *calls, uint32_t syscall, uint64_t ns)
 {
-	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns);
+	while (calls->freqs.len <= syscall) {
+		if (ky_vec_push(&calls->freqs, (struct ky_freq){.n = 0}) < 0)
+			return KYMO_E_MEMORY;
+	}
+	ky_freq_add(&calls->freqs.data[syscall], ns);
+	return 0;
+}
+
+/* Few calls are kept; the others are not worth a copy. */
+static int single_calls_keep(struct ky_calls *calls, const struct ky_call *call, uint64_t ns)
+{
 	struct one_call one = {.begin_ns = call->begin_ns,
 			       .end_ns = call->end_ns,
 			       .ret = call->ret,
@@ -104,14 +114,20 @@ int ky_calls_add(struct ky_calls *calls, const struct ky_call *call)
 			       .cpu_id = call->cpu_id,
 			       .has_ret = call->has_ret};
 
-	if (call->thread->args && ky_happenings_wants(&calls->single, ns))
-		one.args = *call->thread->args;
-	while (calls->freqs.len <= call->syscall) {
-		if (ky_vec_push(&calls->freqs, (struct ky_freq){.n = 0}) < 0)
-			return KYMO_E_MEMORY;
-	}
-	ky_freq_add(&calls->freqs.data[call->syscall], ns);
+	ky_call_args_get(call->thread, &one.args);
 	return ky_happenings_add(&calls->single, ns, &one);
+}
+
+int ky_calls_add(struct ky_calls *calls, const struct ky_call *call)
+{
+	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns);
+
+	if (calls->wants_freqs && single_calls_count(calls, call->syscall, ns) < 0)
+		return KYMO_E_MEMORY;
+	if (__builtin_expect(ky_happenings_wants(&calls->single, ns), 0))
+		return single_calls_keep(calls, call, ns);
+	ky_happenings_skip(&calls->single);
+	return 0;
 }
 
 /* ---- the tables ------------------------------------------------------------------------ */

@@ -14,12 +14,13 @@ extern const struct ky_table_def ky_calls_top, ky_calls_log, ky_calls_freq;
 
 struct ky_calls {
 	struct ky_happenings single;
+	bool wants_freqs; /* else none are counted */
 	KY_VEC(struct ky_freq) freqs; /* by system call */
 };
 
-/* @top and @log are numbers of tables of @report. */
+/* @top, @log and @freq are numbers of tables of @report. */
 void ky_calls_init(struct ky_calls *calls, const struct ky_report_options *options,
-		   const struct ky_report *report, size_t top, size_t log);
+		   const struct ky_report *report, size_t top, size_t log, size_t freq);
 void ky_calls_fini(struct ky_calls *calls);
 /* A call that was measured. 0 or KYMO_E_MEMORY. */
 int ky_calls_add(struct ky_calls *calls, const struct ky_call *call);

@@ -24,6 +24,12 @@ struct ky_summary_longest {
 	const char *file;
 };
 
+/* What is known of a system call beforehand, and where it is counted. */
+struct ky_summary_call {
+	struct ky_entry *entry; /* NULL: none was made yet */
+	bool waits;		/* for work, an input or a time: durations say nothing */
+};
+
 struct ky_summary {
 	struct ky_model *model;
 	uint64_t busy_ns, idle_ns;
@@ -39,7 +45,7 @@ struct ky_summary {
 	uint64_t sent, received, futex_ns, futexes;
 	uint64_t device_read, device_written, flushes, flush_ns, flush_most_ns;
 	uint64_t migrations, signals;
-	KY_VEC(bool) idle; /* by system call: one of idle_calls; known up to its length */
+	KY_VEC(struct ky_summary_call) by_call; /* by system call; known up to its length */
 };
 
 /* Add the rows for which @run has something. */

@@ -1,21 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* The state model's arguments of system calls: kept as numbers at the entry, and made text only for calls that are shown. */
+/*
+ * The state model's arguments of system calls. The payload of a call's entry is kept as bytes. A report that keeps the
+ * call decodes them to numbers and makes them text for calls that it shows.
+ */
 #include "analysis/state/model-internal.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/utf8.h"
+#include "ctf/decode/plan.h"
+
+/* Copies of payloads keep their places in units of so many bits, which alignment needs. */
+#define KEPT_ALIGN_BITS 64u
+#define KEPT_BYTES_MAX	256
 
 enum args_kind { ARGS_SIGNED, ARGS_UNSIGNED, ARGS_HEX, ARGS_TEXT, ARGS_V4, ARGS_V6 };
 
 struct ky_args_plan {
+	const struct ky_event_class *cls;
+	bool stands_alone; /* the payload alone tells where its fields are */
 	size_t n;
 	struct {
 		const char *name; /* the trace's */
 		enum args_kind kind;
 		struct ky_handle handle;
 	} args[KY_CALL_ARGS_MAX];
+};
+
+/* The arguments of a thread's call. */
+struct ky_kept_args {
+	const struct ky_args_plan *plan; /* NULL: the entry has none */
+	uint32_t payload_bits, end_bits; /* of the payload, in @bytes */
+	bool is_decoded;
+	union {
+		uint8_t bytes[KEPT_BYTES_MAX];
+		struct ky_call_args decoded; /* long payloads, and those that do not stand alone */
+	};
 };
 
 /* How to show a field. False: not at all. */
@@ -59,9 +80,13 @@ const struct ky_args_plan *ky_args_plan_new(struct ky_model *model,
 	struct ky_args_plan *plan = ky_arena_new(&model->arena, struct ky_args_plan);
 	struct ky_handle root;
 
-	if (!plan || !ky_handle_root(&root, cls, KY_SCOPE_PAYLOAD) ||
-	    root.cls->kind != KY_FIELD_STRUCT)
+	if (!plan)
+		return NULL;
+	plan->cls = cls;
+	if (!ky_handle_root(&root, cls, KY_SCOPE_PAYLOAD) || root.cls->kind != KY_FIELD_STRUCT)
 		return plan;
+	plan->stands_alone = root.cls->align_bits <= KEPT_ALIGN_BITS &&
+			     !ky_scope_plan_of(cls, KY_SCOPE_PAYLOAD)->outer_scopes;
 	for (size_t i = 0; i < root.cls->st.n_members && plan->n < KY_CALL_ARGS_MAX; i++) {
 		const struct ky_member *member = &root.cls->st.members[i];
 
@@ -117,18 +142,79 @@ static void model_args_keep_one(struct ky_call_args *args, const struct ky_event
 	}
 }
 
+static void model_args_decode(struct ky_call_args *args, const struct ky_args_plan *plan,
+			      const struct ky_event *event)
+{
+	args->plan = plan;
+	args->text_bytes = 0;
+	for (size_t i = 0; i < plan->n; i++)
+		model_args_keep_one(args, event, i);
+}
+
+/* As memcpy(), for the few words of a payload: compilers make string instructions of it, which are slow to begin. */
+static inline void model_args_copy(uint8_t *to, const uint8_t *from, size_t n)
+{
+	for (size_t i = 0; i + 16 < n; i += 16)
+		memcpy(to + i, from + i, 16);
+	if (n >= 16)
+		memcpy(to + n - 16, from + n - 16, 16);
+	else
+		for (size_t i = 0; i < n; i++)
+			to[i] = from[i];
+}
+
+/* Keep the bytes of the payload. False: they are too many, or are not enough. */
+static bool model_args_keep_bytes(struct ky_kept_args *kept, const struct ky_event *event)
+{
+	uint64_t begin_bits = event->begin_bits + event->payload_bits;
+	uint64_t base_bits = begin_bits / KEPT_ALIGN_BITS * KEPT_ALIGN_BITS;
+	uint64_t n_bytes = (event->end_bits - base_bits + 7) / 8;
+
+	if (!kept->plan->stands_alone || n_bytes > sizeof(kept->bytes))
+		return false;
+	model_args_copy(kept->bytes, event->packet->data + base_bits / 8, n_bytes);
+	kept->payload_bits = (uint32_t)(begin_bits - base_bits);
+	kept->end_bits = (uint32_t)(event->end_bits - base_bits);
+	return true;
+}
+
 int ky_args_keep(struct ky_feed *feed, const struct ky_event *event,
 		 const struct ky_class_info *info, struct ky_thread *thread)
 {
-	if (!thread->args)
-		thread->args = ky_arena_new(&feed->model->arena, struct ky_call_args);
-	if (!thread->args)
+	struct ky_kept_args *kept = thread->args;
+
+	if (!kept)
+		kept = thread->args = ky_arena_new(&feed->model->arena, struct ky_kept_args);
+	if (!kept)
 		return KYMO_E_MEMORY;
-	thread->args->plan = info->args;
-	thread->args->text_bytes = 0;
-	for (size_t i = 0; info->args && i < info->args->n; i++)
-		model_args_keep_one(thread->args, event, i);
+	kept->plan = info->args;
+	if (!kept->plan || !kept->plan->n)
+		return 0;
+	kept->is_decoded = !model_args_keep_bytes(kept, event);
+	if (kept->is_decoded)
+		model_args_decode(&kept->decoded, kept->plan, event);
 	return 0;
+}
+
+void ky_call_args_get(const struct ky_thread *thread, struct ky_call_args *args)
+{
+	const struct ky_kept_args *kept = thread->args;
+	struct ky_packet packet = {0};
+	struct ky_event event = {.packet = &packet};
+
+	args->plan = kept ? kept->plan : NULL;
+	args->text_bytes = 0;
+	if (!args->plan || !args->plan->n)
+		return;
+	if (kept->is_decoded) {
+		*args = kept->decoded;
+		return;
+	}
+	packet.data = kept->bytes;
+	event.cls = kept->plan->cls;
+	event.payload_bits = kept->payload_bits;
+	event.end_bits = kept->end_bits;
+	model_args_decode(args, kept->plan, &event);
 }
 
 /* What is no character of a line is shown as its bytes. */

@@ -409,6 +409,9 @@ static void model_classes_choose(struct ky_model *model, unsigned int subjects,
 	struct ky_class_info *info = &host->classes[i];
 
 	info->handle = info->subject & ~subjects ? NULL : info->whole;
+	if ((info->whole == ky_on_syscall_entry || info->whole == ky_on_syscall_exit) &&
+	    !(subjects & KY_ABOUT_CALLS))
+		info->handle = ky_on_syscall_sign;
 	if (subjects & KY_ABOUT_ARGS && info->whole == ky_on_syscall_entry && !info->args)
 		info->args = ky_args_plan_new(model, host->trace->cls->events.data[i]);
 }
@@ -506,12 +509,14 @@ int ky_model_resolve(struct ky_model *model, struct ky_host *host)
 {
 	const struct ky_trace_class *trace = host->trace->cls;
 	bool lttng = model_classes_env_is(host, "tracer_name", "lttng-modules");
+	size_t size = (trace->events.len + 1) * sizeof(*host->classes);
 	int status = 0;
 
 	free(host->classes);
-	host->classes = calloc(trace->events.len + 1, sizeof(*host->classes));
+	host->classes = aligned_alloc(KY_CLASS_INFO_ALIGN, size);
 	if (!host->classes)
 		return KYMO_E_MEMORY;
+	memset(host->classes, 0, size);
 	if (model_classes_env_is(host, "domain", "ust")) {
 		resolve_programs(host);
 		return 0;

@@ -218,6 +218,8 @@ int ky_on_dump_memory(struct ky_feed *, const struct ky_event *, const struct ky
 int ky_on_dump_cgroup(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_attach_cgroup(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_statedump(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+/* Of a call that nobody asks for: it tells which thread runs. */
+int ky_on_syscall_sign(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_syscall_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_syscall_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 

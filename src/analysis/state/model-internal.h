@@ -14,7 +14,7 @@ struct ky_class_info;
 typedef int (*ky_event_handler)(struct ky_feed *feed, const struct ky_event *event,
 				const struct ky_class_info *info);
 
-/* What listeners can ask for beyond CPUs, threads and calls: only what one asks for is followed. */
+/* What listeners can ask for beyond CPUs and threads: only what one asks for is followed. */
 enum ky_subject {
 	KY_ABOUT_ALWAYS = 0,
 	KY_ABOUT_WAITS = 1,
@@ -36,37 +36,41 @@ enum ky_subject {
 	KY_ABOUT_ARGS = 65536,
 	KY_ABOUT_FUNCTIONS = 131072,
 	KY_ABOUT_CONTENTION = 262144,
+	KY_ABOUT_CALLS = 524288,
 };
 
-/* What the model needs to know of an event class; resolved once. */
+/* What the model needs to know of an event class; resolved once. What every event needs is in the first cache line. */
+#define KY_CLASS_INFO_ALIGN 64
+
 struct ky_class_info {
-	ky_event_handler handle; /* NULL: nothing to do, or nobody asks */
-	ky_event_handler whole;	 /* what @handle is when somebody asks */
+	_Alignas(KY_CLASS_INFO_ALIGN)
+		ky_event_handler handle; /* NULL: nothing to do, or nobody asks */
+	bool no_sign;	 /* says nothing of the CPU: state dumps, or a switch under way */
+	bool in_periods; /* it may begin or end one */
+	bool has_stacks, is_sample;
+	bool compat;
 	/*
 	 * What perf tells beside its samples (perf_fork, perf_comm, perf_mmap2, ...). Up to the first
 	 * sample it is of what was there before the recording, at the clock's zero mostly; @before
 	 * does what can be done with it.
 	 */
 	bool of_before;
-	ky_event_handler before;	 /* NULL: nothing */
-	unsigned int subject;		 /* enum ky_subject: who must ask */
-	const struct ky_irq_line *line;	 /* of interrupt vectors: which */
+	uint32_t syscall; /* of entries and exits; KY_NO_SYSCALL: by its number field */
 	const struct ky_call_row *row;	 /* of calls: what they do to files; NULL: nothing */
 	const struct ky_args_plan *args; /* of entries of calls; NULL: nobody asked yet */
+	const struct ky_irq_line *line;	 /* of interrupt vectors: which */
 	const struct ky_fs_step *step;	 /* of file systems */
 	enum { KY_FS_SINGLE, KY_FS_BEGIN, KY_FS_END } step_kind;
-	uint32_t syscall;    /* of entries and exits; KY_NO_SYSCALL: by its number field */
-	int32_t prio_offset; /* what takes its priorities to LTTng's scale */
-	bool compat;
-	bool in_periods; /* it may begin or end one */
-	bool no_sign;	 /* says nothing of the CPU: state dumps, or a switch under way */
+	int32_t prio_offset;	 /* what takes its priorities to LTTng's scale */
+	struct ky_handle tid;	 /* the context of the thread that ran when the event happened */
+	ky_event_handler whole;	 /* what @handle is when somebody asks */
+	ky_event_handler before; /* NULL: nothing */
+	unsigned int subject;	 /* enum ky_subject: who must ask */
 	/* By the handler's own enumeration. */
 	struct ky_handle fields[KY_CLASS_FIELDS];
-	bool has_stacks, is_sample;
-	struct ky_handle callstacks[2]; /* of the kernel, of the program */
-	/* The context of the thread that ran when the event happened. */
-	struct ky_handle tid, pid, comm, cgroup;
-	struct ky_handle cpu; /* where it happened, if the event says so itself */
+	struct ky_handle callstacks[2];	    /* of the kernel, of the program */
+	struct ky_handle pid, comm, cgroup; /* of the context, too */
+	struct ky_handle cpu;		    /* where it happened, if the event says so itself */
 };
 
 /* The CPU of @event: its packet's, or what perf up to 4.1 says in each event; UINT32_MAX: none. */

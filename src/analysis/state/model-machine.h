@@ -131,7 +131,7 @@ struct ky_thread {
 	size_t waiter;		  /* its index there */
 	struct ky_offs *offs;	  /* its last times off the CPU */
 	struct ky_contention_waits *contentions; /* for locks of the kernel; NULL: none seen */
-	struct ky_call_args *args; /* of its call, or the last one; NULL: nobody asks */
+	struct ky_kept_args *args; /* of its call, or the last one; NULL: nobody asks */
 	struct ky_function_stack
 		*functions;	   /* that it is in (model-functions.c); NULL: none seen */
 	struct ky_cpu *queue;	   /* whose queue counts it; NULL: none */

@@ -59,6 +59,14 @@ static int which(struct ky_model *model, const struct ky_event *event,
 	return *syscall == KY_NO_SYSCALL ? KYMO_E_MEMORY : 0;
 }
 
+int ky_on_syscall_sign(struct ky_feed *feed, const struct ky_event *event,
+		       const struct ky_class_info *info)
+{
+	struct ky_thread *thread;
+
+	return ky_model_current(feed, event, info, &thread);
+}
+
 int ky_on_syscall_entry(struct ky_feed *feed, const struct ky_event *event,
 			const struct ky_class_info *info)
 {

@@ -85,9 +85,17 @@ struct ky_cpu *ky_model_cpu_get(struct ky_model *model, struct ky_host *host, ui
 
 /* ---- listeners ------------------------------------------------------------------------- */
 
+/* Does the listener, or what the model does for it, need to know the calls that threads are in? */
+static bool model_tables_needs_calls(const struct ky_listener *listener)
+{
+	return listener->calls || listener->call || listener->call_begin || listener->io ||
+	       listener->files || listener->arguments || listener->futex || listener->lock_wait ||
+	       listener->lock_hold || listener->migration || listener->tcp;
+}
+
 static unsigned int subjects_of(const struct ky_listener *listener)
 {
-	unsigned int subjects = 0;
+	unsigned int subjects = model_tables_needs_calls(listener) ? KY_ABOUT_CALLS : 0;
 
 	if (listener->waited || listener->wait_bounded || listener->queued || listener->off ||
 	    listener->switched)
@@ -98,7 +106,7 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_IRQS;
 	if (listener->waited || listener->futex) /* who wakes is an interrupt, at times */
 		subjects |= KY_ABOUT_WAITS | KY_ABOUT_IRQS;
-	if (listener->io)
+	if (listener->io || listener->files)
 		subjects |= KY_ABOUT_FILES;
 	if (listener->futex)
 		subjects |= KY_ABOUT_FUTEX;

@@ -229,6 +229,8 @@ const struct ky_lock *ky_model_lock(const struct ky_model *model, size_t index);
  * for lock_wait() or lock_hold(): of others, the model does not remember it.
  */
 struct ky_did ky_thread_did(const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns);
+/* The arguments of the thread's call, or of its last one, for listeners that ask for them: ->plan is NULL where there are none. */
+void ky_call_args_get(const struct ky_thread *thread, struct ky_call_args *args);
 /* "fd=3, count=100", as text of one line. */
 struct ky_strbuf;
 void ky_call_args_text(struct ky_strbuf *out, const struct ky_call_args *args);
