@@ -170,3 +170,25 @@ def test_causes_of_waits_come_with_the_rows(page, view, info):
         page.until(f"Array.from(document.querySelectorAll('.cause')).some(e => e.textContent.includes('({tid})'))")
     finally:
         page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+
+def test_a_filter_is_never_cut(page, view, info):
+    """Neither by the page nor by the server: it holds, or there is an error that says why."""
+    words = {"begin": info["begin"], "end": info["end"], "count": 10}
+    long = " || ".join(["$event == 'sched_switch'"] * 146)
+    assert 4000 < len(long) < 4096
+    assert view.counted(filter=long)["total"] == view.counted(filter="$event == 'sched_switch'")["total"]
+    found = view.get("field", field="sched_switch.next_tid", filter=f"{long[28:]} ?? sched_", **words)
+    assert found["values"] == view.get("field", field="sched_switch.next_tid", **words)["values"] > 0
+    assert "filter is too long; it may have 4095 bytes" in view.get("density", filter=long * 2, code=400, **words)["error"]
+    page.type("filter", long)
+    page.until(f"document.querySelector('#total').textContent === '{view.counted(filter=long)['total']} events'")
+    page.type("filter", long + " || " + long)
+    page.until("document.querySelector('.note.error')?.textContent.includes('too long: it may have 4095 bytes')")
+    # The server is not asked again and again about a filter that is wrong.
+    page.type("filter", "no_such == 1")
+    page.until("document.querySelector('.note.error')?.textContent.includes('no_such')")
+    for _ in range(60):
+        page.value("new Promise(resolve => requestAnimationFrame(resolve)) && true")
+    assert len([one for one in page.trouble if one.get("source") == "network"]) < 20, page.trouble
+    page.trouble.clear()

@@ -40,7 +40,18 @@ let asked = 0;
 /** How many answers the page waits for, reports left out. */
 export const pending = (): number => asked;
 
+/** What makes no sense now makes none later, such as a wrong filter. */
+export class Refused extends Error {}
+
+const failure = ({ status }: Response, message: string): Error => (status >= 400 && status < 500 ? new Refused(message) : new Error(message));
+
+/** The server takes as much of a filter, a statement or a note (KY_VIEW_FILTER_BYTES), and fewer of other words. */
+const MOST_BYTES = 4095;
+
 function addressOf(path: string, words: Words): string {
+  for (const [key, value] of Object.entries(words))
+    if (key !== "ids" && typeof value === "string" && new TextEncoder().encode(value).length > MOST_BYTES)
+      throw new Refused(`The ${key} is too long: it may have ${MOST_BYTES} bytes`);
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(words)) if (value !== "" || key === "text") query.set(key, String(value));
   return `api/${path}?${String(query).replace(/%2C/g, ",")}`;
@@ -54,7 +65,7 @@ async function ask(path: string, words: Words, signal?: AbortSignal, method = "G
   try {
     const answer = await fetch(addressOf(path, words), { method, signal });
     const fields = parse(await answer.text()) as Fields;
-    if (!answer.ok) throw new Error(String(fields.error ?? answer.statusText));
+    if (!answer.ok) throw failure(answer, String(fields.error ?? answer.statusText));
     return fields;
   } finally {
     asked -= one;
@@ -65,7 +76,7 @@ async function ask(path: string, words: Words, signal?: AbortSignal, method = "G
 async function askColumns<T>(path: string, words: Words, of: (columns: Columns) => T, saved: (fields: Fields) => T, signal?: AbortSignal): Promise<T> {
   if (isSaved) return saved(await savedAnswer(path, words));
   const answer = await fetch(addressOf(path, words), { signal });
-  if (!answer.ok) throw new Error(((await answer.json()) as { error?: string }).error ?? answer.statusText);
+  if (!answer.ok) throw failure(answer, ((await answer.json()) as { error?: string }).error ?? answer.statusText);
   return of(new Columns(new Uint8Array(await answer.arrayBuffer())));
 }
 

@@ -123,7 +123,6 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
           aria-label="Filter events"
           placeholder={isSaved ? "Events that contain a text (/)" : 'Filter (/): a text, or prev_comm =~ "ngin*"'}
           value={filter}
-          maxLength={1000}
           onInput={(event) => setFilter(event.currentTarget.value)}
         />
       </form>

@@ -23,7 +23,6 @@ function Field({ store, name, label, hint }: { store: Store; name: keyof Values;
         id={`column-${name}`}
         aria-label={label}
         placeholder={hint}
-        maxLength={200}
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => event.key === "Enter" && use()}

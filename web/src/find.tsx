@@ -144,7 +144,6 @@ export function Find({ store }: { store: Store }) {
         aria-label="Search"
         placeholder="Search (Q)"
         value={text}
-        maxLength={1000}
         onInput={(event) => {
           setText(event.currentTarget.value);
           if (!event.currentTarget.value) store.set({ search: "" });

@@ -51,7 +51,6 @@ export function QueryPane({ store }: { store: Store }) {
           id="sql"
           aria-label="Statement"
           rows={6}
-          maxLength={4000}
           spellcheck={false}
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}

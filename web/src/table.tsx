@@ -10,6 +10,7 @@ import { clock, span } from "./time";
 const ROW_PX = 20;
 const CHUNK = 256;
 const KEPT_CHUNKS = 40;
+const RETRY_MS = 2000;
 const MOST_PX = 4_000_000; // browsers have no higher elements
 
 interface Chunk {
@@ -24,7 +25,9 @@ class Source {
   error: string | null = null;
   private readonly chunks = new Map<number, Chunk>();
   private readonly pending = new Map<number, AbortController>();
+  private readonly failed = new Set<number>(); // chunks that are not asked for now
   private timer = 0;
+  private retrying = 0; // another timer
 
   constructor(
     readonly filter: string,
@@ -33,6 +36,7 @@ class Source {
 
   close(): void {
     window.clearTimeout(this.timer);
+    window.clearTimeout(this.retrying);
     for (const abort of this.pending.values()) abort.abort();
     this.pending.clear();
   }
@@ -51,13 +55,20 @@ class Source {
       this.pending.delete(chunk);
     }
     for (let chunk = from; chunk <= to; chunk++)
-      if ((this.chunks.get(chunk)?.stale ?? true) && !this.pending.has(chunk)) void this.bring(chunk);
+      if ((this.chunks.get(chunk)?.stale ?? true) && !this.pending.has(chunk) && !this.failed.has(chunk)) void this.bring(chunk);
   }
 
   /** There are more events: all chunks are asked for again when they are visible. */
   renew(): void {
     for (const chunk of this.chunks.values()) chunk.stale = true;
+    this.failed.clear();
     this.changed(null);
+  }
+
+  /** After an error that may pass, such as a server that has too much to do. */
+  private retry(): void {
+    window.clearTimeout(this.retrying);
+    this.retrying = window.setTimeout(() => this.renew(), RETRY_MS);
   }
 
   private async bring(chunk: number): Promise<void> {
@@ -70,6 +81,8 @@ class Source {
     } catch (error) {
       if (abort.signal.aborted) return;
       this.error = (error as Error).message;
+      this.failed.add(chunk);
+      if (!(error instanceof api.Refused)) this.retry();
       this.changed(null);
     } finally {
       if (this.pending.get(chunk) === abort) this.pending.delete(chunk);

@@ -146,18 +146,20 @@ static int view_field_parse(const struct ky_view_request *request, struct ky_str
 			    const char **field, struct kymo_error *err)
 {
 	const char *dot = strrchr(request->field, '.'), *chosen;
-	char expression[KY_VIEW_FILTER_BYTES];
+	struct ky_strbuf expression = KY_STRBUF_INIT;
+	int ret;
 
 	if (!dot || dot == request->field || !dot[1] || strpbrk(request->field, "\"\\"))
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "not a field; try EVENT.FIELD, such as sched_switch.next_prio");
 	*field = dot + 1;
 	ky_strbuf_addf(filter, "$event == \"%.*s\"", (int)(dot - request->field), request->field);
-	chosen = ky_view_expression(request->filter, expression);
-	if (chosen)
+	ret = ky_view_expression(request->filter, &expression, &chosen, err);
+	if (ret == KYMO_OK && chosen)
 		ky_strbuf_addf(filter, " && (%s)", chosen);
 	ky_strbuf_adds(filter, ky_view_text(request->filter));
-	return KYMO_OK;
+	ky_strbuf_fini(&expression);
+	return ret;
 }
 
 static int view_field_read_range(const struct ky_view *view, const struct ky_view_request *request,

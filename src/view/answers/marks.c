@@ -179,18 +179,20 @@ static int marks_read_range(struct marks *marks, const struct ky_view *view,
 			    const struct ky_view_request *request, const struct ky_view_stop *stop,
 			    const bool *only, struct kymo_error *err)
 {
-	char expression[KY_VIEW_FILTER_BYTES];
+	struct ky_strbuf expression = KY_STRBUF_INIT;
 	struct ky_selection selection;
 	struct ky_batch batch;
 	struct ky_flow *flow;
 	int ret;
 
 	ky_selection_init(&selection);
-	selection.filter = ky_view_expression(request->filter, expression);
 	selection.begin_ns = request->begin_ns;
 	selection.end_ns = request->end_ns;
 	selection.only = only;
-	ret = ky_flow_open_selected(view->set, &selection, &flow, err);
+	ret = ky_view_expression(request->filter, &expression, &selection.filter, err);
+	if (ret == KYMO_OK)
+		ret = ky_flow_open_selected(view->set, &selection, &flow, err);
+	ky_strbuf_fini(&expression);
 	if (ret == KYMO_OK)
 		ret = ky_view_match(flow, request->filter, true, &flow, err);
 	if (ret < 0)

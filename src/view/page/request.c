@@ -93,7 +93,7 @@ static bool is_utf8(const char *text, size_t len)
 	return true;
 }
 
-/* Decode %XX and '+' of @text into @out. Neither a NUL nor bad UTF-8 is text. */
+/* Decode %XX and '+' of @text into @out. Neither a NUL nor bad UTF-8 is text. KYMO_E_LIMIT: it is too long. */
 static int request_decode(const char *text, size_t len, char *out, size_t size)
 {
 	size_t n = 0;
@@ -112,8 +112,10 @@ static int request_decode(const char *text, size_t len, char *out, size_t size)
 		} else if (c == '+') {
 			c = ' ';
 		}
-		if (!c || n + 1 >= size)
+		if (!c)
 			return KYMO_E_INVALID;
+		if (n + 1 >= size)
+			return KYMO_E_LIMIT;
 		out[n++] = (char)c;
 	}
 	out[n] = '\0';
@@ -293,10 +295,22 @@ static int request_take(unsigned int key, const char *text, size_t len,
 			       : request_take_number(key, plain, request);
 }
 
+/* Of the parameter @name. */
+static int request_refuse(int ret, const char *name, size_t len, struct kymo_error *err)
+{
+	if (ret != KYMO_E_LIMIT)
+		return ky_error_set(err, KYMO_E_INVALID, "malformed parameter");
+	ky_error_set(err, KYMO_E_INVALID, "the %.*s is too long", (int)len, name);
+	if (request_key_of(name, len) & (HAS_FILTER | HAS_TEXT))
+		ky_error_hint(err, "it may have %d bytes", KY_VIEW_FILTER_BYTES - 1);
+	return KYMO_E_INVALID;
+}
+
 static int request_take_all(const char *query, const struct resource *resource,
 			    struct ky_view_request *request, struct kymo_error *err)
 {
 	unsigned int given = 0, key;
+	int ret;
 
 	while (*query) {
 		size_t len = strcspn(query, "&"), name = strcspn(query, "=&");
@@ -307,8 +321,9 @@ static int request_take_all(const char *query, const struct resource *resource,
 		if (given & key)
 			return ky_error_set(err, KYMO_E_INVALID, "a parameter is given twice");
 		given |= key;
-		if (request_take(key, query + name + 1, len - name - 1, request) < 0)
-			return ky_error_set(err, KYMO_E_INVALID, "malformed parameter");
+		ret = request_take(key, query + name + 1, len - name - 1, request);
+		if (ret < 0)
+			return request_refuse(ret, query, name, err);
 		query += len + (query[len] == '&');
 	}
 	if ((given & resource->needs) != resource->needs)

@@ -168,14 +168,16 @@ static void *counts_count(void *data)
 
 static int counts_begin(struct ky_counts *counts, struct kymo_error *err)
 {
-	char expression[KY_VIEW_FILTER_BYTES];
+	struct ky_strbuf expression = KY_STRBUF_INIT;
 	struct ky_selection selection;
 	int ret;
 
 	ky_selection_init(&selection);
-	selection.filter = ky_view_expression(counts->filter, expression);
 	selection.places = counts->continues ? counts->places : NULL;
-	ret = ky_flow_open_selected(counts->set, &selection, &counts->flow, err);
+	ret = ky_view_expression(counts->filter, &expression, &selection.filter, err);
+	if (ret == KYMO_OK)
+		ret = ky_flow_open_selected(counts->set, &selection, &counts->flow, err);
+	ky_strbuf_fini(&expression);
 	if (ret == KYMO_E_INVALID && err && !err->path[0])
 		ky_error_input(err, "filter");
 	if (ret == KYMO_OK)

@@ -43,17 +43,19 @@ int ky_view_flow(const struct ky_view *view, const char *filter, int64_t begin_n
 		 const struct ky_view_stop *stop, struct ky_flow **flow, struct kymo_error *err)
 {
 	struct stage *stage = calloc(1, sizeof(*stage));
-	char expression[KY_VIEW_FILTER_BYTES];
+	struct ky_strbuf expression = KY_STRBUF_INIT;
 	struct ky_selection selection;
 	int ret;
 
 	if (!stage)
 		return ky_error_nomem(err);
 	ky_selection_init(&selection);
-	selection.filter = ky_view_expression(filter, expression);
 	selection.begin_ns = begin_ns;
 	selection.end_ns = end_ns;
-	ret = ky_flow_open_selected(view->set, &selection, &stage->base.input, err);
+	ret = ky_view_expression(filter, &expression, &selection.filter, err);
+	if (ret == KYMO_OK)
+		ret = ky_flow_open_selected(view->set, &selection, &stage->base.input, err);
+	ky_strbuf_fini(&expression);
 	if (ret < 0) {
 		free(stage);
 		return ret;

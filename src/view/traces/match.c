@@ -180,18 +180,17 @@ int ky_view_match(struct ky_flow *input, const char *filter, bool yields, struct
 	return mark ? open_stage(input, match_skip_blanks(mark + 2), yields, flow, err) : KYMO_OK;
 }
 
-const char *ky_view_expression(const char *filter, char expression[KY_VIEW_FILTER_BYTES])
+int ky_view_expression(const char *filter, struct ky_strbuf *out, const char **expression,
+		       struct kymo_error *err)
 {
 	const char *mark = find_mark(filter);
 	size_t len = mark ? (size_t)(mark - filter) : strlen(filter);
 
 	while (len && (filter[len - 1] == ' ' || filter[len - 1] == '\t'))
 		len--;
-	if (len >= KY_VIEW_FILTER_BYTES)
-		len = KY_VIEW_FILTER_BYTES - 1;
-	memcpy(expression, filter, len);
-	expression[len] = '\0';
-	return len ? expression : NULL;
+	ky_strbuf_add(out, filter, len);
+	*expression = len ? ky_strbuf_text(out) : NULL;
+	return ky_strbuf_failed(out) ? ky_error_nomem(err) : KYMO_OK;
 }
 
 const char *ky_view_text(const char *filter)

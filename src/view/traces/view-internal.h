@@ -100,8 +100,9 @@ int ky_view_flow(const struct ky_view *view, const char *filter, int64_t begin_n
  */
 int ky_view_match(struct ky_flow *input, const char *filter, bool yields, struct ky_flow **flow,
 		  struct kymo_error *err);
-/* The expression of @filter, in @expression; NULL: it has none. */
-const char *ky_view_expression(const char *filter, char expression[KY_VIEW_FILTER_BYTES]);
+/* The expression of @filter, which @out gets: *@expression; NULL: it has none. 0 or KYMO_E_MEMORY. */
+int ky_view_expression(const char *filter, struct ky_strbuf *out, const char **expression,
+		       struct kymo_error *err);
 /* The rest of @filter: "?? TEXT", or "". */
 const char *ky_view_text(const char *filter);
 struct ky_text;
