@@ -23,6 +23,9 @@
 #define HEAD_BYTES     9
 #define METHOD_ZSTD    '\x90'
 
+/* Of a statement in the address of a request; in quotes it may become three times as long. */
+#define STATEMENT_MAX_BYTES 4000
+
 /* A dictionary of LowCardinality comes with the block, and is all of it. */
 #define DICTIONARY_FLAGS UINT64_C(0x600)
 
@@ -383,16 +386,22 @@ static int fleet_clickhouse_insert(struct ky_fleet_clickhouse *ch,
 				   const struct ky_fleet_batch *batch, struct kymo_error *err)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT, rows = KY_STRBUF_INIT, packed = KY_STRBUF_INIT;
+	bool is_in_body;
 	int ret;
 
 	fleet_clickhouse_put_insert(&text, batch->table);
+	/* Servers refuse long addresses. */
+	is_in_body = text.len > STATEMENT_MAX_BYTES;
+	if (is_in_body)
+		ky_strbuf_addf(&rows, "%s\n", ky_strbuf_text(&text));
 	fleet_clickhouse_put_rows(&rows, batch);
 	ret = ky_strbuf_failed(&text) || ky_strbuf_failed(&rows)
 		      ? ky_error_nomem(err)
 		      : fleet_clickhouse_pack(&rows, &packed, err);
 	ky_strbuf_fini(&rows);
 	if (!ret)
-		ret = ky_fleet_clickhouse_insert(ch, ky_strbuf_text(&text), &packed, true, err);
+		ret = ky_fleet_clickhouse_insert(ch, is_in_body ? NULL : ky_strbuf_text(&text),
+						 &packed, true, err);
 	ky_strbuf_fini(&text);
 	ky_strbuf_fini(&packed);
 	return ret;

@@ -14,6 +14,8 @@
 
 /* The first version with codecs and TTL of tables. */
 #define CODECS_SINCE 20
+/* What the server says when another process was faster. */
+#define TABLE_IS_THERE "Code: 57,"
 
 /* ---- statements ----------------------------------------------------------------------- */
 
@@ -21,6 +23,7 @@ static void fleet_clickhouse_target(const struct ky_fleet_clickhouse *ch, bool i
 				    struct ky_strbuf *target)
 {
 	ky_strbuf_adds(target, "/?wait_end_of_query=1&allow_experimental_low_cardinality_type=1"
+			       "&max_query_size=8388608"
 			       "&default_format=TabSeparatedWithNamesAndTypes");
 	if (in_database)
 		ky_strbuf_addf(target, "&database=%s", ch->url.database);
@@ -56,8 +59,10 @@ int ky_fleet_clickhouse_insert(struct ky_fleet_clickhouse *ch, const char *text,
 		ky_strbuf_adds(&target,
 			       "&decompress=1"
 			       "&http_native_compression_disable_checksumming_on_decompress=1");
-	ky_strbuf_adds(&target, "&query=");
-	ky_http_put_encoded(&target, text, strlen(text));
+	if (text)
+		ky_strbuf_adds(&target, "&query=");
+	if (text)
+		ky_http_put_encoded(&target, text, strlen(text));
 	request.target = ky_strbuf_text(&target);
 	ret = ky_strbuf_failed(&target) ? ky_error_nomem(err)
 					: ky_http_post(&ch->url, &request, NULL, NULL, err);
@@ -161,21 +166,31 @@ static bool has_column(const struct ky_fleet_table *table, const char *name)
 	return false;
 }
 
+/* Tables are made by several threads. */
 static bool fleet_clickhouse_knows(struct ky_fleet_clickhouse *ch, const char *table,
 				   const char *column)
 {
 	char name[600];
+	bool is_known;
 
 	(void)snprintf(name, sizeof(name), "%s.%s", table, column);
-	return ky_names_get(&ch->known, name) != NULL;
+	pthread_mutex_lock(&ch->lock);
+	is_known = ky_names_get(&ch->known, name) != NULL;
+	pthread_mutex_unlock(&ch->lock);
+	return is_known;
 }
 
 static int fleet_clickhouse_learn(struct ky_fleet_clickhouse *ch, const char *table,
 				  const char *column)
 {
-	const char *name = ky_arena_printf(&ch->arena, "%s.%s", table, column);
+	const char *name;
+	int ret;
 
-	return name ? ky_names_set(&ch->known, name, ch) : KYMO_E_MEMORY;
+	pthread_mutex_lock(&ch->lock);
+	name = ky_arena_printf(&ch->arena, "%s.%s", table, column);
+	ret = name ? ky_names_set(&ch->known, name, ch) : KYMO_E_MEMORY;
+	pthread_mutex_unlock(&ch->lock);
+	return ret;
 }
 
 bool ky_fleet_clickhouse_has_table(struct ky_fleet_clickhouse *ch, const char *table)
@@ -193,8 +208,9 @@ static int fleet_clickhouse_take_column(void *data, const struct ky_sql_value *v
 		       : KYMO_OK;
 }
 
-/* All tables with their columns at once: traces may have hundreds. */
-static int fleet_clickhouse_find_columns(struct ky_fleet_clickhouse *ch, struct kymo_error *err)
+/* All tables with their columns at once, since traces may have hundreds; or those of @table. */
+static int fleet_clickhouse_find_columns(struct ky_fleet_clickhouse *ch, const char *table,
+					 struct kymo_error *err)
 {
 	const struct ky_sql_sink sink = {ch, ky_fleet_clickhouse_names,
 					 fleet_clickhouse_take_column};
@@ -203,6 +219,11 @@ static int fleet_clickhouse_find_columns(struct ky_fleet_clickhouse *ch, struct 
 
 	ky_strbuf_addf(&text, "SELECT table, name FROM system.columns WHERE database = '%s'",
 		       ch->url.database);
+	if (table) {
+		ky_strbuf_adds(&text, " AND table = '");
+		ky_fleet_tsv_put_quoted(&text, table);
+		ky_strbuf_adds(&text, "'");
+	}
 	ret = ky_strbuf_failed(&text)
 		      ? ky_error_nomem(err)
 		      : ky_fleet_clickhouse_query(&ch->base, ky_strbuf_text(&text), &sink, err);
@@ -233,13 +254,25 @@ static int fleet_clickhouse_add_columns(struct ky_fleet_clickhouse *ch,
 	return ret;
 }
 
-/* Another process may have made it meanwhile, with other columns. */
+/* Another process has made it meanwhile, maybe with other columns. */
+static int fleet_clickhouse_was_made(struct ky_fleet_clickhouse *ch,
+				     const struct ky_fleet_table *table, struct kymo_error *err)
+{
+	int ret;
+
+	ky_error_clear(err);
+	ret = fleet_clickhouse_find_columns(ch, table->name, err);
+	return ret ? ret : fleet_clickhouse_add_columns(ch, table, err);
+}
+
 static int fleet_clickhouse_made(struct ky_fleet_clickhouse *ch, const struct ky_fleet_table *table,
 				 struct kymo_error *err)
 {
-	int ret = fleet_clickhouse_find_columns(ch, err);
+	int ret = fleet_clickhouse_learn(ch, table->name, "trace");
 
-	return ret ? ret : fleet_clickhouse_add_columns(ch, table, err);
+	for (size_t i = 0; i < table->columns.len && !ret; i++)
+		ret = fleet_clickhouse_learn(ch, table->name, table->columns.data[i].name);
+	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
 static int fleet_clickhouse_table(struct ky_fleet *store, const struct ky_fleet_table *table,
@@ -251,7 +284,7 @@ static int fleet_clickhouse_table(struct ky_fleet *store, const struct ky_fleet_
 
 	if (ky_fleet_clickhouse_has_table(ch, table->name))
 		return fleet_clickhouse_add_columns(ch, table, err);
-	ky_strbuf_adds(&text, "CREATE TABLE IF NOT EXISTS ");
+	ky_strbuf_adds(&text, "CREATE TABLE ");
 	ky_fleet_put_name(&text, table->name);
 	ky_strbuf_adds(&text, " (\"trace\" LowCardinality(String), \"batch\" Int64");
 	for (size_t i = 0; i < table->columns.len; i++) {
@@ -267,6 +300,8 @@ static int fleet_clickhouse_table(struct ky_fleet *store, const struct ky_fleet_
 	ky_strbuf_adds(&text, has_column(table, "host") ? "\"host\", " : "");
 	ky_strbuf_adds(&text, table->time >= 0 ? "\"time\")" : "\"trace\")");
 	ret = ky_fleet_clickhouse_run(ch, &text, err);
+	if (ret == KYMO_E_IO && strstr(err->message, TABLE_IS_THERE))
+		return fleet_clickhouse_was_made(ch, table, err);
 	return ret ? ret : fleet_clickhouse_made(ch, table, err);
 }
 
@@ -345,7 +380,7 @@ static int fleet_clickhouse_prepare(struct ky_fleet_clickhouse *ch, struct kymo_
 		"number Int64, n_rows Int64, last Int64) ENGINE = MergeTree ORDER BY (trace, of, "
 		"number)");
 	ret = ky_fleet_clickhouse_run(ch, &text, err);
-	return ret ? ret : fleet_clickhouse_find_columns(ch, err);
+	return ret ? ret : fleet_clickhouse_find_columns(ch, NULL, err);
 }
 
 int ky_fleet_open_clickhouse(const char *url, bool writes, struct ky_fleet **out,

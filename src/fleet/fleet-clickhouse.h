@@ -33,7 +33,7 @@ struct ky_fleet_clickhouse {
 
 /* ---- fleet-clickhouse.c ---- */
 
-/* "INSERT ... FORMAT ..." with @rows of that format; @is_packed: in compressed blocks. */
+/* "INSERT ... FORMAT ..." with @rows of that format; @is_packed: in compressed blocks. @text NULL: @rows begin with it, and a line feed. */
 int ky_fleet_clickhouse_insert(struct ky_fleet_clickhouse *ch, const char *text,
 			       const struct ky_strbuf *rows, bool is_packed,
 			       struct kymo_error *err);

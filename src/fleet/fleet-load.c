@@ -46,7 +46,9 @@ struct fleet_pass {
 
 /* ---- tables --------------------------------------------------------------------------- */
 
-static int fleet_load_find_columns(const struct fleet_pass *pass, struct load_table *of)
+/* A field of an event may have the name "end", too. */
+static int fleet_load_find_columns(const struct fleet_pass *pass, struct load_table *of,
+				   bool is_of_events)
 {
 	struct ky_fleet_table *table = &of->table;
 	const char *name, *type, *about;
@@ -61,7 +63,7 @@ static int fleet_load_find_columns(const struct fleet_pass *pass, struct load_ta
 		/* A thread that was there before the trace has no begin. */
 		if (strcmp(name, "time") == 0 && strcmp(table->name, "thread") != 0)
 			table->time = (int)table->columns.len;
-		if (strcmp(name, "end") == 0)
+		if (strcmp(name, "end") == 0 && !is_of_events)
 			table->end = (int)table->columns.len;
 		if (strcmp(name, "host") == 0)
 			of->host = (int)table->columns.len;
@@ -132,7 +134,7 @@ static int fleet_load_add_table(struct fleet_pass *pass, size_t number, const ch
 	of->number = number;
 	of->table.name = name;
 	of->day = INT64_MIN;
-	if (fleet_load_find_columns(pass, of) < 0)
+	if (fleet_load_find_columns(pass, of, is_of_events) < 0)
 		return ky_error_nomem(err);
 	if (!of->table.columns.len) {
 		load_table_free(of);
@@ -171,7 +173,7 @@ static int fleet_load_open(struct fleet_pass *pass, struct load_table *of, struc
 	int ret = KYMO_OK;
 
 	if (!of->is_made)
-		ret = pass->load->store->ops->table(pass->load->store, &of->table, err);
+		ret = ky_fleet_queue_table(pass->queue, &of->task, &of->table, err);
 	if (ret < 0)
 		return ret;
 	of->is_made = true;

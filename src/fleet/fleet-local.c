@@ -111,7 +111,7 @@ static int fleet_local_column(struct ky_fleet_local *local, const struct ky_flee
 		ret = fleet_local_run(local,
 				      "SELECT number FROM kymo_column WHERE of = ?1 AND name = ?2",
 				      values, 2, number, err);
-	if (!ret && (*number < 0 || *number >= KY_FLEET_COLUMNS_MAX))
+	if (!ret && (*number < 0 || *number >= KY_FLEET_COLUMNS_USED))
 		ret = ky_error_set(err, KYMO_E_LIMIT, "the table '%s' has too many columns",
 				   table->name);
 	return ret;

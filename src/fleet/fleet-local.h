@@ -16,7 +16,9 @@
 #include "fleet/fleet.h"
 #include "sql/sql-library.h"
 
-#define KY_FLEET_COLUMNS_MAX 4096
+#define KY_FLEET_COLUMNS_MAX 4096 /* keys of cells */
+/* SQLite reads no more of a table. */
+#define KY_FLEET_COLUMNS_USED 1990
 
 struct ky_fleet_local {
 	struct ky_fleet base;

@@ -14,13 +14,14 @@
 struct ky_fleet_task {
 	struct ky_task base;
 	struct ky_fleet_queue *queue;
-	struct ky_fleet_batch *batch; /* NULL: it went in, or failed */
+	const struct ky_fleet_table *table; /* that has to be made; NULL: it is there */
+	struct ky_fleet_batch *batch;	    /* NULL: it went in, or failed */
 };
 
 struct ky_fleet_queue {
 	struct ky_fleet *store;
 	struct ky_thread_pool *pool;
-	unsigned int n_flying;
+	unsigned int n_flying, n_making;
 	int status; /* of the first batch that failed */
 	struct kymo_error error;
 	uint64_t n_rows, n_known, n_batches;
@@ -61,15 +62,48 @@ static void fleet_queue_drop(struct ky_fleet_batch *batch)
 	free(batch);
 }
 
+/* Keeps what the first one failed with. */
+static void fleet_queue_failed(struct ky_fleet_queue *queue, int status,
+			       const struct kymo_error *err)
+{
+	if (status >= 0 || queue->status)
+		return;
+	queue->status = status;
+	queue->error = *err;
+}
+
+static void fleet_queue_make(struct ky_fleet_task *task)
+{
+	struct ky_fleet_queue *queue = task->queue;
+	struct kymo_error err = {0};
+	int ret;
+
+	ky_thread_pool_lock(queue->pool);
+	ret = queue->status;
+	ky_thread_pool_unlock(queue->pool);
+	if (!ret)
+		ret = queue->store->ops->table(queue->store, task->table, &err);
+	ky_thread_pool_lock(queue->pool);
+	task->table = NULL;
+	queue->n_making--;
+	fleet_queue_failed(queue, ret, &err);
+	ky_thread_pool_unlock(queue->pool);
+}
+
 static void fleet_queue_run(struct ky_task *base)
 {
 	struct ky_fleet_task *task = (struct ky_fleet_task *)base;
 	struct ky_fleet_queue *queue = task->queue;
 	struct kymo_error err = {0};
-	uint64_t n_rows = task->batch->n_rows;
+	uint64_t n_rows;
 	bool is_known = false;
 	int ret;
 
+	if (task->table) {
+		fleet_queue_make(task);
+		return;
+	}
+	n_rows = task->batch->n_rows;
 	ky_thread_pool_lock(queue->pool);
 	ret = queue->status;
 	ky_thread_pool_unlock(queue->pool);
@@ -79,10 +113,8 @@ static void fleet_queue_run(struct ky_task *base)
 	ky_thread_pool_lock(queue->pool);
 	task->batch = NULL;
 	queue->n_flying--;
-	if (ret < 0 && !queue->status) {
-		queue->status = ret;
-		queue->error = err;
-	} else if (!ret) {
+	fleet_queue_failed(queue, ret, &err);
+	if (!ret) {
 		*(is_known ? &queue->n_known : &queue->n_rows) += n_rows;
 		queue->n_batches += !is_known;
 	}
@@ -94,12 +126,14 @@ static bool fleet_queue_is_ready(void *data)
 {
 	const struct ky_fleet_task *task = data;
 
-	return !task->batch && task->queue->n_flying < FLIGHT_MAX;
+	return !task->batch && !task->table && task->queue->n_flying < FLIGHT_MAX;
 }
 
 static bool fleet_queue_is_empty(void *data)
 {
-	return ((const struct ky_fleet_queue *)data)->n_flying == 0;
+	const struct ky_fleet_queue *queue = data;
+
+	return !queue->n_flying && !queue->n_making;
 }
 
 static int fleet_queue_status(struct ky_fleet_queue *queue, struct kymo_error *err)
@@ -114,16 +148,37 @@ static int fleet_queue_status(struct ky_fleet_queue *queue, struct kymo_error *e
 	return ret;
 }
 
-int ky_fleet_queue_put(struct ky_fleet_queue *queue, struct ky_fleet_task **task,
-		       struct ky_fleet_batch *batch, struct kymo_error *err)
+static struct ky_fleet_task *fleet_queue_task(struct ky_fleet_queue *queue,
+					      struct ky_fleet_task **task)
 {
-	int ret = KYMO_OK;
-
 	if (!*task)
 		*task = calloc(1, sizeof(**task));
 	if (*task) {
 		(*task)->base.run = fleet_queue_run;
 		(*task)->queue = queue;
+	}
+	return *task;
+}
+
+int ky_fleet_queue_table(struct ky_fleet_queue *queue, struct ky_fleet_task **task,
+			 const struct ky_fleet_table *table, struct kymo_error *err)
+{
+	if (!fleet_queue_task(queue, task))
+		return ky_error_nomem(err);
+	(*task)->table = table;
+	ky_thread_pool_lock(queue->pool);
+	queue->n_making++;
+	ky_thread_pool_unlock(queue->pool);
+	ky_thread_pool_add(queue->pool, &(*task)->base);
+	return KYMO_OK;
+}
+
+int ky_fleet_queue_put(struct ky_fleet_queue *queue, struct ky_fleet_task **task,
+		       struct ky_fleet_batch *batch, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (fleet_queue_task(queue, task)) {
 		ky_thread_pool_wait(queue->pool, fleet_queue_is_ready, *task);
 		ret = fleet_queue_status(queue, err);
 	} else {

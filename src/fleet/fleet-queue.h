@@ -24,6 +24,9 @@ void ky_fleet_queue_free(struct ky_fleet_queue *queue);
  */
 int ky_fleet_queue_put(struct ky_fleet_queue *queue, struct ky_fleet_task **task,
 		       struct ky_fleet_batch *batch, struct kymo_error *err);
+/* Makes @table, which must outlive it, before the batches that follow: a server takes its time for that. As above, but failures come with the next batch. */
+int ky_fleet_queue_table(struct ky_fleet_queue *queue, struct ky_fleet_task **task,
+			 const struct ky_fleet_table *table, struct kymo_error *err);
 int ky_fleet_queue_wait(struct ky_fleet_queue *queue, struct kymo_error *err);
 void ky_fleet_task_free(struct ky_fleet_task *task);
 /* Adds what went in since the last call. */

@@ -25,7 +25,7 @@
 struct ky_fleet;
 
 struct ky_fleet_ops {
-	/* Makes the table, or adds columns that it lacks. */
+	/* Makes the table, or adds columns that it lacks. Any thread. */
 	int (*table)(struct ky_fleet *store, const struct ky_fleet_table *table,
 		     struct kymo_error *err);
 	/* Before the first batch of @trace, and after the last one. */

@@ -142,10 +142,11 @@ static void sql_fields_scope_json(struct ky_strbuf *out, const struct ky_event *
 
 		ky_strbuf_adds(out, out->len > 1 ? ", " : "");
 		if (sql_fields_is_taken(event->cls, scope, name)) {
-			char longer[300];
+			struct ky_strbuf longer = KY_STRBUF_INIT;
 
-			snprintf(longer, sizeof(longer), "context_%s", name);
-			ky_json_text(out, longer, strlen(longer));
+			ky_strbuf_addf(&longer, "context_%s", name);
+			ky_json_text(out, ky_strbuf_text(&longer), longer.len);
+			ky_strbuf_fini(&longer);
 		} else {
 			ky_json_text(out, name, strlen(name));
 		}

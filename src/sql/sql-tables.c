@@ -26,22 +26,34 @@ static const struct ky_sql_source *const sources[] = {KY_SQL_SOURCES(SOURCE)};
 #define LETTERS	  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 #define LEN(list) (sizeof(list) / sizeof((list)[0]))
 
+#define NAME_MAX_BYTES 120
+
+/* The last number that was put behind a name which others have. */
+#define TAKEN ((void *)(uintptr_t)1)
+
+/* Columns that tables of a store have beside those of traces, and those of ClickHouse's engines. */
+static const char *const store_columns[] = {"trace",	   "batch",	    "_part",
+					    "_part_index", "_partition_id", "_sample_factor",
+					    "_shard_num",  "_table"};
+
 static int sql_tables_add_columns(struct ky_sql_table *table, const struct ky_sql_column *columns,
 				  size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (ky_vec_push(&table->columns, columns[i]) < 0)
+		if (ky_vec_push(&table->columns, columns[i]) < 0 ||
+		    ky_names_set(&table->taken, columns[i].name, TAKEN) < 0)
 			return KYMO_E_MEMORY;
 	return KYMO_OK;
 }
 
 /* ---- names ---------------------------------------------------------------------------- */
 
-/* A name without quotes in SQL: letters, digits and '_'; others become '_'. */
+/* A name without quotes in SQL: letters, digits and '_'; others become '_'. It is a file's name on a server. */
 static char *sql_tables_name(struct ky_sql *sql, const char *from)
 {
-	char *name = ky_arena_printf(&sql->arena, "%s%s",
-				     isdigit((unsigned char)*from) || !*from ? "_" : "", from);
+	char *name = ky_arena_printf(&sql->arena, "%s%.*s",
+				     isdigit((unsigned char)*from) || !*from ? "_" : "",
+				     NAME_MAX_BYTES, from);
 
 	for (char *at = name; at && *at; at++)
 		if (!isalnum((unsigned char)*at) || !isascii((unsigned char)*at))
@@ -58,23 +70,39 @@ static char *sql_tables_lower(struct ky_sql *sql, const char *from)
 	return name;
 }
 
-static char *sql_tables_free_name(struct ky_sql *sql, const char *from)
+/*
+ * @name, or with a number behind it if others have it; NULL: out of memory. The value in @taken is the last number, so that thousands of names that
+ * become the same one take no more time than others.
+ */
+static char *sql_tables_unique(struct ky_sql *sql, struct ky_names *taken, char *name)
 {
-	char *name = sql_tables_name(sql, from), *key = name ? sql_tables_lower(sql, name) : NULL;
+	char *key = sql_tables_lower(sql, name), *own = name, *own_key = key;
+	uintptr_t number = key ? (uintptr_t)ky_names_get(taken, key) : 0;
 
-	for (unsigned int i = 2; key && ky_names_get(&sql->taken, key); i++) {
-		name = ky_arena_printf(&sql->arena, "%s_%u", sql_tables_name(sql, from), i);
-		key = name ? sql_tables_lower(sql, name) : NULL;
+	if (number) {
+		do {
+			number++;
+			own = ky_arena_printf(&sql->arena, "%s_%zu", name, (size_t)number);
+			own_key = own ? sql_tables_lower(sql, own) : NULL;
+		} while (own_key && ky_names_get(taken, own_key));
+		if (!own_key || ky_names_set(taken, key, (void *)number) < 0)
+			return NULL;
 	}
-	return key && ky_names_set(&sql->taken, key, name) == 0 ? name : NULL;
+	return own_key && ky_names_set(taken, own_key, TAKEN) == 0 ? own : NULL;
 }
 
-static bool sql_tables_has(const struct ky_sql_table *table, const char *name)
+static char *sql_tables_free_name(struct ky_sql *sql, const char *from)
 {
-	ky_vec_foreach(&table->columns, column)
-		if (strcasecmp(column->name, name) == 0)
-			return true;
-	return false;
+	char *name = sql_tables_name(sql, from);
+
+	return name ? sql_tables_unique(sql, &sql->taken, name) : NULL;
+}
+
+static bool sql_tables_has(struct ky_sql_table *table, const char *name)
+{
+	char *key = sql_tables_lower(table->sql, name);
+
+	return key && ky_names_get(&table->taken, key);
 }
 
 static struct ky_sql_table *sql_tables_new(struct ky_sql *sql, const char *name,
@@ -88,6 +116,7 @@ static struct ky_sql_table *sql_tables_new(struct ky_sql *sql, const char *name,
 	table->shape = shape;
 	table->name = sql_tables_free_name(sql, name);
 	ky_map_init(&table->by_class);
+	ky_names_init(&table->taken);
 	return table->name && ky_vec_push(&sql->tables, table) == 0 ? table : NULL;
 }
 
@@ -118,15 +147,12 @@ static const char *sql_tables_column_name(struct ky_sql_table *table, enum ky_sc
 					  const char *display)
 {
 	struct ky_sql *sql = table->sql;
-	const char *name = sql_tables_name(sql, display);
+	char *name = sql_tables_name(sql, display);
 	const char *prefix = scope == KY_SCOPE_PAYLOAD ? "field" : "context";
 
 	if (name && sql_tables_has(table, name))
 		name = ky_arena_printf(&sql->arena, "%s_%s", prefix, name);
-	for (unsigned int i = 2; name && sql_tables_has(table, name); i++)
-		name = ky_arena_printf(&sql->arena, "%s_%s_%u", prefix,
-				       sql_tables_name(sql, display), i);
-	return name;
+	return name ? sql_tables_unique(sql, &table->taken, name) : NULL;
 }
 
 static struct ky_sql_column *sql_tables_find(struct ky_sql_table *table, enum ky_scope scope,
@@ -170,6 +196,10 @@ static int sql_tables_add_scope(struct ky_sql_table *table, const struct ky_even
 				      !sql_tables_is_of_both(table, &column);
 		if (known) {
 			known->is_filtered &= column.is_filtered;
+			continue;
+		}
+		if (table->columns.len == KY_SQL_COLUMNS_MAX) {
+			table->is_cut = true;
 			continue;
 		}
 		column.name = sql_tables_column_name(table, scope, member->display);
@@ -229,6 +259,24 @@ static int sql_tables_add_tid(struct ky_sql *sql, const struct ky_event_class *c
 	return handle->cls ? ky_map_set(&sql->tids, (uintptr_t)cls, handle) : KYMO_OK;
 }
 
+/* Events whose tables would have the names of a store's own tables have others, in traces as well. */
+static const char *sql_tables_event_name(struct ky_sql *sql, const char *name)
+{
+	const char *word = sql_tables_name(sql, name);
+
+	if (word && (strncasecmp(word, "kymo_", 5) == 0 || strncasecmp(word, "report_", 7) == 0))
+		return ky_arena_printf(&sql->arena, "event_%s", name);
+	return word ? name : NULL;
+}
+
+static int sql_tables_reserve(struct ky_sql_table *table)
+{
+	for (size_t i = 0; i < LEN(store_columns); i++)
+		if (ky_names_set(&table->taken, store_columns[i], TAKEN) < 0)
+			return KYMO_E_MEMORY;
+	return KYMO_OK;
+}
+
 /* ---- all ------------------------------------------------------------------------------ */
 
 static int sql_tables_take(struct ky_sql *sql, const struct ky_event_class *cls)
@@ -236,8 +284,11 @@ static int sql_tables_take(struct ky_sql *sql, const struct ky_event_class *cls)
 	struct ky_sql_table *table = ky_names_get(&sql->by_name, cls->name);
 
 	if (!table) {
-		table = sql_tables_new(sql, cls->name, KY_SQL_EVENTS);
-		if (!table || sql_tables_add_columns(table, base_columns, LEN(base_columns)) < 0 ||
+		const char *name = sql_tables_event_name(sql, cls->name);
+
+		table = name ? sql_tables_new(sql, name, KY_SQL_EVENTS) : NULL;
+		if (!table || sql_tables_reserve(table) < 0 ||
+		    sql_tables_add_columns(table, base_columns, LEN(base_columns)) < 0 ||
 		    ky_names_set(&sql->by_name, cls->name, table) < 0)
 			return KYMO_E_MEMORY;
 		table->event = cls->name;
@@ -259,7 +310,7 @@ static int sql_tables_fixed(struct ky_sql *sql)
 	struct ky_sql_table *all = sql_tables_new(sql, "event", KY_SQL_ALL_EVENTS);
 
 	for (size_t i = 0; i < LEN(others); i++)
-		if (ky_names_set(&sql->taken, others[i], sql) < 0)
+		if (ky_names_set(&sql->taken, others[i], TAKEN) < 0)
 			return KYMO_E_MEMORY;
 	if (!all || sql_tables_add_columns(all, base_columns, LEN(base_columns)) < 0 ||
 	    sql_tables_add_columns(all, all_columns, LEN(all_columns)) < 0)
@@ -277,6 +328,14 @@ static int sql_tables_fixed(struct ky_sql *sql)
 	return KYMO_OK;
 }
 
+static int sql_tables_tell_cut(struct ky_sql_table *table)
+{
+	table->about = ky_arena_printf(&table->sql->arena,
+				       "%s; the fields beyond %d are in the column fields of event",
+				       table->about, KY_SQL_COLUMNS_MAX);
+	return table->about ? KYMO_OK : KYMO_E_MEMORY;
+}
+
 int ky_sql_find_tables(struct ky_sql *sql)
 {
 	int ret = sql_tables_fixed(sql);
@@ -292,9 +351,12 @@ int ky_sql_find_tables(struct ky_sql *sql)
 			if (!ret)
 				ret = sql_tables_take(sql, *event);
 	}
-	ky_vec_foreach(&sql->tables, table)
+	ky_vec_foreach(&sql->tables, table) {
 		if (!ret)
 			ret = sql_tables_bind(*table);
+		if (!ret && (*table)->is_cut)
+			ret = sql_tables_tell_cut(*table);
+	}
 	return ret;
 }
 

@@ -55,6 +55,9 @@ enum ky_sql_shape {
 
 struct ky_sql_source;
 
+/* SQLite's tables have 2000 columns at most. Fields beyond it are in the column "fields" of table event. */
+#define KY_SQL_COLUMNS_MAX 1900
+
 struct ky_sql_table {
 	struct ky_sql *sql;
 	const char *name, *about;
@@ -64,6 +67,8 @@ struct ky_sql_table {
 	KY_VEC(struct ky_sql_column) columns;
 	KY_VEC(struct ky_sql_class) classes;
 	struct ky_map by_class; /* struct ky_event_class * -> number in classes plus 1 */
+	struct ky_names taken;	/* names of columns, in small letters */
+	bool is_cut;		/* events have more fields than a table has columns */
 };
 
 struct ky_sql {

@@ -221,6 +221,7 @@ void ky_sql_close(struct ky_sql *sql)
 		ky_vec_fini(&(*table)->columns);
 		ky_vec_fini(&(*table)->classes);
 		ky_map_fini(&(*table)->by_class);
+		ky_names_fini(&(*table)->taken);
 	}
 	ky_vec_fini(&sql->tables);
 	ky_names_fini(&sql->by_name);

@@ -15,6 +15,7 @@ import threading
 import time
 import urllib.request
 
+import hostile_names
 import pytest
 import relays
 
@@ -276,6 +277,31 @@ def check_hostile(kymo, store, tmp_path):
     assert set(evil) <= messages
 
 
+def check_hostile_fields(kymo, store, trace, events):
+    """Names that want to be statements, are those of the store's own tables, or become the same word; 10,000 fields of one event."""
+    first = load(kymo, store, "-t", "host", "-e", "*", "--with-texts", trace)
+    assert first["rows"] == 3 * len(events) + 1
+    assert load(kymo, store, "-t", "host", "-e", "*", "--with-texts", trace) == {"rows": 0, "batches": 0, "known_rows": first["rows"]}
+    columns = {}
+    for row in ask_schema(kymo, store):
+        if not row["table"].startswith("kymo") and row["column"] not in ("trace", "batch"):
+            columns.setdefault(row["table"], []).append(row["column"])
+    assert len(columns) == len({name for name, _ in events}) + 1 - 1  # a table for each event but one (two have no name), and host
+    for table in ("all_names", "many", "same", "event_kymo_batch", "event_report_syscalls_syscalls", "event_2", "syscall_2"):
+        fields = [name for name in columns[table] if name not in ("time", "cpu", "host", "stream")]
+        assert len(fields) > (1800 if table in ("many", "same") else 0)
+        sums = ", ".join(f'sum("{name}") AS s{i}' for i, name in enumerate(fields[:100] + fields[-10:]))
+        [row] = ask(kymo, store, f"SELECT {sums} FROM {table} WHERE host = '{hostile_names.HOST_SQL}'")
+        assert {int(value) for value in row.values()} == {3}, table
+    assert count(kymo, store, "kymo_batch") >= len(columns)
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory):
+    path = tmp_path_factory.mktemp("hostile") / "trace"
+    return path, hostile_names.make(path, hostile_names.HOST)
+
+
 @pytest.fixture(scope="session")
 def small(lttng_kernel):
     return lttng_kernel
@@ -370,6 +396,11 @@ def check_why(kymo, store, small, tmp_path):
 
 def test_why_of_a_local_store(kymo, small, tmp_path):
     check_why(kymo, tmp_path / "fleet", small, tmp_path)
+
+
+def test_hostile_fields(kymo, server, hostile, tmp_path):
+    check_hostile_fields(kymo, tmp_path / "fleet", *hostile)
+    check_hostile_fields(kymo, f"{server.url}/fields", *hostile)
 
 
 def test_reports_of_hosts(kymo, small, tmp_path):

@@ -12,6 +12,7 @@ import subprocess
 import pytest
 
 import foreign_files
+import hostile_names
 import make_trace
 
 BUILD = os.environ.get("KYMO_BUILD") or os.path.join(os.path.dirname(__file__), "..", "..", "build")
@@ -173,6 +174,28 @@ def test_names_of_events_are_not_those_of_sqlite(kymo, tmp_path):
     assert len({name.lower() for name in tables}) == len(tables) and {"json_each_2", "Event_2", "sqlite_master_2"} <= set(tables)
     for name in tables[-len(names):]:
         assert kymo("query", "--csv", path, f'SELECT count(*) FROM "{name}" WHERE "in" = 5 OR "order" > -1').out.splitlines()[1] == "0"
+
+
+def test_names_of_any_kind(kymo, tmp_path):
+    """10,000 fields of one event, also such that become the same word; names of SQL, quotes, controls, bytes that are no UTF-8."""
+    path = tmp_path / "t"
+    events = hostile_names.make(path, "h")
+    names = {name for name, _ in events}
+    rows = json.loads(kymo("query", "--json", path, "SELECT count(*) AS n, count(DISTINCT name) AS names FROM event").out)
+    assert rows == [{"n": 3 * len(events), "names": len(names) - 1}]
+    for table in ("many", "same", "all_names"):
+        [row] = json.loads(kymo("query", "--json", path, f"SELECT * FROM {table} LIMIT 1").out)
+        fields = {name: value for name, value in row.items() if name not in ("time", "cpu", "host", "stream")}
+        assert set(fields.values()) == {1} and len(fields) == (len(hostile_names.NAMES) - 1 if table == "all_names" else 1896), table
+    schema = kymo("query", "--schema", path).out
+    assert schema.count("the fields beyond 1900 are in the column fields of event") == 2
+    [row] = json.loads(kymo("query", "--json", path, "SELECT json_extract(fields, '$.f9999') AS f FROM event WHERE name = 'many' LIMIT 1").out)
+    assert row == {"f": 1}
+    # CTF 1.8 says nothing of encodings.
+    other = make_trace.write(tmp_path / "u", {"c": [make_trace.Packet(1000)]}, make_trace.METADATA + 'event { name = "a@b"; id = 70; stream_id = 0; };\n')
+    metadata = pathlib.Path(str(other)) / "metadata"
+    metadata.write_bytes(metadata.read_bytes().replace(b"a@b", b"a\xff\xc3b"))
+    assert 'a__b: events "a\\xff\\xc3b"' in kymo("query", "--schema", other).out
 
 
 def test_both_contexts_have_one_name(kymo, tmp_path):
