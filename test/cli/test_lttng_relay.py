@@ -515,6 +515,33 @@ def test_quota(relay):
     assert "the quota of board is used up (64.0 KiB)" in here.end()
 
 
+@pytest.mark.parametrize("size", [100, 3000])
+def test_full_disk(relay, tmp_path, size):
+    """Packets of several streams come in one read; the disk takes a part of them. All that is in the files is whole."""
+    (tmp_path / "relay").mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", tmp_path / "relay"], check=True)
+    try:
+        here = relay()
+        with begin(here) as daemon:
+            streams = [daemon.add(name) for name in "abc"]
+            with pytest.raises((Closed, ConnectionError)):
+                for number in range(20000):
+                    for stream in streams:
+                        daemon.packet(stream, number, b"%06d" % number + bytes(size - 6), size // 2)
+                        daemon.index(stream, number, size + size // 2, number, number + 1)
+        assert re.search("cannot write (what came|the index): No space left on device", here.end())
+        traces = f"{here.dir}/board/s/ust/uid/0/64-bit"
+        for name in "abc":
+            data = open(f"{traces}/{name}", "rb").read()
+            each = size + size // 2
+            assert len(data) % each == 0
+            assert [data[at:at + 6] for at in range(0, len(data), each)] == [b"%06d" % n for n in range(len(data) // each)]
+            if os.path.exists(f"{traces}/index/{name}.idx"):
+                assert len(packets(traces, name)) <= len(data) // each
+    finally:
+        subprocess.run(["umount", "--lazy", tmp_path / "relay"], check=True)
+
+
 HOSTILE_NAMES = ["", ".", "..", "a/../../b", "/etc", "a//b", "a\nb", "x" * 250]
 
 

@@ -240,7 +240,8 @@ static void count_turn(struct ky_client *client)
 /* The numbers behind it come from the network: the buffer is the limit in any case. */
 static size_t clients_best_bytes(const struct ky_client *client)
 {
-	size_t best = client->is_gathering && client->calls->best_bytes
+	bool is_in_blocks = client->is_gathering || !client->calls->gathers;
+	size_t best = is_in_blocks && client->calls->best_bytes
 			      ? client->calls->best_bytes(client, BUFFER_BYTES)
 			      : BUFFER_BYTES;
 
@@ -255,6 +256,7 @@ static int clients_read_some(struct ky_client *client, uint8_t *buffer, bool *is
 	int ret;
 
 	*is_full = false;
+	client->is_drained = got != (ssize_t)wanted;
 	if (got == -EAGAIN)
 		return KYMO_OK;
 	if (got <= 0) {
@@ -290,7 +292,7 @@ static int clients_rest(struct ky_client *client, int ret)
 }
 
 /* Returns what the loop's call is to return: the client may be gone. */
-static int read_client(struct ky_client *client, uint8_t *buffer)
+static int read_client(struct ky_client *client, uint8_t *buffer, int reads)
 {
 	bool gone = false, is_full = true;
 	int ret = KYMO_OK;
@@ -298,7 +300,7 @@ static int read_client(struct ky_client *client, uint8_t *buffer)
 	client->turn_end_ns = ky_os_now_ns() + TURN_NS;
 	if (client->kept)
 		ret = take_kept(client, &gone);
-	for (int i = 0; i < READS_AT_A_TIME && is_full && !gone && !client->kept; i++)
+	for (int i = 0; i < reads && is_full && !gone && !client->kept; i++)
 		ret = clients_read_some(client, buffer, &is_full, &gone);
 	if (gone)
 		return ret;
@@ -319,7 +321,7 @@ static int clients_take_turns(void *data, struct kymo_error *err)
 	/* The turn of one may end others. */
 	for (size_t i = clients->list.len; i-- > 0 && !ret;)
 		if (i < clients->list.len && clients->list.data[i]->kept)
-			ret = read_client(clients->list.data[i], clients->buffer);
+			ret = read_client(clients->list.data[i], clients->buffer, READS_AT_A_TIME);
 	return ret;
 }
 
@@ -341,7 +343,7 @@ static int clients_look(struct ky_client *client)
 		return KYMO_OK;
 	}
 	client->has_sent = false;
-	return client->kept ? KYMO_OK : read_client(client, clients->buffer);
+	return client->kept ? KYMO_OK : read_client(client, clients->buffer, READS_AT_A_TIME);
 }
 
 static int clients_take_gathered(void *data, struct kymo_error *err)
@@ -365,10 +367,11 @@ static int take_client(void *data, struct kymo_error *err)
 
 	(void)err;
 	/* Its next turn comes with those of the others. */
-	return client->kept ? KYMO_OK : read_client(client, client->clients->buffer);
+	return client->kept ? KYMO_OK
+			    : read_client(client, client->clients->buffer, READS_AT_A_TIME);
 }
 
-int ky_client_read(struct ky_client *client, struct kymo_error *err)
+int ky_client_read(struct ky_client *client, bool is_turn, struct kymo_error *err)
 {
 	struct ky_clients *clients = client->clients;
 
@@ -376,7 +379,7 @@ int ky_client_read(struct ky_client *client, struct kymo_error *err)
 		clients->spare = malloc(BUFFER_BYTES);
 	if (!clients->spare)
 		return ky_error_nomem(err);
-	(void)read_client(client, clients->spare);
+	(void)read_client(client, clients->spare, is_turn ? READS_AT_A_TIME : 1);
 	return KYMO_OK;
 }
 

@@ -70,7 +70,7 @@ struct ky_client_calls {
 	 * more to do. Nobody waits for answers to a part of what such clients send.
 	 */
 	bool gathers;
-	/* Of clients that gather: how many bytes the next read takes best, @most at most. Optional. */
+	/* How many bytes the next read takes best, @most at most; of clients that gather, only while they do. Optional. */
 	size_t (*best_bytes)(const struct ky_client *client, size_t most);
 	/*
 	 * Of clients that come again: how many descriptors the client's files take. When descriptors are short, the one with the
@@ -99,6 +99,7 @@ struct ky_client {
 	bool is_gathering; /* the server looks at it when there is much data, or at the timer */
 	bool has_sent;	   /* since the last look */
 	bool has_much;	   /* the same: as much as a turn takes */
+	bool is_drained;   /* the last read has taken all that was there */
 	uint8_t *kept;	   /* data for the next turn; NULL: none */
 	size_t kept_bytes;
 	bool is_only;	 /* the loop ends with it */
@@ -158,9 +159,9 @@ int ky_client_keep(struct ky_client *client, const uint8_t *data, size_t bytes,
 void ky_client_drop(struct ky_client *client);
 
 /*
- * Reads what @client has sent, from within a call of another client. The client may be gone afterwards. Not from within
- * such a read. KYMO_E_MEMORY.
+ * Reads what @client has sent, from within a call of another client: a turn, or one read. The client may be gone
+ * afterwards. Not from within such a read. KYMO_E_MEMORY.
  */
-int ky_client_read(struct ky_client *client, struct kymo_error *err);
+int ky_client_read(struct ky_client *client, bool is_turn, struct kymo_error *err);
 
 #endif

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * When the relay reads the packets of LTTng's daemons. A daemon waits for the answer to each index, and the packet itself
- * can wait in the connection: so small packets are read many at a time.
+ * can wait in the connection: so packets are read in blocks of their file.
  */
 #include <sys/socket.h>
 
+#include "net/files/relay-block.h"
 #include "net/lttng/lttng-consumer.h"
 
 /*
  * The kernel wakes the relay at so many bytes, not for each piece of a packet; earlier when its buffer is nearly full, or
  * when the connection ends.
  */
-#define WAKEUP_BYTES (256 << 10)
-/* At so many bytes, or indexes, whose packets are not read yet, the relay reads; or after KY_CLIENTS_GATHER_NS. */
-#define READ_BYTES   (128 << 10)
+#define WAKEUP_BYTES (1 << 20)
+/* At so many bytes, or indexes, whose packets are not read yet, the relay reads once; or after KY_CLIENTS_GATHER_NS. */
+#define READ_BYTES   KY_RELAY_BLOCK_BYTES
 #define READ_INDEXES 64
 
 void ky_lttng_consumer_expect_data(struct ky_lttng_consumer *consumer, bool expects)
@@ -31,7 +32,14 @@ int ky_lttng_consumer_take_data(struct ky_lttng_consumer *consumer, struct kymo_
 {
 	consumer->unread_bytes = 0;
 	consumer->n_unread = 0;
-	return consumer->data ? ky_client_read(consumer->data, err) : KYMO_OK;
+	return consumer->data ? ky_client_read(consumer->data, true, err) : KYMO_OK;
+}
+
+void ky_lttng_consumer_note_packet(struct ky_lttng_consumer *consumer, uint64_t bytes)
+{
+	/* After a look at all of the connection, both count from zero again. */
+	consumer->unread_bytes -= bytes < consumer->unread_bytes ? bytes : consumer->unread_bytes;
+	consumer->n_unread -= consumer->n_unread != 0;
 }
 
 static bool has_late(const struct ky_lttng_consumer *consumer)
@@ -51,6 +59,16 @@ static int read_arrived(struct ky_lttng_consumer *consumer, struct kymo_error *e
 	int ret = ky_lttng_consumer_take_data(consumer, err);
 
 	return !ret && has_late(consumer) ? ky_lttng_consumer_take_data(consumer, err) : ret;
+}
+
+/* One block of the file; the same again where the rest of a packet was held back. */
+static int read_block(struct ky_lttng_consumer *consumer, struct kymo_error *err)
+{
+	int ret = consumer->data ? ky_client_read(consumer->data, false, err) : KYMO_OK;
+
+	if (!ret && consumer->data && consumer->data->is_drained && has_late(consumer))
+		ret = ky_client_read(consumer->data, false, err);
+	return ret;
 }
 
 /* Packets that are late wake the relay, until the next time that it looks. */
@@ -94,6 +112,6 @@ int ky_lttng_consumer_take_index(struct ky_lttng_consumer *consumer, uint64_t pa
 		ky_loop_set_timer(relay->data_timer, KY_CLIENTS_GATHER_NS);
 	}
 	if (consumer->unread_bytes >= READ_BYTES || consumer->n_unread >= READ_INDEXES)
-		return read_arrived(consumer, err);
+		return read_block(consumer, err);
 	return KYMO_OK;
 }

@@ -33,7 +33,7 @@ struct ky_lttng_consumer {
 	bool expects_data;	/* any piece of a packet wakes the relay */
 	struct ky_client *data; /* one of them; NULL: none, or it has no index */
 	bool has_lost_data;	/* one of them has ended */
-	uint64_t unread_bytes;	/* of packets whose index came since the connection was read */
+	uint64_t unread_bytes;	/* of packets whose index is here, and which are not read yet */
 	unsigned int n_unread;	/* number of these indexes */
 	bool is_due;		/* the relay looks soon which packets are late */
 	int64_t gone_ms;	/* when the control connection ended */
@@ -52,6 +52,8 @@ void ky_lttng_consumer_lose_data(struct ky_lttng_consumer *consumer, struct ky_c
  * packet: the daemon sends its index then. KYMO_E_MEMORY.
  */
 int ky_lttng_consumer_take_data(struct ky_lttng_consumer *consumer, struct kymo_error *err);
+/* A packet of @bytes whose index came before it is here. */
+void ky_lttng_consumer_note_packet(struct ky_lttng_consumer *consumer, uint64_t bytes);
 /* An index has come. @packet_bytes: of its packet, which is not here yet; 0: it is. Takes packets, if it is time. KYMO_E_MEMORY. */
 int ky_lttng_consumer_take_index(struct ky_lttng_consumer *consumer, uint64_t packet_bytes,
 				 struct kymo_error *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "net/files/relay-block.h"
 #include "net/protocol/frame.h"
 #include "net/lttng/lttng-consumer.h"
 
@@ -21,6 +22,8 @@ struct data {
 	size_t n_head;
 	struct ky_lttng_data_head head;
 	uint64_t left_bytes;
+	/* Its place in the file; after its end, where the next one is expected. */
+	struct ky_relay_place place;
 };
 
 /* Connections that have not said whose they are cannot take the places of all others: the most silent one goes. */
@@ -86,24 +89,32 @@ static int lttng_data_begin_packet(struct data *data, struct kymo_error *err)
 	if (!ret)
 		ret = ky_lttng_stream_begin(stream, head, err);
 	data->left_bytes = head->bytes;
+	if (!ret)
+		data->place =
+			(struct ky_relay_place){stream->size_bytes, sizeof(*head), head->bytes};
 	return ret;
 }
 
 static int lttng_data_end_packet(struct data *data, struct kymo_error *err)
 {
 	struct ky_lttng_stream *stream = data->stream;
+	uint64_t bytes = (uint64_t)data->head.bytes + data->head.padding_bytes;
+	size_t n_records = stream->records.len;
 	int ret = ky_lttng_stream_end(stream, &data->head, err);
 
 	data->n_head = 0;
 	if (ret < 0)
 		return ret;
+	data->place.offset_bytes = stream->size_bytes;
+	if (stream->records.len < n_records)
+		ky_lttng_consumer_note_packet(data->consumer, bytes);
 	data->stream = NULL;
 	ky_lttng_consumer_try_close(data->consumer, stream);
 	return KYMO_OK;
 }
 
-static int lttng_data_take(struct ky_client *base, const uint8_t *at, size_t bytes,
-			   struct kymo_error *err)
+static int lttng_data_take_packets(struct ky_client *base, const uint8_t *at, size_t bytes,
+				   struct kymo_error *err)
 {
 	struct data *data = (struct data *)base;
 	int ret = KYMO_OK;
@@ -132,6 +143,28 @@ static int lttng_data_take(struct ky_client *base, const uint8_t *at, size_t byt
 			ret = lttng_data_end_packet(data, err);
 	}
 	return ret;
+}
+
+/* What is in the client's buffer goes to the files before the call ends. */
+static int lttng_data_take(struct ky_client *base, const uint8_t *at, size_t bytes,
+			   struct kymo_error *err)
+{
+	struct ky_lttng_relay *relay = base->owner;
+	int ret = lttng_data_take_packets(base, at, bytes, err);
+	int written = ky_lttng_traces_write(&relay->traces, ret < 0 ? NULL : err);
+
+	return ret < 0 ? ret : written;
+}
+
+/* Packets are written in whole blocks, as far as they follow each other. */
+static size_t lttng_data_best_bytes(const struct ky_client *base, size_t most)
+{
+	const struct data *data = (const struct data *)base;
+	uint64_t came = data->n_head;
+
+	if (came == sizeof(data->bytes))
+		came += data->head.bytes - data->left_bytes;
+	return ky_relay_block_bytes(&data->place, came, most);
 }
 
 static void lttng_data_end(struct ky_client *base)
@@ -177,4 +210,5 @@ const struct ky_client_calls ky_lttng_data_calls = {
 	.name = lttng_data_name,
 	.ending = lttng_data_ending,
 	.patience_s = lttng_data_patience_s,
+	.best_bytes = lttng_data_best_bytes,
 };

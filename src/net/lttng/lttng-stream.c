@@ -19,8 +19,7 @@
 
 #define METADATA "metadata"
 /* Packets and records that wait for the other half, of a stream. */
-#define WAITING_MAX	512
-#define PADDING_AT_ONCE 8192
+#define WAITING_MAX 512
 /* Of records on their way to the file. */
 #define OUT_BYTES 4032
 /* Files of a stream that leaves its trace. */
@@ -57,7 +56,7 @@ static void lttng_stream_remove_old(const struct ky_lttng_stream *stream, const 
 	char index[NAME_MAX + 1];
 
 	lttng_stream_remove_file(stream, stream->trace->fd, name);
-	lttng_stream_put_name(stream, stream->file, ".idx", index);
+	lttng_stream_put_name(stream, stream->file_number, ".idx", index);
 	lttng_stream_remove_file(stream, stream->trace->index_fd, index);
 }
 
@@ -65,21 +64,24 @@ static int lttng_stream_open_file(struct ky_lttng_stream *stream, bool is_old,
 				  struct kymo_error *err)
 {
 	char name[NAME_MAX + 1];
+	int ret = ky_lttng_traces_write(stream->traces, err);
 
-	lttng_stream_put_name(stream, stream->file, "", name);
+	if (ret < 0)
+		return ret;
+	lttng_stream_put_name(stream, stream->file_number, "", name);
 	if (is_old)
 		lttng_stream_remove_old(stream, name);
-	ky_relay_close_file(&stream->fd, &stream->room_bytes);
-	stream->fd = ky_file_open(stream->trace->fd, name,
-				  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (stream->fd < 0)
+	ky_relay_close_file(&stream->file.fd, &stream->file.room_bytes);
+	stream->file.fd = ky_file_open(stream->trace->fd, name,
+				       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (stream->file.fd < 0)
 		return ky_lttng_trace_io_error(stream->trace, name, errno, "open the stream's file",
 					       err);
 	/* With its index. */
 	lttng_stream_count_bytes(stream, 2 * (int64_t)KY_RELAY_ENTRY_BYTES);
-	stream->size_bytes = 0;
-	if (stream->file > stream->highest_file)
-		stream->highest_file = stream->file;
+	stream->size_bytes = stream->written_bytes = 0;
+	if (stream->file_number > stream->highest_file)
+		stream->highest_file = stream->file_number;
 	return KYMO_OK;
 }
 
@@ -94,16 +96,20 @@ static void lttng_stream_cut(int fd, uint64_t size_bytes)
 /* Begins the next file of a stream whose files have a limit. */
 static int next_file(struct ky_lttng_stream *stream, struct kymo_error *err)
 {
-	stream->file++;
-	if (stream->files && stream->file >= stream->files)
-		stream->file = 0;
-	return lttng_stream_open_file(stream, stream->file <= stream->highest_file, err);
+	stream->file_number++;
+	if (stream->files && stream->file_number >= stream->files)
+		stream->file_number = 0;
+	return lttng_stream_open_file(stream, stream->file_number <= stream->highest_file, err);
 }
 
 int ky_lttng_stream_flush(struct ky_lttng_stream *stream, struct kymo_error *err)
 {
-	int ret = stream->n_out ? ky_write_all(stream->index_fd, stream->out, stream->n_out) : 0;
+	int ret = stream->n_out ? ky_lttng_traces_write(stream->traces, err) : KYMO_OK;
 
+	if (ret < 0)
+		return ret;
+	if (stream->n_out)
+		ret = ky_write_all(stream->file.index_fd, stream->out, stream->n_out);
 	if (stream->n_out)
 		lttng_stream_count_bytes(stream, (int64_t)stream->n_out);
 	stream->n_out = 0;
@@ -120,23 +126,23 @@ static int lttng_stream_open_index(struct ky_lttng_stream *stream, uint64_t file
 	char name[NAME_MAX + 1];
 	int ret;
 
-	if (stream->index_fd >= 0 && stream->index_file == file)
+	if (stream->file.index_fd >= 0 && stream->index_file == file)
 		return KYMO_OK;
 	ret = ky_lttng_stream_flush(stream, err);
 	if (ret < 0)
 		return ret;
 	lttng_stream_put_name(stream, file, ".idx", name);
-	ky_relay_close_fd(&stream->index_fd);
-	stream->index_fd =
+	ky_relay_close_fd(&stream->file.index_fd);
+	stream->file.index_fd =
 		ky_file_open(stream->trace->index_fd, name,
 			     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (stream->index_fd < 0)
+	if (stream->file.index_fd < 0)
 		return ky_lttng_trace_io_error(stream->trace, name, errno, "open the index", err);
 	if (stream->record_bytes == KY_INDEX_ENTRY_1_0) {
 		head.minor = htobe32(0);
 		head.record_bytes = htobe32(KY_INDEX_ENTRY_1_0);
 	}
-	ret = ky_write_all(stream->index_fd, &head, sizeof(head));
+	ret = ky_write_all(stream->file.index_fd, &head, sizeof(head));
 	lttng_stream_count_bytes(stream, sizeof(head));
 	stream->index_file = file;
 	stream->shown_bytes = 0;
@@ -153,7 +159,7 @@ static int lttng_stream_enter(struct ky_lttng_stream *stream, struct ky_lttng_ch
 	int ret = ky_lttng_trace_join(stream->traces, chunk, stream->path, stream, &stream->trace,
 				      err);
 
-	stream->file = stream->index_file = stream->highest_file = 0;
+	stream->file_number = stream->index_file = stream->highest_file = 0;
 	stream->size_bytes = stream->shown_bytes = 0;
 	stream->is_index_broken = false;
 	return ret < 0 || stream->is_metadata ? ret : lttng_stream_open_file(stream, false, err);
@@ -173,8 +179,8 @@ static void lttng_stream_remove_index(const struct ky_lttng_stream *stream)
 /* Of the packet that is coming in. Its connection goes on with it, and still holds the stream. */
 static void drop_taken(struct ky_lttng_stream *stream)
 {
-	if (stream->fd >= 0 && stream->taken_bytes)
-		lttng_stream_cut(stream->fd, stream->size_bytes);
+	if (stream->file.fd >= 0 && stream->taken_bytes)
+		lttng_stream_cut(stream->file.fd, stream->size_bytes);
 	stream->taken_bytes = 0;
 }
 
@@ -184,15 +190,16 @@ static void lttng_stream_leave(struct ky_lttng_stream *stream)
 
 	if (!stream->trace)
 		return;
+	(void)ky_lttng_traces_write(stream->traces, NULL);
 	drop_taken(stream);
 	(void)ky_lttng_stream_flush(stream, NULL);
 	if (stream->has_index && (stream->packets.len || stream->is_index_broken)) {
 		lttng_stream_remove_index(stream);
-		stream->index_file = stream->file;
+		stream->index_file = stream->file_number;
 		stream->shown_bytes = stream->size_bytes;
 	}
-	ky_relay_close_file(&stream->fd, &stream->room_bytes);
-	ky_relay_close_fd(&stream->index_fd);
+	ky_relay_close_file(&stream->file.fd, &stream->file.room_bytes);
+	ky_relay_close_fd(&stream->file.index_fd);
 	if (!stream->is_metadata)
 		(void)ky_lttng_stream_put_live(stream, LINES_MAX, &lines);
 	ky_lttng_trace_leave(stream->trace, stream, &lines);
@@ -218,8 +225,7 @@ int ky_lttng_stream_new(struct ky_lttng_traces *traces, struct ky_lttng_chunk *c
 									      : KY_INDEX_ENTRY_1_0,
 					   .file_bytes_max = spec->file_bytes,
 					   .files = spec->files,
-					   .fd = -1,
-					   .index_fd = -1,
+					   .file = {-1, -1, 0},
 					   .data_number = UINT64_MAX,
 					   .index_number = UINT64_MAX,
 					   .last_number = UINT64_MAX};
@@ -306,7 +312,7 @@ static int move_packet(struct ky_lttng_stream *stream, const struct old_files *o
 	if (packet->file != old->file)
 		fd = ky_file_open_here(old->trace->fd, name, O_RDONLY);
 	ret = fd < 0 ? fd
-		     : lttng_stream_copy_bytes(fd, packet->offset_bytes, stream->fd,
+		     : lttng_stream_copy_bytes(fd, packet->offset_bytes, stream->file.fd,
 					       stream->size_bytes, packet->bytes);
 	if (fd >= 0 && fd != old->fd)
 		close(fd);
@@ -314,7 +320,7 @@ static int move_packet(struct ky_lttng_stream *stream, const struct old_files *o
 		return ky_lttng_trace_io_error(stream->trace, name, -ret,
 					       "move a packet to its chunk", err);
 	count_moved(stream, old, packet->bytes);
-	packet->file = stream->file;
+	packet->file = stream->file_number;
 	packet->offset_bytes = stream->size_bytes;
 	stream->size_bytes += packet->bytes;
 	return KYMO_OK;
@@ -335,7 +341,7 @@ static int move_tail(struct ky_lttng_stream *stream, const struct old_files *old
 			ret = move_packet(stream, old, packet, err);
 	if (ret < 0)
 		return ret;
-	ret = lttng_stream_copy_bytes(old->fd, old->size_bytes, stream->fd, stream->size_bytes,
+	ret = lttng_stream_copy_bytes(old->fd, old->size_bytes, stream->file.fd, stream->size_bytes,
 				      stream->taken_bytes);
 	lttng_stream_put_name(stream, old->file, "", name);
 	if (ret < 0)
@@ -360,25 +366,27 @@ static int move_tail(struct ky_lttng_stream *stream, const struct old_files *old
 static int change_chunk(struct ky_lttng_stream *stream, struct ky_lttng_chunk *to,
 			struct kymo_error *err)
 {
+	int written = ky_lttng_traces_write(stream->traces, err);
 	struct old_files old = {.trace = stream->trace,
-				.fd = stream->fd,
-				.index_fd = stream->index_fd,
-				.file = stream->file,
+				.fd = stream->file.fd,
+				.index_fd = stream->file.index_fd,
+				.file = stream->file_number,
 				.size_bytes = stream->size_bytes,
-				.room_bytes = stream->room_bytes,
+				.room_bytes = stream->file.room_bytes,
 				.lines = KY_STRBUF_INIT};
-	int ret = ky_lttng_stream_flush(stream, err);
+	int ret = written < 0 ? written : ky_lttng_stream_flush(stream, err);
 
 	if (ret < 0)
 		return ret;
 	if (!stream->is_metadata)
 		(void)ky_lttng_stream_put_live(stream, LINES_MAX, &old.lines);
 	stream->trace = NULL;
-	stream->fd = stream->index_fd = -1;
-	stream->room_bytes = 0;
+	stream->file.fd = stream->file.index_fd = -1;
+	stream->file.room_bytes = 0;
 	ret = lttng_stream_enter(stream, to, err);
 	if (!ret && old.fd >= 0 && (stream->packets.len || stream->taken_bytes))
 		ret = move_tail(stream, &old, err);
+	stream->written_bytes = stream->size_bytes;
 	ky_relay_close_file(&old.fd, &old.room_bytes);
 	ky_relay_close_fd(&old.index_fd);
 	if (old.trace)
@@ -504,7 +512,7 @@ static int match(struct ky_lttng_stream *stream, struct kymo_error *err)
 	return ret;
 }
 
-static int no_chunk(struct kymo_error *err)
+int ky_lttng_stream_no_chunk(struct kymo_error *err)
 {
 	return ky_error_set(err, KYMO_E_FORMAT, "a packet comes for a stream without a chunk");
 }
@@ -524,7 +532,7 @@ int ky_lttng_stream_begin(struct ky_lttng_stream *stream, const struct ky_lttng_
 	    lttng_stream_is_new(stream, be64toh(stream->records.data[0].record.sequence)))
 		ret = lttng_stream_rotate(stream, err);
 	if (!ret && !stream->trace)
-		return no_chunk(err);
+		return ky_lttng_stream_no_chunk(err);
 	if (!ret && needs_next_file(stream, head->bytes))
 		ret = next_file(stream, err);
 	stream->taken_bytes = 0;
@@ -539,52 +547,17 @@ void ky_lttng_stream_cancel(struct ky_lttng_stream *stream)
 	stream->is_busy = false;
 }
 
-/* The last piece with its padding, if that is short: the file need not be made longer afterwards. */
-static int lttng_stream_write_piece(struct ky_lttng_stream *stream, const uint8_t *data,
-				    size_t bytes, size_t padding)
-{
-	static const uint8_t zeros[PADDING_AT_ONCE];
-	const struct iovec parts[] = {{(void *)data, bytes}, {(void *)zeros, padding}};
-	uint64_t at = stream->size_bytes + stream->taken_bytes;
-	ssize_t done = 0;
-
-	ky_relay_reserve(stream->fd, at, at + bytes, &stream->room_bytes);
-	if (padding && padding <= sizeof(zeros))
-		done = pwritev(stream->fd, parts, 2, (off_t)at);
-	stream->is_padded = padding && done == (ssize_t)(bytes + padding);
-	if (done < 0)
-		done = 0;
-	if ((size_t)done >= bytes)
-		return 0;
-	return ky_relay_write(stream->fd, data + done, bytes - (size_t)done, at + (uint64_t)done);
-}
-
-int ky_lttng_stream_write(struct ky_lttng_stream *stream, const uint8_t *data, size_t bytes,
-			  size_t padding_bytes, struct kymo_error *err)
-{
-	int ret;
-
-	if (!stream->trace)
-		return no_chunk(err);
-	ret = lttng_stream_write_piece(stream, data, bytes, padding_bytes);
-	if (ret < 0)
-		return ky_lttng_trace_io_error(stream->trace, stream->name, -ret, "write what came",
-					       err);
-	stream->taken_bytes += bytes;
-	lttng_stream_count_bytes(stream, (int64_t)bytes);
-	return KYMO_OK;
-}
-
 int ky_lttng_stream_end(struct ky_lttng_stream *stream, const struct ky_lttng_data_head *head,
 			struct kymo_error *err)
 {
 	uint64_t bytes = (uint64_t)head->bytes + head->padding_bytes;
-	struct ky_lttng_packet packet = {head->number, stream->file, stream->size_bytes, bytes};
+	struct ky_lttng_packet packet = {head->number, stream->file_number, stream->size_bytes,
+					 bytes};
 
 	if (!stream->trace)
-		return no_chunk(err);
+		return ky_lttng_stream_no_chunk(err);
 	if (head->padding_bytes && !stream->is_padded &&
-	    ftruncate(stream->fd, (off_t)(packet.offset_bytes + bytes)) < 0)
+	    ftruncate(stream->file.fd, (off_t)(packet.offset_bytes + bytes)) < 0)
 		return ky_lttng_trace_io_error(stream->trace, stream->name, errno,
 					       "write what came", err);
 	lttng_stream_count_bytes(stream, head->padding_bytes);
@@ -593,7 +566,7 @@ int ky_lttng_stream_end(struct ky_lttng_stream *stream, const struct ky_lttng_da
 	stream->size_bytes += bytes;
 	stream->data_number = head->number;
 	if (!stream->has_index) {
-		stream->index_file = stream->file;
+		stream->index_file = stream->file_number;
 		stream->shown_bytes = stream->size_bytes;
 		ky_lttng_trace_change(stream->trace);
 		return KYMO_OK;
@@ -655,8 +628,8 @@ uint64_t ky_lttng_stream_put_live(const struct ky_lttng_stream *stream, uint64_t
 		lttng_stream_put_name(stream, file, "", name);
 		if (file == stream->index_file)
 			ky_live_put_stream(text, name, stream->shown_bytes);
-		else if ((file < stream->index_file || stream->index_file > stream->file) &&
-			 file != stream->file &&
+		else if ((file < stream->index_file || stream->index_file > stream->file_number) &&
+			 file != stream->file_number &&
 			 fstatat(stream->trace->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			ky_live_put_stream(text, name, (uint64_t)st.st_size);
 		else

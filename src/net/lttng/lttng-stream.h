@@ -19,6 +19,7 @@
 
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "net/files/relay-batch.h"
 #include "net/lttng/lttng-protocol.h"
 #include "net/lttng/lttng-trace.h"
 #include "store/directory/index-record.h"
@@ -39,7 +40,9 @@ struct ky_lttng_record {
 struct ky_lttng_consumer;
 
 struct ky_lttng_stream {
-	uint64_t handle;		    /* the daemon's number for it; random */
+	struct ky_relay_stream_file
+		file;	 /* first: the batch knows only this; descriptors: -1: none */
+	uint64_t handle; /* the daemon's number for it; random */
 	struct ky_lttng_consumer *consumer; /* for the owner */
 	struct ky_lttng_traces *traces;
 	struct ky_lttng_trace *trace; /* NULL: it belongs to no chunk at present */
@@ -50,16 +53,15 @@ struct ky_lttng_stream {
 	uint64_t file_bytes_max,
 		files; /* a new file begins at this size; 0: never. At most so many; 0: any */
 
-	int fd, index_fd;	   /* -1: none */
-	uint64_t file, index_file; /* numbers of the open files */
+	uint64_t file_number, index_file; /* of the open files */
 	uint64_t highest_file;
-	uint64_t size_bytes;  /* whole packets in the file */
-	uint64_t room_bytes;  /* ky_relay_reserve() */
-	uint64_t shown_bytes; /* packets with an index, in the file of the index */
-	uint64_t taken_bytes; /* of the packet that is coming in */
-	bool is_padded;	      /* the padding of that packet is written */
-	bool is_busy;	      /* a packet is coming in */
-	bool is_index_broken; /* it does not fit the packets: readers do without */
+	uint64_t size_bytes;	/* whole packets in the file, or on their way to it */
+	uint64_t written_bytes; /* whole packets in the file for certain */
+	uint64_t shown_bytes;	/* packets with an index, in the file of the index */
+	uint64_t taken_bytes;	/* of the packet that is coming in */
+	bool is_padded;		/* the padding of that packet is written */
+	bool is_busy;		/* a packet is coming in */
+	bool is_index_broken;	/* it does not fit the packets: readers do without */
 
 	uint64_t data_number, index_number; /* of the last packet and record; UINT64_MAX: none */
 	uint64_t last_number; /* of the last packet that will come; UINT64_MAX: not known */
@@ -93,13 +95,18 @@ int ky_lttng_stream_new(struct ky_lttng_traces *traces, struct ky_lttng_chunk *c
 /* Its files are complete, as far as packets have come. NULL is allowed. */
 void ky_lttng_stream_free(struct ky_lttng_stream *stream);
 
-/* A packet: its begin, its bytes in any pieces (the last one with the size of the padding, else 0), its end. */
+/*
+ * A packet: its begin, its bytes in any pieces (the last one with the size of the padding, else 0), its end. @data must stay as
+ * it is until ky_lttng_traces_write().
+ */
 int ky_lttng_stream_begin(struct ky_lttng_stream *stream, const struct ky_lttng_data_head *head,
 			  struct kymo_error *err);
 int ky_lttng_stream_write(struct ky_lttng_stream *stream, const uint8_t *data, size_t bytes,
 			  size_t padding_bytes, struct kymo_error *err);
 int ky_lttng_stream_end(struct ky_lttng_stream *stream, const struct ky_lttng_data_head *head,
 			struct kymo_error *err);
+/* Sets the error: KYMO_E_FORMAT. */
+int ky_lttng_stream_no_chunk(struct kymo_error *err);
 /* The rest of the packet that is coming in will not come. */
 void ky_lttng_stream_cancel(struct ky_lttng_stream *stream);
 

@@ -18,6 +18,7 @@
 
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "net/files/relay-batch.h"
 #include "net/lttng/lttng-session.h"
 #include "os/event-loop.h"
 
@@ -30,6 +31,7 @@ struct ky_lttng_traces {
 	bool is_armed;
 	size_t next; /* where the timer's next round begins in the list */
 	KY_VEC(struct ky_lttng_trace *) list;
+	struct ky_relay_batch batch; /* packets on their way to their files */
 };
 
 struct ky_lttng_trace {
@@ -51,6 +53,11 @@ struct ky_lttng_trace {
 int ky_lttng_traces_init(struct ky_lttng_traces *traces, struct ky_loop *loop,
 			 struct kymo_error *err);
 void ky_lttng_traces_fini(struct ky_lttng_traces *traces);
+
+/*
+ * Writes what ky_lttng_stream_write() has got. After a failure, the streams have no index. KYMO_E_IO, KYMO_E_MEMORY.
+ */
+int ky_lttng_traces_write(struct ky_lttng_traces *traces, struct kymo_error *err);
 
 /* The trace at @path in @chunk, which @stream joins: opened, unless another stream has it open. */
 int ky_lttng_trace_join(struct ky_lttng_traces *traces, struct ky_lttng_chunk *chunk,
