@@ -5,9 +5,13 @@ import json
 
 import pytest
 
-from machine import Machine, compile_c, once_more
+from machine import Machine, compile_c, modules, once_more
 
 CALLS = 300
+SYNCS = 5
+
+# In the order of their needs.
+NFS = "sunrpc grace lockd nfs_acl auth_rpcgss nfsd netfs fscache dns_resolver nfs nfsv4".split()
 
 SCRIPT = f"""
 # measure FILE ARGS: until the load is over.
@@ -31,7 +35,31 @@ measure others --chain --over 1s --stacks \\
 	--track 'own: syscall:getppid if procname == "load" -> syscall:getppid' --over 1h \\
 	--track 'wake: sched_waking -> sched_switch by tid=next_tid'
 tell others
-tar cf /dev/nvme0n1 layers processes others
+# A server and its client; what its daemons would tell the kernel stands here.
+for module in {" ".join(NFS)}; do insmod /modules/$module.ko || echo "no $module"; done
+ifconfig lo 127.0.0.1 up
+mkdir -p /export /nfs /var/lib/nfs/v4recovery
+mount -t tmpfs export /export
+mount -t nfsd nfsd /proc/fs/nfsd
+echo '+4.2 -3' > /proc/fs/nfsd/versions
+echo 'tcp 2049' > /proc/fs/nfsd/portlist
+echo 1 > /proc/fs/nfsd/threads
+cache() {{ echo "$2" > /proc/net/rpc/$1/channel || echo "no $1"; }}
+cache auth.unix.ip 'nfsd 127.0.0.1 2147483647 local'
+cache auth.unix.gid '0 2147483647 0'
+cache nfsd.export 'local /export 2147483647 9218 65534 65534 0'
+cache nfsd.fh 'local 1 \\x00000000 2147483647 /export'
+echo Y > /proc/fs/nfsd/v4_end_grace
+mount -t nfs4 -o vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1 127.0.0.1:/ /nfs
+tell mounted
+kymo latency --once --every 1h --json --layers file > nfs 2> nfs.said &
+pid=$!
+until grep -q measuring nfs.said || ! kill -0 $pid; do sleep 0.2; done
+for i in $(seq {SYNCS}); do dd if=/dev/zero of=/nfs/file bs=4k count=4 conv=fsync 2> /dev/null; done
+kill -TERM $pid
+wait $pid
+tell nfs
+tar cf /dev/nvme0n1 layers processes others nfs
 sync
 tell over
 """
@@ -40,7 +68,8 @@ tell over
 @pytest.fixture(scope="module")
 def machine(kymo_bin, tmp_path_factory):
     directory = tmp_path_factory.mktemp("machine")
-    done = once_more(lambda: Machine(directory, "6.1", [kymo_bin, compile_c(directory, "pinned")], SCRIPT))
+    done = once_more(lambda: Machine(directory, "6.1", [kymo_bin, compile_c(directory, "pinned")], SCRIPT,
+                                      modules("6.1", *NFS)))
     print(done.text)
     assert "over" in done.steps, done.text
     done.unpack(directory)
@@ -78,3 +107,8 @@ def test_the_chain_and_trackers(machine):
     assert count(result, "track", "wake")
     sums = {one["name"]: one["windows"]["now"]["sum_ns"] for one in result["series"] if one["layer"] == "chain"}
     assert sums["whole"] == sum(ns for name, ns in sums.items() if name != "whole") > 0
+
+
+def test_a_file_system_that_is_a_module(machine):
+    assert machine.steps["mounted"][0] == 0, machine.text
+    assert count(result_of(machine, "nfs"), "file", "nfs sync") == SYNCS

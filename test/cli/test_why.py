@@ -8,6 +8,9 @@ import subprocess
 
 import pytest
 
+import kernel_trace
+from oracle_figures import Event
+
 PROGRAM = r"""
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -15,6 +18,7 @@ PROGRAM = r"""
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +26,7 @@ PROGRAM = r"""
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -149,6 +154,26 @@ static int pieces(void)
 	return 0;
 }
 
+/* Somebody stops a process that could run. */
+static int stopped(void)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		prctl(PR_SET_NAME, "kh-runner");
+		work(60000000);
+		_exit(0);
+	}
+	prctl(PR_SET_NAME, "kh-freezer");
+	for (int i = 0; i < 5; i++) {
+		doze(5000000);
+		kill(child, SIGSTOP);
+		doze(60000000);
+		kill(child, SIGCONT);
+	}
+	return waitpid(child, NULL, 0) != child;
+}
+
 static void *compute(void *data)
 {
 	prctl(PR_SET_NAME, "kh-computer");
@@ -171,6 +196,8 @@ int main(int argc, char **argv)
 		return timeouts();
 	if (strcmp(what, "pieces") == 0)
 		return pieces();
+	if (strcmp(what, "stopped") == 0)
+		return stopped();
 	CPU_ZERO(&one);
 	CPU_SET(0, &one);
 	if (run == piled)
@@ -262,3 +289,38 @@ def test_timeouts(why):
 def test_delayed_acknowledgement(why, loopback):
     text = of(why("pieces"), r"^kh-(client|server) .*waited 39 ms to 48 ms in each of \d+ of \d+ calls of recv")
     assert "TCP delays an acknowledgement" in text
+
+
+def test_stopped(why):
+    findings = why("stopped", "--comm", "kh-runner")
+    text = of(findings, "^kh-runner .*was stopped ")
+    assert re.search(r"by a signal or a debugger, until it could go on by kh-freezer \(tid \d+\) 100 %", text), text
+    assert not any("page fault" in text for text in findings), findings
+
+
+def turns(turns_ns):
+    """Threads that have CPU 0 in turns, (tid, ns) each, and could run all the time."""
+    events, at_ns, prev = [], 10**9, 0
+    for tid, ns in [*turns_ns, (0, 0)]:
+        events.append(Event(at_ns, 0, "sched_switch", {}, {
+            "prev_comm": f"t{prev}", "prev_tid": prev, "prev_prio": 20, "prev_state": 0, "next_comm": f"t{tid}", "next_tid": tid,
+            "next_prio": 20, "perf_tid": prev}))
+        at_ns, prev = at_ns + ns, tid
+    return events
+
+
+@pytest.mark.parametrize("limited", (True, False))
+def test_limit_while_others_have_the_cpu(kymo, tmp_path, limited):
+    """What a limit of a control group does is a rhythm; turns of the scheduler among many threads are one, too, but fair."""
+    ms = 10**6
+    if limited:
+        # Thread 100 may run 20 ms in 100 ms; the others share what is left.
+        schedule = [turn for i in range(12) for turn in
+                    [(100, 20 * ms + i * 1000), (101, 40 * ms), (102, 40 * ms - i * 1000)]]
+    else:
+        schedule = [(tid, 4 * ms) for _ in range(40) for tid in range(100, 115)]
+    trace = kernel_trace.write(tmp_path / "trace", turns(schedule), whole=True)
+    rows = json.loads(kymo("report", "why", "--json", "--tid", "100", trace).out)["reports"][0]["tables"][0]["rows"]
+    text = of([row["finding"] for row in rows], "^t100 .*could run, but waited")
+    assert ("came back 1" in text and "at regular intervals of 100.0 ms" in text and "cpu.max" in text) == limited, text
+    assert ("cpu.max" in text) == limited

@@ -285,6 +285,19 @@ static int causes_blocked_tell_rest(struct ky_teller *teller, struct causes_bloc
 	return ky_tell(teller, wait->part, ns);
 }
 
+/* The state of the switch says so. Who lets it go on, wakes it: by SIGCONT, or as its debugger. */
+static int causes_blocked_tell_stopped(struct ky_teller *teller, struct causes_blocked *wait,
+				       int64_t ns)
+{
+	if (wait->call && !wait->call->unsure)
+		wait->part.syscall = wait->call->syscall;
+	wait->part.cause = KY_CAUSE_STOPPED;
+	wait->part.waker = ky_stretch_waker(teller->causes, wait->stretch);
+	wait->part.who = wait->part.waker;
+	wait->part.woken_ns = wait->stretch->end_ns;
+	return ky_tell(teller, wait->part, ns);
+}
+
 int ky_tell_blocked(struct ky_teller *teller, const struct ky_stretch *stretch, int64_t ns)
 {
 	struct causes_blocked wait = {
@@ -298,6 +311,8 @@ int ky_tell_blocked(struct ky_teller *teller, const struct ky_stretch *stretch, 
 
 	if (wait.call && wait.call->unsure)
 		wait.call = NULL;
+	if (stretch->kind == KY_STRETCH_OTHER && teller->thread->ppid != 2)
+		return causes_blocked_tell_stopped(teller, &wait, ns);
 	wait.part.in_fault = !wait.call && causes_blocked_is_fault(teller, stretch->begin_ns);
 	if (wait.call) {
 		wait.part.syscall = wait.call->syscall;

@@ -45,6 +45,7 @@ struct ky_causes;
 	X(FAULT, "fault", "blocked: page fault")                               \
 	X(DEVICE, "device", "blocked: interrupt of a device")                  \
 	X(SIGNAL, "signal", "blocked: ended by a signal")                      \
+	X(STOPPED, "stopped", "blocked: stopped by a signal or a debugger")    \
 	X(THREAD, "thread", "blocked: another thread")                         \
 	X(BLOCKED, "blocked", "blocked, reason unknown")                       \
 	X(RAISED, "raised", "raised, not yet running")                         \
@@ -127,6 +128,19 @@ void ky_causes_load(const struct ky_causes *causes, int64_t begin_ns, int64_t en
  */
 int ky_causes_beside_idle(const struct ky_causes *causes, const struct ky_thread *const *threads,
 			  size_t n, uint64_t *ns, const struct ky_thread **most);
+
+/* Waits of a thread that could run, which end in a rhythm. */
+struct ky_rhythm {
+	uint64_t period_ns, ns; /* @ns: of all of them */
+	size_t n;
+};
+
+/*
+ * Does @thread come back to a CPU in a rhythm, while others without a better priority had the CPU for longer than a turn, or nobody? A limit
+ * of CPU time (cpu.max) does that.
+ */
+bool ky_causes_rhythm(const struct ky_causes *causes, const struct ky_thread *thread,
+		      struct ky_rhythm *rhythm);
 
 /* ---- the critical path ---------------------------------------------------------------- */
 

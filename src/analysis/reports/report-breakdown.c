@@ -121,7 +121,7 @@ const struct ky_report ky_report_breakdown = {
 		"time is a member. The report divides each member into parts: running in user space "
 		"or in the kernel, interrupted by an interrupt, preempted (by the thread that ran "
 		"meanwhile), waiting for a CPU after a wake-up, blocked by a lock, a disk, the network, a "
-		"timer, a pipe, a page fault or another thread, ended by a signal (the call failed with EINTR), and unknown. The parts of a member lie "
+		"timer, a pipe, a page fault or another thread, ended by a signal (the call failed with EINTR), stopped by a signal or a debugger, and unknown. The parts of a member lie "
 		"one after the other, without gap, so that they add up to the whole, exactly.\n"
 		"\n"
 		"--of takes syscall:NAME (with wildcards), wakeup, preemption, block[:DEVICE], "

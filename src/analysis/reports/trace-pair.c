@@ -181,6 +181,7 @@ static bool trace_pair_is_idle(enum ky_cause cause)
 	case KY_CAUSE_PIPE:
 	case KY_CAUSE_DEVICE:
 	case KY_CAUSE_SIGNAL:
+	case KY_CAUSE_STOPPED:
 	case KY_CAUSE_THREAD:
 	case KY_CAUSE_BLOCKED:
 		return true;

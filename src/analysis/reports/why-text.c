@@ -93,6 +93,8 @@ static const char *why_text_verb(enum ky_cause cause)
 		return "waited for a signal";
 	case KY_CAUSE_FAULT:
 		return "waited in a page fault";
+	case KY_CAUSE_STOPPED:
+		return "was stopped";
 	case KY_CAUSE_UNKNOWN:
 		return "did what is not known";
 	default:
@@ -205,6 +207,19 @@ static void why_text_urgent(struct ky_strbuf *out, const struct ky_why_loss *los
 #define WHY_IDLE_LEAST	  5
 #define WHY_IDLE_LEAST_NS 10000000
 
+/* One of the threads came back in a rhythm. */
+static void why_text_rhythm(struct ky_strbuf *out, const struct ky_why_loss *loss)
+{
+	ky_strbuf_adds(out, ". ");
+	ky_why_add_thread(out, loss->rhythmic);
+	ky_strbuf_addf(out, " came back %zu times at regular intervals of ", loss->rhythm.n);
+	why_text_ns(out, loss->rhythm.period_ns);
+	ky_strbuf_adds(
+		out,
+		", after others had the CPU for longer than a turn: a limit of a control group "
+		"(cpu.max) does that, and its events are not in the trace");
+}
+
 /* A CPU had nothing to do, and the threads did not run. */
 static void why_text_stopped(struct ky_strbuf *out, const struct ky_why_loss *loss)
 {
@@ -215,6 +230,8 @@ static void why_text_stopped(struct ky_strbuf *out, const struct ky_why_loss *lo
 			out,
 			" of that they had been taken off a CPU that had nothing else to do: a limit of "
 			"a control group (cpu.max) does that, and its events are not in the trace");
+	} else if (loss->rhythm.n) {
+		why_text_rhythm(out, loss);
 	} else if (loss->beside && loss->beside_ns > loss->ns / 2 &&
 		   loss->beside_ns > WHY_IDLE_LEAST_NS) {
 		ky_strbuf_adds(out, ". In ");
@@ -288,8 +305,9 @@ static void why_text_disk(struct ky_strbuf *out, const struct ky_breakdown *run,
 		why_text_ns(out, loss->held_ns);
 		ky_strbuf_adds(
 			out,
-			" of that its request was not at the device: something held it back, as a "
-			"limit of its control group does");
+			" of that its request was neither at the device nor in its queue: "
+			"something held it back, as a limit of its control group does, or a thread "
+			"of the kernel (kworker) that had no CPU to send it");
 	}
 	if (loss->culprits.list.len) {
 		ky_strbuf_adds(out, ". Meanwhile the device had requests of ");
@@ -323,6 +341,18 @@ static void why_text_other(struct ky_strbuf *out, const struct ky_breakdown *run
 			       loss->line->name[0] ? loss->line->name : "(without name)");
 	else
 		ky_strbuf_adds(out, "; events do not tell for what");
+}
+
+/* The culprits let them go on; events of signals tell who stops them. */
+static void why_text_halted(struct ky_strbuf *out, const struct ky_why_loss *loss)
+{
+	ky_strbuf_adds(out, " was stopped ");
+	why_text_ns(out, loss->ns);
+	ky_strbuf_adds(out, ", by a signal or a debugger");
+	if (loss->culprits.list.len) {
+		ky_strbuf_adds(out, ", until it could go on by ");
+		why_text_culprits(out, loss);
+	}
 }
 
 static void why_text_space(struct ky_strbuf *out, const struct ky_breakdown *run,
@@ -364,6 +394,9 @@ void ky_why_say(struct ky_strbuf *out, const struct ky_breakdown *run,
 		break;
 	case KY_WHY_IRQ:
 		why_text_irq(out, loss);
+		break;
+	case KY_WHY_STOPPED:
+		why_text_halted(out, loss);
 		break;
 	case KY_WHY_SPACE:
 		why_text_space(out, run, loss);
@@ -419,6 +452,8 @@ const char *ky_why_sure(const struct ky_breakdown *run, const struct ky_why_loss
 				 "alone, events do not tell"
 			       : "possible: the trace has no interrupts, so one of them may have "
 				 "woken it on top of this thread";
+	case KY_WHY_STOPPED:
+		return "certain: the state of its switches shows it";
 	case KY_WHY_SIGNAL:
 		return "certain: the result of the call shows it";
 	case KY_WHY_SLEEP:
@@ -448,6 +483,8 @@ void ky_why_more(struct ky_strbuf *out, const struct ky_why_loss *loss, const ch
 	else if (loss->why == KY_WHY_IRQ)
 		ky_strbuf_addf(out, "kymo report %s",
 			       loss->line && loss->line->kind == KY_IRQ_SOFT ? "softirq" : "irq");
+	else if (loss->why == KY_WHY_STOPPED)
+		ky_strbuf_addf(out, "kymo report signals -t signals --pid %d", (int)victim->pid);
 	else if (loss->why == KY_WHY_THREAD || loss->why == KY_WHY_SPACE)
 		ky_strbuf_addf(out, "kymo report critical-path --tid %d", (int)victim->tid);
 	else

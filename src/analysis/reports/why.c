@@ -105,6 +105,9 @@ static bool why_reason(const struct ky_model *model, const struct ky_part *part,
 	case KY_CAUSE_SIGNAL:
 		*why = KY_WHY_SIGNAL;
 		return chosen;
+	case KY_CAUSE_STOPPED:
+		*why = KY_WHY_STOPPED;
+		return chosen;
 	case KY_CAUSE_RUN_USER:
 	case KY_CAUSE_RUN_KERNEL:
 	case KY_CAUSE_RUN:
@@ -257,6 +260,25 @@ static int why_look_beside(struct ky_why_loss *loss, const struct ky_breakdown *
 	return status;
 }
 
+/* So many victims are looked at. */
+#define WHY_RHYTHMS 64
+
+/* Who of them waited in a rhythm, the longest? */
+static void why_look_for_rhythm(struct ky_why_loss *loss, const struct ky_breakdown *run)
+{
+	struct ky_rhythm rhythm;
+
+	for (size_t i = 0; i < loss->victims.list.len && i < WHY_RHYTHMS; i++) {
+		const struct ky_thread *thread = loss->victims.list.data[i].thread;
+
+		if (!ky_causes_rhythm(run->members->causes, thread, &rhythm) ||
+		    rhythm.ns <= loss->rhythm.ns)
+			continue;
+		loss->rhythm = rhythm;
+		loss->rhythmic = thread;
+	}
+}
+
 int ky_why_find(struct ky_why_losses *losses, const struct ky_breakdown *run, bool chosen)
 {
 	int status = 0;
@@ -290,6 +312,8 @@ int ky_why_find(struct ky_why_losses *losses, const struct ky_breakdown *run, bo
 		why_sort_sums(&loss->culprits);
 		if (loss->why == KY_WHY_CPU && status >= 0)
 			status = why_look_beside(loss, run);
+		if (loss->why == KY_WHY_CPU)
+			why_look_for_rhythm(loss, run);
 	}
 	why_sort_sums(&losses->threads);
 	why_sort_sums(&losses->runners);

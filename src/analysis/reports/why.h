@@ -6,16 +6,17 @@
 #include "analysis/reports/breakdown.h"
 
 enum ky_why {
-	KY_WHY_CPU,    /* others had the CPU */
-	KY_WHY_LOCK,   /* of one futex */
-	KY_WHY_DISK,   /* of one device */
-	KY_WHY_FAULT,  /* page faults */
-	KY_WHY_SPACE,  /* of one process: its address space, which other threads of it change */
-	KY_WHY_IRQ,    /* one interrupt */
-	KY_WHY_THREAD, /* other threads of one name: pipes, sockets, condition variables */
-	KY_WHY_SLEEP,  /* until a time */
-	KY_WHY_SIGNAL, /* until a signal ended the call */
-	KY_WHY_EVENT,  /* the network, a device, or what is not known */
+	KY_WHY_CPU,	/* others had the CPU */
+	KY_WHY_LOCK,	/* of one futex */
+	KY_WHY_DISK,	/* of one device */
+	KY_WHY_FAULT,	/* page faults */
+	KY_WHY_SPACE,	/* of one process: its address space, which other threads of it change */
+	KY_WHY_IRQ,	/* one interrupt */
+	KY_WHY_THREAD,	/* other threads of one name: pipes, sockets, condition variables */
+	KY_WHY_SLEEP,	/* until a time */
+	KY_WHY_STOPPED, /* by a signal or a debugger */
+	KY_WHY_SIGNAL,	/* until a signal ended the call */
+	KY_WHY_EVENT,	/* the network, a device, or what is not known */
 };
 
 struct ky_why_sum {
@@ -41,6 +42,9 @@ struct ky_why_loss {
 	/* Of waits for a CPU: it was taken off, and nobody ran there; another CPU was idle, for @beside the most. */
 	uint64_t stopped_ns, beside_ns;
 	const struct ky_thread *beside;
+	/* The victims that waited longest in a rhythm; n 0: none did. */
+	struct ky_rhythm rhythm;
+	const struct ky_thread *rhythmic;
 	uint64_t
 		shared_ns; /* of a lock: several threads may have held it, and the culprit was the last */
 	uint64_t held_ns;     /* of a known device's: its request was not there */

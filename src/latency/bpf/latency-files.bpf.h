@@ -2,6 +2,8 @@
 /*
  * The layer of file systems of latency.bpf.c: ext4, f2fs and nfs, whose tracepoints tell begin and end; xfs and btrfs, whose tracepoints tell the
  * begin of the file system's part of a call. That part ends with the call.
+ *
+ * The programs need no arguments, so they are attached by name alone: also to tracepoints of modules, without types of these.
  */
 #ifndef KY_LATENCY_LATENCY_FILES_BPF_H
 #define KY_LATENCY_LATENCY_FILES_BPF_H
@@ -59,29 +61,29 @@ static __always_inline void file_calls_end(void *ctx, struct thread *thread)
 			file_ends(ctx, op);
 }
 
-#define BEGINS(event, op)                     \
-	SEC("tp_btf/" #event)                 \
-	int kymo_##event(uint64_t *ctx)       \
-	{                                     \
-		(void)ctx;                    \
-		file_begins(KY_LATENCY_##op); \
-		return 0;                     \
+#define BEGINS(event, op)                                     \
+	SEC("raw_tp/" #event)                                 \
+	int kymo_##event(struct bpf_raw_tracepoint_args *ctx) \
+	{                                                     \
+		(void)ctx;                                    \
+		file_begins(KY_LATENCY_##op);                 \
+		return 0;                                     \
 	}
-#define ENDS(event, op)                          \
-	SEC("tp_btf/" #event)                    \
-	int kymo_##event(uint64_t *ctx)          \
-	{                                        \
-		file_ends(ctx, KY_LATENCY_##op); \
-		return 0;                        \
+#define ENDS(event, op)                                       \
+	SEC("raw_tp/" #event)                                 \
+	int kymo_##event(struct bpf_raw_tracepoint_args *ctx) \
+	{                                                     \
+		file_ends(ctx, KY_LATENCY_##op);              \
+		return 0;                                     \
 	}
 
-#define BEGINS_IN_CALL(event, op)                  \
-	SEC("tp_btf/" #event)                      \
-	int kymo_##event(uint64_t *ctx)            \
-	{                                          \
-		(void)ctx;                         \
-		file_call_begins(KY_LATENCY_##op); \
-		return 0;                          \
+#define BEGINS_IN_CALL(event, op)                             \
+	SEC("raw_tp/" #event)                                 \
+	int kymo_##event(struct bpf_raw_tracepoint_args *ctx) \
+	{                                                     \
+		(void)ctx;                                    \
+		file_call_begins(KY_LATENCY_##op);            \
+		return 0;                                     \
 	}
 
 BEGINS(ext4_sync_file_enter, FILE_SYNC)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The BPF programs: which are loaded, with which constants, and their maps. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -10,6 +13,7 @@
 #include "base/error.h"
 #include "kernel/bpf/object.h"
 #include "kernel/process/pid-view.h"
+#include "kernel/tracefs/tracefs.h"
 #include "latency/layers/latency-internal.h"
 #include "latency/bpf/latency.skel.h"
 
@@ -89,18 +93,29 @@ static const struct {
 
 #define N_NEEDS (sizeof(needs) / sizeof(needs[0]))
 
+/* Is @tracepoint of a file system there, also of one that is a module? Its system is the first word of its name. */
+static bool has_file_event(const struct ky_tracefs *fs, const char *tracepoint)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "events/%.*s/%s", (int)strcspn(tracepoint, "_"), tracepoint,
+		 tracepoint);
+	return fs->fd >= 0 && faccessat(fs->fd, path, F_OK, 0) == 0;
+}
+
 /* Layers whose tracepoints are not all there go; that of file systems, if it has none of its own. */
-static void find_absent(struct ky_latency *latency, const struct btf *btf)
+static void find_absent(struct ky_latency *latency, const struct btf *btf,
+			const struct ky_tracefs *fs)
 {
 	uint32_t absent = LAYER(FILE);
 
 	for (size_t i = 0; i < N_NEEDS; i++) {
-		bool is_there =
-			!needs[i].tracepoint || ky_latency_arguments(btf, needs[i].tracepoint);
+		bool of_files = needs[i].layers == LAYER(FILE);
 
-		if (is_there && needs[i].layers == LAYER(FILE))
+		if (of_files && has_file_event(fs, needs[i].tracepoint))
 			absent &= ~LAYER(FILE);
-		else if (!is_there && needs[i].layers != LAYER(FILE))
+		else if (!of_files && needs[i].tracepoint &&
+			 !ky_latency_arguments(btf, needs[i].tracepoint))
 			absent |= needs[i].layers;
 	}
 	latency->absent_layers |= absent & latency->options.layers;
@@ -108,7 +123,7 @@ static void find_absent(struct ky_latency *latency, const struct btf *btf)
 }
 
 /* Programs of the layers; of file systems, those whose tracepoints this kernel has. */
-static void choose_wanted(struct ky_latency *latency, const struct btf *btf)
+static void choose_wanted(struct ky_latency *latency, const struct ky_tracefs *fs)
 {
 	for (size_t i = 0; i < N_NEEDS; i++) {
 		struct bpf_program *program =
@@ -116,7 +131,7 @@ static void choose_wanted(struct ky_latency *latency, const struct btf *btf)
 		bool wanted = needs[i].layers & latency->options.layers;
 
 		if (needs[i].layers == LAYER(FILE))
-			wanted = wanted && ky_latency_arguments(btf, needs[i].tracepoint);
+			wanted = wanted && has_file_event(fs, needs[i].tracepoint);
 		if (program)
 			bpf_program__set_autoload(program, wanted);
 	}
@@ -125,14 +140,18 @@ static void choose_wanted(struct ky_latency *latency, const struct btf *btf)
 static int choose_programs(struct ky_latency *latency, struct kymo_error *err)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
+	struct ky_tracefs fs;
 
 	if (!btf)
 		return ky_error_errno(err, errno, "cannot read the kernel's type information");
-	find_absent(latency, btf);
+	if (ky_tracefs_open(&fs, NULL) < 0)
+		fs.fd = -1;
+	find_absent(latency, btf, &fs);
 	/* The first argument is the tracer's own. */
 	latency->skeleton->rodata->config.has_prev_state =
 		ky_latency_arguments(btf, "sched_switch") >= 5;
-	choose_wanted(latency, btf);
+	choose_wanted(latency, &fs);
+	ky_tracefs_close(&fs);
 	btf__free(btf);
 	if (!latency->options.layers)
 		return ky_error_set(err, KYMO_E_UNSUPPORTED,
