@@ -135,7 +135,7 @@ def check_far(trace):
 
 def test_at_a_relay(box, kymo_bin, tmp_path):
     """Programs that are gone when the relay's trace is read. The recorder leaves nothing behind, and removes what a killed one has left."""
-    os.makedirs(tmp_path / "tmp" / "kymo-symbols-killed" / "kernel")
+    os.makedirs(tmp_path / "tmp" / ".kymo-symbols-killed" / "kernel")
     with relays(kymo_bin, tmp_path / "relay") as begin:
         here = begin()
         done = box(f"""export TMPDIR=$PWD/tmp

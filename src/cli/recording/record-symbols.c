@@ -22,7 +22,7 @@
 /* Of packets in the copy. Nearly all addresses come again and again. */
 #define COPY_BYTES  (UINT64_C(256) << 20)
 #define FILE_BYTES  (16u << 20)
-#define PREFIX	    "kymo-symbols-"
+#define PREFIX	    ".kymo-symbols-"
 #define DIRECTORIES 3
 
 /* ---- the copy's directory ------------------------------------------------------------- */
