@@ -25,6 +25,11 @@
 struct ky_foreign_cpu;
 struct ky_foreign_swap;
 
+enum ky_foreign_call {
+	KY_FOREIGN_CALL_KNOWN = 1, /* has an event */
+	KY_FOREIGN_CALL_UNKNOWN,   /* stays raw_syscalls */
+};
+
 struct ky_foreign_kernel {
 	struct ky_kernel_trace
 		kernel; /* the owner sets ->name, ->hostname, ->release and ->clock */
@@ -36,7 +41,8 @@ struct ky_foreign_kernel {
 	bool is_x86_64;			    /* numbers of system calls are that machine's */
 	bool has_stacks;		    /* records come with call stacks */
 	uint32_t raw_entry_id, raw_exit_id; /* of raw_syscalls; 0: none */
-	uint64_t known_calls[KY_FOREIGN_CALLS / 64]; /* a bit for each call with a name */
+	uint8_t calls[2]
+		     [KY_FOREIGN_CALLS]; /* [1]: exits; 0: none has come, or enum ky_foreign_call */
 	bool has_begun;
 	uint64_t last_ns;
 	uint8_t *record; /* the copy of one */

@@ -233,7 +233,7 @@ static int kernel_trace_classes_add_stream(struct ky_kernel_trace *kernel, struc
 	ky_vec_foreach(&kernel->catalogue.events, source)
 		n += source->selected;
 	/* The compact header has 5 bits for the id, of which 31 is the way out. */
-	kernel->compact_header = n <= 31;
+	kernel->compact_header = n <= 31 && !kernel->grows;
 	kernel->stream = ky_lttng_layout_stream(kernel->trace, 0, kernel->clock_class,
 						kernel->compact_header);
 	if (!kernel->stream)

@@ -101,6 +101,7 @@ struct ky_kernel_trace {
 	bool has_compat, has_unknown; /* calls of 32-bit programs, calls with unknown numbers */
 	bool merge;		      /* convert in the order of time across CPUs */
 	bool has_threads;
+	bool grows; /* events come after the build */
 
 	struct ky_catalogue catalogue;
 	struct ky_btf btf;  /* valid during the build of the trace model */
