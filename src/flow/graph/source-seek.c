@@ -194,7 +194,8 @@ void ky_source_passed(struct ky_flow *source, uint64_t upto_bytes, struct ky_pag
 	struct source *s = ky_source_of(source);
 	uint64_t upto = upto_bytes & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1), from;
 
-	if (upto <= s->released_bytes || upto > s->stream->file.size_bytes)
+	if (upto <= s->released_bytes || upto > s->stream->file.size_bytes ||
+	    ky_stream_in_memory(s->stream))
 		return;
 	/* The kernel brings in what lies around a page that is missing. */
 	from = s->released_bytes > AROUND_BYTES ? s->released_bytes - AROUND_BYTES : 0;

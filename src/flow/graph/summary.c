@@ -23,7 +23,9 @@ static uint64_t summary_release(const struct ky_stream *stream, uint64_t from, u
 	if (upto <= from ||
 	    (upto < from + RELEASE_BYTES && upto < (stream->file.size_bytes & ~(page - 1))))
 		return from;
-	(void)madvise((void *)(uintptr_t)(stream->file.data + from), upto - from, MADV_DONTNEED);
+	if (!ky_stream_in_memory(stream))
+		(void)madvise((void *)(uintptr_t)(stream->file.data + from), upto - from,
+			      MADV_DONTNEED);
 	return upto;
 }
 
@@ -97,7 +99,9 @@ static int summary_count_packets(struct ky_walk *walk, struct ky_stream_summary 
 /* Of many streams, each may be too short for a step; together they are not. */
 static void release_all(const struct ky_stream *stream)
 {
-	(void)madvise((void *)(uintptr_t)stream->file.data, stream->file.size_bytes, MADV_DONTNEED);
+	if (!ky_stream_in_memory(stream))
+		(void)madvise((void *)(uintptr_t)stream->file.data, stream->file.size_bytes,
+			      MADV_DONTNEED);
 }
 
 int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary *summary,

@@ -61,6 +61,8 @@ static int import_archive_new_trace(struct unpacking *unpacking, const char *dir
 		return ky_error_nomem(unpacking->reader.err);
 	}
 	unpacking->trace = ky_vec_last(&unpacking->traces);
+	/* The parts of a trace are joined: their mappings move. */
+	trace.trace->uses_memory = false;
 	ret = ky_scratch_store_open(trace.trace, &unpacking->trace->store, unpacking->reader.err);
 	if (!ret)
 		ret = ky_store_open(unpacking->trace->store, &place, &unpacking->trace->to,

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "os/file.h"
+#include "os/sigbus-guard.h"
 
 #define WINDOW_BYTES ((size_t)1 << 20)
 
@@ -35,11 +37,38 @@ int ky_foreign_open(struct ky_foreign_file *file, const char *path, int fd, stru
 
 void ky_foreign_close(struct ky_foreign_file *file)
 {
+	if (file->map) {
+		ky_sigbus_guard_remove(file->map, file->size_bytes);
+		munmap((void *)(uintptr_t)file->map, file->size_bytes);
+	}
 	if (file->path && file->fd >= 0)
 		close(file->fd);
 	free(file->window);
 	memset(file, 0, sizeof(*file));
 	file->fd = -1;
+}
+
+bool ky_foreign_map(struct ky_foreign_file *file)
+{
+	void *map;
+
+	if (file->map || !file->size_bytes || file->size_bytes > SIZE_MAX)
+		return file->map;
+	map = mmap(NULL, file->size_bytes, PROT_READ, MAP_PRIVATE, file->fd, 0);
+	if (map == MAP_FAILED)
+		return false;
+	if (ky_sigbus_guard_add(map, file->size_bytes) < 0) {
+		munmap(map, file->size_bytes);
+		return false;
+	}
+	(void)madvise(map, file->size_bytes, MADV_SEQUENTIAL);
+	file->map = map;
+	return true;
+}
+
+bool ky_foreign_is_cut(const struct ky_foreign_file *file)
+{
+	return file->map && ky_sigbus_guard_hit(file->map, file->size_bytes);
 }
 
 int ky_foreign_bad(const struct ky_foreign_file *file, uint64_t offset, const char *what,

@@ -26,6 +26,7 @@ struct ky_foreign_file {
 	uint8_t *window;     /* the bytes from window_at on */
 	uint64_t window_at;
 	size_t window_bytes, window_cap;
+	const uint8_t *map;	 /* size_bytes; NULL: not mapped */
 	uint64_t unpacked_bytes; /* out of compressed parts so far */
 };
 
@@ -47,6 +48,14 @@ void ky_foreign_close(struct ky_foreign_file *file);
  */
 const uint8_t *ky_foreign_bytes(struct ky_foreign_file *file, uint64_t offset, uint64_t len,
 				const char *what, struct kymo_error *err);
+
+/*
+ * Maps the whole file: file->map. False: it cannot be mapped. Another process may change these bytes at any time, so a number out
+ * of them is read once, and what is read twice is copied first. What is cut off reads as zeros: ky_foreign_is_cut().
+ */
+bool ky_foreign_map(struct ky_foreign_file *file);
+/* Has a part of the map been missing when it was read? */
+bool ky_foreign_is_cut(const struct ky_foreign_file *file);
 
 /* Counts @bytes that are unpacked from byte @offset. 0, or KYMO_E_LIMIT: the file unpacks to more than a trace has. */
 int ky_foreign_unpack(struct ky_foreign_file *file, uint64_t offset, uint64_t bytes,

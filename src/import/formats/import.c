@@ -31,6 +31,7 @@ struct ky_scratch_trace *ky_import_new_trace(struct ky_import *imports)
 	if (!trace)
 		return NULL;
 	ky_strbuf_init(&trace->metadata);
+	trace->uses_memory = true;
 	if (ky_vec_push(&imports->traces, trace) == 0)
 		return trace;
 	free(trace);

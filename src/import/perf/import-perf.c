@@ -20,7 +20,9 @@
 
 /* A file without rounds: so much waits. */
 #define WAITING_MAX_BYTES ((size_t)256 << 20)
-#define CPU_NONE	  UINT32_MAX
+/* What the CPU fetches from memory before it is looked at. */
+#define AHEAD_BYTES   1024u
+#define AHEAD_RECORDS 8u
 
 struct perf_import {
 	struct ky_perf_file perf;
@@ -31,18 +33,26 @@ struct perf_import {
 	uint64_t round_ns; /* the newest record of the last round */
 	uint64_t last_ns;  /* of all */
 	uint64_t n_short;
+	uint8_t copy[UINT16_MAX + 1]; /* of the record that is handed on */
 	uint16_t at_id; /* where the counter's id stands in samples; 0: take all records singly */
 	const struct ky_log *log;
 };
 
 /* ---- the queues ----------------------------------------------------------------------- */
 
+/* The map may change under its reader. */
+static const uint8_t *import_perf_copy(struct perf_import *import,
+				       const struct ky_perf_waiting *waiting)
+{
+	return memcpy(import->copy, waiting->bytes, waiting->size);
+}
+
 /* Nothing but a tracepoint's record is looked at. */
 static int import_perf_emit_plain(struct perf_import *import, const struct ky_perf_waiting *waiting,
 				  uint32_t cpu, struct kymo_error *err)
 {
 	const struct ky_perf_attr *attr = &import->perf.attrs.data[waiting->attr - 1];
-	const uint8_t *raw = waiting->bytes + attr->at_raw;
+	const uint8_t *raw = import_perf_copy(import, waiting) + attr->at_raw;
 	uint32_t len = ky_foreign_u32(raw, false);
 
 	if (len > (uint32_t)waiting->size - attr->at_raw - 4) {
@@ -56,7 +66,10 @@ static int import_perf_emit_plain(struct perf_import *import, const struct ky_pe
 static int import_perf_emit(struct perf_import *import, const struct ky_perf_waiting *waiting,
 			    struct kymo_error *err)
 {
-	struct ky_perf_head head = {.bytes = waiting->bytes, .size = waiting->size};
+	struct ky_perf_head head = {
+		.bytes = waiting->attr ? import_perf_copy(import, waiting) : waiting->bytes,
+		.size = waiting->size,
+	};
 	struct ky_perf_sample sample;
 
 	head.type = ky_foreign_u32(head.bytes, import->perf.file.swap);
@@ -79,6 +92,8 @@ static int import_perf_flush_queue(struct perf_import *import, struct ky_perf_qu
 	for (; n < queue->records.len && queue->records.data[n].ns <= until_ns && !ret; n++) {
 		const struct ky_perf_waiting *waiting = &queue->records.data[n];
 
+		if (n + AHEAD_RECORDS < queue->records.len)
+			__builtin_prefetch(waiting[AHEAD_RECORDS].bytes);
 		ret = waiting->attr && has_kernel
 			      ? import_perf_emit_plain(import, waiting, cpu, err)
 			      : import_perf_emit(import, waiting, err);
@@ -138,17 +153,20 @@ static int import_perf_flush(struct perf_import *import, uint64_t until_ns, stru
 	return ret;
 }
 
-/* @is_kept: the record's bytes are in a block of the queues. */
 static int import_perf_wait(struct perf_import *import, const struct ky_perf_head *head,
-			    bool is_kept, struct kymo_error *err)
+			    struct kymo_error *err)
 {
-	struct ky_perf_waiting waiting = {.size = head->size, .bytes = head->bytes};
+	struct ky_perf_head kept = *head;
+	struct ky_perf_waiting waiting = {.size = head->size};
 	uint32_t cpu;
 
-	ky_perf_sample_place(&import->perf, head, &waiting.ns, &cpu);
-	if (!is_kept)
-		waiting.bytes = ky_perf_queue_copy(&import->queues, head->bytes, head->size);
-	if (!waiting.bytes || ky_perf_queue_add(&import->queues, cpu, &waiting) < 0)
+	kept.bytes = waiting.bytes = ky_perf_queue_copy(&import->queues, head->bytes, head->size);
+	if (!kept.bytes)
+		return ky_error_nomem(err);
+	if (head->type == KY_PERF_MMAP && !import->perf.kernel_at)
+		ky_perf_take_map(&import->perf, &kept);
+	ky_perf_sample_place(&import->perf, &kept, &waiting.ns, &cpu);
+	if (ky_perf_queue_add_copy(&import->queues, cpu, &waiting) < 0)
 		return ky_error_nomem(err);
 	return KYMO_OK;
 }
@@ -156,16 +174,14 @@ static int import_perf_wait(struct perf_import *import, const struct ky_perf_hea
 /* ---- the file ------------------------------------------------------------------------- */
 
 static int import_perf_take(struct perf_import *import, const struct ky_perf_head *head,
-			    bool is_kept, struct kymo_error *err)
+			    struct kymo_error *err)
 {
 	int ret;
 
-	if (head->type == KY_PERF_MMAP && !import->perf.kernel_at)
-		ky_perf_take_map(&import->perf, head);
 	if (head->type != KY_PERF_FINISHED_ROUND) {
 		if (head->type >= KY_PERF_USER)
 			return KYMO_OK;
-		ret = import_perf_wait(import, head, is_kept, err);
+		ret = import_perf_wait(import, head, err);
 		if (ret < 0 || import->queues.waiting_bytes < WAITING_MAX_BYTES)
 			return ret;
 		import->round_ns = import->queues.newest_ns;
@@ -178,58 +194,66 @@ static int import_perf_take(struct perf_import *import, const struct ky_perf_hea
 	return ret;
 }
 
-/* A sample of @size bytes with a tracepoint's record in a fixed place. False: it is another one. */
-static inline bool import_perf_is_plain(const struct perf_import *import, const uint8_t *bytes,
-					uint32_t size, struct ky_perf_waiting *waiting,
-					uint32_t *cpu)
+/* A sample of @size bytes with a tracepoint's record in a fixed place. NULL: it is another one. */
+static inline const struct ky_perf_attr *import_perf_plain(const struct perf_import *import,
+							   const uint8_t *bytes, uint32_t size)
 {
 	const struct ky_perf_file *perf = &import->perf;
 	const struct ky_perf_attr *attr;
 	uintptr_t number;
 
 	if (size < import->at_id + 8u)
-		return false;
+		return NULL;
 	number = ky_perf_known_id(perf, ky_foreign_u64(bytes + import->at_id, false));
 	if (!number || number > perf->attrs.len || number > UINT16_MAX)
-		return false;
+		return NULL;
 	attr = &perf->attrs.data[number - 1];
-	if (!attr->at_raw || attr->at_id != import->at_id || size < attr->at_raw + 4u)
-		return false;
-	*waiting = (struct ky_perf_waiting){
-		.ns = ky_foreign_u64(bytes + attr->at_time, false),
-		.bytes = bytes,
-		.size = (uint16_t)size,
-		.attr = (uint16_t)number,
-	};
-	*cpu = attr->at_cpu ? ky_foreign_u32(bytes + attr->at_cpu, false) : 0;
-	return true;
+	return attr->at_raw && attr->at_id == import->at_id && size >= attr->at_raw + 4u ? attr
+											 : NULL;
+}
+
+static inline int import_perf_wait_plain(struct perf_import *import,
+					 const struct ky_perf_attr *attr, const uint8_t *bytes,
+					 uint16_t size)
+{
+	uint32_t cpu = attr->at_cpu ? ky_foreign_u32(bytes + attr->at_cpu, false) : 0;
+	struct ky_perf_queue *queue = ky_perf_queue_of(&import->queues, cpu);
+	struct ky_perf_waiting *waiting;
+
+	if (!queue)
+		return KYMO_E_MEMORY;
+	waiting = ky_perf_queue_add(&import->queues, queue,
+				    ky_foreign_u64(bytes + attr->at_time, false));
+	if (!waiting)
+		return KYMO_E_MEMORY;
+	waiting->bytes = bytes;
+	waiting->size = size;
+	waiting->attr = (uint16_t)(attr - import->perf.attrs.data + 1);
+	return KYMO_OK;
 }
 
 /* The record at @bytes, of @have, if it is one of the kernel, or ends a round. 1: it is taken; 0: it is not. */
-static int import_perf_take_next(struct perf_import *import, const uint8_t *bytes, uint64_t have,
-				 struct kymo_error *err)
+static inline int import_perf_take_next(struct perf_import *import, const uint8_t *bytes,
+					uint64_t have, struct kymo_error *err)
 {
-	struct ky_perf_head head = {
-		.bytes = bytes,
-		.type = ky_foreign_u32(bytes, false),
-		.misc = ky_foreign_u16(bytes + 4, false),
-		.size = ky_foreign_u16(bytes + 6, false),
-	};
-	struct ky_perf_waiting waiting;
-	uint32_t cpu;
+	uint32_t type = ky_foreign_u32(bytes, false);
+	uint16_t size = ky_foreign_u16(bytes + 6, false);
+	const struct ky_perf_attr *attr;
+	struct ky_perf_head head;
 	int ret;
 
-	if (head.size < KY_PERF_HEAD_BYTES || head.size > have ||
-	    (head.type >= KY_PERF_USER && head.type != KY_PERF_FINISHED_ROUND))
+	/* Both are read once: the map may change. */
+	__asm__ volatile("" : "+r"(type), "+r"(size));
+	if (size < KY_PERF_HEAD_BYTES || size > have ||
+	    (type >= KY_PERF_USER && type != KY_PERF_FINISHED_ROUND))
 		return 0;
-	import->perf.at += head.size;
-	if (__builtin_expect(head.type == KY_PERF_SAMPLE &&
-				     import_perf_is_plain(import, bytes, head.size, &waiting, &cpu),
-			     1))
-		ret = ky_perf_queue_add(&import->queues, cpu, &waiting) < 0 ? ky_error_nomem(err)
-									    : KYMO_OK;
-	else
-		ret = import_perf_take(import, &head, true, err);
+	import->perf.at += size;
+	attr = type == KY_PERF_SAMPLE ? import_perf_plain(import, bytes, size) : NULL;
+	if (__builtin_expect(attr != NULL, 1))
+		return import_perf_wait_plain(import, attr, bytes, size) < 0 ? ky_error_nomem(err)
+									     : 1;
+	head = (struct ky_perf_head){type, ky_foreign_u16(bytes + 4, false), size, bytes};
+	ret = import_perf_take(import, &head, err);
 	return ret < 0 ? ret : 1;
 }
 
@@ -243,20 +267,17 @@ static int import_perf_take_row(struct perf_import *import, struct kymo_error *e
 	int taken = 1;
 
 	import->at_id = perf->attrs.len ? perf->attrs.data[0].at_id : 0;
-	if (perf->file.swap || perf->unpack || !import->at_id)
+	if (perf->file.swap || perf->unpack || !import->at_id || !ky_foreign_map(&perf->file))
 		return KYMO_OK;
 	while (taken > 0 && perf->at < perf->end && !import->round_is_over &&
 	       import->queues.waiting_bytes < WAITING_MAX_BYTES) {
-		uint64_t left = perf->end - perf->at, have;
-		uint32_t want = left < UINT16_MAX ? (uint32_t)left : UINT16_MAX;
-		const uint8_t *bytes =
-			want < KY_PERF_HEAD_BYTES
-				? NULL
-				: ky_perf_queue_read(&import->queues, perf, want, &have);
+		uint64_t left = perf->end - perf->at;
 
-		if (!bytes)
+		if (left < KY_PERF_HEAD_BYTES)
 			return KYMO_OK;
-		taken = import_perf_take_next(import, bytes, have < left ? have : left, err);
+		if (left > AHEAD_BYTES)
+			__builtin_prefetch(perf->file.map + perf->at + AHEAD_BYTES);
+		taken = import_perf_take_next(import, perf->file.map + perf->at, left, err);
 	}
 	return taken < 0 ? taken : KYMO_OK;
 }
@@ -279,7 +300,7 @@ static int import_perf_read(struct perf_import *import, bool is_part, struct kym
 
 	import->round_is_over = false;
 	while ((next = ky_perf_next(&import->perf, &head, &why)) > 0) {
-		ret = import_perf_take(import, &head, false, err);
+		ret = import_perf_take(import, &head, err);
 		if (!ret)
 			ret = import_perf_take_row(import, err);
 		if (ret < 0)
@@ -290,6 +311,9 @@ static int import_perf_read(struct perf_import *import, bool is_part, struct kym
 	}
 	if (next < 0 && !broken->code)
 		*broken = why;
+	else if (!broken->code && ky_foreign_is_cut(&import->perf.file))
+		ky_foreign_bad(&import->perf.file, import->perf.at,
+			       "the file became shorter while it was read", broken);
 	/* What was good before is read all the same; an error of reading ends it. */
 	if (next < 0 && ((next != KYMO_E_FORMAT && next != KYMO_E_LIMIT) ||
 			 (!import->trace.has_begun && !import->queues.waiting_bytes))) {
@@ -305,7 +329,6 @@ static int import_perf_read_part(struct perf_import *import, struct ky_perf_part
 {
 	int ret;
 
-	ky_perf_queue_leave(&import->queues);
 	ky_perf_part_swap(part, &import->perf);
 	import->queues.newest_ns = 0;
 	ret = import_perf_read(import, true, broken, err);

@@ -14,10 +14,11 @@
 #include "import/perf/perf-file.h"
 #include "os/file.h"
 
-#define NOTES_BYTES	   65536
-#define SYMBOLS_BYTES	   65536 /* the first symbols are those of the kernel's begin */
-#define GNU_BUILD_ID	   3
-#define MISC_BUILD_ID_SIZE (1u << 15)
+#define NOTES_BYTES	    65536
+#define FIRST_SYMBOLS_BYTES 4096
+#define SYMBOLS_BYTES	    65536 /* the first symbols are those of the kernel's begin */
+#define GNU_BUILD_ID	    3
+#define MISC_BUILD_ID_SIZE  (1u << 15)
 
 static const char map_name[] = "[kernel.kallsyms]";
 
@@ -123,14 +124,14 @@ static bool perf_kernel_own_id(uint8_t id[20])
 	return is_found;
 }
 
-/* The address of one of the first symbols; 0: unknown, or hidden from this user. */
-static uint64_t perf_kernel_own_address(const char *symbol)
+/* The address of @symbol in the first @bytes of the kernel's symbols; 0: it is not there. */
+static uint64_t perf_kernel_find(const char *symbol, size_t bytes)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	uint64_t address = 0;
 	size_t len = strlen(symbol);
 	const char *at;
-	int ret = len ? ky_read_file(AT_FDCWD, "/proc/kallsyms", SYMBOLS_BYTES, &text) : -ENOENT;
+	int ret = ky_read_file(AT_FDCWD, "/proc/kallsyms", bytes, &text);
 
 	if (ret < 0 && ret != -EFBIG)
 		text.len = 0;
@@ -144,6 +145,14 @@ static uint64_t perf_kernel_own_address(const char *symbol)
 	}
 	ky_strbuf_fini(&text);
 	return address;
+}
+
+/* The address of one of the first symbols, which most often is one of the very first; 0: unknown, or hidden from this user. */
+static uint64_t perf_kernel_own_address(const char *symbol)
+{
+	uint64_t address = *symbol ? perf_kernel_find(symbol, FIRST_SYMBOLS_BYTES) : 0;
+
+	return address || !*symbol ? address : perf_kernel_find(symbol, SYMBOLS_BYTES);
 }
 
 bool ky_perf_boot_is_here(const struct ky_perf_file *perf)

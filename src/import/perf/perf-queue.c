@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/perf/perf-queue.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "import/ftrace/foreign-kernel.h"
@@ -56,7 +54,7 @@ static inline void perf_queue_done(struct ky_perf_queues *queues, const uint8_t 
 {
 	struct ky_perf_block *block = perf_queue_block_of(bytes);
 
-	if (!--block->n_waiting && block != queues->part && block != queues->copies)
+	if (!--block->n_waiting && block != queues->copies)
 		perf_queue_give_back(queues, block);
 }
 
@@ -68,7 +66,6 @@ void ky_perf_queues_fini(struct ky_perf_queues *queues)
 		ky_vec_fini(&queue->records);
 	}
 	ky_vec_fini(&queues->cpus);
-	perf_queue_leave(queues, &queues->part);
 	perf_queue_leave(queues, &queues->copies);
 	while (queues->unused) {
 		struct ky_perf_block *next = queues->unused->next;
@@ -79,35 +76,6 @@ void ky_perf_queues_fini(struct ky_perf_queues *queues)
 }
 
 /* ---- bytes ---------------------------------------------------------------------------- */
-
-const uint8_t *ky_perf_queue_read(struct ky_perf_queues *queues, const struct ky_perf_file *perf,
-				  uint32_t len, uint64_t *have)
-{
-	uint64_t in = perf->at - queues->part_at;
-	ssize_t got;
-
-	if (queues->part && perf->at >= queues->part_at && in <= queues->part_bytes &&
-	    len <= queues->part_bytes - in) {
-		*have = queues->part_bytes - in;
-		return queues->part->bytes + in;
-	}
-	perf_queue_leave(queues, &queues->part);
-	queues->part = perf_queue_block(queues);
-	if (!queues->part)
-		return NULL;
-	do
-		got = pread(perf->file.fd, queues->part->bytes, ROOM_BYTES, (off_t)perf->at);
-	while (got < 0 && errno == EINTR);
-	queues->part_at = perf->at;
-	queues->part_bytes = got > 0 ? (uint32_t)got : 0;
-	*have = queues->part_bytes;
-	return len <= queues->part_bytes ? queues->part->bytes : NULL;
-}
-
-void ky_perf_queue_leave(struct ky_perf_queues *queues)
-{
-	perf_queue_leave(queues, &queues->part);
-}
 
 const uint8_t *ky_perf_queue_copy(struct ky_perf_queues *queues, const uint8_t *bytes,
 				  uint16_t size)
@@ -130,7 +98,7 @@ const uint8_t *ky_perf_queue_copy(struct ky_perf_queues *queues, const uint8_t *
 
 /* ---- records -------------------------------------------------------------------------- */
 
-static struct ky_perf_queue *perf_queue_of(struct ky_perf_queues *queues, uint32_t cpu)
+struct ky_perf_queue *ky_perf_queue_new(struct ky_perf_queues *queues, uint32_t cpu)
 {
 	cpu = cpu < KY_FOREIGN_CPUS_MAX ? cpu : 0;
 	while (queues->cpus.len <= cpu)
@@ -139,20 +107,21 @@ static struct ky_perf_queue *perf_queue_of(struct ky_perf_queues *queues, uint32
 	return &queues->cpus.data[cpu];
 }
 
-int ky_perf_queue_add(struct ky_perf_queues *queues, uint32_t cpu, struct ky_perf_waiting *waiting)
+int ky_perf_queue_add_copy(struct ky_perf_queues *queues, uint32_t cpu,
+			   const struct ky_perf_waiting *waiting)
 {
-	struct ky_perf_queue *queue = perf_queue_of(queues, cpu);
+	struct ky_perf_queue *queue = ky_perf_queue_of(queues, cpu);
+	struct ky_perf_waiting *added =
+		queue ? ky_perf_queue_add(queues, queue, waiting->ns) : NULL;
 
-	if (!queue)
+	if (!added)
 		return KYMO_E_MEMORY;
-	waiting->order = queue->order++;
-	if (queue->records.len && waiting->ns < ky_vec_last(&queue->records)->ns)
-		queue->is_unsorted = true;
-	if (ky_vec_push(&queue->records, *waiting) < 0)
-		return KYMO_E_MEMORY;
+	added->bytes = waiting->bytes;
+	added->size = waiting->size;
+	added->attr = 0;
 	perf_queue_block_of(waiting->bytes)->n_waiting++;
+	queue->n_copies++;
 	queues->waiting_bytes += waiting->size;
-	queues->newest_ns = waiting->ns > queues->newest_ns ? waiting->ns : queues->newest_ns;
 	return KYMO_OK;
 }
 
@@ -179,9 +148,15 @@ void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *que
 
 	if (!n)
 		return;
-	for (size_t i = 0; i < n; i++) {
-		queues->waiting_bytes -= queue->records.data[i].size;
-		perf_queue_done(queues, queue->records.data[i].bytes);
+	queues->waiting_bytes -= n * sizeof(*queue->records.data);
+	for (size_t i = 0; i < n && queue->n_copies; i++) {
+		const struct ky_perf_waiting *done = &queue->records.data[i];
+
+		if (done->attr)
+			continue;
+		queues->waiting_bytes -= done->size;
+		queue->n_copies--;
+		perf_queue_done(queues, done->bytes);
 	}
 	memmove(queue->records.data, queue->records.data + n, left * sizeof(*queue->records.data));
 	queue->records.len = left;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records of perf.data that wait for their turn: a queue for each CPU, and the bytes of the records in blocks, where they stay until
- * the record is handed on. A block is free again when no record in it waits.
+ * Records of perf.data that wait for their turn: a queue for each CPU. The bytes of plain tracepoints stay in the file's map; those
+ * of other records are copied into blocks, where they stay until the record is handed on. A block is free again when no record in it
+ * waits.
  *
  * Threads: one at a time per object.
  */
@@ -17,16 +18,18 @@ struct ky_perf_block;
 
 struct ky_perf_waiting {
 	uint64_t ns;
-	const uint8_t *bytes; /* in a block */
+	const uint8_t *bytes; /* in the file's map, or in a block */
 	uint32_t order;	      /* of its arrival */
 	uint16_t size;
-	uint16_t attr; /* of a plain tracepoint, plus 1; 0: something else */
+	uint16_t
+		attr; /* of a plain tracepoint in the file's map, plus 1; 0: something else, in a block */
 };
 
 struct ky_perf_queue {
 	KY_VEC(struct ky_perf_waiting) records;
-	size_t n_done;	/* of the first records */
-	uint32_t order; /* of the next record */
+	size_t n_done;	 /* of the first records */
+	size_t n_copies; /* records in blocks */
+	uint32_t order;	 /* of the next record */
 	bool is_unsorted;
 };
 
@@ -34,29 +37,46 @@ struct ky_perf_queues {
 	KY_VEC(struct ky_perf_queue) cpus; /* by number */
 	uint64_t waiting_bytes, newest_ns;
 	struct ky_perf_block *copies, *unused; /* where the next copy goes; a list */
-	/* A part of the file. */
-	struct ky_perf_block *part;
-	uint64_t part_at;
-	uint32_t part_bytes;
 };
 
 /* All zeros are allowed. */
 void ky_perf_queues_fini(struct ky_perf_queues *queues);
 
-/*
- * The file's bytes from perf->at on, at least @len of them, in a block; *have: how many there are. NULL: the file ends before, or
- * cannot be read, or memory is out.
- */
-const uint8_t *ky_perf_queue_read(struct ky_perf_queues *queues, const struct ky_perf_file *perf,
-				  uint32_t len, uint64_t *have);
-/* Another file is read from here on. */
-void ky_perf_queue_leave(struct ky_perf_queues *queues);
 /* A copy of @bytes in a block; NULL: memory is out. */
 const uint8_t *ky_perf_queue_copy(struct ky_perf_queues *queues, const uint8_t *bytes,
 				  uint16_t size);
 
+/* The queue of @cpu, or of CPU 0 for a number that no CPU has; NULL: memory is out. */
+struct ky_perf_queue *ky_perf_queue_new(struct ky_perf_queues *queues, uint32_t cpu);
+static inline struct ky_perf_queue *ky_perf_queue_of(struct ky_perf_queues *queues, uint32_t cpu)
+{
+	return __builtin_expect(cpu < queues->cpus.len, 1) ? &queues->cpus.data[cpu]
+							   : ky_perf_queue_new(queues, cpu);
+}
+
+/*
+ * Adds a record at @ns; the caller fills in bytes, size and attribute. NULL: memory is out. Fields are stored one by one: a copy of a
+ * struct that was just written waits for the stores.
+ */
+static inline struct ky_perf_waiting *ky_perf_queue_add(struct ky_perf_queues *queues,
+							struct ky_perf_queue *queue, uint64_t ns)
+{
+	struct ky_perf_waiting *added;
+
+	if (ky_vec_reserve(&queue->records, 1) < 0)
+		return NULL;
+	added = &queue->records.data[queue->records.len];
+	if (queue->records.len++ && ns < added[-1].ns)
+		queue->is_unsorted = true;
+	added->ns = ns;
+	added->order = queue->order++;
+	queues->waiting_bytes += sizeof(*added);
+	queues->newest_ns = ns > queues->newest_ns ? ns : queues->newest_ns;
+	return added;
+}
 /* Adds a record of @cpu whose bytes are in a block. 0 or KYMO_E_MEMORY. */
-int ky_perf_queue_add(struct ky_perf_queues *queues, uint32_t cpu, struct ky_perf_waiting *waiting);
+int ky_perf_queue_add_copy(struct ky_perf_queues *queues, uint32_t cpu,
+			   const struct ky_perf_waiting *waiting);
 /* Puts the records of a queue into the order of time; those of one time stay in the order of their arrival. */
 void ky_perf_queue_sort(struct ky_perf_queue *queue);
 /* Frees the records of a queue that are done. */

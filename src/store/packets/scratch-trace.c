@@ -7,11 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "os/file.h"
+
+/* Of all scratch traces of the process. */
+#define MEMORY_MAX_BYTES   ((uint64_t)64 << 20)
+#define MEMORY_SHARE	   16 /* and of the machine's memory at most one part of so many */
+#define MEMORY_FIRST_BYTES ((uint64_t)512 << 10)
+#define HUGE_PAGE_BYTES	   ((uint64_t)2 << 20)
+static _Atomic uint64_t memory_used_bytes; /* relaxed: a limit, which orders nothing */
 
 struct scratch_writer {
 	struct ky_store_trace base;
@@ -24,10 +32,89 @@ static struct scratch_writer *scratch_writer(struct ky_store_trace *base)
 	return (struct scratch_writer *)base;
 }
 
+/* ---- memory --------------------------------------------------------------------------- */
+
+static void scratch_trace_free_memory(struct ky_scratch_stream *stream)
+{
+	if (!stream->memory)
+		return;
+	munmap(stream->memory, stream->memory_bytes);
+	atomic_fetch_sub_explicit(&memory_used_bytes, stream->size_bytes, memory_order_relaxed);
+	stream->memory = NULL;
+	stream->memory_bytes = 0;
+}
+
+/* Addresses for @bytes, with what is there; pages come as they are written. */
+static bool scratch_trace_reserve(struct ky_scratch_stream *stream, uint64_t bytes)
+{
+	uint64_t had = stream->memory_bytes, want = had ? had : MEMORY_FIRST_BYTES;
+	void *memory;
+
+	while (want < bytes)
+		want *= 2;
+	if (want == had)
+		return true;
+	memory = had ? mremap(stream->memory, had, want, MREMAP_MAYMOVE)
+		     : mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return false;
+	if (want >= HUGE_PAGE_BYTES)
+		(void)madvise(memory, want, MADV_HUGEPAGE);
+	stream->memory = memory;
+	stream->memory_bytes = want;
+	return true;
+}
+
+static uint64_t scratch_trace_memory_max(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	uint64_t share =
+		pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / MEMORY_SHARE : 0;
+
+	return share < MEMORY_MAX_BYTES ? share : MEMORY_MAX_BYTES;
+}
+
+static bool scratch_trace_fits(struct ky_scratch_stream *stream, uint64_t bytes)
+{
+	if (atomic_fetch_add_explicit(&memory_used_bytes, bytes, memory_order_relaxed) + bytes <=
+		    scratch_trace_memory_max() &&
+	    scratch_trace_reserve(stream, stream->size_bytes + bytes))
+		return true;
+	atomic_fetch_sub_explicit(&memory_used_bytes, bytes, memory_order_relaxed);
+	return false;
+}
+
+/* 1: the packet is in memory; 0: it goes to the file, as those before it have; negative: an errno. */
+static int scratch_trace_keep(const struct ky_scratch_trace *trace,
+			      struct ky_scratch_stream *stream, const struct ky_packet_out *packet)
+{
+	uint8_t *at;
+	int ret = KYMO_OK;
+
+	if (!trace->uses_memory || (stream->size_bytes && !stream->memory))
+		return 0;
+	if (scratch_trace_fits(stream, packet->size_bytes)) {
+		at = stream->memory + stream->size_bytes;
+		if (packet->head_bytes)
+			memcpy(at, packet->head, packet->head_bytes);
+		memcpy(at + packet->head_bytes, packet->data,
+		       packet->size_bytes - packet->head_bytes);
+		return 1;
+	}
+	if (stream->size_bytes)
+		ret = ky_write_all(stream->fd, stream->memory, stream->size_bytes);
+	if (!ret)
+		scratch_trace_free_memory(stream);
+	return ret;
+}
+
+/* ---- files ---------------------------------------------------------------------------- */
+
 void ky_scratch_trace_fini(struct ky_scratch_trace *trace)
 {
 	ky_vec_foreach(&trace->streams, stream) {
 		close((*stream)->fd);
+		scratch_trace_free_memory(*stream);
 		free((*stream)->name);
 		free(*stream);
 	}
@@ -125,10 +212,12 @@ static int scratch_packet(struct ky_store_trace *base, int number,
 	if (number < 0 || (size_t)number >= writer->trace->streams.len)
 		return ky_error_set(err, KYMO_E_INVALID, "there is no stream %d", number);
 	stream = writer->trace->streams.data[number];
-	ret = ky_writev_all(stream->fd, parts, 2);
+	ret = scratch_trace_keep(writer->trace, stream, packet);
+	if (!ret)
+		ret = ky_writev_all(stream->fd, parts, 2);
 	if (ret < 0) {
 		/* Half a packet would be damage for its reader. */
-		(void)!ftruncate(stream->fd, (off_t)stream->size_bytes);
+		(void)!ftruncate(stream->fd, stream->memory ? 0 : (off_t)stream->size_bytes);
 		return scratch_error(writer->directory, -ret, "write a temporary file", err);
 	}
 	stream->size_bytes += packet->size_bytes;

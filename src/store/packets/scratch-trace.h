@@ -2,7 +2,7 @@
 /*
  * A temporary trace: its streams are files without a name, which the file system frees at their
  * close, however the process ends. A packet store writes it; readers find it at a path of their
- * choice (struct ky_trace_options).
+ * choice (struct ky_trace_options). Where the owner allows it, what is short stays in memory.
  *
  * Threads: one at a time per trace.
  */
@@ -16,6 +16,8 @@
 struct ky_scratch_stream {
 	char *name; /* "channel0_1" */
 	int fd;
+	uint8_t *memory;       /* all of it, and the file is empty; NULL: the file has it */
+	uint64_t memory_bytes; /* of the mapping */
 	uint64_t size_bytes;
 	uint64_t first_bytes;  /* where its first packet is; what lies before it is gone */
 	uint64_t passed_bytes; /* the packet that its reader is in; UINT64_MAX: it has none */
@@ -24,6 +26,7 @@ struct ky_scratch_stream {
 struct ky_scratch_trace {
 	struct ky_strbuf metadata;
 	KY_VEC(struct ky_scratch_stream *) streams;
+	bool uses_memory; /* the owner sets it: streams that a packet store writes begin in memory */
 };
 
 #define KY_SCRATCH_TRACE_INIT                                      \
@@ -35,7 +38,7 @@ struct ky_scratch_trace {
 int ky_scratch_trace_add(struct ky_scratch_trace *trace, const char *name, bool in_memory,
 			 struct kymo_error *err);
 
-/* Closes the files. Their mappings stay valid until they are unmapped. */
+/* Closes the files, and frees the streams in memory. Mappings of files stay valid until they are unmapped. */
 void ky_scratch_trace_fini(struct ky_scratch_trace *trace);
 
 /*

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/file.h"
 #include "os/sigbus-guard.h"
 #include "store/packets/scratch-trace.h"
 #include "store/read/walk.h"
@@ -19,6 +20,8 @@ static void stream_unmap(struct ky_stream *stream)
 {
 	uint64_t bytes = stream->reserved_bytes ?: stream->file.size_bytes;
 
+	if (ky_stream_in_memory(stream))
+		return;
 	ky_sigbus_guard_remove(stream->file.data, bytes);
 	munmap((void *)(uintptr_t)stream->file.data, bytes);
 }
@@ -79,7 +82,10 @@ static int stream_map_file(struct ky_stream *stream, struct kymo_error *err)
 		part->inode = st.st_ino;
 		part->born_ns = born_ns(fd);
 	}
-	if (!errnum && ky_stream_may_grow(stream)) {
+	if (!errnum && part->memory) {
+		file->data = part->memory;
+		file->size_bytes = part->size_bytes;
+	} else if (!errnum && ky_stream_may_grow(stream)) {
 		errnum = map_growing(stream, fd, &st);
 	} else if (!errnum && st.st_size > 0) {
 		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -220,6 +226,8 @@ static int stream_open_file(struct ky_stream *stream, char *path, struct ky_scra
 	const struct ky_stream_part part = {
 		.path = path,
 		.fd = scratch ? scratch->fd : -1,
+		.memory = scratch ? scratch->memory : NULL,
+		.size_bytes = scratch && scratch->memory ? scratch->size_bytes : 0,
 		.begin_bytes = scratch ? scratch->first_bytes : 0,
 	};
 
@@ -273,6 +281,10 @@ int ky_stream_part_open(const struct ky_stream_part *part)
 			       : open(part->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 
+	/* The first one who needs the file fills it. */
+	if (fd >= 0 && part->memory && lseek(fd, 0, SEEK_END) == 0 &&
+	    ky_write_all(fd, part->memory, part->size_bytes) < 0)
+		(void)!ftruncate(fd, 0);
 	if (fd < 0 || (fstat(fd, &st) == 0 && st.st_dev == part->device &&
 		       st.st_ino == part->inode && (uint64_t)st.st_size >= part->size_bytes))
 		return fd;

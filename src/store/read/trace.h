@@ -53,6 +53,8 @@ struct ky_stream_part {
 	ino_t inode;
 	int64_t born_ns; /* of the file, by wall time; 0: unknown. Another file may get the inode of a removed one */
 	int fd; /* of a scratch trace, which has it open: ->path has no file; else -1 */
+	const uint8_t
+		*memory; /* of a scratch trace: the file is empty, and its bytes are here; NULL */
 };
 
 /*
@@ -210,6 +212,12 @@ int ky_trace_read_metadata(const struct ky_trace *trace, struct ky_strbuf *bytes
 KY_VEC_TYPE(ky_packet_list, struct ky_packet_entry);
 int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *packets,
 		      struct kymo_error *err);
+
+/* Has a scratch trace the bytes of @stream in memory? What is given back to the kernel there is lost. */
+static inline bool ky_stream_in_memory(const struct ky_stream *stream)
+{
+	return stream->parts.len && stream->parts.data[0].memory;
+}
 
 /*
  * Opens the file of @part, if it is still the same file; the caller closes it. Returns -1
