@@ -2,26 +2,13 @@
 /* kymo latency: distributions of durations while the machine runs. */
 #include "cli/terminal/command.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <locale.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/vec.h"
-#include "cli/commands/latency-chain.h"
-#include "cli/commands/latency-members.h"
-#include "cli/commands/latency-metrics.h"
-#include "cli/commands/latency-output.h"
-#include "cli/commands/latency-screen.h"
-#include "cli/commands/latency-track.h"
-#include "os/now.h"
+#include "cli/commands/latency-run.h"
 
 struct options {
 	bool once, json, csv, stacks, chain, plain, wide;
@@ -230,198 +217,10 @@ static int cmd_latency_check(const struct options *options, struct kymo_error *e
 	return KYMO_OK;
 }
 
-/* ---- running ------------------------------------------------------------------------------ */
-
-/* Of a run. */
-struct run {
-	const struct options *options;
-	struct ky_latency_view view;
-	struct ky_tracks tracks;
-	struct ky_chain_options chain;
-	struct ky_members members;
-	struct ky_metrics_server *server; /* NULL: none */
-	struct ky_screen *screen;	  /* NULL: none */
-	int signal_fd;
-	bool is_over;
-};
-
-static int put(const struct run *run, bool is_first, struct kymo_error *err)
-{
-	const struct ky_latency_view *view = &run->view;
-	const struct options *options = run->options;
-	struct ky_strbuf out = KY_STRBUF_INIT;
-	int ret = KYMO_OK;
-
-	if (run->screen)
-		return ky_screen_update(run->screen, err);
-	if (options->listen && !options->json && !options->csv)
-		return KYMO_OK;
-	if (options->json) {
-		ret = ky_latency_put_json(view, false, err);
-	} else if (options->csv) {
-		ky_latency_put_csv(&out, view, is_first);
-	} else {
-		/* What trackers tell stays. */
-		if (!options->once && !run->tracks.n && !options->chain && !options->members_ns &&
-		    isatty(STDOUT_FILENO))
-			ky_strbuf_adds(&out, "\033[H\033[2J");
-		ret = ky_latency_put_text(&out, view, err);
-	}
-	ky_cli_write(&out);
-	fflush(stdout);
-	ky_strbuf_fini(&out);
-	return ret;
-}
-
-/* Longer durations are members that the screen can show. */
-#define SCREEN_MEMBERS_NS 10000000
-
-/* What trackers and the chain tell is a text without an end. */
-static bool wants_screen(const struct run *run)
-{
-	const struct options *options = run->options;
-
-	return !options->once && !options->json && !options->csv && !options->plain &&
-	       !options->listen && !options->chain && !run->tracks.n && isatty(STDIN_FILENO) &&
-	       isatty(STDOUT_FILENO);
-}
-
-/* How often trackers tell, programs are looked for, and clients' limits of time are looked at. */
-#define STEP_NS 100000000
-/* The longest time for what came before the end. */
-#define LAST_STEPS_NS 1000000000
-
-/* Sleep for @left_ns, or until something comes. */
-static void cmd_latency_poll(struct run *run, int64_t left_ns)
-{
-	struct timespec left = {left_ns / 1000000000, left_ns % 1000000000};
-	struct pollfd fds[2 + 1 + KY_METRICS_CLIENTS_MAX] = {
-		{.fd = run->signal_fd, .events = POLLIN},
-		{.fd = run->screen ? STDIN_FILENO : -1, .events = POLLIN}};
-	nfds_t n = 2;
-
-	if (run->server)
-		n += ky_metrics_wait_for(run->server, fds + n);
-	if (ppoll(fds, n, &left, NULL) > 0 && fds[0].revents)
-		run->is_over = true;
-	if (run->screen && !ky_screen_keys(run->screen))
-		run->is_over = true;
-	if (run->server)
-		ky_metrics_step(run->server, run->view.latency);
-}
-
-/* Tell of what came. 1: more is there. */
-static int cmd_latency_step(struct run *run, struct kymo_error *err)
-{
-	const struct options *options = run->options;
-	int ret = ky_tracks_step(&run->tracks, run->view.latency, err), more = ret > 0;
-
-	if (ret >= 0 && (options->members_ns || run->screen)) {
-		ret = ky_members_step(&run->members, run->view.latency, err);
-		more |= ret > 0;
-	}
-	if (ret >= 0 && options->chain) {
-		ret = ky_chain_print(ky_latency_chain(run->view.latency), options->json, err);
-		more |= ret > 0;
-	}
-	if (ret >= 0)
-		ret = ky_latency_look(run->view.latency, err);
-	run->is_over |= ky_cli_pipe_closed();
-	return ret < 0 ? ret : more;
-}
-
-/* Wait until @until_ns of CLOCK_MONOTONIC, or for a signal, which sets run->is_over. */
-static int cmd_latency_wait(struct run *run, uint64_t until_ns, struct kymo_error *err)
-{
-	bool steps = run->tracks.n || run->server || run->options->chain ||
-		     run->options->members_ns || run->screen ||
-		     ky_latency_has_programs(run->view.latency);
-	int64_t left_ns, end_ns;
-	int ret = KYMO_OK;
-
-	while (!run->is_over && ret >= 0 && (left_ns = (int64_t)until_ns - ky_os_now_ns()) > 0) {
-		if (left_ns > STEP_NS && steps)
-			left_ns = ret ? 0 : STEP_NS;
-		cmd_latency_poll(run, left_ns);
-		ret = cmd_latency_step(run, err);
-	}
-	/* What came before the end, unless it comes without end. */
-	end_ns = ky_os_now_ns() + LAST_STEPS_NS;
-	while ((run->is_over || run->options->once) && ret > 0 && ky_os_now_ns() < end_ns)
-		ret = cmd_latency_step(run, err);
-	return ret < 0 ? ret : KYMO_OK;
-}
-
-static int cmd_latency_follow(struct run *run, struct kymo_error *err)
-{
-	uint64_t next_ns = (uint64_t)ky_os_time_ns(CLOCK_MONOTONIC);
-	bool is_first = true;
-	int ret = KYMO_OK;
-
-	while (!run->is_over && ret >= 0) {
-		next_ns += run->options->every_ns;
-		ret = cmd_latency_wait(run, next_ns, err);
-		if (ret < 0 || (run->is_over && !run->options->once))
-			break;
-		ret = ky_latency_read(run->view.latency, err);
-		if (ret >= 0)
-			ret = put(run, is_first, err);
-		is_first = false;
-		run->is_over |= run->options->once || ky_cli_pipe_closed();
-	}
-	return ret;
-}
-
-/* Returns a descriptor that becomes readable with one. */
-static int catch_signals(void)
-{
-	sigset_t signals;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	return signalfd(-1, &signals, SFD_CLOEXEC);
-}
-
-static int cmd_latency_measure(struct run *run, const struct ky_latency_options *wanted,
-			       struct kymo_error *err)
-{
-	int ret;
-
-	run->signal_fd = catch_signals();
-	ky_cli_catch_sigpipe();
-	ret = ky_latency_open(wanted, &run->view.latency, err);
-	if (ret >= 0 && run->options->listen)
-		ret = ky_metrics_listen(run->options->listen, &run->server, err);
-	if (ret >= 0)
-		ret = ky_tracks_start(&run->tracks, run->view.latency, err);
-	if (ret >= 0 && run->options->chain)
-		ret = ky_latency_add_chain(run->view.latency, &run->chain, err);
-	/* A terminal that knows too little gets tables. */
-	if (ret >= 0 && wants_screen(run))
-		(void)ky_screen_open(&run->view, &run->members, &run->screen, err);
-	run->members.is_kept = run->screen;
-	if (ret >= 0) {
-		if (run->server)
-			fprintf(stderr, "kymo: metrics at %s\n",
-				ky_metrics_url(run->server)); /* lint: own text */
-		if (!run->screen)
-			fputs("kymo: measuring; Ctrl-C ends it\n", stderr);
-		ret = cmd_latency_follow(run, err);
-	}
-	ky_screen_close(run->screen);
-	ky_metrics_close(run->server);
-	ky_latency_close(run->view.latency);
-	if (run->signal_fd >= 0)
-		close(run->signal_fd);
-	return ret;
-}
-
 /* What the options ask for. */
 static int cmd_latency_choose(const struct options *options, struct ky_latency_options *wanted,
-			      struct run *run, struct words *syscalls, struct kymo_error *err)
+			      struct ky_latency_run *run, struct words *syscalls,
+			      struct kymo_error *err)
 {
 	int ret = cmd_latency_check(options, err);
 
@@ -429,8 +228,9 @@ static int cmd_latency_choose(const struct options *options, struct ky_latency_o
 	wanted->max_cells = (uint32_t)options->keys;
 	wanted->members_ns = options->members_ns;
 	wanted->stacks = options->stacks;
-	if (wants_screen(run)) {
-		wanted->members_ns = options->members_ns ? options->members_ns : SCREEN_MEMBERS_NS;
+	if (ky_latency_run_wants_screen(run)) {
+		wanted->members_ns =
+			options->members_ns ? options->members_ns : KY_LATENCY_SCREEN_MEMBERS_NS;
 		wanted->stacks = true;
 	}
 	if (!ret)
@@ -452,8 +252,15 @@ static int run_latency(const struct ky_command *command, void *data, int n_args,
 {
 	const struct options *options = data;
 	struct ky_latency_options wanted = {0};
-	struct run run = {.options = options,
-			  .view = {.limit = options->limit, .wide = options->wide}};
+	struct ky_latency_run run = {.view = {.limit = options->limit, .wide = options->wide},
+				     .json = options->json,
+				     .csv = options->csv,
+				     .once = options->once,
+				     .plain = options->plain,
+				     .has_chain = options->chain,
+				     .listen = options->listen,
+				     .every_ns = options->every_ns,
+				     .members_ns = options->members_ns};
 	struct words syscalls = {0};
 	struct kymo_error err;
 	int ret;
@@ -474,9 +281,8 @@ static int run_latency(const struct ky_command *command, void *data, int n_args,
 		return ret;
 	ret = cmd_latency_choose(options, &wanted, &run, &syscalls, &err);
 	if (!ret)
-		ret = cmd_latency_measure(&run, &wanted, &err);
-	ky_tracks_fini(&run.tracks);
-	ky_members_fini(&run.members);
+		ret = ky_latency_run(&run, &wanted, &err);
+	ky_latency_run_fini(&run);
 	words_fini(&syscalls);
 	if (ret == KYMO_E_INVALID)
 		return err.hint[0] ? ky_cli_usage(command, "%s; %s", err.message, err.hint)
