@@ -385,7 +385,8 @@ static void report_locks_free_run(void *data)
 
 static void *report_locks_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct ky_listener listener = {.lock_wait = report_locks_on_wait,
+	struct ky_listener listener = {.did = true,
+				       .lock_wait = report_locks_on_wait,
 				       .lock_hold = report_locks_on_hold,
 				       .contention = report_locks_on_contention};
 	struct run *run = ky_report_run(model, sizeof(*run), &listener);

@@ -379,6 +379,7 @@ static void report_sched_free_run(void *data)
 static void *report_sched_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {
+		.runs = true,
 		.waited = report_sched_on_waited,
 		.wait_bounded = on_wait_bounded,
 		.queued = report_sched_on_queued,

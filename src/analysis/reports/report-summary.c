@@ -87,8 +87,7 @@ static bool report_summary_is_idle(const char *name)
 }
 
 /* What is known of @syscall. NULL: out of memory. */
-static const struct ky_summary_call *report_summary_call_get(struct ky_summary *run,
-							     uint32_t syscall)
+static struct ky_summary_call *report_summary_call_get(struct ky_summary *run, uint32_t syscall)
 {
 	struct ky_summary_call *known;
 
@@ -109,7 +108,7 @@ static int report_summary_on_call(void *data, const struct ky_call *call)
 {
 	struct ky_summary *run = data;
 	uint64_t ns = ky_ns_between(call->begin_ns, call->end_ns);
-	const struct ky_summary_call *known;
+	struct ky_summary_call *known;
 
 	if (call->outcome != KY_CALL_DONE)
 		return 0;
@@ -118,7 +117,7 @@ static int report_summary_on_call(void *data, const struct ky_call *call)
 	known = report_summary_call_get(run, call->syscall);
 	if (!known)
 		return KYMO_E_MEMORY;
-	known->entry->sums[SUM_CALLS]++;
+	known->n++;
 	if (!known->waits && ky_stats_add(&known->entry->stats, ns) < 0)
 		return KYMO_E_MEMORY;
 	return ky_aggregation_add(&run->threads, call->thread, SUM_CALLS, 1);
@@ -288,6 +287,10 @@ static int report_summary_finish(void *data, const struct ky_report_options *opt
 	int status;
 
 	(void)options;
+	ky_vec_foreach(&run->by_call, call) {
+		if (call->entry)
+			call->entry->sums[SUM_CALLS] = call->n;
+	}
 	ky_summary_say(run, table);
 	status = ky_report_note_losses(result);
 	if (status >= 0)

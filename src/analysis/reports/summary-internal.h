@@ -27,6 +27,7 @@ struct ky_summary_longest {
 /* What is known of a system call beforehand, and where it is counted. */
 struct ky_summary_call {
 	struct ky_entry *entry; /* NULL: none was made yet */
+	uint64_t n;		/* calls; in the end, they are the entry's */
 	bool waits;		/* for work, an input or a time: durations say nothing */
 };
 

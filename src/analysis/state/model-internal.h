@@ -37,6 +37,7 @@ enum ky_subject {
 	KY_ABOUT_FUNCTIONS = 131072,
 	KY_ABOUT_CONTENTION = 262144,
 	KY_ABOUT_CALLS = 524288,
+	KY_ABOUT_DID = 1048576,
 };
 
 /* What the model needs to know of an event class; resolved once. What every event needs is in the first cache line. */

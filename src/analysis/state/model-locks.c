@@ -295,7 +295,8 @@ static int end_hold(struct ky_model *model, struct lock *lock, struct ky_thread 
 		hold->pub.begin_ns = given ? lock->given_ns : lock->released_ns;
 		hold->pub.is_whole = true;
 	}
-	hold->pub.did = ky_thread_did(thread, hold->pub.begin_ns, ns);
+	if (model->subjects & KY_ABOUT_DID)
+		hold->pub.did = ky_thread_did(thread, hold->pub.begin_ns, ns);
 	for (size_t i = 0; i < lock->waiters.len && status >= 0; i++) {
 		struct waiter *waiter = &lock->waiters.data[i];
 

@@ -84,7 +84,7 @@ struct ky_lock_hold {
 	/* @is_whole: the lock was released then. Else the thread took it at an unknown time before the first waiter came. */
 	int64_t begin_ns, end_ns;
 	bool is_whole;
-	struct ky_did did; /* from begin_ns to end_ns */
+	struct ky_did did; /* from begin_ns to end_ns; for listeners that ask for it */
 	uint64_t delay_ns; /* the sum of what it is of all waits */
 	uint64_t n_waits;  /* of which it is the longest part: one of each thread */
 	uint64_t wait_ns;  /* their sum */

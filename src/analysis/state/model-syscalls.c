@@ -121,8 +121,7 @@ static int model_syscalls_tell(struct ky_model *model, const struct ky_call *cal
 int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
 		       const struct ky_class_info *info)
 {
-	struct ky_call call = {
-		.outcome = KY_CALL_DONE, .end_ns = event->ns, .cpu_id = event->cpu_id};
+	struct ky_call call; /* every member is set below: clearing it first costs more */
 	struct ky_thread *thread;
 	int status;
 
@@ -137,7 +136,10 @@ int ky_on_syscall_exit(struct ky_feed *feed, const struct ky_event *event,
 	if (status < 0)
 		return status;
 	call.thread = thread;
+	call.outcome = KY_CALL_DONE;
 	call.begin_ns = INT64_MIN;
+	call.end_ns = event->ns;
+	call.cpu_id = event->cpu_id;
 	if (thread->syscall.id == KY_NO_SYSCALL)
 		call.outcome = model_syscalls_headless(thread);
 	else

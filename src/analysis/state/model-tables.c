@@ -100,8 +100,10 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 	if (listener->waited || listener->wait_bounded || listener->queued || listener->off ||
 	    listener->switched)
 		subjects |= KY_ABOUT_WAITS;
-	if (listener->waited)
+	if (listener->runs)
 		subjects |= KY_ABOUT_RUNS;
+	if (listener->did)
+		subjects |= KY_ABOUT_DID;
 	if (listener->irq || listener->migration) /* who moves a thread is an interrupt, at times */
 		subjects |= KY_ABOUT_IRQS;
 	if (listener->waited || listener->futex) /* who wakes is an interrupt, at times */

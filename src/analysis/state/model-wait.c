@@ -57,7 +57,7 @@ static int model_wait_flush(struct ky_model *model, struct ky_thread *thread,
 	if (thread->left_ns < thread->host->blind_until_ns || thread->left_ns <= thread->stray_ns)
 		return drop_off(model, thread);
 	thread->off_ns = ns;
-	if (model->subjects & KY_ABOUT_LOCKS &&
+	if (model->subjects & KY_ABOUT_DID &&
 	    ky_lock_note_off(model, thread, thread->off, begin, ns) < 0)
 		return KYMO_E_MEMORY;
 	if (!ky_model_tells(model, thread, cpu) || ky_model_doubted(model, thread))

@@ -195,7 +195,7 @@ struct ky_waits_known ky_model_waits(const struct ky_model *model);
 const struct ky_cpu *ky_model_cpu(const struct ky_model *model, size_t index);
 /*
  * Who ran longest on @cpu between the two times, beside @but, and how long (@ns), as far as its last 128 runs tell. @end_ns
- * is not later than the event at hand. NULL: nobody. For listeners that ask for waited().
+ * is not later than the event at hand. NULL: nobody. For listeners that ask for runs.
  */
 const struct ky_thread *ky_cpu_ran_most(const struct ky_cpu *cpu, const struct ky_thread *but,
 					int64_t begin_ns, int64_t end_ns, uint64_t *ns);
@@ -226,7 +226,7 @@ size_t ky_model_n_locks(const struct ky_model *model);
 const struct ky_lock *ky_model_lock(const struct ky_model *model, size_t index); /* by its index */
 /*
  * What @thread did between the two times, of which the second one is not later than the event at hand. For listeners that ask
- * for lock_wait() or lock_hold(): of others, the model does not remember it.
+ * for did: of others, the model does not remember it.
  */
 struct ky_did ky_thread_did(const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns);
 /* The arguments of the thread's call, or of its last one, for listeners that ask for them: ->plan is NULL where there are none. */
