@@ -79,11 +79,39 @@ static bool number_of_label(const struct ky_event *event, const struct ky_field 
 	return n == 1;
 }
 
+/* False: no number passes. */
+static bool filter_link_find_range(uint32_t code, bool is_signed, uint64_t constant,
+				   struct ky_test *test)
+{
+	test->flip = is_signed ? UINT64_C(1) << 63 : 0;
+	constant ^= test->flip;
+	switch (code) {
+	case KY_FILTER_EQ:
+		test->low = constant;
+		test->span = 0;
+		return true;
+	case KY_FILTER_NE:
+		test->low = constant + 1;
+		test->span = UINT64_MAX - 1;
+		return true;
+	case KY_FILTER_LT:
+	case KY_FILTER_LE:
+		test->low = 0;
+		test->span = constant - (code == KY_FILTER_LT);
+		return code == KY_FILTER_LE || constant > 0;
+	default:
+		test->low = constant + (code == KY_FILTER_GT);
+		test->span = UINT64_MAX - test->low;
+		return code == KY_FILTER_GE || constant < UINT64_MAX;
+	}
+}
+
 static bool is_test(const struct ky_slot *slot, const struct ky_event *event,
 		    const struct ky_filter_op *ops, struct ky_test *test)
 {
 	const struct ky_field *field;
-	bool is_large = ops[1].arg > INT64_MAX;
+	bool is_large = ops[1].arg > INT64_MAX, is_signed;
+	int64_t constant = (int64_t)ops[1].arg;
 
 	if (ops[0].code != KY_FILTER_FIELD || ops[1].code > KY_FILTER_TEXT ||
 	    ops[2].code < KY_FILTER_EQ || ops[2].code > KY_FILTER_GE)
@@ -93,16 +121,17 @@ static bool is_test(const struct ky_slot *slot, const struct ky_event *event,
 	    (field->flags & (KY_FIELD_BIG_ENDIAN | KY_FIELD_LITTLE_ENDIAN)) ||
 	    ops[1].code == KY_FILTER_REAL)
 		return false;
+	is_signed = field->flags & KY_FIELD_SIGNED;
+	if (ops[1].code == KY_FILTER_TEXT) {
+		if (field->kind != KY_KIND_ENUM || ops[2].code > KY_FILTER_NE ||
+		    !number_of_label(event, field, filter_link_text_at(slot, ops[1].arg),
+				     &constant))
+			return false;
+	} else if (is_large && (ops[1].code == KY_FILTER_INTEGER) != is_signed) {
+		return false; /* a constant that is beyond the field's kind of number */
+	}
 	test->value = field->value;
-	test->code = (uint8_t)ops[2].code;
-	test->is_signed = field->flags & KY_FIELD_SIGNED;
-	if (ops[1].code == KY_FILTER_TEXT)
-		return field->kind == KY_KIND_ENUM && ops[2].code <= KY_FILTER_NE &&
-		       number_of_label(event, field, filter_link_text_at(slot, ops[1].arg),
-				       &test->constant);
-	test->constant = (int64_t)ops[1].arg;
-	/* A constant that is beyond the field's kind of number. */
-	return !is_large || (ops[1].code == KY_FILTER_INTEGER) == test->is_signed;
+	return filter_link_find_range(ops[2].code, is_signed, (uint64_t)constant, test);
 }
 
 static uint32_t find_tests(const struct ky_slot *slot, const struct ky_event *event,

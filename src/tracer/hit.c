@@ -42,29 +42,9 @@ INLINE void record(struct ky_reservation *reservation, const struct ky_event *ev
 
 /* ---- filters ---- */
 
-INLINE bool test_holds(const struct ky_test *test, const uint64_t *values)
+INLINE bool test_holds(const struct ky_test *test, uint64_t value)
 {
-	int64_t a = (int64_t)values[test->value], b = test->constant;
-
-	/* Unsigned numbers compare as signed ones do when both are moved by half the range. */
-	if (!test->is_signed) {
-		a = (int64_t)((uint64_t)a ^ (UINT64_C(1) << 63));
-		b = (int64_t)((uint64_t)b ^ (UINT64_C(1) << 63));
-	}
-	switch (test->code) {
-	case KY_FILTER_EQ:
-		return a == b;
-	case KY_FILTER_NE:
-		return a != b;
-	case KY_FILTER_LT:
-		return a < b;
-	case KY_FILTER_LE:
-		return a <= b;
-	case KY_FILTER_GT:
-		return a > b;
-	default:
-		return a >= b;
-	}
+	return (value ^ test->flip) - test->low <= test->span;
 }
 
 INLINE bool passes(const struct ky_filter_linked *filter, const struct ky_event *event,
@@ -78,7 +58,8 @@ INLINE bool passes(const struct ky_filter_linked *filter, const struct ky_event 
 				return true;
 			continue;
 		}
-		while (i < filter->n_tests && test_holds(&filter->tests[i], values))
+		while (i < filter->n_tests &&
+		       test_holds(&filter->tests[i], values[filter->tests[i].value]))
 			i++;
 		if (i == filter->n_tests)
 			return true;
@@ -245,32 +226,57 @@ void kymo_hit(struct kymo_site *site, const uint64_t *values)
 	hit(site, values, CALLER);
 }
 
-/* One session, which does not want it, or whose record is one number: as little as it takes. False: it takes more. */
-INLINE bool hit_at_once(struct kymo_site *site, const uint64_t *value)
+/* The only session that wants the event, as far as that is known at once. */
+INLINE struct ky_reservation *only_reservation(const struct kymo_site *site)
 {
 	const struct ky_event *event = __atomic_load_n(&site->event, __ATOMIC_ACQUIRE);
 	struct ky_reservation *reservation =
 		event ? __atomic_load_n(&event->only, __ATOMIC_ACQUIRE) : NULL;
 
-	if (__builtin_expect(!reservation ||
-				     __atomic_load_n(event->enable, __ATOMIC_RELAXED) !=
-					     reservation->bit ||
-				     !is_on(reservation),
-			     0))
+	return __builtin_expect(reservation &&
+					__atomic_load_n(event->enable, __ATOMIC_RELAXED) ==
+						reservation->bit &&
+					is_on(reservation),
+				1)
+		       ? reservation
+		       : NULL;
+}
+
+/* One session, which does not want it, or whose record is one number: as little as it takes. False: it takes more. */
+INLINE bool hit_at_once(struct kymo_site *site, const uint64_t *values)
+{
+	struct ky_reservation *reservation = only_reservation(site);
+
+	if (!reservation)
 		return false;
-	if (reservation->has_one_test && !test_holds(&reservation->filter->tests[0], value))
+	if (reservation->has_one_test &&
+	    !test_holds(&reservation->test, values[reservation->test.value]))
 		return true;
 	if (__builtin_expect(reservation->fast_bytes != 8, 0))
 		return false;
-	kymo_ring_write(&ky_ring_tsc, &reservation->ring, &reservation->id, value, 8);
+	kymo_ring_write(&ky_ring_tsc, &reservation->ring, &reservation->id, values, 8);
 	return true;
 }
 
+/* @reservation: what hit_one() has found; NULL: not enough. */
+static __attribute__((noinline)) void hit_one_wanted(struct kymo_site *site, uint64_t value,
+						     struct ky_place place,
+						     struct ky_reservation *reservation)
+{
+	if (reservation && reservation->fast_bytes == 8)
+		kymo_ring_write(&ky_ring_tsc, &reservation->ring, &reservation->id, &value, 8);
+	else
+		hit(site, &value, place);
+}
+
+/* What a test refuses ends here, before anything needs room on the stack. The event has one value only. */
 static __attribute__((noinline)) void hit_one(struct kymo_site *site, uint64_t value,
 					      struct ky_place place)
 {
-	if (!hit_at_once(site, &value))
-		hit(site, &value, place);
+	struct ky_reservation *reservation = only_reservation(site);
+
+	if (!reservation || !reservation->has_one_test || test_holds(&reservation->test, value))
+		hit_one_wanted(site, value, place, reservation);
 }
 
 #if KYMO_RING_HAS_RSEQ && defined(__OPTIMIZE__)

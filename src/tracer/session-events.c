@@ -127,6 +127,8 @@ static int want(struct ky_slot *slot, struct ky_event *event, struct ky_filter_l
 	reservation->id = event->ids[slot->number];
 	reservation->bit = session_events_bit_of(slot);
 	reservation->has_one_test = has_one_test(event, filter);
+	if (reservation->has_one_test)
+		reservation->test = filter->tests[0];
 	reservation->fast_bytes = fast_bytes(slot, event, reservation);
 	session_events_publish(event, slot->number, reservation);
 	__atomic_fetch_or(&event->mask, reservation->bit, __ATOMIC_RELEASE);

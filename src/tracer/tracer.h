@@ -82,12 +82,15 @@ struct ky_context {
 	char name[KY_NAME_MAX + 1]; /* of the field */
 };
 
-/* One comparison of a number with a constant: what most filters are. */
+/*
+ * One comparison of a number with a constant: what most filters are. Each of them is a range of numbers, which a
+ * subtraction and a comparison test. The range of "differs" begins after the constant and wraps.
+ */
 struct ky_test {
-	uint8_t value; /* index in a hit's values */
-	uint8_t code;  /* KY_FILTER_EQ .. GE */
-	uint8_t is_signed;
-	int64_t constant;
+	uint64_t
+		flip; /* the sign's bit of signed numbers: with it, they are in the order of unsigned ones */
+	uint64_t low, span; /* from @low to @low + @span, as flipped */
+	uint8_t value;	    /* index in a hit's values */
 };
 
 /* A filter, bound to an event. */
@@ -128,9 +131,10 @@ struct ky_reservation {
 	uint8_t bit; /* the slot's */
 	/* Payload of an event of one number that can be written at once; 0: the long way. */
 	uint8_t fast_bytes;
-	bool has_one_test; /* the filter is one test of a field, and nobody else's decision */
+	bool has_one_test; /* the filter is @test of a field, and nobody else's decision */
 	uint32_t clock;	   /* KY_CLOCK_RECORD_* */
 	uint64_t room;	   /* from there, at most, 12 bytes fit into a sub-buffer */
+	struct ky_test test;
 	struct ky_filter_linked *filter; /* NULL: always */
 	struct ky_slot *slot;
 	struct kymo_site *site;
