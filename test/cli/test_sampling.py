@@ -316,3 +316,53 @@ def test_file_that_is_truncated(kymo_bin, needs_root_tracefs, tmp_path):
                            "dwarf", "--follow", "--", program, library], capture_output=True, text=True)
     assert done.returncode == 7 and "Recorded " in done.stderr, done
     assert os.path.getsize(library) == 0
+
+
+# 250 frames of a function. In each, fifteen registers are where expressions of 200 steps say, which end with an operation that does not
+# belong there: elfutils 0.188 leaves the stack of such an expression in memory.
+HOSTILE = """
+	.macro bad reg
+	.cfi_escape 0x10, \\reg, 0xc9, 0x01
+	.rept 200
+	.cfi_escape 0x30
+	.endr
+	.cfi_escape 0x97
+	.endm
+spin:	.cfi_startproc
+	.cfi_def_cfa 7, 8
+	.irp number, 0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15
+	bad \\number
+	.endr
+	nop
+inside:	dec %rbx
+	jnz inside
+	mov $60, %eax
+	xor %edi, %edi
+	syscall
+	.cfi_endproc
+	.globl main
+main:	mov $250, %ecx
+	lea inside + 1(%rip), %rdx
+again:	push %rdx
+	dec %ecx
+	jnz again
+	movabs $3000000000, %rbx
+	jmp spin
+	.section .note.GNU-stack, "", @progbits
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="a program in x86-64's assembly language")
+def test_tables_that_leave_memory_behind(kymo, kymo_bin, needs_root_tracefs, tmp_path):
+    """7 MiB for each sample; a process that does so loses its tables."""
+    program, trace = tmp_path / "hostile", tmp_path / "trace"
+    subprocess.run(["cc", "-x", "assembler", "-o", program, "-"], input=HOSTILE, text=True, check=True)
+    recorder = subprocess.Popen([kymo_bin, "record", "-o", trace, "--no-symbols", "--sample", "cpu-clock:499Hz", "--stacks", "dwarf",
+                                 "--follow", "--", program], stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(recorder.pid, 0)
+    recorder.returncode = os.waitstatus_to_exitcode(status)
+    assert recorder.returncode == 0
+    lengths = [len(event["context"]["callstack_user"]) for event in
+               map(json.loads, kymo("convert", "--to", "json", trace).out.splitlines()) if event["event"] == "sample"]
+    assert lengths.count(1) > 50 and max(lengths) > 200, lengths
+    assert usage.ru_maxrss < 150 * 1024

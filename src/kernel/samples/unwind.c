@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -68,19 +70,23 @@ static uint64_t unwind_register(const struct ky_unwind_copy *copy, unsigned int 
 
 struct unwind_process {
 	int32_t pid; /* 0: free */
-	const struct ky_unwind *owner;
+	struct ky_unwind *owner;
 	uint64_t version, used;
+	int64_t kept_bytes; /* of memory that its stacks have left behind, as far as other threads let this be seen */
+	uint32_t n_slow;
 	Dwfl *dwfl;
 	struct ky_elf_guards guards; /* of its files */
 	/* Of the stack in hand: */
 	const struct ky_unwind_copy *copy;
 	uint64_t *frames;
 	uint32_t n;
+	uint64_t begin_ns;
 };
 
 struct ky_unwind {
 	struct unwind_process processes[KY_UNWIND_PROCESSES];
 	uint64_t n_used;
+	int64_t kept_bytes; /* of all processes, also of those that are closed */
 	bool is_foreign, trusts_paths;
 };
 
@@ -99,11 +105,30 @@ int ky_unwind_new(struct ky_unwind **unwind, bool is_foreign, bool trusts_paths,
 	return KYMO_OK;
 }
 
-static void unwind_end(struct unwind_process *process)
+/* The memory in use was @before_bytes. */
+static void unwind_count_bytes(struct unwind_process *process, size_t before_bytes)
 {
+	int64_t more = (int64_t)mallinfo2().uordblks - (int64_t)before_bytes;
+
+	process->kept_bytes += more;
+	process->owner->kept_bytes += more;
+}
+
+static void unwind_close(struct unwind_process *process)
+{
+	size_t before = mallinfo2().uordblks;
+
 	ky_elf_guards_fini(&process->guards);
 	if (process->dwfl)
 		dwfl_end(process->dwfl);
+	process->dwfl = NULL;
+	if (process->owner)
+		unwind_count_bytes(process, before);
+}
+
+static void unwind_end(struct unwind_process *process)
+{
+	unwind_close(process);
 	*process = (struct unwind_process){0};
 }
 
@@ -319,6 +344,8 @@ static struct unwind_process *unwind_process(struct ky_unwind *unwind,
 					     const struct ky_sample_process *process)
 {
 	struct unwind_process *found = &unwind->processes[0];
+	size_t before;
+	bool begins;
 
 	for (size_t i = 0; i < KY_UNWIND_PROCESSES; i++) {
 		struct unwind_process *at = &unwind->processes[i];
@@ -333,17 +360,45 @@ static struct unwind_process *unwind_process(struct ky_unwind *unwind,
 	if (found->pid != process->pid || found->version != process->version) {
 		unwind_end(found);
 		found->owner = unwind;
-		if (!unwind_begin(found, process) && found->dwfl) {
-			ky_elf_guards_fini(&found->guards);
-			dwfl_end(found->dwfl);
-			found->dwfl = NULL;
-		}
+		before = mallinfo2().uordblks;
+		begins = unwind_begin(found, process);
+		unwind_count_bytes(found, before);
+		if (!begins)
+			unwind_close(found);
 	}
 	found->used = ++unwind->n_used;
 	return found->dwfl ? found : NULL;
 }
 
 /* ---- the stack ---------------------------------------------------------------------------- */
+
+/*
+ * Tables can be made so that each frame evaluates expressions of thousands of steps, and elfutils 0.188 does not free the stack
+ * of an expression with an operation that it does not know. So stacks have a limit of time, and processes that go beyond it, or
+ * whose stacks leave memory behind again and again, lose their tables. All this is far beyond what compilers write.
+ */
+#define STACK_NS	  20000000u
+#define SLOW_MAX	  16
+#define FRAMES_PER_LOOK	  8 /* at the clock */
+#define KEPT_BYTES_MAX	  (INT64_C(16) << 20)
+#define KEPT_BYTES_OF_ALL (INT64_C(256) << 20)
+
+static uint64_t unwind_now_ns(void)
+{
+	struct timespec now = {0};
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool unwind_is_slow(struct unwind_process *process)
+{
+	if (process->n % FRAMES_PER_LOOK != FRAMES_PER_LOOK - 1 ||
+	    unwind_now_ns() - process->begin_ns < STACK_NS)
+		return false;
+	process->n_slow++;
+	return true;
+}
 
 static int unwind_frame(Dwfl_Frame *frame, void *data)
 {
@@ -353,7 +408,22 @@ static int unwind_frame(Dwfl_Frame *frame, void *data)
 	if (!dwfl_frame_pc(frame, &pc, NULL) || !pc || process->n == KY_UNWIND_FRAMES_MAX)
 		return DWARF_CB_ABORT;
 	process->frames[process->n++] = pc;
-	return DWARF_CB_OK;
+	return unwind_is_slow(process) ? DWARF_CB_ABORT : DWARF_CB_OK;
+}
+
+static bool unwind_may_go_on(const struct ky_unwind *unwind, const struct unwind_process *process)
+{
+	return process->n_slow < SLOW_MAX && process->kept_bytes < KEPT_BYTES_MAX &&
+	       unwind->kept_bytes < KEPT_BYTES_OF_ALL;
+}
+
+static void unwind_stack(struct unwind_process *process)
+{
+	size_t before = mallinfo2().uordblks;
+
+	process->begin_ns = unwind_now_ns();
+	(void)dwfl_getthread_frames(process->dwfl, process->pid, unwind_frame, process);
+	unwind_count_bytes(process, before);
 }
 
 uint32_t ky_unwind(struct ky_unwind *unwind, const struct ky_sample_process *process,
@@ -361,11 +431,11 @@ uint32_t ky_unwind(struct ky_unwind *unwind, const struct ky_sample_process *pro
 {
 	struct unwind_process *of = unwind_process(unwind, process);
 
-	if (of) {
+	if (of && unwind_may_go_on(unwind, of)) {
 		of->copy = copy;
 		of->frames = frames;
 		of->n = 0;
-		(void)dwfl_getthread_frames(of->dwfl, of->pid, unwind_frame, of);
+		unwind_stack(of);
 		if (of->n)
 			return of->n;
 	}
