@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -149,6 +150,24 @@ def test_chosen(kymo, record, spinner):
     names = {event["context"]["procname"] for event, _ in found}
     assert "spinner" in names and names <= {"spinner", "sh", "kymo"}, names
     assert len({event["context"]["pid"] for event, names in found if "inner" in names}) == 2
+
+
+def test_losses_of_others(kymo_bin, needs_root_tracefs, spinner, tmp_path):
+    """The rings have the samples of all threads, so those that are lost may be of others."""
+    ready, said = os.pipe()
+    recorder = subprocess.Popen([kymo_bin, "record", "-o", tmp_path / "trace", "--no-symbols", "--sample", "cpu-clock:499Hz", "--stacks",
+                                 "dwarf", "-b", "64k", "--pid", str(os.getpid()), "--ready-fd", str(said)], pass_fds=[said],
+                                stderr=subprocess.PIPE, text=True)
+    os.close(said)
+    assert os.read(ready, 1)
+    os.close(ready)
+    recorder.send_signal(signal.SIGSTOP)
+    subprocess.run([spinner, "0.5"], check=True)
+    recorder.send_signal(signal.SIGCONT)
+    recorder.send_signal(signal.SIGINT)
+    _, text = recorder.communicate()
+    assert recorder.returncode == 0 and re.search(
+        r"warning: \d+ samples of all threads of the machine, not only of the chosen ones, were lost", text), text
 
 
 def test_beside_events(kymo, record, without_losses, spinner):

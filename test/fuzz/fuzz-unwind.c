@@ -20,7 +20,7 @@ const char *__lsan_default_suppressions(void);
 /* elfutils 0.188 does not free the stack of an expression with an operation that it does not know; the unwinder limits that. */
 const char *__lsan_default_suppressions(void)
 {
-	return "leak:expr_eval\n";
+	return "leak:expr_eval\nleak:dwfl_getthread_frames\n";
 }
 
 /* Where the file and the stack are mapped. */

@@ -83,6 +83,14 @@ static void print_kernel_losses(const struct ky_recording_stats *all)
 			"kymo: warning: the counters of %" PRIu64 " events were lost: these events "
 			"have the counters of the previous event on their CPU\n",
 			stats->counters_missing);
+	if (stats->samples_lost)
+		fprintf(stderr,
+			"kymo: warning: %" PRIu64
+			" samples%s were lost; try a larger --buffer-size, or fewer samples\n",
+			stats->samples_lost,
+			stats->samples_are_chosen
+				? " of all threads of the machine, not only of the chosen ones,"
+				: "");
 	for (size_t i = 0; i < all->n_kernel_buffers; i++)
 		if (all->kernel_buffers[i].lost)
 			print_full_rings(&all->kernel_buffers[i]);

@@ -61,6 +61,7 @@ static void kernel_session_count(struct ky_session *session, uint64_t kept)
 		};
 	}
 	stats->samples = ky_session_count_samples(session, &stats->samples_lost);
+	stats->samples_are_chosen = session->has_list || session->options.threads.comm;
 	stats->events += stats->samples;
 	stats->lost += stats->samples_lost;
 	if (session->kernel.content) {

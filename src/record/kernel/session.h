@@ -129,6 +129,7 @@ struct ky_session_stats {
 	uint64_t dump_events;
 	uint64_t samples;      /* a part of `events` */
 	uint64_t samples_lost; /* records of the rings of samples; a part of `lost` */
+	bool samples_are_chosen; /* the rings have those of all threads; lost ones may be of others than the chosen ones */
 	uint64_t
 		dump_missing; /* files that the state dump could not open because no descriptor was left */
 	uint64_t overwritten; /* flight recorder: events that newer ones replaced */
