@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Spans of programs, and quantities that change over time. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/addresses/trace-symbols.h"
 #include "analysis/state/span-pairs.h"
 #include "base/error.h"
 #include "sql/sql-sources.h"
 
 /* ---- span ----------------------------------------------------------------------------- */
 
-#define DEPTH_MAX 64u
+#define DEPTH_MAX 256u
+/* So many names of functions are kept for the rows. */
+#define FUNCTIONS_MAX 1000000u
 
 enum {
 	SPAN_TIME,
@@ -23,18 +27,22 @@ enum {
 	SPAN_FIELDS,
 	SPAN_STREAM,
 	SPAN_HOST,
+	SPAN_ADDRESS,
 };
 
 static const struct ky_sql_column span_columns[] = {
 	KY_SQL_BEGIN_COL("when it began, ns since 1970"),
 	KY_SQL_COL("end", "INTEGER", "when it ended, ns since 1970"),
 	KY_SQL_COL("duration", "INTEGER", "ns"),
-	KY_SQL_COL("name", "TEXT", "the events' name without _begin, _end, _entry, _exit"),
+	KY_SQL_COL("name", "TEXT",
+		   "the events' name without _begin, _end, _entry, _exit; of calls "
+		   "(-finstrument-functions) the function, or its address"),
 	KY_SQL_COL("depth", "INTEGER", "in how many spans of the thread it lies"),
 	KY_SQL_THREAD_COLS("", "the thread"),
 	KY_SQL_COL("fields", "TEXT", "context and fields of the first event, as JSON"),
 	KY_SQL_COL("stream", "TEXT", "the data stream's file"),
 	KY_SQL_HOST_COL,
+	KY_SQL_COL("address", "INTEGER", "of calls (-finstrument-functions): the function's"),
 };
 
 struct span_class {
@@ -42,10 +50,13 @@ struct span_class {
 	bool begins;
 	const char *host;
 	struct ky_handle tid, pid, comm;
+	struct ky_handle address; /* of the function, if it is a call of one */
 };
 
 struct span_open {
-	const char *name;
+	const char *name;     /* of the class */
+	const char *function; /* NULL: the span is no call, or its function has no name */
+	uint64_t address;     /* 0: of no function */
 	int64_t begin_ns;
 	char *fields; /* NULL: nobody asks */
 };
@@ -61,6 +72,8 @@ struct spans {
 	struct ky_map stacks;  /* -> struct span_stack * */
 	struct ky_arena arena;
 	KY_VEC(struct span_stack *) all;
+	struct ky_trace_symbols *symbols; /* NULL: nobody asks for names of functions */
+	struct ky_names functions;	  /* their names, once each */
 };
 
 static void sql_spans_find_context(struct span_class *own, const struct ky_event_class *cls)
@@ -73,6 +86,14 @@ static void sql_spans_find_context(struct span_class *own, const struct ky_event
 	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < 4 && !handles[i]->cls; j++)
 			ky_handle_find(handles[i], cls, scopes[j & 1], names[i][j >> 1]);
+}
+
+/* Events of gcc -finstrument-functions have the function's address. */
+static bool sql_spans_is_call(const char *event)
+{
+	static const char provider[] = "lttng_ust_cyg_profile";
+
+	return strncmp(event, provider, sizeof(provider) - 1) == 0 && strstr(event, ":func_");
 }
 
 static int sql_spans_add_class(struct ky_sql_pass *pass, const struct ky_names *known,
@@ -92,6 +113,8 @@ static int sql_spans_add_class(struct ky_sql_pass *pass, const struct ky_names *
 	cls->begins = begins;
 	cls->host = ky_map_get(&pass->table->sql->hosts, (uintptr_t)event->stream->trace);
 	sql_spans_find_context(cls, event);
+	if (sql_spans_is_call(event->name))
+		(void)ky_handle_find(&cls->address, event, KY_SCOPE_PAYLOAD, "addr");
 	return cls->name ? ky_map_set(&spans->classes, (uintptr_t)event, cls) : KYMO_E_MEMORY;
 }
 
@@ -123,6 +146,36 @@ static bool sql_spans_wants(const struct ky_sql_pass *pass, const struct ky_even
 	return ky_map_get(&spans->classes, (uintptr_t)cls) != NULL;
 }
 
+static bool sql_spans_has_calls(const struct spans *spans)
+{
+	size_t at = 0;
+	uint64_t key;
+	void *cls;
+
+	while (ky_map_next(&spans->classes, &at, &key, &cls))
+		if (((const struct span_class *)cls)->address.cls)
+			return true;
+	return false;
+}
+
+/* Without symbols, calls have addresses: no reason to stop. */
+static int sql_spans_open_symbols(struct ky_sql_pass *pass, struct kymo_error *err)
+{
+	const struct ky_sql *sql = pass->table->sql;
+	const struct ky_trace_symbols_options options = {.is_over = sql->stop,
+							 .over_data = sql->stop_data};
+	struct spans *spans = pass->own;
+	int ret;
+
+	if (!ky_sql_rows_uses(&pass->rows, SPAN_NAME) || !sql_spans_has_calls(spans))
+		return KYMO_OK;
+	ret = ky_trace_symbols_open(sql->set, &options, &spans->symbols, err);
+	if (ret == KYMO_E_MEMORY)
+		return ret;
+	ky_error_clear(err);
+	return KYMO_OK;
+}
+
 static int sql_spans_open(struct ky_sql_pass *pass, struct kymo_error *err)
 {
 	struct spans *spans = calloc(1, sizeof(*spans));
@@ -135,6 +188,7 @@ static int sql_spans_open(struct ky_sql_pass *pass, struct kymo_error *err)
 	ky_map_init(&spans->classes);
 	ky_map_init(&spans->stacks);
 	ky_arena_init(&spans->arena);
+	ky_names_init(&spans->functions);
 	model = ky_model_new(pass->table->sql->set, err);
 	if (!model)
 		return ky_error_nomem(err);
@@ -145,6 +199,9 @@ static int sql_spans_open(struct ky_sql_pass *pass, struct kymo_error *err)
 		return ky_error_nomem(err);
 	if (!spans->classes.len)
 		return 0;
+	ret = sql_spans_open_symbols(pass, err);
+	if (ret < 0)
+		return ret;
 	return ky_sql_pass_flow(pass, sql_spans_wants, err);
 }
 
@@ -164,6 +221,27 @@ static struct span_stack *sql_spans_stack(struct spans *spans, const struct ky_e
 		       : NULL;
 }
 
+/* Its name outlives the event. NULL: it has none, or memory is out. */
+static const char *sql_spans_function(struct spans *spans, const struct ky_event *event,
+				      uint64_t address)
+{
+	const struct ky_symbols_frame *frames;
+	size_t n = spans->symbols ? ky_trace_symbols_resolve(spans->symbols, event, address, false,
+							     &frames)
+				  : 0;
+	const char *name;
+
+	if (!n || !frames[n - 1].function)
+		return NULL;
+	name = ky_names_get(&spans->functions, frames[n - 1].function);
+	if (name || spans->functions.len >= FUNCTIONS_MAX)
+		return name;
+	name = ky_arena_strdup(&spans->arena, frames[n - 1].function);
+	if (name && ky_names_set(&spans->functions, name, (void *)(uintptr_t)name) < 0)
+		return NULL;
+	return name;
+}
+
 static int sql_spans_begin(struct ky_sql_pass *pass, struct span_stack *stack,
 			   const struct span_class *cls, const struct ky_event *event)
 {
@@ -176,11 +254,30 @@ static int sql_spans_begin(struct ky_sql_pass *pass, struct span_stack *stack,
 	}
 	open = &stack->open[stack->depth++];
 	*open = (struct span_open){.name = cls->name, .begin_ns = event->ns};
+	if (cls->address.cls) {
+		open->address = ky_get_u64(event, &cls->address, 0);
+		open->function = sql_spans_function(pass->own, event, open->address);
+	}
 	if (!ky_sql_rows_uses(&pass->rows, SPAN_FIELDS))
 		return 0;
 	ky_sql_fields_json(&fields, event);
 	open->fields = ky_strbuf_take(&fields);
 	return open->fields ? 0 : KYMO_E_MEMORY;
+}
+
+static void sql_spans_put_name(struct ky_sql_pass *pass, struct ky_sql_cell *row,
+			       const struct span_open *open)
+{
+	char hex[24];
+
+	if (open->address && !open->function) {
+		(void)snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)open->address);
+		ky_sql_put_text(&pass->rows, &row[SPAN_NAME], hex, strlen(hex));
+	} else {
+		ky_sql_put_name(&row[SPAN_NAME], open->function ? open->function : open->name);
+	}
+	if (open->address)
+		ky_sql_put(&row[SPAN_ADDRESS], (int64_t)open->address);
 }
 
 static int sql_spans_put(struct ky_sql_pass *pass, const struct span_stack *stack,
@@ -196,7 +293,7 @@ static int sql_spans_put(struct ky_sql_pass *pass, const struct span_stack *stac
 	ky_sql_put(&row[SPAN_TIME], open->begin_ns);
 	ky_sql_put(&row[SPAN_END], event->ns);
 	ky_sql_put(&row[SPAN_DURATION], (int64_t)((uint64_t)event->ns - (uint64_t)open->begin_ns));
-	ky_sql_put_name(&row[SPAN_NAME], open->name);
+	sql_spans_put_name(pass, row, open);
 	ky_sql_put(&row[SPAN_DEPTH], stack->depth);
 	if (tid > 0)
 		ky_sql_put(&row[SPAN_TID], tid);
@@ -213,6 +310,14 @@ static int sql_spans_put(struct ky_sql_pass *pass, const struct span_stack *stac
 	return ky_sql_rows_keep(&pass->rows);
 }
 
+/* The end of a call may have the function's address. */
+static bool sql_spans_ends(const struct span_open *open, const struct span_class *cls,
+			   const struct ky_event *event)
+{
+	return strcmp(open->name, cls->name) == 0 &&
+	       (!cls->address.cls || ky_get_u64(event, &cls->address, 0) == open->address);
+}
+
 /* An end belongs to the innermost begin of its name; those above have no end. */
 static int sql_spans_end(struct ky_sql_pass *pass, struct span_stack *stack,
 			 const struct span_class *cls, const struct ky_event *event, int32_t tid)
@@ -224,7 +329,7 @@ static int sql_spans_end(struct ky_sql_pass *pass, struct span_stack *stack,
 		stack->beyond--;
 		return 0;
 	}
-	while (at > 0 && strcmp(stack->open[at - 1].name, cls->name) != 0)
+	while (at > 0 && !sql_spans_ends(&stack->open[at - 1], cls, event))
 		at--;
 	if (!at)
 		return 0;
@@ -272,6 +377,8 @@ static void sql_spans_close(struct ky_sql_pass *pass)
 		for (uint32_t i = 0; i < (*stack)->depth; i++)
 			free((*stack)->open[i].fields);
 	ky_vec_fini(&spans->all);
+	ky_trace_symbols_close(spans->symbols);
+	ky_names_fini(&spans->functions);
 	ky_map_fini(&spans->classes);
 	ky_map_fini(&spans->stacks);
 	ky_arena_fini(&spans->arena);

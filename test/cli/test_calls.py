@@ -51,6 +51,18 @@ def trace(request, kymo, kymo_bin, root_dir, tmp_path_factory):
     return place / "trace", request.param
 
 
+def test_spans_in_sql(kymo, trace):
+    """The table span has the calls by the names of their functions."""
+    path, name = trace
+    rows = json.loads(kymo("query", "--json", path, "SELECT name, count(*) AS n, min(address) AS a, max(address) AS b, max(depth) AS deep FROM span GROUP BY name").out)
+    found = {row["name"]: row for row in rows}
+    if name == "cyg-profile":
+        # Calls that longjmp() left have no end.
+        assert {function: row["n"] for function, row in found.items()} == {function: n for function, n in COUNTS.items() if function != "jumper"}
+        assert all(row["a"] == row["b"] > 0 for row in rows) and found["main"]["deep"] == 0 and found["fibonacci"]["deep"] > 5
+    assert {"fibonacci", "middle", "leaf"} <= set(found)
+
+
 def test_counts(kymo, trace):
     """Exactly as often as the program says, by function, caller and thread; times add up."""
     path, name = trace
