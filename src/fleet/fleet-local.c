@@ -358,9 +358,10 @@ static void fleet_local_close(struct ky_fleet *store)
 {
 	struct ky_fleet_local *local = (struct ky_fleet_local *)store;
 
+	/* The last one to close moves SQLite's log into the file and removes it, which only a writer can: the store is one file, and may be copied. */
+	ky_sql_close(local->sql);
 	if (local->db)
 		(void)ky_sqlite.sqlite3_close_v2(local->db);
-	ky_sql_close(local->sql);
 	pthread_mutex_destroy(&local->lock);
 	free(local->path);
 	free(local);

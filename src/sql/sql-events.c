@@ -4,6 +4,7 @@
  * for it.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -19,6 +20,7 @@ struct sql_cursor {
 	const struct ky_sql_class *cls;
 	const struct ky_event *event; /* NULL: the end */
 	struct ky_strbuf filter;
+	bool *only;		  /* by ky_stream.index: those of one machine; NULL: all */
 	struct ky_sql_rows texts; /* of the column at hand */
 	char event_name[256];
 };
@@ -42,6 +44,23 @@ const char *ky_sql_host(const struct ky_sql *sql, const struct ky_event *event)
 	const char *host = ky_map_get(&sql->hosts, (uintptr_t)event->cls->stream->trace);
 
 	return host ? host : "";
+}
+
+int ky_sql_choose_host(const struct ky_sql *sql, const char *host, bool **only)
+{
+	bool is_first = !*only;
+
+	if (is_first)
+		*only = calloc(sql->set->streams.len + 1, sizeof(**only));
+	if (!*only)
+		return KYMO_E_MEMORY;
+	ky_vec_foreach(&sql->set->streams, stream) {
+		const char *own = ky_map_get(&sql->hosts, (uintptr_t)(*stream)->trace->cls);
+		bool *is = &(*only)[(*stream)->index];
+
+		*is = (is_first || *is) && host && own && strcmp(own, host) == 0;
+	}
+	return KYMO_OK;
 }
 
 int ky_sql_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **out,
@@ -89,7 +108,9 @@ static bool sql_events_takes(const struct ky_sql_table *table, const struct ky_s
 {
 	if (column->kind == KY_SQL_TIME)
 		return true;
-	if (column->kind == KY_SQL_NAME)
+	if (column->kind == KY_SQL_CPU)
+		return true;
+	if (column->kind == KY_SQL_NAME || column->kind == KY_SQL_HOST)
 		return strcmp(op, "==") == 0;
 	return column->is_filtered && table->shape == KY_SQL_EVENTS;
 }
@@ -126,6 +147,7 @@ static int sql_events_close(sqlite3_vtab_cursor *base)
 	struct sql_cursor *cursor = (struct sql_cursor *)base;
 
 	ky_flow_close(cursor->flow);
+	free(cursor->only);
 	ky_strbuf_fini(&cursor->filter);
 	ky_sql_rows_fini(&cursor->texts);
 	ky_sqlite.sqlite3_free(cursor);
@@ -159,9 +181,15 @@ static void sql_events_compare(struct sql_cursor *cursor, const struct ky_sql_co
 {
 	if (ky_sqlite.sqlite3_value_type(value) != SQLITE_INTEGER)
 		return;
-	ky_strbuf_addf(&cursor->filter, "%s%s.%s %.*s %" PRIi64, cursor->filter.len ? " && " : "",
-		       column->scope == KY_SCOPE_PAYLOAD ? "$payload" : "$ctx", column->field,
-		       (int)strcspn(op, ";"), op, (int64_t)ky_sqlite.sqlite3_value_int64(value));
+	ky_strbuf_adds(&cursor->filter, cursor->filter.len ? " && " : "");
+	if (column->kind == KY_SQL_CPU)
+		ky_strbuf_adds(&cursor->filter, "$cpu");
+	else
+		ky_strbuf_addf(&cursor->filter, "%s.%s",
+			       column->scope == KY_SCOPE_PAYLOAD ? "$payload" : "$ctx",
+			       column->field);
+	ky_strbuf_addf(&cursor->filter, " %.*s %" PRIi64, (int)strcspn(op, ";"), op,
+		       (int64_t)ky_sqlite.sqlite3_value_int64(value));
 }
 
 /* What the plan says, with the statement's values. */
@@ -181,6 +209,12 @@ static void sql_events_select(struct sql_cursor *cursor, struct ky_selection *se
 
 			if (name && strlen(name) < sizeof(cursor->event_name))
 				memcpy(cursor->event_name, name, strlen(name) + 1);
+		} else if (column && column->kind == KY_SQL_HOST) {
+			/* Out of memory: SQLite compares, too. */
+			(void)ky_sql_choose_host(
+				table->sql, (const char *)ky_sqlite.sqlite3_value_text(argv[i]),
+				&cursor->only);
+			selection->only = cursor->only;
 		} else if (column) {
 			sql_events_compare(cursor, column, op, argv[i]);
 		}
@@ -255,6 +289,8 @@ static int sql_events_filter(sqlite3_vtab_cursor *base, int number, const char *
 	ky_flow_close(cursor->flow);
 	cursor->flow = NULL;
 	ky_strbuf_clear(&cursor->filter);
+	free(cursor->only);
+	cursor->only = NULL;
 	cursor->event_name[0] = '\0';
 	ky_selection_init(&selection);
 	sql_events_select(cursor, &selection, plan, argc, argv);

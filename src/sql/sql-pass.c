@@ -72,24 +72,6 @@ static enum ky_sql_operator sql_pass_operator(const char *op)
 	return op[1] == '=' ? KY_SQL_GE : KY_SQL_GT;
 }
 
-/* Only the streams of the traces of that machine are read. */
-static int sql_pass_choose_host(struct ky_sql_pass *pass, sqlite3_value *value)
-{
-	const struct ky_sql *sql = pass->table->sql;
-	const char *host = (const char *)ky_sqlite.sqlite3_value_text(value);
-
-	if (!pass->only)
-		pass->only = calloc(sql->set->streams.len + 1, sizeof(*pass->only));
-	if (!pass->only)
-		return KYMO_E_MEMORY;
-	ky_vec_foreach(&sql->set->streams, stream) {
-		const char *own = ky_map_get(&sql->hosts, (uintptr_t)(*stream)->trace->cls);
-
-		pass->only[(*stream)->index] = host && own && strcmp(own, host) == 0;
-	}
-	return 0;
-}
-
 /* What a comparison with a number says of the rows' ends. */
 static void sql_pass_bound(struct ky_sql_pass *pass, const struct ky_sql_column *column,
 			   enum ky_sql_operator op, sqlite3_value *value)
@@ -141,7 +123,9 @@ static int sql_pass_conditions(struct ky_sql_pass *pass, const char *plan, int a
 		if (column->kind == KY_SQL_ARGUMENT)
 			continue;
 		if (is_first && column->kind == KY_SQL_HOST)
-			ret = sql_pass_choose_host(pass, argv[i]);
+			ret = ky_sql_choose_host(
+				pass->table->sql,
+				(const char *)ky_sqlite.sqlite3_value_text(argv[i]), &pass->only);
 		if (is_first)
 			sql_pass_bound(pass, column, sql_pass_operator(op), argv[i]);
 		if (ret >= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Plans: which comparisons of a statement a table takes over. A plan is a text, which EXPLAIN QUERY PLAN shows:
- * "time>=;time<;tid==;", one word for each value that SQLite gives to xFilter.
+ * "time>=;time<;tid==; reads name, tid": one word for each value that SQLite gives to xFilter, and the columns that are decoded.
  */
 #ifndef KY_SQL_SQL_PLAN_H
 #define KY_SQL_SQL_PLAN_H

@@ -107,6 +107,8 @@ int ky_sql_fail(const struct ky_sql_table *table, const struct kymo_error *err);
 bool ky_sql_is_stopped(const struct ky_sql *sql, struct kymo_error *err);
 /* The host of @event. */
 const char *ky_sql_host(const struct ky_sql *sql, const struct ky_event *event);
+/* Takes the streams of other machines out of *@only, which is made if it is NULL: by ky_stream.index. 0 or KYMO_E_MEMORY. */
+int ky_sql_choose_host(const struct ky_sql *sql, const char *host, bool **only);
 /* Appends context and fields of @event as one JSON object. */
 void ky_sql_fields_json(struct ky_strbuf *out, const struct ky_event *event);
 /*

@@ -408,6 +408,9 @@ def test_reports_of_hosts(kymo, small, tmp_path):
     check_reports_of_hosts(kymo, store, (store, store), small, tmp_path)
     [row] = ask(kymo, store, "SELECT count(DISTINCT trace) AS n FROM report_cpu_cpus")
     assert row["n"] == 3
+    # A load leaves one file, which may be copied.
+    load(kymo, store, "-t", "host", small)
+    assert os.listdir(store) == ["fleet.db"]
     assert "no such column" in kymo("query", "--fleet", store, 'SELECT "traec" FROM report_cpu_cpus', code=2).err
 
 

@@ -176,6 +176,21 @@ def test_names_of_events_are_not_those_of_sqlite(kymo, tmp_path):
         assert kymo("query", "--csv", path, f'SELECT count(*) FROM "{name}" WHERE "in" = 5 OR "order" > -1').out.splitlines()[1] == "0"
 
 
+def test_machines_and_cpus_select(kymo, trace, tmp_path):
+    """The streams of other machines, and the events of other CPUs, are left out by the reader; EXPLAIN tells it."""
+    hostile_names.make(tmp_path / "t", "it's me", many=3, kinds=3)
+    both = [trace, tmp_path / "t"]
+    for condition in ("host = 'it''s me'", "host = ''", "host = 'nobody'", "host = '' AND host = 'it''s me'", "cpu = 1", "cpu < 1", "cpu >= 0", "host = '' AND cpu = 0",
+                      "host = 5", "cpu = 'x'", "cpu = 1.5", "cpu = -1"):
+        plain = condition.replace("host", "+host").replace("cpu", "+cpu")
+        ours, theirs = (kymo("query", "--csv", *both, f"SELECT name, count(*) FROM event WHERE {where} GROUP BY name").out for where in (condition, plain))
+        assert ours == theirs, condition
+    plan = kymo("query", "--csv", trace, "EXPLAIN QUERY PLAN SELECT next_comm FROM sched_switch WHERE host = 'x' AND cpu = 1 AND prev_tid > 5 AND time < 9").out
+    words = re.search(r"INDEX 0:(.*?); reads (.*?)\"?\n", plan)
+    assert set(words[1].split(";")) == {"host==", "cpu==", "prev_tid>", "time<"} and set(words[2].split(", ")) == {"time", "cpu", "host", "prev_tid", "next_comm"}
+    assert "reads no columns" in kymo("query", "--csv", trace, "EXPLAIN QUERY PLAN SELECT count(*) FROM syscall").out
+
+
 def test_names_of_any_kind(kymo, tmp_path):
     """10,000 fields of one event, also such that become the same word; names of SQL, quotes, controls, bytes that are no UTF-8."""
     path = tmp_path / "t"
