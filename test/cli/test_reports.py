@@ -381,7 +381,7 @@ def test_all_is_every_report(kymo, reference):
              if line.startswith("  ")]
     found = [r["name"] for r in json.loads(kymo("report", "--json", "all", reference).out)["reports"]]
     # The causes of something, or of two traces, are no reports of all.
-    asked = {"breakdown", "calls", "critical-path", "flame", "heatmap", "why", "compare"}
+    asked = {"breakdown", "calls", "critical-path", "flame", "guests", "heatmap", "why", "compare"}
     assert found == [name for name in names if name not in asked | {"periods"}]
     found = kymo("report", "--json", "all", *oracle_reports.OPTIONS["periods"], reference).out
     assert [r["name"] for r in json.loads(found)["reports"]] == [name for name in names if name not in asked]

@@ -46,6 +46,8 @@ static const struct {
 	{"sock_", "sock", "", false, false},
 	{"napi_", "napi", "napi_", false, false},
 	{"rcu_", "rcu", "rcu_", false, false},
+	{"kvm_x86_", "kvm", "kvm_", false, false},
+	{"kvm_", "kvm", "kvm_", false, false},
 	{"printk_", "printk", "", false, false},
 	{"probe_", "probe", "", false, false},
 	{"", "kernel", "", false, false},

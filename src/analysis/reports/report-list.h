@@ -23,6 +23,7 @@
 	X(locks) \
 	X(signals) \
 	X(timers) \
+	X(guests) \
 	X(memory) \
 	X(page_cache) \
 	X(irq) \

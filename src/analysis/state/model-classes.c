@@ -142,6 +142,12 @@ static const struct class_row class_rows[] = {
 	{"contention_begin", EXACT, KY_ABOUT_CONTENTION, KY_CAN_CONTENTION, ky_on_contention_begin,
 	 "lock_addr flags"},
 	{"contention_end", EXACT, KY_ABOUT_CONTENTION, 0, ky_on_contention_end, "lock_addr ret"},
+	/* LTTng's name, and the kernel's. Exits have no number before Linux 5.12. */
+	{"kvm_x86_entry", EXACT, KY_ABOUT_GUESTS, KY_CAN_GUESTS, ky_on_kvm_entry, "vcpu_id"},
+	{"kvm_entry", EXACT, KY_ABOUT_GUESTS, KY_CAN_GUESTS, ky_on_kvm_entry, "vcpu_id"},
+	{"kvm_x86_exit", EXACT, KY_ABOUT_GUESTS, 0, ky_on_kvm_exit, "vcpu_id"},
+	{"kvm_exit", EXACT, KY_ABOUT_GUESTS, 0, ky_on_kvm_exit, "vcpu_id"},
+	{"lttng_statedump_kvm_vcpu", EXACT, KY_ABOUT_GUESTS, 0, ky_on_dump_vcpu, "vcpu_id tid vm"},
 	{"signal_generate", EXACT, KY_ABOUT_SIGNALS, KY_CAN_SIGNALS, ky_on_signal,
 	 "sig code tid|pid comm result"},
 	{"kmem_mm_page_alloc", EXACT, KY_ABOUT_MEMORY, KY_CAN_PAGES, ky_on_page_alloc, "order"},

@@ -192,6 +192,9 @@ int ky_on_cache_add(struct ky_feed *, const struct ky_event *, const struct ky_c
 int ky_on_cache_delete(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_contention_begin(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_contention_end(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_kvm_entry(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_kvm_exit(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
+int ky_on_dump_vcpu(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_signal(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_page_alloc(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
 int ky_on_page_free(struct ky_feed *, const struct ky_event *, const struct ky_class_info *);
@@ -277,6 +280,8 @@ enum { KY_TIMER_ADDRESS, KY_TIMER_FUNCTION };
 enum { KY_CONTENTION_ADDRESS, KY_CONTENTION_FLAGS, KY_CONTENTION_RET = KY_CONTENTION_FLAGS };
 enum { KY_CACHE_DEV, KY_CACHE_INODE, KY_CACHE_ORDER };
 enum { KY_SIGNAL_NR, KY_SIGNAL_CODE, KY_SIGNAL_TID, KY_SIGNAL_COMM, KY_SIGNAL_RESULT };
+/* Of the dump; the others have the first one. */
+enum { KY_KVM_VCPU, KY_KVM_TID, KY_KVM_VM };
 enum { KY_FUNCTION_ADDRESS, KY_FUNCTION_SITE };
 enum { KY_SAMPLE_SOURCE, KY_SAMPLE_PERIOD };
 enum { KY_RSS_MEMBER, KY_RSS_SIZE, KY_RSS_MM, KY_RSS_CURRENT };

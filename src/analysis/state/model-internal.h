@@ -38,6 +38,7 @@ enum ky_subject {
 	KY_ABOUT_CONTENTION = 262144,
 	KY_ABOUT_CALLS = 524288,
 	KY_ABOUT_DID = 1048576,
+	KY_ABOUT_GUESTS = 2097152,
 };
 
 /* What the model needs to know of an event class; resolved once. What every event needs is in the first cache line. */

@@ -82,6 +82,8 @@ struct ky_listener {
 	/* A wait for a lock of the kernel is over. */
 	int (*contention)(void *data, const struct ky_contention *contention);
 	int (*signal)(void *data, const struct ky_signal *signal);
+	/* A thread runs a CPU of a virtual machine. Whatever the focus is. */
+	int (*vcpu)(void *data, const struct ky_vcpu_seen *seen);
 	int (*packet)(void *data, const struct ky_packet_seen *packet);
 	/* Of file systems, of all threads, in the order of their ends. */
 	int (*fs)(void *data, const struct ky_fs_seen *seen);

@@ -210,6 +210,21 @@ struct ky_signal {
 	int64_t ns;
 };
 
+enum ky_vcpu_kind {
+	KY_VCPU_THERE, /* the state dump tells of it */
+	KY_VCPU_ENTRY, /* it goes into the guest */
+	KY_VCPU_EXIT,  /* it comes back */
+};
+
+struct ky_vcpu_seen {
+	enum ky_vcpu_kind kind;
+	const struct ky_host *host;
+	struct ky_thread *thread;
+	uint32_t vcpu_id; /* the guest's CPU; UINT32_MAX: unknown */
+	int32_t vm;	  /* the machine's process; KY_UNKNOWN: as of the thread */
+	int64_t ns;
+};
+
 /* How a period of the user's ended (periods.h). */
 enum ky_period_outcome {
 	KY_PERIOD_DONE,

@@ -122,6 +122,8 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_CACHE;
 	if (listener->contention)
 		subjects |= KY_ABOUT_CONTENTION;
+	if (listener->vcpu)
+		subjects |= KY_ABOUT_GUESTS;
 	if (listener->signal)
 		subjects |= KY_ABOUT_SIGNALS;
 	if (listener->arguments)

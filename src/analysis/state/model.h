@@ -154,6 +154,7 @@ enum ky_ability {
 	KY_CAN_FUNCTIONS = 1048576,  /* calls of functions of programs, with their threads */
 	KY_CAN_CACHE = 65536,	     /* pages added to and removed from the page cache */
 	KY_CAN_CONTENTION = 2097152, /* waits for locks of the kernel */
+	KY_CAN_GUESTS = 4194304,     /* entries into virtual machines */
 	KY_CAN_FS = 262144,	     /* steps of file systems */
 	KY_CAN_TCP = 131072,	     /* data that came for a connection */
 	KY_CAN_TIMERS = 16384,	     /* the runs of timers */

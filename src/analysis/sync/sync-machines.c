@@ -95,6 +95,22 @@ static int find_reference(struct ky_sync_run *run, struct kymo_error *err)
 		      : KYMO_OK;
 }
 
+/* Of several traces of a machine, the one that says most. */
+static int sync_machines_find_facts(struct ky_sync_run *run)
+{
+	run->facts = calloc(run->machines.len + 1, sizeof(*run->facts));
+	if (!run->facts)
+		return KYMO_E_MEMORY;
+	for (size_t i = 0; i < run->set->traces.len; i++) {
+		struct ky_sync_facts *facts = &run->facts[run->of_trace[i]], other;
+
+		if (ky_sync_facts_of(run->set->traces.data[i], &other) &&
+		    (other.has_times > facts->has_times || !facts->counter))
+			*facts = other;
+	}
+	return KYMO_OK;
+}
+
 int ky_sync_find_machines(struct ky_sync_run *run, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
@@ -110,6 +126,8 @@ int ky_sync_find_machines(struct ky_sync_run *run, struct kymo_error *err)
 		ret = ky_error_set(err, KYMO_E_INVALID, "all traces are of one machine");
 		ky_error_hint(err, "give a trace of each machine: kymo sync web-server data-base");
 	}
+	if (!ret && sync_machines_find_facts(run) < 0)
+		ret = ky_error_nomem(err);
 	return ret ? ret : find_reference(run, err);
 }
 
@@ -147,6 +165,7 @@ void ky_sync_run_free(struct ky_sync_run *run)
 	free(run->table.slots[0]);
 	free(run->table.slots[1]);
 	free(run->of_trace);
+	free(run->facts);
 	ky_arena_fini(&run->arena);
 	free(run);
 }

@@ -13,9 +13,16 @@
 /* Address pairs of two machines whose directions are found out each for itself. */
 #define FLOWS_MAX 1024
 
+const char *ky_sync_source_name(enum ky_sync_source source)
+{
+	static const char *const names[KY_SYNC_SOURCES] = {"messages", "tsc", "utc"};
+
+	return names[source];
+}
+
 /* ---- pairs ---------------------------------------------------------------------------- */
 
-static struct ky_sync_pair *pair_of(struct ky_sync_run *run, uint32_t a, uint32_t b)
+struct ky_sync_pair *ky_sync_pair_of(struct ky_sync_run *run, uint32_t a, uint32_t b)
 {
 	uint64_t key = (uint64_t)(a < b ? a : b) << 32 | (a < b ? b : a);
 	uintptr_t number = (uintptr_t)ky_map_get(&run->by_pair, key);
@@ -88,7 +95,7 @@ static int add_point(struct ky_hull *hull, int64_t a_ns, int64_t b_ns)
 int ky_sync_message(struct ky_sync_run *run, uint32_t from, int64_t from_ns, uint32_t to,
 		    int64_t to_ns)
 {
-	struct ky_sync_pair *pair = pair_of(run, from, to);
+	struct ky_sync_pair *pair = ky_sync_pair_of(run, from, to);
 
 	if (!pair)
 		return KYMO_E_MEMORY;
@@ -96,15 +103,14 @@ int ky_sync_message(struct ky_sync_run *run, uint32_t from, int64_t from_ns, uin
 			       : add_point(&pair->most, to_ns, from_ns);
 }
 
-static int mark(struct ky_sync_run *run, uint32_t one, int64_t one_ns, uint32_t other,
-		int64_t other_ns)
+int ky_sync_same(struct ky_sync_run *run, uint32_t one, int64_t one_ns, uint32_t other,
+		 int64_t other_ns, int64_t error_ns)
 {
-	int64_t error = (int64_t)run->options->mark_error_ns;
 	int ret = KYMO_OK;
 
-	if (one_ns > INT64_MIN + error && other_ns > INT64_MIN + error) {
-		ret = ky_sync_message(run, one, one_ns - error, other, other_ns);
-		ret = ret ? ret : ky_sync_message(run, other, other_ns - error, one, one_ns);
+	if (one_ns > INT64_MIN + error_ns && other_ns > INT64_MIN + error_ns) {
+		ret = ky_sync_message(run, one, one_ns - error_ns, other, other_ns);
+		ret = ret ? ret : ky_sync_message(run, other, other_ns - error_ns, one, one_ns);
 	}
 	return ret;
 }
@@ -162,12 +168,13 @@ static int sync_pairs_match(struct ky_sync_run *run, const struct ky_sync_seen *
 	int ret;
 
 	if (way == KY_SYNC_MARK)
-		return mark(run, other, first->ns, machine, ns);
+		return ky_sync_same(run, other, first->ns, machine, ns,
+				    (int64_t)run->options->mark_error_ns);
 	if (way == KY_SYNC_RECEIVED)
 		return ky_sync_message(run, other, first->ns, machine, ns);
 	if (way == KY_SYNC_SENT)
 		return ky_sync_message(run, machine, ns, other, first->ns);
-	pair = pair_of(run, other, machine);
+	pair = ky_sync_pair_of(run, other, machine);
 	ret = pair ? flow_of(pair, addresses, &flow) : KYMO_E_MEMORY;
 	if (ret < 0 || !flow)
 		return ret;
@@ -255,6 +262,9 @@ static int solve_pair(const struct ky_sync_run *run, struct ky_sync_pair *pair)
 		return KYMO_OK;
 	ret = ky_hull_solve(&pair->least, &pair->most, run->options->drift_max, &pair->line);
 	pair->quality = pair->line.is_drift_seen ? KY_SYNC_ACCURATE : KY_SYNC_APPROXIMATE;
+	/* That it is this guest is only likely. */
+	if (pair->source == KY_SYNC_COUNTER && !pair->n_checked)
+		pair->quality = KY_SYNC_APPROXIMATE;
 	pair->bound_ns = pair->line.begin_bound > pair->line.end_bound ? pair->line.begin_bound
 								       : pair->line.end_bound;
 	return ret;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/sync/sync-guests.h"
 #include "analysis/sync/sync-streams.h"
 #include "base/error.h"
 #include "flow/graph/select.h"
@@ -23,6 +24,7 @@ enum sync_read_kind {
 	SYNC_READ_LOCAL_IN,
 	SYNC_READ_MARK,
 	SYNC_READ_STREAMS,
+	SYNC_READ_GUESTS,
 };
 
 static const struct {
@@ -54,6 +56,7 @@ struct sync_read_class {
 	uint32_t machine;
 	struct ky_handle fields[CAPTURE_FIELDS];
 	struct ky_stream_event *stream; /* STREAMS */
+	struct ky_guest_event *guest;	/* GUESTS */
 };
 
 struct sync_reader {
@@ -63,6 +66,8 @@ struct sync_reader {
 	KY_VEC(const char *) events;
 	struct ky_values values;
 	struct ky_streams streams;
+	bool has_entries; /* into virtual machines */
+	struct ky_guests guests;
 };
 
 /* ---- classes -------------------------------------------------------------------------- */
@@ -117,6 +122,10 @@ static bool sync_read_find_kind(struct sync_reader *reader, struct sync_read_cla
 			       : ky_handle_find(&cls->fields[0], event, KY_SCOPE_PAYLOAD,
 						"network_header");
 	}
+	cls->kind = SYNC_READ_GUESTS;
+	cls->guest = ky_guest_event_find(&reader->arena, reader->has_entries, event);
+	if (cls->guest)
+		return true;
 	cls->kind = SYNC_READ_STREAMS;
 	cls->stream = ky_stream_event_find(&reader->arena, event);
 	return cls->stream != NULL;
@@ -300,6 +309,8 @@ static int on_event(struct sync_reader *reader, const struct ky_event *event)
 		return on_mark(reader, cls, event);
 	if (cls->kind == SYNC_READ_STREAMS)
 		return ky_streams_see(&reader->streams, cls->stream, cls->machine, event);
+	if (cls->kind == SYNC_READ_GUESTS)
+		return ky_guests_see(&reader->guests, cls->guest, cls->machine, event);
 	if (cls->kind == SYNC_READ_LOCAL_OUT || cls->kind == SYNC_READ_LOCAL_IN)
 		return on_local(reader, cls, event);
 	return on_headers(reader, cls, event);
@@ -342,7 +353,8 @@ static int sync_read_read_all(struct sync_reader *reader, struct kymo_error *err
 		return ret;
 	ret = read_batches(reader, flow, err);
 	ky_flow_close(flow);
-	if (!ret && ky_streams_match(&reader->streams, reader->run) < 0)
+	if (!ret && (ky_streams_match(&reader->streams, reader->run) < 0 ||
+		     ky_guests_match(&reader->guests, reader->run) < 0))
 		ret = ky_error_nomem(err);
 	return ret;
 }
@@ -356,9 +368,12 @@ int ky_sync_read(struct ky_sync_run *run, struct kymo_error *err)
 	ky_map_init(&reader.classes);
 	ky_values_init(&reader.values);
 	ky_streams_init(&reader.streams);
-	ret = find_classes(&reader) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	reader.has_entries = ky_guests_have_entries(run->set);
+	ret = ky_guests_init(&reader.guests, run->machines.len);
+	ret = ret < 0 || find_classes(&reader) < 0 ? ky_error_nomem(err) : KYMO_OK;
 	if (!ret && reader.events.len)
 		ret = sync_read_read_all(&reader, err);
+	ky_guests_fini(&reader.guests);
 	ky_streams_fini(&reader.streams);
 	ky_values_fini(&reader.values);
 	ky_vec_fini(&reader.events);

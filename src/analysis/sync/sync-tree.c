@@ -151,20 +151,118 @@ static struct ky_sync_machine *nearest(struct ky_sync_run *run, size_t *number)
 	return best;
 }
 
+/* ---- what NTP and PTP say -------------------------------------------------------------- */
+
+/* UTC minus the clock is the middle of what is said, within the half of it. */
+static uint64_t sync_tree_utc(const struct ky_sync_facts *facts, int64_t *middle)
+{
+	uint64_t width = (uint64_t)facts->utc_most - (uint64_t)facts->utc_least;
+
+	*middle = facts->utc_least + (int64_t)(width / 2);
+	return width / 2 + 1;
+}
+
+/* How far the statements of @a are away from those of @b, whose clock is @offset behind. */
+static uint64_t sync_tree_gap(const struct ky_sync_facts *a, const struct ky_sync_facts *b,
+			      int64_t offset)
+{
+	__int128 before = (__int128)b->end_ns + offset - a->end_ns;
+	__int128 after = (__int128)a->begin_ns - b->begin_ns - offset;
+	__int128 gap = before > after ? before : after;
+
+	return gap > INT64_MAX ? INT64_MAX : gap > 0 ? (uint64_t)gap : 0;
+}
+
+/* The line between two machines that both know UTC: how the clocks drift is not known. */
+static void sync_tree_set_utc(const struct ky_sync_run *run, struct ky_sync_pair *pair)
+{
+	const struct ky_sync_facts *a = &run->facts[pair->a], *b = &run->facts[pair->b];
+	struct ky_hull_line *line = &pair->line;
+	int64_t of_a, of_b;
+	uint64_t bound = sync_tree_utc(a, &of_a) + sync_tree_utc(b, &of_b);
+	uint64_t drift_max = (uint64_t)run->options->drift_max;
+
+	bound = sync_tree_added(bound,
+				(uint64_t)((unsigned __int128)sync_tree_gap(a, b, of_b - of_a) *
+					   drift_max / KY_SYNC_DRIFT_ONE));
+	*line = (struct ky_hull_line){.is_possible = true,
+				      .at = b->begin_ns,
+				      .offset = of_b - of_a,
+				      .drift_bound = drift_max,
+				      .begin = b->begin_ns,
+				      .end = b->end_ns,
+				      .begin_bound = bound,
+				      .end_bound = bound};
+	pair->quality = KY_SYNC_APPROXIMATE;
+	pair->source = KY_SYNC_UTC;
+	pair->bound_ns = bound;
+}
+
+/*
+ * Machines that nothing else leads to: the one that knows UTC best joins the reference, and others may follow by what they have seen of it.
+ * *joined: its number; SIZE_MAX: there is none.
+ */
+static int sync_tree_join_by_utc(struct ky_sync_run *run, size_t *joined)
+{
+	const struct ky_sync_facts *reference = &run->facts[run->reference];
+	struct ky_sync_pair *pair;
+	uint64_t best = UINT64_MAX;
+	int64_t middle;
+
+	*joined = SIZE_MAX;
+	for (size_t i = 0; reference->has_utc && i < run->machines.len; i++) {
+		uint64_t bound = sync_tree_utc(&run->facts[i], &middle);
+
+		if (run->machines.data[i].is_reached || !run->facts[i].has_utc || bound >= best)
+			continue;
+		best = bound;
+		*joined = i;
+	}
+	if (*joined == SIZE_MAX)
+		return KYMO_OK;
+	pair = ky_sync_pair_of(run, (uint32_t)run->reference, (uint32_t)*joined);
+	if (!pair)
+		return KYMO_E_MEMORY;
+	sync_tree_set_utc(run, pair);
+	run->machines.data[*joined].quality = KY_SYNC_ABSENT;
+	sync_tree_relax(
+		run, run->reference,
+		(size_t)(uintptr_t)ky_map_get(&run->by_pair, (uint64_t)pair->a << 32 | pair->b) -
+			1);
+	return KYMO_OK;
+}
+
+/* The next machine of the tree, @machine, and the ways on from it. */
+static void sync_tree_reach(struct ky_sync_run *run, size_t number)
+{
+	struct ky_sync_machine *machine = &run->machines.data[number];
+
+	machine->is_reached = true;
+	if (number != run->reference)
+		run->pairs.data[machine->by_pair]->is_chosen = true;
+	for (size_t i = 0; i < run->pairs.len; i++)
+		sync_tree_relax(run, number, i);
+}
+
+static int sync_tree_grow(struct ky_sync_run *run)
+{
+	size_t number = run->reference;
+	int ret = KYMO_OK;
+
+	while (!ret && number != SIZE_MAX) {
+		sync_tree_reach(run, number);
+		if (!nearest(run, &number))
+			ret = sync_tree_join_by_utc(run, &number);
+	}
+	return ret;
+}
+
 int ky_sync_choose_tree(struct ky_sync_run *run)
 {
-	struct ky_sync_machine *machine = &run->machines.data[run->reference];
-	size_t number = run->reference;
+	int ret;
 
-	machine->quality = KY_SYNC_ACCURATE;
-	while (machine) {
-		machine->is_reached = true;
-		if (number != run->reference)
-			run->pairs.data[machine->by_pair]->is_chosen = true;
-		for (size_t i = 0; i < run->pairs.len; i++)
-			sync_tree_relax(run, number, i);
-		machine = nearest(run, &number);
-	}
+	run->machines.data[run->reference].quality = KY_SYNC_ACCURATE;
+	ret = sync_tree_grow(run);
 	/* The others: the best that was seen of them. */
 	ky_vec_foreach(&run->pairs, it) {
 		const struct ky_sync_pair *pair = *it;
@@ -175,5 +273,5 @@ int ky_sync_choose_tree(struct ky_sync_run *run)
 			if (!ends[i]->is_reached && pair->quality == KY_SYNC_INCOMPLETE)
 				ends[i]->quality = KY_SYNC_INCOMPLETE;
 	}
-	return KYMO_OK;
+	return ret;
 }

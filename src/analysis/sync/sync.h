@@ -12,6 +12,7 @@
 #ifndef KY_ANALYSIS_SYNC_SYNC_H
 #define KY_ANALYSIS_SYNC_SYNC_H
 
+#include "analysis/sync/sync-facts.h"
 #include "analysis/sync/sync-hull.h"
 #include "base/hash.h"
 #include "store/read/sync-file.h"
@@ -58,6 +59,17 @@ struct ky_sync_flow {
 	struct ky_hull from[2];
 };
 
+/* Where what is known of a pair comes from: the best of it. */
+enum ky_sync_source {
+	KY_SYNC_MESSAGES, /* packets, marks */
+	KY_SYNC_COUNTER,  /* the counter that host and guest share */
+	KY_SYNC_UTC,	  /* what NTP and PTP say on both machines */
+	KY_SYNC_SOURCES,
+};
+
+/* "messages", "tsc", "utc" */
+const char *ky_sync_source_name(enum ky_sync_source source);
+
 struct ky_sync_pair {
 	uint32_t a, b; /* machines, a < b */
 	KY_VEC(struct ky_sync_flow *) flows;
@@ -66,6 +78,9 @@ struct ky_sync_pair {
 	struct ky_hull_line line; /* a - b */
 	uint64_t n_ab, n_ba, bound_ns;
 	bool is_chosen;
+	enum ky_sync_source source;
+	/* COUNTER: events of the guest, in a sample, and how many of them are between an entry and an exit of the host. */
+	uint64_t n_checked, n_inside;
 };
 
 /* Something that another machine may have seen, too. */
@@ -95,7 +110,8 @@ struct ky_sync_run {
 	const struct ky_trace_set *set;
 	const struct ky_sync_options *options;
 	KY_VEC(struct ky_sync_machine) machines;
-	uint32_t *of_trace; /* by number in the set: the machine */
+	uint32_t *of_trace;	     /* by number in the set: the machine */
+	struct ky_sync_facts *facts; /* by machine */
 	KY_VEC(struct ky_sync_pair *) pairs;
 	struct ky_map by_pair; /* a << 32 | b -> number plus 1 */
 	struct ky_sync_table table;
@@ -124,6 +140,11 @@ int ky_sync_see(struct ky_sync_run *run, uint32_t machine, uint64_t key, enum ky
 /* A message of machine @from reached @to. 0 or KYMO_E_MEMORY. */
 int ky_sync_message(struct ky_sync_run *run, uint32_t from, int64_t from_ns, uint32_t to,
 		    int64_t to_ns);
+/* The pair of two machines, which may be new. NULL: memory is out. */
+struct ky_sync_pair *ky_sync_pair_of(struct ky_sync_run *run, uint32_t a, uint32_t b);
+/* Both times are the same moment, within +- @error_ns. 0 or KYMO_E_MEMORY. */
+int ky_sync_same(struct ky_sync_run *run, uint32_t one, int64_t one_ns, uint32_t other,
+		 int64_t other_ns, int64_t error_ns);
 int ky_sync_solve_pairs(struct ky_sync_run *run);
 void ky_sync_pair_free(struct ky_sync_pair *pair);
 /* sync-tree.c. */

@@ -108,7 +108,7 @@ static void warn(const struct ky_sync_run *run)
 
 	ky_vec_foreach(&run->machines, machine) {
 		n += !machine->is_reached;
-		if (!machine->n_packets && !machine->n_marks)
+		if (!machine->n_packets && !machine->n_marks && !machine->is_reached)
 			ky_log_warning(&ky_cli_log, "%s: no event tells of packets or marks",
 				       machine->name);
 	}
@@ -232,7 +232,9 @@ const struct ky_command ky_command_sync = {
 	.description =
 		"Finds out how far the clocks of machines are apart, and how fast they go apart, from what was seen on both "
 		"sides: packets of TCP (captures of tcpdump; LTTng's net_dev_queue and net_if_receive_skb, or inet_sock_local_out and inet_sock_local_in; the kernel's tcp_probe, "
-		"sock_send_length and inet_sock_set_state), or marks (--mark). Each TRACE is one machine; below one path, "
+		"sock_send_length and inet_sock_set_state), or marks (--mark). The clocks of a host and its guests come from the time "
+		"stamp counter that they share. Machines that nothing else compares are compared by what NTP said when they were "
+		"recorded. Each TRACE is one machine; below one path, "
 		"traces with different host names are several.\n"
 		"\n"
 		"A packet is sent before it is received. So each packet limits the clocks' difference, and packets in both "
@@ -241,7 +243,7 @@ const struct ky_command ky_command_sync = {
 		"The result is written beside each trace, in a file " KY_SYNC_FILE_NAME
 		". All commands that read the trace use it, unless --no-sync is given. docs/clocks.md explains it.\n"
 		"\n"
-		"Qualities: ACCURATE: offset and drift are known within the error. APPROXIMATE: the packets do not tell the drift "
+		"Qualities: ACCURATE: offset and drift are known within the error. APPROXIMATE: only NTP tells the difference, the packets do not tell the drift "
 		"(then it is at most --max-drift), or no straight line fits all packets, because somebody has set a clock. "
 		"INCOMPLETE: packets in one direction only. ABSENT: none.",
 	.examples =
@@ -250,6 +252,9 @@ const struct ky_command ky_command_sync = {
 		"# recordings of two machines that talk to each other\n"
 		"kymo record -k default,tcp_probe,sock_send_length,inet_sock_set_state -o web --duration 10s\n"
 		"kymo sync web db\n\n"
+		"# a host and its guest\n"
+		"kymo record -k default,kvm_entry,kvm_exit -o host --duration 10s\n"
+		"kymo sync host guest\nkymo report guests host guest\n\n"
 		"# a signal that both got at the same time, give or take 20 us\n"
 		"kymo sync --mark app:pulse:number --mark-error 20us web db\n\n"
 		"# what is known, and forget it\nkymo sync --show web db\nkymo sync --remove web db",

@@ -82,6 +82,15 @@ static void sync_output_put_pair(const struct ky_sync_run *run, const struct ky_
 	       pair->n_ba);
 	if (pair->quality >= KY_SYNC_APPROXIMATE)
 		sync_output_put_bound(pair->bound_ns);
+	if (pair->source == KY_SYNC_COUNTER && !pair->n_checked)
+		fputs("  by the counter (TSC), not checked: the host has no kvm_entry events",
+		      stdout);
+	else if (pair->source == KY_SYNC_COUNTER)
+		printf("  by the counter (TSC), %" PRIu64 " of %" PRIu64
+		       " events between entry and exit",
+		       pair->n_inside, pair->n_checked);
+	else if (pair->source == KY_SYNC_UTC)
+		fputs("  by UTC (NTP, PTP)", stdout);
 	puts(pair->is_chosen ? "  in the tree" : "");
 }
 
@@ -188,6 +197,11 @@ static json_t *json_pair(const struct ky_sync_run *run, const struct ky_sync_pai
 	sync_output_set_number(object, "messages_ba", pair->n_ba);
 	if (pair->quality >= KY_SYNC_APPROXIMATE)
 		sync_output_set_number(object, "bound_ns", pair->bound_ns);
+	sync_output_set_text(object, "source", ky_sync_source_name(pair->source));
+	if (pair->source == KY_SYNC_COUNTER) {
+		sync_output_set_number(object, "events_checked", pair->n_checked);
+		sync_output_set_number(object, "events_inside", pair->n_inside);
+	}
 	json_object_set_new(object, "in_tree", json_boolean(pair->is_chosen));
 	return object;
 }

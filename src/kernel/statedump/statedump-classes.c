@@ -16,6 +16,7 @@ enum type {
 	U32_HEX,
 	U32_HEX_BE, /* an IPv4 address, as it lies in a packet */
 	S32,
+	S64,
 	U64,
 	U64_HEX,
 	TEXT,
@@ -120,6 +121,16 @@ static const struct event events[KY_STATEDUMP_EVENTS] = {
 	/* Of version 2: its number, which is its directory's inode, and its path from the root on. */
 	[KY_STATEDUMP_PROCESS_CGROUP] = {"lttng_statedump_process_cgroup",
 					 {{"_tid", S32}, {"_cgroup", U64}, {"_path", TEXT}}},
+	/*
+	 * A guest's CPU: the VM's process, the thread that runs it (0: unknown), and the guest's counter: (host's * ratio >> bits) + offset.
+	 */
+	[KY_STATEDUMP_KVM_VCPU] = {"lttng_statedump_kvm_vcpu",
+				   {{"_vm", S32},
+				    {"_vcpu_id", U32},
+				    {"_tid", S32},
+				    {"_tsc_offset", S64},
+				    {"_tsc_ratio", U64},
+				    {"_tsc_ratio_bits", U8}}},
 	/* protection: 1 read, 2 write, 4 execute, 8 shared. dev: as block events have it. */
 	[KY_STATEDUMP_PROCESS_MAP] = {"lttng_statedump_process_map",
 				      {{"_pid", S32},
@@ -157,6 +168,8 @@ static struct ky_field_class *statedump_classes_add_field(struct ky_trace_class 
 		return cls;
 	case S32:
 		return ky_struct_add_int(trace, st, field->name, 32, true, 10);
+	case S64:
+		return ky_struct_add_int(trace, st, field->name, 64, true, 10);
 	case U64:
 		return ky_struct_add_int(trace, st, field->name, 64, false, 10);
 	case U64_HEX:

@@ -97,6 +97,9 @@ int ky_dump_memory(struct ky_dump_run *run);
 /* Sizes of a process, and where it has what mapped. */
 int ky_dump_process_memory(struct ky_dump_run *run, int32_t pid);
 
+/* statedump-kvm.c: CPUs of virtual machines, as far as debugfs shows them. */
+int ky_dump_kvm(struct ky_dump_run *run);
+
 /* A line of /proc/PID/maps. */
 struct ky_dump_map {
 	uint64_t begin, end, offset, inode;

@@ -293,7 +293,7 @@ static int dump_chosen(struct ky_dump_run *run)
 	   KY_STATEDUMP_BIT(KY_STATEDUMP_NETWORK_INTERFACE) |                                    \
 	   KY_STATEDUMP_BIT(KY_STATEDUMP_INTERRUPT) |                                            \
 	   KY_STATEDUMP_BIT(KY_STATEDUMP_CPU_TOPOLOGY) | KY_STATEDUMP_BIT(KY_STATEDUMP_MEMORY) | \
-	   KY_STATEDUMP_BIT(KY_STATEDUMP_MODULE)))
+	   KY_STATEDUMP_BIT(KY_STATEDUMP_MODULE) | KY_STATEDUMP_BIT(KY_STATEDUMP_KVM_VCPU)))
 
 static int dump_processes(struct ky_dump_run *run)
 {
@@ -315,6 +315,8 @@ static int dump_all(struct ky_dump_run *run)
 		ret = ky_dump_devices(run);
 	if (ret == KYMO_OK)
 		ret = ky_dump_memory(run);
+	if (ret == KYMO_OK)
+		ret = ky_dump_kvm(run);
 	if (ret == KYMO_OK)
 		ret = ky_dump_emit(run, KY_STATEDUMP_END);
 	if (ret == KYMO_OK)

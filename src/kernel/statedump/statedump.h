@@ -44,6 +44,7 @@ enum ky_statedump_event {
 	KY_STATEDUMP_PROCESS_MEMORY,
 	KY_STATEDUMP_PROCESS_MAP,
 	KY_STATEDUMP_PROCESS_CGROUP,
+	KY_STATEDUMP_KVM_VCPU,
 	KY_STATEDUMP_EVENTS,
 };
 
@@ -54,11 +55,11 @@ enum ky_statedump_event {
 	(KY_STATEDUMP_BIT(KY_STATEDUMP_EVENTS) - 1 - KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_MAP))
 #define KY_STATEDUMP_FRAME \
 	(KY_STATEDUMP_BIT(KY_STATEDUMP_START) | KY_STATEDUMP_BIT(KY_STATEDUMP_END))
-/* Of use whatever the events are: who the threads are, what others call them, and which control group they are in. */
+/* Of use whatever the events are: who the threads are, what others call them, which control group they are in, and which are guests' CPUs. */
 #define KY_STATEDUMP_ALWAYS                                                  \
 	(KY_STATEDUMP_FRAME | KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_STATE) | \
 	 KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_PID_NS) |                     \
-	 KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_CGROUP))
+	 KY_STATEDUMP_BIT(KY_STATEDUMP_PROCESS_CGROUP) | KY_STATEDUMP_BIT(KY_STATEDUMP_KVM_VCPU))
 
 /* The set of those that say what kernel event @format of tracefs's @system means. Threads: any. */
 uint32_t ky_statedump_needs(const char *system, const struct ky_format *format);

@@ -67,6 +67,8 @@ static int change_clock(struct ky_session *session, struct ky_os_clock *ended,
 	int ret = KYMO_OK;
 
 	ky_os_clock_resample(clock, &drift);
+	if (ky_kernel_trace_clock_ends(&session->kernel) < 0)
+		return ky_error_nomem(err);
 	if (ky_os_clock_refine(clock, &drift))
 		ret = ky_kernel_trace_update_clock(&session->kernel, err);
 	if (!ret)

@@ -97,6 +97,8 @@ static void kernel_session_count(struct ky_session *session, uint64_t kept)
 /* Wall time may have been steered meanwhile: choose the frequency that is right at both ends. */
 int ky_session_finish_clock(struct ky_session *session, struct kymo_error *err)
 {
+	if (ky_kernel_trace_clock_ends(&session->kernel) < 0)
+		return ky_error_nomem(err);
 	ky_os_clock_resample(&session->kernel.clock, &session->stats.drift);
 	if (!ky_os_clock_refine(&session->kernel.clock, &session->stats.drift))
 		return KYMO_OK;

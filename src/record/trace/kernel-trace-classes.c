@@ -77,7 +77,7 @@ static int kernel_trace_classes_add_environment(struct ky_kernel_trace *kernel)
 		ret = ky_env_add_text(trace, "trace_name", name);
 	if (!ret)
 		ret = ky_env_add_text(trace, "trace_creation_datetime", date);
-	return ret;
+	return ret ? ret : ky_kernel_trace_clock_begins(kernel);
 }
 
 int ky_kernel_trace_update_clock(struct ky_kernel_trace *kernel, struct kymo_error *err)

@@ -102,6 +102,7 @@ struct ky_kernel_trace {
 	bool merge;		      /* convert in the order of time across CPUs */
 	bool has_threads;
 	bool grows; /* events come after the build */
+	bool tells_clock; /* the environment has the clock's state at the begin */
 
 	struct ky_catalogue catalogue;
 	struct ky_btf btf;  /* valid during the build of the trace model */
@@ -158,6 +159,12 @@ int ky_kernel_trace_add_event(struct ky_kernel_trace *kernel, struct ky_event_so
 void ky_kernel_trace_remove_event(struct ky_kernel_trace *kernel, struct ky_event_source *source);
 /* Copies the clock's mapping into the trace model (and again after each refinement). */
 int ky_kernel_trace_update_clock(struct ky_kernel_trace *kernel, struct kymo_error *err);
+/*
+ * kernel-trace-clock.c: the trace's environment gets the clock's state now (os/clock-facts.h), if the events are of this machine: at the begin,
+ * and before the metadata is written for the last time. 0 or KYMO_E_MEMORY.
+ */
+int ky_kernel_trace_clock_begins(struct ky_kernel_trace *kernel);
+int ky_kernel_trace_clock_ends(struct ky_kernel_trace *kernel);
 int ky_kernel_trace_write_metadata(struct ky_kernel_trace *kernel, struct kymo_error *err);
 
 /*
