@@ -7,14 +7,15 @@ import signal
 from oracle_figures import close
 
 CAUSES = {0: "kill", -1: "queue", -2: "timer", -3: "message", -4: "async I/O", -5: "poll", -6: "tgkill", 128: "kernel"}
+OF_SIGNAL = {signal.SIGCHLD: "child", signal.SIGTRAP: "trap", signal.SIGIO: "input", signal.SIGSYS: "seccomp"}
 
 
 def name_of(number):
     return signal.Signals(number).name if 0 < number < 32 else f"SIGRTMIN+{number - 32}"
 
 
-def cause_of(code):
-    return CAUSES.get(code, "fault" if 0 < code < 128 else str(code))
+def cause_of(code, number):
+    return CAUSES.get(code, OF_SIGNAL.get(number, "fault") if 0 < code < 128 else str(code))
 
 
 def check_signals(report, events):
@@ -22,7 +23,7 @@ def check_signals(report, events):
     kinds, to = collections.defaultdict(list), collections.Counter()
     for event in sent:
         fields = event.fields
-        cause = cause_of(fields["code"])
+        cause = cause_of(fields["code"], fields["sig"])
         # A timer and the kernel interrupt any thread: it has not sent the signal.
         sender = None if cause in ("timer", "kernel") else event.context.get("tid") or None
         kinds[fields["tid"], sender, name_of(fields["sig"]), cause].append(bool(fields["result"]))
@@ -38,5 +39,5 @@ def check_signals(report, events):
     assert all(close(row["rate"], row["count"] / seconds) for row in report["receivers"])
     assert [(row["time"], row["receiver"]["tid"], (row["by"] or {}).get("tid"), row["signal"], row["cause"],
              row["ignored"] == "yes") for row in report["log"]] == \
-        [(e.ns, e.fields["tid"], e.context.get("tid") or None, name_of(e.fields["sig"]), cause_of(e.fields["code"]),
+        [(e.ns, e.fields["tid"], e.context.get("tid") or None, name_of(e.fields["sig"]), cause_of(e.fields["code"], e.fields["sig"]),
           bool(e.fields["result"])) for e in sent]

@@ -437,6 +437,17 @@ BEGIN {{ printf("begun\\n"); }}
 """
 
 
+def until_attached(bpftrace, n):
+    """Until so many tracepoints are attached: BEGIN comes before. Its output has a perf event for each CPU."""
+    def attached():
+        links = [os.readlink(entry.path) for entry in os.scandir(f"/proc/{bpftrace.pid}/fd") if os.path.islink(entry.path)]
+        return sum("[perf_event]" in link for link in links) >= os.cpu_count() + n
+
+    deadline = time.monotonic() + 30
+    while bpftrace.poll() is None and not attached() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
 def output_of(bpftrace):
     """It does not hear each SIGINT."""
     for _ in range(6):
@@ -457,7 +468,7 @@ def test_same_counts_as_bpftrace(measure, peer):
     try:
         while "begun" not in (line := theirs.stdout.readline()):
             assert line or theirs.poll() is None, theirs.stderr.read()
-        time.sleep(0.2)  # its other probes are there at about that time
+        until_attached(theirs, 2)
         measured = measure("--pid", load.pid, "--layers", "syscall")
         load.go()
         result = measured.end()

@@ -335,3 +335,28 @@ def test_page_cache(record, without_losses, kymo, tmp_path):
         pages[row["syscall"]] = pages.get(row["syscall"], 0) + row["pages"]
     assert sum(n for call, n in pages.items() if call in ("unlink", "unlinkat", "fadvise64")) >= 256, pages
     assert abs(sum(row["share"] for row in tables["evictions"]) - 1) < 1e-6
+
+
+AGAIN = """
+import os
+with open("data", "wb") as file:
+    file.write(bytes(50 * 4096))
+    os.fsync(file)
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+fd = os.open("data", os.O_RDONLY)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+for i in range(100):
+    os.pread(fd, 4096, i % 50 * 4096)
+"""
+
+
+def test_page_cache_of_files_without_a_path(record, without_losses, kymo, tmp_path):
+    """A read that adds pages tells that its descriptor is of a file: later reads are hits, not unknown."""
+    trace, _ = without_losses(record, "-k", "syscalls,sched_process_*,*mm_filemap_*_page_cache",
+                              command=["/usr/bin/python3", "-c", AGAIN], cwd=tmp_path)
+    found = json.loads(kymo("report", "page-cache", "--json", "--comm", "python3", trace).out)
+    tables = {table["name"]: table["rows"] for table in found["reports"][0]["tables"]}
+    if not tables["evictions"]:
+        pytest.skip("the file system of the test keeps no pages in the cache")
+    mine = max(tables["reads"], key=lambda row: row["pages"])
+    assert mine["hits"] + mine["misses"] >= 100 and mine["misses"] >= 50, mine

@@ -34,7 +34,8 @@ static const struct ky_column read_columns[] = {
 	[READ_UNKNOWN] =
 		{"unknown", "Unknown", KY_CELL_COUNT,
 		 "Reads of descriptors that may not be files (opened before the trace, or "
-		 "without a path in it), and that added no page. They are in no other column.",
+		 "without a path in it), of which no read so far has added a page. They are in no "
+		 "other column.",
 		 .spare = 2},
 };
 
@@ -106,6 +107,7 @@ struct run {
 	KY_VEC(struct eviction) evictions;
 	struct ky_map by_eviction; /* -> index + 1 */
 	struct ky_map owners;	   /* a file's key -> who added a page of it last */
+	struct ky_map cached; /* a descriptor's file, by its index: it has pages in the cache */
 	uint64_t removed;
 };
 
@@ -173,7 +175,11 @@ static int report_page_cache_on_io(void *data, const struct ky_io *io)
 	entry = ky_aggregation_get(&run->readers, call->thread, 0);
 	if (!entry)
 		return KYMO_E_MEMORY;
-	if (!pages && kind == KY_FILE_UNKNOWN) {
+	/* A descriptor without a path is of a file if a read of it has added pages. */
+	if (pages && io->file && ky_map_set(&run->cached, io->file->index, run) < 0)
+		return KYMO_E_MEMORY;
+	if (!pages && kind == KY_FILE_UNKNOWN &&
+	    !(io->file && ky_map_get(&run->cached, io->file->index))) {
 		entry->sums[SUM_UNKNOWN]++;
 		return 0;
 	}
@@ -194,6 +200,7 @@ static void report_page_cache_free_run(void *data)
 	ky_vec_fini(&run->evictions);
 	ky_map_fini(&run->by_eviction);
 	ky_map_fini(&run->owners);
+	ky_map_fini(&run->cached);
 	free(run);
 }
 

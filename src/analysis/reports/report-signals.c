@@ -16,10 +16,11 @@
 #define PAIR_BY_HELP                                                                           \
 	"The sender: the thread that ran at that moment. '-' for 'timer' and 'kernel', whose " \
 	"signals interrupt any thread, and on an idle CPU."
-#define CAUSE_HELP                                                                            \
-	"'kill', 'tgkill', 'queue' (sigqueue()), 'timer' (timer_create(); the receiver owns " \
-	"it), 'message', 'async I/O', 'kernel' (itimers and alarms, terminals, ends of "      \
-	"children), 'fault' (what the receiver did itself), or the number."
+#define CAUSE_HELP                                                                                 \
+	"'kill', 'tgkill', 'queue' (sigqueue()), 'timer' (timer_create(); the receiver owns "      \
+	"it), 'message', 'async I/O', 'kernel' (itimers and alarms, terminals), "                  \
+	"'child' (it ended, was stopped or went on), 'trap', 'input' (SIGIO), 'seccomp', 'fault' " \
+	"(what the receiver did itself), or the number."
 
 enum { PAIR_TO, PAIR_BY, PAIR_SIGNAL, PAIR_CAUSE, PAIR_COUNT, PAIR_RATE, PAIR_IGNORED };
 
@@ -179,7 +180,24 @@ static void cell_signal(struct ky_table *table, struct ky_cell *cell, int32_t nr
 	ky_cell_text(table, cell, text);
 }
 
-static void cell_cause(struct ky_table *table, struct ky_cell *cell, int32_t code)
+/* Of a positive code, which means something else with each signal. */
+static const char *cause_of_signal(int32_t nr)
+{
+	switch (nr) {
+	case SIGCHLD:
+		return "child";
+	case SIGTRAP:
+		return "trap";
+	case SIGIO:
+		return "input";
+	case SIGSYS:
+		return "seccomp";
+	default:
+		return "fault";
+	}
+}
+
+static void cell_cause(struct ky_table *table, struct ky_cell *cell, int32_t nr, int32_t code)
 {
 	static const char *const causes[] = {"kill",	  "queue", "timer", "message",
 					     "async I/O", "poll",  "tgkill"};
@@ -190,7 +208,7 @@ static void cell_cause(struct ky_table *table, struct ky_cell *cell, int32_t cod
 	else if (code == 0x80)
 		ky_cell_text(table, cell, "kernel");
 	else if (code > 0 && code < 0x80)
-		ky_cell_text(table, cell, "fault");
+		ky_cell_text(table, cell, cause_of_signal(nr));
 	else {
 		snprintf(text, sizeof(text), "%d", (int)code);
 		ky_cell_text(table, cell, text);
@@ -215,7 +233,7 @@ static void report_signals_fill_pair(const void *data, struct ky_table *table,
 	if (kind->sender)
 		ky_cell_who(table, &row[PAIR_BY], run->model, kind->sender, by);
 	cell_signal(table, &row[PAIR_SIGNAL], kind->nr);
-	cell_cause(table, &row[PAIR_CAUSE], kind->code);
+	cell_cause(table, &row[PAIR_CAUSE], kind->nr, kind->code);
 	ky_cell_u64(&row[PAIR_COUNT], entry->sums[SUM_COUNT]);
 	ky_cell_f64(&row[PAIR_RATE], report_signals_rate_of(run, entry->sums[SUM_COUNT]));
 	ky_cell_u64(&row[PAIR_IGNORED], entry->sums[SUM_IGNORED]);
@@ -243,7 +261,7 @@ static void report_signals_fill_log(const void *data, struct ky_table *table, st
 	if (signal->sender)
 		ky_cell_thread(table, &row[LOG_BY], run->model, signal->sender);
 	cell_signal(table, &row[LOG_SIGNAL], signal->nr);
-	cell_cause(table, &row[LOG_CAUSE], signal->code);
+	cell_cause(table, &row[LOG_CAUSE], signal->nr, signal->code);
 	if (signal->ignored)
 		ky_cell_text(table, &row[LOG_IGNORED], "yes");
 }
