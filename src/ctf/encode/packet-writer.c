@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctf/encode/packet-writer.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 int ky_packet_writer_init(struct ky_packet_writer *writer, uint32_t size_bytes,
@@ -18,10 +19,17 @@ int ky_packet_writer_init(struct ky_packet_writer *writer, uint32_t size_bytes,
 	writer->stream_class_id = stream_class_id;
 	writer->stream_id = stream_id;
 	writer->cpu_id = cpu_id;
+	writer->prolog_bytes = KY_PACKET_PROLOG_BYTES;
 	memcpy(writer->uuid, uuid, 16);
 	/* The first begin() makes it 0. */
 	writer->sequence = UINT64_MAX;
 	return KYMO_OK;
+}
+
+void ky_packet_writer_without_cpu(struct ky_packet_writer *writer)
+{
+	/* It is the last member. */
+	writer->prolog_bytes = (uint32_t)offsetof(struct ky_packet_prolog, cpu_id);
 }
 
 void ky_packet_writer_lend(struct ky_packet_writer *writer, uint8_t *data)
@@ -41,7 +49,7 @@ void ky_packet_writer_fini(struct ky_packet_writer *writer)
 
 void ky_packet_writer_begin(struct ky_packet_writer *writer, uint64_t begin_cycles)
 {
-	writer->used_bytes = KY_PACKET_PROLOG_BYTES;
+	writer->used_bytes = writer->prolog_bytes;
 	writer->begin_cycles = begin_cycles;
 	writer->last_cycles = begin_cycles;
 	writer->sequence++;
@@ -79,7 +87,7 @@ uint32_t ky_packet_writer_close(struct ky_packet_writer *writer, uint64_t end_cy
 		.cpu_id = writer->cpu_id,
 	};
 	memcpy(prolog.uuid, writer->uuid, sizeof(prolog.uuid));
-	memcpy(data, &prolog, sizeof(prolog));
+	memcpy(data, &prolog, writer->prolog_bytes);
 	writer->open = false;
 	return (uint32_t)size;
 }

@@ -34,6 +34,7 @@ struct ky_packet_writer {
 	uint64_t sequence; /* of the packet being built */
 	uint64_t events;   /* in this packet */
 	uint32_t stream_class_id, cpu_id;
+	uint32_t prolog_bytes;
 	uint64_t stream_id;
 	uint8_t uuid[16];
 };
@@ -43,6 +44,8 @@ int ky_packet_writer_init(struct ky_packet_writer *writer, uint32_t size_bytes,
 			  const uint8_t uuid[16], uint32_t stream_class_id, uint64_t stream_id,
 			  uint32_t cpu_id, bool compact_header);
 void ky_packet_writer_fini(struct ky_packet_writer *writer);
+/* The packets have no cpu_id: ky_lttng_layout_without_cpu(). Before the first packet. */
+void ky_packet_writer_without_cpu(struct ky_packet_writer *writer);
 /* The next packets are built in @data, of size_bytes, which stays the caller's; between close and begin. */
 void ky_packet_writer_lend(struct ky_packet_writer *writer, uint8_t *data);
 

@@ -298,3 +298,9 @@ struct ky_stream_class *ky_lttng_layout_stream(struct ky_trace_class *trace, uin
 	stream->packet_context = context;
 	return stream;
 }
+
+void ky_lttng_layout_without_cpu(struct ky_stream_class *stream)
+{
+	/* It is the last member. */
+	stream->packet_context->st.n_members--;
+}

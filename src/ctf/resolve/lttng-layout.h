@@ -34,6 +34,9 @@ int ky_lttng_layout_trace(struct ky_trace_class *trace);
 struct ky_stream_class *ky_lttng_layout_stream(struct ky_trace_class *trace, uint64_t id,
 					       struct ky_clock_class *clock, bool compact_header);
 
+/* Take cpu_id out of the packet context of @stream, whose streams are of no CPU. Before the trace is finished. */
+void ky_lttng_layout_without_cpu(struct ky_stream_class *stream);
+
 /* Give @stream the other event header, before its trace is finished. 0 or KYMO_E_MEMORY. */
 int ky_lttng_layout_header(struct ky_stream_class *stream, struct ky_clock_class *clock,
 			   bool compact_header);

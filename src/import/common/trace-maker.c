@@ -49,7 +49,7 @@ struct ky_maker {
 	uint32_t body_bytes;
 	uint8_t *body; /* BODY_MAX_BYTES */
 	uint64_t n_events, n_moved;
-	bool reorders;
+	bool reorders, has_cpus;
 };
 
 /* ---- the metadata --------------------------------------------------------------------- */
@@ -212,6 +212,8 @@ static int trace_maker_build(struct ky_maker *maker, const struct ky_maker_about
 	maker->stream = ky_lttng_layout_stream(trace, 0, clock, false);
 	if (!maker->stream)
 		return KYMO_E_MEMORY;
+	if (!about->has_cpus)
+		ky_lttng_layout_without_cpu(maker->stream);
 	if (!about->n_context)
 		return KYMO_OK;
 	maker->stream->event_context = ky_struct_new(trace);
@@ -238,6 +240,7 @@ int ky_maker_open(struct ky_maker **out, struct ky_packet_store *store,
 	maker->uuid[6] = (maker->uuid[6] & 0x0f) | 0x40;
 	maker->uuid[8] = (maker->uuid[8] & 0x3f) | 0x80;
 	maker->reorders = about->reorders;
+	maker->has_cpus = about->has_cpus;
 	maker->body = malloc(BODY_MAX_BYTES);
 	if (!ret && (!maker->body || trace_maker_build(maker, about) < 0))
 		ret = ky_error_nomem(err);
@@ -487,6 +490,8 @@ static struct maker_stream *trace_maker_new_stream(struct ky_maker *maker, uint3
 		free(stream);
 		return NULL;
 	}
+	if (!maker->has_cpus)
+		ky_packet_writer_without_cpu(&stream->writer);
 	ky_packet_writer_begin(&stream->writer, ns);
 	maker->streams.data[number] = stream;
 	return stream;

@@ -68,6 +68,7 @@ struct ky_maker_about {
 	 * not. All events are then of stream 0.
 	 */
 	bool reorders;
+	bool has_cpus; /* the number of a stream is that of a CPU */
 };
 
 /* With ->reorders, at most so many streams. */

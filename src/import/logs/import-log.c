@@ -58,6 +58,7 @@ static int import_log_begin(struct ky_log_file *log, struct ky_packet_store *sto
 		.context = log->format->context,
 		.n_context = log->format->n_context,
 		.reorders = !log->format->has_cpus,
+		.has_cpus = log->format->has_cpus,
 	};
 	struct stat st;
 	int ret;

@@ -150,8 +150,8 @@ int ky_log_json_flat(const char *line, size_t len, struct ky_strbuf *texts,
 bool ky_log_json_value(const char *name, void *json, struct ky_log_value *field, char **made);
 
 extern const struct ky_log_format ky_log_chrome, ky_log_syslog, ky_log_syslog_5424, ky_log_dmesg,
-	ky_log_json, ky_log_logfmt, ky_log_journal, ky_log_strace, ky_log_ftrace, ky_log_regex,
-	ky_log_program, ky_log_access;
+	ky_log_json, ky_log_logfmt, ky_log_journal, ky_log_strace, ky_log_ftrace, ky_log_systrace,
+	ky_log_regex, ky_log_program, ky_log_access;
 
 /* By the name that users give; NULL: unknown. */
 const struct ky_log_format *ky_log_format_find(const char *name, size_t len);

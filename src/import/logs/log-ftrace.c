@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of ftrace's file "trace", of trace-cmd report and of perf script: a task, a CPU, a time, an event and its fields. Events of
- * the scheduler get the names and numbers of Kymo's recordings, so that reports read them.
+ * The text of ftrace's file "trace", of trace-cmd report, of perf script, and in pages of systrace: a task, a CPU, a time, an event
+ * and its fields. Events of the scheduler get the names and numbers of Kymo's recordings, so that reports read them.
  */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "import/logs/log-format.h"
+#include "import/logs/log-perf-script.h"
 
 static const struct ky_maker_field context[] = {
 	{.name = "tid", .kind = KY_MAKER_S32},
@@ -93,16 +95,19 @@ static bool ftrace_take(const char *text, size_t len, struct ftrace_line *line)
 	}
 	line->name_len = (size_t)(at - line->name);
 	line->fields = at + (at < end && *at == ':');
-	return line->name_len > 1 && line->name_len < 128;
+	/* The period of a sample is no event. */
+	return line->name_len > 1 && line->name_len < 128 && !isdigit((unsigned char)*line->name);
 }
 
 static bool ftrace_probe(const char *text, size_t len)
 {
 	static const char head[] = "# tracer:";
+	struct ky_perf_script_head sample;
 	struct ftrace_line line;
 
 	return (len >= sizeof(head) - 1 && memcmp(text, head, sizeof(head) - 1) == 0) ||
-	       ftrace_take(text, len, &line);
+	       ftrace_take(text, len, &line) || (len == 6 && memcmp(text, "TRACE:", 6) == 0) ||
+	       (ky_perf_script_head(text, len, &sample) && sample.period >= 0);
 }
 
 /* ---- fields --------------------------------------------------------------------------- */
@@ -272,6 +277,8 @@ static bool ftrace_is_head(const char *text, size_t len)
 	size_t n = sizeof(empty) - 1;
 
 	return log_ftrace_begins(text, len, "version = ") ||
+	       log_ftrace_begins(text, len, "TRACE:") ||
+	       log_ftrace_begins(text, len, "capturing trace") ||
 	       log_ftrace_begins(text, len, "cpus=") ||
 	       (log_ftrace_begins(text, len, "CPU ") && len > n &&
 		memcmp(text + len - n, empty, n) == 0);
@@ -301,32 +308,119 @@ static int ftrace_lost(struct ky_log_file *log, const char *text, size_t len)
 										 : 1;
 }
 
-static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
+/* A sample: what was counted, how much, and where. */
+static int ftrace_sample(struct ky_log_file *log, const struct ky_perf_script_head *head,
+			 const char *end, const struct ky_strbuf *stack)
+{
+	struct ky_log_value values[3] = {ky_log_text("event", head->event, head->event_len)};
+	const struct ftrace_line line = {.tid = head->tid, .cpu = head->cpu, .ns = head->ns};
+	const char *function;
+	size_t n = 1, len;
+
+	if (head->period >= 0)
+		values[n++] = ky_log_number("period", head->period);
+	if (stack->len) {
+		values[n++] = ky_log_text("callstack", ky_strbuf_text(stack), stack->len);
+	} else if (head->rest < end) {
+		function = ky_perf_script_function(head->rest, (size_t)(end - head->rest), &len);
+		values[n++] = ky_log_text("callstack", function, len);
+	}
+	return ftrace_put(log, &line, "sample", values, n);
+}
+
+/* The head of a tracepoint that has a period, or no CPU. */
+static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ftrace_line *line)
+{
+	const char *colon = memchr(head->event, ':', head->event_len);
+
+	if (!colon || head->event_len > 128 ||
+	    (head->period < 0 && !isalpha((unsigned char)*head->event)))
+		return false;
+	*line = (struct ftrace_line){
+		.tid = head->tid,
+		.cpu = head->cpu,
+		.ns = head->ns,
+		.name = colon + 1,
+		.name_len = (size_t)(head->event + head->event_len - colon - 1),
+		.fields = head->event + head->event_len + 1,
+	};
+	/* "cpu-clock:pppH:" is no tracepoint. */
+	return line->name_len > 4 &&
+	       memchr(head->event, '-', (size_t)(colon - head->event)) == NULL;
+}
+
+static int ftrace_event(struct ky_log_file *log, const struct ftrace_line *line, const char *end,
+			const struct ky_strbuf *stack)
 {
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
-	struct ftrace_line line;
+	const char *at = line->fields;
 	char name[192];
 	size_t n;
 
-	if (len && *text == '#')
-		return 1;
-	if (!ftrace_take(text, len, &line))
-		return ftrace_is_head(text, len) ? 1 : ftrace_lost(log, text, len);
-	if (log_ftrace_begins(line.name, line.name_len, "sys_") && line.name_len > 5) {
-		n = (size_t)ftrace_syscall(log, &line, text + len, name, values);
+	if (log_ftrace_begins(line->name, line->name_len, "sys_") && line->name_len > 5) {
+		n = (size_t)ftrace_syscall(log, line, end, name, values);
 	} else {
-		snprintf(name, sizeof(name), "%.*s", (int)line.name_len, line.name);
-		n = ftrace_fields(&line, text + len,
-				  log_ftrace_begins(name, strlen(name), "sched_"), values);
+		snprintf(name, sizeof(name), "%.*s", (int)line->name_len, line->name);
+		n = ftrace_fields(line, end, log_ftrace_begins(name, strlen(name), "sched_"),
+				  values);
 	}
 	if (!n) {
-		const char *at = line.fields;
-
-		while (at < text + len && *at == ' ')
+		while (at < end && *at == ' ')
 			at++;
-		values[n++] = ky_log_text("message", at, (size_t)(text + len - at));
+		values[n++] = ky_log_text("message", at, (size_t)(end - at));
 	}
-	return ftrace_put(log, &line, name, values, n);
+	if (stack->len && n < KY_LOG_FIELDS_MAX)
+		values[n++] = ky_log_text("callstack", ky_strbuf_text(stack), stack->len);
+	return ftrace_put(log, line, name, values, n);
+}
+
+/* 1: it was an event; 0: it was not; negative. */
+static int ftrace_any(struct ky_log_file *log, const char *text, size_t len,
+		      const struct ky_strbuf *stack)
+{
+	struct ky_perf_script_head head;
+	struct ftrace_line line;
+
+	if (ftrace_take(text, len, &line))
+		return ftrace_event(log, &line, text + len, stack);
+	if (!ky_perf_script_head(text, len, &head))
+		return 0;
+	return ftrace_of_head(&head, &line) ? ftrace_event(log, &line, text + len, stack)
+					    : ftrace_sample(log, &head, text + len, stack);
+}
+
+/* The lines behind @text are its call stack. */
+static int ftrace_with_stack(struct ky_log_file *log, const char *text, size_t len)
+{
+	struct ky_strbuf head = KY_STRBUF_INIT, stack = KY_STRBUF_INIT;
+	int ret;
+
+	ky_strbuf_add(&head, text, len);
+	ret = ky_perf_script_stack(log, &stack);
+	if (!ret && ky_strbuf_failed(&head))
+		ret = ky_error_nomem(log->err);
+	if (!ret)
+		ret = ftrace_any(log, ky_strbuf_text(&head), head.len, &stack);
+	if (!ret)
+		ret = ky_log_stray(log, ky_strbuf_text(&head), head.len) < 0 ? log->err->code : 1;
+	ky_strbuf_fini(&head);
+	ky_strbuf_fini(&stack);
+	return ret;
+}
+
+static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
+{
+	const struct ky_strbuf none = KY_STRBUF_INIT;
+	int ret;
+
+	if (len && *text == '#')
+		return 1;
+	if (ky_perf_script_stack_follows(log))
+		return ftrace_with_stack(log, text, len);
+	ret = ftrace_any(log, text, len, &none);
+	if (ret)
+		return ret;
+	return ftrace_is_head(text, len) ? 1 : ftrace_lost(log, text, len);
 }
 
 const struct ky_log_format ky_log_ftrace = {

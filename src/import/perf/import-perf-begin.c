@@ -209,6 +209,7 @@ int ky_import_perf_begin(struct ky_import_perf_trace *trace, struct ky_perf_file
 		.path = "perf",
 		.name = perf->path,
 		.domain = "perf",
+		.has_cpus = true,
 		.tracer = "perf",
 		.hostname = perf->hostname,
 		.release = perf->release,

@@ -468,6 +468,7 @@ static int import_perfetto_make(struct ky_perfetto *perfetto, struct ky_log_file
 	about.context = is_kernel ? kernel_context : user_context;
 	about.n_context = is_kernel ? 1 : 2;
 	about.reorders = !is_kernel;
+	about.has_cpus = is_kernel;
 	ky_arena_init(&log->arena);
 	log->err = perfetto->err;
 	return ky_maker_open(&log->maker, store, &about, perfetto->err);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/logs/log-perf-script.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+
+/* What perf records at most is 127 frames of each kind, unless kernel.perf_event_max_stack is higher. */
+#define FRAMES_MAX	   1024u
+#define FUNCTION_MAX_BYTES 256u
+#define NEXT_BYTES	   UINT64_C(4096)
+
+/* ---- the head ------------------------------------------------------------------------- */
+
+struct perf_script_word {
+	const char *at;
+	size_t len;
+};
+
+/* The word at or after *@at; False: none is left. */
+static bool perf_script_word(const char **at, const char *end, struct perf_script_word *word)
+{
+	while (*at < end && (**at == ' ' || **at == '\t'))
+		(*at)++;
+	word->at = *at;
+	while (*at < end && **at != ' ' && **at != '\t')
+		(*at)++;
+	word->len = (size_t)(*at - word->at);
+	return word->len;
+}
+
+static bool perf_script_is_digits(const struct perf_script_word *word)
+{
+	for (size_t i = 0; i < word->len; i++)
+		if (!isdigit((unsigned char)word->at[i]))
+			return false;
+	return word->len && word->len < 19;
+}
+
+/* "64730.196334:" */
+static bool perf_script_time(const struct perf_script_word *word, int64_t *ns)
+{
+	const char *at = word->at, *colon = word->at + word->len - 1;
+
+	return word->len > 3 && *colon == ':' && isdigit((unsigned char)*at) &&
+	       memchr(at, '.', word->len) && ky_log_time_seconds(&at, colon, ns) && at == colon;
+}
+
+/* "[001]" */
+static bool perf_script_cpu(const struct perf_script_word *word, int64_t *cpu)
+{
+	const struct perf_script_word digits = {word->at + 1, word->len - 2};
+
+	if (word->len < 5 || word->len > 8 || *word->at != '[' || word->at[word->len - 1] != ']' ||
+	    !perf_script_is_digits(&digits))
+		return false;
+	*cpu = strtoll(word->at + 1, NULL, 10);
+	return true;
+}
+
+/* "32489" or "32489/32490": the thread is the second. */
+static bool perf_script_tid(const struct perf_script_word *word, int64_t *tid)
+{
+	const char *slash = memchr(word->at, '/', word->len);
+	const char *from = slash ? slash + 1 : word->at;
+	/* "-1": nobody's. */
+	bool is_negative = word->len > 1 && *from == '-';
+	const struct perf_script_word digits = {
+		from + is_negative, (size_t)(word->at + word->len - from) - is_negative};
+
+	if (!perf_script_is_digits(&digits))
+		return false;
+	*tid = strtoll(from, NULL, 10);
+	return true;
+}
+
+/* What follows the time: the period, if any, and the event. */
+static bool log_perf_script_event(const char *at, const char *end, struct ky_perf_script_head *head)
+{
+	struct perf_script_word word;
+
+	head->period = -1;
+	if (!perf_script_word(&at, end, &word))
+		return false;
+	if (perf_script_is_digits(&word)) {
+		head->period = strtoll(word.at, NULL, 10);
+		if (!perf_script_word(&at, end, &word))
+			return false;
+	}
+	if (word.len < 2 || word.at[word.len - 1] != ':')
+		return false;
+	head->event = word.at;
+	head->event_len = word.len - 1;
+	while (at < end && *at == ' ')
+		at++;
+	head->rest = at;
+	return true;
+}
+
+bool ky_perf_script_head(const char *text, size_t len, struct ky_perf_script_head *head)
+{
+	const char *at = text, *end = text + len;
+	struct perf_script_word word, before = {0}, two_before = {0};
+
+	if (!len || *text == '\t')
+		return false;
+	head->cpu = 0;
+	while (perf_script_word(&at, end, &word)) {
+		if (perf_script_time(&word, &head->ns) && before.len) {
+			bool has_cpu = perf_script_cpu(&before, &head->cpu);
+
+			return perf_script_tid(has_cpu ? &two_before : &before, &head->tid) &&
+			       log_perf_script_event(at, end, head);
+		}
+		two_before = before;
+		before = word;
+	}
+	return false;
+}
+
+/* ---- the call stack ------------------------------------------------------------------- */
+
+bool ky_perf_script_is_frame(const char *text, size_t len)
+{
+	const char *at = text, *end = text + len;
+	struct perf_script_word word;
+
+	if (!len || (*text != '\t' && *text != ' ') || !perf_script_word(&at, end, &word) ||
+	    word.len > 16 || at == end)
+		return false;
+	for (size_t i = 0; i < word.len; i++)
+		if (!isxdigit((unsigned char)word.at[i]))
+			return false;
+	return end[-1] == ')' || end[-1] == ']' || !memchr(text, '=', len);
+}
+
+bool ky_perf_script_stack_follows(const struct ky_log_file *log)
+{
+	size_t len;
+	const char *text = ky_log_window(log, &len);
+	const char *stop = text && len ? memchr(text, '\n', len) : NULL;
+
+	return stop ? ky_perf_script_is_frame(text, (size_t)(stop - text))
+		    : log->at < log->file.size_bytes;
+}
+
+/* The same, with the line's begin in the window. */
+static bool perf_script_is_next(struct ky_log_file *log)
+{
+	uint64_t left = log->file.size_bytes - log->at;
+	uint64_t want = left < NEXT_BYTES ? left : NEXT_BYTES;
+	const char *text =
+		want ? (const char *)ky_foreign_bytes(&log->file, log->at, want, "a line", NULL)
+		     : NULL;
+	const char *stop = text ? memchr(text, '\n', want) : NULL;
+
+	return text && ky_perf_script_is_frame(text, stop ? (size_t)(stop - text) : want);
+}
+
+const char *ky_perf_script_function(const char *text, size_t len, size_t *n)
+{
+	const char *at = text, *end = text + len;
+	struct perf_script_word address;
+
+	(void)perf_script_word(&at, end, &address);
+	while (at < end && *at == ' ')
+		at++;
+	/* " (/usr/lib/x86_64-linux-gnu/libc.so.6)": names of C++ functions have brackets, too. */
+	for (const char *bracket = end; end[-1] == ')' && bracket > at; bracket--)
+		if (*(bracket - 1) == '(' && bracket - 1 > at && bracket[-2] == ' ') {
+			end = bracket - 2;
+			break;
+		}
+	for (const char *plus = end; plus > at + 2; plus--)
+		if (plus[-1] == '+' && plus + 1 < text + len && plus[0] == '0' && plus[1] == 'x') {
+			end = plus - 1;
+			break;
+		}
+	*n = (size_t)(end - at) < FUNCTION_MAX_BYTES ? (size_t)(end - at) : FUNCTION_MAX_BYTES;
+	return at;
+}
+
+/* @names has the functions with a NUL behind each, the innermost first. */
+static void perf_script_fold(const struct ky_strbuf *names, const uint32_t *begins, size_t n,
+			     struct ky_strbuf *folded)
+{
+	const char *text = ky_strbuf_text(names);
+
+	for (size_t i = n; i-- > 0;) {
+		ky_strbuf_adds(folded, text + begins[i]);
+		if (i)
+			ky_strbuf_addc(folded, ';');
+	}
+}
+
+int ky_perf_script_stack(struct ky_log_file *log, struct ky_strbuf *folded)
+{
+	struct ky_strbuf names = KY_STRBUF_INIT;
+	uint32_t begins[FRAMES_MAX];
+	const char *line;
+	size_t len, n = 0;
+	int ret = 1;
+
+	while (ret > 0 && perf_script_is_next(log)) {
+		ret = ky_log_next_line(log, &line, &len);
+		if (ret <= 0 || n == FRAMES_MAX)
+			continue;
+		begins[n++] = (uint32_t)names.len;
+		line = ky_perf_script_function(line, len, &len);
+		ky_strbuf_add(&names, line, strnlen(line, len));
+		ky_strbuf_addc(&names, '\0');
+	}
+	perf_script_fold(&names, begins, n, folded);
+	if (ret >= 0 && (ky_strbuf_failed(&names) || ky_strbuf_failed(folded)))
+		ret = ky_error_nomem(log->err);
+	ky_strbuf_fini(&names);
+	return ret < 0 ? ret : KYMO_OK;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The text of perf script: the head of a sample, and the lines of its call stack. Threads: one at a time per file. */
+#ifndef KY_IMPORT_LOG_PERF_SCRIPT_H
+#define KY_IMPORT_LOG_PERF_SCRIPT_H
+
+#include "base/strbuf.h"
+#include "import/logs/log-format.h"
+
+struct ky_perf_script_head {
+	int64_t tid, cpu, ns;
+	int64_t period; /* -1: the line has none */
+	const char *event;
+	size_t event_len; /* without the colon behind it */
+	const char *rest; /* behind the colon: fields of a tracepoint, or one frame */
+};
+
+/*
+ * "ls 32489/32489 [001] 64730.196334:  1001001 cpu-clock:pppH: REST", where the CPU and the period may be missing. False: the line is
+ * another one.
+ */
+bool ky_perf_script_head(const char *text, size_t len, struct ky_perf_script_head *head);
+
+/* Is the line of @len bytes a frame: "	ffffffff8158c3e1 next_uptodate_folio+0xc1 ([kernel.kallsyms])"? */
+bool ky_perf_script_is_frame(const char *text, size_t len);
+
+/* May the next line be a frame, as far as the window goes? */
+bool ky_perf_script_stack_follows(const struct ky_log_file *log);
+
+/* Reads the frames that follow: @folded gets the functions, the outermost first, with ';' between them. 0 or negative. */
+int ky_perf_script_stack(struct ky_log_file *log, struct ky_strbuf *folded);
+
+/* The function of the frame at @text; *n: the length of its name. */
+const char *ky_perf_script_function(const char *text, size_t len, size_t *n);
+
+#endif

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""The text of perf script, with samples and call stacks, and pages of systrace; perf judges."""
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from test_import import events_of, needs_root
+
+FTRACE = os.path.join(os.path.dirname(__file__), "..", "fuzz", "corpus", "import", "log-ftrace")
+
+
+def recorded(place, name, *options):
+    """perf's recording of a short command, or a skip; perf sometimes aborts while it looks at processes that come and go."""
+    if not shutil.which("perf"):
+        pytest.skip("perf is not installed: tools/install-deps test")
+    for _ in range(5):
+        done = subprocess.run(["perf", "record", "-q", "-o", place / name, *options], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return place / name
+    pytest.skip(f"perf cannot record here: {done.stderr[-300:]}")
+    return None
+
+
+def script(data, *options):
+    done = subprocess.run(["perf", "script", "-i", data, *options], capture_output=True, text=True, check=True)
+    path = data.with_suffix(".txt")
+    path.write_text(done.stdout)
+    return path
+
+
+def stacks_of(text):
+    """The call stacks of the text, folded: the judge's own reading."""
+    found = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        frames = [line for line in paragraph.splitlines() if line.startswith("\t")]
+        names = [re.sub(r"\+0x[0-9a-f]+$", "", re.sub(r" \([^()]*(\([^()]*\))?[^()]*\)$", "", line.split(None, 1)[1])) for line in frames]
+        if names:
+            found.append(";".join(reversed(names)))
+    return found
+
+
+@needs_root
+def test_samples_with_call_stacks(kymo, tmp_path):
+    data = recorded(tmp_path, "samples", "-g", "--sample-cpu", "-F", "997", "-e", "cpu-clock", "--", "sh", "-c", "ls -lR /usr/share/doc >/dev/null")
+    for options in ((), ("-F", "+pid,-cpu")):
+        path = script(data, *options)
+        samples = events_of(kymo, path)
+        text = path.read_text()
+        assert samples and {event["event"] for event in samples} == {"sample"}
+        assert len(samples) == len(re.findall(r"\bcpu-clock\S*:", text))
+        assert {event["fields"]["event"].split(":")[0] for event in samples} == {"cpu-clock"}
+        assert all(event["fields"]["period"] > 0 for event in samples)
+        assert collections.Counter(event["fields"]["callstack"] for event in samples if event["fields"].get("callstack")) == \
+            collections.Counter(stacks_of(text))
+        # Of each sample: thread and time, as perf says them.
+        heads = re.findall(r"(?m)^\s*\S.*?\s(?:\d+/)?(\d+)\s+(?:\[\d+\]\s+)?(\d+)\.(\d{6}):", text)
+        assert collections.Counter((event["context"]["tid"], event["timestamp_ns"] // 1000) for event in samples) == \
+            collections.Counter((int(tid), int(seconds) * 10**6 + int(us)) for tid, seconds, us in heads)
+
+
+@needs_root
+def test_tracepoints_with_call_stacks_and_periods(kymo, tmp_path):
+    data = recorded(tmp_path, "switches", "-a", "-g", "-e", "sched:sched_switch", "--", "sh", "-c", "sleep 0.05; ls >/dev/null")
+    path = script(data)
+    text = path.read_text()
+    switches = [event for event in events_of(kymo, path) if event["event"] == "sched_switch"]
+    assert len(switches) == len(re.findall(r"sched:sched_switch:", text)) > 0
+    assert all(event["fields"]["callstack"].split(";")[-1] for event in switches if "callstack" in event["fields"])
+    assert "CPU time" in kymo("report", "cpu", path).out
+    # Without CPUs, with periods.
+    path = script(data, "-F", "comm,tid,time,period,event,trace")
+    again = [event for event in events_of(kymo, path) if event["event"] == "sched_switch"]
+    assert [event["fields"]["next_tid"] for event in again] == \
+        [int(pid) for pid in re.findall(r"next_pid=(\d+)", path.read_text())]
+
+
+def test_lines_that_look_alike(kymo, tmp_path):
+    """Names of threads with blanks, functions of C++ with brackets, one frame in the line, idle threads, frames without a head."""
+    path = tmp_path / "script.txt"
+    path.write_text("""# a comment
+my thread 12 7/9 [003] 10.000001:     250000 cycles:ppp:\x20
+\t    55d0 a::f(int, b (*)(c))+0x1f (/opt/my app (deleted))
+\t    55d1 operator()+0x2 (/opt/my app)
+\t    55d2 [unknown] ([unknown])
+
+:-1    -1 [000] 10.000002:          1   page-faults:  ffffffff822016e5 _raw_spin_lock+0x5 ([kernel.kallsyms])
+\t    55d1 main+0x2 (/bin/x)
+not a line of perf
+""")
+    found = events_of(kymo, path)
+    assert [(event["event"], event["context"]["tid"], event["timestamp_ns"]) for event in found] == [
+        ("sample", 9, 10_000_001_000), ("sample", -1, 10_000_002_000), ("line", 0, 10_000_002_000)]
+    assert found[0]["fields"] == {"event": "cycles:ppp", "period": 250000, "callstack": "[unknown];operator();a::f(int, b (*)(c))"}
+    assert found[1]["fields"] == {"event": "page-faults", "period": 1, "callstack": "main"}
+
+
+def test_pages_of_systrace(kymo, tmp_path):
+    """ftrace's text in HTML, of today and of years ago, and what atrace writes: the same events."""
+    with open(FTRACE, encoding="ascii") as file:
+        text = file.read()
+    (tmp_path / "plain").write_text(text)
+    expected = events_of(kymo, tmp_path / "plain")
+    assert expected
+    head = "<!DOCTYPE html>\n<html>\n<head><title>Android System Trace</title>\n<script>var a = 'sched_switch: x=1';</script></head>\n"
+    old = "".join(line + "\\n\\\n" for line in text.splitlines())
+    for page in (f'{head}<script class="trace-data" type="application/text">\n{text}</script>\n<script>x</script></html>',
+                 f'{head}<script>\nvar linuxPerfData = "\\\n{old}";\n</script></html>',
+                 f"capturing trace... done\nTRACE:\n{text}"):
+        (tmp_path / "page.html").write_text(page)
+        found = [event for event in events_of(kymo, tmp_path / "page.html") if event["event"] != "line"]
+        assert [(event["event"], event["timestamp_ns"], event["fields"]) for event in found] == \
+            [(event["event"], event["timestamp_ns"], event["fields"]) for event in expected]
+    (tmp_path / "page.html").write_text(head + "</html>")
+    assert "the page has no trace" in kymo("print", tmp_path / "page.html", code=1).err
+
+
+def test_streams_that_are_no_cpus(kymo, tmp_path):
+    """Only formats that know CPUs have cpu_id."""
+    (tmp_path / "a.json").write_text('{"time":1700000000,"msg":"a"}\n')
+    assert "cpu_id" not in kymo("print", tmp_path / "a.json").out
+    assert "cpu_id = 1" in kymo("print", FTRACE).out
+    assert kymo("convert", "-o", tmp_path / "out", tmp_path / "a.json").err == ""
+    metadata = (tmp_path / "out" / "metadata").read_text()
+    assert "cpu_id" not in metadata
+    if shutil.which("babeltrace2"):
+        done = subprocess.run(["babeltrace2", tmp_path / "out"], capture_output=True, text=True, check=True)
+        assert 'msg = "a"' in done.stdout
