@@ -101,6 +101,17 @@ kymo record --user 'shop:started' --buffers user -o out -- sh -c 'for i in $(seq
     assert "; 0 lost" in done.err
 
 
+def test_short_programs_without_state_dump(box):
+    """As LTTng, which records the state dump only when told to: metadata, and for each buffer a stream and its index."""
+    done = box("""
+kymo record --user 'shop:started' --exclude 'lttng_ust_statedump:*' --buffers user -o out -- sh -c '
+    for i in $(seq 100); do $0 1; done' $T/shop
+""" + nothing_left())
+    assert sum(counter["shop:started"] for counter in by_process(shown(done)).values()) == 100
+    files = [os.path.join(top, name) for top, _, names in os.walk(os.path.join(done.cwd, "out")) for name in names]
+    assert len(files) <= 1 + 2 * (os.cpu_count() + 1) and sum(map(os.path.getsize, files)) < 20000
+
+
 def test_children(box):
     done = box("""
 kymo record --user 'modes:*' --user 'shop:started' --buffers user -o out -- $T/modes fork
