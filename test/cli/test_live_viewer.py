@@ -20,7 +20,7 @@ import viewer as protocol
 from conftest import ROOT
 from relays import HOST, relays
 from test_lttng_ust import lab  # noqa: F401 (a fixture)
-from viewer import BEGIN, HUP, INACTIVE, LAST, NEW_STREAM, OK, Viewer
+from viewer import BEGIN, HUP, INACTIVE, LAST, NEW_STREAM, OK, RETRY, Viewer
 
 pytestmark = pytest.mark.usefixtures("needs_root_tracefs")
 
@@ -394,7 +394,7 @@ def test_every_command(recorded):
         assert one.attach(session.id + 1)[0] == 3 and one.attach(session.id, 7)[0] == 5
         status, streams = one.attach(session.id)
         assert status == 1 and {stream.trace for stream in streams} == {streams[0].id} and streams[0].is_metadata
-        assert {stream.path for stream in streams} == {os.path.relpath(trace, here.dir)}
+        assert {stream.path for stream in streams} == {os.path.realpath(trace)}
         status, text = one.metadata(streams[0].id)
         magic, checksum, content, size = struct.unpack("<I16xIII", text[:32])
         assert (status, magic, checksum, content, size) == (1, 0x75d11d57, 0, len(text) * 8, len(text) * 8)
@@ -417,6 +417,98 @@ def test_every_command(recorded):
         assert one.detach(session.id) == 1 and one.detach(5) == 2
         for strange in (0, 1, 2 ** 32, 2 ** 64 - 1, streams[0].id + 100):
             assert one.index(strange).status == 4 and one.packet(strange, 0, 8)[0] == 3 and one.metadata(strange)[0] == 3
+
+
+class TraceCompass:
+    """
+    Sends what Trace Compass 9.3 sends (LttngRelaydConnector_2_4, LttngRelaydConsumer): sizes in the heads that do not fit what
+    follows, no question for new streams or packets, no pause. It opens the files at the path of the first stream, and learns from
+    the relay how far they go, until the first stream that ends.
+    """
+
+    def __init__(self, port, session):
+        self.one = Viewer(port, connects=False)
+        self.request(protocol.CONNECT, 20, struct.pack(">QIII", 0, 2, 4, 1))
+        _, major, minor, _ = self.one.take("QIII")
+        assert major == 2 and minor >= 4
+        self.request(protocol.LIST, 0)
+        found = [self.one.take("QIII64s255s") for _ in range(self.one.take("I")[0])]
+        self.session, = [one[0] for one in found if one[5].split(b"\0")[0].decode() == session]
+        self.request(protocol.CREATE, 0)
+        assert self.one.take("I") == (OK,)
+        self.request(protocol.ATTACH, 0, struct.pack(">QQI", self.session, 0, LAST))
+        status, count = self.one.take("II")
+        self.streams = [self.one.take("QQI4096s255s") for _ in range(count)]
+        assert status == OK and self.streams
+        metadata = next(one for one in self.streams if one[2] == 1)
+        self.request(protocol.METADATA, 20, struct.pack(">Q", metadata[0]))
+        size, status = self.one.take("QI")
+        assert status == OK and self.one.read(size)
+        self.path = self.streams[0][3].split(b"\0")[0].decode()
+        self.end = 0
+
+    def request(self, command, size, *parts):
+        for part in (struct.pack(">QII", size, command, 0), *parts):
+            self.one.socket.sendall(part)
+
+    def round(self):
+        """Whether the trace goes on."""
+        for stream in self.streams:
+            if stream[2] == 1:
+                continue
+            self.request(protocol.INDEX, 20, struct.pack(">Q", stream[0]))
+            index = protocol.Index(*self.one.take("7QII"))
+            assert index.status in (OK, RETRY, HUP, INACTIVE)
+            if index.status == HUP:
+                return False
+            if index.status == OK:
+                self.end = max(self.end, index.end)
+        return True
+
+    def watch(self, until=lambda: False):
+        """Until something holds, or the trace ends."""
+        limit = time.monotonic() + 120
+        while (goes_on := self.round()) and not until():
+            assert time.monotonic() < limit
+        return goes_on
+
+
+def ends(trace, names=("*",)):
+    """The last time of each stream, by its index."""
+    for name in sum((glob.glob(f"{trace}/index/{name}.idx") for name in names), []):
+        data = open(name, "rb").read()
+        if len(data) > 16:
+            yield struct.unpack(">Q", data[-40:-32])[0]
+
+
+def test_as_trace_compass_watches(kymo_bin, kymo, relay, tmp_path):
+    """Also when another program comes, whose streams it does not ask for."""
+    here = relay()
+    (tmp_path / "tcwatch").symlink_to(MODES)
+    command = [tmp_path / "tcwatch", "numbers", "1000000000", "100"]
+
+    def trace_of(program):
+        return wait_for(lambda: glob.glob(f"{here.dir}/*/tc/ust/pid/*-{program.pid}-*"))[0]
+
+    recorder = begin_recording(kymo_bin, "-o", here.address("tc"), "--user", "modes:*", "--comm", "tcwatch", "-b", "64k")
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as first:
+        try:
+            trace = trace_of(first)
+            wait_for(lambda: list(ends(trace, ["channel*"])))
+            one = TraceCompass(here.live, "tc")
+            assert one.path == os.path.realpath(trace)
+            assert one.watch(lambda: one.end)
+            before = one.end
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as second:
+                trace_of(second)
+                assert one.watch(lambda: one.end > before)
+                second.kill()
+        finally:
+            first.kill()
+    end_recording(recorder)
+    assert not one.watch()
+    assert one.end == max(ends(trace, [stream[4].split(b"\0")[0].decode() for stream in one.streams if stream[2] != 1]))
+    assert kymo("info", "--count", one.path).out
 
 
 def test_last_is_what_comes_now(kymo_bin, relay):

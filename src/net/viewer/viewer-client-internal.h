@@ -34,12 +34,15 @@ struct ky_viewer_attachment {
 	/* Of the streams that were there when the viewer came, those that it has been told of. */
 	size_t hidden_end;
 	bool *shown;
+	unsigned int
+		n_passed; /* answers that told of new streams, since the viewer asked for these */
 };
 
 struct ky_viewer_client {
 	struct ky_viewer_hub *hub;
 	struct ky_link *link;
 	bool is_strict, is_connected, has_session, is_replying;
+	bool ends_early; /* it ends with the first stream that ends: Trace Compass */
 	uint32_t minor, delay_ms;
 	int64_t now_ns, begun_ns, stuck_ns;
 	int64_t asked_ns; /* of the last request */

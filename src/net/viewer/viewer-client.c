@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +159,8 @@ static bool tell_streams(struct ky_viewer_client *client, struct ky_viewer_attac
 	reply->end = recording->tracks.len;
 	reply->shown = attachment->shown;
 	reply->hidden_end = attachment->hidden_end;
+	reply->has_places = client->is_strict;
+	attachment->n_passed = 0;
 	while (attachment->cursors.len < recording->tracks.len) {
 		const struct ky_viewer_track *track =
 			&recording->tracks.data[attachment->cursors.len];
@@ -469,7 +473,20 @@ static int begin_request(struct ky_viewer_client *client)
 	    (!client->is_connected && client->command != KY_VIEWER_CONNECT))
 		return -EPROTO;
 	client->wanted = sizeof(head) + commands[client->command].bytes;
+	/* No other viewer says this. */
+	client->ends_early |= client->command == KY_VIEWER_ATTACH && !head.bytes;
 	return 0;
+}
+
+/*
+ * A viewer that sends the head alone, as Trace Compass does, sends the rest when the head is acknowledged (Nagle's algorithm),
+ * which the kernel would do 40 ms later.
+ */
+static void viewer_client_acknowledge(const struct ky_viewer_client *client)
+{
+	int yes = 1;
+
+	(void)setsockopt(ky_link_in_fd(client->link), IPPROTO_TCP, TCP_QUICKACK, &yes, sizeof(yes));
 }
 
 /* Returns 1: a request is complete; 0: more is needed; negative errno. */
@@ -480,6 +497,8 @@ static int viewer_client_receive(struct ky_viewer_client *client)
 					      client->wanted - client->n_input);
 		int ret = 0;
 
+		if (got == -EAGAIN && client->n_input)
+			viewer_client_acknowledge(client);
 		if (got <= 0)
 			return got == -EAGAIN ? 0 : got ? (int)got : -ECONNRESET;
 		client->n_input += (size_t)got;

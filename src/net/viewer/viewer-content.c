@@ -19,6 +19,8 @@
 #define HOLD_NS 200000000
 /* Packets that a strict viewer cannot use, in one request. */
 #define LATE_MAX 1000
+/* A viewer that has been told of new streams so often does not ask for them: Trace Compass never does. */
+#define PASSED_MAX 100
 
 #define BEGIN_AT offsetof(struct ky_packet_prolog, begin_cycles)
 
@@ -133,6 +135,30 @@ static void say_streams_are_new(const struct ky_viewer_track *track, struct ky_v
 	answer->stream_class_id = htobe64(track->class_id);
 }
 
+static bool has_unread(const struct ky_viewer_attachment *attachment)
+{
+	for (size_t i = 0; i < attachment->cursors.len; i++) {
+		const struct ky_viewer_track *track = &attachment->recording->tracks.data[i];
+
+		if (track->name &&
+		    attachment->cursors.data[i].next < ky_viewer_track_entries(track))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the viewer is to ask for new streams before anything else. */
+static bool has_new_streams(struct ky_viewer_attachment *attachment, uint32_t *flags)
+{
+	if (attachment->cursors.len >= attachment->recording->tracks.len)
+		return false;
+	*flags |= KY_VIEWER_NEW_STREAM;
+	if (attachment->n_passed >= PASSED_MAX)
+		return false;
+	attachment->n_passed++;
+	return true;
+}
+
 int ky_viewer_answer_index(struct ky_viewer_client *client)
 {
 	struct ky_viewer_attachment *attachment;
@@ -144,6 +170,7 @@ int ky_viewer_answer_index(struct ky_viewer_client *client)
 	int64_t settled_ns;
 	uint32_t flags = 0;
 	uint64_t bound;
+	bool tells;
 
 	if (!cursor ||
 	    !attachment->recording->tracks.data[cursor - attachment->cursors.data].name) {
@@ -157,19 +184,20 @@ int ky_viewer_answer_index(struct ky_viewer_client *client)
 	track = &attachment->recording->tracks.data[cursor - attachment->cursors.data];
 	settled_ns = ky_viewer_recording_settled_ns(attachment->recording, client->now_ns);
 	bound = ky_viewer_trace_horizon(track->trace, settled_ns, client->is_strict ? HOLD_NS : 0);
-	if (attachment->cursors.len < attachment->recording->tracks.len) {
-		flags |= KY_VIEWER_NEW_STREAM;
-		bound = bound == UINT64_MAX ? UINT64_MAX - 1 : bound;
-	}
+	tells = has_new_streams(attachment, &flags);
+	if (tells && bound == UINT64_MAX)
+		bound--;
 	if (!cursor->is_over && viewer_content_next_packet(client, track, cursor, &bound, &entry))
 		viewer_content_go_to(client, cursor, &entry, &answer);
 	else if (cursor->is_over)
 		say_nothing_now(track, 0, cursor, UINT64_MAX, &answer);
-	else if (flags && client->is_strict)
+	else if (tells && client->is_strict)
 		say_streams_are_new(track, &answer);
+	else if (client->ends_early && has_unread(attachment))
+		answer.status = htobe32(KY_VIEWER_INDEX_RETRY);
 	else
 		say_nothing_now(track, (uint64_t)(cursor - attachment->cursors.data), cursor,
-				flags ? 0 : bound, &answer);
+				tells ? 0 : bound, &answer);
 	if (has_new_metadata(attachment, track->trace))
 		flags |= KY_VIEWER_NEW_METADATA;
 	put_index(client, &answer, flags);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/viewer/viewer-trace-files.h"
+
 /* More than this goes from the file to the socket inside the kernel. */
 #define COPY_MAX 16384
 /* A viewer that takes all that it is sent does not keep the others waiting: so much of an answer goes at a time. */
@@ -69,22 +71,35 @@ uint64_t ky_viewer_track_id(const struct ky_viewer_recording *recording, size_t 
 	return (uint64_t)recording->serial << 32 | (uint32_t)(track + 1);
 }
 
-static void viewer_reply_put_stream(const struct ky_viewer_recording *recording, size_t i,
+/* A viewer on this machine opens the files there: Trace Compass asks the relay only how far they go. */
+static bool viewer_reply_put_place(struct ky_viewer_trace *trace, struct ky_viewer_stream *to)
+{
+	char name[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", ky_viewer_trace_fd(trace));
+	n = readlink(name, to->path, sizeof(to->path) - 1);
+	to->path[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+static void viewer_reply_put_stream(const struct ky_viewer_reply *reply, size_t i,
 				    struct ky_viewer_stream *to)
 {
+	const struct ky_viewer_recording *recording = reply->recording;
 	const struct ky_viewer_track *track = &recording->tracks.data[i];
 
 	memset(to, 0, sizeof(*to));
 	to->id = htobe64(ky_viewer_track_id(recording, i));
 	to->trace = htobe64(ky_viewer_track_id(recording, track->trace->metadata));
 	to->is_metadata = htobe32(!track->name);
-	snprintf(to->path, sizeof(to->path), "%s", track->trace->path);
+	if (!reply->has_places || !viewer_reply_put_place(track->trace, to))
+		snprintf(to->path, sizeof(to->path), "%s", track->trace->path);
 	snprintf(to->channel, sizeof(to->channel), "%s", track->name ? track->name : "metadata");
 }
 
 static ssize_t send_stream(struct ky_viewer_reply *reply, struct ky_link *link, uint8_t *scratch)
 {
-	const struct ky_viewer_recording *recording = reply->recording;
 	struct iovec part;
 	ssize_t sent;
 
@@ -94,7 +109,7 @@ static ssize_t send_stream(struct ky_viewer_reply *reply, struct ky_link *link, 
 		reply->recording = NULL;
 		return 1;
 	}
-	viewer_reply_put_stream(recording, reply->next, (struct ky_viewer_stream *)scratch);
+	viewer_reply_put_stream(reply, reply->next, (struct ky_viewer_stream *)scratch);
 	part.iov_base = scratch + reply->stream_sent;
 	part.iov_len = sizeof(struct ky_viewer_stream) - reply->stream_sent;
 	sent = ky_link_send(link, &part, 1);

@@ -41,6 +41,7 @@ struct ky_viewer_reply {
 	size_t next, end;
 	size_t hidden_end; /* of the first streams, only those with true in shown[] */
 	const bool *shown;
+	bool has_places;    /* the streams' paths are places on this machine */
 	size_t stream_sent; /* bytes of stream `next` */
 	/* or a blob. */
 	struct ky_viewer_blob *blob; /* NULL: none */
