@@ -161,8 +161,8 @@ static int stopped(void)
 
 	if (!child) {
 		prctl(PR_SET_NAME, "kh-runner");
-		work(60000000);
-		_exit(0);
+		for (;;)
+			work(1000000);
 	}
 	prctl(PR_SET_NAME, "kh-freezer");
 	for (int i = 0; i < 5; i++) {
@@ -171,6 +171,7 @@ static int stopped(void)
 		doze(60000000);
 		kill(child, SIGCONT);
 	}
+	kill(child, SIGKILL);
 	return waitpid(child, NULL, 0) != child;
 }
 

@@ -14,7 +14,7 @@ extern const struct ky_table_def ky_calls_top, ky_calls_log, ky_calls_freq;
 
 struct ky_calls {
 	struct ky_happenings single;
-	bool wants_freqs; /* else none are counted */
+	bool wants_freqs;	      /* else none are counted */
 	KY_VEC(struct ky_freq) freqs; /* by system call */
 };
 

@@ -101,7 +101,7 @@ struct ky_kernel_trace {
 	bool has_compat, has_unknown; /* calls of 32-bit programs, calls with unknown numbers */
 	bool merge;		      /* convert in the order of time across CPUs */
 	bool has_threads;
-	bool grows; /* events come after the build */
+	bool grows;	  /* events come after the build */
 	bool tells_clock; /* the environment has the clock's state at the begin */
 
 	struct ky_catalogue catalogue;
