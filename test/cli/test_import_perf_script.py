@@ -99,6 +99,22 @@ not a line of perf
     assert found[1]["fields"] == {"event": "page-faults", "period": 1, "callstack": "main"}
 
 
+def test_headers_and_samples_without_periods(kymo, tmp_path):
+    """perf script --header, and perf of years ago, which does not write the period."""
+    path = tmp_path / "script.txt"
+    header = "".join(f"# line {i} : of the header\n" for i in range(20))
+    path.write_text(f"# ========\n# captured on: Sun Oct 25 23:31:43 2015\n{header}# ========\n#\n" """java  7 [001] 10.000001: cycles:\x20
+\t    7f1e214c24d9 SpinPause (/opt/libjvm.so)
+
+java  7 [001] 10.000002: sched:sched_wakeup: comm=x pid=8 prio=120 target_cpu=001
+\tffffffff8103d0ca ttwu ([kernel.kallsyms])
+
+""")
+    first, second = events_of(kymo, path)
+    assert (first["event"], first["fields"], first["packet"]) == ("sample", {"event": "cycles", "callstack": "SpinPause"}, {"cpu_id": 1})
+    assert second["event"] == "sched_wakeup" and second["fields"]["tid"] == 8 and second["fields"]["callstack"] == "ttwu"
+
+
 def test_pages_of_systrace(kymo, tmp_path):
     """ftrace's text in HTML, of today and of years ago, and what atrace writes: the same events."""
     with open(FTRACE, encoding="ascii") as file:
@@ -115,6 +131,9 @@ def test_pages_of_systrace(kymo, tmp_path):
         found = [event for event in events_of(kymo, tmp_path / "page.html") if event["event"] != "line"]
         assert [(event["event"], event["timestamp_ns"], event["fields"]) for event in found] == \
             [(event["event"], event["timestamp_ns"], event["fields"]) for event in expected]
+    (tmp_path / "page.html").write_text(f'{head}<script class="trace-data">\n vsync-336   [000] 50260.929925: 0: C|124|VSYNC|1\n</script>')
+    assert [(event["event"], event["fields"]) for event in events_of(kymo, tmp_path / "page.html")] == [
+        ("tracing_mark_write", {"message": "C|124|VSYNC|1"})]
     (tmp_path / "page.html").write_text(head + "</html>")
     assert "the page has no trace" in kymo("print", tmp_path / "page.html", code=1).err
 

@@ -63,6 +63,13 @@ static bool take_tid(const char *begin, const char *end, int64_t *tid)
 	return true;
 }
 
+/* "0: B|124|name": kernels of years ago do not name the function that writes a program's mark. */
+static bool ftrace_is_mark(const struct ftrace_line *line)
+{
+	/* What follows the colon is the line's. */
+	return line->name_len == 1 && *line->name == '0' && line->fields == line->name + 2;
+}
+
 static bool ftrace_take(const char *text, size_t len, struct ftrace_line *line)
 {
 	const char *end = text + len, *at = find_cpu(text, end, &line->cpu), *word;
@@ -96,16 +103,19 @@ static bool ftrace_take(const char *text, size_t len, struct ftrace_line *line)
 	line->name_len = (size_t)(at - line->name);
 	line->fields = at + (at < end && *at == ':');
 	/* The period of a sample is no event. */
-	return line->name_len > 1 && line->name_len < 128 && !isdigit((unsigned char)*line->name);
+	return ftrace_is_mark(line) ||
+	       (line->name_len > 1 && line->name_len < 128 && !isdigit((unsigned char)*line->name));
 }
 
 static bool ftrace_probe(const char *text, size_t len)
 {
-	static const char head[] = "# tracer:";
+	/* The second is that of perf script --header. */
+	static const char head[] = "# tracer:", perf_head[] = "# ========";
 	struct ky_perf_script_head sample;
 	struct ftrace_line line;
 
 	return (len >= sizeof(head) - 1 && memcmp(text, head, sizeof(head) - 1) == 0) ||
+	       (len == sizeof(perf_head) - 1 && memcmp(text, perf_head, len) == 0) ||
 	       ftrace_take(text, len, &line) || (len == 6 && memcmp(text, "TRACE:", 6) == 0) ||
 	       (ky_perf_script_head(text, len, &sample) && sample.period >= 0);
 }
@@ -360,7 +370,10 @@ static int ftrace_event(struct ky_log_file *log, const struct ftrace_line *line,
 	if (log_ftrace_begins(line->name, line->name_len, "sys_") && line->name_len > 5) {
 		n = (size_t)ftrace_syscall(log, line, end, name, values);
 	} else {
-		snprintf(name, sizeof(name), "%.*s", (int)line->name_len, line->name);
+		if (ftrace_is_mark(line))
+			snprintf(name, sizeof(name), "tracing_mark_write");
+		else
+			snprintf(name, sizeof(name), "%.*s", (int)line->name_len, line->name);
 		n = ftrace_fields(line, end, log_ftrace_begins(name, strlen(name), "sched_"),
 				  values);
 	}
@@ -380,10 +393,14 @@ static int ftrace_any(struct ky_log_file *log, const char *text, size_t len,
 {
 	struct ky_perf_script_head head;
 	struct ftrace_line line;
+	bool is_head = stack->len && ky_perf_script_head(text, len, &head);
 
+	/* "java 7 [000] 12.000001: cycles:", and a call stack: a sample, whose period is not in the text. */
+	if (is_head && head.rest == text + len)
+		return ftrace_sample(log, &head, text + len, stack);
 	if (ftrace_take(text, len, &line))
 		return ftrace_event(log, &line, text + len, stack);
-	if (!ky_perf_script_head(text, len, &head))
+	if (!is_head && !ky_perf_script_head(text, len, &head))
 		return 0;
 	return ftrace_of_head(&head, &line) ? ftrace_event(log, &line, text + len, stack)
 					    : ftrace_sample(log, &head, text + len, stack);
