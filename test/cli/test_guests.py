@@ -39,7 +39,7 @@ def edit(trace, *changes):
         with open(path, encoding="latin-1") as file:
             text = file.read()
         for pattern, change in changes:
-            text, n = re.subn(rf"(\b{pattern} = )(-?\d+);", lambda found, change=change: f"{found[1]}{change(int(found[2]))};", text)
+            text, n = re.subn(rf'(\b{pattern} = )"?(-?\d+)"?;', lambda found, change=change: f"{found[1]}{change(int(found[2]))};", text)
             assert n, pattern
         with open(path, "w", encoding="latin-1") as file:
             file.write(text)

@@ -160,10 +160,18 @@ static int64_t guests_last_ns(const struct ky_host *host)
 	return last;
 }
 
+/* Has the host's trace an event at @ns or later? Mostly the thread's own CPU has. */
+static bool guests_reaches(const struct ky_thread *thread, int64_t ns)
+{
+	const struct ky_cpu *cpu = ky_map_get(&thread->host->cpus, (uint32_t)thread->cpu);
+
+	return (cpu && cpu->event_ns >= ns) || guests_last_ns(thread->host) >= ns;
+}
+
 /* The trace of the host goes on: what was seen since the thread's last event counts. */
 static void guests_go_on(const struct ky_guests_seen *seen, struct ky_vcpu *vcpu)
 {
-	if (guests_last_ns(vcpu->host) < vcpu->since_ns)
+	if (!guests_reaches(vcpu->thread, vcpu->since_ns))
 		return;
 	for (uint32_t i = 0; i < seen->n_maybe; i++) {
 		struct ky_vcpu_fit *fit = &vcpu->fits[i];
@@ -373,13 +381,12 @@ static int guests_add_states(struct ky_guests_seen *seen, const struct ky_host *
 
 static int guests_add_away(struct ky_guests_seen *seen, struct ky_vcpu *vcpu, struct ky_away *away)
 {
-	int64_t last_ns = guests_last_ns(vcpu->host);
 	int ret;
 
 	guests_go_on(seen, vcpu);
 	away->begin_ns = away->begin_ns > seen->begin_ns ? away->begin_ns : seen->begin_ns;
 	/* What goes on at the end of the host's trace is told when the guest has gone on. */
-	if (away->end_ns <= away->begin_ns || away->end_ns > last_ns)
+	if (away->end_ns <= away->begin_ns || !guests_reaches(vcpu->thread, away->end_ns))
 		return 0;
 	if (seen->aways.len == AWAYS_MAX) {
 		seen->n_forgotten++;

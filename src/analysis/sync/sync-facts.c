@@ -2,6 +2,7 @@
 #include "analysis/sync/sync-facts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/sync/sync-hull.h"
@@ -21,9 +22,9 @@ static bool sync_facts_number(const struct ky_trace *trace, const char *moment, 
 
 	snprintf(name, sizeof(name), "clock_%s_%s", moment, what);
 	env = ky_env_find(trace->cls, name);
-	if (!env || env->is_text)
+	if (!env || (env->is_text && strspn(env->text, "0123456789") != strlen(env->text)))
 		return false;
-	*number = env->number;
+	*number = env->is_text ? strtoll(env->text, NULL, 10) : env->number;
 	return true;
 }
 
@@ -33,7 +34,7 @@ static void sync_facts_anchor(const struct ky_trace *trace, const char *moment, 
 	int64_t tsc, error;
 	const struct ky_sync_anchor *before = &facts->anchors[0];
 
-	if (!sync_facts_number(trace, moment, "tsc", &tsc) ||
+	if (!sync_facts_number(trace, moment, "tsc", &tsc) || tsc <= 0 ||
 	    !sync_facts_number(trace, moment, "tsc_error_ns", &error) || error < 0 ||
 	    (uint64_t)error > ERROR_MAX_NS)
 		return;
@@ -82,7 +83,7 @@ bool ky_sync_facts_of(const struct ky_trace *trace, struct ky_sync_facts *facts)
 	for (int i = 0; i < 2; i++) {
 		int64_t cycles, ns;
 
-		if (!sync_facts_number(trace, moments[i], "cycles", &cycles) || cycles < 0)
+		if (!sync_facts_number(trace, moments[i], "cycles", &cycles) || cycles <= 0)
 			continue;
 		ns = ky_clock_to_ns(clock, (uint64_t)cycles);
 		if (ns < 0 || ns > KY_HULL_FAR)
