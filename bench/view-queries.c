@@ -21,6 +21,7 @@ struct order {
 	size_t n_queries, n_rows, n_pixels;
 	bool cold;
 	int fd;
+	uint32_t *asked; /* the rows of a picture */
 };
 
 static double now_ms(clockid_t clock)
@@ -94,6 +95,7 @@ static int picture(struct ky_history *history, const struct order *order, const 
 {
 	struct kymo_error err;
 
+	ky_history_expect(history, order->asked, order->n_rows, begin, end, order->n_pixels);
 	for (size_t i = 0; i < order->n_rows; i++) {
 		if (ky_history_pixels(history, rows[i % n], begin, end, order->n_pixels, pixels,
 				      &err) < 0) {
@@ -104,7 +106,7 @@ static int picture(struct ky_history *history, const struct order *order, const 
 	return 0;
 }
 
-static int run(struct ky_history *history, const struct order *order)
+static int run(struct ky_history *history, struct order *order)
 {
 	uint32_t *rows = calloc(ky_history_n_rows(history) + 1, sizeof(*rows));
 	struct ky_history_pixel *pixels = calloc(order->n_pixels, sizeof(*pixels));
@@ -114,7 +116,12 @@ static int run(struct ky_history *history, const struct order *order)
 	struct rusage usage;
 	size_t n = rows && pixels && times && cpu_times ? choose_rows(history, rows) : 0,
 	       last = order->n_queries - 1;
-	int failed = n ? 0 : -1;
+	int failed;
+
+	order->asked = calloc(order->n_rows + 1, sizeof(*order->asked));
+	failed = n && order->asked ? 0 : -1;
+	for (size_t i = 0; i < order->n_rows && !failed; i++)
+		order->asked[i] = rows[i % n];
 
 	for (size_t i = 0; i < order->n_queries && !failed; i++) {
 		int64_t begin, end;
@@ -140,6 +147,7 @@ static int run(struct ky_history *history, const struct order *order)
 		       usage.ru_maxrss);
 	}
 	free(rows);
+	free(order->asked);
 	free(pixels);
 	free(times);
 	free(cpu_times);

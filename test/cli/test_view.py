@@ -344,6 +344,23 @@ class Page(Browser):
             time.sleep(0.05)
         raise AssertionError(what or script)
 
+    def meet(self, check, what=None):
+        """Wait for a condition that Python checks: what a page shows may still change, from estimates to what is exact."""
+        end = time.monotonic() + PATIENCE_S
+        while not check():
+            assert time.monotonic() < end, what() if callable(what) else what
+            time.sleep(0.05)
+
+    def still(self, script):
+        """What an expression is once it has not changed for a while: a picture that frames still draw."""
+        same, before = 0, self.value(script)
+        while same < 6:
+            time.sleep(0.05)
+            now = self.value(script)
+            same = same + 1 if now == before else 0
+            before = now
+        return before
+
     def key(self, key, code=None):
         text = {"text": key} if len(key) == 1 else {}
         if key == "Enter":
@@ -413,10 +430,10 @@ def shown(line):
 
 
 def test_page_shows_density_and_rows(page, lines):
-    assert page.value("document.querySelector('#total').textContent") == f"{len(lines)} events"
+    page.until(f"document.querySelector('#total').textContent === '{len(lines)} events'")
     page.until(INK % "overview" + " > 500")
     page.until(INK % "graph" + " > 500")
-    assert f"{len(lines)} events" in page.value("document.querySelector('#graph canvas').getAttribute('aria-label')")
+    page.until(f"document.querySelector('#graph canvas').getAttribute('aria-label').includes('{len(lines)} events')")
     rows = rows_of(page)
     assert [shown(row) for row in rows] == lines[:len(rows)]
     page.until(f"document.querySelector('.body').getAttribute('aria-rowcount') === '{len(lines)}'")
@@ -457,7 +474,7 @@ def test_page_filters_and_shows_details(page, kymo, reference):
     page.key("ArrowDown")
     page.key("ArrowDown")
     page.until("document.querySelector('aside dl')")
-    assert page.value("document.querySelector('.line[aria-selected=true]').children[0].textContent") == "2"
+    page.until("document.querySelector('.line[aria-selected=true]').children[0].textContent === '2'")
     names = page.until("Array.from(document.querySelectorAll('aside dt')).map(e => e.textContent)")
     assert {"Time", "prev_comm", "prev_tid", "next_comm", "cpu_id"} <= set(names)
     page.type("filter", "prev_tid ==")
@@ -474,14 +491,13 @@ def test_page_shows_a_report_of_the_selected_range(page, view, info):
     page.value("(s => { s.value = 'cpu'; s.dispatchEvent(new Event('change', {bubbles: true})); })"
                "(document.getElementById('report'))")
     page.until("document.querySelector('.report[data-ready=true] table')")
-    time.sleep(0.3)
+    page.until("new URLSearchParams(location.hash.slice(1)).get('s')")
     begin, end = map(int, address(page)["s"].split(","))
     assert info["begin"] < begin < end < info["end"]
     report = view.get("report", method="POST", name="cpu", begin=begin, end=end)
     for table in report["reports"][0]["tables"]:
-        titles = page.value(f"Array.from(document.querySelectorAll('[data-table={table['name']}] tbody tr')).map("
-                            "r => Array.from(r.children).map(c => c.title))")
-        heads = page.value(f"Array.from(document.querySelectorAll('[data-table={table['name']}] th')).map(e => e.textContent)")
+        heads, titles = page.still(f"(t => !t ? [[], []] : ['th', 'tbody tr'].map(s => Array.from(t.querySelectorAll(s)).map(e => s === 'th' ? e.textContent : "
+                                   f"Array.from(e.children).map(c => c.title))))(document.querySelector('[data-table={table['name']}]'))")
         columns = [column for column in table["columns"] if column["title"] in heads]  # those that have room
         wanted = [[row[column["name"]] for column in columns] for row in table["rows"][:50]]
         assert [[json.loads(title) for title in row] for row in titles] == wanted
@@ -499,7 +515,7 @@ def test_page_helps_and_goes_to_a_time(page, info):
     page.until(f"new URLSearchParams(location.hash.slice(1)).get('c') === '{info['begin'] + 10**9}'")
     page.type("time", "soon")
     page.until("document.querySelector('#time').getAttribute('aria-invalid') === 'true'")
-    assert "try 08:30:00.5" in page.value("document.querySelector('#time').validationMessage")
+    page.until("document.querySelector('#time').validationMessage.includes('try 08:30:00.5')")
 
 
 @pytest.fixture
@@ -529,13 +545,13 @@ def test_hostile_names_are_text_and_losses_are_seen(browser, hostile):
     browser.until("document.querySelector('#total')?.textContent === '120 events, 14 lost'")
     rows = rows_of(browser)
     assert any(row[3] == "<img src=x onerror=alert(1)>" for row in rows)
-    assert "<script>alert(2)</script>" in browser.value("document.querySelector('.traces').textContent")
+    browser.until("document.querySelector('.traces').textContent.includes('<script>alert(2)</script>')")
     browser.value("document.querySelector('.body').focus()")
     browser.key("ArrowDown")
     browser.until("document.querySelector('aside dl')")
     assert browser.value("document.querySelectorAll('#app img, #app script, #app b').length") == 0
     browser.until(INK.replace("--events", "--lost") % "graph" + " > 20")
-    assert "events were lost" in browser.value("document.querySelector('#graph canvas').getAttribute('aria-label')")
+    browser.until("document.querySelector('#graph canvas').getAttribute('aria-label').includes('events were lost')")
 
 
 @pytest.mark.parametrize("width,scheme", ((1024, "dark"), (3840, "light")))
@@ -543,6 +559,6 @@ def test_page_fits_windows(browser, page, width, scheme):
     browser.look(width, 800, scheme)
     page.until(f"document.documentElement.dataset.theme === '{scheme}'")
     page.until(INK % "graph" + " > 500")
-    assert page.value("document.documentElement.scrollWidth") <= width
+    page.until(f"document.documentElement.scrollWidth <= {width}")
     rows_of(page)
     browser.look(1400, 900, "light")

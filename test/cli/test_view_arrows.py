@@ -84,7 +84,7 @@ def test_page_draws_arrows(browser, woken, kymo, tmp_path):
         label = f"document.getElementById('row-{nine}')?.getAttribute('aria-label') ?? ''"
         browser.until(f"/woken once, wakes others 0 times$/.test({label})")
         width = browser.value("document.querySelector('.scroller canvas').clientWidth")
-        top, bottom = (browser.value(PLACE % row) for row in (seven, nine))
+        top, bottom = (browser.still(PLACE % row) for row in (seven, nine))
         (high, tall), (low, _) = sorted((top, bottom))
         # Half-way between the rows.
         x = (1080 * MS - info["begin"]) / (info["end"] - info["begin"] + 1) * width
@@ -92,7 +92,7 @@ def test_page_draws_arrows(browser, woken, kymo, tmp_path):
         place = (x, y - 4, 8)
         browser.value(f"location.hash = 'track={row_of(tree, 'cpu', 0)[0]}'")
         browser.until(f"!/woken/.test({label})")
-        without = browser.value(COLUMN % place)
+        without = browser.still(COLUMN % place)
         browser.value(f"location.hash = 'track={nine}'")
         browser.until(f"{COLUMN % place} !== '{without}'")
         browser.value(f"location.hash = 'track={row_of(tree, 'thread', 8)[0]}'")

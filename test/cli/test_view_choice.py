@@ -77,7 +77,7 @@ def test_heat_map_of_chosen_members(page, view, kymo, reference, part):
     page.until(f"!window.isOld && document.querySelector('{REPORT} .heat canvas')?.getAttribute('aria-label') === {json.dumps(label)}")
     # The field refuses a text that names no duration, and the page asks nothing.
     fill(page, least="soon")
-    assert page.value("document.getElementById('report-least').validationMessage").startswith("Not a duration")
+    page.until("document.getElementById('report-least').validationMessage.startsWith('Not a duration')")
     assert address(page)["least"] == "2us"
 
 

@@ -137,9 +137,9 @@ def test_dropped_files_that_do_not_open_are_explained(page):
     for names, command in ((["my-trace"], "kymo view my-trace"), (["it's <b>", "-x"], "kymo view 'it'\\''s <b>' ./-x"),
                            (["a b", "$(id)"], "kymo view 'a b' '$(id)'")):
         page.value(DROP % json.dumps(names))
-        assert page.until("document.querySelector('dialog[open] #open-command')?.textContent") == command
+        page.until(f"document.querySelector('dialog[open] #open-command')?.textContent === {json.dumps(command)}")
         assert page.value("document.querySelectorAll('dialog b').length") == 0
-        assert "does not open" in page.value("document.querySelector('dialog [role=alert]').textContent")
+        page.until("document.querySelector('dialog [role=alert]')?.textContent.includes('does not open')")
         page.key("Escape")
         page.until("!document.querySelector('dialog')")
     page.value(DROP % '["slow.html"]')

@@ -54,12 +54,12 @@ def test_flame_graph_of_a_selection(kymo, kymo_bin, browser, trace, tmp_path):  
         browser.until(f"({NOTE}).startsWith({json.dumps(below + ':')})")
         browser.key("Enter")
         browser.until(f"Array.from({FLAME}.querySelectorAll('button')).some(b => b.textContent === 'Show all')")
-        assert most_of(browser.value(f"{COLOURS}(1, 40)"))
+        browser.meet(lambda: most_of(browser.value(f"{COLOURS}(1, 40)")), "the function fills the width")
         browser.key("Escape")
         browser.until(f"!{FLAME}.querySelector('button')")
         # Marked functions have another colour.
         part = f"{COLOURS}(1, 200).slice(0, {int(tree[1]['share'] * 200) - 1})"
-        before = most_of(browser.value(part))
+        before = most_of(browser.still(part))
         browser.value(f"(e => {{ e.value = {json.dumps(below)}; e.dispatchEvent(new Event('input', {{bubbles: true}})); }})({FLAME}.querySelector('input'))")
         browser.until(f"!{part}.includes({json.dumps(before)})")
         # A part of the time has less.

@@ -112,4 +112,4 @@ def test_page_shows_durations_and_goes_to_one(page, view, info, whole):
     place = address(page)
     assert int(place["b"]) <= max(begin, info["begin"]) and min(end, info["end"]) <= int(place["e"])
     # The map stays while one looks at a member.
-    assert page.value(f"{label}").startswith(f"{waits['n']} durations in")
+    page.until(f"{label}.startsWith('{waits['n']} durations in')")

@@ -80,8 +80,7 @@ def test_link_restores_range_selection_filter_report_and_event(page, view, info)
         page.go(link)
         page.until("document.querySelector('.report[data-ready=true] table')")
         page.until("document.querySelector('.line[aria-selected=true]')")
-        assert settled(page) == seen
-        assert address(page) == wanted
+        page.meet(lambda: settled(page) == seen and address(page) == wanted, lambda: (settled(page), seen, address(page), wanted))
     finally:
         page.session = first
 

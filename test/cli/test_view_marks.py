@@ -106,7 +106,8 @@ def test_page_shows_marks_and_losses(browser, marked):
     until(browser, lambda: "4 events" in row("t1000 (1000)"), "events of the program")
     until(browser, lambda: "1000 lost events" in row("CPU 0"), "lost events")
     until(browser, lambda: "damaged" in row("CPU 1"), "damage")
-    assert "lost events" in row("t1000 (1000)") and "lost events" in row("waiting threads") and "damaged" not in row("CPU 0")
+    until(browser, lambda: "lost events" in row("t1000 (1000)") and "lost events" in row("waiting threads"), "lost events of other rows")
+    assert "damaged" not in row("CPU 0")
     # The pointer on the second mark, and on the damage.
     box = browser.value("(r => [r.x, r.y, r.width])(document.querySelector('.scroller canvas').getBoundingClientRect())")
     middle = "(r => r.y + r.height / 2)(Array.from(document.querySelectorAll('.scroller .track')).find(" \

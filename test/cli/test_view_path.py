@@ -50,8 +50,8 @@ def test_key_shows_the_path_of_the_selected_thread(page, path):
         said = next((float(part.split(" % ")[0]) for part in text.split(": ", 1)[1].split(", ") if part.endswith(f"% {state}")), 0)
         assert said == pytest.approx(wanted, abs=2), (state, text)
     # It is directly below the thread, and its arrows are drawn: without the report the canvas is another one.
-    order = page.value("Array.from(document.querySelectorAll('.scroller .track')).map(e => e.id)")
-    assert order.index("row-path") == order.index(f"row-{row}") + 1
+    page.until(f"(order => order.indexOf('row-path') === order.indexOf('row-{row}') + 1)("
+               "Array.from(document.querySelectorAll('.scroller .track')).map(e => e.id))")
     assert len(tables["arrows"]) > 5
     # A part of the path leads to its time, and the row stays.
     page.value("document.querySelectorAll('[data-table=log] tbody tr')[20].click()")
@@ -104,14 +104,14 @@ def test_what_stands_out_comes_first(page, view, info):
     key = next(row[0] for row in view.get("tree")["rows"] if row[2] == "thread" and row[3] == int(tid))
     page.value(f"document.querySelectorAll('[data-table=findings] tbody tr')[{at_row}].click()")
     page.until(f"new URLSearchParams(location.hash.slice(1)).get('track') === '{key}'")
-    assert page.value("document.querySelector('td.long').scrollWidth <= document.querySelector('.report').clientWidth")
+    page.until("document.querySelector('td.long').scrollWidth <= document.querySelector('.report').clientWidth")
 
 
 def test_columns_that_have_no_room_are_left_out(page, view, info):
     choose(page, "report", "locks")
     page.until("document.querySelector('.report[data-ready=true] table')")
     heads = "Array.from(document.querySelector('.report table').querySelectorAll('th')).map(e => e.textContent)"
-    few = page.value(heads)
+    few = page.still(heads)
     report = view.get("report", "POST", name="locks", begin=info["begin"], end=info["end"])
     columns = next(table for table in report["reports"][0]["tables"] if table["rows"])["columns"]
     assert set(few) < {column["title"] for column in columns}

@@ -156,8 +156,8 @@ def test_rows_are_a_tree_for_the_keyboard(tree):
     until(tree, lambda: chosen(tree) == "CPU 0", "the row above is selected")
     press(tree, "ArrowLeft", "ArrowDown")
     until(tree, lambda: chosen(tree) == "CPU 1" and tracks(tree)[3][0] == "CPU 1", "CPU 0 closes")
-    assert tree.value("document.activeElement.getAttribute('aria-activedescendant') === "
-                      "document.querySelector('.scroller [aria-selected=true]').id")
+    tree.until("document.activeElement.getAttribute('aria-activedescendant') === "
+               "document.querySelector('.scroller [aria-selected=true]').id")
     tree.until("/^CPU 1: .*% idle/.test(document.querySelector('.scroller [aria-selected=true]').getAttribute('aria-label'))")
     press(tree, "]", "Home")
     until(tree, lambda: tracks(tree)[2][2] == "true", "all rows open")
@@ -200,14 +200,14 @@ def test_rows_are_filtered_pinned_and_sorted(tree, view, info):
     first = threads()[0]
     press(tree, "Escape", "t", "End", "k")
     until(tree, lambda: labels(tree, ".pinned") == [chosen(tree)], "the last row is at the top")
-    time.sleep(0.3)
-    assert address(tree)["rows"] == "ls (" and address(tree)["sort"] == "name"
+    tree.meet(lambda: address(tree).get("rows") == "ls (" and address(tree).get("sort") == "name" and "pin" in address(tree),
+              lambda: address(tree))
     # The link restores the rows.
     link = tree.value("location.href")
     tree.go("about:blank")
     tree.go(link)
     tree.until("document.querySelectorAll('.pinned .track').length === 1")
-    assert first in labels(tree)
+    until(tree, lambda: first in labels(tree), "the rows of the link")
     press(tree, "k")
     until(tree, lambda: not labels(tree, ".pinned"), "no row is at the top")
 
@@ -297,7 +297,7 @@ def test_thousands_of_rows_are_virtual(browser, crowd):
     browser.trouble.clear()
     browser.go(crowd.link)
     browser.until("document.querySelectorAll('.scroller .track').length > 5")
-    assert browser.value("document.querySelector('.scroller').scrollHeight") > 18 * THREADS
+    browser.until(f"document.querySelector('.scroller').scrollHeight > {18 * THREADS}")
     seen = set()
     for step in range(40):
         browser.value("(s => { s.scrollTop = (s.scrollHeight - s.clientHeight) * %f; })"

@@ -49,16 +49,17 @@ def test_page_has_the_events_of_the_range(browser, saved, kymo, reference):
     path, begin, end = saved
     lines = kymo("print", "--no-delta", "--fields", "none", "--begin", at(begin), "--end", at(end), reference).out.splitlines()
     open_page(browser, path)
-    assert browser.value("document.querySelector('#total').textContent") == f"{len(lines)} events"
-    assert [shown(row) for row in rows_of(browser)] == lines[:len(rows_of(browser))]
+    browser.until(f"document.querySelector('#total').textContent === '{len(lines)} events'")
+    rows = rows_of(browser)
+    assert [shown(row) for row in rows] == lines[:len(rows)]
     browser.until(INK % "overview" + " > 500")
-    assert f"{len(lines)} events" in browser.value("document.querySelector('#graph canvas').getAttribute('aria-label')")
+    browser.until(f"document.querySelector('#graph canvas').getAttribute('aria-label').includes('{len(lines)} events')")
     # The last event, with its fields.
     browser.value("document.querySelector('.body').focus()")
     browser.key("End")
     browser.until("document.querySelector('aside dl')")
     wanted = json.loads(kymo("convert", "--to", "json", "--begin", at(begin), "--end", at(end), reference).out.splitlines()[-1])
-    names = browser.value("Array.from(document.querySelectorAll('aside dt')).map(e => e.textContent)")
+    names = browser.still("Array.from(document.querySelectorAll('aside dt')).map(e => e.textContent)")
     assert set(wanted["fields"]) <= {name.split(".")[0].split("[")[0] for name in names}
     # The filter is a text.
     text = "next_comm = \"swapper/0\""
@@ -67,7 +68,8 @@ def test_page_has_the_events_of_the_range(browser, saved, kymo, reference):
     browser.until(f"document.querySelector('#total').textContent === '{len(found)} events'")
     browser.until(f"document.querySelector('.body').getAttribute('aria-rowcount') === '{len(found)}'")
     browser.until("document.querySelector('.body .line')?.children[0].textContent === '1'")
-    assert [shown(row) for row in rows_of(browser, 1)] == found[:len(rows_of(browser, 1))]
+    rows = rows_of(browser, 1)
+    assert [shown(row) for row in rows] == found[:len(rows)]
     is_quiet(browser, path)
 
 
@@ -93,9 +95,8 @@ def test_page_has_rows_and_reports(browser, saved, kymo, kymo_bin, reference, tm
     # The page's reports ran together: who woke whom is known better with the events of interrupts.
     reports = json.loads(kymo("report", "cpu,irq", "--json", "--begin", at(begin), "--end", at(end), reference).out)["reports"]
     for table in next(report for report in reports if report["name"] == "cpu")["tables"]:
-        titles = browser.value(f"Array.from(document.querySelectorAll('[data-table={table['name']}] tbody tr')).map("
-                               "r => Array.from(r.children).map(c => c.title))")
-        heads = browser.value(f"Array.from(document.querySelectorAll('[data-table={table['name']}] th')).map(e => e.textContent)")
+        heads, titles = browser.still(f"(t => !t ? [[], []] : ['th', 'tbody tr'].map(s => Array.from(t.querySelectorAll(s)).map(e => s === 'th' ? e.textContent : "
+                                      f"Array.from(e.children).map(c => c.title))))(document.querySelector('[data-table={table['name']}]'))")
         columns = [column for column in table["columns"] if column["title"] in heads]  # those that have room
         wanted = [[row[column["name"]] for column in columns] for row in table["rows"][:50]]
         assert [[json.loads(title) for title in row] for row in titles] == wanted
@@ -122,9 +123,9 @@ def test_text_of_traces_is_no_markup(browser, kymo, tmp_path):
     assert len(re.findall("<script", text)) == 2 and len(re.findall("</script", text)) == 2
     assert "alert(1)" not in text and "<!--" not in text
     open_page(browser, path)
-    assert browser.value("document.querySelector('#total').textContent") == "120 events, 14 lost"
+    browser.until("document.querySelector('#total').textContent === '120 events, 14 lost'")
     assert any(row[3] == evil for row in rows_of(browser))
-    assert evil in browser.value("document.querySelector('.traces').textContent")
+    browser.until(f"document.querySelector('.traces').textContent.includes({json.dumps(evil)})")
     assert browser.value("document.querySelectorAll('script').length") == 2
     browser.until(INK.replace("--events", "--lost") % "graph" + " > 20")
     is_quiet(browser, path)
@@ -183,7 +184,7 @@ def test_page_has_the_durations_of_the_server(browser, saved, server):
             for _ in range(64):
                 browser.key("ArrowUp")
             rows = browser.until("(l => l.length && l)(Array.from(document.querySelectorAll('[data-members] tbody tr')).map(e => e.textContent))")
-            found[kind] = (rows, browser.value(f"{heat}.toDataURL()"),
+            found[kind] = (rows, browser.still(f"{heat}.toDataURL()"),
                            browser.value("Array.from(document.getElementById('latency-name').options).map(e => e.textContent)"))
         return found
 
@@ -237,7 +238,7 @@ def test_page_has_curves_of_fields(browser, saved, server):
         label = browser.until(f"(t => / at most /.test(t) && t)(Array.from(document.querySelectorAll('.scroller .track')).find("
                               f"e => e.querySelector('.text').textContent === '{name}')?.getAttribute('aria-label') ?? '')")
         # But for the first pixel, in which the server knows earlier events, too.
-        picture = browser.value("(c => Array.from(c.getContext('2d').getImageData(1, 0, c.width - 1, c.height).data).join())("
+        picture = browser.still("(c => Array.from(c.getContext('2d').getImageData(1, 0, c.width - 1, c.height).data).join())("
                                 "document.querySelector('.scroller canvas'))")
         return label, picture, browser.until("document.querySelectorAll('#row-fields option').length")
 
@@ -283,7 +284,7 @@ def test_page_has_reports_on_causes(browser, saved, server):
     look(browser, "heatmap")
     choices = browser.value("Array.from(document.getElementById('report-of').options).map(o => o.value)")
     assert choices[0] == "syscall:*" and "softirq" in choices
-    before = browser.value(f"{REPORT}.querySelector('.heat canvas').getAttribute('aria-label')")
+    before = browser.still(f"{REPORT}.querySelector('.heat canvas').getAttribute('aria-label')")
     choose(browser, "report-of", "softirq")
     browser.until(f"({REPORT}?.querySelector('.heat canvas')?.getAttribute('aria-label') ?? {json.dumps(before)}) !== {json.dumps(before)}")
     browser.value("document.querySelector('.heat').focus()")

@@ -103,11 +103,12 @@ function beside(props: Props, track: Track, view: Range, width: number, x: numbe
 function tipOf(props: Props, track: Track, picture: Picture | undefined, view: Range, width: number, x: number): string {
   if (!picture) return "";
   if (track.curve) {
-    const { unit } = track.curve;
+    const { unit, source } = track.curve;
     const found = values(track.curve, picture, view, width, Math.floor(x), Math.floor(x) + 1);
     if (!found) return "no value";
-    const mean = quantity(found.mean, unit);
-    return found.low < found.high ? `${mean} (${quantity(found.low, unit)} to ${quantity(found.high, unit)})` : mean;
+    // Integers of a field are exact.
+    const said = (value: number) => (typeof source === "string" && Number.isSafeInteger(value) ? String(value) : quantity(value, unit));
+    return found.low < found.high ? `${said(found.mean)} (${said(found.low)} to ${said(found.high)})` : said(found.mean);
   }
   const i = runAt(picture, view, width, x);
   if (i < 0) return "unknown";

@@ -5,7 +5,7 @@ import type { Info, Note, Progress } from "./api";
 import { compose, NO_COLUMNS, type Columns } from "./filters";
 import type { ThreadPath } from "./path";
 import { clamp, span, type Range } from "./time";
-import type { Sort } from "./tree";
+import type { Arrangement, Sort } from "./tree";
 
 export interface State {
   view: Range; // what the graph shows
@@ -27,11 +27,7 @@ export interface State {
 }
 
 /** What the rows show. Rows have keys: tree.ts. */
-export interface RowsState {
-  sort: Sort;
-  filter: string;
-  active: boolean; // only rows with states in the range
-  low: boolean; // low rows
+export interface RowsState extends Arrangement {
   toggled: readonly string[]; // open ones that are closed at first, and the other way round
   pinned: readonly string[];
   selected: string | null;

@@ -44,11 +44,15 @@ export interface Line {
   brothers: number;
 }
 
-export interface Choice {
+/** Which rows, and in which order. */
+export interface Arrangement {
   sort: Sort;
   filter: string;
   active: boolean; // only rows with states in the range
   low: boolean; // low rows
+}
+
+export interface Choice extends Arrangement {
   toggled: ReadonlySet<string>;
 }
 

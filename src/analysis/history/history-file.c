@@ -43,6 +43,8 @@ static ssize_t history_file_read_cached(struct ky_history *history, uint64_t off
 	ssize_t n = preadv2(history->fd, &iov, 1, (off_t)offset, RWF_NOWAIT);
 
 	if (n < 0 && errno == EAGAIN)
+		history->expected.is_missed = history->expected.n_rows != 0;
+	if (n < 0 && errno == EAGAIN && !history->expected.is_brought)
 		(void)posix_fadvise(history->fd, (off_t)(offset & ~(AROUND_BYTES - 1)),
 				    (off_t)AROUND_BYTES, POSIX_FADV_WILLNEED);
 	return n;

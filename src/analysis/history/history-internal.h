@@ -6,6 +6,16 @@
 #include "analysis/history/history-format.h"
 #include "base/arena.h"
 
+/* What a picture will ask for: see ky_history_expect(). */
+struct ky_expected {
+	const uint32_t *rows;
+	size_t n_rows; /* 0: nothing is expected */
+	int64_t begin_ns, end_ns;
+	uint64_t pixel_ns;
+	bool is_missed;	 /* the kernel's cache lacks some of it */
+	bool is_brought; /* it has been asked for all of it */
+};
+
 struct ky_history {
 	int fd;
 	uint64_t file_bytes;
@@ -24,14 +34,18 @@ struct ky_history {
 	KY_VEC(struct ky_unnamed_object) objects;
 	KY_VEC(struct ky_unnamed) unnamed;
 	KY_VEC(struct ky_saved_state) states; /* in the order of time */
-	uint64_t leaf_at;		      /* the record of ->leaf; 0: none */
-	uint32_t leaf_row;		      /* its row + 1, if ->leaf is one; 0: it is not */
+	struct ky_expected expected;
+	uint64_t leaf_at;  /* the record of ->leaf; 0: none */
+	uint32_t leaf_row; /* its row + 1, if ->leaf is one; 0: it is not */
 	struct ky_leaf leaf;
 };
 
 /* history-later.c: names of functions that symbols of @set tell by now. 0 or KYMO_E_MEMORY. */
 int ky_history_name_functions(struct ky_history *history, const struct ky_trace_set *set,
 			      struct kymo_error *err);
+
+/* history-prefetch.c: the kernel's cache gets what is expected. */
+void ky_history_prefetch(struct ky_history *history);
 
 #define KY_HISTORY_NAME_BYTES 64 /* of an index file, or the part of one */
 
@@ -70,5 +84,13 @@ struct ky_row_top {
 int ky_history_top(struct ky_history *history, uint64_t offset, uint32_t row,
 		   const struct ky_wanted *wanted, struct ky_row_top *top, const char **name,
 		   size_t *name_len, struct kymo_error *err);
+
+/* history-query.c: the top of @row; the caller frees it, also after an error. */
+int ky_history_read_top(struct ky_history *history, uint32_t row, const struct ky_wanted *wanted,
+			struct ky_row_top **top, struct kymo_error *err);
+/* The entries of the node of @entry, which stands at @level of its row. @entries has room for KY_NODE_ENTRIES. */
+int ky_history_read_node(struct ky_history *history, uint32_t row, uint32_t level,
+			 const struct ky_wanted *wanted, const struct ky_entry *entry,
+			 struct ky_entry *entries, uint32_t *n, struct kymo_error *err);
 
 #endif

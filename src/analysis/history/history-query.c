@@ -30,10 +30,9 @@ static int read_leaf(struct ky_history *history, uint32_t row, const struct ky_e
 	return 0;
 }
 
-/* The entries of the node of @entry, which stands at @level of its row. */
-static int read_node(struct ky_history *history, uint32_t row, uint32_t level,
-		     const struct ky_wanted *wanted, const struct ky_entry *entry,
-		     struct ky_entry *entries, uint32_t *n, struct kymo_error *err)
+int ky_history_read_node(struct ky_history *history, uint32_t row, uint32_t level,
+			 const struct ky_wanted *wanted, const struct ky_entry *entry,
+			 struct ky_entry *entries, uint32_t *n, struct kymo_error *err)
 {
 	struct ky_bytes bytes;
 	int status =
@@ -47,9 +46,8 @@ static int read_node(struct ky_history *history, uint32_t row, uint32_t level,
 	return 0;
 }
 
-/* The top of @row; the caller frees it. */
-static int read_top(struct ky_history *history, uint32_t row, const struct ky_wanted *wanted,
-		    struct ky_row_top **top, struct kymo_error *err)
+int ky_history_read_top(struct ky_history *history, uint32_t row, const struct ky_wanted *wanted,
+			struct ky_row_top **top, struct kymo_error *err)
 {
 	const char *name;
 	size_t len;
@@ -118,7 +116,7 @@ static int history_query_descend(struct ky_history *history, uint32_t row, uint3
 		const struct ky_entry *next;
 		uint32_t n;
 
-		status = read_node(history, row, level, NULL, &found, entries, &n, err);
+		status = ky_history_read_node(history, row, level, NULL, &found, entries, &n, err);
 		if (status < 0)
 			return status;
 		next = find_entry(entries, n, ns);
@@ -182,7 +180,7 @@ int ky_history_at(struct ky_history *history, uint32_t row, int64_t ns,
 		find_in_leaf(&history->leaf, ns, interval);
 		return 0;
 	}
-	status = read_top(history, row, NULL, &top, err);
+	status = ky_history_read_top(history, row, NULL, &top, err);
 	if (status >= 0)
 		status = find_in_row(history, top, ns, interval, err);
 	free(top);
@@ -251,8 +249,8 @@ static int history_query_put_entry(const struct range *range, const struct ky_en
 			history_query_put_leaf(range, &range->history->leaf);
 		return status;
 	}
-	status = read_node(range->history, range->row, level, &range->wanted, entry, entries, &n,
-			   err);
+	status = ky_history_read_node(range->history, range->row, level, &range->wanted, entry,
+				      entries, &n, err);
 	return status < 0 ? status : put_entries(range, entries, n, level - 1, err);
 }
 
@@ -275,8 +273,10 @@ static int put_range(struct range *range, struct kymo_error *err)
 	range->wanted = (struct ky_wanted){.begin_ns = range->begin_ns,
 					   .end_ns = range->end_ns,
 					   .curves = range->curve != NULL};
-	status = read_top(range->history, range->row, &range->wanted, &top, err);
+	status = ky_history_read_top(range->history, range->row, &range->wanted, &top, err);
 
+	if (range->history->expected.is_missed && !range->history->expected.is_brought)
+		ky_history_prefetch(range->history);
 	if (status >= 0)
 		range->holds_values = ky_row_holds_values(top->row.kind);
 	for (uint32_t i = status < 0 ? 0 : top->n_levels; i-- > 0 && status >= 0;)

@@ -311,6 +311,13 @@ struct ky_history_height {
 };
 
 /*
+ * The next questions are for pixels or heights of @rows (borrowed until the next call), in this range, with @n_pixels each. So if the kernel's
+ * cache lacks what they need, the disk gets all of it at once. Without @rows: nothing is expected any more.
+ */
+void ky_history_expect(struct ky_history *history, const uint32_t *rows, size_t n_rows,
+		       int64_t begin_ns, int64_t end_ns, size_t n_pixels);
+
+/*
  * @row as a curve of @n pixels. The values of a row that holds values are its own: sum_ns / ns is their mean. All other states
  * have the value 1 if something is active in them (a CPU runs a thread, a thread runs, a span is open), else 0: sum_ns is the
  * active time. Where the index was not read to its intervals, low and mean are exact to 1/255 of high, and high is exact.

@@ -2,9 +2,12 @@
 #include "view/answers/columns.h"
 
 #include <endian.h>
+#include <math.h>
 #include <string.h>
 
 static const int64_t most = ((int64_t)1 << 53) - 1;
+/* All integers up to it are exact in 32 bits of floating point. */
+#define EXACT_SINGLE 16777216.0
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -38,16 +41,45 @@ void ky_view_add_step(struct ky_view_column *column, int64_t number)
 	column->n++;
 }
 
+static void columns_put_double(struct ky_strbuf *out, double number)
+{
+	uint64_t words;
+
+	memcpy(&words, &number, sizeof(words));
+	words = htole64(words);
+	ky_strbuf_add(out, (const char *)&words, sizeof(words));
+}
+
+/* All that the column has, too. */
+static void columns_widen(struct ky_view_column *column)
+{
+	struct ky_strbuf wide = KY_STRBUF_INIT;
+
+	for (size_t i = 0; i < column->n && !ky_strbuf_failed(&column->bytes); i++) {
+		uint32_t word;
+		float single;
+
+		memcpy(&word, column->bytes.data + i * sizeof(word), sizeof(word));
+		word = le32toh(word);
+		memcpy(&single, &word, sizeof(single));
+		columns_put_double(&wide, (double)single);
+	}
+	wide.failed |= column->bytes.failed;
+	ky_strbuf_fini(&column->bytes);
+	column->bytes = wide;
+	column->type = KY_VIEW_DOUBLES;
+}
+
 void ky_view_add_real(struct ky_view_column *column, double number)
 {
 	float single = (float)number;
 	uint32_t word;
-	uint64_t words;
 
+	if (column->type == KY_VIEW_REALS && fabs(number) > EXACT_SINGLE &&
+	    (double)single != number)
+		columns_widen(column);
 	if (column->type == KY_VIEW_DOUBLES) {
-		memcpy(&words, &number, sizeof(words));
-		words = htole64(words);
-		ky_strbuf_add(&column->bytes, (const char *)&words, sizeof(words));
+		columns_put_double(&column->bytes, number);
 	} else {
 		memcpy(&word, &single, sizeof(word));
 		word = htole32(word);

@@ -45,7 +45,10 @@ struct ky_view_column {
 void ky_view_add_number(struct ky_view_column *column, uint64_t number);
 /* Of type KY_VIEW_STEPS (within +-(2^53 - 1), else the nearest of them) or KY_VIEW_TIMES. */
 void ky_view_add_step(struct ky_view_column *column, int64_t number);
-/* Of type KY_VIEW_REALS or KY_VIEW_DOUBLES. */
+/*
+ * Of type KY_VIEW_REALS or KY_VIEW_DOUBLES. The former becomes the latter with the first number that is greater than all integers of 32 bits
+ * are exact for, and is not exact itself.
+ */
 void ky_view_add_real(struct ky_view_column *column, double number);
 /* What is no UTF-8 is replaced by the page. */
 void ky_view_add_text(struct ky_view_column *column, const char *text, size_t len);

@@ -185,6 +185,8 @@ static int curves_draw(struct picture *picture, const struct ky_view_request *re
 	picture->events = calloc(picture->n, sizeof(*picture->events));
 	if (!picture->heights || !picture->sum || !picture->events)
 		ret = ky_error_nomem(err);
+	ky_history_expect(picture->history, request->ids, request->n_ids, picture->begin_ns,
+			  picture->end_ns, picture->n);
 	for (size_t i = 0; i < request->n_ids && ret == KYMO_OK; i++) {
 		size_t before = picture->runs.codes.n;
 
@@ -195,6 +197,7 @@ static int curves_draw(struct picture *picture, const struct ky_view_request *re
 		ky_view_add_step(&picture->ids, request->ids[i]);
 		ky_view_add_number(&picture->numbers, picture->runs.codes.n - before);
 	}
+	ky_history_expect(picture->history, NULL, 0, 0, 0, 0);
 	free(picture->heights);
 	free(picture->sum);
 	free(picture->events);

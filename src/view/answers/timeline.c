@@ -117,6 +117,8 @@ static int timeline_put_rows(struct picture *picture, const struct ky_view_reque
 	picture->pixels = calloc(picture->n, sizeof(*picture->pixels));
 	if (!picture->pixels)
 		return ky_error_nomem(err);
+	ky_history_expect(picture->history, request->ids, request->n_ids, picture->begin_ns,
+			  picture->end_ns, picture->n);
 	for (size_t i = 0; i < request->n_ids && ret == KYMO_OK; i++) {
 		if (i % 32 == 31 && stop->is_over(stop->data))
 			ret = ky_error_set(err, KYMO_E_INTERRUPTED,
@@ -124,6 +126,7 @@ static int timeline_put_rows(struct picture *picture, const struct ky_view_reque
 		else
 			ret = timeline_put_row(picture, request->ids[i], err);
 	}
+	ky_history_expect(picture->history, NULL, 0, 0, 0, 0);
 	free(picture->pixels);
 	return ret;
 }

@@ -167,10 +167,9 @@ static int answer_output(struct ky_tsp_answer *answer, struct kymo_error *err)
 		return ky_tsp_bookmarks(answer, err);
 	case KY_TSP_GRAPH_TREE:
 	case KY_TSP_GRAPH_STATES:
+	case KY_TSP_GRAPH_ARROWS:
 	case KY_TSP_GRAPH_TOOLTIP:
 		return ky_tsp_graph(answer, err);
-	case KY_TSP_GRAPH_ARROWS:
-		return ky_tsp_arrows(answer, err);
 	case KY_TSP_XY_TREE:
 	case KY_TSP_XY:
 		return ky_tsp_xy(answer, err);

@@ -2,7 +2,6 @@
 /* Arrows of threads: from the waker, at the waking, to the woken thread when it runs. */
 #include <string.h>
 
-#include "base/error.h"
 #include "view/tsp/tsp-internal.h"
 #include "view/answers/wakings.h"
 
@@ -43,24 +42,15 @@ static int tsp_arrows_put_all(struct ky_tsp_answer *answer, struct ky_history *h
 	return ret > 0 ? KYMO_OK : ret;
 }
 
-int ky_tsp_arrows(struct ky_tsp_answer *answer, struct kymo_error *err)
+int ky_tsp_put_arrows(struct ky_tsp_answer *answer, struct ky_history *history,
+		      struct kymo_error *err)
 {
-	struct ky_history *history;
-	int ret = ky_tsp_check_output(answer->request->output, "TIME_GRAPH", err);
+	int ret = KYMO_OK;
 
-	if (ret < 0)
-		return ret;
-	if (ky_tsp_is_path(answer->request->output))
-		return ky_tsp_path_graph(answer, err);
-	history = ky_tsp_begin_history(answer, err);
-	if (!history && err->code)
-		return err->code;
 	ky_tsp_put_head(answer->out, !history);
 	ky_strbuf_adds(answer->out, "[");
 	if (history && strcmp(answer->request->output, THREADS) == 0)
 		ret = tsp_arrows_put_all(answer, history, err);
 	ky_strbuf_adds(answer->out, "]}\n");
-	if (history)
-		ky_view_put_history(answer->view);
 	return ret;
 }

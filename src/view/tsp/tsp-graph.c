@@ -463,6 +463,8 @@ int ky_tsp_graph(struct ky_tsp_answer *answer, struct kymo_error *err)
 		ret = ky_tsp_put_tree(answer, history, err);
 	else if (answer->request->what == KY_TSP_GRAPH_STATES)
 		ret = tsp_graph_answer_states(answer, history, err);
+	else if (answer->request->what == KY_TSP_GRAPH_ARROWS)
+		ret = ky_tsp_put_arrows(answer, history, err);
 	else
 		ret = answer_tooltip(answer, history, err);
 	if (history)

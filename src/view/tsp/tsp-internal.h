@@ -146,7 +146,6 @@ char *ky_tsp_allowed_path(const struct ky_tsp *tsp, const char *path, struct kym
 /* The answers about outputs: all of them {"status", "statusMessage", "model"}, but the first two. */
 int ky_tsp_outputs(struct ky_tsp_answer *answer, struct kymo_error *err);
 int ky_tsp_graph(struct ky_tsp_answer *answer, struct kymo_error *err);
-int ky_tsp_arrows(struct ky_tsp_answer *answer, struct kymo_error *err);
 /* Of outputs that clients made: all answers of a time graph. */
 int ky_tsp_path_graph(struct ky_tsp_answer *answer, struct kymo_error *err);
 /* Types of configurations, making and removing an output. */
@@ -180,6 +179,9 @@ bool ky_tsp_history_is_over(struct ky_tsp_engine *engine, struct ky_view *view);
 /* The tree of the output's rows with data, and all rows above them. 0 or KYMO_E_MEMORY. */
 int ky_tsp_put_tree(struct ky_tsp_answer *answer, struct ky_history *history,
 		    struct kymo_error *err);
+/* tsp-arrows.c: the whole answer with the arrows of the output; @history: NULL: none yet. 0 or a negative status. */
+int ky_tsp_put_arrows(struct ky_tsp_answer *answer, struct ky_history *history,
+		      struct kymo_error *err);
 /* {"status": ..., "statusMessage": ..., "model": */
 void ky_tsp_put_head(struct ky_strbuf *out, bool is_running);
 /* The style key of states of @kind, such as "wait-cpu"; static. */

@@ -143,6 +143,16 @@ static void tsp_traces_put_trace(struct ky_tsp *tsp, const struct ky_tsp_trace *
 	ky_strbuf_adds(out, "}");
 }
 
+/* The client asks again only if it wants the other @trace. */
+static void tsp_traces_put_clash(struct ky_tsp_answer *answer, const char *title,
+				 const struct ky_tsp_trace *trace)
+{
+	ky_strbuf_addf(answer->out, "{\"title\": \"%s\", \"trace\": ", title);
+	tsp_traces_put_trace(answer->tsp, trace, answer->out);
+	ky_strbuf_adds(answer->out, "}\n");
+	answer->status = 409;
+}
+
 void ky_tsp_put_traces(struct ky_tsp *tsp, struct ky_tsp_trace *const *traces, size_t n,
 		       struct ky_strbuf *out)
 {
@@ -192,11 +202,7 @@ static int tsp_traces_insert(struct ky_tsp_answer *answer, struct ky_tsp_trace *
 	same = of_path(tsp, trace->path, trace->name);
 	clash = same ? NULL : of_name(tsp, trace->name);
 	if (clash) {
-		ky_strbuf_adds(answer->out, "{\"title\": \"another trace has this name\", "
-					    "\"trace\": ");
-		tsp_traces_put_trace(tsp, clash, answer->out);
-		ky_strbuf_adds(answer->out, "}\n");
-		answer->status = 409;
+		tsp_traces_put_clash(answer, "another trace has this name", clash);
 	} else if (!same && tsp->traces.len >= KY_TSP_TRACES_MAX) {
 		ret = ky_error_set(err, KYMO_E_LIMIT, "too many traces are open");
 	} else if (!same) {
@@ -327,11 +333,7 @@ static int delete_trace(struct ky_tsp_answer *answer, struct ky_tsp_trace *trace
 			is_used |= *one == trace;
 	}
 	if (is_used) {
-		ky_strbuf_adds(answer->out, "{\"title\": \"an experiment uses the trace\", "
-					    "\"trace\": ");
-		tsp_traces_put_trace(tsp, trace, answer->out);
-		ky_strbuf_adds(answer->out, "}\n");
-		answer->status = 409;
+		tsp_traces_put_clash(answer, "an experiment uses the trace", trace);
 		return KYMO_OK;
 	}
 	tsp_traces_put_trace(tsp, trace, answer->out);
