@@ -44,15 +44,6 @@ int ky_fleet_number(struct ky_fleet *store, const char *text, int64_t *number,
 	return ky_fleet_query(store, text, &sink, err);
 }
 
-const char *ky_fleet_schema(const struct ky_fleet *store)
-{
-	return store->is_clickhouse
-		       ? "SELECT table, name AS column, type FROM system.columns WHERE database = "
-			 "currentDatabase() AND table NOT LIKE 'kymo%'"
-		       : "SELECT of AS \"table\", name AS column, CASE WHEN is_text THEN 'text' "
-			 "ELSE 'integer' END AS type FROM kymo_column ORDER BY of, number";
-}
-
 void ky_fleet_put_name(struct ky_strbuf *out, const char *name)
 {
 	ky_strbuf_addc(out, '"');

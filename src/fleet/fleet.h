@@ -133,8 +133,8 @@ void ky_fleet_put_parameters(struct ky_strbuf *out, const char *text,
 int ky_fleet_number(struct ky_fleet *store, const char *text, int64_t *number,
 		    struct kymo_error *err);
 
-/* The statement that lists the tables of @store, with their columns and types. */
-const char *ky_fleet_schema(const struct ky_fleet *store);
+/* fleet-schema.c: the tables of @store, with their columns, types, and what these are. As ky_fleet_query(). */
+int ky_fleet_schema(struct ky_fleet *store, const struct ky_sql_sink *sink, struct kymo_error *err);
 
 /* fleet-local.c, fleet-clickhouse.c. */
 int ky_fleet_open_local(const char *dir, bool writes, struct ky_fleet **store,

@@ -374,6 +374,28 @@ int ky_sql_add_table(struct ky_sql *sql, const struct ky_sql_source *source)
 		       : KYMO_E_MEMORY;
 }
 
+static const char *sql_tables_about(const struct ky_sql_column *columns, size_t n,
+				    const char *column)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(columns[i].name, column) == 0)
+			return columns[i].about;
+	return NULL;
+}
+
+const char *ky_sql_about(const char *table, const char *column)
+{
+	const char *about;
+
+	for (size_t i = 0; i < LEN(sources); i++)
+		if (strcmp(sources[i]->name, table) == 0)
+			return sql_tables_about(sources[i]->columns, sources[i]->n_columns, column);
+	about = sql_tables_about(base_columns, LEN(base_columns), column);
+	if (!about && strcmp(table, "event") == 0)
+		return sql_tables_about(all_columns, LEN(all_columns), column);
+	return about ? about : "field or context field of the event";
+}
+
 bool ky_sql_table(const struct ky_sql *sql, size_t i, const char **name, const char **about)
 {
 	if (i >= sql->tables.len)

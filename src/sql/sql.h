@@ -120,6 +120,8 @@ void ky_sql_limit_values(struct ky_sql *sql, uint32_t bytes);
 
 /* Tables and their columns, for people: the @i-th table; false: there are no more. *about: one sentence. */
 bool ky_sql_table(const struct ky_sql *sql, size_t i, const char **name, const char **about);
+/* What a column of a table is, without traces: of one that Kymo does not know, a field of an event. NULL: the table has no such column. */
+const char *ky_sql_about(const char *table, const char *column);
 /* The @i-th column of table @table. *type: "INTEGER", "TEXT", ...; *about: what it is, with its unit. */
 bool ky_sql_column(const struct ky_sql *sql, size_t table, size_t i, const char **name,
 		   const char **type, const char **about);

@@ -173,7 +173,11 @@ def check_reports(kymo, store, trace):
     there = ask(kymo, store, "SELECT syscall, count, total FROM report_syscalls_syscalls ORDER BY syscall")
     assert [(row["syscall"], int(row["count"]), row["total"] and int(row["total"])) for row in there] == sorted(
         (row["syscall"], row["count"], row["total"]) for row in table["rows"])
-    columns = {row["column"] for row in ask_schema(kymo, store) if row["table"] == "report_cpu_threads"}
+    schema = ask_schema(kymo, store)
+    assert all(row["about"] for row in schema)
+    [busy] = [row["about"] for row in schema if (row["table"], row["column"]) == ("report_cpu_cpus", "busy")]
+    assert busy.endswith(" In ns.")
+    columns = {row["column"] for row in schema if row["table"] == "report_cpu_threads"}
     assert {"time", "end", "host", "process_tid", "process_comm", "usage_ppm"} <= columns
 
 

@@ -138,8 +138,7 @@ static int query_fleet(const struct query_options *options, const char *statemen
 		ky_sql_limit_memory(MEMORY_MAX_BYTES);
 	if (!ret)
 		ret = ky_query_run_fleet(store, form, parameters.data, parameters.len,
-					 statement ? ky_strbuf_text(&text) : ky_fleet_schema(store),
-					 err);
+					 statement ? ky_strbuf_text(&text) : NULL, err);
 	ky_fleet_close(store);
 	ky_vec_fini(&parameters);
 	ky_strbuf_fini(&text);

@@ -388,7 +388,9 @@ int ky_query_run_fleet(struct ky_fleet *store, enum ky_query_form form,
 	struct output output = {.form = form};
 	const struct ky_sql_sink sink = {&output, on_columns, on_row};
 
-	return query_output_end(&output, store->ops->query(store, text, parameters, n, &sink, err),
+	return query_output_end(&output,
+				text ? store->ops->query(store, text, parameters, n, &sink, err)
+				     : ky_fleet_schema(store, &sink, err),
 				err);
 }
 

@@ -27,7 +27,7 @@ int ky_query_run(struct ky_sql *sql, enum ky_query_form form,
 		 struct kymo_error *err);
 struct ky_fleet;
 
-/* The same, by a store of many machines (fleet.h). */
+/* The same, by a store of many machines (fleet.h). @text NULL: its tables and columns. */
 int ky_query_run_fleet(struct ky_fleet *store, enum ky_query_form form,
 		       const struct ky_sql_parameter *parameters, size_t n, const char *text,
 		       struct kymo_error *err);
