@@ -110,6 +110,12 @@ static void report_put_tally(struct ky_sql_rows *texts, struct ky_sql_cell *to,
 	ky_strbuf_fini(&out);
 }
 
+static void report_put_real(struct ky_sql_cell *to, double value)
+{
+	to->type = KY_SQL_REAL;
+	to->real = value;
+}
+
 static void report_put(struct ky_sql_rows *texts, struct ky_sql_cell *to,
 		       const struct ky_cell *cell, enum ky_cell_class cls, enum ky_fleet_part part)
 {
@@ -119,11 +125,13 @@ static void report_put(struct ky_sql_rows *texts, struct ky_sql_cell *to,
 	switch (cell->type) {
 	case KY_VALUE_U64:
 	case KY_VALUE_I64:
-		ky_sql_put(to, is_real ? cell->s * (int64_t)KY_FLEET_MILLION : cell->s);
+		if (is_real)
+			report_put_real(to, ky_cell_number(cell) * KY_FLEET_MILLION);
+		else
+			ky_sql_put(to, cell->s);
 		break;
 	case KY_VALUE_F64:
-		to->type = KY_SQL_REAL;
-		to->real = is_real ? cell->f * KY_FLEET_MILLION : cell->f;
+		report_put_real(to, is_real ? cell->f * KY_FLEET_MILLION : cell->f);
 		break;
 	case KY_VALUE_TEXT:
 		report_put_text(to, cell->text);
