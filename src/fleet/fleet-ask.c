@@ -276,7 +276,7 @@ static int ask_none(const struct ask *ask, struct kymo_error *err)
 	return KYMO_E_NOT_FOUND;
 }
 
-static int ask_all(struct ask *ask, struct kymo_error *err)
+static int fleet_ask_all(struct ask *ask, struct kymo_error *err)
 {
 	int ret = ask_find_columns(ask, err);
 	bool any = false;
@@ -310,7 +310,7 @@ int ky_fleet_ask_reports(struct ky_fleet *store, const struct ky_fleet_ask *of,
 	ky_names_init(&ask.known);
 	ret = ky_report_check_names(of->reports, of->n_reports, of->options, err);
 	if (!ret)
-		ret = ask_all(&ask, err);
+		ret = fleet_ask_all(&ask, err);
 	ky_names_fini(&ask.known);
 	return ret;
 }

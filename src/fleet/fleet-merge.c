@@ -79,7 +79,7 @@ static enum ky_fleet_merge merge_of_class(const struct ky_column *column)
 	}
 }
 
-static bool is_number(enum ky_cell_class cls)
+static bool merge_is_number(enum ky_cell_class cls)
 {
 	return cls == KY_CELL_COUNT || cls == KY_CELL_NUMBER || cls == KY_CELL_DURATION ||
 	       cls == KY_CELL_RATIO || cls == KY_CELL_RATE || cls == KY_CELL_SIZE;
@@ -92,9 +92,10 @@ enum ky_fleet_merge ky_fleet_merge_of(const struct ky_table_def *def, size_t i)
 
 	if (column->group)
 		return KY_FLEET_KEY;
-	if (is_number(column->cls) && is_percentile(column->name))
+	if (merge_is_number(column->cls) && is_percentile(column->name))
 		return KY_FLEET_ONLY;
-	for (size_t n = 0; n < sizeof(merges) / sizeof(*merges) && is_number(column->cls); n++)
+	for (size_t n = 0; n < sizeof(merges) / sizeof(*merges) && merge_is_number(column->cls);
+	     n++)
 		if (strcmp(merges[n].name, column->name) == 0)
 			merge = merges[n].merge;
 	if (merge != KY_FLEET_MEAN)

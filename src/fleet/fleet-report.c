@@ -332,7 +332,7 @@ static bool report_is_wanted(const struct ky_fleet_options *options, const struc
 }
 
 /* Most reports share one reading of the trace; those that need all threads do not. */
-static int report_run_all(struct report_load *report, struct kymo_error *err)
+static int fleet_report_run_all(struct report_load *report, struct kymo_error *err)
 {
 	const struct ky_report *together[REPORTS_MAX];
 	size_t n = 0;
@@ -358,7 +358,7 @@ int ky_fleet_load_reports(struct ky_fleet_load *load, struct kymo_error *err)
 	ky_arena_init(&report.arena);
 	ret = load->store->ops->begin(load->store, load->trace, err);
 	if (!ret)
-		ret = report_run_all(&report, err);
+		ret = fleet_report_run_all(&report, err);
 	if (!ret)
 		ret = load->store->ops->end(load->store, err);
 	else
