@@ -52,3 +52,17 @@ def test_lines_of_json_are_what_python_says(kymo, tmp_path):
                     float(one) if isinstance(one, int) and one > 2**63 else one
                     for name, one in value.items() if one is not None}
         assert event["fields"] == expected, line
+
+
+def test_times_as_programs_write_them(kymo, tmp_path):
+    """Python's logging, Spark, glog (Kubernetes): the level and the text; in the last, the letter is the level."""
+    for line, level, message in (("2012-07-02 10:22:40,672:DEBUG:foo bar", "DEBUG", "DEBUG:foo bar"),
+                                 ("17/06/09 20:10:40 INFO executor.Backend: Registered", "INFO", "INFO executor.Backend: Registered"),
+                                 ("E0517 15:04:22.619632 1952 main.cc:253] Log every 3", "ERROR", "1952 main.cc:253] Log every 3")):
+        (tmp_path / "app.log").write_text(f"{line}\n{line}\nnot such a line\n")
+        events = events_of(kymo, tmp_path / "app.log")
+        assert [event["event"] for event in events] == ["log", "log", "line"]
+        assert events[0]["fields"] == {"level": level, "message": message}
+    assert events[0]["timestamp_ns"] % 10**9 == 619632000
+    (tmp_path / "app.log").write_text("E0517 15:04:22.619632\n17/06/09 20:10:40 no level\n")
+    assert "no file of a known format" in kymo("print", tmp_path / "app.log", code=1).err

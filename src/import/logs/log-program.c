@@ -84,11 +84,34 @@ static bool log_program_time_apache(struct ky_log_clock *clock, const char **tex
 	return false;
 }
 
-/* "2026-11-26 18:24:53" or with slashes, as nginx has it. */
+/* "E0517 15:04:22.619632" of glog and Kubernetes: the level is the letter. */
+static bool log_program_take_glog(struct ky_log_clock *clock, const char *line, size_t len,
+				  struct timed *timed)
+{
+	static const char letters[] = "IWEF";
+	static const char *const names[] = {"INFO", "WARNING", "ERROR", "FATAL"};
+	const char *letter = len > 21 ? strchr(letters, *line) : NULL;
+	const char *at = line + 1, *end = line + len;
+
+	if (!letter || !*letter || line[5] != ' ' || line[14] != '.' ||
+	    !ky_log_time_format(clock, "%m%d %H:%M:%S.%f", &at, end, &timed->ns) || at == end ||
+	    *at != ' ')
+		return false;
+	timed->is_plain = true;
+	timed->level = names[letter - letters];
+	timed->level_len = strlen(timed->level);
+	while (at < end && *at == ' ')
+		at++;
+	timed->text = at;
+	timed->text_len = (size_t)(end - at);
+	return true;
+}
+
+/* "2026-11-26 18:24:53" or with slashes, as nginx has it, also without the century, as Spark has it. */
 static bool log_program_time(struct ky_log_clock *clock, const char **text, const char *end,
 			     int64_t *ns, bool *has_blank)
 {
-	static const char slashes[] = "%Y/%m/%d %H:%M:%S";
+	static const char slashes[] = "%Y/%m/%d %H:%M:%S", two_digits[] = "%y/%m/%d %H:%M:%S";
 	const char *begin = *text;
 
 	*has_blank = true;
@@ -96,7 +119,18 @@ static bool log_program_time(struct ky_log_clock *clock, const char **text, cons
 		*has_blank = begin[10] == ' ';
 		return true;
 	}
-	return ky_log_time_format(clock, slashes, text, end, ns);
+	if (ky_log_time_format(clock, slashes, text, end, ns))
+		return true;
+	/* "17/06/09": only with a level behind it, as other orders of day and month are as usual. */
+	*has_blank = false;
+	return ky_log_time_format(clock, two_digits, text, end, ns);
+}
+
+/* A blank, or the colon of "2012-07-02 10:22:40,672:DEBUG:". */
+static bool log_program_ends_time(const char *at, const char *end)
+{
+	return *at == ' ' || *at == '\t' ||
+	       (*at == ':' && end - at > 1 && isalpha((unsigned char)at[1]));
 }
 
 static bool log_program_take(struct ky_log_clock *clock, const char *line, size_t len,
@@ -105,14 +139,16 @@ static bool log_program_take(struct ky_log_clock *clock, const char *line, size_
 	const char *at = line, *end = line + len;
 	bool is_quoted = len && *line == '[';
 
+	if (log_program_take_glog(clock, line, len, timed))
+		return true;
 	at += is_quoted;
 	if (is_quoted && log_program_time_apache(clock, &at, end, &timed->ns))
 		timed->is_plain = true;
 	else if (!log_program_time(clock, &at, end, &timed->ns, &timed->is_plain))
 		return false;
-	if (at >= end || (is_quoted ? *at != ']' && *at != ':' : *at != ' ' && *at != '\t'))
+	if (at >= end || (is_quoted ? *at != ']' && *at != ':' : !log_program_ends_time(at, end)))
 		return false;
-	at += is_quoted;
+	at += is_quoted || *at == ':';
 	timed->level = NULL;
 	if (log_program_find_level(at, end, &timed->level, &timed->level_len))
 		timed->is_plain = true;
