@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 
@@ -163,6 +164,21 @@ def test_a_name_is_one_recordings(kymo, session, tmp_path):
     session("mine", "-k", "sched_switch")
     done = kymo("record", "--name", "mine", "-o", tmp_path / "other", "-k", "sched_switch", code=1)
     assert "'mine' runs already" in done.err and "kymo stop mine" in done.err
+
+
+def test_beside_a_suspended_recorder(kymo, session, tmp_path):
+    """Another recorder that does not answer is no reason not to find one by its name."""
+    session("asleep", "-k", "sched_wakeup", "--statedump=none")
+    session("awake", "-k", "sched_wakeup", "--statedump=none")
+    pid = named(kymo, "asleep")["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert "awake" in kymo("ctl", "awake", "--status").out
+        assert "Recorded " in kymo("stop", tmp_path / "awake").err
+        assert "did not answer" in kymo("ctl", "asleep", "--status", code=1).err
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert "Recorded " in kymo("stop", "asleep").err
 
 
 def test_it_ends_with_its_time_or_its_command(kymo, tmp_path):

@@ -37,14 +37,22 @@ const char *ky_recordings_word(const struct ky_control_socket_message *status, c
 
 /* A recorder answers within milliseconds, but for one that writes a snapshot to a slow disk. */
 #define STATUS_TIMEOUT_S 5
+/* The first time that all are asked for one that the caller names: others may be suspended. */
+#define QUICK_TIMEOUT_S 1
 
-int ky_recordings_ask(const struct ky_control_socket_place *place,
-		      struct ky_control_socket_message *status, struct kymo_error *err)
+static int recordings_ask(const struct ky_control_socket_place *place, unsigned int timeout_s,
+			  struct ky_control_socket_message *status, struct kymo_error *err)
 {
 	struct ky_control_socket_message request = {.len = 0};
 
 	ky_control_socket_add(&request, "status");
-	return ky_control_socket_ask(place, &request, STATUS_TIMEOUT_S, status, err);
+	return ky_control_socket_ask(place, &request, timeout_s, status, err);
+}
+
+int ky_recordings_ask(const struct ky_control_socket_place *place,
+		      struct ky_control_socket_message *status, struct kymo_error *err)
+{
+	return recordings_ask(place, STATUS_TIMEOUT_S, status, err);
 }
 
 /* What a callback returns after @ret of ky_recordings_ask(): another user's recorders hold root up once. */
@@ -59,6 +67,8 @@ struct search {
 	const char *id;
 	char directory[PATH_MAX]; /* the id as one; "" */
 	bool flight, own_only;
+	bool is_exact; /* the one that was found has this name, not only a directory of this name */
+	unsigned int timeout_s;
 	unsigned int n, n_others, n_silent;
 	struct ky_control_socket_place *place;
 	struct ky_strbuf names;
@@ -92,7 +102,7 @@ static int recordings_look_at(void *data, const struct ky_control_socket_place *
 	/* Other users cannot make root's own recording ambiguous. */
 	if (!place->is_own && search->n && search->place->is_own)
 		return KYMO_OK;
-	ret = ky_recordings_ask(place, &status, NULL);
+	ret = recordings_ask(place, search->timeout_s, &status, NULL);
 	search->n_silent += ret == KYMO_E_AGAIN && place->is_own;
 	if (ret < 0 || !recordings_is_meant(search, place, &status))
 		return recordings_go_on(place, ret);
@@ -105,6 +115,7 @@ static int recordings_look_at(void *data, const struct ky_control_socket_place *
 	ky_strbuf_addf(&search->names, "%s%s (%s)", search->n ? ", " : "",
 		       *name ? name : ky_control_socket_name(place->path),
 		       ky_recordings_word(&status, "output"));
+	search->is_exact = search->id && strcmp(search->id, name) == 0;
 	if (!search->n++)
 		*search->place = *place;
 	return KYMO_OK;
@@ -150,7 +161,17 @@ static int recordings_find(const char *id, bool flight, bool own_only,
 
 	if (id && !realpath(id, search.directory))
 		search.directory[0] = 0;
-	(void)ky_control_socket_each(recordings_look_at, &search);
+	if (id && !own_only) {
+		search.timeout_s = QUICK_TIMEOUT_S;
+		(void)ky_control_socket_each(recordings_look_at, &search);
+	}
+	if (search.n != 1 || !search.is_exact) {
+		ky_strbuf_fini(&search.names);
+		search.names = (struct ky_strbuf)KY_STRBUF_INIT;
+		search.n = search.n_others = search.n_silent = 0;
+		search.timeout_s = STATUS_TIMEOUT_S;
+		(void)ky_control_socket_each(recordings_look_at, &search);
+	}
 	ret = search.n == 1 ? KYMO_OK : recordings_not_one(&search, err);
 	ky_strbuf_fini(&search.names);
 	return ret;
