@@ -108,3 +108,18 @@ def test_rows_and_charts_of_reports_lead_to_their_place(page, view, info):
     # A series of many values.
     choose(page, "report", "io-log")
     page.until("document.querySelector('[data-chart=log] canvas')?.getAttribute('aria-label').includes('over time')")
+    # The keyboard chooses values; dragging shows a part of the time.
+    chart = "document.querySelector('[data-chart=log] .goes')"
+    page.value(f"{chart}.focus()")
+    said = set()
+    for _ in range(2):
+        page.key("ArrowRight")
+        said.add(page.until(f"(t => /: /.test(t) && {json.dumps(sorted(said))}.indexOf(t) < 0 && t)(document.querySelector('[data-chart=log] .note').textContent)"))
+    before = page.value("location.hash")
+    page.key("Enter")
+    page.until(f"location.hash !== {json.dumps(before)}")
+    box = page.still(f"(r => [r.x, r.y, r.width, r.height])({chart}.getBoundingClientRect())")
+    before = page.still("location.hash")
+    for kind, part in (("mousePressed", 0.3), ("mouseMoved", 0.5), ("mouseReleased", 0.5)):
+        page.call("Input.dispatchMouseEvent", type=kind, x=box[0] + part * box[2], y=box[1] + box[3] / 2, button="left", clickCount=1, buttons=1)
+    page.until(f"location.hash !== {json.dumps(before)}")

@@ -24,6 +24,8 @@ interface Bar {
   count: number;
 }
 
+const within = (place: number, most: number): number => Math.max(0, Math.min(most, place));
+
 const number = (value: Json | undefined): number => (value === null || value === undefined ? NaN : Number(value));
 
 /** Buckets of all groups, or of one. */
@@ -108,11 +110,35 @@ interface Dot {
   row: Row;
 }
 
-/** Values over time. A click on one goes to it. */
+/** Lines at the half and at the top, times below: the axes of values over time. */
+function axes(context: CanvasRenderingContext2D, width: number, top: string, half: string, first: bigint, last: bigint) {
+  context.strokeStyle = colour(context.canvas, "--line");
+  context.lineWidth = 1;
+  for (const part of [0, 0.5, 1]) {
+    const y = Math.round(HEIGHT - FOOT - part * (HEIGHT - FOOT - HEAD - 4)) + 0.5;
+    context.beginPath();
+    context.moveTo(0, y);
+    context.lineTo(width, y);
+    context.stroke();
+  }
+  context.fillText(top, 2, HEAD - 2);
+  context.fillText(half, 2, (HEIGHT - FOOT + HEAD + 4) / 2);
+  const steps = Math.max(1, Math.min(4, Math.floor(width / 160)));
+  for (let i = 0; i <= steps; i++) {
+    const text = clock(first + ((last - first) * BigInt(i)) / BigInt(steps), 6);
+    const wide = context.measureText(text).width;
+    context.fillText(text, Math.min(width - wide - 2, Math.max(2, (width * i) / steps - wide / 2)), HEIGHT - 1);
+  }
+}
+
+/** Values over time. A click on one, or Enter, goes to it; dragging selects a range, and shows it. */
 function Series({ table, store, time, value }: { table: Table; store: Store; time: Column; value: Column }) {
   const [ref, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [tip, setTip] = useState("");
+  const [chosen, choose] = useState(-1);
+  const [drag, setDrag] = useState<[from: number, to: number] | null>(null);
+  const dragged = useRef(false); // what ends with this click
   const theme = useTheme();
   const rows = table.rows.filter((row) => (row[time.name] ?? null) !== null && !Number.isNaN(number(row[value.name])));
   const times = rows.map((row) => BigInt(row[time.name] as number | bigint));
@@ -127,16 +153,41 @@ function Series({ table, store, time, value }: { table: Table; store: Store; tim
   }));
   useLayoutEffect(() => {
     const context = frame(canvas.current!, width);
-    context.fillText(cellText(most, value.class), 2, HEAD - 2);
-    context.fillText(clock(first, 6), 2, HEIGHT - 1);
-    const end = clock(last, 6);
-    context.fillText(end, width - context.measureText(end).width - 2, HEIGHT - 1);
+    axes(context, width, cellText(most, value.class), cellText(most / 2, value.class), first, last);
     context.fillStyle = colour(canvas.current!, "--events");
     for (const { x, y } of dots) {
       context.fillRect(x, y, 1, HEIGHT - FOOT - y);
       context.fillRect(x - 2, y - 2, 5, 5);
     }
-  }, [width, table, theme]);
+    context.fillStyle = colour(canvas.current!, "--ink");
+    if (dots[chosen]) context.fillRect(dots[chosen].x - 4, dots[chosen].y - 4, 9, 9);
+    context.globalAlpha = 0.2;
+    if (drag) context.fillRect(Math.min(...drag), 0, Math.abs(drag[1] - drag[0]), HEIGHT - FOOT);
+    context.globalAlpha = 1;
+  }, [width, table, theme, chosen, drag]);
+  const say = ({ row }: Dot) => `${cellText(row[time.name], time.class)}: ${cellText(row[value.name], value.class)}`;
+  const place = (event: PointerEvent) => event.clientX - ref.current!.getBoundingClientRect().left;
+  const timeAt = (x: number): bigint => first + BigInt(Math.round(within((x - 4) / Math.max(1, width - 8), 1) * size));
+  /** In the order of time. */
+  const order = dots.map((_, i) => i).sort((a, b) => dots[a].x - dots[b].x);
+  const keys = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && dots[chosen]) goToRow(store, table.columns, dots[chosen].row);
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const next = order[within(order.indexOf(chosen) + step, order.length - 1)];
+    choose(next);
+    setTip(say(dots[next]));
+  };
+  const end = () => {
+    dragged.current = drag !== null && Math.abs(drag[1] - drag[0]) > NEAR;
+    if (drag && dragged.current) {
+      const [from, to] = [timeAt(Math.min(...drag)), timeAt(Math.max(...drag))];
+      store.go({ begin: from, end: to > from ? to : from + 1n });
+    }
+    setDrag(null);
+  };
   const near = (event: PointerEvent | MouseEvent): Dot | null => {
     const box = ref.current!.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
@@ -145,20 +196,31 @@ function Series({ table, store, time, value }: { table: Table; store: Store; tim
     return best && Math.abs(best.x - x) < NEAR ? best : null;
   };
   const tell = (event: PointerEvent) => {
+    if (drag) return setDrag([drag[0], place(event)]);
     const dot = near(event);
-    setTip(dot ? `${cellText(dot.row[time.name], time.class)}: ${cellText(dot.row[value.name], value.class)}` : "");
+    setTip(dot ? say(dot) : "");
   };
   return (
     <div class="chart" data-chart={table.name}>
       <div
         ref={ref}
         class="goes"
+        tabIndex={0}
+        role="group"
+        aria-label={`${value.title} over time: arrows choose a value, Enter goes to it; dragging shows a part of the time`}
+        onKeyDown={keys}
+        onPointerDown={(event) => {
+          ref.current!.setPointerCapture(event.pointerId);
+          setDrag([place(event), place(event)]);
+        }}
         onPointerMove={tell}
-        onPointerLeave={() => setTip("")}
+        onPointerUp={end}
         onClick={(event) => {
-          const dot = near(event);
+          const dot = dragged.current ? null : near(event);
           if (dot) goToRow(store, table.columns, dot.row);
         }}
+        onPointerCancel={() => setDrag(null)}
+        onPointerLeave={() => setTip("")}
       >
         <canvas
           ref={canvas}

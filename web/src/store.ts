@@ -5,7 +5,7 @@ import type { Info, Note, Progress } from "./api";
 import { compose, NO_COLUMNS, type Columns } from "./filters";
 import type { ThreadPath } from "./path";
 import { clamp, span, type Range } from "./time";
-import type { Arrangement, Sort } from "./tree";
+import type { Arrangement } from "./tree";
 
 export interface State {
   view: Range; // what the graph shows
