@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Where the files of sampled programs are: deleted, replaced, where only the program sees them, and with symbols in a section of their own."""
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
+import urllib.request
 
 import pytest
 
+from relays import free_port
 from test_sampling import spinner  # noqa: F401 (a fixture)
 
 
@@ -75,3 +79,64 @@ def test_minidebuginfo(kymo, spinner, tmp_path):  # noqa: F811
         theirs = subprocess.run(["eu-addr2line", "-f", "-e", small, f"0x{place}"], capture_output=True, text=True, check=True).stdout
         assert theirs.splitlines()[0] == name
         assert f" {name}+0x0 " in kymo("debug-info", "find", small, f"0x{place}").out
+
+
+def with_debug_file(tmp_path, spinner):  # noqa: F811
+    """(a stripped program, its debug file, its build ID)"""
+    program, debug = tmp_path / "program", tmp_path / "debug" / "program.debug"
+    debug.parent.mkdir()
+    shutil.copy(spinner, program)
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["strip", program], check=True)
+    notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True, check=True).stdout
+    return program, debug, re.search(r"Build ID: (\w+)", notes)[1]
+
+
+def names_in(kymo, trace, *options):
+    return set(re.findall(r"\((inner|hot|warm)\+0x", kymo("print", "--symbols", *options, trace).out))
+
+
+def test_debug_file_alone(kymo, record, spinner, tmp_path):  # noqa: F811
+    """Of a program that is gone: its debug file does not say where its code was in the file."""
+    program, debug, build_id = with_debug_file(tmp_path, spinner)
+    trace, _ = record("--no-symbols", "--sample", "499", "--follow", command=[str(program), "0.3"])
+    program.unlink()
+    assert not names_in(kymo, trace)
+    place = tmp_path / "found" / ".build-id" / build_id[:2]
+    place.mkdir(parents=True)
+    shutil.move(debug, place / f"{build_id[2:]}.debug")
+    assert names_in(kymo, trace, "--symbol-dir", tmp_path / "found") >= {"inner"}
+    kymo("symbols", "add", "--symbol-dir", tmp_path / "found", trace)
+    assert names_in(kymo, trace) >= {"inner"}
+
+
+def test_debuginfod(kymo, record, spinner, tmp_path, monkeypatch):  # noqa: F811
+    """A server has the debug file. Nobody asks it without DEBUGINFOD_URLS."""
+    if not shutil.which("debuginfod"):
+        pytest.skip("no debuginfod here: tools/install-deps test")
+    program, debug, build_id = with_debug_file(tmp_path, spinner)
+    trace, _ = record("--no-symbols", "--sample", "499", "--follow", command=[str(program), "0.3"])
+    program.unlink()
+    port = free_port()
+    url = f"http://localhost:{port}"
+    log = open(tmp_path / "log", "w+", encoding="utf-8")
+    server = subprocess.Popen(["debuginfod", "-vv", "-d", tmp_path / "database", "-p", str(port), "-F", debug.parent], stdout=log, stderr=log)
+    try:
+        while True:
+            assert server.poll() is None, (tmp_path / "log").read_text()
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/buildid/{build_id}/debuginfo", timeout=10) as answer:
+                assert answer.read(4) == b"\x7fELF"
+                break
+            time.sleep(0.1)
+        asked = (tmp_path / "log").read_text().count("GET /buildid")
+        assert not names_in(kymo, trace)
+        assert (tmp_path / "log").read_text().count("GET /buildid") == asked
+        monkeypatch.setenv("DEBUGINFOD_URLS", url)
+        monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+        kymo("symbols", "add", trace)
+        monkeypatch.delenv("DEBUGINFOD_URLS")
+    finally:
+        server.terminate()
+        server.wait()
+        log.close()
+    assert names_in(kymo, trace) >= {"inner"}

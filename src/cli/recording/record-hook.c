@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cli/terminal/command.h"
+#include "os/memory-limit.h"
 
 /* Chunks that may wait for the command. */
 #define CHUNKS_MAX 1000
@@ -27,6 +28,7 @@ static void __attribute__((noreturn)) become(const struct ky_hook *hook, const c
 	sigprocmask(SIG_SETMASK, &hook->mask, NULL);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)setpriority(PRIO_PROCESS, 0, 0);
+	ky_memory_limit_child();
 	if (hook->files.rlim_max)
 		(void)setrlimit(RLIMIT_NOFILE, &hook->files);
 	(void)setenv("KYMO_CHUNK", path, 1);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cli/terminal/command.h"
+#include "os/memory-limit.h"
 
 #define RUNNING_MAX 4
 #define WAITING_MAX 64
@@ -54,6 +55,7 @@ static void __attribute__((noreturn)) become(const struct ky_running_task *runni
 	sigprocmask(SIG_SETMASK, &tasks->mask, NULL);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)setpriority(PRIO_PROCESS, 0, 0);
+	ky_memory_limit_child();
 	if (tasks->files.rlim_max)
 		(void)setrlimit(RLIMIT_NOFILE, &tasks->files);
 	ky_vec_foreach(&task->environment, variable)

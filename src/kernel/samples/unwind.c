@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "os/elf-file.h"
 #include "os/file.h"
+#include "os/memory-limit.h"
 #include "symbols/dwarf/elf-guard.h"
 #include "symbols/dwarf/libdw.h"
 
@@ -373,10 +374,12 @@ static struct unwind_process *unwind_process(struct ky_unwind *unwind,
 /* ---- the stack ---------------------------------------------------------------------------- */
 
 /*
- * Tables can be made so that each frame evaluates expressions of thousands of steps, and elfutils 0.188 does not free the stack
- * of an expression with an operation that it does not know. So stacks have a limit of time, and processes that go beyond it, or
- * whose stacks leave memory behind again and again, lose their tables. All this is far beyond what compilers write.
+ * Tables can be made so that each frame evaluates expressions of thousands of steps. elfutils 0.188 does not free the stack of an
+ * expression with an operation that it does not know, and takes 32 bytes for each register up to the number that a table
+ * names. So a stack has a limit of time and of memory, and processes that go beyond it, or whose stacks leave memory behind
+ * again and again, lose their tables. All this is far beyond what compilers write.
  */
+#define STACK_BYTES	  (256u << 20)
 #define STACK_NS	  20000000u
 #define SLOW_MAX	  16
 #define FRAMES_PER_LOOK	  8 /* at the clock */
@@ -422,7 +425,9 @@ static void unwind_stack(struct unwind_process *process)
 	size_t before = mallinfo2().uordblks;
 
 	process->begin_ns = unwind_now_ns();
+	ky_memory_limit_begin(STACK_BYTES);
 	(void)dwfl_getthread_frames(process->dwfl, process->pid, unwind_frame, process);
+	ky_memory_limit_end();
 	unwind_count_bytes(process, before);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "os/memory-limit.h"
 
 /* How long ssh may take to end by itself. */
 #define END_MS 1000
@@ -34,6 +35,7 @@ static void __attribute__((noreturn)) become(int fd, const char *host, const cha
 {
 	sigset_t none;
 
+	ky_memory_limit_child();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* Ctrl-C is for the recorder, which still has to send the rest. */

@@ -13,6 +13,7 @@
 #include "os/file.h"
 #include "symbols/dwarf/dwarf-units.h"
 #include "symbols/kdi/kdi.h"
+#include "symbols/object/debuginfod.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
 
@@ -134,6 +135,8 @@ static int find_file(const struct ky_object *object, const struct ky_object_sear
 		if (fd < 0 && !search->only_dirs)
 			fd = open_by_id(object, DEBUG_DIR, suffixes[k]);
 	}
+	if (fd < 0 && !search->only_dirs)
+		fd = ky_debuginfod_open(object->build_id, object->build_id_bytes);
 	return fd;
 }
 
@@ -212,21 +215,53 @@ static bool object_add_segment(struct ky_object *object, const GElf_Phdr *header
 	return ky_vec_push(&object->segments, segment) == 0;
 }
 
+/* Next to its program, a debug file has no code, and no places in the program's file (objcopy --only-keep-debug). */
+static bool object_is_debug_file(Elf *elf, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		GElf_Phdr header;
+
+		if (gelf_getphdr(elf, (int)i, &header) && header.p_type == PT_LOAD &&
+		    header.p_flags & PF_X && header.p_memsz && !header.p_filesz)
+			return true;
+	}
+	return false;
+}
+
+/* Where linkers have put the segment in the program's file: behind the one before it, as its alignment wants it. */
+static void object_place_segment(GElf_Phdr *header, uint64_t *end)
+{
+	uint64_t align =
+		header->p_align && !(header->p_align & (header->p_align - 1)) ? header->p_align : 1;
+
+	header->p_offset = *end + ((header->p_vaddr - *end) & (align - 1));
+	header->p_filesz = header->p_memsz;
+	*end = header->p_offset + header->p_filesz;
+}
+
 /* Those of code first: with lld, another one may lie in the same page of the file. */
 static bool object_read_segments(struct ky_object *object)
 {
 	GElf_Addr bias;
 	Elf *elf = dwfl_module_getelf(object->module, &bias);
+	uint64_t end = 0;
+	bool is_debug;
 	size_t n = 0;
 
 	if (elf_getphdrnum(elf, &n) != 0)
 		return false;
+	is_debug = object_is_debug_file(elf, n);
 	object->first_page = UINT64_MAX;
 	for (size_t i = 0; i < 2 * n; i++) {
 		GElf_Phdr header;
 
-		if (!gelf_getphdr(elf, (int)(i % n), &header) || header.p_type != PT_LOAD ||
-		    (i < n) != ((header.p_flags & PF_X) != 0))
+		if (i == n)
+			end = 0;
+		if (!gelf_getphdr(elf, (int)(i % n), &header) || header.p_type != PT_LOAD)
+			continue;
+		if (is_debug)
+			object_place_segment(&header, &end);
+		if ((i < n) != ((header.p_flags & PF_X) != 0))
 			continue;
 		if (!object_add_segment(object, &header))
 			return false;
