@@ -36,6 +36,7 @@ enum bpf_func_id___condition {
 struct ky_record {
 	void *ctx; /* of a tracepoint, where its record begins; NULL: @copy has all of it */
 	const uint8_t *copy; /* of the record; may be NULL beside a context */
+	void *program;	     /* the program's context, for call stacks */
 	uint64_t *text;	     /* room for KY_CONDITION_TEXT_BYTES */
 	uint64_t task;	     /* the current one, where HAS_CAST */
 };

@@ -9,7 +9,6 @@
 
 /* A tracepoint of each event is attached, and the kernel takes its time for that. */
 #define EVENTS_MAX 2000
-#define CALLS_MIN  9
 
 /* "prev_comm", "$ctx.tid", "$event", "event". */
 static enum ky_name_kind count_plan_kind_of(const char **name)
@@ -97,13 +96,11 @@ static int count_plan_read_events(struct ky_count_plan *plan, const bool *chosen
 }
 
 /*
- * Many system calls take their events from the tracepoints of all calls, whose records have the same places: the kernel
- * takes a twentieth of a second to leave a tracepoint.
+ * System calls of x86-64 are counted at the tracepoints of all calls, where programs see the registers: the record that tracefs makes costs as
+ * much as the counting, and the kernel takes a twentieth of a second to leave the tracepoint of each call.
  */
 static void choose_calls(struct ky_count_plan *plan)
 {
-	size_t n = 0;
-
 	ky_vec_foreach(&plan->events, event) {
 		bool is_exit = strncmp(event->name, "syscall_exit_", 13) == 0;
 		bool is_entry = strncmp(event->name, "syscall_entry_", 14) == 0;
@@ -115,12 +112,8 @@ static void choose_calls(struct ky_count_plan *plan)
 			event->call = -1;
 		if (event->call < 0)
 			continue;
-		n++;
 		event->config.calls = is_exit ? KY_COUNT_EXITS : KY_COUNT_ENTRIES;
 	}
-	ky_vec_foreach(&plan->events, event)
-		if (n < CALLS_MIN)
-			event->config.calls = KY_COUNT_OWN;
 }
 
 static int choose_events(struct ky_count_plan *plan, const char *rule, const char **filter,

@@ -5,6 +5,12 @@
 
 char kymo_license[] SEC("license") = "Dual MIT/GPL";
 
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct pt_regs___count {
+	unsigned long r10, r9, r8, dx, si, di, orig_ax;
+};
+#pragma clang attribute pop
+
 const volatile struct ky_count_config config = {};
 
 /* The recorder says how large keys are. */
@@ -45,7 +51,7 @@ struct {
 	__uint(max_entries, 1);
 } kymo_stacks SEC(".maps");
 
-/* Events do not nest: the kernel runs one program of tracepoints at a time on a CPU. */
+/* Of a program, which never interrupts itself. */
 struct scratch {
 	uint8_t record[KY_CONDITION_RECORD_BYTES + 8];
 	uint8_t key[KY_COUNT_KEY_MAX + 8];
@@ -68,11 +74,11 @@ static __always_inline uint64_t count_number(const struct ky_record *record,
 {
 	switch (field->source) {
 	case KY_COUNT_EVENT:
-		return config.calls ? scratch->event : bpf_get_attach_cookie(record->ctx);
+		return config.calls ? scratch->event : bpf_get_attach_cookie(record->program);
 	case KY_COUNT_KERNEL_STACK:
-		return bpf_get_stackid(record->ctx, &kymo_stacks, 0);
+		return bpf_get_stackid(record->program, &kymo_stacks, 0);
 	case KY_COUNT_USER_STACK:
-		return bpf_get_stackid(record->ctx, &kymo_stacks, BPF_F_USER_STACK);
+		return bpf_get_stackid(record->program, &kymo_stacks, BPF_F_USER_STACK);
 	}
 	return record_number(record, field);
 }
@@ -158,9 +164,9 @@ static __always_inline bool count_is_compat(uint64_t current)
 }
 
 /* Is it a call that this program counts? */
-static __always_inline bool count_take_call(const struct ky_record *record, struct scratch *scratch)
+static __always_inline bool count_take_call(uint64_t number, const struct ky_record *record,
+					    struct scratch *scratch)
 {
-	uint64_t number = ((const uint64_t *)record->ctx)[1];
 	uint32_t at = config.calls == KY_COUNT_EXITS ? number + KY_COUNT_CALLS : number;
 	const uint32_t *call =
 		number < KY_COUNT_CALLS ? bpf_map_lookup_elem(&kymo_calls, &at) : NULL;
@@ -171,30 +177,95 @@ static __always_inline bool count_take_call(const struct ky_record *record, stru
 	return true;
 }
 
+/* Of the program's context; NULL: nothing counts now. */
+static __always_inline struct scratch *count_begin(void *ctx, struct ky_record *record)
+{
+	uint32_t zero = 0, at = KY_COUNT_IS_ON;
+	const uint64_t *is_on = bpf_map_lookup_elem(&kymo_shared, &at);
+	struct scratch *scratch = bpf_map_lookup_elem(&kymo_scratch, &zero);
+
+	if (!is_on || !*is_on || !scratch)
+		return NULL;
+	record->program = ctx;
+	record->copy = scratch->record;
+	record->text = scratch->text;
+	if (HAS_CAST || config.calls)
+		record->task = bpf_get_current_task();
+	return is_of_interest(record) ? scratch : NULL;
+}
+
+static __always_inline void count_end(const struct ky_record *record, struct scratch *scratch)
+{
+	if (config.condition.n_steps && !condition_is_true(record, &config.condition))
+		return;
+	put_key(record, scratch);
+	count_add(record, scratch);
+}
+
 SEC("tracepoint")
 int kymo_count(void *ctx)
 {
-	uint32_t zero = 0, at = KY_COUNT_IS_ON, bytes = config.condition.record_bytes;
-	const uint64_t *is_on = bpf_map_lookup_elem(&kymo_shared, &at);
-	struct scratch *scratch = bpf_map_lookup_elem(&kymo_scratch, &zero);
 	struct ky_record record = {.ctx = ctx};
+	struct scratch *scratch = count_begin(ctx, &record);
+	uint32_t bytes = config.condition.record_bytes;
 
-	if (!is_on || !*is_on || !scratch)
-		return 0;
-	record.copy = scratch->record;
-	record.text = scratch->text;
-	if (HAS_CAST || config.calls)
-		record.task = bpf_get_current_task();
-	if (!is_of_interest(&record))
-		return 0;
-	if (config.calls && !count_take_call(&record, scratch))
+	if (!scratch)
 		return 0;
 	if (!HAS_CAST && bytes && bytes <= KY_CONDITION_RECORD_BYTES)
 		bpf_probe_read_kernel(scratch->record, bytes, ctx);
-	if (config.condition.n_steps && !condition_is_true(&record, &config.condition))
+	count_end(&record, scratch);
+	return 0;
+}
+
+/* ---- system calls of x86-64 --------------------------------------------------------------- */
+
+/* Where tracefs's records of calls have the arguments, or the result. */
+#define RECORD_ARGS 16
+
+/* @args, as far as a field asks for them. The rest of the record is never read. */
+static __always_inline void count_put_args(struct scratch *scratch, const uint64_t *args,
+					   uint32_t n)
+{
+#pragma clang loop unroll(full)
+	for (uint32_t i = 0; i < n; i++)
+		if (config.condition.record_bytes > RECORD_ARGS + 8 * i)
+			*(uint64_t *)(scratch->record + RECORD_ARGS + 8 * i) = args[i];
+}
+
+/* At the tracepoint itself: the record that tracefs makes of it costs as much as the rest. */
+SEC("raw_tp/sys_enter")
+int kymo_count_entry(struct bpf_raw_tracepoint_args *ctx)
+{
+	const struct pt_regs___count *registers = (void *)ctx->args[0];
+	struct ky_record record = {0};
+	struct scratch *scratch = count_begin(ctx, &record);
+
+	if (!scratch || !count_take_call(ctx->args[1], &record, scratch))
 		return 0;
-	put_key(&record, scratch);
-	count_add(&record, scratch);
+	if (config.condition.record_bytes > RECORD_ARGS) {
+		const uint64_t args[] = {
+			BPF_CORE_READ(registers, di), BPF_CORE_READ(registers, si),
+			BPF_CORE_READ(registers, dx), BPF_CORE_READ(registers, r10),
+			BPF_CORE_READ(registers, r8), BPF_CORE_READ(registers, r9)};
+
+		count_put_args(scratch, args, 6);
+	}
+	count_end(&record, scratch);
+	return 0;
+}
+
+SEC("raw_tp/sys_exit")
+int kymo_count_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	const struct pt_regs___count *registers = (void *)ctx->args[0];
+	const uint64_t result = ctx->args[1];
+	struct ky_record record = {0};
+	struct scratch *scratch = count_begin(ctx, &record);
+
+	if (!scratch || !count_take_call(BPF_CORE_READ(registers, orig_ax), &record, scratch))
+		return 0;
+	count_put_args(scratch, &result, 1);
+	count_end(&record, scratch);
 	return 0;
 }
 

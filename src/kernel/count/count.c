@@ -19,7 +19,7 @@
 #define STACKS_MAX   16384u /* of 1 KiB each */
 #define KEYS_DEFAULT 16384u
 #define PROGRAMS_MAX 256
-#define MAPS	     6
+#define MAPS	     5
 
 /* The totals of all keys at a time, sorted by key. */
 struct totals {
@@ -48,14 +48,14 @@ static void totals_fini(struct totals *totals)
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
+/* What all programs share. Scratch is each one's own: one may interrupt another one. */
 static void find_maps(const struct count_bpf *program, struct bpf_map *maps[MAPS])
 {
 	maps[0] = program->maps.kymo_counts;
 	maps[1] = program->maps.kymo_shared;
 	maps[2] = program->maps.kymo_followed;
-	maps[3] = program->maps.kymo_scratch;
-	maps[4] = program->maps.kymo_stacks;
-	maps[5] = program->maps.kymo_calls;
+	maps[3] = program->maps.kymo_stacks;
+	maps[4] = program->maps.kymo_calls;
 }
 
 static bool count_has_stacks(const struct ky_count *count)
@@ -88,6 +88,24 @@ static int count_share_maps(const struct ky_count *count, const struct count_bpf
 	return KYMO_OK;
 }
 
+/* Which of the programs counts. */
+static struct bpf_program *count_program(const struct count_bpf *program, enum ky_count_calls calls)
+{
+	if (calls == KY_COUNT_OWN)
+		return program->progs.kymo_count;
+	return calls == KY_COUNT_EXITS ? program->progs.kymo_count_exit
+				       : program->progs.kymo_count_entry;
+}
+
+static void count_choose_program(const struct count_bpf *program,
+				 const struct ky_count_config *config)
+{
+	bpf_program__set_autoload(program->progs.kymo_count, false);
+	bpf_program__set_autoload(program->progs.kymo_count_entry, false);
+	bpf_program__set_autoload(program->progs.kymo_count_exit, false);
+	bpf_program__set_autoload(count_program(program, config->calls), true);
+}
+
 static int count_load(struct ky_count *count, const struct ky_count_config *config,
 		      struct kymo_error *err)
 {
@@ -99,6 +117,7 @@ static int count_load(struct ky_count *count, const struct ky_count_config *conf
 		program = count_bpf__open_opts(&opening.options);
 	if (!ret && program) {
 		*program->rodata = (struct count_bpf__rodata){.config = *config};
+		count_choose_program(program, config);
 		bpf_program__set_autoload(program->progs.kymo_fork,
 					  config->follows && !count->programs.len);
 		bpf_program__set_autoload(program->progs.kymo_free,
@@ -185,9 +204,10 @@ static int count_load_event(struct ky_count *count, size_t i, size_t *program_of
 	if (ret < 0 || (config.calls && !is_new))
 		return ret;
 	if (config.calls)
-		return count_attach(count, count->programs.data[program_of[i]], "raw_syscalls",
-				    config.calls == KY_COUNT_EXITS ? "sys_exit" : "sys_enter", i,
-				    err);
+		return count_keep(count,
+				  bpf_program__attach(count_program(
+					  count->programs.data[program_of[i]], config.calls)),
+				  err);
 	return count_attach(count, count->programs.data[program_of[i]], event->system, event->event,
 			    i, err);
 }
