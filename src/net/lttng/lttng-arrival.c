@@ -62,7 +62,7 @@ static int read_arrived(struct ky_lttng_consumer *consumer, struct kymo_error *e
 }
 
 /* One block of the file; the same again where the rest of a packet was held back. */
-static int read_block(struct ky_lttng_consumer *consumer, struct kymo_error *err)
+static int lttng_arrival_read_block(struct ky_lttng_consumer *consumer, struct kymo_error *err)
 {
 	int ret = consumer->data ? ky_client_read(consumer->data, false, err) : KYMO_OK;
 
@@ -112,6 +112,6 @@ int ky_lttng_consumer_take_index(struct ky_lttng_consumer *consumer, uint64_t pa
 		ky_loop_set_timer(relay->data_timer, KY_CLIENTS_GATHER_NS);
 	}
 	if (consumer->unread_bytes >= READ_BYTES || consumer->n_unread >= READ_INDEXES)
-		return read_block(consumer, err);
+		return lttng_arrival_read_block(consumer, err);
 	return KYMO_OK;
 }
