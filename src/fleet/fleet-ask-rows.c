@@ -188,7 +188,7 @@ int ky_fleet_ask_on_row(void *data, const struct ky_sql_value *values, size_t n,
 	if (run->bytes > ROWS_MAX_BYTES) {
 		ky_error_set(err, KYMO_E_LIMIT, "the rows of table %s have more than 256 MiB",
 			     table->shown->name);
-		ky_error_hint(err, "--limit, --hosts or --since make them fewer");
+		ky_error_hint(err, "ask for fewer rows, for fewer hosts, or for a shorter time");
 		return KYMO_E_LIMIT;
 	}
 	return KYMO_OK;

@@ -21,7 +21,7 @@ enum ky_fleet_merge {
 
 /* fleet-merge.c: of column @i of @def. */
 enum ky_fleet_merge ky_fleet_merge_of(const struct ky_table_def *def, size_t i);
-/* The column that counts what means are of; -1: there is none. */
+/* The column that counts what means are of; -1: the table has none. */
 int ky_fleet_count_column(const struct ky_table_def *def);
 
 /* A value of the statement's rows. */

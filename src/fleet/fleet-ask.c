@@ -260,7 +260,7 @@ static int ask_check_tables(const struct ask *ask, struct kymo_error *err)
 			if (!result->tables[i].hidden)
 				return KYMO_OK;
 	return ask->of->options->n_tables
-		       ? ky_error_set(err, KYMO_E_NOT_FOUND,
+		       ? ky_error_set(err, KYMO_E_INVALID,
 				      "%s has no rows of table %s; logs are not loaded",
 				      ask->of->place, ask->of->options->tables[0])
 		       : KYMO_OK;
@@ -268,12 +268,8 @@ static int ask_check_tables(const struct ask *ask, struct kymo_error *err)
 
 static int ask_none(const struct ask *ask, struct kymo_error *err)
 {
-	const char *name = ask->of->reports[0]->name;
-
-	ky_error_set(err, KYMO_E_NOT_FOUND, "%s has no rows of report %s", ask->of->place, name);
-	ky_error_hint(err, "kymo fleet load --report %s --to %s TRACE... loads them", name,
-		      ask->of->place);
-	return KYMO_E_NOT_FOUND;
+	return ky_error_set(err, KYMO_E_NOT_FOUND, "%s has no rows of report %s", ask->of->place,
+			    ask->of->reports[0]->name);
 }
 
 static int fleet_ask_all(struct ask *ask, struct kymo_error *err)

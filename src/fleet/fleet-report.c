@@ -315,7 +315,7 @@ int ky_fleet_check_reports(const char *const *names, size_t n, struct kymo_error
 		if (strcmp(names[i], "all") == 0 || (report && report_fills_a_store(report)))
 			continue;
 		ky_error_set(err, KYMO_E_INVALID, "no report '%s' fills a store", names[i]);
-		ky_error_hint(err, "kymo report --list lists the reports");
+		ky_error_hint(err, "docs/reports/README.md lists the reports");
 		return KYMO_E_INVALID;
 	}
 	return KYMO_OK;

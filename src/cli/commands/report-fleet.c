@@ -47,6 +47,9 @@ static int report_fleet_show(const struct ky_report_fleet *run, struct ky_fleet 
 
 	if (!ret)
 		ret = ky_cli_show_reports(&answer.results, &run->form, err);
+	else if (ret == KYMO_E_NOT_FOUND)
+		ky_error_hint(err, "kymo fleet load --report %s --to %s TRACE... loads them",
+			      run->reports[0]->name, run->options->place);
 	ky_fleet_answer_fini(&answer);
 	return ret;
 }
