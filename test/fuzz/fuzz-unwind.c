@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A sample of a program with any bytes as its file, its registers and its stack: the unwinder finds frames by the file's tables, or
- * none. The first byte says what it is told of the file, and whether the file is truncated between two samples.
+ * none. The first byte says what the unwinder knows of the file, and whether the file is truncated between two samples.
  */
 #include <fcntl.h>
 #include <stdint.h>

@@ -96,7 +96,7 @@ static void demangle_unescape(struct ky_demangler *r)
 	*to = '\0';
 }
 
-/* Behind the '>' of the '<' at @at; the end, if there is none. */
+/* Behind the '>' of the '<' at @at; without one, the end. */
 static const char *demangle_behind(const char *at)
 {
 	int depth = 0;
