@@ -35,6 +35,7 @@ def place(tmp_path_factory, kymo_bin):
     (here / "access.log").write_text('10.0.0.1 - - [10/Oct/2000:13:55:36 +0000] "GET /x HTTP/1.0" 200 12\n')
     (here / "trace.json").write_text(LOGS["chrome"][0])
     shutil.copy(os.path.join(os.path.dirname(PAGE), "..", "test", "fuzz", "corpus", "import", "perfetto"), here / "trace.pftrace")
+    shutil.copy(os.path.join(os.path.dirname(PAGE), "..", "test", "fuzz", "corpus", "import", "log-systrace"), here / "trace.html")
     subprocess.run([kymo_bin, "convert", here / "perf.data", "-o", here / "ctf"], check=True)
     subprocess.run(["tar", "cJf", "trace.tar.xz", "ctf"], cwd=here, check=True)
     (here / "program.c").write_text(PROGRAM)

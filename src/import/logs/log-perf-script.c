@@ -59,15 +59,15 @@ static bool perf_script_cpu(const struct perf_script_word *word, int64_t *cpu)
 	return true;
 }
 
-/* "32489" or "32489/32490": the thread is the second. */
+/* "32489" or "32489/32490": the thread is the second. @word is not empty. */
 static bool perf_script_tid(const struct perf_script_word *word, int64_t *tid)
 {
-	const char *slash = memchr(word->at, '/', word->len);
+	const char *slash = memchr(word->at, '/', word->len), *end = word->at + word->len;
 	const char *from = slash ? slash + 1 : word->at;
 	/* "-1": nobody's. */
-	bool is_negative = word->len > 1 && *from == '-';
-	const struct perf_script_word digits = {
-		from + is_negative, (size_t)(word->at + word->len - from) - is_negative};
+	bool is_negative = from < end && *from == '-';
+	const struct perf_script_word digits = {from + is_negative,
+						(size_t)(end - from) - is_negative};
 
 	if (!perf_script_is_digits(&digits))
 		return false;
@@ -109,8 +109,9 @@ bool ky_perf_script_head(const char *text, size_t len, struct ky_perf_script_hea
 	while (perf_script_word(&at, end, &word)) {
 		if (perf_script_time(&word, &head->ns) && before.len) {
 			bool has_cpu = perf_script_cpu(&before, &head->cpu);
+			const struct perf_script_word *tid = has_cpu ? &two_before : &before;
 
-			return perf_script_tid(has_cpu ? &two_before : &before, &head->tid) &&
+			return tid->len && perf_script_tid(tid, &head->tid) &&
 			       log_perf_script_event(at, end, head);
 		}
 		two_before = before;
