@@ -3,6 +3,8 @@
 #ifndef KY_ANALYSIS_STATE_MODEL_INTERNAL_H
 #define KY_ANALYSIS_STATE_MODEL_INTERNAL_H
 
+#include <stdalign.h>
+
 #include "analysis/state/model.h"
 
 #define KY_CLASS_FIELDS 8
@@ -45,7 +47,7 @@ enum ky_subject {
 #define KY_CLASS_INFO_ALIGN 64
 
 struct ky_class_info {
-	_Alignas(KY_CLASS_INFO_ALIGN)
+	alignas(KY_CLASS_INFO_ALIGN)
 		ky_event_handler handle; /* NULL: nothing to do, or nobody asks */
 	bool no_sign;	 /* says nothing of the CPU: state dumps, or a switch under way */
 	bool in_periods; /* it may begin or end one */
