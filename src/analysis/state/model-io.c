@@ -140,20 +140,6 @@ const char *ky_call_row_fields(const struct ky_call_row *row, bool exit)
 
 /* ---- the beginning ----------------------------------------------------------------------- */
 
-/* Bytes of an address, as an array of the entry. False: the entry has none. */
-static bool model_io_get_bytes(const struct ky_event *event, const struct ky_handle *array,
-			       uint8_t *bytes, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct ky_handle element;
-
-		if (ky_handle_child(&element, event->cls, array, i) < 0)
-			return false;
-		bytes[i] = (uint8_t)ky_get_u64(event, &element, 0);
-	}
-	return true;
-}
-
 static bool has_elements(const struct ky_event *event, const struct ky_handle *array, uint64_t n)
 {
 	struct ky_place place;
@@ -170,9 +156,9 @@ int ky_address_format(const struct ky_event *event, const struct ky_handle *v4,
 
 	if (port >= 0)
 		snprintf(behind, sizeof(behind), ":%d", port);
-	if (has_elements(event, v4, 4) && model_io_get_bytes(event, v4, b, 4))
+	if (has_elements(event, v4, 4) && ky_get_array_bytes(event, v4, 0, b, 4))
 		return snprintf(out, size, "%d.%d.%d.%d%s", b[0], b[1], b[2], b[3], behind);
-	if (!v6 || !has_elements(event, v6, 16) || !model_io_get_bytes(event, v6, b, 16))
+	if (!v6 || !has_elements(event, v6, 16) || !ky_get_array_bytes(event, v6, 0, b, 16))
 		return 0;
 	at = snprintf(out, size, "[");
 	for (int i = 0; i < 8; i++)

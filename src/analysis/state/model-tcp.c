@@ -10,33 +10,15 @@
 #define TCP_V4_AT 4
 #define TCP_V6_AT 8
 
-/* @n bytes of an array, from its byte @from on. False: the event does not have so many. */
-static bool model_tcp_bytes(const struct ky_event *event, const struct ky_handle *array,
-			    size_t from, uint8_t *bytes, size_t n)
-{
-	struct ky_place place;
-
-	if (!array->cls || !ky_handle_place(event, array, &place) || place.length < from + n)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		struct ky_handle element;
-
-		if (ky_handle_child(&element, event->cls, array, from + i) < 0)
-			return false;
-		bytes[i] = (uint8_t)ky_get_u64(event, &element, 0);
-	}
-	return true;
-}
-
 /* An address as sockets have it. */
 static bool model_tcp_sockaddr(const struct ky_event *event, const struct ky_handle *array, bool v4,
 			       uint8_t *address)
 {
 	if (!v4)
-		return model_tcp_bytes(event, array, TCP_V6_AT, address, 16);
+		return ky_get_array_bytes(event, array, TCP_V6_AT, address, 16);
 	memset(address, 0, 10);
 	memset(address + 10, 0xff, 2);
-	return model_tcp_bytes(event, array, TCP_V4_AT, address + 12, 4);
+	return ky_get_array_bytes(event, array, TCP_V4_AT, address + 12, 4);
 }
 
 static int model_tcp_tell(struct ky_feed *feed, const struct ky_event *event,
@@ -87,8 +69,8 @@ int ky_on_tcp_socket(struct ky_feed *feed, const struct ky_event *event,
 	model_tcp_ends(event, info, &seen);
 	/* A socket that listens, or one that is not yet connected. */
 	if (!seen.pair.local_port || !seen.pair.remote_port ||
-	    !model_tcp_bytes(event, &fields[KY_TCP_PROBE_LOCAL], 0, seen.pair.local, 16) ||
-	    !model_tcp_bytes(event, &fields[KY_TCP_PROBE_REMOTE], 0, seen.pair.remote, 16))
+	    !ky_get_array_bytes(event, &fields[KY_TCP_PROBE_LOCAL], 0, seen.pair.local, 16) ||
+	    !ky_get_array_bytes(event, &fields[KY_TCP_PROBE_REMOTE], 0, seen.pair.remote, 16))
 		return 0;
 	return model_tcp_tell(feed, event, info, &seen);
 }

@@ -126,35 +126,18 @@ struct ends {
 	uint16_t local_port, remote_port;
 };
 
-static bool read_bytes(const struct ky_event *event, const struct ky_handle *array, size_t from,
-		       uint8_t *bytes, size_t n)
-{
-	struct ky_place place;
-
-	if (!ky_handle_place(event, array, &place) || place.length < from + n)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		struct ky_handle element;
-
-		if (ky_handle_child(&element, event->cls, array, from + i) < 0)
-			return false;
-		bytes[i] = (uint8_t)ky_get_u64(event, &element, 0);
-	}
-	return true;
-}
-
 static bool read_address(const struct ky_stream_event *known, const struct ky_event *event,
 			 int field, uint8_t *address)
 {
 	const struct ky_handle *array = &known->fields[field];
 
 	if (known->kind == STREAM_STATE)
-		return read_bytes(event, array, 0, address, 16);
+		return ky_get_array_bytes(event, array, 0, address, 16);
 	if (ky_get_u64(event, &known->fields[FAMILY], 0) != FAMILY_V4)
-		return read_bytes(event, array, SOCKADDR_V6_AT, address, 16);
+		return ky_get_array_bytes(event, array, SOCKADDR_V6_AT, address, 16);
 	memset(address, 0, 10);
 	memset(address + 10, 0xff, 2);
-	return read_bytes(event, array, SOCKADDR_V4_AT, address + 12, 4);
+	return ky_get_array_bytes(event, array, SOCKADDR_V4_AT, address + 12, 4);
 }
 
 static bool read_ends(const struct ky_stream_event *known, const struct ky_event *event,

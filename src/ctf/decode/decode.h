@@ -386,4 +386,8 @@ static inline const char *ky_get_plain_text(const struct ky_event *event,
 const char *ky_get_text(const struct ky_event *event, const struct ky_handle *handle,
 			size_t *len_bytes);
 
+/* Bytes of an array of numbers: @n of its elements, from number @from on. False: it does not have so many. */
+bool ky_get_array_bytes(const struct ky_event *event, const struct ky_handle *array, size_t from,
+			uint8_t *bytes, size_t n);
+
 #endif

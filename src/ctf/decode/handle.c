@@ -366,3 +366,20 @@ const char *ky_get_text(const struct ky_event *event, const struct ky_handle *ha
 		text = ky_place_bytes(event, &place, len_bytes);
 	return text ? text : "";
 }
+
+bool ky_get_array_bytes(const struct ky_event *event, const struct ky_handle *array, size_t from,
+			uint8_t *bytes, size_t n)
+{
+	struct ky_place place;
+
+	if (!array->cls || !ky_handle_place(event, array, &place) || place.length < from + n)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		struct ky_handle element;
+
+		if (ky_handle_child(&element, event->cls, array, from + i) < 0)
+			return false;
+		bytes[i] = (uint8_t)ky_get_u64(event, &element, 0);
+	}
+	return true;
+}

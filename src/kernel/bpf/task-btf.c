@@ -12,6 +12,7 @@
 
 #include <bpf/btf.h>
 
+#include "abi/btf-kinds.h"
 #include "base/error.h"
 
 #define BTF_PATH "/sys/kernel/btf/vmlinux"
@@ -78,32 +79,6 @@ static bool open_types(struct kernel_types *own)
 	return head.magic == BTF_MAGIC && head.version == BTF_VERSION;
 }
 
-/* What comes behind the fixed part of a type; -1: a kind that this does not know. */
-static int64_t rest_of(uint32_t info)
-{
-	uint32_t n = BTF_INFO_VLEN(info);
-
-	switch (BTF_INFO_KIND(info)) {
-	case BTF_KIND_INT:
-	case BTF_KIND_VAR:
-	case BTF_KIND_DECL_TAG:
-		return 4;
-	case BTF_KIND_ARRAY:
-		return sizeof(struct btf_array);
-	case BTF_KIND_STRUCT:
-	case BTF_KIND_UNION:
-		return (int64_t)n * (int64_t)sizeof(struct btf_member);
-	case BTF_KIND_ENUM:
-	case BTF_KIND_FUNC_PROTO:
-		return (int64_t)n * 8;
-	case BTF_KIND_DATASEC:
-	case BTF_KIND_ENUM64:
-		return (int64_t)n * 12;
-	default:
-		return BTF_INFO_KIND(info) > BTF_KIND_ENUM64 ? -1 : 0;
-	}
-}
-
 /* Takes the member at @at if it is one of ours. How many of ours it is, or -1. */
 static int task_btf_take_member(struct kernel_types *own, uint64_t at, bool has_bitfields,
 				struct members *members)
@@ -160,7 +135,7 @@ static bool task_btf_find_members(struct kernel_types *own, struct members *memb
 		if (BTF_INFO_KIND(type.info) == BTF_KIND_STRUCT &&
 		    has_name(own, type.name_off, "task_struct"))
 			return task_btf_take_members(own, at, type.info, members);
-		rest = rest_of(type.info);
+		rest = ky_btf_bytes_behind(type.info);
 		if (rest < 0)
 			return false;
 		at += (uint64_t)rest;

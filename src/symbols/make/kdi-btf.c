@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Types of BTF, the kernel's own type information (kdi-make.h). It may come from a file: it is untrusted. */
-#include <linux/btf.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/btf-kinds.h"
 #include "symbols/make/kdi-make.h"
 
 struct reader {
@@ -36,34 +36,6 @@ static struct btf_type kdi_btf_head_of(const uint8_t *record)
 
 	memcpy(&type, record, sizeof(type));
 	return type;
-}
-
-/* The bytes of a record behind its head. */
-static size_t kdi_btf_bytes_behind(const struct btf_type *type)
-{
-	size_t n = BTF_INFO_VLEN(type->info);
-
-	switch (BTF_INFO_KIND(type->info)) {
-	case BTF_KIND_INT:
-	case BTF_KIND_VAR:
-	case BTF_KIND_DECL_TAG:
-		return 4;
-	case BTF_KIND_ARRAY:
-		return sizeof(struct btf_array);
-	case BTF_KIND_STRUCT:
-	case BTF_KIND_UNION:
-		return n * sizeof(struct btf_member);
-	case BTF_KIND_ENUM:
-		return n * sizeof(struct btf_enum);
-	case BTF_KIND_ENUM64:
-		return n * 12;
-	case BTF_KIND_FUNC_PROTO:
-		return n * sizeof(struct btf_param);
-	case BTF_KIND_DATASEC:
-		return n * sizeof(struct btf_var_secinfo);
-	default:
-		return 0;
-	}
 }
 
 /* ---- records to types ------------------------------------------------------------------- */
@@ -278,17 +250,18 @@ static int read_records(struct reader *reader)
 	int ret = KYMO_OK;
 
 	while (!ret && at < reader->types_end) {
-		size_t left = (size_t)(reader->types_end - at), bytes;
+		size_t left = (size_t)(reader->types_end - at);
 		struct btf_type type;
+		int64_t rest;
 
 		if (left < sizeof(type))
 			return KYMO_E_FORMAT;
 		type = kdi_btf_head_of(at);
-		bytes = sizeof(type) + kdi_btf_bytes_behind(&type);
-		if (bytes > left)
+		rest = ky_btf_bytes_behind(type.info);
+		if (rest < 0 || (uint64_t)rest > left - sizeof(type))
 			return KYMO_E_FORMAT;
 		ret = add_record(reader, at);
-		at += bytes;
+		at += sizeof(type) + (uint64_t)rest;
 	}
 	return ret;
 }
