@@ -175,7 +175,8 @@ static int history_file_read_head(struct ky_history *history, struct kymo_error 
 		return status;
 	memcpy(head, history->buffer.data, sizeof(*head));
 	if (head->magic != KY_HISTORY_MAGIC)
-		return ky_history_damaged(history, 0, "it is none, or has another byte order", err);
+		return ky_history_damaged(
+			history, 0, "the begin is wrong, or the byte order is another one", err);
 	if (head->bytes != sizeof(*head) || head->version != KY_HISTORY_VERSION)
 		return ky_error_set(err, KYMO_E_NOT_FOUND, "the state history has another version");
 	if (head->checksum !=

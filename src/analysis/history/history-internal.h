@@ -21,7 +21,7 @@ struct ky_history {
 	uint64_t file_bytes;
 	bool is_kept;		  /* in the directory of indexes */
 	bool is_damaged;	  /* says a question */
-	const struct ky_log *log; /* that is told of it; may be NULL */
+	const struct ky_log *log; /* gets a warning about it; may be NULL */
 	KY_VEC(uint8_t) buffer;	  /* the record that was read last */
 	struct ky_history_head head;
 	struct ky_history_slot slot;

@@ -242,7 +242,7 @@ struct ky_history_source {
 	void (*partial)(void *data, struct ky_history *history);
 	void *data;
 	const struct ky_log
-		*log; /* that is told of a damaged index; outlives the history; may be NULL */
+		*log; /* gets a warning about a damaged index; outlives the history; may be NULL */
 };
 
 /*
