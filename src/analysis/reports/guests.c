@@ -218,7 +218,7 @@ int ky_guests_on_switched(struct ky_guests_seen *seen, const struct ky_thread *t
 
 /* ---- what hosts' CPUs run ------------------------------------------------------------- */
 
-/* The time of all hosts' records together. False: there is none, or nothing is known yet. */
+/* The time of all hosts' records together. False: no host has a record yet. */
 static bool guests_recorded(const struct ky_guests_seen *seen, int64_t *begin, int64_t *end)
 {
 	*begin = INT64_MAX;
@@ -385,7 +385,7 @@ static int guests_add_away(struct ky_guests_seen *seen, struct ky_vcpu *vcpu, st
 
 	guests_go_on(seen, vcpu);
 	away->begin_ns = away->begin_ns > seen->begin_ns ? away->begin_ns : seen->begin_ns;
-	/* What goes on at the end of the host's trace is told when the guest has gone on. */
+	/* An interval that is open at the end of the host's trace ends here when the guest has gone on. */
 	if (away->end_ns <= away->begin_ns || !guests_reaches(vcpu->thread, away->end_ns))
 		return 0;
 	if (seen->aways.len == AWAYS_MAX) {

@@ -95,7 +95,7 @@ int ky_guests_on_ran(struct ky_guests_seen *seen, const struct ky_cpu *cpu, enum
 int ky_guests_on_waited(struct ky_guests_seen *seen, const struct ky_waited *waited);
 int ky_guests_on_off(struct ky_guests_seen *seen, const struct ky_time_off *off);
 
-/* For guests-join.c: the number of @host among those that may be guests; -1: it is none. */
+/* For guests-join.c: the number of @host among those that may be guests; -1: it has no number. */
 int ky_guests_number_of(const struct ky_guests_seen *seen, const struct ky_host *host);
 /* What waits to be counted as busy. */
 void ky_guests_count_rest(struct ky_guests_seen *seen);

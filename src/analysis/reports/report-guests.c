@@ -435,7 +435,7 @@ const struct ky_report ky_report_guests = {
 		"  guest    0  host  135  106  qemu-system-x86  381.6 ms  289.3 ms  ████████████▌\n"
 		"  guest    1  host  497  497  hog              253.4 ms  249.6 ms  ████████▎\n"
 		"  23 more rows: --limit 0 shows all\n",
-	.next = "report sched|who waits for the host's CPUs\n"
+	.next = "report sched|the threads that wait for the host's CPUs\n"
 		"report why|what the guest's threads wait for",
 	.tables = tables,
 	.needs = KY_CAN_SWITCH,

@@ -200,7 +200,7 @@ static void sync_tree_set_utc(const struct ky_sync_run *run, struct ky_sync_pair
 
 /*
  * Machines that nothing else leads to: the one that knows UTC best joins the reference, and others may follow by what they have seen of it.
- * *joined: its number; SIZE_MAX: there is none.
+ * *joined: its number; SIZE_MAX: no machine is left.
  */
 static int sync_tree_join_by_utc(struct ky_sync_run *run, size_t *joined)
 {

@@ -9,8 +9,8 @@
 #include "os/clock-facts.h"
 
 /*
- * Numbers are texts of always the same length: what is set at the end does not change the metadata's size, so that readers of a live trace,
- * who have the first part of it already, can go on.
+ * Numbers are texts of always the same length, so the end of a recording does not change the metadata's size. Readers of a live trace have
+ * the first part of the metadata already.
  */
 #define NUMBER_FORMAT "%020" PRIu64
 
