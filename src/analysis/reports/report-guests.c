@@ -412,7 +412,7 @@ const struct ky_report ky_report_guests = {
 		"gives them under libvirt ('CPU 0/KVM').",
 	.reading =
 		"Much stolen time means that the host has more to run than CPUs; the table of who ran "
-		"instead names whom to move. A guest sees this as slow code: its own trace shows the "
+		"instead names the threads to move. A guest sees this as slow code: its own trace shows the "
 		"thread running all the time. 'Late' makes timers and network answers of an idle guest "
 		"late. 'Blocked' is mostly memory that the host has to fetch, or a lock in the program "
 		"that runs the guest.",
