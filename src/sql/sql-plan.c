@@ -120,8 +120,11 @@ const struct ky_sql_column *ky_sql_plan_next(const struct ky_sql_table *table, c
 		return NULL;
 	len = strcspn(word, "=<>");
 	*op = word + len;
+	/* Behind the words are the columns, for people. */
 	*plan = strchr(word, ';');
-	*plan += *plan != NULL;
+	if (!*plan)
+		return NULL;
+	++*plan;
 	ky_vec_foreach(&table->columns, column)
 		if (strlen(column->name) == len && memcmp(column->name, word, len) == 0)
 			return column;
