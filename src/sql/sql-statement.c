@@ -201,9 +201,9 @@ static int sql_statement_no_room(struct ky_sql *sql, int code, struct kymo_error
 	}
 	ky_error_set(err, KYMO_E_LIMIT, "the statement sorts or groups more than %s of rows",
 		     ky_format_bytes(size, sql->temporary.max_bytes));
+	ky_error_input(err, "query space");
 	ky_error_hint(
-		err,
-		"bounds of time in WHERE, or fewer columns, need less; --query-space allows more");
+		err, "give a larger size, or need less: bounds of time in WHERE, or fewer columns");
 	return KYMO_E_LIMIT;
 }
 

@@ -377,7 +377,7 @@ static int get_kept(struct pass *pass, int dir, struct ky_history **history, boo
 	fd = lock_part(pass, dir, part);
 	if (fd == -EINTR)
 		return ky_error_set(pass->err, KYMO_E_INTERRUPTED,
-				    "the state history is not needed any more");
+				    "the state history was stopped: its user has ended");
 	if (fd < 0)
 		return ky_error_errno(pass->err, -fd, "cannot write the state history");
 	if (open_kept(pass, dir, name, history, &ignored) >= 0) {

@@ -33,7 +33,7 @@ struct ky_listener {
 	bool arguments; /* of calls are wanted: see ky_call_args_get(), in call() */
 	bool files;	/* of calls are wanted: see ky_thread.syscall.file, in call() */
 	bool runs;	/* of CPUs are remembered: see ky_cpu_ran_most() */
-	bool did;	/* of holders of locks is told: see ky_lock_hold */
+	bool did;	/* of holders of locks: what they did is in ky_lock_hold */
 	/* @cpu was in @state from @begin_ns to @end_ns; @thread ran when BUSY, else NULL. */
 	int (*ran)(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
 		   struct ky_thread *thread, int64_t begin_ns, int64_t end_ns);

@@ -111,6 +111,7 @@ static const char *option_of(const char *text, const char **rest)
 		{"<period>", "--period"},
 		{"<group>", "--group-by"},
 		{"<relay space>", "--relay-space"},
+		{"<query space>", "--query-space"},
 		{"<durations>", "--min, --max"},
 		{"<tables>", "--table"},
 		{"<sort column>", "--sort"},
