@@ -216,8 +216,8 @@ static void why_text_rhythm(struct ky_strbuf *out, const struct ky_why_loss *los
 	why_text_ns(out, loss->rhythm.period_ns);
 	ky_strbuf_adds(
 		out,
-		", after others had the CPU for longer than a turn: a limit of a control group "
-		"(cpu.max) does that, and its events are not in the trace");
+		", after others had the CPU for longer than a time slice: a limit of a control "
+		"group (cpu.max) does that, and its events are not in the trace");
 }
 
 /* A CPU had nothing to do, and the threads did not run. */

@@ -41,7 +41,8 @@ static const struct ky_option_def fleet_option_defs[] = {
 	 "load: also the tables of these kinds of events (wildcards), such as 'sched_switch'.",
 	 offsetof(struct fleet_cli_options, events), NULL},
 	{"report", 0, KY_OPTION_LIST, "NAME",
-	 "load: also the rows of this report, or of all, as tables report_NAME_TABLE, for kymo report --fleet. May be given again.",
+	 "load: also the rows of report NAME, or of all reports, as tables report_NAME_TABLE, for "
+	 "kymo report --fleet. May be given again.",
 	 offsetof(struct fleet_cli_options, reports), NULL},
 	{"with-texts", 0, KY_OPTION_FLAG, NULL,
 	 "load: also columns of texts that may hold secrets: paths, arguments, messages, texts of events.",

@@ -237,8 +237,8 @@ static const struct ky_option_def option_defs[] = {
 	{"symbols", 0, KY_OPTION_FLAG, NULL,
 	 "When the recording ends, store the functions and lines of recorded addresses (-c ip, call stacks, samples) in "
 	 "the directory symbols of the trace, so that they are known on other machines and later. Default with --sample and --calls. "
-	 "'kymo symbols add' does it later, for a trace on this machine. A relay gets them, too; until the end, a copy of up to 256 MiB of the "
-	 "trace is then in TMPDIR or /var/tmp.",
+	 "'kymo symbols add' does it later, for a trace on this machine. A recording at a relay gets its symbols, too; until "
+	 "the end, the recorder keeps a copy of the trace, up to 256 MiB, in TMPDIR, /var/tmp or /tmp.",
 	 offsetof(struct ky_record_options, symbols), NULL},
 	{"symbol-dir", 0, KY_OPTION_LIST, "DIR",
 	 "Look in DIR first for debug information: BUILD-ID.kdi (kymo debug-info make), and debug files as in /usr/lib/debug. "

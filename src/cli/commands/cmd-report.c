@@ -576,8 +576,9 @@ static int cmd_report_run_fleet(const struct ky_command *command, const struct s
 	if (n_traces)
 		return ky_cli_usage(command, "a trace and --fleet exclude each other");
 	if (selection->own)
-		return ky_cli_usage(command, "--fleet: a report of your own is for traces; try "
-					     "kymo query --fleet DIR|URL FILE.sql");
+		return ky_cli_usage(command, "cannot show a report of your own for --fleet: it "
+					     "reads traces; try kymo query --fleet "
+					     "DIR|URL FILE.sql");
 	set_wanted(&wanted, options);
 	return ky_report_fleet(&(struct ky_report_fleet){
 		.options = &options->fleet,
@@ -807,9 +808,9 @@ const struct ky_command ky_command_report = {
 		"FILE.sql is a report of your own: each SELECT is a table, and comments at the head of the file tell its title and "
 		"the classes of columns. docs/sql.md explains it.\n"
 		"\n"
-		"With --fleet, the tables are of many hosts: of the rows that 'kymo fleet load --report NAME' put into a store. Each row "
-		"is of one host, or of all with --merge-hosts. Counts and times of several traces are added up, maxima are the largest "
-		"one. Percentiles are those of a single trace.\n"
+		"With --fleet, kymo report reads rows of many hosts, which 'kymo fleet load --report NAME' has put into a store. Each row "
+		"is of one host, or of all hosts with --merge-hosts. A row of several traces has the sum of their counts and times, and "
+		"the largest of their maxima. Only a row of a single trace has percentiles.\n"
 		"\n"
 		"Tables fit the terminal's width; in a file or pipe they fit 100 columns. The output "
 		"leaves out the least important columns, names them under the table, and cuts long "

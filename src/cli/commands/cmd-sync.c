@@ -233,8 +233,8 @@ const struct ky_command ky_command_sync = {
 		"Finds out how far the clocks of machines are apart, and how fast they go apart, from what was seen on both "
 		"sides: packets of TCP (captures of tcpdump; LTTng's net_dev_queue and net_if_receive_skb, or inet_sock_local_out and inet_sock_local_in; the kernel's tcp_probe, "
 		"sock_send_length and inet_sock_set_state), or marks (--mark). The clocks of a host and its guests come from the time "
-		"stamp counter that they share. Machines that nothing else compares are compared by what NTP said when they were "
-		"recorded. Each TRACE is one machine; below one path, "
+		"stamp counter that they share. Machines that nothing else connects are compared by the state of NTP in their "
+		"recordings. Each TRACE is one machine; below one path, "
 		"traces with different host names are several.\n"
 		"\n"
 		"A packet is sent before it is received. So each packet limits the clocks' difference, and packets in both "
@@ -244,7 +244,8 @@ const struct ky_command ky_command_sync = {
 		". All commands that read the trace use it, unless --no-sync is given. docs/clocks.md explains it.\n"
 		"\n"
 		"Qualities: ACCURATE: offset and drift are known within the error. APPROXIMATE: only NTP tells the difference, the packets do not tell the drift "
-		"(then it is at most --max-drift), or no straight line fits all packets, because somebody has set a clock. "
+		"(then it is at most --max-drift), no straight line fits all packets, because somebody has set a clock, "
+		"or nothing shows that the trace is of this guest (no kvm_entry of the host). "
 		"INCOMPLETE: packets in one direction only. ABSENT: none.",
 	.examples =
 		"# two captures of the same traffic, and what happened in both in one order\n"

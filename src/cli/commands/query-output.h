@@ -10,8 +10,8 @@
 #define KY_QUERY_SPACE_OPTION_DEF(type, member)                                                                     \
 	{                                                                                                           \
 		.name = "query-space", .kind = KY_OPTION_SIZE, .arg = "SIZE",                                       \
-		.help = "The most that a statement of SQL has in temporary files in $TMPDIR or /var/tmp, for what " \
-			"it sorts and groups. Default: 8G.",                                                        \
+		.help = "The largest size of a statement's temporary files in $TMPDIR or /var/tmp, where it sorts " \
+			"and groups its rows. Default: 8G.",                                                        \
 		.at = offsetof(type, member)                                                                        \
 	}
 

@@ -35,7 +35,7 @@ struct ky_report_fleet_options {
 	 .at = offsetof(type, fleet.since_ns)}, \
 	{.name = "merge-hosts", \
 	 .kind = KY_OPTION_FLAG, \
-	 .help = "With --fleet: one row for all hosts instead of one for each. A thread is then known by its name only.", \
+	 .help = "With --fleet: one row for all hosts instead of one for each host. Threads with the same name are then one row.", \
 	 .at = offsetof(type, fleet.merges_hosts)}
 /* clang-format on */
 

@@ -175,8 +175,8 @@ void ky_record_symbols_send(struct ky_record_symbols *symbols,
 		ky_log_warning(&ky_cli_log, "no symbols were stored: %s", err.message);
 	else if (!ky_copy_store_is_whole(symbols->store))
 		ky_log_warning(&ky_cli_log,
-			       "the symbols are those of the first events: the copy "
-			       "that they are taken from has %u MiB at most",
+			       "addresses of later events may have no symbols: the recorder takes "
+			       "symbols from the first %u MiB of the trace",
 			       (unsigned int)(COPY_BYTES >> 20));
 	send_files(symbols);
 }
