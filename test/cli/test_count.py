@@ -117,6 +117,7 @@ CONDITIONS = (
     "ret >= 0", "ret == -22", "ret in (-22, -6, 3)", "!(ret > 5)", "ret <= -2 || fd == 1", "count > 3 && count != 7",
     "flags & 524288 != 0", "(flags & 0x80000) == 0", "has(whence) && whence > 0", "offset > 100", "5 < count",
     "$event == 'syscall_exit_read' && ret < 200", "ret != 18446744073709551615", "ret > -3 && !(has(ret) && ret < 7)",
+    "ret & -4 == -24", "ret & -2 < 0",
 )
 
 

@@ -99,6 +99,20 @@ not a line of perf
     assert found[1]["fields"] == {"event": "page-faults", "period": 1, "callstack": "main"}
 
 
+def test_names_of_threads_that_look_like_addresses(kymo, tmp_path):
+    """perf puts blanks before a short name. Such a line is no frame of the event before it."""
+    path = tmp_path / "script.txt"
+    path.write_text("""             cc1  4711 [000]    12.000001: sched:sched_wakeup: dd:99 [120]<CPU:001>
+\tffffffff8103d0ca ttwu ([kernel.kallsyms])
+
+              dd    99 [001]    12.000002:       1000 cycles:  ffffffff822016e5 _raw_spin_lock+0x5 ([kernel.kallsyms])
+             bc1    98 [001]    12.000003:       1000 cycles:  ffffffff822016e5 _raw_spin_lock+0x5 ([kernel.kallsyms])
+""")
+    found = events_of(kymo, path)
+    assert [(event["context"]["tid"], event["fields"].get("callstack")) for event in found] == [
+        (4711, "ttwu"), (99, "_raw_spin_lock"), (98, "_raw_spin_lock")]
+
+
 def test_headers_and_samples_without_periods(kymo, tmp_path):
     """perf script --header, and perf of years ago, which does not write the period."""
     path = tmp_path / "script.txt"

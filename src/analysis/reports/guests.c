@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUNS_KEPT   1024 /* a power of 2 */
-#define AWAYS_MAX   ((size_t)1 << 21)
+#define RUNS_KEPT 1024 /* a power of 2 */
+#define AWAYS_MAX ((size_t)1 << 21)
+#define PARTS_MAX \
+	(AWAYS_MAX << 3) /* states of guests' CPUs, and threads that ran instead, of all times */
 #define VCPUS_MAX   4096
 #define INSTEAD_MAX 64 /* of one time */
 /* The first switches of a possible guest are all looked at, then one of so many. */
@@ -14,6 +16,7 @@
 /* Runs are counted when there are so many, or twice as many as before; at most MAX wait for that. */
 #define BUSY_FEW 16
 #define BUSY_MAX 65536
+#define CPUS_MAX 8192
 
 struct ky_guest_run {
 	const struct ky_thread *thread;
@@ -268,7 +271,12 @@ static void guests_count_busy(const struct ky_guests_seen *seen, struct ky_guest
 static int guests_note_busy(struct ky_guests_seen *seen, struct ky_guest_runs *runs,
 			    const struct ky_guest_run *run)
 {
-	if (runs->busy.len >= BUSY_FEW && !(runs->busy.len & (runs->busy.len - 1)))
+	/* Of a list that stays full, the hosts' end is looked up only now and then. */
+	bool is_due = runs->busy.len == BUSY_MAX ? runs->n % BUSY_MAX == 0
+						 : runs->busy.len >= BUSY_FEW &&
+							   !(runs->busy.len & (runs->busy.len - 1));
+
+	if (is_due)
 		guests_count_busy(seen, runs, false);
 	return runs->busy.len == BUSY_MAX ? 0 : ky_vec_push(&runs->busy, *run);
 }
@@ -308,6 +316,8 @@ int ky_guests_on_ran(struct ky_guests_seen *seen, const struct ky_cpu *cpu, enum
 	if (vcpu)
 		guests_go_on(seen, vcpu);
 	runs = ky_map_get(&seen->runs, cpu->index);
+	if (!runs && seen->runs.len >= CPUS_MAX)
+		return 0;
 	if (!runs) {
 		runs = calloc(1, sizeof(*runs));
 		if (!runs || ky_map_set(&seen->runs, cpu->index, runs) < 0) {
@@ -388,7 +398,8 @@ static int guests_add_away(struct ky_guests_seen *seen, struct ky_vcpu *vcpu, st
 	/* An interval that is open at the end of the host's trace ends here when the guest has gone on. */
 	if (away->end_ns <= away->begin_ns || !guests_reaches(vcpu->thread, away->end_ns))
 		return 0;
-	if (seen->aways.len == AWAYS_MAX) {
+	if (seen->aways.len == AWAYS_MAX || seen->states.len >= PARTS_MAX ||
+	    seen->instead.len >= PARTS_MAX) {
 		seen->n_forgotten++;
 		return 0;
 	}

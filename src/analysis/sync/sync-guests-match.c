@@ -46,11 +46,22 @@ static bool guests_match_host_tsc(const struct ky_guest_vcpu *vcpu, uint64_t tsc
 	return wide <= INT64_MAX;
 }
 
+/* A trace may claim any times. */
+static int64_t guests_match_add(int64_t ns, int64_t more_ns)
+{
+	int64_t sum;
+
+	if (__builtin_add_overflow(ns, more_ns, &sum))
+		return more_ns < 0 ? INT64_MIN : INT64_MAX;
+	return sum;
+}
+
 static unsigned int guests_match_moments(const struct ky_sync_facts *facts,
 					 const struct ky_guest_host *seen,
 					 struct ky_sync_anchor anchors[2])
 {
-	int64_t times[2] = {facts->begin_ns - AROUND_NS, facts->end_ns + AROUND_NS};
+	int64_t times[2] = {guests_match_add(facts->begin_ns, -AROUND_NS),
+			    guests_match_add(facts->end_ns, AROUND_NS)};
 
 	if (!facts->counter) {
 		anchors[0] = facts->anchors[0];
@@ -60,8 +71,8 @@ static unsigned int guests_match_moments(const struct ky_sync_facts *facts,
 	if (!facts->has_times && (!seen || !seen->n_seen))
 		return 0;
 	if (!facts->has_times) {
-		times[0] = seen->first_ns - AROUND_NS;
-		times[1] = seen->last_ns + AROUND_NS;
+		times[0] = guests_match_add(seen->first_ns, -AROUND_NS);
+		times[1] = guests_match_add(seen->last_ns, AROUND_NS);
 	}
 	for (int i = 0; i < 2; i++)
 		if (!ky_sync_facts_ns(facts, ky_clock_from_ns(facts->counter, times[i]),
@@ -142,9 +153,9 @@ static void guests_match_check_one(struct match *match, const struct ky_guest_vc
 	if (!vcpu || ns < vcpu->stays.data[0].begin_ns ||
 	    ns > vcpu->stays.data[vcpu->stays.len - 1].end_ns)
 		return;
-	stay = guests_match_stay(vcpu, ns + error);
+	stay = guests_match_stay(vcpu, guests_match_add(ns, error));
 	match->n_checked++;
-	match->n_inside += stay && ns - error <= stay->end_ns;
+	match->n_inside += stay && guests_match_add(ns, -error) <= stay->end_ns;
 }
 
 static void guests_match_check(struct match *match, const struct ky_guest_host *host,

@@ -105,7 +105,8 @@ static int sync_machines_find_facts(struct ky_sync_run *run)
 		struct ky_sync_facts *facts = &run->facts[run->of_trace[i]], other;
 
 		if (ky_sync_facts_of(run->set->traces.data[i], &other) &&
-		    (other.has_times > facts->has_times || !facts->counter))
+		    (other.has_times > facts->has_times ||
+		     (other.has_times == facts->has_times && !facts->counter)))
 			*facts = other;
 	}
 	return KYMO_OK;

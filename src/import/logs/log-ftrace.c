@@ -418,6 +418,11 @@ static int ftrace_with_stack(struct ky_log_file *log, const char *text, size_t l
 		ret = ky_error_nomem(log->err);
 	if (!ret)
 		ret = ftrace_any(log, ky_strbuf_text(&head), head.len, &stack);
+	/* At the end of a window, the line may have no stack, and be one of those without an event. */
+	if (!ret)
+		ret = ftrace_is_head(ky_strbuf_text(&head), head.len)
+			      ? 1
+			      : ftrace_lost(log, ky_strbuf_text(&head), head.len);
 	if (!ret)
 		ret = ky_log_stray(log, ky_strbuf_text(&head), head.len) < 0 ? log->err->code : 1;
 	ky_strbuf_fini(&head);

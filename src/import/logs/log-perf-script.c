@@ -126,6 +126,7 @@ bool ky_perf_script_is_frame(const char *text, size_t len)
 {
 	const char *at = text, *end = text + len;
 	struct perf_script_word word;
+	struct ky_perf_script_head head;
 
 	if (!len || (*text != '\t' && *text != ' ') || !perf_script_word(&at, end, &word) ||
 	    word.len > 16 || at == end)
@@ -133,6 +134,9 @@ bool ky_perf_script_is_frame(const char *text, size_t len)
 	for (size_t i = 0; i < word.len; i++)
 		if (!isxdigit((unsigned char)word.at[i]))
 			return false;
+	/* A thread's name may look like an address: "             cc1  4711 [000] 12.000001: sched:sched_switch: ...". */
+	if (*text == ' ' && ky_perf_script_head(text, len, &head))
+		return false;
 	return end[-1] == ')' || end[-1] == ']' || !memchr(text, '=', len);
 }
 

@@ -99,8 +99,8 @@ static bool take_side(const struct compiler *compiler, struct ky_node *node, str
 			 ky_condition_find_field(compiler->event, node->name.kind, node->name.name,
 						 &side->field, &side->source);
 	node->n_good += side->is_there;
-	/* What is left behind a mask is bits. */
-	if (side->mask != UINT64_MAX)
+	/* A mask without the bit of the sign leaves bits. */
+	if (mask >= 0)
 		side->field.is_signed = false;
 	return true;
 }

@@ -36,10 +36,12 @@ static int statedump_kvm_vcpu(struct ky_dump_run *run, int fd, int32_t vm, const
 	struct ky_dump_body *body = &run->body;
 	int64_t offset, ratio, bits, tid = 0;
 	char *end;
-	unsigned long number = strtoul(name + 4, &end, 10);
+	unsigned long number;
 
-	if (strncmp(name, "vcpu", 4) != 0 || end == name + 4 || *end ||
-	    !statedump_kvm_number(run, fd, name, "tsc-offset", &offset))
+	if (strncmp(name, "vcpu", 4) != 0)
+		return KYMO_OK;
+	number = strtoul(name + 4, &end, 10);
+	if (end == name + 4 || *end || !statedump_kvm_number(run, fd, name, "tsc-offset", &offset))
 		return KYMO_OK;
 	if (!statedump_kvm_number(run, fd, name, "tsc-scaling-ratio", &ratio) ||
 	    !statedump_kvm_number(run, fd, name, "tsc-scaling-ratio-frac-bits", &bits)) {

@@ -12,6 +12,13 @@ static void lttng_write_undo(struct ky_lttng_stream *stream)
 	stream->is_index_broken = true;
 	stream->size_bytes = stream->written_bytes;
 	stream->taken_bytes = 0;
+	/* Records of these packets find none. */
+	while (stream->packets.len && ky_vec_last(&stream->packets)->file == stream->file_number &&
+	       ky_vec_last(&stream->packets)->offset_bytes >= stream->written_bytes)
+		stream->packets.len--;
+	if (stream->index_file == stream->file_number &&
+	    stream->shown_bytes > stream->written_bytes)
+		stream->shown_bytes = stream->written_bytes;
 	if (ftruncate(stream->file.fd, (off_t)stream->written_bytes) < 0)
 		return;
 }
