@@ -116,6 +116,25 @@ static bool is_loopback_address(const struct sockaddr *address)
 	return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
+bool ky_net_peer_is_local(int fd)
+{
+	struct sockaddr_storage peer = {0}, own = {0};
+	socklen_t peer_bytes = sizeof(peer), own_bytes = sizeof(own);
+	const struct sockaddr_in *v4 = (const void *)&peer, *own_v4 = (const void *)&own;
+	const struct sockaddr_in6 *v6 = (const void *)&peer, *own_v6 = (const void *)&own;
+
+	if (getpeername(fd, (struct sockaddr *)&peer, &peer_bytes) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&own, &own_bytes) < 0 ||
+	    peer.ss_family != own.ss_family)
+		return false;
+	if (peer.ss_family == AF_INET)
+		return is_loopback_address((const struct sockaddr *)&peer) ||
+		       v4->sin_addr.s_addr == own_v4->sin_addr.s_addr;
+	if (peer.ss_family == AF_INET6)
+		return IN6_ARE_ADDR_EQUAL(&v6->sin6_addr, &own_v6->sin6_addr);
+	return peer.ss_family == AF_UNIX;
+}
+
 static int address_look_up(const struct ky_net_address *address, int flags, struct addrinfo **found,
 			   struct kymo_error *err)
 {

@@ -41,5 +41,7 @@ int ky_net_connect(const struct ky_net_address *address, int timeout_ms, bool *i
  */
 int ky_net_listen(const struct ky_net_address *address, uint16_t *port, bool *is_loopback,
 		  struct kymo_error *err);
+/* Is the other end of the connection @fd on this machine? False also if that is not known. */
+bool ky_net_peer_is_local(int fd);
 
 #endif

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "net/link/address.h"
 #include "net/viewer/viewer-client-internal.h"
 #include "os/file.h"
 
@@ -159,7 +160,7 @@ static bool tell_streams(struct ky_viewer_client *client, struct ky_viewer_attac
 	reply->end = recording->tracks.len;
 	reply->shown = attachment->shown;
 	reply->hidden_end = attachment->hidden_end;
-	reply->has_places = client->is_strict;
+	reply->has_places = client->is_strict && ky_net_peer_is_local(ky_link_in_fd(client->link));
 	attachment->n_passed = 0;
 	while (attachment->cursors.len < recording->tracks.len) {
 		const struct ky_viewer_track *track =
