@@ -34,8 +34,8 @@ KY_VEC_TYPE(ky_fleet_fields, struct ky_fleet_field);
 const char *ky_fleet_report_table_name(struct ky_arena *arena, const char *report,
 				       const struct ky_table_def *def);
 /*
- * Appends the columns of @def, beside "time", "end" and "host", in their order; their names are in @arena. The table's own column "host" is none:
- * it is the row's host. 0 or KYMO_E_MEMORY.
+ * Appends the store's columns for the columns of @def, in the same order. The caller adds "time", "end" and "host" itself, so a column "host" of
+ * @def gets no second one. The names are in @arena. 0 or KYMO_E_MEMORY.
  */
 int ky_fleet_report_fields(struct ky_arena *arena, const struct ky_table_def *def,
 			   struct ky_fleet_fields *fields);

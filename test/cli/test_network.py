@@ -606,7 +606,7 @@ def test_hostile_clients(kymo, relay, tmp_path, messages, reason):
 
 
 def test_symbols_of_a_client(relay):
-    """They are only in its own session, below no link; an archive that is gone has none, and half a file is none."""
+    """A client writes symbols only into its own session, and through no link. The relay keeps no half file, and makes no directory for an archive that is gone."""
     here = relay()
     place = f"{here.dir}/evil/session"
     talk(here.port, OPENED, data(0, 0, 0, b"p" * 100, 1), frame(ROTATE, struct.pack("<II", 1, 0) + b"archives/1/kernel", 1, 2),

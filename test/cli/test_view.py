@@ -351,11 +351,11 @@ class Page(Browser):
             assert time.monotonic() < end, what() if callable(what) else what
             time.sleep(0.05)
 
-    def still(self, script):
+    def still(self, script, times=6, pause_s=0.05):
         """What an expression is once it has not changed for a while: a picture that frames still draw."""
         same, before = 0, self.value(script)
-        while same < 6:
-            time.sleep(0.05)
+        while same < times:
+            time.sleep(pause_s)
             now = self.value(script)
             same = same + 1 if now == before else 0
             before = now

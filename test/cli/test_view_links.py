@@ -2,7 +2,6 @@
 """The address of the viewer's page: in another tab it shows the same."""
 
 import json
-import time
 import urllib.parse
 
 from test_view import address, browser, cache, info, page, rows_of, view  # noqa: F401: fixtures
@@ -33,13 +32,7 @@ def new_tab(browser):
 
 def settled(page):
     """What is seen once nothing changes any more."""
-    before, same = None, 0
-    while same < 10:
-        time.sleep(0.1)
-        now = page.value(SEEN)
-        same = same + 1 if now == before else 0
-        before = now
-    return now
+    return page.still(SEEN, times=10, pause_s=0.1)
 
 
 def choose(browser, element, value):

@@ -25,9 +25,9 @@ class Source {
   error: string | null = null;
   private readonly chunks = new Map<number, Chunk>();
   private readonly pending = new Map<number, AbortController>();
-  private readonly failed = new Set<number>(); // chunks that are not asked for now
+  private readonly failed = new Set<number>(); // chunks whose request failed: renew() or the timer allows the next request
   private timer = 0;
-  private retrying = 0; // another timer
+  private retrying = 0; // the timer for chunks whose request failed
 
   constructor(
     readonly filter: string,
