@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "record/user/user-program.h"
-#include "record/user/user-request.h"
+#include "record/request/user-program.h"
+#include "record/request/user-request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -21,8 +21,8 @@
 #include "base/strbuf.h"
 #include "ctf/tsdl/tsdl.h"
 #include "os/file.h"
-#include "record/user/user-dump.h"
-#include "record/user/user-ring.h"
+#include "record/rings/user-dump.h"
+#include "record/rings/user-ring.h"
 #include "store/directory/directory-store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

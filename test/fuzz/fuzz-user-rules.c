@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/user/user-request.h"
+#include "record/request/user-request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,7 +12,7 @@
 #include "ctf/tsdl/tsdl.h"
 #include "os/file.h"
 #include "os/elf-file.h"
-#include "record/user/user-metadata.h"
+#include "record/rings/user-metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

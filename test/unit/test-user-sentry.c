@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "../race/ring-client.h"
-#include "record/user/user-sentry.h"
+#include "record/runtime/user-sentry.h"
 
 static struct ky_user_sentry sentry;
 /* As in rings: other processes write them, too. */

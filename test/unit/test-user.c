@@ -21,8 +21,8 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/elf-file.h"
-#include "record/user/user-request.h"
-#include "record/user/user-ring.h"
+#include "record/request/user-request.h"
+#include "record/rings/user-ring.h"
 #include "store/directory/directory-store.h"
 
 /* ---- filters ---- */

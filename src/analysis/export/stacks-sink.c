@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "analysis/export/stacks.h"
-#include "analysis/reports/flame.h"
+#include "analysis/calls/flame.h"
 #include "base/error.h"
 #include "os/file.h"
 

@@ -10,7 +10,7 @@
 
 #include <kymo/version.h>
 
-#include "cli/commands/help.h"
+#include "cli/help/help.h"
 #include "cli/options/options.h"
 #include "cli/reading/remotes.h"
 #include "cli/recording/recordings.h"

@@ -16,7 +16,7 @@
 #include "os/file.h"
 #include "os/memfd.h"
 #include "os/now.h"
-#include "record/user/user-program.h"
+#include "record/request/user-program.h"
 
 #define MEMFD_PREFIX	  "/memfd:" KY_LATENCY_MEMFD
 #define MAPS_BYTES_MAX	  (16u << 20)

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "os/now.h"
 #include "record/control/control-socket-internal.h"
-#include "record/user/user-runtime.h"
+#include "record/runtime/user-runtime.h"
 
 /* Another recorder may remove the directory, empty as it is, as soon as it was made. */
 #define MAKE_TRIES 8

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "record/user/user-runtime.h"
+#include "record/runtime/user-runtime.h"
 
 /* Sockets of another user that root looks at: more are not the work of recorders. */
 #define OTHERS_SOCKETS_MAX 256

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "record/control/control-socket-internal.h"
-#include "record/user/user-runtime.h"
+#include "record/runtime/user-runtime.h"
 
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59

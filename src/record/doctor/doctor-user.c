@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "record/user/user-program.h"
-#include "record/user/user-runtime.h"
+#include "record/request/user-program.h"
+#include "record/runtime/user-runtime.h"
 
 static void check_directory(struct ky_doctor *doctor)
 {

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "record/recording/recording-internal.h"
-#include "record/user/user-runtime.h"
+#include "record/runtime/user-runtime.h"
 
 /* The file, or its directory, may go while it is being opened. */
 #define TRIES 16

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "record/recording/recording-internal.h"
-#include "record/user/user-event.h"
+#include "record/request/user-event.h"
 
 /* ---- opening --------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include "base/mark.h"
 #include "record/common/choice.h"
 #include "record/recording/recording-internal.h"
-#include "record/user/user-rules.h"
+#include "record/request/user-rules.h"
 
 static void recording_requests_add_number(struct ky_control_socket_message *answer, uint64_t number)
 {

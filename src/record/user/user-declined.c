@@ -104,7 +104,7 @@ static bool user_declined_parse(const char *name, char procname[16], uint64_t *p
 /* Events without what the filter is about: their names are known from now on. */
 static void take_records(struct ky_user *user, const struct ky_user_dir *dir, const char *name)
 {
-	int fd = ky_user_open_file(dir, name, O_RDONLY);
+	int fd = ky_user_dir_open_file(dir, name, O_RDONLY);
 	uint64_t *records = fd >= 0 ? malloc(KY_NOTE_BYTES_MAX) : NULL;
 	ssize_t got = records ? pread(fd, records, KY_NOTE_BYTES_MAX, 0) : 0;
 	const char *at = (const char *)records, *end = at + (got > 0 ? got : 0);

@@ -20,8 +20,8 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "record/user/user-internal.h"
-#include "record/user/user-states.h"
-#include "record/user/user-ring-internal.h"
+#include "record/rings/user-states.h"
+#include "record/rings/user-ring-internal.h"
 
 /* The maximum number of warnings about refused files. */
 #define REFUSALS_TOLD 50
@@ -103,23 +103,6 @@ static void forget_name(struct ky_user_ring_file *file)
 	file->is_counted = false;
 }
 
-int ky_user_open_file(const struct ky_user_dir *dir, const char *name, int flags)
-{
-	int fd = ky_file_open_here(dir->fd, name, flags);
-	struct stat st;
-
-	if (fd < 0) {
-		errno = -fd;
-		return -1;
-	}
-	if (fstat(fd, &st) < 0 || st.st_uid != dir->uid || st.st_nlink != 1) {
-		close(fd);
-		errno = st.st_nlink ? EPERM : ENOENT;
-		return -1;
-	}
-	return fd;
-}
-
 /* ---- tasks ---------------------------------------------------------------------------- */
 
 static struct ky_user_ring_file *user_files_file_of(struct ky_user_task *task)
@@ -197,7 +180,7 @@ static int user_files_open_ring(struct ky_user_ring_file *file, struct kymo_erro
 		.clock = &file->clock,
 		.counts = &user->counts,
 	};
-	int fd = ky_user_open_file(&file->owner->dir, file->name, O_RDWR), ret;
+	int fd = ky_user_dir_open_file(&file->owner->dir, file->name, O_RDWR), ret;
 	struct stat st;
 
 	if (fd >= 0 && fstat(fd, &st) == 0) {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "record/user/user-dump.h"
+#include "record/rings/user-dump.h"
 #include "record/user/user-internal.h"
 #include "store/directory/directory-store.h"
 

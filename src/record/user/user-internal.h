@@ -7,13 +7,13 @@
 #include <signal.h>
 
 #include "base/hash.h"
-#include "record/user/user-program.h"
-#include "record/user/user-request.h"
-#include "record/user/user-ring.h"
-#include "record/user/user-runtime.h"
-#include "record/user/user-sentry.h"
-#include "record/user/user-uid-events.h"
-#include "record/user/user-work.h"
+#include "record/request/user-program.h"
+#include "record/request/user-request.h"
+#include "record/rings/user-ring.h"
+#include "record/runtime/user-runtime.h"
+#include "record/runtime/user-sentry.h"
+#include "record/runtime/user-uid-events.h"
+#include "record/runtime/user-work.h"
 #include "record/user/user.h"
 
 /* A copy of the rotation, for the task that rotates one ring. */
@@ -241,12 +241,6 @@ void *ky_user_consume(void *data);
 /* Takes all files that have come or gone until now. The reading thread's. KYMO_E_MEMORY. */
 int ky_user_take_files(struct ky_user *user, struct kymo_error *err);
 
-/*
- * user-files.c: open a regular file of the directory's user that has no other hard link; @flags:
- * O_RDONLY or O_RDWR. Returns -1 with errno on failure (EPERM: another kind of file; ENOENT: the
- * file is gone, maybe since it was opened).
- */
-int ky_user_open_file(const struct ky_user_dir *dir, const char *name, int flags);
 /* A file of this name has appeared. If it is a ring file, a task opens it. KYMO_E_MEMORY. */
 int ky_user_file_comes(struct ky_user *user, struct ky_user_owner *owner, const char *name,
 		       struct kymo_error *err);

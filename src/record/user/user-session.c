@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "os/now.h"
-#include "record/user/user-context.h"
+#include "record/request/user-context.h"
 #include "record/user/user-internal.h"
 #include "store/directory/directory-store.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* When the state of programs is looked at (user-dump.h), and what that lacks. */
 #include "os/file.h"
-#include "record/user/user-dump.h"
+#include "record/rings/user-dump.h"
 #include "record/user/user-internal.h"
 
 /* 1: what the program has noted is written; else 0, negative. */
