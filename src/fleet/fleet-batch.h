@@ -16,14 +16,18 @@
 
 struct ky_fleet_column {
 	const char *name;
-	bool is_text; /* else an integer, or a real number that is rounded */
+	bool is_text;  /* else an integer, or a real number that is rounded */
+	bool is_small; /* an integer that has 32 bits */
+	bool is_whole; /* never NULL */
+	bool is_time;  /* ns since 1970: differs little from row to row */
 };
 
 struct ky_fleet_table {
 	const char *name;
 	KY_VEC(struct ky_fleet_column) columns;
-	int time; /* the column "time", or -1 */
-	int end;  /* "end", or -1 */
+	int time;	  /* the column "time", or -1 */
+	int end;	  /* "end", or -1 */
+	bool is_interval; /* "end" is "time" and "duration" together */
 };
 
 struct ky_fleet_vector {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Batches on their way to the server: its format Native, column by column, and the lines that say what is there. */
+/* Batches on their way to the server, and the lines that say what is there. */
 #include "fleet/fleet-clickhouse.h"
 
 #include <inttypes.h>
@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "fleet/fleet-tsv.h"
-#include "os/zstd-library.h"
 
 #define DELETE_STEP_US 100000
 #define DELETE_STEPS   3000
@@ -17,17 +16,8 @@
 /* A line of kymo_batch for each trace that was begun; above all numbers of batches and slices. */
 #define BEGUN (INT64_C(1) << 62)
 
-/* Compressed blocks: a checksum, the method, both sizes. */
-#define PACK_BYTES     ((size_t)1 << 20)
-#define CHECKSUM_BYTES 16
-#define HEAD_BYTES     9
-#define METHOD_ZSTD    '\x90'
-
 /* Of a statement in the address of a request; in quotes it may become three times as long. */
 #define STATEMENT_MAX_BYTES 4000
-
-/* A dictionary of LowCardinality comes with the block, and is all of it. */
-#define DICTIONARY_FLAGS UINT64_C(0x600)
 
 /* ---- what is there -------------------------------------------------------------------- */
 
@@ -205,179 +195,19 @@ static int fleet_clickhouse_find(struct ky_fleet_clickhouse *ch, const struct ky
 	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
-/* ---- rows ----------------------------------------------------------------------------- */
+/* ---- putting -------------------------------------------------------------------------- */
 
-static void fleet_clickhouse_put_varint(struct ky_strbuf *out, uint64_t value)
-{
-	for (; value >= 0x80; value >>= 7)
-		ky_strbuf_addc(out, (char)(value | 0x80));
-	ky_strbuf_addc(out, (char)value);
-}
-
-static void fleet_clickhouse_put_text(struct ky_strbuf *out, const char *text, size_t len)
-{
-	fleet_clickhouse_put_varint(out, len);
-	ky_strbuf_add(out, text, len);
-}
-
-static void fleet_clickhouse_put_head(struct ky_strbuf *out, const char *name, const char *type)
-{
-	fleet_clickhouse_put_text(out, name, strlen(name));
-	fleet_clickhouse_put_text(out, type, strlen(type));
-}
-
-static void fleet_clickhouse_put_zeros(struct ky_strbuf *out, uint64_t n)
-{
-	if (!ky_strbuf_reserve(out, n))
-		return;
-	memset(out->data + out->len, 0, n);
-	out->len += n;
-	out->data[out->len] = '\0';
-}
-
-/* What all rows have in common. */
-static void fleet_clickhouse_put_common(struct ky_strbuf *out, const struct ky_fleet_batch *batch)
-{
-	const uint64_t words[] = {1, DICTIONARY_FLAGS, 1};
-	int64_t number = (int64_t)batch->number;
-
-	fleet_clickhouse_put_head(out, "trace", "LowCardinality(String)");
-	ky_strbuf_add(out, (const char *)words, sizeof(words));
-	fleet_clickhouse_put_text(out, batch->trace, sizeof(batch->trace) - 1);
-	ky_strbuf_add(out, (const char *)&batch->n_rows, sizeof(batch->n_rows));
-	fleet_clickhouse_put_zeros(out, batch->n_rows);
-	fleet_clickhouse_put_head(out, "batch", "Int64");
-	for (uint64_t row = 0; row < batch->n_rows; row++)
-		ky_strbuf_add(out, (const char *)&number, sizeof(number));
-}
-
-/*
- * As LowCardinality has them: the version, the type of the numbers with two flags, the texts, and the numbers. NULL is the empty text, which comes
- * last.
- */
-static void fleet_clickhouse_put_dictionary(struct ky_strbuf *out,
-					    const struct ky_fleet_vector *vector, uint64_t n_rows)
-{
-	const uint64_t n = vector->ends.len + 1;
-	const uint64_t size = n <= 0xff ? 1 : n <= 0xffff ? 2 : 4;
-	const uint64_t words[] = {1, DICTIONARY_FLAGS | size / 2, n};
-
-	ky_strbuf_add(out, (const char *)words, sizeof(words));
-	for (uint64_t i = 0; i < n - 1; i++) {
-		size_t len;
-		const char *text = ky_fleet_text(vector, (int64_t)i, &len);
-
-		fleet_clickhouse_put_text(out, text, len);
-	}
-	fleet_clickhouse_put_text(out, "", 0);
-	ky_strbuf_add(out, (const char *)&n_rows, sizeof(n_rows));
-	if (!ky_strbuf_reserve(out, n_rows * size))
-		return;
-	for (uint64_t row = 0; row < n_rows; row++, out->len += size) {
-		uint64_t number =
-			ky_fleet_is_null(vector, row) ? n - 1 : (uint64_t)vector->numbers.data[row];
-
-		memcpy(out->data + out->len, &number, size);
-	}
-	out->data[out->len] = '\0';
-}
-
-static void fleet_clickhouse_put_nulls(struct ky_strbuf *out, const struct ky_fleet_vector *vector,
-				       uint64_t n_rows)
-{
-	size_t begin = out->len;
-
-	fleet_clickhouse_put_zeros(out, n_rows);
-	if (vector->nulls.len && !ky_strbuf_failed(out))
-		memcpy(out->data + begin, vector->nulls.data, vector->nulls.len);
-}
-
-static void fleet_clickhouse_put_column(struct ky_strbuf *out, const struct ky_fleet_batch *batch,
-					size_t i)
-{
-	static const char *const types[2][2] = {{"Nullable(Int64)", "Nullable(String)"},
-						{"Int64", "LowCardinality(String)"}};
-	const struct ky_fleet_column *column = &batch->table->columns.data[i];
-	const struct ky_fleet_vector *vector = &batch->vectors.data[i];
-	bool is_key = ky_fleet_clickhouse_is_key(batch->table, i);
-
-	fleet_clickhouse_put_head(out, column->name, types[is_key][column->is_text]);
-	if (!is_key)
-		fleet_clickhouse_put_nulls(out, vector, batch->n_rows);
-	if (!column->is_text) {
-		ky_strbuf_add(out, (const char *)vector->numbers.data,
-			      batch->n_rows * sizeof(*vector->numbers.data));
-		return;
-	}
-	if (is_key) {
-		fleet_clickhouse_put_dictionary(out, vector, batch->n_rows);
-		return;
-	}
-	for (uint64_t row = 0; row < batch->n_rows; row++) {
-		size_t len = 0;
-		const char *text = "";
-
-		if (!ky_fleet_is_null(vector, row))
-			text = ky_fleet_text(vector, vector->numbers.data[row], &len);
-		fleet_clickhouse_put_text(out, text, len);
-	}
-}
-
-/* One block of the format Native, which the server takes as a whole. */
-static void fleet_clickhouse_put_rows(struct ky_strbuf *out, const struct ky_fleet_batch *batch)
-{
-	fleet_clickhouse_put_varint(out, batch->vectors.len + 2);
-	fleet_clickhouse_put_varint(out, batch->n_rows);
-	fleet_clickhouse_put_common(out, batch);
-	for (size_t i = 0; i < batch->vectors.len; i++)
-		fleet_clickhouse_put_column(out, batch, i);
-}
-
-static int fleet_clickhouse_pack_piece(const char *data, size_t len, struct ky_strbuf *out)
-{
-	static const char checksum[CHECKSUM_BYTES];
-	size_t room = ky_zstd.ZSTD_compressBound(len), n;
-	uint32_t sizes[2];
-	char *at;
-
-	ky_strbuf_add(out, checksum, sizeof(checksum));
-	if (!ky_strbuf_reserve(out, HEAD_BYTES + room))
-		return KYMO_E_MEMORY;
-	at = out->data + out->len;
-	n = ky_zstd.ZSTD_compress(at + HEAD_BYTES, room, data, len, 1);
-	if (ky_zstd.ZSTD_isError(n))
-		return KYMO_E_MEMORY;
-	sizes[0] = (uint32_t)(n + HEAD_BYTES);
-	sizes[1] = (uint32_t)len;
-	at[0] = METHOD_ZSTD;
-	memcpy(at + 1, sizes, sizeof(sizes));
-	out->len += HEAD_BYTES + n;
-	out->data[out->len] = '\0';
-	return KYMO_OK;
-}
-
-static int fleet_clickhouse_pack(const struct ky_strbuf *rows, struct ky_strbuf *out,
-				 struct kymo_error *err)
-{
-	int ret = ky_zstd_library_load(err);
-
-	for (size_t at = 0; at < rows->len && !ret; at += PACK_BYTES) {
-		size_t len = rows->len - at < PACK_BYTES ? rows->len - at : PACK_BYTES;
-
-		if (fleet_clickhouse_pack_piece(rows->data + at, len, out) < 0)
-			ret = ky_error_nomem(err);
-	}
-	return ret;
-}
-
-static void fleet_clickhouse_put_insert(struct ky_strbuf *text, const struct ky_fleet_table *table)
+static void fleet_clickhouse_put_insert(struct ky_fleet_clickhouse *ch, struct ky_strbuf *text,
+					const struct ky_fleet_table *table)
 {
 	ky_strbuf_adds(text, "INSERT INTO ");
 	ky_fleet_put_name(text, table->name);
 	ky_strbuf_adds(text, " (\"trace\", \"batch\"");
-	ky_vec_foreach(&table->columns, column) {
+	for (size_t i = 0; i < table->columns.len; i++) {
+		if (ky_fleet_clickhouse_form(ch, table, i)->kind == KY_FLEET_COMPUTED)
+			continue;
 		ky_strbuf_adds(text, ", ");
-		ky_fleet_put_name(text, column->name);
+		ky_fleet_put_name(text, table->columns.data[i].name);
 	}
 	ky_strbuf_adds(text, ") FORMAT Native");
 }
@@ -389,15 +219,15 @@ static int fleet_clickhouse_insert(struct ky_fleet_clickhouse *ch,
 	bool is_in_body;
 	int ret;
 
-	fleet_clickhouse_put_insert(&text, batch->table);
+	fleet_clickhouse_put_insert(ch, &text, batch->table);
 	/* Servers refuse long addresses. */
 	is_in_body = text.len > STATEMENT_MAX_BYTES;
 	if (is_in_body)
 		ky_strbuf_addf(&rows, "%s\n", ky_strbuf_text(&text));
-	fleet_clickhouse_put_rows(&rows, batch);
+	ky_fleet_clickhouse_put_rows(ch, &rows, batch);
 	ret = ky_strbuf_failed(&text) || ky_strbuf_failed(&rows)
 		      ? ky_error_nomem(err)
-		      : fleet_clickhouse_pack(&rows, &packed, err);
+		      : ky_fleet_clickhouse_pack(&rows, &packed, err);
 	ky_strbuf_fini(&rows);
 	if (!ret)
 		ret = ky_fleet_clickhouse_insert(ch, is_in_body ? NULL : ky_strbuf_text(&text),

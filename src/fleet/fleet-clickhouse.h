@@ -10,6 +10,21 @@
 #include "fleet/fleet.h"
 #include "fleet/http.h"
 
+enum ky_fleet_form_kind {
+	KY_FLEET_NUMBER,
+	KY_FLEET_SMALL_NUMBER, /* of 32 bits */
+	KY_FLEET_TEXT,
+	KY_FLEET_DICTIONARY,
+	KY_FLEET_COMPUTED, /* by the server, from other columns: is not sent */
+};
+
+/* How a table has the values of a column. */
+struct ky_fleet_form {
+	const char *type;
+	bool is_nullable;
+	enum ky_fleet_form_kind kind;
+};
+
 /* A batch that the server has, by its line in kymo_batch. */
 struct ky_fleet_noted {
 	char *of;
@@ -21,7 +36,7 @@ struct ky_fleet_clickhouse {
 	struct ky_http_url url;
 	int version;
 	struct ky_arena arena;
-	struct ky_names known; /* "table.column" */
+	struct ky_names known; /* "table.column" -> struct ky_fleet_form */
 	/* Of the trace that is loaded: */
 	char trace[17];
 	KY_VEC(struct ky_fleet_noted) noted;
@@ -48,10 +63,25 @@ int ky_fleet_clickhouse_query(struct ky_fleet *store, const char *text,
 /* For a sink that needs no names. */
 int ky_fleet_clickhouse_names(void *data, const char *const *names, size_t n,
 			      struct kymo_error *err);
+/* ---- fleet-clickhouse-table.c ---- */
+/* Makes the table, or the columns that it does not have. */
+int ky_fleet_clickhouse_table(struct ky_fleet *store, const struct ky_fleet_table *table,
+			      struct kymo_error *err);
+/* All tables with their columns at once, since traces may have hundreds; or those of @table. */
+int ky_fleet_clickhouse_find_columns(struct ky_fleet_clickhouse *ch, const char *table,
+				     struct kymo_error *err);
 /* Of those that were there when the store was opened, or made since. */
 bool ky_fleet_clickhouse_has_table(struct ky_fleet_clickhouse *ch, const char *table);
-/* Has the column a value in each row? */
-bool ky_fleet_clickhouse_is_key(const struct ky_fleet_table *table, size_t i);
+/* Of column @i: as the server's table has it. */
+const struct ky_fleet_form *ky_fleet_clickhouse_form(struct ky_fleet_clickhouse *ch,
+						     const struct ky_fleet_table *table, size_t i);
+
+/* ---- fleet-clickhouse-rows.c ---- */
+/* One block of the format Native, which the server takes as a whole. */
+void ky_fleet_clickhouse_put_rows(struct ky_fleet_clickhouse *ch, struct ky_strbuf *out,
+				  const struct ky_fleet_batch *batch);
+int ky_fleet_clickhouse_pack(const struct ky_strbuf *rows, struct ky_strbuf *out,
+			     struct kymo_error *err);
 
 /* ---- fleet-clickhouse-load.c: the operations of struct ky_fleet_ops ---- */
 

@@ -46,17 +46,35 @@ struct fleet_pass {
 
 /* ---- tables --------------------------------------------------------------------------- */
 
+/* Ids of threads and CPUs. */
+static bool fleet_load_is_small(const char *name)
+{
+	static const char *const ends[] = {"tid", "pid", "cpu", "prio"};
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		if (len >= strlen(ends[i]) && strcmp(name + len - strlen(ends[i]), ends[i]) == 0)
+			return true;
+	return false;
+}
+
 /* A field of an event may have the name "end", too. */
 static int fleet_load_find_columns(const struct fleet_pass *pass, struct load_table *of,
 				   bool is_of_events)
 {
 	struct ky_fleet_table *table = &of->table;
 	const char *name, *type, *about;
+	bool has_duration = false, is_calls = !is_of_events && strcmp(table->name, "syscall") == 0;
 
 	table->time = table->end = of->host = -1;
 	for (size_t c = 0; ky_sql_column(pass->load->sql, of->number, c, &name, &type, &about);
 	     c++) {
-		struct ky_fleet_column column = {name, strcmp(type, "TEXT") == 0};
+		struct ky_fleet_column column = {.name = name,
+						 .is_text = strcmp(type, "TEXT") == 0,
+						 .is_small =
+							 !is_of_events && fleet_load_is_small(name),
+						 .is_whole = is_calls && strcmp(name, "name") == 0,
+						 .is_time = strstr(about, "ns since 1970") != NULL};
 
 		if (!ky_fleet_wants_column(pass->load->options, name, type, about))
 			continue;
@@ -67,10 +85,12 @@ static int fleet_load_find_columns(const struct fleet_pass *pass, struct load_ta
 			table->end = (int)table->columns.len;
 		if (strcmp(name, "host") == 0)
 			of->host = (int)table->columns.len;
+		has_duration |= strcmp(name, "duration") == 0;
 		if (ky_vec_push(&table->columns, column) < 0 ||
 		    ky_vec_push(&of->columns, (uint32_t)c) < 0)
 			return KYMO_E_MEMORY;
 	}
+	table->is_interval = table->time >= 0 && table->end >= 0 && has_duration;
 	return KYMO_OK;
 }
 

@@ -135,6 +135,10 @@ def check_same(kymo, store, trace, is_exact=True):
     for table in TABLES:
         [there] = json.loads(kymo("query", "--json", trace, f"SELECT count(*) AS n FROM {table}").out)
         assert count(kymo, store, table) == there["n"], table
+    # Old servers compute ends.
+    for table in ("syscall", "thread_state", "cpu_slice", "cpu_state", "irq", "block_request", "lock_wait"):
+        [row] = ask(kymo, store, f'SELECT count(*) AS n, count("end") AS ends, sum("end" - time - duration) AS rest FROM {table}')
+        assert row["n"] == row["ends"] and not int(row["rest"] or 0), table
     question = "SELECT name, count(*) AS n, sum(duration) AS ns FROM syscall GROUP BY name ORDER BY name"
     there = json.loads(kymo("query", "--json", trace, question).out)
     # A recording that grows has a slightly other clock.
@@ -433,6 +437,18 @@ def test_server(kymo, server, small, tmp_path):
     assert "Syntax error" in kymo("query", "--fleet", f"{server.url}/once", "SELEC 1", code=1).err
     for place in ("http://", "http://a:b:c/d", "http://localhost/a'b", "http://localhost:99x"):
         assert kymo("query", "--fleet", place, "SELECT 1", code=None).code != 0
+
+
+def test_tables_of_before(kymo, server, small):
+    """A load into tables with other types: those of an earlier Kymo."""
+    store = server.url + "/before"
+    kymo("fleet", "load", "--to", store, "-t", "loss", small)
+    kymo("query", "--fleet", store, "CREATE TABLE syscall (trace LowCardinality(String), batch Int64, time Int64, end Nullable(Int64), "
+         "duration Nullable(Int64), name Nullable(String), tid Nullable(Int64), host LowCardinality(String)) "
+         "ENGINE = MergeTree PARTITION BY toYYYYMMDD(toDateTime(intDiv(time, 1000000000))) ORDER BY (host, time)")
+    check_once(kymo, store, small)
+    types = {row["column"]: row["type"] for row in ask_schema(kymo, store) if row["table"] == "syscall"}
+    assert (types["tid"], types["name"], types["pid"]) == ("Nullable(Int64)", "Nullable(String)", "Nullable(Int32)")
 
 
 def test_tls_and_users(kymo, server, small, tmp_path, monkeypatch):
