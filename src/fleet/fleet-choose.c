@@ -23,6 +23,7 @@ static const char *const plain_texts[] = {
 	"source",    "kind",	       "of",	    "prev_comm",
 	"next_comm", "uuid",	       "op",	    "outcome",
 	"stage",     "signal",	       "way",
+	"guest",     "guest_comm",     "why",
 };
 
 static bool is_among(const char *name, const char *const *names, size_t n)

@@ -164,6 +164,6 @@ void ky_sql_pass_end(struct ky_sql_pass *pass)
 	ky_arena_init(&pass->arena);
 	free(pass->only);
 	pass->only = NULL;
-	pass->is_over = false;
+	pass->is_over = pass->is_finishing = false;
 	ky_error_clear(&pass->damage);
 }

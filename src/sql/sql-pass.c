@@ -161,7 +161,7 @@ static int sql_pass_more(struct ky_sql_pass *pass, struct kymo_error *err)
 
 	if (ky_sql_is_stopped(pass->table->sql, err))
 		return KYMO_E_INTERRUPTED;
-	ret = sql_pass_step(pass, err);
+	ret = pass->is_finishing ? 0 : sql_pass_step(pass, err);
 	/* Rows that come from here on end later. */
 	if (ret > 0 && pass->model && ky_model_end_ns(pass->model) != INT64_MIN &&
 	    ky_model_end_ns(pass->model) > pass->end_ns) {
@@ -175,7 +175,8 @@ static int sql_pass_more(struct ky_sql_pass *pass, struct kymo_error *err)
 		pass->damage = *err;
 	if (!pass->is_over && pass->source->finish)
 		ret = pass->source->finish(pass, err);
-	pass->is_over = true;
+	pass->is_finishing = ret > 0;
+	pass->is_over = ret <= 0;
 	return ret == KYMO_E_MEMORY ? ret : 0;
 }
 

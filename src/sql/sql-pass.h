@@ -20,7 +20,7 @@ struct ky_sql_source {
 	/* With the model: what the table listens to. May be NULL. 0 or a status with @err. */
 	int (*listen)(struct ky_sql_pass *pass, struct ky_listener *listener,
 		      struct kymo_error *err);
-	/* The pass is over. May be NULL. */
+	/* The pass is over. May be NULL. 1: there are more rows, after the next call; 0: that was all. */
 	int (*finish)(struct ky_sql_pass *pass, struct kymo_error *err);
 	/* Without the model: opens, and makes some rows; 1: there may be more; 0: that was all. */
 	int (*open)(struct ky_sql_pass *pass, struct kymo_error *err);
@@ -58,6 +58,7 @@ struct ky_sql_pass {
 	void *own;		  /* the source's */
 	int64_t begin_ns, end_ns; /* rows that end before, or after, are not wanted */
 	bool is_over;
+	bool is_finishing;  /* without events: the source makes its last rows */
 	bool is_remembered; /* all rows stay, for being read again: their texts, too */
 	/* A scan of several tables (sql-scan.h) gives it events and the model. */
 	bool is_fed;

@@ -293,9 +293,12 @@ static int sql_scan_finish(struct sql_scan *scan, struct kymo_error *err)
 
 	for (size_t i = 0; i < scan->n_parts && ret >= 0; i++) {
 		struct ky_sql_pass *pass = scan->parts[i].pass;
+		int more = pass && pass->source->finish;
 
-		if (pass && pass->source->finish)
-			ret = pass->source->finish(pass, err);
+		while (more > 0 && ret >= 0) {
+			more = pass->source->finish(pass, err);
+			ret = more < 0 ? more : sql_scan_drain(scan, err);
+		}
 	}
 	return ret < 0 ? ret : sql_scan_drain(scan, err);
 }

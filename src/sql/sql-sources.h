@@ -12,6 +12,7 @@
 	X(thread_state) X(cpu_state)                    /* sql-source-states.c */               \
 	X(irq) X(block_request) X(network) X(lock_wait) /* sql-source-devices.c */              \
 	X(histogram)                                    /* sql-source-histogram.c */            \
+	X(vcpu) X(vcpu_off)                             /* sql-source-guests.c */               \
 	X(sample) X(stack)                              /* sql-source-stacks.c */               \
 	X(span) X(counter)                              /* sql-source-spans.c */                \
 	X(log) X(loss) X(host) X(clock)                 /* sql-source-streams.c */

@@ -264,6 +264,44 @@ def check_single(report, inner):
     assert [row["duration"] for row in report["top"]] == sorted((row["duration"] for row in log), reverse=True)
 
 
+def test_sql(kymo, pair, tmp_path):
+    """Tables vcpu and vcpu_off have the report's figures; who ran instead follows from cpu_state."""
+    host, guest = pair
+    sync(kymo, host, guest)
+    report = oracle_figures.tables(kymo("report", "guests", "--json", "--limit", "0", "-t", "cpus", "-t", "instead", "-t", "log", host, guest), "guests")
+
+    def query(statement, *traces):
+        return json.loads(kymo("query", "--json", *(traces or (host, guest)), statement).out)
+
+    names = ("in_guest", "exits", "busy", "stolen", "blocked", "late", "waited")
+    rows = query("SELECT * FROM vcpu ORDER BY guest_cpu")
+    for row, wanted in zip(rows, report["cpus"], strict=True):
+        assert (row["guest"], row["guest_cpu"], row["host"], row["tid"]) == ("guest", wanted["cpu"], "host", wanted["thread"]["tid"])
+        assert [row[name] for name in names] == [wanted[name] for name in names]
+    rows = query("SELECT * FROM vcpu_off WHERE why IN ('stolen', 'blocked') ORDER BY time, guest_cpu")
+    logs = sorted(report["log"], key=lambda row: (row["begin"], row["cpu"]))
+    for row, wanted in zip(rows, logs, strict=True):
+        assert (row["time"], row["duration"], row["guest_cpu"], row["why"]) == tuple(wanted[name] for name in ("begin", "duration", "cpu", "why"))
+        assert row["guest_tid"] == wanted["running"]["tid"] and row["who_duration"] == wanted["instead_time"]
+        assert row["who_tid"] == (wanted["instead"] and wanted["instead"]["tid"]) and row["end"] - row["time"] == row["duration"]
+    sums = query("SELECT guest_cpu, sum(duration) FILTER (WHERE why = 'late') AS late, sum(duration) FILTER (WHERE cpu IS NOT NULL) AS waited "
+                 "FROM vcpu_off GROUP BY guest_cpu ORDER BY guest_cpu")
+    assert [(row["late"], row["waited"]) for row in sums] == [(row["late"], row["waited"]) for row in report["cpus"]]
+    found = query("""SELECT o.guest_cpu AS cpu, s.tid AS tid, sum(overlap(o.time, o."end", s.time, s."end")) AS ns FROM vcpu_off o JOIN cpu_state s
+                     ON s.host = o.host AND s.cpu = o.cpu AND s.time < o."end" AND s."end" > o.time WHERE o.why = 'stolen' AND s.tid != o.tid
+                     GROUP BY o.guest_cpu, s.tid""")
+    assert {(row["cpu"], row["tid"]): row["ns"] for row in found} == \
+        {(row["cpu"], row["process"]["tid"]): row["stolen"] for row in report["instead"] if row["stolen"]}
+    # A condition on the host keeps the guest's trace; without that trace, guests have no name.
+    assert len(query("SELECT * FROM vcpu WHERE host = 'host' AND guest = 'guest'")) == 2
+    assert [(row["guest"], row["stolen"]) for row in query("SELECT * FROM vcpu", host)] == 2 * [(None, None)]
+    assert not query("SELECT * FROM vcpu_off", guest)
+    store = str(tmp_path / "fleet")
+    kymo("fleet", "load", "--to", store, "-t", "vcpu*", host)
+    [row] = json.loads(kymo("query", "--json", "--fleet", store, "SELECT count(*) AS n, sum(duration) AS ns FROM vcpu_off").out)
+    assert row == query("SELECT count(*) AS n, sum(duration) AS ns FROM vcpu_off", host)[0] and row["n"] > 100
+
+
 def test_trace_cmds_pairs(kymo, pair, tmp_path):
     """trace-cmd's files of host and guest have one clock already."""
     host, guest = pair

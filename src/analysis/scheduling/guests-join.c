@@ -103,3 +103,38 @@ void ky_guests_finish(struct ky_guests_seen *seen)
 		away->running = away->is_known ? away->running : NULL;
 	}
 }
+
+enum ky_away_why ky_guests_why(const struct ky_away *away)
+{
+	if (!away->is_known)
+		return KY_AWAY_UNKNOWN;
+	if (away->kind == KY_AWAY_WAITED)
+		return away->running ? KY_AWAY_STOLEN : KY_AWAY_LATE;
+	return away->running ? KY_AWAY_HELD : KY_AWAY_IDLE;
+}
+
+void ky_guests_add(struct ky_vcpu_sums *sums, const struct ky_away *away)
+{
+	uint64_t ns = (uint64_t)(away->end_ns - away->begin_ns);
+	enum ky_away_why why = ky_guests_why(away);
+
+	sums->waited += away->kind == KY_AWAY_WAITED ? ns : 0;
+	sums->late += why == KY_AWAY_LATE ? ns : 0;
+	sums->held += why == KY_AWAY_HELD ? ns : 0;
+	sums->stolen += why == KY_AWAY_STOLEN ? ns : 0;
+	if (why == KY_AWAY_STOLEN && ns > sums->longest)
+		sums->longest = ns;
+}
+
+const struct ky_instead *ky_guests_longest(const struct ky_guests_seen *seen,
+					   const struct ky_away *away)
+{
+	const struct ky_instead *most = NULL;
+
+	for (size_t i = 0; i < away->n_instead; i++) {
+		const struct ky_instead *one = &seen->instead.data[away->instead + i];
+
+		most = !most || one->ns > most->ns ? one : most;
+	}
+	return most;
+}

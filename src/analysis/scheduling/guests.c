@@ -111,8 +111,9 @@ static int guests_add_vcpu(struct ky_guests_seen *seen, const struct ky_thread *
 	return ky_map_set(&seen->by_thread, thread->index, vcpu);
 }
 
-int ky_guests_on_vcpu(struct ky_guests_seen *seen, const struct ky_vcpu_seen *event)
+static int guests_on_vcpu(void *data, const struct ky_vcpu_seen *event)
 {
+	struct ky_guests_seen *seen = data;
 	struct ky_vcpu *vcpu = guests_vcpu_of(seen, event->thread);
 
 	if (!vcpu && (event->vcpu_id == UINT32_MAX ||
@@ -195,8 +196,9 @@ int ky_guests_number_of(const struct ky_guests_seen *seen, const struct ky_host 
 	return -1;
 }
 
-int ky_guests_on_switched(struct ky_guests_seen *seen, const struct ky_thread *thread, int64_t ns)
+static int guests_on_switched(void *data, struct ky_thread *thread, int64_t ns)
 {
+	struct ky_guests_seen *seen = data;
 	int guest = seen->vcpus.len ? ky_guests_number_of(seen, thread->host) : -1;
 	uint64_t n;
 
@@ -298,9 +300,10 @@ uint64_t ky_guests_busy_ns(const struct ky_guests_seen *seen, const struct ky_cp
 	return runs ? runs->busy_ns : 0;
 }
 
-int ky_guests_on_ran(struct ky_guests_seen *seen, const struct ky_cpu *cpu, enum ky_cpu_state state,
-		     const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
+static int guests_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
+			 struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
 {
+	struct ky_guests_seen *seen = data;
 	struct ky_guest_runs *runs;
 	struct ky_guest_run run;
 	struct ky_vcpu *vcpu;
@@ -412,8 +415,9 @@ static int guests_add_away(struct ky_guests_seen *seen, struct ky_vcpu *vcpu, st
 	return ret ? ret : ky_vec_push(&seen->aways, *away);
 }
 
-int ky_guests_on_waited(struct ky_guests_seen *seen, const struct ky_waited *waited)
+static int guests_on_waited(void *data, const struct ky_waited *waited)
 {
+	struct ky_guests_seen *seen = data;
 	struct ky_vcpu *vcpu = guests_vcpu_of(seen, waited->thread);
 	struct ky_away away = {.kind = KY_AWAY_WAITED,
 			       .begin_ns = waited->wait.begin_ns,
@@ -423,8 +427,9 @@ int ky_guests_on_waited(struct ky_guests_seen *seen, const struct ky_waited *wai
 	return vcpu ? guests_add_away(seen, vcpu, &away) : 0;
 }
 
-int ky_guests_on_off(struct ky_guests_seen *seen, const struct ky_time_off *off)
+static int guests_on_off(void *data, const struct ky_time_off *off)
 {
+	struct ky_guests_seen *seen = data;
 	struct ky_vcpu *vcpu = guests_vcpu_of(seen, off->thread);
 	struct ky_away away = {
 		.kind = KY_AWAY_BLOCKED, .begin_ns = off->begin_ns, .end_ns = off->end_ns};
@@ -433,3 +438,9 @@ int ky_guests_on_off(struct ky_guests_seen *seen, const struct ky_time_off *off)
 		return 0;
 	return guests_add_away(seen, vcpu, &away);
 }
+
+const struct ky_listener ky_guests_listener = {.vcpu = guests_on_vcpu,
+					       .switched = guests_on_switched,
+					       .ran = guests_on_ran,
+					       .waited = guests_on_waited,
+					       .off = guests_on_off};

@@ -44,6 +44,19 @@ enum ky_away_kind {
 	KY_AWAY_BLOCKED, /* it waited for something: for an interrupt when the guest is idle */
 };
 
+enum ky_away_why {
+	KY_AWAY_UNKNOWN, /* what the guest's CPU did is not known */
+	KY_AWAY_IDLE,	 /* it was idle, and nothing was there for it */
+	KY_AWAY_LATE,	 /* it was idle, and was to wake up */
+	KY_AWAY_STOLEN,	 /* it was busy, and another thread had the host's CPU */
+	KY_AWAY_HELD,	 /* it was busy, and its thread waited for something on the host */
+};
+
+/* Of the times of a guest's CPU, in ns. */
+struct ky_vcpu_sums {
+	uint64_t stolen, held, late, waited, longest;
+};
+
 /* A time that the thread of a guest's CPU did not run. */
 struct ky_away {
 	uint32_t vcpu;
@@ -87,13 +100,8 @@ void ky_guests_seen_init(struct ky_guests_seen *seen, const struct ky_model *mod
 			 int64_t begin_ns);
 void ky_guests_seen_fini(struct ky_guests_seen *seen);
 
-/* The hooks of a listener: 0 or KYMO_E_MEMORY. */
-int ky_guests_on_vcpu(struct ky_guests_seen *seen, const struct ky_vcpu_seen *vcpu);
-int ky_guests_on_switched(struct ky_guests_seen *seen, const struct ky_thread *thread, int64_t ns);
-int ky_guests_on_ran(struct ky_guests_seen *seen, const struct ky_cpu *cpu, enum ky_cpu_state state,
-		     const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns);
-int ky_guests_on_waited(struct ky_guests_seen *seen, const struct ky_waited *waited);
-int ky_guests_on_off(struct ky_guests_seen *seen, const struct ky_time_off *off);
+/* Whose ->data is to be the struct ky_guests_seen. */
+extern const struct ky_listener ky_guests_listener;
 
 /* For guests-join.c: the number of @host among those that may be guests; -1: it has no number. */
 int ky_guests_number_of(const struct ky_guests_seen *seen, const struct ky_host *host);
@@ -104,5 +112,11 @@ void ky_guests_count_rest(struct ky_guests_seen *seen);
 void ky_guests_finish(struct ky_guests_seen *seen);
 /* How long the guest's CPU ran threads, as its own trace has it, while hosts were recorded. */
 uint64_t ky_guests_busy_ns(const struct ky_guests_seen *seen, const struct ky_cpu *cpu);
+/* What the time was for the guest. */
+enum ky_away_why ky_guests_why(const struct ky_away *away);
+void ky_guests_add(struct ky_vcpu_sums *sums, const struct ky_away *away);
+/* Who ran longest on the CPU that the thread waited for; NULL: it waited for none. */
+const struct ky_instead *ky_guests_longest(const struct ky_guests_seen *seen,
+					   const struct ky_away *away);
 
 #endif

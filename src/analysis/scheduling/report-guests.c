@@ -121,43 +121,15 @@ enum { TABLE_CPUS, TABLE_BY, TABLE_TOP, TABLE_LOG };
 
 /* ---- the run --------------------------------------------------------------------------- */
 
-/* Sums of a CPU. */
-enum { SUM_STOLEN, SUM_BLOCKED, SUM_LATE, SUM_WAITED, SUM_LONGEST, SUMS };
 /* Of a CPU and a thread. */
 enum { BY_SUM_TIME, BY_SUM_STOLEN };
 
 struct run {
+	struct ky_guests_seen seen; /* listens, so it comes first */
 	struct ky_model *model;
-	struct ky_guests_seen seen;
 	struct ky_aggregation by; /* what: the virtual CPU's index */
 	struct ky_happenings single;
 };
-
-static int report_guests_on_vcpu(void *data, const struct ky_vcpu_seen *vcpu)
-{
-	return ky_guests_on_vcpu(&((struct run *)data)->seen, vcpu);
-}
-
-static int report_guests_on_switched(void *data, struct ky_thread *thread, int64_t ns)
-{
-	return ky_guests_on_switched(&((struct run *)data)->seen, thread, ns);
-}
-
-static int report_guests_on_ran(void *data, const struct ky_cpu *cpu, enum ky_cpu_state state,
-				struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
-{
-	return ky_guests_on_ran(&((struct run *)data)->seen, cpu, state, thread, begin_ns, end_ns);
-}
-
-static int report_guests_on_waited(void *data, const struct ky_waited *waited)
-{
-	return ky_guests_on_waited(&((struct run *)data)->seen, waited);
-}
-
-static int report_guests_on_off(void *data, const struct ky_time_off *off)
-{
-	return ky_guests_on_off(&((struct run *)data)->seen, off);
-}
 
 static void report_guests_free_run(void *data)
 {
@@ -171,15 +143,11 @@ static void report_guests_free_run(void *data)
 
 static void *report_guests_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	const struct ky_listener listener = {.vcpu = report_guests_on_vcpu,
-					     .switched = report_guests_on_switched,
-					     .ran = report_guests_on_ran,
-					     .waited = report_guests_on_waited,
-					     .off = report_guests_on_off};
-	struct run *run = ky_report_run(model, sizeof(*run), &listener);
+	struct run *run = ky_report_run(model, sizeof(*run), &ky_guests_listener);
 
 	if (!run)
 		return NULL;
+	run->model = model;
 	ky_guests_seen_init(&run->seen, model, options->focus.begin_ns);
 	ky_happenings_init(&run->single, sizeof(struct ky_away), options, &ky_report_guests,
 			   TABLE_TOP, TABLE_LOG);
@@ -193,11 +161,6 @@ static void report_guests_name(struct ky_table *table, struct ky_cell *cell,
 {
 	if (vcpu->guest)
 		ky_cell_text(table, cell, vcpu->guest->label);
-}
-
-static bool report_guests_is_stolen(const struct ky_away *away)
-{
-	return away->running && away->kind == KY_AWAY_WAITED;
 }
 
 /* --tid and the like name threads of the host; --cpu names CPUs of guests. */
@@ -219,36 +182,27 @@ static int report_guests_add_instead(struct run *run, const struct ky_away *away
 		if (!entry)
 			return KYMO_E_MEMORY;
 		entry->sums[BY_SUM_TIME] += instead->ns;
-		if (report_guests_is_stolen(away))
+		if (ky_guests_why(away) == KY_AWAY_STOLEN)
 			entry->sums[BY_SUM_STOLEN] += instead->ns;
 	}
 	return 0;
 }
 
-static int report_guests_add(struct run *run, const struct ky_away *away, uint64_t *sums)
+static int report_guests_add(struct run *run, const struct ky_away *away, struct ky_vcpu_sums *sums)
 {
-	uint64_t ns = (uint64_t)(away->end_ns - away->begin_ns);
 	int ret = 0;
 
-	if (away->kind == KY_AWAY_WAITED) {
-		sums[SUM_WAITED] += ns;
+	ky_guests_add(sums, away);
+	if (away->kind == KY_AWAY_WAITED)
 		ret = report_guests_add_instead(run, away);
-	}
-	if (report_guests_is_stolen(away)) {
-		sums[SUM_STOLEN] += ns;
-		sums[SUM_LONGEST] = ns > sums[SUM_LONGEST] ? ns : sums[SUM_LONGEST];
-	} else if (away->running) {
-		sums[SUM_BLOCKED] += ns;
-	} else if (away->is_known && away->kind == KY_AWAY_WAITED) {
-		sums[SUM_LATE] += ns;
-	}
 	if (!ret && away->running)
-		ret = ky_happenings_add(&run->single, ns, away);
+		ret = ky_happenings_add(&run->single, (uint64_t)(away->end_ns - away->begin_ns),
+					away);
 	return ret;
 }
 
 static void report_guests_fill_cpu(const struct run *run, struct ky_table *table,
-				   const struct ky_vcpu *vcpu, const uint64_t *sums)
+				   const struct ky_vcpu *vcpu, const struct ky_vcpu_sums *sums)
 {
 	uint64_t busy = vcpu->cpu ? ky_guests_busy_ns(&run->seen, vcpu->cpu) : 0;
 	struct ky_cell *row = ky_table_row(table);
@@ -261,16 +215,16 @@ static void report_guests_fill_cpu(const struct run *run, struct ky_table *table
 		ky_cell_u64(&row[CPU_IN_GUEST], vcpu->in_guest_ns);
 		ky_cell_u64(&row[CPU_EXITS], vcpu->exits);
 	}
-	ky_cell_u64(&row[CPU_WAITED], sums[SUM_WAITED]);
+	ky_cell_u64(&row[CPU_WAITED], sums->waited);
 	if (!vcpu->cpu)
 		return;
 	ky_cell_u64(&row[CPU_BUSY], busy);
-	ky_cell_u64(&row[CPU_STOLEN], sums[SUM_STOLEN]);
+	ky_cell_u64(&row[CPU_STOLEN], sums->stolen);
 	if (busy)
-		ky_cell_f64(&row[CPU_SHARE], ky_part(sums[SUM_STOLEN], busy));
-	ky_cell_u64(&row[CPU_BLOCKED], sums[SUM_BLOCKED]);
-	ky_cell_u64(&row[CPU_LATE], sums[SUM_LATE]);
-	ky_cell_u64(&row[CPU_LONGEST], sums[SUM_LONGEST]);
+		ky_cell_f64(&row[CPU_SHARE], ky_part(sums->stolen, busy));
+	ky_cell_u64(&row[CPU_BLOCKED], sums->held);
+	ky_cell_u64(&row[CPU_LATE], sums->late);
+	ky_cell_u64(&row[CPU_LONGEST], sums->longest);
 }
 
 static void report_guests_fill_by(const void *data, struct ky_table *table,
@@ -293,13 +247,8 @@ static void report_guests_fill_one(const void *data, struct ky_table *table, str
 	const struct run *run = data;
 	const struct ky_away *away = record;
 	const struct ky_vcpu *vcpu = run->seen.vcpus.data[away->vcpu];
-	const struct ky_instead *most = NULL;
+	const struct ky_instead *most = ky_guests_longest(&run->seen, away);
 
-	for (size_t i = 0; i < away->n_instead; i++) {
-		const struct ky_instead *one = &run->seen.instead.data[away->instead + i];
-
-		most = !most || one->ns > most->ns ? one : most;
-	}
 	ky_cell_i64(&row[ONE_BEGIN], away->begin_ns);
 	ky_cell_u64(&row[ONE_DURATION], (uint64_t)(away->end_ns - away->begin_ns));
 	report_guests_name(table, &row[ONE_GUEST], vcpu);
@@ -351,7 +300,7 @@ static int report_guests_fill_cpus(struct run *run, const struct ky_focus *focus
 				   struct ky_table *table)
 {
 	size_t n = run->seen.vcpus.len;
-	uint64_t(*sums)[SUMS] = calloc(n + 1, sizeof(*sums));
+	struct ky_vcpu_sums *sums = calloc(n + 1, sizeof(*sums));
 	struct ky_vcpu **sorted = calloc(n + 1, sizeof(struct ky_vcpu *));
 	int ret = sums && sorted ? 0 : KYMO_E_MEMORY;
 
@@ -359,7 +308,7 @@ static int report_guests_fill_cpus(struct run *run, const struct ky_focus *focus
 		const struct ky_away *away = &run->seen.aways.data[i];
 
 		if (report_guests_is_chosen(focus, run->seen.vcpus.data[away->vcpu]))
-			ret = report_guests_add(run, away, sums[away->vcpu]);
+			ret = report_guests_add(run, away, &sums[away->vcpu]);
 	}
 	for (size_t i = 0; i < n && !ret; i++)
 		sorted[i] = run->seen.vcpus.data[i];
@@ -367,7 +316,7 @@ static int report_guests_fill_cpus(struct run *run, const struct ky_focus *focus
 		qsort(sorted, n, sizeof(struct ky_vcpu *), report_guests_compare);
 	for (size_t i = 0; i < n && !ret; i++)
 		if (report_guests_is_chosen(focus, sorted[i]))
-			report_guests_fill_cpu(run, table, sorted[i], sums[sorted[i]->index]);
+			report_guests_fill_cpu(run, table, sorted[i], &sums[sorted[i]->index]);
 	free(sums);
 	free(sorted);
 	return ret;

@@ -192,7 +192,7 @@ const struct ky_command ky_command_query = {
 	.description =
 		"Runs SQL statements of SQLite over traces, without importing anything first. Each kind of event is a table with a "
 		"column for each field, and event has all events. thread, process, thread_state, cpu_state, syscall, irq, "
-		"block_request, network, lock_wait, counter, sample and stack come from the state model, with the figures of the "
+		"block_request, network, lock_wait, vcpu, vcpu_off, counter, sample and stack come from the state model, with the figures of the "
 		"reports; span, log, loss, host and clock from the traces. --schema lists the tables with their columns and "
 		"units. docs/sql.md answers questions with them.\n"
 		"\n"
