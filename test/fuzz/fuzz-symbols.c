@@ -54,7 +54,7 @@ static void make(const char *path, bool is_part)
 {
 	const struct ky_kdi_options options = {
 		.want_lines = true, .want_types = !is_part, .wants = is_part ? wants : NULL};
-	const struct ky_object_search search = {.want_lines = true};
+	const struct ky_object_search search = {.keep_open = true};
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
 	struct ky_object object = {.path = strdup(path), .search = &search};
 	struct ky_kdi_info info;

@@ -167,7 +167,7 @@ static int take_dirs(struct ky_trace_symbols *symbols,
 
 	for (size_t i = 0; !ret && i < options->n_dirs; i++)
 		ret = ky_vec_push(&symbols->dirs, options->dirs[i]);
-	return ret || options->no_store ? ret : find_stores(symbols);
+	return ret || options->for_store ? ret : find_stores(symbols);
 }
 
 int ky_trace_symbols_open(const struct ky_trace_set *set,
@@ -177,6 +177,7 @@ int ky_trace_symbols_open(const struct ky_trace_set *set,
 	struct ky_trace_symbols *s = calloc(1, sizeof(*s));
 	struct ky_symbols_options own = {
 		.want_lines = options->want_lines,
+		.want_store = options->for_store,
 		.is_here = is_of_this_boot(set),
 	};
 	int ret;

@@ -25,7 +25,8 @@ struct ky_trace_symbols_options {
 	bool want_lines;
 	/* The traces are still being written: no pass over them. Programs that run tell themselves what they have loaded. */
 	bool is_live;
-	bool no_store; /* leave out what was stored with the traces (trace-store.h) */
+	/* For ky_trace_store(): what was stored with the traces before is left out. */
+	bool for_store;
 	/* Says true once nobody wants the pass any more, which then ends with KYMO_E_INTERRUPTED; NULL: somebody always does. */
 	bool (*is_over)(void *data);
 	void *over_data;

@@ -107,7 +107,7 @@ static int make_file(struct ky_kdi_info *info, const char *path,
 {
 	struct ky_object object = {.path = realpath(path, NULL)};
 	const struct ky_object_search search = {
-		.dirs = options->dirs.items, .n_dirs = options->dirs.len, .want_lines = true};
+		.dirs = options->dirs.items, .n_dirs = options->dirs.len, .keep_open = true};
 	const struct ky_kdi_options own = {.want_lines = options->lines,
 					   .want_types = !types_are(options, "none"),
 					   .no_members = types_are(options, "signatures")};

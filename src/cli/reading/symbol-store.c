@@ -25,8 +25,7 @@ static int symbol_store_store(const struct ky_trace_set *set, const char *path,
 	const struct ky_trace_symbols_options own = {
 		.dirs = options->dirs.items,
 		.n_dirs = options->dirs.len,
-		.want_lines = true,
-		.no_store = true,
+		.for_store = true,
 	};
 	struct ky_trace_symbols *symbols;
 	struct ky_trace_stored stored;

@@ -105,23 +105,29 @@ static int add_unit(struct ky_dwarf_units *units, Dwarf_Die *die)
 	return dwarf_units_add_ranges(&units->ranges, die, (uint32_t)(units->units.len - 1));
 }
 
+void ky_dwarf_guard(Dwfl_Module *module, Dwarf *dwarf, struct ky_elf_guards *guards)
+{
+	Elf *elf = dwarf_getelf(dwarf);
+	GElf_Addr bias;
+
+	/* What opened the file itself guards it. */
+	if (elf != dwfl_module_getelf(module, &bias))
+		ky_elf_guards_add(guards, elf);
+}
+
 struct ky_dwarf_units *ky_dwarf_units_new(Dwfl_Module *module)
 {
 	struct ky_dwarf_units *units = calloc(1, sizeof(*units));
 	Dwarf_CU *cu = NULL;
-	GElf_Addr bias;
 	Dwarf_Die die;
-	Elf *elf;
 	uint8_t type;
 	int ret = KYMO_OK;
 
 	if (!units)
 		return NULL;
 	units->dwarf = dwfl_module_getdwarf(module, &units->bias);
-	elf = units->dwarf ? dwarf_getelf(units->dwarf) : NULL;
-	/* What opened the file itself guards it. */
-	if (elf != dwfl_module_getelf(module, &bias))
-		ky_elf_guards_add(&units->guards, elf);
+	if (units->dwarf)
+		ky_dwarf_guard(module, units->dwarf, &units->guards);
 	while (units->dwarf && !ret &&
 	       dwarf_get_units(units->dwarf, cu, &cu, NULL, &type, &die, NULL) == 0)
 		if (type == DW_UT_compile || type == DW_UT_skeleton)
@@ -209,22 +215,42 @@ static bool is_scope(int tag)
 	}
 }
 
+/* Which functions are wanted, by their ranges; wants NULL: all. */
+struct choice {
+	bool (*wants)(void *data, uint64_t begin, uint64_t end);
+	void *data;
+};
+
 /* The path from the unit to the entry at hand. */
 struct walk {
 	Dwarf_Die dies[DEPTH_MAX];
 	uint32_t functions[DEPTH_MAX]; /* UINT32_MAX: no function */
 	int depth;
+	const struct choice *choice;
+	bool is_skipped; /* what is below the entry */
 };
+
+static bool is_wanted(const struct choice *choice, const struct unit *unit, uint32_t index)
+{
+	const struct function *function = &unit->functions.data[index];
+	const struct range *range = &unit->inner.data[function->first_range];
+
+	for (uint32_t i = 0; choice->wants && i < function->n_ranges; i++)
+		if (choice->wants(choice->data, range[i].begin, range[i].end))
+			return true;
+	return !choice->wants;
+}
 
 static int visit(struct unit *unit, struct walk *walk)
 {
 	Dwarf_Die *die = &walk->dies[walk->depth];
 	int tag = dwarf_tag(die), ret = KYMO_OK;
-	size_t before = unit->functions.len;
+	uint32_t before = (uint32_t)unit->functions.len;
 
 	if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine)
 		ret = dwarf_units_add_function(unit, die);
-	walk->functions[walk->depth] = unit->functions.len > before ? (uint32_t)before : UINT32_MAX;
+	walk->functions[walk->depth] = unit->functions.len > before ? before : UINT32_MAX;
+	walk->is_skipped = unit->functions.len > before && !is_wanted(walk->choice, unit, before);
 	return ret;
 }
 
@@ -241,7 +267,7 @@ static bool dwarf_units_advance(struct unit *unit, struct walk *walk)
 {
 	Dwarf_Die *die = &walk->dies[walk->depth];
 
-	if (walk->depth + 1 < DEPTH_MAX && is_scope(dwarf_tag(die)) &&
+	if (walk->depth + 1 < DEPTH_MAX && !walk->is_skipped && is_scope(dwarf_tag(die)) &&
 	    dwarf_child(die, die + 1) == 0) {
 		walk->depth++;
 		return true;
@@ -259,7 +285,7 @@ static bool dwarf_units_advance(struct unit *unit, struct walk *walk)
 	return false;
 }
 
-static int read_unit(struct ky_dwarf_units *units, struct unit *unit)
+static int read_unit(struct ky_dwarf_units *units, struct unit *unit, const struct choice *choice)
 {
 	struct walk *walk;
 	int ret = KYMO_OK;
@@ -272,6 +298,7 @@ static int read_unit(struct ky_dwarf_units *units, struct unit *unit)
 	if (!walk)
 		return KYMO_E_MEMORY;
 	walk->depth = 1;
+	walk->choice = choice;
 	is_more = dwarf_offdie(units->dwarf, unit->die, &walk->dies[0]) &&
 		  dwarf_child(&walk->dies[0], &walk->dies[1]) == 0;
 	while (is_more && !ret) {
@@ -395,7 +422,8 @@ size_t ky_dwarf_units_find(struct ky_dwarf_units *units, uint64_t address,
 
 	address -= units->bias;
 	range = dwarf_units_find(&units->ranges, address);
-	if (!range || !max || read_unit(units, &units->units.data[range->index]) < 0)
+	if (!range || !max ||
+	    read_unit(units, &units->units.data[range->index], &(struct choice){0}) < 0)
 		return 0;
 	return unit_frames(units, &units->units.data[range->index], address, frames, max);
 }
@@ -450,23 +478,18 @@ static int pass_unit(const struct ky_dwarf_units *units, const struct unit *unit
 	return ret;
 }
 
-int ky_dwarf_units_each_inlined(struct ky_dwarf_units *units,
-				bool (*wants)(void *data, Dwarf_Die *cu),
-				int (*take)(void *data, const struct ky_dwarf_inlined *inlined),
-				void *data)
+int ky_dwarf_unit_inlined(Dwarf *dwarf, Dwarf_Off die,
+			  bool (*wants)(void *data, uint64_t begin, uint64_t end),
+			  int (*take)(void *data, const struct ky_dwarf_inlined *inlined),
+			  void *data)
 {
+	struct ky_dwarf_units units = {.dwarf = dwarf};
+	struct unit unit = {.die = die};
 	struct each each = {.take = take, .data = data};
-	int ret = KYMO_OK;
+	int ret = read_unit(&units, &unit, &(struct choice){wants, data});
 
-	ky_vec_foreach(&units->units, unit) {
-		if (!dwarf_offdie(units->dwarf, unit->die, &each.cu) || !wants(data, &each.cu))
-			continue;
-		if (!ret)
-			ret = read_unit(units, unit);
-		if (!ret)
-			ret = pass_unit(units, unit, &each);
-		unit_fini(unit);
-		unit->is_read = false;
-	}
+	if (!ret)
+		ret = pass_unit(&units, &unit, &each);
+	unit_fini(&unit);
 	return ret;
 }

@@ -14,6 +14,8 @@
 
 #include <elfutils/libdwfl.h>
 
+#include "symbols/dwarf/elf-guard.h"
+
 struct ky_dwarf_units;
 
 /* A function at one place; texts are the file's. */
@@ -39,10 +41,16 @@ struct ky_dwarf_inlined {
 	uint32_t line, depth;	 /* 1: directly in a function */
 };
 
-/* Passes those of the units that @wants says to @take, outer ones before those in them, until it returns an error, which this returns. */
-int ky_dwarf_units_each_inlined(struct ky_dwarf_units *units,
-				bool (*wants)(void *data, Dwarf_Die *cu),
-				int (*take)(void *data, const struct ky_dwarf_inlined *inlined),
-				void *data);
+/*
+ * Passes those of the unit whose entry is at @die to @take, outer ones before those in them, until it returns an error, which this
+ * returns. Functions that have no code in a range that @wants says are left out.
+ */
+int ky_dwarf_unit_inlined(Dwarf *dwarf, Dwarf_Off die,
+			  bool (*wants)(void *data, uint64_t begin, uint64_t end),
+			  int (*take)(void *data, const struct ky_dwarf_inlined *inlined),
+			  void *data);
+
+/* Guards the file of @dwarf, if it is another one than that of @module. */
+void ky_dwarf_guard(Dwfl_Module *module, Dwarf *dwarf, struct ky_elf_guards *guards);
 
 #endif

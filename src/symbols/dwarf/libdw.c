@@ -50,6 +50,14 @@
 	      (Dwarf * dwarf, Dwarf_CU * cu, Dwarf_CU * *next_cu, Dwarf_Half * version,            \
 	       uint8_t * unit_type, Dwarf_Die * cudie, Dwarf_Die * subdie),                        \
 	      (dwarf, cu, next_cu, version, unit_type, cudie, subdie))                             \
+	VALUE(Dwarf_Arange *, dwarf_getarange_addr, (Dwarf_Aranges * aranges, Dwarf_Addr addr),    \
+	      (aranges, addr))                                                                     \
+	VALUE(int, dwarf_getarangeinfo,                                                            \
+	      (Dwarf_Arange * arange, Dwarf_Addr * addrp, Dwarf_Word * lengthp,                    \
+	       Dwarf_Off * offsetp),                                                               \
+	      (arange, addrp, lengthp, offsetp))                                                   \
+	VALUE(int, dwarf_getaranges, (Dwarf * dwarf, Dwarf_Aranges * *aranges, size_t * naranges), \
+	      (dwarf, aranges, naranges))                                                          \
 	VALUE(Elf *, dwarf_getelf, (Dwarf * dwarf), (dwarf))                                       \
 	VALUE(int, dwarf_getlocation,                                                              \
 	      (Dwarf_Attribute * attr, Dwarf_Op * *expr, size_t * exprlen), (attr, expr, exprlen)) \

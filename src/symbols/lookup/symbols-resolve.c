@@ -234,13 +234,21 @@ static size_t file_frames(struct ky_symbols *symbols, uint32_t number, uint64_t 
 	return entry->n;
 }
 
+static bool symbols_resolve_load(struct ky_symbols *symbols, struct ky_object *object)
+{
+	if (object->state == KY_OBJECT_NEW && symbols->search.keep_open)
+		close_oldest(symbols);
+	object->used = ++symbols->uses;
+	return ky_object_load(object, &symbols->search);
+}
+
 static size_t region_frames(struct ky_symbols *symbols, const struct ky_region *region,
 			    uint64_t address)
 {
 	struct ky_object *object = symbols->objects.data[region->object];
 	uint64_t offset = address - region->begin + region->offset;
 
-	if (!ky_object_load(object, &symbols->search) ||
+	if (!symbols_resolve_load(symbols, object) ||
 	    !(region->is_image || ky_object_address(object, offset, &address)))
 		return symbols_resolve_answer_one(
 			symbols, &(struct ky_symbols_frame){.object = object->path,
@@ -255,7 +263,7 @@ size_t ky_symbols_resolve_in(struct ky_symbols *symbols, uint32_t object, uint64
 {
 	*frames = symbols->frames;
 	if (object >= symbols->objects.len ||
-	    !ky_object_load(symbols->objects.data[object], &symbols->search))
+	    !symbols_resolve_load(symbols, symbols->objects.data[object]))
 		return 0;
 	return file_frames(symbols, object, address);
 }

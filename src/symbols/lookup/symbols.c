@@ -30,7 +30,7 @@ int ky_symbols_open(const struct ky_symbols_options *options, struct ky_symbols 
 		.n_dirs = options->n_dirs,
 		.only_dirs = options->only_dirs,
 		.is_here = options->is_here,
-		.want_lines = options->want_lines,
+		.keep_open = options->want_lines || options->want_store,
 	};
 	ky_names_init(&s->by_name);
 	ky_map_init(&s->processes);

@@ -46,6 +46,8 @@ struct ky_symbols_options {
 	bool only_dirs;
 	/* Lines and inlined functions, from DWARF; costs memory and time for each file. */
 	bool want_lines;
+	/* For ky_symbols_store(): files stay open. */
+	bool want_store;
 };
 
 /* A function, at one place. Texts are valid until the next call with the same object. */

@@ -14,6 +14,7 @@ struct row {
 };
 
 KY_VEC_TYPE(rows, struct row);
+KY_VEC_TYPE(offsets, Dwarf_Off);
 
 /* ---- units ------------------------------------------------------------------------------ */
 
@@ -34,6 +35,14 @@ static size_t kdi_lines_first_behind(const struct ky_kdi_info *info, uint64_t ad
 	return low;
 }
 
+/* Has a function that is kept code in [@begin, @end)? */
+static bool kdi_lines_has_code(const struct ky_kdi_info *info, uint64_t begin, uint64_t end)
+{
+	size_t i = kdi_lines_first_behind(info, begin);
+
+	return i < info->functions.len && info->functions.data[i].address < end;
+}
+
 /* Has the unit code of a function that is kept? Most units of a large program have none. */
 static bool kdi_lines_has_unit(const struct ky_kdi_info *info, Dwarf_Die *cu, uint64_t shift)
 {
@@ -42,13 +51,56 @@ static bool kdi_lines_has_unit(const struct ky_kdi_info *info, Dwarf_Die *cu, ui
 	bool has_ranges = false;
 
 	while ((at = dwarf_ranges(cu, at, &base, &begin, &end)) > 0) {
-		size_t i = kdi_lines_first_behind(info, begin + shift);
-
 		has_ranges = true;
-		if (i < info->functions.len && info->functions.data[i].address < end + shift)
+		if (kdi_lines_has_code(info, begin + shift, end + shift))
 			return true;
 	}
 	return !has_ranges;
+}
+
+static int scan_units(const struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift,
+		      struct offsets *units)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	int ret = KYMO_OK;
+
+	while (!ret && dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0)
+		if (kdi_lines_has_unit(info, &die, shift))
+			ret = ky_vec_push(units, dwarf_dieoffset(&die));
+	return ret;
+}
+
+static int kdi_lines_by_offset(const void *a, const void *b)
+{
+	const Dwarf_Off *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* By the file's list of the units' addresses, which spares reading all units. False: it lacks a function. */
+static bool find_units(const struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift,
+		       struct offsets *units)
+{
+	Dwarf_Aranges *list;
+	size_t n, kept = 0;
+
+	if (dwarf_getaranges(dwarf, &list, &n) != 0 || !n)
+		return false;
+	ky_vec_foreach(&info->functions, function) {
+		Dwarf_Arange *range = dwarf_getarange_addr(list, function->address - shift);
+		Dwarf_Off unit;
+
+		if (!range || dwarf_getarangeinfo(range, NULL, NULL, &unit) != 0 ||
+		    ky_vec_push(units, unit) < 0)
+			return false;
+	}
+	qsort(units->data, units->len, sizeof(*units->data), kdi_lines_by_offset);
+	for (size_t i = 0; i < units->len; i++)
+		if (!kept || units->data[kept - 1] != units->data[i])
+			units->data[kept++] = units->data[i];
+	units->len = kept;
+	return true;
 }
 
 /* ---- lines ------------------------------------------------------------------------------ */
@@ -68,17 +120,14 @@ static uint32_t kdi_lines_file(struct ky_kdi_info *info, struct last_file *last,
 	return last->number;
 }
 
-static int add_row(struct ky_kdi_info *info, struct rows *rows, Dwarf_Line *line, uint64_t shift,
+static int add_row(struct ky_kdi_info *info, struct rows *rows, Dwarf_Line *line, uint64_t address,
 		   struct last_file *last)
 {
-	struct row row = {.order = (uint32_t)rows->len};
+	struct row row = {.address = address, .order = (uint32_t)rows->len};
 	const char *file = dwarf_linesrc(line, NULL, NULL);
 	int number = 0;
 	bool is_end = false;
 
-	if (dwarf_lineaddr(line, &row.address) != 0 || !row.address)
-		return KYMO_OK;
-	row.address += shift;
 	dwarf_lineendsequence(line, &is_end);
 	if (!is_end && file && dwarf_lineno(line, &number) == 0 && number > 0) {
 		row.file = kdi_lines_file(info, last, file);
@@ -87,23 +136,47 @@ static int add_row(struct ky_kdi_info *info, struct rows *rows, Dwarf_Line *line
 	return row.file == UINT32_MAX ? KYMO_E_MEMORY : ky_vec_push(rows, row);
 }
 
-static int read_rows(struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift, struct rows *rows)
+static uint64_t address_of_row(Dwarf_Lines *lines, size_t n, size_t i)
 {
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die die;
+	Dwarf_Addr address = 0;
+
+	if (i >= n)
+		return UINT64_MAX;
+	return dwarf_lineaddr(dwarf_onesrcline(lines, i), &address) == 0 ? address : 0;
+}
+
+/* The rows of a unit that reach into functions that are kept. A row reaches up to the next one. */
+static int read_unit_rows(struct ky_kdi_info *info, Dwarf_Die *cu, uint64_t shift,
+			  struct rows *rows)
+{
+	struct last_file last = {NULL, 0};
+	Dwarf_Lines *lines;
+	uint64_t address, next;
+	size_t n;
 	int ret = KYMO_OK;
 
-	while (!ret && dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0) {
-		struct last_file last = {NULL, 0};
-		Dwarf_Lines *lines;
-		size_t n;
-
-		if (!kdi_lines_has_unit(info, &die, shift) ||
-		    dwarf_getsrclines(&die, &lines, &n) != 0)
-			continue;
-		for (size_t i = 0; !ret && i < n; i++)
-			ret = add_row(info, rows, dwarf_onesrcline(lines, i), shift, &last);
+	if (dwarf_getsrclines(cu, &lines, &n) != 0)
+		return KYMO_OK;
+	address = address_of_row(lines, n, 0);
+	for (size_t i = 0; !ret && i < n; i++, address = next) {
+		next = address_of_row(lines, n, i + 1);
+		if (address && kdi_lines_has_code(info, address + shift,
+						  next == UINT64_MAX ? UINT64_MAX : next + shift))
+			ret = add_row(info, rows, dwarf_onesrcline(lines, i), address + shift,
+				      &last);
 	}
+	return ret;
+}
+
+static int read_rows(struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift,
+		     const struct offsets *units, struct rows *rows)
+{
+	Dwarf_Die cu;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; !ret && i < units->len; i++)
+		if (dwarf_offdie(dwarf, units->data[i], &cu))
+			ret = read_unit_rows(info, &cu, shift, rows);
 	return ret;
 }
 
@@ -128,7 +201,7 @@ static int set_lines(struct ky_kdi_info *info, struct ky_kdi_function *function,
 	int ret = KYMO_OK;
 
 	function->first_line = (uint32_t)info->lines.len;
-	if (i && i < rows->len && rows->data[i].address > function->address &&
+	if (i && (i == rows->len || rows->data[i].address > function->address) &&
 	    rows->data[i - 1].line)
 		i--;
 	for (; !ret && i < rows->len && rows->data[i].address < end; i++) {
@@ -195,11 +268,11 @@ static size_t function_at(const struct ky_kdi_info *info, uint64_t address)
 	return low - 1;
 }
 
-static bool kdi_lines_wants(void *data, Dwarf_Die *cu)
+static bool kdi_lines_wants(void *data, uint64_t begin, uint64_t end)
 {
 	const struct places *places = data;
 
-	return kdi_lines_has_unit(places->info, cu, places->shift);
+	return kdi_lines_has_code(places->info, begin + places->shift, end + places->shift);
 }
 
 static int kdi_lines_take_place(void *data, const struct ky_dwarf_inlined *found)
@@ -250,26 +323,54 @@ static int add_inlined(struct places *places)
 	return KYMO_OK;
 }
 
-int ky_kdi_read_lines(struct ky_kdi_info *info, Dwfl_Module *module, GElf_Addr bias)
+static int read_inlined(struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift,
+			const struct offsets *units)
 {
-	GElf_Addr dwarf_bias = 0;
-	Dwarf *dwarf = dwfl_module_getdwarf(module, &dwarf_bias);
-	struct places places = {.info = info, .shift = dwarf_bias - bias};
-	struct ky_dwarf_units *units = dwarf ? ky_dwarf_units_new(module) : NULL;
+	struct places places = {.info = info, .shift = shift};
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; !ret && i < units->len; i++)
+		ret = ky_dwarf_unit_inlined(dwarf, units->data[i], kdi_lines_wants,
+					    kdi_lines_take_place, &places);
+	if (!ret)
+		ret = add_inlined(&places);
+	ky_vec_fini(&places.list);
+	return ret;
+}
+
+static int read_units(struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift,
+		      const struct offsets *units)
+{
 	struct rows rows = KY_VEC_INIT;
-	int ret = dwarf ? read_rows(info, dwarf, places.shift, &rows) : KYMO_OK;
+	int ret = read_rows(info, dwarf, shift, units, &rows);
 
 	if (rows.len)
 		qsort(rows.data, rows.len, sizeof(*rows.data), kdi_lines_by_address);
 	if (!ret)
 		ret = add_lines(info, &rows);
 	ky_vec_fini(&rows);
-	if (!ret && units)
-		ret = ky_dwarf_units_each_inlined(units, kdi_lines_wants, kdi_lines_take_place,
-						  &places);
+	return ret ? ret : read_inlined(info, dwarf, shift, units);
+}
+
+int ky_kdi_read_lines(struct ky_kdi_info *info, Dwfl_Module *module, GElf_Addr bias)
+{
+	GElf_Addr dwarf_bias = 0;
+	Dwarf *dwarf = info->functions.len ? dwfl_module_getdwarf(module, &dwarf_bias) : NULL;
+	struct ky_elf_guards guards = {0};
+	struct offsets units = KY_VEC_INIT;
+	uint64_t shift = dwarf_bias - bias;
+	int ret = KYMO_OK;
+
+	if (!dwarf)
+		return KYMO_OK;
+	ky_dwarf_guard(module, dwarf, &guards);
+	if (!find_units(info, dwarf, shift, &units)) {
+		units.len = 0;
+		ret = scan_units(info, dwarf, shift, &units);
+	}
 	if (!ret)
-		ret = add_inlined(&places);
-	ky_vec_fini(&places.list);
-	ky_dwarf_units_free(units);
+		ret = read_units(info, dwarf, shift, &units);
+	ky_vec_fini(&units);
+	ky_elf_guards_fini(&guards);
 	return ret;
 }

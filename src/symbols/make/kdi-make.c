@@ -11,32 +11,6 @@
 
 #define FUNCTION_BYTES_MAX (64u << 20) /* of one whose size only the next symbol tells */
 
-static int kdi_make_by_address(const void *a, const void *b)
-{
-	const struct ky_kdi_function *x = a, *y = b;
-
-	return x->address < y->address ? -1 : x->address > y->address;
-}
-
-static void set_size(struct ky_kdi_function *function)
-{
-	uint64_t bytes = function[1].address - function->address;
-
-	if (!function->bytes && bytes < FUNCTION_BYTES_MAX)
-		function->bytes = bytes;
-}
-
-/* Functions without a size reach up to the next one. */
-static void set_sizes(struct ky_kdi_info *info)
-{
-	size_t n = info->functions.len;
-
-	if (n)
-		qsort(info->functions.data, n, sizeof(*info->functions.data), kdi_make_by_address);
-	for (size_t i = 0; i + 1 < n; i++)
-		set_size(&info->functions.data[i]);
-}
-
 static int kdi_make_add(struct ky_kdi_info *info, const char *name, uint64_t address,
 			uint64_t bytes)
 {
@@ -48,20 +22,30 @@ static int kdi_make_add(struct ky_kdi_info *info, const char *name, uint64_t add
 
 /* ---- a file ----------------------------------------------------------------------------- */
 
-/* Their names are the object's, until the functions that are kept get copies. */
+/* A function without a size reaches up to the next one. */
+static uint64_t size_of(const struct ky_symbol_table *table, size_t i)
+{
+	const struct ky_symbol *symbol = &table->symbols.data[i];
+	uint64_t bytes = symbol->bytes;
+
+	if (!bytes && i + 1 < table->symbols.len)
+		bytes = symbol[1].address - symbol->address;
+	return symbol->bytes || bytes < FUNCTION_BYTES_MAX ? bytes : 0;
+}
+
+/* Their names are the object's, until the functions that are kept get copies. The table is in the order of addresses. */
 static int add_functions(struct ky_kdi_info *info, const struct ky_object *object)
 {
-	int ret = ky_vec_reserve(&info->functions, object->table.symbols.len);
+	const struct ky_symbol_table *table = &object->table;
+	int ret = KYMO_OK;
 
-	ky_vec_foreach(&object->table.symbols, symbol)
-		if (!ret)
-			ret = ky_vec_push(&info->functions,
-					  (struct ky_kdi_function){
-						  .name = ky_symbol_name(&object->table, symbol),
-						  .address = symbol->address,
-						  .bytes = symbol->bytes,
-					  });
-	set_sizes(info);
+	for (size_t i = 0; !ret && i < table->symbols.len; i++)
+		ret = ky_vec_push(&info->functions,
+				  (struct ky_kdi_function){
+					  .name = ky_symbol_name(table, &table->symbols.data[i]),
+					  .address = table->symbols.data[i].address,
+					  .bytes = size_of(table, i),
+				  });
 	return ret;
 }
 

@@ -347,7 +347,7 @@ bool ky_object_load(struct ky_object *object, const struct ky_object_search *sea
 		return false;
 	if (object_read_segments(object) && object_read_table(object) != KYMO_E_MEMORY)
 		object->state = KY_OBJECT_SYMBOLS;
-	if (!search->want_lines)
+	if (!search->keep_open)
 		ky_object_close(object);
 	return object->state == KY_OBJECT_SYMBOLS;
 }

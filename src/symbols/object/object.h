@@ -62,8 +62,8 @@ struct ky_object_search {
 	const char *const *dirs;
 	size_t n_dirs;
 	bool only_dirs;
-	bool is_here;	 /* this kernel's vdso is the processes' */
-	bool want_lines; /* leave the file open */
+	bool is_here; /* this kernel's vdso is the processes' */
+	bool keep_open;
 };
 
 void ky_object_fini(struct ky_object *object);
