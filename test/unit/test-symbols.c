@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "symbols/tables/jit-table.h"
+#include "symbols/tables/kernel-lookup.h"
+#include "symbols/tables/kernel-table.h"
 #include "unit.h"
 
 static struct ky_symbols *open_here(bool want_lines)
@@ -177,6 +179,35 @@ static void test_kernel(void **state)
 	unlink(path);
 }
 
+/* The kernel says the same of a single address as its list. */
+static void test_kernel_lookup(void **state)
+{
+	struct ky_kernel_lookup lookup;
+	struct ky_kernel_table table = {0};
+	const struct ky_kernel_function *function;
+
+	(void)state;
+	if (!ky_kernel_lookup_open(&lookup)) {
+		ky_kernel_lookup_fini(&lookup);
+		skip();
+	}
+	assert_int_equal(ky_kernel_table_read(&table, "/proc/kallsyms"), 0);
+	for (size_t i = 0; i < table.table.symbols.len; i += 101) {
+		const struct ky_symbol *symbol = &table.table.symbols.data[i];
+
+		if (symbol->group || symbol->kind == KY_SYMBOL_END)
+			continue;
+		assert_int_equal(ky_kernel_lookup_find(&lookup, symbol->address, &function), 1);
+		assert_string_equal(function->name, ky_symbol_name(&table.table, symbol));
+		assert_int_equal(function->begin, symbol->address);
+		assert_string_equal(function->module, "[kernel]");
+	}
+	assert_true(lookup.functions.len > 50);
+	assert_int_equal(ky_kernel_lookup_find(&lookup, 0xffffffffffffff00, &function), 0);
+	ky_kernel_table_fini(&table);
+	ky_kernel_lookup_fini(&lookup);
+}
+
 /* What lay there at each time, by the file's name. */
 static const char *name_at(struct ky_symbols *symbols, int64_t pid, uint64_t address, uint64_t time)
 {
@@ -322,8 +353,9 @@ int main(void)
 		cmocka_unit_test(test_function),       cmocka_unit_test(test_library),
 		cmocka_unit_test(test_return_address), cmocka_unit_test(test_inlined),
 		cmocka_unit_test(test_vdso),	       cmocka_unit_test(test_kernel),
-		cmocka_unit_test(test_times),	       cmocka_unit_test(test_wrong_build_id),
-		cmocka_unit_test(test_perf_map),       cmocka_unit_test(test_jitdump),
+		cmocka_unit_test(test_kernel_lookup),  cmocka_unit_test(test_times),
+		cmocka_unit_test(test_wrong_build_id), cmocka_unit_test(test_perf_map),
+		cmocka_unit_test(test_jitdump),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

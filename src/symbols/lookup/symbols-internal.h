@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "symbols/lookup/address-space.h"
 #include "symbols/tables/jit-table.h"
+#include "symbols/tables/kernel-lookup.h"
 #include "symbols/tables/kernel-table.h"
 #include "symbols/object/object.h"
 #include "symbols/lookup/symbols.h"
@@ -40,6 +41,8 @@ struct ky_symbols {
 	struct ky_map processes;
 	struct ky_kernel_table kernel;
 	bool is_kernel_read;
+	struct ky_kernel_lookup *lookup; /* instead of the table; NULL: none */
+	bool is_lookup_tried;
 	struct ky_map cache;
 	struct ky_arena cached;
 	uint64_t uses; /* counts what is looked up, for ky_object.used */

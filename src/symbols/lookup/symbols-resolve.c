@@ -184,7 +184,23 @@ static size_t symbols_resolve_answer_one(struct ky_symbols *symbols,
 	return 1;
 }
 
-static size_t kernel_frames(struct ky_symbols *symbols, uint64_t address)
+static struct ky_kernel_lookup *kernel_lookup(struct ky_symbols *symbols)
+{
+	bool is_tried = symbols->is_lookup_tried;
+
+	symbols->is_lookup_tried = true;
+	if (is_tried || symbols->options.kallsyms || !symbols->options.is_here)
+		return symbols->lookup;
+	symbols->lookup = malloc(sizeof(*symbols->lookup));
+	if (symbols->lookup && !ky_kernel_lookup_open(symbols->lookup)) {
+		ky_kernel_lookup_fini(symbols->lookup);
+		free(symbols->lookup);
+		symbols->lookup = NULL;
+	}
+	return symbols->lookup;
+}
+
+static size_t table_frames(struct ky_symbols *symbols, uint64_t address)
 {
 	const char *path = symbols->options.kallsyms;
 	const struct ky_symbol *symbol;
@@ -203,6 +219,23 @@ static size_t kernel_frames(struct ky_symbols *symbols, uint64_t address)
 				 .offset = address - symbol->address,
 				 .object = ky_kernel_table_module(&symbols->kernel, symbol),
 			 });
+}
+
+static size_t kernel_frames(struct ky_symbols *symbols, uint64_t address)
+{
+	struct ky_kernel_lookup *lookup = kernel_lookup(symbols);
+	const struct ky_kernel_function *function;
+	int ret = lookup ? ky_kernel_lookup_find(lookup, address, &function) : KYMO_E_LIMIT;
+
+	if (ret == KYMO_E_LIMIT)
+		return table_frames(symbols, address);
+	if (ret <= 0)
+		return 0;
+	return symbols_resolve_answer_one(symbols, &(struct ky_symbols_frame){
+							   .function = function->name,
+							   .offset = address - function->begin,
+							   .object = function->module,
+						   });
 }
 
 static size_t jit_frames(struct ky_symbols *symbols, struct ky_symbols_process *process,

@@ -70,6 +70,9 @@ void ky_symbols_close(struct ky_symbols *symbols)
 	}
 	ky_vec_fini(&symbols->objects);
 	ky_kernel_table_fini(&symbols->kernel);
+	if (symbols->lookup)
+		ky_kernel_lookup_fini(symbols->lookup);
+	free(symbols->lookup);
 	ky_names_fini(&symbols->by_name);
 	ky_map_fini(&symbols->cache);
 	ky_arena_fini(&symbols->keys);

@@ -92,6 +92,7 @@ int ky_kernel_table_read(struct ky_kernel_table *kernel, const char *path)
 	int error = ky_read_file(AT_FDCWD, path, KALLSYMS_MAX_BYTES, &text), ret = KYMO_OK;
 	const char *at = ky_strbuf_text(&text), *end = at + text.len;
 
+	kernel->table.keeps_first = true;
 	if (error && error != -EFBIG)
 		kernel->problem = problem_of(error);
 	while (at < end && !ret) {

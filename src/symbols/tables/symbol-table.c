@@ -34,23 +34,10 @@ static size_t symbol_table_underscores(const char *name)
 	return strspn(name, "_");
 }
 
-static int by_address(const void *a, const void *b, void *data)
+static int symbol_table_by_name(const char *left, const char *right)
 {
-	const struct ky_symbol *x = a, *y = b;
-	const struct ky_symbol_table *table = data;
-	const char *left = table->names.data + x->name, *right = table->names.data + y->name;
-	size_t n, m;
+	size_t n = symbol_table_underscores(left), m = symbol_table_underscores(right);
 
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	if (!x->bytes != !y->bytes)
-		return x->bytes ? -1 : 1;
-	if ((x->kind == KY_SYMBOL_WEAK) != (y->kind == KY_SYMBOL_WEAK))
-		return x->kind == KY_SYMBOL_WEAK ? 1 : -1;
-	if (x->kind != y->kind)
-		return x->kind == KY_SYMBOL_END || x->kind < y->kind ? 1 : -1;
-	n = symbol_table_underscores(left);
-	m = symbol_table_underscores(right);
 	if (n != m)
 		return n < m ? -1 : 1;
 	n = strlen(left);
@@ -58,6 +45,27 @@ static int by_address(const void *a, const void *b, void *data)
 	if (n != m)
 		return n > m ? -1 : 1;
 	return strcmp(left, right);
+}
+
+static int by_address(const void *a, const void *b, void *data)
+{
+	const struct ky_symbol *x = a, *y = b;
+	const struct ky_symbol_table *table = data;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	if (!x->bytes != !y->bytes)
+		return x->bytes ? -1 : 1;
+	if ((x->kind == KY_SYMBOL_WEAK) != (y->kind == KY_SYMBOL_WEAK))
+		return x->kind == KY_SYMBOL_WEAK ? 1 : -1;
+	if ((x->kind == KY_SYMBOL_END) != (y->kind == KY_SYMBOL_END))
+		return x->kind == KY_SYMBOL_END ? 1 : -1;
+	/* Names are in the order in which they were added. */
+	if (table->keeps_first)
+		return x->name < y->name ? -1 : x->name > y->name;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? 1 : -1;
+	return symbol_table_by_name(table->names.data + x->name, table->names.data + y->name);
 }
 
 void ky_symbol_table_finish(struct ky_symbol_table *table)

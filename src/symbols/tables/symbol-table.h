@@ -39,6 +39,8 @@ struct ky_symbol_table {
 		char *data;
 		size_t len, cap;
 	} names;
+	/* Of several symbols at one address the first that was added is kept, as the kernel does when it prints an address; but a strong one before a weak one. */
+	bool keeps_first;
 };
 
 void ky_symbol_table_fini(struct ky_symbol_table *table);
