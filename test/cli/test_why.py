@@ -15,13 +15,17 @@ PROGRAM = r"""
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -175,6 +179,132 @@ static int stopped(void)
 	return waitpid(child, NULL, 0) != child;
 }
 
+/* Children of one name: what each of them did is one thing for who waits for them. */
+static void parent(void)
+{
+	for (int i = 0; i < 8; i++) {
+		if (!fork()) {
+			prctl(PR_SET_NAME, "kh-child");
+			doze(30000000);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+}
+
+/* A process with much memory in small pages starts others. */
+static void forker(void)
+{
+	/* Beside a busy machine's other programs it would start too few in a second. */
+	struct sched_param param = {.sched_priority = 1};
+	size_t bytes = 128 << 20;
+	char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (map == MAP_FAILED)
+		_exit(1);
+	madvise(map, bytes, MADV_NOHUGEPAGE);
+	memset(map, 1, bytes);
+	sched_setscheduler(0, SCHED_FIFO, &param);
+	for (int i = 0; i < 60; i++) {
+		if (!fork())
+			_exit(0);
+		wait(NULL);
+	}
+}
+
+/* Some questions have no answer in time. */
+static void asker(void)
+{
+	int pair[2];
+	char byte;
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair))
+		_exit(1);
+	for (int i = 0; i < 9; i++) {
+		struct pollfd fd = {.fd = pair[0], .events = POLLIN};
+
+		if (i % 3 && write(pair[1], "x", 1) == 1 && poll(&fd, 1, 1000) == 1)
+			recv(pair[0], &byte, 1, 0);
+		else
+			poll(&fd, 1, 60);
+	}
+}
+
+/* A socket that can be written to is always ready. */
+static void ready_always(void)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLOUT};
+	int pair[2], fd = epoll_create1(0);
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || epoll_ctl(fd, EPOLL_CTL_ADD, pair[0], &event))
+		_exit(1);
+	for (int i = 0; i < 40000; i++)
+		epoll_wait(fd, &event, 1, -1);
+}
+
+/* Pages of a file that is not in memory. */
+static void mapped(void)
+{
+	size_t bytes = 32 << 20;
+	int fd = open("mapped", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	volatile char *map;
+
+	for (size_t i = 0; i < bytes >> 16; i++) {
+		static char block[1 << 16] = "x";
+
+		if (write(fd, block, sizeof(block)) != sizeof(block))
+			_exit(1);
+	}
+	fsync(fd);
+	map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	madvise((void *)map, bytes, MADV_RANDOM);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	for (size_t i = 0; i < 600; i++)
+		map[(i * 7919 * 4096) % bytes];
+}
+
+static int several(void)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} all[] = {{"kh-parent", parent}, {"kh-forker", forker}, {"kh-asker", asker}, {"kh-ready", ready_always}, {"kh-mapped", mapped}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		if (fork())
+			continue;
+		prctl(PR_SET_NAME, all[i].name);
+		all[i].run();
+		_exit(0);
+	}
+	while (wait(NULL) > 0)
+		;
+	return 0;
+}
+
+/* The queue of connections is full: TCP tries again after a second. */
+static int refused(void)
+{
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+
+	if (bind(listener, (void *)&at, len) || listen(listener, 0) || getsockname(listener, (void *)&at, &len))
+		return 77;
+	for (int i = 0; i < 3; i++) {
+		if (fork())
+			continue;
+		prctl(PR_SET_NAME, "kh-caller");
+		_exit(connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&at, len) != 0);
+	}
+	doze(700000000);
+	for (int i = 0; i < 3; i++)
+		accept(listener, NULL, NULL);
+	while (wait(NULL) > 0)
+		;
+	return 0;
+}
+
 static void *compute(void *data)
 {
 	prctl(PR_SET_NAME, "kh-computer");
@@ -197,6 +327,10 @@ int main(int argc, char **argv)
 		return timeouts();
 	if (strcmp(what, "pieces") == 0)
 		return pieces();
+	if (strcmp(what, "several") == 0)
+		return several();
+	if (strcmp(what, "refused") == 0)
+		return refused();
 	if (strcmp(what, "stopped") == 0)
 		return stopped();
 	CPU_ZERO(&one);
@@ -222,10 +356,10 @@ def program(tmp_path_factory):
 
 
 @pytest.fixture
-def why(record, kymo, program):
+def why(record, without_losses, kymo, program):
     """why(mode, *options, enter=[], events=) -> the sentences, of a recording of the program, which `enter` starts."""
     def call(mode, *options, enter=(), events="default"):
-        trace, result = record("-k", events, command=[*enter, program, mode], code=None)
+        trace, result = without_losses(record, "-k", events, command=[*enter, program, mode], code=None)
         if result.code == 77:
             pytest.skip("no TCP at 127.0.0.1")
         assert result.code == 0, result.err
@@ -297,6 +431,33 @@ def test_stopped(why):
     text = of(findings, "^kh-runner .*was stopped ")
     assert re.search(r"by a signal or a debugger, until it could go on by kh-freezer \(tid \d+\) 100 %", text), text
     assert not any("page fault" in text for text in findings), findings
+
+
+def test_several(record, without_losses, kymo, program, tmp_path):
+    """Five programs in one recording, each with its finding."""
+    trace, _ = without_losses(record, command=[program, "several"], cwd=tmp_path)
+
+    def findings(name):
+        rows = json.loads(kymo("report", "why", "--json", "-n", "0", "--comm", name, trace).out)["reports"][0]["tables"][0]["rows"]
+        return [(row["finding"], row["sure"]) for row in rows]
+
+    text, _ = next(row for row in findings("kh-parent") if "or 7 others of this name woke it" in row[0])
+    slept = re.search(r"Meanwhile that thread slept in clock_nanosleep ([\d.]+) (ms|s)", text)
+    assert float(slept.group(1)) * {"ms": 1, "s": 1000}[slept.group(2)] >= 200, text
+    text, _ = next(row for row in findings("kh-forker") if " started 60 processes" in row[0])
+    assert "The call that starts one ran " in text and "page tables" in text
+    text, sure = next(row for row in findings("kh-asker") if " times in poll for what did not come" in row[0])
+    assert "waited 3 times in poll" in text and "6 other calls of poll got something" in text
+    assert sure.startswith("certain that nothing came in time")
+    assert any("slept" in row[0] and "in poll until the call's timeout" in row[0] for row in findings("kh-asker"))
+    text, _ = next(row for row in findings("kh-ready") if " called epoll_wait " in row[0])
+    assert "made no other call in between" in text and "EPOLLOUT" in text
+    assert os.major(os.stat(tmp_path).st_dev) == 0 or any("in page faults, of a mapped file" in row[0] for row in findings("kh-mapped"))
+
+
+def test_connections_that_are_not_answered_at_first(why, loopback):
+    text = of(why("refused", "--comm", "kh-caller"), " in connect until interrupt NET_RX woke it")
+    assert "TCP sends the first packet again after 1 s" in text
 
 
 def turns(turns_ns):

@@ -38,7 +38,8 @@ struct calls_pass {
 	struct calls_counts *counts; /* of this thread, by call */
 	uint8_t *classes;	     /* by call: enum calls_class */
 	size_t n_syscalls;
-	int64_t first_ns, last_ns; /* of this thread's calls */
+	int64_t first_ns, last_ns;	  /* of this thread's calls */
+	const struct ky_track_call *last; /* the one before; NULL: none */
 };
 
 static enum calls_class habits_calls_class(const char *name)
@@ -103,6 +104,16 @@ static bool habits_calls_slept(const struct ky_track_call *call, enum ky_call_as
 	return aspect == KY_CALL_POLL && call->ret == 0;
 }
 
+/* Files were ready at once, as at the same call before, and nothing came between the two. */
+static bool habits_calls_stays_ready(const struct calls_pass *pass,
+				     const struct ky_track_call *call, enum ky_call_aspect aspect,
+				     uint64_t ns)
+{
+	return aspect == KY_CALL_POLL && call->ret > 0 && ns < CALLS_AT_ONCE_NS && pass->last &&
+	       pass->last->done && pass->last->syscall == call->syscall && pass->last->ret > 0 &&
+	       pass->last->ret <= INT32_MAX;
+}
+
 /* What the call is an example of. False: of nothing. */
 static bool habits_calls_judge(const struct calls_pass *pass, const struct ky_track_call *call,
 			       uint64_t ns, struct ky_habit *habit)
@@ -114,6 +125,11 @@ static bool habits_calls_judge(const struct calls_pass *pass, const struct ky_tr
 		return habits_calls_failed(pass, call, ns, habit);
 	if (habits_calls_slept(call, aspect, ns, habit))
 		return true;
+	if (habits_calls_stays_ready(pass, call, aspect, ns)) {
+		habit->kind = KY_HABIT_EMPTY;
+		habit->code = KY_HABIT_OF_POLL;
+		return true;
+	}
 	if (aspect == KY_CALL_FUTEX) {
 		habit->kind = KY_HABIT_HERD;
 		habit->more = (uint64_t)call->ret;
@@ -140,6 +156,23 @@ static bool habits_calls_judge(const struct calls_pass *pass, const struct ky_tr
 	       ns < CALLS_AT_ONCE_NS && (!call->file || call->file->kind != KY_FILE_NET);
 }
 
+/* What a call tells besides: a wait as long as a delayed acknowledgement, or up to its timeout. 0 or KYMO_E_MEMORY. */
+static int habits_calls_add_wait(struct calls_pass *pass, const struct ky_track_call *call,
+				 struct ky_habit habit)
+{
+	if (habit.ns >= CALLS_DELAYED_NS && habit.ns <= CALLS_DELAYED_MOST_NS && call->ret > 0 &&
+	    call->file && call->file->kind == KY_FILE_NET) {
+		habit.kind = KY_HABIT_DELAYED;
+	} else if (habit.ns >= CALLS_TIMEOUT_NS && call->ret == 0 &&
+		   ky_call_aspect(pass->causes, call->syscall) == KY_CALL_POLL) {
+		habit.kind = KY_HABIT_TIMEOUTS;
+		habit.code = KY_HABIT_OF_POLL;
+	} else {
+		return 0;
+	}
+	return ky_habits_add(pass->habits, &habit);
+}
+
 static int habits_calls_add(struct calls_pass *pass, const struct ky_track_call *call)
 {
 	uint64_t ns = (uint64_t)call->end_ns - (uint64_t)call->begin_ns;
@@ -148,16 +181,13 @@ static int habits_calls_add(struct calls_pass *pass, const struct ky_track_call 
 				 .file = call->file,
 				 .n = 1,
 				 .ns = ns};
-	struct ky_habit delayed = habit;
 
 	pass->counts[call->syscall].n++;
 	pass->counts[call->syscall].ns += ns;
 	if (pass->first_ns > call->begin_ns)
 		pass->first_ns = call->begin_ns;
 	pass->last_ns = call->end_ns;
-	delayed.kind = KY_HABIT_DELAYED;
-	if (ns >= CALLS_DELAYED_NS && ns <= CALLS_DELAYED_MOST_NS && call->ret > 0 && call->file &&
-	    call->file->kind == KY_FILE_NET && ky_habits_add(pass->habits, &delayed) < 0)
+	if (habits_calls_add_wait(pass, call, habit) < 0)
 		return KYMO_E_MEMORY;
 	if (!habits_calls_judge(pass, call, ns, &habit))
 		return 0;
@@ -191,9 +221,11 @@ static int habits_calls_thread(struct calls_pass *pass, const struct ky_track *t
 	int status = 0;
 
 	pass->first_ns = INT64_MAX;
+	pass->last = NULL;
 	ky_vec_foreach(&track->calls, call) {
 		if (status >= 0 && habits_calls_counts(pass, call))
 			status = habits_calls_add(pass, call);
+		pass->last = call;
 	}
 	return status < 0 ? status : habits_calls_end_thread(pass);
 }

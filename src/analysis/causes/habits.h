@@ -13,16 +13,18 @@
 #include "base/hash.h"
 
 enum ky_habit_kind {
-	KY_HABIT_FAILING,  /* calls that fail; @code: the error */
-	KY_HABIT_EMPTY,	   /* calls that ask without waiting, and get nothing */
-	KY_HABIT_ACCEPTS,  /* the same of accept(): another thread was faster */
-	KY_HABIT_TIMEOUTS, /* calls at sockets that waited, and got nothing */
-	KY_HABIT_SMALL,	   /* reads and writes of a few bytes; @more: bytes */
-	KY_HABIT_HERD,	   /* a futex() wakes many; @more: how many in all */
-	KY_HABIT_STARTS,   /* processes and threads; @more: threads among them; @by: one of them */
-	KY_HABIT_MOVES,	   /* to other CPUs; @code: enum ky_migration_cause; @by: who moves it */
-	KY_HABIT_SIGNALS,  /* @code: the number; @by: the sender; NULL: the kernel or a timer */
-	KY_HABIT_PAGES,	   /* given back in calls; @more: got */
+	KY_HABIT_FAILING, /* calls that fail; @code: the error */
+	/* Calls that ask without waiting, and get nothing; @code KY_HABIT_OF_POLL: the same files are ready each time. */
+	KY_HABIT_EMPTY,
+	KY_HABIT_ACCEPTS, /* the same of accept(): another thread was faster */
+	/* Calls at sockets that waited, and got nothing; @code KY_HABIT_OF_POLL: poll() and the like. */
+	KY_HABIT_TIMEOUTS,
+	KY_HABIT_SMALL,	  /* reads and writes of a few bytes; @more: bytes */
+	KY_HABIT_HERD,	  /* a futex() wakes many; @more: how many in all */
+	KY_HABIT_STARTS,  /* processes and threads; @more: threads among them; @by: one of them */
+	KY_HABIT_MOVES,	  /* to other CPUs; @code: enum ky_migration_cause; @by: who moves it */
+	KY_HABIT_SIGNALS, /* @code: the number; @by: the sender; NULL: the kernel or a timer */
+	KY_HABIT_PAGES,	  /* given back in calls; @more: got */
 	KY_HABIT_RECLAIMS, /* frees memory itself; @code: 1 by a control group's limit; @more: pages */
 	KY_HABIT_DELAYED, /* waits for a socket as long as TCP delays an acknowledgement */
 	KY_HABIT_SYNCS,	  /* calls that wait until data is durable */
@@ -32,6 +34,8 @@ enum ky_habit_kind {
 	KY_HABIT_RUNS,	      /* @ns: how long threads of a name ran */
 	KY_HABIT_KINDS,
 };
+
+#define KY_HABIT_OF_POLL 1
 
 /* Threads of the same name have the same habits. */
 struct ky_habit {

@@ -78,9 +78,15 @@ static void why_habits_text_empty(struct ky_strbuf *out, const struct ky_why_hab
 	ky_strbuf_addf(out, " called %s %" PRIu64 " times (", call, it->habit.n);
 	why_habits_text_rate(out, it->rate);
 	ky_strbuf_adds(out, ") without waiting");
-	ky_strbuf_adds(out, strcmp(call, "sched_yield") == 0
-				    ? ": it gives the CPU away, and takes it again"
-				    : ", and got nothing: it asks again and again");
+	if (it->habit.code == KY_HABIT_OF_POLL)
+		ky_strbuf_adds(
+			out,
+			", as files were ready, and made no other call in between: a file may stay "
+			"ready (EPOLLOUT, or data that nobody reads)");
+	else
+		ky_strbuf_adds(out, strcmp(call, "sched_yield") == 0
+					    ? ": it gives the CPU away, and takes it again"
+					    : ", and got nothing: it asks again and again");
 	why_habits_text_cost(out, it);
 }
 
@@ -104,7 +110,15 @@ static void why_habits_text_timeouts(struct ky_strbuf *out, const struct ky_why_
 	ky_render_duration(out, (double)it->habit.ns / (double)it->habit.n);
 	ky_strbuf_adds(out, " in the mean: ");
 	ky_why_add_share(out, it->habit.ns, it->seen_ns);
-	ky_strbuf_adds(out, " of its time. The calls ended with EAGAIN, by the socket's timeout.");
+	if (it->habit.code != KY_HABIT_OF_POLL) {
+		ky_strbuf_adds(
+			out, " of its time. The calls ended with EAGAIN, by the socket's timeout.");
+		return;
+	}
+	ky_strbuf_addf(out,
+		       " of its time. The calls ended at their timeout; %" PRIu64
+		       " other calls of %s got something.",
+		       it->calls - it->habit.n, call);
 }
 
 static void why_habits_text_small(struct ky_strbuf *out, const struct ky_why_habit *it,
@@ -127,7 +141,34 @@ static void why_habits_text_herd(struct ky_strbuf *out, const struct ky_why_habi
 	ky_strbuf_adds(out, "): many threads wake for one event.");
 }
 
-static void why_habits_text_starts(struct ky_strbuf *out, const struct ky_why_habit *it,
+/* A start that runs for so long copies much. */
+#define WHY_START_NS 1000000
+
+/* How long the starters ran in the calls, for each start. */
+static void why_habits_text_copies(struct ky_strbuf *out, const struct ky_model *model,
+				   const struct ky_why_losses *losses,
+				   const struct ky_why_habit *it)
+{
+	static const char *const names[] = {"clone", "clone3", "fork"};
+	uint64_t ran_ns = 0;
+
+	for (size_t i = 0; i < losses->calls.len; i++) {
+		const char *call = ky_model_syscall_name(model, (uint32_t)i);
+
+		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
+			ran_ns += strcmp(call, names[k]) == 0 ? losses->calls.data[i] : 0;
+	}
+	if (!it->starts || ran_ns / it->starts < WHY_START_NS)
+		return;
+	ky_strbuf_adds(out, " The call that starts one ran ");
+	ky_render_duration(out, (double)ran_ns / (double)it->starts);
+	ky_strbuf_adds(out,
+		       " in the mean: that is long; the kernel copies the page tables of a process "
+		       "that has much memory (not for vfork() and posix_spawn()).");
+}
+
+static void why_habits_text_starts(struct ky_strbuf *out, const struct ky_model *model,
+				   const struct ky_why_habit *it,
 				   const struct ky_why_losses *losses)
 {
 	ky_strbuf_addf(out, " started %" PRIu64 " processes", it->habit.n - it->habit.more);
@@ -143,6 +184,7 @@ static void why_habits_text_starts(struct ky_strbuf *out, const struct ky_why_ha
 	ky_why_add_share(out, it->habit.ns, losses->total_ns);
 	ky_strbuf_adds(out, losses->chosen ? " as much as the whole time that was selected."
 					   : " of the time in which threads ran or lost time.");
+	why_habits_text_copies(out, model, losses, it);
 }
 
 static void why_habits_text_moves(struct ky_strbuf *out, const struct ky_why_habit *it)
@@ -270,7 +312,7 @@ void ky_why_habit_say(struct ky_strbuf *out, const struct ky_model *model,
 	else if (it->habit.kind == KY_HABIT_HERD)
 		why_habits_text_herd(out, it);
 	else if (it->habit.kind == KY_HABIT_STARTS)
-		why_habits_text_starts(out, it, losses);
+		why_habits_text_starts(out, model, it, losses);
 	else if (it->habit.kind == KY_HABIT_MOVES)
 		why_habits_text_moves(out, it);
 	else if (it->habit.kind == KY_HABIT_SIGNALS)
@@ -301,6 +343,11 @@ const char *ky_why_habit_sure(const struct ky_why_habit *it)
 		return "certain: events of the kernel's memory show it";
 	case KY_HABIT_DELAYED:
 		return "possible: only the length of the waits says so";
+	case KY_HABIT_TIMEOUTS:
+		return it->habit.code == KY_HABIT_OF_POLL
+			       ? "certain that nothing came in time; whether it should have, events do "
+				 "not tell"
+			       : "certain: entries and exits of the calls show it";
 	case KY_HABIT_SLEEPS:
 		return "possible: that it slept is certain; what for, events do not tell";
 	default:

@@ -96,6 +96,15 @@ static bool why_habits_sleeps(const struct ky_why_habit *it)
 	       (double)it->habit.n >= WHY_CALM_RATE * (double)it->seen_ns / 1e9;
 }
 
+/* poll() ends at its timeout where a thread has nothing to do, too; less so where other calls of it got something. */
+static bool why_habits_waits(const struct ky_why_habit *it, const struct ky_why_losses *losses)
+{
+	if (it->habit.n < WHY_TIMEOUTS_LEAST || ky_part(it->habit.ns, it->seen_ns) < 0.2)
+		return false;
+	return it->habit.code != KY_HABIT_OF_POLL ||
+	       (losses->chosen && it->calls - it->habit.n >= it->calls / 5);
+}
+
 static bool why_habits_matters(const struct ky_why_habit *it, const struct ky_why_losses *losses)
 {
 	const struct ky_habit *habit = &it->habit;
@@ -110,7 +119,7 @@ static bool why_habits_matters(const struct ky_why_habit *it, const struct ky_wh
 	case KY_HABIT_ACCEPTS:
 		return habit->n >= WHY_FAILING_LEAST && habit->n >= it->calls / 10;
 	case KY_HABIT_TIMEOUTS:
-		return habit->n >= WHY_TIMEOUTS_LEAST && ky_part(habit->ns, it->seen_ns) >= 0.2;
+		return why_habits_waits(it, losses);
 	case KY_HABIT_HERD:
 		return habit->n >= WHY_HERD_LEAST && it->rate >= WHY_CALM_RATE;
 	case KY_HABIT_STARTS:
@@ -169,9 +178,14 @@ static void why_habits_join(struct ky_why_habits *found)
 int ky_why_habits_find(struct ky_why_habits *found, const struct ky_habits *habits,
 		       const struct ky_why_losses *losses, double seconds, bool chosen)
 {
+	uint64_t starts = 0;
+
 	*found = (struct ky_why_habits){.list = KY_VEC_INIT};
 	ky_vec_foreach(&habits->list, habit) {
-		struct ky_why_habit it = {.habit = *habit};
+		starts += habit->kind == KY_HABIT_STARTS ? habit->n : 0;
+	}
+	ky_vec_foreach(&habits->list, habit) {
+		struct ky_why_habit it = {.habit = *habit, .starts = starts};
 
 		/* kthreadd's children: the kernel knows what it does. */
 		if (!habit->thread || (!chosen && habit->thread->ppid == 2))

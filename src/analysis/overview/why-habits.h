@@ -14,6 +14,7 @@ struct ky_why_habit {
 	uint64_t seen_ns;     /* between their first and last call */
 	uint64_t interrupted; /* calls of theirs that signals ended */
 	uint64_t threads;     /* that made the calls */
+	uint64_t starts;      /* of processes and threads, by all that were selected */
 	size_t others;	      /* findings of the kind that are not told */
 	double rate;	      /* per second of the range */
 	uint64_t cost_ns;     /* the order of findings */

@@ -3,6 +3,7 @@
 #include "analysis/overview/why.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "analysis/tables/render-cell.h"
 
@@ -149,18 +150,30 @@ static void why_text_add_deed(struct why_deeds *deeds, const struct ky_part_sum 
 		deeds->sums[deeds->n++] = *sum;
 }
 
-/* What @culprit did while others waited for it: its largest two parts. */
+/* Is it the first culprit, or one of several with its name? */
+static bool why_text_is_culprit(const struct ky_why_loss *loss, const struct ky_thread *thread)
+{
+	const struct ky_thread *first = loss->culprits.list.data[0].thread;
+
+	if (thread == first || loss->why != KY_WHY_THREAD || loss->culprits.list.len == 1)
+		return thread == first;
+	return first->comm[0] && strcmp(first->comm, thread->comm) == 0 &&
+	       first->host == thread->host;
+}
+
+/* What the culprit, or those of its name, did while others waited for it: the largest two parts. */
 static void why_text_meanwhile(struct ky_strbuf *out, const struct ky_breakdown *run,
-			       const struct ky_thread *culprit, bool of_lock)
+			       const struct ky_why_loss *loss)
 {
 	const struct ky_part_sum *most[2] = {NULL, NULL};
+	bool of_lock = loss->why == KY_WHY_LOCK;
 	struct why_deeds deeds = {.n = 0};
 
 	for (int cause = 0; cause < KY_CAUSES; cause++) {
 		if ((cause == KY_CAUSE_LOCK) != of_lock)
 			continue;
 		ky_vec_foreach(&run->meanwhile[cause].list, sum) {
-			if (sum->like.thread == culprit)
+			if (sum->like.thread && why_text_is_culprit(loss, sum->like.thread))
 				why_text_add_deed(&deeds, sum);
 		}
 	}
@@ -175,7 +188,10 @@ static void why_text_meanwhile(struct ky_strbuf *out, const struct ky_breakdown 
 	if (!most[0])
 		return;
 	ky_strbuf_adds(out, ". Meanwhile ");
-	ky_why_add_thread(out, culprit);
+	if (loss->why == KY_WHY_THREAD && loss->culprits.list.len > 1)
+		ky_strbuf_adds(out, "that thread");
+	else
+		ky_why_add_thread(out, loss->culprits.list.data[0].thread);
 	ky_strbuf_addc(out, ' ');
 	why_text_did(out, run, most[0]);
 	if (most[1] && most[1]->total_ns > most[0]->total_ns / 10) {
@@ -279,8 +295,11 @@ static void why_text_lock(struct ky_strbuf *out, const struct ky_breakdown *run,
 				 "to let it go was "
 			       : ". It was held by ");
 	why_text_culprits(out, loss);
-	why_text_meanwhile(out, run, loss->culprits.list.data[0].thread, true);
+	why_text_meanwhile(out, run, loss);
 }
+
+/* A smaller part of a loss is not told. */
+#define WHY_TOLD 100
 
 static void why_text_disk(struct ky_strbuf *out, const struct ky_breakdown *run,
 			  const struct ky_why_loss *loss)
@@ -290,13 +309,15 @@ static void why_text_disk(struct ky_strbuf *out, const struct ky_breakdown *run,
 	ky_strbuf_addf(out, " for %s%s", loss->disk ? "block device " : "a disk",
 		       loss->disk ? loss->disk->name : "");
 	why_text_call(out, run, loss->syscall);
-	if (loss->queue_ns) {
+	if (loss->fault_ns > loss->ns / 2)
+		ky_strbuf_adds(out, " in page faults, of a mapped file or of swapped memory");
+	if (loss->queue_ns > loss->ns / WHY_TOLD) {
 		ky_strbuf_adds(out, ", of which ");
 		why_text_ns(out, loss->queue_ns);
 		ky_strbuf_adds(out, " in the device's queue");
 	}
-	if (loss->flush_ns) {
-		ky_strbuf_adds(out, loss->queue_ns ? " and " : ", of which ");
+	if (loss->flush_ns > loss->ns / WHY_TOLD) {
+		ky_strbuf_adds(out, loss->queue_ns > loss->ns / WHY_TOLD ? " and " : ", of which ");
 		why_text_ns(out, loss->flush_ns);
 		ky_strbuf_adds(out, " until it had flushed its cache");
 	}
@@ -315,6 +336,33 @@ static void why_text_disk(struct ky_strbuf *out, const struct ky_breakdown *run,
 	}
 }
 
+/* A wait for a connection that is so long was for TCP's second try at least. */
+#define WHY_CONNECT_NS 900000000
+
+static void why_text_event(struct ky_strbuf *out, const struct ky_breakdown *run,
+			   const struct ky_why_loss *loss)
+{
+	ky_strbuf_addf(out, " until interrupt %s woke it",
+		       loss->line->name[0] ? loss->line->name : "(without name)");
+	if (loss->longest_ns < WHY_CONNECT_NS || loss->longest_syscall == KY_NO_SYSCALL ||
+	    strcmp(ky_model_syscall_name(run->model, loss->longest_syscall), "connect") != 0)
+		return;
+	ky_strbuf_adds(out, ", at most ");
+	why_text_ns(out, loss->longest_ns);
+	ky_strbuf_adds(
+		out,
+		" for a connection. TCP sends the first packet again after 1 s, so the other side "
+		"did not answer at first: its queue of connections (listen()) may be full, or a "
+		"packet was lost");
+}
+
+/* Other calls wait for something else, too. */
+static bool why_text_only_sleeps(const struct ky_breakdown *run, uint32_t syscall)
+{
+	return syscall == KY_NO_SYSCALL ||
+	       strstr(ky_model_syscall_name(run->model, syscall), "nanosleep");
+}
+
 static void why_text_other(struct ky_strbuf *out, const struct ky_breakdown *run,
 			   const struct ky_why_loss *loss)
 {
@@ -322,7 +370,9 @@ static void why_text_other(struct ky_strbuf *out, const struct ky_breakdown *run
 	why_text_ns(out, loss->ns);
 	why_text_call(out, run, loss->syscall);
 	if (loss->why == KY_WHY_SLEEP)
-		ky_strbuf_adds(out, " until a time that it chose itself");
+		ky_strbuf_adds(out, why_text_only_sleeps(run, loss->syscall)
+					    ? " until a time that it chose itself"
+					    : " until the call's timeout, or until a timer");
 	else if (loss->why == KY_WHY_FAULT)
 		ky_strbuf_adds(out, " in page faults");
 	else if (loss->why == KY_WHY_SIGNAL)
@@ -335,10 +385,9 @@ static void why_text_other(struct ky_strbuf *out, const struct ky_breakdown *run
 				       loss->culprits.list.len - 1,
 				       loss->culprits.list.len > 2 ? "s" : "");
 		ky_strbuf_adds(out, " woke it");
-		why_text_meanwhile(out, run, loss->culprits.list.data[0].thread, false);
+		why_text_meanwhile(out, run, loss);
 	} else if (loss->line)
-		ky_strbuf_addf(out, " until interrupt %s woke it",
-			       loss->line->name[0] ? loss->line->name : "(without name)");
+		why_text_event(out, run, loss);
 	else
 		ky_strbuf_adds(out, "; events do not tell for what");
 }
@@ -365,7 +414,7 @@ static void why_text_space(struct ky_strbuf *out, const struct ky_breakdown *run
 		(int)loss->partner->pid);
 	ky_strbuf_adds(out, ". They went on when other threads of it had changed it: ");
 	why_text_culprits(out, loss);
-	why_text_meanwhile(out, run, loss->culprits.list.data[0].thread, false);
+	why_text_meanwhile(out, run, loss);
 }
 
 static void why_text_irq(struct ky_strbuf *out, const struct ky_why_loss *loss)
@@ -409,84 +458,4 @@ void ky_why_say(struct ky_strbuf *out, const struct ky_breakdown *run,
 	ky_why_add_share(out, loss->ns, losses->total_ns);
 	ky_strbuf_adds(out, losses->chosen ? " of the whole time that was selected."
 					   : " of the time in which threads ran or lost time.");
-}
-
-const char *ky_why_sure(const struct ky_breakdown *run, const struct ky_why_loss *loss)
-{
-	unsigned int abilities = ky_model_abilities(run->model);
-
-	switch (loss->why) {
-	case KY_WHY_CPU:
-		return "certain: switches and wake-ups show it";
-	case KY_WHY_LOCK:
-		if (loss->shared_ns > loss->ns / 2)
-			return "certain that it waited, and who let it go on; how long each thread "
-			       "had held the lock, events do not tell";
-		return loss->culprits.list.len
-			       ? "certain that it waited; the holder follows from the futex calls "
-				 "that release the lock"
-			       : "certain that it waited; the holder is not known";
-	case KY_WHY_DISK:
-		return loss->disk
-			       ? "certain: requests of the thread, or the interrupt of their "
-				 "completion, show it"
-			       : "likely: a block device's interrupt woke it; the request is not "
-				 "known";
-	case KY_WHY_SPACE:
-		return "likely: threads of the same process woke them; the kernel's lock (mmap_lock) is "
-		       "not in the trace";
-	case KY_WHY_FAULT:
-		return abilities & KY_CAN_FAULT
-			       ? "certain: page fault events show it"
-			       : "likely: it waited outside of a system call; the trace has no page "
-				 "fault events";
-	case KY_WHY_IRQ:
-		return "certain: the handlers' events show it";
-	case KY_WHY_THREAD:
-		if (abilities & KY_CAN_IRQ && loss->doubtful_ns)
-			return "likely, not certain: the trace has no events of the local timer "
-			       "(irq_vectors), so an interrupt on its CPU may have woken it on top "
-			       "of this thread";
-		return abilities & KY_CAN_IRQ
-			       ? "certain that this thread woke it; whether it waited for that "
-				 "alone, events do not tell"
-			       : "possible: the trace has no interrupts, so one of them may have "
-				 "woken it on top of this thread";
-	case KY_WHY_STOPPED:
-		return "certain: the state of its switches shows it";
-	case KY_WHY_SIGNAL:
-		return "certain: the result of the call shows it";
-	case KY_WHY_SLEEP:
-		return "certain: the call, or its timeout, shows it";
-	default:
-		return "certain that it waited; the reason is not certain";
-	}
-}
-
-void ky_why_more(struct ky_strbuf *out, const struct ky_why_loss *loss, const char *of)
-{
-	const struct ky_why_sum *worst = &loss->victims.list.data[0];
-	const struct ky_thread *victim = worst->thread;
-
-	if (of)
-		ky_strbuf_addf(out, "kymo report breakdown --of '%s'", of);
-	else if (loss->why == KY_WHY_CPU)
-		ky_strbuf_addf(out, "kymo report breakdown --of %s --tid %d",
-			       worst->preempted_ns > worst->ns / 2 ? "preemption" : "wakeup",
-			       (int)victim->tid);
-	else if (loss->why == KY_WHY_LOCK)
-		ky_strbuf_addf(out, "kymo report locks%s --pid %d",
-			       loss->shared_ns > loss->ns / 2 ? " -t pairs" : "",
-			       (int)loss->partner->pid);
-	else if (loss->why == KY_WHY_DISK)
-		ky_strbuf_adds(out, "kymo report block");
-	else if (loss->why == KY_WHY_IRQ)
-		ky_strbuf_addf(out, "kymo report %s",
-			       loss->line && loss->line->kind == KY_IRQ_SOFT ? "softirq" : "irq");
-	else if (loss->why == KY_WHY_STOPPED)
-		ky_strbuf_addf(out, "kymo report signals -t signals --pid %d", (int)victim->pid);
-	else if (loss->why == KY_WHY_THREAD || loss->why == KY_WHY_SPACE)
-		ky_strbuf_addf(out, "kymo report critical-path --tid %d", (int)victim->tid);
-	else
-		ky_strbuf_addf(out, "kymo report breakdown --tid %d", (int)victim->tid);
 }

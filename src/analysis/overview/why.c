@@ -158,6 +158,7 @@ static struct ky_why_loss *why_get(struct ky_why_losses *losses, enum ky_why why
 		.partner = why == KY_WHY_THREAD ? part->who : part->thread,
 		.address = part->address,
 		.syscall = KY_NO_SYSCALL,
+		.longest_syscall = KY_NO_SYSCALL,
 	};
 
 	ky_vec_foreach(&losses->list, it) {
@@ -180,9 +181,13 @@ static int why_add(struct ky_why_losses *losses, const struct ky_part_sum *sum, 
 		return 0;
 	loss->ns += sum->total_ns;
 	loss->count += sum->count;
-	loss->longest_ns = loss->longest_ns < sum->longest_ns ? sum->longest_ns : loss->longest_ns;
+	if (loss->longest_ns < sum->longest_ns) {
+		loss->longest_ns = sum->longest_ns;
+		loss->longest_syscall = sum->like.syscall;
+	}
 	loss->idle_ns += sum->like.idle && !preempted_ns ? sum->total_ns : 0;
 	loss->stopped_ns += sum->like.idle ? preempted_ns : 0;
+	loss->fault_ns += sum->like.in_fault ? sum->total_ns : 0;
 	loss->flush_ns += sum->like.cause == KY_CAUSE_DISK_FLUSH ? sum->total_ns : 0;
 	loss->held_ns += sum->like.cause == KY_CAUSE_DISK && sum->like.disk ? sum->total_ns : 0;
 	loss->shared_ns += sum->like.shared ? sum->total_ns : 0;

@@ -49,8 +49,10 @@ struct ky_why_loss {
 		shared_ns; /* of a lock: several threads may have held it, and the culprit was the last */
 	uint64_t held_ns;     /* of a known device's: its request was not there */
 	uint64_t doubtful_ns; /* of ns: an interrupt may have woken, not the culprit */
+	uint64_t fault_ns;    /* of a device's: in page faults */
 	uint32_t syscall;     /* in which the most of it was */
 	uint64_t syscall_ns;
+	uint32_t longest_syscall;	      /* in which the longest was */
 	struct ky_why_sums victims, culprits; /* the largest first, at the end */
 	uint64_t victims_ns;		      /* all the victims' time that counts */
 };
