@@ -90,26 +90,23 @@ static void choose_range(const struct ky_history *history, uint64_t *random, siz
 	*end = *begin + (int64_t)span;
 }
 
-static int picture(struct ky_history *history, const struct order *order, const uint32_t *rows,
-		   size_t n, int64_t begin, int64_t end, struct ky_history_pixel *pixels)
+static int picture(struct ky_history *history, const struct order *order, int64_t begin,
+		   int64_t end, struct ky_history_pixel *pixels)
 {
 	struct kymo_error err;
 
 	ky_history_expect(history, order->asked, order->n_rows, begin, end, order->n_pixels);
-	for (size_t i = 0; i < order->n_rows; i++) {
-		if (ky_history_pixels(history, rows[i % n], begin, end, order->n_pixels, pixels,
-				      &err) < 0) {
-			fprintf(stderr, "view-queries: %s\n", err.message);
-			return -1;
-		}
-	}
-	return 0;
+	if (ky_history_picture(history, order->asked, order->n_rows, begin, end, order->n_pixels,
+			       pixels, &err) >= 0)
+		return 0;
+	fprintf(stderr, "view-queries: %s\n", err.message);
+	return -1;
 }
 
 static int run(struct ky_history *history, struct order *order)
 {
 	uint32_t *rows = calloc(ky_history_n_rows(history) + 1, sizeof(*rows));
-	struct ky_history_pixel *pixels = calloc(order->n_pixels, sizeof(*pixels));
+	struct ky_history_pixel *pixels = calloc(order->n_pixels * order->n_rows, sizeof(*pixels));
 	double *times = calloc(order->n_queries, sizeof(*times));
 	double *cpu_times = calloc(order->n_queries, sizeof(*cpu_times));
 	uint64_t random = 88172645463325252;
@@ -132,7 +129,7 @@ static int run(struct ky_history *history, struct order *order)
 			(void)posix_fadvise(order->fd, 0, 0, POSIX_FADV_DONTNEED);
 		ms = now_ms(CLOCK_MONOTONIC);
 		cpu_ms = now_ms(CLOCK_PROCESS_CPUTIME_ID);
-		failed = picture(history, order, rows, n, begin, end, pixels);
+		failed = picture(history, order, begin, end, pixels);
 		times[i] = now_ms(CLOCK_MONOTONIC) - ms;
 		cpu_times[i] = now_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu_ms;
 	}

@@ -533,6 +533,60 @@ static void check_pictures(struct oracle *oracle, uint32_t row, struct share *sh
 	}
 }
 
+static void check_same(const struct ky_history_pixel *all, const struct ky_history_pixel *one)
+{
+	for (size_t x = 0; x < PIXELS; x++) {
+		assert_true(all[x].state == one[x].state);
+		assert_int_equal(all[x].share, one[x].share);
+		assert_int_equal(all[x].more, one[x].more);
+	}
+}
+
+/* All rows of one picture, which several threads paint, are what each of them is alone. */
+static void check_at_once(struct oracle *oracle, uint32_t n, const uint32_t *ids, bool is_expected)
+{
+	struct ky_history_pixel *all = calloc((size_t)n * PIXELS, sizeof(*all)), one[PIXELS];
+	int64_t begin_ns = oracle->times.data[0], end_ns = ky_history_end_ns(oracle->history);
+	struct kymo_error err;
+
+	assert_non_null(all);
+	ky_history_expect(oracle->history, ids, is_expected ? n : 0, begin_ns, end_ns, PIXELS);
+	assert_int_equal(
+		ky_history_picture(oracle->history, ids, n, begin_ns, end_ns, PIXELS, all, &err),
+		0);
+	ky_history_expect(oracle->history, NULL, 0, 0, 0, 0);
+	for (uint32_t i = 0; i < n; i++) {
+		assert_int_equal(ky_history_pixels(oracle->history, ids[i], begin_ns, end_ns,
+						   PIXELS, one, &err),
+				 0);
+		check_same(all + i * PIXELS, one);
+	}
+	free(all);
+}
+
+static int refuse_the_last(void *data, struct ky_history *reader, size_t i, struct kymo_error *err)
+{
+	assert_non_null(reader);
+	return i + 1 < *(uint32_t *)data ? 0 : ky_error_set(err, KYMO_E_LIMIT, "piece %zu", i);
+}
+
+static void check_all_at_once(struct oracle *oracle)
+{
+	uint32_t n = (uint32_t)ky_history_n_rows(oracle->history), *ids = calloc(n, sizeof(*ids));
+	struct kymo_error err;
+
+	assert_non_null(ids);
+	for (uint32_t i = 0; i < n; i++)
+		ids[i] = n - 1 - i;
+	check_at_once(oracle, n, ids, false);
+	check_at_once(oracle, n, ids, true);
+	assert_int_equal(ky_history_share(oracle->history, n, refuse_the_last, &n, &err),
+			 KYMO_E_LIMIT);
+	assert_non_null(strstr(err.message, "piece"));
+	assert_false(ky_history_is_damaged(oracle->history));
+	free(ids);
+}
+
 /* A row of a stream: up to each pixel it has as many events as there are, to an interval of KY_HISTORY_EVENTS. */
 static void check_density(struct oracle *oracle, const struct ky_history_row *row)
 {
@@ -678,6 +732,7 @@ static void all_rows_agree_at_every_event(void **unused)
 		check_moments(&oracle, row);
 		check_pictures(&oracle, row, shares);
 	}
+	check_all_at_once(&oracle);
 	print_message(
 		"%llu rows at %zu times; not the longest state: %llu of %llu pixels with up to 7 "
 		"parts, %llu of %llu others; %llu do not have it, %llu no second one\n",

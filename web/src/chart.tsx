@@ -6,7 +6,9 @@ import { cellText } from "./cells";
 import { Flame } from "./flame";
 import { begin, colour, useTheme, useWidth } from "./graph";
 import type { Json } from "./json";
+import { IGNORES_DURATION } from "./report-form";
 import { goToRow } from "./report-table";
+import { isSaved } from "./saved";
 import type { Store } from "./store";
 import { clock, duration } from "./time";
 
@@ -41,6 +43,15 @@ function barsOf(table: Table, group: string, column: Column): Bar[] {
   return [...bars.values()].sort((a, b) => a.from - b.from);
 }
 
+/** Where a key leads to from @at of @n places (-1: from none); null: nowhere. */
+function stepOf(event: KeyboardEvent, at: number, n: number): number | null {
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: n - 1 }[event.key];
+  if (to === undefined || !n) return null;
+  event.preventDefault();
+  event.stopPropagation();
+  return within(to, n - 1);
+}
+
 function frame(canvas: HTMLCanvasElement, width: number): CanvasRenderingContext2D {
   const context = begin(canvas, width, HEIGHT);
   context.font = "11px system-ui, sans-serif";
@@ -49,12 +60,21 @@ function frame(canvas: HTMLCanvasElement, width: number): CanvasRenderingContext
   return context;
 }
 
-/** A bucket's width is the same whatever its range: they grow by factors. */
-function Distribution({ table }: { table: Table }) {
+/** How the report shows only what took as long as a class; null: it heeds no durations. */
+function narrowing(store: Store): ((bar: Bar) => void) | null {
+  const { report, choice } = store.state;
+  const info = store.info.reports.find((one) => one.name === report);
+  if (isSaved || !info || info.ignores & IGNORES_DURATION) return null;
+  return ({ from, to }) => store.set({ choice: { ...choice, least: `${from}ns`, most: `${Math.max(from, to - 1)}ns` } });
+}
+
+/** A bucket's width is the same whatever its range: they grow by factors. A click on one, or Enter, shows what is in it. */
+function Distribution({ table, store }: { table: Table; store: Store }) {
   const [ref, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [group, setGroup] = useState("");
   const [tip, setTip] = useState("");
+  const [chosen, choose] = useState(-1);
   const theme = useTheme();
   const column = table.columns[0];
   const groups = [...new Set(table.rows.map((row) => cellText(row[column.name] ?? null, column.class)))];
@@ -65,17 +85,26 @@ function Distribution({ table }: { table: Table }) {
     const context = frame(canvas.current!, width);
     bars.forEach((bar, i) => {
       const high = Math.max(2, (bar.count / most) * (HEIGHT - FOOT - HEAD));
-      context.fillStyle = colour(canvas.current!, "--events");
+      context.fillStyle = colour(canvas.current!, i === chosen ? "--ink" : "--events");
       context.fillRect(i * wide + 1, HEIGHT - FOOT - high, Math.max(1, wide - 2), high);
       context.fillStyle = colour(canvas.current!, "--ink");
       if (wide > 56 || i % Math.ceil(64 / wide) === 0) context.fillText(duration(bar.from), i * wide + 2, HEIGHT - 1);
     });
     context.fillText(`${most}`, 2, HEAD - 2);
-  }, [width, table, group, theme]);
-  const point = (event: PointerEvent) => {
-    const at = Math.floor((event.clientX - ref.current!.getBoundingClientRect().left) / wide);
-    const bar = bars[at];
-    setTip(bar ? `${duration(bar.from)} to ${duration(bar.to)}: ${bar.count}` : "");
+  }, [width, table, group, theme, chosen]);
+  const at = (event: MouseEvent): Bar | undefined => bars[Math.floor((event.clientX - ref.current!.getBoundingClientRect().left) / wide)];
+  const say = (bar: Bar | undefined) => setTip(bar ? `${duration(bar.from)} to ${duration(bar.to)}: ${bar.count}` : "");
+  const narrow = narrowing(store);
+  const keys = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && bars[chosen]) narrow?.(bars[chosen]);
+    const next = stepOf(event, chosen, bars.length);
+    if (next === null) return;
+    choose(next);
+    say(bars[next]);
+  };
+  const click = (event: MouseEvent) => {
+    const bar = at(event);
+    if (bar) narrow?.(bar);
   };
   const sum = bars.reduce((all, bar) => all + bar.count, 0);
   const peak = bars.find((bar) => bar.count === most);
@@ -89,7 +118,18 @@ function Distribution({ table }: { table: Table }) {
           ))}
         </select>
       )}
-      <div ref={ref} onPointerMove={point} onPointerLeave={() => setTip("")}>
+      <div
+        ref={ref}
+        class={narrow ? "goes" : ""}
+        tabIndex={0}
+        role="group"
+        aria-label={`${table.title}: arrows choose a class${narrow ? ", Enter shows only what is in it" : ""}`}
+        onKeyDown={keys}
+        onClick={click}
+        onPointerMove={(event) => say(at(event))}
+        onPointerLeave={() => say(bars[chosen])}
+        onBlur={() => choose(-1)}
+      >
         <canvas
           ref={canvas}
           style={{ height: `${HEIGHT}px` }}
@@ -97,7 +137,7 @@ function Distribution({ table }: { table: Table }) {
           aria-label={`Distribution: ${sum} in ${bars.length} classes${peak ? `, most from ${duration(peak.from)} to ${duration(peak.to)}` : ""}`}
         />
       </div>
-      <p class="note">{tip || `${table.title}${group ? `: ${group}` : ""}`}</p>
+      <p class="note" role="status">{tip || `${table.title}${group ? `: ${group}` : ""}`}</p>
     </div>
   );
 }
@@ -172,11 +212,9 @@ function Series({ table, store, time, value }: { table: Table; store: Store; tim
   const order = dots.map((_, i) => i).sort((a, b) => dots[a].x - dots[b].x);
   const keys = (event: KeyboardEvent) => {
     if (event.key === "Enter" && dots[chosen]) goToRow(store, table.columns, dots[chosen].row);
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const next = order[within(order.indexOf(chosen) + step, order.length - 1)];
+    const step = stepOf(event, order.indexOf(chosen), order.length);
+    if (step === null) return;
+    const next = order[step];
     choose(next);
     setTip(say(dots[next]));
   };
@@ -229,7 +267,7 @@ function Series({ table, store, time, value }: { table: Table; store: Store; tim
           aria-label={`${value.title} over time: ${rows.length} values up to ${cellText(most, value.class)}`}
         />
       </div>
-      <p class="note">{tip || `${value.title} over time`}</p>
+      <p class="note" role="status">{tip || `${value.title} over time`}</p>
     </div>
   );
 }
@@ -237,7 +275,7 @@ function Series({ table, store, time, value }: { table: Table; store: Store; tim
 export function Chart({ table, store }: { table: Table; store: Store }) {
   const has = (name: string, kind: string) => table.columns.some((column) => column.name === name && column.class === kind);
   if (has("depth", "number") && has("function", "text") && has("share", "ratio")) return <Flame table={table} />;
-  if (has("from", "duration") && has("to", "duration") && has("count", "count")) return <Distribution table={table} />;
+  if (has("from", "duration") && has("to", "duration") && has("count", "count")) return <Distribution table={table} store={store} />;
   const time = table.columns.find((column) => column.class === "timestamp");
   const kind = VALUES.find((one) => table.columns.some((column) => column.class === one));
   const value = table.columns.find((column) => column.class === kind);

@@ -9,7 +9,7 @@ import { parseDuration } from "./time";
 
 const FLAME = ["off-cpu", "wakeup", "page-faults", "allocations", "sched_switch"];
 const OF = ["syscall:read", "syscall:*", "wakeup", "preemption", "block", "irq", "softirq", "span:NAME", "period:NAME"];
-const IGNORES_DURATION = 2;
+export const IGNORES_DURATION = 2;
 
 /** What is missing before the report can run; "": nothing. */
 export function missing({ name, asks }: ReportInfo, { about, periods }: Choice): string {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/thread-pool.h"
 
 #define AROUND_BYTES ((uint64_t)128 << 10) /* of a record that is not in the cache */
 #define FIRST_BYTES  ((uint64_t)2048)	   /* of a record: most records are smaller */
@@ -461,6 +462,7 @@ void ky_history_close(struct ky_history *history)
 		return;
 	if (history->is_kept && history->is_damaged)
 		ky_history_discard(history);
+	ky_thread_pool_free(history->pool);
 	if (history->fd >= 0)
 		close(history->fd);
 	ky_vec_fini(&history->buffer);

@@ -3,6 +3,8 @@
 #ifndef KY_ANALYSIS_HISTORY_HISTORY_INTERNAL_H
 #define KY_ANALYSIS_HISTORY_HISTORY_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "analysis/history/history-format.h"
 #include "base/arena.h"
 
@@ -12,8 +14,9 @@ struct ky_expected {
 	size_t n_rows; /* 0: nothing is expected */
 	int64_t begin_ns, end_ns;
 	uint64_t pixel_ns;
-	bool is_missed;	 /* the kernel's cache lacks some of it */
-	bool is_brought; /* it has been asked for all of it */
+	bool is_missed;		 /* the kernel's cache lacks some of it */
+	bool is_brought;	 /* it has been asked for all of it */
+	atomic_bool *is_claimed; /* of several readers, one asks; NULL: there is one */
 };
 
 struct ky_history {
@@ -35,8 +38,9 @@ struct ky_history {
 	KY_VEC(struct ky_unnamed) unnamed;
 	KY_VEC(struct ky_saved_state) states; /* in the order of time */
 	struct ky_expected expected;
-	uint64_t leaf_at;  /* the record of ->leaf; 0: none */
-	uint32_t leaf_row; /* its row + 1, if ->leaf is one; 0: it is not */
+	struct ky_thread_pool *pool; /* of readers; NULL until many rows are asked for */
+	uint64_t leaf_at;	     /* the record of ->leaf; 0: none */
+	uint32_t leaf_row;	     /* its row + 1, if ->leaf is one; 0: it is not */
 	struct ky_leaf leaf;
 };
 
@@ -44,7 +48,7 @@ struct ky_history {
 int ky_history_name_functions(struct ky_history *history, const struct ky_trace_set *set,
 			      struct kymo_error *err);
 
-/* history-prefetch.c: the kernel's cache gets what is expected. */
+/* history-prefetch.c: the kernel's cache gets what is expected, unless another reader sees to it. */
 void ky_history_prefetch(struct ky_history *history);
 
 #define KY_HISTORY_NAME_BYTES 64 /* of an index file, or the part of one */

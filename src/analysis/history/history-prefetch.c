@@ -150,6 +150,8 @@ void ky_history_prefetch(struct ky_history *history)
 	int status;
 
 	history->expected.is_brought = true;
+	if (history->expected.is_claimed && atomic_exchange(history->expected.is_claimed, true))
+		return;
 	ky_arena_init(&prefetch.arena);
 	status = prefetch_tops(&prefetch, &ignored);
 	for (uint32_t level = KY_LEVELS; level-- > 0 && status >= 0;)

@@ -303,6 +303,24 @@ struct ky_history_pixel {
 int ky_history_pixels(struct ky_history *history, uint32_t row, int64_t begin_ns, int64_t end_ns,
 		      size_t n, struct ky_history_pixel *pixels, struct kymo_error *err);
 
+/*
+ * ky_history_pixels() for @n_rows of @rows: @pixels has room for @n_pixels of each row. Several threads paint where several CPUs are
+ * usable. They live until the history is closed.
+ */
+int ky_history_picture(struct ky_history *history, const uint32_t *rows, size_t n_rows,
+		       int64_t begin_ns, int64_t end_ns, size_t n_pixels,
+		       struct ky_history_pixel *pixels, struct kymo_error *err);
+
+/*
+ * The @i-th piece of work. @reader is @history, or a copy for this thread, which other pieces get later; it answers all questions but
+ * ky_history_refresh() and ky_history_share().
+ */
+typedef int (*ky_history_work)(void *data, struct ky_history *reader, size_t i,
+			       struct kymo_error *err);
+/* Calls @work for each i below @n, in threads as of ky_history_picture(). The first negative status ends all. */
+int ky_history_share(struct ky_history *history, size_t n, ky_history_work work, void *data,
+		     struct kymo_error *err);
+
 /* A part of a row, as wide as one pixel, as a part of a curve. */
 struct ky_history_height {
 	double low, high; /* values; of no use where ->ns is 0 */

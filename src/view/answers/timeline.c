@@ -76,16 +76,15 @@ static bool timeline_is_same(const struct ky_history_pixel *a, const struct ky_h
 }
 
 /* Pixels with the same state. */
-static int timeline_put_runs(struct picture *picture)
+static int timeline_put_runs(struct picture *picture, const struct ky_history_pixel *pixels)
 {
 	ky_view_runs_restart(&picture->runs);
 	for (size_t x = 0, to; x < picture->n; x = to) {
-		uint64_t state = picture->pixels[x].state, place;
+		uint64_t state = pixels[x].state, place;
 
-		for (to = x + 1; to < picture->n &&
-				 timeline_is_same(&picture->pixels[x], &picture->pixels[to]);)
+		for (to = x + 1; to < picture->n && timeline_is_same(&pixels[x], &pixels[to]);)
 			to++;
-		if (ky_state_kind(state) == KY_STATE_NONE && !picture->pixels[x].more)
+		if (ky_state_kind(state) == KY_STATE_NONE && !pixels[x].more)
 			continue;
 		if (timeline_place_of(picture, state, &place) < 0)
 			return KYMO_E_MEMORY;
@@ -94,37 +93,46 @@ static int timeline_put_runs(struct picture *picture)
 	return KYMO_OK;
 }
 
-static int timeline_put_row(struct picture *picture, uint32_t id, struct kymo_error *err)
-{
-	size_t before = picture->runs.codes.n;
-	int ret = ky_history_pixels(picture->history, id, picture->begin_ns, picture->end_ns,
-				    picture->n, picture->pixels, err);
+/* Rows that are painted at a time: the client can have gone away after each. */
+#define ROWS_AT_ONCE ((size_t)64)
 
-	if (ret < 0)
-		return ret;
-	if (timeline_put_runs(picture) < 0)
-		return ky_error_nomem(err);
-	ky_view_add_step(&picture->ids, id);
-	ky_view_add_number(&picture->numbers, picture->runs.codes.n - before);
-	return KYMO_OK;
+static int timeline_put_some(struct picture *picture, const uint32_t *ids, size_t n_ids,
+			     struct kymo_error *err)
+{
+	int ret = ky_history_picture(picture->history, ids, n_ids, picture->begin_ns,
+				     picture->end_ns, picture->n, picture->pixels, err);
+
+	for (size_t i = 0; i < n_ids && ret == KYMO_OK; i++) {
+		size_t before = picture->runs.codes.n;
+
+		if (timeline_put_runs(picture, picture->pixels + i * picture->n) < 0)
+			return ky_error_nomem(err);
+		ky_view_add_step(&picture->ids, ids[i]);
+		ky_view_add_number(&picture->numbers, picture->runs.codes.n - before);
+	}
+	return ret;
 }
 
 static int timeline_put_rows(struct picture *picture, const struct ky_view_request *request,
 			     const struct ky_view_stop *stop, struct kymo_error *err)
 {
+	size_t n_ids = request->n_ids;
 	int ret = KYMO_OK;
 
-	picture->pixels = calloc(picture->n, sizeof(*picture->pixels));
-	if (!picture->pixels)
+	picture->pixels = calloc(picture->n * (n_ids < ROWS_AT_ONCE ? n_ids : ROWS_AT_ONCE),
+				 sizeof(*picture->pixels));
+	if (!picture->pixels && n_ids)
 		return ky_error_nomem(err);
-	ky_history_expect(picture->history, request->ids, request->n_ids, picture->begin_ns,
-			  picture->end_ns, picture->n);
-	for (size_t i = 0; i < request->n_ids && ret == KYMO_OK; i++) {
-		if (i % 32 == 31 && stop->is_over(stop->data))
+	ky_history_expect(picture->history, request->ids, n_ids, picture->begin_ns, picture->end_ns,
+			  picture->n);
+	for (size_t i = 0; i < n_ids && ret == KYMO_OK; i += ROWS_AT_ONCE) {
+		if (i && stop->is_over(stop->data))
 			ret = ky_error_set(err, KYMO_E_INTERRUPTED,
 					   "the client has closed the connection");
 		else
-			ret = timeline_put_row(picture, request->ids[i], err);
+			ret = timeline_put_some(picture, request->ids + i,
+						n_ids - i < ROWS_AT_ONCE ? n_ids - i : ROWS_AT_ONCE,
+						err);
 	}
 	ky_history_expect(picture->history, NULL, 0, 0, 0, 0);
 	free(picture->pixels);
