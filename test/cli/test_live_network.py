@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -322,6 +323,27 @@ def test_relay_that_lies(kymo, what, options):
     answers, text = HOSTILE[what]
     done = kymo("print", *options, FakeRelay(**answers).address, code=1)
     assert text in done.err, done.err
+
+
+def test_relay_that_always_has_an_answer(kymo, kymo_bin):
+    """Metadata without bytes is none; and who waits for the end of ever more streams can end it."""
+    asked = []
+
+    def more(_state, _request):
+        asked.append(len(asked))
+        return struct.pack(">II", 1, 50) + b"".join(FakeRelay.stream(100 * len(asked) + i, 0, b"c") for i in range(50))
+
+    empty = FakeRelay(metadata=lambda s, r: struct.pack(">QI", 0, 1))
+    assert "there is no trace yet" in kymo("print", empty.address, code=1).err
+    endless_streams = FakeRelay(index=lambda s, r: FakeRelay.index_of(b"", 5, 2, 1), streams=more)
+    reader = subprocess.Popen([kymo_bin, "print", "--live", endless_streams.address], stderr=subprocess.PIPE, text=True)
+    while len(asked) < 5:
+        time.sleep(0.01)
+    before = len(asked)
+    reader.send_signal(signal.SIGINT)
+    assert reader.wait(60) == 0, reader.stderr.read()
+    reader.stderr.close()
+    assert len(asked) < before + 1000
 
 
 def test_connection_that_breaks(kymo):

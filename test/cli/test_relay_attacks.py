@@ -296,6 +296,39 @@ def test_quota_counts_what_is_not_whole(kymo_bin, tmp_path):
                    for name in names) < 200000
 
 
+@pytest.mark.parametrize("what", ["metadata", "packet", "symbols"])
+def test_quota_ends_what_is_coming(kymo_bin, tmp_path, what):
+    """A client does not get the size that one frame may have beyond its quota; parts of files that come again count no more."""
+    size = 15 << 20
+    frames = {"metadata": [frame(METADATA, b"m" * size, 1, 1)], "packet": [data(0, 0, 0, b"p" * size, 1)],
+              "symbols": [symbols(b"kallsyms", b"s" * size, 1)]}[what]
+    with relays(kymo_bin, tmp_path / "relay", "--quota", "1M") as begin:
+        here = begin()
+        # Half of the frame: its end would be checked in any case.
+        halves = OPENED + frames[0][:-size // 2]
+        with socket.create_connection(("127.0.0.1", here.port)) as client:
+            with contextlib.suppress(ConnectionError):
+                client.sendall(halves)
+                while client.recv(1000):
+                    pass
+        size = sum(os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(here.dir) for name in names)
+        assert size < 3 << 20
+        # Of a packet, the part stays.
+        said = talk(here.port, OPENED.replace(b"x" * 16, b"y" * 16), data(0, 0, 0, b"x", 1))
+        assert (b"used up" in said) == (what == "packet"), said
+        assert "the quota of evil is used up" in here.end()
+
+
+def test_paths_that_are_deep(kymo_bin, tmp_path):
+    """Each component costs the relay work, and all above it once more."""
+    with relays(kymo_bin, tmp_path) as begin:
+        here = begin()
+        deep = b"/".join([b"d"] * 2000)
+        assert b"a path cannot be used" in talk(here.port, hello(), frame(OPEN, struct.pack("<I", 0) + deep, 1))
+        assert b"a path cannot be used" in talk(here.port, OPENED.replace(b"x" * 16, b"y" * 16), frame(REMOVE, deep, 0, 1))
+        assert entries(here.dir + "/evil/session") == 0
+
+
 def test_removed_files_give_room(kymo_bin, tmp_path):
     """A recorder that removes what it has sent can go on for ever."""
     frames = []

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/options/relay-key-option.h"
+#include "cli/reading/run-flow.h"
 #include "cli/terminal/command.h"
 #include "cli/terminal/json-output.h"
 #include "net/reader/live-feed.h"
@@ -22,6 +23,7 @@ static int remotes_connect_to(const struct ky_live_address *address, const char 
 		.address = address->relay,
 		.is_kymo = address->is_kymo,
 		.delay_ms = delay_ms,
+		.stop = ky_cli_interrupted,
 	};
 	struct ky_relay_key key;
 	int ret = KYMO_OK;

@@ -11,9 +11,6 @@
 #include "base/text.h"
 #include "net/files/relay-files.h"
 
-/* A relay may know that many hosts: clients choose their names. */
-#define HOSTS_MAX 100000
-
 static uint64_t relay_hosts_count_bytes(char *path)
 {
 	char *const paths[] = {path, NULL};
@@ -31,6 +28,13 @@ static uint64_t relay_hosts_count_bytes(char *path)
 	return bytes;
 }
 
+static void host_free(struct ky_relay_host *host)
+{
+	if (host)
+		free(host->name);
+	free(host);
+}
+
 static struct ky_relay_host *host_new(const char *dir, const char *name)
 {
 	struct ky_relay_host *host = calloc(1, sizeof(*host));
@@ -39,14 +43,24 @@ static struct ky_relay_host *host_new(const char *dir, const char *name)
 	if (host)
 		host->name = strdup(name);
 	if (!host || !host->name || asprintf(&path, "%s/%s", dir, name) < 0) {
-		if (host)
-			free(host->name);
-		free(host);
+		host_free(host);
 		return NULL;
 	}
 	host->bytes = relay_hosts_count_bytes(path);
 	free(path);
 	return host;
+}
+
+/* Its files are counted again when it comes back. */
+static void relay_hosts_forget_one(struct ky_relay_hosts *hosts)
+{
+	for (size_t i = 0; i < hosts->list.len; i++) {
+		if (hosts->list.data[i]->users)
+			continue;
+		host_free(hosts->list.data[i]);
+		hosts->list.data[i] = hosts->list.data[--hosts->list.len];
+		return;
+	}
 }
 
 int ky_relay_hosts_find(struct ky_relay_hosts *hosts, const char *dir, const char *name,
@@ -55,22 +69,34 @@ int ky_relay_hosts_find(struct ky_relay_hosts *hosts, const char *dir, const cha
 	struct ky_relay_host *host;
 
 	ky_vec_foreach(&hosts->list, it) {
+		if (strcmp((*it)->name, name) != 0)
+			continue;
 		*out = *it;
-		if (strcmp((*it)->name, name) == 0)
-			return KYMO_OK;
+		ky_relay_host_keep(*out);
+		return KYMO_OK;
 	}
 	*out = NULL;
-	if (hosts->list.len >= HOSTS_MAX)
-		return ky_error_set(err, KYMO_E_LIMIT, "the relay knows too many hosts");
+	if (hosts->list.len >= KY_RELAY_HOSTS_MAX)
+		relay_hosts_forget_one(hosts);
 	host = host_new(dir, name);
 	if (!host || ky_vec_push(&hosts->list, host) < 0) {
-		if (host)
-			free(host->name);
-		free(host);
+		host_free(host);
 		return ky_error_nomem(err);
 	}
+	ky_relay_host_keep(host);
 	*out = host;
 	return KYMO_OK;
+}
+
+void ky_relay_host_keep(struct ky_relay_host *host)
+{
+	host->users++;
+}
+
+void ky_relay_host_leave(struct ky_relay_host *host)
+{
+	if (host)
+		host->users--;
 }
 
 void ky_relay_host_subtract(struct ky_relay_host *host, uint64_t bytes)
@@ -91,9 +117,7 @@ int ky_relay_host_check(const struct ky_relay_host *host, uint64_t quota_bytes,
 
 void ky_relay_hosts_fini(struct ky_relay_hosts *hosts)
 {
-	ky_vec_foreach(&hosts->list, host) {
-		free((*host)->name);
-		free(*host);
-	}
+	ky_vec_foreach(&hosts->list, host)
+		host_free(*host);
 	ky_vec_fini(&hosts->list);
 }

@@ -46,7 +46,6 @@ int ky_relay_symbols_begin(struct ky_relay_symbols *symbols, int session_fd,
 {
 	int ret = relay_symbols_check(file, err), place_fd, errnum;
 
-	ky_relay_symbols_fini(symbols);
 	if (ret < 0)
 		return ret;
 	place_fd = relay_symbols_open_place(session_fd, file->place);
@@ -67,11 +66,15 @@ int ky_relay_symbols_begin(struct ky_relay_symbols *symbols, int session_fd,
 }
 
 int ky_relay_symbols_write(struct ky_relay_symbols *symbols, const uint8_t *data, size_t bytes,
-			   struct kymo_error *err)
+			   uint64_t *added_bytes, struct kymo_error *err)
 {
-	int ret = symbols->fd < 0 ? 0 : ky_relay_write(symbols->fd, data, bytes, symbols->bytes);
+	int ret;
 
+	if (symbols->fd < 0)
+		return KYMO_OK;
+	ret = ky_relay_write(symbols->fd, data, bytes, symbols->bytes);
 	symbols->bytes += bytes;
+	*added_bytes += bytes;
 	return ret < 0 ? relay_symbols_error(-ret, err) : KYMO_OK;
 }
 
@@ -88,16 +91,18 @@ int ky_relay_symbols_end(struct ky_relay_symbols *symbols, uint64_t *added_bytes
 	if (renameat(symbols->dir_fd, NEW_FILE, symbols->dir_fd, symbols->name) < 0)
 		return relay_symbols_error(errno, err);
 	*removed_bytes += old_bytes;
-	*added_bytes += symbols->bytes + KY_RELAY_ENTRY_BYTES;
+	*added_bytes += KY_RELAY_ENTRY_BYTES;
 	ky_relay_close_fd(&symbols->fd);
 	ky_relay_close_fd(&symbols->dir_fd);
 	return KYMO_OK;
 }
 
-void ky_relay_symbols_fini(struct ky_relay_symbols *symbols)
+void ky_relay_symbols_fini(struct ky_relay_symbols *symbols, uint64_t *removed_bytes)
 {
-	if (symbols->fd >= 0)
+	if (symbols->fd >= 0) {
 		(void)unlinkat(symbols->dir_fd, NEW_FILE, 0);
+		*removed_bytes += symbols->bytes;
+	}
 	ky_relay_close_fd(&symbols->fd);
 	ky_relay_close_fd(&symbols->dir_fd);
 }

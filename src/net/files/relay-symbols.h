@@ -31,13 +31,13 @@ struct ky_relay_symbols {
 int ky_relay_symbols_begin(struct ky_relay_symbols *symbols, int session_fd,
 			   const struct ky_net_file *file, uint64_t *added_bytes,
 			   struct kymo_error *err);
-/* The next bytes of it. */
+/* The next bytes of it, which *added_bytes gets, too. */
 int ky_relay_symbols_write(struct ky_relay_symbols *symbols, const uint8_t *data, size_t bytes,
-			   struct kymo_error *err);
+			   uint64_t *added_bytes, struct kymo_error *err);
 /* It is whole, and takes the place of a file with the same name. Both counts are added to. */
 int ky_relay_symbols_end(struct ky_relay_symbols *symbols, uint64_t *added_bytes,
 			 uint64_t *removed_bytes, struct kymo_error *err);
-/* Removes a file that is not whole. */
-void ky_relay_symbols_fini(struct ky_relay_symbols *symbols);
+/* Removes a file that is not whole; *removed_bytes gets what it has counted. */
+void ky_relay_symbols_fini(struct ky_relay_symbols *symbols, uint64_t *removed_bytes);
 
 #endif

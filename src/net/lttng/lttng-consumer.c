@@ -81,6 +81,7 @@ void ky_lttng_consumer_free(struct ky_lttng_consumer *consumer)
 	ky_lttng_chunk_put(consumer->closing);
 	ky_lttng_chunk_put(consumer->current);
 	ky_lttng_session_put(consumer->session);
+	ky_relay_host_leave(consumer->host);
 	free(consumer);
 }
 
@@ -245,6 +246,9 @@ int ky_lttng_consumer_open(struct ky_lttng_consumer *consumer,
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "the name of the host or of the session cannot be used");
 	plain.name = name;
+	/* A daemon that was refused may try again. */
+	ky_relay_host_leave(consumer->host);
+	consumer->host = NULL;
 	ret = ky_relay_hosts_find(relay->options.hosts, relay->options.dir, spec->host,
 				  &consumer->host, err);
 	if (!ret)

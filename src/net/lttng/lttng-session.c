@@ -118,6 +118,7 @@ static void session_free(struct ky_lttng_session *session)
 {
 	if (session->fd >= 0)
 		close(session->fd);
+	ky_relay_host_leave(session->host);
 	ky_vec_fini(&session->chunks);
 	free(session->path);
 	free(session);
@@ -149,6 +150,7 @@ static int session_new(struct ky_lttng_sessions *sessions, const struct ky_lttng
 					     .is_snapshot = spec->is_snapshot,
 					     .is_live = spec->is_live};
 	memcpy(session->daemon, spec->daemon, sizeof(session->daemon));
+	ky_relay_host_keep(host);
 	ret = lttng_session_open_directory(session, spec, err);
 	if (!ret && ky_vec_push(&sessions->list, session) < 0)
 		ret = ky_error_nomem(err);

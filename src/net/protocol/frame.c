@@ -103,11 +103,13 @@ bool ky_net_is_name(const char *name, size_t len)
 
 bool ky_net_is_path(const char *path, size_t len)
 {
+	int depth = 0;
+
 	for (size_t at = 0; at <= len;) {
 		const char *slash = memchr(path + at, '/', len - at);
 		size_t end = slash ? (size_t)(slash - path) : len;
 
-		if (!ky_net_is_name(path + at, end - at))
+		if (++depth > KY_NET_DEPTH_MAX || !ky_net_is_name(path + at, end - at))
 			return false;
 		at = end + 1;
 	}

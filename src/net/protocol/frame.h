@@ -24,6 +24,7 @@
 #define KY_NET_TEXT_MAX	    4096	 /* of a path, a name, an error */
 #define KY_NET_PACKET_MAX   (256u << 20) /* of the payload of other frames */
 #define KY_NET_FILE_MAX	    (16u << 20)	 /* of a file of symbols */
+#define KY_NET_DEPTH_MAX    32		 /* components of a path: each costs work and room */
 #define KY_NET_INDEX_BYTES  72
 #define KY_FRAME_HEAD_BYTES 24
 /* Bounds of the delay from an event to a live reader, and the delay of readers that wish none. */
@@ -147,7 +148,7 @@ int ky_frame_check(const struct ky_frame *frame, bool from_relay, struct kymo_er
 
 /*
  * Whether @path is a path below a directory, as traces have: no component is empty, begins with '.' or
- * has control characters.
+ * has control characters, and there are KY_NET_DEPTH_MAX at most.
  */
 bool ky_net_is_path(const char *path, size_t len);
 /* The same for one component of 200 bytes at most, such as a host's or a session's name. */

@@ -17,6 +17,7 @@ struct ky_live_client {
 	int64_t end_ms; /* of the answer at hand */
 	uint32_t minor; /* of the version that both sides speak */
 	uint8_t *piece; /* KY_LIVE_PIECE_BYTES */
+	bool (*stop)(void);
 };
 
 /* The relay's answer is not one of the protocol, for reason @what. Returns KYMO_E_FORMAT. */

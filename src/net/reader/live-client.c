@@ -109,6 +109,9 @@ int ky_live_client_ask(struct ky_live_client *client, enum ky_viewer_command com
 	struct iovec parts[] = {{(void *)&head, sizeof(head)}, {(void *)request, request_bytes}};
 	int ret;
 
+	/* A relay that always has an answer lets no wait be interrupted. */
+	if (client->stop && client->stop())
+		return broken(EINTR, err);
 	client->end_ms = ky_os_now_ms() + ANSWER_MS;
 	ret = send_all(client, parts, request_bytes ? 2 : 1, err);
 	return ret < 0 ? ret : ky_live_client_receive(client, answer, bytes, err);
@@ -221,6 +224,7 @@ int ky_live_client_begin(int fd, const struct ky_live_client_options *options,
 		close(fd);
 		return ky_error_nomem(err);
 	}
+	client->stop = options->stop;
 	ret = ky_link_new(fd, fd, &client->link, err);
 	if (!ret && options->tls)
 		ret = ky_link_use_tls(client->link, options->tls, err);

@@ -26,6 +26,8 @@ struct ky_live_client_options {
 	struct ky_tls *tls;	       /* NULL: no TLS; must outlive the client */
 	const char *token;	       /* NULL: none */
 	uint32_t delay_ms; /* how soon a relay of Kymo is to have events; 0: the usual delay */
+	bool (*stop)(
+		void); /* whether the user wants no more; then the next request fails. May be NULL */
 };
 
 struct ky_live_session {

@@ -316,6 +316,9 @@ static int receive_metadata(struct ky_live_client *client, uint64_t bytes, struc
 {
 	if (bytes > METADATA_MAX || text->len + bytes > METADATA_MAX)
 		return ky_live_client_malformed("the metadata is too large", err);
+	/* Otherwise a relay could say for ever that there is some. */
+	if (!bytes)
+		return 0;
 	while (bytes) {
 		size_t piece = bytes < KY_LIVE_PIECE_BYTES ? (size_t)bytes : KY_LIVE_PIECE_BYTES;
 		int ret = ky_live_client_receive(client, client->piece, piece, err);

@@ -180,6 +180,13 @@ int ky_relay_session_open(int dir_fd, const struct ky_relay_session_spec *spec,
 	return KYMO_OK;
 }
 
+void ky_relay_session_drop_part(struct ky_relay_session *session)
+{
+	ky_relay_symbols_fini(&session->symbols, &session->use.removed_bytes);
+	if (session->trace)
+		ky_relay_trace_drop_part(session->trace);
+}
+
 void ky_relay_session_close(struct ky_relay_session *session)
 {
 	void *trace;
@@ -188,7 +195,7 @@ void ky_relay_session_close(struct ky_relay_session *session)
 
 	if (!session)
 		return;
-	ky_relay_symbols_fini(&session->symbols);
+	ky_relay_session_drop_part(session);
 	while (ky_map_next(&session->traces, &at, &number, &trace))
 		ky_relay_trace_free(trace);
 	ky_map_fini(&session->traces);
@@ -326,6 +333,7 @@ static void forget_trace(struct ky_relay_session *session)
 {
 	ky_map_del(&session->traces, session->frame.trace);
 	ky_relay_trace_free(session->trace);
+	session->trace = NULL;
 }
 
 /* ---- frames --------------------------------------------------------------------------- */
@@ -407,7 +415,8 @@ static int relay_session_write(struct ky_relay_session *session, const uint8_t *
 			       struct kymo_error *err)
 {
 	return session->frame.type == KY_FRAME_FILE
-		       ? ky_relay_symbols_write(&session->symbols, data, bytes, err)
+		       ? ky_relay_symbols_write(&session->symbols, data, bytes,
+						&session->use.added_bytes, err)
 		       : ky_relay_trace_write(session->trace, data, bytes, err);
 }
 

@@ -37,6 +37,8 @@ struct ky_relay_session_spec {
 int ky_relay_session_open(int dir_fd, const struct ky_relay_session_spec *spec,
 			  struct ky_relay_batch *batch, struct ky_relay_session **session,
 			  struct kymo_error *err);
+/* Removes parts of files that are sent again as a whole, and no more counts them. The session takes no further frame. */
+void ky_relay_session_drop_part(struct ky_relay_session *session);
 /* Closes all files; what is not carried out yet can be sent again later. NULL is allowed. */
 void ky_relay_session_close(struct ky_relay_session *session);
 

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/strbuf.h"
 #include "net/files/relay-files.h"
+#include "net/files/relay-memory.h"
 #include "os/file.h"
 #include "store/directory/index-record.h"
 #include "store/live/live-file.h"
@@ -23,6 +24,8 @@
 #define METADATA_NEW   ".metadata.new"
 #define INDEX_DIR      "index"
 #define FILE_BYTES_MAX (UINT64_C(1) << 50)
+/* About what an entry of a map and the heads of two blocks of memory take. */
+#define MEMORY_MORE 64
 
 struct stream {
 	struct ky_relay_stream_file file; /* first: the batch knows only this */
@@ -43,6 +46,7 @@ struct ky_relay_trace {
 	/* What the bytes that come are written to. */
 	int write_fd, metadata_fd;
 	uint64_t write_at;
+	uint64_t memory_bytes; /* its part of the session's */
 	struct stream *stream;
 	struct ky_net_data data;
 };
@@ -54,6 +58,18 @@ static int io_error(const struct ky_relay_trace *trace, const char *name, int er
 
 	snprintf(path, sizeof(path), "%s/%s", trace->path, name);
 	return ky_relay_io_error(path, errnum, what, err);
+}
+
+/* What a trace's definition, or one of its streams, takes. */
+static int relay_trace_take_memory(struct ky_relay_trace *trace, size_t struct_bytes,
+				   const char *text, struct kymo_error *err)
+{
+	uint64_t bytes = struct_bytes + strlen(text) + MEMORY_MORE;
+	int ret = ky_relay_memory_take(&trace->use->memory_bytes, bytes, err);
+
+	if (!ret)
+		trace->memory_bytes += bytes;
+	return ret;
 }
 
 /* ---- directories ---------------------------------------------------------------------- */
@@ -135,14 +151,25 @@ int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_rel
 	trace->batch = batch;
 	trace->is_part = is_part;
 	trace->fd = trace->index_fd = trace->write_fd = trace->metadata_fd = -1;
-	trace->path = strdup(path);
-	ret = trace->path ? relay_trace_open_dirs(trace, err) : ky_error_nomem(err);
+	ret = relay_trace_take_memory(trace, sizeof(*trace), path, err);
+	trace->path = ret < 0 ? NULL : strdup(path);
+	if (!ret)
+		ret = trace->path ? relay_trace_open_dirs(trace, err) : ky_error_nomem(err);
 	if (ret < 0) {
 		ky_relay_trace_free(trace);
 		return ret;
 	}
 	*out = trace;
 	return KYMO_OK;
+}
+
+void ky_relay_trace_drop_part(struct ky_relay_trace *trace)
+{
+	if (trace->metadata_fd < 0)
+		return;
+	(void)unlinkat(trace->fd, METADATA_NEW, 0);
+	ky_relay_close_fd(&trace->metadata_fd);
+	trace->use->removed_bytes += trace->write_at;
 }
 
 void ky_relay_trace_free(struct ky_relay_trace *trace)
@@ -152,13 +179,11 @@ void ky_relay_trace_free(struct ky_relay_trace *trace)
 	if (!trace)
 		return;
 	close_streams(trace);
-	/* Metadata that is not whole comes again. */
-	if (trace->metadata_fd >= 0)
-		(void)unlinkat(trace->fd, METADATA_NEW, 0);
-	ky_relay_close_fd(&trace->metadata_fd);
+	ky_relay_trace_drop_part(trace);
 	relay_trace_close_file(trace, &trace->index_fd);
 	relay_trace_close_file(trace, &trace->fd);
 	trace->use->n_streams -= trace->streams.len;
+	ky_relay_memory_give(&trace->use->memory_bytes, trace->memory_bytes);
 	for (size_t at = 0; (stream = next_stream(trace, &at));) {
 		free(stream->name);
 		free(stream);
@@ -180,9 +205,13 @@ static int relay_trace_add_stream(struct ky_relay_trace *trace, uint32_t number,
 				  struct kymo_error *err)
 {
 	struct stream *stream;
+	int ret;
 
 	if (trace->use->n_streams >= STREAMS_OF_ALL)
 		return ky_error_set(err, KYMO_E_LIMIT, "the session has too many streams");
+	ret = relay_trace_take_memory(trace, sizeof(*stream), name, err);
+	if (ret < 0)
+		return ret;
 	stream = calloc(1, sizeof(*stream));
 	if (!stream)
 		return ky_error_nomem(err);
@@ -334,6 +363,7 @@ int ky_relay_trace_write(struct ky_relay_trace *trace, const uint8_t *data, size
 	if (ret < 0)
 		return io_error(trace, METADATA_NEW, -ret, "write what came", err);
 	trace->write_at += bytes;
+	trace->use->added_bytes += bytes;
 	return KYMO_OK;
 }
 
@@ -382,7 +412,6 @@ int ky_relay_trace_metadata(struct ky_relay_trace *trace, struct kymo_error *err
 
 	if (ret < 0)
 		return ret;
-	ky_relay_close_fd(&trace->metadata_fd);
 	trace->metadata_fd =
 		ky_file_open(trace->fd, METADATA_NEW,
 			     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -408,12 +437,12 @@ int ky_relay_trace_metadata_end(struct ky_relay_trace *trace, struct kymo_error 
 {
 	uint64_t old_bytes = size_at(trace->fd, metadata_name(trace));
 
-	ky_relay_close_fd(&trace->metadata_fd);
 	trace->write_fd = -1;
 	if (renameat(trace->fd, METADATA_NEW, trace->fd, metadata_name(trace)) < 0)
 		return io_error(trace, metadata_name(trace), errno, "write the metadata", err);
+	ky_relay_close_fd(&trace->metadata_fd);
 	trace->use->removed_bytes += old_bytes;
-	trace->use->added_bytes += trace->write_at + KY_RELAY_ENTRY_BYTES;
+	trace->use->added_bytes += KY_RELAY_ENTRY_BYTES;
 	return KYMO_OK;
 }
 

@@ -25,6 +25,7 @@ struct ky_relay_use {
 	uint64_t added_bytes, removed_bytes; /* of their files, since the session was opened */
 	size_t n_streams;		     /* of the traces that are open */
 	size_t n_files;			     /* that are open */
+	uint64_t memory_bytes;		     /* for what the recorder has defined */
 };
 
 /*
@@ -37,7 +38,7 @@ int ky_relay_trace_new(int dir_fd, const char *path, bool is_part, struct ky_rel
 /* Closes its files. NULL is allowed. */
 void ky_relay_trace_free(struct ky_relay_trace *trace);
 
-/* Stream number @number has the name @name. KYMO_E_LIMIT: the session has too many. */
+/* Stream number @number has the name @name. KYMO_E_LIMIT: the session has too many; KYMO_E_AGAIN: all sessions have. */
 int ky_relay_trace_stream(struct ky_relay_trace *trace, uint32_t number, const char *name,
 			  struct kymo_error *err);
 /* Writes the data of a batch, or all of it. */
@@ -50,6 +51,8 @@ int ky_relay_trace_packet(struct ky_relay_trace *trace, const struct ky_net_data
 int ky_relay_trace_metadata(struct ky_relay_trace *trace, struct kymo_error *err);
 int ky_relay_trace_write(struct ky_relay_trace *trace, const uint8_t *data, size_t bytes,
 			 struct kymo_error *err);
+/* Removes metadata that is not whole: it comes again. */
+void ky_relay_trace_drop_part(struct ky_relay_trace *trace);
 int ky_relay_trace_packet_end(struct ky_relay_trace *trace, struct kymo_error *err);
 int ky_relay_trace_metadata_end(struct ky_relay_trace *trace, struct kymo_error *err);
 int ky_relay_trace_patch(struct ky_relay_trace *trace, uint64_t at_bytes, const uint8_t *data,

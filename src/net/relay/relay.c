@@ -232,10 +232,13 @@ static void end_client(struct ky_client *base)
 	if (client->session)
 		ky_relay_readers_forget(&client->relay->readers, client->watch);
 	relay_set_owing(client, false);
-	/* A part of a packet takes room, too. */
-	if (client->session)
+	/* A part of a packet takes room, too; other parts go. */
+	if (client->session) {
+		ky_relay_session_drop_part(client->session);
 		count_use(client);
+	}
 	ky_relay_session_close(client->session);
+	ky_relay_host_leave(client->host);
 	free(client->hello);
 }
 
@@ -487,8 +490,13 @@ static int relay_take_payload(struct client *client, const uint8_t *data, size_t
 			      struct kymo_error *err)
 {
 	client->left_bytes -= bytes;
-	if (!is_greeting(&client->frame))
-		return ky_relay_session_take(client->session, data, bytes, err);
+	if (!is_greeting(&client->frame)) {
+		int ret = ky_relay_session_take(client->session, data, bytes, err);
+
+		/* A frame has up to 256 MiB, and each client can send one. */
+		return ret < 0 || !relay_takes_room(client->frame.type) ? ret
+									: check_quota(client, err);
+	}
 	memcpy(client->hello + client->n_hello, data, bytes);
 	client->n_hello += bytes;
 	return KYMO_OK;
