@@ -497,3 +497,20 @@ def test_texts_and_times_at_their_limits(kymo, tmp_path):
     (tmp_path / "l.log").write_text("9999-12-31T00:00:00Z host p[1]: a\n2026-11-26T00:00:00Z host p[1]: b\n")
     done = kymo("convert", "--to", "json", "--log-format", "syslog", str(tmp_path / "l.log"))
     assert [json.loads(line)["event"] for line in done.out.splitlines()] == ["line", "log"]
+
+
+def test_a_trace_that_does_not_fit_in_memory(kymo, tmp_path):
+    """The first 64 MiB stay in memory, the rest is in a file: both are read, copied and listed in the index."""
+    log = tmp_path / "long.log"
+    texts = [(i, f"x{i:05}" * (11000 if i > 50 else 1)) for i in range(1300)]
+    with open(log, "w", encoding="ascii") as file:
+        for number, text in texts:
+            file.write(json.dumps({"time": 1_764_181_493_000 + number, "number": number, "text": text}) + "\n")
+    assert [(event["fields"]["number"], event["fields"]["text"]) for event in events_of(kymo, log)] == texts
+    kymo("convert", "-o", tmp_path / "trace", log)
+    assert [(event["fields"]["number"], event["fields"]["text"]) for event in events_of(kymo, tmp_path / "trace")] == texts
+    index, = (tmp_path / "trace").rglob("*.idx")
+    assert index.stat().st_size > 16 + 128 * 72
+    assert not kymo("info", tmp_path / "trace").err
+    kymo("convert", "-o", tmp_path / "copy", tmp_path / "trace")
+    assert not kymo("info", tmp_path / "copy").err

@@ -2,6 +2,7 @@
 """perf.data: copied stacks are unwound, AUX data are kept; perf judges."""
 
 import collections
+import json
 import os
 import re
 import shutil
@@ -119,3 +120,38 @@ def test_aux_data_is_kept(kymo, peer, tmp_path, big):
     assert "PERF_RECORD_AUX offset: 0x1000 size: 0x2710" in dump
     kymo("convert", path, "-o", tmp_path / "trace")
     assert kymo("print", "--count", "--event", "perf_auxtrace*", tmp_path / "trace").out == "4\n"
+
+
+def perf_of_rounds(path, late):
+    """Six rounds of two CPUs, 3000 records of each. Interrupts put some before others; @late: later rounds have two rings of CPU 1."""
+    perf = foreign_files.Perf()
+    leave = perf.attr(2, 399, foreign_files.IDENTIFIER | foreign_files.IP | foreign_files.TID | foreign_files.TIME | foreign_files.CPU |
+                      foreign_files.PERIOD | foreign_files.RAW, "raw_syscalls:sys_exit")
+    expected = collections.defaultdict(list)
+    for number in range(6):
+        for cpu in (0, 1):
+            times = [1_000_000_000_000 + number * 10_000_000 + cpu + i * 1000 for i in range(3000)]
+            expected[cpu] += times
+            for i in range(0, 2900, 100):
+                times[i], times[i + 1:i + 41] = times[i + 40], times[i:i + 40]
+            if cpu and late and number > 2:
+                times = times[::2] + times[1::2]
+            for ns in times:
+                perf.sample(leave, 10 + cpu, ns, cpu, foreign_files.raw_exit(perf.order, 10 + cpu, 1, ns % 1000003))
+        perf.comm(10, f"round-{number}", 1_000_000_000_000 + number * 10_000_000 + 1500)
+        perf.finish_round()
+    return perf.write(path), expected
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["a ring a CPU", "two rings a CPU"])
+def test_records_out_of_order(kymo, tmp_path, late):
+    path, expected = perf_of_rounds(tmp_path / "rounds.data", late)
+    done = kymo("convert", "--to", "json", path)
+    events = [json.loads(line) for line in done.out.splitlines()]
+    calls = [event for event in events if event["event"].startswith("syscall_exit")]
+    for cpu in (0, 1):
+        found = [(event["timestamp_ns"], event["fields"]["ret"]) for event in calls if event["packet"]["cpu_id"] == cpu]
+        assert found == [(ns, ns % 1000003) for ns in expected[cpu]]
+    assert sorted(event["timestamp_ns"] for event in events) == [event["timestamp_ns"] for event in events]
+    assert sum(event["event"] == "perf_comm" for event in events) == 6
+    assert not done.err

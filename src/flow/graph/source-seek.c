@@ -193,12 +193,13 @@ void ky_source_passed(struct ky_flow *source, uint64_t upto_bytes, struct ky_pag
 {
 	struct source *s = ky_source_of(source);
 	uint64_t upto = upto_bytes & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1), from;
+	uint64_t kept = ky_stream_memory_bytes(s->stream);
 
-	if (upto <= s->released_bytes || upto > s->stream->file.size_bytes ||
-	    ky_stream_in_memory(s->stream))
+	if (upto <= s->released_bytes || upto > s->stream->file.size_bytes || upto <= kept)
 		return;
 	/* The kernel brings in what lies around a page that is missing. */
 	from = s->released_bytes > AROUND_BYTES ? s->released_bytes - AROUND_BYTES : 0;
+	from = from > kept ? from : kept;
 	ky_pages_add(pages, s->stream->file.data + from, upto - from);
 	s->released_bytes = upto;
 }

@@ -45,9 +45,7 @@ void ky_source_release(struct source *s, uint64_t upto_bytes)
 	from = upto < 4 * s->release_bytes ? 0 : (upto - 4 * s->release_bytes) & ~(page - 1);
 	if (from > s->released_bytes)
 		from = s->released_bytes;
-	if (!ky_stream_in_memory(s->stream))
-		(void)madvise((void *)(uintptr_t)(s->stream->file.data + from), upto - from,
-			      MADV_DONTNEED);
+	ky_stream_give_back(s->stream, from, upto);
 	s->released_bytes = upto;
 }
 
@@ -72,8 +70,7 @@ static void source_give_back(const struct source *s)
 
 	if (end > s->stream->file.size_bytes)
 		end = s->stream->file.size_bytes;
-	if (end && !ky_stream_in_memory(s->stream))
-		(void)madvise((void *)(uintptr_t)s->stream->file.data, end, MADV_DONTNEED);
+	ky_stream_give_back(s->stream, 0, end);
 }
 
 /* The time of a loss before the current packet: that of its first event, selected or not. */

@@ -23,9 +23,7 @@ static uint64_t summary_release(const struct ky_stream *stream, uint64_t from, u
 	if (upto <= from ||
 	    (upto < from + RELEASE_BYTES && upto < (stream->file.size_bytes & ~(page - 1))))
 		return from;
-	if (!ky_stream_in_memory(stream))
-		(void)madvise((void *)(uintptr_t)(stream->file.data + from), upto - from,
-			      MADV_DONTNEED);
+	ky_stream_give_back(stream, from, upto);
 	return upto;
 }
 
@@ -99,9 +97,7 @@ static int summary_count_packets(struct ky_walk *walk, struct ky_stream_summary 
 /* Of many streams, each may be too short for a step; together they are not. */
 static void release_all(const struct ky_stream *stream)
 {
-	if (!ky_stream_in_memory(stream))
-		(void)madvise((void *)(uintptr_t)stream->file.data, stream->file.size_bytes,
-			      MADV_DONTNEED);
+	ky_stream_give_back(stream, 0, stream->file.size_bytes);
 }
 
 int ky_stream_summarize(const struct ky_stream *stream, struct ky_stream_summary *summary,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/vec.h"
 #include "flow/sinks/ctf-sink.h"
 #include "flow/graph/parallel.h"
 #include "store/read/walk.h"
@@ -29,6 +30,7 @@ struct stretch {
 	const struct ky_stream_part *part; /* NULL: none yet */
 	int fd;				   /* of its file; -1: use the mapping */
 	uint64_t from_bytes, upto_bytes;   /* in the stream */
+	KY_VEC(struct ky_packet_out) packets;
 };
 
 static int ctf_copy_step(struct copying *c, uint64_t bytes, struct kymo_error *err)
@@ -111,15 +113,26 @@ static int flush_stretch(struct copying *c, const struct ky_stream *stream, int 
 		bytes.offset_bytes = s->from_bytes - s->part->at_bytes;
 	if (bytes.size_bytes)
 		ret = ky_store_copy(files, number, &bytes, err);
+	/* The index tells of no packet that is not in the file. */
+	ky_vec_foreach(&s->packets, packet)
+		if (!ret)
+			ret = ky_store_list(files, number, packet, err);
+	ky_vec_clear(&s->packets);
 	s->from_bytes = s->upto_bytes;
 	return ret;
 }
 
-static void stretch_fini(struct stretch *s)
+static void stretch_close(struct stretch *s)
 {
 	if (s->part && s->fd >= 0)
 		close(s->fd);
 	s->part = NULL;
+}
+
+static void stretch_fini(struct stretch *s)
+{
+	stretch_close(s);
+	ky_vec_fini(&s->packets);
 }
 
 static const struct ky_stream_part *ctf_copy_part_of(const struct ky_stream *stream,
@@ -143,19 +156,18 @@ static int ctf_copy_add_packet(struct copying *c, const struct ky_walk *walk, in
 
 	if (part != s->part || walk->at_bytes != s->upto_bytes) {
 		ret = flush_stretch(c, walk->stream, number, s, err);
-		stretch_fini(s);
-		*s = (struct stretch){part, ky_stream_part_open(part), walk->at_bytes, 0};
+		stretch_close(s);
+		s->part = part;
+		s->fd = part->memory ? -1 : ky_stream_part_open(part);
+		s->from_bytes = walk->at_bytes;
 	}
 	s->upto_bytes = walk->at_bytes + walk->packet->packet_bits / 8;
 	return ret;
 }
 
-static int list_packet(struct copying *c, const struct ky_walk *walk, int number,
-		       struct kymo_error *err)
+static int list_packet(const struct ky_packet *p, struct stretch *s, struct kymo_error *err)
 {
-	struct ky_store_trace *files = ky_ctf_sink_files(c->sink, walk->stream);
-	const struct ky_packet *p = walk->packet;
-	struct ky_packet_out out = {
+	const struct ky_packet_out out = {
 		.data = p->data,
 		.size_bytes = p->packet_bits / 8,
 		.content_bits = p->content_bits,
@@ -168,7 +180,7 @@ static int list_packet(struct copying *c, const struct ky_walk *walk, int number
 		.no_times = !p->has_begin || !p->has_end,
 	};
 
-	return ky_store_list(files, number, &out, err);
+	return ky_vec_push(&s->packets, out) < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
 /* Bytes are written in steps of so many, so that it can be stopped. */
@@ -183,7 +195,7 @@ static int ctf_copy_packets(struct copying *c, struct ky_walk *walk, int number,
 	while ((ret = ky_walk_next(walk, err)) > 0) {
 		ret = ctf_copy_add_packet(c, walk, number, s, err);
 		if (ret == KYMO_OK)
-			ret = list_packet(c, walk, number, err);
+			ret = list_packet(walk->packet, s, err);
 		bytes = s->upto_bytes - s->from_bytes;
 		if (ret == KYMO_OK && bytes >= STRETCH_MAX)
 			ret = flush_stretch(c, walk->stream, number, s, err);

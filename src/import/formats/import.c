@@ -132,12 +132,26 @@ int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
 	return ret;
 }
 
+struct ky_import_mark ky_import_mark(const struct ky_import *imports)
+{
+	return (struct ky_import_mark){imports->traces.len, imports->places.len};
+}
+
+void ky_import_undo(struct ky_import *imports, const struct ky_import_mark *mark)
+{
+	for (size_t i = mark->n_traces; i < imports->traces.len; i++) {
+		ky_scratch_trace_fini(imports->traces.data[i]);
+		free(imports->traces.data[i]);
+	}
+	imports->traces.len = mark->n_traces;
+	imports->places.len = mark->n_places;
+}
+
 void ky_import_fini(struct ky_import *imports)
 {
-	ky_vec_foreach(&imports->traces, trace) {
-		ky_scratch_trace_fini(*trace);
-		free(*trace);
-	}
+	const struct ky_import_mark nothing = {0};
+
+	ky_import_undo(imports, &nothing);
 	ky_vec_foreach(&imports->names, name)
 		free(*name);
 	ky_vec_fini(&imports->names);

@@ -107,6 +107,16 @@ struct ky_perf_queue *ky_perf_queue_new(struct ky_perf_queues *queues, uint32_t 
 	return &queues->cpus.data[cpu];
 }
 
+/* The bytes of @waiting are in a block. */
+static void perf_queue_keeps(struct ky_perf_queues *queues, struct ky_perf_queue *queue,
+			     struct ky_perf_waiting *waiting)
+{
+	waiting->is_in_block = true;
+	perf_queue_block_of(waiting->bytes)->n_waiting++;
+	queue->n_copies++;
+	queues->waiting_bytes += waiting->size;
+}
+
 int ky_perf_queue_add_copy(struct ky_perf_queues *queues, uint32_t cpu,
 			   const struct ky_perf_waiting *waiting)
 {
@@ -119,9 +129,28 @@ int ky_perf_queue_add_copy(struct ky_perf_queues *queues, uint32_t cpu,
 	added->bytes = waiting->bytes;
 	added->size = waiting->size;
 	added->attr = 0;
-	perf_queue_block_of(waiting->bytes)->n_waiting++;
-	queue->n_copies++;
-	queues->waiting_bytes += waiting->size;
+	added->is_in_map = false;
+	perf_queue_keeps(queues, queue, added);
+	return KYMO_OK;
+}
+
+int ky_perf_queues_keep(struct ky_perf_queues *queues)
+{
+	ky_vec_foreach(&queues->cpus, queue) {
+		if (!queue->has_row)
+			continue;
+		for (size_t i = queue->n_done; i < queue->records.len; i++) {
+			struct ky_perf_waiting *waiting = &queue->records.data[i];
+
+			if (waiting->is_in_block || waiting->is_in_map)
+				continue;
+			waiting->bytes = ky_perf_queue_copy(queues, waiting->bytes, waiting->size);
+			if (!waiting->bytes)
+				return KYMO_E_MEMORY;
+			perf_queue_keeps(queues, queue, waiting);
+		}
+		queue->has_row = false;
+	}
 	return KYMO_OK;
 }
 
@@ -152,7 +181,7 @@ void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *que
 	for (size_t i = 0; i < n && queue->n_copies; i++) {
 		const struct ky_perf_waiting *done = &queue->records.data[i];
 
-		if (done->attr)
+		if (!done->is_in_block)
 			continue;
 		queues->waiting_bytes -= done->size;
 		queue->n_copies--;

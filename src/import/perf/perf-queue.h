@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records of perf.data that wait for their turn: a queue for each CPU. The bytes of plain tracepoints stay in the file's map; those
- * of other records are copied into blocks, where they stay until the record is handed on. A block is free again when no record in it
- * waits.
+ * Records of perf.data that wait for their turn: a queue for each CPU. The bytes of plain tracepoints stay where they were read, in the
+ * file's map or in a row of the file, as long as that is there; those of other records are copied into blocks, where they stay until the
+ * record is handed on. A block is free again when no record in it waits.
  *
  * Threads: one at a time per object.
  */
@@ -16,21 +16,28 @@
 
 struct ky_perf_block;
 
+#define KY_PERF_PLAIN_ATTRS_MAX 0x3fffu
+/* Of records that need not wait for the end of a round, this many wait at most, and the first of them are handed on. */
+#define KY_PERF_EARLY_MAX     1024u
+#define KY_PERF_EARLY_RECORDS 512u
+
 struct ky_perf_waiting {
 	uint64_t ns;
-	const uint8_t *bytes; /* in the file's map, or in a block */
-	uint32_t order;	      /* of its arrival */
+	const uint8_t *bytes;
+	uint32_t order; /* of its arrival */
 	uint16_t size;
-	uint16_t
-		attr; /* of a plain tracepoint in the file's map, plus 1; 0: something else, in a block */
+	uint16_t attr : 14;	  /* of a plain tracepoint, plus 1; 0: something else */
+	uint16_t is_in_map : 1;	  /* of the file */
+	uint16_t is_in_block : 1; /* neither: in the row that is read */
 };
 
 struct ky_perf_queue {
 	KY_VEC(struct ky_perf_waiting) records;
-	size_t n_done;	 /* of the first records */
-	size_t n_copies; /* records in blocks */
-	uint32_t order;	 /* of the next record */
-	bool is_unsorted;
+	size_t n_done;		   /* of the first records */
+	size_t n_copies;	   /* records in blocks */
+	uint32_t order;		   /* of the next record */
+	bool is_unsorted, has_row; /* records whose bytes are in the row */
+	uint64_t handed_ns;	   /* the last that was handed on before the end of a round */
 };
 
 struct ky_perf_queues {
@@ -74,6 +81,8 @@ static inline struct ky_perf_waiting *ky_perf_queue_add(struct ky_perf_queues *q
 	queues->newest_ns = ns > queues->newest_ns ? ns : queues->newest_ns;
 	return added;
 }
+/* The row ends: copies the bytes in it into blocks. 0 or KYMO_E_MEMORY. */
+int ky_perf_queues_keep(struct ky_perf_queues *queues);
 /* Adds a record of @cpu whose bytes are in a block. 0 or KYMO_E_MEMORY. */
 int ky_perf_queue_add_copy(struct ky_perf_queues *queues, uint32_t cpu,
 			   const struct ky_perf_waiting *waiting);

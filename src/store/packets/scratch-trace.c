@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
+#include "os/sigbus-guard.h"
 
 /* Of all scratch traces of the process. */
 #define MEMORY_MAX_BYTES   ((uint64_t)64 << 20)
@@ -34,14 +35,21 @@ static struct scratch_writer *scratch_writer(struct ky_store_trace *base)
 
 /* ---- memory --------------------------------------------------------------------------- */
 
+static uint64_t scratch_trace_page(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static void scratch_trace_free_memory(struct ky_scratch_stream *stream)
 {
 	if (!stream->memory)
 		return;
+	if (stream->is_mapped)
+		ky_sigbus_guard_remove(stream->memory, stream->memory_bytes);
 	munmap(stream->memory, stream->memory_bytes);
-	atomic_fetch_sub_explicit(&memory_used_bytes, stream->size_bytes, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&memory_used_bytes, stream->kept_bytes, memory_order_relaxed);
 	stream->memory = NULL;
-	stream->memory_bytes = 0;
+	stream->memory_bytes = stream->kept_bytes = 0;
 }
 
 /* Addresses for @bytes, with what is there; pages come as they are written. */
@@ -84,28 +92,89 @@ static bool scratch_trace_fits(struct ky_scratch_stream *stream, uint64_t bytes)
 	return false;
 }
 
-/* 1: the packet is in memory; 0: it goes to the file, as those before it have; negative: an errno. */
+/*
+ * From here on, bytes go to the file: to the same offsets as in the stream, so that the file is mapped behind the memory. A mapping
+ * begins with a page, so the last page of the memory goes to the file, too. 0 or negative: an errno.
+ */
+static int scratch_trace_spill(struct ky_scratch_stream *stream)
+{
+	uint64_t begin = stream->kept_bytes & ~(scratch_trace_page() - 1);
+	int ret;
+
+	if (lseek(stream->fd, (off_t)begin, SEEK_SET) < 0)
+		return -errno;
+	ret = ky_write_all(stream->fd, stream->memory + begin, stream->kept_bytes - begin);
+	stream->is_over = !ret;
+	return ret;
+}
+
+/* 1: the packet is in memory; 0: it goes to the file, as will those after it; negative: an errno. */
 static int scratch_trace_keep(const struct ky_scratch_trace *trace,
 			      struct ky_scratch_stream *stream, const struct ky_packet_out *packet)
 {
 	uint8_t *at;
-	int ret = KYMO_OK;
 
-	if (!trace->uses_memory || (stream->size_bytes && !stream->memory))
+	if (!trace->uses_memory || stream->is_over || (stream->size_bytes && !stream->memory))
 		return 0;
-	if (scratch_trace_fits(stream, packet->size_bytes)) {
-		at = stream->memory + stream->size_bytes;
-		if (packet->head_bytes)
-			memcpy(at, packet->head, packet->head_bytes);
-		memcpy(at + packet->head_bytes, packet->data,
-		       packet->size_bytes - packet->head_bytes);
-		return 1;
+	if (!scratch_trace_fits(stream, packet->size_bytes))
+		return stream->memory ? scratch_trace_spill(stream) : 0;
+	at = stream->memory + stream->size_bytes;
+	if (packet->head_bytes)
+		memcpy(at, packet->head, packet->head_bytes);
+	memcpy(at + packet->head_bytes, packet->data, packet->size_bytes - packet->head_bytes);
+	stream->kept_bytes += packet->size_bytes;
+	return 1;
+}
+
+/*
+ * Moves the memory to where there are addresses for all of the stream, by a multiple of the size of huge pages, so that these move
+ * whole.
+ */
+static int scratch_trace_move(struct ky_scratch_stream *stream, uint64_t bytes)
+{
+	uint64_t room = bytes + HUGE_PAGE_BYTES, skip;
+	uint8_t *data =
+		mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (data == MAP_FAILED)
+		return errno;
+	skip = ((uintptr_t)stream->memory - (uintptr_t)data) % HUGE_PAGE_BYTES;
+	if (mremap(stream->memory, stream->memory_bytes, stream->memory_bytes,
+		   MREMAP_MAYMOVE | MREMAP_FIXED, data + skip) == MAP_FAILED) {
+		munmap(data, room);
+		return errno;
 	}
-	if (stream->size_bytes)
-		ret = ky_write_all(stream->fd, stream->memory, stream->size_bytes);
-	if (!ret)
-		scratch_trace_free_memory(stream);
-	return ret;
+	if (skip)
+		munmap(data, skip);
+	if (skip != HUGE_PAGE_BYTES)
+		munmap(data + skip + bytes, HUGE_PAGE_BYTES - skip);
+	stream->memory = data + skip;
+	stream->memory_bytes = bytes;
+	return KYMO_OK;
+}
+
+int ky_scratch_stream_map(struct ky_scratch_stream *stream)
+{
+	uint64_t page = scratch_trace_page(), kept = stream->kept_bytes & ~(page - 1);
+	uint64_t bytes = (stream->size_bytes + page - 1) & ~(page - 1);
+	int errnum = KYMO_OK;
+
+	if (!stream->is_over || stream->is_mapped)
+		return KYMO_OK;
+	if (bytes > stream->memory_bytes)
+		errnum = scratch_trace_move(stream, bytes);
+	if (errnum)
+		return errnum;
+	if (mmap(stream->memory + kept, bytes - kept, PROT_READ, MAP_PRIVATE | MAP_FIXED,
+		 stream->fd, (off_t)kept) == MAP_FAILED)
+		return errno;
+	if (ky_sigbus_guard_add(stream->memory, stream->memory_bytes) < 0)
+		return ENOMEM;
+	stream->is_mapped = true;
+	atomic_fetch_sub_explicit(&memory_used_bytes, stream->kept_bytes - kept,
+				  memory_order_relaxed);
+	stream->kept_bytes = kept;
+	return KYMO_OK;
 }
 
 /* ---- files ---------------------------------------------------------------------------- */
@@ -217,7 +286,8 @@ static int scratch_packet(struct ky_store_trace *base, int number,
 		ret = ky_writev_all(stream->fd, parts, 2);
 	if (ret < 0) {
 		/* Half a packet would be damage for its reader. */
-		(void)!ftruncate(stream->fd, stream->memory ? 0 : (off_t)stream->size_bytes);
+		(void)!ftruncate(stream->fd, (off_t)stream->size_bytes);
+		(void)lseek(stream->fd, (off_t)stream->size_bytes, SEEK_SET);
 		return scratch_error(writer->directory, -ret, "write a temporary file", err);
 	}
 	stream->size_bytes += packet->size_bytes;

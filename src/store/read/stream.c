@@ -20,10 +20,20 @@ static void stream_unmap(struct ky_stream *stream)
 {
 	uint64_t bytes = stream->reserved_bytes ?: stream->file.size_bytes;
 
-	if (ky_stream_in_memory(stream))
+	if (stream->parts.data[0].memory)
 		return;
 	ky_sigbus_guard_remove(stream->file.data, bytes);
 	munmap((void *)(uintptr_t)stream->file.data, bytes);
+}
+
+void ky_stream_give_back(const struct ky_stream *stream, uint64_t from, uint64_t upto)
+{
+	uint64_t kept = ky_stream_memory_bytes(stream);
+
+	from = from > kept ? from : kept;
+	if (from < upto)
+		(void)madvise((void *)(uintptr_t)(stream->file.data + from), upto - from,
+			      MADV_DONTNEED);
 }
 
 void ky_stream_free(struct ky_stream *stream)
@@ -223,14 +233,15 @@ static int learn_from_first_packet(struct ky_stream *stream, struct kymo_error *
 static int stream_open_file(struct ky_stream *stream, char *path, struct ky_scratch_stream *scratch,
 			    struct kymo_error *err)
 {
-	const struct ky_stream_part part = {
-		.path = path,
-		.fd = scratch ? scratch->fd : -1,
-		.memory = scratch ? scratch->memory : NULL,
-		.size_bytes = scratch && scratch->memory ? scratch->size_bytes : 0,
-		.begin_bytes = scratch ? scratch->first_bytes : 0,
-	};
+	struct ky_stream_part part = {.path = path, .fd = scratch ? scratch->fd : -1};
+	int errnum = scratch ? ky_scratch_stream_map(scratch) : 0;
 
+	if (scratch && !errnum) {
+		part.memory = scratch->memory;
+		part.memory_bytes = scratch->kept_bytes;
+		part.size_bytes = scratch->memory ? scratch->size_bytes : 0;
+		part.begin_bytes = scratch->first_bytes;
+	}
 	stream->passed_bytes = scratch ? &scratch->passed_bytes : NULL;
 	if (ky_vec_push(&stream->parts, part) < 0) {
 		free(path);
@@ -238,7 +249,7 @@ static int stream_open_file(struct ky_stream *stream, char *path, struct ky_scra
 	}
 	stream->file.path = path;
 	stream->name = strrchr(path, '/') + 1;
-	return stream_map_file(stream, err);
+	return errnum ? cannot_map(path, errnum, err) : stream_map_file(stream, err);
 }
 
 int ky_stream_open(struct ky_trace *trace, const char *name, struct ky_scratch_stream *scratch,
@@ -281,12 +292,9 @@ int ky_stream_part_open(const struct ky_stream_part *part)
 			       : open(part->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 
-	/* The first one who needs the file fills it. */
-	if (fd >= 0 && part->memory && lseek(fd, 0, SEEK_END) == 0 &&
-	    ky_write_all(fd, part->memory, part->size_bytes) < 0)
-		(void)!ftruncate(fd, 0);
-	if (fd < 0 || (fstat(fd, &st) == 0 && st.st_dev == part->device &&
-		       st.st_ino == part->inode && (uint64_t)st.st_size >= part->size_bytes))
+	if (fd < 0 ||
+	    (fstat(fd, &st) == 0 && st.st_dev == part->device && st.st_ino == part->inode &&
+	     (part->memory || (uint64_t)st.st_size >= part->size_bytes)))
 		return fd;
 	close(fd);
 	return -1;

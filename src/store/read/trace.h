@@ -54,7 +54,8 @@ struct ky_stream_part {
 	int64_t born_ns; /* of the file, by wall time; 0: unknown. Another file may get the inode of a removed one */
 	int fd; /* of a scratch trace, which has it open: ->path has no file; else -1 */
 	const uint8_t
-		*memory; /* of a scratch trace: the file is empty, and its bytes are here; NULL */
+		*memory; /* of a scratch trace: its bytes are here, and not all in the file; NULL */
+	uint64_t memory_bytes; /* the first of those that have no file behind them */
 };
 
 /*
@@ -213,15 +214,21 @@ KY_VEC_TYPE(ky_packet_list, struct ky_packet_entry);
 int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *packets,
 		      struct kymo_error *err);
 
-/* Has a scratch trace the bytes of @stream in memory? What is given back to the kernel there is lost. */
-static inline bool ky_stream_in_memory(const struct ky_stream *stream)
+/*
+ * How many of the first bytes of @stream a scratch trace has in memory alone; a multiple of the page, or all. What is given back to the
+ * kernel there is lost.
+ */
+static inline uint64_t ky_stream_memory_bytes(const struct ky_stream *stream)
 {
-	return stream->parts.len && stream->parts.data[0].memory;
+	return stream->parts.len ? stream->parts.data[0].memory_bytes : 0;
 }
+
+/* Gives the pages from @from to @upto back to the kernel, which has them in the stream's file. */
+void ky_stream_give_back(const struct ky_stream *stream, uint64_t from, uint64_t upto);
 
 /*
  * Opens the file of @part, if it is still the same file; the caller closes it. Returns -1
- * otherwise.
+ * otherwise. The file of a part with ->memory has not all of its bytes.
  */
 int ky_stream_part_open(const struct ky_stream_part *part);
 

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* Records of perf.data leave their queues, in the order of time. */
+#include <string.h>
+
+#include "base/error.h"
+#include "import/ftrace/foreign-kernel.h"
+#include "import/perf/import-perf-internal.h"
+
+/* What the CPU fetches from memory before it is looked at. */
+#define AHEAD_RECORDS 8u
+
+/* The map may change under its reader; other bytes do not. */
+static const uint8_t *import_perf_hand_bytes(struct ky_perf_import *import,
+					     const struct ky_perf_waiting *waiting)
+{
+	return waiting->is_in_map ? memcpy(import->copy, waiting->bytes, waiting->size)
+				  : waiting->bytes;
+}
+
+/* Nothing but a tracepoint's record is looked at. */
+static int import_perf_hand_plain(struct ky_perf_import *import,
+				  const struct ky_perf_waiting *waiting, uint32_t cpu,
+				  struct kymo_error *err)
+{
+	const struct ky_perf_attr *attr = &import->perf.attrs.data[waiting->attr - 1];
+	const uint8_t *raw = import_perf_hand_bytes(import, waiting) + attr->at_raw;
+	uint32_t len = ky_foreign_u32(raw, false);
+
+	if (len > (uint32_t)waiting->size - attr->at_raw - 4) {
+		import->n_short++;
+		return KYMO_OK;
+	}
+	return ky_foreign_kernel_record(&import->trace.kernel, cpu, (uint32_t)attr->config,
+					waiting->ns, raw + 4, len, NULL, err);
+}
+
+static int import_perf_hand_any(struct ky_perf_import *import,
+				const struct ky_perf_waiting *waiting, struct kymo_error *err)
+{
+	struct ky_perf_head head = {
+		.bytes = import_perf_hand_bytes(import, waiting),
+		.size = waiting->size,
+	};
+	struct ky_perf_sample sample;
+
+	head.type = ky_foreign_u32(head.bytes, import->perf.file.swap);
+	head.misc = ky_foreign_u16(head.bytes + 4, import->perf.file.swap);
+	if (!ky_perf_sample_parse(&import->perf, &head, &sample) && head.type == KY_PERF_SAMPLE) {
+		import->n_short++;
+		return KYMO_OK;
+	}
+	return ky_import_perf_record(&import->trace, &import->perf, &head, &sample, err);
+}
+
+static int import_perf_hand_queue(struct ky_perf_import *import, struct ky_perf_queue *queue,
+				  uint64_t until_ns, struct kymo_error *err)
+{
+	uint32_t cpu = (uint32_t)(queue - import->queues.cpus.data);
+	bool has_kernel = import->trace.has_kernel;
+	size_t n = queue->n_done;
+	int ret = KYMO_OK;
+
+	for (; n < queue->records.len && queue->records.data[n].ns <= until_ns && !ret; n++) {
+		const struct ky_perf_waiting *waiting = &queue->records.data[n];
+
+		if (n + AHEAD_RECORDS < queue->records.len)
+			__builtin_prefetch(waiting[AHEAD_RECORDS].bytes);
+		ret = waiting->attr && has_kernel
+			      ? import_perf_hand_plain(import, waiting, cpu, err)
+			      : import_perf_hand_any(import, waiting, err);
+	}
+	queue->n_done = n;
+	return ret;
+}
+
+/* All CPUs in the order of time: a copy of a stack is unwound with mappings that another CPU may have told of. */
+static int import_perf_hand_merged(struct ky_perf_import *import, uint64_t until_ns,
+				   struct kymo_error *err)
+{
+	struct ky_perf_queue *queue;
+	uint64_t second_ns;
+	int ret = KYMO_OK;
+
+	while (!ret && (queue = ky_perf_queue_first(&import->queues, until_ns, &second_ns)))
+		ret = import_perf_hand_queue(import, queue, second_ns, err);
+	return ret;
+}
+
+/* The first time in all queues that is known; 0: no record has a time. */
+static uint64_t import_perf_hand_first(struct ky_perf_import *import)
+{
+	uint64_t first = 0;
+
+	ky_vec_foreach(&import->queues.cpus, queue)
+		ky_vec_foreach(&queue->records, record)
+			if (record->ns && (!first || record->ns < first))
+				first = record->ns;
+	return first;
+}
+
+int ky_perf_import_flush(struct ky_perf_import *import, uint64_t until_ns, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (import->queues.newest_ns > import->last_ns)
+		import->last_ns = import->queues.newest_ns;
+	if (!import->trace.has_begun) {
+		uint64_t first = import_perf_hand_first(import);
+
+		/* Before the first event there is nothing to write; nor is the clock known. */
+		if (!first && until_ns != UINT64_MAX)
+			return KYMO_OK;
+		ret = ky_import_perf_begin(&import->trace, &import->perf, first, err);
+	}
+	ky_vec_foreach(&import->queues.cpus, queue)
+		ky_perf_queue_sort(queue);
+	if (!ret && import->perf.has_user_stacks)
+		ret = import_perf_hand_merged(import, until_ns, err);
+	ky_vec_foreach(&import->queues.cpus, queue) {
+		if (!ret)
+			ret = import_perf_hand_queue(import, queue, until_ns, err);
+		ky_perf_queue_drop(&import->queues, queue);
+	}
+	import->is_early = import->trace.has_kernel && !import->waits && !import->parts.path &&
+			   !import->perf.has_user_stacks;
+	return ret;
+}
+
+int ky_perf_import_hand(struct ky_perf_import *import, struct ky_perf_queue *queue,
+			struct kymo_error *err)
+{
+	int ret;
+
+	ky_perf_queue_sort(queue);
+	queue->handed_ns = queue->records.data[KY_PERF_EARLY_RECORDS - 1].ns;
+	ret = import_perf_hand_queue(import, queue, queue->handed_ns, err);
+	ky_perf_queue_drop(&import->queues, queue);
+	return ret;
+}
