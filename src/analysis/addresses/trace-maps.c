@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 
 #define EVENT_PATH_MAX 4096
 
@@ -125,11 +126,13 @@ static size_t trace_maps_bytes(const struct ky_event *event, const char *name, u
 static size_t from_hex(const char *hex, uint8_t *bytes, size_t max)
 {
 	size_t n = 0;
-	unsigned int byte;
 
-	while (n < max && strlen(hex) >= 2 && sscanf(hex, "%2x", &byte) == 1) {
-		bytes[n++] = (uint8_t)byte;
-		hex += 2;
+	for (; n < max && hex[0] && hex[1]; hex += 2) {
+		int high = ky_digit_value(hex[0]), low = ky_digit_value(hex[1]);
+
+		if (high > 15 || low > 15)
+			break;
+		bytes[n++] = (uint8_t)(high << 4 | low);
 	}
 	return *hex ? 0 : n;
 }

@@ -18,7 +18,7 @@
 #define SEEN_MAX (4u << 20) /* different addresses; more are left out */
 
 struct file {
-	KY_VEC(uint64_t) addresses;
+	KY_VEC(struct ky_symbols_place) places;
 };
 
 /* Functions of the kernel, or of a process's compiler at run time, by address. */
@@ -31,7 +31,7 @@ struct code {
 struct store {
 	struct ky_trace_symbols *symbols;
 	struct ky_trace_stored *stored;
-	struct ky_map seen; /* hash of process and address -> anything */
+	struct ky_map seen; /* hash of a place in a file, or of an address -> anything */
 	struct ky_map code_seen;
 	KY_VEC(struct file) files; /* by number of the object */
 	KY_VEC(struct code) code;
@@ -57,40 +57,49 @@ static int take_code(struct store *store, const struct ky_symbols_frame *frame, 
 	return ky_vec_push(&store->code, code);
 }
 
-static int take_in_file(struct store *store, uint32_t number, uint64_t address)
+/* 1: @key is new; 0: it is not, or there are too many; or KYMO_E_MEMORY. */
+static int trace_store_is_new(struct store *store, uint64_t key)
 {
-	while (store->files.len <= number)
+	if (ky_map_get(&store->seen, key) || store->seen.len >= SEEN_MAX)
+		return 0;
+	if (ky_map_set(&store->seen, key, store) < 0)
+		return KYMO_E_MEMORY;
+	store->stored->addresses++;
+	return 1;
+}
+
+/* Files are read when all places in them are known. */
+static int take_place(struct store *store, const struct ky_symbols_place *place)
+{
+	uint64_t key = ky_hash_u64(place->offset * 2 + place->is_image) ^
+		       ky_hash_u64(place->object + 1ull);
+	int ret = trace_store_is_new(store, key);
+
+	if (ret <= 0)
+		return ret;
+	while (store->files.len <= place->object)
 		if (ky_vec_push(&store->files, (struct file){KY_VEC_INIT}) < 0)
 			return KYMO_E_MEMORY;
-	return ky_vec_push(&store->files.data[number].addresses, address);
+	return ky_vec_push(&store->files.data[place->object].places, *place);
 }
 
 static int take_address(struct store *store, const struct ky_event *event, uint64_t address,
 			bool is_return)
 {
 	const struct ky_symbols_frame *frames;
-	size_t n = ky_trace_symbols_resolve(store->symbols, event, address, is_return, &frames);
-	const struct ky_symbols_frame *last = n ? &frames[n - 1] : NULL;
-	uint64_t key;
+	struct ky_symbols_place place;
+	int64_t pid;
+	int ret;
 
-	if (!n)
+	if (ky_trace_symbols_place(store->symbols, event, address, is_return, &place))
+		return take_place(store, &place);
+	if (!ky_trace_symbols_resolve(store->symbols, event, address, is_return, &frames) ||
+	    !frames->function)
 		return KYMO_OK;
-	key = ky_hash_u64(address * 2 + is_return) ^ ky_hash_u64(last->number + 1ull) ^
-	      ky_hash_u64(last->object_offset);
-	if (ky_map_get(&store->seen, key) || store->seen.len >= SEEN_MAX)
-		return KYMO_OK;
-	if (ky_map_set(&store->seen, key, store) < 0)
-		return KYMO_E_MEMORY;
-	store->stored->addresses++;
-	store->stored->unknown += !last->function;
-	if (last->number != KY_SYMBOLS_NO_OBJECT)
-		return last->function
-			       ? take_in_file(store, last->number, last->object_offset - is_return)
-			       : KYMO_OK;
-	if (!last->function)
-		return KYMO_OK;
-	return take_code(store, last, address,
-			 ky_trace_symbols_process(store->symbols, event, address));
+	pid = ky_trace_symbols_process(store->symbols, event, address);
+	ret = trace_store_is_new(store,
+				 ky_hash_u64(address * 2 + is_return) ^ ky_hash_u64((uint64_t)pid));
+	return ret > 0 ? take_code(store, frames, address, pid) : ret;
 }
 
 /* ---- events ----------------------------------------------------------------------------- */
@@ -239,10 +248,14 @@ static int write_objects(struct store *store, int dir, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	for (uint32_t i = 0; ret >= 0 && i < store->files.len; i++) {
-		if (!store->files.data[i].addresses.len)
+		const struct file *file = &store->files.data[i];
+		size_t known;
+
+		if (!file->places.len)
 			continue;
-		ret = ky_symbols_store(all, i, store->files.data[i].addresses.data,
-				       store->files.data[i].addresses.len, dir, err);
+		ret = ky_symbols_store(all, i, file->places.data, file->places.len, dir, &known,
+				       err);
+		store->stored->unknown += file->places.len - known;
 		store->stored->files += ret > 0;
 	}
 	return ret < 0 ? ret : KYMO_OK;
@@ -277,7 +290,7 @@ int ky_trace_store(const struct ky_trace_set *set, struct ky_trace_symbols *symb
 		ret = trace_store_write_files(&store, path, err);
 	stored->kernel_problem = ky_symbols_kernel_problem(ky_trace_symbols_all(symbols));
 	ky_vec_foreach(&store.files, file)
-		ky_vec_fini(&file->addresses);
+		ky_vec_fini(&file->places);
 	ky_vec_fini(&store.files);
 	ky_vec_fini(&store.code);
 	ky_map_fini(&store.seen);

@@ -311,16 +311,31 @@ int64_t ky_trace_symbols_process(struct ky_trace_symbols *symbols, const struct 
 	return pid;
 }
 
-size_t ky_trace_symbols_resolve(struct ky_trace_symbols *symbols, const struct ky_event *event,
-				uint64_t address, bool is_return,
-				const struct ky_symbols_frame **frames)
+static struct ky_symbols_query query_of(const struct ky_event *event, uint64_t address,
+					bool is_return)
 {
-	struct ky_symbols_query query = {
+	return (struct ky_symbols_query){
 		.pid = -1,
 		.address = address,
 		.time_ns = event->ns > 0 ? (uint64_t)event->ns : 0,
 		.is_return = is_return,
 	};
+}
+
+bool ky_trace_symbols_place(struct ky_trace_symbols *symbols, const struct ky_event *event,
+			    uint64_t address, bool is_return, struct ky_symbols_place *place)
+{
+	struct ky_symbols_query query = query_of(event, address, is_return);
+
+	return address >> 63 == 0 && trace_symbols_process_of(symbols, event, &query.pid) &&
+	       ky_symbols_place(symbols->symbols, &query, place);
+}
+
+size_t ky_trace_symbols_resolve(struct ky_trace_symbols *symbols, const struct ky_event *event,
+				uint64_t address, bool is_return,
+				const struct ky_symbols_frame **frames)
+{
+	struct ky_symbols_query query = query_of(event, address, is_return);
 
 	*frames = NULL;
 	/* The kernel has the upper half of the addresses. */

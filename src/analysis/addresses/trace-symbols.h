@@ -49,6 +49,10 @@ size_t ky_trace_symbols_resolve(struct ky_trace_symbols *symbols, const struct k
 				uint64_t address, bool is_return,
 				const struct ky_symbols_frame **frames);
 
+/* What ky_symbols_place() tells of it. */
+bool ky_trace_symbols_place(struct ky_trace_symbols *symbols, const struct ky_event *event,
+			    uint64_t address, bool is_return, struct ky_symbols_place *place);
+
 /* The process of @event in struct ky_symbols; -1: @address is the kernel's, or no process is known. */
 int64_t ky_trace_symbols_process(struct ky_trace_symbols *symbols, const struct ky_event *event,
 				 uint64_t address);

@@ -301,18 +301,42 @@ size_t ky_symbols_resolve_in(struct ky_symbols *symbols, uint32_t object, uint64
 	return file_frames(symbols, object, address);
 }
 
+static const struct ky_region *symbols_resolve_region(struct ky_symbols *symbols,
+						      struct ky_symbols_process *process,
+						      uint64_t address, uint64_t time_ns)
+{
+	if (!process->is_known && symbols->options.is_here)
+		(void)ky_symbols_read_maps(symbols, process, 0);
+	return ky_address_space_find(&process->space, address,
+				     time_ns == UINT64_MAX ? UINT64_MAX - 1 : time_ns);
+}
+
+bool ky_symbols_place(struct ky_symbols *symbols, const struct ky_symbols_query *query,
+		      struct ky_symbols_place *place)
+{
+	uint64_t address = query->address - (query->is_return && query->address);
+	struct ky_symbols_process *process =
+		query->pid < 0 ? NULL : ky_symbols_process(symbols, query->pid);
+	const struct ky_region *region =
+		process ? symbols_resolve_region(symbols, process, address, query->time_ns) : NULL;
+
+	if (!region)
+		return false;
+	*place = (struct ky_symbols_place){.offset = address - region->begin + region->offset,
+					   .object = region->object,
+					   .is_image = region->is_image};
+	return true;
+}
+
 static size_t user_frames(struct ky_symbols *symbols, int64_t pid, uint64_t address,
 			  uint64_t time_ns)
 {
 	struct ky_symbols_process *process = ky_symbols_process(symbols, pid);
-	const struct ky_region *region;
+	const struct ky_region *region =
+		process ? symbols_resolve_region(symbols, process, address, time_ns) : NULL;
 
 	if (!process)
 		return 0;
-	if (!process->is_known && symbols->options.is_here)
-		(void)ky_symbols_read_maps(symbols, process, 0);
-	region = ky_address_space_find(&process->space, address,
-				       time_ns == UINT64_MAX ? UINT64_MAX - 1 : time_ns);
 	return region ? region_frames(symbols, region, address)
 		      : jit_frames(symbols, process, address, time_ns);
 }

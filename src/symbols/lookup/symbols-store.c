@@ -12,12 +12,6 @@
 #include "symbols/kdi/kdi.h"
 #include "symbols/lookup/symbols-internal.h"
 
-/* Sorted addresses. */
-struct wanted {
-	uint64_t *addresses;
-	size_t n;
-};
-
 static int symbols_store_compare(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -27,18 +21,7 @@ static int symbols_store_compare(const void *a, const void *b)
 
 static bool wants(void *data, uint64_t begin, uint64_t end)
 {
-	const struct wanted *wanted = data;
-	size_t low = 0, high = wanted->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (wanted->addresses[middle] < begin)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < wanted->n && wanted->addresses[low] < end;
+	return ky_wanted_has(data, begin, end);
 }
 
 /* DIR/BUILD-ID.kdi. */
@@ -72,7 +55,7 @@ static int write_file(struct ky_kdi_info *info, int dir, struct kymo_error *err)
 }
 
 static int make_and_write(struct ky_symbols *symbols, struct ky_object *object,
-			  struct wanted *wanted, int dir, struct kymo_error *err)
+			  struct ky_wanted *wanted, int dir, struct kymo_error *err)
 {
 	const struct ky_kdi_options options = {.want_lines = true, .wants = wants, .data = wanted};
 	struct ky_kdi_info info;
@@ -98,22 +81,63 @@ static int copy_kdi(const struct ky_object *object, int dir, struct kymo_error *
 	return ret ? ret : 1;
 }
 
-int ky_symbols_store(struct ky_symbols *symbols, uint32_t object, const uint64_t *addresses,
-		     size_t n, int dir, struct kymo_error *err)
+/* The addresses as the file has them, sorted. */
+static void set_wanted(struct ky_wanted *wanted, const struct ky_object *object,
+		       const struct ky_symbols_place *places, size_t n)
 {
-	struct ky_object *from = symbols->objects.data[object];
-	struct wanted wanted = {.n = n};
+	for (size_t i = 0; i < n; i++)
+		if (places[i].is_image)
+			wanted->addresses[wanted->n++] = places[i].offset + object->first_page;
+		else if (ky_object_address(object, places[i].offset, &wanted->addresses[wanted->n]))
+			wanted->n++;
+	if (wanted->n)
+		qsort(wanted->addresses, wanted->n, sizeof(*wanted->addresses),
+		      symbols_store_compare);
+}
+
+static bool symbols_store_knows(const struct ky_object *object, uint64_t address)
+{
+	struct ky_kdi_found found;
+
+	return object->kdi ? ky_kdi_find(object->kdi, address, &found)
+			   : ky_symbol_table_find(&object->table, address) != NULL;
+}
+
+static int symbols_store_object(struct ky_symbols *symbols, struct ky_object *object,
+				struct ky_wanted *wanted, int dir, size_t *known,
+				struct kymo_error *err)
+{
+	bool is_loaded;
+
+	object->wanted = wanted;
+	is_loaded = ky_object_load(object, &symbols->search);
+	object->wanted = NULL;
+	for (size_t i = 0; is_loaded && i < wanted->n; i++)
+		*known += symbols_store_knows(object, wanted->addresses[i]);
+	if (!*known)
+		return 0;
+	if (object->kdi)
+		return object->build_id_bytes ? copy_kdi(object, dir, err) : 0;
+	return make_and_write(symbols, object, wanted, dir, err);
+}
+
+int ky_symbols_store(struct ky_symbols *symbols, uint32_t number,
+		     const struct ky_symbols_place *places, size_t n, int dir, size_t *known,
+		     struct kymo_error *err)
+{
+	struct ky_object *object = symbols->objects.data[number];
+	struct ky_wanted wanted = {0};
 	int ret;
 
-	if (from->kdi)
-		return from->build_id_bytes ? copy_kdi(from, dir, err) : 0;
+	*known = 0;
+	if (!ky_object_find(object, &symbols->search))
+		return 0;
 	wanted.addresses = malloc((n + 1) * sizeof(*wanted.addresses));
 	if (!wanted.addresses)
 		return ky_error_nomem(err);
-	memcpy(wanted.addresses, addresses, n * sizeof(*addresses));
-	qsort(wanted.addresses, n, sizeof(*addresses), symbols_store_compare);
-	ret = make_and_write(symbols, from, &wanted, dir, err);
-	ky_object_close(from);
+	set_wanted(&wanted, object, places, n);
+	ret = symbols_store_object(symbols, object, &wanted, dir, known, err);
+	ky_object_close(object);
 	free(wanted.addresses);
 	return ret;
 }

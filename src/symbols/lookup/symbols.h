@@ -124,12 +124,25 @@ size_t ky_symbols_resolve(struct ky_symbols *symbols, const struct ky_symbols_qu
 size_t ky_symbols_resolve_in(struct ky_symbols *symbols, uint32_t object, uint64_t address,
 			     const struct ky_symbols_frame **frames);
 
+/* A place in a file that a process had mapped: as struct ky_symbols_mapping tells it. */
+struct ky_symbols_place {
+	uint64_t offset;
+	uint32_t object;
+	bool is_image;
+};
+
+/* Where an address of a process lies; the file is not opened. False: in no file. */
+bool ky_symbols_place(struct ky_symbols *symbols, const struct ky_symbols_query *query,
+		      struct ky_symbols_place *place);
+
 /*
- * Writes what the @n @addresses of @object need to BUILD-ID.kdi in directory @dir: their functions, with lines and inlined functions.
+ * Writes what the @n @places in @object need to BUILD-ID.kdi in directory @dir: their functions, with lines and inlined functions.
+ * Reads of the file only what these need; no other addresses of @object may be asked for later. *known: how many places have a function.
  * Returns 1; 0: the object has no build ID, or no symbols; KYMO_E_MEMORY, KYMO_E_IO.
  */
-int ky_symbols_store(struct ky_symbols *symbols, uint32_t object, const uint64_t *addresses,
-		     size_t n, int dir, struct kymo_error *err);
+int ky_symbols_store(struct ky_symbols *symbols, uint32_t object,
+		     const struct ky_symbols_place *places, size_t n, int dir, size_t *known,
+		     struct kymo_error *err);
 
 /* Why the kernel's functions are not known, for a message: "kernel.kptr_restrict hides ..."; NULL: they are, or nobody asked. */
 const char *ky_symbols_kernel_problem(const struct ky_symbols *symbols);

@@ -278,9 +278,12 @@ static bool object_is_code(const GElf_Sym *symbol, GElf_Addr address)
 	       symbol->st_shndx != SHN_UNDEF && address;
 }
 
+/* Symbols that are left out, because nobody wants them. */
+KY_VEC_TYPE(left_out, uint64_t);
+
 /* "setjmp@@GLIBC_2.2.5" is called setjmp. "$x" marks code in files for ARM. */
 static int add_symbol(struct ky_object *object, const char *name, const GElf_Sym *symbol,
-		      GElf_Addr address)
+		      GElf_Addr address, struct left_out *left_out)
 {
 	static const uint8_t kinds[] = {
 		[STB_LOCAL] = KY_SYMBOL_LOCAL,
@@ -288,19 +291,48 @@ static int add_symbol(struct ky_object *object, const char *name, const GElf_Sym
 		[STB_WEAK] = KY_SYMBOL_WEAK,
 	};
 	unsigned int bind = GELF_ST_BIND(symbol->st_info);
-	size_t len = (size_t)(strchrnul(name, '@') - name);
 	struct ky_symbol entry = {
 		.address = address - object->bias,
 		.bytes = symbol->st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)symbol->st_size,
 		.kind = bind < sizeof(kinds) ? kinds[bind] : KY_SYMBOL_GLOBAL,
 	};
+	size_t len;
 
+	/* Their names are not even read. */
+	if (object->wanted && entry.bytes &&
+	    !ky_wanted_has(object->wanted, entry.address, entry.address + entry.bytes))
+		return ky_vec_push(left_out, entry.address);
+	len = (size_t)(strchrnul(name, '@') - name);
 	if (!len || *name == '$')
 		return KYMO_OK;
 	/* The address of _text. It counts where there is a start_kernel, too. */
 	if (strcmp(name, "_text") == 0)
 		object->kernel_text = entry.address;
 	return ky_symbol_table_add(&object->table, &entry, name, len);
+}
+
+/* A symbol without a size ends where the next one begins, which may be left out. One with a size at the same address is better. */
+static void object_end_symbol(struct ky_symbol *symbol, const struct left_out *left_out)
+{
+	uint64_t bytes = UINT32_MAX;
+
+	ky_vec_foreach(left_out, address)
+		if (*address >= symbol->address && *address - symbol->address < bytes)
+			bytes = *address - symbol->address;
+	if (bytes < UINT32_MAX)
+		symbol->bytes = bytes ? (uint32_t)bytes : 1;
+}
+
+static void object_end_symbols(struct ky_object *object, const struct left_out *left_out)
+{
+	struct ky_symbol *symbols = object->table.symbols.data;
+	size_t n = object->table.symbols.len;
+
+	for (size_t i = 0; i < n; i++)
+		if (!symbols[i].bytes &&
+		    ky_wanted_has(object->wanted, symbols[i].address,
+				  i + 1 < n ? symbols[i + 1].address : UINT64_MAX))
+			object_end_symbol(&symbols[i], left_out);
 }
 
 static bool is_executable(const struct ky_object *object, GElf_Word index, Elf *elf)
@@ -311,7 +343,7 @@ static bool is_executable(const struct ky_object *object, GElf_Word index, Elf *
 	return section && gelf_getshdr(section, &header) && (header.sh_flags & SHF_EXECINSTR);
 }
 
-static int object_read_table(struct ky_object *object)
+static int object_read_symbols(struct ky_object *object, struct left_out *left_out)
 {
 	int n = dwfl_module_getsymtab(object->module), ret = KYMO_OK;
 
@@ -327,25 +359,43 @@ static int object_read_table(struct ky_object *object)
 		    (GELF_ST_TYPE(symbol.st_info) == STT_NOTYPE &&
 		     !is_executable(object, section, elf)))
 			continue;
-		ret = add_symbol(object, name, &symbol, address);
+		ret = add_symbol(object, name, &symbol, address, left_out);
 	}
-	ky_symbol_table_finish(&object->table);
 	return ret;
 }
 
-bool ky_object_load(struct ky_object *object, const struct ky_object_search *search)
+static int object_read_table(struct ky_object *object)
+{
+	struct left_out left_out = KY_VEC_INIT;
+	int ret = object_read_symbols(object, &left_out);
+
+	ky_symbol_table_finish(&object->table);
+	if (object->wanted)
+		object_end_symbols(object, &left_out);
+	ky_vec_fini(&left_out);
+	return ret;
+}
+
+bool ky_object_find(struct ky_object *object, const struct ky_object_search *search)
 {
 	if (object->state != KY_OBJECT_NEW)
-		return object->state == KY_OBJECT_SYMBOLS;
+		return object->state != KY_OBJECT_NONE;
 	object->state = KY_OBJECT_NONE;
 	if (open_kdi(object, search)) {
 		object->first_page = ky_kdi_first_page(object->kdi);
 		object->state = KY_OBJECT_SYMBOLS;
-		return true;
+	} else if (ky_object_open(object, search) && object_read_segments(object)) {
+		object->state = KY_OBJECT_FOUND;
 	}
-	if (!ky_object_open(object, search))
-		return false;
-	if (object_read_segments(object) && object_read_table(object) != KYMO_E_MEMORY)
+	return object->state != KY_OBJECT_NONE;
+}
+
+bool ky_object_load(struct ky_object *object, const struct ky_object_search *search)
+{
+	if (!ky_object_find(object, search) || object->state == KY_OBJECT_SYMBOLS)
+		return object->state == KY_OBJECT_SYMBOLS;
+	object->state = KY_OBJECT_NONE;
+	if (ky_object_open(object, search) && object_read_table(object) != KYMO_E_MEMORY)
 		object->state = KY_OBJECT_SYMBOLS;
 	if (!search->keep_open)
 		ky_object_close(object);

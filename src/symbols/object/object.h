@@ -28,6 +28,7 @@ struct ky_object_segment {
 
 enum ky_object_state {
 	KY_OBJECT_NEW,	   /* nobody has looked for it */
+	KY_OBJECT_FOUND,   /* the segments are there */
 	KY_OBJECT_SYMBOLS, /* the table and the segments are there */
 	KY_OBJECT_NONE,	   /* there is no such file, or another one */
 };
@@ -45,6 +46,8 @@ struct ky_object {
 	uint64_t first_page;  /* the address of the first loaded page */
 	uint64_t kernel_text; /* of a kernel's image: where it begins; else 0 */
 	struct ky_symbol_table table;
+	/* Of the table only what these addresses need, with the sizes of the functions; NULL: all. Borrowed during ky_object_load(). */
+	const struct ky_wanted *wanted;
 	struct ky_kdi *kdi; /* instead of a table, and of lines; or NULL */
 	/* While it is open, for lines: */
 	Dwfl *dwfl;
@@ -67,6 +70,8 @@ struct ky_object_search {
 };
 
 void ky_object_fini(struct ky_object *object);
+/* Finds the file and reads its segments, if nobody has. False: there is none. The file stays open. */
+bool ky_object_find(struct ky_object *object, const struct ky_object_search *search);
 /* Finds the file and reads its table, if nobody has. False: it has none. */
 bool ky_object_load(struct ky_object *object, const struct ky_object_search *search);
 /* Opens the file again for lines; false: it cannot. */

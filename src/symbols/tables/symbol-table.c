@@ -6,6 +6,21 @@
 /* A symbol may lie inside of another one: how many are looked at for one that reaches the address. */
 #define ENCLOSING_MAX 16
 
+bool ky_wanted_has(const struct ky_wanted *wanted, uint64_t begin, uint64_t end)
+{
+	size_t low = 0, high = wanted->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (wanted->addresses[middle] < begin)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < wanted->n && wanted->addresses[low] < end;
+}
+
 void ky_symbol_table_fini(struct ky_symbol_table *table)
 {
 	ky_vec_fini(&table->symbols);
@@ -105,7 +120,7 @@ const struct ky_symbol *ky_symbol_table_find(const struct ky_symbol_table *table
 
 		if (symbol->kind == KY_SYMBOL_END)
 			return NULL;
-		if (!symbol->bytes || address - symbol->address < symbol->bytes)
+		if (symbol->bytes ? address - symbol->address < symbol->bytes : i == 0)
 			return symbol;
 	}
 	return NULL;

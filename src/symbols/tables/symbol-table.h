@@ -43,6 +43,15 @@ struct ky_symbol_table {
 	bool keeps_first;
 };
 
+/* Sorted addresses, of which the functions are wanted. */
+struct ky_wanted {
+	uint64_t *addresses;
+	size_t n;
+};
+
+/* Is one of them in [@begin, @end)? */
+bool ky_wanted_has(const struct ky_wanted *wanted, uint64_t begin, uint64_t end);
+
 void ky_symbol_table_fini(struct ky_symbol_table *table);
 /* Copies @name. 0, KYMO_E_LIMIT or KYMO_E_MEMORY. */
 int ky_symbol_table_add(struct ky_symbol_table *table, const struct ky_symbol *symbol,
