@@ -167,6 +167,72 @@ def test_utc_by_ntp(kymo, pair, tmp_path):
     assert [machine["quality"] for machine in result["machines"]] == ["ACCURATE", "APPROXIMATE", "APPROXIMATE"]
 
 
+def ptp(root_dir, name, ns, *changes, more=()):
+    """What ptp4l said, at other times: one line each 100 ms from @ns on."""
+    with open(os.path.join(root_dir, "test", "data", "ptp", name + ".log"), encoding="ascii") as file:
+        lines = [line.split(" ", 1)[1].rstrip("\n") for line in file] + [f"{name} {line}" for line in more]
+    text = "\n".join(lines)
+    for pattern, change in changes:
+        text, n = re.subn(pattern, change, text)
+        assert n, pattern
+    times = [ns + number * S // 10 for number in range(len(lines))]
+    return "".join(f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at // S))}.{at % S // 1000:06d}Z {line}\n"
+                   for at, line in zip(times, text.split("\n")))
+
+
+def test_logs_of_ptp(kymo, pair, root_dir, tmp_path):
+    """What a real ptp4l wrote (test/data/ptp): the true offset is 0, or what the clocks were moved by."""
+    web, db = str(tmp_path / "web.log"), str(tmp_path / "db.log")
+
+    def logs(*args, **options):
+        for path, name in ((web, "web"), (db, "db")):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(ptp(root_dir, name, 1795000000 * S, *(args if name == "db" else ()), **(options if name == "db" else {})))
+        result = sync(kymo, web, db)
+        return result["machines"][1], result["pairs"]
+
+    def is_known(machine, pairs, ns, most=20_000):
+        assert (machine["quality"], pairs[0]["source"]) == ("APPROXIMATE", "ptp")
+        assert abs(machine["shift_ns"] - ns) <= pairs[0]["bound_ns"] < most
+
+    def behind(found):
+        return f"master offset {int(found[1]) + 3 * S}"
+
+    is_known(*logs(), 0)
+    is_known(*logs((r"master offset +(-?\d+)", behind)), -3 * S)
+    is_known(*logs(more=["ptp4l: [1.0] rms  261 max 9476 freq    -36 +/- 105 delay  2238 +/- 166"]), 0, 40_000)
+    # Before a step of the clock, it was another one.
+    step = "ptp4l: [1.0] master offset 5000000000 s1 freq +1 path delay 2000"
+    is_known(*logs(more=["ptp4l: [1.0] master offset 5000000000 s0 freq +1 path delay 2000", step, step.replace("5000000000 s1", "70 s2")]), 0, 3000)
+    # Of a network card's clock, until phc2sys tells how far the system's clock is from it.
+    card = "ptp4l: [1.0] selected /dev/ptp0 as PTP clock"
+    assert logs(more=[card])[0]["quality"] == "ABSENT"
+    is_known(*logs(more=[card, "phc2sys: [1.0] CLOCK_REALTIME phc offset 1000000 s2 freq -12 delay 512"]), -1_000_000)
+    is_known(*logs(more=[card, "phc2sys: [1.0] eth0 sys offset -1000000 s2 freq -12 delay 512"]), -1_000_000)
+    is_known(*logs(more=[card, "phc2sys: [1.0] CLOCK_REALTIME rms 200 max 900 freq -1 +/- 2 delay 512 +/- 9"]), 0, 40_000)
+    # Of another grandmaster; and lines that nobody wrote.
+    assert logs((r"selected best master clock \S+", "selected best master clock 001122.fffe.334455"))[0]["quality"] == "ABSENT"
+    for number in ("99999999999999999999", "-9223372036854775808", "4611686018427387904", "", "x"):
+        machine, _ = logs(more=[f"ptp4l: master offset {number} s2 freq 1 path delay {number}", f"ptp4l: rms {number} max {number} freq 1 +/- 1 delay {number}",
+                                f"phc2sys: CLOCK_REALTIME phc offset {number} s2 freq 1 delay {number}"])
+        assert machine["quality"] in ("ABSENT", "APPROXIMATE")
+
+    # Beside recordings, whose clocks are not the system's: that of the second one is 5 s ahead of it, and it is 2 s ahead of the grandmaster.
+    machines = []
+    begin = events(kymo, pair[0])[0].ns
+    for name, args in (("web", ()), ("db", ((r"master offset +(-?\d+)", lambda found: f"master offset {int(found[1]) + 2 * S}"),))):
+        machine = tmp_path / name
+        trace = shutil.copytree(pair[0], machine / "trace")
+        if args:
+            edit(another(trace), ("offset_s", lambda s: s + 5))
+        (machine / "ptp.log").write_text(ptp(root_dir, name, begin, *args), encoding="ascii")
+        machines += [str(machine), str(machine / "ptp.log")]
+    result = sync(kymo, "--mark", "none:none", *machines)
+    assert len(result["machines"]) == 2
+    is_known(result["machines"][1], result["pairs"], -7 * S, 600_000)
+    assert "by PTP" in kymo("sync", *machines).out
+
+
 # ---- the report --------------------------------------------------------------------------------------
 
 class Thread:

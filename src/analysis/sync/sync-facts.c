@@ -44,25 +44,26 @@ static void sync_facts_anchor(const struct ky_trace *trace, const char *moment, 
 		(struct ky_sync_anchor){(uint64_t)tsc, ns, (uint64_t)error};
 }
 
-static void sync_facts_utc(const struct ky_trace *trace, const char *moment, int64_t ns,
-			   struct ky_sync_facts *facts)
+static void sync_facts_widen(struct ky_sync_range *range, int64_t least, int64_t most)
 {
-	int64_t wall, synchronized, error, least, most;
+	range->least = range->has && range->least < least ? range->least : least;
+	range->most = range->has && range->most > most ? range->most : most;
+	range->has = true;
+}
 
-	if (!sync_facts_number(trace, moment, "wall_ns", &wall) ||
-	    !sync_facts_number(trace, moment, "utc_synchronized", &synchronized) || !synchronized ||
-	    !sync_facts_number(trace, moment, "utc_error_ns", &error) || error < 0 ||
-	    (uint64_t)error > ERROR_MAX_NS || wall < 0 || wall > KY_HULL_FAR)
+static void sync_facts_wall(const struct ky_trace *trace, const char *moment, int64_t ns,
+			    struct ky_sync_facts *facts)
+{
+	int64_t wall, synchronized, error;
+
+	if (!sync_facts_number(trace, moment, "wall_ns", &wall) || wall < 0 || wall > KY_HULL_FAR)
 		return;
-	least = wall - error - ns;
-	most = wall + error - ns;
-	if (!facts->has_utc) {
-		facts->utc_least = least;
-		facts->utc_most = most;
-	}
-	facts->has_utc = true;
-	facts->utc_least = least < facts->utc_least ? least : facts->utc_least;
-	facts->utc_most = most > facts->utc_most ? most : facts->utc_most;
+	sync_facts_widen(&facts->wall, wall - ns, wall - ns);
+	if (!sync_facts_number(trace, moment, "utc_synchronized", &synchronized) || !synchronized ||
+	    !sync_facts_number(trace, moment, "utc_error_ns", &error) || error < 0 ||
+	    (uint64_t)error > ERROR_MAX_NS)
+		return;
+	sync_facts_widen(&facts->of[KY_KNOWS_UTC], wall - error - ns, wall + error - ns);
 }
 
 /* The clock of the trace's events. */
@@ -92,9 +93,9 @@ bool ky_sync_facts_of(const struct ky_trace *trace, struct ky_sync_facts *facts)
 		facts->end_ns = ns > facts->begin_ns ? ns : facts->begin_ns;
 		facts->has_times = true;
 		sync_facts_anchor(trace, moments[i], ns, facts);
-		sync_facts_utc(trace, moments[i], ns, facts);
+		sync_facts_wall(trace, moments[i], ns, facts);
 	}
-	return facts->counter || facts->n_anchors || facts->has_utc;
+	return facts->counter || facts->n_anchors || facts->wall.has;
 }
 
 /* By the line through both anchors; its error grows outside of them. */

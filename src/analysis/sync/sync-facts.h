@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a trace's environment says of its clock (kernel-trace-clock.c writes it): readings of the processor's time stamp counter, and NTP's
- * state. Nothing in it is trusted. Threads: any, on different objects.
+ * state; and what logs say (sync-ptp.h). Nothing in it is trusted. Threads: any, on different objects.
  */
 #ifndef KY_ANALYSIS_SYNC_SYNC_FACTS_H
 #define KY_ANALYSIS_SYNC_SYNC_FACTS_H
@@ -15,14 +15,26 @@ struct ky_sync_anchor {
 	uint64_t error_ns;
 };
 
+/* Another time minus the trace's, at the trace's begin and end. */
+struct ky_sync_range {
+	bool has;
+	int64_t least, most;
+};
+
+/* The times of which a machine knows how far its own is away. */
+enum ky_sync_knows { KY_KNOWS_PTP, KY_KNOWS_UTC, KY_KNOWS };
+
+#define KY_GRANDMASTER_BYTES 24
+
 struct ky_sync_facts {
 	/* The clock is the counter itself, or it was compared with it up to twice. */
 	const struct ky_clock_class *counter;
 	struct ky_sync_anchor anchors[2];
 	unsigned int n_anchors;
-	/* UTC minus the trace's time is from @utc_least to @utc_most, at the trace's begin and end. */
-	bool has_utc;
-	int64_t utc_least, utc_most;
+	struct ky_sync_range wall; /* the system's clock */
+	struct ky_sync_range of[KY_KNOWS];
+	char grandmaster[KY_GRANDMASTER_BYTES]; /* PTP: whose time it is; "": unknown */
+	bool is_grandmaster;			/* its own clock, at all times */
 	bool has_times;
 	int64_t begin_ns, end_ns; /* of these statements and readings */
 };

@@ -30,6 +30,31 @@ static size_t sync_machines_path_of(const struct ky_sync_options *options, const
 	return best;
 }
 
+static bool sync_machines_is_of(const struct ky_trace *trace, const char *domain)
+{
+	const struct ky_env *env = ky_env_find(trace->cls, "domain");
+
+	return env && env->is_text && strcmp(env->text, domain) == 0;
+}
+
+/* A log that lies in the directory of a machine's trace is of this machine. */
+static bool sync_machines_add_log(struct ky_sync_run *run, size_t number)
+{
+	const char *path = run->set->traces.data[number]->path;
+	size_t best = 0;
+
+	for (size_t i = 0; i < run->machines.len; i++) {
+		const char *of = run->machines.data[i].path;
+		size_t len = strlen(of);
+
+		if (len > best && strncmp(path, of, len) == 0 && path[len] == '/') {
+			best = len;
+			run->of_trace[number] = (uint32_t)i;
+		}
+	}
+	return best > 0;
+}
+
 static int add_trace(struct ky_sync_run *run, size_t number, struct kymo_error *err)
 {
 	const struct ky_trace *trace = run->set->traces.data[number];
@@ -95,11 +120,27 @@ static int find_reference(struct ky_sync_run *run, struct kymo_error *err)
 		      : KYMO_OK;
 }
 
+/* Times of logs and captures are those of the system's clock. */
+static void sync_machines_find_walls(struct ky_sync_run *run)
+{
+	for (size_t i = 0; i < run->machines.len; i++)
+		run->facts[i].wall.has |= !run->facts[i].has_times;
+	for (size_t i = 0; i < run->set->traces.len; i++) {
+		const struct ky_trace *trace = run->set->traces.data[i];
+		struct ky_sync_facts *facts = &run->facts[run->of_trace[i]];
+
+		if (!facts->has_times && !sync_machines_is_of(trace, "log") &&
+		    !sync_machines_is_of(trace, "network"))
+			facts->wall.has = false;
+	}
+}
+
 /* Of several traces of a machine, the one that says most. */
 static int sync_machines_find_facts(struct ky_sync_run *run)
 {
 	run->facts = calloc(run->machines.len + 1, sizeof(*run->facts));
-	if (!run->facts)
+	run->ptps = calloc(run->machines.len + 1, sizeof(*run->ptps));
+	if (!run->facts || !run->ptps)
 		return KYMO_E_MEMORY;
 	for (size_t i = 0; i < run->set->traces.len; i++) {
 		struct ky_sync_facts *facts = &run->facts[run->of_trace[i]], other;
@@ -109,6 +150,7 @@ static int sync_machines_find_facts(struct ky_sync_run *run)
 		     (other.has_times == facts->has_times && !facts->counter)))
 			*facts = other;
 	}
+	sync_machines_find_walls(run);
 	return KYMO_OK;
 }
 
@@ -120,7 +162,12 @@ int ky_sync_find_machines(struct ky_sync_run *run, struct kymo_error *err)
 	if (!run->of_trace)
 		return ky_error_nomem(err);
 	for (size_t i = 0; i < run->set->traces.len && !ret; i++)
-		ret = add_trace(run, i, err);
+		if (!sync_machines_is_of(run->set->traces.data[i], "log"))
+			ret = add_trace(run, i, err);
+	for (size_t i = 0; i < run->set->traces.len && !ret; i++)
+		if (sync_machines_is_of(run->set->traces.data[i], "log") &&
+		    !sync_machines_add_log(run, i))
+			ret = add_trace(run, i, err);
 	for (size_t i = 0; i < run->machines.len && !ret; i++)
 		ret = name_machine(run, &run->machines.data[i]) < 0 ? ky_error_nomem(err) : KYMO_OK;
 	if (!ret && run->machines.len < 2) {
@@ -149,6 +196,8 @@ int ky_sync_run(const struct ky_trace_set *set, const struct ky_sync_options *op
 	ret = ky_sync_find_machines(run, err);
 	if (!ret)
 		ret = ky_sync_read(run, err);
+	for (size_t i = 0; i < run->machines.len && !ret; i++)
+		ky_sync_ptp_finish(&run->ptps[i], &run->facts[i]);
 	if (!ret && (ky_sync_solve_pairs(run) < 0 || ky_sync_choose_tree(run) < 0))
 		ret = ky_error_nomem(err);
 	return ret;
@@ -167,6 +216,7 @@ void ky_sync_run_free(struct ky_sync_run *run)
 	free(run->table.slots[1]);
 	free(run->of_trace);
 	free(run->facts);
+	free(run->ptps);
 	ky_arena_fini(&run->arena);
 	free(run);
 }

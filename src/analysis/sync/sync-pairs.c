@@ -15,7 +15,7 @@
 
 const char *ky_sync_source_name(enum ky_sync_source source)
 {
-	static const char *const names[KY_SYNC_SOURCES] = {"messages", "tsc", "utc"};
+	static const char *const names[KY_SYNC_SOURCES] = {"messages", "tsc", "ptp", "utc"};
 
 	return names[source];
 }

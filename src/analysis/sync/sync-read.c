@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The events that tell of packets and marks: "tcp" of imported captures, LTTng's net_dev_queue and net_if_receive_skb with the packets'
- * headers, the events of LTTng's add-on modules that Trace Compass' users record, and whatever event the user calls a mark.
+ * headers, the events of LTTng's add-on modules that Trace Compass' users record, whatever event the user calls a mark,
+ * and lines of logs.
  */
 #include "analysis/sync/sync.h"
 
@@ -15,6 +16,7 @@
 
 #define TCP_PROTOCOL   6
 #define PROGRESS_EVERY 65536
+#define LOG_AROUND_NS  ((int64_t)60 * 1000000000)
 
 enum sync_read_kind {
 	SYNC_READ_CAPTURE,
@@ -25,6 +27,7 @@ enum sync_read_kind {
 	SYNC_READ_MARK,
 	SYNC_READ_STREAMS,
 	SYNC_READ_GUESTS,
+	SYNC_READ_LOG,
 };
 
 static const struct {
@@ -122,6 +125,10 @@ static bool sync_read_find_kind(struct sync_reader *reader, struct sync_read_cla
 			       : ky_handle_find(&cls->fields[0], event, KY_SCOPE_PAYLOAD,
 						"network_header");
 	}
+	cls->kind = SYNC_READ_LOG;
+	if (strcmp(event->name, "log") == 0)
+		return ky_handle_find(&cls->fields[0], event, KY_SCOPE_PAYLOAD, "message") ||
+		       ky_handle_find(&cls->fields[0], event, KY_SCOPE_PAYLOAD, "MESSAGE");
 	cls->kind = SYNC_READ_GUESTS;
 	cls->guest = ky_guest_event_find(&reader->arena, reader->has_entries, event);
 	if (cls->guest)
@@ -295,6 +302,19 @@ static int on_mark(struct sync_reader *reader, const struct sync_read_class *cls
 	return ky_sync_see(reader->run, cls->machine, key, KY_SYNC_MARK, 0, event->ns);
 }
 
+/* Those long before and after the machine's recording say nothing of it. */
+static void on_log(struct sync_reader *reader, const struct sync_read_class *cls,
+		   const struct ky_event *event)
+{
+	const struct ky_sync_facts *facts = &reader->run->facts[cls->machine];
+	size_t len;
+	const char *text = ky_get_text(event, &cls->fields[0], &len);
+
+	if (!facts->has_times || (event->ns >= facts->begin_ns - LOG_AROUND_NS &&
+				  event->ns <= facts->end_ns + LOG_AROUND_NS))
+		ky_sync_ptp_see(&reader->run->ptps[cls->machine], text, len, event->ns);
+}
+
 /* ---- all events ----------------------------------------------------------------------- */
 
 static int on_event(struct sync_reader *reader, const struct ky_event *event)
@@ -313,7 +333,9 @@ static int on_event(struct sync_reader *reader, const struct ky_event *event)
 		return ky_guests_see(&reader->guests, cls->guest, cls->machine, event);
 	if (cls->kind == SYNC_READ_LOCAL_OUT || cls->kind == SYNC_READ_LOCAL_IN)
 		return on_local(reader, cls, event);
-	return on_headers(reader, cls, event);
+	if (cls->kind == SYNC_READ_LOG)
+		on_log(reader, cls, event);
+	return cls->kind == SYNC_READ_LOG ? KYMO_OK : on_headers(reader, cls, event);
 }
 
 static int read_batches(struct sync_reader *reader, struct ky_flow *flow, struct kymo_error *err)

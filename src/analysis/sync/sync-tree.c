@@ -2,6 +2,8 @@
 /* The spanning tree: each machine's way to the reference with the least sum of bounds (Dijkstra). */
 #include "analysis/sync/sync.h"
 
+#include <string.h>
+
 #include <stdlib.h>
 
 #include <kymo/error.h>
@@ -153,13 +155,22 @@ static struct ky_sync_machine *nearest(struct ky_sync_run *run, size_t *number)
 
 /* ---- what NTP and PTP say -------------------------------------------------------------- */
 
-/* UTC minus the clock is the middle of what is said, within the half of it. */
-static uint64_t sync_tree_utc(const struct ky_sync_facts *facts, int64_t *middle)
+/* UTC, or the grandmaster's time, minus the clock is the middle of what is said, within the half of it. */
+static uint64_t sync_tree_known(const struct ky_sync_range *range, int64_t *middle)
 {
-	uint64_t width = (uint64_t)facts->utc_most - (uint64_t)facts->utc_least;
+	uint64_t width = (uint64_t)range->most - (uint64_t)range->least;
 
-	*middle = facts->utc_least + (int64_t)(width / 2);
+	*middle = range->least + (int64_t)(width / 2);
 	return width / 2 + 1;
+}
+
+/* Whether both know the same time. */
+static bool sync_tree_compares(const struct ky_sync_facts *a, const struct ky_sync_facts *b,
+			       enum ky_sync_knows what)
+{
+	return a->of[what].has && b->of[what].has &&
+	       (what != KY_KNOWS_PTP || !a->grandmaster[0] || !b->grandmaster[0] ||
+		strcmp(a->grandmaster, b->grandmaster) == 0);
 }
 
 /* How far the statements of @a are away from those of @b, whose clock is @offset behind. */
@@ -170,16 +181,20 @@ static uint64_t sync_tree_gap(const struct ky_sync_facts *a, const struct ky_syn
 	__int128 after = (__int128)a->begin_ns - b->begin_ns - offset;
 	__int128 gap = before > after ? before : after;
 
+	if (a->is_grandmaster || b->is_grandmaster)
+		return 0;
 	return gap > INT64_MAX ? INT64_MAX : gap > 0 ? (uint64_t)gap : 0;
 }
 
-/* The line between two machines that both know UTC: how the clocks drift is not known. */
-static void sync_tree_set_utc(const struct ky_sync_run *run, struct ky_sync_pair *pair)
+/* The line between two machines that both know the time: how the clocks drift is not known. */
+static void sync_tree_set_known(const struct ky_sync_run *run, struct ky_sync_pair *pair,
+				enum ky_sync_knows what)
 {
 	const struct ky_sync_facts *a = &run->facts[pair->a], *b = &run->facts[pair->b];
 	struct ky_hull_line *line = &pair->line;
 	int64_t of_a, of_b;
-	uint64_t bound = sync_tree_utc(a, &of_a) + sync_tree_utc(b, &of_b);
+	uint64_t bound =
+		sync_tree_known(&a->of[what], &of_a) + sync_tree_known(&b->of[what], &of_b);
 	uint64_t drift_max = (uint64_t)run->options->drift_max;
 
 	bound = sync_tree_added(bound,
@@ -194,36 +209,50 @@ static void sync_tree_set_utc(const struct ky_sync_run *run, struct ky_sync_pair
 				      .begin_bound = bound,
 				      .end_bound = bound};
 	pair->quality = KY_SYNC_APPROXIMATE;
-	pair->source = KY_SYNC_UTC;
+	pair->source = what == KY_KNOWS_PTP ? KY_SYNC_PTP : KY_SYNC_UTC;
 	pair->bound_ns = bound;
 }
 
-/*
- * Machines that nothing else leads to: the one that knows UTC best joins the reference, and others may follow by what they have seen of it.
- * *joined: its number; SIZE_MAX: no machine is left.
- */
-static int sync_tree_join_by_utc(struct ky_sync_run *run, size_t *joined)
+/* Of the machines that are left, the one that knows the time best; SIZE_MAX: none does. */
+static size_t sync_tree_best(const struct ky_sync_run *run, enum ky_sync_knows what)
 {
 	const struct ky_sync_facts *reference = &run->facts[run->reference];
-	struct ky_sync_pair *pair;
 	uint64_t best = UINT64_MAX;
+	size_t found = SIZE_MAX;
 	int64_t middle;
 
-	*joined = SIZE_MAX;
-	for (size_t i = 0; reference->has_utc && i < run->machines.len; i++) {
-		uint64_t bound = sync_tree_utc(&run->facts[i], &middle);
+	for (size_t i = 0; i < run->machines.len; i++) {
+		uint64_t bound = sync_tree_known(&run->facts[i].of[what], &middle);
 
-		if (run->machines.data[i].is_reached || !run->facts[i].has_utc || bound >= best)
+		if (run->machines.data[i].is_reached || bound >= best ||
+		    !sync_tree_compares(reference, &run->facts[i], what))
 			continue;
 		best = bound;
-		*joined = i;
+		found = i;
+	}
+	return found;
+}
+
+/*
+ * Machines that nothing else leads to: the one that knows the time best joins the reference, and others may follow by what they have seen of it.
+ * *joined: its number; SIZE_MAX: no machine is left.
+ */
+static int sync_tree_join_by_time(struct ky_sync_run *run, size_t *joined)
+{
+	enum ky_sync_knows what = KY_KNOWS_PTP;
+	struct ky_sync_pair *pair;
+
+	*joined = sync_tree_best(run, what);
+	if (*joined == SIZE_MAX) {
+		what = KY_KNOWS_UTC;
+		*joined = sync_tree_best(run, what);
 	}
 	if (*joined == SIZE_MAX)
 		return KYMO_OK;
 	pair = ky_sync_pair_of(run, (uint32_t)run->reference, (uint32_t)*joined);
 	if (!pair)
 		return KYMO_E_MEMORY;
-	sync_tree_set_utc(run, pair);
+	sync_tree_set_known(run, pair, what);
 	run->machines.data[*joined].quality = KY_SYNC_ABSENT;
 	sync_tree_relax(
 		run, run->reference,
@@ -252,7 +281,7 @@ static int sync_tree_grow(struct ky_sync_run *run)
 	while (!ret && number != SIZE_MAX) {
 		sync_tree_reach(run, number);
 		if (!nearest(run, &number))
-			ret = sync_tree_join_by_utc(run, &number);
+			ret = sync_tree_join_by_time(run, &number);
 	}
 	return ret;
 }

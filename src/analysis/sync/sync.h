@@ -14,6 +14,7 @@
 
 #include "analysis/sync/sync-facts.h"
 #include "analysis/sync/sync-hull.h"
+#include "analysis/sync/sync-ptp.h"
 #include "base/hash.h"
 #include "store/read/sync-file.h"
 #include "store/read/trace.h"
@@ -63,11 +64,12 @@ struct ky_sync_flow {
 enum ky_sync_source {
 	KY_SYNC_MESSAGES, /* packets, marks */
 	KY_SYNC_COUNTER,  /* the counter that host and guest share */
-	KY_SYNC_UTC,	  /* what NTP and PTP say on both machines */
+	KY_SYNC_PTP,	  /* what linuxptp says in the logs of both machines */
+	KY_SYNC_UTC,	  /* what NTP says on both machines */
 	KY_SYNC_SOURCES,
 };
 
-/* "messages", "tsc", "utc" */
+/* "messages", "tsc", "ptp", "utc" */
 const char *ky_sync_source_name(enum ky_sync_source source);
 
 struct ky_sync_pair {
@@ -112,6 +114,7 @@ struct ky_sync_run {
 	KY_VEC(struct ky_sync_machine) machines;
 	uint32_t *of_trace;	     /* by number in the set: the machine */
 	struct ky_sync_facts *facts; /* by machine */
+	struct ky_sync_ptp *ptps;    /* by machine */
 	KY_VEC(struct ky_sync_pair *) pairs;
 	struct ky_map by_pair; /* a << 32 | b -> number plus 1 */
 	struct ky_sync_table table;

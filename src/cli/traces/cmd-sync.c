@@ -233,7 +233,7 @@ const struct ky_command ky_command_sync = {
 		"Finds out how far the clocks of machines are apart, and how fast they go apart, from what was seen on both "
 		"sides: packets of TCP (captures of tcpdump; LTTng's net_dev_queue and net_if_receive_skb, or inet_sock_local_out and inet_sock_local_in; the kernel's tcp_probe, "
 		"sock_send_length and inet_sock_set_state), or marks (--mark). The clocks of a host and its guests come from the time "
-		"stamp counter that they share. Machines that nothing else connects are compared by the state of NTP in their "
+		"stamp counter that they share. Machines that nothing else connects are compared by linuxptp's lines in logs, or by the state of NTP in their "
 		"recordings. Each TRACE is one machine; below one path, "
 		"traces with different host names are several.\n"
 		"\n"
@@ -243,7 +243,7 @@ const struct ky_command ky_command_sync = {
 		"The result is written beside each trace, in a file " KY_SYNC_FILE_NAME
 		". All commands that read the trace use it, unless --no-sync is given. docs/clocks.md explains it.\n"
 		"\n"
-		"Qualities: ACCURATE: offset and drift are known within the error. APPROXIMATE: only NTP tells the difference, the packets do not tell the drift "
+		"Qualities: ACCURATE: offset and drift are known within the error. APPROXIMATE: only NTP or PTP tells the difference, the packets do not tell the drift "
 		"(then it is at most --max-drift), no straight line fits all packets, because somebody has set a clock, "
 		"or nothing shows that the trace is of this guest (no kvm_entry of the host). "
 		"INCOMPLETE: packets in one direction only. ABSENT: none.",

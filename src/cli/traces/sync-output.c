@@ -90,7 +90,9 @@ static void sync_output_put_pair(const struct ky_sync_run *run, const struct ky_
 		       " events between entry and exit",
 		       pair->n_inside, pair->n_checked);
 	else if (pair->source == KY_SYNC_UTC)
-		fputs("  by UTC (NTP, PTP)", stdout);
+		fputs("  by UTC (NTP)", stdout);
+	else if (pair->source == KY_SYNC_PTP)
+		fputs("  by PTP (linuxptp's logs)", stdout);
 	puts(pair->is_chosen ? "  in the tree" : "");
 }
 
