@@ -419,6 +419,11 @@ def test_every_command(recorded):
             assert one.index(strange).status == 4 and one.packet(strange, 0, 8)[0] == 3 and one.metadata(strange)[0] == 3
 
 
+def name_of(answer):
+    """Of a session or a stream: its last field."""
+    return answer[-1].split(b"\0")[0].decode()
+
+
 class TraceCompass:
     """
     Sends what Trace Compass 9.3 sends (LttngRelaydConnector_2_4, LttngRelaydConsumer): sizes in the heads that do not fit what
@@ -433,7 +438,7 @@ class TraceCompass:
         assert major == 2 and minor >= 4
         self.request(protocol.LIST, 0)
         found = [self.one.take("QIII64s255s") for _ in range(self.one.take("I")[0])]
-        self.session, = [one[0] for one in found if one[5].split(b"\0")[0].decode() == session]
+        self.session, = [one[0] for one in found if name_of(one) == session]
         self.request(protocol.CREATE, 0)
         assert self.one.take("I") == (OK,)
         self.request(protocol.ATTACH, 0, struct.pack(">QQI", self.session, 0, LAST))
@@ -485,7 +490,7 @@ def test_as_trace_compass_watches(kymo_bin, kymo, relay, tmp_path):
     """Also when another program comes, whose streams it does not ask for."""
     here = relay()
     (tmp_path / "tcwatch").symlink_to(MODES)
-    command = [tmp_path / "tcwatch", "numbers", "1000000000", "100"]
+    command = [tmp_path / "tcwatch", "numbers", "1000000000", "2000"]
 
     def trace_of(program):
         return wait_for(lambda: glob.glob(f"{here.dir}/*/tc/ust/pid/*-{program.pid}-*"))[0]
@@ -493,10 +498,11 @@ def test_as_trace_compass_watches(kymo_bin, kymo, relay, tmp_path):
     recorder = begin_recording(kymo_bin, "-o", here.address("tc"), "--user", "modes:*", "--comm", "tcwatch", "-b", "64k")
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as first:
         try:
+            # Its buffers are not full, so the recorder has written no packet yet.
             trace = trace_of(first)
-            wait_for(lambda: list(ends(trace, ["channel*"])))
             one = TraceCompass(here.live, "tc")
             assert one.path == os.path.realpath(trace)
+            assert [name for name in map(name_of, one.streams) if name.startswith("channel")]
             assert one.watch(lambda: one.end)
             before = one.end
             with subprocess.Popen(command, stdout=subprocess.DEVNULL) as second:
@@ -507,7 +513,7 @@ def test_as_trace_compass_watches(kymo_bin, kymo, relay, tmp_path):
             first.kill()
     end_recording(recorder)
     assert not one.watch()
-    assert one.end == max(ends(trace, [stream[4].split(b"\0")[0].decode() for stream in one.streams if stream[2] != 1]))
+    assert one.end == max(ends(trace, [name_of(stream) for stream in one.streams if stream[2] != 1]))
     assert kymo("info", "--count", one.path).out
 
 

@@ -316,6 +316,14 @@ static void test_lost_without_number(void **state)
 	convert_page(&f, page, len);
 	assert_int_equal(f.cpu.lost, 816);
 	assert_int_equal(f.lost_before, 1);
+	assert_int_equal(f.packets, 2);
+	/* A loss behind the end of a packet makes no empty packet: Trace Compass would stop there. */
+	assert_int_equal(ky_convert_flush(&f.cpu, f.cpu.writer.last_cycles, NULL), 0);
+	assert_int_equal(f.packets, 3);
+	f.kernel_lost = 900;
+	convert_page(&f, page, len);
+	assert_int_equal(f.cpu.lost, 900);
+	assert_int_equal(f.packets, 3);
 	free(page);
 	tear_down(&f);
 }

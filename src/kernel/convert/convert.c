@@ -344,13 +344,15 @@ static int count_lost(struct ky_convert_cpu *cpu, uint64_t stored, struct kymo_e
 	uint64_t (*lost_until_now)(struct ky_convert_cpu *) = cpu->convert->lost_until_now;
 	uint64_t until_now = lost_until_now ? lost_until_now(cpu) : 0;
 	uint64_t lost = cpu->lost + stored;
-	int ret;
+	int ret = KYMO_OK;
 
 	if (!stored)
 		lost = until_now > cpu->lost ? until_now : cpu->lost + 1;
 	else if (until_now && until_now >= cpu->lost && lost > until_now)
 		lost = until_now;
-	ret = ky_convert_flush(cpu, cpu->writer.last_cycles, err);
+	/* The end of the packet before tells the place, too. Trace Compass takes an empty packet that is not a stream's first for its end. */
+	if (cpu->writer.events || (!cpu->events && !cpu->lost))
+		ret = ky_convert_flush(cpu, cpu->writer.last_cycles, err);
 	cpu->lost = lost;
 	return ret;
 }

@@ -43,12 +43,13 @@ struct ky_viewer_client {
 	struct ky_link *link;
 	bool is_strict, is_connected, has_session, is_replying;
 	bool ends_early; /* it ends with the first stream that ends: Trace Compass */
+	bool is_held;	 /* its request waits for the first streams of a recording */
 	uint32_t minor, delay_ms;
 	int64_t now_ns, begun_ns, stuck_ns;
 	int64_t asked_ns; /* of the last request */
 	/* For the server: what its epoll waits for, and whether it is to be called again. */
 	uint32_t events;
-	bool waits_turn;
+	bool waits_turn, waits_time;
 	KY_VEC(struct ky_viewer_attachment *) attached;
 	/* The file of a packet of which the viewer has a part, and the number of the stream; -1: none. */
 	int held_fd;

@@ -21,7 +21,9 @@
 /* Requests before the others get their turn. */
 #define REQUESTS_AT_A_TIME 32
 #define ATTACHED_MAX	   64
-#define TIMER_US	   100000
+/* How long a viewer that asks for streams only once waits for those of a young recording. */
+#define FIRST_STREAMS_NS 3000000000
+#define TIMER_US	 100000
 
 /* ---- recordings that viewers share ---------------------------------------------------- */
 
@@ -231,19 +233,27 @@ static struct ky_viewer_attachment *attachment_new(struct ky_viewer_client *clie
 	return NULL;
 }
 
+/*
+ * A recorder writes the packets of buffers that are not full only from the moment on when a viewer is there. Trace Compass, which never
+ * asks for new streams, would miss them all.
+ */
+static bool lacks_streams(const struct ky_viewer_client *client,
+			  const struct ky_viewer_recording *recording)
+{
+	return client->ends_early && client->now_ns - client->asked_ns < FIRST_STREAMS_NS &&
+	       !ky_viewer_recording_is_told(recording) &&
+	       !ky_viewer_recording_is_over(recording, client->now_ns);
+}
+
 /* A viewer that attaches once more continues where it was. */
 static int viewer_client_attach(struct ky_viewer_client *client,
-				const struct ky_viewer_entry *entry, bool at_end)
+				struct ky_viewer_attachment *attachment, bool at_end)
 {
-	struct ky_viewer_attachment *attachment;
-
-	if (client->attached.len >= ATTACHED_MAX)
-		return KY_VIEWER_ATTACH_NO_SESSION;
-	attachment = attachment_new(client, entry);
-	if (!attachment)
-		return KY_VIEWER_ATTACH_UNKNOWN;
 	ky_viewer_look(client, attachment->recording);
 	ky_viewer_recording_look_at_all(attachment->recording, client->now_ns);
+	client->is_held = lacks_streams(client, attachment->recording);
+	if (client->is_held)
+		return KY_VIEWER_ATTACH_OK;
 	/* A complete recording has its events only in the past. */
 	at_end = at_end && !ky_viewer_recording_is_over(attachment->recording, client->now_ns);
 	if (at_end && !seek_end(attachment))
@@ -263,13 +273,30 @@ static void viewer_client_put_streams(struct ky_viewer_client *client, uint32_t 
 	ky_viewer_reply_put(&client->reply, &answer, sizeof(answer));
 }
 
+/* A status of ATTACH; @attachment: NULL, unless it is OK. */
+static int viewer_client_join(struct ky_viewer_client *client, uint64_t session,
+			      struct ky_viewer_attachment **attachment)
+{
+	const struct ky_viewer_entry *entry;
+
+	*attachment = NULL;
+	ky_viewer_list_look(&client->hub->list, client->now_ns, client->hub->is_connected,
+			    client->hub->data);
+	entry = ky_viewer_list_find(&client->hub->list, session);
+	if (entry && client->attached.len >= ATTACHED_MAX)
+		return KY_VIEWER_ATTACH_NO_SESSION;
+	if (entry)
+		*attachment = attachment_new(client, entry);
+	return *attachment ? KY_VIEWER_ATTACH_OK : KY_VIEWER_ATTACH_UNKNOWN;
+}
+
 static int answer_attach(struct ky_viewer_client *client)
 {
 	const struct ky_viewer_attach *request = (const void *)client->body;
 	uint64_t session = be64toh(request->session);
 	uint32_t seek = be32toh(request->seek);
-	const struct ky_viewer_entry *entry;
-	int status;
+	struct ky_viewer_attachment *attachment = attachment_of(client, session);
+	int status = KY_VIEWER_ATTACH_OK;
 
 	if (!client->has_session) {
 		viewer_client_put_streams(client, KY_VIEWER_ATTACH_NO_SESSION);
@@ -279,19 +306,18 @@ static int answer_attach(struct ky_viewer_client *client)
 		viewer_client_put_streams(client, KY_VIEWER_ATTACH_SEEK);
 		return 0;
 	}
-	if (attachment_of(client, session)) {
-		viewer_client_put_streams(client,
-					  tell_streams(client, attachment_of(client, session))
-						  ? KY_VIEWER_ATTACH_OK
-						  : KY_VIEWER_ATTACH_NO_SESSION);
-		return 0;
+	if (attachment && !client->is_held) {
+		if (!tell_streams(client, attachment))
+			status = KY_VIEWER_ATTACH_NO_SESSION;
+	} else {
+		if (!attachment)
+			status = viewer_client_join(client, session, &attachment);
+		if (attachment)
+			status = viewer_client_attach(client, attachment,
+						      seek == KY_VIEWER_SEEK_LAST);
 	}
-	ky_viewer_list_look(&client->hub->list, client->now_ns, client->hub->is_connected,
-			    client->hub->data);
-	entry = ky_viewer_list_find(&client->hub->list, session);
-	status = entry ? viewer_client_attach(client, entry, seek == KY_VIEWER_SEEK_LAST)
-		       : KY_VIEWER_ATTACH_UNKNOWN;
-	viewer_client_put_streams(client, (uint32_t)status);
+	if (!client->is_held)
+		viewer_client_put_streams(client, (uint32_t)status);
 	return 0;
 }
 
@@ -536,14 +562,15 @@ int ky_viewer_client_step(struct ky_viewer_client *client, int64_t now_ns)
 		client->is_replying = false;
 	}
 	for (int i = 0; i < REQUESTS_AT_A_TIME; i++) {
-		int ret = viewer_client_receive(client);
+		int ret = client->is_held ? 1 : viewer_client_receive(client);
 
 		if (ret <= 0)
 			return ret < 0 ? ret : KY_VIEWER_WANTS_INPUT;
-		client->asked_ns = now_ns;
+		if (!client->is_held)
+			client->asked_ns = now_ns;
 		ret = commands[client->command].answer(client);
-		if (ret < 0)
-			return ret;
+		if (ret < 0 || client->is_held)
+			return ret < 0 ? ret : KY_VIEWER_WANTS_TIME;
 		ret = send_reply(client);
 		client->is_replying = ret == 0;
 		if (ret <= 0)

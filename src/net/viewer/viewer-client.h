@@ -54,6 +54,7 @@ enum ky_viewer_wants {
 	KY_VIEWER_WANTS_INPUT,
 	KY_VIEWER_WANTS_OUTPUT, /* to be called when the link takes data again */
 	KY_VIEWER_WANTS_TURN,	/* to be called again, after the others */
+	KY_VIEWER_WANTS_TIME,	/* to be called again in a moment; no input until then */
 };
 /*
  * Reads and answers requests. Returns what the client waits for, or a negative errno: it has gone,

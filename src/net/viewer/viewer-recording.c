@@ -500,6 +500,15 @@ void ky_viewer_recording_look_at_all(struct ky_viewer_recording *recording, int6
 		ky_viewer_trace_look(recording, *trace, now_ns);
 }
 
+/* The first bound may be from before. */
+bool ky_viewer_recording_is_told(const struct ky_viewer_recording *recording)
+{
+	ky_vec_foreach(&recording->traces, it)
+		if ((*it)->is_written && !(*it)->is_late && (*it)->n_untils < 2)
+			return false;
+	return true;
+}
+
 bool ky_viewer_recording_is_over(const struct ky_viewer_recording *recording, int64_t now_ns)
 {
 	if (recording->is_connected || recording->is_away)

@@ -113,6 +113,8 @@ void ky_viewer_trace_look(struct ky_viewer_recording *recording, struct ky_viewe
 void ky_viewer_recording_look_at_all(struct ky_viewer_recording *recording, int64_t now_ns);
 /* Adds the streams of a trace that its recorder has not told of yet. */
 void ky_viewer_trace_list(struct ky_viewer_recording *recording, struct ky_viewer_trace *trace);
+/* Whether recorders have told of each trace that is written now how far it is, since the recording was opened here. */
+bool ky_viewer_recording_is_told(const struct ky_viewer_recording *recording);
 /* Whether nothing can come any more. */
 bool ky_viewer_recording_is_over(const struct ky_viewer_recording *recording, int64_t now_ns);
 

@@ -27,6 +27,8 @@
 /* When descriptors are short, new viewers wait for so long. */
 #define PAUSE_NS NS_PER_S
 #define SWEEP_MS 1000
+/* A viewer whose answer waits for a recorder is looked at so often. */
+#define HELD_MS 20
 /* How long a recorder may be away before its recording counts as complete. */
 #define AWAY_S 60
 
@@ -49,7 +51,7 @@ struct ky_viewer_server {
 	pthread_t thread;
 	int epoll_fd, wake_fd;
 	struct ky_accept_socket listener;
-	size_t n_turns; /* clients that wait for their turn */
+	size_t n_turns, n_held; /* clients that wait for their turn, or for a recorder */
 	int64_t swept_ns;
 	bool is_short; /* the log has it */
 	pthread_mutex_t lock;
@@ -147,6 +149,8 @@ static void viewer_server_drop(struct ky_viewer_server *server, struct ky_viewer
 	ky_log_info(server->options.log, "a viewer: %s", why);
 	if (client->waits_turn)
 		server->n_turns--;
+	if (client->waits_time)
+		server->n_held--;
 	ky_viewer_client_free(client);
 }
 
@@ -165,7 +169,7 @@ static void viewer_server_wait_for(struct ky_viewer_server *server, struct ky_vi
 static void viewer_server_step(struct ky_viewer_server *server, struct ky_viewer_client *client)
 {
 	int ret = ky_viewer_client_step(client, ky_os_now_ns());
-	bool turn = ret == KY_VIEWER_WANTS_TURN;
+	bool turn = ret == KY_VIEWER_WANTS_TURN, held = ret == KY_VIEWER_WANTS_TIME;
 
 	if (ret < 0) {
 		viewer_server_drop(server, client,
@@ -176,8 +180,13 @@ static void viewer_server_step(struct ky_viewer_server *server, struct ky_viewer
 		return;
 	}
 	server->n_turns += (size_t)turn - (size_t)client->waits_turn;
+	server->n_held += (size_t)held - (size_t)client->waits_time;
 	client->waits_turn = turn;
-	viewer_server_wait_for(server, client, ret == KY_VIEWER_WANTS_OUTPUT ? EPOLLOUT : EPOLLIN);
+	client->waits_time = held;
+	viewer_server_wait_for(server, client,
+			       ret == KY_VIEWER_WANTS_OUTPUT ? EPOLLOUT
+			       : held ? EPOLLPRI | EPOLLET /* errors alone, once */
+				      : EPOLLIN);
 }
 
 /* The viewer that has waited longest without saying its version; NULL: all have said it. */
@@ -291,8 +300,9 @@ static void viewer_server_sweep(struct ky_viewer_server *server)
 
 static void viewer_server_take_turns(struct ky_viewer_server *server)
 {
-	for (size_t i = server->hub.clients.len; server->n_turns && i-- > 0;)
-		if (server->hub.clients.data[i]->waits_turn)
+	for (size_t i = server->hub.clients.len; (server->n_turns || server->n_held) && i-- > 0;)
+		if (server->hub.clients.data[i]->waits_turn ||
+		    server->hub.clients.data[i]->waits_time)
 			viewer_server_step(server, server->hub.clients.data[i]);
 }
 
@@ -307,6 +317,7 @@ static void *viewer_server_run(void *data)
 	while (goes_on) {
 		int n = epoll_wait(server->epoll_fd, events, EVENTS,
 				   server->n_turns	     ? 0
+				   : server->n_held	     ? HELD_MS
 				   : server->hub.clients.len ? SWEEP_MS
 							     : -1);
 		bool wakes = false, comes = false;
