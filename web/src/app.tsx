@@ -109,6 +109,11 @@ function Bar({ store, help }: { store: Store; help: () => void }) {
             event.currentTarget.setCustomValidity("");
             setTime(event.currentTarget.value);
           }}
+          onBlur={(event) => {
+            event.currentTarget.setCustomValidity("");
+            if (wrong) setTime("");
+            setWrong(false);
+          }}
         />
       </form>
       <form

@@ -115,7 +115,12 @@ export function paintCurve(context: CanvasRenderingContext2D, place: CurvePlace,
   context.font = "10px system-ui, sans-serif";
   context.textBaseline = "top";
   context.textAlign = "right";
+  const text = `${bottom < 0 ? `${quantity(bottom, curve.unit)} … ` : ""}${quantity(top, curve.unit)}`;
+  // The curve goes on behind it.
+  context.fillStyle = document.documentElement.dataset.theme === "dark" ? "#14181ec0" : "#ffffffc0";
+  const wide = context.measureText(text).width;
+  context.fillRect(width - wide - 5, place.y + 1, wide + 4, 11);
   context.fillStyle = ink;
-  context.fillText(`${bottom < 0 ? `${quantity(bottom, curve.unit)} … ` : ""}${quantity(top, curve.unit)}`, width - 3, place.y + 2);
+  context.fillText(text, width - 3, place.y + 2);
   context.textAlign = "left";
 }

@@ -288,6 +288,12 @@ export function Graph({ store }: { store: Store }) {
         )}
         <span class="key">
           <i class="events" /> events <i class="estimate" /> estimate <i class="lost" /> lost
+          {matches && (
+            <>
+              {" "}
+              <i class="match" /> found
+            </>
+          )}
         </span>
       </div>
     </div>

@@ -179,7 +179,10 @@ export class Store {
 
   /** Show a report; of a thread: the selected one, in a range that stays. */
   setReport(report: string, of: string | null = null): void {
-    this.set({ report, of, selection: of === null ? this.state.selection : this.range });
+    const { choice, report: before, selection } = this.state;
+    // What a flame graph is of, no other report can be about.
+    const isOther = choice.about !== "" && (report === "flame") !== (before === "flame");
+    this.set({ report, of, selection: of === null ? selection : this.range, choice: isOther ? { ...choice, about: "" } : choice });
   }
 
   /** What was found of a thread. */
