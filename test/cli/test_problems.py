@@ -216,7 +216,7 @@ def test_process_storm(problem, rows):
              if row["process"]["name"] == "process-storm"}
     started = sum(row["count"] for name, row in calls.items() if name in ("vfork", "clone", "clone3"))
     assert started >= 60
-    names = {row["process"]["name"]: row["threads"] for row in rows("threads --group-by name", trace)}
+    names = {row["process"]["name"]: row["threads"] for row in rows("threads --group-by name -s threads", trace)}
     assert names["true"] >= 60
 
 

@@ -259,7 +259,7 @@ static void mapped(void)
 	map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
 	madvise((void *)map, bytes, MADV_RANDOM);
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	for (size_t i = 0; i < 600; i++)
+	for (size_t i = 0; i < 1500; i++)
 		map[(i * 7919 * 4096) % bytes];
 }
 
@@ -413,12 +413,17 @@ def test_herd(why):
 
 
 def test_address_space(why):
-    text = of(why("space", events="sched_*,irq_softirq_*,syscalls"), r"waited .* for the address space of process ")
+    # Beside others' work, the mapper may have few turns.
+    for _ in range(4):
+        text = of(why("space", enter=["chrt", "-r", "1"], events="sched_*,irq_softirq_*,syscalls"),
+                  r"waited .* for the address space of process ")
+        if "kh-mapper" in text:
+            break
     assert "kh-mapper" in text and "kh-" in text
 
 
 def test_timeouts(why):
-    assert re.search("waited [23] times in recvfrom for what did not come", of(why("timeouts"), "^kh-resolver"))
+    assert re.search("waited [23] times in recvfrom for what did not come", of(why("timeouts", enter=["chrt", "-f", "1"]), "^kh-resolver"))
 
 
 def test_delayed_acknowledgement(why, loopback):
@@ -435,24 +440,26 @@ def test_stopped(why):
 
 def test_several(record, without_losses, kymo, program, tmp_path):
     """Five programs in one recording, each with its finding."""
-    trace, _ = without_losses(record, command=[program, "several"], cwd=tmp_path)
+    trace, _ = without_losses(record, command=["chrt", "-r", "1", program, "several"], cwd=tmp_path)
 
-    def findings(name):
+    def said(name, pattern):
         rows = json.loads(kymo("report", "why", "--json", "-n", "0", "--comm", name, trace).out)["reports"][0]["tables"][0]["rows"]
-        return [(row["finding"], row["sure"]) for row in rows]
+        text = of([row["finding"] for row in rows], pattern)
+        return text, next(row["sure"] for row in rows if row["finding"] == text)
 
-    text, _ = next(row for row in findings("kh-parent") if "or 7 others of this name woke it" in row[0])
+    text, _ = said("kh-parent", "or 7 others of this name woke it")
     slept = re.search(r"Meanwhile that thread slept in clock_nanosleep ([\d.]+) (ms|s)", text)
     assert float(slept.group(1)) * {"ms": 1, "s": 1000}[slept.group(2)] >= 200, text
-    text, _ = next(row for row in findings("kh-forker") if " started 60 processes" in row[0])
+    text, _ = said("kh-forker", " started 60 processes")
     assert "The call that starts one ran " in text and "page tables" in text
-    text, sure = next(row for row in findings("kh-asker") if " times in poll for what did not come" in row[0])
+    text, sure = said("kh-asker", " times in poll for what did not come")
     assert "waited 3 times in poll" in text and "6 other calls of poll got something" in text
     assert sure.startswith("certain that nothing came in time")
-    assert any("slept" in row[0] and "in poll until the call's timeout" in row[0] for row in findings("kh-asker"))
-    text, _ = next(row for row in findings("kh-ready") if " called epoll_wait " in row[0])
+    said("kh-asker", " slept .* in poll until the call's timeout")
+    text, _ = said("kh-ready", " called epoll_wait ")
     assert "made no other call in between" in text and "EPOLLOUT" in text
-    assert os.major(os.stat(tmp_path).st_dev) == 0 or any("in page faults, of a mapped file" in row[0] for row in findings("kh-mapped"))
+    if os.major(os.stat(tmp_path).st_dev):
+        said("kh-mapped", "in page faults, of a mapped file")
 
 
 def test_connections_that_are_not_answered_at_first(why, loopback):

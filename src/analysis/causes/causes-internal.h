@@ -202,6 +202,8 @@ const struct ky_track *ky_causes_track(const struct ky_causes *causes,
 const struct ky_lane *ky_causes_lane(const struct ky_causes *causes, uint32_t cpu);
 /* The first of the track's stretches that ends after @ns; may be the number of all. */
 size_t ky_track_find(const struct ky_track *track, int64_t ns);
+/* The time since which the thread runs its program, by the last execve(); INT64_MIN: it was there before the trace. */
+int64_t ky_track_program_ns(const struct ky_causes *causes, const struct ky_track *track);
 /* The call that the thread was in at @ns; NULL: none. */
 const struct ky_track_call *ky_track_call_at(const struct ky_track *track, int64_t ns);
 /* The same for calls that began after @ns. */

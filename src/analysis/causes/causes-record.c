@@ -181,6 +181,18 @@ enum ky_call_aspect ky_call_aspect(const struct ky_causes *causes, uint32_t sysc
 		       : KY_CALL_PLAIN;
 }
 
+int64_t ky_track_program_ns(const struct ky_causes *causes, const struct ky_track *track)
+{
+	for (size_t i = track->calls.len; i-- > 0;) {
+		const struct ky_track_call *call = &track->calls.data[i];
+
+		if (call->done && call->ret == 0 && call->begin_ns != INT64_MIN &&
+		    ky_call_aspect(causes, call->syscall) == KY_CALL_EXEC)
+			return call->begin_ns;
+	}
+	return INT64_MIN;
+}
+
 /* Looks at it, where that was not done yet. 0 or KYMO_E_MEMORY. */
 static int causes_record_look(struct ky_causes *causes, uint32_t syscall)
 {

@@ -218,12 +218,14 @@ static int habits_calls_end_thread(struct calls_pass *pass)
 
 static int habits_calls_thread(struct calls_pass *pass, const struct ky_track *track)
 {
+	/* What was before is another program. */
+	int64_t since_ns = ky_track_program_ns(pass->causes, track);
 	int status = 0;
 
 	pass->first_ns = INT64_MAX;
 	pass->last = NULL;
 	ky_vec_foreach(&track->calls, call) {
-		if (status >= 0 && habits_calls_counts(pass, call))
+		if (status >= 0 && call->begin_ns > since_ns && habits_calls_counts(pass, call))
 			status = habits_calls_add(pass, call);
 		pass->last = call;
 	}

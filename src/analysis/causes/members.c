@@ -210,19 +210,6 @@ struct ky_cause_members *ky_cause_members_new(struct ky_model *model, struct ky_
 	return NULL;
 }
 
-/* The time since which the thread runs its program; INT64_MIN: it was there before the trace. */
-static int64_t members_program_ns(const struct ky_causes *causes, const struct ky_track *track)
-{
-	for (size_t i = track->calls.len; i-- > 0;) {
-		const struct ky_track_call *call = &track->calls.data[i];
-
-		if (call->done && call->ret == 0 && call->begin_ns != INT64_MIN &&
-		    ky_call_aspect(causes, call->syscall) == KY_CALL_EXEC)
-			return call->begin_ns;
-	}
-	return INT64_MIN;
-}
-
 /* The time of each thread in the range: from its first sign, or its program's begin on, and to its end. */
 int ky_cause_members_end(struct ky_cause_members *members)
 {
@@ -241,8 +228,8 @@ int ky_cause_members_end(struct ky_cause_members *members)
 			continue;
 		if (track->stretches.data[0].begin_ns > begin)
 			member.begin_ns = track->stretches.data[0].begin_ns;
-		if (members_program_ns(members->causes, track) > member.begin_ns)
-			member.begin_ns = members_program_ns(members->causes, track);
+		if (ky_track_program_ns(members->causes, track) > member.begin_ns)
+			member.begin_ns = ky_track_program_ns(members->causes, track);
 		if (thread->dead && ky_vec_last(&track->stretches)->end_ns < end)
 			member.end_ns = ky_vec_last(&track->stretches)->end_ns;
 		if (member.begin_ns < member.end_ns &&

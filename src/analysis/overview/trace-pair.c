@@ -169,6 +169,7 @@ struct adding {
 	struct ky_compare *compare;
 	const struct ky_thread *thread;
 	int side, slice;
+	int64_t since_ns; /* of its program: what was before is another one */
 };
 
 /* Waits for others, and for a time, are what most threads of a machine are for: they count where the user chose them. */
@@ -219,7 +220,7 @@ static int trace_pair_add_calls(const struct adding *adding, const struct ky_tra
 		uint64_t ns;
 		int slice = 0;
 
-		if (!call->done || call->unsure || call->begin_ns == INT64_MIN ||
+		if (!call->done || call->unsure || call->begin_ns <= adding->since_ns ||
 		    call->end_ns < call->begin_ns || call->end_ns < side->begin_ns ||
 		    call->end_ns > side->end_ns ||
 		    (!ky_focus_names_threads(compare->focus) &&
@@ -244,7 +245,8 @@ static int trace_pair_add_calls(const struct adding *adding, const struct ky_tra
 static int trace_pair_add_thread(struct ky_compare *compare, const struct ky_thread *thread,
 				 const struct ky_track *track)
 {
-	struct adding adding = {compare, thread, trace_pair_side_of(compare, thread->host), 0};
+	struct adding adding = {compare, thread, trace_pair_side_of(compare, thread->host), 0,
+				ky_track_program_ns(compare->causes, track)};
 	const struct ky_compare_side *side;
 	int status = 0;
 
@@ -253,10 +255,16 @@ static int trace_pair_add_thread(struct ky_compare *compare, const struct ky_thr
 	side = &compare->sides[adding.side];
 	if (side->end_ns <= side->begin_ns)
 		return 0;
-	for (; adding.slice < KY_COMPARE_SLICES && status >= 0; adding.slice++)
-		status = ky_causes_explain(
-			compare->causes, thread, trace_pair_slice(side, adding.slice),
-			trace_pair_slice(side, adding.slice + 1), trace_pair_add_part, &adding);
+	for (; adding.slice < KY_COMPARE_SLICES && status >= 0; adding.slice++) {
+		int64_t begin_ns = trace_pair_slice(side, adding.slice);
+		int64_t end_ns = trace_pair_slice(side, adding.slice + 1);
+
+		if (begin_ns < adding.since_ns)
+			begin_ns = adding.since_ns;
+		if (begin_ns < end_ns)
+			status = ky_causes_explain(compare->causes, thread, begin_ns, end_ns,
+						   trace_pair_add_part, &adding);
+	}
 	return status < 0 ? status : trace_pair_add_calls(&adding, track);
 }
 

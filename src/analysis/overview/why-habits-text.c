@@ -364,7 +364,7 @@ void ky_why_habit_more(struct ky_strbuf *out, const struct ky_why_habit *it)
 		[KY_HABIT_TIMEOUTS] = "syscalls -t threads -t log",
 		[KY_HABIT_SMALL] = "io -t files",
 		[KY_HABIT_HERD] = "locks",
-		[KY_HABIT_STARTS] = "threads --group-by name",
+		[KY_HABIT_STARTS] = "threads --group-by name -s threads",
 		[KY_HABIT_MOVES] = "cpu -t migrations",
 		[KY_HABIT_SIGNALS] = "signals -t signals",
 		[KY_HABIT_PAGES] = "memory -t processes",

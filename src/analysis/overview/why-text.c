@@ -309,7 +309,7 @@ static void why_text_disk(struct ky_strbuf *out, const struct ky_breakdown *run,
 	ky_strbuf_addf(out, " for %s%s", loss->disk ? "block device " : "a disk",
 		       loss->disk ? loss->disk->name : "");
 	why_text_call(out, run, loss->syscall);
-	if (loss->fault_ns > loss->ns / 2)
+	if (loss->in_fault)
 		ky_strbuf_adds(out, " in page faults, of a mapped file or of swapped memory");
 	if (loss->queue_ns > loss->ns / WHY_TOLD) {
 		ky_strbuf_adds(out, ", of which ");

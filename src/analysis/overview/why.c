@@ -132,7 +132,7 @@ static bool why_is_same(const struct ky_why_loss *loss, enum ky_why why, const s
 		return loss->partner->pid == part->thread->pid &&
 		       loss->partner->host == part->thread->host;
 	case KY_WHY_DISK:
-		return loss->disk == part->disk;
+		return loss->disk == part->disk && loss->in_fault == part->in_fault;
 	case KY_WHY_IRQ:
 	case KY_WHY_EVENT:
 		return loss->line == part->line;
@@ -155,6 +155,7 @@ static struct ky_why_loss *why_get(struct ky_why_losses *losses, enum ky_why why
 		.why = why,
 		.disk = part->disk,
 		.line = part->line,
+		.in_fault = part->in_fault,
 		.partner = why == KY_WHY_THREAD ? part->who : part->thread,
 		.address = part->address,
 		.syscall = KY_NO_SYSCALL,
@@ -187,7 +188,6 @@ static int why_add(struct ky_why_losses *losses, const struct ky_part_sum *sum, 
 	}
 	loss->idle_ns += sum->like.idle && !preempted_ns ? sum->total_ns : 0;
 	loss->stopped_ns += sum->like.idle ? preempted_ns : 0;
-	loss->fault_ns += sum->like.in_fault ? sum->total_ns : 0;
 	loss->flush_ns += sum->like.cause == KY_CAUSE_DISK_FLUSH ? sum->total_ns : 0;
 	loss->held_ns += sum->like.cause == KY_CAUSE_DISK && sum->like.disk ? sum->total_ns : 0;
 	loss->shared_ns += sum->like.shared ? sum->total_ns : 0;

@@ -8,7 +8,7 @@
 enum ky_why {
 	KY_WHY_CPU,	/* others had the CPU */
 	KY_WHY_LOCK,	/* of one futex */
-	KY_WHY_DISK,	/* of one device */
+	KY_WHY_DISK,	/* of one device, in calls or in page faults */
 	KY_WHY_FAULT,	/* page faults */
 	KY_WHY_SPACE,	/* of one process: its address space, which other threads of it change */
 	KY_WHY_IRQ,	/* one interrupt */
@@ -36,6 +36,7 @@ struct ky_why_loss {
 	const struct ky_irq_line *line;
 	const struct ky_thread *partner; /* of KY_WHY_THREAD; of a lock one of its waiters */
 	uint64_t address;		 /* of a futex */
+	bool in_fault;			 /* of a device's: outside of calls */
 	uint64_t ns, longest_ns, count;
 	/* Of ns: the CPU was idle; requests were in the queue; the device flushed its cache. */
 	uint64_t idle_ns, queue_ns, flush_ns;
@@ -49,7 +50,6 @@ struct ky_why_loss {
 		shared_ns; /* of a lock: several threads may have held it, and the culprit was the last */
 	uint64_t held_ns;     /* of a known device's: its request was not there */
 	uint64_t doubtful_ns; /* of ns: an interrupt may have woken, not the culprit */
-	uint64_t fault_ns;    /* of a device's: in page faults */
 	uint32_t syscall;     /* in which the most of it was */
 	uint64_t syscall_ns;
 	uint32_t longest_syscall;	      /* in which the longest was */
