@@ -9,7 +9,7 @@
  *	session file	"session" in a session's directory. It has the recorder's rules.
  *	ring file	one per program and session (KY_SESSION_SHARED: one for all programs of a user),
  *			in the session's directory: the ring buffer
- *			(abi/ring.h). Its client's region begins with a struct ky_blob, which
+ *			(kymo/ring-layout.h). Its client's region begins with a struct ky_blob, which
  *			describes the program and the meaning of event ids. A reader needs nothing
  *			else when both the program and the recorder have ended.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tree of a filter expression. parse.c builds it; compile.c binds it to event classes. */
+/* The tree of a filter expression. parse.c builds it; filter-bind.c binds it to event classes. */
 #ifndef KY_QUERY_AST_H
 #define KY_QUERY_AST_H
 
@@ -71,7 +71,7 @@ struct ky_node {
 	struct ky_node *left, *right, *next;
 	/*
 	 * The number of event classes in which the node is valid, and of those in which it is not
-	 * (compile.c).
+	 * (filter-bind.c).
 	 */
 	uint32_t n_good, n_bad;
 	const char *bad_left,

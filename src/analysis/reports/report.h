@@ -4,7 +4,7 @@
  * the state model during the pass and then fills typed tables. Any number of reports run in
  * one pass; render.h shows their results.
  *
- * A new report: report-NAME.c, a row in ky_reports[], and its page in docs/reports.
+ * A new report: report-NAME.c, its line in report-list.h, and its page in docs/reports.
  */
 #ifndef KY_ANALYSIS_REPORTS_REPORT_H
 #define KY_ANALYSIS_REPORTS_REPORT_H

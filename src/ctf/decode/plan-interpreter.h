@@ -2,7 +2,7 @@
 /*
  * Running a decode plan over bytes: the one interpreter behind skipping, values and handles.
  *
- * Files: run.c the interpreter, number.c what numbers are, choice.c which option is there.
+ * Files: plan-interpreter.c goes over the steps, number.c decodes numbers, choice.c selects the option of a variant.
  */
 #ifndef KY_CTF_DECODE_PLAN_INTERPRETER_H
 #define KY_CTF_DECODE_PLAN_INTERPRETER_H

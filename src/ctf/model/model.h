@@ -337,7 +337,7 @@ struct ky_trace_class {
 	KY_VEC(struct ky_event_class *) events; /* all, by index */
 	uint32_t n_slots;
 	struct ky_stored_stacks
-		*stacks;   /* of its events (decode/stored-stacks.h), borrowed; NULL: none */
+		*stacks;   /* of its events (ctf/decode/stored-stacks.h), borrowed; NULL: none */
 	bool is_draft;	   /* read from a draft of CTF 2: its text is no CTF 2.0 */
 	bool mixes_orders; /* a byte order could change inside a byte, which is an error */
 };

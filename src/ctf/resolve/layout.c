@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Alignment and size of field classes (finish.h). */
+/* Alignment and size of field classes (resolve.h). */
 #include "base/bits.h"
 #include "base/deep.h"
 #include "ctf/resolve/resolve.h"

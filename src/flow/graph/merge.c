@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The merge, in windows: some events of each input are read ahead (merge-inputs.h); those of them that
- * nothing still to come can precede are put in order by their times (order.h) and copied, so that
+ * nothing still to come can precede are put in order by their times (radix-sort.h) and copied, so that
  * what is delivered lies in one piece. So an event costs the same however many streams there are.
  *
  * A window ends with the last event that is known of some input: what that one has next is not

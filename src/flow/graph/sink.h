@@ -104,7 +104,7 @@ struct ky_address_names;
  * an absent optional is null; text that is no UTF-8 has U+FFFD for what is wrong;
  * a float that JSON cannot hold is "NaN", "Infinity" or "-Infinity".
  * With @names (or NULL), "symbols" has the names of addresses of code: {"ip": "main+0x1c shop.c:34",
- * "callstack_user": ["...", null]}; see sinks/address-names.h.
+ * "callstack_user": ["...", null]}; see flow/sinks/address-names.h.
  * NULL when out of memory.
  */
 struct ky_sink *ky_json_sink_new(int fd, const struct ky_address_names *names);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Content of system calls: the input and output of the BPF programs (content.bpf.c).
- * The programs and their reader (kernel/content.h) both include this file.
+ * The programs and their reader (kernel/content/content.h) both include this file.
  *
  * Programs at raw tracepoints sys_enter and sys_exit interpret one descriptor per call. They write records into a
  * region of shared memory per CPU, of which the recorder is the only reader:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The BPF programs that read what system calls' arguments point at: loading them, and what they share with this
- * process. kernel/content.h does the rest.
+ * process. kernel/content/content.h does the rest.
  *
  * Threads: one at a time per struct.
  */

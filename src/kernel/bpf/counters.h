@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The BPF programs that read counters at events: loading them, and what they share with this process. kernel/counters.h
+ * The BPF programs that read counters at events: loading them, and what they share with this process. kernel/counters/counters.h
  * does the rest.
  *
  * Threads: one at a time per struct.

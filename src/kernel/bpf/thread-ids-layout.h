@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The identity of a thread, as a BPF program writes it (content-ids.bpf.h) and as kernel/thread-ids.h reads it from /proc. */
+/* The identity of a thread, as a BPF program writes it (content-ids.bpf.h) and as kernel/process/thread-ids.h reads it from /proc. */
 #ifndef KY_KERNEL_BPF_THREAD_IDS_LAYOUT_H
 #define KY_KERNEL_BPF_THREAD_IDS_LAYOUT_H
 

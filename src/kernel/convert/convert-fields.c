@@ -152,7 +152,8 @@ uint8_t *ky_convert_put_fields(const struct ky_convert_cpu *cpu, const struct ky
 			out = ky_copy_bytes(out, from + op->src, op->len);
 			break;
 		case KY_OP_ADD:
-			value = ky_record_word(out - op->len) + (uint32_t)op->add;
+			/* From the record: the copy in the output is still on its way to the cache. */
+			value = ky_record_word(from + op->src) + (uint32_t)op->add;
 			memcpy(out - op->len, &value, 4);
 			break;
 		case KY_OP_RWBS:

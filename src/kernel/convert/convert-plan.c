@@ -54,6 +54,7 @@ static void convert_plan_end_run(struct compiler *c)
 	for (size_t i = 0; i < c->n_fix; i++)
 		convert_plan_emit(
 			c, (struct ky_convert_op){.code = KY_OP_ADD,
+						  .src = (uint16_t)(c->run_src + c->fix_at[i]),
 						  .len = (uint16_t)(c->run_len - c->fix_at[i]),
 						  .add = -PRIO_OFFSET});
 	c->run_len = 0;

@@ -9,14 +9,14 @@ enum ky_op {
 	KY_OP_COPY4,
 	KY_OP_COPY8,
 	KY_OP_COPY16,
-	KY_OP_COPY,	    /* @len bytes */
-	KY_OP_ADD,	    /* @add to the 32-bit integer @len bytes back in the output */
-	KY_OP_RWBS,	    /* @len characters -> u32 */
-	KY_OP_TID,	    /* common_pid */
-	KY_OP_PID,	    /* the process of the thread whose id is at @src */
-	KY_OP_COMM,	    /* dynamic text -> 16 characters */
-	KY_OP_ADDRESS,	    /* u64 -> "0x", hexadecimal digits and NUL */
-	KY_OP_CONTENT,	    /* the same, or the text it is the address of: at place @len */
+	KY_OP_COPY,    /* @len bytes */
+	KY_OP_ADD,     /* the 32-bit integer at @src plus @add, to @len bytes back in the output */
+	KY_OP_RWBS,    /* @len characters -> u32 */
+	KY_OP_TID,     /* common_pid */
+	KY_OP_PID,     /* the process of the thread whose id is at @src */
+	KY_OP_COMM,    /* dynamic text -> 16 characters */
+	KY_OP_ADDRESS, /* u64 -> "0x", hexadecimal digits and NUL */
+	KY_OP_CONTENT, /* the same, or the text it is the address of: at place @len */
 	KY_OP_CONTENT_TAIL, /* the rest of the call's content */
 	KY_OP_STRING,	/* dynamic text -> text and NUL; @len: what follows to the record's end */
 	KY_OP_SEQUENCE, /* dynamic array -> u32 count, elements of @len bytes */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A packet store at a relay (store/packets/packet-store.h): packets go through a sender (net/sender.h).
+ * A packet store at a relay (store/packets/packet-store.h): packets go through a sender (net/sender/sender.h).
  *
  * The calls never wait for the network. While the relay is slow or away, packets wait in the sender's
  * queue, and ky_store_is_full() asks the recording to leave further events in its buffers.

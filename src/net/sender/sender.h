@@ -3,7 +3,7 @@
  * The recorder's side of a session with a relay: a queue of frames, and a thread that sends them. A
  * frame stays in the queue until the relay has acknowledged it. When the connection breaks, the
  * thread connects again and continues where the relay needs it. When the queue's memory is full,
- * further frames go to the spill file (net/spill.h), if there is one, and from there into the queue.
+ * further frames go to the spill file (net/sender/spill.h), if there is one, and from there into the queue.
  *
  * Threads: any, except where a function says otherwise.
  */

@@ -194,7 +194,17 @@ int64_t ky_session_due_ns(const struct ky_session *session, bool *rests)
 	return timeout < 0 ? -1 : (int64_t)timeout * 1000000;
 }
 
-/* Read the watch's events. *is_told: users or groups may have changed. */
+/*
+ * The time is over, and nothing but switches was waited for. The rings are not read: they wake the session when they have enough,
+ * and reading them for a few events costs more than the fetch.
+ */
+static bool session_waited_for_switches(const struct ky_session *session)
+{
+	return timeout_without_readers(session) == SWITCHES_MS && !any_unpollable(session) &&
+	       ky_session_live_timeout(session) != 0;
+}
+
+/* Read the watch's events, and return how many. *is_told: users or groups may have changed. */
 static int kernel_session_take_events(struct ky_session *session, bool *is_told,
 				      struct kymo_error *err)
 {
@@ -220,17 +230,26 @@ static int kernel_session_take_events(struct ky_session *session, bool *is_told,
 		else
 			take_ring_event(session, &events[i]);
 	}
+	return n < 0 ? 0 : n;
+}
+
+static int session_read(struct ky_session *session, bool only_switches, struct kymo_error *err)
+{
+	if (!only_switches)
+		return ky_session_read_round(session, false, err);
+	ky_switches_drain(session->switches);
 	return KYMO_OK;
 }
 
 int ky_session_step(struct ky_session *session, struct kymo_error *err)
 {
-	bool is_told;
+	bool is_told, only_switches = session_waited_for_switches(session);
 	int ret = kernel_session_take_events(session, &is_told, err);
 
 	session->rests_until_ns = 0;
 	if (ret < 0)
 		return ret;
+	only_switches = only_switches && ret == 0;
 	if (!session->options.prompt && !ky_session_dump_is_busy(session) &&
 	    !session->flight.is_taken)
 		ky_session_hide_own(session, false);
@@ -245,7 +264,7 @@ int ky_session_step(struct ky_session *session, struct kymo_error *err)
 	if (!ret)
 		ret = ky_session_dump_more(session, err);
 	if (!ret)
-		ret = ky_session_read_round(session, false, err);
+		ret = session_read(session, only_switches, err);
 	if (!ret)
 		ret = ky_session_step_samples(session, err);
 	if (!ret)
