@@ -13,8 +13,8 @@
 static const uint8_t *import_perf_hand_bytes(struct ky_perf_import *import,
 					     const struct ky_perf_waiting *waiting)
 {
-	return waiting->is_in_map ? memcpy(import->copy, waiting->bytes, waiting->size)
-				  : waiting->bytes;
+	return waiting->attr & KY_PERF_IN_MAP ? memcpy(import->copy, waiting->bytes, waiting->size)
+					      : waiting->bytes;
 }
 
 /* Nothing but a tracepoint's record is looked at. */
@@ -22,7 +22,8 @@ static int import_perf_hand_plain(struct ky_perf_import *import,
 				  const struct ky_perf_waiting *waiting, uint32_t cpu,
 				  struct kymo_error *err)
 {
-	const struct ky_perf_attr *attr = &import->perf.attrs.data[waiting->attr - 1];
+	const struct ky_perf_attr *attr =
+		&import->perf.attrs.data[(waiting->attr & KY_PERF_PLAIN_ATTRS_MAX) - 1];
 	const uint8_t *raw = import_perf_hand_bytes(import, waiting) + attr->at_raw;
 	uint32_t len = ky_foreign_u32(raw, false);
 
@@ -65,7 +66,7 @@ static int import_perf_hand_queue(struct ky_perf_import *import, struct ky_perf_
 
 		if (n + AHEAD_RECORDS < queue->records.len)
 			__builtin_prefetch(waiting[AHEAD_RECORDS].bytes);
-		ret = waiting->attr && has_kernel
+		ret = waiting->attr & KY_PERF_PLAIN_ATTRS_MAX && has_kernel
 			      ? import_perf_hand_plain(import, waiting, cpu, err)
 			      : import_perf_hand_any(import, waiting, err);
 	}

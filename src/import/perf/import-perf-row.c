@@ -29,9 +29,9 @@ static inline const struct ky_perf_attr *import_perf_row_plain(const struct ky_p
 											 : NULL;
 }
 
-static inline int import_perf_row_wait(struct ky_perf_import *import,
-				       const struct ky_perf_attr *attr, const uint8_t *bytes,
-				       uint16_t size, struct kymo_error *err)
+__attribute__((always_inline)) static inline int
+import_perf_row_wait(struct ky_perf_import *import, const struct ky_perf_attr *attr,
+		     const uint8_t *bytes, uint16_t size, struct kymo_error *err)
 {
 	uint32_t cpu = attr->at_cpu ? ky_foreign_u32(bytes + attr->at_cpu, false) : 0;
 	uint64_t ns = ky_foreign_u64(bytes + attr->at_time, false);
@@ -44,10 +44,10 @@ static inline int import_perf_row_wait(struct ky_perf_import *import,
 	waiting->bytes = bytes;
 	waiting->size = size;
 	waiting->attr = (uint16_t)(attr - import->perf.attrs.data + 1);
-	waiting->is_in_map = !import->is_early;
-	waiting->is_in_block = false;
-	if (!import->is_early)
+	if (!import->is_early) {
+		waiting->attr |= KY_PERF_IN_MAP;
 		return 1;
+	}
 	queue->has_row = true;
 	if (__builtin_expect(ns < queue->handed_ns, 0))
 		return ky_perf_import_late(import, err);
@@ -57,8 +57,10 @@ static inline int import_perf_row_wait(struct ky_perf_import *import,
 }
 
 /* The record at @bytes, of @have, if it is one of the kernel, or ends a round. 1: it is taken; 0: it is not. */
-static inline int import_perf_row_next(struct ky_perf_import *import, const uint8_t *bytes,
-				       uint64_t have, struct kymo_error *err)
+__attribute__((always_inline)) static inline int import_perf_row_next(struct ky_perf_import *import,
+								      const uint8_t *bytes,
+								      uint64_t have,
+								      struct kymo_error *err)
 {
 	uint32_t type = ky_foreign_u32(bytes, false);
 	uint16_t size = ky_foreign_u16(bytes + 6, false);

@@ -111,7 +111,7 @@ struct ky_perf_queue *ky_perf_queue_new(struct ky_perf_queues *queues, uint32_t 
 static void perf_queue_keeps(struct ky_perf_queues *queues, struct ky_perf_queue *queue,
 			     struct ky_perf_waiting *waiting)
 {
-	waiting->is_in_block = true;
+	waiting->attr |= KY_PERF_IN_BLOCK;
 	perf_queue_block_of(waiting->bytes)->n_waiting++;
 	queue->n_copies++;
 	queues->waiting_bytes += waiting->size;
@@ -129,7 +129,6 @@ int ky_perf_queue_add_copy(struct ky_perf_queues *queues, uint32_t cpu,
 	added->bytes = waiting->bytes;
 	added->size = waiting->size;
 	added->attr = 0;
-	added->is_in_map = false;
 	perf_queue_keeps(queues, queue, added);
 	return KYMO_OK;
 }
@@ -142,7 +141,7 @@ int ky_perf_queues_keep(struct ky_perf_queues *queues)
 		for (size_t i = queue->n_done; i < queue->records.len; i++) {
 			struct ky_perf_waiting *waiting = &queue->records.data[i];
 
-			if (waiting->is_in_block || waiting->is_in_map)
+			if (waiting->attr & (KY_PERF_IN_BLOCK | KY_PERF_IN_MAP))
 				continue;
 			waiting->bytes = ky_perf_queue_copy(queues, waiting->bytes, waiting->size);
 			if (!waiting->bytes)
@@ -165,9 +164,13 @@ static int perf_queue_compare(const void *a, const void *b)
 
 void ky_perf_queue_sort(struct ky_perf_queue *queue)
 {
-	if (queue->is_unsorted)
-		qsort(queue->records.data, queue->records.len, sizeof(*queue->records.data),
-		      perf_queue_compare);
+	if (!queue->is_unsorted)
+		return;
+	/* Those that have waited for longer are in order, and come first. */
+	for (size_t i = 0; i < queue->records.len; i++)
+		queue->records.data[i].order = (uint32_t)i;
+	qsort(queue->records.data, queue->records.len, sizeof(*queue->records.data),
+	      perf_queue_compare);
 	queue->is_unsorted = false;
 }
 
@@ -181,7 +184,7 @@ void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *que
 	for (size_t i = 0; i < n && queue->n_copies; i++) {
 		const struct ky_perf_waiting *done = &queue->records.data[i];
 
-		if (!done->is_in_block)
+		if (!(done->attr & KY_PERF_IN_BLOCK))
 			continue;
 		queues->waiting_bytes -= done->size;
 		queue->n_copies--;
@@ -190,8 +193,6 @@ void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *que
 	memmove(queue->records.data, queue->records.data + n, left * sizeof(*queue->records.data));
 	queue->records.len = left;
 	queue->n_done = 0;
-	if (!left)
-		queue->order = 0;
 }
 
 struct ky_perf_queue *ky_perf_queue_first(struct ky_perf_queues *queues, uint64_t until_ns,

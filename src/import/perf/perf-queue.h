@@ -16,7 +16,9 @@
 
 struct ky_perf_block;
 
-#define KY_PERF_PLAIN_ATTRS_MAX 0x3fffu
+#define KY_PERF_PLAIN_ATTRS_MAX 0x3fffu /* of the attribute's number; the rest are flags */
+#define KY_PERF_IN_MAP		0x4000u /* of the file */
+#define KY_PERF_IN_BLOCK	0x8000u /* neither: in the row that is read */
 /* Of records that need not wait for the end of a round, this many wait at most, and the first of them are handed on. */
 #define KY_PERF_EARLY_MAX     1024u
 #define KY_PERF_EARLY_RECORDS 512u
@@ -26,9 +28,8 @@ struct ky_perf_waiting {
 	const uint8_t *bytes;
 	uint32_t order; /* of its arrival */
 	uint16_t size;
-	uint16_t attr : 14;	  /* of a plain tracepoint, plus 1; 0: something else */
-	uint16_t is_in_map : 1;	  /* of the file */
-	uint16_t is_in_block : 1; /* neither: in the row that is read */
+	uint16_t
+		attr; /* of a plain tracepoint, plus 1; 0: something else; and where the bytes are */
 };
 
 struct ky_perf_queue {
@@ -76,7 +77,6 @@ static inline struct ky_perf_waiting *ky_perf_queue_add(struct ky_perf_queues *q
 	if (queue->records.len++ && ns < added[-1].ns)
 		queue->is_unsorted = true;
 	added->ns = ns;
-	added->order = queue->order++;
 	queues->waiting_bytes += sizeof(*added);
 	queues->newest_ns = ns > queues->newest_ns ? ns : queues->newest_ns;
 	return added;
