@@ -117,6 +117,21 @@ def test_refusals(box, tmp_path):
     assert "'remove' is not add" in run("symbols", "remove", trace, code=2)
 
 
+def test_chunks(box, tmp_path):
+    """A chunk has its symbols before the command of --on-rotate sees it, and without the other chunks."""
+    box("""cp $T/callers-static copy
+kymo record --sample page-faults -u 'callers:*' -c vpid,ip -o out --rotate-every 1s --on-rotate 'ls "$KYMO_CHUNK/symbols" >>seen' -- \
+  bash -c 'for ((i = 0; i < 1000 && $(cat seen 2>/dev/null | grep -c kallsyms) < 2; i++)); do ./copy; sleep 0.01; done'
+rm copy""")
+    chunks = sorted((tmp_path / "out" / "archives").iterdir())
+    assert len(chunks) >= 2
+    assert (tmp_path / "seen").read_text().count("kallsyms") >= 2
+    shutil.move(chunks[0], tmp_path / "chunk")
+    text = run("print", "--symbols", elsewhere(str(tmp_path / "chunk")))
+    assert re.search(r" ip = 0x[0-9A-F]+ \(by_number\+0x", text)
+    assert re.search(r"callstack_kernel = \[ \[0\] = 0x[0-9A-F]+ \(\w+\+0x", text)
+
+
 # ---- on another machine ---------------------------------------------------------------------------
 
 RECORD = ("record --name far --sample page-faults -u 'callers:*' -k 'syscall:openat' -c vpid,ip --callstack-kernel syscall_entry_openat")

@@ -19,6 +19,40 @@
 #define WAIT_MS 30000
 #define STEP_MS 20
 
+/* The end of the recording tells what symbols it has stored, and which are missing. */
+static void __attribute__((noreturn))
+become_symbols(const struct ky_hook *hook, const char *path, int null)
+{
+	size_t n = 0, n_dirs = hook->symbol_dirs ? hook->symbol_dirs->len : 0;
+	const char **args = calloc(2 * n_dirs + 6, sizeof(*args));
+
+	if (null >= 0)
+		(void)dup2(null, STDERR_FILENO);
+	if (!args)
+		_exit(127);
+	args[n++] = "kymo";
+	args[n++] = "symbols";
+	for (size_t i = 0; i < n_dirs; i++) {
+		args[n++] = "--symbol-dir";
+		args[n++] = hook->symbol_dirs->items[i];
+	}
+	args[n++] = "add";
+	args[n++] = "--";
+	args[n++] = path;
+	execv("/proc/self/exe", (char *const *)args);
+	_exit(127);
+}
+
+static void store_symbols(const struct ky_hook *hook, const char *path, int null)
+{
+	pid_t pid = hook->stores_symbols ? fork() : -1;
+
+	if (pid == 0)
+		become_symbols(hook, path, null);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 static void __attribute__((noreturn)) become(const struct ky_hook *hook, const char *path)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -28,6 +62,9 @@ static void __attribute__((noreturn)) become(const struct ky_hook *hook, const c
 	sigprocmask(SIG_SETMASK, &hook->mask, NULL);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)setpriority(PRIO_PROCESS, 0, 0);
+	store_symbols(hook, path, fd);
+	if (!hook->command)
+		_exit(0);
 	ky_memory_limit_child();
 	if (hook->files.rlim_max)
 		(void)setrlimit(RLIMIT_NOFILE, &hook->files);
@@ -37,14 +74,19 @@ static void __attribute__((noreturn)) become(const struct ky_hook *hook, const c
 	_exit(127);
 }
 
+static const char *record_hook_work(const struct ky_hook *hook)
+{
+	return hook->command ? "the command of --on-rotate" : "storing the symbols of a chunk";
+}
+
 static void record_hook_report(const struct ky_hook *hook, int status)
 {
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return;
-	fprintf(stderr, "kymo: warning: the command of --on-rotate failed: %s %d: ",
+	fprintf(stderr, "kymo: warning: %s failed: %s %d: ", record_hook_work(hook),
 		WIFEXITED(status) ? "exit code" : "signal",
 		WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
-	ky_cli_put_text(stderr, hook->command);
+	ky_cli_put_text(stderr, hook->command ? hook->command : "kymo symbols add");
 	fputc('\n', stderr);
 }
 
@@ -68,7 +110,7 @@ static void record_hook_start(struct ky_hook *hook)
 	free(path);
 	if (hook->pid < 0) {
 		hook->pid = 0;
-		ky_error_errno(&err, errno, "cannot run the command of --on-rotate");
+		ky_error_errno(&err, errno, "cannot start %s", record_hook_work(hook));
 		(void)ky_cli_error(&err);
 	} else if (hook->loop && ky_loop_add_child(hook->loop, hook->pid, record_hook_take_end,
 						   hook, &hook->source, &err) < 0) {
@@ -105,14 +147,14 @@ void ky_hook_run(struct ky_hook *hook, struct ky_loop *loop, const char *path)
 {
 	char *chunk;
 
-	if (!hook->command)
+	if (!hook->command && !hook->stores_symbols)
 		return;
 	hook->loop = loop;
 	chunk = hook->chunks.len < CHUNKS_MAX ? strdup(path) : NULL;
 	if (!chunk || ky_vec_push(&hook->chunks, chunk) < 0) {
 		free(chunk);
-		fputs("kymo: warning: the command of --on-rotate takes too long: it does not run for ",
-		      stderr);
+		fprintf(stderr, "kymo: warning: %s takes too long: it does not take place for ",
+			record_hook_work(hook));
 		ky_cli_put_text(stderr, path);
 		fputc('\n', stderr);
 		return;
@@ -132,8 +174,8 @@ void ky_hook_finish(struct ky_hook *hook)
 			usleep(STEP_MS * 1000);
 	}
 	if (hook->pid)
-		fputs("kymo: warning: the command of --on-rotate has not ended; it continues to run\n",
-		      stderr);
+		fprintf(stderr, "kymo: warning: %s has not ended; it continues to run\n",
+			record_hook_work(hook));
 	ky_vec_foreach(&hook->chunks, chunk)
 		free(*chunk);
 	ky_vec_fini(&hook->chunks);

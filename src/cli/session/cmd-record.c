@@ -170,6 +170,9 @@ static int check_and_run(const struct ky_command *command, const struct ky_recor
 	if (!options->output)
 		make_default_output(options->name ? options->name : "kymo", name);
 	run->options.output = options->output ? options->output : name;
+	run->hook.stores_symbols =
+		run->stores_symbols && !ky_record_is_network(run->options.output);
+	run->hook.symbol_dirs = &run->symbol_dirs;
 	code = run_there(run);
 	/* Empty: nothing was recorded. */
 	if (!options->output)
@@ -237,7 +240,7 @@ static const struct ky_option_def option_defs[] = {
 	{"symbols", 0, KY_OPTION_FLAG, NULL,
 	 "When the recording ends, store the functions and lines of recorded addresses (-c ip, call stacks, samples) in "
 	 "the directory symbols of the trace, so that they are known on other machines and later. Default with --sample and --calls. "
-	 "'kymo symbols add' does it later, for a trace on this machine. A recording at a relay gets its symbols, too; until "
+	 "'kymo symbols add' does it later, for a trace on this machine. Each chunk of a rotation has its own. A recording at a relay gets its symbols, too; until "
 	 "the end, the recorder keeps a copy of the trace, up to 256 MiB, in TMPDIR, /var/tmp or /tmp.",
 	 offsetof(struct ky_record_options, symbols), NULL},
 	{"symbol-dir", 0, KY_OPTION_LIST, "DIR",
