@@ -14,16 +14,25 @@ static const char *const usual_tables[] = {
 
 /* Texts that are names of machines, programs and things, and never content. */
 static const char *const plain_texts[] = {
-	"host",	     "name",	       "comm",	    "waker_comm",
-	"who_comm",  "holder_comm",    "stream",    "domain",
-	"sysname",   "kernel_release", "tracer",    "tracer_version",
-	"state",     "cause",	       "syscall",   "irq",
-	"disk",	     "interface",      "direction", "operation",
-	"error",     "unit",	       "level",	    "event",
-	"source",    "kind",	       "of",	    "prev_comm",
-	"next_comm", "uuid",	       "op",	    "outcome",
-	"stage",     "signal",	       "way",
-	"guest",     "guest_comm",     "why",
+	"host",	      "name",
+	"comm",	      "waker_comm",
+	"who_comm",   "holder_comm",
+	"stream",     "domain",
+	"sysname",    "kernel_release",
+	"tracer",     "tracer_version",
+	"state",      "cause",
+	"syscall",    "irq",
+	"disk",	      "interface",
+	"direction",  "operation",
+	"error",      "unit",
+	"level",      "event",
+	"source",     "kind",
+	"of",	      "prev_comm",
+	"next_comm",  "uuid",
+	"op",	      "outcome",
+	"stage",      "signal",
+	"way",	      "guest",
+	"guest_comm", "why",
 };
 
 static bool is_among(const char *name, const char *const *names, size_t n)

@@ -162,8 +162,9 @@ static void fleet_clickhouse_put_texts(struct ky_strbuf *out, const struct ky_fl
 }
 
 /* The server makes a dictionary of a column of texts by itself. */
-static void fleet_clickhouse_put_column(struct ky_strbuf *out, const struct ky_fleet_batch *batch,
-					size_t i, const struct ky_fleet_form *form)
+static void fleet_clickhouse_rows_put_column(struct ky_strbuf *out,
+					     const struct ky_fleet_batch *batch, size_t i,
+					     const struct ky_fleet_form *form)
 {
 	const struct ky_fleet_vector *vector = &batch->vectors.data[i];
 
@@ -197,7 +198,7 @@ void ky_fleet_clickhouse_put_rows(struct ky_fleet_clickhouse *ch, struct ky_strb
 	for (size_t i = 0; i < batch->vectors.len; i++) {
 		form = ky_fleet_clickhouse_form(ch, batch->table, i);
 		if (form->kind != KY_FLEET_COMPUTED)
-			fleet_clickhouse_put_column(out, batch, i, form);
+			fleet_clickhouse_rows_put_column(out, batch, i, form);
 	}
 }
 

@@ -58,9 +58,9 @@ fleet_clickhouse_choose_form(const struct ky_fleet_clickhouse *ch,
 							: FORM_NULLABLE_INT64];
 }
 
-static void fleet_clickhouse_put_column(const struct ky_fleet_clickhouse *ch,
-					struct ky_strbuf *text, const struct ky_fleet_table *table,
-					size_t i)
+static void fleet_clickhouse_table_put_column(const struct ky_fleet_clickhouse *ch,
+					      struct ky_strbuf *text,
+					      const struct ky_fleet_table *table, size_t i)
 {
 	const struct ky_fleet_column *column = &table->columns.data[i];
 	const struct ky_fleet_form *form = fleet_clickhouse_choose_form(ch, table, i);
@@ -191,7 +191,7 @@ static int fleet_clickhouse_add_columns(struct ky_fleet_clickhouse *ch,
 		ky_strbuf_adds(&text, "ALTER TABLE ");
 		ky_fleet_put_name(&text, table->name);
 		ky_strbuf_adds(&text, " ADD COLUMN ");
-		fleet_clickhouse_put_column(ch, &text, table, i);
+		fleet_clickhouse_table_put_column(ch, &text, table, i);
 		ret = ky_fleet_clickhouse_run(ch, &text, err);
 		if (!ret && fleet_clickhouse_learn(ch, table->name, name,
 						   fleet_clickhouse_choose_form(ch, table, i)) < 0)
@@ -243,7 +243,7 @@ int ky_fleet_clickhouse_table(struct ky_fleet *store, const struct ky_fleet_tabl
 	ky_strbuf_adds(&text, " (\"trace\" LowCardinality(String), \"batch\" Int64");
 	for (size_t i = 0; i < table->columns.len; i++) {
 		ky_strbuf_adds(&text, ", ");
-		fleet_clickhouse_put_column(ch, &text, table, i);
+		fleet_clickhouse_table_put_column(ch, &text, table, i);
 	}
 	ky_strbuf_adds(&text, ") ENGINE = MergeTree");
 	if (table->time >= 0)

@@ -4,12 +4,14 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import time
 import urllib.parse
 
 from test_view import Viewer, address, browser, cache, info, page, shown, view  # noqa: F401: fixtures
 from test_view_path import choose
+from test_view_rows import ready
 
 SLOW = "SELECT count(*) FROM event a, event b, event c WHERE a.cpu + b.cpu + c.cpu < 0"
 
@@ -114,6 +116,34 @@ def test_own_reports_are_in_the_list(kymo_bin, kymo, reference, cache, browser, 
         viewer.end()
     assert "cannot read the report" in kymo("view", "--no-browser", "--report", tmp_path / "none.sql", reference, code=1).err
     assert "--report" in kymo("view", "--tsp", "--report", own, reference, code=2).err
+
+
+def test_hosts_and_guests(kymo, kymo_bin, root_dir, browser, cache, tmp_path):  # noqa: F811
+    """Both machines have rows; the times that a guest did not run, in the report and in SQL, lead to the picture."""
+    traces = [str(shutil.copytree(os.path.join(root_dir, "test", "data", "guests", name), tmp_path / name)) for name in ("host", "guest")]
+    kymo("sync", *traces)
+    viewer = Viewer(kymo_bin, "--no-browser", *traces, env=cache)
+    try:
+        browser.go("about:blank")
+        browser.go(viewer.link)
+        labels = [row[4] for row in ready(viewer)["rows"] if row[2] == "machine"]
+        assert labels == ["host", "guest"]
+        choose(browser, "report", "guests")
+        begin = browser.until("document.querySelector('.report[data-ready=true] [data-table=top] tbody tr td')?.title")
+        browser.value("document.querySelector('.report [data-table=top] tbody tr').click()")
+        browser.until(f"new URLSearchParams(location.hash.slice(1)).get('c') === '{begin}'")
+        [row] = json.loads(kymo("query", "--json", *traces, "SELECT time FROM vcpu_off WHERE why = 'stolen' ORDER BY duration DESC LIMIT 1 OFFSET 1").out)
+        choose(browser, "report", "?sql")
+        browser.until("document.querySelector('#sql')")
+        browser.value("document.getElementById('sql').focus(), document.getElementById('sql').select()")
+        browser.call("Input.insertText", text="SELECT time, duration, tid, guest, guest_comm, who_tid FROM vcpu_off WHERE why = 'stolen' "
+                     "ORDER BY duration DESC LIMIT 9 OFFSET 1")
+        browser.value("document.getElementById('run-sql').click()")
+        browser.until("document.querySelectorAll('.report[data-ready=true] tbody tr.goes').length === 9")
+        browser.value("document.querySelector('.report tbody tr').click()")
+        browser.until(f"new URLSearchParams(location.hash.slice(1)).get('c') === '{row['time']}'")
+    finally:
+        viewer.end()
 
 
 def test_temporary_files_have_a_limit(kymo, kymo_bin, reference, tmp_path):
