@@ -1,229 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/common/trace-maker.h"
+#include "import/common/trace-maker-internal.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include <kymo/version.h>
-
-#include "base/vec.h"
-#include "ctf/encode/packet-writer.h"
-#include "ctf/resolve/lttng-layout.h"
 #include "ctf/tsdl/tsdl.h"
 
-#define PACKET_BYTES	 (256u << 10)
-#define BODY_MAX_BYTES	 (PACKET_BYTES - 1024u)
-#define STREAMS_MAX	 65536u
-#define EVENTS_MAX	 65536u
-#define FIELD_NAME_BYTES 256
-#define COMM_BYTES	 16u
-
-struct maker_stream {
-	struct ky_packet_writer writer;
-	int number; /* of the store; -1: no packet yet */
-	uint64_t lost;
-};
-
-struct maker_event {
-	enum ky_maker_kind *kinds; /* of the context's fields, too */
-	size_t n;
-};
-
-struct ky_maker {
-	struct ky_trace_class *trace;
-	struct ky_stream_class *stream;
-	struct ky_store_trace *to;
-	uint8_t uuid[16];
-	KY_VEC(struct maker_stream *) streams; /* by number; NULL: none yet */
-	KY_VEC(struct maker_event) events;
-	enum ky_maker_kind *context_kinds;
-	size_t n_context;
-	/* The event in the making. */
-	const struct maker_event *event;
-	uint32_t event_id, event_stream;
-	uint64_t event_ns;
-	size_t field; /* the next one */
-	uint32_t body_bytes;
-	uint8_t *body; /* BODY_MAX_BYTES */
-	uint64_t n_events, n_moved;
-	bool reorders, has_cpus;
-};
-
-/* ---- the metadata --------------------------------------------------------------------- */
-
-static struct ky_field_class *trace_maker_class(struct ky_trace_class *trace,
-						enum ky_maker_kind kind)
-{
-	static const struct {
-		uint8_t bits, base;
-		bool is_signed;
-	} numbers[] = {
-		[KY_MAKER_U8] = {8, 10, false},	  [KY_MAKER_U16] = {16, 10, false},
-		[KY_MAKER_U32] = {32, 10, false}, [KY_MAKER_U64] = {64, 10, false},
-		[KY_MAKER_S32] = {32, 10, true},  [KY_MAKER_S64] = {64, 10, true},
-		[KY_MAKER_HEX] = {64, 16, false},
-	};
-	struct ky_field_class *cls;
-
-	if (kind == KY_MAKER_DOUBLE) {
-		cls = ky_field_class_new(trace, KY_FIELD_FLOAT);
-		if (cls) {
-			cls->num.length_bits = 64;
-			cls->num.big_endian = trace->big_endian;
-			cls->align_bits = 8;
-		}
-		return cls;
-	}
-	return ky_int_new(trace, numbers[kind].bits, numbers[kind].is_signed, numbers[kind].base);
-}
-
-/* A name that the metadata language allows, and that @st has not yet. */
-static void trace_maker_name(const struct ky_field_class *st, const char *from,
-			     char name[FIELD_NAME_BYTES])
-{
-	size_t len = (size_t)snprintf(name, FIELD_NAME_BYTES - 16, "_%s", from);
-
-	len = len < FIELD_NAME_BYTES - 16 ? len : FIELD_NAME_BYTES - 17;
-	for (size_t i = 0; i < len; i++)
-		if (!isalnum((unsigned char)name[i]) || !isascii((unsigned char)name[i]))
-			name[i] = '_';
-	for (unsigned int i = 2; ky_struct_member(st, name); i++)
-		snprintf(name + len, 16, "_%u", i);
-}
-
-static int trace_maker_add_enum(struct ky_trace_class *trace, struct ky_field_class *st,
-				const char *name, const struct ky_maker_field *field)
-{
-	struct ky_field_class *cls = ky_struct_add_enum(trace, st, name, 8, false);
-
-	if (!cls)
-		return KYMO_E_MEMORY;
-	for (size_t i = 0; i < field->n_labels; i++)
-		if (ky_enum_add(trace, cls, field->labels[i], (int64_t)i, (int64_t)i) < 0)
-			return KYMO_E_MEMORY;
-	return KYMO_OK;
-}
-
-static int trace_maker_add_field(struct ky_trace_class *trace, struct ky_field_class *st,
-				 const struct ky_maker_field *field)
-{
-	char name[FIELD_NAME_BYTES], length_name[FIELD_NAME_BYTES + 16];
-	struct ky_field_class *length, *element;
-
-	trace_maker_name(st, field->name, name);
-	switch (field->kind) {
-	case KY_MAKER_TEXT:
-		return ky_struct_add_string(trace, st, name) ? KYMO_OK : KYMO_E_MEMORY;
-	case KY_MAKER_COMM:
-		return ky_struct_add_text(trace, st, name, COMM_BYTES) ? KYMO_OK : KYMO_E_MEMORY;
-	case KY_MAKER_HEXES:
-	case KY_MAKER_BYTES:
-		snprintf(length_name, sizeof(length_name), "_%s_length", name);
-		length = ky_struct_add_int(trace, st, length_name, 32, false, 10);
-		element = field->kind == KY_MAKER_HEXES ? ky_int_new(trace, 64, false, 16)
-							: ky_int_new(trace, 8, false, 16);
-		return length && element && ky_struct_add_sequence(trace, st, name, element, length)
-			       ? KYMO_OK
-			       : KYMO_E_MEMORY;
-	case KY_MAKER_ENUM:
-		return trace_maker_add_enum(trace, st, name, field);
-	default: {
-		struct ky_field_class *cls = trace_maker_class(trace, field->kind);
-
-		return cls ? ky_struct_add(trace, st, name, cls) : KYMO_E_MEMORY;
-	}
-	}
-}
-
-static int add_fields(struct ky_trace_class *trace, struct ky_field_class *st,
-		      const struct ky_maker_field *fields, size_t n, enum ky_maker_kind *kinds)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (trace_maker_add_field(trace, st, &fields[i]) < 0)
-			return KYMO_E_MEMORY;
-		kinds[i] = fields[i].kind;
-	}
-	return KYMO_OK;
-}
-
-static int trace_maker_environment(struct ky_trace_class *trace, const struct ky_maker_about *about)
-{
-	const char *name = about->name ? strrchr(about->name, '/') : NULL;
-	int ret = ky_env_add_text(trace, "domain", about->domain);
-
-	name = name && name[1] ? name + 1 : about->name;
-	if (!ret && about->hostname)
-		ret = ky_env_add_text(trace, "hostname", about->hostname);
-	if (!ret && about->release)
-		ret = ky_env_add_text(trace, "kernel_release", about->release);
-	if (!ret && about->boot_id)
-		ret = ky_env_add_text(trace, "boot_id", about->boot_id);
-	if (!ret)
-		ret = ky_env_add_text(trace, "tracer_name", about->tracer);
-	if (!ret && name)
-		ret = ky_env_add_text(trace, "trace_name", name);
-	if (!ret)
-		ret = ky_env_add_text(trace, "kymo_version", KYMO_VERSION);
-	return ret;
-}
-
-static struct ky_clock_class *trace_maker_clock(struct ky_trace_class *trace,
-						const struct ky_maker_about *about)
-{
-	struct ky_clock_class *clock = ky_clock_class_new(trace, about->clock);
-
-	if (!clock)
-		return NULL;
-	clock->description = about->description;
-	clock->frequency_hz = 1000000000;
-	clock->offset_s = about->offset_ns / 1000000000;
-	clock->offset_cycles = about->offset_ns % 1000000000;
-	if (clock->offset_cycles < 0) {
-		clock->offset_cycles += 1000000000;
-		clock->offset_s--;
-	}
-	clock->is_unix_epoch = true;
-	if (about->clock_uuid) {
-		clock->has_uuid = true;
-		memcpy(clock->uuid, about->clock_uuid, sizeof(clock->uuid));
-	}
-	return ky_clock_finish(clock, NULL) < 0 ? NULL : clock;
-}
-
-static int trace_maker_build(struct ky_maker *maker, const struct ky_maker_about *about)
-{
-	struct ky_trace_class *trace = ky_trace_class_new();
-	struct ky_clock_class *clock;
-
-	maker->trace = trace;
-	if (!trace)
-		return KYMO_E_MEMORY;
-	trace->has_uuid = true;
-	memcpy(trace->uuid, maker->uuid, sizeof(trace->uuid));
-	trace->big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-	if (trace_maker_environment(trace, about) < 0)
-		return KYMO_E_MEMORY;
-	clock = trace_maker_clock(trace, about);
-	if (!clock || ky_lttng_layout_trace(trace) < 0)
-		return KYMO_E_MEMORY;
-	maker->stream = ky_lttng_layout_stream(trace, 0, clock, false);
-	if (!maker->stream)
-		return KYMO_E_MEMORY;
-	if (!about->has_cpus)
-		ky_lttng_layout_without_cpu(maker->stream);
-	if (!about->n_context)
-		return KYMO_OK;
-	maker->stream->event_context = ky_struct_new(trace);
-	maker->context_kinds = calloc(about->n_context, sizeof(*maker->context_kinds));
-	if (!maker->stream->event_context || !maker->context_kinds)
-		return KYMO_E_MEMORY;
-	maker->n_context = about->n_context;
-	return add_fields(trace, maker->stream->event_context, about->context, about->n_context,
-			  maker->context_kinds);
-}
+#define PACKET_BYTES   (256u << 10)
+#define BODY_MAX_BYTES (PACKET_BYTES - 1024u)
+#define STREAMS_MAX    65536u
 
 int ky_maker_open(struct ky_maker **out, struct ky_packet_store *store,
 		  const struct ky_maker_about *about, struct kymo_error *err)
@@ -242,7 +29,7 @@ int ky_maker_open(struct ky_maker **out, struct ky_packet_store *store,
 	maker->reorders = about->reorders;
 	maker->has_cpus = about->has_cpus;
 	maker->body = malloc(BODY_MAX_BYTES);
-	if (!ret && (!maker->body || trace_maker_build(maker, about) < 0))
+	if (!ret && (!maker->body || ky_maker_build(maker, about) < 0))
 		ret = ky_error_nomem(err);
 	if (!ret)
 		ret = ky_store_open(store, &place, &maker->to, err);
@@ -251,33 +38,6 @@ int ky_maker_open(struct ky_maker **out, struct ky_packet_store *store,
 	(void)ky_maker_close(maker, NULL);
 	*out = NULL;
 	return ret;
-}
-
-int ky_maker_event(struct ky_maker *maker, const char *name, const struct ky_maker_field *fields,
-		   size_t n_fields, struct kymo_error *err)
-{
-	size_t n = maker->n_context + n_fields;
-	struct maker_event event = {.kinds = calloc(n ? n : 1, sizeof(*event.kinds)), .n = n};
-	struct ky_event_class *cls;
-
-	if (maker->events.len >= EVENTS_MAX) {
-		free(event.kinds);
-		return ky_error_set(err, KYMO_E_LIMIT, "there are more than %u kinds of events",
-				    EVENTS_MAX);
-	}
-	cls = ky_event_class_new(maker->stream, maker->events.len, name);
-	if (cls)
-		cls->payload = ky_struct_new(maker->trace);
-	if (!event.kinds || !cls || !cls->payload ||
-	    add_fields(maker->trace, cls->payload, fields, n_fields,
-		       event.kinds + maker->n_context) < 0 ||
-	    ky_vec_push(&maker->events, event) < 0) {
-		free(event.kinds);
-		return ky_error_nomem(err);
-	}
-	if (maker->n_context)
-		memcpy(event.kinds, maker->context_kinds, maker->n_context * sizeof(*event.kinds));
-	return (int)maker->events.len - 1;
 }
 
 /* ---- values --------------------------------------------------------------------------- */
@@ -337,9 +97,10 @@ static void trace_maker_put_text(struct ky_maker *maker, const char *text, size_
 
 static void trace_maker_put_comm(struct ky_maker *maker, const char *text, size_t len)
 {
-	char comm[COMM_BYTES] = {0};
+	char comm[KY_MAKER_COMM_BYTES] = {0};
 
-	memcpy(comm, text, strnlen(text, len < COMM_BYTES - 1 ? len : COMM_BYTES - 1));
+	memcpy(comm, text,
+	       strnlen(text, len < KY_MAKER_COMM_BYTES - 1 ? len : KY_MAKER_COMM_BYTES - 1));
 	trace_maker_put(maker, comm, sizeof(comm));
 }
 
@@ -449,7 +210,7 @@ void ky_maker_bytes(struct ky_maker *maker, const uint8_t *bytes, size_t n)
 
 /* ---- packets -------------------------------------------------------------------------- */
 
-static int trace_maker_send(struct ky_maker *maker, struct maker_stream *stream, uint64_t end_ns,
+static int trace_maker_send(struct ky_maker *maker, struct ky_maker_stream *stream, uint64_t end_ns,
 			    struct kymo_error *err)
 {
 	struct ky_packet_writer *writer = &stream->writer;
@@ -477,10 +238,10 @@ static int trace_maker_send(struct ky_maker *maker, struct maker_stream *stream,
 	return ky_store_packet(maker->to, stream->number, &out, err);
 }
 
-static struct maker_stream *trace_maker_new_stream(struct ky_maker *maker, uint32_t number,
-						   uint64_t ns)
+static struct ky_maker_stream *trace_maker_new_stream(struct ky_maker *maker, uint32_t number,
+						      uint64_t ns)
 {
-	struct maker_stream *stream = calloc(1, sizeof(*stream));
+	struct ky_maker_stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream)
 		return NULL;
@@ -497,10 +258,10 @@ static struct maker_stream *trace_maker_new_stream(struct ky_maker *maker, uint3
 	return stream;
 }
 
-static struct maker_stream *trace_maker_stream(struct ky_maker *maker, uint32_t number, uint64_t ns,
-					       struct kymo_error *err)
+static struct ky_maker_stream *trace_maker_stream(struct ky_maker *maker, uint32_t number,
+						  uint64_t ns, struct kymo_error *err)
 {
-	struct maker_stream *stream;
+	struct ky_maker_stream *stream;
 
 	if (number >= STREAMS_MAX) {
 		ky_error_set(err, KYMO_E_LIMIT, "stream %u is above the limit of %u", number,
@@ -535,7 +296,7 @@ int ky_maker_commit(struct ky_maker *maker, struct kymo_error *err)
 {
 	uint32_t number =
 		maker->reorders ? trace_maker_order(maker, maker->event_ns) : maker->event_stream;
-	struct maker_stream *stream = trace_maker_stream(maker, number, maker->event_ns, err);
+	struct ky_maker_stream *stream = trace_maker_stream(maker, number, maker->event_ns, err);
 	uint64_t ns = maker->event_ns;
 	enum ky_maker_kind kind;
 	uint8_t *at;
@@ -567,7 +328,7 @@ int ky_maker_commit(struct ky_maker *maker, struct kymo_error *err)
 
 int ky_maker_lost(struct ky_maker *maker, uint32_t number, uint64_t n, struct kymo_error *err)
 {
-	struct maker_stream *stream = trace_maker_stream(maker, number, maker->event_ns, err);
+	struct ky_maker_stream *stream = trace_maker_stream(maker, number, maker->event_ns, err);
 	int ret;
 
 	if (!stream)

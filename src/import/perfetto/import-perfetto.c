@@ -12,13 +12,7 @@
 #include "import/common/import.h"
 #include "import/perfetto/perfetto-trace.h"
 
-#define CLOCK_REAL  1
-#define CLOCK_BOOT  6
-#define OWN_CLOCKS  64 /* from there on, clocks are of sequences */
 #define FIRST_BYTES ((uint64_t)4 << 20)
-/* A recording has a sequence for each thread that writes, and a sequence a few clocks. */
-#define SEQUENCES_MAX 65536u
-#define CLOCKS_MAX    256
 
 enum {
 	PACKET_FTRACE = 1,
@@ -86,206 +80,6 @@ static void import_perfetto_parse(struct packet *packet, const uint8_t *data, si
 	*is_bad = reader.is_bad;
 }
 
-static struct ky_perfetto_sequence *import_perfetto_sequence(struct ky_perfetto *perfetto,
-							     uint64_t id)
-{
-	struct ky_perfetto_sequence *sequence = ky_map_get(&perfetto->sequences, id + 1);
-
-	if (sequence)
-		return sequence;
-	if (perfetto->all_sequences.len == SEQUENCES_MAX) {
-		ky_error_set(perfetto->err, KYMO_E_LIMIT,
-			     "%s has more than %u sequences of packets", perfetto->file.path,
-			     SEQUENCES_MAX);
-		return NULL;
-	}
-	sequence = ky_arena_new(&perfetto->arena, struct ky_perfetto_sequence);
-	if (!sequence || ky_vec_push(&perfetto->all_sequences, sequence) < 0 ||
-	    ky_map_set(&perfetto->sequences, id + 1, sequence) < 0) {
-		ky_error_nomem(perfetto->err);
-		return NULL;
-	}
-	return sequence;
-}
-
-/* ---- clocks ----------------------------------------------------------------------------- */
-
-static struct ky_perfetto_clock import_perfetto_read_clock(const struct ky_pb_field *message)
-{
-	struct ky_pb_reader reader = ky_pb_reader(message->data, message->len);
-	struct ky_perfetto_clock clock = {.unit_ns = 1};
-	struct ky_pb_field field;
-
-	while (ky_pb_next(&reader, &field)) {
-		if (field.number == 1)
-			clock.id = (uint32_t)field.value;
-		else if (field.number == 2)
-			clock.at = clock.last = field.value;
-		else if (field.number == 3)
-			clock.is_incremental = field.value != 0;
-		else if (field.number == 4 && field.value && field.value < 1000000000)
-			clock.unit_ns = field.value;
-	}
-	return clock;
-}
-
-/* The value of clock @id in a snapshot; false: it has none. */
-static bool import_perfetto_find_clock(const struct ky_pb_field *snapshot, uint32_t id,
-				       uint64_t *value)
-{
-	struct ky_pb_reader reader = ky_pb_reader(snapshot->data, snapshot->len);
-	struct ky_pb_field field;
-
-	while (ky_pb_next(&reader, &field)) {
-		struct ky_perfetto_clock clock = {0};
-
-		if (field.number != 1 || !field.has_bytes)
-			continue;
-		clock = import_perfetto_read_clock(&field);
-		*value = clock.at;
-		if (clock.id == id)
-			return true;
-	}
-	return false;
-}
-
-static struct ky_perfetto_clock *import_perfetto_clock(struct ky_perfetto *perfetto,
-						       struct ky_perfetto_sequence *sequence,
-						       uint32_t id)
-{
-	if (id >= OWN_CLOCKS) {
-		ky_vec_foreach(&sequence->clocks, clock) {
-			if (clock->id == id)
-				return clock;
-		}
-		return NULL;
-	}
-	ky_vec_foreach(&perfetto->clocks, clock) {
-		if (clock->id == id)
-			return clock;
-	}
-	return NULL;
-}
-
-static int import_perfetto_snapshot(struct ky_perfetto *perfetto,
-				    struct ky_perfetto_sequence *sequence,
-				    const struct ky_pb_field *snapshot)
-{
-	struct ky_pb_reader reader = ky_pb_reader(snapshot->data, snapshot->len);
-	struct ky_pb_field field;
-	uint64_t boot;
-	int ret = KYMO_OK;
-
-	if (!import_perfetto_find_clock(snapshot, CLOCK_BOOT, &boot))
-		return KYMO_OK;
-	while (ret == KYMO_OK && ky_pb_next(&reader, &field)) {
-		struct ky_perfetto_clock clock, *known;
-
-		if (field.number != 1 || !field.has_bytes)
-			continue;
-		clock = import_perfetto_read_clock(&field);
-		clock.trace_ns = (int64_t)boot;
-		known = import_perfetto_clock(perfetto, sequence, clock.id);
-		if (known)
-			*known = clock;
-		else if (clock.id >= OWN_CLOCKS && sequence->clocks.len < CLOCKS_MAX)
-			ret = ky_vec_push(&sequence->clocks, clock);
-		else if (clock.id < OWN_CLOCKS)
-			ret = ky_vec_push(&perfetto->clocks, clock);
-	}
-	return ret < 0 ? ky_error_nomem(perfetto->err) : KYMO_OK;
-}
-
-/* The packet's time on the trace's clock. */
-static int64_t import_perfetto_time(struct ky_perfetto *perfetto,
-				    struct ky_perfetto_sequence *sequence,
-				    const struct packet *packet)
-{
-	uint32_t id = packet->clock ? (uint32_t)packet->clock : sequence->clock;
-	struct ky_perfetto_clock *clock;
-	uint64_t value = packet->time;
-
-	if (!id || id == CLOCK_BOOT)
-		return (int64_t)value;
-	clock = import_perfetto_clock(perfetto, sequence, id);
-	if (!clock)
-		return (int64_t)value;
-	/* What a wrong file makes of it wraps around. */
-	if (clock->is_incremental)
-		value = clock->last += value;
-	return (int64_t)((uint64_t)clock->trace_ns + (value - clock->at) * clock->unit_ns);
-}
-
-/* ---- what later packets refer to ------------------------------------------------------------ */
-
-static void import_perfetto_clear(struct ky_perfetto_sequence *sequence)
-{
-	for (int i = 0; i < KY_PERFETTO_TABLES; i++)
-		ky_map_fini(&sequence->names[i]);
-	sequence->clock = 0;
-	sequence->track = 0;
-}
-
-static int import_perfetto_name(struct ky_perfetto *perfetto, struct ky_map *names,
-				const struct ky_pb_field *message)
-{
-	struct ky_pb_reader reader = ky_pb_reader(message->data, message->len);
-	struct ky_pb_field field, name = {0};
-	uint64_t iid = 0;
-	const char *text;
-
-	while (ky_pb_next(&reader, &field)) {
-		if (field.number == 1 && !field.has_bytes)
-			iid = field.value;
-		else if (field.number == 2 && field.has_bytes)
-			name = field;
-	}
-	text = name.data ? ky_perfetto_text(perfetto, &name) : "";
-	if (!text || ky_map_set(names, iid, (void *)(uintptr_t)text) < 0)
-		return ky_error_nomem(perfetto->err);
-	return KYMO_OK;
-}
-
-static int import_perfetto_names(struct ky_perfetto *perfetto,
-				 struct ky_perfetto_sequence *sequence,
-				 const struct ky_pb_field *interned)
-{
-	struct ky_pb_reader reader = ky_pb_reader(interned->data, interned->len);
-	struct ky_pb_field field;
-	int ret = KYMO_OK;
-
-	while (ret == KYMO_OK && ky_pb_next(&reader, &field)) {
-		int table = field.number == 1	 ? KY_PERFETTO_CATEGORIES
-			    : field.number == 2	 ? KY_PERFETTO_EVENTS
-			    : field.number == 3	 ? KY_PERFETTO_ANNOTATIONS
-			    : field.number == 29 ? KY_PERFETTO_TEXTS
-						 : KY_PERFETTO_TABLES;
-
-		if (table < KY_PERFETTO_TABLES && field.has_bytes)
-			ret = import_perfetto_name(perfetto, &sequence->names[table], &field);
-	}
-	return ret;
-}
-
-static void import_perfetto_defaults(struct ky_perfetto_sequence *sequence,
-				     const struct ky_pb_field *defaults)
-{
-	struct ky_pb_reader reader = ky_pb_reader(defaults->data, defaults->len), event;
-	struct ky_pb_field field, inner;
-
-	while (ky_pb_next(&reader, &field)) {
-		if (field.number == PACKET_CLOCK && !field.has_bytes) {
-			sequence->clock = (uint32_t)field.value;
-		} else if (field.number == 11 && field.has_bytes) {
-			event = ky_pb_reader(field.data, field.len);
-			while (ky_pb_next(&event, &inner)) {
-				if (inner.number == 11 && !inner.has_bytes)
-					sequence->track = inner.value;
-			}
-		}
-	}
-}
-
 /* ---- the pass --------------------------------------------------------------------------- */
 
 static int import_perfetto_packets(struct ky_perfetto *perfetto, const uint8_t *data, size_t len);
@@ -326,7 +120,9 @@ static int import_perfetto_events(struct ky_perfetto *perfetto,
 				  struct ky_perfetto_sequence *sequence,
 				  const struct packet *packet)
 {
-	int64_t ns = packet->has_time ? import_perfetto_time(perfetto, sequence, packet) : 0;
+	int64_t ns = packet->has_time
+			     ? ky_perfetto_time(perfetto, sequence, packet->clock, packet->time)
+			     : 0;
 	int ret = KYMO_OK;
 
 	if (packet->ftrace.data)
@@ -355,17 +151,17 @@ static int import_perfetto_packet(struct ky_perfetto *perfetto, const uint8_t *d
 	perfetto->n_damaged += is_bad;
 	if (packet.compressed.data && !is_inner)
 		return import_perfetto_inflate(perfetto, &packet.compressed, offset);
-	sequence = import_perfetto_sequence(perfetto, packet.sequence);
+	sequence = ky_perfetto_sequence(perfetto, packet.sequence);
 	if (!sequence)
 		return perfetto->err->code;
 	if (packet.is_cleared)
-		import_perfetto_clear(sequence);
+		ky_perfetto_clear(sequence);
 	if (packet.defaults.data)
-		import_perfetto_defaults(sequence, &packet.defaults);
+		ky_perfetto_defaults(sequence, &packet.defaults);
 	if (packet.names.data)
-		ret = import_perfetto_names(perfetto, sequence, &packet.names);
+		ret = ky_perfetto_intern(perfetto, sequence, &packet.names);
 	if (ret == KYMO_OK && packet.clocks.data)
-		ret = import_perfetto_snapshot(perfetto, sequence, &packet.clocks);
+		ret = ky_perfetto_snapshot(perfetto, sequence, &packet.clocks);
 	return ret ? ret : import_perfetto_events(perfetto, sequence, &packet);
 }
 
@@ -448,8 +244,8 @@ static int64_t import_perfetto_origin(struct ky_perfetto *perfetto)
 			continue;
 		import_perfetto_parse(&packet, data, (size_t)len, &is_bad);
 		if (packet.clocks.data &&
-		    import_perfetto_find_clock(&packet.clocks, CLOCK_REAL, &real) &&
-		    import_perfetto_find_clock(&packet.clocks, CLOCK_BOOT, &boot) &&
+		    ky_perfetto_clock_value(&packet.clocks, KY_PERFETTO_CLOCK_REAL, &real) &&
+		    ky_perfetto_clock_value(&packet.clocks, KY_PERFETTO_CLOCK_BOOT, &boot) &&
 		    real < INT64_MAX && boot < INT64_MAX)
 			return (int64_t)real - (int64_t)boot;
 	}

@@ -83,6 +83,35 @@ static inline const char *ky_perfetto_text(struct ky_perfetto *perfetto,
 	return ky_arena_strndup(&perfetto->arena, (const char *)field->data, field->len);
 }
 
+#define KY_PERFETTO_CLOCK_REAL 1
+#define KY_PERFETTO_CLOCK_BOOT 6
+
+/* perfetto-sequence.c: sequence @id. NULL: memory is out, or there are too many. */
+struct ky_perfetto_sequence *ky_perfetto_sequence(struct ky_perfetto *perfetto, uint64_t id);
+/* What earlier packets of the sequence said is over. */
+void ky_perfetto_clear(struct ky_perfetto_sequence *sequence);
+/* InternedData. 0 or KYMO_E_MEMORY. */
+int ky_perfetto_intern(struct ky_perfetto *perfetto, struct ky_perfetto_sequence *sequence,
+		       const struct ky_pb_field *interned);
+/* TracePacketDefaults. */
+void ky_perfetto_defaults(struct ky_perfetto_sequence *sequence,
+			  const struct ky_pb_field *defaults);
+
+/* perfetto-clock.c: the value of clock @id in a ClockSnapshot; false: it has none. */
+bool ky_perfetto_clock_value(const struct ky_pb_field *snapshot, uint32_t id, uint64_t *value);
+/* A ClockSnapshot. 0 or KYMO_E_MEMORY. */
+int ky_perfetto_snapshot(struct ky_perfetto *perfetto, struct ky_perfetto_sequence *sequence,
+			 const struct ky_pb_field *snapshot);
+/* A packet's time @value of clock @clock_id (0: it tells none) on the trace's clock. */
+int64_t ky_perfetto_time(struct ky_perfetto *perfetto, struct ky_perfetto_sequence *sequence,
+			 uint64_t clock_id, uint64_t value);
+
+/* perfetto-ftrace-event.c: an event of thread @tid. 0 or negative. */
+int ky_perfetto_ftrace_put(struct ky_perfetto *perfetto, const char *name, int64_t ns, int64_t tid,
+			   struct ky_log_value *values, size_t n);
+/* An FtraceEvent. */
+int ky_perfetto_ftrace_event(struct ky_perfetto *perfetto, const uint8_t *data, size_t len,
+			     int64_t ns);
 /* perfetto-ftrace.c: an FtraceEventBundle. 0 or negative. */
 int ky_perfetto_ftrace(struct ky_perfetto *perfetto, const uint8_t *data, size_t len);
 /* A ProcessTree. */
