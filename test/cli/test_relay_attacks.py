@@ -319,6 +319,23 @@ def test_quota_ends_what_is_coming(kymo_bin, tmp_path, what):
         assert "the quota of evil is used up" in here.end()
 
 
+def test_log_of_a_flood(kymo_bin, tmp_path):
+    """Clients cannot fill the disk of the relay's log, nor hold it up by that; what is left out is counted."""
+    n = 4000
+    with relays(kymo_bin, tmp_path) as begin:
+        here, began = begin(), time.monotonic()
+        for _ in range(n):
+            with socket.create_connection(("127.0.0.1", here.port)) as client:
+                client.sendall(frame(99))
+                with contextlib.suppress(ConnectionResetError):
+                    client.recv(1000)
+        said = here.end()
+        seconds = time.monotonic() - began
+    lines = said.count("frame of unknown type")
+    left_out = sum(map(int, re.findall(r"(\d+) messages were left out", said)))
+    assert lines + left_out == n and 1000 < lines <= 2000 + 20 * (seconds + 1), (lines, left_out, seconds)
+
+
 def test_paths_that_are_deep(kymo_bin, tmp_path):
     """Each component costs the relay work, and all above it once more."""
     with relays(kymo_bin, tmp_path) as begin:

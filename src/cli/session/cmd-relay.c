@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo relay: takes in the recordings of other machines. */
 #include "cli/recording/relay-loader.h"
+#include "cli/session/relay-log.h"
 #include "cli/terminal/command.h"
 
 #include <errno.h>
@@ -254,7 +255,7 @@ static int cmd_relay_serve(const struct options *options, struct ky_loop *loop,
 		.dir = options->dir,
 		.quota_bytes = options->quota_bytes,
 		.clients_max = (unsigned int)options->clients,
-		.log = &ky_cli_log,
+		.log = &ky_relay_log,
 	};
 	struct ky_relay_key key;
 	int ret;
@@ -272,6 +273,7 @@ static int cmd_relay_serve(const struct options *options, struct ky_loop *loop,
 	if (!ret)
 		ret = cmd_relay_run(options, &to, loop, before, err);
 	ky_tls_free(to.tls);
+	ky_relay_log_end();
 	return ret;
 }
 
