@@ -84,6 +84,8 @@ def test_calls_and_slices(kymo, trace, query):
 
 def test_forms_and_functions(kymo, trace, tmp_path):
     statement = "SELECT 1 AS a, NULL AS b, 'x,\"y\"' AS c, 1.5 AS d, time_text(1500000000123456789) AS t, duration_text(1250000) AS u"
+    assert kymo("query", "--table", trace, statement).out == kymo("query", trace, statement).out
+    assert "exclude each other" in kymo("query", "--table", "--csv", trace, statement, code=2).err
     assert kymo("query", "--csv", trace, statement).out == (
         'a,b,c,d,t,u\n1,,"x,""y""",1.5,2017-07-14 02:40:00.123456789,1.250 ms\n')
     assert kymo("query", trace, statement).out.splitlines()[1].split()[:2] == ["1", "-"]

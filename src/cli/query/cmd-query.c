@@ -19,7 +19,7 @@
 
 struct query_options {
 	struct ky_input_options input;
-	bool json, csv, schema;
+	bool table, json, csv, schema;
 	const char *fleet;
 	struct ky_text_list parameters;
 	uint64_t space;
@@ -36,6 +36,8 @@ static void query_defaults(void *data)
 static const struct ky_option_def query_option_defs[] = {
 	KY_INPUT_OPTION_DEFS(struct query_options, input),
 	KY_CORRELATE_OPTION_DEF(struct query_options, input),
+	{"table", 0, KY_OPTION_FLAG, NULL, "Print tables for people. This is the default.",
+	 offsetof(struct query_options, table), NULL},
 	{"json", 0, KY_OPTION_FLAG, NULL, "Print JSON: an array of objects for each statement.",
 	 offsetof(struct query_options, json), NULL},
 	{"csv", 0, KY_OPTION_FLAG, NULL, "Print comma-separated values, with a line of names.",
@@ -72,14 +74,19 @@ static int query_find_parameters(const struct query_options *options,
 	return KYMO_OK;
 }
 
+static enum ky_query_form query_form(const struct query_options *options)
+{
+	if (options->json)
+		return KY_QUERY_JSON;
+	return options->csv ? KY_QUERY_CSV : KY_QUERY_TABLE;
+}
+
 /* The statement, the schema, or what the user types. */
 static int cmd_query_run(struct ky_sql *sql, const struct query_options *options, const char *text,
 			 struct kymo_error *err)
 {
 	struct query_parameters parameters = KY_VEC_INIT;
-	enum ky_query_form form = options->json	 ? KY_QUERY_JSON
-				  : options->csv ? KY_QUERY_CSV
-						 : KY_QUERY_TABLE;
+	enum ky_query_form form = query_form(options);
 	int ret = query_find_parameters(options, &parameters, err);
 
 	if (!ret && options->schema)
@@ -122,9 +129,7 @@ static int query_traces(const struct query_options *options, char **args, int n_
 static int query_fleet(const struct query_options *options, const char *statement,
 		       struct kymo_error *err)
 {
-	enum ky_query_form form = options->json	 ? KY_QUERY_JSON
-				  : options->csv ? KY_QUERY_CSV
-						 : KY_QUERY_TABLE;
+	enum ky_query_form form = query_form(options);
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	struct query_parameters parameters = KY_VEC_INIT;
 	struct ky_fleet *store = NULL;
@@ -166,8 +171,8 @@ static int run_query(const struct ky_command *command, void *data, int n_args, c
 		options->fleet ? (n_args ? args[0] : NULL) : query_statement(options, n_args, args);
 	int ret, n_traces = statement ? n_args - 1 : n_args;
 
-	if (options->json && options->csv)
-		return ky_cli_usage(command, "--json and --csv exclude each other");
+	if (options->table + options->json + options->csv > 1)
+		return ky_cli_usage(command, "--table, --json and --csv exclude each other");
 	if (options->fleet && n_args != !options->schema)
 		return ky_cli_usage(command, "with --fleet, one statement or --schema is expected");
 	if (!options->fleet && n_traces < 1)
