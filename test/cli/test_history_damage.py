@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A state history on disk that becomes damaged is not believed: it is removed, and built again, also while a viewer shows it."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -10,6 +11,7 @@ import shutil
 import pytest
 
 from test_view import Viewer
+from test_view_live import forks, recording, until  # noqa: F401 (a fixture)
 from test_view_rows import ready
 
 WARNING = "the state history on disk was damaged: kymo has removed it, and builds it again where it is needed"
@@ -131,3 +133,39 @@ def test_a_viewer_does_not_wait_for_another_at_its_end(kymo_bin, trace, cache):
         assert not third.get("tree")["ready"]
     assert ready(third)["rows"] == good
     third.end()
+
+
+def unnamed_history(pid):
+    """A file of the process that has no name."""
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        path = f"/proc/{pid}/fd/{fd}"
+        with contextlib.suppress(OSError):
+            if "(deleted)" in os.readlink(path):
+                with open(path, "rb") as file:
+                    if file.read(8) == b"KYMOHIS1":
+                        return path, os.stat(path).st_ino
+    return None
+
+
+def test_the_history_of_a_recording_begins_again(recording, kymo_bin, tmp_path):  # noqa: F811
+    viewer = Viewer(kymo_bin, "--no-browser", f"seen-{tmp_path.name}", env={"XDG_CACHE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)})
+
+    def painted():
+        """How many rows have states, once there are rows."""
+        tree, info = viewer.get("tree"), viewer.get("info")
+        ids = [str(row[0]) for row in tree["rows"]][:200]
+        if not tree["ready"] or not ids or info["begin"] is None:
+            return 0
+        found = viewer.get("timeline", begin=info["begin"], end=info["end"], count=500, ids=",".join(ids))
+        return sum(bool(row["runs"]) for row in found["rows"]) if found["ready"] else 0
+
+    forks()
+    until(lambda: painted() > 3)
+    path, before = unnamed_history(viewer.process.pid)
+    with open(path, "rb"):  # so that no other file gets its number
+        flip(path, range(192, os.path.getsize(path), 41))
+        until(lambda: painted() >= 0 and (found := unnamed_history(viewer.process.pid)) and found[1] != before)
+    until(lambda: painted() > 3)
+    assert viewer.get("info")["recording"]["running"]
+    assert recording.stop()
+    viewer.end()

@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/error.h"
-#include "os/file.h"
 #include "store/read/feed.h"
 #include "view/answers/answer-internal.h"
+#include "view/session/live-history.h"
 
 /* A recorder has this time from an event to its packet. */
 #define DELAY_MS 250
@@ -43,10 +42,7 @@ struct following {
 	struct ky_trace_set set;
 	bool is_open, has_ended, has_caught_up;
 	struct ky_flow *flow;
-	int fd; /* of the history; -1: none */
-	struct ky_history_builder *builder;
-	int64_t publish_ns; /* not before this time */
-	bool has_news;	    /* events that were not published */
+	struct ky_live_history history;
 	int64_t begin_ns, catch_up_ns;
 };
 
@@ -226,58 +222,17 @@ static void live_give_up(struct ky_view_live *live, const struct kymo_error *err
 			      memory_order_release);
 }
 
-/* ---- the history --------------------------------------------------------------------------- */
+/* ---- following ------------------------------------------------------------------------------ */
 
 static void close_following(struct following *own)
 {
 	ky_flow_close(own->flow);
-	ky_history_builder_free(own->builder);
-	if (own->fd >= 0)
-		close(own->fd);
+	ky_live_history_end(&own->history);
 	if (own->is_open)
 		ky_trace_set_close(&own->set);
 	ky_follow_close(own->follow);
 	memset(own, 0, sizeof(*own));
-	own->fd = -1;
 }
-
-/* Without a history there are no rows, and all the rest. */
-static void begin_history(struct following *own, struct kymo_error *err)
-{
-	static const struct ky_history_identity none;
-	const char *temp = getenv("TMPDIR");
-
-	own->fd = ky_file_open_unnamed(temp && temp[0] == '/' ? temp : "/var/tmp");
-	if (own->fd >= 0 &&
-	    ky_history_builder_open(&own->set, &none, own->fd, &own->builder, err) < 0)
-		own->builder = NULL;
-}
-
-/* Readers see what the history has. One that was begun again replaces the last one once it has as much. */
-static void live_publish(struct ky_view_live *live, struct following *own)
-{
-	struct ky_view_history *shared = &live->history;
-	struct ky_history *fresh = NULL;
-	struct kymo_error err;
-
-	if (!own->builder || !own->has_news || live_now_ns() < own->publish_ns ||
-	    (shared->history && !own->has_caught_up) ||
-	    ky_history_builder_publish(own->builder, &err) < 0)
-		return;
-	own->has_news = false;
-	own->publish_ns = live_now_ns() + ky_history_builder_pause_ns(own->builder);
-	atomic_store_explicit(&shared->n_events, ky_history_builder_events(own->builder),
-			      memory_order_relaxed);
-	if (ky_history_open_fd(own->fd, NULL, true, &fresh, &err) < 0)
-		return;
-	pthread_mutex_lock(&shared->lock);
-	ky_history_close(shared->history);
-	shared->history = fresh;
-	shared->is_over = true;
-	pthread_mutex_unlock(&shared->lock);
-}
-
-/* ---- following ------------------------------------------------------------------------------ */
 
 static int open_following(struct ky_view_live *live, struct following *own, struct kymo_error *err)
 {
@@ -299,7 +254,7 @@ static int open_following(struct ky_view_live *live, struct following *own, stru
 	if (ret < 0)
 		return ret;
 	own->is_open = true;
-	begin_history(own, err);
+	ky_live_history_begin(&own->history, &own->set, &live->history);
 	ky_selection_init(&selection);
 	return ky_flow_open_selected(&own->set, &selection, &own->flow, err);
 }
@@ -341,33 +296,30 @@ static int live_drain(struct ky_view_live *live, struct following *own, struct k
 	int ret;
 
 	while ((ret = ky_flow_next(own->flow, &batch, err)) > 0 && !live_is_stopped(live)) {
-		if (own->builder && ky_history_builder_feed(own->builder, &batch, err) < 0) {
-			ky_history_builder_free(own->builder);
-			own->builder = NULL;
-		}
-		own->has_news = true;
+		ky_live_history_feed(&own->history, &batch);
 		n += batch.n_events;
 		if (n < LOOK_EVENTS)
 			continue;
 		n = 0;
-		live_publish(live, own);
+		ky_live_history_publish(&own->history, &live->history, own->has_caught_up);
 		if (live_refresh(live, own, err) < 0)
 			return KYMO_E_IO;
 	}
 	if (!own->has_caught_up)
 		own->catch_up_ns = live_now_ns() - own->begin_ns;
 	own->has_caught_up = true;
-	live_publish(live, own);
+	ky_live_history_publish(&own->history, &live->history, own->has_caught_up);
 	return ret == KYMO_E_AGAIN || ret > 0 ? 1 : ret;
 }
 
-/* Until the set is not the right one any more, or its traces are complete. */
+/* Until the set is not the right one any more, its history is damaged, or its traces are complete. */
 static int pump(struct ky_view_live *live, struct following *own, struct kymo_error *err)
 {
 	bool changed = false;
 	int ret = 1;
 
-	while (ret > 0 && !changed && !live_is_stopped(live)) {
+	while (ret > 0 && !changed && !live_is_stopped(live) &&
+	       !ky_live_history_is_damaged(&own->history, &live->history)) {
 		ret = live_drain(live, own, err);
 		if (ret <= 0)
 			break;
@@ -411,7 +363,7 @@ static bool live_is_over(struct ky_view_live *live, struct following *own, struc
 /* Returns 1: once again; 0: the recording has ended; a negative status. */
 static int live_follow_once(struct ky_view_live *live, struct kymo_error *err)
 {
-	struct following own = {.fd = -1, .begin_ns = live_now_ns()};
+	struct following own = {.begin_ns = live_now_ns()};
 	int64_t pause_ns;
 	int ret = open_following(live, &own, err);
 	bool was_empty = ret == KYMO_E_NOT_FOUND;

@@ -101,9 +101,10 @@ static bool view_history_drop_damaged(struct ky_view_history *own)
 		return false;
 	ky_history_close(own->history);
 	own->history = NULL;
-	if (!own->is_over || !own->is_started)
+	if (own->is_started && !own->is_over)
 		return true; /* the pass goes on, and publishes another one */
-	pthread_join(own->thread, NULL);
+	if (own->is_started) /* else a recording goes on: its thread begins another one */
+		pthread_join(own->thread, NULL);
 	own->is_started = own->is_over = false;
 	atomic_store_explicit(&own->n_events, 0, memory_order_relaxed);
 	if (++own->n_damaged >= DAMAGED_MAX) {
