@@ -93,9 +93,9 @@ class Browser:
                 assert "error" not in message, message
                 return message["result"]
 
-    def open(self, path):
+    def open(self, path, scheme="file"):
         """Load a file, and all of it."""
-        document = self.call("Page.navigate", url=f"file://{path}")["loaderId"]
+        document = self.call("Page.navigate", url=f"{scheme}://{path}")["loaderId"]
         while document not in self.loaded:  # and not the one before it, which may be late
             self.message()
 

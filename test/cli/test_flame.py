@@ -3,18 +3,22 @@
 
 import base64
 import collections
+import functools
 import gzip
 import hashlib
+import http.server
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
-from browser import Browser
+from browser import PATIENCE_S, Browser
 from test_sampling import spinner  # noqa: F401 (a fixture)
 
 # A thread's name is chosen by the program.
@@ -98,6 +102,34 @@ def test_speedscope(kymo, trace):
     assert ["spinner", "main", "hot", "inner"] in [
         [names[frame] for frame in stack if names[frame] in ("spinner", "main", "hot", "inner")]
         for stack in profile["samples"]]
+
+
+SPEEDSCOPE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "speedscope", "node_modules", "speedscope", "dist", "release")
+
+
+def test_speedscope_opens_it(kymo, trace, tmp_path):
+    """speedscope's own package reads the profile and shows its name and its views."""
+    if not os.path.isdir(SPEEDSCOPE) or not shutil.which("chromium"):
+        pytest.skip("speedscope or chromium is not installed: tools/install-deps test brings them")
+    shutil.copytree(SPEEDSCOPE, tmp_path / "site")
+    (tmp_path / "site" / "good.json").write_text(kymo("report", "flame", "--to", "speedscope", trace).out)
+    name = json.loads((tmp_path / "site" / "good.json").read_text())["name"]
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path / "site")
+    handler.log_message = lambda *_: None
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    browser = Browser(tmp_path / "profile", ("--use-angle=swiftshader", "--enable-unsafe-swiftshader"))
+    try:
+        where = f"127.0.0.1:{server.server_port}"
+        browser.open(f"{where}/index.html#profileURL=http://{where}/good.json", "http")
+        end = time.monotonic() + PATIENCE_S
+        while browser.value("document.title") != f"{name} - speedscope":
+            assert time.monotonic() < end, browser.value("document.body.textContent")
+            time.sleep(0.05)
+        assert "Left Heavy" in browser.value("document.body.textContent")
+    finally:
+        browser.close()
+        server.shutdown()
 
 
 def messages(data):

@@ -2,7 +2,12 @@
 """Logs whose lines have fields by name: any order, any set, any JSON; journald's own tool judges."""
 
 import json
+import os
 import random
+import shutil
+import subprocess
+
+import pytest
 
 from test_import import events_of
 
@@ -66,3 +71,33 @@ def test_times_as_programs_write_them(kymo, tmp_path):
     assert events[0]["timestamp_ns"] % 10**9 == 619632000
     (tmp_path / "app.log").write_text("E0517 15:04:22.619632\n17/06/09 20:10:40 no level\n")
     assert "no file of a known format" in kymo("print", tmp_path / "app.log", code=1).err
+
+
+JOURNAL_REMOTE = "/lib/systemd/systemd-journal-remote"
+
+
+@pytest.mark.parametrize("form", ["export", "json"])
+def test_what_journalctl_writes(kymo, tmp_path, form):
+    """A journal of real files: its export and its JSON are read, and have the messages and fields that journalctl shows."""
+    if not os.path.exists(JOURNAL_REMOTE) or not shutil.which("journalctl"):
+        pytest.skip("systemd-journal-remote is not installed: tools/install-deps test")
+    with open(tmp_path / "made", "w", encoding="utf-8") as file:
+        for i in range(300):
+            file.write(f"__CURSOR=s=1;i={i:x}\n__REALTIME_TIMESTAMP={1_764_181_493_000_000 + i * 137}\n__MONOTONIC_TIMESTAMP={i * 137}\n"
+                       f"_BOOT_ID={'1' * 32}\nPRIORITY={i % 8}\nSYSLOG_IDENTIFIER=app{i % 7}\n_PID={1000 + i % 50}\n_HOSTNAME=höst\n"
+                       f"MESSAGE=request {i} \"took\" {i % 991} µs\n\n")
+    journal = tmp_path / "one.journal"
+    done = subprocess.run([JOURNAL_REMOTE, "-o", journal, tmp_path / "made"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"systemd-journal-remote cannot write a journal here: {done.stderr[-300:]}")
+
+    def say(how):
+        return subprocess.run(["journalctl", "--no-pager", "-o", how, "--file", journal], capture_output=True, check=True).stdout
+
+    (tmp_path / "j").write_bytes(say(form))
+    told = [json.loads(line) for line in say("json").splitlines()]
+    events = [json.loads(line) for line in kymo("convert", "--to", "json", tmp_path / "j").out.splitlines()]
+    assert [(event["timestamp_ns"], event["fields"]["MESSAGE"]) for event in events] == \
+        [(int(line["__REALTIME_TIMESTAMP"]) * 1000, line["MESSAGE"]) for line in told] and len(told) == 300
+    assert all({name: str(event["fields"].get(name)) for name in line if not name.startswith("__")} ==
+               {name: value for name, value in line.items() if not name.startswith("__")} for event, line in zip(events, told))

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 import foreign_files
-from test_import import events_of, needs_root
+from test_import import brief, events_of, needs_root, perf_record
 
 PROGRAM = r"""
 volatile long sum;
@@ -155,3 +155,20 @@ def test_records_out_of_order(kymo, tmp_path, late):
     assert sorted(event["timestamp_ns"] for event in events) == [event["timestamp_ns"] for event in events]
     assert sum(event["event"] == "perf_comm" for event in events) == 6
     assert not done.err
+
+
+@needs_root
+def test_what_perf_data_convert_writes(kymo, tmp_path):
+    """perf's own conversion to CTF is read, and has the events of the import at the same times and places."""
+    path = perf_record(tmp_path / "perf.data", "-F", "997", "-e", "cpu-clock", "-e", "sched:sched_switch", "-a")
+    for _ in range(5):
+        shutil.rmtree(tmp_path / "ctf", ignore_errors=True)
+        done = subprocess.run(["perf", "data", "convert", f"--to-ctf={tmp_path / 'ctf'}", "-i", path], capture_output=True, text=True, check=False)
+        if done.returncode >= 0:
+            break
+    if done.returncode:
+        pytest.skip(f"perf cannot write CTF here: {done.stderr[-300:]}")
+    names = {"cpu-clock": "sample", "sched:sched_switch": "sched_switch"}
+    theirs = collections.Counter((ns, cpu, names[name]) for ns, cpu, name in map(brief, events_of(kymo, tmp_path / "ctf")))
+    assert theirs == collections.Counter(one for one in map(brief, events_of(kymo, path)) if one[2] in names.values())
+    assert {name for _, _, name in theirs} == set(names.values())
