@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The events of a packet. Two ways: the general one runs plans, and serves every trace; the
- * short one knows LTTng's two headers and jumps over bodies of fixed size. The short way
- * never fails: what it cannot do, and what looks wrong, it leaves to the general one.
+ * The events of a packet. Two ways exist: the general one in this file runs plans, and serves every trace; the short one
+ * (decode-short.c) is faster, and leaves to the general one what it does not know.
  */
-#include <string.h>
-
 #include "ctf/decode/decode-internal.h"
 
 /* ---- the general way ---------------------------------------------------------------------- */
@@ -73,8 +70,7 @@ static int read_event_header(struct ky_decoder *d, struct ky_cursor *c,
 			    stream->events.len);
 }
 
-/* Step over a body of any kind; notes where its scopes begin. */
-static int skip_body(struct ky_cursor *c, struct ky_event *event, struct kymo_error *err)
+int ky_decode_skip_body(struct ky_cursor *c, struct ky_event *event, struct kymo_error *err)
 {
 	const struct ky_event_plan *plan = event->cls->plan;
 	int ret;
@@ -92,28 +88,6 @@ static int skip_body(struct ky_cursor *c, struct ky_event *event, struct kymo_er
 	return ret;
 }
 
-static inline int64_t decode_events_to_ns(const struct ky_clock_class *clock, uint64_t cycles)
-{
-	int64_t ns;
-
-	if (!clock)
-		return INT64_MIN;
-	if (clock->frequency_hz == 1000000000 && !clock->line.is_set &&
-	    !__builtin_add_overflow(clock->base_ns, cycles, &ns))
-		return ns;
-	return ky_clock_to_ns(clock, cycles);
-}
-
-static inline void fill_event(const struct ky_decoder *d, struct ky_event *event, uint64_t clock,
-			      uint64_t end_bits)
-{
-	event->end_bits = end_bits;
-	event->packet = &d->packet;
-	event->cycles = clock;
-	event->cpu_id = d->packet.cpu_id;
-	event->ns = decode_events_to_ns(d->packet.stream_class->clock, clock);
-}
-
 static int decode_events_read_event(struct ky_decoder *d, struct ky_cursor *c,
 				    struct ky_event *event, struct kymo_error *err)
 {
@@ -122,12 +96,13 @@ static int decode_events_read_event(struct ky_decoder *d, struct ky_cursor *c,
 	event->begin_bits = c->at_bits;
 	ret = read_event_header(d, c, &event->cls, err);
 	if (ret == KYMO_OK)
-		ret = skip_body(c, event, err);
+		ret = ky_decode_skip_body(c, event, err);
 	if (ret < 0)
 		return ret;
 	if (c->at_bits == event->begin_bits)
 		return ky_error_set(err, KYMO_E_FORMAT, "event record without a single bit");
-	fill_event(d, event, d->clock, c->at_bits);
+	ky_decode_fill_event(d, event, d->clock,
+			     ky_decode_to_ns(d->packet.stream_class->clock, d->clock), c->at_bits);
 	return KYMO_OK;
 }
 
@@ -165,7 +140,7 @@ static bool goes_back(struct ky_decoder *d, uint64_t before, bool first)
 		return false;
 	if (!first)
 		return true;
-	ns = decode_events_to_ns(d->packet.stream_class->clock, before);
+	ns = ky_decode_to_ns(d->packet.stream_class->clock, before);
 	if (ns > d->floor_ns)
 		d->floor_ns = ns;
 	return false;
@@ -208,204 +183,6 @@ static int general_event(struct ky_decoder *d, struct ky_event *event, bool firs
 	return 1;
 }
 
-/* ---- the short way -------------------------------------------------------------------------- */
-
-/* LTTng's headers; 0 when the content does not hold one. */
-static inline uint32_t short_header(const uint8_t *at, uint64_t room, bool large, uint64_t *clock,
-				    uint32_t *id)
-{
-	if (large) {
-		if (room < 6)
-			return 0;
-		*id = ky_load16(at, false);
-		if (__builtin_expect(*id != 0xffff, 1)) {
-			ky_clock_update(clock, ky_load32(at + 2, false), 32);
-			return 6;
-		}
-		if (room < 14)
-			return 0;
-		*id = ky_load32(at + 2, false);
-		*clock = ky_load64(at + 6, false);
-		return 14;
-	}
-	if (room < 4)
-		return 0;
-	*id = *at & 31;
-	if (__builtin_expect(*id != 31, 1)) {
-		ky_clock_update(clock, ky_load32(at, false) >> 5, 27);
-		return 4;
-	}
-	if (room < 13)
-		return 0;
-	*id = ky_load32(at + 1, false);
-	*clock = ky_load64(at + 5, false);
-	return 13;
-}
-
-/* A payload of strings, in a body that begins at byte @at: the body's size in bytes, or -1 when it is damaged. */
-static int64_t skip_strings(const struct ky_decoder *d, struct ky_event *event, uint64_t at)
-{
-	const struct ky_event_plan *plan = event->cls->plan;
-	const uint8_t *body = d->packet.data + at;
-	uint64_t room = d->avail_bits / 8 - at;
-	uint64_t n_bytes = (uint64_t)plan->payload_bits / 8 + plan->strings.part_bytes[0];
-
-	for (uint32_t i = 1; i <= plan->strings.n; i++) {
-		const uint8_t *nul =
-			n_bytes < room ? memchr(body + n_bytes, 0, room - n_bytes) : NULL;
-
-		if (!nul)
-			return -1;
-		n_bytes = (uint64_t)(nul - body) + 1 + plan->strings.part_bytes[i];
-	}
-	if (n_bytes > room || n_bytes >= UINT32_MAX / 8)
-		return -1;
-	event->stream_context_bits = (uint32_t)(at * 8 - event->begin_bits);
-	event->event_context_bits = event->stream_context_bits + plan->context_bits;
-	event->payload_bits = event->stream_context_bits + plan->payload_bits;
-	return (int64_t)n_bytes;
-}
-
-/* A body whose size varies: its size in bytes, or -1 when it is damaged or no whole bytes. */
-static int64_t skip_varying(struct ky_decoder *d, struct ky_event *event, uint64_t at_bits)
-{
-	struct ky_cursor c = {
-		.data = d->packet.data,
-		.at_bits = at_bits,
-		.end_bits = d->avail_bits,
-		.slots = d->slots,
-	};
-
-	if (event->cls->plan->strings.n)
-		return skip_strings(d, event, at_bits / 8);
-	if (skip_body(&c, event, NULL) < 0 || c.at_bits % 8)
-		return -1;
-	return (int64_t)((c.at_bits - at_bits) / 8);
-}
-
-/* What the counting pass keeps. */
-struct tally {
-	uint64_t *counts;
-	uint64_t first_cycles, last_cycles;
-	bool any;
-};
-
-/*
- * Go on as far as the short way leads: up to @max events into @events, or all of them into
- * @tally, or just over them. Inlined once per header and purpose, so that each loop holds only what it needs.
- */
-static inline __attribute__((always_inline)) int short_events(struct ky_decoder *d,
-							      struct ky_event *events, int max,
-							      struct tally *tally, bool large,
-							      bool skip)
-{
-	const struct ky_stream_plan *plan = d->packet.stream_class->plan;
-	const uint8_t *data = d->packet.data, *wanted = tally ? NULL : d->wanted;
-	uint64_t at = d->at_bits / 8, end = d->avail_bits / 8, clock = d->clock, guess = 0;
-	uint64_t limit = d->limit_cycles;
-	int n = 0;
-
-	while (tally || skip || n < max) {
-		const struct ky_by_id *by_id;
-		struct ky_event scratch, *event = tally || skip ? &scratch : &events[n];
-		uint64_t stamp = clock;
-		uint32_t id, head = short_header(data + at, end - at, large, &stamp, &id);
-		int64_t body;
-
-		if (!head || id >= plan->n_by_id)
-			break;
-		/* Back in time: for the general way to judge. */
-		if (!tally && __builtin_expect(stamp < clock, 0))
-			break;
-		by_id = &plan->by_id[id];
-		if (__builtin_expect(!by_id->cls, 0))
-			break;
-		body = by_id->body_bytes;
-		event->cls = by_id->cls;
-		event->begin_bits = at * 8;
-		if (__builtin_expect(body >= 0, 1)) {
-			if ((uint64_t)body > end - at - head)
-				break;
-			/* An event that is whole; other kinds are judged by the general way. */
-			if (!tally && __builtin_expect(stamp >= limit, 0)) {
-				/* Without a limit the last time of all is like any other. */
-				d->at_limit = d->limit_ns != INT64_MAX;
-				d->beyond_ns =
-					decode_events_to_ns(d->packet.stream_class->clock, stamp);
-				break;
-			}
-			event->stream_context_bits = head * 8;
-			event->event_context_bits = head * 8 + by_id->context_bits;
-			event->payload_bits = head * 8 + by_id->payload_bits;
-		} else {
-			if (!tally && stamp >= limit)
-				break;
-			body = skip_varying(d, event, (at + head) * 8);
-			if (body < 0)
-				break;
-		}
-		/*
-		 * Where the next event begins hangs on loads from this one. Its size is mostly
-		 * that of the last: as a branch, the guess lets the processor run ahead.
-		 */
-		if (__builtin_expect(head + (uint64_t)body == guess, 1)) {
-			__asm__("" : "+r"(guess)); /* or the branch would become an addition */
-			at += guess;
-		} else {
-			guess = head + (uint64_t)body;
-			at += guess;
-		}
-		clock = stamp;
-		if (tally || skip)
-			__builtin_prefetch(data + at + 1024);
-		if (tally) {
-			tally->counts[by_id->index]++;
-			if (__builtin_expect(!tally->any, 0)) {
-				tally->first_cycles = clock;
-				tally->any = true;
-			}
-			continue;
-		}
-		if (skip)
-			continue;
-		if (wanted && !wanted[by_id->index])
-			continue;
-		fill_event(d, event, clock, at * 8);
-		n++;
-	}
-	if (tally)
-		tally->last_cycles = clock;
-	d->passed_event |= at * 8 != d->at_bits;
-	d->at_bits = at * 8;
-	d->clock = clock;
-	return n;
-}
-
-static int short_way(struct ky_decoder *d, struct ky_event *events, int max)
-{
-	/* The header is aligned to bytes; behind a body that is not, the general way aligns. */
-	if (d->at_bits % 8)
-		return 0;
-	switch (d->packet.stream_class->plan->header_kind) {
-	case KY_HEADER_LARGE:
-		return short_events(d, events, max, NULL, true, false);
-	case KY_HEADER_COMPACT:
-		return short_events(d, events, max, NULL, false, false);
-	default:
-		return 0;
-	}
-}
-
-static void short_count(struct ky_decoder *d, struct tally *tally)
-{
-	if (d->at_bits % 8)
-		return;
-	if (d->packet.stream_class->plan->header_kind == KY_HEADER_LARGE)
-		short_events(d, NULL, 0, tally, true, false);
-	else if (d->packet.stream_class->plan->header_kind == KY_HEADER_COMPACT)
-		short_events(d, NULL, 0, tally, false, false);
-}
-
 /* ---- both ------------------------------------------------------------------------------------ */
 
 static int take_pending(struct ky_decoder *d, struct kymo_error *err)
@@ -434,7 +211,7 @@ int ky_decoder_next(struct ky_decoder *d, struct ky_event *events, int max, stru
 	int n = 0;
 
 	while (d->in_packet && n < max) {
-		n += short_way(d, events + n, max - n);
+		n += ky_decode_short(d, events + n, max - n);
 		if (n >= max || d->at_limit)
 			break;
 		if (!general_event(d, &events[n], !n))
@@ -445,22 +222,12 @@ int ky_decoder_next(struct ky_decoder *d, struct ky_event *events, int max, stru
 	return n ? n : end_of_events(d, err);
 }
 
-static void short_skip(struct ky_decoder *d)
-{
-	if (d->at_bits % 8)
-		return;
-	if (d->packet.stream_class->plan->header_kind == KY_HEADER_LARGE)
-		short_events(d, NULL, 0, NULL, true, true);
-	else if (d->packet.stream_class->plan->header_kind == KY_HEADER_COMPACT)
-		short_events(d, NULL, 0, NULL, false, true);
-}
-
 int ky_decoder_skip(struct ky_decoder *d, struct kymo_error *err)
 {
 	struct ky_event event;
 
 	while (d->in_packet) {
-		short_skip(d);
+		ky_decode_short_skip(d);
 		if (d->at_limit || !general_event(d, &event, true))
 			break;
 	}
@@ -507,14 +274,14 @@ int ky_decoder_count(struct ky_decoder *d, uint64_t *counts, int64_t *begin_ns, 
 	struct ky_event event;
 
 	while (d->in_packet) {
-		struct tally tally = {.counts = counts};
+		struct ky_decode_tally tally = {.counts = counts};
 
-		short_count(d, &tally);
+		ky_decode_short_count(d, &tally);
 		if (tally.any) {
 			decode_events_widen(begin_ns, end_ns,
-					    decode_events_to_ns(clock, tally.first_cycles));
+					    ky_decode_to_ns(clock, tally.first_cycles));
 			decode_events_widen(begin_ns, end_ns,
-					    decode_events_to_ns(clock, tally.last_cycles));
+					    ky_decode_to_ns(clock, tally.last_cycles));
 		}
 		if (!general_event(d, &event, true))
 			break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What decode.c (packets) and decode-events.c (events) share. */
+/* What decode.c (packets), decode-events.c and decode-short.c (events) share. */
 #ifndef KY_CTF_DECODE_DECODE_INTERNAL_H
 #define KY_CTF_DECODE_DECODE_INTERNAL_H
 
@@ -41,5 +41,44 @@ static inline int ky_damaged(const struct ky_decoder *d, uint64_t at_bits, struc
 	ky_error_offset(err, d->packet.file_offset_bytes + at_bits / 8);
 	return err ? err->code : KYMO_E_FORMAT;
 }
+
+static inline int64_t ky_decode_to_ns(const struct ky_clock_class *clock, uint64_t cycles)
+{
+	int64_t ns;
+
+	if (!clock)
+		return INT64_MIN;
+	if (clock->frequency_hz == 1000000000 && !clock->line.is_set &&
+	    !__builtin_add_overflow(clock->base_ns, cycles, &ns))
+		return ns;
+	return ky_clock_to_ns(clock, cycles);
+}
+
+static inline void ky_decode_fill_event(const struct ky_decoder *d, struct ky_event *event,
+					uint64_t clock, int64_t ns, uint64_t end_bits)
+{
+	event->end_bits = end_bits;
+	event->packet = &d->packet;
+	event->cycles = clock;
+	event->cpu_id = d->packet.cpu_id;
+	event->ns = ns;
+}
+
+/* decode-events.c: step over a body of any kind, and write down where its scopes begin. */
+int ky_decode_skip_body(struct ky_cursor *c, struct ky_event *event, struct kymo_error *err);
+
+/*
+ * decode-short.c: go on as far as the short way leads. Up to @max events into @events, returns how many; or count all events by
+ * class; or skip all of them.
+ */
+struct ky_decode_tally {
+	uint64_t *counts;
+	uint64_t first_cycles, last_cycles;
+	bool any;
+};
+
+int ky_decode_short(struct ky_decoder *d, struct ky_event *events, int max);
+void ky_decode_short_count(struct ky_decoder *d, struct ky_decode_tally *tally);
+void ky_decode_short_skip(struct ky_decoder *d);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow/graph/summary.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -174,10 +173,7 @@ int ky_stream_survey(const struct ky_stream *stream, struct ky_stream_summary *s
 		.stream = stream, .begin_ns = INT64_MAX, .end_ns = INT64_MIN};
 	if (!stream->file.data)
 		return KYMO_OK;
-	/* Some headers here and there, then packets from end to end. */
-	(void)madvise((void *)(uintptr_t)stream->file.data, stream->file.size_bytes, MADV_RANDOM);
 	ret = ky_stream_packets(stream, &packets, err);
-	(void)madvise((void *)(uintptr_t)stream->file.data, stream->file.size_bytes, MADV_NORMAL);
 	summary->packets = packets.len;
 	if (ret != KYMO_E_MEMORY &&
 	    (survey_losses(&packets, summary) < 0 ||

@@ -94,14 +94,11 @@ static int check_sample(const struct ky_stream *stream, const struct ky_packet_l
 	decoder = ky_decoder_new(stream->trace->cls);
 	if (!decoder)
 		return ky_error_nomem(err);
-	/* Else the kernel reads megabytes around each of these pages, of a file that it has not in memory. */
-	store_packets_advise(stream, MADV_RANDOM);
 	for (size_t i = 0; i < n && ret == KYMO_OK; i++) {
 		size_t at = n == 1 ? 0 : i * (packets->len - 1) / (n - 1);
 
 		ret = store_packets_check_packet(stream, decoder, &packets->data[at], err);
 	}
-	store_packets_advise(stream, MADV_NORMAL);
 	ky_decoder_free(decoder);
 	return ret;
 }
@@ -255,9 +252,12 @@ int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *pac
 	if (!err)
 		err = &own;
 	ky_vec_clear(packets);
+	/* Else the kernel reads megabytes around the header of each packet, of a file that it has not in memory. */
+	store_packets_advise(stream, MADV_RANDOM);
 	ret = ky_walk_init(&walk, stream, err);
 	for (size_t i = 0; i < stream->parts.len && ret >= 0; i++)
 		ret = list_part(&walk, &stream->parts.data[i], packets, err);
 	ky_walk_fini(&walk);
+	store_packets_advise(stream, MADV_NORMAL);
 	return ret < 0 ? ret : KYMO_OK;
 }

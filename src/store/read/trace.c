@@ -192,15 +192,16 @@ static int open_scratch_streams(struct ky_trace *trace, struct kymo_error *err)
 static int open_entry(struct ky_trace *trace, int dir_fd, const char *name, struct kymo_error *err)
 {
 	struct stat st;
+	int errnum;
 
 	if (strcmp(name, "metadata") == 0 || (trace->leaves_out_late && ky_live_is_late(name)))
 		return KYMO_OK;
-	if (fstatat(dir_fd, name, &st, 0) < 0 && errno == ENOENT &&
-	    fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	errnum = fstatat(dir_fd, name, &st, 0) < 0 ? errno : 0;
+	if (errnum == ENOENT && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return KYMO_OK; /* removed since it was listed, as from a recording that is cleared */
-	if (fstatat(dir_fd, name, &st, 0) < 0)
+	if (errnum)
 		ky_log_warning(trace->log, "%s/%s: cannot read this entry of the trace: %s",
-			       trace->path, name, strerror(errno));
+			       trace->path, name, strerror(errnum));
 	else if (S_ISREG(st.st_mode))
 		return ky_stream_open(trace, name, NULL, err);
 	else if (!S_ISDIR(st.st_mode)) /* a directory may be another trace */
