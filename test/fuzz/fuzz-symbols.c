@@ -44,6 +44,25 @@ static void look_up(const char *path)
 	ky_symbols_close(symbols);
 }
 
+/* Of the file's symbols only those near some places; nothing is written. */
+static void store(const char *path)
+{
+	const struct ky_symbols_options options = {.want_store = true};
+	struct ky_symbols_place places[LOOKS];
+	struct ky_symbols *symbols;
+	size_t known;
+
+	if (ky_symbols_open(&options, &symbols, NULL) < 0)
+		abort();
+	for (uint32_t i = 0; i < LOOKS; i++)
+		places[i] = (struct ky_symbols_place){.offset = i * STEP, .is_image = i & 1};
+	(void)ky_symbols_store(symbols, ky_symbols_object(symbols, path, NULL, 0, -1), places,
+			       LOOKS, -1, &known, NULL);
+	if (known > LOOKS)
+		abort();
+	ky_symbols_close(symbols);
+}
+
 static bool wants(void *data, uint64_t begin, uint64_t end)
 {
 	(void)data;
@@ -83,6 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	look_up(path);
 	make(path, false);
 	make(path, true);
+	store(path);
 	close(fd);
 	return 0;
 }

@@ -69,7 +69,7 @@ static int trace_store_is_new(struct store *store, uint64_t key)
 }
 
 /* Files are read when all places in them are known. */
-static int take_place(struct store *store, const struct ky_symbols_place *place)
+static int trace_store_take_place(struct store *store, const struct ky_symbols_place *place)
 {
 	uint64_t key = ky_hash_u64(place->offset * 2 + place->is_image) ^
 		       ky_hash_u64(place->object + 1ull);
@@ -92,7 +92,7 @@ static int take_address(struct store *store, const struct ky_event *event, uint6
 	int ret;
 
 	if (ky_trace_symbols_place(store->symbols, event, address, is_return, &place))
-		return take_place(store, &place);
+		return trace_store_take_place(store, &place);
 	if (!ky_trace_symbols_resolve(store->symbols, event, address, is_return, &frames) ||
 	    !frames->function)
 		return KYMO_OK;

@@ -230,7 +230,8 @@ struct walk {
 	bool is_skipped; /* what is below the entry */
 };
 
-static bool is_wanted(const struct choice *choice, const struct unit *unit, uint32_t index)
+static bool dwarf_units_is_wanted(const struct choice *choice, const struct unit *unit,
+				  uint32_t index)
 {
 	const struct function *function = &unit->functions.data[index];
 	const struct range *range = &unit->inner.data[function->first_range];
@@ -250,7 +251,8 @@ static int visit(struct unit *unit, struct walk *walk)
 	if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine)
 		ret = dwarf_units_add_function(unit, die);
 	walk->functions[walk->depth] = unit->functions.len > before ? before : UINT32_MAX;
-	walk->is_skipped = unit->functions.len > before && !is_wanted(walk->choice, unit, before);
+	walk->is_skipped =
+		unit->functions.len > before && !dwarf_units_is_wanted(walk->choice, unit, before);
 	return ret;
 }
 

@@ -82,8 +82,8 @@ static int copy_kdi(const struct ky_object *object, int dir, struct kymo_error *
 }
 
 /* The addresses as the file has them, sorted. */
-static void set_wanted(struct ky_wanted *wanted, const struct ky_object *object,
-		       const struct ky_symbols_place *places, size_t n)
+static void symbols_store_set_wanted(struct ky_wanted *wanted, const struct ky_object *object,
+				     const struct ky_symbols_place *places, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (places[i].is_image)
@@ -135,7 +135,7 @@ int ky_symbols_store(struct ky_symbols *symbols, uint32_t number,
 	wanted.addresses = malloc((n + 1) * sizeof(*wanted.addresses));
 	if (!wanted.addresses)
 		return ky_error_nomem(err);
-	set_wanted(&wanted, object, places, n);
+	symbols_store_set_wanted(&wanted, object, places, n);
 	ret = symbols_store_object(symbols, object, &wanted, dir, known, err);
 	ky_object_close(object);
 	free(wanted.addresses);

@@ -323,8 +323,8 @@ static int add_inlined(struct places *places)
 	return KYMO_OK;
 }
 
-static int read_inlined(struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift,
-			const struct offsets *units)
+static int kdi_lines_read_inlined(struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift,
+				  const struct offsets *units)
 {
 	struct places places = {.info = info, .shift = shift};
 	int ret = KYMO_OK;
@@ -349,7 +349,7 @@ static int read_units(struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift,
 	if (!ret)
 		ret = add_lines(info, &rows);
 	ky_vec_fini(&rows);
-	return ret ? ret : read_inlined(info, dwarf, shift, units);
+	return ret ? ret : kdi_lines_read_inlined(info, dwarf, shift, units);
 }
 
 int ky_kdi_read_lines(struct ky_kdi_info *info, Dwfl_Module *module, GElf_Addr bias)

@@ -23,7 +23,7 @@ static int kdi_make_add(struct ky_kdi_info *info, const char *name, uint64_t add
 /* ---- a file ----------------------------------------------------------------------------- */
 
 /* A function without a size reaches up to the next one. */
-static uint64_t size_of(const struct ky_symbol_table *table, size_t i)
+static uint64_t kdi_make_size_of(const struct ky_symbol_table *table, size_t i)
 {
 	const struct ky_symbol *symbol = &table->symbols.data[i];
 	uint64_t bytes = symbol->bytes;
@@ -44,7 +44,7 @@ static int add_functions(struct ky_kdi_info *info, const struct ky_object *objec
 				  (struct ky_kdi_function){
 					  .name = ky_symbol_name(table, &table->symbols.data[i]),
 					  .address = table->symbols.data[i].address,
-					  .bytes = size_of(table, i),
+					  .bytes = kdi_make_size_of(table, i),
 				  });
 	return ret;
 }

@@ -161,7 +161,7 @@ static bool kernel_lookup_parse(struct ky_kernel_lookup *lookup, uint64_t addres
 	bytes = strtoull(slash + 1, &end, 16);
 	*plus = '\0';
 	function->begin = address - offset;
-	function->end = function->begin + bytes;
+	function->end = function->begin + bytes > address ? function->begin + bytes : address + 1;
 	function->name = ky_arena_strdup(&lookup->texts, text);
 	function->module = *end == ' ' ? ky_arena_strdup(&lookup->texts, end + 1) : "[kernel]";
 	return true;
