@@ -319,6 +319,24 @@ def test_quota_ends_what_is_coming(kymo_bin, tmp_path, what):
         assert "the quota of evil is used up" in here.end()
 
 
+def test_states_of_many_sessions(kymo_bin, tmp_path):
+    """Old ones go, a part at a time: so many do not hold up others. Those of sessions that are not complete stay."""
+    with relays(kymo_bin, tmp_path) as begin:
+        here = begin()
+        for i in range(500):
+            talk(here.port, hello(name=b"n%d" % (i % 50), session=b"%016d" % i), *([frame(BYE, b"", 0, 1)] if i else []))
+        here.end()
+        states = glob.glob(here.dir + "/.kymo/*")
+        assert len(states) == 500
+        for state in states:
+            os.utime(state, (0, 0))
+        here.begin()
+        end = time.monotonic() + 60
+        while len(left := os.listdir(here.dir + "/.kymo")) > 1 and time.monotonic() < end:
+            time.sleep(0.1)
+        assert left == [(b"%016d" % 0).hex()]
+
+
 def test_log_of_a_flood(kymo_bin, tmp_path):
     """Clients cannot fill the disk of the relay's log, nor hold it up by that; what is left out is counted."""
     n = 4000

@@ -53,11 +53,14 @@ static struct ky_relay_host *find(struct ky_relay_hosts *hosts, const char *name
 static void test_names_of_hosts(void **state)
 {
 	struct ky_relay_hosts hosts = {0};
-	struct ky_relay_host *stays = find(&hosts, "stays");
+	struct ky_relay_host *stays = find(&hosts, "stays"), *large = find(&hosts, "large");
 	char name[32];
 
 	(void)state;
 	stays->bytes = 7;
+	/* To count it again takes long. */
+	large->bytes = 100;
+	ky_relay_host_leave(large);
 	for (size_t i = 0; i < KY_RELAY_HOSTS_MAX + 10; i++) {
 		snprintf(name, sizeof(name), "h%zu", i);
 		ky_relay_host_leave(find(&hosts, name));
@@ -66,6 +69,7 @@ static void test_names_of_hosts(void **state)
 	assert_ptr_equal(find(&hosts, "stays"), stays);
 	assert_int_equal(stays->bytes, 7);
 	assert_int_equal(stays->users, 2);
+	assert_ptr_equal(find(&hosts, "large"), large);
 	ky_relay_hosts_fini(&hosts);
 }
 

@@ -51,16 +51,18 @@ static struct ky_relay_host *host_new(const char *dir, const char *name)
 	return host;
 }
 
-/* Its files are counted again when it comes back. */
+/* Its files are counted again when it comes back: the one with the fewest goes. */
 static void relay_hosts_forget_one(struct ky_relay_hosts *hosts)
 {
-	for (size_t i = 0; i < hosts->list.len; i++) {
-		if (hosts->list.data[i]->users)
-			continue;
-		host_free(hosts->list.data[i]);
-		hosts->list.data[i] = hosts->list.data[--hosts->list.len];
+	struct ky_relay_host **least = NULL;
+
+	ky_vec_foreach(&hosts->list, it)
+		if (!(*it)->users && (!least || (*it)->bytes < (*least)->bytes))
+			least = it;
+	if (!least)
 		return;
-	}
+	host_free(*least);
+	*least = hosts->list.data[--hosts->list.len];
 }
 
 int ky_relay_hosts_find(struct ky_relay_hosts *hosts, const char *dir, const char *name,

@@ -28,6 +28,8 @@
 #define TRACES_MAX 65536
 /* How long the state of a complete session stays: its recorder may not know yet that it is complete. */
 #define KEEP_S 3600
+/* The others wait while the relay looks at states. */
+#define CLEAN_AT_A_TIME 200
 
 /* The file of a session's state, mapped. */
 struct state {
@@ -287,16 +289,22 @@ int ky_relay_session_list_open(int dir_fd, int (*take)(void *data, const char *p
 	return ret;
 }
 
-void ky_relay_session_clean(int dir_fd)
+bool ky_relay_session_clean(int dir_fd, DIR **at)
 {
-	DIR *dir = ky_dir_open(dir_fd, STATE_DIR);
-	struct dirent *entry;
+	const struct dirent *entry;
 
-	while (dir && (entry = readdir(dir)))
-		if (is_old(dirfd(dir), entry->d_name))
-			(void)unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
+	if (!*at)
+		*at = ky_dir_open(dir_fd, STATE_DIR);
+	for (int i = 0; *at && i < CLEAN_AT_A_TIME; i++) {
+		entry = readdir(*at);
+		if (entry && is_old(dirfd(*at), entry->d_name))
+			(void)unlinkat(dirfd(*at), entry->d_name, 0);
+		if (entry)
+			continue;
+		closedir(*at);
+		*at = NULL;
+	}
+	return *at != NULL;
 }
 
 /* ---- traces --------------------------------------------------------------------------- */

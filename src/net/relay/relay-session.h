@@ -11,6 +11,7 @@
 #ifndef KY_NET_RELAY_RELAY_SESSION_H
 #define KY_NET_RELAY_RELAY_SESSION_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,8 +43,11 @@ void ky_relay_session_drop_part(struct ky_relay_session *session);
 /* Closes all files; what is not carried out yet can be sent again later. NULL is allowed. */
 void ky_relay_session_close(struct ky_relay_session *session);
 
-/* Removes what is left in the relay's directory of sessions that have been complete for long. */
-void ky_relay_session_clean(int dir_fd);
+/*
+ * Removes what is left in the relay's directory of sessions that have been complete for long. One call looks at a few: clients can
+ * leave millions. *at: NULL before the first call; the caller closes it when it does not go on. Returns whether there are more.
+ */
+bool ky_relay_session_clean(int dir_fd, DIR **at);
 
 /*
  * Calls @take with the path of each session below the relay's directory that its recorder has not ended, also of those that no recorder is

@@ -26,10 +26,11 @@
 #define ROOM_BYTES (UINT64_C(1) << 30)
 #define ROOM_SHARE 4
 /* How long a client may be silent before and after it has said who it is. */
-#define GREETING_S 10
-#define SILENCE_S  60
-#define SETTLE_S   5 /* until the first look at old sessions */
-#define CLEAN_S	   600
+#define GREETING_S     10
+#define SILENCE_S      60
+#define SETTLE_S       5 /* until the first look at old sessions */
+#define CLEAN_S	       600
+#define CLEAN_PAUSE_NS UINT64_C(50000000) /* between two parts of it */
 /* A recorder gets an acknowledgement after so many bytes, with a turn after this time, and after twice the time in any case. */
 #define ACK_BYTES (4u << 20)
 #define ACK_NS	  UINT64_C(20000000)
@@ -63,6 +64,7 @@ struct ky_relay {
 	struct ky_relay_options options;
 	struct ky_loop *loop;
 	int dir_fd;
+	DIR *cleaned; /* NULL: no look at old sessions goes on */
 	struct ky_loop_source *timer, *ack_timer;
 	size_t n_owing; /* clients that the second timer acknowledges; it is set while there are some */
 	struct ky_relay_hosts hosts;
@@ -602,8 +604,9 @@ static int relay_clean(void *data, struct kymo_error *err)
 	struct ky_relay *relay = data;
 
 	(void)err;
-	ky_relay_session_clean(relay->dir_fd);
-	ky_loop_set_timer(relay->timer, UINT64_C(1000000000) * CLEAN_S);
+	ky_loop_set_timer(relay->timer, ky_relay_session_clean(relay->dir_fd, &relay->cleaned)
+						? CLEAN_PAUSE_NS
+						: UINT64_C(1000000000) * CLEAN_S);
 	return KYMO_OK;
 }
 
@@ -702,6 +705,8 @@ void ky_relay_close(struct ky_relay *relay)
 	ky_relay_hosts_fini(&relay->hosts);
 	ky_loop_remove(relay->timer);
 	ky_loop_remove(relay->ack_timer);
+	if (relay->cleaned)
+		closedir(relay->cleaned);
 	if (relay->dir_fd >= 0)
 		close(relay->dir_fd);
 	free(relay);
