@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A clock that is further away is not one that somebody compares. */
-#define OFFSET_MAX_NS ((int64_t)1 << 62)
+#include "analysis/sync/sync-hull.h"
+
+/* Clocks that are further apart are refused. */
+#define OFFSET_MAX_NS (KY_HULL_FAR / 2)
 #define DELAY_MAX_NS  ((int64_t)3600 * 1000000000)
 
 /* The longest line that counts. */
