@@ -4,6 +4,7 @@ it: a lock convoy whose holder sleeps, a busy program on the same CPU, sleeps, p
 
 import collections
 import json
+import os
 import random
 import re
 import shutil
@@ -13,6 +14,7 @@ import pytest
 
 import critical_schedule
 import kernel_trace
+from conftest import ROOT
 from oracle_figures import Event, tables
 from test_perfetto import convert  # pylint: disable=unused-import
 
@@ -470,6 +472,39 @@ def test_span(kymo, tmp_path):
     assert sum(row["duration"] for row in found["log"]) == last - first
     assert "1 times (span)" in kymo("report", "why", "--span", "shop:order", trace).out
     assert "no period matches" in kymo("report", "breakdown", "--of", "span:shop:nothing", trace).out
+
+
+@pytest.mark.parametrize("programs", (1, 2))
+def test_spans_of_a_program(record, without_losses, kymo, programs):
+    """The spans of programs that were recorded beside the kernel, of two by their IDs, are times of their threads."""
+    shop = os.path.join(os.path.abspath(os.environ.get("KYMO_BUILD") or os.path.join(ROOT, "build")), "examples", "shop")
+    trace, _ = without_losses(record, "-k", "sched_*,syscall_*nanosleep", "--user", "shop:*", *(["--context", "vtid"] if programs == 2 else []),
+                              command=["sh", "-c", f"{shop} 40 & {f'{shop} 40 & ' * (programs - 1)}wait"])
+    begins, spans = {}, []
+    for line in kymo("convert", "--to", "json", trace).out.splitlines():
+        if '"shop:checkout_' not in line:
+            continue
+        event = json.loads(line)
+        tid = {**event.get("stream_context", {}), **event.get("context", {})}.get("vtid")
+        if event["event"].endswith("_begin"):
+            begins[tid] = event["timestamp_ns"]
+        else:
+            spans.append((begins[tid], event["timestamp_ns"], tid))
+    assert len({tid for _, _, tid in spans}) == programs
+    assert len(spans) == 40 * programs
+    found = check_sums(kymo, trace, "span:shop:checkout")
+    assert sorted((row["begin"], row["end"], row["process"]["tid"] if programs == 2 else None)
+                  for row in found["members"]) == sorted(spans)
+    assert {row["process"]["name"] for row in found["members"]} == {"shop"}
+    assert len({row["process"]["tid"] for row in found["members"]}) == programs
+    times, whole = of_whole(found["causes"])
+    assert times["blocked: timer"] > 0.8 * len(spans) * 200e3  # it sleeps 200 us in each
+    axis, = report(kymo, "heatmap", trace, "--of", "span:shop:checkout", "-t", "axis")["axis"]
+    assert axis["count"] == 40 * programs
+    path = report(kymo, "critical-path", trace, "--of", "span:shop:checkout")
+    assert path["threads"][-1]["time"] == whole
+    machine = json.loads(kymo("report", "why", "--json", trace).out)["reports"][0]["tables"][0]["rows"][-1]["finding"]
+    assert machine.startswith(f"The machine: {os.cpu_count()} CPU"), machine
 
 
 def test_losses_are_unknown(kymo, tmp_path):

@@ -185,6 +185,15 @@ def test_slow_commits(problem, rows, kymo):
     assert 1 <= sum(row["count"] for row in flushes) <= sync["count"] + 5
 
 
+def test_spans(record, without_losses, kymo):
+    """Of a program with spans, beside the kernel."""
+    command = "breakdown --of span:shop:checkout"
+    assert f"    kymo report {command} my-trace\n" in PAGE
+    trace, _ = without_losses(record, "-k", "default", "--user", "shop:*", command=[os.path.join(PROGRAMS, "..", "shop"), "20"])
+    found, *_ = json.loads(kymo("report", "--json", *shlex.split(command), trace).out)["reports"][0]["tables"]
+    assert found["rows"][-1]["members"] == 20
+
+
 def test_priority_inversion(problem, rows):
     trace = problem("priority-invert")
     holds = rows("locks -t holds --comm priority-invert", trace)

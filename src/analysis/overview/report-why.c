@@ -322,13 +322,16 @@ static void report_why_machine(struct why *why, struct ky_strbuf *text)
 {
 	uint64_t busy_ns = 0, idle_ns = 0;
 	struct ky_cell *row;
+	size_t n_cpus = 0;
 
 	ky_causes_load(why->run->members->causes, why->result->begin_ns, why->result->end_ns,
 		       &busy_ns, &idle_ns);
 	if (!busy_ns && !idle_ns)
 		return;
-	ky_strbuf_addf(text, "The machine: %zu CPU%s, busy in ", ky_model_n_cpus(why->run->model),
-		       ky_model_n_cpus(why->run->model) == 1 ? "" : "s");
+	/* Programs' events name CPUs, too. */
+	for (size_t i = 0; i < ky_model_n_cpus(why->run->model); i++)
+		n_cpus += !ky_model_cpu(why->run->model, i)->host->of_programs;
+	ky_strbuf_addf(text, "The machine: %zu CPU%s, busy in ", n_cpus, n_cpus == 1 ? "" : "s");
 	ky_why_add_share(text, busy_ns, busy_ns + idle_ns);
 	ky_strbuf_adds(text, " of the time that is known.");
 	for (size_t i = 0; i < 3 && i < why->losses.runners.list.len && !why->chosen; i++) {

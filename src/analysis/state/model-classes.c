@@ -497,9 +497,12 @@ static void resolve_programs(struct ky_host *host)
 		bool is_call = ky_functions_find(info, cls);
 
 		ky_stacks_find(info, cls);
-		if (!info->has_stacks && !is_call)
-			continue;
 		info->no_sign = true;
+		if (!info->has_stacks && !is_call) {
+			/* For periods. */
+			ky_handle_find(&info->tid, cls, KY_SCOPE_STREAM_CONTEXT, "vtid");
+			continue;
+		}
 		if (info->has_stacks)
 			host->abilities |= KY_CAN_STACKS;
 		if (!ky_handle_find(&info->tid, cls, KY_SCOPE_STREAM_CONTEXT, "vtid"))
@@ -523,7 +526,8 @@ int ky_model_resolve(struct ky_model *model, struct ky_host *host)
 	if (!host->classes)
 		return KYMO_E_MEMORY;
 	memset(host->classes, 0, size);
-	if (model_classes_env_is(host, "domain", "ust")) {
+	host->of_programs = model_classes_env_is(host, "domain", "ust");
+	if (host->of_programs) {
 		resolve_programs(host);
 		return 0;
 	}

@@ -355,6 +355,11 @@ int ky_call_abandon(struct ky_model *model, struct ky_thread *thread, enum ky_ca
 /* The thread that the event happened in, without conclusions on the CPU. NULL: none, or unknown. */
 struct ky_thread *ky_feed_thread(struct ky_feed *feed, const struct ky_event *event,
 				 const struct ky_class_info *info);
+/* model-programs.c: find the kernel's events of the machines on which programs ran. */
+void ky_programs_pair(struct ky_model *model);
+/* As ky_feed_thread(), of a program's event: the kernel's thread, where its events are there. */
+struct ky_thread *ky_programs_thread(struct ky_feed *feed, const struct ky_event *event,
+				     const struct ky_class_info *info);
 #include "analysis/state/model-handlers.h"
 
 #endif

@@ -220,6 +220,9 @@ struct ky_host {
 	unsigned int abilities;	    /* enum ky_ability, by its metadata */
 	/* CPUs that have a record, and those that events name and that have none: bits, of the first 64. */
 	uint64_t recorded_cpus, absent_cpus;
+	bool of_programs; /* its events are not the kernel's */
+	const struct ky_host *
+		kernel; /* of programs: the host with the kernel's events of the same machine; NULL: none */
 	bool announces;	   /* sched_waking is recorded: each sched_wakeup follows one */
 	bool knows_cpus;   /* streams tell their CPUs: others have no record */
 	bool lacks_cpus;   /* events name some that have none */

@@ -120,9 +120,10 @@ static bool model_make_is_followed(const struct ky_trace_set *set)
 	return false;
 }
 
-/* A host's name where no other one has it, else the trace's path. 0 or KYMO_E_MEMORY. */
+/* A host's name where no other one has it, else the trace's path; and which hosts are of one machine. 0 or KYMO_E_MEMORY. */
 static int label_hosts(struct ky_model *model)
 {
+	ky_programs_pair(model);
 	ky_vec_foreach(&model->hosts, host) {
 		const char *label = (*host)->name[0] ? (*host)->name : (*host)->trace->path;
 

@@ -432,7 +432,8 @@ int ky_periods_see(struct ky_feed *feed, const struct ky_event *event,
 		   const struct ky_class_info *info)
 {
 	const struct ky_periods *periods = feed->model->periods->periods;
-	struct ky_thread *thread = ky_feed_thread(feed, event, info);
+	struct ky_thread *thread = feed->host->of_programs ? ky_programs_thread(feed, event, info)
+							   : ky_feed_thread(feed, event, info);
 	int status = 0;
 
 	/* The inner ones end first and begin last. */
