@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <fts.h>
 #include <ftw.h>
 #include <limits.h>
 #include <signal.h>
@@ -307,4 +308,19 @@ static int file_remove_one(const char *path, const struct stat *st, int kind, st
 void ky_tree_remove(const char *path)
 {
 	(void)nftw(path, file_remove_one, TREE_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+uint64_t ky_tree_bytes(const char *path)
+{
+	char *const paths[] = {(char *)path, NULL};
+	FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+	uint64_t bytes = 0;
+	FTSENT *entry;
+
+	while (tree && (entry = fts_read(tree)))
+		if (entry->fts_info == FTS_F)
+			bytes += (uint64_t)entry->fts_statp->st_size;
+	if (tree)
+		fts_close(tree);
+	return bytes;
 }

@@ -91,6 +91,8 @@ int ky_file_replace(int dirfd, const char *name, const void *data, size_t len_by
 
 /* Removes directory @path with its contents, as far as possible; other file systems in it stay. */
 void ky_tree_remove(const char *path);
+/* The bytes of the files in directory @path and below, on its file system, as far as they can be seen. */
+uint64_t ky_tree_bytes(const char *path);
 
 /*
  * Take a write lease of @fd. The kernel gives it only when no other descriptor or mapping of the

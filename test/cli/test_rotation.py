@@ -121,6 +121,26 @@ kill -INT $recorder; wait $recorder || exit 97
     assert all(span.code == 0 for span in spans)
 
 
+def test_time_and_size_that_stay(box):
+    """--keep-for looks at each rotation at the ends of chunks, --keep-size at their sizes, the newest first."""
+    done = box(PRELUDE + """
+for limit in for=1s size=100k; do
+    kymo record --kernel sched_process_exec --statedump=none --name ${limit%=*} --keep-$limit -o ${limit%=*} --background >/dev/null || exit 97
+done
+kymo rotate for; sleep 1.1; kymo rotate for
+for i in 1 2 3 4 5 6 7 8; do kymo rotate size; done
+kymo stop for
+kymo stop size
+""" + nothing_left())
+    assert re.findall(r"Chunks: (\d+) in archives/, (\d+) removed", done.out + done.err)[0] == ("1", "1"), done.err
+    complete, _ = chunks(done, "for")
+    assert len(complete) == 1 and complete[0].endswith("-2")
+    complete, _ = chunks(done, "size")
+    sizes = [sum(os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(chunk) for name in names)
+             for chunk in complete]
+    assert complete[-1].endswith("-8") and 1 < len(complete) < 8 and sum(sizes) <= 100 << 10 < sum(sizes) + max(sizes)
+
+
 def test_readers_while_it_runs(box):
     """The index of the present chunk is behind its file then, which is no fault: a reader has no complaint."""
     done = box(PRELUDE + """

@@ -171,7 +171,9 @@ static int recording_rotate_keep(struct ky_recording *recording,
 				 struct kymo_error *err)
 {
 	struct ky_recording_chunks *chunks = &recording->chunks;
-	struct ky_recording_kept kept = {strdup(chunk->path), chunk->bytes, end_ns};
+	/* All its files count: metadata can be larger than the packets. */
+	uint64_t bytes = recording->options.rotation.keep_bytes ? ky_tree_bytes(chunk->path) : 0;
+	struct ky_recording_kept kept = {strdup(chunk->path), bytes, end_ns};
 
 	chunks->number++;
 	if (!kept.path || ky_vec_push(&chunks->kept, kept) < 0) {
