@@ -79,12 +79,18 @@ static const char *record_hook_work(const struct ky_hook *hook)
 	return hook->command ? "the command of --on-rotate" : "storing the symbols of a chunk";
 }
 
+static void record_hook_warn(const struct ky_hook *hook)
+{
+	fputs("kymo: warning: ", stderr);
+	ky_cli_put_text(stderr, record_hook_work(hook));
+}
+
 static void record_hook_report(const struct ky_hook *hook, int status)
 {
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return;
-	fprintf(stderr, "kymo: warning: %s failed: %s %d: ", record_hook_work(hook),
-		WIFEXITED(status) ? "exit code" : "signal",
+	record_hook_warn(hook);
+	fprintf(stderr, " failed: %s %d: ", WIFEXITED(status) ? "exit code" : "signal",
 		WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 	ky_cli_put_text(stderr, hook->command ? hook->command : "kymo symbols add");
 	fputc('\n', stderr);
@@ -153,8 +159,8 @@ void ky_hook_run(struct ky_hook *hook, struct ky_loop *loop, const char *path)
 	chunk = hook->chunks.len < CHUNKS_MAX ? strdup(path) : NULL;
 	if (!chunk || ky_vec_push(&hook->chunks, chunk) < 0) {
 		free(chunk);
-		fprintf(stderr, "kymo: warning: %s takes too long: it does not take place for ",
-			record_hook_work(hook));
+		record_hook_warn(hook);
+		fputs(" takes too long: it does not take place for ", stderr);
 		ky_cli_put_text(stderr, path);
 		fputc('\n', stderr);
 		return;
@@ -173,9 +179,10 @@ void ky_hook_finish(struct ky_hook *hook)
 		else
 			usleep(STEP_MS * 1000);
 	}
-	if (hook->pid)
-		fprintf(stderr, "kymo: warning: %s has not ended; it continues to run\n",
-			record_hook_work(hook));
+	if (hook->pid) {
+		record_hook_warn(hook);
+		fputs(" has not ended; it continues to run\n", stderr);
+	}
 	ky_vec_foreach(&hook->chunks, chunk)
 		free(*chunk);
 	ky_vec_fini(&hook->chunks);

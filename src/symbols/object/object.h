@@ -70,7 +70,7 @@ struct ky_object_search {
 };
 
 void ky_object_fini(struct ky_object *object);
-/* Finds the file and reads its segments, if nobody has. False: there is none. The file stays open. */
+/* Finds the file and reads its segments, if nobody has. False: the file was not found. It stays open. */
 bool ky_object_find(struct ky_object *object, const struct ky_object_search *search);
 /* Finds the file and reads its table, if nobody has. False: it has none. */
 bool ky_object_load(struct ky_object *object, const struct ky_object_search *search);
