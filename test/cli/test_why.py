@@ -179,7 +179,7 @@ static int stopped(void)
 	return waitpid(child, NULL, 0) != child;
 }
 
-/* Children of one name: what each of them did is one thing for who waits for them. */
+/* The parent waits for several children of one name: what they did is one thing. */
 static void parent(void)
 {
 	for (int i = 0; i < 8; i++) {
@@ -440,7 +440,7 @@ def test_stopped(why):
 
 def test_several(record, without_losses, kymo, program, tmp_path):
     """Five programs in one recording, each with its finding."""
-    trace, _ = without_losses(record, command=["chrt", "-r", "1", program, "several"], cwd=tmp_path)
+    trace, _ = without_losses(record, "-b", "64M", command=["chrt", "-r", "1", program, "several"], cwd=tmp_path)
 
     def said(name, pattern):
         rows = json.loads(kymo("report", "why", "--json", "-n", "0", "--comm", name, trace).out)["reports"][0]["tables"][0]["rows"]
