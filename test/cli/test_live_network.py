@@ -326,7 +326,7 @@ def test_relay_that_lies(kymo, what, options):
 
 
 def test_relay_that_always_has_an_answer(kymo, kymo_bin):
-    """Metadata without bytes is none; and who waits for the end of ever more streams can end it."""
+    """Metadata without bytes is none; and Ctrl-C ends the wait for the end of ever more streams."""
     asked = []
 
     def more(_state, _request):

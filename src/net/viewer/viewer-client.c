@@ -101,6 +101,7 @@ void ky_viewer_look(struct ky_viewer_client *client, struct ky_viewer_recording 
 static void detach(struct ky_viewer_client *client, struct ky_viewer_attachment *attachment)
 {
 	unshare(client->hub, attachment->recording);
+	client->hub->n_cursors -= attachment->cursors.len;
 	ky_vec_fini(&attachment->cursors);
 	free(attachment->shown);
 	free(attachment);
@@ -150,13 +151,32 @@ static uint64_t position_of(const struct ky_viewer_attachment *attachment)
 	return least == UINT64_MAX ? most : least;
 }
 
-/* The viewer learns of all streams that there are now. False: no memory. */
+/* Whether the viewer may follow @more streams. */
+static bool viewer_client_has_room(const struct ky_viewer_client *client, size_t more)
+{
+	const struct ky_viewer_hub *hub = client->hub;
+	size_t left =
+		hub->n_cursors < KY_VIEWER_CURSORS_ALL ? KY_VIEWER_CURSORS_ALL - hub->n_cursors : 0;
+
+	ky_vec_foreach(&client->attached, it)
+		more += (*it)->cursors.len;
+	if (more <= KY_VIEWER_CURSORS_OWN || more <= left)
+		return true;
+	ky_log_warning(hub->log, "a viewer gets no further streams: viewers follow %zu",
+		       hub->n_cursors);
+	return false;
+}
+
+/* The viewer learns of all streams that there are now. False: no memory, or viewers follow too many. */
 static bool tell_streams(struct ky_viewer_client *client, struct ky_viewer_attachment *attachment)
 {
 	struct ky_viewer_recording *recording = attachment->recording;
 	uint64_t position = client->is_strict ? position_of(attachment) : 0;
 	struct ky_viewer_reply *reply = &client->reply;
 
+	if (recording->tracks.len > attachment->cursors.len &&
+	    !viewer_client_has_room(client, recording->tracks.len - attachment->cursors.len))
+		return false;
 	reply->recording = recording;
 	reply->next = attachment->cursors.len;
 	reply->end = recording->tracks.len;
@@ -177,6 +197,7 @@ static bool tell_streams(struct ky_viewer_client *client, struct ky_viewer_attac
 			cursor.floor_cycles = position;
 		if (ky_vec_push(&attachment->cursors, cursor) < 0)
 			return false;
+		client->hub->n_cursors++;
 	}
 	return true;
 }

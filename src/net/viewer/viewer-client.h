@@ -24,13 +24,21 @@
 
 struct ky_viewer_client;
 
+/*
+ * Each stream that a viewer follows takes memory. A viewer may always have so many, and beyond that as many as all viewers
+ * leave of these.
+ */
+#define KY_VIEWER_CURSORS_OWN 1000u
+#define KY_VIEWER_CURSORS_ALL 4000000u
+
 /* What all viewers of a relay share. */
 struct ky_viewer_hub {
 	struct ky_viewer_list list;
 	KY_VEC(struct ky_viewer_recording *) recordings; /* that viewers are attached to */
 	KY_VEC(struct ky_viewer_client *) clients;
-	uint32_t serial; /* of the last recording */
-	uint64_t viewer; /* number of the last viewer */
+	uint32_t serial;  /* of the last recording */
+	uint64_t viewer;  /* number of the last viewer */
+	size_t n_cursors; /* streams that viewers follow, of all viewers */
 	const struct ky_log *log;
 	uint8_t scratch[KY_VIEWER_SCRATCH_BYTES];
 	/* The relay's knowledge of recorders; may be NULL. */
