@@ -82,7 +82,7 @@ static void why_habits_text_empty(struct ky_strbuf *out, const struct ky_why_hab
 		ky_strbuf_adds(
 			out,
 			", as files were ready, and made no other call in between: a file may stay "
-			"ready (EPOLLOUT, or data that nobody reads)");
+			"ready (EPOLLOUT, or unread data)");
 	else
 		ky_strbuf_adds(out, strcmp(call, "sched_yield") == 0
 					    ? ": it gives the CPU away, and takes it again"
