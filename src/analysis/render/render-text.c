@@ -6,304 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/render/render-layout.h"
 #include "base/foreign.h"
 
-#define MAX_SHOWN  40 /* columns of text */
-#define GAP	   2
-#define BAR_MIN	   6
-#define BAR_MAX	   40
-#define TIME_WIDTH 18 /* 23:58:20.772941381 */
-#define LAST_MIN   36 /* what a left-aligned last column gets before columns that can be spared */
-#define LAST_LEAST 12 /* what it gets at least */
-
-/* What of a cell a column of text shows: a process takes several. */
-enum part { PART_ALL, PART_TID, PART_PID, PART_NAME, PART_HOST };
-
-struct shown {
-	size_t column;
-	enum part part;
-	const char *heading;
-	bool left;
-	int width;
-	uint8_t spare;
-	bool is_cut; /* texts are longer */
-};
-
-struct layout {
-	const struct ky_table *table;
-	const struct ky_render_options *options;
-	struct shown shown[MAX_SHOWN];
-	size_t n_shown;
-	int bar_column; /* or -1 */
-	int bar_width;	/* 0: no bar */
-	double bar_full;
-};
-
-/* ---- cells ----------------------------------------------------------------------------- */
-
-static void render_text_add_id(struct ky_strbuf *out, int32_t id)
-{
-	if (id < 0)
-		ky_strbuf_addc(out, '?');
-	else
-		ky_strbuf_addi(out, id);
-}
-
-static void render_text_add_process(struct ky_strbuf *out, const struct ky_process *process,
-				    enum part part)
-{
-	switch (part) {
-	case PART_TID:
-		render_text_add_id(out, process->tid);
-		break;
-	case PART_PID:
-		render_text_add_id(out, process->pid);
-		break;
-	case PART_NAME:
-		ky_foreign_adds(out, process->comm[0] ? process->comm : "?");
-		break;
-	case PART_HOST:
-		ky_foreign_adds(out, process->host ? process->host : "");
-		break;
-	case PART_ALL:
-		break;
-	}
-}
-
-static void render_text_add_cell(struct ky_strbuf *out, const struct ky_column *column,
-				 const struct ky_cell *cell, enum part part)
-{
-	if (cell->type == KY_VALUE_PROCESS)
-		render_text_add_process(out, cell->process, part);
-	else
-		ky_render_cell(out, column, cell);
-}
-
-/* Columns on the screen: one for each character. */
-static int render_text_width_of(const char *text)
-{
-	int width = 0;
-
-	for (; *text; text++)
-		width += ((unsigned char)*text & 0xc0) != 0x80;
-	return width;
-}
-
-static void render_text_pad(struct ky_strbuf *out, int width)
-{
-	static const char blanks[] = "                                        ";
-
-	for (; width > 0; width -= (int)sizeof(blanks) - 1)
-		ky_strbuf_add(out, blanks,
-			      (size_t)width < sizeof(blanks) - 1 ? (size_t)width
-								 : sizeof(blanks) - 1);
-}
-
-/* ---- layout ---------------------------------------------------------------------------- */
-
-static void render_text_show(struct layout *layout, size_t column, enum part part,
-			     const char *heading, bool left)
-{
-	const struct ky_column *def = &layout->table->def->columns[column];
-
-	if (layout->n_shown == MAX_SHOWN)
-		return;
-	layout->shown[layout->n_shown++] = (struct shown){
-		column, part, heading, left, render_text_width_of(heading), def->spare, false};
-}
-
-static bool has_host(const struct ky_table *table, size_t column)
-{
-	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
-		const struct ky_cell *cell = &ky_table_cells(table, i)[column];
-
-		if (cell->type == KY_VALUE_PROCESS && cell->process->host)
-			return true;
-	}
-	return false;
-}
-
-/* Are there threads, or processes, in the column? What is grouped by names has neither. */
-static bool has_ids(const struct ky_table *table, size_t column, bool tids)
-{
-	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
-		const struct ky_cell *cell = &ky_table_cells(table, i)[column];
-
-		if (cell->type == KY_VALUE_PROCESS &&
-		    (tids ? cell->process->tid : cell->process->pid) >= 0)
-			return true;
-	}
-	return false;
-}
-
-static bool is_left(enum ky_cell_class cls)
-{
-	switch (cls) {
-	case KY_CELL_TEXT:
-	case KY_CELL_SYSCALL:
-	case KY_CELL_TALLY:
-	case KY_CELL_PATH:
-	case KY_CELL_DISK:
-	case KY_CELL_NETIF:
-	case KY_CELL_IRQ:
-	case KY_CELL_HEAT:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Beside a thread's own id, that of its process can be spared. */
-static void render_text_show_pid(struct layout *layout, size_t column)
-{
-	bool spare = layout->n_shown && layout->shown[layout->n_shown - 1].column == column &&
-		     layout->shown[layout->n_shown - 1].part == PART_TID;
-
-	render_text_show(layout, column, PART_PID, "PID", false);
-	if (spare && !layout->shown[layout->n_shown - 1].spare)
-		layout->shown[layout->n_shown - 1].spare = 1;
-}
-
-static void choose_columns(struct layout *layout)
-{
-	const struct ky_table *table = layout->table;
-
-	for (size_t i = 0; i < table->def->n_columns; i++) {
-		const struct ky_column *def = &table->def->columns[i];
-
-		if (def->group || ky_table_is_empty(table, i))
-			continue;
-		if (def->bar != KY_BAR_NONE &&
-		    (def->bar != KY_BAR_ROOM || layout->options->columns))
-			layout->bar_column = (int)i;
-		if (def->cls == KY_CELL_PROCESS) {
-			if (has_host(table, i))
-				render_text_show(layout, i, PART_HOST, "Host", true);
-			/* A row shows its second thread by name and thread id. */
-			if (!def->whole_process && has_ids(table, i, true))
-				render_text_show(layout, i, PART_TID, "TID", false);
-			if (!def->second && has_ids(table, i, false))
-				render_text_show_pid(layout, i);
-			render_text_show(layout, i, PART_NAME, def->second ? def->title : "Name",
-					 true);
-			continue;
-		}
-		render_text_show(layout, i, PART_ALL, def->title, is_left(def->cls));
-	}
-}
-
-/* Times are as wide as each other. */
-static bool is_measured(const struct layout *layout, const struct shown *shown)
-{
-	return layout->table->def->columns[shown->column].cls == KY_CELL_TIMESTAMP &&
-	       shown->width >= TIME_WIDTH;
-}
-
-static void measure_columns(struct layout *layout)
-{
-	struct ky_strbuf text = KY_STRBUF_INIT;
-
-	for (size_t row = 0; row < ky_table_n_rows(layout->table); row++) {
-		const struct ky_cell *cells = ky_table_cells(layout->table, row);
-
-		for (size_t i = 0; i < layout->n_shown; i++) {
-			struct shown *shown = &layout->shown[i];
-			int width;
-
-			if (is_measured(layout, shown))
-				continue;
-			ky_strbuf_clear(&text);
-			render_text_add_cell(&text, &layout->table->def->columns[shown->column],
-					     &cells[shown->column], shown->part);
-			width = render_text_width_of(ky_strbuf_text(&text));
-			shown->width = width > shown->width ? width : shown->width;
-		}
-	}
-	ky_strbuf_fini(&text);
-}
-
-/* Of a line without its bar. @least: a left-aligned last column may stick out. */
-static int total_width(const struct layout *layout, bool least)
-{
-	int width = 0;
-
-	for (size_t i = 0; i < layout->n_shown; i++) {
-		const struct shown *shown = &layout->shown[i];
-		bool last = i + 1 == layout->n_shown;
-
-		width += GAP + shown->width;
-		if (least && last && shown->left && shown->width > LAST_MIN)
-			width -= shown->width - LAST_MIN;
-	}
-	return width;
-}
-
-/* Take the most dispensable columns away until the rest fits; their names go to @left_out. */
-static void fit_columns(struct layout *layout, struct ky_strbuf *left_out)
-{
-	int columns = layout->options->columns;
-
-	while (columns && total_width(layout, true) > columns) {
-		size_t worst = 0;
-
-		for (size_t i = 1; i < layout->n_shown; i++) {
-			if (layout->shown[i].spare > layout->shown[worst].spare)
-				worst = i;
-		}
-		if (!layout->shown[worst].spare)
-			return;
-		ky_strbuf_adds(left_out, left_out->len ? ", " : "");
-		ky_foreign_adds(left_out, layout->shown[worst].heading);
-		if (layout->bar_column >= 0 &&
-		    layout->table->def->columns[layout->bar_column].bar == KY_BAR_ROOM)
-			layout->bar_column = -1;
-		layout->n_shown--;
-		memmove(&layout->shown[worst], &layout->shown[worst + 1],
-			(layout->n_shown - worst) * sizeof(*layout->shown));
-	}
-}
-
-/* What still does not fit is a long text within the line: the widest one gives way. */
-static void narrow_texts(struct layout *layout)
-{
-	int over =
-		layout->options->columns ? total_width(layout, true) - layout->options->columns : 0;
-	struct shown *widest = NULL;
-
-	for (size_t i = 0; over > 0 && i + 1 < layout->n_shown; i++) {
-		struct shown *shown = &layout->shown[i];
-
-		if (shown->left && (!widest || shown->width > widest->width))
-			widest = shown;
-	}
-	if (!widest || widest->width <= LAST_MIN)
-		return;
-	widest->is_cut = true;
-	widest->width = widest->width - over > LAST_MIN ? widest->width - over : LAST_MIN;
-}
-
-static void size_bar(struct layout *layout)
-{
-	const struct ky_table *table = layout->table;
-	int room = layout->options->columns
-			   ? layout->options->columns - total_width(layout, false) - GAP
-			   : BAR_MAX;
-
-	if (layout->bar_column < 0 || room < BAR_MIN)
-		return;
-	layout->bar_width = room > BAR_MAX ? BAR_MAX : room;
-	layout->bar_full = table->def->columns[layout->bar_column].bar == KY_BAR_WHOLE ? 1 : 0;
-	for (size_t i = 0; !layout->bar_full || i < ky_table_n_rows(table); i++) {
-		double value;
-
-		if (i >= ky_table_n_rows(table))
-			break;
-		value = ky_cell_number(&ky_table_cells(table, i)[layout->bar_column]);
-		if (table->def->columns[layout->bar_column].bar != KY_BAR_WHOLE &&
-		    value > layout->bar_full)
-			layout->bar_full = value;
-	}
-}
+#define LAST_LEAST 12 /* what a left-aligned last column gets at least */
 
 /* ---- lines ----------------------------------------------------------------------------- */
 
@@ -318,7 +24,8 @@ static void add_styled(struct ky_strbuf *out, const struct ky_render_options *op
 		ky_strbuf_adds(out, "\033[0m");
 }
 
-static void add_bar(struct ky_strbuf *out, const struct layout *layout, const struct ky_cell *cell)
+static void add_bar(struct ky_strbuf *out, const struct ky_layout *layout,
+		    const struct ky_cell *cell)
 {
 	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
 	double part = layout->bar_full > 0 ? ky_cell_number(cell) / layout->bar_full : 0;
@@ -348,17 +55,18 @@ static void end_line(struct ky_strbuf *out)
 }
 
 /* @text: may be shown as it is. */
-static void add_aligned(struct ky_strbuf *out, const struct shown *shown, const char *text)
+static void add_aligned(struct ky_strbuf *out, const struct ky_layout_column *shown,
+			const char *text)
 {
-	int room = shown->width - render_text_width_of(text);
+	int room = shown->width - ky_layout_text_width(text);
 
-	render_text_pad(out, GAP + (shown->left ? 0 : room));
+	ky_layout_pad(out, KY_LAYOUT_GAP + (shown->left ? 0 : room));
 	ky_strbuf_adds(out, text); /* lint: own text */
 	if (shown->left)
-		render_text_pad(out, room);
+		ky_layout_pad(out, room);
 }
 
-static void add_headings(struct ky_strbuf *out, const struct layout *layout)
+static void add_headings(struct ky_strbuf *out, const struct ky_layout *layout)
 {
 	struct ky_strbuf line = KY_STRBUF_INIT;
 
@@ -374,7 +82,7 @@ static void add_headings(struct ky_strbuf *out, const struct layout *layout)
 /* @text is cut to @width columns: of a path, the end stays. */
 static void cut_text(struct ky_strbuf *text, int width, bool is_path)
 {
-	int left = render_text_width_of(ky_strbuf_text(text)) - width + 3;
+	int left = ky_layout_text_width(ky_strbuf_text(text)) - width + 3;
 	char *at = text->data, *end = text->data + text->len;
 
 	if (width < 4 || left <= 3)
@@ -396,14 +104,14 @@ static void cut_text(struct ky_strbuf *text, int width, bool is_path)
 }
 
 /* The room for a text at the end of a line; 0: as much as it takes. */
-static int last_room(const struct layout *layout, size_t i)
+static int last_room(const struct ky_layout *layout, size_t i)
 {
-	const struct shown *shown = &layout->shown[i];
+	const struct ky_layout_column *shown = &layout->shown[i];
 	int room;
 
 	if (!layout->options->columns || i + 1 != layout->n_shown || !shown->left)
 		return 0;
-	room = layout->options->columns - (total_width(layout, false) - shown->width);
+	room = layout->options->columns - (ky_layout_width(layout, false) - shown->width);
 	return room < LAST_LEAST ? LAST_LEAST : room;
 }
 
@@ -434,7 +142,7 @@ static void add_wrapped(struct ky_strbuf *out, const struct ky_strbuf *text, int
 {
 	const char *at = ky_strbuf_text(text);
 
-	while (render_text_width_of(at) > width) {
+	while (ky_layout_text_width(at) > width) {
 		const char *end = at, *blank = NULL;
 
 		for (int n = 0; *end && n <= width; end++) {
@@ -446,35 +154,35 @@ static void add_wrapped(struct ky_strbuf *out, const struct ky_strbuf *text, int
 			break;
 		ky_strbuf_add(out, at, (size_t)(blank - at)); /* lint: own text */
 		ky_strbuf_addc(out, '\n');
-		render_text_pad(out, indent);
+		ky_layout_pad(out, indent);
 		at = blank + 1;
 	}
 	ky_strbuf_adds(out, at); /* lint: own text */
 }
 
-static void render_text_add_row(struct ky_strbuf *out, const struct layout *layout,
+static void render_text_add_row(struct ky_strbuf *out, const struct ky_layout *layout,
 				const struct ky_cell *cells)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
 	for (size_t i = 0; i < layout->n_shown; i++) {
-		const struct shown *shown = &layout->shown[i];
+		const struct ky_layout_column *shown = &layout->shown[i];
 
 		if (cells[shown->column].type == KY_VALUE_HEAT && layout->options->utf8) {
-			render_text_pad(out, GAP);
+			ky_layout_pad(out, KY_LAYOUT_GAP);
 			render_text_add_heat(out, layout->options, cells[shown->column].heat);
 			continue;
 		}
 		ky_strbuf_clear(&text);
-		render_text_add_cell(&text, &layout->table->def->columns[shown->column],
-				     &cells[shown->column], shown->part);
+		ky_layout_add_cell(&text, &layout->table->def->columns[shown->column],
+				   &cells[shown->column], shown->part);
 		/* An empty tally is nothing to look at. */
 		if (shown->left && cells[shown->column].type == KY_VALUE_NONE)
 			ky_strbuf_clear(&text);
 		if (last_room(layout, i) && layout->table->def->kind == KY_TABLE_FIXED) {
-			ky_strbuf_addf(out, "%*s", GAP, "");
+			ky_strbuf_addf(out, "%*s", KY_LAYOUT_GAP, "");
 			add_wrapped(out, &text, last_room(layout, i),
-				    total_width(layout, false) - shown->width);
+				    ky_layout_width(layout, false) - shown->width);
 			continue;
 		}
 		if (last_room(layout, i) || shown->is_cut)
@@ -483,7 +191,7 @@ static void render_text_add_row(struct ky_strbuf *out, const struct layout *layo
 		add_aligned(out, shown, ky_strbuf_text(&text));
 	}
 	if (layout->bar_width) {
-		render_text_pad(out, GAP);
+		ky_layout_pad(out, KY_LAYOUT_GAP);
 		add_bar(out, layout, &cells[layout->bar_column]);
 	}
 	end_line(out);
@@ -497,12 +205,12 @@ static void add_ids(struct ky_strbuf *out, const struct ky_process *process)
 
 	if (process->tid >= 0) {
 		ky_strbuf_adds(out, " (tid ");
-		render_text_add_id(out, process->tid);
+		ky_layout_add_id(out, process->tid);
 		separator = ", ";
 	}
 	if (process->tid >= 0 || process->pid >= 0) {
 		ky_strbuf_addf(out, "%spid ", separator);
-		render_text_add_id(out, process->pid);
+		ky_layout_add_id(out, process->pid);
 		separator = ", ";
 	}
 	if (process->host) {
@@ -514,7 +222,7 @@ static void add_ids(struct ky_strbuf *out, const struct ky_process *process)
 	ky_strbuf_adds(out, separator[0] == ',' ? ")" : "");
 }
 
-static void render_text_add_group(struct ky_strbuf *out, const struct layout *layout,
+static void render_text_add_group(struct ky_strbuf *out, const struct ky_layout *layout,
 				  const struct ky_cell *cell)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
@@ -522,10 +230,10 @@ static void render_text_add_group(struct ky_strbuf *out, const struct layout *la
 	if (cell->type == KY_VALUE_PROCESS) {
 		const struct ky_process *process = cell->process;
 
-		render_text_add_process(&text, process, PART_NAME);
+		ky_layout_add_process(&text, process, KY_PART_NAME);
 		add_ids(&text, process);
 	} else {
-		render_text_add_cell(&text, &layout->table->def->columns[0], cell, PART_ALL);
+		ky_layout_add_cell(&text, &layout->table->def->columns[0], cell, KY_PART_ALL);
 	}
 	ky_strbuf_adds(out, "  ");
 	add_styled(out, layout->options, "1", ky_strbuf_text(&text));
@@ -555,7 +263,7 @@ static void add_left_out(struct ky_strbuf *out, const char *left_out, int column
 	ky_strbuf_addc(out, '\n');
 }
 
-static void add_footer(struct ky_strbuf *out, const struct layout *layout, const char *left_out)
+static void add_footer(struct ky_strbuf *out, const struct ky_layout *layout, const char *left_out)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 
@@ -572,7 +280,7 @@ static void add_footer(struct ky_strbuf *out, const struct layout *layout, const
 void ky_render_table(struct ky_strbuf *out, const struct ky_table *table,
 		     const struct ky_render_options *options)
 {
-	struct layout layout = {.table = table, .options = options, .bar_column = -1};
+	struct ky_layout layout;
 	bool grouped = table->def->columns[0].group;
 	struct ky_strbuf left_out = KY_STRBUF_INIT;
 
@@ -587,11 +295,7 @@ void ky_render_table(struct ky_strbuf *out, const struct ky_table *table,
 		ky_render_prose(out, table, options);
 		return;
 	}
-	choose_columns(&layout);
-	measure_columns(&layout);
-	fit_columns(&layout, &left_out);
-	narrow_texts(&layout);
-	size_bar(&layout);
+	ky_layout_init(&layout, table, options, &left_out);
 	add_headings(out, &layout);
 	for (size_t i = 0; i < ky_table_n_rows(table); i++) {
 		const struct ky_cell *cells = ky_table_cells(table, i);
