@@ -167,7 +167,8 @@ struct ky_session {
 	struct ky_probes probes;
 	struct ky_switches
 		*switches; /* switches from idle tasks, which the ring lacks; NULL: not available */
-	bool takes_switches; /* the session is recording them */
+	const struct ky_event_source *switch_source; /* sched_switch; NULL: not available */
+	bool takes_switches;			     /* the session is recording them */
 	struct ky_map
 		chosen_tids;   /* threads whose switches count, where has_chosen or follow is set */
 	bool has_chosen;       /* the recording is limited to selected threads */

@@ -16,9 +16,9 @@ static struct ky_event_source *find_switch(struct ky_session *session)
 }
 
 /* All switches are to be recorded. */
-static bool wants_all(struct ky_session *session)
+static bool wants_all(const struct ky_session *session)
 {
-	const struct ky_event_source *source = find_switch(session);
+	const struct ky_event_source *source = session->switch_source;
 
 	return source && (source->selected || source->hidden) && !source->off && !source->filter &&
 	       !source->kernel_filter && !session->has_list;
@@ -47,6 +47,8 @@ int ky_session_find_switches(struct ky_session *session, struct kymo_error *err)
 	struct ky_switches_found found;
 	int ret;
 
+	/* No event is added to the catalogue from now on. */
+	session->switch_source = find_switch(session);
 	/* Counters are read where the kernel records the event. */
 	if (session->options.raw || session->options.n_counters ||
 	    chooses_threads(&session->options.threads) || !wants_all(session))
@@ -58,7 +60,7 @@ int ky_session_find_switches(struct ky_session *session, struct kymo_error *err)
 	if (ret < 0)
 		return ret;
 	if (found.n_lacking + found.n_unknown &&
-	    ky_convert_set_switches(&session->kernel.convert, find_switch(session)->id,
+	    ky_convert_set_switches(&session->kernel.convert, session->switch_source->id,
 				    session->switches))
 		return watch_switches(session, err);
 	ky_switches_close(session->switches);
