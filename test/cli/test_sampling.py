@@ -125,6 +125,18 @@ def test_against_the_program_and_perf(kymo, record, peer, spinner, tmp_path):
     assert theirs, script[:2000]
     assert abs(theirs["hot"] / sum(theirs.values()) - callers["hot"] / len(mine)) < 0.1
     assert 0.6 < sum(theirs.values()) / len(mine) < 1.6
+    # The same samples: perf report and the flame graph have the same functions with the same weights.
+    perf = peer("perf", "report", "-i", data, "--stdio", "--no-children", "-g", "none", "--comm", "spinner",
+                "--sort", "comm,sym", "-F", "period,comm,sym").out
+    rows = re.findall(r"^ +(\d+) +\[([.k])\] (\S+) *$", perf, re.M)
+    known = {(mode, name): int(period) for period, mode, name in rows if not name.startswith("0x")}
+    weights = collections.Counter()
+    for line in kymo("report", "flame", "--comm", "spinner", "--to", "folded", data).out.splitlines():
+        stack, weight = line.rsplit(" ", 1)
+        name = stack.rsplit(";", 1)[-1]
+        weights["k" if name.endswith("_[k]") else ".", name.removesuffix("_[k]")] += int(weight)
+    assert (".", "inner") in known
+    assert {key: weights[key] for key in known} == known
 
 
 def test_readers_agree(kymo, record, peer, spinner, tmp_path):

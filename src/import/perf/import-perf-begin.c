@@ -167,8 +167,7 @@ static int import_perf_begin_sources(struct ky_import_perf_trace *trace, struct 
 	ky_vec_foreach(&perf->attrs, attr) {
 		char buf[64];
 
-		if (attr->type == KY_PERF_TYPE_TRACEPOINT ||
-		    (attr->type == KY_PERF_TYPE_SOFTWARE && attr->config == KY_PERF_CONFIG_DUMMY) ||
+		if (attr->type == KY_PERF_TYPE_TRACEPOINT || ky_perf_is_dummy(attr) ||
 		    *n >= SOURCES_MAX)
 			continue;
 		labels[*n] =

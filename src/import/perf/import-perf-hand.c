@@ -74,7 +74,10 @@ static int import_perf_hand_queue(struct ky_perf_import *import, struct ky_perf_
 	return ret;
 }
 
-/* All CPUs in the order of time: a copy of a stack is unwound with mappings that another CPU may have told of. */
+/*
+ * All CPUs in the order of time: a sample has its thread's name at that time, which another CPU may have told, and a copy of a stack
+ * is unwound with mappings that another CPU may have told.
+ */
 static int import_perf_hand_merged(struct ky_perf_import *import, uint64_t until_ns,
 				   struct kymo_error *err)
 {
@@ -85,6 +88,11 @@ static int import_perf_hand_merged(struct ky_perf_import *import, uint64_t until
 	while (!ret && (queue = ky_perf_queue_first(&import->queues, until_ns, &second_ns)))
 		ret = import_perf_hand_queue(import, queue, second_ns, err);
 	return ret;
+}
+
+static bool import_perf_hand_needs_order(const struct ky_perf_file *perf)
+{
+	return perf->has_user_stacks || perf->has_samples;
 }
 
 /* The first time in all queues that is known; 0: no record has a time. */
@@ -115,7 +123,7 @@ int ky_perf_import_flush(struct ky_perf_import *import, uint64_t until_ns, struc
 	}
 	ky_vec_foreach(&import->queues.cpus, queue)
 		ky_perf_queue_sort(queue);
-	if (!ret && import->perf.has_user_stacks)
+	if (!ret && import_perf_hand_needs_order(&import->perf))
 		ret = import_perf_hand_merged(import, until_ns, err);
 	ky_vec_foreach(&import->queues.cpus, queue) {
 		if (!ret)
@@ -123,7 +131,7 @@ int ky_perf_import_flush(struct ky_perf_import *import, uint64_t until_ns, struc
 		ky_perf_queue_drop(&import->queues, queue);
 	}
 	import->is_early = import->trace.has_kernel && !import->waits && !import->parts.path &&
-			   !import->perf.has_user_stacks;
+			   !import_perf_hand_needs_order(&import->perf);
 	return ret;
 }
 

@@ -85,6 +85,7 @@ static int perf_file_add_attr(struct ky_perf_file *perf, const uint8_t *bytes, s
 				      err);
 	ky_perf_sample_prepare(&attr);
 	perf->has_user_stacks |= ky_perf_has_user_stack(&attr);
+	perf->has_samples |= attr.type != KY_PERF_TYPE_TRACEPOINT && !ky_perf_is_dummy(&attr);
 	perf->has_map_build_ids |= attr.build_id;
 	if (perf->attrs.len == ATTRS_MAX)
 		return ky_foreign_bad(&perf->file, at, "the file has too many events", err);

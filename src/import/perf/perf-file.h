@@ -96,6 +96,7 @@ struct ky_perf_file {
 	/* The clock's value and wall time at one moment, ns; wall_ns 0: the file does not say. */
 	uint64_t clock_ns, wall_ns;
 	bool has_user_stacks;	/* samples have copies of stacks */
+	bool has_samples;	/* of other things than tracepoints */
 	bool has_map_build_ids; /* mappings have build IDs */
 	bool is_in_part;	/* a file of a directory is read: perf-parts.h */
 	uint32_t aux_kind;	/* of the hardware, as perf numbers it; 0: the file does not say */
@@ -156,6 +157,12 @@ struct ky_perf_attr *ky_perf_attr(struct ky_perf_file *perf, uint64_t id);
 static inline bool ky_perf_has_chain(const struct ky_perf_attr *attr)
 {
 	return attr->sample_type & (1u << 5);
+}
+
+/* Its records only tell of processes and mappings. */
+static inline bool ky_perf_is_dummy(const struct ky_perf_attr *attr)
+{
+	return attr->type == KY_PERF_TYPE_SOFTWARE && attr->config == KY_PERF_CONFIG_DUMMY;
 }
 
 /* Whether its samples have copies of registers and of the stack. */
