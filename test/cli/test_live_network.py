@@ -326,7 +326,7 @@ def test_relay_that_lies(kymo, what, options):
 
 
 def test_relay_that_always_has_an_answer(kymo, kymo_bin):
-    """Metadata without bytes is none; and Ctrl-C ends the wait for the end of ever more streams."""
+    """A reader takes metadata without bytes for no metadata; Ctrl-C ends a reader whose relay always has new streams."""
     asked = []
 
     def more(_state, _request):

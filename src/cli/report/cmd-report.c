@@ -4,17 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "analysis/causes/of-span.h"
-#include "analysis/history/history.h"
-#include "analysis/render/render.h"
-#include "base/error.h"
-#include "cli/reading/damage.h"
-#include "cli/reading/filter-hint.h"
-#include "cli/report/report-archive.h"
 #include "cli/report/report-run.h"
-#include "cli/report/report-command.h"
 #include "cli/report/report-fleet.h"
 #include "cli/report/report-live.h"
 #include "cli/query/query-output.h"
@@ -22,9 +13,7 @@
 #include "cli/reading/input-options.h"
 #include "cli/reading/jobs.h"
 #include "cli/options/report-options.h"
-#include "cli/recording/recordings.h"
 #include "cli/reading/select-options.h"
-#include "os/thread-pool.h"
 
 static void report_defaults(void *data)
 {

@@ -14,7 +14,6 @@
 #include "cli/report/report-command.h"
 #include "cli/report/report-fleet.h"
 #include "cli/report/report-live.h"
-#include "cli/query/query-output.h"
 #include "cli/report/report-own.h"
 #include "cli/reading/input-options.h"
 #include "cli/reading/jobs.h"
