@@ -500,6 +500,36 @@ def test_other_instances_are_left_alone(kymo, needs_root_tracefs, tmp_path):
         os.rmdir(other)
 
 
+def saves_names(path):
+    """Whether events of this instance make the kernel save the names of threads."""
+    with open(f"{path}/trace_options", encoding="ascii") as file:
+        return "record-cmd" in file.read().split()
+
+
+def test_kernel_saves_no_names_for_a_recorder(kymo_bin, needs_root_tracefs, tmp_path):
+    """Only where nobody else traces: a change would reach the events of others."""
+    instances = f"{needs_root_tracefs}/instances"
+
+    def recorder_saves(name):
+        record = Recorder(kymo_bin, tmp_path / name)
+        found = saves_names(f"{instances}/{instance_of(record.process.pid)[0]}")
+        assert saves_names(needs_root_tracefs)
+        assert record.end(signal.SIGINT)[0] == 0
+        return found
+
+    if not saves_names(needs_root_tracefs):
+        pytest.skip("this kernel saves no names")
+    other = f"{instances}/other-{os.getpid()}"
+    os.mkdir(other)
+    try:
+        assert saves_names(other)
+        assert recorder_saves("beside")
+    finally:
+        os.rmdir(other)
+    # Recorders of other tests may be at work on the machine.
+    assert any(not recorder_saves(f"alone{n}") for n in range(20))
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """small_disk(size): a directory with so much room."""

@@ -14,6 +14,7 @@
 #ifndef KY_KERNEL_TRACEFS_TRACEFS_H
 #define KY_KERNEL_TRACEFS_TRACEFS_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,6 +65,20 @@ struct ky_instance {
 
 /* What this process' instance @number, from 1, is called: no other process ever has this name. */
 void ky_instance_own_name(unsigned int number, char *name, size_t size);
+
+/* What ky_tracefs_save_names() is to restore. */
+struct ky_tracefs_names {
+	bool changed;
+	sigset_t signals;
+};
+
+/*
+ * Until ky_tracefs_save_names(), instances that are created do not make the kernel save the names of threads. The kernel does
+ * so with one more function at each switch and wake-up, for texts that a recorder does not read. Where the tracing of other
+ * programs could lose names by it, nothing is changed. The thread's signals wait meanwhile: a few milliseconds.
+ */
+void ky_tracefs_save_no_names(const struct ky_tracefs *fs, struct ky_tracefs_names *names);
+void ky_tracefs_save_names(const struct ky_tracefs *fs, const struct ky_tracefs_names *names);
 
 /*
  * Create an instance of this process, switched off; @suffix: of its name: "", or "-watch" for the second one of a recording.

@@ -203,33 +203,56 @@ int ky_session_switch_on(struct ky_session *session, struct kymo_error *err)
 
 /* ---- all of it ------------------------------------------------------------------------- */
 
-static int session_setup_make_instance(struct ky_session *session, const char *suffix,
-				       struct ky_instance *instance, uint64_t buffer_bytes,
-				       uint32_t *page_bytes, struct kymo_error *err)
+/* All of them, before an event is on in any. */
+static int session_setup_make_instances(struct ky_session *session, struct kymo_error *err)
 {
-	int ret = ky_instance_create(&session->fs, suffix, instance, err);
-
-	if (!ret)
-		ret = ky_instance_write(instance, "trace_clock", session->kernel.clock.tracefs_name,
-					err);
-	return ret < 0 ? ret : set_buffers(session, instance, buffer_bytes, page_bytes, err);
-}
-
-int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err)
-{
+	struct ky_tracefs_names names;
 	char suffix[80];
-	int ret = session_setup_make_instance(session, "", &session->instance,
-					      session->options.buffer_bytes,
-					      &session->kernel.page_bytes, err);
+	int ret;
 
+	ky_tracefs_save_no_names(&session->fs, &names);
+	ret = ky_instance_create(&session->fs, "", &session->instance, err);
 	for (size_t i = 0; i < session->options.n_groups && !ret; i++) {
 		struct ky_session_buffers *buffers = &session->buffers[i];
 
 		snprintf(suffix, sizeof(suffix), "-%s", buffers->group->name);
-		ret = session_setup_make_instance(session, suffix, &buffers->instance,
-						  buffers->group->buffer_bytes,
-						  &buffers->page_bytes, err);
+		ret = ky_instance_create(&session->fs, suffix, &buffers->instance, err);
 	}
+	ky_tracefs_save_names(&session->fs, &names);
+	return ret;
+}
+
+static int session_setup_prepare(struct ky_session *session, const struct ky_instance *instance,
+				 uint64_t buffer_bytes, uint32_t *page_bytes,
+				 struct kymo_error *err)
+{
+	int ret =
+		ky_instance_write(instance, "trace_clock", session->kernel.clock.tracefs_name, err);
+
+	return ret < 0 ? ret : set_buffers(session, instance, buffer_bytes, page_bytes, err);
+}
+
+static int session_setup_prepare_all(struct ky_session *session, struct kymo_error *err)
+{
+	int ret = session_setup_prepare(session, &session->instance, session->options.buffer_bytes,
+					&session->kernel.page_bytes, err);
+
+	for (size_t i = 0; i < session->options.n_groups && !ret; i++) {
+		struct ky_session_buffers *buffers = &session->buffers[i];
+
+		ret = session_setup_prepare(session, &buffers->instance,
+					    buffers->group->buffer_bytes, &buffers->page_bytes,
+					    err);
+	}
+	return ret;
+}
+
+int ky_session_setup_instance(struct ky_session *session, struct kymo_error *err)
+{
+	int ret = session_setup_make_instances(session, err);
+
+	if (!ret)
+		ret = session_setup_prepare_all(session, err);
 	if (!ret)
 		ret = ky_session_find_switches(session, err);
 	if (!ret)
