@@ -314,5 +314,6 @@ int ky_fleet_ask_reports(struct ky_fleet *store, const struct ky_fleet_ask *of,
 void ky_fleet_answer_fini(struct ky_fleet_answer *answer)
 {
 	ky_report_results_fini(&answer->results);
+	ky_sql_report_free(answer->own);
 	ky_arena_fini(&answer->arena);
 }

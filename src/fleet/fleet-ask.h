@@ -13,6 +13,7 @@
 
 #include "analysis/reports/report.h"
 #include "fleet/fleet.h"
+#include "sql/sql-report.h"
 
 struct ky_fleet_ask {
 	const struct ky_report *const *reports;
@@ -28,7 +29,8 @@ struct ky_fleet_ask {
 struct ky_fleet_answer {
 	struct ky_report_results results;
 	struct ky_trace_set none;
-	struct ky_arena arena; /* of definitions */
+	struct ky_arena arena;	   /* of definitions */
+	struct ky_sql_report *own; /* of ky_fleet_ask_own() */
 };
 
 /*
@@ -37,6 +39,23 @@ struct ky_fleet_answer {
  */
 int ky_fleet_ask_reports(struct ky_fleet *store, const struct ky_fleet_ask *ask,
 			 struct ky_fleet_answer *answer, struct kymo_error *err);
+
+/* A user's own report: src/sql/sql-report.h. */
+struct ky_fleet_own {
+	const char *path, *text; /* of the file */
+	const struct ky_sql_parameter *parameters;
+	size_t n_parameters;
+	const struct ky_report_options *options; /* limit, tables, order */
+	const char *place;
+	uint64_t since_ns;
+};
+
+/*
+ * The statements run in the store. :begin and :end are the times of the first and of the last row in the tables that they name.
+ * KYMO_E_INVALID: the file, a name of a table or of a column makes no sense; the errors of the store. Free @answer in any case.
+ */
+int ky_fleet_ask_own(struct ky_fleet *store, const struct ky_fleet_own *own,
+		     struct ky_fleet_answer *answer, struct kymo_error *err);
 void ky_fleet_answer_fini(struct ky_fleet_answer *answer);
 
 #endif

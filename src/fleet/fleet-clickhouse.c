@@ -128,20 +128,31 @@ int ky_fleet_clickhouse_number(struct ky_fleet_clickhouse *ch, struct ky_strbuf 
 
 /* ---- opening -------------------------------------------------------------------------- */
 
+/* The server takes one statement at a time. */
 static int fleet_clickhouse_query_with(struct ky_fleet *store, const char *text,
 				       const struct ky_sql_parameter *parameters, size_t n,
 				       const struct ky_sql_sink *sink, struct kymo_error *err)
 {
-	struct ky_strbuf own = KY_STRBUF_INIT;
-	int ret;
+	struct ky_strbuf all = KY_STRBUF_INIT, one = KY_STRBUF_INIT;
+	const char *at, *rest;
+	size_t len;
+	int ret = KYMO_OK;
 
-	if (!n)
-		return ky_fleet_clickhouse_query(store, text, sink, err);
-	ky_fleet_put_parameters(&own, text, parameters, n);
-	ret = ky_strbuf_failed(&own)
-		      ? ky_error_nomem(err)
-		      : ky_fleet_clickhouse_query(store, ky_strbuf_text(&own), sink, err);
-	ky_strbuf_fini(&own);
+	ky_fleet_put_parameters(&all, text, parameters, n);
+	for (at = ky_strbuf_text(&all); !ret; at = rest) {
+		const char *statement = ky_fleet_statement(at, &len, &rest);
+
+		if (!statement)
+			break;
+		ky_strbuf_clear(&one);
+		ky_strbuf_add(&one, statement, len);
+		if (!ky_strbuf_failed(&one))
+			ret = ky_fleet_clickhouse_query(store, ky_strbuf_text(&one), sink, err);
+	}
+	if (!ret && (ky_strbuf_failed(&all) || ky_strbuf_failed(&one)))
+		ret = ky_error_nomem(err);
+	ky_strbuf_fini(&all);
+	ky_strbuf_fini(&one);
 	return ret;
 }
 

@@ -46,13 +46,13 @@ static bool parameters_is_word(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The parameter whose name is at @text; NULL: none. *len: of the name. */
+/* The parameter whose name is at @text, the last one of this name; NULL: none. *len: of the name. */
 static const struct ky_sql_parameter *
 parameters_find(const char *text, size_t *len, const struct ky_sql_parameter *parameters, size_t n)
 {
 	for (*len = 0; parameters_is_word(text[*len]);)
 		++*len;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = n; i-- > 0;)
 		if (*len && strlen(parameters[i].name) == *len &&
 		    memcmp(parameters[i].name, text, *len) == 0)
 			return &parameters[i];
@@ -78,4 +78,21 @@ void ky_fleet_put_parameters(struct ky_strbuf *out, const char *text,
 			ky_strbuf_add(out, text, (size_t)(end - text));
 		}
 	}
+}
+
+const char *ky_fleet_statement(const char *text, size_t *len, const char **rest)
+{
+	const char *begin = NULL, *at, *end;
+
+	for (at = text; *at && (*at != ';' || !begin); at = end) {
+		end = parameters_skip(at);
+		/* Neither a blank nor a comment. */
+		if (!begin && *at != ';' && !isspace((unsigned char)*at) &&
+		    (end == at || strchr("'\"`", *at)))
+			begin = at;
+		end = end == at ? at + 1 : end;
+	}
+	*len = begin ? (size_t)(at - begin) : 0;
+	*rest = *at ? at + 1 : at;
+	return begin;
 }

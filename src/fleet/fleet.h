@@ -129,6 +129,9 @@ static inline int ky_fleet_query(struct ky_fleet *store, const char *text,
 void ky_fleet_put_parameters(struct ky_strbuf *out, const char *text,
 			     const struct ky_sql_parameter *parameters, size_t n);
 
+/* The first statement of @text, without ";": *len bytes; *rest: what follows it. NULL: only blanks and comments are left. */
+const char *ky_fleet_statement(const char *text, size_t *len, const char **rest);
+
 /* The integer that @text selects; 0: it selects no row. */
 int ky_fleet_number(struct ky_fleet *store, const char *text, int64_t *number,
 		    struct kymo_error *err);

@@ -271,6 +271,39 @@ def check_parameters(kymo, store):
     assert (int(row["c"]), float(row["d"])) == (-12, 1.5) and int(row["n"]) > 0
 
 
+def check_own_report(kymo, store, trace, tmp_path, n_hosts=1):
+    """A user's own report has the same rows of a store as of the trace that it has, once for each host."""
+    path = pathlib.Path(__file__).parents[2] / "examples" / "slow-calls.sql"
+    for args in ((), ("--param", "least=100000", "--sort", "took"), ("-t", "programs")):
+        of_trace, of_store = (report(kymo, path, *args, *where)[1]["reports"][0]["tables"] for where in ((trace,), ("--fleet", store)))
+        assert [table["columns"] for table in of_store] == [table["columns"] for table in of_trace]
+        if len(of_trace) == 2:
+            rows = {str(row): 0 for row in of_trace[0]["rows"]}
+            for row in of_store[0]["rows"]:
+                rows[str(row)] += 1
+            assert set(rows.values()) == {n_hosts} and len(rows) > 20
+        assert [(row["comm"], row["calls"], row["total"]) for row in of_store[-1]["rows"]] == [
+            (row["comm"], row["calls"] * n_hosts, row["total"] * n_hosts) for row in of_trace[-1]["rows"]]
+    text = kymo("report", path, "--fleet", store, "-n", "1").out
+    assert f"{n_hosts} host" in text and "Slow calls of each program" in text and "more rows: --limit 0 shows all" in text
+    # A range, statements with texts that look like an end, a column's class by its name; and errors.
+    own = tmp_path / "own.sql"
+    own.write_text("-- title: Late; or not\nSELECT ';' AS a /* ; */;; -- ;\nSELECT host, duration, time FROM syscall WHERE time >= :begin ORDER BY time;\n",
+                   encoding="ascii")
+    whole, late = (report(kymo, own, "--fleet", store, *args)[1] for args in ((), ("--since", "500ms")))
+    assert late["range"]["begin_ns"] == late["range"]["end_ns"] - 5 * 10**8 and late["range"]["end_ns"] == whole["range"]["end_ns"]
+    [first, second] = late["reports"][0]["tables"]
+    assert first["rows"] == [{"a": ";"}] and late["reports"][0]["summary"] == "Late; or not"
+    assert [column["class"] for column in second["columns"]] == ["text", "duration", "timestamp"]
+    assert second["rows"] == [row for row in whole["reports"][0]["tables"][1]["rows"] if row["time"] >= late["range"]["begin_ns"]] != []
+    assert "--hosts and a report of your own" in kymo("report", own, "--fleet", store, "--hosts", "x", code=2).err
+    assert "there are rows, rows2" in kymo("report", own, "--fleet", store, "-t", "x", code=2).err
+    for text, error in (("SELECT x FROM syscall", "x"), ("-- column a kilo: x\nSELECT 1 AS a", "a class such as"), (" -- ", "has no SELECT")):
+        own.write_text(text, encoding="ascii")
+        assert error in kymo("report", own, "--fleet", store, code=None).err
+    assert "needs the parameter :begin" in kymo("report", own, "--fleet", store, "--since", "1h", code=2).err
+
+
 def check_hostile(kymo, store, tmp_path):
     """Names of hosts, events and fields that want to be statements."""
     evil = ["syscall", "kymo_batch", "ünï\u202e", "a\"); DROP TABLE host; --", "'); DROP TABLE host; --", "b\\'", "c`", "\\\");", "x\ty\nz"]
@@ -326,6 +359,7 @@ def test_local_store(kymo, small, tmp_path):
     check_texts(kymo, tmp_path / "texts", small)
     check_hostile(kymo, tmp_path / "hostile", tmp_path)
     check_parameters(kymo, store)
+    check_own_report(kymo, store, small, tmp_path)
     check_reports(kymo, store, small)
     assert "no report" in kymo("fleet", "load", "--to", store, "--report", "nothing", small, code=2).err
     # All of it is old.
@@ -428,6 +462,7 @@ def test_server(kymo, server, small, tmp_path):
     check_hostile(kymo, f"{server.url}/hostile", tmp_path)
     check_why(kymo, f"{server.url}/why", small, tmp_path)
     check_parameters(kymo, f"{server.url}/once")
+    check_own_report(kymo, f"{server.url}/once", small, tmp_path)
     check_reports(kymo, f"{server.url}/once", small)
     load(kymo, f"{server.url}/once", "--keep", "1h", small)
     once = f"{server.url}/once"
@@ -534,6 +569,7 @@ def test_two_shards(kymo, server, small, tmp_path):
             assert [(row["host"], int(row["n"])) for row in rows] == [("web-0", n), ("web-1", n)]
             assert rows[0]["ns"] == rows[1]["ns"]
             assert json.loads(kymo("fleet", "why", "--json", "--since", "100000h", "--from", f"{one.url}/all_hosts").out)["hosts"] == 2
+        check_own_report(kymo, f"{pair[1].url}/all_hosts", small, tmp_path, n_hosts=2)
     finally:
         for one in pair:
             if one.process:

@@ -377,7 +377,7 @@ const struct ky_command ky_command_report = {
 	.name = "report",
 	.summary = "analyse a trace: CPUs, threads, system calls, I/O",
 	.usage = "[OPTIONS] NAME[,NAME...]|FILE.sql TRACE...|-- COMMAND [ARGS...]\n"
-		 "       kymo report [OPTIONS] --fleet DIR|URL NAME[,NAME...]",
+		 "       kymo report [OPTIONS] --fleet DIR|URL NAME[,NAME...]|FILE.sql",
 	.description =
 		"Computes tables from kernel events. Several reports take one pass over the trace. "
 		"TRACE is a directory that holds a trace, or traces below it; the name of a running recording; or an address: kymo://HOST/NAME of kymo relay, net://HOST/host/MACHINE/SESSION of lttng-relayd. Threads of different "
@@ -397,7 +397,7 @@ const struct ky_command ky_command_report = {
 		"\n"
 		"With --fleet, kymo report reads rows of many hosts, which 'kymo fleet load --report NAME' has put into a store. Each row "
 		"is of one host, or of all hosts with --merge-hosts. A row of several traces has the sum of their counts and times, and "
-		"the largest of their maxima. Only a row of a single trace has percentiles.\n"
+		"the largest of their maxima. Only a row of a single trace has percentiles. The statements of FILE.sql run in the store.\n"
 		"\n"
 		"Tables fit the terminal's width; in a file or pipe they fit 100 columns. The output "
 		"leaves out the least important columns, names them under the table, and cuts long "

@@ -2,6 +2,7 @@
 #include "cli/report/report-fleet.h"
 
 #include "base/error.h"
+#include "cli/report/report-own.h"
 #include "fleet/fleet-ask.h"
 
 #define MEMORY_MAX_BYTES ((uint64_t)2 << 30)
@@ -27,6 +28,33 @@ const char *ky_report_fleet_unfit_focus(const struct ky_focus_options *focus)
 		if (options[i].is_given)
 			return options[i].name;
 	return NULL;
+}
+
+static int report_fleet_show_own(const struct ky_report_fleet *run, struct ky_fleet *store,
+				 const struct ky_report_options *wanted, struct kymo_error *err)
+{
+	struct ky_own_file file;
+	struct ky_fleet_answer answer;
+	int ret = ky_own_file_read(&file, run->own, run->parameters, err);
+
+	if (!ret) {
+		const struct ky_fleet_own own = {
+			.path = run->own,
+			.text = ky_strbuf_text(&file.text),
+			.parameters = file.parameters,
+			.n_parameters = file.n,
+			.options = wanted,
+			.place = run->options->place,
+			.since_ns = run->options->since_ns,
+		};
+
+		ret = ky_fleet_ask_own(store, &own, &answer, err);
+		if (!ret)
+			ret = ky_cli_show_reports(&answer.results, &run->form, err);
+		ky_fleet_answer_fini(&answer);
+	}
+	ky_own_file_fini(&file);
+	return ret;
 }
 
 static int report_fleet_show(const struct ky_report_fleet *run, struct ky_fleet *store,
@@ -69,7 +97,8 @@ static int report_fleet_run(const struct ky_report_fleet *run, struct kymo_error
 	if (!ret && !store->is_clickhouse)
 		ky_sql_limit_memory(MEMORY_MAX_BYTES);
 	if (!ret)
-		ret = report_fleet_show(run, store, &wanted.options, err);
+		ret = run->own ? report_fleet_show_own(run, store, &wanted.options, err)
+			       : report_fleet_show(run, store, &wanted.options, err);
 	ky_fleet_close(store);
 	ky_cli_wanted_fini(&wanted);
 	return ret;

@@ -43,6 +43,8 @@ struct ky_report_fleet {
 	const struct ky_report_fleet_options *options;
 	const struct ky_report *const *reports;
 	size_t n_reports;
+	const char *own;			/* a file of SQL instead of reports; NULL: none */
+	const struct ky_text_list *parameters;	/* of it */
 	const struct ky_focus_options *focus;	/* the order; the rest of it is for traces */
 	const struct ky_report_options *wanted; /* limit and tables */
 	struct ky_report_form form;

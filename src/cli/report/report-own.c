@@ -18,66 +18,75 @@ bool ky_own_report_is(const char *name)
 	return len > 4 && strcmp(name + len - 4, ".sql") == 0;
 }
 
-/* Each "NAME=VALUE" in @copies, which the caller frees, is cut at the '='. */
-static int report_own_parameters(const struct ky_text_list *list,
-				 struct ky_sql_parameter *parameters, char **copies,
-				 struct kymo_error *err)
+/* "NAME=VALUE" */
+static int report_own_parameter(const char *text, char **copy, struct ky_sql_parameter *parameter,
+				struct kymo_error *err)
 {
-	for (size_t i = 0; i < list->len; i++) {
-		char *equals;
+	char *equals;
 
-		copies[i] = strdup(list->items[i]);
-		equals = copies[i] ? strchr(copies[i], '=') : NULL;
-		if (!copies[i])
-			return ky_error_nomem(err);
-		if (!equals)
-			return ky_error_set(err, KYMO_E_INVALID,
-					    "--param: NAME=VALUE is expected, not '%s'", copies[i]);
-		*equals = '\0';
-		parameters[i] = (struct ky_sql_parameter){copies[i], equals + 1};
-	}
+	*copy = strdup(text);
+	equals = *copy ? strchr(*copy, '=') : NULL;
+	if (!*copy)
+		return ky_error_nomem(err);
+	if (!equals)
+		return ky_error_set(err, KYMO_E_INVALID,
+				    "--param: NAME=VALUE is expected, not '%s'", text);
+	*equals = '\0';
+	*parameter = (struct ky_sql_parameter){*copy, equals + 1};
 	return KYMO_OK;
 }
 
-static int report_own_make(struct ky_own_report *own, const char *path, const char *text,
-			   const struct ky_text_list *list, struct kymo_error *err)
+int ky_own_file_read(struct ky_own_file *file, const char *path,
+		     const struct ky_text_list *parameters, struct kymo_error *err)
 {
-	struct ky_sql_parameter *parameters = calloc(list->len + 1, sizeof(*parameters));
-	char **copies = calloc(list->len + 1, sizeof(*copies));
-	int ret = parameters && copies ? report_own_parameters(list, parameters, copies, err)
-				       : ky_error_nomem(err);
+	int ret = KYMO_OK;
 
-	if (!ret)
-		ret = ky_sql_report_new(own->sql, path, text, parameters, list->len, &own->report,
-					err);
-	for (size_t i = 0; copies && i < list->len; i++)
-		free(copies[i]);
-	free(copies);
-	free(parameters);
+	*file = (struct ky_own_file){.text = KY_STRBUF_INIT,
+				     .n = parameters->len,
+				     .parameters =
+					     calloc(parameters->len + 1, sizeof(*file->parameters)),
+				     .copies = calloc(parameters->len + 1, sizeof(*file->copies))};
+	if (!file->parameters || !file->copies)
+		return ky_error_nomem(err);
+	for (size_t i = 0; i < file->n && !ret; i++)
+		ret = report_own_parameter(parameters->items[i], &file->copies[i],
+					   &file->parameters[i], err);
+	if (ret < 0)
+		return ret;
+	ret = ky_read_file(AT_FDCWD, path, FILE_MAX_BYTES, &file->text);
+	if (ret < 0) {
+		ret = ky_error_errno(err, -ret, "cannot read");
+		ky_error_path(err, path);
+	}
 	return ret;
+}
+
+void ky_own_file_fini(struct ky_own_file *file)
+{
+	for (size_t i = 0; file->copies && i < file->n; i++)
+		free(file->copies[i]);
+	free(file->copies);
+	free(file->parameters);
+	ky_strbuf_fini(&file->text);
 }
 
 int ky_own_report_open(struct ky_own_report *own, const char *path,
 		       const struct ky_text_list *parameters, uint64_t space_bytes,
 		       const struct ky_trace_set *set, struct kymo_error *err)
 {
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	int ret = ky_read_file(AT_FDCWD, path, FILE_MAX_BYTES, &text);
+	struct ky_own_file file;
+	int ret = ky_own_file_read(&file, path, parameters, err);
 
 	*own = (struct ky_own_report){.sql = NULL};
-	if (ret < 0) {
-		ret = ky_error_errno(err, -ret, "cannot read");
-		ky_error_path(err, path);
-		ky_strbuf_fini(&text);
-		return ret;
-	}
-	ret = ky_sql_open(set, &own->sql, err);
+	if (!ret)
+		ret = ky_sql_open(set, &own->sql, err);
 	if (!ret) {
 		ky_sql_limit_memory(MEMORY_MAX_BYTES);
 		ky_sql_limit_temporary(own->sql, space_bytes);
-		ret = report_own_make(own, path, ky_strbuf_text(&text), parameters, err);
+		ret = ky_sql_report_new(own->sql, path, ky_strbuf_text(&file.text), file.parameters,
+					file.n, &own->report, err);
 	}
-	ky_strbuf_fini(&text);
+	ky_own_file_fini(&file);
 	return ret;
 }
 

@@ -300,15 +300,18 @@ int ky_report_run_fleet(const struct ky_command *command, const struct ky_report
 		return ky_cli_usage(command, "--fleet and %s exclude each other", unfit);
 	if (n_traces)
 		return ky_cli_usage(command, "a trace and --fleet exclude each other");
-	if (selection->own)
-		return ky_cli_usage(command, "cannot show a report of your own for --fleet: it "
-					     "reads traces; try kymo query --fleet "
-					     "DIR|URL FILE.sql");
+	if (selection->own && (options->fleet.hosts.len || options->fleet.merges_hosts))
+		return ky_cli_usage(command,
+				    "%s and a report of your own exclude each other: its "
+				    "statements choose hosts; try WHERE host = :host, and --param",
+				    options->fleet.hosts.len ? "--hosts" : "--merge-hosts");
 	set_wanted(&wanted, options);
 	return ky_report_fleet(&(struct ky_report_fleet){
 		.options = &options->fleet,
 		.reports = selection->reports,
 		.n_reports = selection->n,
+		.own = selection->own,
+		.parameters = &options->parameters,
 		.focus = &options->focus,
 		.wanted = &wanted,
 		.form = form_of(options),
