@@ -355,7 +355,9 @@ def test_text_and_csv(kymo):
     done = kymo("latency", "--once", "--every", "300ms", "--layers", "syscall,wakeup,softirq", code=0)
     assert "System calls" in done.out and "Wake-ups" in done.out and "p99.9" in done.out
     too_wide = [line for line in done.out.splitlines() if line.startswith("  ") and len(line) > 100]
-    assert not too_wide and "--wide shows: " in done.out
+    assert not too_wide and "--wide shows: p99 15m" in done.out
+    done = kymo("latency", "--once", "--every", "300ms", "--layers", "wakeup", "--by", "process", code=0)
+    assert "--wide shows: p99 15m, the distribution" in done.out
     done = kymo("latency", "--once", "--every", "300ms", "--layers", "syscall", "--wide", code=0)
     assert "p99 15m" in done.out and "--wide shows: " not in done.out
     done = kymo("latency", "--once", "--every", "300ms", "--csv", code=0)
@@ -383,7 +385,7 @@ def test_wrong_options(kymo):
     for args, message in {
             ("--layers", "disk"): "'disk' is not a layer",
             ("--by", "colour"): "--by needs process, user, cgroup or device, not 'colour'",
-            ("--by", "device", "--layers", "wakeup"): "none of these layers is of devices",
+            ("--by", "device", "--layers", "wakeup"): "--by device needs one of the layers block-queue, block-device and flush",
             ("--syscalls", "nosuchcall"): "there is no system call 'nosuchcall'",
             ("--window", "2m"): "--window needs now, 1m, 5m or 15m",
             ("--json", "--csv"): "exclude each other",

@@ -36,7 +36,7 @@ def test_a_long_sleep(track):
 def test_all_members(track, tmp_path):
     """With the lowest threshold, each duration of the histograms is one."""
     load = Load(FSYNCS, tmp_path / "file")
-    tracked = track("--pid", load.pid, "--members", "1ns", "--syscalls", "fsync")
+    tracked = track("--pid", load.pid, "--members", "1ns", "--syscalls", "fsync", "--stacks")
     load.go()
     members, result = tracked.end()
     assert result["lost"]["members"] == 0
@@ -44,6 +44,8 @@ def test_all_members(track, tmp_path):
     for one in members:
         counts[one["member"], one["name"]] += 1
         sums[one["member"], one["name"]] += one["duration_ns"]
+        if one["member"] == "file":
+            assert one["kernel_stack"][0].startswith(("ext4_", "xfs_", "btrfs_", "f2fs_")), one
     found = {(one["layer"], one["name"]): one["windows"]["now"] for one in result["series"]}
     # Interrupts are nobody's, and so not of a process.
     found = {key: histogram for key, histogram in found.items() if key[0] not in ("irq", "softirq")}

@@ -112,7 +112,7 @@ def figures(result, name):
 
 
 def test_functions_results_and_sdt_probes(track, server):
-    by_id = f"uprobe:{server}:begin_request(id=r->id, path=r->path, kind=r->kind) if %s -> " \
+    by_id = f"uprobe:{server}:begin_request(id=r->id, path=r->path, kind=r->kind) if %s\n    -> " \
             f"uprobe:{server}:end_request(id=r->id, status) if %s by id"
     tracked = track("--track", "slow: " + by_id % ('path =~ "/slow*" && kind == 10 && id >= 0', "status == 500"), "--over", "1h",
                     "--track", "fast: " + by_id % ('path == "/fast"', "status == 200"), "--over", "1h",

@@ -271,7 +271,7 @@ def test_wrong_definitions(kymo):
             "a: sched_waking if comm =~ 'a*b' -> sched_switch": ":1:28: the kernel evaluates patterns of the form",
             "a: sched_waking -> sched_switch by comm": "the key of a tracker is a number",
             "a: sched_waking -> sched_switch by tid,prio,target_cpu=prev_prio": "a tracker has at most 2 keys",
-            "a: sched_waking -> sched_switch by pid": "event sched_waking has no field 'pid'; the nearest names are: ",
+            "a: sched_waking -> sched_switch by pid": "event sched_waking has no field 'pid'; $ctx.pid is that of the thread",
             "a: shop:order -> sched_switch": "both ends of a tracker are events of programs with libkymo-trace, or none of them",
             "a: shop:order if id == -> shop:done": ":1:23: ",
             "a b: sched_waking -> sched_switch": "begins with its name"}.items():

@@ -207,6 +207,13 @@ int ky_layout_width(const struct ky_layout *layout, bool least)
 	return width;
 }
 
+static const char *layout_name(const struct ky_layout *layout, const struct ky_layout_column *shown)
+{
+	const char *called = layout->table->def->columns[shown->column].called;
+
+	return called ? called : shown->heading;
+}
+
 /* Take the most dispensable columns away until the rest fits; their names go to @left_out. */
 static void fit_columns(struct ky_layout *layout, struct ky_strbuf *left_out)
 {
@@ -222,7 +229,7 @@ static void fit_columns(struct ky_layout *layout, struct ky_strbuf *left_out)
 		if (!layout->shown[worst].spare)
 			return;
 		ky_strbuf_adds(left_out, left_out->len ? ", " : "");
-		ky_foreign_adds(left_out, layout->shown[worst].heading);
+		ky_foreign_adds(left_out, layout_name(layout, &layout->shown[worst]));
 		if (layout->bar_column >= 0 &&
 		    layout->table->def->columns[layout->bar_column].bar == KY_BAR_ROOM)
 			layout->bar_column = -1;

@@ -64,6 +64,7 @@ struct ky_column {
 	bool group;	    /* rows with the same value stand under one heading; the first column */
 	bool command;	    /* commands without their trace: text appends it, for pasting */
 	uint8_t spare;	    /* a narrow terminal leaves out the highest numbers first; 0 never */
+	const char *called; /* what text calls it where it is left out; NULL: its heading */
 };
 
 enum ky_table_kind {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 #include "base/vec.h"
 #include "cli/latency/latency-run.h"
 
@@ -34,7 +35,8 @@ static const struct ky_option_def option_defs[] = {
 	{"once", 0, KY_OPTION_FLAG, NULL,
 	 "Measure for the time of --every, or until Ctrl-C, print the result and end.",
 	 offsetof(struct options, once), NULL},
-	{"every", 0, KY_OPTION_DURATION, "TIME", "The period between two outputs. Default: 1s.",
+	{"every", 0, KY_OPTION_DURATION, "TIME",
+	 "The period between two outputs, 10ms or longer. Default: 1s.",
 	 offsetof(struct options, every_ns), NULL},
 	{"plain", 0, KY_OPTION_FLAG, NULL,
 	 "Print tables on a terminal, too, not a screen with keys.",
@@ -143,6 +145,18 @@ static int find_layer(const char *name)
 	return -1;
 }
 
+static int wrong_layer(const char *name, struct kymo_error *err)
+{
+	struct ky_strbuf names = KY_STRBUF_INIT;
+	int ret = ky_error_set(err, KYMO_E_INVALID, "--layers: '%s' is not a layer", name);
+
+	for (int i = 0; i < KY_LATENCY_TRACK; i++)
+		ky_strbuf_addf(&names, "%s%s", i ? ", " : "", ky_latency_layer_name(i));
+	ky_error_hint(err, "layers are %s", ky_strbuf_text(&names));
+	ky_strbuf_fini(&names);
+	return ret;
+}
+
 static int choose_layers(uint32_t *layers, const char *text, bool has_others,
 			 struct kymo_error *err)
 {
@@ -153,8 +167,7 @@ static int choose_layers(uint32_t *layers, const char *text, bool has_others,
 	for (size_t i = 0; i < words.list.len && !ret; i++) {
 		layer = find_layer(words.list.data[i]);
 		if (layer < 0)
-			ret = ky_error_set(err, KYMO_E_INVALID, "--layers: '%s' is not a layer",
-					   words.list.data[i]);
+			ret = wrong_layer(words.list.data[i], err);
 		else
 			*layers |= 1u << layer;
 	}
@@ -179,9 +192,11 @@ static int choose_by(struct ky_latency_options *to, const char *text, struct kym
 		return ky_error_set(err, KYMO_E_INVALID,
 				    "--by needs process, user, cgroup or device, not '%s'", text);
 	to->layers &= KY_LATENCY_BLOCK_LAYERS;
-	return to->layers ? KYMO_OK
-			  : ky_error_set(err, KYMO_E_INVALID,
-					 "--by device: none of these layers is of devices");
+	return to->layers
+		       ? KYMO_OK
+		       : ky_error_set(
+				 err, KYMO_E_INVALID,
+				 "--by device needs one of the layers block-queue, block-device and flush");
 }
 
 static int choose_window(enum ky_past *window, const char *text, struct kymo_error *err)
@@ -277,8 +292,10 @@ static int run_latency(const struct ky_command *command, void *data, int n_args,
 	run.tracks.chain = options->chain ? &run.chain : NULL;
 	ret = ky_tracks_parse(command, &options->tracks, options->max_open, options->stacks,
 			      &run.tracks);
-	if (ret != KY_EXIT_OK)
+	if (ret != KY_EXIT_OK) {
+		ky_latency_run_fini(&run);
 		return ret;
+	}
 	ret = cmd_latency_choose(options, &wanted, &run, &syscalls, &err);
 	if (!ret)
 		ret = ky_latency_run(&run, &wanted, &err);
@@ -295,9 +312,10 @@ const struct ky_command ky_command_latency = {
 	.summary = "distributions of latencies while the machine runs",
 	.usage = "[OPTIONS]",
 	.description =
-		"Shows how long system calls, wake-ups, waits, block requests, flushes, interrupt handlers and softirqs of this "
-		"machine take, without a trace: BPF programs in the kernel measure each of them, and only histograms leave the "
-		"kernel. kymo latency needs root, BPF and the kernel's type information (BTF).\n\n"
+		"Shows how long system calls, wake-ups, waits, block requests, flushes, interrupt handlers, softirqs, packets, waits for "
+		"locks of the kernel and the file system's parts of calls take, without a trace: BPF programs in the kernel measure "
+		"each of them, and only histograms leave the kernel. kymo latency needs root, BPF and the kernel's type information "
+		"(BTF).\n\n"
 		"Each period (--every) prints a table: count, rate, percentiles, the longest, and the distribution as a picture "
 		"with a character for each power of two. --window chooses the last period, 1, 5 or 15 minutes; JSON and CSV have "
 		"all of these. Percentiles are exact to 1/8; counts and the longest are exact.\n\n"

@@ -340,6 +340,8 @@ static void latency_actions_wait(struct ky_tracks *tracks)
 void ky_tracks_fini(struct ky_tracks *tracks)
 {
 	latency_actions_wait(tracks);
+	for (size_t i = 0; i < tracks->n; i++)
+		free(tracks->list[i].text);
 	ky_frames_fini(&tracks->frames);
 	ky_strbuf_fini(&tracks->out);
 }

@@ -23,6 +23,23 @@ static size_t frames_of(int32_t bytes)
 	return bytes > 0 ? (size_t)bytes / sizeof(uint64_t) : 0;
 }
 
+/* The first frames are those of the BPF program that took the stack. */
+static size_t latency_members_skip(struct ky_members *members,
+				   const struct ky_latency_member *member)
+{
+	size_t n = frames_of(member->kernel_bytes), i = 0;
+	uint64_t offset;
+
+	for (; i < n; i++) {
+		const char *name = ky_frames_name(&members->frames, member->kernel[i], &offset);
+
+		if (!name ||
+		    (strncmp(name, "bpf_prog_", 9) != 0 && strncmp(name, "bpf_trace_run", 13) != 0))
+			break;
+	}
+	return i;
+}
+
 static void latency_members_put_comm(struct ky_strbuf *out, const char *comm)
 {
 	ky_foreign_add(out, comm, strnlen(comm, KY_LATENCY_COMM_BYTES));
@@ -41,6 +58,7 @@ void ky_members_put(struct ky_members *members, struct ky_strbuf *out, struct ky
 		    const struct ky_latency_member *member, bool stacks)
 {
 	struct ky_strbuf name = KY_STRBUF_INIT;
+	size_t skip;
 
 	latency_members_name(&name, latency, member);
 	ky_render_time(out, ky_latency_wall_ns(member->end_ns), false);
@@ -60,8 +78,9 @@ void ky_members_put(struct ky_members *members, struct ky_strbuf *out, struct ky
 	ky_strbuf_fini(&name);
 	if (!stacks)
 		return;
-	ky_frames_put_kernel(&members->frames, out, "    ", member->kernel,
-			     frames_of(member->kernel_bytes));
+	skip = latency_members_skip(members, member);
+	ky_frames_put_kernel(&members->frames, out, "    ", member->kernel + skip,
+			     frames_of(member->kernel_bytes) - skip);
 	ky_frames_put_user(out, "    ", member->user, frames_of(member->user_bytes), member->pid);
 }
 
@@ -82,7 +101,8 @@ static void add_stacks(json_t *root, struct ky_members *members,
 	uint64_t offset;
 	char text[20];
 
-	for (size_t i = 0; i < frames_of(member->kernel_bytes); i++) {
+	for (size_t i = latency_members_skip(members, member); i < frames_of(member->kernel_bytes);
+	     i++) {
 		const char *name = ky_frames_name(&members->frames, member->kernel[i], &offset);
 
 		json_array_append_new(kernel, ky_jansson_text(name ? name : "?"));

@@ -163,6 +163,10 @@ void ky_screen_draw_row(struct ky_screen *screen, const struct ky_latency_row *r
 	ky_screen_put(2, 2, 40, ky_latency_layer_help(row->series->key.layer));
 	put_windows(screen, row->series);
 	count_octaves(&row->histogram, &octaves);
+	if (!screen->is_whole) { /* also where nothing is in it at this moment */
+		octaves.first = screen->first < octaves.first ? screen->first : octaves.first;
+		octaves.last = screen->last > octaves.last ? screen->last : octaves.last;
+	}
 	for (uint32_t i = octaves.first; i <= octaves.last && y < LINES - 1; i++)
 		put_octave(screen, y++, i, &octaves);
 	if (COLS < 110) {

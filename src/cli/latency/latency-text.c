@@ -50,8 +50,12 @@ static const struct ky_column columns[] = {
 	LATENCY_COLUMN("p99", "p99", DURATION, 0, "99 % took no longer."),
 	LATENCY_COLUMN("p999", "p99.9", DURATION, 1, "99.9 % took no longer."),
 	LATENCY_COLUMN("max", "Max", DURATION, 0, "The longest."),
-	LATENCY_COLUMN("shape", KY_LATENCY_SHAPE_TITLE, TEXT, 4,
-		       "The distribution, a character per power of two from 512 ns on."),
+	{.name = "shape",
+	 .title = KY_LATENCY_SHAPE_TITLE,
+	 .cls = KY_CELL_TEXT,
+	 .spare = 4,
+	 .called = "the distribution",
+	 .help = "The distribution, a character per power of two from 512 ns on."},
 	LATENCY_COLUMN("p99_15m", "p99 15m", DURATION, 5, "p99 of the last 15 minutes."),
 };
 

@@ -2,6 +2,7 @@
 #include "cli/latency/latency-track.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/tables/render-cell.h"
@@ -20,17 +21,33 @@ static int latency_track_wrong(const struct ky_command *command, const struct ky
 	return ky_cli_usage(command, "%s%s%s", err->message, err->hint[0] ? "; " : "", err->hint);
 }
 
+/* On one line: a long definition may have several in a script. NULL: no memory. */
+static char *latency_track_join(const char *text)
+{
+	char *line = strdup(text);
+
+	for (char *at = line; at && *at; at++)
+		if (*at == '\n' || *at == '\r')
+			*at = ' ';
+	return line;
+}
+
 static int latency_track_add(const struct ky_command *command, struct ky_tracks *tracks,
 			     const char *text, uint64_t max_open, bool stacks)
 {
+	struct ky_track *track = &tracks->list[tracks->n];
+
 	if (tracks->n == KY_TRACKERS_MAX)
 		return ky_cli_usage(command, "at most %d trackers run at once", KY_TRACKERS_MAX);
-	tracks->list[tracks->n++].options =
-		(struct ky_tracker_options){.text = text,
-					    .over_ns = OVER_DEFAULT_NS,
-					    .stacks = stacks,
-					    .log = &ky_cli_log,
-					    .max_open = (uint32_t)max_open};
+	track->text = latency_track_join(text);
+	if (!track->text)
+		return ky_cli_usage(command, "out of memory");
+	tracks->n++;
+	track->options = (struct ky_tracker_options){.text = track->text,
+						     .over_ns = OVER_DEFAULT_NS,
+						     .stacks = stacks,
+						     .log = &ky_cli_log,
+						     .max_open = (uint32_t)max_open};
 	return KY_EXIT_OK;
 }
 

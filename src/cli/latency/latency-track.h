@@ -11,7 +11,8 @@
 #define KY_TRACK_CHILDREN_MAX 4
 
 struct ky_track {
-	struct ky_tracker_options options;
+	struct ky_tracker_options options; /* its text is `text` */
+	char *text;
 	const char *actions[KY_TRACK_ACTIONS_MAX]; /* checked texts */
 	size_t n_actions;
 	bool has_over;	  /* --over was given */
