@@ -70,6 +70,8 @@ int ky_sql_pass_flow(struct ky_sql_pass *pass, ky_sql_wants wanted, struct kymo_
 		selection.n_events = pass->names.len;
 	}
 	selection.only = pass->only;
+	selection.is_over = pass->table->sql->stop;
+	selection.over_data = pass->table->sql->stop_data;
 	ret = ky_flow_open_selected(pass->table->sql->set, &selection, &pass->flow, err);
 	return ret < 0 ? ret : pass->flow != NULL;
 }
@@ -81,6 +83,8 @@ int ky_sql_open_all(const struct ky_sql *sql, const bool *only, struct ky_flow *
 
 	ky_selection_init(&selection);
 	selection.only = only;
+	selection.is_over = sql->stop;
+	selection.over_data = sql->stop_data;
 	return ky_flow_open_selected(sql->set, &selection, flow, err);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "flow/graph/queue.h"
+#include "flow/graph/select.h"
 #include "flow/graph/summary.h"
 
 #define OK(name)  KY_TEST_DATA "/ok/traces/" name
@@ -125,6 +126,40 @@ static void damage(void **state)
 	/* The other stream is delivered to its end before the error. */
 	check_all(BAD("unknown-event-beside"), "0 10 1 11 12 13 !");
 	assert_string_equal(err.path, BAD("unknown-event-beside/c_0"));
+}
+
+static bool over_at_second(void *data)
+{
+	return ++*(int *)data >= 2;
+}
+
+/* Sources ask before each packet, so that a filter does not read to the end for an event that there is not. */
+static void stop(void **state)
+{
+	static const char *const filters[] = {"n == 12345", "$event == \"none\""};
+	const char *path = OK("losses");
+	struct ky_selection selection;
+	struct ky_trace_set set;
+	struct ky_batch batch;
+	struct ky_flow *flow;
+	int ret;
+
+	assert_int_equal(ky_trace_set_open(&set, &path, 1, &test_log, &err), 0);
+	for (int i = 0; i < 2; i++) {
+		int asked = 0;
+
+		ky_selection_init(&selection);
+		selection.filter = filters[i];
+		selection.is_over = over_at_second;
+		selection.over_data = &asked;
+		assert_int_equal(ky_flow_open_selected(&set, &selection, &flow, &err), 0);
+		while ((ret = ky_flow_next(flow, &batch, &err)) > 0)
+			assert_int_equal(batch.n_events, 0);
+		assert_int_equal(ret, KYMO_E_INTERRUPTED);
+		assert_int_equal(asked, 2);
+		ky_flow_close(flow);
+	}
+	ky_trace_set_close(&set);
 }
 
 static void seek(void **state)
@@ -512,6 +547,7 @@ int main(void)
 		cmocka_unit_test(empty_packets),
 		cmocka_unit_test(damage),
 		cmocka_unit_test(seek),
+		cmocka_unit_test(stop),
 		cmocka_unit_test(counts),
 		cmocka_unit_test(merge_is_a_sort),
 		cmocka_unit_test(rounds_end_at_one_time),

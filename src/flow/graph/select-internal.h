@@ -14,8 +14,10 @@ struct ky_selected {
 	uint8_t **wanted; /* [trace][event class index], or NULL entries: all */
 	size_t n_traces;
 	int64_t end_ns;
-	const struct ky_stream_place *places; /* of the selection */
-	struct ky_stream_list picked;	      /* the streams, in their order */
+	const struct ky_stream_place *places; /* of the selection, as the next ones */
+	bool (*is_over)(void *data);
+	void *over_data;
+	struct ky_stream_list picked; /* the streams, in their order */
 };
 
 /* Returns 0, or a status of ky_flow_open_selected(). The caller must free it on failure, too. */

@@ -145,6 +145,8 @@ int ky_selected_init(struct ky_selected *s, const struct ky_trace_set *set,
 	s->n_traces = set->traces.len;
 	s->end_ns = selection->end_ns;
 	s->places = selection->places;
+	s->is_over = selection->is_over;
+	s->over_data = selection->over_data;
 	if (ret == KYMO_OK && selection->filter)
 		ret = build_filter(s, set, selection->filter, err);
 	if (ret == KYMO_OK)
@@ -189,6 +191,7 @@ int ky_selected_stream(const struct ky_selected *s, const struct ky_trace_set *s
 	if (s->end_ns != INT64_MAX)
 		ky_source_limit(source, s->end_ns + 1);
 	ky_source_share(source, n_streams);
+	ky_source_stop(source, s->is_over, s->over_data);
 	if (log)
 		ky_source_log(source, log);
 	if (s->places && s->places[stream->index].is_known)

@@ -44,6 +44,12 @@ struct ky_selection {
 	 * each stream is decoded ahead of the merge.
 	 */
 	bool whole_ahead;
+	/*
+	 * Whether reading ends with KYMO_E_INTERRUPTED. Each stream asks before each packet, also while no event matches. With a
+	 * pool, any thread asks. NULL: never.
+	 */
+	bool (*is_over)(void *data);
+	void *over_data;
 };
 
 /* Initialises a selection of everything. */

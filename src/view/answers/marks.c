@@ -179,37 +179,23 @@ static int marks_read_range(struct marks *marks, const struct ky_view *view,
 			    const struct ky_view_request *request, const struct ky_view_stop *stop,
 			    const bool *only, struct kymo_error *err)
 {
-	struct ky_strbuf expression = KY_STRBUF_INIT;
-	struct ky_selection selection;
 	struct ky_batch batch;
 	struct ky_flow *flow;
-	int ret;
+	int ret = ky_view_flow_only(view, only, request->filter, request->begin_ns, request->end_ns,
+				    stop, &flow, err);
 
-	ky_selection_init(&selection);
-	selection.begin_ns = request->begin_ns;
-	selection.end_ns = request->end_ns;
-	selection.only = only;
-	ret = ky_view_expression(request->filter, &expression, &selection.filter, err);
-	if (ret == KYMO_OK)
-		ret = ky_flow_open_selected(view->set, &selection, &flow, err);
-	ky_strbuf_fini(&expression);
-	if (ret == KYMO_OK)
-		ret = ky_view_match(flow, request->filter, true, &flow, err);
 	if (ret < 0)
 		return ret;
 	while (marks->until_ns == INT64_MAX && (ret = ky_flow_next(flow, &batch, err)) > 0) {
-		ret = marks_add_events(marks, &batch);
-		if (ret == KYMO_OK && stop->is_over(stop->data))
-			ret = KYMO_E_INTERRUPTED;
-		if (ret < 0)
+		if (marks_add_events(marks, &batch) < 0) {
+			ret = ky_error_nomem(err);
 			break;
+		}
 	}
 	ky_flow_close(flow);
-	if (ret == KYMO_E_MEMORY)
-		return ky_error_nomem(err);
-	if (ret == KYMO_E_INTERRUPTED)
-		return ky_error_set(err, ret, "the client has closed the connection");
-	return ret == KYMO_E_INVALID ? ret : KYMO_OK; /* the state of counting tells of damage */
+	/* The state of counting tells of damage. */
+	return ret > 0 || ret == KYMO_E_FORMAT || ret == KYMO_E_LIMIT || ret == KYMO_E_IO ? KYMO_OK
+											  : ret;
 }
 
 static int marks_prepare(struct marks *marks, const struct ky_view *view,

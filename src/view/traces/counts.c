@@ -134,35 +134,52 @@ bool ky_counts_broken(struct ky_counts *counts, size_t i, uint32_t *stream, int6
 	return is_there;
 }
 
+static bool counts_is_stopped(void *data)
+{
+	struct ky_counts *counts = data;
+
+	return atomic_load_explicit(&counts->stop, memory_order_relaxed);
+}
+
+/*
+ * Nobody wants what comes after the stop, or later counts have it. It may lack the events of streams that have ended for it.
+ * False: it came after the stop.
+ */
+static bool counts_take(struct ky_counts *counts, const struct ky_batch *batch)
+{
+	bool goes_on;
+
+	pthread_mutex_lock(&counts->lock);
+	goes_on = !counts_is_stopped(counts);
+	if (goes_on) {
+		counts_add(counts, batch);
+		counts_note_places(counts, batch);
+	}
+	pthread_mutex_unlock(&counts->lock);
+	return goes_on;
+}
+
 static void *counts_count(void *data)
 {
 	struct ky_counts *counts = data;
 	struct ky_batch batch;
 	struct kymo_error err;
-	int ret = 1;
+	int ret;
 
 	ky_error_clear(&err);
-	while (ret > 0 && !atomic_load_explicit(&counts->stop, memory_order_relaxed)) {
+	do
 		ret = ky_flow_next(counts->flow, &batch, &err);
-		if (ret <= 0)
-			break;
-		pthread_mutex_lock(&counts->lock);
-		counts_add(counts, &batch);
-		counts_note_places(counts, &batch);
-		pthread_mutex_unlock(&counts->lock);
-	}
-	if (ret > 0) {
-		ky_flow_close(counts->flow);
-		return NULL; /* nobody wants the rest, or later counts have it */
-	}
+	while (ret > 0 && counts_take(counts, &batch));
 	pthread_mutex_lock(&counts->lock);
-	if (ret < 0)
-		ky_broken_note(&counts->broken, counts->set, counts->flow);
-	ky_flow_close(counts->flow);
-	counts->state.is_over = true;
-	counts->state.n_exact = KY_COUNT_BUCKETS;
-	counts->state.error = err;
+	if (ret <= 0 && !counts_is_stopped(counts)) {
+		if (ret < 0)
+			ky_broken_note(&counts->broken, counts->set, counts->flow);
+		counts->state.is_over = true;
+		counts->state.n_exact = KY_COUNT_BUCKETS;
+		counts->state.error = err;
+	}
 	pthread_mutex_unlock(&counts->lock);
+	ky_flow_close(counts->flow);
 	return NULL;
 }
 
@@ -174,6 +191,8 @@ static int counts_begin(struct ky_counts *counts, struct kymo_error *err)
 
 	ky_selection_init(&selection);
 	selection.places = counts->continues ? counts->places : NULL;
+	selection.is_over = counts_is_stopped;
+	selection.over_data = counts;
 	ret = ky_view_expression(counts->filter, &expression, &selection.filter, err);
 	if (ret == KYMO_OK)
 		ret = ky_flow_open_selected(counts->set, &selection, &counts->flow, err);
@@ -181,7 +200,7 @@ static int counts_begin(struct ky_counts *counts, struct kymo_error *err)
 	if (ret == KYMO_E_INVALID && err && !err->path[0])
 		ky_error_input(err, "filter");
 	if (ret == KYMO_OK)
-		ret = ky_view_match(counts->flow, counts->filter, true, &counts->flow, err);
+		ret = ky_view_match(counts->flow, counts->filter, &counts->flow, err);
 	if (ret < 0)
 		return ret;
 	ret = pthread_create(&counts->thread, NULL, counts_count, counts);

@@ -16,7 +16,6 @@ struct stage {
 	struct ky_text *text;
 	char *wanted;
 	size_t len;
-	bool yields;
 	struct ky_event *events; /* those of the batch that match */
 	size_t cap;
 };
@@ -117,7 +116,7 @@ static int match_stage_next(struct ky_flow *flow, struct ky_batch *batch, struct
 		ret = match_keep_matching(stage, batch, err);
 		if (ret < 0)
 			return ret;
-	} while (!batch->n_events && !batch->loss && !stage->yields);
+	} while (!batch->n_events && !batch->loss);
 	return 1;
 }
 
@@ -138,7 +137,7 @@ static const struct ky_flow_ops stage_ops = {
 	.close = stage_close,
 };
 
-static int open_stage(struct ky_flow *input, const char *wanted, bool yields, struct ky_flow **flow,
+static int open_stage(struct ky_flow *input, const char *wanted, struct ky_flow **flow,
 		      struct kymo_error *err)
 {
 	static const struct ky_text_options options = {.no_delta = true,
@@ -151,7 +150,6 @@ static int open_stage(struct ky_flow *input, const char *wanted, bool yields, st
 	}
 	stage->base.flow.ops = &stage_ops;
 	stage->base.input = input;
-	stage->yields = yields;
 	stage->text = ky_text_new(-1, &options);
 	stage->wanted = strdup(wanted);
 	if (!stage->text || !stage->wanted) {
@@ -171,13 +169,13 @@ static const char *match_skip_blanks(const char *text)
 	return text + strspn(text, " \t");
 }
 
-int ky_view_match(struct ky_flow *input, const char *filter, bool yields, struct ky_flow **flow,
+int ky_view_match(struct ky_flow *input, const char *filter, struct ky_flow **flow,
 		  struct kymo_error *err)
 {
 	const char *mark = find_mark(filter);
 
 	*flow = input;
-	return mark ? open_stage(input, match_skip_blanks(mark + 2), yields, flow, err) : KYMO_OK;
+	return mark ? open_stage(input, match_skip_blanks(mark + 2), flow, err) : KYMO_OK;
 }
 
 int ky_view_expression(const char *filter, struct ky_strbuf *out, const char **expression,

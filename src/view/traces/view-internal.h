@@ -93,12 +93,13 @@ uint64_t ky_view_total(const struct ky_view *view, struct ky_counts *counts,
  */
 int ky_view_flow(const struct ky_view *view, const char *filter, int64_t begin_ns, int64_t end_ns,
 		 const struct ky_view_stop *stop, struct ky_flow **flow, struct kymo_error *err);
+/* The same of the streams in @only, by ky_stream.index. */
+int ky_view_flow_only(const struct ky_view *view, const bool *only, const char *filter,
+		      int64_t begin_ns, int64_t end_ns, const struct ky_view_stop *stop,
+		      struct ky_flow **flow, struct kymo_error *err);
 
-/*
- * The events of @input, which is taken over, that contain the text of @filter ("EXPR ?? TEXT"). @yields: batches may be empty, so that
- * the caller has the control from time to time.
- */
-int ky_view_match(struct ky_flow *input, const char *filter, bool yields, struct ky_flow **flow,
+/* The events of @input, which is taken over, that contain the text of @filter ("EXPR ?? TEXT"). */
+int ky_view_match(struct ky_flow *input, const char *filter, struct ky_flow **flow,
 		  struct kymo_error *err);
 /* The expression of @filter, which @out gets: *@expression; NULL: it has none. 0 or KYMO_E_MEMORY. */
 int ky_view_expression(const char *filter, struct ky_strbuf *out, const char **expression,
