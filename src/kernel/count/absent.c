@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A build without BPF programs has these functions in the place of count.c. */
-#include "base/error.h"
+#include "kernel/bpf/absent.h"
 #include "kernel/count/count.h"
 
 int ky_count_open(const struct ky_count_options *options, struct ky_count **count,
@@ -8,9 +8,7 @@ int ky_count_open(const struct ky_count_options *options, struct ky_count **coun
 {
 	(void)options;
 	*count = NULL;
-	ky_error_set(err, KYMO_E_UNSUPPORTED, "this kymo was built without BPF programs");
-	ky_error_hint(err, "install clang, bpftool and libbpf-dev, and build kymo again");
-	return KYMO_E_UNSUPPORTED;
+	return ky_bpf_absent(err, "count events");
 }
 
 void ky_count_close(struct ky_count *count)
@@ -22,13 +20,13 @@ int ky_count_follow(struct ky_count *count, pid_t pid, struct kymo_error *err)
 {
 	(void)count;
 	(void)pid;
-	return ky_error_set(err, KYMO_E_UNSUPPORTED, "nothing counts");
+	return ky_bpf_absent(err, "count events");
 }
 
 int ky_count_start(struct ky_count *count, struct kymo_error *err)
 {
 	(void)count;
-	return ky_error_set(err, KYMO_E_UNSUPPORTED, "nothing counts");
+	return ky_bpf_absent(err, "count events");
 }
 
 void ky_count_stop(struct ky_count *count)
@@ -39,7 +37,7 @@ void ky_count_stop(struct ky_count *count)
 int ky_count_read(struct ky_count *count, struct kymo_error *err)
 {
 	(void)count;
-	return ky_error_set(err, KYMO_E_UNSUPPORTED, "nothing counts");
+	return ky_bpf_absent(err, "count events");
 }
 
 const struct ky_count_row *ky_count_rows(const struct ky_count *count, size_t *n)

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A build without BPF. */
-#include "base/error.h"
+#include "kernel/bpf/absent.h"
 #include "latency/layers/latency-internal.h"
 
 int ky_latency_open(const struct ky_latency_options *options, struct ky_latency **latency,
 		    struct kymo_error *err)
 {
-	int code = ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
-
 	(void)options;
 	*latency = NULL;
-	ky_error_hint(err, "build with clang, bpftool and libbpf, or record a trace");
-	return code;
+	return ky_bpf_absent(err, "measure latencies");
 }
 
 int ky_latency_add_tracker(struct ky_latency *latency, const struct ky_tracker_options *options,
@@ -19,7 +16,7 @@ int ky_latency_add_tracker(struct ky_latency *latency, const struct ky_tracker_o
 {
 	(void)latency;
 	(void)options;
-	return ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
+	return ky_bpf_absent(err, "measure latencies");
 }
 
 int ky_latency_add_chain(struct ky_latency *latency, const struct ky_chain_options *options,
@@ -27,7 +24,7 @@ int ky_latency_add_chain(struct ky_latency *latency, const struct ky_chain_optio
 {
 	(void)latency;
 	(void)options;
-	return ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
+	return ky_bpf_absent(err, "measure latencies");
 }
 
 struct ky_chain *ky_latency_chain(const struct ky_latency *latency)
@@ -41,7 +38,7 @@ int ky_chain_step(struct ky_chain *chain, ky_chain_tell tell, void *data, struct
 	(void)chain;
 	(void)tell;
 	(void)data;
-	return ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
+	return ky_bpf_absent(err, "measure latencies");
 }
 
 void ky_chain_state(const struct ky_chain *chain, struct ky_chain_state *state)
@@ -82,7 +79,7 @@ int ky_tracker_step(struct ky_tracker *tracker, ky_tracker_tell tell, void *data
 	(void)tracker;
 	(void)tell;
 	(void)data;
-	return ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
+	return ky_bpf_absent(err, "measure latencies");
 }
 
 void ky_tracker_state(const struct ky_tracker *tracker, struct ky_tracker_state *state)
@@ -114,13 +111,13 @@ bool ky_latency_has_programs(const struct ky_latency *latency)
 int ky_latency_look(struct ky_latency *latency, struct kymo_error *err)
 {
 	(void)latency;
-	return ky_error_set(err, KYMO_E_UNSUPPORTED, "no BPF");
+	return ky_bpf_absent(err, "measure latencies");
 }
 
 int ky_latency_read(struct ky_latency *latency, struct kymo_error *err)
 {
 	(void)latency;
-	return ky_error_set(err, KYMO_E_UNSUPPORTED, "no BPF");
+	return ky_bpf_absent(err, "measure latencies");
 }
 
 struct ky_series *const *ky_latency_series(struct ky_latency *latency, size_t *n)
@@ -149,7 +146,7 @@ int ky_latency_members(struct ky_latency *latency, ky_latency_take_member take, 
 	(void)latency;
 	(void)take;
 	(void)data;
-	return ky_error_set(err, KYMO_E_UNSUPPORTED, "this build of kymo has no BPF programs");
+	return ky_bpf_absent(err, "measure latencies");
 }
 
 void ky_latency_losses(struct ky_latency *latency, struct ky_latency_losses *losses)

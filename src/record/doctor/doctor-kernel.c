@@ -75,7 +75,8 @@ static void check_bpf(struct ky_doctor *doctor)
 		return;
 	if (ky_content_load(content, &err) < 0) {
 		ky_doctor_add(doctor, "bpf", KY_CHECK_WARN,
-			      "no --syscall-content, 32-bit system calls or counters: %s",
+			      "%s; without BPF, Kymo has no kymo latency, kymo count, "
+			      "--syscall-content, 32-bit system calls or counters at events",
 			      err.message);
 		ky_doctor_advice(doctor, "%s", err.hint);
 	} else {

@@ -153,9 +153,13 @@ static void try_switches(struct trial *trial)
 	struct ky_switches *switches;
 	struct kymo_error err;
 
-	/* Check 'bpf' says why. */
-	if (ky_switches_open(&switches, NULL) < 0)
+	if (ky_switches_open(&switches, NULL) < 0) {
+		ky_doctor_add(trial->doctor, "switches", KY_CHECK_WARN,
+			      "without BPF, it is unknown whether the kernel records those from "
+			      "idle, and recordings lack those that it does not record");
+		ky_doctor_advice(trial->doctor, "see 'bpf' below");
 		return;
+	}
 	(void)ky_instance_write(&trial->instance, "tracing_on", "0", NULL);
 	if (ky_switches_test(switches, &trial->instance, &found, &err) < 0)
 		add_failure(trial->doctor, "switches", &err);
