@@ -186,11 +186,60 @@ static int reopen_regular(int place, int flags)
 	return fd;
 }
 
+/*
+ * Open @name of directory @dirfd itself, which is a regular file and was one a moment ago. Another file of that name is at
+ * most a FIFO or a socket: a link is not followed, and only root makes devices.
+ */
+static int open_seen_regular(int dirfd, const char *name, int flags)
+{
+	struct stat st;
+	int fd;
+
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISLNK(st.st_mode) ? -ELOOP : -EINVAL;
+	fd = count_refusal(
+		openat(dirfd, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fd;
+	close(fd);
+	return -EINVAL;
+}
+
+/* Opens the directory above @name's last part; *last is that part. Returns -errno. */
+static int open_directory_of(int dirfd, const char *name, const char **last)
+{
+	const char *slash = strrchr(name, '/');
+	char directory[PATH_MAX];
+	int fd;
+
+	*last = slash ? slash + 1 : name;
+	if (slash && (size_t)(slash + 1 - name) >= sizeof(directory))
+		return -ENAMETOOLONG;
+	snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash + 1 - name) : 1,
+		 slash ? name : ".");
+	fd = count_refusal(openat(dirfd, directory, O_PATH | O_DIRECTORY | O_CLOEXEC));
+	return fd < 0 ? -errno : fd;
+}
+
+/* Opening a descriptor of O_PATH again takes longer than all of open_seen_regular(), so this is for links only. */
 int ky_file_open_regular(int dirfd, const char *name, int flags)
 {
-	int place = count_refusal(openat(dirfd, name, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW)));
+	const char *last;
+	int directory = open_directory_of(dirfd, name, &last), fd, place;
 
-	return place < 0 ? -errno : reopen_regular(place, flags);
+	if (directory < 0)
+		return directory;
+	fd = open_seen_regular(directory, last, flags);
+	if (fd == -ELOOP && !(flags & O_NOFOLLOW)) {
+		place = count_refusal(openat(directory, last, O_PATH | O_CLOEXEC));
+		fd = place < 0 ? -errno : reopen_regular(place, flags);
+	}
+	close(directory);
+	return fd;
 }
 
 /* A descriptor of O_PATH, or -1 with errno. */

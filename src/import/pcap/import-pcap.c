@@ -331,11 +331,12 @@ static int import_pcap_open(struct ky_import *imports, const char *path, const s
 			    struct kymo_error *err)
 {
 	int ret = ky_error_set(err, KYMO_E_UNSUPPORTED,
-			       "cannot read packets: this Kymo was built without libpcap");
+			       "cannot read packets: this build of Kymo has no libpcap");
 
 	(void)imports;
 	(void)log;
 	ky_error_path(err, path);
+	ky_error_hint(err, "install libpcap-dev, and build Kymo again");
 	return ret;
 }
 

@@ -22,6 +22,8 @@
 #define INDEX_MAX_BYTES ((size_t)256 << 20)
 /* So many packets, evenly spread, are compared with the file before an index is believed. */
 #define INDEX_CHECKS 64
+/* To read such a file whole takes no longer than to read the headers of its packets one by one. */
+#define SMALL_FILE_BYTES ((uint64_t)512 << 10)
 
 static struct ky_packet_entry store_packets_entry_of(const struct ky_packet *p)
 {
@@ -82,24 +84,17 @@ static void store_packets_advise(const struct ky_stream *stream, int advice)
 		(void)madvise((void *)from, size_bytes, advice);
 }
 
-static int check_sample(const struct ky_stream *stream, const struct ky_packet_list *packets,
-			struct kymo_error *err)
+static int check_sample(const struct ky_stream *stream, struct ky_decoder *decoder,
+			const struct ky_packet_list *packets, struct kymo_error *err)
 {
 	size_t n = packets->len < INDEX_CHECKS ? packets->len : INDEX_CHECKS;
-	struct ky_decoder *decoder;
 	int ret = KYMO_OK;
 
-	if (!n)
-		return KYMO_OK;
-	decoder = ky_decoder_new(stream->trace->cls);
-	if (!decoder)
-		return ky_error_nomem(err);
 	for (size_t i = 0; i < n && ret == KYMO_OK; i++) {
 		size_t at = n == 1 ? 0 : i * (packets->len - 1) / (n - 1);
 
 		ret = store_packets_check_packet(stream, decoder, &packets->data[at], err);
 	}
-	ky_decoder_free(decoder);
 	return ret;
 }
 
@@ -122,10 +117,10 @@ static bool is_changing(const struct ky_stream_part *part)
 	return ky_live_is_written(directory);
 }
 
-/* Read the index at @path of the file of @part, which is all of @file; 1, 0 or negative. */
+/* Read the index at @path of the file of @part, which is all of @file; 1, 0 or negative. The function uses @decoder. */
 static int read_index(const char *path, const struct ky_stream_part *part,
-		      const struct ky_stream *file, struct ky_packet_list *packets,
-		      struct kymo_error *err)
+		      const struct ky_stream *file, struct ky_decoder *decoder,
+		      struct ky_packet_list *packets, struct kymo_error *err)
 {
 	struct ky_strbuf bytes = KY_STRBUF_INIT;
 	int ret = ky_read_regular(AT_FDCWD, path, INDEX_MAX_BYTES, &bytes);
@@ -136,7 +131,7 @@ static int read_index(const char *path, const struct ky_stream_part *part,
 	}
 	ret = ky_index_read((const uint8_t *)ky_strbuf_text(&bytes), bytes.len, file, packets, err);
 	if (ret == KYMO_OK)
-		ret = check_sample(file, packets, err);
+		ret = check_sample(file, decoder, packets, err);
 	if (ret == KYMO_OK) {
 		ret = 1;
 	} else if (ret != KYMO_E_MEMORY) {
@@ -195,7 +190,7 @@ static int from_index(struct ky_walk *walk, const struct ky_stream_part *part,
 	file.file.path = part->path;
 	file.file.data += part->size_bytes ? part->at_bytes : 0;
 	file.file.size_bytes = part->size_bytes;
-	ret = read_index(path, part, &file, &found, err);
+	ret = read_index(path, part, &file, walk->decoder, &found, err);
 	if (ret > 0 && add_packets(walk, part, &found, packets, err) < 0)
 		ret = KYMO_E_MEMORY;
 	ky_vec_fini(&found);
@@ -253,11 +248,13 @@ int ky_stream_packets(const struct ky_stream *stream, struct ky_packet_list *pac
 		err = &own;
 	ky_vec_clear(packets);
 	/* Else the kernel reads megabytes around the header of each packet, of a file that it has not in memory. */
-	store_packets_advise(stream, MADV_RANDOM);
+	if (stream->file.size_bytes > SMALL_FILE_BYTES)
+		store_packets_advise(stream, MADV_RANDOM);
 	ret = ky_walk_init(&walk, stream, err);
 	for (size_t i = 0; i < stream->parts.len && ret >= 0; i++)
 		ret = list_part(&walk, &stream->parts.data[i], packets, err);
 	ky_walk_fini(&walk);
-	store_packets_advise(stream, MADV_NORMAL);
+	if (stream->file.size_bytes > SMALL_FILE_BYTES)
+		store_packets_advise(stream, MADV_NORMAL);
 	return ret < 0 ? ret : KYMO_OK;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -64,15 +65,21 @@ static int cannot_map(const char *path, int errnum, struct kymo_error *err)
 	return ret;
 }
 
-static int map_growing(struct ky_stream *stream, int fd, const struct stat *st);
+static int map_growing(struct ky_stream *stream, int fd, uint64_t size_bytes);
 
-static int64_t born_ns(int fd)
+/* Which file it is, and its size. An errno; @fd may be -1 with errno. */
+static int stream_look(int fd, struct ky_stream_part *part, uint64_t *size_bytes)
 {
 	struct statx st;
 
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) < 0 || !(st.stx_mask & STATX_BTIME))
-		return 0;
-	return st.stx_btime.tv_sec * INT64_C(1000000000) + st.stx_btime.tv_nsec;
+	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_SIZE | STATX_BTIME, &st) < 0)
+		return errno;
+	part->device = makedev(st.stx_dev_major, st.stx_dev_minor);
+	part->inode = st.stx_ino;
+	if (st.stx_mask & STATX_BTIME)
+		part->born_ns = st.stx_btime.tv_sec * INT64_C(1000000000) + st.stx_btime.tv_nsec;
+	*size_bytes = st.stx_size;
+	return 0;
 }
 
 /* Which file it is goes into the stream's part. */
@@ -81,30 +88,23 @@ static int stream_map_file(struct ky_stream *stream, struct kymo_error *err)
 	struct ky_stream_file *file = &stream->file;
 	struct ky_stream_part *part = &stream->parts.data[0];
 	int fd = part->fd >= 0 ? part->fd : open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	int errnum = 0;
-	struct stat st;
+	uint64_t size_bytes = 0;
+	int errnum = stream_look(fd, part, &size_bytes);
 	void *data;
 
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		errnum = errno;
-	} else {
-		part->device = st.st_dev;
-		part->inode = st.st_ino;
-		part->born_ns = born_ns(fd);
-	}
 	if (!errnum && part->memory) {
 		file->data = part->memory;
 		file->size_bytes = part->size_bytes;
 	} else if (!errnum && ky_stream_may_grow(stream)) {
-		errnum = map_growing(stream, fd, &st);
-	} else if (!errnum && st.st_size > 0) {
-		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		errnum = map_growing(stream, fd, size_bytes);
+	} else if (!errnum && size_bytes) {
+		data = mmap(NULL, size_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 		if (data == MAP_FAILED) {
 			errnum = errno;
 		} else {
 			file->data = data;
-			file->size_bytes = part->size_bytes = (uint64_t)st.st_size;
-			if (ky_sigbus_guard_add(data, (size_t)st.st_size) < 0)
+			file->size_bytes = part->size_bytes = size_bytes;
+			if (ky_sigbus_guard_add(data, size_bytes) < 0)
 				errnum = ENOMEM;
 		}
 	}
@@ -180,14 +180,14 @@ int ky_stream_grow(struct ky_stream *stream, uint64_t size_bytes, struct kymo_er
 }
 
 /* Map what is whole of @stream, whose file is open as @fd, with addresses for more. 0 or an errno. */
-static int map_growing(struct ky_stream *stream, int fd, const struct stat *st)
+static int map_growing(struct ky_stream *stream, int fd, uint64_t size_bytes)
 {
 	struct ky_stream_part *part = &stream->parts.data[0];
 	uint64_t size = ky_live_size(&stream->trace->live.state, stream->name), reserved;
 	void *data;
 	int errnum;
 
-	size = (uint64_t)st->st_size < size ? (uint64_t)st->st_size : size;
+	size = size_bytes < size ? size_bytes : size;
 	if (!size)
 		return 0;
 	data = stream_reserve(&reserved);
