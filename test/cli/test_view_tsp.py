@@ -698,6 +698,20 @@ def test_marks_of_triggers_are_annotations(serve, tmp_path, kymo):
     assert {mark["time"] for mark in marks} <= times
 
 
+def test_annotations_of_a_late_range_are_its_marks(serve, tmp_path):
+    """However many marks are before it."""
+    packet = make_trace.Packet(0)
+    for number in range(12000):
+        packet.tick(1000 * number, number)
+    metadata = make_trace.METADATA.replace('name = "tick"', 'name = "kymo:mark"')
+    _, client = serve(make_trace.write(tmp_path / "t", {"c_0": [packet]}, metadata))
+    (experiment,) = client.call("fetchExperiments")
+    begin = experiment["start"] + 11990 * 1000
+    found = client.model("fetchAnnotations", experiment["UUID"], "kymo.cpus",
+                         query(begin, begin + 4000, 65536, requested_marker_categories=["Marks"]))
+    assert [mark["time"] - begin for mark in found["annotations"]["Marks"]] == [0, 1000, 2000, 3000, 4000]
+
+
 def test_bookmarks_are_the_notes_of_the_page(client, experiment, kymo_bin, reference, cache):
     path = f"/experiments/{experiment['UUID']}/bookmarks"
     file = reference.with_name(reference.name + ".kymo-notes.json")

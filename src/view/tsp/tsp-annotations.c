@@ -11,6 +11,7 @@
 #define MARKS	      "Marks"
 #define MARK_EVENT    "kymo:mark"
 #define MAX_ENTRIES   10000
+#define MAX_READ      100000 /* marks: of more, the first ones */
 #define USUAL_SAMPLES 1000
 
 struct marks {
@@ -82,38 +83,60 @@ static void tsp_annotations_put_losses(struct marks *marks)
 	}
 }
 
-static void tsp_annotations_put_row(struct marks *marks, int64_t ns, const char *text)
+/* False: it lies after the range. */
+static bool tsp_annotations_put_row(struct marks *marks, int64_t ns, const char *text)
 {
 	const struct ky_tsp_request *request = marks->answer->request;
 
 	if (ns != INT64_MIN && ns >= request->begin_ns && ns <= request->end_ns &&
 	    is_due(marks, ns))
 		put_mark(marks, ns, 0, text, "#cc79a7");
+	return ns <= request->end_ns;
+}
+
+/* The next rows of @ask. 1: there may be more in the range; 0: there are none; or a negative status. */
+static int tsp_annotations_put_rows(struct marks *marks, struct ky_view_request *ask,
+				    struct kymo_error *err)
+{
+	struct ky_tsp_rows rows;
+	struct ky_arena arena;
+	int ret;
+
+	ky_arena_init(&arena);
+	ret = ky_tsp_ask_rows(marks->answer, ask, &arena, &rows, err);
+	marks->is_running = ret == KYMO_OK && !ky_tsp_is_counted(&rows.columns);
+	ask->row += KY_VIEW_MAX_ROWS;
+	if (ret == KYMO_OK)
+		ret = rows.n > 0;
+	for (size_t i = 0; ret > 0 && i < rows.n; i++)
+		ret = tsp_annotations_put_row(marks, rows.times[i], rows.texts[i].data);
+	ky_arena_fini(&arena);
+	return ret;
 }
 
 /* The engine counts marks once for all answers. */
 static int tsp_annotations_put_events(struct marks *marks, struct kymo_error *err)
 {
-	struct ky_view_request *request = calloc(1, sizeof(*request));
-	struct ky_tsp_rows rows;
-	struct ky_arena arena;
-	int ret = KYMO_OK;
+	struct ky_view_request *ask = calloc(1, sizeof(*ask));
+	uint64_t row, last;
+	bool is_exact;
+	int ret;
 
-	if (!request)
+	if (!ask)
 		return ky_error_nomem(err);
-	request->count = KY_VIEW_MAX_ROWS;
-	snprintf(request->filter, sizeof(request->filter), "$event == \"" MARK_EVENT "\"");
-	do {
-		ky_arena_init(&arena);
-		ret = ky_tsp_ask_rows(marks->answer, request, &arena, &rows, err);
-		marks->is_running = ret == KYMO_OK && !ky_tsp_is_counted(&rows.columns);
-		request->row += KY_VIEW_MAX_ROWS;
-		for (size_t i = 0; ret == KYMO_OK && i < rows.n; i++)
-			tsp_annotations_put_row(marks, rows.times[i], rows.texts[i].data);
-		ky_arena_fini(&arena);
-	} while (ret == KYMO_OK && rows.n && request->row < MAX_ENTRIES);
-	free(request);
-	return ret;
+	snprintf(ask->filter, sizeof(ask->filter), "$event == \"" MARK_EVENT "\"");
+	ret = ky_tsp_ask_rank(marks->answer, ask, marks->answer->request->begin_ns, &row, &is_exact,
+			      err);
+	ask->count = KY_VIEW_MAX_ROWS;
+	ask->row = row;
+	last = row + MAX_READ;
+	if (ret == KYMO_OK)
+		ret = 1;
+	while (ret > 0 && marks->n < MAX_ENTRIES && ask->row < last)
+		ret = tsp_annotations_put_rows(marks, ask, err);
+	marks->is_running |= !is_exact;
+	free(ask);
+	return ret < 0 ? ret : KYMO_OK;
 }
 
 static int put_annotations(struct ky_tsp_answer *answer, struct kymo_error *err)

@@ -95,6 +95,25 @@ int ky_tsp_ask(struct ky_tsp_answer *answer, const struct ky_view_request *reque
 	return ret;
 }
 
+int ky_tsp_ask_rank(struct ky_tsp_answer *answer, struct ky_view_request *request, int64_t ns,
+		    uint64_t *row, bool *is_exact, struct kymo_error *err)
+{
+	const struct ky_json *root, *number, *exact;
+	struct ky_arena arena;
+	int ret;
+
+	request->what = KY_VIEW_RANK;
+	request->ns = ns;
+	ky_arena_init(&arena);
+	ret = ky_tsp_ask(answer, request, &arena, &root, err);
+	number = ret == KYMO_OK ? ky_json_get(root, "row") : NULL;
+	exact = number ? ky_json_get(root, "exact") : NULL;
+	*row = number && number->kind == KY_JSON_INTEGER ? number->integer.u : 0;
+	*is_exact = exact && exact->kind == KY_JSON_BOOL && exact->boolean;
+	ky_arena_fini(&arena);
+	return ret;
+}
+
 /* ---- the state history ------------------------------------------------------------------- */
 
 struct ky_history *ky_tsp_begin_history(struct ky_tsp_answer *answer, struct kymo_error *err)

@@ -207,6 +207,12 @@ int ky_tsp_ask(struct ky_tsp_answer *answer, const struct ky_view_request *reque
 int ky_tsp_ask_columns(struct ky_tsp_answer *answer, const struct ky_view_request *request,
 		       struct ky_arena *arena, struct ky_view_columns *columns,
 		       struct kymo_error *err);
+/*
+ * The number of the first event at @ns or later, of those that the filter of @request selects; the function changes the rest
+ * of @request. *@is_exact: false: it is not counted yet.
+ */
+int ky_tsp_ask_rank(struct ky_tsp_answer *answer, struct ky_view_request *request, int64_t ns,
+		    uint64_t *row, bool *is_exact, struct kymo_error *err);
 /* Of an answer: the values of a column of numbers, if there are @n; else NULL. */
 const int64_t *ky_tsp_numbers(const struct ky_view_columns *columns, const char *name, size_t n);
 /* A member of an answer's head: is it true? */

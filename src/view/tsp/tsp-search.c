@@ -75,31 +75,12 @@ struct jump {
 	bool is_known;	    /* the last answer is exact */
 };
 
-static bool tsp_search_is_exact(const struct ky_json *root)
-{
-	const struct ky_json *exact = ky_json_get(root, "exact");
-
-	return exact && exact->kind == KY_JSON_BOOL && exact->boolean;
-}
-
 /* The number of the first event at @ns or later. */
 static int tsp_search_rank_of(struct jump *jump, const char *filter, int64_t ns, uint64_t *row,
 			      struct kymo_error *err)
 {
-	const struct ky_json *root, *number;
-	struct ky_arena arena;
-	int ret;
-
-	jump->ask->what = KY_VIEW_RANK;
-	jump->ask->ns = ns;
 	snprintf(jump->ask->filter, sizeof(jump->ask->filter), "%s", filter);
-	ky_arena_init(&arena);
-	ret = ky_tsp_ask(jump->answer, jump->ask, &arena, &root, err);
-	number = ret == KYMO_OK ? ky_json_get(root, "row") : NULL;
-	jump->is_known = number && tsp_search_is_exact(root);
-	*row = number && number->kind == KY_JSON_INTEGER ? number->integer.u : 0;
-	ky_arena_fini(&arena);
-	return ret;
+	return ky_tsp_ask_rank(jump->answer, jump->ask, ns, row, &jump->is_known, err);
 }
 
 /* The same, once it is counted. */

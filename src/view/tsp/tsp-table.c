@@ -275,23 +275,6 @@ static int find_backward(struct lines *lines, uint64_t *index, bool *is_found,
 	return ret;
 }
 
-/* The number of the first event at or after the requested time. */
-static int index_of_time(struct lines *lines, uint64_t *index, struct kymo_error *err)
-{
-	const struct ky_json *root, *row;
-	struct ky_arena arena;
-	int ret;
-
-	ky_arena_init(&arena);
-	lines->ask->what = KY_VIEW_RANK;
-	lines->ask->ns = lines->answer->request->time_ns;
-	ret = ky_tsp_ask(lines->answer, lines->ask, &arena, &root, err);
-	row = ret == KYMO_OK ? ky_json_get(root, "row") : NULL;
-	*index = row && row->kind == KY_JSON_INTEGER ? row->integer.u : 0;
-	ky_arena_fini(&arena);
-	return ret;
-}
-
 /* ---- lines ------------------------------------------------------------------------------- */
 
 static int take_patterns(struct lines *lines, struct kymo_error *err)
@@ -314,7 +297,7 @@ static int take_patterns(struct lines *lines, struct kymo_error *err)
 static int read_lines(struct lines *lines, struct kymo_error *err)
 {
 	const struct ky_tsp_request *request = lines->answer->request;
-	bool is_search = lines->n_patterns && request->has_direction, is_there = true;
+	bool is_search = lines->n_patterns && request->has_direction, is_there = true, is_exact;
 	uint64_t index = request->index;
 	struct ky_tsp_rows rows;
 	struct ky_arena arena;
@@ -324,7 +307,8 @@ static int read_lines(struct lines *lines, struct kymo_error *err)
 	ret = ask_rows(lines, 0, 1, &arena, &rows, err); /* the size of the table */
 	ky_arena_fini(&arena);
 	if (ret == KYMO_OK && !request->has_index && request->has_time)
-		ret = index_of_time(lines, &index, err);
+		ret = ky_tsp_ask_rank(lines->answer, lines->ask, request->time_ns, &index,
+				      &is_exact, err);
 	if (ret == KYMO_OK && is_search && request->is_backward)
 		ret = find_backward(lines, &index, &is_there, err);
 	lines->first = index;
