@@ -79,19 +79,20 @@ static const struct ky_option_def option_defs[] = {
 	 "sdt:FILE:NAME. Several are allowed. Other layers are measured only if --layers names them.",
 	 offsetof(struct options, tracks), NULL},
 	{"over", 0, KY_OPTION_RULES, "TIME",
-	 "Of the last --track: tell of each that takes longer, or (worst) longer than all before. Default: the time of --timeout; "
-	 "without --timeout, 1ms.",
+	 "For the --track before it: print a line for each pair of events that takes longer than TIME, or ('worst') longer than all "
+	 "before. Default: the time of --timeout; without --timeout, 1ms. Before any --track: the same for --chain; default: 1ms.",
 	 offsetof(struct options, tracks), NULL},
 	{"timeout", 0, KY_OPTION_RULES, "TIME",
-	 "Of the last --track: tell of each that is open for longer, while it is, and again when it ends.",
+	 "For the --track before it: print a line for each pair that is open for longer than TIME, once while it is open, and again when "
+	 "it ends.",
 	 offsetof(struct options, tracks), NULL},
 	{"do", 0, KY_OPTION_RULES, "ACTION",
-	 "Of the last --track: what to do when it tells of something, at most once a second: snapshot:NAME, rotate:NAME, "
+	 "For the --track before it: what to do when it prints a line, at most once a second: snapshot:NAME, rotate:NAME, "
 	 "stop:NAME, mark:NAME[:TEXT], notify:NAME[:TEXT], report:NAME[:FILE] of a recording, start:PROFILE, run:COMMAND.",
 	 offsetof(struct options, tracks), NULL},
 	{"chain", 0, KY_OPTION_FLAG, NULL,
 	 "Measure from an interrupt, by its handler and softirq, to the thread that they wake up, until its system call returns: "
-	 "the whole and its parts. --over, before any --track, says of which ones it tells. Other layers are measured only if "
+	 "the whole and its parts. Each chain that takes longer than --over is a line. Other layers are measured only if "
 	 "--layers names them.",
 	 offsetof(struct options, chain), NULL},
 	{"comm", 0, KY_OPTION_TEXT, "NAME",
@@ -104,11 +105,11 @@ static const struct ky_option_def option_defs[] = {
 	 "is one that the kernel chooses. Prints no tables, but with --json or --csv.",
 	 offsetof(struct options, listen), NULL},
 	{"members", 0, KY_OPTION_DURATION, "TIME",
-	 "Tell of each single duration of a layer that is longer than this: whose it is, and (--stacks) the call stack of the system "
-	 "call, or where the thread slept.",
+	 "Print a line for each single duration that is longer than TIME: its layer, its thread, and with --stacks the call stack of the "
+	 "system call, or where the thread slept. On the screen, the durations that a row keeps; default there: 10ms.",
 	 offsetof(struct options, members_ns), NULL},
 	{"stacks", 0, KY_OPTION_FLAG, NULL,
-	 "Show call stacks: of members, and of both events of what a tracker tells; the latter takes about a microsecond at each first event.",
+	 "Show call stacks: of members, and of both events of a tracker's pair; the latter takes about a microsecond at each first event.",
 	 offsetof(struct options, stacks), NULL},
 	{"open", 0, KY_OPTION_U64, "N",
 	 "Pairs of a tracker that can be open at once. Default: 10240.",
@@ -322,9 +323,8 @@ const struct ky_command ky_command_latency = {
 		"A histogram of system calls is of a kind of calls (read has pread64, readv, recvfrom ..., too). Off the CPU, a "
 		"row is what the thread waited for: the system call in which it slept, a device, the kernel, a page fault, or the "
 		"CPU itself (preempted, yielded).\n\n"
-		"--track follows pairs of events, and --chain the way from an interrupt to user space; both tell of what takes too "
-		"long. docs/latency.md explains all rows and "
-		"trackers.",
+		"--track follows pairs of events, and --chain the way from an interrupt to user space; both print a line for each that "
+		"takes too long. docs/latency.md explains all rows and trackers.",
 	.examples =
 		"# all layers, once a second\nkymo latency\n\n"
 		"# what happened within ten seconds, as JSON\nkymo latency --once --every 10s --json\n\n"

@@ -134,7 +134,7 @@ static void put_losses(struct ky_strbuf *out, const struct ky_latency_view *view
 		ky_strbuf_addf(out, "Note: %llu block requests are not counted: too many at once\n",
 			       (unsigned long long)losses.requests);
 	if (losses.members)
-		ky_strbuf_addf(out, "Note: %llu long ones were too many to be told\n",
+		ky_strbuf_addf(out, "Note: %llu members have no line: too many at once\n",
 			       (unsigned long long)losses.members);
 	if (losses.programs)
 		ky_strbuf_addf(out, "Note: %llu pairs or trackers of programs found no room\n",
@@ -165,7 +165,7 @@ static void put_tracker(struct ky_strbuf *out, const struct ky_tracker *tracker)
 		ky_strbuf_addf(out, "; %llu began again before they ended",
 			       (unsigned long long)state.again);
 	if (state.lost)
-		ky_strbuf_addf(out, "; %llu long ones were too many to be told",
+		ky_strbuf_addf(out, "; %llu have no line: too many at once",
 			       (unsigned long long)state.lost);
 	if (state.missed)
 		ky_strbuf_addf(out, "; the kernel skipped %llu events",
@@ -186,7 +186,7 @@ static void put_chain_state(struct ky_strbuf *out, const struct ky_chain *chain)
 	ky_strbuf_addf(out, "; %llu slept again before their call returned",
 		       (unsigned long long)state.dropped);
 	if (state.lost)
-		ky_strbuf_addf(out, "; %llu long ones were too many to be told",
+		ky_strbuf_addf(out, "; %llu have no line: too many at once",
 			       (unsigned long long)state.lost);
 	if (state.missed)
 		ky_strbuf_addf(out, "; the kernel skipped %llu events",
