@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/word.h"
+
 void ky_strbuf_init(struct ky_strbuf *buf)
 {
 	memset(buf, 0, sizeof(*buf));
@@ -152,12 +154,9 @@ char *ky_put_i64(char *out, int64_t value)
 
 char *ky_put_hex(char *out, uint64_t value, bool upper)
 {
-	const char *digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
-	unsigned int count = value ? (67 - (unsigned int)__builtin_clzll(value)) / 4 : 1;
+	unsigned int digits = value ? (67 - (unsigned int)__builtin_clzll(value)) / 4 : 1;
 
-	for (unsigned int i = count; i-- > 0; value >>= 4)
-		out[i] = digits[value & 15];
-	return out + count;
+	return ky_word_put_hex(out, value, digits, upper);
 }
 
 char *ky_put_digits(char *out, uint64_t value, unsigned int digits)

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/word.h"
 #include "ctf/decode/decode-internal.h"
 
 /* LTTng's headers; 0 when the content does not hold one. */
@@ -50,7 +51,7 @@ static int64_t skip_strings(const struct ky_decoder *d, struct ky_event *event, 
 
 	for (uint32_t i = 1; i <= plan->strings.n; i++) {
 		const uint8_t *nul =
-			n_bytes < room ? memchr(body + n_bytes, 0, room - n_bytes) : NULL;
+			n_bytes < room ? ky_word_find_nul(body + n_bytes, room - n_bytes) : NULL;
 
 		if (!nul)
 			return -1;

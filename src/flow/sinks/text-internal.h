@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The shared part of the text sink's files: text.c (lines), text-plan.c (the plan of an event
- * class, compiled once), text-value.c (single values, and scopes without a plan), text-style.c
- * (names, colours, the origin).
+ * class, compiled once), text-value.c (single values, and scopes without a plan), text-quoted.c
+ * (texts), text-style.c (names, colours, the origin).
  *
  * Every function writes at a pointer into the sink's buffer and returns the new one. A caller of a
  * ky_text_put_*() must reserve room first, with ky_text_room(). The function may overwrite
@@ -52,7 +52,6 @@ struct text_style {
 /* The work of one step of a plan after its literal. */
 enum text_op_kind {
 	TEXT_OP_NONE,
-	TEXT_OP_ENTER,	 /* go to the begin of a scope */
 	TEXT_OP_GENERAL, /* a whole scope, value by value */
 	TEXT_OP_U8,
 	TEXT_OP_U16,
@@ -74,9 +73,11 @@ struct text_op {
 	const char *literal;
 	uint32_t literal_len;
 	uint32_t align_bits;
-	uint32_t bits; /* size of the field; 0 for strings */
-	uint8_t kind;  /* enum text_op_kind */
-	uint8_t scope; /* ENTER, GENERAL; DECODE: how */
+	uint32_t bits;	/* size of the field; 0 for strings */
+	uint8_t kind;	/* enum text_op_kind */
+	uint8_t scope;	/* GENERAL; DECODE: how */
+	uint8_t enters; /* the scope that begins with this step; 0: none */
+	bool moves;	/* it enters a scope, or must be aligned */
 	const struct ky_field_class *cls;
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "base/word.h"
 #include "ctf/decode/plan-interpreter.h"
 #include "flow/sinks/address-names.h"
 
@@ -27,6 +28,8 @@ struct builder {
 	struct ky_strbuf literal; /* collected for the next step */
 	size_t scope_begin;	  /* its first step */
 	unsigned int depth;	  /* of structs and arrays being compiled */
+	uint8_t enters;		  /* a scope, with the next step: enum ky_scope; 0: none */
+	bool is_at_byte;	  /* the next step begins at a byte, wherever its scope does */
 	bool names;		  /* of fields, in this scope */
 	const char *event;	  /* the name of the event class */
 	bool failed;		  /* out of memory */
@@ -37,6 +40,14 @@ struct builder {
 static void push_op(struct builder *b, struct text_op op)
 {
 	op.literal_len = (uint32_t)b->literal.len;
+	op.enters = b->enters;
+	if (b->enters)
+		b->is_at_byte = false;
+	if (b->is_at_byte && op.align_bits == 8)
+		op.align_bits = 1;
+	op.moves = op.enters || op.align_bits > 1;
+	b->is_at_byte = (b->is_at_byte || op.align_bits >= 8) && op.bits % 8 == 0;
+	b->enters = 0;
 	if (b->literal.len <= TEXT_PIECE_BYTES) {
 		memcpy(op.piece, ky_strbuf_text(&b->literal), b->literal.len);
 	} else {
@@ -193,9 +204,14 @@ static bool plan_field(struct builder *b, const struct ky_field_class *cls)
 static void plan_scope(struct builder *b, const struct ky_event_class *cls, enum ky_scope scope)
 {
 	const struct ky_field_class *root = ky_scope_root(cls, scope);
+	const char *before;
+	size_t n_before;
 
 	ky_text_add_scope_name(&b->literal, b->style, scope);
-	push_op(b, (struct text_op){.kind = TEXT_OP_ENTER, .scope = (uint8_t)scope});
+	n_before = b->literal.len;
+	before = ky_arena_strndup(b->arena, ky_strbuf_text(&b->literal), n_before);
+	b->failed |= !before;
+	b->enters = (uint8_t)scope;
 	b->names = ky_text_names_fields(b->style, scope);
 	b->scope_begin = b->ops.len;
 	b->depth = 0;
@@ -203,6 +219,10 @@ static void plan_scope(struct builder *b, const struct ky_event_class *cls, enum
 		return;
 	b->ops.len = b->scope_begin;
 	ky_strbuf_clear(&b->literal);
+	b->enters = 0;
+	b->is_at_byte = false;
+	if (before)
+		ky_strbuf_add(&b->literal, before, n_before);
 	push_op(b, (struct text_op){.kind = TEXT_OP_GENERAL, .scope = (uint8_t)scope});
 }
 
@@ -312,9 +332,13 @@ char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *p
 		return NULL;
 	for (const struct text_op *op = plan->ops; op < plan->ops + plan->n_ops; op++) {
 		at = text_plan_put_literal(at, op);
-		if (op->align_bits > 1)
-			bits = ky_align_up(bits, op->align_bits);
-		if (__builtin_expect(bits > end || end - bits < op->bits, 0))
+		if (op->moves) {
+			if (op->enters)
+				bits = text_plan_scope_begin(event, op->enters);
+			if (op->align_bits > 1)
+				bits = ky_align_up(bits, op->align_bits);
+		}
+		if (__builtin_expect(bits + op->bits > end, 0))
 			goto past_end;
 		field = data + bits / 8;
 		bits += op->bits;
@@ -327,9 +351,6 @@ char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *p
 						 op->cls->num.length_bits == 32
 							 ? ky_load32(field, false)
 							 : ky_load64(field, false));
-			break;
-		case TEXT_OP_ENTER:
-			bits = text_plan_scope_begin(event, op->scope);
 			break;
 		case TEXT_OP_GENERAL:
 			at = ky_text_scope(text, at, event, (enum ky_scope)op->scope, false, err);
@@ -370,12 +391,12 @@ char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *p
 		case TEXT_OP_TEXT:
 			s = (const char *)field;
 			len = op->bits / 8;
-			nul = memchr(s, 0, len);
+			nul = ky_word_find_nul(s, len);
 			at = ky_text_quoted(text, at, s, nul ? (size_t)(nul - s) : len, err);
 			goto room;
 		case TEXT_OP_STRING:
 			s = (const char *)field;
-			nul = memchr(s, 0, (end - bits) / 8);
+			nul = ky_word_find_nul(s, (end - bits) / 8);
 			if (!nul)
 				goto past_end;
 			len = (size_t)(nul - s);

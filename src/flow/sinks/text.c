@@ -269,10 +269,23 @@ static char *put_styled_stamp(struct ky_text *text, char *at, const struct ky_ev
 	return sinks_text_put_string(at, style->after_delta);
 }
 
+/* "] (+0.000001234) ", as most lines have it: less than 10 microseconds after the one before. */
+static inline char *put_short_delta(char *at, uint32_t ns)
+{
+	memcpy(at, "] (+0.00000    ", 16);
+	memcpy(at + 11, ky_text_pairs + ns / 100 * 2, 2);
+	memcpy(at + 13, ky_text_pairs + ns % 100 * 2, 2);
+	return ky_text_put(at + 15, ") ", 2);
+}
+
 /* "[08:30:00.123456789] (+0.000001234) " */
 static inline char *put_plain_stamp(struct ky_text *text, char *at, const struct ky_event *event)
 {
+	uint64_t delta = (uint64_t)event->ns - (uint64_t)text->last_ns;
+
 	at = sinks_text_put_time(text, at, event->ns);
+	if (__builtin_expect(delta < 10000 && text->has_last && !text->options.no_delta, 1))
+		return put_short_delta(at, (uint32_t)delta);
 	at = ky_text_put(at, "] ", 2);
 	if (text->options.no_delta)
 		return at;

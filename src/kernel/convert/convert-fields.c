@@ -5,6 +5,8 @@
  */
 #include "kernel/convert/convert-record.h"
 
+#include "base/word.h"
+
 /* Where a dynamic field lies; empty when it points outside of the record. */
 static const uint8_t *locate(const struct ky_convert_record *record, const struct ky_convert_op *op,
 			     uint32_t *len)
@@ -98,10 +100,9 @@ static uint8_t *convert_fields_put_address(uint8_t *out, uint64_t value, uint32_
 {
 	*out++ = '0';
 	*out++ = 'x';
-	for (uint32_t i = digits; i-- > 0; value >>= 4)
-		out[i] = (uint8_t) "0123456789abcdef"[value & 15];
-	out[digits] = '\0';
-	return out + digits + 1;
+	out = (uint8_t *)ky_word_put_hex((char *)out, value, digits, false);
+	*out++ = '\0';
+	return out;
 }
 
 /* A text that could not be read, or was lost: its address stands there, as without content. */
