@@ -221,8 +221,9 @@ int ky_fleet_ask_own(struct ky_fleet *store, const struct ky_fleet_own *of,
 	ret = ky_sql_report_new_empty(of->path, of->text, of->parameters, of->n_parameters,
 				      &answer->own, err);
 	if (!ret && of->since_ns && !ask_own_mentions(ask.statements, ":begin"))
-		ret = ky_error_set(err, KYMO_E_INVALID,
-				   "--since needs the parameter :begin in the report's statements");
+		ret = ky_error_set(
+			err, KYMO_E_INVALID,
+			"a time since which it counts needs the parameter :begin in the report's statements");
 	if (!ret)
 		ret = ask_own_run(&ask, err);
 	ky_vec_fini(&ask.tables);
