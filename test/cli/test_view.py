@@ -461,7 +461,17 @@ def test_page_zooms_by_keyboard_and_the_table_follows(page, lines, info):
     page.until(f"document.querySelector('.body .line')?.children[0].textContent === '{first + 1}'")
     rows = rows_of(page)
     assert [shown(row) for row in rows] == lines[first:][:len(rows)]
+    # Out again, to the left, and both undone.
+    size = "(w => Number(BigInt(w.get('e')) - BigInt(w.get('b'))))(new URLSearchParams(location.hash.slice(1)))"
+    page.key("s")
+    page.until(f"{size} > {1.2 * (end - begin)}")
+    wide = int(page.still("new URLSearchParams(location.hash.slice(1)).get('b')"))
+    page.key("a")
+    page.until(f"BigInt(new URLSearchParams(location.hash.slice(1)).get('b')) < {wide}n")
     page.key("z")
+    page.until(f"new URLSearchParams(location.hash.slice(1)).get('b') === '{wide}'")
+    page.key("z")
+    page.until(f"new URLSearchParams(location.hash.slice(1)).get('b') === '{begin}' && {size} === {end - begin}")
     page.key("f")
     page.until(f"new URLSearchParams(location.hash.slice(1)).get('b') === '{info['begin']}'")
 
@@ -515,8 +525,14 @@ def test_page_helps_and_goes_to_a_time(page, info):
     page.until("!document.querySelector('dialog')")
     for _ in range(4):
         page.key("w")
-    page.type("time", "+1s")
-    page.until(f"new URLSearchParams(location.hash.slice(1)).get('c') === '{info['begin'] + 10**9}'")
+    second = info["begin"] // 10**9 + 1
+    clock, day = (time.strftime(form, time.gmtime(second)) for form in ("%H:%M:%S", "%Y-%m-%d"))
+    middle = info["begin"] + round((info["end"] - info["begin"]) / 2)
+    for text, ns in (("+1s", info["begin"] + 10**9), (f"{clock}.25", second * 10**9 + 250 * 10**6), (f"{day} {clock}", second * 10**9),
+                     ("-500ms", info["end"] - 500 * 10**6), ("50%", middle), (f"{second}.125", second * 10**9 + 125 * 10**6),
+                     (f"{day}T{clock}.000000001", second * 10**9 + 1)):
+        page.type("time", text)
+        page.until(f"new URLSearchParams(location.hash.slice(1)).get('c') === '{ns}'", text)
     page.type("time", "soon")
     page.until("document.querySelector('#time').getAttribute('aria-invalid') === 'true'")
     page.until("document.querySelector('#time').validationMessage.includes('try 08:30:00.5')")
