@@ -159,12 +159,8 @@ static bool flame_in_range(const struct ky_flame *flame, int64_t ns)
 /* The first trace, or the second one of two that are compared. */
 static unsigned int flame_side(const struct ky_flame *flame, const struct ky_host *host)
 {
-	const char *second = flame->options->sides[1], *path = host->trace->path;
-	size_t len = second ? strlen(second) : 0;
-
-	while (len > 1 && second[len - 1] == '/')
-		len--;
-	return second && strncmp(path, second, len) == 0 && (!path[len] || path[len] == '/');
+	return flame->options->sides[1] &&
+	       ky_report_side(flame->options->sides, flame->model, host) == 1;
 }
 
 /* ---- frames -------------------------------------------------------------------------------- */

@@ -262,6 +262,27 @@ static int report_flame_note_none(const struct ky_flame *flame, struct ky_report
 		records[ky_flame_of(options->of)]);
 }
 
+/* Of two traces, one has nothing: the change would be the whole. The tree is then that of one trace. */
+static int report_flame_join(struct ky_stack_tree *tree, const struct ky_report_options *options,
+			     struct ky_report_result *result)
+{
+	const uint64_t *all = tree->nodes.data[KY_STACK_TREE_ROOT].total;
+	bool has_first = all[0], has_second = all[1];
+
+	if (!tree->has_two || has_first == has_second)
+		return 0;
+	ky_vec_foreach(&tree->nodes, node) {
+		node->self[0] += node->self[1];
+		node->total[0] += node->total[1];
+		node->self[1] = node->total[1] = 0;
+	}
+	tree->has_two = false;
+	return ky_report_note(
+		result,
+		"the %s trace, %s, has no such stacks, or is the other one: nothing is compared",
+		has_first ? "second" : "first", options->sides[has_first]);
+}
+
 static int report_flame_finish(void *data, const struct ky_report_options *options,
 			       struct ky_report_result *result)
 {
@@ -274,6 +295,9 @@ static int report_flame_finish(void *data, const struct ky_report_options *optio
 	if (status < 0)
 		return status;
 	result->stacks = ky_flame_take(flame);
+	status = report_flame_join(result->stacks, options, result);
+	if (status < 0)
+		return status;
 	report_flame_fill_tree(&result->tables[TABLE_TREE], result->stacks, options);
 	status = report_flame_fill_functions(&result->tables[TABLE_FUNCTIONS], result->stacks);
 	return status < 0 ? status : ky_report_note_losses(result);

@@ -63,28 +63,12 @@ bool ky_compare_differs(const struct ky_compare_values *a, const struct ky_compa
 
 /* ---- sides --------------------------------------------------------------------------------- */
 
-static bool trace_pair_is_below(const char *path, const char *top)
-{
-	size_t len = strlen(top);
-
-	while (len > 1 && top[len - 1] == '/')
-		len--;
-	return strncmp(path, top, len) == 0 &&
-	       (!path[len] || path[len] == '/' || top[len - 1] == '/');
-}
-
-/* The side of a host, by the path of its trace; of two traces, the first is A. */
+/* The side of a host; -1: of none. */
 static int trace_pair_side_of(const struct ky_compare *compare, const struct ky_host *host)
 {
-	const char *path = host->trace->path;
-	bool in_a = trace_pair_is_below(path, compare->sides[0].path);
-	bool in_b = trace_pair_is_below(path, compare->sides[1].path);
+	const char *const sides[2] = {compare->sides[0].path, compare->sides[1].path};
 
-	if (in_a && in_b)
-		return strlen(compare->sides[1].path) > strlen(compare->sides[0].path);
-	if (in_a || in_b)
-		return in_b;
-	return ky_model_n_hosts(compare->model) == 2 ? (int)host->index : -1;
+	return ky_report_side(sides, compare->model, host);
 }
 
 static int trace_pair_find_sides(struct ky_compare *compare)

@@ -38,6 +38,32 @@ double ky_part(uint64_t value, uint64_t whole)
 	return whole ? (double)((long double)value / (long double)whole) : 0;
 }
 
+/* ---- two traces ------------------------------------------------------------------------ */
+
+static bool report_common_is_below(const char *path, const char *top)
+{
+	size_t len = strlen(top);
+
+	while (len > 1 && top[len - 1] == '/')
+		len--;
+	return strncmp(path, top, len) == 0 &&
+	       (!path[len] || path[len] == '/' || top[len - 1] == '/');
+}
+
+int ky_report_side(const char *const sides[2], const struct ky_model *model,
+		   const struct ky_host *host)
+{
+	const char *path = host->trace->path;
+	bool in_first = report_common_is_below(path, sides[0]);
+	bool in_second = report_common_is_below(path, sides[1]);
+
+	if (in_first && in_second)
+		return strlen(sides[1]) > strlen(sides[0]);
+	if (in_first || in_second)
+		return in_second;
+	return ky_model_n_hosts(model) == 2 ? (int)host->index : -1;
+}
+
 /* ---- rows ------------------------------------------------------------------------------ */
 
 int ky_fill_groups(struct ky_table *table, struct ky_aggregation *aggregation, enum ky_by by,

@@ -297,6 +297,9 @@ uint64_t ky_report_keep(const struct ky_report_options *options, const struct ky
 enum ky_by ky_report_by(const struct ky_report_options *options, enum ky_by liked);
 /* The duration of the range, or of the interval; 0 without events. */
 uint64_t ky_report_range_ns(const struct ky_model *model);
+/* Which of two traces a host is of, 0 or 1, by the path of its trace; of two hosts elsewhere, the first is of the first. -1: of none. */
+int ky_report_side(const char *const sides[2], const struct ky_model *model,
+		   const struct ky_host *host);
 /* @value as a part of @whole; 0 of nothing. */
 double ky_part(uint64_t value, uint64_t whole);
 /* How long it is from @begin to @end; 0 when that goes backwards. */
