@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 
 import pytest
 
@@ -174,6 +175,10 @@ def test_traces_themselves(kymo, trace, query):
     for table in ("thread", "process", "thread_state", "cpu_state", "irq", "block_request", "network", "lock_wait", "sample", "stack",
                   "span", "counter", "log", "loss", "host", "clock"):
         assert f"\n{table}: " in schema
+    # Each column says what it is; times and durations with their unit.
+    columns = [line.split(None, 2) for line in schema.splitlines() if line.startswith("  ")]
+    assert len(columns) > 1000 and all(len(column) == 3 for column in columns)
+    assert all("ns" in re.findall(r"\w+", text) for name, _, text in columns if name in ("time", "end", "duration") and text != "field")
 
 
 def test_questions_of_the_documentation(kymo, trace):
