@@ -140,3 +140,58 @@ def test_debuginfod(kymo, record, spinner, tmp_path, monkeypatch):  # noqa: F811
         server.wait()
         log.close()
     assert names_in(kymo, trace) >= {"inner"}
+
+
+COMMON = """
+ .section .debug_abbrev,"",@progbits
+ .uleb128 1; .uleb128 0x11; .byte 1; .uleb128 0x1b; .uleb128 8; .uleb128 0x11; .uleb128 1; .uleb128 0x12; .uleb128 7; .byte 0,0
+ .uleb128 2; .uleb128 0x2e; .byte 1; .uleb128 3; .uleb128 8; .uleb128 0x11; .uleb128 1; .uleb128 0x12; .uleb128 7; .byte 0,0
+ .uleb128 3; .uleb128 5; .byte 0; .uleb128 3; .uleb128 0x1f21; .uleb128 0x49; .uleb128 0x13; .byte 0,0
+ .uleb128 4; .uleb128 0x24; .byte 0; .uleb128 3; .uleb128 8; .uleb128 0xb; .uleb128 0xb; .uleb128 0x3e; .uleb128 0xb; .byte 0,0
+ .byte 0
+ .section .debug_info,"",@progbits
+0: .4byte 2f-1f
+1: .2byte 4; .4byte 0; .byte 8
+ .uleb128 1; .asciz "/"; .8byte place; .8byte 1
+3: .uleb128 4; .asciz "int"; .byte 4, 5
+ .uleb128 2; .asciz "place"; .8byte place; .8byte 1
+ .uleb128 3; .4byte 1; .4byte 3b-0b
+ .byte 0, 0
+2:
+"""
+
+
+def test_files_that_a_program_names(kymo, tmp_path):
+    """Whoever opened these FIFOs would wait for ever. Regular files with the same names count, if they are the right ones."""
+    program, pipe, link = tmp_path / "program", tmp_path / "pipe", tmp_path / "link"
+    code = ".text\n.globl place\n.type place,@function\nplace: ret\n.size place, 1\n.section .note.GNU-stack,\"\",@progbits\n"
+    build = ["gcc", "-nostdlib", "-shared", "-x", "assembler", "-"]
+
+    def add(section, data):
+        link.write_bytes(data)
+        subprocess.run(["objcopy", "--remove-section", section, "--add-section", f"{section}={link}", program], check=True)
+
+    def names():
+        kymo("debug-info", "make", "--lines", "-o", tmp_path / "made.kdi", program)
+        return kymo("debug-info", "show", tmp_path / "made.kdi", "place").out + kymo("debug-info", "find", program, address).out
+
+    subprocess.run([*build, "-Wl,--build-id=0x1234567890", "-o", program], input=code + COMMON, text=True, check=True)
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    address = "0x" + re.search(r"(\w+) T place", symbols)[1]
+    os.mkfifo(pipe)
+    # The DWARF has an argument's name in a common file.
+    common, build_id = tmp_path / "common", bytes.fromhex("abcdef0123")
+    for name in (b"pipe", bytes(pipe), b"../" * 20 + b"dev/zero", b"nothing", b"common"):
+        add(".gnu_debugaltlink", name + b"\0" + build_id)
+        assert "place+0x0" in names()
+    for other in ("0xabcdef0124", "0xabcdef0123"):
+        subprocess.run([*build, f"-Wl,--build-id={other}", "-o", common], text=True, check=True,
+                       input=".section .debug_str,\"\",@progbits\n.asciz \"xof_both\"\n.section .debug_line,\"\",@progbits\n.byte 0\n")
+        assert ("of_both" in names()) == (bytes.fromhex(other[2:]) == build_id)
+    # The rest has no DWARF.
+    subprocess.run(["strip", "-g", program], check=True)
+    os.mkfifo(f"{program}.debug")
+    assert "place+0x0 ??" in names()
+    for name in (b"pipe\0\0\0\0", b"../" * 20 + b"dev/zero\0\0\0\0"):
+        add(".gnu_debuglink", name + b"1234")
+        assert "place+0x0 ??" in names()

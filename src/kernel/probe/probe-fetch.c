@@ -121,7 +121,7 @@ static bool find_function(const struct ky_probe_file *file, uint64_t address, Dw
 			  Dwarf_Die *unit, Dwarf_Addr *pc)
 {
 	Dwarf_Addr bias;
-	Dwarf *dwarf = dwfl_module_getdwarf(file->module, &bias);
+	Dwarf *dwarf = ky_probe_file_dwarf(file, &bias);
 	Dwarf_Off offset = 0, next;
 	size_t header;
 

@@ -113,8 +113,6 @@ int ky_probe_library_find(const char *stem, char *path)
 
 /* ---- opening -------------------------------------------------------------------------- */
 
-static char *debuginfo_path; /* libdw's default: .debug, /usr/lib/debug */
-
 /* Directories with BUILD-ID.kdi files. */
 static const char *const *kdi_dirs;
 static size_t n_kdi_dirs;
@@ -130,7 +128,11 @@ static int probe_file_find_debuginfo(Dwfl_Module *module, void **data, const cha
 				     Dwarf_Addr base, const char *path, const char *link,
 				     GElf_Word crc, char **found)
 {
-	int fd = dwfl_standard_find_debuginfo(module, data, name, base, path, link, crc, found);
+	int fd = ky_debug_file_find(module, path, link, crc, found);
+
+	(void)data;
+	(void)name;
+	(void)base;
 
 	return fd < 0 && path ? ky_kdi_debug_file(path, kdi_dirs, n_kdi_dirs) : fd;
 }
@@ -139,7 +141,7 @@ static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
 	.find_debuginfo = probe_file_find_debuginfo,
 	.section_address = dwfl_offline_section_address,
-	.debuginfo_path = &debuginfo_path,
+	.debuginfo_path = &ky_debug_file_path,
 };
 
 static int not_elf(struct ky_probe_file *file, struct kymo_error *err)
@@ -178,8 +180,10 @@ int ky_probe_file_open(struct ky_probe_file *file, const char *path, struct kymo
 		return ret;
 	}
 	file->dwfl = dwfl_begin(&callbacks);
-	if (!file->dwfl) {
+	file->alt = calloc(1, sizeof(*file->alt));
+	if (!file->dwfl || !file->alt) {
 		close(fd);
+		ky_probe_file_close(file);
 		return ky_error_nomem(err);
 	}
 	/* Takes over the descriptor when it succeeds. */
@@ -197,6 +201,10 @@ void ky_probe_file_close(struct ky_probe_file *file)
 	ky_elf_guards_fini(&file->guards);
 	if (file->dwfl)
 		dwfl_end(file->dwfl);
+	if (file->alt)
+		ky_debug_alt_fini(file->alt);
+	free(file->alt);
+	file->alt = NULL;
 	file->dwfl = NULL;
 	file->module = NULL;
 	file->elf = NULL;
@@ -221,10 +229,17 @@ bool ky_probe_file_offset(const struct ky_probe_file *file, uint64_t address, ui
 	return false;
 }
 
+Dwarf *ky_probe_file_dwarf(const struct ky_probe_file *file, Dwarf_Addr *bias)
+{
+	return ky_debug_file_dwarf(file->module, file->alt, bias);
+}
+
 bool ky_probe_file_is_line(const struct ky_probe_file *file, uint64_t address)
 {
-	Dwfl_Line *line = dwfl_module_getsrc(file->module, address + file->bias);
 	Dwarf_Addr begin;
+	Dwfl_Line *line = ky_probe_file_dwarf(file, &begin)
+				  ? dwfl_module_getsrc(file->module, address + file->bias)
+				  : NULL;
 
 	return line && dwfl_lineinfo(line, &begin, NULL, NULL, NULL, NULL) &&
 	       begin == address + file->bias;

@@ -21,6 +21,7 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "kernel/probe/probe-spec.h"
+#include "symbols/dwarf/debug-file.h"
 #include "symbols/dwarf/elf-guard.h"
 
 struct ky_probe_file {
@@ -29,6 +30,7 @@ struct ky_probe_file {
 	Dwfl_Module *module;
 	Elf *elf; /* of the file itself */
 	struct ky_elf_guards guards;
+	struct ky_debug_alt *alt;
 	GElf_Addr bias; /* addresses of the module are those of the file, plus this */
 };
 
@@ -49,6 +51,8 @@ void ky_probe_file_close(struct ky_probe_file *file);
 /* An address as the file says it -> its offset in the file; false: it is not in the file. */
 bool ky_probe_file_offset(const struct ky_probe_file *file, uint64_t address, uint64_t *offset);
 
+/* The debug information, or NULL; *bias as of dwfl_module_getdwarf(). */
+Dwarf *ky_probe_file_dwarf(const struct ky_probe_file *file, Dwarf_Addr *bias);
 /* Does debug information say that a line begins there? Then an instruction does. */
 bool ky_probe_file_is_line(const struct ky_probe_file *file, uint64_t address);
 

@@ -115,7 +115,7 @@ void ky_dwarf_guard(Dwfl_Module *module, Dwarf *dwarf, struct ky_elf_guards *gua
 		ky_elf_guards_add(guards, elf);
 }
 
-struct ky_dwarf_units *ky_dwarf_units_new(Dwfl_Module *module)
+struct ky_dwarf_units *ky_dwarf_units_new(Dwfl_Module *module, struct ky_debug_alt *alt)
 {
 	struct ky_dwarf_units *units = calloc(1, sizeof(*units));
 	Dwarf_CU *cu = NULL;
@@ -125,7 +125,7 @@ struct ky_dwarf_units *ky_dwarf_units_new(Dwfl_Module *module)
 
 	if (!units)
 		return NULL;
-	units->dwarf = dwfl_module_getdwarf(module, &units->bias);
+	units->dwarf = ky_debug_file_dwarf(module, alt, &units->bias);
 	if (units->dwarf)
 		ky_dwarf_guard(module, units->dwarf, &units->guards);
 	while (units->dwarf && !ret &&

@@ -14,6 +14,7 @@
 
 #include <elfutils/libdwfl.h>
 
+#include "symbols/dwarf/debug-file.h"
 #include "symbols/dwarf/elf-guard.h"
 
 struct ky_dwarf_units;
@@ -26,8 +27,8 @@ struct ky_dwarf_frame {
 	uint64_t begin; /* of the function that is not inlined; 0: not known */
 };
 
-/* NULL: the module has no debug information, or memory is out. */
-struct ky_dwarf_units *ky_dwarf_units_new(Dwfl_Module *module);
+/* @alt lives longer. NULL: the module has no debug information, or memory is out. */
+struct ky_dwarf_units *ky_dwarf_units_new(Dwfl_Module *module, struct ky_debug_alt *alt);
 void ky_dwarf_units_free(struct ky_dwarf_units *units);
 
 /* The frames at @address, which the module has (with its bias); the innermost first. At most @max. */

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
 #include <libelf.h>
@@ -27,9 +28,12 @@
 	VALUE(Dwarf_Attribute *, dwarf_attr_integrate,                                             \
 	      (Dwarf_Die * die, unsigned int search_name, Dwarf_Attribute *result),                \
 	      (die, search_name, result))                                                          \
+	VALUE(Dwarf *, dwarf_begin_elf, (Elf * elf, Dwarf_Cmd cmd, Elf_Scn * scngrp),              \
+	      (elf, cmd, scngrp))                                                                  \
 	VALUE(int, dwarf_child, (Dwarf_Die * die, Dwarf_Die * result), (die, result))              \
 	VALUE(const char *, dwarf_diename, (Dwarf_Die * die), (die))                               \
 	VALUE(Dwarf_Off, dwarf_dieoffset, (Dwarf_Die * die), (die))                                \
+	VALUE(int, dwarf_end, (Dwarf * dwarf), (dwarf))                                            \
 	VALUE(int, dwarf_entrypc, (Dwarf_Die * die, Dwarf_Addr * return_addr), (die, return_addr)) \
 	VALUE(const char *, dwarf_filesrc,                                                         \
 	      (Dwarf_Files * file, size_t idx, Dwarf_Word * mtime, Dwarf_Word * length),           \
@@ -91,9 +95,12 @@
 	      (Dwarf_Die * die, ptrdiff_t offset, Dwarf_Addr * basep, Dwarf_Addr * startp,         \
 	       Dwarf_Addr * endp),                                                                 \
 	      (die, offset, basep, startp, endp))                                                  \
+	NOTHING(dwarf_setalt, (Dwarf * dwarf, Dwarf * alt), (dwarf, alt))                          \
 	VALUE(int, dwarf_siblingof, (Dwarf_Die * die, Dwarf_Die * result), (die, result))          \
 	VALUE(int, dwarf_srclang, (Dwarf_Die * die), (die))                                        \
 	VALUE(int, dwarf_tag, (Dwarf_Die * die), (die))                                            \
+	VALUE(ssize_t, dwelf_dwarf_gnu_debugaltlink,                                               \
+	      (Dwarf * dwarf, const char **name, const void **build_id), (dwarf, name, build_id))  \
 	VALUE(bool, dwfl_attach_state,                                                             \
 	      (Dwfl * dwfl, Elf * elf, pid_t pid, const Dwfl_Thread_Callbacks *thread_callbacks,   \
 	       void *dwfl_arg),                                                                    \
@@ -159,6 +166,7 @@
 
 #define ELF_FUNCTIONS(VALUE, NOTHING)                                                             \
 	VALUE(Elf *, elf_begin, (int fd, Elf_Cmd cmd, Elf *ref), (fd, cmd, ref))                  \
+	VALUE(int, elf_end, (Elf * elf), (elf))                                                   \
 	VALUE(Elf_Data *, elf_getdata, (Elf_Scn * scn, Elf_Data * data), (scn, data))             \
 	VALUE(int, elf_getphdrnum, (Elf * elf, size_t * dst), (elf, dst))                         \
 	VALUE(Elf_Scn *, elf_getscn, (Elf * elf, size_t index), (elf, index))                     \

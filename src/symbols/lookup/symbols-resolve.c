@@ -86,7 +86,7 @@ static size_t resolve_find_lines(struct ky_symbols *symbols, struct ky_object *o
 	if (!object->module)
 		close_oldest(symbols);
 	if (ky_object_open(object, &symbols->search) && !object->units)
-		object->units = ky_dwarf_units_new(object->module);
+		object->units = ky_dwarf_units_new(object->module, &object->alt);
 	object->has_no_lines = !object->units;
 	if (!object->units) {
 		ky_object_close(object);

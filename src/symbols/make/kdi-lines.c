@@ -352,18 +352,20 @@ static int read_units(struct ky_kdi_info *info, Dwarf *dwarf, uint64_t shift,
 	return ret ? ret : kdi_lines_read_inlined(info, dwarf, shift, units);
 }
 
-int ky_kdi_read_lines(struct ky_kdi_info *info, Dwfl_Module *module, GElf_Addr bias)
+int ky_kdi_read_lines(struct ky_kdi_info *info, struct ky_object *object)
 {
 	GElf_Addr dwarf_bias = 0;
-	Dwarf *dwarf = info->functions.len ? dwfl_module_getdwarf(module, &dwarf_bias) : NULL;
+	Dwarf *dwarf = info->functions.len
+			       ? ky_debug_file_dwarf(object->module, &object->alt, &dwarf_bias)
+			       : NULL;
 	struct ky_elf_guards guards = {0};
 	struct offsets units = KY_VEC_INIT;
-	uint64_t shift = dwarf_bias - bias;
+	uint64_t shift = dwarf_bias - object->bias;
 	int ret = KYMO_OK;
 
 	if (!dwarf)
 		return KYMO_OK;
-	ky_dwarf_guard(module, dwarf, &guards);
+	ky_dwarf_guard(object->module, dwarf, &guards);
 	if (!find_units(info, dwarf, shift, &units)) {
 		units.len = 0;
 		ret = scan_units(info, dwarf, shift, &units);

@@ -126,11 +126,13 @@ static bool kdi_make_is_kernel(const struct ky_kdi_info *info, const struct ky_o
 	return false;
 }
 
-static int make_object(struct ky_kdi_info *info, const struct ky_object *object,
+static int make_object(struct ky_kdi_info *info, struct ky_object *object,
 		       const struct ky_kdi_options *options)
 {
 	GElf_Addr bias = 0;
-	Dwarf *dwarf = options->want_types ? dwfl_module_getdwarf(object->module, &bias) : NULL;
+	Dwarf *dwarf = options->want_types
+			       ? ky_debug_file_dwarf(object->module, &object->alt, &bias)
+			       : NULL;
 	int ret = add_identity(info, object);
 	bool is_kernel, is_module = ky_kdi_is_module(object);
 
@@ -148,7 +150,7 @@ static int make_object(struct ky_kdi_info *info, const struct ky_object *object,
 	if (!ret && dwarf)
 		ret = ky_kdi_read_dwarf(info, dwarf, bias - object->bias);
 	if (!ret && options->want_lines)
-		ret = ky_kdi_read_lines(info, object->module, object->bias);
+		ret = ky_kdi_read_lines(info, object);
 	if (!ret && is_kernel)
 		move_kernel(info, object->kernel_text);
 	if (!ret && is_module)

@@ -46,6 +46,6 @@ int ky_kdi_read_btf(struct ky_kdi_info *info, const void *btf, size_t bytes, con
 /* kdi-dwarf.c: the same of DWARF; functions by address less @bias. */
 int ky_kdi_read_dwarf(struct ky_kdi_info *info, Dwarf *dwarf, GElf_Addr bias);
 /* kdi-lines.c: lines and inlined functions of the functions of @info. */
-int ky_kdi_read_lines(struct ky_kdi_info *info, Dwfl_Module *module, GElf_Addr bias);
+int ky_kdi_read_lines(struct ky_kdi_info *info, struct ky_object *object);
 
 #endif

@@ -11,13 +11,11 @@
 #include <unistd.h>
 
 #include "os/file.h"
+#include "symbols/dwarf/debuginfod.h"
 #include "symbols/dwarf/dwarf-units.h"
 #include "symbols/kdi/kdi.h"
-#include "symbols/object/debuginfod.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
-
-static char *debuginfo_path; /* libdw's default: .debug, /usr/lib/debug */
 
 void ky_object_close(struct ky_object *object)
 {
@@ -26,6 +24,7 @@ void ky_object_close(struct ky_object *object)
 	ky_elf_guards_fini(&object->guards);
 	if (object->dwfl)
 		dwfl_end(object->dwfl);
+	ky_debug_alt_fini(&object->alt);
 	object->dwfl = NULL;
 	object->module = NULL;
 }
@@ -150,6 +149,8 @@ static int find_debug_file(Dwfl_Module *module, void **data, const char *name, D
 	GElf_Addr address;
 	int bytes = dwfl_module_build_id(module, &id, &address), fd = -1;
 
+	(void)name;
+	(void)base;
 	if (object && bytes > 0 && bytes <= KY_ELF_BUILD_ID_MAX) {
 		memcpy(by_id.build_id, id, (size_t)bytes);
 		by_id.build_id_bytes = (uint32_t)bytes;
@@ -158,14 +159,14 @@ static int find_debug_file(Dwfl_Module *module, void **data, const char *name, D
 	}
 	if (fd >= 0 || (object && object->search->only_dirs))
 		return fd;
-	return dwfl_standard_find_debuginfo(module, data, name, base, file, link, crc, found);
+	return ky_debug_file_find(module, file, link, crc, found);
 }
 
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
 	.find_debuginfo = find_debug_file,
 	.section_address = dwfl_offline_section_address,
-	.debuginfo_path = &debuginfo_path,
+	.debuginfo_path = &ky_debug_file_path,
 };
 
 bool ky_object_open(struct ky_object *object, const struct ky_object_search *search)

@@ -14,6 +14,7 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "os/elf-file.h"
+#include "symbols/dwarf/debug-file.h"
 #include "symbols/dwarf/elf-guard.h"
 #include "symbols/tables/symbol-table.h"
 
@@ -53,6 +54,7 @@ struct ky_object {
 	Dwfl *dwfl;
 	Dwfl_Module *module;
 	struct ky_elf_guards guards;
+	struct ky_debug_alt alt;
 	const struct ky_object_search
 		*search; /* what it was opened with; borrowed until it closes */
 	GElf_Addr bias;

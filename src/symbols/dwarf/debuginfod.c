@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols/object/debuginfod.h"
+#include "symbols/dwarf/debuginfod.h"
 
 #include <pthread.h>
 #include <stdbool.h>

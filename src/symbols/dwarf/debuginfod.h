@@ -5,8 +5,8 @@
  *
  * Threads: any.
  */
-#ifndef KY_SYMBOLS_OBJECT_DEBUGINFOD_H
-#define KY_SYMBOLS_OBJECT_DEBUGINFOD_H
+#ifndef KY_SYMBOLS_DWARF_DEBUGINFOD_H
+#define KY_SYMBOLS_DWARF_DEBUGINFOD_H
 
 #include <stdint.h>
 
