@@ -251,6 +251,8 @@ static int user_consumer_step(struct ky_user *user, const struct pollfd *fds, in
 		ret = user_consumer_take_events(user, &got, err);
 	if (!ret)
 		ret = user_consumer_search(user, err);
+	if (!ret)
+		ret = ky_user_look_at_closing(user, err);
 	if (!ret && fds[OF_TASKS].revents)
 		ret = ky_user_take_tasks(user, err);
 	if (!ret && fds[OF_ORDER].revents)

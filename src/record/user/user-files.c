@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "record/user/user-internal.h"
 #include "record/rings/user-states.h"
 #include "record/rings/user-ring-internal.h"
@@ -30,6 +31,9 @@
 #define TASKS_AT_A_TIME 64
 /* State notes that wait for a ring that is away. */
 #define STATE_NOTES_MAX 16384
+/* When a file was closed, it is looked at so often, with this time between, until nobody has it open. */
+#define LOOKS	10
+#define LOOK_NS 100000000
 
 /* ---- files by their names ------------------------------------------------------------- */
 
@@ -589,6 +593,31 @@ int ky_user_file_comes(struct ky_user *user, struct ky_user_owner *owner, const 
 	return KYMO_OK;
 }
 
+/*
+ * The kernel tells of a file that is closed a moment before nobody has it open. On a kernel that is preemptible, the reading
+ * thread, which has the higher priority, can look within that moment: it looks again later.
+ */
+static int user_files_look_at_end(struct ky_user_ring_file *file, struct kymo_error *err)
+{
+	struct ky_user *user = file->user;
+	struct ky_user_owner *owner = file->owner;
+	char name[NAME_MAX + 1];
+
+	file->n_looks--;
+	if (!ky_user_ring_is_left(file->ring)) {
+		if (file->n_looks && !user->has_closing)
+			user->closing_ns = ky_os_now_ns();
+		user->has_closing |= file->n_looks > 0;
+		return KYMO_OK;
+	}
+	file->n_looks = 0;
+	/* A flight recorder may drop the file. */
+	snprintf(name, sizeof(name), "%s", file->name);
+	end_file(file);
+	/* One that is finished frees its name later. */
+	return user->options.overwrite ? user_files_look_again(user, owner, name, err) : KYMO_OK;
+}
+
 int ky_user_file_closed(struct ky_user *user, struct ky_user_owner *owner, const char *name,
 			struct kymo_error *err)
 {
@@ -599,12 +628,32 @@ int ky_user_file_closed(struct ky_user *user, struct ky_user_owner *owner, const
 	/* Of one that is away, this is looked at when it comes back. */
 	file = user_files_find_file(owner, name);
 	if (!file || file->is_away || file->ended ||
-	    (is_shared(user, name) && user_files_has_name(file)) ||
-	    !ky_user_ring_is_left(file->ring))
+	    (is_shared(user, name) && user_files_has_name(file)))
 		return KYMO_OK;
-	end_file(file);
-	/* One that is finished frees its name later. */
-	return user->options.overwrite ? user_files_look_again(user, owner, name, err) : KYMO_OK;
+	file->n_looks = LOOKS;
+	return user_files_look_at_end(file, err);
+}
+
+int ky_user_look_at_closing(struct ky_user *user, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	if (!user->has_closing || ky_os_now_ns() - user->closing_ns < LOOK_NS)
+		return KYMO_OK;
+	user->has_closing = false;
+	for (size_t i = 0; i < user->owners.len; i++) {
+		const struct ky_user_owner *owner = user->owners.data[i];
+
+		/* A file that ends leaves the list to the last one, which was looked at. */
+		for (size_t k = owner->reading.len; !ret && k-- > 0;) {
+			struct ky_user_ring_file *file =
+				k < owner->reading.len ? owner->reading.data[k] : NULL;
+
+			if (file && file->n_looks && !file->ended)
+				ret = user_files_look_at_end(file, err);
+		}
+	}
+	return ret;
 }
 
 void ky_user_file_follow(struct ky_user_ring_file *file)

@@ -51,8 +51,8 @@ static uint64_t quiet_ns(const struct ky_user *user)
 
 bool ky_user_has_deferred(const struct ky_user *user)
 {
-	return user->has_missed || user->rotation.n_left || user->newcomers.has_new ||
-	       ky_store_is_full(user->options.store);
+	return user->has_missed || user->has_closing || user->rotation.n_left ||
+	       user->newcomers.has_new || ky_store_is_full(user->options.store);
 }
 
 /* As kymo_ring_reader_arm(); 1 also for a ring whose program has told more than the metadata says. */

@@ -37,6 +37,7 @@ struct ky_user_ring_file {
 	bool is_away;
 	bool is_counted;	/* counts as open for the owner */
 	uint64_t device, inode; /* of the file that was opened under the name; 0: none */
+	unsigned int n_looks;	/* looks that are left: whether its program has ended */
 	uint64_t described;	/* its part of the owner's count */
 	KY_VEC(char *) notes;	/* shared: state notes that came while it was away */
 	bool dumps; /* before the end of its trace, look at its program's libraries once more */
@@ -172,6 +173,8 @@ struct ky_user {
 	struct ky_user_newcomers newcomers;
 	bool has_missed; /* inotify lost events because there were too many */
 	uint64_t searched_ns;
+	bool has_closing; /* a file has looks left */
+	uint64_t closing_ns;
 	size_t n_opening; /* number of rings that tasks are opening */
 	struct ky_user_sentry sentry;
 	struct ky_user_idle idle;
@@ -247,6 +250,8 @@ int ky_user_file_comes(struct ky_user *user, struct ky_user_owner *owner, const 
 /* A process has closed the file of this name. KYMO_E_MEMORY. */
 int ky_user_file_closed(struct ky_user *user, struct ky_user_owner *owner, const char *name,
 			struct kymo_error *err);
+/* Looks once more at files that were closed, and that somebody had open a moment later. KYMO_E_MEMORY. */
+int ky_user_look_at_closing(struct ky_user *user, struct kymo_error *err);
 /* Collects the results of tasks. An error that is not caused by a program ends the recording. */
 int ky_user_take_tasks(struct ky_user *user, struct kymo_error *err);
 /* The program has described more events: passes its ring to a task. */
