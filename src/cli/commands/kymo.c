@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <kymo/version.h>
@@ -212,9 +213,20 @@ static int run_as_analysis(int argc, char **argv)
 	return code;
 }
 
+/* What kymo daemon and others start by /proc/self/exe would be called "exe" in lists of processes. */
+static void name_process(void)
+{
+	char name[16];
+
+	if (prctl(PR_GET_NAME, name) == 0 && strcmp(name, "exe") == 0)
+		(void)prctl(PR_SET_NAME, "kymo");
+}
+
 int main(int argc, char **argv)
 {
 	int code;
+
+	name_process();
 
 	ky_cli_catch_sigpipe();
 	ky_cli_catch_sigxfsz();
