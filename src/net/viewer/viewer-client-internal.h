@@ -68,8 +68,19 @@ struct ky_viewer_cursor *ky_viewer_find(const struct ky_viewer_client *client, u
 /* Looks for new traces of the recording. */
 void ky_viewer_look(struct ky_viewer_client *client, struct ky_viewer_recording *recording);
 
+/* NULL: the viewer does not watch the session. */
+struct ky_viewer_attachment *ky_viewer_attachment_of(const struct ky_viewer_client *client,
+						     uint64_t session);
+/* Frees the attachment, and closes its recording after the last viewer. */
+void ky_viewer_detach(struct ky_viewer_client *client, struct ky_viewer_attachment *attachment);
+
 /* Closes the file of a packet of which the viewer has a part. */
 void ky_viewer_let_go(struct ky_viewer_client *client);
+
+/* The answers about what a viewer watches. 0 or a negative errno. */
+int ky_viewer_answer_attach(struct ky_viewer_client *client);
+int ky_viewer_answer_detach(struct ky_viewer_client *client);
+int ky_viewer_answer_new_streams(struct ky_viewer_client *client);
 
 /* The answers about the content of streams. 0 or a negative errno. */
 int ky_viewer_answer_index(struct ky_viewer_client *client);
