@@ -478,16 +478,19 @@ def turns(turns_ns):
     return events
 
 
-@pytest.mark.parametrize("limited", (True, False))
-def test_limit_while_others_have_the_cpu(kymo, tmp_path, limited):
+@pytest.mark.parametrize("case, limited", (("two others", True), ("many others", True), ("15 in turns", False), ("25 in turns", False)))
+def test_limit_while_others_have_the_cpu(kymo, tmp_path, case, limited):
     """What a limit of a control group does is a rhythm; turns of the scheduler among many threads are one, too, but fair."""
     ms = 10**6
-    if limited:
+    schedule = {
         # Thread 100 may run 20 ms in 100 ms; the others share what is left.
-        schedule = [turn for i in range(12) for turn in
-                    [(100, 20 * ms + i * 1000), (101, 40 * ms), (102, 40 * ms - i * 1000)]]
-    else:
-        schedule = [(tid, 4 * ms) for _ in range(40) for tid in range(100, 115)]
+        "two others": [turn for i in range(12) for turn in
+                       [(100, 20 * ms + i * 1000), (101, 40 * ms), (102, 40 * ms - i * 1000)]],
+        # The same, but each of the others is soon preempted, too. Before its limit, thread 100 waits 6 ms for each turn.
+        "many others": [turn for _ in range(12) for turn in
+                        [(100, 4 * ms), (101, 2 * ms), (102, 2 * ms), (103, 2 * ms)] * 5 + [(tid, 2 * ms) for tid in range(104, 129)]],
+        "15 in turns": [(tid, 4 * ms) for _ in range(40) for tid in range(100, 115)],
+        "25 in turns": [(tid, 4 * ms) for _ in range(24) for tid in range(100, 125)]}[case]
     trace = kernel_trace.write(tmp_path / "trace", turns(schedule), whole=True)
     rows = json.loads(kymo("report", "why", "--json", "--tid", "100", trace).out)["reports"][0]["tables"][0]["rows"]
     text = of([row["finding"] for row in rows], "^t100 .*could run, but waited")
