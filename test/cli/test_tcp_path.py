@@ -156,3 +156,14 @@ def test_clocks_of_hosts(kymo, hosts):
     arrows = [len([row for row in path["arrows"] if row["process"]["name"] == "kt-client" and
                    row["waker"]["name"] == "kt-server"]) for path in (before, both)]
     assert arrows[1] >= N_REQUESTS
+    # A send that seems to come after its receipt is its cause as long as the errors of the clocks allow it, and no longer.
+    path = traces[1] / ".kymo-sync.json"
+    known = json.loads(path.read_text(encoding="utf-8"))
+    found = {}
+    for bound in (0, 9_000_000):
+        late = {"shift_ns": known["shift_ns"] + 8_000_000, "begin_bound_ns": bound, "end_bound_ns": bound}
+        path.write_text(json.dumps(known | late), encoding="utf-8")
+        both = path_of(kymo, traces)
+        found[bound] = (len([row for row in both["arrows"] if row["process"]["name"] == "kt-client" and row["waker"]["name"] == "kt-server"]),
+                        sum(row["duration"] for row in both["log"] if row["process"]["name"] == "kt-server" and row["cause"] == "blocked: timer"))
+    assert found[9_000_000][0] >= N_REQUESTS and found[9_000_000][1] > found[0][1], found
