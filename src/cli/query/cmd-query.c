@@ -193,7 +193,7 @@ const struct ky_command ky_command_query = {
 	.summary = "ask traces in SQL",
 	.usage = "[OPTIONS] TRACE... [STATEMENT | FILE.sql]\n"
 		 "       kymo query --schema TRACE...\n"
-		 "       kymo query --fleet DIR|URL STATEMENT",
+		 "       kymo query --fleet DIR|URL STATEMENT|FILE.sql",
 	.description =
 		"Runs SQL statements of SQLite over traces, without importing anything first. Each kind of event is a table with a "
 		"column for each field, and event has all events. thread, process, thread_state, cpu_state, syscall, irq, "
