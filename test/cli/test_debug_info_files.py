@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -120,6 +121,98 @@ def made(tmp_path, path, *options):
     out = tmp_path / (os.path.basename(path) + ".kdi")
     debug_info("make", *options, path, "-o", str(out))
     return str(out)
+
+
+class Page:
+    """A reader of .kdi files by docs/debug-info.md, with nothing of Kymo."""
+
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            self.data = file.read()
+        magic, version, n, size = struct.unpack_from("<8sIIQ", self.data)
+        assert (magic, version, size) == (b"KYMOKDI\n", 1, len(self.data))
+        self.sections = {one: (at, at + length) for one, _, at, length in (
+            struct.unpack_from("<IIQQ", self.data, 40 + 24 * i) for i in range(n))}
+        self.n_functions, = struct.unpack_from("<I", self.data, 24)
+        self.at = 0
+
+    def number(self):
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    def signed(self):
+        value = self.number()
+        return value // 2 if value % 2 == 0 else -(value + 1) // 2
+
+    def text(self):
+        end = self.data.index(b"\0", self.at)
+        value, self.at = self.data[self.at:end], end + 1
+        return value
+
+    def files(self):
+        begin, _ = self.sections[8]
+        n, = struct.unpack_from("<I", self.data, begin)
+        names = []
+        for offset in struct.unpack_from(f"<{n}I", self.data, begin + 4):
+            self.at = begin + 4 + 4 * n + offset
+            names.append(self.text().decode())
+        return names
+
+    def block(self, number):
+        """[address, size, name, [(address, file, line)]] of each function."""
+        first, functions, names, lines, _ = struct.unpack_from("<QIIII", self.data, self.sections[3][0] + 24 * number)
+        n = min(64, self.n_functions - 64 * number)
+        self.at = self.sections[4][0] + functions
+        sizes = [self.number() for _ in range(n)]
+        found = [[first, sizes[0]]]
+        for size in sizes[1:]:
+            found.append([(sum(found[-1]) + 15) // 16 * 16 + self.signed(), size])
+        self.at = self.sections[5][0] + names + n
+        name = b""
+        for i, one in enumerate(found):
+            name = name[:self.data[self.sections[5][0] + names + i]] + self.text()
+            one.append(name.decode())
+        self.at = self.sections[6][0] + lines
+        for one in found:
+            one.append(self.lines(one[0]))
+        return found
+
+    def lines(self, address):
+        found, file, line = [], 0, 0
+        for _ in range(self.number()):
+            step = self.number()
+            address += step // 2
+            file = self.number() if step % 2 else file
+            line += self.signed()
+            found.append((address, file, line))
+        return found
+
+
+def test_format_of_the_documentation(tmp_path):
+    """Who reads the file by its documentation alone gets the functions of nm, and the lines of kymo debug-info find."""
+    page = Page(made(tmp_path, LIBC, "--lines"))
+    found = [one for number in range((page.n_functions + 63) // 64) for one in page.block(number)]
+    assert len(found) == page.n_functions > 2000 and found == sorted(found, key=lambda one: one[0])
+    sizes = {(one[0], one[2]): one[1] for one in found}
+    of_nm = {}
+    for line in run("nm", "-D", "-S", "--defined-only", LIBC).splitlines():
+        words = line.split()
+        if len(words) == 4 and words[2] in "tTwWi":
+            of_nm[int(words[0], 16), words[3].split("@")[0]] = int(words[1], 16)
+    both = of_nm.keys() & sizes.keys()
+    assert len(both) > 1000 and all(sizes[one] == of_nm[one] for one in both)
+    files, chosen = page.files(), random.Random(3).sample([one for one in found if one[3]], 300)
+    # Of several lines of one address, the last one counts.
+    places = [random.Random(at).choice([(place, *line) for place, line in {place: (file, line) for place, file, line in lines}.items()])
+              for at, _, _, lines in chosen]
+    mine = [(os.path.basename(files[file]), line) for _, file, line in places]
+    assert [frames[0][1:] for frames in ours(LIBC, [at for at, _, _ in places])] == mine
 
 
 @pytest.mark.parametrize("path", [LIBC, KYMO])
