@@ -50,9 +50,40 @@ class Wakings:
         return event.name != "sched_wakeup" or announced or not self.any
 
 
+class Early:
+    """Threads that another CPU wakes while they are on their way off theirs: they wait for a CPU since their switch."""
+
+    def __init__(self):
+        self.wakings = {}  # tid -> sched_waking
+
+    def runs(self, event):
+        """A wake-up of a thread that runs. With its sched_wakeup it is over: the thread runs on."""
+        self.wakings.pop(event.fields["tid"], None)
+        if event.name == "sched_waking":
+            self.wakings[event.fields["tid"]] = event
+
+    def leaves(self, event):
+        """A switch: the sched_waking by which the thread goes on, or None."""
+        waking = self.wakings.pop(event.fields["prev_tid"], None)
+        return waking if number(event.fields["prev_state"]) & 0xff else None
+
+
+def early_waits(events):
+    """{(the switch's time, thread)} of all of them."""
+    early, current, found = Early(), {}, set()
+    for event in events:
+        if event.name == "sched_switch":
+            current[event.cpu] = event.fields["next_tid"]
+            if early.leaves(event):
+                found.add((event.ns, event.fields["prev_tid"]))
+        elif event.name in ("sched_waking", "sched_wakeup") and event.fields["tid"] in current.values():
+            early.runs(event)
+    return found
+
+
 def waits(events, bounded=None):
     """Waits for a CPU, in the order of their ends. To @bounded: those without a switch to the thread, up to its sign."""
-    running, wakings, waiting, found = Running(), Wakings(), {}, []
+    running, wakings, early, waiting, found = Running(), Wakings(), Early(), {}, []
 
     def miss(tid, event):
         wait = waiting.pop(tid, None)
@@ -64,7 +95,9 @@ def waits(events, bounded=None):
         miss(running.see(event), event)
         if event.name in ("sched_waking", "sched_wakeup", "sched_wakeup_new"):
             woken, whole = fields["tid"], wakings.is_whole(event)
-            if woken not in running.current.values() and woken not in waiting:
+            if woken in running.current.values():
+                early.runs(event)
+            elif woken not in waiting:
                 waiting[woken] = (event.ns, "woken", event.context.get("tid") or None) if whole else None
         elif event.name == "sched_switch":
             prev, following = fields["prev_tid"], fields["next_tid"]
@@ -72,6 +105,9 @@ def waits(events, bounded=None):
             running.current[cpu] = following
             if prev and number(fields["prev_state"]) & 0xff == 0:
                 waiting[prev] = (event.ns, "preempted", None)
+            waking = early.leaves(event)
+            if waking:
+                waiting[prev] = event.ns, "woken", waking.context.get("tid") or None
             wait = waiting.pop(following, None)
             if wait:
                 begin, kind, waker = wait
@@ -136,7 +172,8 @@ def as_wait(row):
 
 def check_threads(report, events):
     """Times off the CPU, by the same rules as waits; CPU time is report cpu's (test_report.py)."""
-    running, off, sums = Running(), {}, collections.defaultdict(collections.Counter)
+    running, early, off = Running(), Early(), {}
+    sums = collections.defaultdict(collections.Counter)
 
     def end(tid, ns):
         kind, since = off.pop(tid, (None, 0))
@@ -149,7 +186,9 @@ def check_threads(report, events):
         off.pop(running.see(event), None)
         if event.name in ("sched_waking", "sched_wakeup", "sched_wakeup_new"):
             woken = fields["tid"]
-            if woken not in running.current.values() and off.get(woken, ("",))[0] != "ready":
+            if woken in running.current.values():
+                early.runs(event)
+            elif off.get(woken, ("",))[0] != "ready":
                 end(woken, event.ns)
                 off[woken] = "ready", event.ns
         elif event.name == "sched_switch":
@@ -157,7 +196,7 @@ def check_threads(report, events):
             off.pop(prev, None)
             running.current[cpu] = following
             state = number(fields["prev_state"]) & 0xff
-            kind = "ready" if not state else "sleep" if state & 1 else \
+            kind = "ready" if not state or early.leaves(event) else "sleep" if state & 1 else \
                 "disk" if state & 2 else "other"
             if prev and not (prev in ended and state):
                 off[prev] = kind, event.ns

@@ -3,6 +3,7 @@
 
 import collections
 
+from oracle_cpu import Early
 from oracle_figures import check_stats, number
 
 
@@ -22,12 +23,14 @@ def runs(events):
 
 def first_cpus(events):
     """{(tid, begin of the wait): (preempted by, CPU that it waits for first)}"""
-    found, running, waiting = {}, {}, {}
+    found, running, waiting, early, left_ns = {}, {}, {}, Early(), {}
     for event in events:
         fields = event.fields
-        if event.name in ("sched_waking", "sched_wakeup", "sched_wakeup_new") and \
-                fields["tid"] not in running.values():
-            begin, by, _ = waiting.get(fields["tid"], (event.ns, None, None))
+        wakes = event.name in ("sched_waking", "sched_wakeup", "sched_wakeup_new")
+        if wakes and fields["tid"] in running.values():
+            early.runs(event)
+        elif wakes:
+            begin, by, _ = waiting.get(fields["tid"], (left_ns.get(fields["tid"], event.ns), None, None))
             if by is None:
                 waiting[fields["tid"]] = begin, None, fields["target_cpu"]
                 found[fields["tid"], begin] = None, fields["target_cpu"]
@@ -36,6 +39,10 @@ def first_cpus(events):
             running[event.cpu] = following
             waiting.pop(prev, None)
             waiting.pop(following, None)
+            left_ns.pop(prev, None)
+            left_ns.pop(following, None)
+            if early.leaves(event):
+                left_ns[prev] = event.ns
             if prev and number(fields["prev_state"]) & 0xff == 0:
                 waiting[prev] = event.ns, following or False, event.cpu
                 found[prev, event.ns] = following or None, event.cpu

@@ -295,7 +295,8 @@ def more_sched(report, events):
 def queue_lengths(events):
     """The most threads that waited for each CPU at a time; and the interrupts that woke, by time and thread."""
     running, stacks, where, longest = oracle_cpu.Running(), oracle_interrupts.Stacks(), {}, collections.Counter()
-    irqs = {}
+    left_early = set()
+    early, irqs, tops = oracle_cpu.Early(), {}, {}
 
     def wait(tid, cpu):
         where[tid] = cpu
@@ -305,18 +306,23 @@ def queue_lengths(events):
         fields = event.fields
         where.pop(running.see(event), None)
         if event.name in ("sched_waking", "sched_wakeup", "sched_wakeup_new"):
-            woken = fields["tid"]
+            woken, stack = fields["tid"], stacks.stacks[event.cpu]
             if woken in running.current.values():
+                early.runs(event)
+                tops[woken] = stack and stack[-1][:3]
                 continue
-            if woken not in where:
-                stack = stacks.stacks[event.cpu]
-                if stack:
-                    irqs[event.ns, woken] = stack[-1][:3]
+            if woken not in where and stack and woken not in left_early:
+                irqs[event.ns, woken] = stack[-1][:3]
+            left_early.discard(woken)
             if where.get(woken) != fields["target_cpu"]:
                 wait(woken, fields["target_cpu"])
         elif event.name == "sched_switch":
             running.current[event.cpu] = fields["next_tid"]
             where.pop(fields["prev_tid"], None)
+            if early.leaves(event):
+                left_early.add(fields["prev_tid"])
+                if tops[fields["prev_tid"]]:
+                    irqs[event.ns, fields["prev_tid"]] = tops[fields["prev_tid"]]
             if fields["prev_tid"] and number(fields["prev_state"]) & 0xff == 0:
                 wait(fields["prev_tid"], event.cpu)
             where.pop(fields["next_tid"], None)

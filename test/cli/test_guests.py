@@ -240,18 +240,20 @@ class Thread:
 
     def __init__(self, tid, host):
         self.waited, self.blocked = [], []
-        off = ready = None
+        off = ready = early = None
         for event in host:
             fields = event.fields
             if event.name == "sched_switch" and fields["prev_tid"] == tid:
                 off, ready = event.ns, event.ns if oracle_figures.number(fields["prev_state"]) in (0, 256) else None
-            elif event.name == "sched_waking" and fields["tid"] == tid and off and not ready:
+            elif event.name == "sched_waking" and fields["tid"] == tid and not off:
+                early = event  # in time, unless it ran on and a later one wakes it
+            elif event.name == "sched_waking" and fields["tid"] == tid and not ready:
                 ready = event.ns
                 self.blocked.append((off, ready))
             elif event.name == "sched_switch" and fields["next_tid"] == tid:
-                if ready:
-                    self.waited.append((ready, event.ns, event.cpu))
-                off = ready = None
+                if ready or (early and off):
+                    self.waited.append((ready or off, event.ns, event.cpu))
+                off = ready = early = None
 
 
 class Guest:

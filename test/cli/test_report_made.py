@@ -50,6 +50,33 @@ def test_waking_and_wakeup_of_the_same_time(kymo, tmp_path):
         assert waits(kymo, trace, "--min", "1us") == [(5000, 6000, "woken", 20, 10)]
 
 
+def test_woken_on_its_way_off_the_cpu(kymo, tmp_path):
+    """What another CPU wakes while its switch is not done waits for a CPU from the switch on, and is not blocked."""
+    def record(name, *, seconds):
+        wakeups = [wake(5300, 1, 0, "sched_wakeup", 10, 0), wake(20_100, 1, 20, "sched_wakeup", 10, 0),
+                   wake(33_000, 1, 20, "sched_wakeup", 10, 0)]
+        return write(tmp_path / name, sorted([
+            switch(0, 0, 0, 10), switch(0, 1, 0, 20), event(1000, 0, 10, "syscall_entry_pause"),
+            # Woken at 5 us, the switch comes at 5.2 us.
+            wake(5000, 1, 20, "sched_waking", 10, 0), switch(5200, 0, 10, 0, 1), switch(9000, 0, 0, 10),
+            # Woken before it gave up its CPU: it ran on. It sleeps later, until 33 us.
+            wake(20_000, 1, 20, "sched_waking", 10, 0), switch(30_000, 0, 10, 0, 1),
+            wake(33_000, 1, 20, "sched_waking", 10, 0), switch(34_000, 0, 0, 10), switch(35_000, 0, 10, 30),
+            event(40_000, 0, 30, "syscall_entry_pause"), switch(45_000, 0, 30, 10), event(46_000, 0, 10, "syscall_exit_pause", ret=0),
+            switch(47_000, 0, 10, 0, 1), switch(48_000, 1, 20, 0, 1)] + seconds * wakeups,
+            key=lambda one: one.ns))
+
+    for name, seconds in (("both", 1), ("first", 0)):
+        trace = record(name, seconds=seconds)
+        assert waits(kymo, trace) == [(5200, 9000, "woken", 10, 20), (33_000, 34_000, "woken", 10, 20),
+                                      (35_000, 45_000, "preempted", 10, None)], name
+        log = tables(kymo("report", "--json", "breakdown", "--of", "syscall", "-t", "log", trace), "breakdown")["log"]
+        assert [(row["begin"] - START_NS, row["end"] - START_NS, row["cause"].split(" ")[0]) for row in log] == [
+            (1000, 5200, "running"), (5200, 9000, "waiting"), (9000, 30_000, "running"), (30_000, 33_000, "blocked:"),
+            (33_000, 34_000, "waiting"), (34_000, 35_000, "running"), (35_000, 45_000, "preempted"),
+            (45_000, 46_000, "running")], name
+
+
 def test_waits_without_a_switch_to_the_thread(kymo, tmp_path):
     """The wait lies between 0 ns and the first sign of the thread on a CPU: reports give these bounds."""
     made = [switch(0, 0, 0, 10), switch(0, 1, 0, 20)]

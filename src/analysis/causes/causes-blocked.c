@@ -130,6 +130,23 @@ static const struct ky_thread *causes_blocked_sender(const struct ky_teller *tel
 	return call && call->file && call->file->kind == KY_FILE_NET ? stretch->waker : NULL;
 }
 
+/* A thread is in the kernel at @ns though in no call: it ends, or stops for its debugger or by a signal. */
+static bool causes_blocked_is_leaving(const struct ky_track *track, int64_t ns)
+{
+	const struct ky_track_call *next = ky_track_call_after(track, ns);
+	size_t first = ky_track_find(track, ns);
+
+	if (track->exit_ns && track->exit_ns <= ns)
+		return true;
+	for (size_t i = first; i < track->stretches.len && i - first < KY_CAUSES_LOOKS; i++) {
+		const struct ky_stretch *stretch = &track->stretches.data[i];
+
+		if (stretch->kind >= KY_STRETCH_SLEEP || (next && next->begin_ns < stretch->end_ns))
+			return stretch->kind == KY_STRETCH_OTHER;
+	}
+	return false;
+}
+
 const struct ky_thread *ky_stretch_waker(const struct ky_causes *causes,
 					 const struct ky_stretch *stretch)
 {
@@ -141,6 +158,7 @@ const struct ky_thread *ky_stretch_waker(const struct ky_causes *causes,
 	/* From user space nobody wakes: an interrupt that was not recorded did. */
 	if (track && track->calls.len && waker->ppid != 2 && waker->tid != 2 &&
 	    !ky_track_call_at(track, stretch->end_ns) &&
+	    !causes_blocked_is_leaving(track, stretch->end_ns) &&
 	    !(causes->abilities & KY_CAN_FAULT &&
 	      ky_track_faults(track, stretch->end_ns - FAULT_NS, stretch->end_ns)))
 		return NULL;

@@ -86,6 +86,7 @@ struct ky_track {
 	KY_VEC(int64_t) faults;
 	KY_VEC(struct ky_move) moves;
 	KY_VEC(struct ky_fs_seen) steps; /* in the order of their ends */
+	int64_t exit_ns;		 /* its end began; 0: not seen */
 };
 
 struct ky_lane_run {

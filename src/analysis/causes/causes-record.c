@@ -131,6 +131,16 @@ static int causes_record_on_migrated(void *data, struct ky_thread *thread, int64
 		       : 0;
 }
 
+static int causes_record_on_exit(void *data, struct ky_thread *thread, int64_t ns)
+{
+	struct ky_track *track = causes_record_track(data, thread);
+
+	if (!track)
+		return KYMO_E_MEMORY;
+	track->exit_ns = ns;
+	return 0;
+}
+
 static int causes_record_on_memory(void *data, const struct ky_memory *memory)
 {
 	struct ky_causes *causes = data;
@@ -472,6 +482,7 @@ struct ky_causes *ky_causes_new(struct ky_model *model)
 		.data = causes,
 		.ran = causes_record_on_ran,
 		.migrated = causes_record_on_migrated,
+		.thread_exit = causes_record_on_exit,
 		.call_begin = causes_record_on_call_begin,
 		.call = causes_record_on_call,
 		.off = causes_record_on_off,

@@ -103,7 +103,10 @@ enum ky_wait_kind {
 /* A thread waits, or waited, for a CPU. */
 struct ky_wait {
 	enum ky_wait_kind kind;
-	/* The first waking since it last ran, or the switch that took it off; INT64_MIN: was not seen. */
+	/*
+	 * The first waking since it last ran, or the switch that took it off, if that was later or preempted it;
+	 * INT64_MIN: was not seen.
+	 */
 	int64_t begin_ns;
 	const struct ky_thread *waker; /* what ran where it was woken; NULL: idle or unknown */
 	const struct ky_irq_line *irq; /* the interrupt that woke it; NULL: none */
@@ -122,6 +125,7 @@ struct ky_thread {
 	struct ky_syscall syscall;
 	struct ky_wait wait;
 	struct ky_wait woken; /* the last wake-up that counted; KY_WAIT_NONE: none yet */
+	struct ky_wait early; /* a sched_waking while it still ran; KY_WAIT_NONE: none */
 	enum ky_off_kind off; /* while it does not run */
 	int64_t off_ns;	      /* since when, or since the interval's begin */
 	int64_t left_ns;      /* since when, whatever intervals there are */

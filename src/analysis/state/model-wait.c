@@ -2,6 +2,7 @@
 /*
  * The state model: threads off the CPU. A wait for a CPU begins with the first waking since
  * the thread last ran, or with the switch that preempted it; it ends with the switch to it.
+ * A thread that another CPU wakes while it is still on its way off the CPU waits from its switch on.
  * Waits over lost switches do not count, since the thread may have run.
  */
 #include "analysis/state/model-internal.h"
@@ -155,12 +156,35 @@ static struct ky_wait woken_by(struct ky_feed *feed, const struct ky_event *even
 	};
 }
 
+/*
+ * The thread left for a sleep, and goes on by a waking from before: it waits for a CPU since it left. Where it did not
+ * sleep, its sched_wakeup came before the switch, or another sched_waking after it.
+ */
+static void model_wait_since_left(struct ky_thread *thread)
+{
+	bool sleeps = thread->off != KY_OFF_UNKNOWN && thread->off != KY_OFF_READY;
+
+	if (thread->early.kind && sleeps && !thread->wait.kind) {
+		thread->wait = thread->early;
+		thread->wait.begin_ns = thread->left_ns;
+		thread->woken = thread->wait;
+		thread->off = KY_OFF_READY;
+	}
+	thread->early.kind = KY_WAIT_NONE;
+}
+
 int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 		 const struct ky_class_info *info, struct ky_thread *thread, int32_t cpu,
 		 bool whole)
 {
+	bool is_first = thread->announced; /* of two events: sched_waking, not sched_wakeup */
 	int status;
 
+	if (is_first || thread->running)
+		thread->early = is_first && thread->running ? woken_by(feed, event, info)
+							    : (struct ky_wait){0};
+	else
+		model_wait_since_left(thread);
 	/* A wait that began before a loss may be over: this is the first waking that counts. */
 	if (thread->wait.kind && thread->wait.begin_ns < thread->host->blind_until_ns)
 		thread->wait.kind = KY_WAIT_NONE;
@@ -214,11 +238,13 @@ int ky_wait_complete(struct ky_feed *feed, const struct ky_event *event,
 int ky_wait_run(struct ky_model *model, struct ky_thread *thread, struct ky_cpu *cpu, int64_t ns,
 		bool switched)
 {
-	struct ky_waited waited = {thread, cpu, thread->wait, ns};
+	struct ky_waited waited = {.thread = thread, .cpu = cpu, .end_ns = ns};
 	int status;
 
 	if (!(model->subjects & KY_ABOUT_WAITS))
 		return 0;
+	model_wait_since_left(thread);
+	waited.wait = thread->wait;
 	status = model_wait_count(model, thread, KY_UNKNOWN, ns);
 	if (switched && status >= 0)
 		status = ky_wait_flush(model, thread, ns);
