@@ -134,14 +134,25 @@ static int fleet_batch_add_text(struct ky_fleet_batch *batch, struct ky_fleet_ve
 }
 
 static int fleet_batch_add_number_text(struct ky_fleet_batch *batch, struct ky_fleet_vector *vector,
-				       int64_t value)
+				       const struct ky_sql_cell *number)
 {
 	struct ky_sql_cell cell = {.type = KY_SQL_TEXT};
 	char text[32];
 
-	cell.len = (uint32_t)snprintf(text, sizeof(text), "%" PRId64, value);
+	cell.len = (uint32_t)(number->type == KY_SQL_REAL
+				      ? snprintf(text, sizeof(text), "%.17g", number->real)
+				      : snprintf(text, sizeof(text), "%" PRId64, number->integer));
 	cell.text = text;
 	return fleet_batch_add_text(batch, vector, &cell);
+}
+
+static int fleet_batch_add_real(struct ky_fleet_vector *vector, const struct ky_sql_cell *cell)
+{
+	double real = cell->type == KY_SQL_INTEGER ? (double)cell->integer : cell->real;
+
+	if ((cell->type != KY_SQL_INTEGER && cell->type != KY_SQL_REAL) || isnan(real))
+		return fleet_batch_add_null(vector);
+	return ky_vec_push(&vector->numbers, ky_fleet_bits(real));
 }
 
 /* Numbers in a column of texts are texts, and what no integer can be is NULL. */
@@ -151,17 +162,41 @@ void ky_fleet_batch_add(struct ky_fleet_batch *batch, size_t i, const struct ky_
 	bool is_text = batch->table->columns.data[i].is_text;
 	int ret;
 
-	if (cell->type == KY_SQL_INTEGER && !is_text)
+	if (batch->table->columns.data[i].is_real)
+		ret = fleet_batch_add_real(vector, cell);
+	else if (cell->type == KY_SQL_INTEGER && !is_text)
 		ret = ky_vec_push(&vector->numbers, cell->integer);
 	else if (cell->type == KY_SQL_TEXT && is_text)
 		ret = fleet_batch_add_text(batch, vector, cell);
-	else if (cell->type == KY_SQL_INTEGER)
-		ret = fleet_batch_add_number_text(batch, vector, cell->integer);
-	else if (cell->type == KY_SQL_REAL && !is_text && fabs(cell->real) < 9e18)
+	else if (is_text && (cell->type == KY_SQL_INTEGER || cell->type == KY_SQL_REAL))
+		ret = fleet_batch_add_number_text(batch, vector, cell);
+	else if (cell->type == KY_SQL_REAL && fabs(cell->real) < 9e18)
 		ret = ky_vec_push(&vector->numbers, (int64_t)cell->real);
 	else
 		ret = fleet_batch_add_null(vector);
 	batch->failed |= ret < 0;
+}
+
+struct ky_sql_cell ky_fleet_batch_cell(const struct ky_fleet_batch *batch, size_t i, size_t row)
+{
+	const struct ky_fleet_column *column = &batch->table->columns.data[i];
+	const struct ky_fleet_vector *vector = &batch->vectors.data[i];
+	struct ky_sql_cell cell = {.type = KY_SQL_NULL};
+	size_t len;
+
+	if (ky_fleet_is_null(vector, row))
+		return cell;
+	if (column->is_text) {
+		cell.type = KY_SQL_TEXT;
+		cell.text = ky_fleet_text(vector, vector->numbers.data[row], &len);
+		cell.len = (uint32_t)len;
+	} else if (column->is_real) {
+		cell.type = KY_SQL_REAL;
+		cell.real = ky_fleet_real(vector->numbers.data[row]);
+	} else {
+		ky_sql_put(&cell, vector->numbers.data[row]);
+	}
+	return cell;
 }
 
 size_t ky_fleet_batch_bytes(const struct ky_fleet_batch *batch)

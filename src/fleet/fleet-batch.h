@@ -10,13 +10,16 @@
 #ifndef KY_FLEET_FLEET_BATCH_H
 #define KY_FLEET_FLEET_BATCH_H
 
+#include <string.h>
+
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "sql/sql-rows.h"
 
 struct ky_fleet_column {
 	const char *name;
-	bool is_text;  /* else an integer, or a real number that is rounded */
+	bool is_text;
+	bool is_real;  /* else an integer: a real number is rounded */
 	bool is_small; /* an integer that has 32 bits */
 	bool is_whole; /* never NULL */
 	bool is_time;  /* ns since 1970: differs little from row to row */
@@ -31,7 +34,7 @@ struct ky_fleet_table {
 };
 
 struct ky_fleet_vector {
-	KY_VEC(int64_t) numbers; /* of texts: which of them; NULL: 0 */
+	KY_VEC(int64_t) numbers; /* of texts: which of them; of real numbers: their bits; NULL: 0 */
 	KY_VEC(uint8_t) nulls;	 /* 1: NULL; shorter than @numbers: the rest has values */
 	struct ky_strbuf texts;
 	KY_VEC(size_t) ends; /* of each text in @texts */
@@ -65,12 +68,30 @@ static inline void ky_fleet_batch_end_row(struct ky_fleet_batch *batch)
 {
 	batch->n_rows++;
 }
+/* The value of column @i in @row; a text lives as long as the batch. */
+struct ky_sql_cell ky_fleet_batch_cell(const struct ky_fleet_batch *batch, size_t i, size_t row);
 /* Memory of its rows. */
 size_t ky_fleet_batch_bytes(const struct ky_fleet_batch *batch);
 
 static inline bool ky_fleet_is_null(const struct ky_fleet_vector *vector, size_t row)
 {
 	return row < vector->nulls.len && vector->nulls.data[row];
+}
+
+static inline int64_t ky_fleet_bits(double real)
+{
+	int64_t bits;
+
+	memcpy(&bits, &real, sizeof(bits));
+	return bits;
+}
+
+static inline double ky_fleet_real(int64_t bits)
+{
+	double real;
+
+	memcpy(&real, &bits, sizeof(real));
+	return real;
 }
 
 /* The text with that number. */

@@ -19,6 +19,8 @@ enum block_base {
 #define FLAG_NULLS 4  /* some rows are NULL */
 #define FLAG_EQUAL 8  /* all differences are equal */
 #define FLAG_TEXTS 16 /* the values are numbers of texts */
+#define FLAG_REALS 32 /* the values are bits of real numbers */
+#define FLAGS_MAX  63
 
 #define ZSTD_LEVEL   1
 #define PACK_MIN     64 /* bytes */
@@ -194,6 +196,11 @@ static int block_pack(const struct ky_strbuf *body, struct ky_strbuf *out, struc
 	return KYMO_OK;
 }
 
+static unsigned int block_flags(const struct ky_fleet_column *column)
+{
+	return column->is_text ? FLAG_TEXTS : column->is_real ? FLAG_REALS : 0;
+}
+
 int ky_fleet_block_encode(const struct ky_fleet_batch *batch, size_t i, struct ky_strbuf *out,
 			  struct kymo_error *err)
 {
@@ -222,10 +229,9 @@ int ky_fleet_block_encode(const struct ky_fleet_batch *batch, size_t i, struct k
 	if (ky_strbuf_failed(&encoder.body)) {
 		ret = ky_error_nomem(err);
 	} else {
-		encoder.body.data[0] =
-			(char)(base | (encoder.vector->nulls.len ? FLAG_NULLS : 0) |
-			       (is_equal ? FLAG_EQUAL : 0) |
-			       (batch->table->columns.data[i].is_text ? FLAG_TEXTS : 0));
+		encoder.body.data[0] = (char)(base | (encoder.vector->nulls.len ? FLAG_NULLS : 0) |
+					      (is_equal ? FLAG_EQUAL : 0) |
+					      block_flags(&batch->table->columns.data[i]));
 		ret = block_pack(&encoder.body, out, err);
 	}
 	ky_strbuf_fini(&encoder.body);
@@ -311,20 +317,22 @@ static bool block_get_values(struct block_decoder *decoder, unsigned int flags,
 	return true;
 }
 
-static bool block_get(struct block_decoder *decoder, bool *is_text,
+static bool block_get(struct block_decoder *decoder, enum ky_sql_type *type,
 		      const struct ky_fleet_vector *time, const struct ky_fleet_vector *end)
 {
 	uint8_t flags = decoder->at < decoder->end ? *decoder->at++ : 0xff;
 	enum block_base base = flags & 3;
 
-	*is_text = flags & FLAG_TEXTS;
-	if (flags > 31)
+	*type = flags & FLAG_TEXTS   ? KY_SQL_TEXT
+		: flags & FLAG_REALS ? KY_SQL_REAL
+				     : KY_SQL_INTEGER;
+	if (flags > FLAGS_MAX || (flags & (FLAG_TEXTS | FLAG_REALS)) == (FLAG_TEXTS | FLAG_REALS))
 		return false;
 	if ((base >= BLOCK_TIME && (!time || time->numbers.len < decoder->n_rows)) ||
 	    (base == BLOCK_SPAN && (!end || end->numbers.len < decoder->n_rows)))
 		return false;
 	return (!(flags & FLAG_NULLS) || block_get_nulls(decoder)) &&
-	       (!*is_text || block_get_texts(decoder)) &&
+	       (*type != KY_SQL_TEXT || block_get_texts(decoder)) &&
 	       block_get_values(decoder, flags, time, end);
 }
 
@@ -352,7 +360,8 @@ static bool block_unpack(struct block_decoder *packed, uint64_t bytes, struct ky
 
 int ky_fleet_block_decode(const char *data, size_t len, uint64_t n_rows,
 			  const struct ky_fleet_vector *time, const struct ky_fleet_vector *end,
-			  struct ky_fleet_vector *vector, bool *is_text, struct kymo_error *err)
+			  struct ky_fleet_vector *vector, enum ky_sql_type *type,
+			  struct kymo_error *err)
 {
 	struct block_decoder decoder = {(const uint8_t *)data, (const uint8_t *)data + len, n_rows,
 					vector};
@@ -368,7 +377,7 @@ int ky_fleet_block_decode(const char *data, size_t len, uint64_t n_rows,
 	is_right = n_rows <= KY_FLEET_BLOCK_ROWS && is_packed < 2 &&
 		   block_get_varint(&decoder, &bytes) &&
 		   (!is_packed || block_unpack(&decoder, bytes, &body)) &&
-		   block_get(&decoder, is_text, time, end);
+		   block_get(&decoder, type, time, end);
 	ky_strbuf_fini(&body);
 	if (is_right)
 		return KYMO_OK;

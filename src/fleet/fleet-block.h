@@ -19,11 +19,12 @@ int ky_fleet_block_encode(const struct ky_fleet_batch *batch, size_t i, struct k
 			  struct kymo_error *err);
 
 /*
- * The column from its bytes. @time, @end: those columns of the same rows, decoded before; NULL: this is one of them, or there are none. @vector is
+ * The column from its bytes: *type is KY_SQL_INTEGER, KY_SQL_REAL or KY_SQL_TEXT. @time, @end: those columns of the same rows, decoded before; NULL: this is one of them, or there are none. @vector is
  * emptied first. KYMO_E_FORMAT: the bytes are none of such a column.
  */
 int ky_fleet_block_decode(const char *data, size_t len, uint64_t n_rows,
 			  const struct ky_fleet_vector *time, const struct ky_fleet_vector *end,
-			  struct ky_fleet_vector *vector, bool *is_text, struct kymo_error *err);
+			  struct ky_fleet_vector *vector, enum ky_sql_type *type,
+			  struct kymo_error *err);
 
 #endif

@@ -176,12 +176,47 @@ static void fleet_clickhouse_rows_put_column(struct ky_strbuf *out,
 	}
 	if (form->is_nullable)
 		fleet_clickhouse_put_nulls(out, vector, batch->n_rows);
-	if (form->kind == KY_FLEET_NUMBER)
+	if (form->kind == KY_FLEET_NUMBER || form->kind == KY_FLEET_REAL)
 		fleet_clickhouse_put_numbers(out, vector, batch->n_rows);
 	else if (form->kind == KY_FLEET_DICTIONARY)
 		fleet_clickhouse_put_dictionary(out, vector, batch->n_rows);
 	else
 		fleet_clickhouse_put_texts(out, vector, batch->n_rows);
+}
+
+static bool fleet_clickhouse_fits(const struct ky_fleet_form *form,
+				  const struct ky_fleet_column *column)
+{
+	bool is_text = form->kind == KY_FLEET_TEXT || form->kind == KY_FLEET_DICTIONARY;
+
+	return is_text == column->is_text && (form->kind == KY_FLEET_REAL) == column->is_real;
+}
+
+/* Fields of one name may have different types in two traces: the table has that of the trace which was first. */
+static void fleet_clickhouse_put_cast(struct ky_strbuf *out, const struct ky_fleet_batch *batch,
+				      size_t i, const struct ky_fleet_form *form)
+{
+	struct ky_fleet_column column = batch->table->columns.data[i];
+	struct ky_fleet_table table = {.name = batch->table->name,
+				       .columns = {.data = &column, .len = 1}};
+	struct ky_fleet_batch cast;
+
+	column.is_text = form->kind == KY_FLEET_TEXT || form->kind == KY_FLEET_DICTIONARY;
+	column.is_real = form->kind == KY_FLEET_REAL;
+	if (ky_fleet_batch_init(&cast, &table) < 0) {
+		out->failed = true;
+		return;
+	}
+	for (uint64_t row = 0; row < batch->n_rows; row++) {
+		const struct ky_sql_cell cell = ky_fleet_batch_cell(batch, i, row);
+
+		ky_fleet_batch_add(&cast, 0, &cell);
+		ky_fleet_batch_end_row(&cast);
+	}
+	out->failed |= cast.failed;
+	if (!cast.failed)
+		fleet_clickhouse_rows_put_column(out, &cast, 0, form);
+	ky_fleet_batch_fini(&cast);
 }
 
 void ky_fleet_clickhouse_put_rows(struct ky_fleet_clickhouse *ch, struct ky_strbuf *out,
@@ -197,8 +232,12 @@ void ky_fleet_clickhouse_put_rows(struct ky_fleet_clickhouse *ch, struct ky_strb
 	fleet_clickhouse_put_common(out, batch);
 	for (size_t i = 0; i < batch->vectors.len; i++) {
 		form = ky_fleet_clickhouse_form(ch, batch->table, i);
-		if (form->kind != KY_FLEET_COMPUTED)
+		if (form->kind == KY_FLEET_COMPUTED)
+			continue;
+		if (fleet_clickhouse_fits(form, &batch->table->columns.data[i]))
 			fleet_clickhouse_rows_put_column(out, batch, i, form);
+		else
+			fleet_clickhouse_put_cast(out, batch, i, form);
 	}
 }
 

@@ -16,6 +16,7 @@ enum {
 	FORM_INT64,
 	FORM_NULLABLE_INT64,
 	FORM_NULLABLE_INT32,
+	FORM_NULLABLE_REAL,
 	FORM_DICTIONARY,
 	FORM_TEXT,
 	FORM_NULLABLE_DICTIONARY,
@@ -27,6 +28,7 @@ static const struct ky_fleet_form fleet_clickhouse_forms[] = {
 	[FORM_INT64] = {"Int64", false, KY_FLEET_NUMBER},
 	[FORM_NULLABLE_INT64] = {"Nullable(Int64)", true, KY_FLEET_NUMBER},
 	[FORM_NULLABLE_INT32] = {"Nullable(Int32)", true, KY_FLEET_SMALL_NUMBER},
+	[FORM_NULLABLE_REAL] = {"Nullable(Float64)", true, KY_FLEET_REAL},
 	[FORM_DICTIONARY] = {"LowCardinality(String)", false, KY_FLEET_DICTIONARY},
 	[FORM_TEXT] = {"Nullable(String)", true, KY_FLEET_TEXT},
 	[FORM_NULLABLE_DICTIONARY] = {"LowCardinality(Nullable(String))", true, KY_FLEET_TEXT},
@@ -54,6 +56,8 @@ fleet_clickhouse_choose_form(const struct ky_fleet_clickhouse *ch,
 		return &fleet_clickhouse_forms[is_new ? FORM_NULLABLE_DICTIONARY : FORM_TEXT];
 	if (!is_new && (int)i == table->end && table->is_interval)
 		return &fleet_clickhouse_forms[FORM_COMPUTED];
+	if (column->is_real)
+		return &fleet_clickhouse_forms[FORM_NULLABLE_REAL];
 	return &fleet_clickhouse_forms[column->is_small ? FORM_NULLABLE_INT32
 							: FORM_NULLABLE_INT64];
 }
@@ -69,7 +73,7 @@ static void fleet_clickhouse_table_put_column(const struct ky_fleet_clickhouse *
 	ky_strbuf_addf(text, " %s", form->type);
 	if (form->kind == KY_FLEET_COMPUTED)
 		ky_strbuf_adds(text, " ALIAS \"time\" + \"duration\"");
-	if (ch->version >= CODECS_SINCE && !column->is_text)
+	if (ch->version >= CODECS_SINCE && !column->is_text && !column->is_real)
 		ky_strbuf_addf(text, " CODEC(%s, ZSTD)",
 			       column->is_time || (int)i == table->time ? "Delta" : "T64");
 }

@@ -13,6 +13,7 @@
 enum ky_fleet_form_kind {
 	KY_FLEET_NUMBER,
 	KY_FLEET_SMALL_NUMBER, /* of 32 bits */
+	KY_FLEET_REAL,
 	KY_FLEET_TEXT,
 	KY_FLEET_DICTIONARY,
 	KY_FLEET_COMPUTED, /* by the server, from other columns: is not sent */

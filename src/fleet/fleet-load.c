@@ -71,6 +71,7 @@ static int fleet_load_find_columns(const struct fleet_pass *pass, struct load_ta
 	     c++) {
 		struct ky_fleet_column column = {.name = name,
 						 .is_text = strcmp(type, "TEXT") == 0,
+						 .is_real = strcmp(type, "REAL") == 0,
 						 .is_small =
 							 !is_of_events && fleet_load_is_small(name),
 						 .is_whole = is_calls && strcmp(name, "name") == 0,

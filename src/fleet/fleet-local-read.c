@@ -20,7 +20,8 @@
 /* A column that is read. */
 struct local_column {
 	int64_t number; /* in the store, or one of these */
-	bool is_read, is_text;
+	bool is_read;
+	enum ky_sql_type type;
 	struct ky_fleet_vector vector;
 };
 
@@ -172,8 +173,7 @@ static int fleet_local_read_column(struct ky_sql_pass *pass, int i, struct kymo_
 		return fleet_local_read_fail(pass, err);
 	ret = ky_fleet_block_decode(ky_sqlite.sqlite3_column_blob(reader->cells, 0),
 				    (size_t)ky_sqlite.sqlite3_column_bytes(reader->cells, 0),
-				    reader->n_rows, time, end, &column->vector, &column->is_text,
-				    err);
+				    reader->n_rows, time, end, &column->vector, &column->type, err);
 	(void)ky_sqlite.sqlite3_reset(reader->cells);
 	return ret;
 }
@@ -243,8 +243,8 @@ static bool fleet_local_read_passes(const struct local_column *column, uint64_t 
 
 	if (ky_fleet_is_null(&column->vector, row))
 		return false;
-	/* Texts are compared with the row. */
-	if (column->is_text || condition->value.type != KY_SQL_INTEGER)
+	/* Others are compared with the row. */
+	if (column->type != KY_SQL_INTEGER || condition->value.type != KY_SQL_INTEGER)
 		return true;
 	switch (condition->op) {
 	case KY_SQL_EQ:
@@ -293,10 +293,14 @@ static void fleet_local_read_cell(struct ky_sql_pass *pass, struct ky_sql_cell *
 	value = column->vector.numbers.data[row];
 	if (ky_fleet_is_null(&column->vector, row))
 		return;
-	if (!column->is_text) {
+	if (column->type == KY_SQL_INTEGER)
 		ky_sql_put(cell, value);
-		return;
+	if (column->type == KY_SQL_REAL) {
+		cell->type = KY_SQL_REAL;
+		cell->real = ky_fleet_real(value);
 	}
+	if (column->type != KY_SQL_TEXT)
+		return;
 	text = ky_fleet_text(&column->vector, value, &len);
 	if (pass->is_remembered) {
 		ky_sql_put_text(&pass->rows, cell, text, len);
@@ -378,13 +382,20 @@ static char *fleet_local_read_word(struct ky_sql *sql, const char *name)
 	return word;
 }
 
+static const char *fleet_local_read_type(int64_t type)
+{
+	return type == KY_FLEET_TYPE_TEXT   ? "TEXT"
+	       : type == KY_FLEET_TYPE_REAL ? "REAL"
+					    : "INTEGER";
+}
+
 static int fleet_local_read_line(struct ky_sql *sql, sqlite3_stmt *lines,
 				 struct local_columns *columns, struct local_numbers *numbers)
 {
 	const char *name = (const char *)ky_sqlite.sqlite3_column_text(lines, 2);
 	struct ky_sql_column column = {
 		.name = fleet_local_read_word(sql, name),
-		.type = ky_sqlite.sqlite3_column_int64(lines, 3) ? "TEXT" : "INTEGER",
+		.type = fleet_local_read_type(ky_sqlite.sqlite3_column_int64(lines, 3)),
 		.about = "",
 		.kind = name && strcmp(name, "time") == 0 ? KY_SQL_TIME : KY_SQL_MADE,
 	};
@@ -446,11 +457,10 @@ int ky_fleet_local_open_sql(struct ky_fleet_local *local, struct kymo_error *err
 
 	if (ret < 0)
 		return ret;
-	if (ky_sqlite.sqlite3_prepare_v2(
-		    local->sql->db,
-		    "SELECT of, number, name, is_text FROM kymo_column ORDER BY "
-		    "of, number",
-		    -1, &lines, NULL) != SQLITE_OK) {
+	if (ky_sqlite.sqlite3_prepare_v2(local->sql->db,
+					 "SELECT of, number, name, type FROM kymo_column ORDER BY "
+					 "of, number",
+					 -1, &lines, NULL) != SQLITE_OK) {
 		ky_error_set(err, KYMO_E_FORMAT,
 			     "this is no store of Kymo, or of an earlier version");
 		ky_error_path(err, local->path);

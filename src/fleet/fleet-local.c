@@ -98,8 +98,11 @@ static int fleet_local_column(struct ky_fleet_local *local, const struct ky_flee
 			      const struct ky_fleet_column *column, int64_t *number,
 			      struct kymo_error *err)
 {
-	const struct local_value values[] = {
-		TEXT(table->name), TEXT(column->name), {.number = column->is_text}};
+	const struct local_value values[] = {TEXT(table->name),
+					     TEXT(column->name),
+					     {.number = column->is_text	  ? KY_FLEET_TYPE_TEXT
+							: column->is_real ? KY_FLEET_TYPE_REAL
+									  : KY_FLEET_TYPE_INTEGER}};
 	int ret = fleet_local_run(
 		local,
 		"INSERT INTO kymo_column SELECT ?1, (SELECT count(*) FROM kymo_column WHERE of = ?1), "
@@ -400,14 +403,14 @@ static int fleet_local_make_tables(struct ky_fleet_local *local, struct kymo_err
 		 "number INTEGER, n_rows INTEGER, n_left INTEGER, first_ns INTEGER, last_ns INTEGER, "
 		 "from_ns INTEGER, host TEXT, UNIQUE (trace, of, number))"),
 		("CREATE TABLE IF NOT EXISTS kymo_column (of TEXT COLLATE NOCASE, number INTEGER, name TEXT "
-		 "COLLATE NOCASE, is_text INTEGER, PRIMARY KEY (of, number), UNIQUE (of, name)) WITHOUT ROWID"),
+		 "COLLATE NOCASE, type INTEGER, PRIMARY KEY (of, number), UNIQUE (of, name)) WITHOUT ROWID"),
 		"CREATE TABLE IF NOT EXISTS kymo_cells (id INTEGER PRIMARY KEY, data BLOB)",
 	};
 	int64_t is_old = 0;
 	int ret = fleet_local_run(
 		local,
-		"SELECT (SELECT count(*) FROM sqlite_master WHERE name = 'kymo_batch') "
-		"> (SELECT count(*) FROM sqlite_master WHERE name = 'kymo_cells')",
+		"SELECT (SELECT count(*) FROM sqlite_master WHERE name = 'kymo_batch') > "
+		"(SELECT count(*) FROM pragma_table_info('kymo_column') WHERE name = 'type')",
 		NULL, 0, &is_old, err);
 
 	if (!ret && is_old) {

@@ -20,6 +20,13 @@
 /* SQLite reads no more of a table. */
 #define KY_FLEET_COLUMNS_USED 1990
 
+/* kymo_column.type. The first batch that has a column decides. */
+enum ky_fleet_type {
+	KY_FLEET_TYPE_INTEGER,
+	KY_FLEET_TYPE_TEXT,
+	KY_FLEET_TYPE_REAL,
+};
+
 struct ky_fleet_local {
 	struct ky_fleet base;
 	sqlite3 *db;	    /* for loading */

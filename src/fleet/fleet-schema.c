@@ -124,7 +124,7 @@ int ky_fleet_schema(struct ky_fleet *store, const struct ky_sql_sink *sink, stru
 		store->is_clickhouse
 			? "SELECT table, name AS column, type FROM system.columns WHERE database = "
 			  "currentDatabase() AND table NOT LIKE 'kymo%'"
-			: "SELECT of AS \"table\", name AS column, CASE WHEN is_text THEN 'text' "
-			  "ELSE 'integer' END AS type FROM kymo_column ORDER BY of, number",
+			: "SELECT of AS \"table\", name AS column, CASE type WHEN 1 THEN 'text' "
+			  "WHEN 2 THEN 'real' ELSE 'integer' END AS type FROM kymo_column ORDER BY of, number",
 		&own, err);
 }

@@ -318,6 +318,17 @@ def check_hostile(kymo, store, tmp_path):
     assert set(evil) <= messages
 
 
+def check_types(kymo, store, tmp_path, wanted):
+    """Fields of one name that have other types in other traces, and real numbers."""
+    for i, values in enumerate((("x", 7, 0.5), (5, "y", 3), (2.5, 0.25, "z"))):
+        log = tmp_path / f"types{i}.json"
+        line = {"message": "m", **dict(zip("abc", values))}
+        log.write_text("".join(json.dumps({"time": 1795000000 + n, **line}) + "\n" for n in range(5)), encoding="utf-8")
+        load(kymo, store, "--host", f"h{i}", "-t", "host", "-e", "log*", "--with-texts", log)
+    rows = ask(kymo, store, "SELECT host, max(a) AS a, max(b) AS b, max(c) AS c, count(*) AS n FROM log_2 GROUP BY host ORDER BY host")
+    assert [(row["a"], row["b"], row["c"], int(row["n"])) for row in rows] == [(*row, 5) for row in wanted]
+
+
 def check_hostile_fields(kymo, store, trace, events):
     """Names that want to be statements, are those of the store's own tables, or become the same word; 10,000 fields of one event."""
     first = load(kymo, store, "-t", "host", "-e", "*", "--with-texts", trace)
@@ -443,6 +454,12 @@ def test_why_of_a_local_store(kymo, small, tmp_path):
 def test_hostile_fields(kymo, server, hostile, tmp_path):
     check_hostile_fields(kymo, tmp_path / "fleet", *hostile)
     check_hostile_fields(kymo, f"{server.url}/fields", *hostile)
+
+
+def test_types_of_fields(kymo, server, tmp_path):
+    check_types(kymo, tmp_path / "fleet", tmp_path, [("x", 7, 0.5), (5, "y", 3), (2.5, 0.25, "z")])
+    # The first trace says which types the columns of a server have.
+    check_types(kymo, f"{server.url}/types", tmp_path, [("x", 7, 0.5), ("5", None, 3), ("2.5", 0, None)])
 
 
 def test_reports_of_hosts(kymo, small, tmp_path):

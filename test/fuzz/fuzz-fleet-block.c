@@ -8,8 +8,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define COLUMNS 4
+#define COLUMNS 5
 #define ROWS	200
+#define TEXTS	3
+#define REALS	4
 
 static void add(struct ky_fleet_batch *batch, size_t i, const uint8_t *at)
 {
@@ -17,11 +19,14 @@ static void add(struct ky_fleet_batch *batch, size_t i, const uint8_t *at)
 
 	if (at[0] % 5 == 0)
 		cell.type = KY_SQL_NULL;
-	else if (i == 3)
+	else if (i == TEXTS)
 		cell = (struct ky_sql_cell){
 			.type = KY_SQL_TEXT, .len = at[0] % 8u, .text = (const char *)at};
 	else
 		memcpy(&cell.integer, at, at[0] % 9u);
+	if (i == REALS && cell.type == KY_SQL_INTEGER && at[1] % 2)
+		cell = (struct ky_sql_cell){.type = KY_SQL_REAL,
+					    .real = ky_fleet_real(cell.integer)};
 	ky_fleet_batch_add(batch, i, &cell);
 }
 
@@ -29,12 +34,14 @@ static void decode(struct ky_fleet_vector *vectors, size_t i, const struct ky_st
 		   uint64_t n_rows)
 {
 	struct kymo_error err;
-	bool is_text;
+	enum ky_sql_type type, wanted = i == TEXTS   ? KY_SQL_TEXT
+					: i == REALS ? KY_SQL_REAL
+						     : KY_SQL_INTEGER;
 	int ret = ky_fleet_block_decode(ky_strbuf_text(cells), cells->len, n_rows,
 					i ? &vectors[0] : NULL, i > 1 ? &vectors[1] : NULL,
-					&vectors[i], &is_text, &err);
+					&vectors[i], &type, &err);
 
-	if (ret < 0 || is_text != (i == 3))
+	if (ret < 0 || type != wanted)
 		abort();
 }
 
@@ -81,14 +88,14 @@ static void decode_anything(const uint8_t *data, size_t size)
 {
 	struct ky_fleet_vector vector = {.texts = KY_STRBUF_INIT};
 	struct kymo_error err;
-	bool is_text;
+	enum ky_sql_type type;
 	uint64_t n_rows = size ? data[0] * 5u : 0;
 
-	if (ky_fleet_block_decode((const char *)data, size, n_rows, NULL, NULL, &vector, &is_text,
+	if (ky_fleet_block_decode((const char *)data, size, n_rows, NULL, NULL, &vector, &type,
 				  &err) == 0) {
 		if (vector.numbers.len != n_rows)
 			abort();
-		for (uint64_t row = 0; row < n_rows && is_text; row++) {
+		for (uint64_t row = 0; row < n_rows && type == KY_SQL_TEXT; row++) {
 			size_t len;
 
 			if (!ky_fleet_is_null(&vector, row))
@@ -101,8 +108,11 @@ static void decode_anything(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ky_fleet_table table = {.name = "t", .time = 0, .end = 1};
-	static struct ky_fleet_column columns[COLUMNS] = {
-		{"time", false}, {"end", false}, {"value", false}, {"text", true}};
+	static struct ky_fleet_column columns[COLUMNS] = {{"time", false},
+							  {"end", false},
+							  {"value", false},
+							  {"text", true},
+							  {"real", .is_real = true}};
 
 	table.columns.data = columns;
 	table.columns.len = COLUMNS;
