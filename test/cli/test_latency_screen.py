@@ -113,6 +113,9 @@ def test_a_row_with_its_members(screen):
     one.press(DOWN)
     one.wait(r"134.2 ms +[1-9]")
     one.wait("offcpu sleep")
+    # The row and its range stay when nothing happens in them.
+    one.press("www")
+    one.wait(r"^ kymo latency   now:(?:.*\n)+?.*Off the CPU +sleep\n(?:.*\n)+? *now +0 (?:.*\n)+? +(?:134.2|268.4|536.9)\D* 0\b")
     one.press("q")
     assert one.process.wait(60) == 0
     load.process.stdin.close()

@@ -9,9 +9,10 @@
 struct ky_latency_view {
 	struct ky_latency *latency;
 	enum ky_latency_by by;
-	enum ky_past window; /* of text */
-	uint64_t limit;	     /* rows of a layer in text; 0: all */
-	bool wide;	     /* text has all columns */
+	enum ky_past window;		   /* of text */
+	uint64_t limit;			   /* rows of a layer in text; 0: all */
+	bool wide;			   /* text has all columns */
+	const struct ky_latency_key *kept; /* has a row even without durations; NULL: none */
 };
 
 /* What a table shows of a series. */
@@ -28,6 +29,8 @@ struct ky_latency_rows {
 /* All with something in the window, by layers; in a layer, calls of --syscalls come first, then what took most time. 0 or KYMO_E_MEMORY. */
 int ky_latency_rows_find(const struct ky_latency_view *view, struct ky_latency_rows *rows);
 void ky_latency_rows_fini(struct ky_latency_rows *rows);
+/* Are these keys of the same series? */
+bool ky_latency_rows_is_key(const struct ky_latency_key *a, const struct ky_latency_key *b);
 
 /* The distribution in 22 characters, for each power of two from 512 ns (and less) to 1 s (and more). */
 #define KY_LATENCY_SHAPE_TITLE "1us       1ms       1s"

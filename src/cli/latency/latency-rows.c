@@ -63,6 +63,11 @@ static int latency_rows_compare(const void *a, const void *b)
 	return 0;
 }
 
+bool ky_latency_rows_is_key(const struct ky_latency_key *a, const struct ky_latency_key *b)
+{
+	return a->layer == b->layer && a->sub == b->sub && a->who == b->who;
+}
+
 int ky_latency_rows_find(const struct ky_latency_view *view, struct ky_latency_rows *rows)
 {
 	size_t n;
@@ -78,7 +83,8 @@ int ky_latency_rows_find(const struct ky_latency_view *view, struct ky_latency_r
 		row->series = series[i];
 		ky_series_past(series[i], view->window, ky_latency_slot(view->latency),
 			       &row->histogram);
-		rows->len += row->histogram.count != 0;
+		rows->len += row->histogram.count != 0 ||
+			     (view->kept && ky_latency_rows_is_key(&series[i]->key, view->kept));
 	}
 	qsort(rows->data, rows->len, sizeof(*rows->data), latency_rows_compare);
 	return KYMO_OK;

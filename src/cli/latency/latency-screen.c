@@ -71,15 +71,10 @@ const char *ky_screen_time(char *text, size_t size, uint64_t ns)
 
 /* ---- all rows ------------------------------------------------------------------------------- */
 
-static bool is_same(const struct ky_latency_key *a, const struct ky_latency_key *b)
-{
-	return a->layer == b->layer && a->sub == b->sub && a->who == b->who;
-}
-
 static size_t selected_index(const struct ky_screen *screen)
 {
 	for (size_t i = 0; i < screen->rows.len; i++)
-		if (is_same(&screen->rows.data[i].series->key, &screen->selected))
+		if (ky_latency_rows_is_key(&screen->rows.data[i].series->key, &screen->selected))
 			return i;
 	return 0;
 }
@@ -110,7 +105,7 @@ static size_t shown_rows(const struct ky_screen *screen, size_t i)
 static void put_row(const struct ky_screen *screen, int y, int x, const struct ky_latency_row *row)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
-	bool is_selected = is_same(&row->series->key, &screen->selected);
+	bool is_selected = ky_latency_rows_is_key(&row->series->key, &screen->selected);
 	char p50[32], p99[32], max[32];
 
 	ky_strbuf_adds(&text, row->series->name);
@@ -366,6 +361,7 @@ int ky_screen_open(struct ky_latency_view *view, struct ky_members *members,
 		free(screen);
 		return ky_error_set(err, KYMO_E_UNSUPPORTED, "the terminal is not known");
 	}
+	view->kept = &screen->selected; /* a row stays while nothing happens in it */
 	cbreak();
 	noecho();
 	nodelay(stdscr, TRUE);
@@ -382,6 +378,7 @@ void ky_screen_close(struct ky_screen *screen)
 	endwin();
 	delscreen(screen->terminal);
 	ky_latency_rows_fini(&screen->rows);
+	screen->view->kept = NULL;
 	free(screen);
 }
 
