@@ -154,9 +154,7 @@ char *ky_put_i64(char *out, int64_t value)
 
 char *ky_put_hex(char *out, uint64_t value, bool upper)
 {
-	unsigned int digits = value ? (67 - (unsigned int)__builtin_clzll(value)) / 4 : 1;
-
-	return ky_word_put_hex(out, value, digits, upper);
+	return ky_word_put_hex(out, value, ky_word_hex_digits(value), upper);
 }
 
 char *ky_put_digits(char *out, uint64_t value, unsigned int digits)

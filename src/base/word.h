@@ -63,6 +63,12 @@ static inline uint64_t ky_word_hex(uint32_t value, bool upper)
 	return word + KY_WORD_EACH('0') + letters * (upper ? 'A' - '9' - 1 : 'a' - '9' - 1);
 }
 
+/* How many digits @value has. */
+static inline unsigned int ky_word_hex_digits(uint64_t value)
+{
+	return value ? (67 - (unsigned int)__builtin_clzll(value)) / 4 : 1;
+}
+
 /* The last @digits hexadecimal digits, 1 to 16, with leading zeros; the end of them. */
 static inline char *ky_word_put_hex(char *out, uint64_t value, unsigned int digits, bool upper)
 {

@@ -98,7 +98,10 @@ def test_perf_in_a_pipe(kymo, peer, tmp_path):
     names = collections.Counter(event["event"] for event in events_of(kymo, path))
     assert names["syscall_entry_openat"] == names["syscall_exit_openat"] > 100
     assert not names["raw_syscalls_sys_enter"]
-    text = peer("perf", "script", "-F", "event,trace", "-i", path).out
+    for _ in range(5):  # on a busy machine perf script has ended without a line
+        text = peer("perf", "script", "-F", "event,trace", "-i", path).out
+        if text:
+            break
     assert names["syscall_entry_openat"] == len(re.findall(r"sys_enter: NR 257 ", text))
     table = json.loads(kymo("report", "syscalls", "--json", path).out)
     assert "openat" in json.dumps(table)

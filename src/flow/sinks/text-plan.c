@@ -323,7 +323,7 @@ char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *p
 		       const struct ky_event *event, struct kymo_error *err)
 {
 	const uint8_t *data = event->packet->data, *field;
-	uint64_t bits = 0, end = event->end_bits;
+	uint64_t bits = 0, end = event->end_bits, value;
 	const char *s, *nul;
 	size_t len;
 
@@ -380,9 +380,10 @@ char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *p
 			at = ky_text_put_i64(at, (int64_t)ky_load64(field, false));
 			break;
 		case TEXT_OP_HEX64:
+			value = ky_load64(field, false);
 			*at++ = '0';
 			*at++ = 'x';
-			at = ky_put_hex(at, ky_load64(field, false), true);
+			at = ky_word_put_hex(at, value, ky_word_hex_digits(value), true);
 			break;
 		case TEXT_OP_NUMBER:
 			at = ky_text_number(text, at, op->cls,

@@ -33,10 +33,6 @@ static uint32_t string_len(const uint8_t *text, uint32_t len)
 {
 	return (uint32_t)strnlen((const char *)text, len);
 }
-static uint32_t hex_digits(uint64_t value)
-{
-	return value ? (67u - (uint32_t)__builtin_clzll(value)) / 4 : 1;
-}
 
 uint32_t ky_convert_measure(const struct ky_convert_plan *plan,
 			    const struct ky_convert_record *record, uint32_t *lens)
@@ -56,13 +52,13 @@ uint32_t ky_convert_measure(const struct ky_convert_plan *plan,
 			len -= len % op->len;
 			total += len;
 		} else if (op->code == KY_OP_ADDRESS) {
-			len = hex_digits(ky_record_long(record->data + op->src));
+			len = ky_word_hex_digits(ky_record_long(record->data + op->src));
 			total += len + 3;
 		} else if (op->code == KY_OP_CONTENT) {
 			if (ky_content_text(record->content, op->len, &len)) {
 				total += len + 1;
 			} else {
-				len = hex_digits(ky_record_long(record->data + op->src));
+				len = ky_word_hex_digits(ky_record_long(record->data + op->src));
 				total += len + 3;
 			}
 		} else if (op->code == KY_OP_CONTENT_TAIL) {

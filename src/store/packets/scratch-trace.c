@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "os/sigbus-guard.h"
 
 /* Of all scratch traces of the process. */
@@ -21,6 +22,12 @@
 #define MEMORY_FIRST_BYTES ((uint64_t)512 << 10)
 #define HUGE_PAGE_BYTES	   ((uint64_t)2 << 20)
 static _Atomic uint64_t memory_used_bytes; /* relaxed: a limit, which orders nothing */
+/*
+ * The host of a virtual machine takes free huge pages back. Who uses such a page again waits ten times as long as its zeroing takes.
+ * From the first such page on, the rest of all streams goes to files: their small pages are seldom taken.
+ */
+#define HUGE_PAGE_MAX_NS 2000000
+static _Atomic bool memory_is_dear; /* relaxed: a hint */
 
 struct scratch_writer {
 	struct ky_store_trace base;
@@ -108,20 +115,33 @@ static int scratch_trace_spill(struct ky_scratch_stream *stream)
 	return ret;
 }
 
+/* Did the memory for a packet take too long? @began_ns: CPU time of the thread before it was written. */
+static void scratch_trace_judge(const struct ky_scratch_stream *stream, int64_t began_ns)
+{
+	if (stream->memory_bytes > HUGE_PAGE_BYTES &&
+	    ky_os_time_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns > HUGE_PAGE_MAX_NS)
+		atomic_store_explicit(&memory_is_dear, true, memory_order_relaxed);
+}
+
 /* 1: the packet is in memory; 0: it goes to the file, as will those after it; negative: an errno. */
 static int scratch_trace_keep(const struct ky_scratch_trace *trace,
 			      struct ky_scratch_stream *stream, const struct ky_packet_out *packet)
 {
+	int64_t began_ns;
 	uint8_t *at;
 
 	if (!trace->uses_memory || stream->is_over || (stream->size_bytes && !stream->memory))
 		return 0;
-	if (!scratch_trace_fits(stream, packet->size_bytes))
+	if ((stream->size_bytes >= HUGE_PAGE_BYTES &&
+	     atomic_load_explicit(&memory_is_dear, memory_order_relaxed)) ||
+	    !scratch_trace_fits(stream, packet->size_bytes))
 		return stream->memory ? scratch_trace_spill(stream) : 0;
 	at = stream->memory + stream->size_bytes;
+	began_ns = ky_os_time_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (packet->head_bytes)
 		memcpy(at, packet->head, packet->head_bytes);
 	memcpy(at + packet->head_bytes, packet->data, packet->size_bytes - packet->head_bytes);
+	scratch_trace_judge(stream, began_ns);
 	stream->kept_bytes += packet->size_bytes;
 	return 1;
 }
