@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -308,6 +309,37 @@ static void test_perf_map(void **state)
 	unlink(path);
 }
 
+/* Processes of one user that have one large file: the files that are read have a limit together. */
+static void test_large_perf_maps(void **state)
+{
+	struct ky_symbols *symbols = open_here(false);
+	const struct ky_symbols_frame *frames;
+	char first[64], path[64];
+	pid_t pids[3];
+
+	snprintf(first, sizeof(first), "/tmp/perf-large-%d.map", getpid());
+	write_file(first, "1000 100 found\n");
+	assert_int_equal(truncate(first, KY_JIT_FILE_MAX_BYTES), 0);
+	for (size_t i = 0; i < 3; i++) {
+		pids[i] = fork();
+		assert_true(pids[i] >= 0);
+		if (pids[i] == 0) {
+			pause();
+			_exit(0);
+		}
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", pids[i]);
+		assert_int_equal(link(first, path), 0);
+		assert_int_equal(look(symbols, pids[i], 0x1010, &frames), i < 2);
+		unlink(path);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+	unlink(first);
+	ky_symbols_close(symbols);
+}
+
 struct load {
 	uint32_t id, bytes;
 	uint64_t time;
@@ -350,11 +382,17 @@ static void test_jitdump(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_function),       cmocka_unit_test(test_library),
-		cmocka_unit_test(test_return_address), cmocka_unit_test(test_inlined),
-		cmocka_unit_test(test_vdso),	       cmocka_unit_test(test_kernel),
-		cmocka_unit_test(test_kernel_lookup),  cmocka_unit_test(test_times),
-		cmocka_unit_test(test_wrong_build_id), cmocka_unit_test(test_perf_map),
+		cmocka_unit_test(test_function),
+		cmocka_unit_test(test_library),
+		cmocka_unit_test(test_return_address),
+		cmocka_unit_test(test_inlined),
+		cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_kernel),
+		cmocka_unit_test(test_kernel_lookup),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_wrong_build_id),
+		cmocka_unit_test(test_perf_map),
+		cmocka_unit_test(test_large_perf_maps),
 		cmocka_unit_test(test_jitdump),
 	};
 

@@ -39,6 +39,7 @@ struct ky_symbols {
 	struct ky_names by_name; /* of build ID, else path -> its number + 1; keys in the arena */
 	struct ky_arena keys;
 	struct ky_map processes;
+	struct ky_map jit_bytes; /* of a user's processes, or of stored files: symbols-running.c */
 	struct ky_kernel_table kernel;
 	bool is_kernel_read;
 	struct ky_kernel_lookup *lookup; /* instead of the table; NULL: none */

@@ -117,6 +117,33 @@ int ky_symbols_read_maps(struct ky_symbols *symbols, struct ky_symbols_process *
 
 /* ---- compilers at run time -------------------------------------------------------------- */
 
+/*
+ * The files of one user's processes share this room, so that many processes with one large file, which costs their user nothing, do
+ * not take a recorder's memory.
+ */
+#define JIT_USER_MAX_BYTES (512u << 20)
+
+static bool symbols_running_has_room(const struct ky_symbols *symbols, uint32_t user)
+{
+	return (uintptr_t)ky_map_get(&symbols->jit_bytes, user) < JIT_USER_MAX_BYTES;
+}
+
+static void symbols_running_charge(struct ky_symbols *symbols, uint32_t user, size_t bytes)
+{
+	uintptr_t all = (uintptr_t)ky_map_get(&symbols->jit_bytes, user) + bytes;
+
+	(void)ky_map_set(&symbols->jit_bytes, user, (void *)all);
+}
+
+/* @text: what the files had, beside the functions behind the first @n. */
+static void symbols_running_charge_table(struct ky_symbols *symbols, uint32_t user,
+					 const struct ky_jit_table *table, size_t n, size_t text)
+{
+	symbols_running_charge(symbols, user,
+			       text + (table->functions.len - n) *
+					       sizeof(table->functions.data[0]));
+}
+
 /* The user of the process; its files are believed, and root's. */
 static bool symbols_running_find_user(struct ky_symbols_process *process)
 {
@@ -181,8 +208,11 @@ static uint64_t monotonic_offset(void)
 }
 
 /* Programs map a page of their jitdump as code, to tell where it is. */
-static void read_dumps(struct ky_symbols *symbols, struct ky_symbols_process *process)
+/* Returns the file's size. */
+static size_t read_dumps(struct ky_symbols *symbols, struct ky_symbols_process *process)
 {
+	size_t bytes = 0;
+
 	ky_vec_foreach(&process->space.regions, region) {
 		const struct ky_object *object = symbols->objects.data[region->object];
 		const char *name = strrchr(object->path, '/');
@@ -196,26 +226,31 @@ static void read_dumps(struct ky_symbols *symbols, struct ky_symbols_process *pr
 		if (read_owned(process, path, &text) || read_owned(process, object->path, &text))
 			ky_jit_table_read_dump(&process->jit, ky_strbuf_text(&text), text.len,
 					       monotonic_offset());
+		bytes = text.len;
 		ky_strbuf_fini(&text);
-		return;
+		break;
 	}
+	return bytes;
 }
 
-static void read_stored_map(const struct ky_symbols *symbols, struct ky_symbols_process *process,
+static void read_stored_map(struct ky_symbols *symbols, struct ky_symbols_process *process,
 			    size_t i)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
+	size_t n = process->jit.functions.len;
 	char path[4200];
 
-	if (snprintf(path, sizeof(path), "%s/perf-%" PRId64 ".map", symbols->options.dirs[i],
+	if (symbols_running_has_room(symbols, KY_SYMBOLS_NO_USER) &&
+	    snprintf(path, sizeof(path), "%s/perf-%" PRId64 ".map", symbols->options.dirs[i],
 		     process->pid) < (int)sizeof(path) &&
 	    ky_read_regular(AT_FDCWD, path, KY_JIT_FILE_MAX_BYTES, &text) == 0)
 		ky_jit_table_read_map(&process->jit, ky_strbuf_text(&text), text.len);
+	symbols_running_charge_table(symbols, KY_SYMBOLS_NO_USER, &process->jit, n, text.len);
 	ky_strbuf_fini(&text);
 }
 
 /* What a recording has stored. The file is as trusted as the trace. */
-static void read_stored(const struct ky_symbols *symbols, struct ky_symbols_process *process)
+static void read_stored(struct ky_symbols *symbols, struct ky_symbols_process *process)
 {
 	for (size_t i = 0; i < symbols->options.n_dirs; i++)
 		read_stored_map(symbols, process, i);
@@ -226,6 +261,7 @@ void ky_symbols_read_jit(struct ky_symbols *symbols, struct ky_symbols_process *
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	char path[128];
 	int64_t pid = process->pid;
+	size_t n, bytes;
 
 	if (process->has_jit || pid <= 0)
 		return;
@@ -233,9 +269,11 @@ void ky_symbols_read_jit(struct ky_symbols *symbols, struct ky_symbols_process *
 	read_stored(symbols, process);
 	if (!symbols->options.is_here)
 		return;
-	if (!symbols_running_find_user(process))
+	if (!symbols_running_find_user(process) ||
+	    !symbols_running_has_room(symbols, process->user))
 		return;
-	read_dumps(symbols, process);
+	n = process->jit.functions.len;
+	bytes = read_dumps(symbols, process);
 	snprintf(path, sizeof(path), "/proc/%" PRId64 "/root/tmp/perf-%" PRId64 ".map", pid,
 		 inner_pid(pid));
 	if (!read_owned(process, path, &text)) {
@@ -243,5 +281,6 @@ void ky_symbols_read_jit(struct ky_symbols *symbols, struct ky_symbols_process *
 		read_owned(process, path, &text);
 	}
 	ky_jit_table_read_map(&process->jit, ky_strbuf_text(&text), text.len);
+	symbols_running_charge_table(symbols, process->user, &process->jit, n, bytes + text.len);
 	ky_strbuf_fini(&text);
 }

@@ -35,6 +35,7 @@ int ky_symbols_open(const struct ky_symbols_options *options, struct ky_symbols 
 	ky_names_init(&s->by_name);
 	ky_map_init(&s->processes);
 	ky_map_init(&s->cache);
+	ky_map_init(&s->jit_bytes);
 	ky_arena_init(&s->keys);
 	ky_arena_init(&s->cached);
 	*symbols = s;
@@ -75,6 +76,7 @@ void ky_symbols_close(struct ky_symbols *symbols)
 	free(symbols->lookup);
 	ky_names_fini(&symbols->by_name);
 	ky_map_fini(&symbols->cache);
+	ky_map_fini(&symbols->jit_bytes);
 	ky_arena_fini(&symbols->keys);
 	ky_arena_fini(&symbols->cached);
 	free(symbols);
