@@ -396,6 +396,48 @@ static int fleet_local_create(const struct ky_fleet_local *local, struct kymo_er
 	return ret;
 }
 
+/* SQLite waits at a FIFO. */
+static int fleet_local_check(const struct ky_fleet_local *local, struct kymo_error *err)
+{
+	struct stat st;
+	int ret = stat(local->path, &st) < 0 ? ky_error_errno(err, errno, "cannot open the store")
+		  : S_ISREG(st.st_mode)
+			  ? KYMO_OK
+			  : ky_error_set(err, KYMO_E_FORMAT, "the store is not a regular file");
+
+	if (ret < 0) {
+		ky_error_path(err, local->path);
+		ky_error_hint(err, "kymo fleet load makes a store");
+	}
+	return ret;
+}
+
+/* Before anything in the file changes. */
+static int fleet_local_check_tables(struct ky_fleet_local *local, struct kymo_error *err)
+{
+	static const struct {
+		const char *query, *why;
+	} checks[] = {
+		{"SELECT (SELECT count(*) FROM sqlite_master WHERE name = 'kymo_batch') > "
+		 "(SELECT count(*) FROM pragma_table_info('kymo_column') WHERE name = 'type')",
+		 "an earlier version made this store"},
+		{"SELECT count(*) FROM sqlite_master WHERE name NOT LIKE 'kymo_%' AND name NOT LIKE 'sqlite_%'",
+		 "this is another program's data base"},
+	};
+	int64_t is_so = 0;
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && !ret; i++) {
+		ret = fleet_local_run(local, checks[i].query, NULL, 0, &is_so, err);
+		if (ret || !is_so)
+			continue;
+		ret = ky_error_set(err, KYMO_E_UNSUPPORTED, "%s", checks[i].why);
+		ky_error_path(err, local->path);
+		ky_error_hint(err, "load into a new directory");
+	}
+	return ret;
+}
+
 static int fleet_local_make_tables(struct ky_fleet_local *local, struct kymo_error *err)
 {
 	static const char *const steps[] = {
@@ -406,20 +448,8 @@ static int fleet_local_make_tables(struct ky_fleet_local *local, struct kymo_err
 		 "COLLATE NOCASE, type INTEGER, PRIMARY KEY (of, number), UNIQUE (of, name)) WITHOUT ROWID"),
 		"CREATE TABLE IF NOT EXISTS kymo_cells (id INTEGER PRIMARY KEY, data BLOB)",
 	};
-	int64_t is_old = 0;
-	int ret = fleet_local_run(
-		local,
-		"SELECT (SELECT count(*) FROM sqlite_master WHERE name = 'kymo_batch') > "
-		"(SELECT count(*) FROM pragma_table_info('kymo_column') WHERE name = 'type')",
-		NULL, 0, &is_old, err);
+	int ret = fleet_local_begin_change(local, err);
 
-	if (!ret && is_old) {
-		ret = ky_error_set(err, KYMO_E_UNSUPPORTED, "an earlier version made this store");
-		ky_error_path(err, local->path);
-		ky_error_hint(err, "load into a new directory");
-	}
-	if (!ret)
-		ret = fleet_local_begin_change(local, err);
 	if (ret < 0)
 		return ret;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && !ret; i++)
@@ -430,9 +460,9 @@ static int fleet_local_make_tables(struct ky_fleet_local *local, struct kymo_err
 static int fleet_local_prepare(struct ky_fleet_local *local, const char *dir,
 			       struct kymo_error *err)
 {
-	static const char *const first[] = {
-		"PRAGMA busy_timeout = 60000", "PRAGMA journal_mode = WAL",
-		"PRAGMA synchronous = NORMAL", "PRAGMA cache_size = -16384"};
+	static const char *const first[] = {"PRAGMA journal_mode = WAL",
+					    "PRAGMA synchronous = NORMAL",
+					    "PRAGMA cache_size = -16384"};
 	int ret = KYMO_OK;
 
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST) {
@@ -441,6 +471,8 @@ static int fleet_local_prepare(struct ky_fleet_local *local, const char *dir,
 		return ret;
 	}
 	ret = fleet_local_create(local, err);
+	if (!ret)
+		ret = fleet_local_check(local, err);
 	if (ret < 0)
 		return ret;
 	if (ky_sqlite.sqlite3_open_v2(local->path, &local->db,
@@ -448,18 +480,12 @@ static int fleet_local_prepare(struct ky_fleet_local *local, const char *dir,
 					      SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_FULLMUTEX,
 				      NULL) != SQLITE_OK)
 		return fleet_local_fail(local, err);
+	ret = fleet_local_simple(local, "PRAGMA busy_timeout = 60000", err);
+	if (!ret)
+		ret = fleet_local_check_tables(local, err);
 	for (size_t i = 0; i < sizeof(first) / sizeof(first[0]) && !ret; i++)
 		ret = fleet_local_simple(local, first[i], err);
 	return ret ? ret : fleet_local_make_tables(local, err);
-}
-
-static int fleet_local_missing(const struct ky_fleet_local *local, struct kymo_error *err)
-{
-	int ret = ky_error_errno(err, errno, "cannot open the store");
-
-	ky_error_path(err, local->path);
-	ky_error_hint(err, "kymo fleet load makes a store");
-	return ret;
 }
 
 int ky_fleet_open_local(const char *dir, bool writes, struct ky_fleet **out, struct kymo_error *err)
@@ -476,8 +502,8 @@ int ky_fleet_open_local(const char *dir, bool writes, struct ky_fleet **out, str
 	pthread_mutex_init(&local->lock, NULL);
 	if (!ret && writes)
 		ret = fleet_local_prepare(local, dir, err);
-	else if (!ret && access(local->path, R_OK) < 0)
-		ret = fleet_local_missing(local, err);
+	else if (!ret)
+		ret = fleet_local_check(local, err);
 	if (ret < 0)
 		fleet_local_close(&local->base);
 	else

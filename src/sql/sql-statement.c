@@ -46,6 +46,8 @@ int ky_sql_prepare(struct ky_sql *sql, const char *text, const char **rest,
 	*out = NULL;
 	if (rest)
 		*rest = text;
+	if (ky_sql_know_tables(sql, text) < 0)
+		return ky_error_nomem(err);
 	if (ky_sqlite.sqlite3_prepare_v2(sql->db, text, -1, &own, &tail) != SQLITE_OK)
 		return sql_statement_invalid(sql, text, err);
 	if (rest)

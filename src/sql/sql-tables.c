@@ -109,6 +109,7 @@ static struct ky_sql_table *sql_tables_new(struct ky_sql *sql, const char *name,
 					   enum ky_sql_shape shape)
 {
 	struct ky_sql_table *table = ky_arena_new(&sql->arena, struct ky_sql_table);
+	const char *key;
 
 	if (!table)
 		return NULL;
@@ -117,7 +118,10 @@ static struct ky_sql_table *sql_tables_new(struct ky_sql *sql, const char *name,
 	table->name = sql_tables_free_name(sql, name);
 	ky_map_init(&table->by_class);
 	ky_names_init(&table->taken);
-	return table->name && ky_vec_push(&sql->tables, table) == 0 ? table : NULL;
+	if (!table->name || ky_vec_push(&sql->tables, table) < 0)
+		return NULL;
+	key = sql_tables_lower(sql, table->name);
+	return key && ky_names_set(&sql->by_key, key, table) == 0 ? table : NULL;
 }
 
 /* ---- fields --------------------------------------------------------------------------- */
@@ -368,10 +372,46 @@ int ky_sql_add_table(struct ky_sql *sql, const struct ky_sql_source *source)
 		return KYMO_E_MEMORY;
 	table->about = source->about;
 	table->source = source;
-	return ky_sqlite.sqlite3_create_module_v2(sql->db, table->name, &ky_sql_pass_module, table,
-						  NULL) == SQLITE_OK
+	return KYMO_OK;
+}
+
+/* ---- what SQLite knows ------------------------------------------------------------------ */
+
+static int sql_tables_know(struct ky_sql *sql, const char *word, size_t len)
+{
+	char key[NAME_MAX_BYTES + 32];
+	struct ky_sql_table *table;
+
+	if (len >= sizeof(key))
+		return KYMO_OK;
+	for (size_t i = 0; i < len; i++)
+		key[i] = (char)tolower((unsigned char)word[i]);
+	key[len] = '\0';
+	table = ky_names_get(&sql->by_key, key);
+	if (!table || table->is_known)
+		return KYMO_OK;
+	table->is_known = true;
+	return ky_sqlite.sqlite3_create_module_v2(sql->db, table->name,
+						  table->source ? &ky_sql_pass_module
+								: &ky_sql_event_module,
+						  table, NULL) == SQLITE_OK
 		       ? KYMO_OK
 		       : KYMO_E_MEMORY;
+}
+
+int ky_sql_know_tables(struct ky_sql *sql, const char *text)
+{
+	int ret = KYMO_OK;
+
+	/* Tables' names have only letters, with or without quotes around them. */
+	while (*text && !ret) {
+		size_t len = strspn(text, LETTERS);
+
+		if (len)
+			ret = sql_tables_know(sql, text, len);
+		text += len ? len : strcspn(text, LETTERS);
+	}
+	return ret;
 }
 
 static const char *sql_tables_about(const struct ky_sql_column *columns, size_t n,

@@ -68,6 +68,7 @@ struct ky_sql_table {
 	KY_VEC(struct ky_sql_class) classes;
 	struct ky_map by_class; /* struct ky_event_class * -> number in classes plus 1 */
 	struct ky_names taken;	/* names of columns, in small letters */
+	bool is_known;		/* to SQLite: a statement has named it */
 	bool is_cut;		/* events have more fields than a table has columns */
 };
 
@@ -79,6 +80,7 @@ struct ky_sql {
 	KY_VEC(struct ky_sql_table *) tables;
 	struct ky_names by_name;  /* of an event -> struct ky_sql_table * */
 	struct ky_names taken;	  /* names of tables, in small letters */
+	struct ky_names by_key;	  /* of these, struct ky_sql_table * */
 	struct ky_map tids;	  /* struct ky_event_class * -> struct ky_handle *, of the thread */
 	struct ky_map hosts;	  /* struct ky_trace_class * -> name of the host */
 	struct kymo_error why;	  /* what a table failed with */
@@ -90,6 +92,11 @@ struct ky_sql {
 int ky_sql_find_tables(struct ky_sql *sql);
 /* One more, after opening; @source outlives @sql. 0 or KYMO_E_MEMORY. */
 int ky_sql_add_table(struct ky_sql *sql, const struct ky_sql_source *source);
+/*
+ * Tells SQLite of the tables that @text may name. SQLite is slow with many: it compares the name of each new one with a 64th of the others.
+ * 0 or KYMO_E_MEMORY.
+ */
+int ky_sql_know_tables(struct ky_sql *sql, const char *text);
 /* sql-events.c: the module of the first two shapes; that of the others is in sql-pass.h. */
 extern const struct sqlite3_module ky_sql_event_module;
 

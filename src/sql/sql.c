@@ -157,13 +157,6 @@ static int sql_prepare(struct ky_sql *sql, const char *path)
 							   functions[i].n,
 							   SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
 							   functions[i].call, NULL, NULL, NULL);
-	ky_vec_foreach(&sql->tables, table) {
-		if (ret == SQLITE_OK)
-			ret = ky_sqlite.sqlite3_create_module_v2(
-				sql->db, (*table)->name,
-				(*table)->source ? &ky_sql_pass_module : &ky_sql_event_module,
-				*table, NULL);
-	}
 	if (ret != SQLITE_OK)
 		return KYMO_E_MEMORY;
 	sql_confine(sql->db);
@@ -186,6 +179,7 @@ static int sql_open(const struct ky_trace_set *set, const char *path, struct ky_
 	ky_arena_init(&sql->arena);
 	ky_names_init(&sql->by_name);
 	ky_names_init(&sql->taken);
+	ky_names_init(&sql->by_key);
 	ky_map_init(&sql->hosts);
 	ky_map_init(&sql->tids);
 	if ((set && ky_sql_find_tables(sql) < 0) || sql_prepare(sql, path) < 0) {
@@ -226,6 +220,7 @@ void ky_sql_close(struct ky_sql *sql)
 	ky_vec_fini(&sql->tables);
 	ky_names_fini(&sql->by_name);
 	ky_names_fini(&sql->taken);
+	ky_names_fini(&sql->by_key);
 	ky_map_fini(&sql->hosts);
 	ky_map_fini(&sql->tids);
 	ky_arena_fini(&sql->arena);

@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import threading
 import time
@@ -376,6 +377,24 @@ def test_local_store(kymo, small, tmp_path):
     # All of it is old.
     load(kymo, store, "--keep", "1h", small)
     assert {table: count(kymo, store, table) for table in ALL_TABLES} == dict.fromkeys(ALL_TABLES, 0)
+
+
+def test_stores_that_are_none(kymo, small, tmp_path):
+    """SQLite would wait at a FIFO, and take the tables of other programs for ours."""
+    pipe, other = tmp_path / "pipe", tmp_path / "other"
+    pipe.mkdir()
+    other.mkdir()
+    os.mkfifo(pipe / "fleet.db")
+    data_base = sqlite3.connect(other / "fleet.db")
+    data_base.execute("CREATE TABLE host (a)")
+    data_base.close()
+    before = (other / "fleet.db").read_bytes()
+    for store, why in ((pipe, "is not a regular file"), (other, "is another program's data base")):
+        assert why in kymo("fleet", "load", "--to", store, small, code=1).err
+    assert (other / "fleet.db").read_bytes() == before and os.listdir(other) == ["fleet.db"]
+    for store, why in ((pipe, "is not a regular file"), (other, "is no store of Kymo")):
+        assert why in kymo("query", "--fleet", store, "SELECT 1", code=1).err
+        assert why in kymo("fleet", "why", "--from", store, code=1).err
 
 
 def test_server_that_lies(kymo):

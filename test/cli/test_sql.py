@@ -208,6 +208,10 @@ def test_names_of_any_kind(kymo, tmp_path):
     assert schema.count("the fields beyond 1900 are in the column fields of event") == 2
     [row] = json.loads(kymo("query", "--json", path, "SELECT json_extract(fields, '$.f9999') AS f FROM event WHERE name = 'many' LIMIT 1").out)
     assert row == {"f": 1}
+    # A table comes to be when a statement names it.
+    for table in ('"MANY"', "[Many]", "`many`", "many/**/", "temp_view"):
+        text = f"CREATE TEMP VIEW temp_view AS SELECT * FROM mANY; SELECT count(*) AS n FROM {table}"
+        assert json.loads(kymo("query", "--json", path, text).out) == [{"n": 3}]
     # CTF 1.8 says nothing of encodings.
     other = make_trace.write(tmp_path / "u", {"c": [make_trace.Packet(1000)]}, make_trace.METADATA + 'event { name = "a@b"; id = 70; stream_id = 0; };\n')
     metadata = pathlib.Path(str(other)) / "metadata"
