@@ -195,7 +195,7 @@ class Page:
 
 
 def test_format_of_the_documentation(tmp_path):
-    """Who reads the file by its documentation alone gets the functions of nm, and the lines of kymo debug-info find."""
+    """A reader that knows only the documentation finds the functions of nm, and the lines of kymo debug-info find."""
     page = Page(made(tmp_path, LIBC, "--lines"))
     found = [one for number in range((page.n_functions + 63) // 64) for one in page.block(number)]
     assert len(found) == page.n_functions > 2000 and found == sorted(found, key=lambda one: one[0])
