@@ -432,6 +432,7 @@ const struct ky_command ky_command_report = {
 		"# a report of your own\nkymo report ./slow-calls.sql --param least=1000000 my-trace\n\n"
 		"# many machines: the system calls of the web servers in the last hour of a store\n"
 		"kymo report syscalls --fleet fleet --hosts 'web-*' --since 1h\n\n"
+		"# the same store, for a report of your own\nkymo report ./slow-calls.sql --fleet fleet --param least=1000000\n\n"
 		"# what has changed, beyond noise\nkymo report compare before after\n\n"
 		"# CPU usage now, like top, of a recording in another terminal\n"
 		"kymo report cpu --live my-trace\n\n"
