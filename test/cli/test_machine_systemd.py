@@ -205,7 +205,7 @@ def test_programs(machine, kymo):
 
 
 def test_other_places(machine, kymo):
-    """A profile's output outside of the sandbox, by a drop-in; the trace of a user who is not root."""
+    """A profile's output outside of the sandbox, by a drop-in; a trace by a policy for users."""
     later, = traces(machine, "srv/later")
     assert {"kernel:do_sys_openat2", "sample", "sched_process_exit"} <= set(re.findall(r" ([\w:]+): \{ cpu_id", kymo("print", later).out))
     kallsyms, = glob.glob(f"{machine.directory}/srv/later/**/kallsyms", recursive=True)

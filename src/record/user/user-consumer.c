@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The consumer, which is the thread of a recording of programs: it reads their rings, user by user in turn, and hears of files that come and
- * go. It does nothing that takes long, whatever programs do: that is for tasks (user-files.c).
+ * go. It does nothing that takes long, whatever programs do: that is for tasks (user-file-tasks.c).
  */
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "os/file.h"
 #include "os/now.h"
 #include "record/user/user-internal.h"
 
@@ -28,6 +30,8 @@
 
 /* Of the events of files, which anybody can make in masses, so many bytes between two rounds of reading. */
 #define EVENTS_BYTES 4096
+/* A directory may be full of anything. */
+#define FILES_MAX 65536
 
 /* ---- files come and go ---------------------------------------------------------------- */
 
@@ -67,6 +71,23 @@ static int user_consumer_take_events(struct ky_user *user, ssize_t *got, struct 
 
 		ret = user_consumer_take_event(user, event, err);
 		at += (ssize_t)(sizeof(*event) + event->len);
+	}
+	return ret;
+}
+
+int ky_user_find_rings(struct ky_user *user, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < user->owners.len && !ret; i++) {
+		struct ky_user_owner *owner = user->owners.data[i];
+		DIR *stream = ky_dir_open(owner->dir.fd, ".");
+		struct dirent *entry;
+
+		for (int n = 0; !ret && n < FILES_MAX && stream && (entry = readdir(stream)); n++)
+			ret = ky_user_file_comes(user, owner, entry->d_name, err);
+		if (stream)
+			closedir(stream);
 	}
 	return ret;
 }

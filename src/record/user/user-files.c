@@ -6,28 +6,22 @@
  * Whatever is wrong with a file, or with what its program says, costs that program; errors that are returned here are
  * those of the recording: no memory, a disk that is full.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "os/file.h"
 #include "os/now.h"
-#include "record/user/user-internal.h"
-#include "record/rings/user-states.h"
 #include "record/rings/user-ring-internal.h"
+#include "record/rings/user-states.h"
+#include "record/user/user-files-internal.h"
 
 /* The maximum number of warnings about refused files. */
-#define REFUSALS_TOLD 50
-/* A directory may be full of anything. */
-#define FILES_MAX	65536
+#define REFUSALS_TOLD	50
 #define TASKS_AT_A_TIME 64
 /* State notes that wait for a ring that is away. */
 #define STATE_NOTES_MAX 16384
@@ -109,12 +103,6 @@ static void forget_name(struct ky_user_ring_file *file)
 
 /* ---- tasks ---------------------------------------------------------------------------- */
 
-static struct ky_user_ring_file *user_files_file_of(struct ky_user_task *task)
-{
-	return (struct ky_user_ring_file *)((char *)task -
-					    offsetof(struct ky_user_ring_file, task));
-}
-
 /* Notes of its programs, for the next task; the file is not away. */
 static void bring_notes(struct ky_user_ring_file *file)
 {
@@ -133,176 +121,9 @@ static void user_files_give(struct ky_user_ring_file *file, void (*run)(struct k
 	ky_user_work_add(&file->user->work, &file->owner->queue, &file->task);
 }
 
-/* Its error comes along, as far as there is memory for it. */
-static void end_task(struct ky_user_ring_file *file, int ret, const struct kymo_error *err)
-{
-	file->ret = ret;
-	free(file->err);
-	file->err = ret < 0 ? malloc(sizeof(*err)) : NULL;
-	if (file->err)
-		*file->err = *err;
-}
-
-/* What there is room for of one user's descriptions, besides @bytes. 0: nothing. */
-static uint64_t description_room(const struct ky_user_owner *owner)
-{
-	uint64_t bytes = __atomic_load_n(&owner->described, __ATOMIC_RELAXED);
-
-	return bytes < KY_USER_DESCRIPTIONS_MAX ? KY_USER_DESCRIPTIONS_MAX - bytes : 0;
-}
-
-static void set_described(struct ky_user_ring_file *file, uint64_t bytes)
-{
-	__atomic_add_fetch(&file->owner->described, bytes - file->described, __ATOMIC_RELAXED);
-	file->described = bytes;
-}
-
-/* The ring of all programs of a user: it ends with the recording. */
-static bool is_shared(const struct ky_user *user, const char *name)
-{
-	return user->options.shares_buffers && strcmp(name, KY_SHARED_RING) == 0;
-}
-
-static int user_files_open_ring(struct ky_user_ring_file *file, struct kymo_error *err)
-{
-	struct ky_user *user = file->user;
-	struct ky_user_ring_options options = {
-		.store = user->options.store,
-		.group = user->options.group,
-		.is_late = user->options.is_late,
-		.log = user->options.log,
-		.subbuf_bytes = user->request.subbuf_bytes,
-		.n_subbufs = user->request.n_subbufs,
-		.session_uuid = user->request.uuid,
-		.since_ns = user->since_ns,
-		.is_shared = is_shared(user, file->name),
-		.uid = file->owner->dir.uid,
-		.comm = user->options.comm,
-		.is_flight = user->options.overwrite,
-		.dump_excluded = user->dump_excluded,
-		.description_max = description_room(file->owner),
-		.clock = &file->clock,
-		.counts = &user->counts,
-	};
-	int fd = ky_user_dir_open_file(&file->owner->dir, file->name, O_RDWR), ret;
-	struct stat st;
-
-	if (fd >= 0 && fstat(fd, &st) == 0) {
-		file->device = st.st_dev;
-		file->inode = st.st_ino;
-	}
-	if (fd < 0 && errno == ENOENT)
-		return ky_error_set(err, KYMO_E_NOT_FOUND, "it is gone");
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-		return ky_error_set(err, KYMO_E_LIMIT, "too many files are open (ulimit -n)");
-	if (fd < 0)
-		return ky_error_set(err, KYMO_E_FORMAT, "it is not a file that programs create");
-	if (!options.description_max) {
-		close(fd);
-		return ky_error_set(
-			err, KYMO_E_LIMIT,
-			"the programs of its user have too many descriptions of events");
-	}
-	ret = ky_user_ring_open(fd, file->name, &options, &file->ring, err);
-	if (ret < 0)
-		return ret;
-	set_described(file, file->ring->blob_bytes);
-	return ky_user_ring_excuse(file->ring, ky_user_dump_opened(user, file->ring, err), err);
-}
-
-static void run_open(struct ky_user_task *task)
-{
-	struct ky_user_ring_file *file = user_files_file_of(task);
-	struct kymo_error err;
-
-	end_task(file, user_files_open_ring(file, &err), &err);
-}
-
-static void run_follow(struct ky_user_task *task)
-{
-	struct ky_user_ring_file *file = user_files_file_of(task);
-	struct kymo_error err;
-	int ret = ky_user_dump_noted(file->user, file->ring, &err);
-
-	if (!ret)
-		ret = ky_user_ring_follow(file->ring, &err);
-	end_task(file, ky_user_ring_excuse(file->ring, ret, &err), &err);
-	set_described(file, file->ring->blob_bytes);
-	if (!description_room(file->owner))
-		ky_user_ring_set_broken(file->ring,
-					"the programs of its user have too many descriptions of "
-					"events");
-}
-
-/* Names that the filter may have meant. */
-static void keep_names(struct ky_user *user, const struct ky_user_ring *ring)
-{
-	struct ky_user_blob blob = {ky_user_ring_blob(ring), ring->blob_bytes};
-	struct ky_user_event event;
-	int ret = KYMO_OK;
-
-	if (!user->request.filter.names.len)
-		return;
-	pthread_mutex_lock(&user->notes_lock);
-	for (size_t at = 0; !ret && ky_user_blob_next(&blob, &at, &event);) {
-		if (event.record->kind != KY_EVENT_CONTEXT)
-			ret = ky_user_names_add(&user->seen_names, &event);
-	}
-	pthread_mutex_unlock(&user->notes_lock);
-}
-
-static void run_dump(struct ky_user_task *task)
-{
-	struct ky_user_ring_file *file = user_files_file_of(task);
-	struct kymo_error err;
-	int ret = file->ended ? ky_user_dump_noted(file->user, file->ring, &err)
-			      : ky_user_dump_ring(file->user, file->ring, &err);
-
-	end_task(file, ky_user_ring_excuse(file->ring, ret, &err), &err);
-}
-
 void ky_user_file_dump(struct ky_user_ring_file *file)
 {
-	user_files_give(file, run_dump);
-}
-
-static void user_files_run_rotate(struct ky_user_task *task)
-{
-	struct ky_user_ring_file *file = user_files_file_of(task);
-	struct kymo_error err;
-	/* What programs have noted until now belongs to the trace that ends. */
-	int ret = KYMO_OK;
-
-	if (file->ring->reader && !file->ring->is_broken)
-		ret = ky_user_dump_all_noted(file->user, file->ring, &err);
-	ret = ky_user_ring_excuse(file->ring, ret < 0 ? ret : KYMO_OK, &err);
-	if (!ret)
-		ret = ky_user_ring_rotate(file->ring, file->job.archive, &file->job.ended,
-					  &file->job.next, &err);
-	if (!ret && file->ring->reader && !file->ring->is_broken)
-		ret = ky_user_ring_excuse(file->ring,
-					  ky_user_dump_ring(file->user, file->ring, &err), &err);
-	end_task(file, ret, &err);
-}
-
-static void run_finish(struct ky_user_task *task)
-{
-	struct ky_user_ring_file *file = user_files_file_of(task);
-	struct kymo_error err;
-	int ret;
-
-	/* Libraries that were loaded meanwhile. */
-	ret = file->dumps ? ky_user_dump_ring(file->user, file->ring, &err)
-			  : ky_user_dump_noted(file->user, file->ring, &err);
-	ret = ky_user_ring_excuse(file->ring, ret, &err);
-	if (!ret)
-		ret = ky_user_ring_finish(file->ring, &err);
-	if (!ret) {
-		keep_names(file->user, file->ring);
-		ky_user_ring_forget_events(file->ring);
-		set_described(file, 0);
-	}
-	end_task(file, ret, &err);
+	user_files_give(file, ky_user_file_run_dump);
 }
 
 /* ---- what has become of them ---------------------------------------------------------- */
@@ -315,7 +136,7 @@ static void end_file(struct ky_user_ring_file *file)
 		return;
 	}
 	file->dumps = false;
-	user_files_give(file, run_finish);
+	user_files_give(file, ky_user_file_run_finish);
 }
 
 static int user_files_fail(const struct ky_user_ring_file *file, struct kymo_error *err)
@@ -334,7 +155,7 @@ static void user_files_follow_notes(struct ky_user_ring_file *file)
 		return;
 	bring_notes(file);
 	if (file->user->options.overwrite && ky_user_states_are_behind(file->ring))
-		user_files_give(file, run_dump);
+		user_files_give(file, ky_user_file_run_dump);
 }
 
 /* It is read from now on. */
@@ -431,23 +252,23 @@ static int take_rotated(struct ky_user *user, struct ky_user_ring_file *file,
 
 static int take_task(struct ky_user *user, struct ky_user_task *task, struct kymo_error *err)
 {
-	struct ky_user_ring_file *file = user_files_file_of(task);
+	struct ky_user_ring_file *file = ky_user_file_of(task);
 
 	if (task == &user->newcomers.task) {
 		ky_user_newcomers_done(user);
 		return KYMO_OK;
 	}
 	file->is_away = false;
-	if (task->run == run_open) {
+	if (task->run == ky_user_file_run_open) {
 		user->n_opening--;
 		user->rotation.n_opening -= file->rotation != user->rotation.number;
 		return take_opened(file, err);
 	}
-	if (task->run == user_files_run_rotate)
+	if (task->run == ky_user_file_run_rotate)
 		return take_rotated(user, file, err);
 	if (file->ret < 0)
 		return user_files_fail(file, err);
-	if (task->run == run_follow || task->run == run_dump)
+	if (task->run == ky_user_file_run_follow || task->run == ky_user_file_run_dump)
 		return read_on(file, err);
 	forget_name(file);
 	ky_user_tell_filter(user);
@@ -472,39 +293,6 @@ int ky_user_take_tasks(struct ky_user *user, struct kymo_error *err)
 }
 
 /* ---- they come and go ----------------------------------------------------------------- */
-
-/* Files that a ring keeps open at most: itself, the trace's directories, two per stream. */
-static uint64_t files_of_ring(const struct ky_user *user)
-{
-	if (user->options.overwrite)
-		return 1;
-	return 3 + 2 * ((uint64_t)sysconf(_SC_NPROCESSORS_CONF) + 2);
-}
-
-/* Ours for everything else; and for each user's directory. */
-#define OTHER_FILES 64
-#define OWNER_FILES 4
-
-/*
- * Whether the recorder can read one more file. With several users, one user gets at most half of the descriptors
- * that the others leave, so that later users always get some.
- */
-static bool user_files_has_room(const struct ky_user *user, const struct ky_user_owner *owner)
-{
-	uint64_t room, others = 0, used = OTHER_FILES + OWNER_FILES * user->owners.len;
-	struct rlimit limit;
-
-	/* Partner: ky_user_scan(). */
-	used += __atomic_load_n(&user->n_control_files, __ATOMIC_RELAXED);
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < used)
-		return false;
-	room = (limit.rlim_cur - used) / files_of_ring(user);
-	room /= user->options.n_sharing ? user->options.n_sharing : 1;
-	for (size_t i = 0; i < user->owners.len; i++)
-		others += user->owners.data[i] != owner ? user->owners.data[i]->n_open : 0;
-	room = room > others ? room - others : 0;
-	return owner->n_open < (user->owners.len == 1 ? room : room / 2 + (room & 1));
-}
 
 /* Known by its name from now on. */
 static struct ky_user_ring_file *file_new(struct ky_user *user, struct ky_user_owner *owner,
@@ -577,9 +365,9 @@ int ky_user_file_comes(struct ky_user *user, struct ky_user_owner *owner, const 
 	if (take_state_note(user, owner, name) || ky_user_take_note(user, &owner->dir, name) ||
 	    !ky_user_is_ring_name(name) || owner->is_given_up || !user_files_is_new(owner, name))
 		return KYMO_OK;
-	while (!user_files_has_room(user, owner) && ky_user_flight_make_room(user, owner))
+	while (!ky_user_owner_has_room(user, owner) && ky_user_flight_make_room(user, owner))
 		;
-	if (!user_files_has_room(user, owner)) {
+	if (!ky_user_owner_has_room(user, owner)) {
 		tell_refused(user, owner, name,
 			     "too many programs at a time for the limit of open files (ulimit -n)");
 		(void)unlinkat(owner->dir.fd, name, 0);
@@ -589,7 +377,7 @@ int ky_user_file_comes(struct ky_user *user, struct ky_user_owner *owner, const 
 	if (!file)
 		return ky_error_nomem(err);
 	user->n_opening++;
-	user_files_give(file, run_open);
+	user_files_give(file, ky_user_file_run_open);
 	return KYMO_OK;
 }
 
@@ -628,7 +416,7 @@ int ky_user_file_closed(struct ky_user *user, struct ky_user_owner *owner, const
 	/* Of one that is away, this is looked at when it comes back. */
 	file = user_files_find_file(owner, name);
 	if (!file || file->is_away || file->ended ||
-	    (is_shared(user, name) && user_files_has_name(file)))
+	    (ky_user_is_shared(user, name) && user_files_has_name(file)))
 		return KYMO_OK;
 	file->n_looks = LOOKS;
 	return user_files_look_at_end(file, err);
@@ -658,7 +446,7 @@ int ky_user_look_at_closing(struct ky_user *user, struct kymo_error *err)
 
 void ky_user_file_follow(struct ky_user_ring_file *file)
 {
-	user_files_give(file, run_follow);
+	user_files_give(file, ky_user_file_run_follow);
 }
 
 int ky_user_file_rotate(struct ky_user_ring_file *file, const struct ky_user_rotation *rotation,
@@ -672,19 +460,19 @@ int ky_user_file_rotate(struct ky_user_ring_file *file, const struct ky_user_rot
 	};
 	if (!file->job.archive)
 		return ky_error_nomem(err);
-	user_files_give(file, user_files_run_rotate);
+	user_files_give(file, ky_user_file_run_rotate);
 	return KYMO_OK;
 }
 
 void ky_user_file_finish(struct ky_user_ring_file *file)
 {
 	file->dumps = !file->ended;
-	user_files_give(file, run_finish);
+	user_files_give(file, ky_user_file_run_finish);
 }
 
 void ky_user_file_drop(struct ky_user_task *task)
 {
-	struct ky_user_ring_file *file = user_files_file_of(task);
+	struct ky_user_ring_file *file = ky_user_file_of(task);
 
 	file->is_away = false;
 	if (file->ring) {
@@ -694,23 +482,6 @@ void ky_user_file_drop(struct ky_user_task *task)
 	(void)unlinkat(file->owner->dir.fd, file->name, 0);
 	forget_name(file);
 	ky_user_file_free(file);
-}
-
-int ky_user_find_rings(struct ky_user *user, struct kymo_error *err)
-{
-	int ret = KYMO_OK;
-
-	for (size_t i = 0; i < user->owners.len && !ret; i++) {
-		struct ky_user_owner *owner = user->owners.data[i];
-		DIR *stream = ky_dir_open(owner->dir.fd, ".");
-		struct dirent *entry;
-
-		for (int n = 0; !ret && n < FILES_MAX && stream && (entry = readdir(stream)); n++)
-			ret = ky_user_file_comes(user, owner, entry->d_name, err);
-		if (stream)
-			closedir(stream);
-	}
-	return ret;
 }
 
 void ky_user_forget_ring(struct ky_user *user, struct ky_user_ring_file *file)
@@ -723,6 +494,6 @@ void ky_user_forget_ring(struct ky_user *user, struct ky_user_ring_file *file)
 	memmove(&user->rings.data[i], &user->rings.data[i + 1],
 		(user->rings.len - i) * sizeof(user->rings.data[0]));
 	forget_name(file);
-	set_described(file, 0);
+	ky_user_file_describe(file, 0);
 	ky_user_file_free(file);
 }

@@ -276,6 +276,11 @@ void ky_user_file_free(struct ky_user_ring_file *file);
 /* user-owner.c: adds a directory for programs of @uid to the recording; *owner may be NULL. */
 int ky_user_owner_new(struct ky_user *user, uid_t uid, struct ky_user_owner **owner,
 		      struct kymo_error *err);
+/*
+ * Whether the recorder can read one more file. With several users, one user gets at most half of the descriptors
+ * that the others leave, so that later users always get some.
+ */
+bool ky_user_owner_has_room(const struct ky_user *user, const struct ky_user_owner *owner);
 /* Writes the present rules to its directory. The caller holds the lock. */
 int ky_user_owner_update(struct ky_user *user, struct ky_user_owner *owner, struct kymo_error *err);
 /* Also removes its directory. NULL is allowed. */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "record/user/user-internal.h"
@@ -99,4 +101,35 @@ int ky_user_owner_add(struct ky_user *user, struct ky_user_owner *owner, struct 
 	if (ret < 0)
 		ky_user_owner_free(owner);
 	return ret;
+}
+
+/* ---- descriptors ---------------------------------------------------------------------- */
+
+/* Files that a ring keeps open at most: itself, the trace's directories, two per stream. */
+static uint64_t files_of_ring(const struct ky_user *user)
+{
+	if (user->options.overwrite)
+		return 1;
+	return 3 + 2 * ((uint64_t)sysconf(_SC_NPROCESSORS_CONF) + 2);
+}
+
+/* Ours for everything else; and for each user's directory. */
+#define OTHER_FILES 64
+#define OWNER_FILES 4
+
+bool ky_user_owner_has_room(const struct ky_user *user, const struct ky_user_owner *owner)
+{
+	uint64_t room, others = 0, used = OTHER_FILES + OWNER_FILES * user->owners.len;
+	struct rlimit limit;
+
+	/* Partner: ky_user_scan(). */
+	used += __atomic_load_n(&user->n_control_files, __ATOMIC_RELAXED);
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < used)
+		return false;
+	room = (limit.rlim_cur - used) / files_of_ring(user);
+	room /= user->options.n_sharing ? user->options.n_sharing : 1;
+	for (size_t i = 0; i < user->owners.len; i++)
+		others += user->owners.data[i] != owner ? user->owners.data[i]->n_open : 0;
+	room = room > others ? room - others : 0;
+	return owner->n_open < (user->owners.len == 1 ? room : room / 2 + (room & 1));
 }
