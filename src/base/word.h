@@ -26,7 +26,7 @@ static inline void ky_word_store_half(void *at, uint32_t half)
 /* As memchr(text, 0, len), for texts whose end is near. */
 static inline const void *ky_word_find_nul(const void *text, uint64_t len)
 {
-	const uint8_t *at = text;
+	const uint8_t *at = (const uint8_t *)text;
 
 	for (int i = 0; i < 3 && len >= 8; i++, at += 8, len -= 8) {
 		uint64_t word = ky_load64(at, false);

@@ -2,7 +2,7 @@
 /*
  * The shared part of the text sink's files: text.c (lines), text-plan.c (the plan of an event
  * class, compiled once), text-value.c (single values, and scopes without a plan), text-quoted.c
- * (texts), text-style.c (names, colours, the origin).
+ * (texts), text-context.c (packets' contexts), text-style.c (names, colours, the origin).
  *
  * Every function writes at a pointer into the sink's buffer and returns the new one. A caller of a
  * ky_text_put_*() must reserve room first, with ky_text_room(). The function may overwrite
@@ -81,6 +81,16 @@ struct text_op {
 	const struct ky_field_class *cls;
 };
 
+#define TEXT_JOINTS 4
+
+/* What lines of one class have in a packet from the head to the first field, if it is short enough. */
+struct text_joint {
+	const struct ky_stream *stream; /* NULL: nothing is kept */
+	const uint8_t *data;		/* the packet */
+	uint32_t len;
+	char piece[TEXT_SLACK];
+};
+
 /* The plan for an event class. */
 struct text_plan {
 	/* "host:proc:(1) name: ", the packet context's name, and zeros up to TEXT_SLACK bytes */
@@ -89,7 +99,8 @@ struct text_plan {
 	bool packet_context; /* the packet context follows, and ", " if there are steps */
 	struct text_op *ops;
 	uint32_t n_ops;
-	size_t room; /* bytes to reserve: everything except texts */
+	struct text_joint joints[TEXT_JOINTS]; /* by the stream's index */
+	size_t room;			       /* bytes to reserve: everything except texts */
 };
 
 /* The plans of one trace, by the event classes' index; made at the first event of a class. */
@@ -189,9 +200,17 @@ bool ky_text_is_packet_role(const struct ky_field_class *cls);
  */
 struct text_plan *ky_text_plan_new(struct ky_arena *arena, const struct ky_event_class *cls,
 				   const struct text_style *style, const char *trace_name);
-/* Writes everything after the packet context. NULL: @err. */
+/* Writes everything after the packet context; @has_first: and after the first step's literal. NULL: @err. */
 char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *plan,
-		       const struct ky_event *event, struct kymo_error *err);
+		       const struct ky_event *event, bool has_first, struct kymo_error *err);
+
+/* text-context.c: the packet's context as text, made once per packet. NULL: @err. */
+const struct text_packet *ky_text_packet_context(struct ky_text *text, const struct ky_event *event,
+						 uint32_t stream_index, char **at,
+						 struct kymo_error *err);
+/* Keeps what the lines of @plan have in the packet of @event. */
+void ky_text_keep_joint(struct text_plan *plan, const struct ky_event *event,
+			const struct ky_stream *stream, const struct text_packet *context);
 
 /*
  * Whether an event of another machine, in a line before, may have happened after @event: the clocks are not known that well. Remembers

@@ -222,7 +222,7 @@ static void plan_scope(struct builder *b, const struct ky_event_class *cls, enum
 	b->enters = 0;
 	b->is_at_byte = false;
 	if (before)
-		ky_strbuf_add(&b->literal, before, n_before);
+		ky_strbuf_add(&b->literal, before, n_before); /* lint: own text */
 	push_op(b, (struct text_op){.kind = TEXT_OP_GENERAL, .scope = (uint8_t)scope});
 }
 
@@ -320,8 +320,9 @@ static inline char *text_plan_put_literal(char *at, const struct text_op *op)
  * never fire; they keep a mistake here from reading elsewhere.
  */
 char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *plan,
-		       const struct ky_event *event, struct kymo_error *err)
+		       const struct ky_event *event, bool has_first, struct kymo_error *err)
 {
+	const struct text_op *op = plan->ops, *last = op + plan->n_ops - 1;
 	const uint8_t *data = event->packet->data, *field;
 	uint64_t bits = 0, end = event->end_bits, value;
 	const char *s, *nul;
@@ -330,8 +331,9 @@ char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *p
 	at = ky_text_room(text, at, plan->room, err);
 	if (!at)
 		return NULL;
-	for (const struct text_op *op = plan->ops; op < plan->ops + plan->n_ops; op++) {
+	if (!has_first)
 		at = text_plan_put_literal(at, op);
+	for (;; at = text_plan_put_literal(at, ++op)) {
 		if (op->moves) {
 			if (op->enters)
 				bits = text_plan_scope_begin(event, op->enters);
@@ -405,15 +407,16 @@ char *ky_text_plan_run(struct ky_text *text, char *at, const struct text_plan *p
 			at = ky_text_quoted(text, at, s, len, err);
 			goto room;
 		}
+		if (op == last)
+			return at;
 		continue;
 room:
 		/* What was written had no fixed size. */
 		if (at)
 			at = ky_text_room(text, at, plan->room, err);
-		if (!at)
-			return NULL;
+		if (!at || op == last)
+			return at;
 	}
-	return at;
 past_end:
 	ky_error_set(err, KYMO_E_FORMAT, "field goes past the event's end");
 	ky_error_offset(err, event->packet->file_offset_bytes + bits / 8);

@@ -385,8 +385,8 @@ static struct text_trace *sinks_text_trace_of(struct ky_text *text, const struct
 	return trace;
 }
 
-static inline const struct text_plan *
-sinks_text_plan_of(struct ky_text *text, struct text_trace *trace, const struct ky_event *event)
+static inline struct text_plan *sinks_text_plan_of(struct ky_text *text, struct text_trace *trace,
+						   const struct ky_event *event)
 {
 	uint32_t index = event->cls->index;
 
@@ -394,53 +394,6 @@ sinks_text_plan_of(struct ky_text *text, struct text_trace *trace, const struct 
 		trace->plans[index] =
 			ky_text_plan_new(&text->arena, event->cls, &text->style, trace->name);
 	return trace->plans[index];
-}
-
-static struct text_packet *packet_slot(struct ky_text *text, uint32_t index)
-{
-	while (text->packets.len <= index) {
-		if (ky_vec_push(&text->packets, (struct text_packet){.data = NULL}) < 0)
-			return NULL;
-	}
-	return &text->packets.data[index];
-}
-
-/* The packet's context as text, made once per packet. NULL: @err. */
-static const struct text_packet *sinks_text_packet_context(struct ky_text *text,
-							   const struct ky_event *event,
-							   uint32_t stream_index, char **at,
-							   struct kymo_error *err)
-{
-	struct text_packet *packet = packet_slot(text, stream_index);
-	size_t offset;
-	char *end;
-
-	if (!packet) {
-		ky_error_nomem(err);
-		return NULL;
-	}
-	if (packet->data == event->packet->data)
-		return packet;
-	/* Written behind the line so far, then taken from there. */
-	offset = (size_t)(*at - text->data);
-	text->holding = true;
-	end = ky_text_scope(text, *at, event, KY_SCOPE_PACKET_CONTEXT, true, err);
-	text->holding = false;
-	if (!end)
-		return NULL;
-	ky_strbuf_clear(&packet->text);
-	/* lint: own text: it was made above */
-	ky_strbuf_add(&packet->text, text->data + offset, (size_t)(end - text->data) - offset);
-	*at = text->data + offset;
-	if (ky_strbuf_failed(&packet->text)) {
-		ky_error_nomem(err);
-		return NULL;
-	}
-	packet->data = event->packet->data;
-	packet->len = packet->text.len;
-	if (packet->len <= sizeof(packet->piece))
-		memcpy(packet->piece, packet->text.data, packet->len);
-	return packet;
 }
 
 /* "~ " or "  " before the line. NULL: memory is out. */
@@ -460,8 +413,9 @@ static char *sinks_text_put_event(struct ky_text *text, char *at, struct text_tr
 				  const struct ky_event *event, const struct ky_stream *stream,
 				  struct kymo_error *err)
 {
-	const struct text_plan *plan = sinks_text_plan_of(text, trace, event);
+	struct text_plan *plan = sinks_text_plan_of(text, trace, event);
 	const struct text_packet *context;
+	const struct text_joint *joint;
 
 	if (__builtin_expect(!plan, 0)) {
 		ky_error_nomem(err);
@@ -478,9 +432,14 @@ static char *sinks_text_put_event(struct ky_text *text, char *at, struct text_tr
 		}
 	}
 	at = sinks_text_put_stamp(text, at, event);
+	joint = &plan->joints[stream->index % TEXT_JOINTS];
+	if (__builtin_expect(joint->stream == stream && joint->data == event->packet->data, 1)) {
+		memcpy(at, joint->piece, sizeof(joint->piece));
+		return ky_text_plan_run(text, at + joint->len, plan, event, true, err);
+	}
 	at = ky_text_put_padded(at, plan->head, plan->head_len);
 	if (plan->packet_context) {
-		context = sinks_text_packet_context(text, event, stream->index, &at, err);
+		context = ky_text_packet_context(text, event, stream->index, &at, err);
 		if (context)
 			at = ky_text_room(text, at, context->len, err);
 		if (!context || !at)
@@ -490,8 +449,9 @@ static char *sinks_text_put_event(struct ky_text *text, char *at, struct text_tr
 						? context->piece
 						: ky_strbuf_text(&context->text),
 					context->len);
+		ky_text_keep_joint(plan, event, stream, context);
 	}
-	return ky_text_plan_run(text, at, plan, event, err);
+	return ky_text_plan_run(text, at, plan, event, false, err);
 }
 
 /* Of many streams, each event's bytes lie somewhere else. */

@@ -23,7 +23,7 @@
 #define HUGE_PAGE_BYTES	   ((uint64_t)2 << 20)
 static _Atomic uint64_t memory_used_bytes; /* relaxed: a limit, which orders nothing */
 /*
- * The host of a virtual machine takes free huge pages back. Who uses such a page again waits ten times as long as its zeroing takes.
+ * The host of a virtual machine takes free huge pages back. A program that uses such a page again waits ten times as long as its zeroing takes.
  * From the first such page on, the rest of all streams goes to files: their small pages are seldom taken.
  */
 #define HUGE_PAGE_MAX_NS 2000000
