@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Trackers over probes in programs: functions, their results and SDT probes, against what the program itself knows."""
 
+import os
 import re
+import shlex
 import shutil
 import subprocess
 
 import pytest
 
+from conftest import ROOT
 from test_latency import needs_bpf  # noqa: F401 (a fixture)
 from test_latency_track import count_of, track  # noqa: F401 (a fixture)
 
@@ -180,3 +183,19 @@ def test_mistakes(kymo, server):
     wrong(f"a: uprobe:{server}:nap(ns) if thread == 1 {end}", "has no field 'thread'")
     wrong(f"a: uprobe:{server}:begin_request(path=r->path) if path == 'sixteen letters.' {end}", "the text is too long: at most 15 bytes")
     wrong(f"a: uprobe:{server}:begin_request(path=r->path) {end} by path=arg1", "the key of a tracker is a number")
+
+
+def test_commands_of_the_page(kymo, tmp_path):
+    """Each command of docs/latency.md is taken as it stands there, and measures for a moment."""
+    (tmp_path / "server.c").write_text("struct request { long id; const char *path; };\n"
+                                       "__attribute__((noipa)) long handle(struct request *request) { return request->id; }\n"
+                                       "__attribute__((noipa)) int reply(struct request *request, int status) { return status + !request; }\n"
+                                       "int main(void) { struct request one = {1, \"/\"}; return (int)handle(&one) + reply(&one, -1); }\n")
+    subprocess.run(["gcc", "-g", "-O1", "-o", tmp_path / "server", tmp_path / "server.c"], check=True)
+    with open(os.path.join(ROOT, "docs", "latency.md"), encoding="utf-8") as page:
+        commands = re.findall(r"^    (?:\$ )?sudo kymo latency((?:[^\n']|'[^']*')*)$", page.read(), re.M)
+    assert len(commands) >= 10 and any("\n" in command for command in commands)
+    for command in commands:
+        args = [re.sub(r"^127\.0\.0\.1:\d+$", "127.0.0.1:0", arg) for arg in shlex.split(command, comments=True)]
+        done = kymo("latency", *args, "--once", "--every", "100ms", code=0, cwd=tmp_path)
+        assert "kymo: measuring" in done.err, done
