@@ -37,9 +37,14 @@ static void units_free(struct ky_fleet_unit *unit)
 
 static void units_forget_open(struct ky_fleet_units *units)
 {
-	ky_vec_foreach(&units->open, path)
-		free(*path);
-	ky_vec_fini(&units->open);
+	size_t pos = 0;
+	const char *path;
+	void *value;
+
+	while (ky_names_next(&units->open, &pos, &path, &value))
+		free(value);
+	ky_names_fini(&units->open);
+	ky_names_init(&units->open);
 }
 
 int ky_fleet_units_open(struct ky_fleet_units *units, const char *dir, struct kymo_error *err)
@@ -48,6 +53,8 @@ int ky_fleet_units_open(struct ky_fleet_units *units, const char *dir, struct ky
 
 	*units = (struct ky_fleet_units){
 		.dir_fd = ky_file_open(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)};
+	ky_names_init(&units->known);
+	ky_names_init(&units->open);
 	if (units->dir_fd >= 0)
 		return KYMO_OK;
 	ret = ky_error_errno(err, errno, "cannot open the relay's directory");
@@ -65,6 +72,12 @@ void ky_fleet_units_close(struct ky_fleet_units *units)
 		close(units->dir_fd);
 }
 
+static int units_note(struct ky_fleet_units *units, size_t place)
+{
+	return ky_names_set(&units->known, units->list.data[place - 1].path,
+			    (void *)(uintptr_t)place);
+}
+
 static int units_see(struct ky_fleet_units *units, const char *path, bool is_chunk, uint64_t now_ns)
 {
 	struct ky_fleet_unit unit = {.path = NULL,
@@ -74,14 +87,15 @@ static int units_see(struct ky_fleet_units *units, const char *path, bool is_chu
 				     .begin_ns = now_ns,
 				     .written_ns = now_ns};
 
-	ky_vec_foreach(&units->list, known)
-		if (strcmp(known->path, path) == 0) {
-			known->is_seen = true;
-			return KYMO_OK;
-		}
+	uintptr_t place = (uintptr_t)ky_names_get(&units->known, path);
+
+	if (place) {
+		units->list.data[place - 1].is_seen = true;
+		return KYMO_OK;
+	}
 	unit.path = strdup(path);
 	if (unit.path && ky_vec_push(&units->list, unit) == 0)
-		return KYMO_OK;
+		return units_note(units, units->list.len);
 	free(unit.path);
 	return KYMO_E_MEMORY;
 }
@@ -134,9 +148,12 @@ static int units_see_host(struct ky_fleet_units *units, const char *path, uint64
 static int units_take_open(void *data, const char *path)
 {
 	struct ky_fleet_units *units = data;
-	char *copy = strdup(path);
+	char *copy;
 
-	if (copy && ky_vec_push(&units->open, copy) == 0)
+	if (ky_names_get(&units->open, path))
+		return KYMO_OK;
+	copy = strdup(path);
+	if (copy && ky_names_set(&units->open, copy, copy) == 0)
 		return KYMO_OK;
 	free(copy);
 	return KYMO_E_MEMORY;
@@ -144,31 +161,47 @@ static int units_take_open(void *data, const char *path)
 
 static bool units_is_open(const struct ky_fleet_units *units, const struct ky_fleet_unit *unit)
 {
-	for (size_t i = 0; i < units->open.len; i++)
-		if (strcmp(units->open.data[i], unit->path) == 0)
-			return true;
-	return false;
+	return ky_names_get(&units->open, unit->path) != NULL;
 }
 
-int ky_fleet_units_scan(struct ky_fleet_units *units, uint64_t now_ns)
+/* All directories. */
+static int units_see_all(struct ky_fleet_units *units, uint64_t now_ns)
+{
+	int ret = KYMO_OK;
+
+	for (size_t i = 0; i < units->list.len; i++) {
+		units->list.data[i].is_seen = false;
+		ret = ret ? ret : units_note(units, i + 1);
+	}
+	ret = ret ? ret : units_each(units, ".", now_ns, units_see_host);
+	ky_names_fini(&units->known);
+	ky_names_init(&units->known);
+	return ret;
+}
+
+static void units_keep_seen(struct ky_fleet_units *units)
 {
 	size_t n = 0;
-	int ret;
 
-	ky_vec_foreach(&units->list, unit)
-		unit->is_seen = false;
-	ret = units_each(units, ".", now_ns, units_see_host);
-	/* After the directories, which the relay makes first. */
-	units_forget_open(units);
-	if (!ret)
-		ret = ky_relay_session_list_open(units->dir_fd, units_take_open, units);
 	for (size_t i = 0; i < units->list.len; i++) {
-		if (units->list.data[i].is_seen || ret)
+		if (units->list.data[i].is_seen)
 			units->list.data[n++] = units->list.data[i];
 		else
 			units_free(&units->list.data[i]);
 	}
 	units->list.len = n;
+}
+
+int ky_fleet_units_scan(struct ky_fleet_units *units, uint64_t now_ns)
+{
+	int ret = units_see_all(units, now_ns);
+
+	/* After the directories, which the relay makes first. */
+	units_forget_open(units);
+	if (!ret)
+		ret = ky_relay_session_list_open(units->dir_fd, units_take_open, units);
+	if (!ret)
+		units_keep_seen(units);
 	ky_vec_foreach(&units->list, unit) {
 		bool was_open = unit->is_open;
 

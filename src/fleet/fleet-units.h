@@ -8,6 +8,7 @@
 
 #include <kymo/error.h>
 
+#include "base/hash.h"
 #include "base/vec.h"
 #include "store/read/trace.h"
 
@@ -26,7 +27,8 @@ struct ky_fleet_unit {
 struct ky_fleet_units {
 	int dir_fd;
 	KY_VEC(struct ky_fleet_unit) list;
-	KY_VEC(char *) open; /* paths of recordings whose recorders have not ended them */
+	struct ky_names known; /* while there is a scan: path -> place in ->list + 1 */
+	struct ky_names open;  /* paths of recordings whose recorders have not ended them; heap */
 };
 
 /* KYMO_E_NOT_FOUND, KYMO_E_IO. */

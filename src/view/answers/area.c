@@ -13,7 +13,7 @@
 #define MAX_NAMES   256
 #define MAX_THREADS 512
 #define MAX_CURVES  256
-/* Intervals that are read one by one; rows beyond that are measured by pixels. */
+/* Intervals that are read one by one; what is beyond that is measured by pixels. */
 #define MAX_STATES ((size_t)300000)
 #define PIXELS	   ((size_t)1024)
 /* Of questions to the history, in intervals, between two questions to the client. */
@@ -219,14 +219,15 @@ static int area_go_on(struct area *area, size_t cost)
 	return ky_error_set(area->err, KYMO_E_INTERRUPTED, "the client has closed the connection");
 }
 
-static int add_pixels(struct area *area, const struct ky_history_row *row)
+/* What is after @from_ns. */
+static int add_pixels(struct area *area, const struct ky_history_row *row, int64_t from_ns)
 {
-	uint64_t span = (uint64_t)area->end_ns - (uint64_t)area->begin_ns;
+	uint64_t span = (uint64_t)area->end_ns - (uint64_t)from_ns;
 	size_t n = span < PIXELS ? (size_t)span : PIXELS;
 	int ret = area_go_on(area, PIXELS);
 
 	if (ret == KYMO_OK)
-		ret = ky_history_pixels(area->history, row->id, area->begin_ns, area->end_ns, n,
+		ret = ky_history_pixels(area->history, row->id, from_ns, area->end_ns, n,
 					area->pixels, area->err);
 
 	area->is_exact = false;
@@ -241,11 +242,11 @@ static int area_add_row(struct area *area, const struct ky_history_row *row)
 	struct ky_history_interval found;
 	int ret = KYMO_OK;
 
-	if (area->n_states > MAX_STATES)
-		return add_pixels(area, row);
 	for (int64_t ns = area->begin_ns; ns < area->end_ns && ret == KYMO_OK; ns = found.end_ns) {
 		int64_t from_ns, to_ns;
 
+		if (area->n_states > MAX_STATES)
+			return add_pixels(area, row, ns);
 		ret = area_go_on(area, 1);
 		if (ret == KYMO_OK)
 			ret = ky_history_at(area->history, row->id, ns, &found, area->err);

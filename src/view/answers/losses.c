@@ -31,15 +31,17 @@ static size_t losses_pixel_of(const struct picture *picture, int64_t ns)
 
 static bool losses_add_losses(struct picture *picture, uint32_t stream)
 {
+	size_t n;
+	const struct ky_view_loss *all = ky_view_losses_of(picture->view, stream, &n);
 	bool any = false;
 
-	ky_vec_foreach(&picture->view->losses, loss) {
+	for (size_t i = 0; i < n; i++) {
+		const struct ky_view_loss *loss = &all[i];
 		int64_t end_ns = loss->end_ns > loss->begin_ns ? loss->end_ns : loss->begin_ns;
 		size_t from, to;
 		double each;
 
-		if (loss->stream != stream || end_ns < picture->begin_ns ||
-		    loss->begin_ns > picture->end_ns)
+		if (end_ns < picture->begin_ns || loss->begin_ns > picture->end_ns)
 			continue;
 		from = losses_pixel_of(picture, loss->begin_ns);
 		to = losses_pixel_of(picture, end_ns);
@@ -72,7 +74,7 @@ size_t ky_view_stream_rows(const struct ky_row_index *index, const struct ky_his
 			   const struct ky_stream *stream, uint32_t rows[2])
 {
 	const struct ky_env *vpid = ky_env_find(stream->trace->cls, "vpid");
-	uint32_t machine = ky_row_machine(history, stream->trace);
+	uint32_t machine = ky_row_machine(index, history, stream->trace);
 	uint32_t own = ky_row_find(index, KY_ROW_STREAM, machine, stream->index, INT64_MAX);
 	uint32_t other = KY_HISTORY_NO_ROW;
 	size_t n = 0;

@@ -205,7 +205,8 @@ static int marks_prepare(struct marks *marks, const struct ky_view *view,
 	if (!marks->machines || ky_row_index_init(&marks->index, history) < 0)
 		return KYMO_E_MEMORY;
 	ky_vec_foreach(&view->set->streams, stream)
-		marks->machines[(*stream)->index] = ky_row_machine(history, (*stream)->trace);
+		marks->machines[(*stream)->index] =
+			ky_row_machine(&marks->index, history, (*stream)->trace);
 	return KYMO_OK;
 }
 

@@ -44,6 +44,8 @@ int ky_row_index_init(struct ky_row_index *index, const struct ky_history *histo
 			row->number,   row->id,
 			row->begin_ns, row->end_ns};
 
+		if (row->kind == KY_ROW_MACHINE && ky_vec_push(&index->machines, row->id) < 0)
+			return KYMO_E_MEMORY;
 		if (row->kind != KY_ROW_CPU && row->kind != KY_ROW_PROCESS &&
 		    row->kind != KY_ROW_THREAD && row->kind != KY_ROW_STREAM)
 			continue;
@@ -59,6 +61,7 @@ int ky_row_index_init(struct ky_row_index *index, const struct ky_history *histo
 void ky_row_index_fini(struct ky_row_index *index)
 {
 	ky_vec_fini(&index->rows);
+	ky_vec_fini(&index->machines);
 }
 
 uint32_t ky_row_find(const struct ky_row_index *index, enum ky_row_kind kind, uint32_t machine,
@@ -88,23 +91,17 @@ uint32_t ky_row_find(const struct ky_row_index *index, enum ky_row_kind kind, ui
 	return found;
 }
 
-uint32_t ky_row_machine(const struct ky_history *history, const struct ky_trace *trace)
+uint32_t ky_row_machine(const struct ky_row_index *index, const struct ky_history *history,
+			const struct ky_trace *trace)
 {
 	const struct ky_env *env = ky_env_find(trace->cls, "hostname");
-	uint32_t found = KY_HISTORY_NO_ROW;
-	size_t n = ky_history_n_rows(history), n_machines = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct ky_history_row *row = ky_history_row(history, (uint32_t)i);
-
-		if (row->kind != KY_ROW_MACHINE)
-			continue;
-		if (env && env->is_text && strcmp(env->text, row->name) == 0)
-			return row->id;
-		n_machines++;
-		found = row->id;
+	ky_vec_foreach(&index->machines, machine) {
+		if (env && env->is_text &&
+		    strcmp(env->text, ky_history_row(history, *machine)->name) == 0)
+			return *machine;
 	}
-	return n_machines == 1 ? found : KY_HISTORY_NO_ROW;
+	return index->machines.len == 1 ? index->machines.data[0] : KY_HISTORY_NO_ROW;
 }
 
 bool ky_is_kernel_trace(const struct ky_trace *trace)

@@ -20,6 +20,7 @@ struct ky_indexed_row {
 struct ky_row_index {
 	KY_VEC(struct ky_indexed_row)
 	rows; /* CPUs, processes, threads and streams, in this order of the members */
+	KY_VEC(uint32_t) machines; /* their rows */
 };
 
 /* 0 or KYMO_E_MEMORY; the caller calls ky_row_index_fini() in any case. */
@@ -32,7 +33,8 @@ void ky_row_index_fini(struct ky_row_index *index);
 uint32_t ky_row_find(const struct ky_row_index *index, enum ky_row_kind kind, uint32_t machine,
 		     int64_t number, int64_t ns);
 /* The row of the machine that @trace is of, or KY_HISTORY_NO_ROW. */
-uint32_t ky_row_machine(const struct ky_history *history, const struct ky_trace *trace);
+uint32_t ky_row_machine(const struct ky_row_index *index, const struct ky_history *history,
+			const struct ky_trace *trace);
 /* Is it a trace of the kernel? */
 bool ky_is_kernel_trace(const struct ky_trace *trace);
 

@@ -159,7 +159,7 @@ int ky_view_wakings(const struct ky_view *view, struct ky_history *history,
 	} else {
 		ky_vec_foreach(&view->set->streams, stream)
 			wakings.machines[(*stream)->index] =
-				ky_row_machine(history, (*stream)->trace);
+				ky_row_machine(&wakings.index, history, (*stream)->trace);
 		ret = ky_view_flow(view, filter, query->begin_ns, query->end_ns, stop, &flow, err);
 		if (ret == KYMO_OK) {
 			ret = wakings_read(&wakings, flow, err);

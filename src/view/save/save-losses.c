@@ -15,13 +15,15 @@ struct saved_losses {
 static bool save_losses_put_lost(const struct saved_losses *losses, uint32_t stream,
 				 struct ky_strbuf *out)
 {
+	size_t n;
+	const struct ky_view_loss *all = ky_view_losses_of(losses->view, stream, &n);
 	bool any = false;
 
-	ky_vec_foreach(&losses->view->losses, loss) {
+	for (size_t i = 0; i < n; i++) {
+		const struct ky_view_loss *loss = &all[i];
 		int64_t end_ns = loss->end_ns > loss->begin_ns ? loss->end_ns : loss->begin_ns;
 
-		if (loss->stream != stream || end_ns < losses->begin_ns ||
-		    loss->begin_ns > losses->end_ns)
+		if (end_ns < losses->begin_ns || loss->begin_ns > losses->end_ns)
 			continue;
 		ky_strbuf_addf(out, "%s%lld,%lld,%llu", any ? "," : "", (long long)loss->begin_ns,
 			       (long long)end_ns, (unsigned long long)loss->events);

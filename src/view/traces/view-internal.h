@@ -56,7 +56,7 @@ struct ky_view {
 	const struct ky_trace_set *set;
 	int64_t begin_ns, end_ns; /* INT64_MIN: no event has a time */
 	const struct ky_log *log; /* for what is no matter of one answer; may be NULL */
-	/* Immutable after ky_view_new(): bits of packets by time, and losses by begin. */
+	/* Immutable after ky_view_new(): bits of packets by time, and losses by stream. */
 	double *bits;
 	KY_VEC(struct ky_view_loss) losses;
 	pthread_mutex_t lock; /* for what follows */
@@ -76,6 +76,9 @@ int ky_view_take_counts(struct ky_view *view, const char *filter, struct ky_coun
 			struct kymo_error *err);
 void ky_view_put_counts(struct ky_view *view, const struct ky_counts *counts);
 
+/* The losses of a stream; *@n of them. */
+const struct ky_view_loss *ky_view_losses_of(const struct ky_view *view, uint32_t stream,
+					     size_t *n);
 /* Estimated bits of packets from @begin_ns to @end_ns. */
 double ky_view_bits(const struct ky_view *view, int64_t begin_ns, int64_t end_ns);
 /* The time before which packets have about @bits bits after @from_ns. */

@@ -79,6 +79,30 @@ static int view_add_losses(struct ky_view *view, const struct ky_stream *stream)
 	return ret;
 }
 
+/* The first one of stream @stream or a later one: streams were surveyed in their order. */
+static size_t view_first_loss(const struct ky_view *view, uint64_t stream)
+{
+	size_t low = 0, high = view->losses.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (view->losses.data[middle].stream < stream)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct ky_view_loss *ky_view_losses_of(const struct ky_view *view, uint32_t stream, size_t *n)
+{
+	size_t first = view_first_loss(view, stream);
+
+	*n = view_first_loss(view, (uint64_t)stream + 1) - first;
+	return *n ? &view->losses.data[first] : NULL;
+}
+
 double ky_view_bits(const struct ky_view *view, int64_t begin_ns, int64_t end_ns)
 {
 	double from = view_place_of(view, begin_ns), to = view_place_of(view, end_ns), sum = 0,
