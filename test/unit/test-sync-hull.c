@@ -143,6 +143,9 @@ static void test_one_exchange(void **state)
 	assert_in_range(line.offset, 5990, 6010);
 	assert_in_range(line.begin_bound, 1000, 1010);
 	assert_true(line.drift_bound >= (uint64_t)DRIFT_MAX);
+	assert_in_range(line.drift + 10, 0, 20);
+	check_line(&line, 0, INT64_C(1000000000000), 6000, DRIFT_MAX);
+	check_line(&line, 0, INT64_C(1000000000000), 6000, -DRIFT_MAX);
 	ky_hull_fini(&least);
 	ky_hull_fini(&most);
 }

@@ -216,6 +216,37 @@ static uint64_t half(__int128 low, __int128 high)
 	return width / 2 + 1 > INT64_MAX ? INT64_MAX : (uint64_t)(width / 2 + 1);
 }
 
+/* How far the drift may be from @drift: that of the middle line may be at an end of what is possible. */
+static uint64_t drift_bound(int64_t least, int64_t most, int64_t drift)
+{
+	__int128 below = (__int128)drift - least, above = (__int128)most - drift;
+
+	below = below < 0 ? -below : below;
+	above = above < 0 ? -above : above;
+	return (uint64_t)(below > above ? below : above) + 1;
+}
+
+/*
+ * Points that lie close together do not tell the drift, and the line between them may have any. A line around their centre with the middle of
+ * the possible drifts is as good between them, and better before and behind them.
+ */
+static void take_middle_drift(const struct corridor *corridor, struct ky_hull_line *line)
+{
+	int64_t middle = (int64_t)(((__int128)corridor->drift_least + corridor->drift_most) / 2);
+	__int128 turned =
+		floored(((__int128)line->end - line->begin) * ((__int128)line->drift - middle),
+			2 * (__int128)ONE);
+	uint64_t bound = line->begin_bound < line->end_bound ? line->begin_bound : line->end_bound;
+	__int128 size = turned < 0 ? -turned : turned + 1;
+
+	if (size > bound / 16)
+		return;
+	line->offset = (int64_t)(line->offset + turned);
+	line->drift = middle;
+	line->begin_bound += (uint64_t)size;
+	line->end_bound += (uint64_t)size;
+}
+
 /* The middle of all lines: of their lowest and highest values at the begin and at the end. */
 static void take_middle(const struct corridor *corridor, struct ky_hull_line *line)
 {
@@ -232,10 +263,11 @@ static void take_middle(const struct corridor *corridor, struct ky_hull_line *li
 	line->drift = (int64_t)(((__int128)least + most) / 2);
 	if (length && rise < length && rise > -length)
 		line->drift = (int64_t)floored(rise * ONE, length);
-	line->drift_bound =
-		most > least ? (uint64_t)(most - least + 1) / 2 + 1 : (uint64_t)(least - most) + 1;
 	line->begin_bound = half(begin_low, begin_high);
 	line->end_bound = half(end_low, end_high) + 1;
+	if (line->is_possible && !line->is_drift_seen)
+		take_middle_drift(corridor, line);
+	line->drift_bound = drift_bound(least, most, line->drift);
 }
 
 static void range(const struct ky_hull_point *points, size_t n, struct ky_hull_line *line)
