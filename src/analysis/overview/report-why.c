@@ -192,7 +192,7 @@ static void report_why_habit(struct why *why, const struct ky_why_habit *it, str
 	struct ky_cell *row;
 
 	ky_why_habit_say(text, why->run->model, &why->losses, it);
-	row = report_why_row(why, text, ky_why_habit_sure(it));
+	row = report_why_row(why, text, ky_why_habit_sure(why->run->model, &why->losses, it));
 	if (it->habit.ns) {
 		ky_cell_u64(&row[FINDING_TIME], it->habit.ns);
 		ky_cell_f64(&row[FINDING_SHARE], ky_part(it->habit.ns, why->losses.total_ns));

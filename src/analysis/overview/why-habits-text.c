@@ -144,10 +144,10 @@ static void why_habits_text_herd(struct ky_strbuf *out, const struct ky_why_habi
 /* A start that runs for so long copies much. */
 #define WHY_START_NS 1000000
 
-/* How long the starters ran in the calls, for each start. */
-static void why_habits_text_copies(struct ky_strbuf *out, const struct ky_model *model,
-				   const struct ky_why_losses *losses,
-				   const struct ky_why_habit *it)
+/* How long the starters ran in the calls, for each start; 0: not long. */
+static uint64_t why_habits_text_start_ns(const struct ky_model *model,
+					 const struct ky_why_losses *losses,
+					 const struct ky_why_habit *it)
 {
 	static const char *const names[] = {"clone", "clone3", "fork"};
 	uint64_t ran_ns = 0;
@@ -158,19 +158,24 @@ static void why_habits_text_copies(struct ky_strbuf *out, const struct ky_model 
 		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
 			ran_ns += strcmp(call, names[k]) == 0 ? losses->calls.data[i] : 0;
 	}
-	if (!it->starts || ran_ns / it->starts < WHY_START_NS)
-		return;
+	ran_ns = it->starts ? ran_ns / it->starts : 0;
+	return ran_ns < WHY_START_NS ? 0 : ran_ns;
+}
+
+static void why_habits_text_copies(struct ky_strbuf *out, uint64_t start_ns)
+{
 	ky_strbuf_adds(out, " The call that starts one ran ");
-	ky_render_duration(out, (double)ran_ns / (double)it->starts);
-	ky_strbuf_adds(out,
-		       " in the mean: that is long; the kernel copies the page tables of a process "
-		       "that has much memory (not for vfork() and posix_spawn()).");
+	ky_render_duration(out, (double)start_ns);
+	ky_strbuf_adds(out, " in the mean: that is long. The process may have much memory, whose "
+			    "page tables fork() copies (vfork() and posix_spawn() do not).");
 }
 
 static void why_habits_text_starts(struct ky_strbuf *out, const struct ky_model *model,
 				   const struct ky_why_habit *it,
 				   const struct ky_why_losses *losses)
 {
+	uint64_t start_ns = why_habits_text_start_ns(model, losses, it);
+
 	ky_strbuf_addf(out, " started %" PRIu64 " processes", it->habit.n - it->habit.more);
 	if (it->habit.more)
 		ky_strbuf_addf(out, " and %" PRIu64 " threads", it->habit.more);
@@ -184,7 +189,8 @@ static void why_habits_text_starts(struct ky_strbuf *out, const struct ky_model 
 	ky_why_add_share(out, it->habit.ns, losses->total_ns);
 	ky_strbuf_adds(out, losses->chosen ? " as much as the whole time that was selected."
 					   : " of the time in which threads ran or lost time.");
-	why_habits_text_copies(out, model, losses, it);
+	if (start_ns)
+		why_habits_text_copies(out, start_ns);
 }
 
 static void why_habits_text_moves(struct ky_strbuf *out, const struct ky_why_habit *it)
@@ -329,10 +335,15 @@ void ky_why_habit_say(struct ky_strbuf *out, const struct ky_model *model,
 		why_habits_text_sleeps(out, it, call);
 }
 
-const char *ky_why_habit_sure(const struct ky_why_habit *it)
+const char *ky_why_habit_sure(const struct ky_model *model, const struct ky_why_losses *losses,
+			      const struct ky_why_habit *it)
 {
 	switch (it->habit.kind) {
 	case KY_HABIT_STARTS:
+		return why_habits_text_start_ns(model, losses, it)
+			       ? "certain that it started them, and how long the calls ran; what "
+				 "the kernel did in them, events do not tell"
+			       : "certain: events of the scheduler show it";
 	case KY_HABIT_MOVES:
 		return "certain: events of the scheduler show it";
 	case KY_HABIT_SIGNALS:

@@ -35,7 +35,8 @@ void ky_why_habits_fini(struct ky_why_habits *found);
 /* As ky_why_say(), ky_why_sure() and ky_why_more(). */
 void ky_why_habit_say(struct ky_strbuf *out, const struct ky_model *model,
 		      const struct ky_why_losses *losses, const struct ky_why_habit *it);
-const char *ky_why_habit_sure(const struct ky_why_habit *it);
+const char *ky_why_habit_sure(const struct ky_model *model, const struct ky_why_losses *losses,
+			      const struct ky_why_habit *it);
 void ky_why_habit_more(struct ky_strbuf *out, const struct ky_why_habit *it);
 
 #endif
