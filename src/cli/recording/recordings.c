@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
-#include "cli/recording/policy-client.h"
+#include "cli/daemon/policy-client.h"
 #include "cli/terminal/command.h"
 #include "cli/terminal/json-output.h"
 

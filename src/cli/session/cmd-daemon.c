@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo daemon: recordings from a directory of profiles, for as long as the machine runs. */
-#include "cli/recording/daemon.h"
+#include "cli/daemon/daemon.h"
 #include "record/control/daemon-socket.h"
 #include "cli/terminal/command.h"
 

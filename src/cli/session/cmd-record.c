@@ -12,7 +12,7 @@
 #include "cli/options/user-options.h"
 #include "cli/terminal/command.h"
 #include "cli/reading/symbol-store.h"
-#include "cli/recording/policy-client.h"
+#include "cli/daemon/policy-client.h"
 #include "cli/recording/record-network.h"
 #include "cli/recording/calls-options.h"
 #include "kernel/probe/probe-file.h"

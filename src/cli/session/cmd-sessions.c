@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* kymo sessions: the recordings that run, or that a relay has. */
 #include "cli/reading/remotes.h"
-#include "cli/recording/policy-client.h"
+#include "cli/daemon/policy-client.h"
 #include "cli/recording/recordings.h"
 #include "cli/terminal/command.h"
 

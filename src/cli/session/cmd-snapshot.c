@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/recording/policy-client.h"
+#include "cli/daemon/policy-client.h"
 #include "cli/recording/recordings.h"
 
 struct options {

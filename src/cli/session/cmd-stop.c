@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "cli/recording/policy-client.h"
+#include "cli/daemon/policy-client.h"
 #include "cli/recording/record-background.h"
 #include "cli/recording/recordings.h"
 

@@ -8,7 +8,7 @@
 #include "analysis/export/firefox.h"
 #include "analysis/export/otlp.h"
 #include "analysis/export/perf-script.h"
-#include "analysis/export/perfetto.h"
+#include "analysis/perfetto/perfetto.h"
 #include "analysis/export/stacks.h"
 #include "analysis/export/trace-dat.h"
 #include "analysis/export/tracks.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/export/perfetto.h"
+#include "analysis/perfetto/perfetto.h"
 #include "base/error.h"
 #include "cli/view/view-tsp.h"
 #include "cli/reading/run-flow.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/recording/daemon-policies.h"
+#include "cli/daemon/daemon-policies.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/recording/daemon-policies-internal.h"
+#include "cli/daemon/daemon-policies-internal.h"
 #include "os/now.h"
 
 #define NS_PER_S UINT64_C(1000000000)

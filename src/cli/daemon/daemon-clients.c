@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/recording/daemon-policies-internal.h"
+#include "cli/daemon/daemon-policies-internal.h"
 
 #include "os/now.h"
 

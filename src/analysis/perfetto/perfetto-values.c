@@ -2,7 +2,7 @@
 /* Fields of events, as Perfetto's debug annotations and as fields of its ftrace events. */
 #include <stdio.h>
 
-#include "analysis/export/perfetto-internal.h"
+#include "analysis/perfetto/perfetto-internal.h"
 #include "ctf/model/unicode.h"
 
 /* A trace is to be looked at: what is longer is cut. */

@@ -5,7 +5,7 @@
  * Packets need not come in the order of their times, trace_processor sorts them. So the ftrace
  * events of a CPU are gathered into bundles, while what goes on tracks is written at once.
  */
-#include "analysis/export/perfetto-internal.h"
+#include "analysis/perfetto/perfetto-internal.h"
 
 #include "base/error.h"
 #include "os/file.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "cli/recording/daemon-policies-internal.h"
+#include "cli/daemon/daemon-policies-internal.h"
 #include "os/now.h"
 
 /* How long a client may be silent between two files: it copies the first one meanwhile, which may be large. */

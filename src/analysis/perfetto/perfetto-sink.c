@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The sink of a Perfetto trace: its making and its end. */
-#include "analysis/export/perfetto-internal.h"
+#include "analysis/perfetto/perfetto-internal.h"
 #include "base/error.h"
 #include "os/file.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/recording/policy.h"
+#include "cli/daemon/policy.h"
 
 #include <errno.h>
 #include <grp.h>

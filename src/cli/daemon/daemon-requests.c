@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/recording/daemon-policies-internal.h"
+#include "cli/daemon/daemon-policies-internal.h"
 #include "cli/terminal/command.h"
 #include "os/now.h"
 #include "record/control/daemon-request.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/recording/policy-client.h"
+#include "cli/daemon/policy-client.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* Threads and processes: what state dumps tell, and the tracks of threads. */
 #include <stdio.h>
 
-#include "analysis/export/perfetto-internal.h"
+#include "analysis/perfetto/perfetto-internal.h"
 #include "base/error.h"
 
 #define COMM_BYTES 64

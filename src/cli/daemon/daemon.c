@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/recording/daemon.h"
+#include "cli/daemon/daemon.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,8 +18,8 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "cli/options/profile.h"
-#include "cli/recording/daemon-policies.h"
-#include "cli/recording/policy.h"
+#include "cli/daemon/daemon-policies.h"
+#include "cli/daemon/policy.h"
 #include "cli/terminal/command.h"
 #include "os/event-loop.h"
 #include "os/file.h"

@@ -3,7 +3,7 @@
  * Kernel events as ftrace events. Those that trace_processor knows make its own scheduler view,
  * thread states, interrupts and counters; all others go into its table of ftrace events.
  */
-#include "analysis/export/perfetto-internal.h"
+#include "analysis/perfetto/perfetto-internal.h"
 
 #define TEXT_BYTES   256
 #define CLONE_THREAD 0x00010000

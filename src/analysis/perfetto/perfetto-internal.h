@@ -5,7 +5,7 @@
 
 #include "analysis/state/model-internal.h"
 #include "analysis/export/event-kind.h"
-#include "analysis/export/perfetto.h"
+#include "analysis/perfetto/perfetto.h"
 #include "analysis/export/protobuf.h"
 
 #define KY_PF_FIELDS 8

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/recording/daemon-policies-internal.h"
+#include "cli/daemon/daemon-policies-internal.h"
 #include "os/file.h"
 
 /* A trace of many programs has some files for each of them. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which event becomes what in a Perfetto trace. */
-#include "analysis/export/perfetto-internal.h"
+#include "analysis/perfetto/perfetto-internal.h"
 
 /* @name without perf's "sched:". */
 static const char *perfetto_classes_plain_name(const char *name)

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/recording/daemon-policies-internal.h"
+#include "cli/daemon/daemon-policies-internal.h"
 #include "os/file.h"
 #include "os/now.h"
 

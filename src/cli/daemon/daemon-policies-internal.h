@@ -9,8 +9,8 @@
 
 #include "base/strbuf.h"
 #include "base/vec.h"
-#include "cli/recording/daemon-policies.h"
-#include "cli/recording/policy.h"
+#include "cli/daemon/daemon-policies.h"
+#include "cli/daemon/policy.h"
 #include "os/accept-socket.h"
 #include "record/control/daemon-request.h"
 #include "record/control/daemon-socket.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "analysis/state/errno-name.h"
-#include "analysis/export/perfetto-internal.h"
+#include "analysis/perfetto/perfetto-internal.h"
 
 static const char syscall_category[] = "syscall";
 
