@@ -424,9 +424,9 @@ static int fleet_local_read_tables(struct ky_sql *sql, sqlite3_stmt *lines)
 	struct local_columns columns = KY_VEC_INIT;
 	struct local_numbers numbers = KY_VEC_INIT;
 	const char *name = NULL;
-	int ret = KYMO_OK;
+	int ret = KYMO_OK, step = SQLITE_DONE;
 
-	while (!ret && ky_sqlite.sqlite3_step(lines) == SQLITE_ROW) {
+	while (!ret && (step = ky_sqlite.sqlite3_step(lines)) == SQLITE_ROW) {
 		const char *of = (const char *)ky_sqlite.sqlite3_column_text(lines, 0);
 
 		of = of ? of : "";
@@ -443,6 +443,8 @@ static int fleet_local_read_tables(struct ky_sql *sql, sqlite3_stmt *lines)
 			ret = name ? fleet_local_read_line(sql, lines, &columns, &numbers)
 				   : KYMO_E_MEMORY;
 	}
+	if (!ret && step != SQLITE_DONE)
+		ret = KYMO_E_IO;
 	if (!ret && columns.len)
 		ret = fleet_local_read_add(sql, name, &columns, &numbers);
 	ky_vec_fini(&columns);
@@ -467,6 +469,11 @@ int ky_fleet_local_open_sql(struct ky_fleet_local *local, struct kymo_error *err
 		return KYMO_E_FORMAT;
 	}
 	ret = fleet_local_read_tables(local->sql, lines);
+	if (ret == KYMO_E_IO) {
+		ky_error_set(err, ret, "the store cannot be read: %s",
+			     ky_sqlite.sqlite3_errmsg(local->sql->db));
+		ky_error_path(err, local->path);
+	}
 	(void)ky_sqlite.sqlite3_finalize(lines);
-	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
+	return ret < 0 && ret != KYMO_E_IO ? ky_error_nomem(err) : ret;
 }

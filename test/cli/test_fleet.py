@@ -379,6 +379,20 @@ def test_local_store(kymo, small, tmp_path):
     assert {table: count(kymo, store, table) for table in ALL_TABLES} == dict.fromkeys(ALL_TABLES, 0)
 
 
+def test_store_with_a_damaged_list_of_columns(kymo, small, tmp_path):
+    """It is no store without tables."""
+    store = tmp_path / "fleet"
+    load(kymo, store, "-t", "host", small)
+    with sqlite3.connect(store / "fleet.db") as data_base:
+        [[page]] = data_base.execute("SELECT rootpage FROM sqlite_master WHERE name = 'kymo_column'").fetchall()
+        [[page_bytes]] = data_base.execute("PRAGMA page_size").fetchall()
+    with open(store / "fleet.db", "r+b") as file:
+        file.seek((page - 1) * page_bytes)
+        file.write(b"\xff" * 100)
+    said = kymo("query", "--fleet", store, "SELECT count(*) FROM host", code=1).err
+    assert "the store cannot be read" in said and "fleet.db" in said
+
+
 def test_stores_that_are_none(kymo, small, tmp_path):
     """SQLite would wait at a FIFO, and take the tables of other programs for ours."""
     pipe, other = tmp_path / "pipe", tmp_path / "other"

@@ -315,20 +315,38 @@ static int add_symbol(struct ky_object *object, const char *name, const GElf_Sym
 /* A symbol without a size ends where the next one begins, which may be left out. One with a size at the same address is better. */
 static void object_end_symbol(struct ky_symbol *symbol, const struct left_out *left_out)
 {
-	uint64_t bytes = UINT32_MAX;
+	size_t low = 0, high = left_out->len;
+	uint64_t bytes;
 
-	ky_vec_foreach(left_out, address)
-		if (*address >= symbol->address && *address - symbol->address < bytes)
-			bytes = *address - symbol->address;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (left_out->data[middle] < symbol->address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == left_out->len)
+		return;
+	bytes = left_out->data[low] - symbol->address;
 	if (bytes < UINT32_MAX)
 		symbol->bytes = bytes ? (uint32_t)bytes : 1;
 }
 
-static void object_end_symbols(struct ky_object *object, const struct left_out *left_out)
+static int object_by_address(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void object_end_symbols(struct ky_object *object, struct left_out *left_out)
 {
 	struct ky_symbol *symbols = object->table.symbols.data;
 	size_t n = object->table.symbols.len;
 
+	if (left_out->len)
+		qsort(left_out->data, left_out->len, sizeof(*left_out->data), object_by_address);
 	for (size_t i = 0; i < n; i++)
 		if (!symbols[i].bytes &&
 		    ky_wanted_has(object->wanted, symbols[i].address,
