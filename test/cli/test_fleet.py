@@ -503,7 +503,10 @@ def test_reports_of_hosts(kymo, small, tmp_path):
     # A load leaves one file, which may be copied.
     load(kymo, store, "-t", "host", small)
     assert os.listdir(store) == ["fleet.db"]
-    assert "no such column" in kymo("query", "--fleet", store, 'SELECT "traec" FROM report_cpu_cpus', code=2).err
+    for words in (("query", "--fleet", store, 'SELECT "traec" FROM report_cpu_cpus'), ("report", tmp_path / "own.sql", "--fleet", store)):
+        (tmp_path / "own.sql").write_text(words[-1] if words[0] == "query" else 'SELECT "traec" FROM report_cpu_cpus', encoding="ascii")
+        said = kymo(*words, code=2).err
+        assert "no such column" in said and f"kymo query --schema --fleet {store} lists tables and columns" in said
 
 
 def test_server(kymo, server, small, tmp_path):

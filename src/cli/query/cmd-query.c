@@ -182,7 +182,10 @@ static int run_query(const struct ky_command *command, void *data, int n_args, c
 			     : query_traces(options, args, n_traces, statement, &err);
 	if (ret == KYMO_OK || ky_cli_pipe_closed())
 		return KY_EXIT_OK;
-	if (ret == KYMO_E_INVALID && !err.hint[0] && !options->fleet)
+	if (ret == KYMO_E_INVALID && !err.hint[0] && options->fleet)
+		ky_error_hint(&err, "kymo query --schema --fleet %s lists tables and columns",
+			      options->fleet);
+	else if (ret == KYMO_E_INVALID && !err.hint[0])
 		ky_error_hint(&err, "kymo query --schema TRACE lists tables and columns");
 	ky_cli_error(&err);
 	return ret == KYMO_E_INVALID ? KY_EXIT_USAGE : KY_EXIT_FAIL;

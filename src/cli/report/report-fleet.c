@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/report/report-fleet.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "cli/report/report-own.h"
 #include "fleet/fleet-ask.h"
@@ -51,6 +53,10 @@ static int report_fleet_show_own(const struct ky_report_fleet *run, struct ky_fl
 		ret = ky_fleet_ask_own(store, &own, &answer, err);
 		if (!ret)
 			ret = ky_cli_show_reports(&answer.results, &run->form, err);
+		else if (ret == KYMO_E_INVALID && strstr(err->message, "no such "))
+			ky_error_hint(err,
+				      "kymo query --schema --fleet %s lists tables and columns",
+				      run->options->place);
 		ky_fleet_answer_fini(&answer);
 	}
 	ky_own_file_fini(&file);
