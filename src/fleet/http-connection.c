@@ -67,6 +67,13 @@ static int http_connection_begin_tls(struct ky_http_connection *connection, stru
 	while ((status = ky_tls_handshake(connection->session)) > 0 && !ret)
 		ret = http_connection_wait(connection, status == 1 ? POLLIN : POLLOUT, CONNECT_MS,
 					   err);
+	/* A server without TLS may wait for the end of a line. */
+	if (ret == KYMO_E_IO) {
+		ky_error_set(err, KYMO_E_IO, "the server does not answer in TLS");
+		ky_error_hint(err, "is port %s the server's https_port?",
+			      connection->url->address.port);
+		ky_error_path(err, connection->url->address.host);
+	}
 	return ret || !status ? ret : http_connection_refuse(connection, status, err);
 }
 
