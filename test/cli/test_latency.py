@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """kymo latency on real loads: what they do is known, and other sources of the kernel tell the same."""
 
+import collections
 import contextlib
 import csv
 import io
@@ -278,6 +279,41 @@ def test_messages_of_local_sockets_are_no_packets(measure, loopback):
     expected = int(load.go())
     received = now(measured.end(), "net-receive", "lo")
     assert 0 < received["count"] == expected < 1000
+
+
+def handled():
+    """{number of a device's interrupt: how often it came} as the kernel counts."""
+    found = {}
+    with open("/proc/interrupts", encoding="ascii") as file:
+        n_cpus = len(file.readline().split())
+        for line in file:
+            words = line.split()
+            if words[0][:-1].isdigit() and "," not in line:  # of shared lines, each handler is an event
+                found[words[0][:-1]] = sum(map(int, words[1:n_cpus + 1]))
+    return found
+
+
+def test_interrupts(measure):
+    """Of devices, as many as the kernel counts while it is measured."""
+    outer = handled()
+    measured = measure("--layers", "irq")
+    inner = handled()
+    with open(os.path.realpath(sys.executable), "rb") as file:
+        for _ in range(20):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            os.pread(file.fileno(), 1 << 16, 0)
+    least = {nr: n - inner.get(nr, n) for nr, n in handled().items()}
+    result = measured.end()
+    most = {nr: n - outer.get(nr, 0) for nr, n in handled().items()}
+    if not any(least.values()):
+        pytest.skip("no device interrupts this machine here")
+    counts = collections.Counter()
+    for one in series(result, "irq"):
+        check(one["windows"]["now"])
+        counts[one["name"].split()[0]] += one["windows"]["now"]["count"]
+    for nr, n in least.items():
+        # One whose handler runs when the measuring begins or ends.
+        assert n - 2 <= counts[nr] <= most[nr], (nr, n, counts, most[nr])
 
 
 def test_packets(measure, loopback):

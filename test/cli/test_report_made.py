@@ -77,6 +77,22 @@ def test_woken_on_its_way_off_the_cpu(kymo, tmp_path):
             (45_000, 46_000, "running")], name
 
 
+def test_a_busy_cpu_without_any_event(kymo, tmp_path):
+    """Its tick makes softirqs: where nothing comes for 20 ms, the host or the firmware had the CPU. Not of an idle CPU."""
+    def ticks(cpu, tid, begin, end):
+        return [event(ns + after, cpu, tid, f"irq_softirq_{what}", vec=1) for ns in range(begin, end, 4_000_000)
+                for after, what in ((0, "raise"), (100, "entry"), (200, "exit"))]
+
+    trace = write(tmp_path / "quiet", sorted(
+        [switch(0, 0, 0, 10), switch(0, 1, 20, 0, 1), *ticks(0, 10, 1_000_000, 20_000_000), *ticks(0, 10, 45_000_000, 90_000_000),
+         switch(60_000_000, 1, 0, 20), switch(61_000_000, 1, 20, 0, 1), switch(91_000_000, 0, 10, 0, 1)],
+        key=lambda one: one.ns))
+    rows = tables(kymo("report", "cpu", "--json", trace), "cpu")["quiet"]
+    assert [(row["begin"] - START_NS, row["end"] - START_NS, row["cpu"], row["process"]["tid"]) for row in rows] == \
+        [(17_000_200, 45_000_000, 0, 10)]
+    assert "showed no event for 20 ms or more" in kymo("report", "cpu", trace).out.replace("\n", " ")
+
+
 def test_waits_without_a_switch_to_the_thread(kymo, tmp_path):
     """The wait lies between 0 ns and the first sign of the thread on a CPU: reports give these bounds."""
     made = [switch(0, 0, 0, 10), switch(0, 1, 0, 20)]
