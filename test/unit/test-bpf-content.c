@@ -109,6 +109,8 @@ static void old_loops(void **state)
 
 /* ---- what they write -------------------------------------------------------------------- */
 
+/* Buffers are static: their addresses are in the records, and are the same in each run. */
+
 static void describe(struct ky_bpf_content *content, long number, int place, uint8_t kind,
 		     uint8_t arg, uint8_t len_arg)
 {
@@ -121,7 +123,7 @@ static void describe(struct ky_bpf_content *content, long number, int place, uin
 
 static void write_vectors(int fd, size_t n, char *text)
 {
-	struct iovec vectors[1024];
+	static struct iovec vectors[1024];
 
 	for (size_t i = 0; i < n; i++)
 		vectors[i] = (struct iovec){text + i % 50, i % 40};
@@ -130,8 +132,8 @@ static void write_vectors(int fd, size_t n, char *text)
 
 static void send_messages(int fd, size_t n, size_t n_vectors, char *text)
 {
-	struct mmsghdr messages[1024];
-	struct iovec vectors[1024];
+	static struct mmsghdr messages[1024];
+	static struct iovec vectors[1024];
 
 	for (size_t i = 0; i < n_vectors; i++)
 		vectors[i] = (struct iovec){text + i % 50, i % 7};
@@ -145,7 +147,7 @@ static void send_messages(int fd, size_t n, size_t n_vectors, char *text)
 
 static void execute(size_t n, char *text)
 {
-	char *list[300];
+	static char *list[300];
 
 	for (size_t i = 0; i < n; i++)
 		list[i] = text + i % 50;
@@ -160,8 +162,8 @@ static void execute(size_t n, char *text)
 static void make_calls(void)
 {
 	static const size_t numbers[] = {1, 2, 8, 9, 100, 1024};
+	static char text[101];
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC), sockets[2];
-	char text[101];
 
 	test_on_one_cpu();
 	memset(text, 'x', sizeof(text) - 1);
