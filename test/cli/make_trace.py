@@ -153,3 +153,26 @@ def sample(path, packets=4, per_packet=50):
             time += 5000
         streams[f"channel_{cpu}"] = made
     return write(path, streams)
+
+
+SWITCHES = """/* CTF 1.8 */
+trace { major = 1; minor = 8; byte_order = le; };
+env { hostname = "h"; domain = "kernel"; };
+typealias integer { size = 32; align = 8; signed = true; } := i32;
+typealias integer { size = 8; align = 8; signed = false; encoding = UTF8; } := letter;
+clock { name = c; freq = 1000000000; offset = 0; };
+stream { packet.context := struct { integer { size = 32; align = 8; signed = false; } cpu_id; };
+    event.header := struct { integer { size = 64; align = 8; signed = false; map = clock.c.value; } timestamp; }; };
+event { name = "sched_switch"; id = 0; fields := struct { letter _prev_comm[8]; i32 _prev_tid; i32 _prev_prio; i32 _prev_state;
+    letter _next_comm[8]; i32 _next_tid; i32 _next_prio; }; };
+"""
+
+
+def switches(path, threads):
+    """One CPU, on which each of @threads (pairs of name and ID) runs for a microsecond, and then the idle task."""
+    task, idle = struct.Struct("<8s2i").pack, struct.pack("<8s2i", b"swapper", 0, 20)
+    running, sleeping = struct.pack("<i", 0), struct.pack("<i", 1)
+    events = [struct.pack("<Q", 2000 * i) + idle + running + task(name, tid, 20) +
+              struct.pack("<Q", 2000 * i + 1000) + task(name, tid, 20) + sleeping + idle
+              for i, (name, tid) in enumerate(threads)]
+    return write(path, {"c_0": bytes(4) + b"".join(events)}, SWITCHES)

@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -27,6 +28,19 @@ def cache(tmp_path):
 def timeline(kymo, cache):
     """timeline(trace, ...) -> the JSON object."""
     return lambda *args, **more: json.loads(kymo("timeline", "--json", *args, env=cache, **more).out)
+
+
+MEASURE = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+           "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+
+
+def test_threads_that_are_not_shown_take_no_memory(kymo_bin, cache, tmp_path):
+    """20,000 threads, of which each runs once: the pictures of all would be 1.2 GiB."""
+    threads = ((b"w%d" % i, 1000 + i) for i in range(20000))
+    make_trace.switches(tmp_path / "t", threads)
+    command = [sys.executable, "-c", MEASURE, kymo_bin, "timeline", "-w", "4000", tmp_path / "t"]
+    found = subprocess.run(command, env={**os.environ, **cache}, check=True, capture_output=True, text=True)
+    assert int(found.stdout) < 700 * 1024
 
 
 def index_of(cache):

@@ -3,9 +3,9 @@
 
 import collections
 import json
-import struct
 import time
 
+import make_trace
 import pytest
 
 from test_view import PATIENCE_S, Viewer, address, browser, cache, info, page, rows_of, view  # noqa: F401: fixtures
@@ -49,27 +49,10 @@ def test_statistics_are_those_of_events_and_reports(view, info, kymo, reference,
     assert any(kind == "queue" and low <= mean <= high for _, kind, _, _, low, mean, high in found["counters"])
 
 
-SWITCHES = """/* CTF 1.8 */
-trace { major = 1; minor = 8; byte_order = le; };
-env { hostname = "h"; domain = "kernel"; };
-typealias integer { size = 32; align = 8; signed = true; } := i32;
-typealias integer { size = 8; align = 8; signed = false; encoding = UTF8; } := letter;
-clock { name = c; freq = 1000000000; offset = 0; };
-stream { packet.context := struct { integer { size = 32; align = 8; signed = false; } cpu_id; };
-    event.header := struct { integer { size = 64; align = 8; signed = false; map = clock.c.value; } timestamp; }; };
-event { name = "sched_switch"; id = 0; fields := struct { letter _prev_comm[8]; i32 _prev_tid; i32 _prev_prio; i32 _prev_state;
-    letter _next_comm[8]; i32 _next_tid; i32 _next_prio; }; };
-"""
-
-
 def test_a_row_of_too_many_states_is_measured_by_pixels(kymo_bin, cache, tmp_path):  # noqa: F811
     """A thread that runs each other microsecond, more often than an answer reads one by one."""
-    n, (idle, busy) = 160000, (struct.pack("<8s2i", b"swapper", 0, 20), struct.pack("<8s2i", b"busy", 77, 20))
-    on, off = idle + struct.pack("<i", 0) + busy, busy + struct.pack("<i", 1) + idle
-    (tmp_path / "t").mkdir()
-    (tmp_path / "t" / "metadata").write_text(SWITCHES, encoding="ascii")
-    (tmp_path / "t" / "c_0").write_bytes(bytes(4) + b"".join(
-        struct.pack("<Q", 1000 * 2 * i) + on + struct.pack("<Q", 1000 * (2 * i + 1)) + off for i in range(n)))
+    n = 160000
+    make_trace.switches(tmp_path / "t", ((b"busy", 77) for _ in range(n)))
     viewer = Viewer(kymo_bin, "--no-browser", tmp_path / "t", env=cache)
     try:
         found = area_of(viewer, 0, 2000 * n)

@@ -272,10 +272,34 @@ static int cmd_timeline_hide_threads(struct timeline *timeline, uint64_t limit,
 	return 0;
 }
 
+static bool cmd_timeline_is_of_thread(const struct timeline_row *row)
+{
+	return row->row->kind == KY_ROW_THREAD || row->row->kind == KY_ROW_SPANS;
+}
+
+static void cmd_timeline_forget(struct timeline_row *row)
+{
+	free(row->pixels);
+	row->pixels = NULL;
+}
+
+/* Threads may be so many that their pictures do not fit into memory: those that are shown are painted again. */
+static int cmd_timeline_limit_threads(struct timeline *timeline, uint64_t limit,
+				      struct kymo_error *err)
+{
+	int status = cmd_timeline_hide_threads(timeline, limit, err);
+
+	for (size_t i = 0; i < timeline->n_rows && status >= 0; i++)
+		if (!timeline->rows[i].hidden && cmd_timeline_is_of_thread(&timeline->rows[i]))
+			status = query(timeline, &timeline->rows[i], err);
+	return status;
+}
+
 static int choose_rows(struct timeline *timeline, const struct timeline_options *options,
 		       struct kymo_error *err)
 {
 	bool has_cpus = false, all = options->json && !options->rows.len;
+	bool is_limited = !all && !options->rows.len && options->limit;
 	int status = cmd_timeline_list_rows(timeline, err);
 
 	for (size_t i = 0; i < timeline->n_rows && status >= 0; i++)
@@ -288,10 +312,11 @@ static int choose_rows(struct timeline *timeline, const struct timeline_options 
 						: !all && !is_likely(timeline, row, has_cpus);
 		if (!row->hidden)
 			status = query(timeline, row, err);
+		if (is_limited && cmd_timeline_is_of_thread(row))
+			cmd_timeline_forget(row);
 	}
-	if (status >= 0 && !all && !options->rows.len && options->limit)
-		status = cmd_timeline_hide_threads(timeline, options->limit, err);
-	return status;
+	return status >= 0 && is_limited ? cmd_timeline_limit_threads(timeline, options->limit, err)
+					 : status;
 }
 
 static void free_rows(struct timeline *timeline)
