@@ -7,6 +7,7 @@ oracle_*.py beside it have what they compute.
 """
 
 import collections
+import re
 
 from oracle_calls import calls, check_locks, check_rates, futexes
 from oracle_cpu import check_sched, check_threads, waits
@@ -21,6 +22,19 @@ def plural(some):
     return "" if len(some) == 1 else "s"
 
 
+def check_devices(facts, done):
+    """Bytes of the devices, to the digits that the text has."""
+    if not done:
+        return
+    fact, units = facts["kymo report block"], {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+    assert fact.startswith(f"{len(done)} request{plural(done)}: ")
+    for words, sectors in (("read", sum(one.sectors for one in done if one.read)),
+                           ("written", sum(one.sectors for one in done if one.write))):
+        found = re.search(rf"([\d.]+) (\w+) {words}", fact)
+        told, unit = (float(found[1]), units[found[2]]) if found else (0, 1)
+        assert abs(told * unit - 512 * sectors) <= unit / 20 + 1, (fact, words, sectors)
+
+
 def check_summary(report, events):
     """Its counts; the words around them are for people."""
     facts = {}
@@ -28,7 +42,9 @@ def check_summary(report, events):
         facts.setdefault(row["more"], row["fact"])
     found = [w for w in waits(events) if w.kind == "woken"]
     if found:
-        assert facts["kymo report sched"].startswith(f"{len(found)} wake-ups waited for a CPU")
+        fact = facts["kymo report sched"]
+        assert fact.startswith(f"{len(found)} wake-ups waited for a CPU")
+        assert f", tid {max(found, key=lambda wait: wait.end - wait.begin).tid})" in fact
     done = calls(events)
     failed = sum(-4096 < ret < 0 for *_, ret in done)
     _name, count = collections.Counter(name for _, _, name, *_ in done).most_common(1)[0]
@@ -51,7 +67,13 @@ def check_summary(report, events):
     if waited:
         assert facts["kymo report locks"].startswith(f"{len(waited)} wait{plural(waited)} at locks")
     signals = [event for event in events if event.name == "signal_generate"]
-    assert not signals or facts["kymo report signals"].startswith(f"{len(signals)} signal{plural(signals)}, ")
+    seconds = (events[-1].ns - events[0].ns) / 1e9
+    assert not signals or facts["kymo report signals"].startswith(
+        f"{len(signals)} signal{plural(signals)}, {len(signals) / seconds:.1f} per second")
+    moves = sum(event.name == "sched_migrate_task" and event.fields["orig_cpu"] != event.fields["dest_cpu"] for event in events)
+    assert not moves or facts["kymo report sched -t migrations"].startswith(
+        f"{moves} migration{'s' * (moves != 1)} between CPUs, {moves / seconds:.1f} per second")
+    check_devices(facts, requests(events))
     preempted = [w for w in waits(events) if w.kind == "preempted"]
     assert not preempted or facts["kymo report sched -t preempted"].startswith(f"{len(preempted)} preemption{plural(preempted)} cost ")
 
