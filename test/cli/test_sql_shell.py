@@ -126,7 +126,7 @@ def test_completion_and_history(shell, tmp_path):
     one.press("WHERE waker_c\t")
     one.until("omm")
     one.press("IS NOT NULL;\n")
-    assert "368" in one.until("kymo> ")
+    assert "367" in one.until("kymo> ")
     assert one.end("\x04") == 0
     path = tmp_path / "kymo" / "query-history"
     assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
@@ -134,7 +134,7 @@ def test_completion_and_history(shell, tmp_path):
     two = shell()
     two.press("\x1b[A")
     two.until("IS NOT NULL;")
-    assert "368" in two.type("\n")
+    assert "367" in two.type("\n")
     assert two.end("\x04") == 0
 
 
