@@ -91,8 +91,18 @@ static void query_output_json_text(struct ky_strbuf *out, const struct ky_sql_va
 	ky_strbuf_addc(out, '"');
 }
 
-static void query_output_json(const struct output *output, const struct ky_sql_value *values,
-			      size_t n)
+/* Rows are many and short: the buffer of stdout collects them. */
+static int query_output_write(struct ky_strbuf *out)
+{
+	int ret = ky_strbuf_failed(out) ? KYMO_E_MEMORY : KYMO_OK;
+
+	(void)fwrite(ky_strbuf_text(out), 1, out->len, stdout);
+	ky_strbuf_fini(out);
+	return ret;
+}
+
+static int query_output_json(const struct output *output, const struct ky_sql_value *values,
+			     size_t n)
 {
 	struct ky_strbuf out = KY_STRBUF_INIT;
 	const char *name = ky_strbuf_text(&output->names);
@@ -110,8 +120,7 @@ static void query_output_json(const struct output *output, const struct ky_sql_v
 			query_output_json_text(&out, &values[i]);
 	}
 	ky_strbuf_addc(&out, '}');
-	ky_cli_write(&out);
-	ky_strbuf_fini(&out);
+	return query_output_write(&out);
 }
 
 static void query_output_csv_text(struct ky_strbuf *out, const char *text, size_t len)
@@ -130,7 +139,7 @@ static void query_output_csv_text(struct ky_strbuf *out, const char *text, size_
 	ky_strbuf_addc(out, '"');
 }
 
-static void query_output_csv(const struct ky_sql_value *values, size_t n)
+static int query_output_csv(const struct ky_sql_value *values, size_t n)
 {
 	struct ky_strbuf out = KY_STRBUF_INIT;
 
@@ -144,8 +153,7 @@ static void query_output_csv(const struct ky_sql_value *values, size_t n)
 			query_output_csv_text(&out, values[i].text, values[i].len);
 	}
 	ky_strbuf_addc(&out, '\n');
-	ky_cli_write(&out);
-	ky_strbuf_fini(&out);
+	return query_output_write(&out);
 }
 
 /* ---- a table -------------------------------------------------------------------------- */
@@ -294,8 +302,8 @@ static int on_columns(void *data, const char *const *names, size_t n, struct kym
 			query_output_csv_text(&out, names[i], strlen(names[i]));
 		}
 		ky_strbuf_addc(&out, '\n');
-		ky_cli_write(&out);
-		ky_strbuf_fini(&out);
+		if (query_output_write(&out) < 0)
+			return ky_error_nomem(err);
 	}
 	return KYMO_OK;
 }
@@ -309,9 +317,9 @@ static int on_row(void *data, const struct ky_sql_value *values, size_t n, struc
 		return ky_error_set(err, KYMO_E_INTERRUPTED,
 				    "the reader of the output has closed it");
 	if (output->form == KY_QUERY_JSON)
-		query_output_json(output, values, n);
+		ret = query_output_json(output, values, n);
 	else if (output->form == KY_QUERY_CSV)
-		query_output_csv(values, n);
+		ret = query_output_csv(values, n);
 	else
 		ret = query_output_table(output, values, n);
 	output->n_rows++;
