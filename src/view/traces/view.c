@@ -10,6 +10,8 @@
 
 /* More losses than a picture can show. */
 #define MAX_LOSSES ((size_t)1 << 20)
+/* Packets over more buckets of the estimates are noted by their borders: others may be as long. */
+#define LONG_BUCKETS 64
 /* Before any event was counted. */
 #define USUAL_EVENT_BITS 300.0
 
@@ -27,8 +29,31 @@ static double view_place_of(const struct ky_view *view, int64_t ns)
 	       (double)KY_ESTIMATE_BUCKETS;
 }
 
+/* @each bits for each bucket from @from to @to. @steps: where long packets begin and end. */
+static void view_add_long(struct ky_view *view, double *steps, double from, double to, double each)
+{
+	size_t first = (size_t)from, last = (size_t)to;
+
+	view->bits[first] += each * ((double)(first + 1) - from);
+	if (last < KY_ESTIMATE_BUCKETS)
+		view->bits[last] += each * (to - (double)last);
+	steps[first + 1] += each;
+	steps[last] -= each;
+}
+
+static void view_add_steps(struct ky_view *view, const double *steps)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < KY_ESTIMATE_BUCKETS; i++) {
+		sum += steps[i];
+		view->bits[i] += sum > 0 ? sum : 0; /* sums of doubles are not exact */
+	}
+}
+
 /* Spread the bits of one packet evenly over its time. */
-static void view_add_packet(struct ky_view *view, const struct ky_packet_entry *packet)
+static void view_add_packet(struct ky_view *view, double *steps,
+			    const struct ky_packet_entry *packet)
 {
 	double from, to, each, covered;
 
@@ -42,6 +67,10 @@ static void view_add_packet(struct ky_view *view, const struct ky_packet_entry *
 		return;
 	}
 	each = (double)packet->content_bits / (to - from);
+	if (to - from > LONG_BUCKETS) {
+		view_add_long(view, steps, from, to, each);
+		return;
+	}
 	for (size_t i = (size_t)from; i < KY_ESTIMATE_BUCKETS && (double)i < to; i++) {
 		covered = (to < (double)(i + 1) ? to : (double)(i + 1)) -
 			  (from > (double)i ? from : (double)i);
@@ -50,13 +79,13 @@ static void view_add_packet(struct ky_view *view, const struct ky_packet_entry *
 }
 
 /* Without index and times of packets the picture is empty until events were counted. */
-static int add_estimates(struct ky_view *view, const struct ky_stream *stream)
+static int add_estimates(struct ky_view *view, double *steps, const struct ky_stream *stream)
 {
 	struct ky_packet_list packets = KY_VEC_INIT;
 	int ret = ky_stream_packets(stream, &packets, NULL);
 
 	ky_vec_foreach(&packets, packet)
-		view_add_packet(view, packet);
+		view_add_packet(view, steps, packet);
 	ky_vec_fini(&packets);
 	return ret == KYMO_E_MEMORY ? ret : KYMO_OK;
 }
@@ -155,18 +184,23 @@ uint64_t ky_view_total(const struct ky_view *view, struct ky_counts *counts,
 
 static int survey(struct ky_view *view, struct kymo_error *err)
 {
+	double *steps;
 	int ret = ky_set_range(view->set, &view->begin_ns, &view->end_ns, err);
 
 	if (ret < 0 || view->begin_ns == INT64_MIN)
 		return ret;
 	view->bits = calloc(KY_ESTIMATE_BUCKETS, sizeof(*view->bits));
-	ret = view->bits ? KYMO_OK : KYMO_E_MEMORY;
+	steps = calloc(KY_ESTIMATE_BUCKETS + 1, sizeof(*steps));
+	ret = view->bits && steps ? KYMO_OK : KYMO_E_MEMORY;
 	ky_vec_foreach(&view->set->streams, stream) {
 		if (!ret && (*stream)->file.data)
-			ret = add_estimates(view, *stream);
+			ret = add_estimates(view, steps, *stream);
 		if (!ret && (*stream)->file.data)
 			ret = view_add_losses(view, *stream);
 	}
+	if (!ret)
+		view_add_steps(view, steps);
+	free(steps);
 	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
