@@ -44,7 +44,7 @@ TimeoutStartSec=infinity
 PROFILES = {
     "kernel": "kernel=syscall_entry_getppid\ncontext=procname\nstatedump=none\nbuffer-size=64k\non-rotate=touch $KYMO_CHUNK.told\n",
     "programs": "user=modes:*\nbuffer-size=64k\n",
-    "later": "kernel=sched_process_exit\nkprobe=do_sys_openat2\nsample=10\nsymbols\nstatedump=none\nbuffer-size=64k\noutput=/srv/later\n",
+    "later": "kernel=sched_process_exit\nkprobe=do_sys_openat2\ncontext=callstack-kernel\nsample=20\nsymbols\nstatedump=none\nbuffer-size=64k\noutput=/srv/later\n",
 }
 POLICY = "group=65534\nkernel=sched_switch\nstatedump=none\nbuffer-size=64k\n"
 # As docs/sessions.md says.
@@ -109,6 +109,8 @@ tell reload
 until_true all "kernel later programs"
 pinned 0 third {CALLS}
 modes numbers {NUMBERS} 10
+i=0
+while [ $i -lt 20000 ]; do i=$((i + 1)); done
 systemctl stop kymo
 tell stop
 systemctl show --property Result kymo
