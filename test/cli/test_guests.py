@@ -409,7 +409,8 @@ def paused_vm(needs_root_tracefs):
     with subprocess.Popen([QEMU, "-accel", "kvm", "-cpu", "qemu64", "-smp", "2", "-m", "32", "-S", "-display", "none", "-nodefaults",
                            "-no-user-config"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as qemu:
         until = time.monotonic() + 60
-        while not (seen := [name for name in os.listdir("/sys/kernel/debug/kvm") if name.startswith(f"{qemu.pid}-")]
+        while not (seen := [name for name in os.listdir("/sys/kernel/debug/kvm")
+                            if name.startswith(f"{qemu.pid}-") and os.path.isdir(f"/sys/kernel/debug/kvm/{name}/vcpu1")]
                    if os.path.isdir("/sys/kernel/debug/kvm") else []):
             if qemu.poll() is not None or time.monotonic() > until:
                 qemu.kill()
