@@ -2,6 +2,7 @@
 """Where the files of sampled programs are: deleted, replaced, where only the program sees them, and with symbols in a section of their own."""
 
 import contextlib
+import gzip
 import json
 import os
 import re
@@ -195,3 +196,16 @@ def test_files_that_a_program_names(kymo, tmp_path):
     for name in (b"pipe\0\0\0\0", b"../" * 20 + b"dev/zero\0\0\0\0"):
         add(".gnu_debuglink", name + b"1234")
         assert "place+0x0 ??" in names()
+
+
+def test_file_that_unpacks_to_much(kymo_bin, tmp_path):
+    """libdw unpacks files that are compressed as a whole, in memory: a megabyte may be a gigabyte."""
+    bomb = tmp_path / "bomb"
+    bomb.write_bytes(20 * gzip.compress(bytes(64 << 20), 1))
+    with subprocess.Popen([kymo_bin, "debug-info", "find", bomb, "0x1000"], stdout=subprocess.PIPE) as process:
+        assert process.stdout.read() == b"0x1000 ?? ??:0\n"
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    if "-asan" not in kymo_bin and "-tsan" not in kymo_bin:
+        assert usage.ru_maxrss < 700 << 10

@@ -16,6 +16,7 @@
 
 #include "os/elf-file.h"
 #include "os/file.h"
+#include "os/memory-limit.h"
 #include "symbols/dwarf/debuginfod.h"
 #include "symbols/dwarf/libdw.h"
 
@@ -238,7 +239,7 @@ static void debug_alt_open(struct ky_debug_alt *alt, Dwfl_Module *module, const 
 	alt->dwarf = alt->elf ? dwarf_begin_elf(alt->elf, DWARF_C_READ, NULL) : NULL;
 }
 
-Dwarf *ky_debug_file_dwarf(Dwfl_Module *module, struct ky_debug_alt *alt, Dwarf_Addr *bias)
+static Dwarf *debug_file_dwarf(Dwfl_Module *module, struct ky_debug_alt *alt, Dwarf_Addr *bias)
 {
 	Dwarf *dwarf = dwfl_module_getdwarf(module, bias);
 	const char *name;
@@ -254,6 +255,16 @@ Dwarf *ky_debug_file_dwarf(Dwfl_Module *module, struct ky_debug_alt *alt, Dwarf_
 	if (!alt->dwarf)
 		return NULL;
 	dwarf_setalt(dwarf, alt->dwarf);
+	return dwarf;
+}
+
+Dwarf *ky_debug_file_dwarf(Dwfl_Module *module, struct ky_debug_alt *alt, Dwarf_Addr *bias)
+{
+	Dwarf *dwarf;
+
+	ky_memory_limit_begin(4 * (size_t)KY_DEBUG_FILE_BYTES);
+	dwarf = debug_file_dwarf(module, alt, bias);
+	ky_memory_limit_end();
 	return dwarf;
 }
 

@@ -14,6 +14,12 @@
 
 #include "symbols/dwarf/elf-guard.h"
 
+/*
+ * What is compressed in a file, or the whole file, may unpack to any size. libdw gets this much memory for a file's symbols, and four times of it for
+ * its DWARF (os/memory-limit.h).
+ */
+#define KY_DEBUG_FILE_BYTES (512u << 20)
+
 /* For Dwfl_Callbacks.debuginfo_path, with ky_debug_file_find(). */
 extern char *ky_debug_file_path;
 

@@ -8,9 +8,11 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "os/file.h"
+#include "os/memory-limit.h"
 #include "symbols/dwarf/debuginfod.h"
 #include "symbols/dwarf/dwarf-units.h"
 #include "symbols/kdi/kdi.h"
@@ -169,6 +171,14 @@ static const Dwfl_Callbacks callbacks = {
 	.debuginfo_path = &ky_debug_file_path,
 };
 
+/* What a mapping of it needs. */
+static size_t file_bytes(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 ? (size_t)st.st_size : 0;
+}
+
 bool ky_object_open(struct ky_object *object, const struct ky_object_search *search)
 {
 	void **data;
@@ -180,6 +190,7 @@ bool ky_object_open(struct ky_object *object, const struct ky_object_search *sea
 	fd = find_file(object, search);
 	if (fd < 0)
 		return false;
+	ky_memory_limit_begin(KY_DEBUG_FILE_BYTES + file_bytes(fd));
 	object->dwfl = dwfl_begin(&callbacks);
 	/* Takes over the descriptor when it succeeds. */
 	object->module = object->dwfl
@@ -194,6 +205,7 @@ bool ky_object_open(struct ky_object *object, const struct ky_object_search *sea
 		close(fd);
 	}
 	elf = object->module ? dwfl_module_getelf(object->module, &object->bias) : NULL;
+	ky_memory_limit_end();
 	ky_elf_guards_add(&object->guards, elf);
 	if (elf)
 		return true;
@@ -362,9 +374,20 @@ static bool is_executable(const struct ky_object *object, GElf_Word index, Elf *
 	return section && gelf_getshdr(section, &header) && (header.sh_flags & SHF_EXECINSTR);
 }
 
+/* Opens the debug file, and unpacks .gnu_debugdata. */
+static int object_count_symbols(struct ky_object *object)
+{
+	int n;
+
+	ky_memory_limit_begin(KY_DEBUG_FILE_BYTES);
+	n = dwfl_module_getsymtab(object->module);
+	ky_memory_limit_end();
+	return n;
+}
+
 static int object_read_symbols(struct ky_object *object, struct left_out *left_out)
 {
-	int n = dwfl_module_getsymtab(object->module), ret = KYMO_OK;
+	int n = object_count_symbols(object), ret = KYMO_OK;
 
 	for (int i = 1; i < n && !ret; i++) {
 		GElf_Sym symbol;
