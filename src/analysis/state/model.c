@@ -189,7 +189,8 @@ static int end_quiet(struct ky_feed *feed, const struct ky_event *event)
 	int64_t begin = cpu->event_ns;
 
 	cpu->event_ns = event->ns;
-	if (begin == INT64_MIN || event->ns - begin < KY_QUIET_NS || cpu->state != KY_CPU_BUSY ||
+	if (begin == INT64_MIN || begin > event->ns ||
+	    (uint64_t)event->ns - (uint64_t)begin < KY_QUIET_NS || cpu->state != KY_CPU_BUSY ||
 	    begin < feed->host->torn_until_ns || begin < cpu->lost_until_ns ||
 	    !(feed->host->abilities & (KY_CAN_SOFTIRQ | KY_CAN_VECTORS | KY_CAN_TIMERS)) ||
 	    !feed->model->telling || !ky_model_tells_cpu(feed->model, cpu->id))
@@ -204,7 +205,9 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 	int status;
 
 	if (cpu && !info->no_sign) {
-		if (__builtin_expect(cpu->event_ns <= event->ns - KY_QUIET_NS, 0)) {
+		/* Unsigned, for the earliest moments of all. */
+		if (__builtin_expect((uint64_t)event->ns - (uint64_t)cpu->event_ns >= KY_QUIET_NS,
+				     0)) {
 			status = end_quiet(feed, event);
 			if (status < 0)
 				return status;
