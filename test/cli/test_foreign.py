@@ -168,6 +168,8 @@ def test_spreadsheets_take_no_text_for_a_formula(kymo, formulas, tmp_path, raw):
         assert wanted <= {row["prev_comm"] for row in csv.DictReader(file)}
     table = kymo("convert", "--to", "csv", *options, "--fields", "$time,prev_comm", formulas).out
     assert wanted <= {row["prev_comm"] for row in csv.DictReader(io.StringIO(table))}
+    rows = kymo("query", option, formulas, "SELECT prev_comm FROM sched_switch").out
+    assert wanted <= {row["prev_comm"] for row in csv.DictReader(io.StringIO(rows))}
     kymo("convert", "--to", "json", "--csv-raw", formulas, code=2)
 
 

@@ -19,7 +19,7 @@
 
 struct query_options {
 	struct ky_input_options input;
-	bool table, json, csv, schema;
+	bool table, json, csv, csv_raw, schema;
 	const char *fleet;
 	struct ky_text_list parameters;
 	uint64_t space;
@@ -42,6 +42,10 @@ static const struct ky_option_def query_option_defs[] = {
 	 offsetof(struct query_options, json), NULL},
 	{"csv", 0, KY_OPTION_FLAG, NULL, "Print comma-separated values, with a line of names.",
 	 offsetof(struct query_options, csv), NULL},
+	{"csv-raw", 0, KY_OPTION_FLAG, NULL,
+	 "The same with texts unchanged. --csv puts an apostrophe before a text that begins with = + - "
+	 "or @, because spreadsheets evaluate it as a formula and traced programs choose their names.",
+	 offsetof(struct query_options, csv_raw), NULL},
 	{"param", 'p', KY_OPTION_LIST, "NAME=VALUE",
 	 "The value of the parameter :NAME of the statement. May be given again.",
 	 offsetof(struct query_options, parameters), NULL},
@@ -78,6 +82,8 @@ static enum ky_query_form query_form(const struct query_options *options)
 {
 	if (options->json)
 		return KY_QUERY_JSON;
+	if (options->csv_raw)
+		return KY_QUERY_CSV_RAW;
 	return options->csv ? KY_QUERY_CSV : KY_QUERY_TABLE;
 }
 
@@ -171,7 +177,7 @@ static int run_query(const struct ky_command *command, void *data, int n_args, c
 		options->fleet ? (n_args ? args[0] : NULL) : query_statement(options, n_args, args);
 	int ret, n_traces = statement ? n_args - 1 : n_args;
 
-	if (options->table + options->json + options->csv > 1)
+	if (options->table + options->json + (options->csv || options->csv_raw) > 1)
 		return ky_cli_usage(command, "--table, --json and --csv exclude each other");
 	if (options->fleet && n_args != !options->schema)
 		return ky_cli_usage(command, "with --fleet, one statement or --schema is expected");

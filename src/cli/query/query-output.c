@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
@@ -124,23 +125,7 @@ static int query_output_json(const struct output *output, const struct ky_sql_va
 	return query_output_write(&out);
 }
 
-static void query_output_csv_text(struct ky_strbuf *out, const char *text, size_t len)
-{
-	if (!memchr(text, ',', len) && !memchr(text, '"', len) && !memchr(text, '\n', len) &&
-	    !memchr(text, '\r', len)) {
-		ky_strbuf_add(out, text, len);
-		return;
-	}
-	ky_strbuf_addc(out, '"');
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] == '"')
-			ky_strbuf_addc(out, '"');
-		ky_strbuf_addc(out, text[i]);
-	}
-	ky_strbuf_addc(out, '"');
-}
-
-static int query_output_csv(const struct ky_sql_value *values, size_t n)
+static int query_output_csv(const struct ky_sql_value *values, size_t n, bool raw)
 {
 	struct ky_strbuf out = KY_STRBUF_INIT;
 
@@ -151,7 +136,7 @@ static int query_output_csv(const struct ky_sql_value *values, size_t n)
 		else if (values[i].type == KY_SQL_BLOB)
 			query_output_put_hex(&out, &values[i]);
 		else if (values[i].type != KY_SQL_NULL)
-			query_output_csv_text(&out, values[i].text, values[i].len);
+			ky_csv_text(&out, values[i].text, values[i].len, raw);
 	}
 	ky_strbuf_addc(&out, '\n');
 	return query_output_write(&out);
@@ -295,12 +280,13 @@ static int on_columns(void *data, const char *const *names, size_t n, struct kym
 	if (output->form == KY_QUERY_JSON) {
 		putchar('[');
 		output->is_open = true;
-	} else if (output->form == KY_QUERY_CSV) {
+	} else if (output->form != KY_QUERY_TABLE) {
 		struct ky_strbuf out = KY_STRBUF_INIT;
+		bool raw = output->form == KY_QUERY_CSV_RAW;
 
 		for (size_t i = 0; i < n; i++) {
 			ky_strbuf_adds(&out, i ? "," : "");
-			query_output_csv_text(&out, names[i], strlen(names[i]));
+			ky_csv_text(&out, names[i], strlen(names[i]), raw);
 		}
 		ky_strbuf_addc(&out, '\n');
 		if (query_output_write(&out) < 0)
@@ -319,8 +305,8 @@ static int on_row(void *data, const struct ky_sql_value *values, size_t n, struc
 				    "the reader of the output has closed it");
 	if (output->form == KY_QUERY_JSON)
 		ret = query_output_json(output, values, n);
-	else if (output->form == KY_QUERY_CSV)
-		ret = query_output_csv(values, n);
+	else if (output->form != KY_QUERY_TABLE)
+		ret = query_output_csv(values, n, output->form == KY_QUERY_CSV_RAW);
 	else
 		ret = query_output_table(output, values, n);
 	output->n_rows++;

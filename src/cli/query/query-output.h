@@ -19,6 +19,7 @@ enum ky_query_form {
 	KY_QUERY_TABLE,
 	KY_QUERY_JSON,
 	KY_QUERY_CSV,
+	KY_QUERY_CSV_RAW, /* texts that spreadsheets take for formulas are as they are */
 };
 
 /* Runs the statements of @text, and writes their rows. As ky_sql_run(). */
