@@ -49,6 +49,14 @@ void ky_csv_text(struct ky_strbuf *out, const char *text, size_t len, bool raw)
 	if (!raw && is_formula(text, len))
 		ky_strbuf_addc(out, '\'');
 	while (at < len) {
+		/* Most texts are one such piece. */
+		for (n = 0; at + n < len && !(text[at + n] & 0x80) && text[at + n] != '"';)
+			n++;
+		if (n) {
+			ky_strbuf_add(out, text + at, n);
+			at += n;
+			continue;
+		}
 		n = ky_utf8_length((const uint8_t *)text + at, len - at);
 		if (text[at] == '"')
 			ky_strbuf_addc(out, '"');
