@@ -4,7 +4,7 @@
 import collections
 import re
 
-from oracle_cpu import Running, Wakings
+from oracle_cpu import Early, Running, Wakings
 from oracle_figures import check_stats, close, number
 from oracle_interrupts import Stacks
 from oracle_locks import check_holders
@@ -84,19 +84,26 @@ Futex = collections.namedtuple("Futex", "begin end tid address ret waker")
 def futexes(events):
     """futex() calls that wait, in the order of their ends."""
     running, stacks, waiting, woken, called, found = Running(), Stacks(), set(), {}, {}, []
-    wakings = Wakings()
+    wakings, early, tops = Wakings(), Early(), {}
     for event in events:
         fields, cpu, tid = event.fields, event.cpu, event.context.get("tid")
         waiting.discard(running.see(event))
         if event.name in ("sched_waking", "sched_wakeup", "sched_wakeup_new"):
             who, whole = fields["tid"], wakings.is_whole(event)
-            if who not in running.current.values() and who not in waiting:
+            waker = None if stacks.stacks[cpu] or not whole else tid or None
+            if who in running.current.values():
+                early.runs(event)
+                tops[who] = waker
+            elif who not in waiting:
                 waiting.add(who)
-                woken[who] = event.ns, None if stacks.stacks[cpu] or not whole else tid or None
+                woken[who] = event.ns, waker
         elif event.name == "sched_switch":
             prev, following = fields["prev_tid"], fields["next_tid"]
             running.current[cpu] = following
             waiting -= {prev, following}
+            if early.leaves(event):
+                waiting.add(prev)
+                woken[prev] = event.ns, tops[prev]
             if prev and number(fields["prev_state"]) & 0xff == 0:
                 waiting.add(prev)
         elif event.name == "syscall_entry_futex":

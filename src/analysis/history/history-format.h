@@ -7,7 +7,7 @@
 #include "base/strbuf.h"
 
 #define KY_HISTORY_MAGIC   UINT64_C(0x315349484f4d594b) /* "KYMOHIS1" */
-#define KY_HISTORY_VERSION 12u
+#define KY_HISTORY_VERSION 13u
 
 #define KY_LEAF_INTERVALS 512u /* of a leaf, at most */
 #define KY_LEAF_STATES	  255u /* different ones of a leaf, at most */
