@@ -7,7 +7,7 @@
 
 #include "analysis/reports/report-options.h"
 #include "base/error.h"
-#include "fleet/fleet-ask.h"
+#include "fleet/fleet-ask-table.h"
 
 struct ask_own {
 	const struct ky_fleet_own *of;
@@ -36,15 +36,6 @@ static bool ask_own_mentions(const char *text, const char *name)
 	return false;
 }
 
-static int ask_own_on_names(void *data, const char *const *names, size_t n, struct kymo_error *err)
-{
-	(void)data;
-	(void)names;
-	(void)n;
-	(void)err;
-	return KYMO_OK;
-}
-
 static int ask_own_on_table(void *data, const struct ky_sql_value *row, size_t n,
 			    struct kymo_error *err)
 {
@@ -63,7 +54,7 @@ static int ask_own_on_table(void *data, const struct ky_sql_value *row, size_t n
 
 static int ask_own_find_tables(struct ask_own *ask, struct kymo_error *err)
 {
-	const struct ky_sql_sink sink = {ask, ask_own_on_names, ask_own_on_table};
+	const struct ky_sql_sink sink = {ask, ky_fleet_ask_skip_names, ask_own_on_table};
 
 	return ky_fleet_query(
 		ask->store,
@@ -74,30 +65,11 @@ static int ask_own_find_tables(struct ask_own *ask, struct kymo_error *err)
 		&sink, err);
 }
 
-static int ask_own_on_range(void *data, const struct ky_sql_value *row, size_t n,
-			    struct kymo_error *err)
-{
-	struct ky_report_results *results = data;
-
-	(void)err;
-	if (n != 4 || row[0].type != KY_SQL_INTEGER || row[1].type != KY_SQL_INTEGER ||
-	    !row[3].integer)
-		return KYMO_OK;
-	if (results->begin_ns == INT64_MIN || row[0].integer < results->begin_ns)
-		results->begin_ns = row[0].integer;
-	if (row[1].integer > results->end_ns)
-		results->end_ns = row[1].integer;
-	if ((uint64_t)row[2].integer > results->n_hosts)
-		results->n_hosts = (uint64_t)row[2].integer;
-	if ((uint64_t)row[3].integer > results->n_traces)
-		results->n_traces = (uint64_t)row[3].integer;
-	return KYMO_OK;
-}
-
 /* A directory's store knows the times of its batches. */
 static int ask_own_find_range(struct ask_own *ask, const char *table, struct kymo_error *err)
 {
-	const struct ky_sql_sink sink = {&ask->answer->results, ask_own_on_names, ask_own_on_range};
+	const struct ky_sql_sink sink = {&ask->answer->results, ky_fleet_ask_skip_names,
+					 ky_fleet_ask_on_range};
 	const struct ky_sql_parameter of = {"of", table};
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	int ret;

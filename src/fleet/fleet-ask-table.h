@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One table of a report across hosts: its statement, and its rows. For fleet-ask.c. Threads: one at a time per object. */
+/* One table of a report across hosts: its statement, and its rows. For fleet-ask.c and fleet-ask-own.c. Threads: one at a time per object. */
 #ifndef KY_FLEET_FLEET_ASK_TABLE_H
 #define KY_FLEET_FLEET_ASK_TABLE_H
 
@@ -42,6 +42,12 @@ struct ky_fleet_ask_table {
 	bool merges_hosts;
 	uint64_t n_merged; /* rows of several traces that lack figures for this reason */
 };
+
+/* fleet-ask.c, for a struct ky_sql_sink: names of columns that nobody needs. */
+int ky_fleet_ask_skip_names(void *data, const char *const *names, size_t n, struct kymo_error *err);
+/* A row of first time, last time, number of hosts and of traces widens the range of a struct ky_report_results, @data. */
+int ky_fleet_ask_on_range(void *data, const struct ky_sql_value *row, size_t n,
+			  struct kymo_error *err);
 
 /* What the store has of a table. */
 struct ky_fleet_has {

@@ -21,7 +21,7 @@ struct ask {
 
 /* ---- what the store has --------------------------------------------------------------- */
 
-static int ask_skip_names(void *data, const char *const *names, size_t n, struct kymo_error *err)
+int ky_fleet_ask_skip_names(void *data, const char *const *names, size_t n, struct kymo_error *err)
 {
 	(void)data;
 	(void)names;
@@ -49,7 +49,7 @@ static int ask_on_column(void *data, const struct ky_sql_value *row, size_t n,
 
 static int ask_find_columns(struct ask *ask, struct kymo_error *err)
 {
-	const struct ky_sql_sink sink = {ask, ask_skip_names, ask_on_column};
+	const struct ky_sql_sink sink = {ask, ky_fleet_ask_skip_names, ask_on_column};
 
 	return ky_fleet_query(ask->store,
 			      ask->store->is_clickhouse
@@ -87,8 +87,8 @@ static bool ask_has_report(struct ask *ask, const struct ky_report *report)
 
 /* ---- the range ------------------------------------------------------------------------ */
 
-static int ask_on_range(void *data, const struct ky_sql_value *row, size_t n,
-			struct kymo_error *err)
+int ky_fleet_ask_on_range(void *data, const struct ky_sql_value *row, size_t n,
+			  struct kymo_error *err)
 {
 	struct ky_report_results *results = data;
 
@@ -110,7 +110,8 @@ static int ask_on_range(void *data, const struct ky_sql_value *row, size_t n,
 /* Times, hosts and traces of the first table of @report that has rows. */
 static int ask_find_range(struct ask *ask, const struct ky_report *report, struct kymo_error *err)
 {
-	const struct ky_sql_sink sink = {&ask->answer->results, ask_skip_names, ask_on_range};
+	const struct ky_sql_sink sink = {&ask->answer->results, ky_fleet_ask_skip_names,
+					 ky_fleet_ask_on_range};
 	int ret = KYMO_OK;
 
 	for (size_t i = 0; report->tables[i] && !ret; i++) {

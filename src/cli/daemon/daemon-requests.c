@@ -183,14 +183,23 @@ static int take_stop(struct ky_policy_client *client, const char *id, struct kym
 	return KYMO_OK;
 }
 
+static int daemon_requests_find_running(struct ky_policy_client *client, const char *id,
+					struct ky_policy_recording **recording,
+					struct kymo_error *err)
+{
+	int ret = daemon_requests_find(client, id, recording, err);
+
+	if (!ret && (*recording)->state != KY_POLICY_RUNS)
+		ret = ky_error_set(err, KYMO_E_STATE, "'%s' does not run", (*recording)->name);
+	return ret;
+}
+
 static int daemon_requests_take_snapshot(struct ky_policy_client *client, const char *id,
 					 struct kymo_error *err)
 {
 	struct ky_policy_recording *recording;
-	int ret = daemon_requests_find(client, id, &recording, err);
+	int ret = daemon_requests_find_running(client, id, &recording, err);
 
-	if (!ret && recording->state != KY_POLICY_RUNS)
-		ret = ky_error_set(err, KYMO_E_STATE, "'%s' does not run", recording->name);
 	if (ret < 0)
 		return ret;
 	client->recording = recording;
@@ -268,10 +277,8 @@ static int take_status(struct ky_policy_client *client, const char *id, struct k
 {
 	struct ky_control_socket_message request = {.len = 0};
 	struct ky_policy_recording *recording;
-	int ret = daemon_requests_find(client, id, &recording, err);
+	int ret = daemon_requests_find_running(client, id, &recording, err);
 
-	if (!ret && recording->state != KY_POLICY_RUNS)
-		ret = ky_error_set(err, KYMO_E_STATE, "'%s' does not run", recording->name);
 	if (ret < 0)
 		return ret;
 	ky_control_socket_add(&request, "status");
