@@ -53,7 +53,7 @@ class FaultyProxy:
 
     def blackhole(self):
         with self.lock:
-            self.holes |= {id(pair) for pair in self.pairs}
+            self.holes |= set(self.pairs)
 
     def refuse(self, refuses):
         self.refuses = refuses
@@ -80,7 +80,7 @@ class FaultyProxy:
         if not data:
             raise OSError("closed")
         self.bytes += len(data)
-        if id(pair) not in self.holes:
+        if pair not in self.holes:
             target.sendall(data)
 
     def _run(self):

@@ -118,6 +118,19 @@ def strike(fault, rng, here, proxy):
             time.sleep(0.1)
 
 
+def program_of(recorder):
+    """The process id of the program that the recorder has started."""
+    with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="ascii") as children:
+        program, = children.read().split()
+    return program
+
+
+def numbers_of(kymo, trace, program):
+    """What the program counted. Programs of other tests may be in the recording, too."""
+    own, = glob.glob(f"{trace}/ust/pid/modes-{program}-*")
+    return numbers(events(kymo, own))
+
+
 @pytest.mark.parametrize("fault", ["relay", "link", "mixed"])
 def test_faults(kymo, kymo_bin, relay, fault):
     """The relay is killed, or the connection breaks, again and again: what the recorder counts arrives once."""
@@ -131,8 +144,7 @@ def test_faults(kymo, kymo_bin, relay, fault):
                           *keep_busy(1000000000))
         while not glob.glob(f"{here.dir}/*/faults/ust/pid/*"):
             time.sleep(0.01)
-        with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="ascii") as children:
-            program, = children.read().split()
+        program = program_of(recorder)
         for _ in range(KILLS):
             time.sleep(rng.uniform(0.01, 0.1))
             assert recorder.poll() is None, recorder.communicate()
@@ -142,11 +154,9 @@ def test_faults(kymo, kymo_bin, relay, fault):
         _, said = recorder.communicate(timeout=240)
         assert recorder.returncode == 0, said
     assert "; 0 lost" in said
-    # Another test's program may be in the recording, too.
     recorded = int(re.search(r"Recorded (\d+) events", said).group(1))
     assert json.loads(kymo("info", "--json", "--count", here.trace("faults")).out)["events"] == recorded > 1000
-    own, = glob.glob(f"{here.trace('faults')}/ust/pid/modes-{program}-*")
-    found = numbers(events(kymo, own))
+    found = numbers_of(kymo, here.trace("faults"), program)
     assert found == list(range(len(found)))
 
 
@@ -459,12 +469,14 @@ def test_tls_and_faults(kymo, kymo_bin, secure):
         # A recorder that finds no relay at its start ends.
         while not glob.glob(f"{here.dir}/*/faults/ust/pid/*") and recorder.poll() is None:
             time.sleep(0.01)
+        assert recorder.poll() is None, recorder.communicate()
+        program = program_of(recorder)
         while recorder.poll() is None:
             time.sleep(rng.uniform(0.05, 0.2))
             rng.choice([proxy.cut, proxy.reset])()
         _, said = recorder.communicate(timeout=120)
         assert recorder.returncode == 0, said
-    assert numbers(events(kymo, here.trace("faults"))) == list(range(30000))
+    assert numbers_of(kymo, here.trace("faults"), program) == list(range(30000))
 
 
 def test_nothing_in_clear(kymo, secure):
