@@ -130,11 +130,12 @@ uint8_t *ky_convert_put_fields(const struct ky_convert_cpu *cpu, const struct ky
 			       const struct ky_convert_record *record, const uint32_t *lens,
 			       uint8_t *out)
 {
-	const struct ky_convert_op *op = plan->ops, *end = plan->n_ops ? op + plan->n_ops : op;
+	const struct ky_convert_op *op = plan->ops;
 	const uint8_t *from = record->data;
 	uint32_t value, ignored;
 
-	for (; op < end; op++) {
+	/* Counted, not compared with an end: a plan without operations has no array. */
+	for (uint32_t left = plan->n_ops; left; left--, op++) {
 		switch ((enum ky_op)op->code) {
 		case KY_OP_COPY4:
 			out = ky_put_bytes(out, from + op->src, 4);
