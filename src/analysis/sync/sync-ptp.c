@@ -24,10 +24,12 @@ static void sync_ptp_add(struct ky_ptp_said *said, int64_t least, int64_t most)
 /* The delay is that of a packet, or of reading the clock: how it is shared between both ways is not known. */
 static bool sync_ptp_add_offset(struct ky_ptp_said *said, int64_t offset, int64_t delay)
 {
-	int64_t error = delay < 0 ? -delay : delay;
+	int64_t error;
 
-	if (offset < -OFFSET_MAX_NS || offset > OFFSET_MAX_NS || error > DELAY_MAX_NS)
+	if (offset < -OFFSET_MAX_NS || offset > OFFSET_MAX_NS || delay < -DELAY_MAX_NS ||
+	    delay > DELAY_MAX_NS)
 		return false;
+	error = delay < 0 ? -delay : delay;
 	sync_ptp_add(said, offset - error, offset + error);
 	return true;
 }
