@@ -156,10 +156,17 @@ static uint32_t find_tests(const struct ky_slot *slot, const struct ky_event *ev
 
 /* ---- linking ---- */
 
+/* Whether ->arg is the place of a text; else it is a number, of which no place can be made. */
+static bool filter_link_has_text(const struct ky_filter_op *op)
+{
+	return op->code == KY_FILTER_TEXT || op->code == KY_FILTER_FIELD ||
+	       op->code == KY_FILTER_CONTEXT || op->code == KY_FILTER_HAS;
+}
+
 static void link_op(const struct ky_slot *slot, const struct ky_event *event,
 		    const struct ky_filter_op *from, struct ky_linked_op *to)
 {
-	const char *name = filter_link_text_at(slot, from->arg);
+	const char *name = filter_link_has_text(from) ? filter_link_text_at(slot, from->arg) : NULL;
 
 	to->code = from->code;
 	to->number = from->arg;

@@ -37,9 +37,10 @@ import oracle_figures
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# Of what hangs: on a machine that others keep busy all takes ten times as long. Sanitized programs are slower (the
-# Makefile names their build directories so).
-DEADLINE_S = 300 * (4 if re.search("-[at]san", os.environ.get("KYMO_BIN", "")) else 1)
+# The Makefile names the build directories of sanitized programs so. These are slower, and take several times the memory.
+SANITIZED = bool(re.search("-[at]san", os.environ.get("KYMO_BIN", "")))
+# Of what hangs: on a machine that others keep busy all takes ten times as long.
+DEADLINE_S = 300 * (4 if SANITIZED else 1)
 
 # What a sanitizer writes; never right, whatever the test expects.
 SANITIZER_MARKS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")

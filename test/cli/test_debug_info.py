@@ -25,6 +25,11 @@ def debug_info(trace):
     return found
 
 
+def is_in(found, binary, function):
+    """All of the event is in one function. A sanitizer's code around the event has no name of its own."""
+    return found in ({(binary, function)}, {(binary, "")} if "-asan" in KYMO else None)
+
+
 def dump_forms(trace):
     """{event of the state dump: its fields with their types in letters}."""
     done = subprocess.run(["babeltrace2", trace], capture_output=True, text=True, check=True)
@@ -144,7 +149,7 @@ def test_forked_children_of_a_shared_ring(box):
     """fork() without exec: the child's events have a vpid of their own."""
     done = box(RECORD + " 'modes:*' -o out -- $T/modes fork")
     found = debug_info(shared(done))
-    assert found["modes:parent"] == found["modes:child"] == {("modes+", "mode_fork+")}
+    assert found["modes:parent"] == found["modes:child"] and is_in(found["modes:child"], "modes+", "mode_fork+")
     assert list(dumped(shared(done)).values()) == [["modes"]] * 2
 
 
@@ -175,7 +180,7 @@ exit 0
     assert sorted(dumped(shared(done, f"out/archives/{first}")).values()) == [["callers"], ["modes"]]
     for out in (f"out/archives/{second}", "out"):
         assert list(dumped(shared(done, out)).values()) == [["modes"]]
-        assert debug_info(shared(done, out))["modes:number"] == {("modes+", "mode_numbers+")}
+        assert is_in(debug_info(shared(done, out))["modes:number"], "modes+", "mode_numbers+")
 
 
 def test_snapshot_of_a_shared_ring(box):

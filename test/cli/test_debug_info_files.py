@@ -42,7 +42,8 @@ def addresses(path, n):
     for options in (["-S"], ["-D", "-S"]):
         for line in run("nm", *options, "--defined-only", path, code=None).splitlines():
             words = line.split()
-            if len(words) == 4 and words[2] in "tTwWi":
+            # A sanitizer's own functions have lines, but no name in the debug information.
+            if len(words) == 4 and words[2] in "tTwWi" and not words[3].startswith("_sub_"):
                 found.append((int(words[0], 16), int(words[1], 16)))
     chosen = random.Random(7)
     return [begin + chosen.randrange(max(size, 1)) for begin, size in chosen.choices(sorted(found), k=n)]

@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from test_user import KYMO, box, events, pytestmark  # noqa: F401
+from conftest import SANITIZED
+from test_user import box, events, pytestmark  # noqa: F401
 
-SANITIZED = any(name in KYMO for name in ("-asan", "-tsan"))
 SEEDS = int(os.environ.get("KYMO_HOSTILE", "8"))
 
 ATTACKED = """

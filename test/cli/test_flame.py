@@ -19,6 +19,7 @@ import time
 import pytest
 
 from browser import PATIENCE_S, Browser
+from conftest import SANITIZED
 from test_sampling import spinner  # noqa: F401 (a fixture)
 
 # A thread's name is chosen by the program.
@@ -348,6 +349,8 @@ int main(void)
 
 def test_allocations(kymo, kymo_bin, tmp_path):
     """Where a program allocates memory, by bytes and by calls."""
+    if SANITIZED:
+        pytest.skip("a sanitizer takes the place of malloc()")
     program, library = tmp_path / "allocations", os.path.join(os.path.dirname(kymo_bin), "../tracer/preload/libkymo-libc.so")
     subprocess.run(["cc", "-x", "c", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-builtin", "-o",
                     program, "-"], input=ALLOCATIONS, text=True, check=True)

@@ -11,9 +11,9 @@ import subprocess
 
 import pytest
 
+from conftest import SANITIZED
 from test_user import KYMO, box, events, nothing_left, pytestmark  # noqa: F401
 
-SANITIZED = any(name in KYMO for name in ("-asan", "-tsan"))
 SEEDS = int(os.environ.get("KYMO_HOSTILE", "8"))
 
 # What they do to their own tracer is their own affair.

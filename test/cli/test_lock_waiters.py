@@ -5,6 +5,7 @@ import json
 import subprocess
 
 import kernel_trace
+from conftest import SANITIZED
 from oracle_figures import Event
 
 WAIT, WAKE = 0, 1
@@ -55,7 +56,7 @@ def test_memory_of_many_waiters_and_wakes(kymo_bin, tmp_path):
     code, peak = map(int, done.stdout.split())
     table, = json.loads((tmp_path / "out").read_text())["reports"][0]["tables"]
     assert code == 0 and sum(row["count"] for row in table["rows"]) == WAITERS, (done.stderr, table)
-    assert peak < PEAK_KIB
+    assert SANITIZED or peak < PEAK_KIB
 
 
 def test_waits_without_ends(kymo, tmp_path):

@@ -18,6 +18,7 @@ import time
 import pytest
 
 import lttng_daemon
+from conftest import SANITIZED
 from lttng_daemon import OK, Closed, Daemon
 from relays import relays
 from test_lttng_ust import assert_equal_text, lab, numbers  # noqa: F401 (a fixture)
@@ -667,7 +668,7 @@ def test_hostile_bytes(kymo, relay):
     good.close_stream(stream, 0)
     good.__exit__()
     with open(f"/proc/{here.process.pid}/status") as status:
-        assert int(re.search(r"VmHWM:\s+(\d+)", status.read()).group(1)) < (400 if "san" in str(kymo) else 64) << 10
+        assert int(re.search(r"VmHWM:\s+(\d+)", status.read()).group(1)) < (400 if SANITIZED else 64) << 10
     assert packets(here.dir + "/board/good/ust/uid/0/64-bit", "a") == [(0, b"good" * 2)]
 
 

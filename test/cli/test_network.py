@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, SANITIZED
 from faulty_proxy import FaultyProxy
 from relays import free_port, relays
 
@@ -187,7 +187,7 @@ def test_relay_that_stays_away(kymo_bin, relay):
 
 
 # Each program's rings hold what it records; together they are more than waits in memory.
-FLOOD = "for i in 1 2 3 4 5 6 7 8; do {} numbers 400000 0; sleep 0.05; done"
+FLOOD = "for i in 1 2 3 4 5 6 7 8; do {} numbers 600000 0; sleep 0.05; done"
 
 
 def check_flood(kymo, trace, said):
@@ -197,7 +197,7 @@ def check_flood(kymo, trace, said):
     assert len(found) >= 8 and "; 0 lost" in said and "waited in the spill file" in said, said
     counted = json.loads(kymo("info", "--json", "--count", trace).out)
     assert counted["events"] == int(re.search(r"Recorded (\d+) events", said).group(1)) and not counted["lost_events"]
-    assert numbers(events(kymo, found[-1])) == list(range(400000))
+    assert numbers(events(kymo, found[-1])) == list(range(600000))
 
 
 def session_of(kymo, output):
@@ -215,7 +215,8 @@ def test_spill(kymo, kymo_bin, relay, tmp_path):
     here.kill()
     end = time.monotonic() + 120
     while not session_of(kymo, output).get("spill"):
-        assert time.monotonic() < end and recorder.poll() is None
+        assert recorder.poll() is None, recorder.communicate()
+        assert time.monotonic() < end
         time.sleep(0.1)
     files = [os.readlink(f"/proc/{recorder.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{recorder.pid}/fd")
              if os.path.exists(f"/proc/{recorder.pid}/fd/{fd}")]
@@ -241,7 +242,8 @@ def test_spill_and_faults(kymo, kymo_bin, relay, tmp_path):
         proxy.cut()
         end = time.monotonic() + 120
         while not session_of(kymo, here.address("spill", proxy.port)).get("spill"):
-            assert time.monotonic() < end and recorder.poll() is None
+            assert recorder.poll() is None, recorder.communicate()
+            assert time.monotonic() < end
             time.sleep(0.1)
         proxy.refuse(False)
         while recorder.poll() is None:
@@ -667,7 +669,7 @@ def test_slow_and_silent_clients(kymo, relay):
     assert time.monotonic() - begin < 60
     with open(f"/proc/{here.process.pid}/status") as status:
         memory_kb = int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
-    assert memory_kb < 100 * 64 + 32768
+    assert SANITIZED or memory_kb < 100 * 64 + 32768
     for client in clients:
         client.close()
 

@@ -32,7 +32,7 @@ class Steps:
 
     def __init__(self, box, mode, stride=None, options=""):
         # A sanitizer's library is larger, and a program joins only some 4096 times as fast as it likes.
-        stride = stride * 4 if stride and "-asan" in BUILD else stride
+        stride = stride * 6 if stride and "-asan" in BUILD else stride
         tries = f"{stride} offsets" if stride else ""
         self.done = box(f"""{OFFSETS if stride else ""}
 kymo record --user 'stepping:*' {options} -o out -- $T/stepping {mode} $T/plugin.so {tries}

@@ -7,7 +7,7 @@
 
 /* A new empty trace, which @imports owns; NULL: out of memory. */
 struct ky_scratch_trace *ky_import_new_trace(struct ky_import *imports);
-/* Readers find @trace at @path as PATH/NAME; @path is borrowed. 0 or KYMO_E_MEMORY. */
+/* Readers find @trace at @path as PATH/NAME; both texts are copied. 0 or KYMO_E_MEMORY. */
 int ky_import_add_place(struct ky_import *imports, const char *path, const char *name,
 			const struct ky_scratch_trace *trace, struct kymo_error *err);
 

@@ -44,16 +44,24 @@ void ky_import_broken(struct ky_import *imports, const struct kymo_error *why)
 		imports->broken = *why;
 }
 
+/* A copy that lives as long as @imports: a caller's path may not. NULL: no memory. */
+static const char *import_keep(struct ky_import *imports, const char *text)
+{
+	char *copy = strdup(text);
+
+	if (copy && ky_vec_push(&imports->names, copy) == 0)
+		return copy;
+	free(copy);
+	return NULL;
+}
+
 int ky_import_add_place(struct ky_import *imports, const char *path, const char *name,
 			const struct ky_scratch_trace *trace, struct kymo_error *err)
 {
-	struct ky_trace_at at = {path, strdup(name), trace};
+	struct ky_trace_at at = {import_keep(imports, path), import_keep(imports, name), trace};
 
-	if (!at.name || ky_vec_push(&imports->names, (char *)at.name) < 0) {
-		free((char *)at.name);
-		return ky_error_nomem(err);
-	}
-	return ky_vec_push(&imports->places, at) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	return !at.path || !at.name || ky_vec_push(&imports->places, at) < 0 ? ky_error_nomem(err)
+									     : KYMO_OK;
 }
 
 static int import_convert(struct ky_import *imports, const struct ky_import_format *format,
@@ -61,13 +69,14 @@ static int import_convert(struct ky_import *imports, const struct ky_import_form
 			  struct kymo_error *err)
 {
 	struct ky_scratch_trace *trace = ky_import_new_trace(imports);
-	struct ky_trace_at at = {path, "kernel", trace};
 	struct ky_packet_store *store;
 	int ret;
 
-	if (!trace || ky_vec_push(&imports->places, at) < 0)
+	if (!trace)
 		return ky_error_nomem(err);
-	ret = ky_scratch_store_open(trace, &store, err);
+	ret = ky_import_add_place(imports, path, "kernel", trace, err);
+	if (!ret)
+		ret = ky_scratch_store_open(trace, &store, err);
 	if (ret < 0)
 		return ret;
 	ret = format->convert(path, store, log, says, err);
