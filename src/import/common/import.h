@@ -50,8 +50,7 @@ struct ky_import_format {
 struct ky_import {
 	KY_VEC(struct ky_scratch_trace *) traces;
 	KY_VEC(char *) names;
-	KY_VEC(struct ky_trace_at)
-	places; /* for struct ky_trace_options; their texts are in ->names */
+	KY_VEC(struct ky_trace_at) places; /* for struct ky_trace_options; ->names has the texts */
 	/*
 	 * The first damage of a file whose events before the damage are in the traces: the caller reports it after it has
 	 * read them. code 0: no damage.
