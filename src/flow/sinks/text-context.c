@@ -57,6 +57,11 @@ void ky_text_keep_joint(struct text_plan *plan, const struct ky_event *event,
 	size_t len = plan->head_len + context->len + first->literal_len;
 	char *at = joint->piece;
 
+	/* Of many streams that take turns, each would throw out the one before: none would use what it has kept. */
+	if (joint->last != stream) {
+		joint->last = stream;
+		return;
+	}
 	joint->stream = NULL;
 	if (len > sizeof(joint->piece) || first->literal_len > TEXT_PIECE_BYTES)
 		return;

@@ -86,6 +86,7 @@ struct text_op {
 /* What lines of one class have in a packet from the head to the first field, if it is short enough. */
 struct text_joint {
 	const struct ky_stream *stream; /* NULL: nothing is kept */
+	const struct ky_stream *last;	/* of the last line that was not kept */
 	const uint8_t *data;		/* the packet */
 	uint32_t len;
 	char piece[TEXT_SLACK];
