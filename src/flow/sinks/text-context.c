@@ -25,8 +25,6 @@ const struct text_packet *ky_text_packet_context(struct ky_text *text, const str
 		ky_error_nomem(err);
 		return NULL;
 	}
-	if (packet->data == event->packet->data)
-		return packet;
 	/* Written behind the line so far, then taken from there. */
 	offset = (size_t)(*at - text->data);
 	text->holding = true;
@@ -57,11 +55,6 @@ void ky_text_keep_joint(struct text_plan *plan, const struct ky_event *event,
 	size_t len = plan->head_len + context->len + first->literal_len;
 	char *at = joint->piece;
 
-	/* Of many streams that take turns, each would throw out the one before: none would use what it has kept. */
-	if (joint->last != stream) {
-		joint->last = stream;
-		return;
-	}
 	joint->stream = NULL;
 	if (len > sizeof(joint->piece) || first->literal_len > TEXT_PIECE_BYTES)
 		return;

@@ -409,13 +409,23 @@ static char *put_order(struct ky_text *text, char *at, const struct ky_event *ev
 	return at;
 }
 
+/* The context of the event's packet, if an event before has made it; else NULL. */
+static inline const struct text_packet *
+sinks_text_known_context(const struct ky_text *text, const struct ky_event *event, uint32_t index)
+{
+	const struct text_packet *packet =
+		index < text->packets.len ? &text->packets.data[index] : NULL;
+
+	return packet && packet->data == event->packet->data ? packet : NULL;
+}
+
 static char *sinks_text_put_event(struct ky_text *text, char *at, struct text_trace *trace,
 				  const struct ky_event *event, const struct ky_stream *stream,
 				  struct kymo_error *err)
 {
 	struct text_plan *plan = sinks_text_plan_of(text, trace, event);
 	const struct text_packet *context;
-	const struct text_joint *joint;
+	struct text_joint *joint;
 
 	if (__builtin_expect(!plan, 0)) {
 		ky_error_nomem(err);
@@ -439,7 +449,9 @@ static char *sinks_text_put_event(struct ky_text *text, char *at, struct text_tr
 	}
 	at = ky_text_put_padded(at, plan->head, plan->head_len);
 	if (plan->packet_context) {
-		context = ky_text_packet_context(text, event, stream->index, &at, err);
+		context = sinks_text_known_context(text, event, stream->index);
+		if (__builtin_expect(!context, 0))
+			context = ky_text_packet_context(text, event, stream->index, &at, err);
 		if (context)
 			at = ky_text_room(text, at, context->len, err);
 		if (!context || !at)
@@ -449,7 +461,10 @@ static char *sinks_text_put_event(struct ky_text *text, char *at, struct text_tr
 						? context->piece
 						: ky_strbuf_text(&context->text),
 					context->len);
-		ky_text_keep_joint(plan, event, stream, context);
+		/* Of many streams that take turns, each would throw out the one before: none would use what it has kept. */
+		if (joint->last == stream)
+			ky_text_keep_joint(plan, event, stream, context);
+		joint->last = stream;
 	}
 	return ky_text_plan_run(text, at, plan, event, false, err);
 }
