@@ -2,7 +2,6 @@
 #include "os/event-loop.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -17,6 +16,7 @@
 
 #define EVENTS_AT_A_TIME 16
 #define CHILD_POLL_NS	 20000000
+#define NS_PER_S	 1000000000
 
 struct ky_loop_source {
 	struct ky_loop *loop;
@@ -35,9 +35,14 @@ struct ky_loop_source {
 struct ky_loop {
 	int epoll_fd;
 	bool is_calling; /* sources that are removed meanwhile stay until that is over */
-	bool is_in_ms;	 /* the kernel cannot wait for less */
 	KY_VEC(struct ky_loop_source *) sources;
 	KY_VEC(struct ky_loop_source *) timers;
+	/*
+	 * Of all timers, from the first one on; else -1. A time limit of epoll_wait() would be set and cancelled in each round,
+	 * and on a virtual machine both are exits to the host.
+	 */
+	int timer_fd;
+	int64_t armed_ns; /* when timer_fd expires; 0: it is not armed */
 };
 
 int ky_loop_new(struct ky_loop **out, struct kymo_error *err)
@@ -47,6 +52,7 @@ int ky_loop_new(struct ky_loop **out, struct kymo_error *err)
 	*out = NULL;
 	if (!loop)
 		return ky_error_nomem(err);
+	loop->timer_fd = -1;
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epoll_fd < 0) {
 		free(loop);
@@ -73,6 +79,8 @@ void ky_loop_free(struct ky_loop *loop)
 	ky_vec_foreach(&loop->timers, timer)
 		free(*timer);
 	ky_vec_fini(&loop->timers);
+	if (loop->timer_fd >= 0)
+		close(loop->timer_fd);
 	close(loop->epoll_fd);
 	free(loop);
 }
@@ -162,12 +170,34 @@ int ky_loop_add(struct ky_loop *loop, int fd, ky_loop_call call, void *data,
 	return event_loop_add(loop, &add_it, source, err);
 }
 
+/* Its event has no source. Each expiry is one event, so that nobody has to read it. */
+static int open_timer(struct ky_loop *loop, struct kymo_error *err)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
+
+	if (loop->timer_fd >= 0)
+		return KYMO_OK;
+	loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (loop->timer_fd >= 0 &&
+	    epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->timer_fd, &event) == 0)
+		return KYMO_OK;
+	(void)ky_error_errno(err, errno, "cannot set up a timer");
+	if (loop->timer_fd >= 0)
+		close(loop->timer_fd);
+	loop->timer_fd = -1;
+	return KYMO_E_IO;
+}
+
 int ky_loop_add_timer(struct ky_loop *loop, ky_loop_call call, void *data,
 		      struct ky_loop_source **source, struct kymo_error *err)
 {
-	struct ky_loop_source *timer = calloc(1, sizeof(*timer));
+	struct ky_loop_source *timer;
+	int ret = open_timer(loop, err);
 
 	*source = NULL;
+	if (ret < 0)
+		return ret;
+	timer = calloc(1, sizeof(*timer));
 	if (!timer || ky_vec_push(&loop->timers, timer) < 0) {
 		free(timer);
 		return ky_error_nomem(err);
@@ -276,43 +306,37 @@ static void event_loop_sweep(struct ky_loop *loop)
 	}
 }
 
-/* How long to wait for events, in ns; -1: for any time. */
-static int64_t event_loop_patience_ns(const struct ky_loop *loop)
+/* When the first timer expires; 0: none is set. */
+static int64_t event_loop_first_due_ns(const struct ky_loop *loop)
 {
-	int64_t due = 0, now;
+	int64_t due_ns = 0;
 
 	ky_vec_foreach(&loop->timers, timer)
-		if ((*timer)->due_ns && (!due || (*timer)->due_ns < due))
-			due = (*timer)->due_ns;
-	if (!due)
-		return -1;
-	now = ky_os_now_ns();
-	return due > now ? due - now : 0;
+		if ((*timer)->due_ns && (!due_ns || (*timer)->due_ns < due_ns))
+			due_ns = (*timer)->due_ns;
+	return due_ns;
 }
 
-static int event_loop_wait(struct ky_loop *loop, struct epoll_event *events)
+/* Waits for events. *is_due: a timer may have expired. */
+static int event_loop_wait(struct ky_loop *loop, struct epoll_event *events, bool *is_due)
 {
-	int64_t wait_ns = event_loop_patience_ns(loop), ms = wait_ns < 0 ? -1 : wait_ns / 1000000;
-	const struct timespec patience = {(time_t)(wait_ns / 1000000000),
-					  (long)(wait_ns % 1000000000)};
-	int n;
+	int64_t due_ns = event_loop_first_due_ns(loop);
+	const struct itimerspec at = {
+		.it_value = {(time_t)(due_ns / NS_PER_S), (long)(due_ns % NS_PER_S)}};
 
-	if (wait_ns > 0 && !loop->is_in_ms) {
-		n = epoll_pwait2(loop->epoll_fd, events, EVENTS_AT_A_TIME, &patience, NULL);
-		/* Before Linux 5.11. */
-		loop->is_in_ms = n < 0 && (errno == ENOSYS || errno == EPERM);
-		if (!loop->is_in_ms)
-			return n;
+	*is_due = due_ns && due_ns != loop->armed_ns && due_ns <= ky_os_now_ns();
+	if (*is_due)
+		return epoll_wait(loop->epoll_fd, events, EVENTS_AT_A_TIME, 0);
+	if (due_ns != loop->armed_ns) {
+		(void)timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+		loop->armed_ns = due_ns;
 	}
-	if (wait_ns > 0)
-		ms++;
-	return epoll_wait(loop->epoll_fd, events, EVENTS_AT_A_TIME,
-			  ms < INT_MAX ? (int)ms : INT_MAX);
+	return epoll_wait(loop->epoll_fd, events, EVENTS_AT_A_TIME, -1);
 }
 
 static int event_loop_take_timers(struct ky_loop *loop, struct kymo_error *err)
 {
-	int64_t now = loop->timers.len ? ky_os_now_ns() : 0;
+	int64_t now = ky_os_now_ns();
 	int ret = KYMO_OK;
 
 	/* A call may set and add timers. */
@@ -333,7 +357,8 @@ int ky_loop_run(struct ky_loop *loop, struct kymo_error *err)
 	int ret = KYMO_OK;
 
 	while (!ret) {
-		int n = event_loop_wait(loop, events);
+		bool is_due;
+		int n = event_loop_wait(loop, events, &is_due);
 
 		if (n < 0 && errno != EINTR)
 			return ky_error_errno(err, errno, "cannot wait for an event");
@@ -341,10 +366,14 @@ int ky_loop_run(struct ky_loop *loop, struct kymo_error *err)
 		for (int i = 0; i < n && !ret; i++) {
 			struct ky_loop_source *source = events[i].data.ptr;
 
-			if (!source->is_removed)
+			if (source && !source->is_removed)
 				ret = source->take(source, err);
+			if (!source) {
+				loop->armed_ns = 0;
+				is_due = true;
+			}
 		}
-		if (!ret)
+		if (!ret && is_due)
 			ret = event_loop_take_timers(loop, err);
 		event_loop_sweep(loop);
 	}

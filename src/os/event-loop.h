@@ -44,7 +44,7 @@ void ky_loop_free(struct ky_loop *loop);
 int ky_loop_add(struct ky_loop *loop, int fd, ky_loop_call call, void *data,
 		struct ky_loop_source **source, struct kymo_error *err);
 
-/* Calls @call when the timer expires. The timer is not set yet, and takes no descriptor. KYMO_E_MEMORY. */
+/* Calls @call when the timer expires. The timer is not set yet. All timers share one descriptor. KYMO_E_IO, KYMO_E_MEMORY. */
 int ky_loop_add_timer(struct ky_loop *loop, ky_loop_call call, void *data,
 		      struct ky_loop_source **source, struct kymo_error *err);
 /* Set the timer to @ns from now; 0: never. */

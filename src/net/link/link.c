@@ -152,16 +152,23 @@ static ssize_t send_tls(struct ky_link *link, const struct iovec *parts, int n)
 	return ky_tls_send(link->tls, record, bytes);
 }
 
-ssize_t ky_link_send(struct ky_link *link, const struct iovec *parts, int n)
+/* A peer that has gone must not end the process by a signal. */
+static ssize_t send_parts(int fd, const struct iovec *parts, int n)
 {
 	const struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)n};
+
+	return n == 1 ? send(fd, parts->iov_base, parts->iov_len, MSG_NOSIGNAL)
+		      : sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+ssize_t ky_link_send(struct ky_link *link, const struct iovec *parts, int n)
+{
 	ssize_t sent;
 
 	if (link->tls)
 		return send_tls(link, parts, n);
-	/* A peer that has gone must not end the process by a signal. */
 	do {
-		sent = link->is_socket ? sendmsg(link->out_fd, &message, MSG_NOSIGNAL)
+		sent = link->is_socket ? send_parts(link->out_fd, parts, n)
 				       : writev(link->out_fd, parts, n);
 	} while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : sent;
