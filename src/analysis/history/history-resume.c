@@ -5,9 +5,9 @@
 #include "base/error.h"
 
 /* What states have; for files, devices, address spaces, locks and periods a pass begins with the trace. */
-#define SAVED_SUBJECTS                                                                     \
-	((unsigned int)KY_ABOUT_WAITS | KY_ABOUT_IRQS | KY_ABOUT_RUNS | KY_ABOUT_SIGNALS | \
-	 KY_ABOUT_CALLS)
+#define SAVED_SUBJECTS                                                                   \
+	((unsigned int)KY_ABOUT_WAITS | KY_ABOUT_IRQS | KY_ABOUT_RUNS | KY_ABOUT_QUIET | \
+	 KY_ABOUT_SIGNALS | KY_ABOUT_CALLS)
 
 /* The last state at or before @ns; NULL: none. */
 static const struct ky_saved_state *last_state(const struct ky_history *history, int64_t ns)

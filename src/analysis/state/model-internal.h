@@ -41,7 +41,11 @@ enum ky_subject {
 	KY_ABOUT_CALLS = 524288,
 	KY_ABOUT_DID = 1048576,
 	KY_ABOUT_GUESTS = 2097152,
+	KY_ABOUT_QUIET = 4194304,
 };
+
+/* What any event may tell of. */
+#define KY_ABOUT_EACH (KY_ABOUT_STACKS | KY_ABOUT_PERIODS)
 
 /* What the model needs to know of an event class; resolved once. What every event needs is in the first cache line. */
 #define KY_CLASS_INFO_ALIGN 64

@@ -89,15 +89,33 @@ static uint64_t overlap(const struct off *off, int64_t begin_ns, int64_t end_ns)
 	return to > from ? (uint64_t)to - (uint64_t)from : 0;
 }
 
-/* How long the thread was off the CPU as in @like. */
+/* The last but @i time of a thread off the CPU. */
+static const struct off *last_off(const struct ky_offs *offs, uint32_t i)
+{
+	return &offs->at[(offs->n - 1 - i) % OFFS_MAX];
+}
+
+/* How many of the last times reach beyond @begin_ns. They follow each other. */
+static uint32_t count_offs(const struct ky_offs *offs, int64_t begin_ns)
+{
+	uint32_t most = !offs ? 0 : offs->n < OFFS_MAX ? offs->n : OFFS_MAX, n = 0;
+
+	while (n < most && last_off(offs, n)->end_ns > begin_ns)
+		n++;
+	return n;
+}
+
+/* How long the thread was off the CPU as in @like, in the last @n times. */
 static uint64_t alike(const struct ky_offs *offs, uint32_t n, const struct off *like,
 		      int64_t begin_ns, int64_t end_ns)
 {
 	uint64_t ns = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (offs->at[i].syscall == like->syscall && offs->at[i].kind == like->kind)
-			ns += overlap(&offs->at[i], begin_ns, end_ns);
+		const struct off *off = last_off(offs, i);
+
+		if (off->syscall == like->syscall && off->kind == like->kind)
+			ns += overlap(off, begin_ns, end_ns);
 	}
 	return ns;
 }
@@ -113,12 +131,12 @@ static void add_did(struct ky_did *did, const struct off *off, uint64_t ns)
 struct ky_did ky_thread_did(const struct ky_thread *thread, int64_t begin_ns, int64_t end_ns)
 {
 	const struct ky_offs *offs = thread->offs;
-	uint32_t n = !offs ? 0 : offs->n < OFFS_MAX ? offs->n : OFFS_MAX;
+	uint32_t n = count_offs(offs, begin_ns);
 	struct ky_did did = {.most_syscall = KY_NO_SYSCALL};
 	uint64_t whole = end_ns > begin_ns ? (uint64_t)end_ns - (uint64_t)begin_ns : 0, off_ns;
 
-	for (uint32_t i = 0; i < n; i++) {
-		const struct off *off = &offs->at[i];
+	for (uint32_t i = n; i-- > 0;) {
+		const struct off *off = last_off(offs, i);
 		uint64_t ns = overlap(off, begin_ns, end_ns);
 
 		add_did(&did, off, ns);

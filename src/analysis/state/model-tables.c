@@ -104,6 +104,8 @@ static unsigned int subjects_of(const struct ky_listener *listener)
 		subjects |= KY_ABOUT_RUNS;
 	if (listener->did)
 		subjects |= KY_ABOUT_DID;
+	if (listener->quiet)
+		subjects |= KY_ABOUT_QUIET;
 	if (listener->irq || listener->migration) /* who moves a thread is an interrupt, at times */
 		subjects |= KY_ABOUT_IRQS;
 	if (listener->waited || listener->futex) /* who wakes is an interrupt, at times */

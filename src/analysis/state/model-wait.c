@@ -144,16 +144,31 @@ int ky_wait_leave(struct ky_feed *feed, struct ky_thread *thread, const struct k
 	return model_wait_count(feed->model, thread, (int32_t)feed->cpu->id, ns);
 }
 
-static struct ky_wait woken_by(struct ky_feed *feed, const struct ky_event *event,
+/* By what a thread was woken. Fields one by one: to load a struct that has just been put together stalls the CPU. */
+struct waking {
+	int64_t ns;
+	const struct ky_thread *waker;
+	const struct ky_irq_line *irq;
+};
+
+static struct waking waking_of(struct ky_feed *feed, const struct ky_event *event,
 			       const struct ky_class_info *info)
 {
-	return (struct ky_wait){
-		.kind = KY_WAIT_WOKEN,
-		.begin_ns = event->ns,
+	return (struct waking){
+		.ns = event->ns,
 		.waker = ky_feed_thread(feed, event, info),
 		.irq = feed->cpu ? ky_irq_current(feed->cpu) : NULL,
-		.cpu_id = UINT32_MAX,
 	};
+}
+
+static void set_woken(struct ky_wait *wait, const struct waking *waking, uint32_t cpu_id)
+{
+	wait->kind = KY_WAIT_WOKEN;
+	wait->begin_ns = waking->ns;
+	wait->waker = waking->waker;
+	wait->irq = waking->irq;
+	wait->by = NULL;
+	wait->cpu_id = cpu_id;
 }
 
 /*
@@ -178,27 +193,32 @@ int ky_wait_wake(struct ky_feed *feed, const struct ky_event *event,
 		 bool whole)
 {
 	bool is_first = thread->announced; /* of two events: sched_waking, not sched_wakeup */
+	uint32_t cpu_id = cpu < 0 ? UINT32_MAX : (uint32_t)cpu;
+	/* Only sched_waking has the waker and its time. */
+	struct waking waking = {.ns = INT64_MIN};
 	int status;
 
-	if (is_first || thread->running)
-		thread->early = is_first && thread->running ? woken_by(feed, event, info)
-							    : (struct ky_wait){0};
-	else
+	if (!is_first && !thread->running)
 		model_wait_since_left(thread);
+	thread->early.kind = KY_WAIT_NONE;
+	if (is_first && thread->running) {
+		waking = waking_of(feed, event, info);
+		set_woken(&thread->early, &waking, UINT32_MAX);
+	}
 	/* A wait that began before a loss may be over: this is the first waking that counts. */
 	if (thread->wait.kind && thread->wait.begin_ns < thread->host->blind_until_ns)
 		thread->wait.kind = KY_WAIT_NONE;
 	/* Only the second event of a wake-up has the CPU that was chosen. */
 	if (thread->wait.kind == KY_WAIT_WOKEN && cpu >= 0)
-		thread->wait.cpu_id = (uint32_t)cpu;
+		thread->wait.cpu_id = cpu_id;
 	if (thread->running || thread->wait.kind)
 		return thread->running ? 0 : model_wait_count(feed->model, thread, cpu, event->ns);
-	thread->wait = woken_by(feed, event, info);
-	thread->wait.cpu_id = cpu < 0 ? UINT32_MAX : (uint32_t)cpu;
-	/* Only sched_waking has the waker and its time. */
-	if (!whole)
-		thread->wait = (struct ky_wait){.kind = KY_WAIT_WOKEN, .begin_ns = INT64_MIN};
-	thread->woken = thread->wait;
+	if (whole)
+		waking = waking_of(feed, event, info);
+	else
+		cpu_id = 0;
+	set_woken(&thread->wait, &waking, cpu_id);
+	set_woken(&thread->woken, &waking, cpu_id);
 	status =
 		go_off(feed->model, thread, KY_OFF_READY, whole ? &thread->woken : NULL, event->ns);
 	return status < 0 ? status : model_wait_count(feed->model, thread, cpu, event->ns);
@@ -223,15 +243,17 @@ int ky_wait_complete(struct ky_feed *feed, const struct ky_event *event,
 {
 	struct ky_waited waited = {.thread = thread, .end_ns = event->ns};
 	bool told = thread->woken.begin_ns != INT64_MIN;
+	struct waking waking;
 
-	thread->woken = woken_by(feed, event, info);
+	waking = waking_of(feed, event, info);
+	set_woken(&thread->woken, &waking, UINT32_MAX);
 	if (thread->wait.kind == KY_WAIT_WOKEN)
-		thread->wait = thread->woken;
+		set_woken(&thread->wait, &waking, UINT32_MAX);
 	if (!thread->running || told)
 		return 0;
 	/* The switch, too: it had not to wait. */
 	waited.cpu = ky_map_get(&thread->host->cpus, (uint32_t)thread->cpu);
-	waited.wait = thread->woken;
+	set_woken(&waited.wait, &waking, UINT32_MAX);
 	return waited.cpu ? tell_waited(feed->model, &waited) : 0;
 }
 

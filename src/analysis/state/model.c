@@ -188,7 +188,6 @@ static int end_quiet(struct ky_feed *feed, const struct ky_event *event)
 	struct ky_cpu *cpu = feed->cpu;
 	int64_t begin = cpu->event_ns;
 
-	cpu->event_ns = event->ns;
 	if (begin == INT64_MIN || begin > event->ns ||
 	    (uint64_t)event->ns - (uint64_t)begin < KY_QUIET_NS || cpu->state != KY_CPU_BUSY ||
 	    begin < feed->host->torn_until_ns || begin < cpu->lost_until_ns ||
@@ -198,13 +197,31 @@ static int end_quiet(struct ky_feed *feed, const struct ky_event *event)
 	return ky_model_notify(feed->model, quiet, cpu, cpu->current, begin, event->ns);
 }
 
+/* What any event may tell of, when listeners or the focus ask for it. */
+static int see_event(struct ky_feed *feed, const struct ky_event *event,
+		     const struct ky_class_info *info)
+{
+	unsigned int subjects = feed->model->subjects;
+	int status = 0;
+
+	if (feed->model->follows_cgroups)
+		status = ky_cgroup_see(feed, event, info);
+	if (status >= 0 && info->has_stacks && subjects & KY_ABOUT_STACKS)
+		status = ky_stacks_see(feed, event, info);
+	/* First, as a switch is an event of the thread that it takes off. */
+	if (status >= 0 && info->in_periods && subjects & KY_ABOUT_PERIODS)
+		status = ky_periods_see(feed, event, info);
+	return status;
+}
+
 static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 {
 	const struct ky_class_info *info = &feed->host->classes[event->cls->index];
+	unsigned int subjects = feed->model->subjects;
 	struct ky_cpu *cpu = feed->cpu;
 	int status;
 
-	if (cpu && !info->no_sign) {
+	if (subjects & KY_ABOUT_QUIET && cpu && !info->no_sign) {
 		/* Unsigned, for the earliest moments of all. */
 		if (__builtin_expect((uint64_t)event->ns - (uint64_t)cpu->event_ns >= KY_QUIET_NS,
 				     0)) {
@@ -214,19 +231,8 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 		}
 		cpu->event_ns = event->ns;
 	}
-	if (feed->model->follows_cgroups) {
-		status = ky_cgroup_see(feed, event, info);
-		if (status < 0)
-			return status;
-	}
-	if (info->has_stacks && feed->model->subjects & KY_ABOUT_STACKS) {
-		status = ky_stacks_see(feed, event, info);
-		if (status < 0)
-			return status;
-	}
-	/* First, as a switch is an event of the thread that it takes off. */
-	if (info->in_periods && feed->model->subjects & KY_ABOUT_PERIODS) {
-		status = ky_periods_see(feed, event, info);
+	if (subjects & KY_ABOUT_EACH || feed->model->follows_cgroups) {
+		status = see_event(feed, event, info);
 		if (status < 0)
 			return status;
 	}
