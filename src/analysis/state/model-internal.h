@@ -46,6 +46,8 @@ enum ky_subject {
 
 /* What any event may tell of. */
 #define KY_ABOUT_EACH (KY_ABOUT_STACKS | KY_ABOUT_PERIODS)
+/* What needs ky_cpu.event_ns. */
+#define KY_ABOUT_LAST_EVENTS (KY_ABOUT_QUIET | KY_ABOUT_GUESTS)
 
 /* What the model needs to know of an event class; resolved once. What every event needs is in the first cache line. */
 #define KY_CLASS_INFO_ALIGN 64

@@ -190,7 +190,7 @@ struct ky_cpu {
 	uint32_t n_waiting;	  /* threads that wait for it, as far as is known */
 	struct ky_cpu_irqs *irqs; /* model-irq.c; NULL: none was seen */
 	struct ky_timer timer;	  /* that runs, or ran last */
-	int64_t event_ns;	  /* of its last event; INT64_MIN: none yet */
+	int64_t event_ns; /* of its last event, for listeners to quiet or vcpu; INT64_MIN: none yet */
 	struct ky_cpu_runs *runs; /* its last runs (model-runs.c); NULL: none, or nobody asks */
 };
 

@@ -221,7 +221,7 @@ static int feed_event(struct ky_feed *feed, const struct ky_event *event)
 	struct ky_cpu *cpu = feed->cpu;
 	int status;
 
-	if (subjects & KY_ABOUT_QUIET && cpu && !info->no_sign) {
+	if (subjects & KY_ABOUT_LAST_EVENTS && cpu && !info->no_sign) {
 		/* Unsigned, for the earliest moments of all. */
 		if (__builtin_expect((uint64_t)event->ns - (uint64_t)cpu->event_ns >= KY_QUIET_NS,
 				     0)) {
