@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "os/event-loop.h"
+#include "os/now.h"
 
 struct seen {
 	struct ky_loop *loop;
@@ -82,6 +83,40 @@ static void timer(void **state)
 	ky_loop_set_timer(seen.source, 1000);
 	assert_int_equal(ky_loop_run(seen.loop, NULL), 0);
 	assert_string_equal(seen.order, "te");
+	ky_loop_free(seen.loop);
+}
+
+#define MS UINT64_C(1000000)
+
+/* The first expiry puts the other timer off, the second brings it forward. */
+static int set_others(void *data, struct kymo_error *err)
+{
+	struct seen *seen = data;
+
+	(void)err;
+	note(seen, 't');
+	ky_loop_set_timer(seen->other, seen->order[1] ? 2 * MS : 3600000 * MS);
+	if (!seen->order[1])
+		ky_loop_set_timer(seen->source, 30 * MS);
+	return KYMO_OK;
+}
+
+/* The loop sleeps until each expiry, again and again. A timer that was put off does not expire at its first time. */
+static void timers_wait(void **state)
+{
+	struct seen seen = {.order = ""};
+	int64_t begin_ms;
+
+	(void)state;
+	assert_int_equal(ky_loop_new(&seen.loop, NULL), 0);
+	assert_int_equal(ky_loop_add_timer(seen.loop, set_others, &seen, &seen.source, NULL), 0);
+	assert_int_equal(ky_loop_add_timer(seen.loop, end, &seen, &seen.other, NULL), 0);
+	begin_ms = ky_os_now_ms();
+	ky_loop_set_timer(seen.source, 5 * MS);
+	ky_loop_set_timer(seen.other, 25 * MS);
+	assert_int_equal(ky_loop_run(seen.loop, NULL), 0);
+	assert_string_equal(seen.order, "tte");
+	assert_true(ky_os_now_ms() - begin_ms >= 36);
 	ky_loop_free(seen.loop);
 }
 
@@ -207,8 +242,10 @@ static void error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(descriptor), cmocka_unit_test(timer),	 cmocka_unit_test(signals),
-		cmocka_unit_test(child),      cmocka_unit_test(removal), cmocka_unit_test(error),
+		cmocka_unit_test(descriptor),  cmocka_unit_test(timer),
+		cmocka_unit_test(timers_wait), cmocka_unit_test(signals),
+		cmocka_unit_test(child),       cmocka_unit_test(removal),
+		cmocka_unit_test(error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
