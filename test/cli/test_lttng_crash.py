@@ -122,3 +122,39 @@ def test_damaged_buffers(kymo, killed, tmp_path):
     data = (source / longest.name).read_bytes()
     (place / longest.name).write_bytes(data[:24] + b"\xff\xff" + data[26:])
     assert "this version of the buffer is not known" in kymo("print", place, code=1).err
+
+
+def test_more_sub_buffers_than_the_file_has(kymo, killed, tmp_path):
+    """A head that tells of a million sub-buffers in the same few bytes costs neither time nor disk."""
+    source = next(path.parent for path in (killed.path / "shm" / "discard").rglob("metadata"))
+    longest = max(source.glob("ch_*"), key=lambda path: path.stat().st_size)
+
+    def error(data, code=1):
+        place = tmp_path / str(len(list(tmp_path.iterdir())))
+        shutil.copytree(source, place)
+        (place / longest.name).write_bytes(data)
+        return kymo("print", place, code=code).err
+
+    for at in (84, 88, 92):  # how long an element of each array is
+        data = bytearray(longest.read_bytes())
+        struct.pack_into("<I", data, at, 0)
+        assert "the sizes of the buffer make no sense" in error(data)
+    data = bytearray(longest.read_bytes())
+    struct.pack_into("<Q", data, 112, 1 << 21)
+    assert "the sizes of the buffer make no sense" in error(data)
+    # 4096 sub-buffers, all whole, all of them page 0: their counts and pages are behind the buffer's end.
+    data = bytearray(longest.read_bytes())
+    produced, consumed = struct.unpack_from("<II", data, 32)
+    sub_bytes, count = struct.unpack_from("<Q", data, 104)[0], 4096
+    struct.pack_into("<QQ", data, 104, sub_bytes, count)
+    struct.pack_into("<Q", data, produced, sub_bytes * count)
+    struct.pack_into("<Q", data, consumed, 0)
+    struct.pack_into("<IIII", data, 40, len(data), 0, len(data) + 8 * count, 0)
+    struct.pack_into("<II", data, 84, 8, 8)
+    data += struct.pack("<Q", sub_bytes) * count + bytes(8 * count)
+    assert "two sub-buffers have the same place" in error(data)
+    # A writer's position near the end of all numbers.
+    data = bytearray(longest.read_bytes())
+    struct.pack_into("<Q", data, consumed, (1 << 64) - 2 * sub_bytes)
+    struct.pack_into("<Q", data, produced, (1 << 64) - 1)
+    error(data, None)

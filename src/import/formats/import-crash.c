@@ -28,6 +28,7 @@
 #define HEAD_BYTES	  132u
 #define ENDIAN		  0x1234u
 #define PACKET_HEADER_MAX 4096u
+#define SUBS_MAX	  ((uint64_t)1 << 20) /* sub-buffers of a CPU */
 
 static const uint8_t crash_magic[16] = {0x17, 0x7b, 0xf1, 0x77, 0xbf, 0x17, 0x7b, 0xf1,
 					0x77, 0xbf, 0x17, 0x7b, 0xf1, 0x77, 0xbf, 0x17};
@@ -112,7 +113,10 @@ static int crash_read_layout(struct crash *crash)
 		return ky_foreign_bad(&crash->file, 24, "this version of the buffer is not known",
 				      crash->err);
 	if (!crash_is_power(layout->sub_bytes) || !crash_is_power(layout->n_subs) ||
-	    layout->sub_bytes > KY_FOREIGN_PIECE_MAX || layout->n_subs > UINT32_MAX ||
+	    layout->sub_bytes > KY_FOREIGN_PIECE_MAX || layout->n_subs > SUBS_MAX ||
+	    layout->commits_each < layout->committed.bytes ||
+	    layout->pages_of_each < layout->page_of.bytes ||
+	    layout->pages_each < layout->page_at.bytes ||
 	    (layout->word_bits != 32 && layout->word_bits != 64) ||
 	    (layout->content_size.bytes != 0 && layout->content_size.bytes != 8) ||
 	    (layout->packet_size.bytes != 0 && layout->packet_size.bytes != 8))
@@ -224,6 +228,10 @@ static int crash_copy(struct crash *crash, uint64_t place, uint64_t bytes)
 
 	if (!data)
 		return crash->err->code;
+	/* Each sub-buffer has a place of its own, so all of them are no longer than the file. */
+	if (crash->out_bytes + bytes > crash->file.size_bytes)
+		return ky_foreign_bad(&crash->file, place, "two sub-buffers have the same place",
+				      crash->err);
 	memcpy(header, data, head);
 	if (is_whole && layout->packet_size.bytes && (uint64_t)layout->packet_size.at + 8 <= head) {
 		said = ky_foreign_u64(header + layout->packet_size.at, crash->file.swap) / 8;
@@ -240,7 +248,7 @@ static int crash_copy(struct crash *crash, uint64_t place, uint64_t bytes)
 static int crash_run(struct crash *crash)
 {
 	const struct crash_layout *layout = &crash->layout;
-	uint64_t at, end, bytes, place, most;
+	uint64_t at, end, bytes, place, most, left;
 	int ret = crash_read_layout(crash);
 
 	if (ret < 0)
@@ -253,7 +261,8 @@ static int crash_run(struct crash *crash)
 	/* A writer that writes over what is there is ahead of a reader that never comes. */
 	if (end > at && end - at > most)
 		at = (end - most + layout->sub_bytes - 1) & ~(layout->sub_bytes - 1);
-	for (; at < end && !ret; at += layout->sub_bytes) {
+	left = at < end ? (end - at - 1) / layout->sub_bytes + 1 : 0;
+	for (; left && !ret; left--, at += layout->sub_bytes) {
 		if (!crash_committed(crash, at, &bytes))
 			return crash->err->code;
 		if (!bytes)
