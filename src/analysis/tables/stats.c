@@ -50,27 +50,28 @@ static inline void add_plain(struct ky_moments *moments, uint64_t value)
 	moments->sum_dev2 += (unsigned __int128)((__int128)dev * dev);
 }
 
-/* @n samples of less than NARROW_LIMIT: their sums, and those of squares, fit in 64 bits. */
+/*
+ * @n samples of less than NARROW_LIMIT: their sums, and those of squares, fit in 64 bits. So do the sums about the first
+ * sample, which come from these modulo 2^64.
+ */
 static void add_narrow(struct ky_moments *moments, const uint64_t *samples, uint32_t n)
 {
-	uint64_t sum = 0, sum_dev2 = 0, min = moments->min, max = moments->max;
-	int64_t first = (int64_t)moments->first, sum_dev = 0;
+	uint64_t sum = 0, squares = 0, min = moments->min, max = moments->max;
+	uint64_t first = moments->first;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t value = samples[i];
-		int64_t dev = (int64_t)value - first;
 
 		min = value < min ? value : min;
 		max = value > max ? value : max;
 		sum += value;
-		sum_dev += dev;
-		sum_dev2 += (uint64_t)(dev * dev);
+		squares += value * value;
 	}
 	moments->min = min;
 	moments->max = max;
 	moments->sum += sum;
-	moments->sum_dev += sum_dev;
-	moments->sum_dev2 += sum_dev2;
+	moments->sum_dev += (int64_t)(sum - n * first);
+	moments->sum_dev2 += squares - 2 * first * sum + n * first * first;
 }
 
 static void add_wide(struct ky_moments *moments, const uint64_t *samples, uint32_t n)
@@ -144,8 +145,8 @@ double ky_moments_stdev(const struct ky_moments *moments)
 
 /*
  * How many samples are in each cell: a hash table, as a distribution has some dozens of different ones,
- * and what is looked up in one place is missed in one place. A slot has a count above the cell's number;
- * an empty one is 0.
+ * and what is looked up in one place is missed in one place. A slot has a count above the cell's key, its
+ * number + 1; an empty slot is 0.
  */
 struct ky_stats_cells {
 	struct ky_moments moments; /* of the samples that are in cells */
@@ -162,18 +163,19 @@ struct ky_moments ky_stats_moments(const struct ky_stats *stats)
 }
 
 #define SLOTS_MIN 64u
-#define CELL_BITS 12 /* CELLS fit in it */
+#define KEY_BITS  12
 #define CELLS	  (KY_STATS_ROWS * KY_STATS_CELLS)
+_Static_assert(CELLS < 1 << KEY_BITS, "the key of each cell fits");
 
-static unsigned int cell_of(uint64_t value)
+static inline unsigned int cell_of(uint64_t value)
 {
-	unsigned int top;
+	unsigned int shift;
 
 	if (value < KY_STATS_CELLS)
 		return (unsigned int)value;
-	top = 63 - (unsigned int)__builtin_clzll(value); /* >= 6 */
-	return (top - 5) * KY_STATS_CELLS +
-	       ((unsigned int)(value >> (top - 6)) & (KY_STATS_CELLS - 1));
+	/* The first set bit and the six that follow it. */
+	shift = 63 - 6 - (unsigned int)__builtin_clzll(value);
+	return shift * KY_STATS_CELLS + (unsigned int)(value >> shift);
 }
 
 /* The middle of a cell. */
@@ -189,23 +191,23 @@ static uint64_t cell_value(unsigned int cell)
 	return low + (width - 1) / 2;
 }
 
-static inline unsigned int slot_cell(uint64_t slot)
+static inline unsigned int slot_key(uint64_t slot)
 {
-	return (unsigned int)slot & ((1u << CELL_BITS) - 1);
+	return (unsigned int)slot & ((1u << KEY_BITS) - 1);
 }
 
-/* Where the search for @cell begins. */
-static inline uint32_t stats_home_of(const struct ky_stats_cells *cells, unsigned int cell)
+/* Where the search for @key begins. */
+static inline uint32_t stats_home_of(unsigned int key, uint32_t mask)
 {
-	return (cell * 0x9e3779b1u >> 16) & cells->mask;
+	return (key * 0x9e3779b1u >> 16) & mask;
 }
 
-/* The slot of @cell, or the empty one where it belongs. */
-static inline uint64_t *find_slot(struct ky_stats_cells *cells, unsigned int cell)
+/* The slot with @key, or the empty one where it belongs. */
+static inline uint64_t *find_slot(struct ky_stats_cells *cells, unsigned int key)
 {
-	uint32_t i = stats_home_of(cells, cell);
+	uint32_t i = stats_home_of(key, cells->mask);
 
-	while (cells->slots[i] && slot_cell(cells->slots[i]) != cell)
+	while (cells->slots[i] && slot_key(cells->slots[i]) != key)
 		i = (i + 1) & cells->mask;
 	return &cells->slots[i];
 }
@@ -231,7 +233,7 @@ static int grow_cells(struct ky_stats *stats)
 		return KYMO_E_MEMORY;
 	for (uint32_t i = 0; old && i <= old->mask; i++) {
 		if (old->slots[i])
-			*find_slot(cells, slot_cell(old->slots[i])) = old->slots[i];
+			*find_slot(cells, slot_key(old->slots[i])) = old->slots[i];
 	}
 	if (old) {
 		cells->used = old->used;
@@ -242,44 +244,57 @@ static int grow_cells(struct ky_stats *stats)
 	return 0;
 }
 
-static int stats_add_cell(struct ky_stats *stats, unsigned int cell, uint64_t count)
+static int stats_add_key(struct ky_stats *stats, unsigned int key, uint64_t count)
 {
-	uint64_t *slot = find_slot(stats->cells, cell);
+	uint64_t *slot = find_slot(stats->cells, key);
 
 	if (!*slot) {
 		if (grow_cells(stats) < 0)
 			return KYMO_E_MEMORY;
-		slot = find_slot(stats->cells, cell);
-		*slot = cell;
+		slot = find_slot(stats->cells, key);
+		*slot = key;
 		stats->cells->used++;
 	}
-	*slot += count << CELL_BITS;
+	*slot += count << KEY_BITS;
 	return 0;
 }
 
 /* ---- adding ---------------------------------------------------------------------------- */
 
-/*
- * Samples go into their cells. Many at once: the cells' memory, which nobody has used for long, is
- * fetched for all of them together, and comes while the moments are added up.
- */
+/* The keys of all samples. Their slots' memory, which nobody has used for long, is fetched for all of them together. */
+static void stats_fetch(const struct ky_stats *stats, uint16_t *keys)
+{
+	const uint64_t *slots = stats->cells->slots;
+	uint32_t mask = stats->cells->mask;
+
+	for (uint32_t i = 0; i < stats->n_samples; i++) {
+		keys[i] = (uint16_t)(cell_of(stats->samples[i]) + 1);
+		__builtin_prefetch(&slots[stats_home_of(keys[i], mask)]);
+	}
+}
+
+/* Samples go into their cells, many at once: slots come from memory while the moments are added up. */
 static int spread(struct ky_stats *stats)
 {
+	uint16_t keys[KY_STATS_ROOM];
+
 	if (!stats->cells && grow_cells(stats) < 0)
 		return KYMO_E_MEMORY;
-	for (uint32_t i = 0; i < stats->n_samples; i++)
-		__builtin_prefetch(&stats->cells->slots[stats_home_of(stats->cells,
-								      cell_of(stats->samples[i]))]);
+	stats_fetch(stats, keys);
 	add_moments(&stats->cells->moments, stats->samples, stats->n_samples);
-	while (stats->n_samples) {
-		unsigned int cell = cell_of(stats->samples[--stats->n_samples]);
-		uint64_t *slot = find_slot(stats->cells, cell);
+	for (uint32_t n = stats->n_samples; n; n--) {
+		struct ky_stats_cells *cells = stats->cells;
+		unsigned int key = keys[n - 1];
+		uint64_t *slot = &cells->slots[stats_home_of(key, cells->mask)];
 
-		if (__builtin_expect(*slot != 0, 1))
-			*slot += UINT64_C(1) << CELL_BITS;
-		else if (stats_add_cell(stats, cell, 1) < 0)
+		if (__builtin_expect(slot_key(*slot) == key, 1)) {
+			*slot += UINT64_C(1) << KEY_BITS;
+		} else if (stats_add_key(stats, key, 1) < 0) {
+			stats->n_samples = n - 1;
 			return KYMO_E_MEMORY;
+		}
 	}
+	stats->n_samples = 0;
 	return 0;
 }
 
@@ -311,8 +326,8 @@ static int merge_cells(struct ky_stats *stats, const struct ky_stats *from)
 
 	for (uint32_t i = 0; !status && i <= cells->mask; i++) {
 		if (cells->slots[i])
-			status = stats_add_cell(stats, slot_cell(cells->slots[i]),
-						cells->slots[i] >> CELL_BITS);
+			status = stats_add_key(stats, slot_key(cells->slots[i]),
+					       cells->slots[i] >> KEY_BITS);
 	}
 	stats->count += cells->moments.count;
 	merge_moments(&stats->cells->moments, &cells->moments);
@@ -397,8 +412,8 @@ static void ranks_in_cells(const struct ky_stats *stats, const double *percents,
 	memset(counts + low, 0, (high - low + 1) * sizeof(counts[0]));
 	for (uint32_t i = 0; i <= stats->cells->mask; i++) {
 		if (stats->cells->slots[i])
-			counts[slot_cell(stats->cells->slots[i])] +=
-				stats->cells->slots[i] >> CELL_BITS;
+			counts[slot_key(stats->cells->slots[i]) - 1] +=
+				stats->cells->slots[i] >> KEY_BITS;
 	}
 	for (uint32_t i = 0; i < stats->n_samples; i++)
 		counts[cell_of(stats->samples[i])]++;
