@@ -110,6 +110,7 @@ struct ky_feed {
 	/* What ky_model_current() found last, and of which event. */
 	const struct ky_event *asked;
 	struct ky_thread *thread;
+	int64_t calm_from_ns, calm_until_ns; /* set_calm() */
 };
 
 /* What a CPU did over some time, which was known only at its end. */
@@ -159,7 +160,8 @@ struct ky_model {
 	struct ky_names fs_steps; /* name -> struct ky_fs_step * */
 	struct ky_map fs_begins;  /* thread and step -> when it began, + 1 */
 	KY_VEC(struct ky_lock *) locks;
-	uint64_t n_lock_parts; /* of waits that go on */
+	struct hold *free_holds; /* (model-locks.c) */
+	uint64_t n_lock_parts;	 /* of waits that go on */
 	uint32_t n_spaces;
 	struct ky_open_periods *periods;  /* model-periods.c; NULL: none are defined */
 	struct ky_trace_symbols *symbols; /* ky_model_symbols() */
@@ -205,6 +207,7 @@ struct ky_host_state {
 	struct ky_map timers;		   /* address -> struct ky_timer_state * */
 	struct ky_map contended;	   /* address -> struct contended * (model-contention.c) */
 	struct ky_map locks;		   /* address -> the first struct lock * (model-locks.c) */
+	struct lock *recent_lock;	   /* NULL: none was asked for */
 	uint32_t n_dumps;		   /* state dumps that have begun */
 };
 

@@ -16,6 +16,8 @@
 /* At one futex at a time, of those whose holders are known: each release looks at them. */
 #define WAITERS_MAX 4096
 #define NO_WAITER   SIZE_MAX /* the index of other threads */
+#define SPARE_MAX   8	     /* waiters of a futex whose memory is kept for the next ones, */
+#define SPARE_PARTS 16	     /* with room for so many parts */
 #define OFFS_MAX    32	     /* the last times of a thread off the CPU that are kept */
 
 #define OP_MASK	       0x7f
@@ -40,6 +42,7 @@ struct lock {
 	struct ky_lock pub;
 	struct lock *next; /* of the same address in another process */
 	KY_VEC(struct waiter) waiters;
+	size_t n_spare; /* behind the waiters: only their parts' memory counts */
 	const struct ky_thread
 		*owner;	     /* it was woken by the last release, and has not waited again */
 	int64_t released_ns; /* INT64_MIN: never */
@@ -51,6 +54,7 @@ struct lock {
 /* A hold, while waits know of it. */
 struct hold {
 	struct ky_lock_hold pub;
+	struct hold *next; /* of those that are free */
 	uint32_t n_refs;
 	bool is_told;
 };
@@ -162,14 +166,21 @@ struct ky_did ky_thread_did(const struct ky_thread *thread, int64_t begin_ns, in
 /* While a process is not known, addresses have to do. */
 static struct lock *find(struct ky_thread *thread, uint64_t address)
 {
-	struct lock *lock = ky_map_get(&thread->host->state->locks, address), *unknown = NULL;
+	struct ky_host_state *state = thread->host->state;
+	struct lock *lock = state->recent_lock, *unknown = NULL;
 
+	if (lock && lock->pub.address == address && lock->pub.pid == thread->pid &&
+	    thread->pid != KY_UNKNOWN)
+		return lock;
+	lock = ky_map_get(&state->locks, address);
 	for (; lock && thread->pid != KY_UNKNOWN && lock->pub.pid != thread->pid; lock = lock->next)
 		unknown = lock->pub.pid == KY_UNKNOWN ? lock : unknown;
-	if (lock || !unknown)
-		return lock;
-	unknown->pub.pid = thread->pid;
-	return unknown;
+	if (!lock && unknown) {
+		unknown->pub.pid = thread->pid;
+		lock = unknown;
+	}
+	state->recent_lock = lock;
+	return lock;
 }
 
 static struct lock *get(struct ky_model *model, struct ky_thread *thread, uint64_t address)
@@ -220,6 +231,16 @@ const struct ky_lock *ky_model_lock(const struct ky_model *model, size_t index)
 
 /* ---- holds --------------------------------------------------------------------------------- */
 
+static struct hold *model_locks_new_hold(struct ky_model *model)
+{
+	struct hold *hold = model->free_holds;
+
+	if (!hold)
+		return ky_arena_new(&model->arena, struct hold);
+	model->free_holds = hold->next;
+	return hold;
+}
+
 /* One wait less knows of the hold; of the last one, listeners get it. */
 static int put_hold(struct ky_model *model, struct hold *hold)
 {
@@ -229,7 +250,8 @@ static int put_hold(struct ky_model *model, struct hold *hold)
 		return 0;
 	if (hold->is_told)
 		status = ky_model_notify(model, lock_hold, &hold->pub);
-	free(hold);
+	hold->next = model->free_holds;
+	model->free_holds = hold;
 	return status;
 }
 
@@ -243,8 +265,37 @@ static int model_locks_put_parts(struct ky_model *model, struct waiter *waiter)
 		status = status < 0 ? status : put;
 	}
 	model->n_lock_parts -= waiter->parts.len;
-	ky_vec_fini(&waiter->parts);
+	ky_vec_clear(&waiter->parts);
 	return status;
+}
+
+/* Behind the waiters, for the next one: @spare has no parts any more. */
+static void model_locks_keep_spare(struct lock *lock, struct waiter spare)
+{
+	if (spare.parts.cap > SPARE_PARTS)
+		ky_vec_fini(&spare.parts);
+	lock->waiters.data[lock->waiters.len] = spare;
+	if (lock->n_spare < SPARE_MAX)
+		lock->n_spare++;
+	else
+		ky_vec_fini(&lock->waiters.data[lock->waiters.len + SPARE_MAX].parts);
+}
+
+static int model_locks_add_waiter(struct lock *lock, struct ky_thread *thread, int64_t ns)
+{
+	struct waiter *waiter;
+
+	if (ky_vec_reserve(&lock->waiters, 1) < 0)
+		return KYMO_E_MEMORY;
+	waiter = &lock->waiters.data[lock->waiters.len];
+	if (lock->n_spare)
+		lock->n_spare--;
+	else
+		*waiter = (struct waiter){0};
+	waiter->thread = thread;
+	waiter->from_ns = ns;
+	thread->waiter = lock->waiters.len++;
+	return 0;
 }
 
 static int drop_waiter(struct ky_model *model, struct ky_thread *thread)
@@ -252,6 +303,7 @@ static int drop_waiter(struct ky_model *model, struct ky_thread *thread)
 	struct lock *lock = (struct lock *)thread->waits_at;
 	size_t i = thread->waiter;
 	struct waiter waiter;
+	int status;
 
 	thread->waits_at = NULL;
 	if (i == NO_WAITER)
@@ -260,7 +312,9 @@ static int drop_waiter(struct ky_model *model, struct ky_thread *thread)
 	lock->waiters.data[i] = *ky_vec_last(&lock->waiters);
 	lock->waiters.data[i].thread->waiter = i;
 	lock->waiters.len--;
-	return model_locks_put_parts(model, &waiter);
+	status = model_locks_put_parts(model, &waiter);
+	model_locks_keep_spare(lock, waiter);
+	return status;
 }
 
 int ky_lock_lose(struct ky_model *model, struct ky_thread *thread)
@@ -300,13 +354,14 @@ static int add_part(struct ky_model *model, struct waiter *waiter, struct hold *
 /* @thread held the lock up to @ns, and others wait for it. */
 static int end_hold(struct ky_model *model, struct lock *lock, struct ky_thread *thread, int64_t ns)
 {
-	struct hold *hold = calloc(1, sizeof(*hold));
+	struct hold *hold = model_locks_new_hold(model);
 	bool given = lock->owner == thread && lock->given_ns != INT64_MIN;
 	int status = 0;
 
 	if (!hold)
 		return KYMO_E_MEMORY;
 	hold->n_refs = 1;
+	hold->is_told = false;
 	hold->pub = (struct ky_lock_hold){
 		.lock = &lock->pub, .thread = thread, .begin_ns = lock->busy_ns, .end_ns = ns};
 	if (given || lock->released_ns > lock->busy_ns) {
@@ -401,11 +456,7 @@ int ky_lock_begin(struct ky_model *model, struct ky_thread *thread)
 	thread->waiter = NO_WAITER;
 	if (lock->waiters.len >= WAITERS_MAX)
 		return 0;
-	if (ky_vec_push(&lock->waiters,
-			(struct waiter){.thread = thread, .from_ns = call->begin_ns}) < 0)
-		return KYMO_E_MEMORY;
-	thread->waiter = lock->waiters.len - 1;
-	return 0;
+	return model_locks_add_waiter(lock, thread, call->begin_ns);
 }
 
 /* The hold that took most of the wait; NULL: none is known. */
@@ -457,8 +508,10 @@ int ky_lock_end(struct ky_model *model, const struct ky_call *call, bool tells)
 	}
 	if (status >= 0 && tells)
 		status = model_locks_tell_wait(model, lock, waiter, call);
-	if (waiter == &other)
+	if (waiter == &other) {
 		model_locks_put_parts(model, &other);
+		ky_vec_fini(&other.parts);
+	}
 	return status < 0 ? status : drop_waiter(model, call->thread);
 }
 
@@ -480,7 +533,12 @@ void ky_locks_fini(struct ky_model *model)
 	for (size_t i = 0; i < KY_HOOKS; i++)
 		ky_vec_clear(&model->hooked[i]);
 	(void)ky_locks_end(model);
-	ky_vec_foreach(&model->locks, pub)
-		ky_vec_fini(&((struct lock *)*pub)->waiters);
+	ky_vec_foreach(&model->locks, pub) {
+		struct lock *lock = (struct lock *)*pub;
+
+		for (size_t i = 0; i < lock->n_spare; i++)
+			ky_vec_fini(&lock->waiters.data[i].parts);
+		ky_vec_fini(&lock->waiters);
+	}
 	ky_vec_fini(&model->locks);
 }

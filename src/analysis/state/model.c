@@ -301,6 +301,49 @@ static const struct ky_event *bring_near(struct ky_feed *feed, const struct ky_e
 	return own;
 }
 
+/* Between which times an event needs no look at feed_check(). */
+static void set_calm(struct ky_feed *feed)
+{
+	const struct ky_model *model = feed->model;
+	bool has_begun = model->first_ns != INT64_MIN;
+	int64_t until = model->boundary_ns < model->latest_ns ? model->boundary_ns
+							      : model->latest_ns;
+
+	feed->calm_from_ns = has_begun ? model->earliest_ns : INT64_MAX;
+	feed->calm_until_ns = has_begun ? until : INT64_MIN;
+}
+
+/*
+ * The first event, one without a time or with one that cannot be, and the first one from a boundary on. *@event becomes the
+ * one to go on with; NULL: none. 0, 1 when the focus is over, or negative.
+ */
+static int feed_check(struct ky_feed *feed, const struct ky_event **event, struct ky_event *own)
+{
+	struct ky_model *model = feed->model;
+	const struct ky_event *given = *event;
+	int status = 0;
+
+	*event = NULL;
+	if (given->ns == INT64_MIN) {
+		model->n_events++;
+		return 0; /* no time: nothing to order it by */
+	}
+	if (model->first_ns == INT64_MIN) {
+		if (ky_model_is_before(model, feed->host, given)) {
+			status = feed_before(feed, given);
+			return status < 0 ? status : 0;
+		}
+		ky_model_first(model, given->ns);
+	}
+	*event = given;
+	if (given->ns < model->earliest_ns || given->ns > model->latest_ns)
+		*event = bring_near(feed, given, own);
+	if ((*event)->ns >= model->boundary_ns)
+		status = ky_model_boundary(model, (*event)->ns);
+	set_calm(feed);
+	return status;
+}
+
 static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 {
 	struct ky_model *model = feed->model;
@@ -308,6 +351,7 @@ static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 	struct ky_event own;
 	int status = 0;
 
+	set_calm(feed);
 	for (size_t i = 0; i < batch->n_events; i++) {
 		const struct ky_event *event = &batch->events[i];
 
@@ -317,25 +361,12 @@ static int feed_events(struct ky_feed *feed, const struct ky_batch *batch)
 			packet = event->packet;
 			enter_stream(feed, ky_batch_stream(batch, event));
 		}
-		if (event->ns == INT64_MIN) {
-			model->n_events++;
-			continue; /* no time: nothing to order it by */
-		}
-		if (model->first_ns == INT64_MIN) {
-			if (ky_model_is_before(model, feed->host, event)) {
-				status = feed_before(feed, event);
-				if (status < 0)
-					return status;
-				continue;
-			}
-			ky_model_first(model, event->ns);
-		}
-		if (event->ns < model->earliest_ns || event->ns > model->latest_ns)
-			event = bring_near(feed, event, &own);
-		if (event->ns >= model->boundary_ns) {
-			status = ky_model_boundary(model, event->ns);
+		if (event->ns < feed->calm_from_ns || event->ns >= feed->calm_until_ns) {
+			status = feed_check(feed, &event, &own);
 			if (status)
 				return status;
+			if (!event)
+				continue;
 		}
 		if (model->telling) {
 			model->n_events++;
