@@ -69,8 +69,8 @@ static int report_summary_on_waited(void *data, const struct ky_waited *waited)
 		report_summary_keep(&run->preemption, ns, waited->end_ns, waited->thread);
 		run->preemption.by =
 			ns == run->preemption.ns ? waited->wait.by : run->preemption.by;
-		if (ky_stats_add(&run->preempted, ns) < 0)
-			return KYMO_E_MEMORY;
+		run->preemptions++;
+		run->preempted_ns += ns;
 		return ky_aggregation_add(&run->threads, waited->thread, SUM_PREEMPTED, ns);
 	}
 	report_summary_keep(&run->wait, ns, waited->end_ns, waited->thread);
@@ -251,7 +251,6 @@ static void report_summary_free_run(void *data)
 	ky_aggregation_fini(&run->calls);
 	ky_stats_fini(&run->waits);
 	ky_stats_fini(&run->device);
-	ky_stats_fini(&run->preempted);
 	ky_vec_fini(&run->by_call);
 	free(run);
 }

@@ -81,11 +81,11 @@ static void say_preemptions(const struct ky_summary *run, struct ky_table *table
 	const struct ky_entry *most = largest(&run->threads, SUM_PREEMPTED);
 	struct ky_strbuf fact = KY_STRBUF_INIT;
 
-	if (!run->preempted.count)
+	if (!run->preemptions)
 		return;
-	ky_strbuf_addf(&fact, "%" PRIu64 " preemption%s cost ", run->preempted.count,
-		       summary_facts_s(run->preempted.count));
-	ky_render_duration(&fact, (double)ky_stats_moments(&run->preempted).sum);
+	ky_strbuf_addf(&fact, "%" PRIu64 " preemption%s cost ", run->preemptions,
+		       summary_facts_s(run->preemptions));
+	ky_render_duration(&fact, (double)run->preempted_ns);
 	ky_strbuf_adds(&fact, ", the longest ");
 	ky_render_duration(&fact, (double)run->preemption.ns);
 	summary_facts_add_thread(&fact, run->preemption.thread);

@@ -37,7 +37,7 @@ struct ky_summary {
 	struct ky_aggregation threads;
 	struct ky_aggregation calls; /* what: the system call */
 	struct ky_stats waits, device;
-	struct ky_stats preempted;
+	uint64_t preemptions, preempted_ns;
 	struct ky_summary_longest wait, irq, request, futex, preemption;
 	struct ky_summary_longest
 		files[KY_IO_KINDS]; /* the longest calls on files on disks, by their kind */

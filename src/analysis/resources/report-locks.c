@@ -340,6 +340,14 @@ static int report_locks_on_wait(void *data, const struct ky_lock_wait *wait)
 	return ky_happenings_add(&run->single, ns, &record);
 }
 
+/* Where no table names holders. */
+static int report_locks_on_futex(void *data, const struct ky_call *call)
+{
+	const struct ky_lock_wait wait = {.call = call};
+
+	return ky_futex_waits(call->args[1]) ? report_locks_on_wait(data, &wait) : 0;
+}
+
 static int report_locks_on_hold(void *data, const struct ky_lock_hold *hold)
 {
 	struct run *run = data;
@@ -385,12 +393,19 @@ static void report_locks_free_run(void *data)
 
 static void *report_locks_begin(struct ky_model *model, const struct ky_report_options *options)
 {
-	struct ky_listener listener = {.did = true,
-				       .lock_wait = report_locks_on_wait,
-				       .lock_hold = report_locks_on_hold,
+	static const size_t with_holders[] = {TABLE_HOLDERS, TABLE_HOLDS, TABLE_TOP, TABLE_LOG};
+	struct ky_listener listener = {.futex = report_locks_on_futex,
 				       .contention = report_locks_on_contention};
-	struct run *run = ky_report_run(model, sizeof(*run), &listener);
+	struct run *run;
 
+	for (size_t i = 0; i < sizeof(with_holders) / sizeof(*with_holders); i++) {
+		if (ky_report_wants(options, &ky_report_locks, with_holders[i]))
+			listener = (struct ky_listener){.did = true,
+							.lock_wait = report_locks_on_wait,
+							.lock_hold = report_locks_on_hold,
+							.contention = report_locks_on_contention};
+	}
+	run = ky_report_run(model, sizeof(*run), &listener);
 	if (!run)
 		return NULL;
 	ky_happenings_init(&run->single, sizeof(struct wait_record), options, &ky_report_locks,

@@ -379,7 +379,8 @@ static void report_sched_free_run(void *data)
 static void *report_sched_begin(struct ky_model *model, const struct ky_report_options *options)
 {
 	struct ky_listener listener = {
-		.runs = true,
+		.runs = ky_report_wants(options, &ky_report_sched, TABLE_TOP) ||
+			ky_report_wants(options, &ky_report_sched, TABLE_LOG),
 		.waited = report_sched_on_waited,
 		.wait_bounded = on_wait_bounded,
 		.queued = report_sched_on_queued,
