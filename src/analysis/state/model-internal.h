@@ -101,6 +101,10 @@ struct ky_stream_state {
 	int64_t last_ns;    /* of its last event; INT64_MIN: none yet */
 };
 
+/* Of a wait for a lock. */
+KY_VEC_TYPE(ky_lock_parts, struct ky_lock_part);
+#define KY_SPARE_PARTS_MAX 64
+
 /* Where the event at hand comes from. */
 struct ky_feed {
 	struct ky_model *model;
@@ -162,6 +166,8 @@ struct ky_model {
 	KY_VEC(struct ky_lock *) locks;
 	struct hold *free_holds; /* (model-locks.c) */
 	uint64_t n_lock_parts;	 /* of waits that go on */
+	struct ky_lock_parts spare_parts[KY_SPARE_PARTS_MAX]; /* memory for the next waits */
+	size_t n_spare_parts;
 	uint32_t n_spaces;
 	struct ky_open_periods *periods;  /* model-periods.c; NULL: none are defined */
 	struct ky_trace_symbols *symbols; /* ky_model_symbols() */

@@ -16,8 +16,7 @@
 /* At one futex at a time, of those whose holders are known: each release looks at them. */
 #define WAITERS_MAX 4096
 #define NO_WAITER   SIZE_MAX /* the index of other threads */
-#define SPARE_MAX   8	     /* waiters of a futex whose memory is kept for the next ones, */
-#define SPARE_PARTS 16	     /* with room for so many parts */
+#define SPARE_PARTS 16	     /* room for so many is kept for the next wait */
 #define OFFS_MAX    32	     /* the last times of a thread off the CPU that are kept */
 
 #define OP_MASK	       0x7f
@@ -35,14 +34,13 @@
 struct waiter {
 	struct ky_thread *thread;
 	int64_t from_ns; /* whom it waited for is known up to there */
-	KY_VEC(struct ky_lock_part) parts;
+	struct ky_lock_parts parts;
 };
 
 struct lock {
 	struct ky_lock pub;
 	struct lock *next; /* of the same address in another process */
 	KY_VEC(struct waiter) waiters;
-	size_t n_spare; /* behind the waiters: only their parts' memory counts */
 	const struct ky_thread
 		*owner;	     /* it was woken by the last release, and has not waited again */
 	int64_t released_ns; /* INT64_MIN: never */
@@ -269,32 +267,26 @@ static int model_locks_put_parts(struct ky_model *model, struct waiter *waiter)
 	return status;
 }
 
-/* Behind the waiters, for the next one: @spare has no parts any more. */
-static void model_locks_keep_spare(struct lock *lock, struct waiter spare)
+/* @parts has none any more: its memory is for the next wait. */
+static void model_locks_keep_spare(struct ky_model *model, struct ky_lock_parts *parts)
 {
-	if (spare.parts.cap > SPARE_PARTS)
-		ky_vec_fini(&spare.parts);
-	lock->waiters.data[lock->waiters.len] = spare;
-	if (lock->n_spare < SPARE_MAX)
-		lock->n_spare++;
+	if (parts->cap && parts->cap <= SPARE_PARTS && model->n_spare_parts < KY_SPARE_PARTS_MAX)
+		model->spare_parts[model->n_spare_parts++] = *parts;
 	else
-		ky_vec_fini(&lock->waiters.data[lock->waiters.len + SPARE_MAX].parts);
+		ky_vec_fini(parts);
 }
 
-static int model_locks_add_waiter(struct lock *lock, struct ky_thread *thread, int64_t ns)
+static int model_locks_add_waiter(struct ky_model *model, struct lock *lock,
+				  struct ky_thread *thread, int64_t ns)
 {
-	struct waiter *waiter;
+	struct waiter waiter = {.thread = thread, .from_ns = ns};
 
 	if (ky_vec_reserve(&lock->waiters, 1) < 0)
 		return KYMO_E_MEMORY;
-	waiter = &lock->waiters.data[lock->waiters.len];
-	if (lock->n_spare)
-		lock->n_spare--;
-	else
-		*waiter = (struct waiter){0};
-	waiter->thread = thread;
-	waiter->from_ns = ns;
-	thread->waiter = lock->waiters.len++;
+	if (model->n_spare_parts)
+		waiter.parts = model->spare_parts[--model->n_spare_parts];
+	thread->waiter = lock->waiters.len;
+	lock->waiters.data[lock->waiters.len++] = waiter;
 	return 0;
 }
 
@@ -313,7 +305,7 @@ static int drop_waiter(struct ky_model *model, struct ky_thread *thread)
 	lock->waiters.data[i].thread->waiter = i;
 	lock->waiters.len--;
 	status = model_locks_put_parts(model, &waiter);
-	model_locks_keep_spare(lock, waiter);
+	model_locks_keep_spare(model, &waiter.parts);
 	return status;
 }
 
@@ -456,7 +448,7 @@ int ky_lock_begin(struct ky_model *model, struct ky_thread *thread)
 	thread->waiter = NO_WAITER;
 	if (lock->waiters.len >= WAITERS_MAX)
 		return 0;
-	return model_locks_add_waiter(lock, thread, call->begin_ns);
+	return model_locks_add_waiter(model, lock, thread, call->begin_ns);
 }
 
 /* The hold that took most of the wait; NULL: none is known. */
@@ -533,12 +525,10 @@ void ky_locks_fini(struct ky_model *model)
 	for (size_t i = 0; i < KY_HOOKS; i++)
 		ky_vec_clear(&model->hooked[i]);
 	(void)ky_locks_end(model);
-	ky_vec_foreach(&model->locks, pub) {
-		struct lock *lock = (struct lock *)*pub;
-
-		for (size_t i = 0; i < lock->n_spare; i++)
-			ky_vec_fini(&lock->waiters.data[i].parts);
-		ky_vec_fini(&lock->waiters);
-	}
+	ky_vec_foreach(&model->locks, pub)
+		ky_vec_fini(&((struct lock *)*pub)->waiters);
+	for (size_t i = 0; i < model->n_spare_parts; i++)
+		ky_vec_fini(&model->spare_parts[i]);
+	model->n_spare_parts = 0;
 	ky_vec_fini(&model->locks);
 }

@@ -309,7 +309,9 @@ static void set_calm(struct ky_feed *feed)
 	int64_t until = model->boundary_ns < model->latest_ns ? model->boundary_ns
 							      : model->latest_ns;
 
-	feed->calm_from_ns = has_begun ? model->earliest_ns : INT64_MAX;
+	feed->calm_from_ns = !has_begun			    ? INT64_MAX
+			     : model->earliest_ns == INT64_MIN ? INT64_MIN + 1
+							       : model->earliest_ns;
 	feed->calm_until_ns = has_begun ? until : INT64_MIN;
 }
 
