@@ -9,6 +9,8 @@ import signal
 import struct
 import time
 
+from pathlib import Path
+
 import pytest
 
 from test_lttng_ust import WAIT_FILES, Lab, numbers
@@ -160,8 +162,74 @@ def test_more_sub_buffers_than_the_file_has(kymo, killed, tmp_path):
     struct.pack_into("<II", data, 84, 8, 8)
     data += struct.pack("<Q", sub_bytes) * count + struct.pack("<Q", page) * count
     assert "two sub-buffers have the same place" in error(data)
+    # The same with packets of a byte: what is read counts, not what is written. Of the temporary file, the first packet is bad.
+    pages_at, page_at, data_at, _, packet_size = struct.unpack_from("<IIIII", data, 56)
+    page_begin, = struct.unpack_from("<Q", data, pages_at + page * struct.unpack_from("<I", data, 92)[0] + page_at)
+    struct.pack_into("<Q", data, struct.unpack_from("<Q", data, page_begin + data_at)[0] + packet_size, 8)
+    error(data)
     # A writer's position near the end of all numbers.
     data = bytearray(longest.read_bytes())
     struct.pack_into("<Q", data, consumed, (1 << 64) - 2 * sub_bytes)
     struct.pack_into("<Q", data, produced, (1 << 64) - 1)
     error(data, None)
+
+
+CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus" / "crash-buffers" / "overwritten"
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """(metadata, buffer) of a trace of 303 events; the corpus has files as number, length, bytes."""
+    data, files = CORPUS.read_bytes(), {}
+    while data:
+        length = data[1] | data[2] << 8
+        files[data[0]], data = data[3:3 + length], data[3 + length:]
+    return files[0], files[1]
+
+
+def trace_of(place, metadata, *buffers):
+    place.mkdir(parents=True)
+    (place / "metadata").write_bytes(metadata)
+    for i, data in enumerate(buffers):
+        (place / f"ch_{i}").write_bytes(data)
+    return place
+
+
+def test_the_directory_of_the_session(kymo, kept, tmp_path):
+    """Folder ust is not read a second time, as a trace of its own."""
+    trace_of(tmp_path / "s" / "ust" / "uid" / "0" / "64-bit", *kept)
+    for place in ("s", "s/ust", "s/ust/uid/0/64-bit"):
+        assert len(kymo("print", tmp_path / place).out.splitlines()) == 303
+    kymo("convert", tmp_path / "s", "-o", tmp_path / "out")
+    assert len(kymo("print", tmp_path / "out").out.splitlines()) == 303
+    (tmp_path / "link").symlink_to(tmp_path / "s")
+    assert len(kymo("print", tmp_path / "link").out.splitlines()) == 303
+
+
+def test_a_bad_buffer_beside_a_good_one(kymo, kept, tmp_path):
+    metadata, good = kept
+    for i, bad in enumerate((b"", bytes([good[0] ^ 1]) + good[1:])):
+        for place, buffers in ((tmp_path / f"first{i}", (bad, good)), (tmp_path / f"last{i}", (good, bad))):
+            done = kymo("print", trace_of(place, metadata, *buffers), code=1)
+            assert len(done.out.splitlines()) == 303 and f"ch_{buffers.index(bad)}: not a buffer of LTTng" in done.err
+
+
+def test_positions(kymo, kept, tmp_path):
+    metadata, good = kept
+    data = bytearray(good)
+    produced, consumed = struct.unpack_from("<II", data, 32)
+    struct.pack_into("<Q", data, consumed, (1 << 64) - 1)
+    assert "the reader is ahead of the writer" in kymo("print", trace_of(tmp_path / "ahead", metadata, data), code=1).err
+    # A program of 32 bits whose positions have gone past 2^32 in the middle of what is kept.
+    data = bytearray(good)
+    sub_bytes, n_subs = struct.unpack_from("<QQ", data, 104)
+    commits_at, committed = struct.unpack_from("<II", data, 40)
+    shift = (1 << 32) - sub_bytes * n_subs * (struct.unpack_from("<Q", data, produced)[0] // (sub_bytes * n_subs))
+    data[30] = 4
+    data[76:79] = bytes((4, 4, 4))
+    for at in produced, consumed:
+        struct.pack_into("<I", data, at, (struct.unpack_from("<Q", good, at)[0] + shift) % (1 << 32))
+    for i in range(n_subs):
+        at = commits_at + i * struct.unpack_from("<I", data, 84)[0] + committed
+        struct.pack_into("<Q", data, at, (struct.unpack_from("<Q", good, at)[0] + shift // n_subs) % (1 << 32))
+    assert len(kymo("print", trace_of(tmp_path / "wrapped", metadata, data)).out.splitlines()) == 303

@@ -29,6 +29,12 @@
 #define ENDIAN		  0x1234u
 #define PACKET_HEADER_MAX 4096u
 #define SUBS_MAX	  ((uint64_t)1 << 20) /* sub-buffers of a CPU */
+#define SUB_BYTES_MIN	  4096u		      /* LTTng's are pages */
+#define OTHERS_MAX	  64		      /* files of a trace that are no buffers, before one that is */
+
+/* What is read of a file with holes, for what it has on the disk. Files of compressing file systems have less there. */
+#define HOLES_RATIO_MAX	 64u
+#define HOLES_FREE_BYTES (UINT64_C(256) << 20)
 
 static const uint8_t crash_magic[16] = {0x17, 0x7b, 0xf1, 0x77, 0xbf, 0x17, 0x7b, 0xf1,
 					0x77, 0xbf, 0x17, 0x7b, 0xf1, 0x77, 0xbf, 0x17};
@@ -55,8 +61,10 @@ struct crash {
 	struct ky_foreign_file file;
 	struct crash_layout layout;
 	struct kymo_error *err;
+	uint8_t *sub; /* room for a sub-buffer */
 	int out;
-	uint64_t out_bytes;
+	uint64_t out_bytes, taken_bytes; /* the same in whole sub-buffers */
+	uint64_t take_max_bytes;
 };
 
 /* ---- the description -------------------------------------------------------------------- */
@@ -113,7 +121,7 @@ static int crash_read_layout(struct crash *crash)
 		return ky_foreign_bad(&crash->file, 24, "this version of the buffer is not known",
 				      crash->err);
 	if (!crash_is_power(layout->sub_bytes) || !crash_is_power(layout->n_subs) ||
-	    layout->sub_bytes > KY_FOREIGN_PIECE_MAX || layout->n_subs > SUBS_MAX ||
+	    layout->sub_bytes < SUB_BYTES_MIN || layout->sub_bytes > KY_FOREIGN_PIECE_MAX || layout->n_subs > SUBS_MAX ||
 	    layout->commits_each < layout->committed.bytes ||
 	    layout->pages_of_each < layout->page_of.bytes ||
 	    layout->pages_each < layout->page_at.bytes ||
@@ -125,23 +133,50 @@ static int crash_read_layout(struct crash *crash)
 	return KYMO_OK;
 }
 
+/* Where sub-buffers and their numbers lie in any order, a window of the file would be read again for each. False: crash->err. */
+static bool crash_read(struct crash *crash, uint64_t offset, uint8_t *to, uint64_t bytes)
+{
+	uint64_t size = crash->file.size_bytes, have = 0;
+	ssize_t got = 1;
+
+	if (offset > size || bytes > size - offset) {
+		ky_foreign_bad(&crash->file, offset, "the buffer is cut: the file ends before",
+			       crash->err);
+		return false;
+	}
+	while (have < bytes && got) {
+		got = pread(crash->file.fd, to + have, bytes - have, (off_t)(offset + have));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			ky_error_errno(crash->err, errno, "cannot read");
+			ky_error_path(crash->err, crash->file.path);
+			return false;
+		}
+		have += (uint64_t)got;
+	}
+	if (have < bytes)
+		ky_foreign_bad(&crash->file, offset + have,
+			       "the file became shorter while it was read", crash->err);
+	return have == bytes;
+}
+
 /* The number at @place behind @base. False: crash->err. */
 static bool crash_number(struct crash *crash, uint64_t base, struct crash_place place,
 			 uint64_t *value)
 {
-	const uint8_t *bytes = base > UINT64_MAX / 2
-				       ? NULL
-				       : ky_foreign_bytes(&crash->file, base + place.at,
-							  place.bytes, "the buffer", crash->err);
+	uint8_t bytes[8];
 
-	if (bytes && place.bytes == 8)
-		*value = ky_foreign_u64(bytes, crash->file.swap);
-	else if (bytes && place.bytes == 4)
-		*value = ky_foreign_u32(bytes, crash->file.swap);
-	else if (bytes || !crash->err->code)
+	if (base > UINT64_MAX / 2 || (place.bytes != 4 && place.bytes != 8)) {
 		ky_foreign_bad(&crash->file, base, "a number of the buffer has no place",
 			       crash->err);
-	return bytes && (place.bytes == 4 || place.bytes == 8);
+		return false;
+	}
+	if (!crash_read(crash, base + place.at, bytes, place.bytes))
+		return false;
+	*value = place.bytes == 8 ? ky_foreign_u64(bytes, crash->file.swap)
+				  : ky_foreign_u32(bytes, crash->file.swap);
+	return true;
 }
 
 /* ---- sub-buffers ------------------------------------------------------------------------ */
@@ -207,8 +242,11 @@ static int crash_write(struct crash *crash, const uint8_t *data, uint64_t bytes)
 
 		if (done < 0 && errno == EINTR)
 			continue;
-		if (done < 0)
-			return ky_error_errno(crash->err, errno, "cannot write a temporary file");
+		if (done < 0) {
+			ky_error_errno(crash->err, errno, "cannot write a temporary file");
+			ky_error_hint(crash->err, "set TMPDIR to a directory with more space");
+			return crash->err->code;
+		}
 		data += done;
 		bytes -= (uint64_t)done;
 		crash->out_bytes += (uint64_t)done;
@@ -220,48 +258,70 @@ static int crash_copy(struct crash *crash, uint64_t place, uint64_t bytes)
 {
 	const struct crash_layout *layout = &crash->layout;
 	bool is_whole = bytes == layout->sub_bytes;
-	uint8_t header[PACKET_HEADER_MAX] = {0};
-	const uint8_t *data =
-		ky_foreign_bytes(&crash->file, place, bytes, "a sub-buffer", crash->err);
-	uint64_t head = bytes < sizeof(header) ? bytes : sizeof(header), said;
-	int ret;
+	uint64_t head = bytes < PACKET_HEADER_MAX ? bytes : PACKET_HEADER_MAX, said;
 
-	if (!data)
-		return crash->err->code;
 	/* Each sub-buffer has a place of its own, so all of them are no longer than the file. */
-	if (crash->out_bytes + bytes > crash->file.size_bytes)
+	crash->taken_bytes += layout->sub_bytes;
+	if (crash->taken_bytes > crash->file.size_bytes)
 		return ky_foreign_bad(&crash->file, place, "two sub-buffers have the same place",
 				      crash->err);
-	memcpy(header, data, head);
+	if (crash->taken_bytes > crash->take_max_bytes) {
+		ky_error_set(crash->err, KYMO_E_LIMIT, "most of the file is holes");
+		ky_error_path(crash->err, crash->file.path);
+		ky_error_offset(crash->err, place);
+		return KYMO_E_LIMIT;
+	}
+	if (!crash_read(crash, place, crash->sub, bytes))
+		return crash->err->code;
 	if (is_whole && layout->packet_size.bytes && (uint64_t)layout->packet_size.at + 8 <= head) {
-		said = ky_foreign_u64(header + layout->packet_size.at, crash->file.swap) / 8;
+		said = ky_foreign_u64(crash->sub + layout->packet_size.at, crash->file.swap) / 8;
 		bytes = said && said < bytes ? said : bytes;
 	} else if (!is_whole) {
-		crash_set_size(crash, layout->content_size, header, bytes);
-		crash_set_size(crash, layout->packet_size, header, bytes);
+		crash_set_size(crash, layout->content_size, crash->sub, bytes);
+		crash_set_size(crash, layout->packet_size, crash->sub, bytes);
 	}
-	ret = crash_write(crash, header, head < bytes ? head : bytes);
-	return ret || bytes <= head ? ret : crash_write(crash, data + head, bytes - head);
+	return crash_write(crash, crash->sub, bytes);
 }
 
-/* From what was not consumed to what was written. */
+/* From the first sub-buffer that was not consumed, at *@at, to where the writer is. */
+static int crash_positions(struct crash *crash, uint64_t *at, uint64_t *end)
+{
+	const struct crash_layout *layout = &crash->layout;
+	uint64_t most = layout->sub_bytes * layout->n_subs;
+
+	if (!crash_number(crash, 0, layout->consumed, at) ||
+	    !crash_number(crash, 0, layout->produced, end))
+		return crash->err->code;
+	/* Positions of programs of 32 bits go on from 0. What is counted from them is modulo 2^32, too. */
+	if (*end < *at && layout->produced.bytes == 4 && *at - *end > UINT32_MAX / 2)
+		*end += UINT64_C(1) << 32;
+	if (*end < *at)
+		return ky_foreign_bad(&crash->file, layout->consumed.at,
+				      "the reader is ahead of the writer", crash->err);
+	*at &= ~(layout->sub_bytes - 1);
+	/* A writer that writes over what is there is ahead of a reader that never comes. */
+	if (*end - *at > most)
+		*at = (*end - most + layout->sub_bytes - 1) & ~(layout->sub_bytes - 1);
+	return KYMO_OK;
+}
+
 static int crash_run(struct crash *crash)
 {
 	const struct crash_layout *layout = &crash->layout;
-	uint64_t at, end, bytes, place, most, left;
+	uint64_t at, end, bytes, place, left;
+	struct stat st;
 	int ret = crash_read_layout(crash);
 
 	if (ret < 0)
 		return ret;
-	most = layout->sub_bytes * layout->n_subs;
-	if (!crash_number(crash, 0, layout->consumed, &at) ||
-	    !crash_number(crash, 0, layout->produced, &end))
-		return crash->err->code;
-	at &= ~(layout->sub_bytes - 1);
-	/* A writer that writes over what is there is ahead of a reader that never comes. */
-	if (end > at && end - at > most)
-		at = (end - most + layout->sub_bytes - 1) & ~(layout->sub_bytes - 1);
-	left = at < end ? (end - at - 1) / layout->sub_bytes + 1 : 0;
+	if (fstat(crash->file.fd, &st) < 0)
+		return ky_error_errno(crash->err, errno, "cannot read the file's size");
+	crash->take_max_bytes = HOLES_FREE_BYTES + (uint64_t)st.st_blocks * 512 * HOLES_RATIO_MAX;
+	crash->sub = malloc(layout->sub_bytes);
+	if (!crash->sub)
+		return ky_error_nomem(crash->err);
+	ret = crash_positions(crash, &at, &end);
+	left = !ret && at < end ? (end - at - 1) / layout->sub_bytes + 1 : 0;
 	for (; left && !ret; left--, at += layout->sub_bytes) {
 		if (!crash_committed(crash, at, &bytes))
 			return crash->err->code;
@@ -299,11 +359,12 @@ static int crash_each(const char *path, unsigned int *left, void *data,
 	return ret;
 }
 
-static bool crash_is_directory(const char *path)
+/* @is_given: by the user, who may name a symbolic link. */
+static bool crash_is_directory(const char *path, bool is_given)
 {
 	struct stat st;
 
-	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	return (is_given ? stat(path, &st) : lstat(path, &st)) == 0 && S_ISDIR(st.st_mode);
 }
 
 static bool crash_is_trace(const char *path)
@@ -316,18 +377,27 @@ static bool crash_is_trace(const char *path)
 }
 
 struct crash_search {
-	unsigned int left, depth;
+	unsigned int left, depth, others;
 };
 
-/* 1: it is a buffer; 2: it is something else, or a trace without buffers. */
-static int crash_look_at_stream(void *data, const char *path, const char *name)
+/* Is it a file beside the metadata? */
+static bool crash_is_stream(const char *path, const char *name)
 {
 	struct stat st;
 
-	(void)data;
-	if (strcmp(name, "metadata") == 0 || lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+	return strcmp(name, "metadata") != 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* 1: it is a buffer; 2: too many others are none. */
+static int crash_look_at_stream(void *data, const char *path, const char *name)
+{
+	struct crash_search *search = data;
+
+	if (!crash_is_stream(path, name))
 		return 0;
-	return ky_foreign_begins(path, 0, crash_magic, sizeof(crash_magic)) ? 1 : 2;
+	if (ky_foreign_begins(path, 0, crash_magic, sizeof(crash_magic)))
+		return 1;
+	return ++search->others == OTHERS_MAX ? 2 : 0;
 }
 
 static int crash_look_at(void *data, const char *path, const char *name)
@@ -336,7 +406,7 @@ static int crash_look_at(void *data, const char *path, const char *name)
 	int ret;
 
 	(void)name;
-	if (!crash_is_directory(path))
+	if (!crash_is_directory(path, !search->depth))
 		return 0;
 	if (crash_is_trace(path)) {
 		ret = crash_each(path, &search->left, search, crash_look_at_stream);
@@ -367,6 +437,35 @@ struct crash_traces {
 	unsigned int depth;
 };
 
+/* The first thing that is broken is told at the end. */
+static int crash_keep_broken(struct crash_traces *traces)
+{
+	if (!traces->broken->code)
+		*traces->broken = *traces->err;
+	ky_error_clear(traces->err);
+	return KYMO_OK;
+}
+
+/* LTTng names the buffers of a channel by CPUs: channel0_1. */
+static bool crash_has_cpu(const char *name)
+{
+	const char *cpu = strrchr(name, '_');
+
+	return cpu && cpu[1] && cpu[1 + strspn(cpu + 1, "0123456789")] == '\0';
+}
+
+/* What should be a buffer is none. */
+static int crash_skip_stream(struct crash_traces *traces, const char *path)
+{
+	struct ky_foreign_file file = {0};
+	int ret = ky_foreign_open(&file, path, -1, traces->err);
+
+	if (!ret)
+		ky_foreign_bad(&file, 0, "not a buffer of LTTng", traces->err);
+	ky_foreign_close(&file);
+	return crash_keep_broken(traces);
+}
+
 static int crash_add_stream(void *data, const char *path, const char *name)
 {
 	struct crash_traces *traces = data;
@@ -374,8 +473,10 @@ static int crash_add_stream(void *data, const char *path, const char *name)
 	struct ky_scratch_stream *stream;
 	int ret;
 
-	if (crash_look_at_stream(NULL, path, name) != 1)
+	if (!crash_is_stream(path, name))
 		return 0;
+	if (!ky_foreign_begins(path, 0, crash_magic, sizeof(crash_magic)))
+		return crash_has_cpu(name) ? crash_skip_stream(traces, path) : 0;
 	ret = ky_scratch_trace_add(traces->trace, name, false, traces->err);
 	if (!ret)
 		ret = ky_foreign_open(&crash.file, path, -1, traces->err);
@@ -386,13 +487,9 @@ static int crash_add_stream(void *data, const char *path, const char *name)
 	ret = crash_run(&crash);
 	stream->size_bytes = crash.out_bytes;
 	ky_foreign_close(&crash.file);
+	free(crash.sub);
 	/* What is damaged ends this CPU. */
-	if (ret != KYMO_E_FORMAT && ret != KYMO_E_LIMIT)
-		return ret;
-	if (!traces->broken->code)
-		*traces->broken = *traces->err;
-	ky_error_clear(traces->err);
-	return KYMO_OK;
+	return ret == KYMO_E_FORMAT || ret == KYMO_E_LIMIT ? crash_keep_broken(traces) : ret;
 }
 
 static int crash_add_trace(struct crash_traces *traces, const char *path)
@@ -405,7 +502,7 @@ static int crash_add_trace(struct crash_traces *traces, const char *path)
 	if (!traces->trace)
 		return ky_error_nomem(traces->err);
 	snprintf(metadata, sizeof(metadata), "%s/metadata", path);
-	ret = ky_read_file(AT_FDCWD, metadata, METADATA_BYTES, &traces->trace->metadata);
+	ret = ky_read_regular(AT_FDCWD, metadata, METADATA_BYTES, &traces->trace->metadata);
 	if (ret < 0) {
 		ret = ky_error_errno(traces->err, -ret, "cannot read");
 		ky_error_path(traces->err, metadata);
@@ -424,8 +521,13 @@ static int crash_add(void *data, const char *path, const char *name)
 	int ret;
 
 	(void)name;
-	if (!crash_is_directory(path))
+	if (!crash_is_directory(path, !traces->depth))
 		return 0;
+	if (access(path, R_OK | X_OK) < 0) {
+		ky_error_errno(traces->err, errno, "cannot read the directory");
+		ky_error_path(traces->err, path);
+		return crash_keep_broken(traces);
+	}
 	if (crash_is_trace(path))
 		return crash_add_trace(traces, path);
 	if (traces->depth == DEPTH_MAX)

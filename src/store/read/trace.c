@@ -427,11 +427,18 @@ static int open_scratch(struct search *search, const struct ky_trace_at *at, con
 	return ret;
 }
 
+/* Is the trace in folder "ust" of what is there? Then an importer has read this folder. */
+static bool is_in_ust(const struct ky_trace_at *at)
+{
+	return strncmp(at->name, "ust/", 4) == 0;
+}
+
 /* @given: the path as the options have it. The traces of programs are beside it. */
 static int visit_scratch(struct search *search, const char *given, const char *path,
 			 struct kymo_error *err)
 {
 	char *programs = NULL;
+	bool has_ust = false;
 	int ret = first_visit(search, path, 0, err);
 
 	search->found |= ret >= 0;
@@ -439,10 +446,14 @@ static int visit_scratch(struct search *search, const char *given, const char *p
 		return ret;
 	ret = asprintf(&programs, "%s/ust", path) < 0 ? ky_error_nomem(err) : KYMO_OK;
 	for (size_t i = 0; i < search->options->n_scratch && !ret; i++) {
-		if (strcmp(search->options->scratch[i].path, given) == 0)
-			ret = open_scratch(search, &search->options->scratch[i], path, err);
+		const struct ky_trace_at *at = &search->options->scratch[i];
+
+		if (strcmp(at->path, given) != 0)
+			continue;
+		has_ust |= is_in_ust(at);
+		ret = open_scratch(search, at, path, err);
 	}
-	if (!ret && access(programs, F_OK) == 0)
+	if (!ret && !has_ust && access(programs, F_OK) == 0)
 		ret = store_trace_visit(search, programs, 1, err);
 	free(programs);
 	return ret;
