@@ -35,6 +35,7 @@
 	X(archive_read_free)                 \
 	X(archive_entry_pathname)            \
 	X(archive_entry_filetype)            \
+	X(archive_entry_hardlink)            \
 	X(archive_entry_size)
 
 ARCHIVE_FUNCTIONS(KY_LIBRARY_TYPE)
@@ -76,6 +77,30 @@ static int archive_reader_failed(const struct ky_archive_reader *reader, struct 
 
 /* ---- a pass ----------------------------------------------------------------------------- */
 
+static int archive_reader_drop(void *context, const uint8_t *data, size_t len)
+{
+	(void)context;
+	(void)data;
+	(void)len;
+	return KYMO_OK;
+}
+
+/* The other members are good. */
+static int archive_reader_keep(struct ky_archive_reader *reader)
+{
+	ky_import_broken(reader->imports, reader->err);
+	ky_error_clear(reader->err);
+	return KYMO_OK;
+}
+
+/* What the link is to may have been left out, or come later. */
+static int archive_reader_link(struct ky_archive_reader *reader)
+{
+	ky_archive_reader_bad(reader, KYMO_E_UNSUPPORTED,
+			      "a file is stored as a link to another one; try the unpacked archive");
+	return archive_reader_keep(reader);
+}
+
 static int archive_reader_member(struct ky_archive_reader *reader, struct archive *archive,
 				 struct archive_entry *entry,
 				 int (*take)(void *, const struct ky_archive_member *),
@@ -90,8 +115,11 @@ static int archive_reader_member(struct ky_archive_reader *reader, struct archiv
 	if (++reader->n_members > MEMBERS_MAX)
 		return ky_archive_reader_bad(reader, KYMO_E_LIMIT,
 					     "the archive has too many members");
+	if (library.archive_entry_hardlink(entry))
+		return archive_reader_link(reader);
+	/* What is passed over is unpacked, too, and counts. */
 	if (library.archive_entry_filetype(entry) != AE_IFREG || !member.name)
-		return KYMO_OK;
+		return ky_archive_reader_data(reader, &member, archive_reader_drop, NULL);
 	while (member.name[0] == '.' && member.name[1] == '/')
 		member.name += 2;
 	member.size_bytes = (uint64_t)library.archive_entry_size(entry);
@@ -106,8 +134,12 @@ static int archive_reader_members(struct ky_archive_reader *reader, struct archi
 	int ret = KYMO_OK, got;
 
 	while (!ret && (got = library.archive_read_next_header(archive, &entry)) >= ARCHIVE_WARN &&
-	       got != ARCHIVE_EOF)
+	       got != ARCHIVE_EOF) {
+		reader->goes_on = false;
 		ret = archive_reader_member(reader, archive, entry, take, context);
+		if (ret == KYMO_E_FORMAT && reader->goes_on)
+			ret = archive_reader_keep(reader);
+	}
 	if (!ret && got != ARCHIVE_EOF)
 		return archive_reader_failed(reader, archive);
 	if (!ret && !reader->n_members)
@@ -215,6 +247,7 @@ int ky_archive_reader_data(struct ky_archive_reader *reader, const struct ky_arc
 			return ret;
 		at += hole + len;
 	}
+	reader->goes_on = got == ARCHIVE_WARN || got == ARCHIVE_FAILED;
 	return got == ARCHIVE_EOF ? KYMO_OK : archive_reader_failed(reader, member->archive);
 }
 

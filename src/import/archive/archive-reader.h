@@ -19,6 +19,7 @@ struct ky_archive_reader {
 	struct kymo_error *err;
 	int fd;
 	uint64_t n_members, total, total_max; /* of one pass; bytes */
+	bool goes_on; /* only the member at hand is damaged */
 };
 
 /* A regular file in the archive. */
@@ -33,8 +34,8 @@ struct ky_archive_member {
 int ky_archive_reader_bad(const struct ky_archive_reader *reader, int code, const char *what);
 
 /*
- * One pass over the regular files of the archive. @take returns 0 or a negative code, which ends the pass. 0; KYMO_E_FORMAT: the archive is
- * damaged, or empty; KYMO_E_LIMIT, KYMO_E_IO, KYMO_E_UNSUPPORTED (the library is missing).
+ * One pass over the regular files of the archive. @take returns 0 or a negative code, which ends the pass, unless only this member is
+ * damaged: then it is among the broken. 0; KYMO_E_FORMAT: the archive is damaged, or empty; KYMO_E_LIMIT, KYMO_E_IO, KYMO_E_UNSUPPORTED (the library is missing).
  */
 int ky_archive_reader_pass(struct ky_archive_reader *reader,
 			   int (*take)(void *context, const struct ky_archive_member *member),

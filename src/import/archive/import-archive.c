@@ -79,24 +79,49 @@ static bool is_left_out(const char *directory, const char *name)
 	return !*name || *name == '.' || strcmp(last, "index") == 0 || strcmp(last, "report") == 0;
 }
 
+/* Without components that lead nowhere, or elsewhere: "", "." and "..". A converted trace gets this name. */
+static void clean_path(char *path)
+{
+	char *to = path;
+
+	for (char *from = path, *end; *from; from = end) {
+		size_t len = strcspn(from, "/");
+
+		end = from + len + strspn(from + len, "/");
+		if (!len || (from[0] == '.' && (len == 1 || (len == 2 && from[1] == '.'))))
+			continue;
+		if (to != path)
+			*to++ = '/';
+		memmove(to, from, len);
+		to += len;
+	}
+	*to = '\0';
+}
+
+/* @path: DIRECTORY/NAME; the directory is "" for files that are in none. */
 static int begin_file(struct unpacking *unpacking, char *path, uint64_t size_bytes)
 {
-	char *slash = strrchr(path, '/');
+	char *slash, *name = path;
+	const char *directory = "";
 	int ret = KYMO_OK;
 
 	unpacking->trace = NULL;
-	if (!slash)
+	clean_path(path);
+	slash = strrchr(path, '/');
+	if (slash) {
+		*slash = '\0';
+		directory = path;
+		name = slash + 1;
+	}
+	if (is_left_out(directory, name))
 		return KYMO_OK;
-	*slash = '\0';
-	if (is_left_out(path, slash + 1))
-		return KYMO_OK;
-	unpacking->trace = find_trace(unpacking, path);
+	unpacking->trace = find_trace(unpacking, directory);
 	if (!unpacking->trace)
-		ret = import_archive_new_trace(unpacking, path);
+		ret = import_archive_new_trace(unpacking, directory);
 	if (ret < 0)
 		return ret;
 	unpacking->stream = -1;
-	if (strcmp(slash + 1, "metadata") == 0)
+	if (strcmp(name, "metadata") == 0)
 		return size_bytes > METADATA_MAX_BYTES
 			       ? ky_archive_reader_bad(&unpacking->reader, KYMO_E_LIMIT,
 						       "the metadata is too large")
@@ -104,7 +129,7 @@ static int begin_file(struct unpacking *unpacking, char *path, uint64_t size_byt
 	if (++unpacking->n_streams > STREAMS_MAX)
 		return ky_archive_reader_bad(&unpacking->reader, KYMO_E_LIMIT,
 					     "the archive has too many files");
-	unpacking->stream = ky_store_stream(unpacking->trace->to, slash + 1, unpacking->reader.err);
+	unpacking->stream = ky_store_stream(unpacking->trace->to, name, unpacking->reader.err);
 	return unpacking->stream < 0 ? unpacking->stream : KYMO_OK;
 }
 
@@ -130,7 +155,7 @@ static int take_content(void *context, const uint8_t *data, size_t len)
 static int import_archive_member(void *context, const struct ky_archive_member *member)
 {
 	struct unpacking *unpacking = context;
-	char path[512];
+	char path[512] = "";
 	int ret;
 
 	if (member->is_alone) {
@@ -141,9 +166,8 @@ static int import_archive_member(void *context, const struct ky_archive_member *
 					  "the unpacked file is of no format that Kymo knows")
 				: ret;
 	}
-	if (strlen(member->name) >= sizeof(path))
-		return KYMO_OK;
-	memcpy(path, member->name, strlen(member->name) + 1);
+	if (strlen(member->name) < sizeof(path))
+		memcpy(path, member->name, strlen(member->name) + 1);
 	ret = begin_file(unpacking, path, member->size_bytes);
 	return ret < 0 ? ret
 		       : ky_archive_reader_data(&unpacking->reader, member, take_content,
@@ -195,12 +219,12 @@ static int import_archive_others(struct unpacking *unpacking)
 
 /* ---- the end ---------------------------------------------------------------------------- */
 
-/* Below the archive's own directory: "kernel", "ust/pid/shop-17"; "" for a trace without one. */
+/* Below the archive's own directory: "kernel", "ust/pid/shop-17"; its name, or "trace", for a trace that is there itself. */
 static const char *import_archive_name_of(const char *directory)
 {
 	const char *slash = strchr(directory, '/');
 
-	return slash ? slash + 1 : directory;
+	return slash ? slash + 1 : *directory ? directory : "trace";
 }
 
 /* What could be unpacked before the damage are traces, too. */
@@ -248,8 +272,11 @@ static int open_archive(struct ky_import *imports, const char *path, const struc
 	ky_file_raise_limit();
 	ret = ky_archive_reader_pass(&unpacking.reader, import_archive_member, &unpacking);
 	ret = import_archive_finish(&unpacking, ret);
-	if (!ret && !unpacking.is_done)
+	if ((!ret || ret == KYMO_E_FORMAT) && !unpacking.is_done) {
+		/* Files before the damage are good. */
+		ky_error_clear(&own);
 		ret = import_archive_others(&unpacking);
+	}
 	if (ret < 0 && err)
 		*err = own;
 	return ret;

@@ -108,23 +108,27 @@ static void warn_of_clocks(const struct ky_trace *trace)
 		warn_of_clock(trace, *it);
 }
 
-char *ky_trace_real_path(const struct ky_trace *trace)
+/* Of a trace that an importer made: its place in the file or directory that was given has no path of its own. */
+static char *real_path_of_scratch(const char *path)
 {
-	const char *name = strrchr(trace->path, '/');
-	char *above, *real = NULL, *path = NULL;
+	char *above = strdup(path), *real = NULL, *whole = NULL, *slash;
 
-	if (trace->feed)
-		return strdup(trace->path);
-	if (!trace->scratch)
-		return realpath(trace->path, NULL);
-	above = strndup(trace->path, (size_t)(name - trace->path));
-	if (above)
-		real = realpath(above, NULL);
-	if (real && asprintf(&path, "%s%s", real, name) < 0)
-		path = NULL;
+	while (above && !real && (slash = strrchr(above, '/'))) {
+		*slash = '\0';
+		real = realpath(*above ? above : "/", NULL);
+	}
+	if (real && asprintf(&whole, "%s%s", real, path + strlen(above)) < 0)
+		whole = NULL;
 	free(real);
 	free(above);
-	return path;
+	return whole;
+}
+
+char *ky_trace_real_path(const struct ky_trace *trace)
+{
+	if (trace->feed)
+		return strdup(trace->path);
+	return trace->scratch ? real_path_of_scratch(trace->path) : realpath(trace->path, NULL);
 }
 
 int ky_trace_read_metadata(const struct ky_trace *trace, struct ky_strbuf *bytes,

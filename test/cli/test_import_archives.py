@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Archives as others make them, and damaged ones: what is good in them is read, the rest is told."""
+
+import bz2
+import io
+import os
+import tarfile
+import zipfile
+
+import pytest
+
+import make_trace
+
+LINES = "".join(f"2026-11-21T05:30:{i % 60:02}.{i:06}+00:00 host app[7]: line {i}\n" for i in range(40)).encode()
+
+
+@pytest.fixture
+def trace(tmp_path_factory):
+    return make_trace.sample(tmp_path_factory.mktemp("trace") / "sample")
+
+
+def tar_of(path, members, mode="w"):
+    with tarfile.open(path, mode) as archive:
+        for name, data in members:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return path
+
+
+def members_of(directory, prefix):
+    return [(f"{prefix}{path.name}", path.read_bytes()) for path in sorted(directory.iterdir()) if path.is_file()]
+
+
+def count(kymo, path, code=0):
+    return len(kymo("print", path, code=code).out.splitlines())
+
+
+@pytest.mark.parametrize("prefix", ["", "./", "s/", "s/ust/", "s/ust/uid/0/64-bit/", "/abs/x/y/", "../../s/../t/"])
+def test_places_in_an_archive(kymo, trace, tmp_path, prefix):
+    archive = tar_of(tmp_path / "x.tar", members_of(trace, prefix))
+    assert count(kymo, archive) == count(kymo, trace)
+    (tmp_path / "below").mkdir()
+    kymo("convert", archive, "-o", tmp_path / "below" / "out")
+    assert count(kymo, tmp_path / "below" / "out") == count(kymo, trace)
+    assert sorted(os.listdir(tmp_path)) == ["below", "x.tar"] and os.listdir(tmp_path / "below") == ["out"]
+
+
+def test_good_members_beside_damage(kymo, trace, tmp_path):
+    cut = tar_of(tmp_path / "cut.tar", [("a/one.log", LINES), ("a/two.log", LINES)])
+    os.truncate(cut, 512 + (len(LINES) + 511) // 512 * 512 + 512 + 700)
+    done = kymo("print", cut, code=1)
+    assert len(done.out.splitlines()) > 40 and "the archive is damaged" in done.err
+    for bad in range(2):
+        path = tmp_path / f"{bad}.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            for i in range(2):
+                archive.writestr(f"a/{i}.log", LINES.replace(b"line", b"l%d" % i))
+        data = path.read_bytes()
+        path.write_bytes(data.replace(b"l%d 39" % bad, b"l%d 38" % bad))
+        done = kymo("print", path, code=1)
+        assert f"l{1 - bad} 39" in done.out and "the archive is damaged" in done.err
+    path = tmp_path / "trace.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in [("README", b"words"), *members_of(trace, "s/x/")]:
+            archive.writestr(name, content)
+    path.write_bytes(path.read_bytes().replace(b"words", b"Words"))
+    done = kymo("print", path, code=1)
+    assert len(done.out.splitlines()) == count(kymo, trace) and "the archive is damaged" in done.err
+
+
+def test_links_are_told(kymo, trace, tmp_path):
+    with tarfile.open(tmp_path / "links.tar", "w") as archive:
+        archive.add(trace, "s/a")
+        for path in trace.iterdir():
+            if path.is_file():
+                entry = tarfile.TarInfo(f"s/b/{path.name}")
+                entry.type, entry.linkname = tarfile.LNKTYPE, f"s/a/{path.name}"
+                archive.addfile(entry)
+    done = kymo("print", tmp_path / "links.tar", code=1)
+    assert len(done.out.splitlines()) == count(kymo, trace) and "stored as a link" in done.err
+
+
+def test_members_that_are_passed_over_count(kymo, tmp_path):
+    """A name too long for a trace does not make a bomb of its content."""
+    zeros, head = 1 << 30, tarfile.TarInfo("n" * 600)
+    head.size = 16 * zeros
+    packed = bz2.compress(head.tobuf(tarfile.PAX_FORMAT))
+    part = bz2.compress(bytes(zeros // 16))
+    (tmp_path / "bomb.tar.bz2").write_bytes(packed + part * 256)
+    assert "unpacks to more than an archive of traces has" in kymo("print", tmp_path / "bomb.tar.bz2", code=1).err
