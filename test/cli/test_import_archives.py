@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Archives as others make them, and damaged ones: what is good in them is read, the rest is told."""
+"""Archives as others make them, and damaged ones: Kymo reads what is good in them and reports the rest."""
 
 import bz2
 import io

@@ -164,8 +164,8 @@ struct ky_model {
 	struct ky_names fs_steps; /* name -> struct ky_fs_step * */
 	struct ky_map fs_begins;  /* thread and step -> when it began, + 1 */
 	KY_VEC(struct ky_lock *) locks;
-	struct hold *free_holds; /* (model-locks.c) */
-	uint64_t n_lock_parts;	 /* of waits that go on */
+	struct hold *free_holds;			      /* (model-locks.c) */
+	uint64_t n_lock_parts;				      /* of waits that go on */
 	struct ky_lock_parts spare_parts[KY_SPARE_PARTS_MAX]; /* memory for the next waits */
 	size_t n_spare_parts;
 	uint32_t n_spaces;

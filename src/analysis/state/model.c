@@ -306,10 +306,10 @@ static void set_calm(struct ky_feed *feed)
 {
 	const struct ky_model *model = feed->model;
 	bool has_begun = model->first_ns != INT64_MIN;
-	int64_t until = model->boundary_ns < model->latest_ns ? model->boundary_ns
-							      : model->latest_ns;
+	int64_t until =
+		model->boundary_ns < model->latest_ns ? model->boundary_ns : model->latest_ns;
 
-	feed->calm_from_ns = !has_begun			    ? INT64_MAX
+	feed->calm_from_ns = !has_begun			       ? INT64_MAX
 			     : model->earliest_ns == INT64_MIN ? INT64_MIN + 1
 							       : model->earliest_ns;
 	feed->calm_until_ns = has_begun ? until : INT64_MIN;

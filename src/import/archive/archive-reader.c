@@ -96,8 +96,9 @@ static int archive_reader_keep(struct ky_archive_reader *reader)
 /* What the link is to may have been left out, or come later. */
 static int archive_reader_link(struct ky_archive_reader *reader)
 {
-	ky_archive_reader_bad(reader, KYMO_E_UNSUPPORTED,
-			      "a file is stored as a link to another one; try the unpacked archive");
+	ky_archive_reader_bad(
+		reader, KYMO_E_UNSUPPORTED,
+		"a file is stored as a link to another one; try the unpacked archive");
 	return archive_reader_keep(reader);
 }
 

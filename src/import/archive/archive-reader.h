@@ -19,7 +19,7 @@ struct ky_archive_reader {
 	struct kymo_error *err;
 	int fd;
 	uint64_t n_members, total, total_max; /* of one pass; bytes */
-	bool goes_on; /* only the member at hand is damaged */
+	bool goes_on;			      /* only the member at hand is damaged */
 };
 
 /* A regular file in the archive. */

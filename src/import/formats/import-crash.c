@@ -30,7 +30,7 @@
 #define PACKET_HEADER_MAX 4096u
 #define SUBS_MAX	  ((uint64_t)1 << 20) /* sub-buffers of a CPU */
 #define SUB_BYTES_MIN	  4096u		      /* LTTng's are pages */
-#define OTHERS_MAX	  64		      /* files of a trace that are no buffers, before one that is */
+#define OTHERS_MAX	  64 /* files of a trace that are no buffers, before one that is */
 
 /* What is read of a file with holes, for what it has on the disk. Files of compressing file systems have less there. */
 #define HOLES_RATIO_MAX	 64u
@@ -121,8 +121,8 @@ static int crash_read_layout(struct crash *crash)
 		return ky_foreign_bad(&crash->file, 24, "this version of the buffer is not known",
 				      crash->err);
 	if (!crash_is_power(layout->sub_bytes) || !crash_is_power(layout->n_subs) ||
-	    layout->sub_bytes < SUB_BYTES_MIN || layout->sub_bytes > KY_FOREIGN_PIECE_MAX || layout->n_subs > SUBS_MAX ||
-	    layout->commits_each < layout->committed.bytes ||
+	    layout->sub_bytes < SUB_BYTES_MIN || layout->sub_bytes > KY_FOREIGN_PIECE_MAX ||
+	    layout->n_subs > SUBS_MAX || layout->commits_each < layout->committed.bytes ||
 	    layout->pages_of_each < layout->page_of.bytes ||
 	    layout->pages_each < layout->page_at.bytes ||
 	    (layout->word_bits != 32 && layout->word_bits != 64) ||
@@ -437,7 +437,7 @@ struct crash_traces {
 	unsigned int depth;
 };
 
-/* The first thing that is broken is told at the end. */
+/* The caller reports the first broken thing at the end. */
 static int crash_keep_broken(struct crash_traces *traces)
 {
 	if (!traces->broken->code)
