@@ -172,3 +172,70 @@ def test_what_perf_data_convert_writes(kymo, tmp_path):
     theirs = collections.Counter((ns, cpu, names[name]) for ns, cpu, name in map(brief, events_of(kymo, tmp_path / "ctf")))
     assert theirs == collections.Counter(one for one in map(brief, events_of(kymo, path)) if one[2] in names.values())
     assert {name for _, _, name in theirs} == set(names.values())
+
+
+BARE = foreign_files.IDENTIFIER | foreign_files.TID | foreign_files.TIME | foreign_files.CPU
+
+
+def bare_sample(perf, ns, cpu=0, counter=1, tid=30):
+    """40 bytes of a counter with BARE."""
+    perf.record(9, 1, perf.order.pack("QIIQII", counter, tid, tid, ns, cpu, 0))
+
+
+def bare_perf(*records):
+    """cpu-clock alone; @records: (ns, cpu), or None for the end of a round."""
+    perf = foreign_files.Perf()
+    perf.attr(1, 0, BARE, "cpu-clock")
+    for record in records:
+        if record is None:
+            perf.finish_round()
+        else:
+            bare_sample(perf, *record)
+    return perf
+
+
+def part(*records):
+    return b"".join(bare_perf(*records).records)
+
+
+def times(done):
+    return [int(json.loads(line)["timestamp_ns"]) for line in done.out.splitlines()]
+
+
+def directory(place, parts):
+    """What `perf record --threads` writes; a part may be bytes, or what makes something else of its path."""
+    place.mkdir()
+    bare_perf((1000, 0), None).write(place / "data")
+    for number, content in parts.items():
+        if callable(content):
+            content(place / f"data.{number}")
+        else:
+            (place / f"data.{number}").write_bytes(content)
+    return place
+
+
+@pytest.mark.parametrize("bad,why", [(os.mkfifo, "data.0: a part of the recording is not a regular file"),
+                                     (os.mkdir, "data.0: a part of the recording is not a regular file"),
+                                     (lambda path: os.symlink("nowhere", path), "data.0: cannot read: No such file"),
+                                     (None, "data.0: a part of the recording is missing"),
+                                     (bytes(16), r"data.0: a record has no length \(at byte 0\)")],
+                         ids=["fifo", "directory", "dangling", "missing", "damaged"])
+def test_a_bad_part_of_a_directory(kymo, tmp_path, bad, why):
+    """The other parts are read."""
+    parts = {0: bad, 1: part((2000, 1), None, (3000, 1)), 2: part((2500, 2), None), 3: part((2600, 3))}
+    if bad is None:
+        del parts[0]
+    path = directory(tmp_path / "parts", parts)
+    done = kymo("convert", "--to", "json", path, code=1)
+    assert times(done) == [1000, 2000, 2500, 2600, 3000]
+    assert re.search(why, done.err), done.err
+
+
+def test_a_missing_part_between_others(kymo, tmp_path):
+    path = directory(tmp_path / "parts", {number: part((2000 + number, number)) for number in (0, 1, 3)})
+    (path / "data.old").write_bytes(b"no part")
+    (path / "data.04").write_bytes(b"no part")
+    done = kymo("convert", "--to", "json", path, code=1)
+    assert times(done) == [1000, 2000, 2001, 2003] and "data.2: a part of the recording is missing" in done.err
+    (path / "data.2").write_bytes(part((2002, 2)))
+    assert times(kymo("convert", "--to", "json", path)) == [1000, 2000, 2001, 2002, 2003]

@@ -73,6 +73,15 @@ static void import_perf_fini(struct ky_perf_import *import)
 	ky_perf_close(&import->perf);
 }
 
+/* What was good before is read all the same; an error of reading ends it, but in a directory there are the other files. */
+static bool import_perf_goes_on(const struct ky_perf_import *import, int why)
+{
+	if (import->parts.path)
+		return why != KYMO_E_MEMORY;
+	return (why == KYMO_E_FORMAT || why == KYMO_E_LIMIT) &&
+	       (import->trace.has_begun || import->queues.waiting_bytes);
+}
+
 /* All records of a file, up to the break: @broken gets that; of a part, those of a round. 1: there are more; 0; negative. */
 static int import_perf_read(struct ky_perf_import *import, bool is_part, struct kymo_error *broken,
 			    struct kymo_error *err)
@@ -97,11 +106,9 @@ static int import_perf_read(struct ky_perf_import *import, bool is_part, struct 
 	else if (!broken->code && ky_foreign_is_cut(&import->perf.file))
 		ky_foreign_bad(&import->perf.file, import->perf.at,
 			       "the file became shorter while it was read", broken);
-	/* What was good before is read all the same; an error of reading ends it. */
-	if (next < 0 && ((next != KYMO_E_FORMAT && next != KYMO_E_LIMIT) ||
-			 (!import->trace.has_begun && !import->queues.waiting_bytes))) {
+	if (next < 0 && !import_perf_goes_on(import, next)) {
 		if (err)
-			*err = *broken;
+			*err = why;
 		return next;
 	}
 	return KYMO_OK;
@@ -195,7 +202,7 @@ static int import_perf_try(struct ky_import *imports, const char *path, bool *is
 
 	import.perf.path = path;
 	if (!ret && is_directory)
-		ret = ky_perf_parts_open(&import.parts, path, &import.perf, err);
+		ret = ky_perf_parts_open(&import.parts, path, &import.perf, &broken, err);
 	if (!ret)
 		ret = ky_import_perf_init(&import.trace, imports, path, err);
 	if (!ret)

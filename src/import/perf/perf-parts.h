@@ -26,9 +26,13 @@ struct ky_perf_parts {
 
 /* Is @path a directory with a file "data"? Then its path is in @data. False also where memory is out. */
 bool ky_perf_parts_find(const char *path, char **data);
-/* Opens what is there beside "data", which @perf has read. All zeros are allowed. 0 or KYMO_E_MEMORY. */
+/*
+ * Opens what is there beside "data", which @perf has read. All zeros are allowed. What is missing or cannot be opened: the first of these is
+ * told in @broken, if that has no error yet. 0 or KYMO_E_MEMORY.
+ */
 int ky_perf_parts_open(struct ky_perf_parts *parts, const char *path,
-		       const struct ky_perf_file *perf, struct kymo_error *err);
+		       const struct ky_perf_file *perf, struct kymo_error *broken,
+		       struct kymo_error *err);
 void ky_perf_parts_fini(struct ky_perf_parts *parts);
 
 /* @perf reads @part; and again: what it had read. */
