@@ -239,3 +239,17 @@ def test_a_missing_part_between_others(kymo, tmp_path):
     assert times(done) == [1000, 2000, 2001, 2003] and "data.2: a part of the recording is missing" in done.err
     (path / "data.2").write_bytes(part((2002, 2)))
     assert times(kymo("convert", "--to", "json", path)) == [1000, 2000, 2001, 2002, 2003]
+
+
+def test_features_that_are_cut(kymo, tmp_path):
+    """They stand behind the records, which are read all the same; with the descriptions of their events, if those are whole."""
+    whole = foreign_files.perf_example(tmp_path / "made.data").read_bytes()
+    order = foreign_files.Order(False)
+    n_whole = int(kymo("print", "--count", tmp_path / "made.data").out)
+    end = sum(int.from_bytes(whole[at:at + 8], "little") for at in (40, 48))
+    described = whole.index(foreign_files.tracing_data(order)) + len(foreign_files.tracing_data(order))
+    for size in (end, end + 5, end + 100, described - 1, described, described + 3, len(whole) - 300, len(whole) - 1):
+        (tmp_path / "cut").write_bytes(whole[:size])
+        done = kymo("print", "--no-delta", tmp_path / "cut", code=1)
+        assert re.search(r"cut: .*cut.*\(at byte \d+\)", done.err), (size, done.err)
+        assert len(done.out.splitlines()) == n_whole if size >= described else done.out, size

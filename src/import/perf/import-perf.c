@@ -201,6 +201,7 @@ static int import_perf_try(struct ky_import *imports, const char *path, bool *is
 			       imports->unpacked_fd, err);
 
 	import.perf.path = path;
+	broken = import.perf.broken;
 	if (!ret && is_directory)
 		ret = ky_perf_parts_open(&import.parts, path, &import.perf, &broken, err);
 	if (!ret)

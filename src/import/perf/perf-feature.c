@@ -159,8 +159,12 @@ int ky_perf_feature(struct ky_perf_file *perf, unsigned int number, uint64_t at,
 {
 	char *text;
 
-	if (at > perf->file.size_bytes || size > perf->file.size_bytes - at)
-		return ky_foreign_bad(&perf->file, at, "a feature lies beyond the file's end", err);
+	if (at > perf->file.size_bytes || size > perf->file.size_bytes - at) {
+		if (number == FEATURE_TRACING_DATA)
+			(void)take_tracing(perf, at, NULL);
+		return ky_foreign_bad(&perf->file, at,
+				      "a feature is cut: it lies beyond the file's end", err);
+	}
 	switch (number) {
 	case FEATURE_TRACING_DATA:
 		return take_tracing(perf, at, err);

@@ -119,29 +119,45 @@ static int perf_file_read_attrs(struct ky_perf_file *perf, uint64_t at, uint64_t
 
 /* ---- the header ----------------------------------------------------------------------- */
 
+/* The feature whose place is at @at of the table. */
+static int perf_file_read_feature(struct ky_perf_file *perf, unsigned int number, uint64_t at,
+				  struct kymo_error *err)
+{
+	const uint8_t *place = ky_foreign_bytes(&perf->file, at, 16, "the table of features", err);
+	uint64_t offset, size;
+
+	if (!place)
+		return perf_file_code(err);
+	offset = ky_foreign_u64(place, perf->file.swap);
+	size = ky_foreign_u64(place + 8, perf->file.swap);
+	return ky_perf_feature(perf, number, offset, size, err);
+}
+
+/* Features stand behind the records, so a file that is cut has its records all the same. */
 static int perf_file_read_features(struct ky_perf_file *perf, const uint8_t *bits,
 				   struct kymo_error *err)
 {
 	uint64_t at = perf->end;
-	int ret = KYMO_OK;
 
-	for (unsigned int i = 0; i < FEATURES && !ret; i++) {
-		const uint8_t *place;
-		uint64_t offset, size;
+	for (unsigned int i = 0; i < FEATURES; i++) {
+		struct kymo_error why = {0};
+		int ret;
 
 		/* Words of 64 bits, in the file's byte order. */
 		if (!(bits[i / 64 * 8 + (perf->big_endian ? 7 - i % 64 / 8 : i % 64 / 8)] >> i % 8 &
 		      1))
 			continue;
-		place = ky_foreign_bytes(&perf->file, at, 16, "the table of features", err);
-		if (!place)
-			return perf_file_code(err);
-		offset = ky_foreign_u64(place, perf->file.swap);
-		size = ky_foreign_u64(place + 8, perf->file.swap);
+		ret = perf_file_read_feature(perf, i, at, &why);
 		at += 16;
-		ret = ky_perf_feature(perf, i, offset, size, err);
+		if (ret < 0 && !perf->broken.code)
+			perf->broken = why;
+		if (ret < 0 && ret != KYMO_E_FORMAT && ret != KYMO_E_LIMIT) {
+			if (err)
+				*err = why;
+			return ret;
+		}
 	}
-	return ret;
+	return KYMO_OK;
 }
 
 static int perf_file_read_header(struct ky_perf_file *perf, struct kymo_error *err)

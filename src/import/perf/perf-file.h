@@ -86,6 +86,8 @@ struct ky_perf_file {
 	} known[KY_PERF_KNOWN_IDS];
 	bool is_pipe, big_endian;
 	bool is_cut; /* or was never finished: without features, which come last */
+	struct kymo_error
+		broken; /* of the first feature that is cut or makes no sense; code 0: none */
 	bool has_tracing;
 	struct ky_tracing_data tracing;
 	const char *hostname, *release, *arch; /* NULL: the file does not say */
@@ -174,7 +176,10 @@ static inline bool ky_perf_has_user_stack(const struct ky_perf_attr *attr)
 /* perf-feature.c: parse the struct perf_event_attr at @bytes, of @size. False: it makes no sense. */
 bool ky_perf_attr_parse(const struct ky_perf_file *perf, const uint8_t *bytes, size_t size,
 			struct ky_perf_attr *attr);
-/* perf-feature.c: feature @number, @size bytes at @at of the file. Unknown ones are skipped. */
+/*
+ * perf-feature.c: feature @number, @size bytes at @at of the file. Unknown ones are skipped. Of one that is cut, the descriptions of events
+ * that are whole are kept.
+ */
 int ky_perf_feature(struct ky_perf_file *perf, unsigned int number, uint64_t at, uint64_t size,
 		    struct kymo_error *err);
 
