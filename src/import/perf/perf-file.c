@@ -350,7 +350,7 @@ static int perf_file_read_record(struct ky_perf_file *perf, struct ky_perf_head 
 			&perf->file, perf->at,
 			"the file is cut, so the descriptions of its events are missing", err);
 	if (perf->at >= perf->end)
-		return 0;
+		return ky_perf_unpack_end(perf, err);
 	if (perf->end - perf->at < KY_PERF_HEAD_BYTES)
 		return ky_foreign_bad(&perf->file, perf->at, "the last record is cut", err);
 	bytes = ky_foreign_bytes(&perf->file, perf->at, KY_PERF_HEAD_BYTES, "a record", err);

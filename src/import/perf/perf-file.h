@@ -191,6 +191,8 @@ int ky_perf_unpack_add(struct ky_perf_file *perf, const uint8_t *data, size_t le
 /* The next whole record of those. False: no whole record is left. KYMO_E_FORMAT in *ret: it makes no sense. */
 bool ky_perf_unpack_next(struct ky_perf_file *perf, struct ky_perf_head *head, int *ret,
 			 struct kymo_error *err);
+/* The file or part has no more records. KYMO_E_FORMAT: but one was begun. */
+int ky_perf_unpack_end(const struct ky_perf_file *perf, struct kymo_error *err);
 void ky_perf_unpack_free(struct ky_perf_unpack *unpack);
 
 #endif

@@ -9,11 +9,15 @@
 /* Of one compressed record: perf's own buffers are smaller. */
 #define UNPACKED_MAX_BYTES ((size_t)64 << 20)
 #define WINDOW_LOG	   27
+/* What zstd wants next between two blocks: the head of one. */
+#define BLOCK_HEAD_BYTES 3u
 
 struct ky_perf_unpack {
 	ZSTD_DStream *zstd;
 	uint8_t *data;
 	size_t at, len, cap;
+	size_t wanted; /* what zstd wants next, as it says; 0: nothing */
+	uint64_t from; /* the last compressed record */
 };
 
 void ky_perf_unpack_free(struct ky_perf_unpack *unpack)
@@ -90,9 +94,24 @@ int ky_perf_unpack_add(struct ky_perf_file *perf, const uint8_t *bytes, size_t l
 					      err);
 		ret = ky_foreign_unpack(&perf->file, at, out.pos - unpack->len, err);
 		unpack->len = out.pos;
+		unpack->wanted = got;
+		unpack->from = at;
 		is_full = out.pos == out.size;
 	}
 	return ret;
+}
+
+/* perf flushes what it writes, but never ends the stream: a block may follow. */
+int ky_perf_unpack_end(const struct ky_perf_file *perf, struct kymo_error *err)
+{
+	const struct ky_perf_unpack *unpack = perf->unpack;
+
+	if (!unpack ||
+	    (unpack->at == unpack->len && (!unpack->wanted || unpack->wanted == BLOCK_HEAD_BYTES)))
+		return KYMO_OK;
+	return ky_foreign_bad(&perf->file, unpack->from,
+			      "the compressed records are cut: the rest of the last one is missing",
+			      err);
 }
 
 bool ky_perf_unpack_next(struct ky_perf_file *perf, struct ky_perf_head *head, int *ret,
