@@ -283,3 +283,10 @@ def test_a_compressed_stream_that_ends_too_early(kymo, tmp_path, in_part, missin
         good.remove(2000)
     assert times(done) == sorted(good)
     assert not missing or re.search(r"the compressed records are cut: .*\(at byte \d+\)", done.err), done.err
+
+
+def test_rounds_of_many_cpus(kymo, tmp_path):
+    """A round costs what it has: no CPU is looked at that has no record."""
+    perf = bare_perf(*((1000 + cpu, cpu) for cpu in range(4096)))
+    perf.records.append(part(None) * 2000000)
+    assert kymo("print", "--count", perf.write(tmp_path / "rounds.data"), timeout=30).out == "4096\n"

@@ -114,22 +114,21 @@ int ky_perf_import_flush(struct ky_perf_import *import, uint64_t until_ns, struc
 	if (import->queues.newest_ns > import->last_ns)
 		import->last_ns = import->queues.newest_ns;
 	if (!import->trace.has_begun) {
-		uint64_t first = import_perf_hand_first(import);
-
 		/* Before the first event there is nothing to write; nor is the clock known. */
-		if (!first && until_ns != UINT64_MAX)
+		if (!import->last_ns && until_ns != UINT64_MAX)
 			return KYMO_OK;
-		ret = ky_import_perf_begin(&import->trace, &import->perf, first, err);
+		ret = ky_import_perf_begin(&import->trace, &import->perf,
+					   import_perf_hand_first(import), err);
 	}
-	ky_vec_foreach(&import->queues.cpus, queue)
-		ky_perf_queue_sort(queue);
+	ky_vec_foreach(&import->queues.listed, cpu)
+		ky_perf_queue_sort(&import->queues.cpus.data[*cpu]);
 	if (!ret && import_perf_hand_needs_order(&import->perf))
 		ret = import_perf_hand_merged(import, until_ns, err);
-	ky_vec_foreach(&import->queues.cpus, queue) {
+	ky_vec_foreach(&import->queues.listed, cpu)
 		if (!ret)
-			ret = import_perf_hand_queue(import, queue, until_ns, err);
-		ky_perf_queue_drop(&import->queues, queue);
-	}
+			ret = import_perf_hand_queue(import, &import->queues.cpus.data[*cpu],
+						     until_ns, err);
+	ky_perf_queues_drop(&import->queues);
 	import->is_early = import->trace.has_kernel && !import->waits && !import->parts.path &&
 			   !import_perf_hand_needs_order(&import->perf);
 	return ret;

@@ -127,6 +127,8 @@ static int import_perf_read_part(struct ky_perf_import *import, struct ky_perf_p
 	part->round_ns = part->newest_ns;
 	if (import->queues.newest_ns > part->newest_ns)
 		part->newest_ns = import->queues.newest_ns;
+	if (part->newest_ns > import->last_ns)
+		import->last_ns = part->newest_ns;
 	return ret < 0 ? ret : KYMO_OK;
 }
 

@@ -66,6 +66,7 @@ void ky_perf_queues_fini(struct ky_perf_queues *queues)
 		ky_vec_fini(&queue->records);
 	}
 	ky_vec_fini(&queues->cpus);
+	ky_vec_fini(&queues->listed);
 	perf_queue_leave(queues, &queues->copies);
 	while (queues->unused) {
 		struct ky_perf_block *next = queues->unused->next;
@@ -105,6 +106,21 @@ struct ky_perf_queue *ky_perf_queue_new(struct ky_perf_queues *queues, uint32_t 
 		if (ky_vec_push(&queues->cpus, (struct ky_perf_queue){0}) < 0)
 			return NULL;
 	return &queues->cpus.data[cpu];
+}
+
+/* A file may have thousands of CPUs and millions of rounds, most of them without a record of most CPUs. */
+int ky_perf_queue_list(struct ky_perf_queues *queues, struct ky_perf_queue *queue)
+{
+	uint32_t cpu = (uint32_t)(queue - queues->cpus.data);
+	size_t at;
+
+	if (ky_vec_push(&queues->listed, cpu) < 0)
+		return KYMO_E_MEMORY;
+	for (at = queues->listed.len - 1; at && queues->listed.data[at - 1] > cpu; at--)
+		queues->listed.data[at] = queues->listed.data[at - 1];
+	queues->listed.data[at] = cpu;
+	queue->is_listed = true;
+	return KYMO_OK;
 }
 
 /* The bytes of @waiting are in a block. */
@@ -195,6 +211,21 @@ void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *que
 	queue->n_done = 0;
 }
 
+void ky_perf_queues_drop(struct ky_perf_queues *queues)
+{
+	size_t left = 0;
+
+	ky_vec_foreach(&queues->listed, cpu) {
+		struct ky_perf_queue *queue = &queues->cpus.data[*cpu];
+
+		ky_perf_queue_drop(queues, queue);
+		queue->is_listed = queue->records.len;
+		if (queue->is_listed)
+			queues->listed.data[left++] = *cpu;
+	}
+	queues->listed.len = left;
+}
+
 struct ky_perf_queue *ky_perf_queue_first(struct ky_perf_queues *queues, uint64_t until_ns,
 					  uint64_t *second_ns)
 {
@@ -202,7 +233,8 @@ struct ky_perf_queue *ky_perf_queue_first(struct ky_perf_queues *queues, uint64_
 	uint64_t first_ns = until_ns;
 
 	*second_ns = until_ns;
-	ky_vec_foreach(&queues->cpus, queue) {
+	ky_vec_foreach(&queues->listed, cpu) {
+		struct ky_perf_queue *queue = &queues->cpus.data[*cpu];
 		uint64_t ns;
 
 		if (queue->n_done == queue->records.len)

@@ -38,11 +38,13 @@ struct ky_perf_queue {
 	size_t n_copies;	   /* records in blocks */
 	uint32_t order;		   /* of the next record */
 	bool is_unsorted, has_row; /* records whose bytes are in the row */
+	bool is_listed;		   /* among the queues with records */
 	uint64_t handed_ns;	   /* the last that was handed on before the end of a round */
 };
 
 struct ky_perf_queues {
 	KY_VEC(struct ky_perf_queue) cpus; /* by number */
+	KY_VEC(uint32_t) listed;	   /* those that may have records; sorted */
 	uint64_t waiting_bytes, newest_ns;
 	struct ky_perf_block *copies, *unused; /* where the next copy goes; a list */
 };
@@ -62,6 +64,9 @@ static inline struct ky_perf_queue *ky_perf_queue_of(struct ky_perf_queues *queu
 							   : ky_perf_queue_new(queues, cpu);
 }
 
+/* Puts @queue among those with records. 0 or KYMO_E_MEMORY. */
+int ky_perf_queue_list(struct ky_perf_queues *queues, struct ky_perf_queue *queue);
+
 /*
  * Adds a record at @ns; the caller fills in bytes, size and attribute. NULL: memory is out. Fields are stored one by one: a copy of a
  * struct that was just written waits for the stores.
@@ -71,7 +76,8 @@ static inline struct ky_perf_waiting *ky_perf_queue_add(struct ky_perf_queues *q
 {
 	struct ky_perf_waiting *added;
 
-	if (ky_vec_reserve(&queue->records, 1) < 0)
+	if (ky_vec_reserve(&queue->records, 1) < 0 ||
+	    (__builtin_expect(!queue->is_listed, 0) && ky_perf_queue_list(queues, queue) < 0))
 		return NULL;
 	added = &queue->records.data[queue->records.len];
 	if (queue->records.len++ && ns < added[-1].ns)
@@ -90,6 +96,8 @@ int ky_perf_queue_add_copy(struct ky_perf_queues *queues, uint32_t cpu,
 void ky_perf_queue_sort(struct ky_perf_queue *queue);
 /* Frees the records of a queue that are done. */
 void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *queue);
+/* Of all queues; those that are empty then are no longer listed. */
+void ky_perf_queues_drop(struct ky_perf_queues *queues);
 /*
  * The queue whose next record is the first of all, up to @until_ns; *second_ns: the time of the next queue's, or @until_ns. NULL: there is
  * none.
