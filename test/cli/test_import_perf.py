@@ -290,3 +290,24 @@ def test_rounds_of_many_cpus(kymo, tmp_path):
     perf = bare_perf(*((1000 + cpu, cpu) for cpu in range(4096)))
     perf.records.append(part(None) * 2000000)
     assert kymo("print", "--count", perf.write(tmp_path / "rounds.data"), timeout=30).out == "4096\n"
+
+
+def test_a_part_that_is_far_behind(kymo, tmp_path):
+    """What waits is not sorted again with each round."""
+    n, late = 50000, 10**9
+    ahead = b"".join(part((late - i, 0), None) for i in range(n))
+    path = directory(tmp_path / "parts", {0: ahead, 1: part((1, 1)) + part(None) * n})
+    assert kymo("print", "--count", path, timeout=60).out == f"{n + 2}\n"
+    (path / "data.1").write_bytes(b"".join(part((2000 + i, 1), None) for i in range(n)))
+    found = times(kymo("convert", "--to", "json", path, timeout=120))
+    assert found == [1000, *range(2000, 2000 + n), *range(late - n + 1, late + 1)]
+
+
+def test_records_of_a_queue_are_merged(kymo, tmp_path):
+    """What comes later, and earlier, than what waits; those of one time in the order of their arrival."""
+    ahead = [(ns, 0, 1, 100 + i) for i, ns in enumerate((9000, 5000, 7000, 5000, 8000, 7000, 9600, 9400))]
+    behind = [(ns, 1) for ns in (2000, 4000, 5500, 6500, 9500)]
+    path = directory(tmp_path / "parts", {number: b"".join(part(one, None) for one in records) for number, records in enumerate((ahead, behind))})
+    events = [json.loads(line) for line in kymo("convert", "--to", "json", path).out.splitlines()]
+    assert [event["timestamp_ns"] for event in events] == sorted([1000] + [one[0] for one in ahead + behind])
+    assert [event["context"]["tid"] for event in events if event["context"]["tid"] >= 100] == [one[3] for one in sorted(ahead)]

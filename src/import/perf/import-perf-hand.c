@@ -107,6 +107,17 @@ static uint64_t import_perf_hand_first(struct ky_perf_import *import)
 	return first;
 }
 
+/* In a directory, a queue grows over many rounds while another part is behind: it is sorted when something leaves it. */
+static void import_perf_hand_sort(struct ky_perf_import *import, uint64_t until_ns)
+{
+	ky_vec_foreach(&import->queues.listed, cpu) {
+		struct ky_perf_queue *queue = &import->queues.cpus.data[*cpu];
+
+		if (!ky_perf_queue_is_later(queue, until_ns))
+			ky_perf_queue_sort(queue);
+	}
+}
+
 int ky_perf_import_flush(struct ky_perf_import *import, uint64_t until_ns, struct kymo_error *err)
 {
 	int ret = KYMO_OK;
@@ -120,8 +131,7 @@ int ky_perf_import_flush(struct ky_perf_import *import, uint64_t until_ns, struc
 		ret = ky_import_perf_begin(&import->trace, &import->perf,
 					   import_perf_hand_first(import), err);
 	}
-	ky_vec_foreach(&import->queues.listed, cpu)
-		ky_perf_queue_sort(&import->queues.cpus.data[*cpu]);
+	import_perf_hand_sort(import, until_ns);
 	if (!ret && import_perf_hand_needs_order(&import->perf))
 		ret = import_perf_hand_merged(import, until_ns, err);
 	ky_vec_foreach(&import->queues.listed, cpu)

@@ -136,7 +136,7 @@ static int import_perf_read_part(struct ky_perf_import *import, struct ky_perf_p
 static int import_perf_read_parts(struct ky_perf_import *import, struct kymo_error *broken,
 				  struct kymo_error *err)
 {
-	uint64_t until = 0;
+	uint64_t until = 0, flushed = 0;
 	int ret = KYMO_OK;
 
 	import->perf.is_cut = false;
@@ -145,8 +145,10 @@ static int import_perf_read_parts(struct ky_perf_import *import, struct kymo_err
 			if (!part->is_done && !ret)
 				ret = import_perf_read_part(import, part, broken, err);
 		until = ky_perf_parts_until(&import->parts);
-		if (!ret && until && until != UINT64_MAX)
-			ret = ky_perf_import_flush(import, until, err);
+		if (ret || until <= flushed || until == UINT64_MAX)
+			continue;
+		ret = ky_perf_import_flush(import, until, err);
+		flushed = until;
 	}
 	return ret;
 }

@@ -178,16 +178,46 @@ static int perf_queue_compare(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
+static void perf_queue_sort_from(struct ky_perf_queue *queue, size_t from)
+{
+	for (size_t i = from; i < queue->records.len; i++)
+		queue->records.data[i].order = (uint32_t)i;
+	qsort(queue->records.data + from, queue->records.len - from, sizeof(*queue->records.data),
+	      perf_queue_compare);
+}
+
+/* Both parts are in order; @rest is a copy of the second. Those of one time keep their order. */
+static void perf_queue_merge(struct ky_perf_queue *queue, const struct ky_perf_waiting *rest)
+{
+	struct ky_perf_waiting *records = queue->records.data;
+	size_t to = queue->records.len, first = queue->n_sorted, second = to - first;
+
+	while (second) {
+		if (first && records[first - 1].ns > rest[second - 1].ns)
+			records[--to] = records[--first];
+		else
+			records[--to] = rest[--second];
+	}
+}
+
+/* Those that have waited for longer are in order, and come first: only the rest is sorted. */
 void ky_perf_queue_sort(struct ky_perf_queue *queue)
 {
+	size_t n_rest = queue->records.len - queue->n_sorted;
+	struct ky_perf_waiting *rest;
+
 	if (!queue->is_unsorted)
 		return;
-	/* Those that have waited for longer are in order, and come first. */
-	for (size_t i = 0; i < queue->records.len; i++)
-		queue->records.data[i].order = (uint32_t)i;
-	qsort(queue->records.data, queue->records.len, sizeof(*queue->records.data),
-	      perf_queue_compare);
 	queue->is_unsorted = false;
+	rest = malloc(n_rest * sizeof(*rest));
+	if (!rest) {
+		perf_queue_sort_from(queue, 0);
+		return;
+	}
+	perf_queue_sort_from(queue, queue->n_sorted);
+	memcpy(rest, queue->records.data + queue->n_sorted, n_rest * sizeof(*rest));
+	perf_queue_merge(queue, rest);
+	free(rest);
 }
 
 void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *queue)

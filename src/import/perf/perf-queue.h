@@ -39,7 +39,9 @@ struct ky_perf_queue {
 	uint32_t order;		   /* of the next record */
 	bool is_unsorted, has_row; /* records whose bytes are in the row */
 	bool is_listed;		   /* among the queues with records */
-	uint64_t handed_ns;	   /* the last that was handed on before the end of a round */
+	size_t n_sorted;  /* is_unsorted: so many are in order, and the first of the rest is not */
+	uint64_t rest_ns; /* the first time in the rest */
+	uint64_t handed_ns; /* the last that was handed on before the end of a round */
 };
 
 struct ky_perf_queues {
@@ -67,6 +69,17 @@ static inline struct ky_perf_queue *ky_perf_queue_of(struct ky_perf_queues *queu
 /* Puts @queue among those with records. 0 or KYMO_E_MEMORY. */
 int ky_perf_queue_list(struct ky_perf_queues *queues, struct ky_perf_queue *queue);
 
+/* The record that is added at @ns belongs before the last one. */
+static inline void ky_perf_queue_turn(struct ky_perf_queue *queue, uint64_t ns)
+{
+	if (!queue->is_unsorted) {
+		queue->n_sorted = queue->records.len;
+		queue->rest_ns = ns;
+	}
+	queue->is_unsorted = true;
+	queue->rest_ns = ns < queue->rest_ns ? ns : queue->rest_ns;
+}
+
 /*
  * Adds a record at @ns; the caller fills in bytes, size and attribute. NULL: memory is out. Fields are stored one by one: a copy of a
  * struct that was just written waits for the stores.
@@ -80,8 +93,9 @@ static inline struct ky_perf_waiting *ky_perf_queue_add(struct ky_perf_queues *q
 	    (__builtin_expect(!queue->is_listed, 0) && ky_perf_queue_list(queues, queue) < 0))
 		return NULL;
 	added = &queue->records.data[queue->records.len];
-	if (queue->records.len++ && ns < added[-1].ns)
-		queue->is_unsorted = true;
+	if (queue->records.len && __builtin_expect(ns < added[-1].ns, 0))
+		ky_perf_queue_turn(queue, ns);
+	queue->records.len++;
 	added->ns = ns;
 	queues->waiting_bytes += sizeof(*added);
 	queues->newest_ns = ns > queues->newest_ns ? ns : queues->newest_ns;
@@ -94,6 +108,13 @@ int ky_perf_queue_add_copy(struct ky_perf_queues *queues, uint32_t cpu,
 			   const struct ky_perf_waiting *waiting);
 /* Puts the records of a queue into the order of time; those of one time stay in the order of their arrival. */
 void ky_perf_queue_sort(struct ky_perf_queue *queue);
+/* Is none of its records up to @until_ns? */
+static inline bool ky_perf_queue_is_later(const struct ky_perf_queue *queue, uint64_t until_ns)
+{
+	return queue->n_done == queue->records.len ||
+	       (queue->records.data[queue->n_done].ns > until_ns &&
+		(!queue->is_unsorted || queue->rest_ns > until_ns));
+}
 /* Frees the records of a queue that are done. */
 void ky_perf_queue_drop(struct ky_perf_queues *queues, struct ky_perf_queue *queue);
 /* Of all queues; those that are empty then are no longer listed. */
