@@ -311,3 +311,15 @@ def test_records_of_a_queue_are_merged(kymo, tmp_path):
     events = [json.loads(line) for line in kymo("convert", "--to", "json", path).out.splitlines()]
     assert [event["timestamp_ns"] for event in events] == sorted([1000] + [one[0] for one in ahead + behind])
     assert [event["context"]["tid"] for event in events if event["context"]["tid"] >= 100] == [one[3] for one in sorted(ahead)]
+
+
+def test_many_attributes_of_one_event(kymo, tmp_path, monkeypatch):
+    perf, n = foreign_files.Perf(), 2000
+    for _ in range(n):
+        perf.attr(2, 399, BARE | foreign_files.RAW, "raw_syscalls:sys_exit")
+    raw = foreign_files.raw_exit(perf.order, 30, 1, 5)
+    perf.record(9, 1, perf.order.pack("QIIQIII", n, 30, 30, 1000, 1, 0, len(raw) + 4) + raw + bytes(4))
+    data = foreign_files.tracing_data(perf.order, events=(("raw_syscalls", (foreign_files.RAW_EXIT,) * n),))
+    monkeypatch.setattr(foreign_files, "tracing_data", lambda order: data)
+    event, = events_of(kymo, perf.write(tmp_path / "many.data"))
+    assert event["event"] == "syscall_exit_write" and event["fields"]["ret"] == 5

@@ -120,22 +120,42 @@ void ky_import_perf_fini(struct ky_import_perf_trace *trace)
 
 /* ---- the begin ------------------------------------------------------------------------ */
 
+/* id -> the first description of that event. 0 or KYMO_E_MEMORY. */
+static int import_perf_begin_descriptions(struct ky_perf_file *perf, struct ky_map *events)
+{
+	ky_vec_foreach(&perf->tracing.events, event)
+		if (event->id != KY_TRACING_NO_ID && !ky_map_get(events, event->id) &&
+		    ky_map_set(events, event->id, event) < 0)
+			return KYMO_E_MEMORY;
+	return KYMO_OK;
+}
+
+/* Many attributes may be of one event: it is added with the first of them. */
+static int import_perf_begin_tracepoint(struct ky_import_perf_trace *trace, struct ky_map *events,
+					const struct ky_perf_attr *attr, struct kymo_error *err)
+{
+	const struct ky_tracing_event *event = ky_map_del(events, attr->config);
+
+	trace->kernel.has_stacks |= ky_perf_has_chain(attr);
+	return event ? ky_foreign_kernel_add(&trace->kernel, event->system, event->text, event->len,
+					     err)
+		     : KYMO_OK;
+}
+
 static int import_perf_begin_tracepoints(struct ky_import_perf_trace *trace,
 					 struct ky_perf_file *perf, struct kymo_error *err)
 {
-	int ret = KYMO_OK;
+	struct ky_map events;
+	int ret;
 
 	trace->kernel.swap = perf->file.swap;
 	trace->kernel.is_x86_64 = perf->arch && strcmp(perf->arch, "x86_64") == 0;
-	ky_vec_foreach(&perf->attrs, attr) {
-		if (attr->type != KY_PERF_TYPE_TRACEPOINT)
-			continue;
-		trace->kernel.has_stacks |= ky_perf_has_chain(attr);
-		ky_vec_foreach(&perf->tracing.events, event)
-			if (event->id == attr->config && !ret)
-				ret = ky_foreign_kernel_add(&trace->kernel, event->system,
-							    event->text, event->len, err);
-	}
+	ky_map_init(&events);
+	ret = import_perf_begin_descriptions(perf, &events) < 0 ? ky_error_nomem(err) : KYMO_OK;
+	ky_vec_foreach(&perf->attrs, attr)
+		if (attr->type == KY_PERF_TYPE_TRACEPOINT && !ret)
+			ret = import_perf_begin_tracepoint(trace, &events, attr, err);
+	ky_map_fini(&events);
 	trace->has_kernel = trace->kernel.kernel.catalogue.events.len != 0;
 	return ret;
 }
