@@ -323,3 +323,26 @@ def test_many_attributes_of_one_event(kymo, tmp_path, monkeypatch):
     monkeypatch.setattr(foreign_files, "tracing_data", lambda order: data)
     event, = events_of(kymo, perf.write(tmp_path / "many.data"))
     assert event["event"] == "syscall_exit_write" and event["fields"]["ret"] == 5
+
+
+@pytest.mark.parametrize("kind", ["hardware", "tracepoint", "tracepoint with a stack"])
+def test_a_cpu_above_the_limit(kymo, tmp_path, kind):
+    """The sample is left out and told; the others are there."""
+    perf = foreign_files.Perf()
+    sample_type = BARE | foreign_files.IP | foreign_files.PERIOD
+    chain = None
+    if kind == "hardware":
+        perf.attr(1, 0, sample_type, "cpu-clock")
+    elif kind == "tracepoint":
+        perf.attr(2, 399, sample_type | foreign_files.RAW, "raw_syscalls:sys_exit")
+    else:
+        perf.attr(2, 399, sample_type | foreign_files.RAW | foreign_files.CHAIN, "raw_syscalls:sys_exit")
+        chain = [0x401000]
+    raw = None if kind == "hardware" else foreign_files.raw_exit(perf.order, 30, 1, 5)
+    for ns, cpu in ((1000, 1), (2000, 5000), (3000, 2)):
+        perf.sample(1, 30, ns, cpu, raw, chain=chain)
+    path = perf.write(tmp_path / "cpus.data")
+    done = kymo("convert", "--to", "json", path, code=1)
+    assert [(event["timestamp_ns"], event["packet"]["cpu_id"]) for event in map(json.loads, done.out.splitlines())] == [(1000, 1), (3000, 2)]
+    at = path.read_bytes().index(perf.records[1])
+    assert re.search(rf"cpus.data: CPU 5000 is above the limit of 4096 CPUs \(at byte {at}\)", done.err), done.err

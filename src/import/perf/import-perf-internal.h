@@ -38,6 +38,7 @@ struct ky_perf_import {
 	uint64_t round_ns;	/* the newest record of the last round */
 	uint64_t last_ns;	/* of all */
 	uint64_t n_short;
+	struct kymo_error beyond;     /* the first sample of a CPU above the limit; code 0: none */
 	uint8_t copy[UINT16_MAX + 1]; /* of the record that is handed on */
 	uint16_t at_id; /* where the counter's id stands in samples; 0: take all records singly */
 	const struct ky_log *log;
@@ -45,6 +46,8 @@ struct ky_perf_import {
 
 /* import-perf.c: a record came too late: ends this try. KYMO_E_FORMAT. */
 int ky_perf_import_late(struct ky_perf_import *import, struct kymo_error *err);
+/* import-perf.c: the sample at byte @at is of a CPU above the limit: it is left out. */
+void ky_perf_import_beyond(struct ky_perf_import *import, uint32_t cpu, uint64_t at);
 /* import-perf.c: a record of the kernel, or the end of a round. */
 int ky_perf_import_take(struct ky_perf_import *import, const struct ky_perf_head *head,
 			struct kymo_error *err);

@@ -35,10 +35,15 @@ import_perf_row_wait(struct ky_perf_import *import, const struct ky_perf_attr *a
 {
 	uint32_t cpu = attr->at_cpu ? ky_foreign_u32(bytes + attr->at_cpu, false) : 0;
 	uint64_t ns = ky_foreign_u64(bytes + attr->at_time, false);
-	struct ky_perf_queue *queue = ky_perf_queue_of(&import->queues, cpu);
-	struct ky_perf_waiting *waiting =
-		queue ? ky_perf_queue_add(&import->queues, queue, ns) : NULL;
+	struct ky_perf_waiting *waiting;
+	struct ky_perf_queue *queue;
 
+	if (ky_perf_queue_is_beyond(cpu)) {
+		ky_perf_import_beyond(import, cpu, import->perf.at - size);
+		return 1;
+	}
+	queue = ky_perf_queue_of(&import->queues, cpu);
+	waiting = queue ? ky_perf_queue_add(&import->queues, queue, ns) : NULL;
 	if (!waiting)
 		return ky_error_nomem(err);
 	waiting->bytes = bytes;
@@ -78,6 +83,7 @@ __attribute__((always_inline)) static inline int import_perf_row_next(struct ky_
 	if (__builtin_expect(attr != NULL, 1))
 		return import_perf_row_wait(import, attr, bytes, size, err);
 	head = (struct ky_perf_head){type, ky_foreign_u16(bytes + 4, false), size, bytes};
+	import->perf.record_at = import->perf.at - size;
 	ret = ky_perf_import_take(import, &head, err);
 	return ret < 0 ? ret : 1;
 }

@@ -121,9 +121,10 @@ static int import_perf_trace_tracepoint(struct ky_import_perf_trace *trace,
 
 	if (!trace->has_kernel || !sample->raw)
 		return KYMO_OK;
-	return ky_foreign_kernel_record(&trace->kernel, sample->cpu, (uint32_t)sample->attr->config,
-					sample->ns, sample->raw, sample->raw_bytes,
-					sample->n_chain || stacks.n_user ? &stacks : NULL, err);
+	return ky_foreign_kernel_record(
+		&trace->kernel, sample->cpu < KY_FOREIGN_CPUS_MAX ? sample->cpu : 0,
+		(uint32_t)sample->attr->config, sample->ns, sample->raw, sample->raw_bytes,
+		sample->n_chain || stacks.n_user ? &stacks : NULL, err);
 }
 
 static int import_perf_trace_sample(struct ky_import_perf_trace *trace, struct ky_perf_file *perf,

@@ -21,6 +21,16 @@ int ky_perf_import_late(struct ky_perf_import *import, struct kymo_error *err)
 	return ky_error_set(err, KYMO_E_FORMAT, "the records are not in the order of their CPUs");
 }
 
+void ky_perf_import_beyond(struct ky_perf_import *import, uint32_t cpu, uint64_t at)
+{
+	if (import->beyond.code)
+		return;
+	ky_error_set(&import->beyond, KYMO_E_LIMIT, "CPU %u is above the limit of %u CPUs", cpu,
+		     KY_FOREIGN_CPUS_MAX);
+	ky_error_path(&import->beyond, import->perf.file.path);
+	ky_error_offset(&import->beyond, at);
+}
+
 static int import_perf_wait(struct ky_perf_import *import, const struct ky_perf_head *head,
 			    struct kymo_error *err)
 {
@@ -34,6 +44,10 @@ static int import_perf_wait(struct ky_perf_import *import, const struct ky_perf_
 	if (head->type == KY_PERF_MMAP && !import->perf.kernel_at)
 		ky_perf_take_map(&import->perf, &kept);
 	ky_perf_sample_place(&import->perf, &kept, &waiting.ns, &cpu);
+	if (head->type == KY_PERF_SAMPLE && ky_perf_queue_is_beyond(cpu)) {
+		ky_perf_import_beyond(import, cpu, import->perf.record_at);
+		return KYMO_OK;
+	}
 	if (ky_perf_queue_add_copy(&import->queues, cpu, &waiting) < 0)
 		return ky_error_nomem(err);
 	if (waiting.ns && waiting.ns < ky_perf_queue_of(&import->queues, cpu)->handed_ns)
@@ -214,6 +228,8 @@ static int import_perf_try(struct ky_import *imports, const char *path, bool *is
 		ret = import_perf_run(&import, &broken, err);
 	if (!ret && broken.code)
 		ky_import_broken(imports, &broken);
+	if (!ret && import.beyond.code)
+		ky_import_broken(imports, &import.beyond);
 	*is_late = import.is_late;
 	import_perf_fini(&import);
 	return ret;

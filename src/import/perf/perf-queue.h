@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
+#include "import/ftrace/foreign-kernel.h"
 #include "import/perf/perf-file.h"
 
 struct ky_perf_block;
@@ -43,6 +44,12 @@ struct ky_perf_queue {
 	uint64_t rest_ns; /* the first time in the rest */
 	uint64_t handed_ns; /* the last that was handed on before the end of a round */
 };
+
+/* A sample of it is left out, and told. UINT32_MAX: the record is of no CPU. */
+static inline bool ky_perf_queue_is_beyond(uint32_t cpu)
+{
+	return __builtin_expect(cpu >= KY_FOREIGN_CPUS_MAX, 0) && cpu != UINT32_MAX;
+}
 
 struct ky_perf_queues {
 	KY_VEC(struct ky_perf_queue) cpus; /* by number */
