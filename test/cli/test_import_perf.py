@@ -346,3 +346,12 @@ def test_a_cpu_above_the_limit(kymo, tmp_path, kind):
     assert [(event["timestamp_ns"], event["packet"]["cpu_id"]) for event in map(json.loads, done.out.splitlines())] == [(1000, 1), (3000, 2)]
     at = path.read_bytes().index(perf.records[1])
     assert re.search(rf"cpus.data: CPU 5000 is above the limit of 4096 CPUs \(at byte {at}\)", done.err), done.err
+
+
+def test_tracepoints_without_their_record(kymo, tmp_path):
+    perf = bare_perf((1000, 0))
+    perf.attr(2, 399, BARE, "raw_syscalls:sys_exit")
+    bare_sample(perf, 2000, counter=2)
+    bare_sample(perf, 3000, counter=2)
+    done = kymo("convert", "--to", "json", perf.write(tmp_path / "bare.data"))
+    assert times(done) == [1000] and "2 samples of tracepoints lack the tracepoint's record" in done.err

@@ -119,6 +119,7 @@ static int import_perf_trace_tracepoint(struct ky_import_perf_trace *trace,
 		.n_user = trace->user_chain.len,
 	};
 
+	trace->n_empty += !sample->raw;
 	if (!trace->has_kernel || !sample->raw)
 		return KYMO_OK;
 	return ky_foreign_kernel_record(

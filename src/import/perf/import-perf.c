@@ -176,6 +176,11 @@ static void import_perf_say(const struct ky_perf_import *import)
 			       "%s: %llu samples are shorter than their event says; "
 			       "they are left out",
 			       path, (unsigned long long)import->n_short);
+	if (import->trace.n_empty)
+		ky_log_warning(import->log,
+			       "%s: %llu samples of tracepoints lack the tracepoint's record; "
+			       "they are left out",
+			       path, (unsigned long long)import->trace.n_empty);
 	if (import->trace.stacks.n_left_out)
 		ky_log_warning(import->log,
 			       "%s: %llu copies of stacks are not unwound: the file is of another "

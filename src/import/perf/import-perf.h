@@ -37,6 +37,7 @@ struct ky_import_perf_trace {
 	int events[KY_IMPORT_PERF_EVENTS];
 	uint64_t begin_ns;
 	uint64_t n_lost, n_lost_samples;
+	uint64_t n_empty;    /* samples of tracepoints without the tracepoint's record */
 	struct ky_map names; /* tid -> name, in the arena; of threads */
 	struct ky_arena arena;
 	KY_VEC(uint64_t) kernel_chain, user_chain;
