@@ -231,6 +231,13 @@ def test_a_bad_part_of_a_directory(kymo, tmp_path, bad, why):
     assert re.search(why, done.err), done.err
 
 
+def test_two_bad_parts(kymo, tmp_path):
+    path = directory(tmp_path / "parts", {0: bytes(16), 1: part((2000, 1)), 2: os.mkfifo, 4: part((3000, 2))[:-1]})
+    done = kymo("convert", "--to", "json", path, code=1)
+    assert times(done) == [1000, 2000]
+    assert re.search(r"data.0: a record has no length\n(.|\n)*data.4: the last record is cut\n(.|\n)*data.2: a part of the recording is not a regular file\n", done.err), done.err
+
+
 def test_a_missing_part_between_others(kymo, tmp_path):
     path = directory(tmp_path / "parts", {number: part((2000 + number, number)) for number in (0, 1, 3)})
     (path / "data.old").write_bytes(b"no part")

@@ -115,8 +115,8 @@ static int import_perf_read(struct ky_perf_import *import, bool is_part, struct 
 			return 1;
 		import->round_is_over = false;
 	}
-	if (next < 0 && !broken->code)
-		*broken = why;
+	if (next < 0)
+		ky_perf_parts_tell(&import->parts, broken, &why);
 	else if (!broken->code && ky_foreign_is_cut(&import->perf.file))
 		ky_foreign_bad(&import->perf.file, import->perf.at,
 			       "the file became shorter while it was read", broken);
@@ -224,6 +224,7 @@ static int import_perf_try(struct ky_import *imports, const char *path, bool *is
 			       imports->unpacked_fd, err);
 
 	import.perf.path = path;
+	import.parts.log = log;
 	broken = import.perf.broken;
 	if (!ret && is_directory)
 		ret = ky_perf_parts_open(&import.parts, path, &import.perf, &broken, err);

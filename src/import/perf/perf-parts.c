@@ -75,14 +75,18 @@ static int perf_parts_list(struct perf_parts_numbers *numbers, const char *path,
 	return ret;
 }
 
-static void perf_parts_tell(struct kymo_error *broken, const struct kymo_error *why)
+void ky_perf_parts_tell(const struct ky_perf_parts *parts, struct kymo_error *broken,
+			const struct kymo_error *why)
 {
 	if (!broken->code)
 		*broken = *why;
+	else
+		ky_log_warning(parts->log, "%s: %s", why->path, why->message);
 }
 
 /* No file has the number before @number. */
-static void perf_parts_tell_gap(const char *path, int number, struct kymo_error *broken)
+static void perf_parts_tell_gap(const struct ky_perf_parts *parts, const char *path, int number,
+				struct kymo_error *broken)
 {
 	struct kymo_error why = {0};
 	char name[PATH_MAX];
@@ -91,7 +95,7 @@ static void perf_parts_tell_gap(const char *path, int number, struct kymo_error 
 	ky_error_set(&why, KYMO_E_NOT_FOUND,
 		     "a part of the recording is missing, though there are later ones");
 	ky_error_path(&why, name);
-	perf_parts_tell(broken, &why);
+	ky_perf_parts_tell(parts, broken, &why);
 }
 
 /* A directory or a FIFO is never opened; the error is then that of an argument. */
@@ -117,7 +121,7 @@ static int perf_parts_add(struct ky_perf_parts *parts, const char *path, int num
 		return ky_error_nomem(err);
 	if (ky_foreign_open(&part.file, part.path, -1, &why) < 0) {
 		perf_parts_say_kind(part.path, &why);
-		perf_parts_tell(broken, &why);
+		ky_perf_parts_tell(parts, broken, &why);
 		free(part.path);
 		return KYMO_OK;
 	}
@@ -130,13 +134,14 @@ static int perf_parts_add(struct ky_perf_parts *parts, const char *path, int num
 	return ky_error_nomem(err);
 }
 
-static void perf_parts_tell_limit(const char *path, struct kymo_error *broken)
+static void perf_parts_tell_limit(const struct ky_perf_parts *parts, const char *path,
+				  struct kymo_error *broken)
 {
 	struct kymo_error why = {0};
 
 	ky_error_set(&why, KYMO_E_LIMIT, "the recording has more than %u parts", PARTS_MAX);
 	ky_error_path(&why, path);
-	perf_parts_tell(broken, &why);
+	ky_perf_parts_tell(parts, broken, &why);
 }
 
 int ky_perf_parts_open(struct ky_perf_parts *parts, const char *path,
@@ -148,12 +153,12 @@ int ky_perf_parts_open(struct ky_perf_parts *parts, const char *path,
 	int ret = KYMO_OK, next = 0;
 
 	if (perf_parts_list(&numbers, path, &why) < 0)
-		perf_parts_tell(broken, &why);
+		ky_perf_parts_tell(parts, broken, &why);
 	if (numbers.len > PARTS_MAX)
-		perf_parts_tell_limit(path, broken);
+		perf_parts_tell_limit(parts, path, broken);
 	for (size_t i = 0; i < numbers.len && i < PARTS_MAX && !ret; i++) {
 		if (numbers.data[i] > next)
-			perf_parts_tell_gap(path, numbers.data[i], broken);
+			perf_parts_tell_gap(parts, path, numbers.data[i], broken);
 		next = numbers.data[i] + 1;
 		ret = perf_parts_add(parts, path, numbers.data[i], perf, broken, err);
 	}
