@@ -252,6 +252,20 @@ def test_packets(kymo, peer, tmp_path):
     assert len(peer("babeltrace2", tmp_path / "trace").out.splitlines()) == 3
 
 
+def test_packets_and_then_a_hole(kymo, tmp_path):
+    """Zeros up to the end are no packets; zeros before another packet are."""
+    path, head = tmp_path / "hole.pcap", struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
+    packet = struct.pack("<IIII", 1_764_181_493, 5, 14, 14) + bytes(12) + b"\x88\xb5"
+    for size in (len(head + packet) + 40, 2 << 30):
+        path.write_bytes(head + packet)
+        os.truncate(path, size)
+        done = kymo("print", path, code=1, timeout=20)
+        assert f"{path}: the file goes on with zeros (at byte {len(head + packet)})" in done.err
+        assert len(done.out.splitlines()) == 1
+    path.write_bytes(head + packet + bytes(32) + packet)
+    assert len(events_of(kymo, path)) == 4
+
+
 @needs_root
 def test_captured_packets(kymo, peer, tmp_path, loopback):  # pylint: disable=unused-argument
     tcpdump = shutil.which("tcpdump")

@@ -45,6 +45,10 @@ static int import_pcap_load(struct kymo_error *err)
 	return ky_library_load("libpcap.so.0.8", "libpcap0.8", symbols, &pcap_library, err);
 }
 
+/* The head of a packet; so many of zeros, 64 KiB, are a hole in the file. */
+#define HEAD_BYTES 16u
+#define ZEROS_MAX  4096u
+
 struct pcap_import {
 	const char *path;
 	int fd; /* of its unpacked content; -1: path has it */
@@ -53,6 +57,8 @@ struct pcap_import {
 	struct ky_maker *maker;
 	int events[KY_PACKET_KINDS];
 	bool keeps_data;
+	bool is_ng;
+	uint64_t n_zeros, zeros_at; /* packets of zeros alone, which are not written yet */
 };
 
 /* ---- events --------------------------------------------------------------------------- */
@@ -229,17 +235,51 @@ static int import_pcap_begin(struct pcap_import *import, struct ky_packet_store 
 	return ret < 0 ? ret : KYMO_OK;
 }
 
+/* A header of a packet that is all zeros; a block of pcapng is never. */
+static bool import_pcap_is_zero(const struct pcap_import *import, const struct pcap_pkthdr *head)
+{
+	return !import->is_ng && !head->len && !head->caplen && !head->ts.tv_sec &&
+	       !head->ts.tv_usec;
+}
+
+/* Zeros wait: they may be the hole at the end of a file that was not written to its end. */
+static int import_pcap_take(struct pcap_import *import, const struct pcap_pkthdr *head,
+			    const uint8_t *bytes, int link_type, struct kymo_error *err)
+{
+	const struct pcap_pkthdr zero = {0};
+	int ret = KYMO_OK;
+
+	if (import_pcap_is_zero(import, head)) {
+		if (!import->n_zeros++)
+			import->zeros_at = (uint64_t)ftello(import->file) - HEAD_BYTES;
+		return KYMO_OK;
+	}
+	for (; import->n_zeros && !ret; import->n_zeros--)
+		ret = import_pcap_packet(import, &zero, bytes, link_type, err);
+	return ret ? ret : import_pcap_packet(import, head, bytes, link_type, err);
+}
+
+static void import_pcap_tell_zeros(const struct pcap_import *import, struct kymo_error *broken)
+{
+	ky_error_set(broken, KYMO_E_FORMAT, "the file goes on with zeros");
+	ky_error_path(broken, import->path);
+	ky_error_offset(broken, import->zeros_at);
+}
+
 static int import_pcap_run(struct pcap_import *import, struct kymo_error *broken,
 			   struct kymo_error *err)
 {
-	int link_type = pcap_library.pcap_datalink(import->pcap), ret = KYMO_OK, next;
+	int link_type = pcap_library.pcap_datalink(import->pcap), ret = KYMO_OK, next = 0;
 	struct pcap_pkthdr *head;
 	const uint8_t *bytes;
 	struct ky_maker *maker;
 
-	while (!ret && (next = pcap_library.pcap_next_ex(import->pcap, &head, &bytes)) == 1)
-		ret = import_pcap_packet(import, head, bytes, link_type, err);
-	if (!ret && next == PCAP_ERROR) {
+	while (!ret && import->n_zeros < ZEROS_MAX &&
+	       (next = pcap_library.pcap_next_ex(import->pcap, &head, &bytes)) == 1)
+		ret = import_pcap_take(import, head, bytes, link_type, err);
+	if (!ret && import->n_zeros) {
+		import_pcap_tell_zeros(import, broken);
+	} else if (!ret && next == PCAP_ERROR) {
 		ky_error_set(broken, KYMO_E_FORMAT, "%s", pcap_library.pcap_geterr(import->pcap));
 		ky_error_path(broken, import->path);
 		ky_error_offset(broken, (uint64_t)ftello(import->file));
@@ -252,6 +292,7 @@ static int import_pcap_run(struct pcap_import *import, struct kymo_error *broken
 static int import_pcap_open_file(struct pcap_import *import, struct kymo_error *err)
 {
 	char why[PCAP_ERRBUF_SIZE];
+	uint8_t first;
 	int fd = import->fd >= 0 ? fcntl(import->fd, F_DUPFD_CLOEXEC, 0)
 				 : ky_file_open_regular(AT_FDCWD, import->path, O_RDONLY);
 	int ret;
@@ -261,6 +302,7 @@ static int import_pcap_open_file(struct pcap_import *import, struct kymo_error *
 		ky_error_path(err, import->path);
 		return ret;
 	}
+	import->is_ng = pread(fd, &first, 1, 0) == 1 && first == 0x0a;
 	(void)lseek(fd, 0, SEEK_SET);
 	import->file = fdopen(fd, "r");
 	if (!import->file) {
