@@ -159,3 +159,39 @@ def test_a_bomb_is_refused(kymo, tmp_path):
     data = example() + packet((50, zlib.compress(bytes(300 << 20), 9)))
     result = kymo("convert", "--to", "json", write(tmp_path / "bomb.pftrace", data), code=1)
     assert "unpack" in result.err and result.out.count("\n") > 5
+
+
+def switch_of(cpu, ns=BOOT + 4000):
+    return packet((10, 1), (1, message((1, cpu), (2, message((1, ns), (2, 7), (20, message((1, "work"), (2, 8))))))))
+
+
+def stopped(kymo, path):
+    """The events of a damaged file, and the offset that its error has."""
+    result = kymo("convert", "--to", "json", path, code=1)
+    assert str(path) in result.err, result.err
+    return result.out.splitlines(), result.err, int(re.search(r"\(at byte (\d+)\)", result.err).group(1))
+
+
+def test_limits_have_a_place(kymo, tmp_path):
+    """What is good before a limit is read; the error has the place of the packet."""
+    good = b"".join(map(switch_of, (0, 1, 4095)))
+    assert len(events(kymo, write(tmp_path / "good", good))) == 3
+    for cpu in (4096, (1 << 32) - 1, 1 << 32):
+        lines, err, offset = stopped(kymo, write(tmp_path / "cpus", good + switch_of(cpu) + switch_of(2)))
+        assert len(lines) == 3 and f"CPU {cpu} is above the limit of 4096 CPUs" in err and offset == len(good) + 2
+    sequences = b"".join(packet((10, i)) for i in range(1, 65538))
+    lines, err, offset = stopped(kymo, write(tmp_path / "sequences", good + sequences))
+    assert len(lines) == 3 and "more than 65536 sequences" in err and offset > len(good + sequences) - 8
+    kinds = [packet((10, 1), (8, BOOT), (11, message((9, 3), (23, f"kind{i}")))) for i in range(65537)]
+    lines, err, offset = stopped(kymo, write(tmp_path / "kinds", b"".join(kinds)))
+    assert len(lines) == 65536 and "more than 65536 kinds" in err and offset == len(b"".join(kinds[:-1])) + 2
+
+
+def test_damage_within_a_packet_is_told(kymo, tmp_path):
+    good = switch_of(0) + switch_of(3)
+    for bad in (packet((10, 1), (8, BOOT))[:1] + b"\x03\x08\x01\x0f", packet((1, b"\x08\x01\x12\x7f")),
+                packet((8, BOOT), (11, b"\x48\x01\x5a\x7f"))):
+        lines, err, offset = stopped(kymo, write(tmp_path / "bad", good + bad + switch_of(1)))
+        assert "a packet contradicts itself" in err and offset == len(good) + 2 and len(lines) >= 3
+    lines, err, offset = stopped(kymo, write(tmp_path / "late", good + switch_of(1, 1 << 63) + switch_of(2)))
+    assert "the time of an event makes no sense" in err and offset == len(good) + 2 and len(lines) == 4

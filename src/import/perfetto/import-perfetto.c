@@ -148,7 +148,9 @@ static int import_perfetto_packet(struct ky_perfetto *perfetto, const uint8_t *d
 	int ret = KYMO_OK;
 
 	import_perfetto_parse(&packet, data, len, &is_bad);
-	perfetto->n_damaged += is_bad;
+	if (is_bad)
+		ky_perfetto_damaged(perfetto, "a packet contradicts itself; what follows the "
+					      "contradiction in it is left out");
 	if (packet.compressed.data && !is_inner)
 		return import_perfetto_inflate(perfetto, &packet.compressed, offset);
 	sequence = ky_perfetto_sequence(perfetto, packet.sequence);
@@ -176,7 +178,7 @@ static int import_perfetto_packets(struct ky_perfetto *perfetto, const uint8_t *
 		if (field.number == 1 && field.has_bytes)
 			ret = import_perfetto_packet(perfetto, field.data, field.len, 0, true);
 	}
-	perfetto->n_damaged += reader.is_bad;
+	ky_perfetto_check(perfetto, &reader);
 	return ret;
 }
 
@@ -205,6 +207,16 @@ static int import_perfetto_next(struct ky_foreign_file *file, uint64_t *offset, 
 	return 1;
 }
 
+/* What knows no packets has limits without a place. */
+static int import_perfetto_place(struct ky_perfetto *perfetto, int ret)
+{
+	if (ret == KYMO_E_LIMIT && !perfetto->err->path[0]) {
+		ky_error_path(perfetto->err, perfetto->file.path);
+		ky_error_offset(perfetto->err, perfetto->at);
+	}
+	return ret;
+}
+
 static int import_perfetto_run(struct ky_perfetto *perfetto)
 {
 	uint64_t offset = 0, at, len;
@@ -218,9 +230,10 @@ static int import_perfetto_run(struct ky_perfetto *perfetto)
 		data = ky_foreign_bytes(&perfetto->file, at, len, "a packet", perfetto->err);
 		if (!data)
 			return perfetto->err->code;
+		perfetto->at = at;
 		ret = import_perfetto_packet(perfetto, data, (size_t)len, at, false);
 		if (ret < 0)
-			return ret;
+			return import_perfetto_place(perfetto, ret);
 	}
 	return ret;
 }
@@ -354,10 +367,8 @@ static void import_perfetto_tell(const struct ky_perfetto *perfetto, const struc
 			       "%s: %" PRIu64 " events of the kernel are of kinds whose fields "
 			       "Kymo does not know; they are left out",
 			       perfetto->file.path, perfetto->n_unknown);
-	if (perfetto->n_damaged)
-		ky_log_warning(log,
-			       "%s: %" PRIu64 " packets contradict themselves; what follows the "
-			       "contradiction in them is left out",
+	if (perfetto->n_damaged > 1)
+		ky_log_warning(log, "%s: %" PRIu64 " messages in packets are damaged",
 			       perfetto->file.path, perfetto->n_damaged);
 }
 
@@ -389,6 +400,8 @@ static int import_perfetto_open(struct ky_import *imports, const char *path,
 		if (ret == KYMO_OK && (n_events[i] || (i && !n_events[0])))
 			ret = ky_import_add_place(imports, path, names[i], scratch[i], err);
 	}
+	if (!broken.code)
+		broken = perfetto.damage;
 	import_perfetto_fini(&perfetto);
 	if (ret == KYMO_OK && broken.code)
 		ky_import_broken(imports, &broken);

@@ -91,6 +91,7 @@ int ky_perfetto_ftrace_put(struct ky_perfetto *perfetto, const char *name, int64
 {
 	int ret = ky_log_begin(&perfetto->kernel, name, ns, values, n);
 
+	ky_perfetto_check_time(perfetto, ns);
 	if (ret < 0)
 		return ret;
 	ky_maker_number(perfetto->kernel.maker, (uint64_t)tid);
@@ -247,6 +248,7 @@ int ky_perfetto_ftrace_event(struct ky_perfetto *perfetto, const uint8_t *data, 
 		else if (field.has_bytes && !message.data)
 			message = field;
 	}
+	ky_perfetto_check(perfetto, &reader);
 	if (!message.data)
 		return KYMO_OK;
 	if (message.number == GENERIC)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bundles of the kernel's events, in Perfetto's two forms, and trees of processes. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,6 +8,7 @@
 #include "import/perfetto/perfetto-trace.h"
 
 #define BUNDLE_EVENTS (1u << 22)
+#define CPUS_MAX      4096u /* each has a packet in memory */
 
 /* An event of a bundle: a message, or a place in the columns of the compact form. */
 struct bundle_event {
@@ -257,6 +259,16 @@ static int perfetto_ftrace_emit(struct bundle *bundle)
 	return ret;
 }
 
+static int perfetto_ftrace_set_cpu(struct ky_perfetto *perfetto, uint64_t number)
+{
+	if (number >= CPUS_MAX)
+		return ky_error_set(perfetto->err, KYMO_E_LIMIT,
+				    "CPU %" PRIu64 " is above the limit of %u CPUs", number,
+				    CPUS_MAX);
+	perfetto->kernel.stream = (uint32_t)number;
+	return KYMO_OK;
+}
+
 int ky_perfetto_ftrace(struct ky_perfetto *perfetto, const uint8_t *data, size_t len)
 {
 	struct ky_pb_reader reader = ky_pb_reader(data, len);
@@ -267,13 +279,13 @@ int ky_perfetto_ftrace(struct ky_perfetto *perfetto, const uint8_t *data, size_t
 	perfetto->kernel.stream = 0;
 	while (ret == KYMO_OK && ky_pb_next(&reader, &field)) {
 		if (field.number == 1 && !field.has_bytes)
-			perfetto->kernel.stream = (uint32_t)field.value;
+			ret = perfetto_ftrace_set_cpu(perfetto, field.value);
 		else if (field.number == 2 && field.has_bytes)
 			ret = perfetto_ftrace_add(&bundle, &field);
 		else if (field.number == 4 && field.has_bytes)
 			ret = perfetto_ftrace_read_compact(&bundle, &field);
 	}
-	perfetto->n_damaged += reader.is_bad;
+	ky_perfetto_check(perfetto, &reader);
 	if (ret == KYMO_E_MEMORY)
 		ret = ky_error_nomem(perfetto->err);
 	if (ret == KYMO_OK && bundle.events.len)
@@ -330,6 +342,6 @@ int ky_perfetto_processes(struct ky_perfetto *perfetto, const uint8_t *data, siz
 		if (field.has_bytes && (field.number == 1 || field.number == 2))
 			ret = perfetto_ftrace_one(perfetto, &field, field.number == 2);
 	}
-	perfetto->n_damaged += reader.is_bad;
+	ky_perfetto_check(perfetto, &reader);
 	return ret < 0 ? ky_error_nomem(perfetto->err) : KYMO_OK;
 }

@@ -15,8 +15,7 @@ struct ky_perfetto_sequence *ky_perfetto_sequence(struct ky_perfetto *perfetto, 
 		return sequence;
 	if (perfetto->all_sequences.len == SEQUENCES_MAX) {
 		ky_error_set(perfetto->err, KYMO_E_LIMIT,
-			     "%s has more than %u sequences of packets", perfetto->file.path,
-			     SEQUENCES_MAX);
+			     "there are more than %u sequences of packets", SEQUENCES_MAX);
 		return NULL;
 	}
 	sequence = ky_arena_new(&perfetto->arena, struct ky_perfetto_sequence);

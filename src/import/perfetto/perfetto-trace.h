@@ -71,8 +71,10 @@ struct ky_perfetto {
 	struct ky_strbuf scratch;
 	struct ky_arena of_event; /* texts of the event at hand */
 	bool has_event_texts;
-	uint64_t n_unknown; /* ftrace events of kinds that are not known here */
-	uint64_t n_damaged; /* packets that contradict themselves */
+	uint64_t n_unknown;	  /* ftrace events of kinds that are not known here */
+	uint64_t at;		  /* the packet at hand, in the file */
+	uint64_t n_damaged;	  /* parts of packets that contradict themselves */
+	struct kymo_error damage; /* the first of them; code 0: none */
 	struct kymo_error *err;
 };
 
@@ -81,6 +83,30 @@ static inline const char *ky_perfetto_text(struct ky_perfetto *perfetto,
 					   const struct ky_pb_field *field)
 {
 	return ky_arena_strndup(&perfetto->arena, (const char *)field->data, field->len);
+}
+
+/* The packet at hand is damaged, but others are not: the first such damage is told at the end. */
+static inline void ky_perfetto_damaged(struct ky_perfetto *perfetto, const char *what)
+{
+	if (!perfetto->n_damaged++)
+		(void)ky_foreign_bad(&perfetto->file, perfetto->at, what, &perfetto->damage);
+}
+
+/* Behind the last field of a message. */
+static inline void ky_perfetto_check(struct ky_perfetto *perfetto,
+				     const struct ky_pb_reader *reader)
+{
+	if (reader->is_bad)
+		ky_perfetto_damaged(perfetto, "a packet contradicts itself; what follows the "
+					      "contradiction in it is left out");
+}
+
+/* The clocks of traces begin at 0. */
+static inline void ky_perfetto_check_time(struct ky_perfetto *perfetto, int64_t ns)
+{
+	if (ns < 0)
+		ky_perfetto_damaged(perfetto,
+				    "the time of an event makes no sense; it is taken for 0");
 }
 
 #define KY_PERFETTO_CLOCK_REAL 1

@@ -325,7 +325,8 @@ int ky_perfetto_event(struct ky_perfetto *perfetto, struct ky_perfetto_sequence 
 
 	while (ky_pb_next(&reader, &field))
 		perfetto_track_field(perfetto, sequence, &field, &event);
-	perfetto->n_damaged += reader.is_bad;
+	ky_perfetto_check(perfetto, &reader);
+	ky_perfetto_check_time(perfetto, ns);
 	track = perfetto_track_get(perfetto, event.track);
 	if (!track)
 		return perfetto->err->code;
