@@ -4,12 +4,24 @@
 
 #include "import/ftrace/trace-dat-internal.h"
 
+/* So many bytes of zeros are no empty pages, but a hole, which may be far longer than the disk. */
+#define HOLE_BYTES (1u << 20)
+
 typedef int (*page_function)(void *data, const uint8_t *bytes, uint32_t len,
 			     struct kymo_error *err);
+
+/* No time, and no bytes of records. */
+static bool dat_page_is_empty(const uint8_t *bytes)
+{
+	static const uint8_t nothing[16];
+
+	return memcmp(bytes, nothing, sizeof(nothing)) == 0;
+}
 
 static int dat_plain_pages(struct ky_dat *dat, uint32_t page_bytes, uint64_t at, uint64_t size,
 			   page_function page, void *data, struct kymo_error *err)
 {
+	uint64_t empty = 0;
 	int ret = KYMO_OK;
 
 	for (uint64_t done = 0; done < size && !ret; done += page_bytes) {
@@ -17,6 +29,10 @@ static int dat_plain_pages(struct ky_dat *dat, uint32_t page_bytes, uint64_t at,
 			ky_foreign_bytes(&dat->file, at + done, page_bytes, "a page", err);
 
 		ret = bytes ? page(data, bytes, page_bytes, err) : ky_dat_code(err);
+		empty = bytes && dat_page_is_empty(bytes) ? empty + page_bytes : 0;
+		if (!ret && empty > HOLE_BYTES)
+			ret = ky_foreign_bad(&dat->file, at + done + page_bytes - empty,
+					     "the pages of a CPU go on with zeros", err);
 	}
 	return ret;
 }
