@@ -227,7 +227,7 @@ def dat_write(path, order, buffers, options=()):
         head += order.pack("HIQ", 3, 8 + len(name) + 1, places + section * (i + 1)) + name.encode() + b"\0"
     head += order.pack("H", 0)
     at = (len(head) + section * len(buffers) + 4095) // 4096 * 4096
-    pages = b""
+    pages = bytearray()
     for _, cpus in buffers:
         head += b"flyrecord\0"
         for records in cpus:

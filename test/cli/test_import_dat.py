@@ -2,7 +2,9 @@
 """trace.dat that no machine here writes: of the other byte order, of several buffers, of a guest; trace-cmd judges."""
 
 import collections
+import functools
 import json
+import os
 import re
 import subprocess
 
@@ -84,3 +86,45 @@ def test_a_guest_has_its_hosts_times(kymo, peer, tmp_path, flags, big):
     number, data = shift(order, [samples, samples])
     path = foreign_files.dat_write(tmp_path / "short.dat", order, [("", foreign_files.dat_records(order))], [(number, data[:100])])
     assert "the shift to the host's clock is cut" in kymo("print", path, code=1).err
+
+
+def test_too_many_cpus(kymo, tmp_path):
+    """Those below the limit are read; the error has the place of the first one above it."""
+    order = Order(False)
+    cpus = foreign_files.dat_records(order) + [[] for _ in range(4095)]
+    cpus[4096] = foreign_files.dat_records(order)[0]
+    path = foreign_files.dat_write(tmp_path / "many.dat", order, [("", cpus)])
+    done = kymo("print", path, code=1)
+    assert done.out.count("sched_switch") == 3, done
+    assert f"{path}: CPU 4096 is above the limit of 4096 CPUs (at byte {path.stat().st_size - 4096})" in done.err
+
+
+def test_a_hole_in_pages(kymo, tmp_path):
+    """A CPU whose pages are a hole of gigabytes ends where it begins; the other CPU is whole."""
+    order = Order(False)
+    path = foreign_files.dat_example(tmp_path / "hole.dat")
+    data = bytearray(path.read_bytes())
+    at = len(data) - 4096
+    where = data.rindex(order.pack("QQ", at, 4096), 0, at)
+    data[where:where + 16] = order.pack("QQ", at, 8 << 30)
+    path.write_bytes(data)
+    os.truncate(path, at + (8 << 30))
+    done = kymo("print", path, code=1, timeout=20)
+    assert f"the pages of a CPU go on with zeros (at byte {at + 4096})" in done.err, done.err
+    assert len(done.out.splitlines()) == 5
+
+
+def test_descriptions_of_many_buffers(kymo, tmp_path, monkeypatch):
+    """Each buffer reads the descriptions of its events: there is a limit for all of them."""
+    order = Order(False)
+    fields = "".join(f"\tfield:int pad_{'x' * 900}{i};\toffset:{64 + 4 * i};\tsize:4;\tsigned:1;\n" for i in range(1000))
+    marker = "\nprint fmt"
+    assert marker in foreign_files.SWITCH
+    text = foreign_files.SWITCH.replace(marker, fields + marker, 1)
+    monkeypatch.setattr(foreign_files, "tracing_data", functools.partial(
+        foreign_files.tracing_data, events=(("sched", (text,)), ("raw_syscalls", (foreign_files.RAW_ENTER, foreign_files.RAW_EXIT)))))
+    records = [[(DAT_START, foreign_files.switch(order, ("one", 10), ("two", 20)) + bytes(8))]]
+    buffers = [(f"b{i}" if i else "", records) for i in range(100)]
+    path = foreign_files.dat_write(tmp_path / "buffers.dat", order, buffers)
+    done = kymo("info", path, code=1)
+    assert "of all buffers are above the limit of 64 MiB (at byte" in done.err, done

@@ -140,6 +140,17 @@ int ky_dat_read_flyrecord(struct ky_dat *dat, struct ky_dat_buffer *buffer, uint
 	return KYMO_OK;
 }
 
+/* Why there is no buffer for the one whose pages are at byte @at. */
+static int dat_no_buffer(const struct ky_dat *dat, uint64_t at, struct kymo_error *err)
+{
+	if (dat->buffers.len < BUFFERS_MAX)
+		return ky_error_nomem(err);
+	ky_error_set(err, KYMO_E_LIMIT, "there are more than %u buffers", BUFFERS_MAX);
+	ky_error_path(err, dat->file.path);
+	ky_error_offset(err, at);
+	return KYMO_E_LIMIT;
+}
+
 static int dat_take_buffer_6(struct ky_dat *dat, struct dat_bytes *bytes, struct kymo_error *err)
 {
 	struct ky_dat_buffer *buffer = ky_dat_new_buffer(dat);
@@ -147,7 +158,7 @@ static int dat_take_buffer_6(struct ky_dat *dat, struct dat_bytes *bytes, struct
 	const char *name;
 
 	if (!buffer)
-		return ky_error_set(err, KYMO_E_LIMIT, "%s has too many buffers", dat->file.path);
+		return dat_no_buffer(dat, at, err);
 	name = dat_text(dat, bytes);
 	if (!name)
 		return ky_error_nomem(err);
@@ -164,7 +175,7 @@ static int dat_take_buffer_7(struct ky_dat *dat, struct dat_bytes *bytes, struct
 	uint32_t n;
 
 	if (!buffer)
-		return ky_error_set(err, KYMO_E_LIMIT, "%s has too many buffers", dat->file.path);
+		return dat_no_buffer(dat, at, err);
 	buffer->name = dat_text(dat, bytes);
 	buffer->clock = dat_text(dat, bytes);
 	if (!buffer->name || !buffer->clock)

@@ -16,12 +16,19 @@
 #include "import/ftrace/trace-dat.h"
 #include "kernel/tracefs/page.h"
 
+/*
+ * Each buffer has the descriptions of its events for itself: one after the other, thousands of buffers would take minutes. Usual
+ * files have a few buffers and 1 MiB.
+ */
+#define DESCRIBED_MAX_BYTES (64u << 20)
+
 struct dat_import {
 	struct ky_dat dat;
 	struct ky_import *imports;
 	struct ky_page_layout layout;
 	const struct ky_log *log;
 	uint8_t clock_uuid[16];
+	uint64_t described; /* bytes of the descriptions that buffers use, each for itself */
 };
 
 struct dat_buffer {
@@ -33,7 +40,7 @@ struct dat_buffer {
 	uint8_t used[(UINT16_MAX + 1) / 8]; /* events, by common_type */
 	uint64_t first;			    /* the first time; UINT64_MAX: no event */
 	uint32_t cpu;			    /* at hand */
-	bool by_records;
+	bool by_records, is_first;
 	uint8_t *turned; /* a page of the other byte order, in this machine's */
 	uint32_t turned_bytes;
 	uint64_t n_bad_pages;
@@ -156,9 +163,27 @@ static int import_dat_convert(void *data, const uint8_t *bytes, uint32_t len,
 
 	if (ret <= 0)
 		return ret;
+	/* A CPU without events needs no packet in memory. */
+	if (page.at >= page.end && !page.missed)
+		return KYMO_OK;
 	return buffer->by_records
 		       ? import_dat_records(buffer, &page, err)
 		       : ky_foreign_kernel_page(&buffer->foreign, buffer->cpu, &page, err);
+}
+
+/* Pages of a CPU of which there is one too many. */
+static int import_dat_check_cpu(const struct dat_buffer *buffer, const struct ky_dat_cpu *cpu,
+				struct kymo_error *why)
+{
+	const struct ky_dat *dat = &buffer->import->dat;
+
+	if (cpu->number < KY_FOREIGN_CPUS_MAX || !cpu->size_bytes)
+		return KYMO_OK;
+	ky_error_set(why, KYMO_E_LIMIT, "CPU %u is above the limit of %u CPUs", cpu->number,
+		     KY_FOREIGN_CPUS_MAX);
+	ky_error_path(why, dat->file.path);
+	ky_error_offset(why, cpu->at);
+	return KYMO_E_LIMIT;
 }
 
 static int import_dat_pages(struct dat_buffer *buffer,
@@ -170,10 +195,12 @@ static int import_dat_pages(struct dat_buffer *buffer,
 
 	ky_vec_foreach(&buffer->buffer->cpus, cpu) {
 		struct kymo_error why = {0};
+		int above = import_dat_check_cpu(buffer, cpu, &why);
 
 		buffer->cpu = cpu->number;
-		ret = ky_dat_pages(&import->dat, buffer->buffer, cpu, page, buffer, &why);
-		if (ret == KYMO_E_FORMAT) {
+		ret = above ? above
+			    : ky_dat_pages(&import->dat, buffer->buffer, cpu, page, buffer, &why);
+		if (ret == KYMO_E_FORMAT || above) {
 			/* The other CPUs have pages of their own. */
 			if (!broken->code)
 				*broken = why;
@@ -208,6 +235,23 @@ static void import_dat_uname(struct dat_buffer *buffer)
 	free(text);
 }
 
+static int import_dat_describe(struct dat_buffer *buffer, size_t len, struct kymo_error *err)
+{
+	struct dat_import *import = buffer->import;
+
+	import->described += len;
+	/* One buffer alone has no more than the file. */
+	if (import->described <= DESCRIBED_MAX_BYTES || buffer->is_first)
+		return KYMO_OK;
+	ky_error_set(err, KYMO_E_LIMIT,
+		     "the descriptions of events of all buffers are above the limit of %u MiB",
+		     DESCRIBED_MAX_BYTES >> 20);
+	ky_error_path(err, import->dat.file.path);
+	if (buffer->buffer->cpus.len)
+		ky_error_offset(err, buffer->buffer->cpus.data[0].at);
+	return KYMO_E_LIMIT;
+}
+
 static int import_dat_events(struct dat_buffer *buffer, struct kymo_error *err)
 {
 	const struct ky_tracing_data *tracing = &buffer->import->dat.tracing;
@@ -220,6 +264,8 @@ static int import_dat_events(struct dat_buffer *buffer, struct kymo_error *err)
 		if (event->id == KY_TRACING_NO_ID ||
 		    !(buffer->used[event->id / 8] >> event->id % 8 & 1))
 			continue;
+		if (!ret)
+			ret = import_dat_describe(buffer, event->len, err);
 		if (!ret)
 			ret = ky_foreign_kernel_add(&buffer->foreign, event->system, event->text,
 						    event->len, err);
@@ -305,6 +351,7 @@ static int import_dat_buffer(struct dat_import *import, const struct ky_dat_buff
 	buffer->import = import;
 	buffer->buffer = from;
 	buffer->first = UINT64_MAX;
+	buffer->is_first = !import->described;
 	ky_foreign_kernel_init(&buffer->foreign);
 	buffer->scratch = ky_import_new_trace(import->imports);
 	ret = buffer->scratch ? ky_scratch_store_open(buffer->scratch, &buffer->store, err)
@@ -350,6 +397,7 @@ static int import_dat_open(struct ky_import *imports, const char *path, const st
 {
 	struct dat_import import = {.imports = imports, .log = log};
 	struct kymo_error broken = {0};
+	size_t n_places = imports->places.len;
 	int ret = ky_dat_open(&import.dat, path, imports->unpacked_fd, err);
 
 	if (!ret)
@@ -357,6 +405,12 @@ static int import_dat_open(struct ky_import *imports, const char *path, const st
 	ky_vec_foreach(&import.dat.buffers, buffer)
 		if (!ret)
 			ret = import_dat_buffer(&import, buffer, &broken, err);
+	/* The buffers before the limit are whole. */
+	if (ret == KYMO_E_LIMIT && imports->places.len > n_places) {
+		broken = *err;
+		ky_error_clear(err);
+		ret = KYMO_OK;
+	}
 	if (!ret && import.dat.has_text)
 		ky_log_warning(log, "%s: text of a latency tracer is left out", path);
 	if (!ret && broken.code)
