@@ -124,7 +124,7 @@ def test_descriptions_of_many_buffers(kymo, tmp_path, monkeypatch):
     monkeypatch.setattr(foreign_files, "tracing_data", functools.partial(
         foreign_files.tracing_data, events=(("sched", (text,)), ("raw_syscalls", (foreign_files.RAW_ENTER, foreign_files.RAW_EXIT)))))
     records = [[(DAT_START, foreign_files.switch(order, ("one", 10), ("two", 20)) + bytes(8))]]
-    buffers = [(f"b{i}" if i else "", records) for i in range(100)]
+    buffers = [(f"b{i}" if i else "", records) for i in range(330)]
     path = foreign_files.dat_write(tmp_path / "buffers.dat", order, buffers)
     done = kymo("info", path, code=1)
-    assert "of all buffers are above the limit of 64 MiB (at byte" in done.err, done
+    assert "of all buffers are above the limit of 256 MiB (at byte" in done.err, done

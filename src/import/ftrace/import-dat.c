@@ -17,10 +17,10 @@
 #include "kernel/tracefs/page.h"
 
 /*
- * Each buffer has the descriptions of its events for itself: one after the other, thousands of buffers would take minutes. Usual
+ * Each buffer has the descriptions of its events for itself: thousands of buffers would take minutes. Usual
  * files have a few buffers and 1 MiB.
  */
-#define DESCRIBED_MAX_BYTES (64u << 20)
+#define DESCRIBED_MAX_BYTES (256u << 20)
 
 struct dat_import {
 	struct ky_dat dat;
