@@ -29,8 +29,8 @@ struct ky_perf_parts {
 /* Is @path a directory with a file "data"? Then its path is in @data. False also where memory is out. */
 bool ky_perf_parts_find(const char *path, char **data);
 /*
- * Opens what is there beside "data", which @perf has read. All zeros are allowed. What is missing or cannot be opened is told in @broken, or
- * to the log: ky_perf_parts_tell(). 0 or KYMO_E_MEMORY.
+ * Opens what is there beside "data", which @perf has read. All zeros are allowed. @broken or the log gets what is missing or cannot be
+ * opened: ky_perf_parts_tell(). 0 or KYMO_E_MEMORY.
  */
 int ky_perf_parts_open(struct ky_perf_parts *parts, const char *path,
 		       const struct ky_perf_file *perf, struct kymo_error *broken,

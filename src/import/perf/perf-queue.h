@@ -45,7 +45,7 @@ struct ky_perf_queue {
 	uint64_t handed_ns; /* the last that was handed on before the end of a round */
 };
 
-/* A sample of it is left out, and told. UINT32_MAX: the record is of no CPU. */
+/* A sample of such a CPU is left out, with an error. UINT32_MAX: the record is of no CPU. */
 static inline bool ky_perf_queue_is_beyond(uint32_t cpu)
 {
 	return __builtin_expect(cpu >= KY_FOREIGN_CPUS_MAX, 0) && cpu != UINT32_MAX;
