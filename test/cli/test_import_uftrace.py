@@ -2,8 +2,10 @@
 """uftrace's data directories, read as traces; uftrace itself judges."""
 
 import json
+import os
 import re
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -66,3 +68,60 @@ def test_damage(kymo, data, tmp_path):
     assert "arguments follow" in kymo("print", copy, code=1).err
     (copy / "task.txt").write_bytes(b"TASK timestamp=1.2 tid=99999999999 pid=x\n" + b"\xff" * 5000)
     assert kymo("print", copy, code=None).code in (0, 1)
+
+
+# ---- directories that are made here -----------------------------------------------------------
+
+SESSION = 'SESS timestamp=1.000000000 pid=7 sid=1 exename="/bin/x"\n'
+IMAGE = "00001000-00009000 r-xp 00000000 00:00 0    /bin/x\n"
+
+
+def record(ns, tid, is_exit=0):
+    return struct.pack("<QQ", ns, is_exit | 5 << 3 | (0x1000 + tid) << 16)
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Threads 1 to 3 of process 7: each enters a function at its number of seconds."""
+    place = tmp_path / "made"
+    place.mkdir()
+    (place / "info").write_bytes(b"Ftrace!\0" + struct.pack("<IHBB", 4, 40, 1, 2) + bytes(24))
+    (place / "task.txt").write_text(SESSION + "".join(f"TASK timestamp=1.0 tid={tid} pid=7\n" for tid in (1, 2, 3)))
+    for tid in (1, 2, 3):
+        (place / f"{tid}.dat").write_bytes(record(tid * 10**9, tid))
+    return place
+
+
+def tids(kymo, path, code=0):
+    return [call["context"]["vtid"] for call in calls(kymo, path, code)]
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory", "loop"])
+@pytest.mark.parametrize("name", ["2.dat", "sid-1.map", "task.txt"])
+def test_what_is_no_file_is_told(kymo, made, kind, name):
+    """A thread or map that is something else is told, without waiting for it; the others are read. What is missing is not told."""
+    path = made / name
+    path.unlink(missing_ok=True)
+    if name != "task.txt":
+        assert tids(kymo, made) == [1, 3] if name == "2.dat" else [1, 2, 3]
+    {"fifo": os.mkfifo, "directory": os.mkdir, "loop": lambda loop: os.symlink(loop, loop)}[kind](path)
+    result = kymo("convert", "--to", "json", made, code=1, timeout=20)
+    assert re.search(rf"{name}: cannot read: ", result.err), result.err
+    assert name == "task.txt" or tids(kymo, made, code=1) == ([1, 3] if name == "2.dat" else [1, 2, 3])
+
+
+def test_byte_0_in_tasks(kymo, made):
+    tasks = (made / "task.txt").read_bytes()
+    (made / "task.txt").write_bytes(tasks.replace(b"TASK timestamp=1.0 tid=2", bytes(99) + b"TASK timestamp=1.0 tid=2"))
+    assert re.search(r"task.txt: .*byte 0 .*\(at byte \d+\)", kymo("print", made, code=1).err)
+    assert tids(kymo, made, code=1) == [1, 2, 3]
+
+
+def test_no_more_descriptors(kymo_bin, made):
+    with (made / "task.txt").open("a") as tasks:
+        for tid in range(4, 100):
+            tasks.write(f"TASK timestamp=1.0 tid={tid} pid=7\n")
+            (made / f"{tid}.dat").write_bytes(record(tid * 10**9, tid))
+    limit = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"]
+    done = subprocess.run([*limit, kymo_bin, "print", made], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1 and "ulimit -n" in done.stderr and len(done.stdout.splitlines()) > 10, done

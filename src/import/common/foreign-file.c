@@ -26,7 +26,9 @@ int ky_foreign_open(struct ky_foreign_file *file, const char *path, int fd, stru
 	if (fd >= 0 && file->fd < 0)
 		file->fd = -errno;
 	if (file->fd < 0) {
-		ret = ky_error_errno(err, -file->fd, "cannot read");
+		ret = fd < 0 && file->fd == -EINVAL
+			      ? ky_error_set(err, KYMO_E_IO, "cannot read: not a regular file")
+			      : ky_error_errno(err, -file->fd, "cannot read");
 		ky_error_path(err, path);
 		return ret;
 	}

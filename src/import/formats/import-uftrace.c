@@ -9,12 +9,14 @@
  *	sid-SID.map	/proc/PID/maps of a session
  */
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -28,7 +30,7 @@
 #define RECORD_BYTES   16
 #define RECORD_MAGIC   5
 #define DEPTH_MAX      1024
-#define THREADS_MAX    65536
+#define THREADS_MAX    65536u
 #define TEXT_BYTES     ((size_t)64 << 20)
 #define BUILD_ID_BYTES 20
 
@@ -77,12 +79,30 @@ static const struct ky_maker_field build_fields[] = {
 
 /* ---- records ------------------------------------------------------------------------------ */
 
-/* What is broken of one thread ends that thread; the error names the first such place. */
-static void import_uftrace_broken(struct uftrace *uftrace, struct uftrace_thread *thread)
+/* The first thing that is broken is told at the end. */
+static int import_uftrace_keep_broken(struct uftrace *uftrace)
 {
 	if (!uftrace->broken->code)
 		*uftrace->broken = *uftrace->err;
 	ky_error_clear(uftrace->err);
+	return KYMO_OK;
+}
+
+/* A file that is missing says that there is nothing; one that cannot be read is told, and the others go on. */
+static int import_uftrace_no_file(struct uftrace *uftrace)
+{
+	if (uftrace->err->code == KYMO_E_MEMORY)
+		return KYMO_E_MEMORY;
+	if (uftrace->err->code != KYMO_E_NOT_FOUND)
+		return import_uftrace_keep_broken(uftrace);
+	ky_error_clear(uftrace->err);
+	return KYMO_OK;
+}
+
+/* What is broken of one thread ends that thread. */
+static void import_uftrace_broken(struct uftrace *uftrace, struct uftrace_thread *thread)
+{
+	import_uftrace_keep_broken(uftrace);
 	thread->time = UINT64_MAX;
 }
 
@@ -176,6 +196,44 @@ static int import_uftrace_run(struct uftrace *uftrace)
 
 /* ---- task.txt, maps ------------------------------------------------------------------------- */
 
+/* A byte 0, as a crash of the machine leaves it, would end the text: it ends a line instead, and is told. */
+static void import_uftrace_end_lines(struct uftrace *uftrace, const char *path,
+				     struct ky_strbuf *text)
+{
+	bool told = false;
+
+	for (size_t i = 0; i < text->len; i++) {
+		if (text->data[i])
+			continue;
+		text->data[i] = '\n';
+		if (told)
+			continue;
+		told = true;
+		ky_error_set(uftrace->err, KYMO_E_FORMAT, "a byte 0 in the text");
+		ky_error_path(uftrace->err, path);
+		ky_error_offset(uftrace->err, i);
+		import_uftrace_keep_broken(uftrace);
+	}
+}
+
+static int import_uftrace_text(struct uftrace *uftrace, const char *path, struct ky_strbuf *text)
+{
+	int got = ky_read_regular(AT_FDCWD, path, TEXT_BYTES, text);
+
+	if (got == 0) {
+		import_uftrace_end_lines(uftrace, path, text);
+		return KYMO_OK;
+	}
+	if (got == -EINVAL)
+		ky_error_set(uftrace->err, KYMO_E_IO, "cannot read: not a regular file");
+	else if (got == -EFBIG)
+		ky_error_set(uftrace->err, KYMO_E_LIMIT, "the file has more than 64 MiB");
+	else
+		ky_error_errno(uftrace->err, -got, "cannot read");
+	ky_error_path(uftrace->err, path);
+	return uftrace->err->code;
+}
+
 /* "tid=31180" in the line; -1: it has none. */
 static int64_t import_uftrace_word(const char *line, const char *name)
 {
@@ -189,20 +247,18 @@ static int64_t import_uftrace_word(const char *line, const char *name)
 	return -1;
 }
 
-static int import_uftrace_add_thread(struct uftrace *uftrace, int64_t tid, int64_t pid)
+static void import_uftrace_free_thread(struct uftrace_thread *thread)
 {
-	struct uftrace_thread *thread;
-	char path[PATH_MAX];
+	ky_foreign_close(&thread->file);
+	free(thread->path);
+	free(thread);
+}
 
-	if (ky_map_get(&uftrace->tids, (uint64_t)tid))
-		return KYMO_OK;
-	if (ky_map_set(&uftrace->tids, (uint64_t)tid, uftrace) < 0)
-		return ky_error_nomem(uftrace->err);
-	if (uftrace->threads.len >= THREADS_MAX ||
-	    snprintf(path, sizeof(path), "%s/%" PRId64 ".dat", uftrace->path, tid) >=
-		    (int)sizeof(path))
-		return KYMO_OK;
-	thread = calloc(1, sizeof(*thread));
+static int import_uftrace_open_thread(struct uftrace *uftrace, const char *path, int64_t tid,
+				      int64_t pid)
+{
+	struct uftrace_thread *thread = calloc(1, sizeof(*thread));
+
 	if (!thread || ky_vec_push(&uftrace->threads, thread) < 0) {
 		free(thread);
 		return ky_error_nomem(uftrace->err);
@@ -219,12 +275,34 @@ static int import_uftrace_add_thread(struct uftrace *uftrace, int64_t tid, int64
 		return KYMO_OK;
 	}
 	/* A thread that called nothing has no file. */
-	ky_error_clear(uftrace->err);
 	uftrace->threads.len--;
-	ky_foreign_close(&thread->file);
-	free(thread->path);
-	free(thread);
-	return KYMO_OK;
+	import_uftrace_free_thread(thread);
+	return import_uftrace_no_file(uftrace);
+}
+
+static int import_uftrace_add_thread(struct uftrace *uftrace, int64_t tid, int64_t pid)
+{
+	char path[PATH_MAX];
+
+	if (ky_map_get(&uftrace->tids, (uint64_t)tid))
+		return KYMO_OK;
+	if (ky_map_set(&uftrace->tids, (uint64_t)tid, uftrace) < 0)
+		return ky_error_nomem(uftrace->err);
+	if (snprintf(path, sizeof(path), "%s/%" PRId64 ".dat", uftrace->path, tid) >=
+	    (int)sizeof(path)) {
+		ky_error_set(uftrace->err, KYMO_E_INVALID, "the path is too long");
+		ky_error_path(uftrace->err, uftrace->path);
+		return import_uftrace_keep_broken(uftrace);
+	}
+	if (uftrace->threads.len >= THREADS_MAX) {
+		if (access(path, F_OK) < 0)
+			return KYMO_OK;
+		ky_error_set(uftrace->err, KYMO_E_LIMIT,
+			     "more than %u threads: the others are missing", THREADS_MAX);
+		ky_error_path(uftrace->err, path);
+		return import_uftrace_keep_broken(uftrace);
+	}
+	return import_uftrace_open_thread(uftrace, path, tid, pid);
 }
 
 static void import_uftrace_begin_event(struct uftrace *uftrace, int event, int64_t pid, uint64_t ns)
@@ -284,6 +362,19 @@ static int import_uftrace_map(struct uftrace *uftrace, const char *line, int64_t
 	return ky_maker_commit(uftrace->maker, uftrace->err);
 }
 
+static int import_uftrace_images(struct uftrace *uftrace, const char *text, int64_t pid,
+				 uint64_t begin_ns)
+{
+	int ret = KYMO_OK;
+
+	for (const char *at = text; *at && ret == KYMO_OK;) {
+		ret = import_uftrace_map(uftrace, at, pid, begin_ns);
+		at += strcspn(at, "\n");
+		at += strspn(at, "\n");
+	}
+	return ret;
+}
+
 static int import_uftrace_maps(struct uftrace *uftrace, const char *line)
 {
 	size_t line_len = strcspn(line, "\n");
@@ -301,19 +392,18 @@ static int import_uftrace_maps(struct uftrace *uftrace, const char *line)
 	    snprintf(path, sizeof(path), "%s/sid-%.*s.map", uftrace->path, (int)len, sid + 5) >=
 		    (int)sizeof(path))
 		return KYMO_OK;
-	if (ky_read_file(AT_FDCWD, path, TEXT_BYTES, &text) == 0) {
-		uftrace->map_bytes += text.len;
-		if (uftrace->map_bytes > 4 * TEXT_BYTES)
-			ret = ky_error_set(uftrace->err, KYMO_E_LIMIT,
-					   "%s: the maps of sessions have more than 256 MiB",
-					   uftrace->path);
-		for (const char *at = ky_strbuf_text(&text); *at && ret == KYMO_OK;) {
-			ret = import_uftrace_map(uftrace, at, import_uftrace_word(line, "pid"),
-						 s * 1000000000 + ns % 1000000000);
-			at += strcspn(at, "\n");
-			at += *at == '\n';
-		}
-	}
+	ret = import_uftrace_text(uftrace, path, &text);
+	uftrace->map_bytes += text.len;
+	if (ret < 0)
+		ret = import_uftrace_no_file(uftrace);
+	else if (uftrace->map_bytes > 4 * TEXT_BYTES)
+		ret = ky_error_set(uftrace->err, KYMO_E_LIMIT,
+				   "%s: the maps of sessions have more than 256 MiB",
+				   uftrace->path);
+	else
+		ret = import_uftrace_images(uftrace, ky_strbuf_text(&text),
+					    import_uftrace_word(line, "pid"),
+					    s * 1000000000 + ns % 1000000000);
 	ky_strbuf_fini(&text);
 	return ret;
 }
@@ -322,15 +412,11 @@ static int import_uftrace_tasks(struct uftrace *uftrace)
 {
 	struct ky_strbuf text = KY_STRBUF_INIT;
 	char path[PATH_MAX];
-	int ret = KYMO_OK, got;
+	int ret;
 
 	if (snprintf(path, sizeof(path), "%s/task.txt", uftrace->path) >= (int)sizeof(path))
 		return ky_error_set(uftrace->err, KYMO_E_INVALID, "the path is too long");
-	got = ky_read_file(AT_FDCWD, path, TEXT_BYTES, &text);
-	if (got < 0) {
-		ret = ky_error_errno(uftrace->err, -got, "cannot read");
-		ky_error_path(uftrace->err, path);
-	}
+	ret = import_uftrace_text(uftrace, path, &text);
 	for (const char *at = ky_strbuf_text(&text); ret == KYMO_OK && *at;) {
 		int64_t pid = import_uftrace_word(at, "pid"), tid = import_uftrace_word(at, "tid");
 
@@ -341,7 +427,7 @@ static int import_uftrace_tasks(struct uftrace *uftrace)
 		else if (strncmp(at, "FORK ", 5) == 0 && pid > 0 && pid <= INT32_MAX)
 			ret = import_uftrace_add_thread(uftrace, pid, pid);
 		at += strcspn(at, "\n");
-		at += *at == '\n';
+		at += strspn(at, "\n");
 	}
 	ky_strbuf_fini(&text);
 	return ret;
@@ -385,11 +471,8 @@ static int import_uftrace_begin(struct uftrace *uftrace, struct ky_packet_store 
 
 static void import_uftrace_fini(struct uftrace *uftrace)
 {
-	ky_vec_foreach(&uftrace->threads, thread) {
-		ky_foreign_close(&(*thread)->file);
-		free((*thread)->path);
-		free(*thread);
-	}
+	ky_vec_foreach(&uftrace->threads, thread)
+		import_uftrace_free_thread(*thread);
 	ky_vec_fini(&uftrace->threads);
 	ky_map_fini(&uftrace->tids);
 }
