@@ -125,3 +125,15 @@ def test_no_more_descriptors(kymo_bin, made):
     limit = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"]
     done = subprocess.run([*limit, kymo_bin, "print", made], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1 and "ulimit -n" in done.stderr and len(done.stdout.splitlines()) > 10, done
+
+
+def test_many_small_threads_need_little_memory(kymo_bin, made):
+    if shutil.which("prlimit") is None or b"__asan_init" in open(kymo_bin, "rb").read():
+        pytest.skip("the address space cannot be limited here")
+    with (made / "task.txt").open("a") as tasks:
+        for tid in range(4, 1500):
+            tasks.write(f"TASK timestamp=1.0 tid={tid} pid=7\n")
+            (made / f"{tid}.dat").write_bytes(record(tid * 10**9, tid))
+    done = subprocess.run(["prlimit", "--as=1300000000", kymo_bin, "print", made], capture_output=True, text=True,
+                          check=False, timeout=60)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) >= 1499, done.stderr

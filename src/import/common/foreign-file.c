@@ -83,14 +83,22 @@ int ky_foreign_bad(const struct ky_foreign_file *file, uint64_t offset, const ch
 	return code;
 }
 
+/* Of thousands of small files, each has no more than its size, which holds @len. */
+static size_t foreign_file_window(const struct ky_foreign_file *file, size_t len)
+{
+	size_t most = file->size_bytes < WINDOW_BYTES ? (size_t)file->size_bytes : WINDOW_BYTES;
+
+	return len > most ? len : most;
+}
+
 static bool foreign_file_reserve(struct ky_foreign_file *file, size_t len)
 {
-	size_t cap = len > WINDOW_BYTES ? len : WINDOW_BYTES;
+	size_t cap = foreign_file_window(file, len);
 	uint8_t *window;
 
-	if (cap <= file->window_cap)
+	if (file->window && cap <= file->window_cap)
 		return true;
-	window = realloc(file->window, cap);
+	window = realloc(file->window, cap ? cap : 1);
 	if (!window)
 		return false;
 	file->window = window;
@@ -101,7 +109,7 @@ static bool foreign_file_reserve(struct ky_foreign_file *file, size_t len)
 /* Fills the window from @offset on, at least @len bytes. 0; 1: the file has fewer; -errno. */
 static int foreign_file_fill(struct ky_foreign_file *file, uint64_t offset, size_t len)
 {
-	size_t want = len > WINDOW_BYTES ? len : WINDOW_BYTES;
+	size_t want = foreign_file_window(file, len);
 
 	file->window_at = offset;
 	file->window_bytes = 0;
