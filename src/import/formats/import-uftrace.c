@@ -41,6 +41,7 @@ struct uftrace_thread {
 	struct ky_foreign_file file;
 	char *path;
 	int64_t tid, pid;
+	size_t order;  /* among the threads: of equal times, the first comes first */
 	uint64_t at;   /* of the record at hand */
 	uint64_t time; /* of it; UINT64_MAX: the file is over */
 	uint64_t word;
@@ -169,29 +170,58 @@ static int import_uftrace_take(struct uftrace *uftrace, struct uftrace_thread *t
 	return KYMO_OK;
 }
 
-/* In the order of time: the thread that is first, until another one is. */
+/* ---- in the order of time -------------------------------------------------------------------- */
+
+static bool import_uftrace_is_before(const struct uftrace_thread *a, const struct uftrace_thread *b)
+{
+	return a->time != b->time ? a->time < b->time : a->order < b->order;
+}
+
+/* The threads are a binary heap: the one at @at goes down to where it belongs. */
+static void import_uftrace_sink(struct uftrace *uftrace, size_t at)
+{
+	struct uftrace_thread **heap = uftrace->threads.data, *thread = heap[at];
+	size_t n = uftrace->threads.len;
+
+	for (size_t child; (child = 2 * at + 1) < n; at = child) {
+		if (child + 1 < n && import_uftrace_is_before(heap[child + 1], heap[child]))
+			child++;
+		if (import_uftrace_is_before(thread, heap[child]))
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = thread;
+}
+
+/* The time at which another thread than the first is next. */
+static uint64_t import_uftrace_second(const struct uftrace *uftrace)
+{
+	uint64_t ns = UINT64_MAX;
+
+	for (size_t i = 1; i < 3 && i < uftrace->threads.len; i++)
+		if (uftrace->threads.data[i]->time < ns)
+			ns = uftrace->threads.data[i]->time;
+	return ns;
+}
+
+/* The thread that is first, until another one is. */
 static int import_uftrace_run(struct uftrace *uftrace)
 {
-	for (;;) {
-		struct uftrace_thread *first = NULL;
-		uint64_t second_ns = UINT64_MAX;
-		int ret = KYMO_OK;
+	int ret = KYMO_OK;
 
-		ky_vec_foreach(&uftrace->threads, thread) {
-			if (!first || (*thread)->time < first->time) {
-				second_ns = first ? first->time : second_ns;
-				first = *thread;
-			} else if ((*thread)->time < second_ns) {
-				second_ns = (*thread)->time;
-			}
-		}
-		if (!first || first->time == UINT64_MAX)
-			return KYMO_OK;
+	for (size_t i = uftrace->threads.len / 2; i-- > 0;)
+		import_uftrace_sink(uftrace, i);
+	while (uftrace->threads.len && uftrace->threads.data[0]->time != UINT64_MAX) {
+		struct uftrace_thread *first = uftrace->threads.data[0];
+		uint64_t second_ns = import_uftrace_second(uftrace);
+
 		while (ret == KYMO_OK && first->time <= second_ns && first->time != UINT64_MAX)
 			ret = import_uftrace_take(uftrace, first);
 		if (ret < 0)
 			return ret;
+		import_uftrace_sink(uftrace, 0);
 	}
+	return KYMO_OK;
 }
 
 /* ---- task.txt, maps ------------------------------------------------------------------------- */
@@ -265,6 +295,7 @@ static int import_uftrace_open_thread(struct uftrace *uftrace, const char *path,
 	}
 	thread->tid = tid;
 	thread->pid = pid;
+	thread->order = uftrace->threads.len;
 	thread->time = UINT64_MAX;
 	thread->file.fd = -1;
 	thread->path = strdup(path);
