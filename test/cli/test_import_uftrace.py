@@ -99,7 +99,7 @@ def tids(kymo, path, code=0):
 @pytest.mark.parametrize("kind", ["fifo", "directory", "loop"])
 @pytest.mark.parametrize("name", ["2.dat", "sid-1.map", "task.txt"])
 def test_what_is_no_file_is_told(kymo, made, kind, name):
-    """A thread or map that is something else is told, without waiting for it; the others are read. What is missing is not told."""
+    """kymo names a thread or map that is no file, without waiting for it, and reads the others. What is missing is no error."""
     path = made / name
     path.unlink(missing_ok=True)
     if name != "task.txt":
@@ -149,3 +149,14 @@ def test_many_threads_in_turn(kymo, made):
     expected = sorted(range(n, 0, -1), key=lambda tid: tid // 2) * 10
     out = kymo("print", made, timeout=60).out
     assert [int(tid) for tid in re.findall("vtid = ([0-9]+)", out)] == expected
+
+
+def test_map_of_many_sessions(kymo, made):
+    """kymo reads a map once for all sessions that name it; it names one that is too long, and prints the calls."""
+    (made / "task.txt").write_text((made / "task.txt").read_text() + 300 * SESSION)
+    (made / "sid-1.map").write_text(IMAGE)
+    assert kymo("print", made).out.count("bin_info") == 301
+    with open(made / "sid-1.map", "wb") as path:
+        path.truncate(10 << 30)
+    result = kymo("print", made, code=1, timeout=20)
+    assert "sid-1.map: the file has more than 64 MiB" in result.err and result.out.count("func_entry") == 3

@@ -8,8 +8,6 @@
  *	TID.dat		records of 16 bytes: time; kind, depth, address
  *	sid-SID.map	/proc/PID/maps of a session
  */
-#include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -24,40 +22,15 @@
 #include "import/common/foreign-file.h"
 #include "import/common/import-internal.h"
 #include "import/common/trace-maker.h"
+#include "import/uftrace/uftrace-text.h"
 #include "os/file.h"
 
-#define INFO_BYTES     40
-#define RECORD_BYTES   16
-#define RECORD_MAGIC   5
-#define DEPTH_MAX      1024
-#define THREADS_MAX    65536u
-#define TEXT_BYTES     ((size_t)64 << 20)
-#define BUILD_ID_BYTES 20
+#define INFO_BYTES   40
+#define RECORD_BYTES 16
+#define RECORD_MAGIC 5
+#define THREADS_MAX  65536u
 
 enum { KIND_ENTRY, KIND_EXIT, KIND_LOST, KIND_EVENT };
-enum { EVENT_ENTRY, EVENT_EXIT, EVENT_IMAGE, EVENT_BUILD_ID, N_EVENTS };
-
-struct uftrace_thread {
-	struct ky_foreign_file file;
-	char *path;
-	int64_t tid, pid;
-	size_t order;  /* among the threads: of equal times, the first comes first */
-	uint64_t at;   /* of the record at hand */
-	uint64_t time; /* of it; UINT64_MAX: the file is over */
-	uint64_t word;
-	uint64_t callers[DEPTH_MAX];
-};
-
-struct uftrace {
-	const char *path;
-	bool swap;
-	struct ky_maker *maker;
-	int events[N_EVENTS];
-	KY_VEC(struct uftrace_thread *) threads;
-	struct ky_map tids; /* that task.txt names, with a file or without */
-	uint64_t map_bytes; /* that were read: sessions can name one map again and again */
-	struct kymo_error *err, *broken;
-};
 
 static const struct ky_maker_field context[] = {
 	{.name = "vtid", .kind = KY_MAKER_S32},
@@ -80,30 +53,10 @@ static const struct ky_maker_field build_fields[] = {
 
 /* ---- records ------------------------------------------------------------------------------ */
 
-/* The first thing that is broken is told at the end. */
-static int import_uftrace_keep_broken(struct uftrace *uftrace)
-{
-	if (!uftrace->broken->code)
-		*uftrace->broken = *uftrace->err;
-	ky_error_clear(uftrace->err);
-	return KYMO_OK;
-}
-
-/* A file that is missing says that there is nothing; one that cannot be read is told, and the others go on. */
-static int import_uftrace_no_file(struct uftrace *uftrace)
-{
-	if (uftrace->err->code == KYMO_E_MEMORY)
-		return KYMO_E_MEMORY;
-	if (uftrace->err->code != KYMO_E_NOT_FOUND)
-		return import_uftrace_keep_broken(uftrace);
-	ky_error_clear(uftrace->err);
-	return KYMO_OK;
-}
-
 /* What is broken of one thread ends that thread. */
 static void import_uftrace_broken(struct uftrace *uftrace, struct uftrace_thread *thread)
 {
-	import_uftrace_keep_broken(uftrace);
+	ky_uftrace_keep_broken(uftrace);
 	thread->time = UINT64_MAX;
 }
 
@@ -133,10 +86,10 @@ static void import_uftrace_load(struct uftrace *uftrace, struct uftrace_thread *
 
 static int import_uftrace_call(struct uftrace *uftrace, struct uftrace_thread *thread, bool is_exit)
 {
-	uint64_t depth = thread->word >> 6 & (DEPTH_MAX - 1), address = thread->word >> 16;
+	uint64_t depth = thread->word >> 6 & (UFTRACE_DEPTH_MAX - 1), address = thread->word >> 16;
 
 	thread->callers[depth] = address;
-	ky_maker_begin(uftrace->maker, 0, uftrace->events[is_exit ? EVENT_EXIT : EVENT_ENTRY],
+	ky_maker_begin(uftrace->maker, 0, uftrace->events[is_exit ? UFTRACE_EXIT : UFTRACE_ENTRY],
 		       thread->time);
 	ky_maker_number(uftrace->maker, (uint64_t)thread->tid);
 	ky_maker_number(uftrace->maker, (uint64_t)thread->pid);
@@ -224,58 +177,7 @@ static int import_uftrace_run(struct uftrace *uftrace)
 	return KYMO_OK;
 }
 
-/* ---- task.txt, maps ------------------------------------------------------------------------- */
-
-/* A byte 0, as a crash of the machine leaves it, would end the text: it ends a line instead, and is told. */
-static void import_uftrace_end_lines(struct uftrace *uftrace, const char *path,
-				     struct ky_strbuf *text)
-{
-	bool told = false;
-
-	for (size_t i = 0; i < text->len; i++) {
-		if (text->data[i])
-			continue;
-		text->data[i] = '\n';
-		if (told)
-			continue;
-		told = true;
-		ky_error_set(uftrace->err, KYMO_E_FORMAT, "a byte 0 in the text");
-		ky_error_path(uftrace->err, path);
-		ky_error_offset(uftrace->err, i);
-		import_uftrace_keep_broken(uftrace);
-	}
-}
-
-static int import_uftrace_text(struct uftrace *uftrace, const char *path, struct ky_strbuf *text)
-{
-	int got = ky_read_regular(AT_FDCWD, path, TEXT_BYTES, text);
-
-	if (got == 0) {
-		import_uftrace_end_lines(uftrace, path, text);
-		return KYMO_OK;
-	}
-	if (got == -EINVAL)
-		ky_error_set(uftrace->err, KYMO_E_IO, "cannot read: not a regular file");
-	else if (got == -EFBIG)
-		ky_error_set(uftrace->err, KYMO_E_LIMIT, "the file has more than 64 MiB");
-	else
-		ky_error_errno(uftrace->err, -got, "cannot read");
-	ky_error_path(uftrace->err, path);
-	return uftrace->err->code;
-}
-
-/* "tid=31180" in the line; -1: it has none. */
-static int64_t import_uftrace_word(const char *line, const char *name)
-{
-	size_t len = strlen(name), line_len = strcspn(line, "\n");
-
-	for (size_t i = 0; i + len < line_len; i++) {
-		if (line[i] == ' ' && strncmp(line + i + 1, name, len) == 0 &&
-		    line[i + 1 + len] == '=')
-			return strtoll(line + i + 2 + len, NULL, 10);
-	}
-	return -1;
-}
+/* ---- task.txt ------------------------------------------------------------------------------- */
 
 static void import_uftrace_free_thread(struct uftrace_thread *thread)
 {
@@ -308,7 +210,7 @@ static int import_uftrace_open_thread(struct uftrace *uftrace, const char *path,
 	/* A thread that called nothing has no file. */
 	uftrace->threads.len--;
 	import_uftrace_free_thread(thread);
-	return import_uftrace_no_file(uftrace);
+	return ky_uftrace_no_file(uftrace);
 }
 
 static int import_uftrace_add_thread(struct uftrace *uftrace, int64_t tid, int64_t pid)
@@ -323,7 +225,7 @@ static int import_uftrace_add_thread(struct uftrace *uftrace, int64_t tid, int64
 	    (int)sizeof(path)) {
 		ky_error_set(uftrace->err, KYMO_E_INVALID, "the path is too long");
 		ky_error_path(uftrace->err, uftrace->path);
-		return import_uftrace_keep_broken(uftrace);
+		return ky_uftrace_keep_broken(uftrace);
 	}
 	if (uftrace->threads.len >= THREADS_MAX) {
 		if (access(path, F_OK) < 0)
@@ -331,112 +233,9 @@ static int import_uftrace_add_thread(struct uftrace *uftrace, int64_t tid, int64
 		ky_error_set(uftrace->err, KYMO_E_LIMIT,
 			     "more than %u threads: the others are missing", THREADS_MAX);
 		ky_error_path(uftrace->err, path);
-		return import_uftrace_keep_broken(uftrace);
+		return ky_uftrace_keep_broken(uftrace);
 	}
 	return import_uftrace_open_thread(uftrace, path, tid, pid);
-}
-
-static void import_uftrace_begin_event(struct uftrace *uftrace, int event, int64_t pid, uint64_t ns)
-{
-	ky_maker_begin(uftrace->maker, 0, uftrace->events[event], ns);
-	ky_maker_number(uftrace->maker, (uint64_t)pid);
-	ky_maker_number(uftrace->maker, (uint64_t)pid);
-}
-
-/* Hexadecimal digits as bytes. */
-static void import_uftrace_bytes(struct uftrace *uftrace, const char *text, const char *end)
-{
-	uint8_t bytes[BUILD_ID_BYTES];
-	size_t n = 0;
-
-	for (; n < sizeof(bytes) && end - text >= 2; n++, text += 2) {
-		const char digits[3] = {text[0], text[1], '\0'};
-
-		bytes[n] = (uint8_t)strtoul(digits, NULL, 16);
-	}
-	ky_maker_bytes(uftrace->maker, bytes, n);
-}
-
-/* "55e6e6f7e000-55e6e6f83000 r-xp 00000000 00:00 0   /tmp/p build-id:20cd..." */
-static int import_uftrace_map(struct uftrace *uftrace, const char *line, int64_t pid,
-			      uint64_t begin_ns)
-{
-	size_t len = strcspn(line, "\n");
-	const char *end = line + len, *path = memchr(line, '/', len), *id, *path_end;
-	uint64_t begin, stop, offset;
-	char mode[8] = "", head[128];
-	int ret;
-
-	/* sscanf() looks at the whole text, of which this is a line. */
-	(void)snprintf(head, sizeof(head), "%.*s", (int)(len < 127 ? len : 127), line);
-	if (!path ||
-	    sscanf(head, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64, &begin, &stop, mode, &offset) !=
-		    4 ||
-	    mode[2] != 'x' || stop <= begin)
-		return KYMO_OK;
-	id = memmem(path, (size_t)(end - path), " build-id:", 10);
-	path_end = id ? id : end;
-	while (path_end > path && isspace((unsigned char)path_end[-1]))
-		path_end--;
-	import_uftrace_begin_event(uftrace, EVENT_IMAGE, pid, begin_ns);
-	ky_maker_number(uftrace->maker, begin);
-	ky_maker_number(uftrace->maker, stop - begin);
-	ky_maker_text(uftrace->maker, path, (size_t)(path_end - path));
-	ky_maker_number(uftrace->maker, 1);
-	ky_maker_number(uftrace->maker, id != NULL);
-	ret = ky_maker_commit(uftrace->maker, uftrace->err);
-	if (ret < 0 || !id)
-		return ret;
-	import_uftrace_begin_event(uftrace, EVENT_BUILD_ID, pid, begin_ns);
-	ky_maker_number(uftrace->maker, begin);
-	import_uftrace_bytes(uftrace, id + 10, end);
-	return ky_maker_commit(uftrace->maker, uftrace->err);
-}
-
-static int import_uftrace_images(struct uftrace *uftrace, const char *text, int64_t pid,
-				 uint64_t begin_ns)
-{
-	int ret = KYMO_OK;
-
-	for (const char *at = text; *at && ret == KYMO_OK;) {
-		ret = import_uftrace_map(uftrace, at, pid, begin_ns);
-		at += strcspn(at, "\n");
-		at += strspn(at, "\n");
-	}
-	return ret;
-}
-
-static int import_uftrace_maps(struct uftrace *uftrace, const char *line)
-{
-	size_t line_len = strcspn(line, "\n");
-	const char *sid = memmem(line, line_len, " sid=", 5);
-	const char *stamp = memmem(line, line_len, "timestamp=", 10);
-	size_t len = sid ? strspn(sid + 5, "0123456789abcdef") : 0;
-	struct ky_strbuf text = KY_STRBUF_INIT;
-	uint64_t s = 0, ns = 0;
-	char path[PATH_MAX], times[64];
-	int ret = KYMO_OK;
-
-	(void)snprintf(times, sizeof(times), "%.*s", 63, stamp ? stamp : "");
-	if (!len || len > 32 || !stamp ||
-	    sscanf(times, "timestamp=%" SCNu64 ".%" SCNu64, &s, &ns) != 2 || s > INT32_MAX ||
-	    snprintf(path, sizeof(path), "%s/sid-%.*s.map", uftrace->path, (int)len, sid + 5) >=
-		    (int)sizeof(path))
-		return KYMO_OK;
-	ret = import_uftrace_text(uftrace, path, &text);
-	uftrace->map_bytes += text.len;
-	if (ret < 0)
-		ret = import_uftrace_no_file(uftrace);
-	else if (uftrace->map_bytes > 4 * TEXT_BYTES)
-		ret = ky_error_set(uftrace->err, KYMO_E_LIMIT,
-				   "%s: the maps of sessions have more than 256 MiB",
-				   uftrace->path);
-	else
-		ret = import_uftrace_images(uftrace, ky_strbuf_text(&text),
-					    import_uftrace_word(line, "pid"),
-					    s * 1000000000 + ns % 1000000000);
-	ky_strbuf_fini(&text);
-	return ret;
 }
 
 static int import_uftrace_tasks(struct uftrace *uftrace)
@@ -447,12 +246,12 @@ static int import_uftrace_tasks(struct uftrace *uftrace)
 
 	if (snprintf(path, sizeof(path), "%s/task.txt", uftrace->path) >= (int)sizeof(path))
 		return ky_error_set(uftrace->err, KYMO_E_INVALID, "the path is too long");
-	ret = import_uftrace_text(uftrace, path, &text);
+	ret = ky_uftrace_text(uftrace, path, &text);
 	for (const char *at = ky_strbuf_text(&text); ret == KYMO_OK && *at;) {
-		int64_t pid = import_uftrace_word(at, "pid"), tid = import_uftrace_word(at, "tid");
+		int64_t pid = ky_uftrace_word(at, "pid"), tid = ky_uftrace_word(at, "tid");
 
 		if (strncmp(at, "SESS ", 5) == 0)
-			ret = import_uftrace_maps(uftrace, at);
+			ret = ky_uftrace_maps(uftrace, at);
 		else if (strncmp(at, "TASK ", 5) == 0 && tid > 0 && tid <= INT32_MAX)
 			ret = import_uftrace_add_thread(uftrace, tid, pid);
 		else if (strncmp(at, "FORK ", 5) == 0 && pid > 0 && pid <= INT32_MAX)
@@ -460,6 +259,7 @@ static int import_uftrace_tasks(struct uftrace *uftrace)
 		at += strcspn(at, "\n");
 		at += strspn(at, "\n");
 	}
+	ky_uftrace_free_maps(uftrace);
 	ky_strbuf_fini(&text);
 	return ret;
 }
@@ -483,18 +283,18 @@ static int import_uftrace_begin(struct uftrace *uftrace, struct ky_packet_store 
 
 	if (ret < 0)
 		return ret;
-	ret = uftrace->events[EVENT_ENTRY] = ky_maker_event(
+	ret = uftrace->events[UFTRACE_ENTRY] = ky_maker_event(
 		uftrace->maker, "lttng_ust_cyg_profile:func_entry", call_fields, 2, uftrace->err);
 	if (ret >= 0)
-		ret = uftrace->events[EVENT_EXIT] =
+		ret = uftrace->events[UFTRACE_EXIT] =
 			ky_maker_event(uftrace->maker, "lttng_ust_cyg_profile:func_exit",
 				       call_fields, 2, uftrace->err);
 	if (ret >= 0)
-		ret = uftrace->events[EVENT_IMAGE] =
+		ret = uftrace->events[UFTRACE_IMAGE] =
 			ky_maker_event(uftrace->maker, "lttng_ust_statedump:bin_info", image_fields,
 				       5, uftrace->err);
 	if (ret >= 0)
-		ret = uftrace->events[EVENT_BUILD_ID] =
+		ret = uftrace->events[UFTRACE_BUILD_ID] =
 			ky_maker_event(uftrace->maker, "lttng_ust_statedump:build_id", build_fields,
 				       2, uftrace->err);
 	return ret < 0 ? ret : KYMO_OK;
