@@ -160,3 +160,9 @@ def test_map_of_many_sessions(kymo, made):
         path.truncate(10 << 30)
     result = kymo("print", made, code=1, timeout=20)
     assert "sid-1.map: the file has more than 64 MiB" in result.err and result.out.count("func_entry") == 3
+
+
+def test_unreadable_info(kymo, made):
+    (made / "info").unlink()
+    (made / "info").symlink_to("info")
+    assert "info: cannot read: Too many levels" in kymo("print", made, code=1).err

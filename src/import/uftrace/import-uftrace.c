@@ -8,7 +8,7 @@
  *	TID.dat		records of 16 bytes: time; kind, depth, address
  *	sid-SID.map	/proc/PID/maps of a session
  */
-#include <fcntl.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -325,6 +325,21 @@ static int import_uftrace_convert(struct uftrace *uftrace, struct ky_packet_stor
 	return ret;
 }
 
+/* The byte order: 1 is little. */
+static int import_uftrace_info(struct uftrace *uftrace)
+{
+	struct ky_foreign_file file = {0};
+	char info[PATH_MAX];
+	int ret;
+
+	(void)snprintf(info, sizeof(info), "%s/info", uftrace->path);
+	ret = ky_foreign_open(&file, info, -1, uftrace->err);
+	ky_foreign_close(&file);
+	uftrace->swap =
+		ky_foreign_begins(info, 14, "\2", 1) == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+	return ret;
+}
+
 static int import_uftrace_open(struct ky_import *imports, const char *path,
 			       const struct ky_log *log, struct kymo_error *err)
 {
@@ -332,15 +347,12 @@ static int import_uftrace_open(struct ky_import *imports, const char *path,
 	struct kymo_error own = {0}, broken = {0};
 	struct uftrace uftrace = {.path = path, .err = &own, .broken = &broken};
 	struct ky_packet_store *store;
-	char info[PATH_MAX];
-	int ret = scratch ? ky_scratch_store_open(scratch, &store, &own) : ky_error_nomem(&own);
+	int ret = scratch ? import_uftrace_info(&uftrace) : ky_error_nomem(&own);
 
 	(void)log;
+	if (ret == KYMO_OK)
+		ret = ky_scratch_store_open(scratch, &store, &own);
 	if (ret == KYMO_OK) {
-		/* The byte order: 1 is little. */
-		(void)snprintf(info, sizeof(info), "%s/info", path);
-		uftrace.swap = ky_foreign_begins(info, 14, "\2", 1) ==
-			       (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 		ky_file_raise_limit();
 		ret = import_uftrace_convert(&uftrace, store);
 		ky_store_free(store);
@@ -355,12 +367,22 @@ static int import_uftrace_open(struct ky_import *imports, const char *path,
 	return ret;
 }
 
+/* Only the reason why says what to do about a directory of uftrace whose info cannot be read. */
+static bool import_uftrace_is_locked(const char *path, const char *info)
+{
+	char tasks[PATH_MAX];
+
+	return access(info, R_OK) < 0 && errno != ENOENT && errno != ENOTDIR &&
+	       snprintf(tasks, sizeof(tasks), "%s/task.txt", path) < (int)sizeof(tasks) &&
+	       access(tasks, F_OK) == 0;
+}
+
 static bool import_uftrace_is(const char *path)
 {
 	char info[PATH_MAX];
 
 	return snprintf(info, sizeof(info), "%s/info", path) < (int)sizeof(info) &&
-	       ky_foreign_begins(info, 0, "Ftrace!", 8);
+	       (ky_foreign_begins(info, 0, "Ftrace!", 8) || import_uftrace_is_locked(path, info));
 }
 
 const struct ky_import_format ky_import_uftrace = {
