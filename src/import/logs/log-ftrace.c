@@ -130,7 +130,8 @@ static const char *next_key(const char *at, const char *end)
 	for (; at < end; at++) {
 		if (*at == ' ')
 			word = at + 1;
-		else if (*at == '=' && word && at > word && at[1] != '=' && at[-1] != '=')
+		else if (*at == '=' && word && at > word && (at + 1 == end || at[1] != '=') &&
+			 at[-1] != '=')
 			return word;
 		else if (word && !isalnum((unsigned char)*at) && *at != '_')
 			word = NULL;
@@ -210,8 +211,9 @@ static size_t ftrace_fields(const struct ftrace_line *line, const char *end, boo
 			    struct ky_log_value *values)
 {
 	const char *at =
-		next_key(line->fields > line->name ? line->fields - 1 + (*line->fields != ' ')
-						   : line->fields,
+		next_key(line->fields > line->name && line->fields < end && *line->fields == ' '
+				 ? line->fields - 1
+				 : line->fields,
 			 end);
 	size_t n = 0;
 

@@ -161,8 +161,10 @@ static void perfetto_track_annotation(struct ky_perfetto *perfetto,
 	while (ky_pb_next(&reader, &field)) {
 		if (field.number == 1 && !field.has_bytes) {
 			name = perfetto_track_name(sequence, KY_PERFETTO_ANNOTATIONS, field.value);
-			value->name = name ? name : value->name;
-			value->name_len = strlen(value->name);
+			if (name) {
+				value->name = name;
+				value->name_len = strlen(name);
+			}
 		} else if (field.number == 10 && field.has_bytes && field.len) {
 			value->name = (const char *)field.data;
 			value->name_len = field.len;
