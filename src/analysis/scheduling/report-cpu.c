@@ -229,8 +229,9 @@ static void *report_cpu_begin(struct ky_model *model, const struct ky_report_opt
 
 	if (ky_report_wants(options, &ky_report_cpu, TABLE_MIGRATIONS))
 		listener.migration = report_cpu_on_migration;
-
-	listener.quiet = report_cpu_on_quiet;
+	/* It costs a look at each event, and its note leads to this table. */
+	if (!options->n_tables || ky_report_wants(options, &ky_report_cpu, TABLE_QUIET))
+		listener.quiet = report_cpu_on_quiet;
 	run = ky_report_run(model, sizeof(*run), &listener);
 	if (run)
 		ky_records_init(&run->quiet, sizeof(struct quiet_record),
