@@ -85,7 +85,7 @@ static inline const char *ky_perfetto_text(struct ky_perfetto *perfetto,
 	return ky_arena_strndup(&perfetto->arena, (const char *)field->data, field->len);
 }
 
-/* The packet at hand is damaged, but others are not: the first such damage is told at the end. */
+/* The packet at hand is damaged, but others are not: the caller reports the first such damage at the end. */
 static inline void ky_perfetto_damaged(struct ky_perfetto *perfetto, const char *what)
 {
 	if (!perfetto->n_damaged++)
