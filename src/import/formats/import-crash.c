@@ -454,7 +454,7 @@ static bool crash_has_cpu(const char *name)
 	return cpu && cpu[1] && cpu[1 + strspn(cpu + 1, "0123456789")] == '\0';
 }
 
-/* What should be a buffer is none. */
+/* The file has a buffer's name, but not a buffer's head, or cannot be read. */
 static int crash_skip_stream(struct crash_traces *traces, const char *path)
 {
 	struct ky_foreign_file file = {0};
