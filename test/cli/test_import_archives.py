@@ -2,8 +2,12 @@
 """Archives as others make them, and damaged ones: Kymo reads what is good in them and reports the rest."""
 
 import bz2
+import gzip
 import io
+import lzma
 import os
+import random
+import subprocess
 import tarfile
 import zipfile
 
@@ -89,3 +93,76 @@ def test_members_that_are_passed_over_count(kymo, tmp_path):
     part = bz2.compress(bytes(zeros // 16))
     (tmp_path / "bomb.tar.bz2").write_bytes(packed + part * 256)
     assert "unpacks to more than an archive of traces has" in kymo("print", tmp_path / "bomb.tar.bz2", code=1).err
+
+
+def zstd(data, *options):
+    return subprocess.run(["zstd", "-q", "-c", *options], input=data, stdout=subprocess.PIPE, check=True).stdout
+
+
+PACKERS = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstd}
+
+
+def log_of(n):
+    digits = random.Random(1)
+    return "".join(
+        f"2026-11-21T05:{i // 60 % 60:02}:{i % 60:02}.{i % 1000000:06}+00:00 host app[7]: {digits.getrandbits(200):x}\n"
+        for i in range(n)).encode()
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_compressed_file_that_is_cut(kymo, tmp_path, kind):
+    """All that can be unpacked is there: libarchive's filters drop up to 64 KiB of it."""
+    text = log_of(5000)
+    packed = PACKERS[kind](text)
+    path = tmp_path / f"log.{kind}"
+    path.write_bytes(packed)
+    assert count(kymo, path) == 5000
+    for part, least in (9, 4000), (5, 1200):
+        cut = packed[:len(packed) * part // 10]
+        path.write_bytes(cut)
+        done = kymo("print", path, code=1)
+        # zstd's blocks are of 128 KiB and are unpacked whole.
+        assert len(done.out.splitlines()) >= (least if kind != "zst" else least // 2)
+        assert f"data are cut (at byte {len(cut)})" in done.err and done.err.count("damaged") == 1
+    path.write_bytes(packed[:20])
+    kymo("print", path, code=1)
+
+
+def test_gzip_whose_checksum_differs(kymo, tmp_path):
+    packed = bytearray(gzip.compress(LINES))
+    packed[-6] ^= 1
+    (tmp_path / "log.gz").write_bytes(packed)
+    done = kymo("print", tmp_path / "log.gz", code=1)
+    assert len(done.out.splitlines()) == 40 and "its gzip data are wrong" in done.err
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_what_follows_compressed_data(kymo, tmp_path, kind):
+    packed = PACKERS[kind](LINES)
+    path = tmp_path / "log"
+    path.write_bytes(packed + packed + bytes(1000))
+    assert count(kymo, path) == 80
+    path.write_bytes(packed + b"words")
+    done = kymo("print", path, code=1)
+    assert len(done.out.splitlines()) == 40
+    assert f"other data follow its compressed data (at byte {len(packed)})" in done.err
+
+
+def test_archive_whose_compressed_data_are_cut(kymo, trace, tmp_path):
+    whole = tar_of(tmp_path / "x.tar", [*members_of(trace, "s/"), ("s/later/log", os.urandom(400000))]).read_bytes()
+    for kind, pack in PACKERS.items():
+        packed = pack(whole)
+        path = tmp_path / f"x.tar.{kind}"
+        path.write_bytes(packed[:len(packed) - 50000])
+        done = kymo("print", path, code=1)
+        assert len(done.out.splitlines()) == count(kymo, trace) and "data are cut" in done.err
+
+
+def test_files_that_are_left_out_are_told(kymo, trace, tmp_path):
+    mixed = tar_of(tmp_path / "mixed.tar", [*members_of(trace, "s/kernel/"), ("s/app.log", LINES), ("s/b.log", LINES)])
+    done = kymo("print", mixed)
+    assert len(done.out.splitlines()) == count(kymo, trace)
+    assert "2 files that belong to no trace are left out" in done.err
+    logs = tar_of(tmp_path / "logs.tar", [("a/app.log", LINES), ("a/app.log.1.gz", gzip.compress(LINES))])
+    done = kymo("print", logs)
+    assert len(done.out.splitlines()) == 40 and "1 files of formats that Kymo does not know" in done.err

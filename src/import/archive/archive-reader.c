@@ -19,14 +19,11 @@
 
 #define ARCHIVE_FUNCTIONS(X)                 \
 	X(archive_read_new)                  \
-	X(archive_read_support_filter_gzip)  \
 	X(archive_read_support_filter_bzip2) \
-	X(archive_read_support_filter_xz)    \
-	X(archive_read_support_filter_lzma)  \
-	X(archive_read_support_filter_zstd)  \
 	X(archive_read_support_format_tar)   \
 	X(archive_read_support_format_zip)   \
 	X(archive_read_support_format_raw)   \
+	X(archive_read_open)                 \
 	X(archive_read_open_fd)              \
 	X(archive_read_next_header)          \
 	X(archive_read_data_block)           \
@@ -61,17 +58,25 @@ int ky_archive_reader_bad(const struct ky_archive_reader *reader, int code, cons
 	return code;
 }
 
-static int archive_reader_failed(const struct ky_archive_reader *reader, struct archive *archive)
+/* The damage of the compressed data; NULL: there is none, or they are not compressed. */
+static const char *archive_reader_damage(const struct ky_archive_reader *reader, uint64_t *at)
 {
-	const char *why = library.archive_error_string(archive);
-	off_t at;
+	return reader->source ? ky_archive_source_damage(reader->source, at) : NULL;
+}
 
+static int archive_reader_failed(struct ky_archive_reader *reader, struct archive *archive)
+{
+	/* What was read until then: the damage lies before, by a block at most. */
+	off_t read_to = lseek(reader->fd, 0, SEEK_CUR);
+	uint64_t at = read_to > 0 ? (uint64_t)read_to : 0;
+	const char *why = archive_reader_damage(reader, &at);
+
+	reader->is_damage_known = why != NULL;
+	if (!why)
+		why = library.archive_error_string(archive);
 	ky_error_set(reader->err, KYMO_E_FORMAT, "the archive is damaged: %s", why ? why : "");
 	ky_error_path(reader->err, reader->path);
-	/* What was read until then: the damage lies before, by a block at most. */
-	at = lseek(reader->fd, 0, SEEK_CUR);
-	if (at >= 0)
-		ky_error_offset(reader->err, (uint64_t)at);
+	ky_error_offset(reader->err, at);
 	return KYMO_E_FORMAT;
 }
 
@@ -133,6 +138,7 @@ static int archive_reader_members(struct ky_archive_reader *reader, struct archi
 {
 	struct archive_entry *entry;
 	int ret = KYMO_OK, got;
+	uint64_t at;
 
 	while (!ret && (got = library.archive_read_next_header(archive, &entry)) >= ARCHIVE_WARN &&
 	       got != ARCHIVE_EOF) {
@@ -141,29 +147,42 @@ static int archive_reader_members(struct ky_archive_reader *reader, struct archi
 		if (ret == KYMO_E_FORMAT && reader->goes_on)
 			ret = archive_reader_keep(reader);
 	}
-	if (!ret && got != ARCHIVE_EOF)
+	if (!ret && (got != ARCHIVE_EOF ||
+		     (archive_reader_damage(reader, &at) && !reader->is_damage_known)))
 		return archive_reader_failed(reader, archive);
 	if (!ret && !reader->n_members)
 		return ky_archive_reader_bad(reader, KYMO_E_FORMAT, "the archive is empty");
 	return ret;
 }
 
-static struct archive *archive_reader_new(void)
+static struct archive *archive_reader_new(bool is_unpacked)
 {
 	struct archive *archive = library.archive_read_new();
 
 	if (!archive)
 		return NULL;
 	/* A filter that this build of libarchive lacks is not used. */
-	(void)library.archive_read_support_filter_gzip(archive);
-	(void)library.archive_read_support_filter_bzip2(archive);
-	(void)library.archive_read_support_filter_xz(archive);
-	(void)library.archive_read_support_filter_lzma(archive);
-	(void)library.archive_read_support_filter_zstd(archive);
+	if (!is_unpacked)
+		(void)library.archive_read_support_filter_bzip2(archive);
 	(void)library.archive_read_support_format_tar(archive);
 	(void)library.archive_read_support_format_zip(archive);
 	(void)library.archive_read_support_format_raw(archive);
 	return archive;
+}
+
+static la_ssize_t archive_reader_more(struct archive *archive, void *context, const void **data)
+{
+	struct ky_archive_reader *reader = context;
+
+	(void)archive;
+	return (la_ssize_t)ky_archive_source_read(reader->source, data);
+}
+
+static int archive_reader_open(struct ky_archive_reader *reader, struct archive *archive)
+{
+	return reader->source
+		       ? library.archive_read_open(archive, reader, NULL, archive_reader_more, NULL)
+		       : library.archive_read_open_fd(archive, reader->fd, READ_BYTES);
 }
 
 static int archive_reader_read(struct ky_archive_reader *reader,
@@ -175,16 +194,23 @@ static int archive_reader_read(struct ky_archive_reader *reader,
 
 	(void)lseek(reader->fd, 0, SEEK_SET);
 	reader->n_members = reader->total = 0;
+	reader->is_damage_known = false;
 	reader->total_max =
 		KY_FOREIGN_FREE_BYTES + (uint64_t)(size > 0 ? size : 0) * KY_FOREIGN_RATIO_MAX;
-	archive = archive_reader_new();
+	ret = ky_archive_source_open(reader->fd, &reader->source, reader->err);
+	if (ret < 0)
+		return ret;
+	archive = archive_reader_new(reader->source != NULL);
 	if (!archive)
-		return ky_error_nomem(reader->err);
-	if (library.archive_read_open_fd(archive, reader->fd, READ_BYTES) != ARCHIVE_OK)
+		ret = ky_error_nomem(reader->err);
+	else if (archive_reader_open(reader, archive) != ARCHIVE_OK)
 		ret = archive_reader_failed(reader, archive);
 	else
 		ret = archive_reader_members(reader, archive, take, context);
-	(void)library.archive_read_free(archive);
+	if (archive)
+		(void)library.archive_read_free(archive);
+	ky_archive_source_close(reader->source);
+	reader->source = NULL;
 	return ret;
 }
 
@@ -226,7 +252,7 @@ static int archive_reader_zeros(uint64_t n, int (*take)(void *, const uint8_t *,
 int ky_archive_reader_data(struct ky_archive_reader *reader, const struct ky_archive_member *member,
 			   int (*take)(void *, const uint8_t *, size_t), void *context)
 {
-	uint64_t at = 0;
+	uint64_t at = 0, damage_at;
 	const void *data;
 	size_t len;
 	la_int64_t offset;
@@ -249,7 +275,9 @@ int ky_archive_reader_data(struct ky_archive_reader *reader, const struct ky_arc
 		at += hole + len;
 	}
 	reader->goes_on = got == ARCHIVE_WARN || got == ARCHIVE_FAILED;
-	return got == ARCHIVE_EOF ? KYMO_OK : archive_reader_failed(reader, member->archive);
+	return got == ARCHIVE_EOF && !archive_reader_damage(reader, &damage_at)
+		       ? KYMO_OK
+		       : archive_reader_failed(reader, member->archive);
 }
 
 /* ---- one file --------------------------------------------------------------------------- */

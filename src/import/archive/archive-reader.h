@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading an archive or a compressed file by libarchive, which is loaded with the first one. Numbers in the archive have limits, and filters that
+ * Reading an archive or a compressed file by libarchive, which is loaded with the first one; what gzip, zstd and xz compressed comes from archive-source.h. Numbers in the archive have limits, and filters that
  * would run other programs are off.
  *
  * Threads: one at a time per reader.
@@ -8,6 +8,7 @@
 #ifndef KY_IMPORT_ARCHIVE_READER_H
 #define KY_IMPORT_ARCHIVE_READER_H
 
+#include "import/archive/archive-source.h"
 #include "import/common/import-internal.h"
 
 struct archive;
@@ -18,8 +19,10 @@ struct ky_archive_reader {
 	const struct ky_log *log;
 	struct kymo_error *err;
 	int fd;
+	struct ky_archive_source *source;     /* NULL: libarchive reads the file itself */
 	uint64_t n_members, total, total_max; /* of one pass; bytes */
 	bool goes_on;			      /* only the member at hand is damaged */
+	bool is_damage_known; /* the damage of the compressed data is an error already */
 };
 
 /* A regular file in the archive. */

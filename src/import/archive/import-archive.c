@@ -4,10 +4,12 @@
  * unpacked into files without names, or, if it has none, the files of other formats. No name in an archive becomes the name of a file, so that none
  * can lead elsewhere.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "import/archive/archive-reader.h"
 #include "import/common/foreign-file.h"
 #include "os/file.h"
@@ -19,6 +21,7 @@
 
 struct unpacked {
 	char *directory; /* of the trace, in the archive */
+	uint64_t n_files;
 	struct ky_scratch_trace *trace;
 	struct ky_packet_store *store;
 	struct ky_store_trace *to;
@@ -27,7 +30,8 @@ struct unpacked {
 struct unpacking {
 	struct ky_archive_reader reader;
 	uint64_t n_streams, n_files;
-	bool is_done; /* it has a trace, or was one file */
+	uint64_t n_unknown; /* files of no format that Kymo knows */
+	bool is_done;	    /* it has a trace, or was one file */
 	KY_VEC(struct unpacked) traces;
 	/* The member at hand. */
 	struct unpacked *trace; /* NULL: it is left out */
@@ -120,6 +124,7 @@ static int begin_file(struct unpacking *unpacking, char *path, uint64_t size_byt
 		ret = import_archive_new_trace(unpacking, directory);
 	if (ret < 0)
 		return ret;
+	unpacking->trace->n_files++;
 	unpacking->stream = -1;
 	if (strcmp(name, "metadata") == 0)
 		return size_bytes > METADATA_MAX_BYTES
@@ -188,6 +193,7 @@ static int import_archive_other(void *context, const struct ky_archive_member *m
 					     "the archive has too many files");
 	ret = ky_archive_reader_file(&unpacking->reader, member);
 	unpacking->n_files += !ret;
+	unpacking->n_unknown += ret == 1;
 	if (ret != KYMO_E_FORMAT)
 		return ret < 0 ? ret : KYMO_OK;
 	/* The other files are good. */
@@ -207,6 +213,12 @@ static int import_archive_others(struct unpacking *unpacking)
 		ky_error_clear(err);
 		return KYMO_OK;
 	}
+	if (!ret && unpacking->n_files && unpacking->n_unknown)
+		ky_log_warning(unpacking->reader.log,
+			       "%s: %" PRIu64
+			       " files of formats that Kymo does not know are left out; "
+			       "compressed files in an archive are, too; try the unpacked archive",
+			       unpacking->reader.path, unpacking->n_unknown);
 	if (ret || unpacking->n_files)
 		return ret;
 	if (!imports->broken.code)
@@ -242,6 +254,20 @@ static int import_archive_keep(struct unpacking *unpacking, int ret)
 	return ret;
 }
 
+/* Logs beside the traces, say. */
+static void import_archive_tell_left_out(const struct unpacking *unpacking)
+{
+	uint64_t n_files = 0;
+
+	ky_vec_foreach(&unpacking->traces, trace)
+		n_files += trace->trace->metadata.len ? 0 : trace->n_files;
+	if (n_files)
+		ky_log_warning(unpacking->reader.log,
+			       "%s: %" PRIu64 " files that belong to no trace are left out; "
+			       "try the unpacked archive to open them",
+			       unpacking->reader.path, n_files);
+}
+
 static int import_archive_finish(struct unpacking *unpacking, int ret)
 {
 	ret = import_archive_keep(unpacking, ret);
@@ -256,6 +282,8 @@ static int import_archive_finish(struct unpacking *unpacking, int ret)
 						  trace->trace, unpacking->reader.err);
 		free(trace->directory);
 	}
+	if (!ret && unpacking->is_done)
+		import_archive_tell_left_out(unpacking);
 	ky_vec_fini(&unpacking->traces);
 	return ret;
 }
