@@ -58,7 +58,7 @@ int ky_archive_reader_bad(const struct ky_archive_reader *reader, int code, cons
 	return code;
 }
 
-/* The damage of the compressed data; NULL: there is none, or they are not compressed. */
+/* The damage of the compressed data; NULL: the data are whole, or not compressed. */
 static const char *archive_reader_damage(const struct ky_archive_reader *reader, uint64_t *at)
 {
 	return reader->source ? ky_archive_source_damage(reader->source, at) : NULL;

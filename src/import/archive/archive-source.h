@@ -26,7 +26,7 @@ void ky_archive_source_close(struct ky_archive_source *source);
 /* The number of bytes that come next, at *@data, valid until the next call. 0: the end, or the begin of damage. */
 size_t ky_archive_source_read(struct ky_archive_source *source, const void **data);
 
-/* After the last byte: what the damage is, and its place in the file, *@offset_bytes; NULL: there is none. */
+/* After the last byte: what the damage is, and its place in the file, *@offset_bytes; NULL: the data are whole. */
 const char *ky_archive_source_damage(const struct ky_archive_source *source,
 				     uint64_t *offset_bytes);
 
