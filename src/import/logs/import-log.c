@@ -22,7 +22,7 @@ int ky_log_stray(struct ky_log_file *log, const char *line, size_t len)
 		return ret;
 	/* The context's numbers are unknown. */
 	for (size_t i = 0; i < log->format->n_context; i++)
-		ky_maker_number(log->maker, 0);
+		ky_log_context_number(log, 0);
 	return ky_log_put(log, &text, 1);
 }
 
@@ -45,6 +45,26 @@ static int import_log_run(struct ky_log_file *log)
 	return ret < 0 ? ret : KYMO_OK;
 }
 
+/* When the file was modified. The unpacked content of a compressed file is new, the file is not. */
+static int64_t import_log_modified(const struct ky_log_file *log)
+{
+	struct stat st;
+
+	if (stat(log->file.path, &st) == 0 && S_ISREG(st.st_mode))
+		return st.st_mtime;
+	return fstat(log->file.fd, &st) == 0 ? (int64_t)st.st_mtime : (int64_t)time(NULL);
+}
+
+static uint64_t import_log_begins(struct ky_log_file *log)
+{
+	const uint8_t *head =
+		log->file.size_bytes < KY_LOG_BOM_BYTES
+			? NULL
+			: ky_foreign_bytes(&log->file, 0, KY_LOG_BOM_BYTES, "the head", NULL);
+
+	return head && ky_log_has_bom(head, KY_LOG_BOM_BYTES) ? KY_LOG_BOM_BYTES : 0;
+}
+
 static int import_log_begin(struct ky_log_file *log, struct ky_packet_store *store,
 			    const struct ky_import_options *options)
 {
@@ -60,46 +80,73 @@ static int import_log_begin(struct ky_log_file *log, struct ky_packet_store *sto
 		.reorders = !log->format->has_cpus,
 		.has_cpus = log->format->has_cpus,
 	};
-	struct stat st;
 	int ret;
 
 	log->time_format = options ? options->time_format : NULL;
-	log->clock.now_s =
-		fstat(log->file.fd, &st) == 0 ? (int64_t)st.st_mtime : (int64_t)time(NULL);
+	log->clock.now_s = import_log_modified(log);
+	log->at = import_log_begins(log);
 	ret = ky_maker_open(&log->maker, store, &about, log->err);
 	if (!ret && log->format->begin)
 		ret = log->format->begin(log);
 	return ret;
 }
 
+/* What a reader of the trace cannot see. */
+static void import_log_warn(const struct ky_log_file *log, uint64_t n_moved,
+			    const struct ky_log *to)
+{
+	const char *path = log->file.path;
+
+	if (log->n_strange)
+		ky_log_warning(to,
+			       "%s: %" PRIu64 " of %" PRIu64
+			       " lines are not of the format \"%s\": they are events \"line\"",
+			       path, log->n_strange, log->line_number, log->format->name);
+	if (log->n_cut)
+		ky_log_warning(to, "%s: %" PRIu64 " lines are longer than 1 MiB and were cut", path,
+			       log->n_cut);
+	if (log->n_shortened)
+		ky_log_warning(to,
+			       "%s: %" PRIu64
+			       " events have more than 255 KiB or 256 fields: the rest was cut off",
+			       path, log->n_shortened);
+	if (log->hole_bytes)
+		ky_log_warning(to, "%s: %" PRIu64 " bytes before lines are zeros: no lines", path,
+			       log->hole_bytes);
+	if (n_moved)
+		ky_log_warning(to,
+			       "%s: the times of the lines go back too often: %" PRIu64
+			       " events have a later time than their line",
+			       path, n_moved);
+}
+
 static int import_log_finish(struct ky_log_file *log, int ret, const struct ky_log *to,
 			     struct kymo_error *broken)
 {
 	struct ky_maker *maker = log->maker;
-	uint64_t n_events = maker ? ky_maker_events(maker) : 0;
 	struct kymo_error *err = log->err;
+	uint64_t n_moved;
 
+	/* The last event of some formats ends with the file. */
+	if (log->format->end)
+		log->format->end(log);
 	/* Lines before the break are events. */
-	if ((ret == KYMO_E_FORMAT || ret == KYMO_E_LIMIT) && n_events) {
+	if ((ret == KYMO_E_FORMAT || ret == KYMO_E_LIMIT) &&
+	    (ky_maker_events(maker) || log->late.events.len)) {
 		*broken = *err;
 		ky_error_clear(err);
 		ret = KYMO_OK;
 	}
-	if (log->format->end)
-		log->format->end(log);
+	if (ret >= 0)
+		ret = ky_log_late_flush(&log->late, maker, err);
+	n_moved = maker ? ky_maker_moved(maker) : 0;
 	log->maker = NULL;
 	if (ret < 0)
 		(void)ky_maker_close(maker, NULL);
 	else
 		ret = ky_maker_close(maker, err);
-	if (!ret && log->n_strange)
-		ky_log_warning(to,
-			       "%s: %" PRIu64 " of %" PRIu64
-			       " lines are not of the format \"%s\": they are events \"line\"",
-			       log->file.path, log->n_strange, log->line_number, log->format->name);
-	if (!ret && log->n_cut)
-		ky_log_warning(to, "%s: %" PRIu64 " lines are longer than 1 MiB and were cut",
-			       log->file.path, log->n_cut);
+	if (!ret)
+		import_log_warn(log, n_moved, to);
 	return ret;
 }
 
@@ -108,7 +155,7 @@ static int import_log_file(const char *path, int fd, struct ky_packet_store *sto
 			   const struct ky_import_options *options, const struct ky_log *to,
 			   struct kymo_error *broken, struct kymo_error *err)
 {
-	struct ky_log_file log = {.format = format, .err = err};
+	struct ky_log_file log = {.format = format, .is_log = true, .err = err};
 	int ret;
 
 	ky_arena_init(&log.arena);
@@ -127,6 +174,7 @@ static int import_log_file(const char *path, int fd, struct ky_packet_store *sto
 	ky_map_fini(&log.classes);
 	ky_arena_fini(&log.arena);
 	ky_strbuf_fini(&log.unescaped);
+	ky_log_late_fini(&log.late);
 	ky_strbuf_fini(&log.joined);
 	return ret;
 }

@@ -9,22 +9,13 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "import/logs/log-chrome.h"
 #include "import/logs/log-format.h"
 
 static const struct ky_maker_field context[] = {
 	{.name = "tid", .kind = KY_MAKER_S64},
 	{.name = "pid", .kind = KY_MAKER_S64},
 	{.name = "comm", .kind = KY_MAKER_TEXT},
-};
-
-#define NAME_MAX_BYTES 200
-/* Threads and processes beyond have no names. */
-#define NAMES_MAX 65536
-
-/* Names of threads and processes, which may stand anywhere in the file. */
-struct chrome_names {
-	struct ky_map threads, processes; /* hash of the ids -> name, in the log's arena */
-	size_t n;
 };
 
 /* ---- objects -------------------------------------------------------------------------- */
@@ -41,28 +32,6 @@ static bool chrome_number(json_t *object, const char *name, double *value)
 	return json_is_number(member);
 }
 
-static const char *log_chrome_text(json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-
-	return text ? text : "";
-}
-
-/* Ids of processes and threads are numbers, or texts that are taken by their hash. */
-static int64_t chrome_id(json_t *object, const char *name)
-{
-	json_t *member = json_object_get(object, name);
-	char *end;
-	const char *text;
-	int64_t value;
-
-	if (!json_is_string(member))
-		return json_integer_value(member);
-	text = json_string_value(member);
-	value = strtoll(text, &end, 10);
-	return *text && !*end ? value : (int64_t)(ky_hash_bytes(text, strlen(text)) & INT32_MAX);
-}
-
 /* Microseconds, with a fraction. Times beyond the years of 64 bits, and what is no number, are 0. */
 static int64_t chrome_ns(double us)
 {
@@ -74,133 +43,164 @@ static int64_t chrome_ns(double us)
 	return whole * 1000 + (int64_t)((us - (double)whole) * 1000 + (us < 0 ? -0.5 : 0.5));
 }
 
-/* ---- names ---------------------------------------------------------------------------- */
-
-static uint64_t chrome_thread_key(int64_t pid, int64_t tid)
-{
-	return ky_hash_u64((uint64_t)pid) ^ (uint64_t)tid;
-}
-
-static int chrome_keep_name(struct ky_log_file *log, json_t *object)
-{
-	struct chrome_names *names = log->state;
-	const char *what = log_chrome_text(object, "name");
-	const char *name = log_chrome_text(json_object_get(object, "args"), "name");
-	int64_t pid = chrome_id(object, "pid"), tid = chrome_id(object, "tid");
-	bool is_thread = strcmp(what, "thread_name") == 0;
-	char *kept;
-
-	if (!*name || names->n >= NAMES_MAX || (!is_thread && strcmp(what, "process_name") != 0))
-		return KYMO_OK;
-	kept = ky_arena_strndup(&log->arena, name, strnlen(name, NAME_MAX_BYTES));
-	if (!kept)
-		return ky_error_nomem(log->err);
-	names->n++;
-	if (is_thread)
-		return ky_map_set(&names->threads, chrome_thread_key(pid, tid), kept);
-	return ky_map_set(&names->processes, (uint64_t)pid, kept);
-}
-
-/* The thread's name, or else the process'. */
-static const char *chrome_name(const struct ky_log_file *log, int64_t pid, int64_t tid)
-{
-	const struct chrome_names *names = log->state;
-	const char *name = ky_map_get(&names->threads, chrome_thread_key(pid, tid));
-
-	if (!name)
-		name = ky_map_get(&names->processes, (uint64_t)pid);
-	return name ? name : "";
-}
-
 /* ---- events --------------------------------------------------------------------------- */
 
-static void chrome_put_context(struct ky_log_file *log, json_t *object)
+/* Which of several things of one name an event is about. */
+static json_t *chrome_id(json_t *object)
 {
-	int64_t pid = chrome_id(object, "pid"), tid = chrome_id(object, "tid");
-	const char *name = chrome_name(log, pid, tid);
+	json_t *id = json_object_get(object, "id"), *id2 = json_object_get(object, "id2");
 
-	ky_maker_number(log->maker, (uint64_t)tid);
-	ky_maker_number(log->maker, (uint64_t)pid);
-	ky_maker_text(log->maker, name, strlen(name));
+	if (!id)
+		id = json_object_get(id2, "local");
+	return id ? id : json_object_get(id2, "global");
 }
 
-static int chrome_put(struct ky_log_file *log, json_t *object, const char *suffix, int64_t ns,
-		      bool has_fields)
+/* What the name of the event does not tell of its phase: flows, objects, steps. */
+static bool chrome_has_phase(const char *phase)
 {
+	return *phase && !strchr("BEXbeSFiInCPRc", *phase);
+}
+
+struct chrome_fields {
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
-	char name[NAME_MAX_BYTES + 16], *args = NULL;
-	const char *category = log_chrome_text(object, "cat"), *key;
-	json_t *members = json_object_get(object, "args"), *value;
-	char *made[KY_LOG_FIELDS_MAX] = {0};
-	size_t n = 0;
+	char *made[KY_LOG_FIELDS_MAX];
+	size_t n;
+	bool is_repaired; /* the object */
+};
+
+static bool chrome_add(struct chrome_fields *fields, const char *name, json_t *value)
+{
+	size_t n = fields->n;
+
+	if (n == KY_LOG_FIELDS_MAX)
+		return false;
+	fields->made[n] = NULL;
+	fields->n += value && ky_log_json_value(name, value, fields->is_repaired,
+						&fields->values[n], &fields->made[n]);
+	return true;
+}
+
+static void chrome_fields(struct ky_log_file *log, json_t *object, struct chrome_fields *fields)
+{
+	json_t *args = json_object_get(object, "args"), *value;
+	const char *key;
+	bool has_room = true;
+
+	if (*ky_chrome_text(object, "cat"))
+		chrome_add(fields, "cat", json_object_get(object, "cat"));
+	if (json_is_object(args))
+		json_object_foreach(args, key, value) has_room &= chrome_add(fields, key, value);
+	else
+		chrome_add(fields, "args", args);
+	has_room &= chrome_add(fields, "id", chrome_id(object));
+	if (chrome_has_phase(ky_chrome_text(object, "ph")))
+		has_room &= chrome_add(fields, "ph", json_object_get(object, "ph"));
+	log->n_shortened += !has_room;
+}
+
+/* An event called @name and @suffix. */
+static int chrome_put(struct ky_log_file *log, json_t *object, const char *name, const char *suffix,
+		      int64_t ns, struct chrome_fields *fields)
+{
+	int64_t pid = ky_chrome_id(object, "pid"), tid = ky_chrome_id(object, "tid");
+	const char *comm = ky_chrome_name(log, object, pid, tid);
+	char event[KY_CHROME_NAME_BYTES + 16];
 	int ret;
 
-	snprintf(name, sizeof(name), "%.*s%s", NAME_MAX_BYTES, log_chrome_text(object, "name"),
-		 suffix);
-	if (has_fields && *category)
-		values[n++] = ky_log_text("cat", category, strlen(category));
-	if (has_fields)
-		json_object_foreach(members, key,
-				    value) if (n < KY_LOG_FIELDS_MAX &&
-					       ky_log_json_value(key, value, &values[n], &made[n]))
-			n++;
-	ret = ky_log_begin(log, name, ns, values, n);
-	if (!ret) {
-		chrome_put_context(log, object);
-		ret = ky_log_put(log, values, n);
-	}
-	for (size_t i = 0; i < KY_LOG_FIELDS_MAX; i++)
-		free(made[i]);
-	free(args);
-	return ret;
+	snprintf(event, sizeof(event), "%.*s%s", KY_CHROME_NAME_BYTES, name, suffix);
+	ret = ky_log_begin(log, event, ns, fields->values, fields->n);
+	if (ret < 0)
+		return ret;
+	ky_log_context_number(log, tid);
+	ky_log_context_number(log, pid);
+	ky_log_context_text(log, comm, strlen(comm));
+	return ky_log_put(log, fields->values, fields->n);
 }
 
-static int chrome_event(struct ky_log_file *log, json_t *object)
+static int chrome_duration(struct ky_log_file *log, json_t *object, int64_t ns,
+			   struct chrome_fields *fields)
 {
-	const char *phase = log_chrome_text(object, "ph");
-	double us, duration_us = 0;
+	const char *name = ky_chrome_text(object, "name");
+	struct chrome_fields none;
+	double us = 0;
+	int ret = chrome_put(log, object, name, "_begin", ns, fields);
+
+	none.n = 0;
+	chrome_number(object, "dur", &us);
+	if (!ret && __builtin_add_overflow(ns, chrome_ns(us), &ns))
+		ns = INT64_MAX;
+	return ret ? ret : chrome_put(log, object, name, "_end", ns, &none);
+}
+
+/* Phases B and E, which need no name at the end. */
+static int chrome_half(struct ky_log_file *log, json_t *object, int64_t ns,
+		       struct chrome_fields *fields)
+{
+	const char *name = ky_chrome_text(object, "name");
+	char opened[KY_CHROME_NAME_BYTES + 1];
+
+	if (*ky_chrome_text(object, "ph") == 'B')
+		return ky_chrome_push(log, object, name) < 0
+			       ? log->err->code
+			       : chrome_put(log, object, name, "_begin", ns, fields);
+	ky_chrome_pop(log, object, opened);
+	return chrome_put(log, object, *name ? name : opened, "_end", ns, fields);
+}
+
+static int chrome_phase(struct ky_log_file *log, json_t *object, int64_t ns,
+			struct chrome_fields *fields)
+{
+	const char *name = ky_chrome_text(object, "name");
+
+	switch (*ky_chrome_text(object, "ph")) {
+	case 'X':
+		return chrome_duration(log, object, ns, fields);
+	case 'B':
+	case 'E':
+		return chrome_half(log, object, ns, fields);
+	case 'b':
+	case 'S':
+		return chrome_put(log, object, name, "_begin", ns, fields);
+	case 'e':
+	case 'F':
+		return chrome_put(log, object, name, "_end", ns, fields);
+	default:
+		return chrome_put(log, object, name, "", ns, fields);
+	}
+}
+
+static int chrome_event(struct ky_log_file *log, json_t *object, bool is_repaired)
+{
+	struct chrome_fields fields;
+	double us;
 	int64_t ns;
 	int ret;
 
+	/* Names of processes and threads are those of other events: ky_chrome_keep_name(). */
+	if (*ky_chrome_text(object, "ph") == 'M')
+		return KYMO_OK;
 	if (!chrome_number(object, "ts", &us))
 		us = 0;
 	if (__builtin_add_overflow(chrome_ns(us), log->origin_ns, &ns))
 		ns = log->origin_ns;
-	switch (*phase) {
-	case 'X':
-		chrome_number(object, "dur", &duration_us);
-		ret = chrome_put(log, object, "_begin", ns, true);
-		if (!ret && __builtin_add_overflow(ns, chrome_ns(duration_us), &ns))
-			ns = INT64_MAX;
-		return ret ? ret : chrome_put(log, object, "_end", ns, false);
-	case 'B':
-	case 'b':
-	case 'S':
-		return chrome_put(log, object, "_begin", ns, true);
-	case 'E':
-	case 'e':
-	case 'F':
-		return chrome_put(log, object, "_end", ns, true);
-	case 'M':
-	case '\0':
-		/* Names of processes and threads: chrome_keep_name(). */
-		return KYMO_OK;
-	default:
-		return chrome_put(log, object, "", ns, true);
-	}
+	fields.n = 0;
+	fields.is_repaired = is_repaired;
+	chrome_fields(log, object, &fields);
+	ret = chrome_phase(log, object, ns, &fields);
+	for (size_t i = 0; i < fields.n; i++)
+		free(fields.made[i]);
+	return ret;
 }
 
 /* ---- the file ------------------------------------------------------------------------- */
 
+/* 1: the event is no JSON. */
 static int chrome_object(struct ky_log_file *log, const uint8_t *text, size_t len)
 {
-	json_t *object = ky_log_json_load((const char *)text, len);
-	int ret = KYMO_OK;
+	bool is_repaired;
+	json_t *object = ky_log_json_load((const char *)text, len, true, &is_repaired);
+	int ret = json_is_object(object) ? chrome_event(log, object, is_repaired) : 1;
 
-	if (!json_is_object(object))
-		ret = ky_foreign_bad(&log->file, log->at, "an event is no JSON", log->err);
-	else
-		ret = chrome_event(log, object);
 	json_decref(object);
 	return ret;
 }
@@ -322,13 +322,14 @@ static int chrome_find_names(struct ky_log_file *log)
 
 	log->err = &ignored;
 	while (!ret && chrome_next(log, &text, &len) > 0) {
+		bool is_repaired;
 		json_t *object;
 
 		if (!memmem(text, len, phase, sizeof(phase) - 1))
 			continue;
-		object = ky_log_json_load((const char *)text, len);
-		if (json_is_object(object) && strcmp(log_chrome_text(object, "ph"), "M") == 0)
-			ret = chrome_keep_name(log, object);
+		object = ky_log_json_load((const char *)text, len, true, &is_repaired);
+		if (json_is_object(object) && strcmp(ky_chrome_text(object, "ph"), "M") == 0)
+			ret = ky_chrome_keep_name(log, object);
 		json_decref(object);
 	}
 	log->err = err;
@@ -336,33 +337,32 @@ static int chrome_find_names(struct ky_log_file *log)
 	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
+/* An event that is no JSON is left out: where it ends is known. The first one is the file's damage. */
 static int chrome_events(struct ky_log_file *log)
 {
 	const uint8_t *text;
+	uint64_t bad = 0;
 	size_t len;
 	int ret;
 
 	while ((ret = chrome_next(log, &text, &len)) > 0) {
-		uint64_t end = log->at;
-
-		log->at -= len; /* where an error is */
 		ret = chrome_object(log, text, len);
 		if (ret < 0)
 			return ret;
-		log->at = end;
+		/* Offset 0 is that of the array. */
+		if (ret && !bad)
+			bad = log->at - len;
 	}
-	return ret;
+	return !ret && bad ? ky_foreign_bad(&log->file, bad, "an event is no JSON", log->err) : ret;
 }
 
 static int chrome_file(struct ky_log_file *log)
 {
-	struct chrome_names names = {.n = 0};
 	bool is_bare = false;
 	int ret = chrome_array(log, &is_bare);
 
-	ky_map_init(&names.threads);
-	ky_map_init(&names.processes);
-	log->state = &names;
+	if (!ret)
+		ret = ky_chrome_threads_open(log);
 	if (!ret)
 		ret = chrome_find_names(log);
 	if (!ret)
@@ -370,9 +370,7 @@ static int chrome_file(struct ky_log_file *log)
 	/* The format allows a bare array without its end, as a program that was killed leaves it. */
 	if (!ret && !is_bare && log->at == log->file.size_bytes)
 		ret = ky_foreign_bad(&log->file, log->at, "the list of events is cut", log->err);
-	log->state = NULL;
-	ky_map_fini(&names.threads);
-	ky_map_fini(&names.processes);
+	ky_chrome_threads_close(log);
 	return ret;
 }
 

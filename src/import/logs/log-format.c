@@ -2,14 +2,15 @@
 #include "import/logs/log-format.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
-#define HEAD_BYTES	  65536
-#define FIRST_LINES_BYTES 8192
-/* A log whose lines have more sets of fields than this has no sets, but chance: a trace of so many kinds of events helps nobody. */
-#define SHAPES_MAX 8192
+/* Lines of JSON may have several KiB. */
+#define HEAD_BYTES 65536
 
 static const struct ky_log_format *const formats[] = {
 	&ky_log_chrome,	 &ky_log_journal, &ky_log_syslog_5424, &ky_log_syslog,
@@ -82,20 +83,24 @@ const struct ky_log_format *ky_log_format_of(const char *path)
 		return NULL;
 	len = file.size_bytes < HEAD_BYTES ? file.size_bytes : HEAD_BYTES;
 	bytes = len ? ky_foreign_bytes(&file, 0, len, "the head", NULL) : NULL;
+	/* Editors and other systems put a byte order mark in front. */
+	if (bytes && ky_log_has_bom(bytes, (size_t)len)) {
+		bytes += KY_LOG_BOM_BYTES;
+		len -= KY_LOG_BOM_BYTES;
+	}
 	if (bytes)
 		format = log_format_of_head((const char *)bytes, (size_t)len);
-	if (bytes && len > FIRST_LINES_BYTES)
-		len = FIRST_LINES_BYTES;
 	if (bytes && !format)
 		format = log_format_of_text((const char *)bytes, (size_t)len,
-					    len == file.size_bytes);
+					    file.size_bytes <= HEAD_BYTES);
 	ky_foreign_close(&file);
 	return format;
 }
 
 /* ---- lines ---------------------------------------------------------------------------- */
 
-int ky_log_next_line(struct ky_log_file *log, const char **line, size_t *len)
+/* The next line as ky_log_next_line(), with what stands before it. */
+static int log_format_line(struct ky_log_file *log, const char **line, size_t *len)
 {
 	uint64_t left = log->file.size_bytes - log->at;
 	size_t want = left < KY_LOG_LINE_MAX ? (size_t)left : KY_LOG_LINE_MAX;
@@ -119,7 +124,6 @@ int ky_log_next_line(struct ky_log_file *log, const char **line, size_t *len)
 	stop = memchr(bytes, '\n', want);
 found:
 	log->line_at = log->at;
-	log->line_number++;
 	*line = (const char *)bytes;
 	*len = stop ? (size_t)(stop - bytes) : want;
 	log->n_cut += !stop && want == KY_LOG_LINE_MAX && want < left;
@@ -127,6 +131,37 @@ found:
 	if (*len && bytes[*len - 1] == '\r')
 		--*len;
 	return 1;
+}
+
+/* Where the file has data again, from log->at on, which is in a hole or is a zero. */
+static uint64_t log_format_data(const struct ky_log_file *log, const char *line, size_t len)
+{
+	off_t data = lseek(log->file.fd, (off_t)log->line_at, SEEK_DATA);
+	size_t zeros = 0;
+
+	if (data < 0 && errno == ENXIO)
+		return log->file.size_bytes;
+	if (data > 0 && (uint64_t)data > log->line_at)
+		return (uint64_t)data < log->file.size_bytes ? (uint64_t)data
+							     : log->file.size_bytes;
+	while (zeros < len && !line[zeros])
+		zeros++;
+	return log->line_at + zeros;
+}
+
+/* A log that was cut while its program went on writing begins with a hole; a machine that lost its power leaves zeros. */
+int ky_log_next_line(struct ky_log_file *log, const char **line, size_t *len)
+{
+	uint64_t n_cut = log->n_cut;
+	int ret;
+
+	while ((ret = log_format_line(log, line, len)) > 0 && *len && !**line) {
+		log->at = log_format_data(log, *line, *len);
+		log->hole_bytes += log->at - log->line_at;
+		log->n_cut = n_cut;
+	}
+	log->line_number += ret > 0;
+	return ret;
 }
 
 const char *ky_log_window(const struct ky_log_file *log, size_t *len)
@@ -149,187 +184,6 @@ const char *ky_log_bytes(struct ky_log_file *log, uint64_t len)
 	if (bytes)
 		log->at += len;
 	return (const char *)bytes;
-}
-
-/* ---- events --------------------------------------------------------------------------- */
-
-/* The same for the same fields in any order: some formats write them as a hash table has them. */
-static uint64_t log_format_hash(const char *name, const struct ky_log_value *values, size_t n)
-{
-	uint64_t hash = ky_hash_bytes(name, strlen(name));
-
-	for (size_t i = 0; i < n; i++)
-		hash += ky_hash_u64(ky_hash_bytes(values[i].name, values[i].name_len) ^
-				    (uint64_t)values[i].kind << 56);
-	return hash;
-}
-
-static inline bool log_format_is_field(const struct ky_log_shape_field *field,
-				       const struct ky_log_value *value)
-{
-	return field->kind == value->kind && field->name_len == value->name_len &&
-	       (field->name == value->name ||
-		memcmp(field->name, value->name, field->name_len) == 0);
-}
-
-/* Puts the values into the shape's order. False: they are other fields; then the order is undefined. */
-static inline bool log_format_fits(const struct ky_log_shape *shape, const char *name,
-				   struct ky_log_value *values, size_t n)
-{
-	if (!shape || shape->n != n || (shape->event != name && strcmp(shape->event, name) != 0))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		struct ky_log_value value = values[i];
-		size_t j = i;
-
-		if (__builtin_expect(log_format_is_field(&shape->fields[i], &values[i]), 1))
-			continue;
-		while (++j < n && !log_format_is_field(&shape->fields[i], &values[j]))
-			;
-		if (j >= n)
-			return false;
-		values[i] = values[j];
-		values[j] = value;
-	}
-	return true;
-}
-
-static struct ky_log_shape *log_format_new_shape(struct ky_log_file *log, const char *name,
-						 const struct ky_log_value *values, size_t n)
-{
-	struct ky_log_shape *shape =
-		ky_arena_alloc(&log->arena, sizeof(*shape) + n * sizeof(shape->fields[0]));
-
-	if (!shape)
-		return NULL;
-	shape->event = ky_arena_strdup(&log->arena, name);
-	shape->n = n;
-	for (size_t i = 0; i < n; i++) {
-		shape->fields[i].name =
-			ky_arena_strndup(&log->arena, values[i].name, values[i].name_len);
-		shape->fields[i].name_len = values[i].name_len;
-		shape->fields[i].kind = values[i].kind;
-		if (!shape->fields[i].name)
-			return NULL;
-	}
-	return shape->event ? shape : NULL;
-}
-
-static int log_format_new_class(struct ky_log_file *log, const char *name,
-				const struct ky_log_value *values, size_t n)
-{
-	struct ky_log_shape *shape = log_format_new_shape(log, name, values, n);
-	struct ky_maker_field fields[KY_LOG_FIELDS_MAX];
-
-	if (!shape)
-		return ky_error_nomem(log->err);
-	for (size_t i = 0; i < n; i++)
-		fields[i] = (struct ky_maker_field){.kind = values[i].kind,
-						    .name = shape->fields[i].name};
-	shape->number = ky_maker_event(log->maker, name, fields, n, log->err);
-	if (shape->number < 0)
-		return shape->number;
-	if (ky_map_set(&log->classes, log_format_hash(name, values, n), shape) < 0)
-		return ky_error_nomem(log->err);
-	log->shape = shape;
-	return KYMO_OK;
-}
-
-/* One text of all fields, instead of a shape of its own. */
-static void log_format_join(struct ky_log_file *log, struct ky_log_value *values, size_t n)
-{
-	struct ky_strbuf *text = &log->joined;
-
-	ky_strbuf_clear(text);
-	for (size_t i = 0; i < n; i++) {
-		ky_strbuf_adds(text, i ? " " : "");
-		ky_strbuf_add(text, values[i].name, values[i].name_len);
-		if (values[i].kind == KY_MAKER_TEXT) {
-			ky_strbuf_adds(text, "=\"");
-			ky_strbuf_add(text, values[i].text, values[i].len);
-			ky_strbuf_adds(text, "\"");
-		} else if (values[i].kind == KY_MAKER_DOUBLE) {
-			ky_strbuf_addf(text, "=%.17g", values[i].real);
-		} else {
-			ky_strbuf_addf(text, "=%lld", (long long)values[i].number);
-		}
-	}
-	values[0] = ky_log_text("fields", ky_strbuf_text(text), text->len);
-}
-
-/* The shape of other fields than the last event had. */
-static int log_format_find_shape(struct ky_log_file *log, const char *name,
-				 struct ky_log_value *values, size_t *n)
-{
-	log->shape = ky_map_get(&log->classes, log_format_hash(name, values, *n));
-	if (log_format_fits(log->shape, name, values, *n))
-		return KYMO_OK;
-	if (log->classes.len < SHAPES_MAX || *n < 2)
-		return log_format_new_class(log, name, values, *n);
-	log_format_join(log, values, *n);
-	*n = 1;
-	log->shape = ky_map_get(&log->classes, log_format_hash(name, values, *n));
-	return log_format_fits(log->shape, name, values, *n)
-		       ? KYMO_OK
-		       : log_format_new_class(log, name, values, *n);
-}
-
-int ky_log_begin(struct ky_log_file *log, const char *name, int64_t ns, struct ky_log_value *values,
-		 size_t n)
-{
-	int ret = KYMO_OK;
-
-	n = n < KY_LOG_FIELDS_MAX ? n : KY_LOG_FIELDS_MAX;
-	if (!log_format_fits(log->shape, name, values, n))
-		ret = log_format_find_shape(log, name, values, &n);
-	if (ret < 0)
-		return ret;
-	/* The clock counts from 1970 on. */
-	log->last_ns = ns < 0 ? 0 : ns;
-	ky_maker_begin(log->maker, log->stream, log->shape->number, (uint64_t)log->last_ns);
-	return KYMO_OK;
-}
-
-static void log_format_put_text(struct ky_log_file *log, const struct ky_log_value *value)
-{
-	const char *at = value->text ? value->text : "", *end = at + value->len;
-
-	if (!value->is_escaped) {
-		ky_maker_text(log->maker, at, value->len);
-		return;
-	}
-	ky_strbuf_clear(&log->unescaped);
-	for (; at < end; at++) {
-		char c = *at;
-
-		if (c == '\\' && at + 1 < end) {
-			c = *++at;
-			c = c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
-		}
-		ky_strbuf_addc(&log->unescaped, c);
-	}
-	ky_maker_text(log->maker, ky_strbuf_text(&log->unescaped), log->unescaped.len);
-}
-
-int ky_log_put(struct ky_log_file *log, const struct ky_log_value *values, size_t n)
-{
-	for (size_t i = 0; i < n && i < KY_LOG_FIELDS_MAX; i++) {
-		if (values[i].kind == KY_MAKER_DOUBLE)
-			ky_maker_double(log->maker, values[i].real);
-		else if (values[i].kind == KY_MAKER_TEXT)
-			log_format_put_text(log, &values[i]);
-		else
-			ky_maker_number(log->maker, (uint64_t)values[i].number);
-	}
-	return ky_maker_commit(log->maker, log->err);
-}
-
-int ky_log_event(struct ky_log_file *log, const char *name, int64_t ns, struct ky_log_value *values,
-		 size_t n)
-{
-	int ret = ky_log_begin(log, name, ns, values, n);
-
-	return ret < 0 ? ret : ky_log_put(log, values, n);
 }
 
 /* ---- words ---------------------------------------------------------------------------- */
@@ -370,37 +224,42 @@ struct ky_log_value ky_log_guess(const char *name, size_t name_len, const char *
 	return value;
 }
 
+/* The value in quotes; @at is behind the first one. Returns the place behind the second. */
+static const char *log_format_quoted(const char *at, const char *end, struct ky_log_value *value)
+{
+	const char *from = at;
+
+	for (; at < end && *at != '"'; at++) {
+		if (*at == '\\' && at + 1 < end) {
+			value->is_escaped = true;
+			at++;
+		}
+	}
+	value->kind = KY_MAKER_TEXT;
+	value->text = from;
+	value->len = (size_t)(at - from);
+	return at < end ? at + 1 : at;
+}
+
 bool ky_log_pair(const char **text, const char *end, struct ky_log_value *value)
 {
 	const char *at = *text, *name, *from;
 
-	for (;;) {
-		while (at < end && isspace((unsigned char)*at))
-			at++;
-		name = at;
-		while (at < end && *at != '=' && !isspace((unsigned char)*at))
-			at++;
-		if (at >= end)
-			return false;
-		/* A word alone. */
-		if (*at == '=' && at > name)
-			break;
+	while (at < end && (isspace((unsigned char)*at) || *at == '='))
 		at++;
-	}
-	*value = (struct ky_log_value){.name = name, .name_len = (size_t)(at - name)};
+	if (at >= end)
+		return false;
+	name = at;
+	while (at < end && *at != '=' && !isspace((unsigned char)*at))
+		at++;
+	*value = (struct ky_log_value){
+		.name = name, .name_len = (size_t)(at - name), .kind = KY_MAKER_S64, .number = 1};
+	*text = at;
+	if (at >= end || *at != '=')
+		return true;
 	at++;
 	if (at < end && *at == '"') {
-		from = ++at;
-		for (; at < end && *at != '"'; at++) {
-			if (*at == '\\' && at + 1 < end) {
-				value->is_escaped = true;
-				at++;
-			}
-		}
-		value->kind = KY_MAKER_TEXT;
-		value->text = from;
-		value->len = (size_t)(at - from);
-		*text = at < end ? at + 1 : at;
+		*text = log_format_quoted(at + 1, end, value);
 		return true;
 	}
 	from = at;
@@ -409,4 +268,74 @@ bool ky_log_pair(const char **text, const char *end, struct ky_log_value *value)
 	*value = ky_log_guess(value->name, value->name_len, from, (size_t)(at - from));
 	*text = at;
 	return true;
+}
+
+/* @n hexadecimal digits; -1: there are not so many. */
+static int32_t log_format_hex(const char *at, const char *end, int n)
+{
+	int32_t value = 0;
+
+	if (end - at < n)
+		return -1;
+	for (int i = 0; i < n; i++) {
+		int c = tolower((unsigned char)at[i]);
+
+		if (!isxdigit(c))
+			return -1;
+		value = value << 4 | (c <= '9' ? c - '0' : c - 'a' + 10);
+	}
+	return value;
+}
+
+/* The code behind "\u"; @at goes behind it, and behind the second one of a pair. */
+static int32_t log_format_code(const char **at, const char *end)
+{
+	int32_t code = log_format_hex(*at, end, 4), low = -1;
+
+	if (code < 0)
+		return code;
+	*at += 4;
+	if (code < 0xd800 || code > 0xdfff)
+		return code;
+	if (code < 0xdc00 && end - *at >= 6 && (*at)[0] == '\\' && (*at)[1] == 'u')
+		low = log_format_hex(*at + 2, end, 4);
+	if (low < 0xdc00 || low > 0xdfff)
+		return 0xfffd; /* half of a pair */
+	*at += 6;
+	return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+}
+
+/* What stands behind a backslash. Returns the place behind it. */
+static const char *log_format_escape(struct ky_strbuf *to, const char *at, const char *end)
+{
+	static const char letters[] = "ntrbfav", codes[] = "\n\t\r\b\f\a\v";
+	const char c = *at++, *letter = c ? strchr(letters, c) : NULL;
+	int32_t code = -1;
+	char utf8[4];
+
+	if (letter) {
+		ky_strbuf_addc(to, codes[letter - letters]);
+	} else if (c == 'x' && (code = log_format_hex(at, end, 2)) >= 0) {
+		ky_strbuf_addc(to, (char)code);
+		at += 2;
+	} else if (c == 'u' && (code = log_format_code(&at, end)) >= 0) {
+		ky_strbuf_add(to, utf8, ky_utf8_put(utf8, (uint32_t)code));
+	} else {
+		ky_strbuf_addc(to, c);
+	}
+	return at;
+}
+
+void ky_log_unescape(struct ky_strbuf *to, const char *text, size_t len)
+{
+	const char *at = text, *end = text + len;
+
+	while (at < end) {
+		const char *slash = memchr(at, '\\', (size_t)(end - at));
+
+		if (!slash || slash + 1 == end)
+			slash = end;
+		ky_strbuf_add(to, at, (size_t)(slash - at));
+		at = slash < end ? log_format_escape(to, slash + 1, end) : end;
+	}
 }

@@ -13,22 +13,25 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "import/common/foreign-file.h"
-#include "import/logs/log-time.h"
 #include "import/common/trace-maker.h"
+#include "import/logs/log-late.h"
+#include "import/logs/log-time.h"
 
 /* A longer line is cut. */
 #define KY_LOG_LINE_MAX (1u << 20)
 /* An event has at most so many fields of its own. */
 #define KY_LOG_FIELDS_MAX 256
+/* What the trace maker has for the values of an event; it cuts texts beyond. */
+#define KY_LOG_EVENT_MAX (255u << 10)
 
 struct ky_log_value {
 	const char *name;
 	size_t name_len;
-	enum ky_maker_kind kind; /* TEXT, S64 or DOUBLE */
+	enum ky_maker_kind kind; /* TEXT, S64, U64 or DOUBLE */
 	const char *text;
 	size_t len;
 	bool is_escaped; /* TEXT: with backslashes, which the trace does not get */
-	int64_t number;
+	int64_t number;	 /* of U64: its bits */
 	double real;
 };
 
@@ -52,12 +55,22 @@ struct ky_log_file {
 	uint64_t line_at; /* the line at hand */
 	uint64_t line_number;
 	uint64_t n_cut, n_strange; /* lines that were cut; that the format does not know */
+	uint64_t n_shortened;	   /* events that lack some of their fields or texts */
+	uint64_t hole_bytes;	   /* bytes of holes, which are no lines */
 	struct ky_log_clock clock;
 	struct ky_maker *maker;
 	struct ky_arena arena;
 	struct ky_map classes; /* hash of an event's name and fields -> its shape */
 	const struct ky_log_shape
 		*shape; /* of the last event: mostly also of the next; may be NULL */
+	size_t n_shape_fields, shape_names_bytes; /* of all shapes */
+	struct ky_log_value
+		replaced[2]; /* instead of the fields of an event without a shape of its own */
+	size_t n_replaced;   /* 0: the event has a shape */
+	size_t event_bytes;  /* of the event at hand */
+	struct ky_log_late late;
+	bool is_late; /* the event at hand goes there */
+	bool is_log; /* false: of an importer of another format, which makes its events here, too */
 	const struct ky_log_format *format;
 	void *state;	 /* the format's */
 	uint32_t stream; /* of the next event: its CPU, where the format has CPUs */
@@ -66,6 +79,7 @@ struct ky_log_file {
 		joined; /* all fields of an event with a shape of its own, where there are too many */
 	int64_t origin_ns;	 /* of a format whose times count from a time that it tells */
 	int64_t last_ns;	 /* of the last event: that of a line without a time */
+	int64_t newest_ns;	 /* of all events so far */
 	const char *time_format; /* of the user; NULL: none */
 	struct kymo_error *err;
 };
@@ -95,10 +109,12 @@ const char *ky_log_bytes(struct ky_log_file *log, uint64_t len);
 
 /*
  * Begin event @name at @ns with these fields of its own, which are put into the order in which they first came. The format then adds the
- * context's values, and calls ky_log_put(). 0 or negative.
+ * context's values, and calls ky_log_put(). 0 or negative. (log-shape.c)
  */
 int ky_log_begin(struct ky_log_file *log, const char *name, int64_t ns, struct ky_log_value *values,
 		 size_t n);
+void ky_log_context_number(struct ky_log_file *log, int64_t value);
+void ky_log_context_text(struct ky_log_file *log, const char *text, size_t len);
 int ky_log_put(struct ky_log_file *log, const struct ky_log_value *values, size_t n);
 
 /* Both, for formats without a context. 0 or negative. */
@@ -130,28 +146,41 @@ bool ky_log_has_level(const char *text, size_t len);
 int ky_log_stray(struct ky_log_file *log, const char *line, size_t len);
 /* What the window has of the file, from log->at on, without reading; *len: how much. */
 const char *ky_log_window(const struct ky_log_file *log, size_t *len);
-/* Words key=value and key="some words", from *@text on: the next one. False: none is left. */
+/* Words key=value, key="some words" and key alone (the number 1), from *@text on: the next one. False: none is left. */
 bool ky_log_pair(const char **text, const char *end, struct ky_log_value *value);
+/* Adds @text to @to with what its escapes stand for: \n, \", \xHH, \uHHHH, and pairs of these. */
+void ky_log_unescape(struct ky_strbuf *to, const char *text, size_t len);
 
 /*
- * The JSON text as a json_t of the caller's; NULL: the text is not JSON. If an integer does not fit into 64 bits with a sign, all
- * integers become floats. (log-json.c)
+ * The JSON text as a json_t of the caller's; NULL: the text is not JSON. Numbers that JSON allows and 64 bits do not hold are texts in it, likewise
+ * NaN and Infinity, which JSON does not allow: then *is_repaired. With @texts, bytes in texts that JSON does not allow are replaced. (log-json-repair.c)
  */
-void *ky_log_json_load(const char *text, size_t len);
+void *ky_log_json_load(const char *text, size_t len, bool texts, bool *is_repaired);
 /*
  * The members of a line that is one JSON object without others in it, as fields; an escaped text is kept in @texts. The number of
  * fields; negative: the line is not that simple, or no JSON at all. (log-json-flat.c)
  */
 int ky_log_json_flat(const char *line, size_t len, struct ky_strbuf *texts,
 		     struct ky_log_value values[KY_LOG_FIELDS_MAX]);
+/* The decimal number @text, if it is one of 64 bits, with or without a sign: its kind, S64 or U64. Else TEXT. (log-json-flat.c) */
+enum ky_maker_kind ky_log_json_integer(const char *text, size_t len, int64_t *number);
 /*
- * A JSON value as a field; *@made gets a text that had to be made, for free(). False: it is null. (log-json.c; void *: a json_t)
+ * A JSON value as a field; *@made gets a text that had to be made, for free(). @is_repaired: numbers above 2^63 are texts in it. False: it is
+ * null. (log-json.c; void *: a json_t)
  */
-bool ky_log_json_value(const char *name, void *json, struct ky_log_value *field, char **made);
+bool ky_log_json_value(const char *name, void *json, bool is_repaired, struct ky_log_value *field,
+		       char **made);
 
 extern const struct ky_log_format ky_log_chrome, ky_log_syslog, ky_log_syslog_5424, ky_log_dmesg,
 	ky_log_json, ky_log_logfmt, ky_log_journal, ky_log_strace, ky_log_ftrace, ky_log_systrace,
 	ky_log_regex, ky_log_program, ky_log_access;
+
+/* Whether a file begins with the byte order mark of UTF-8. */
+#define KY_LOG_BOM_BYTES 3
+static inline bool ky_log_has_bom(const void *bytes, size_t len)
+{
+	return len >= KY_LOG_BOM_BYTES && memcmp(bytes, "\xef\xbb\xbf", KY_LOG_BOM_BYTES) == 0;
+}
 
 /* By the name that users give; NULL: unknown. */
 const struct ky_log_format *ky_log_format_find(const char *name, size_t len);

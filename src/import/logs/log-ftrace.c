@@ -277,7 +277,7 @@ static int ftrace_put(struct ky_log_file *log, const struct ftrace_line *line, c
 	ret = ky_log_begin(log, name, line->ns, values, n);
 	if (ret < 0)
 		return ret;
-	ky_maker_number(log->maker, (uint64_t)line->tid);
+	ky_log_context_number(log, line->tid);
 	ret = ky_log_put(log, values, n);
 	return ret < 0 ? ret : 1;
 }

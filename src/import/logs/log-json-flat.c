@@ -136,7 +136,28 @@ static bool log_json_flat_real(struct flat *flat, const char *begin, struct ky_l
 	text[len] = '\0';
 	value->kind = KY_MAKER_DOUBLE;
 	value->real = strtod(text, NULL);
+	value->text = begin;
+	value->len = len;
 	return true;
+}
+
+enum ky_maker_kind ky_log_json_integer(const char *text, size_t len, int64_t *number)
+{
+	bool is_negative = len && *text == '-';
+	uint64_t value = 0;
+
+	text += is_negative;
+	len -= is_negative;
+	if (!len || (len > 1 && *text == '0'))
+		return KY_MAKER_TEXT;
+	for (size_t i = 0; i < len; i++)
+		if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
+			return KY_MAKER_TEXT;
+	if (is_negative && value > UINT64_C(1) << 63)
+		return KY_MAKER_TEXT;
+	*number = (int64_t)(is_negative ? -value : value);
+	return is_negative || value <= INT64_MAX ? KY_MAKER_S64 : KY_MAKER_U64;
 }
 
 static bool log_json_flat_number(struct flat *flat, struct ky_log_value *value)
@@ -146,9 +167,8 @@ static bool log_json_flat_number(struct flat *flat, struct ky_log_value *value)
 	flat->at += *flat->at == '-';
 	while (flat->at < flat->end && *flat->at >= '0' && *flat->at <= '9')
 		flat->at++;
-	value->kind = KY_MAKER_S64;
-	if (!ky_log_is_number(begin, (size_t)(flat->at - begin), &value->number) ||
-	    (*begin == '-' && !value->number))
+	value->kind = ky_log_json_integer(begin, (size_t)(flat->at - begin), &value->number);
+	if (value->kind == KY_MAKER_TEXT || (*begin == '-' && !value->number))
 		return false;
 	if (flat->at == flat->end || (*flat->at | 0x20) == 'e')
 		return false;
@@ -212,6 +232,7 @@ int ky_log_json_flat(const char *line, size_t len, struct ky_strbuf *texts,
 		struct ky_log_value *value = &values[n];
 
 		value->is_escaped = false;
+		value->text = NULL;
 		if (n == KY_LOG_FIELDS_MAX - 1 || !log_json_flat_take(&flat, '"') ||
 		    !log_json_flat_text(&flat, &value->name, &value->name_len) ||
 		    !log_json_flat_take(&flat, ':'))

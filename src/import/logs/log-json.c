@@ -2,51 +2,115 @@
 /* Lines of JSON objects, journald's among them, and logfmt: the fields are those of the line. */
 #include <ctype.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "import/logs/log-format.h"
+
+/* journald: microseconds as a text. */
+#define JOURNAL_TIME "__REALTIME_TIMESTAMP"
 
 #define NAME(text)                     \
 	{                              \
 		text, sizeof(text) - 1 \
 	}
 
+/* A line may have several of these: the first one here is its time. */
 static const struct {
 	const char *text;
 	size_t len;
 } time_names[] = {
-	NAME("time"), NAME("timestamp"), NAME("ts"),   NAME("@timestamp"), NAME("t"),
-	NAME("date"), NAME("datetime"),	 NAME("when"), NAME("eventTime"),
+	NAME(JOURNAL_TIME), NAME("time"), NAME("timestamp"), NAME("ts"),   NAME("@timestamp"),
+	NAME("t"),	    NAME("date"), NAME("datetime"),  NAME("when"), NAME("eventTime"),
 };
 
-/* journald: microseconds as a text. */
-#define JOURNAL_TIME "__REALTIME_TIMESTAMP"
+#define TIME_NAMES ((int)(sizeof(time_names) / sizeof(time_names[0])))
 
-static bool is_time_name(const char *name, size_t len)
+/* The place in time_names; TIME_NAMES: the name is not there. */
+static int log_json_time_rank(const char *name, size_t len)
 {
-	for (size_t i = 0; i < sizeof(time_names) / sizeof(time_names[0]); i++)
-		if (time_names[i].len == len && memcmp(time_names[i].text, name, len) == 0)
-			return true;
-	return false;
+	int i = 0;
+
+	while (i < TIME_NAMES &&
+	       (time_names[i].len != len || memcmp(time_names[i].text, name, len) != 0))
+		i++;
+	return i;
 }
 
 static bool log_json_text_time(struct ky_log_file *log, const char *text, size_t len, int64_t *ns)
 {
 	const char *at = text, *end = text + len;
-	int64_t seconds;
 
 	if (log->time_format)
 		return ky_log_time_format(&log->clock, log->time_format, &at, end, ns);
 	if (ky_log_time_iso(&log->clock, &at, end, ns))
 		return true;
 	at = text;
-	if (!ky_log_time_seconds(&at, end, ns) || at != end)
-		return false;
-	seconds = *ns / 1000000000;
-	if (seconds > 100000000000)
-		*ns = ky_log_time_number((double)seconds);
-	return true;
+	return ky_log_time_count(&at, end, ns) && at == end;
+}
+
+/* Of 1764181493.000005, a double has no more than the first 16 digits, and those are what the program wrote. */
+static bool log_json_real_time(const struct ky_log_value *value, int64_t *ns)
+{
+	char text[40];
+	const char *at = value->text ? value->text : text, *end = at + value->len;
+
+	if (!value->text) {
+		for (int n = 15; n <= 17; n++) {
+			snprintf(text, sizeof(text), "%.*g", n, value->real);
+			if (strtod(text, NULL) == value->real)
+				break;
+		}
+		end = text + strlen(text);
+	}
+	/* An exponent, or a sign. */
+	return (ky_log_time_count(&at, end, ns) && at == end) ||
+	       ky_log_time_number(value->real, ns);
+}
+
+/* Of field @rank of time_names. False: the value is no time. */
+static bool log_json_value_time(struct ky_log_file *log, int rank, const struct ky_log_value *value,
+				int64_t *ns)
+{
+	int64_t us;
+
+	if (rank == 0 && value->kind == KY_MAKER_TEXT)
+		return ky_log_is_number(value->text, value->len, &us) &&
+		       !__builtin_mul_overflow(us, 1000, ns);
+	if (value->kind == KY_MAKER_TEXT)
+		return log_json_text_time(log, value->text, value->len, ns);
+	/* A number may also be what the user's format describes. */
+	if (value->text && log->time_format && log_json_text_time(log, value->text, value->len, ns))
+		return true;
+	if (value->kind == KY_MAKER_DOUBLE)
+		return log_json_real_time(value, ns);
+	return value->kind == KY_MAKER_S64 && ky_log_time_integer(value->number, ns);
+}
+
+/* The event of a line, of whose fields one is the time. */
+static int log_json_put(struct ky_log_file *log, struct ky_log_value *values, size_t n)
+{
+	int64_t ns = log->last_ns, found;
+	int best = TIME_NAMES;
+	size_t time = n;
+	int ret;
+
+	for (size_t i = 0; i < n; i++) {
+		int rank = log_json_time_rank(values[i].name, values[i].name_len);
+
+		if (rank < best && log_json_value_time(log, rank, &values[i], &found)) {
+			best = rank;
+			time = i;
+			ns = found;
+		}
+	}
+	if (time < n) {
+		n--;
+		memmove(&values[time], &values[time + 1], (n - time) * sizeof(values[0]));
+	}
+	ret = ky_log_event(log, "log", ns, values, n);
+	return ret < 0 ? ret : 1;
 }
 
 /* ---- JSON ----------------------------------------------------------------------------- */
@@ -54,7 +118,7 @@ static bool log_json_text_time(struct ky_log_file *log, const char *text, size_t
 static bool json_probe(const char *line, size_t len)
 {
 	json_t *value;
-	bool is;
+	bool is, is_repaired;
 
 	while (len && isspace((unsigned char)*line)) {
 		line++;
@@ -62,52 +126,59 @@ static bool json_probe(const char *line, size_t len)
 	}
 	if (!len || *line != '{')
 		return false;
-	value = json_loadb(line, len, 0, NULL);
+	value = ky_log_json_load(line, len, false, &is_repaired);
 	is = json_is_object(value);
 	json_decref(value);
 	return is;
 }
 
-static bool json_time(struct ky_log_file *log, const char *name, json_t *value, int64_t *ns)
+/* A field of the journal whose bytes are no text, such as one with colours of a terminal, is an array of them. */
+static bool log_json_bytes(json_t *array, struct ky_log_value *field, char **made)
 {
-	if (strcmp(name, JOURNAL_TIME) == 0 && json_is_string(value)) {
-		return !__builtin_mul_overflow(strtoll(json_string_value(value), NULL, 10), 1000,
-					       ns);
-	}
-	if (!is_time_name(name, strlen(name)))
+	size_t n = json_array_size(array);
+
+	*made = n ? malloc(n) : NULL;
+	if (!*made)
 		return false;
-	if (json_is_number(value)) {
-		*ns = json_is_integer(value)
-			      ? (json_integer_value(value) > 100000000000000000
-					 ? json_integer_value(value)
-					 : ky_log_time_number((double)json_integer_value(value)))
-			      : ky_log_time_number(json_real_value(value));
-		return true;
+	for (size_t i = 0; i < n; i++) {
+		json_t *byte = json_array_get(array, i);
+		json_int_t value = json_integer_value(byte);
+
+		if (!json_is_integer(byte) || value < 0 || value > 255) {
+			free(*made);
+			*made = NULL;
+			return false;
+		}
+		(*made)[i] = (char)value;
 	}
-	return json_is_string(value) &&
-	       log_json_text_time(log, json_string_value(value), json_string_length(value), ns);
+	field->kind = KY_MAKER_TEXT;
+	field->text = *made;
+	field->len = n;
+	return true;
 }
 
-void *ky_log_json_load(const char *text, size_t len)
+static bool log_json_text(json_t *value, bool is_repaired, struct ky_log_value *field)
 {
-	json_t *made = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
-
-	return made ? made : json_loadb(text, len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
+	field->text = json_string_value(value);
+	field->len = json_string_length(value);
+	field->kind = KY_MAKER_TEXT;
+	if (is_repaired &&
+	    ky_log_json_integer(field->text, field->len, &field->number) == KY_MAKER_U64)
+		field->kind = KY_MAKER_U64;
+	return true;
 }
 
-/* The value as a field; texts that have to be made are added to @made. False: it is null. */
-bool ky_log_json_value(const char *name, void *json, struct ky_log_value *field, char **made)
+bool ky_log_json_value(const char *name, void *json, bool is_repaired, struct ky_log_value *field,
+		       char **made)
 {
 	json_t *value = json;
 
 	*field = (struct ky_log_value){.name = name, .name_len = strlen(name)};
 	if (json_is_null(value))
 		return false;
-	if (json_is_string(value)) {
-		field->kind = KY_MAKER_TEXT;
-		field->text = json_string_value(value);
-		field->len = json_string_length(value);
-	} else if (json_is_integer(value) || json_is_boolean(value)) {
+	if (json_is_string(value))
+		return log_json_text(value, is_repaired, field);
+	if (json_is_integer(value) || json_is_boolean(value)) {
 		field->kind = KY_MAKER_S64;
 		field->number =
 			json_is_boolean(value) ? json_is_true(value) : json_integer_value(value);
@@ -123,81 +194,50 @@ bool ky_log_json_value(const char *name, void *json, struct ky_log_value *field,
 	return true;
 }
 
-static int put_object(struct ky_log_file *log, json_t *object)
+static int put_object(struct ky_log_file *log, json_t *object, bool is_repaired)
 {
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
 	char *made[KY_LOG_FIELDS_MAX] = {0};
+	bool is_journal = json_object_get(object, JOURNAL_TIME);
 	const char *name;
 	json_t *value;
 	size_t n = 0;
-	int64_t ns = log->last_ns;
 	int ret;
 
 	json_object_foreach(object, name, value)
 	{
-		if (json_time(log, name, value, &ns))
-			continue;
-		if (n < KY_LOG_FIELDS_MAX && ky_log_json_value(name, value, &values[n], &made[n]))
+		if (n == KY_LOG_FIELDS_MAX) {
+			log->n_shortened++;
+			break;
+		}
+		if (is_journal && json_is_array(value) &&
+		    log_json_bytes(value, &values[n], &made[n])) {
+			values[n].name = name;
+			values[n].name_len = strlen(name);
+			values[n].is_escaped = false;
 			n++;
+		} else if (ky_log_json_value(name, value, is_repaired, &values[n], &made[n])) {
+			n++;
+		}
 	}
-	ret = ky_log_event(log, "log", ns, values, n);
-	for (size_t i = 0; i < KY_LOG_FIELDS_MAX; i++)
+	ret = log_json_put(log, values, n);
+	for (size_t i = 0; i < n; i++)
 		free(made[i]);
 	return ret;
-}
-
-/* The same for a field of a simple line. */
-static bool json_flat_time(struct ky_log_file *log, const struct ky_log_value *value, int64_t *ns)
-{
-	int64_t us;
-
-	if (value->name_len == sizeof(JOURNAL_TIME) - 1 && value->kind == KY_MAKER_TEXT &&
-	    memcmp(value->name, JOURNAL_TIME, sizeof(JOURNAL_TIME) - 1) == 0)
-		return ky_log_is_number(value->text, value->len, &us) &&
-		       !__builtin_mul_overflow(us, 1000, ns);
-	if (!is_time_name(value->name, value->name_len))
-		return false;
-	if (value->kind == KY_MAKER_TEXT)
-		return log_json_text_time(log, value->text, value->len, ns);
-	if (value->kind == KY_MAKER_DOUBLE)
-		*ns = ky_log_time_number(value->real);
-	else
-		*ns = value->number > 100000000000000000
-			      ? value->number
-			      : ky_log_time_number((double)value->number);
-	return true;
-}
-
-static int log_json_put_flat(struct ky_log_file *log, struct ky_log_value *values, size_t n)
-{
-	int64_t ns = log->last_ns;
-	size_t kept = 0;
-	int ret;
-
-	for (size_t i = 0; i < n; i++) {
-		if (json_flat_time(log, &values[i], &ns))
-			continue;
-		if (kept != i)
-			values[kept] = values[i];
-		kept++;
-	}
-	ret = ky_log_event(log, "log", ns, values, kept);
-	return ret < 0 ? ret : 1;
 }
 
 static int json_line(struct ky_log_file *log, const char *line, size_t len)
 {
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
 	int n = ky_log_json_flat(line, len, &log->unescaped, values), ret = 0;
+	bool is_repaired;
 	json_t *object;
 
 	if (n >= 0)
-		return log_json_put_flat(log, values, (size_t)n);
-	object = ky_log_json_load(line, len);
-	if (json_is_object(object)) {
-		ret = put_object(log, object);
-		ret = ret < 0 ? ret : 1;
-	}
+		return log_json_put(log, values, (size_t)n);
+	object = ky_log_json_load(line, len, false, &is_repaired);
+	if (json_is_object(object))
+		ret = put_object(log, object, is_repaired);
 	json_decref(object);
 	return ret;
 }
@@ -211,6 +251,12 @@ const struct ky_log_format ky_log_json = {
 
 /* ---- logfmt --------------------------------------------------------------------------- */
 
+/* "key" alone, which is a number without a text. */
+static bool logfmt_is_word(const struct ky_log_value *value)
+{
+	return value->kind == KY_MAKER_S64 && !value->text;
+}
+
 static bool logfmt_probe(const char *line, size_t len)
 {
 	const char *at = line, *end = line + len;
@@ -219,35 +265,27 @@ static bool logfmt_probe(const char *line, size_t len)
 	size_t n = 0;
 
 	while (ky_log_pair(&at, end, &value)) {
-		/* It begins with a pair, and has no words between. */
-		if (!n && value.name != line)
+		/* It begins with a pair. */
+		if (!n && (value.name != line || logfmt_is_word(&value)))
 			return false;
-		has_time |= is_time_name(value.name, value.name_len);
-		n++;
+		has_time |= log_json_time_rank(value.name, value.name_len) < TIME_NAMES;
+		n += !logfmt_is_word(&value);
 	}
 	return n >= 2 && has_time;
 }
 
 static int logfmt_line(struct ky_log_file *log, const char *line, size_t len)
 {
-	struct ky_log_value values[KY_LOG_FIELDS_MAX];
+	struct ky_log_value values[KY_LOG_FIELDS_MAX], more;
 	const char *at = line, *end = line + len;
-	int64_t ns = log->last_ns;
-	size_t n = 0;
-	int ret;
+	size_t n = 0, pairs = 0;
 
-	while (n < KY_LOG_FIELDS_MAX && ky_log_pair(&at, end, &values[n])) {
-		struct ky_log_value *value = &values[n];
-
-		if (is_time_name(value->name, value->name_len) &&
-		    log_json_text_time(log, value->text, value->len, &ns))
-			continue;
-		n++;
-	}
-	if (!n)
+	while (n < KY_LOG_FIELDS_MAX && ky_log_pair(&at, end, &values[n]))
+		pairs += !logfmt_is_word(&values[n++]);
+	if (!pairs)
 		return 0;
-	ret = ky_log_event(log, "log", ns, values, n);
-	return ret < 0 ? ret : 1;
+	log->n_shortened += n == KY_LOG_FIELDS_MAX && ky_log_pair(&at, end, &more);
+	return log_json_put(log, values, n);
 }
 
 const struct ky_log_format ky_log_logfmt = {

@@ -169,7 +169,7 @@ static int strace_put(struct ky_log_file *log, const char *prefix, const struct 
 	ret = ky_log_begin(log, event, ns, values, n);
 	if (ret < 0)
 		return ret;
-	ky_maker_number(log->maker, (uint64_t)line->tid);
+	ky_log_context_number(log, line->tid);
 	return ky_log_put(log, values, n);
 }
 
@@ -260,7 +260,7 @@ static int strace_note(struct ky_log_file *log, const struct strace_line *line, 
 
 	if (ret < 0)
 		return ret;
-	ky_maker_number(log->maker, (uint64_t)line->tid);
+	ky_log_context_number(log, line->tid);
 	return ky_log_put(log, &text, 1);
 }
 

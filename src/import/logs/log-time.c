@@ -23,6 +23,14 @@ static int64_t days_of(int64_t year, int month, int day)
 	return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719468;
 }
 
+static int days_in(int64_t year, int month)
+{
+	bool is_december = month == 12;
+
+	return (int)(days_of(year + is_december, is_december ? 1 : month + 1, 1) -
+		     days_of(year, month, 1));
+}
+
 /* @seconds of local time, as if it were UTC, to Unix time. */
 static int64_t log_time_from_local(struct ky_log_clock *clock, int64_t seconds)
 {
@@ -185,26 +193,33 @@ bool ky_log_time_bsd(struct ky_log_clock *clock, const char **text, const char *
 	if (!digits(&at, end, 1, 2, &day) || !day || day > 31 || !skip_char(&at, end, ' ') ||
 	    !clock_time(&at, end, &seconds, ns))
 		return false;
-	whole = log_time_from_local(clock, days_of(year, month, day) * 86400 + seconds);
 	/* A day of grace: files are written a moment after their last line, and clocks differ. */
-	if (whole > clock->now_s + 86400)
-		whole = log_time_from_local(clock, days_of(year - 1, month, day) * 86400 + seconds);
-	*text = at;
-	return log_time_add(ns, whole);
+	for (int i = 0; i <= 8; i++, year--) {
+		if (day > days_in(year, month))
+			continue;
+		whole = log_time_from_local(clock, days_of(year, month, day) * 86400 + seconds);
+		if (whole > clock->now_s + 86400)
+			continue;
+		*text = at;
+		return log_time_add(ns, whole);
+	}
+	return false;
 }
 
 bool ky_log_time_of_day(struct ky_log_clock *clock, const char **text, const char *end, int64_t *ns)
 {
 	time_t now = (time_t)clock->now_s;
 	struct tm tm;
-	int64_t seconds;
+	int64_t seconds, day_s, whole;
 
 	if (!clock_time(text, end, &seconds, ns) || !localtime_r(&now, &tm))
 		return false;
-	return log_time_add(
-		ns, log_time_from_local(
-			    clock, days_of(tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday) * 86400 +
-					   seconds));
+	day_s = days_of(tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday) * 86400;
+	whole = log_time_from_local(clock, day_s + seconds);
+	/* An hour of grace: clocks differ. */
+	if (whole > clock->now_s + 3600)
+		whole = log_time_from_local(clock, day_s - 86400 + seconds);
+	return log_time_add(ns, whole);
 }
 
 bool ky_log_time_seconds(const char **text, const char *end, int64_t *ns)
@@ -352,17 +367,53 @@ bool ky_log_time_format(struct ky_log_clock *clock, const char *format, const ch
 	return log_time_add(ns, seconds);
 }
 
-int64_t ky_log_time_number(double value)
+/* @whole and a fraction of 1e-9ths, in the unit that the size tells. False: beyond 64 bits. */
+static bool log_time_of_count(int64_t whole, int64_t billionths, int64_t *ns)
 {
-	if (!(value >= 0) || value > 9e18)
-		return 0;
-	for (int64_t unit = SECOND, limit = 100000000000; unit > 1; unit /= 1000, limit *= 1000) {
-		int64_t whole = (int64_t)value;
+	int64_t unit = SECOND, limit = 100000000000;
 
-		/* A product would lose the digits that the fraction has. */
-		if (whole < limit)
-			return whole * unit +
-			       (int64_t)((value - (double)whole) * (double)unit + 0.5);
+	while (unit > 1 && whole >= limit) {
+		unit /= 1000;
+		limit = unit > 1 ? limit * 1000 : limit;
 	}
-	return (int64_t)value;
+	return !__builtin_mul_overflow(whole, unit, ns) &&
+	       !__builtin_add_overflow(*ns, billionths / (SECOND / unit), ns);
+}
+
+bool ky_log_time_number(double value, int64_t *ns)
+{
+	int64_t whole;
+
+	if (!(value >= 0) || value > 9e18)
+		return false;
+	whole = (int64_t)value;
+	/* A product would lose the digits that the fraction has. */
+	return log_time_of_count(whole, (int64_t)((value - (double)whole) * (double)SECOND + 0.5),
+				 ns);
+}
+
+bool ky_log_time_integer(int64_t value, int64_t *ns)
+{
+	return value >= 0 && log_time_of_count(value, 0, ns);
+}
+
+bool ky_log_time_count(const char **text, const char *end, int64_t *ns)
+{
+	const char *at = *text;
+	int64_t whole = 0, billionths = 0;
+
+	for (; at < end && isdigit((unsigned char)*at); at++)
+		if (__builtin_mul_overflow(whole, 10, &whole) ||
+		    __builtin_add_overflow(whole, *at - '0', &whole))
+			return false;
+	if (at == *text)
+		return false;
+	if (at + 1 < end && *at == '.' && isdigit((unsigned char)at[1])) {
+		at++;
+		billionths = fraction(&at, end);
+	}
+	if (!log_time_of_count(whole, billionths, ns))
+		return false;
+	*text = at;
+	return true;
 }

@@ -21,9 +21,9 @@ struct ky_log_clock {
 
 /* "2026-11-26T18:24:53.123456+01:00", "2026-11-26 18:24:53,123 Z" and the like. */
 bool ky_log_time_iso(struct ky_log_clock *clock, const char **text, const char *end, int64_t *ns);
-/* "Nov 26 18:24:53": of the year that makes it the last such moment before now_s. */
+/* "Nov 26 18:24:53": of the year that makes it the last such moment before now_s; Feb 29 is of a leap year. */
 bool ky_log_time_bsd(struct ky_log_clock *clock, const char **text, const char *end, int64_t *ns);
-/* "18:24:53.123456": of the day of now_s. */
+/* "18:24:53.123456": of the 24 hours before now_s. */
 bool ky_log_time_of_day(struct ky_log_clock *clock, const char **text, const char *end,
 			int64_t *ns);
 /* "1764181493.123456": seconds; exact to the ns. */
@@ -31,7 +31,10 @@ bool ky_log_time_seconds(const char **text, const char *end, int64_t *ns);
 /* By strftime()'s conversions Y m d H M S y b B e j T F s Z z and f (a fraction of digits); other characters stand for themselves. */
 bool ky_log_time_format(struct ky_log_clock *clock, const char *format, const char **text,
 			const char *end, int64_t *ns);
-/* A number whose size tells its unit: s, ms, us or ns since 1970. */
-int64_t ky_log_time_number(double value);
+/* A number whose size tells its unit: s, ms, us or ns since 1970. False: no time is so large, or negative. */
+bool ky_log_time_number(double value, int64_t *ns);
+bool ky_log_time_integer(int64_t value, int64_t *ns);
+/* The same as a text, "1764181493123" or "1764181493123.25". */
+bool ky_log_time_count(const char **text, const char *end, int64_t *ns);
 
 #endif
