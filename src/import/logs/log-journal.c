@@ -15,11 +15,16 @@ struct journal_field {
 	size_t name, name_len, value, len;
 };
 
+/* What is kept of an entry; the trace takes less. */
+#define ENTRY_BYTES_MAX (1u << 20)
+
 struct journal {
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
 	struct ky_strbuf texts;
 	KY_VEC(struct journal_field) fields;
 	int64_t ns;
+	bool is_cut;	/* the entry has more than what is kept */
+	bool has_piece; /* the last line is a piece: the next one goes on with it */
 };
 
 static bool journal_probe(const char *line, size_t len)
@@ -43,19 +48,22 @@ static int journal_flush(struct ky_log_file *log)
 	struct journal *journal = log->state;
 	struct ky_log_value *values = journal->values;
 	const char *texts = ky_strbuf_text(&journal->texts);
+	uint64_t n_shortened = log->n_shortened;
 	size_t n = 0;
 	int ret;
 
 	ky_vec_foreach(&journal->fields, field)
-		if (n < KY_LOG_FIELDS_MAX)
-			values[n++] = ky_log_guess(texts + field->name, field->name_len,
-						   texts + field->value, field->len);
+		values[n++] = ky_log_guess(texts + field->name, field->name_len,
+					   texts + field->value, field->len);
 	if (!n)
 		return KYMO_OK;
 	ret = ky_log_event(log, "log", journal->ns ? journal->ns : log->last_ns, values, n);
 	ky_vec_clear(&journal->fields);
 	ky_strbuf_clear(&journal->texts);
 	journal->ns = 0;
+	/* Once, also where the trace cuts what is left. */
+	log->n_shortened += journal->is_cut && log->n_shortened == n_shortened;
+	journal->is_cut = false;
 	return ret;
 }
 
@@ -81,10 +89,19 @@ static int journal_add(struct ky_log_file *log, const char *name, size_t name_le
 {
 	struct journal *journal = log->state;
 	struct journal_field field = {.name = journal->texts.len, .name_len = name_len};
+	size_t room = ENTRY_BYTES_MAX - journal->texts.len;
 
 	if (journal_is_time(name, name_len)) {
 		journal->ns = journal_time(value, len);
 		return KYMO_OK;
+	}
+	if (journal->fields.len == KY_LOG_FIELDS_MAX || name_len > room) {
+		journal->is_cut = true;
+		return KYMO_OK;
+	}
+	if (len > room - name_len) {
+		journal->is_cut = true;
+		len = room - name_len;
 	}
 	ky_strbuf_add(&journal->texts, name, name_len);
 	field.value = journal->texts.len;
@@ -98,9 +115,10 @@ static int journal_add(struct ky_log_file *log, const char *name, size_t name_le
 /* The line was a name alone: its value's length and bytes follow, and a line feed. */
 static int journal_binary(struct ky_log_file *log, const char *line, size_t name_len)
 {
+	struct journal *journal = log->state;
 	char name[256];
 	const char *bytes;
-	uint64_t len = 0;
+	uint64_t len = 0, kept;
 	int ret;
 
 	if (name_len >= sizeof(name))
@@ -111,12 +129,17 @@ static int journal_binary(struct ky_log_file *log, const char *line, size_t name
 		return log->err->code;
 	for (int i = 7; i >= 0; i--)
 		len = len << 8 | (uint8_t)bytes[i];
-	if (len > KY_FOREIGN_PIECE_MAX - 1)
-		return ky_foreign_bad(&log->file, log->at - 8, "a field is too long", log->err);
-	bytes = ky_log_bytes(log, len + 1);
+	if (len >= log->file.size_bytes - log->at)
+		return ky_foreign_bad(&log->file, log->at - 8,
+				      "a field is cut: the file ends before", log->err);
+	kept = len < ENTRY_BYTES_MAX / 2 ? len : ENTRY_BYTES_MAX / 2;
+	bytes = ky_log_bytes(log, kept);
 	if (!bytes)
 		return log->err->code;
-	ret = journal_add(log, name, name_len, bytes, (size_t)len);
+	journal->is_cut |= kept < len;
+	ret = journal_add(log, name, name_len, bytes, (size_t)kept);
+	/* The line feed, too. */
+	log->at += len - kept + 1;
 	return ret < 0 ? ret : 1;
 }
 
@@ -197,6 +220,24 @@ static int journal_entry(struct ky_log_file *log)
 	return 0;
 }
 
+/* The next line that is no rest of a line that was cut. 1, 0, negative. */
+static int journal_next_line(struct ky_log_file *log, const char **line, size_t *len)
+{
+	struct journal *journal = log->state;
+	bool is_rest;
+	int ret;
+
+	do {
+		uint64_t n_cut = log->n_cut;
+
+		ret = ky_log_next_line(log, line, len);
+		is_rest = journal->has_piece;
+		journal->is_cut |= is_rest;
+		journal->has_piece = log->n_cut > n_cut;
+	} while (ret > 0 && is_rest);
+	return ret;
+}
+
 /* The lines of one entry. 1; 0: the file has none. */
 static int journal_lines(struct ky_log_file *log)
 {
@@ -205,7 +246,7 @@ static int journal_lines(struct ky_log_file *log)
 	int ret;
 
 	do {
-		ret = ky_log_next_line(log, &line, &len);
+		ret = journal_next_line(log, &line, &len);
 		if (ret <= 0)
 			return ret;
 		ret = journal_line(log, line, len);
