@@ -25,6 +25,7 @@
 	X(pcre2_match_data_create_from_pattern_8) \
 	X(pcre2_match_data_free_8)                \
 	X(pcre2_pattern_info_8)                   \
+	X(pcre2_set_heap_limit_8)                 \
 	X(pcre2_set_match_limit_8)
 
 PCRE2_FUNCTIONS(KY_LIBRARY_TYPE)
@@ -44,15 +45,19 @@ static int log_regex_load(struct kymo_error *err)
 							       symbols, &regex_library, err);
 }
 
-/* Steps of one match: an expression that tries everything must not take for ever. */
+/* Steps of one match: an expression that tries everything must not take for ever, nor for each of a million lines. */
 #define MATCH_LIMIT 1000000u
+#define LINES_MAX   20
+/* Of one match. */
+#define HEAP_KIB (64u << 10)
 
 struct log_regex {
 	pcre2_code *code;
 	pcre2_match_data *match;
 	pcre2_match_context *context;
 	uint32_t n_names, name_bytes;
-	const char *names; /* pcre2's table: two bytes of the group's number, then the name */
+	unsigned int n_limits; /* lines of which the match took too many steps */
+	const char *names;     /* pcre2's table: two bytes of the group's number, then the name */
 };
 
 int ky_log_regex_open(const char *expression, struct ky_log_regex **out, struct kymo_error *err)
@@ -90,6 +95,7 @@ int ky_log_regex_open(const char *expression, struct ky_log_regex **out, struct 
 	if (!regex->match || !regex->context)
 		return ky_error_nomem(err);
 	regex_library.pcre2_set_match_limit_8(regex->context, MATCH_LIMIT);
+	regex_library.pcre2_set_heap_limit_8(regex->context, HEAP_KIB);
 	(void)regex_library.pcre2_jit_compile_8(regex->code, PCRE2_JIT_COMPLETE);
 	return KYMO_OK;
 }
@@ -114,8 +120,31 @@ static bool log_regex_time(struct ky_log_file *log, const char *text, size_t len
 		return ky_log_time_format(&log->clock, log->time_format, &at, end, ns);
 	return ky_log_time_iso(&log->clock, &at, end, ns) ||
 	       ky_log_time_bsd(&log->clock, &at, end, ns) ||
-	       (ky_log_time_seconds(&at, end, ns) && at == end) ||
+	       (ky_log_time_count(&at, end, ns) && at == end) ||
 	       (at = text, ky_log_time_of_day(&log->clock, &at, end, ns));
+}
+
+/* As pcre2_match(). Negative with log->err: the expression is too slow. */
+static int log_regex_match(struct ky_log_file *log, const char *line, size_t len)
+{
+	struct log_regex *regex = log->state;
+	PCRE2_SPTR text = (PCRE2_SPTR)line;
+	int ret = regex_library.pcre2_match_8(regex->code, text, len, 0, 0, regex->match,
+					      regex->context);
+
+	/* The stack of compiled expressions is small; the interpreter has more. */
+	if (ret == PCRE2_ERROR_JIT_STACKLIMIT)
+		ret = regex_library.pcre2_match_8(regex->code, text, len, 0, PCRE2_NO_JIT,
+						  regex->match, regex->context);
+	if (ret != PCRE2_ERROR_MATCHLIMIT && ret != PCRE2_ERROR_HEAPLIMIT)
+		return ret > 0 ? ret : 0;
+	if (++regex->n_limits < LINES_MAX)
+		return 0;
+	return ky_foreign_bad(
+		&log->file, log->line_at,
+		"the expression of --log-format takes too many steps: it is too slow for this "
+		"file; try one without repetitions in repetitions, such as (a+)+",
+		log->err);
 }
 
 static int regex_line(struct ky_log_file *log, const char *line, size_t len)
@@ -125,11 +154,10 @@ static int regex_line(struct ky_log_file *log, const char *line, size_t len)
 	const PCRE2_SIZE *places;
 	int64_t ns = log->last_ns;
 	size_t n = 0;
-	int ret = regex_library.pcre2_match_8(regex->code, (PCRE2_SPTR)line, len, 0, 0,
-					      regex->match, regex->context);
+	int ret = log_regex_match(log, line, len);
 
 	if (ret <= 0)
-		return 0;
+		return ret;
 	places = regex_library.pcre2_get_ovector_pointer_8(regex->match);
 	for (uint32_t i = 0; i < regex->n_names && n < KY_LOG_FIELDS_MAX; i++) {
 		const char *entry = regex->names + (size_t)i * regex->name_bytes;
