@@ -326,7 +326,7 @@ LOGS = {
                '8 1795713893.000009 <... read resumed>"x", 1) = 1 <0.000006>\n',
                [("syscall_entry_openat", {"arguments": 'AT_FDCWD, "a = b)", O_RDONLY'}),
                 ("syscall_entry_read", {"arguments": "3,"}), (1795713893000005000, {"ret": -2, "error": "ENOENT"}),
-                ("signal", {"message": "--- SIGCHLD {si_pid=8} ---"}), (1795713893000009000, {"ret": 1, "error": ""})]),
+                ("signal", {"message": "--- SIGCHLD {si_pid=8} ---"}), (1795713893000009000, {"ret": 1, "error": "", "arguments": '"x", 1'})]),
     "chrome": ('{"displayTimeUnit":"ns","traceEvents":[{"name":"load","ph":"X","ts":10.5,"dur":2,"pid":1,"tid":2,"args":{"n":3}},\n'
                '{"name":"a\\"]}","ph":"i","ts":11,"pid":1,"tid":2,"s":"t"}, {"ph":"M","name":"process_name","args":{"name":"x"}}],"a":1}',
                [("load_begin", {"n": 3}), (11000, {}), (12500, {})]),

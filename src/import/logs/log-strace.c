@@ -116,6 +116,22 @@ static bool strace_call(struct strace_line *line, const char *at, const char *en
 	return equals || line->is_unfinished;
 }
 
+/* "[ 257] " of strace -n, the number of the call, and "[00007f6ce3b4a1b4] " of strace -i. */
+static const char *strace_skip_brackets(const char *at, const char *end)
+{
+	while (at < end && *at == '[') {
+		const char *from = at + 1;
+
+		while (from < end &&
+		       (*from == ' ' || *from == '?' || isxdigit((unsigned char)*from)))
+			from++;
+		if (end - from < 2 || from[0] != ']' || from[1] != ' ')
+			break;
+		at = from + 2;
+	}
+	return at;
+}
+
 static bool strace_take(struct ky_log_clock *clock, const char *text, size_t len,
 			struct strace_line *line)
 {
@@ -127,7 +143,7 @@ static bool strace_take(struct ky_log_clock *clock, const char *text, size_t len
 		return false;
 	if (at == text && !strace_time(clock, &at, end, &line->ns))
 		return false;
-	at += at < end && *at == ' ';
+	at = strace_skip_brackets(at + (at < end && *at == ' '), end);
 	if (end - at > 4 && (memcmp(at, "--- ", 4) == 0 || memcmp(at, "+++ ", 4) == 0)) {
 		line->note = at;
 		return true;
@@ -190,17 +206,31 @@ static int64_t strace_duration(const char *at, const char *end)
 /* The number of an error's name, also of those that only the kernel and its tracers see; 0: unknown. */
 static int strace_errno(const char *name, size_t len)
 {
-	static const struct {
-		const char *name;
-		int number;
-	} restarts[] = {{"ERESTARTSYS", 512},
-			{"ERESTARTNOINTR", 513},
-			{"ERESTARTNOHAND", 514},
-			{"ERESTART_RESTARTBLOCK", 516}};
+	static const char *const of_kernel[] = {
+		"ERESTARTSYS",
+		"ERESTARTNOINTR",
+		"ERESTARTNOHAND",
+		"ENOIOCTLCMD",
+		"ERESTART_RESTARTBLOCK",
+		"EPROBE_DEFER",
+		"EOPENSTALE",
+		"ENOPARAM",
+		"",
+		"EBADHANDLE",
+		"ENOTSYNC",
+		"EBADCOOKIE",
+		"ENOTSUPP",
+		"ETOOSMALL",
+		"ESERVERFAULT",
+		"EBADTYPE",
+		"EJUKEBOX",
+		"EIOCBQUEUED",
+		"ERECALLCONFLICT",
+	};
 
-	for (size_t i = 0; i < sizeof(restarts) / sizeof(restarts[0]); i++)
-		if (strlen(restarts[i].name) == len && memcmp(restarts[i].name, name, len) == 0)
-			return restarts[i].number;
+	for (int i = 0; i < (int)(sizeof(of_kernel) / sizeof(of_kernel[0])); i++)
+		if (len && strlen(of_kernel[i]) == len && memcmp(of_kernel[i], name, len) == 0)
+			return 512 + i;
 	for (int i = 1; i < 200; i++) {
 		const char *known = strerrorname_np(i);
 
@@ -210,7 +240,26 @@ static int strace_errno(const char *name, size_t len)
 	return 0;
 }
 
-/* What the kernel returned: -ERRNO is shown as -1 and a name. */
+/* Behind "-1" or "?": "ENOENT (No such file or directory)", "(errno 530)". 0: no error is there. */
+static int64_t strace_error(const char *at, const char *end, const char **error, size_t *error_len)
+{
+	static const char unnamed[] = "(errno ";
+	int64_t number;
+
+	at += at < end && *at == ' ';
+	if ((size_t)(end - at) > sizeof(unnamed) && memcmp(at, unnamed, sizeof(unnamed) - 1) == 0) {
+		number = strtoll(at + sizeof(unnamed) - 1, NULL, 10);
+		return number > 0 && number < 4096 ? -number : 0;
+	}
+	*error = at;
+	while (at < end &&
+	       (isupper((unsigned char)*at) || isdigit((unsigned char)*at) || *at == '_'))
+		at++;
+	*error_len = (size_t)(at - *error);
+	return -(int64_t)strace_errno(*error, *error_len);
+}
+
+/* What the kernel returned: -ERRNO is shown as -1 and a name, and what the kernel alone sees as '?' and a name. */
 static int64_t strace_result(const char *at, const char *end, const char **error, size_t *error_len)
 {
 	char *stop;
@@ -220,17 +269,15 @@ static int64_t strace_result(const char *at, const char *end, const char **error
 	*error_len = 0;
 	while (at < end && *at == ' ')
 		at++;
-	value = at < end && *at != '?' ? strtoll(at, &stop, 0) : 0;
-	if (value != -1 || at >= end)
+	if (at >= end)
+		return 0;
+	if (*at == '?')
+		return strace_error(at + 1, end, error, error_len);
+	/* Addresses go up to 2^64. */
+	value = *at == '-' ? strtoll(at, &stop, 0) : (int64_t)strtoull(at, &stop, 0);
+	if (value != -1 || *at != '-')
 		return value;
-	at = stop;
-	at += at < end && *at == ' ';
-	*error = at;
-	while (at < end &&
-	       (isupper((unsigned char)*at) || isdigit((unsigned char)*at) || *at == '_'))
-		at++;
-	*error_len = (size_t)(at - *error);
-	value = -(int64_t)strace_errno(*error, *error_len);
+	value = strace_error(stop, end, error, error_len);
 	return value ? value : -1;
 }
 
@@ -244,13 +291,16 @@ static int strace_entry(struct ky_log_file *log, const struct strace_line *line)
 static int strace_exit(struct ky_log_file *log, const struct strace_line *line, const char *end,
 		       int64_t ns)
 {
-	struct ky_log_value values[2];
+	struct ky_log_value values[3];
 	const char *error;
-	size_t error_len;
+	size_t error_len, n = 2;
 
 	values[0] = ky_log_number("ret", strace_result(line->rest, end, &error, &error_len));
 	values[1] = ky_log_text("error", error, error_len);
-	return strace_put(log, "syscall_exit_", line, ns, values, 2);
+	/* What the call has filled in: strace shows it at the exit. */
+	if (line->is_resumed && line->args_len)
+		values[n++] = ky_log_text("arguments", line->args, line->args_len);
+	return strace_put(log, "syscall_exit_", line, ns, values, n);
 }
 
 static int strace_note(struct ky_log_file *log, const struct strace_line *line, const char *end)
