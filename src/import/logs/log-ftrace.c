@@ -21,7 +21,10 @@ struct ftrace_line {
 	size_t name_len;
 };
 
-/* "[003]": where it log_ftrace_begins, and the number. NULL: none. */
+/* Machines with more CPUs are not known, and each CPU costs the trace a stream. */
+#define CPUS_MAX 2048
+
+/* "[003]", "[1023]": where it begins, and the number. NULL: none. */
 static const char *find_cpu(const char *at, const char *end, int64_t *cpu)
 {
 	for (; at < end; at++) {
@@ -32,7 +35,7 @@ static const char *find_cpu(const char *at, const char *end, int64_t *cpu)
 			continue;
 		while (from < end && isdigit((unsigned char)*from) && from - at < 6)
 			number = number * 10 + (*from++ - '0');
-		if (from - at == 4 && from < end && *from == ']') {
+		if (from - at >= 4 && from < end && *from == ']' && number < CPUS_MAX) {
 			*cpu = number;
 			return at;
 		}
@@ -74,9 +77,12 @@ static bool ftrace_take(const char *text, size_t len, struct ftrace_line *line)
 {
 	const char *end = text + len, *at = find_cpu(text, end, &line->cpu), *word;
 
-	if (!at || !take_tid(text, at, &line->tid))
+	/* The name of a thread, 15 bytes, may have what looks like a CPU. */
+	for (int i = 0; at && !take_tid(text, at, &line->tid); i++)
+		at = i < 3 ? find_cpu(at + 1, end, &line->cpu) : NULL;
+	if (!at)
 		return false;
-	at += 5;
+	at = (const char *)memchr(at, ']', (size_t)(end - at)) + 1;
 	/* Flags, if any, then the time, with a colon behind it. */
 	for (;;) {
 		while (at < end && *at == ' ')
@@ -311,7 +317,7 @@ static int ftrace_lost(struct ky_log_file *log, const char *text, size_t len)
 	memcpy(line, text, len);
 	line[len] = '\0';
 	cpu = strtoul(line + 4, &at, 10);
-	if (strncmp(at, " [", 2) != 0 || cpu > UINT32_MAX ||
+	if (strncmp(at, " [", 2) != 0 || cpu >= CPUS_MAX ||
 	    (!strstr(at, "LOST") && !strstr(at, "EVENTS DROPPED")))
 		return 0;
 	at += strcspn(at, "0123456789]");
@@ -389,20 +395,25 @@ static int ftrace_event(struct ky_log_file *log, const struct ftrace_line *line,
 	return ftrace_put(log, line, name, values, n);
 }
 
+static bool ftrace_head(const char *text, size_t len, struct ky_perf_script_head *head)
+{
+	return ky_perf_script_head(text, len, head) && head->cpu < CPUS_MAX;
+}
+
 /* 1: it was an event; 0: it was not; negative. */
 static int ftrace_any(struct ky_log_file *log, const char *text, size_t len,
 		      const struct ky_strbuf *stack)
 {
 	struct ky_perf_script_head head;
 	struct ftrace_line line;
-	bool is_head = stack->len && ky_perf_script_head(text, len, &head);
+	bool is_head = stack->len && ftrace_head(text, len, &head);
 
 	/* "java 7 [000] 12.000001: cycles:", and a call stack: a sample, whose period is not in the text. */
 	if (is_head && head.rest == text + len)
 		return ftrace_sample(log, &head, text + len, stack);
 	if (ftrace_take(text, len, &line))
 		return ftrace_event(log, &line, text + len, stack);
-	if (!is_head && !ky_perf_script_head(text, len, &head))
+	if (!is_head && !ftrace_head(text, len, &head))
 		return 0;
 	return ftrace_of_head(&head, &line) ? ftrace_event(log, &line, text + len, stack)
 					    : ftrace_sample(log, &head, text + len, stack);
