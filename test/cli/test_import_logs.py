@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Logs whose lines have fields by name: any order, any set, any JSON; journald's own tool judges."""
 
+import gzip
 import json
 import os
 import random
@@ -37,7 +38,8 @@ def test_fields_in_any_order_and_any_set(kymo, tmp_path):
 
 JSON_LINES = [
     r'{"a":"x\ny\"\/\u00e9","b":-1,"c":0.25,"d":true,"e":null,"f":1e3}', '{ "a" : "\u00fc" , "b":[1,2], "c":{} }',
-    '{"a":1,"a":2}', '{"a":null,"a":2}', '{"a":12345678901234567890}', '{"a":"\xff"}', '{"a":"x\ty"}', "{}", '{"a":1} x', '{"a":01}',
+    '{"a":1,"a":2}', '{"a":null,"a":2}', '{"a":12345678901234567890,"b":[1],"c":9007199254740993}', '{"a":18446744073709551615,"b":-9223372036854775808}',
+    '{"a":12345678901234567890}', '{"a":"\xff"}', '{"a":"x\ty"}', "{}", '{"a":1} x', '{"a":01}',
     '{"a":-0}', '{"a":0.5,"b":"' + "x" * 300 + r'\tz"}', '{"a":tru}', '{"a":"' + r'\\' + '"}',
 ]
 
@@ -53,8 +55,7 @@ def test_lines_of_json_are_what_python_says(kymo, tmp_path):
         except (AssertionError, ValueError):
             assert event["event"] == "line", line
             continue
-        expected = {name: json.dumps(one, separators=(",", ":")) if isinstance(one, (list, dict)) else
-                    float(one) if isinstance(one, int) and one > 2**63 else one
+        expected = {name: json.dumps(one, separators=(",", ":")) if isinstance(one, (list, dict)) else one
                     for name, one in value.items() if one is not None}
         assert event["fields"] == expected, line
 
@@ -71,6 +72,116 @@ def test_times_as_programs_write_them(kymo, tmp_path):
     assert events[0]["timestamp_ns"] % 10**9 == 619632000
     (tmp_path / "app.log").write_text("E0517 15:04:22.619632\n17/06/09 20:10:40 no level\n")
     assert "no file of a known format" in kymo("print", tmp_path / "app.log", code=1).err
+
+
+def log_fields(kymo, path, text, *options):
+    """[(time in ns, fields)] of a log with this content, in the order of time."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return [(event["timestamp_ns"], event["fields"]) for event in events_of(kymo, path, *options)]
+
+
+def test_numbers_that_do_not_fit(kymo, tmp_path):
+    """A number that JSON allows and no field holds is a text; the other fields of its line keep their types."""
+    fields = log_fields(kymo, tmp_path / "a.json", '{"time":1764181493,"x":1e400,"n":5,"y":36893488147419103232,"z":[18446744073709551615]}\n'
+                        '{"time":1764181494,"x":NaN,"n":-0.5}\n{"time":1764181495,"s":"a\\u0000b"}\n')
+    assert fields == [(1764181493 * 10**9, {"x": "1e400", "n": 5, "y": "36893488147419103232", "z": '["18446744073709551615"]'}),
+                      (1764181494 * 10**9, {"x": "NaN", "n": -0.5}), (1764181495 * 10**9, {"s": "a\\0b"})]
+
+
+TIMES = {
+    '{"timestamp":"1764181493123","n":1}': (1764181493123000000, {"n": 1}),
+    '{"timestamp":"1764181493123.25","n":1}': (1764181493123250000, {"n": 1}),
+    '{"t":17,"time":1764181493000000001}': (1764181493000000001, {"t": 17}),
+    '{"time":"2026-11-26T18:24:53Z","t":17}': (1795717493000000000, {"t": 17}),
+    '{"time":1764181493,"date":"today"}': (1764181493000000000, {"date": "today"}),
+    '{"time":99999999999,"n":1}': (0, {"time": 99999999999, "n": 1}),
+    '{"time":1764181493.000005,"o":{}}': (1764181493000005000, {"o": "{}"}),
+    '{"time":1764181493.123456789,"n":1}': (1764181493123456789, {"n": 1}),
+    '{"time":-5,"n":1}': (0, {"time": -5, "n": 1}),
+    "ts=1764181493123 level=info n=1": (1764181493123000000, {"level": "info", "n": 1}),
+    "ts=1764181493.5 level=info cached": (1764181493500000000, {"level": "info", "cached": 1}),
+    r'ts=1764181493 msg="\x1b[1m\u00e9 \ud83d\ude00 \ud83d \"q\" c:\\d"': (1764181493000000000, {"msg": '\x1b[1m\u00e9 \U0001f600 \ufffd "q" c:\\d'}),
+}
+
+
+@pytest.mark.parametrize("line", TIMES)
+def test_times_and_words_of_lines(kymo, tmp_path, line):
+    """One field is the time, by its name and not by its place; the others stay."""
+    assert log_fields(kymo, tmp_path / "a.log", line + "\n") == [TIMES[line]]
+
+
+def test_byte_order_mark_and_zeros(kymo, tmp_path):
+    """A mark in front of the first line, and zeros that a crash or a cut has left: all lines are read, the zeros are counted."""
+    line = "Nov 26 18:00:02 host app: "
+    (_, first), = log_fields(kymo, tmp_path / "a.log", b"\xef\xbb\xbf" + line.encode() + b"x\r\n")
+    assert first["message"] == "x"
+    (tmp_path / "b.log").write_bytes((line + "x\0y\n").encode() + b"\0" * 5000 + (line + "z\n").encode())
+    with open(tmp_path / "b.log", "r+b") as file:
+        file.truncate(1 << 40)
+    done = kymo("print", "--log-format", "syslog", tmp_path / "b.log", timeout=20)
+    assert len(done.out.splitlines()) == 2 and "zeros" in done.err and "1 MiB" not in done.err
+
+
+def test_times_without_a_date_or_year(kymo, tmp_path):
+    """They are before the file's last change, which is that of the compressed file, not of its unpacked content; February 29 is of a leap year."""
+    midnight = 1764201600
+    path = tmp_path / "a.strace"
+    path.write_text('7 23:59:59.5 read(0, "", 1) = 0\n7 00:00:01.5 read(0, "", 1) = 0\n', encoding="ascii")
+    os.utime(path, (midnight + 60, midnight + 60))
+    done = kymo("convert", "--to", "json", path, env={"TZ": "UTC"})
+    times = [json.loads(line)["timestamp_ns"] for line in done.out.splitlines()]
+    assert times[0] == midnight * 10**9 - 500000000 and times[-1] == midnight * 10**9 + 1500000000
+    path = tmp_path / "a.log.gz"
+    path.write_bytes(gzip.compress(b"Nov 20 10:00:00 h app: x\nFeb 29 12:00:00 h app: y\n"))
+    os.utime(path, (1669000000, 1669000000))
+    done = kymo("convert", "--to", "json", path, env={"TZ": "UTC"})
+    assert [json.loads(line)["timestamp_ns"] // 10**9 for line in done.out.splitlines()] == [1582977600, 1668938400]
+
+
+def test_times_that_go_back_often(kymo, tmp_path):
+    """Logs of many machines, one behind the other, have all their times."""
+    lines = "".join(f'{{"time":{1764181493 + i}.{n:06d},"n":{n}}}\n' for n in range(150) for i in range(20))
+    events = log_fields(kymo, tmp_path / "a.json", lines)
+    assert sorted(events, key=lambda one: one[0]) == events
+    assert {(ns, fields["n"]) for ns, fields in events} == {((1764181493 + i) * 10**9 + n * 1000, n) for n in range(150) for i in range(20)}
+
+
+DMESG = "ACPI: BIOS-e820: [mem 0x0]"
+
+
+@pytest.mark.parametrize("front", ["kern  :warn  : [   12.000001] ", "kern  :warn  : [Thu Nov 26 18:00:02 2026] ",
+                                   "kern  :warn  : 2026-11-26T18:00:02,000001+00:00 ", "2026-11-26T18:00:02,000001+00:00 ", "<4>[   12.000001] "])
+def test_forms_of_dmesg(kymo, tmp_path, front):
+    """dmesg -x, -T -x, --time-format iso, -r: the kernel's log has no host."""
+    (ns, fields), = log_fields(kymo, tmp_path / "a.log", front + DMESG + "\n")
+    severity = {} if front[0] == "2" else {"facility": 0, "severity": "warning"}
+    assert fields == {**severity, "message": DMESG} and ns > 0
+
+
+def test_results_of_strace(kymo, tmp_path):
+    """Errors that only the kernel sees, errors without a name, addresses above 2^63, and what a resumed call has filled in; strace -n and -i."""
+    call = "7 1795713893.00000{} [ 257] [00007f6ce3b4a1b4] f(1) = {}\n"
+    results = ("? ERESTARTSYS (To be restarted)", "-1 (errno 530)", "-1 ENOTSUPP (Unknown)", "0xffffffffff600000", "-1 ENOENT (No)", "022", "?")
+    text = "".join(call.format(i, result) for i, result in enumerate(results))
+    text += '8 1795713893.1 read(3,  <unfinished ...>\n8 1795713893.2 <... read resumed>"ab", 9) = 2\n'
+    exits = [fields for _, fields in log_fields(kymo, tmp_path / "a.strace", text) if "ret" in fields]
+    assert [one["ret"] for one in exits] == [-512, -530, -524, -0xa00000, -2, 0o22, 0, 2]
+    assert exits[-1] == {"ret": 2, "error": "", "arguments": '"ab", 9'}
+
+
+def test_entries_of_journald(kymo, tmp_path):
+    """Long fields, in one line or behind their length; bytes that are no text in JSON; a length that lies."""
+    head = "__CURSOR=s={0}\n__REALTIME_TIMESTAMP=179571389{0}123456\n"
+    path = tmp_path / "j"
+    path.write_bytes((head.format(1) + "MESSAGE\n").encode() + (700000).to_bytes(8, "little") + b"z" * 700000 + b"\n_PID=13\n\n" +
+                     (head.format(2) + "MESSAGE=" + "y" * ((1 << 20) + 90) + "\n_PID=14\n\n" + head.format(3) + "MESSAGE\n").encode() +
+                     b"\xff" * 8 + b"q\n")
+    done = kymo("convert", "--to", "json", path, code=1)
+    events = [json.loads(line)["fields"] for line in done.out.splitlines()]
+    assert [event["__CURSOR"] for event in events] == ["s=1", "s=2", "s=3"] and "a field is cut" in done.err and "255 KiB" in done.err
+    assert set(events[0]["MESSAGE"]) == {"z"} and set(events[1]["MESSAGE"]) == {"y"}
+    line = {"__REALTIME_TIMESTAMP": "1795717494500001", "MESSAGE": list("\x1b[1mé".encode()), "X": ["a", "b"]}
+    assert log_fields(kymo, tmp_path / "a.json", json.dumps(line) + "\n") == [(1795717494500001000, {"MESSAGE": "\x1b[1mé", "X": '["a","b"]'})]
 
 
 JOURNAL_REMOTE = "/lib/systemd/systemd-journal-remote"

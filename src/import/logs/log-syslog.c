@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Syslog's files, of RFC 3164 and 5424, and the kernel's own log. */
+/* Syslog's files, of RFC 3164 and 5424. */
+#include "import/logs/log-syslog.h"
+
 #include <ctype.h>
 
 #include "import/logs/log-format.h"
 
-static const char *const severities[8] = {"emergency", "alert",	 "critical", "error",
-					  "warning",   "notice", "info",     "debug"};
+const char *ky_syslog_severity(int priority)
+{
+	static const char *const severities[8] = {"emergency", "alert",	 "critical", "error",
+						  "warning",   "notice", "info",     "debug"};
+
+	return severities[priority & 7];
+}
 
 struct message {
 	int64_t ns;
@@ -15,8 +22,7 @@ struct message {
 	int64_t pid; /* -1: none */
 };
 
-/* "<34>" */
-static int take_priority(const char **at, const char *end)
+int ky_syslog_priority(const char **at, const char *end)
 {
 	const char *from = *at;
 	int value = 0, n = 0;
@@ -81,7 +87,7 @@ static bool take_line(struct ky_log_clock *clock, const char *line, size_t len,
 {
 	const char *at = line, *end = line + len;
 
-	*message = (struct message){.priority = take_priority(&at, end)};
+	*message = (struct message){.priority = ky_syslog_priority(&at, end)};
 	if (!ky_log_time_bsd(clock, &at, end, &message->ns) &&
 	    !ky_log_time_iso(clock, &at, end, &message->ns))
 		return false;
@@ -102,6 +108,9 @@ static bool syslog_probe(const char *line, size_t len)
 	struct ky_log_clock clock = {.now_s = 0};
 	struct message message;
 
+	/* The kernel's log, which has no host: dmesg --time-format iso. */
+	if (ky_log_dmesg.probe(line, len))
+		return false;
 	/* A tag is what makes it plain, and no level in the host's place: other logs begin with a time, too. */
 	return take_line(&clock, line, len, &message) && message.program_len &&
 	       !ky_log_has_level(message.host, message.host_len);
@@ -117,7 +126,7 @@ static int put_message(struct ky_log_file *log, const struct message *message)
 	if (message->pid >= 0)
 		values[n++] = ky_log_number("pid", message->pid);
 	if (message->priority >= 0) {
-		const char *severity = severities[message->priority & 7];
+		const char *severity = ky_syslog_severity(message->priority);
 
 		values[n++] = ky_log_number("facility", message->priority >> 3);
 		values[n++] = ky_log_text("severity", severity, strlen(severity));
@@ -150,7 +159,7 @@ static bool is_5424(const char *line, size_t len)
 {
 	const char *at = line, *end = line + len;
 
-	return take_priority(&at, end) >= 0 && end - at > 2 && at[0] == '1' && at[1] == ' ';
+	return ky_syslog_priority(&at, end) >= 0 && end - at > 2 && at[0] == '1' && at[1] == ' ';
 }
 
 static bool next_word(const char **at, const char *end, const char **text, size_t *len)
@@ -193,7 +202,7 @@ static int syslog_5424_line(struct ky_log_file *log, const char *line, size_t le
 
 	if (!is_5424(line, len))
 		return 0;
-	priority = take_priority(&at, end);
+	priority = ky_syslog_priority(&at, end);
 	at += 2;
 	if (at < end && *at == '-') {
 		ns = log->last_ns;
@@ -207,7 +216,7 @@ static int syslog_5424_line(struct ky_log_file *log, const char *line, size_t le
 			return 0;
 	data = at;
 	at = skip_structured(at, end);
-	severity = severities[priority & 7];
+	severity = ky_syslog_severity(priority);
 	values[n++] = ky_log_text("host", words[0], lens[0]);
 	values[n++] = ky_log_text("program", words[1], lens[1]);
 	values[n++] = ky_log_text("procid", words[2], lens[2]);
@@ -228,60 +237,4 @@ const struct ky_log_format ky_log_syslog_5424 = {
 	.description = "syslog messages of RFC 5424",
 	.probe = is_5424,
 	.line = syslog_5424_line,
-};
-
-/* ---- dmesg ---------------------------------------------------------------------------- */
-
-/* "[   12.345678] text", with "<6>" before it or not: the time since the machine was started. */
-static bool take_dmesg(const char *line, size_t len, int *priority, int64_t *ns, const char **text)
-{
-	const char *at = line, *end = line + len;
-
-	*priority = take_priority(&at, end);
-	if (at >= end || *at++ != '[')
-		return false;
-	while (at < end && *at == ' ')
-		at++;
-	if (!ky_log_time_seconds(&at, end, ns) || *ns % 1000 || at >= end || *at != ']')
-		return false;
-	at++;
-	*text = at + (at < end && *at == ' ');
-	return at[-2] != '[' && memchr(line, '.', (size_t)(at - line));
-}
-
-static bool dmesg_probe(const char *line, size_t len)
-{
-	const char *text;
-	int priority;
-	int64_t ns;
-
-	return take_dmesg(line, len, &priority, &ns, &text);
-}
-
-static int dmesg_line(struct ky_log_file *log, const char *line, size_t len)
-{
-	struct ky_log_value values[3];
-	const char *text;
-	size_t n = 0;
-	int priority, ret;
-	int64_t ns;
-
-	if (!take_dmesg(line, len, &priority, &ns, &text))
-		return 0;
-	if (priority >= 0) {
-		const char *severity = severities[priority & 7];
-
-		values[n++] = ky_log_number("facility", priority >> 3);
-		values[n++] = ky_log_text("severity", severity, strlen(severity));
-	}
-	values[n++] = ky_log_text("message", text, (size_t)(line + len - text));
-	ret = ky_log_event(log, "kernel", ns, values, n);
-	return ret < 0 ? ret : 1;
-}
-
-const struct ky_log_format ky_log_dmesg = {
-	.name = "dmesg",
-	.description = "the kernel's log, as dmesg prints it: times since the machine was started",
-	.probe = dmesg_probe,
-	.line = dmesg_line,
 };
