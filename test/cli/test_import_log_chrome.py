@@ -62,3 +62,15 @@ def test_events_that_are_no_json(kymo, tmp_path):
     done = kymo("convert", "--to", "json", path, code=1)
     assert [json.loads(line)["event"] for line in done.out.splitlines()] == ["a", "c"]
     assert f"an event is no JSON (at byte {len(event % (1, b'a')) + 2})" in done.err
+
+
+def test_an_event_that_is_too_long(kymo, tmp_path):
+    """It is left out, and told; those behind it are there. Without its end, it is the file's end."""
+    event = '{"ph":"i","ts":%d,"pid":1,"tid":1,"name":"%s","args":{"x":"%s"}}'
+    text = "[" + ",".join([event % (1, "a", "]}"), event % (2, "b", '\\\\\\"]}' * 900000), event % (3, "c", "")]) + "]"
+    (tmp_path / "a.json").write_text(text, encoding="ascii")
+    done = kymo("convert", "--to", "json", tmp_path / "a.json", code=1)
+    assert [json.loads(line)["event"] for line in done.out.splitlines()] == ["a", "c"] and "an event is longer than 1 MiB" in done.err
+    (tmp_path / "a.json").write_text(text[:3000000], encoding="ascii")
+    done = kymo("convert", "--to", "json", tmp_path / "a.json", code=1)
+    assert [json.loads(line)["event"] for line in done.out.splitlines()] == ["a"] and "an event is cut" in done.err

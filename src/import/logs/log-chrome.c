@@ -205,22 +205,26 @@ static int chrome_object(struct ky_log_file *log, const uint8_t *text, size_t le
 	return ret;
 }
 
-/* Where the object at @text ends; 0: not within @len. */
-static size_t chrome_object_end(const uint8_t *text, size_t len)
-{
-	bool is_quoted = false;
-	size_t depth = 0;
+/* Where in an object a piece of it ends. */
+struct chrome_scan {
+	bool is_quoted, is_escaped;
+	size_t depth;
+};
 
+/* Where the object ends of which @text is the next piece; 0: not within @len. */
+static size_t chrome_object_end(struct chrome_scan *scan, const uint8_t *text, size_t len)
+{
 	for (size_t i = 0; i < len; i++) {
-		if (is_quoted && text[i] == '\\') {
-			i++; /* of any character: "C:\\" ends here */
-		} else if (is_quoted) {
-			is_quoted = text[i] != '"';
+		if (scan->is_escaped) {
+			scan->is_escaped = false; /* any character: "C:\\" ends here */
+		} else if (scan->is_quoted) {
+			scan->is_escaped = text[i] == '\\';
+			scan->is_quoted = text[i] != '"';
 		} else if (text[i] == '"') {
-			is_quoted = true;
+			scan->is_quoted = true;
 		} else if (text[i] == '{' || text[i] == '[') {
-			depth++;
-		} else if ((text[i] == '}' || text[i] == ']') && --depth == 0) {
+			scan->depth++;
+		} else if ((text[i] == '}' || text[i] == ']') && --scan->depth == 0) {
 			return i + 1;
 		}
 	}
@@ -281,9 +285,35 @@ static int chrome_skip(struct ky_log_file *log, const uint8_t **text, size_t *ha
 	return 0;
 }
 
-/* The next object of the array, behind which log->at is then. 1, 0: the array is over; negative. */
+/* Behind the object at log->at, of which nothing is kept. 1, negative. */
+static int chrome_skip_long(struct ky_log_file *log)
+{
+	struct chrome_scan scan = {.depth = 0};
+	uint64_t begin = log->at;
+
+	while (log->at < log->file.size_bytes) {
+		uint64_t left = log->file.size_bytes - log->at;
+		size_t want = left < KY_LOG_LINE_MAX ? (size_t)left : KY_LOG_LINE_MAX, len;
+		const uint8_t *text =
+			ky_foreign_bytes(&log->file, log->at, want, "an event", log->err);
+
+		if (!text)
+			return log->err->code;
+		len = chrome_object_end(&scan, text, want);
+		log->at += len ? len : want;
+		if (len)
+			return 1;
+	}
+	return ky_foreign_bad(&log->file, begin, "an event is cut", log->err);
+}
+
+/*
+ * The next object of the array, behind which log->at is then. 1, 0: the array is over; negative. *object NULL: the object is longer
+ * than 1 MiB.
+ */
 static int chrome_next(struct ky_log_file *log, const uint8_t **object, size_t *len)
 {
+	struct chrome_scan scan = {.depth = 0}, again = {.depth = 0};
 	const uint8_t *text = NULL;
 	size_t have = 0;
 	int ret = chrome_skip(log, &text, &have);
@@ -292,7 +322,7 @@ static int chrome_next(struct ky_log_file *log, const uint8_t **object, size_t *
 		return ret < 0 ? ret : 0;
 	if (*text != '{')
 		return ky_foreign_bad(&log->file, log->at, "this is no event", log->err);
-	*len = chrome_object_end(text, have);
+	*len = chrome_object_end(&scan, text, have);
 	if (!*len) {
 		uint64_t left = log->file.size_bytes - log->at;
 
@@ -300,12 +330,11 @@ static int chrome_next(struct ky_log_file *log, const uint8_t **object, size_t *
 		text = ky_foreign_bytes(&log->file, log->at, have, "an event", log->err);
 		if (!text)
 			return log->err->code;
-		*len = chrome_object_end(text, have);
+		*len = chrome_object_end(&again, text, have);
 	}
+	*object = *len ? text : NULL;
 	if (!*len)
-		return ky_foreign_bad(&log->file, log->at, "an event is cut, or longer than 1 MiB",
-				      log->err);
-	*object = text;
+		return chrome_skip_long(log);
 	log->at += *len;
 	return 1;
 }
@@ -325,7 +354,7 @@ static int chrome_find_names(struct ky_log_file *log)
 		bool is_repaired;
 		json_t *object;
 
-		if (!memmem(text, len, phase, sizeof(phase) - 1))
+		if (!text || !memmem(text, len, phase, sizeof(phase) - 1))
 			continue;
 		object = ky_log_json_load((const char *)text, len, true, &is_repaired);
 		if (json_is_object(object) && strcmp(ky_chrome_text(object, "ph"), "M") == 0)
@@ -337,23 +366,29 @@ static int chrome_find_names(struct ky_log_file *log)
 	return ret < 0 ? ky_error_nomem(err) : KYMO_OK;
 }
 
-/* An event that is no JSON is left out: where it ends is known. The first one is the file's damage. */
+/* An event that is no JSON or too long is left out: where it ends is known. The first one is the file's damage. */
 static int chrome_events(struct ky_log_file *log)
 {
+	const char *why = NULL;
 	const uint8_t *text;
-	uint64_t bad = 0;
+	uint64_t begin, bad = 0;
 	size_t len;
 	int ret;
 
-	while ((ret = chrome_next(log, &text, &len)) > 0) {
-		ret = chrome_object(log, text, len);
+	for (;;) {
+		begin = log->at;
+		ret = chrome_next(log, &text, &len);
+		if (ret <= 0)
+			break;
+		ret = text ? chrome_object(log, text, len) : 1;
 		if (ret < 0)
 			return ret;
-		/* Offset 0 is that of the array. */
-		if (ret && !bad)
-			bad = log->at - len;
+		if (ret && !why) {
+			bad = text ? log->at - len : begin;
+			why = text ? "an event is no JSON" : "an event is longer than 1 MiB";
+		}
 	}
-	return !ret && bad ? ky_foreign_bad(&log->file, bad, "an event is no JSON", log->err) : ret;
+	return !ret && why ? ky_foreign_bad(&log->file, bad, why, log->err) : ret;
 }
 
 static int chrome_file(struct ky_log_file *log)
