@@ -169,6 +169,14 @@ def test_results_of_strace(kymo, tmp_path):
     assert exits[-1] == {"ret": 2, "error": "", "arguments": '"ab", 9'}
 
 
+def test_threads_of_strace_ff(kymo, tmp_path):
+    """Each thread has a file with its number in the name, and not in the lines."""
+    for tid in (4711, 4712):
+        (tmp_path / f"s.{tid}").write_text("1795713893.000001 close(3) = 0 <0.000004>\n", encoding="ascii")
+    done = kymo("convert", "--to", "json", tmp_path / "s.4711", tmp_path / "s.4712")
+    assert sorted(json.loads(line)["context"]["tid"] for line in done.out.splitlines()) == [4711, 4711, 4712, 4712]
+
+
 def test_entries_of_journald(kymo, tmp_path):
     """Long fields, in one line or behind their length; bytes that are no text in JSON; a length that lies."""
     head = "__CURSOR=s={0}\n__REALTIME_TIMESTAMP=179571389{0}123456\n"
@@ -187,7 +195,7 @@ def test_entries_of_journald(kymo, tmp_path):
 JOURNAL_REMOTE = "/lib/systemd/systemd-journal-remote"
 
 
-@pytest.mark.parametrize("form", ["export", "json"])
+@pytest.mark.parametrize("form", ["export", "json", "json-seq"])
 def test_what_journalctl_writes(kymo, tmp_path, form):
     """A journal of real files: its export and its JSON are read, and have the messages and fields that journalctl shows."""
     if not os.path.exists(JOURNAL_REMOTE) or not shutil.which("journalctl"):

@@ -115,8 +115,8 @@ static void import_log_warn(const struct ky_log_file *log, uint64_t n_moved,
 			       log->hole_bytes);
 	if (n_moved)
 		ky_log_warning(to,
-			       "%s: the times of the lines go back too often: %" PRIu64
-			       " events have a later time than their line",
+			       "%s: %" PRIu64
+			       " events are earlier than those before them, and have their time",
 			       path, n_moved);
 }
 

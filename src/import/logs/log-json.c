@@ -115,15 +115,21 @@ static int log_json_put(struct ky_log_file *log, struct ky_log_value *values, si
 
 /* ---- JSON ----------------------------------------------------------------------------- */
 
+/* What may stand before an object: RFC 7464, journalctl -o json-seq, has a record separator there. */
+static void log_json_skip(const char **line, size_t *len)
+{
+	while (*len && (isspace((unsigned char)**line) || **line == '\x1e')) {
+		++*line;
+		--*len;
+	}
+}
+
 static bool json_probe(const char *line, size_t len)
 {
 	json_t *value;
 	bool is, is_repaired;
 
-	while (len && isspace((unsigned char)*line)) {
-		line++;
-		len--;
-	}
+	log_json_skip(&line, &len);
 	if (!len || *line != '{')
 		return false;
 	value = ky_log_json_load(line, len, false, &is_repaired);
@@ -229,10 +235,12 @@ static int put_object(struct ky_log_file *log, json_t *object, bool is_repaired)
 static int json_line(struct ky_log_file *log, const char *line, size_t len)
 {
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
-	int n = ky_log_json_flat(line, len, &log->unescaped, values), ret = 0;
 	bool is_repaired;
 	json_t *object;
+	int n, ret = 0;
 
+	log_json_skip(&line, &len);
+	n = ky_log_json_flat(line, len, &log->unescaped, values);
 	if (n >= 0)
 		return log_json_put(log, values, (size_t)n);
 	object = ky_log_json_load(line, len, false, &is_repaired);

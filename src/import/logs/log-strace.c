@@ -132,12 +132,25 @@ static const char *strace_skip_brackets(const char *at, const char *end)
 	return at;
 }
 
-static bool strace_take(struct ky_log_clock *clock, const char *text, size_t len,
+/* strace -ff: the thread is in the name of the file, "out.1234", and not in its lines. */
+static int64_t strace_file_tid(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	int64_t tid;
+
+	return dot && ky_log_is_number(dot + 1, strlen(dot + 1), &tid) && tid > 0 &&
+			       tid <= INT32_MAX
+		       ? tid
+		       : 1;
+}
+
+/* @tid: of a line that has none. */
+static bool strace_take(struct ky_log_clock *clock, int64_t tid, const char *text, size_t len,
 			struct strace_line *line)
 {
 	const char *at = text, *end = text + len;
 
-	*line = (struct strace_line){.tid = 1};
+	*line = (struct strace_line){.tid = tid};
 	/* A number with a blank behind it may be the time of a line without a pid. */
 	if (strace_pid(&at, end, &line->tid) && !strace_time(clock, &at, end, &line->ns))
 		return false;
@@ -156,7 +169,7 @@ static bool strace_probe(const char *text, size_t len)
 	struct ky_log_clock clock = {.now_s = 0};
 	struct strace_line line;
 
-	return strace_take(&clock, text, len, &line) && line.name;
+	return strace_take(&clock, 1, text, len, &line) && line.name;
 }
 
 /* Names of the kernel's functions, which differ from those of the C library. */
@@ -317,13 +330,17 @@ static int strace_note(struct ky_log_file *log, const struct strace_line *line, 
 static int strace_line(struct ky_log_file *log, const char *text, size_t len)
 {
 	struct strace_line line;
-	/* strtoll() must not go beyond the line. */
-	char *copy = strndup(text, len);
+	char *copy;
 	int ret = 0;
 
+	/* strace writes none; what follows it would be lost. */
+	if (memchr(text, '\0', len))
+		return 0;
+	/* strtoll() must not go beyond the line. */
+	copy = strndup(text, len);
 	if (!copy)
 		return ky_error_nomem(log->err);
-	if (strace_take(&log->clock, copy, strlen(copy), &line)) {
+	if (strace_take(&log->clock, strace_file_tid(log->file.path), copy, strlen(copy), &line)) {
 		const char *end = copy + strlen(copy);
 
 		if (line.note)
