@@ -169,6 +169,15 @@ def test_results_of_strace(kymo, tmp_path):
     assert exits[-1] == {"ret": 2, "error": "", "arguments": '"ab", 9'}
 
 
+def test_words_before_fields_of_ftrace(kymo, tmp_path):
+    """Texts of programs are texts, and words that stand before the first field are kept."""
+    front = "  a-7 [001] ..... 12.00000{}: {}\n"
+    texts = ("print: f: hello a=5", "p_open: (do_sys_openat2+0x0/0x160) path=0x5 n=7", "irq: irq=12 name=x", "tracing_mark_write: S|1|a b=1")
+    fields = log_fields(kymo, tmp_path / "a", "".join(front.format(i, text) for i, text in enumerate(texts)))
+    assert [one for _, one in fields] == [{"message": "f: hello a=5"}, {"message": "(do_sys_openat2+0x0/0x160)", "path": "0x5", "n": 7},
+                                          {"irq": 12, "name": "x"}, {"message": "S|1|a b=1"}]
+
+
 def test_threads_of_strace_ff(kymo, tmp_path):
     """Each thread has a file with its number in the name, and not in the lines."""
     for tid in (4711, 4712):

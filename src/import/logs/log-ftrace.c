@@ -213,6 +213,20 @@ static struct ky_log_value ftrace_value(const char *name, size_t name_len, const
 	return value;
 }
 
+/* The words before the first field, @at: "(do_sys_openat2+0x0/0x160) path=x", "bdi 8:0: ino=7". */
+static size_t ftrace_front(const struct ftrace_line *line, const char *at,
+			   struct ky_log_value *value)
+{
+	const char *from = line->fields;
+
+	while (from < at && *from == ' ')
+		from++;
+	while (at > from && at[-1] == ' ')
+		at--;
+	*value = ky_log_text("message", from, (size_t)(at - from));
+	return at > from;
+}
+
 static size_t ftrace_fields(const struct ftrace_line *line, const char *end, bool is_sched,
 			    struct ky_log_value *values)
 {
@@ -221,7 +235,7 @@ static size_t ftrace_fields(const struct ftrace_line *line, const char *end, boo
 				 ? line->fields - 1
 				 : line->fields,
 			 end);
-	size_t n = 0;
+	size_t n = at < end ? ftrace_front(line, at, values) : 0;
 
 	while (at < end && n < KY_LOG_FIELDS_MAX) {
 		const char *equals = memchr(at, '=', (size_t)(end - at));
@@ -367,13 +381,24 @@ static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ftrace
 	       memchr(head->event, '-', (size_t)(colon - head->event)) == NULL;
 }
 
+/* What programs and the kernel's printf() write: all is text, also what looks like a field. */
+static bool ftrace_is_text(const char *name)
+{
+	static const char *const names[] = {"print", "bprint", "bputs", "tracing_mark_write"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
 static int ftrace_event(struct ky_log_file *log, const struct ftrace_line *line, const char *end,
 			const struct ky_strbuf *stack)
 {
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
 	const char *at = line->fields;
 	char name[192];
-	size_t n;
+	size_t n = 0;
 
 	if (log_ftrace_begins(line->name, line->name_len, "sys_") && line->name_len > 5) {
 		n = (size_t)ftrace_syscall(log, line, end, name, values);
@@ -382,9 +407,11 @@ static int ftrace_event(struct ky_log_file *log, const struct ftrace_line *line,
 			snprintf(name, sizeof(name), "tracing_mark_write");
 		else
 			snprintf(name, sizeof(name), "%.*s", (int)line->name_len, line->name);
-		n = ftrace_fields(line, end, log_ftrace_begins(name, strlen(name), "sched_"),
-				  values);
+		if (!ftrace_is_text(name))
+			n = ftrace_fields(line, end,
+					  log_ftrace_begins(name, strlen(name), "sched_"), values);
 	}
+	log->n_shortened += n == KY_LOG_FIELDS_MAX;
 	if (!n) {
 		while (at < end && *at == ' ')
 			at++;
