@@ -169,6 +169,12 @@ def test_results_of_strace(kymo, tmp_path):
     assert exits[-1] == {"ret": 2, "error": "", "arguments": '"ab", 9'}
 
 
+def test_more_in_access_logs(kymo, tmp_path):
+    line = '1.2.3.4 me ann [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.0" 200 23 "-" "A/5" "5.6.7.8" rt=0.005\n'
+    (_, fields), = log_fields(kymo, tmp_path / "a", line)
+    assert (fields["identity"], fields["agent"], fields["rest"]) == ("me", "A/5", '"5.6.7.8" rt=0.005')
+
+
 def test_words_before_fields_of_ftrace(kymo, tmp_path):
     """Texts of programs are texts, and words that stand before the first field are kept."""
     front = "  a-7 [001] ..... 12.00000{}: {}\n"

@@ -196,7 +196,7 @@ const struct ky_log_format ky_log_program = {
 
 struct access_line {
 	int64_t ns;
-	struct ky_log_value values[9];
+	struct ky_log_value values[11];
 	size_t n;
 };
 
@@ -258,18 +258,20 @@ static bool log_program_add_number(struct access_line *access, const char *name,
 static bool log_program_access(struct ky_log_clock *clock, const char *line, size_t size,
 			       struct access_line *access)
 {
-	const char *at = line, *end = line + size, *client, *ignored, *user, *word;
-	size_t n_client, n_ignored, n_user, len;
+	const char *at = line, *end = line + size, *client, *identity, *user, *word;
+	size_t n_client, n_identity, n_user, len;
 
 	access->n = 0;
 	if (!log_program_word(&at, end, &client, &n_client) ||
-	    !log_program_word(&at, end, &ignored, &n_ignored) ||
+	    !log_program_word(&at, end, &identity, &n_identity) ||
 	    !log_program_word(&at, end, &user, &n_user) || at >= end || *at++ != '[' ||
 	    !ky_log_time_format(clock, "%d/%b/%Y:%H:%M:%S %z", &at, end, &access->ns) ||
 	    end - at < 3 || memcmp(at, "] \"", 3) != 0)
 		return false;
 	at += 2;
 	log_program_add(access, "client", client, n_client);
+	if (n_identity != 1 || *identity != '-')
+		log_program_add(access, "identity", identity, n_identity);
 	log_program_add(access, "user", user, n_user);
 	if (!log_program_word(&at, end, &word, &len))
 		return false;
@@ -281,6 +283,9 @@ static bool log_program_access(struct ky_log_clock *clock, const char *line, siz
 		log_program_add(access, "referer", word, len);
 	if (at < end && *at == '"' && log_program_word(&at, end, &word, &len))
 		log_program_add(access, "agent", word, len);
+	/* Servers are often told to write more, such as the time of the request. */
+	if (at < end)
+		log_program_add(access, "rest", at, (size_t)(end - at));
 	return true;
 }
 
