@@ -159,13 +159,15 @@ def test_forms_of_dmesg(kymo, tmp_path, front):
 
 
 def test_results_of_strace(kymo, tmp_path):
-    """Errors that only the kernel sees, errors without a name, addresses above 2^63, and what a resumed call has filled in; strace -n and -i."""
+    """Errors that only the kernel sees, errors without a name, addresses above 2^63, what strace says besides, and what a resumed call has filled in; strace -n and -i."""
     call = "7 1795713893.00000{} [ 257] [00007f6ce3b4a1b4] f(1) = {}\n"
     results = ("? ERESTARTSYS (To be restarted)", "-1 (errno 530)", "-1 ENOTSUPP (Unknown)", "0xffffffffff600000", "-1 ENOENT (No)", "022", "?")
     text = "".join(call.format(i, result) for i, result in enumerate(results))
+    text += '8 1795713893.05 openat(3</>, "a") = 4</a b> <0.000004>\n8 1795713893.06 poll([{fd=5}], 1) = 1 ([{fd=5, revents=POLLIN}])\n'
     text += '8 1795713893.1 read(3,  <unfinished ...>\n8 1795713893.2 <... read resumed>"ab", 9) = 2\n'
     exits = [fields for _, fields in log_fields(kymo, tmp_path / "a.strace", text) if "ret" in fields]
-    assert [one["ret"] for one in exits] == [-512, -530, -524, -0xa00000, -2, 0o22, 0, 2]
+    assert [one["ret"] for one in exits] == [-512, -530, -524, -0xa00000, -2, 0o22, 0, 4, 1, 2]
+    assert [one.get("result") for one in exits[6:]] == [None, "</a b>", "([{fd=5, revents=POLLIN}])", None]
     assert exits[-1] == {"ret": 2, "error": "", "arguments": '"ab", 9'}
 
 

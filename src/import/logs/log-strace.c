@@ -202,18 +202,20 @@ static int strace_put(struct ky_log_file *log, const char *prefix, const struct 
 	return ky_log_put(log, values, n);
 }
 
-/* " 3</etc/passwd> <0.000012>", "-1 ENOENT (No such file or directory) <0.000009>", "?" */
-static int64_t strace_duration(const char *at, const char *end)
+/* Where " 3</etc/passwd> <0.000012>" ends before its duration, if it has one. */
+static const char *strace_duration(const char *at, const char *end, int64_t *ns)
 {
-	const char *from = end;
-	int64_t ns = 0;
+	const char *from = end > at && end[-1] == '>' ? memrchr(at, '<', (size_t)(end - at)) : NULL;
+	const char *number = from ? from + 1 : NULL;
 
-	if (end == at || end[-1] != '>')
-		return 0;
-	while (from > at && *from != '<')
+	*ns = 0;
+	if (!from || !ky_log_time_seconds(&number, end, ns) || number != end - 1) {
+		*ns = 0;
+		return end;
+	}
+	while (from > at && from[-1] == ' ')
 		from--;
-	from++;
-	return ky_log_time_seconds(&from, end, &ns) ? ns : 0;
+	return from;
 }
 
 /* The number of an error's name, also of those that only the kernel and its tracers see; 0: unknown. */
@@ -272,26 +274,39 @@ static int64_t strace_error(const char *at, const char *end, const char **error,
 	return -(int64_t)strace_errno(*error, *error_len);
 }
 
+struct strace_result {
+	int64_t value;
+	const char *error,
+		*text; /* text: what strace says besides: "</etc/passwd>", "(flags O_RDWR)" */
+	size_t error_len, text_len;
+};
+
 /* What the kernel returned: -ERRNO is shown as -1 and a name, and what the kernel alone sees as '?' and a name. */
-static int64_t strace_result(const char *at, const char *end, const char **error, size_t *error_len)
+static void strace_take_result(const char *at, const char *end, struct strace_result *result)
 {
 	char *stop;
-	int64_t value;
 
-	*error = "";
-	*error_len = 0;
+	*result = (struct strace_result){.error = "", .text = ""};
 	while (at < end && *at == ' ')
 		at++;
 	if (at >= end)
-		return 0;
-	if (*at == '?')
-		return strace_error(at + 1, end, error, error_len);
+		return;
+	if (*at == '?') {
+		result->value = strace_error(at + 1, end, &result->error, &result->error_len);
+		return;
+	}
 	/* Addresses go up to 2^64. */
-	value = *at == '-' ? strtoll(at, &stop, 0) : (int64_t)strtoull(at, &stop, 0);
-	if (value != -1 || *at != '-')
-		return value;
-	value = strace_error(stop, end, error, error_len);
-	return value ? value : -1;
+	result->value = *at == '-' ? strtoll(at, &stop, 0) : (int64_t)strtoull(at, &stop, 0);
+	if (result->value == -1 && *at == '-') {
+		result->value = strace_error(stop, end, &result->error, &result->error_len);
+		result->value = result->value ? result->value : -1;
+		return;
+	}
+	at = stop;
+	while (at < end && *at == ' ')
+		at++;
+	result->text = at;
+	result->text_len = at < end ? (size_t)(end - at) : 0;
 }
 
 static int strace_entry(struct ky_log_file *log, const struct strace_line *line)
@@ -301,19 +316,25 @@ static int strace_entry(struct ky_log_file *log, const struct strace_line *line)
 	return strace_put(log, "syscall_entry_", line, line->ns, &args, 1);
 }
 
-static int strace_exit(struct ky_log_file *log, const struct strace_line *line, const char *end,
-		       int64_t ns)
+/* A call that strace showed in one piece ends its duration after it began. */
+static int strace_exit(struct ky_log_file *log, const struct strace_line *line, const char *end)
 {
-	struct ky_log_value values[3];
-	const char *error;
-	size_t error_len, n = 2;
+	struct strace_result result;
+	struct ky_log_value values[4];
+	int64_t duration_ns;
+	size_t n = 0;
 
-	values[0] = ky_log_number("ret", strace_result(line->rest, end, &error, &error_len));
-	values[1] = ky_log_text("error", error, error_len);
+	end = strace_duration(line->rest, end, &duration_ns);
+	strace_take_result(line->rest, end, &result);
+	values[n++] = ky_log_number("ret", result.value);
+	values[n++] = ky_log_text("error", result.error, result.error_len);
+	if (result.text_len)
+		values[n++] = ky_log_text("result", result.text, result.text_len);
 	/* What the call has filled in: strace shows it at the exit. */
 	if (line->is_resumed && line->args_len)
 		values[n++] = ky_log_text("arguments", line->args, line->args_len);
-	return strace_put(log, "syscall_exit_", line, ns, values, n);
+	return strace_put(log, "syscall_exit_", line,
+			  line->ns + (line->is_resumed ? 0 : duration_ns), values, n);
 }
 
 static int strace_note(struct ky_log_file *log, const struct strace_line *line, const char *end)
@@ -347,11 +368,8 @@ static int strace_line(struct ky_log_file *log, const char *text, size_t len)
 			ret = strace_note(log, &line, end);
 		else if (!line.is_resumed)
 			ret = strace_entry(log, &line);
-		/* A call that strace showed in one piece ends its duration after it began. */
 		if (!ret && line.rest)
-			ret = strace_exit(
-				log, &line, end,
-				line.ns + (line.is_resumed ? 0 : strace_duration(line.rest, end)));
+			ret = strace_exit(log, &line, end);
 		ret = ret < 0 ? ret : 1;
 	}
 	free(copy);
