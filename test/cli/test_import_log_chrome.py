@@ -74,3 +74,10 @@ def test_an_event_that_is_too_long(kymo, tmp_path):
     (tmp_path / "a.json").write_text(text[:3000000], encoding="ascii")
     done = kymo("convert", "--to", "json", tmp_path / "a.json", code=1)
     assert [json.loads(line)["event"] for line in done.out.splitlines()] == ["a"] and "an event is cut" in done.err
+
+
+def test_times_below_zero(kymo, tmp_path):
+    """A trace has none: the events are at 0, and a warning counts them."""
+    (tmp_path / "a.json").write_text('[{"ph":"i","ts":-5,"pid":1,"tid":1,"name":"a"},{"ph":"i","ts":1,"pid":1,"tid":1,"name":"b"}]', encoding="ascii")
+    done = kymo("print", tmp_path / "a.json")
+    assert len(done.out.splitlines()) == 2 and "1 events have a time below 0" in done.err

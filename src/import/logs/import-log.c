@@ -110,6 +110,9 @@ static void import_log_warn(const struct ky_log_file *log, uint64_t n_moved,
 			       "%s: %" PRIu64
 			       " events have more than 255 KiB or 256 fields: the rest was cut off",
 			       path, log->n_shortened);
+	if (log->n_early)
+		ky_log_warning(to, "%s: %" PRIu64 " events have a time below 0 and were put at 0",
+			       path, log->n_early);
 	if (log->hole_bytes)
 		ky_log_warning(to, "%s: %" PRIu64 " bytes before lines are zeros: no lines", path,
 			       log->hole_bytes);

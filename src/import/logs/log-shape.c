@@ -261,6 +261,7 @@ int ky_log_begin(struct ky_log_file *log, const char *name, int64_t ns, struct k
 		return ret;
 	}
 	/* The clock counts from 1970 on. */
+	log->n_early += ns < 0;
 	log->last_ns = ns < 0 ? 0 : ns;
 	log->is_late = log->is_log && !log->format->has_cpus && log->last_ns < log->newest_ns;
 	if (log->is_late)
