@@ -131,14 +131,17 @@ class Result:
 
 
 def run(args, timeout=240, env=None, **kwargs):
-    """Run @args with a deadline; output is captured. @env is added to the environment."""
+    """Run @args with a deadline; output is captured. @env is added to the environment. stdin=: a file or bytes."""
     args = [str(arg) for arg in args]
     environ = dict(os.environ, LC_ALL="C.UTF-8", TZ="UTC")
     environ.pop("NO_COLOR", None)
     environ.update(env or {})
+    if isinstance(kwargs.get("stdin"), bytes):
+        kwargs["input"] = kwargs.pop("stdin")
+    elif "stdin" not in kwargs:
+        kwargs["stdin"] = subprocess.DEVNULL
     done = subprocess.run(args, timeout=timeout, env=environ, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, check=False,
-                          **({"stdin": subprocess.DEVNULL} | kwargs))
+                          stderr=subprocess.PIPE, check=False, **kwargs)
     return Result(args, done)
 
 

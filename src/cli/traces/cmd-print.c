@@ -269,6 +269,8 @@ const struct ky_command ky_command_print = {
 		    "kymo print --event 'syscall_exit_*' --filter 'ret < 0' --count my-trace\n\n"
 		    "# follow a recording in another terminal: kymo record -o my-trace\n"
 		    "kymo print --live my-trace\n\n"
+		    "# the kernel's log, over a pipe\n"
+		    "dmesg | kymo print -\n\n"
 		    "# read the whole trace, as a test, and count its events\n"
 		    "kymo print --no-output my-trace",
 	.see_also = "convert info report record",

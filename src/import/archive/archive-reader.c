@@ -2,7 +2,6 @@
 #include "import/archive/archive-reader.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -221,7 +220,10 @@ int ky_archive_reader_pass(struct ky_archive_reader *reader,
 
 	if (ret < 0)
 		return ret;
-	reader->fd = ky_file_open_regular(AT_FDCWD, reader->path, O_RDONLY);
+	/* Over a pipe, it has come into a file. */
+	reader->fd = reader->imports->unpacked_fd >= 0
+			     ? fcntl(reader->imports->unpacked_fd, F_DUPFD_CLOEXEC, 0)
+			     : ky_file_open_regular(AT_FDCWD, reader->path, O_RDONLY);
 	if (reader->fd < 0) {
 		ret = ky_error_errno(reader->err, -reader->fd, "cannot read the archive");
 		ky_error_path(reader->err, reader->path);
@@ -300,16 +302,12 @@ static int archive_reader_write(void *context, const uint8_t *data, size_t len)
 
 int ky_archive_reader_file(struct ky_archive_reader *reader, const struct ky_archive_member *member)
 {
-	const char *directory = getenv("TMPDIR");
-	struct archive_file file = {
-		.fd = ky_file_open_unnamed(directory ? directory : "/var/tmp"),
-		.err = reader->err,
-	};
+	struct archive_file file = {.fd = ky_import_new_file(reader->err), .err = reader->err};
 	bool is_broken;
 	int ret;
 
 	if (file.fd < 0)
-		return ky_error_errno(reader->err, -file.fd, "cannot make a file to unpack to");
+		return file.fd;
 	ret = ky_archive_reader_data(reader, member, archive_reader_write, &file);
 	/* What could be unpacked before the damage is a file, too. */
 	is_broken = ret == KYMO_E_FORMAT && file.size_bytes;

@@ -20,9 +20,21 @@ void ky_import_undo(struct ky_import *imports, const struct ky_import_mark *mark
 
 /* Where the content of the file @path lies: @path, or a path of its unpacked content, in @content. */
 const char *ky_import_content(const struct ky_import *imports, const char *path, char content[32]);
-/* Converts a file whose unpacked content is @fd, from its begin on, if it has a known format. 1: it has none. */
+/* Converts a file whose unpacked content is @fd, from its begin on, if its format is known and no archive's. 1: nothing is converted. */
 int ky_import_unpacked(struct ky_import *imports, const char *path, int fd,
 		       const struct ky_log *log, struct kymo_error *err);
+/* Likewise for content that came over a pipe: it may be an archive. */
+int ky_import_piped(struct ky_import *imports, const char *path, int fd, const struct ky_log *log,
+		    struct kymo_error *err);
+/* A new file without a name in the directory of $TMPDIR, else in /var/tmp. A descriptor, which is the caller's, or a negative code. */
+int ky_import_new_file(struct kymo_error *err);
+
+/* import-pipe.c: whether @path is "-", standard input, or a pipe. */
+bool ky_import_pipe_is(const char *path);
+/* Converts all that comes over the pipe, to its end. 0, the format's error, KYMO_E_FORMAT (unknown), KYMO_E_IO. */
+int ky_import_pipe(struct ky_import *imports, const char *path, const struct ky_log *log,
+		   struct kymo_error *err);
+
 /* The file of @why is damaged from there on; what was good before is in the traces. */
 void ky_import_broken(struct ky_import *imports, const struct kymo_error *why);
 

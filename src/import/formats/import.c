@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "import/common/import-internal.h"
+#include "os/file.h"
 
 static const struct ky_import_format *const formats[] =
 	{
@@ -102,23 +103,71 @@ const char *ky_import_content(const struct ky_import *imports, const char *path,
 	return content;
 }
 
-int ky_import_unpacked(struct ky_import *imports, const char *path, int fd,
-		       const struct ky_log *log, struct kymo_error *err)
+/* The content of @path is @fd. 1: it is of no known format, or of one of @left_out. */
+static int import_content(struct ky_import *imports, const char *path, int fd,
+			  const struct ky_import_format *left_out, const struct ky_log *log,
+			  struct kymo_error *err)
 {
 	const struct ky_import_options *logs = imports->options;
 	const struct ky_import_format *format;
+	int ret = 1, outer_fd = imports->unpacked_fd;
 	char content[32];
-	int ret = 1;
 
 	imports->unpacked_fd = fd;
 	ky_import_content(imports, path, content);
 	format = import_find(content);
 	if (import_is_users_log(content, logs, format))
 		ret = ky_import_log(imports, path, logs, log, err);
-	else if (format && format != &ky_import_archive && format->open)
+	else if (format && format != left_out && format != &ky_import_crash && format->open)
 		ret = format->open(imports, path, log, err);
-	imports->unpacked_fd = -1;
+	imports->unpacked_fd = outer_fd;
 	return ret;
+}
+
+int ky_import_unpacked(struct ky_import *imports, const char *path, int fd,
+		       const struct ky_log *log, struct kymo_error *err)
+{
+	return import_content(imports, path, fd, &ky_import_archive, log, err);
+}
+
+int ky_import_piped(struct ky_import *imports, const char *path, int fd, const struct ky_log *log,
+		    struct kymo_error *err)
+{
+	return import_content(imports, path, fd, NULL, log, err);
+}
+
+int ky_import_new_file(struct kymo_error *err)
+{
+	const char *directory = getenv("TMPDIR");
+	int fd = ky_file_open_unnamed(directory ? directory : "/var/tmp");
+
+	return fd < 0 ? ky_error_errno(err, -fd, "cannot make a file to unpack to") : fd;
+}
+
+/* A pipe has its content once, and some commands open their traces twice. */
+static bool import_has(const struct ky_import *imports, const char *path)
+{
+	ky_vec_foreach(&imports->places, place)
+		if (strcmp(place->path, path) == 0)
+			return true;
+	return false;
+}
+
+static int import_path(struct ky_import *imports, const char *path, const struct ky_log *log,
+		       bool says, struct kymo_error *err)
+{
+	const struct ky_import_options *logs = imports->options;
+	const struct ky_import_format *format;
+
+	if (ky_import_pipe_is(path))
+		return import_has(imports, path) ? KYMO_OK
+						 : ky_import_pipe(imports, path, log, err);
+	format = import_find(path);
+	if (import_is_users_log(path, logs, format))
+		return ky_import_log(imports, path, logs, log, err);
+	if (format && format->open)
+		return format->open(imports, path, log, err);
+	return format ? import_convert(imports, format, path, log, says, err) : KYMO_OK;
 }
 
 int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
@@ -128,16 +177,8 @@ int ky_import_paths(struct ky_import *imports, char **paths, size_t n_paths,
 	int ret = KYMO_OK;
 
 	imports->options = logs;
-	for (size_t i = 0; i < n_paths && !ret; i++) {
-		const struct ky_import_format *format = import_find(paths[i]);
-
-		if (import_is_users_log(paths[i], logs, format))
-			ret = ky_import_log(imports, paths[i], logs, log, err);
-		else if (format && format->open)
-			ret = format->open(imports, paths[i], log, err);
-		else if (format)
-			ret = import_convert(imports, format, paths[i], log, says, err);
-	}
+	for (size_t i = 0; i < n_paths && !ret; i++)
+		ret = import_path(imports, paths[i], log, says, err);
 	return ret;
 }
 

@@ -108,7 +108,10 @@ static void warn_of_clocks(const struct ky_trace *trace)
 		warn_of_clock(trace, *it);
 }
 
-/* Of a trace that an importer made: its place in the file or directory that was given has no path of its own. */
+/*
+ * Of a trace that an importer made: its place in the file or directory that was given has no path of its own. Standard input has
+ * none at all: its name is returned.
+ */
 static char *real_path_of_scratch(const char *path)
 {
 	char *above = strdup(path), *real = NULL, *whole = NULL, *slash;
@@ -119,6 +122,8 @@ static char *real_path_of_scratch(const char *path)
 	}
 	if (real && asprintf(&whole, "%s%s", real, path + strlen(above)) < 0)
 		whole = NULL;
+	if (above && !real)
+		whole = strdup(path);
 	free(real);
 	free(above);
 	return whole;
@@ -337,11 +342,17 @@ static bool has_metadata(const char *path)
 	return found;
 }
 
+static int first_visit_of_key(struct search *search, uint64_t key, struct kymo_error *err)
+{
+	if (ky_map_get(&search->visited, key))
+		return 0;
+	return ky_map_set(&search->visited, key, search) < 0 ? ky_error_nomem(err) : 1;
+}
+
 /* 1 when @path is to be searched, 0 when it was before, or negative. */
 static int first_visit(struct search *search, const char *path, int depth, struct kymo_error *err)
 {
 	struct stat st;
-	uint64_t key;
 	int ret;
 
 	if (stat(path, &st) < 0) {
@@ -357,10 +368,8 @@ static int first_visit(struct search *search, const char *path, int depth, struc
 					   "sessions' shows the running recordings");
 		return ret;
 	}
-	key = ky_hash_u64((uint64_t)st.st_dev) ^ (uint64_t)st.st_ino;
-	if (ky_map_get(&search->visited, key))
-		return 0;
-	return ky_map_set(&search->visited, key, search) < 0 ? ky_error_nomem(err) : 1;
+	return first_visit_of_key(search, ky_hash_u64((uint64_t)st.st_dev) ^ (uint64_t)st.st_ino,
+				  err);
 }
 
 static int store_trace_visit(struct search *search, const char *path, int depth,
@@ -443,7 +452,11 @@ static int visit_scratch(struct search *search, const char *given, const char *p
 {
 	char *programs = NULL;
 	bool has_ust = false;
-	int ret = first_visit(search, path, 0, err);
+	struct stat st;
+	/* Standard input has no file, and one that an importer has read may be gone. */
+	int ret = stat(path, &st) < 0
+			  ? first_visit_of_key(search, ky_hash_bytes(path, strlen(path)), err)
+			  : first_visit(search, path, 0, err);
 
 	search->found |= ret >= 0;
 	if (ret <= 0)
