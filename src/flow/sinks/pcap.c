@@ -77,7 +77,7 @@ static int pcap_write(struct pcap_sink *pcap, struct kymo_error *err)
 static void pcap_put(struct pcap_sink *pcap, const struct pcap_packet *packet, int64_t ns)
 {
 	const struct ky_value *at = packet->data + 1, *end = at + packet->data->n_below;
-	uint64_t time = ns < 0 ? 0 : (uint64_t)ns;
+	uint64_t time = (uint64_t)ns;
 
 	ky_strbuf_clear(&pcap->bytes);
 	for (; at < end && pcap->bytes.len < PACKET_BYTES; at += 1 + at->n_below)
@@ -88,6 +88,23 @@ static void pcap_put(struct pcap_sink *pcap, const struct pcap_packet *packet, i
 	pcap_u32(&pcap->out,
 		 packet->length > pcap->bytes.len ? packet->length : (uint32_t)pcap->bytes.len);
 	ky_strbuf_add(&pcap->out, pcap->bytes.data, pcap->bytes.len);
+}
+
+static int pcap_other_link(const struct pcap_sink *pcap, uint32_t link, struct kymo_error *err)
+{
+	ky_error_set(err, KYMO_E_UNSUPPORTED,
+		     "a pcap file has packets of one kind of link; these are of %u and %u",
+		     pcap->link, link);
+	ky_error_hint(err, "the filter \"data_link == %u\" selects those of one kind", link);
+	return KYMO_E_UNSUPPORTED;
+}
+
+static int pcap_other_time(struct kymo_error *err)
+{
+	ky_error_set(err, KYMO_E_UNSUPPORTED,
+		     "cannot write a packet: a pcap file has times from 1970 to 2106");
+	ky_error_hint(err, "an offset of the clock shifts the times");
+	return KYMO_E_UNSUPPORTED;
 }
 
 static int pcap_event(struct pcap_sink *pcap, const struct ky_event *event, struct kymo_error *err)
@@ -105,10 +122,9 @@ static int pcap_event(struct pcap_sink *pcap, const struct ky_event *event, stru
 		pcap_head(pcap);
 	}
 	if (packet.link != pcap->link)
-		return ky_error_set(err, KYMO_E_UNSUPPORTED,
-				    "a pcap file has packets of one kind of link; these are of %u "
-				    "and %u",
-				    pcap->link, packet.link);
+		return pcap_other_link(pcap, packet.link, err);
+	if (event->ns < 0 || event->ns / 1000000000 > UINT32_MAX)
+		return pcap_other_time(err);
 	pcap_put(pcap, &packet, event->ns);
 	return pcap->out.len >= WRITE_BYTES ? pcap_write(pcap, err) : KYMO_OK;
 }

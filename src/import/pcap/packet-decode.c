@@ -21,6 +21,7 @@ enum {
 	ETHER_ARP = 0x0806,
 	ETHER_VLAN = 0x8100,
 	ETHER_IPV6 = 0x86dd,
+	ETHER_QINQ_OLD = 0x9100,
 	ETHER_QINQ = 0x88a8,
 };
 
@@ -45,6 +46,16 @@ static uint32_t be32(const uint8_t *at)
 	return (uint32_t)be16(at) << 16 | be16(at + 2);
 }
 
+/* As tcpdump: the length that UDP has itself counts where it is possible. */
+static uint32_t packet_decode_udp_bytes(const uint8_t *bytes, uint32_t total)
+{
+	uint32_t own = be16(bytes + 4);
+
+	if (own >= 8 && own < total)
+		total = own;
+	return total > 8 ? total - 8 : 0;
+}
+
 /* The segment of @total bytes, of which @len are there. */
 static void packet_decode_transport(const uint8_t *bytes, uint32_t len, uint32_t total,
 				    uint8_t protocol, struct ky_packet_facts *facts)
@@ -60,10 +71,10 @@ static void packet_decode_transport(const uint8_t *bytes, uint32_t len, uint32_t
 		facts->ack = be32(bytes + 8);
 		facts->flags = bytes[13];
 		facts->window = be16(bytes + 14);
-		facts->payload = total > head ? total - head : 0;
+		facts->payload = head >= 20 && total > head ? total - head : 0;
 	} else if (protocol == IP_UDP && len >= 8) {
 		facts->kind = KY_PACKET_UDP;
-		facts->payload = total > 8 ? total - 8 : 0;
+		facts->payload = packet_decode_udp_bytes(bytes, total);
 	} else if ((protocol == IP_ICMP || protocol == IP_ICMP6) && len >= 2) {
 		facts->kind = protocol == IP_ICMP ? KY_PACKET_ICMP : KY_PACKET_ICMP6;
 		facts->type = bytes[0];
@@ -76,7 +87,9 @@ static void packet_decode_transport(const uint8_t *bytes, uint32_t len, uint32_t
 	facts->dport = be16(bytes + 2);
 }
 
-static void packet_decode_ipv4(const uint8_t *bytes, uint32_t len, struct ky_packet_facts *facts)
+/* Of @wire bytes on the link, @len are there. */
+static void packet_decode_ipv4(const uint8_t *bytes, uint32_t len, uint32_t wire,
+			       struct ky_packet_facts *facts)
 {
 	uint32_t head, total;
 
@@ -84,8 +97,8 @@ static void packet_decode_ipv4(const uint8_t *bytes, uint32_t len, struct ky_pac
 		return;
 	head = (bytes[0] & 15) * 4u;
 	total = be16(bytes + 2);
-	/* Segments that the network card cuts have no length yet. */
-	total = total ? total : len;
+	/* What the network card cuts into segments, or is longer than 64 KiB, has no length. */
+	total = total ? total : wire;
 	memcpy(facts->src, bytes + 12, 4);
 	memcpy(facts->dst, bytes + 16, 4);
 	facts->kind = KY_PACKET_IP;
@@ -99,7 +112,8 @@ static void packet_decode_ipv4(const uint8_t *bytes, uint32_t len, struct ky_pac
 	packet_decode_transport(bytes + head, len - head, total - head, bytes[9], facts);
 }
 
-static void packet_decode_ipv6(const uint8_t *bytes, uint32_t len, struct ky_packet_facts *facts)
+static void packet_decode_ipv6(const uint8_t *bytes, uint32_t len, uint32_t wire,
+			       struct ky_packet_facts *facts)
 {
 	uint32_t at = 40, total;
 	uint8_t next;
@@ -112,7 +126,7 @@ static void packet_decode_ipv6(const uint8_t *bytes, uint32_t len, struct ky_pac
 	memcpy(facts->dst, bytes + 24, 16);
 	next = bytes[6];
 	total = 40u + be16(bytes + 4);
-	total = total > 40 ? total : len;
+	total = total > 40 ? total : wire;
 	for (unsigned int i = 0; i < 8; i++) {
 		if (next == IP_FRAGMENT && len - at >= 8) {
 			facts->code = (be16(bytes + at + 2) & 0xfff8) != 0;
@@ -127,9 +141,9 @@ static void packet_decode_ipv6(const uint8_t *bytes, uint32_t len, struct ky_pac
 			   len - at >= 8) {
 			uint32_t extra = (bytes[at + 1] + 1u) * 8;
 
-			next = bytes[at];
 			if (extra > len - at)
 				break;
+			next = bytes[at];
 			at += extra;
 		} else {
 			break;
@@ -148,64 +162,88 @@ static void packet_decode_arp(const uint8_t *bytes, uint32_t len, struct ky_pack
 	memcpy(facts->dst, bytes + 24, 4);
 }
 
-static void packet_decode_network(const uint8_t *bytes, uint32_t len, uint16_t type,
+static bool is_vlan(uint16_t type)
+{
+	return type == ETHER_VLAN || type == ETHER_QINQ || type == ETHER_QINQ_OLD;
+}
+
+static void packet_decode_network(const uint8_t *bytes, uint32_t len, uint32_t wire, uint16_t type,
 				  struct ky_packet_facts *facts)
 {
-	for (unsigned int i = 0; i < 4 && (type == ETHER_VLAN || type == ETHER_QINQ) && len >= 4;
-	     i++) {
+	for (unsigned int i = 0; i < 4 && is_vlan(type) && len >= 4; i++) {
 		type = be16(bytes + 2);
 		bytes += 4;
 		len -= 4;
+		wire -= 4;
 	}
 	facts->ether_type = type;
 	if (type == ETHER_IPV4)
-		packet_decode_ipv4(bytes, len, facts);
+		packet_decode_ipv4(bytes, len, wire, facts);
 	else if (type == ETHER_IPV6)
-		packet_decode_ipv6(bytes, len, facts);
+		packet_decode_ipv6(bytes, len, wire, facts);
 	else if (type == ETHER_ARP)
 		packet_decode_arp(bytes, len, facts);
 }
 
-void ky_packet_decode(const uint8_t *bytes, uint32_t len, int link_type,
-		      struct ky_packet_facts *facts)
+/* A link without a type carries nothing but IP. */
+static bool packet_decode_bare(const struct ky_captured_packet *packet, uint32_t len,
+			       uint32_t *head, uint16_t *type)
 {
-	uint32_t head = 0;
-	uint16_t type = 0;
+	*head = len;
+	if (packet->n_bytes <= len)
+		return false;
+	*type = packet->bytes[len] >> 4 == 6 ? ETHER_IPV6 : ETHER_IPV4;
+	return true;
+}
 
-	memset(facts, 0, sizeof(*facts));
-	facts->kind = KY_PACKET_FRAME;
-	switch (link_type) {
+/* The bytes of the link's head, and the type of what follows. False: Kymo does not know the link, or the head is cut. */
+static bool packet_decode_link(const struct ky_captured_packet *packet, uint32_t *head,
+			       uint16_t *type)
+{
+	uint32_t at = 0;
+
+	switch (packet->link_type) {
 	case LINK_ETHERNET:
-		head = 14;
-		type = len >= head ? be16(bytes + 12) : 0;
+		*head = 14;
+		at = 12;
 		break;
 	case LINK_LINUX:
-		head = 16;
-		type = len >= head ? be16(bytes + 14) : 0;
+		*head = 16;
+		at = 14;
 		break;
 	case LINK_LINUX_2:
-		head = 20;
-		type = len >= head ? be16(bytes) : 0;
+		*head = 20;
 		break;
 	case LINK_NULL:
 	case LINK_LOOP:
-		head = 4;
-		break;
+		return packet_decode_bare(packet, 4, head, type);
 	case LINK_RAW_BSD:
 	case LINK_RAW_OPENBSD:
 	case LINK_RAW:
 	case LINK_IPV4:
 	case LINK_IPV6:
-		break;
+		return packet_decode_bare(packet, 0, head, type);
 	default:
-		return;
+		return false;
 	}
-	if (len <= head)
+	if (packet->n_bytes < *head)
+		return false;
+	*type = be16(packet->bytes + at);
+	return true;
+}
+
+void ky_packet_decode(const struct ky_captured_packet *packet, struct ky_packet_facts *facts)
+{
+	uint32_t head, wire;
+	uint16_t type;
+
+	memset(facts, 0, sizeof(*facts));
+	facts->kind = KY_PACKET_FRAME;
+	if (!packet_decode_link(packet, &head, &type))
 		return;
-	/* Links without a type carry nothing but IP. */
-	if (!type && link_type != LINK_ETHERNET)
-		type = bytes[head] >> 4 == 6 ? ETHER_IPV6 : ETHER_IPV4;
-	packet_decode_network(bytes + head, len - head, type, facts);
+	wire = packet->length > packet->n_bytes ? packet->length : packet->n_bytes;
+	packet_decode_network(packet->bytes + head, packet->n_bytes - head, wire - head, type,
+			      facts);
 }
 
 size_t ky_packet_put_flags(uint8_t flags, char text[KY_PACKET_FLAGS_BYTES])

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "import/pcap/packet-file.h"
+
 enum ky_packet_kind {
 	KY_PACKET_TCP,
 	KY_PACKET_UDP,
@@ -29,9 +31,7 @@ struct ky_packet_facts {
 	uint32_t seq, ack, payload;
 };
 
-/* @link_type: LINKTYPE_... of pcap files. */
-void ky_packet_decode(const uint8_t *bytes, uint32_t len, int link_type,
-		      struct ky_packet_facts *facts);
+void ky_packet_decode(const struct ky_captured_packet *packet, struct ky_packet_facts *facts);
 
 #define KY_PACKET_FLAGS_BYTES 10
 /* TCP's flags as tcpdump writes them, "S.", at @text. Returns the length. */
