@@ -373,6 +373,11 @@ static int otlp_item(struct ky_tracks *tracks, const struct ky_track_item *item,
 
 	if (!thread)
 		return ky_error_nomem(err);
+	if (item->ns < 0) {
+		ky_error_set(err, KYMO_E_UNSUPPORTED, "spans have no times before 1970");
+		ky_error_hint(err, "an offset of the clock shifts the times");
+		return KYMO_E_UNSUPPORTED;
+	}
 	own->last_ns = item->ns;
 	if (item->what == KY_TRACK_BEGIN)
 		return otlp_begin_span(tracks, thread, item) < 0 ? ky_error_nomem(err) : 0;

@@ -27,6 +27,8 @@ struct perf_script {
 	struct ky_event_words **classes; /* by host, then event class */
 	uint64_t period;		 /* of the sample at hand */
 	const char *source;		 /* likewise */
+	uint64_t n_events;
+	int64_t shift_ns; /* the text has no times before 0: the first event is then there */
 	bool has_stacks; /* the trace has: then times are those that perf prints, in microseconds */
 	bool failed;
 };
@@ -63,6 +65,11 @@ static void perf_script_text(struct ky_strbuf *out, const char *text, size_t len
 {
 	for (size_t i = 0; i < len && i < TEXT_BYTES; i++)
 		ky_strbuf_addc(out, (unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i]);
+}
+
+static void perf_script_name(struct ky_strbuf *out, const char *name)
+{
+	perf_script_text(out, name, strlen(name));
 }
 
 static void perf_script_value(struct ky_strbuf *out, const struct ky_value *v, int64_t offset)
@@ -119,7 +126,8 @@ static void perf_script_field(struct ky_strbuf *out, const struct ky_event_words
 {
 	bool is_prio = ky_kernel_field_is_prio(&cls->words, v->name);
 
-	ky_strbuf_addf(out, "%s=", ky_kernel_field(&cls->words, v->name));
+	perf_script_name(out, ky_kernel_field(&cls->words, v->name));
+	ky_strbuf_addc(out, '=');
 	if (cls->is_switch && strcmp(v->name, "prev_state") == 0 && !v->cls->num.is_enum)
 		perf_script_state(out, v->u);
 	else
@@ -142,7 +150,8 @@ static int perf_script_fields(struct perf_script *script, const struct ky_event_
 		}
 		ky_strbuf_addc(&script->out, ' ');
 		if (cls->words.is_syscall) {
-			ky_strbuf_addf(&script->out, "%s: ", at->name);
+			perf_script_name(&script->out, at->name);
+			ky_strbuf_adds(&script->out, ": ");
 			perf_script_value(&script->out, at, 0);
 			ky_strbuf_adds(&script->out, at + 1 + at->n_below < end ? "," : "");
 			continue;
@@ -216,12 +225,12 @@ static void perf_script_head(struct perf_script *script, const struct ky_event_w
 			     const struct ky_event_who *who)
 {
 	struct ky_strbuf *out = &script->out;
-	uint64_t ns = event->ns < 0 ? 0 : (uint64_t)event->ns;
+	uint64_t ns = (uint64_t)(event->ns + script->shift_ns);
 
 	/* As perf: before a call stack, the name has no spaces in front. By this, readers know it from text of ftrace. */
 	ky_strbuf_addf(out,
 		       script->stack.len ? "%s %7" PRId64 " [%03u] " : "%16s %7" PRId64 " [%03u] ",
-		       who->comm, who->tid, cpu_id == UINT32_MAX ? 0 : cpu_id % 1000);
+		       who->comm, who->tid, cpu_id == UINT32_MAX ? 0 : cpu_id);
 	if (script->has_stacks)
 		ky_strbuf_addf(out, "%5" PRIu64 ".%06" PRIu64 ": ", ns / 1000000000,
 			       ns % 1000000000 / 1000);
@@ -242,12 +251,16 @@ static int perf_script_put(struct perf_script *script, const struct ky_host *hos
 
 	perf_script_head(script, cls, event, ky_event_cpu(event, info), who);
 	if (cls->is_sample) {
-		ky_strbuf_addf(out, "%s:", script->source ? script->source : "sample");
+		perf_script_name(out, script->source ? script->source : "sample");
+		ky_strbuf_addc(out, ':');
 	} else if (cls->is_kernel) {
-		ky_strbuf_addf(out, "%s:%s:", cls->words.system, cls->words.event);
+		ky_strbuf_addf(out, "%s:", cls->words.system);
+		perf_script_name(out, cls->words.event);
+		ky_strbuf_addc(out, ':');
 		ret = perf_script_fields(script, cls, event, err);
 	} else {
-		ky_strbuf_addf(out, "%s:", event->cls->name);
+		perf_script_name(out, event->cls->name);
+		ky_strbuf_addc(out, ':');
 		ret = perf_script_fields(script, cls, event, err);
 	}
 	ky_strbuf_addc(out, '\n');
@@ -276,6 +289,8 @@ static int perf_script_event(struct perf_script *script, struct ky_host *host,
 	ret = ky_model_feed(script->model, &one, err);
 	if (ret < 0 || event->ns == INT64_MIN || cls->is_dump)
 		return ret;
+	if (script->n_events++ == 0 && event->ns < 0)
+		script->shift_ns = -event->ns;
 	ret = perf_script_put(script, host, cls, event, &who, err);
 	if (ret < 0) {
 		script->out.len = whole;

@@ -61,17 +61,25 @@ static void dat_format_field(struct ky_dat_class *own, const char *name,
 	own->head_bytes += field->size;
 }
 
-void ky_dat_class_init(struct ky_dat_class *own, const struct ky_host *host,
-		       const struct ky_event_class *cls, uint16_t id)
+int ky_dat_class_init(struct ky_dat_class *own, struct ky_arena *arena, const struct ky_host *host,
+		      const struct ky_event_class *cls, uint16_t id)
 {
 	const struct ky_field_class *payload = cls->payload;
+	size_t n = payload ? payload->st.n_members : 0;
 
 	ky_event_words_find(&own->words, host, cls);
 	own->is_used = own->words.is_kernel && !own->words.is_dump;
 	own->id = id;
 	own->head_bytes = COMMON_BYTES;
-	for (size_t i = 0; payload && i < payload->st.n_members && i < KY_DAT_FIELDS_MAX; i++)
+	if (!own->is_used)
+		return KYMO_OK;
+	n = n < KY_DAT_FIELDS_MAX ? n : KY_DAT_FIELDS_MAX;
+	own->fields = ky_arena_array(arena, n + 1, sizeof(*own->fields));
+	if (!own->fields)
+		return KYMO_E_MEMORY;
+	for (size_t i = 0; i < n; i++)
 		dat_format_field(own, payload->st.members[i].display, payload->st.members[i].cls);
+	return KYMO_OK;
 }
 
 /* ---- the text ----------------------------------------------------------------------------- */

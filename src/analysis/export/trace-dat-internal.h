@@ -9,8 +9,8 @@
 #define KY_DAT_PAGE_BYTES  4096
 #define KY_DAT_PAGE_HEAD   16	/* time, and bytes of events */
 #define KY_DAT_EVENT_BYTES 3584 /* of an event at most */
-#define KY_DAT_FIELDS_MAX  32
-#define KY_DAT_FIRST_ID	   100 /* smaller ones are ftrace's own */
+#define KY_DAT_FIELDS_MAX  192	/* 16 bytes each at most, so that they fit into an event */
+#define KY_DAT_FIRST_ID	   100	/* smaller ones are ftrace's own */
 
 /* ---- trace-dat-format.c: an event class, as a format of the kernel --------------------------------- */
 
@@ -32,13 +32,13 @@ struct ky_dat_class {
 	bool is_used; /* else the file has no such events */
 	uint16_t id;
 	uint32_t head_bytes; /* of the fields; texts follow */
-	struct ky_dat_field fields[KY_DAT_FIELDS_MAX];
+	struct ky_dat_field *fields;
 	size_t n_fields;
 };
 
-/* Fills @own by the class' payload. */
-void ky_dat_class_init(struct ky_dat_class *own, const struct ky_host *host,
-		       const struct ky_event_class *cls, uint16_t id);
+/* Fills @own by the class' payload; @arena keeps the fields. 0 or KYMO_E_MEMORY. */
+int ky_dat_class_init(struct ky_dat_class *own, struct ky_arena *arena, const struct ky_host *host,
+		      const struct ky_event_class *cls, uint16_t id);
 /* The file "format" of it. */
 void ky_dat_put_format(struct ky_strbuf *out, const struct ky_dat_class *cls);
 /* The record of an event with this payload (NULL: none) in @out, which is empty. */

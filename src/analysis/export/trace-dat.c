@@ -25,6 +25,7 @@ struct trace_dat {
 	size_t n_classes;
 	KY_VEC(struct ky_dat_cpu *) cpus; /* by number; NULL: none yet */
 	uint64_t n_events;
+	int64_t shift_ns; /* the format has no times before 0: the first event is then there */
 };
 
 /* ---- the machine -------------------------------------------------------------------------- */
@@ -41,8 +42,10 @@ static int trace_dat_host(struct trace_dat *dat, size_t at)
 	for (size_t i = 0; i < trace->events.len; i++) {
 		if (dat->n_classes >= IDS_MAX)
 			return KYMO_E_LIMIT;
-		ky_dat_class_init(&dat->classes[at][i], host, trace->events.data[i],
-				  (uint16_t)(KY_DAT_FIRST_ID + dat->n_classes));
+		if (ky_dat_class_init(&dat->classes[at][i], &dat->arena, host,
+				      trace->events.data[i],
+				      (uint16_t)(KY_DAT_FIRST_ID + dat->n_classes)) < 0)
+			return KYMO_E_MEMORY;
 		dat->n_classes += dat->classes[at][i].is_used;
 	}
 	return KYMO_OK;
@@ -136,8 +139,9 @@ static int trace_dat_put(struct trace_dat *dat, const struct ky_host *host,
 			  (int32_t)who->tid);
 	if (ky_strbuf_failed(&dat->record))
 		return ky_error_nomem(err);
-	dat->n_events++;
-	return ky_dat_cpu_add(cpu, event->ns < 0 ? 0 : (uint64_t)event->ns, &dat->record, err);
+	if (dat->n_events++ == 0 && event->ns < 0)
+		dat->shift_ns = -event->ns;
+	return ky_dat_cpu_add(cpu, (uint64_t)(event->ns + dat->shift_ns), &dat->record, err);
 }
 
 static int trace_dat_batch(struct ky_sink *sink, const struct ky_batch *batch,
