@@ -70,10 +70,25 @@ def test_viewers_json_of_edges(kymo, edges):
     trace, n = edges
     items = strict(kymo("convert", "--to", "chrome-json", trace).out)["traceEvents"]
     assert sum(item["ph"] != "M" for item in items) == n
+    # Numbers that a float cannot hold are texts.
+    found = [(args["u"], args["s"], args["f"]) for args in (item.get("args", {}) for item in items) if "u" in args]
+    assert found == [(str(2**64 - 1), str(-2**63), "NaN"), (str(2**53 + 1), str(-2**53 - 1), "Infinity"), (0, 0, "-Infinity"), (1, -1, 5e-324)]
     threads = strict(kymo("convert", "--to", "firefox", trace).out)["threads"]
     assert sum(thread["markers"]["length"] for thread in threads) == n
     lines = [strict(line) for line in kymo("convert", "--to", "otlp", trace).out.splitlines()]
     assert sum(len(line["resourceSpans"][0]["scopeSpans"][0]["spans"]) for line in lines) == 256  # so many within each other
+
+
+def test_addresses_in_chromes_json(kymo, query, tmp_path):
+    """As people write addresses, also in arrays; Perfetto's trace_processor makes no negative numbers of them."""
+    address = uint(64, **{"preferred-display-base": 16})
+    array = {"type": "static-length-array", "length": 2, "element-field-class": address}
+    trace = make(tmp_path / "addresses", "ust", [("my:event", structure(("at", address), ("all", array)))],
+                 [(0, struct.pack("<QQQ", 0xffffffff81000000, 0xffff888100000000, 5))])
+    kymo("convert", "--to", "chrome-json", "-o", tmp_path / "t.json", trace)
+    (rows,) = query(tmp_path / "t.json", "select key, display_value as value from args where key like 'args.a%' order by key")
+    assert {row["key"]: row["value"] for row in rows} == {
+        "args.at": "0xffffffff81000000", "args.all[0]": "0xffff888100000000", "args.all[1]": "5"}
 
 
 def test_perf_script_of_edges(kymo, edges):

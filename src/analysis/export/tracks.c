@@ -2,6 +2,7 @@
 /* The sink: its life, and the pass over the events. */
 #include "analysis/export/tracks-internal.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -9,6 +10,7 @@
 #include "os/file.h"
 
 #define WRITE_BYTES ((size_t)256 << 10)
+#define EXACT_MAX   ((uint64_t)1 << 53)
 
 /* ---- classes ---------------------------------------------------------------------------- */
 
@@ -261,18 +263,58 @@ static int tracks_finish(struct ky_sink *sink, struct kymo_error *err)
 	return ret < 0 ? ret : tracks_write(tracks, err);
 }
 
+/* Viewers keep numbers as floats of 64 bits: larger integers, such as addresses of the kernel, are texts. */
+static bool tracks_is_exact(const struct ky_value *v)
+{
+	bool is_signed = v->cls->kind == KY_FIELD_SINT || v->cls->kind == KY_FIELD_VARSINT;
+	uint64_t size = is_signed && v->s < 0 ? -(uint64_t)v->s : v->u;
+
+	if (!is_signed && v->cls->kind != KY_FIELD_UINT && v->cls->kind != KY_FIELD_VARUINT)
+		return true;
+	return ky_value_is_big(v) || v->cls->num.is_enum || size <= EXACT_MAX;
+}
+
+static const struct ky_value *tracks_json_scalar(struct ky_strbuf *out, const struct ky_value *v)
+{
+	if (tracks_is_exact(v))
+		return ky_json_value(out, v);
+	if (v->cls->num.base == 16)
+		ky_strbuf_addf(out, "\"0x%" PRIx64 "\"", v->u);
+	else if (v->cls->kind == KY_FIELD_SINT || v->cls->kind == KY_FIELD_VARSINT)
+		ky_strbuf_addf(out, "\"%" PRId64 "\"", v->s);
+	else
+		ky_strbuf_addf(out, "\"%" PRIu64 "\"", v->u);
+	return v + 1;
+}
+
+/* A field, or an array of numbers: what lies deeper is as JSON has it. NULL: out of memory, and @out has failed. */
+static const struct ky_value *tracks_json_field(struct ky_strbuf *out, const struct ky_value *v)
+{
+	const struct ky_value *at = v + 1, *end = at + v->n_below;
+
+	if (v->cls->kind != KY_FIELD_ARRAY)
+		return tracks_json_scalar(out, v);
+	ky_strbuf_addc(out, '[');
+	while (at && at < end) {
+		at = tracks_json_scalar(out, at);
+		ky_strbuf_adds(out, at < end ? "," : "");
+	}
+	ky_strbuf_addc(out, ']');
+	return at ? end : NULL;
+}
+
 bool ky_tracks_json_fields(struct ky_strbuf *out, const struct ky_value *value)
 {
 	const struct ky_value *at = value ? value + 1 : NULL,
 			      *end = at ? at + value->n_below : NULL;
 	bool any = false;
 
-	while (at < end) {
+	while (at && at < end) {
 		ky_strbuf_adds(out, any ? "," : "");
 		any = true;
 		ky_json_text(out, at->name, strlen(at->name));
 		ky_strbuf_addc(out, ':');
-		at = ky_json_value(out, at);
+		at = tracks_json_field(out, at);
 	}
 	return any;
 }

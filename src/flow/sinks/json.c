@@ -45,7 +45,7 @@ static int sinks_json_put_packet(struct json_sink *s, const struct ky_event *eve
 	if (n <= 0)
 		return n;
 	end = at + s->values.list.data[0].n_below;
-	while (at < end) {
+	while (at && at < end) {
 		if (at->cls->role != KY_ROLE_NONE && at->cls->role != KY_ROLE_CPU_ID) {
 			at += 1 + at->n_below;
 			continue;
