@@ -152,7 +152,6 @@ static int pcap_file_open(struct ky_pcap *pcap, int unpacked_fd, struct kymo_err
 
 	if (fd < 0)
 		return ky_error_errno(err, -fd, "cannot read");
-	(void)lseek(fd, 0, SEEK_SET);
 	pcap->link_type = pcap_file_link(fd);
 	pcap->file = fdopen(fd, "r");
 	if (!pcap->file) {
@@ -160,6 +159,8 @@ static int pcap_file_open(struct ky_pcap *pcap, int unpacked_fd, struct kymo_err
 		return ky_error_nomem(err);
 	}
 	setvbuf(pcap->file, NULL, _IOFBF, 1 << 18);
+	/* From here on, the C library knows the offset, and ftello() asks the kernel no more. */
+	(void)fseeko(pcap->file, 0, SEEK_SET);
 	pcap->pcap = pcap_library.pcap_fopen_offline_with_tstamp_precision(
 		pcap->file, PCAP_TSTAMP_PRECISION_NANO, why);
 	if (pcap->pcap)
