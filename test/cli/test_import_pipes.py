@@ -56,7 +56,7 @@ def test_damage_in_a_pipe(kymo):
 
 
 def test_terminal(kymo):
-    """Nobody waits for a person who does not know that the command waits."""
+    """The command does not wait for a person that has forgotten the pipe."""
     above, below = pty.openpty()
     try:
         assert "standard input is a terminal" in kymo("print", "-", stdin=below, code=2).err
