@@ -12,6 +12,7 @@
 
 #define BYTE_ORDER_MAGIC 0x1a2b3c4du
 #define NS_PER_S	 1000000000
+#define INTERFACES_MAX	 65536u /* of a section; each one takes memory */
 
 /* Type and length; and the length again, at a block's end. */
 enum { HEAD_BYTES = 8, TAIL_BYTES = 4 };
@@ -106,6 +107,10 @@ static bool pcapng_take_interface(struct ky_pcapng *ng, const struct pcapng_bloc
 		interface.link_type = ky_foreign_u16(block->body, ng->file.swap);
 		interface.snap_bytes = pcapng_u32(ng, block->body + 4);
 		pcapng_options(ng, block->body + 8, block->body + block->body_bytes, &interface);
+	}
+	if (ng->interfaces.len == INTERFACES_MAX) {
+		pcapng_bad(ng, block->at, "a section has too many interfaces");
+		return false;
 	}
 	if (ky_vec_push(&ng->interfaces, interface) == 0)
 		return true;
