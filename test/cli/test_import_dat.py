@@ -128,3 +128,22 @@ def test_descriptions_of_many_buffers(kymo, tmp_path, monkeypatch):
     path = foreign_files.dat_write(tmp_path / "buffers.dat", order, buffers)
     done = kymo("info", path, code=1)
     assert "of all buffers are above the limit of 256 MiB (at byte" in done.err, done
+
+
+PRINT = "name: print\nID: 5\nformat:\n" + foreign_files.COMMON + """\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;
+\tfield:char buf%s;\toffset:16;\tsize:0;\tsigned:0;
+
+print fmt: "%%ps: %%s", (void *)REC->ip, REC->buf
+"""
+
+
+@pytest.mark.parametrize("brackets", ["", "[]"])
+def test_marks_of_programs(kymo, tmp_path, monkeypatch, brackets):
+    """Older kernels describe the text of trace_marker without brackets."""
+    order = Order(False)
+    monkeypatch.setattr(foreign_files, "tracing_data",
+                        functools.partial(foreign_files.tracing_data, events=(("ftrace", (PRINT % brackets,)),)))
+    record = order.pack("HBBiQ", 5, 0, 0, 10, 0xffffffff81000010) + b"a mark\n\0"
+    path = foreign_files.dat_write(tmp_path / "marks.dat", order, [("", [[(DAT_START, record)]])])
+    event, = events_of(kymo, path)
+    assert event["fields"]["buf"] == "a mark\n"
