@@ -107,6 +107,27 @@ static bool ftrace_take(const char *text, size_t len, struct ftrace_line *line)
 	       (line->name_len > 1 && line->name_len < 128 && !isdigit((unsigned char)*line->name));
 }
 
+/* The head of a tracepoint that has a period, or no CPU. */
+static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ftrace_line *line)
+{
+	const char *colon = memchr(head->event, ':', head->event_len);
+
+	if (!colon || head->event_len > 128 ||
+	    (head->period < 0 && !isalpha((unsigned char)*head->event)))
+		return false;
+	*line = (struct ftrace_line){
+		.tid = head->tid,
+		.cpu = head->cpu,
+		.ns = head->ns,
+		.name = colon + 1,
+		.name_len = (size_t)(head->event + head->event_len - colon - 1),
+		.fields = head->event + head->event_len + 1,
+	};
+	/* "cpu-clock:pppH:" is no tracepoint. */
+	return line->name_len > 4 &&
+	       memchr(head->event, '-', (size_t)(colon - head->event)) == NULL;
+}
+
 static bool ftrace_probe(const char *text, size_t len)
 {
 	/* The second is that of perf script --header. */
@@ -117,7 +138,9 @@ static bool ftrace_probe(const char *text, size_t len)
 	return (len >= sizeof(head) - 1 && memcmp(text, head, sizeof(head) - 1) == 0) ||
 	       (len == sizeof(perf_head) - 1 && memcmp(text, perf_head, len) == 0) ||
 	       ftrace_take(text, len, &line) || (len == 6 && memcmp(text, "TRACE:", 6) == 0) ||
-	       (ky_perf_script_head(text, len, &sample) && sample.period >= 0);
+	       (ky_perf_script_head(text, len, &sample) &&
+		(sample.period >= 0 || sample.rest == text + len ||
+		 ftrace_of_head(&sample, &line)));
 }
 
 /* ---- fields --------------------------------------------------------------------------- */
@@ -325,7 +348,11 @@ static int ftrace_sample(struct ky_log_file *log, const struct ky_perf_script_he
 			 const char *end, const struct ky_strbuf *stack)
 {
 	struct ky_log_value values[3] = {ky_log_text("event", head->event, head->event_len)};
-	const struct ftrace_line line = {.tid = head->tid, .cpu = head->cpu, .ns = head->ns};
+	const struct ftrace_line line = {
+		.tid = head->tid,
+		.cpu = head->cpu,
+		.ns = head->ns < 0 ? log->last_ns : head->ns,
+	};
 	const char *function;
 	size_t n = 1, len;
 
@@ -338,27 +365,6 @@ static int ftrace_sample(struct ky_log_file *log, const struct ky_perf_script_he
 		values[n++] = ky_log_text("callstack", function, len);
 	}
 	return ftrace_put(log, &line, "sample", values, n);
-}
-
-/* The head of a tracepoint that has a period, or no CPU. */
-static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ftrace_line *line)
-{
-	const char *colon = memchr(head->event, ':', head->event_len);
-
-	if (!colon || head->event_len > 128 ||
-	    (head->period < 0 && !isalpha((unsigned char)*head->event)))
-		return false;
-	*line = (struct ftrace_line){
-		.tid = head->tid,
-		.cpu = head->cpu,
-		.ns = head->ns,
-		.name = colon + 1,
-		.name_len = (size_t)(head->event + head->event_len - colon - 1),
-		.fields = head->event + head->event_len + 1,
-	};
-	/* "cpu-clock:pppH:" is no tracepoint. */
-	return line->name_len > 4 &&
-	       memchr(head->event, '-', (size_t)(colon - head->event)) == NULL;
 }
 
 static int ftrace_event(struct ky_log_file *log, const struct ftrace_line *line, const char *end,
@@ -403,7 +409,9 @@ static int ftrace_any(struct ky_log_file *log, const char *text, size_t len,
 	if (ftrace_take(text, len, &line))
 		return ftrace_event(log, &line, text + len, stack);
 	if (!is_head && !ky_perf_script_head(text, len, &head))
-		return 0;
+		return stack->len && ky_perf_script_untimed_head(text, len, &head)
+			       ? ftrace_sample(log, &head, text + len, stack)
+			       : 0;
 	return ftrace_of_head(&head, &line) ? ftrace_event(log, &line, text + len, stack)
 					    : ftrace_sample(log, &head, text + len, stack);
 }
@@ -455,5 +463,6 @@ const struct ky_log_format ky_log_ftrace = {
 	.n_context = 1,
 	.has_cpus = true,
 	.probe = ftrace_probe,
+	.probe_head = ky_perf_script_begins_untimed,
 	.line = ftrace_line,
 };
