@@ -73,6 +73,8 @@ def test_times_as_programs_write_them(kymo, tmp_path):
     (tmp_path / "app.log").write_text("E0517 15:04:22.619632\n17/06/09 20:10:40 no level\n")
     refusal = kymo("print", tmp_path / "app.log", code=1).err
     assert "no file of a known format" in refusal and "give a log format" in refusal
+    (tmp_path / "app.log").write_text("")
+    assert "app.log: the file is empty, so it has no events" in kymo("print", tmp_path / "app.log", code=1).err
 
 
 JOURNAL_REMOTE = "/lib/systemd/systemd-journal-remote"
