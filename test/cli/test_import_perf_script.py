@@ -132,7 +132,7 @@ java  7 [001] 10.000002: sched:sched_wakeup: comm=x pid=8 prio=120 target_cpu=00
 def test_samples_without_cpus_or_periods(kymo, tmp_path):
     """perf script -F comm,pid,tid,time,event,ip,sym: the first lines alone tell the format."""
     path = tmp_path / "script.txt"
-    path.write_text("short  9/10  7.127353: cpu-clock:\x20\n\t  643 beta (/work/short)\n\n" * 2)
+    path.write_text("short  9/10  7.127353: cpu-clock:\x20\n\t  643 beta (/opt/short)\n\n" * 2)
     assert [(event["context"]["tid"], event["timestamp_ns"], event["fields"]["callstack"]) for event in events_of(kymo, path)] == [
         (10, 7_127_353_000, "beta")] * 2
     path.write_text("bash  7  3.000001: sched:sched_wakeup: comm=x pid=8 prio=120 target_cpu=001\n" * 2)

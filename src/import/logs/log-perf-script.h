@@ -8,7 +8,7 @@
 
 struct ky_perf_script_head {
 	int64_t tid, cpu, ns; /* ns -1: the line has no time */
-	int64_t period; /* -1: the line has none */
+	int64_t period;	      /* -1: the line has none */
 	const char *event;
 	size_t event_len; /* without the colon behind it */
 	const char *rest; /* behind the colon: fields of a tracepoint, or one frame */
