@@ -107,26 +107,7 @@ static bool ftrace_take(const char *text, size_t len, struct ftrace_line *line)
 	       (line->name_len > 1 && line->name_len < 128 && !isdigit((unsigned char)*line->name));
 }
 
-/* The head of a tracepoint that has a period, or no CPU. */
-static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ftrace_line *line)
-{
-	const char *colon = memchr(head->event, ':', head->event_len);
-
-	if (!colon || head->event_len > 128 ||
-	    (head->period < 0 && !isalpha((unsigned char)*head->event)))
-		return false;
-	*line = (struct ftrace_line){
-		.tid = head->tid,
-		.cpu = head->cpu,
-		.ns = head->ns,
-		.name = colon + 1,
-		.name_len = (size_t)(head->event + head->event_len - colon - 1),
-		.fields = head->event + head->event_len + 1,
-	};
-	/* "cpu-clock:pppH:" is no tracepoint. */
-	return line->name_len > 4 &&
-	       memchr(head->event, '-', (size_t)(colon - head->event)) == NULL;
-}
+static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ftrace_line *line);
 
 static bool ftrace_probe(const char *text, size_t len)
 {
@@ -367,6 +348,27 @@ static int ftrace_sample(struct ky_log_file *log, const struct ky_perf_script_he
 	return ftrace_put(log, &line, "sample", values, n);
 }
 
+/* The head of a tracepoint that has a period, or no CPU. */
+static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ftrace_line *line)
+{
+	const char *colon = memchr(head->event, ':', head->event_len);
+
+	if (!colon || head->event_len > 128 ||
+	    (head->period < 0 && !isalpha((unsigned char)*head->event)))
+		return false;
+	*line = (struct ftrace_line){
+		.tid = head->tid,
+		.cpu = head->cpu,
+		.ns = head->ns,
+		.name = colon + 1,
+		.name_len = (size_t)(head->event + head->event_len - colon - 1),
+		.fields = head->event + head->event_len + 1,
+	};
+	/* "cpu-clock:pppH:" is no tracepoint. */
+	return line->name_len > 4 &&
+	       memchr(head->event, '-', (size_t)(colon - head->event)) == NULL;
+}
+
 static int ftrace_event(struct ky_log_file *log, const struct ftrace_line *line, const char *end,
 			const struct ky_strbuf *stack)
 {
@@ -409,9 +411,7 @@ static int ftrace_any(struct ky_log_file *log, const char *text, size_t len,
 	if (ftrace_take(text, len, &line))
 		return ftrace_event(log, &line, text + len, stack);
 	if (!is_head && !ky_perf_script_head(text, len, &head))
-		return stack->len && ky_perf_script_untimed_head(text, len, &head)
-			       ? ftrace_sample(log, &head, text + len, stack)
-			       : 0;
+		return 0;
 	return ftrace_of_head(&head, &line) ? ftrace_event(log, &line, text + len, stack)
 					    : ftrace_sample(log, &head, text + len, stack);
 }
@@ -420,6 +420,7 @@ static int ftrace_any(struct ky_log_file *log, const char *text, size_t len,
 static int ftrace_with_stack(struct ky_log_file *log, const char *text, size_t len)
 {
 	struct ky_strbuf head = KY_STRBUF_INIT, stack = KY_STRBUF_INIT;
+	struct ky_perf_script_head untimed;
 	int ret;
 
 	ky_strbuf_add(&head, text, len);
@@ -428,6 +429,9 @@ static int ftrace_with_stack(struct ky_log_file *log, const char *text, size_t l
 		ret = ky_error_nomem(log->err);
 	if (!ret)
 		ret = ftrace_any(log, ky_strbuf_text(&head), head.len, &stack);
+	if (!ret && stack.len &&
+	    ky_perf_script_untimed_head(ky_strbuf_text(&head), head.len, &untimed))
+		ret = ftrace_sample(log, &untimed, ky_strbuf_text(&head) + head.len, &stack);
 	/* At the end of a window, the line may have no stack, and be one of those without an event. */
 	if (!ret)
 		ret = ftrace_is_head(ky_strbuf_text(&head), head.len)

@@ -10,7 +10,9 @@
 #define FRAMES_MAX 1024u
 /* Names of templates are long, and perf joins the names of inlined functions. */
 #define FUNCTION_MAX_BYTES 4096u
-#define NEXT_BYTES	   UINT64_C(4096)
+/* Machines with more are not known, and each CPU costs the trace a stream. */
+#define CPUS_MAX   2048
+#define NEXT_BYTES UINT64_C(4096)
 
 /* ---- the head ------------------------------------------------------------------------- */
 
@@ -137,7 +139,7 @@ static bool perf_script_untimed_words(const struct perf_script_word *words, size
 		head->period = strtoll(words[i++].at, NULL, 10);
 	if (i < n && perf_script_cpu(&words[i], &head->cpu))
 		i++;
-	return i + 1 < n && perf_script_tid(&words[i], &head->tid);
+	return i + 1 < n && head->cpu < CPUS_MAX && perf_script_tid(&words[i], &head->tid);
 }
 
 bool ky_perf_script_untimed_head(const char *text, size_t len, struct ky_perf_script_head *head)
