@@ -68,8 +68,8 @@ def raw_exit(order, tid, number, result):
     return order.pack("HBBiqq", 399, 0, 0, tid, number, result)
 
 
-def tracing_data(order, version="0.6", events=(("sched", (SWITCH,)), ("raw_syscalls", (RAW_ENTER, RAW_EXIT)))):
-    """What stands before the records: formats of pages and events."""
+def tracing_data(order, version="0.6", events=(("sched", (SWITCH,)), ("raw_syscalls", (RAW_ENTER, RAW_EXIT))), texts=b""):
+    """What stands before the records: formats of pages and events, and the kernel's texts."""
     def counted(text):
         return order.pack("Q", len(text)) + text.encode()
 
@@ -79,7 +79,7 @@ def tracing_data(order, version="0.6", events=(("sched", (SWITCH,)), ("raw_sysca
     data += order.pack("I", len(events))
     for system, formats in events:
         data += system.encode() + b"\0" + order.pack("I", len(formats)) + b"".join(map(counted, formats))
-    return data + order.pack("I", 0) + order.pack("I", 0) + order.pack("Q", 0)
+    return data + order.pack("I", 0) + order.pack("I", len(texts)) + texts + order.pack("Q", 0)
 
 
 IDENTIFIER, IP, TID, TIME, ADDR, CHAIN, CPU, PERIOD, RAW = (1 << n for n in (16, 0, 1, 2, 3, 5, 7, 8, 10))

@@ -128,3 +128,49 @@ def test_descriptions_of_many_buffers(kymo, tmp_path, monkeypatch):
     path = foreign_files.dat_write(tmp_path / "buffers.dat", order, buffers)
     done = kymo("info", path, code=1)
     assert "of all buffers are above the limit of 256 MiB (at byte" in done.err, done
+
+
+PRINT = "name: print\nID: 5\nformat:\n" + foreign_files.COMMON + """\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;
+\tfield:char buf%s;\toffset:16;\tsize:0;\tsigned:0;
+
+print fmt: "%%ps: %%s", (void *)REC->ip, REC->buf
+"""
+
+
+@pytest.mark.parametrize("brackets", ["", "[]"])
+def test_marks_of_programs(kymo, tmp_path, monkeypatch, brackets):
+    """Older kernels describe the text of trace_marker without brackets."""
+    order = Order(False)
+    monkeypatch.setattr(foreign_files, "tracing_data",
+                        functools.partial(foreign_files.tracing_data, events=(("ftrace", (PRINT % brackets,)),)))
+    record = order.pack("HBBiQ", 5, 0, 0, 10, 0xffffffff81000010) + b"a mark\n\0"
+    path = foreign_files.dat_write(tmp_path / "marks.dat", order, [("", [[(DAT_START, record)]])])
+    event, = events_of(kymo, path)
+    assert event["fields"]["buf"] == "a mark\n"
+
+
+BPRINT = "name: bprint\nID: 6\nformat:\n" + foreign_files.COMMON + """\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;
+\tfield:const char * fmt;\toffset:16;\tsize:8;\tsigned:0;
+\tfield:u32 buf;\toffset:24;\tsize:0;\tsigned:0;
+
+print fmt: "%ps: %s", (void *)REC->ip, REC->fmt
+"""
+
+
+@pytest.mark.parametrize("packing, big", [(None, False), (None, True), ("none", False)])
+def test_texts_of_the_kernel(kymo, tmp_path, monkeypatch, packing, big):
+    """trace-cmd writes the texts that events have the addresses of."""
+    order, address = Order(big), 0xffffffff82001000
+    texts = b"0xffffffff82000000 : \"rcu_preempt\"\n0x%x : \"load: %%u of %%u\\n\"\n" % address
+    monkeypatch.setattr(foreign_files, "tracing_data", functools.partial(
+        foreign_files.tracing_data, events=(("ftrace", (BPRINT,)), ("sched", (foreign_files.SWITCH,))), texts=texts))
+    records = [order.pack("HBBiQQII", 6, 0, 0, 10, 0xffffffff81000010, at, 3, 4) for at in (address, address + 8)]
+    path = foreign_files.dat_write(tmp_path / "six.dat", order, [("", [[(DAT_START + i, record) for i, record in enumerate(records)]])])
+    if packing:
+        subprocess.run(["trace-cmd", "convert", "--file-version", "7", "--compression", packing, "-i", path, "-o", tmp_path / "seven.dat"],
+                       capture_output=True, check=True)
+        path = tmp_path / "seven.dat"
+    first, second = kymo("print", path).out.splitlines()
+    assert f'fmt = ( "load: %u of %u" : container = {address} )' in first
+    # An address without a text is kept as a number.
+    assert f"fmt = ( <unknown> : container = {address + 8} )" in second

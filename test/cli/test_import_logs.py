@@ -63,6 +63,7 @@ def test_lines_of_json_are_what_python_says(kymo, tmp_path):
 def test_times_as_programs_write_them(kymo, tmp_path):
     """Python's logging, Spark, glog (Kubernetes): the level and the text; in the last, the letter is the level."""
     for line, level, message in (("2012-07-02 10:22:40,672:DEBUG:foo bar", "DEBUG", "DEBUG:foo bar"),
+                                 ("2016-09-28 04:30:31, Info     CBS    Loaded it", "Info", "Info     CBS    Loaded it"),
                                  ("17/06/09 20:10:40 INFO executor.Backend: Registered", "INFO", "INFO executor.Backend: Registered"),
                                  ("E0517 15:04:22.619632 1952 main.cc:253] Log every 3", "ERROR", "1952 main.cc:253] Log every 3")):
         (tmp_path / "app.log").write_text(f"{line}\n{line}\nnot such a line\n")
@@ -71,7 +72,10 @@ def test_times_as_programs_write_them(kymo, tmp_path):
         assert events[0]["fields"] == {"level": level, "message": message}
     assert events[0]["timestamp_ns"] % 10**9 == 619632000
     (tmp_path / "app.log").write_text("E0517 15:04:22.619632\n17/06/09 20:10:40 no level\n")
-    assert "no file of a known format" in kymo("print", tmp_path / "app.log", code=1).err
+    refusal = kymo("print", tmp_path / "app.log", code=1).err
+    assert "no file of a known format" in refusal and "give a log format" in refusal
+    (tmp_path / "app.log").write_text("")
+    assert "app.log: the file is empty, so it has no events" in kymo("print", tmp_path / "app.log", code=1).err
 
 
 def log_fields(kymo, path, text, *options):

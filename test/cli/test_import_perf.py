@@ -362,3 +362,14 @@ def test_tracepoints_without_their_record(kymo, tmp_path):
     bare_sample(perf, 3000, counter=2)
     done = kymo("convert", "--to", "json", perf.write(tmp_path / "bare.data"))
     assert times(done) == [1000] and "2 samples of tracepoints lack the tracepoint's record" in done.err
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_files_of_the_first_versions(kymo, tmp_path, big):
+    """perf before Linux 3.3 wrote another magic number, which is a text in either byte order."""
+    path = tmp_path / "perf.data"
+    foreign_files.perf_example(path, big)
+    expected = list(map(brief, events_of(kymo, path)))
+    data = path.read_bytes()
+    path.write_bytes(b"PERFFILE" + data[8:])
+    assert expected and list(map(brief, events_of(kymo, path))) == expected

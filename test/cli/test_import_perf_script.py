@@ -129,6 +129,47 @@ java  7 [001] 10.000002: sched:sched_wakeup: comm=x pid=8 prio=120 target_cpu=00
     assert second["event"] == "sched_wakeup" and second["fields"]["tid"] == 8 and second["fields"]["callstack"] == "ttwu"
 
 
+def test_samples_without_cpus_or_periods(kymo, tmp_path):
+    """perf script -F comm,pid,tid,time,event,ip,sym: the first lines alone tell the format."""
+    path = tmp_path / "script.txt"
+    path.write_text("short  9/10  7.127353: cpu-clock:\x20\n\t  643 beta (/opt/short)\n\n" * 2)
+    assert [(event["context"]["tid"], event["timestamp_ns"], event["fields"]["callstack"]) for event in events_of(kymo, path)] == [
+        (10, 7_127_353_000, "beta")] * 2
+    path.write_text("bash  7  3.000001: sched:sched_wakeup: comm=x pid=8 prio=120 target_cpu=001\n" * 2)
+    assert [event["event"] for event in events_of(kymo, path)] == ["sched_wakeup"] * 2
+
+
+@pytest.mark.parametrize("header", ["", "# ========\n# captured on: Thu Jul  7 20:48:39 2016\n# ========\n#\n"])
+def test_samples_without_times(kymo, tmp_path, header):
+    """perf of years ago writes no times unless one asks for them. The samples are there nevertheless."""
+    path = tmp_path / "script.txt"
+    heads = ["my node 31912 cpu-clock: ", "node 5/6 [003]  1001 cycles:ppp: ", "node 7 99 cycles:"]
+    path.write_text(header + "".join(f"{head}\n\t  643 leaf+0x1f (/opt/node)\n\t  7f00 main (/opt/node)\n\n" for head in heads))
+    found = kymo("print", path)
+    assert not found.err
+    assert [(event["event"], event["context"]["tid"], event["packet"]["cpu_id"], event["fields"])
+            for event in sorted(events_of(kymo, path), key=lambda event: event["context"]["tid"], reverse=True)] == [
+        ("sample", 31912, 0, {"event": "cpu-clock", "callstack": "main;leaf"}),
+        ("sample", 7, 0, {"event": "cycles", "period": 99, "callstack": "main;leaf"}),
+        ("sample", 6, 3, {"event": "cycles:ppp", "period": 1001, "callstack": "main;leaf"})]
+
+
+def test_text_that_is_no_sample(kymo, tmp_path):
+    """A list below a line with a number and a colon is no call stack."""
+    path = tmp_path / "text"
+    path.write_text("These are 12 letters:\n    a first\n    b second\n")
+    assert "no file of a known format" in kymo("print", path, code=1).err
+
+
+def test_names_of_functions_that_are_long_or_have_semicolons(kymo, tmp_path):
+    """perf joins the names of inlined functions by "->"; names of Java have the character that separates functions."""
+    path = tmp_path / "script.txt"
+    inlined = "->".join(f"Lcom/example/Servlet;::doService{i}" for i in range(40))
+    path.write_text(f"java 7 [001] 10.000001:  100 cycles:\x20\n\t  643 {inlined} (/tmp/perf-7.map)\n\t  644 main (/bin/java)\n\n")
+    assert len(inlined) > 1000
+    assert events_of(kymo, path)[0]["fields"]["callstack"] == "main;" + inlined.replace(";", ":")
+
+
 def test_pages_of_systrace(kymo, tmp_path):
     """ftrace's text in HTML, of today and of years ago, and what atrace writes: the same events."""
     with open(FTRACE, encoding="ascii") as file:

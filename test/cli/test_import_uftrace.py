@@ -166,3 +166,33 @@ def test_unreadable_info(kymo, made):
     (made / "info").unlink()
     (made / "info").symlink_to("info")
     assert "info: cannot read: Too many levels" in kymo("print", made, code=1).err
+
+
+def names_of(kymo, path):
+    """{function: calls} of report calls."""
+    report = json.loads(kymo("report", "calls", "--limit", 0, "--json", path).out)["reports"][0]
+    (rows,) = (table["rows"] for table in report["tables"] if table["name"] == "functions")
+    return {row["function"]: row["calls"] for row in rows}
+
+
+@pytest.mark.parametrize("symbols", [
+    "# symbols: 3\n# path name: /bin/x\n# build-id: ab12\n0000000000000001 00000001 T one\n0000000000000002 00000001 t _Z3twoi\n"
+    "0000000000000003 00000001 P three\n0000000000000003 00000001 D data\n0000000000000004 00000000 ? __sym_end\nno line\n",
+    "0000000000000001 T one\n0000000000000002 t _Z3twoi\n0000000000000003 P three\n0000000000000004 T __sym_end\n"], ids=["now", "old"])
+def test_names_of_functions_whose_file_is_missing(kymo, made, symbols):
+    """A directory of another machine has the names in tables of its own. Each function tells its name once."""
+    (made / "sid-1.map").write_text(IMAGE.replace("\n", " build-id:ab12\n"))
+    (made / "x.sym").write_text(symbols)
+    (made / "1.dat").write_bytes(record(10**9, 1) + record(10**9 + 5, 1, True) + record(2 * 10**9, 1))
+    assert names_of(kymo, made) == {"one": 2, "two": 1, "three": 1}
+    told = re.findall(r'uftrace:function: .* begin = (\S+), size = (\d+), name = "(\w+)"', kymo("print", made).out)
+    assert told == [("0x1001", "1", "one"), ("0x1002", "1", "_Z3twoi"), ("0x1003", "1", "three")]
+
+
+def test_names_of_another_file(kymo, made):
+    (made / "sid-1.map").write_text(IMAGE.replace("\n", " build-id:ab12\n"))
+    (made / "x.sym").write_text("# build-id: ab13\n0000000000000001 00000001 T one\n")
+    assert "one" not in names_of(kymo, made)
+    (made / "x.sym").unlink()
+    os.mkfifo(made / "x.sym")
+    assert "x.sym: cannot read: not a regular file" in kymo("print", made, code=1, timeout=20).err

@@ -91,7 +91,7 @@ static void test_bases_of_arrays(void **state)
 	ky_arena_fini(&arena);
 }
 
-/* A const char * is the address of one of the kernel's texts, which stand before the last line. */
+/* A const char * is the address of one of the kernel's texts, which stand before the last line. An escape is left out at the end only. */
 static void test_texts(void **state)
 {
 	static const char text[] =
@@ -102,8 +102,8 @@ static void test_texts(void **state)
 		"\tfield:const char * p;\toffset:16;\tsize:8;\tsigned:0;\n"
 		"\tfield:void * v;\toffset:24;\tsize:8;\tsigned:0;\n"
 		"\ntexts:\n"
-		"0xffffffff8281a585 : \"a text\"\n0xffffffff8281a585 : \"again\"\n0xff00 : \"esc\\n\"\n"
-		"nonsense\n0x17\n0x18 :\n\n0x19 : \"open\n0xff08 : \"b\""
+		"0xffffffff8281a585 : \"a text\"\n0xffffffff8281a585 : \"again\"\n0xff00 : \"esc\\nx\"\n"
+		"nonsense\n0x17\n0x18 :\n\n0x19 : \"open\n0xff08 : \"b\\n\""
 		"\nprint fmt: \"%s %p %s\", REC->s, REC->p, REC->v\n";
 	struct ky_format format;
 	struct ky_arena arena;

@@ -21,6 +21,7 @@ enum kind {
 	KIND_THREAD,
 	KIND_FORK,
 	KIND_EXEC,
+	KIND_FUNCTION, /* its name, told by a tracer */
 };
 
 static const struct {
@@ -45,6 +46,7 @@ static const struct {
 	/* Of perf.data, which tells so of all threads, whatever it records. */
 	{"perf_fork", KIND_FORK, false},
 	{"perf_exec", KIND_EXEC, false},
+	{"uftrace:function", KIND_FUNCTION, false},
 };
 
 /* A library that was loaded: the build ID may come in an event of its own. */
@@ -230,6 +232,21 @@ static int unload(struct maps *maps, const struct ky_event *event)
 	return ret;
 }
 
+static int name_function(struct maps *maps, const struct ky_event *event)
+{
+	char name[EVENT_PATH_MAX];
+	uint64_t begin, bytes;
+	int64_t pid;
+
+	if (!user_process(maps, event, &pid) || !trace_maps_number(event, "begin", &begin) ||
+	    !trace_maps_number(event, "size", &bytes) ||
+	    !trace_maps_text(event, "name", name, sizeof(name)))
+		return KYMO_OK;
+	return ky_symbols_name(maps->symbols, pid, begin, bytes, name) == KYMO_E_MEMORY
+		       ? KYMO_E_MEMORY
+		       : KYMO_OK;
+}
+
 /* ---- the kernel's events ---------------------------------------------------------------- */
 
 static int map(struct maps *maps, const struct ky_event *event)
@@ -337,6 +354,8 @@ static int take_event(struct maps *maps, const struct ky_event *event)
 		return fork_process(maps, event);
 	case KIND_EXEC:
 		return exec(maps, event);
+	case KIND_FUNCTION:
+		return name_function(maps, event);
 	case KIND_NONE:
 		break;
 	}

@@ -17,6 +17,7 @@ enum dat_option {
 	OPTION_HEADER_INFO = 16,
 	OPTION_FTRACE_EVENTS = 17,
 	OPTION_EVENT_FORMATS = 18,
+	OPTION_TEXTS = 20,
 	OPTION_BUFFER_TEXT = 22,
 };
 
@@ -257,6 +258,8 @@ static int dat_read_section(struct ky_dat *dat, enum dat_option option, uint64_t
 		ret = ky_tracing_data_read_headers(&dat->tracing, &section, &from, err);
 	else if (!ret && option == OPTION_FTRACE_EVENTS)
 		ret = ky_tracing_data_read_ftrace(&dat->tracing, &section, &from, err);
+	else if (!ret && option == OPTION_TEXTS)
+		ret = ky_tracing_data_read_texts(&dat->tracing, &section, &from, err);
 	else if (!ret)
 		ret = ky_tracing_data_read_systems(&dat->tracing, &section, &from, err);
 	ky_foreign_close(&section);
@@ -320,6 +323,7 @@ static int dat_take_option(struct ky_dat *dat, enum dat_option option, struct da
 	case OPTION_HEADER_INFO:
 	case OPTION_FTRACE_EVENTS:
 	case OPTION_EVENT_FORMATS:
+	case OPTION_TEXTS:
 		return dat->version == 7 ? dat_read_section(dat, option, dat_u64(bytes), err)
 					 : KYMO_OK;
 	case OPTION_BUFFER_TEXT:

@@ -85,7 +85,7 @@ static int dat_read_7(struct ky_dat *dat, uint64_t at, struct kymo_error *err)
 		ky_foreign_close(&section);
 	}
 	dat_set_clock(dat, clock);
-	return ret;
+	return ret ? ret : ky_tracing_data_add_texts(tracing, err);
 }
 
 int ky_dat_open(struct ky_dat *dat, const char *path, int fd, struct kymo_error *err)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
+#include "kernel/events/print-fmt.h"
 #include "kernel/tracefs/tracefs.h"
 
 static const uint8_t magic[10] = {0x17, 0x08, 0x44, 't', 'r', 'a', 'c', 'i', 'n', 'g'};
@@ -11,6 +13,8 @@ static const uint8_t magic[10] = {0x17, 0x08, 0x44, 't', 'r', 'a', 'c', 'i', 'n'
 #define EVENTS_MAX     65536u
 #define SYSTEMS_MAX    4096u
 #define NAME_MAX_BYTES 256u
+/* Of the texts in all descriptions: some dozens of a kernel's events have addresses of texts. */
+#define TEXTS_MAX_BYTES (16u << 20)
 
 void ky_tracing_data_init(struct ky_tracing_data *data)
 {
@@ -207,6 +211,66 @@ int ky_tracing_data_read_systems(struct ky_tracing_data *data, struct ky_foreign
 	return ret;
 }
 
+int ky_tracing_data_read_texts(struct ky_tracing_data *data, struct ky_foreign_file *file,
+			       uint64_t *at, struct kymo_error *err)
+{
+	uint64_t begin = *at;
+	const uint8_t *bytes;
+	size_t len;
+	int ret = skip_counted(file, at, false, "the kernel's texts", err);
+
+	if (ret)
+		return ret;
+	len = (size_t)(*at - begin) - 4;
+	if (!len || len > KY_TRACEFS_TEXT_MAX)
+		return KYMO_OK;
+	bytes = ky_foreign_bytes(file, begin + 4, len, "the kernel's texts", err);
+	if (!bytes)
+		return err ? err->code : KYMO_E_FORMAT;
+	data->texts = ky_arena_strndup(&data->arena, (const char *)bytes, len);
+	data->texts_len = data->texts ? strlen(data->texts) : 0;
+	return data->texts ? KYMO_OK : ky_error_nomem(err);
+}
+
+/* Before the last line, where print-fmt.c looks for them. */
+static int tracing_data_add_text(struct ky_tracing_data *data, struct ky_tracing_event *event,
+				 const char *last, struct kymo_error *err)
+{
+	struct ky_strbuf whole = KY_STRBUF_INIT;
+	int ret = KYMO_OK;
+
+	ky_strbuf_add(&whole, event->text, (size_t)(last - event->text));
+	ky_strbuf_adds(&whole, KY_FORMAT_TEXTS);
+	ky_strbuf_add(&whole, data->texts, data->texts_len);
+	ky_strbuf_adds(&whole, last);
+	event->text = ky_strbuf_failed(&whole)
+			      ? NULL
+			      : ky_arena_strndup(&data->arena, ky_strbuf_text(&whole), whole.len);
+	event->len = whole.len;
+	if (!event->text)
+		ret = ky_error_nomem(err);
+	ky_strbuf_fini(&whole);
+	return ret;
+}
+
+int ky_tracing_data_add_texts(struct ky_tracing_data *data, struct kymo_error *err)
+{
+	int ret = KYMO_OK;
+
+	while (data->n_told < data->events.len && data->texts && !ret) {
+		struct ky_tracing_event *event = &data->events.data[data->n_told++];
+		const char *last = strstr(event->text, "\nprint fmt:");
+		const char *field = strstr(event->text, "char *");
+
+		if (!last || !field || field > last ||
+		    data->texts_len > TEXTS_MAX_BYTES - data->texts_bytes)
+			continue;
+		data->texts_bytes += data->texts_len;
+		ret = tracing_data_add_text(data, event, last, err);
+	}
+	return ret;
+}
+
 /* Magic, version, byte order, the size of a long, the size of a page. *version: 6 has names of threads at the end. */
 static int tracing_data_read_begin(struct ky_tracing_data *data, struct ky_foreign_file *file,
 				   uint64_t *at, bool *has_names, struct kymo_error *err)
@@ -248,10 +312,11 @@ int ky_tracing_data_read(struct ky_tracing_data *data, struct ky_foreign_file *f
 		ret = ky_tracing_data_read_ftrace(data, file, at, err);
 	if (!ret)
 		ret = ky_tracing_data_read_systems(data, file, at, err);
-	/* The kernel's symbols, and its texts of trace_printk(). */
-	for (int i = 0; i < 2 && !ret; i++)
-		ret = skip_counted(file, at, false, "a section", err);
+	if (!ret)
+		ret = skip_counted(file, at, false, "the kernel's symbols", err);
+	if (!ret)
+		ret = ky_tracing_data_read_texts(data, file, at, err);
 	if (!ret && has_names)
 		ret = skip_counted(file, at, true, "the names of threads", err);
-	return ret;
+	return ret ? ret : ky_tracing_data_add_texts(data, err);
 }

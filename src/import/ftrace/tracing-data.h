@@ -27,6 +27,10 @@ struct ky_tracing_data {
 	uint32_t page_bytes;
 	const char *header_page; /* NULL: the file has none */
 	size_t header_page_len;
+	const char *texts; /* of trace_printk() and others, by their addresses; NULL: none */
+	size_t texts_len;
+	size_t texts_bytes; /* of their copies in descriptions */
+	size_t n_told;	    /* events that have theirs: a pipe of perf may have several sections */
 	KY_VEC(struct ky_tracing_event) events;
 };
 
@@ -46,7 +50,7 @@ int ky_tracing_data_read(struct ky_tracing_data *data, struct ky_foreign_file *f
 
 /*
  * Reads one kind of them, as the sections of trace.dat version 7 have them: the two headers with their names; the formats
- * of ftrace's own events; those of all systems. Each moves *@at.
+ * of ftrace's own events; those of all systems; the kernel's texts. Each moves *@at.
  */
 int ky_tracing_data_read_headers(struct ky_tracing_data *data, struct ky_foreign_file *file,
 				 uint64_t *at, struct kymo_error *err);
@@ -54,6 +58,11 @@ int ky_tracing_data_read_ftrace(struct ky_tracing_data *data, struct ky_foreign_
 				uint64_t *at, struct kymo_error *err);
 int ky_tracing_data_read_systems(struct ky_tracing_data *data, struct ky_foreign_file *file,
 				 uint64_t *at, struct kymo_error *err);
+int ky_tracing_data_read_texts(struct ky_tracing_data *data, struct ky_foreign_file *file,
+			       uint64_t *at, struct kymo_error *err);
+
+/* After these: puts the kernel's texts into the descriptions of events whose fields have addresses of texts (KY_FORMAT_TEXTS). 0 or KYMO_E_MEMORY. */
+int ky_tracing_data_add_texts(struct ky_tracing_data *data, struct kymo_error *err);
 
 /* The text up to a NUL at byte *@at, at most @max bytes; moves *@at behind the NUL. Copied to the arena. NULL: @err. */
 const char *ky_tracing_data_text(struct ky_tracing_data *data, struct ky_foreign_file *file,

@@ -113,6 +113,8 @@ static bool ftrace_take(const char *text, size_t len, struct ftrace_line *line)
 	       (line->name_len > 1 && line->name_len < 128 && !isdigit((unsigned char)*line->name));
 }
 
+static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ftrace_line *line);
+
 static bool ftrace_probe(const char *text, size_t len)
 {
 	/* The second is that of perf script --header. */
@@ -123,7 +125,9 @@ static bool ftrace_probe(const char *text, size_t len)
 	return (len >= sizeof(head) - 1 && memcmp(text, head, sizeof(head) - 1) == 0) ||
 	       (len == sizeof(perf_head) - 1 && memcmp(text, perf_head, len) == 0) ||
 	       ftrace_take(text, len, &line) || (len == 6 && memcmp(text, "TRACE:", 6) == 0) ||
-	       (ky_perf_script_head(text, len, &sample) && sample.period >= 0);
+	       (ky_perf_script_head(text, len, &sample) &&
+		(sample.period >= 0 || sample.rest == text + len ||
+		 ftrace_of_head(&sample, &line)));
 }
 
 /* ---- fields --------------------------------------------------------------------------- */
@@ -345,7 +349,11 @@ static int ftrace_sample(struct ky_log_file *log, const struct ky_perf_script_he
 			 const char *end, const struct ky_strbuf *stack)
 {
 	struct ky_log_value values[3] = {ky_log_text("event", head->event, head->event_len)};
-	const struct ftrace_line line = {.tid = head->tid, .cpu = head->cpu, .ns = head->ns};
+	const struct ftrace_line line = {
+		.tid = head->tid,
+		.cpu = head->cpu,
+		.ns = head->ns < 0 ? log->last_ns : head->ns,
+	};
 	const char *function;
 	size_t n = 1, len;
 
@@ -450,6 +458,7 @@ static int ftrace_any(struct ky_log_file *log, const char *text, size_t len,
 static int ftrace_with_stack(struct ky_log_file *log, const char *text, size_t len)
 {
 	struct ky_strbuf head = KY_STRBUF_INIT, stack = KY_STRBUF_INIT;
+	struct ky_perf_script_head untimed;
 	int ret;
 
 	ky_strbuf_add(&head, text, len);
@@ -458,6 +467,9 @@ static int ftrace_with_stack(struct ky_log_file *log, const char *text, size_t l
 		ret = ky_error_nomem(log->err);
 	if (!ret)
 		ret = ftrace_any(log, ky_strbuf_text(&head), head.len, &stack);
+	if (!ret && stack.len &&
+	    ky_perf_script_untimed_head(ky_strbuf_text(&head), head.len, &untimed))
+		ret = ftrace_sample(log, &untimed, ky_strbuf_text(&head) + head.len, &stack);
 	/* At the end of a window, the line may have no stack, and be one of those without an event. */
 	if (!ret)
 		ret = ftrace_is_head(ky_strbuf_text(&head), head.len)
@@ -493,5 +505,6 @@ const struct ky_log_format ky_log_ftrace = {
 	.n_context = 1,
 	.has_cpus = true,
 	.probe = ftrace_probe,
+	.probe_head = ky_perf_script_begins_untimed,
 	.line = ftrace_line,
 };

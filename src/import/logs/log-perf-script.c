@@ -7,9 +7,12 @@
 #include "base/error.h"
 
 /* What perf records at most is 127 frames of each kind, unless kernel.perf_event_max_stack is higher. */
-#define FRAMES_MAX	   1024u
-#define FUNCTION_MAX_BYTES 256u
-#define NEXT_BYTES	   UINT64_C(4096)
+#define FRAMES_MAX 1024u
+/* Names of templates are long, and perf joins the names of inlined functions. */
+#define FUNCTION_MAX_BYTES 4096u
+/* Machines with more are not known, and each CPU costs the trace a stream. */
+#define CPUS_MAX   2048
+#define NEXT_BYTES UINT64_C(4096)
 
 /* ---- the head ------------------------------------------------------------------------- */
 
@@ -120,6 +123,49 @@ bool ky_perf_script_head(const char *text, size_t len, struct ky_perf_script_hea
 	return false;
 }
 
+/*
+ * The words before the event, the last first: the period and the CPU, which may be missing, the thread, and a word of its name. A number
+ * before the event is a period only if there is a thread before it.
+ */
+static bool perf_script_untimed_words(const struct perf_script_word *words, size_t n,
+				      struct ky_perf_script_head *head)
+{
+	size_t i = 0;
+
+	head->period = -1;
+	head->cpu = 0;
+	if (n > 2 && perf_script_is_digits(&words[0]) &&
+	    (perf_script_cpu(&words[1], &head->cpu) || perf_script_tid(&words[1], &head->tid)))
+		head->period = strtoll(words[i++].at, NULL, 10);
+	if (i < n && perf_script_cpu(&words[i], &head->cpu))
+		i++;
+	return i + 1 < n && head->cpu < CPUS_MAX && perf_script_tid(&words[i], &head->tid);
+}
+
+bool ky_perf_script_untimed_head(const char *text, size_t len, struct ky_perf_script_head *head)
+{
+	const char *at = text, *end = text + len;
+	struct perf_script_word word, words[5] = {0};
+	size_t n = 0;
+
+	if (!len || *text == '\t' || *text == '#')
+		return false;
+	while (perf_script_word(&at, end, &word)) {
+		memmove(words + 1, words, sizeof(words) - sizeof(words[0]));
+		words[0] = word;
+		n++;
+	}
+	word = words[0];
+	n = n < 5 ? n : 5;
+	if (n < 3 || word.len < 2 || word.at[word.len - 1] != ':')
+		return false;
+	head->event = word.at;
+	head->event_len = word.len - 1;
+	head->rest = end;
+	head->ns = -1;
+	return perf_script_untimed_words(words + 1, n - 1, head);
+}
+
 /* ---- the call stack ------------------------------------------------------------------- */
 
 bool ky_perf_script_is_frame(const char *text, size_t len)
@@ -138,6 +184,27 @@ bool ky_perf_script_is_frame(const char *text, size_t len)
 	if (*text == ' ' && ky_perf_script_head(text, len, &head))
 		return false;
 	return end[-1] == ')' || end[-1] == ']' || !memchr(text, '=', len);
+}
+
+bool ky_perf_script_begins_untimed(const char *text, size_t len)
+{
+	struct ky_perf_script_head head;
+	const char *end = text + len, *stop = NULL, *frame;
+
+	for (; text < end; text = stop + 1) {
+		stop = memchr(text, '\n', (size_t)(end - text));
+		if (!stop)
+			return false;
+		if (stop > text && *text != '#')
+			break;
+	}
+	if (text >= end || !ky_perf_script_untimed_head(text, (size_t)(stop - text), &head))
+		return false;
+	frame = stop + 1;
+	stop = memchr(frame, '\n', (size_t)(end - frame));
+	/* Lists in prose may look like frames; the brackets of the object are less common. */
+	return stop && stop > frame && stop[-1] == ')' &&
+	       ky_perf_script_is_frame(frame, (size_t)(stop - frame));
 }
 
 bool ky_perf_script_stack_follows(const struct ky_log_file *log)
@@ -186,6 +253,13 @@ const char *ky_perf_script_function(const char *text, size_t len, size_t *n)
 	return at;
 }
 
+/* Names of Java have semicolons, which separate functions here: "Ljava/lang/Thread;.run". */
+static void perf_script_add_name(struct ky_strbuf *folded, const char *name)
+{
+	for (; *name; name++)
+		ky_strbuf_addc(folded, *name == ';' ? ':' : *name);
+}
+
 /* @names has the functions with a NUL behind each, the innermost first. */
 static void perf_script_fold(const struct ky_strbuf *names, const uint32_t *begins, size_t n,
 			     struct ky_strbuf *folded)
@@ -193,7 +267,7 @@ static void perf_script_fold(const struct ky_strbuf *names, const uint32_t *begi
 	const char *text = ky_strbuf_text(names);
 
 	for (size_t i = n; i-- > 0;) {
-		ky_strbuf_adds(folded, text + begins[i]);
+		perf_script_add_name(folded, text + begins[i]);
 		if (i)
 			ky_strbuf_addc(folded, ';');
 	}

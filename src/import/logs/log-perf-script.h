@@ -7,8 +7,8 @@
 #include "import/logs/log-format.h"
 
 struct ky_perf_script_head {
-	int64_t tid, cpu, ns;
-	int64_t period; /* -1: the line has none */
+	int64_t tid, cpu, ns; /* ns -1: the line has no time */
+	int64_t period;	      /* -1: the line has none */
 	const char *event;
 	size_t event_len; /* without the colon behind it */
 	const char *rest; /* behind the colon: fields of a tracepoint, or one frame */
@@ -19,6 +19,12 @@ struct ky_perf_script_head {
  * another one.
  */
 bool ky_perf_script_head(const char *text, size_t len, struct ky_perf_script_head *head);
+
+/* The same of "node 31912 cpu-clock:", without a time, as older versions of perf and "perf script -F comm,tid,event,ip" write it. */
+bool ky_perf_script_untimed_head(const char *text, size_t len, struct ky_perf_script_head *head);
+
+/* Does the file with this beginning have samples without times? */
+bool ky_perf_script_begins_untimed(const char *text, size_t len);
 
 /* Is the line of @len bytes a frame: "	ffffffff8158c3e1 next_uptodate_folio+0xc1 ([kernel.kallsyms])"? */
 bool ky_perf_script_is_frame(const char *text, size_t len);

@@ -126,11 +126,12 @@ static bool log_program_time(struct ky_log_clock *clock, const char **text, cons
 	return ky_log_time_format(clock, two_digits, text, end, ns);
 }
 
-/* A blank, or the colon of "2012-07-02 10:22:40,672:DEBUG:". */
+/* A blank, the colon of "2012-07-02 10:22:40,672:DEBUG:", or the comma of "2016-09-28 04:30:31, Info". */
 static bool log_program_ends_time(const char *at, const char *end)
 {
 	return *at == ' ' || *at == '\t' ||
-	       (*at == ':' && end - at > 1 && isalpha((unsigned char)at[1]));
+	       (*at == ':' && end - at > 1 && isalpha((unsigned char)at[1])) ||
+	       (*at == ',' && end - at > 1 && at[1] == ' ');
 }
 
 static bool log_program_take(struct ky_log_clock *clock, const char *line, size_t len,
@@ -148,7 +149,7 @@ static bool log_program_take(struct ky_log_clock *clock, const char *line, size_
 		return false;
 	if (at >= end || (is_quoted ? *at != ']' && *at != ':' : !log_program_ends_time(at, end)))
 		return false;
-	at += is_quoted || *at == ':';
+	at += is_quoted || *at == ':' || *at == ',';
 	timed->level = NULL;
 	if (log_program_find_level(at, end, &timed->level, &timed->level_len))
 		timed->is_plain = true;

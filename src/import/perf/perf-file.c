@@ -15,10 +15,23 @@
 
 static const char magic[] = "PERFILE2";
 static const char turned_magic[] = "2ELIFREP";
+/* Of perf before Linux 3.3. It is a text: the file's byte order does not turn it. */
+static const char first_magic[] = "PERFFILE";
 
 static bool perf_file_begins(const char *path)
 {
-	return ky_foreign_begins(path, 0, magic, 8) || ky_foreign_begins(path, 0, turned_magic, 8);
+	return ky_foreign_begins(path, 0, magic, 8) ||
+	       ky_foreign_begins(path, 0, turned_magic, 8) ||
+	       ky_foreign_begins(path, 0, first_magic, 8);
+}
+
+/* @bytes: the first 16. The header's size is small, so its highest bytes are 0. */
+static bool perf_file_is_turned(const uint8_t *bytes)
+{
+	if (memcmp(bytes, first_magic, 8) == 0)
+		return ky_foreign_u64(bytes + 8, false) > UINT32_MAX;
+	/* The magic number is a number, written in the file's byte order. */
+	return memcmp(bytes, magic, 8) != 0;
 }
 
 bool ky_perf_is(const char *path)
@@ -205,8 +218,7 @@ int ky_perf_open(struct ky_perf_file *perf, const char *path, int fd, struct kym
 	bytes = ky_foreign_bytes(&perf->file, 0, PIPE_HEADER_BYTES, "the header of the file", err);
 	if (!bytes)
 		return perf_file_code(err);
-	/* The magic number is a number, written in the file's byte order. */
-	perf->file.swap = memcmp(bytes, magic, 8) != 0;
+	perf->file.swap = perf_file_is_turned(bytes);
 	perf->big_endian = perf->file.swap != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 	perf->is_pipe = ky_foreign_u64(bytes + 8, perf->file.swap) == PIPE_HEADER_BYTES;
 	if (!perf->is_pipe)

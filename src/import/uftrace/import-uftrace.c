@@ -51,6 +51,13 @@ static const struct ky_maker_field build_fields[] = {
 	{.name = "build_id", .kind = KY_MAKER_BYTES},
 };
 
+/* The name of a function, by which reports know it where its file is missing. */
+static const struct ky_maker_field function_fields[] = {
+	{.name = "begin", .kind = KY_MAKER_HEX},
+	{.name = "size", .kind = KY_MAKER_U64},
+	{.name = "name", .kind = KY_MAKER_TEXT},
+};
+
 /* ---- records ------------------------------------------------------------------------------ */
 
 /* What is broken of one thread ends that thread. */
@@ -88,6 +95,12 @@ static int import_uftrace_call(struct uftrace *uftrace, struct uftrace_thread *t
 {
 	uint64_t depth = thread->word >> 6 & (UFTRACE_DEPTH_MAX - 1), address = thread->word >> 16;
 
+	int ret = is_exit ? KYMO_OK
+			  : ky_uftrace_names_tell(uftrace, thread->tid, thread->pid, address,
+						  thread->time);
+
+	if (ret < 0)
+		return ret;
 	thread->callers[depth] = address;
 	ky_maker_begin(uftrace->maker, 0, uftrace->events[is_exit ? UFTRACE_EXIT : UFTRACE_ENTRY],
 		       thread->time);
@@ -297,6 +310,9 @@ static int import_uftrace_begin(struct uftrace *uftrace, struct ky_packet_store 
 		ret = uftrace->events[UFTRACE_BUILD_ID] =
 			ky_maker_event(uftrace->maker, "lttng_ust_statedump:build_id", build_fields,
 				       2, uftrace->err);
+	if (ret >= 0)
+		ret = uftrace->events[UFTRACE_FUNCTION] = ky_maker_event(
+			uftrace->maker, "uftrace:function", function_fields, 3, uftrace->err);
 	return ret < 0 ? ret : KYMO_OK;
 }
 
@@ -306,6 +322,7 @@ static void import_uftrace_fini(struct uftrace *uftrace)
 		import_uftrace_free_thread(*thread);
 	ky_vec_fini(&uftrace->threads);
 	ky_map_fini(&uftrace->tids);
+	ky_uftrace_names_fini(&uftrace->names);
 }
 
 static int import_uftrace_convert(struct uftrace *uftrace, struct ky_packet_store *store)

@@ -138,6 +138,10 @@ static int uftrace_text_map(struct uftrace *uftrace, const char *line, int64_t p
 	ky_maker_number(uftrace->maker, 1);
 	ky_maker_number(uftrace->maker, id != NULL);
 	ret = ky_maker_commit(uftrace->maker, uftrace->err);
+	if (ret == KYMO_OK)
+		ret = ky_uftrace_names_map(
+			uftrace, (struct uftrace_image){.pid = pid, .begin = begin, .end = stop},
+			offset, path, (size_t)(path_end - path), id ? id + 10 : NULL);
 	if (ret < 0 || !id)
 		return ret;
 	uftrace_text_begin_event(uftrace, UFTRACE_BUILD_ID, pid, begin_ns);

@@ -15,11 +15,19 @@
 #include "base/vec.h"
 #include "import/common/foreign-file.h"
 #include "import/common/trace-maker.h"
+#include "import/uftrace/uftrace-names.h"
 
 #define UFTRACE_SID_MAX	  32 /* digits */
 #define UFTRACE_DEPTH_MAX 1024
 
-enum { UFTRACE_ENTRY, UFTRACE_EXIT, UFTRACE_IMAGE, UFTRACE_BUILD_ID, UFTRACE_N_EVENTS };
+enum {
+	UFTRACE_ENTRY,
+	UFTRACE_EXIT,
+	UFTRACE_IMAGE,
+	UFTRACE_BUILD_ID,
+	UFTRACE_FUNCTION,
+	UFTRACE_N_EVENTS
+};
 
 struct uftrace_thread {
 	struct ky_foreign_file file;
@@ -48,6 +56,7 @@ struct uftrace {
 	struct ky_names maps;
 	uint64_t map_bytes; /* read or turned: sessions can name one map again and again */
 	bool maps_are_over; /* too many bytes */
+	struct uftrace_names names;
 	struct kymo_error *err, *broken;
 };
 

@@ -245,6 +245,11 @@ static const char *label_text(struct ky_arena *arena, struct span span)
 		}
 		if (!quoted && print_fmt_is_space(*at))
 			continue;
+		/* Texts of trace_printk() end a line. */
+		if (quoted && span.end - at == 3 && memcmp(at, "\\n\"", 3) == 0) {
+			at++;
+			continue;
+		}
 		if (!quoted || *at == '\\' || (unsigned char)*at < ' ' ||
 		    (unsigned char)*at > '~' || len == sizeof(text))
 			return NULL;

@@ -225,7 +225,8 @@ static void classify(const struct declaration *decl, const struct numbers *numbe
 	if (decl->is_loc) {
 		field->kind = is_char(decl) ? KY_FORMAT_LOC_TEXT : KY_FORMAT_LOC_ARRAY;
 		field->element_bytes = element_size(decl);
-	} else if (decl->is_array) {
+	} else if (decl->is_array || (!numbers->size && is_char(decl))) {
+		/* Older kernels write "char buf" of size 0 for "char buf[]". */
 		classify_array(decl, numbers, field);
 	} else if (pointer && (numbers->size == 4 || numbers->size == 8)) {
 		field->kind = KY_FORMAT_POINTER;

@@ -27,7 +27,7 @@ enum ky_format_kind {
 	KY_FORMAT_ARRAY,     /* @elements of @element_bytes; anything else, as bytes, too */
 	KY_FORMAT_LOC_TEXT,  /* __data_loc char[] NAME, __rel_loc: elsewhere in the record */
 	KY_FORMAT_LOC_ARRAY, /* the same, of integers */
-	KY_FORMAT_REST_TEXT, /* char NAME[], size 0: to the record's end */
+	KY_FORMAT_REST_TEXT, /* char NAME[] or char NAME, size 0: to the record's end */
 };
 
 /* A value of a field that has a name. */

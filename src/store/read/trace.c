@@ -417,6 +417,22 @@ static int not_a_trace(const char *path, const char *what, struct kymo_error *er
 	return KYMO_E_NOT_FOUND;
 }
 
+/* Most files that somebody names and that have no known format are logs. */
+static int not_a_known_file(const char *path, const struct stat *st, struct kymo_error *err)
+{
+	if (S_ISREG(st->st_mode) && !st->st_size) {
+		ky_error_set(err, KYMO_E_NOT_FOUND, "the file is empty, so it has no events");
+		ky_error_path(err, path);
+		return KYMO_E_NOT_FOUND;
+	}
+	ky_error_set(err, KYMO_E_NOT_FOUND,
+		     "not a directory, so not a trace, and no file of a known format");
+	ky_error_path(err, path);
+	ky_error_hint(err, "if the file is a log, give a log format, which says how its lines are "
+			   "written; if it is part of a trace, name the directory of `metadata`");
+	return KYMO_E_NOT_FOUND;
+}
+
 /* Whether there are traces at @path instead of what is there. */
 static bool has_scratch(const struct ky_trace_options *options, const char *path)
 {
@@ -531,9 +547,7 @@ static int search_path(struct search *search, const char *given, struct kymo_err
 	search->found = false;
 	search->given_len = len;
 	if (!has && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
-		ret = not_a_trace(path,
-				  "not a directory, so not a trace, and no file of a known format",
-				  err);
+		ret = not_a_known_file(path, &st, err);
 	else
 		ret = has ? visit_scratch(search, given, path, err)
 			  : store_trace_visit(search, path, 0, err);

@@ -19,9 +19,10 @@ struct ky_symbols_process {
 	int64_t pid;
 	struct ky_address_space space;
 	struct ky_jit_table jit;
-	bool is_known; /* something was mapped, or /proc has been asked */
-	bool has_jit;  /* the files of compilers have been asked */
-	uint32_t user; /* KY_SYMBOLS_NO_USER: not known */
+	struct ky_jit_table told; /* what the trace tells */
+	bool is_known;		  /* something was mapped, or /proc has been asked */
+	bool has_jit;		  /* the files of compilers have been asked */
+	uint32_t user;		  /* KY_SYMBOLS_NO_USER: not known */
 };
 
 /* The frames of an address. */

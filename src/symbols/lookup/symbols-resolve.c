@@ -328,6 +328,22 @@ bool ky_symbols_place(struct ky_symbols *symbols, const struct ky_symbols_query 
 	return true;
 }
 
+/* The file of a region has no name for @address: perhaps the trace has. */
+static size_t told_frames(struct ky_symbols *symbols, struct ky_symbols_process *process,
+			  uint64_t address, size_t n)
+{
+	const struct ky_jit_function *function =
+		n == 1 && !symbols->frames[0].function && process->told.functions.len
+			? ky_jit_table_find(&process->told, address, UINT64_MAX)
+			: NULL;
+
+	if (function) {
+		symbols->frames[0].function = function->name;
+		symbols->frames[0].offset = address - function->begin;
+	}
+	return n;
+}
+
 static size_t user_frames(struct ky_symbols *symbols, int64_t pid, uint64_t address,
 			  uint64_t time_ns)
 {
@@ -337,7 +353,8 @@ static size_t user_frames(struct ky_symbols *symbols, int64_t pid, uint64_t addr
 
 	if (!process)
 		return 0;
-	return region ? region_frames(symbols, region, address)
+	return region ? told_frames(symbols, process, address,
+				    region_frames(symbols, region, address))
 		      : jit_frames(symbols, process, address, time_ns);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "symbols/dwarf/libdw.h"
+#include "symbols/demangle/demangle.h"
 #include "symbols/lookup/symbols-internal.h"
 
 #define OBJECTS_MAX (1u << 20)
@@ -46,6 +47,7 @@ static void process_free(struct ky_symbols_process *process)
 {
 	ky_address_space_fini(&process->space);
 	ky_jit_table_fini(&process->jit);
+	ky_jit_table_fini(&process->told);
 	free(process);
 }
 
@@ -170,6 +172,7 @@ struct ky_symbols_process *ky_symbols_process(struct ky_symbols *symbols, int64_
 	process->pid = pid;
 	process->user = KY_SYMBOLS_NO_USER;
 	ky_jit_table_init(&process->jit);
+	ky_jit_table_init(&process->told);
 	return process;
 }
 
@@ -265,6 +268,20 @@ int ky_symbols_set_user(struct ky_symbols *symbols, int64_t pid, uint32_t uid)
 		return KYMO_E_MEMORY;
 	process->user = uid;
 	return KYMO_OK;
+}
+
+int ky_symbols_name(struct ky_symbols *symbols, int64_t pid, uint64_t begin, uint64_t bytes,
+		    const char *name)
+{
+	struct ky_symbols_process *process = ky_symbols_process(symbols, pid);
+	const struct ky_jit_function function = {.begin = begin, .bytes = bytes};
+	char plain[KY_DEMANGLED_BYTES];
+
+	if (!process)
+		return KYMO_E_MEMORY;
+	if (ky_demangle(name, plain))
+		name = plain;
+	return ky_jit_table_add(&process->told, &function, name, strlen(name));
 }
 
 const char *ky_symbols_kernel_problem(const struct ky_symbols *symbols)
