@@ -4,6 +4,7 @@
 #define KY_OS_ZSTD_LIBRARY_H
 
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <kymo/error.h>
 
@@ -24,6 +25,7 @@
 	X(ZSTD_decompressStream)  \
 	X(ZSTD_freeCStream)       \
 	X(ZSTD_freeDStream)       \
+	X(ZSTD_getErrorCode)      \
 	X(ZSTD_getErrorName)      \
 	X(ZSTD_isError)
 

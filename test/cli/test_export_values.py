@@ -125,3 +125,15 @@ def test_times_before_1970(kymo, peer, tmp_path):
         "0.000000000", "0.000001000", "0.000002000"]
     program = make(tmp_path / "program", "ust", [("a_begin", structure()), ("a_end", structure())], [(0, b""), (1, b"")], origin=-5)
     assert "no times before 1970" in kymo("convert", "--to", "otlp", program, code=1).err
+
+
+def test_events_without_a_cpu_in_trace_dat(kymo, tmp_path):
+    """trace.dat is of CPUs: an empty file would be a silent loss."""
+    path = tmp_path / "s.txt"
+    path.write_text('12 1796000000.000001 read(3, "", 1) = 0 <0.000010>\n')
+    done = kymo("convert", "--to", "trace.dat", "-o", tmp_path / "out.dat", path, code=1)
+    assert "no event of the trace tells its CPU" in done.err
+    done = kymo("report", "syscalls", path)
+    assert f"kymo report syscalls -t threads {path} " in done.out
+    done = kymo("report", "--all", "--archive", tmp_path / "x.tar.zst", path, code=2)
+    assert "this is not the directory of a trace" in done.err

@@ -162,7 +162,45 @@ def test_files_that_are_left_out_are_told(kymo, trace, tmp_path):
     mixed = tar_of(tmp_path / "mixed.tar", [*members_of(trace, "s/kernel/"), ("s/app.log", LINES), ("s/b.log", LINES)])
     done = kymo("print", mixed)
     assert len(done.out.splitlines()) == count(kymo, trace)
-    assert "2 files that belong to no trace are left out" in done.err
+    assert "files that belong to no trace are left out: 2" in done.err
     logs = tar_of(tmp_path / "logs.tar", [("a/app.log", LINES), ("a/app.log.1.gz", gzip.compress(LINES))])
     done = kymo("print", logs)
-    assert len(done.out.splitlines()) == 40 and "1 files of formats that Kymo does not know" in done.err
+    assert len(done.out.splitlines()) == 40 and "of no format that Kymo knows, are left out: 1" in done.err
+
+
+@pytest.mark.parametrize("damage,why", [
+    (lambda packed: packed[:-6] + bytes([packed[-6] ^ 1]) + packed[-5:], "its gzip data are wrong"),
+    (lambda packed: packed[:-8], "its gzip data are cut"),
+    (lambda packed: packed + b"signature", "other data follow its compressed data"),
+])
+def test_damage_behind_the_members_of_a_small_archive(kymo, tmp_path, damage, why):
+    """All of it is unpacked at once: the members are whole, and the damage is behind them."""
+    members = []
+    for name in "abc":
+        make_trace.sample(tmp_path / name, packets=3 + ord(name) % 3)
+        members += members_of(tmp_path / name, f"{name}/kernel/")
+    whole = tar_of(tmp_path / "whole.tar.gz", members, "w:gz").read_bytes()
+    path = tmp_path / "x.tar.gz"
+    path.write_bytes(damage(whole))
+    done = kymo("print", path, code=1)
+    assert len(done.out.splitlines()) == sum(count(kymo, tmp_path / name) for name in "abc")
+    assert done.err.count("the archive is damaged") == 1 and why in done.err
+
+
+def test_names_of_files_in_an_archive(kymo, tmp_path):
+    line = b'1796000000.%06d read(3, "", 1) = 0 <0.000010>\n'
+    files = [(f"ff/s.{tid}", line % tid) for tid in (1234, 5678)]
+    path = tar_of(tmp_path / "ff.tar", files)
+    done = kymo("print", path).out
+    assert done.count("tid = 1234") == 2 and done.count("tid = 5678") == 2
+    assert "ff.tar/ff/s.1234/log" in kymo("info", path).out
+    kymo("convert", path, "-o", tmp_path / "out")
+    assert sorted(os.listdir(tmp_path / "out")) == ["s.1234", "s.5678"]
+    (tmp_path / "s.77.gz").write_bytes(gzip.compress(files[0][1]))
+    assert "tid = 77" in kymo("print", tmp_path / "s.77.gz").out
+
+
+def test_decoder_that_needs_much_memory(kymo, tmp_path):
+    path = tmp_path / "log.zst"
+    path.write_bytes(zstd(LINES + bytes(300 << 20), "--long=30"))
+    assert "unpacking needs more than 128 MiB of memory" in kymo("print", path, code=1).err

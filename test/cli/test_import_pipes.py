@@ -4,9 +4,11 @@
 import gzip
 import os
 import pty
+import signal
 import subprocess
 import tarfile
 import threading
+import time
 
 import pytest
 
@@ -45,9 +47,22 @@ def test_named_pipe(kymo, tmp_path):
     writer.join()
 
 
-@pytest.mark.parametrize("data", [b"", b"\0\1\2\3" * 100])
-def test_input_of_no_format(kymo, data):
-    assert "is of no format that Kymo knows" in kymo("print", "-", stdin=data, code=1).err
+def test_input_of_no_format(kymo):
+    assert "is of no format that Kymo knows" in kymo("print", "-", stdin=b"\0\1\2\3" * 100, code=1).err
+    assert "the pipe is empty" in kymo("print", "-", stdin=b"", code=1).err
+
+
+def test_ctrl_c_while_the_pipe_is_open(kymo_bin, tmp_path):
+    above, below = os.pipe()
+    with subprocess.Popen([kymo_bin, "convert", "-", "-o", tmp_path / "out"], stdin=above, stderr=subprocess.PIPE, text=True) as one:
+        os.write(below, LINES)
+        while not any(os.readlink(f"/proc/{one.pid}/fd/{fd}").startswith("/var/tmp") for fd in os.listdir(f"/proc/{one.pid}/fd")):
+            time.sleep(0.01)
+        one.send_signal(signal.SIGINT)
+        assert one.wait(timeout=60) == -signal.SIGINT
+    os.close(above)
+    os.close(below)
+    assert not (tmp_path / "out").exists()
 
 
 def test_damage_in_a_pipe(kymo):

@@ -24,7 +24,7 @@ struct trace_dat {
 	struct ky_dat_class **classes; /* by host, then event class */
 	size_t n_classes;
 	KY_VEC(struct ky_dat_cpu *) cpus; /* by number; NULL: none yet */
-	uint64_t n_events;
+	uint64_t n_events, n_without_cpu;
 	int64_t shift_ns; /* the format has no times before 0: the first event is then there */
 };
 
@@ -120,8 +120,10 @@ static int trace_dat_put(struct trace_dat *dat, const struct ky_host *host,
 	struct ky_dat_cpu *cpu;
 	int n;
 
-	if (id >= CPUS_MAX)
+	if (id >= CPUS_MAX) {
+		dat->n_without_cpu++;
 		return KYMO_OK;
+	}
 	cpu = trace_dat_cpu(dat, id, err);
 	if (!cpu)
 		return err->code;
@@ -382,6 +384,10 @@ static int trace_dat_finish(struct ky_sink *sink, struct kymo_error *err)
 		if (ret >= 0 && *cpu)
 			ret = ky_dat_cpu_flush(*cpu, err);
 	}
+	if (ret >= 0 && !dat->n_events && dat->n_without_cpu)
+		ret = ky_error_set(
+			err, KYMO_E_UNSUPPORTED,
+			"trace.dat has events of CPUs, and no event of the trace tells its CPU");
 	return ret < 0 ? ret : trace_dat_write(dat, err);
 }
 

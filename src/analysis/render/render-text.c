@@ -408,6 +408,18 @@ static void add_more(struct ky_strbuf *out, const struct ky_report_results *resu
 	ky_strbuf_adds(out, *before == ',' ? "\n" : "");
 }
 
+/* A trace that an importer made has no path of its own: the command takes that of the file. */
+static void add_place(struct ky_strbuf *out, const struct ky_trace *trace)
+{
+	size_t len = strlen(trace->path);
+
+	if (trace->scratch && trace->given_bytes && trace->given_bytes < len)
+		len = trace->given_bytes;
+	while (len > 1 && trace->path[len - 1] == '/')
+		len--;
+	ky_foreign_add(out, trace->path, len);
+}
+
 /* "Next:  kymo report sched -t pairs my-trace   who took the CPUs" */
 static void add_next(struct ky_strbuf *out, const struct ky_report_results *results,
 		     const char *next)
@@ -423,7 +435,7 @@ static void add_next(struct ky_strbuf *out, const struct ky_report_results *resu
 		ky_strbuf_add(out, next, (size_t)(why - next)); /* lint: own text */
 		ky_strbuf_addc(out, ' ');
 		if (set->traces.len == 1)
-			ky_foreign_adds(out, set->traces.data[0]->path);
+			add_place(out, set->traces.data[0]);
 		else
 			ky_strbuf_adds(out, "TRACE...");
 		ky_strbuf_adds(out, "   ");

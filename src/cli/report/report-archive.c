@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <kymo/version.h>
@@ -127,13 +128,29 @@ static void name_top(const char *trace, char top[PATH_MAX])
 	snprintf(top, PATH_MAX, "%.200s", name && name[1] ? name + 1 : "trace");
 }
 
+/* A file of another format, or standard input, is no trace that an archive can have. */
+static int report_archive_check(const char *trace, struct kymo_error *err)
+{
+	struct stat st;
+
+	if (stat(trace, &st) == 0 ? S_ISDIR(st.st_mode) : strcmp(trace, "-") != 0)
+		return KYMO_OK;
+	ky_error_set(err, KYMO_E_INVALID,
+		     "cannot make an archive: this is not the directory of a trace");
+	ky_error_path(err, trace);
+	ky_error_hint(err, "'kymo convert -o DIRECTORY' makes a trace of it");
+	return KYMO_E_INVALID;
+}
+
 int ky_report_archive(const struct ky_archive_request *request)
 {
 	struct ky_archive *archive;
 	struct kymo_error err;
 	char top[PATH_MAX];
-	int ret = ky_archive_create(request->path, &archive, &err);
+	int ret = report_archive_check(request->trace, &err);
 
+	if (!ret)
+		ret = ky_archive_create(request->path, &archive, &err);
 	if (ret < 0)
 		return ky_cli_error(&err);
 	name_top(request->trace, top);

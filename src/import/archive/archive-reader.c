@@ -76,7 +76,15 @@ static int archive_reader_failed(struct ky_archive_reader *reader, struct archiv
 	ky_error_set(reader->err, KYMO_E_FORMAT, "the archive is damaged: %s", why ? why : "");
 	ky_error_path(reader->err, reader->path);
 	ky_error_offset(reader->err, at);
+	if (reader->source && ky_archive_source_is_too_large(reader->source))
+		ky_error_hint(reader->err, "its own tool unpacks such a file");
 	return KYMO_E_FORMAT;
+}
+
+static int archive_reader_too_much(const struct ky_archive_reader *reader)
+{
+	return ky_archive_reader_bad(reader, KYMO_E_LIMIT,
+				     "the archive unpacks to more than an archive of traces has");
 }
 
 /* ---- a pass ----------------------------------------------------------------------------- */
@@ -131,6 +139,20 @@ static int archive_reader_member(struct ky_archive_reader *reader, struct archiv
 	return take(context, &member);
 }
 
+/* A tar ends before its file does, and checksums are at the end of that. */
+static int archive_reader_drain(struct ky_archive_reader *reader)
+{
+	const void *data;
+	size_t len;
+
+	while (reader->source && (len = ky_archive_source_read(reader->source, &data)) > 0) {
+		reader->total += len;
+		if (reader->total > reader->total_max)
+			return archive_reader_too_much(reader);
+	}
+	return KYMO_OK;
+}
+
 static int archive_reader_members(struct ky_archive_reader *reader, struct archive *archive,
 				  int (*take)(void *, const struct ky_archive_member *),
 				  void *context)
@@ -146,6 +168,8 @@ static int archive_reader_members(struct ky_archive_reader *reader, struct archi
 		if (ret == KYMO_E_FORMAT && reader->goes_on)
 			ret = archive_reader_keep(reader);
 	}
+	if (!ret && got == ARCHIVE_EOF)
+		ret = archive_reader_drain(reader);
 	if (!ret && (got != ARCHIVE_EOF ||
 		     (archive_reader_damage(reader, &at) && !reader->is_damage_known)))
 		return archive_reader_failed(reader, archive);
@@ -197,8 +221,10 @@ static int archive_reader_read(struct ky_archive_reader *reader,
 	reader->total_max =
 		KY_FOREIGN_FREE_BYTES + (uint64_t)(size > 0 ? size : 0) * KY_FOREIGN_RATIO_MAX;
 	ret = ky_archive_source_open(reader->fd, &reader->source, reader->err);
-	if (ret < 0)
+	if (ret < 0) {
+		ky_error_path(reader->err, reader->path);
 		return ret;
+	}
 	archive = archive_reader_new(reader->source != NULL);
 	if (!archive)
 		ret = ky_error_nomem(reader->err);
@@ -221,9 +247,7 @@ int ky_archive_reader_pass(struct ky_archive_reader *reader,
 	if (ret < 0)
 		return ret;
 	/* Over a pipe, it has come into a file. */
-	reader->fd = reader->imports->unpacked_fd >= 0
-			     ? fcntl(reader->imports->unpacked_fd, F_DUPFD_CLOEXEC, 0)
-			     : ky_file_open_regular(AT_FDCWD, reader->path, O_RDONLY);
+	reader->fd = ky_foreign_open_content(reader->path, reader->imports->unpacked_fd);
 	if (reader->fd < 0) {
 		ret = ky_error_errno(reader->err, -reader->fd, "cannot read the archive");
 		ky_error_path(reader->err, reader->path);
@@ -266,9 +290,7 @@ int ky_archive_reader_data(struct ky_archive_reader *reader, const struct ky_arc
 
 		reader->total += hole + len;
 		if (reader->total > reader->total_max)
-			return ky_archive_reader_bad(
-				reader, KYMO_E_LIMIT,
-				"the archive unpacks to more than an archive of traces has");
+			return archive_reader_too_much(reader);
 		ret = archive_reader_zeros(hole, take, context);
 		if (!ret)
 			ret = take(context, data, len);
@@ -277,7 +299,9 @@ int ky_archive_reader_data(struct ky_archive_reader *reader, const struct ky_arc
 		at += hole + len;
 	}
 	reader->goes_on = got == ARCHIVE_WARN || got == ARCHIVE_FAILED;
-	return got == ARCHIVE_EOF && !archive_reader_damage(reader, &damage_at)
+	/* Members of an archive may be whole although the data behind them are damaged: they come in blocks. */
+	return got == ARCHIVE_EOF &&
+			       !(member->is_alone && archive_reader_damage(reader, &damage_at))
 		       ? KYMO_OK
 		       : archive_reader_failed(reader, member->archive);
 }

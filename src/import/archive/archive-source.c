@@ -46,6 +46,7 @@ struct ky_archive_source {
 	size_t in_at, in_bytes, out_bytes;
 	bool is_between;   /* no stream is begun */
 	bool is_file_done; /* all of the file is in `in` */
+	bool is_too_large;
 	const char *damage;
 	union {
 		z_stream gzip;
@@ -113,8 +114,11 @@ static enum source_step zstd_step(struct ky_archive_source *source)
 
 	source->in_at = in.pos;
 	source->out_bytes = out.pos;
-	if (ky_zstd.ZSTD_isError(got))
+	if (ky_zstd.ZSTD_isError(got)) {
+		source->is_too_large =
+			ky_zstd.ZSTD_getErrorCode(got) == ZSTD_error_frameParameter_windowTooLarge;
 		return STEP_BAD;
+	}
 	return got ? STEP_MORE : STEP_END;
 }
 
@@ -170,9 +174,7 @@ static enum source_step xz_step(struct ky_archive_source *source)
 	source->out_bytes = OUT_BYTES - xz->avail_out;
 	if (got == LZMA_STREAM_END)
 		return STEP_END;
-	if (got == LZMA_MEMLIMIT_ERROR)
-		source->damage = "its xz data need more than 128 MiB of memory; "
-				 "try: unpack the file with xz first";
+	source->is_too_large = got == LZMA_MEMLIMIT_ERROR;
 	return got == LZMA_OK || got == LZMA_BUF_ERROR ? STEP_MORE : STEP_BAD;
 }
 
@@ -299,7 +301,9 @@ static void source_step(struct ky_archive_source *source)
 	if (step == STEP_END) {
 		source->is_between = true;
 	} else if (step == STEP_BAD && !source->damage) {
-		source->damage = source->kind->damaged;
+		source->damage = source->is_too_large
+					 ? "unpacking needs more than 128 MiB of memory"
+					 : source->kind->damaged;
 	} else if (is_stuck && !source->damage && source->in_at == source->in_bytes &&
 		   source->is_file_done) {
 		source->damage = source->kind->cut;
@@ -320,6 +324,11 @@ size_t ky_archive_source_read(struct ky_archive_source *source, const void **dat
 	}
 	*data = source->out;
 	return source->out_bytes;
+}
+
+bool ky_archive_source_is_too_large(const struct ky_archive_source *source)
+{
+	return source->is_too_large;
 }
 
 const char *ky_archive_source_damage(const struct ky_archive_source *source, uint64_t *offset_bytes)

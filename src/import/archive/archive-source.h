@@ -8,6 +8,7 @@
 #ifndef KY_IMPORT_ARCHIVE_SOURCE_H
 #define KY_IMPORT_ARCHIVE_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,5 +30,8 @@ size_t ky_archive_source_read(struct ky_archive_source *source, const void **dat
 /* After the last byte: what the damage is, and its place in the file, *@offset_bytes; NULL: the data are whole. */
 const char *ky_archive_source_damage(const struct ky_archive_source *source,
 				     uint64_t *offset_bytes);
+
+/* The damage is none: the data need more memory than a decoder gets. */
+bool ky_archive_source_is_too_large(const struct ky_archive_source *source);
 
 #endif

@@ -18,6 +18,8 @@
 #define TRACES_MAX	   4096
 #define STREAMS_MAX	   65536
 #define FILES_MAX	   4096
+/* Longer names of members are unknown. */
+#define NAME_BYTES 512
 
 struct unpacked {
 	char *directory; /* of the trace, in the archive */
@@ -160,7 +162,7 @@ static int take_content(void *context, const uint8_t *data, size_t len)
 static int import_archive_member(void *context, const struct ky_archive_member *member)
 {
 	struct unpacking *unpacking = context;
-	char path[512] = "";
+	char path[NAME_BYTES] = "";
 	int ret;
 
 	if (member->is_alone) {
@@ -186,12 +188,19 @@ static int import_archive_other(void *context, const struct ky_archive_member *m
 	struct unpacking *unpacking = context;
 	int ret;
 
+	char name[NAME_BYTES] = "";
+
 	if (!member->size_bytes)
 		return KYMO_OK;
+	if (strlen(member->name) < sizeof(name))
+		memcpy(name, member->name, strlen(member->name) + 1);
+	clean_path(name);
 	if (unpacking->n_files == FILES_MAX)
 		return ky_archive_reader_bad(&unpacking->reader, KYMO_E_LIMIT,
 					     "the archive has too many files");
+	unpacking->reader.imports->member = *name ? name : NULL;
 	ret = ky_archive_reader_file(&unpacking->reader, member);
+	unpacking->reader.imports->member = NULL;
 	unpacking->n_files += !ret;
 	unpacking->n_unknown += ret == 1;
 	if (ret != KYMO_E_FORMAT)
@@ -214,11 +223,11 @@ static int import_archive_others(struct unpacking *unpacking)
 		return KYMO_OK;
 	}
 	if (!ret && unpacking->n_files && unpacking->n_unknown)
-		ky_log_warning(unpacking->reader.log,
-			       "%s: %" PRIu64
-			       " files of formats that Kymo does not know are left out; "
-			       "compressed files in an archive are, too; try the unpacked archive",
-			       unpacking->reader.path, unpacking->n_unknown);
+		ky_log_warning(
+			unpacking->reader.log,
+			"%s: files that are compressed, or of no format that Kymo knows, are "
+			"left out: %" PRIu64 "; try the unpacked archive",
+			unpacking->reader.path, unpacking->n_unknown);
 	if (ret || unpacking->n_files)
 		return ret;
 	if (!imports->broken.code)
@@ -263,8 +272,8 @@ static void import_archive_tell_left_out(const struct unpacking *unpacking)
 		n_files += trace->trace->metadata.len ? 0 : trace->n_files;
 	if (n_files)
 		ky_log_warning(unpacking->reader.log,
-			       "%s: %" PRIu64 " files that belong to no trace are left out; "
-			       "try the unpacked archive to open them",
+			       "%s: files that belong to no trace are left out: %" PRIu64
+			       "; try the unpacked archive to open them",
 			       unpacking->reader.path, n_files);
 }
 

@@ -14,6 +14,14 @@
 
 #define WINDOW_BYTES ((size_t)1 << 20)
 
+int ky_foreign_open_content(const char *path, int fd)
+{
+	int copy = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
+			   : ky_file_open_regular(AT_FDCWD, path, O_RDONLY);
+
+	return fd >= 0 && copy < 0 ? -errno : copy;
+}
+
 int ky_foreign_open(struct ky_foreign_file *file, const char *path, int fd, struct kymo_error *err)
 {
 	struct stat st;
@@ -21,10 +29,7 @@ int ky_foreign_open(struct ky_foreign_file *file, const char *path, int fd, stru
 
 	memset(file, 0, sizeof(*file));
 	file->path = path;
-	file->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
-			   : ky_file_open_regular(AT_FDCWD, path, O_RDONLY);
-	if (fd >= 0 && file->fd < 0)
-		file->fd = -errno;
+	file->fd = ky_foreign_open_content(path, fd);
 	if (file->fd < 0) {
 		ret = fd < 0 && file->fd == -EINVAL
 			      ? ky_error_set(err, KYMO_E_IO, "cannot read: not a regular file")

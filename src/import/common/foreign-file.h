@@ -39,6 +39,8 @@ struct ky_foreign_file {
  * the caller's. 0, KYMO_E_NOT_FOUND, KYMO_E_PERMISSION, KYMO_E_IO.
  */
 int ky_foreign_open(struct ky_foreign_file *file, const char *path, int fd, struct kymo_error *err);
+/* A descriptor of that content alone, as above: it is the caller's. -errno. */
+int ky_foreign_open_content(const char *path, int fd);
 /* All zeros are allowed. */
 void ky_foreign_close(struct ky_foreign_file *file);
 

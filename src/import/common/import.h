@@ -57,7 +57,8 @@ struct ky_import {
 	 */
 	struct kymo_error broken;
 	const struct ky_import_options *options; /* during ky_import_paths() */
-	int unpacked_fd; /* while a compressed file is converted: its content; else -1 */
+	const char *member; /* while a file of an archive is converted: its name there; else NULL */
+	int unpacked_fd;    /* while a compressed file is converted: its content; else -1 */
 };
 
 #define KY_IMPORT_INIT                                                              \

@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,7 +39,9 @@ static int import_pipe_failed(const char *path, int errnum, const char *what,
 	return ret;
 }
 
-static int import_pipe_copy(const char *path, int from, int to, struct kymo_error *err)
+/* *@n_bytes: what came. */
+static int import_pipe_copy(const char *path, int from, int to, uint64_t *n_bytes,
+			    struct kymo_error *err)
 {
 	uint8_t *piece = malloc(PIECE_BYTES);
 	int ret = piece ? KYMO_OK : ky_error_nomem(err);
@@ -52,6 +56,7 @@ static int import_pipe_copy(const char *path, int from, int to, struct kymo_erro
 			ret = import_pipe_failed(path, errno, "read the pipe", err);
 		if (got <= 0)
 			break;
+		*n_bytes += (uint64_t)got;
 		written = ky_write_all(to, piece, (size_t)got);
 		if (written < 0)
 			ret = import_pipe_failed(path, -written, "keep what the pipe has", err);
@@ -75,26 +80,72 @@ static int import_pipe_open(const char *path, int *fd, struct kymo_error *err)
 	return KYMO_E_INVALID;
 }
 
+/*
+ * Some commands let signals end them by a flag, which nobody looks at during the copy, and a pipe may have no end. Nothing is written
+ * yet, so meanwhile the signals end the process as they do without a handler.
+ */
+struct import_pipe_signals {
+	struct sigaction interrupt, terminate;
+	sigset_t mask;
+};
+
+static void import_pipe_take_signals(struct import_pipe_signals *old)
+{
+	struct sigaction plain = {.sa_handler = SIG_DFL};
+	sigset_t both;
+
+	sigaction(SIGINT, NULL, &old->interrupt);
+	sigaction(SIGTERM, NULL, &old->terminate);
+	if (old->interrupt.sa_handler != SIG_IGN)
+		sigaction(SIGINT, &plain, NULL);
+	if (old->terminate.sa_handler != SIG_IGN)
+		sigaction(SIGTERM, &plain, NULL);
+	sigemptyset(&both);
+	sigaddset(&both, SIGINT);
+	sigaddset(&both, SIGTERM);
+	pthread_sigmask(SIG_UNBLOCK, &both, &old->mask);
+}
+
+static void import_pipe_give_signals(const struct import_pipe_signals *old)
+{
+	pthread_sigmask(SIG_SETMASK, &old->mask, NULL);
+	sigaction(SIGINT, &old->interrupt, NULL);
+	sigaction(SIGTERM, &old->terminate, NULL);
+}
+
+/* Opening waits, too: for a process that writes. */
+static int import_pipe_bring(const char *path, int to, uint64_t *n_bytes, struct kymo_error *err)
+{
+	struct import_pipe_signals signals;
+	int from, ret;
+
+	import_pipe_take_signals(&signals);
+	ret = import_pipe_open(path, &from, err);
+	if (!ret) {
+		ret = import_pipe_copy(path, from, to, n_bytes, err);
+		close(from);
+	}
+	import_pipe_give_signals(&signals);
+	return ret;
+}
+
 int ky_import_pipe(struct ky_import *imports, const char *path, const struct ky_log *log,
 		   struct kymo_error *err)
 {
-	int from, to, ret = import_pipe_open(path, &from, err);
+	int to = ky_import_new_file(err), ret;
+	uint64_t n_bytes = 0;
 
-	if (ret < 0)
-		return ret;
-	to = ky_import_new_file(err);
-	if (to < 0) {
-		close(from);
+	if (to < 0)
 		return to;
-	}
-	ret = import_pipe_copy(path, from, to, err);
-	close(from);
+	ret = import_pipe_bring(path, to, &n_bytes, err);
 	if (!ret)
 		ret = ky_import_piped(imports, path, to, log, err);
 	close(to);
 	if (ret != 1)
 		return ret;
-	ky_error_set(err, KYMO_E_FORMAT, "what the pipe has is of no format that Kymo knows");
+	ky_error_set(err, KYMO_E_FORMAT,
+		     n_bytes ? "what the pipe has is of no format that Kymo knows"
+			     : "the pipe is empty");
 	ky_error_path(err, path);
 	return KYMO_E_FORMAT;
 }

@@ -59,8 +59,17 @@ static const char *import_keep(struct ky_import *imports, const char *text)
 int ky_import_add_place(struct ky_import *imports, const char *path, const char *name,
 			const struct ky_scratch_trace *trace, struct kymo_error *err)
 {
-	struct ky_trace_at at = {import_keep(imports, path), import_keep(imports, name), trace};
+	struct ky_strbuf place = KY_STRBUF_INIT;
+	struct ky_trace_at at = {.trace = trace};
 
+	if (imports->member)
+		ky_strbuf_addf(&place, "%s/", imports->member);
+	ky_strbuf_adds(&place, name);
+	if (!ky_strbuf_failed(&place)) {
+		at.path = import_keep(imports, path);
+		at.name = import_keep(imports, ky_strbuf_text(&place));
+	}
+	ky_strbuf_fini(&place);
 	return !at.path || !at.name || ky_vec_push(&imports->places, at) < 0 ? ky_error_nomem(err)
 									     : KYMO_OK;
 }
@@ -139,9 +148,17 @@ int ky_import_piped(struct ky_import *imports, const char *path, int fd, const s
 int ky_import_new_file(struct kymo_error *err)
 {
 	const char *directory = getenv("TMPDIR");
-	int fd = ky_file_open_unnamed(directory ? directory : "/var/tmp");
+	int fd, ret;
 
-	return fd < 0 ? ky_error_errno(err, -fd, "cannot make a file to unpack to") : fd;
+	if (!directory)
+		directory = "/var/tmp";
+	fd = ky_file_open_unnamed(directory);
+	if (fd >= 0)
+		return fd;
+	ret = ky_error_errno(err, -fd, "cannot make a temporary file");
+	ky_error_path(err, directory);
+	ky_error_hint(err, "TMPDIR names another directory");
+	return ret;
 }
 
 /* A pipe has its content once, and some commands open their traces twice. */

@@ -70,7 +70,7 @@ static int import_log_begin(struct ky_log_file *log, struct ky_packet_store *sto
 {
 	const struct ky_maker_about about = {
 		.path = "log",
-		.name = log->file.path,
+		.name = log->name,
 		.domain = log->format->domain ? log->format->domain : "log",
 		.tracer = log->format->name,
 		.clock = "log",
@@ -153,10 +153,11 @@ static int import_log_finish(struct ky_log_file *log, int ret, const struct ky_l
 	return ret;
 }
 
-static int import_log_file(const char *path, int fd, struct ky_packet_store *store,
-			   const struct ky_log_format *format, struct ky_log_regex *regex,
-			   const struct ky_import_options *options, const struct ky_log *to,
-			   struct kymo_error *broken, struct kymo_error *err)
+static int import_log_file(const struct ky_import *imports, const char *path,
+			   struct ky_packet_store *store, const struct ky_log_format *format,
+			   struct ky_log_regex *regex, const struct ky_import_options *options,
+			   const struct ky_log *to, struct kymo_error *broken,
+			   struct kymo_error *err)
 {
 	struct ky_log_file log = {.format = format, .is_log = true, .err = err};
 	int ret;
@@ -166,7 +167,8 @@ static int import_log_file(const char *path, int fd, struct ky_packet_store *sto
 	ky_strbuf_init(&log.unescaped);
 	ky_strbuf_init(&log.joined);
 	log.state = regex;
-	ret = ky_foreign_open(&log.file, path, fd, err);
+	log.name = imports->member ? imports->member : path;
+	ret = ky_foreign_open(&log.file, path, imports->unpacked_fd, err);
 	if (!ret)
 		ret = import_log_begin(&log, store, options);
 	if (!ret)
@@ -220,8 +222,8 @@ int ky_import_log(struct ky_import *imports, const char *path,
 	if (!ret && !format)
 		ret = ky_error_set(&own, KYMO_E_FORMAT, "the format of this log is not plain");
 	if (!ret)
-		ret = import_log_file(path, imports->unpacked_fd, store, format, regex, options,
-				      log, &broken, &own);
+		ret = import_log_file(imports, path, store, format, regex, options, log, &broken,
+				      &own);
 	ky_log_regex_close(regex);
 	ky_store_free(store);
 	if (!ret)

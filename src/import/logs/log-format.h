@@ -51,6 +51,7 @@ struct ky_log_shape {
 
 struct ky_log_file {
 	struct ky_foreign_file file;
+	const char *name; /* of the file; of one in an archive, its name there */
 	uint64_t at;	  /* the next line */
 	uint64_t line_at; /* the line at hand */
 	uint64_t line_number;

@@ -133,12 +133,23 @@ static const char *strace_skip_brackets(const char *at, const char *end)
 }
 
 /* strace -ff: the thread is in the name of the file, "out.1234", and not in its lines. */
-static int64_t strace_file_tid(const char *path)
+static int64_t strace_file_tid(const char *name)
 {
-	const char *dot = strrchr(path, '.');
+	static const char *const packed[] = {".gz", ".xz", ".zst", ".bz2"};
+	size_t len = strlen(name), begin;
 	int64_t tid;
 
-	return dot && ky_log_is_number(dot + 1, strlen(dot + 1), &tid) && tid > 0 &&
+	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
+		size_t n = strlen(packed[i]);
+
+		if (len > n && memcmp(name + len - n, packed[i], n) == 0) {
+			len -= n;
+			break;
+		}
+	}
+	for (begin = len; begin && name[begin - 1] != '.';)
+		begin--;
+	return begin && ky_log_is_number(name + begin, len - begin, &tid) && tid > 0 &&
 			       tid <= INT32_MAX
 		       ? tid
 		       : 1;
@@ -361,7 +372,7 @@ static int strace_line(struct ky_log_file *log, const char *text, size_t len)
 	copy = strndup(text, len);
 	if (!copy)
 		return ky_error_nomem(log->err);
-	if (strace_take(&log->clock, strace_file_tid(log->file.path), copy, strlen(copy), &line)) {
+	if (strace_take(&log->clock, strace_file_tid(log->name), copy, strlen(copy), &line)) {
 		const char *end = copy + strlen(copy);
 
 		if (line.note)

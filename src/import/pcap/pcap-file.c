@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "import/common/foreign-file.h"
 #include "import/pcap/packet-file.h"
 #include "os/file.h"
 #include "os/library.h"
@@ -147,8 +148,7 @@ bool ky_pcap_next(struct ky_pcap *pcap, struct ky_captured_packet *packet,
 static int pcap_file_open(struct ky_pcap *pcap, int unpacked_fd, struct kymo_error *err)
 {
 	char why[PCAP_ERRBUF_SIZE];
-	int fd = unpacked_fd >= 0 ? fcntl(unpacked_fd, F_DUPFD_CLOEXEC, 0)
-				  : ky_file_open_regular(AT_FDCWD, pcap->path, O_RDONLY);
+	int fd = ky_foreign_open_content(pcap->path, unpacked_fd);
 
 	if (fd < 0)
 		return ky_error_errno(err, -fd, "cannot read");

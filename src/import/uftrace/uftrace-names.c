@@ -13,6 +13,7 @@
 #define TOLD_MAX   (1u << 18)
 #define ALL_BYTES  (UINT64_C(256) << 20)
 #define NAME_BYTES 1024u
+#define FINDS_MAX  4u /* images that claim one address: a file may have thousands of these */
 
 struct uftrace_name {
 	uint64_t begin, bytes; /* 0 bytes: up to the next one */
@@ -176,6 +177,7 @@ int ky_uftrace_names_tell(struct uftrace *uftrace, int64_t tid, int64_t pid, uin
 {
 	struct uftrace_names *all = &uftrace->names;
 	uint64_t key = ky_hash_u64(address ^ ky_hash_u64((uint64_t)pid)), bytes;
+	unsigned int n_finds = 0;
 
 	if (!all->images.len || all->n_told >= TOLD_MAX || ky_map_get(&all->told, key))
 		return KYMO_OK;
@@ -187,6 +189,8 @@ int ky_uftrace_names_tell(struct uftrace *uftrace, int64_t tid, int64_t pid, uin
 
 		if (image->pid != pid || address < image->begin || address >= image->end)
 			continue;
+		if (n_finds++ == FINDS_MAX)
+			return KYMO_OK;
 		name = uftrace_names_find(image->table, address - image->base, &bytes);
 		if (!name)
 			continue;

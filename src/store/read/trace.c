@@ -110,7 +110,7 @@ static void warn_of_clocks(const struct ky_trace *trace)
 
 /*
  * Of a trace that an importer made: its place in the file or directory that was given has no path of its own. Standard input has
- * none at all: its name is returned.
+ * none at all: it counts as a file of this name in the working directory.
  */
 static char *real_path_of_scratch(const char *path)
 {
@@ -120,10 +120,13 @@ static char *real_path_of_scratch(const char *path)
 		*slash = '\0';
 		real = realpath(*above ? above : "/", NULL);
 	}
-	if (real && asprintf(&whole, "%s%s", real, path + strlen(above)) < 0)
+	if (above && !real) {
+		real = realpath(".", NULL);
+		if (real && asprintf(&whole, "%s/%s", real, path) < 0)
+			whole = NULL;
+	} else if (real && asprintf(&whole, "%s%s", real, path + strlen(above)) < 0) {
 		whole = NULL;
-	if (above && !real)
-		whole = strdup(path);
+	}
 	free(real);
 	free(above);
 	return whole;
