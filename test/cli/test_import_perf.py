@@ -373,3 +373,18 @@ def test_files_of_the_first_versions(kymo, tmp_path, big):
     data = path.read_bytes()
     path.write_bytes(b"PERFFILE" + data[8:])
     assert expected and list(map(brief, events_of(kymo, path))) == expected
+
+
+@needs_root
+def test_time_before_the_first_event_is_unknown(kymo, tmp_path):
+    """perf reads /proc before it begins, and these records have earlier times: no thread ran all that time."""
+    path = tmp_path / "perf.data"
+    perf_record(path, "-a", "-e", "sched:sched_switch")
+    switches = [event for event in events_of(kymo, path) if event["event"] == "sched_switch"]
+    first = {}
+    for event in switches:
+        first.setdefault(event["packet"]["cpu_id"], event["timestamp_ns"])
+    recorded = sum(switches[-1]["timestamp_ns"] - begin for begin in first.values())
+    tables = json.loads(kymo("report", "cpu", "--json", "--limit", "0", path).out)["reports"][0]["tables"]
+    ran = sum(row["cpu_time"] for table in tables if table["name"] == "threads" for row in table["rows"])
+    assert ran <= recorded

@@ -70,17 +70,22 @@ static int foreign_kernel_new_cpu(struct ky_foreign_kernel *foreign, uint32_t nu
 				  struct kymo_error *err)
 {
 	struct ky_foreign_cpu *cpu = calloc(1, sizeof(*cpu));
-	const struct ky_page nothing = {.cycles = foreign->kernel.start_cycles};
+	const struct ky_page nothing = {.cycles = foreign->begins_with_events
+							  ? foreign->next_ns
+							  : foreign->kernel.start_cycles};
 	int ret;
 
 	if (!cpu)
 		return ky_error_nomem(err);
 	ky_kernel_cpu_init(&cpu->cpu, &foreign->kernel, number);
-	cpu->last_ns = foreign->kernel.start_cycles;
+	cpu->last_ns = nothing.cycles;
 	foreign->cpus.data[number] = cpu;
 	if (ky_vec_push(&foreign->kernel.cpus, &cpu->cpu) < 0)
 		return ky_error_nomem(err);
 	ret = ky_kernel_cpu_begin(&cpu->cpu, err);
+	/* Begun again, it is packet 1: packet 0 would tell readers that the CPU was recorded from the first event of all traces on. */
+	if (!ret && foreign->begins_with_events)
+		ky_packet_writer_begin(&cpu->cpu.convert.writer, nothing.cycles);
 	return ret < 0 ? ret : ky_convert_page(&cpu->cpu.convert, &nothing, err);
 }
 

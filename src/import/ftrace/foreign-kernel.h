@@ -45,7 +45,10 @@ struct ky_foreign_kernel {
 		     [KY_FOREIGN_CALLS]; /* [1]: exits; 0: none has come, or enum ky_foreign_call */
 	bool has_begun;
 	uint64_t last_ns;
-	uint8_t *record; /* the copy of one */
+	/* Of a CPU, nothing is known before its first event: the file's first records are older than the recording. */
+	bool begins_with_events;
+	uint64_t next_ns; /* of the record at hand */
+	uint8_t *record;  /* the copy of one */
 	uint32_t record_cap;
 	struct ky_packet_writer dump; /* the stream of the state dump */
 	int dump_stream;	      /* the store's number of it; -1: no packet yet */

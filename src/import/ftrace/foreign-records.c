@@ -117,8 +117,10 @@ int ky_foreign_kernel_record(struct ky_foreign_kernel *foreign, uint32_t number,
 			     uint64_t ns, const uint8_t *data, uint32_t len,
 			     const struct ky_foreign_stacks *stacks, struct kymo_error *err)
 {
-	struct ky_foreign_cpu *cpu = ky_foreign_cpu(foreign, number, err);
+	struct ky_foreign_cpu *cpu;
 
+	foreign->next_ns = ns;
+	cpu = ky_foreign_cpu(foreign, number, err);
 	if (!cpu)
 		return err ? err->code : KYMO_E_MEMORY;
 	if (len < 8 || id > UINT16_MAX)

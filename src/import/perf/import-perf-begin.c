@@ -259,6 +259,8 @@ int ky_import_perf_begin(struct ky_import_perf_trace *trace, struct ky_perf_file
 	ret = import_perf_begin_maker(trace, perf, &about, err);
 	if (!ret)
 		ret = import_perf_begin_tracepoints(trace, perf, err);
+	/* What perf reads of /proc before it begins has the first times. */
+	trace->kernel.begins_with_events = true;
 	if (!ret && trace->has_kernel)
 		ret = ky_foreign_kernel_begin(&trace->kernel, trace->kernel_store, first_ns, err);
 	if (!ret && trace->has_kernel)
