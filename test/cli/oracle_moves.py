@@ -95,6 +95,7 @@ def check_preemptions(report, events, waits):
 def check_migrations(rows, events, moved):
     """@moved: {tid: how often}, by sched_migrate_task and switches. Causes, by what threads say that they do."""
     calls, announced, causes = {}, set(), collections.Counter()
+    called = {}  # stopper -> the system call of the thread that woke it last
     stoppers = {event.fields[side + "_tid"] for event in events if event.name == "sched_switch"
                 for side in ("prev", "next") if event.fields[side + "_comm"].startswith("migration/")}
     for event in events:
@@ -105,13 +106,15 @@ def check_migrations(rows, events, moved):
             calls.pop(tid, None)
         elif event.name == "sched_waking":
             announced.add(fields["tid"])
+            if fields["tid"] in stoppers:
+                called[fields["tid"]] = calls.get(tid)
         elif event.name in ("sched_wakeup", "sched_wakeup_new"):
             announced.discard(fields["tid"])
         elif event.name == "sched_migrate_task" and fields["orig_cpu"] != fields["dest_cpu"]:
             who = fields["tid"]
             stopper = tid in stoppers
             if "sched_setaffinity" in (calls.get(tid), calls.get(who)) or \
-                    (stopper and "sched_setaffinity" in calls.values()):
+                    (stopper and called.get(tid) == "sched_setaffinity"):
                 causes["affinity"] += 1
             elif stopper and calls.get(who) in ("execve", "execveat"):
                 causes["exec"] += 1
