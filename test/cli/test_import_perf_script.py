@@ -204,3 +204,31 @@ def test_streams_that_are_no_cpus(kymo, tmp_path):
     if shutil.which("babeltrace2"):
         done = subprocess.run(["babeltrace2", tmp_path / "out"], capture_output=True, text=True, check=True)
         assert 'msg = "a"' in done.stdout
+
+
+def test_calls_by_number(kymo, tmp_path):
+    """raw_syscalls in the text of perf script and of ftrace: the same events as in perf.data, which the report pairs; a number without a name stays."""
+    path = tmp_path / "text"
+    for front, system in (("            bash  4711 [001]    12.00000{}: ", "raw_syscalls:"), ("  bash-4711    [001] .....    12.00000{}: ", "")):
+        events = ("sys_enter: NR 16 (1, 5401, 7ffd, 0, 0, 8)", "sys_exit: NR 16 = -25", "sys_enter: NR 9999 (1)", "sys_exit: NR 9999 = -38",
+                  "sys_enter: NR -1 (0)", "sys_exit: NR 9 = 18446744073709551616")
+        text = "".join(front.format(i) + system + event + "\n" for i, event in enumerate(events))
+        path.write_text(text)
+        assert [(event["event"], event["fields"]) for event in events_of(kymo, path)] == [
+            ("syscall_entry_ioctl", {"arguments": "1, 5401, 7ffd, 0, 0, 8"}), ("syscall_exit_ioctl", {"ret": -25}),
+            ("raw_syscalls_sys_enter", {"id": 9999, "arguments": "1"}), ("raw_syscalls_sys_exit", {"id": 9999, "ret": -38}),
+            ("raw_syscalls_sys_enter", {"id": -1, "arguments": "0"}), ("raw_syscalls_sys_exit", {"message": "NR 9 = 18446744073709551616"})]
+        report = kymo("report", "syscalls", path).out
+        assert re.search(r"ioctl +1 +1 +1\.000 us.* ENOTTY 1", report)
+        # Of another architecture, 16 is another call.
+        path.write_text("# ========\n# arch : aarch64\n" + text)
+        assert events_of(kymo, path)[0]["fields"] == {"id": 16, "arguments": "1, 5401, 7ffd, 0, 0, 8"}
+
+
+@needs_root
+def test_calls_by_number_are_those_of_perf_data(kymo, tmp_path):
+    data = recorded(tmp_path, "calls", "-e", "raw_syscalls:*", "--", "ls", "/")
+    expected = [(event["event"], event["context"]["tid"], event["fields"].get("ret")) for event in events_of(kymo, data)
+                if event["event"].startswith("syscall_")]
+    found = [(event["event"], event["context"]["tid"], event["fields"].get("ret")) for event in events_of(kymo, script(data))]
+    assert expected and found == expected

@@ -399,6 +399,13 @@ bool ky_foreign_call_is_known(uint64_t number)
 	return foreign_calls_find(number);
 }
 
+const char *ky_foreign_call_name(uint64_t number)
+{
+	const struct foreign_call *call = foreign_calls_find(number);
+
+	return call ? call->name : NULL;
+}
+
 static void foreign_calls_add_params(struct ky_strbuf *text, const char *params)
 {
 	unsigned int offset = 16;

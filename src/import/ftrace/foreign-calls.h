@@ -21,6 +21,8 @@
 
 /* Has call @number a name here? */
 bool ky_foreign_call_is_known(uint64_t number);
+/* Its name, of static storage; NULL: the call is not known. */
+const char *ky_foreign_call_name(uint64_t number);
 /* Writes the description of its event to @text. False: the call is not known. */
 bool ky_foreign_call_format(uint32_t number, bool is_exit, struct ky_strbuf *text);
 

@@ -71,7 +71,8 @@ struct ky_log_file {
 	size_t n_replaced;   /* 0: the event has a shape */
 	size_t event_bytes;  /* of the event at hand */
 	struct ky_log_late late;
-	bool is_late; /* the event at hand goes there */
+	bool is_other_machine; /* the file says that it is of another architecture than x86-64 */
+	bool is_late;	       /* the event at hand goes there */
 	bool is_log; /* false: of an importer of another format, which makes its events here, too */
 	const struct ky_log_format *format;
 	void *state;	 /* the format's */

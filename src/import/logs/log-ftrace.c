@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "import/ftrace/foreign-calls.h"
 #include "import/logs/log-format.h"
 #include "import/logs/log-perf-script.h"
 
@@ -262,6 +263,74 @@ static bool log_ftrace_begins(const char *text, size_t len, const char *with)
 	return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
 }
 
+/* "NR 16 " at *@at, which goes behind it. False: it is no number of a call. */
+static bool ftrace_call_number(const char **at, const char *end, int64_t *number)
+{
+	const char *from = *at, *stop;
+
+	while (from < end && *from == ' ')
+		from++;
+	if (!log_ftrace_begins(from, (size_t)(end - from), "NR "))
+		return false;
+	from += 3;
+	stop = memchr(from, ' ', (size_t)(end - from));
+	if (!stop || !ky_log_is_number(from, (size_t)(stop - from), number))
+		return false;
+	*at = stop + 1;
+	return true;
+}
+
+/* The events of raw_syscalls. "sys_exit(error_code: 0)", without a colon, is the call exit(). */
+static bool ftrace_is_raw_call(const struct ftrace_line *line, bool *is_exit)
+{
+	*is_exit = line->name_len == 8 && memcmp(line->name, "sys_exit", 8) == 0;
+	return (*is_exit || (line->name_len == 9 && memcmp(line->name, "sys_enter", 9) == 0)) &&
+	       line->fields[-1] == ':';
+}
+
+/* "(1, 5401, 7ffd)" or "= -25", which follows the number. */
+static bool ftrace_raw_value(const char *at, const char *end, bool is_exit,
+			     struct ky_log_value *value)
+{
+	int64_t result;
+
+	while (end > at && end[-1] == ' ')
+		end--;
+	if (!is_exit) {
+		*value = ky_log_text("arguments", at + 1, (size_t)(end - at) - 2);
+		return end - at >= 2 && *at == '(' && end[-1] == ')';
+	}
+	if (end - at < 3 || memcmp(at, "= ", 2) != 0 ||
+	    ky_log_json_integer(at + 2, (size_t)(end - at - 2), &result) != KY_MAKER_S64)
+		return false;
+	*value = ky_log_number("ret", result);
+	return true;
+}
+
+/*
+ * "NR 16 (1, 5401, 7ffd)", "NR 16 = -25": the event is that of the call, as in perf.data; a call without a name here keeps its number. The number
+ * of fields; 0: the line has no call.
+ */
+static size_t ftrace_raw_call(const struct ky_log_file *log, const struct ftrace_line *line,
+			      const char *end, bool is_exit, char name[192],
+			      struct ky_log_value *values)
+{
+	const char *at = line->fields, *call;
+	int64_t id;
+	size_t n = 0;
+
+	if (!ftrace_call_number(&at, end, &id))
+		return 0;
+	call = id < 0 || log->is_other_machine ? NULL : ky_foreign_call_name((uint64_t)id);
+	if (!call)
+		values[n++] = ky_log_number("id", id);
+	if (!ftrace_raw_value(at, end, is_exit, &values[n]))
+		return 0;
+	if (call)
+		snprintf(name, 192, "syscall_%s_%s", is_exit ? "exit" : "entry", call);
+	return n + 1;
+}
+
 /* "sys_openat(dfd: ffffff9c, ...)", "sys_openat -> 0x3", trace-cmd's "sys_enter_openat: dfd: ..." and "sys_exit_openat: 0x3" */
 static int ftrace_syscall(struct ky_log_file *log, const struct ftrace_line *line, const char *end,
 			  char name[192], struct ky_log_value *value)
@@ -406,18 +475,20 @@ static int ftrace_event(struct ky_log_file *log, const struct ftrace_line *line,
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
 	const char *at = line->fields;
 	char name[192];
+	bool is_exit;
 	size_t n = 0;
 
-	if (log_ftrace_begins(line->name, line->name_len, "sys_") && line->name_len > 5) {
+	snprintf(name, sizeof(name), "%.*s", (int)line->name_len, line->name);
+	if (ftrace_is_raw_call(line, &is_exit)) {
+		snprintf(name, sizeof(name), "raw_syscalls_sys_%s", is_exit ? "exit" : "enter");
+		n = ftrace_raw_call(log, line, end, is_exit, name, values);
+	} else if (log_ftrace_begins(line->name, line->name_len, "sys_") && line->name_len > 5) {
 		n = (size_t)ftrace_syscall(log, line, end, name, values);
-	} else {
-		if (ftrace_is_mark(line))
-			snprintf(name, sizeof(name), "tracing_mark_write");
-		else
-			snprintf(name, sizeof(name), "%.*s", (int)line->name_len, line->name);
-		if (!ftrace_is_text(name))
-			n = ftrace_fields(line, end,
-					  log_ftrace_begins(name, strlen(name), "sched_"), values);
+	} else if (ftrace_is_mark(line)) {
+		snprintf(name, sizeof(name), "tracing_mark_write");
+	} else if (!ftrace_is_text(name)) {
+		n = ftrace_fields(line, end, log_ftrace_begins(name, strlen(name), "sched_"),
+				  values);
 	}
 	log->n_shortened += n == KY_LOG_FIELDS_MAX;
 	if (!n) {
@@ -482,13 +553,24 @@ static int ftrace_with_stack(struct ky_log_file *log, const char *text, size_t l
 	return ret;
 }
 
+/* "# arch : aarch64" of perf script --header: numbers of system calls have other meanings there. */
+static void ftrace_note_machine(struct ky_log_file *log, const char *text, size_t len)
+{
+	static const char arch[] = "# arch : ", known[] = "# arch : x86_64";
+
+	if (log_ftrace_begins(text, len, arch))
+		log->is_other_machine = len != sizeof(known) - 1 || memcmp(text, known, len) != 0;
+}
+
 static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
 {
 	const struct ky_strbuf none = KY_STRBUF_INIT;
 	int ret;
 
-	if (len && *text == '#')
+	if (len && *text == '#') {
+		ftrace_note_machine(log, text, len);
 		return 1;
+	}
 	if (ky_perf_script_stack_follows(log))
 		return ftrace_with_stack(log, text, len);
 	ret = ftrace_any(log, text, len, &none);
