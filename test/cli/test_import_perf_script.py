@@ -232,3 +232,24 @@ def test_calls_by_number_are_those_of_perf_data(kymo, tmp_path):
                 if event["event"].startswith("syscall_")]
     found = [(event["event"], event["context"]["tid"], event["fields"].get("ret")) for event in events_of(kymo, script(data))]
     assert expected and found == expected
+
+
+def test_threads_and_states_of_switches(kymo, tmp_path):
+    """A thread that perf does not know is -1; the states are the kernel's bits, among them that of a thread which lost its CPU while it could run."""
+    path = tmp_path / "text"
+    states = {"R": 0, "S": 1, "D": 2, "Z": 32, "I": 128, "R+": 256}
+    for front, tid in ((":-1    -1 [001]", -1), ("x  -1/-1 [001]", -1), ("bash-1 [001]", 1), ("<...>-1    [001] d..2.", 1), ("bash 1 [001]", 1)):
+        path.write_text("".join(f"{front}    12.00000{i}: sched_switch: prev_comm=a prev_pid=7 prev_prio=120 prev_state={state} ==> "
+                                "next_comm=b next_pid=8 next_prio=120\n" for i, state in enumerate(states)))
+        events = events_of(kymo, path)
+        assert [event["context"]["tid"] for event in events] == [tid] * len(states)
+        assert [event["fields"]["prev_state"] for event in events] == list(states.values())
+
+
+@needs_root
+def test_switches_are_those_of_perf_data(kymo, tmp_path):
+    data = recorded(tmp_path, "switches", "-a", "-e", "sched:sched_switch", "--", "sh", "-c", "while :; do :; done & sleep 0.2; kill $!")
+    names = ("prev_tid", "next_tid", "prev_prio", "next_prio", "prev_state")
+    expected = [[event["fields"][name] for name in names] for event in events_of(kymo, data) if event["event"] == "sched_switch"]
+    found = [[event["fields"][name] for name in names] for event in events_of(kymo, script(data))]
+    assert expected and found == expected

@@ -64,6 +64,10 @@ static bool take_tid(const char *begin, const char *end, int64_t *tid)
 	if (from == end || from == begin || (from[-1] != '-' && from[-1] != ' ' && from[-1] != '/'))
 		return false;
 	*tid = strtoll(from, &stop, 10);
+	/* perf script: ":-1    -1 [001]", "-1/-1", nobody's. In "bash-1", the sign belongs to no number. */
+	if (*tid == 1 && from[-1] == '-' &&
+	    (from - 1 == begin || from[-2] == ' ' || from[-2] == '/'))
+		*tid = -1;
 	return true;
 }
 
@@ -155,19 +159,17 @@ static bool is(const struct ky_log_value *value, const char *name)
 	return strlen(name) == value->name_len && memcmp(value->name, name, value->name_len) == 0;
 }
 
-/* What the kernel's text shows of a thread's state. */
+/* What the kernel's text shows of a thread's state: a letter for each bit, and '+' for a thread that lost its CPU while it could run. */
 static int64_t state_of(const char *text, size_t len)
 {
-	static const char letters[] = "SDTtXZPI";
+	static const char letters[] = "SDTtXZPI+";
 	int64_t state = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		const char *at = strchr(letters, text[i]);
+		const char *at = text[i] ? strchr(letters, text[i]) : NULL;
 
-		if (text[i] && at && text[i] != 'I')
+		if (at)
 			state |= INT64_C(1) << (at - letters);
-		else if (text[i] == 'I')
-			state |= 0x402;
 	}
 	return state;
 }
