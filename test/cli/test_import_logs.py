@@ -241,3 +241,33 @@ def test_what_journalctl_writes(kymo, tmp_path, form):
         [(int(line["__REALTIME_TIMESTAMP"]) * 1000, line["MESSAGE"]) for line in told] and len(told) == 300
     assert all({name: str(event["fields"].get(name)) for name in line if not name.startswith("__")} ==
                {name: value for name, value in line.items() if not name.startswith("__")} for event, line in zip(events, told))
+
+
+def test_relative_times_of_strace(kymo, tmp_path):
+    """strace -r: each time is the distance to the line before, of any thread; with -t, both times are there."""
+    lines = ('     0.000000 execve("/bin/x", ["x"], 0x7ffd /* 3 vars */) = 0', "     0.000100 wait4(-1,  <unfinished ...>", "[pid     8]      1.000200 close(1) = 0",
+             "     0.000003 <... wait4 resumed>NULL, 0, NULL) = 8", "     0.000001 what no call is", "     0.000006 --- SIGCHLD {si_signo=SIGCHLD} ---",
+             "     0.000010 exit_group(0)     = ?", "     0.000020 +++ exited with 0 +++")
+    ends = (0, 100, 1000300, 1000303, 1000304, 1000310, 1000320, 1000340)
+    for front in ("", "7   "):
+        text = "".join((front if line[0] == " " else "") + line + "\n" for line in lines)
+        found = log_fields(kymo, tmp_path / "a.strace", text)
+        assert sorted({ns for ns, _ in found}) == sorted({us * 1000 for us in ends} - {1000304000}) and found[-1][1]["message"] == "+++ exited with 0 +++"
+    for front, times in (("1795713893.000001 (+     0.000000) ", 1795713893000001000), ("12:00:00.000001 (+     0.000000) ", None)):
+        found = log_fields(kymo, tmp_path / "a.strace", f"{front}close(3) = 0 <0.000004>\n")
+        assert [fields for _, fields in found] == [{"arguments": "3"}, {"ret": 0, "error": ""}]
+        assert found[1][0] - found[0][0] == 4000 and (not times or found[0][0] == times)
+
+
+@pytest.mark.parametrize("options", [(), ("-f",), ("-f", "-tt")])
+def test_what_strace_r_writes(kymo, tmp_path, options):
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed: tools/install-deps test")
+    path = tmp_path / "s"
+    done = subprocess.run(["strace", "-r", "-T", *options, "-o", path, "sh", "-c", "sleep 0.2 & wait"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"strace cannot run here: {done.stderr[-300:]}")
+    events = events_of(kymo, path)
+    assert events[0]["event"] == "syscall_entry_execve" and "line" not in {event["event"] for event in events}
+    assert 0.2e9 < events[-1]["timestamp_ns"] - events[0]["timestamp_ns"] < 60e9
+    assert "-tt" in options or events[0]["timestamp_ns"] == 0

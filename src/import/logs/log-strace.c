@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * strace -f -ttt -T: calls become the events of a kernel trace, so that reports of system calls read them. Times of the day (-tt) are
- * of the day when the file was written.
+ * of the day when the file was written. Each time of strace -r is the distance to the line before, of any thread.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@ static const struct ky_maker_field context[] = {{.name = "tid", .kind = KY_MAKER
 
 struct strace_line {
 	int64_t tid, ns;
+	bool is_relative; /* ns: since the line before */
 	const char *name; /* of the call; NULL: none */
 	size_t name_len;
 	const char *args, *rest; /* behind '(': to ')', or to the end; behind "= " */
@@ -24,15 +25,39 @@ struct strace_line {
 	const char *note; /* "--- SIGCHLD ... ---", "+++ exited with 0 +++" */
 };
 
-static bool strace_time(struct ky_log_clock *clock, const char **at, const char *end, int64_t *ns)
+/* Times since 1970 are above this, and no program waits so long. */
+#define RELATIVE_MAX_NS (INT64_C(1000000000) * 1000000000)
+
+/* "(+     0.000123) ", which -r adds to other times. */
+static const char *strace_skip_relative(const char *at, const char *end)
+{
+	const char *stop = end - at > 2 && memcmp(at, "(+ ", 3) == 0
+				   ? memchr(at, ')', (size_t)(end - at))
+				   : NULL;
+
+	return stop && end - stop > 1 && stop[1] == ' ' ? stop + 2 : at;
+}
+
+/* The time at *@at, which goes behind the blank that follows it. */
+static bool strace_time(struct ky_log_clock *clock, const char **at, const char *end,
+			struct strace_line *line)
 {
 	const char *from = *at;
 
-	if (ky_log_time_seconds(at, end, ns) && *at < end && **at == ' ' &&
-	    memchr(from, '.', (size_t)(*at - from)))
-		return true;
+	/* strace -r puts blanks before small numbers. */
+	while (from < end && *from == ' ')
+		from++;
 	*at = from;
-	return ky_log_time_of_day(clock, at, end, ns) && *at < end && **at == ' ';
+	if (ky_log_time_seconds(at, end, &line->ns) && *at < end && **at == ' ' &&
+	    memchr(from, '.', (size_t)(*at - from))) {
+		line->is_relative = line->ns < RELATIVE_MAX_NS;
+	} else {
+		*at = from;
+		if (!ky_log_time_of_day(clock, at, end, &line->ns) || *at == end || **at != ' ')
+			return false;
+	}
+	*at = strace_skip_relative(*at + 1, end);
+	return true;
 }
 
 static bool strace_pid(const char **at, const char *end, int64_t *tid)
@@ -163,11 +188,11 @@ static bool strace_take(struct ky_log_clock *clock, int64_t tid, const char *tex
 
 	*line = (struct strace_line){.tid = tid};
 	/* A number with a blank behind it may be the time of a line without a pid. */
-	if (strace_pid(&at, end, &line->tid) && !strace_time(clock, &at, end, &line->ns))
+	if (strace_pid(&at, end, &line->tid) && !strace_time(clock, &at, end, line))
 		return false;
-	if (at == text && !strace_time(clock, &at, end, &line->ns))
+	if (at == text && !strace_time(clock, &at, end, line))
 		return false;
-	at = strace_skip_brackets(at + (at < end && *at == ' '), end);
+	at = strace_skip_brackets(at, end);
 	if (end - at > 4 && (memcmp(at, "--- ", 4) == 0 || memcmp(at, "+++ ", 4) == 0)) {
 		line->note = at;
 		return true;
@@ -359,10 +384,33 @@ static int strace_note(struct ky_log_file *log, const struct strace_line *line, 
 	return ky_log_put(log, &text, 1);
 }
 
+/* The time of a line, @ns after the line before it. Sums that 64 bits do not hold are lies. */
+static int64_t strace_sum(struct ky_log_file *log, int64_t ns)
+{
+	if (__builtin_add_overflow(log->origin_ns, ns, &log->origin_ns))
+		log->origin_ns = INT64_MAX;
+	return log->origin_ns;
+}
+
+/* 1: @line has events; negative. @end: of its text. */
+static int strace_events(struct ky_log_file *log, const struct strace_line *line, const char *end)
+{
+	int ret = 0;
+
+	if (line->note)
+		ret = strace_note(log, line, end);
+	else if (!line->is_resumed)
+		ret = strace_entry(log, line);
+	if (!ret && line->rest)
+		ret = strace_exit(log, line, end);
+	return ret < 0 ? ret : 1;
+}
+
 static int strace_line(struct ky_log_file *log, const char *text, size_t len)
 {
 	struct strace_line line;
 	char *copy;
+	bool is_known;
 	int ret = 0;
 
 	/* strace writes none; what follows it would be lost. */
@@ -372,17 +420,12 @@ static int strace_line(struct ky_log_file *log, const char *text, size_t len)
 	copy = strndup(text, len);
 	if (!copy)
 		return ky_error_nomem(log->err);
-	if (strace_take(&log->clock, strace_file_tid(log->name), copy, strlen(copy), &line)) {
-		const char *end = copy + strlen(copy);
-
-		if (line.note)
-			ret = strace_note(log, &line, end);
-		else if (!line.is_resumed)
-			ret = strace_entry(log, &line);
-		if (!ret && line.rest)
-			ret = strace_exit(log, &line, end);
-		ret = ret < 0 ? ret : 1;
-	}
+	is_known = strace_take(&log->clock, strace_file_tid(log->name), copy, strlen(copy), &line);
+	/* The time of a line that says nothing else counts, too. */
+	if (line.is_relative)
+		line.ns = strace_sum(log, line.ns);
+	if (is_known)
+		ret = strace_events(log, &line, copy + strlen(copy));
 	free(copy);
 	return ret;
 }
