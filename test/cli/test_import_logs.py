@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 
@@ -169,9 +170,10 @@ def test_results_of_strace(kymo, tmp_path):
     text = "".join(call.format(i, result) for i, result in enumerate(results))
     text += '8 1795713893.05 openat(3</>, "a") = 4</a b> <0.000004>\n8 1795713893.06 poll([{fd=5}], 1) = 1 ([{fd=5, revents=POLLIN}])\n'
     text += '8 1795713893.1 read(3,  <unfinished ...>\n8 1795713893.2 <... read resumed>"ab", 9) = 2\n'
-    exits = [fields for _, fields in log_fields(kymo, tmp_path / "a.strace", text) if "ret" in fields]
-    assert [one["ret"] for one in exits] == [-512, -530, -524, -0xa00000, -2, 0o22, 0, 4, 1, 2]
-    assert [one.get("result") for one in exits[6:]] == [None, "</a b>", "([{fd=5, revents=POLLIN}])", None]
+    found = [fields for _, fields in log_fields(kymo, tmp_path / "a.strace", text)]
+    exits = [fields for fields in found if "ret" in fields]
+    assert [one["ret"] for one in exits] == [-512, -530, -524, -0xa00000, -2, 0o22, 4, 1, 2] and found[6] == {"arguments": "1"}
+    assert [one.get("result") for one in exits[6:]] == ["</a b>", "([{fd=5, revents=POLLIN}])", None]
     assert exits[-1] == {"ret": 2, "error": "", "arguments": '"ab", 9'}
 
 
@@ -271,3 +273,19 @@ def test_what_strace_r_writes(kymo, tmp_path, options):
     assert events[0]["event"] == "syscall_entry_execve" and "line" not in {event["event"] for event in events}
     assert 0.2e9 < events[-1]["timestamp_ns"] - events[0]["timestamp_ns"] < 60e9
     assert "-tt" in options or events[0]["timestamp_ns"] == 0
+
+
+def test_calls_of_strace_without_durations(kymo, tmp_path):
+    """Without -T, only a call that other lines interrupt has a duration. A call without one has its result in the entry, and is not measured."""
+    path = tmp_path / "a.strace"
+    path.write_text('8 1795713893.1 openat(3, "a") = -1 ENOENT (No such file or directory)\n8 1795713893.2 read(3,  <unfinished ...>\n'
+                    '9 1795713893.3 close(1) = 0\n8 1795713893.4 <... read resumed>"ab", 9) = 2\n8 1795713893.5 exit_group(0) = ?\n')
+    done = kymo("convert", "--to", "json", path)
+    events = [json.loads(line) for line in done.out.splitlines()]
+    assert [(event["event"], event["fields"]) for event in events] == [
+        ("syscall_entry_openat", {"arguments": '3, "a"', "ret": -2, "error": "ENOENT"}), ("syscall_entry_read", {"arguments": "3,"}),
+        ("syscall_entry_close", {"arguments": "1", "ret": 0, "error": ""}), ("syscall_exit_read", {"ret": 2, "error": "", "arguments": '"ab", 9'}),
+        ("syscall_entry_exit_group", {"arguments": "0"})]
+    assert "2 system calls have no duration, which strace -T would write" in done.err
+    report = kymo("report", "syscalls", "--wide", path).out
+    assert re.search(r"read +1 +0 +200\.0 ms", report) and re.search(r"openat +0 +0 .*1\n", report)

@@ -116,6 +116,13 @@ static void import_log_warn(const struct ky_log_file *log, uint64_t n_moved,
 	if (log->hole_bytes)
 		ky_log_warning(to, "%s: %" PRIu64 " bytes before lines are zeros: no lines", path,
 			       log->hole_bytes);
+	if (log->n_unmeasured)
+		ky_log_warning(
+			to,
+			"%s: %" PRIu64
+			" system calls have no duration, which strace -T would write: their events of "
+			"entry have the results, and reports count these calls as not measured",
+			path, log->n_unmeasured);
 	if (n_moved)
 		ky_log_warning(to,
 			       "%s: %" PRIu64

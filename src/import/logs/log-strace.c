@@ -238,15 +238,15 @@ static int strace_put(struct ky_log_file *log, const char *prefix, const struct 
 	return ky_log_put(log, values, n);
 }
 
-/* Where " 3</etc/passwd> <0.000012>" ends before its duration, if it has one. */
+/* Where " 3</etc/passwd> <0.000012>" ends before its duration; *ns: -1: it has none. */
 static const char *strace_duration(const char *at, const char *end, int64_t *ns)
 {
 	const char *from = end > at && end[-1] == '>' ? memrchr(at, '<', (size_t)(end - at)) : NULL;
 	const char *number = from ? from + 1 : NULL;
 
-	*ns = 0;
+	*ns = -1;
 	if (!from || !ky_log_time_seconds(&number, end, ns) || number != end - 1) {
-		*ns = 0;
+		*ns = -1;
 		return end;
 	}
 	while (from > at && from[-1] == ' ')
@@ -317,8 +317,8 @@ struct strace_result {
 	size_t error_len, text_len;
 };
 
-/* What the kernel returned: -ERRNO is shown as -1 and a name, and what the kernel alone sees as '?' and a name. */
-static void strace_take_result(const char *at, const char *end, struct strace_result *result)
+/* What the kernel returned: -ERRNO is shown as -1 and a name, and what the kernel alone sees as '?' and a name. False: the call did not return. */
+static bool strace_take_result(const char *at, const char *end, struct strace_result *result)
 {
 	char *stop;
 
@@ -326,51 +326,84 @@ static void strace_take_result(const char *at, const char *end, struct strace_re
 	while (at < end && *at == ' ')
 		at++;
 	if (at >= end)
-		return;
+		return false;
 	if (*at == '?') {
 		result->value = strace_error(at + 1, end, &result->error, &result->error_len);
-		return;
+		return result->value != 0 || result->error_len;
 	}
 	/* Addresses go up to 2^64. */
 	result->value = *at == '-' ? strtoll(at, &stop, 0) : (int64_t)strtoull(at, &stop, 0);
 	if (result->value == -1 && *at == '-') {
 		result->value = strace_error(stop, end, &result->error, &result->error_len);
 		result->value = result->value ? result->value : -1;
-		return;
+		return true;
 	}
 	at = stop;
 	while (at < end && *at == ' ')
 		at++;
 	result->text = at;
 	result->text_len = at < end ? (size_t)(end - at) : 0;
+	return true;
 }
 
-static int strace_entry(struct ky_log_file *log, const struct strace_line *line)
-{
-	struct ky_log_value args = ky_log_text("arguments", line->args, line->args_len);
-
-	return strace_put(log, "syscall_entry_", line, line->ns, &args, 1);
-}
-
-/* A call that strace showed in one piece ends its duration after it began. */
-static int strace_exit(struct ky_log_file *log, const struct strace_line *line, const char *end)
+/* What the call returned. The number of fields; 0: it did not return. */
+static size_t strace_values(const struct strace_line *line, const char *end,
+			    struct ky_log_value values[3])
 {
 	struct strace_result result;
-	struct ky_log_value values[4];
-	int64_t duration_ns;
 	size_t n = 0;
 
-	end = strace_duration(line->rest, end, &duration_ns);
-	strace_take_result(line->rest, end, &result);
+	if (!strace_take_result(line->rest, end, &result))
+		return 0;
 	values[n++] = ky_log_number("ret", result.value);
 	values[n++] = ky_log_text("error", result.error, result.error_len);
 	if (result.text_len)
 		values[n++] = ky_log_text("result", result.text, result.text_len);
+	return n;
+}
+
+/*
+ * A call that strace showed in one piece ends its duration after it began. Without a duration (-T), nothing tells when it ended: the
+ * entry has the result, and there is no exit, which would be a duration of 0.
+ */
+static int strace_whole(struct ky_log_file *log, const struct strace_line *line, const char *end)
+{
+	struct ky_log_value entry[4] = {ky_log_text("arguments", line->args, line->args_len)};
+	struct ky_log_value values[3];
+	int64_t duration_ns = -1, end_ns;
+	size_t n = 0;
+	int ret;
+
+	if (line->rest) {
+		end = strace_duration(line->rest, end, &duration_ns);
+		n = strace_values(line, end, values);
+	}
+	if (duration_ns < 0) {
+		log->n_unmeasured += n > 0;
+		memcpy(entry + 1, values, n * sizeof(values[0]));
+		return strace_put(log, "syscall_entry_", line, line->ns, entry, 1 + n);
+	}
+	ret = strace_put(log, "syscall_entry_", line, line->ns, entry, 1);
+	if (__builtin_add_overflow(line->ns, duration_ns, &end_ns))
+		end_ns = line->ns;
+	return ret < 0 ? ret : strace_put(log, "syscall_exit_", line, end_ns, values, n);
+}
+
+/* The end of a call whose begin was in a line before. */
+static int strace_resumed(struct ky_log_file *log, const struct strace_line *line, const char *end)
+{
+	struct ky_log_value values[4];
+	int64_t duration_ns;
+	size_t n;
+
+	if (!line->rest)
+		return 0;
+	end = strace_duration(line->rest, end, &duration_ns);
+	n = strace_values(line, end, values);
 	/* What the call has filled in: strace shows it at the exit. */
-	if (line->is_resumed && line->args_len)
+	if (line->args_len)
 		values[n++] = ky_log_text("arguments", line->args, line->args_len);
-	return strace_put(log, "syscall_exit_", line,
-			  line->ns + (line->is_resumed ? 0 : duration_ns), values, n);
+	return strace_put(log, "syscall_exit_", line, line->ns, values, n);
 }
 
 static int strace_note(struct ky_log_file *log, const struct strace_line *line, const char *end)
@@ -395,14 +428,14 @@ static int64_t strace_sum(struct ky_log_file *log, int64_t ns)
 /* 1: @line has events; negative. @end: of its text. */
 static int strace_events(struct ky_log_file *log, const struct strace_line *line, const char *end)
 {
-	int ret = 0;
+	int ret;
 
 	if (line->note)
 		ret = strace_note(log, line, end);
-	else if (!line->is_resumed)
-		ret = strace_entry(log, line);
-	if (!ret && line->rest)
-		ret = strace_exit(log, line, end);
+	else if (line->is_resumed)
+		ret = strace_resumed(log, line, end);
+	else
+		ret = strace_whole(log, line, end);
 	return ret < 0 ? ret : 1;
 }
 
