@@ -241,6 +241,10 @@ def test_what_journalctl_writes(kymo, tmp_path, form):
     events = [json.loads(line) for line in kymo("convert", "--to", "json", tmp_path / "j").out.splitlines()]
     assert [(event["timestamp_ns"], event["fields"]["MESSAGE"]) for event in events] == \
         [(int(line["__REALTIME_TIMESTAMP"]) * 1000, line["MESSAGE"]) for line in told] and len(told) == 300
+    # The types are those of the format for export.
+    (tmp_path / "export").write_bytes(say("export"))
+    assert [event["fields"] for event in events] == [event["fields"] for event in events_of(kymo, tmp_path / "export")]
+    assert isinstance(events[0]["fields"]["_PID"], int) and isinstance(events[0]["fields"]["_BOOT_ID"], str)
     assert all({name: str(event["fields"].get(name)) for name in line if not name.startswith("__")} ==
                {name: value for name, value in line.items() if not name.startswith("__")} for event, line in zip(events, told))
 

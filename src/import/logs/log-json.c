@@ -88,6 +88,15 @@ static bool log_json_value_time(struct ky_log_file *log, int rank, const struct 
 	return value->kind == KY_MAKER_S64 && ky_log_time_integer(value->number, ns);
 }
 
+/* journalctl writes numbers into JSON as texts. Its other format for export, which log-journal.c reads, has no types. */
+static void log_json_of_journal(struct ky_log_value *values, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (values[i].kind == KY_MAKER_TEXT &&
+		    ky_log_is_number(values[i].text, values[i].len, &values[i].number))
+			values[i].kind = KY_MAKER_S64;
+}
+
 /* The event of a line, of whose fields one is the time. */
 static int log_json_put(struct ky_log_file *log, struct ky_log_value *values, size_t n)
 {
@@ -109,6 +118,8 @@ static int log_json_put(struct ky_log_file *log, struct ky_log_value *values, si
 		n--;
 		memmove(&values[time], &values[time + 1], (n - time) * sizeof(values[0]));
 	}
+	if (best == 0)
+		log_json_of_journal(values, n);
 	ret = ky_log_event(log, "log", ns, values, n);
 	return ret < 0 ? ret : 1;
 }
