@@ -211,35 +211,65 @@ bool ky_log_json_value(const char *name, void *json, bool is_repaired, struct ky
 	return true;
 }
 
+struct log_json_fields {
+	struct ky_log_value values[KY_LOG_FIELDS_MAX];
+	char *made[KY_LOG_FIELDS_MAX];
+	size_t n;
+	bool is_journal, is_repaired, is_cut;
+};
+
+static void log_json_add(struct log_json_fields *fields, const char *name, json_t *value)
+{
+	struct ky_log_value *field = &fields->values[fields->n];
+	char **made = &fields->made[fields->n];
+
+	if (fields->n == KY_LOG_FIELDS_MAX) {
+		fields->is_cut = true;
+		return;
+	}
+	*made = NULL;
+	if (fields->is_journal && json_is_array(value) && log_json_bytes(value, field, made)) {
+		field->name = name;
+		field->name_len = strlen(name);
+		field->is_escaped = false;
+		fields->n++;
+	} else if (ky_log_json_value(name, value, fields->is_repaired, field, made)) {
+		fields->n++;
+	}
+}
+
+/* A field that an entry of the journal has more than once is an array of its values. */
+static bool log_json_is_repeated(const struct log_json_fields *fields, json_t *value)
+{
+	json_t *first = json_is_array(value) ? json_array_get(value, 0) : NULL;
+
+	return fields->is_journal && (json_is_string(first) || json_is_array(first));
+}
+
 static int put_object(struct ky_log_file *log, json_t *object, bool is_repaired)
 {
-	struct ky_log_value values[KY_LOG_FIELDS_MAX];
-	char *made[KY_LOG_FIELDS_MAX] = {0};
-	bool is_journal = json_object_get(object, JOURNAL_TIME);
+	struct log_json_fields fields;
 	const char *name;
-	json_t *value;
-	size_t n = 0;
+	json_t *value, *one;
+	size_t i;
 	int ret;
 
+	fields.n = 0;
+	fields.is_journal = json_object_get(object, JOURNAL_TIME);
+	fields.is_repaired = is_repaired;
+	fields.is_cut = false;
 	json_object_foreach(object, name, value)
 	{
-		if (n == KY_LOG_FIELDS_MAX) {
-			log->n_shortened++;
-			break;
-		}
-		if (is_journal && json_is_array(value) &&
-		    log_json_bytes(value, &values[n], &made[n])) {
-			values[n].name = name;
-			values[n].name_len = strlen(name);
-			values[n].is_escaped = false;
-			n++;
-		} else if (ky_log_json_value(name, value, is_repaired, &values[n], &made[n])) {
-			n++;
+		if (log_json_is_repeated(&fields, value)) {
+			json_array_foreach(value, i, one) log_json_add(&fields, name, one);
+		} else {
+			log_json_add(&fields, name, value);
 		}
 	}
-	ret = log_json_put(log, values, n);
-	for (size_t i = 0; i < n; i++)
-		free(made[i]);
+	log->n_shortened += fields.is_cut;
+	ret = log_json_put(log, fields.values, fields.n);
+	for (i = 0; i < fields.n; i++)
+		free(fields.made[i]);
 	return ret;
 }
 
