@@ -293,3 +293,15 @@ def test_calls_of_strace_without_durations(kymo, tmp_path):
     assert "2 system calls have no duration, which strace -T would write" in done.err
     report = kymo("report", "syscalls", "--wide", path).out
     assert re.search(r"read +1 +0 +200\.0 ms", report) and re.search(r"openat +0 +0 .*1\n", report)
+
+
+def test_zones_of_programs(kymo, tmp_path):
+    """PostgreSQL writes the zone behind the time, and then a number in brackets, which is no host. Names of other zones are text."""
+    path = tmp_path / "postgresql.log"
+    for zone, message in ((" UTC", "[55] LOG:  ready"), (" GMT", "[55] LOG:  ready"), ("Z", "[55] LOG:  ready"), ("", "CET [55] LOG:  ready"),
+                          ("", "Zone: left"), ("", "UTCx left")):
+        path.write_text(f"2026-11-28 02:02:30.123{zone} {message}\n" * 2)
+        done = kymo("convert", "--to", "json", path, env={"TZ": "UTC"})
+        assert "not of the format" not in done.err
+        events = [json.loads(line) for line in done.out.splitlines()]
+        assert [(event["timestamp_ns"], event["fields"]) for event in events] == [(1795831350123000000, {"message": message})] * 2, message

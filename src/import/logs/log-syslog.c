@@ -111,8 +111,9 @@ static bool syslog_probe(const char *line, size_t len)
 	/* The kernel's log, which has no host: dmesg --time-format iso. */
 	if (ky_log_dmesg.probe(line, len))
 		return false;
-	/* A tag is what makes it plain, and no level in the host's place: other logs begin with a time, too. */
+	/* A tag is what makes it plain, and a host, no level and no bracket in its place: other logs begin with a time, too. */
 	return take_line(&clock, line, len, &message) && message.program_len &&
+	       isalnum((unsigned char)*message.host) &&
 	       !ky_log_has_level(message.host, message.host_len);
 }
 

@@ -109,6 +109,12 @@ static bool clock_time(const char **text, const char *end, int64_t *seconds, int
 	return true;
 }
 
+/* The letters of a zone's name end here: "Zone 7" and "UTCx" are words. */
+static bool log_time_ends_word(const char *at, const char *end)
+{
+	return at >= end || !(isalnum((unsigned char)*at) || *at == '_');
+}
+
 /* "Z", "+01:00", "+0100", "UTC", with a blank before it or not. False: none is there. */
 static bool zone(const char **text, const char *end, int64_t *offset_s)
 {
@@ -118,11 +124,12 @@ static bool zone(const char **text, const char *end, int64_t *offset_s)
 
 	at += at < end && *at == ' ';
 	*offset_s = 0;
-	if (end - at >= 3 && (memcmp(at, "UTC", 3) == 0 || memcmp(at, "GMT", 3) == 0)) {
+	if (end - at >= 3 && (memcmp(at, "UTC", 3) == 0 || memcmp(at, "GMT", 3) == 0) &&
+	    log_time_ends_word(at + 3, end)) {
 		*text = at + 3;
 		return true;
 	}
-	if (at < end && *at == 'Z') {
+	if (at < end && *at == 'Z' && log_time_ends_word(at + 1, end)) {
 		*text = at + 1;
 		return true;
 	}
