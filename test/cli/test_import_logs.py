@@ -74,7 +74,7 @@ def test_times_as_programs_write_them(kymo, tmp_path):
     assert events[0]["timestamp_ns"] % 10**9 == 619632000
     (tmp_path / "app.log").write_text("E0517 15:04:22.619632\n17/06/09 20:10:40 no level\n")
     refusal = kymo("print", tmp_path / "app.log", code=1).err
-    assert "no file of a known format" in refusal and "give a log format" in refusal
+    assert "no file of a known format" in refusal and "; --log-format says how the lines of a log are written" in refusal
     (tmp_path / "app.log").write_text("")
     assert "app.log: the file is empty, so it has no events" in kymo("print", tmp_path / "app.log", code=1).err
 
@@ -305,3 +305,24 @@ def test_zones_of_programs(kymo, tmp_path):
         assert "not of the format" not in done.err
         events = [json.loads(line) for line in done.out.splitlines()]
         assert [(event["timestamp_ns"], event["fields"]) for event in events] == [(1795831350123000000, {"message": message})] * 2, message
+
+
+@pytest.mark.parametrize("options, says", [
+    (("--log-format", "foo"), ("--log-format: no format has the name 'foo'; formats are chrome, ", ", logfmt, and regular expressions")),
+    (("--log-format", "foo.*"), ("--log-format: the expression has no named groups",)),
+    (("--log-format", "(?<time>.*)", "--log-time", "%Y %Q"), ("--log-time:1:4: '%Q' is no part of a time",)),
+    (("--log-format", "json", "--log-time", "%Y %"), ("--log-time:1:4: '%' is no part of a time",)),
+    (("--log-format", "syslog", "--log-time", "%Y"), ("--log-time: the format 'syslog' has its own times",)),
+    (("--log-time", "%Y"), ("--log-time needs --log-format",))])
+def test_options_that_make_no_sense(kymo, tmp_path, options, says):
+    (tmp_path / "a.log").write_text("2026 a\n")
+    refusal = kymo("print", *options, tmp_path / "a.log", code=2).err
+    assert all(text in refusal for text in says)
+
+
+def test_every_part_of_a_time(kymo, tmp_path):
+    """A format with all conversions is no error, and they are read."""
+    line = "28% 26 11 Nov November Nov 28 28 332 02 02 AM 02:02:30 30 2026-11-28 +0000 UTC .5 x"
+    form = "28%% %y %m %b %B %h %d %e %j %H %I %p %T %S %F %z %Z .%f"
+    (_, fields), = log_fields(kymo, tmp_path / "a.log", line + "\n", "--log-format", "^(?<time>.*) (?<rest>x)$", "--log-time", form)
+    assert fields == {"rest": "x"}

@@ -41,6 +41,11 @@ static int import(const struct ky_cli_remotes *from, const struct ky_input_optio
 	static bool is_registered;
 	int ret;
 
+	if (logs.time_format && !logs.format)
+		return ky_error_set(
+			err, KYMO_E_INVALID,
+			"--log-time needs --log-format: a format that is found by the first "
+			"lines has its own times");
 	if (!is_registered)
 		is_registered = atexit(free_imports) == 0;
 	to->feeds = from->feeds.data;

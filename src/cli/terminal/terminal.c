@@ -97,25 +97,18 @@ const char *ky_cli_place(const struct kymo_error *err, char *buf, size_t size)
 	return buf;
 }
 
-/* The library names an input at the beginning, "<filter>"; the user gave it as an option. *rest: what follows. */
+/* The library names an input at the beginning, "<filter>"; the user gives it as an option. *rest: what follows. */
 static const char *option_of(const char *text, const char **rest)
 {
 	static const char *const options[][2] = {
-		{"<filter>", "--filter"},
-		{"<log-format>", "--log-format"},
-		{"<kernel filter>", "--kernel ... if ..."},
-		{"<context>", "--context"},
-		{"<samples>", "--sample"},
-		{"<patterns>", "--user"},
-		{"<comm>", "--comm"},
-		{"<period>", "--period"},
-		{"<group>", "--group-by"},
-		{"<relay space>", "--relay-space"},
-		{"<query space>", "--query-space"},
-		{"<durations>", "--min, --max"},
-		{"<tables>", "--table"},
-		{"<sort column>", "--sort"},
-		{"<buffer size>", "--buffer-size"},
+		{"<filter>", "--filter"},	    {"<log-format>", "--log-format"},
+		{"<log-time>", "--log-time"},	    {"<kernel filter>", "--kernel ... if ..."},
+		{"<context>", "--context"},	    {"<samples>", "--sample"},
+		{"<patterns>", "--user"},	    {"<comm>", "--comm"},
+		{"<period>", "--period"},	    {"<group>", "--group-by"},
+		{"<relay space>", "--relay-space"}, {"<query space>", "--query-space"},
+		{"<durations>", "--min, --max"},    {"<tables>", "--table"},
+		{"<sort column>", "--sort"},	    {"<buffer size>", "--buffer-size"},
 	};
 
 	*rest = text;
@@ -156,7 +149,7 @@ void ky_cli_put_error(FILE *out, const struct kymo_error *err)
 	/* One line, so that logs and grep keep the advice with what it is about. */
 	if (err->hint[0]) {
 		fputs("; ", out);
-		ky_cli_put_text(out, err->hint);
+		put_with_option(out, err->hint);
 	}
 }
 

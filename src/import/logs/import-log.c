@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Logs: the lines of a file, by the format that the user names or that is plain. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -191,6 +192,53 @@ static int import_log_file(const struct ky_import *imports, const char *path,
 	return ret;
 }
 
+/* The user meant a name: as an expression, it would have no groups. */
+static bool import_log_is_name(const char *wanted)
+{
+	while (isalnum((unsigned char)*wanted) || *wanted == '-' || *wanted == '_')
+		wanted++;
+	return !*wanted;
+}
+
+static int import_log_no_format(const char *wanted, struct kymo_error *err)
+{
+	struct ky_strbuf names = KY_STRBUF_INIT;
+	int ret;
+
+	for (size_t i = 0; ky_log_format_at(i); i++)
+		ky_strbuf_addf(&names, "%s%s", i ? ", " : "", ky_log_format_at(i)->name);
+	ret = ky_error_set(err, KYMO_E_INVALID, "no format has the name '%.40s'", wanted);
+	ky_error_input(err, "log-format");
+	ky_error_hint(err, "formats are %s, and regular expressions with named groups",
+		      ky_strbuf_text(&names));
+	ky_strbuf_fini(&names);
+	return ret;
+}
+
+/* @log_format: NULL: an expression. */
+static int import_log_check_time(const char *format, const struct ky_log_format *log_format,
+				 struct kymo_error *err)
+{
+	const char *unknown = ky_log_time_unknown(format);
+
+	/* Formats without this have times of one kind. */
+	if (log_format && !log_format->takes_time_format) {
+		ky_error_set(err, KYMO_E_INVALID, "the format '%s' has its own times",
+			     log_format->name);
+		ky_error_input(err, "log-time");
+		return KYMO_E_INVALID;
+	}
+	if (!unknown)
+		return KYMO_OK;
+	ky_error_set(err, KYMO_E_INVALID, "'%.2s' is no part of a time", unknown);
+	ky_error_input(err, "log-time");
+	ky_error_line(err, 1, (uint32_t)(unknown - format) + 1);
+	ky_error_hint(err,
+		      "parts are those of strftime() for dates, times and zones, and %%f for a "
+		      "fraction of a second");
+	return KYMO_E_INVALID;
+}
+
 static int import_log_choose(const struct ky_import *imports, const char *path,
 			     const struct ky_import_options *options,
 			     const struct ky_log_format **format, struct ky_log_regex **regex,
@@ -199,6 +247,7 @@ static int import_log_choose(const struct ky_import *imports, const char *path,
 	const char *wanted = options ? options->format : NULL;
 
 	*regex = NULL;
+	*format = NULL;
 	if (!wanted) {
 		char content[32];
 
@@ -206,8 +255,12 @@ static int import_log_choose(const struct ky_import *imports, const char *path,
 		return KYMO_OK;
 	}
 	*format = ky_log_format_find(wanted, strlen(wanted));
+	if (options->time_format && import_log_check_time(options->time_format, *format, err) < 0)
+		return err->code;
 	if (*format)
 		return KYMO_OK;
+	if (import_log_is_name(wanted))
+		return import_log_no_format(wanted, err);
 	*format = &ky_log_regex;
 	return ky_log_regex_open(wanted, regex, err);
 }

@@ -93,7 +93,8 @@ struct ky_log_format {
 	const char *domain; /* env domain of the trace; NULL: "log" */
 	const struct ky_maker_field *context;
 	size_t n_context;
-	bool has_cpus; /* each CPU has a stream */
+	bool has_cpus;		/* each CPU has a stream */
+	bool takes_time_format; /* of the user, log->time_format */
 	/* Is @line, the first or second that is not empty, of this format, plainly? NULL: only where the user says so. */
 	bool (*probe)(const char *line, size_t len);
 	/* Likewise of a format without lines: @head is the file's beginning. */

@@ -294,6 +294,7 @@ static int json_line(struct ky_log_file *log, const char *line, size_t len)
 const struct ky_log_format ky_log_json = {
 	.name = "json",
 	.description = "lines of JSON objects; also those of journalctl -o json",
+	.takes_time_format = true,
 	.probe = json_probe,
 	.line = json_line,
 };
@@ -340,6 +341,7 @@ static int logfmt_line(struct ky_log_file *log, const char *line, size_t len)
 const struct ky_log_format ky_log_logfmt = {
 	.name = "logfmt",
 	.description = "lines of key=value pairs",
+	.takes_time_format = true,
 	.probe = logfmt_probe,
 	.line = logfmt_line,
 };

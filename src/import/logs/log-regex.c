@@ -87,9 +87,12 @@ int ky_log_regex_open(const char *expression, struct ky_log_regex **out, struct 
 	regex_library.pcre2_pattern_info_8(regex->code, PCRE2_INFO_NAMEENTRYSIZE,
 					   &regex->name_bytes);
 	regex_library.pcre2_pattern_info_8(regex->code, PCRE2_INFO_NAMETABLE, &regex->names);
-	if (!regex->n_names)
-		return ky_error_set(err, KYMO_E_INVALID,
-				    "the expression has no named groups, such as (?<time>...)");
+	if (!regex->n_names) {
+		ret = ky_error_set(err, KYMO_E_INVALID,
+				   "the expression has no named groups, such as (?<time>...)");
+		ky_error_input(err, "log-format");
+		return ret;
+	}
 	regex->match = regex_library.pcre2_match_data_create_from_pattern_8(regex->code, NULL);
 	regex->context = regex_library.pcre2_match_context_create_8(NULL);
 	if (!regex->match || !regex->context)

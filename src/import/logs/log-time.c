@@ -248,6 +248,16 @@ bool ky_log_time_seconds(const char **text, const char *end, int64_t *ns)
 	return true;
 }
 
+const char *ky_log_time_unknown(const char *format)
+{
+	while ((format = strchr(format, '%'))) {
+		if (!format[1] || !strchr("YymbBhdejHIpMSTFsZzf%", format[1]))
+			return format;
+		format += 2;
+	}
+	return NULL;
+}
+
 struct parts {
 	int64_t year, fraction_ns, offset_s, epoch_s;
 	int month, day, day_of_year, hour, minute, second;

@@ -28,9 +28,14 @@ bool ky_log_time_of_day(struct ky_log_clock *clock, const char **text, const cha
 			int64_t *ns);
 /* "1764181493.123456": seconds; exact to the ns. */
 bool ky_log_time_seconds(const char **text, const char *end, int64_t *ns);
-/* By strftime()'s conversions Y m d H M S y b B e j T F s Z z and f (a fraction of digits); other characters stand for themselves. */
+/*
+ * By strftime()'s conversions Y y m b B h d e j H I p M S T F s Z z %, and f (a fraction of digits); other characters stand for
+ * themselves.
+ */
 bool ky_log_time_format(struct ky_log_clock *clock, const char *format, const char **text,
 			const char *end, int64_t *ns);
+/* The first conversion of @format that is none of these; NULL: all are. */
+const char *ky_log_time_unknown(const char *format);
 /* A number whose size tells its unit: s, ms, us or ns since 1970. False: no time is so large, or negative. */
 bool ky_log_time_number(double value, int64_t *ns);
 bool ky_log_time_integer(int64_t value, int64_t *ns);

@@ -431,8 +431,9 @@ static int not_a_known_file(const char *path, const struct stat *st, struct kymo
 	ky_error_set(err, KYMO_E_NOT_FOUND,
 		     "not a directory, so not a trace, and no file of a known format");
 	ky_error_path(err, path);
-	ky_error_hint(err, "if the file is a log, give a log format, which says how its lines are "
-			   "written; if it is part of a trace, name the directory of `metadata`");
+	ky_error_hint(err,
+		      "<log-format> says how the lines of a log are written; if the file is part "
+		      "of a trace, name the directory of `metadata`");
 	return KYMO_E_NOT_FOUND;
 }
 
