@@ -34,7 +34,7 @@ bool ky_log_time_seconds(const char **text, const char *end, int64_t *ns);
  */
 bool ky_log_time_format(struct ky_log_clock *clock, const char *format, const char **text,
 			const char *end, int64_t *ns);
-/* The first conversion of @format that is none of these; NULL: all are. */
+/* The first conversion of @format that is not in this list; NULL: all are in it. */
 const char *ky_log_time_unknown(const char *format);
 /* A number whose size tells its unit: s, ms, us or ns since 1970. False: no time is so large, or negative. */
 bool ky_log_time_number(double value, int64_t *ns);
