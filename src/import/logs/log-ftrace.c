@@ -8,18 +8,12 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "import/ftrace/foreign-calls.h"
 #include "import/logs/log-format.h"
+#include "import/logs/log-ftrace-calls.h"
 #include "import/logs/log-perf-script.h"
 
 static const struct ky_maker_field context[] = {
 	{.name = "tid", .kind = KY_MAKER_S32},
-};
-
-struct ftrace_line {
-	int64_t tid, cpu, ns;
-	const char *name, *fields;
-	size_t name_len;
 };
 
 /* Machines with more CPUs are not known, and each CPU costs the trace a stream. */
@@ -72,13 +66,13 @@ static bool take_tid(const char *begin, const char *end, int64_t *tid)
 }
 
 /* "0: B|124|name": kernels of years ago do not name the function that writes a program's mark. */
-static bool ftrace_is_mark(const struct ftrace_line *line)
+static bool ftrace_is_mark(const struct ky_ftrace_line *line)
 {
 	/* What follows the colon is the line's. */
 	return line->name_len == 1 && *line->name == '0' && line->fields == line->name + 2;
 }
 
-static bool ftrace_take(const char *text, size_t len, struct ftrace_line *line)
+static bool ftrace_take(const char *text, size_t len, struct ky_ftrace_line *line)
 {
 	const char *end = text + len, *at = find_cpu(text, end, &line->cpu), *word;
 
@@ -118,14 +112,14 @@ static bool ftrace_take(const char *text, size_t len, struct ftrace_line *line)
 	       (line->name_len > 1 && line->name_len < 128 && !isdigit((unsigned char)*line->name));
 }
 
-static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ftrace_line *line);
+static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ky_ftrace_line *line);
 
 static bool ftrace_probe(const char *text, size_t len)
 {
 	/* The second is that of perf script --header. */
 	static const char head[] = "# tracer:", perf_head[] = "# ========";
 	struct ky_perf_script_head sample;
-	struct ftrace_line line;
+	struct ky_ftrace_line line;
 
 	return (len >= sizeof(head) - 1 && memcmp(text, head, sizeof(head) - 1) == 0) ||
 	       (len == sizeof(perf_head) - 1 && memcmp(text, perf_head, len) == 0) ||
@@ -221,7 +215,7 @@ static struct ky_log_value ftrace_value(const char *name, size_t name_len, const
 }
 
 /* The words before the first field, @at: "(do_sys_openat2+0x0/0x160) path=x", "bdi 8:0: ino=7". */
-static size_t ftrace_front(const struct ftrace_line *line, const char *at,
+static size_t ftrace_front(const struct ky_ftrace_line *line, const char *at,
 			   struct ky_log_value *value)
 {
 	const char *from = line->fields;
@@ -234,7 +228,7 @@ static size_t ftrace_front(const struct ftrace_line *line, const char *at,
 	return at > from;
 }
 
-static size_t ftrace_fields(const struct ftrace_line *line, const char *end, bool is_sched,
+static size_t ftrace_fields(const struct ky_ftrace_line *line, const char *end, bool is_sched,
 			    struct ky_log_value *values)
 {
 	const char *at =
@@ -260,110 +254,7 @@ static size_t ftrace_fields(const struct ftrace_line *line, const char *end, boo
 	return n;
 }
 
-static bool log_ftrace_begins(const char *text, size_t len, const char *with)
-{
-	return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
-}
-
-/* "NR 16 " at *@at, which goes behind it. False: it is no number of a call. */
-static bool ftrace_call_number(const char **at, const char *end, int64_t *number)
-{
-	const char *from = *at, *stop;
-
-	while (from < end && *from == ' ')
-		from++;
-	if (!log_ftrace_begins(from, (size_t)(end - from), "NR "))
-		return false;
-	from += 3;
-	stop = memchr(from, ' ', (size_t)(end - from));
-	if (!stop || !ky_log_is_number(from, (size_t)(stop - from), number))
-		return false;
-	*at = stop + 1;
-	return true;
-}
-
-/* The events of raw_syscalls. "sys_exit(error_code: 0)", without a colon, is the call exit(). */
-static bool ftrace_is_raw_call(const struct ftrace_line *line, bool *is_exit)
-{
-	*is_exit = line->name_len == 8 && memcmp(line->name, "sys_exit", 8) == 0;
-	return (*is_exit || (line->name_len == 9 && memcmp(line->name, "sys_enter", 9) == 0)) &&
-	       line->fields[-1] == ':';
-}
-
-/* "(1, 5401, 7ffd)" or "= -25", which follows the number. */
-static bool ftrace_raw_value(const char *at, const char *end, bool is_exit,
-			     struct ky_log_value *value)
-{
-	int64_t result;
-
-	while (end > at && end[-1] == ' ')
-		end--;
-	if (!is_exit) {
-		*value = ky_log_text("arguments", at + 1, (size_t)(end - at) - 2);
-		return end - at >= 2 && *at == '(' && end[-1] == ')';
-	}
-	if (end - at < 3 || memcmp(at, "= ", 2) != 0 ||
-	    ky_log_json_integer(at + 2, (size_t)(end - at - 2), &result) != KY_MAKER_S64)
-		return false;
-	*value = ky_log_number("ret", result);
-	return true;
-}
-
-/*
- * "NR 16 (1, 5401, 7ffd)", "NR 16 = -25": the event is that of the call, as in perf.data; a call without a name here keeps its number. The number
- * of fields; 0: the line has no call.
- */
-static size_t ftrace_raw_call(const struct ky_log_file *log, const struct ftrace_line *line,
-			      const char *end, bool is_exit, char name[192],
-			      struct ky_log_value *values)
-{
-	const char *at = line->fields, *call;
-	int64_t id;
-	size_t n = 0;
-
-	if (!ftrace_call_number(&at, end, &id))
-		return 0;
-	call = id < 0 || log->is_other_machine ? NULL : ky_foreign_call_name((uint64_t)id);
-	if (!call)
-		values[n++] = ky_log_number("id", id);
-	if (!ftrace_raw_value(at, end, is_exit, &values[n]))
-		return 0;
-	if (call)
-		snprintf(name, 192, "syscall_%s_%s", is_exit ? "exit" : "entry", call);
-	return n + 1;
-}
-
-/* "sys_openat(dfd: ffffff9c, ...)", "sys_openat -> 0x3", trace-cmd's "sys_enter_openat: dfd: ..." and "sys_exit_openat: 0x3" */
-static int ftrace_syscall(struct ky_log_file *log, const struct ftrace_line *line, const char *end,
-			  char name[192], struct ky_log_value *value)
-{
-	const char *call = line->name + 4, *at = line->fields;
-	size_t len = line->name_len - 4;
-	bool is_exit = false;
-
-	(void)log;
-	while (at < end && *at == ' ')
-		at++;
-	if (log_ftrace_begins(call, len, "enter_")) {
-		call += 6;
-		len -= 6;
-	} else if (log_ftrace_begins(call, len, "exit_")) {
-		is_exit = true;
-		call += 5;
-		len -= 5;
-	} else if (end - at > 3 && memcmp(at, "-> ", 3) == 0) {
-		is_exit = true;
-		at += 3;
-	}
-	snprintf(name, 192, "syscall_%s_%.*s", is_exit ? "exit" : "entry", (int)len, call);
-	if (is_exit)
-		*value = ky_log_number("ret", (int64_t)strtoull(at, NULL, 0));
-	else
-		*value = ky_log_text("arguments", at, (size_t)(end - at));
-	return 1;
-}
-
-static int ftrace_put(struct ky_log_file *log, const struct ftrace_line *line, const char *name,
+static int ftrace_put(struct ky_log_file *log, const struct ky_ftrace_line *line, const char *name,
 		      struct ky_log_value *values, size_t n)
 {
 	int ret;
@@ -383,11 +274,10 @@ static bool ftrace_is_head(const char *text, size_t len)
 	static const char empty[] = " is empty";
 	size_t n = sizeof(empty) - 1;
 
-	return log_ftrace_begins(text, len, "version = ") ||
-	       log_ftrace_begins(text, len, "TRACE:") ||
-	       log_ftrace_begins(text, len, "capturing trace") ||
-	       log_ftrace_begins(text, len, "cpus=") ||
-	       (log_ftrace_begins(text, len, "CPU ") && len > n &&
+	return ky_ftrace_begins(text, len, "version = ") || ky_ftrace_begins(text, len, "TRACE:") ||
+	       ky_ftrace_begins(text, len, "capturing trace") ||
+	       ky_ftrace_begins(text, len, "cpus=") ||
+	       (ky_ftrace_begins(text, len, "CPU ") && len > n &&
 		memcmp(text + len - n, empty, n) == 0);
 }
 
@@ -401,7 +291,7 @@ static int ftrace_lost(struct ky_log_file *log, const char *text, size_t len)
 	unsigned long cpu;
 	uint64_t n;
 
-	if (!log_ftrace_begins(text, len, "CPU:") || len >= sizeof(line))
+	if (!ky_ftrace_begins(text, len, "CPU:") || len >= sizeof(line))
 		return 0;
 	memcpy(line, text, len);
 	line[len] = '\0';
@@ -420,7 +310,7 @@ static int ftrace_sample(struct ky_log_file *log, const struct ky_perf_script_he
 			 const char *end, const struct ky_strbuf *stack)
 {
 	struct ky_log_value values[3] = {ky_log_text("event", head->event, head->event_len)};
-	const struct ftrace_line line = {
+	const struct ky_ftrace_line line = {
 		.tid = head->tid,
 		.cpu = head->cpu,
 		.ns = head->ns < 0 ? log->last_ns : head->ns,
@@ -440,14 +330,14 @@ static int ftrace_sample(struct ky_log_file *log, const struct ky_perf_script_he
 }
 
 /* The head of a tracepoint that has a period, or no CPU. */
-static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ftrace_line *line)
+static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ky_ftrace_line *line)
 {
 	const char *colon = memchr(head->event, ':', head->event_len);
 
 	if (!colon || head->event_len > 128 ||
 	    (head->period < 0 && !isalpha((unsigned char)*head->event)))
 		return false;
-	*line = (struct ftrace_line){
+	*line = (struct ky_ftrace_line){
 		.tid = head->tid,
 		.cpu = head->cpu,
 		.ns = head->ns,
@@ -471,27 +361,21 @@ static bool ftrace_is_text(const char *name)
 	return false;
 }
 
-static int ftrace_event(struct ky_log_file *log, const struct ftrace_line *line, const char *end,
+static int ftrace_event(struct ky_log_file *log, const struct ky_ftrace_line *line, const char *end,
 			const struct ky_strbuf *stack)
 {
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
 	const char *at = line->fields;
-	char name[192];
-	bool is_exit;
-	size_t n = 0;
+	char name[KY_FTRACE_NAME_BYTES];
+	size_t n;
 
 	snprintf(name, sizeof(name), "%.*s", (int)line->name_len, line->name);
-	if (ftrace_is_raw_call(line, &is_exit)) {
-		snprintf(name, sizeof(name), "raw_syscalls_sys_%s", is_exit ? "exit" : "enter");
-		n = ftrace_raw_call(log, line, end, is_exit, name, values);
-	} else if (log_ftrace_begins(line->name, line->name_len, "sys_") && line->name_len > 5) {
-		n = (size_t)ftrace_syscall(log, line, end, name, values);
-	} else if (ftrace_is_mark(line)) {
+	n = ky_ftrace_call(log, line, end, name, values);
+	if (ftrace_is_mark(line))
 		snprintf(name, sizeof(name), "tracing_mark_write");
-	} else if (!ftrace_is_text(name)) {
-		n = ftrace_fields(line, end, log_ftrace_begins(name, strlen(name), "sched_"),
+	else if (!n && !ftrace_is_text(name))
+		n = ftrace_fields(line, end, ky_ftrace_begins(name, strlen(name), "sched_"),
 				  values);
-	}
 	log->n_shortened += n == KY_LOG_FIELDS_MAX;
 	if (!n) {
 		while (at < end && *at == ' ')
@@ -513,7 +397,7 @@ static int ftrace_any(struct ky_log_file *log, const char *text, size_t len,
 		      const struct ky_strbuf *stack)
 {
 	struct ky_perf_script_head head;
-	struct ftrace_line line;
+	struct ky_ftrace_line line;
 	bool is_head = stack->len && ftrace_head(text, len, &head);
 
 	/* "java 7 [000] 12.000001: cycles:", and a call stack: a sample, whose period is not in the text. */
@@ -560,7 +444,7 @@ static void ftrace_note_machine(struct ky_log_file *log, const char *text, size_
 {
 	static const char arch[] = "# arch : ", known[] = "# arch : x86_64";
 
-	if (log_ftrace_begins(text, len, arch))
+	if (ky_ftrace_begins(text, len, arch))
 		log->is_other_machine = len != sizeof(known) - 1 || memcmp(text, known, len) != 0;
 }
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* System calls in the text of ftrace and perf script. Threads: any. */
+#ifndef KY_IMPORT_LOG_FTRACE_CALLS_H
+#define KY_IMPORT_LOG_FTRACE_CALLS_H
+
+#include "import/logs/log-format.h"
+
+struct ky_ftrace_line {
+	int64_t tid, cpu, ns;
+	const char *name, *fields;
+	size_t name_len;
+};
+
+#define KY_FTRACE_NAME_BYTES 192
+
+bool ky_ftrace_begins(const char *text, size_t len, const char *with);
+/*
+ * The event of a system call: its fields, which point into the line, and its @name. The line ends at @end. The number of fields; 0: the line
+ * has no call, and @name is still changed if it is one of raw_syscalls.
+ */
+size_t ky_ftrace_call(const struct ky_log_file *log, const struct ky_ftrace_line *line,
+		      const char *end, char name[KY_FTRACE_NAME_BYTES],
+		      struct ky_log_value values[2]);
+
+#endif
