@@ -220,6 +220,8 @@ def test_calls_by_number(kymo, tmp_path):
             ("raw_syscalls_sys_enter", {"id": -1, "arguments": "0"}), ("raw_syscalls_sys_exit", {"message": "NR 9 = 18446744073709551616"})]
         report = kymo("report", "syscalls", path).out
         assert re.search(r"ioctl +1 +1 +1\.000 us.* ENOTTY 1", report)
+        path.write_text(text + front.format(9) + system + "sys_enter")
+        assert events_of(kymo, path)[-1]["event"] == "raw_syscalls_sys_enter"
         # Of another architecture, 16 is another call.
         path.write_text("# ========\n# arch : aarch64\n" + text)
         assert events_of(kymo, path)[0]["fields"] == {"id": 16, "arguments": "1, 5401, 7ffd, 0, 0, 8"}

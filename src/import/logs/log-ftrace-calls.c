@@ -28,12 +28,12 @@ static bool ftrace_call_number(const char **at, const char *end, int64_t *number
 	return true;
 }
 
-/* The events of raw_syscalls. "sys_exit(error_code: 0)", without a colon, is the call exit(). */
+/* The events of raw_syscalls. "sys_exit(error_code: 0)", without a colon, is the call exit(); no call is enter(). */
 static bool ftrace_is_raw_call(const struct ky_ftrace_line *line, bool *is_exit)
 {
-	*is_exit = line->name_len == 8 && memcmp(line->name, "sys_exit", 8) == 0;
-	return (*is_exit || (line->name_len == 9 && memcmp(line->name, "sys_enter", 9) == 0)) &&
-	       line->fields[-1] == ':';
+	*is_exit = line->name_len == 8 && memcmp(line->name, "sys_exit", 8) == 0 &&
+		   line->fields[-1] == ':';
+	return *is_exit || (line->name_len == 9 && memcmp(line->name, "sys_enter", 9) == 0);
 }
 
 /* "(1, 5401, 7ffd)" or "= -25", which follows the number. */
