@@ -87,3 +87,29 @@ def test_cpus_with_many_digits(kymo, tmp_path, cpu, name):
     assert len(events) == 3 and {event["context"]["tid"] for event in events if event["event"] != "line"} == {7}
     cpus = {event["packet"]["cpu_id"] for event in events if event["event"] == "sched_waking"}
     assert cpus == ({1, 2, 1023} if name == "event" else {1, 2}) and (name == "line") == any(event["event"] == "line" for event in events)
+
+
+def test_numbers_at_the_end_of_a_file(kymo, tmp_path):
+    """No NUL ends them, and what lies behind is no part of them."""
+    path = tmp_path / "t"
+    path.write_text("x-1     [000] ..... 1.000000: sys_exit_openat: 3")
+    assert "{ ret = 3 }" in kymo("print", path).out
+    path.write_text("x-1     [000] ..... 1.000000: sys_exit_openat: \n7zip-1     [000] ..... 2.000000: foo: a=1\n")
+    assert "{ ret = 0 }" in kymo("print", path).out
+    path.write_text("x 1 [000] 1.0: 123")
+    kymo("print", path, code=1)
+
+
+def test_format_of_a_log_that_begins_with_a_hole(kymo, tmp_path):
+    path = tmp_path / "log"
+    with open(path, "wb") as file:
+        file.seek(1 << 20)
+        file.write(b"2026-11-21T05:30:01.000001+00:00 host app[7]: line\n" * 3)
+    assert kymo("print", path, code=None).out.count("program = \"app\"") == 3
+
+
+def test_format_of_numbers_that_are_times(kymo, tmp_path):
+    path = tmp_path / "log"
+    path.write_text('{"time":20261121050000,"m":"x"}\n')
+    done = kymo("print", "--clock-date", "--log-format", "json", "--log-time", "%Y%m%d%H%M%S", path)
+    assert done.out.startswith("[2026-11-21 05:00:00")

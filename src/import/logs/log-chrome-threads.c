@@ -17,6 +17,7 @@ struct chrome_open {
 
 struct chrome_thread {
 	struct chrome_open *innermost;
+	uint64_t n_unkept; /* begins within the innermost one: too many are open */
 };
 
 struct chrome_threads {
@@ -116,8 +117,12 @@ int ky_chrome_push(struct ky_log_file *log, json_t *object, const char *name)
 	size_t len = strnlen(name, KY_CHROME_NAME_BYTES);
 	struct chrome_open *open;
 
-	if (threads->n_open >= OPEN_MAX || (!thread && threads->threads.len >= NAMES_MAX))
+	if (!thread && (threads->n_open >= OPEN_MAX || threads->threads.len >= NAMES_MAX))
 		return KYMO_OK;
+	if (thread && (threads->n_open >= OPEN_MAX || thread->n_unkept)) {
+		thread->n_unkept++;
+		return KYMO_OK;
+	}
 	if (!thread) {
 		thread = ky_arena_new(&log->arena, struct chrome_thread);
 		if (!thread || ky_map_set(&threads->threads, key, thread) < 0)
@@ -151,6 +156,10 @@ void ky_chrome_pop(struct ky_log_file *log, json_t *object, char name[KY_CHROME_
 								 ky_chrome_id(object, "tid")));
 
 	*name = '\0';
+	if (thread && thread->n_unkept) {
+		thread->n_unkept--;
+		return;
+	}
 	if (!thread || !thread->innermost)
 		return;
 	strcpy(name, thread->innermost->name);

@@ -72,11 +72,13 @@ static bool chrome_add(struct chrome_fields *fields, const char *name, json_t *v
 {
 	size_t n = fields->n;
 
+	if (!value)
+		return true;
 	if (n == KY_LOG_FIELDS_MAX)
 		return false;
 	fields->made[n] = NULL;
-	fields->n += value && ky_log_json_value(name, value, fields->is_repaired,
-						&fields->values[n], &fields->made[n]);
+	fields->n += ky_log_json_value(name, value, fields->is_repaired, &fields->values[n],
+				       &fields->made[n]);
 	return true;
 }
 

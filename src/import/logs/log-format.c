@@ -72,17 +72,28 @@ static const struct ky_log_format *log_format_of_text(const char *text, size_t l
 	return format;
 }
 
+/* Where the first data are: a log that was cut while its program went on writing begins with a hole. */
+static uint64_t log_format_behind_hole(const struct ky_foreign_file *file)
+{
+	off_t data = lseek(file->fd, 0, SEEK_DATA);
+
+	return data > 0 && (uint64_t)data < file->size_bytes ? (uint64_t)data : 0;
+}
+
 const struct ky_log_format *ky_log_format_of(const char *path)
 {
 	struct ky_foreign_file file;
 	const struct ky_log_format *format = NULL;
 	const uint8_t *bytes;
-	uint64_t len;
+	uint64_t len, begin;
 
 	if (ky_foreign_open(&file, path, -1, NULL) < 0)
 		return NULL;
-	len = file.size_bytes < HEAD_BYTES ? file.size_bytes : HEAD_BYTES;
-	bytes = len ? ky_foreign_bytes(&file, 0, len, "the head", NULL) : NULL;
+	begin = log_format_behind_hole(&file);
+	len = file.size_bytes - begin < HEAD_BYTES ? file.size_bytes - begin : HEAD_BYTES;
+	bytes = len ? ky_foreign_bytes(&file, begin, len, "the head", NULL) : NULL;
+	for (; bytes && len && !*bytes && begin; bytes++)
+		len--;
 	/* Editors and other systems put a byte order mark in front. */
 	if (bytes && ky_log_has_bom(bytes, (size_t)len)) {
 		bytes += KY_LOG_BOM_BYTES;
@@ -92,7 +103,7 @@ const struct ky_log_format *ky_log_format_of(const char *path)
 		format = log_format_of_head((const char *)bytes, (size_t)len);
 	if (bytes && !format)
 		format = log_format_of_text((const char *)bytes, (size_t)len,
-					    file.size_bytes <= HEAD_BYTES);
+					    file.size_bytes - begin <= HEAD_BYTES);
 	ky_foreign_close(&file);
 	return format;
 }

@@ -80,6 +80,17 @@ static size_t ftrace_raw_call(const struct ky_log_file *log, const struct ky_ftr
 	return n + 1;
 }
 
+/* The number at @at, which ends at @end: no NUL does. */
+static int64_t ftrace_calls_result(const char *at, const char *end)
+{
+	char text[32];
+	size_t len = (size_t)(end - at) < sizeof(text) ? (size_t)(end - at) : sizeof(text) - 1;
+
+	memcpy(text, at, len);
+	text[len] = '\0';
+	return (int64_t)strtoull(text, NULL, 0);
+}
+
 /* "sys_openat(dfd: ffffff9c, ...)", "sys_openat -> 0x3", trace-cmd's "sys_enter_openat: dfd: ..." and "sys_exit_openat: 0x3" */
 static size_t ftrace_syscall(const struct ky_ftrace_line *line, const char *end,
 			     char name[KY_FTRACE_NAME_BYTES], struct ky_log_value *value)
@@ -104,7 +115,7 @@ static size_t ftrace_syscall(const struct ky_ftrace_line *line, const char *end,
 	snprintf(name, KY_FTRACE_NAME_BYTES, "syscall_%s_%.*s", is_exit ? "exit" : "entry",
 		 (int)len, call);
 	if (is_exit)
-		*value = ky_log_number("ret", (int64_t)strtoull(at, NULL, 0));
+		*value = ky_log_number("ret", ftrace_calls_result(at, end));
 	else
 		*value = ky_log_text("arguments", at, (size_t)(end - at));
 	return 1;

@@ -170,6 +170,8 @@ static bool log_json_flat_number(struct flat *flat, struct ky_log_value *value)
 	value->kind = ky_log_json_integer(begin, (size_t)(flat->at - begin), &value->number);
 	if (value->kind == KY_MAKER_TEXT || (*begin == '-' && !value->number))
 		return false;
+	value->text = begin;
+	value->len = (size_t)(flat->at - begin);
 	if (flat->at == flat->end || (*flat->at | 0x20) == 'e')
 		return false;
 	return *flat->at != '.' || log_json_flat_real(flat, begin, value);

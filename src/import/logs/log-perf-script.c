@@ -41,6 +41,16 @@ static bool perf_script_is_digits(const struct perf_script_word *word)
 	return word->len && word->len < 19;
 }
 
+/* The number that @digits are. No NUL ends them. */
+static int64_t perf_script_number(const struct perf_script_word *digits)
+{
+	int64_t number = 0;
+
+	for (size_t i = 0; i < digits->len; i++)
+		number = number * 10 + (digits->at[i] - '0');
+	return number;
+}
+
 /* "64730.196334:" */
 static bool perf_script_time(const struct perf_script_word *word, int64_t *ns)
 {
@@ -58,7 +68,7 @@ static bool perf_script_cpu(const struct perf_script_word *word, int64_t *cpu)
 	if (word->len < 5 || word->len > 8 || *word->at != '[' || word->at[word->len - 1] != ']' ||
 	    !perf_script_is_digits(&digits))
 		return false;
-	*cpu = strtoll(word->at + 1, NULL, 10);
+	*cpu = perf_script_number(&digits);
 	return true;
 }
 
@@ -74,7 +84,7 @@ static bool perf_script_tid(const struct perf_script_word *word, int64_t *tid)
 
 	if (!perf_script_is_digits(&digits))
 		return false;
-	*tid = strtoll(from, NULL, 10);
+	*tid = is_negative ? -perf_script_number(&digits) : perf_script_number(&digits);
 	return true;
 }
 
@@ -87,7 +97,7 @@ static bool log_perf_script_event(const char *at, const char *end, struct ky_per
 	if (!perf_script_word(&at, end, &word))
 		return false;
 	if (perf_script_is_digits(&word)) {
-		head->period = strtoll(word.at, NULL, 10);
+		head->period = perf_script_number(&word);
 		if (!perf_script_word(&at, end, &word))
 			return false;
 	}
@@ -136,7 +146,7 @@ static bool perf_script_untimed_words(const struct perf_script_word *words, size
 	head->cpu = 0;
 	if (n > 2 && perf_script_is_digits(&words[0]) &&
 	    (perf_script_cpu(&words[1], &head->cpu) || perf_script_tid(&words[1], &head->tid)))
-		head->period = strtoll(words[i++].at, NULL, 10);
+		head->period = perf_script_number(&words[i++]);
 	if (i < n && perf_script_cpu(&words[i], &head->cpu))
 		i++;
 	return i + 1 < n && head->cpu < CPUS_MAX && perf_script_tid(&words[i], &head->tid);
