@@ -409,7 +409,7 @@ static void add_more(struct ky_strbuf *out, const struct ky_report_results *resu
 }
 
 /* A trace that an importer made has no path of its own: the command takes that of the file. */
-static void add_place(struct ky_strbuf *out, const struct ky_trace *trace)
+static void render_text_add_place(struct ky_strbuf *out, const struct ky_trace *trace)
 {
 	size_t len = strlen(trace->path);
 
@@ -435,7 +435,7 @@ static void add_next(struct ky_strbuf *out, const struct ky_report_results *resu
 		ky_strbuf_add(out, next, (size_t)(why - next)); /* lint: own text */
 		ky_strbuf_addc(out, ' ');
 		if (set->traces.len == 1)
-			add_place(out, set->traces.data[0]);
+			render_text_add_place(out, set->traces.data[0]);
 		else
 			ky_strbuf_adds(out, "TRACE...");
 		ky_strbuf_adds(out, "   ");
