@@ -162,7 +162,7 @@ void ky_chrome_pop(struct ky_log_file *log, json_t *object, char name[KY_CHROME_
 	}
 	if (!thread || !thread->innermost)
 		return;
-	strcpy(name, thread->innermost->name);
+	memcpy(name, thread->innermost->name, strlen(thread->innermost->name) + 1);
 	chrome_threads_take(threads, thread);
 }
 

@@ -28,7 +28,7 @@ static bool ftrace_call_number(const char **at, const char *end, int64_t *number
 	return true;
 }
 
-/* The events of raw_syscalls. "sys_exit(error_code: 0)", without a colon, is the call exit(); no call is enter(). */
+/* The events of raw_syscalls. "sys_exit(error_code: 0)", without a colon, is the call "exit"; no call is "enter". */
 static bool ftrace_is_raw_call(const struct ky_ftrace_line *line, bool *is_exit)
 {
 	*is_exit = line->name_len == 8 && memcmp(line->name, "sys_exit", 8) == 0 &&

@@ -350,7 +350,7 @@ static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ky_ftr
 	       memchr(head->event, '-', (size_t)(colon - head->event)) == NULL;
 }
 
-/* What programs and the kernel's printf() write: all is text, also what looks like a field. */
+/* What programs and trace_printk() of the kernel write: all is text, also what looks like a field. */
 static bool ftrace_is_text(const char *name)
 {
 	static const char *const names[] = {"print", "bprint", "bputs", "tracing_mark_write"};
