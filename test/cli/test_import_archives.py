@@ -126,6 +126,8 @@ def test_compressed_file_that_is_cut(kymo, tmp_path, kind):
         assert f"data are cut (at byte {len(cut)})" in done.err and done.err.count("damaged") == 1
     path.write_bytes(packed[:20])
     kymo("print", path, code=1)
+    path.write_bytes(PACKERS[kind](b""))
+    assert "the compressed file has no content" in kymo("print", path, code=1).err
 
 
 def test_gzip_whose_checksum_differs(kymo, tmp_path):

@@ -71,6 +71,9 @@ static int archive_reader_failed(struct ky_archive_reader *reader, struct archiv
 	const char *why = archive_reader_damage(reader, &at);
 
 	reader->is_damage_known = why != NULL;
+	if (!why && reader->source && ky_archive_source_is_empty(reader->source))
+		return ky_archive_reader_bad(reader, KYMO_E_FORMAT,
+					     "the compressed file has no content");
 	if (!why)
 		why = library.archive_error_string(archive);
 	ky_error_set(reader->err, KYMO_E_FORMAT, "the archive is damaged: %s", why ? why : "");

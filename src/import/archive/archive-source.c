@@ -46,7 +46,7 @@ struct ky_archive_source {
 	size_t in_at, in_bytes, out_bytes;
 	bool is_between;   /* no stream is begun */
 	bool is_file_done; /* all of the file is in `in` */
-	bool is_too_large;
+	bool is_too_large, has_content;
 	const char *damage;
 	union {
 		z_stream gzip;
@@ -323,7 +323,13 @@ size_t ky_archive_source_read(struct ky_archive_source *source, const void **dat
 			source_step(source);
 	}
 	*data = source->out;
+	source->has_content |= source->out_bytes > 0;
 	return source->out_bytes;
+}
+
+bool ky_archive_source_is_empty(const struct ky_archive_source *source)
+{
+	return !source->has_content;
 }
 
 bool ky_archive_source_is_too_large(const struct ky_archive_source *source)

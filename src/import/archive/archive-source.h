@@ -31,6 +31,8 @@ size_t ky_archive_source_read(struct ky_archive_source *source, const void **dat
 const char *ky_archive_source_damage(const struct ky_archive_source *source,
 				     uint64_t *offset_bytes);
 
+/* Nothing has been unpacked so far. */
+bool ky_archive_source_is_empty(const struct ky_archive_source *source);
 /* The damage is none: the data need more memory than a decoder gets. */
 bool ky_archive_source_is_too_large(const struct ky_archive_source *source);
 
