@@ -96,6 +96,8 @@ def test_numbers_at_the_end_of_a_file(kymo, tmp_path):
     assert "{ ret = 3 }" in kymo("print", path).out
     path.write_text("x-1     [000] ..... 1.000000: sys_exit_openat: \n7zip-1     [000] ..... 2.000000: foo: a=1\n")
     assert "{ ret = 0 }" in kymo("print", path).out
+    path.write_text("<34>1 2026-11-21T05:30:01Z host app 7 id ")
+    assert 'data = "", message = ""' in kymo("print", path).out
     path.write_text("x 1 [000] 1.0: 123")
     kymo("print", path, code=1)
 

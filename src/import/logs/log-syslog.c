@@ -224,7 +224,9 @@ static int syslog_5424_line(struct ky_log_file *log, const char *line, size_t le
 	values[n++] = ky_log_text("msgid", words[3], lens[3]);
 	values[n++] = ky_log_number("facility", priority >> 3);
 	values[n++] = ky_log_text("severity", severity, strlen(severity));
-	values[n++] = ky_log_text("data", data, *data == '-' ? 0 : (size_t)(at - data));
+	/* A line may end before its data. */
+	values[n++] =
+		ky_log_text("data", data, at == data || *data == '-' ? 0 : (size_t)(at - data));
 	at += at < end && *at == ' ';
 	if (end - at >= 3 && memcmp(at, bom, 3) == 0)
 		at += 3;
