@@ -47,48 +47,36 @@ static void test_switch(void **state)
 	ky_arena_fini(&arena);
 }
 
-/* What follows to the record's end: of text, a field; of anything else, none. */
+#define PRINT_HEAD                                                             \
+	"name: print\nID: 5\nformat:\n"                                        \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n" \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"           \
+	"\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
+
+/* What follows to the record's end: of text, a field; of anything else, none. Older kernels write no brackets. */
 static void test_open_end(void **state)
 {
-	static const char text[] =
-		"name: print\nID: 5\nformat:\n"
-		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-		"\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
-		"\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:0;\n"
-		"\tfield:u32 words[];\toffset:16;\tsize:0;\tsigned:0;\n\n"
-		"print fmt: \"%s\", REC->buf\n";
-	struct ky_format format;
-	struct ky_arena arena;
+	static const char *const texts[] = {
+		PRINT_HEAD "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:0;\n"
+			   "\tfield:u32 words[];\toffset:16;\tsize:0;\tsigned:0;\n\n"
+			   "print fmt: \"%s\", REC->buf\n",
+		PRINT_HEAD "\tfield:char buf;\toffset:16;\tsize:0;\tsigned:0;\n\n"
+			   "print fmt: \"%s\", REC->buf\n",
+	};
 
 	(void)state;
-	ky_arena_init(&arena);
-	assert_int_equal(ky_format_parse(&arena, text, sizeof(text) - 1, &format, NULL), 0);
-	assert_int_equal(format.n_fields, 2);
-	assert_int_equal(format.fixed_bytes, 16);
-	assert_int_equal(format.fields[1].kind, KY_FORMAT_REST_TEXT);
-	ky_arena_fini(&arena);
-}
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct ky_format format;
+		struct ky_arena arena;
 
-/* Older kernels write no brackets. */
-static void test_open_end_of_old_kernels(void **state)
-{
-	static const char text[] =
-		"name: print\nID: 5\nformat:\n"
-		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-		"\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
-		"\tfield:char buf;\toffset:16;\tsize:0;\tsigned:0;\n\n"
-		"print fmt: \"%s\", REC->buf\n";
-	struct ky_format format;
-	struct ky_arena arena;
-
-	(void)state;
-	ky_arena_init(&arena);
-	assert_int_equal(ky_format_parse(&arena, text, sizeof(text) - 1, &format, NULL), 0);
-	assert_int_equal(format.n_fields, 2);
-	assert_int_equal(format.fields[1].kind, KY_FORMAT_REST_TEXT);
-	ky_arena_fini(&arena);
+		ky_arena_init(&arena);
+		assert_int_equal(ky_format_parse(&arena, texts[i], strlen(texts[i]), &format, NULL),
+				 0);
+		assert_int_equal(format.n_fields, 2);
+		assert_int_equal(format.fixed_bytes, 16);
+		assert_int_equal(format.fields[1].kind, KY_FORMAT_REST_TEXT);
+		ky_arena_fini(&arena);
+	}
 }
 
 static void test_dynamic(void **state)
@@ -213,13 +201,9 @@ static void test_page_layout(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_switch),
-		cmocka_unit_test(test_dynamic),
-		cmocka_unit_test(test_open_end),
-		cmocka_unit_test(test_open_end_of_old_kernels),
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_too_many_fields),
+		cmocka_unit_test(test_switch),	    cmocka_unit_test(test_dynamic),
+		cmocka_unit_test(test_open_end),    cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_bad),	    cmocka_unit_test(test_too_many_fields),
 		cmocka_unit_test(test_page_layout),
 	};
 

@@ -33,7 +33,7 @@ const char *ky_archive_source_damage(const struct ky_archive_source *source,
 
 /* Nothing has been unpacked so far. */
 bool ky_archive_source_is_empty(const struct ky_archive_source *source);
-/* The damage is none: the data need more memory than a decoder gets. */
+/* The source has ended because the data need more memory than a decoder gets; the data may be whole. */
 bool ky_archive_source_is_too_large(const struct ky_archive_source *source);
 
 #endif

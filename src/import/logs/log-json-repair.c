@@ -57,7 +57,7 @@ static bool log_json_repair_is_wide(const char *word, size_t len)
 	return !*end && isinf(real);
 }
 
-/* What is no text: a number, or one of JavaScript's words for what is none. */
+/* A value outside quotation marks: a number, or a word of JavaScript such as NaN. */
 static const char *log_json_repair_word(struct ky_strbuf *to, const char *at, const char *end)
 {
 	static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
