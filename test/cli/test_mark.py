@@ -81,3 +81,18 @@ def test_files_without_marks(kymo, tmp_path):
     result = kymo("print", "--clock-offset", "a.log:mark", log, code=None)
     assert result.code in (1, 2) and "no event of it is a mark" in result.err
     assert "TEXT is a line" in kymo("mark", "two\nlines", code=2).err
+
+
+def test_times_of_two_kinds_are_said(kymo, tmp_path):
+    """Times since the machine's start and wall times in one order: a warning, unless an offset or an option says that this is meant."""
+    boot, wall = tmp_path / "d", tmp_path / "s"
+    boot.write_text("".join(f"[{second:5}.250000] usb 1-1: message {second}\n" for second in range(3)))
+    wall.write_text("".join(f"2026-11-26T10:00:{second:02}Z host app[1]: message\n" for second in range(3)))
+    result = kymo("print", boot, wall)
+    assert f"{boot}/log has times since the start of a machine, and {wall}/log has wall times" in result.err
+    assert result.err.count("warning") == 1 and "--clock-offset" in result.err and len(result.out.splitlines()) == 6
+    assert result.err in kymo("print", wall, boot).err
+    assert "has wall times" in kymo("query", boot, wall, "SELECT count(*) FROM event").err
+    for args in ((boot,), (boot, boot), (wall, wall), ("--clock-offset", "d/log:1795687200s", boot, wall), ("--clock-force-correlate", boot, wall)):
+        assert kymo("print", *args).err == ""
+    assert kymo("info", boot, wall).err == ""

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/reading/join-marks.h"
+#include "cli/reading/times-apart.h"
 #include "cli/terminal/command.h"
 #include "import/common/import.h"
 #include "store/read/clocks.h"
@@ -145,6 +146,8 @@ int ky_cli_open(struct ky_trace_set *set, char **args, int n_args,
 	if (ret < 0 || !merge || options->force_correlate)
 		return ret;
 	ret = ky_clocks_correlate(set, err);
+	if (ret == KYMO_OK && !options->is_again)
+		ky_cli_warn_of_times_apart(set);
 	if (ret == KYMO_OK)
 		return ret;
 	ky_error_hint(err, "--clock-force-correlate merges them by their times, --clock-offset "
