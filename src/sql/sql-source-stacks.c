@@ -53,6 +53,9 @@ static int64_t sql_stacks_number(const struct ky_stack_seen *seen)
 {
 	uint64_t hash = ky_hash_u64(seen->host->index + 1);
 
+	for (uint32_t i = 0; i < seen->n_names; i++)
+		hash = ky_hash_u64(hash ^ ky_hash_bytes(seen->names[i].text, seen->names[i].len) ^
+				   seen->names[i].is_kernel);
 	for (uint32_t i = 0; i < seen->n_kernel; i++)
 		hash = ky_hash_u64(hash ^ seen->kernel[i]);
 	if (seen->n_user && seen->thread)
@@ -99,13 +102,29 @@ static const struct ky_sql_column sample_columns[] = {
 	KY_SQL_RANGE_COLS,
 };
 
+static void sql_stacks_put_innermost(struct ky_sql_pass *pass, const struct ky_stack_seen *seen,
+				     struct ky_sql_cell *row)
+{
+	const struct ky_symbols_frame *frames;
+
+	if (seen->n_names)
+		ky_sql_put_text(&pass->rows, &row[SAMPLE_FUNCTION], seen->names[0].text,
+				seen->names[0].len);
+	else if (sql_stacks_frames(pass, seen, seen->n_kernel ? seen->kernel[0] : seen->user[0],
+				   false, &frames) &&
+		 frames[0].function)
+		ky_sql_put_text(&pass->rows, &row[SAMPLE_FUNCTION], frames[0].function,
+				strlen(frames[0].function));
+}
+
 static int sql_stacks_on_sample(void *data, const struct ky_stack_seen *seen)
 {
 	struct ky_sql_pass *pass = data;
-	const struct ky_symbols_frame *frames;
 	struct ky_sql_cell *row;
 
-	if (!seen->source && !seen->n_kernel && !seen->n_user)
+	bool has_stack = seen->n_kernel || seen->n_user || seen->n_names;
+
+	if (!seen->source && !has_stack)
 		return 0;
 	row = ky_sql_rows_new(&pass->rows);
 	if (!row)
@@ -119,14 +138,10 @@ static int sql_stacks_on_sample(void *data, const struct ky_stack_seen *seen)
 				strlen(seen->source));
 	ky_sql_put(&row[SAMPLE_WEIGHT], (int64_t)seen->weight);
 	ky_sql_put_name(&row[SAMPLE_EVENT], seen->event->cls->name);
-	if (ky_sql_rows_uses(&pass->rows, SAMPLE_STACK) && (seen->n_kernel || seen->n_user))
+	if (ky_sql_rows_uses(&pass->rows, SAMPLE_STACK) && has_stack)
 		ky_sql_put(&row[SAMPLE_STACK], sql_stacks_number(seen));
-	if (ky_sql_rows_uses(&pass->rows, SAMPLE_FUNCTION) && (seen->n_kernel || seen->n_user) &&
-	    sql_stacks_frames(pass, seen, seen->n_kernel ? seen->kernel[0] : seen->user[0], false,
-			      &frames) &&
-	    frames[0].function)
-		ky_sql_put_text(&pass->rows, &row[SAMPLE_FUNCTION], frames[0].function,
-				strlen(frames[0].function));
+	if (ky_sql_rows_uses(&pass->rows, SAMPLE_FUNCTION) && has_stack)
+		sql_stacks_put_innermost(pass, seen, row);
 	ky_sql_put_host(&row[SAMPLE_HOST], seen->host);
 	return ky_sql_rows_keep(&pass->rows);
 }
@@ -167,8 +182,9 @@ static const struct ky_sql_column stack_columns[] = {
 	KY_SQL_COL("stack", "INTEGER", "its number, as the table sample has it"),
 	KY_SQL_COL("depth", "INTEGER", "the frame: 0 is the innermost"),
 	KY_SQL_COL("kind", "TEXT", "'kernel' or 'user'"),
-	KY_SQL_COL("address", "INTEGER",
-		   "a number with a sign; format('%x', address) shows it in hexadecimal"),
+	KY_SQL_COL(
+		"address", "INTEGER",
+		"a number with a sign; format('%x', address) shows it in hexadecimal; NULL: of a text of perf script"),
 	KY_SQL_COL("function", "TEXT", "the function; NULL: not known"),
 	KY_SQL_COL("object", "TEXT", "the file, or '[kernel]', or the module"),
 	KY_SQL_COL("file", "TEXT", "the source file"),
@@ -215,6 +231,23 @@ static int sql_stacks_put_address(struct ky_sql_pass *pass, const struct ky_stac
 	return 0;
 }
 
+static int sql_stacks_put_name(struct ky_sql_pass *pass, const struct ky_stack_seen *seen,
+			       int64_t number, uint32_t i)
+{
+	const struct ky_stack_name *name = &seen->names[i];
+	struct ky_sql_cell *row = ky_sql_rows_new(&pass->rows);
+
+	if (!row)
+		return KYMO_E_MEMORY;
+	ky_sql_put(&row[STACK_STACK], number);
+	ky_sql_put(&row[STACK_DEPTH], i);
+	ky_sql_put_name(&row[STACK_KIND], name->is_kernel ? "kernel" : "user");
+	ky_sql_put_text(&pass->rows, &row[STACK_FUNCTION], name->text, name->len);
+	ky_sql_put_host(&row[STACK_HOST], seen->host);
+	(void)ky_sql_rows_keep(&pass->rows);
+	return 0;
+}
+
 static int sql_stacks_on_stack(void *data, const struct ky_stack_seen *seen)
 {
 	struct ky_sql_pass *pass = data;
@@ -226,6 +259,8 @@ static int sql_stacks_on_stack(void *data, const struct ky_stack_seen *seen)
 		return 0;
 	if (ky_map_set(&stacks->seen, (uint64_t)number, stacks) < 0)
 		return KYMO_E_MEMORY;
+	for (uint32_t i = 0; i < seen->n_names && !ret; i++)
+		ret = sql_stacks_put_name(pass, seen, number, i);
 	for (uint32_t i = 0; i < seen->n_kernel && !ret; i++)
 		ret = sql_stacks_put_address(pass, seen, number, true, i, &depth);
 	for (uint32_t i = 0; i < seen->n_user && !ret; i++)

@@ -2,6 +2,7 @@
 """The text of perf script, with samples and call stacks, and pages of systrace; perf judges."""
 
 import collections
+import json
 import os
 import re
 import shutil
@@ -34,11 +35,12 @@ def script(data, *options):
 
 
 def stacks_of(text):
-    """The call stacks of the text, folded: the judge's own reading."""
+    """The call stacks of the text, folded, with the mark of flame graphs behind functions of the kernel: the judge's own reading."""
     found = []
     for paragraph in re.split(r"\n\s*\n", text):
         frames = [line for line in paragraph.splitlines() if line.startswith("\t")]
-        names = [re.sub(r"\+0x[0-9a-f]+$", "", re.sub(r" \([^()]*(\([^()]*\))?[^()]*\)$", "", line.split(None, 1)[1])) for line in frames]
+        names = [re.sub(r"\+0x[0-9a-f]+$", "", re.sub(r" \([^()]*(\([^()]*\))?[^()]*\)$", "", line.split(None, 1)[1])) +
+                 ("_[k]" if re.match(r"\tffff[0-9a-f]{12} ", line) else "") for line in frames]
         if names:
             found.append(";".join(reversed(names)))
     return found
@@ -58,9 +60,9 @@ def test_samples_with_call_stacks(kymo, tmp_path):
         assert collections.Counter(event["fields"]["callstack"] for event in samples if event["fields"].get("callstack")) == \
             collections.Counter(stacks_of(text))
         # Of each sample: thread and time, as perf says them.
-        heads = re.findall(r"(?m)^\s*\S.*?\s(?:\d+/)?(\d+)\s+(?:\[\d+\]\s+)?(\d+)\.(\d{6}):", text)
-        assert collections.Counter((event["context"]["tid"], event["timestamp_ns"] // 1000) for event in samples) == \
-            collections.Counter((int(tid), int(seconds) * 10**6 + int(us)) for tid, seconds, us in heads)
+        heads = re.findall(r"(?m)^\s*(\S.*?)\s+(?:\d+/)?(\d+)\s+(?:\[\d+\]\s+)?(\d+)\.(\d{6}):", text)
+        assert collections.Counter((event["context"]["procname"], event["context"]["tid"], event["timestamp_ns"] // 1000) for event in samples) == \
+            collections.Counter((re.sub(r"^:-?\d+$", "", comm), int(tid), int(seconds) * 10**6 + int(us)) for comm, tid, seconds, us in heads)
 
 
 @needs_root
@@ -95,6 +97,7 @@ not a line of perf
     found = events_of(kymo, path)
     assert [(event["event"], event["context"]["tid"], event["timestamp_ns"]) for event in found] == [
         ("sample", 9, 10_000_001_000), ("sample", -1, 10_000_002_000), ("line", 0, 10_000_002_000)]
+    assert [event["context"]["procname"] for event in found] == ["my thread 12", "", ""]
     assert found[0]["fields"] == {"event": "cycles:ppp", "period": 250000, "callstack": "[unknown];operator();a::f(int, b (*)(c))"}
     assert found[1]["fields"] == {"event": "page-faults", "period": 1, "callstack": "main"}
 
@@ -110,7 +113,8 @@ def test_names_of_threads_that_look_like_addresses(kymo, tmp_path):
 """)
     found = events_of(kymo, path)
     assert [(event["context"]["tid"], event["fields"].get("callstack")) for event in found] == [
-        (4711, "ttwu"), (99, "_raw_spin_lock"), (98, "_raw_spin_lock")]
+        (4711, "ttwu_[k]"), (99, "_raw_spin_lock_[k]"), (98, "_raw_spin_lock_[k]")]
+    assert [event["context"]["procname"] for event in found] == ["cc1", "dd", "bc1"]
 
 
 def test_headers_and_samples_without_periods(kymo, tmp_path):
@@ -126,7 +130,7 @@ java  7 [001] 10.000002: sched:sched_wakeup: comm=x pid=8 prio=120 target_cpu=00
 """)
     first, second = events_of(kymo, path)
     assert (first["event"], first["fields"], first["packet"]) == ("sample", {"event": "cycles", "callstack": "SpinPause"}, {"cpu_id": 1})
-    assert second["event"] == "sched_wakeup" and second["fields"]["tid"] == 8 and second["fields"]["callstack"] == "ttwu"
+    assert second["event"] == "sched_wakeup" and second["fields"]["tid"] == 8 and second["fields"]["callstack"] == "ttwu_[k]"
 
 
 def test_samples_without_cpus_or_periods(kymo, tmp_path):
@@ -256,3 +260,80 @@ def test_switches_are_those_of_perf_data(kymo, tmp_path):
     expected = [[event["fields"][name] for name in names] for event in events_of(kymo, data) if event["event"] == "sched_switch"]
     found = [[event["fields"][name] for name in names] for event in events_of(kymo, script(data))]
     assert expected and sorted(found) == sorted(expected)
+
+
+STACKS = """web server 7/9 [000] 10.000001:     1000 cpu-clock:pppH:\x20
+\tffffffff81798299 vfs_read+0xb9 ([kernel.kallsyms])
+\t    55d1 read+0x2 (/lib/libc.so.6)
+\t    55d0 a::f(int)+0x1f (/opt/app)
+
+web server 7/9 [001] 10.000002:     2000 cpu-clock:pppH:\x20
+\t    55d9 a::f(int)+0x2f (/opt/app)
+
+dd    4 [000] 10.000003:      500 cpu-clock:pppH:\x20
+
+dd    4 [000] 10.000004: sched:sched_wakeup: comm=x pid=8 prio=120 target_cpu=001
+\tffffffff8103d0ca ttwu ([kernel.kallsyms])
+
+"""
+FOLDED = {"web server;a::f(int);read;vfs_read_[k]": 1000, "web server;a::f(int)": 2000, "dd": 500}
+
+
+def folded_of(text):
+    return {stack: int(n) for stack, n in (line.rsplit(" ", 1) for line in text.splitlines())}
+
+
+def test_flame_of_text(kymo, tmp_path):
+    """The text has names and no addresses: report flame, SQL and the exports read these."""
+    path = tmp_path / "script.txt"
+    path.write_text(STACKS)
+    assert folded_of(kymo("report", "flame", "--to", "folded", path).out) == FOLDED
+    assert re.search(r" 85\.71 % +0\.00 % +3\.000 us +web server\b", kymo("report", "flame", "-t", "tree", path).out)
+    wakeup = kymo("report", "flame", "--of", "sched_wakeup", "--to", "folded", path).out
+    assert folded_of(wakeup) == {"dd;ttwu_[k]": 1}
+    kymo("convert", "-o", tmp_path / "trace", path)
+    kymo("convert", "--to", "folded", "-o", tmp_path / "folded", tmp_path / "trace")
+    assert folded_of((tmp_path / "folded").read_text()) == FOLDED
+    rows = json.loads(kymo("query", "--json", path, "SELECT sample.source, weight, kind, depth, stack.function FROM sample JOIN stack USING (stack) "
+                           "WHERE sample.time = 10000001000 ORDER BY depth").out)
+    assert [tuple(row.values()) for row in rows] == [
+        ("cpu-clock:pppH", 1000, "kernel", 0, "vfs_read"), ("cpu-clock:pppH", 1000, "user", 1, "read"), ("cpu-clock:pppH", 1000, "user", 2, "a::f(int)")]
+    # The text of that is read again.
+    kymo("convert", "--to", "perf-script", "-o", tmp_path / "again.txt", path)
+    assert folded_of(kymo("report", "flame", "--to", "folded", tmp_path / "again.txt").out) == FOLDED
+    kymo("convert", "--to", "firefox", "-o", tmp_path / "profile", path)
+    strings = json.loads((tmp_path / "profile").read_text())
+    assert "a::f(int)" in json.dumps(strings) and "vfs_read" in json.dumps(strings)
+
+
+def test_flame_of_text_without_periods(kymo, tmp_path):
+    """Such a sample counts as one: no time is claimed."""
+    path = tmp_path / "script.txt"
+    path.write_text(re.sub(r": +\d+ cpu-clock", ": cpu-clock", STACKS).replace("dd    4 [000] 10.000003: cpu-clock:pppH:\x20\n\n", ""))
+    report = kymo("report", "flame", "-t", "tree", path).out
+    assert "Count" in report and "Time" not in report
+    assert folded_of(kymo("report", "flame", "--to", "folded", path).out) == {stack: 1 for stack in FOLDED if stack != "dd"}
+
+
+@needs_root
+def test_flame_of_text_is_that_of_perf_data(kymo, tmp_path):
+    data = recorded(tmp_path, "samples", "-g", "-F", "997", "-e", "cpu-clock", "--", "sh", "-c", "ls -lR /usr/share/doc >/dev/null")
+    groups = []
+    for path in (data, script(data)):
+        found = collections.Counter()
+        for stack, n in folded_of(kymo("report", "flame", "--to", "folded", path).out).items():
+            frames = stack.split(";")
+            found[frames[0], any(frame.endswith("_[k]") for frame in frames)] += n
+        groups.append(found)
+    assert groups[0] == groups[1] and groups[0].total() > 0
+
+
+def test_names_of_threads(kymo, tmp_path):
+    """The text names the thread of each event. A name that ftrace does not know is none."""
+    path = tmp_path / "text"
+    path.write_text("".join(f"{front} [001] .....    12.00000{i}: sys_close(fd: {i})\n" for i, front in enumerate(
+        ("  my app-7    ", "  kworker/0:1-8    ", "  <...>-9    ", "  bash-10    (     10)"))) +
+        "  bash-10    (     10) [001] .....    12.000009: sched_process_exec: filename=/bin/env pid=10 old_pid=10\n")
+    assert [event["context"] for event in events_of(kymo, path)] == [
+        {"tid": 7, "procname": "my app"}, {"tid": 8, "procname": "kworker/0:1"}, {"tid": 9, "procname": ""}, {"tid": 10, "procname": "bash"},
+        {"tid": 10, "procname": "bash"}]

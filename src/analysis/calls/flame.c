@@ -30,8 +30,10 @@ struct ky_flame {
 	struct kymo_error err;		/* why there are none */
 	struct ky_map known;		/* hash of a stack -> its node + 1 */
 	KY_VEC(struct flame_left) left; /* by thread->index */
+	struct ky_strbuf name;		/* of a function, for its NUL */
 	const char *source;		/* the first that was seen of those that were chosen */
 	bool has_many_sources;
+	bool is_counted; /* a sample does not tell its weight */
 	uint64_t n_stacks, n_others;
 };
 
@@ -54,14 +56,26 @@ enum ky_flame_of ky_flame_of(const char *text)
 
 /* ---- which stacks -------------------------------------------------------------------------- */
 
+/* "cycles", "cycles:P", "cpu_core/cycles/u": perf's names have modifiers, and may have a PMU. */
+static bool flame_is_source(const char *source, const char *name)
+{
+	const char *slash = strchr(source, '/');
+	size_t len = strlen(name);
+
+	if (slash)
+		source = slash + 1;
+	return strncmp(source, name, len) == 0 &&
+	       (!source[len] || source[len] == ':' || source[len] == '/');
+}
+
 static bool flame_is_clock(const char *source)
 {
-	return strcmp(source, "cpu-clock") == 0 || strcmp(source, "task-clock") == 0;
+	return flame_is_source(source, "cpu-clock") || flame_is_source(source, "task-clock");
 }
 
 static bool flame_is_cycles(const char *source)
 {
-	return strcmp(source, "cycles") == 0 || strcmp(source, "cpu-cycles") == 0;
+	return flame_is_source(source, "cycles") || flame_is_source(source, "cpu-cycles");
 }
 
 /* "sched_switch" of the kernel's event, "sched:sched_switch" of a sample at it. */
@@ -206,10 +220,29 @@ static int flame_put_address(struct ky_flame *flame, const struct ky_stack_seen 
 	return KYMO_OK;
 }
 
+static int flame_put_name(struct ky_flame *flame, const struct ky_stack_name *name, uint32_t *node)
+{
+	uint32_t frame;
+
+	ky_strbuf_clear(&flame->name);
+	ky_strbuf_add(&flame->name, name->text, name->len);
+	if (ky_strbuf_failed(&flame->name))
+		return KYMO_E_MEMORY;
+	frame = ky_stack_tree_frame(flame->tree,
+				    name->is_kernel ? KY_STACK_FRAME_KERNEL : KY_STACK_FRAME_USER,
+				    ky_strbuf_text(&flame->name), "");
+	if (frame == KY_STACK_TREE_NONE)
+		return KYMO_E_MEMORY;
+	*node = ky_stack_tree_child(flame->tree, *node, frame);
+	return *node == KY_STACK_TREE_NONE ? KYMO_E_MEMORY : KYMO_OK;
+}
+
 static int flame_put_stack(struct ky_flame *flame, const struct ky_stack_seen *seen, uint32_t *node)
 {
-	int status = flame_open_symbols(flame);
+	int status = seen->n_names ? KYMO_OK : flame_open_symbols(flame);
 
+	for (uint32_t i = seen->n_names; i-- > 0 && !status;)
+		status = flame_put_name(flame, &seen->names[i], node);
 	for (uint32_t i = seen->n_user; i-- > 0 && !status;)
 		status = flame_put_address(flame, seen, seen->user[i], i > 0, false, node);
 	for (uint32_t i = seen->n_kernel; i-- > 0 && !status;)
@@ -245,6 +278,9 @@ static uint64_t flame_hash(const struct ky_stack_seen *seen, uint32_t group)
 	uint64_t hash = ky_hash_u64((uint64_t)seen->host->index << 32 | group);
 
 	hash = ky_hash_u64(hash ^ (seen->thread ? (uint32_t)seen->thread->pid : 0));
+	for (uint32_t i = 0; i < seen->n_names; i++)
+		hash = ky_hash_u64(hash ^ ky_hash_bytes(seen->names[i].text, seen->names[i].len) ^
+				   seen->names[i].is_kernel);
 	hash = ky_hash_u64(hash ^ ky_hash_bytes(seen->kernel, seen->n_kernel * sizeof(uint64_t)));
 	return ky_hash_u64(hash ^ ky_hash_bytes(seen->user, seen->n_user * sizeof(uint64_t)) ^
 			   (uint64_t)seen->n_user << 48);
@@ -292,6 +328,7 @@ static void flame_note_source(struct ky_flame *flame, const struct ky_stack_seen
 		flame->source = source;
 	else if (strcmp(flame->source, source) != 0)
 		flame->has_many_sources = true;
+	flame->is_counted |= seen->is_counted;
 	flame->n_stacks++;
 }
 
@@ -387,6 +424,7 @@ void ky_flame_free(struct ky_flame *flame)
 	ky_trace_symbols_close(flame->symbols);
 	ky_map_fini(&flame->known);
 	ky_vec_fini(&flame->left);
+	ky_strbuf_fini(&flame->name);
 	free(flame);
 }
 
@@ -397,9 +435,9 @@ struct ky_stack_tree *ky_flame_take(struct ky_flame *flame)
 	flame->tree = NULL;
 	ky_stack_tree_sum(tree);
 	tree->has_two = flame->options->sides[1] != NULL;
-	tree->is_time =
-		flame->of == KY_FLAME_OF_OFF_CPU ||
-		(flame->source && !flame->has_many_sources && flame_is_clock(flame->source));
+	tree->is_time = flame->of == KY_FLAME_OF_OFF_CPU ||
+			(flame->source && !flame->has_many_sources && !flame->is_counted &&
+			 flame_is_clock(flame->source));
 	tree->what = flame->of == KY_FLAME_OF_MEMORY	? "bytes"
 		     : flame->of == KY_FLAME_OF_OFF_CPU ? "off-cpu"
 		     : !flame->source			? ""

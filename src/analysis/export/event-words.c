@@ -14,6 +14,7 @@ void ky_event_words_find(struct ky_event_words *own, const struct ky_host *host,
 
 	own->is_kernel = ky_host_is_kernel(host);
 	own->is_sample = info->is_sample;
+	own->has_names = info->has_names;
 	/* perf script shows no threads and mappings, either. */
 	own->is_dump = info->of_before || strncmp(cls->name, "lttng_statedump_", 16) == 0;
 	own->prio_offset = info->prio_offset + 100;
@@ -68,7 +69,10 @@ void ky_event_who(struct ky_event_who *who, const struct ky_model *model,
 		who->tid = cpu->current->tid;
 	if (who->tid > 0)
 		thread = ky_map_get(&host->threads, (uint32_t)who->tid);
-	if (thread && thread->comm[0])
+	text = ky_get_text(event, &info->comm, &len);
+	if (strnlen(text, len))
+		event_words_copy(who->comm, text, len);
+	else if (thread && thread->comm[0])
 		event_words_copy(who->comm, thread->comm, strlen(thread->comm));
 	else if (who->tid)
 		snprintf(who->comm, sizeof(who->comm), ":%" PRId64, who->tid);

@@ -12,7 +12,8 @@ struct ky_event_words {
 	struct ky_kernel_words words;
 	struct ky_event_thread thread; /* of events of programs */
 	bool is_kernel, is_sample, is_switch;
-	bool is_dump; /* tells what was there before; those tools have no such events */
+	bool has_names; /* its field "callstack" is the call stack */
+	bool is_dump;	/* tells what was there before; those tools have no such events */
 	struct ky_handle prev_tid, prev_comm;
 	int32_t prio_offset; /* what takes its priorities to the kernel's scale */
 };

@@ -9,7 +9,9 @@
 #include "flow/sinks/json-value.h"
 
 #define BYTES_MAX ((uint64_t)1 << 30)
-#define NO_STACK  UINT32_MAX
+/* Of the names in texts. */
+#define FUNCTION_MAX_BYTES 4096u
+#define NO_STACK	   UINT32_MAX
 
 /* The version of the format in which each thread has its own strings; the profiler takes older versions up to its own. */
 #define FORMAT_VERSION 48
@@ -211,12 +213,28 @@ static uint32_t firefox_address(struct ky_tracks *tracks, struct firefox_thread 
 	return prefix;
 }
 
+/* The same of a function that has only a name. */
+static uint32_t firefox_named(struct ky_tracks *tracks, struct firefox_thread *thread,
+			      const struct ky_stack_name *name, uint32_t prefix)
+{
+	char text[FUNCTION_MAX_BYTES];
+
+	snprintf(text, sizeof(text), "%.*s",
+		 (int)(name->len < sizeof(text) ? name->len : sizeof(text)), name->text);
+	return firefox_stack(tracks, thread, prefix,
+			     firefox_frame(tracks, thread, text, name->is_kernel ? "[kernel]" : "",
+					   0, name->is_kernel),
+			     name->is_kernel);
+}
+
 static void firefox_sample(struct ky_tracks *tracks, struct firefox_thread *thread,
 			   const struct ky_track_item *item)
 {
 	const struct ky_stack_seen *seen = item->stack;
 	uint32_t stack = NO_STACK;
 
+	for (uint32_t i = seen->n_names; i-- > 0;)
+		stack = firefox_named(tracks, thread, &seen->names[i], stack);
 	for (uint32_t i = seen->n_user; i-- > 0;)
 		stack = firefox_address(tracks, thread, seen->event, seen->user[i], i > 0, false,
 					stack);

@@ -148,6 +148,8 @@ static int perf_script_fields(struct perf_script *script, const struct ky_event_
 			ky_strbuf_addf(&script->out, " 0x%" PRIx64, at->u);
 			break;
 		}
+		if (cls->has_names && strcmp(at->name, "callstack") == 0)
+			continue;
 		ky_strbuf_addc(&script->out, ' ');
 		if (cls->words.is_syscall) {
 			perf_script_name(&script->out, at->name);
@@ -193,12 +195,23 @@ static void perf_script_frame(struct perf_script *script, const struct ky_event 
 	}
 }
 
+/* Of a text there are no addresses left. */
+static void perf_script_named_frame(struct perf_script *script, const struct ky_stack_name *name)
+{
+	ky_strbuf_addf(&script->stack, "\t%16" PRIx64 " ", name->is_kernel ? ~UINT64_C(0) : 0);
+	perf_script_text(&script->stack, name->text, name->len);
+	ky_strbuf_adds(&script->stack,
+		       name->is_kernel ? " ([kernel.kallsyms])\n" : " ([unknown])\n");
+}
+
 static int perf_script_stack(void *data, const struct ky_stack_seen *seen)
 {
 	struct perf_script *script = data;
 
 	script->period = seen->weight;
 	script->source = seen->source;
+	for (uint32_t i = 0; i < seen->n_names; i++)
+		perf_script_named_frame(script, &seen->names[i]);
 	for (uint32_t i = 0; i < seen->n_kernel; i++)
 		perf_script_frame(script, seen->event, seen->kernel[i], i > 0);
 	for (uint32_t i = 0; i < seen->n_user; i++)

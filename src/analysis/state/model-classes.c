@@ -451,12 +451,12 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 
 	name = model_classes_plain_name(cls->name, &info->compat);
 	model_classes_find_context(info, cls);
-	ky_stacks_find(info, cls);
+	ky_stacks_find(info, cls,
+		       model_classes_env_is(host, "tracer_name", "ftrace") ||
+			       model_classes_env_is(host, "tracer_name", "systrace"));
 	info->is_sample = info->has_stacks && strcmp(name, "sample") == 0;
-	if (info->is_sample) {
-		ky_handle_find(&info->fields[KY_SAMPLE_SOURCE], cls, KY_SCOPE_PAYLOAD, "source");
-		ky_handle_find(&info->fields[KY_SAMPLE_PERIOD], cls, KY_SCOPE_PAYLOAD, "period");
-	}
+	if (info->is_sample)
+		ky_stacks_find_sample(info, cls);
 	if (info->has_stacks)
 		host->abilities |= KY_CAN_STACKS;
 	info->of_before = ky_is_of_before(host->trace->cls, cls);
@@ -496,7 +496,7 @@ static void resolve_programs(struct ky_host *host)
 
 		bool is_call = ky_functions_find(info, cls);
 
-		ky_stacks_find(info, cls);
+		ky_stacks_find(info, cls, false);
 		info->no_sign = true;
 		if (!info->has_stacks && !is_call) {
 			/* For periods. */

@@ -58,6 +58,7 @@ struct ky_class_info {
 	bool no_sign;	 /* says nothing of the CPU: state dumps, or a switch under way */
 	bool in_periods; /* it may begin or end one */
 	bool has_stacks, is_sample;
+	bool has_names; /* the stacks are names, in callstacks[0] */
 	bool compat;
 	/*
 	 * What perf tells beside its samples (perf_fork, perf_comm, perf_mmap2, ...). Up to the first
@@ -78,7 +79,7 @@ struct ky_class_info {
 	unsigned int subject;	 /* enum ky_subject: who must ask */
 	/* By the handler's own enumeration. */
 	struct ky_handle fields[KY_CLASS_FIELDS];
-	struct ky_handle callstacks[2];	    /* of the kernel, of the program */
+	struct ky_handle callstacks[2]; /* of the kernel, of the program; or of both, by names */
 	struct ky_handle pid, comm, cgroup; /* of the context, too */
 	struct ky_handle cpu;		    /* where it happened, if the event says so itself */
 };
@@ -154,6 +155,7 @@ struct ky_model {
 	struct ky_waits_known waits;
 	KY_VEC(const char *) syscalls;
 	struct ky_names syscall_ids;	 /* name -> index + 1 */
+	struct ky_names sample_sources;	 /* that texts tell -> the same */
 	struct ky_map syscall_numbers;	 /* number, compat in bit 63 -> index + 1 */
 	struct ky_stream_state *streams; /* by ky_stream.index */
 	size_t n_streams;
@@ -291,8 +293,10 @@ int ky_cpu_cut(struct ky_model *model, struct ky_cpu *cpu, int64_t ns);
 		notified_;                                                                    \
 	})
 
-/* model-stacks.c: the call stacks of a class. */
-void ky_stacks_find(struct ky_class_info *info, const struct ky_event_class *cls);
+/* model-stacks.c: the call stacks of a class; of a @text of ftrace or perf script also those by names. */
+void ky_stacks_find(struct ky_class_info *info, const struct ky_event_class *cls, bool is_text);
+/* The fields of a sample. */
+void ky_stacks_find_sample(struct ky_class_info *info, const struct ky_event_class *cls);
 /* @thread has the name that the event's context tells. */
 void ky_stacks_rename(struct ky_thread *thread, const struct ky_event *event,
 		      const struct ky_class_info *info);

@@ -8,8 +8,16 @@
 /* A busy CPU without an event for this time is quiet: see quiet() below. */
 #define KY_QUIET_NS 20000000
 
-/* An event with call stacks: addresses, the innermost first. */
+/* A function of a call stack that a text of perf script has told. */
+struct ky_stack_name {
+	const char *text; /* in the packet; no NUL ends it */
+	size_t len;
+	bool is_kernel;
+};
+
+/* An event with call stacks: addresses or names, the innermost first. */
 #define KY_STACK_FRAMES_MAX 512
+#define KY_STACK_NAMES_MAX  1024
 
 struct ky_stack_seen {
 	struct ky_thread *thread; /* NULL: idle or unknown */
@@ -21,6 +29,9 @@ struct ky_stack_seen {
 		weight; /* of a sample: what it stands for, ns of a clock or a number of events; else 1 */
 	const uint64_t *kernel, *user;
 	uint32_t n_kernel, n_user;
+	const struct ky_stack_name *names; /* instead of addresses */
+	uint32_t n_names;
+	bool is_counted; /* the sample does not tell its weight, which is 1: not a time, whatever the source is */
 };
 
 /*

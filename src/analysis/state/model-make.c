@@ -150,6 +150,7 @@ struct ky_model *ky_model_new(const struct ky_trace_set *set, struct kymo_error 
 	ky_arena_init(&model->arena);
 	ky_values_init(&model->values);
 	ky_names_init(&model->syscall_ids);
+	ky_names_init(&model->sample_sources);
 	ky_map_init(&model->syscall_numbers);
 	model->set = set;
 	model->first_ns = model->range_ns = model->begin_ns = model->end_ns = INT64_MIN;
@@ -330,6 +331,7 @@ void ky_model_free(struct ky_model *model)
 	ky_names_fini(&model->late_files);
 	ky_names_fini(&model->foreseen_files);
 	ky_names_fini(&model->syscall_ids);
+	ky_names_fini(&model->sample_sources);
 	ky_map_fini(&model->syscall_numbers);
 	/* The set may be closed by now. */
 	for (size_t i = 0; i < model->n_streams; i++)

@@ -375,7 +375,7 @@ int ky_on_exec(struct ky_feed *feed, const struct ky_event *event, const struct 
 	int32_t tid = get_tid(event, info, KY_EXEC_TID);
 	int32_t old_tid = get_tid(event, info, KY_EXEC_OLD_TID);
 	struct ky_thread *thread;
-	const char *path, *slash;
+	const char *path, *slash, *comm;
 	size_t len;
 	int status;
 
@@ -393,7 +393,8 @@ int ky_on_exec(struct ky_feed *feed, const struct ky_event *event, const struct 
 	status = before_rename(feed, thread, event->ns);
 	if (status < 0)
 		return status;
-	if (info->comm.cls) {
+	comm = ky_get_text(event, &info->comm, &len);
+	if (strnlen(comm, len)) {
 		take_comm(thread, event, &info->comm);
 		return 0;
 	}

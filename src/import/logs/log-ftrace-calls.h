@@ -9,7 +9,13 @@ struct ky_ftrace_line {
 	int64_t tid, cpu, ns;
 	const char *name, *fields;
 	size_t name_len;
+	const char *comm; /* the thread's name */
+	size_t comm_len;  /* 0: the line does not tell it */
 };
+
+/* The context of these events: the thread, and its name. (log-ftrace.c) */
+#define KY_FTRACE_CONTEXT 2
+extern const struct ky_maker_field ky_ftrace_context[KY_FTRACE_CONTEXT];
 
 #define KY_FTRACE_NAME_BYTES 192
 

@@ -12,8 +12,9 @@
 #include "import/logs/log-ftrace-calls.h"
 #include "import/logs/log-perf-script.h"
 
-static const struct ky_maker_field context[] = {
+const struct ky_maker_field ky_ftrace_context[KY_FTRACE_CONTEXT] = {
 	{.name = "tid", .kind = KY_MAKER_S32},
+	{.name = "procname", .kind = KY_MAKER_TEXT},
 };
 
 /* Machines with more CPUs are not known, and each CPU costs the trace a stream. */
@@ -38,9 +39,24 @@ static const char *find_cpu(const char *at, const char *end, int64_t *cpu)
 	return NULL;
 }
 
-/* The digits before @end: "bash-1977   ", "bash 1977 ", "bash  1977/1978 ", "bash-1977 ( 1977)". */
-static bool take_tid(const char *begin, const char *end, int64_t *tid)
+/* The name before the thread's number, @from: "bash-", "bash ", "bash  1977/", "bash 1977/-". */
+static void take_comm(const char *begin, const char *from, struct ky_ftrace_line *line)
 {
+	const char *end = from - 1;
+
+	if (*end == '-' && end > begin && end[-1] == '/')
+		end--;
+	while (*end == '/' && end > begin && isdigit((unsigned char)end[-1]))
+		for (end--; end > begin && isdigit((unsigned char)end[-1]);)
+			end--;
+	line->comm_len = (size_t)(end - begin);
+	line->comm = ky_perf_script_comm(begin, &line->comm_len);
+}
+
+/* The digits before @end: "bash-1977   ", "bash 1977 ", "bash  1977/1978 ", "bash-1977 ( 1977)". */
+static bool take_tid(const char *begin, const char *end, struct ky_ftrace_line *line)
+{
+	int64_t *tid = &line->tid;
 	const char *from;
 	char *stop;
 
@@ -62,6 +78,7 @@ static bool take_tid(const char *begin, const char *end, int64_t *tid)
 	if (*tid == 1 && from[-1] == '-' &&
 	    (from - 1 == begin || from[-2] == ' ' || from[-2] == '/'))
 		*tid = -1;
+	take_comm(begin, from, line);
 	return true;
 }
 
@@ -77,7 +94,7 @@ static bool ftrace_take(const char *text, size_t len, struct ky_ftrace_line *lin
 	const char *end = text + len, *at = find_cpu(text, end, &line->cpu), *word;
 
 	/* The name of a thread, 15 bytes, may have what looks like a CPU. */
-	for (int i = 0; at && !take_tid(text, at, &line->tid); i++)
+	for (int i = 0; at && !take_tid(text, at, line); i++)
 		at = i < 3 ? find_cpu(at + 1, end, &line->cpu) : NULL;
 	if (!at)
 		return false;
@@ -264,6 +281,7 @@ static int ftrace_put(struct ky_log_file *log, const struct ky_ftrace_line *line
 	if (ret < 0)
 		return ret;
 	ky_log_context_number(log, line->tid);
+	ky_log_context_text(log, line->comm, line->comm_len);
 	ret = ky_log_put(log, values, n);
 	return ret < 0 ? ret : 1;
 }
@@ -314,19 +332,25 @@ static int ftrace_sample(struct ky_log_file *log, const struct ky_perf_script_he
 		.tid = head->tid,
 		.cpu = head->cpu,
 		.ns = head->ns < 0 ? log->last_ns : head->ns,
+		.comm = head->comm,
+		.comm_len = head->comm_len,
 	};
-	const char *function;
-	size_t n = 1, len;
+	struct ky_strbuf function = KY_STRBUF_INIT;
+	size_t n = 1;
+	int ret;
 
 	if (head->period >= 0)
 		values[n++] = ky_log_number("period", head->period);
 	if (stack->len) {
 		values[n++] = ky_log_text("callstack", ky_strbuf_text(stack), stack->len);
 	} else if (head->rest < end) {
-		function = ky_perf_script_function(head->rest, (size_t)(end - head->rest), &len);
-		values[n++] = ky_log_text("callstack", function, len);
+		ky_perf_script_add_function(&function, head->rest, (size_t)(end - head->rest));
+		values[n++] = ky_log_text("callstack", ky_strbuf_text(&function), function.len);
 	}
-	return ftrace_put(log, &line, "sample", values, n);
+	ret = ky_strbuf_failed(&function) ? ky_error_nomem(log->err)
+					  : ftrace_put(log, &line, "sample", values, n);
+	ky_strbuf_fini(&function);
+	return ret;
 }
 
 /* The head of a tracepoint that has a period, or no CPU. */
@@ -341,6 +365,8 @@ static bool ftrace_of_head(const struct ky_perf_script_head *head, struct ky_ftr
 		.tid = head->tid,
 		.cpu = head->cpu,
 		.ns = head->ns,
+		.comm = head->comm,
+		.comm_len = head->comm_len,
 		.name = colon + 1,
 		.name_len = (size_t)(head->event + head->event_len - colon - 1),
 		.fields = head->event + head->event_len + 1,
@@ -469,8 +495,8 @@ const struct ky_log_format ky_log_ftrace = {
 	.name = "ftrace",
 	.description = "ftrace's text, also that of trace-cmd report and perf script",
 	.domain = "kernel",
-	.context = context,
-	.n_context = 1,
+	.context = ky_ftrace_context,
+	.n_context = KY_FTRACE_CONTEXT,
 	.has_cpus = true,
 	.probe = ftrace_probe,
 	.probe_head = ky_perf_script_begins_untimed,

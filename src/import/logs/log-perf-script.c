@@ -111,6 +111,31 @@ static bool log_perf_script_event(const char *at, const char *end, struct ky_per
 	return true;
 }
 
+/* perf writes ":4711" for a thread without a known name, ftrace "<...>". */
+const char *ky_perf_script_comm(const char *text, size_t *len)
+{
+	static const char unknown[] = "<...>";
+
+	while (*len && *text == ' ') {
+		text++;
+		(*len)--;
+	}
+	while (*len && text[*len - 1] == ' ')
+		(*len)--;
+	if ((*len > 1 && *text == ':' && (isdigit((unsigned char)text[1]) || text[1] == '-')) ||
+	    (*len == sizeof(unknown) - 1 && memcmp(text, unknown, *len) == 0))
+		*len = 0;
+	return text;
+}
+
+/* The thread's name is what stands between @text and the thread's number, @tid. */
+static void perf_script_take_comm(const char *text, const char *tid,
+				  struct ky_perf_script_head *head)
+{
+	head->comm_len = (size_t)(tid - text);
+	head->comm = ky_perf_script_comm(text, &head->comm_len);
+}
+
 bool ky_perf_script_head(const char *text, size_t len, struct ky_perf_script_head *head)
 {
 	const char *at = text, *end = text + len;
@@ -124,8 +149,10 @@ bool ky_perf_script_head(const char *text, size_t len, struct ky_perf_script_hea
 			bool has_cpu = perf_script_cpu(&before, &head->cpu);
 			const struct perf_script_word *tid = has_cpu ? &two_before : &before;
 
-			return tid->len && perf_script_tid(tid, &head->tid) &&
-			       log_perf_script_event(at, end, head);
+			if (!tid->len || !perf_script_tid(tid, &head->tid))
+				return false;
+			perf_script_take_comm(text, tid->at, head);
+			return log_perf_script_event(at, end, head);
 		}
 		two_before = before;
 		before = word;
@@ -137,8 +164,8 @@ bool ky_perf_script_head(const char *text, size_t len, struct ky_perf_script_hea
  * The words before the event, the last first: the period and the CPU, which may be missing, the thread, and a word of its name. A number
  * before the event is a period only if there is a thread before it.
  */
-static bool perf_script_untimed_words(const struct perf_script_word *words, size_t n,
-				      struct ky_perf_script_head *head)
+static bool perf_script_untimed_words(const char *text, const struct perf_script_word *words,
+				      size_t n, struct ky_perf_script_head *head)
 {
 	size_t i = 0;
 
@@ -149,7 +176,10 @@ static bool perf_script_untimed_words(const struct perf_script_word *words, size
 		head->period = perf_script_number(&words[i++]);
 	if (i < n && perf_script_cpu(&words[i], &head->cpu))
 		i++;
-	return i + 1 < n && head->cpu < CPUS_MAX && perf_script_tid(&words[i], &head->tid);
+	if (i + 1 >= n || head->cpu >= CPUS_MAX || !perf_script_tid(&words[i], &head->tid))
+		return false;
+	perf_script_take_comm(text, words[i].at, head);
+	return true;
 }
 
 bool ky_perf_script_untimed_head(const char *text, size_t len, struct ky_perf_script_head *head)
@@ -173,7 +203,7 @@ bool ky_perf_script_untimed_head(const char *text, size_t len, struct ky_perf_sc
 	head->event_len = word.len - 1;
 	head->rest = end;
 	head->ns = -1;
-	return perf_script_untimed_words(words + 1, n - 1, head);
+	return perf_script_untimed_words(text, words + 1, n - 1, head);
 }
 
 /* ---- the call stack ------------------------------------------------------------------- */
@@ -240,12 +270,15 @@ static bool perf_script_is_next(struct ky_log_file *log)
 	return text && ky_perf_script_is_frame(text, stop ? (size_t)(stop - text) : want);
 }
 
-const char *ky_perf_script_function(const char *text, size_t len, size_t *n)
+/* The function of the frame at @text; *n: the length of its name. */
+static const char *perf_script_function(const char *text, size_t len, size_t *n, bool *is_kernel)
 {
 	const char *at = text, *end = text + len;
 	struct perf_script_word address;
 
 	(void)perf_script_word(&at, end, &address);
+	/* On machines of 64 bits, the kernel has the upper half of the addresses. */
+	*is_kernel = address.len == 16 && memcmp(address.at, "ffff", 4) == 0;
 	while (at < end && *at == ' ')
 		at++;
 	/* " (/usr/lib/x86_64-linux-gnu/libc.so.6)": names of C++ functions have brackets, too. */
@@ -264,10 +297,19 @@ const char *ky_perf_script_function(const char *text, size_t len, size_t *n)
 }
 
 /* Names of Java have semicolons, which separate functions here: "Ljava/lang/Thread;.run". */
-static void perf_script_add_name(struct ky_strbuf *folded, const char *name)
+static void perf_script_add_name(struct ky_strbuf *folded, const char *name, size_t len)
 {
-	for (; *name; name++)
-		ky_strbuf_addc(folded, *name == ';' ? ':' : *name);
+	for (size_t i = 0; i < len; i++)
+		ky_strbuf_addc(folded, name[i] == ';' ? ':' : name[i]);
+}
+
+void ky_perf_script_add_function(struct ky_strbuf *folded, const char *text, size_t len)
+{
+	bool is_kernel;
+
+	text = perf_script_function(text, len, &len, &is_kernel);
+	perf_script_add_name(folded, text, strnlen(text, len));
+	ky_strbuf_adds(folded, is_kernel ? "_[k]" : "");
 }
 
 /* @names has the functions with a NUL behind each, the innermost first. */
@@ -277,7 +319,7 @@ static void perf_script_fold(const struct ky_strbuf *names, const uint32_t *begi
 	const char *text = ky_strbuf_text(names);
 
 	for (size_t i = n; i-- > 0;) {
-		perf_script_add_name(folded, text + begins[i]);
+		ky_strbuf_adds(folded, text + begins[i]);
 		if (i)
 			ky_strbuf_addc(folded, ';');
 	}
@@ -296,8 +338,7 @@ int ky_perf_script_stack(struct ky_log_file *log, struct ky_strbuf *folded)
 		if (ret <= 0 || n == FRAMES_MAX)
 			continue;
 		begins[n++] = (uint32_t)names.len;
-		line = ky_perf_script_function(line, len, &len);
-		ky_strbuf_add(&names, line, strnlen(line, len));
+		ky_perf_script_add_function(&names, line, len);
 		ky_strbuf_addc(&names, '\0');
 	}
 	perf_script_fold(&names, begins, n, folded);

@@ -9,6 +9,8 @@
 struct ky_perf_script_head {
 	int64_t tid, cpu, ns; /* ns -1: the line has no time */
 	int64_t period;	      /* -1: the line has none */
+	const char *comm;     /* the thread's name */
+	size_t comm_len;      /* 0: perf did not know it */
 	const char *event;
 	size_t event_len; /* without the colon behind it */
 	const char *rest; /* behind the colon: fields of a tracepoint, or one frame */
@@ -32,10 +34,15 @@ bool ky_perf_script_is_frame(const char *text, size_t len);
 /* May the next line be a frame, as far as the window goes? */
 bool ky_perf_script_stack_follows(const struct ky_log_file *log);
 
-/* Reads the frames that follow: @folded gets the functions, the outermost first, with ';' between them. 0 or negative. */
+/*
+ * Reads the frames that follow: @folded gets the functions, the outermost first, with ';' between them, and "_[k]" behind those of the
+ * kernel. 0 or negative.
+ */
 int ky_perf_script_stack(struct ky_log_file *log, struct ky_strbuf *folded);
 
-/* The function of the frame at @text; *n: the length of its name. */
-const char *ky_perf_script_function(const char *text, size_t len, size_t *n);
+/* Adds the function of the frame at @text, as above. */
+void ky_perf_script_add_function(struct ky_strbuf *folded, const char *text, size_t len);
+/* The name of a thread in @text: without the blanks around it. *len is 0 where perf or ftrace does not know the name. */
+const char *ky_perf_script_comm(const char *text, size_t *len);
 
 #endif

@@ -2,11 +2,7 @@
 /* Pages of systrace (Android, Chrome OS), which have ftrace's text in them. */
 #include <ctype.h>
 
-#include "import/logs/log-format.h"
-
-static const struct ky_maker_field context[] = {
-	{.name = "tid", .kind = KY_MAKER_S32},
-};
+#include "import/logs/log-ftrace-calls.h"
 
 static bool systrace_begins(const char *text, size_t len, const char *with)
 {
@@ -68,8 +64,8 @@ const struct ky_log_format ky_log_systrace = {
 	.name = "systrace",
 	.description = "ftrace's text in a page of systrace (Android, Chrome OS)",
 	.domain = "kernel",
-	.context = context,
-	.n_context = 1,
+	.context = ky_ftrace_context,
+	.n_context = KY_FTRACE_CONTEXT,
 	.has_cpus = true,
 	.probe_head = systrace_probe,
 	.file = systrace_file,
