@@ -92,13 +92,16 @@ class Perf:
         self.order = Order(big)
         self.records = []
         self.attrs = []  # (type, config, sample_type, name)
+        self.has_tracing = True  # a feature describes the tracepoints
 
     def attr(self, kind, config, sample_type, name):
         self.attrs.append((kind, config, sample_type, name))
         return len(self.attrs)  # the counter's id
 
     def record(self, kind, misc, body):
-        self.records.append(self.order.pack("IHH", kind, misc, 8 + len(body)) + body)
+        # simpleperf's own records have the upper half of their size in the second number.
+        size = 8 + len(body)
+        self.records.append(self.order.pack("IHH", kind, misc | size >> 16, size & 0xffff) + body)
 
     def sample(self, counter, tid, ns, cpu, raw=None, ip=0, chain=None):
         pack, sample_type = self.order.pack, self.attrs[counter - 1][2]
@@ -142,6 +145,8 @@ class Perf:
             descriptions += attr.ljust(attr_bytes, b"\0") + pack("I", 1) + order.text(name) + pack("Q", number + 1)
         features = {1: tracing_data(order), 3: order.text("made"), 4: order.text("6.1.0-made"), 6: order.text("x86_64"),
                     12: descriptions}
+        if not self.has_tracing:
+            del features[1]
         at = data_at + len(data) + 16 * len(features)
         table = contents = b""
         for content in features.values():

@@ -326,3 +326,50 @@ def test_every_part_of_a_time(kymo, tmp_path):
     form = "28%% %y %m %b %B %h %d %e %j %H %I %p %T %S %F %z %Z .%f"
     (_, fields), = log_fields(kymo, tmp_path / "a.log", line + "\n", "--log-format", "^(?<time>.*) (?<rest>x)$", "--log-time", form)
     assert fields == {"rest": "x"}
+
+
+def test_lines_before_the_first_event(kymo, tmp_path):
+    """They have its time, and stand before it: the trace does not begin in 1970."""
+    text = "-- Logs begin at Mon --\n\nanother\n2026-11-26T10:00:00Z host app[1]: first\n  more\n2026-11-26T10:00:05Z host app[1]: second\n"
+    (tmp_path / "a.log").write_text(text)
+    events = events_of(kymo, tmp_path / "a.log")
+    assert [event["fields"]["message"] for event in events] == ["-- Logs begin at Mon --", "another", "first", "  more", "second"]
+    begin = events[2]["timestamp_ns"]
+    assert [event["timestamp_ns"] - begin for event in events] == [0, 0, 0, 0, 5 * 10**9] and begin > 10**18
+    assert "3 of 6 lines are not of the format" in kymo("print", tmp_path / "a.log").err
+    # Without an event, the lines are there nevertheless; so are more lines than are kept.
+    (tmp_path / "a.log").write_text("one\ntwo\n")
+    assert [event["timestamp_ns"] for event in events_of(kymo, tmp_path / "a.log", "--log-format", "syslog")] == [0, 0]
+    (tmp_path / "a.log").write_text("".join(f"{number:0999}\n" for number in range(1500)) + text)
+    events = events_of(kymo, tmp_path / "a.log", "--log-format", "syslog")
+    assert [int(event["fields"]["message"]) for event in events[:1500]] == list(range(1500)) and len(events) == 1505
+
+
+def test_console_of_a_machine(kymo, tmp_path):
+    """What the firmware says stands before the kernel's first line, which may be far down."""
+    firmware = "".join(f"U-Boot line {number}\n" for number in range(2000))
+    (tmp_path / "console").write_text(firmware + "[    0.000000] Linux version 6.1\n[    1.500000] usb 1-1: new\nlogin: \n")
+    events = events_of(kymo, tmp_path / "console")
+    assert len(events) == 2003 and [(event["event"], event["timestamp_ns"]) for event in events[-3:]] == [
+        ("kernel", 0), ("kernel", 1_500_000_000), ("line", 1_500_000_000)]
+    (tmp_path / "console").write_text(firmware)
+    assert "no file of a known format" in kymo("print", tmp_path / "console", code=1).err
+
+
+def test_strace_without_times(kymo, tmp_path):
+    """The order of the calls is known, and their results; a warning says how times are recorded."""
+    path = tmp_path / "a.strace"
+    path.write_text('execve("/bin/ls", ["ls"], 0x7ffd /* 5 vars */) = 0\n[pid  7] openat(AT_FDCWD, "x", O_RDONLY) = -1 ENOENT (No such file)\n'
+                    '29063 read(3,  <unfinished ...>\n29063 <... read resumed>"a", 1) = 1\n--- SIGCHLD {si_signo=SIGCHLD} ---\n+++ exited with 0 +++\n')
+    done = kymo("convert", "--to", "json", path)
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert [(event["event"], event["context"]["tid"], event["fields"].get("ret")) for event in found] == [
+        ("syscall_entry_execve", 1, 0), ("syscall_entry_openat", 7, -2), ("syscall_entry_read", 29063, None), ("syscall_exit_read", 29063, 1),
+        ("signal", 1, None), ("exit", 1, None)]
+    assert done.err.count("warning") == 1 and "the lines have no times, which strace -ttt -T would write" in done.err
+    # Code in a text is no call.
+    path.write_text("frobnicate(3) = 4\nstd::read(3) = 4\n")
+    assert "no file of a known format" in kymo("print", path, code=1).err
+    # A file with times keeps them: a line without one is no event.
+    path.write_text("12.000001 close(3) = 0\nclose(4) = 0\n12.000003 close(5) = 0\n")
+    assert [event["event"] for event in events_of(kymo, path)] == ["syscall_entry_close", "line", "syscall_entry_close"]

@@ -388,3 +388,19 @@ def test_time_before_the_first_event_is_unknown(kymo, tmp_path):
     tables = json.loads(kymo("report", "cpu", "--json", "--limit", "0", path).out)["reports"][0]["tables"]
     ran = sum(row["cpu_time"] for table in tables if table["name"] == "threads" for row in table["rows"])
     assert ran <= recorded
+
+
+@pytest.mark.parametrize("kind, fill", [(66, 0), (0x8009, 0), (0x8009, 80000)])
+def test_descriptions_of_simpleperf(kymo, tmp_path, kind, fill):
+    """Android's simpleperf writes the descriptions of tracepoints into a record: perf's, or one of its own, which may be longer than 64 KiB."""
+    perf = foreign_files.Perf()
+    perf.has_tracing = False
+    base = foreign_files.IDENTIFIER | foreign_files.IP | foreign_files.TID | foreign_files.TIME | foreign_files.CPU | foreign_files.PERIOD
+    switches = perf.attr(2, 316, base | foreign_files.RAW, "sched:sched_switch")
+    descriptions = foreign_files.tracing_data(perf.order, texts=b"0xffffffff81000000 : \"x\"\n" * (fill // 26))
+    assert len(descriptions) > (65536 if fill else 0)
+    perf.record(kind, 0, perf.order.pack("I", len(descriptions)) + descriptions)
+    for ns in (1000, 2000):
+        perf.sample(switches, 10, ns, 0, foreign_files.switch(perf.order, ("one", 10), ("two", 20)))
+    found = [event for event in events_of(kymo, perf.write(tmp_path / "perf.data")) if event["event"] == "sched_switch"]
+    assert [(event["timestamp_ns"], event["fields"]["next_comm"]) for event in found] == [(1000, "two"), (2000, "two")]

@@ -12,22 +12,6 @@
 #include "import/logs/log-format.h"
 #include "import/logs/log-regex.h"
 
-int ky_log_stray(struct ky_log_file *log, const char *line, size_t len)
-{
-	struct ky_log_value text = ky_log_text("message", line, len);
-	int ret;
-
-	log->n_strange++;
-	ret = ky_log_begin(log, "line", log->last_ns, &text, 1);
-	if (ret < 0)
-		return ret;
-	/* The context's numbers are unknown. */
-	for (size_t i = 0; i < log->format->n_context; i++)
-		ky_log_context_number(log, 0);
-	return ky_log_put(log, &text, 1);
-}
-
-/* A later line may be the continuation of the one before it; before the first event, such lines say nothing. */
 static int import_log_run(struct ky_log_file *log)
 {
 	const char *line;
@@ -117,7 +101,12 @@ static void import_log_warn(const struct ky_log_file *log, uint64_t n_moved,
 	if (log->hole_bytes)
 		ky_log_warning(to, "%s: %" PRIu64 " bytes before lines are zeros: no lines", path,
 			       log->hole_bytes);
-	if (log->n_unmeasured)
+	if (log->is_untimed)
+		ky_log_warning(to,
+			       "%s: the lines have no times, which strace -ttt -T would write: "
+			       "only the order of the calls is known",
+			       path);
+	else if (log->n_unmeasured)
 		ky_log_warning(
 			to,
 			"%s: %" PRIu64
@@ -141,6 +130,8 @@ static int import_log_finish(struct ky_log_file *log, int ret, const struct ky_l
 	/* The last event of some formats ends with the file. */
 	if (log->format->end)
 		log->format->end(log);
+	if (!log->has_event && maker && ky_log_stray_flush(log, log->last_ns) < 0 && !ret)
+		ret = err->code;
 	/* Lines before the break are events. */
 	if ((ret == KYMO_E_FORMAT || ret == KYMO_E_LIMIT) &&
 	    (ky_maker_events(maker) || log->late.events.len)) {
@@ -174,6 +165,7 @@ static int import_log_file(const struct ky_import *imports, const char *path,
 	ky_map_init(&log.classes);
 	ky_strbuf_init(&log.unescaped);
 	ky_strbuf_init(&log.joined);
+	ky_strbuf_init(&log.early);
 	log.state = regex;
 	log.name = imports->member ? imports->member : path;
 	ret = ky_foreign_open(&log.file, path, imports->unpacked_fd, err);
@@ -189,6 +181,7 @@ static int import_log_file(const struct ky_import *imports, const char *path,
 	ky_strbuf_fini(&log.unescaped);
 	ky_log_late_fini(&log.late);
 	ky_strbuf_fini(&log.joined);
+	ky_strbuf_fini(&log.early);
 	return ret;
 }
 

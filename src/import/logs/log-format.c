@@ -10,7 +10,8 @@
 #include "base/utf8.h"
 
 /* Lines of JSON may have several KiB. */
-#define HEAD_BYTES 65536
+#define HEAD_BYTES    65536
+#define CONSOLE_BYTES (1u << 20)
 
 static const struct ky_log_format *const formats[] = {
 	&ky_log_chrome,	 &ky_log_journal, &ky_log_syslog_5424, &ky_log_syslog,
@@ -72,6 +73,22 @@ static const struct ky_log_format *log_format_of_text(const char *text, size_t l
 	return format;
 }
 
+/*
+ * A serial console: what the firmware says stands before the kernel's first line, "[    0.000000] Linux version ...", which may be thousands of
+ * lines further down.
+ */
+static const struct ky_log_format *log_format_of_console(struct ky_foreign_file *file,
+							 uint64_t begin)
+{
+	static const char first[] = "\n[    0.000000] ";
+	uint64_t len = file->size_bytes - begin;
+	const uint8_t *bytes;
+
+	len = len < CONSOLE_BYTES ? len : CONSOLE_BYTES;
+	bytes = len ? ky_foreign_bytes(file, begin, len, "the head", NULL) : NULL;
+	return bytes && memmem(bytes, (size_t)len, first, sizeof(first) - 1) ? &ky_log_dmesg : NULL;
+}
+
 /* Where the first data are: a log that was cut while its program went on writing begins with a hole. */
 static uint64_t log_format_behind_hole(const struct ky_foreign_file *file)
 {
@@ -104,6 +121,8 @@ const struct ky_log_format *ky_log_format_of(const char *path)
 	if (bytes && !format)
 		format = log_format_of_text((const char *)bytes, (size_t)len,
 					    file.size_bytes - begin <= HEAD_BYTES);
+	if (bytes && !format)
+		format = log_format_of_console(&file, begin);
 	ky_foreign_close(&file);
 	return format;
 }

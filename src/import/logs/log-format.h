@@ -74,6 +74,10 @@ struct ky_log_file {
 	struct ky_log_late late;
 	bool is_other_machine; /* the file says that it is of another architecture than x86-64 */
 	bool is_late;	       /* the event at hand goes there */
+	bool has_event;	       /* one that is no stray line, or more of those than are kept */
+	bool is_untimed;       /* the file's lines have no times */
+	struct ky_strbuf
+		early; /* stray lines before the first event, which get its time; a line feed ends each */
 	bool is_log; /* false: of an importer of another format, which makes its events here, too */
 	const struct ky_log_format *format;
 	void *state;	 /* the format's */
@@ -147,8 +151,10 @@ struct ky_log_value ky_log_guess(const char *name, size_t name_len, const char *
 bool ky_log_is_number(const char *text, size_t len, int64_t *number);
 /* Whether one of the first words of @text is a level of a message, such as INFO or [error]. (log-program.c) */
 bool ky_log_has_level(const char *text, size_t len);
-/* A line that the format does not know becomes an event "line". (import-log.c) */
+/* A line that the format does not know becomes an event "line". (log-stray.c) */
 int ky_log_stray(struct ky_log_file *log, const char *line, size_t len);
+/* The first event is at @ns, or there is none: the lines before it become events. 0 or negative. (log-stray.c) */
+int ky_log_stray_flush(struct ky_log_file *log, int64_t ns);
 /* What the window has of the file, from log->at on, without reading; *len: how much. */
 const char *ky_log_window(const struct ky_log_file *log, size_t *len);
 /* Words key=value, key="some words" and key alone (the number 1), from *@text on: the next one. False: none is left. */

@@ -251,6 +251,11 @@ int ky_log_begin(struct ky_log_file *log, const char *name, int64_t ns, struct k
 {
 	int ret = KYMO_OK;
 
+	if (__builtin_expect(!log->has_event, 0)) {
+		ret = ky_log_stray_flush(log, ns);
+		if (ret < 0)
+			return ret;
+	}
 	n = n < KY_LOG_FIELDS_MAX ? n : KY_LOG_FIELDS_MAX;
 	log->n_replaced = 0;
 	log->event_bytes = 0;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "import/ftrace/foreign-calls.h"
 #include "import/logs/log-format.h"
 
 #define NAME_MAX_BYTES 64u
@@ -180,6 +181,27 @@ static int64_t strace_file_tid(const char *name)
 		       : 1;
 }
 
+/* What follows the thread and the time. */
+static bool strace_take_rest(struct strace_line *line, const char *at, const char *end)
+{
+	at = strace_skip_brackets(at, end);
+	if (end - at > 4 && (memcmp(at, "--- ", 4) == 0 || memcmp(at, "+++ ", 4) == 0)) {
+		line->note = at;
+		return true;
+	}
+	return strace_call(line, at, end);
+}
+
+/* A line without a time, which strace writes unless it gets -ttt or the like. */
+static bool strace_take_untimed(int64_t tid, const char *text, size_t len, struct strace_line *line)
+{
+	const char *at = text, *end = text + len;
+
+	*line = (struct strace_line){.tid = tid};
+	(void)strace_pid(&at, end, &line->tid);
+	return strace_take_rest(line, at, end);
+}
+
 /* @tid: of a line that has none. */
 static bool strace_take(struct ky_log_clock *clock, int64_t tid, const char *text, size_t len,
 			struct strace_line *line)
@@ -192,12 +214,24 @@ static bool strace_take(struct ky_log_clock *clock, int64_t tid, const char *tex
 		return false;
 	if (at == text && !strace_time(clock, &at, end, line))
 		return false;
-	at = strace_skip_brackets(at, end);
-	if (end - at > 4 && (memcmp(at, "--- ", 4) == 0 || memcmp(at, "+++ ", 4) == 0)) {
-		line->note = at;
-		return true;
+	return strace_take_rest(line, at, end);
+}
+
+static const char *strace_name(const struct strace_line *line, char name[NAME_MAX_BYTES]);
+
+/* Without a time, the line is plain only if its name is that of a call. */
+static bool strace_is_call(const struct strace_line *line)
+{
+	char name[NAME_MAX_BYTES];
+	const char *known;
+
+	(void)strace_name(line, name);
+	for (uint64_t i = 0; i < KY_FOREIGN_CALLS; i++) {
+		known = ky_foreign_call_name(i);
+		if (known && strcmp(known, name) == 0)
+			return true;
 	}
-	return strace_call(line, at, end);
+	return false;
 }
 
 static bool strace_probe(const char *text, size_t len)
@@ -205,7 +239,10 @@ static bool strace_probe(const char *text, size_t len)
 	struct ky_log_clock clock = {.now_s = 0};
 	struct strace_line line;
 
-	return strace_take(&clock, 1, text, len, &line) && line.name;
+	if (strace_take(&clock, 1, text, len, &line))
+		return line.name;
+	return strace_take_untimed(1, text, len, &line) && line.name && !line.is_resumed &&
+	       strace_is_call(&line);
 }
 
 /* Names of the kernel's functions, which differ from those of the C library. */
@@ -439,6 +476,20 @@ static int strace_events(struct ky_log_file *log, const struct strace_line *line
 	return ret < 0 ? ret : 1;
 }
 
+/* The first event of a file decides whether its lines have times. */
+static bool strace_read(struct ky_log_file *log, const char *text, size_t len,
+			struct strace_line *line)
+{
+	int64_t tid = strace_file_tid(log->name);
+
+	if (!log->is_untimed && strace_take(&log->clock, tid, text, len, line))
+		return true;
+	if ((!log->is_untimed && log->has_event) || !strace_take_untimed(tid, text, len, line))
+		return false;
+	log->is_untimed = true;
+	return true;
+}
+
 static int strace_line(struct ky_log_file *log, const char *text, size_t len)
 {
 	struct strace_line line;
@@ -453,7 +504,7 @@ static int strace_line(struct ky_log_file *log, const char *text, size_t len)
 	copy = strndup(text, len);
 	if (!copy)
 		return ky_error_nomem(log->err);
-	is_known = strace_take(&log->clock, strace_file_tid(log->name), copy, strlen(copy), &line);
+	is_known = strace_read(log, copy, strlen(copy), &line);
 	/* The time of a line that says nothing else counts, too. */
 	if (line.is_relative)
 		line.ns = strace_sum(log, line.ns);

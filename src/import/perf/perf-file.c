@@ -300,6 +300,31 @@ static int perf_file_keep_aux(struct ky_perf_file *perf, const struct ky_perf_he
 	return ky_vec_push(&perf->aux, aux);
 }
 
+/* Moves perf->at by what belongs to the record at hand but is not in its size. */
+static void perf_file_skip(struct ky_perf_file *perf, uint64_t extra)
+{
+	perf->at = extra > perf->end - perf->at ? perf->end : perf->at + extra;
+}
+
+/* The descriptions of tracepoints. perf writes them behind the record, which tells their length; simpleperf into it. */
+static int perf_file_take_tracing(struct ky_perf_file *perf, const struct ky_perf_head *head,
+				  uint64_t at, struct kymo_error *err)
+{
+	uint64_t len = ky_foreign_u32(head->bytes + 8, perf->file.swap);
+	bool swap = perf->file.swap;
+	bool is_inside = head->type >= KY_PERF_SIMPLEPERF || (len && len <= head->size - 12u);
+	uint64_t begin = is_inside ? at + 12 : at + head->size;
+	int ret = KYMO_OK;
+
+	if (!perf->has_tracing)
+		ret = ky_tracing_data_read(&perf->tracing, &perf->file, &begin, err);
+	perf->file.swap = swap;
+	perf->has_tracing = true;
+	if (!is_inside)
+		perf_file_skip(perf, (len + 7) & ~UINT64_C(7));
+	return ret;
+}
+
 /* Moves perf->at behind the record, and what belongs to it but is not in its size. */
 static int perf_file_take(struct ky_perf_file *perf, const struct ky_perf_head *head, uint64_t at,
 			  struct kymo_error *err)
@@ -329,22 +354,14 @@ static int perf_file_take(struct ky_perf_file *perf, const struct ky_perf_head *
 			return ky_error_nomem(err);
 		break;
 	case KY_PERF_TRACING_DATA:
-		if (head->size < 12)
-			break;
-		extra = (ky_foreign_u32(head->bytes + 8, swap) + UINT64_C(7)) & ~UINT64_C(7);
-		if (!perf->has_tracing) {
-			int ret = ky_tracing_data_read(&perf->tracing, &perf->file, &begin, err);
-
-			perf->file.swap = swap;
-			perf->has_tracing = true;
-			if (ret < 0)
-				return ret;
-		}
+	case KY_PERF_SIMPLEPERF_TRACING_DATA:
+		if (head->size >= 12)
+			return perf_file_take_tracing(perf, head, at, err);
 		break;
 	default:
 		break;
 	}
-	perf->at = extra > perf->end - perf->at ? perf->end : perf->at + extra;
+	perf_file_skip(perf, extra);
 	return KYMO_OK;
 }
 
@@ -355,6 +372,7 @@ static int perf_file_read_record(struct ky_perf_file *perf, struct ky_perf_head 
 				 struct kymo_error *err)
 {
 	const uint8_t *bytes;
+	uint64_t size;
 
 	perf->record_at = perf->at;
 	if (perf->at >= perf->end && perf->is_cut)
@@ -371,14 +389,17 @@ static int perf_file_read_record(struct ky_perf_file *perf, struct ky_perf_head 
 	head->type = ky_foreign_u32(bytes, perf->file.swap);
 	head->misc = ky_foreign_u16(bytes + 4, perf->file.swap);
 	head->size = ky_foreign_u16(bytes + 6, perf->file.swap);
-	if (head->size < KY_PERF_HEAD_BYTES)
+	size = head->size | (head->type >= KY_PERF_SIMPLEPERF ? (uint64_t)head->misc << 16 : 0);
+	if (size < KY_PERF_HEAD_BYTES)
 		return ky_foreign_bad(&perf->file, perf->at, "a record has no length", err);
-	if (head->size > perf->end - perf->at)
+	if (size > perf->end - perf->at)
 		return ky_foreign_bad(&perf->file, perf->at, "the last record is cut", err);
+	/* What takes such a long record reads the rest of it in the file. */
+	head->size = size < UINT16_MAX ? (uint16_t)size : UINT16_MAX;
 	head->bytes = ky_foreign_bytes(&perf->file, perf->at, head->size, "a record", err);
 	if (!head->bytes)
 		return perf_file_code(err);
-	perf->at += head->size;
+	perf->at += size;
 	return 1;
 }
 

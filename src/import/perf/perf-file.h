@@ -38,6 +38,9 @@ enum ky_perf_record {
 	KY_PERF_FEATURE = 80,
 	KY_PERF_COMPRESSED = 81,
 	KY_PERF_COMPRESSED2 = 83,
+	/* Of Android's simpleperf, whose own records have 32 bits for their size. */
+	KY_PERF_SIMPLEPERF = 0x8000,
+	KY_PERF_SIMPLEPERF_TRACING_DATA = 0x8009,
 };
 
 #define KY_PERF_HEAD_BYTES	8u
