@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ftrace's text with call stacks, which the options stacktrace and userstacktrace write."""
+"""ftrace's text with call stacks, which the options stacktrace and userstacktrace write, and the text of the tracer function_graph."""
 
 import collections
 import os
@@ -195,3 +195,23 @@ def test_real_stacks(kymo, tmp_path, needs_root_tracefs):
     flame = folded_of(kymo("report", "flame", "--of", "kernel_stack", "-f", 'event_before == "syscall_entry_close"', "--to", "folded",
                            tmp_path / "plain").out)
     assert flame and all("do_syscall_64_[k]" in stack or "syscall" in stack for stack in flame)
+
+
+GRAPH = """# tracer: function_graph
+#
+# CPU  DURATION                  FUNCTION CALLS
+# |     |   |                     |   |   |   |
+ 3)               |  pick_next_task() {
+ 3)   0.081 us    |    pick_task_fair();
+ 3)   3.977 us    |  }
+"""
+
+
+def test_function_graph(kymo, tmp_path):
+    """The text of this tracer has no times and no threads: an error says that Kymo does not read it."""
+    path = tmp_path / "graph"
+    path.write_text(GRAPH)
+    assert "the text of ftrace's tracer function_graph is not read" in kymo("print", path, code=1).err
+    # What other lines of the file say is not lost.
+    path.write_text("            app-7       [000] .....    12.000001: sys_close(fd: 3)\n" + GRAPH)
+    assert [event["event"] for event in events_of(kymo, path)] == ["syscall_entry_close", "line", "line", "line"]

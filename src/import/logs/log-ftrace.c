@@ -524,6 +524,29 @@ static void ftrace_note_machine(struct ky_log_file *log, const char *text, size_
 		log->is_other_machine = len != sizeof(known) - 1 || memcmp(text, known, len) != 0;
 }
 
+/* " 3)   0.081 us    |  schedule();" of the tracer function_graph. */
+static bool ftrace_is_graph(const char *text, size_t len)
+{
+	const char *at = text, *end = text + len;
+
+	while (at < end && *at == ' ')
+		at++;
+	text = at;
+	while (at < end && isdigit((unsigned char)*at))
+		at++;
+	return at > text && end - at > 3 && *at == ')' && at[1] == ' ' &&
+	       memmem(at, (size_t)(end - at), " | ", 3);
+}
+
+/* The lines of function_graph mostly have no times. Where no other line had one either, they would all be at time 0. */
+static int ftrace_check_graph(const struct ky_log_file *log, const char *text, size_t len)
+{
+	if (log->last_ns || !ftrace_is_graph(text, len))
+		return KYMO_OK;
+	return ky_foreign_bad(&log->file, log->line_at,
+			      "the text of ftrace's tracer function_graph is not read", log->err);
+}
+
 static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
 {
 	const struct ky_strbuf none = KY_STRBUF_INIT;
@@ -541,7 +564,10 @@ static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
 	ret = ftrace_any(log, text, len, &none);
 	if (ret)
 		return ret;
-	return ftrace_is_head(text, len) ? 1 : ftrace_lost(log, text, len);
+	if (ftrace_is_head(text, len))
+		return 1;
+	ret = ftrace_lost(log, text, len);
+	return ret ? ret : ftrace_check_graph(log, text, len);
 }
 
 const struct ky_log_format ky_log_ftrace = {
