@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "import/logs/log-format.h"
 #include "import/logs/log-ftrace-calls.h"
+#include "import/logs/log-ftrace-stack.h"
 #include "import/logs/log-perf-script.h"
 
 const struct ky_maker_field ky_ftrace_context[KY_FTRACE_CONTEXT] = {
@@ -40,7 +41,7 @@ static const char *find_cpu(const char *at, const char *end, int64_t *cpu)
 }
 
 /* The name before the thread's number, @from: "bash-", "bash ", "bash  1977/", "bash 1977/-". */
-static void take_comm(const char *begin, const char *from, struct ky_ftrace_line *line)
+static void ftrace_take_comm(const char *begin, const char *from, struct ky_ftrace_line *line)
 {
 	const char *end = from - 1;
 
@@ -78,7 +79,7 @@ static bool take_tid(const char *begin, const char *end, struct ky_ftrace_line *
 	if (*tid == 1 && from[-1] == '-' &&
 	    (from - 1 == begin || from[-2] == ' ' || from[-2] == '/'))
 		*tid = -1;
-	take_comm(begin, from, line);
+	ftrace_take_comm(begin, from, line);
 	return true;
 }
 
@@ -319,6 +320,7 @@ static int ftrace_lost(struct ky_log_file *log, const char *text, size_t len)
 		return 0;
 	at += strcspn(at, "0123456789]");
 	n = strtoull(at, NULL, 10);
+	ky_ftrace_stack_forget(log, cpu);
 	return ky_maker_lost(log->maker, (uint32_t)cpu, n ? n : 1, log->err) < 0 ? log->err->code
 										 : 1;
 }
@@ -410,7 +412,55 @@ static int ftrace_event(struct ky_log_file *log, const struct ky_ftrace_line *li
 	}
 	if (stack->len && n < KY_LOG_FIELDS_MAX)
 		values[n++] = ky_log_text("callstack", ky_strbuf_text(stack), stack->len);
+	if (ky_ftrace_stack_note(log, line, name) < 0)
+		return log->err->code;
 	return ftrace_put(log, line, name, values, n);
+}
+
+/* What each line with a call stack below has: "<stack trace>" at its end, or "kernel_stack:". Few other lines do. */
+static bool ftrace_may_begin_stack(const char *text, size_t len)
+{
+	static const char trace[] = "stack trace", event[] = "_stack:";
+	size_t n = len < 16 ? len : 16;
+
+	return len &&
+	       ((text[len - 1] == '>' && memmem(text + len - n, n, trace, sizeof(trace) - 1)) ||
+		memmem(text, len, event, sizeof(event) - 1));
+}
+
+/* "bash-7 [001] d..2. 12.000001: <stack trace>", and the frames behind it. 1: it was such a line; 0: it was not; negative. */
+static int ftrace_stack(struct ky_log_file *log, const char *text, size_t len)
+{
+	struct ky_strbuf head = KY_STRBUF_INIT, folded = KY_STRBUF_INIT;
+	struct ky_ftrace_stack stack;
+	struct ky_ftrace_line line;
+	struct ky_log_value values[2];
+	const char *event;
+	size_t n = 0;
+	int ret = 0;
+
+	if (!ftrace_may_begin_stack(text, len) || !ftrace_take(text, len, &line) ||
+	    !ky_ftrace_stack_begins(&line, text + len, &stack))
+		return 0;
+	/* The line is in the window, which reading on may move. */
+	ky_strbuf_add(&head, text, len);
+	text = ky_strbuf_text(&head);
+	if (ky_strbuf_failed(&head) || !ftrace_take(text, len, &line) ||
+	    !ky_ftrace_stack_begins(&line, text + len, &stack))
+		ret = ky_error_nomem(log->err);
+	if (!ret)
+		ret = ky_ftrace_stack_read(log, &stack, text + len, &folded);
+	if (!ret) {
+		event = ky_ftrace_stack_event(log, &line, stack.is_user);
+		if (event)
+			values[n++] = ky_log_text("event_before", event, strlen(event));
+		values[n++] = ky_log_text("callstack", ky_strbuf_text(&folded), folded.len);
+		ret = ftrace_put(log, &line, stack.is_user ? "user_stack" : "kernel_stack", values,
+				 n);
+	}
+	ky_strbuf_fini(&head);
+	ky_strbuf_fini(&folded);
+	return ret;
 }
 
 static bool ftrace_head(const char *text, size_t len, struct ky_perf_script_head *head)
@@ -474,6 +524,29 @@ static void ftrace_note_machine(struct ky_log_file *log, const char *text, size_
 		log->is_other_machine = len != sizeof(known) - 1 || memcmp(text, known, len) != 0;
 }
 
+/* " 3)   0.081 us    |  schedule();" of the tracer function_graph. */
+static bool ftrace_is_graph(const char *text, size_t len)
+{
+	const char *at = text, *end = text + len;
+
+	while (at < end && *at == ' ')
+		at++;
+	text = at;
+	while (at < end && isdigit((unsigned char)*at))
+		at++;
+	return at > text && end - at > 3 && *at == ')' && at[1] == ' ' &&
+	       memmem(at, (size_t)(end - at), " | ", 3);
+}
+
+/* The lines of function_graph mostly have no times. Where no other line had one either, they would all be at time 0. */
+static int ftrace_check_graph(const struct ky_log_file *log, const char *text, size_t len)
+{
+	if (log->last_ns || !ftrace_is_graph(text, len))
+		return KYMO_OK;
+	return ky_foreign_bad(&log->file, log->line_at,
+			      "the text of ftrace's tracer function_graph is not read", log->err);
+}
+
 static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
 {
 	const struct ky_strbuf none = KY_STRBUF_INIT;
@@ -483,12 +556,18 @@ static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
 		ftrace_note_machine(log, text, len);
 		return 1;
 	}
+	ret = ftrace_stack(log, text, len);
+	if (ret)
+		return ret;
 	if (ky_perf_script_stack_follows(log))
 		return ftrace_with_stack(log, text, len);
 	ret = ftrace_any(log, text, len, &none);
 	if (ret)
 		return ret;
-	return ftrace_is_head(text, len) ? 1 : ftrace_lost(log, text, len);
+	if (ftrace_is_head(text, len))
+		return 1;
+	ret = ftrace_lost(log, text, len);
+	return ret ? ret : ftrace_check_graph(log, text, len);
 }
 
 const struct ky_log_format ky_log_ftrace = {

@@ -258,7 +258,7 @@ bool ky_perf_script_stack_follows(const struct ky_log_file *log)
 }
 
 /* The same, with the line's begin in the window. */
-static bool perf_script_is_next(struct ky_log_file *log)
+static bool perf_script_is_next(struct ky_log_file *log, const struct ky_log_frames *frames)
 {
 	uint64_t left = log->file.size_bytes - log->at;
 	uint64_t want = left < NEXT_BYTES ? left : NEXT_BYTES;
@@ -267,7 +267,7 @@ static bool perf_script_is_next(struct ky_log_file *log)
 		     : NULL;
 	const char *stop = text ? memchr(text, '\n', want) : NULL;
 
-	return text && ky_perf_script_is_frame(text, stop ? (size_t)(stop - text) : want);
+	return text && frames->is_frame(text, stop ? (size_t)(stop - text) : want);
 }
 
 /* The function of the frame at @text; *n: the length of its name. */
@@ -297,8 +297,9 @@ static const char *perf_script_function(const char *text, size_t len, size_t *n,
 }
 
 /* Names of Java have semicolons, which separate functions here: "Ljava/lang/Thread;.run". */
-static void perf_script_add_name(struct ky_strbuf *folded, const char *name, size_t len)
+void ky_perf_script_add_name(struct ky_strbuf *folded, const char *name, size_t len)
 {
+	len = len < FUNCTION_MAX_BYTES ? len : FUNCTION_MAX_BYTES;
 	for (size_t i = 0; i < len; i++)
 		ky_strbuf_addc(folded, name[i] == ';' ? ':' : name[i]);
 }
@@ -308,7 +309,7 @@ void ky_perf_script_add_function(struct ky_strbuf *folded, const char *text, siz
 	bool is_kernel;
 
 	text = perf_script_function(text, len, &len, &is_kernel);
-	perf_script_add_name(folded, text, strnlen(text, len));
+	ky_perf_script_add_name(folded, text, strnlen(text, len));
 	ky_strbuf_adds(folded, is_kernel ? "_[k]" : "");
 }
 
@@ -325,25 +326,45 @@ static void perf_script_fold(const struct ky_strbuf *names, const uint32_t *begi
 	}
 }
 
-int ky_perf_script_stack(struct ky_log_file *log, struct ky_strbuf *folded)
+/* The number of functions. */
+static size_t perf_script_add_frame(const struct ky_log_frames *frames, const char *text,
+				    size_t len, struct ky_strbuf *names, uint32_t *begins, size_t n)
+{
+	if (n == FRAMES_MAX)
+		return n;
+	begins[n] = (uint32_t)names->len;
+	frames->add(names, text, len);
+	if (names->len == begins[n])
+		return n;
+	ky_strbuf_addc(names, '\0');
+	return n + 1;
+}
+
+int ky_log_read_stack(struct ky_log_file *log, const struct ky_log_frames *frames,
+		      const char *first, size_t len, struct ky_strbuf *folded)
 {
 	struct ky_strbuf names = KY_STRBUF_INIT;
 	uint32_t begins[FRAMES_MAX];
 	const char *line;
-	size_t len, n = 0;
+	size_t n = len ? perf_script_add_frame(frames, first, len, &names, begins, 0) : 0;
 	int ret = 1;
 
-	while (ret > 0 && perf_script_is_next(log)) {
+	while (ret > 0 && perf_script_is_next(log, frames)) {
 		ret = ky_log_next_line(log, &line, &len);
-		if (ret <= 0 || n == FRAMES_MAX)
-			continue;
-		begins[n++] = (uint32_t)names.len;
-		ky_perf_script_add_function(&names, line, len);
-		ky_strbuf_addc(&names, '\0');
+		if (ret > 0)
+			n = perf_script_add_frame(frames, line, len, &names, begins, n);
 	}
 	perf_script_fold(&names, begins, n, folded);
 	if (ret >= 0 && (ky_strbuf_failed(&names) || ky_strbuf_failed(folded)))
 		ret = ky_error_nomem(log->err);
 	ky_strbuf_fini(&names);
 	return ret < 0 ? ret : KYMO_OK;
+}
+
+int ky_perf_script_stack(struct ky_log_file *log, struct ky_strbuf *folded)
+{
+	static const struct ky_log_frames frames = {ky_perf_script_is_frame,
+						    ky_perf_script_add_function};
+
+	return ky_log_read_stack(log, &frames, NULL, 0, folded);
 }

@@ -40,6 +40,18 @@ bool ky_perf_script_stack_follows(const struct ky_log_file *log);
  */
 int ky_perf_script_stack(struct ky_log_file *log, struct ky_strbuf *folded);
 
+/* The frames of a kind of text. */
+struct ky_log_frames {
+	bool (*is_frame)(const char *text, size_t len);
+	/* Adds the frame's function; adds nothing: the frame is left out. */
+	void (*add)(struct ky_strbuf *names, const char *text, size_t len);
+};
+/* The same of other frames; @first, of @len bytes, is a frame before the lines, unless @len is 0. The window may move. */
+int ky_log_read_stack(struct ky_log_file *log, const struct ky_log_frames *frames,
+		      const char *first, size_t len, struct ky_strbuf *folded);
+
+/* Adds a function's name, with ':' for each ';' in it. A longer name is cut. */
+void ky_perf_script_add_name(struct ky_strbuf *folded, const char *name, size_t len);
 /* Adds the function of the frame at @text, as above. */
 void ky_perf_script_add_function(struct ky_strbuf *folded, const char *text, size_t len);
 /* The name of a thread in @text: without the blanks around it. *len is 0 where perf or ftrace does not know the name. */
