@@ -15,7 +15,7 @@
 enum times_kind { TIMES_UNKNOWN, TIMES_SINCE_START, TIMES_WALL };
 
 /* The first packet decides: one early line of a log does not make its times those of an uptime. */
-static enum times_kind kind_of(const struct ky_stream *stream)
+static enum times_kind times_apart_kind(const struct ky_stream *stream)
 {
 	enum times_kind kind = TIMES_UNKNOWN;
 	struct ky_walk walk;
@@ -43,7 +43,7 @@ void ky_cli_warn_of_times_apart(const struct ky_trace_set *set)
 		enum times_kind kind = TIMES_UNKNOWN;
 
 		for (size_t i = 0; i < (*trace)->streams.len && !kind; i++)
-			kind = kind_of((*trace)->streams.data[i]);
+			kind = times_apart_kind((*trace)->streams.data[i]);
 		if (kind == TIMES_SINCE_START && !started)
 			started = *trace;
 		if (kind == TIMES_WALL && !wall)
