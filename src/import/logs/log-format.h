@@ -153,7 +153,7 @@ bool ky_log_is_number(const char *text, size_t len, int64_t *number);
 bool ky_log_has_level(const char *text, size_t len);
 /* A line that the format does not know becomes an event "line". (log-stray.c) */
 int ky_log_stray(struct ky_log_file *log, const char *line, size_t len);
-/* The first event is at @ns, or there is none: the lines before it become events. 0 or negative. (log-stray.c) */
+/* The first event is at @ns, or the file has no event: the lines that wait become events. 0 or negative. (log-stray.c) */
 int ky_log_stray_flush(struct ky_log_file *log, int64_t ns);
 /* What the window has of the file, from log->at on, without reading; *len: how much. */
 const char *ky_log_window(const struct ky_log_file *log, size_t *len);
