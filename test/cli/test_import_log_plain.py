@@ -75,3 +75,32 @@ def test_virtual_hosts_of_access_logs(kymo, tmp_path):
     for front in ("1.2.3.4 - john doe", "::1 - john doe"):
         (tmp_path / "a.log").write_text(text.replace("a.example.com:443 ::1 - -", front))
         assert "no file of a known format" in kymo("print", tmp_path / "a.log", code=1).err
+
+
+TIMES = [
+    ("json", '{"t":{"$date":"2022-07-28T18:00:00.903+02:00"},"s":"I"}', 1659024000903000000, {"s": "I"}),
+    ("json", '{"t":{"$date":1659024000903},"s":"I"}', 1659024000903000000, {"s": "I"}),
+    ("json", '{"@t":"2016-06-07T03:44:57.8532799Z","m":"x"}', 1465271097853279900, {"m": "x"}),
+    ("json", '{"requestReceivedTimestamp":"2023-05-17T15:08:22.763960Z","stageTimestamp":"2023-05-17T15:08:30.619910Z","n":1}', 1684336110619910000,
+     {"requestReceivedTimestamp": "2023-05-17T15:08:22.763960Z", "n": 1}),
+    ("logfmt", 'date=2024-10-14 time=13:46:40 eventtime=1728938800841267391 tz="-0700" n=1', 1728938800841267391,
+     {"date": "2024-10-14", "time": "13:46:40", "tz": "-0700", "n": 1}),
+    ("logfmt", 'date=2024-10-14 time=13:46:40 tz="-0700" n=1', 1728938800000000000, {"date": "2024-10-14", "time": "13:46:40", "tz": "-0700", "n": 1}),
+    ("logfmt", 'ts=1764181493 a=1234567890123456789 b=-9223372036854775808 c=18446744073709551615 d=99999999999999999999 e="1234567890123456789"',
+     1764181493000000000, {"a": 1234567890123456789, "b": -2**63, "c": 2**64 - 1, "d": "9" * 20, "e": "1234567890123456789"}),
+]
+
+
+@pytest.mark.parametrize("fmt, line, ns, fields", TIMES)
+def test_names_of_times(kymo, tmp_path, fmt, line, ns, fields):
+    (event,), says = read(kymo, tmp_path / "a.log", line + "\n", fmt)
+    assert (event["timestamp_ns"], event["fields"]) == (ns, fields) and "no time" not in says
+
+
+def test_events_without_a_time_are_counted(kymo, tmp_path):
+    says = "have no time that Kymo knows: they have the time of the event before; a log format with a group 'time' may find it"
+    path = tmp_path / "a.log"
+    events, told = read(kymo, path, '{"time":1764181493,"n":1}\n{"when_it_was":"2026-11-26T18:24:53Z"}\n{"n":2}\n', "json")
+    assert f"2 events {says}" in told and {event["timestamp_ns"] for event in events} == {1764181493 * 10**9}
+    assert f"3 events {says}" in kymo("print", "--log-format", "(?<n>[0-9]+)", path).err
+    assert "no time" not in kymo("print", "--log-format", '"n":(?<time>[0-9]+)', "--log-time", "%s", path).err

@@ -58,6 +58,7 @@ struct ky_log_file {
 	uint64_t n_cut, n_strange; /* lines that were cut; that the format does not know */
 	uint64_t n_shortened;	   /* events that lack some of their fields or texts */
 	uint64_t n_early;	   /* events before 1970, which are at its begin */
+	uint64_t n_timeless;	   /* events in whose line no time is known */
 	uint64_t n_unmeasured;	   /* calls of which the log has no duration */
 	uint64_t hole_bytes;	   /* bytes of holes, which are no lines */
 	struct ky_log_clock clock;
