@@ -31,11 +31,12 @@ PROGRAMS = [
     # A colon behind the time, or behind its zone (PostgreSQL on RDS).
     ("2011-12-25 17:09:20: (http_auth.c.875) no such user", 1324832960000000000, None, "(http_auth.c.875) no such user"),
     ("2019-02-05 09:30:01 UTC:10.1.17.194(1234):user@db:[19003]:LOG:  ready", 1549359001000000000, None, "10.1.17.194(1234):user@db:[19003]:LOG:  ready"),
-    # vsftpd; the X server, and kernels that write no six digits.
+    # vsftpd; the X server, and kernels that write no six digits; endlessh.
     ("Mon Jun  8 12:08:44 2020 [pid 27245] CONNECT", 1591618124000000000, None, "[pid 27245] CONNECT"),
     ("[     6.319] (II) LoadModule", 6319000000, None, "(II) LoadModule"),
     ("[00041.807] 01174.01179> reset", 41807000000, None, "01174.01179> reset"),
     ("[   1.0500000] cpu0: vendor", 1050000000, None, "cpu0: vendor"),
+    ("2022-02-13T10:42:17.813Z ACCEPT host=::ffff:1.2.3.4 port=39590 fd=4", 1644748937813000000, None, "ACCEPT host=::ffff:1.2.3.4 port=39590 fd=4"),
     # Monolog; Serilog.
     ("[2026-02-05 12:34:56] local.ERROR: no such file", 1770294896000000000, "ERROR", "local.ERROR: no such file"),
     ("2023-04-23 21:53:37.311 -05:00 [WRN] Failed login", 1682304817311000000, "WRN", "[WRN] Failed login"),
@@ -104,3 +105,15 @@ def test_events_without_a_time_are_counted(kymo, tmp_path):
     assert f"2 events {says}" in told and {event["timestamp_ns"] for event in events} == {1764181493 * 10**9}
     assert f"3 events {says}" in kymo("print", "--log-format", "(?<n>[0-9]+)", path).err
     assert "no time" not in kymo("print", "--log-format", '"n":(?<time>[0-9]+)', "--log-time", "%s", path).err
+
+
+def test_tags_of_syslog(kymo, tmp_path):
+    """A tag has no "="; proftpd has no colon behind the PID."""
+    text = "Jan 10 00:00:00 myhost proftpd[12345] a.example.com (1.2.3.4): USER x\nJan 10 00:00:01 myhost x=::1 y\nJan 10 00:00:02 myhost a[b] c: d\nJan 10 00:00:03 myhost [5] e\n"
+    events, _ = read(kymo, tmp_path / "a.log", text, "syslog")
+    assert [event["fields"] for event in events] == [
+        {"host": "myhost", "program": "proftpd", "pid": 12345, "message": "a.example.com (1.2.3.4): USER x"},
+        {"host": "myhost", "program": "", "message": "x=::1 y"}, {"host": "myhost", "program": "", "message": "a[b] c: d"},
+        {"host": "myhost", "program": "", "message": "[5] e"}]
+    # Behind other times than syslog's own, a tag without a colon may be anything.
+    read(kymo, tmp_path / "a.log", "2021-05-28 18:08:34,399 worker task[498819] started\n", "program")
