@@ -117,3 +117,21 @@ def test_tags_of_syslog(kymo, tmp_path):
         {"host": "myhost", "program": "", "message": "[5] e"}]
     # Behind other times than syslog's own, a tag without a colon may be anything.
     read(kymo, tmp_path / "a.log", "2021-05-28 18:08:34,399 worker task[498819] started\n", "program")
+
+
+def test_log_of_auditd(kymo, tmp_path):
+    """Fields behind a group separator are in words; user records have a text in quotes; values without a mark may be hexadecimal."""
+    front = "type={} msg=audit(1684329817.579:{}): "
+    text = (front.format("SYSCALL", 2996) + 'arch=c000003e syscall=59 success=no exit=-2 a0=10 a1= pid=27031 comm="a b" key=(null)\x1dARCH=x86_64 UID="bui"\n' +
+            front.format("USER_AUTH", 2997) + "pid=1 uid=0 msg='op=PAM:auth acct=\"root\" note=it's exe=\"/bin/su\" res=success'\x1dUID=\"root\"\n" +
+            "node=h1 " + front.format("AVC", 2998) + 'avc:  denied  { read } for  pid=7 name="x"alone\n' +
+            front.format("EOE", 2999) + "\n" + front.format("DAEMON_END", 3000) + "op=terminate text='no end\n")
+    events, _ = read(kymo, tmp_path / "a.log", text, "audit")
+    assert {(event["timestamp_ns"], event["event"]) for event in events} == {(1684329817579000000, "audit")}
+    assert [event["fields"] for event in events] == [
+        {"type": "SYSCALL", "serial": 2996, "arch": "c000003e", "syscall": 59, "success": "no", "exit": -2, "a0": "10", "a1": "", "pid": 27031,
+         "comm": "a b", "key": "(null)", "ARCH": "x86_64", "UID": "bui"},
+        {"type": "USER_AUTH", "serial": 2997, "pid": 1, "uid": 0, "msg": 'op=PAM:auth acct="root" note=it\'s exe="/bin/su" res=success', "UID": "root"},
+        {"node": "h1", "type": "AVC", "serial": 2998, "message": "avc:  denied  { read } for", "pid": 7, "name": "x", "alone": 1},
+        {"type": "EOE", "serial": 2999}, {"type": "DAEMON_END", "serial": 3000, "op": "terminate", "text": "no end"}]
+    assert len(events_of(kymo, tmp_path / "a.log")) == 5

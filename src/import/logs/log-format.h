@@ -179,7 +179,7 @@ bool ky_log_json_value(const char *name, void *json, bool is_repaired, struct ky
 
 extern const struct ky_log_format ky_log_chrome, ky_log_syslog, ky_log_syslog_5424, ky_log_dmesg,
 	ky_log_json, ky_log_logfmt, ky_log_journal, ky_log_strace, ky_log_ftrace, ky_log_systrace,
-	ky_log_regex, ky_log_program, ky_log_access;
+	ky_log_regex, ky_log_program, ky_log_access, ky_log_audit;
 
 /* Whether a file begins with the byte order mark of UTF-8. */
 #define KY_LOG_BOM_BYTES 3
