@@ -36,6 +36,7 @@ def place(tmp_path_factory, kymo_bin):
     (here / "trace.json").write_text(LOGS["chrome"][0])
     shutil.copy(os.path.join(os.path.dirname(PAGE), "..", "test", "fuzz", "corpus", "import", "perfetto"), here / "trace.pftrace")
     shutil.copy(os.path.join(os.path.dirname(PAGE), "..", "test", "fuzz", "corpus", "import", "log-systrace"), here / "trace.html")
+    shutil.copy(os.path.join(os.path.dirname(PAGE), "..", "test", "fuzz", "corpus", "import", "log-audit"), here / "audit.log")
     subprocess.run([kymo_bin, "convert", here / "perf.data", "-o", here / "ctf"], check=True)
     subprocess.run(["tar", "cJf", "trace.tar.xz", "ctf"], cwd=here, check=True)
     (here / "program.c").write_text(PROGRAM)

@@ -98,6 +98,13 @@ static void import_log_warn(const struct ky_log_file *log, uint64_t n_moved,
 	if (log->n_early)
 		ky_log_warning(to, "%s: %" PRIu64 " events have a time below 0 and were put at 0",
 			       path, log->n_early);
+	if (log->n_timeless)
+		ky_log_warning(
+			to,
+			"%s: %" PRIu64
+			" events have no time that Kymo knows: they have the time of the event "
+			"before; a log format with a group 'time' may find it",
+			path, log->n_timeless);
 	if (log->hole_bytes)
 		ky_log_warning(to, "%s: %" PRIu64 " bytes before lines are zeros: no lines", path,
 			       log->hole_bytes);

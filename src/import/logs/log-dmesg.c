@@ -50,29 +50,44 @@ static int dmesg_decoded(const char **at, const char *end)
 	return facility << 3 | level;
 }
 
-/* "[   12.345678]": the time since the machine was started. */
-static bool dmesg_uptime(const char **text, const char *end, int64_t *ns)
+/* The kernel and dmesg write fractions of six digits; other programs, such as the X server, have other ones. */
+static bool dmesg_is_fraction(const char *at, const char *end)
 {
-	const char *at = *text, *from;
+	int n = 0;
+
+	while (n < 7 && at + n < end && isdigit((unsigned char)at[n]))
+		n++;
+	return n == 6;
+}
+
+/* "[   12.345678]": the time since the machine was started. */
+static bool dmesg_uptime(const char **text, const char *end, int64_t *ns, bool is_strict)
+{
+	const char *at = *text, *from, *point;
 
 	if (at >= end || *at++ != '[')
 		return false;
 	while (at < end && *at == ' ')
 		at++;
 	from = at;
-	if (!ky_log_time_seconds(&at, end, ns) || *ns % 1000 || at >= end || *at != ']' ||
-	    !memchr(from, '.', (size_t)(at - from)))
+	if (!ky_log_time_seconds(&at, end, ns) || *ns % 1000 || at >= end || *at != ']')
+		return false;
+	point = memchr(from, '.', (size_t)(at - from));
+	if (!point || (is_strict && !dmesg_is_fraction(point + 1, end)))
 		return false;
 	*text = at + 1;
 	return true;
 }
 
-/* "2026-11-28T00:56:06,123456+00:00": syslog has a point where dmesg has a comma. */
+/*
+ * "2026-11-28T00:56:06,123456+00:00": syslog has a point where dmesg has a comma, and loggers of Java have three digits and no zone or "Z".
+ */
 static bool dmesg_iso(struct ky_log_clock *clock, const char **text, const char *end, int64_t *ns)
 {
 	const char *at = *text;
 
-	if (end - at < 20 || at[10] != 'T' || at[19] != ',' ||
+	if (end - at < 32 || at[10] != 'T' || at[19] != ',' || !dmesg_is_fraction(at + 20, end) ||
+	    (at[26] != '+' && at[26] != '-') || at[29] != ':' ||
 	    !ky_log_time_iso(clock, &at, end, ns) || at == end || *at != ' ')
 		return false;
 	*text = at;
@@ -91,7 +106,8 @@ static bool dmesg_ctime(struct ky_log_clock *clock, const char **text, const cha
 	return true;
 }
 
-static bool dmesg_take(struct ky_log_clock *clock, const char *text, size_t len,
+/* @is_strict: the line is to tell the format. */
+static bool dmesg_take(struct ky_log_clock *clock, const char *text, size_t len, bool is_strict,
 		       struct dmesg_line *line)
 {
 	const char *at = text, *end = text + len;
@@ -101,7 +117,8 @@ static bool dmesg_take(struct ky_log_clock *clock, const char *text, size_t len,
 	is_decoded = line->priority >= 0;
 	if (!is_decoded)
 		line->priority = ky_syslog_priority(&at, end);
-	if (!dmesg_uptime(&at, end, &line->ns) && !dmesg_iso(clock, &at, end, &line->ns) &&
+	if (!dmesg_uptime(&at, end, &line->ns, is_strict) &&
+	    !dmesg_iso(clock, &at, end, &line->ns) &&
 	    (!is_decoded || !dmesg_ctime(clock, &at, end, &line->ns)))
 		return false;
 	line->text = at + (at < end && *at == ' ');
@@ -113,7 +130,7 @@ static bool dmesg_probe(const char *text, size_t len)
 	struct ky_log_clock clock = {.now_s = 0};
 	struct dmesg_line line;
 
-	return dmesg_take(&clock, text, len, &line);
+	return dmesg_take(&clock, text, len, true, &line);
 }
 
 static int dmesg_line(struct ky_log_file *log, const char *text, size_t len)
@@ -123,7 +140,7 @@ static int dmesg_line(struct ky_log_file *log, const char *text, size_t len)
 	size_t n = 0;
 	int ret;
 
-	if (!dmesg_take(&log->clock, text, len, &line))
+	if (!dmesg_take(&log->clock, text, len, false, &line))
 		return 0;
 	if (line.priority >= 0) {
 		const char *severity = ky_syslog_severity(line.priority);

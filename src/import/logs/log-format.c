@@ -14,9 +14,9 @@
 #define CONSOLE_BYTES (1u << 20)
 
 static const struct ky_log_format *const formats[] = {
-	&ky_log_chrome,	 &ky_log_journal, &ky_log_syslog_5424, &ky_log_syslog,
-	&ky_log_dmesg,	 &ky_log_strace,  &ky_log_ftrace,      &ky_log_systrace,
-	&ky_log_program, &ky_log_access,  &ky_log_json,	       &ky_log_logfmt,
+	&ky_log_chrome, &ky_log_journal, &ky_log_syslog_5424, &ky_log_syslog,  &ky_log_dmesg,
+	&ky_log_strace, &ky_log_ftrace,	 &ky_log_systrace,    &ky_log_program, &ky_log_access,
+	&ky_log_audit,	&ky_log_json,	 &ky_log_logfmt,
 };
 
 const struct ky_log_format *ky_log_format_at(size_t i)

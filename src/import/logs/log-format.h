@@ -58,6 +58,7 @@ struct ky_log_file {
 	uint64_t n_cut, n_strange; /* lines that were cut; that the format does not know */
 	uint64_t n_shortened;	   /* events that lack some of their fields or texts */
 	uint64_t n_early;	   /* events before 1970, which are at its begin */
+	uint64_t n_timeless;	   /* events in whose line no time is known */
 	uint64_t n_unmeasured;	   /* calls of which the log has no duration */
 	uint64_t hole_bytes;	   /* bytes of holes, which are no lines */
 	struct ky_log_clock clock;
@@ -184,7 +185,7 @@ bool ky_log_json_value(const char *name, void *json, bool is_repaired, struct ky
 
 extern const struct ky_log_format ky_log_chrome, ky_log_syslog, ky_log_syslog_5424, ky_log_dmesg,
 	ky_log_json, ky_log_logfmt, ky_log_journal, ky_log_strace, ky_log_ftrace, ky_log_systrace,
-	ky_log_regex, ky_log_program, ky_log_access;
+	ky_log_regex, ky_log_program, ky_log_access, ky_log_audit;
 
 /* Whether a file begins with the byte order mark of UTF-8. */
 #define KY_LOG_BOM_BYTES 3

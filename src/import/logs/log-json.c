@@ -21,8 +21,20 @@ static const struct {
 	const char *text;
 	size_t len;
 } time_names[] = {
-	NAME(JOURNAL_TIME), NAME("time"), NAME("timestamp"), NAME("ts"),   NAME("@timestamp"),
-	NAME("t"),	    NAME("date"), NAME("datetime"),  NAME("when"), NAME("eventTime"),
+	NAME(JOURNAL_TIME),
+	NAME("time"),
+	NAME("timestamp"),
+	NAME("ts"),
+	NAME("@timestamp"),
+	NAME("t"),
+	NAME("date"),
+	NAME("datetime"),
+	NAME("when"),
+	NAME("eventTime"),
+	NAME("@t"),
+	NAME("eventtime"),
+	NAME("stageTimestamp"),
+	NAME("requestReceivedTimestamp"),
 };
 
 #define TIME_NAMES ((int)(sizeof(time_names) / sizeof(time_names[0])))
@@ -38,9 +50,29 @@ static int log_json_time_rank(const char *name, size_t len)
 	return i;
 }
 
+/* MongoDB's {"$date":"2022-07-28T18:00:00.903+02:00"} and {"$date":1659024000903}: what is inside. */
+static void log_json_date(const char **text, size_t *len)
+{
+	static const char front[] = "{\"$date\":";
+	const size_t n = sizeof(front) - 1;
+
+	if (*len < n + 3 || memcmp(*text, front, n) != 0 || (*text)[*len - 1] != '}')
+		return;
+	*text += n;
+	*len -= n + 1;
+	if (**text == '"' && (*text)[*len - 1] == '"') {
+		++*text;
+		*len -= 2;
+	}
+}
+
 static bool log_json_text_time(struct ky_log_file *log, const char *text, size_t len, int64_t *ns)
 {
-	const char *at = text, *end = text + len;
+	const char *at, *end;
+
+	log_json_date(&text, &len);
+	at = text;
+	end = text + len;
 
 	if (log->time_format)
 		return ky_log_time_format(&log->clock, log->time_format, &at, end, ns);
@@ -88,6 +120,36 @@ static bool log_json_value_time(struct ky_log_file *log, int rank, const struct 
 	return value->kind == KY_MAKER_S64 && ky_log_time_integer(value->number, ns);
 }
 
+static const struct ky_log_value *log_json_text_of(const struct ky_log_value *values, size_t n,
+						   const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (values[i].kind == KY_MAKER_TEXT && values[i].name_len == strlen(name) &&
+		    memcmp(values[i].name, name, values[i].name_len) == 0)
+			return &values[i];
+	return NULL;
+}
+
+/* "date=2024-10-14 time=13:46:40 tz=-0700" of firewalls: two or three fields are the time. */
+static bool log_json_split_time(struct ky_log_file *log, const struct ky_log_value *values,
+				size_t n, int64_t *ns)
+{
+	const struct ky_log_value *date = log_json_text_of(values, n, "date");
+	const struct ky_log_value *time = date ? log_json_text_of(values, n, "time") : NULL;
+	const struct ky_log_value *zone = time ? log_json_text_of(values, n, "tz") : NULL;
+	char text[64];
+	const char *at = text, *end;
+
+	if (log->time_format || !time || date->len != 10 || time->len > 32)
+		return false;
+	if (zone && (!zone->len || zone->len > 6 || (*zone->text != '+' && *zone->text != '-')))
+		zone = NULL;
+	end = text + snprintf(text, sizeof(text), "%.*s %.*s%.*s", (int)date->len, date->text,
+			      (int)time->len, time->text, zone ? (int)zone->len : 0,
+			      zone ? zone->text : "");
+	return ky_log_time_iso(&log->clock, &at, end, ns) && at == end;
+}
+
 /* journalctl writes numbers into JSON as texts. Its other format for export, which log-journal.c reads, has no types. */
 static void log_json_of_journal(struct ky_log_value *values, size_t n)
 {
@@ -117,6 +179,8 @@ static int log_json_put(struct ky_log_file *log, struct ky_log_value *values, si
 	if (time < n) {
 		n--;
 		memmove(&values[time], &values[time + 1], (n - time) * sizeof(values[0]));
+	} else if (!log_json_split_time(log, values, n, &ns)) {
+		log->n_timeless++;
 	}
 	if (best == 0)
 		log_json_of_journal(values, n);
@@ -324,14 +388,32 @@ static bool logfmt_probe(const char *line, size_t len)
 	return n >= 2 && has_time;
 }
 
+/* A number of 64 bits may have more digits than those that words are guessed by. */
+static void logfmt_long_number(struct ky_log_value *value)
+{
+	enum ky_maker_kind kind;
+	int64_t number;
+
+	if (value->kind != KY_MAKER_TEXT || value->len < 19 || value->len > 20 ||
+	    value->text[-1] == '"')
+		return;
+	kind = ky_log_json_integer(value->text, value->len, &number);
+	if (kind == KY_MAKER_TEXT)
+		return;
+	value->kind = kind;
+	value->number = number;
+}
+
 static int logfmt_line(struct ky_log_file *log, const char *line, size_t len)
 {
 	struct ky_log_value values[KY_LOG_FIELDS_MAX], more;
 	const char *at = line, *end = line + len;
 	size_t n = 0, pairs = 0;
 
-	while (n < KY_LOG_FIELDS_MAX && ky_log_pair(&at, end, &values[n]))
+	while (n < KY_LOG_FIELDS_MAX && ky_log_pair(&at, end, &values[n])) {
+		logfmt_long_number(&values[n]);
 		pairs += !logfmt_is_word(&values[n++]);
+	}
 	if (!pairs)
 		return 0;
 	log->n_shortened += n == KY_LOG_FIELDS_MAX && ky_log_pair(&at, end, &more);

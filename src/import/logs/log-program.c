@@ -1,25 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Logs of programs and web servers: lines that begin with a time, as of Java's and Python's loggers, nginx and Apache, and the access logs of
- * web servers.
- */
+/* Logs of programs: lines that begin with a time, as of Java's and Python's loggers, databases, containers, nginx and Apache. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
 #include "import/logs/log-format.h"
 
+/* A time above this, three years, is no time since the start of a machine. */
+#define WALL_NS INT64_C(100000000000000000)
+
 /* ---- words ---------------------------------------------------------------------------- */
 
 static const char *const levels[] = {"trace", "debug",	  "info",  "notice", "warn",  "warning",
 				     "error", "critical", "fatal", "severe", "alert", "emerg"};
 
-static bool log_program_is_level(const char *word, size_t len)
+/* These are levels in brackets only: MySQL's and those of Serilog. */
+static const char *const bracket_levels[] = {"note", "vrb", "dbg", "inf", "wrn", "err", "ftl"};
+/* These are levels in capital letters only: java.util.logging's, which are also words. */
+static const char *const java_levels[] = {"FINE", "FINER", "FINEST"};
+
+#define LOG_PROGRAM_HAS(names, word, len) \
+	log_program_has(names, sizeof(names) / sizeof((names)[0]), word, len)
+
+static bool log_program_has(const char *const *names, size_t n, const char *word, size_t len)
 {
-	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
-		if (strlen(levels[i]) == len && strncasecmp(levels[i], word, len) == 0)
+	for (size_t i = 0; i < n; i++)
+		if (strlen(names[i]) == len && strncasecmp(names[i], word, len) == 0)
 			return true;
 	return false;
+}
+
+static bool log_program_is_level(const char *word, size_t len)
+{
+	return LOG_PROGRAM_HAS(levels, word, len) ||
+	       (len && isupper((unsigned char)word[len - 1]) &&
+		LOG_PROGRAM_HAS(java_levels, word, len));
 }
 
 static bool log_program_is_between(char c)
@@ -28,24 +43,74 @@ static bool log_program_is_between(char c)
 	       c == '\t' || c == ',';
 }
 
-/* "INFO", "[error]", "WARN:", also with the name of a process or module in front ("[core:notice]"): one of the first words. */
+/* The word from @begin on, which ends at @stop; @text is where the search began. */
+static bool log_program_take_level(const char *text, const char *end, const char *begin,
+				   const char *stop, const char **level, size_t *len)
+{
+	const char *point;
+
+	*level = begin;
+	*len = (size_t)(stop - begin);
+	if (log_program_is_level(begin, *len))
+		return true;
+	if (stop >= end || !*len)
+		return false;
+	if (*stop == ']' && begin > text && begin[-1] == '[')
+		return LOG_PROGRAM_HAS(bracket_levels, begin, *len);
+	/* "production.ERROR:" of Monolog, behind the name of a channel. */
+	point = *stop == ':' ? memrchr(begin, '.', *len) : NULL;
+	if (!point || point == begin || !isupper((unsigned char)stop[-1]))
+		return false;
+	*level = point + 1;
+	*len = (size_t)(stop - *level);
+	return log_program_is_level(*level, *len);
+}
+
+/* The level behind the first brackets: "[http-nio-8080-exec-9] WARN". */
+static bool log_program_behind_brackets(const char *text, const char *end, const char **level,
+					size_t *len)
+{
+	size_t left;
+	const char *at;
+
+	while (text < end && *text == ' ')
+		text++;
+	if (text == end || *text != '[')
+		return false;
+	left = (size_t)(end - text) < 128 ? (size_t)(end - text) : 128;
+	at = memchr(text, ']', left);
+	if (!at)
+		return false;
+	for (at++; at < end && *at == ' ';)
+		at++;
+	*level = at;
+	while (at < end && isupper((unsigned char)*at))
+		at++;
+	*len = (size_t)(at - *level);
+	return (at == end || log_program_is_between(*at)) && log_program_is_level(*level, *len);
+}
+
+/*
+ * "INFO", "[error]", "WARN:", also with the name of a process or module in front ("[core:notice]"): one of the first words, or what stands
+ * behind the first brackets.
+ */
 static bool log_program_find_level(const char *text, const char *end, const char **level,
 				   size_t *len)
 {
-	for (int words = 0; text < end && words < 4; words++) {
+	const char *at = text;
+
+	for (int words = 0; at < end && words < 4; words++) {
 		const char *begin;
 
-		while (text < end && log_program_is_between(*text))
-			text++;
-		begin = text;
-		while (text < end && !log_program_is_between(*text))
-			text++;
-		*level = begin;
-		*len = (size_t)(text - begin);
-		if (log_program_is_level(begin, *len))
+		while (at < end && log_program_is_between(*at))
+			at++;
+		begin = at;
+		while (at < end && !log_program_is_between(*at))
+			at++;
+		if (log_program_take_level(text, end, begin, at, level, len))
 			return true;
 	}
-	return false;
+	return log_program_behind_brackets(text, end, level, len);
 }
 
 bool ky_log_has_level(const char *text, size_t len)
@@ -60,18 +125,20 @@ bool ky_log_has_level(const char *text, size_t len)
 
 struct timed {
 	int64_t ns;
-	const char *text, *level; /* level: NULL: none */
+	const char *text, *level, *stream, *tag; /* level, stream: NULL: none */
 	size_t text_len, level_len;
-	bool is_plain; /* no other format writes the time so */
+	bool is_plain;	/* no other format writes the time so */
+	bool is_uptime; /* since the start of the machine */
 };
 
-/* "Sun Dec 04 04:47:44.123456 2005" */
-static bool log_program_time_apache(struct ky_log_clock *clock, const char **text, const char *end,
-				    int64_t *ns)
+/* "Sun Dec 04 04:47:44.123456 2005", "Sun Dec  4 04:47:44 2005" */
+static bool log_program_time_ctime(struct ky_log_clock *clock, const char **text, const char *end,
+				   int64_t *ns)
 {
 	static const char *const formats[] = {"%b %d %H:%M:%S.%f %Y", "%b %d %H:%M:%S %Y"};
+	static const char days[] = "Sun Mon Tue Wed Thu Fri Sat ";
 
-	if (end - *text < 5 || (*text)[3] != ' ' || !isalpha((unsigned char)**text))
+	if (end - *text < 5 || (*text)[3] != ' ' || !memmem(days, sizeof(days) - 1, *text, 4))
 		return false;
 	for (int i = 0; i < 2; i++) {
 		const char *at = *text + 4;
@@ -82,6 +149,48 @@ static bool log_program_time_apache(struct ky_log_clock *clock, const char **tex
 		}
 	}
 	return false;
+}
+
+/* "13-Mar-2019 11:29:06.901" of Tomcat and BIND. */
+static bool log_program_time_month(struct ky_log_clock *clock, const char **text, const char *end,
+				   int64_t *ns)
+{
+	static const char *const formats[] = {"%d-%b-%Y %H:%M:%S.%f", "%d-%b-%Y %H:%M:%S"};
+
+	if (end - *text < 20 || (*text)[2] != '-' || (*text)[6] != '-')
+		return false;
+	return ky_log_time_format(clock, formats[0], text, end, ns) ||
+	       ky_log_time_format(clock, formats[1], text, end, ns);
+}
+
+/* "130324  0:04:00" of MySQL. */
+static bool log_program_time_mysql(struct ky_log_clock *clock, const char **text, const char *end,
+				   int64_t *ns)
+{
+	const char *at = *text;
+
+	if (end - at < 15 || at[6] != ' ' || at[9] != ':' || at[12] != ':')
+		return false;
+	return ky_log_time_format(clock, at[7] == ' ' ? "%y%m%d  %H:%M:%S" : "%y%m%d %H:%M:%S",
+				  text, end, ns);
+}
+
+/* "[     6.319]" of the X server, "[00006.319]" and "[   6.3190000]" of other kernels: since the start of the machine. */
+static bool log_program_time_uptime(const char **text, const char *end, int64_t *ns)
+{
+	const char *at = *text, *from, *point;
+
+	while (at < end && *at == ' ' && at - *text < 8)
+		at++;
+	from = at;
+	if (!ky_log_time_seconds(&at, end, ns) || at >= end || *at != ']' || at - *text < 9)
+		return false;
+	point = memchr(from, '.', (size_t)(at - from));
+	/* Six digits are those of the kernel's log, which is another format. */
+	if (!point || at - point < 4 || at - point == 7)
+		return false;
+	*text = at;
+	return true;
 }
 
 /* "E0517 15:04:22.619632" of glog and Kubernetes: the level is the letter. */
@@ -107,55 +216,104 @@ static bool log_program_take_glog(struct ky_log_clock *clock, const char *line, 
 	return true;
 }
 
-/* "2026-11-26 18:24:53" or with slashes, as nginx has it, also without the century, as Spark has it. */
+/* Whether only programs' own logs write this ISO time: with a blank, or as "18:24:53.123Z". Syslog's has an offset. */
+static bool log_program_is_iso_plain(const char *begin, const char *end)
+{
+	return begin[10] == ' ' ||
+	       (end[-1] == 'Z' && end - begin > 20 && (begin[19] == '.' || begin[19] == ','));
+}
+
+/*
+ * "2026-11-26 18:24:53" or with slashes, as nginx has it, also without the century, as Spark has it. *@is_plain: no other format writes the
+ * time so.
+ */
 static bool log_program_time(struct ky_log_clock *clock, const char **text, const char *end,
-			     int64_t *ns, bool *has_blank)
+			     int64_t *ns, bool *is_plain)
 {
 	static const char slashes[] = "%Y/%m/%d %H:%M:%S", two_digits[] = "%y/%m/%d %H:%M:%S";
 	const char *begin = *text;
 
-	*has_blank = true;
+	*is_plain = true;
 	if (ky_log_time_iso(clock, text, end, ns)) {
-		*has_blank = begin[10] == ' ';
+		*is_plain = log_program_is_iso_plain(begin, *text);
 		return true;
 	}
-	if (ky_log_time_format(clock, slashes, text, end, ns))
+	if (log_program_time_month(clock, text, end, ns) ||
+	    log_program_time_ctime(clock, text, end, ns) ||
+	    ky_log_time_format(clock, slashes, text, end, ns))
 		return true;
-	/* "17/06/09": only with a level behind it, as other orders of day and month are as usual. */
-	*has_blank = false;
-	return ky_log_time_format(clock, two_digits, text, end, ns);
+	/* "17/06/09" and "130324": only with a level behind it, as other orders of day and month are as usual. */
+	*is_plain = false;
+	return log_program_time_mysql(clock, text, end, ns) ||
+	       ky_log_time_format(clock, two_digits, text, end, ns);
 }
 
-/* A blank, the colon of "2012-07-02 10:22:40,672:DEBUG:", or the comma of "2016-09-28 04:30:31, Info". */
+/* The colon of "2012-07-02 10:22:40,672:DEBUG:", "2011-12-25 17:09:20: text" and "2021-05-27 17:00:00 UTC:10.1.91.65:". */
+static bool log_program_is_colon(const char *at, const char *end)
+{
+	return *at == ':' && end - at > 1 &&
+	       (isalpha((unsigned char)at[1]) || at[1] == ' ' || isalpha((unsigned char)at[-1]));
+}
+
+/* A blank, a colon, or the comma of "2016-09-28 04:30:31, Info". */
 static bool log_program_ends_time(const char *at, const char *end)
 {
-	return *at == ' ' || *at == '\t' ||
-	       (*at == ':' && end - at > 1 && isalpha((unsigned char)at[1])) ||
+	return *at == ' ' || *at == '\t' || log_program_is_colon(at, end) ||
 	       (*at == ',' && end - at > 1 && at[1] == ' ');
+}
+
+/* "stdout F text" behind the time of a container's log (Kubernetes' CRI). F: the line ends here; P: it goes on. */
+static const char *log_program_cri(const char *at, const char *end, struct timed *timed)
+{
+	timed->stream = NULL;
+	if (end - at < 9 || *at != ' ' ||
+	    (memcmp(at + 1, "stdout ", 7) != 0 && memcmp(at + 1, "stderr ", 7) != 0) ||
+	    (at[8] != 'F' && at[8] != 'P') || (end - at > 9 && at[9] != ' '))
+		return at;
+	timed->stream = at + 1;
+	timed->tag = at + 8;
+	timed->is_plain = true;
+	return at + 9;
+}
+
+static bool log_program_take_time(struct ky_log_clock *clock, const char **text, const char *end,
+				  struct timed *timed)
+{
+	const char *at = *text;
+	bool is_quoted = at < end && *at == '[';
+
+	at += is_quoted;
+	timed->is_plain = true;
+	timed->is_uptime = is_quoted && log_program_time_uptime(&at, end, &timed->ns);
+	if (!timed->is_uptime && !log_program_time(clock, &at, end, &timed->ns, &timed->is_plain))
+		return false;
+	if (at >= end || (is_quoted ? *at != ']' && *at != ':' : !log_program_ends_time(at, end)))
+		return false;
+	at += is_quoted || *at == ':' || *at == ',';
+	*text = at;
+	return true;
 }
 
 static bool log_program_take(struct ky_log_clock *clock, const char *line, size_t len,
 			     struct timed *timed)
 {
 	const char *at = line, *end = line + len;
-	bool is_quoted = len && *line == '[';
 
+	timed->stream = NULL;
+	timed->is_uptime = false;
 	if (log_program_take_glog(clock, line, len, timed))
 		return true;
-	at += is_quoted;
-	if (is_quoted && log_program_time_apache(clock, &at, end, &timed->ns))
-		timed->is_plain = true;
-	else if (!log_program_time(clock, &at, end, &timed->ns, &timed->is_plain))
+	if (!log_program_take_time(clock, &at, end, timed))
 		return false;
-	if (at >= end || (is_quoted ? *at != ']' && *at != ':' : !log_program_ends_time(at, end)))
-		return false;
-	at += is_quoted || *at == ':' || *at == ',';
+	at = log_program_cri(at, end, timed);
 	timed->level = NULL;
 	if (log_program_find_level(at, end, &timed->level, &timed->level_len))
 		timed->is_plain = true;
 	else
 		timed->level = NULL;
-	while (at < end && (*at == ' ' || *at == '\t'))
+	/* A container's text may be indented. */
+	at += timed->stream && at < end;
+	while (!timed->stream && at < end && (*at == ' ' || *at == '\t'))
 		at++;
 	timed->text = at;
 	timed->text_len = (size_t)(end - at);
@@ -167,20 +325,28 @@ static bool log_program_probe(const char *line, size_t len)
 	struct ky_log_clock clock = {.now_s = 0};
 	struct timed timed;
 
-	return log_program_take(&clock, line, len, &timed) && timed.is_plain && timed.text_len;
+	return log_program_take(&clock, line, len, &timed) && timed.is_plain &&
+	       (timed.text_len || timed.stream);
 }
 
 static int log_program_line(struct ky_log_file *log, const char *line, size_t len)
 {
-	struct ky_log_value values[2];
+	struct ky_log_value values[4];
 	struct timed timed;
 	size_t n = 0;
 	int ret;
 
 	if (!log_program_take(&log->clock, line, len, &timed))
 		return 0;
+	/* Behind wall times, it is text of another log. */
+	if (timed.is_uptime && log->newest_ns > WALL_NS)
+		return 0;
 	if (timed.level)
 		values[n++] = ky_log_text("level", timed.level, timed.level_len);
+	if (timed.stream) {
+		values[n++] = ky_log_text("stream", timed.stream, 6);
+		values[n++] = ky_log_text("tag", timed.tag, 1);
+	}
 	values[n++] = ky_log_text("message", timed.text, timed.text_len);
 	ret = ky_log_event(log, "log", timed.ns, values, n);
 	return ret < 0 ? ret : 1;
@@ -191,127 +357,4 @@ const struct ky_log_format ky_log_program = {
 	.description = "lines that begin with date and time, as loggers of programs write them",
 	.probe = log_program_probe,
 	.line = log_program_line,
-};
-
-/* ---- access logs ---------------------------------------------------------------------- */
-
-struct access_line {
-	int64_t ns;
-	struct ky_log_value values[11];
-	size_t n;
-};
-
-/* The next word, or the text in quotes; *@text goes behind it and a blank. */
-static bool log_program_word(const char **text, const char *end, const char **word, size_t *len)
-{
-	bool is_quoted = *text < end && **text == '"';
-	const char *at = *text + is_quoted;
-
-	*word = at;
-	while (at < end && (is_quoted ? *at != '"' : *at != ' '))
-		at += *at == '\\' && at + 1 < end ? 2 : 1;
-	*len = (size_t)(at - *word);
-	if (is_quoted && at >= end)
-		return false;
-	at += is_quoted;
-	*text = at < end && *at == ' ' ? at + 1 : at;
-	return *len > 0 || is_quoted;
-}
-
-static void log_program_add(struct access_line *access, const char *name, const char *text,
-			    size_t len)
-{
-	access->values[access->n++] = ky_log_text(name, text, len);
-}
-
-/* "GET /index.html HTTP/1.1"; hostile clients send other things. */
-static void log_program_request(struct access_line *access, const char *text, size_t len)
-{
-	const char *end = text + len, *blank = memchr(text, ' ', len), *last;
-
-	last = blank ? memrchr(blank + 1, ' ', (size_t)(end - blank - 1)) : NULL;
-	if (!last) {
-		log_program_add(access, "method", "", 0);
-		log_program_add(access, "path", text, len);
-		log_program_add(access, "protocol", "", 0);
-		return;
-	}
-	log_program_add(access, "method", text, (size_t)(blank - text));
-	log_program_add(access, "path", blank + 1, (size_t)(last - blank - 1));
-	log_program_add(access, "protocol", last + 1, (size_t)(end - last - 1));
-}
-
-static bool log_program_add_number(struct access_line *access, const char *name, const char **text,
-				   const char *end)
-{
-	const char *word;
-	int64_t number = 0;
-	size_t len;
-
-	if (!log_program_word(text, end, &word, &len) ||
-	    (!ky_log_is_number(word, len, &number) && !(len == 1 && *word == '-')))
-		return false;
-	access->values[access->n++] = ky_log_number(name, number);
-	return true;
-}
-
-/* CLIENT IDENTITY USER [TIME] "REQUEST" STATUS BYTES, and "REFERER" "AGENT" in the combined format. */
-static bool log_program_access(struct ky_log_clock *clock, const char *line, size_t size,
-			       struct access_line *access)
-{
-	const char *at = line, *end = line + size, *client, *identity, *user, *word;
-	size_t n_client, n_identity, n_user, len;
-
-	access->n = 0;
-	if (!log_program_word(&at, end, &client, &n_client) ||
-	    !log_program_word(&at, end, &identity, &n_identity) ||
-	    !log_program_word(&at, end, &user, &n_user) || at >= end || *at++ != '[' ||
-	    !ky_log_time_format(clock, "%d/%b/%Y:%H:%M:%S %z", &at, end, &access->ns) ||
-	    end - at < 3 || memcmp(at, "] \"", 3) != 0)
-		return false;
-	at += 2;
-	log_program_add(access, "client", client, n_client);
-	if (n_identity != 1 || *identity != '-')
-		log_program_add(access, "identity", identity, n_identity);
-	log_program_add(access, "user", user, n_user);
-	if (!log_program_word(&at, end, &word, &len))
-		return false;
-	log_program_request(access, word, len);
-	if (!log_program_add_number(access, "status", &at, end) ||
-	    !log_program_add_number(access, "bytes", &at, end))
-		return false;
-	if (at < end && *at == '"' && log_program_word(&at, end, &word, &len))
-		log_program_add(access, "referer", word, len);
-	if (at < end && *at == '"' && log_program_word(&at, end, &word, &len))
-		log_program_add(access, "agent", word, len);
-	/* Servers are often told to write more, such as the time of the request. */
-	if (at < end)
-		log_program_add(access, "rest", at, (size_t)(end - at));
-	return true;
-}
-
-static bool log_program_access_probe(const char *line, size_t len)
-{
-	struct ky_log_clock clock = {.now_s = 0};
-	struct access_line access;
-
-	return log_program_access(&clock, line, len, &access);
-}
-
-static int log_program_access_line(struct ky_log_file *log, const char *line, size_t len)
-{
-	struct access_line access;
-	int ret;
-
-	if (!log_program_access(&log->clock, line, len, &access))
-		return 0;
-	ret = ky_log_event(log, "request", access.ns, access.values, access.n);
-	return ret < 0 ? ret : 1;
-}
-
-const struct ky_log_format ky_log_access = {
-	.name = "access",
-	.description = "access logs of web servers: the common and the combined format",
-	.probe = log_program_access_probe,
-	.line = log_program_access_line,
 };

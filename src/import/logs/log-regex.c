@@ -156,6 +156,7 @@ static int regex_line(struct ky_log_file *log, const char *line, size_t len)
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
 	const PCRE2_SIZE *places;
 	int64_t ns = log->last_ns;
+	bool has_time = false;
 	size_t n = 0;
 	int ret = log_regex_match(log, line, len);
 
@@ -176,10 +177,12 @@ static int regex_line(struct ky_log_file *log, const char *line, size_t len)
 		if (strcmp(entry + 2, "time") == 0) {
 			if (!log_regex_time(log, text, text_len, &ns))
 				return 0;
+			has_time = true;
 			continue;
 		}
 		values[n++] = ky_log_guess(entry + 2, strlen(entry + 2), text, text_len);
 	}
+	log->n_timeless += !has_time;
 	ret = ky_log_event(log, "log", ns, values, n);
 	return ret < 0 ? ret : 1;
 }

@@ -20,6 +20,8 @@ struct message {
 	const char *host, *program, *text;
 	size_t host_len, program_len, text_len;
 	int64_t pid; /* -1: none */
+	bool is_bsd; /* the time is that of RFC 3164 */
+	bool has_colon;
 };
 
 int ky_syslog_priority(const char **at, const char *end)
@@ -46,13 +48,13 @@ static size_t word(const char *at, const char *end)
 	return len;
 }
 
-/* "sshd[1234]: text", "kernel: text" */
+/* "sshd[1234]: text", "kernel: text", "proftpd[1234] text"; "key=value:" is text */
 static void take_tag(struct message *message, const char *at, const char *end)
 {
 	const char *tag = at;
 
 	message->pid = -1;
-	while (at < end && *at != ':' && *at != '[' && *at != ' ')
+	while (at < end && *at != ':' && *at != '[' && *at != ' ' && *at != '=')
 		at++;
 	message->program = tag;
 	message->program_len = (size_t)(at - tag);
@@ -69,9 +71,11 @@ static void take_tag(struct message *message, const char *at, const char *end)
 			at = from - 1;
 		}
 	}
-	if (at < end && *at == ':') {
+	message->has_colon = at < end && *at == ':';
+	if (message->has_colon ||
+	    (message->pid >= 0 && message->program_len && at < end && *at == ' ')) {
 		at++;
-		at += at < end && *at == ' ';
+		at += message->has_colon && at < end && *at == ' ';
 	} else {
 		/* No tag: all is text. */
 		at = tag;
@@ -88,8 +92,8 @@ static bool take_line(struct ky_log_clock *clock, const char *line, size_t len,
 	const char *at = line, *end = line + len;
 
 	*message = (struct message){.priority = ky_syslog_priority(&at, end)};
-	if (!ky_log_time_bsd(clock, &at, end, &message->ns) &&
-	    !ky_log_time_iso(clock, &at, end, &message->ns))
+	message->is_bsd = ky_log_time_bsd(clock, &at, end, &message->ns);
+	if (!message->is_bsd && !ky_log_time_iso(clock, &at, end, &message->ns))
 		return false;
 	if (at >= end || *at != ' ')
 		return false;
@@ -111,9 +115,9 @@ static bool syslog_probe(const char *line, size_t len)
 	/* The kernel's log, which has no host: dmesg --time-format iso. */
 	if (ky_log_dmesg.probe(line, len))
 		return false;
-	/* A tag is what makes it plain, and a host, no level and no bracket in its place: other logs begin with a time, too. */
+	/* A tag is what makes it plain (behind other times, one with a colon), and a host, no level and no bracket in its place: other logs begin with a time, too. */
 	return take_line(&clock, line, len, &message) && message.program_len &&
-	       isalnum((unsigned char)*message.host) &&
+	       (message.is_bsd || message.has_colon) && isalnum((unsigned char)*message.host) &&
 	       !ky_log_has_level(message.host, message.host_len);
 }
 

@@ -162,6 +162,9 @@ bool ky_log_time_iso(struct ky_log_clock *clock, const char **text, const char *
 	    at >= end || (*at != 'T' && *at != ' ' && *at != 't' && *at != '_'))
 		return false;
 	at++;
+	/* MariaDB: "2021-11-09  5:13:11". */
+	if (end - at > 2 && at[-1] == ' ' && *at == ' ' && at[2] == ':')
+		at++;
 	if (!clock_time(&at, end, &seconds, ns))
 		return false;
 	day_s = days_of(year, month, day) * 86400 + seconds;

@@ -19,7 +19,7 @@ struct ky_log_clock {
  * are local.
  */
 
-/* "2026-11-26T18:24:53.123456+01:00", "2026-11-26 18:24:53,123 Z" and the like. */
+/* "2026-11-26T18:24:53.123456+01:00", "2026-11-26 18:24:53,123 Z", "2026-11-26  8:24:53" and the like. */
 bool ky_log_time_iso(struct ky_log_clock *clock, const char **text, const char *end, int64_t *ns);
 /* "Nov 26 18:24:53": of the year that makes it the last such moment before now_s; Feb 29 is of a leap year. */
 bool ky_log_time_bsd(struct ky_log_clock *clock, const char **text, const char *end, int64_t *ns);
