@@ -184,7 +184,7 @@ static const struct ky_sql_column stack_columns[] = {
 	KY_SQL_COL("kind", "TEXT", "'kernel' or 'user'"),
 	KY_SQL_COL(
 		"address", "INTEGER",
-		"a number with a sign; format('%x', address) shows it in hexadecimal; NULL: of a text of perf script"),
+		"a number with a sign; format('%x', address) shows it in hexadecimal; NULL: the text of perf script or ftrace has none"),
 	KY_SQL_COL("function", "TEXT", "the function; NULL: not known"),
 	KY_SQL_COL("object", "TEXT", "the file, or '[kernel]', or the module"),
 	KY_SQL_COL("file", "TEXT", "the source file"),

@@ -215,3 +215,16 @@ def test_function_graph(kymo, tmp_path):
     # What other lines of the file say is not lost.
     path.write_text("            app-7       [000] .....    12.000001: sys_close(fd: 3)\n" + GRAPH)
     assert [event["event"] for event in events_of(kymo, path)] == ["syscall_entry_close", "line", "line", "line"]
+
+
+def test_a_stack_says_nothing_of_its_cpu(kymo, tmp_path):
+    """The stack of a switch has the thread that left, and the time after the switch."""
+    path = tmp_path / "trace"
+    switch = "     {0}-{1}  [000] d..2. 12.00000{2}: sched_switch: prev_comm={0} prev_pid={1} prev_prio=120 prev_state=S ==> next_comm={3} next_pid={4} next_prio=120\n"
+    stack = "     {0}-{1}  [000] d..2. 12.00000{2}: <stack trace>\n => __schedule\n"
+    parts = [("a", 7, 1, "b", 8), ("b", 8, 5, "a", 7), ("a", 7, 9, "b", 8)]
+    reports = []
+    for with_stacks in (False, True):
+        path.write_text("# tracer: nop\n" + "".join(switch.format(*part) + (stack.format(part[0], part[1], part[2] + 0) if with_stacks else "") for part in parts))
+        reports.append(re.findall(r"^ +\d+ .*", kymo("report", "cpu", path).out, re.M))
+    assert reports[0] == reports[1] and "4.000 us" in reports[0][0]

@@ -64,9 +64,9 @@ def test_logs_of_containers(kymo, tmp_path):
     text = f"{times[0]} stderr F app: [ERROR]  x\n{times[1]} stdout P   indented\n{times[2]} stdout F\n"
     events, _ = read(kymo, tmp_path / "a.log", text, "program")
     assert [(event["timestamp_ns"], event["fields"]) for event in events] == [
-        (1643385845673552828, {"level": "ERROR", "stream": "stderr", "tag": "F", "message": "app: [ERROR]  x"}),
-        (1643385845673552829, {"stream": "stdout", "tag": "P", "message": "  indented"}),
-        (1643385845673552830, {"stream": "stdout", "tag": "F", "message": ""})]
+        (1643385845673552828, {"level": "ERROR", "output": "stderr", "tag": "F", "message": "app: [ERROR]  x"}),
+        (1643385845673552829, {"output": "stdout", "tag": "P", "message": "  indented"}),
+        (1643385845673552830, {"output": "stdout", "tag": "F", "message": ""})]
 
 
 def test_virtual_hosts_of_access_logs(kymo, tmp_path):
@@ -127,7 +127,8 @@ def test_log_of_auditd(kymo, tmp_path):
             "node=h1 " + front.format("AVC", 2998) + 'avc:  denied  { read } for  pid=7 name="x"alone\n' +
             front.format("EOE", 2999) + "\n" + front.format("DAEMON_END", 3000) + "op=terminate text='no end\n")
     events, _ = read(kymo, tmp_path / "a.log", text, "audit")
-    assert {(event["timestamp_ns"], event["event"]) for event in events} == {(1684329817579000000, "audit")}
+    assert [(event["timestamp_ns"], event["event"]) for event in events] == [
+        (1684329817579000000, "audit:" + name) for name in ("SYSCALL", "USER_AUTH", "AVC", "EOE", "DAEMON_END")]
     assert [event["fields"] for event in events] == [
         {"type": "SYSCALL", "serial": 2996, "arch": "c000003e", "syscall": 59, "success": "no", "exit": -2, "a0": "10", "a1": "", "pid": 27031,
          "comm": "a b", "key": "(null)", "ARCH": "x86_64", "UID": "bui"},
@@ -135,3 +136,29 @@ def test_log_of_auditd(kymo, tmp_path):
         {"node": "h1", "type": "AVC", "serial": 2998, "message": "avc:  denied  { read } for", "pid": 7, "name": "x", "alone": 1},
         {"type": "EOE", "serial": 2999}, {"type": "DAEMON_END", "serial": 3000, "op": "terminate", "text": "no end"}]
     assert len(events_of(kymo, tmp_path / "a.log")) == 5
+
+
+def test_times_of_one_kind(kymo, tmp_path):
+    """The first line decides whether times in brackets count from a start; numbers since 1970 are wall times."""
+    for text, times in (("[1700000000.123] a\n[1700000001.123] b\n", [1700000000123000000, 1700000001123000000]),
+                        ("[12.345] a\n2020-01-01 00:00:00 c\n[    12.347] d\n", [12345000000, 12345000000, 12347000000])):
+        (tmp_path / "a.log").write_text(text)
+        assert [event["timestamp_ns"] for event in events_of(kymo, tmp_path / "a.log")] == times
+
+
+def test_syslog_whose_first_line_has_no_tag(kymo, tmp_path):
+    events, _ = read(kymo, tmp_path / "a.log", "2026-11-01T00:56:06.123456Z host last message repeated 2 times\n2026-11-01T00:56:07.123456Z host sshd[12]: hello\n",
+                     "syslog")
+    assert events[1]["fields"] == {"host": "host", "program": "sshd", "pid": 12, "message": "hello"}
+
+
+def test_dates_with_other_times(kymo, tmp_path):
+    """A zone may be a number; what is no time changes nothing."""
+    front = "date=2024-10-14 time={} level=info msg=a x=1\n"
+    events, _ = read(kymo, tmp_path / "a.log", front.format("13:46:40 tz=-1000") + front.format('"13:46:40 foo"'), "logfmt")
+    assert [event["timestamp_ns"] for event in events] == [1728949600000000000] * 2
+
+
+def test_comma_of_java_without_a_level(kymo, tmp_path):
+    events, _ = read(kymo, tmp_path / "a.log", "2026-11-28T00:56:06,123 main Foo text\n", "program")
+    assert events[0]["fields"]["message"] == "main Foo text"

@@ -373,3 +373,48 @@ def test_strace_without_times(kymo, tmp_path):
     # A file with times keeps them: a line without one is no event.
     path.write_text("12.000001 close(3) = 0\nclose(4) = 0\n12.000003 close(5) = 0\n")
     assert [event["event"] for event in events_of(kymo, path)] == ["syscall_entry_close", "line", "syscall_entry_close"]
+
+
+def test_whole_seconds_of_strace(kymo, tmp_path):
+    """strace -t has whole seconds: a call begins when the thread's call before has ended, so that each has its duration. So it is without times."""
+    text = "7 {0}close(3) = 0 <0.000100>\n8 {0}close(4) = 0 <0.000300>\n7 {0}nanosleep({{2, 0}}, NULL) = 0 <2.000182>\n7 {1}close(5) = 0 <0.000200>\n"
+    for times, warns in ((("05:00:00 ", "05:00:02 "), False), (("", ""), True)):
+        (tmp_path / "a.strace").write_text(text.format(*times))
+        done = kymo("convert", "--to", "json", tmp_path / "a.strace")
+        found = [json.loads(line) for line in done.out.splitlines()]
+        begin = found[0]["timestamp_ns"]
+        assert [(event["context"]["tid"], event["event"].split("_")[1], (event["timestamp_ns"] - begin) // 1000) for event in found] == [
+            (7, "entry", 0), (8, "entry", 0), (7, "exit", 100), (7, "entry", 100), (8, "exit", 300), (7, "exit", 2000282), (7, "entry", 2000282),
+            (7, "exit", 2000482)]
+        assert ("the lines have no times" in done.err) == warns
+        report = kymo("report", "syscalls", tmp_path / "a.strace").out
+        assert re.search(r"nanosleep +1 +0 +2\.000 s", report) and "close " in report and not re.search(r"Calls.*Unmeasured", report)
+
+
+def test_message_of_strace_in_a_call(kymo, tmp_path):
+    """strace -f on a terminal writes its message into the line of the call that makes the process."""
+    (tmp_path / "a.strace").write_text("12.000001 vfork(strace: Process 15635 attached\n <unfinished ...>\n[pid 15635] 12.000002 close(3) = 0 <0.000001>\n"
+                                       "[pid     1] 12.000005 <... vfork resumed>) = 15635 <0.000004>\n")
+    found = events_of(kymo, tmp_path / "a.strace")
+    assert [(event["event"], event["context"]["tid"], event["fields"].get("ret")) for event in found] == [
+        ("syscall_entry_vfork", 1, None), ("syscall_entry_close", 15635, None), ("syscall_exit_close", 15635, 0), ("syscall_exit_vfork", 1, 15635)]
+    assert kymo("print", tmp_path / "a.strace").err == ""
+
+
+def test_text_that_is_no_strace(kymo, tmp_path):
+    """Prose, code and the text of ltrace; a cut first line does not make a log with times one without."""
+    for text in ("read(fd, buf, len) = description of the read function\n", "open(x) = y x\n", "malloc(10) = 0x55\nfree(0x55) = <void>\n"):
+        (tmp_path / "a.strace").write_text(text)
+        assert "no file of a known format" in kymo("print", tmp_path / "a.strace", code=1).err
+    (tmp_path / "a.strace").write_text('23456 read(3, "x", 1) = 1 <0.000012>\n1700000001.000001 read(3, "x", 1) = 1 <0.000012>\n')
+    found = events_of(kymo, tmp_path / "a.strace")
+    assert [(event["event"], event["timestamp_ns"]) for event in found] == [
+        ("line", 1700000001000001000), ("syscall_entry_read", 1700000001000001000), ("syscall_exit_read", 1700000001000013000)]
+
+
+def test_images_are_no_consoles(kymo, tmp_path):
+    (tmp_path / "image").write_bytes(b"x" * 100 + b"\0" * 100 + b"\n[    0.000000] Linux version 6.1\n")
+    assert "no file of a known format" in kymo("print", tmp_path / "image", code=1).err
+    # The kernel may tell the thread or CPU behind the time.
+    (tmp_path / "image").write_text("firmware\n" * 20 + "[    0.000000][    T0] Linux version 6.1\n[    1.000000][    T1] next\n")
+    assert [event["event"] for event in events_of(kymo, tmp_path / "image")][-2:] == ["kernel", "kernel"]

@@ -34,12 +34,18 @@ def script(data, *options):
     return path
 
 
+def named(function, file):
+    """A function without a name is its file."""
+    file = os.path.basename(file.removesuffix(" (deleted)"))
+    return function if function != "[unknown]" else file if file.startswith("[") else f"[{file}]"
+
+
 def stacks_of(text):
     """The call stacks of the text, folded, with the mark of flame graphs behind functions of the kernel: the judge's own reading."""
     found = []
     for paragraph in re.split(r"\n\s*\n", text):
         frames = [line for line in paragraph.splitlines() if line.startswith("\t")]
-        names = [re.sub(r"\+0x[0-9a-f]+$", "", re.sub(r" \([^()]*(\([^()]*\))?[^()]*\)$", "", line.split(None, 1)[1])) +
+        names = [named(*re.fullmatch(r"(.*?)(?:\+0x[0-9a-f]+)? \(((?:[^()]|\([^()]*\))*)\)", line.split(None, 1)[1]).groups()) +
                  ("_[k]" if re.match(r"\tffff[0-9a-f]{12} ", line) else "") for line in frames]
         if names:
             found.append(";".join(reversed(names)))
@@ -88,7 +94,9 @@ def test_lines_that_look_alike(kymo, tmp_path):
 my thread 12 7/9 [003] 10.000001:     250000 cycles:ppp:\x20
 \t    55d0 a::f(int, b (*)(c))+0x1f (/opt/my app (deleted))
 \t    55d1 operator()+0x2 (/opt/my app)
-\t    55d2 [unknown] ([unknown])
+\t    55d2 [unknown] ([vdso])
+\t    55d3 [unknown] (/opt/my (x) lib/libx.so (deleted))
+\t    55d4 [unknown] ([unknown])
 
 :-1    -1 [000] 10.000002:          1   page-faults:  ffffffff822016e5 _raw_spin_lock+0x5 ([kernel.kallsyms])
 \t    55d1 main+0x2 (/bin/x)
@@ -98,7 +106,7 @@ not a line of perf
     assert [(event["event"], event["context"]["tid"], event["timestamp_ns"]) for event in found] == [
         ("sample", 9, 10_000_001_000), ("sample", -1, 10_000_002_000), ("line", 0, 10_000_002_000)]
     assert [event["context"]["procname"] for event in found] == ["my thread 12", "", ""]
-    assert found[0]["fields"] == {"event": "cycles:ppp", "period": 250000, "callstack": "[unknown];operator();a::f(int, b (*)(c))"}
+    assert found[0]["fields"] == {"event": "cycles:ppp", "period": 250000, "callstack": "[unknown];[libx.so];[vdso];operator();a::f(int, b (*)(c))"}
     assert found[1]["fields"] == {"event": "page-faults", "period": 1, "callstack": "main"}
 
 

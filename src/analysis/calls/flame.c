@@ -32,6 +32,7 @@ struct ky_flame {
 	KY_VEC(struct flame_left) left; /* by thread->index */
 	struct ky_strbuf name;		/* of a function, for its NUL */
 	const char *source;		/* the first that was seen of those that were chosen */
+	const char *other;		/* the same of those that were not */
 	bool has_many_sources;
 	bool is_counted; /* a sample does not tell its weight */
 	uint64_t n_stacks, n_others;
@@ -340,6 +341,8 @@ static int flame_on_stack(void *data, const struct ky_stack_seen *seen)
 	int status;
 
 	if (!flame_chooses(flame, seen)) {
+		if (!flame->other)
+			flame->other = seen->source ? seen->source : seen->event->cls->name;
 		flame->n_others++;
 		return 0;
 	}
@@ -454,6 +457,11 @@ uint64_t ky_flame_n_stacks(const struct ky_flame *flame)
 uint64_t ky_flame_n_others(const struct ky_flame *flame)
 {
 	return flame->n_others;
+}
+
+const char *ky_flame_other(const struct ky_flame *flame)
+{
+	return flame->other;
 }
 
 const char *ky_flame_problem(const struct ky_flame *flame)

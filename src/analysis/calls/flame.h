@@ -29,6 +29,8 @@ void ky_flame_free(struct ky_flame *flame);
 struct ky_stack_tree *ky_flame_take(struct ky_flame *flame);
 uint64_t ky_flame_n_stacks(const struct ky_flame *flame); /* that were chosen */
 uint64_t ky_flame_n_others(const struct ky_flame *flame); /* that --of left out */
+/* The event or source of the first of those; NULL: there are none. */
+const char *ky_flame_other(const struct ky_flame *flame);
 /* Why names are missing; NULL: they are not. */
 const char *ky_flame_problem(const struct ky_flame *flame);
 

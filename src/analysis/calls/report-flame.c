@@ -255,11 +255,15 @@ static int report_flame_note_none(const struct ky_flame *flame, struct ky_report
 
 	if (ky_flame_n_stacks(flame))
 		return 0;
-	return ky_report_note(
-		result, "no such stacks%s; %s with: kymo record %s",
-		ky_flame_n_others(flame) ? ", only of other events, which --of chooses" : "",
-		ky_flame_of(options->of) == KY_FLAME_OF_OFF_CPU ? "record switches" : "record them",
-		records[ky_flame_of(options->of)]);
+	if (ky_flame_other(flame))
+		return ky_report_note(
+			result,
+			"no such stacks, only of other events, such as %s, which --of '%s' chooses",
+			ky_flame_other(flame), ky_flame_other(flame));
+	return ky_report_note(result, "no such stacks; %s with: kymo record %s",
+			      ky_flame_of(options->of) == KY_FLAME_OF_OFF_CPU ? "record switches"
+									      : "record them",
+			      records[ky_flame_of(options->of)]);
 }
 
 /* Of two traces, one has nothing: the change would be the whole. The tree is then that of one trace. */

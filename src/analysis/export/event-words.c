@@ -70,7 +70,7 @@ void ky_event_who(struct ky_event_who *who, const struct ky_model *model,
 	if (who->tid > 0)
 		thread = ky_map_get(&host->threads, (uint32_t)who->tid);
 	text = ky_get_text(event, &info->comm, &len);
-	if (strnlen(text, len))
+	if (who->tid && strnlen(text, len))
 		event_words_copy(who->comm, text, len);
 	else if (thread && thread->comm[0])
 		event_words_copy(who->comm, thread->comm, strlen(thread->comm));

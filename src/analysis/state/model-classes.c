@@ -442,6 +442,12 @@ static bool is_of_switch(const char *name)
 	return strcmp(name, "tlb_flush") == 0 || strncmp(name, "x86_fpu_", 8) == 0;
 }
 
+/* ftrace writes the stack of an event behind it, and that of a switch is of the thread that has left. */
+static bool is_stack_of_ftrace(const char *name)
+{
+	return strcmp(name, "kernel_stack") == 0 || strcmp(name, "user_stack") == 0;
+}
+
 static int resolve_class(struct ky_model *model, struct ky_host *host,
 			 const struct ky_event_class *cls, bool lttng)
 {
@@ -461,7 +467,8 @@ static int resolve_class(struct ky_model *model, struct ky_host *host,
 		host->abilities |= KY_CAN_STACKS;
 	info->of_before = ky_is_of_before(host->trace->cls, cls);
 	info->no_sign = info->of_before || strncmp(name, "lttng_statedump_", 16) == 0 ||
-			strncmp(name, "kymo_", 5) == 0 || info->is_sample || is_of_switch(name);
+			strncmp(name, "kymo_", 5) == 0 || info->is_sample || is_of_switch(name) ||
+			is_stack_of_ftrace(name);
 	if (info->tid.cls)
 		host->abilities |= KY_CAN_CONTEXT;
 	if (info->cgroup.cls)

@@ -69,7 +69,7 @@ static const char *stacks_keep_source(struct ky_model *model, const char *text, 
 {
 	char *known;
 
-	len = len < SOURCE_MAX_BYTES ? len : SOURCE_MAX_BYTES;
+	len = strnlen(text, len < SOURCE_MAX_BYTES ? len : SOURCE_MAX_BYTES);
 	known = ky_names_getn(&model->sample_sources, text, len);
 	if (known)
 		return known;

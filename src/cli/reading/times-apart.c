@@ -10,6 +10,7 @@
 #define NS_PER_YEAR (366 * 24 * INT64_C(3600000000000))
 /* No machine runs for so long, and times that are earlier than 2000 are not wall times. */
 #define LONGEST_UPTIME_NS (20 * NS_PER_YEAR)
+#define NEAR_ZERO_NS	  INT64_C(1000000000)
 #define EARLIEST_WALL_NS  (30 * NS_PER_YEAR)
 
 enum times_kind { TIMES_UNKNOWN, TIMES_SINCE_START, TIMES_WALL };
@@ -24,7 +25,9 @@ static enum times_kind times_apart_kind(const struct ky_stream *stream)
 	    ky_walk_init(&walk, stream, NULL) < 0)
 		return kind;
 	if (ky_walk_next(&walk, NULL) > 0 && walk.packet->has_begin && walk.packet->has_end) {
-		if (walk.packet->begin_ns >= 0 && walk.packet->end_ns < LONGEST_UPTIME_NS)
+		/* Times that stay near 0 are those of files without times. */
+		if (walk.packet->begin_ns >= 0 && walk.packet->end_ns > NEAR_ZERO_NS &&
+		    walk.packet->end_ns < LONGEST_UPTIME_NS)
 			kind = TIMES_SINCE_START;
 		else if (walk.packet->begin_ns > EARLIEST_WALL_NS)
 			kind = TIMES_WALL;
@@ -52,7 +55,8 @@ void ky_cli_warn_of_times_apart(const struct ky_trace_set *set)
 	if (started && wall)
 		ky_log_warning(
 			&ky_cli_log,
-			"%s has times since the start of a machine, and %s has wall times: all events of the one stand before "
-			"those of the other; try --clock-offset TRACE:NS, or a mark that is in both (kymo mark --help)",
+			"the times of %s count from the start of a machine or program, and %s has wall times, so all events of the first "
+			"stand before those of the second; try 'dmesg --time-format iso' for the kernel's log, --clock-offset TRACE:NS with the "
+			"wall time of that start, or --clock-offset TRACE:mark with a mark (kymo mark --help)",
 			started->path, wall->path);
 }

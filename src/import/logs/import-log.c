@@ -111,7 +111,7 @@ static void import_log_warn(const struct ky_log_file *log, uint64_t n_moved,
 	if (log->is_untimed)
 		ky_log_warning(to,
 			       "%s: the lines have no times, which strace -ttt -T would write: "
-			       "only the order of the calls is known",
+			       "times here add up the durations of each thread's calls",
 			       path);
 	else if (log->n_unmeasured)
 		ky_log_warning(

@@ -149,7 +149,7 @@ static int log_access_line(struct ky_log_file *log, const char *line, size_t len
 const struct ky_log_format ky_log_access = {
 	.name = "access",
 	.description =
-		"access logs of web servers: the common and the combined format, also behind the virtual host",
+		"access logs of web servers: the common and the combined format, also behind HOST:PORT",
 	.probe = log_access_probe,
 	.line = log_access_line,
 };

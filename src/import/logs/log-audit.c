@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The log of auditd: lines type=TYPE msg=audit(TIME:SERIAL): and fields, also behind node=NAME. */
+#include <stdio.h>
+
 #include "import/logs/log-format.h"
+
+#define TYPE_MAX_BYTES 64u
 
 struct audit_line {
 	int64_t ns, serial;
@@ -159,6 +163,7 @@ static int audit_line(struct ky_log_file *log, const char *line, size_t len)
 {
 	struct ky_log_value values[KY_LOG_FIELDS_MAX], more;
 	const char *at, *end = line + len;
+	char name[TYPE_MAX_BYTES + 16];
 	struct audit_line audit;
 	size_t n = 0;
 	int ret;
@@ -177,7 +182,10 @@ static int audit_line(struct ky_log_file *log, const char *line, size_t len)
 	while (n < KY_LOG_FIELDS_MAX && audit_pair(&at, end, &values[n]))
 		n++;
 	log->n_shortened += n == KY_LOG_FIELDS_MAX && audit_pair(&at, end, &more);
-	ret = ky_log_event(log, "audit", audit.ns, values, n);
+	snprintf(name, sizeof(name), "audit:%.*s",
+		 (int)(audit.type_len < TYPE_MAX_BYTES ? audit.type_len : TYPE_MAX_BYTES),
+		 audit.type);
+	ret = ky_log_event(log, name, audit.ns, values, n);
 	return ret < 0 ? ret : 1;
 }
 

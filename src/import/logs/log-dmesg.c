@@ -94,7 +94,17 @@ static bool dmesg_iso(struct ky_log_clock *clock, const char **text, const char 
 	return true;
 }
 
-/* "[Sat Nov 28 00:56:06 2026]" of dmesg -T; the error log of Apache has such times, too, so only with the names of dmesg -x. */
+/*
+ * "[Sat Nov 28 00:56:06 2026]" of dmesg -T. The error log of Apache has such times, too, so this is the kernel's log only with the names of
+ * dmesg -x, or where the kernel's first line is there.
+ */
+static bool dmesg_is_first(const char *at, const char *end)
+{
+	static const char first[] = " Linux version ";
+
+	return (size_t)(end - at) > sizeof(first) && memcmp(at, first, sizeof(first) - 1) == 0;
+}
+
 static bool dmesg_ctime(struct ky_log_clock *clock, const char **text, const char *end, int64_t *ns)
 {
 	const char *at = *text + 5;
@@ -119,7 +129,8 @@ static bool dmesg_take(struct ky_log_clock *clock, const char *text, size_t len,
 		line->priority = ky_syslog_priority(&at, end);
 	if (!dmesg_uptime(&at, end, &line->ns, is_strict) &&
 	    !dmesg_iso(clock, &at, end, &line->ns) &&
-	    (!is_decoded || !dmesg_ctime(clock, &at, end, &line->ns)))
+	    (!dmesg_ctime(clock, &at, end, &line->ns) ||
+	     (is_strict && !is_decoded && !dmesg_is_first(at, end))))
 		return false;
 	line->text = at + (at < end && *at == ' ');
 	return true;

@@ -12,6 +12,7 @@
 /* Lines of JSON may have several KiB. */
 #define HEAD_BYTES    65536
 #define CONSOLE_BYTES (1u << 20)
+#define ZEROS_MAX     16 /* noise of a serial line */
 
 static const struct ky_log_format *const formats[] = {
 	&ky_log_chrome, &ky_log_journal, &ky_log_syslog_5424, &ky_log_syslog,  &ky_log_dmesg,
@@ -50,13 +51,16 @@ static const struct ky_log_format *log_format_of_head(const char *head, size_t l
 	return NULL;
 }
 
-/* Of the first lines that are not empty, one of the first ten has to be plain; no byte may be NUL. */
+/*
+ * Of the first lines that are not empty, one of the first ten has to be plain; no byte may be NUL. A line of syslog without a tag may look like
+ * one of another program, so a plain line of syslog among them wins.
+ */
 static const struct ky_log_format *log_format_of_text(const char *text, size_t len, bool is_whole)
 {
-	const struct ky_log_format *format = NULL;
+	const struct ky_log_format *format = NULL, *found;
 	const char *end = text + len;
 
-	for (int n = 0; text < end && n < 10 && !format; n++) {
+	for (int n = 0; text < end && n < 10 && (!format || format == &ky_log_program); n++) {
 		const char *stop = memchr(text, '\n', (size_t)(end - text));
 
 		/* A file of one long line is known by its begin. */
@@ -66,8 +70,9 @@ static const struct ky_log_format *log_format_of_text(const char *text, size_t l
 		/* Text has no NUL, but what follows journald's lines. */
 		if (memchr(text, '\0', (size_t)(stop - text)))
 			return NULL;
-		if (stop > text)
-			format = log_format_probe(text, (size_t)(stop - text));
+		found = stop > text ? log_format_probe(text, (size_t)(stop - text)) : NULL;
+		if (!format || found == &ky_log_syslog)
+			format = found;
 		text = stop + 1;
 	}
 	return format;
@@ -80,13 +85,18 @@ static const struct ky_log_format *log_format_of_text(const char *text, size_t l
 static const struct ky_log_format *log_format_of_console(struct ky_foreign_file *file,
 							 uint64_t begin)
 {
-	static const char first[] = "\n[    0.000000] ";
+	static const char first[] = "\n[    0.000000]";
 	uint64_t len = file->size_bytes - begin;
-	const uint8_t *bytes;
+	const uint8_t *bytes, *at;
+	size_t n_zeros = 0;
 
 	len = len < CONSOLE_BYTES ? len : CONSOLE_BYTES;
 	bytes = len ? ky_foreign_bytes(file, begin, len, "the head", NULL) : NULL;
-	return bytes && memmem(bytes, (size_t)len, first, sizeof(first) - 1) ? &ky_log_dmesg : NULL;
+	at = bytes ? memmem(bytes, (size_t)len, first, sizeof(first) - 1) : NULL;
+	/* Images of memory have such lines, too. */
+	for (; at && bytes < at && n_zeros <= ZEROS_MAX; bytes++)
+		n_zeros += !*bytes;
+	return at && n_zeros <= ZEROS_MAX ? &ky_log_dmesg : NULL;
 }
 
 /* Where the first data are: a log that was cut while its program went on writing begins with a hole. */

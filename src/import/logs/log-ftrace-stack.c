@@ -24,8 +24,11 @@ static const char *stack_skip_blanks(const char *at, const char *end)
 	return at;
 }
 
+/* Old pages of systrace have lines of a string in JavaScript, which end with "\\n\\". */
 static const char *stack_trim(const char *at, const char *end)
 {
+	if (end - at > 3 && memcmp(end - 3, "\\n\\", 3) == 0)
+		end -= 3;
 	while (end > at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
 		end--;
 	return end;

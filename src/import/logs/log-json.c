@@ -120,11 +120,12 @@ static bool log_json_value_time(struct ky_log_file *log, int rank, const struct 
 	return value->kind == KY_MAKER_S64 && ky_log_time_integer(value->number, ns);
 }
 
+/* Also of a number, such as the zone -1000. */
 static const struct ky_log_value *log_json_text_of(const struct ky_log_value *values, size_t n,
 						   const char *name)
 {
 	for (size_t i = 0; i < n; i++)
-		if (values[i].kind == KY_MAKER_TEXT && values[i].name_len == strlen(name) &&
+		if (values[i].text && values[i].name_len == strlen(name) &&
 		    memcmp(values[i].name, name, values[i].name_len) == 0)
 			return &values[i];
 	return NULL;
@@ -139,6 +140,7 @@ static bool log_json_split_time(struct ky_log_file *log, const struct ky_log_val
 	const struct ky_log_value *zone = time ? log_json_text_of(values, n, "tz") : NULL;
 	char text[64];
 	const char *at = text, *end;
+	int64_t found;
 
 	if (log->time_format || !time || date->len != 10 || time->len > 32)
 		return false;
@@ -147,7 +149,10 @@ static bool log_json_split_time(struct ky_log_file *log, const struct ky_log_val
 	end = text + snprintf(text, sizeof(text), "%.*s %.*s%.*s", (int)date->len, date->text,
 			      (int)time->len, time->text, zone ? (int)zone->len : 0,
 			      zone ? zone->text : "");
-	return ky_log_time_iso(&log->clock, &at, end, ns) && at == end;
+	if (!ky_log_time_iso(&log->clock, &at, end, &found) || at != end)
+		return false;
+	*ns = found;
+	return true;
 }
 
 /* journalctl writes numbers into JSON as texts. Its other format for export, which log-journal.c reads, has no types. */

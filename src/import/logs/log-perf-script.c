@@ -10,6 +10,8 @@
 #define FRAMES_MAX 1024u
 /* Names of templates are long, and perf joins the names of inlined functions. */
 #define FUNCTION_MAX_BYTES 4096u
+/* An event has no room for more; the frames come from the innermost outwards, so the outermost are left out. */
+#define STACK_MAX_BYTES (KY_LOG_EVENT_MAX - 4 * FUNCTION_MAX_BYTES)
 /* Machines with more are not known, and each CPU costs the trace a stream. */
 #define CPUS_MAX   2048
 #define NEXT_BYTES UINT64_C(4096)
@@ -270,30 +272,53 @@ static bool perf_script_is_next(struct ky_log_file *log, const struct ky_log_fra
 	return text && frames->is_frame(text, stop ? (size_t)(stop - text) : want);
 }
 
-/* The function of the frame at @text; *n: the length of its name. */
-static const char *perf_script_function(const char *text, size_t len, size_t *n, bool *is_kernel)
+/*
+ * Where " (/usr/lib/x86_64-linux-gnu/libc.so.6)" begins, which ends a frame: names of C++ functions have brackets, too, and so have files
+ * that are gone, "(/opt/app (deleted))". NULL: the frame has none.
+ */
+static const char *perf_script_object(const char *at, const char *end)
 {
-	const char *at = text, *end = text + len;
+	size_t depth = 0;
+
+	if (end == at || end[-1] != ')')
+		return NULL;
+	for (const char *from = end - 1; from > at; from--) {
+		depth += *from == ')';
+		depth -= *from == '(';
+		if (!depth)
+			return from[-1] == ' ' ? from - 1 : NULL;
+	}
+	return NULL;
+}
+
+struct perf_script_frame {
+	const char *function, *object; /* object: the file, in its brackets; may be empty */
+	size_t function_len, object_len;
+	bool is_kernel;
+};
+
+static void log_perf_script_frame(const char *text, size_t len, struct perf_script_frame *frame)
+{
+	const char *at = text, *end = text + len, *object;
 	struct perf_script_word address;
 
 	(void)perf_script_word(&at, end, &address);
 	/* On machines of 64 bits, the kernel has the upper half of the addresses. */
-	*is_kernel = address.len == 16 && memcmp(address.at, "ffff", 4) == 0;
+	frame->is_kernel = address.len == 16 && *address.at >= '8';
 	while (at < end && *at == ' ')
 		at++;
-	/* " (/usr/lib/x86_64-linux-gnu/libc.so.6)": names of C++ functions have brackets, too. */
-	for (const char *bracket = end; end[-1] == ')' && bracket > at; bracket--)
-		if (*(bracket - 1) == '(' && bracket - 1 > at && bracket[-2] == ' ') {
-			end = bracket - 2;
-			break;
-		}
+	object = perf_script_object(at, end);
+	frame->object = object ? object + 2 : "";
+	frame->object_len = object ? (size_t)(end - 1 - frame->object) : 0;
+	if (object)
+		end = object;
 	for (const char *plus = end; plus > at + 2; plus--)
 		if (plus[-1] == '+' && plus + 1 < text + len && plus[0] == '0' && plus[1] == 'x') {
 			end = plus - 1;
 			break;
 		}
-	*n = (size_t)(end - at) < FUNCTION_MAX_BYTES ? (size_t)(end - at) : FUNCTION_MAX_BYTES;
-	return at;
+	frame->function = at;
+	frame->function_len = (size_t)(end - at);
 }
 
 /* Names of Java have semicolons, which separate functions here: "Ljava/lang/Thread;.run". */
@@ -304,13 +329,41 @@ void ky_perf_script_add_name(struct ky_strbuf *folded, const char *name, size_t 
 		ky_strbuf_addc(folded, name[i] == ';' ? ':' : name[i]);
 }
 
+/* A function without a name is that of its file, as in reports of perf.data: "[libc.so.6]". */
+static void perf_script_add_unknown(struct ky_strbuf *folded, const struct perf_script_frame *frame)
+{
+	static const char deleted[] = " (deleted)";
+	const char *name = frame->object, *slash;
+	size_t len = strnlen(name, frame->object_len);
+
+	if (len > sizeof(deleted) - 1 &&
+	    memcmp(name + len - (sizeof(deleted) - 1), deleted, sizeof(deleted) - 1) == 0)
+		len -= sizeof(deleted) - 1;
+	slash = memrchr(name, '/', len);
+	len -= slash ? (size_t)(slash + 1 - name) : 0;
+	name = slash ? slash + 1 : name;
+	if (!len || *name == '[') {
+		ky_perf_script_add_name(folded, len ? name : "[unknown]", len ? len : 9);
+		return;
+	}
+	ky_strbuf_addc(folded, '[');
+	ky_perf_script_add_name(folded, name, len);
+	ky_strbuf_addc(folded, ']');
+}
+
 void ky_perf_script_add_function(struct ky_strbuf *folded, const char *text, size_t len)
 {
-	bool is_kernel;
+	static const char unknown[] = "[unknown]";
+	struct perf_script_frame frame;
 
-	text = perf_script_function(text, len, &len, &is_kernel);
-	ky_perf_script_add_name(folded, text, strnlen(text, len));
-	ky_strbuf_adds(folded, is_kernel ? "_[k]" : "");
+	log_perf_script_frame(text, len, &frame);
+	if (frame.function_len == sizeof(unknown) - 1 &&
+	    memcmp(frame.function, unknown, sizeof(unknown) - 1) == 0)
+		perf_script_add_unknown(folded, &frame);
+	else
+		ky_perf_script_add_name(folded, frame.function,
+					strnlen(frame.function, frame.function_len));
+	ky_strbuf_adds(folded, frame.is_kernel ? "_[k]" : "");
 }
 
 /* @names has the functions with a NUL behind each, the innermost first. */
@@ -330,7 +383,7 @@ static void perf_script_fold(const struct ky_strbuf *names, const uint32_t *begi
 static size_t perf_script_add_frame(const struct ky_log_frames *frames, const char *text,
 				    size_t len, struct ky_strbuf *names, uint32_t *begins, size_t n)
 {
-	if (n == FRAMES_MAX)
+	if (n == FRAMES_MAX || names->len >= STACK_MAX_BYTES)
 		return n;
 	begins[n] = (uint32_t)names->len;
 	frames->add(names, text, len);

@@ -183,7 +183,7 @@ static bool log_program_time_uptime(const char **text, const char *end, int64_t 
 	while (at < end && *at == ' ' && at - *text < 8)
 		at++;
 	from = at;
-	if (!ky_log_time_seconds(&at, end, ns) || at >= end || *at != ']' || at - *text < 9)
+	if (!ky_log_time_seconds(&at, end, ns) || at >= end || *at != ']')
 		return false;
 	point = memchr(from, '.', (size_t)(at - from));
 	/* Six digits are those of the kernel's log, which is another format. */
@@ -219,8 +219,8 @@ static bool log_program_take_glog(struct ky_log_clock *clock, const char *line, 
 /* Whether only programs' own logs write this ISO time: with a blank, or as "18:24:53.123Z". Syslog's has an offset. */
 static bool log_program_is_iso_plain(const char *begin, const char *end)
 {
-	return begin[10] == ' ' ||
-	       (end[-1] == 'Z' && end - begin > 20 && (begin[19] == '.' || begin[19] == ','));
+	return begin[10] == ' ' || (end - begin > 20 && begin[19] == ',') ||
+	       (end - begin > 20 && begin[19] == '.' && end[-1] == 'Z');
 }
 
 /*
@@ -331,6 +331,8 @@ static bool log_program_probe(const char *line, size_t len)
 
 static int log_program_line(struct ky_log_file *log, const char *line, size_t len)
 {
+	static const char kinds[2]; /* uptimes, wall times */
+	const char *kind;
 	struct ky_log_value values[4];
 	struct timed timed;
 	size_t n = 0;
@@ -338,13 +340,16 @@ static int log_program_line(struct ky_log_file *log, const char *line, size_t le
 
 	if (!log_program_take(&log->clock, line, len, &timed))
 		return 0;
-	/* Behind wall times, it is text of another log. */
-	if (timed.is_uptime && log->newest_ns > WALL_NS)
+	/* The first line decides; a line of the other kind is text of another log. */
+	kind = timed.is_uptime && timed.ns < WALL_NS ? &kinds[0] : &kinds[1];
+	if (!log->state)
+		log->state = (void *)(uintptr_t)kind;
+	if (log->state != kind)
 		return 0;
 	if (timed.level)
 		values[n++] = ky_log_text("level", timed.level, timed.level_len);
 	if (timed.stream) {
-		values[n++] = ky_log_text("stream", timed.stream, 6);
+		values[n++] = ky_log_text("output", timed.stream, 6);
 		values[n++] = ky_log_text("tag", timed.tag, 1);
 	}
 	values[n++] = ky_log_text("message", timed.text, timed.text_len);

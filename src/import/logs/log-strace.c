@@ -12,6 +12,7 @@
 #include "import/logs/log-format.h"
 
 #define NAME_MAX_BYTES 64u
+#define SECOND_NS      INT64_C(1000000000)
 
 static const struct ky_maker_field context[] = {{.name = "tid", .kind = KY_MAKER_S32}};
 
@@ -234,6 +235,19 @@ static bool strace_is_call(const struct strace_line *line)
 	return false;
 }
 
+/* "= 0", "= -1 ENOENT", "= ? ERESTARTSYS"; code and prose have other things there. */
+static bool strace_has_result(const struct strace_line *line, const char *end)
+{
+	const char *at = line->rest;
+
+	if (!at)
+		return line->is_unfinished;
+	while (at < end && *at == ' ')
+		at++;
+	at += at < end && *at == '-';
+	return at < end && (*at == '?' || isdigit((unsigned char)*at));
+}
+
 static bool strace_probe(const char *text, size_t len)
 {
 	struct ky_log_clock clock = {.now_s = 0};
@@ -242,7 +256,7 @@ static bool strace_probe(const char *text, size_t len)
 	if (strace_take(&clock, 1, text, len, &line))
 		return line.name;
 	return strace_take_untimed(1, text, len, &line) && line.name && !line.is_resumed &&
-	       strace_is_call(&line);
+	       strace_is_call(&line) && strace_has_result(&line, text + len);
 }
 
 /* Names of the kernel's functions, which differ from those of the C library. */
@@ -259,6 +273,28 @@ static const char *strace_name(const struct strace_line *line, char name[NAME_MA
 		if (strcmp(name, pairs[i][0]) == 0)
 			return pairs[i][1];
 	return name;
+}
+
+/*
+ * When the thread's line is: not before its call before has ended. Times of strace -t are whole seconds, so the durations of a second's
+ * calls add up there; a line without a time has no other.
+ */
+static int64_t strace_begin(const struct ky_log_file *log, const struct strace_line *line)
+{
+	uint64_t known = (uintptr_t)ky_map_get(log->state, (uint64_t)line->tid);
+	int64_t end_ns = known ? (int64_t)(known - 1) : 0;
+
+	return end_ns > line->ns && (log->is_untimed || end_ns - line->ns < SECOND_NS) ? end_ns
+										       : line->ns;
+}
+
+/* The thread's call has ended, or has begun and not ended. 0 or negative. */
+static int strace_note_end(struct ky_log_file *log, const struct strace_line *line, int64_t ns)
+{
+	void *value = (void *)(uintptr_t)((uint64_t)(ns > 0 ? ns : 0) + 1);
+
+	return ky_map_set(log->state, (uint64_t)line->tid, value) < 0 ? ky_error_nomem(log->err)
+								      : KYMO_OK;
 }
 
 static int strace_put(struct ky_log_file *log, const char *prefix, const struct strace_line *line,
@@ -418,20 +454,24 @@ static int strace_whole(struct ky_log_file *log, const struct strace_line *line,
 	if (duration_ns < 0) {
 		log->n_unmeasured += n > 0;
 		memcpy(entry + 1, values, n * sizeof(values[0]));
-		return strace_put(log, "syscall_entry_", line, line->ns, entry, 1 + n);
+		ret = strace_put(log, "syscall_entry_", line, line->ns, entry, 1 + n);
+		return ret < 0 ? ret : strace_note_end(log, line, line->ns);
 	}
 	ret = strace_put(log, "syscall_entry_", line, line->ns, entry, 1);
 	if (__builtin_add_overflow(line->ns, duration_ns, &end_ns))
 		end_ns = line->ns;
-	return ret < 0 ? ret : strace_put(log, "syscall_exit_", line, end_ns, values, n);
+	if (ret >= 0)
+		ret = strace_put(log, "syscall_exit_", line, end_ns, values, n);
+	return ret < 0 ? ret : strace_note_end(log, line, end_ns);
 }
 
 /* The end of a call whose begin was in a line before. */
 static int strace_resumed(struct ky_log_file *log, const struct strace_line *line, const char *end)
 {
 	struct ky_log_value values[4];
-	int64_t duration_ns;
+	int64_t duration_ns, end_ns = line->ns;
 	size_t n;
+	int ret;
 
 	if (!line->rest)
 		return 0;
@@ -440,7 +480,11 @@ static int strace_resumed(struct ky_log_file *log, const struct strace_line *lin
 	/* What the call has filled in: strace shows it at the exit. */
 	if (line->args_len)
 		values[n++] = ky_log_text("arguments", line->args, line->args_len);
-	return strace_put(log, "syscall_exit_", line, line->ns, values, n);
+	if (log->is_untimed && duration_ns > 0 &&
+	    __builtin_add_overflow(line->ns, duration_ns, &end_ns))
+		end_ns = line->ns;
+	ret = strace_put(log, "syscall_exit_", line, end_ns, values, n);
+	return ret < 0 ? ret : strace_note_end(log, line, end_ns);
 }
 
 static int strace_note(struct ky_log_file *log, const struct strace_line *line, const char *end)
@@ -463,10 +507,11 @@ static int64_t strace_sum(struct ky_log_file *log, int64_t ns)
 }
 
 /* 1: @line has events; negative. @end: of its text. */
-static int strace_events(struct ky_log_file *log, const struct strace_line *line, const char *end)
+static int strace_events(struct ky_log_file *log, struct strace_line *line, const char *end)
 {
 	int ret;
 
+	line->ns = strace_begin(log, line);
 	if (line->note)
 		ret = strace_note(log, line, end);
 	else if (line->is_resumed)
@@ -474,6 +519,24 @@ static int strace_events(struct ky_log_file *log, const struct strace_line *line
 	else
 		ret = strace_whole(log, line, end);
 	return ret < 0 ? ret : 1;
+}
+
+/* Does one of the next lines have a time? Then a line without one is cut, as the first one of a part of a log is. */
+static bool strace_is_timed(struct ky_log_file *log)
+{
+	struct strace_line line;
+	size_t len;
+	const char *text = ky_log_window(log, &len), *end = text + len;
+
+	for (int i = 0; i < 10 && text < end; i++) {
+		const char *stop = memchr(text, '\n', (size_t)(end - text));
+
+		stop = stop ? stop : end;
+		if (strace_take(&log->clock, 1, text, (size_t)(stop - text), &line))
+			return true;
+		text = stop + 1;
+	}
+	return false;
 }
 
 /* The first event of a file decides whether its lines have times. */
@@ -484,10 +547,52 @@ static bool strace_read(struct ky_log_file *log, const char *text, size_t len,
 
 	if (!log->is_untimed && strace_take(&log->clock, tid, text, len, line))
 		return true;
-	if ((!log->is_untimed && log->has_event) || !strace_take_untimed(tid, text, len, line))
+	if ((!log->is_untimed && log->has_event) || !strace_take_untimed(tid, text, len, line) ||
+	    (line->name && !strace_is_call(line)) || (!log->is_untimed && strace_is_timed(log)))
 		return false;
 	log->is_untimed = true;
 	return true;
+}
+
+/*
+ * strace -f on the terminal writes its own message into the line of a call that makes a thread, "vfork(strace: Process 15 attached", and the
+ * call's " <unfinished ...>" into the next line.
+ */
+static void strace_mend(char *text)
+{
+	static const char message[] = "strace: Process ", attached[] = " attached";
+	static const char unfinished[] = " <unfinished ...>";
+	char *at = strstr(text, message);
+	size_t len = at ? strlen(at) : 0;
+
+	if (!at || !memchr(text, '(', (size_t)(at - text)) || len < sizeof(unfinished) ||
+	    strcmp(at + len - (sizeof(attached) - 1), attached) != 0)
+		return;
+	memcpy(at, unfinished, sizeof(unfinished));
+}
+
+static bool strace_is_rest(const char *text)
+{
+	return strcmp(text + strspn(text, " "), "<unfinished ...>") == 0;
+}
+
+static int strace_start(struct ky_log_file *log)
+{
+	struct ky_map *ends = malloc(sizeof(*ends));
+
+	if (!ends)
+		return ky_error_nomem(log->err);
+	ky_map_init(ends);
+	log->state = ends;
+	return KYMO_OK;
+}
+
+static void strace_end(struct ky_log_file *log)
+{
+	if (log->state)
+		ky_map_fini(log->state);
+	free(log->state);
+	log->state = NULL;
 }
 
 static int strace_line(struct ky_log_file *log, const char *text, size_t len)
@@ -504,12 +609,15 @@ static int strace_line(struct ky_log_file *log, const char *text, size_t len)
 	copy = strndup(text, len);
 	if (!copy)
 		return ky_error_nomem(log->err);
+	strace_mend(copy);
 	is_known = strace_read(log, copy, strlen(copy), &line);
 	/* The time of a line that says nothing else counts, too. */
 	if (line.is_relative)
 		line.ns = strace_sum(log, line.ns);
 	if (is_known)
 		ret = strace_events(log, &line, copy + strlen(copy));
+	else if (strace_is_rest(copy))
+		ret = 1;
 	free(copy);
 	return ret;
 }
@@ -521,5 +629,7 @@ const struct ky_log_format ky_log_strace = {
 	.context = context,
 	.n_context = 1,
 	.probe = strace_probe,
+	.begin = strace_start,
 	.line = strace_line,
+	.end = strace_end,
 };

@@ -29,6 +29,9 @@ int ky_log_stray_flush(struct ky_log_file *log, int64_t ns)
 	while (at < end && ret >= 0) {
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
 
+		/* Memory was out when the line was kept. */
+		if (!stop)
+			break;
 		ret = log_stray_put(log, at, (size_t)(stop - at), ns);
 		at = stop + 1;
 	}

@@ -328,16 +328,20 @@ bool ky_symbols_place(struct ky_symbols *symbols, const struct ky_symbols_query 
 	return true;
 }
 
-/* The file of a region has no name for @address: perhaps the trace has. */
+/*
+ * The name that the trace tells: where the file of a region has none for @address, or where the trace says that a function begins in the
+ * middle of the file's one. Stubs of called library functions have no symbols, so the one before them seems to reach there.
+ */
 static size_t told_frames(struct ky_symbols *symbols, struct ky_symbols_process *process,
 			  uint64_t address, size_t n)
 {
 	const struct ky_jit_function *function =
-		n == 1 && !symbols->frames[0].function && process->told.functions.len
+		n == 1 && process->told.functions.len
 			? ky_jit_table_find(&process->told, address, UINT64_MAX)
 			: NULL;
+	const struct ky_symbols_frame *frame = &symbols->frames[0];
 
-	if (function) {
+	if (function && (!frame->function || (function->begin == address && frame->offset != 0))) {
 		symbols->frames[0].function = function->name;
 		symbols->frames[0].offset = address - function->begin;
 	}

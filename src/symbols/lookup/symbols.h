@@ -114,8 +114,8 @@ int ky_symbols_map_running(struct ky_symbols *symbols, int64_t pid, uint64_t tim
 int ky_symbols_set_user(struct ky_symbols *symbols, int64_t pid, uint32_t uid);
 
 /*
- * A function of process @pid has this name, as the trace says. It counts where the mapped file is missing or has no symbols. Copies
- * @name. 0, KYMO_E_LIMIT or KYMO_E_MEMORY.
+ * A function of process @pid has this name, as the trace says. It counts where the mapped file is missing or has no symbol, and at @begin
+ * if the file's symbol begins elsewhere. Copies @name. 0, KYMO_E_LIMIT or KYMO_E_MEMORY.
  */
 int ky_symbols_name(struct ky_symbols *symbols, int64_t pid, uint64_t begin, uint64_t bytes,
 		    const char *name);
