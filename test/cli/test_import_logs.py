@@ -418,3 +418,8 @@ def test_images_are_no_consoles(kymo, tmp_path):
     # The kernel may tell the thread or CPU behind the time.
     (tmp_path / "image").write_text("firmware\n" * 20 + "[    0.000000][    T0] Linux version 6.1\n[    1.000000][    T1] next\n")
     assert [event["event"] for event in events_of(kymo, tmp_path / "image")][-2:] == ["kernel", "kernel"]
+
+
+def test_kernel_that_quotes_strace(kymo, tmp_path):
+    (tmp_path / "report").write_text('[pid  3610] mkdir("/dev/binderfs", 0777) = 0\n[   53.123456] BUG: unable to handle page fault\n')
+    assert [event["event"] for event in events_of(kymo, tmp_path / "report")] == ["line", "kernel"]

@@ -51,16 +51,28 @@ static const struct ky_log_format *log_format_of_head(const char *head, size_t l
 	return NULL;
 }
 
+/* No later line can win. */
+static bool log_format_is_sure(const struct ky_log_format *format)
+{
+	return format && format != &ky_log_program && format != &ky_log_strace;
+}
+
 /*
  * Of the first lines that are not empty, one of the first ten has to be plain; no byte may be NUL. A line of syslog without a tag may look like
- * one of another program, so a plain line of syslog among them wins.
+ * one of another program, and the kernel's log may quote a line of strace, so later lines of these logs win.
  */
+static bool log_format_wins(const struct ky_log_format *found, const struct ky_log_format *before)
+{
+	return (before == &ky_log_program && found == &ky_log_syslog) ||
+	       (before == &ky_log_strace && (found == &ky_log_syslog || found == &ky_log_dmesg));
+}
+
 static const struct ky_log_format *log_format_of_text(const char *text, size_t len, bool is_whole)
 {
 	const struct ky_log_format *format = NULL, *found;
 	const char *end = text + len;
 
-	for (int n = 0; text < end && n < 10 && (!format || format == &ky_log_program); n++) {
+	for (int n = 0; text < end && n < 10 && !log_format_is_sure(format); n++) {
 		const char *stop = memchr(text, '\n', (size_t)(end - text));
 
 		/* A file of one long line is known by its begin. */
@@ -69,9 +81,9 @@ static const struct ky_log_format *log_format_of_text(const char *text, size_t l
 		stop = stop ? stop : end;
 		/* Text has no NUL, but what follows journald's lines. */
 		if (memchr(text, '\0', (size_t)(stop - text)))
-			return NULL;
+			return format;
 		found = stop > text ? log_format_probe(text, (size_t)(stop - text)) : NULL;
-		if (!format || found == &ky_log_syslog)
+		if (!format || log_format_wins(found, format))
 			format = found;
 		text = stop + 1;
 	}
