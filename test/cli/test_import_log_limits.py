@@ -65,7 +65,7 @@ def test_what_does_not_fit_into_an_event_is_told(kymo, tmp_path):
     many = made(tmp_path / "b.json", ['{"time":1,%s}\n' % ",".join(f'"f{i}":{i}' for i in range(400))])
     for path in (long, many):
         done = kymo("convert", "--to", "json", path)
-        assert "1 events have more than 255 KiB or 256 fields" in done.err
+        assert "1 events have more than 255 KiB, 256 fields or 1024 functions" in done.err
     assert json.loads(kymo("convert", "--to", "json", long).out.splitlines()[1])["fields"]["n"] == 2
 
 

@@ -157,8 +157,7 @@ def test_samples_without_times(kymo, tmp_path, header):
     path = tmp_path / "script.txt"
     heads = ["my node 31912 cpu-clock: ", "node 5/6 [003]  1001 cycles:ppp: ", "node 7 99 cycles:"]
     path.write_text(header + "".join(f"{head}\n\t  643 leaf+0x1f (/opt/node)\n\t  7f00 main (/opt/node)\n\n" for head in heads))
-    found = kymo("print", path)
-    assert not found.err
+    assert kymo("print", path).err.endswith("3 events have no time that Kymo knows: they have the time of the event before\n")
     assert [(event["event"], event["context"]["tid"], event["packet"]["cpu_id"], event["fields"])
             for event in sorted(events_of(kymo, path), key=lambda event: event["context"]["tid"], reverse=True)] == [
         ("sample", 31912, 0, {"event": "cpu-clock", "callstack": "main;leaf"}),
@@ -345,3 +344,45 @@ def test_names_of_threads(kymo, tmp_path):
     assert [event["context"] for event in events_of(kymo, path)] == [
         {"tid": 7, "procname": "my app"}, {"tid": 8, "procname": "kworker/0:1"}, {"tid": 9, "procname": ""}, {"tid": 10, "procname": "bash"},
         {"tid": 10, "procname": "bash"}]
+
+
+def test_names_that_look_like_addresses_without_times(kymo, tmp_path):
+    """A hexadecimal name in a line without a time begins a sample, and is no frame of the line before."""
+    path = tmp_path / "script.txt"
+    sample = "              dd  4712 cycles:\x20\n\t    55d1 {0}+0x2 (/bin/dd)\n\n"
+    path.write_text(sample.format("f") + sample.format("main"))
+    done = kymo("convert", "--to", "json", path)
+    assert [(event["context"]["procname"], event["fields"]["callstack"]) for event in map(json.loads, done.out.splitlines())] == [("dd", "f"), ("dd", "main")]
+    assert "2 events have no time" in done.err
+
+
+def test_lines_that_are_no_frames(kymo, tmp_path):
+    """Lists behind a line that is no event, and behind a program's mark; a damaged head; nothing is lost."""
+    path = tmp_path / "script.txt"
+    event = "            bash  4711 [001]    12.000001: sched:sched_waking: comm=a pid=5\n"
+    lines = ["Total:", " 10 apples", " add milk", "perf 1 [4095] 1.000002: 5 cycles:\x20", "\t 7f00 g (/x)", "perf 99999999999 [001] 1.000002: 5 cycles:\x20",
+             "perf 1 [001] 99999999999999.000002: 5 cycles:\x20"]
+    path.write_text(event + "".join(line + "\n" for line in lines))
+    found = events_of(kymo, path)
+    assert [event["fields"].get("message") for event in found] == [None, *lines]
+    path.write_text("  bash-7 [001] .....  12.000001: tracing_mark_write: a list:\n 10 apples\n bad things\n")
+    assert [event["fields"]["message"] for event in events_of(kymo, path)] == ["a list:", " 10 apples", " bad things"]
+
+
+def test_frames_with_carriage_returns(kymo, tmp_path):
+    path = tmp_path / "script.txt"
+    text = "java  7 [001] 10.000001:  5 cycles:\x20\n\t    55d0 f+0x1 (/x)\n\t    55d1 A::operator==(A const&)+0x2 (/x)\n\t    55d2 main+0x2 (/x)\n\n"
+    for head in ("java  7 [001] 10.000001:  5 cycles: ", "java 7 cycles: "):
+        path.write_text(text.replace("java  7 [001] 10.000001:  5 cycles: ", head).replace("\n", "\r\n"), newline="")
+        assert [event["fields"]["callstack"] for event in events_of(kymo, path)] == ["main;A::operator==(A const&);f"]
+
+
+def test_stacks_that_are_too_deep_or_too_large(kymo, tmp_path):
+    """The innermost functions remain, and a warning counts the stacks."""
+    path = tmp_path / "script.txt"
+    for n, name in ((1500, "f{}"), (400, "g{}" + "x" * 3000)):
+        path.write_text("java  7 [001] 10.000001:  5 cycles:\x20\n" + "".join(f"\t    55d0 {name.format(i)}+0x1 (/x)\n" for i in range(n)))
+        done = kymo("convert", "--to", "json", path)
+        stack = json.loads(done.out)["fields"]["callstack"].split(";")
+        assert stack[::-1] == [name.format(i) for i in range(len(stack))] and 50 < len(stack) <= 1024
+        assert "1 events have more than 255 KiB, 256 fields or 1024 functions" in done.err

@@ -9,6 +9,7 @@
 #include "analysis/export/event-words.h"
 #include "analysis/state/model-internal.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "flow/sinks/json-value.h"
 #include "os/file.h"
 
@@ -64,7 +65,10 @@ static int perf_script_classes(struct perf_script *script)
 static void perf_script_text(struct ky_strbuf *out, const char *text, size_t len)
 {
 	for (size_t i = 0; i < len && i < TEXT_BYTES; i++)
-		ky_strbuf_addc(out, (unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i]);
+		ky_strbuf_addc(out, (unsigned char)text[i] < ' ' || text[i] == 127 ||
+						    (i && ky_utf8_is_control(text + i - 1))
+					    ? '?'
+					    : text[i]);
 }
 
 static void perf_script_name(struct ky_strbuf *out, const char *name)

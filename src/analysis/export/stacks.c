@@ -7,6 +7,7 @@
 #include "analysis/export/stacks-internal.h"
 #include "analysis/stacks/stack-json.h"
 #include "base/error.h"
+#include "base/utf8.h"
 
 static const char *const names[KY_STACKS_FORMS] = {
 	[KY_STACKS_FOLDED] = "folded",
@@ -39,10 +40,12 @@ size_t ky_stacks_path(const struct ky_stack_tree *tree, uint32_t at, uint32_t *p
 /* A semicolon separates frames, and a line ends a stack. */
 static void stacks_folded_text(struct ky_strbuf *out, const char *text)
 {
-	for (; *text; text++)
-		ky_strbuf_addc(out, *text == ';'				 ? ':'
-				    : (unsigned char)*text < ' ' || *text == 127 ? '?'
-										 : *text);
+	for (const char *at = text; *at; at++)
+		ky_strbuf_addc(out, *at == ';' ? ':'
+				    : (unsigned char)*at < ' ' || *at == 127 ||
+						    (at > text && ky_utf8_is_control(at - 1))
+					    ? '?'
+					    : *at);
 }
 
 static void stacks_folded(struct ky_strbuf *out, const struct ky_stack_tree *tree)

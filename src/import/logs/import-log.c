@@ -91,10 +91,11 @@ static void import_log_warn(const struct ky_log_file *log, uint64_t n_moved,
 		ky_log_warning(to, "%s: %" PRIu64 " lines are longer than 1 MiB and were cut", path,
 			       log->n_cut);
 	if (log->n_shortened)
-		ky_log_warning(to,
-			       "%s: %" PRIu64
-			       " events have more than 255 KiB or 256 fields: the rest was cut off",
-			       path, log->n_shortened);
+		ky_log_warning(
+			to,
+			"%s: %" PRIu64
+			" events have more than 255 KiB, 256 fields or 1024 functions: the rest was cut off",
+			path, log->n_shortened);
 	if (log->n_early)
 		ky_log_warning(to, "%s: %" PRIu64 " events have a time below 0 and were put at 0",
 			       path, log->n_early);
@@ -102,9 +103,11 @@ static void import_log_warn(const struct ky_log_file *log, uint64_t n_moved,
 		ky_log_warning(
 			to,
 			"%s: %" PRIu64
-			" events have no time that Kymo knows: they have the time of the event "
-			"before; a log format with a group 'time' may find it",
-			path, log->n_timeless);
+			" events have no time that Kymo knows: they have the time of the event before%s",
+			path, log->n_timeless,
+			log->format == &ky_log_ftrace
+				? ""
+				: "; a log format with a group 'time' may find it");
 	if (log->hole_bytes)
 		ky_log_warning(to, "%s: %" PRIu64 " bytes before lines are zeros: no lines", path,
 			       log->hole_bytes);

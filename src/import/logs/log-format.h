@@ -77,6 +77,7 @@ struct ky_log_file {
 	bool is_late;	       /* the event at hand goes there */
 	bool has_event;	       /* one that is no stray line, or more of those than are kept */
 	bool is_untimed;       /* the file's lines have no times */
+	bool is_graph;	       /* the file says that it is of ftrace's tracer function_graph */
 	struct ky_strbuf
 		early; /* stray lines before the first event, which get its time; a line feed ends each */
 	bool is_log; /* false: of an importer of another format, which makes its events here, too */

@@ -75,6 +75,8 @@ static bool take_tid(const char *begin, const char *end, struct ky_ftrace_line *
 	if (from == end || from == begin || (from[-1] != '-' && from[-1] != ' ' && from[-1] != '/'))
 		return false;
 	*tid = strtoll(from, &stop, 10);
+	if (*tid > INT32_MAX)
+		return false;
 	/* perf script: ":-1    -1 [001]", "-1/-1", nobody's. In "bash-1", the sign belongs to no number. */
 	if (*tid == 1 && from[-1] == '-' &&
 	    (from - 1 == begin || from[-2] == ' ' || from[-2] == '/'))
@@ -341,6 +343,7 @@ static int ftrace_sample(struct ky_log_file *log, const struct ky_perf_script_he
 	size_t n = 1;
 	int ret;
 
+	log->n_timeless += head->ns < 0;
 	if (head->period >= 0)
 		values[n++] = ky_log_number("period", head->period);
 	if (stack->len) {
@@ -487,7 +490,16 @@ static int ftrace_any(struct ky_log_file *log, const char *text, size_t len,
 					    : ftrace_sample(log, &head, text + len, stack);
 }
 
-/* The lines behind @text are its call stack. */
+static bool ftrace_is_event(const char *text, size_t len)
+{
+	struct ky_perf_script_head head;
+	struct ky_ftrace_line line;
+
+	return ftrace_take(text, len, &line) || ftrace_head(text, len, &head) ||
+	       ky_perf_script_untimed_head(text, len, &head);
+}
+
+/* The lines behind @text, which is an event, are its call stack. */
 static int ftrace_with_stack(struct ky_log_file *log, const char *text, size_t len)
 {
 	struct ky_strbuf head = KY_STRBUF_INIT, stack = KY_STRBUF_INIT;
@@ -503,11 +515,7 @@ static int ftrace_with_stack(struct ky_log_file *log, const char *text, size_t l
 	if (!ret && stack.len &&
 	    ky_perf_script_untimed_head(ky_strbuf_text(&head), head.len, &untimed))
 		ret = ftrace_sample(log, &untimed, ky_strbuf_text(&head) + head.len, &stack);
-	/* At the end of a window, the line may have no stack, and be one of those without an event. */
-	if (!ret)
-		ret = ftrace_is_head(ky_strbuf_text(&head), head.len)
-			      ? 1
-			      : ftrace_lost(log, ky_strbuf_text(&head), head.len);
+	/* At the end of a window, a line without a time may have no stack. */
 	if (!ret)
 		ret = ky_log_stray(log, ky_strbuf_text(&head), head.len) < 0 ? log->err->code : 1;
 	ky_strbuf_fini(&head);
@@ -516,12 +524,13 @@ static int ftrace_with_stack(struct ky_log_file *log, const char *text, size_t l
 }
 
 /* "# arch : aarch64" of perf script --header: numbers of system calls have other meanings there. */
-static void ftrace_note_machine(struct ky_log_file *log, const char *text, size_t len)
+static void ftrace_note_head(struct ky_log_file *log, const char *text, size_t len)
 {
 	static const char arch[] = "# arch : ", known[] = "# arch : x86_64";
 
 	if (ky_ftrace_begins(text, len, arch))
 		log->is_other_machine = len != sizeof(known) - 1 || memcmp(text, known, len) != 0;
+	log->is_graph |= ky_ftrace_begins(text, len, "# tracer: function_graph");
 }
 
 /* " 3)   0.081 us    |  schedule();" of the tracer function_graph. */
@@ -538,10 +547,10 @@ static bool ftrace_is_graph(const char *text, size_t len)
 	       memmem(at, (size_t)(end - at), " | ", 3);
 }
 
-/* The lines of function_graph mostly have no times. Where no other line had one either, they would all be at time 0. */
+/* The lines of function_graph mostly have no times. */
 static int ftrace_check_graph(const struct ky_log_file *log, const char *text, size_t len)
 {
-	if (log->last_ns || !ftrace_is_graph(text, len))
+	if (!log->is_graph || log->has_event || !ftrace_is_graph(text, len))
 		return KYMO_OK;
 	return ky_foreign_bad(&log->file, log->line_at,
 			      "the text of ftrace's tracer function_graph is not read", log->err);
@@ -553,13 +562,13 @@ static int ftrace_line(struct ky_log_file *log, const char *text, size_t len)
 	int ret;
 
 	if (len && *text == '#') {
-		ftrace_note_machine(log, text, len);
+		ftrace_note_head(log, text, len);
 		return 1;
 	}
 	ret = ftrace_stack(log, text, len);
 	if (ret)
 		return ret;
-	if (ky_perf_script_stack_follows(log))
+	if (ky_perf_script_stack_follows(log) && ftrace_is_event(text, len))
 		return ftrace_with_stack(log, text, len);
 	ret = ftrace_any(log, text, len, &none);
 	if (ret)

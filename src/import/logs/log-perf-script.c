@@ -13,8 +13,9 @@
 /* An event has no room for more; the frames come from the innermost outwards, so the outermost are left out. */
 #define STACK_MAX_BYTES (KY_LOG_EVENT_MAX - 4 * FUNCTION_MAX_BYTES)
 /* Machines with more are not known, and each CPU costs the trace a stream. */
-#define CPUS_MAX   2048
-#define NEXT_BYTES UINT64_C(4096)
+#define CPUS_MAX      2048
+#define NEXT_BYTES    UINT64_C(65536)
+#define ADDRESS_WIDTH 16
 
 /* ---- the head ------------------------------------------------------------------------- */
 
@@ -62,6 +63,13 @@ static bool perf_script_time(const struct perf_script_word *word, int64_t *ns)
 	       memchr(at, '.', word->len) && ky_log_time_seconds(&at, colon, ns) && at == colon;
 }
 
+/* The same of times that are too large, or have too many digits. */
+static bool perf_script_is_like_time(const struct perf_script_word *word)
+{
+	return word->len > 3 && word->at[word->len - 1] == ':' &&
+	       isdigit((unsigned char)*word->at) && memchr(word->at, '.', word->len);
+}
+
 /* "[001]" */
 static bool perf_script_cpu(const struct perf_script_word *word, int64_t *cpu)
 {
@@ -87,7 +95,7 @@ static bool perf_script_tid(const struct perf_script_word *word, int64_t *tid)
 	if (!perf_script_is_digits(&digits))
 		return false;
 	*tid = is_negative ? -perf_script_number(&digits) : perf_script_number(&digits);
-	return true;
+	return *tid <= INT32_MAX && *tid >= INT32_MIN;
 }
 
 /* What follows the time: the period, if any, and the event. */
@@ -193,6 +201,9 @@ bool ky_perf_script_untimed_head(const char *text, size_t len, struct ky_perf_sc
 	if (!len || *text == '\t' || *text == '#')
 		return false;
 	while (perf_script_word(&at, end, &word)) {
+		/* A time, so the line is another one, or is damaged. */
+		if (perf_script_is_like_time(&word))
+			return false;
 		memmove(words + 1, words, sizeof(words) - sizeof(words[0]));
 		words[0] = word;
 		n++;
@@ -223,9 +234,19 @@ bool ky_perf_script_is_frame(const char *text, size_t len)
 		if (!isxdigit((unsigned char)word.at[i]))
 			return false;
 	/* A thread's name may look like an address: "             cc1  4711 [000] 12.000001: sched:sched_switch: ...". */
-	if (*text == ' ' && ky_perf_script_head(text, len, &head))
+	if (*text == ' ' && (ky_perf_script_head(text, len, &head) ||
+			     ky_perf_script_untimed_head(text, len, &head)))
 		return false;
-	return end[-1] == ')' || end[-1] == ']' || !memchr(text, '=', len);
+	if (end[-1] == ')' || end[-1] == ']')
+		return true;
+	/* Without a file behind it: perf fills the address up with blanks. Words of prose may be hexadecimal, too. */
+	return word.at + word.len - text >= ADDRESS_WIDTH && !memchr(text, '=', len);
+}
+
+/* Lines of some systems end with CR LF. */
+static size_t perf_script_line(const char *text, size_t len)
+{
+	return len && text[len - 1] == '\r' ? len - 1 : len;
 }
 
 bool ky_perf_script_begins_untimed(const char *text, size_t len)
@@ -240,13 +261,16 @@ bool ky_perf_script_begins_untimed(const char *text, size_t len)
 		if (stop > text && *text != '#')
 			break;
 	}
-	if (text >= end || !ky_perf_script_untimed_head(text, (size_t)(stop - text), &head))
+	if (text >= end || !ky_perf_script_untimed_head(
+				   text, perf_script_line(text, (size_t)(stop - text)), &head))
 		return false;
 	frame = stop + 1;
 	stop = memchr(frame, '\n', (size_t)(end - frame));
+	if (!stop)
+		return false;
+	len = perf_script_line(frame, (size_t)(stop - frame));
 	/* Lists in prose may look like frames; the brackets of the object are less common. */
-	return stop && stop > frame && stop[-1] == ')' &&
-	       ky_perf_script_is_frame(frame, (size_t)(stop - frame));
+	return len && frame[len - 1] == ')' && ky_perf_script_is_frame(frame, len);
 }
 
 bool ky_perf_script_stack_follows(const struct ky_log_file *log)
@@ -255,7 +279,7 @@ bool ky_perf_script_stack_follows(const struct ky_log_file *log)
 	const char *text = ky_log_window(log, &len);
 	const char *stop = text && len ? memchr(text, '\n', len) : NULL;
 
-	return stop ? ky_perf_script_is_frame(text, (size_t)(stop - text))
+	return stop ? ky_perf_script_is_frame(text, perf_script_line(text, (size_t)(stop - text)))
 		    : log->at < log->file.size_bytes;
 }
 
@@ -269,7 +293,8 @@ static bool perf_script_is_next(struct ky_log_file *log, const struct ky_log_fra
 		     : NULL;
 	const char *stop = text ? memchr(text, '\n', want) : NULL;
 
-	return text && frames->is_frame(text, stop ? (size_t)(stop - text) : want);
+	return text &&
+	       frames->is_frame(text, perf_script_line(text, stop ? (size_t)(stop - text) : want));
 }
 
 /*
@@ -312,7 +337,7 @@ static void log_perf_script_frame(const char *text, size_t len, struct perf_scri
 	frame->object_len = object ? (size_t)(end - 1 - frame->object) : 0;
 	if (object)
 		end = object;
-	for (const char *plus = end; plus > at + 2; plus--)
+	for (const char *plus = end; plus > at + 1; plus--)
 		if (plus[-1] == '+' && plus + 1 < text + len && plus[0] == '0' && plus[1] == 'x') {
 			end = plus - 1;
 			break;
@@ -381,9 +406,11 @@ static void perf_script_fold(const struct ky_strbuf *names, const uint32_t *begi
 
 /* The number of functions. */
 static size_t perf_script_add_frame(const struct ky_log_frames *frames, const char *text,
-				    size_t len, struct ky_strbuf *names, uint32_t *begins, size_t n)
+				    size_t len, struct ky_strbuf *names, uint32_t *begins, size_t n,
+				    bool *is_cut)
 {
-	if (n == FRAMES_MAX || names->len >= STACK_MAX_BYTES)
+	*is_cut |= n == FRAMES_MAX || names->len >= STACK_MAX_BYTES;
+	if (*is_cut)
 		return n;
 	begins[n] = (uint32_t)names->len;
 	frames->add(names, text, len);
@@ -399,14 +426,16 @@ int ky_log_read_stack(struct ky_log_file *log, const struct ky_log_frames *frame
 	struct ky_strbuf names = KY_STRBUF_INIT;
 	uint32_t begins[FRAMES_MAX];
 	const char *line;
-	size_t n = len ? perf_script_add_frame(frames, first, len, &names, begins, 0) : 0;
+	bool is_cut = false;
+	size_t n = len ? perf_script_add_frame(frames, first, len, &names, begins, 0, &is_cut) : 0;
 	int ret = 1;
 
 	while (ret > 0 && perf_script_is_next(log, frames)) {
 		ret = ky_log_next_line(log, &line, &len);
 		if (ret > 0)
-			n = perf_script_add_frame(frames, line, len, &names, begins, n);
+			n = perf_script_add_frame(frames, line, len, &names, begins, n, &is_cut);
 	}
+	log->n_shortened += is_cut;
 	perf_script_fold(&names, begins, n, folded);
 	if (ret >= 0 && (ky_strbuf_failed(&names) || ky_strbuf_failed(folded)))
 		ret = ky_error_nomem(log->err);

@@ -75,7 +75,7 @@ static bool strace_pid(const char **at, const char *end, int64_t *tid)
 		from++;
 	for (; from < end && isdigit((unsigned char)*from) && n < 10; from++, n++)
 		value = value * 10 + (*from - '0');
-	if (!n || from >= end || *from != (bracket ? ']' : ' '))
+	if (!n || value > INT32_MAX || from >= end || *from != (bracket ? ']' : ' '))
 		return false;
 	from += bracket;
 	while (from < end && *from == ' ')
