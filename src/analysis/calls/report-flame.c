@@ -329,7 +329,7 @@ const struct ky_report ky_report_flame = {
 		  "callstack_kernel and callstack_user, of the kernel and of programs; with --of "
 		  "off-cpu also sched_switch and sched_waking. Names of functions come from the "
 		  "files that the trace names; docs/symbols.md explains where Kymo looks for them. "
-		  "The text of perf script has the names itself.",
+		  "The texts of perf script and ftrace have the names themselves.",
 	.reading =
 		"'Total' is a function with all that it called, 'Self' is the function alone. Follow "
 		"the largest 'Total' down to where it splits: that is where time goes. Table "
