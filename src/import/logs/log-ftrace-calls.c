@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/logs/log-ftrace-calls.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "import/ftrace/foreign-calls.h"
@@ -9,6 +8,17 @@
 bool ky_ftrace_begins(const char *text, size_t len, const char *with)
 {
 	return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
+}
+
+void ky_ftrace_name(char name[KY_FTRACE_NAME_BYTES], const char *front, const char *rest,
+		    size_t len)
+{
+	size_t n = strlen(front), room = KY_FTRACE_NAME_BYTES - 1 - n;
+
+	len = strnlen(rest, len < room ? len : room);
+	memcpy(name, front, n);
+	memcpy(name + n, rest, len);
+	name[n + len] = '\0';
 }
 
 /* "NR 16 " at *@at, which goes behind it. False: it is no number of a call. */
@@ -75,8 +85,8 @@ static size_t ftrace_raw_call(const struct ky_log_file *log, const struct ky_ftr
 	if (!ftrace_raw_value(at, end, is_exit, &values[n]))
 		return 0;
 	if (call)
-		snprintf(name, KY_FTRACE_NAME_BYTES, "syscall_%s_%s", is_exit ? "exit" : "entry",
-			 call);
+		ky_ftrace_name(name, is_exit ? "syscall_exit_" : "syscall_entry_", call,
+			       strlen(call));
 	return n + 1;
 }
 
@@ -112,8 +122,7 @@ static size_t ftrace_syscall(const struct ky_ftrace_line *line, const char *end,
 		is_exit = true;
 		at += 3;
 	}
-	snprintf(name, KY_FTRACE_NAME_BYTES, "syscall_%s_%.*s", is_exit ? "exit" : "entry",
-		 (int)len, call);
+	ky_ftrace_name(name, is_exit ? "syscall_exit_" : "syscall_entry_", call, len);
 	if (is_exit)
 		*value = ky_log_number("ret", ftrace_calls_result(at, end));
 	else
@@ -128,8 +137,7 @@ size_t ky_ftrace_call(const struct ky_log_file *log, const struct ky_ftrace_line
 	bool is_exit;
 
 	if (ftrace_is_raw_call(line, &is_exit)) {
-		snprintf(name, KY_FTRACE_NAME_BYTES, "raw_syscalls_sys_%s",
-			 is_exit ? "exit" : "enter");
+		ky_ftrace_name(name, "raw_syscalls_sys_", is_exit ? "exit" : "enter", 5);
 		return ftrace_raw_call(log, line, end, is_exit, name, values);
 	}
 	return ky_ftrace_begins(line->name, line->name_len, "sys_") && line->name_len > 5

@@ -19,6 +19,9 @@ extern const struct ky_maker_field ky_ftrace_context[KY_FTRACE_CONTEXT];
 
 #define KY_FTRACE_NAME_BYTES 192
 
+/* The name of an event: @front, then @len bytes of @rest, or fewer where there is no room. */
+void ky_ftrace_name(char name[KY_FTRACE_NAME_BYTES], const char *front, const char *rest,
+		    size_t len);
 bool ky_ftrace_begins(const char *text, size_t len, const char *with);
 /*
  * The event of a system call: its fields, which point into the line, and its @name. The line ends at @end. The number of fields; 0: the line

@@ -2,7 +2,6 @@
 #include "import/logs/log-ftrace-stack.h"
 
 #include <ctype.h>
-#include <stdio.h>
 
 #include "base/error.h"
 #include "import/logs/log-perf-script.h"
@@ -207,7 +206,7 @@ int ky_ftrace_stack_note(struct ky_log_file *log, const struct ky_ftrace_line *l
 	if (newest) {
 		newest->tid = line->tid;
 		newest->has_stack[0] = newest->has_stack[1] = false;
-		snprintf(newest->name, sizeof(newest->name), "%s", name);
+		ky_ftrace_name(newest->name, "", name, KY_FTRACE_NAME_BYTES - 1);
 	}
 	return KYMO_OK;
 }

@@ -4,7 +4,6 @@
  * and its fields. Events of the scheduler get the names and numbers of Kymo's recordings, so that reports read them.
  */
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -395,15 +394,16 @@ static bool ftrace_is_text(const char *name)
 static int ftrace_event(struct ky_log_file *log, const struct ky_ftrace_line *line, const char *end,
 			const struct ky_strbuf *stack)
 {
+	static const char mark[] = "tracing_mark_write";
 	struct ky_log_value values[KY_LOG_FIELDS_MAX];
 	const char *at = line->fields;
 	char name[KY_FTRACE_NAME_BYTES];
 	size_t n;
 
-	snprintf(name, sizeof(name), "%.*s", (int)line->name_len, line->name);
+	ky_ftrace_name(name, "", line->name, line->name_len);
 	n = ky_ftrace_call(log, line, end, name, values);
 	if (ftrace_is_mark(line))
-		snprintf(name, sizeof(name), "tracing_mark_write");
+		ky_ftrace_name(name, "", mark, sizeof(mark) - 1);
 	else if (!n && !ftrace_is_text(name))
 		n = ftrace_fields(line, end, ky_ftrace_begins(name, strlen(name), "sched_"),
 				  values);
@@ -420,15 +420,18 @@ static int ftrace_event(struct ky_log_file *log, const struct ky_ftrace_line *li
 	return ftrace_put(log, line, name, values, n);
 }
 
-/* What each line with a call stack below has: "<stack trace>" at its end, or "kernel_stack:". Few other lines do. */
+/*
+ * What each line with a call stack below has: "<stack trace>" at its end, or "kernel_stack:" behind the thread and the time. Few other lines
+ * do.
+ */
 static bool ftrace_may_begin_stack(const char *text, size_t len)
 {
 	static const char trace[] = "stack trace", event[] = "_stack:";
-	size_t n = len < 16 ? len : 16;
+	size_t n = len < 16 ? len : 16, front = len < 128 ? len : 128;
 
 	return len &&
 	       ((text[len - 1] == '>' && memmem(text + len - n, n, trace, sizeof(trace) - 1)) ||
-		memmem(text, len, event, sizeof(event) - 1));
+		memmem(text, front, event, sizeof(event) - 1));
 }
 
 /* "bash-7 [001] d..2. 12.000001: <stack trace>", and the frames behind it. 1: it was such a line; 0: it was not; negative. */
