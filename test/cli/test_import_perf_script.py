@@ -336,7 +336,7 @@ def test_flame_of_text_is_that_of_perf_data(kymo, tmp_path):
 
 
 def test_names_of_threads(kymo, tmp_path):
-    """The text names the thread of each event. A name that ftrace does not know is none."""
+    """The text names the thread of each event. Where ftrace does not know the name, the field is empty."""
     path = tmp_path / "text"
     path.write_text("".join(f"{front} [001] .....    12.00000{i}: sys_close(fd: {i})\n" for i, front in enumerate(
         ("  my app-7    ", "  kworker/0:1-8    ", "  <...>-9    ", "  bash-10    (     10)"))) +

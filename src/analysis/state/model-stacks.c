@@ -134,61 +134,63 @@ static uint32_t stacks_split(const char *text, size_t len,
 	return n;
 }
 
-static int stacks_see_names(struct ky_feed *feed, const struct ky_event *event,
-			    const struct ky_class_info *info)
+/* What all kinds of stacks have in common; the frames of @seen are known. */
+static int stacks_tell(struct ky_feed *feed, const struct ky_event *event,
+		       const struct ky_class_info *info, struct ky_stack_seen *seen)
 {
-	struct ky_stack_name list[KY_STACK_NAMES_MAX];
-	size_t len;
-	const char *text = ky_get_text(event, &info->callstacks[0], &len);
-	struct ky_stack_seen seen = {
-		.thread = ky_feed_thread(feed, event, info),
-		.host = feed->host,
-		.cpu_id = event->cpu_id,
-		.event = event,
-		.weight = 1,
-		.names = list,
-		.n_names = stacks_split(text, len, list),
-	};
-	int status = info->is_sample ? stacks_find_source(feed->model, event, info, &seen) : 0;
+	int status = info->is_sample ? stacks_find_source(feed->model, event, info, seen) : 0;
 
 	if (status < 0)
 		return status;
 	if (info->is_sample)
-		stacks_read_sample(event, info, &seen);
-	if (!ky_model_tells(feed->model, seen.thread, event->cpu_id))
+		stacks_read_sample(event, info, seen);
+	if (!ky_model_tells(feed->model, seen->thread, event->cpu_id))
 		return 0;
-	return ky_model_notify(feed->model, stack, &seen);
+	return ky_model_notify(feed->model, stack, seen);
+}
+
+union stack_room {
+	struct ky_stack_name names[KY_STACK_NAMES_MAX];
+	uint64_t addresses[2][KY_STACK_FRAMES_MAX];
+};
+
+/* Gives @seen its frames, which are in @room. 0 or KYMO_E_MEMORY. */
+static int stacks_take(struct ky_feed *feed, const struct ky_event *event,
+		       const struct ky_class_info *info, union stack_room *room,
+		       struct ky_stack_seen *seen)
+{
+	struct ky_values *values = &feed->model->values;
+	const char *text;
+	size_t len;
+	int status;
+
+	if (info->has_names) {
+		text = ky_get_text(event, &info->callstacks[0], &len);
+		seen->names = room->names;
+		seen->n_names = stacks_split(text, len, room->names);
+		return 0;
+	}
+	seen->kernel = room->addresses[0];
+	seen->user = room->addresses[1];
+	status = stacks_read(values, event, &info->callstacks[0], room->addresses[0],
+			     &seen->n_kernel);
+	return status < 0 ? status
+			  : stacks_read(values, event, &info->callstacks[1], room->addresses[1],
+					&seen->n_user);
 }
 
 int ky_stacks_see(struct ky_feed *feed, const struct ky_event *event,
 		  const struct ky_class_info *info)
 {
-	uint64_t kernel[KY_STACK_FRAMES_MAX], user[KY_STACK_FRAMES_MAX];
+	union stack_room room;
 	struct ky_stack_seen seen = {
 		.thread = ky_feed_thread(feed, event, info),
 		.host = feed->host,
 		.cpu_id = event->cpu_id,
 		.event = event,
 		.weight = 1,
-		.kernel = kernel,
-		.user = user,
 	};
-	int status;
+	int status = stacks_take(feed, event, info, &room, &seen);
 
-	if (info->has_names)
-		return stacks_see_names(feed, event, info);
-	status = stacks_read(&feed->model->values, event, &info->callstacks[0], kernel,
-			     &seen.n_kernel);
-	if (!status)
-		status = stacks_read(&feed->model->values, event, &info->callstacks[1], user,
-				     &seen.n_user);
-	if (!status && info->is_sample)
-		status = stacks_find_source(feed->model, event, info, &seen);
-	if (status < 0)
-		return status;
-	if (info->is_sample)
-		stacks_read_sample(event, info, &seen);
-	if (!ky_model_tells(feed->model, seen.thread, event->cpu_id))
-		return 0;
-	return ky_model_notify(feed->model, stack, &seen);
+	return status < 0 ? status : stacks_tell(feed, event, info, &seen);
 }

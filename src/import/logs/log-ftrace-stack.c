@@ -90,7 +90,7 @@ static const char *stack_address(const char *at, const char *end)
 	return from == at || from[-1] == ' ' ? from : NULL;
 }
 
-/* A frame without a name. An address of 0 is none: trace-cmd writes these behind the end of a user's stack. */
+/* A frame without a name. trace-cmd writes addresses of 0 behind the end of a program's stack: these frames are left out. */
 static void stack_add_address(struct ky_strbuf *names, const char *at, const char *end)
 {
 	while (at < end && *at == '0')
