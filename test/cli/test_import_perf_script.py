@@ -369,6 +369,14 @@ def test_lines_that_are_no_frames(kymo, tmp_path):
     assert [event["fields"]["message"] for event in events_of(kymo, path)] == ["a list:", " 10 apples", " bad things"]
 
 
+def test_functions_of_the_kernel(kymo, tmp_path):
+    """The address tells them, or the file where machines have other addresses. A stack that was followed wrongly has any address."""
+    path = tmp_path / "script.txt"
+    path.write_text("java  7 [001] 10.000001:  5 cycles:\x20\n\tffffffff8103d0ca a+0x1 ([ext4])\n\tc000000000012345 b+0x10 ([kernel.kallsyms])\n"
+                    "\tc308d3ffb8d0f1a2 [unknown] ([unknown])\n\t          55d0 main+0x1 (/x)\n\n")
+    assert [event["fields"]["callstack"] for event in events_of(kymo, path)] == ["main;[unknown];b_[k];a_[k]"]
+
+
 def test_frames_with_carriage_returns(kymo, tmp_path):
     path = tmp_path / "script.txt"
     text = "java  7 [001] 10.000001:  5 cycles:\x20\n\t    55d0 f+0x1 (/x)\n\t    55d1 A::operator==(A const&)+0x2 (/x)\n\t    55d2 main+0x2 (/x)\n\n"

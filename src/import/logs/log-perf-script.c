@@ -328,13 +328,15 @@ static void log_perf_script_frame(const char *text, size_t len, struct perf_scri
 	struct perf_script_word address;
 
 	(void)perf_script_word(&at, end, &address);
-	/* On machines of 64 bits, the kernel has the upper half of the addresses. */
-	frame->is_kernel = address.len == 16 && *address.at >= '8';
 	while (at < end && *at == ' ')
 		at++;
 	object = perf_script_object(at, end);
 	frame->object = object ? object + 2 : "";
 	frame->object_len = object ? (size_t)(end - 1 - frame->object) : 0;
+	/* In the upper half of the addresses; a frame that was followed wrongly may have any address. */
+	frame->is_kernel = address.len == 16 && *address.at >= '8' &&
+			   (memcmp(address.at, "ffff", 4) == 0 ||
+			    (frame->object_len > 7 && memcmp(frame->object, "[kernel", 7) == 0));
 	if (object)
 		end = object;
 	for (const char *plus = end; plus > at + 1; plus--)
